@@ -1,0 +1,39 @@
+package providers
+
+// Usage is the token count in an answer.
+type Usage struct {
+	PromptTokens, CachedTokens, CompletionTokens, ReasoningTokens int
+}
+
+// Seen is what came by in one Read of a Meter.
+type Seen struct {
+	Chunks    int    // events that carry content of any kind
+	Bytes     int    // bytes of that content
+	Reasoning bool   // some of it was reasoning
+	Usage     *Usage // last one seen, nil if none
+	Done      bool   // the dialect's last event
+	Error     bool   // the backend reported an error within the stream
+	Bad       bool   // something that is not the dialect: garbage
+}
+
+// Meter looks on at one answer. It belongs to the goroutine of the relay. Read
+// of a chunk with one event allocates nothing.
+type Meter interface {
+	// Read takes the bytes that arrived and returns those to pass on: all of
+	// them, at once, except the event that Pacer alone asked for, and the
+	// beginning of an event that could still become it. pass is valid until
+	// the next call.
+	Read(p []byte) (pass []byte, seen Seen)
+
+	// End is called at EOF or abort and returns the bytes still held back.
+	End() (pass []byte, seen Seen)
+}
+
+// NewMeter returns the meter for an answer to path. strip takes the usage
+// event out. stream is false for an answer that is one JSON document, of which
+// at most 4 MiB are looked at.
+func (b *Backend) NewMeter(path string, stream, strip bool) Meter { panic("unwritten") }
+
+// ErrorEvent is the event that tells a client in the dialect of path that the
+// backend died mid-stream.
+func ErrorEvent(path, message string) []byte { panic("unwritten") }

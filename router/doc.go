@@ -1,0 +1,23 @@
+// Package router decides which backend serves a request, and counts what runs
+// where.
+//
+// Place decides and reserves under one lock. It returns a Lease, a Ticket in
+// the route's waiting line, or a Refusal that says why and when to come back.
+// A target is feasible when its backend is in service, when the curve's lower
+// bound at the load with the newcomer meets the newcomer's floor and the
+// highest floor of those already running, when a reserve stays free for
+// interactive routes (batch only), and when the predicted time to the first
+// token fits.
+//
+// m counts sequences that hold a lease, waiting or decoding: decisions are
+// made on it. n counts those decoding: it is what is measured. Both include
+// what the other replicas reported.
+//
+// The router never asks outwards: configuration, curves, health and remote
+// load are pushed in with Update. It reads no clock, starts no goroutine, does
+// no I/O and writes no log: now and the random source are arguments, so a
+// recorded trace replays to the same decisions. Waiting itself is the caller's:
+// Update and Done return the Grants of tickets that may go.
+//
+// Lock order: Router.mu is a leaf; nothing is called back under it.
+package router

@@ -1,0 +1,94 @@
+package router
+
+import (
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+)
+
+// Target is one upstream model on one backend.
+type Target = profiles.Target
+
+// Class is what a route promises.
+type Class uint8
+
+// Interactive routes may have a floor; batch routes have none, fill what is
+// left, and never break or lock out a floor.
+const (
+	Interactive Class = iota
+	Batch
+)
+
+// String returns interactive or batch.
+func (c Class) String() string { panic("unwritten") }
+
+// Prefer is how a route chooses among its feasible targets.
+type Prefer uint8
+
+// The preferences; ties within 5 % are broken at random, except by Order.
+const (
+	Headroom Prefer = iota // largest bound over need
+	Order                  // first in the configuration
+	Cheapest               // lowest price, then headroom
+	Pack                   // tightest fit
+)
+
+// String returns headroom, order, cheapest or pack.
+func (p Prefer) String() string { panic("unwritten") }
+
+// StepKind is one thing to do when no target is feasible.
+type StepKind uint8
+
+// The steps of on_infeasible.
+const (
+	Queue      StepKind = iota // wait in the route's line, at most Step.Wait
+	Spill                      // place on the route Step.Route instead
+	BestEffort                 // take the target that is harmed least, with no floor
+	Shed                       // refuse
+)
+
+// Step is one entry of on_infeasible.
+type Step struct {
+	Kind  StepKind
+	Wait  time.Duration // Queue
+	Route string        // Spill
+}
+
+// SLO is what a route promises per stream.
+type SLO struct {
+	MinTPS  float64       // tokens/s of one stream; 0 = no floor
+	MaxTTFT time.Duration // 0 = none
+}
+
+// RouteTarget is one of a route's targets. Model "" sends the client's model
+// name up unchanged; the curve is then kept under Target{Backend, ""}.
+type RouteTarget struct {
+	Target
+	InputPrice, OutputPrice float64 // USD per million tokens
+}
+
+// Route is what a client names in "model".
+type Route struct {
+	Name         string
+	Class        Class
+	Targets      []RouteTarget
+	SLO          SLO
+	Prefer       Prefer
+	Reserve      int // extra streams that must still fit before a batch request goes; default 1 set by the configuration
+	OnInfeasible []Step
+	MaxWaiting   int // length of the waiting line
+}
+
+// Backend is one upstream engine as configured.
+type Backend struct {
+	Name           string
+	MaxConcurrency int // cap on m; 0 = none
+}
+
+// Topology is everything configured. Replicas is how many gateways share the
+// backends until remote load tells; at least 1.
+type Topology struct {
+	Backends []Backend
+	Routes   []Route
+	Replicas int
+}
