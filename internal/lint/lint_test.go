@@ -1,0 +1,171 @@
+package lint
+
+import (
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/pacer-dev/pacer"
+
+// arrows names, for each package, the packages of ours that it may import. A
+// new package gets a row here.
+var arrows = map[string][]string{
+	"profiles":            {},
+	"profiles/learn":      {"profiles"},
+	"profiles/redisstore": {"profiles", "internal/redisconn"},
+	"profiles/storetest":  {"profiles"},
+
+	"router":           {"profiles"},
+	"router/redisload": {"router", "internal/redisconn"},
+
+	"config":    {"internal/presets"},
+	"providers": {"internal/openai", "internal/sse"},
+	"sim":       {}, // writer and reader must not share a bug
+
+	"gateway":       {"config", "gateway/limit", "internal/openai", "internal/telemetry", "profiles", "providers", "router"},
+	"gateway/limit": {"config"},
+
+	"admin":     {"config", "dashboard", "internal/telemetry", "profiles", "router"},
+	"dashboard": {},
+
+	"internal/lint":      {},
+	"internal/loadgen":   {},
+	"internal/memnet":    {},
+	"internal/openai":    {},
+	"internal/presets":   {},
+	"internal/redisconn": {"config"},
+	"internal/redistest": {},
+	"internal/sse":       {},
+	"internal/telemetry": {},
+
+	"cmd/pacer": {"*"},
+	"e2e":       {"*"},
+}
+
+// pure packages import the standard library only, and of it nothing that does
+// I/O, logs, or hides state.
+var (
+	pure      = []string{"profiles", "router"}
+	pureNever = []string{
+		"net", "os", "io", "log", "fmt", "bufio", "syscall", "database", "context",
+		"math/rand", "crypto/rand", "runtime", "unsafe", "testing",
+	}
+	// context is what a Store's methods take; the interface does no I/O itself.
+	pureExcept = map[string][]string{"profiles": {"context", "fmt"}, "router": {"fmt"}}
+	// impure are calls that read a clock or start something.
+	impure = []string{"time.Now", "time.Since", "time.Until", "time.After", "time.AfterFunc", "time.NewTimer", "time.NewTicker", "time.Tick", "time.Sleep"}
+)
+
+type goPackage struct {
+	ImportPath, Dir, Doc string
+	Imports              []string
+	GoFiles              []string
+}
+
+func packages(t *testing.T) []goPackage {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,Doc,Imports,GoFiles", "./...")
+	cmd.Dir = filepath.Join("..", "..")
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			t.Fatalf("go list: %v\n%s", err, exit.Stderr)
+		}
+		t.Fatalf("go list: %v", err)
+	}
+	var list []goPackage
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p goPackage
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return list
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, p)
+	}
+}
+
+func short(path string) string { return strings.TrimPrefix(path, module+"/") }
+
+func TestArrows(t *testing.T) {
+	for _, p := range packages(t) {
+		name := short(p.ImportPath)
+		allowed, ok := arrows[name]
+		if !ok {
+			t.Errorf("package %s has no row in the table of arrows: say what it may import", name)
+			continue
+		}
+		for _, imp := range p.Imports {
+			if !strings.HasPrefix(imp, module+"/") || slices.Contains(allowed, "*") {
+				continue
+			}
+			if !slices.Contains(allowed, short(imp)) {
+				t.Errorf("%s imports %s: not an arrow of the house", name, short(imp))
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	for _, p := range packages(t) {
+		if len(p.GoFiles) > 0 && len(p.Doc) < 40 {
+			t.Errorf("%s: package comment %q says too little", short(p.ImportPath), p.Doc)
+		}
+	}
+}
+
+func TestThePureCoreStaysPure(t *testing.T) {
+	for _, p := range packages(t) {
+		name := short(p.ImportPath)
+		if !slices.Contains(pure, name) {
+			continue
+		}
+		for _, imp := range p.Imports {
+			if strings.HasPrefix(imp, module+"/") {
+				continue // the table of arrows has its word on these
+			}
+			if strings.Contains(strings.SplitN(imp, "/", 2)[0], ".") {
+				t.Errorf("%s imports %s: the core stands on the standard library alone", name, imp)
+			}
+			for _, never := range pureNever {
+				if (imp == never || strings.HasPrefix(imp, never+"/")) && !slices.Contains(pureExcept[name], imp) {
+					t.Errorf("%s imports %s: the core does no I/O and hides no state", name, imp)
+				}
+			}
+		}
+		for _, file := range p.GoFiles {
+			checkNoClock(t, filepath.Join(p.Dir, file))
+		}
+	}
+}
+
+// checkNoClock finds calls that read a clock, start a timer or a goroutine.
+func checkNoClock(t *testing.T, path string) {
+	t.Helper()
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, path, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			t.Errorf("%s: the core starts no goroutine", fset.Position(n.Pos()))
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && slices.Contains(impure, x.Name+"."+n.Sel.Name) {
+				t.Errorf("%s: %s.%s: the core is told the time", fset.Position(n.Pos()), x.Name, n.Sel.Name)
+			}
+		}
+		return true
+	})
+}

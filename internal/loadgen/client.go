@@ -1,0 +1,176 @@
+package loadgen
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Outcome is how a request ended for the client.
+type Outcome uint8
+
+// Shed is a 429; Failed is any other error, before or within the stream;
+// Aborted is a request that the client itself gave up.
+const (
+	Done Outcome = iota
+	Shed
+	Failed
+	Aborted
+)
+
+// String returns done, shed, failed or aborted.
+func (o Outcome) String() string {
+	return [...]string{"done", "shed", "failed", "aborted"}[o]
+}
+
+// Request is one streamed chat completion.
+type Request struct {
+	Model        string
+	PromptTokens int // sent as four bytes each
+	MaxTokens    int
+}
+
+// Result is what the client saw of one request.
+type Result struct {
+	Outcome    Outcome
+	Status     int           // 0 when no answer came
+	Err        error         // with Failed and Aborted
+	Backend    string        // from the response header, if shown
+	TTFT       time.Duration // request sent to first token; 0 when none came
+	Tokens     int           // content events
+	First      int           // of these, those that arrived with the first
+	Decode     time.Duration // first token to last token
+	RetryAfter time.Duration // with Shed
+}
+
+// TPS is the decode speed in tokens/s, and whether it can be told: at least
+// five tokens after the first chunk.
+func (r Result) TPS() (tps float64, ok bool) {
+	if r.Tokens-r.First < 5 || r.Decode <= 0 {
+		return 0, false
+	}
+	return float64(r.Tokens-r.First) / r.Decode.Seconds(), true
+}
+
+// Kept reports whether the stream kept a floor: its last token came no later
+// than first token + (tokens − first chunk's)/floor + grace.
+func (r Result) Kept(floorTPS float64, grace time.Duration) bool {
+	allowed := float64(r.Tokens-r.First)/floorTPS + grace.Seconds()
+	return r.Decode.Seconds() <= allowed
+}
+
+// Client sends requests to one base URL. Safe for concurrent use.
+type Client struct {
+	BaseURL string       // ends in /v1
+	Key     string       // "" = none
+	HTTP    *http.Client // required; without a total timeout
+}
+
+// errNoDone marks a stream that ended without its last event.
+var errNoDone = errors.New("loadgen: stream ended without [DONE]")
+
+// Stream sends req and reads the answer to its end.
+func (c *Client) Stream(ctx context.Context, req Request) Result {
+	var r Result
+	hr, err := http.NewRequestWithContext(ctx, http.MethodPost, c.BaseURL+"/chat/completions", bytes.NewReader(body(req)))
+	if err != nil {
+		return r.fail(ctx, err)
+	}
+	hr.Header.Set("Content-Type", "application/json")
+	if c.Key != "" {
+		hr.Header.Set("Authorization", "Bearer "+c.Key)
+	}
+	sent := time.Now()
+	resp, err := c.HTTP.Do(hr)
+	if err != nil {
+		return r.fail(ctx, err)
+	}
+	defer resp.Body.Close()
+	r.Status = resp.StatusCode
+	r.Backend = resp.Header.Get("X-Pacer-Backend")
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+		if resp.StatusCode == http.StatusTooManyRequests {
+			r.Outcome = Shed
+			r.RetryAfter = retryAfter(resp.Header)
+			return r
+		}
+		return r.fail(ctx, errors.New(resp.Status+": "+string(text)))
+	}
+	return r.read(ctx, resp.Body, sent)
+}
+
+// read counts the tokens of the stream.
+func (r Result) read(ctx context.Context, body io.Reader, sent time.Time) Result {
+	lines := bufio.NewReaderSize(body, 16<<10)
+	var first, last time.Time
+	done := false
+	for {
+		line, err := lines.ReadSlice('\n')
+		switch {
+		case isContent(line):
+			now := time.Now()
+			if first.IsZero() {
+				first = now
+				r.TTFT = now.Sub(sent)
+				r.First = 1
+			}
+			last = now
+			r.Tokens++
+		case bytes.HasPrefix(line, []byte("data: [DONE]")):
+			done = true
+		}
+		if err == nil || errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		r.Decode = last.Sub(first)
+		if err == io.EOF && done {
+			return r
+		}
+		if err == io.EOF {
+			err = errNoDone
+		}
+		return r.fail(ctx, err)
+	}
+}
+
+func (r Result) fail(ctx context.Context, err error) Result {
+	r.Outcome, r.Err = Failed, err
+	if ctx.Err() != nil {
+		r.Outcome = Aborted
+	}
+	return r
+}
+
+// isContent reports whether line is an event with a non-empty content delta.
+func isContent(line []byte) bool {
+	_, after, ok := bytes.Cut(line, []byte(`"content":"`))
+	return ok && len(after) > 0 && after[0] != '"'
+}
+
+// body is a chat completion whose prompt has four bytes per token.
+func body(req Request) []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"model":"` + req.Model + `","stream":true,"max_tokens":` + strconv.Itoa(req.MaxTokens) +
+		`,"messages":[{"role":"user","content":"`)
+	b.WriteString(strings.Repeat("word", max(req.PromptTokens, 1)))
+	b.WriteString(`"}]}`)
+	return b.Bytes()
+}
+
+func retryAfter(h http.Header) time.Duration {
+	if ms, err := strconv.Atoi(h.Get("Retry-After-Ms")); err == nil {
+		return time.Duration(ms) * time.Millisecond
+	}
+	s, err := strconv.ParseFloat(h.Get("Retry-After"), 64)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(s * float64(time.Second))
+}
