@@ -1,0 +1,43 @@
+# Pacer: build, test, lint, demo. Everything runs on a machine with Go and
+# Debian; `make deps` installs what the tests need beyond Go.
+
+GO        ?= go
+TESTFLAGS ?= -race -shuffle=on -timeout 10m
+BIN       := bin/pacer
+
+.PHONY: build test deps bench fuzz lint format demo clean
+
+build: ## the static binary, bin/pacer
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/pacer
+
+test: deps ## every test, with the race detector
+	$(GO) test $(TESTFLAGS) ./...
+
+deps: ## redis-server and chromium, by apt when absent and root
+	@sh deploy/test-deps.sh
+
+bench: ## every benchmark once, with allocations
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+FUZZTIME ?= 20s
+fuzz: ## each fuzz target for FUZZTIME
+	@set -e; for pkg in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; done
+
+TOOL = cd tools && $(GO) tool
+lint: ## gofumpt, vet, staticcheck
+	@mkdir -p bin && cd tools && $(GO) build -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck && $(GO) build -o ../bin/gofumpt mvdan.cc/gofumpt
+	@unformatted=$$(bin/gofumpt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "gofumpt would change:"; echo "$$unformatted"; exit 1; }
+	$(GO) vet ./...
+	bin/staticcheck ./...
+
+format: ## gofumpt in place
+	$(TOOL) gofumpt -l -w $$(git ls-files '*.go' | sed 's|^|../|')
+
+demo: ## the main job, seen
+	$(GO) run ./cmd/pacer demo
+
+clean:
+	rm -rf bin
