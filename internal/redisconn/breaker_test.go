@@ -1,0 +1,93 @@
+package redisconn
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+var errDown = errors.New("down")
+
+func TestBreakerLeavesADeadServerAloneForLongerAndLonger(t *testing.T) {
+	b := breaker{min: time.Second, max: 10 * time.Second}
+	start := time.Unix(1000, 0)
+	var asked []time.Duration
+	for at := time.Duration(0); at < 60*time.Second; at += 100 * time.Millisecond {
+		period, err := b.enter(start.Add(at))
+		if err != nil {
+			var out *OutError
+			if !errors.As(err, &out) || !errors.Is(err, errDown) {
+				t.Fatalf("after %v: error %v, want an *OutError with the cause", at, err)
+			}
+			continue
+		}
+		asked = append(asked, at)
+		b.leave(start.Add(at), period, failed, errDown)
+	}
+	// Waits of 1, 2, 4, 8, 10, 10 … s, each up to a fifth (and one step of
+	// this loop) longer.
+	low := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 10 * time.Second}
+	if len(asked) < 7 || len(asked) > 9 {
+		t.Errorf("asked %d times in a minute, want 7 to 9: %v", len(asked), asked)
+	}
+	for i := 1; i < len(asked); i++ {
+		want := low[min(i, len(low))-1]
+		if got := asked[i] - asked[i-1]; got < want || got > want+want/5+100*time.Millisecond {
+			t.Errorf("wait %d was %v, want %v to %v", i, got, want, want+want/5)
+		}
+	}
+}
+
+func TestBreakerSendsOneTrialAndClosesWhenItWorks(t *testing.T) {
+	b := breaker{min: time.Second, max: 10 * time.Second}
+	now := time.Unix(1000, 0)
+	p, _ := b.enter(now)
+	if wait, c := b.leave(now, p, failed, errDown); c != wentDown || wait < time.Second {
+		t.Fatalf("leave = %v, %v; want wentDown and at least 1s", wait, c)
+	}
+	now = now.Add(2 * time.Second)
+	trial, err := b.enter(now)
+	if err != nil {
+		t.Fatalf("trial: %v", err)
+	}
+	if _, err := b.enter(now); err == nil {
+		t.Error("a second call went out while the trial was out")
+	}
+	// A trial that its caller gave up says nothing, and frees its place.
+	b.leave(now, trial, ignored, nil)
+	trial, err = b.enter(now)
+	if err != nil {
+		t.Fatalf("trial after a cancelled one: %v", err)
+	}
+	if out, c := b.leave(now, trial, worked, nil); c != cameBack || out != 2*time.Second {
+		t.Errorf("leave = %v, %v; want cameBack after 2s", out, c)
+	}
+	for range 2 {
+		if _, err := b.enter(now); err != nil {
+			t.Errorf("closed, and refused: %v", err)
+		}
+	}
+}
+
+// Calls that were out together when the server died are one failure.
+func TestBreakerCountsOneFailurePerPeriod(t *testing.T) {
+	b := breaker{min: time.Second, max: 10 * time.Second}
+	now := time.Unix(1000, 0)
+	first, _ := b.enter(now)
+	second, _ := b.enter(now)
+	third, _ := b.enter(now)
+	b.leave(now, first, failed, errDown)
+	if _, c := b.leave(now, second, failed, errDown); c != unchanged {
+		t.Errorf("second failure of the same moment: %v, want unchanged", c)
+	}
+	// An answer that was on its way before the failure does not close it.
+	if _, c := b.leave(now, third, worked, nil); c != unchanged {
+		t.Errorf("late answer: %v, want unchanged", c)
+	}
+	if _, err := b.enter(now.Add(500 * time.Millisecond)); err == nil {
+		t.Error("asked again half a second after the failure")
+	}
+	if _, err := b.enter(now.Add(1300 * time.Millisecond)); err != nil {
+		t.Errorf("not asked after 1.3s: %v", err)
+	}
+}

@@ -1,0 +1,256 @@
+package redisconn_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/redisconn"
+	"github.com/pacer-dev/pacer/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, o redisconn.Options) *redisconn.Client {
+	t.Helper()
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	c, err := redisconn.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func ping(ctx context.Context, rdb redis.UniversalClient) error { return rdb.Ping(ctx).Err() }
+
+func TestOpenNamesWhatIsMissing(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	for _, c := range []struct {
+		o    redisconn.Options
+		want string
+	}{
+		{redisconn.Options{Store: config.Store{Memory: true}, Log: log}, "memory"},
+		{redisconn.Options{Log: log}, "Addrs"},
+		{redisconn.Options{Store: config.Store{Addrs: []string{"x:1"}}}, "Log"},
+	} {
+		if _, err := redisconn.Open(c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("Open = %v, want an error that names %s", err, c.want)
+		}
+	}
+}
+
+func TestWrongPasswordIsSaidWithoutThePassword(t *testing.T) {
+	s := redistest.Start(t, "--requirepass", "right-one")
+	const secret = "hunter2-not-this-one"
+	var log bytes.Buffer
+	for _, user := range []string{"", "default"} {
+		c := open(t, redisconn.Options{
+			Store: config.Store{Addrs: []string{s.Addr}, Username: user, Password: secret},
+			Log:   slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		err := c.Do(t.Context(), ping)
+		if err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
+			t.Errorf("user %q: error %v, want WRONGPASS", user, err)
+		}
+		again := c.Do(t.Context(), ping)
+		var out *redisconn.OutError
+		if !errors.As(again, &out) {
+			t.Errorf("user %q: asked again at once: %v", user, again)
+		}
+		for _, text := range []string{err.Error(), again.Error(), log.String()} {
+			if strings.Contains(text, secret) {
+				t.Errorf("user %q: the password is in %q", user, text)
+			}
+		}
+	}
+	if !strings.Contains(log.String(), "WRONGPASS") {
+		t.Errorf("log %q does not say why", log.String())
+	}
+	right := open(t, redisconn.Options{Store: config.Store{Addrs: []string{s.Addr}, Password: "right-one"}})
+	if err := right.Do(t.Context(), ping); err != nil {
+		t.Errorf("with the right password: %v", err)
+	}
+}
+
+// A minute of a dead server: however often the loops ask, it is dialled a
+// handful of times, and two lines are logged: lost, and back.
+func TestDeadServerIsAskedOncePerPeriodAndLoggedOnce(t *testing.T) {
+	s := redistest.Start(t)
+	var asked, dials atomic.Int32
+	var dead atomic.Bool
+	dead.Store(true)
+	var log bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, redisconn.Options{
+			Store: config.Store{Addrs: []string{"redis:6379"}},
+			Log:   slog.New(slog.NewTextHandler(&log, nil)),
+			Dial: func(context.Context, string, string) (net.Conn, error) {
+				dials.Add(1)
+				return nil, errors.New("connection refused")
+			},
+		})
+		for range 600 {
+			if err := c.Do(t.Context(), func(ctx context.Context, rdb redis.UniversalClient) error {
+				asked.Add(1)
+				return rdb.Ping(ctx).Err()
+			}); err == nil {
+				t.Fatal("a dead server answered")
+			}
+			time.Sleep(100 * time.Millisecond) // virtual
+		}
+		c.Close()
+	})
+	if n := asked.Load(); n < 7 || n > 9 {
+		t.Errorf("asked %d times in a minute, want 7 to 9", n)
+	}
+	if n := dials.Load(); n > 18 { // each ask is tried twice
+		t.Errorf("dialled %d times in a minute, want at most 18", n)
+	}
+	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "connection refused") {
+		t.Errorf("%d log lines, want the one that says why:\n%s", n, log.String())
+	}
+
+	c := open(t, redisconn.Options{
+		Store: config.Store{Addrs: []string{s.Addr}}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		MinBackoff: time.Nanosecond, MaxBackoff: time.Nanosecond,
+		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if dead.Load() {
+				return nil, errors.New("connection refused")
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		},
+	})
+	if err := c.Do(t.Context(), ping); err == nil {
+		t.Fatal("a dead server answered")
+	}
+	dead.Store(false)
+	if err := c.Do(t.Context(), ping); err != nil {
+		t.Errorf("back, and not asked: %v", err)
+	}
+	if !strings.Contains(log.String(), "redis is back") {
+		t.Errorf("the log does not say that it is back:\n%s", log.String())
+	}
+}
+
+// A frozen server accepts connections and never answers: the worse case.
+func TestFrozenServerCostsOneBoundedCall(t *testing.T) {
+	s := redistest.Start(t)
+	c := open(t, redisconn.Options{Store: config.Store{Addrs: []string{s.Addr}}, MinBackoff: time.Hour, MaxBackoff: time.Hour})
+	if err := c.Do(t.Context(), ping); err != nil {
+		t.Fatal(err)
+	}
+	s.Freeze()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := c.Do(ctx, ping); err == nil {
+		t.Fatal("a frozen server answered")
+	}
+	var out *redisconn.OutError
+	if err := c.Do(t.Context(), ping); !errors.As(err, &out) {
+		t.Errorf("asked a frozen server again: %v", err)
+	}
+}
+
+func TestCommandsOwnErrorIsNoFailureOfTheServer(t *testing.T) {
+	s := redistest.Start(t)
+	s.Do("SET", "text", "x")
+	c := open(t, redisconn.Options{Store: config.Store{Addrs: []string{s.Addr}}})
+	err := c.Do(t.Context(), func(ctx context.Context, rdb redis.UniversalClient) error {
+		return rdb.HGetAll(ctx, "text").Err()
+	})
+	if !redis.HasErrorPrefix(err, "WRONGTYPE") {
+		t.Fatalf("error %v, want WRONGTYPE", err)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Do(cancelled, ping); err == nil {
+		t.Fatal("a cancelled call answered")
+	}
+	if err := c.Do(t.Context(), ping); err != nil {
+		t.Errorf("after a command's own error and a cancelled call: %v", err)
+	}
+}
+
+func TestPanicOfTheCallerLeavesTheBreakerUsable(t *testing.T) {
+	s := redistest.Start(t)
+	c := open(t, redisconn.Options{Store: config.Store{Addrs: []string{s.Addr}}})
+	func() {
+		defer func() { _ = recover() }()
+		_ = c.Do(t.Context(), func(context.Context, redis.UniversalClient) error { panic("caller") })
+	}()
+	if err := c.Do(t.Context(), ping); err != nil {
+		t.Errorf("after a panic: %v", err)
+	}
+}
+
+func TestScriptsSurviveAServerThatForgotThem(t *testing.T) {
+	s := redistest.Start(t)
+	c := open(t, redisconn.Options{Store: config.Store{Addrs: []string{s.Addr}}})
+	script := redis.NewScript(`if ARGV[1] == 'bad' then return redis.error_reply('SOME own error') end return ARGV[1]`)
+	run := func(args ...string) []*redis.Cmd {
+		t.Helper()
+		var calls []redisconn.Call
+		for _, a := range args {
+			calls = append(calls, redisconn.Call{Keys: []string{c.Key("b", a)}, Args: []any{a}})
+		}
+		var replies []*redis.Cmd
+		if err := c.Do(t.Context(), func(ctx context.Context, rdb redis.UniversalClient) (err error) {
+			replies, err = redisconn.RunAll(ctx, rdb, script, calls)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return replies
+	}
+	for round := range 3 {
+		replies := run("one", "bad", "two")
+		for i, want := range []string{"one", "", "two"} {
+			if want == "" {
+				if err := replies[i].Err(); !redis.HasErrorPrefix(err, "SOME") {
+					t.Errorf("round %d: reply %d: error %v, want the script's own", round, i, err)
+				}
+			} else if got, err := replies[i].Text(); err != nil || got != want {
+				t.Errorf("round %d: reply %d = %q, %v; want %q", round, i, got, err, want)
+			}
+		}
+		if round == 1 {
+			s.Do("SCRIPT", "FLUSH")
+		}
+	}
+}
+
+func TestKeysOfOneTagShareASlotAndNeverMeet(t *testing.T) {
+	c := open(t, redisconn.Options{Store: config.Store{Addrs: []string{"x:1"}, Prefix: "pa{c}er"}})
+	if got, want := c.Key("h200-a", "sums", "meta-llama/Llama 3"), "pa%7Bc%7Der:{h200-a}:sums:meta-llama/Llama%203"; got != want {
+		t.Errorf("Key = %s, want %s", got, want)
+	}
+	odd := []string{"", "%", "a", "a:b", "a}", "{a}", "a b", "ä", "a%3Ab", "a\x00", "a\n"}
+	seen := map[string]bool{}
+	for _, tag := range odd {
+		for _, part := range odd {
+			key := c.Key(tag, part)
+			if seen[key] {
+				t.Errorf("Key(%q, %q) = %s: another pair has it", tag, part, key)
+			}
+			seen[key] = true
+			open, end := strings.Index(key, "{"), strings.Index(key, "}")
+			if strings.Count(key, "{") != 1 || strings.Count(key, "}") != 1 || end < open+2 {
+				t.Errorf("Key(%q, %q) = %s: not exactly one tag that is not empty", tag, part, key)
+			}
+		}
+	}
+}

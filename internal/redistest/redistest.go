@@ -1,0 +1,154 @@
+// Package redistest starts a real redis-server for a test, on a socket of its
+// own, and ends it with the test. The server can be killed, started again
+// empty, and frozen. Nothing is shared between tests, and nothing listens on a
+// network.
+package redistest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// startTimeout bounds the start of a server, which takes some milliseconds.
+const startTimeout = 20 * time.Second
+
+// Server is one redis-server process. Its methods belong to the goroutine of
+// the test.
+type Server struct {
+	// Addr is where clients find it: the path of a unix socket, which stays
+	// the same over Restart.
+	Addr string
+
+	t    testing.TB
+	dir  string
+	args []string
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the process has ended
+	log  []string      // last lines, read after done
+}
+
+// Start starts an empty server with args added to its command line. It skips
+// the test when redis-server is not installed, and fails it when CI is set.
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("redis-server not installed: run make deps")
+		}
+		t.Skip("redis-server not installed: run make deps")
+	}
+	// A socket's path is short by law (108 bytes), which t.TempDir is not.
+	dir, err := os.MkdirTemp("", "redis")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{t: t, dir: dir, Addr: filepath.Join(dir, "s"), args: args}
+	t.Cleanup(func() {
+		s.Kill()
+		_ = os.RemoveAll(dir)
+	})
+	s.Restart()
+	return s
+}
+
+// Restart starts the server again, empty. It kills it first if it runs.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Kill()
+	args := append([]string{
+		"--port", "0", "--unixsocket", s.Addr, "--save", "", "--appendonly", "no", "--dir", s.dir, "--daemonize", "no",
+	}, s.args...)
+	s.cmd = exec.Command("redis-server", args...)
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.cmd.Stderr = s.cmd.Stdout
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatalf("redis-server: %v", err)
+	}
+	ready := make(chan struct{})
+	s.done, s.log = make(chan struct{}), nil
+	go func(cmd *exec.Cmd, done chan struct{}) {
+		defer close(done)
+		told := false
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			s.log = append(s.log, lines.Text())
+			if len(s.log) > 50 {
+				s.log = s.log[1:]
+			}
+			if !told && strings.Contains(lines.Text(), "eady to accept connections") {
+				told = true
+				close(ready)
+			}
+		}
+		_ = cmd.Wait() // killed, as it should be; an early end is told below
+	}(s.cmd, s.done)
+	select {
+	case <-ready:
+	case <-s.done:
+		s.t.Fatalf("redis-server ended at once:\n%s", strings.Join(s.log, "\n"))
+	case <-time.After(startTimeout):
+		s.t.Fatalf("redis-server was not ready within %v", startTimeout)
+	}
+	s.ping()
+}
+
+// Kill ends the process at once, as a crash does: nothing is saved and no
+// client is told. Killing twice is no error.
+func (s *Server) Kill() {
+	if s.cmd == nil {
+		return
+	}
+	s.Thaw() // a frozen process dies too, but its socket would answer until then
+	_ = s.cmd.Process.Kill()
+	<-s.done
+	s.cmd = nil
+}
+
+// Freeze stops the process without closing anything: connections open, and no
+// answer comes.
+func (s *Server) Freeze() { s.signal(syscall.SIGSTOP) }
+
+// Thaw lets a frozen process go on.
+func (s *Server) Thaw() { s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(sig syscall.Signal) {
+	if err := s.cmd.Process.Signal(sig); err != nil && s.t.Context().Err() == nil {
+		s.t.Errorf("redis-server: %v: %v", sig, err)
+	}
+}
+
+// Do sends one command past the code under test and returns the reply.
+func (s *Server) Do(args ...any) any {
+	s.t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: s.Addr, DisableIdentity: true})
+	defer c.Close()
+	reply, err := c.Do(context.Background(), args...).Result()
+	if err != nil {
+		s.t.Fatalf("redis-server: %s: %v", fmt.Sprint(args...), err)
+	}
+	return reply
+}
+
+// ping makes sure that the server that said it was ready also answers; a
+// server that wants a password has answered too.
+func (s *Server) ping() {
+	s.t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: s.Addr, DisableIdentity: true})
+	defer c.Close()
+	err := c.Ping(context.Background()).Err()
+	if err != nil && !redis.HasErrorPrefix(err, "NOAUTH") {
+		s.t.Fatalf("redis-server answers PING with: %v", err)
+	}
+}
