@@ -1,8 +1,13 @@
-// Package presets holds published TPS-vs-concurrency curves, embedded, by the
-// names that --preset and prior: use: model[/gpu[/engine]].
 package presets
 
-// Point is one published level.
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Point is one published level: N users at TPS tokens/s each.
 type Point struct {
 	N   int
 	TPS float64
@@ -17,8 +22,61 @@ type Preset struct {
 }
 
 // Lookup finds a preset by name; the engine may be left out (vllm, else
-// sglang, else trtllm), the gpu too if there is one for the model.
-func Lookup(name string) (Preset, bool) { panic("unwritten") }
+// sglang, else trtllm), the gpu too (then the first by name that the model was
+// measured on).
+func Lookup(name string) (Preset, bool) {
+	parts := strings.Split(name, "/")
+	if len(parts) > 3 || slices.Contains(parts, "") {
+		return Preset{}, false
+	}
+	var best *Preset
+	for i := range all() {
+		p := &all()[i]
+		if !slices.Equal(parts, []string{p.Model, p.GPU, p.Engine}[:len(parts)]) {
+			continue
+		}
+		if best == nil || preferred(p, best) < 0 {
+			best = p
+		}
+	}
+	if best == nil {
+		return Preset{}, false
+	}
+	return best.clone(), true
+}
 
 // List returns all presets by name.
-func List() []Preset { panic("unwritten") }
+func List() []Preset {
+	list := make([]Preset, 0, len(all()))
+	for _, p := range all() {
+		list = append(list, p.clone())
+	}
+	return list
+}
+
+// all is parsed at the first use: most runs of the program need no preset.
+var all = sync.OnceValue(func() []Preset {
+	list, err := parse(curvesCSV)
+	if err != nil {
+		panic(err) // the file is part of the program, and a test reads it
+	}
+	return list
+})
+
+// engines in the order in which a name without one takes them.
+var engines = []string{"vllm", "sglang", "trtllm"}
+
+// preferred compares two candidates for one incomplete name.
+func preferred(a, b *Preset) int {
+	return cmp.Or(
+		cmp.Compare(a.GPU, b.GPU),
+		cmp.Compare(slices.Index(engines, a.Engine), slices.Index(engines, b.Engine)),
+	)
+}
+
+// clone keeps a caller that edits its points from editing everybody's.
+func (p *Preset) clone() Preset {
+	c := *p
+	c.Points = slices.Clone(p.Points)
+	return c
+}
