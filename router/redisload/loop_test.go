@@ -1,0 +1,251 @@
+package redisload
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/redisconn"
+	"github.com/pacer-dev/pacer/internal/redistest"
+	"github.com/pacer-dev/pacer/router"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// replica is one gateway's end of the sharing, driven step by step.
+type replica struct {
+	*Loop
+	load router.BackendLoad
+	told []router.RemoteLoad
+	log  bytes.Buffer
+}
+
+func newReplica(t *testing.T, s *redistest.Server, name string, decoding int) *replica {
+	t.Helper()
+	r := &replica{load: router.BackendLoad{Backend: "gpu", Decoding: decoding, N: 99, M: 99}}
+	log := slog.New(slog.NewTextHandler(&r.log, nil))
+	conn, err := redisconn.Open(redisconn.Options{
+		Store: config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"}, Log: log,
+		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	r.Loop, err = New(Options{
+		Conn: conn, Replica: name, Replicas: 2, Log: log,
+		Loads:  func() []router.BackendLoad { return []router.BackendLoad{r.load} },
+		OnLoad: func(l router.RemoteLoad) { r.told = append(r.told, l) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *replica) last(t *testing.T) router.RemoteLoad {
+	t.Helper()
+	if len(r.told) == 0 {
+		t.Fatal("the router was told nothing")
+	}
+	return r.told[len(r.told)-1]
+}
+
+func want(t *testing.T, what string, got, want router.RemoteLoad) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func decodingElsewhere(replicas, n int) router.RemoteLoad {
+	return router.RemoteLoad{Replicas: replicas, ByBackend: map[string]router.Load{"gpu": {Decoding: n}}}
+}
+
+func TestReplicasSeeEachOtherAndNeverThemselves(t *testing.T) {
+	s := redistest.Start(t)
+	a, b, c := newReplica(t, s, "a", 1), newReplica(t, s, "b", 20), newReplica(t, s, "c", 300)
+	a.step(t.Context())
+	want(t, "a alone", a.last(t), router.RemoteLoad{Replicas: 1, ByBackend: map[string]router.Load{}})
+	b.step(t.Context())
+	want(t, "b beside a", b.last(t), decodingElsewhere(2, 1))
+	c.step(t.Context())
+	a.step(t.Context())
+	want(t, "a beside both", a.last(t), decodingElsewhere(3, 320))
+
+	b.load.Decoding = 0
+	b.step(t.Context())
+	a.step(t.Context())
+	want(t, "a when b is idle", a.last(t), decodingElsewhere(3, 300))
+
+	c.leave(t.Context())
+	a.step(t.Context())
+	want(t, "a when c has left", a.last(t), router.RemoteLoad{Replicas: 2, ByBackend: map[string]router.Load{}})
+}
+
+func TestSilentReplicaIsForgottenByTheServersClock(t *testing.T) {
+	s := redistest.Start(t)
+	a := newReplica(t, s, "a", 1)
+	clock := s.Do("TIME").([]any)
+	var seconds int64
+	if _, err := fmt.Sscan(clock[0].(string), &seconds); err != nil {
+		t.Fatal(err)
+	}
+	for name, at := range map[string]int64{"alive": seconds * 1000, "dead": seconds*1000 - 3000, "ahead": seconds*1000 + 60_000} {
+		s.Do("HSET", a.key, name, fmt.Sprintf(`%d {"v":1,"b":{"gpu":[0,7,0,0]}}`, at+500))
+	}
+	s.Do("HSET", a.key, "stranger", "who writes something else")
+	a.step(t.Context())
+	want(t, "a", a.last(t), decodingElsewhere(2, 7))
+	if got := s.Do("HLEN", a.key); got != int64(2) {
+		t.Errorf("%v fields are left, want 2: a and alive", got)
+	}
+	if ms := s.Do("PTTL", a.key).(int64); ms <= 0 || ms > hashLife.Milliseconds() {
+		t.Errorf("the hash lives for %d ms, want at most %d", ms, hashLife.Milliseconds())
+	}
+}
+
+// The same with two real loops and real time, bounded by a deadline.
+func TestKilledReplicaDisappears(t *testing.T) {
+	s := redistest.Start(t)
+	a, b := newReplica(t, s, "a", 1), newReplica(t, s, "b", 20)
+	b.step(t.Context()) // and never again
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	seen := false
+	a.o.OnLoad = func(l router.RemoteLoad) {
+		switch {
+		case l.Replicas == 2:
+			seen = true
+		case seen && l.Replicas == 1 && !l.Lost:
+			cancel()
+		}
+	}
+	start := time.Now()
+	if err := a.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if !seen || context.Cause(ctx) != context.Canceled {
+		t.Fatalf("b was seen: %v; forgotten: %v after %v", seen, ctx.Err() == context.Canceled, time.Since(start))
+	}
+	if got := s.Do("HGETALL", a.key); len(got.(map[any]any)) != 0 {
+		t.Errorf("a did not leave: %v", got)
+	}
+}
+
+func TestLostAndFoundIsToldAndLoggedOnce(t *testing.T) {
+	s := redistest.Start(t)
+	a, b := newReplica(t, s, "a", 1), newReplica(t, s, "b", 20)
+	b.step(t.Context())
+	a.step(t.Context())
+	s.Kill()
+	a.view.read = a.view.read.Add(-2 * time.Second) // the last answer is long ago
+	for range 3 {
+		a.step(t.Context())
+	}
+	want(t, "a without redis", a.last(t), router.RemoteLoad{Replicas: 2, Lost: true})
+
+	s.Restart()                // empty
+	back := func(r *replica) { // past its backoff of a millisecond
+		for deadline := time.Now().Add(10 * time.Second); r.view.back.IsZero() && r.view.troubled; {
+			if r.step(t.Context()); time.Now().After(deadline) {
+				t.Fatalf("not back: %v", r.told)
+			}
+		}
+	}
+	back(a)
+	want(t, "a, first to come back", a.last(t), router.RemoteLoad{Replicas: 2, Lost: true})
+	for deadline := time.Now().Add(10 * time.Second); len(b.told) == 1; { // its first step fails, its connection is gone
+		if b.step(t.Context()); time.Now().After(deadline) {
+			t.Fatal("b is not back")
+		}
+	}
+	a.step(t.Context())
+	want(t, "a when b is back", a.last(t), decodingElsewhere(2, 20))
+
+	for _, line := range []string{"load is not shared", "load is shared"} {
+		if n := strings.Count(a.log.String(), line); n != 1 {
+			t.Errorf("%q is logged %d times, want once:\n%s", line, n, a.log.String())
+		}
+	}
+}
+
+// A frozen server must not hold up the loop, nor its end.
+func TestFrozenServerDoesNotHoldUpTheLoop(t *testing.T) {
+	s := redistest.Start(t)
+	a := newReplica(t, s, "a", 1)
+	a.step(t.Context())
+	s.Freeze()
+	ctx, cancel := context.WithCancel(t.Context())
+	a.o.OnLoad = func(l router.RemoteLoad) {
+		if l.Lost {
+			cancel()
+		}
+	}
+	bound, stop := context.WithTimeout(ctx, 20*time.Second)
+	defer stop()
+	if err := a.Run(bound); err != nil {
+		t.Fatal(err)
+	}
+	if ctx.Err() == nil {
+		t.Error("the loss was never told")
+	}
+}
+
+func TestNewNamesWhatIsMissing(t *testing.T) {
+	s := redistest.Start(t)
+	full := newReplica(t, s, "a", 0).o
+	for field, clear := range map[string]func(*Options){
+		"Conn":    func(o *Options) { o.Conn = nil },
+		"Replica": func(o *Options) { o.Replica = "" },
+		"Loads":   func(o *Options) { o.Loads = nil },
+		"OnLoad":  func(o *Options) { o.OnLoad = nil },
+		"Log":     func(o *Options) { o.Log = nil },
+	} {
+		o := full
+		clear(&o)
+		if _, err := New(o); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("New without %s = %v, want an error that names it", field, err)
+		}
+	}
+}
+
+func BenchmarkExchange(b *testing.B) {
+	// Budget: 1 ms, five times a second; 0.15 ms with eight replicas of 16 backends.
+	s := redistest.Start(b)
+	conn, err := redisconn.New(config.Store{Addrs: []string{s.Addr}}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(conn.Close)
+	loads := make([]router.BackendLoad, 16)
+	for i := range loads {
+		loads[i] = router.BackendLoad{Backend: fmt.Sprint("gpu-", i), Waiting: i, Decoding: 100, PromptTokens: 5000, Floor: 30}
+	}
+	var loops []*Loop
+	for i := range 8 {
+		l, err := New(Options{
+			Conn: conn, Replica: fmt.Sprint("replica-", i), Log: slog.New(slog.DiscardHandler),
+			Loads:  func() []router.BackendLoad { return loads },
+			OnLoad: func(router.RemoteLoad) {},
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		loops = append(loops, l)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if _, err := loops[i%8].exchange(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package redisload
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-dev/pacer/router"
+)
+
+var errDown = errors.New("down")
+
+func TestView(t *testing.T) {
+	one := map[string]report{"b": {Version: 1, Backends: map[string][4]float64{"gpu": {1, 2, 300, 30}}}}
+	two := map[string]report{"b": one["b"], "c": {Version: 1, Backends: map[string][4]float64{"gpu": {4, 5, 6, 20}, "cpu": {0, 1, 0, 0}}}}
+	gpu := router.Load{Waiting: 1, Decoding: 2, PromptTokens: 300, Floor: 30}
+
+	type step struct {
+		at     time.Duration
+		others map[string]report
+		err    error
+		want   *router.RemoteLoad // nil: the router goes on with what it has
+	}
+	lost := func(replicas int) *router.RemoteLoad { return &router.RemoteLoad{Replicas: replicas, Lost: true} }
+	shared := func(replicas int, by map[string]router.Load) *router.RemoteLoad {
+		return &router.RemoteLoad{Replicas: replicas, ByBackend: by}
+	}
+	for name, steps := range map[string][]step{
+		"no redis at the start: as many as configured": {
+			{at: 0, err: errDown, want: lost(4)},
+			{at: 200 * time.Millisecond, err: errDown, want: lost(4)},
+		},
+		"redis tells how many there are": {
+			{at: 0, others: nil, want: shared(1, map[string]router.Load{})},
+			{at: 200 * time.Millisecond, others: one, want: shared(2, map[string]router.Load{"gpu": gpu})},
+			{at: 400 * time.Millisecond, others: two, want: shared(3, map[string]router.Load{
+				"gpu": {Waiting: 5, Decoding: 7, PromptTokens: 306, Floor: 30}, "cpu": {Decoding: 1},
+			})},
+			{at: 600 * time.Millisecond, others: one, want: shared(2, map[string]router.Load{"gpu": gpu})}, // c died
+		},
+		"a short silence means nothing, a long one is a loss": {
+			{at: 0, others: two, want: shared(3, total(two))},
+			{at: 500 * time.Millisecond, err: errDown},
+			{at: time.Second, err: errDown},
+			{at: 1200 * time.Millisecond, err: errDown, want: lost(3)},
+			{at: 1400 * time.Millisecond, err: errDown, want: lost(3)},
+			{at: 1600 * time.Millisecond, others: two, want: shared(3, total(two))},
+		},
+		"the first to come back to an emptied redis does not believe that it is alone": {
+			{at: 0, others: two, want: shared(3, total(two))},
+			{at: 2 * time.Second, err: errDown, want: lost(3)},
+			{at: 3 * time.Second, others: nil, want: lost(3)},
+			{at: 5 * time.Second, others: one, want: lost(3)},
+			{at: 6 * time.Second, others: two, want: shared(3, total(two))},
+			{at: 7 * time.Second, others: one, want: shared(2, total(one))},
+		},
+		"… but not for ever": {
+			{at: 0, others: one, want: shared(2, total(one))},
+			{at: 2 * time.Second, err: errDown, want: lost(2)},
+			{at: 3 * time.Second, others: nil, want: lost(2)},
+			{at: 16 * time.Second, others: nil, want: lost(2)},
+			{at: 16*time.Second + 1, others: nil, want: shared(1, map[string]router.Load{})},
+		},
+		"a failure within the grace starts it anew": {
+			{at: 0, others: one, want: shared(2, total(one))},
+			{at: 2 * time.Second, err: errDown, want: lost(2)},
+			{at: 3 * time.Second, others: nil, want: lost(2)},
+			{at: 12 * time.Second, err: errDown, want: lost(2)},
+			{at: 17 * time.Second, others: nil, want: lost(2)},
+			{at: 30*time.Second + 1, others: nil, want: shared(1, map[string]router.Load{})},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := view{replicas: 4, expiry: time.Second, grace: returnGrace}
+			start := time.Unix(1000, 0)
+			for i, s := range steps {
+				got, ok := v.see(start.Add(s.at), s.others, s.err)
+				if ok != (s.want != nil) {
+					t.Fatalf("step %d at %v: told the router = %v, want %v", i, s.at, ok, s.want != nil)
+				}
+				if ok {
+					if diff := cmp.Diff(*s.want, got); diff != "" {
+						t.Errorf("step %d at %v (-want +got):\n%s", i, s.at, diff)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestReportSurvivesTheTrip(t *testing.T) {
+	loads := []router.BackendLoad{
+		{Backend: `odd "name" {a}/b: ü`, Waiting: 3, Decoding: 17, N: 40, M: 60, PromptTokens: 123456, Floor: 32.5},
+		{Backend: "idle"},
+	}
+	got := total(map[string]report{"x": decode(encode(loads))})
+	want := map[string]router.Load{loads[0].Backend: {Waiting: 3, Decoding: 17, PromptTokens: 123456, Floor: 32.5}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := encode([]router.BackendLoad{{Backend: "b", Decoding: 1, Floor: math.NaN()}}); got != `{"v":1,"b":{"b":[0,1,0,0]}}` {
+		t.Errorf("a floor that is no number is written as %s", got)
+	}
+}
+
+// What another version or a stranger wrote is a replica of which nothing is
+// known, and never a negative or an endless load.
+func TestDecodeBelievesWithinLimits(t *testing.T) {
+	for text, want := range map[string]map[string]router.Load{
+		``:                                   {},
+		`not json`:                           {},
+		`{"v":2,"b":{"gpu":[1,1,1,1]}}`:      {},
+		`{"v":1,"b":{"gpu":[-5,2,1e300,0]}}`: {"gpu": {Decoding: 2, PromptTokens: maxCount}},
+		`{"v":1,"b":{"gpu":[1]}}`:            {"gpu": {Waiting: 1}},
+		`{"v":1,"b":{"gpu":["x"]}}`:          {},
+	} {
+		if diff := cmp.Diff(want, total(map[string]report{"x": decode(text)})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
