@@ -7,10 +7,11 @@ COPY . .
 ARG VERSION=dev
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /pacer ./cmd/pacer
 
-FROM gcr.io/distroless/static-debian12:nonroot
+FROM scratch
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /pacer /pacer
 COPY LICENSE NOTICE /
-USER nonroot
+USER 65532:65532
 EXPOSE 8080 9090
 ENTRYPOINT ["/pacer"]
 CMD ["serve", "-c", "/etc/pacer/pacer.yaml"]

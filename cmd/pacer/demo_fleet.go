@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/presets"
+	"github.com/pacer-dev/pacer/sim"
+)
+
+// The promise of the demo's interactive route.
+const (
+	demoFloor = 30.0 // tokens/s
+	demoGrace = time.Second
+)
+
+// demoPresets are the published curves of the three simulated GPUs.
+var demoPresets = []string{"glm-5/h200", "deepseek-r1/h200/sglang", "llama-3.1-70b/h200/vllm"}
+
+// simulated is one simulated GPU behind a port of its own.
+type simulated struct {
+	name   string // of the backend
+	preset presets.Preset
+	engine *sim.Server
+	stop   context.CancelFunc
+	ended  chan struct{}
+
+	mu     sync.Mutex // guards what follows
+	addr   string     // chosen at the first start, kept over a kill
+	server *http.Server
+}
+
+// startFleet starts the simulated GPUs.
+func startFleet(seed uint64) ([]*simulated, error) {
+	var fleet []*simulated
+	for i, name := range demoPresets {
+		s, err := newSimulated(name, seed+uint64(i))
+		if err == nil {
+			err = s.start()
+		}
+		if err != nil {
+			stopFleet(fleet)
+			return nil, err
+		}
+		fleet = append(fleet, s)
+	}
+	return fleet, nil
+}
+
+func stopFleet(fleet []*simulated) {
+	for _, s := range fleet {
+		s.kill()
+		s.stop()
+		<-s.ended
+	}
+}
+
+func newSimulated(name string, seed uint64) (*simulated, error) {
+	p, ok := presets.Lookup(name)
+	if !ok {
+		return nil, fmt.Errorf("no published curve %q", name)
+	}
+	engine, err := sim.NewServer(sim.Options{Names: []string{p.Model}, Model: simModel(p), Seed: seed})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &simulated{
+		name: strings.ReplaceAll(p.Model, ".", "-") + "-" + p.GPU, preset: p, engine: engine,
+		stop: cancel, ended: make(chan struct{}), addr: "127.0.0.1:0",
+	}
+	go func() {
+		defer close(s.ended)
+		// Run ends only with its context.
+		_ = engine.Run(ctx)
+	}()
+	return s, nil
+}
+
+// start opens the port; after a kill it is the same one again.
+func (s *simulated) start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		return fmt.Errorf("simulated GPU %s: %w", s.name, err)
+	}
+	s.addr = l.Addr().String()
+	s.server = &http.Server{Handler: s.engine, ReadHeaderTimeout: readHeaderTimeout}
+	go func(server *http.Server) {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			fmt.Fprintf(os.Stderr, "simulated GPU %s: %v\n", s.name, err)
+		}
+	}(s.server)
+	return nil
+}
+
+// kill closes the port and cuts every connection, as a process that dies.
+func (s *simulated) kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server != nil {
+		s.server.Close()
+		s.server = nil
+	}
+}
+
+// demoConfig is the gateway's configuration, written and parsed like any.
+func demoConfig(fleet []*simulated, adminListen string) (*config.Config, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "listen: 127.0.0.1:0\nadmin: { listen: %q }\nbackends:\n", adminListen)
+	for _, s := range fleet {
+		fmt.Fprintf(&b, "  - { name: %s, url: \"http://%s/v1\", kind: vllm, labels: { gpu: %s, preset: %q } }\n",
+			s.name, s.addr, s.preset.GPU, s.preset.Name)
+	}
+	var targets []string
+	for _, s := range fleet {
+		targets = append(targets, fmt.Sprintf("{ backend: %s, model: %s }", s.name, s.preset.Model))
+	}
+	all := strings.Join(targets, ", ")
+	fmt.Fprintf(&b, `routes:
+  - model: chat
+    targets: [ %s ]
+    slo: { min_tps: %g, grace: %v }
+    on_infeasible: [ { queue: 2s }, shed ]
+  - model: nightly
+    class: batch
+    targets: [ %s ]
+`, all, demoFloor, demoGrace, all)
+	return config.Parse("demo.yaml", []byte(b.String()), os.LookupEnv)
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+)
+
+// demoReport is what the demo says at its end.
+type demoReport struct {
+	Policy   string               `json:"policy"`
+	Load     string               `json:"load"`
+	Seconds  float64              `json:"seconds"`
+	FloorTPS float64              `json:"floor_tps"`
+	Routes   []demoRouteReport    `json:"routes"`
+	Backends []demoBackendsReport `json:"backends"`
+}
+
+// demoRouteReport is what the clients of one route saw.
+type demoRouteReport struct {
+	Route      string  `json:"route"`
+	Offered    int     `json:"offered"`
+	Met        int     `json:"met"`
+	Missed     int     `json:"missed"`
+	Unmeasured int     `json:"unmeasured"`
+	Shed       int     `json:"shed"`
+	Failed     int     `json:"failed"`
+	Kept       float64 `json:"kept"` // met of met and missed
+	TPSP10     float64 `json:"tps_p10"`
+	TPSP50     float64 `json:"tps_p50"`
+	TTFTP50    float64 `json:"ttft_s_p50"`
+	TTFTP99    float64 `json:"ttft_s_p99"`
+}
+
+// demoBackendsReport compares one learned curve with the true one, at the levels
+// that hold at least 1 % of the exposure.
+type demoBackendsReport struct {
+	Backend     string       `json:"backend"`
+	Preset      string       `json:"preset"`
+	Tokens      float64      `json:"tokens"`
+	Levels      []levelError `json:"levels"`
+	MedianError float64      `json:"median_error"`
+	P90Error    float64      `json:"p90_error"`
+	AtFloor     int          `json:"streams_at_floor"` // by the learned curve
+}
+
+type levelError struct {
+	N       int     `json:"n"`
+	True    float64 `json:"true_tps"`
+	Learned float64 `json:"learned_tps"`
+}
+
+func (d *demo) report() demoReport {
+	r := demoReport{
+		Policy: d.options.policy, Load: d.load.describe(time.Since(d.started)),
+		Seconds: time.Since(d.started).Seconds(), FloorTPS: demoFloor,
+	}
+	if d.options.replay == "" {
+		r.Load = "ramp to 50, spike to 200, one backend killed and back"
+	}
+	for _, name := range []string{"chat", "nightly"} {
+		r.Routes = append(r.Routes, d.tally.report(name))
+	}
+	for _, s := range d.fleet {
+		curve := d.program.book.Curve(profiles.Target{Backend: s.name, Model: s.preset.Model})
+		r.Backends = append(r.Backends, compare(s, curve))
+	}
+	return r
+}
+
+func (t *tally) report(route string) demoRouteReport {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	rt := t.routes[route]
+	r := demoRouteReport{
+		Route: route, Offered: rt.offered, Met: rt.met, Missed: rt.missed, Unmeasured: rt.unmeasured, Shed: rt.shed, Failed: rt.failed,
+		TPSP10: quantile(rt.tps, 0.10), TPSP50: quantile(rt.tps, 0.50),
+		TTFTP50: quantile(rt.ttft, 0.50), TTFTP99: quantile(rt.ttft, 0.99),
+	}
+	if n := rt.met + rt.missed; n > 0 {
+		r.Kept = float64(rt.met) / float64(n)
+	}
+	return r
+}
+
+// compare sets the learned curve against what the engine recorded itself.
+func compare(s *simulated, curve *profiles.Curve) demoBackendsReport {
+	truth := s.engine.Truth()
+	r := demoBackendsReport{Backend: s.name, Preset: s.preset.Name, AtFloor: curve.MaxConcurrency(demoFloor)}
+	var seconds float64
+	for _, p := range truth.Points {
+		seconds += p.StreamSeconds
+		r.Tokens += p.Tokens
+	}
+	var errors []float64
+	for _, p := range truth.Points {
+		if p.StreamSeconds < 0.01*seconds || p.TPS == 0 {
+			continue
+		}
+		learned := curve.TPS(p.N)
+		if math.IsNaN(learned) {
+			learned = 0 // JSON has no NaN; an unknown level is wholly wrong
+		}
+		r.Levels = append(r.Levels, levelError{N: p.N, True: p.TPS, Learned: learned})
+		errors = append(errors, math.Abs(learned/p.TPS-1))
+	}
+	r.MedianError, r.P90Error = quantile(errors, 0.5), quantile(errors, 0.9)
+	return r
+}
+
+func (r demoReport) print(out io.Writer) {
+	fmt.Fprintf(out, "\nafter %.0f s, policy %s, %s; what the clients saw:\n\n", r.Seconds, r.Policy, r.Load)
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "route\toffered\tmet\tmissed\tunmeasured\tshed\tfailed\tkept of admitted\tTPS p10\tTPS p50\tTTFT p50\tTTFT p99\t")
+	for _, x := range r.Routes {
+		kept := fmt.Sprintf("%.1f %%", 100*x.Kept)
+		if x.Route != "chat" {
+			kept = "no floor"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%.1f\t%.1f\t%.2f s\t%.2f s\t\n",
+			x.Route, x.Offered, x.Met, x.Missed, x.Unmeasured, x.Shed, x.Failed, kept, x.TPSP10, x.TPSP50, x.TTFTP50, x.TTFTP99)
+	}
+	w.Flush()
+	fmt.Fprintf(out, "\nchat promises %g tokens/s; \"failed\" are streams that died with their backend\n", r.FloorTPS)
+	fmt.Fprintf(out, "\nlearned against true curve (tokens/s for one of n streams; levels with ≥ 1 %% of the exposure):\n\n")
+	w = tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "backend\ttokens\tmedian error\tp90 error\tstreams at floor\tn: true → learned\t")
+	for _, b := range r.Backends {
+		fmt.Fprintf(w, "%s\t%.0f\t%.1f %%\t%.1f %%\t%d\t%s\t\n", b.Backend, b.Tokens, 100*b.MedianError, 100*b.P90Error, b.AtFloor, b.sample())
+	}
+	w.Flush()
+}
+
+// sample shows four levels, spread over those seen.
+func (b demoBackendsReport) sample() string {
+	text := ""
+	last := -1
+	for i := range 4 {
+		k := i * (len(b.Levels) - 1) / 3
+		if k < 0 || k == last || len(b.Levels) == 0 {
+			continue
+		}
+		last = k
+		l := b.Levels[k]
+		text += fmt.Sprintf("%d: %.1f → %.1f  ", l.N, l.True, l.Learned)
+	}
+	return text
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/sim"
+)
+
+// house is a whole gateway before simulated engines, wired as the program wires
+// it, on a network inside the process. Built inside a synctest bubble, all of
+// it lives in virtual time.
+type house struct {
+	t       *testing.T
+	network memnet.Network
+	engines map[string]*sim.Server
+	servers map[string]*http.Server
+	program *program
+	client  *loadgen.Client
+	stop    func()
+}
+
+// gpu is one simulated engine of a house.
+type gpu struct {
+	name  string // backend, and "model" is its model
+	model sim.Model
+	seed  uint64
+	opts  sim.Options // Names, Model and Seed are filled in
+}
+
+// newHouse starts engines and gateway. routes is the routes: part of the
+// configuration; every gpu is a backend of its name that serves "m".
+func newHouse(t *testing.T, gpus []gpu, routes string, o options) *house {
+	t.Helper()
+	h := &house{t: t, engines: map[string]*sim.Server{}, servers: map[string]*http.Server{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	var yaml strings.Builder
+	yaml.WriteString("listen: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\nbackends:\n")
+	for _, g := range gpus {
+		g.opts.Names, g.opts.Model, g.opts.Seed = []string{"m"}, g.model, g.seed
+		engine, err := sim.NewServer(g.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.engines[g.name] = engine
+		running.Go(func() { engine.Run(ctx) })
+		h.serveEngine(g.name, &running)
+		fmt.Fprintf(&yaml, "  - { name: %s, url: \"http://%s.test:80/v1\", kind: vllm }\n", g.name, g.name)
+	}
+	yaml.WriteString(routes)
+	cfg, err := config.Parse("test.yaml", []byte(yaml.String()), func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.dial, o.listen = h.network.Dial, h.network.Listen
+	if h.program, err = wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), o); err != nil {
+		t.Fatal(err)
+	}
+	ready := make(chan struct{})
+	gatewayCtx, stopGateway := context.WithCancel(context.Background())
+	running.Go(func() {
+		if err := h.program.run(gatewayCtx, func(string, string) { close(ready) }); err != nil {
+			t.Errorf("gateway: %v", err)
+		}
+	})
+	<-ready
+	transport := &http.Transport{DialContext: h.network.Dial, MaxIdleConnsPerHost: 1000, DisableCompression: true}
+	h.client = &loadgen.Client{BaseURL: "http://127.0.0.1:8080/v1", HTTP: &http.Client{Transport: transport}}
+	h.stop = sync.OnceFunc(func() {
+		transport.CloseIdleConnections()
+		stopGateway()
+		cancel()
+		for _, s := range h.servers {
+			s.Close()
+		}
+		running.Wait()
+	})
+	t.Cleanup(h.stop)
+	return h
+}
+
+// serveEngine opens the port of an engine; a killed one comes back with it.
+func (h *house) serveEngine(name string, running *sync.WaitGroup) {
+	l, err := h.network.Listen(name + ".test:80")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	server := &http.Server{Handler: h.engines[name]}
+	h.servers[name] = server
+	running.Go(func() { server.Serve(l) })
+}
+
+// curve is the learned curve of a backend.
+func (h *house) curve(backend string) *profiles.Curve {
+	return h.program.book.Curve(profiles.Target{Backend: backend, Model: "m"})
+}
+
+// idle fails the test unless every lease has been given back.
+func (h *house) idle() {
+	h.t.Helper()
+	for _, l := range h.program.router.Loads() {
+		if l.M != 0 || l.N != 0 || l.Waiting != 0 || l.Decoding != 0 {
+			h.t.Errorf("backend %s: m=%d n=%d after the last request, want 0", l.Backend, l.M, l.N)
+		}
+	}
+}
+
+// results collects what clients saw. Safe for concurrent use.
+type results struct {
+	mu   sync.Mutex
+	list []loadgen.Result
+}
+
+func (r *results) add(x loadgen.Result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list = append(r.list, x)
+}
+
+// count returns how many results fit.
+func (r *results) count(fits func(loadgen.Result) bool) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, x := range r.list {
+		if fits(x) {
+			n++
+		}
+	}
+	return n
+}
+
+// sleep waits in the bubble's virtual time.
+func sleep(d time.Duration) { <-time.After(d) }

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pacer-dev/pacer/config"
+)
+
+func newServeCommand() *cobra.Command {
+	var file, listen, adminListen string
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the gateway",
+		Long: `Run the gateway with the given configuration. Without -c, OPENAI_BASE_URL (and
+OPENAI_API_KEY) give one backend and a route for every model.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(file)
+			if err != nil {
+				return usageError{err}
+			}
+			if listen != "" {
+				cfg.Listen = listen
+			}
+			if adminListen != "" {
+				cfg.Admin.Listen = adminListen
+			}
+			return serve(cmd.Context(), cfg, cmd.ErrOrStderr())
+		},
+	}
+	c.Flags().StringVarP(&file, "config", "c", "", "configuration file (pacer.yaml)")
+	c.Flags().StringVar(&listen, "listen", "", "address of the data port, instead of the configured one")
+	c.Flags().StringVar(&adminListen, "admin", "", "address of the admin port, instead of the configured one")
+	return c
+}
+
+func loadConfig(file string) (*config.Config, error) {
+	if file == "" {
+		return config.FromEnvironment(os.LookupEnv)
+	}
+	return config.Load(file)
+}
+
+// serve runs the gateway until ctx ends; running requests then have
+// timeouts.drain to finish.
+func serve(ctx context.Context, cfg *config.Config, stderr io.Writer) error {
+	log := newLog(cfg.Log, stderr)
+	for _, w := range cfg.Warnings {
+		log.Warn(w)
+	}
+	p, err := wire(cfg, log, options{})
+	if err != nil {
+		return err
+	}
+	return p.run(ctx, func(data, admin string) {
+		fmt.Fprintf(stderr, "pacer: ready data=%s admin=%s\n", data, admin)
+	})
+}
+
+func newLog(cfg config.Log, w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
+		level = slog.LevelInfo
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if cfg.Format == "text" {
+		return slog.New(slog.NewTextHandler(w, o))
+	}
+	return slog.New(slog.NewJSONHandler(w, o))
+}
+
+// ignoreCanceled makes the end of a context a clean end.
+func ignoreCanceled(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}

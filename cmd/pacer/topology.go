@@ -1,0 +1,89 @@
+package main
+
+import (
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/router"
+)
+
+// topology is the configuration as the router wants it: one route for each
+// name that clients may use.
+func topology(cfg *config.Config) router.Topology {
+	t := router.Topology{Replicas: cfg.Replicas}
+	prices := map[string]config.Price{}
+	for _, b := range cfg.Backends {
+		prices[b.Name] = b.Price
+		t.Backends = append(t.Backends, router.Backend{Name: b.Name, MaxConcurrency: b.MaxConcurrency})
+	}
+	for _, r := range cfg.Routes {
+		for _, name := range r.Models {
+			t.Routes = append(t.Routes, routeOf(cfg, r, name, prices))
+		}
+	}
+	return t
+}
+
+func routeOf(cfg *config.Config, r config.Route, name string, prices map[string]config.Price) router.Route {
+	out := router.Route{
+		Name:       name,
+		Class:      classOf(r.Class),
+		SLO:        router.SLO{MinTPS: r.SLO.MinTPS, MaxTTFT: r.SLO.MaxTTFT},
+		Prefer:     preferOf(r.Prefer),
+		Reserve:    r.Reserve,
+		MaxWaiting: cfg.Limits.Queue,
+	}
+	for _, t := range r.Targets {
+		out.Targets = append(out.Targets, router.RouteTarget{
+			Target:      profiles.Target{Backend: t.Backend, Model: t.Model},
+			InputPrice:  prices[t.Backend].Input,
+			OutputPrice: prices[t.Backend].Output,
+		})
+	}
+	for _, s := range r.OnInfeasible {
+		out.OnInfeasible = append(out.OnInfeasible, stepOf(s))
+	}
+	return out
+}
+
+func stepOf(s config.Step) router.Step {
+	switch {
+	case s.Queue > 0:
+		return router.Step{Kind: router.Queue, Wait: s.Queue}
+	case s.Spill != "":
+		return router.Step{Kind: router.Spill, Route: s.Spill}
+	case s.BestEffort:
+		return router.Step{Kind: router.BestEffort}
+	}
+	return router.Step{Kind: router.Shed}
+}
+
+func classOf(s string) router.Class {
+	if s == router.Batch.String() {
+		return router.Batch
+	}
+	return router.Interactive
+}
+
+func preferOf(s string) router.Prefer {
+	for _, p := range []router.Prefer{router.Order, router.Cheapest, router.Pack} {
+		if s == p.String() {
+			return p
+		}
+	}
+	return router.Headroom
+}
+
+// targetsOf returns every target that some route names, each once.
+func targetsOf(t router.Topology) []profiles.Target {
+	seen := map[profiles.Target]bool{}
+	var out []profiles.Target
+	for _, r := range t.Routes {
+		for _, rt := range r.Targets {
+			if !seen[rt.Target] {
+				seen[rt.Target] = true
+				out = append(out, rt.Target)
+			}
+		}
+	}
+	return out
+}
