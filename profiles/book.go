@@ -1,10 +1,11 @@
 package profiles
 
-import "time"
-
-// Book holds the profiles of all targets of this replica. It is safe for
-// concurrent use.
-type Book struct{}
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
 
 // Options configures a Book. The zero value means the defaults.
 type Options struct {
@@ -12,47 +13,205 @@ type Options struct {
 	// Default: 600s.
 	HalfLife time.Duration
 
-	// Margin is taken off the curve for the deciding bound. Default: 0.10.
+	// Margin is taken off the curve for the deciding bound, as a share of it.
+	// Default, also for a value outside 0 to 1: 0.10.
 	Margin float64
 }
 
+const (
+	defaultHalfLife = 600 * time.Second
+	defaultMargin   = 0.10
+)
+
+// Book holds the profiles of all targets of this replica. It is safe for
+// concurrent use.
+//
+// Lock order: Book.mu, then group.mu.
+type Book struct {
+	halfLife time.Duration
+	margin   float64
+
+	// profiles is replaced, never changed, under mu.
+	profiles atomic.Pointer[map[Target]*profile]
+
+	mu     sync.Mutex
+	groups map[string]*group // by backend
+	folds  uint64            // number of the last fold
+	epoch  atomic.Pointer[time.Time]
+}
+
 // NewBook returns an empty book.
-func NewBook(o Options) *Book { panic("unwritten") }
+func NewBook(o Options) *Book {
+	b := &Book{halfLife: o.HalfLife, margin: o.Margin, groups: map[string]*group{}}
+	if b.halfLife <= 0 {
+		b.halfLife = defaultHalfLife
+	}
+	if !(b.margin > 0 && b.margin < 1) {
+		b.margin = defaultMargin
+	}
+	b.profiles.Store(&map[Target]*profile{})
+	return b
+}
 
 // Open starts the measurement of one stream on t, and books the stream's
 // prompt as prefilled when its first token arrives. Unknown targets are added.
-func (b *Book) Open(t Target, o Open) *Stream { panic("unwritten") }
+func (b *Book) Open(t Target, o Open) *Stream {
+	p := b.profile(t)
+	start := o.Sent
+	if start.IsZero() && o.Occupancy != nil {
+		start = o.Occupancy.origin
+	}
+	s := &Stream{
+		profile: p, occ: o.Occupancy, epoch: b.since(start),
+		sequences: max(o.Sequences, 1),
+		estimate:  float64(min(max(o.PromptTokens, 0), maxPrompt)),
+	}
+	s.sent = start.Sub(s.epoch)
+	if s.occ != nil {
+		s.shift = s.epoch.Sub(s.occ.origin)
+	}
+	p.group.mu.Lock()
+	s.perChunk = p.totals().perChunk()
+	p.group.mu.Unlock()
+	return s
+}
+
+// since returns the instant that the times of all streams count from: the
+// first that the book was told.
+func (b *Book) since(now time.Time) time.Time {
+	if e := b.epoch.Load(); e != nil {
+		return *e
+	}
+	b.epoch.CompareAndSwap(nil, &now)
+	return *b.epoch.Load()
+}
 
 // Ensure makes t known, so that it has a (still unknown) curve.
-func (b *Book) Ensure(targets ...Target) { panic("unwritten") }
+func (b *Book) Ensure(targets ...Target) {
+	for _, t := range targets {
+		b.profile(t)
+	}
+}
+
+// profile returns the profile of t, which it adds if need be.
+func (b *Book) profile(t Target) *profile {
+	if p := (*b.profiles.Load())[t]; p != nil {
+		return p
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old := *b.profiles.Load()
+	if p := old[t]; p != nil {
+		return p
+	}
+	g := b.groups[t.Backend]
+	if g == nil {
+		g = &group{}
+		b.groups[t.Backend] = g
+	}
+	g.mu.Lock()
+	p := &profile{target: t, group: g, index: len(g.profiles)}
+	p.curve.Store(&Curve{margin: b.margin})
+	g.profiles = append(g.profiles, p)
+	g.mu.Unlock()
+
+	profiles := make(map[Target]*profile, len(old)+1)
+	for t, p := range old {
+		profiles[t] = p
+	}
+	profiles[t] = p
+	b.profiles.Store(&profiles)
+	return p
+}
 
 // Prior gives t what is believed before any evidence: points of a published
-// or configured curve. Evidence outweighs it after a few tens of steps.
-func (b *Book) Prior(t Target, points []PriorPoint) { panic("unwritten") }
-
-// PriorPoint is one point of a curve known from elsewhere.
-type PriorPoint struct {
-	N   int
-	TPS float64
+// or configured curve. Evidence outweighs it after a few tens of steps. No
+// valid point takes the prior away.
+func (b *Book) Prior(t Target, points []PriorPoint) {
+	p := b.profile(t)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p.prior = newPrior(points)
+	p.group.mu.Lock()
+	known := p.known
+	p.group.mu.Unlock()
+	p.draw(&known, b.margin)
 }
 
 // Fold closes the windows that ended before now and returns what each target
 // gathered since the last Fold, to be pushed to the store. The deltas also
-// count locally until Apply brings sums that contain them.
-func (b *Book) Fold(now time.Time) []Delta { panic("unwritten") }
+// count locally until Apply brings sums that contain them. It refits the curves
+// of the targets that gathered something.
+func (b *Book) Fold(now time.Time) []Delta {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.folds++
+	at := now.Sub(b.since(now))
+	var deltas []Delta
+	for _, t := range b.Targets() {
+		p := (*b.profiles.Load())[t]
+		p.group.mu.Lock()
+		p.group.closeUntil(at)
+		d, ok := p.cut(now, b.folds, b.halfLife)
+		known := p.known
+		p.group.mu.Unlock()
+		if ok {
+			deltas = append(deltas, d)
+			p.draw(&known, b.margin)
+		}
+	}
+	return deltas
+}
 
 // Apply replaces what is known of the targets by the store's sums, which
 // contain every delta up to and including those acked; what Fold returned
-// later is added on top. It refits the curves.
-func (b *Book) Apply(now time.Time, sums map[Target]Sums, acked []Delta) { panic("unwritten") }
+// later is added on top. It refits the curves. acked are deltas as Fold
+// returned them, or several of one target added up with Sums.Add. A target that
+// the store has no sums of keeps what it had.
+func (b *Book) Apply(now time.Time, sums map[Target]Sums, acked []Delta) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	upTo := map[Target]uint64{}
+	for _, d := range acked {
+		upTo[d.Target] = max(upTo[d.Target], d.Sums.folded)
+	}
+	for _, t := range b.Targets() {
+		base, ok := sums[t]
+		if !ok {
+			continue
+		}
+		if base.Updated.After(now) {
+			base.Updated = now // another replica's clock runs ahead
+		}
+		p := (*b.profiles.Load())[t]
+		p.group.mu.Lock()
+		p.rebase(base, upTo[t], b.halfLife)
+		known := p.known
+		p.group.mu.Unlock()
+		p.draw(&known, b.margin)
+	}
+}
 
 // Curve returns the curve of t: an immutable snapshot, never nil. An unknown
 // target has an unknown curve.
-func (b *Book) Curve(t Target) *Curve { panic("unwritten") }
+func (b *Book) Curve(t Target) *Curve {
+	if p := (*b.profiles.Load())[t]; p != nil {
+		return p.curve.Load()
+	}
+	return &Curve{margin: b.margin}
+}
 
 // Targets returns all targets, sorted by backend, then model.
-func (b *Book) Targets() []Target { panic("unwritten") }
+func (b *Book) Targets() []Target {
+	profiles := *b.profiles.Load()
+	targets := make([]Target, 0, len(profiles))
+	for t := range profiles {
+		targets = append(targets, t)
+	}
+	slices.SortFunc(targets, Target.compare)
+	return targets
+}
 
 // MeanOutput returns the decayed mean output length of t in tokens, 0 while
-// unknown; TokensPerByte the tokens of prompt per byte of request body.
-func (b *Book) MeanOutput(t Target) float64 { panic("unwritten") }
+// unknown.
+func (b *Book) MeanOutput(t Target) float64 { return b.Curve(t).MeanOutput() }

@@ -1,81 +1,197 @@
 package profiles
 
-import "time"
-
-// Fit is TPOT(n) = A + B·√n + C·n + D·p in seconds, all coefficients ≥ 0, with
-// p the prompt tokens prefilled per decode step.
-type Fit struct{ A, B, C, D float64 }
-
-// Provenance of a point of a curve.
-type Provenance uint8
-
-// Where a point stands on.
-const (
-	Unknown      Provenance = iota
-	Prior                   // from the configuration, no evidence yet
-	Learned                 // evidence at this n
-	Extrapolated            // evidence elsewhere only
+import (
+	"math"
+	"time"
 )
-
-// String returns unknown, prior, learned or extrapolated.
-func (p Provenance) String() string { panic("unwritten") }
-
-// Point is the curve at one n, with what it rests on.
-type Point struct {
-	N             int
-	P             float64 // prompt tokens per decode step the figures hold for
-	TPS, Low      float64 // NaN when unknown
-	StreamSeconds float64
-	Tokens        float64
-	Steps         float64
-	Updated       time.Time // zero when never
-	Source        Provenance
-}
 
 // Curve is TPS(n) of one target as known at one moment: immutable, safe for
 // concurrent use. The zero value knows nothing.
-type Curve struct{}
+//
+//	TPS(n) = 1/((A + B·√n + C·n + D·p̄(n))·e^r(n))
+//
+// with p̄(n) the usual prompt load at n and r(n) the correction where the bins
+// say otherwise than the fit.
+type Curve struct {
+	source Provenance // Unknown, Prior, Learned (of any n)
+	fit    Fit
+	fitted bool
+	margin float64
+	lo, hi int // support
+
+	// By n−1, up to twice the support or maxLevel.
+	tps, low, load []float64
+
+	// beyond continues the tables above their end: fit and correction for the
+	// evidence, prior for a prior.
+	prompt     promptCurve
+	correction knots
+	prior      *prior
+
+	bins       [NumBins]binPoint
+	steps      float64
+	tokens     float64
+	rho        float64
+	meanOutput float64
+	updated    time.Time
+}
+
+// binPoint is what a curve says about the evidence of one bin.
+type binPoint struct {
+	n                  int // mean n of its steps, rounded
+	seconds, tokens, k float64
+}
+
+const (
+	// maxLevel is the highest n that a curve is drawn for.
+	maxLevel = 8192
+
+	// visitedSteps is how many decode steps make a bin visited: then it
+	// belongs to the support.
+	visitedSteps = 8
+)
 
 // Known reports whether the curve can be asked at all: evidence of at least 30
 // decode steps, or a prior.
-func (c *Curve) Known() bool { panic("unwritten") }
+func (c *Curve) Known() bool { return c.source != Unknown }
 
 // TPS returns tokens/s for one of n streams at the usual prompt load of n; NaN
-// when unknown.
-func (c *Curve) TPS(n int) float64 { panic("unwritten") }
+// when unknown. n below 1 counts as 1.
+func (c *Curve) TPS(n int) float64 {
+	n = max(n, 1)
+	if n <= len(c.tps) {
+		return c.tps[n-1]
+	}
+	if c.source == Unknown {
+		return math.NaN()
+	}
+	return 1 / c.tpot(float64(n))
+}
+
+// tpot returns the seconds per token at n and its usual prompt load.
+func (c *Curve) tpot(n float64) float64 {
+	if c.source == Prior {
+		return max(c.prior.tpot(n), minTPOT)
+	}
+	t := c.fit.tpot(n, c.prompt.at(n)) * math.Exp(c.correction.at(math.Log(n)))
+	return max(t, minTPOT)
+}
 
 // Low returns the deciding bound at n when extraP prompt tokens per decode
 // step come on top of the usual prompt load. It never rises with n or extraP.
-// It is 0 when unknown, and beyond twice the highest visited n.
-func (c *Curve) Low(n int, extraP float64) float64 { panic("unwritten") }
+// It is 0 when unknown, and beyond twice the highest visited n. n below 1
+// counts as 1, extraP below 0 as 0.
+func (c *Curve) Low(n int, extraP float64) float64 {
+	n = max(n, 1)
+	if n > len(c.low) {
+		return 0
+	}
+	low := c.low[n-1]
+	if !(extraP > 0) || c.fit.D == 0 || low == 0 {
+		return low
+	}
+	return 1 / (1/low + c.fit.D*extraP)
+}
 
-// MaxConcurrency returns the largest n with TPS(n) ≥ floor; 0 when none.
-func (c *Curve) MaxConcurrency(floorTPS float64) int { panic("unwritten") }
+// MaxConcurrency returns the largest n with TPS(n) ≥ floor; 0 when none. It
+// does not look beyond twice the support.
+func (c *Curve) MaxConcurrency(floorTPS float64) int {
+	for n := len(c.tps); n >= 1; n-- {
+		if c.tps[n-1] >= floorTPS {
+			return n
+		}
+	}
+	return 0
+}
 
-// Support returns the lowest and highest n with evidence; 0, 0 when none.
-func (c *Curve) Support() (lo, hi int) { panic("unwritten") }
+// Support returns the lowest and highest n with evidence, or of the prior's
+// points while there is none; 0, 0 when the curve is unknown.
+func (c *Curve) Support() (lo, hi int) { return c.lo, c.hi }
 
 // Fit returns the fitted coefficients; ok is false before there is a fit.
-func (c *Curve) Fit() (f Fit, ok bool) { panic("unwritten") }
+func (c *Curve) Fit() (f Fit, ok bool) { return c.fit, c.fitted }
 
 // SecondsPerPromptToken is Fit.D, or 0 when unknown: what one prompt token
 // costs the streams that decode meanwhile.
-func (c *Curve) SecondsPerPromptToken() float64 { panic("unwritten") }
+func (c *Curve) SecondsPerPromptToken() float64 { return c.fit.D }
 
-// Points returns every bin with evidence (or the prior's points), by n.
-func (c *Curve) Points() []Point { panic("unwritten") }
+// Points returns every bin with evidence (or the prior's points), by n, at the
+// usual prompt load.
+func (c *Curve) Points() []Point {
+	var points []Point
+	for i := range c.bins {
+		if c.bins[i].n > 0 {
+			points = append(points, c.At(c.bins[i].n))
+		}
+	}
+	if len(points) == 0 && c.prior != nil {
+		for _, n := range c.prior.n {
+			points = append(points, c.At(n))
+		}
+	}
+	return points
+}
 
-// At returns the curve at n and the usual prompt load; AtRho at p = n·rho.
-func (c *Curve) At(n int) Point { panic("unwritten") }
+// At returns the curve at n and the usual prompt load.
+func (c *Curve) At(n int) Point {
+	n = max(n, 1)
+	b := &c.bins[BinOf(n)]
+	p := Point{
+		N: n, P: c.usualLoad(n), TPS: c.TPS(n), Low: math.NaN(),
+		StreamSeconds: b.seconds, Tokens: b.tokens, Steps: b.k,
+		Updated: c.updated, Source: c.source,
+	}
+	if c.source == Unknown {
+		return p
+	}
+	p.Low = c.Low(n, 0)
+	if c.source == Learned && b.k < visitedSteps {
+		p.Source = Extrapolated
+	}
+	return p
+}
 
-// AtRho returns the curve at n and prompt load p = n·rho.
-func (c *Curve) AtRho(n int, rho float64) Point { panic("unwritten") }
+// AtRho returns the curve at n and prompt load p = n·rho. Without a fit the
+// load changes nothing.
+func (c *Curve) AtRho(n int, rho float64) Point {
+	point := c.At(n)
+	if !c.fitted || !(rho >= 0) || math.IsInf(rho, 0) {
+		return point
+	}
+	p := float64(point.N) * rho
+	usual, asked := c.fit.tpot(float64(point.N), point.P), c.fit.tpot(float64(point.N), p)
+	point.P = p
+	if usual > 0 && asked > 0 {
+		point.TPS *= usual / asked
+		point.Low *= usual / asked
+	}
+	return point
+}
 
-// Rho is the learned prompt load per output token over all n; Tokens,
-// Steps and Updated are totals; MeanOutput is the mean answer in tokens.
-func (c *Curve) Rho() float64        { panic("unwritten") }
-func (c *Curve) Tokens() float64     { panic("unwritten") }
-func (c *Curve) Steps() float64      { panic("unwritten") }
-func (c *Curve) MeanOutput() float64 { panic("unwritten") }
-func (c *Curve) Updated() time.Time  { panic("unwritten") }
-func (c *Curve) Margin() float64     { panic("unwritten") }
+// usualLoad returns p̄(n).
+func (c *Curve) usualLoad(n int) float64 {
+	if n <= len(c.load) {
+		return c.load[n-1]
+	}
+	return c.prompt.at(float64(n))
+}
+
+// Rho is the learned prompt load per output token over all n.
+func (c *Curve) Rho() float64 { return c.rho }
+
+// Tokens is how many tokens the curve rests on, as far as they are not
+// forgotten.
+func (c *Curve) Tokens() float64 { return c.tokens }
+
+// Steps is how many decode steps the curve rests on, as far as they are not
+// forgotten.
+func (c *Curve) Steps() float64 { return c.steps }
+
+// MeanOutput is the mean answer in tokens, 0 while unknown.
+func (c *Curve) MeanOutput() float64 { return c.meanOutput }
+
+// Updated is when evidence last came in; zero when never.
+func (c *Curve) Updated() time.Time { return c.updated }
+
+// Margin is what the deciding bound takes off the curve at least.
+func (c *Curve) Margin() float64 { return c.margin }

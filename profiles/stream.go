@@ -2,80 +2,254 @@ package profiles
 
 import "time"
 
-// Usage is what a backend said about the tokens of one finished answer. It
-// comes from outside: a Stream believes it only within limits.
-type Usage struct {
-	PromptTokens     int
-	CachedTokens     int // of the prompt, served from a prefix cache
-	CompletionTokens int
-	ReasoningTokens  int // part of CompletionTokens
-}
-
-// Tokens says where a count of tokens came from.
-type Source uint8
-
-// The sources of a token count, best first. Only the first three feed a curve.
-const (
-	SourceNone       Source = iota
-	SourceUsage             // usage in the final chunk
-	SourceContinuous        // usage in every chunk
-	SourceChunks            // content chunks × the target's learned tokens per chunk
-	SourceEstimate          // a guess from bytes
-)
-
-// String returns the label used in metrics: usage, continuous, chunks,
-// estimate, none.
-func (s Source) String() string { panic("unwritten") }
-
-// Summary is what one finished stream was, for the SLO result and the log.
-type Summary struct {
-	Tokens      float64       // output tokens, best source
-	FirstTokens float64       // of these, the tokens of the first chunk
-	Source      Source        // of Tokens
-	Decode      time.Duration // first token to last token, as they arrived from the backend
-	TPS         float64       // (Tokens − FirstTokens)/Decode; NaN when unmeasured
-	MeanN       float64       // exposure-weighted mean n; 0 when no exposure
-	Measured    bool          // TPS may be judged against a floor; false for answers that came whole, had fewer than 5 distinct arrivals, n > 1 …
-	Arrivals    int           // distinct arrivals of content
-}
-
 // Open says what a stream starts with.
 type Open struct {
-	Sent         time.Time  // when the request went to the backend
-	Occupancy    *Occupancy // of the backend incarnation that serves it
+	Sent         time.Time  // when the request went to the backend; required
+	Occupancy    *Occupancy // of the backend incarnation that serves it; nil = the stream counts as alone
 	PromptTokens int        // estimate from the body until usage is known; 0 = unknown
-	Sequences    int        // the n of the request; above 1 the stream is no evidence
+	Sequences    int        // the n of the request; above 1 the stream is no evidence; 0 = 1
 }
+
+const (
+	// minArrivals is how many distinct arrivals make a stream evidence.
+	minArrivals = 5
+
+	// minDecode is the shortest time from first to last arrival that is
+	// decoding: an answer that was buffered whole comes in several reads too,
+	// but at the speed of the network.
+	minDecode = 20 * time.Millisecond
+
+	// segment is how long a stream keeps what it gathered before it hands it
+	// over.
+	segment = time.Second
+)
 
 // Stream measures one relayed stream. It belongs to the goroutine of the
 // relay and is not safe for concurrent use. Read allocates nothing, takes no
 // lock while n does not change, and at most once a second hands over what it
 // gathered.
-type Stream struct{}
+//
+// The path of an arrival: while n stays, it is two additions to run; when n
+// changes, run goes to pending, by bins; once a second, and where a window
+// ends, pending goes to the profile and to life. A stream that is not known to
+// be evidence keeps all of it in life and hands it over when it is.
+//
+// Times are since epoch, which all streams of a Book share, so that windows are
+// cut at the same instants for all.
+type Stream struct {
+	profile *profile
+	occ     *Occupancy
+	epoch   time.Time
+	shift   time.Duration // from time since epoch to time since occ.origin
+
+	sequences    int
+	sent         time.Duration
+	prompt       float64 // prompt tokens as booked, scaled by what the target taught
+	estimate     float64 // prompt tokens as the caller estimated them
+	prefill      prefill
+	perChunk     float64 // tokens per chunk of what is handed over; fixed once flowing
+	flowing      bool    // what is gathered goes to the profile each second
+	blocked      bool    // until the next Read nothing is evidence
+	opened       bool    // the last arrival opened the exposure: more at its instant is no evidence
+	split        bool    // n changed within the last gap
+	reasoning    bool
+	closed       bool
+	usage        Usage
+	usages       int
+	readsAtUsage int // reads seen at the last Usage
+	summary      Summary
+
+	version     uint32 // of occ, as of last
+	run         run
+	arrivals    int
+	reads       int
+	chunks      int64
+	firstChunks int64
+	first       time.Duration // first arrival
+	gapFrom     time.Duration // where the last gap began
+	last        time.Duration // last arrival
+	blockedTime time.Duration
+
+	window  int64             // index of the window that pending belongs to
+	turnAt  time.Duration     // when pending has to go
+	idle    float64           // ∫dt/n that was decoding and no evidence, not handed over yet
+	touched uint64            // the bins of pending that hold something
+	pending [NumBins]exposure // gathered since the last turn; tokens in chunks
+	life    [NumBins]exposure // gathered before it
+}
+
+// run is the exposure at one n that has not been booked to a bin yet.
+type run struct {
+	n      int
+	time   time.Duration
+	chunks int64
+}
 
 // Read books an arrival of content from the backend at now, in chunks
 // (content events). The first one opens the exposure and its tokens do not
 // count; now is when the bytes arrived, never when the client took them.
-func (s *Stream) Read(now time.Time, chunks int) { panic("unwritten") }
+//
+// The time since the last arrival and the chunks go to the bins which that
+// time lay in, in proportion: the tokens were made during the gap. Booked at
+// the instant of arrival they would land in the neighbour's bin whenever
+// another stream ends in the same step. A now that is not after the last
+// arrival counts as the same instant.
+func (s *Stream) Read(now time.Time, chunks int) {
+	if chunks <= 0 || s.closed {
+		return
+	}
+	at := now.Sub(s.epoch)
+	s.reads++
+	s.chunks += int64(chunks)
+	switch {
+	case s.arrivals == 0:
+		s.begin(at, chunks)
+		return
+	case at <= s.last:
+		s.again(chunks)
+		return
+	}
+	s.arrivals++
+	if at >= s.turnAt {
+		s.turn(at)
+	}
+	if s.blocked {
+		s.reopen(at)
+		return
+	}
+	s.spend(at, int64(chunks))
+	s.opened = false
+	s.gapFrom, s.last = s.last, at
+}
+
+// spend books the gap from the last arrival to at, and the chunks that ended
+// it.
+func (s *Stream) spend(at time.Duration, chunks int64) {
+	version, n := s.load()
+	if s.split = version != s.version; !s.split {
+		s.run.time += at - s.last
+		s.run.chunks += chunks
+		return
+	}
+	s.flush()
+	s.version, s.run.n = version, n
+	gap, k := float64(at-s.last), float64(chunks)
+	s.occ.walk(s.last+s.shift, at+s.shift, func(n int, d time.Duration) {
+		s.book(n, d.Seconds(), k*float64(d)/gap)
+	})
+}
+
+// again books more chunks at the instant of the last arrival: they were made
+// in the same gap, or, when that arrival opened the exposure, do not count.
+func (s *Stream) again(chunks int) {
+	if s.arrivals == 1 {
+		s.firstChunks += int64(chunks)
+	}
+	switch {
+	case s.blocked:
+		s.blocked, s.opened = false, true
+	case s.opened:
+	case !s.split:
+		s.run.chunks += int64(chunks)
+	default:
+		gap, k := float64(s.last-s.gapFrom), float64(chunks)
+		s.occ.walk(s.gapFrom+s.shift, s.last+s.shift, func(n int, d time.Duration) {
+			s.book(n, 0, k*float64(d)/gap)
+		})
+	}
+}
+
+// begin opens the exposure with the first arrival, and books the prompt.
+func (s *Stream) begin(at time.Duration, chunks int) {
+	s.arrivals = 1
+	s.opened = true
+	s.firstChunks = int64(chunks)
+	s.first, s.gapFrom, s.last = at, at, at
+	s.version, s.run.n = s.load()
+	s.window = windowOf(at)
+	s.turnAt = min(at+segment, windowEnd(s.window))
+	s.bookPrompt(at)
+}
+
+// reopen starts the exposure again after the client blocked. The time until
+// at was spent decoding, but who set its pace is unknown.
+func (s *Stream) reopen(at time.Duration) {
+	s.blocked = false
+	s.opened = true
+	s.idleUntil(at)
+	s.flush()
+	s.version, s.run.n = s.load()
+	s.gapFrom, s.last = at, at
+}
+
+// idleUntil counts the time since the last arrival as decoding that is no
+// evidence.
+func (s *Stream) idleUntil(at time.Duration) {
+	s.blockedTime += at - s.last
+	if s.occ == nil {
+		s.idle += (at - s.last).Seconds()
+		return
+	}
+	s.occ.walk(s.last+s.shift, at+s.shift, func(n int, d time.Duration) {
+		s.idle += d.Seconds() / float64(max(n, 1))
+	})
+}
+
+// load returns the occupancy as Occupancy.Load does. This stream decodes, so n
+// is at least 1 whatever the record says.
+func (s *Stream) load() (version uint32, n int) {
+	if s.occ == nil {
+		return 0, 1
+	}
+	version, n = s.occ.Load()
+	return version, max(n, 1)
+}
+
+// flush books the current run.
+func (s *Stream) flush() {
+	if s.run.time > 0 || s.run.chunks > 0 {
+		s.book(s.run.n, s.run.time.Seconds(), float64(s.run.chunks))
+	}
+	s.run.time, s.run.chunks = 0, 0
+}
+
+// book adds to the pending bin of n. It takes no lock: walk calls it under
+// Occupancy.mu.
+func (s *Stream) book(n int, seconds, chunks float64) {
+	bin := BinOf(n)
+	s.pending[bin].book(n, seconds, chunks)
+	s.touched |= 1 << bin
+}
 
 // Blocked says that the client's side blocked: until the next Read neither
 // seconds nor tokens are evidence, and that Read reopens the exposure as a
 // first chunk does.
-func (s *Stream) Blocked() { panic("unwritten") }
+func (s *Stream) Blocked() {
+	if s.arrivals > 0 && !s.closed {
+		s.blocked = true
+	}
+}
 
 // Usage hands in the token counts that the backend reported. Called again, the
 // last one counts.
-func (s *Stream) Usage(u Usage) { panic("unwritten") }
+func (s *Stream) Usage(u Usage) {
+	if s.usages > 0 && s.reads == s.readsAtUsage {
+		s.usages-- // repeated, not continuous
+	}
+	s.usage = u
+	s.usages++
+	s.readsAtUsage = s.reads
+}
 
 // Reasoning says that reasoning text was seen in the stream, so that the
 // reasoning tokens of the usage are tokens that were shown.
-func (s *Stream) Reasoning() { panic("unwritten") }
-
-// Close ends the stream at now. complete is false for an abort or a cut: then
-// the time since the last token was spent without one and counts. Calls after
-// the first return the same summary.
-func (s *Stream) Close(now time.Time, complete bool) Summary { panic("unwritten") }
+func (s *Stream) Reasoning() { s.reasoning = true }
 
 // Decoding reports the stream so far: tokens after the first chunk, and when
 // the first and the last token arrived. For the floor guard and the log.
-func (s *Stream) Decoding() (tokens float64, first, last time.Time) { panic("unwritten") }
+func (s *Stream) Decoding() (tokens float64, first, last time.Time) {
+	if s.arrivals == 0 {
+		return 0, time.Time{}, time.Time{}
+	}
+	return float64(s.chunks-s.firstChunks) * s.perChunk, s.epoch.Add(s.first), s.epoch.Add(s.last)
+}

@@ -1,13 +1,58 @@
 package profiles
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Sums is everything known about one target: nothing but sums, so that
-// replicas merge by addition. The zero value is empty.
+// replicas merge by addition. The zero value is empty. Symbols are those of
+// exposure and docs/CURVES.md.
 type Sums struct {
 	// Updated is when evidence last came in. Merging keeps the later one.
 	Updated time.Time
-	// The owner of this package defines bins, normal equations and totals here.
+
+	bins   [NumBins]binSums
+	rows   rowSums
+	totals totals
+
+	// folded is the number of the last fold of this replica that the sums
+	// hold; 0 when they hold none. It is not stored.
+	folded uint64
+}
+
+// binSums is what is known at one bin.
+type binSums struct {
+	S, T, Y, K, R, N float64 // of the streams of the target, as in exposure
+	P, PN            float64 // prompt tokens prefilled beside them, and × n
+
+	// Second moments of the windows, for the standard error of Y/S: streams
+	// of one batch share their step, so tokens are no independent samples.
+	W          float64 // windows with exposure in the bin
+	SS, YY, SY float64 // Σ s², Σ y², Σ s·y over these windows
+}
+
+// rowSums are the weighted normal equations of the rows
+// T/K = a + b·Q/K + c·Y/K + d·P/K, one row per window.
+type rowSums struct {
+	A00, A01, A02, A03, A11, A12, A13, A22, A23, A33 float64 // Σ w·x·xᵀ, upper triangle
+	B0, B1, B2, B3                                   float64 // Σ w·x·y
+	YY                                               float64 // Σ w·y²
+	T, K                                             float64 // Σ T, Σ K of the rows
+}
+
+// totals are sums over finished streams.
+type totals struct {
+	T       float64 // occupied seconds of all bins
+	Answers float64 // finished answers
+	Output  float64 // their tokens
+
+	Calibrations float64 // streams whose chunks and usage are both known
+	Counted      float64 // their tokens, by usage
+	Chunks       float64 // their chunks
+
+	Estimated float64 // prompt tokens as estimated from the body, where the true count is known
+	Prefilled float64 // the true count, without what came from a cache
 }
 
 // Delta is what one target gathered between two folds. Adding it to Sums
@@ -19,24 +64,87 @@ type Delta struct {
 	Sums   Sums
 }
 
-// Add merges d into s, with the forgetting described at Delta.
-func (s *Sums) Add(d Delta, halfLife time.Duration) { panic("unwritten") }
-
-// Group is a set of fields that are forgotten together.
-type Group struct {
-	Occupied float64 // seconds; the group's older content counts 2^(−Occupied/halfLife)
-	Fields   []Field
+// Add merges d into s, with the forgetting described at Delta. A halfLife of
+// 0 or less forgets nothing.
+func (s *Sums) Add(d Delta, halfLife time.Duration) {
+	for i := range s.bins {
+		if d.Sums.bins[i] != (binSums{}) {
+			s.bins[i].merge(&d.Sums.bins[i], halfLife)
+		}
+	}
+	if d.Sums.rows != (rowSums{}) {
+		s.rows.merge(&d.Sums.rows, halfLife)
+	}
+	if d.Sums.totals != (totals{}) {
+		s.totals.merge(&d.Sums.totals, halfLife)
+	}
+	if d.Sums.Updated.After(s.Updated) {
+		s.Updated = d.Sums.Updated
+	}
+	s.folded = max(s.folded, d.Sums.folded)
 }
 
-// Field is one sum under its stored name.
-type Field struct {
-	Name  string // short, stable, unique within Sums: "b12.y"
-	Value float64
+func (b *binSums) merge(d *binSums, halfLife time.Duration) {
+	mergeFields(b.fields(), d.fields(), kept(d.T, halfLife))
 }
 
-// Groups writes s as named fields, leaving out zeros; SumsFrom reads them
-// back and ignores names it does not know. They are the stored form.
-func (s *Sums) Groups() []Group { panic("unwritten") }
+func (r *rowSums) merge(d *rowSums, halfLife time.Duration) {
+	mergeFields(r.fields(), d.fields(), kept(d.T, halfLife))
+}
 
-// SumsFrom is the inverse of Groups.
-func SumsFrom(fields map[string]float64, updated time.Time) Sums { panic("unwritten") }
+func (t *totals) merge(d *totals, halfLife time.Duration) {
+	mergeFields(t.fields(), d.fields(), kept(d.T, halfLife))
+}
+
+// mergeFields sets every field of a group to field·keep + delta.
+func mergeFields(to, delta []*float64, keep float64) {
+	for i := range to {
+		*to[i] = *to[i]*keep + *delta[i]
+	}
+}
+
+// kept is the weight that older sums keep when a delta with so much occupied
+// time comes in.
+func kept(occupied float64, halfLife time.Duration) float64 {
+	if halfLife <= 0 || !(occupied > 0) {
+		return 1
+	}
+	return math.Exp2(-occupied / halfLife.Seconds())
+}
+
+// empty reports whether s holds nothing.
+func (s *Sums) empty() bool {
+	return s.bins == [NumBins]binSums{} && s.rows == rowSums{} && s.totals == totals{}
+}
+
+// take adds an exposure whose tokens are in chunks.
+func (b *binSums) take(e *exposure, perChunk float64) {
+	b.S += e.S
+	b.T += e.T
+	b.correct(e, perChunk)
+}
+
+// correct adds only the tokens of e, multiplied by scale.
+func (b *binSums) correct(e *exposure, scale float64) {
+	b.Y += e.Y * scale
+	b.K += e.K * scale
+	b.R += e.R * scale
+	b.N += e.N * scale
+}
+
+// perChunk is the learned tokens per chunk, 1 before anything was learned.
+func (t *totals) perChunk() float64 {
+	if !(t.Chunks > 0) || !(t.Counted > 0) {
+		return 1
+	}
+	return min(max(t.Counted/t.Chunks, 1.0/maxPerChunk), maxPerChunk)
+}
+
+// promptScale is how many prompt tokens are prefilled for one estimated, 1
+// before anything was learned.
+func (t *totals) promptScale() float64 {
+	if !(t.Estimated > 0) || t.Prefilled < 0 {
+		return 1
+	}
+	return min(t.Prefilled/t.Estimated, 16)
+}

@@ -1,0 +1,104 @@
+package profiles
+
+import "math"
+
+// newCurve draws the curve of s. margin is what the bound takes off at least;
+// pr may be nil.
+func newCurve(s *Sums, pr *prior, margin float64) *Curve {
+	c := &Curve{margin: margin, prior: pr, updated: s.Updated}
+	l, ok := levelOf(s)
+	c.describe(s, ok)
+	switch {
+	case ok && l.steps >= minSteps:
+		c.source, c.fitted = Learned, true
+		c.fit = s.fit(l, pr)
+		if !(c.fit.tpot(l.n, l.p) > minTPOT) {
+			c.fit = Fit{A: l.tpot}
+		}
+		c.prompt = usualPrompts(s)
+		c.correction = corrections(s, c.fit)
+		c.lo, c.hi = support(s, l)
+	case pr != nil:
+		c.source = Prior
+		c.lo, c.hi = pr.support()
+	default:
+		return c
+	}
+	c.tabulate()
+	c.bound(s)
+	return c
+}
+
+// describe fills in what s holds, whether or not a curve can be drawn.
+func (c *Curve) describe(s *Sums, ok bool) {
+	if t := &s.totals; t.Answers > 0 && t.Output > 0 {
+		c.meanOutput = t.Output / t.Answers
+	}
+	if !ok {
+		return
+	}
+	var prompts float64
+	for i := range s.bins {
+		b := &s.bins[i]
+		c.steps += b.K
+		c.tokens += b.Y
+		prompts += b.P
+		// A bin with less than a step is what a change of n brushed.
+		if n, ok := b.meanN(); ok && b.K >= 1 && b.S > 0 {
+			c.bins[i] = binPoint{n: inBin(i, n), seconds: b.S, tokens: b.Y, k: b.K}
+		}
+	}
+	c.rho = max(prompts/c.tokens, 0)
+}
+
+// inBin rounds a mean n of bin i to a level of that bin.
+func inBin(i int, n float64) int {
+	lo, hi := BinBounds(i)
+	if i == NumBins-1 {
+		hi = max(hi, maxLevel)
+	}
+	return min(max(int(min(math.Round(n), maxLevel)), lo), hi)
+}
+
+// support returns the range of the visited bins, or the mean n where every
+// bin is too thin to count as visited.
+func support(s *Sums, l level) (lo, hi int) {
+	for i := range s.bins {
+		n, ok := s.bins[i].meanN()
+		if !ok || s.bins[i].K < visitedSteps {
+			continue
+		}
+		hi = inBin(i, n)
+		if lo == 0 {
+			lo = hi
+		}
+	}
+	if lo == 0 {
+		lo = int(min(math.Round(l.n), maxLevel))
+		hi = lo
+	}
+	return lo, hi
+}
+
+// tabulate fills in TPS and p̄ by n, up to twice the support.
+func (c *Curve) tabulate() {
+	_, hi := c.believed()
+	c.tps = make([]float64, min(2*hi, maxLevel))
+	c.load = make([]float64, len(c.tps))
+	for i := range c.tps {
+		n := float64(i + 1)
+		c.load[i] = c.prompt.at(n)
+		c.tps[i] = 1 / c.tpot(n)
+	}
+}
+
+// believed returns the range in which the bound takes nothing off for
+// extrapolation: the support, and what a prior covers.
+func (c *Curve) believed() (lo, hi int) {
+	lo, hi = c.lo, c.hi
+	if c.prior != nil {
+		first, last := c.prior.support()
+		lo, hi = min(lo, first), max(hi, last)
+	}
+	return lo, hi
+}

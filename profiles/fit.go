@@ -1,0 +1,72 @@
+package profiles
+
+import "math"
+
+// Fit is TPOT(n) = A + B·√n + C·n + D·p in seconds, all coefficients ≥ 0, with
+// p the prompt tokens prefilled per decode step.
+type Fit struct{ A, B, C, D float64 }
+
+// tpot returns the seconds per output token at n and prompt load p.
+func (f Fit) tpot(n, p float64) float64 {
+	return f.A + f.B*math.Sqrt(n) + f.C*n + f.D*p
+}
+
+const (
+	// priorSteps is the weight, in decode steps, of each of the weak rows that
+	// give the fit a shape where nothing was visited.
+	priorSteps = 4
+
+	// minTPOT keeps a speed finite, whatever the sums say: no token takes less
+	// than a tenth of a microsecond.
+	minTPOT = 1e-7
+)
+
+// level is where the evidence lies as a whole.
+type level struct {
+	steps float64 // Σ K
+	n     float64 // mean n of a step
+	tpot  float64 // mean seconds of a step
+	p     float64 // mean prompt tokens of a step
+}
+
+// levelOf returns the level of s; ok is false when no curve can be drawn
+// through it.
+func levelOf(s *Sums) (l level, ok bool) {
+	var t, y, p float64
+	for i := range s.bins {
+		b := &s.bins[i]
+		t, y, p, l.steps = t+b.T, y+b.Y, p+b.P, l.steps+b.K
+	}
+	if !(l.steps > 0) || !(t > 0) || !(y > 0) {
+		return l, false
+	}
+	l.n, l.tpot, l.p = max(y/l.steps, 1), max(t/l.steps, minTPOT), max(p/l.steps, 0)
+	return l, finite(l.n) && finite(l.tpot) && finite(l.p)
+}
+
+// fit solves the rows of s, with weak rows beside them: those of the prior, or
+// else four around the level at hand that rise like n^0.7, the usual shape of
+// published curves.
+func (s *Sums) fit(l level, pr *prior) Fit {
+	r := &s.rows
+	g := gram{
+		m: [4][4]float64{
+			{r.A00, r.A01, r.A02, r.A03},
+			{r.A01, r.A11, r.A12, r.A13},
+			{r.A02, r.A12, r.A22, r.A23},
+			{r.A03, r.A13, r.A23, r.A33},
+		},
+		v: [4]float64{r.B0, r.B1, r.B2, r.B3},
+	}
+	if pr != nil {
+		pr.addTo(&g, s)
+	} else {
+		for _, ratio := range [...]float64{0.25, 0.5, 2, 4} {
+			n := l.n * ratio
+			y := l.tpot * (1 + math.Pow(ratio, 0.7)) / 2
+			g.add([4]float64{1, math.Sqrt(n), n, l.p * ratio}, y, priorSteps/(y*y))
+		}
+	}
+	theta := g.solve()
+	return Fit{A: theta[0], B: theta[1], C: theta[2], D: theta[3]}
+}

@@ -1,0 +1,53 @@
+package profiles
+
+import (
+	"sync"
+	"time"
+)
+
+// group is one backend: the profiles of its models, which share its steps, and
+// the windows that are open on it.
+//
+// Lock order: Book.mu before group.mu, which is a leaf.
+type group struct {
+	mu       sync.Mutex
+	profiles []*profile
+	windows  []*window // open ones, oldest first, at most maxOpenWindows
+}
+
+// windowAt returns the open window of that index, or the one that takes what
+// comes too late for it. g.mu is held.
+func (g *group) windowAt(index int64) *window {
+	for _, w := range g.windows {
+		if w.index >= index {
+			return w
+		}
+	}
+	if len(g.windows) == maxOpenWindows {
+		g.closeOldest()
+	}
+	w := &window{index: index}
+	g.windows = append(g.windows, w)
+	return w
+}
+
+// closeUntil closes the windows that ended before at, and any from a future
+// that at is not in, which a clock set back leaves behind. g.mu is held.
+func (g *group) closeUntil(at time.Duration) {
+	for len(g.windows) > 0 {
+		w := g.windows[0]
+		if windowEnd(w.index)+windowGrace > at && w.index <= windowOf(at)+1 {
+			return
+		}
+		g.closeOldest()
+	}
+}
+
+// closeOldest makes the rows of the oldest window. g.mu is held.
+func (g *group) closeOldest() {
+	w := g.windows[0]
+	g.windows = append(g.windows[:0], g.windows[1:]...)
+	for _, p := range g.profiles {
+		p.close(w)
+	}
+}

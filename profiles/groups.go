@@ -1,0 +1,109 @@
+package profiles
+
+import (
+	"math"
+	"strconv"
+	"time"
+)
+
+// Group is a set of fields that are forgotten together.
+type Group struct {
+	Occupied float64 // seconds; the group's older content counts 2^(−Occupied/halfLife)
+	Fields   []Field
+}
+
+// Field is one sum under its stored name.
+type Field struct {
+	Name  string // short, stable, unique within Sums: "b12.y"
+	Value float64
+}
+
+// The stored names of the fields, in the order of the fields methods. Stores
+// hold them for days: names may be added and never change their meaning.
+var (
+	binNames   = [...]string{"s", "t", "y", "k", "r", "n", "p", "pn", "w", "ss", "yy", "sy"}
+	rowNames   = [...]string{"a00", "a01", "a02", "a03", "a11", "a12", "a13", "a22", "a23", "a33", "b0", "b1", "b2", "b3", "yy", "t", "k"}
+	totalNames = [...]string{"t", "answers", "output", "cal", "counted", "chunks", "est", "pre"}
+
+	// storedBins holds the names of all bins in full: "b12.y".
+	storedBins = func() (names [NumBins][]string) {
+		for i := range names {
+			names[i] = prefixed("b"+strconv.Itoa(i)+".", binNames[:])
+		}
+		return names
+	}()
+	storedRows   = prefixed("f.", rowNames[:])
+	storedTotals = prefixed("t.", totalNames[:])
+)
+
+func prefixed(prefix string, names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = prefix + name
+	}
+	return out
+}
+
+func (b *binSums) fields() []*float64 {
+	return []*float64{&b.S, &b.T, &b.Y, &b.K, &b.R, &b.N, &b.P, &b.PN, &b.W, &b.SS, &b.YY, &b.SY}
+}
+
+func (r *rowSums) fields() []*float64 {
+	return []*float64{
+		&r.A00, &r.A01, &r.A02, &r.A03, &r.A11, &r.A12, &r.A13, &r.A22, &r.A23, &r.A33,
+		&r.B0, &r.B1, &r.B2, &r.B3, &r.YY, &r.T, &r.K,
+	}
+}
+
+func (t *totals) fields() []*float64 {
+	return []*float64{&t.T, &t.Answers, &t.Output, &t.Calibrations, &t.Counted, &t.Chunks, &t.Estimated, &t.Prefilled}
+}
+
+// Groups writes s as named fields; SumsFrom reads them back and ignores names
+// it does not know. They are the stored form. A group that is all zeros is left
+// out. A group that is there has all its fields, zeros too: a store that adds a
+// delta must let every field of the group fade, also those the delta has
+// nothing for.
+func (s *Sums) Groups() []Group {
+	var groups []Group
+	for i := range s.bins {
+		if s.bins[i] != (binSums{}) {
+			groups = append(groups, namedGroup(s.bins[i].T, storedBins[i], s.bins[i].fields()))
+		}
+	}
+	if s.rows != (rowSums{}) {
+		groups = append(groups, namedGroup(s.rows.T, storedRows, s.rows.fields()))
+	}
+	if s.totals != (totals{}) {
+		groups = append(groups, namedGroup(s.totals.T, storedTotals, s.totals.fields()))
+	}
+	return groups
+}
+
+func namedGroup(occupied float64, names []string, values []*float64) Group {
+	g := Group{Occupied: max(occupied, 0), Fields: make([]Field, len(names))}
+	for i, name := range names {
+		g.Fields[i] = Field{Name: name, Value: *values[i]}
+	}
+	return g
+}
+
+// SumsFrom is the inverse of Groups. A value that is no finite number counts
+// as 0.
+func SumsFrom(fields map[string]float64, updated time.Time) Sums {
+	s := Sums{Updated: updated}
+	for i := range s.bins {
+		readFields(fields, storedBins[i], s.bins[i].fields())
+	}
+	readFields(fields, storedRows, s.rows.fields())
+	readFields(fields, storedTotals, s.totals.fields())
+	return s
+}
+
+func readFields(from map[string]float64, names []string, to []*float64) {
+	for i, name := range names {
+		if v := from[name]; !math.IsNaN(v) && !math.IsInf(v, 0) {
+			*to[i] = v
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package profiles
+
+import "math"
+
+const (
+	// residualShrink is how many decode steps a bin needs before half of what
+	// it says against the fit is believed.
+	residualShrink = 60
+
+	// promptShrink is the same for its prompt load against q0 + q1·n.
+	promptShrink = 200
+
+	// maxResidual bounds what one bin may say, in ln.
+	maxResidual = 3
+)
+
+// knots is a function of ln n, linear between its knots and constant outside.
+// The zero value is 0 everywhere.
+type knots struct{ x, y []float64 }
+
+// add appends a knot; x grows.
+func (k *knots) add(x, y float64) {
+	if len(k.x) > 0 && x <= k.x[len(k.x)-1] {
+		return
+	}
+	k.x, k.y = append(k.x, x), append(k.y, y)
+}
+
+// at returns the value at x.
+func (k *knots) at(x float64) float64 {
+	last := len(k.x) - 1
+	switch {
+	case last < 0:
+		return 0
+	case x <= k.x[0]:
+		return k.y[0]
+	case x >= k.x[last]:
+		return k.y[last]
+	}
+	i := 1
+	for k.x[i] < x {
+		i++
+	}
+	return k.y[i-1] + (k.y[i]-k.y[i-1])*(x-k.x[i-1])/(k.x[i]-k.x[i-1])
+}
+
+// promptCurve is p̄(n), the usual prompt load at n: a line through the bins,
+// times what each bin says against it, shrunk.
+type promptCurve struct {
+	q0, q1 float64
+	ratio  knots // of the bin to the line, minus 1
+}
+
+// at returns p̄(n).
+func (p *promptCurve) at(n float64) float64 {
+	line := p.q0 + p.q1*n
+	if line == 0 {
+		return 0
+	}
+	return line * (1 + p.ratio.at(math.Log(n)))
+}
+
+// usualPrompts learns p̄(n) from the bins.
+func usualPrompts(s *Sums) promptCurve {
+	var g gram
+	for i := range s.bins {
+		if n, ok := s.bins[i].meanN(); ok {
+			b := &s.bins[i]
+			g.add([4]float64{1, n}, max(b.P, 0)/b.K, b.K)
+		}
+	}
+	theta := g.solve()
+	p := promptCurve{q0: theta[0], q1: theta[1]}
+	for i := range s.bins {
+		b := &s.bins[i]
+		n, ok := b.meanN()
+		line := p.q0 + p.q1*n
+		if !ok || !(line > 0) {
+			continue
+		}
+		ratio := max(b.P, 0)/b.K/line - 1
+		p.ratio.add(math.Log(n), ratio*b.K/(b.K+promptShrink))
+	}
+	return p
+}
+
+// corrections learns r(n): the stream-seconds of each bin against those that
+// the fit expects of what was decoded and prefilled there.
+func corrections(s *Sums, f Fit) knots {
+	var k knots
+	for i := range s.bins {
+		b := &s.bins[i]
+		n, ok := b.meanN()
+		if !ok {
+			continue
+		}
+		expected := f.A*b.Y + f.B*b.R + f.C*b.N + f.D*max(b.PN, 0)
+		if !(expected > 0) || !(b.S > 0) {
+			continue
+		}
+		r := min(max(math.Log(b.S/expected), -maxResidual), maxResidual)
+		k.add(math.Log(n), r*b.K/(b.K+residualShrink))
+	}
+	return k
+}
+
+// meanN returns the mean n of the steps of a bin; ok is false when it has
+// none.
+func (b *binSums) meanN() (n float64, ok bool) {
+	if !(b.K > 0) || !(b.Y > 0) {
+		return 1, false
+	}
+	n = max(b.Y/b.K, 1)
+	return n, finite(n)
+}

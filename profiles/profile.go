@@ -1,0 +1,212 @@
+package profiles
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+// minCalibrations is how many finished streams tokens per chunk has to rest
+// on. Forgetting may have eaten a little of the three.
+const minCalibrations = 2.5
+
+// maxUnacked bounds the deltas that wait to be acknowledged one by one; the
+// oldest are added up beyond it.
+const maxUnacked = 16
+
+// profile is what is known about one target: what the store holds, what this
+// replica folded since, and what it is gathering. All but target, group, index
+// and curve are guarded by group.mu.
+type profile struct {
+	target Target
+	group  *group
+	index  int // in group.profiles
+
+	base    Sums    // from the store
+	unacked []Delta // folded and not in base, oldest first
+	known   Sums    // base and unacked together
+	fold    Sums    // gathered since the last fold
+	row     row     // windows too thin for a row of their own
+
+	// held are the prompts of windows whose exposures streams still keep,
+	// because tokens per chunk is not known.
+	held promptPool
+
+	prior *prior
+	curve atomic.Pointer[Curve]
+}
+
+// take adds exposures in chunks to the window and to the next fold.
+func (p *profile) take(w *window, cells *[NumBins]exposure, perChunk float64) {
+	own := w.exposure(p)
+	for i := range cells {
+		if e := &cells[i]; *e != (exposure{}) {
+			own[i].add(e, perChunk)
+			p.fold.bins[i].take(e, perChunk)
+			p.fold.totals.T += e.T
+		}
+	}
+}
+
+// correct adds only the tokens of cells, multiplied by scale.
+func (p *profile) correct(w *window, cells *[NumBins]exposure, scale float64) {
+	if scale == 0 {
+		return
+	}
+	own := w.exposure(p)
+	for i := range cells {
+		if e := &cells[i]; *e != (exposure{}) {
+			own[i].addTokens(e, scale)
+			p.fold.bins[i].correct(e, scale)
+		}
+	}
+}
+
+// calibrate learns tokens per chunk from a finished stream.
+func (p *profile) calibrate(tokens, chunks float64) {
+	t := &p.fold.totals
+	t.Calibrations++
+	t.Counted += tokens
+	t.Chunks += chunks
+}
+
+// calibrated reports whether tokens per chunk can be relied on.
+func (p *profile) calibrated() bool {
+	return p.known.totals.Calibrations+p.fold.totals.Calibrations >= minCalibrations
+}
+
+// totals returns the totals with what came in since the last fold.
+func (p *profile) totals() *totals {
+	t := p.known.totals
+	t.merge(&p.fold.totals, 0)
+	return &t
+}
+
+// close adds what the target did in w to the next fold: its share of the
+// prompts, the second moments of its bins, and its row.
+func (p *profile) close(w *window) {
+	p.held.add(&w.promptPool, 1)
+	cells := w.exposure(p)
+	for i := range cells {
+		e, b := &cells[i], &p.fold.bins[i]
+		p.row.T += e.T
+		p.row.K += e.K
+		p.row.Q += e.Q
+		p.row.Y += e.Y
+		if e.S > 0 {
+			b.W++
+			b.SS += e.S * e.S
+			b.YY += e.Y * e.Y
+			b.SY += e.S * e.Y
+		}
+	}
+	p.takePrompts(cells)
+	if smooth := p.predict(p.row); p.row.K >= minRowSteps && p.row.T > 0 && smooth > 0 {
+		p.row.addTo(&p.fold.rows, smooth)
+		p.row = row{}
+	}
+}
+
+// takePrompts books the target's share of the prompts that were prefilled on
+// the backend: its share of the occupied time that this replica saw. Seen
+// from one of several replicas that is unbiased while prompts are divided as
+// streams are.
+func (p *profile) takePrompts(cells *[NumBins]exposure) {
+	var occupied float64
+	for i := range cells {
+		occupied += cells[i].T
+	}
+	if !(occupied > 0) {
+		// Prompts beside which nothing decoded at all stay: a prefill that
+		// stalls every stream for a whole window shows in the next one.
+		if p.calibrated() && p.held.seen > 0 {
+			p.held = promptPool{}
+		}
+		return
+	}
+	share := 1.0
+	if p.held.seen > occupied {
+		share = occupied / p.held.seen
+	}
+	for i := range p.fold.bins {
+		prompts := p.held.prompts.P[i] * share
+		p.row.P += prompts
+		p.fold.bins[i].P += prompts + p.held.late.P[i]*share
+		p.fold.bins[i].PN += (p.held.prompts.PN[i] + p.held.late.PN[i]) * share
+	}
+	if p.calibrated() {
+		p.held = promptPool{}
+	} else {
+		rest := promptPool{}
+		rest.add(&p.held, 1-share)
+		p.held = rest
+	}
+}
+
+// predict returns the seconds per step that the fit expects of r, or the mean
+// of all there is while there is no fit.
+func (p *profile) predict(r row) float64 {
+	if f, ok := p.curve.Load().Fit(); ok && r.K > 0 {
+		if y := f.A + (f.B*r.Q+f.C*r.Y+f.D*r.P)/r.K; y > minTPOT {
+			return y
+		}
+	}
+	var t, k float64
+	for i := range p.known.bins {
+		t += p.known.bins[i].T + p.fold.bins[i].T
+		k += p.known.bins[i].K + p.fold.bins[i].K
+	}
+	if !(k > 0) {
+		return 0
+	}
+	return t / k
+}
+
+// cut ends the fold: it returns what was gathered since the last, and counts it
+// among the unacknowledged. ok is false when there was nothing.
+func (p *profile) cut(now time.Time, number uint64, halfLife time.Duration) (d Delta, ok bool) {
+	if p.fold.empty() {
+		return Delta{}, false
+	}
+	d = Delta{Target: p.target, Sums: p.fold}
+	d.Sums.Updated = now
+	d.Sums.folded = number
+	p.fold = Sums{}
+	p.known.Add(d, halfLife)
+	p.unacked = append(p.unacked, d)
+	if len(p.unacked) > maxUnacked {
+		merged := p.unacked[0]
+		merged.Sums.Add(p.unacked[1], halfLife)
+		p.unacked = append(p.unacked[:0], p.unacked[1:]...)
+		p.unacked[0] = merged
+	}
+	return d, true
+}
+
+// rebase takes the sums of the store as the base, which hold every fold up to
+// acked.
+func (p *profile) rebase(base Sums, acked uint64, halfLife time.Duration) {
+	p.base = base
+	p.base.folded = 0
+	keep := p.unacked[:0]
+	for _, d := range p.unacked {
+		if d.Sums.folded > acked {
+			keep = append(keep, d)
+		}
+	}
+	clear(p.unacked[len(keep):])
+	p.unacked = keep
+	p.known = p.base
+	for _, d := range p.unacked {
+		p.known.Add(d, halfLife)
+	}
+}
+
+// draw draws the curve anew from a copy of what is known: it takes too long to
+// keep streams from handing over meanwhile. Book.mu is held.
+func (p *profile) draw(known *Sums, margin float64) {
+	p.curve.Store(newCurve(known, p.prior, margin))
+}
+
+// finite reports whether x is a number.
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -1,0 +1,30 @@
+package profiles
+
+// Source says where a count of tokens came from.
+type Source uint8
+
+// The sources of a token count, best first. Only the first three feed a curve.
+const (
+	SourceNone       Source = iota
+	SourceUsage             // usage in the final chunk
+	SourceContinuous        // usage in every chunk
+	SourceChunks            // content chunks × the target's learned tokens per chunk
+	SourceEstimate          // a guess from bytes
+)
+
+// String returns the label used in metrics: usage, continuous, chunks,
+// estimate, none.
+func (s Source) String() string {
+	switch s {
+	case SourceUsage:
+		return "usage"
+	case SourceContinuous:
+		return "continuous"
+	case SourceChunks:
+		return "chunks"
+	case SourceEstimate:
+		return "estimate"
+	default:
+		return "none"
+	}
+}

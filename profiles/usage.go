@@ -1,0 +1,52 @@
+package profiles
+
+// Usage is what a backend said about the tokens of one finished answer. It
+// comes from outside: a Stream believes it only within limits.
+type Usage struct {
+	PromptTokens     int
+	CachedTokens     int // of the prompt, served from a prefix cache
+	CompletionTokens int
+	ReasoningTokens  int // part of CompletionTokens
+}
+
+// maxPerChunk is how many tokens one chunk can stand for. Speculative decoding
+// sends a few; a count beyond this is of something the stream did not show.
+const maxPerChunk = 16
+
+// maxPrompt bounds a prompt that nothing else speaks for.
+const maxPrompt = 4 << 20
+
+// visible returns the tokens that the stream showed in its chunks, and whether
+// the usage can be believed. Reasoning that was counted but never shown took
+// its time before the first visible chunk and is taken off.
+func (u Usage) visible(chunks int64, reasoningShown bool) (tokens float64, ok bool) {
+	shown := int64(u.CompletionTokens)
+	if shown <= 0 || chunks <= 0 {
+		return 0, false
+	}
+	if u.ReasoningTokens > 0 && !reasoningShown {
+		shown -= int64(u.ReasoningTokens)
+	}
+	if shown <= 0 {
+		return 0, false
+	}
+	perChunk := float64(shown) / float64(chunks)
+	if perChunk > maxPerChunk || perChunk < 1.0/maxPerChunk {
+		return 0, false
+	}
+	return float64(shown), true
+}
+
+// prefilled returns the prompt tokens that had to be computed, and whether the
+// usage can be believed beside the estimate (0 = there was none).
+func (u Usage) prefilled(estimate float64) (tokens float64, ok bool) {
+	prompt, cached := float64(u.PromptTokens), float64(max(u.CachedTokens, 0))
+	limit := 16 * estimate
+	if estimate <= 0 {
+		limit = maxPrompt
+	}
+	if prompt <= 0 || prompt > limit {
+		return 0, false
+	}
+	return max(prompt-cached, 0), true
+}
