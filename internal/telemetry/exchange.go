@@ -1,0 +1,54 @@
+package telemetry
+
+import "time"
+
+// Result is what became of a request in the eyes of its route's SLO.
+type Result uint8
+
+// The results: offered = Met + Missed + Unmeasured + Shed + Failed.
+const (
+	Met Result = iota
+	Missed
+	Unmeasured // served, but its speed could not be judged: not streamed, too short
+	Shed
+	Failed
+
+	numResults
+)
+
+var resultNames = [numResults]string{"met", "missed", "unmeasured", "shed", "failed"}
+
+// String returns the label value of pacer_slo_total.
+func (r Result) String() string {
+	if r < numResults {
+		return resultNames[r]
+	}
+	return "unknown"
+}
+
+// Exchange is one finished request.
+type Exchange struct {
+	Route   string // "unknown" for an unknown model
+	Backend string // "" when it reached none
+	Class   string // interactive | batch; "" is the class of the route
+	Outcome string // ok | client_gone | upstream_error | cut | rejected | shed
+
+	// Counted says that the request belongs to an SLO: false for rejected
+	// requests and for clients that left before the first token.
+	Counted    bool
+	Result     Result // read when Counted
+	ShedReason string // with Shed: a label value of pacer_shed_total
+
+	TTFT      time.Duration // 0 = no token came
+	TPS       float64       // of the decoding; 0 or NaN = unmeasured
+	Duration  time.Duration // of the stream; 0 = there was none
+	Waited    time.Duration // in line; 0 = did not stand in it
+	Overhead  time.Duration // own time: arrival to send, without waiting in line; 0 = never sent
+	Predicted float64       // tokens/s at the decision, 0 = unknown
+
+	InputTokens  float64 // the whole prompt
+	CachedTokens float64 // of these, served from a prefix cache
+	OutputTokens float64
+	Source       string // of OutputTokens: usage | continuous | chunks | estimate | none
+	CostUSD      float64
+}

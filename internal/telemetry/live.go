@@ -1,0 +1,91 @@
+package telemetry
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Live is read at each scrape: what router and profiles know at that moment.
+type Live struct {
+	Backends []LiveBackend
+	Routes   []LiveRoute
+	Targets  []LiveTarget
+}
+
+// LiveBackend is the load of one backend.
+type LiveBackend struct {
+	Name              string
+	Waiting, Decoding int // sequences without and with a first token
+	BreakerState      int // 0 closed, 1 half-open, 2 open
+}
+
+// LiveRoute is the line of one route, and what its targets carry.
+type LiveRoute struct {
+	Name     string
+	Queued   int            // requests in line
+	Capacity map[string]int // backend → largest n with tps ≥ floor
+}
+
+// LiveTarget is the curve of one target.
+type LiveTarget struct {
+	Backend, Model string
+	Points         []LivePoint
+}
+
+// LivePoint is the curve at n. NaN = unknown, and not exported.
+type LivePoint struct {
+	N        int
+	TPS, Low float64 // tokens/s of one stream, and its deciding bound
+}
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+var (
+	inflightDesc   = describe("pacer_inflight", "Sequences of this replica on the backend: waiting for a first token, or decoding.", "backend", "phase")
+	breakerDesc    = describe("pacer_breaker_state", "Breaker of the backend: 0 closed, 1 half-open, 2 open.", "backend")
+	queueDepthDesc = describe("pacer_queue_depth", "Requests in the line of the route.", "route")
+	curveTPSDesc   = describe("pacer_curve_tps", "Tokens per second of ONE stream when n streams decode on the backend, at the usual prompt load.", "backend", "model", "n")
+	curveLowDesc   = describe("pacer_curve_low_tps", "Lower bound of pacer_curve_tps, on which decisions are made.", "backend", "model", "n")
+	capacityDesc   = describe("pacer_capacity_streams", "Largest number of streams at which the curve meets the floor of the route; 0 while unknown.", "route", "backend")
+)
+
+// liveCollector exports one Live, taken for one scrape.
+type liveCollector struct{ Live }
+
+// Describe implements prometheus.Collector.
+func (c liveCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{inflightDesc, breakerDesc, queueDepthDesc, curveTPSDesc, curveLowDesc, capacityDesc} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c liveCollector) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		if !math.IsNaN(v) {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+		}
+	}
+	for _, b := range c.Backends {
+		gauge(inflightDesc, float64(b.Waiting), b.Name, "waiting")
+		gauge(inflightDesc, float64(b.Decoding), b.Name, "decoding")
+		gauge(breakerDesc, float64(b.BreakerState), b.Name)
+	}
+	for _, r := range c.Routes {
+		gauge(queueDepthDesc, float64(r.Queued), r.Name)
+		for backend, n := range r.Capacity {
+			gauge(capacityDesc, float64(n), r.Name, backend)
+		}
+	}
+	for _, t := range c.Targets {
+		for _, p := range t.Points {
+			n := strconv.Itoa(p.N)
+			gauge(curveTPSDesc, p.TPS, t.Backend, t.Model, n)
+			gauge(curveLowDesc, p.Low, t.Backend, t.Model, n)
+		}
+	}
+}

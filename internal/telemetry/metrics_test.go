@@ -1,0 +1,306 @@
+package telemetry
+
+import (
+	"flag"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata")
+
+// scrape returns what Prometheus would get, without the metrics of the Go
+// runtime and the process, which are none of ours.
+func scrape(t testing.TB, m *Metrics) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if w.Code != http.StatusOK {
+		t.Fatalf("scrape: status %d, want 200: %s", w.Code, w.Body)
+	}
+	var ours strings.Builder
+	for line := range strings.Lines(w.Body.String()) {
+		if strings.Contains(line, "pacer_") {
+			ours.WriteString(line)
+		}
+	}
+	return ours.String()
+}
+
+// series returns the scraped lines that hold every one of the words.
+func series(text string, words ...string) []string {
+	var out []string
+next:
+	for line := range strings.Lines(text) {
+		for _, w := range words {
+			if !strings.Contains(line, w) {
+				continue next
+			}
+		}
+		out = append(out, strings.TrimSpace(line))
+	}
+	return out
+}
+
+func wantSeries(t *testing.T, text, want string) {
+	t.Helper()
+	name := strings.Fields(want)[0]
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) == want {
+			return
+		}
+	}
+	t.Errorf("scrape: got %q, want %q", series(text, name), want)
+}
+
+func twoRoutes() map[string]string {
+	return map[string]string{"chat": "interactive", "nightly": "batch"}
+}
+
+func exampleLive() Live {
+	return Live{
+		Backends: []LiveBackend{{Name: "h200", Waiting: 3, Decoding: 12}, {Name: "l40s", BreakerState: 2}},
+		Routes: []LiveRoute{
+			{Name: "chat", Queued: 4, Capacity: map[string]int{"h200": 64, "l40s": 0}},
+			{Name: "nightly", Capacity: map[string]int{"l40s": 0}},
+		},
+		Targets: []LiveTarget{
+			{Backend: "h200", Model: "llama", Points: []LivePoint{{N: 1, TPS: 52, Low: 46.8}, {N: 2, TPS: 50, Low: math.NaN()}}},
+			{Backend: "l40s", Model: "llama", Points: []LivePoint{{N: 1, TPS: math.NaN(), Low: math.NaN()}}},
+		},
+	}
+}
+
+func example() Exchange {
+	return Exchange{
+		Route: "chat", Backend: "h200", Class: "interactive", Outcome: "ok", Counted: true, Result: Met,
+		TTFT: 300 * time.Millisecond, TPS: 42, Duration: 9 * time.Second, Waited: 20 * time.Millisecond,
+		Overhead: 40 * time.Microsecond, Predicted: 40,
+		InputTokens: 1000, CachedTokens: 600, OutputTokens: 400, Source: "usage", CostUSD: 0.25,
+	}
+}
+
+// Every name and label set of the documentation, at 0 before the first request.
+func TestEverythingExistsFromTheStart(t *testing.T) {
+	got := scrape(t, New(twoRoutes(), []string{"h200", "l40s"}, exampleLive))
+	file := filepath.Join("testdata", "start.txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got == string(want) {
+		return
+	}
+	g, w := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			t.Fatalf("%s:%d: got %q, want %q; go test -update rewrites it", file, i+1, g[i], w[i])
+		}
+	}
+	t.Fatalf("%s: got %d lines, want %d; go test -update rewrites it", file, len(g), len(w))
+}
+
+// Prometheus counts an event only if it saw the series before: a route's
+// series exist for the backends it may use, and for no others.
+func TestSeriesFollowTheTopology(t *testing.T) {
+	text := scrape(t, New(twoRoutes(), []string{"h200", "l40s"}, exampleLive))
+	wantSeries(t, text, `pacer_requests_total{backend="l40s",class="batch",outcome="ok",route="nightly"} 0`)
+	if got := series(text, `backend="h200"`, `route="nightly"`); len(got) > 0 {
+		t.Errorf("nightly has no target on h200, but got %q", got)
+	}
+	text = scrape(t, New(twoRoutes(), []string{"h200", "l40s"}, nil))
+	wantSeries(t, text, `pacer_requests_total{backend="h200",class="batch",outcome="ok",route="nightly"} 0`)
+}
+
+func TestObserve(t *testing.T) {
+	m := New(twoRoutes(), []string{"h200", "l40s"}, exampleLive)
+	m.Observe(example())
+	text := scrape(t, m)
+	for _, want := range []string{
+		`pacer_requests_total{backend="h200",class="interactive",outcome="ok",route="chat"} 1`,
+		`pacer_slo_total{result="met",route="chat"} 1`,
+		`pacer_ttft_seconds_bucket{backend="h200",class="interactive",route="chat",le="0.2"} 0`,
+		`pacer_ttft_seconds_bucket{backend="h200",class="interactive",route="chat",le="0.3"} 1`,
+		`pacer_decode_tps_bucket{backend="h200",class="interactive",route="chat",le="40"} 0`,
+		`pacer_decode_tps_bucket{backend="h200",class="interactive",route="chat",le="50"} 1`,
+		`pacer_stream_duration_seconds_sum{backend="h200",class="interactive",route="chat"} 9`,
+		`pacer_queue_wait_seconds_count{route="chat"} 1`,
+		`pacer_prediction_ratio_sum{backend="h200"} 1.05`,
+		`pacer_overhead_seconds_count 1`,
+		`pacer_tokens_total{backend="h200",direction="input",route="chat",source="usage"} 1000`,
+		`pacer_tokens_total{backend="h200",direction="input_cached",route="chat",source="usage"} 600`,
+		`pacer_tokens_total{backend="h200",direction="output",route="chat",source="usage"} 400`,
+		`pacer_cost_usd_total{backend="h200",route="chat"} 0.25`,
+	} {
+		wantSeries(t, text, want)
+	}
+
+	x := example()
+	x.Source = "chunks" // then nobody has said how long the prompt was
+	m.Observe(x)
+	m.Observe(Exchange{Route: "chat", Class: "interactive", Outcome: "shed", Counted: true, Result: Shed, ShedReason: "queue_full", Waited: time.Second})
+	m.Observe(Exchange{Route: "nightly", Outcome: "shed", Counted: true, Result: Shed, ShedReason: "no_backend"})
+	text = scrape(t, m)
+	for _, want := range []string{
+		`pacer_tokens_total{backend="h200",direction="output",route="chat",source="chunks"} 400`,
+		`pacer_tokens_total{backend="h200",direction="input",route="chat",source="estimate"} 1000`,
+		`pacer_requests_total{backend="",class="interactive",outcome="shed",route="chat"} 1`,
+		`pacer_requests_total{backend="",class="batch",outcome="shed",route="nightly"} 1`, // the class of the route
+		`pacer_slo_total{result="shed",route="chat"} 1`,
+		`pacer_slo_total{result="shed",route="nightly"} 1`,
+		`pacer_shed_total{reason="queue_full",route="chat"} 1`,
+		`pacer_ttft_seconds_count{backend="h200",class="interactive",route="chat"} 2`, // not of the refused
+	} {
+		wantSeries(t, text, want)
+	}
+}
+
+// A request that counts for no SLO is a request all the same.
+func TestNotCountedForTheSLO(t *testing.T) {
+	m := New(twoRoutes(), []string{"h200"}, nil)
+	m.Observe(Exchange{Route: "chat", Class: "interactive", Outcome: "rejected"})
+	text := scrape(t, m)
+	wantSeries(t, text, `pacer_requests_total{backend="",class="interactive",outcome="rejected",route="chat"} 1`)
+	wantSeries(t, text, `pacer_slo_total{result="met",route="chat"} 0`)
+	if s := m.Route("chat"); s.Offered != 0 {
+		t.Errorf("offered %d, want 0", s.Offered)
+	}
+}
+
+func TestLabelsAreClosed(t *testing.T) {
+	m := New(twoRoutes(), []string{"h200"}, nil)
+	for range 3 {
+		m.Observe(Exchange{Route: "sk-secret", Backend: "evil", Class: "vip", Outcome: "rejected"})
+	}
+	x := example()
+	x.Backend, x.Class, x.Outcome, x.ShedReason = "evil", "vip", "exploded", "mood"
+	m.Observe(x)
+	text := scrape(t, m)
+	wantSeries(t, text, `pacer_requests_total{backend="",class="interactive",outcome="rejected",route="unknown"} 3`)
+	wantSeries(t, text, `pacer_requests_total{backend="",class="interactive",outcome="upstream_error",route="chat"} 1`)
+	for _, made := range []string{"sk-secret", "evil", "vip", "exploded", "mood"} {
+		if got := series(text, made); len(got) > 0 {
+			t.Errorf("a made-up label value is exported: %q", got)
+		}
+	}
+}
+
+// A stream without figures must not enter them as zeros or NaN.
+func TestUnmeasuredIsNoFigure(t *testing.T) {
+	m := New(twoRoutes(), []string{"h200"}, nil)
+	for _, tps := range []float64{0, math.NaN(), -1} {
+		m.Observe(Exchange{Route: "chat", Backend: "h200", Outcome: "ok", Counted: true, Result: Unmeasured, TPS: tps, Predicted: 30})
+	}
+	text := scrape(t, m)
+	for _, name := range []string{"pacer_ttft_seconds", "pacer_decode_tps", "pacer_stream_duration_seconds"} {
+		wantSeries(t, text, name+`_count{backend="h200",class="interactive",route="chat"} 0`)
+	}
+	wantSeries(t, text, `pacer_prediction_ratio_count{backend="h200"} 0`)
+	wantSeries(t, text, `pacer_slo_total{result="unmeasured",route="chat"} 3`)
+}
+
+// What the router no longer knows is gone from the next scrape.
+func TestLiveIsNeverStale(t *testing.T) {
+	l := exampleLive()
+	m := New(twoRoutes(), []string{"h200", "l40s"}, func() Live { return l })
+	if text := scrape(t, m); len(series(text, "pacer_inflight", "l40s")) != 2 || len(series(text, "pacer_curve_tps", "h200")) == 0 {
+		t.Fatalf("the load of l40s or the curve of h200 is missing in\n%s", text)
+	}
+	l = Live{Backends: l.Backends[:1]}
+	text := scrape(t, m)
+	for _, words := range [][]string{{"pacer_inflight", "l40s"}, {"pacer_curve_tps{"}, {"pacer_queue_depth{"}, {"pacer_capacity_streams{"}} {
+		if got := series(text, words...); len(got) > 0 {
+			t.Errorf("still exported: %q", got)
+		}
+	}
+	wantSeries(t, text, `pacer_inflight{backend="h200",phase="decoding"} 12`)
+}
+
+func TestConfigureAdds(t *testing.T) {
+	m := New(twoRoutes(), []string{"h200"}, nil)
+	m.Observe(example())
+	m.Configure(map[string]string{"chat": "interactive", "code": "interactive"}, []string{"b300"})
+	text := scrape(t, m)
+	wantSeries(t, text, `pacer_requests_total{backend="b300",class="interactive",outcome="ok",route="code"} 0`)
+	wantSeries(t, text, `pacer_requests_total{backend="h200",class="interactive",outcome="ok",route="chat"} 1`)
+	if s := m.Route("chat"); s.Offered != 1 {
+		t.Errorf("after a reload chat was offered %d, want 1", s.Offered)
+	}
+}
+
+func TestStore(t *testing.T) {
+	m := New(nil, nil, nil)
+	wantSeries(t, scrape(t, m), "pacer_store_up 0")
+	m.StoreUp(true)
+	m.StoreLag(2500 * time.Millisecond)
+	wantSeries(t, scrape(t, m), "pacer_store_up 1")
+	wantSeries(t, scrape(t, m), "pacer_store_lag_seconds 2.5")
+	m.StoreUp(false)
+	wantSeries(t, scrape(t, m), "pacer_store_up 0")
+}
+
+func TestConcurrentUse(t *testing.T) {
+	m := New(twoRoutes(), []string{"h200"}, exampleLive)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for j := range 200 {
+				x := example()
+				if (i+j)%2 == 0 {
+					x.Class = "batch" // a series that does not exist from the start
+				}
+				m.Observe(x)
+				if j%50 == 0 {
+					scrape(t, m)
+					m.Route("chat")
+					m.Configure(map[string]string{"late": "batch"}, []string{"late"})
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if s := m.Route("chat"); s.Offered != 800 || s.TPSCount != 800 {
+		t.Errorf("offered %d with %d measured, want 800 and 800", s.Offered, s.TPSCount)
+	}
+}
+
+// Budget: 2 µs and no allocation.
+func BenchmarkObserve(b *testing.B) {
+	m := New(twoRoutes(), []string{"h200", "l40s"}, nil)
+	x := example()
+	m.Observe(x)
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Observe(x)
+	}
+}
+
+// A page asks for every route once a second.
+func BenchmarkRoute(b *testing.B) {
+	m := New(twoRoutes(), []string{"h200"}, nil)
+	m.Observe(example())
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Route("chat")
+	}
+}
+
+func TestObserveDoesNotAllocate(t *testing.T) {
+	m := New(twoRoutes(), []string{"h200"}, nil)
+	x := example()
+	m.Observe(x)
+	if n := testing.AllocsPerRun(1000, func() { m.Observe(x) }); n > 0 {
+		t.Errorf("Observe allocates %.2f times, want 0", n)
+	}
+}
