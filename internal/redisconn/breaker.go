@@ -116,6 +116,13 @@ var unavailable = []string{
 	"NOAUTH", "WRONGPASS", "NOPERM", "NOREPLICAS", "ERR max number of clients", "ERR AUTH", "ERR invalid password", "ERR Client sent AUTH",
 }
 
+// AboutCommand reports whether err is a reply of a server that serves: it is
+// about the command, its keys or its script, and would come again.
+func AboutCommand(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && !errors.Is(err, redis.Nil) && judge(context.Background(), err) == worked
+}
+
 // judge says what err means for the server.
 func judge(ctx context.Context, err error) verdict {
 	var reply redis.Error

@@ -1,0 +1,31 @@
+package learn
+
+import (
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+)
+
+// batch is deltas on their way to the store: one per target, so that however
+// long they wait they take no more room.
+type batch struct {
+	halfLife time.Duration
+	since    time.Time // of the oldest fold in it
+	deltas   []profiles.Delta
+	at       map[profiles.Target]int // index in deltas
+}
+
+func (b *batch) empty() bool { return len(b.deltas) == 0 }
+
+// add takes in a delta that was folded at now.
+func (b *batch) add(now time.Time, d profiles.Delta) {
+	if b.empty() {
+		b.since, b.at = now, map[profiles.Target]int{}
+	}
+	if i, ok := b.at[d.Target]; ok {
+		b.deltas[i].Sums.Add(d, b.halfLife)
+		return
+	}
+	b.at[d.Target] = len(b.deltas)
+	b.deltas = append(b.deltas, d)
+}

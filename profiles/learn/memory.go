@@ -1,0 +1,66 @@
+package learn
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+)
+
+// defaultHalfLife is that of profiles.Options.
+const defaultHalfLife = 600 * time.Second
+
+// Memory is the Store inside this process. The zero value is empty and ready;
+// it is safe for concurrent use.
+type Memory struct {
+	// HalfLife is that of the Book. Default: 600s. It is not changed after
+	// the first use.
+	HalfLife time.Duration
+
+	mu   sync.Mutex                        // guards the fields below; a leaf
+	sums map[profiles.Target]profiles.Sums // never handed out without a copy
+	seqs map[string]uint64                 // replica → last number added
+}
+
+// Push adds deltas, once per replica and seq.
+func (m *Memory) Push(ctx context.Context, replica string, seq uint64, deltas []profiles.Delta) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	halfLife := m.HalfLife
+	if halfLife <= 0 {
+		halfLife = defaultHalfLife
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seqs[replica] >= seq {
+		return nil
+	}
+	if m.sums == nil {
+		m.sums, m.seqs = map[profiles.Target]profiles.Sums{}, map[string]uint64{}
+	}
+	m.seqs[replica] = seq
+	for _, d := range deltas {
+		s := m.sums[d.Target]
+		s.Add(d, halfLife)
+		m.sums[d.Target] = s
+	}
+	return nil
+}
+
+// Load returns the sums of those targets that have any.
+func (m *Memory) Load(ctx context.Context, targets []profiles.Target) (map[profiles.Target]profiles.Sums, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := map[profiles.Target]profiles.Sums{}
+	for _, t := range targets {
+		if s, ok := m.sums[t]; ok {
+			found[t] = s
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,16 @@
+// Package redisstore shares curves through Redis (6.2 or later) or Valkey:
+// single, Sentinel or Cluster. It carries sums and knows nothing of what they
+// mean, save which are forgotten together.
+//
+// For each target there is a hash prefix:{backend}:sums:model with one field
+// per sum, and the fields @v (version of this layout), @birth (a random name,
+// given when the hash is made), @updated (microseconds) and @seed. For each
+// backend and replica there is a hash prefix:{backend}:seq:replica that holds,
+// by model, the number of the last delta added. Both are written by one
+// script, so a delta counts once however often it is sent. Every key has a
+// time to live.
+//
+// A server that lost its data (restarted without a dump, flushed, evicted)
+// shows by another @birth. The first replica to see it puts back what it
+// loaded last, and marks it with @seed; the others then leave it at that.
+package redisstore

@@ -1,0 +1,140 @@
+package redisstore
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pacer-dev/pacer/internal/redisconn"
+	"github.com/pacer-dev/pacer/profiles"
+)
+
+// layoutVersion is that of the fields of a hash. A hash with another is left
+// alone.
+const layoutVersion = "1"
+
+func (s *Store) sumsKey(t profiles.Target) string {
+	return s.o.Conn.Key(t.Backend, "sums", t.Model)
+}
+
+func (s *Store) seqKey(backend, replica string) string {
+	return s.o.Conn.Key(backend, "seq", replica)
+}
+
+// pushCall is one run of push.lua.
+func (s *Store) pushCall(replica string, seq uint64, d *profiles.Delta) redisconn.Call {
+	args := []any{
+		layoutVersion, d.Target.Model, seq, s.o.Life.Milliseconds(), seqLife.Milliseconds(),
+		newBirth(), stamp(d.Sums.Updated),
+	}
+	for _, g := range d.Sums.Groups() {
+		// The factor is worked out here, so that it is the very one of
+		// profiles.Sums.Add.
+		args = append(args, number(math.Exp2(-g.Occupied/s.o.HalfLife.Seconds())), len(g.Fields))
+		for _, f := range g.Fields {
+			args = append(args, f.Name, number(f.Value))
+		}
+	}
+	return redisconn.Call{Keys: []string{s.sumsKey(d.Target), s.seqKey(d.Target.Backend, replica)}, Args: args}
+}
+
+// seedCall is one run of seed.lua.
+func (s *Store) seedCall(t profiles.Target, sums profiles.Sums) redisconn.Call {
+	args := []any{layoutVersion, newBirth(), s.o.Life.Milliseconds(), stamp(sums.Updated)}
+	for _, g := range sums.Groups() {
+		for _, f := range g.Fields {
+			args = append(args, f.Name, number(f.Value))
+		}
+	}
+	return redisconn.Call{Keys: []string{s.sumsKey(t)}, Args: args}
+}
+
+// number writes v so that reading it gives v again. What is no finite number
+// would stay in a sum for ever; it counts as 0.
+func number(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		v = 0
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// stamp is t in microseconds, "0" for the zero time. They fit into a double,
+// which is all the numbers that Lua has, until the year 2255.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "0"
+	}
+	return strconv.FormatInt(t.UnixMicro(), 10)
+}
+
+// hash is what the server holds for one target.
+type hash struct {
+	birth string
+	sums  profiles.Sums
+}
+
+// readHash reads the fields of a hash. found says what there is instead when
+// it is not in our layout.
+func readHash(fields map[string]string) (h hash, found string) {
+	if v := fields["@v"]; v != layoutVersion {
+		return hash{}, foundVersion(v)
+	}
+	sums := make(map[string]float64, len(fields))
+	for name, text := range fields {
+		if strings.HasPrefix(name, "@") {
+			continue
+		}
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return hash{}, fmt.Sprintf("%q in field %q", text, name)
+		}
+		sums[name] = v
+	}
+	var updated time.Time
+	if text := fields["@updated"]; text != "" {
+		us, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return hash{}, fmt.Sprintf("%q in field @updated", text)
+		}
+		updated = time.UnixMicro(us).UTC()
+	}
+	return hash{birth: fields["@birth"], sums: profiles.SumsFrom(sums, updated)}, ""
+}
+
+func foundVersion(v string) string {
+	if v == "" {
+		return "no version"
+	}
+	return "version " + strconv.Quote(v)
+}
+
+// readReply reads {'ok', …} as …. found says what there is instead when the
+// key is not in our layout: {'version', v}, or a command that the key's type,
+// or a field that is no number, made fail.
+func readReply(reply *redis.Cmd) (rest []string, found string, err error) {
+	list, err := reply.StringSlice()
+	switch {
+	case redisconn.AboutCommand(err):
+		return nil, err.Error(), nil
+	case err != nil:
+		return nil, "", err
+	case len(list) >= 1 && list[0] == "ok":
+		return list[1:], "", nil
+	case len(list) == 2 && list[0] == "version":
+		return nil, foundVersion(list[1]), nil
+	}
+	return nil, "", errReply
+}
+
+// pairs reads name, value, name, value ….
+func pairs(list []string) map[string]string {
+	m := make(map[string]string, len(list)/2)
+	for i := 0; i+1 < len(list); i += 2 {
+		m[list[i]] = list[i+1]
+	}
+	return m
+}

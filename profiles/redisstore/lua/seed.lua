@@ -1,0 +1,28 @@
+-- Puts back the sums of one target that the server has lost, once.
+--
+-- KEYS[1]  hash of the sums
+-- ARGV[1]  version of the layout
+-- ARGV[2]  @birth for a hash that is made now
+-- ARGV[3]  life in ms
+-- ARGV[4]  @updated of what is put back, '0' for none
+-- then name and value of each sum
+-- returns  'ok' and the whole hash, or 'version' and the version found
+local found = redis.call('HMGET', KEYS[1], '@v', '@seed', '@updated')
+if found[1] ~= ARGV[1] then
+  if redis.call('EXISTS', KEYS[1]) == 1 then
+    return { 'version', found[1] or '' }
+  end
+  redis.call('HSET', KEYS[1], '@v', ARGV[1], '@birth', ARGV[2])
+end
+if not found[2] then
+  for i = 5, #ARGV, 2 do
+    local sum = tonumber(redis.call('HGET', KEYS[1], ARGV[i]) or '0') + tonumber(ARGV[i + 1])
+    redis.call('HSET', KEYS[1], ARGV[i], string.format('%.17g', sum))
+  end
+  if tonumber(ARGV[4]) > tonumber(found[3] or '0') then
+    redis.call('HSET', KEYS[1], '@updated', ARGV[4])
+  end
+  redis.call('HSET', KEYS[1], '@seed', ARGV[2])
+  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+end
+return { 'ok', unpack(redis.call('HGETALL', KEYS[1])) }

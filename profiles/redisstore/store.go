@@ -1,0 +1,282 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pacer-dev/pacer/internal/redisconn"
+	"github.com/pacer-dev/pacer/profiles"
+)
+
+//go:embed lua/push.lua
+var pushSource string
+
+//go:embed lua/seed.lua
+var seedSource string
+
+const (
+	// perTrip is how many targets go into one round trip: the server has
+	// 250 ms for each, and takes about 0.3 ms for a target with all its bins.
+	perTrip = 64
+
+	// callTimeout bounds a Push and a Load, however many trips they take and
+	// whatever their caller allows.
+	callTimeout = time.Second
+
+	// seqLife is how long the number of a replica's last delta is kept: a
+	// delta whose answer was lost may be sent again for as long.
+	seqLife = 24 * time.Hour
+)
+
+// Options configures a Store. The zero value of every optional field means the
+// default named in its comment.
+type Options struct {
+	// Conn is where the sums are. Required.
+	Conn *redisconn.Client
+
+	// HalfLife is that of the Book. Default: 600s.
+	HalfLife time.Duration
+
+	// Life is how long the sums of a target outlive the last delta.
+	// Default: 7 days.
+	Life time.Duration
+}
+
+// Store keeps sums in Redis. It is safe for concurrent use.
+type Store struct {
+	o          Options
+	push, seed *redis.Script
+
+	// known is what this replica knows the server to hold: what it puts back
+	// when the server has lost it.
+	mu    sync.Mutex // guards known; a leaf
+	known map[profiles.Target]hash
+}
+
+var _ profiles.Store = (*Store)(nil)
+
+// New returns a store over c with the default options.
+func New(c *redisconn.Client) *Store { return Open(Options{Conn: c}) }
+
+// Open returns a store. It panics when Conn is missing.
+func Open(o Options) *Store {
+	if o.Conn == nil {
+		panic("redisstore: Options.Conn is missing")
+	}
+	if o.HalfLife <= 0 {
+		o.HalfLife = 600 * time.Second
+	}
+	if o.Life <= 0 {
+		o.Life = 7 * 24 * time.Hour
+	}
+	return &Store{
+		o:     o,
+		push:  redis.NewScript(pushSource),
+		seed:  redis.NewScript(seedSource),
+		known: map[profiles.Target]hash{},
+	}
+}
+
+// RefusedError reports targets whose sums are in a layout that this version
+// does not know, or in a key that is none of ours. They are left alone;
+// everything else was done.
+type RefusedError struct {
+	targets []profiles.Target
+	found   string // what the first has instead
+}
+
+// Error names the first target and what stands there.
+func (e *RefusedError) Error() string {
+	t := e.targets[0]
+	more := ""
+	if n := len(e.targets) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more targets)", n)
+	}
+	return fmt.Sprintf("redisstore: %s %q%s: left alone, because the key does not hold sums of version %s: %s", t.Backend, t.Model, more, layoutVersion, e.found)
+}
+
+// Refused returns the targets.
+func (e *RefusedError) Refused() []profiles.Target { return e.targets }
+
+func (e *RefusedError) add(t profiles.Target, found string) {
+	if len(e.targets) == 0 {
+		e.found = found
+	}
+	e.targets = append(e.targets, t)
+}
+
+// orNil is e as an error, nil when nothing was refused.
+func (e *RefusedError) orNil() error {
+	if len(e.targets) == 0 {
+		return nil
+	}
+	return e
+}
+
+// Push adds the deltas, each once, however often they are sent. An error other
+// than a *RefusedError may leave some of them added: send all again, under the
+// same seq.
+func (s *Store) Push(ctx context.Context, replica string, seq uint64, deltas []profiles.Delta) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var refused RefusedError
+	for trip := range slices.Chunk(deltas, perTrip) {
+		calls := make([]redisconn.Call, len(trip))
+		for i := range trip {
+			calls[i] = s.pushCall(replica, seq, &trip[i])
+		}
+		replies, err := s.run(ctx, s.push, calls)
+		if err != nil {
+			return fmt.Errorf("redisstore: push: %w", err)
+		}
+		for i, reply := range replies {
+			rest, found, err := readReply(reply)
+			switch {
+			case err != nil:
+				return fmt.Errorf("redisstore: push of %s %q: %w", trip[i].Target.Backend, trip[i].Target.Model, err)
+			case found != "":
+				refused.add(trip[i].Target, found)
+			case len(rest) == 2 && rest[1] == "added":
+				s.added(&trip[i], rest[0])
+			}
+		}
+	}
+	return refused.orNil()
+}
+
+// added notes that the server now has d, for the case that it loses it before the
+// next Load. A hash with another birth is not the one that was loaded: there
+// only the delta is, and Load will put back the rest.
+func (s *Store) added(d *profiles.Delta, birth string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h, ok := s.known[d.Target]; ok && birth == h.birth {
+		h.sums.Add(*d, s.o.HalfLife)
+		s.known[d.Target] = h
+	}
+}
+
+// Load returns the sums of the targets that have any. With a *RefusedError the
+// sums of the others are returned.
+func (s *Store) Load(ctx context.Context, targets []profiles.Target) (map[profiles.Target]profiles.Sums, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var refused RefusedError
+	all := map[profiles.Target]profiles.Sums{}
+	for trip := range slices.Chunk(targets, perTrip) {
+		stored, err := s.read(ctx, trip, &refused)
+		if err == nil {
+			err = s.restore(ctx, trip, stored, &refused)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("redisstore: load: %w", err)
+		}
+		s.mu.Lock()
+		for t, h := range stored {
+			s.known[t] = h
+			all[t] = h.sums
+		}
+		s.mu.Unlock()
+	}
+	return all, refused.orNil()
+}
+
+// read returns what the server holds for targets.
+func (s *Store) read(ctx context.Context, targets []profiles.Target, refused *RefusedError) (map[profiles.Target]hash, error) {
+	replies := make([]*redis.MapStringStringCmd, len(targets))
+	err := s.o.Conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
+		_, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for i, t := range targets {
+				replies[i] = p.HGetAll(ctx, s.sumsKey(t))
+			}
+			return nil
+		})
+		if redisconn.AboutCommand(err) {
+			return nil // told below, for the target that it is about
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	stored := map[profiles.Target]hash{}
+	for i, r := range replies {
+		fields, err := r.Result()
+		found := ""
+		switch {
+		case redisconn.AboutCommand(err):
+			found = err.Error()
+		case err != nil:
+			return nil, err
+		case len(fields) > 0:
+			var h hash
+			if h, found = readHash(fields); found == "" {
+				stored[targets[i]] = h
+			}
+		}
+		if found != "" {
+			refused.add(targets[i], found)
+		}
+	}
+	return stored, nil
+}
+
+// restore puts back what the server has lost of targets since this replica
+// loaded it, unless another has done so, and brings stored up to date.
+func (s *Store) restore(ctx context.Context, targets []profiles.Target, stored map[profiles.Target]hash, refused *RefusedError) error {
+	var lost []profiles.Target
+	var calls []redisconn.Call
+	s.mu.Lock()
+	for _, t := range targets {
+		k, had := s.known[t]
+		if h, has := stored[t]; had && (!has || h.birth != k.birth) && !slices.Contains(refused.targets, t) {
+			lost = append(lost, t)
+			calls = append(calls, s.seedCall(t, k.sums))
+		}
+	}
+	s.mu.Unlock()
+	if len(lost) == 0 {
+		return nil
+	}
+	replies, err := s.run(ctx, s.seed, calls)
+	if err != nil {
+		return err
+	}
+	for i, reply := range replies {
+		fields, found, err := readReply(reply)
+		if err != nil {
+			return fmt.Errorf("putting back %s %q: %w", lost[i].Backend, lost[i].Model, err)
+		}
+		if found == "" {
+			var h hash
+			if h, found = readHash(pairs(fields)); found == "" {
+				stored[lost[i]] = h
+			}
+		}
+		if found != "" {
+			refused.add(lost[i], found)
+		}
+	}
+	return nil
+}
+
+func (s *Store) run(ctx context.Context, script *redis.Script, calls []redisconn.Call) (replies []*redis.Cmd, err error) {
+	err = s.o.Conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
+		replies, err = redisconn.RunAll(ctx, rdb, script, calls)
+		return err
+	})
+	return replies, err
+}
+
+var errReply = errors.New("an answer that is none of the script's")
+
+// newBirth returns a name that no other hash has.
+func newBirth() string { return rand.Text() }

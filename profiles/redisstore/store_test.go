@@ -1,0 +1,40 @@
+package redisstore_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/redisconn"
+	"github.com/pacer-dev/pacer/internal/redistest"
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/profiles/redisstore"
+	"github.com/pacer-dev/pacer/profiles/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestRedis(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) profiles.Store {
+		s := redistest.Start(t)
+		return store(t, s)
+	})
+}
+
+// store is one replica's store on s, which asks again a millisecond after a
+// failure.
+func store(t testing.TB, s *redistest.Server) *redisstore.Store {
+	t.Helper()
+	conn, err := redisconn.Open(redisconn.Options{
+		Store: config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"}, Log: slog.New(slog.DiscardHandler),
+		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return redisstore.Open(redisstore.Options{Conn: conn, HalfLife: storetest.HalfLife})
+}
