@@ -1,9 +1,12 @@
 package gateway
 
 import (
-	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
@@ -30,22 +33,75 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// Gateway serves the data port.
-type Gateway struct{}
+// Gateway serves the data port. It is safe for concurrent use.
+type Gateway struct {
+	placer  Placer
+	router  *router.Router
+	book    *profiles.Book
+	metrics *telemetry.Metrics
+	log     *slog.Logger
+	started time.Time // what /v1/models gives as the models' age
+
+	plan     atomic.Pointer[plan]
+	handler  http.Handler
+	draining atomic.Bool
+	waiting  chan struct{} // holds a token after somebody began to wait in line
+	buffered budget        // bytes of request bodies held
+	running  atomic.Int64  // requests between place and settle
+	buffers  sync.Pool     // *[relayBuffer]byte
+}
 
 // New checks o and returns a Gateway. It starts nothing.
-func New(o Options) (*Gateway, error) { panic("unwritten") }
+func New(o Options) (*Gateway, error) {
+	switch {
+	case o.Placer == nil:
+		return nil, errors.New("gateway: Placer is required")
+	case o.Router == nil:
+		return nil, errors.New("gateway: Router is required")
+	case o.Book == nil:
+		return nil, errors.New("gateway: Book is required")
+	case o.Metrics == nil:
+		return nil, errors.New("gateway: Metrics is required")
+	case o.Log == nil:
+		return nil, errors.New("gateway: Log is required")
+	}
+	g := &Gateway{
+		placer:  o.Placer,
+		router:  o.Router,
+		book:    o.Book,
+		metrics: o.Metrics,
+		log:     o.Log,
+		started: time.Now(),
+		waiting: make(chan struct{}, 1),
+	}
+	g.buffers.New = func() any { return new([relayBuffer]byte) }
+	if err := g.Configure(o.Config, o.Backends); err != nil {
+		return nil, err
+	}
+	g.handler = g.routes()
+	return g, nil
+}
+
+// Configure replaces the configuration; backends has one entry for each of
+// c.Backends. Requests under way keep the one they began with. What a key has
+// used of its limits is kept while its limits stay the same.
+func (g *Gateway) Configure(c *config.Config, backends map[string]*providers.Backend) error {
+	if c == nil {
+		return errors.New("gateway: Config is required")
+	}
+	for _, b := range c.Backends {
+		if backends[b.Name] == nil {
+			return fmt.Errorf("gateway: Backends has no %q", b.Name)
+		}
+	}
+	g.plan.Store(newPlan(c, backends, g.plan.Load()))
+	g.buffered.limit.Store(c.Limits.Buffered)
+	return nil
+}
 
 // Handler is the data port.
-func (g *Gateway) Handler() http.Handler { panic("unwritten") }
-
-// Run ticks the router while somebody waits in line, and returns when ctx
-// ends.
-func (g *Gateway) Run(ctx context.Context) error { panic("unwritten") }
-
-// Deliver hands grants to those who wait for them. It never blocks.
-func (g *Gateway) Deliver(grants []router.Grant) { panic("unwritten") }
+func (g *Gateway) Handler() http.Handler { return g.handler }
 
 // Drain makes /readyz answer 503, so that nobody sends more; running requests
 // go on.
-func (g *Gateway) Drain() { panic("unwritten") }
+func (g *Gateway) Drain() { g.draining.Store(true) }

@@ -1,0 +1,50 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+)
+
+// authenticate finds the tenant whose key the client has shown.
+func (x *exchange) authenticate() error {
+	t, err := x.plan.authenticate(x.r)
+	if err != nil {
+		return err
+	}
+	x.tenant = t
+	return nil
+}
+
+// authenticate compares the SHA-256 of the key that r carries with those of
+// all keys, and always with all, so that the time taken tells nothing.
+func (p *plan) authenticate(r *http.Request) (*tenant, error) {
+	if len(p.tenants) == 0 {
+		return anyone, nil
+	}
+	key := clientKey(r.Header)
+	sum := sha256.Sum256([]byte(key))
+	var found *tenant
+	for _, t := range p.tenants {
+		if subtle.ConstantTimeCompare(sum[:], t.conf.SHA256[:]) == 1 {
+			found = t
+		}
+	}
+	if found == nil || key == "" {
+		return nil, &keyError{missing: key == ""}
+	}
+	return found, nil
+}
+
+// clientKey returns the key in Authorization, x-api-key or api-key, whichever
+// comes first; "" when there is none.
+func clientKey(h http.Header) string {
+	if scheme, key, ok := strings.Cut(h.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(key)
+	}
+	if key := h.Get("X-Api-Key"); key != "" {
+		return key
+	}
+	return h.Get("Api-Key")
+}

@@ -1,0 +1,25 @@
+package gateway
+
+import "sync/atomic"
+
+// budget bounds a sum over all requests: the bytes of bodies held. It is safe
+// for concurrent use.
+type budget struct {
+	limit atomic.Int64
+	used  atomic.Int64
+}
+
+// take adds n if that stays within the limit.
+func (b *budget) take(n int64) bool {
+	if b.used.Add(n) > b.limit.Load() {
+		b.used.Add(-n)
+		return false
+	}
+	return true
+}
+
+// force adds n in any case: for what cannot be refused any more.
+func (b *budget) force(n int64) { b.used.Add(n) }
+
+// give takes n off again.
+func (b *budget) give(n int64) { b.used.Add(-n) }

@@ -1,0 +1,264 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/pacer-dev/pacer/gateway/limit"
+	"github.com/pacer-dev/pacer/internal/openai"
+	"github.com/pacer-dev/pacer/router"
+)
+
+// Conditions without facts.
+var (
+	errUnknownPath = errors.New("gateway: unknown path")
+	errWrongMethod = errors.New("gateway: method not allowed")
+	errSlowBody    = errors.New("gateway: the request body came too slowly")
+	errOverloaded  = errors.New("gateway: too many requests under way")
+	errDraining    = errors.New("gateway: shutting down")
+	errNoBackend   = errors.New("gateway: no backend in service")
+	errPanicked    = errors.New("gateway: a step panicked")
+	errClientSlow  = errors.New("gateway: the client did not take the answer")
+	errTotal       = errors.New("gateway: the request took longer than allowed")
+)
+
+// keyError reports a key that is missing or unknown.
+type keyError struct{ missing bool }
+
+func (e *keyError) Error() string {
+	if e.missing {
+		return "gateway: no API key"
+	}
+	return "gateway: unknown API key"
+}
+
+// bodyTooLargeError reports a body over the limit, in bytes.
+type bodyTooLargeError struct{ limit int64 }
+
+func (e *bodyTooLargeError) Error() string {
+	return fmt.Sprintf("gateway: request body over %d bytes", e.limit)
+}
+
+// bodyError reports a body that could not be read to its end.
+type bodyError struct{ err error }
+
+func (e *bodyError) Error() string { return "gateway: reading the request body: " + e.err.Error() }
+func (e *bodyError) Unwrap() error { return e.err }
+
+// encodingError reports a compressed request body.
+type encodingError struct{ encoding string }
+
+func (e *encodingError) Error() string {
+	return fmt.Sprintf("gateway: content-encoding %.40q", e.encoding)
+}
+
+// unknownModelError reports a model that no route names, or one that the key
+// may not use: the two look the same.
+type unknownModelError struct{ model string }
+
+func (e *unknownModelError) Error() string {
+	return fmt.Sprintf("gateway: unknown model %.120q", e.model)
+}
+
+// headerError reports a header of ours that is malformed.
+type headerError struct{ header, problem string }
+
+func (e *headerError) Error() string { return "gateway: header " + e.header + " " + e.problem }
+
+// permissionError reports a wish beyond what the key allows.
+type permissionError struct{ header, allowed string }
+
+func (e *permissionError) Error() string {
+	return "gateway: " + e.header + " beyond the key: " + e.allowed
+}
+
+// shedError reports that the request was not placed.
+type shedError struct{ refusal router.Refusal }
+
+func (e *shedError) Error() string { return "gateway: not placed: " + e.refusal.Reason.String() }
+
+// upstreamError reports that a backend failed before it sent a byte.
+type upstreamError struct {
+	backend    string
+	status     int    // what the client is answered: 502, 503 or 504
+	problem    string // in words that name no backend
+	retryAfter string // the backend's own header, if it sent one
+	err        error  // nil = only the status
+}
+
+func (e *upstreamError) Error() string {
+	s := "gateway: backend " + e.backend + " " + e.problem
+	if e.err != nil {
+		s += ": " + e.err.Error()
+	}
+	return s
+}
+func (e *upstreamError) Unwrap() error { return e.err }
+
+// cutError reports that an answer broke off after its first byte.
+type cutError struct {
+	backend string
+	err     error
+}
+
+func (e *cutError) Error() string {
+	return "gateway: backend " + e.backend + " broke off: " + e.err.Error()
+}
+func (e *cutError) Unwrap() error { return e.err }
+
+// goneError reports that the client went away.
+type goneError struct{ err error }
+
+func (e *goneError) Error() string { return "gateway: client gone: " + e.err.Error() }
+func (e *goneError) Unwrap() error { return e.err }
+
+// answer is an error as the client sees it.
+type answer struct {
+	status             int
+	typ, code, param   string
+	message            string
+	retryAfter         time.Duration // 0 = none
+	upstreamRetryAfter string        // a backend's own Retry-After, passed on
+	noRetry            bool          // waiting cannot help: SDKs are told not to
+}
+
+// statusGone stands in the log for a client that left before an answer; it is
+// never sent.
+const statusGone = 499
+
+// answerFor is the one table from errors to status codes.
+func answerFor(err error) answer {
+	const invalid, server, upstream = "invalid_request_error", "server_error", "upstream_error"
+	var (
+		key        *keyError
+		tooLarge   *bodyTooLargeError
+		body       *bodyError
+		encoding   *encodingError
+		bad        *openai.BadRequest
+		model      *unknownModelError
+		header     *headerError
+		permission *permissionError
+		shed       *shedError
+		exceeded   *limit.Exceeded
+		up         *upstreamError
+		gone       *goneError
+	)
+	switch {
+	case errors.Is(err, errUnknownPath):
+		return answer{status: 404, typ: invalid, code: "unknown_url", message: "There is nothing at this address. The base URL ends in /v1."}
+	case errors.Is(err, errWrongMethod):
+		return answer{status: 405, typ: invalid, code: "method_not_allowed", message: "This address does not know that method; see the Allow header."}
+	case errors.As(err, &key):
+		a := answer{status: 401, typ: invalid, code: "invalid_api_key", message: "Incorrect API key provided."}
+		if key.missing {
+			a.message = "No API key provided. Send it as Authorization: Bearer KEY."
+		}
+		return a
+	case errors.As(err, &tooLarge):
+		return answer{status: 413, typ: invalid, code: "request_too_large", message: fmt.Sprintf("The request body is larger than %d bytes.", tooLarge.limit)}
+	case errors.Is(err, errSlowBody):
+		return answer{status: 408, typ: invalid, code: "request_timeout", message: "The request body came too slowly."}
+	case errors.As(err, &encoding):
+		return answer{status: 415, typ: invalid, code: "unsupported_encoding", message: "Compressed request bodies are not supported; send it without Content-Encoding."}
+	case errors.As(err, &bad):
+		return answer{status: 400, typ: invalid, code: bad.Code, param: bad.Param, message: bad.Message}
+	case errors.As(err, &gone), errors.Is(err, context.Canceled):
+		return answer{status: statusGone}
+	case errors.As(err, &body):
+		return answer{status: 400, typ: invalid, code: "unreadable_body", message: "The request body could not be read to its end."}
+	case errors.As(err, &model):
+		return answer{status: 404, typ: invalid, code: "model_not_found", param: "model", message: fmt.Sprintf("The model %.120q does not exist or you do not have access to it.", model.model)}
+	case errors.As(err, &header):
+		return answer{status: 400, typ: invalid, code: "invalid_header", param: header.header, message: "Header " + header.header + ": " + header.problem + "."}
+	case errors.As(err, &permission):
+		return answer{status: 403, typ: "permission_error", code: "permission_denied", param: permission.header, message: "Header " + permission.header + " asks for more than this key may have (" + permission.allowed + ")."}
+	case errors.As(err, &exceeded):
+		return answer{status: 429, typ: "rate_limit_error", code: "rate_limit_exceeded", message: "This key's limit of " + exceeded.Error() + " is reached.", retryAfter: exceeded.RetryAfter}
+	case errors.As(err, &shed):
+		return shedAnswer(shed)
+	case errors.Is(err, errOverloaded):
+		return answer{status: 503, typ: server, code: "gateway_overloaded", message: "The gateway has too many requests under way.", retryAfter: time.Second}
+	case errors.Is(err, errDraining):
+		return answer{status: 503, typ: server, code: "draining", message: "This gateway is shutting down."}
+	case errors.Is(err, errNoBackend):
+		return answer{status: 503, typ: server, code: "no_backend", message: "No backend is in service."}
+	case errors.Is(err, errTotal):
+		return answer{status: 504, typ: upstream, code: "timeout", message: "The answer took longer than the gateway allows."}
+	case errors.As(err, &up):
+		return answer{status: up.status, typ: upstream, code: upstreamCode(up.status), message: "The backend " + up.problem + ".", upstreamRetryAfter: up.retryAfter}
+	}
+	return answer{status: 500, typ: server, code: "internal_error", message: "The gateway failed on this request."}
+}
+
+func upstreamCode(status int) string {
+	switch status {
+	case http.StatusServiceUnavailable:
+		return "upstream_unavailable"
+	case http.StatusGatewayTimeout:
+		return "upstream_timeout"
+	}
+	return "upstream_failed"
+}
+
+// shedAnswer says in plain words why a request was refused and what its sender
+// can do.
+func shedAnswer(e *shedError) answer {
+	r := e.refusal
+	a := answer{status: 429, typ: "rate_limit_error", code: r.Reason.String(), retryAfter: r.RetryAfter}
+	best := ""
+	if r.Best > 0 && !math.IsInf(r.Best, 0) && !math.IsNaN(r.Best) {
+		best = fmt.Sprintf(" (best on offer: %.1f)", r.Best)
+	}
+	switch r.Reason {
+	case router.ShedFloor:
+		a.message = "Every backend of this model is full: one more request would fall below its floor, or push running ones below theirs"
+		if r.Floor > 0 {
+			a.message = fmt.Sprintf("No backend of this model can give one more user %s tokens/s now, or only at the cost of those already running%s", formatFloat(r.Floor), best)
+		}
+		a.message += ". Retry after the time given, ask for less with x-pacer-min-tps, or send it with x-pacer-class: batch."
+	case router.ShedUnattainable:
+		a.message = fmt.Sprintf("No backend of this model gives %s tokens/s even when idle%s. Waiting does not help: ask for less with x-pacer-min-tps, or lower the route's min_tps.", formatFloat(r.Floor), best)
+		a.noRetry, a.retryAfter = true, 0
+	case router.ShedTTFT:
+		a.message = "The first token would come later than max_ttft allows. Retry after the time given, or allow more with x-pacer-max-ttft-ms."
+	case router.ShedQueueFull:
+		a.message = "The waiting line of this model is full. Retry after the time given."
+	case router.ShedTimeout:
+		a.message = "The request waited in line as long as allowed and no place came free" + best + ". Retry after the time given."
+	case router.NoBackend:
+		a = answerFor(errNoBackend)
+		a.retryAfter = r.RetryAfter
+		if a.retryAfter <= 0 {
+			a.retryAfter = 5 * time.Second
+		}
+		a.message = "No backend of this model is in service."
+	}
+	return a
+}
+
+// write sends the answer in OpenAI's shape. The id header is already there.
+func (a answer) write(w http.ResponseWriter) int {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	switch {
+	case a.noRetry:
+		h.Set("X-Should-Retry", "false")
+	case a.retryAfter > 0:
+		// SDKs ignore what is above a minute.
+		ms := min(max(a.retryAfter.Milliseconds(), 1), 60_000)
+		h.Set("Retry-After", strconv.FormatInt((ms+999)/1000, 10))
+		h.Set("Retry-After-Ms", strconv.FormatInt(ms, 10))
+	case a.upstreamRetryAfter != "":
+		h.Set("Retry-After", a.upstreamRetryAfter)
+	}
+	body := openai.ErrorBody(a.message, a.typ, a.param, a.code)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(a.status)
+	n, _ := w.Write(body) // the client's loss if it is gone
+	return n
+}

@@ -1,0 +1,151 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/pacer-dev/pacer/gateway/limit"
+	"github.com/pacer-dev/pacer/internal/openai"
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/router"
+)
+
+// exchange is the journey of one request. It belongs to one goroutine.
+type exchange struct {
+	g    *Gateway
+	plan *plan // the configuration it began with
+	w    http.ResponseWriter
+	rc   *http.ResponseController
+	r    *http.Request
+	path string // below /v1: "/chat/completions"
+
+	// authenticate
+	tenant *tenant
+
+	// read
+	arrived time.Time // the body was complete: waiting counts from here
+	body    []byte
+	held    int64 // bytes taken from the budget for bodies
+	req     openai.Request
+	stream  bool
+
+	// wish
+	route   *route
+	wishes  wishes
+	class   router.Class
+	floor   float64       // tokens/s asked for; 0 = none
+	maxTTFT time.Duration // asked for; 0 = none
+
+	// place
+	counted          bool // in Gateway.running
+	permit           *limit.Permit
+	textBytes, files int
+	promptTokens     int // estimate
+	placing          router.Request
+	waiter           *waiter
+	ticket           *router.Ticket // while standing in line
+	waited           time.Duration  // in line
+	decision         router.Decision
+	lease            *router.Lease // nil = none, or given back
+
+	// forward
+	try     *attempt
+	sent    time.Time     // the last attempt went up; zero = none did
+	own     time.Duration // arrival to the first attempt, without the line
+	opaque  bool          // the answer is passed on unread
+	asked   bool          // Pacer asked for usage, the client did not
+	content bool          // verdict given: content came
+
+	// relay
+	begun      bool // the answer's head went out
+	status     int
+	bytes      int64            // of the body, to the client
+	meter      *profiles.Stream // nil = not a stream that is measured
+	usage      profiles.Usage
+	hasUsage   bool
+	firstToken time.Time
+	ended      time.Time // the last event of the stream came
+	done       bool      // the dialect's last event was seen
+	upError    bool      // the backend reported an error within the stream
+	garbage    bool
+	tail       [4]byte   // the last bytes that went out
+	deadline   time.Time // write deadline last set
+	blocked    bool      // the client blocks: nothing is evidence
+	abort      bool      // the answer must not end as if it were whole
+
+	// settle
+	closed  bool
+	summary profiles.Summary
+}
+
+// exchange serves one request of the journey.
+func (g *Gateway) exchange(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{
+		g: g, plan: g.plan.Load(), w: w, rc: http.NewResponseController(w), r: r,
+		path:   r.URL.Path[len("/v1"):],
+		tenant: anyone,
+	}
+	x.serve()
+	if x.abort {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (x *exchange) serve() {
+	err := errPanicked               // stays so only if a step panics
+	defer func() { x.settle(err) }() // gives the lease back, feeds the profile, writes the log line
+	defer func() {
+		if err == errPanicked {
+			x.g.log.Error("panic", "request", requestID(x.r.Context()), "panic", recover(), "stack", string(debug.Stack()))
+			x.fail(err)
+		}
+	}()
+
+	for _, step := range []func() error{
+		x.authenticate, // auth.go    API key → tenant
+		x.read,         // read.go    the whole body; model, stream, max_tokens; nothing else is parsed
+		x.wish,         // wish.go    model → route; what the headers ask for
+		x.place,        // place.go   route + class → lease on a backend
+		x.forward,      // forward.go send; move on to the next backend until a first byte arrives
+		x.relay,        // relay.go   copy the answer, with the meter looking on
+	} {
+		if err = step(); err != nil {
+			x.fail(err) // errors.go  the one place that knows status codes
+			return
+		}
+		err = errPanicked
+	}
+	err = nil
+}
+
+// fail tells the client what went wrong: as an error answer while none has
+// begun, and after that by breaking the answer off.
+func (x *exchange) fail(err error) {
+	if x.try != nil {
+		x.try.hangUp() // whatever still runs up there is for nobody
+	}
+	var gone *goneError
+	isGone := errors.As(err, &gone) || errors.Is(err, context.Canceled)
+	if x.begun {
+		x.abort = true
+		if !isGone {
+			x.breakOff()
+		}
+		return
+	}
+	a := answerFor(err)
+	x.status = a.status
+	if isGone {
+		x.abort = true // nobody reads it; what matters is that it is no success
+		return
+	}
+	if errors.Is(err, errSlowBody) {
+		x.w.Header().Set("Connection", "close")
+	}
+	x.begun = true
+	x.extendWrite(time.Now())
+	x.bytes += int64(a.write(x.w))
+}

@@ -1,0 +1,78 @@
+package gateway
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// endpoint is one path: its handlers by method.
+type endpoint map[string]http.HandlerFunc
+
+// routes is the table of what the data port serves. Whatever is not in it is
+// 404, and what is asked with another method 405.
+func (g *Gateway) routes() http.Handler {
+	journey := endpoint{http.MethodPost: g.exchange}
+	table := map[string]endpoint{
+		"/v1/chat/completions": journey,
+		"/v1/completions":      journey,
+		"/v1/models":           {http.MethodGet: g.listModels, http.MethodHead: g.listModels},
+		"/v1/models/*":         {http.MethodGet: g.showModel, http.MethodHead: g.showModel},
+		"/healthz":             {http.MethodGet: g.healthz, http.MethodHead: g.healthz},
+		"/readyz":              {http.MethodGet: g.readyz, http.MethodHead: g.readyz},
+	}
+	mux := chi.NewRouter()
+	mux.Use(g.guard, g.crossOrigin)
+	for path, e := range table {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { g.dispatch(w, r, e) })
+	}
+	mux.NotFound(func(w http.ResponseWriter, r *http.Request) { g.refuse(w, r, errUnknownPath) })
+	// chi asks this one only for methods that it does not know itself, on
+	// whatever path.
+	mux.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
+		ctx := chi.NewRouteContext()
+		if !mux.Match(ctx, http.MethodGet, r.URL.Path) {
+			g.refuse(w, r, errUnknownPath)
+			return
+		}
+		g.dispatch(w, r, table[ctx.RoutePattern()])
+	})
+	return mux
+}
+
+func (g *Gateway) dispatch(w http.ResponseWriter, r *http.Request, e endpoint) {
+	if h := e[r.Method]; h != nil {
+		h(w, r)
+		return
+	}
+	methods := make([]string, 0, len(e))
+	for m := range e {
+		methods = append(methods, m)
+	}
+	slices.Sort(methods)
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	g.refuse(w, r, errWrongMethod)
+}
+
+// refuse answers what does not become an exchange, and logs it.
+func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	a := answerFor(err)
+	a.write(w)
+	g.logSimple(r, a.status, err)
+}
+
+// logSimple writes the access-log line of a request that is no exchange. Of
+// the address only the path is logged: a query may hold a key.
+func (g *Gateway) logSimple(r *http.Request, status int, err error) {
+	path := r.URL.Path
+	if len(path) > 256 {
+		path = path[:256]
+	}
+	args := []any{"request", requestID(r.Context()), "method", r.Method, "path", path, "status", status}
+	if err != nil {
+		args = append(args, "error", err.Error())
+	}
+	g.log.Info("request", args...)
+}

@@ -1,0 +1,134 @@
+package limit
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+)
+
+// Limiter holds one key to its limits. It is safe for concurrent use. A nil
+// Limiter limits nothing.
+type Limiter struct {
+	limits config.KeyLimits
+
+	mu       sync.Mutex // guards what follows
+	requests bucket
+	tokens   bucket
+	running  int
+}
+
+// New returns a limiter that has used nothing yet; nil when l limits nothing.
+func New(l config.KeyLimits) *Limiter {
+	if l == (config.KeyLimits{}) {
+		return nil
+	}
+	return &Limiter{
+		limits:   l,
+		requests: newBucket(l.RequestsPerMinute),
+		tokens:   newBucket(l.TokensPerMinute),
+	}
+}
+
+// Exceeded reports which limit a request ran into.
+type Exceeded struct {
+	What       string // requests, tokens or concurrency
+	Limit      int    // per minute; of concurrency, at once
+	RetryAfter time.Duration
+}
+
+// Error returns the limit in words.
+func (e *Exceeded) Error() string {
+	switch e.What {
+	case "concurrency":
+		return fmt.Sprintf("%d requests at once", e.Limit)
+	default:
+		return fmt.Sprintf("%d %s per minute", e.Limit, e.What)
+	}
+}
+
+// busyRetry is when a key that runs as many requests as it may should come
+// back: nobody knows when the first of them ends.
+const busyRetry = time.Second
+
+// Take starts a request that is expected to cost tokens, prompt and answer. It
+// takes from all limits or from none; the error is an *Exceeded. An estimate
+// above a whole minute's tokens counts as that minute: it must be possible to
+// send it at all.
+func (l *Limiter) Take(now time.Time, tokens int) (*Permit, error) {
+	if l == nil {
+		return nil, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.requests.fill(now)
+	l.tokens.fill(now)
+	if c := l.limits.Concurrency; c > 0 && l.running >= c {
+		return nil, &Exceeded{What: "concurrency", Limit: c, RetryAfter: busyRetry}
+	}
+	if wait := l.requests.wait(1); wait > 0 {
+		return nil, &Exceeded{What: "requests", Limit: l.limits.RequestsPerMinute, RetryAfter: wait}
+	}
+	cost := max(float64(tokens), 0)
+	if l.tokens.size > 0 {
+		cost = min(cost, l.tokens.size)
+	}
+	if wait := l.tokens.wait(cost); wait > 0 {
+		return nil, &Exceeded{What: "tokens", Limit: l.limits.TokensPerMinute, RetryAfter: wait}
+	}
+	l.requests.take(1)
+	l.tokens.take(cost)
+	l.running++
+	return &Permit{limiter: l, cost: cost}, nil
+}
+
+// Permit is one request under way. A nil Permit is that of no limits.
+type Permit struct {
+	limiter *Limiter
+	cost    float64 // tokens taken at the start
+	settled bool    // guarded by limiter.mu
+}
+
+// Settle ends the request with the tokens that it really used: what was taken
+// too much comes back, what was missing is owed. Calls after the first do
+// nothing.
+func (p *Permit) Settle(now time.Time, tokens float64) {
+	if p == nil {
+		return
+	}
+	l := p.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.settled {
+		return
+	}
+	p.settled = true
+	l.running--
+	l.tokens.fill(now)
+	l.tokens.take(tokens - p.cost)
+}
+
+// State is what a key has left.
+type State struct {
+	Requests, Tokens Level
+}
+
+// Level is one limit: Limit 0 = there is none.
+type Level struct {
+	Limit     int           // per minute
+	Remaining int           // never below 0
+	Reset     time.Duration // until all of it is there again
+}
+
+// State returns what is left at now.
+func (l *Limiter) State(now time.Time) State {
+	if l == nil {
+		return State{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.requests.fill(now)
+	l.tokens.fill(now)
+	return State{Requests: l.requests.level(l.limits.RequestsPerMinute), Tokens: l.tokens.level(l.limits.TokensPerMinute)}
+}

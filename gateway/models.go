@@ -1,0 +1,82 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+)
+
+// model is one entry of GET /v1/models.
+type model struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"` // unix seconds
+	OwnedBy string `json:"owned_by"`
+}
+
+type modelList struct {
+	Object string  `json:"object"`
+	Data   []model `json:"data"`
+}
+
+func (g *Gateway) model(id string) model {
+	return model{ID: id, Object: "model", Created: g.started.Unix(), OwnedBy: "pacer"}
+}
+
+// listModels answers with the routes that the key may use.
+func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) {
+	p := g.plan.Load()
+	t, err := p.authenticate(r)
+	if err != nil {
+		g.refuse(w, r, err)
+		return
+	}
+	list := modelList{Object: "list", Data: []model{}}
+	for _, name := range p.models {
+		if t.may(p.routes[name]) {
+			list.Data = append(list.Data, g.model(name))
+		}
+	}
+	g.sendJSON(w, r, list)
+}
+
+// showModel answers for one model. Its id may hold slashes, plain or as %2F:
+// the path is already decoded.
+func (g *Gateway) showModel(w http.ResponseWriter, r *http.Request) {
+	p := g.plan.Load()
+	t, err := p.authenticate(r)
+	if err != nil {
+		g.refuse(w, r, err)
+		return
+	}
+	id := strings.TrimPrefix(r.URL.Path, "/v1/models/")
+	if rt := p.route(id); id == "" || rt == nil || !t.may(rt) {
+		g.refuse(w, r, &unknownModelError{model: id})
+		return
+	}
+	g.sendJSON(w, r, g.model(id))
+}
+
+// healthz says that the process lives.
+func (g *Gateway) healthz(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write([]byte(`{"status":"ok"}` + "\n"))
+}
+
+// readyz says whether requests are welcome here.
+func (g *Gateway) readyz(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case g.draining.Load():
+		answerFor(errDraining).write(w)
+	case !g.router.InService():
+		answerFor(errNoBackend).write(w)
+	default:
+		g.healthz(w, r)
+	}
+}
+
+func (g *Gateway) sendJSON(w http.ResponseWriter, r *http.Request, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // the client's loss if it is gone
+	g.logSimple(r, http.StatusOK, nil)
+}

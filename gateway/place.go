@@ -1,0 +1,127 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pacer-dev/pacer/router"
+)
+
+// place gets the request its lease: at once, or after waiting in line.
+func (x *exchange) place() error {
+	if x.g.running.Add(1) > int64(x.plan.conf.Limits.Streams) {
+		x.g.running.Add(-1)
+		return errOverloaded
+	}
+	x.counted = true
+	if err := x.takeLimits(); err != nil {
+		return err
+	}
+	x.waiter = &waiter{grants: make(chan router.Grant, 4)}
+	x.placing = router.Request{
+		Route:        x.route.name,
+		Arrived:      x.arrived,
+		PromptTokens: x.promptTokens,
+		MaxTokens:    x.req.MaxTokens,
+		Sequences:    x.req.Sequences,
+		Stream:       x.stream,
+		Class:        x.wishes.class,
+		MinTPS:       x.wishes.minTPS,
+		MaxTTFT:      x.wishes.maxTTFT,
+		Tenant:       x.tenant.name,
+		Waiter:       x.waiter,
+	}
+	d := x.g.placer.Place(time.Now(), x.placing)
+	for d.Ticket != nil {
+		var err error
+		if d, err = x.wait(d.Ticket); err != nil {
+			return err
+		}
+	}
+	return x.accept(d)
+}
+
+// accept takes over the lease of d, or says why there is none.
+func (x *exchange) accept(d router.Decision) error {
+	if d.Refusal != nil {
+		x.warnUnattainable(*d.Refusal)
+		return &shedError{refusal: *d.Refusal}
+	}
+	x.decision, x.lease = d, d.Lease
+	return nil
+}
+
+// waiter is where a grant finds the request that waits for it. The channel has
+// room for more than one grant because a ticket that expired just as it was
+// granted leaves its grant behind.
+type waiter struct{ grants chan router.Grant }
+
+// wait stands in line until the ticket is granted or its time is up. A client
+// that hangs up leaves the line at once.
+func (x *exchange) wait(t *router.Ticket) (router.Decision, error) {
+	began := time.Now()
+	x.ticket = t
+	x.g.someoneWaits()
+	timer := time.NewTimer(t.Deadline().Sub(began))
+	defer timer.Stop()
+	for {
+		select {
+		case grant := <-x.waiter.grants:
+			if grant.Ticket != t {
+				continue // of an earlier ticket, whose decision is known
+			}
+			x.ticket = nil
+			x.waited += time.Since(began)
+			return grant.Decision, nil
+		case <-timer.C:
+			x.ticket = nil
+			now := time.Now()
+			x.waited += now.Sub(began)
+			return t.Expire(now), nil
+		case <-x.r.Context().Done():
+			x.waited += time.Since(began)
+			x.leaveLine()
+			return router.Decision{}, context.Canceled
+		}
+	}
+}
+
+// leaveLine gives the ticket back, if there is one.
+func (x *exchange) leaveLine() {
+	if t := x.ticket; t != nil {
+		x.ticket = nil
+		x.g.Deliver(t.Cancel(time.Now()))
+	}
+}
+
+// placeAgain looks for another backend after failed ones. It does not stand in
+// line: a client that has waited once gets an answer.
+func (x *exchange) placeAgain(failed string) bool {
+	x.placing.Exclude = append(slices.Clip(x.placing.Exclude), failed)
+	x.placing.NoQueue = true
+	d := x.g.placer.Place(time.Now(), x.placing)
+	if d.Ticket != nil { // not asked for, and not to be left behind
+		x.g.Deliver(d.Ticket.Cancel(time.Now()))
+		return false
+	}
+	if d.Lease == nil {
+		return false
+	}
+	x.decision, x.lease = d, d.Lease
+	return true
+}
+
+// warnUnattainable says once a minute and route that the floor is out of
+// reach of even an idle backend: that is a mistake in the configuration.
+func (x *exchange) warnUnattainable(r router.Refusal) {
+	if r.Reason != router.ShedUnattainable {
+		return
+	}
+	now := time.Now().Unix()
+	last := x.route.warned.Load()
+	if now-last < 60 || !x.route.warned.CompareAndSwap(last, now) {
+		return
+	}
+	x.g.log.Warn("no backend reaches this floor even when idle", "route", x.route.name, "floor", r.Floor, "best", r.Best)
+}

@@ -1,0 +1,119 @@
+package gateway
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/gateway/limit"
+	"github.com/pacer-dev/pacer/providers"
+	"github.com/pacer-dev/pacer/router"
+)
+
+// plan is one configuration, indexed for the request path. It is immutable but
+// for what its parts count; a request keeps the plan that it began with.
+type plan struct {
+	conf     *config.Config
+	backends map[string]*backend
+	routes   map[string]*route // by model; without "*"
+	rest     *route            // "*": whatever no other route names; nil = refused
+	models   []string          // the names of routes, in the order of the configuration
+	tenants  []*tenant         // no keys = open
+	expose   bool              // send what the fleet looks like
+}
+
+// backend is one configured backend with the incarnation behind it.
+type backend struct {
+	*providers.Backend
+	price config.Price
+}
+
+// route is what one model name stands for.
+type route struct {
+	name   string // as in the router: the model, or "*"
+	conf   *config.Route
+	class  router.Class
+	prompt *promptSizes
+	warned atomic.Int64 // unix seconds of the last warning that the floor is out of reach
+}
+
+// tenant is who holds a key.
+type tenant struct {
+	name   string
+	conf   *config.Key // nil for the tenant of an open gateway
+	limits *limit.Limiter
+}
+
+// anyone is the tenant of a gateway without keys.
+var anyone = &tenant{}
+
+func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan) *plan {
+	p := &plan{
+		conf:     c,
+		backends: make(map[string]*backend, len(c.Backends)),
+		routes:   map[string]*route{},
+		expose:   len(c.Keys) == 0 || c.ExposeDecision,
+	}
+	for _, b := range c.Backends {
+		p.backends[b.Name] = &backend{Backend: backends[b.Name], price: b.Price}
+	}
+	for i := range c.Routes {
+		for _, name := range c.Routes[i].Models {
+			r := &route{name: name, conf: &c.Routes[i], prompt: &promptSizes{}}
+			if c.Routes[i].Class == router.Batch.String() {
+				r.class = router.Batch
+			}
+			if was := old.route(name); was != nil && was.name == name {
+				r.prompt = was.prompt
+			}
+			if name == "*" {
+				p.rest = r
+				continue
+			}
+			p.routes[name] = r
+			p.models = append(p.models, name)
+		}
+	}
+	for i := range c.Keys {
+		k := &c.Keys[i]
+		t := &tenant{name: k.Name, conf: k, limits: limit.New(k.Limits)}
+		if was := old.tenant(k.Name); was != nil && was.conf.Limits == k.Limits {
+			t.limits = was.limits
+		}
+		p.tenants = append(p.tenants, t)
+	}
+	return p
+}
+
+// route returns what model stands for; nil when no route names it.
+func (p *plan) route(model string) *route {
+	if p == nil {
+		return nil
+	}
+	if r := p.routes[model]; r != nil {
+		return r
+	}
+	return p.rest
+}
+
+func (p *plan) tenant(name string) *tenant {
+	if p == nil {
+		return nil
+	}
+	for _, t := range p.tenants {
+		if t.name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// may reports whether t may use r.
+func (t *tenant) may(r *route) bool {
+	if t.conf == nil || t.conf.Routes == nil {
+		return true
+	}
+	return slices.ContainsFunc(t.conf.Routes, func(name string) bool {
+		return name == "*" || slices.Contains(r.conf.Models, name)
+	})
+}

@@ -1,0 +1,38 @@
+package gateway
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/pacer-dev/pacer/gateway/limit"
+)
+
+// takeLimits charges the request to its key, with the estimated prompt and the
+// whole answer that it allows.
+func (x *exchange) takeLimits() error {
+	textBytes, files := measureBody(x.body)
+	x.textBytes, x.files = textBytes, files
+	x.promptTokens = x.route.prompt.estimate(textBytes, files)
+	answer := min(x.req.MaxTokens, maxPromptTokens) * min(max(x.req.Sequences, 1), 1<<10) // bounded: no overflow
+	permit, err := x.tenant.limits.Take(time.Now(), x.promptTokens+answer)
+	x.permit = permit
+	x.tenant.limitHeaders(x.w.Header())
+	return err
+}
+
+// limitHeaders says what the key has left, in the headers and the form that
+// OpenAI uses.
+func (t *tenant) limitHeaders(h http.Header) {
+	s := t.limits.State(time.Now())
+	set := func(what string, l limit.Level) {
+		if l.Limit == 0 {
+			return
+		}
+		h.Set("X-Ratelimit-Limit-"+what, strconv.Itoa(l.Limit))
+		h.Set("X-Ratelimit-Remaining-"+what, strconv.Itoa(l.Remaining))
+		h.Set("X-Ratelimit-Reset-"+what, l.Reset.Round(time.Millisecond).String())
+	}
+	set("Requests", s.Requests)
+	set("Tokens", s.Tokens)
+}

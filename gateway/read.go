@@ -1,0 +1,140 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pacer-dev/pacer/internal/openai"
+)
+
+const (
+	// bodyStart is the first buffer for a body whose length is not told, and
+	// for one that claims a length it has yet to send.
+	bodyStart = 64 << 10
+
+	// bodyRate is the slowest upload that is waited for, in bytes/s: a client
+	// that sends a byte now and then must not hold a buffer for ever.
+	bodyRate = 4 << 10
+)
+
+// read takes the WHOLE body before anything goes up, and looks at its top
+// level. A transport that still reads the client's body while the answer
+// begins truncates streams (golang/go#40747), and a failover needs the body
+// again.
+func (x *exchange) read() error {
+	if enc := x.r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return &encodingError{encoding: enc}
+	}
+	body, err := x.readBody()
+	if err != nil {
+		return err
+	}
+	x.body = body
+	x.arrived = time.Now()
+	x.req, err = openai.Peek(body)
+	if err != nil {
+		return err
+	}
+	x.stream = x.req.Stream
+	return nil
+}
+
+// readBody reads the body into memory that the budget covers.
+func (x *exchange) readBody() ([]byte, error) {
+	limit := x.plan.conf.Limits.Body
+	if x.r.ContentLength > limit {
+		x.drain(limit)
+		return nil, &bodyTooLargeError{limit: limit}
+	}
+	size := x.r.ContentLength + 1 // one more, so that EOF is seen without growing
+	if size == 0 || size > bodyStart {
+		size = bodyStart
+	}
+	if !x.hold(size) {
+		return nil, errOverloaded
+	}
+	buf := make([]byte, 0, size)
+	pace := x.newPace()
+	for {
+		if len(buf) == cap(buf) {
+			next := min(2*int64(cap(buf)), limit+1)
+			if !x.hold(next - int64(cap(buf))) {
+				return nil, errOverloaded
+			}
+			buf = append(make([]byte, 0, next), buf...)
+		}
+		pace.next(int64(len(buf)))
+		n, err := x.r.Body.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case int64(len(buf)) > limit:
+			x.drain(limit)
+			return nil, &bodyTooLargeError{limit: limit}
+		case err == io.EOF:
+			pace.end()
+			return buf, nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, errSlowBody
+		case err != nil:
+			return nil, &bodyError{err: err}
+		}
+	}
+}
+
+// hold takes n bytes from the budget until settle.
+func (x *exchange) hold(n int64) bool {
+	if !x.g.buffered.take(n) {
+		return false
+	}
+	x.held += n
+	return true
+}
+
+// drain throws away up to n bytes of a body that is too large: most clients
+// read no answer before they have sent all, and would see a broken pipe
+// instead of the 413. A client that waits for 100-continue has sent nothing.
+func (x *exchange) drain(n int64) {
+	x.w.Header().Set("Connection", "close")
+	if x.r.Header.Get("Expect") != "" {
+		return
+	}
+	buf := x.g.buffers.Get().(*[relayBuffer]byte)
+	defer x.g.buffers.Put(buf)
+	pace := x.newPace()
+	for got := int64(0); got < n; {
+		pace.next(got)
+		m, err := x.r.Body.Read(buf[:])
+		if err != nil {
+			return
+		}
+		got += int64(m)
+	}
+}
+
+// pace sets the read deadline of a body as it comes in.
+type pace struct {
+	rc    *http.ResponseController
+	start time.Time
+	idle  time.Duration // longest wait for the next bytes
+}
+
+func (x *exchange) newPace() *pace {
+	return &pace{rc: http.NewResponseController(x.w), start: time.Now(), idle: x.plan.conf.Timeouts.Write}
+}
+
+// next allows for the next read when got bytes are there.
+func (p *pace) next(got int64) {
+	deadline := time.Now().Add(p.idle)
+	if slowest := p.start.Add(p.idle + time.Duration(got)*time.Second/bodyRate); slowest.Before(deadline) {
+		deadline = slowest
+	}
+	_ = p.rc.SetReadDeadline(deadline) // a connection without deadlines has none
+}
+
+// end takes the deadline off: from here on the server itself reads ahead, to
+// see the client hang up.
+func (p *pace) end() { _ = p.rc.SetReadDeadline(time.Time{}) }

@@ -1,0 +1,259 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/providers"
+)
+
+const (
+	// relayBuffer is how much of an answer is passed on at once, at most.
+	relayBuffer = 32 << 10
+
+	// blockedWrite is how long a write may take before the client counts as
+	// one that blocks.
+	blockedWrite = 20 * time.Millisecond
+
+	// waitedRead is how long a read must have waited to show that nothing is
+	// left of what piled up while the client blocked.
+	waitedRead = time.Millisecond
+
+	// linger is how long the end of a stream is waited for after its last
+	// event, so that the connection can be used again.
+	linger = time.Second
+)
+
+// relay passes the answer on as it comes, and flushes at once. Time is taken
+// when bytes arrive from the backend, never when the client took them.
+//
+// Per chunk: two clock reads (arrival, and the end of the write), a few
+// additions; no lock and no allocation of its own.
+func (x *exchange) relay() error {
+	x.begin()
+	t := x.try
+	n, now, rerr := t.n, t.at, t.rerr
+	pass, seen := t.pass, t.seen
+	if t.look == nil {
+		pass = t.buf[:n]
+	}
+	for {
+		if n > 0 {
+			x.look(now, seen)
+			t.watch.pause() // from here on the client is waited for
+			wrote, err := x.pass(now, pass)
+			if err != nil {
+				return err
+			}
+			x.nextPhase(wrote)
+			now = wrote
+		}
+		if rerr != nil {
+			return x.finish(rerr)
+		}
+		ready := now
+		n, rerr = t.resp.Body.Read(t.buf[:])
+		now = time.Now()
+		if x.blocked && now.Sub(ready) >= waitedRead {
+			x.blocked = false
+		}
+		if t.look == nil {
+			pass = t.buf[:n]
+		} else if n > 0 {
+			pass, seen = t.look.Read(t.buf[:n])
+		}
+	}
+}
+
+// begin sends the head of the answer.
+func (x *exchange) begin() {
+	x.status = x.try.resp.StatusCode
+	x.copyHeader(x.try.resp.Header)
+	x.begun = true
+	x.extendWrite(x.try.at)
+	x.w.WriteHeader(x.status)
+	x.try.watch.phase(x.try.at.Add(x.plan.conf.Timeouts.Silence), errSilence)
+}
+
+// nextPhase gives the backend its time for the next bytes, from ready on. Until
+// the first token that is at least the time allowed for a first byte: an engine
+// may announce itself long before it has a place for the request.
+func (x *exchange) nextPhase(ready time.Time) {
+	t, timeouts := x.try, &x.plan.conf.Timeouts
+	if x.done {
+		t.watch.phase(ready.Add(linger), errSilence)
+		return
+	}
+	until := ready.Add(timeouts.Silence)
+	if first := x.sent.Add(timeouts.FirstByte); t.sse && x.firstToken.IsZero() && first.After(until) {
+		until = first
+	}
+	t.watch.extend(until)
+}
+
+// look takes note of what arrived at now.
+func (x *exchange) look(now time.Time, seen providers.Seen) {
+	if x.opaque || x.done {
+		return
+	}
+	if seen.Chunks > 0 {
+		if !x.content {
+			x.content = true
+			x.try.verdict(nil)
+		}
+		if x.meter != nil {
+			x.token(now, seen.Chunks)
+		}
+	}
+	if seen.Usage != nil {
+		x.hasUsage = true
+		x.usage = profiles.Usage(*seen.Usage)
+		if x.meter != nil {
+			x.meter.Usage(x.usage)
+		}
+	}
+	if seen.Reasoning && x.meter != nil {
+		x.meter.Reasoning()
+	}
+	if seen.Error {
+		x.upError = true
+	}
+	if seen.Bad {
+		x.garbage = true
+		if x.meter != nil {
+			x.meter.Blocked() // whatever this is, it is no evidence
+		}
+	}
+	if seen.Done {
+		x.done, x.ended = true, now
+		x.release(now, true)
+	}
+}
+
+// token books an arrival of content in a stream that is measured.
+func (x *exchange) token(now time.Time, chunks int) {
+	if x.firstToken.IsZero() {
+		x.firstToken = now
+		x.lease.FirstToken(now) // before Read: the exposure opens at the n that includes this stream
+	}
+	x.meter.Read(now, chunks)
+	tokens, _, _ := x.meter.Decoding()
+	x.lease.Progress(now, tokens)
+	if x.blocked {
+		x.meter.Blocked() // this piled up while the client blocked: its time says nothing
+	}
+}
+
+// pass writes p to the client and flushes it. It returns when that was done.
+func (x *exchange) pass(now time.Time, p []byte) (time.Time, error) {
+	if len(p) == 0 {
+		return now, nil
+	}
+	x.extendWrite(now)
+	n, err := x.w.Write(p)
+	x.bytes += int64(n)
+	if err == nil {
+		err = x.rc.Flush()
+	}
+	wrote := time.Now()
+	if err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = errClientSlow
+		}
+		return wrote, &goneError{err: err}
+	}
+	x.keepTail(p)
+	if wrote.Sub(now) > blockedWrite {
+		x.blocked = true
+		if x.meter != nil && !x.done {
+			x.meter.Blocked()
+		}
+	}
+	return wrote, nil
+}
+
+// finish says what the end of the answer means.
+func (x *exchange) finish(rerr error) error {
+	t, now := x.try, time.Now()
+	if t.look != nil {
+		pass, seen := t.look.End()
+		x.look(now, seen)
+		if _, err := x.pass(now, pass); err != nil && !x.done {
+			return err
+		}
+	}
+	whole := errors.Is(rerr, io.EOF) && !t.sse && !x.garbage
+	switch cause := context.Cause(t.ctx); {
+	case x.done, whole:
+		if !x.content {
+			x.content = true
+			t.verdict(nil) // an answer without content is one
+		}
+		return nil
+	case x.r.Context().Err() != nil:
+		return &goneError{err: x.r.Context().Err()}
+	case errors.Is(cause, errTotal):
+		return &cutError{backend: t.name, err: errTotal}
+	case errors.Is(cause, errSilence):
+		rerr = errSilence
+	case errors.Is(rerr, io.EOF):
+		rerr = io.ErrUnexpectedEOF // a clean end without the last event is none
+	}
+	if x.content || x.opaque {
+		t.backend.Cut(rerr)
+	} else {
+		t.verdict(rerr)
+	}
+	return &cutError{backend: t.name, err: rerr}
+}
+
+// breakOff ends a begun answer so that nobody takes it for whole: an error
+// event in the endpoint's own format, if it is a stream, and then, by the
+// caller, the connection.
+func (x *exchange) breakOff() {
+	if x.try == nil || !x.try.sse || x.done {
+		return
+	}
+	now := time.Now()
+	event := providers.ErrorEvent(x.path, "The backend broke off the answer.")
+	if !x.atEventEnd() {
+		event = append([]byte("\n\n"), event...)
+	}
+	_, _ = x.pass(now, event) // the client's loss if it is gone
+}
+
+// keepTail remembers the last bytes that went out.
+func (x *exchange) keepTail(p []byte) {
+	if len(p) >= len(x.tail) {
+		copy(x.tail[:], p[len(p)-len(x.tail):])
+		return
+	}
+	copy(x.tail[:], x.tail[len(p):])
+	copy(x.tail[len(x.tail)-len(p):], p)
+}
+
+// atEventEnd reports whether the last bytes were the blank line that ends an
+// event, or nothing has gone out.
+func (x *exchange) atEventEnd() bool {
+	a, b, c, d := x.tail[0], x.tail[1], x.tail[2], x.tail[3]
+	return d == 0 || c == '\n' && d == '\n' || c == '\r' && d == '\r' || a == '\r' && b == '\n' && c == '\r' && d == '\n'
+}
+
+// extendWrite rolls the deadline by which the client must have taken what is
+// written. It is moved in steps of an eighth: moving it costs more than the
+// chunk.
+func (x *exchange) extendWrite(now time.Time) {
+	d := x.plan.conf.Timeouts.Write
+	if now.Sub(x.deadline) < d/8 {
+		return
+	}
+	x.deadline = now
+	if err := x.rc.SetWriteDeadline(now.Add(d)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return // the connection is gone; the write will say so
+	}
+}

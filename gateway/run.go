@@ -1,0 +1,69 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/pacer-dev/pacer/router"
+)
+
+const (
+	minTick = 50 * time.Millisecond // the line is looked at no more often
+	maxTick = time.Second           // nor less often while somebody waits
+)
+
+// Run ticks the router while somebody waits in line, and returns when ctx
+// ends.
+func (g *Gateway) Run(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	defer timer.Stop()
+	var due time.Time // when timer fires; zero = it is stopped
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-g.waiting:
+		case <-timer.C:
+			due = time.Time{}
+			g.Deliver(g.router.Update(time.Now(), router.Tick{}))
+		}
+		now := time.Now()
+		next := g.router.NextWake(now)
+		if next.IsZero() {
+			continue
+		}
+		// Only ever earlier: a stream of newcomers must not put the tick off.
+		if next = now.Add(min(max(next.Sub(now), minTick), maxTick)); due.IsZero() || next.Before(due) {
+			due = next
+			timer.Reset(due.Sub(now))
+		}
+	}
+}
+
+// someoneWaits wakes Run, which sleeps while nobody waits.
+func (g *Gateway) someoneWaits() {
+	select {
+	case g.waiting <- struct{}{}:
+	default: // it is already being woken
+	}
+}
+
+// Deliver hands grants to those who wait for them. It never blocks.
+func (g *Gateway) Deliver(grants []router.Grant) {
+	for _, grant := range grants {
+		w, ok := grant.Waiter.(*waiter)
+		if !ok {
+			continue // not one of ours: Placers other than the router keep their own
+		}
+		select {
+		case w.grants <- grant:
+		default:
+			// Cannot happen while a ticket is granted at most once. If it
+			// does, the place must not be lost with the grant.
+			if l := grant.Decision.Lease; l != nil {
+				g.Deliver(l.Done(time.Now(), 0))
+			}
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/pacer-dev/pacer/gateway/limit"
+	"github.com/pacer-dev/pacer/internal/telemetry"
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/router"
+)
+
+// The outcomes of a request, as in pacer_requests_total.
+const (
+	outcomeOK       = "ok"
+	outcomeGone     = "client_gone"
+	outcomeUpstream = "upstream_error"
+	outcomeCut      = "cut"
+	outcomeRejected = "rejected"
+	outcomeShed     = "shed"
+)
+
+// settle runs once for every exchange, whatever happened: it gives back what
+// was taken, and says what became of the request.
+func (x *exchange) settle(err error) {
+	now := time.Now()
+	if x.try != nil {
+		x.try.hangUp() // first of all: the backend's slot
+	}
+	x.leaveLine()
+	x.release(now, err == nil)
+	if x.try != nil {
+		x.endAttempt()
+	}
+	x.g.buffered.give(x.held)
+	if x.counted {
+		x.g.running.Add(-1)
+	}
+	x.permit.Settle(now, float64(x.usedPrompt())+x.summary.Tokens)
+	if x.hasUsage && x.route != nil {
+		x.route.prompt.learn(x.textBytes, x.files, x.usage.PromptTokens)
+	}
+	e := x.telemetry(now, err)
+	x.g.metrics.Observe(e)
+	x.writeLog(now, e, err)
+}
+
+// release ends the measurement and gives the lease back. Calls after the first
+// do nothing.
+func (x *exchange) release(now time.Time, complete bool) {
+	if !x.closed {
+		x.closed = true
+		switch {
+		case x.meter != nil:
+			x.summary = x.meter.Close(now, complete && !x.garbage)
+		case x.hasUsage:
+			x.summary = profiles.Summary{Tokens: float64(x.usage.CompletionTokens), Source: profiles.SourceUsage, TPS: math.NaN()}
+		}
+	}
+	x.giveBack(now, x.summary.Tokens)
+}
+
+// giveBack gives the lease back, if there is one, and wakes those whom that
+// lets go.
+func (x *exchange) giveBack(now time.Time, outputTokens float64) {
+	if l := x.lease; l != nil {
+		x.lease = nil
+		x.g.Deliver(l.Done(now, outputTokens))
+	}
+}
+
+// usedPrompt is the prompt as the backend counted it, else as estimated; 0
+// when nothing went up.
+func (x *exchange) usedPrompt() int {
+	switch {
+	case x.hasUsage:
+		return x.usage.PromptTokens
+	case x.sent.IsZero():
+		return 0
+	}
+	return x.promptTokens
+}
+
+// telemetry is the request as the metrics see it.
+func (x *exchange) telemetry(now time.Time, err error) telemetry.Exchange {
+	e := telemetry.Exchange{
+		Route:    "unknown",
+		Class:    x.class.String(),
+		Waited:   x.waited,
+		Overhead: x.own,
+		TPS:      x.summary.TPS,
+
+		InputTokens:  float64(x.usage.PromptTokens),
+		CachedTokens: float64(x.usage.CachedTokens),
+		OutputTokens: x.summary.Tokens,
+		Source:       x.summary.Source.String(),
+	}
+	if x.route != nil {
+		e.Route = x.route.name
+	}
+	if x.try != nil {
+		e.Backend = x.try.name
+		if b := x.try.backend; b != nil {
+			e.CostUSD = (e.InputTokens*b.price.Input + e.OutputTokens*b.price.Output) / 1e6
+		}
+		if known(x.decision.Chosen.TPS) {
+			e.Predicted = x.decision.Chosen.TPS
+		}
+		end := now
+		if !x.ended.IsZero() {
+			end = x.ended
+		}
+		if !x.sent.IsZero() {
+			e.Duration = end.Sub(x.sent)
+		}
+	}
+	if !x.firstToken.IsZero() {
+		e.TTFT = x.firstToken.Sub(x.sent)
+	}
+	e.Outcome, e.Counted, e.Result, e.ShedReason = x.judge(err)
+	return e
+}
+
+// judge says what became of the request: for whom it counts, and how.
+func (x *exchange) judge(err error) (outcome string, counted bool, result telemetry.Result, shedReason string) {
+	var (
+		shed     *shedError
+		up       *upstreamError
+		cut      *cutError
+		gone     *goneError
+		exceeded *limit.Exceeded
+	)
+	switch {
+	case err == nil && x.opaque && x.status != http.StatusOK:
+		// 401, 403, 404 and 429 of a backend are for its owner to mend.
+		if s := x.status; s >= 500 || s == 401 || s == 403 || s == 404 || s == 429 {
+			return outcomeUpstream, true, telemetry.Failed, ""
+		}
+		return outcomeRejected, false, telemetry.Failed, ""
+	case err == nil && x.upError:
+		return outcomeUpstream, true, telemetry.Failed, ""
+	case err == nil:
+		return outcomeOK, true, x.kept(), ""
+	case errors.As(err, &shed) && shed.refusal.Reason != router.NoBackend:
+		return outcomeShed, true, telemetry.Shed, shed.refusal.Reason.String()
+	case errors.As(err, &gone), errors.Is(err, context.Canceled):
+		if x.firstToken.IsZero() {
+			return outcomeGone, false, telemetry.Unmeasured, ""
+		}
+		return outcomeGone, true, x.kept(), ""
+	case errors.As(err, &cut):
+		return outcomeCut, true, telemetry.Failed, ""
+	case errors.As(err, &up), errors.As(err, &shed), errors.Is(err, errTotal):
+		return outcomeUpstream, true, telemetry.Failed, ""
+	case errors.Is(err, errPanicked):
+		return outcomeUpstream, x.route != nil, telemetry.Failed, ""
+	case errors.As(err, &exceeded):
+		return outcomeRejected, false, telemetry.Failed, ""
+	}
+	return outcomeRejected, false, telemetry.Failed, ""
+}
+
+// kept judges the stream by what its request was promised.
+func (x *exchange) kept() telemetry.Result {
+	if x.meter == nil {
+		return telemetry.Unmeasured
+	}
+	p := promise{floor: x.floor, grace: x.route.conf.SLO.Grace, maxTTFT: x.maxTTFT}
+	var ttft time.Duration
+	if !x.firstToken.IsZero() {
+		ttft = x.firstToken.Sub(x.arrived)
+	}
+	return p.judge(ttft, x.summary)
+}
+
+// writeLog writes the one access-log line of the request. It holds no text of
+// prompts or answers, and no key.
+func (x *exchange) writeLog(now time.Time, e telemetry.Exchange, err error) {
+	attrs := []slog.Attr{
+		slog.String("request", requestID(x.r.Context())),
+		slog.String("path", x.r.URL.Path),
+		slog.String("tenant", x.tenant.name),
+		slog.String("route", e.Route),
+		slog.String("class", e.Class),
+		slog.String("backend", e.Backend),
+		slog.Int("status", x.status),
+		slog.String("outcome", e.Outcome),
+		slog.Bool("stream", x.stream),
+		slog.Float64("waited_ms", milliseconds(x.waited)),
+		slog.Float64("duration_ms", milliseconds(e.Duration)),
+		slog.Int64("bytes", x.bytes),
+	}
+	if e.TTFT > 0 {
+		attrs = append(attrs, slog.Float64("ttft_ms", milliseconds(e.TTFT)))
+	}
+	if known(e.TPS) {
+		attrs = append(attrs, slog.Float64("tps", math.Round(e.TPS*10)/10))
+	}
+	if e.OutputTokens > 0 {
+		attrs = append(attrs, slog.Float64("tokens", e.OutputTokens), slog.String("source", e.Source))
+	}
+	if x.try != nil {
+		attrs = append(attrs, slog.Int("n", x.decision.Chosen.N), slog.Int("m", x.decision.Chosen.M))
+	}
+	level := slog.LevelInfo
+	if err != nil {
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	if e.Outcome == outcomeUpstream || e.Outcome == outcomeCut {
+		level = slog.LevelWarn
+	}
+	x.g.log.LogAttrs(context.Background(), level, "request", attrs...)
+}
+
+func milliseconds(d time.Duration) float64 {
+	return math.Round(float64(d.Microseconds())) / 1000
+}

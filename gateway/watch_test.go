@@ -1,0 +1,62 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAWatchCancelsThePhaseThatTakesTooLong(t *testing.T) {
+	other := errors.New("other")
+	for _, c := range []struct {
+		name string
+		do   func(w *watch)
+		at   time.Duration // when it cancels; 0 = never
+		want error
+	}{
+		{"first phase", func(*watch) {}, 10 * time.Second, errFirstByte},
+		{"next phase", func(w *watch) { w.phase(time.Now().Add(3*time.Second), other) }, 3 * time.Second, other},
+		{"extended", func(w *watch) {
+			for range 8 {
+				w.extend(time.Now().Add(10 * time.Second))
+				<-time.After(5 * time.Second)
+			}
+		}, 45 * time.Second, errFirstByte},
+		{"paused, then over", func(w *watch) { w.pause() }, time.Minute, errTotal},
+		{"paused, then on", func(w *watch) {
+			w.pause()
+			<-time.After(20 * time.Second)
+			w.extend(time.Now().Add(10 * time.Second))
+		}, 30 * time.Second, errFirstByte},
+		{"stopped", func(w *watch) { w.stop() }, 0, nil},
+		{"whole request", func(w *watch) { w.phase(time.Now().Add(time.Hour), other) }, time.Minute, errTotal},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(context.Background())
+				start := time.Now()
+				w := startWatch(start, start.Add(time.Minute), 10*time.Second, errFirstByte, cancel)
+				defer w.stop()
+				c.do(w)
+				select {
+				case <-ctx.Done():
+				case <-time.After(2 * time.Minute):
+				}
+				if c.at == 0 {
+					if ctx.Err() != nil {
+						t.Fatalf("cancelled after %v, want never", time.Since(start))
+					}
+					return
+				}
+				if got := context.Cause(ctx); got != c.want {
+					t.Errorf("cancelled because of %v, want %v", got, c.want)
+				}
+				if got := time.Since(start); got != c.at {
+					t.Errorf("cancelled after %v, want %v", got, c.at)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,185 @@
+package gateway
+
+import (
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pacer-dev/pacer/router"
+)
+
+// Bounds of what a header may ask for: beyond them it is a mistake.
+const (
+	maxWishTPS = 1e6            // tokens/s
+	maxWish    = 24 * time.Hour // to the first token
+)
+
+// wishes are what a request asks for in place of its route's promise. nil =
+// the route's own.
+type wishes struct {
+	class   *router.Class
+	minTPS  *float64
+	maxTTFT *time.Duration
+}
+
+// wish resolves the model, reads the wishes in the headers, and checks that
+// the key may have them.
+func (x *exchange) wish() error {
+	rt := x.plan.route(x.req.Model)
+	if rt == nil || !x.tenant.may(rt) {
+		return &unknownModelError{model: x.req.Model}
+	}
+	x.route = rt
+	w, err := parseWishes(x.r.Header)
+	if err != nil {
+		return err
+	}
+	if err := x.tenant.grants(rt, w); err != nil {
+		return err
+	}
+	x.class, x.floor, x.maxTTFT = rt.class, rt.conf.SLO.MinTPS, rt.conf.SLO.MaxTTFT
+	if w.class != nil {
+		x.class = *w.class
+	}
+	if w.minTPS != nil {
+		x.floor = *w.minTPS
+	}
+	if w.maxTTFT != nil {
+		x.maxTTFT = *w.maxTTFT
+	}
+	if x.class == router.Batch {
+		if w.class != nil && w.minTPS != nil && *w.minTPS > 0 {
+			return &headerError{header: "x-pacer-min-tps", problem: "a batch request has no floor: leave out this header, or x-pacer-class: batch"}
+		}
+		x.floor = 0
+		w.minTPS = &x.floor
+	}
+	x.wishes = w
+	return nil
+}
+
+// grants says whether t may have w on rt: looser than the route always,
+// stricter as far as the key's allow says. Without a key everything goes.
+func (t *tenant) grants(rt *route, w wishes) error {
+	if t.conf == nil {
+		return nil
+	}
+	allow, slo := t.conf.Allow, rt.conf.SLO
+	if w.class != nil && *w.class != rt.class && *w.class == router.Interactive &&
+		!slices.Contains(allow.Classes, router.Interactive.String()) {
+		return &permissionError{header: "x-pacer-class", allowed: "batch"}
+	}
+	if w.minTPS != nil && *w.minTPS > max(slo.MinTPS, allow.MinTPSMax) {
+		return &permissionError{header: "x-pacer-min-tps", allowed: "at most " + formatFloat(max(slo.MinTPS, allow.MinTPSMax))}
+	}
+	if w.maxTTFT != nil {
+		// The strictest time that the route or the key already gives; 0 = neither.
+		least := slo.MaxTTFT
+		if a := allow.MaxTTFTMin; a > 0 && (least == 0 || a < least) {
+			least = a
+		}
+		switch {
+		case least == 0:
+			return &permissionError{header: "x-pacer-max-ttft-ms", allowed: "none"}
+		case *w.maxTTFT < least:
+			return &permissionError{header: "x-pacer-max-ttft-ms", allowed: "at least " + strconv.FormatInt(least.Milliseconds(), 10)}
+		}
+	}
+	return nil
+}
+
+// wishHeader is one spelling of a wish.
+type wishHeader struct {
+	name string
+	tpot bool // milliseconds per token instead of tokens per second
+}
+
+var (
+	minTPSHeaders  = []wishHeader{{name: "x-pacer-min-tps"}, {name: "x-llm-d-slo-tpot-ms", tpot: true}, {name: "x-slo-tpot-ms", tpot: true}}
+	maxTTFTHeaders = []string{"x-pacer-max-ttft-ms", "x-llm-d-slo-ttft-ms", "x-slo-ttft-ms"}
+)
+
+// parseWishes reads the headers. Where a wish is spelled more than once,
+// Pacer's own name counts, but every spelling must be sound.
+func parseWishes(h http.Header) (wishes, error) {
+	var w wishes
+	for _, name := range minTPSHeaders {
+		v, ok, err := number(h, name.name)
+		if err != nil {
+			return wishes{}, err
+		}
+		if !ok {
+			continue
+		}
+		if name.tpot {
+			v = 1000 / v
+		}
+		if !(v >= 0 && v <= maxWishTPS) { // also +Inf, from 0 ms per token
+			return wishes{}, &headerError{header: name.name, problem: "out of range"}
+		}
+		if w.minTPS == nil {
+			w.minTPS = &v
+		}
+	}
+	for _, name := range maxTTFTHeaders {
+		v, ok, err := number(h, name)
+		if err != nil {
+			return wishes{}, err
+		}
+		if !ok {
+			continue
+		}
+		if !(v > 0 && v <= float64(maxWish.Milliseconds())) {
+			return wishes{}, &headerError{header: name, problem: "must be more than 0 ms and at most a day"}
+		}
+		if w.maxTTFT == nil {
+			d := time.Duration(v * float64(time.Millisecond))
+			w.maxTTFT = &d
+		}
+	}
+	class, ok, err := single(h, "x-pacer-class")
+	if err != nil {
+		return wishes{}, err
+	}
+	if ok {
+		c := router.Interactive
+		switch class {
+		case router.Interactive.String():
+		case router.Batch.String():
+			c = router.Batch
+		default:
+			return wishes{}, &headerError{header: "x-pacer-class", problem: "must be interactive or batch"}
+		}
+		w.class = &c
+	}
+	return w, nil
+}
+
+// number returns the value of a header as a number that is at least 0.
+func number(h http.Header, name string) (v float64, ok bool, err error) {
+	s, ok, err := single(h, name)
+	if err != nil || !ok {
+		return 0, false, err
+	}
+	v, err = strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 || math.Signbit(v) || len(s) > 32 {
+		return 0, false, &headerError{header: name, problem: "must be a number that is not negative"}
+	}
+	return v, true, nil
+}
+
+func single(h http.Header, name string) (value string, ok bool, err error) {
+	switch vs := h.Values(name); len(vs) {
+	case 0:
+		return "", false, nil
+	case 1:
+		return strings.TrimSpace(vs[0]), true, nil
+	default:
+		return "", false, &headerError{header: name, problem: "is given more than once"}
+	}
+}
+
+func formatFloat(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
