@@ -2,23 +2,13 @@ package sim
 
 import (
 	"context"
-	"net/http"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 )
-
-// Point is one measured level of a curve: N streams at TPS tokens/s each.
-type Point struct {
-	N   int
-	TPS float64
-}
-
-// Model says how long one decode step takes: from Table, log-log interpolated
-// and continued by a fit, or A + B·√n + C·n when Table is empty; plus D for
-// every prompt token prefilled in the step. In seconds.
-type Model struct {
-	Table      []Point
-	A, B, C, D float64
-}
 
 // Options configures a Server. Zero values mean the defaults.
 type Options struct {
@@ -26,51 +16,190 @@ type Options struct {
 	Model        Model    // required
 	MaxNumSeqs   int      // default 256; more wait in a queue
 	PrefillBatch int      // prompt tokens per step; default 8192
+	KVTokens     int      // room for prompts and answers; default: no limit
 	Noise        float64  // standard deviation of the AR(1) step noise; default 0.05; negative = none
 	Seed         uint64
 	Speed        float64  // default 1: how much faster than real time
 	Behaviours   []string // see Behaviours
-	Faults       []string // "drift:1.5@30s"
+	Faults       []string // "drift:1.5@30s": kind, value, how long after the start of Run; see Faults
 }
+
+// queueLimit is how many sequences may wait for a slot. vLLM queues without
+// limit, and so does this engine for all practical purposes; beyond it answers
+// 503, unless it behaves as unbounded-queue.
+const queueLimit = 10_000
 
 // Server speaks OpenAI over HTTP in front of one Engine, plus /sim/truth,
-// /sim/set and /sim/reset. Run drives the engine.
-type Server struct{}
+// /sim/set and /sim/reset. Run drives the engine; requests that come before it
+// wait, and requests that are there when it ends are cut. It is safe for
+// concurrent use.
+//
+// The engine never waits for a client. A handler is told how many tokens its
+// sequences have, and writes what it has not yet written, so a slow client
+// costs one counter and delays only itself.
+type Server struct {
+	names    []string
+	quirks   quirks
+	schedule []timedFault // by time; Run takes from it
+
+	mu     sync.Mutex // guards engine and writes to faults; a leaf
+	engine *Engine
+	faults atomic.Pointer[faultState] // replaced as a whole
+
+	requests atomic.Uint64
+	ids      uint64        // what tells this server's request ids from another's
+	wake     chan struct{} // there may be work for Run; holds one
+	started  atomic.Bool
+	stopped  chan struct{} // closed when Run has ended
+}
 
 // NewServer checks o.
-func NewServer(o Options) (*Server, error) { panic("unwritten") }
-
-// Run steps the engine until ctx ends.
-func (s *Server) Run(ctx context.Context) error { panic("unwritten") }
-
-// ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { panic("unwritten") }
-
-// Truth is what the engine really did. n = sequences that produced a token in
-// that step; a sequence's first token counts in neither seconds nor tokens;
-// seconds are as clients see them.
-type Truth struct {
-	Model     string       `json:"model"`
-	Points    []TruthPoint `json:"points"`
-	Running   int          `json:"running"`
-	Waiting   int          `json:"waiting"`
-	Cancelled int          `json:"cancelled"`
+func NewServer(o Options) (*Server, error) {
+	if len(o.Names) == 0 || slices.Contains(o.Names, "") {
+		return nil, errors.New("sim: Options.Names needs the model's name")
+	}
+	engine, err := NewEngine(EngineOptions{
+		Model: o.Model, MaxNumSeqs: o.MaxNumSeqs, PrefillBatch: o.PrefillBatch, KVTokens: o.KVTokens,
+		Noise: o.Noise, Seed: o.Seed, Speed: o.Speed,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		names: slices.Clone(o.Names), engine: engine, ids: o.Seed,
+		wake: make(chan struct{}, 1), stopped: make(chan struct{}),
+	}
+	if s.quirks, err = parseBehaviours(o.Behaviours); err != nil {
+		return nil, err
+	}
+	if s.schedule, err = parseFaults(o.Faults); err != nil {
+		return nil, err
+	}
+	s.faults.Store(&faultState{Drift: 1})
+	for len(s.schedule) > 0 && s.schedule[0].after == 0 {
+		s.applyNext()
+	}
+	return s, nil
 }
 
-// TruthPoint is one level of concurrency.
-type TruthPoint struct {
-	N             int     `json:"n"`
-	StreamSeconds float64 `json:"stream_seconds"`
-	Tokens        float64 `json:"tokens"`
-	TPS           float64 `json:"tps"`
+// Run steps the engine until ctx ends. It may be called once.
+func (s *Server) Run(ctx context.Context) error {
+	if !s.started.CompareAndSwap(false, true) {
+		return errors.New("sim: Run was called before")
+	}
+	defer close(s.stopped)
+	start := time.Now()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.wake:
+		case <-timer.C:
+		}
+		if next, ok := s.advance(start); ok {
+			timer.Reset(time.Until(next))
+		} else {
+			timer.Stop()
+		}
+	}
 }
 
-// Truth returns the record so far; Reset clears it.
-func (s *Server) Truth() Truth { panic("unwritten") }
-func (s *Server) Reset()       { panic("unwritten") }
+// advance does everything that is due, and returns when there will be more.
+func (s *Server) advance(start time.Time) (next time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for len(s.schedule) > 0 && now.Sub(start) >= s.schedule[0].after {
+		s.applyNext()
+	}
+	if !s.faults.Load().Stall {
+		next, ok = s.step(now)
+	}
+	if len(s.schedule) > 0 {
+		if t := start.Add(s.schedule[0].after); !ok || t.Before(next) {
+			next, ok = t, true
+		}
+	}
+	return next, ok
+}
 
-// StepSeconds is the noise-free time of a decode step with n sequences and p
-// prompt tokens prefilled in it.
-func (m Model) StepSeconds(n int, p float64) float64 { panic("unwritten") }
+// step lets the engine take the steps due at now, tells the handlers, and
+// returns when the step under way ends. The caller holds s.mu.
+func (s *Server) step(now time.Time) (next time.Time, ok bool) {
+	for {
+		if next, ok = s.engine.Next(); ok && next.After(now) {
+			return next, true
+		}
+		step := s.engine.Step(now)
+		for _, o := range step.Outputs {
+			o.Sequence.Tag.(*choice).deliver(o.Tokens)
+		}
+		for _, seq := range step.Admitted {
+			seq.Tag.(*choice).admit()
+		}
+		if _, busy := s.engine.Next(); !busy {
+			return time.Time{}, false
+		}
+	}
+}
 
-var _ = time.Second
+// nudge tells Run that there may be work.
+func (s *Server) nudge() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Truth returns the record so far.
+func (s *Server) Truth() Truth {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.engine.Truth()
+	t.Model = s.names[0]
+	return t
+}
+
+// Reset clears the record.
+func (s *Server) Reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.engine.Reset()
+}
+
+// submit puts all choices of a generation in line, or none.
+func (s *Server) submit(g *generation) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.engine.Waiting()+len(g.choices) > queueLimit && !s.quirks.unboundedQueue {
+		return &apiError{status: 503, kind: "ServiceUnavailableError", message: fmt.Sprintf("The queue is full: %d sequences wait.", s.engine.Waiting())}
+	}
+	for i := range g.choices {
+		c := &g.choices[i]
+		var err error
+		if c.sequence, err = s.engine.Submit(c.promptTokens, g.maxTokens, c); err != nil {
+			s.withdraw(g)
+			return badRequest("", "%v", err)
+		}
+	}
+	s.nudge()
+	return nil
+}
+
+// cancel ends what is left of a generation.
+func (s *Server) cancel(g *generation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.withdraw(g)
+}
+
+// withdraw cancels what was submitted of g. The caller holds s.mu.
+func (s *Server) withdraw(g *generation) {
+	for i := range g.choices {
+		if seq := g.choices[i].sequence; seq != nil {
+			s.engine.Cancel(seq)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pacer-dev/pacer/internal/presets"
+	"github.com/pacer-dev/pacer/sim"
+)
+
+// simIdleTimeout is how long a simulated engine keeps an idle connection:
+// vLLM's five seconds, closed without a word.
+const simIdleTimeout = 5 * time.Second
+
+// simFlags is the command line of pacer sim.
+type simFlags struct {
+	listen, preset, model string
+	maxNumSeqs            int
+	seed                  uint64
+	speed                 float64
+	behave, fault         []string
+	list, asJSON          bool
+}
+
+func newSimCommand() *cobra.Command {
+	var f simFlags
+	c := &cobra.Command{
+		Use:   "sim",
+		Short: "Run a simulated inference engine",
+		Long: `Run a simulated inference engine that speaks OpenAI's API as vLLM does and is as
+fast, with any number of users, as a published curve says. What it really did is
+at /sim/truth; POST /sim/reset clears that.
+
+Behaviours (--behave, several with commas):
+` + describe(sim.Behaviours()) + `
+Faults (--fault KIND[:VALUE][@DELAY], or POST /sim/set {"KIND": VALUE}):
+` + describe(sim.Faults()),
+		Example: `  pacer sim --preset llama-3.1-70b/h200/vllm
+  pacer sim --listen 127.0.0.1:0 --behave closes-after-stream --fault drift:1.5@30s`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.list {
+				return listPresets(cmd.OutOrStdout(), f.asJSON)
+			}
+			if f.asJSON {
+				return usageError{errors.New("--json goes with --list")}
+			}
+			return runSim(cmd.Context(), f, cmd.ErrOrStderr())
+		},
+	}
+	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:9101", "address to listen on; port 0 takes a free one")
+	c.Flags().StringVar(&f.preset, "preset", "llama-3.1-70b/h200/vllm", "published curve: model[/gpu[/engine]]")
+	c.Flags().StringVar(&f.model, "model", "", "a further name for the model (default: the preset's alone)")
+	c.Flags().IntVar(&f.maxNumSeqs, "max-num-seqs", 256, "sequences that run together; more wait")
+	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the noise")
+	c.Flags().Float64Var(&f.speed, "speed", 1, "how much faster than the curve")
+	c.Flags().StringSliceVar(&f.behave, "behave", nil, "habits of real servers, see above")
+	c.Flags().StringSliceVar(&f.fault, "fault", nil, "what goes wrong and when, see above")
+	c.Flags().BoolVar(&f.list, "list", false, "print the presets and end")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print the list as JSON")
+	return c
+}
+
+// describe formats names and what they mean for a help text.
+func describe(list []sim.Named) string {
+	var b strings.Builder
+	for _, n := range list {
+		fmt.Fprintf(&b, "  %-34s %s\n", n.Name, n.Doc)
+	}
+	return b.String()
+}
+
+// runSim serves a simulated engine until ctx ends. Streams are cut then, as
+// those of an engine that is told to stop.
+func runSim(ctx context.Context, f simFlags, stderr io.Writer) error {
+	engine, names, err := f.engine()
+	if err != nil {
+		return usageError{err}
+	}
+	l, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return fmt.Errorf("sim: %w; choose another --listen address", err)
+	}
+	server := &http.Server{Handler: engine, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: simIdleTimeout}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return engine.Run(ctx) })
+	g.Go(func() error {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("sim: %w", err)
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		return server.Close()
+	})
+	fmt.Fprintf(stderr, "sim: ready http://%s model=%s\n", l.Addr(), names[0])
+	return g.Wait()
+}
+
+// engine builds what the flags ask for, and the names it answers to, the one
+// to be shown first. Every error is the command line's.
+func (f simFlags) engine() (*sim.Server, []string, error) {
+	p, ok := presets.Lookup(f.preset)
+	if !ok {
+		return nil, nil, fmt.Errorf("sim: no preset %q; pacer sim --list prints them", f.preset)
+	}
+	// In Options zero means the default; here it was typed.
+	if f.maxNumSeqs < 1 {
+		return nil, nil, fmt.Errorf("sim: --max-num-seqs is %d, must be at least 1", f.maxNumSeqs)
+	}
+	if !(f.speed > 0) {
+		return nil, nil, fmt.Errorf("sim: --speed is %v, must be positive", f.speed)
+	}
+	names := slices.DeleteFunc([]string{f.model, p.Model}, func(name string) bool { return name == "" })
+	engine, err := sim.NewServer(sim.Options{
+		Names: slices.Compact(names), Model: simModel(p), MaxNumSeqs: f.maxNumSeqs, Seed: f.seed, Speed: f.speed,
+		Behaviours: f.behave, Faults: f.fault,
+	})
+	return engine, names, err
+}
+
+// simModel is the step law of a published curve.
+func simModel(p presets.Preset) sim.Model {
+	m := sim.Model{D: p.SecondsPerPromptToken}
+	for _, point := range p.Points {
+		m.Table = append(m.Table, sim.Point{N: point.N, TPS: point.TPS})
+	}
+	return m
+}
+
+// listPresets prints the published curves.
+func listPresets(w io.Writer, asJSON bool) error {
+	list := presets.List()
+	if asJSON {
+		type point struct {
+			N   int     `json:"n"`
+			TPS float64 `json:"tps"`
+		}
+		type preset struct {
+			Name                  string  `json:"name"`
+			Model                 string  `json:"model"`
+			GPU                   string  `json:"gpu"`
+			Engine                string  `json:"engine"`
+			Points                []point `json:"points"`
+			SecondsPerPromptToken float64 `json:"seconds_per_prompt_token"`
+		}
+		out := struct {
+			Presets []preset `json:"presets"`
+		}{}
+		for _, p := range list {
+			q := preset{Name: p.Name, Model: p.Model, GPU: p.GPU, Engine: p.Engine, SecondsPerPromptToken: p.SecondsPerPromptToken}
+			for _, at := range p.Points {
+				q.Points = append(q.Points, point(at))
+			}
+			out.Presets = append(out.Presets, q)
+		}
+		return json.NewEncoder(w).Encode(out)
+	}
+	if _, err := fmt.Fprintf(w, "%-34s %s\n", "PRESET", "USERS: TOKENS/S OF EACH"); err != nil {
+		return err
+	}
+	for _, p := range list {
+		var points []string
+		for _, at := range p.Points {
+			points = append(points, fmt.Sprintf("%d: %.4g", at.N, at.TPS))
+		}
+		if _, err := fmt.Fprintf(w, "%-34s %s\n", p.Name, strings.Join(points, "  ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

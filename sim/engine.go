@@ -1,0 +1,262 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// EngineOptions configures an Engine. Zero values mean the defaults.
+type EngineOptions struct {
+	Model        Model   // required
+	MaxNumSeqs   int     // sequences with a slot; default 256; more wait
+	PrefillBatch int     // prompt tokens per step; default 8192
+	KVTokens     int     // room for prompts and answers together; default: no limit
+	Noise        float64 // standard deviation of the AR(1) step noise; default 0.05; negative = none
+	Seed         uint64
+	Speed        float64 // default 1: how much faster than the model
+}
+
+const (
+	// maxSlots bounds what an engine allocates for its options.
+	maxSlots = 65536
+	// maxLag is how late a step may be noticed and still count as done on
+	// time. Later than that the engine was held up, and does not catch up: it
+	// would run faster than its curve.
+	maxLag = 250 * time.Millisecond
+
+	// minStep and maxStep bound a step, whatever the options make of it.
+	minStep, maxStep = time.Microsecond, time.Hour
+)
+
+// ErrTooLong is returned for a sequence that could never run.
+var ErrTooLong = errors.New("sim: prompt and answer exceed the KV cache")
+
+// Engine is continuous batching, step by step: a step produces one token for
+// every sequence whose prompt is prefilled, and prefills prompts in chunks, in
+// order of arrival, as far as its budget of prompt tokens goes. The step that
+// ends a sequence's prefill yields its first token.
+//
+// It reads no clock and starts nothing. Whoever drives it calls Step at the
+// time that Next names, and once after a Submit while Next names none. It is
+// not safe for concurrent use.
+type Engine struct {
+	o      EngineOptions
+	base   []float64 // seconds of a step that decodes n sequences, by n
+	drift  float64   // factor on every step
+	noise  noise
+	record record
+
+	line    line        // waiting, in order of arrival
+	batch   []*Sequence // running, in order of admission
+	kvInUse int
+
+	busy bool      // a step is under way
+	due  time.Time // when it ends; only while busy
+
+	outputs  []Output // reused
+	admitted []*Sequence
+}
+
+// Output is what one step gave one sequence.
+type Output struct {
+	Sequence *Sequence
+	Tokens   int  // at least 1
+	First    bool // the end of its prefill
+	Last     bool // the sequence is finished
+}
+
+// Step is what happened at one instant: the end of one step and the start of
+// the next. Its slices hold until the engine is used again.
+type Step struct {
+	At       time.Time   // when the step ended; zero if none did
+	Outputs  []Output    // of the step that ended
+	Admitted []*Sequence // got a slot in the step that starts
+}
+
+// NewEngine checks o.
+func NewEngine(o EngineOptions) (*Engine, error) {
+	if err := o.Model.check(); err != nil {
+		return nil, err
+	}
+	for _, c := range []struct {
+		name          string
+		value         *int
+		standard, max int
+	}{
+		{"MaxNumSeqs", &o.MaxNumSeqs, 256, maxSlots},
+		{"PrefillBatch", &o.PrefillBatch, 8192, math.MaxInt32},
+		{"KVTokens", &o.KVTokens, math.MaxInt, math.MaxInt},
+	} {
+		if *c.value < 0 || *c.value > c.max {
+			return nil, fmt.Errorf("sim: %s is %d, must be from 1 to %d", c.name, *c.value, c.max)
+		}
+		if *c.value == 0 {
+			*c.value = c.standard
+		}
+	}
+	switch {
+	case o.Noise == 0:
+		o.Noise = 0.05
+	case o.Noise < 0:
+		o.Noise = 0
+	case !(o.Noise <= 1):
+		return nil, fmt.Errorf("sim: Noise is %v, must be at most 1", o.Noise)
+	}
+	if o.Speed == 0 {
+		o.Speed = 1
+	}
+	if !(o.Speed > 0) || math.IsInf(o.Speed, 0) {
+		return nil, fmt.Errorf("sim: Speed is %v, must be positive", o.Speed)
+	}
+	e := &Engine{o: o, drift: 1, record: newRecord(o.MaxNumSeqs)}
+	e.noise = newNoise(o.Noise, rand.New(rand.NewPCG(o.Seed, 0)))
+	e.base = make([]float64, o.MaxNumSeqs+1)
+	for n := range e.base {
+		e.base[n] = o.Model.decodeSeconds(max(n, 1))
+	}
+	return e, nil
+}
+
+// Submit puts a sequence at the end of the line. Less than one token, of
+// prompt or answer, counts as one.
+func (e *Engine) Submit(promptTokens, maxTokens int, tag any) (*Sequence, error) {
+	s := &Sequence{Tag: tag, prompt: max(promptTokens, 1), left: max(maxTokens, 1)}
+	// The whole answer is reserved, so no running sequence is ever put back.
+	s.cache = s.prompt + s.left
+	if s.cache > e.o.KVTokens {
+		return nil, ErrTooLong
+	}
+	e.line.push(s)
+	return s, nil
+}
+
+// Cancel ends a sequence wherever it is. A step under way goes on for as long
+// as it was going to. It reports false, and does nothing, if s had ended.
+func (e *Engine) Cancel(s *Sequence) bool {
+	switch s.state {
+	case ended:
+		return false
+	case waiting:
+		e.line.remove(s)
+	case running:
+		i := slices.Index(e.batch, s)
+		e.batch = slices.Delete(e.batch, i, i+1)
+		e.kvInUse -= s.cache
+	}
+	s.state = ended
+	e.record.cancelled++
+	return true
+}
+
+// Running is how many sequences have a slot, prefilling or decoding.
+func (e *Engine) Running() int { return len(e.batch) }
+
+// Waiting is how many sequences are in line for a slot.
+func (e *Engine) Waiting() int { return e.line.length }
+
+// SetDrift makes every step from the next one on take factor times as long as
+// the model says. factor must be positive.
+func (e *Engine) SetDrift(factor float64) { e.drift = factor }
+
+// Next is when the step under way ends; false while none is.
+func (e *Engine) Next() (time.Time, bool) { return e.due, e.busy }
+
+// Step ends the step under way, if it is due, and starts the next one if there
+// is work. Before the due time it does nothing.
+//
+// The next step starts when the last one was due, not when the caller noticed,
+// so that timers which fire late do not slow the engine down.
+func (e *Engine) Step(now time.Time) Step {
+	if e.busy && now.Before(e.due) {
+		return Step{}
+	}
+	var s Step
+	if e.busy {
+		s.At = e.due
+		if now.Sub(s.At) > maxLag {
+			s.At = now
+		}
+		e.finish(s.At)
+		s.Outputs = e.outputs
+		now = s.At
+	}
+	e.begin(now)
+	s.Admitted = e.admitted
+	return s
+}
+
+// finish hands out the tokens of the step that ended at now.
+func (e *Engine) finish(now time.Time) {
+	e.busy = false
+	e.outputs = e.outputs[:0]
+	var decoded int
+	var seconds float64 // that the decoded tokens were waited for
+	kept := e.batch[:0]
+	for _, s := range e.batch {
+		first := s.chunk > 0 && s.prompt == s.chunk
+		decodes := s.prompt == 0
+		s.prompt -= s.chunk
+		s.chunk = 0
+		if decodes {
+			decoded++
+			seconds += now.Sub(s.last).Seconds()
+		}
+		if first || decodes {
+			s.last = now
+			s.left--
+			e.outputs = append(e.outputs, Output{Sequence: s, Tokens: 1, First: first, Last: s.left == 0})
+		}
+		if s.left == 0 {
+			s.state = ended
+			e.kvInUse -= s.cache
+			continue
+		}
+		kept = append(kept, s)
+	}
+	clear(e.batch[len(kept):])
+	e.batch = kept
+	e.record.step(decoded, seconds)
+}
+
+// begin plans the step that starts at now: every prefilled sequence decodes,
+// and prompts get what the budget has, first come first served.
+func (e *Engine) begin(now time.Time) {
+	e.admitted = e.admitted[:0]
+	budget := e.o.PrefillBatch
+	var decoding int
+	for _, s := range e.batch {
+		if s.prompt == 0 {
+			decoding++
+			continue
+		}
+		s.chunk = min(s.prompt, budget)
+		budget -= s.chunk
+	}
+	for budget > 0 && e.line.length > 0 && len(e.batch) < e.o.MaxNumSeqs {
+		s := e.line.head
+		if s.cache > e.o.KVTokens-e.kvInUse {
+			break // those behind it wait too, or a long one would wait for ever
+		}
+		e.line.remove(s)
+		s.state = running
+		e.kvInUse += s.cache
+		s.chunk = min(s.prompt, budget)
+		budget -= s.chunk
+		e.batch = append(e.batch, s)
+		e.admitted = append(e.admitted, s)
+	}
+	prefill := e.o.PrefillBatch - budget
+	if decoding == 0 && prefill == 0 {
+		return
+	}
+	seconds := e.base[decoding] + e.o.Model.D*float64(prefill)
+	seconds *= e.noise.next() * e.drift / e.o.Speed
+	e.busy = true
+	// Time must go on, and may not overflow.
+	seconds = min(max(seconds, minStep.Seconds()), maxStep.Seconds())
+	e.due = now.Add(time.Duration(math.Round(seconds * 1e9)))
+}

@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// faultState is what is wrong with a Server at the moment. It is immutable
+// once published.
+type faultState struct {
+	Refuse bool    `json:"refuse"`
+	Status int     `json:"status"` // 0 = none
+	Stall  bool    `json:"stall"`
+	Cut    int     `json:"cut"`   // tokens; 0 = none
+	Drift  float64 `json:"drift"` // 1 = none
+}
+
+// fault is one way to be broken. Its value comes as text, from a flag or from
+// JSON; empty means that only the kind was given.
+type fault struct {
+	Named
+	set func(f *faultState, value string) error
+}
+
+// faults is every fault there is; one line makes a new one known.
+var faults = []fault{
+	{Named{"cut", "abort the connection of every answer after so many tokens (default 1, 0 ends it)"}, func(f *faultState, v string) error { return setInt(&f.Cut, v, 1, 0, math.MaxInt32) }},
+	{Named{"drift", "every step takes so many times as long (1 ends it)"}, func(f *faultState, v string) error { return setFactor(&f.Drift, v) }},
+	{Named{"refuse", "reset every new connection (false ends it)"}, func(f *faultState, v string) error { return setSwitch(&f.Refuse, v) }},
+	{Named{"stall", "take no step: no token, no slot (false ends it)"}, func(f *faultState, v string) error { return setSwitch(&f.Stall, v) }},
+	{Named{"status", "answer generations with this status, 500, 429, 503 … (default 503, 0 ends it)"}, setStatus},
+}
+
+// Faults lists what Options.Faults and /sim/set may name, by name.
+func Faults() []Named {
+	var list []Named
+	for _, f := range faults {
+		list = append(list, f.Named)
+	}
+	return list
+}
+
+// setFault changes one fault of f.
+func setFault(f *faultState, name, value string) error {
+	for _, known := range faults {
+		if known.Name != name {
+			continue
+		}
+		if err := known.set(f, value); err != nil {
+			return fmt.Errorf("sim: fault %s: %w", name, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("sim: no fault %q; there are %s", name, known(Faults()))
+}
+
+// timedFault is a fault that begins, or ends, some time after Run.
+type timedFault struct {
+	after       time.Duration
+	name, value string
+}
+
+// parseFaults reads "kind[:value][@delay]" and sorts by delay.
+func parseFaults(specs []string) ([]timedFault, error) {
+	var list []timedFault
+	for _, spec := range specs {
+		var t timedFault
+		rest, delay, timed := strings.Cut(spec, "@")
+		if timed {
+			var err error
+			if t.after, err = time.ParseDuration(delay); err != nil || t.after < 0 {
+				return nil, fmt.Errorf("sim: fault %q: %q is no delay; write it as 30s", spec, delay)
+			}
+		}
+		t.name, t.value, _ = strings.Cut(rest, ":")
+		if err := setFault(&faultState{}, t.name, t.value); err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	}
+	slices.SortStableFunc(list, func(a, b timedFault) int { return cmp.Compare(a.after, b.after) })
+	return list, nil
+}
+
+// applyNext applies the first fault of the schedule. The caller holds s.mu, or
+// is the only one who knows s.
+func (s *Server) applyNext() {
+	f := *s.faults.Load()
+	if err := setFault(&f, s.schedule[0].name, s.schedule[0].value); err != nil {
+		panic(err) // parseFaults tried it
+	}
+	s.schedule = s.schedule[1:]
+	s.publish(f)
+}
+
+// publish puts f in force. The caller holds s.mu, or is the only one who knows
+// s.
+func (s *Server) publish(f faultState) {
+	s.engine.SetDrift(f.Drift)
+	s.faults.Store(&f)
+	s.nudge()
+}
+
+func setInt(to *int, value string, standard, low, high int) error {
+	if value == "" {
+		*to = standard
+		return nil
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < low || n > high {
+		return fmt.Errorf("%q is no number from %d to %d", value, low, high)
+	}
+	*to = n
+	return nil
+}
+
+func setStatus(f *faultState, value string) error {
+	if value == "0" {
+		f.Status = 0
+		return nil
+	}
+	return setInt(&f.Status, value, 503, 400, 599)
+}
+
+func setFactor(to *float64, value string) error {
+	x, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(x >= 0.001 && x <= 1000) {
+		return fmt.Errorf("%q is no factor from 0.001 to 1000", value)
+	}
+	*to = x
+	return nil
+}
+
+func setSwitch(to *bool, value string) error {
+	switch value {
+	case "", "true", "on", "1":
+		*to = true
+	case "false", "off", "0":
+		*to = false
+	default:
+		return fmt.Errorf("%q is neither true nor false", value)
+	}
+	return nil
+}

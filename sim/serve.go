@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+)
+
+func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) error {
+	q, err := s.readRequest(w, r)
+	if err != nil {
+		return err
+	}
+	if len(q.Messages) == 0 {
+		return badRequest("messages", "messages must hold at least one message.")
+	}
+	var bytes int
+	for _, m := range q.Messages {
+		bytes += m.Content.bytes
+	}
+	return s.generate(w, r, q, []int{tokensOf(bytes)}, chatWire)
+}
+
+func (s *Server) serveCompletions(w http.ResponseWriter, r *http.Request) error {
+	q, err := s.readRequest(w, r)
+	if err != nil {
+		return err
+	}
+	if q.Prompt == nil || len(q.Prompt.tokens) == 0 {
+		return badRequest("prompt", "prompt must be given.")
+	}
+	return s.generate(w, r, q, q.Prompt.tokens, completionWire)
+}
+
+// generate runs one generation to its end. Sequences that have not ended when
+// the client leaves, or when the answer is cut, are cancelled.
+func (s *Server) generate(w http.ResponseWriter, r *http.Request, q *request, prompts []int, wire *wire) error {
+	g, err := q.generation(prompts)
+	if err != nil {
+		return err
+	}
+	if err := s.submit(g); err != nil {
+		return err
+	}
+	defer s.cancel(g)
+	a := answer{
+		server: s, w: w, r: r, g: g, wire: wire, model: q.Model,
+		id: s.newID(wire.idPrefix), created: time.Now().Unix(),
+		usage: q.StreamOptions != nil && q.StreamOptions.IncludeUsage,
+	}
+	if q.Stream {
+		a.stream()
+	} else {
+		a.whole()
+	}
+	return nil
+}
+
+// newID names an answer.
+func (s *Server) newID(prefix string) string {
+	return fmt.Sprintf("%s-%016x%016x", prefix, s.ids, s.requests.Add(1))
+}
+
+// answer is the way of one generation to its client.
+type answer struct {
+	server  *Server
+	w       http.ResponseWriter
+	r       *http.Request
+	g       *generation
+	wire    *wire
+	model   string
+	id      string
+	created int64
+	usage   bool // the stream ends with a usage chunk
+}
+
+// wait returns when something happened to the generation. It does not return
+// if the client is gone or the server ends: the connection is cut then.
+func (a *answer) wait() {
+	select {
+	case <-a.g.news:
+	case <-a.r.Context().Done():
+		panic(http.ErrAbortHandler)
+	case <-a.server.stopped:
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// cutIfFaulty aborts the connection if a fault says so for an answer with so
+// many tokens.
+func (a *answer) cutIfFaulty(tokens int) {
+	if cut := a.server.faults.Load().Cut; cut > 0 && tokens >= cut {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// whole waits for all of the answer and sends it in one piece.
+func (a *answer) whole() {
+	for {
+		most, complete := a.g.produced()
+		a.cutIfFaulty(most)
+		if complete {
+			break
+		}
+		a.wait()
+	}
+	writeJSON(a.w, http.StatusOK, a.wire.body(a))
+}

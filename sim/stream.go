@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"io"
+	"net/http"
+)
+
+// flushBytes is how much of a stream is written at once, for clients that fell
+// behind.
+const flushBytes = 32 << 10
+
+// stream sends the answer as server-sent events, one for each token.
+func (a *answer) stream() {
+	quirks := &a.server.quirks
+	for quirks.headersAfterQueue && !a.g.admitted() {
+		a.wait()
+	}
+	out := eventWriter{w: a.w, flush: http.NewResponseController(a.w).Flush}
+	if f, ok := a.w.(interface{ FlushError() error }); ok {
+		out.flush = f.FlushError // spares the controller's search at every token
+	}
+	h := a.w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Cache-Control", "no-cache")
+	if quirks.closesAfterStream {
+		h.Set("Keep-Alive", "timeout=5, max=100")
+	}
+	a.w.WriteHeader(http.StatusOK)
+
+	events := a.wire.events(a)
+	if quirks.roleAtOnce {
+		for i := range events {
+			out.buffer = events[i].open(out.buffer)
+		}
+	}
+	out.send()
+	a.tokens(&out, events)
+	if quirks.closesAfterStream {
+		a.closeAfterStream()
+	}
+}
+
+// tokens sends everything after the headers, until the stream is at its end.
+func (a *answer) tokens(out *eventWriter, events []choiceEvents) {
+	quirks := &a.server.quirks
+	end := a.g.maxTokens
+	if quirks.cutWithoutDone {
+		end = (end + 1) / 2
+	}
+	for open := len(events); open > 0; {
+		a.wait()
+		for i := range events {
+			c := &a.g.choices[i]
+			ready := min(int(c.produced.Load()), end)
+			if c.written == ready {
+				continue
+			}
+			if c.written == 0 && !quirks.roleAtOnce {
+				out.buffer = events[i].open(out.buffer)
+				if !quirks.roleWithFirst {
+					out.send()
+				}
+			}
+			for ; c.written < ready; c.written++ {
+				out.buffer = events[i].token(out.buffer, c.written)
+				out.sendIfFull()
+				if cut := a.server.faults.Load().Cut; cut > 0 && c.written+1 >= cut {
+					out.send()
+					a.cutIfFaulty(c.written + 1)
+				}
+			}
+			if ready == end {
+				open--
+				if !quirks.cutWithoutDone {
+					out.buffer = events[i].finish(out.buffer)
+				}
+			}
+		}
+		if open == 0 && !quirks.cutWithoutDone {
+			if a.usage {
+				out.buffer = a.wire.usage(out.buffer, a)
+			}
+			out.buffer = append(out.buffer, "data: [DONE]\n\n"...)
+		}
+		out.send()
+	}
+}
+
+// closeAfterStream ends the body properly, and then the connection, without
+// having announced it: whoever put it into a pool finds it dead.
+func (a *answer) closeAfterStream() {
+	conn, _, err := http.NewResponseController(a.w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if a.r.ProtoAtLeast(1, 1) {
+		// All chunks were flushed; what is missing is the last, empty one.
+		_, _ = io.WriteString(conn, "0\r\n\r\n")
+	}
+	conn.Close()
+}
+
+// eventWriter gathers events and sends them in one write.
+type eventWriter struct {
+	w      io.Writer
+	flush  func() error
+	buffer []byte
+}
+
+// send writes what was gathered, so that the client has it now. A client that
+// is gone ends the handler.
+func (o *eventWriter) send() {
+	if len(o.buffer) > 0 {
+		if _, err := o.w.Write(o.buffer); err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		o.buffer = o.buffer[:0]
+	}
+	if err := o.flush(); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (o *eventWriter) sendIfFull() {
+	if len(o.buffer) >= flushBytes {
+		o.send()
+	}
+}

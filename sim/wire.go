@@ -1,0 +1,165 @@
+package sim
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// wire is the shape of one endpoint's answers.
+type wire struct {
+	idPrefix      string
+	object, chunk string // the object member of a whole answer and of a chunk
+	// before and after stand around the words in a chunk's choice.
+	before, after string
+	role          string // the choice's content in the first chunk; empty = no such chunk
+	finish        string // the choice's content in the last one
+	choice        func(index int, text string) any
+}
+
+var chatWire = &wire{
+	idPrefix: "chatcmpl", object: "chat.completion", chunk: "chat.completion.chunk",
+	before: `"delta":{"content":"`,
+	after:  `"},"logprobs":null,"finish_reason":null}]}` + "\n\n",
+	role:   `"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}` + "\n\n",
+	finish: `"delta":{"content":""},"logprobs":null,"finish_reason":"length","stop_reason":null}]}` + "\n\n",
+	choice: func(index int, text string) any {
+		c := chatChoice{Index: index, FinishReason: "length"}
+		c.Message.Role, c.Message.Content = "assistant", text
+		return c
+	},
+}
+
+var completionWire = &wire{
+	idPrefix: "cmpl", object: "text_completion", chunk: "text_completion",
+	before: `"text":"`,
+	after:  `","logprobs":null,"finish_reason":null,"stop_reason":null}]}` + "\n\n",
+	finish: `"text":"","logprobs":null,"finish_reason":"length","stop_reason":null}]}` + "\n\n",
+	choice: func(index int, text string) any {
+		return completionChoice{Index: index, Text: text, FinishReason: "length"}
+	},
+}
+
+type chatChoice struct {
+	Index   int `json:"index"`
+	Message struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	} `json:"message"`
+	Logprobs     *struct{} `json:"logprobs"`
+	FinishReason string    `json:"finish_reason"`
+	StopReason   *string   `json:"stop_reason"`
+}
+
+type completionChoice struct {
+	Index        int       `json:"index"`
+	Text         string    `json:"text"`
+	Logprobs     *struct{} `json:"logprobs"`
+	FinishReason string    `json:"finish_reason"`
+	StopReason   *string   `json:"stop_reason"`
+}
+
+// usage is what an answer cost, in vLLM's order.
+type usage struct {
+	PromptTokens     int `json:"prompt_tokens"`
+	TotalTokens      int `json:"total_tokens"`
+	CompletionTokens int `json:"completion_tokens"`
+}
+
+func (g *generation) usage() usage {
+	u := usage{PromptTokens: g.promptTokens, CompletionTokens: len(g.choices) * g.maxTokens}
+	u.TotalTokens = u.PromptTokens + u.CompletionTokens
+	return u
+}
+
+// body is the whole answer.
+func (w *wire) body(a *answer) any {
+	b := struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		Created int64  `json:"created"`
+		Model   string `json:"model"`
+		Choices []any  `json:"choices"`
+		Usage   usage  `json:"usage"`
+	}{a.id, w.object, a.created, a.model, nil, a.g.usage()}
+	var text []byte
+	for i := range a.g.choices {
+		text = text[:0]
+		for t := range a.g.maxTokens {
+			text = append(text, word(i, t)...)
+		}
+		b.Choices = append(b.Choices, w.choice(i, string(text)))
+	}
+	return b
+}
+
+// head is the start of every chunk of an answer, up to its choices.
+func (w *wire) head(a *answer) string {
+	model, err := json.Marshal(a.model)
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	return `data: {"id":"` + a.id + `","object":"` + w.chunk + `","created":` + strconv.FormatInt(a.created, 10) +
+		`,"model":` + string(model) + `,"choices":[`
+}
+
+// usage appends the usage chunk.
+func (w *wire) usage(b []byte, a *answer) []byte {
+	data, err := json.Marshal(a.g.usage())
+	if err != nil {
+		panic(err) // three numbers
+	}
+	b = append(b, w.head(a)...)
+	b = append(b, `],"usage":`...)
+	b = append(b, data...)
+	return append(b, "}\n\n"...)
+}
+
+// choiceEvents writes the chunks of one choice. What does not change from
+// token to token is made once.
+type choiceEvents struct {
+	wire         *wire
+	index        int
+	head, before string
+}
+
+func (w *wire) events(a *answer) []choiceEvents {
+	events := make([]choiceEvents, len(a.g.choices))
+	head := w.head(a)
+	for i := range events {
+		head := head + `{"index":` + strconv.Itoa(i) + `,`
+		events[i] = choiceEvents{wire: w, index: i, head: head, before: head + w.before}
+	}
+	return events
+}
+
+// open appends the chunk that says who speaks, where there is one.
+func (e *choiceEvents) open(b []byte) []byte {
+	if e.wire.role == "" {
+		return b
+	}
+	return append(append(b, e.head...), e.wire.role...)
+}
+
+// token appends the chunk of the choice's t-th token.
+func (e *choiceEvents) token(b []byte, t int) []byte {
+	b = append(b, e.before...)
+	b = append(b, word(e.index, t)...)
+	return append(b, e.wire.after...)
+}
+
+// finish appends the chunk that says why the choice ended.
+func (e *choiceEvents) finish(b []byte) []byte {
+	return append(append(b, e.head...), e.wire.finish...)
+}
+
+// words are what answers are made of, a token each. They need no escaping.
+var words = [...]string{
+	" the", " model", " reads", " a", " prompt", " and", " then", " one", " token", " after", " the", " other",
+	" comes", " out", ".", " Every", " step", " serves", " all", " who", " wait", ",", " so", " a", " crowd", " is",
+	" slow", " but", " nobody", " is", " left", " out", ".", " Some", " answers", " are", " short", ",", " some",
+	" go", " on", " for", " pages", ";", " this", " text", " says", " little", " at", " any", " length", ".", " Count",
+	" its", " words", " if", " you", " like", ",", " not", " its", " thoughts", ".", " Again", ":",
+}
+
+// word is the t-th token of the answer with the given index.
+func word(index, t int) string { return words[(t+7*index)%len(words)] }
