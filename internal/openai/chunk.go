@@ -1,0 +1,439 @@
+package openai
+
+import (
+	"math"
+	"strconv"
+)
+
+// Usage is the token count in an answer. Backends are not believed further
+// than this: no count is negative or above 2^31-1, CachedTokens is part of
+// PromptTokens, ReasoningTokens of CompletionTokens.
+type Usage struct {
+	PromptTokens, CachedTokens, CompletionTokens, ReasoningTokens int
+}
+
+// Chunk is what one event of a stream of chat.completions or completions
+// holds, or one whole answer. The zero value holds nothing.
+type Chunk struct {
+	// Content is whether any choice carries something that the model generated:
+	// text, reasoning, a refusal, a tool call, audio. Bytes is how long its text
+	// is; audio has none.
+	Content bool
+	Bytes   int
+
+	Reasoning bool // some of the content is reasoning
+
+	HasUsage bool // Usage is the answer's own count
+	Usage    Usage
+
+	// HasTimings is whether llama.cpp's timings were there, and Timings is what
+	// they say. They are in every answer, asked or not.
+	HasTimings bool
+	Timings    Usage
+
+	// UsageOnly is whether the event carries usage and nothing else for the
+	// client: choices is an empty array, usage an object, and there is neither
+	// an error nor the prompt's filter results.
+	UsageOnly bool
+
+	Error bool // the backend reports an error
+}
+
+// ParseChunk reads data into c, which is overwritten, and reports whether data
+// is one JSON object. It allocates nothing.
+func ParseChunk(data []byte, c *Chunk) bool {
+	*c = Chunk{}
+	p := chunkParser{walker: walker{b: data}, c: c}
+	start := p.space(0)
+	if p.kind(start) != '{' {
+		return false
+	}
+	end := p.top(start)
+	if end < 0 || p.space(end) < len(data) {
+		*c = Chunk{}
+		return false
+	}
+	c.UsageOnly = p.noChoices && p.usageObject && !p.more && !c.Error && !c.Content
+	return true
+}
+
+type chunkParser struct {
+	walker
+	c           *Chunk
+	noChoices   bool // choices: []
+	usageObject bool // usage: {…}
+	more        bool // something else that clients read
+}
+
+func (p *chunkParser) top(i int) int {
+	at, done := p.first(i, '}')
+	for !done {
+		key, _, v := p.key(at)
+		if v < 0 {
+			return -1
+		}
+		var end int
+		switch string(key) {
+		case "choices":
+			end = p.choices(v)
+		case "usage":
+			p.usageObject = p.kind(v) == '{'
+			end = p.usage(v, 1)
+		case "x_groq":
+			end = p.usageWithin(v)
+		case "timings":
+			end = p.timings(v)
+		case "error":
+			if end = p.value(v, 1); end > 0 {
+				text := string(p.b[v:end])
+				p.c.Error = p.c.Error || text != "null" && text != "false" && text != `""`
+			}
+		case "object":
+			if end = p.value(v, 1); end > 0 && string(p.b[v:end]) == `"error"` {
+				p.c.Error = true
+			}
+		case "prompt_filter_results":
+			end = p.value(v, 1)
+			p.more = p.more || p.kind(v) != 'n'
+		default:
+			end = p.value(v, 1)
+		}
+		if end < 0 {
+			return -1
+		}
+		at, done = p.next(end, '}')
+	}
+	return at
+}
+
+func (p *chunkParser) choices(i int) int {
+	if p.kind(i) != '[' {
+		return p.value(i, 1)
+	}
+	at, done := p.first(i, ']')
+	p.noChoices = done
+	for !done {
+		end := p.choice(at)
+		if end < 0 {
+			return -1
+		}
+		at, done = p.next(end, ']')
+	}
+	return at
+}
+
+func (p *chunkParser) choice(i int) int {
+	if p.kind(i) != '{' {
+		return p.value(i, 2)
+	}
+	at, done := p.first(i, '}')
+	for !done {
+		key, _, v := p.key(at)
+		if v < 0 {
+			return -1
+		}
+		var end int
+		switch string(key) {
+		case "delta", "message":
+			end = p.message(v)
+		case "text":
+			end = p.text(v, 3)
+		case "usage": // Moonshot has it here
+			end = p.usage(v, 3)
+		default:
+			end = p.value(v, 3)
+		}
+		if end < 0 {
+			return -1
+		}
+		at, done = p.next(end, '}')
+	}
+	return at
+}
+
+// message reads a delta or a whole message.
+func (p *chunkParser) message(i int) int {
+	if p.kind(i) != '{' {
+		return p.value(i, 3)
+	}
+	at, done := p.first(i, '}')
+	for !done {
+		key, _, v := p.key(at)
+		if v < 0 {
+			return -1
+		}
+		var end int
+		switch string(key) {
+		case "content":
+			end = p.parts(v, 4)
+		case "reasoning_content", "reasoning":
+			before := p.c.Bytes
+			end = p.parts(v, 4)
+			p.c.Reasoning = p.c.Reasoning || p.c.Bytes > before
+		case "refusal":
+			end = p.text(v, 4)
+		case "tool_calls", "function_call", "audio":
+			end = p.parts(v, 4)
+		default:
+			end = p.value(v, 4)
+		}
+		if end < 0 {
+			return -1
+		}
+		at, done = p.next(end, '}')
+	}
+	return at
+}
+
+// text counts the string at v as content; anything else is passed over.
+func (p *chunkParser) text(v, depth int) int {
+	if p.kind(v) != '"' {
+		return p.value(v, depth)
+	}
+	end, escaped := p.str(v)
+	if end > v+2 {
+		p.c.Content = true
+		p.c.Bytes += textLen(p.b[v+1:end-1], escaped)
+	}
+	return end
+}
+
+// parts counts the content at v: a string, or objects and arrays that hold
+// strings under the keys that content has in tool calls, audio and typed
+// parts.
+func (p *chunkParser) parts(v, depth int) int {
+	switch p.kind(v) {
+	case '"':
+		return p.text(v, depth)
+	case '[':
+		if !p.enter(v, depth) {
+			return -1
+		}
+		at, done := p.first(v, ']')
+		for !done {
+			var end int
+			if p.kind(at) == '"' { // plain strings are no parts
+				end = p.value(at, depth+1)
+			} else {
+				end = p.parts(at, depth+1)
+			}
+			if end < 0 {
+				return -1
+			}
+			at, done = p.next(end, ']')
+		}
+		return at
+	case '{':
+		return p.part(v, depth)
+	}
+	return p.value(v, depth)
+}
+
+func (p *chunkParser) part(i, depth int) int {
+	if !p.enter(i, depth) {
+		return -1
+	}
+	at, done := p.first(i, '}')
+	for !done {
+		key, _, v := p.key(at)
+		if v < 0 {
+			return -1
+		}
+		var end int
+		switch string(key) {
+		case "text", "transcript", "name", "input", "function", "custom":
+			end = p.parts(v, depth+1)
+		case "thinking":
+			before := p.c.Bytes
+			end = p.parts(v, depth+1)
+			p.c.Reasoning = p.c.Reasoning || p.c.Bytes > before
+		case "arguments":
+			end = p.arguments(v, depth+1)
+		case "data": // audio
+			if end = p.value(v, depth+1); end > v+2 && p.kind(v) == '"' {
+				p.c.Content = true
+			}
+		default:
+			end = p.value(v, depth+1)
+		}
+		if end < 0 {
+			return -1
+		}
+		at, done = p.next(end, '}')
+	}
+	return at
+}
+
+// arguments counts those of a tool call: a string that holds JSON, or with
+// some engines the JSON itself.
+func (p *chunkParser) arguments(v, depth int) int {
+	if k := p.kind(v); k != '{' && k != '[' {
+		return p.text(v, depth)
+	}
+	end := p.value(v, depth)
+	if end > v+2 {
+		p.c.Content = true
+		p.c.Bytes += end - v
+	}
+	return end
+}
+
+// usage reads an object with token counts; one with neither a prompt's nor a
+// completion's is none.
+func (p *chunkParser) usage(i, depth int) int {
+	if p.kind(i) != '{' {
+		return p.value(i, depth)
+	}
+	var u Usage
+	var found bool
+	at, done := p.first(i, '}')
+	for !done {
+		key, _, v := p.key(at)
+		if v < 0 {
+			return -1
+		}
+		end := -1
+		switch string(key) {
+		case "prompt_tokens":
+			end = p.tokens(v, depth+1, &u.PromptTokens)
+			found = found || isNumber(p.kind(v))
+		case "completion_tokens":
+			end = p.tokens(v, depth+1, &u.CompletionTokens)
+			found = found || isNumber(p.kind(v))
+		case "prompt_cache_hit_tokens": // DeepSeek
+			end = p.tokens(v, depth+1, &u.CachedTokens)
+		case "reasoning_tokens": // SGLang
+			end = p.tokens(v, depth+1, &u.ReasoningTokens)
+		case "prompt_tokens_details", "completion_tokens_details":
+			end = p.usageDetails(v, depth+1, &u)
+		default:
+			end = p.value(v, depth+1)
+		}
+		if end < 0 {
+			return -1
+		}
+		at, done = p.next(end, '}')
+	}
+	if found {
+		p.c.Usage, p.c.HasUsage = u.clamped(), true
+	}
+	return at
+}
+
+func (p *chunkParser) usageDetails(i, depth int, u *Usage) int {
+	if p.kind(i) != '{' {
+		return p.value(i, depth)
+	}
+	at, done := p.first(i, '}')
+	for !done {
+		key, _, v := p.key(at)
+		if v < 0 {
+			return -1
+		}
+		end := -1
+		switch string(key) {
+		case "cached_tokens":
+			end = p.tokens(v, depth+1, &u.CachedTokens)
+		case "reasoning_tokens":
+			end = p.tokens(v, depth+1, &u.ReasoningTokens)
+		default:
+			end = p.value(v, depth+1)
+		}
+		if end < 0 {
+			return -1
+		}
+		at, done = p.next(end, '}')
+	}
+	return at
+}
+
+// usageWithin reads {"usage": {…}}.
+func (p *chunkParser) usageWithin(i int) int {
+	if p.kind(i) != '{' {
+		return p.value(i, 1)
+	}
+	at, done := p.first(i, '}')
+	for !done {
+		key, _, v := p.key(at)
+		if v < 0 {
+			return -1
+		}
+		end := -1
+		if string(key) == "usage" && !p.c.HasUsage {
+			end = p.usage(v, 2)
+		} else {
+			end = p.value(v, 2)
+		}
+		if end < 0 {
+			return -1
+		}
+		at, done = p.next(end, '}')
+	}
+	return at
+}
+
+// timings reads llama.cpp's: predicted_n tokens were generated, prompt_n were
+// prefilled and cache_n were there already.
+func (p *chunkParser) timings(i int) int {
+	if p.kind(i) != '{' {
+		return p.value(i, 1)
+	}
+	var u Usage
+	at, done := p.first(i, '}')
+	for !done {
+		key, _, v := p.key(at)
+		if v < 0 {
+			return -1
+		}
+		end := -1
+		switch string(key) {
+		case "predicted_n":
+			end = p.tokens(v, 2, &u.CompletionTokens)
+			p.c.HasTimings = isNumber(p.kind(v))
+		case "prompt_n":
+			end = p.tokens(v, 2, &u.PromptTokens)
+		case "cache_n":
+			end = p.tokens(v, 2, &u.CachedTokens)
+		default:
+			end = p.value(v, 2)
+		}
+		if end < 0 {
+			return -1
+		}
+		at, done = p.next(end, '}')
+	}
+	u.PromptTokens += u.CachedTokens
+	p.c.Timings = u.clamped()
+	return at
+}
+
+// tokens reads the count at v into n. What is no number leaves it alone.
+func (p *chunkParser) tokens(v, depth int, n *int) int {
+	end := p.value(v, depth)
+	if end < 0 || !isNumber(p.kind(v)) {
+		return end
+	}
+	sum := 0
+	for _, c := range p.b[v:end] {
+		if c < '0' || '9' < c { // a sign, a fraction or an exponent
+			f, _ := strconv.ParseFloat(string(p.b[v:end]), 64)
+			*n = int(max(0, min(f, maxCount)))
+			return end
+		}
+		if sum = sum*10 + int(c-'0'); sum > maxCount {
+			sum = maxCount
+		}
+	}
+	*n = sum
+	return end
+}
+
+func isNumber(c byte) bool { return c == '-' || '0' <= c && c <= '9' }
+
+// clamped returns u with each part at most the whole that it belongs to.
+func (u Usage) clamped() Usage {
+	u.PromptTokens = min(u.PromptTokens, math.MaxInt32)
+	u.CachedTokens = min(u.CachedTokens, u.PromptTokens)
+	u.ReasoningTokens = min(u.ReasoningTokens, u.CompletionTokens)
+	return u
+}
