@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -86,13 +87,10 @@ func TestWrongPasswordIsSaidWithoutThePassword(t *testing.T) {
 	}
 }
 
-// A minute of a dead server: however often the loops ask, it is dialled a
-// handful of times, and two lines are logged: lost, and back.
+// Ten minutes of a dead server: however often the loops ask, it is dialled
+// twice per period and never in between, and one line is logged.
 func TestDeadServerIsAskedOncePerPeriodAndLoggedOnce(t *testing.T) {
-	s := redistest.Start(t)
 	var asked, dials atomic.Int32
-	var dead atomic.Bool
-	dead.Store(true)
 	var log bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, redisconn.Options{
@@ -103,7 +101,7 @@ func TestDeadServerIsAskedOncePerPeriodAndLoggedOnce(t *testing.T) {
 				return nil, errors.New("connection refused")
 			},
 		})
-		for range 600 {
+		for range 6000 {
 			if err := c.Do(t.Context(), func(ctx context.Context, rdb redis.UniversalClient) error {
 				asked.Add(1)
 				return rdb.Ping(ctx).Err()
@@ -114,36 +112,65 @@ func TestDeadServerIsAskedOncePerPeriodAndLoggedOnce(t *testing.T) {
 		}
 		c.Close()
 	})
-	if n := asked.Load(); n < 7 || n > 9 {
-		t.Errorf("asked %d times in a minute, want 7 to 9", n)
+	// After 1 + 2 + 4 + 8 s, every 10 to 12 s.
+	if n := asked.Load(); n < 50 || n > 65 {
+		t.Errorf("asked %d times in ten minutes, want 50 to 65", n)
 	}
-	if n := dials.Load(); n > 18 { // each ask is tried twice
-		t.Errorf("dialled %d times in a minute, want at most 18", n)
+	if n := dials.Load(); n > 130 {
+		t.Errorf("dialled %d times in ten minutes, want at most 130", n)
 	}
 	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "connection refused") {
 		t.Errorf("%d log lines, want the one that says why:\n%s", n, log.String())
 	}
+}
 
+func TestServerThatComesBackIsAskedAndLogged(t *testing.T) {
+	s := redistest.Start(t)
+	var log bytes.Buffer
 	c := open(t, redisconn.Options{
 		Store: config.Store{Addrs: []string{s.Addr}}, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		MinBackoff: time.Nanosecond, MaxBackoff: time.Nanosecond,
-		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if dead.Load() {
-				return nil, errors.New("connection refused")
-			}
-			return (&net.Dialer{}).DialContext(ctx, network, addr)
-		},
 	})
+	if err := c.Do(t.Context(), ping); err != nil {
+		t.Fatal(err)
+	}
+	s.Kill()
 	if err := c.Do(t.Context(), ping); err == nil {
 		t.Fatal("a dead server answered")
 	}
-	dead.Store(false)
+	s.Restart()
 	if err := c.Do(t.Context(), ping); err != nil {
 		t.Errorf("back, and not asked: %v", err)
 	}
-	if !strings.Contains(log.String(), "redis is back") {
-		t.Errorf("the log does not say that it is back:\n%s", log.String())
+	if n := strings.Count(log.String(), "redis is back"); n != 1 {
+		t.Errorf("the log says %d times that it is back, want once:\n%s", n, log.String())
 	}
+}
+
+// The deadline of the caller counts, not only the client's own.
+func TestDeadlineOfTheCallerInterruptsARead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, redisconn.Options{
+			Store: config.Store{Addrs: []string{"redis:6379"}},
+			Dial: func(context.Context, string, string) (net.Conn, error) {
+				ours, theirs := net.Pipe()
+				go func() { _, _ = io.Copy(io.Discard, theirs) }() // hears, and never answers
+				return ours, nil
+			},
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		err := c.Do(ctx, ping)
+		if took := time.Since(start); err == nil || took != 30*time.Millisecond {
+			t.Errorf("Do = %v after %v, want an error after 30ms", err, took)
+		}
+		var out *redisconn.OutError
+		if err := c.Do(t.Context(), ping); !errors.As(err, &out) {
+			t.Errorf("a server that is too slow was asked again: %v", err)
+		}
+		c.Close()
+	})
 }
 
 // A frozen server accepts connections and never answers: the worse case.

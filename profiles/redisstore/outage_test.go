@@ -76,11 +76,12 @@ func TestEmptiedServerIsSeededOnce(t *testing.T) {
 	s.Restart()
 	push(t, newcomer, "c", 1, delta(gpu, 4)) // who knows nothing makes the hash
 	wantTokens(t, "the newcomer", tokens(t, newcomer, gpu), 4)
-	push(t, b, "b", 2, delta(gpu, 0.5))
+	push(t, b, "b", 2, delta(gpu, 0.25))
+	push(t, a, "a", 3, delta(gpu, 0.25)) // this is not among what it puts back
 	wantTokens(t, "a, which puts back what it knows", tokens(t, a, gpu), 1234.5)
 	wantTokens(t, "b, which finds it put back", tokens(t, b, gpu), 1234.5)
 	wantTokens(t, "the newcomer", tokens(t, newcomer, gpu), 1234.5)
-	push(t, b, "b", 2, delta(gpu, 0.5)) // a retry
+	push(t, b, "b", 2, delta(gpu, 0.25)) // a retry
 	wantTokens(t, "after a retry", tokens(t, a, gpu), 1234.5)
 
 	s.Restart()
