@@ -16,7 +16,8 @@ type Tick struct{}
 // incarnation; a removed one lives on only through its leases.
 type Configure struct{ Topology Topology }
 
-// Curves hands in new curves.
+// Curves hands in new curves. A configured target that is not named keeps the
+// curve it has.
 type Curves struct{ ByTarget map[Target]*profiles.Curve }
 
 // Health is whether a backend may be used.
@@ -31,7 +32,17 @@ const (
 )
 
 // String returns up, probing, down or draining.
-func (h Health) String() string { panic("unwritten") }
+func (h Health) String() string {
+	switch h {
+	case Probing:
+		return "probing"
+	case Down:
+		return "down"
+	case Draining:
+		return "draining"
+	}
+	return "up"
+}
 
 // BackendHealth says what the breaker or an operator thinks of a backend.
 type BackendHealth struct {
@@ -62,8 +73,62 @@ func (BackendHealth) change() {}
 func (RemoteLoad) change()    {}
 
 // Update tells the router something and returns the tickets that may go now.
-func (r *Router) Update(now time.Time, c Change) []Grant { panic("unwritten") }
+func (r *Router) Update(now time.Time, c Change) []Grant {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.advance(now)
+	var grants []Grant
+	switch c := c.(type) {
+	case Configure:
+		grants = r.configure(now, c.Topology)
+	case Curves:
+		for t, curve := range c.ByTarget {
+			if curve != nil {
+				r.learn(t, curve)
+			}
+		}
+	case BackendHealth:
+		if b := r.byName[c.Backend]; b != nil {
+			b.become(c.Health)
+		}
+	case RemoteLoad:
+		r.remote, r.heard = c, true
+		r.share(now)
+	}
+	return append(grants, r.wake(now, nil)...)
+}
 
-// NextWake returns when the router should get a Tick although nothing else
-// happens; zero when nobody waits.
-func (r *Router) NextWake(now time.Time) time.Time { panic("unwritten") }
+// learn hands a curve to its target. A target that is not configured has none.
+func (r *Router) learn(t Target, c curve) {
+	b := r.byName[t.Backend]
+	if b == nil {
+		return
+	}
+	if m := b.model(t.Model); m != nil {
+		m.learn(c)
+		r.curves[t] = c
+	}
+}
+
+// share spreads the remote load over the backends. While nobody tells what the
+// others run, the own counts stand for all of them.
+func (r *Router) share(now time.Time) {
+	r.scale = 1
+	switch {
+	case !r.heard:
+		r.scale = max(r.replicas, 1)
+	case r.remote.Lost:
+		r.scale = max(r.remote.Replicas, 1)
+	}
+	for _, b := range r.backends {
+		b.remote = Load{}
+		if l := r.remote.ByBackend[b.name]; r.heard && !r.remote.Lost {
+			b.remote = Load{
+				Waiting: max(l.Waiting, 0), Decoding: max(l.Decoding, 0),
+				PromptTokens: max(l.PromptTokens, 0), Floor: finite(l.Floor),
+			}
+		}
+		b.shareRemoteFloor()
+		b.publish(now)
+	}
+}

@@ -19,5 +19,6 @@
 // recorded trace replays to the same decisions. Waiting itself is the caller's:
 // Update and Done return the Grants of tickets that may go.
 //
-// Lock order: Router.mu is a leaf; nothing is called back under it.
+// Lock order: Router.mu, then the lock inside profiles.Occupancy. Nothing is
+// called back under Router.mu but Options.Rand.
 package router

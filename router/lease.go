@@ -1,6 +1,8 @@
 package router
 
 import (
+	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/pacer-dev/pacer/profiles"
@@ -9,24 +11,205 @@ import (
 // Lease is one request's place on one backend incarnation, taken with the
 // decision and given back exactly once by Done. FirstToken and Done take the
 // router's lock; Progress takes none and is for the hot path.
-type Lease struct{}
+type Lease struct {
+	backend  *backend
+	model    *model
+	route    *route
+	target   Target
+	placed   time.Time
+	floor    float64       // 0 = none
+	weight   int           // sequences; 0 = does not decode
+	prompt   int           // tokens, counted in backend.prompt while waiting
+	expected time.Duration // from placed until the first token, as predicted when placed
+	stream   bool
+
+	phase phase // guarded by Router.mu, as is all that follows up to tokens
+	prev  *Lease
+	next  *Lease
+	slot  int           // in backend.streams
+	due   time.Time     // when a lease that is no stream counts as decoding
+	heap  int           // in Router.pending
+	first time.Duration // since placed: when decoding began
+	seen  progress      // as of the backend's last scan
+
+	tokens atomic.Uint64 // bits of a float64: after the first chunk
+	last   atomic.Int64  // nanoseconds since placed: when the last of them came
+}
+
+// phase is where a lease stands.
+type phase uint8
+
+const (
+	waiting phase = iota
+	decoding
+	holding // does not decode: it only occupies a place
+	done
+)
+
+// progress is how far a stream got.
+type progress struct {
+	tokens float64       // after the first chunk, of all sequences
+	last   time.Duration // since Lease.placed
+}
 
 // Target is where the request goes.
-func (l *Lease) Target() Target { panic("unwritten") }
+func (l *Lease) Target() Target { return l.target }
 
-// Floor is the floor that counts for this stream, 0 if none.
-func (l *Lease) Floor() float64 { panic("unwritten") }
+// Floor is the floor that counts for this stream, 0 if none: also for one that
+// was placed by best effort or as a probe.
+func (l *Lease) Floor() float64 { return l.floor }
 
 // Occupancy is the record of n of the backend incarnation; Load its n now.
-func (l *Lease) Occupancy() *profiles.Occupancy { panic("unwritten") }
+func (l *Lease) Occupancy() *profiles.Occupancy { return l.backend.occupancy }
 
-// FirstToken moves the lease from waiting to decoding.
-func (l *Lease) FirstToken(now time.Time) { panic("unwritten") }
+// FirstToken moves the lease from waiting to decoding. Calls after the first,
+// and after Done, do nothing.
+func (l *Lease) FirstToken(now time.Time) {
+	r := l.backend.router
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.advance(now)
+	if l.phase == waiting {
+		l.backend.scan(now) // what was seen so far was seen at this n
+		l.backend.unserved.overtake(l)
+		r.decode(now, l)
+	}
+}
 
 // Progress says how many tokens the stream got after its first chunk, the last
-// of them at now. The floor guard reads it. Two atomic stores, no lock.
-func (l *Lease) Progress(now time.Time, tokens float64) { panic("unwritten") }
+// of them at now. The floor guard reads it, and slow start, so it is worth
+// calling at every read. Two atomic stores, no lock.
+func (l *Lease) Progress(now time.Time, tokens float64) {
+	// In this order, and read in the other: a reader between the two sees a
+	// stream that is too fast for a moment, never one that is too slow.
+	l.tokens.Store(math.Float64bits(tokens))
+	l.last.Store(int64(now.Sub(l.placed)))
+}
 
-// Done gives the place back, with the tokens the request put out, and returns
-// the tickets that may go now. Calls after the first do nothing and return nil.
-func (l *Lease) Done(now time.Time, outputTokens float64) []Grant { panic("unwritten") }
+// progress reads what Progress stored.
+func (l *Lease) progress() progress {
+	last := time.Duration(l.last.Load())
+	return progress{tokens: finite(math.Float64frombits(l.tokens.Load())), last: max(last, l.first)}
+}
+
+// Done gives the place back, with the tokens the request put out (0 when it
+// failed), and returns the tickets that may go now. Calls after the first do
+// nothing and return nil.
+func (l *Lease) Done(now time.Time, outputTokens float64) []Grant {
+	r := l.backend.router // the incarnation that counted us, never looked up again by name
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l.phase == done {
+		return nil
+	}
+	r.advance(now)
+	l.backend.scan(now)
+	r.release(now, l, finite(outputTokens))
+	return r.wake(now, l.backend)
+}
+
+// take puts a new lease for a on m. It carries floor, which may be less than
+// was asked for.
+func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
+	m := v.model
+	b := m.backend
+	own := seconds(float64(a.prompt) * m.promptCost)
+	l := &Lease{
+		backend: b, model: m, route: a.route, target: a.route.conf.Targets[v.index].Target,
+		placed: a.now, weight: a.weight, prompt: a.prompt, stream: a.req.Stream, heap: -1, slot: -1,
+	}
+	m.leases++
+	if b.health == Probing {
+		b.probe, floor = l, 0
+	}
+	if a.weight == 0 {
+		l.phase = holding
+		b.idle++
+		return l
+	}
+	l.floor = floor
+	l.expected = own + seconds(float64(b.promptWaiting())*m.promptCost)
+	if floor > 0 {
+		m.floors.add(floor)
+	}
+	b.waiting += l.weight
+	b.prompt += l.prompt
+	if l.stream {
+		b.unserved.push(l)
+		return l
+	}
+	l.due = a.now.Add(l.expected)
+	r.pending.push(l)
+	r.advance(a.now)
+	return l
+}
+
+// decode counts a waiting lease as decoding from now on.
+func (r *Router) decode(now time.Time, l *Lease) {
+	b := l.backend
+	b.leaveWaiting(l)
+	l.phase = decoding
+	l.first = max(now.Sub(l.placed), 0)
+	l.seen = progress{last: l.first}
+	b.decoding += l.weight
+	if l.stream {
+		l.slot = len(b.streams)
+		b.streams = append(b.streams, l)
+	}
+	b.publish(now)
+}
+
+// leaveWaiting takes l out of everything that counts waiting leases.
+func (b *backend) leaveWaiting(l *Lease) {
+	b.waiting -= l.weight
+	b.prompt -= l.prompt
+	if l.stream {
+		b.unserved.remove(l)
+	} else {
+		b.router.pending.remove(l)
+	}
+}
+
+// release ends l, whatever its phase.
+func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
+	b := l.backend
+	switch l.phase {
+	case waiting:
+		b.leaveWaiting(l)
+	case decoding:
+		if l.stream {
+			b.dropStream(l)
+		} else {
+			b.ramp.whole(b, l, now, outputTokens)
+		}
+		b.decoding -= l.weight
+	case holding:
+		b.idle--
+	}
+	l.phase = done
+	l.model.leases--
+	if l.floor > 0 {
+		l.model.floors.remove(l.floor)
+	}
+	if b.probe == l {
+		b.probe = nil
+	}
+	if l.weight > 0 && outputTokens > 0 {
+		l.route.answers.add(outputTokens / float64(l.weight))
+	}
+	b.publish(now)
+}
+
+// dropStream removes l from the streams that are looked through; a verdict
+// that rested on it falls with it.
+func (b *backend) dropStream(l *Lease) {
+	last := len(b.streams) - 1
+	b.streams[l.slot] = b.streams[last]
+	b.streams[l.slot].slot = l.slot
+	b.streams[last] = nil
+	b.streams = b.streams[:last]
+	l.slot = -1
+	if b.slow == l {
+		b.slow, b.scanned = nil, time.Time{}
+	}
+}

@@ -1,140 +1,198 @@
 package router
 
-import "time"
-
-// Request is what the router must know of a request.
-type Request struct {
-	Route   string
-	Arrived time.Time // when it came to the gateway: waiting counts from here
-
-	PromptTokens int  // estimate; 0 = unknown
-	MaxTokens    int  // asked for; 0 = unknown
-	Sequences    int  // decoded at once (n, best_of, prompts of an array); 0 counts as 1
-	Stream       bool // a stream tells its first token by Lease.FirstToken; any other counts as decoding from the predicted TTFT on
-	NoDecode     bool // embeddings and the like: a lease for caps and health, weight 0
-
-	// Wishes of the request that replace the route's; nil = the route's own.
-	Class   *Class
-	MinTPS  *float64
-	MaxTTFT *time.Duration
-
-	Tenant  string   // for fairness within a line
-	Exclude []string // backends already tried for this request
-	NoQueue bool     // decide now: a failover does not stand in line
-
-	// Waiter is handed back in the Grant, untouched.
-	Waiter any
-}
-
-// Candidate is one target as seen by one decision.
-type Candidate struct {
-	Target   Target
-	N, M     int     // sequences decoding, with a lease: before this request
-	TPS, Low float64 // at M plus this request; NaN and 0 when unknown
-	Floor    float64 // of the request
-	Protect  float64 // highest floor that must hold there
-	Headroom float64 // Low over the highest floor it has to meet; +Inf without one
-	Price    float64
-	Feasible bool
-	Reason   Reason // OK, or the first rule that said no
-}
-
-// Reason is the verdict on one candidate. Its strings are those of the
-// decisions API: ok, down, breaker, drain, cap, slow_start, own_floor,
-// protects, reserve, ttft, tenant, unknown.
-type Reason uint8
-
-// The reasons, in the order in which the rules are asked.
-const (
-	OK Reason = iota
-	ReasonDown
-	ReasonBreaker
-	ReasonDrain
-	ReasonCap
-	ReasonSlowStart
-	ReasonOwnFloor
-	ReasonProtects
-	ReasonReserve
-	ReasonTTFT
-	ReasonTenant
-	ReasonUnknown
+import (
+	"slices"
+	"time"
 )
-
-// String returns the reason as in the decisions API.
-func (r Reason) String() string { panic("unwritten") }
-
-// ShedReason says why a request was refused. Its strings are the label values
-// of pacer_shed_total.
-type ShedReason uint8
-
-// The shed reasons.
-const (
-	ShedFloor        ShedReason = iota // floor
-	ShedUnattainable                   // floor_unattainable: not even an idle target could give it
-	ShedTTFT                           // ttft
-	ShedQueueFull                      // queue_full
-	ShedTimeout                        // timeout: waited as long as allowed
-	NoBackend                          // none in service: not load, answered 503
-)
-
-// String returns the label value; "no_backend" for NoBackend.
-func (s ShedReason) String() string { panic("unwritten") }
-
-// Refusal says why a request was not placed and when to come back.
-type Refusal struct {
-	Reason     ShedReason
-	RetryAfter time.Duration // 1 s to 60 s, jittered; 0 when waiting cannot help
-	Best       float64       // highest Low on offer, tokens/s; 0 when unknown
-	Floor      float64       // what was asked for
-}
-
-// Decision is the answer of Place: exactly one of Lease, Ticket and Refusal is
-// set.
-type Decision struct {
-	Lease   *Lease
-	Ticket  *Ticket
-	Refusal *Refusal
-
-	Chosen  Candidate // with a Lease
-	Policy  string    // headroom, order, cheapest, pack, best_effort, round-robin
-	Spilled string    // the route it was spilled to, "" if none
-	Waited  time.Duration
-}
-
-// Ticket is a place in a route's waiting line.
-type Ticket struct{}
-
-// Deadline is when waiting ends; the caller then calls Expire.
-func (t *Ticket) Deadline() time.Time { panic("unwritten") }
-
-// Expire ends the wait and goes on with the route's next step (spill,
-// best_effort, shed). A Grant that is already on its way wins: its decision is
-// returned.
-func (t *Ticket) Expire(now time.Time) Decision { panic("unwritten") }
-
-// Cancel leaves the line because the client is gone. A lease that was granted
-// meanwhile is given back; the Grants are those it makes possible.
-func (t *Ticket) Cancel(now time.Time) []Grant { panic("unwritten") }
-
-// Grant is the decision that a waiting ticket got: a lease, or a refusal when
-// waiting became pointless.
-type Grant struct {
-	Ticket   *Ticket
-	Waiter   any
-	Decision Decision
-}
 
 // Place decides where a request goes and reserves its place, under one lock.
 // An unknown route is the caller's to refuse; here it is NoBackend.
-func (r *Router) Place(now time.Time, req Request) Decision { panic("unwritten") }
+func (r *Router) Place(now time.Time, req Request) Decision {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rt := r.routeOf[req.Route]
+	if rt == nil {
+		return Decision{Refusal: &Refusal{Reason: NoBackend}}
+	}
+	r.advance(now)
+	a := newAsk(now, rt, &req)
+	if req.NoQueue || !rt.mustQueue(a.class) {
+		if v := r.choose(&a, r.judge(&a)); v != nil {
+			return r.accept(&a, v)
+		}
+	}
+	return r.proceed(&a, rt.conf.OnInfeasible, ShedFloor)
+}
+
+// accept reserves the place that was chosen.
+func (r *Router) accept(a *ask, v *verdict) Decision {
+	d := Decision{Chosen: a.candidate(v), Policy: a.route.conf.Prefer.String(), Waited: a.waited()}
+	d.Lease = r.take(a, v, a.floor)
+	return d
+}
+
+// proceed goes through the steps of a request that could not be placed. cause
+// is why the steps before failed; ShedFloor when there were none.
+func (r *Router) proceed(a *ask, steps []Step, cause ShedReason) Decision {
+	verdicts := r.judge(a)
+	o := outlookOf(verdicts)
+	pointless, best := a.unattainable()
+	if pointless {
+		if d, ok := r.probe(a, verdicts); ok {
+			return d
+		}
+		o.best = best
+	}
+	for i, step := range steps {
+		switch step.Kind {
+		case Queue:
+			if a.req.NoQueue || pointless || !o.inService {
+				continue
+			}
+			t, why := r.standInLine(a, step.Wait, o, steps[i+1:])
+			if t != nil {
+				return Decision{Ticket: t, Policy: a.route.conf.Prefer.String(), Waited: a.waited()}
+			}
+			if cause == ShedFloor {
+				cause = why
+			}
+		case Spill:
+			if d, ok := r.spill(a, step.Route); ok {
+				return d
+			}
+		case BestEffort:
+			if d, ok := r.bestEffort(a); ok {
+				return d
+			}
+		case Shed:
+			return r.shed(a, o, pointless, cause)
+		}
+	}
+	return r.shed(a, o, pointless, cause)
+}
+
+// shed refuses, and says what it was for.
+func (r *Router) shed(a *ask, o outlook, pointless bool, cause ShedReason) Decision {
+	switch {
+	case !o.inService:
+		cause = NoBackend
+	case pointless:
+		cause = ShedUnattainable
+	case cause == ShedFloor && o.ttft:
+		cause = ShedTTFT
+	}
+	return r.refuse(a, cause, o.best)
+}
+
+// spill places a on another route, with that route's promises except for what
+// the request itself wished. It neither waits there nor passes those who do.
+func (r *Router) spill(a *ask, name string) (Decision, bool) {
+	rt := r.routeOf[name]
+	if rt == nil || rt == a.route {
+		return Decision{}, false
+	}
+	there := newAsk(a.now, rt, a.req)
+	there.arrived = a.arrived
+	if rt.mustQueue(there.class) {
+		return Decision{}, false
+	}
+	v := r.choose(&there, r.judge(&there))
+	if v == nil {
+		return Decision{}, false
+	}
+	d := r.accept(&there, v)
+	d.Spilled = name
+	return d, true
+}
+
+// bestEffort places a where it does least harm, without a floor.
+func (r *Router) bestEffort(a *ask) (Decision, bool) {
+	v := a.leastHarm(r.judge(a))
+	if v == nil {
+		return Decision{}, false
+	}
+	d := Decision{Chosen: a.candidate(v), Policy: "best_effort", Waited: a.waited()}
+	d.Lease = r.take(a, v, 0)
+	return d, true
+}
+
+const (
+	// probeEvery is how often a floor that is out of reach is tried after all:
+	// the curve may be old, and refusing everybody would never renew it.
+	probeEvery = time.Minute
+
+	// probeWithin is how far out of reach a floor may be to be worth a probe.
+	probeWithin = 4.0
+)
+
+// probe lets one request a minute through to an idle target although its floor
+// is out of reach. It carries no floor, or it would lock the backend.
+func (r *Router) probe(a *ask, verdicts []verdict) (Decision, bool) {
+	rt := a.route
+	if rt.probeAt.IsZero() {
+		rt.probeAt = a.now.Add(probeEvery)
+	}
+	if a.now.Before(rt.probeAt) {
+		return Decision{}, false
+	}
+	var idle *verdict
+	for i := range verdicts {
+		v := &verdicts[i]
+		if v.model == nil || v.reason.outOfService() || v.reason == ReasonCap || v.model.backend.m() > 0 {
+			continue
+		}
+		if v.model.solo*probeWithin >= a.floor && (idle == nil || v.model.solo > idle.model.solo) {
+			idle = v
+		}
+	}
+	if idle == nil {
+		return Decision{}, false
+	}
+	rt.probeAt = a.now.Add(probeEvery)
+	d := Decision{Chosen: a.candidate(idle), Policy: rt.conf.Prefer.String(), Waited: a.waited()}
+	d.Lease = r.take(a, idle, 0)
+	return d, true
+}
 
 // Assign places a request on target without asking whether it is feasible,
 // as long as the backend is in service and not excluded: the door for other
-// policies than the router's own.
+// policies than the router's own. The target has to be one of the route's.
 func (r *Router) Assign(now time.Time, req Request, target Target, policy string) Decision {
-	panic("unwritten")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rt := r.routeOf[req.Route]
+	if rt == nil {
+		return Decision{Refusal: &Refusal{Reason: NoBackend}}
+	}
+	r.advance(now)
+	a := newAsk(now, rt, &req)
+	verdicts := r.judge(&a)
+	i := slices.IndexFunc(rt.conf.Targets, func(t RouteTarget) bool { return t.Target == target })
+	if i < 0 || verdicts[i].reason.outOfService() {
+		d := r.refuse(&a, NoBackend, 0)
+		d.Policy = policy
+		return d
+	}
+	d := Decision{Chosen: a.candidate(&verdicts[i]), Policy: policy, Waited: a.waited()}
+	d.Lease = r.take(&a, &verdicts[i], a.floor)
+	return d
 }
 
 // Explain returns every candidate for req as Place would see it now, and
 // reserves nothing.
-func (r *Router) Explain(now time.Time, req Request) []Candidate { panic("unwritten") }
+func (r *Router) Explain(now time.Time, req Request) []Candidate {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rt := r.routeOf[req.Route]
+	if rt == nil {
+		return nil
+	}
+	r.advance(now)
+	a := newAsk(now, rt, &req)
+	verdicts := r.judge(&a)
+	candidates := make([]Candidate, len(verdicts))
+	for i := range verdicts {
+		candidates[i] = a.candidate(&verdicts[i])
+	}
+	return candidates
+}

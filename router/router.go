@@ -1,10 +1,32 @@
 package router
 
-import "time"
+import (
+	"math"
+	"sync"
+	"time"
+)
 
 // Router places requests and counts what runs where. It is safe for concurrent
 // use. It never blocks and does no I/O.
-type Router struct{}
+type Router struct {
+	rand func() float64
+
+	mu       sync.Mutex // guards all below, and every backend, model, route, line and lease
+	backends []*backend // as configured
+	byName   map[string]*backend
+	routes   []*route // as configured
+	routeOf  map[string]*route
+	curves   map[Target]curve // of configured targets
+	remote   RemoteLoad
+	replicas int         // configured: they count until remote load tells
+	heard    bool        // remote load told
+	scale    int         // own counts stand for so many replicas; 1 while loads are shared
+	pending  pendingHeap // leases that will count as decoding
+	inLine   int         // tickets waiting in all lines
+	tickets  uint64      // given out so far: the order within one deadline
+	round    uint64      // of waking, see wake
+	verdicts []verdict   // scratch of judge
+}
 
 // Options configures a Router.
 type Options struct {
@@ -14,32 +36,80 @@ type Options struct {
 }
 
 // New returns a router without backends; Update(Configure) gives it some.
-func New(o Options) *Router { panic("unwritten") }
+func New(o Options) *Router {
+	if o.Rand == nil {
+		panic("router: Options.Rand is missing")
+	}
+	return &Router{
+		rand: o.Rand, replicas: 1, scale: 1,
+		byName: map[string]*backend{}, routeOf: map[string]*route{}, curves: map[Target]curve{},
+	}
+}
 
 // BackendLoad is what the router knows of one backend.
 type BackendLoad struct {
 	Backend           string
 	Health            Health
-	Waiting, Decoding int // of this replica
-	N, M              int // over all replicas
-	PromptTokens      int // of this replica's waiting
-	Floor             float64
-	Cap               int // slow-start cap in force, 0 = none
+	Waiting, Decoding int     // of this replica
+	N, M              int     // over all replicas
+	PromptTokens      int     // of this replica's waiting
+	Floor             float64 // highest of this replica's running streams, 0 = none
+	Cap               int     // slow-start cap in force, 0 = none
 }
 
 // Loads returns the load of every configured backend, in their order.
-func (r *Router) Loads() []BackendLoad { panic("unwritten") }
-
-// RouteState is what the router knows of one route.
-type RouteState struct {
-	Route          Route
-	Waiting        int  // in line
-	Free           int  // users of this route that fit now
-	FreeLowerBound bool // Free is limited by what was ever visited, not by speed
+func (r *Router) Loads() []BackendLoad {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	loads := make([]BackendLoad, len(r.backends))
+	for i, b := range r.backends {
+		loads[i] = BackendLoad{
+			Backend: b.name, Health: b.health,
+			Waiting: b.waiting, Decoding: b.decoding, N: b.n(), M: b.m(),
+			PromptTokens: b.prompt, Floor: b.highestFloor(), Cap: b.slowStart(),
+		}
+	}
+	return loads
 }
 
-// Routes returns the state of every configured route, in their order.
-func (r *Router) Routes(now time.Time) []RouteState { panic("unwritten") }
+// slowStart returns the cap in force: after a recovery, and while a floor is
+// promised on a curve that is unknown.
+func (b *backend) slowStart() int {
+	if b.ramp.recovered {
+		return b.ramp.cap
+	}
+	for _, m := range b.models {
+		if !m.known && (m.promised > 0 || m.floors.highest(math.Inf(1)) > 0) {
+			return b.ramp.cap
+		}
+	}
+	return 0
+}
 
 // InService reports whether at least one backend may be used.
-func (r *Router) InService() bool { panic("unwritten") }
+func (r *Router) InService() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range r.backends {
+		if b.inService() {
+			return true
+		}
+	}
+	return false
+}
+
+// NextWake returns when the router should get a Tick although nothing else
+// happens; zero when nobody waits. Time alone lets a waiter go when a stream
+// has caught up with its floor, a first token came, or a slow start has seen
+// enough.
+func (r *Router) NextWake(now time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.inLine == 0 {
+		return time.Time{}
+	}
+	return now.Add(wakeEvery)
+}
+
+// wakeEvery is how often the lines are looked at while somebody waits.
+const wakeEvery = 50 * time.Millisecond

@@ -19,8 +19,16 @@ const (
 	Batch
 )
 
+// classes is how many there are: each route has one waiting line per class.
+const classes = 2
+
 // String returns interactive or batch.
-func (c Class) String() string { panic("unwritten") }
+func (c Class) String() string {
+	if c == Batch {
+		return "batch"
+	}
+	return "interactive"
+}
 
 // Prefer is how a route chooses among its feasible targets.
 type Prefer uint8
@@ -34,7 +42,17 @@ const (
 )
 
 // String returns headroom, order, cheapest or pack.
-func (p Prefer) String() string { panic("unwritten") }
+func (p Prefer) String() string {
+	switch p {
+	case Order:
+		return "order"
+	case Cheapest:
+		return "cheapest"
+	case Pack:
+		return "pack"
+	}
+	return "headroom"
+}
 
 // StepKind is one thing to do when no target is feasible.
 type StepKind uint8
@@ -69,20 +87,26 @@ type RouteTarget struct {
 
 // Route is what a client names in "model".
 type Route struct {
-	Name         string
-	Class        Class
-	Targets      []RouteTarget
-	SLO          SLO
-	Prefer       Prefer
-	Reserve      int // extra streams that must still fit before a batch request goes; default 1 set by the configuration
+	Name    string
+	Class   Class
+	Targets []RouteTarget
+	SLO     SLO // of an interactive route; a batch route has no floor, whatever MinTPS says
+	Prefer  Prefer
+
+	// Reserve is how many extra streams must still fit at the highest floor
+	// configured on a backend before a batch request goes there. The largest
+	// among the batch route and the interactive routes of that backend counts.
+	// Default 1, set by the configuration.
+	Reserve int
+
 	OnInfeasible []Step
-	MaxWaiting   int // length of the waiting line
+	MaxWaiting   int // length of the waiting line; 0 = 1000
 }
 
 // Backend is one upstream engine as configured.
 type Backend struct {
 	Name           string
-	MaxConcurrency int // cap on m; 0 = none
+	MaxConcurrency int // cap on m, and on requests that do not decode; 0 = none
 }
 
 // Topology is everything configured. Replicas is how many gateways share the

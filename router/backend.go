@@ -1,0 +1,142 @@
+package router
+
+import (
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+)
+
+// backend is one incarnation of a configured backend: a name that is removed
+// and added again is another incarnation, whose counts start at 0. Leases
+// point at the incarnation that counted them. Everything is guarded by
+// Router.mu.
+//
+// Invariant: waiting and decoding are the sums of the weights of the leases in
+// these phases, idle the number of those of weight 0; none is ever negative.
+type backend struct {
+	router         *Router
+	name           string
+	maxConcurrency int // 0 = none
+	health         Health
+	models         []*model
+	routes         []*route // that have a target here
+
+	waiting, decoding int // own sequences
+	idle              int // own requests that do not decode
+	prompt            int // prompt tokens of the own waiting
+	remote            Load
+	told              int // n as last written to occupancy
+	occupancy         *profiles.Occupancy
+
+	probe    *Lease    // the one request of a half-open breaker, nil if none runs
+	unserved leaseList // own waiting streams that no later one has overtaken, oldest first
+	streams  []*Lease  // own decoding streams
+
+	ramp    ramp
+	scanned time.Time // when streams was last looked through
+	slow    *Lease    // a stream below its floor, as of scanned: nobody is admitted
+
+	// wanted counts the interactive lines with a waiter that could go here:
+	// batch stays off until they are served.
+	wanted int
+}
+
+func newBackend(now time.Time, r *Router, name string) *backend {
+	return &backend{
+		router: r, name: name,
+		occupancy: profiles.NewOccupancy(now),
+		ramp:      ramp{cap: slowStartCap},
+	}
+}
+
+// m is the number of sequences with a lease, over all replicas.
+func (b *backend) m() int {
+	return (b.waiting+b.decoding)*b.router.scale + b.remote.Waiting + b.remote.Decoding
+}
+
+// n is the number of sequences decoding, over all replicas.
+func (b *backend) n() int {
+	return b.decoding*b.router.scale + b.remote.Decoding
+}
+
+// promptWaiting is how many prompt tokens wait for their prefill, over all
+// replicas.
+func (b *backend) promptWaiting() int {
+	return b.prompt*b.router.scale + b.remote.PromptTokens
+}
+
+// publish writes n where the streams read it.
+func (b *backend) publish(now time.Time) {
+	if n := b.n(); n != b.told {
+		b.told = n
+		b.occupancy.Set(now, n)
+	}
+}
+
+// model returns the target called name, nil if it is not configured.
+func (b *backend) model(name string) *model {
+	for _, m := range b.models {
+		if m.name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// highestFloor is the highest floor of the own leases, 0 if none.
+func (b *backend) highestFloor() float64 {
+	floor := 0.0
+	for _, m := range b.models {
+		floor = max(floor, m.floors.highest(m.solo))
+	}
+	return floor
+}
+
+// shareRemoteFloor decides which targets the floor that other replicas
+// reported holds for. They do not say which: it is one that was promised so
+// much, else one that was promised most.
+func (b *backend) shareRemoteFloor() {
+	most := 0.0
+	for _, m := range b.models {
+		most = max(most, m.promised)
+	}
+	least := min(b.remote.Floor, most)
+	for _, m := range b.models {
+		m.remoteFloor = 0
+		if b.remote.Floor > 0 && m.promised >= least {
+			m.remoteFloor = b.remote.Floor
+		}
+	}
+}
+
+// become changes the health. Who comes back from being down ramps up.
+func (b *backend) become(h Health) {
+	was := b.health
+	b.health = h
+	if h != Probing {
+		b.probe = nil
+	}
+	if (was == Down || was == Probing) && h == Up {
+		b.ramp.recover(b.m())
+	}
+}
+
+// inService reports whether the backend may be used at all.
+func (b *backend) inService() bool { return b.health == Up || b.health == Probing }
+
+// ttft predicts how long a newcomer on m waits for its first token, beside its
+// own prefill: until the prompts ahead are prefilled, and at least as long as
+// the oldest stream has waited beyond its own prediction. The second sees the
+// queue of an engine that is full, where the curve sees nothing.
+func (b *backend) ttft(now time.Time, m *model) time.Duration {
+	ahead := seconds(float64(b.promptWaiting()) * m.promptCost)
+	if l := b.unserved.front; l != nil {
+		ahead = max(ahead, now.Sub(l.placed)-l.expected)
+	}
+	return ahead
+}
+
+// seconds returns s seconds, at most an hour: beyond it only the fact counts.
+func seconds(s float64) time.Duration {
+	return time.Duration(min(s, 3600) * float64(time.Second))
+}

@@ -1,0 +1,89 @@
+package router
+
+import "math"
+
+// Candidate is one target as seen by one decision.
+type Candidate struct {
+	Target   Target
+	N, M     int     // sequences decoding, with a lease: before this request
+	TPS, Low float64 // at M plus this request; NaN and 0 when unknown
+	Floor    float64 // of the request
+	Protect  float64 // highest floor that must hold there
+	Headroom float64 // Low over the highest floor it has to meet; +Inf without one
+	Price    float64 // of this request as expected, in USD; 0 when none is configured
+	Feasible bool
+	Reason   Reason // OK, or the first rule that said no
+}
+
+// Reason is the verdict on one candidate. Its strings are those of the
+// decisions API: ok, down, breaker, drain, cap, slow_start, own_floor,
+// protects, reserve, ttft, tenant, unknown.
+type Reason uint8
+
+// The reasons, in the order in which the rules are asked.
+const (
+	OK Reason = iota
+	ReasonDown
+	ReasonBreaker
+	ReasonDrain
+	ReasonCap
+	ReasonSlowStart
+	ReasonOwnFloor
+	ReasonProtects
+	ReasonReserve
+	ReasonTTFT
+	ReasonTenant
+	ReasonUnknown
+)
+
+var reasonNames = [...]string{
+	OK:              "ok",
+	ReasonDown:      "down",
+	ReasonBreaker:   "breaker",
+	ReasonDrain:     "drain",
+	ReasonCap:       "cap",
+	ReasonSlowStart: "slow_start",
+	ReasonOwnFloor:  "own_floor",
+	ReasonProtects:  "protects",
+	ReasonReserve:   "reserve",
+	ReasonTTFT:      "ttft",
+	ReasonTenant:    "tenant",
+	ReasonUnknown:   "unknown",
+}
+
+// String returns the reason as in the decisions API.
+func (r Reason) String() string {
+	if int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return "unknown"
+}
+
+// outOfService reports whether r says that the backend takes nobody, however
+// little runs there.
+func (r Reason) outOfService() bool {
+	switch r {
+	case ReasonDown, ReasonBreaker, ReasonDrain, ReasonUnknown:
+		return true
+	}
+	return false
+}
+
+// candidate spells out v for those who read decisions.
+func (a *ask) candidate(v *verdict) Candidate {
+	t := &a.route.conf.Targets[v.index]
+	c := Candidate{
+		Target: t.Target, TPS: math.NaN(), Low: v.low, Floor: a.floor,
+		Protect: v.protect, Headroom: v.headroom, Feasible: v.reason == OK, Reason: v.reason,
+	}
+	m := v.model
+	if m == nil {
+		return c
+	}
+	c.N, c.M = m.backend.n(), m.backend.m()
+	c.Price = a.price(t, m)
+	if m.known {
+		c.TPS = m.curve.TPS(max(c.M+a.weight, 1))
+	}
+	return c
+}

@@ -1,0 +1,153 @@
+package router
+
+import "math"
+
+// tie is how close to the best a rank must be to count as equal: choosing at
+// random among equals keeps replicas from running after the same backend.
+const tie = 0.95
+
+// choose picks among the feasible targets as the route prefers, nil when there
+// is none.
+//
+// An unknown target goes first while slow start has room on it, the emptiest
+// before the others: it costs little while nothing runs there, and the next
+// spike finds it learned.
+func (r *Router) choose(a *ask, verdicts []verdict) *verdict {
+	switch a.route.conf.Prefer {
+	case Order:
+		for i := range verdicts {
+			if verdicts[i].reason == OK {
+				return &verdicts[i]
+			}
+		}
+		return nil
+	case Cheapest:
+		least := math.Inf(1)
+		for i := range verdicts {
+			if v := &verdicts[i]; v.reason == OK {
+				least = min(least, a.priceOf(v))
+			}
+		}
+		return r.best(verdicts, func(v *verdict) (float64, bool) {
+			return a.rank(v), a.priceOf(v) <= least
+		})
+	case Pack:
+		return r.best(verdicts, func(v *verdict) (float64, bool) {
+			if v.fresh {
+				return a.rank(v), true
+			}
+			return 1 / (a.rank(v) + 1e-9), true
+		})
+	}
+	return r.best(verdicts, func(v *verdict) (float64, bool) { return a.rank(v), true })
+}
+
+// best returns a feasible verdict of the highest rank, at random among those
+// within 5 % of it. rank says which verdicts are asked at all.
+func (r *Router) best(verdicts []verdict, rank func(*verdict) (float64, bool)) *verdict {
+	top, ties := -1.0, 0
+	for i := range verdicts {
+		if verdicts[i].reason != OK {
+			continue
+		}
+		if x, ok := rank(&verdicts[i]); ok && x > top {
+			top = x
+		}
+	}
+	var only *verdict
+	for i := range verdicts {
+		if verdicts[i].reason != OK {
+			continue
+		}
+		if x, ok := rank(&verdicts[i]); ok && x >= top*tie {
+			only, ties = &verdicts[i], ties+1
+		}
+	}
+	if ties < 2 {
+		return only
+	}
+	pick := min(int(r.rand()*float64(ties)), ties-1)
+	for i := range verdicts {
+		if verdicts[i].reason != OK {
+			continue
+		}
+		if x, ok := rank(&verdicts[i]); ok && x >= top*tie {
+			if pick == 0 {
+				return &verdicts[i]
+			}
+			pick--
+		}
+	}
+	return nil
+}
+
+// unknownRank is above every rank of a known target.
+const unknownRank = 1e9
+
+// rank says how good a feasible target is for a: headroom where a floor has to
+// be met. A request without one goes where it is fastest, but counts only what
+// the protected streams there can spare, so that it shuns them as long as
+// anything else is as good.
+func (a *ask) rank(v *verdict) float64 {
+	b := v.model.backend
+	m := b.m()
+	switch {
+	case a.weight == 0:
+		return 1 / float64(1+m+b.idle)
+	case v.fresh && m+a.weight <= b.ramp.cap:
+		return unknownRank / float64(1+m)
+	case v.fresh:
+		return 1 / float64(1+m)
+	case a.floor > 0:
+		return v.headroom
+	case v.protect > 0:
+		return max(v.low, 1e-3) * min(max(v.headroom-1, 0.05), 1)
+	}
+	return max(v.low, 1e-3)
+}
+
+// priceOf is what a is expected to cost on v.
+func (a *ask) priceOf(v *verdict) float64 {
+	return a.price(&a.route.conf.Targets[v.index], v.model)
+}
+
+// leastHarm picks the target in service on which the fewest running streams
+// would fall below their floor with a, then the fastest, then the emptiest;
+// nil when none is in service or all are at their cap.
+func (a *ask) leastHarm(verdicts []verdict) *verdict {
+	var chosen *verdict
+	harm, speed, load := 0, 0.0, 0
+	for i := range verdicts {
+		v := &verdicts[i]
+		if v.model == nil || v.reason.outOfService() || v.reason == ReasonCap {
+			continue
+		}
+		h, s, m := a.harm(v.model.backend), v.speed(), v.model.backend.m()
+		better := h < harm || h == harm && (s > speed || s == speed && m < load)
+		if chosen == nil || better {
+			chosen, harm, speed, load = v, h, s, m
+		}
+	}
+	return chosen
+}
+
+// harm counts the streams running on b that would fall below their floor.
+func (a *ask) harm(b *backend) int {
+	k := b.m() + a.weight
+	count := 0
+	for _, m := range b.models {
+		if m.known {
+			low := m.curve.Low(k, extraP(b.promptWaiting()+a.prompt, m.answer))
+			count += m.floors.above(low, m.solo)
+		}
+	}
+	return count
+}
+
+// speed is what the target gives with the request, 0 when unknown.
+func (v *verdict) speed() float64 {
+	if !v.model.known {
+		return 0
+	}
+	return finite(v.model.curve.TPS(v.model.backend.m() + 1))
+}

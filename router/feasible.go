@@ -1,0 +1,210 @@
+package router
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// verdict is what the rules say of one target of a route.
+type verdict struct {
+	index    int    // in the route's targets
+	model    *model // nil: its backend is not configured
+	reason   Reason
+	fresh    bool          // the curve is unknown
+	low      float64       // the curve's bound with the request, 0 when unknown
+	protect  float64       // highest floor that must hold there
+	headroom float64       // least bound over need, +Inf where nothing is needed
+	ttft     time.Duration // until its prefill begins
+}
+
+// judge asks the rules about every target of a's route. The answer is good
+// until the next call, and as long as the lock is held.
+func (r *Router) judge(a *ask) []verdict {
+	r.verdicts = r.verdicts[:0]
+	for i := range a.route.models {
+		r.verdicts = append(r.verdicts, verdict{index: i, model: a.route.models[i], headroom: math.Inf(1)})
+		a.weigh(&r.verdicts[i])
+	}
+	return r.verdicts
+}
+
+// weigh asks the rules about one target.
+func (a *ask) weigh(v *verdict) {
+	m := v.model
+	if m == nil {
+		v.reason = ReasonUnknown
+		return
+	}
+	b := m.backend
+	v.reason = a.service(b)
+	if a.weight == 0 { // it does not decode: no curve speaks of it
+		if v.reason == OK {
+			v.reason = a.caps(b)
+		}
+		return
+	}
+	b.scan(a.now)
+	v.fresh = !m.known
+	v.ttft = b.ttft(a.now, m)
+	k := b.m() + a.weight
+	low, bound, own := m.carries(k, extraP(b.promptWaiting(), a.answer(m)), a.floor)
+	v.low = low
+	if a.floor > 0 && m.known {
+		v.headroom = bound / a.floor
+	}
+	protects := a.protects(v, b, k)
+	if v.reason != OK {
+		return
+	}
+	switch {
+	case a.caps(b) != OK:
+		v.reason = ReasonCap
+	case b.ramp.recovered && k > b.ramp.cap && b.m() > 0, !own && v.fresh:
+		v.reason = ReasonSlowStart
+	case !own:
+		v.reason = ReasonOwnFloor
+	case protects != OK:
+		v.reason = protects
+	case b.slow != nil:
+		v.reason = ReasonProtects
+	case a.class == Batch && !a.leavesReserve(b, k):
+		v.reason = ReasonReserve
+	case a.maxTTFT > 0 && v.ttft+a.waited() > a.maxTTFT:
+		v.reason = ReasonTTFT
+	}
+}
+
+// service is rule 1 as far as it does not depend on the load.
+func (a *ask) service(b *backend) Reason {
+	switch {
+	case b.health == Down, slices.Contains(a.req.Exclude, b.name):
+		return ReasonDown
+	case b.health == Draining:
+		return ReasonDrain
+	case b.health == Probing && b.probe != nil:
+		return ReasonBreaker
+	}
+	return OK
+}
+
+// caps is the hard cap of rule 1. A request that does not decode takes one
+// place of it.
+func (a *ask) caps(b *backend) Reason {
+	if b.maxConcurrency > 0 && b.m()+b.idle+max(a.weight, 1) > b.maxConcurrency {
+		return ReasonCap
+	}
+	return OK
+}
+
+// protects is rule 3: whoever runs on b with a floor keeps it with k sequences
+// there and the newcomer's prompt to prefill. It notes the highest such floor
+// and the least headroom in v. Streams without a floor are skipped.
+func (a *ask) protects(v *verdict, b *backend, k int) Reason {
+	reason := OK
+	prompt := b.promptWaiting() + a.prompt
+	for _, m := range b.models {
+		floor := m.protect()
+		if floor <= 0 {
+			continue
+		}
+		v.protect = max(v.protect, floor)
+		_, bound, ok := m.carries(k, extraP(prompt, m.answer), floor)
+		if m.known {
+			v.headroom = min(v.headroom, bound/floor)
+		}
+		if ok || reason != OK {
+			continue
+		}
+		reason = ReasonProtects
+		if !m.known {
+			reason = ReasonSlowStart
+		}
+	}
+	return reason
+}
+
+// leavesReserve is rule 4: with k sequences on b and the reserve on top, the
+// highest floor configured for each target still holds. While an interactive
+// request waits in line for b, nothing is left for batch. A floor that no
+// stream would be admitted with, even alone, needs no reserve.
+func (a *ask) leavesReserve(b *backend, k int) bool {
+	if b.wanted > 0 {
+		return false
+	}
+	for _, m := range b.models {
+		if m.promised <= 0 || m.known && m.curve.Low(1, 0) < m.promised {
+			continue
+		}
+		reserve := max(m.reserve, a.route.conf.Reserve)
+		if !m.known {
+			// Slow start, which lets anyone on an idle backend, leaves
+			// room for the reserve even there.
+			if k+reserve > b.ramp.cap {
+				return false
+			}
+			continue
+		}
+		if _, _, ok := m.carries(k+reserve, extraP(b.promptWaiting()+a.prompt, m.answer), m.promised); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// outlook is what the verdicts say together, for those who cannot be placed.
+type outlook struct {
+	inService bool          // some backend takes requests
+	ttft      bool          // nothing but the TTFT stands in the way
+	best      float64       // highest bound on offer, 0 when unknown
+	soonest   time.Duration // least wait for the prefill to begin
+	known     bool          // every curve in service is known
+}
+
+func outlookOf(verdicts []verdict) outlook {
+	o := outlook{known: true, soonest: time.Duration(math.MaxInt64)}
+	late, loaded := false, false
+	for i := range verdicts {
+		v := &verdicts[i]
+		if v.reason.outOfService() {
+			continue
+		}
+		o.inService = true
+		o.best = max(o.best, v.low)
+		o.soonest = min(o.soonest, v.ttft)
+		o.known = o.known && !v.fresh
+		if v.reason == ReasonTTFT {
+			late = true
+		} else if v.reason != OK {
+			loaded = true
+		}
+	}
+	o.ttft = late && !loaded
+	return o
+}
+
+// unattainable reports whether no target of the route, in service or not,
+// could keep a's floor even when idle, and the best bound on offer there.
+// Where a curve is unknown nobody can say so.
+func (a *ask) unattainable() (bool, float64) {
+	if a.floor <= 0 || len(a.route.models) == 0 {
+		return false, 0
+	}
+	best := 0.0
+	for _, m := range a.route.models {
+		if m == nil {
+			continue
+		}
+		if !m.known {
+			return false, 0
+		}
+		if _, _, ok := m.carries(a.weight, 0, a.floor); ok {
+			return false, 0
+		}
+		if a.weight > 1 && m.limitedByEvidence(a.weight, a.floor) {
+			return false, 0
+		}
+		best = max(best, m.curve.Low(a.weight, 0))
+	}
+	return true, best
+}

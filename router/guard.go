@@ -1,0 +1,62 @@
+package router
+
+import "time"
+
+const (
+	// scanEvery is how old a look through a backend's streams may be when a
+	// decision rests on it.
+	scanEvery = 100 * time.Millisecond
+
+	// guardTokens is from how many tokens on a stream's average counts.
+	guardTokens = 5
+
+	// stallAfter and stuckAfter bound what silence means. Up to stallAfter
+	// plus two token times it may be the rhythm in which progress is told; then
+	// it counts as time spent without a token; after stuckAfter it says that
+	// something is wrong with this stream (its client does not read, its
+	// connection is dead), and nothing about the speed of the backend, which it
+	// would otherwise lock until its timeout.
+	stallAfter = 1500 * time.Millisecond
+	stuckAfter = 5 * time.Second
+)
+
+// scan looks through the streams of b, at most every scanEvery: is one of them
+// below its floor (the slack guard), and how fast are they (slow start)?
+func (b *backend) scan(now time.Time) {
+	if now.Sub(b.scanned) < scanEvery {
+		return
+	}
+	b.scanned = now
+	b.slow = nil
+	var got evidence
+	for _, l := range b.streams {
+		p := l.progress()
+		if tokens := p.tokens - l.seen.tokens; tokens > 0 && p.last > l.seen.last {
+			got.tokens += tokens
+			got.seconds += (p.last - l.seen.last).Seconds() * float64(l.weight)
+			l.seen = p
+		}
+		if b.slow == nil && l.belowFloor(now, p) {
+			b.slow = l
+		}
+	}
+	b.ramp.see(b, got)
+}
+
+// belowFloor reports whether the stream has fallen below its floor, averaged
+// over its life so far. A floor that its target cannot reach alone is not
+// guarded: waiting would not mend it.
+func (l *Lease) belowFloor(now time.Time, p progress) bool {
+	if l.floor <= 0 || l.floor > l.model.solo || p.tokens < float64(guardTokens*l.weight) {
+		return false
+	}
+	took := p.last - l.first
+	silent := now.Sub(l.placed) - p.last
+	if silent > stuckAfter {
+		return false
+	}
+	if silent > stallAfter+seconds(2/l.floor) {
+		took += silent
+	}
+	return p.tokens < l.floor*float64(l.weight)*took.Seconds()
+}

@@ -1,0 +1,128 @@
+package router
+
+import "time"
+
+// leaseList holds streams that wait for their first token and that no later
+// one has overtaken, oldest first. An engine that queues serves in order, so a
+// stream which was overtaken waits for a reason of its own and says nothing
+// about the queue. It is threaded through the leases.
+type leaseList struct{ front, back *Lease }
+
+// push adds the youngest.
+func (q *leaseList) push(l *Lease) {
+	l.prev, l.next = q.back, nil
+	if q.back != nil {
+		q.back.next = l
+	} else {
+		q.front = l
+	}
+	q.back = l
+}
+
+// remove takes l out. A lease that is not in the list is left alone.
+func (q *leaseList) remove(l *Lease) {
+	if !q.holds(l) {
+		return
+	}
+	if l.prev != nil {
+		l.prev.next = l.next
+	} else {
+		q.front = l.next
+	}
+	if l.next != nil {
+		l.next.prev = l.prev
+	} else {
+		q.back = l.prev
+	}
+	l.prev, l.next = nil, nil
+}
+
+// overtake drops everybody older than l, which has its first token.
+func (q *leaseList) overtake(l *Lease) {
+	if !q.holds(l) {
+		return
+	}
+	for q.front != l {
+		q.remove(q.front)
+	}
+}
+
+// holds reports whether l is in the list.
+func (q *leaseList) holds(l *Lease) bool { return l.prev != nil || q.front == l }
+
+// pendingHeap holds the leases that tell no first token, by the time at which
+// they count as decoding: a binary heap, each lease knowing its place.
+type pendingHeap []*Lease
+
+// next returns the earliest, nil if there is none.
+func (h pendingHeap) next() *Lease {
+	if len(h) == 0 {
+		return nil
+	}
+	return h[0]
+}
+
+// push adds l.
+func (h *pendingHeap) push(l *Lease) {
+	*h = append(*h, l)
+	l.heap = len(*h) - 1
+	h.up(l.heap)
+}
+
+// remove takes l out; a lease that is not in the heap is left alone.
+func (h *pendingHeap) remove(l *Lease) {
+	i := l.heap
+	if i < 0 {
+		return
+	}
+	last := len(*h) - 1
+	h.swap(i, last)
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	l.heap = -1
+	if i < last {
+		h.up(i)
+		h.down(i)
+	}
+}
+
+func (h pendingHeap) swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].heap, h[j].heap = i, j
+}
+
+func (h pendingHeap) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !h[i].due.Before(h[parent].due) {
+			return
+		}
+		h.swap(i, parent)
+		i = parent
+	}
+}
+
+func (h pendingHeap) down(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			return
+		}
+		if right := child + 1; right < len(h) && h[right].due.Before(h[child].due) {
+			child = right
+		}
+		if !h[child].due.Before(h[i].due) {
+			return
+		}
+		h.swap(i, child)
+		i = child
+	}
+}
+
+// advance counts as decoding what became due by now. Every entry of the router
+// calls it first.
+func (r *Router) advance(now time.Time) {
+	for l := r.pending.next(); l != nil && !l.due.After(now); l = r.pending.next() {
+		r.decode(l.due, l)
+	}
+}

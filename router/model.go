@@ -1,0 +1,193 @@
+package router
+
+import (
+	"math"
+	"slices"
+)
+
+// curve is what the router reads of a profiles.Curve.
+type curve interface {
+	Known() bool
+	TPS(n int) float64
+	Low(n int, extraP float64) float64
+	Support() (lo, hi int)
+	MeanOutput() float64
+	SecondsPerPromptToken() float64
+	Steps() float64
+}
+
+// model is one target of one backend incarnation: what is known of its speed,
+// and what is promised there.
+type model struct {
+	backend *backend
+	name    string // upstream name; "" = the client's
+
+	// The curve, and of it what every decision asks. Until the curve is known
+	// the rest is zero.
+	curve      curve
+	known      bool
+	visited    int     // highest n with evidence; 0 while the curve is only a prior
+	young      bool    // few steps seen: the fit is not to be trusted beyond visited
+	promptCost float64 // seconds that one prompt token takes; 0 = unknown
+	answer     float64 // mean output tokens; 0 = unknown
+	solo       float64 // TPS(1); +Inf while unknown
+
+	floors      floorSet // of the leases that run here
+	remoteFloor float64  // highest floor that another replica runs here, 0 = none
+	promised    float64  // highest floor configured on an interactive route, 0 = none
+	reserve     int      // streams those routes want kept free
+	leases      int      // that point here: the model outlives its configuration until 0
+}
+
+// youngSteps is up to how many decode steps a curve counts as young: some ten
+// seconds of decoding, in which it has seen one or two levels of n.
+const youngSteps = 300
+
+// learn takes a new curve, or none.
+func (m *model) learn(c curve) {
+	m.curve = c
+	m.known = c != nil && c.Known()
+	m.visited, m.young, m.promptCost, m.answer, m.solo = 0, false, 0, 0, math.Inf(1)
+	if !m.known {
+		return
+	}
+	_, m.visited = c.Support()
+	m.young = c.Steps() < youngSteps
+	m.promptCost = finite(c.SecondsPerPromptToken())
+	m.answer = finite(c.MeanOutput())
+	if solo := c.TPS(1); solo > 0 {
+		m.solo = solo
+	}
+}
+
+// protect is the highest floor that the streams running here must keep, 0 if
+// none. A floor above what the target gives a single stream protects nothing:
+// nobody can keep it, and it would lock the backend for as long as it runs.
+func (m *model) protect() float64 {
+	floor := m.floors.highest(m.solo)
+	if m.remoteFloor > floor && m.remoteFloor <= m.solo {
+		floor = m.remoteFloor
+	}
+	return floor
+}
+
+// carries reports whether each of k sequences here keeps need, while extraP
+// prompt tokens per step come on top of the usual. low is the curve's bound,
+// and bound the one that the answer rests on; 0 when there is none.
+//
+// While the curve is unknown the answer is slow start: yes up to the cap. A
+// known curve may be limited by evidence and not by speed: it answers 0 beyond
+// twice what it visited, and takes 15 % off on the way there, which a backend
+// whose growth pays 20 % per doubling would never pass. So between visited and
+// the cap, which grows only by what the streams themselves showed, the curve
+// is asked at its edge instead, and its fit continues with the edge's margin;
+// while it is young, its fit is not asked.
+func (m *model) carries(k int, extraP, need float64) (low, bound float64, ok bool) {
+	b := m.backend
+	if !m.known {
+		return 0, 0, need <= 0 || k <= b.ramp.cap || b.m() == 0
+	}
+	k = max(k, 1)
+	low = m.curve.Low(k, extraP)
+	if need <= 0 || low >= need || k <= m.visited || k > b.ramp.cap || m.visited == 0 {
+		return low, low, need <= 0 || low >= need
+	}
+	edge := m.curve.Low(m.visited, extraP)
+	if edge < need {
+		return low, low, false
+	}
+	if m.young {
+		return low, max(low, need), true
+	}
+	grown := edge * m.curve.TPS(k) / m.curve.TPS(m.visited)
+	if !(grown >= need) { // also NaN
+		return low, low, false
+	}
+	return low, grown, true
+}
+
+// limitedByEvidence reports whether k sequences were refused only because
+// nothing like it was ever seen.
+func (m *model) limitedByEvidence(k int, need float64) bool {
+	return !m.known || k > m.visited && m.curve.TPS(k) >= need
+}
+
+// extraP spreads prompt tokens that wait for their prefill over the steps of
+// an answer.
+func extraP(prompt int, answer float64) float64 {
+	if answer <= 0 {
+		answer = usualAnswer
+	}
+	return float64(prompt) / max(answer, leastAnswer)
+}
+
+// finite returns x if it is a positive number, else 0.
+func finite(x float64) float64 {
+	if x > 0 && !math.IsInf(x, 1) {
+		return x
+	}
+	return 0
+}
+
+// floorSet is a small multiset of floors: routes are few, and so are distinct
+// floors. The zero value is empty.
+//
+// Invariant: sorted by floor, every count > 0.
+type floorSet []floorCount
+
+type floorCount struct {
+	floor float64
+	count int
+}
+
+// add counts floor once more; remove once less.
+func (s *floorSet) add(floor float64) {
+	i, found := s.find(floor)
+	if !found {
+		*s = slices.Insert(*s, i, floorCount{floor: floor})
+	}
+	(*s)[i].count++
+}
+
+func (s *floorSet) remove(floor float64) {
+	i, found := s.find(floor)
+	if !found {
+		panic("router: a floor was given back that was not taken")
+	}
+	if (*s)[i].count--; (*s)[i].count == 0 {
+		*s = slices.Delete(*s, i, i+1)
+	}
+}
+
+func (s *floorSet) find(floor float64) (int, bool) {
+	return slices.BinarySearchFunc(*s, floor, func(c floorCount, floor float64) int {
+		switch {
+		case c.floor < floor:
+			return -1
+		case c.floor > floor:
+			return 1
+		}
+		return 0
+	})
+}
+
+// highest returns the highest floor up to limit, 0 if none.
+func (s floorSet) highest(limit float64) float64 {
+	for i := len(s) - 1; i >= 0; i-- {
+		if s[i].floor <= limit {
+			return s[i].floor
+		}
+	}
+	return 0
+}
+
+// above counts the floors above low and up to limit.
+func (s floorSet) above(low, limit float64) int {
+	count := 0
+	for i := len(s) - 1; i >= 0 && s[i].floor > low; i-- {
+		if s[i].floor <= limit {
+			count += s[i].count
+		}
+	}
+	return count
+}

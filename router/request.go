@@ -1,0 +1,104 @@
+package router
+
+import "time"
+
+// Request is what the router must know of a request.
+type Request struct {
+	Route   string
+	Arrived time.Time // when it came to the gateway: waiting counts from here; zero = when it is placed
+
+	PromptTokens int  // estimate; 0 = unknown
+	MaxTokens    int  // asked for; 0 = unknown
+	Sequences    int  // decoded at once (n, best_of, prompts of an array); 0 counts as 1
+	Stream       bool // a stream tells its first token by Lease.FirstToken; any other counts as decoding from the predicted TTFT on
+	NoDecode     bool // embeddings and the like: a lease for caps and health, weight 0
+
+	// Wishes of the request that replace the route's; nil = the route's own.
+	Class   *Class
+	MinTPS  *float64
+	MaxTTFT *time.Duration
+
+	Tenant  string   // for fairness within a line
+	Exclude []string // backends already tried for this request
+	NoQueue bool     // decide now: a failover does not stand in line
+
+	// Waiter is handed back in the Grant, untouched.
+	Waiter any
+}
+
+// ask is a request as put to one route: with the request's wishes applied, at
+// one moment.
+type ask struct {
+	req     *Request
+	route   *route
+	now     time.Time
+	arrived time.Time
+	class   Class
+	floor   float64       // tokens/s; 0 = none
+	maxTTFT time.Duration // 0 = none
+	weight  int           // sequences; 0 for a request that does not decode
+	prompt  int           // tokens to prefill; 0 for a request that does not decode
+}
+
+// newAsk puts req to rt.
+func newAsk(now time.Time, rt *route, req *Request) ask {
+	a := ask{
+		req: req, route: rt, now: now, arrived: req.Arrived,
+		class: rt.conf.Class, floor: rt.conf.SLO.MinTPS, maxTTFT: rt.conf.SLO.MaxTTFT,
+		weight: max(req.Sequences, 1), prompt: max(req.PromptTokens, 0),
+	}
+	if a.arrived.IsZero() || a.arrived.After(now) {
+		a.arrived = now
+	}
+	if req.Class != nil {
+		a.class = *req.Class
+	}
+	if req.MinTPS != nil {
+		a.floor = *req.MinTPS
+	}
+	if req.MaxTTFT != nil {
+		a.maxTTFT = *req.MaxTTFT
+	}
+	if req.NoDecode {
+		a.weight, a.prompt, a.floor = 0, 0, 0
+	}
+	if a.class == Batch || !(a.floor > 0) { // NaN is no floor either
+		a.floor = 0
+	}
+	return a
+}
+
+// waited is how long the request has been with the gateway.
+func (a *ask) waited() time.Duration { return a.now.Sub(a.arrived) }
+
+const (
+	// usualAnswer stands for the length of an answer, in tokens, until the
+	// target's or the route's own mean is known.
+	usualAnswer = 256
+
+	// leastAnswer is the shortest answer over which prompts that wait for
+	// their prefill are spread: for shorter ones a single prompt would look
+	// like a collapse of the backend.
+	leastAnswer = 32
+)
+
+// answer is how many tokens one sequence is expected to put out on m.
+func (a *ask) answer(m *model) float64 {
+	tokens := m.answer
+	if tokens <= 0 {
+		tokens = a.route.answers.mean(usualAnswer)
+	}
+	if a.req.MaxTokens > 0 {
+		tokens = min(tokens, float64(a.req.MaxTokens))
+	}
+	return tokens
+}
+
+// price is what the request is expected to cost on t, in USD.
+func (a *ask) price(t *RouteTarget, m *model) float64 {
+	if t.InputPrice == 0 && t.OutputPrice == 0 {
+		return 0
+	}
+	out := a.answer(m) * float64(a.weight)
+	return (t.InputPrice*float64(max(a.req.PromptTokens, 0)) + t.OutputPrice*out) / 1e6
+}

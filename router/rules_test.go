@@ -1,0 +1,329 @@
+package router
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestRule1Service(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.learn("x", carrying(20, 30, 60))
+	b.wantReason("chat", OK)
+	b.health("x", Down)
+	b.wantReason("chat", ReasonDown)
+	if b.InService() {
+		t.Error("in service with its only backend down")
+	}
+	b.health("x", Draining)
+	b.wantReason("chat", ReasonDrain)
+	b.health("x", Up)
+	b.wantReason("chat", ReasonDown, exclude("x"))
+	b.health("x", Probing)
+	if !b.InService() {
+		t.Error("a probing backend is not in service")
+	}
+	probe := b.place("chat")
+	if probe.Lease == nil {
+		t.Fatalf("no probe: %+v", probe.Refusal)
+	}
+	if probe.Lease.Floor() != 0 {
+		t.Errorf("a probe carries a floor of %v", probe.Lease.Floor())
+	}
+	b.wantReason("chat", ReasonBreaker)
+	probe.Lease.Done(b.now, 10)
+	b.wantReason("chat", OK)
+}
+
+func TestRule1Cap(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.topo.Backends[0].MaxConcurrency = 3
+	b.configure()
+	b.learn("x", carrying(20, 30, 60))
+	if got := len(b.fill("chat", 10)); got != 3 {
+		t.Errorf("%d streams admitted under a cap of 3", got)
+	}
+	b.wantReason("chat", ReasonCap)
+	b.wantReason("chat", ReasonCap, noDecode)
+}
+
+// An embedding takes a place under the cap but is no sequence.
+func TestNoDecodeHoldsAPlaceButNoSequence(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.topo.Backends[0].MaxConcurrency = 3
+	b.configure()
+	b.learn("x", carrying(2, 30, 60))
+	d := b.place("chat", noDecode, prompt(1e6))
+	if d.Lease == nil {
+		t.Fatalf("refused: %+v", d.Refusal)
+	}
+	if l := b.load(0); l.M != 0 || l.N != 0 || l.PromptTokens != 0 || d.Lease.Floor() != 0 {
+		t.Errorf("an embedding counts: %+v, floor %v", l, d.Lease.Floor())
+	}
+	b.wantReason("chat", OK)
+	b.place("chat", noDecode)
+	if got := len(b.fill("chat", 10)); got != 1 {
+		t.Errorf("%d streams beside two embeddings under a cap of 3, want 1", got)
+	}
+	d.Lease.FirstToken(b.now)
+	d.Lease.Done(b.now, 0)
+	b.wantReason("chat", OK)
+}
+
+func TestRule2OwnFloor(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.learn("x", carrying(38, 30, 60))
+	if got := len(b.fill("chat", 100)); got != 38 {
+		t.Errorf("%d streams admitted, want 38", got)
+	}
+	b.wantReason("chat", ReasonOwnFloor)
+	// Without a floor of its own it is the running that stop it.
+	b.wantReason("chat", ReasonProtects, wish(0))
+}
+
+func TestRule2WeighsSequences(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.learn("x", carrying(10, 30, 60))
+	leases := b.fill("chat", 100, sequences(4))
+	if l := b.load(0); len(leases) != 2 || l.M != 8 {
+		t.Errorf("%d requests of 4 sequences, m = %d; want 2 and 8", len(leases), l.M)
+	}
+	b.wantReason("chat", OK, sequences(2))
+	b.wantReason("chat", ReasonOwnFloor, sequences(3))
+}
+
+// Prompts that wait for their prefill slow everybody down who decodes
+// meanwhile.
+func TestRule2ChargesWaitingPrompts(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	c := carrying(38, 30, 60)
+	c.d, c.answer = 1e-4, 200
+	b.learn("x", c)
+	none := len(b.fill("chat", 100))
+	b = newBench(t, []string{"x"})
+	b.learn("x", c)
+	leases := b.fill("chat", 100, prompt(1000))
+	// After j prompts of 1000 tokens low(j+1) = 0.9/(a + b·(j+1) + d·1000·j/200);
+	// rule 3 has j+1 prompts, as the newcomer's own slows the running. It is
+	// met up to the largest m with a + b·m + d·1000·m/200 ≤ 0.9/30.
+	want := int((0.9/30 - c.a) / (c.b + c.d*5))
+	if len(leases) != want || want >= none {
+		t.Errorf("%d streams with prompts of 1000 tokens, want %d; %d without", len(leases), want, none)
+	}
+	for _, l := range leases {
+		l.FirstToken(b.now)
+	}
+	if l := b.load(0); l.PromptTokens != 0 || l.Decoding != len(leases) {
+		t.Errorf("after the first tokens: %+v", l)
+	}
+	if got := len(b.fill("chat", 100)) + len(leases); got != none {
+		t.Errorf("%d streams once the prompts are prefilled, want %d", got, none)
+	}
+}
+
+// A request with a low floor may not push those with a high one below it.
+func TestRule3ProtectsTheRunning(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.learn("x", carrying(10, 50, 100))
+	strict := b.fill("chat", 3, wish(50))
+	loose := b.fill("chat", 100, wish(10))
+	if len(strict)+len(loose) != 10 {
+		t.Errorf("%d streams beside 3 with a floor of 50, want 10 in all", len(loose))
+	}
+	b.wantReason("chat", ReasonProtects, wish(10))
+	for _, l := range strict {
+		l.Done(b.now, 100)
+	}
+	if got := len(b.fill("chat", 1000, wish(10))); got < 10 {
+		t.Errorf("only %d more once the strict streams are gone", got)
+	}
+}
+
+func TestRule3AppliesPerTarget(t *testing.T) {
+	small := Route{Name: "small", SLO: SLO{MinTPS: 20}, Targets: []RouteTarget{{Target: Target{Backend: "x", Model: "m"}}}}
+	big := Route{Name: "big", SLO: SLO{MinTPS: 20}, Targets: []RouteTarget{{Target: Target{Backend: "x", Model: "big"}}}}
+	b := newBench(t, []string{"x"}, small, big)
+	b.learn("x", carrying(100, 20, 60))
+	b.mu.Lock()
+	b.Router.learn(Target{Backend: "x", Model: "big"}, carrying(5, 20, 30))
+	b.mu.Unlock()
+	b.fill("big", 2)
+	if got := len(b.fill("small", 100)); got != 3 {
+		t.Errorf("%d small streams beside 2 big ones on a backend that gives 5 streams of the big model their floor, want 3", got)
+	}
+	b.wantReason("small", ReasonProtects)
+}
+
+// A floor that the target does not reach with a single stream protects
+// nothing: it would lock the backend until that stream ends.
+func TestRule3IgnoresFloorsOutOfReach(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	if d := b.place("chat", wish(200)); d.Lease == nil {
+		t.Fatalf("an unknown backend refused: %+v", d.Refusal)
+	}
+	b.learn("x", carrying(20, 30, 60))
+	b.wantReason("chat", OK)
+}
+
+func TestRule3RemoteFloor(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.learn("x", carrying(10, 50, 100))
+	remote := func(n int, floor float64) {
+		b.Update(b.now, RemoteLoad{Replicas: 2, ByBackend: map[string]Load{"x": {Decoding: n, Floor: floor}}})
+	}
+	remote(9, 50)
+	b.wantReason("chat", OK)
+	remote(10, 50)
+	b.wantReason("chat", ReasonProtects)
+	remote(10, 0)
+	b.wantReason("chat", OK)
+	if l := b.load(0); l.N != 10 || l.M != 10 || l.Decoding != 0 || l.Floor != 0 {
+		t.Errorf("load = %+v, want the remote streams in N and M only", l)
+	}
+}
+
+func TestSlackGuard(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		tokens float64
+		took   time.Duration // from the first token to the last
+		silent time.Duration
+		want   Reason
+	}{
+		{"below", 29, time.Second, 0, ReasonProtects},
+		{"above", 31, time.Second, 0, OK},
+		{"too young", 4, time.Second, 0, OK},
+		{"the rhythm of progress", 31, time.Second, time.Second, OK},
+		{"stalled", 60, time.Second, 2 * time.Second, ReasonProtects},
+		{"stuck", 29, time.Second, 6 * time.Second, OK},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, []string{"x"})
+			b.learn("x", carrying(20, 30, 60))
+			l := b.place("chat").Lease
+			b.sleep(time.Second)
+			l.FirstToken(b.now)
+			b.sleep(c.took)
+			l.Progress(b.now, c.tokens)
+			b.sleep(c.silent)
+			b.wantReason("chat", c.want)
+			b.wantReason("chat", c.want, wish(0))
+			l.Done(b.now, c.tokens)
+			b.wantReason("chat", OK)
+		})
+	}
+}
+
+func TestSlackGuardSkipsBestEffort(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: []Step{{Kind: BestEffort}}})
+	b.learn("x", carrying(2, 30, 40))
+	fast := b.fill("chat", 2)
+	b.run(fast, 35, time.Second)
+	d := b.place("chat")
+	if d.Lease == nil || d.Policy != "best_effort" || d.Lease.Floor() != 0 {
+		t.Fatalf("got %+v, want best effort", d)
+	}
+	d.Lease.FirstToken(b.now)
+	b.sleep(time.Second)
+	d.Lease.Progress(b.now, 10)
+	fast[0].Done(b.now, 35)
+	fast[1].Done(b.now, 35)
+	b.wantReason("chat", OK)
+}
+
+func nightly(reserve int) []Route {
+	return []Route{
+		{Name: "chat", SLO: SLO{MinTPS: 30}, Reserve: 1},
+		{Name: "nightly", Class: Batch, Reserve: reserve, SLO: SLO{MinTPS: 99}},
+	}
+}
+
+func TestRule4Reserve(t *testing.T) {
+	for _, reserve := range []int{0, 1, 4} {
+		t.Run(fmt.Sprint(reserve), func(t *testing.T) {
+			b := newBench(t, []string{"x"}, nightly(reserve)...)
+			b.learn("x", carrying(20, 30, 60))
+			batch := b.fill("nightly", 500)
+			if want := 20 - max(reserve, 1); len(batch) != want {
+				t.Errorf("%d batch streams, want %d", len(batch), want)
+			}
+			b.wantReason("nightly", ReasonReserve)
+			if d := b.place("chat"); d.Lease == nil {
+				t.Errorf("the first user of the morning is refused: %+v", d.Refusal)
+			}
+		})
+	}
+}
+
+// A backend that no floor is promised on takes all the batch there is; so does
+// one whose promise cannot be kept even alone.
+func TestRule4OnlyWhereAFloorIsPromised(t *testing.T) {
+	routes := nightly(1)
+	routes[0].Targets = targets("x")
+	routes[1].Targets = targets("y")
+	b := newBench(t, []string{"x", "y"}, routes...)
+	if got := len(b.fill("nightly", 300)); got != 300 {
+		t.Errorf("%d batch streams on a backend without a promise, want 300", got)
+	}
+	b = newBench(t, []string{"x"}, nightly(1)...)
+	b.learn("x", carrying(20, 10, 25))
+	if got := len(b.fill("nightly", 300)); got != 300 {
+		t.Errorf("%d batch streams where 30 tokens/s are out of reach, want 300", got)
+	}
+}
+
+func TestRule4WhileUnknown(t *testing.T) {
+	b := newBench(t, []string{"x"}, nightly(1)...)
+	if got := len(b.fill("nightly", 500)); got != slowStartCap-1 {
+		t.Errorf("%d batch streams on an unknown backend, want %d", got, slowStartCap-1)
+	}
+	b.wantReason("chat", OK)
+}
+
+func TestRule5TTFT(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MaxTTFT: 2 * time.Second}})
+	c := carrying(1000, 1, 60)
+	c.d = 1e-4
+	b.learn("x", c)
+	big := b.place("chat", prompt(15_000)).Lease // 1.5 s of prefill
+	b.wantReason("chat", OK)
+	b.wantReason("chat", OK, prompt(1e6)) // its own prefill is not held against it
+	b.wantReason("chat", ReasonTTFT, func(r *Request) { r.Arrived = b.now.Add(-600 * time.Millisecond) })
+	b.place("chat", prompt(6_000))
+	b.wantReason("chat", ReasonTTFT)
+	d := b.place("chat")
+	b.wantRefusal(d, ShedTTFT)
+	b.wantReason("chat", OK, ttft(3*time.Second))
+	big.FirstToken(b.now)
+	b.wantReason("chat", OK)
+}
+
+// A full engine that queues holds TPS and lets the first token wait: seen by
+// the age of the oldest stream without one. Whom a later stream has overtaken
+// waits for a reason of its own.
+func TestRule5SeesAQueueInTheEngine(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MaxTTFT: 2 * time.Second}})
+	b.learn("x", carrying(1000, 1, 60))
+	first := b.place("chat").Lease
+	b.sleep(1500 * time.Millisecond)
+	second := b.place("chat").Lease
+	b.sleep(600 * time.Millisecond)
+	b.wantReason("chat", ReasonTTFT)
+	second.FirstToken(b.now)
+	b.wantReason("chat", OK)
+	b.sleep(10 * time.Second)
+	b.wantReason("chat", OK)
+	first.FirstToken(b.now)
+	first.Done(b.now, 1)
+	second.Done(b.now, 1)
+	if l := b.load(0); l.M != 0 {
+		t.Errorf("m = %d at the end", l.M)
+	}
+}
+
+func TestUnknownTargetIsUnknown(t *testing.T) {
+	b := newBench(t, nil, Route{Name: "chat", Targets: targets("nowhere")})
+	b.wantReason("chat", ReasonUnknown)
+	b.wantRefusal(b.place("chat"), NoBackend)
+	b.wantRefusal(b.place("other"), NoBackend)
+}

@@ -1,0 +1,70 @@
+package router
+
+import "time"
+
+// Ticket is a place in a route's waiting line. It is spent once: by a Grant,
+// by Expire or by Cancel.
+type Ticket struct {
+	router   *Router
+	route    *route
+	req      Request
+	class    Class
+	deadline time.Time
+	number   uint64 // order of arrival
+	steps    []Step // what comes when the wait is over
+
+	state    ticketState // guarded by Router.mu, as is decision
+	decision Decision    // once granted or expired
+}
+
+type ticketState uint8
+
+const (
+	inLine  ticketState = iota
+	granted             // a Grant is on its way
+	spent               // expired or cancelled
+)
+
+// Deadline is when waiting ends; the caller then calls Expire.
+func (t *Ticket) Deadline() time.Time { return t.deadline }
+
+// Expire ends the wait and goes on with the route's next step (spill,
+// best_effort, shed). A Grant that is already on its way wins: its decision is
+// returned. Called again, it returns the same decision.
+func (t *Ticket) Expire(now time.Time) Decision {
+	r := t.router
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t.state == inLine {
+		r.advance(now)
+		r.exit(t)
+		a := newAsk(now, t.route, &t.req)
+		t.decision = r.proceed(&a, t.steps, ShedTimeout)
+	}
+	t.state = spent
+	return t.decision
+}
+
+// Cancel leaves the line because the client is gone. A lease that was granted
+// meanwhile is given back; the Grants are those it makes possible. After
+// Expire it does nothing: a lease that came with it is its caller's.
+func (t *Ticket) Cancel(now time.Time) []Grant {
+	r := t.router
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	state := t.state
+	t.state = spent
+	r.advance(now)
+	switch {
+	case state == inLine:
+		r.exit(t)
+		t.decision = Decision{Refusal: &Refusal{Reason: ShedTimeout}}
+	case state == granted && t.decision.Lease != nil && t.decision.Lease.phase != done:
+		l := t.decision.Lease
+		r.release(now, l, 0)
+		return r.wake(now, l.backend)
+	default:
+		return nil
+	}
+	return r.wake(now, nil) // it may have held up those behind it
+}

@@ -1,0 +1,77 @@
+package router
+
+import "time"
+
+// wake lets go who can go now: interactive before batch, the earliest deadline
+// first, nobody before somebody of his own route. at is the backend where
+// something came free, nil when it may be anywhere.
+func (r *Router) wake(now time.Time, at *backend) []Grant {
+	if r.inLine == 0 {
+		return nil
+	}
+	routes := r.routes
+	if at != nil {
+		routes = at.routes
+	}
+	var grants []Grant
+	for class := Interactive; class < classes; class++ {
+		r.round++
+		for t := nextInLine(routes, class, r.round); t != nil; t = nextInLine(routes, class, r.round) {
+			d, ok := r.serve(now, t)
+			if !ok {
+				t.route.lines[class].blocked = r.round
+				continue
+			}
+			t.state, t.decision = granted, d
+			grants = append(grants, Grant{Ticket: t, Waiter: t.req.Waiter, Decision: d})
+		}
+	}
+	return grants
+}
+
+// nextInLine returns the earliest deadline among the first of every line that
+// was not found blocked in this round.
+func nextInLine(routes []*route, class Class, round uint64) *Ticket {
+	var next *Ticket
+	for _, rt := range routes {
+		q := &rt.lines[class]
+		if t := q.first(); t != nil && q.blocked != round && (next == nil || compareTickets(t, next) < 0) {
+			next = t
+		}
+	}
+	return next
+}
+
+// serve tries to place the first of a line; ok is false if it has to go on
+// waiting. It is refused when waiting became pointless.
+func (r *Router) serve(now time.Time, t *Ticket) (d Decision, ok bool) {
+	if t.class == Batch && t.route.lines[Interactive].len() > 0 {
+		return Decision{}, false
+	}
+	a := newAsk(now, t.route, &t.req)
+	verdicts := r.judge(&a)
+	if v := r.choose(&a, verdicts); v != nil {
+		r.exit(t)
+		return r.accept(&a, v), true
+	}
+	if pointless, _ := a.unattainable(); pointless {
+		r.exit(t)
+		return r.proceed(&a, t.steps, ShedFloor), true
+	}
+	return Decision{}, false
+}
+
+// dismiss refuses everybody who waits on a route that is no more.
+func (r *Router) dismiss(now time.Time, rt *route) []Grant {
+	var grants []Grant
+	for class := range rt.lines {
+		for t := rt.lines[class].first(); t != nil; t = rt.lines[class].first() {
+			r.exit(t)
+			a := newAsk(now, rt, &t.req)
+			t.state = granted
+			t.decision = r.refuse(&a, NoBackend, 0)
+			grants = append(grants, Grant{Ticket: t, Waiter: t.req.Waiter, Decision: t.decision})
+		}
+	}
+	return grants
+}
