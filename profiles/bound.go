@@ -70,5 +70,8 @@ func (b *binSums) relativeError() float64 {
 	}
 	r := b.Y / b.S
 	variance := b.W / (b.W - 1) * (b.YY - 2*r*b.SY + r*r*b.SS) / (b.S * b.S)
-	return min(math.Sqrt(max(variance, 0))/r, maxError)
+	if e := math.Sqrt(max(variance, 0)) / r; e <= maxError {
+		return e
+	}
+	return maxError // also where the sums make no sense
 }

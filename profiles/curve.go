@@ -71,10 +71,10 @@ func (c *Curve) TPS(n int) float64 {
 // tpot returns the seconds per token at n and its usual prompt load.
 func (c *Curve) tpot(n float64) float64 {
 	if c.source == Prior {
-		return max(c.prior.tpot(n), minTPOT)
+		return min(max(c.prior.tpot(n), minTPOT), maxTPOT)
 	}
 	t := c.fit.tpot(n, c.prompt.at(n)) * math.Exp(c.correction.at(math.Log(n)))
-	return max(t, minTPOT)
+	return min(max(t, minTPOT), maxTPOT)
 }
 
 // Low returns the deciding bound at n when extraP prompt tokens per decode
@@ -90,7 +90,8 @@ func (c *Curve) Low(n int, extraP float64) float64 {
 	if !(extraP > 0) || c.fit.D == 0 || low == 0 {
 		return low
 	}
-	return 1 / (1/low + c.fit.D*extraP)
+	// 1/(1/low + D·extraP), in the form that rounding cannot lift above low.
+	return low / (1 + low*(c.fit.D*extraP))
 }
 
 // MaxConcurrency returns the largest n with TPS(n) ≥ floor; 0 when none. It
@@ -155,15 +156,15 @@ func (c *Curve) At(n int) Point {
 // load changes nothing.
 func (c *Curve) AtRho(n int, rho float64) Point {
 	point := c.At(n)
-	if !c.fitted || !(rho >= 0) || math.IsInf(rho, 0) {
+	p := float64(point.N) * rho
+	if !c.fitted || !(p >= 0) || math.IsInf(p, 0) {
 		return point
 	}
-	p := float64(point.N) * rho
 	usual, asked := c.fit.tpot(float64(point.N), point.P), c.fit.tpot(float64(point.N), p)
 	point.P = p
 	if usual > 0 && asked > 0 {
-		point.TPS *= usual / asked
-		point.Low *= usual / asked
+		point.TPS = min(point.TPS*usual/asked, 1/minTPOT)
+		point.Low = min(point.Low*usual/asked, point.TPS)
 	}
 	return point
 }

@@ -12,7 +12,7 @@ func newCurve(s *Sums, pr *prior, margin float64) *Curve {
 	case ok && l.steps >= minSteps:
 		c.source, c.fitted = Learned, true
 		c.fit = s.fit(l, pr)
-		if !(c.fit.tpot(l.n, l.p) > minTPOT) {
+		if !c.fit.plausible(l) {
 			c.fit = Fit{A: l.tpot}
 		}
 		c.prompt = usualPrompts(s)
@@ -32,7 +32,7 @@ func newCurve(s *Sums, pr *prior, margin float64) *Curve {
 // describe fills in what s holds, whether or not a curve can be drawn.
 func (c *Curve) describe(s *Sums, ok bool) {
 	if t := &s.totals; t.Answers > 0 && t.Output > 0 {
-		c.meanOutput = t.Output / t.Answers
+		c.meanOutput = min(t.Output/t.Answers, maxLoad)
 	}
 	if !ok {
 		return
@@ -48,7 +48,7 @@ func (c *Curve) describe(s *Sums, ok bool) {
 			c.bins[i] = binPoint{n: inBin(i, n), seconds: b.S, tokens: b.Y, k: b.K}
 		}
 	}
-	c.rho = max(prompts/c.tokens, 0)
+	c.rho = min(max(prompts/c.tokens, 0), maxLoad)
 }
 
 // inBin rounds a mean n of bin i to a level of that bin.

@@ -11,14 +11,21 @@ func (f Fit) tpot(n, p float64) float64 {
 	return f.A + f.B*math.Sqrt(n) + f.C*n + f.D*p
 }
 
+// plausible reports whether f gives a speed at the level it was fitted to.
+func (f Fit) plausible(l level) bool {
+	t := f.tpot(l.n, l.p)
+	return t > minTPOT && t < maxTPOT && f.D < maxTPOT
+}
+
 const (
 	// priorSteps is the weight, in decode steps, of each of the weak rows that
 	// give the fit a shape where nothing was visited.
 	priorSteps = 4
 
-	// minTPOT keeps a speed finite, whatever the sums say: no token takes less
-	// than a tenth of a microsecond.
+	// minTPOT and maxTPOT keep a speed finite and above 0, whatever the sums
+	// say: a token takes from a tenth of a microsecond to eleven days.
 	minTPOT = 1e-7
+	maxTPOT = 1e6
 )
 
 // level is where the evidence lies as a whole.
@@ -40,7 +47,7 @@ func levelOf(s *Sums) (l level, ok bool) {
 	if !(l.steps > 0) || !(t > 0) || !(y > 0) {
 		return l, false
 	}
-	l.n, l.tpot, l.p = max(y/l.steps, 1), max(t/l.steps, minTPOT), max(p/l.steps, 0)
+	l.n, l.tpot, l.p = max(y/l.steps, 1), min(max(t/l.steps, minTPOT), maxTPOT), max(p/l.steps, 0)
 	return l, finite(l.n) && finite(l.tpot) && finite(l.p)
 }
 

@@ -88,8 +88,12 @@ func namedGroup(occupied float64, names []string, values []*float64) Group {
 	return g
 }
 
-// SumsFrom is the inverse of Groups. A value that is no finite number counts
-// as 0.
+// maxSum is more than any sum of streams; beyond it, products of sums would
+// leave the range of float64.
+const maxSum = 1e30
+
+// SumsFrom is the inverse of Groups. A value that can be no sum of streams (no
+// number, or beyond 1e30) counts as 0.
 func SumsFrom(fields map[string]float64, updated time.Time) Sums {
 	s := Sums{Updated: updated}
 	for i := range s.bins {
@@ -102,7 +106,7 @@ func SumsFrom(fields map[string]float64, updated time.Time) Sums {
 
 func readFields(from map[string]float64, names []string, to []*float64) {
 	for i, name := range names {
-		if v := from[name]; !math.IsNaN(v) && !math.IsInf(v, 0) {
+		if v := from[name]; math.Abs(v) <= maxSum { // false for NaN
 			*to[i] = v
 		}
 	}

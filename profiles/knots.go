@@ -10,8 +10,15 @@ const (
 	// promptShrink is the same for its prompt load against q0 + q1·n.
 	promptShrink = 200
 
-	// maxResidual bounds what one bin may say, in ln.
-	maxResidual = 3
+	// maxLoad is more prompt tokens than any step takes.
+	maxLoad = 1e12
+
+	// maxResidual bounds what one bin may say against the fit, in ln. A thin
+	// bin may say less, minResidual + K/residualGrowth: one stall of seconds
+	// among ten steps must not slow the whole curve down.
+	maxResidual    = 3.0
+	minResidual    = 0.5
+	residualGrowth = 30
 )
 
 // knots is a function of ln n, linear between its knots and constant outside.
@@ -53,11 +60,7 @@ type promptCurve struct {
 
 // at returns p̄(n).
 func (p *promptCurve) at(n float64) float64 {
-	line := p.q0 + p.q1*n
-	if line == 0 {
-		return 0
-	}
-	return line * (1 + p.ratio.at(math.Log(n)))
+	return min(p.q0+p.q1*n, maxLoad) * (1 + p.ratio.at(math.Log(n)))
 }
 
 // usualPrompts learns p̄(n) from the bins.
@@ -74,11 +77,11 @@ func usualPrompts(s *Sums) promptCurve {
 	for i := range s.bins {
 		b := &s.bins[i]
 		n, ok := b.meanN()
-		line := p.q0 + p.q1*n
+		line := min(p.q0+p.q1*n, maxLoad)
 		if !ok || !(line > 0) {
 			continue
 		}
-		ratio := max(b.P, 0)/b.K/line - 1
+		ratio := min(max(b.P, 0)/b.K/line, maxLoad) - 1
 		p.ratio.add(math.Log(n), ratio*b.K/(b.K+promptShrink))
 	}
 	return p
@@ -98,7 +101,8 @@ func corrections(s *Sums, f Fit) knots {
 		if !(expected > 0) || !(b.S > 0) {
 			continue
 		}
-		r := min(max(math.Log(b.S/expected), -maxResidual), maxResidual)
+		limit := min(minResidual+b.K/residualGrowth, maxResidual)
+		r := min(max(math.Log(b.S/expected), -limit), limit)
 		k.add(math.Log(n), r*b.K/(b.K+residualShrink))
 	}
 	return k

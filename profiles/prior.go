@@ -38,7 +38,7 @@ type prior struct {
 func newPrior(points []PriorPoint) *prior {
 	var good []PriorPoint
 	for _, p := range points {
-		if p.N < 1 || p.N > maxLevel || !(p.TPS > 0) || p.TPS > 1/minTPOT {
+		if p.N < 1 || p.N > maxLevel || !(p.TPS > 0) || p.TPS < 1/maxTPOT || p.TPS > 1/minTPOT {
 			continue
 		}
 		good = slices.DeleteFunc(good, func(q PriorPoint) bool { return q.N == p.N })

@@ -29,8 +29,10 @@ type profile struct {
 	row     row     // windows too thin for a row of their own
 
 	// held are the prompts of windows whose exposures streams still keep,
-	// because tokens per chunk is not known.
-	held promptPool
+	// because tokens per chunk is not known; flowing counts the windows closed
+	// since it is.
+	held    promptPool
+	flowing int
 
 	prior *prior
 	curve atomic.Pointer[Curve]
@@ -116,17 +118,9 @@ func (p *profile) takePrompts(cells *[NumBins]exposure) {
 	for i := range cells {
 		occupied += cells[i].T
 	}
-	if !(occupied > 0) {
-		// Prompts beside which nothing decoded at all stay: a prefill that
-		// stalls every stream for a whole window shows in the next one.
-		if p.calibrated() && p.held.seen > 0 {
-			p.held = promptPool{}
-		}
-		return
-	}
-	share := 1.0
-	if p.held.seen > occupied {
-		share = occupied / p.held.seen
+	share := 0.0
+	if occupied > 0 {
+		share = occupied / max(p.held.seen, occupied)
 	}
 	for i := range p.fold.bins {
 		prompts := p.held.prompts.P[i] * share
@@ -134,13 +128,26 @@ func (p *profile) takePrompts(cells *[NumBins]exposure) {
 		p.fold.bins[i].P += prompts + p.held.late.P[i]*share
 		p.fold.bins[i].PN += (p.held.prompts.PN[i] + p.held.late.PN[i]) * share
 	}
+	p.holdRest(1 - share)
+}
+
+// holdRest keeps what the target did not take of the prompts while it may
+// still: until tokens per chunk is known, and for two windows more, in which
+// the streams hand over what they kept; and while nothing decoded beside them,
+// because a prefill that stalls every stream for a whole window shows in the
+// next one. Later the rest belongs to other targets and to streams that are no
+// evidence.
+func (p *profile) holdRest(rest float64) {
 	if p.calibrated() {
-		p.held = promptPool{}
-	} else {
-		rest := promptPool{}
-		rest.add(&p.held, 1-share)
-		p.held = rest
+		p.flowing++
 	}
+	if p.flowing > 2 && p.held.seen > 0 {
+		p.held = promptPool{}
+		return
+	}
+	var held promptPool
+	held.add(&p.held, rest)
+	p.held = held
 }
 
 // predict returns the seconds per step that the fit expects of r, or the mean
