@@ -25,6 +25,8 @@ func TestSimCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	go func() { _, _ = io.Copy(io.Discard, stderr) }() // until lines is closed
+	defer lines.Close()
 	ready := regexp.MustCompile(`^sim: ready (http://127\.0\.0\.1:[0-9]+) model=chat\n$`).FindSubmatch(line[:n])
 	if ready == nil {
 		t.Fatalf("ready line is %q", line[:n])
