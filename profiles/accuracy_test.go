@@ -37,7 +37,8 @@ func longRun(build func(seed int64) *engine) func(n int) float64 {
 	steps, prompts := map[int]float64{}, map[int]float64{}
 	for seed := range int64(4) {
 		e := build(1000 + seed)
-		e.run(1e6)
+		e.books = nil
+		e.run(2e6)
 		for n, l := range e.truth {
 			steps[n] += l.steps
 			prompts[n] += l.prompts
@@ -68,41 +69,46 @@ func shortAnswers(e *engine) {
 // the same streams as a control.
 func TestAccuracy(t *testing.T) {
 	type goal struct{ median, p90 float64 }
+	engineOf := func(change func(*engine)) func(seed int64) *engine {
+		return func(seed int64) *engine {
+			e := newEngine(seed, NewBook(Options{}))
+			change(e)
+			return e
+		}
+	}
+	noPrompts := func(int) float64 { return 0 }
+	mix := longRun(engineOf(func(*engine) {}))
+	short := longRun(engineOf(shortAnswers))
 	for _, test := range []struct {
 		name      string
 		tokens    float64
 		own, long goal
+		load      func(n int) float64
 		change    func(*engine)
 	}{
-		{"decode only", 10e3, goal{2, 4}, goal{3, 6}, decodeOnly},
-		{"decode only", 100e3, goal{1.5, 3}, goal{2, 4}, decodeOnly},
-		{"prefill mix", 30e3, goal{3, 6}, goal{5, 12}, func(*engine) {}},
-		{"prefill mix", 100e3, goal{2, 5}, goal{5, 12}, func(*engine) {}},
-		{"chunks of four", 100e3, goal{3, 6}, goal{5, 12}, func(e *engine) { e.chunk = 4 }},
-		{"short answers", 100e3, goal{3, 6}, goal{6, 20}, shortAnswers},
+		{"decode only", 10e3, goal{2, 4}, goal{3, 6}, noPrompts, decodeOnly},
+		{"decode only", 100e3, goal{1.5, 3}, goal{2, 4}, noPrompts, decodeOnly},
+		{"prefill mix", 30e3, goal{3, 6}, goal{5, 12}, mix, func(*engine) {}},
+		{"prefill mix", 100e3, goal{2, 5}, goal{5, 12}, mix, func(*engine) {}},
+		{"chunks of four", 100e3, goal{3, 6}, goal{5, 12}, mix, func(e *engine) { e.chunk = 4 }},
+		{"short answers", 100e3, goal{3, 6}, goal{6, 20}, short, shortAnswers},
 	} {
 		t.Run(fmt.Sprintf("%s %.0fk", test.name, test.tokens/1e3), func(t *testing.T) {
-			build := func(seed int64) *engine {
-				e := newEngine(seed, NewBook(Options{}))
-				test.change(e)
-				return e
-			}
-			load := longRun(build)
-			const seeds = 15
+			const seeds = 9
 			var own, long, control [2][]float64
 			keep := func(to *[2][]float64, median, p90 float64) {
 				to[0], to[1] = append(to[0], median), append(to[1], p90)
 			}
 			for seed := range int64(seeds) {
-				e := build(seed)
+				e := engineOf(test.change)(seed)
 				e.run(test.tokens)
 				e.drain()
 				c := e.books[0].Curve(e.target)
 				m, p := e.errorsOver(c.TPS, func(n int) float64 { return c.At(n).P })
 				keep(&own, m, p)
-				m, p = e.errorsOver(c.TPS, load)
+				m, p = e.errorsOver(c.TPS, test.load)
 				keep(&long, m, p)
-				m, p = e.errorsOver(func(n int) float64 { return e.control[n] }, load)
+				m, p = e.errorsOver(func(n int) float64 { return e.control[n] }, test.load)
 				keep(&control, m, p)
 			}
 			for _, errs := range [...]*[2][]float64{&own, &long, &control} {

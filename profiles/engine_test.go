@@ -116,9 +116,11 @@ func (e *engine) arrive() {
 		}
 		r := &request{prompt: e.prompts(e.rng), out: e.outputs(e.rng), sent: e.next, atArrival: len(e.running) + len(e.waiting)}
 		r.left, r.total = r.prompt, r.out
-		b := e.books[e.served%len(e.books)]
+		if len(e.books) > 0 { // else nobody looks on
+			b := e.books[e.served%len(e.books)]
+			r.stream = b.Open(e.target, Open{Sent: e.at(r.sent), Occupancy: e.occ, PromptTokens: r.prompt})
+		}
 		e.served++
-		r.stream = b.Open(e.target, Open{Sent: e.at(r.sent), Occupancy: e.occ, PromptTokens: r.prompt})
 		e.waiting = append(e.waiting, r)
 		e.next += time.Duration(e.rng.ExpFloat64() / (e.rate * e.burst) * float64(time.Second))
 	}
@@ -184,7 +186,9 @@ func (e *engine) deliver(fresh []*request) {
 		if r.held < e.chunk && r.out > 0 {
 			continue
 		}
-		r.stream.Read(e.at(at), 1)
+		if r.stream != nil {
+			r.stream.Read(e.at(at), 1)
+		}
 		r.held, r.last = 0, at
 		if r.out <= 0 {
 			e.finish(r, at)
@@ -194,7 +198,9 @@ func (e *engine) deliver(fresh []*request) {
 		at := e.now + e.jitter
 		e.running = append(e.running, r)
 		e.occ.Set(e.at(at), len(e.running))
-		r.stream.Read(e.at(at), 1)
+		if r.stream != nil {
+			r.stream.Read(e.at(at), 1)
+		}
 		r.first, r.last = at, at
 		r.out--
 		r.got++
@@ -207,8 +213,10 @@ func (e *engine) deliver(fresh []*request) {
 func (e *engine) finish(r *request, at time.Duration) {
 	e.running = slices.DeleteFunc(e.running, func(o *request) bool { return o == r })
 	e.occ.Set(e.at(at), len(e.running))
-	r.stream.Usage(Usage{PromptTokens: r.prompt, CompletionTokens: r.total})
-	r.stream.Close(e.at(at), true)
+	if r.stream != nil {
+		r.stream.Usage(Usage{PromptTokens: r.prompt, CompletionTokens: r.total})
+		r.stream.Close(e.at(at), true)
+	}
 	if r.got > 1 && r.last > r.first {
 		n := max(r.atArrival, 1)
 		tps := float64(r.got-1) / (r.last - r.first).Seconds()
