@@ -1,0 +1,161 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pacer-dev/pacer/config"
+)
+
+// errReported ends a command whose mistake was printed already: run adds
+// nothing to it.
+var errReported = errors.New("reported")
+
+// checked is what pacer check --json prints.
+type checked struct {
+	File     string           `json:"file"`
+	OK       bool             `json:"ok"`
+	Problems []checkedProblem `json:"problems"`
+	Warnings []string         `json:"warnings"`
+	Backends []checkedBackend `json:"backends"`
+	Routes   []checkedRoute   `json:"routes"`
+}
+
+type checkedProblem struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"` // 0 = the file as a whole
+	Col     int    `json:"col"`
+	Message string `json:"message"`
+}
+
+type checkedBackend struct {
+	Name string `json:"name"`
+	URL  string `json:"url"`
+	Kind string `json:"kind"`
+}
+
+type checkedRoute struct {
+	Models  []string `json:"models"`
+	Class   string   `json:"class"`
+	MinTPS  float64  `json:"min_tps"`
+	MaxTTFT float64  `json:"max_ttft_s"` // 0 = none
+	Targets []string `json:"targets"`
+}
+
+func newCheckCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check a configuration file",
+		Long: `Read a configuration as serve would, with the variables of the environment and
+the files that it names. Every problem goes to stderr as FILE:LINE:COL: what is
+wrong; what to write instead. The exit code is 2 if there is one.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := config.Load(args[0])
+			var print error
+			if asJSON {
+				print = json.NewEncoder(cmd.OutOrStdout()).Encode(checkReport(args[0], cfg, err))
+			} else if err == nil {
+				print = printChecked(cmd.OutOrStdout(), args[0], cfg)
+			}
+			if err != nil {
+				fmt.Fprintln(cmd.ErrOrStderr(), err)
+				return usageError{errReported}
+			}
+			return print
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// checkReport is the outcome of a Load as a program reads it: lists are never
+// null.
+func checkReport(file string, cfg *config.Config, err error) checked {
+	out := checked{
+		File: file, OK: err == nil,
+		Problems: []checkedProblem{}, Warnings: []string{}, Backends: []checkedBackend{}, Routes: []checkedRoute{},
+	}
+	var problems config.Errors
+	switch {
+	case errors.As(err, &problems):
+		for _, p := range problems {
+			out.Problems = append(out.Problems, checkedProblem(p))
+		}
+	case err != nil:
+		out.Problems = append(out.Problems, checkedProblem{File: file, Message: err.Error()})
+	}
+	if cfg == nil {
+		return out
+	}
+	out.Warnings = append(out.Warnings, cfg.Warnings...)
+	for _, b := range cfg.Backends {
+		out.Backends = append(out.Backends, checkedBackend{Name: b.Name, URL: b.URL, Kind: b.Kind})
+	}
+	for _, r := range cfg.Routes {
+		out.Routes = append(out.Routes, checkedRoute{
+			Models: r.Models, Class: r.Class, MinTPS: r.SLO.MinTPS, MaxTTFT: r.SLO.MaxTTFT.Seconds(), Targets: targetNames(r),
+		})
+	}
+	return out
+}
+
+// printChecked prints what a valid configuration sets up.
+func printChecked(w io.Writer, file string, cfg *config.Config) error {
+	fmt.Fprintf(w, "%s: ok\n", file)
+	for _, warning := range cfg.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", warning)
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "\nBACKEND\tKIND\tURL\tPRIOR\n")
+	for _, b := range cfg.Backends {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.Name, b.Kind, b.URL, priorOf(b.Prior))
+	}
+	fmt.Fprintf(table, "\nROUTE\tCLASS\tMIN TPS\tMAX TTFT\tTARGETS\n")
+	for _, r := range cfg.Routes {
+		floor, ttft := "none", "none"
+		if r.SLO.MinTPS > 0 {
+			floor = strconv.FormatFloat(r.SLO.MinTPS, 'g', 4, 64)
+		}
+		if r.SLO.MaxTTFT > 0 {
+			ttft = r.SLO.MaxTTFT.String()
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", strings.Join(r.Models, ", "), r.Class, floor, ttft, strings.Join(targetNames(r), ", "))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%d keys, data port %s, admin port %s\n", len(cfg.Keys), cfg.Listen, cfg.Admin.Listen)
+	return err
+}
+
+// targetNames are a route's targets as backend:model, or the backend alone
+// where the client's model goes up unchanged.
+func targetNames(r config.Route) []string {
+	names := make([]string, len(r.Targets))
+	for i, t := range r.Targets {
+		names[i] = t.Backend
+		if t.Model != "" {
+			names[i] += ":" + t.Model
+		}
+	}
+	return names
+}
+
+func priorOf(p config.Prior) string {
+	switch {
+	case p.Preset != "":
+		return p.Preset
+	case len(p.Points) > 0:
+		return fmt.Sprintf("%d points", len(p.Points))
+	}
+	return "none"
+}

@@ -1,0 +1,245 @@
+package config
+
+import (
+	"crypto/x509"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// Backend is one upstream engine.
+type Backend struct {
+	Name           string
+	URL            string // with /v1 or whatever the engine's prefix is; no trailing slash
+	Kind           string // openai | vllm
+	APIKey         Secret // sent as Authorization: Bearer; "" = none
+	Headers        map[string]Secret
+	MaxConcurrency int    // hard cap on requests at once; 0 = none
+	Usage          string // inject | never
+	CAFile         string // PEM; "" = the system's authorities alone
+	Price          Price
+	Labels         map[string]string
+	Prior          Prior
+}
+
+// Price is in USD per million tokens.
+type Price struct{ Input, Output float64 }
+
+// backendMarks are the places of a backend's fields.
+type backendMarks struct{ name, url place }
+
+const (
+	kindOpenAI  = "openai"
+	usageInject = "inject"
+)
+
+// Values that have a meaning which Pacer does not serve; each message goes on
+// after the value.
+var (
+	otherKinds = map[string]string{
+		"sglang":    "is not supported yet; write openai, which its server speaks",
+		"llamacpp":  "is not supported yet; write openai, which its server speaks",
+		"tgi":       "is not supported yet; write openai, which its server speaks",
+		"ollama":    "is not supported yet; write openai, with the url http://host:11434/v1",
+		"azure":     "is not supported yet; write openai, with the url of Azure's /openai/v1 and headers: { api-key: … }",
+		"anthropic": "is not supported yet; write openai, with the url of an OpenAI-compatible endpoint",
+	}
+	otherUsages = map[string]string{
+		"continuous": "is not supported yet; write inject, which asks for one usage at the end of the stream",
+	}
+	otherModels = map[string]string{
+		"separate": "is not supported yet; write shared, or one backend for each model",
+	}
+)
+
+func (r *reader) backends(v value) {
+	list, ok := r.list(v, "a list of backends")
+	if ok && len(list) == 0 {
+		r.problem(v.place(), "backends is empty; write at least one { name: gpu, url: http://10.0.0.11:8000/v1 }")
+	}
+	for _, v := range list {
+		b, marks := r.backend(v)
+		r.cfg.Backends = append(r.cfg.Backends, b)
+		r.marks.backends = append(r.marks.backends, marks)
+	}
+}
+
+func (r *reader) backend(v value) (Backend, backendMarks) {
+	b := defaultBackend()
+	o, ok := r.object(v, fields{
+		"name":            func(v value) { r.name(v, &b.Name) },
+		"url":             func(v value) { r.backendURL(v, &b.URL) },
+		"kind":            func(v value) { r.supported(v, &b.Kind, []string{kindOpenAI, "vllm"}, otherKinds) },
+		"api_key":         r.headerSecretInto(&b.APIKey),
+		"headers":         func(v value) { b.Headers = r.headers(v) },
+		"models":          func(v value) { r.supported(v, new(string), []string{"shared"}, otherModels) },
+		"max_concurrency": r.wholeInto(&b.MaxConcurrency, 1),
+		"usage":           func(v value) { r.supported(v, &b.Usage, []string{usageInject, "never"}, otherUsages) },
+		"metrics_url":     r.noMetricsURL,
+		"ca_file":         func(v value) { r.caFile(v, &b.CAFile) },
+		"price":           func(v value) { r.price(v, &b.Price) },
+		"usd_per_hour":    r.noHourlyPrice,
+		"labels":          func(v value) { b.Labels = r.labels(v) },
+		"prior":           func(v value) { r.prior(v, &b.Prior) },
+	})
+	if ok {
+		o.require("name", "gpu-1")
+		o.require("url", "http://10.0.0.11:8000/v1")
+	}
+	if _, set := b.Headers["Authorization"]; set && b.APIKey != "" {
+		r.problem(o.at("headers"), "headers has an Authorization beside api_key; keep one")
+	}
+	return b, backendMarks{name: o.at("name"), url: o.at("url")}
+}
+
+// supported reads one of some words, of which others exist elsewhere.
+func (r *reader) supported(v value, to *string, words []string, others map[string]string) {
+	if s, ok := r.oneOf(v, words, others); ok {
+		*to = s
+	}
+}
+
+// name reads the name of a backend, which is a label, a header, and a part of
+// the admin port's URLs.
+func (r *reader) name(v value, to *string) {
+	s, ok := r.text(v)
+	if !ok {
+		return
+	}
+	*to = s.text
+	if s.text == "" || len(s.text) > 64 || strings.ContainsFunc(s.text, func(c rune) bool { return !isNameRune(c) }) || strings.Trim(s.text, ".") == "" {
+		r.problem(v.place(), "the name %s is not allowed; write 1 to 64 letters, digits or . _ -, such as gpu-1", quote(s.raw))
+	}
+}
+
+var (
+	// versioned is how the path of most engines and hosted APIs ends.
+	versioned = regexp.MustCompile(`(?i)/v[0-9]+[a-z0-9]*(/openai)?$`)
+	endpoint  = regexp.MustCompile(`/(chat/completions|completions|embeddings|responses|messages|models)$`)
+)
+
+// backendURL reads a base URL. It is shown in no message: a key may have been
+// put into it.
+func (r *reader) backendURL(v value, to *string) {
+	s, ok := r.text(v)
+	if !ok {
+		return
+	}
+	base, wrong := baseURL(s.text)
+	if wrong != "" {
+		r.problem(v.place(), "%s", wrong)
+		return
+	}
+	*to = base
+	if !versioned.MatchString(base) {
+		r.warn(v.place(), "the url does not end in a version; most engines serve under /v1, as in http://10.0.0.11:8000/v1")
+	}
+}
+
+// baseURL returns a backend's URL as it is used: scheme and host in lower
+// case, no default port, no trailing slash; or what is wrong with it.
+func baseURL(text string) (base, wrong string) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return "", "the url cannot be read; write one such as http://10.0.0.11:8000/v1"
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "", "the url must start with http:// or https://; write one such as http://10.0.0.11:8000/v1"
+	case !validHost(u.Hostname(), false) || u.Port() != "" && !validPort(u.Port()) || u.Port() == "0" || strings.HasSuffix(u.Host, ":"):
+		return "", "the url has no valid host and port; write one such as http://10.0.0.11:8000/v1"
+	case u.User != nil:
+		return "", "the url holds a user or password; write api_key: or headers: instead"
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return "", "the url has a query or a fragment, which would not be sent; leave out what follows ? or #"
+	}
+	u.Host = strings.ToLower(u.Host)
+	u.Host = strings.TrimSuffix(u.Host, map[string]string{"http": ":80", "https": ":443"}[u.Scheme])
+	base = strings.TrimRight(u.String(), "/")
+	if e := endpoint.FindString(base); e != "" {
+		return "", "the url ends in " + e + ", which Pacer adds; leave it out, as in http://10.0.0.11:8000/v1"
+	}
+	return base, ""
+}
+
+// ownHeaders are set by the transport or by Pacer itself.
+var ownHeaders = map[string]bool{
+	"Host": true, "Content-Length": true, "Content-Encoding": true, "Content-Type": true, "Transfer-Encoding": true,
+	"Connection": true, "Keep-Alive": true, "Te": true, "Trailer": true, "Upgrade": true,
+	"Proxy-Connection": true, "Accept-Encoding": true, "Expect": true,
+}
+
+func (r *reader) headers(v value) map[string]Secret {
+	headers := map[string]Secret{}
+	r.pairs(v, "a mapping of header names to values", func(name string, at place, v value) {
+		var s Secret
+		r.headerSecretInto(&s)(v)
+		canonical := http.CanonicalHeaderKey(name)
+		_, twice := headers[canonical]
+		switch {
+		case !isToken(name):
+			r.problem(at, "%s is no name of an HTTP header; write one such as x-team", quote(name))
+		case ownHeaders[canonical]:
+			r.problem(at, "the header %s is Pacer's own; leave it out", quote(name))
+		case twice:
+			r.problem(at, "the header %s is given twice; keep one", quote(name))
+		default:
+			headers[canonical] = s
+		}
+	})
+	return headers
+}
+
+// isToken tells whether s can be the name of an HTTP header.
+func isToken(s string) bool {
+	return s != "" && len(s) <= 128 && !strings.ContainsFunc(s, func(c rune) bool {
+		return !isNameRune(c) && !strings.ContainsRune("!#$%&'*+^`|~", c)
+	})
+}
+
+func (r *reader) caFile(v value, to *string) {
+	s, ok := r.text(v)
+	if !ok || s.text == "" {
+		return
+	}
+	*to = r.path(s.text)
+	if r.readFile == nil {
+		return
+	}
+	pem, err := r.readFile(*to)
+	switch {
+	case err != nil:
+		r.problem(v.place(), "the ca_file %s cannot be read (%s); name a PEM file", quote(s.raw), reason(err))
+	case !x509.NewCertPool().AppendCertsFromPEM(pem):
+		r.problem(v.place(), "the ca_file %s holds no certificate; name a PEM file", quote(s.raw))
+	}
+}
+
+func (r *reader) price(v value, to *Price) {
+	r.object(v, fields{"input": r.numberInto(&to.Input), "output": r.numberInto(&to.Output)})
+}
+
+func (r *reader) labels(v value) map[string]string {
+	labels := map[string]string{}
+	r.pairs(v, "a mapping of names to text", func(name string, at place, v value) {
+		s, ok := r.text(v)
+		if name == "" || len(name) > 64 || len(s.text) > 256 {
+			r.problem(at, "the label %s is too long or has no name; write a name of at most 64 bytes and a value of at most 256", quote(name))
+		} else if ok {
+			labels[name] = s.text
+		}
+	})
+	return labels
+}
+
+func (r *reader) noMetricsURL(v value) {
+	if s, ok := r.text(v); ok && s.text != "" {
+		r.problem(v.place(), "metrics_url is not supported yet; leave it out")
+	}
+}
+
+func (r *reader) noHourlyPrice(v value) {
+	if x, ok := r.number(v); ok && x != 0 {
+		r.problem(v.place(), "usd_per_hour is not supported yet; leave it out, and write price: for the cost per token")
+	}
+}

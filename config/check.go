@@ -1,0 +1,228 @@
+package config
+
+import (
+	"crypto/sha256"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+)
+
+// check looks at what spans several parts of the file. It runs after all of
+// them were read, so that every problem is reported at once.
+func (r *reader) check() {
+	r.checkPorts()
+	backends := r.checkBackends()
+	routes := r.checkRouteNames()
+	for i := range r.cfg.Routes {
+		r.checkTargets(i, backends)
+		r.checkSpills(i, routes)
+		r.checkClass(i)
+	}
+	r.checkCircles(routes)
+	r.checkKeys(routes)
+	r.checkUnused(backends)
+}
+
+func (r *reader) checkPorts() {
+	c := r.cfg
+	if len(c.Keys) == 0 && !loopback(c.Listen) {
+		r.warn(r.marks.listen, "listen %s is reachable from other machines and no keys are configured: anyone there may use the backends; add keys:, or listen on 127.0.0.1", c.Listen)
+	}
+	if c.Admin.Token == "" && !loopback(c.Admin.Listen) {
+		r.warn(r.marks.adminListen, "admin.listen %s is reachable from other machines and has no token: changing calls are refused; add token:, or listen on 127.0.0.1", c.Admin.Listen)
+	}
+	if clash(c.Listen, c.Admin.Listen) {
+		at := r.marks.adminListen
+		if at == (place{}) {
+			at = r.marks.listen
+		}
+		r.problem(at, "listen and admin.listen are one port; write another port for one of them")
+	}
+	if c.Replicas > 1 && c.Store.Memory {
+		r.warn(r.marks.replicas, "replicas is %d but the store is memory: each gateway learns alone and assumes the others carry as much as itself; write store: redis://host:6379/0", c.Replicas)
+	}
+}
+
+// clash tells whether two addresses cannot be listened on at once.
+func clash(a, b string) bool {
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	if errA != nil || errB != nil || portA != portB || strings.Trim(portA, "0") == "" {
+		return false
+	}
+	every := func(host string) bool {
+		ip := net.ParseIP(host)
+		return host == "" || ip != nil && ip.IsUnspecified()
+	}
+	return hostA == hostB || every(hostA) || every(hostB)
+}
+
+// checkBackends returns the index of each name.
+func (r *reader) checkBackends() map[string]int {
+	names, urls := map[string]int{}, map[string]int{}
+	for i, b := range r.cfg.Backends {
+		m := r.marks.backends[i]
+		if first, twice := names[b.Name]; twice && b.Name != "" {
+			r.problem(m.name, "a backend %s stands in line %d already; write another name", quote(b.Name), r.marks.backends[first].name.line)
+		} else {
+			names[b.Name] = i
+		}
+		if first, twice := urls[b.URL]; twice && b.URL != "" {
+			r.problem(m.url, "this is the url of backend %s in line %d already, and concurrency belongs to one backend; name its models in targets instead",
+				quote(r.cfg.Backends[first].Name), r.marks.backends[first].url.line)
+		} else {
+			urls[b.URL] = i
+		}
+	}
+	delete(names, "")
+	return names
+}
+
+// checkRouteNames returns the index of the route of each name.
+func (r *reader) checkRouteNames() map[string]int {
+	type name struct {
+		route int
+		at    place
+	}
+	names, routes := map[string]name{}, map[string]int{}
+	for i, route := range r.cfg.Routes {
+		for j, model := range route.Models {
+			at := r.marks.routes[i].models[j]
+			if first, twice := names[model]; twice {
+				r.problem(at, "the model %s has a route in line %d already; keep one", quote(model), first.at.line)
+				continue
+			}
+			names[model], routes[model] = name{i, at}, i
+		}
+	}
+	return routes
+}
+
+func (r *reader) checkTargets(i int, backends map[string]int) {
+	priced := false
+	for j, t := range r.cfg.Routes[i].Targets {
+		b, known := backends[t.Backend]
+		if !known {
+			r.problem(r.marks.routes[i].targets[j], "unknown backend %s; %s", quote(t.Backend), meantOr(t.Backend, backends, "write the name of one in backends:"))
+			continue
+		}
+		priced = priced || r.cfg.Backends[b].Price != Price{}
+	}
+	if r.cfg.Routes[i].Prefer == "cheapest" && !priced {
+		r.warn(r.marks.routes[i].prefer, "prefer is cheapest but no target has a price: all cost the same; add price: to the backends")
+	}
+}
+
+// meantOr is meant, or a hint while nothing is known.
+func meantOr(word string, known map[string]int, hint string) string {
+	if len(known) == 0 {
+		return hint
+	}
+	return meant(word, slices.Collect(maps.Keys(known)))
+}
+
+func (r *reader) checkSpills(i int, routes map[string]int) {
+	for j, s := range r.cfg.Routes[i].OnInfeasible {
+		if s.Spill == "" {
+			continue
+		}
+		if _, known := routes[s.Spill]; !known {
+			r.problem(r.marks.routes[i].steps[j], "spill to the unknown route %s; %s", quote(s.Spill), meantOr(s.Spill, routes, "write the model of another route"))
+		}
+	}
+}
+
+// checkClass refuses a floor on a batch route.
+func (r *reader) checkClass(i int) {
+	route := r.cfg.Routes[i]
+	if route.Class == classBatch && route.SLO.MinTPS > 0 {
+		r.problem(r.marks.routes[i].slo, "a batch route has no floor; leave min_tps out, or write class: interactive")
+	}
+}
+
+// checkCircles finds routes that spill into each other for ever.
+func (r *reader) checkCircles(routes map[string]int) {
+	const fresh, open, done = 0, 1, 2
+	state := make([]int, len(r.cfg.Routes))
+	var trail []string
+	var visit func(i int)
+	visit = func(i int) {
+		state[i] = open
+		for j, s := range r.cfg.Routes[i].OnInfeasible {
+			next, known := routes[s.Spill]
+			if s.Spill == "" || !known {
+				continue
+			}
+			trail = append(trail, s.Spill)
+			switch state[next] {
+			case open:
+				r.problem(r.marks.routes[i].steps[j], "routes spill in a circle: %s; take one of the spills out", circle(trail, routes))
+			case fresh:
+				visit(next)
+			}
+			trail = trail[:len(trail)-1]
+		}
+		state[i] = done
+	}
+	for i := range r.cfg.Routes {
+		if state[i] == fresh && len(r.cfg.Routes[i].Models) > 0 {
+			trail = append(trail[:0], r.cfg.Routes[i].Models[0])
+			visit(i)
+		}
+	}
+}
+
+// circle shows the part of the trail that its last route closes.
+func circle(trail []string, routes map[string]int) string {
+	last := len(trail) - 1
+	start := 0
+	for i := range last {
+		if routes[trail[i]] == routes[trail[last]] {
+			start = i
+		}
+	}
+	const most = 8 // names shown
+	names := slices.Clone(trail[start:])
+	if len(names) > most {
+		names = slices.Concat(names[:most-2], []string{"…"}, names[len(names)-1:])
+	}
+	return strings.Join(names, " → ")
+}
+
+func (r *reader) checkKeys(routes map[string]int) {
+	names, sums := map[string]place{}, map[[sha256.Size]byte]int{}
+	for i, k := range r.cfg.Keys {
+		m := r.marks.keys[i]
+		if first, twice := names[k.Name]; twice && k.Name != "" {
+			r.problem(m.name, "a key %s stands in line %d already; write another name", quote(k.Name), first.line)
+		} else {
+			names[k.Name] = m.name
+		}
+		if first, twice := sums[k.SHA256]; twice && m.known {
+			r.problem(m.secret, "this is the key %s in line %d again; give each its own", quote(r.cfg.Keys[first].Name), r.marks.keys[first].secret.line)
+		} else if m.known {
+			sums[k.SHA256] = i
+		}
+		for j, name := range k.Routes {
+			if _, known := routes[name]; !known {
+				r.problem(m.routes[j], "unknown route %s; %s", quote(name), meantOr(name, routes, "write the model of a route"))
+			}
+		}
+	}
+}
+
+// checkUnused warns of backends that no route names.
+func (r *reader) checkUnused(backends map[string]int) {
+	used := map[string]bool{}
+	for _, route := range r.cfg.Routes {
+		for _, t := range route.Targets {
+			used[t.Backend] = true
+		}
+	}
+	for name, i := range backends {
+		if !used[name] {
+			r.warn(r.marks.backends[i].name, "no route has a target on the backend %s: it serves nobody", quote(name))
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Bounds on what is read.
+const (
+	maxFile  = 1 << 20 // bytes of a configuration
+	maxNamed = 1 << 20 // bytes of a file that it names; bundles of CAs are 200 KiB
+)
+
+// Parse reads a configuration. name is used in messages, and its folder is
+// where relative paths start; getenv looks up variables. The error is an
+// Errors. Parse touches no file: a key_file is refused, and whether
+// certificates exist is not looked at; Load does both.
+func Parse(name string, data []byte, getenv func(string) (string, bool)) (*Config, error) {
+	return parse(&reader{file: name, getenv: getenv}, data)
+}
+
+// Load reads and parses a file, with the variables of the environment, and
+// checks the files that it names. The error is an Errors, unless the file
+// itself could not be read.
+func Load(path string) (*Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	defer f.Close()
+	// One byte more than allowed, so that parse sees that it is too much.
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	return parse(&reader{file: path, getenv: os.LookupEnv, readFile: readNamed}, data)
+}
+
+func parse(r *reader, data []byte) (*Config, error) {
+	root, problem := tree(data)
+	if problem != nil {
+		problem.File = r.file
+		return nil, Errors{*problem}
+	}
+	r.cfg = defaults()
+	r.config(value{node: root, name: "the configuration"})
+	r.check()
+	if err := r.result(); err != nil {
+		return nil, err
+	}
+	for _, w := range sorted(r.warnings) {
+		r.cfg.Warnings = append(r.cfg.Warnings, w.String())
+	}
+	return r.cfg, nil
+}
+
+var (
+	errNotRegular = errors.New("not a regular file")
+	errTooLarge   = errors.New("larger than 1 MiB")
+)
+
+// readNamed reads a small regular file: not a pipe, which could block, nor a
+// device, which could go on for ever.
+func readNamed(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNotRegular
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxNamed+1))
+	if err == nil && len(data) > maxNamed {
+		err = errTooLarge
+	}
+	return data, err
+}
+
+// reason is why a file could not be read, without its name, which the message
+// has already.
+func reason(err error) string {
+	var pathError *os.PathError
+	if errors.As(err, &pathError) {
+		err = pathError.Err
+	}
+	return err.Error()
+}

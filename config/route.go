@@ -1,0 +1,165 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// Route is what clients name in "model".
+type Route struct {
+	Models       []string // "*" = whatever no other route names
+	Class        string   // interactive | batch
+	Targets      []Target
+	SLO          SLO
+	Prefer       string // headroom | order | cheapest | pack
+	Reserve      int    // streams that must still fit before a batch request goes
+	OnInfeasible []Step // in order; the last is BestEffort or Shed
+}
+
+// Target is one upstream model on one backend.
+type Target struct {
+	Backend string
+	Model   string // "" = the client's name goes up unchanged
+}
+
+const (
+	classInteractive = "interactive"
+	classBatch       = "batch"
+	everyModel       = "*"
+)
+
+// routeMarks are the places of what a route refers to, parallel to its
+// Models, Targets and OnInfeasible.
+type routeMarks struct {
+	models, targets, steps []place
+	slo, prefer            place
+}
+
+func (r *reader) routes(v value) {
+	list, ok := r.list(v, "a list of routes")
+	if ok && len(list) == 0 {
+		r.problem(v.place(), "routes is empty; write at least one { model: chat, targets: [ { backend: gpu-1 } ] }")
+	}
+	for _, v := range list {
+		route, marks := r.route(v)
+		r.cfg.Routes = append(r.cfg.Routes, route)
+		r.marks.routes = append(r.marks.routes, marks)
+	}
+}
+
+func (r *reader) route(v value) (Route, routeMarks) {
+	route, marks := defaultRoute(), routeMarks{}
+	model := func(v value) {
+		for _, v := range orList(v) {
+			if name, ok := r.modelName(v); ok {
+				route.Models = append(route.Models, name)
+				marks.models = append(marks.models, v.place())
+			}
+		}
+	}
+	o, ok := r.object(v, fields{
+		"model":         func(v value) { r.single(v, model) },
+		"models":        func(v value) { r.several(v, "a list of names", model) },
+		"class":         r.oneOfInto(&route.Class, classInteractive, classBatch),
+		"targets":       func(v value) { route.Targets, marks.targets = r.targets(v) },
+		"slo":           func(v value) { r.slo(v, &route.SLO) },
+		"prefer":        r.oneOfInto(&route.Prefer, "headroom", "order", "cheapest", "pack"),
+		"reserve":       r.wholeInto(&route.Reserve, 0),
+		"on_infeasible": func(v value) { route.OnInfeasible, marks.steps = r.steps(v) },
+	})
+	if !ok {
+		return route, marks
+	}
+	switch {
+	case o.has("model") && o.has("models"):
+		r.problem(o.keys["models"], "model and models are both given; keep one")
+	case !o.has("models"):
+		o.require("model", "chat")
+	}
+	o.require("targets", "[ { backend: gpu-1 } ]")
+	if !o.has("on_infeasible") {
+		route.OnInfeasible = defaultSteps(route.Class)
+	}
+	marks.slo, marks.prefer = o.at("slo"), o.at("prefer")
+	return route, marks
+}
+
+// orList returns the entries of a list, or the value itself.
+func orList(v value) []value {
+	if s, ok := v.node.(*ast.SequenceNode); ok {
+		list := make([]value, len(s.Values))
+		for i, n := range s.Values {
+			list[i] = value{node: n, name: v.name, key: v.key}
+		}
+		return list
+	}
+	return []value{v}
+}
+
+// single hands on a value that must not be a list.
+func (r *reader) single(v value, read func(value)) {
+	if _, ok := v.node.(*ast.SequenceNode); ok {
+		r.mismatch(v, "text; several are written "+v.name+"s: [a, b]")
+		return
+	}
+	read(v)
+}
+
+// several hands on a value that must be a list with entries.
+func (r *reader) several(v value, want string, read func(value)) {
+	list, ok := r.list(v, want)
+	if ok && len(list) == 0 {
+		r.problem(v.place(), "%s is empty; write at least one entry, or leave the field out", v.name)
+	}
+	if ok {
+		read(v)
+	}
+}
+
+// modelName reads a name that clients and engines use for a model.
+func (r *reader) modelName(v value) (string, bool) {
+	s, ok := r.text(v)
+	if !ok {
+		return "", false
+	}
+	if s.text == "" || len(s.text) > 256 || strings.TrimSpace(s.text) != s.text || strings.ContainsFunc(s.text, unicode.IsControl) {
+		r.problem(v.place(), "%s %s is no name of a model; write 1 to 256 bytes without outer blanks or control characters", v.name, quote(s.raw))
+		return "", false
+	}
+	return s.text, true
+}
+
+func (r *reader) targets(v value) ([]Target, []place) {
+	list, ok := r.list(v, "a list such as [ { backend: gpu-1 } ]")
+	if ok && len(list) == 0 {
+		r.problem(v.place(), "targets is empty; write at least one { backend: gpu-1, model: NAME }")
+	}
+	var targets []Target
+	var places []place
+	for _, v := range list {
+		var t Target
+		o, ok := r.object(v, fields{
+			"backend": r.textInto(&t.Backend),
+			"model": func(v value) {
+				t.Model, _ = r.modelName(v)
+			},
+		})
+		if !ok {
+			continue
+		}
+		o.require("backend", "gpu-1")
+		if t.Backend == "" {
+			continue
+		}
+		if slices.Contains(targets, t) {
+			r.problem(o.start, "the route has this target twice; keep one")
+			continue
+		}
+		targets = append(targets, t)
+		places = append(places, o.at("backend"))
+	}
+	return targets, places
+}

@@ -1,0 +1,193 @@
+package config
+
+import (
+	"crypto/tls"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// config reads the whole file.
+func (r *reader) config(v value) {
+	c := r.cfg
+	o, ok := r.object(v, fields{
+		"listen":          r.addressInto(&c.Listen, &r.marks.listen),
+		"admin":           r.admin,
+		"store":           r.store,
+		"replicas":        func(v value) { r.marks.replicas = v.place(); r.wholeInto(&c.Replicas, 1)(v) },
+		"log":             r.log,
+		"tls":             r.tls,
+		"cors":            r.cors,
+		"timeouts":        r.timeouts,
+		"limits":          r.limits,
+		"backends":        r.backends,
+		"routes":          r.routes,
+		"keys":            r.keys,
+		"expose_decision": r.exposeDecision,
+	})
+	if ok {
+		o.require("backends", "[ { name: gpu, url: http://10.0.0.11:8000/v1 } ]")
+		o.require("routes", "[ { model: chat, targets: [ { backend: gpu } ] } ]")
+	}
+}
+
+func (r *reader) exposeDecision(v value) {
+	if b, ok := r.truth(v); ok {
+		r.cfg.ExposeDecision = b
+	}
+}
+
+func (r *reader) admin(v value) {
+	r.object(v, fields{
+		"listen": r.addressInto(&r.cfg.Admin.Listen, &r.marks.adminListen),
+		"token":  r.headerSecretInto(&r.cfg.Admin.Token),
+	})
+}
+
+func (r *reader) log(v value) {
+	r.object(v, fields{
+		"level":  r.oneOfInto(&r.cfg.Log.Level, "debug", "info", "warn", "error"),
+		"format": r.oneOfInto(&r.cfg.Log.Format, "json", "text"),
+	})
+}
+
+func (r *reader) timeouts(v value) {
+	t := &r.cfg.Timeouts
+	r.object(v, fields{
+		"connect":    r.durationInto(&t.Connect, positive),
+		"first_byte": r.durationInto(&t.FirstByte, positive),
+		"silence":    r.durationInto(&t.Silence, positive),
+		"total":      r.durationInto(&t.Total, positive),
+		"write":      r.durationInto(&t.Write, positive),
+		"drain":      r.durationInto(&t.Drain, positive),
+	})
+}
+
+func (r *reader) limits(v value) {
+	l := &r.cfg.Limits
+	o, ok := r.object(v, fields{
+		"body":     r.sizeInto(&l.Body),
+		"header":   r.sizeInto(&l.Header),
+		"streams":  r.wholeInto(&l.Streams, 1),
+		"queue":    r.wholeInto(&l.Queue, 1),
+		"buffered": r.sizeInto(&l.Buffered),
+	})
+	if ok && l.Body > l.Buffered {
+		field := "buffered"
+		if !o.has(field) {
+			field = "body"
+		}
+		r.problem(o.at(field), "one body may be larger than all buffered ones; write a buffered of at least body, better a multiple")
+	}
+}
+
+// tls reads the certificate of the data port. Both fields empty is the same
+// as no tls: at all.
+func (r *reader) tls(v value) {
+	t := TLS{}
+	o, ok := r.object(v, fields{"cert": r.textInto(&t.Cert), "key": r.textInto(&t.Key)})
+	if !ok {
+		return
+	}
+	if (t.Cert == "") != (t.Key == "") {
+		r.problem(o.start, "tls needs both cert and key; write the files of both, or leave tls out for a plain port")
+		return
+	}
+	r.cfg.TLS = TLS{Cert: r.path(t.Cert), Key: r.path(t.Key)}
+	if r.readFile == nil || t.Cert == "" {
+		return
+	}
+	cert, certErr := r.readFile(r.cfg.TLS.Cert)
+	if certErr != nil {
+		r.problem(o.at("cert"), "the certificate %s cannot be read (%s); name a PEM file", quote(t.Cert), reason(certErr))
+	}
+	key, keyErr := r.readFile(r.cfg.TLS.Key)
+	if keyErr != nil {
+		r.problem(o.at("key"), "the key %s cannot be read (%s); name a PEM file", quote(t.Key), reason(keyErr))
+	}
+	if certErr == nil && keyErr == nil {
+		if _, err := tls.X509KeyPair(cert, key); err != nil {
+			r.problem(o.at("cert"), "cert and key do not go together (%s); name a PEM certificate and its own key", strings.TrimPrefix(err.Error(), "tls: "))
+		}
+	}
+}
+
+func (r *reader) cors(v value) {
+	c := &r.cfg.CORS
+	r.object(v, fields{
+		"origins": func(v value) {
+			list, _ := r.list(v, "a list of origins")
+			for _, v := range list {
+				r.origin(v)
+			}
+		},
+		"max_age": r.durationInto(&c.MaxAge, 0),
+	})
+}
+
+func (r *reader) origin(v value) {
+	s, ok := r.text(v)
+	if !ok {
+		return
+	}
+	u, err := url.Parse(s.text)
+	if s.text != "*" && (err != nil || u.Host == "" || u.Scheme+"://"+u.Host != s.text || strings.Contains(s.text, "*")) {
+		r.problem(v.place(), `%s is no origin; write scheme://host[:port], such as https://app.example.com, or "*"`, quote(s.raw))
+		return
+	}
+	r.cfg.CORS.Origins = append(r.cfg.CORS.Origins, s.text)
+}
+
+// addressInto reads the address of a port to listen on, and notes its place.
+func (r *reader) addressInto(to *string, at *place) func(value) {
+	return func(v value) {
+		*at = v.place()
+		s, ok := r.scalar(v, "host:port, such as 127.0.0.1:8080")
+		if !ok {
+			return
+		}
+		if host, port, err := net.SplitHostPort(s.text); err != nil || !validHost(host, true) || !validPort(port) {
+			r.problem(v.place(), "%s %s is no address; write host:port, such as 127.0.0.1:8080 or :8080", v.name, quote(s.raw))
+			return
+		}
+		*to = s.text
+	}
+}
+
+func validPort(port string) bool {
+	_, err := strconv.ParseUint(port, 10, 16)
+	return err == nil
+}
+
+// validHost tells whether host is an IP address or a name; "" is every
+// address of the machine, where allowed.
+func validHost(host string, allowEmpty bool) bool {
+	if host == "" {
+		return allowEmpty
+	}
+	if address, _, _ := strings.Cut(host, "%"); net.ParseIP(address) != nil { // % starts the zone of an IPv6 address
+		return true
+	}
+	return len(host) <= 253 && !strings.ContainsFunc(host, func(c rune) bool {
+		return !isNameRune(c)
+	})
+}
+
+// isNameRune tells whether c may stand in the name of a host or a backend.
+func isNameRune(c rune) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
+}
+
+// loopback tells whether only this machine reaches the address.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

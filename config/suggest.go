@@ -1,0 +1,73 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// shownRunes is how much of a word of the file a message repeats.
+const shownRunes = 64
+
+// quote shows a word of the file: quoted, without control characters, cut
+// when long.
+func quote(word string) string {
+	if r := []rune(word); len(r) > shownRunes {
+		word = string(r[:shownRunes]) + "…"
+	}
+	return fmt.Sprintf("%q", word)
+}
+
+// nearest returns the known word that was most likely meant, or "".
+func nearest(word string, known []string) string {
+	if len(word) > 4*shownRunes {
+		return ""
+	}
+	best, bestDistance := "", len(word)
+	for _, k := range known {
+		// A third of the letters may be wrong, and one of a short word.
+		if d := distance(strings.ToLower(word), k); d < bestDistance && d <= max(1, len(k)/3) {
+			best, bestDistance = k, d
+		}
+	}
+	return best
+}
+
+// distance is how many letters have to be put in, taken out, replaced, or
+// swapped with their neighbour to turn a into b.
+func distance(a, b string) int {
+	s, t := []rune(a), []rune(b)
+	before, last := make([]int, len(t)+1), make([]int, len(t)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range s {
+		row := make([]int, len(t)+1)
+		row[0] = i + 1
+		for j := range t {
+			cost := 1
+			if s[i] == t[j] {
+				cost = 0
+			}
+			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && s[i] == t[j-1] && s[i-1] == t[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(t)]
+}
+
+// meant ends a message about an unknown word: the nearest known one, or all.
+func meant(word string, known []string) string {
+	if n := nearest(word, known); n != "" {
+		return fmt.Sprintf("did you mean %q?", n)
+	}
+	known = slices.Sorted(slices.Values(known))
+	const most = 24
+	if len(known) > most {
+		return fmt.Sprintf("known are %s and %d more", strings.Join(known[:most], ", "), len(known)-most)
+	}
+	return "known are " + strings.Join(known, ", ")
+}

@@ -1,0 +1,318 @@
+package config
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// value is one node of the file, and what messages call it.
+type value struct {
+	node ast.Node
+	name string
+	key  place // of its key or list, for nodes that have no text of their own
+}
+
+// place is where the value starts.
+func (v value) place() place {
+	if v.node != nil && v.node.Type() != ast.NullType {
+		if t := first(v.node); t != nil && t.Position != nil {
+			return place{t.Position.Line, t.Position.Column}
+		}
+	}
+	if v.key == (place{}) {
+		return place{1, 1}
+	}
+	return v.key
+}
+
+// first is the token that a node starts with: a block mapping's own token is
+// the colon of its first field.
+func first(n ast.Node) *token.Token {
+	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
+		return m.Values[0].Key.GetToken()
+	}
+	return n.GetToken()
+}
+
+// scalar is a value without parts.
+type scalar struct {
+	raw    string // as the file has it, variables unexpanded: safe to show unless the field is a secret
+	text   string // variables expanded
+	plain  bool   // not quoted
+	string bool   // text by YAML's rules, rather than a number, a truth value
+	filled bool   // by a variable
+}
+
+// typed tells whether the text may stand for a number or a truth value: quoted
+// text may not, unless a variable had to be put in.
+func (s scalar) typed() bool { return s.plain || s.filled }
+
+// scalar reads a value without parts. want says what the field takes.
+func (r *reader) scalar(v value, want string) (scalar, bool) {
+	var s scalar
+	switch n := v.node.(type) {
+	case *ast.StringNode:
+		s.raw, s.string = n.Value, true
+		s.plain = n.Token.Type != token.SingleQuoteType && n.Token.Type != token.DoubleQuoteType
+	case *ast.LiteralNode:
+		s.raw, s.string = n.Value.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		s.raw, s.plain = v.node.GetToken().Value, true
+	default:
+		r.mismatch(v, want)
+		return scalar{}, false
+	}
+	s.raw = unmask(s.raw)
+	var ok bool
+	s.text, s.filled, ok = r.expand(v.place(), s.raw)
+	return s, ok
+}
+
+// mismatch says that a value is of another type. It never shows the value,
+// which may be a secret in the wrong place.
+func (r *reader) mismatch(v value, want string) {
+	switch v.node.(type) {
+	case nil, *ast.NullNode:
+		r.problem(v.place(), "%s has no value; it must be %s, or leave the field out", v.name, want)
+	case *ast.MappingNode:
+		r.problem(v.place(), "%s is a mapping; it must be %s", v.name, want)
+	case *ast.SequenceNode:
+		r.problem(v.place(), "%s is a list; it must be %s", v.name, want)
+	default:
+		r.problem(v.place(), "%s has the wrong type; it must be %s", v.name, want)
+	}
+}
+
+// text reads text. A bare number is none: 0644 and 1_000 would not mean what
+// they say.
+func (r *reader) text(v value) (scalar, bool) {
+	s, ok := r.scalar(v, "text")
+	if ok && !s.string {
+		r.problem(v.place(), "%s must be text; put it in quotes", v.name)
+		return scalar{}, false
+	}
+	return s, ok
+}
+
+// textInto reads text that has no rules of its own.
+func (r *reader) textInto(to *string) func(value) {
+	return func(v value) {
+		if s, ok := r.text(v); ok {
+			*to = s.text
+		}
+	}
+}
+
+// truth reads true or false.
+func (r *reader) truth(v value) (value bool, ok bool) {
+	s, ok := r.scalar(v, "true or false")
+	if !ok {
+		return false, false
+	}
+	if s.typed() {
+		switch strings.ToLower(s.text) {
+		case "true":
+			return true, true
+		case "false":
+			return false, true
+		}
+	}
+	r.problem(v.place(), "%s must be true or false, without quotes", v.name)
+	return false, false
+}
+
+// whole reads a whole number of at least low. Only decimal digits: 010 is 8
+// to some readers of YAML and 10 to others.
+func (r *reader) whole(v value, low int) (int, bool) {
+	const most = 1 << 40 // far above every use, far below where sums overflow
+	s, ok := r.scalar(v, "a whole number")
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s.text, 10, 64)
+	switch {
+	case !s.typed() || err != nil || len(s.text) > 1 && s.text[0] == '0' || s.text[0] == '+':
+		r.problem(v.place(), "%s must be a whole number such as %d, without quotes", v.name, max(low, 1))
+	case n < int64(low):
+		r.problem(v.place(), "%s is too small; write %d or more", v.name, low)
+	case n > most:
+		r.problem(v.place(), "%s is too large; write a number below 10^12", v.name)
+	default:
+		return int(n), true
+	}
+	return 0, false
+}
+
+func (r *reader) wholeInto(to *int, low int) func(value) {
+	return func(v value) {
+		if n, ok := r.whole(v, low); ok {
+			*to = n
+		}
+	}
+}
+
+// number reads a finite number ≥ 0.
+func (r *reader) number(v value) (float64, bool) {
+	s, ok := r.scalar(v, "a number")
+	if !ok {
+		return 0, false
+	}
+	x, err := strconv.ParseFloat(s.text, 64)
+	switch {
+	case s.typed() && isNonFinite(s.text, x):
+		r.problem(v.place(), "%s must be a finite number", v.name)
+	case !s.typed() || err != nil || strings.ContainsAny(s.text, "xXpP_"):
+		r.problem(v.place(), "%s must be a number such as 30, without quotes", v.name)
+	case x < 0:
+		r.problem(v.place(), "%s must not be negative", v.name)
+	default:
+		return x, true
+	}
+	return 0, false
+}
+
+// isNonFinite tells whether text means NaN or an infinity, also as YAML
+// writes them, or a number too large for a float64.
+func isNonFinite(text string, x float64) bool {
+	switch strings.ToLower(strings.TrimLeft(text, "+-")) {
+	case ".nan", ".inf", "nan", "inf", "infinity":
+		return true
+	}
+	return math.IsInf(x, 0)
+}
+
+func (r *reader) numberInto(to *float64) func(value) {
+	return func(v value) {
+		if x, ok := r.number(v); ok {
+			*to = x
+		}
+	}
+}
+
+// duration reads a time with its unit, of at least low.
+func (r *reader) duration(v value, low time.Duration) (time.Duration, bool) {
+	const most = 365 * 24 * time.Hour
+	s, ok := r.scalar(v, "a duration such as 2s")
+	if !ok {
+		return 0, false
+	}
+	d, err := time.ParseDuration(s.text)
+	switch {
+	case err != nil || s.text == "0": // the one duration that Go takes without a unit
+		r.problem(v.place(), "%s must be a duration with its unit, such as 500ms, 2s or 10m", v.name)
+	case d < low && low <= time.Nanosecond:
+		r.problem(v.place(), "%s must be more than 0", v.name)
+	case d < low:
+		r.problem(v.place(), "%s is too short; write %v or more", v.name, low)
+	case d < 0:
+		r.problem(v.place(), "%s must not be negative", v.name)
+	case d > most:
+		r.problem(v.place(), "%s is longer than a year; write less", v.name)
+	default:
+		return d, true
+	}
+	return 0, false
+}
+
+// positive is the lower bound of a duration that must not be 0.
+const positive = time.Nanosecond
+
+func (r *reader) durationInto(to *time.Duration, low time.Duration) func(value) {
+	return func(v value) {
+		if d, ok := r.duration(v, low); ok {
+			*to = d
+		}
+	}
+}
+
+// units of sizes, in bytes.
+var units = map[string]int64{
+	"": 1, "B": 1,
+	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+	"kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+}
+
+// sizeInto reads bytes, with a unit or without, above 0.
+func (r *reader) sizeInto(to *int64) func(value) {
+	return func(v value) {
+		s, ok := r.scalar(v, "a size such as 32MiB")
+		if !ok {
+			return
+		}
+		digits := strings.TrimRight(s.text, "KMGTkiB ")
+		unit, known := units[strings.TrimSpace(s.text[len(digits):])]
+		n, err := strconv.ParseUint(digits, 10, 40)
+		switch {
+		case err != nil || !known || len(digits) > 1 && digits[0] == '0':
+			r.problem(v.place(), "%s must be a size such as 64KiB, 32MiB or 1GiB", v.name)
+		case n == 0:
+			r.problem(v.place(), "%s must be more than 0", v.name)
+		case int64(n) > math.MaxInt64/2/unit:
+			r.problem(v.place(), "%s is too large; write a size such as 1GiB", v.name)
+		default:
+			*to = int64(n) * unit
+		}
+	}
+}
+
+// oneOf reads one of some words. unsupported has a message for words that
+// have a meaning, but not here.
+func (r *reader) oneOf(v value, words []string, unsupported map[string]string) (string, bool) {
+	s, ok := r.scalar(v, "one of "+strings.Join(words, ", "))
+	if !ok {
+		return "", false
+	}
+	if slices.Contains(words, s.text) {
+		return s.text, true
+	}
+	if message, ok := unsupported[s.text]; ok {
+		r.problem(v.place(), "%s: %s %s", v.name, s.raw, message)
+	} else {
+		r.problem(v.place(), "unknown %s %s; %s", v.name, quote(s.raw), meant(s.raw, words))
+	}
+	return "", false
+}
+
+func (r *reader) oneOfInto(to *string, words ...string) func(value) {
+	return func(v value) {
+		if s, ok := r.oneOf(v, words, nil); ok {
+			*to = s
+		}
+	}
+}
+
+// secretInto reads text that no message may show.
+func (r *reader) secretInto(to *Secret) func(value) {
+	return func(v value) {
+		if s, ok := r.text(v); ok {
+			*to = Secret(s.text)
+		}
+	}
+}
+
+// headerSecretInto reads a secret that travels in an HTTP header.
+func (r *reader) headerSecretInto(to *Secret) func(value) {
+	return func(v value) {
+		s, ok := r.text(v)
+		switch {
+		case !ok:
+		case !fitsHeader(s.text):
+			r.problem(v.place(), "%s holds a line break, a control character or outer blanks, which no HTTP header can carry; take them out", v.name)
+		default:
+			*to = Secret(s.text)
+		}
+	}
+}
+
+// fitsHeader tells whether text can be the value of an HTTP header.
+func fitsHeader(text string) bool {
+	return strings.TrimSpace(text) == text && !strings.ContainsFunc(text, func(c rune) bool {
+		return c < ' ' && c != '\t' || c == 0x7f
+	})
+}
