@@ -79,6 +79,10 @@ func (r *Router) Update(now time.Time, c Change) []Grant {
 	r.advance(now)
 	var grants []Grant
 	switch c := c.(type) {
+	case Tick:
+		for _, b := range r.backends {
+			b.scan(now)
+		}
 	case Configure:
 		grants = r.configure(now, c.Topology)
 	case Curves:

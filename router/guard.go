@@ -40,7 +40,9 @@ func (b *backend) scan(now time.Time) {
 			b.slow = l
 		}
 	}
-	b.ramp.see(b, got)
+	if b.ramp.clean(b, now) {
+		b.ramp.see(b, got)
+	}
 }
 
 // belowFloor reports whether the stream has fallen below its floor, averaged

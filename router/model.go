@@ -92,24 +92,25 @@ func (m *model) carries(k int, extraP, need float64) (low, bound float64, ok boo
 	if need <= 0 || low >= need || k <= m.visited || k > b.ramp.cap || m.visited == 0 {
 		return low, low, need <= 0 || low >= need
 	}
-	edge := m.curve.Low(m.visited, extraP)
-	if edge < need {
-		return low, low, false
-	}
-	if m.young {
+	if m.young && m.curve.Low(m.visited, extraP) >= need {
 		return low, max(low, need), true
 	}
-	grown := edge * m.curve.TPS(k) / m.curve.TPS(m.visited)
-	if !(grown >= need) { // also NaN
-		return low, low, false
+	if grown := m.grown(k, extraP); grown >= need {
+		return low, grown, true
 	}
-	return low, grown, true
+	return low, low, false
 }
 
-// limitedByEvidence reports whether k sequences were refused only because
+// grown continues the bound at the edge of what was visited by the fit. NaN
+// where the fit says nothing.
+func (m *model) grown(k int, extraP float64) float64 {
+	return m.curve.Low(m.visited, extraP) * m.curve.TPS(k) / m.curve.TPS(m.visited)
+}
+
+// limitedByEvidence reports whether k sequences would be refused only because
 // nothing like it was ever seen.
 func (m *model) limitedByEvidence(k int, need float64) bool {
-	return !m.known || k > m.visited && m.curve.TPS(k) >= need
+	return !m.known || m.visited > 0 && k > m.visited && m.grown(k, 0) >= need
 }
 
 // extraP spreads prompt tokens that wait for their prefill over the steps of

@@ -1,9 +1,6 @@
 package router
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 const (
 	// slowStartCap is up to which m an unknown backend is filled at first.
@@ -18,10 +15,10 @@ const (
 	rampEnd = 64
 
 	// beaten and comfortable are by how much the streams must be faster than
-	// the floor: to be doubled (TPS falls by 10–30 % when n doubles, and a
-	// stream just at its floor leaves room for nobody), and to be doubled twice
+	// the floor: for more to be let in (the margin that known curves keep too:
+	// a mean at the floor fails half the time), and for the cap to double twice
 	// on the evidence of one level alone.
-	beaten      = 1.05
+	beaten      = 1.1
 	comfortable = 1.5
 
 	// apart is by which factor two levels of n must differ to tell a slope.
@@ -40,7 +37,31 @@ type ramp struct {
 	cap       int      // on m, ≥ slowStartCap
 	recovered bool     // the backend was down: the cap holds for everybody
 	level     evidence // at cap/2 or more, since the cap last changed
-	before    evidence // the level on which the cap grew last, tokens 0 if none
+	before    evidence // the first level on which the cap grew, tokens 0 if none
+
+	n       int       // own sequences decoding at the last look, -1 while others waited
+	cleanAt time.Time // of the last look of which n held since the one before
+}
+
+// patience is how long only clean evidence is taken: of times in which n stood
+// still and no prompt was prefilled. The stall by a prefill would count as the
+// slope of the curve, and end a slow start early. Under a load that is never
+// still, everything is evidence.
+const patience = time.Second
+
+// clean reports whether what happened since the last look is evidence of one
+// level, and notes the look.
+func (p *ramp) clean(b *backend, now time.Time) bool {
+	n := b.decoding
+	if b.waiting > 0 {
+		n = -1
+	}
+	still := n >= 0 && n == p.n
+	p.n = n
+	if still || p.cleanAt.IsZero() {
+		p.cleanAt = now
+	}
+	return still || now.Sub(p.cleanAt) > patience
 }
 
 // evidence is what own streams did, summed up.
@@ -103,12 +124,12 @@ func (p *ramp) move(need float64) {
 		p.cap = max(slowStartCap, min(p.cap, int(level.n())))
 		return
 	}
-	reach = min(reach, 4*level.n())
-	if math.Round(reach) <= float64(p.cap) {
-		return
+	if reach := int(min(reach, 4*level.n()) + 1e-6); reach > p.cap {
+		p.cap = reach
+		if p.before.tokens <= 0 {
+			p.before = level
+		}
 	}
-	p.cap = int(math.Round(reach))
-	p.before = level
 }
 
 // reach is how many sequences are believed to keep need, judged by this level
@@ -124,17 +145,19 @@ func (e *evidence) reach(before evidence, need float64) float64 {
 	if tps < beaten*need {
 		return n
 	}
-	if before.tokens <= 0 || n < apart*before.n() {
-		if tps >= comfortable*need {
-			return 4 * n
-		}
+	switch {
+	case before.tokens <= 0 && tps >= comfortable*need:
+		return 4 * n
+	case before.tokens <= 0:
 		return 2 * n
+	case n < apart*before.n():
+		return apart * before.n() // far enough to tell a slope
 	}
 	slope := (1/tps - 1/before.tps()) / (n - before.n())
 	if slope <= 0 {
 		return 4 * n
 	}
-	return n + max(1, (1/(beaten*need)-1/tps)/slope)
+	return n + (1/(beaten*need)-1/tps)/slope
 }
 
 // need is the floor that the streams of b must beat for its cap to grow: the

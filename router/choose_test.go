@@ -1,0 +1,216 @@
+package router
+
+import (
+	"math"
+	"testing"
+)
+
+// three is a bench with a fast, a middle and a slow backend, all of which give
+// one stream its floor.
+func three(tb testing.TB, edit func(*Route)) *bench {
+	rt := Route{Name: "chat", SLO: SLO{MinTPS: 30}}
+	if edit != nil {
+		edit(&rt)
+	}
+	b := newBench(tb, []string{"slow", "fast", "middle"}, rt)
+	b.learn("slow", carrying(10, 30, 40))
+	b.learn("fast", carrying(10, 30, 120))
+	b.learn("middle", carrying(10, 30, 70))
+	return b
+}
+
+func (b *bench) wantChosen(want string, edit ...func(*Request)) {
+	b.tb.Helper()
+	d := b.place("chat", edit...)
+	if d.Lease == nil {
+		b.tb.Fatalf("refused: %+v", d.Refusal)
+	}
+	if got := d.Lease.Target().Backend; got != want || d.Chosen.Target.Backend != want {
+		b.tb.Errorf("went to %s (%+v), want %s", got, d.Chosen, want)
+	}
+}
+
+func TestPreferHeadroom(t *testing.T) {
+	b := three(t, nil)
+	b.wantChosen("fast")
+	// 120 tokens/s on the fast one fall to those of the middle as it fills.
+	seen := map[string]int{}
+	for range 15 {
+		seen[b.place("chat").Lease.Target().Backend]++
+	}
+	if seen["fast"] == 0 || seen["middle"] == 0 || seen["fast"] < seen["slow"] {
+		t.Errorf("15 streams went to %v", seen)
+	}
+}
+
+func TestPreferOrder(t *testing.T) {
+	b := three(t, func(rt *Route) { rt.Prefer = Order })
+	for range 10 {
+		b.wantChosen("slow")
+	}
+	b.wantChosen("fast")
+}
+
+func TestPreferCheapest(t *testing.T) {
+	b := three(t, func(rt *Route) {
+		rt.Prefer = Cheapest
+		rt.Targets = targets("slow", "fast", "middle")
+		rt.Targets[0].OutputPrice, rt.Targets[1].OutputPrice, rt.Targets[2].OutputPrice = 1, 2, 1
+	})
+	b.wantChosen("middle") // the cheapest two differ in headroom
+	for range 19 {
+		if got := b.place("chat").Lease.Target().Backend; got == "fast" {
+			t.Fatal("went to the dearest while a cheaper one had room")
+		}
+	}
+	b.wantChosen("fast")
+}
+
+func TestCheapestCountsPromptAndAnswer(t *testing.T) {
+	b := three(t, func(rt *Route) {
+		rt.Prefer = Cheapest
+		rt.Targets = targets("slow", "fast")
+		rt.Targets[0].InputPrice, rt.Targets[1].OutputPrice = 1, 10
+	})
+	maxTokens := func(r *Request) { r.MaxTokens = 10 }
+	b.wantChosen("slow", prompt(10))                // 10 µ$ against 256·10
+	b.wantChosen("fast", prompt(10_000), maxTokens) // 10 000 µ$ against 100
+	if c := b.Explain(b.now, Request{Route: "chat", PromptTokens: 1_000_000}); c[0].Price != 1 {
+		t.Errorf("price of a million prompt tokens at 1 USD: %v", c[0].Price)
+	}
+}
+
+func TestPreferPack(t *testing.T) {
+	b := three(t, func(rt *Route) { rt.Prefer = Pack })
+	for range 10 {
+		b.wantChosen("slow")
+	}
+	b.wantChosen("middle")
+}
+
+// Within 5 % is a tie, and ties are spread.
+func TestTiesAreRandom(t *testing.T) {
+	b := newBench(t, []string{"x", "y", "z"})
+	b.learn("x", carrying(500, 30, 60.0))
+	b.learn("y", carrying(500, 30, 59.0))
+	b.learn("z", carrying(500, 30, 50.0))
+	seen := map[string]int{}
+	for range 200 {
+		l := b.place("chat").Lease
+		seen[l.Target().Backend]++
+		l.Done(b.now, 1)
+	}
+	if seen["x"] < 70 || seen["y"] < 70 || seen["z"] != 0 {
+		t.Errorf("200 single requests went to %v", seen)
+	}
+}
+
+func TestUnknownTargetsGoFirstEmptiestFirst(t *testing.T) {
+	b := newBench(t, []string{"known", "x", "y"})
+	b.learn("known", carrying(500, 30, 300))
+	seen := map[string]int{}
+	for range 2 * slowStartCap {
+		seen[b.place("chat").Lease.Target().Backend]++
+	}
+	if seen["x"] != slowStartCap || seen["y"] != slowStartCap {
+		t.Errorf("the first streams went to %v", seen)
+	}
+	b.wantChosen("known")
+}
+
+// Requests without a floor shun a backend where strict streams have nothing to
+// spare, and use it when it has.
+func TestNoFloorShunsTheProtected(t *testing.T) {
+	b := newBench(t, []string{"x", "y"})
+	b.learn("x", carrying(10, 30, 120))
+	b.learn("y", carrying(10, 30, 60))
+	strict := b.fill("chat", 100, exclude("y"))
+	strict[0].Done(b.now, 10)
+	b.wantReasonOf("x", OK, wish(0))
+	b.wantChosen("y", wish(0))
+	for _, l := range strict[3:] {
+		l.Done(b.now, 10)
+	}
+	b.wantChosen("x", wish(0))
+}
+
+func (b *bench) wantReasonOf(backend string, want Reason, edit ...func(*Request)) {
+	b.tb.Helper()
+	req := Request{Route: "chat"}
+	for _, e := range edit {
+		e(&req)
+	}
+	for _, c := range b.Explain(b.now, req) {
+		if c.Target.Backend == backend && c.Reason != want {
+			b.tb.Errorf("%s: got %v, want %v", backend, c.Reason, want)
+		}
+	}
+}
+
+// A long prompt is charged for what it costs the running: it goes where that
+// matters least.
+func TestLongPromptsGoWhereTheyHurtLeast(t *testing.T) {
+	b := newBench(t, []string{"x", "y"})
+	c := carrying(100, 30, 90)
+	c.d = 1e-4
+	b.learn("x", c)
+	idle := carrying(100, 30, 80)
+	idle.d = 1e-4
+	b.learn("y", idle)
+	b.fill("chat", 2, exclude("y"))
+	b.wantChosen("x")
+	b.wantChosen("y", prompt(20_000))
+}
+
+func TestExplain(t *testing.T) {
+	b := three(t, nil)
+	b.fill("chat", 10, exclude("fast"), exclude("middle"))
+	d := b.place("chat", exclude("slow"), exclude("middle"))
+	c := b.Explain(b.now, Request{Route: "chat", Stream: true})
+	if len(c) != 3 || c[0].Reason != ReasonOwnFloor || c[0].Feasible || !c[1].Feasible {
+		t.Fatalf("candidates: %+v", c)
+	}
+	if got := c[0]; got.M != 10 || got.N != 0 || got.Protect != 30 || got.Floor != 30 {
+		t.Errorf("slow: %+v", got)
+	}
+	curve := carrying(10, 30, 120)
+	want := curve.Low(2, 0) / 30
+	if got := c[1]; got.M != 1 || math.Abs(got.TPS-curve.TPS(2)) > 1e-9 || math.Abs(got.Headroom-want) > 1e-9 {
+		t.Errorf("fast: %+v, want headroom %v", got, want)
+	}
+	if d.Chosen.M != 0 || d.Policy != "headroom" || !d.Chosen.Feasible {
+		t.Errorf("chosen: %+v", d.Chosen)
+	}
+	if l := b.Loads(); l[0].M != 10 || l[1].M != 1 {
+		t.Error("explain reserved something")
+	}
+	if b.Explain(b.now, Request{Route: "other"}) != nil {
+		t.Error("an unknown route has candidates")
+	}
+}
+
+func TestUnknownIsNaNAndZero(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	c := b.Explain(b.now, Request{Route: "chat"})[0]
+	if !math.IsNaN(c.TPS) || c.Low != 0 || !math.IsInf(c.Headroom, 1) || !c.Feasible {
+		t.Errorf("unknown target: %+v", c)
+	}
+}
+
+func TestAssign(t *testing.T) {
+	b := three(t, nil)
+	slow := Target{Backend: "slow", Model: "m"}
+	for range 30 { // far beyond what is feasible
+		if d := b.Assign(b.now, Request{Route: "chat", Stream: true}, slow, "round-robin"); d.Lease == nil || d.Policy != "round-robin" || d.Lease.Target() != slow {
+			t.Fatalf("got %+v", d)
+		}
+	}
+	if l := b.load(0); l.M != 30 || l.Floor != 30 {
+		t.Errorf("load %+v", l)
+	}
+	b.wantRefusal(b.Assign(b.now, Request{Route: "chat", Exclude: []string{"slow"}}, slow, "round-robin"), NoBackend)
+	b.wantRefusal(b.Assign(b.now, Request{Route: "chat"}, Target{Backend: "fast", Model: "other"}, "round-robin"), NoBackend)
+	b.wantRefusal(b.Assign(b.now, Request{Route: "other"}, slow, "round-robin"), NoBackend)
+	b.health("slow", Down)
+	b.wantRefusal(b.Assign(b.now, Request{Route: "chat"}, slow, "round-robin"), NoBackend)
+}

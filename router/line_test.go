@@ -1,0 +1,408 @@
+package router
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// full is a bench whose only backend is full, with a line of 2 s.
+func full(tb testing.TB, routes ...Route) (*bench, []*Lease) {
+	if len(routes) == 0 {
+		routes = []Route{{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: queue(2 * time.Second), MaxWaiting: 5}}
+	}
+	b := newBench(tb, []string{"x"}, routes...)
+	b.learn("x", carrying(3, 30, 40))
+	return b, b.fill("chat", 3)
+}
+
+// waiters returns whom the grants are for, those that carry a lease.
+func waiters(grants []Grant) []any {
+	var out []any
+	for _, g := range grants {
+		if g.Decision.Lease != nil {
+			out = append(out, g.Waiter)
+		}
+	}
+	return out
+}
+
+func (b *bench) wantGrants(grants []Grant, want ...any) {
+	b.tb.Helper()
+	if got := waiters(grants); !slices.Equal(got, want) {
+		b.tb.Errorf("granted %v, want %v", got, want)
+	}
+}
+
+// stand places a request that has to wait.
+func (b *bench) stand(route string, edit ...func(*Request)) *Ticket {
+	b.tb.Helper()
+	d := b.place(route, edit...)
+	if d.Ticket == nil {
+		b.tb.Fatalf("got %+v, want a ticket", d)
+	}
+	return d.Ticket
+}
+
+func TestLineIsServedByDeadline(t *testing.T) {
+	b, leases := full(t)
+	if next := b.NextWake(b.now); !next.IsZero() {
+		t.Errorf("wants to be woken at %v while nobody waits", next)
+	}
+	first := b.stand("chat", waiter("first"))
+	b.sleep(100 * time.Millisecond)
+	b.stand("chat", waiter("second"))
+	b.stand("chat", waiter("urgent"), ttft(time.Second))
+	b.stand("chat", waiter("third"))
+	if got, want := first.Deadline(), start.Add(2*time.Second); !got.Equal(want) {
+		t.Errorf("deadline %v, want %v", got, want)
+	}
+	if next := b.NextWake(b.now); next.Sub(b.now) != wakeEvery {
+		t.Errorf("next wake in %v", next.Sub(b.now))
+	}
+	if got := b.Routes(b.now)[0].Waiting; got != 4 {
+		t.Errorf("%d waiting, want 4", got)
+	}
+	b.sleep(100 * time.Millisecond)
+	grants := leases[0].Done(b.now, 100)
+	b.wantGrants(grants, "urgent")
+	if w := grants[0].Decision.Waited; w != 100*time.Millisecond {
+		t.Errorf("waited %v, want 100ms", w)
+	}
+	b.wantGrants(leases[1].Done(b.now, 100), "first")
+	b.wantGrants(leases[2].Done(b.now, 100), "second")
+	b.wantGrants(grants[0].Decision.Lease.Done(b.now, 100), "third")
+}
+
+// Waiting that is longer than the first token may take makes no sense.
+func TestDeadlineLeavesTimeForTheFirstToken(t *testing.T) {
+	b, leases := full(t)
+	c := carrying(3, 30, 40)
+	c.d = 1e-4
+	b.learn("x", c)
+	for _, l := range leases {
+		l.Done(b.now, 1)
+	}
+	b.place("chat", prompt(3000)) // 0.3 s of prefill
+	b.fill("chat", 3)
+	d := b.stand("chat", ttft(time.Second))
+	if got, want := d.Deadline().Sub(b.now), 700*time.Millisecond; (got - want).Abs() > time.Microsecond {
+		t.Errorf("may wait %v, want %v", got, want)
+	}
+	b.wantRefusal(b.place("chat", ttft(200*time.Millisecond)), ShedTTFT)
+}
+
+func TestNewcomersDoNotPass(t *testing.T) {
+	b, leases := full(t)
+	b.stand("chat", waiter("big"), sequences(2))
+	b.stand("chat", waiter("small"))
+	b.wantGrants(leases[0].Done(b.now, 100)) // one place is not enough for the first in line
+	b.stand("chat", waiter("newcomer"))
+	b.wantGrants(leases[1].Done(b.now, 100), "big")
+	b.wantGrants(leases[2].Done(b.now, 100), "small")
+}
+
+func TestFailoverDoesNotStandInLine(t *testing.T) {
+	b, leases := full(t)
+	b.wantRefusal(b.place("chat", noQueue), ShedFloor)
+	b.stand("chat", waiter("first"), sequences(2))
+	leases[0].Done(b.now, 100)
+	if d := b.place("chat", noQueue); d.Lease == nil {
+		t.Errorf("got %+v, want the free place", d)
+	}
+}
+
+func TestQueueFullAndTimeout(t *testing.T) {
+	b, _ := full(t)
+	var tickets []*Ticket
+	for range 5 {
+		tickets = append(tickets, b.stand("chat"))
+	}
+	b.wantRefusal(b.place("chat"), ShedQueueFull)
+	b.sleep(2 * time.Second)
+	d := tickets[0].Expire(b.now)
+	b.wantRefusal(d, ShedTimeout)
+	if d.Waited != 2*time.Second {
+		t.Errorf("waited %v", d.Waited)
+	}
+	if again := tickets[0].Expire(b.now); again.Refusal != d.Refusal {
+		t.Error("expiring twice gives two answers")
+	}
+	if grants := tickets[0].Cancel(b.now); grants != nil {
+		t.Errorf("cancelling an expired ticket granted %v", grants)
+	}
+	b.stand("chat")
+}
+
+func TestGrantToOneWhoIsGoneComesBack(t *testing.T) {
+	b, leases := full(t)
+	gone := b.stand("chat", waiter("gone"))
+	b.stand("chat", waiter("next"))
+	grants := leases[0].Done(b.now, 100)
+	b.wantGrants(grants, "gone")
+	b.wantGrants(gone.Cancel(b.now), "next")
+	if l := b.load(0); l.M != 3 {
+		t.Errorf("m = %d, want 3", l.M)
+	}
+	if grants := grants[0].Decision.Lease.Done(b.now, 0); grants != nil {
+		t.Error("the lease was given back twice")
+	}
+	b.wantGrants(gone.Cancel(b.now))
+	if l := b.load(0); l.M != 3 {
+		t.Errorf("m = %d after the second cancel, want 3", l.M)
+	}
+}
+
+func TestGrantOnItsWayWinsOverExpiry(t *testing.T) {
+	b, leases := full(t)
+	ticket := b.stand("chat")
+	grants := leases[0].Done(b.now, 100)
+	b.sleep(3 * time.Second)
+	if d := ticket.Expire(b.now); d.Lease == nil || d.Lease != grants[0].Decision.Lease {
+		t.Errorf("got %+v, want the lease that was granted", d)
+	}
+	// From here on the lease is its holder's alone.
+	ticket.Cancel(b.now)
+	if l := b.load(0); l.M != 3 {
+		t.Errorf("m = %d, want 3", l.M)
+	}
+}
+
+func TestCancelLetsThoseBehindGo(t *testing.T) {
+	b, leases := full(t)
+	big := b.stand("chat", waiter("big"), sequences(3))
+	b.stand("chat", waiter("small"))
+	leases[0].Done(b.now, 100)
+	b.wantGrants(big.Cancel(b.now), "small")
+}
+
+func TestInteractiveBeforeBatch(t *testing.T) {
+	b, leases := full(
+		t,
+		Route{Name: "nightly", Class: Batch, OnInfeasible: queue(time.Minute)},
+		Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: queue(2 * time.Second)},
+	)
+	b.stand("nightly", waiter("batch"))
+	b.sleep(time.Second)
+	b.stand("chat", waiter("user"), wish(32)) // more than the route asks for: the reserve does not cover it
+	b.wantGrants(leases[0].Done(b.now, 100))
+	if got := b.reasons("nightly")[0]; got != ReasonReserve {
+		t.Errorf("batch while a user waits for the backend: %v, want reserve", got)
+	}
+	b.wantGrants(leases[1].Done(b.now, 100), "user")
+	b.wantGrants(leases[2].Done(b.now, 100), "batch")
+}
+
+// The line is woken by everything that may make room.
+func TestWhatWakesTheLine(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		wake func(b *bench) []Grant
+	}{
+		{"curve", func(b *bench) []Grant { return b.learn("x", carrying(4, 30, 40)) }},
+		{"reload", func(b *bench) []Grant {
+			b.topo.Backends = append(b.topo.Backends, Backend{Name: "y"})
+			b.topo.Routes[0].Targets = targets("x", "y")
+			return b.configure()
+		}},
+		{"remote load", func(b *bench) []Grant { return b.Update(b.now, RemoteLoad{Replicas: 1}) }},
+		{"health", func(b *bench) []Grant {
+			b.topo.Backends = append(b.topo.Backends, Backend{Name: "y"})
+			b.topo.Routes[0].Targets = targets("x", "y")
+			b.topo.Replicas = 1
+			b.Update(b.now, BackendHealth{Backend: "y", Health: Draining})
+			return b.configure()
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b, leases := full(t)
+			b.Update(b.now, RemoteLoad{Replicas: 2, ByBackend: map[string]Load{"x": {Decoding: 1}}})
+			leases[0].Done(b.now, 1)
+			b.stand("chat", waiter("first"))
+			b.wantGrants(c.wake(b), "first")
+		})
+	}
+}
+
+func TestRemovedRouteDismissesItsLine(t *testing.T) {
+	b, _ := full(t)
+	ticket := b.stand("chat")
+	b.topo.Routes[0].Name = "talk"
+	grants := b.configure()
+	if len(grants) != 1 || grants[0].Decision.Refusal == nil || grants[0].Decision.Refusal.Reason != NoBackend {
+		t.Fatalf("grants %+v", grants)
+	}
+	b.wantRefusal(ticket.Expire(b.now), NoBackend)
+	if next := b.NextWake(b.now); !next.IsZero() {
+		t.Error("somebody still waits")
+	}
+}
+
+func TestSpill(t *testing.T) {
+	chat := Route{Name: "chat", SLO: SLO{MinTPS: 30}, Targets: targets("x"), OnInfeasible: []Step{
+		{Kind: Queue, Wait: time.Second}, {Kind: Spill, Route: "nowhere"}, {Kind: Spill, Route: "small"}, {Kind: Shed},
+	}}
+	small := Route{Name: "small", SLO: SLO{MinTPS: 10}, Targets: targets("y"), OnInfeasible: queue(time.Second)}
+	b := newBench(t, []string{"x", "y"}, chat, small)
+	b.learn("x", carrying(2, 30, 40))
+	b.learn("y", carrying(2, 10, 20))
+	b.fill("chat", 2)
+	expire := func() Decision { return b.stand("chat").Expire(b.now.Add(time.Second)) }
+	d := expire()
+	if d.Lease == nil || d.Spilled != "small" || d.Lease.Target().Backend != "y" || d.Lease.Floor() != 10 {
+		t.Fatalf("got %+v", d)
+	}
+	b.place("small")
+	b.wantRefusal(expire(), ShedTimeout)
+	// Who waits on the other route is not passed.
+	b.stand("small", sequences(2))
+	d.Lease.Done(b.now, 1)
+	b.wantRefusal(expire(), ShedTimeout)
+}
+
+func TestBestEffortDoesLeastHarm(t *testing.T) {
+	rt := Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: []Step{{Kind: BestEffort}, {Kind: Shed}}}
+	b := newBench(t, []string{"x", "y"}, rt)
+	b.learn("x", carrying(5, 30, 100))
+	b.learn("y", carrying(3, 30, 40))
+	b.fill("chat", 5, exclude("y"))
+	// y is slower, but only three streams would suffer there.
+	b.fill("chat", 3, exclude("x"))
+	if d := b.place("chat"); d.Lease == nil || d.Lease.Target().Backend != "y" || d.Lease.Floor() != 0 {
+		t.Errorf("got %+v", d)
+	}
+	b.health("x", Down)
+	b.health("y", Down)
+	b.wantRefusal(b.place("chat"), NoBackend)
+}
+
+// Nobody in service is no load: no waiting, and another answer.
+func TestNoBackendIsNotLoad(t *testing.T) {
+	b, _ := full(t)
+	b.health("x", Down)
+	d := b.place("chat")
+	b.wantRefusal(d, NoBackend)
+	if d.Refusal.RetryAfter < time.Second || d.Refusal.RetryAfter > 10*time.Second {
+		t.Errorf("come back in %v", d.Refusal.RetryAfter)
+	}
+	b.health("x", Draining)
+	b.wantRefusal(b.place("chat"), NoBackend)
+	b.health("x", Up)
+	b.stand("chat")
+}
+
+// It is pointless to stand behind more people than places that come free; said
+// at once, but only when all that is well known.
+func TestRefusedAtOnceWhenTheWaitIsTooLong(t *testing.T) {
+	b, leases := full(t, Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: queue(2 * time.Second)})
+	stand := func() (n int) {
+		for n < 1100 {
+			d := b.place("chat")
+			if d.Ticket == nil {
+				if d.Refusal.Reason == ShedQueueFull {
+					return n
+				}
+				b.wantRefusal(d, ShedFloor)
+				return n
+			}
+			defer d.Ticket.Cancel(b.now)
+			n++
+		}
+		return n
+	}
+	if got := stand(); got != usualMaxWaiting {
+		t.Errorf("%d stand in line while nothing is known of the answers, want %d", got, usualMaxWaiting)
+	}
+	for range 40 {
+		l := b.Assign(b.now, Request{Route: "chat", Stream: true}, leases[0].Target(), "x").Lease
+		l.Done(b.now, 30)
+	}
+	// Three streams at TPS(3), answers of 30 tokens, 2 s, twice as many.
+	rate := 3 * carrying(3, 30, 40).TPS(3) / 30
+	if got, want := stand(), int(2*rate*2); got != want {
+		t.Errorf("%d stand in line, want %d", got, want)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	b, leases := full(t, Route{Name: "chat", SLO: SLO{MinTPS: 30}})
+	for range 400 {
+		l := b.Assign(b.now, Request{Route: "chat", Stream: true}, leases[0].Target(), "x").Lease
+		l.Done(b.now, 300)
+	}
+	rate := 3 * carrying(3, 30, 40).TPS(3) / 300 // places per second
+	for k := 1; k <= 40; k++ {
+		d := b.place("chat")
+		b.wantRefusal(d, ShedFloor)
+		want := min(max(float64(k)/rate, 1.25), 50)
+		got := d.Refusal.RetryAfter.Seconds()
+		if got < 0.8*want-1e-6 || got > 1.2*want+1e-6 {
+			t.Errorf("refused number %d comes back in %.2f s, want %.2f ± 20 %%", k, got, want)
+		}
+		if d.Refusal.Best <= 0 || d.Refusal.Best >= 30 || d.Refusal.Floor != 30 {
+			t.Errorf("best %.1f, floor %.1f", d.Refusal.Best, d.Refusal.Floor)
+		}
+	}
+	b.sleep(time.Hour) // they have all been
+	if got := b.place("chat").Refusal.RetryAfter.Seconds(); got > 1.2*max(1/rate, 1.25) {
+		t.Errorf("an hour later: %.2f s", got)
+	}
+}
+
+func TestUnattainable(t *testing.T) {
+	b := newBench(t, []string{"x", "y"}, Route{Name: "chat", SLO: SLO{MinTPS: 60}, OnInfeasible: queue(2 * time.Second)})
+	b.learn("x", carrying(20, 20, 50))
+	for _, l := range b.fill("chat", 10) {
+		defer l.Done(b.now, 1)
+	}
+	b.stand("chat").Cancel(b.now) // y is unknown: nobody can say
+	b.learn("y", carrying(20, 20, 40))
+	d := b.place("chat")
+	b.wantRefusal(d, ShedUnattainable)
+	if d.Refusal.RetryAfter != 0 || d.Refusal.Best != carrying(20, 20, 50).Low(1, 0) {
+		t.Errorf("refusal %+v", d.Refusal)
+	}
+	if r := b.reasons("chat"); r[0] != ReasonOwnFloor || r[1] != ReasonOwnFloor {
+		t.Errorf("reasons %v", r)
+	}
+	// A target that could give it, but is down, makes it a matter of waiting.
+	b.learn("y", carrying(20, 60, 90))
+	b.health("y", Down)
+	b.stand("chat").Cancel(b.now)
+}
+
+func TestUnattainableIsProbedOnceAMinute(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 60}})
+	b.learn("x", carrying(20, 20, 50))
+	admitted := 0
+	var last Decision
+	for range 181 {
+		if d := b.place("chat"); d.Lease != nil {
+			admitted, last = admitted+1, d
+			d.Lease.Done(b.now, 10)
+		} else {
+			b.wantRefusal(d, ShedUnattainable)
+		}
+		b.sleep(time.Second)
+	}
+	if admitted != 3 {
+		t.Errorf("%d probes in 180 s, want 3", admitted)
+	}
+	if last.Lease.Floor() != 0 || last.Chosen.Floor != 60 {
+		t.Errorf("the probe carries %v, asked for %v; want 0 and 60", last.Lease.Floor(), last.Chosen.Floor)
+	}
+	b.sleep(time.Minute)
+	b.wantRefusal(b.place("chat", wish(1e5)), ShedUnattainable) // absurd is not worth a probe
+	b.place("chat", wish(10))
+	b.wantRefusal(b.place("chat"), ShedUnattainable) // not idle
+}
+
+// Who waits for a floor that turns out to be out of reach is told so.
+func TestWaitersLearnThatTheFloorIsOutOfReach(t *testing.T) {
+	b, _ := full(t)
+	b.stand("chat", waiter("first"))
+	grants := b.learn("x", carrying(3, 10, 20))
+	if len(grants) != 1 || grants[0].Decision.Refusal == nil || grants[0].Decision.Refusal.Reason != ShedUnattainable {
+		t.Errorf("grants %+v", grants)
+	}
+}

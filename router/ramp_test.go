@@ -1,0 +1,236 @@
+package router
+
+import (
+	"testing"
+	"time"
+)
+
+func TestSlowStartDoubles(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	leases := b.fill("chat", 100)
+	if len(leases) != slowStartCap {
+		t.Fatalf("%d streams on an unknown backend, want %d", len(leases), slowStartCap)
+	}
+	b.wantReason("chat", ReasonSlowStart)
+	// 29 steps at 40 tokens/s are not enough (the first look only starts the count); the floor is beaten, but not
+	// comfortably: one doubling.
+	b.run(leases, 40, 725*time.Millisecond)
+	if got := b.load(0).Cap; got != 4 {
+		t.Errorf("cap %d after 29 steps, want 4", got)
+	}
+	b.run(leases, 40, 200*time.Millisecond)
+	if got := b.load(0).Cap; got != 8 {
+		t.Errorf("cap %d after 30 steps at 40 tokens/s, want 8", got)
+	}
+	leases = append(leases, b.fill("chat", 100)...)
+	if len(leases) != 8 {
+		t.Fatalf("%d streams, want 8", len(leases))
+	}
+	// From 25 ms at n = 4 to 26 ms at n = 8 the line reaches 1/33 at n = 25.
+	b.run(leases, 1000.0/26, time.Second)
+	if got := b.load(0).Cap; got != 25 {
+		t.Errorf("cap %d after n = 4 at 40 and n = 8 at 38.5 tokens/s, want 25", got)
+	}
+}
+
+func TestSlowStartStepsCountForTheNextDoublingToo(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.run(b.fill("chat", 100), 60, time.Second)
+	if got := b.load(0).Cap; got != 16 {
+		t.Errorf("cap %d after 30 steps at n = 4 and twice the floor, want 16", got)
+	}
+}
+
+func TestSlowStartNeedsHalfTheCap(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.run(b.fill("chat", 1), 60, 5*time.Second)
+	if got := b.load(0).Cap; got != 4 {
+		t.Errorf("cap %d after one stream alone, want 4", got)
+	}
+}
+
+func TestSlowStartStopsAtTheFloor(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	leases := b.fill("chat", 100)
+	b.run(leases, 31, 3*time.Second)
+	if got := b.load(0).Cap; got != 4 {
+		t.Errorf("cap %d with streams at 31 tokens/s, want 4", got)
+	}
+	b.wantReason("chat", ReasonSlowStart)
+	b.run(leases, 20, 10*time.Second)
+	b.wantReason("chat", ReasonSlowStart, wish(10))
+	for _, l := range leases {
+		l.Done(b.now, 1)
+	}
+	b.wantReason("chat", OK)
+}
+
+// Batch streams have no floor: they are measured against the one promised.
+func TestSlowStartByBatch(t *testing.T) {
+	b := newBench(t, []string{"x"}, nightly(1)...)
+	leases := b.fill("nightly", 500)
+	b.run(leases, 28, time.Second)
+	if got := len(b.fill("nightly", 500)); got != 0 {
+		t.Errorf("%d more at 28 tokens/s", got)
+	}
+	b.run(leases, 50, 2*time.Second)
+	if got := len(b.fill("nightly", 500)); got == 0 {
+		t.Error("nothing more at 50 tokens/s")
+	}
+	b.wantReason("chat", OK)
+}
+
+// Nobody asks for a floor here, so nothing is slow about the start.
+func TestSlowStartIsForFloors(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat"})
+	if got := len(b.fill("chat", 300)); got != 300 {
+		t.Errorf("%d streams without a floor, want 300", got)
+	}
+	b = newBench(t, []string{"x"})
+	if b.fill("chat", 1); len(b.fill("chat", 100, wish(0))) != 3 {
+		t.Error("streams without a floor flood an unknown backend on which one with a floor runs")
+	}
+}
+
+// An idle unknown backend takes any request: or one of five sequences would
+// never be served.
+func TestSlowStartTakesOneWideRequest(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	if got := len(b.fill("chat", 10, sequences(9))); got != 1 {
+		t.Errorf("%d requests of 9 sequences, want 1", got)
+	}
+}
+
+// Answers that come whole are all that some backends give.
+func TestRampByWholeAnswers(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat"})
+	b.health("x", Down)
+	b.health("x", Up)
+	if got := len(b.fill("chat", 100, whole)); got != slowStartCap {
+		t.Fatalf("%d on a recovered backend, want %d", got, slowStartCap)
+	}
+	for round := range 3 {
+		leases := b.fill("chat", 100, whole)
+		for _, l := range leases {
+			b.sleep(10 * time.Millisecond)
+			l.Done(b.now, 200)
+		}
+		if round == 0 && len(leases) != 0 {
+			t.Fatalf("%d over the cap", len(leases))
+		}
+		if round == 0 {
+			break
+		}
+	}
+}
+
+func TestRecoveredBackendsRampUp(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		path []Health
+	}{
+		{"down", []Health{Down, Up}},
+		{"half open", []Health{Down, Probing, Up}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, []string{"x"})
+			curve := carrying(38, 30, 60)
+			curve.visited = 38
+			b.learn("x", curve)
+			for _, h := range c.path {
+				b.health("x", h)
+			}
+			// Whatever the curve says, and whether or not there is a floor.
+			leases := b.fill("chat", 100)
+			if len(leases) != slowStartCap || b.load(0).Cap != slowStartCap {
+				t.Fatalf("%d streams at cap %d", len(leases), b.load(0).Cap)
+			}
+			b.wantReason("chat", ReasonSlowStart, wish(0))
+			for range 5 {
+				b.run(leases, curve.TPS(len(leases)), time.Second)
+				leases = append(leases, b.fill("chat", 100)...)
+			}
+			if len(leases) != 38 || b.load(0).Cap != 0 {
+				t.Errorf("%d streams at cap %d after 5 s, want 38 and no cap", len(leases), b.load(0).Cap)
+			}
+		})
+	}
+	b := newBench(t, []string{"x"})
+	b.learn("x", carrying(38, 30, 60))
+	b.health("x", Draining)
+	b.health("x", Up)
+	if got := len(b.fill("chat", 100)); got != 38 {
+		t.Errorf("%d streams after a drain, which is no outage; want 38", got)
+	}
+}
+
+// Who survived a blip of the breaker shows that the backend carries so many.
+func TestRampAfterABlip(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.learn("x", carrying(38, 30, 60))
+	leases := b.fill("chat", 20)
+	b.health("x", Down)
+	b.health("x", Up)
+	b.wantReason("chat", ReasonSlowStart)
+	leases[0].Done(b.now, 1)
+	b.wantReason("chat", OK)
+}
+
+// A curve that knows little must not refuse more than not knowing it would:
+// the bound is 0 beyond twice the visited n, and 15 % lower on the way.
+func TestGrowthBeyondTheVisited(t *testing.T) {
+	truth := carrying(38, 30, 60)
+	b := newBench(t, []string{"x"})
+	leases := b.fill("chat", 100)
+	for i := range 12 {
+		b.run(leases, truth.TPS(len(leases)), time.Second)
+		learned := truth
+		learned.visited, learned.steps = len(leases), float64(60*(i+1))
+		b.learn("x", learned)
+		leases = append(leases, b.fill("chat", 100)...)
+	}
+	if got := len(leases); got != 38 {
+		t.Errorf("%d streams after 12 s of growth, want the 38 that the whole curve allows", got)
+	}
+}
+
+// What was visited and found too slow is not grown beyond.
+func TestNoGrowthWhereSpeedIsTheLimit(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.run(b.fill("chat", 4), 60, time.Second) // cap 16
+	slow := carrying(3, 30, 40)
+	slow.visited = 4
+	b.learn("x", slow)
+	b.wantReason("chat", ReasonOwnFloor)
+	slow = carrying(5, 30, 40) // its fit says that the 6th is one too many
+	slow.visited = 4
+	b.learn("x", slow)
+	if got := len(b.fill("chat", 10)); got != 1 {
+		t.Errorf("%d more, want 1", got)
+	}
+}
+
+func TestFree(t *testing.T) {
+	b := newBench(t, []string{"x", "y"})
+	c := carrying(38, 30, 60)
+	b.learn("x", c)
+	b.learn("y", carrying(10, 30, 60))
+	b.fill("chat", 3, exclude("y"))
+	if s := b.Routes(b.now)[0]; s.Free != 45 || s.FreeLowerBound || s.Route.Name != "chat" {
+		t.Errorf("free %d, lower bound %v; want 35 + 10 by speed", s.Free, s.FreeLowerBound)
+	}
+	c.visited = 10
+	b.learn("x", c)
+	// 0.85·0.9·TPS(n) ≥ 30 up to n = 20 at most: twice what was visited.
+	s := b.Routes(b.now)[0]
+	n := 10
+	for ; n < 20 && c.Low(n+1, 0) >= 30; n++ {
+	}
+	if s.Free != n-3+10 || !s.FreeLowerBound {
+		t.Errorf("free %d, lower bound %v; want %d, limited by evidence", s.Free, s.FreeLowerBound, n-3+10)
+	}
+	b.health("y", Down)
+	if s := b.Routes(b.now)[0]; s.Free != n-3 {
+		t.Errorf("free %d with y down, want %d", s.Free, n-3)
+	}
+}

@@ -1,0 +1,233 @@
+package router
+
+import "time"
+
+// engine is a step-level model of continuous batching in virtual time: a step
+// takes a + b·n + d·(prompt tokens prefilled in it) and gives every decoding
+// stream one token. Prompts are prefilled in order of arrival, at most budget
+// tokens a step.
+type engine struct {
+	a, b, d float64
+	budget  int
+
+	streams []*simStream // in order of arrival
+	next    time.Time    // end of the step in progress; zero while idle
+	visited map[int]int  // n → steps
+}
+
+// simStream is one request in an engine.
+type simStream struct {
+	lease  *Lease
+	user   *user
+	floor  float64
+	prompt int // still to prefill
+	want   int // tokens
+	got    int
+	first  time.Time
+}
+
+// user sends one request after the other: an answer of some length, again
+// after a refusal when it is told to, at once otherwise.
+type user struct {
+	route          string
+	prompt, tokens int
+	once           bool
+	at             time.Time // when to send; zero while waiting or streaming
+	ticket         *Ticket
+	arrived        time.Time
+}
+
+// world runs users, a router and its engines on one clock.
+type world struct {
+	*bench
+	engines map[string]*engine
+	users   []*user
+	teach   bool // hand in what was visited, each second
+	taught  time.Time
+
+	offered, shed, admitted int
+	kept, missed            int // of streams of ≥ 50 tokens with a floor
+	grace                   time.Duration
+	peakM                   int
+	waitedMost              map[string]time.Duration // by route, of the admitted
+}
+
+func newWorld(b *bench, engines map[string]*engine) *world {
+	for _, e := range engines {
+		e.visited = map[int]int{}
+	}
+	return &world{bench: b, engines: engines, taught: b.now, grace: time.Second, waitedMost: map[string]time.Duration{}}
+}
+
+// until runs the world up to d after its start.
+func (w *world) until(d time.Duration) {
+	end := start.Add(d)
+	tick := w.now
+	for w.now.Before(end) {
+		at := end
+		for _, e := range w.engines {
+			if !e.next.IsZero() && e.next.Before(at) {
+				at = e.next
+			}
+		}
+		for _, u := range w.users {
+			if !u.at.IsZero() && u.at.Before(at) {
+				at = u.at
+			}
+			if u.ticket != nil && u.ticket.Deadline().Before(at) {
+				at = u.ticket.Deadline()
+			}
+		}
+		if tick.Before(at) {
+			at = tick
+		}
+		if at.After(w.now) {
+			w.now = at
+		}
+		if !tick.After(w.now) {
+			tick = w.now.Add(50 * time.Millisecond)
+			w.deliver(w.tick())
+			w.learnVisited()
+		}
+		for name, e := range w.engines {
+			if !e.next.IsZero() && !e.next.After(w.now) {
+				w.step(name, e)
+			}
+		}
+		for _, u := range w.users {
+			w.wakeUser(u)
+		}
+	}
+}
+
+func (w *world) wakeUser(u *user) {
+	switch {
+	case u.ticket != nil && !u.ticket.Deadline().After(w.now):
+		t := u.ticket
+		u.ticket = nil
+		w.answer(u, t.Expire(w.now))
+	case !u.at.IsZero() && !u.at.After(w.now):
+		u.at, u.arrived = time.Time{}, w.now
+		w.offered++
+		w.answer(u, w.Place(w.now, Request{
+			Route: u.route, Arrived: w.now, PromptTokens: u.prompt, MaxTokens: u.tokens, Stream: true, Waiter: u,
+		}))
+	}
+}
+
+func (w *world) deliver(grants []Grant) {
+	for _, g := range grants {
+		u := g.Waiter.(*user)
+		u.ticket = nil
+		w.answer(u, g.Decision)
+	}
+}
+
+func (w *world) answer(u *user, d Decision) {
+	switch {
+	case d.Ticket != nil:
+		u.ticket = d.Ticket
+	case d.Refusal != nil:
+		w.shed++
+		if !u.once {
+			u.at = w.now.Add(d.Refusal.RetryAfter)
+		}
+	default:
+		w.admitted++
+		w.waitedMost[u.route] = max(w.waitedMost[u.route], w.now.Sub(u.arrived))
+		e := w.engines[d.Lease.Target().Backend]
+		e.streams = append(e.streams, &simStream{
+			lease: d.Lease, user: u, floor: d.Lease.Floor(), prompt: max(u.prompt, 1), want: u.tokens,
+		})
+		w.peakM = max(w.peakM, len(e.streams))
+		if e.next.IsZero() {
+			e.next = w.now.Add(seconds(e.plan()))
+		}
+	}
+}
+
+// plan prefills what fits into the step that begins, and returns its length in
+// seconds.
+func (e *engine) plan() float64 {
+	n, prefill := 0, 0
+	for _, s := range e.streams {
+		if s.prompt == 0 {
+			n++
+			continue
+		}
+		part := min(s.prompt, e.budget-prefill)
+		s.prompt -= part
+		prefill += part
+	}
+	return e.a + e.b*float64(n) + e.d*float64(prefill)
+}
+
+// step ends the step in progress and plans the next.
+func (w *world) step(name string, e *engine) {
+	n := 0
+	streams := e.streams
+	e.streams = nil // what Done grants is appended here
+	var left []*simStream
+	for _, s := range streams {
+		if s.prompt > 0 {
+			left = append(left, s)
+			continue
+		}
+		if s.got++; s.got == 1 {
+			s.first = w.now
+			s.lease.FirstToken(w.now)
+		} else {
+			n++
+			s.lease.Progress(w.now, float64(s.got-1))
+		}
+		if s.got < s.want {
+			left = append(left, s)
+			continue
+		}
+		w.judge(s)
+		if !s.user.once {
+			s.user.at = w.now
+		}
+		w.deliver(s.lease.Done(w.now, float64(s.got)))
+	}
+	e.visited[n]++
+	e.streams = append(left, e.streams...)
+	e.next = time.Time{}
+	if len(e.streams) > 0 {
+		e.next = w.now.Add(seconds(e.plan()))
+	}
+}
+
+// judge says whether a stream kept its floor.
+func (w *world) judge(s *simStream) {
+	if s.floor <= 0 || s.got < 50 {
+		return
+	}
+	if took := w.now.Sub(s.first) - w.grace; took.Seconds() <= float64(s.got-1)/s.floor {
+		w.kept++
+	} else {
+		w.missed++
+	}
+}
+
+// learnVisited hands in each second what 30 steps were seen of.
+func (w *world) learnVisited() {
+	if !w.teach || w.now.Sub(w.taught) < time.Second {
+		return
+	}
+	w.taught = w.now
+	for name, e := range w.engines {
+		steps, hi := 0, 0
+		for n, count := range e.visited {
+			if n > 0 {
+				steps += count
+			}
+			if count >= 8 {
+				hi = max(hi, n)
+			}
+		}
+		if steps >= 30 && hi > 0 {
+			w.deliver(w.learn(name, form{a: e.a, b: e.b, d: e.d, visited: hi, steps: float64(steps)}))
+		}
+	}
+}

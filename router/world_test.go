@@ -1,0 +1,111 @@
+package router
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// llama70b decodes like Llama-3.1-70B on one H200: 51 tokens/s alone, 30 at
+// n = 64, and prefills 20 000 tokens/s.
+func llama70b() *engine { return &engine{a: 0.0193, b: 0.00022, d: 5e-5, budget: 2048} }
+
+// steep falls from 150 tokens/s to 30 at n = 64.
+func steep() *engine { return &engine{a: 0.0063, b: 0.000422, d: 5e-5, budget: 2048} }
+
+func users(n int, u user) []*user {
+	out := make([]*user, n)
+	for i := range out {
+		one := u
+		one.at = u.at.Add(time.Duration(i) * time.Millisecond)
+		out[i] = &one
+	}
+	return out
+}
+
+func chatQueue() Route {
+	return Route{Name: "chat", SLO: SLO{MinTPS: 30}, Reserve: 1, OnInfeasible: queue(2 * time.Second)}
+}
+
+// A fresh gateway, 50 users at once on a backend that carries 64 at the floor.
+func TestFreshGatewayTakesFiftyUsers(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		engine *engine
+		teach  bool
+		tokens int
+		prompt int
+	}{
+		{"flat curve, short answers", llama70b(), true, 128, 200},
+		{"flat curve, long answers", llama70b(), true, 400, 200},
+		{"flat curve, nothing learned", llama70b(), false, 400, 200},
+		{"steep curve, short answers", steep(), true, 128, 200},
+		{"steep curve, long answers", steep(), true, 400, 200},
+		{"steep curve, nothing learned", steep(), false, 400, 200},
+		{"steep curve, long prompts", steep(), true, 400, 600},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(newBench(t, []string{"x"}, chatQueue()), map[string]*engine{"x": c.engine})
+			w.teach = c.teach
+			w.users = users(50, user{route: "chat", prompt: c.prompt, tokens: c.tokens, at: start})
+			w.until(30 * time.Second)
+			t.Logf("offered %d, shed %d, most at once %d, kept %d, missed %d, waited %v", w.offered, w.shed, w.peakM, w.kept, w.missed, w.waitedMost)
+			if share := float64(w.shed) / float64(w.offered); share > 0.05 {
+				t.Errorf("shed %d of %d (%.1f %%), want at most 5 %%", w.shed, w.offered, 100*share)
+			}
+			if w.missed*100 > w.kept+w.missed {
+				t.Errorf("%d of %d streams missed their floor", w.missed, w.kept+w.missed)
+			}
+		})
+	}
+}
+
+// 60 requests within 0.3 s on one backend that carries 38 at the floor: it is
+// m and the waiting prompts that count, n is 0 all the while.
+func TestBurst(t *testing.T) {
+	for _, prompt := range []int{50, 500, 2000} {
+		t.Run(fmt.Sprint(prompt), func(t *testing.T) {
+			curve := carrying(38, 30, 51)
+			curve.d, curve.answer = 5e-5, 300
+			w := newWorld(newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}}), map[string]*engine{
+				"x": {a: curve.a, b: curve.b, d: curve.d, budget: 2048},
+			})
+			w.learn("x", curve)
+			w.users = users(60, user{route: "chat", prompt: prompt, tokens: 300, once: true})
+			for i, u := range w.users {
+				u.at = start.Add(time.Duration(i) * 5 * time.Millisecond)
+			}
+			w.until(time.Minute)
+			t.Logf("admitted %d, shed %d, kept %d, missed %d", w.admitted, w.shed, w.kept, w.missed)
+			if w.admitted > 38 || w.admitted < 10 || w.missed*10 > w.admitted {
+				t.Errorf("%d admitted, %d of them missed their floor", w.admitted, w.missed)
+			}
+		})
+	}
+}
+
+// 500 batch streams want to run when the first user comes.
+func TestBatchFloodThenAUser(t *testing.T) {
+	for _, teach := range []bool{true, false} {
+		t.Run(fmt.Sprint("teach ", teach), func(t *testing.T) {
+			night := Route{Name: "nightly", Class: Batch, Reserve: 1, OnInfeasible: queue(time.Minute)}
+			w := newWorld(newBench(t, []string{"x"}, chatQueue(), night), map[string]*engine{"x": llama70b()})
+			w.teach = teach
+			w.users = users(500, user{route: "nightly", prompt: 200, tokens: 400, at: start})
+			w.until(60 * time.Second)
+			batch := w.peakM
+			w.users = append(w.users, users(5, user{route: "chat", prompt: 200, tokens: 400, at: w.now})...)
+			w.until(90 * time.Second)
+			t.Logf("batch at once %d, kept %d, missed %d, waited %v", batch, w.kept, w.missed, w.waitedMost)
+			if w.waitedMost["chat"] > 2*time.Second {
+				t.Errorf("a user waited %v", w.waitedMost["chat"])
+			}
+			if batch < 30 {
+				t.Errorf("only %d batch streams at once on a backend that carries 64", batch)
+			}
+			if w.kept == 0 || w.missed > 0 {
+				t.Errorf("users: %d kept their floor, %d missed it", w.kept, w.missed)
+			}
+		})
+	}
+}
