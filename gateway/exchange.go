@@ -40,16 +40,16 @@ type exchange struct {
 	maxTTFT time.Duration // asked for; 0 = none
 
 	// place
-	counted          bool // in Gateway.running
-	permit           *limit.Permit
-	textBytes, files int
-	promptTokens     int // estimate
-	placing          router.Request
-	waiter           *waiter
-	ticket           *router.Ticket // while standing in line
-	waited           time.Duration  // in line
-	decision         router.Decision
-	lease            *router.Lease // nil = none, or given back
+	counted      bool // in Gateway.running
+	permit       *limit.Permit
+	bodyTokens   int // of the prompt, estimated from the size of the body
+	promptTokens int // the same, by what the route's prompts have shown
+	placing      router.Request
+	waiter       *waiter
+	ticket       *router.Ticket // while standing in line
+	waited       time.Duration  // in line
+	decision     router.Decision
+	lease        *router.Lease // nil = none, or given back
 
 	// forward
 	try     *attempt

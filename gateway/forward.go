@@ -105,7 +105,7 @@ func (x *exchange) attempt() error {
 		Path: x.path, Header: x.upHeader(), Body: body, RequestID: requestID(x.r.Context()),
 	})
 	if err != nil {
-		return x.sendFailed(err, "could not be reached")
+		return x.sendFailed(err, "did not answer")
 	}
 	t.resp = resp
 	return x.firstByte()
@@ -130,7 +130,7 @@ func (x *exchange) firstByte() error {
 	}
 	switch failed, loading := t.backend.Failed(status, start); {
 	case loading:
-		t.verdict(context.Canceled) // alive, not ready: counts for no breaker
+		t.verdict(providers.ErrNoVerdict) // alive, not ready
 		return t.refused(http.StatusServiceUnavailable, "is still loading its model")
 	case failed:
 		t.verdict(t.failure(status, "failed", nil))
@@ -175,7 +175,7 @@ func (x *exchange) recognize(start []byte) error {
 	}
 	if t.sse {
 		x.meter = x.g.book.Open(x.lease.Target(), profiles.Open{
-			Sent: x.sent, Occupancy: x.lease.Occupancy(), PromptTokens: x.promptTokens, Sequences: x.req.Sequences,
+			Sent: x.sent, Occupancy: x.lease.Occupancy(), PromptTokens: x.bodyTokens, Sequences: x.req.Sequences,
 		})
 	}
 	return nil
@@ -193,13 +193,17 @@ func (x *exchange) sendFailed(err error, problem string) error {
 	}
 	switch cause := context.Cause(t.ctx); {
 	case errors.Is(cause, errTotal):
-		t.verdict(context.Canceled)
+		t.verdict(providers.ErrNoVerdict)
 		return errTotal
 	case errors.Is(cause, errFirstByte):
 		t.verdict(errFirstByte)
 		return t.failure(http.StatusGatewayTimeout, "sent no first byte in time", errFirstByte)
 	}
 	t.verdict(err)
+	var send *providers.SendError
+	if errors.As(err, &send) {
+		problem = send.Reason()
+	}
 	return t.failure(http.StatusBadGateway, problem, err)
 }
 
@@ -237,7 +241,7 @@ func (t *attempt) end() {
 		return
 	}
 	t.ended = true
-	t.verdict(context.Canceled) // counts for nothing; nothing at all if one was given
+	t.verdict(providers.ErrNoVerdict) // does nothing if one was given
 	if t.watch != nil {
 		t.watch.stop()
 	}

@@ -33,7 +33,7 @@ type route struct {
 	name   string // as in the router: the model, or "*"
 	conf   *config.Route
 	class  router.Class
-	prompt *promptSizes
+	prompt *promptScale
 	warned atomic.Int64 // unix seconds of the last warning that the floor is out of reach
 }
 
@@ -59,7 +59,7 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 	}
 	for i := range c.Routes {
 		for _, name := range c.Routes[i].Models {
-			r := &route{name: name, conf: &c.Routes[i], prompt: &promptSizes{}}
+			r := &route{name: name, conf: &c.Routes[i], prompt: &promptScale{}}
 			if c.Routes[i].Class == router.Batch.String() {
 				r.class = router.Batch
 			}

@@ -1,76 +1,45 @@
 package gateway
 
-import (
-	"bytes"
-	"sync"
-)
+import "sync"
 
 const (
-	// tokensPerByte is what a prompt is taken for before anything is known.
-	tokensPerByte = 0.25
+	// promptPrior is how many estimated tokens' worth of belief in the bare
+	// estimate the first requests have to overcome.
+	promptPrior = 1000
 
-	// imageTokens is what an embedded file counts for, whatever its size.
-	imageTokens = 1000
+	// promptMemory is how many estimated tokens the ratio remembers: what lies
+	// further back counts less and less.
+	promptMemory = 1 << 20
 
 	// maxPromptTokens bounds what a client can make us believe.
 	maxPromptTokens = 1 << 20
-
-	// promptMemory is how many bytes of bodies the ratio remembers: what lies
-	// further back counts less and less.
-	promptMemory = 4 << 20
 )
 
-// promptSizes learns how many tokens of prompt a byte of a route's request
-// bodies is. The zero value is ready; it is safe for concurrent use.
-type promptSizes struct {
-	mu            sync.Mutex // guards tokens and bytes
-	tokens, bytes float64    // of the finished requests, fading
+// promptScale learns how many tokens of prompt a route's backends count for
+// each that was estimated from the size of the body: languages and tokenizers
+// differ by factors. The zero value is ready; it is safe for concurrent use.
+type promptScale struct {
+	mu                sync.Mutex // guards counted and estimated
+	counted, estimate float64    // tokens of the finished requests, fading
 }
 
-// promptPrior is how many bytes' worth of belief in tokensPerByte the first
-// requests have to overcome.
-const promptPrior = 4 << 10
-
-// estimate returns the prompt tokens of a body with textBytes of text and
-// files embedded files.
-func (p *promptSizes) estimate(textBytes, files int) int {
+// apply returns what an estimate is worth.
+func (p *promptScale) apply(estimate int) int {
 	p.mu.Lock()
-	ratio := (p.tokens + tokensPerByte*promptPrior) / (p.bytes + promptPrior)
-	p.mu.Unlock()
-	return int(min(ratio*float64(textBytes)+imageTokens*float64(files), maxPromptTokens))
+	defer p.mu.Unlock()
+	scale := (p.counted + promptPrior) / (p.estimate + promptPrior)
+	return int(min(max(1, scale*float64(estimate)), maxPromptTokens))
 }
 
-// learn adds a finished request. Bodies with files teach nothing about text.
-func (p *promptSizes) learn(textBytes, files, tokens int) {
-	if textBytes <= 0 || files > 0 || tokens <= 0 || tokens > textBytes {
-		return // a token has at least a byte: what says otherwise is no usage
+// learn adds a finished request. A count that is 16 times off was made by
+// something else than the size of the body, or is not true.
+func (p *promptScale) learn(estimate, counted int) {
+	if estimate <= 0 || counted <= 0 || counted > 16*estimate || estimate > 16*counted {
+		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	keep := max(0, 1-float64(textBytes)/promptMemory)
-	p.tokens = p.tokens*keep + float64(tokens)
-	p.bytes = p.bytes*keep + float64(textBytes)
-}
-
-var base64Mark = []byte(";base64,")
-
-// measureBody returns how many bytes of a request body are text, leaving out
-// embedded files (images, audio), and how many files there are: a picture of
-// 20 MB is not a prompt of 5 million tokens.
-func measureBody(body []byte) (textBytes, files int) {
-	textBytes = len(body)
-	for {
-		i := bytes.Index(body, base64Mark)
-		if i < 0 {
-			return textBytes, files
-		}
-		body = body[i+len(base64Mark):]
-		end := bytes.IndexByte(body, '"')
-		if end < 0 {
-			end = len(body)
-		}
-		textBytes -= end
-		files++
-		body = body[end:]
-	}
+	keep := max(0, 1-float64(estimate)/promptMemory)
+	p.counted = p.counted*keep + float64(counted)
+	p.estimate = p.estimate*keep + float64(estimate)
 }

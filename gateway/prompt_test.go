@@ -1,42 +1,33 @@
 package gateway
 
-import (
-	"bytes"
-	"testing"
-)
+import "testing"
 
-func TestFilesInABodyAreNotText(t *testing.T) {
-	picture := bytes.Repeat([]byte("A"), 1<<20)
-	body := append([]byte(`{"a":"data:image/png;base64,`), picture...)
-	body = append(body, `","b":"data:image/png;base64,AAAA"}`...)
-	text, files := measureBody(body)
-	if want := len(body) - len(picture) - 4; text != want || files != 2 {
-		t.Errorf("got %d bytes of text and %d files, want %d and 2", text, files, want)
+func TestPromptScaleLearns(t *testing.T) {
+	var p promptScale
+	if got := p.apply(1000); got != 1000 {
+		t.Errorf("before any evidence an estimate of 1000 is worth %d, want 1000", got)
 	}
-	if text, files := measureBody([]byte(`x;base64,AAAA`)); text != 9 || files != 1 {
-		t.Errorf("unterminated: got %d and %d, want 9 and 1", text, files)
+	for range 3000 {
+		p.learn(1000, 400)
 	}
-}
-
-func TestPromptSizesLearnTheRatio(t *testing.T) {
-	var p promptSizes
-	if got := p.estimate(4000, 0); got != 1000 {
-		t.Errorf("before any evidence 4000 bytes are %d tokens, want 1000", got)
+	got := p.apply(10_000)
+	if got < 3990 || got > 4020 {
+		t.Errorf("after many requests with 0.4 of the estimate, 10000 are worth %d, want 4000", got)
 	}
-	for range 2000 {
-		p.learn(10_000, 0, 1000)
+	p.learn(100, 1601)
+	p.learn(1601, 100)
+	p.learn(0, 5)
+	p.learn(5, -1)
+	if again := p.apply(10_000); again != got {
+		t.Errorf("nonsense moved 10000 from %d to %d", got, again)
 	}
-	if got := p.estimate(10_000, 0); got < 995 || got > 1010 {
-		t.Errorf("after 2000 requests of 10 bytes a token 10000 bytes are %d tokens, want 1000", got)
+	for range 6000 {
+		p.learn(1000, 2000)
 	}
-	before := p.estimate(10_000, 0)
-	p.learn(10_000, 0, 20_000) // more tokens than bytes
-	p.learn(10_000, 1, 9000)   // with a file
-	p.learn(0, 0, 5)
-	if got := p.estimate(10_000, 0); got != before {
-		t.Errorf("nonsense moved the estimate from %d to %d", before, got)
+	if got := p.apply(1000); got < 1950 {
+		t.Errorf("after the prompts changed, 1000 are worth %d, want 2000", got)
 	}
-	if got := p.estimate(1<<40, 1<<20); got != maxPromptTokens {
-		t.Errorf("a huge body is %d tokens, want it bounded to %d", got, maxPromptTokens)
+	if got := p.apply(1 << 40); got != maxPromptTokens {
+		t.Errorf("a huge body is worth %d tokens, want it bounded to %d", got, maxPromptTokens)
 	}
 }

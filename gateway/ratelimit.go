@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/gateway/limit"
+	"github.com/pacer-dev/pacer/internal/openai"
 )
 
 // takeLimits charges the request to its key, with the estimated prompt and the
 // whole answer that it allows.
 func (x *exchange) takeLimits() error {
-	textBytes, files := measureBody(x.body)
-	x.textBytes, x.files = textBytes, files
-	x.promptTokens = x.route.prompt.estimate(textBytes, files)
-	answer := min(x.req.MaxTokens, maxPromptTokens) * min(max(x.req.Sequences, 1), 1<<10) // bounded: no overflow
+	x.bodyTokens = openai.EstimatePromptTokens(x.body)
+	x.promptTokens = x.route.prompt.apply(x.bodyTokens)
+	answer := min(x.req.MaxTokens, maxPromptTokens) * max(x.req.Sequences, 1) // Sequences is bounded: no overflow
 	permit, err := x.tenant.limits.Take(time.Now(), x.promptTokens+answer)
 	x.permit = permit
 	x.tenant.limitHeaders(x.w.Header())

@@ -79,6 +79,8 @@ func (x *exchange) readBody() ([]byte, error) {
 			return buf, nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return nil, errSlowBody
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, &goneError{err: err}
 		case err != nil:
 			return nil, &bodyError{err: err}
 		}

@@ -197,7 +197,7 @@ func (x *exchange) finish(rerr error) error {
 		return nil
 	case x.r.Context().Err() != nil:
 		return &goneError{err: x.r.Context().Err()}
-	case errors.Is(cause, errTotal):
+	case errors.Is(cause, errTotal): // our limit, not the backend's fault
 		return &cutError{backend: t.name, err: errTotal}
 	case errors.Is(cause, errSilence):
 		rerr = errSilence

@@ -42,7 +42,7 @@ func (x *exchange) settle(err error) {
 	}
 	x.permit.Settle(now, float64(x.usedPrompt())+x.summary.Tokens)
 	if x.hasUsage && x.route != nil {
-		x.route.prompt.learn(x.textBytes, x.files, x.usage.PromptTokens)
+		x.route.prompt.learn(x.bodyTokens, x.usage.PromptTokens)
 	}
 	e := x.telemetry(now, err)
 	x.g.metrics.Observe(e)

@@ -51,10 +51,7 @@ func (x *exchange) wish() error {
 		x.maxTTFT = *w.maxTTFT
 	}
 	if x.class == router.Batch {
-		if w.class != nil && w.minTPS != nil && *w.minTPS > 0 {
-			return &headerError{header: "x-pacer-min-tps", problem: "a batch request has no floor: leave out this header, or x-pacer-class: batch"}
-		}
-		x.floor = 0
+		x.floor = 0 // whatever was wished: batch has none
 		w.minTPS = &x.floor
 	}
 	x.wishes = w
@@ -152,6 +149,9 @@ func parseWishes(h http.Header) (wishes, error) {
 			c = router.Batch
 		default:
 			return wishes{}, &headerError{header: "x-pacer-class", problem: "must be interactive or batch"}
+		}
+		if c == router.Batch && w.minTPS != nil && *w.minTPS > 0 {
+			return wishes{}, &headerError{header: "x-pacer-min-tps", problem: "a batch request has no floor: leave out this header, or x-pacer-class: batch"}
 		}
 		w.class = &c
 	}

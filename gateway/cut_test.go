@@ -1,0 +1,204 @@
+package gateway
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// However a stream breaks off, the client hears of it twice: by an error event
+// and by the connection. It is never ended as if it were whole.
+func TestAStreamThatBreaksOff(t *testing.T) {
+	tokens := func(w http.ResponseWriter, r *http.Request) {
+		eventStream(w)
+		for range 10 {
+			pause(r, 10*time.Millisecond)
+			say(w, delta)
+		}
+	}
+	for name, c := range map[string]struct {
+		answer  func(http.ResponseWriter, *http.Request)
+		between string        // the events and the error event
+		took    time.Duration // after the last token
+	}{
+		"reset":               {func(w http.ResponseWriter, r *http.Request) { tokens(w, r); cutOff(w) }, "", 0},
+		"ends without [DONE]": {tokens, "", 0},
+		"in the middle of an event": {func(w http.ResponseWriter, r *http.Request) {
+			tokens(w, r)
+			say(w, delta[:40])
+			cutOff(w)
+		}, delta[:40] + "\n\n", 0},
+		"stalls": {func(w http.ResponseWriter, r *http.Request) { tokens(w, r); pause(r, time.Hour) }, "", time.Minute},
+		"garbage in the middle, no end": {func(w http.ResponseWriter, r *http.Request) {
+			tokens(w, r)
+			say(w, "data: {{{\n\n")
+		}, "data: {{{\n\n", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				engine := &script{answer: c.answer}
+				h := open(t, settings("a"), map[string]http.Handler{"a": engine})
+				start := time.Now()
+				r := h.post(chat, streamBody)
+				if !isCut(r.err) {
+					t.Errorf("the client read to %v, want an unexpected end", r.err)
+				}
+				want := strings.Repeat(delta, 10) + c.between
+				rest, ok := strings.CutPrefix(r.body, want)
+				if !ok {
+					t.Fatalf("the client got %q", r.body)
+				}
+				if !strings.HasPrefix(rest, "data: {\"error\":") || !strings.HasSuffix(rest, "\n\n") || strings.Contains(rest, "[DONE]") {
+					t.Errorf("after the tokens came %q, want an error event and nothing else", rest)
+				}
+				if got, want := time.Since(start), 100*time.Millisecond+c.took; got < want || got > want+time.Second {
+					t.Errorf("broken off after %v, want %v", got, want)
+				}
+				if line := h.last(); line.Outcome != outcomeCut || line.Error == "" {
+					t.Errorf("log line %+v, want outcome cut", line)
+				}
+				if s := h.metrics.Route("chat"); s.Failed != 1 {
+					t.Errorf("route counts %+v, want one failed", s)
+				}
+				if c.took > 0 && engine.left() != 1 {
+					t.Error("the backend was not told to stop")
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+func TestADocumentThatBreaksOff(t *testing.T) {
+	for name, answer := range map[string]func(http.ResponseWriter, *http.Request){
+		"short of its length": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			say(w, `{"id":"c1","choices":[`)
+		},
+		"ends in the middle": func(w http.ResponseWriter, _ *http.Request) { say(w, `{"id":"c1","choices":[`) },
+		"stalls":             func(w http.ResponseWriter, r *http.Request) { say(w, `{"id":"c1","choices":[`); pause(r, time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					answer(w, r)
+				}}})
+				r := h.post(chat, `{"model":"chat"}`)
+				if !isCut(r.err) || strings.Contains(r.body, "error") {
+					t.Errorf("the client got %q to %v, want an unexpected end and nothing added", r.body, r.err)
+				}
+				if line := h.last(); line.Outcome != outcomeCut {
+					t.Errorf("outcome %q, want cut", line.Outcome)
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+// An engine may announce itself long before it has a place for the request:
+// until the first token the longer of the two times counts.
+func TestTheFirstTokenMayTakeAsLongAsTheFirstByte(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+			eventStream(w)
+			say(w, roleOnly)
+			pause(r, 100*time.Second) // silence is 60 s, first byte 120 s
+			say(w, delta+lastDelta+doneEvent)
+		}}})
+		if r := h.post(chat, streamBody); r.err != nil {
+			t.Errorf("broken off with %v after %q", r.err, r.body)
+		}
+	})
+}
+
+func TestPingsKeepAStreamAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+			eventStream(w)
+			say(w, delta)
+			for range 10 {
+				pause(r, 50*time.Second)
+				say(w, ": ping\n\n")
+			}
+			say(w, lastDelta+doneEvent)
+		}}})
+		r := h.post(chat, streamBody)
+		if r.err != nil || strings.Count(r.body, ": ping\n\n") != 10 {
+			t.Errorf("got %q (%v), want 10 pings and the end", r.body, r.err)
+		}
+	})
+}
+
+func TestTheWholeRequestHasATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("a")
+		c.Timeouts.Total = 10 * time.Second
+		h := open(t, c, map[string]http.Handler{"a": &script{answer: talk(1000, time.Second)}})
+		start := time.Now()
+		r := h.post(chat, streamBody)
+		if got := time.Since(start); !isCut(r.err) || got != 10*time.Second {
+			t.Errorf("ended with %v after %v, want a broken stream after 10s", r.err, got)
+		}
+		if r := h.post(chat, streamBody, "x-pacer-class", "batch"); !isCut(r.err) {
+			t.Errorf("the backend was taken out of service by a limit of ours: %d %s", r.status, r.body)
+		}
+		h.idle()
+	})
+}
+
+func TestABackendThatLingersAfterTheEndIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := &script{answer: func(w http.ResponseWriter, r *http.Request) {
+			answering(w, "")
+			pause(r, time.Hour)
+		}}
+		h := open(t, settings("a"), map[string]http.Handler{"a": engine})
+		start := time.Now()
+		r := h.post(chat, streamBody)
+		if got := time.Since(start); r.err != nil || r.body != answered+doneEvent || got != linger {
+			t.Errorf("got %q (%v) after %v, want the whole stream after %v", r.body, r.err, got, linger)
+		}
+		if line := h.last(); line.Outcome != outcomeOK {
+			t.Errorf("outcome %q, want ok", line.Outcome)
+		}
+		h.idle()
+	})
+}
+
+func TestAnErrorWithinTheStreamIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const event = `data: {"error":{"message":"CUDA error","type":"server_error","param":null,"code":500}}` + "\n\n"
+		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+			eventStream(w)
+			say(w, delta+event+doneEvent)
+		}}})
+		r := h.post(chat, streamBody)
+		if r.err != nil || r.body != delta+event+doneEvent {
+			t.Errorf("got %q (%v), want it unchanged", r.body, r.err)
+		}
+		if line := h.last(); line.Outcome != outcomeUpstream {
+			t.Errorf("outcome %q, want upstream_error", line.Outcome)
+		}
+	})
+}
+
+// Compressed answers were not asked for. They are passed on as they are.
+func TestACompressedAnswerIsPassedOnUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+			eventStream(w)
+			w.Header().Set("Content-Encoding", "br")
+			_, _ = io.WriteString(w, "\x0b\x02\x80")
+		}}})
+		r := h.post(chat, streamBody)
+		if r.status != 200 || r.err != nil || r.body != "\x0b\x02\x80" || r.header.Get("Content-Encoding") != "br" {
+			t.Errorf("got %d %q (%v)", r.status, r.body, r.err)
+		}
+		h.idle()
+	})
+}

@@ -1,0 +1,165 @@
+package gateway
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Failures before the first byte: the client sees only the second backend.
+func TestAFailureBeforeTheFirstByteMovesOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		first func(http.ResponseWriter, *http.Request) // nil = nobody listens
+		took  time.Duration
+	}{
+		"refused":        {nil, 0},
+		"reset":          {func(w http.ResponseWriter, _ *http.Request) { cutOff(w) }, 0},
+		"502":            {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }, 0},
+		"503":            {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "overloaded", http.StatusServiceUnavailable) }, 0},
+		"504":            {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(504) }, 0},
+		"loading":        {loading, 0},
+		"no head":        {func(_ http.ResponseWriter, r *http.Request) { pause(r, time.Hour) }, 2 * time.Minute},
+		"head, no byte":  {func(w http.ResponseWriter, r *http.Request) { eventStream(w); say(w, ""); pause(r, time.Hour) }, 2 * time.Minute},
+		"head, then cut": {func(w http.ResponseWriter, _ *http.Request) { eventStream(w); say(w, ""); cutOff(w) }, 0},
+		"empty answer":   {func(w http.ResponseWriter, _ *http.Request) { eventStream(w) }, 0},
+		"web page":       {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>hello</html>") }, 0},
+		"garbage stream": {func(w http.ResponseWriter, _ *http.Request) { eventStream(w); say(w, "data: {{{\n\n") }, 0},
+		"redirect":       {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://elsewhere/", http.StatusTemporaryRedirect) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				engines := map[string]http.Handler{}
+				if c.first != nil {
+					engines["a"] = &script{answer: c.first}
+				}
+				second := asker()
+				engines["b"] = second
+				h := open(t, settings("a", "b"), engines)
+				start := time.Now()
+				r := h.post(chat, streamBody)
+				if r.status != 200 || r.err != nil || r.body != answered+doneEvent {
+					t.Errorf("got %d (%v) %q, want the second backend's answer", r.status, r.err, r.body)
+				}
+				if got := r.header.Get("X-Pacer-Backend"); got != "b" {
+					t.Errorf("x-pacer-backend %q, want b", got)
+				}
+				if got := time.Since(start); got < c.took || got > c.took+time.Second {
+					t.Errorf("it took %v, want about %v", got, c.took)
+				}
+				if got := second.bodies[0]; !strings.Contains(got, "secret-prompt") {
+					t.Errorf("the second backend got %q, want the whole body", got)
+				}
+				if line := h.last(); line.Backend != "b" || line.Outcome != outcomeOK {
+					t.Errorf("log line %+v, want backend b, ok", line)
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+func loading(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(503)
+	_, _ = io.WriteString(w, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`)
+}
+
+func TestWhenEveryBackendFailsTheClientIsToldHow(t *testing.T) {
+	status := func(code int) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "3")
+			w.WriteHeader(code)
+		}
+	}
+	for name, c := range map[string]struct {
+		answer     func(http.ResponseWriter, *http.Request)
+		status     int
+		code       string
+		retryAfter string
+	}{
+		"refused":  {nil, 502, "upstream_failed", ""},
+		"502":      {status(502), 502, "upstream_failed", "3"},
+		"503":      {status(503), 503, "upstream_unavailable", "3"},
+		"504":      {status(504), 504, "upstream_timeout", "3"},
+		"loading":  {loading, 503, "upstream_unavailable", ""},
+		"silent":   {func(_ http.ResponseWriter, r *http.Request) { pause(r, time.Hour) }, 504, "upstream_timeout", ""},
+		"web page": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, 502, "upstream_failed", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conf := settings("a", "b", "c")
+				engines := map[string]http.Handler{}
+				var scripts []*script
+				if c.answer != nil {
+					for _, name := range []string{"a", "b", "c"} {
+						s := &script{answer: c.answer}
+						scripts, engines[name] = append(scripts, s), s
+					}
+				}
+				h := open(t, conf, engines)
+				r := h.post(chat, streamBody)
+				if code := r.code(t); r.status != c.status || code != c.code || r.header.Get("Retry-After") != c.retryAfter {
+					t.Errorf("got %d %s, Retry-After %q; want %d %s, %q", r.status, code, r.header.Get("Retry-After"), c.status, c.code, c.retryAfter)
+				}
+				if strings.Contains(r.body, "http://") || strings.Contains(r.body, "\"a\"") {
+					t.Errorf("the answer names the fleet: %s", r.body)
+				}
+				calls := 0
+				for _, s := range scripts {
+					calls += s.calls()
+				}
+				if c.answer != nil && calls != maxSends {
+					t.Errorf("%d backends were asked, want %d", calls, maxSends)
+				}
+				if line := h.last(); line.Outcome != outcomeUpstream || line.Status != c.status || line.Error == "" {
+					t.Errorf("log line %+v, want upstream_error", line)
+				}
+				if s := h.metrics.Route("chat"); s.Failed != 1 {
+					t.Errorf("route counts %+v, want one failed", s)
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+func TestAfterTheFirstByteNothingMovesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		second := asker()
+		h := open(t, settings("a", "b"), map[string]http.Handler{
+			"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+				eventStream(w)
+				say(w, roleOnly)
+				cutOff(w)
+			}},
+			"b": second,
+		})
+		if r := h.post(chat, streamBody); r.status != 200 || !isCut(r.err) {
+			t.Errorf("got %d, %v; want 200 and a broken stream", r.status, r.err)
+		}
+		if second.calls() != 0 {
+			t.Error("a second backend was asked after the first byte")
+		}
+		h.idle()
+	})
+}
+
+func TestNoBackendIsNotLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, settings("a"), nil)
+		for range 30 { // until its breaker has opened
+			h.post(chat, streamBody)
+		}
+		r := h.post(chat, streamBody)
+		if code := r.code(t); r.status != 503 || code != "no_backend" || r.header.Get("Retry-After") == "" {
+			t.Errorf("got %d %s, Retry-After %q; want 503 no_backend and a time", r.status, code, r.header.Get("Retry-After"))
+		}
+		if r := h.do(h.request("GET", "/readyz", "")); r.status != 503 {
+			t.Errorf("GET /readyz: %d, want 503", r.status)
+		}
+		h.idle()
+	})
+}

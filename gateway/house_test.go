@@ -1,0 +1,477 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/telemetry"
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/profiles/learn"
+	"github.com/pacer-dev/pacer/providers"
+	"github.com/pacer-dev/pacer/router"
+	"github.com/pacer-dev/pacer/sim"
+)
+
+// house is a whole gateway between real HTTP servers and a real client, over a
+// network in memory.
+type house struct {
+	t        testing.TB
+	net      *memnet.Network
+	gateway  *Gateway
+	router   *router.Router
+	book     *profiles.Book
+	metrics  *telemetry.Metrics
+	backends map[string]*providers.Backend
+	client   *http.Client
+	log      *logLines
+	stop     func()
+}
+
+// settings is a configuration with the defaults filled in, as config.Parse
+// leaves it: a backend for each name, and the route "chat" to all of them.
+func settings(backends ...string) *config.Config {
+	c := &config.Config{
+		Replicas: 1,
+		Timeouts: config.Timeouts{
+			Connect: 5 * time.Second, FirstByte: 2 * time.Minute, Silence: time.Minute,
+			Total: 30 * time.Minute, Write: 30 * time.Second, Drain: 30 * time.Second,
+		},
+		Limits: config.Limits{Body: 32 << 20, Header: 64 << 10, Streams: 20000, Queue: 1000, Buffered: 1 << 30},
+	}
+	r := config.Route{
+		Models: []string{"chat"}, Class: "interactive", Prefer: "order", Reserve: 1,
+		SLO:          config.SLO{Attainment: 0.99, Grace: time.Second},
+		OnInfeasible: []config.Step{{Queue: 2 * time.Second}, {Shed: true}},
+	}
+	for _, name := range backends {
+		c.Backends = append(c.Backends, config.Backend{Name: name, URL: "http://" + name + "/v1", Kind: "openai", Usage: "inject"})
+		r.Targets = append(r.Targets, config.Target{Backend: name, Model: "big"})
+	}
+	c.Routes = []config.Route{r}
+	return c
+}
+
+func key(name, secret string) config.Key {
+	return config.Key{Name: name, SHA256: sha256.Sum256([]byte(secret))}
+}
+
+// open starts a gateway with c in front of the engines, which listen under the
+// names of their backends. A backend without an engine refuses connections.
+func open(t *testing.T, c *config.Config, engines map[string]http.Handler) *house {
+	t.Helper()
+	return openWith(t, c, engines, nil)
+}
+
+// openWith is open with another network between gateway and engines; nil = the
+// one in memory.
+func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, dial func(context.Context, string, string) (net.Conn, error)) *house {
+	t.Helper()
+	h := &house{t: t, net: &memnet.Network{}, backends: map[string]*providers.Backend{}, log: &logLines{}}
+	settling := time.Duration(0)
+	if dial == nil {
+		dial = h.net.Dial
+		settling = time.Second // http.Server holds refused connections for half a second
+	}
+	logger := slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+
+	h.router = router.New(router.Options{Rand: rand.New(rand.NewPCG(1, 2)).Float64})
+	h.router.Update(time.Now(), router.Configure{Topology: topologyOf(c)})
+	h.book = profiles.NewBook(profiles.Options{})
+	routes, names := map[string]string{}, []string{}
+	for _, r := range c.Routes {
+		for _, m := range r.Models {
+			routes[m] = r.Class
+		}
+	}
+	for _, b := range c.Backends {
+		names = append(names, b.Name)
+		backend, err := providers.New(providers.Options{
+			Name: b.Name, BaseURL: b.URL, Kind: b.Kind, APIKey: b.APIKey.Reveal(), Usage: b.Usage,
+			Dial: dial, ConnectTimeout: c.Timeouts.Connect,
+			OnHealth: func(s providers.Health) {
+				health := map[providers.Health]router.Health{providers.Closed: router.Up, providers.HalfOpen: router.Probing, providers.Open: router.Down}[s]
+				h.gateway.Deliver(h.router.Update(time.Now(), router.BackendHealth{Backend: b.Name, Health: health}))
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.backends[b.Name] = backend
+		running.Go(func() { _ = backend.Run(ctx) })
+	}
+	h.metrics = telemetry.New(routes, names, nil)
+	var err error
+	h.gateway, err = New(Options{
+		Config: c, Placer: h.router, Router: h.router, Book: h.book,
+		Backends: h.backends, Metrics: h.metrics, Log: logger,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running.Go(func() { _ = h.gateway.Run(ctx) })
+	loop, err := learn.New(learn.Options{
+		Book: h.book, Store: &learn.Memory{}, Replica: "one", Log: logger,
+		OnCurves: func(now time.Time, curves map[profiles.Target]*profiles.Curve) {
+			h.gateway.Deliver(h.router.Update(now, router.Curves{ByTarget: curves}))
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running.Go(func() { _ = loop.Run(ctx) })
+
+	servers := []*http.Server{h.serve("gateway:80", h.gateway.Handler(), &running)}
+	for name, engine := range engines {
+		if s, ok := engine.(*sim.Server); ok {
+			running.Go(func() { _ = s.Run(ctx) })
+		}
+		servers = append(servers, h.serve(name+":80", engine, &running))
+	}
+	transport := &http.Transport{DialContext: h.net.Dial, DisableCompression: true, MaxIdleConnsPerHost: 1000}
+	h.client = &http.Client{Transport: transport}
+	h.stop = sync.OnceFunc(func() {
+		transport.CloseIdleConnections()
+		cancel()
+		for _, b := range h.backends {
+			b.Close()
+		}
+		for _, s := range servers {
+			_ = s.Close()
+		}
+		running.Wait()
+		<-time.After(settling)
+	})
+	t.Cleanup(h.stop)
+	return h
+}
+
+func (h *house) serve(addr string, handler http.Handler, running *sync.WaitGroup) *http.Server {
+	l, err := h.net.Listen(addr)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	s := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)}
+	running.Go(func() { _ = s.Serve(l) })
+	return s
+}
+
+func topologyOf(c *config.Config) router.Topology {
+	t := router.Topology{Replicas: 1}
+	for _, b := range c.Backends {
+		t.Backends = append(t.Backends, router.Backend{Name: b.Name, MaxConcurrency: b.MaxConcurrency})
+	}
+	for _, r := range c.Routes {
+		for _, m := range r.Models {
+			out := router.Route{
+				Name: m, SLO: router.SLO{MinTPS: r.SLO.MinTPS, MaxTTFT: r.SLO.MaxTTFT},
+				Prefer: router.Order, Reserve: r.Reserve, MaxWaiting: c.Limits.Queue,
+			}
+			if r.Class == "batch" {
+				out.Class = router.Batch
+			}
+			for _, rt := range r.Targets {
+				out.Targets = append(out.Targets, router.RouteTarget{Target: router.Target{Backend: rt.Backend, Model: rt.Model}})
+			}
+			for _, s := range r.OnInfeasible {
+				switch {
+				case s.Queue > 0:
+					out.OnInfeasible = append(out.OnInfeasible, router.Step{Kind: router.Queue, Wait: s.Queue})
+				case s.Spill != "":
+					out.OnInfeasible = append(out.OnInfeasible, router.Step{Kind: router.Spill, Route: s.Spill})
+				default:
+					out.OnInfeasible = append(out.OnInfeasible, router.Step{Kind: router.Shed})
+				}
+			}
+			t.Routes = append(t.Routes, out)
+		}
+	}
+	return t
+}
+
+// request builds a request to the gateway; header is name, value, name, value …
+func (h *house) request(method, path, body string, header ...string) *http.Request {
+	h.t.Helper()
+	var r io.Reader
+	if body != "" {
+		r = strings.NewReader(body)
+	}
+	req, err := http.NewRequest(method, "http://gateway"+path, r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Add(header[i], header[i+1])
+	}
+	return req
+}
+
+// reply is an answer, read to its end.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+	err    error // of the request, or of reading the body
+}
+
+func (h *house) do(req *http.Request) reply {
+	resp, err := h.client.Do(req)
+	if err != nil {
+		return reply{err: err}
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return reply{status: resp.StatusCode, header: resp.Header, body: string(body), err: err}
+}
+
+func (h *house) post(path, body string, header ...string) reply {
+	h.t.Helper()
+	return h.do(h.request(http.MethodPost, path, body, header...))
+}
+
+const chat = "/v1/chat/completions"
+
+// code returns the error code of an answer in OpenAI's shape, and checks the
+// shape.
+func (r reply) code(t *testing.T) string {
+	t.Helper()
+	var e struct {
+		Error struct {
+			Message string
+			Type    string
+			Param   *string
+			Code    *string
+		}
+	}
+	if r.err != nil {
+		t.Fatalf("no answer: %v", r.err)
+	}
+	if err := json.Unmarshal([]byte(r.body), &e); err != nil || e.Error.Message == "" || e.Error.Type == "" {
+		t.Fatalf("status %d: the body is no error in OpenAI's shape: %q", r.status, r.body)
+	}
+	if got := r.header.Get("Content-Type"); got != "application/json" {
+		t.Errorf("content-type %q, want application/json", got)
+	}
+	if r.header.Get("X-Request-Id") == "" {
+		t.Error("no x-request-id")
+	}
+	if e.Error.Code == nil {
+		return ""
+	}
+	return *e.Error.Code
+}
+
+// idle checks that nothing is left of any request: no lease, no buffered byte,
+// no exchange, and (by the end of the bubble) no goroutine.
+func (h *house) idle() {
+	h.t.Helper()
+	synctest.Wait()
+	for _, l := range h.router.Loads() {
+		if l.Waiting != 0 || l.Decoding != 0 || l.M != 0 || l.N != 0 {
+			h.t.Errorf("backend %s still has %d waiting and %d decoding (n=%d, m=%d), want none", l.Backend, l.Waiting, l.Decoding, l.N, l.M)
+		}
+	}
+	for _, r := range h.router.Routes(time.Now()) {
+		if r.Waiting != 0 {
+			h.t.Errorf("route %s still has %d in line, want none", r.Route.Name, r.Waiting)
+		}
+	}
+	if n := h.gateway.buffered.used.Load(); n != 0 {
+		h.t.Errorf("%d bytes of bodies still held, want 0", n)
+	}
+	if n := h.gateway.running.Load(); n != 0 {
+		h.t.Errorf("%d requests still under way, want 0", n)
+	}
+}
+
+// last returns the access-log line of the last request.
+func (h *house) last() logLine {
+	h.t.Helper()
+	synctest.Wait()
+	lines := h.log.requests()
+	if len(lines) == 0 {
+		h.t.Fatal("no access-log line")
+	}
+	return lines[len(lines)-1]
+}
+
+// logLines keeps what is logged.
+type logLines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// logLine is one access-log line.
+type logLine struct {
+	Msg, Request, Tenant, Route, Class, Backend, Outcome, Source, Error string
+	Status                                                              int
+	Stream                                                              bool
+	Tokens, TPS, TTFTms, WaitedMS                                       float64
+	Bytes                                                               int64
+}
+
+func (l *logLines) requests() []logLine {
+	var lines []logLine
+	for s := range strings.Lines(l.String()) {
+		var line struct {
+			logLine
+			TTFT   float64 `json:"ttft_ms"`
+			Waited float64 `json:"waited_ms"`
+		}
+		if json.Unmarshal([]byte(s), &line) == nil && line.Msg == "request" {
+			line.TTFTms, line.WaitedMS = line.TTFT, line.Waited
+			lines = append(lines, line.logLine)
+		}
+	}
+	return lines
+}
+
+// script is a backend that does what it is told, and remembers what it was
+// sent.
+type script struct {
+	answer func(w http.ResponseWriter, r *http.Request)
+
+	mu     sync.Mutex
+	bodies []string
+	heads  []http.Header
+	gone   int // requests whose client left
+}
+
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	s.bodies = append(s.bodies, string(body))
+	s.heads = append(s.heads, r.Header.Clone())
+	s.mu.Unlock()
+	defer func() {
+		if r.Context().Err() != nil {
+			s.mu.Lock()
+			s.gone++
+			s.mu.Unlock()
+		}
+	}()
+	s.answer(w, r)
+}
+
+func (s *script) calls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.bodies)
+}
+
+func (s *script) left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gone
+}
+
+// pause lets the client's time pass, and reports whether it is still there.
+func pause(r *http.Request, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-r.Context().Done():
+		return false
+	}
+}
+
+// say writes and flushes.
+func say(w http.ResponseWriter, text string) {
+	_, _ = io.WriteString(w, text)
+	_ = http.NewResponseController(w).Flush()
+}
+
+func eventStream(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+}
+
+const (
+	delta     = `data: {"id":"c1","object":"chat.completion.chunk","model":"big","choices":[{"index":0,"delta":{"content":"word "},"finish_reason":null}]}` + "\n\n"
+	roleOnly  = `data: {"id":"c1","object":"chat.completion.chunk","model":"big","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}` + "\n\n"
+	lastDelta = `data: {"id":"c1","object":"chat.completion.chunk","model":"big","choices":[{"index":0,"delta":{},"finish_reason":"length"}]}` + "\n\n"
+	doneEvent = "data: [DONE]\n\n"
+)
+
+// usageEvent is what an engine sends at the end, if asked.
+func usageEvent(prompt, completion int) string {
+	b, _ := json.Marshal(map[string]int{"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion})
+	return `data: {"id":"c1","object":"chat.completion.chunk","model":"big","choices":[],"usage":` + string(b) + "}\n\n"
+}
+
+// talk streams n tokens, one each gap, and ends well.
+func talk(n int, gap time.Duration) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
+		eventStream(w)
+		say(w, roleOnly)
+		for range n {
+			if !pause(r, gap) {
+				return
+			}
+			say(w, delta)
+		}
+		say(w, lastDelta+usageEvent(7, n)+doneEvent)
+	}
+}
+
+// cutOff breaks the connection without an end.
+func cutOff(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		_ = conn.Close()
+	}
+}
+
+const streamBody = `{"model":"chat","messages":[{"role":"user","content":"secret-prompt"}],"stream":true}`
+
+// isCut reports whether an answer was broken off.
+func isCut(err error) bool {
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+}
+
+// responseReader reads answers off a connection by hand.
+type responseReader struct{ r *bufio.Reader }
+
+func newResponseReader(c net.Conn) *responseReader { return &responseReader{r: bufio.NewReader(c)} }
+
+// next reads one answer to its end.
+func (r *responseReader) next() (string, error) {
+	resp, err := http.ReadResponse(r.r, nil)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return string(body), err
+}
