@@ -25,9 +25,9 @@ const (
 )
 
 // Stream measures one relayed stream. It belongs to the goroutine of the
-// relay and is not safe for concurrent use. Read allocates nothing, takes no
-// lock while n does not change, and at most once a second hands over what it
-// gathered.
+// relay and is not safe for concurrent use. Read takes no lock while n does not
+// change, and at most once a second, and where a window ends, hands over what
+// it gathered; only then may the first stream of a window allocate its record.
 //
 // The path of an arrival: while n stays, it is two additions to run; when n
 // changes, run goes to pending, by bins; once a second, and where a window
