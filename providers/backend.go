@@ -3,8 +3,12 @@ package providers
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 )
 
@@ -14,7 +18,7 @@ type Options struct {
 	BaseURL string      // required: scheme, host, and the prefix that ends in /v1
 	Kind    string      // openai (default) or vllm
 	APIKey  string      // replaces the client's credentials; "" sends none
-	Headers http.Header // sent in addition
+	Headers http.Header // sent in addition, in place of the client's of the same name
 	Usage   string      // inject (default) or never
 
 	// Dial replaces the network; nil means TCP. ConnectTimeout bounds it,
@@ -23,8 +27,9 @@ type Options struct {
 	ConnectTimeout time.Duration
 	TLS            *tls.Config
 
-	// OnHealth is told when the breaker opens, half-opens or closes. It is
-	// called without locks held and must not block. nil = nobody.
+	// OnHealth is told when the breaker opens, half-opens or closes, in that
+	// order even if it happens at once. It is called without locks held and
+	// must not block. nil = nobody.
 	OnHealth func(Health)
 }
 
@@ -38,46 +43,111 @@ const (
 	Open
 )
 
-// Backend is one incarnation of an upstream engine. Safe for concurrent use.
-type Backend struct{}
-
-// New returns a backend; it starts nothing and connects to nothing.
-func New(o Options) (*Backend, error) { panic("unwritten") }
-
-// Run half-opens the breaker in time although no request asks. It returns when
-// ctx ends.
-func (b *Backend) Run(ctx context.Context) error { panic("unwritten") }
-
-// Close closes idle connections.
-func (b *Backend) Close() { panic("unwritten") }
-
-// Call is one request as it goes up: Path is below the base URL
-// ("/chat/completions"), Body is complete and edited, Header is the client's
-// own (credentials, hop-by-hop and accept-encoding are dropped here).
-type Call struct {
-	Path      string
-	Header    http.Header
-	Body      []byte
-	RequestID string
+// String returns closed, half-open or open.
+func (h Health) String() string {
+	switch h {
+	case Closed:
+		return "closed"
+	case HalfOpen:
+		return "half-open"
+	case Open:
+		return "open"
+	}
+	return fmt.Sprintf("Health(%d)", uint8(h))
 }
 
-// Send sends c and returns the response when its headers are there. The
-// response's body must be closed. Redirects are not followed. An EOF on a kept
-// connection before any byte is retried once on a fresh one.
-func (b *Backend) Send(ctx context.Context, c Call) (*http.Response, error) { panic("unwritten") }
+// Backend is one incarnation of an upstream engine. Safe for concurrent use.
+type Backend struct {
+	name    string
+	base    *url.URL
+	host    string      // the Host header; "" = that of base
+	headers http.Header // of ours: credentials and Options.Headers
+	injects bool
+
+	kept    *http.Transport // keeps its connections
+	fresh   *http.Transport // makes one for each request
+	breaker *breaker
+}
+
+// New returns a backend; it starts nothing and connects to nothing.
+func New(o Options) (*Backend, error) {
+	fail := func(format string, args ...any) (*Backend, error) {
+		return nil, fmt.Errorf("providers: backend %q: %w", o.Name, fmt.Errorf(format, args...))
+	}
+	if o.Name == "" {
+		return fail("field Name is missing")
+	}
+	base, err := parseBase(o.BaseURL)
+	if err != nil {
+		return fail("field BaseURL %w", err)
+	}
+	switch o.Kind {
+	case "", "openai", "vllm":
+	default:
+		return fail("field Kind %q is unknown; write openai or vllm", o.Kind)
+	}
+	switch o.Usage {
+	case "", "inject", "never":
+	default:
+		return fail("field Usage %q is unknown; write inject or never", o.Usage)
+	}
+	headers, host, err := ownHeaders(o.APIKey, o.Headers)
+	if err != nil {
+		return fail("%w", err)
+	}
+	if o.ConnectTimeout < 0 {
+		return fail("field ConnectTimeout %v is negative", o.ConnectTimeout)
+	}
+	b := &Backend{
+		name: o.Name, base: base, host: host, headers: headers, injects: o.Usage != "never",
+		kept: newTransport(o), fresh: newTransport(o), breaker: newBreaker(o.Name, o.OnHealth),
+	}
+	b.fresh.DisableKeepAlives = true
+	return b, nil
+}
+
+// parseBase reads a base URL. Its errors do not repeat it: it may hold a
+// password.
+func parseBase(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case raw == "":
+		return nil, errors.New("is missing")
+	case err != nil:
+		return nil, errors.New("is no URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("must begin with http:// or https://")
+	case u.Host == "" || u.Hostname() == "":
+		return nil, errors.New("has no host")
+	case u.User != nil:
+		return nil, errors.New("must not hold credentials; use APIKey or Headers")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("must end with the path")
+	}
+	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(u.Path, "/")}, nil
+}
 
 // Injects reports whether Pacer may ask this backend for usage.
-func (b *Backend) Injects() bool { panic("unwritten") }
+func (b *Backend) Injects() bool { return b.injects }
 
-// Begin asks the breaker. ok is false while it is open. verdict must be called
-// at least once; calls after the first do nothing. Give it at the first
-// content byte (nil), or at the failure.
-func (b *Backend) Begin() (verdict func(error), ok bool) { panic("unwritten") }
+// Run half-opens the breaker in time although no request asks, and takes a
+// probe back whose verdict never came. It returns when ctx ends.
+func (b *Backend) Run(ctx context.Context) error { return b.breaker.run(ctx) }
+
+// Begin asks the breaker. ok is false while it is open, and while it is
+// half-open and its one probe is out; verdict is nil then. Otherwise verdict
+// must be called at least once; calls after the first do nothing. Give it at
+// the first content byte (nil), or at the failure. An error that is
+// context.Canceled or ErrNoVerdict counts for nothing.
+//
+// A verdict that never comes is one that counts for nothing, after 3 minutes.
+func (b *Backend) Begin() (verdict func(error), ok bool) { return b.breaker.begin() }
 
 // Cut reports a stream that broke after its verdict was given.
-func (b *Backend) Cut(err error) { panic("unwritten") }
+func (b *Backend) Cut(err error) { b.breaker.cut(err) }
 
-// Failed says whether an answer's status is a failure of the backend that
-// another may not have: 502, 503, 504; loading is true for a 503 that only
-// means "not yet" and counts for no breaker. body is the start of the answer.
-func (b *Backend) Failed(status int, body []byte) (failed, loading bool) { panic("unwritten") }
+// Close closes idle connections.
+func (b *Backend) Close() {
+	b.kept.CloseIdleConnections()
+	b.fresh.CloseIdleConnections()
+}

@@ -1,5 +1,7 @@
 package providers
 
+import "github.com/pacer-dev/pacer/internal/openai"
+
 // Usage is the token count in an answer.
 type Usage struct {
 	PromptTokens, CachedTokens, CompletionTokens, ReasoningTokens int
@@ -10,7 +12,7 @@ type Seen struct {
 	Chunks    int    // events that carry content of any kind
 	Bytes     int    // bytes of that content
 	Reasoning bool   // some of it was reasoning
-	Usage     *Usage // last one seen, nil if none
+	Usage     *Usage // last one seen, nil if none; valid until the next Read
 	Done      bool   // the dialect's last event
 	Error     bool   // the backend reported an error within the stream
 	Bad       bool   // something that is not the dialect: garbage
@@ -18,6 +20,9 @@ type Seen struct {
 
 // Meter looks on at one answer. It belongs to the goroutine of the relay. Read
 // of a chunk with one event allocates nothing.
+//
+// An event counts when its blank line is there. However the same bytes are cut
+// into reads, the sums of what was seen and the bytes passed on are the same.
 type Meter interface {
 	// Read takes the bytes that arrived and returns those to pass on: all of
 	// them, at once, except the event that Pacer alone asked for, and the
@@ -32,8 +37,36 @@ type Meter interface {
 // NewMeter returns the meter for an answer to path. strip takes the usage
 // event out. stream is false for an answer that is one JSON document, of which
 // at most 4 MiB are looked at.
-func (b *Backend) NewMeter(path string, stream, strip bool) Meter { panic("unwritten") }
+func (b *Backend) NewMeter(path string, stream, strip bool) Meter {
+	if stream {
+		return &streamMeter{strip: strip}
+	}
+	return &documentMeter{}
+}
 
 // ErrorEvent is the event that tells a client in the dialect of path that the
 // backend died mid-stream.
-func ErrorEvent(path, message string) []byte { panic("unwritten") }
+func ErrorEvent(path, message string) []byte {
+	event := append([]byte("data: "), openai.ErrorBody(message, "upstream_error", "", "upstream_disconnected")...)
+	return append(event, "\n\n"...)
+}
+
+// usageMeter keeps the usage of an answer: its own if it has one, else what
+// llama.cpp's timings say.
+type usageMeter struct {
+	usage Usage
+	own   bool // usage was in the answer
+}
+
+// take returns the usage in c, nil if there is none.
+func (m *usageMeter) take(c *openai.Chunk) *Usage {
+	switch {
+	case c.HasUsage:
+		m.usage, m.own = Usage(c.Usage), true
+	case c.HasTimings && !m.own:
+		m.usage = Usage(c.Timings)
+	default:
+		return nil
+	}
+	return &m.usage
+}

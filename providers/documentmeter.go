@@ -1,0 +1,39 @@
+package providers
+
+import "github.com/pacer-dev/pacer/internal/openai"
+
+// maxDocument is how much of a JSON answer is kept to be read at its end.
+const maxDocument = 4 << 20
+
+// documentMeter looks on at an answer that is one JSON document. It passes
+// everything on at once and reports at the end; of a document above
+// maxDocument it reports nothing.
+type documentMeter struct {
+	usageMeter
+	text []byte
+	over bool
+}
+
+func (m *documentMeter) Read(p []byte) (pass []byte, seen Seen) {
+	if m.over = m.over || len(m.text)+len(p) > maxDocument; m.over {
+		m.text = nil
+	} else {
+		m.text = append(m.text, p...)
+	}
+	return p, Seen{}
+}
+
+func (m *documentMeter) End() (pass []byte, seen Seen) {
+	if m.over {
+		return nil, Seen{}
+	}
+	var c openai.Chunk
+	if !openai.ParseChunk(m.text, &c) {
+		return nil, Seen{Bad: true}
+	}
+	seen = Seen{Bytes: c.Bytes, Reasoning: c.Reasoning, Usage: m.take(&c), Error: c.Error, Done: true}
+	if c.Content {
+		seen.Chunks = 1
+	}
+	return nil, seen
+}

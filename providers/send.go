@@ -1,0 +1,105 @@
+package providers
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync/atomic"
+)
+
+// Call is one request as it goes up: Path is below the base URL
+// ("/chat/completions"), Body is complete and edited, Header is the client's
+// own (credentials, hop-by-hop and accept-encoding are dropped here). None of
+// it is changed, and Body must not change until the response's body is closed.
+type Call struct {
+	Path      string
+	Header    http.Header
+	Body      []byte
+	RequestID string
+}
+
+// Send sends c and returns the response when its headers are there. The
+// response's body must be closed. Redirects are not followed. An EOF on a kept
+// connection before any byte is retried once on a fresh one. The error is a
+// *SendError.
+func (b *Backend) Send(ctx context.Context, c Call) (*http.Response, error) {
+	req := b.request(c)
+	resp, trip, err := roundTrip(ctx, b.kept, req)
+	if err != nil && trip.stale() && ctx.Err() == nil {
+		// The engine had closed the connection and this request was the first to
+		// find out. The transport sends again by itself where it sees that; not
+		// where the write broke, as with a large body.
+		resp, trip, err = roundTrip(ctx, b.fresh, req)
+	}
+	if err != nil {
+		return nil, &SendError{Phase: trip.phase(), Err: err}
+	}
+	return resp, nil
+}
+
+// request builds what goes up, but for its body.
+func (b *Backend) request(c Call) *http.Request {
+	path, query, _ := strings.Cut(c.Path, "?")
+	u := *b.base
+	u.Path += path
+	u.RawQuery = query
+	return &http.Request{
+		Method: http.MethodPost, URL: &u, Host: b.host, Header: b.upward(c),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		ContentLength: int64(len(c.Body)),
+		// A reader over all of it: a transport that reads the client's own body
+		// while the answer begins truncates streams (golang/go#40747).
+		GetBody: func() (io.ReadCloser, error) {
+			if len(c.Body) == 0 {
+				return http.NoBody, nil
+			}
+			return io.NopCloser(bytes.NewReader(c.Body)), nil
+		},
+	}
+}
+
+func roundTrip(ctx context.Context, t *http.Transport, req *http.Request) (*http.Response, *trip, error) {
+	var tr trip
+	req = req.WithContext(httptrace.WithClientTrace(ctx, tr.trace()))
+	req.Body, _ = req.GetBody()
+	resp, err := t.RoundTrip(req)
+	return resp, &tr, err
+}
+
+// trip is how far a request has come. The transport tells it from goroutines
+// of its own, so it is made of atomics.
+type trip struct {
+	connected, reused, wrote, answered atomic.Bool
+}
+
+func (t *trip) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) { // once more for each connection tried
+			t.reused.Store(info.Reused)
+			t.wrote.Store(false)
+			t.answered.Store(false)
+			t.connected.Store(true)
+		},
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			t.wrote.Store(info.Err == nil)
+		},
+		GotFirstResponseByte: func() { t.answered.Store(true) },
+	}
+}
+
+// stale reports whether the request failed on a kept connection before any
+// byte of an answer: nothing that a backend which works would not do.
+func (t *trip) stale() bool { return t.connected.Load() && t.reused.Load() && !t.answered.Load() }
+
+func (t *trip) phase() Phase {
+	switch {
+	case !t.connected.Load():
+		return Connect
+	case !t.wrote.Load():
+		return Write
+	}
+	return Headers
+}

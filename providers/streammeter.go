@@ -1,0 +1,150 @@
+package providers
+
+import (
+	"bytes"
+
+	"github.com/pacer-dev/pacer/internal/openai"
+	"github.com/pacer-dev/pacer/internal/sse"
+)
+
+// maxHeld is the largest beginning of an event that is held back, in bytes. A
+// usage event has a few hundred; what grows beyond is none.
+const maxHeld = 64 << 10
+
+// streamMeter looks on at a stream of chat.completions or completions. With
+// strip it takes out the events that carry usage and nothing else.
+//
+// held is the beginning of an event that could become one of them. The rule
+// that decides (suspect) depends on the event's bytes alone, and once false
+// stays so as the event grows: hence cuts between reads change nothing.
+type streamMeter struct {
+	usageMeter
+	scan  sse.Scanner
+	strip bool
+
+	read  int64 // bytes of the stream taken so far
+	held  []byte
+	spare []byte // the other buffer: pass may lie in it
+	out   []byte // what is left of a read that an event was cut out of
+	cut   bool   // the last event was cut out: an LF that comes late goes with it
+	chunk openai.Chunk
+
+	suspect   suspect // of the unfinished event
+	suspectAt int64   // where that begins
+}
+
+func (m *streamMeter) Read(p []byte) (pass []byte, seen Seen) {
+	if !m.strip {
+		m.scan.Feed(p)
+		for ev, ok := m.scan.Next(); ok; ev, ok = m.scan.Next() {
+			m.event(ev, &seen)
+		}
+		return p, seen
+	}
+	return m.readStripping(p)
+}
+
+// readStripping works on src: what is held, and p. done is how far of it is
+// passed on or cut out.
+func (m *streamMeter) readStripping(p []byte) (pass []byte, seen Seen) {
+	src, from := p, m.read // of src[0]
+	if len(m.held) > 0 {
+		from -= int64(len(m.held))
+		m.held = append(m.held, p...)
+		src = m.held
+	}
+	m.read += int64(len(p))
+
+	done := 0
+	m.out = m.out[:0]
+	if m.scan.Feed(p) > 0 && m.cut {
+		done = 1
+	}
+	for ev, ok := m.scan.Next(); ok; ev, ok = m.scan.Next() {
+		m.event(ev, &seen)
+		if m.cut = m.ours(ev, src, from); m.cut {
+			m.out = append(m.out, src[done:ev.From-from]...)
+			done = int(ev.To - from)
+		}
+	}
+	hold := len(src)
+	if at, ok := m.scan.Pending(); ok && at >= from {
+		if at != m.suspectAt {
+			m.suspect, m.suspectAt = suspect{}, at
+		}
+		if m.suspect.could(src[at-from:]) {
+			hold = int(at - from)
+		}
+	}
+	return m.hold(src, done, hold), seen
+}
+
+// ours reports whether ev, which was read from src, is one that Pacer alone
+// asked for.
+func (m *streamMeter) ours(ev sse.Event, src []byte, from int64) bool {
+	if !m.chunk.UsageOnly || ev.From < from {
+		return false
+	}
+	return (&suspect{}).could(src[ev.From-from : ev.Blank-from])
+}
+
+// hold keeps src[hold:] and returns src[done:hold], behind what is in out.
+func (m *streamMeter) hold(src []byte, done, hold int) (pass []byte) {
+	pass = src[done:hold]
+	if len(m.out) > 0 {
+		m.out = append(m.out, pass...)
+		pass = m.out
+	}
+	switch {
+	case len(m.held) == 0: // src is the caller's
+		m.held = append(m.held, src[hold:]...)
+	case hold > 0: // pass lies in held: the rest moves to the other buffer
+		m.held, m.spare = append(m.spare[:0], src[hold:]...), m.held
+	}
+	return pass
+}
+
+// End passes on what is held, unless it is a usage event that lacks only its
+// blank line.
+func (m *streamMeter) End() (pass []byte, seen Seen) {
+	pass, m.held = m.held, nil
+	ev, ok := m.scan.End()
+	if !ok {
+		return pass, seen
+	}
+	m.event(ev, &seen)
+	seen.Bad = false // the end of a stream may cut an event in two
+	if from := m.read - int64(len(pass)); m.strip && m.ours(ev, pass, from) {
+		pass = pass[:ev.From-from]
+	}
+	return pass, seen
+}
+
+// event adds what is in ev to seen. Of an event too large to be looked at
+// nothing is known.
+func (m *streamMeter) event(ev sse.Event, seen *Seen) {
+	m.chunk = openai.Chunk{}
+	data := bytes.TrimSpace(ev.Data)
+	switch {
+	case len(data) == 0: // a keep-alive
+		return
+	case string(data) == "[DONE]":
+		seen.Done = true
+		return
+	case !openai.ParseChunk(data, &m.chunk):
+		seen.Bad = true
+		return
+	}
+	if m.chunk.Error || string(ev.Name) == "error" {
+		m.chunk.Error, m.chunk.UsageOnly = true, false
+		seen.Error = true
+	}
+	if m.chunk.Content {
+		seen.Chunks++
+		seen.Bytes += m.chunk.Bytes
+		seen.Reasoning = seen.Reasoning || m.chunk.Reasoning
+	}
+	if u := m.take(&m.chunk); u != nil {
+		seen.Usage = u
+	}
+}

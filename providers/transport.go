@@ -1,0 +1,56 @@
+package providers
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+)
+
+const (
+	defaultConnectTimeout = 5 * time.Second
+
+	// idleTimeout is below the 5 s after which uvicorn (vLLM) and llama.cpp close
+	// a kept connection without saying so.
+	idleTimeout = 4 * time.Second
+
+	// idleConns is how many connections are kept at most: above the streams that
+	// one engine runs at once, so that none is dialed twice.
+	idleConns = 4096
+
+	// maxHeader bounds the head of an answer, in bytes.
+	maxHeader = 256 << 10
+)
+
+// newTransport returns the way to one backend. It has no timeout but that of
+// the connection: an engine may send its headers only when the request gets a
+// slot, so each phase is timed by who waits for it.
+func newTransport(o Options) *http.Transport {
+	timeout := o.ConnectTimeout
+	if timeout == 0 {
+		timeout = defaultConnectTimeout
+	}
+	dial := o.Dial
+	if dial == nil {
+		dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
+	}
+	var protocols http.Protocols
+	protocols.SetHTTP1(true) // streams of HTTP/2 would share one connection and stall together
+	t := &http.Transport{
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			return dial(ctx, network, addr)
+		},
+		TLSHandshakeTimeout:    timeout,
+		Protocols:              &protocols,
+		MaxIdleConnsPerHost:    idleConns,
+		IdleConnTimeout:        idleTimeout,
+		DisableCompression:     true, // chunks could not be seen
+		MaxResponseHeaderBytes: maxHeader,
+	}
+	if o.TLS != nil {
+		t.TLSClientConfig = o.TLS.Clone()
+	}
+	return t
+}
