@@ -133,7 +133,7 @@ func (a *ask) leavesReserve(b *backend, k int) bool {
 		return false
 	}
 	for _, m := range b.models {
-		if m.promised <= 0 || m.known && m.curve.Low(1, 0) < m.promised {
+		if m.promised <= 0 || m.outOfReach(1, m.promised) {
 			continue
 		}
 		reserve := max(m.reserve, a.route.conf.Reserve)
@@ -195,13 +195,7 @@ func (a *ask) unattainable() (bool, float64) {
 		if m == nil {
 			continue
 		}
-		if !m.known {
-			return false, 0
-		}
-		if _, _, ok := m.carries(a.weight, 0, a.floor); ok {
-			return false, 0
-		}
-		if a.weight > 1 && m.limitedByEvidence(a.weight, a.floor) {
+		if !m.outOfReach(a.weight, a.floor) {
 			return false, 0
 		}
 		best = max(best, m.curve.Low(a.weight, 0))

@@ -81,7 +81,7 @@ func (r *Router) standInLine(a *ask, wait time.Duration, o outlook, steps []Step
 	}
 	r.tickets++
 	t := &Ticket{
-		router: r, route: rt, req: *a.req, class: a.class,
+		router: r, route: rt, req: a.req, class: a.class,
 		deadline: deadline, number: r.tickets, steps: steps,
 	}
 	t.req.Arrived = a.arrived

@@ -26,7 +26,8 @@ type model struct {
 	// the rest is zero.
 	curve      curve
 	known      bool
-	visited    int     // highest n with evidence; 0 while the curve is only a prior
+	lowest     int     // lowest n with evidence, or of a prior
+	visited    int     // highest n with evidence, or of a prior; 0 = nothing says how far
 	young      bool    // few steps seen: the fit is not to be trusted beyond visited
 	promptCost float64 // seconds that one prompt token takes; 0 = unknown
 	answer     float64 // mean output tokens; 0 = unknown
@@ -47,11 +48,12 @@ const youngSteps = 300
 func (m *model) learn(c curve) {
 	m.curve = c
 	m.known = c != nil && c.Known()
-	m.visited, m.young, m.promptCost, m.answer, m.solo = 0, false, 0, 0, math.Inf(1)
+	m.lowest, m.visited, m.young = 0, 0, false
+	m.promptCost, m.answer, m.solo = 0, 0, math.Inf(1)
 	if !m.known {
 		return
 	}
-	_, m.visited = c.Support()
+	m.lowest, m.visited = c.Support()
 	m.young = c.Steps() < youngSteps
 	m.promptCost = finite(c.SecondsPerPromptToken())
 	m.answer = finite(c.MeanOutput())
@@ -78,10 +80,11 @@ func (m *model) protect() float64 {
 // While the curve is unknown the answer is slow start: yes up to the cap. A
 // known curve may be limited by evidence and not by speed: it answers 0 beyond
 // twice what it visited, and takes 15 % off on the way there, which a backend
-// whose growth pays 20 % per doubling would never pass. So between visited and
+// whose growth costs more than that would never pass. So between visited and
 // the cap, which grows only by what the streams themselves showed, the curve
 // is asked at its edge instead, and its fit continues with the edge's margin;
-// while it is young, its fit is not asked.
+// while it is young, its fit is not asked. Below the lowest n with evidence
+// the fit continues likewise: with fewer streams nobody gets slower.
 func (m *model) carries(k int, extraP, need float64) (low, bound float64, ok bool) {
 	b := m.backend
 	if !m.known {
@@ -89,10 +92,10 @@ func (m *model) carries(k int, extraP, need float64) (low, bound float64, ok boo
 	}
 	k = max(k, 1)
 	low = m.curve.Low(k, extraP)
-	if need <= 0 || low >= need || k <= m.visited || k > b.ramp.cap || m.visited == 0 {
+	if need <= 0 || low >= need || !m.outside(k) || k > m.visited && k > b.ramp.cap {
 		return low, low, need <= 0 || low >= need
 	}
-	if m.young && m.curve.Low(m.visited, extraP) >= need {
+	if m.young && k > m.visited && m.curve.Low(m.visited, extraP) >= need {
 		return low, max(low, need), true
 	}
 	if grown := m.grown(k, extraP); grown >= need {
@@ -101,16 +104,36 @@ func (m *model) carries(k int, extraP, need float64) (low, bound float64, ok boo
 	return low, low, false
 }
 
-// grown continues the bound at the edge of what was visited by the fit. NaN
-// where the fit says nothing.
+// outOfReach reports whether not even k sequences alone on the target would be
+// admitted with floor, and that for its speed. Of what was never seen nobody
+// can say so.
+func (m *model) outOfReach(k int, floor float64) bool {
+	if !m.known || m.limitedByEvidence(k, floor) {
+		return false
+	}
+	_, _, ok := m.carries(k, 0, floor)
+	return !ok
+}
+
+// outside reports whether k lies beyond the evidence, on either side.
+func (m *model) outside(k int) bool {
+	return m.visited > 0 && (k > m.visited || k < m.lowest)
+}
+
+// grown continues the bound at the edge of the evidence by the fit. NaN where
+// the fit says nothing.
 func (m *model) grown(k int, extraP float64) float64 {
-	return m.curve.Low(m.visited, extraP) * m.curve.TPS(k) / m.curve.TPS(m.visited)
+	edge := m.visited
+	if k < m.lowest {
+		edge = m.lowest
+	}
+	return m.curve.Low(edge, extraP) * m.curve.TPS(k) / m.curve.TPS(edge)
 }
 
 // limitedByEvidence reports whether k sequences would be refused only because
 // nothing like it was ever seen.
 func (m *model) limitedByEvidence(k int, need float64) bool {
-	return !m.known || m.visited > 0 && k > m.visited && m.grown(k, 0) >= need
+	return !m.known || m.outside(k) && m.grown(k, 0) >= need
 }
 
 // extraP spreads prompt tokens that wait for their prefill over the steps of

@@ -91,7 +91,7 @@ func (r *Router) spill(a *ask, name string) (Decision, bool) {
 	if rt == nil || rt == a.route {
 		return Decision{}, false
 	}
-	there := newAsk(a.now, rt, a.req)
+	there := newAsk(a.now, rt, &a.req)
 	there.arrived = a.arrived
 	if rt.mustQueue(there.class) {
 		return Decision{}, false

@@ -29,7 +29,7 @@ type Request struct {
 // ask is a request as put to one route: with the request's wishes applied, at
 // one moment.
 type ask struct {
-	req     *Request
+	req     Request // a copy: a pointer would move every Request to the heap
 	route   *route
 	now     time.Time
 	arrived time.Time
@@ -43,7 +43,7 @@ type ask struct {
 // newAsk puts req to rt.
 func newAsk(now time.Time, rt *route, req *Request) ask {
 	a := ask{
-		req: req, route: rt, now: now, arrived: req.Arrived,
+		req: *req, route: rt, now: now, arrived: req.Arrived,
 		class: rt.conf.Class, floor: rt.conf.SLO.MinTPS, maxTTFT: rt.conf.SLO.MaxTTFT,
 		weight: max(req.Sequences, 1), prompt: max(req.PromptTokens, 0),
 	}

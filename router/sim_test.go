@@ -1,6 +1,10 @@
 package router
 
-import "time"
+import (
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+)
 
 // engine is a step-level model of continuous batching in virtual time: a step
 // takes a + b·n + d·(prompt tokens prefilled in it) and gives every decoding
@@ -24,6 +28,7 @@ type simStream struct {
 	want   int // tokens
 	got    int
 	first  time.Time
+	meter  *profiles.Stream // nil without a book
 }
 
 // user sends one request after the other: an answer of some length, again
@@ -32,8 +37,10 @@ type user struct {
 	route          string
 	prompt, tokens int
 	once           bool
+	spread         bool      // lengths vary from half to one and a half
 	at             time.Time // when to send; zero while waiting or streaming
 	ticket         *Ticket
+	length         int // of the answer that is asked for
 	arrived        time.Time
 }
 
@@ -42,7 +49,9 @@ type world struct {
 	*bench
 	engines map[string]*engine
 	users   []*user
-	teach   bool // hand in what was visited, each second
+	teach   bool           // hand in what was visited, each second
+	book    *profiles.Book // learns for real, nil = does not
+	sums    map[profiles.Target]profiles.Sums
 	taught  time.Time
 
 	offered, shed, admitted int
@@ -109,8 +118,12 @@ func (w *world) wakeUser(u *user) {
 	case !u.at.IsZero() && !u.at.After(w.now):
 		u.at, u.arrived = time.Time{}, w.now
 		w.offered++
+		u.length = u.tokens
+		if u.spread {
+			u.length = int(float64(u.tokens) * (0.5 + w.rand01()))
+		}
 		w.answer(u, w.Place(w.now, Request{
-			Route: u.route, Arrived: w.now, PromptTokens: u.prompt, MaxTokens: u.tokens, Stream: true, Waiter: u,
+			Route: u.route, Arrived: w.now, PromptTokens: u.prompt, Stream: true, Waiter: u,
 		}))
 	}
 }
@@ -136,9 +149,11 @@ func (w *world) answer(u *user, d Decision) {
 		w.admitted++
 		w.waitedMost[u.route] = max(w.waitedMost[u.route], w.now.Sub(u.arrived))
 		e := w.engines[d.Lease.Target().Backend]
-		e.streams = append(e.streams, &simStream{
-			lease: d.Lease, user: u, floor: d.Lease.Floor(), prompt: max(u.prompt, 1), want: u.tokens,
-		})
+		s := &simStream{lease: d.Lease, user: u, floor: d.Lease.Floor(), prompt: max(u.prompt, 1), want: u.length}
+		if w.book != nil {
+			s.meter = w.book.Open(d.Lease.Target(), profiles.Open{Sent: w.now, Occupancy: d.Lease.Occupancy(), PromptTokens: u.prompt, Sequences: 1})
+		}
+		e.streams = append(e.streams, s)
 		w.peakM = max(w.peakM, len(e.streams))
 		if e.next.IsZero() {
 			e.next = w.now.Add(seconds(e.plan()))
@@ -180,9 +195,16 @@ func (w *world) step(name string, e *engine) {
 			n++
 			s.lease.Progress(w.now, float64(s.got-1))
 		}
+		if s.meter != nil {
+			s.meter.Read(w.now, 1)
+		}
 		if s.got < s.want {
 			left = append(left, s)
 			continue
+		}
+		if s.meter != nil {
+			s.meter.Usage(profiles.Usage{PromptTokens: s.user.prompt, CompletionTokens: s.got})
+			s.meter.Close(w.now, true)
 		}
 		w.judge(s)
 		if !s.user.once {
@@ -212,10 +234,16 @@ func (w *world) judge(s *simStream) {
 
 // learnVisited hands in each second what 30 steps were seen of.
 func (w *world) learnVisited() {
-	if !w.teach || w.now.Sub(w.taught) < time.Second {
+	if w.now.Sub(w.taught) < time.Second {
 		return
 	}
 	w.taught = w.now
+	if w.book != nil {
+		w.learnBook()
+	}
+	if !w.teach {
+		return
+	}
 	for name, e := range w.engines {
 		steps, hi := 0, 0
 		for n, count := range e.visited {
@@ -230,4 +258,25 @@ func (w *world) learnVisited() {
 			w.deliver(w.learn(name, form{a: e.a, b: e.b, d: e.d, visited: hi, steps: float64(steps)}))
 		}
 	}
+}
+
+// learnBook folds what the streams saw and hands in the curves, as a gateway
+// with its own memory does each second.
+func (w *world) learnBook() {
+	if w.sums == nil {
+		w.sums = map[profiles.Target]profiles.Sums{}
+	}
+	deltas := w.book.Fold(w.now)
+	for _, d := range deltas {
+		s := w.sums[d.Target]
+		s.Add(d, 600*time.Second)
+		w.sums[d.Target] = s
+	}
+	w.book.Apply(w.now, w.sums, deltas)
+	curves := map[Target]*profiles.Curve{}
+	for name := range w.engines {
+		t := Target{Backend: name, Model: "m"}
+		curves[t] = w.book.Curve(t)
+	}
+	w.deliver(w.Update(w.now, Curves{ByTarget: curves}))
 }
