@@ -18,6 +18,7 @@ type backend struct {
 	name           string
 	maxConcurrency int // 0 = none
 	health         Health
+	out            bool // was down since it was last up
 	models         []*model
 	routes         []*route // that have a target here
 
@@ -111,13 +112,18 @@ func (b *backend) shareRemoteFloor() {
 
 // become changes the health. Who comes back from being down ramps up.
 func (b *backend) become(h Health) {
-	was := b.health
 	b.health = h
+	switch h {
+	case Down, Probing:
+		b.out = true
+	case Up:
+		if b.out {
+			b.ramp.recover(b.m())
+		}
+		b.out = false
+	}
 	if h != Probing {
 		b.probe = nil
-	}
-	if (was == Down || was == Probing) && h == Up {
-		b.ramp.recover(b.m())
 	}
 }
 

@@ -125,3 +125,18 @@ func TestBatchFloodThenAUser(t *testing.T) {
 		})
 	}
 }
+
+// Streams with a floor keep it although twice as many without one want the
+// same two backends.
+func TestStrictStreamsKeepTheirFloor(t *testing.T) {
+	free := Route{Name: "free", OnInfeasible: queue(5 * time.Second)}
+	w := newWorld(newBench(t, []string{"x", "y"}, chatQueue(), free), map[string]*engine{"x": flat(), "y": steep()})
+	w.learnBy("real")
+	w.users = append(users(30, user{route: "chat", prompt: 200, tokens: 300, spread: true, at: start}),
+		users(120, user{route: "free", prompt: 200, tokens: 300, spread: true, at: start.Add(5 * time.Second)})...)
+	w.until(60 * time.Second)
+	t.Logf("offered %d, shed %d, kept %d, missed %d, waited %v", w.offered, w.shed, w.kept, w.missed, w.waitedMost)
+	if w.kept < 150 || w.missed*100 > w.kept+w.missed {
+		t.Errorf("%d streams kept their floor, %d missed it", w.kept, w.missed)
+	}
+}
