@@ -1,0 +1,99 @@
+package admin
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// number is a figure in JSON: null when it is NaN or infinite.
+type number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n number) MarshalJSON() ([]byte, error) {
+	f := float64(n)
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(f)
+}
+
+// brief is a number with the five digits that a drawing needs.
+type brief float64
+
+// MarshalJSON implements json.Marshaler.
+func (b brief) MarshalJSON() ([]byte, error) {
+	f := float64(b)
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return []byte("null"), nil
+	}
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(f, 'g', 5, 64), 64)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(rounded)
+}
+
+// positive returns f, or NaN, which is null in JSON, where 0 stands for
+// nothing.
+func positive(f float64) number {
+	if f > 0 {
+		return number(f)
+	}
+	return number(math.NaN())
+}
+
+// instant returns t in UTC for JSON, nil when it never was.
+func instant(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// refusal has the shape of the data port's errors.
+type refusal struct {
+	Error struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    string  `json:"code"`
+	} `json:"error"`
+}
+
+func fail(w http.ResponseWriter, status int, code, message string) {
+	var r refusal
+	r.Error.Message, r.Error.Type, r.Error.Code = message, "invalid_request_error", code
+	send(w, status, r)
+}
+
+// badQuery refuses the query parameter param.
+func badQuery(w http.ResponseWriter, param, message string) {
+	var r refusal
+	r.Error.Message, r.Error.Type, r.Error.Code = message, "invalid_request_error", "invalid_query"
+	r.Error.Param = &param
+	send(w, http.StatusBadRequest, r)
+}
+
+func send(w http.ResponseWriter, status int, body any) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(data, '\n'))
+}
+
+func notFound(w http.ResponseWriter, r *http.Request) {
+	fail(w, http.StatusNotFound, "not_found", "nothing is here; the admin port has /, /metrics, /healthz, /api/v1/profiles, /api/v1/routes and /api/v1/events")
+}
+
+func notGet(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Allow", http.MethodGet)
+	fail(w, http.StatusMethodNotAllowed, "method_not_allowed", "only GET is answered here")
+}

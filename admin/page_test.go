@@ -1,0 +1,211 @@
+package admin
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pacer-dev/pacer/internal/telemetry"
+)
+
+// servedPage opens the page of w in a real browser.
+func servedPage(t *testing.T, w *world, width int) (*chromium, *httptest.Server, *atomic.Bool) {
+	t.Helper()
+	c := startChromium(t)
+	var down atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if down.Load() {
+			http.Error(rw, "down", http.StatusServiceUnavailable)
+			return
+		}
+		w.handler.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	c.open(server.URL+"/", width, 1000, false)
+	c.until(`document.querySelectorAll(".target .curve").length > 0`)
+	return c, server, &down
+}
+
+// quiet fails when the browser complained: of a script, of the policy, of a
+// missing file.
+func (c *chromium) quiet() {
+	c.t.Helper()
+	for _, complaint := range c.complaints() {
+		c.t.Errorf("the browser says: %s", complaint)
+	}
+}
+
+// mark is one drawn point or line, in pixels from the top left of its chart.
+type mark struct {
+	N   float64 `json:"n"`
+	TPS float64 `json:"tps"`
+	X   float64 `json:"x"`
+	Y   float64 `json:"y"`
+}
+
+// marks returns what matches selector in the card of backend.
+func (c *chromium) marks(backend, selector string) []mark {
+	c.t.Helper()
+	var got []mark
+	c.eval(`(() => {
+		const card = [...document.querySelectorAll(".target")].find((el) => el.querySelector("h3").textContent === "`+backend+`");
+		return [...card.querySelectorAll("`+selector+`")].map((el) => {
+			const b = el.getBoundingClientRect(), s = card.querySelector("svg").getBoundingClientRect();
+			return { n: +el.dataset.n || 0, tps: +el.dataset.tps || 0, x: b.x + b.width / 2 - s.x, y: b.y + b.height / 2 - s.y };
+		});
+	})()`, &got)
+	return got
+}
+
+func TestPageDrawsWhatWasLearned(t *testing.T) {
+	w := newWorld(t, "")
+	w.occupy(t, 4, 12)
+	for range 40 {
+		w.metrics.Observe(telemetry.Exchange{Route: "chat", Outcome: "ok", Counted: true, Result: telemetry.Met, TPS: 41})
+	}
+	c, _, _ := servedPage(t, w, 1400)
+
+	bins := c.marks("h200", ".bin")
+	if len(bins) != 11 {
+		t.Fatalf("h200: %d measured points are drawn, want 11\n%s", len(bins), c.page())
+	}
+	for i, b := range bins {
+		if !near(b.TPS, truth(int(b.N)), 0.02) {
+			t.Errorf("h200 at n=%g: drawn at %g tok/s, want %.4g", b.N, b.TPS, truth(int(b.N)))
+		}
+		if i > 0 && (b.X <= bins[i-1].X || b.Y <= bins[i-1].Y) {
+			t.Errorf("h200 at n=%g: drawn at %g, %g, want right of and below n=%g at %g, %g", b.N, b.X, b.Y, bins[i-1].N, bins[i-1].X, bins[i-1].Y)
+		}
+	}
+	// Pixels are linear in tokens/s, and the floor lies on the same scale.
+	floors := c.marks("h200", ".floor")
+	if len(floors) != 1 || floors[0].TPS != 30 {
+		t.Fatalf("h200: floors %+v are drawn, want one at 30", floors)
+	}
+	first, last := bins[0], bins[len(bins)-1]
+	perTPS := (last.Y - first.Y) / (first.TPS - last.TPS)
+	if want := first.Y + (first.TPS-30)*perTPS; floors[0].Y < want-1.5 || floors[0].Y > want+1.5 {
+		t.Errorf("the floor of 30 is drawn at %g px, want %g", floors[0].Y, want)
+	}
+	// n = 12 is where the marker stands.
+	now := c.marks("h200", ".now")
+	at12 := bins[slices.IndexFunc(bins, func(m mark) bool { return m.N == 12 })]
+	if len(now) != 1 || now[0].X < at12.X-1 || now[0].X > at12.X+1 {
+		t.Errorf("the marker of n = 12 is at %+v, want at x = %g", now, at12.X)
+	}
+	for _, class := range []string{".curve", ".low", ".band", ".support", ".waiting", ".holds-at"} {
+		if len(c.marks("h200", class)) == 0 {
+			t.Errorf("h200: no %s is drawn", class)
+		}
+	}
+	if got := c.marks("l40s", ".prior"); len(got) != 3 {
+		t.Errorf("l40s: %d points of the prior are drawn, want 3", len(got))
+	}
+	if got := c.marks("l40s", ".bin"); len(got) != 0 {
+		t.Errorf("l40s: %d measured points are drawn, want none", len(got))
+	}
+	page := c.page()
+	for _, want := range []string{
+		"Live", "12 decoding", "4 waiting for a first token", "n = 12 now", "100 %", "of 40 judged streams", "floor 30",
+		"Waiting for the first streams", "http://127.0.0.1:8080/v1/chat/completions", "From the configured prior",
+		"gpu <b>H200</b>", // a name is text, whatever it holds
+	} {
+		if !strings.Contains(strings.ReplaceAll(page, "\u00a0", " "), want) {
+			t.Errorf("the page does not say %q:\n%s", want, page)
+		}
+	}
+	for _, never := range []string{"NaN", "undefined", "[object", "sk-secret"} {
+		if strings.Contains(page, never) {
+			t.Errorf("the page says %q:\n%s", never, page)
+		}
+	}
+	c.quiet()
+}
+
+func TestPageFitsItsWindow(t *testing.T) {
+	w := newWorld(t, "")
+	w.occupy(t, 1, 3)
+	c, _, _ := servedPage(t, w, 1400)
+	for _, width := range []int{320, 400, 800, 1400, 2400} {
+		c.resize(width, 900)
+		c.until(`innerWidth === ` + jsNumber(width))
+		var got struct {
+			Page  int      `json:"page"`
+			Wider []string `json:"wider"`
+		}
+		c.eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done({
+			page: document.documentElement.scrollWidth,
+			wider: [...document.querySelectorAll("main *")].filter((el) => el.getBoundingClientRect().right > innerWidth + 1).map((el) => el.tagName + "." + el.getAttribute("class")),
+		}))))`, &got)
+		if got.Page > width || len(got.Wider) > 0 {
+			t.Errorf("at %d px the page is %d px wide: %v", width, got.Page, got.Wider)
+		}
+	}
+	c.quiet()
+}
+
+// A page that lives for days must not take the focus or the selection away, so
+// elements stay while their figures change.
+func TestPageUpdatesInPlace(t *testing.T) {
+	w := newWorld(t, "")
+	c, _, _ := servedPage(t, w, 1400)
+	c.eval(`window.kept = document.querySelector(".target svg"); kept.focus(); 0`, nil)
+	w.occupy(t, 0, 7)
+	c.until(`document.querySelector(".target .now-name")?.textContent === "n = 7 now"`)
+	var same bool
+	c.eval(`document.querySelector(".target svg") === kept && document.activeElement === kept`, &same)
+	if !same {
+		t.Error("the chart was made anew, or lost the focus, when the load changed")
+	}
+	c.quiet()
+}
+
+func TestPageIsReadableWithoutAPointer(t *testing.T) {
+	w := newWorld(t, "")
+	w.occupy(t, 0, 12)
+	c, _, _ := servedPage(t, w, 1400)
+	c.until(`document.querySelector(".target svg").getAttribute("aria-valuenow") === "12"`)
+	var said string
+	c.eval(`(() => {
+		const chart = document.querySelector(".target svg");
+		chart.focus();
+		for (const key of ["ArrowRight", "PageUp", "ArrowLeft"]) chart.dispatchEvent(new KeyboardEvent("keydown", { key }));
+		return chart.getAttribute("aria-valuetext") + " | " + chart.closest(".card").querySelector(".readout").innerText;
+	})()`, &said)
+	if !strings.HasPrefix(said, "n = 25: 35.7 tok/s per stream") || !strings.Contains(said, "| n = 25:") {
+		t.Errorf("at n = (12+1)·2−1 the chart says %q, want n = 25 and 35.7 tok/s", said)
+	}
+	var unnamed []string
+	c.eval(`[...document.querySelectorAll("svg[role], input, [role=region], article.target, [role=img]")]
+		.filter((el) => !el.getAttribute("aria-label") && !el.closest("label"))
+		.map((el) => el.outerHTML.slice(0, 80))`, &unnamed)
+	if len(unnamed) > 0 {
+		t.Errorf("without a name for a screen reader: %q", unnamed)
+	}
+	var table string
+	c.eval(`(() => { const d = document.querySelector(".target details"); d.open = true; return new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(d.innerText)))); })()`, &table)
+	if !strings.Contains(table, "measured") || strings.Count(table, "\n") < 11 {
+		t.Errorf("the table of measurements says %q, want 11 rows", table)
+	}
+	c.quiet()
+}
+
+func TestPageSaysThatTheConnectionIsLost(t *testing.T) {
+	w := newWorld(t, "")
+	c, server, down := servedPage(t, w, 1400)
+	c.until(`document.getElementById("lost").hidden`)
+	down.Store(true)
+	server.CloseClientConnections()
+	c.until(`!document.getElementById("lost").hidden && document.getElementById("connection").textContent === "Connection lost"`)
+	if page := c.page(); !strings.Contains(page, "The connection to Pacer is lost. This is the state of") {
+		t.Errorf("the page does not say how old it is:\n%s", page)
+	}
+	down.Store(false)
+	c.until(`document.getElementById("lost").hidden && document.getElementById("connection").textContent === "Live"`)
+}

@@ -1,0 +1,256 @@
+package admin
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/router"
+)
+
+// profilesAnswer is the body of /api/v1/profiles.
+type profilesAnswer struct {
+	Targets []targetProfile `json:"targets"`
+}
+
+// targetProfile is one target: what runs there, and what is known of its
+// speed.
+type targetProfile struct {
+	targetState
+	knowledge
+	Points []point `json:"points"`
+
+	// OutputTokens is the mean answer that ?prompt_tokens was divided by.
+	OutputTokens *number `json:"output_tokens,omitempty"`
+}
+
+// targetState changes with every request.
+type targetState struct {
+	Backend  string            `json:"backend"`
+	Model    string            `json:"model"` // "" = the client's own name goes up
+	Kind     string            `json:"kind"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Health   string            `json:"health"`  // up | down | loading | draining
+	Breaker  string            `json:"breaker"` // closed | half_open | open
+	InFlight inFlight          `json:"in_flight"`
+}
+
+// inFlight counts sequences on the backend, whatever the model: waiting and
+// decoding those of this replica, n (decoding) and m (with a place) those of
+// all.
+type inFlight struct {
+	Waiting  int `json:"waiting"`
+	Decoding int `json:"decoding"`
+	N        int `json:"n"`
+	M        int `json:"m"`
+}
+
+// knowledge changes when evidence comes in.
+type knowledge struct {
+	Scale            number     `json:"scale"`  // g, by which tps and low are already multiplied
+	Margin           number     `json:"margin"` // taken off tps for low, at least
+	Rho              number     `json:"rho"`    // prompt tokens per output token
+	Support          *[2]int    `json:"support"`
+	Fit              *fit       `json:"fit"`
+	TokensSeen       number     `json:"tokens_seen"`
+	MeanOutputTokens number     `json:"mean_output_tokens"`
+	UpdatedAt        *time.Time `json:"updated_at"`
+}
+
+// fit is seconds per token = a + b·√n + c·n + d·p.
+type fit struct {
+	A number `json:"a"`
+	B number `json:"b"`
+	C number `json:"c"`
+	D number `json:"d"`
+}
+
+// point is the curve at n and at p prompt tokens per decode step.
+type point struct {
+	N             int     `json:"n"`
+	P             number  `json:"p"`
+	TPS           number  `json:"tps"`
+	Low           number  `json:"low"`
+	AggregateTPS  number  `json:"aggregate_tps"`
+	StreamSeconds number  `json:"stream_seconds"`
+	Tokens        number  `json:"tokens"`
+	Steps         number  `json:"steps"`
+	AgeS          number  `json:"age_s"`
+	Source        *string `json:"source"` // learned | prior | extrapolated; null = unknown
+}
+
+// serveProfiles answers GET /api/v1/profiles.
+func (p *port) serveProfiles(w http.ResponseWriter, r *http.Request) {
+	q, param, err := parseProfileQuery(r.URL.Query())
+	if err != nil {
+		badQuery(w, param, err.Error())
+		return
+	}
+	now := time.Now()
+	answer := profilesAnswer{Targets: []targetProfile{}}
+	for _, s := range p.targets() {
+		c := p.o.Book.Curve(profiles.Target{Backend: s.Backend, Model: s.Model})
+		t := targetProfile{targetState: s, knowledge: known(c)}
+		t.Points, t.OutputTokens = q.points(now, c)
+		answer.Targets = append(answer.Targets, t)
+	}
+	send(w, http.StatusOK, answer)
+}
+
+// targets returns the state of every target, sorted by backend, then model:
+// those that a route names, and those that were measured all the same.
+func (p *port) targets() []targetState {
+	loads := map[string]router.BackendLoad{}
+	for _, l := range p.o.Router.Loads() {
+		loads[l.Backend] = l
+	}
+	var out []targetState
+	for _, t := range p.o.Book.Targets() {
+		l, configured := loads[t.Backend]
+		if !configured {
+			continue
+		}
+		b := p.backends[t.Backend]
+		s := targetState{
+			Backend: t.Backend, Model: t.Model, Kind: b.Kind, Labels: b.Labels,
+			InFlight: inFlight{Waiting: l.Waiting, Decoding: l.Decoding, N: l.N, M: l.M},
+		}
+		s.Health, s.Breaker = healthOf(l.Health)
+		out = append(out, s)
+	}
+	return out
+}
+
+// healthOf translates: a backend that is only being tried out is not up.
+func healthOf(h router.Health) (health, breaker string) {
+	switch h {
+	case router.Up:
+		return "up", "closed"
+	case router.Probing:
+		return "down", "half_open"
+	case router.Draining:
+		return "draining", "closed"
+	}
+	return "down", "open"
+}
+
+func known(c *profiles.Curve) knowledge {
+	k := knowledge{
+		Scale:            1,
+		Margin:           number(c.Margin()),
+		Rho:              number(c.Rho()),
+		TokensSeen:       number(c.Tokens()),
+		MeanOutputTokens: positive(c.MeanOutput()),
+		UpdatedAt:        instant(c.Updated()),
+	}
+	if lo, hi := c.Support(); hi > 0 {
+		k.Support = &[2]int{lo, hi}
+	}
+	if f, ok := c.Fit(); ok {
+		k.Fit = &fit{number(f.A), number(f.B), number(f.C), number(f.D)}
+	}
+	return k
+}
+
+// profileQuery says which points are asked for.
+type profileQuery struct {
+	levels       []int   // nil = every bin with evidence
+	rho          float64 // prompt tokens per output token; NaN = the learned load
+	promptTokens float64 // of a request; NaN = not asked
+}
+
+// Bounds of one question: it is a person or a script that asks.
+const (
+	maxLevels = 1024
+	maxLevel  = 1 << 20
+)
+
+// parseProfileQuery returns the parameter that is wrong together with err.
+func parseProfileQuery(v url.Values) (q profileQuery, param string, err error) {
+	q = profileQuery{rho: math.NaN(), promptTokens: math.NaN()}
+	for _, list := range v["n"] {
+		for word := range strings.SplitSeq(list, ",") {
+			n, err := strconv.Atoi(strings.TrimSpace(word))
+			if err != nil || n < 1 || n > maxLevel {
+				return q, "n", fmt.Errorf("n: %.40q is no level of concurrency; write whole numbers from 1 to %d: n=1,2,4", word, maxLevel)
+			}
+			if len(q.levels) == maxLevels {
+				return q, "n", fmt.Errorf("n: more than %d levels", maxLevels)
+			}
+			q.levels = append(q.levels, n)
+		}
+	}
+	for _, f := range []struct {
+		name string
+		into *float64
+	}{{"rho", &q.rho}, {"prompt_tokens", &q.promptTokens}} {
+		if !v.Has(f.name) {
+			continue
+		}
+		x, err := strconv.ParseFloat(v.Get(f.name), 64)
+		if err != nil || !(x >= 0) || math.IsInf(x, 0) {
+			return q, f.name, fmt.Errorf("%s: %.40q is no number from 0 up", f.name, v.Get(f.name))
+		}
+		*f.into = x
+	}
+	if v.Has("rho") && v.Has("prompt_tokens") {
+		return q, "prompt_tokens", fmt.Errorf("prompt_tokens: rho is given too; ask for one of them")
+	}
+	return q, "", nil
+}
+
+// points answers q from c. output is the mean answer that was divided by, nil
+// when none was needed; without one the load is unknown, and so is the speed.
+func (q profileQuery) points(now time.Time, c *profiles.Curve) (points []point, output *number) {
+	at := c.At
+	if !math.IsNaN(q.rho) {
+		at = func(n int) profiles.Point { return c.AtRho(n, q.rho) }
+	}
+	if !math.IsNaN(q.promptTokens) {
+		mean := positive(c.MeanOutput())
+		output = &mean
+		rho := q.promptTokens / float64(mean)
+		at = func(n int) profiles.Point {
+			if math.IsNaN(rho) {
+				pt := c.At(n)
+				pt.P, pt.TPS, pt.Low, pt.Source = math.NaN(), math.NaN(), math.NaN(), profiles.Unknown
+				return pt
+			}
+			return c.AtRho(n, rho)
+		}
+	}
+	levels := slices.Clone(q.levels)
+	if levels == nil {
+		for _, pt := range c.Points() {
+			levels = append(levels, pt.N)
+		}
+	}
+	points = []point{}
+	for _, n := range levels {
+		points = append(points, pointOf(now, n, at(n)))
+	}
+	return points, output
+}
+
+func pointOf(now time.Time, n int, pt profiles.Point) point {
+	out := point{
+		N: n, P: number(pt.P), TPS: number(pt.TPS), Low: number(pt.Low),
+		AggregateTPS:  number(float64(n) * pt.TPS),
+		StreamSeconds: number(pt.StreamSeconds), Tokens: number(pt.Tokens), Steps: number(pt.Steps),
+		AgeS: number(math.NaN()),
+	}
+	if !pt.Updated.IsZero() {
+		out.AgeS = number(max(now.Sub(pt.Updated), 0).Seconds())
+	}
+	if pt.Source != profiles.Unknown {
+		source := pt.Source.String()
+		out.Source = &source
+	}
+	return out
+}

@@ -1,0 +1,194 @@
+package admin
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// The shapes of the documentation, written a second time on purpose.
+type wantProfiles struct {
+	Targets []struct {
+		Backend  string            `json:"backend"`
+		Model    string            `json:"model"`
+		Kind     string            `json:"kind"`
+		Labels   map[string]string `json:"labels"`
+		Health   string            `json:"health"`
+		Breaker  string            `json:"breaker"`
+		InFlight struct {
+			Waiting  int `json:"waiting"`
+			Decoding int `json:"decoding"`
+			N        int `json:"n"`
+			M        int `json:"m"`
+		} `json:"in_flight"`
+		Scale            float64             `json:"scale"`
+		Margin           float64             `json:"margin"`
+		Rho              *float64            `json:"rho"`
+		Support          *[2]int             `json:"support"`
+		Fit              *map[string]float64 `json:"fit"`
+		Points           []wantPoint         `json:"points"`
+		TokensSeen       float64             `json:"tokens_seen"`
+		MeanOutputTokens *float64            `json:"mean_output_tokens"`
+		OutputTokens     *float64            `json:"output_tokens"`
+		UpdatedAt        *string             `json:"updated_at"`
+	} `json:"targets"`
+}
+
+type wantPoint struct {
+	N             int      `json:"n"`
+	P             *float64 `json:"p"`
+	TPS           *float64 `json:"tps"`
+	Low           *float64 `json:"low"`
+	AggregateTPS  *float64 `json:"aggregate_tps"`
+	StreamSeconds *float64 `json:"stream_seconds"`
+	Tokens        *float64 `json:"tokens"`
+	Steps         *float64 `json:"steps"`
+	AgeS          *float64 `json:"age_s"`
+	Source        *string  `json:"source"`
+}
+
+func TestProfiles(t *testing.T) {
+	w := newWorld(t, "")
+	w.occupy(t, 2, 5)
+	var got wantProfiles
+	decode(t, w.get("/api/v1/profiles"), &got)
+	if len(got.Targets) != 3 {
+		t.Fatalf("got %d targets, want the 3 configured", len(got.Targets))
+	}
+	h, i, l := got.Targets[0], got.Targets[1], got.Targets[2]
+	if h.Backend != "h200" || i.Backend != "idle" || l.Backend != "l40s" {
+		t.Errorf("got %s, %s, %s, want them sorted: h200, idle, l40s", h.Backend, i.Backend, l.Backend)
+	}
+
+	if h.Model != h200.Model || h.Kind != "vllm" || h.Labels["gpu"] != "gpu <b>H200</b>" || h.Health != "up" || h.Breaker != "closed" {
+		t.Errorf("h200: got %+v", h)
+	}
+	if f := h.InFlight; f.Waiting != 2 || f.Decoding != 5 || f.N != 5 || f.M != 7 {
+		t.Errorf("in flight: got %+v, want 2 waiting, 5 decoding, n = 5, m = 7", f)
+	}
+	if h.Support == nil || *h.Support != [2]int{1, 40} {
+		t.Errorf("support: got %v, want [1 40]", h.Support)
+	}
+	if h.Scale != 1 || h.Margin != 0.1 || h.Rho == nil {
+		t.Errorf("got scale %g, margin %g, rho %v, want 1, 0.1 and a number", h.Scale, h.Margin, h.Rho)
+	}
+	if h.Fit == nil || len(*h.Fit) != 4 {
+		t.Errorf("fit: got %v, want a, b, c and d", h.Fit)
+	}
+	if h.UpdatedAt == nil {
+		t.Error("updated_at is null though there is evidence")
+	} else if at, err := time.Parse(time.RFC3339, *h.UpdatedAt); err != nil || at.Location() != time.UTC {
+		t.Errorf("updated_at: got %q, want RFC 3339 in UTC", *h.UpdatedAt)
+	}
+	if h.MeanOutputTokens == nil || !near(*h.MeanOutputTokens, 300, 0.01) {
+		t.Errorf("mean_output_tokens: got %v, want 300", h.MeanOutputTokens)
+	}
+	if len(h.Points) != 11 {
+		t.Fatalf("got %d points, want one for each of the 11 levels", len(h.Points))
+	}
+	for _, p := range h.Points {
+		if p.TPS == nil || !near(*p.TPS, truth(p.N), 0.05) {
+			t.Errorf("n=%d: got %v tok/s, want %.4g within 5 %%", p.N, p.TPS, truth(p.N))
+			continue
+		}
+		if p.Low == nil || *p.Low > *p.TPS*0.9001 || *p.Low < *p.TPS/2 {
+			t.Errorf("n=%d: got bound %v, want at least 10 %% under %g", p.N, p.Low, *p.TPS)
+		}
+		if !near(*p.AggregateTPS, float64(p.N)**p.TPS, 1e-9) {
+			t.Errorf("n=%d: got aggregate %g, want n times %g", p.N, *p.AggregateTPS, *p.TPS)
+		}
+		if *p.Source != "learned" || p.AgeS == nil || *p.AgeS < 0 || *p.AgeS > 3600 || *p.Steps < 100 || *p.Tokens < *p.Steps || *p.StreamSeconds <= 0 {
+			t.Errorf("n=%d: got %s, age %v s, %g steps, %g tokens, %g s", p.N, *p.Source, p.AgeS, *p.Steps, *p.Tokens, *p.StreamSeconds)
+		}
+	}
+
+	if i.Support != nil || i.Fit != nil || i.UpdatedAt != nil || i.MeanOutputTokens != nil || i.TokensSeen != 0 || i.Points == nil || len(i.Points) != 0 {
+		t.Errorf("idle: got %+v, want null, no points and 0 tokens", i)
+	}
+	if len(l.Points) != 3 || l.Points[1].N != 8 || *l.Points[1].Source != "prior" || !near(*l.Points[1].TPS, 45, 0.05) || l.Points[1].AgeS != nil {
+		t.Errorf("l40s: got %+v, want the 3 points of the prior, without an age", l.Points)
+	}
+}
+
+func TestProfilesAtGivenLevels(t *testing.T) {
+	w := newWorld(t, "")
+	var got wantProfiles
+	decode(t, w.get("/api/v1/profiles?n=64,1,7"), &got)
+	for _, target := range got.Targets {
+		var levels []int
+		for _, p := range target.Points {
+			levels = append(levels, p.N)
+		}
+		if len(levels) != 3 || levels[0] != 64 || levels[1] != 1 || levels[2] != 7 {
+			t.Errorf("%s: got n = %v, want 64, 1, 7 in that order", target.Backend, levels)
+		}
+	}
+	if p := got.Targets[0].Points[0]; *p.Source != "extrapolated" || !near(*p.TPS, truth(64), 0.1) {
+		t.Errorf("h200 at n=64: got %g (%s), want about %.4g, extrapolated from 40", *p.TPS, *p.Source, truth(64))
+	}
+	for _, p := range got.Targets[1].Points {
+		if p.TPS != nil || p.Low != nil || p.AggregateTPS != nil || p.AgeS != nil || p.Source != nil {
+			t.Errorf("idle at n=%d: got %+v, want null for all that is unknown", p.N, p)
+		}
+	}
+}
+
+func TestProfilesAtAnotherPromptLoad(t *testing.T) {
+	w := newWorld(t, "")
+	var rho, prompt wantProfiles
+	decode(t, w.get("/api/v1/profiles?n=8&rho=4"), &rho)
+	decode(t, w.get("/api/v1/profiles?n=8&prompt_tokens=1200"), &prompt)
+	if p := rho.Targets[0].Points[0].P; p == nil || *p != 32 {
+		t.Errorf("rho=4 at n=8: got p = %v, want n·rho = 32", p)
+	}
+	if out := prompt.Targets[0].OutputTokens; out == nil || !near(*out, 300, 0.01) {
+		t.Errorf("prompt_tokens: got output_tokens %v, want the mean answer of 300", out)
+	}
+	if p := prompt.Targets[0].Points[0].P; p == nil || !near(*p, 32, 0.01) {
+		t.Errorf("1200 prompt tokens per answer of 300, at n=8: got p = %v, want 32", p)
+	}
+	if rho.Targets[0].OutputTokens != nil {
+		t.Errorf("rho needs no mean answer, but output_tokens is %g", *rho.Targets[0].OutputTokens)
+	}
+	// Without a mean answer the load is unknown, and so is the speed.
+	if p := prompt.Targets[2].Points[0]; p.TPS != nil || p.P != nil {
+		t.Errorf("l40s: got %+v, want null", p)
+	}
+}
+
+func TestProfilesRefusesABadQuery(t *testing.T) {
+	w := newWorld(t, "")
+	for query, param := range map[string]string{
+		"n=0": "n", "n=-1": "n", "n=1,,2": "n", "n=x": "n", "n=1.5": "n", "n=": "n", "n=99999999999": "n",
+		"rho=-1": "rho", "rho=NaN": "rho", "rho=Inf": "rho", "rho=": "rho",
+		"prompt_tokens=x": "prompt_tokens", "prompt_tokens=1&rho=1": "prompt_tokens",
+	} {
+		rec := w.get("/api/v1/profiles?" + query)
+		var got refusal
+		if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil || rec.Code != http.StatusBadRequest || got.Error.Param == nil || *got.Error.Param != param {
+			t.Errorf("?%s: got %d %s, want 400 about %s", query, rec.Code, rec.Body, param)
+		}
+	}
+	many := "n=1"
+	for range maxLevels {
+		many += ",1"
+	}
+	if rec := w.get("/api/v1/profiles?" + many); rec.Code != http.StatusBadRequest {
+		t.Errorf("%d levels: got %d, want 400", maxLevels+1, rec.Code)
+	}
+}
+
+func TestNumbersAreNeverNaN(t *testing.T) {
+	for _, f := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		for _, v := range []any{number(f), brief(f)} {
+			if got, err := json.Marshal(v); err != nil || string(got) != "null" {
+				t.Errorf("%T(%g): got %s, %v, want null", v, f, got, err)
+			}
+		}
+	}
+	if got, err := json.Marshal([]any{brief(1234567), brief(0.000123456), number(0.1)}); err != nil || string(got) != "[1234600,0.00012346,0.1]" {
+		t.Errorf("got %s, %v, want [1234600,0.00012346,0.1]", got, err)
+	}
+}

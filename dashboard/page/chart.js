@@ -1,0 +1,196 @@
+// One chart: the learned curve of one target, what it rests on, the floors it
+// has to keep, and where the load is.
+
+import { s, attr } from "./dom.js";
+import { plain } from "./format.js";
+
+const pad = { left: 42, right: 34, top: 22, bottom: 34 };
+
+// niceStep returns 1, 2 or 5 times a power of ten, so that about `want` steps
+// make up `range`.
+function niceStep(range, want) {
+  const raw = range / want;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const lead = raw / power;
+  return power * (lead > 5 ? 10 : lead > 2 ? 5 : lead > 1 ? 2 : 1);
+}
+
+// at interpolates the line ys over ns at n, in log n; null outside.
+export function at(ns, ys, n) {
+  if (!ns.length || n < ns[0] || n > ns[ns.length - 1]) return null;
+  let i = ns.findIndex((x) => x >= n);
+  if (ns[i] === n || i === 0) return ys[i];
+  if (ys[i] === null || ys[i - 1] === null) return null;
+  const share = Math.log(n / ns[i - 1]) / Math.log(ns[i] / ns[i - 1]);
+  return ys[i - 1] + share * (ys[i] - ys[i - 1]);
+}
+
+// scales maps n (in log) and tokens/s (from 0) to pixels.
+function scales(v, width, height) {
+  const maxN = Math.max(8, v.curve.n.at(-1) ?? 0, ...v.bins.map((b) => b.n), v.n, v.m);
+  const speeds = [...v.curve.tps, ...v.bins.map((b) => b.tps), ...v.floors.map((f) => f.tps * 1.1), 1].filter((y) => y !== null);
+  const top = Math.max(...speeds) * 1.05;
+  const step = niceStep(top, height < 210 ? 4 : 5);
+  const maxY = Math.ceil(top / step) * step;
+  const inner = { w: width - pad.left - pad.right, h: height - pad.top - pad.bottom };
+  const octaves = Math.log2(maxN * 1.04);
+  return {
+    maxN, maxY, step,
+    x: (n) => pad.left + (Math.log2(Math.max(n, 1)) / octaves) * inner.w,
+    y: (tps) => pad.top + (1 - tps / maxY) * inner.h,
+    n: (px) => Math.min(maxN, Math.max(1, Math.round(2 ** (((px - pad.left) / inner.w) * octaves)))),
+    left: pad.left, right: width - pad.right, top: pad.top, bottom: height - pad.bottom,
+  };
+}
+
+// path draws the points of the line that are known.
+function path(ns, ys, k, from, to) {
+  let d = "";
+  let pen = "M";
+  ns.forEach((n, i) => {
+    if (n < from || n > to || ys[i] === null) return;
+    d += `${pen}${k.x(n).toFixed(1)} ${k.y(ys[i]).toFixed(1)}`;
+    pen = "L";
+  });
+  return d;
+}
+
+function axes(k) {
+  const out = [];
+  for (let y = 0; y <= k.maxY + 1e-9; y += k.step) {
+    out.push(s("line", { class: y === 0 ? "axis" : "grid-line", x1: k.left, x2: k.right, y1: k.y(y), y2: k.y(y) }));
+    out.push(s("text", { x: k.left - 7, y: k.y(y) + 4, "text-anchor": "end" }, String(+y.toFixed(6))));
+  }
+  const every = k.x(2) - k.x(1) < 26 ? 2 : 1; // octaves between two labels
+  for (let i = 0; 2 ** i <= k.maxN; i++) {
+    const x = k.x(2 ** i);
+    out.push(s("line", { class: "grid-line", x1: x, x2: x, y1: k.top, y2: k.bottom }));
+    if (i % every === 0) out.push(s("text", { x, y: k.bottom + 16, "text-anchor": "middle" }, String(2 ** i)));
+  }
+  out.push(s("text", { x: k.left - 34, y: 11 }, "tok/s per stream"));
+  out.push(s("text", { x: k.right, y: k.bottom + 30, "text-anchor": "end" }, "streams decoding at once (n)"));
+  return out;
+}
+
+function evidence(v, k) {
+  const out = [];
+  const { curve, support } = v;
+  const seen = support ? support[1] : 0;
+  if (support) {
+    const x1 = k.x(support[0]) - 4;
+    out.push(s("rect", { class: "support", x: x1, y: k.top, width: k.x(seen) + 4 - x1, height: k.bottom - k.top }));
+  }
+  const band = path(curve.n, curve.tps, k, 1, seen) + path([...curve.n].reverse(), [...curve.low].reverse(), k, 1, seen).replace(/^M/, "L");
+  if (curve.n.length) {
+    out.push(s("path", { class: "band", d: band + "Z" }));
+    // The last point that was seen is where the dashes start.
+    const last = curve.n.findLast((n) => n <= seen) ?? 1;
+    for (const [name, ys] of [["low", curve.low], ["curve", curve.tps]]) {
+      out.push(s("path", { class: name, d: path(curve.n, ys, k, 1, last) }));
+      out.push(s("path", { class: name + " beyond", d: path(curve.n, ys, k, last, Infinity) }));
+    }
+  }
+  for (const b of v.bins) {
+    if (b.tps !== null && b.tokens > 0) {
+      const r = Math.min(6, 2.2 + Math.log10(1 + (b.steps ?? 0)));
+      out.push(s("circle", { class: "bin", cx: k.x(b.n), cy: k.y(b.tps), r: r.toFixed(1), "data-n": b.n, "data-tps": b.tps }));
+    } else if (b.prior !== null) {
+      const x = k.x(b.n), y = k.y(b.prior);
+      out.push(s("path", { class: "prior", "data-n": b.n, d: `M${x} ${y - 5}L${x + 5} ${y}L${x} ${y + 5}L${x - 5} ${y}Z` }));
+    }
+  }
+  return out;
+}
+
+function load(v, k) {
+  const out = [];
+  if (v.m > Math.max(v.n, 1)) {
+    out.push(s("rect", { class: "waiting", x: k.x(v.n), y: k.top, width: k.x(v.m) - k.x(v.n), height: k.bottom - k.top }));
+  }
+  if (v.n > 0) {
+    const x = k.x(v.n);
+    const end = x > k.right - 60;
+    out.push(s("line", { class: "now", x1: x, x2: x, y1: k.top, y2: k.bottom }));
+    out.push(s("text", { class: "now-name", x: x + (end ? -6 : 6), y: k.top + 10, "text-anchor": end ? "end" : "start" }, `n = ${v.n} now`));
+  }
+  return out;
+}
+
+// floors are drawn with their figures at the right edge, pushed apart where
+// they would overlap; which routes they belong to stands below the chart.
+function floors(v, k) {
+  const out = [];
+  let free = Infinity;
+  for (const f of [...v.floors].sort((a, b) => a.tps - b.tps)) {
+    const y = k.y(f.tps);
+    out.push(s("line", { class: "floor", x1: k.left, x2: k.right, y1: y, y2: y, "data-tps": f.tps }));
+    const label = Math.min(y + 4, free);
+    free = label - 12;
+    out.push(s("text", { class: "floor-name", x: k.right + 5, y: label }, plain(f.tps)));
+    if (f.admits > 0) out.push(s("circle", { class: "holds-at", cx: k.x(f.admits), cy: y, r: 4.2 }));
+  }
+  return out;
+}
+
+// Chart draws into an <svg> and lets the reader move along n, with a pointer
+// or with the arrow keys. read(n) is told where the reader is; null = nowhere.
+export class Chart {
+  constructor(read) {
+    this.read = read;
+    this.reader = null; // n the reader points at
+    this.svg = s("svg", { role: "slider", tabindex: 0, "aria-valuemin": 1 });
+    this.marks = s("g");
+    this.cursor = s("g");
+    this.svg.append(this.marks, this.cursor);
+    this.svg.addEventListener("pointermove", (e) => this.point(this.k?.n(e.clientX - this.svg.getBoundingClientRect().left)));
+    this.svg.addEventListener("pointerleave", () => this.point(null));
+    this.svg.addEventListener("blur", () => this.point(null));
+    this.svg.addEventListener("keydown", (e) => this.key(e));
+  }
+
+  key(e) {
+    if (!this.k) return;
+    const n = this.reader ?? Math.max(1, this.view.n);
+    const next = { ArrowRight: n + 1, ArrowUp: n + 1, ArrowLeft: n - 1, ArrowDown: n - 1, PageUp: n * 2, PageDown: Math.round(n / 2), Home: 1, End: this.k.maxN }[e.key];
+    if (e.key === "Escape") this.point(null);
+    if (next === undefined) return;
+    e.preventDefault();
+    this.point(Math.min(this.k.maxN, Math.max(1, next)));
+  }
+
+  point(n) {
+    this.reader = n ?? null;
+    this.drawCursor();
+    this.read(this.reader);
+  }
+
+  // draw shows view at the size that the chart has. It does nothing while
+  // neither has changed.
+  draw(view) {
+    this.view = view;
+    const { width, height } = this.svg.getBoundingClientRect();
+    if (width < 80 || height < 80) return;
+    const key = JSON.stringify([view, width, height]);
+    if (key === this.drawn) return;
+    this.drawn = key;
+    const k = (this.k = scales(view, width, height));
+    attr(this.svg, "viewBox", `0 0 ${width} ${height}`);
+    attr(this.svg, "aria-valuemax", k.maxN);
+    this.marks.replaceChildren(...axes(k), ...load(view, k), ...evidence(view, k), ...floors(view, k));
+    this.drawCursor();
+  }
+
+  drawCursor() {
+    const { k, reader, view } = this;
+    if (!k || reader === null) {
+      this.cursor.replaceChildren();
+      return;
+    }
+    const x = k.x(reader);
+    const tps = at(view.curve.n, view.curve.tps, reader);
+    this.cursor.replaceChildren(
+      s("line", { class: "cursor", x1: x, x2: x, y1: k.top, y2: k.bottom }),
+      ...(tps === null ? [] : [s("circle", { class: "cursor-dot", cx: x, cy: k.y(tps), r: 4.5 })]),
+    );
+  }
+}
