@@ -49,7 +49,7 @@ var (
 		"continuous": "is not supported yet; write inject, which asks for one usage at the end of the stream",
 	}
 	otherModels = map[string]string{
-		"separate": "is not supported yet; write shared, or one backend for each model",
+		"separate": "is not supported yet; write shared, which counts the users of all models together",
 	}
 )
 
@@ -216,7 +216,7 @@ func (r *reader) caFile(v value, to *string) {
 }
 
 func (r *reader) price(v value, to *Price) {
-	r.object(v, fields{"input": r.numberInto(&to.Input), "output": r.numberInto(&to.Output)})
+	r.object(v, fields{"input": r.numberInto(&to.Input, "0.20"), "output": r.numberInto(&to.Output, "0.60")})
 }
 
 func (r *reader) labels(v value) map[string]string {
@@ -239,7 +239,7 @@ func (r *reader) noMetricsURL(v value) {
 }
 
 func (r *reader) noHourlyPrice(v value) {
-	if x, ok := r.number(v); ok && x != 0 {
+	if x, ok := r.number(v, "2.50"); ok && x != 0 {
 		r.problem(v.place(), "usd_per_hour is not supported yet; leave it out, and write price: for the cost per token")
 	}
 }

@@ -104,7 +104,8 @@ func (r *reader) checkTargets(i int, backends map[string]int) {
 	for j, t := range r.cfg.Routes[i].Targets {
 		b, known := backends[t.Backend]
 		if !known {
-			r.problem(r.marks.routes[i].targets[j], "unknown backend %s; %s", quote(t.Backend), meantOr(t.Backend, backends, "write the name of one in backends:"))
+			m := r.marks.routes[i].targets[j]
+			r.problem(m.at, "unknown backend %s; %s", quote(m.raw), meantOr(t.Backend, backends, "write the name of one in backends:"))
 			continue
 		}
 		priced = priced || r.cfg.Backends[b].Price != Price{}
@@ -128,7 +129,8 @@ func (r *reader) checkSpills(i int, routes map[string]int) {
 			continue
 		}
 		if _, known := routes[s.Spill]; !known {
-			r.problem(r.marks.routes[i].steps[j], "spill to the unknown route %s; %s", quote(s.Spill), meantOr(s.Spill, routes, "write the model of another route"))
+			m := r.marks.routes[i].steps[j]
+			r.problem(m.at, "spill to the unknown route %s; %s", quote(m.raw), meantOr(s.Spill, routes, "write the model of another route"))
 		}
 	}
 }
@@ -157,7 +159,7 @@ func (r *reader) checkCircles(routes map[string]int) {
 			trail = append(trail, s.Spill)
 			switch state[next] {
 			case open:
-				r.problem(r.marks.routes[i].steps[j], "routes spill in a circle: %s; take one of the spills out", circle(trail, routes))
+				r.problem(r.marks.routes[i].steps[j].at, "routes spill in a circle: %s; take one of the spills out", circle(trail, routes))
 			case fresh:
 				visit(next)
 			}
@@ -206,7 +208,7 @@ func (r *reader) checkKeys(routes map[string]int) {
 		}
 		for j, name := range k.Routes {
 			if _, known := routes[name]; !known {
-				r.problem(m.routes[j], "unknown route %s; %s", quote(name), meantOr(name, routes, "write the model of a route"))
+				r.problem(m.routes[j].at, "unknown route %s; %s", quote(m.routes[j].raw), meantOr(name, routes, "write the model of a route"))
 			}
 		}
 	}

@@ -35,7 +35,7 @@ type KeyLimits struct {
 type keyMarks struct {
 	name, secret place
 	known        bool // SHA256 was read
-	routes       []place
+	routes       []mention
 }
 
 func (r *reader) keys(v value) {
@@ -164,7 +164,7 @@ func (r *reader) keyFile(v value, to *[sha256.Size]byte) bool {
 }
 
 // keyRoutes reads the routes of a key; "*" is all of them, and so nil.
-func (r *reader) keyRoutes(v value) (names []string, places []place) {
+func (r *reader) keyRoutes(v value) (names []string, mentions []mention) {
 	if n, ok := v.node.(*ast.StringNode); ok && n.Value == everyModel {
 		return nil, nil
 	}
@@ -174,18 +174,18 @@ func (r *reader) keyRoutes(v value) (names []string, places []place) {
 			name, ok := r.modelName(v)
 			switch {
 			case !ok:
-			case slices.Contains(names, name):
-				r.problem(v.place(), "the route %s is listed twice; keep one", quote(name))
+			case slices.Contains(names, name.text):
+				r.problem(v.place(), "the route %s is listed twice; keep one", quote(name.raw))
 			default:
-				names, places = append(names, name), append(places, v.place())
-				all = all || name == everyModel
+				names, mentions = append(names, name.text), append(mentions, mention{v.place(), name.raw})
+				all = all || name.text == everyModel
 			}
 		}
 	})
 	if all {
 		return nil, nil
 	}
-	return names, places
+	return names, mentions
 }
 
 func (r *reader) allow(v value, to *Allow) {
@@ -200,7 +200,7 @@ func (r *reader) allow(v value, to *Allow) {
 				}
 			})
 		},
-		"min_tps_max":  r.numberInto(&to.MinTPSMax),
+		"min_tps_max":  r.numberInto(&to.MinTPSMax, "60"),
 		"max_ttft_min": r.durationInto(&to.MaxTTFTMin, positive),
 	})
 }

@@ -75,12 +75,13 @@ func (r *reader) points(v value) map[int]float64 {
 	ok := r.pairs(v, "points such as { 1: 52, 8: 47, 64: 31 }", func(key string, at place, v value) {
 		count++
 		n, err := strconv.Atoi(key)
-		tps, ok := r.number(v)
+		v.name = "the speed at " + key
+		tps, ok := r.number(v, "47")
 		switch {
 		case err != nil || n < 1 || n > maxPriorN || strconv.Itoa(n) != key:
 			r.problem(at, "%s is no concurrency; write a whole number from 1, and the tokens per second of one stream, as in 8: 47", quote(key))
 		case ok && tps == 0:
-			r.problem(v.place(), "the tokens per second at %d must be more than 0", n)
+			r.problem(v.place(), "%s must be more than 0; write tokens per second of one stream", v.name)
 		case ok:
 			points[n] = tps
 		}

@@ -8,6 +8,12 @@ import (
 // place is a position in the file, 1-based, columns in characters.
 type place struct{ line, col int }
 
+// mention is a place where the file names something that stands elsewhere.
+type mention struct {
+	at  place
+	raw string // as the file has it, which is what messages show
+}
+
 // reader turns the tree of one file into a Config and gathers everything that
 // is wrong with it. It is used once, by one goroutine.
 type reader struct {

@@ -34,8 +34,9 @@ const (
 // routeMarks are the places of what a route refers to, parallel to its
 // Models, Targets and OnInfeasible.
 type routeMarks struct {
-	models, targets, steps []place
-	slo, prefer            place
+	models         []place
+	targets, steps []mention
+	slo, prefer    place
 }
 
 func (r *reader) routes(v value) {
@@ -55,7 +56,7 @@ func (r *reader) route(v value) (Route, routeMarks) {
 	model := func(v value) {
 		for _, v := range orList(v) {
 			if name, ok := r.modelName(v); ok {
-				route.Models = append(route.Models, name)
+				route.Models = append(route.Models, name.text)
 				marks.models = append(marks.models, v.place())
 			}
 		}
@@ -120,31 +121,36 @@ func (r *reader) several(v value, want string, read func(value)) {
 }
 
 // modelName reads a name that clients and engines use for a model.
-func (r *reader) modelName(v value) (string, bool) {
+func (r *reader) modelName(v value) (scalar, bool) {
 	s, ok := r.text(v)
 	if !ok {
-		return "", false
+		return s, false
 	}
 	if s.text == "" || len(s.text) > 256 || strings.TrimSpace(s.text) != s.text || strings.ContainsFunc(s.text, unicode.IsControl) {
 		r.problem(v.place(), "%s %s is no name of a model; write 1 to 256 bytes without outer blanks or control characters", v.name, quote(s.raw))
-		return "", false
+		return scalar{}, false
 	}
-	return s.text, true
+	return s, true
 }
 
-func (r *reader) targets(v value) ([]Target, []place) {
+func (r *reader) targets(v value) ([]Target, []mention) {
 	list, ok := r.list(v, "a list such as [ { backend: gpu-1 } ]")
 	if ok && len(list) == 0 {
 		r.problem(v.place(), "targets is empty; write at least one { backend: gpu-1, model: NAME }")
 	}
 	var targets []Target
-	var places []place
+	var mentions []mention
 	for _, v := range list {
 		var t Target
+		var raw string
 		o, ok := r.object(v, fields{
-			"backend": r.textInto(&t.Backend),
+			"backend": func(v value) {
+				s, _ := r.text(v)
+				t.Backend, raw = s.text, s.raw
+			},
 			"model": func(v value) {
-				t.Model, _ = r.modelName(v)
+				s, _ := r.modelName(v)
+				t.Model = s.text
 			},
 		})
 		if !ok {
@@ -159,7 +165,7 @@ func (r *reader) targets(v value) ([]Target, []place) {
 			continue
 		}
 		targets = append(targets, t)
-		places = append(places, o.at("backend"))
+		mentions = append(mentions, mention{o.at("backend"), raw})
 	}
-	return targets, places
+	return targets, mentions
 }

@@ -8,12 +8,13 @@ import (
 
 const hidden = "***"
 
-// Secret is a string that never prints: not through fmt, whatever the verb,
-// not through slog, and not as JSON, YAML or text.
+// Secret is a string that does not print: not through fmt, not through slog,
+// and not as JSON, YAML or text. Two things fmt keeps for itself: it calls no
+// methods on unexported fields, so a Secret in one stands bare when the struct
+// is printed, and none for %p, which go vet refuses.
 type Secret string
 
-// String, GoString, Format, LogValue and MarshalText hide the value; Reveal
-// returns it.
+// String hides the value; Reveal returns it.
 func (Secret) String() string { return hidden }
 
 // GoString hides the value from %#v.

@@ -36,7 +36,7 @@ func (r *reader) slo(v value, to *SLO) {
 	var preset latency
 	o, ok := r.object(v, fields{
 		"preset":     func(v value) { preset = r.sloPreset(v) },
-		"min_tps":    r.numberInto(&to.MinTPS),
+		"min_tps":    r.numberInto(&to.MinTPS, "30"),
 		"max_ttft":   r.durationInto(&to.MaxTTFT, positive),
 		"attainment": func(v value) { r.attainment(v, &to.Attainment) },
 		"grace":      r.durationInto(&to.Grace, 0),
@@ -67,7 +67,7 @@ func (r *reader) sloPreset(v value) latency {
 }
 
 func (r *reader) attainment(v value, to *float64) {
-	x, ok := r.number(v)
+	x, ok := r.number(v, "0.99")
 	if !ok {
 		return
 	}

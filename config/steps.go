@@ -12,9 +12,10 @@ type Step struct {
 
 const stepForms = "{ queue: 2s }, { spill: ROUTE }, best_effort or shed"
 
-// steps reads on_infeasible, and the place of each step. A list that does not
+// steps reads on_infeasible, and where each step is, with
+// the route that it names. A list that does not
 // end the request itself ends with shed.
-func (r *reader) steps(v value) ([]Step, []place) {
+func (r *reader) steps(v value) ([]Step, []mention) {
 	list, ok := r.list(v, "a list of "+stepForms)
 	if !ok {
 		return nil, nil
@@ -23,10 +24,10 @@ func (r *reader) steps(v value) ([]Step, []place) {
 		r.problem(v.place(), "on_infeasible is empty; write [ shed ] to refuse at once, or leave it out")
 	}
 	var steps []Step
-	var places []place
+	var mentions []mention
 	queued, ended := false, ""
 	for _, v := range list {
-		step, ok := r.step(v)
+		step, raw, ok := r.step(v)
 		switch {
 		case !ok:
 			continue
@@ -44,40 +45,42 @@ func (r *reader) steps(v value) ([]Step, []place) {
 		case step.BestEffort:
 			ended = "best_effort"
 		}
-		steps, places = append(steps, step), append(places, v.place())
+		steps, mentions = append(steps, step), append(mentions, mention{v.place(), raw})
 	}
 	if ended != "shed" {
-		steps, places = append(steps, Step{Shed: true}), append(places, v.place())
+		steps, mentions = append(steps, Step{Shed: true}), append(mentions, mention{at: v.place()})
 	}
-	return steps, places
+	return steps, mentions
 }
 
-func (r *reader) step(v value) (Step, bool) {
-	var s Step
+func (r *reader) step(v value) (s Step, raw string, ok bool) {
 	if !isMapping(v) {
 		word, ok := r.oneOf(v, []string{"best_effort", "shed"}, map[string]string{
 			"queue": "needs its time; write { queue: 2s }",
 			"spill": "needs its route; write { spill: ROUTE }",
 		})
 		s.BestEffort, s.Shed = word == "best_effort", word == "shed"
-		return s, ok
+		return s, "", ok
 	}
 	before := len(r.problems) + r.dropped
 	bare := func(v value) {
 		r.problem(v.place(), "%s stands alone; write it without a value", v.name)
 	}
 	o, _ := r.object(v, fields{
-		"queue":       r.durationInto(&s.Queue, positive),
-		"spill":       func(v value) { s.Spill, _ = r.modelName(v) },
+		"queue": r.durationInto(&s.Queue, positive),
+		"spill": func(v value) {
+			name, _ := r.modelName(v)
+			s.Spill, raw = name.text, name.raw
+		},
 		"best_effort": bare,
 		"shed":        bare,
 	})
 	if len(r.problems)+r.dropped > before {
-		return s, false
+		return s, "", false
 	}
 	if len(o.keys) != 1 {
 		r.problem(o.start, "a step is one of %s; write each as an entry of its own", stepForms)
-		return s, false
+		return s, "", false
 	}
-	return s, true
+	return s, raw, true
 }

@@ -23,10 +23,14 @@ func nearest(word string, known []string) string {
 	if len(word) > 4*shownRunes {
 		return ""
 	}
+	word = strings.ToLower(word)
 	best, bestDistance := "", len(word)
 	for _, k := range known {
+		if short, long := min(word, k), max(word, k); len(short) >= 3 && strings.HasPrefix(long, short) {
+			return k // warning for warn, max_conc for max_concurrency
+		}
 		// A third of the letters may be wrong, and one of a short word.
-		if d := distance(strings.ToLower(word), k); d < bestDistance && d <= max(1, len(k)/3) {
+		if d := distance(word, k); d < bestDistance && d <= max(1, len(k)/3) {
 			best, bestDistance = k, d
 		}
 	}

@@ -73,7 +73,7 @@ func document(tokens token.Tokens, text string) (root ast.Node, p *Problem) {
 	case 1:
 		return docs[0].Body, nil
 	}
-	return nil, at(docs[1].Body.GetToken(), "a second document starts here; write one document, without --- between")
+	return nil, at(first(docs[1].Body), "a second document starts here; write one document, without --- between")
 }
 
 // foreign finds what no YAML file may hold, and the characters that mask
@@ -221,6 +221,9 @@ func syntaxProblem(err error, text string) *Problem {
 	}
 	p := at(e.GetToken(), "")
 	message := unmask(e.GetMessage())
+	if before, _, quoted := strings.Cut(message, `"`); quoted {
+		message = strings.TrimRight(before, " :") // the rest repeats the file
+	}
 	hint, ok := syntaxHints[message]
 	switch {
 	case indentedByTab(text, p.Line):

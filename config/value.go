@@ -79,7 +79,7 @@ func (r *reader) scalar(v value, want string) (scalar, bool) {
 func (r *reader) mismatch(v value, want string) {
 	switch v.node.(type) {
 	case nil, *ast.NullNode:
-		r.problem(v.place(), "%s has no value; it must be %s, or leave the field out", v.name, want)
+		r.problem(v.place(), "%s has no value; write %s, or leave the field out", v.name, want)
 	case *ast.MappingNode:
 		r.problem(v.place(), "%s is a mapping; it must be %s", v.name, want)
 	case *ast.SequenceNode:
@@ -157,8 +157,8 @@ func (r *reader) wholeInto(to *int, low int) func(value) {
 	}
 }
 
-// number reads a finite number ≥ 0.
-func (r *reader) number(v value) (float64, bool) {
+// number reads a finite number ≥ 0, such as example.
+func (r *reader) number(v value, example string) (float64, bool) {
 	s, ok := r.scalar(v, "a number")
 	if !ok {
 		return 0, false
@@ -168,7 +168,7 @@ func (r *reader) number(v value) (float64, bool) {
 	case s.typed() && isNonFinite(s.text, x):
 		r.problem(v.place(), "%s must be a finite number", v.name)
 	case !s.typed() || err != nil || strings.ContainsAny(s.text, "xXpP_"):
-		r.problem(v.place(), "%s must be a number such as 30, without quotes", v.name)
+		r.problem(v.place(), "%s must be a number such as %s, without quotes", v.name, example)
 	case x < 0:
 		r.problem(v.place(), "%s must not be negative", v.name)
 	default:
@@ -187,15 +187,15 @@ func isNonFinite(text string, x float64) bool {
 	return math.IsInf(x, 0)
 }
 
-func (r *reader) numberInto(to *float64) func(value) {
+func (r *reader) numberInto(to *float64, example string) func(value) {
 	return func(v value) {
-		if x, ok := r.number(v); ok {
+		if x, ok := r.number(v, example); ok {
 			*to = x
 		}
 	}
 }
 
-// duration reads a time with its unit, of at least low.
+// duration reads a time with its unit, of at least low, which is 0 or positive.
 func (r *reader) duration(v value, low time.Duration) (time.Duration, bool) {
 	const most = 365 * 24 * time.Hour
 	s, ok := r.scalar(v, "a duration such as 2s")
@@ -206,11 +206,9 @@ func (r *reader) duration(v value, low time.Duration) (time.Duration, bool) {
 	switch {
 	case err != nil || s.text == "0": // the one duration that Go takes without a unit
 		r.problem(v.place(), "%s must be a duration with its unit, such as 500ms, 2s or 10m", v.name)
-	case d < low && low <= time.Nanosecond:
+	case d < low && low == positive:
 		r.problem(v.place(), "%s must be more than 0", v.name)
 	case d < low:
-		r.problem(v.place(), "%s is too short; write %v or more", v.name, low)
-	case d < 0:
 		r.problem(v.place(), "%s must not be negative", v.name)
 	case d > most:
 		r.problem(v.place(), "%s is longer than a year; write less", v.name)
@@ -238,6 +236,9 @@ var units = map[string]int64{
 	"kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
 }
 
+// maxSize is far above every use, far below where sums overflow.
+const maxSize = 1 << 50
+
 // sizeInto reads bytes, with a unit or without, above 0.
 func (r *reader) sizeInto(to *int64) func(value) {
 	return func(v value) {
@@ -253,7 +254,7 @@ func (r *reader) sizeInto(to *int64) func(value) {
 			r.problem(v.place(), "%s must be a size such as 64KiB, 32MiB or 1GiB", v.name)
 		case n == 0:
 			r.problem(v.place(), "%s must be more than 0", v.name)
-		case int64(n) > math.MaxInt64/2/unit:
+		case int64(n) > maxSize/unit:
 			r.problem(v.place(), "%s is too large; write a size such as 1GiB", v.name)
 		default:
 			*to = int64(n) * unit

@@ -133,7 +133,7 @@ func printChecked(w io.Writer, file string, cfg *config.Config) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%d keys, data port %s, admin port %s\n", len(cfg.Keys), cfg.Listen, cfg.Admin.Listen)
+	_, err := fmt.Fprintf(w, "\ndata port %s (%d keys), admin port %s\n", cfg.Listen, len(cfg.Keys), cfg.Admin.Listen)
 	return err
 }
 

@@ -1,0 +1,66 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected messages in testdata")
+
+// variables looks names up in a map.
+func variables(m map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		value, ok := m[name]
+		return value, ok
+	}
+}
+
+// TestBadFiles reads testdata/bad.txt: files, and what Parse says of each,
+// with its place.
+func TestBadFiles(t *testing.T) {
+	const path = "testdata/bad.txt"
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	getenv := variables(map[string]string{"WORD": "many", "NUMBER": "7", "A": "1"})
+	var out bytes.Buffer
+	cases := 0
+	for part := range strings.SplitSeq(string(data), "=== ") {
+		if part == "" {
+			continue
+		}
+		cases++
+		name, rest, _ := strings.Cut(part, "\n")
+		text, want, ok := strings.Cut(rest, ">>>\n")
+		if !ok {
+			t.Fatalf("%s: case %q has no >>>", path, name)
+		}
+		cfg, err := Parse("f", []byte(text), getenv)
+		var problems Errors
+		if cfg != nil || !errors.As(err, &problems) {
+			t.Errorf("%s: Parse returned %v, %v; want Errors alone", name, cfg, err)
+			continue
+		}
+		got := problems.Error() + "\n"
+		out.WriteString("=== " + name + "\n" + text + ">>>\n" + got + "\n")
+		if want = strings.TrimSuffix(want, "\n"); !*update && got != want {
+			t.Errorf("%s:\n%s\ngot:\n%swant:\n%s", name, text, got, want)
+		}
+		if strings.Contains(got, "s3") || strings.Contains(got, "cret") {
+			t.Errorf("%s: a secret is in the message:\n%s", name, got)
+		}
+	}
+	if cases < 40 {
+		t.Errorf("%s has %d cases, want at least 40", path, cases)
+	}
+	if *update {
+		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

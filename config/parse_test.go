@@ -1,0 +1,353 @@
+package config
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const examples = "../examples"
+
+// fleet is the shortest valid configuration; tests add to it.
+const fleet = `backends: [ { name: a, url: "http://a:1/v1" } ]
+routes: [ { model: m, targets: [ { backend: a } ] } ]
+`
+
+func nothing(string) (string, bool) { return "", false }
+
+func mustParse(t *testing.T, text string, getenv func(string) (string, bool)) *Config {
+	t.Helper()
+	cfg, err := Parse("f", []byte(text), getenv)
+	if err != nil {
+		t.Fatalf("Parse:\n%v\nof:\n%s", err, text)
+	}
+	return cfg
+}
+
+// TestContractExample reads the example that names every field.
+func TestContractExample(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(examples, "contract.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := mustParse(t, string(data), variables(map[string]string{"ADMIN_TOKEN": "admin-token", "H200_KEY": "h200-key"}))
+	small := Target{Backend: "l40s-a", Model: "meta-llama/Llama-3.1-8B-Instruct"}
+	want := &Config{
+		Listen:   "0.0.0.0:8080",
+		Admin:    Admin{Listen: "127.0.0.1:9090", Token: "admin-token"},
+		Store:    Store{Addrs: []string{"redis:6379"}, Prefix: "pacer"},
+		Replicas: 1,
+		Log:      Log{Level: "info", Format: "json"},
+		CORS:     CORS{MaxAge: 10 * time.Minute},
+		Timeouts: Timeouts{
+			Connect: 5 * time.Second, FirstByte: 2 * time.Minute, Silence: time.Minute,
+			Total: 30 * time.Minute, Write: 30 * time.Second, Drain: 30 * time.Second,
+		},
+		Limits: Limits{Body: 32 << 20, Header: 64 << 10, Streams: 20000, Queue: 1000, Buffered: 1 << 30},
+		Backends: []Backend{
+			{
+				Name: "h200-a", URL: "http://10.0.0.11:8000/v1", Kind: "vllm", APIKey: "h200-key",
+				Headers: map[string]Secret{}, MaxConcurrency: 256, Usage: "inject",
+				Price:  Price{Input: 0.20, Output: 0.60},
+				Labels: map[string]string{"gpu": "H200", "region": "eu"},
+				Prior:  Prior{Preset: "llama-3.1-70b/h200/vllm"},
+			},
+			{
+				Name: "l40s-a", URL: "http://10.0.0.12:8000/v1", Kind: "vllm", Usage: "inject",
+				Labels: map[string]string{"gpu": "L40S", "region": "eu"},
+			},
+		},
+		Routes: []Route{
+			{
+				Models: []string{"chat"}, Class: "interactive",
+				Targets: []Target{{Backend: "h200-a", Model: "meta-llama/Llama-3.1-70B-Instruct"}, small},
+				SLO:     SLO{MinTPS: 30, MaxTTFT: 2 * time.Second, Attainment: 0.99, Grace: time.Second},
+				Prefer:  "headroom", Reserve: 1,
+				OnInfeasible: []Step{{Queue: 2 * time.Second}, {Spill: "chat-small"}, {Shed: true}},
+			},
+			{
+				Models: []string{"chat-small"}, Class: "interactive", Targets: []Target{small},
+				SLO: SLO{Attainment: 0.99, Grace: time.Second}, Prefer: "headroom", Reserve: 1,
+				OnInfeasible: []Step{{Queue: 2 * time.Second}, {Shed: true}},
+			},
+			{
+				Models: []string{"nightly"}, Class: "batch", Targets: []Target{small},
+				SLO: SLO{Attainment: 0.99, Grace: time.Second}, Prefer: "headroom", Reserve: 1,
+				OnInfeasible: []Step{{Queue: time.Minute}, {Shed: true}},
+			},
+		},
+		Keys: []Key{{
+			Name: "mobile", SHA256: sha256.Sum256([]byte("my-mobile-key")), Routes: []string{"chat"},
+			Allow:  Allow{Classes: []string{"interactive", "batch"}, MinTPSMax: 60, MaxTTFTMin: 500 * time.Millisecond},
+			Limits: KeyLimits{RequestsPerMinute: 600, TokensPerMinute: 200000, Concurrency: 50},
+		}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("contract.yaml (-want +got):\n%s", diff)
+	}
+}
+
+func TestExamplesAreValid(t *testing.T) {
+	t.Setenv("ADMIN_TOKEN", "x")
+	t.Setenv("H200_KEY", "y")
+	paths, err := filepath.Glob(filepath.Join(examples, "*.yaml"))
+	if err != nil || len(paths) < 3 {
+		t.Fatalf("found %d examples, want at least 3 (%v)", len(paths), err)
+	}
+	for _, path := range paths {
+		cfg, err := Load(path)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		if len(cfg.Warnings) > 0 {
+			t.Errorf("%s: warnings %q, want none", path, cfg.Warnings)
+		}
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	got := mustParse(t, fleet, nothing)
+	want := &Config{
+		Listen:   "127.0.0.1:8080",
+		Admin:    Admin{Listen: "127.0.0.1:9090"},
+		Store:    Store{Memory: true, Prefix: "pacer"},
+		Replicas: 1,
+		Log:      Log{Level: "info", Format: "json"},
+		CORS:     CORS{MaxAge: 10 * time.Minute},
+		Timeouts: Timeouts{
+			Connect: 5 * time.Second, FirstByte: 2 * time.Minute, Silence: time.Minute,
+			Total: 30 * time.Minute, Write: 30 * time.Second, Drain: 30 * time.Second,
+		},
+		Limits:   Limits{Body: 32 << 20, Header: 64 << 10, Streams: 20000, Queue: 1000, Buffered: 1 << 30},
+		Backends: []Backend{{Name: "a", URL: "http://a:1/v1", Kind: "openai", Usage: "inject"}},
+		Routes: []Route{{
+			Models: []string{"m"}, Class: "interactive", Targets: []Target{{Backend: "a"}},
+			SLO: SLO{Attainment: 0.99, Grace: time.Second}, Prefer: "headroom", Reserve: 1,
+			OnInfeasible: []Step{{Queue: 2 * time.Second}, {Shed: true}},
+		}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+}
+
+func TestFromEnvironment(t *testing.T) {
+	cfg, err := FromEnvironment(variables(map[string]string{"OPENAI_BASE_URL": "http://gpu:8000/v1/", "OPENAI_API_KEY": "sk-1"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantBackends := []Backend{{Name: "default", URL: "http://gpu:8000/v1", Kind: "openai", Usage: "inject", APIKey: "sk-1"}}
+	if diff := cmp.Diff(wantBackends, cfg.Backends); diff != "" {
+		t.Errorf("backends (-want +got):\n%s", diff)
+	}
+	// The same as the file that a user would write.
+	file := mustParse(t, "backends: [ { name: default, url: http://gpu:8000/v1, api_key: sk-1 } ]\nroutes: [ { model: \"*\", targets: [ { backend: default } ] } ]\n", nothing)
+	if diff := cmp.Diff(file, cfg); diff != "" {
+		t.Errorf("against a file (-file +environment):\n%s", diff)
+	}
+
+	for _, test := range []struct {
+		env  map[string]string
+		want string
+	}{
+		{nil, "environment: there is no configuration; name a file with -c pacer.yaml, or set OPENAI_BASE_URL to a backend such as http://127.0.0.1:8000/v1"},
+		{map[string]string{"OPENAI_BASE_URL": "gpu:8000"}, "environment: OPENAI_BASE_URL: the url must start with http:// or https://; write one such as http://10.0.0.11:8000/v1"},
+		{
+			map[string]string{"OPENAI_BASE_URL": "http://gpu/v1", "OPENAI_API_KEY": "s3cret\n"},
+			"environment: OPENAI_API_KEY holds a line break, a control character or outer blanks, which no HTTP header can carry; take them out",
+		},
+	} {
+		cfg, err := FromEnvironment(variables(test.env))
+		var problems Errors
+		if cfg != nil || !errors.As(err, &problems) || err.Error() != test.want {
+			t.Errorf("FromEnvironment(%v) = %v, %v; want Errors %q", test.env, cfg, err, test.want)
+		}
+	}
+}
+
+func TestStores(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want Store
+	}{
+		{"memory", Store{Memory: true, Prefix: "pacer"}},
+		{"redis://db", Store{Addrs: []string{"db:6379"}, Prefix: "pacer"}},
+		{"redis://db:7000/3", Store{Addrs: []string{"db:7000"}, DB: 3, Prefix: "pacer"}},
+		{`"redis://[::1]:6379/"`, Store{Addrs: []string{"[::1]:6379"}, Prefix: "pacer"}},
+		{"rediss://u:p%40ss@db/0", Store{Addrs: []string{"db:6379"}, Username: "u", Password: "p@ss", TLS: true, Prefix: "pacer"}},
+		{"redis://:p@db", Store{Addrs: []string{"db:6379"}, Password: "p", Prefix: "pacer"}},
+		{`{ addrs: [ "a:1", "b:2" ], prefix: "x:y" }`, Store{Addrs: []string{"a:1", "b:2"}, Prefix: "x:y"}},
+		{
+			`{ addrs: [ "s:26379" ], master: main, db: 2, username: u, password: "#p", tls: {} }`,
+			Store{Addrs: []string{"s:26379"}, Master: "main", DB: 2, Username: "u", Password: "#p", TLS: true, Prefix: "pacer"},
+		},
+		{`{ addrs: [ "a:1" ], tls: false }`, Store{Addrs: []string{"a:1"}, Prefix: "pacer"}},
+		{"${URL}", Store{Addrs: []string{"env:1"}, DB: 1, Prefix: "pacer"}},
+		{"${NOPE:-memory}", Store{Memory: true, Prefix: "pacer"}},
+	} {
+		cfg := mustParse(t, fleet+"store: "+test.text+"\n", variables(map[string]string{"URL": "redis://env:1/1"}))
+		if diff := cmp.Diff(test.want, cfg.Store); diff != "" {
+			t.Errorf("store: %s (-want +got):\n%s", test.text, diff)
+		}
+	}
+}
+
+// TestSLOPresets holds the floors against 1000/TPOT in ms of the published
+// limits.
+func TestSLOPresets(t *testing.T) {
+	for name, want := range map[string]struct{ tps, ttft float64 }{
+		"llama2-70b-server":         {1000.0 / 200, 2},
+		"llama2-70b-interactive":    {1000.0 / 40, 0.45},
+		"llama3.1-405b-server":      {1000.0 / 175, 6},
+		"llama3.1-405b-interactive": {1000.0 / 80, 4.5},
+		"llama3.1-8b-server":        {1000.0 / 100, 2},
+		"llama3.1-8b-interactive":   {1000.0 / 30, 0.5},
+		"deepseek-r1-server":        {1000.0 / 80, 2},
+		"deepseek-r1-interactive":   {1000.0 / 15, 1.5},
+	} {
+		text := strings.Replace(fleet, "model: m,", "model: m, slo: { preset: "+name+", grace: 0s },", 1)
+		slo := mustParse(t, text, nothing).Routes[0].SLO
+		if d := slo.MinTPS - want.tps; d > 1e-9 || d < -1e-9 || slo.MaxTTFT.Seconds() != want.ttft {
+			t.Errorf("%s: floor %v tokens/s, TTFT %v; want %v and %vs", name, slo.MinTPS, slo.MaxTTFT, want.tps, want.ttft)
+		}
+		if slo.Attainment != 0.99 || slo.Grace != 0 {
+			t.Errorf("%s: attainment %v, grace %v; want 0.99 and the 0s of the file", name, slo.Attainment, slo.Grace)
+		}
+	}
+}
+
+func TestRouteForms(t *testing.T) {
+	cfg := mustParse(t, `
+backends:
+  - { name: a, url: "HTTPS://GPU.Example:443/v1/", price: { input: 1e-1, output: 3 }, prior: { points: { 1: 52, 64: 31.5 } } }
+routes:
+  - { models: [ gpt-4o, org/model ], targets: [ { backend: a, model: x }, { backend: a, model: y } ], prefer: cheapest, reserve: 0 }
+  - { model: "*", targets: [ { backend: a } ], on_infeasible: [ { spill: org/model }, best_effort ] }
+keys:
+  - { name: all, key: k1, routes: "*" }
+  - { name: all-too, key: k2, routes: [ gpt-4o, "*" ] }
+  - { name: any, key: k3 }
+  - { name: one, key: k4, routes: [ org/model ], allow: { max_ttft_min: 1s } }
+expose_decision: true
+`, nothing)
+	if got, want := cfg.Backends[0].URL, "https://gpu.example/v1"; got != want {
+		t.Errorf("url = %q, want %q", got, want)
+	}
+	if got, want := cfg.Backends[0].Price, (Price{0.1, 3}); got != want {
+		t.Errorf("price = %v, want %v", got, want)
+	}
+	if diff := cmp.Diff(Prior{Points: map[int]float64{1: 52, 64: 31.5}}, cfg.Backends[0].Prior); diff != "" {
+		t.Errorf("prior (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"gpt-4o", "org/model"}, cfg.Routes[0].Models); diff != "" {
+		t.Errorf("models (-want +got):\n%s", diff)
+	}
+	if cfg.Routes[0].Reserve != 0 {
+		t.Errorf("reserve = %d, want the 0 of the file", cfg.Routes[0].Reserve)
+	}
+	if diff := cmp.Diff([]Step{{Spill: "org/model"}, {BestEffort: true}, {Shed: true}}, cfg.Routes[1].OnInfeasible); diff != "" {
+		t.Errorf("on_infeasible (-want +got):\n%s", diff)
+	}
+	for _, k := range cfg.Keys[:3] {
+		if k.Routes != nil {
+			t.Errorf("key %s has routes %q, want nil for all", k.Name, k.Routes)
+		}
+	}
+	if diff := cmp.Diff([]string{"org/model"}, cfg.Keys[3].Routes); diff != "" {
+		t.Errorf("routes of a key (-want +got):\n%s", diff)
+	}
+	if !cfg.ExposeDecision {
+		t.Error("expose_decision = false, want the true of the file")
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	cfg := mustParse(t, `listen: 0.0.0.0:8080
+admin: { listen: "[::]:9090" }
+replicas: 2
+backends:
+  - { name: a, url: "http://a:8000" }
+  - { name: idle, url: "http://b:8000/v1" }
+  - { name: gemini, url: "https://g.example/v1beta/openai" }
+routes:
+  - { model: m, targets: [ { backend: a }, { backend: gemini } ], prefer: cheapest }
+`, nothing)
+	want := []string{
+		"f:1:9: listen 0.0.0.0:8080 is reachable from other machines and no keys are configured: anyone there may use the backends; add keys:, or listen on 127.0.0.1",
+		"f:2:18: admin.listen [::]:9090 is reachable from other machines and has no token: changing calls are refused; add token:, or listen on 127.0.0.1",
+		"f:3:11: replicas is 2 but the store is memory: each gateway learns alone and assumes the others carry as much as itself; write store: redis://host:6379/0",
+		"f:5:21: the url does not end in a version; most engines serve under /v1, as in http://10.0.0.11:8000/v1",
+		"f:6:13: no route has a target on the backend \"idle\": it serves nobody",
+		"f:9:75: prefer is cheapest but no target has a price: all cost the same; add price: to the backends",
+	}
+	if diff := cmp.Diff(want, cfg.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+
+	cfg = mustParse(t, fleet+"listen: 0.0.0.0:8080\nkeys: [ { name: k, key: s3cret } ]\n", nothing)
+	want = []string{"f:4:25: the key is configured as plain text; better write key_sha256: with the hash that printf %s KEY | sha256sum prints, or key_file:"}
+	if diff := cmp.Diff(want, cfg.Warnings); diff != "" {
+		t.Errorf("warnings with a key (-want +got):\n%s", diff)
+	}
+}
+
+// TestBounds feeds files that are too large in one way or another; each has
+// to be refused, and soon: the parser alone would take minutes for some.
+func TestBounds(t *testing.T) {
+	many := func(n int, format string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, format, i)
+		}
+		return b.String()
+	}
+	for _, test := range []struct{ name, text, want string }{
+		{"bytes", strings.Repeat("#", 1<<20+1), "f: the file is larger than 1 MiB; split the fleet over several gateways"},
+		{"words", "labels: [" + strings.Repeat("a,", 60_000) + "]", "f: the file has more than 100000 words; split the fleet over several gateways"},
+		{"commas", "labels: [" + strings.Repeat(",", 1<<19), "f: the file has more than 100000 words; split the fleet over several gateways"},
+		{"fields", "labels:\n" + many(1001, "  k%d: v\n"), "f:1002:3: more than 1000 fields in one mapping; no part of a configuration needs so many"},
+		{"braces", "labels: " + strings.Repeat("{a: ", 100_000), "f:1:265: this is nested too deep; a configuration needs no more than 8 levels"},
+		{"entries", strings.Repeat("- ", 400_000), "f:1:1: this is nested too deep; a configuration needs no more than 8 levels"},
+		{"anchors", "a: &a [1]\nb: &b [*a, *a]\nc: [*b, *b]\n", "f:1:4: an anchor (&name) is not supported; write the value out, or quote it if a & is meant"},
+	} {
+		cfg, err := Parse("f", []byte(test.text), nothing)
+		if cfg != nil || err == nil || err.Error() != test.want {
+			t.Errorf("%s: Parse = %v, %.200v; want %q", test.name, cfg, err, test.want)
+		}
+	}
+
+	_, err := Parse("f", []byte(fleet+"tls:\n"+many(900, "  k%d: v\n")+"log: { "+many(900, "k%d: v, ")+"}\n"), nothing)
+	var problems Errors
+	if !errors.As(err, &problems) || len(problems) != maxProblems+1 || problems[maxProblems].Message != "and 800 more problems; mend these first" {
+		t.Errorf("1800 problems were reported as %d, the last %q", len(problems), problems[len(problems)-1].Message)
+	}
+}
+
+// TestLargeFleet parses as much as the bounds are meant to allow.
+func TestLargeFleet(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("backends:\n")
+	for i := range 1000 {
+		fmt.Fprintf(&b, "  - name: gpu-%d\n    url: http://10.0.%d.%d:8000/v1\n    kind: vllm\n    api_key: ${KEY}\n    labels: { gpu: H200 }\n", i, i/250, i%250)
+	}
+	b.WriteString("routes:\n  - model: chat\n    targets:\n")
+	for i := range 1000 {
+		fmt.Fprintf(&b, "      - { backend: gpu-%d, model: m }\n", i)
+	}
+	b.WriteString("keys:\n")
+	for i := range 1000 {
+		fmt.Fprintf(&b, "  - name: team-%d\n    key_sha256: %x\n", i, sha256.Sum256([]byte{byte(i), byte(i >> 8)}))
+	}
+	cfg := mustParse(t, b.String(), variables(map[string]string{"KEY": "k"}))
+	if len(cfg.Backends) != 1000 || len(cfg.Routes[0].Targets) != 1000 || len(cfg.Keys) != 1000 {
+		t.Errorf("read %d backends, %d targets, %d keys; want 1000 each", len(cfg.Backends), len(cfg.Routes[0].Targets), len(cfg.Keys))
+	}
+}
