@@ -118,14 +118,13 @@ func TestUnknownTargetsGoFirstEmptiestFirst(t *testing.T) {
 	b.wantChosen("known")
 }
 
-// Requests without a floor shun a backend where strict streams have nothing to
-// spare, and use it when it has.
+// Requests without a floor shun a backend where strict streams have little to
+// spare, though it is faster, and use it when they have.
 func TestNoFloorShunsTheProtected(t *testing.T) {
 	b := newBench(t, []string{"x", "y"})
 	b.learn("x", carrying(10, 30, 120))
-	b.learn("y", carrying(10, 30, 60))
-	strict := b.fill("chat", 100, exclude("y"))
-	strict[0].Done(b.now, 10)
+	b.learn("y", carrying(10, 20, 30))
+	strict := b.fill("chat", 8, exclude("y"))
 	b.wantReasonOf("x", OK, wish(0))
 	b.wantChosen("y", wish(0))
 	for _, l := range strict[3:] {

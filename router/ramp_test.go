@@ -1,6 +1,7 @@
 package router
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -46,6 +47,43 @@ func TestSlowStartNeedsHalfTheCap(t *testing.T) {
 	b.run(b.fill("chat", 1), 60, 5*time.Second)
 	if got := b.load(0).Cap; got != 4 {
 		t.Errorf("cap %d after one stream alone, want 4", got)
+	}
+}
+
+// Below half the cap nothing is learned about the cap.
+func TestSlowStartStaysWhileHalfTheCapIsIdle(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	leases := b.fill("chat", 100)
+	b.run(leases, 60, time.Second)
+	leases = append(leases, b.fill("chat", 1)...)
+	b.run(leases, 60, 5*time.Second)
+	if got := b.load(0).Cap; got != 16 {
+		t.Errorf("cap %d after five streams under a cap of 16, want 16", got)
+	}
+}
+
+func TestReach(t *testing.T) {
+	at := func(n, tps float64) evidence {
+		return evidence{tokens: 100 * tps, seconds: 100, steps: 30, levels: 30 * n}
+	}
+	for _, c := range []struct {
+		name          string
+		level, before evidence
+		need, want    float64
+	}{
+		{"too slow", at(4, 29), evidence{}, 30, 0},
+		{"just kept", at(4, 31), evidence{}, 30, 4},
+		{"beaten", at(4, 40), evidence{}, 30, 8},
+		{"comfortable", at(4, 45), evidence{}, 30, 16},
+		{"nothing to keep", at(4, 1), evidence{}, 0, 16},
+		// 20 ms at 4, 25 ms at 8: 1.25 ms each, to 30.303 ms.
+		{"two levels", at(8, 40), at(4, 50), 30, 8 + (1000.0/33-25)/1.25},
+		{"flat", at(8, 50), at(4, 50), 30, 32},
+		{"levels too close to tell a slope", at(5, 40), at(4, 50), 30, 6},
+	} {
+		if got := c.level.reach(c.before, c.need); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: reaches %v streams, want %v", c.name, got, c.want)
+		}
 	}
 }
 
@@ -203,6 +241,63 @@ func TestNoGrowthWhereSpeedIsTheLimit(t *testing.T) {
 	b.learn("x", slow)
 	if got := len(b.fill("chat", 10)); got != 1 {
 		t.Errorf("%d more, want 1", got)
+	}
+}
+
+// The fit of a curve that saw one level can be far off: while it is young the
+// cap decides, then the fit.
+func TestGrowthWhileTheCurveIsYoung(t *testing.T) {
+	for _, c := range []struct {
+		steps float64
+		want  int
+	}{
+		{100, 16},
+		{youngSteps, 7}, // 0.9·240/7 ≥ 30
+	} {
+		b := newBench(t, []string{"x"})
+		leases := b.fill("chat", 4)
+		b.run(leases, 60, time.Second)
+		b.learn("x", form{b: 1.0 / 240, visited: 4, steps: c.steps})
+		if got := len(leases) + len(b.fill("chat", 100)); got != c.want {
+			t.Errorf("%d streams after %v steps, want %d", got, c.steps, c.want)
+		}
+	}
+}
+
+// Below the lowest n that was seen the fit continues the bound: with fewer
+// streams nobody gets slower.
+func TestBelowTheLowestSeen(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.learn("x", lowless{carrying(20, 30, 36)}) // 27.5 at n = 1 with 15 % off
+	b.wantReason("chat", OK)
+	b.wantReason("chat", ReasonOwnFloor, wish(33))
+	b.wantRefusal(b.place("chat", wish(33)), ShedUnattainable)
+}
+
+// lowless is a curve that saw n = 10 to 20 only.
+type lowless struct{ form }
+
+func (l lowless) Support() (lo, hi int) { return 10, 20 }
+
+func (l lowless) Low(n int, extraP float64) float64 {
+	if n < 10 {
+		return 0.85 * l.form.Low(n, extraP)
+	}
+	return l.form.Low(n, extraP)
+}
+
+// Targets of one backend share its room.
+func TestFreeOfTwoTargetsOnOneBackend(t *testing.T) {
+	two := []RouteTarget{{Target: Target{Backend: "x", Model: "m"}}, {Target: Target{Backend: "x", Model: "big"}}}
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}, Targets: two})
+	b.learn("x", carrying(10, 30, 60))
+	big := carrying(12, 30, 60)
+	big.visited = 3
+	b.mu.Lock()
+	b.Router.learn(two[1].Target, big)
+	b.mu.Unlock()
+	if s := b.Routes(b.now)[0]; s.Free != 10 || s.FreeLowerBound {
+		t.Errorf("free %d, lower bound %v; want 10 by the speed of the first", s.Free, s.FreeLowerBound)
 	}
 }
 

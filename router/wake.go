@@ -45,9 +45,6 @@ func nextInLine(routes []*route, class Class, round uint64) *Ticket {
 // serve tries to place the first of a line; ok is false if it has to go on
 // waiting. It is refused when waiting became pointless.
 func (r *Router) serve(now time.Time, t *Ticket) (d Decision, ok bool) {
-	if t.class == Batch && t.route.lines[Interactive].len() > 0 {
-		return Decision{}, false
-	}
 	a := newAsk(now, t.route, &t.req)
 	verdicts := r.judge(&a)
 	if v := r.choose(&a, verdicts); v != nil {
