@@ -124,9 +124,6 @@ func (x *exchange) serve() {
 // fail tells the client what went wrong: as an error answer while none has
 // begun, and after that by breaking the answer off.
 func (x *exchange) fail(err error) {
-	if x.try != nil {
-		x.try.hangUp() // whatever still runs up there is for nobody
-	}
 	var gone *goneError
 	isGone := errors.As(err, &gone) || errors.Is(err, context.Canceled)
 	if x.begun {
@@ -141,9 +138,6 @@ func (x *exchange) fail(err error) {
 	if isGone {
 		x.abort = true // nobody reads it; what matters is that it is no success
 		return
-	}
-	if errors.Is(err, errSlowBody) {
-		x.w.Header().Set("Connection", "close")
 	}
 	x.begun = true
 	x.extendWrite(time.Now())

@@ -218,13 +218,6 @@ func (t *attempt) refused(status int, problem string) error {
 	return e
 }
 
-// hangUp cancels what runs at the backend. Calls after the first do nothing.
-func (t *attempt) hangUp() {
-	if t.cancel != nil {
-		t.cancel(context.Canceled)
-	}
-}
-
 // endAttempt ends the attempt and keeps its buffer for the next one.
 func (x *exchange) endAttempt() {
 	x.try.end()
@@ -234,8 +227,8 @@ func (x *exchange) endAttempt() {
 	}
 }
 
-// end gives everything back that the attempt holds. Calls after the first do
-// nothing.
+// end cancels what still runs at the backend and gives everything back that the
+// attempt holds. Calls after the first do nothing.
 func (t *attempt) end() {
 	if t.ended {
 		return
@@ -245,7 +238,9 @@ func (t *attempt) end() {
 	if t.watch != nil {
 		t.watch.stop()
 	}
-	t.hangUp()
+	if t.cancel != nil {
+		t.cancel(context.Canceled)
+	}
 	if t.resp != nil {
 		_ = t.resp.Body.Close()
 	}

@@ -15,10 +15,12 @@ func TestAFailureBeforeTheFirstByteMovesOn(t *testing.T) {
 		first func(http.ResponseWriter, *http.Request) // nil = nobody listens
 		took  time.Duration
 	}{
-		"refused":        {nil, 0},
-		"reset":          {func(w http.ResponseWriter, _ *http.Request) { cutOff(w) }, 0},
-		"502":            {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }, 0},
-		"503":            {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "overloaded", http.StatusServiceUnavailable) }, 0},
+		"refused": {nil, 0},
+		"reset":   {func(w http.ResponseWriter, _ *http.Request) { cutOff(w) }, 0},
+		"502":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }, 0},
+		"503": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "overloaded", http.StatusServiceUnavailable)
+		}, 0},
 		"504":            {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(504) }, 0},
 		"loading":        {loading, 0},
 		"no head":        {func(_ http.ResponseWriter, r *http.Request) { pause(r, time.Hour) }, 2 * time.Minute},
@@ -27,7 +29,10 @@ func TestAFailureBeforeTheFirstByteMovesOn(t *testing.T) {
 		"empty answer":   {func(w http.ResponseWriter, _ *http.Request) { eventStream(w) }, 0},
 		"web page":       {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>hello</html>") }, 0},
 		"garbage stream": {func(w http.ResponseWriter, _ *http.Request) { eventStream(w); say(w, "data: {{{\n\n") }, 0},
-		"redirect":       {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://elsewhere/", http.StatusTemporaryRedirect) }, 0},
+		"not HTTP":       {notHTTP, 0},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://elsewhere/", http.StatusTemporaryRedirect)
+		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -58,6 +63,14 @@ func TestAFailureBeforeTheFirstByteMovesOn(t *testing.T) {
 				h.idle()
 			})
 		})
+	}
+}
+
+func notHTTP(w http.ResponseWriter, _ *http.Request) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		_, _ = io.WriteString(conn, "SSH-2.0-OpenSSH_9.2\r\n\r\n")
+		_ = conn.Close()
 	}
 }
 

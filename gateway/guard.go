@@ -11,8 +11,9 @@ import (
 
 type requestIDKey struct{}
 
-// guard is what every URL shares: an id on every answer, a deadline for the
-// first write, and an answer even when a handler panics.
+// guard is what every URL shares: an id on every answer, a time by which the
+// client must have taken it (an exchange rolls it on), and an answer even when
+// a handler panics.
 func (g *Gateway) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get("X-Request-Id")
@@ -20,7 +21,6 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 			id = "req-" + rand.Text()
 		}
 		w.Header().Set("X-Request-Id", id)
-		// A kept connection still carries the deadline of the request before.
 		extendWrite(w, g.plan.Load().conf.Timeouts.Write)
 		defer func() {
 			switch p := recover(); {

@@ -16,7 +16,6 @@ var hopByHop = map[string]bool{
 // upHeader returns the client's headers as they go up: without Pacer's own.
 func (x *exchange) upHeader() http.Header {
 	h := x.r.Header.Clone()
-	h.Del("Expect") // kept already: the body is here
 	for name := range h {
 		if strings.HasPrefix(name, "X-Pacer-") {
 			delete(h, name)

@@ -40,6 +40,7 @@ type house struct {
 	backends map[string]*providers.Backend
 	client   *http.Client
 	log      *logLines
+	conns    sync.Map // every connection to gateway and engines → its http.ConnState
 	stop     func()
 }
 
@@ -75,17 +76,21 @@ func key(name, secret string) config.Key {
 // names of their backends. A backend without an engine refuses connections.
 func open(t *testing.T, c *config.Config, engines map[string]http.Handler) *house {
 	t.Helper()
-	return openWith(t, c, engines, nil)
+	return openWith(t, c, engines, houseOptions{})
 }
 
-// openWith is open with another network between gateway and engines; nil = the
-// one in memory.
-func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, dial func(context.Context, string, string) (net.Conn, error)) *house {
+// houseOptions are what few tests change.
+type houseOptions struct {
+	dial       func(context.Context, string, string) (net.Conn, error) // to the engines; nil = the network in memory
+	learnEvery time.Duration                                           // 0 = as usual
+}
+
+func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, o houseOptions) *house {
 	t.Helper()
 	h := &house{t: t, net: &memnet.Network{}, backends: map[string]*providers.Backend{}, log: &logLines{}}
 	settling := time.Duration(0)
-	if dial == nil {
-		dial = h.net.Dial
+	if o.dial == nil {
+		o.dial = h.net.Dial
 		settling = time.Second // http.Server holds refused connections for half a second
 	}
 	logger := slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -105,7 +110,7 @@ func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, d
 		names = append(names, b.Name)
 		backend, err := providers.New(providers.Options{
 			Name: b.Name, BaseURL: b.URL, Kind: b.Kind, APIKey: b.APIKey.Reveal(), Usage: b.Usage,
-			Dial: dial, ConnectTimeout: c.Timeouts.Connect,
+			Dial: o.dial, ConnectTimeout: c.Timeouts.Connect,
 			OnHealth: func(s providers.Health) {
 				health := map[providers.Health]router.Health{providers.Closed: router.Up, providers.HalfOpen: router.Probing, providers.Open: router.Down}[s]
 				h.gateway.Deliver(h.router.Update(time.Now(), router.BackendHealth{Backend: b.Name, Health: health}))
@@ -127,15 +132,7 @@ func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, d
 		t.Fatal(err)
 	}
 	running.Go(func() { _ = h.gateway.Run(ctx) })
-	loop, err := learn.New(learn.Options{
-		Book: h.book, Store: &learn.Memory{}, Replica: "one", Log: logger,
-		OnCurves: func(now time.Time, curves map[profiles.Target]*profiles.Curve) {
-			h.gateway.Deliver(h.router.Update(now, router.Curves{ByTarget: curves}))
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	loop := h.learn(logger, o.learnEvery)
 	running.Go(func() { _ = loop.Run(ctx) })
 
 	servers := []*http.Server{h.serve("gateway:80", h.gateway.Handler(), &running)}
@@ -163,12 +160,29 @@ func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, d
 	return h
 }
 
+// learn returns the loop that turns what was measured into curves.
+func (h *house) learn(log *slog.Logger, every time.Duration) *learn.Loop {
+	loop, err := learn.New(learn.Options{
+		Book: h.book, Store: &learn.Memory{}, Replica: "one", Log: log, Every: every,
+		OnCurves: func(now time.Time, curves map[profiles.Target]*profiles.Curve) {
+			h.gateway.Deliver(h.router.Update(now, router.Curves{ByTarget: curves}))
+		},
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return loop
+}
+
 func (h *house) serve(addr string, handler http.Handler, running *sync.WaitGroup) *http.Server {
 	l, err := h.net.Listen(addr)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	s := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)}
+	s := &http.Server{
+		Handler: handler, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo),
+		ConnState: func(c net.Conn, s http.ConnState) { h.conns.Store(c, s) },
+	}
 	running.Go(func() { _ = s.Serve(l) })
 	return s
 }
@@ -282,7 +296,8 @@ func (r reply) code(t *testing.T) string {
 }
 
 // idle checks that nothing is left of any request: no lease, no buffered byte,
-// no exchange, and (by the end of the bubble) no goroutine.
+// no exchange, no connection in use, and (by the end of the bubble) no
+// goroutine.
 func (h *house) idle() {
 	h.t.Helper()
 	synctest.Wait()
@@ -296,6 +311,12 @@ func (h *house) idle() {
 			h.t.Errorf("route %s still has %d in line, want none", r.Route.Name, r.Waiting)
 		}
 	}
+	h.conns.Range(func(_, state any) bool {
+		if state == http.StateActive {
+			h.t.Error("a connection is still in use")
+		}
+		return true
+	})
 	if n := h.gateway.buffered.used.Load(); n != 0 {
 		h.t.Errorf("%d bytes of bodies still held, want 0", n)
 	}

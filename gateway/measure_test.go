@@ -136,10 +136,10 @@ func onSockets(t *testing.T, backend http.Handler) (h *house, base string) {
 	up := httptest.NewServer(backend)
 	t.Cleanup(up.Close)
 	c := settings("a")
-	h = openWith(t, c, nil, func(ctx context.Context, network, _ string) (net.Conn, error) {
+	h = openWith(t, c, nil, houseOptions{dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, network, up.Listener.Addr().String())
-	})
+	}})
 	down := httptest.NewServer(h.gateway.Handler())
 	t.Cleanup(down.Close)
 	return h, down.URL

@@ -99,8 +99,8 @@ func (x *exchange) hold(n int64) bool {
 // drain throws away up to n bytes of a body that is too large: most clients
 // read no answer before they have sent all, and would see a broken pipe
 // instead of the 413. A client that waits for 100-continue has sent nothing.
+// What is left after that, http.Server closes the connection for.
 func (x *exchange) drain(n int64) {
-	x.w.Header().Set("Connection", "close")
 	if x.r.Header.Get("Expect") != "" {
 		return
 	}

@@ -59,7 +59,7 @@ func relayed(tb testing.TB, h *house, body io.ReadCloser) *exchange {
 // A chunk costs two clock reads, a scan of its bytes, the booking and the
 // write: budget 1 µs and no allocation, without the kernel's share.
 func BenchmarkRelayChunk(b *testing.B) {
-	h := openWith(b, settings("a"), nil, nil)
+	h := openWith(b, settings("a"), nil, houseOptions{})
 	x := relayed(b, h, &repeat{chunk: delta, n: b.N})
 	b.ReportAllocs()
 	b.SetBytes(int64(len(delta)))
@@ -73,7 +73,7 @@ func BenchmarkRelayChunk(b *testing.B) {
 }
 
 func TestAChunkAllocatesNothing(t *testing.T) {
-	h := openWith(t, settings("a"), nil, nil)
+	h := openWith(t, settings("a"), nil, houseOptions{})
 	const chunks = 20_000
 	// AllocsPerRun runs once before it counts.
 	streams := []*exchange{relayed(t, h, &repeat{chunk: delta, n: chunks}), relayed(t, h, &repeat{chunk: delta, n: chunks})}

@@ -29,13 +29,10 @@ const (
 func (x *exchange) settle(err error) {
 	now := time.Now()
 	if x.try != nil {
-		x.try.hangUp() // first of all: the backend's slot
+		x.endAttempt() // first of all: the backend's own slot
 	}
 	x.leaveLine()
 	x.release(now, err == nil)
-	if x.try != nil {
-		x.endAttempt()
-	}
 	x.g.buffered.give(x.held)
 	if x.counted {
 		x.g.running.Add(-1)
@@ -52,16 +49,17 @@ func (x *exchange) settle(err error) {
 // release ends the measurement and gives the lease back. Calls after the first
 // do nothing.
 func (x *exchange) release(now time.Time, complete bool) {
-	if !x.closed {
-		x.closed = true
-		switch {
-		case x.meter != nil:
-			x.summary = x.meter.Close(now, complete && !x.garbage)
-		case x.hasUsage:
-			x.summary = profiles.Summary{Tokens: float64(x.usage.CompletionTokens), Source: profiles.SourceUsage, TPS: math.NaN()}
-		}
+	defer func() { x.giveBack(now, x.summary.Tokens) }() // also if the measurement panics
+	if x.closed {
+		return
 	}
-	x.giveBack(now, x.summary.Tokens)
+	x.closed = true
+	switch {
+	case x.meter != nil:
+		x.summary = x.meter.Close(now, complete && !x.garbage)
+	case x.hasUsage:
+		x.summary = profiles.Summary{Tokens: float64(x.usage.CompletionTokens), Source: profiles.SourceUsage, TPS: math.NaN()}
+	}
 }
 
 // giveBack gives the lease back, if there is one, and wakes those whom that
