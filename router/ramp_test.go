@@ -55,10 +55,10 @@ func TestSlowStartStaysWhileHalfTheCapIsIdle(t *testing.T) {
 	b := newBench(t, []string{"x"})
 	leases := b.fill("chat", 100)
 	b.run(leases, 60, time.Second)
-	leases = append(leases, b.fill("chat", 1)...)
+	leases = append(leases, b.fill("chat", 3)...)
 	b.run(leases, 60, 5*time.Second)
 	if got := b.load(0).Cap; got != 16 {
-		t.Errorf("cap %d after five streams under a cap of 16, want 16", got)
+		t.Errorf("cap %d after seven streams under a cap of 16, want 16", got)
 	}
 }
 
@@ -280,8 +280,11 @@ type lowless struct{ form }
 func (l lowless) Support() (lo, hi int) { return 10, 20 }
 
 func (l lowless) Low(n int, extraP float64) float64 {
-	if n < 10 {
+	switch {
+	case n < 10:
 		return 0.85 * l.form.Low(n, extraP)
+	case n > 10:
+		return 0.9 * l.form.Low(n, extraP)
 	}
 	return l.form.Low(n, extraP)
 }
