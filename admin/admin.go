@@ -21,9 +21,10 @@ type Options struct {
 	Book    *profiles.Book
 	Metrics *telemetry.Metrics
 
-	// DataURL is where clients reach the data port, for the hints of the page:
-	// "http://127.0.0.1:8080". "" = from Config.Listen.
-	DataURL string
+	// DataURL says where clients reach the data port, for the hints of the
+	// page: "http://127.0.0.1:8080", or "" while that is not known. Called for
+	// each event; nil = from Config.Listen.
+	DataURL func() string
 }
 
 // port is the admin port. Everything in it is safe for concurrent use.

@@ -24,16 +24,30 @@ func (n number) MarshalJSON() ([]byte, error) {
 type brief float64
 
 // MarshalJSON implements json.Marshaler.
-func (b brief) MarshalJSON() ([]byte, error) {
-	f := float64(b)
+func (b brief) MarshalJSON() ([]byte, error) { return appendBrief(nil, float64(b)), nil }
+
+// line is a list of brief numbers, encoded in one go.
+type line []float64
+
+// MarshalJSON implements json.Marshaler.
+func (l line) MarshalJSON() ([]byte, error) {
+	out := append(make([]byte, 0, 8*len(l)+2), '[')
+	for i, f := range l {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendBrief(out, f)
+	}
+	return append(out, ']'), nil
+}
+
+// appendBrief appends f in at most five digits. Their form with an exponent,
+// 1.2346e+06, is JSON too.
+func appendBrief(out []byte, f float64) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return []byte("null"), nil
+		return append(out, "null"...)
 	}
-	rounded, err := strconv.ParseFloat(strconv.FormatFloat(f, 'g', 5, 64), 64)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(rounded)
+	return strconv.AppendFloat(out, f, 'g', 5, 64)
 }
 
 // positive returns f, or NaN, which is null in JSON, where 0 stands for

@@ -44,6 +44,7 @@ func (p *port) serveEvents(w http.ResponseWriter, r *http.Request) {
 	defer p.listeners.leave()
 
 	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold the events back
 	l := listener{w: w, rc: http.NewResponseController(w), has: map[profiles.Target]json.RawMessage{}}
 	if err := l.write([]byte("retry: 2000\n\n")); err != nil {
 		return

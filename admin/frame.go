@@ -35,9 +35,9 @@ type drawing struct {
 
 // curveLine is the curve up to twice the support, at the usual prompt load.
 type curveLine struct {
-	N   []int   `json:"n"`
-	TPS []brief `json:"tps"`
-	Low []brief `json:"low"`
+	N   []int `json:"n"`
+	TPS line  `json:"tps"`
+	Low line  `json:"low"`
 }
 
 // bin is the evidence at n as it is, not smoothed; TPS is null without any.
@@ -90,7 +90,7 @@ func (p *port) frame(now time.Time) (*frame, error) {
 }
 
 func draw(c *profiles.Curve) drawing {
-	d := drawing{knowledge: known(c), Curve: curveLine{N: []int{}, TPS: []brief{}, Low: []brief{}}, Bins: []bin{}}
+	d := drawing{knowledge: known(c), Curve: curveLine{N: []int{}, TPS: line{}, Low: line{}}, Bins: []bin{}}
 	for _, pt := range c.Points() {
 		b := bin{
 			N: pt.N, TPS: brief(pt.Tokens / pt.StreamSeconds), Prior: brief(math.NaN()), P: brief(pt.P),
@@ -108,17 +108,17 @@ func draw(c *profiles.Curve) drawing {
 	for n := 1; n <= 2*hi; n += max(1, n/16) {
 		pt := c.At(n)
 		d.Curve.N = append(d.Curve.N, n)
-		d.Curve.TPS = append(d.Curve.TPS, brief(pt.TPS))
-		d.Curve.Low = append(d.Curve.Low, brief(pt.Low))
+		d.Curve.TPS = append(d.Curve.TPS, pt.TPS)
+		d.Curve.Low = append(d.Curve.Low, pt.Low)
 	}
 	return d
 }
 
-// dataURL is where clients reach the data port, as far as it is known: host
-// and port are left to the page where the configuration leaves them open.
+// dataURL is where clients of this machine reach the data port, "" when the
+// configuration leaves the port open.
 func (p *port) dataURL() string {
-	if p.o.DataURL != "" {
-		return p.o.DataURL
+	if p.o.DataURL != nil {
+		return p.o.DataURL()
 	}
 	host, service, err := net.SplitHostPort(p.o.Config.Listen)
 	if err != nil || service == "0" {

@@ -188,7 +188,7 @@ func TestNumbersAreNeverNaN(t *testing.T) {
 			}
 		}
 	}
-	if got, err := json.Marshal([]any{brief(1234567), brief(0.000123456), number(0.1)}); err != nil || string(got) != "[1234600,0.00012346,0.1]" {
-		t.Errorf("got %s, %v, want [1234600,0.00012346,0.1]", got, err)
+	if got, err := json.Marshal([]any{brief(1234567), brief(0.000123456), number(0.1), line{30, 0.5, math.NaN()}, line{}}); err != nil || string(got) != "[1.2346e+06,0.00012346,0.1,[30,0.5,null],[]]" {
+		t.Errorf("got %s, %v, want [1.2346e+06,0.00012346,0.1,[30,0.5,null],[]]", got, err)
 	}
 }

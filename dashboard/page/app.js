@@ -121,20 +121,35 @@ function showConnection() {
   }
 }
 
+let source = null;
+
 function connect() {
-  const source = new EventSource("/api/v1/events");
+  source?.close();
+  source = new EventSource("/api/v1/events");
   source.onmessage = (m) => {
     take(JSON.parse(m.data));
     show();
     showConnection();
   };
   // The browser comes back by itself, unless it was refused.
+  const mine = source;
   source.onerror = () => {
     state.broken = true;
     showConnection();
-    if (source.readyState === EventSource.CLOSED) setTimeout(connect, retryAfter);
+    if (mine.readyState === EventSource.CLOSED) setTimeout(() => mine === source && connect(), retryAfter);
   };
 }
+
+// A page that nobody sees costs nothing: browsers allow few connections to
+// one host, and a forgotten tab would keep one.
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) {
+    source?.close();
+    return;
+  }
+  state.at = performance.now();
+  connect();
+});
 
 $("filter").addEventListener("input", show);
 setInterval(showConnection, 1000);
