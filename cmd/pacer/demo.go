@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"time"
 
@@ -26,6 +27,7 @@ type demoOptions struct {
 	jsonFile string
 	admin    string
 	seed     uint64
+	network  options // the network that the demo lives on; the zero value is TCP on loopback
 }
 
 func newDemoCommand() *cobra.Command {
@@ -77,7 +79,7 @@ func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
 		return usageError{err}
 	}
 	d := &demo{options: o, load: load, tally: newTally(demoFloor, demoGrace)}
-	if d.fleet, err = startFleet(o.seed); err != nil {
+	if d.fleet, err = startFleet(o.seed, o.network); err != nil {
 		return err
 	}
 	defer stopFleet(d.fleet)
@@ -87,7 +89,9 @@ func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	if d.program, err = wire(cfg, log, options{placer: d.placer()}); err != nil {
+	wiring := o.network
+	wiring.placer = d.placer()
+	if d.program, err = wire(cfg, log, wiring); err != nil {
 		return err
 	}
 	if err := d.run(ctx, out); err != nil {
@@ -98,7 +102,10 @@ func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
 	if o.jsonFile == "" {
 		return nil
 	}
-	return writeJSON(o.jsonFile, report)
+	if err := writeJSON(o.jsonFile, report); err != nil {
+		return fmt.Errorf("--json: %w", err)
+	}
+	return nil
 }
 
 // placer returns what replaces the router's policy; nil for Pacer's own.
@@ -122,9 +129,9 @@ func (d *demo) run(ctx context.Context, out io.Writer) error {
 	case err := <-ended:
 		return err
 	case a := <-addresses:
-		transport := newClientTransport()
+		transport := newClientTransport(d.options.network)
 		defer transport.CloseIdleConnections()
-		d.client = &loadgen.Client{BaseURL: a[0] + "/v1", HTTP: newHTTPClient(transport)}
+		d.client = &loadgen.Client{BaseURL: a[0] + "/v1", HTTP: &http.Client{Transport: transport}}
 		d.screen = newScreen(out, d)
 		d.screen.intro(a[0], a[1])
 	}

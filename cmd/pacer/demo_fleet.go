@@ -30,8 +30,11 @@ type simulated struct {
 	name   string // of the backend
 	preset presets.Preset
 	engine *sim.Server
+	listen func(addr string) (net.Listener, error)
 	stop   context.CancelFunc
 	ended  chan struct{}
+
+	serving sync.WaitGroup
 
 	mu     sync.Mutex // guards what follows
 	addr   string     // chosen at the first start, kept over a kill
@@ -39,10 +42,10 @@ type simulated struct {
 }
 
 // startFleet starts the simulated GPUs.
-func startFleet(seed uint64) ([]*simulated, error) {
+func startFleet(seed uint64, o options) ([]*simulated, error) {
 	var fleet []*simulated
 	for i, name := range demoPresets {
-		s, err := newSimulated(name, seed+uint64(i))
+		s, err := newSimulated(name, seed+uint64(i), o)
 		if err == nil {
 			err = s.start()
 		}
@@ -60,10 +63,11 @@ func stopFleet(fleet []*simulated) {
 		s.kill()
 		s.stop()
 		<-s.ended
+		s.serving.Wait()
 	}
 }
 
-func newSimulated(name string, seed uint64) (*simulated, error) {
+func newSimulated(name string, seed uint64, o options) (*simulated, error) {
 	p, ok := presets.Lookup(name)
 	if !ok {
 		return nil, fmt.Errorf("no published curve %q", name)
@@ -75,7 +79,7 @@ func newSimulated(name string, seed uint64) (*simulated, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &simulated{
 		name: strings.ReplaceAll(p.Model, ".", "-") + "-" + p.GPU, preset: p, engine: engine,
-		stop: cancel, ended: make(chan struct{}), addr: "127.0.0.1:0",
+		listen: o.listenTCP, stop: cancel, ended: make(chan struct{}), addr: "127.0.0.1:0",
 	}
 	go func() {
 		defer close(s.ended)
@@ -89,17 +93,18 @@ func newSimulated(name string, seed uint64) (*simulated, error) {
 func (s *simulated) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l, err := net.Listen("tcp", s.addr)
+	l, err := s.listen(s.addr)
 	if err != nil {
 		return fmt.Errorf("simulated GPU %s: %w", s.name, err)
 	}
 	s.addr = l.Addr().String()
 	s.server = &http.Server{Handler: s.engine, ReadHeaderTimeout: readHeaderTimeout}
-	go func(server *http.Server) {
+	server := s.server
+	s.serving.Go(func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			fmt.Fprintf(os.Stderr, "simulated GPU %s: %v\n", s.name, err)
 		}
-	}(s.server)
+	})
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,7 +123,7 @@ func (s *scenario) interactive(ctx, requests context.Context, d *demo, i int) {
 		}
 		s.active.Add(1)
 		r := d.client.Stream(requests, loadgen.Request{
-			Model: "chat", PromptTokens: 50 + rng.IntN(700), MaxTokens: 100 + rng.IntN(300),
+			Model: "chat", PromptTokens: 30 + rng.IntN(270), MaxTokens: 100 + rng.IntN(300),
 		})
 		s.active.Add(-1)
 		d.tally.add("chat", r)
@@ -136,7 +137,7 @@ func (s *scenario) batch(ctx, requests context.Context, d *demo, i int) {
 	rng := rand.New(rand.NewPCG(s.seed, uint64(1000+i)))
 	for ctx.Err() == nil {
 		r := d.client.Stream(requests, loadgen.Request{
-			Model: "nightly", PromptTokens: 200 + rng.IntN(1500), MaxTokens: 200 + rng.IntN(400),
+			Model: "nightly", PromptTokens: 100 + rng.IntN(400), MaxTokens: 200 + rng.IntN(400),
 		})
 		d.tally.add("nightly", r)
 		wait(ctx, max(100*time.Millisecond, r.RetryAfter))
@@ -171,7 +172,7 @@ type replay struct {
 
 func (r *replay) users() int { return int(r.active.Load()) }
 
-func (r *replay) describe(time.Duration) string { return "replay of " + r.file }
+func (r *replay) describe(time.Duration) string { return "replay of " + filepath.Base(r.file) }
 
 func (r *replay) run(ctx context.Context, d *demo) error {
 	requests, cancel := lingering(ctx, lastWords)
@@ -222,12 +223,15 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func newClientTransport() *http.Transport {
+// newClientTransport returns the transport of all users together.
+func newClientTransport(o options) *http.Transport {
+	dial := o.dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
+	}
 	return &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		DialContext:         dial,
 		MaxIdleConnsPerHost: spikeUsers + batchUsers,
 		DisableCompression:  true,
 	}
 }
-
-func newHTTPClient(t *http.Transport) *http.Client { return &http.Client{Transport: t} }

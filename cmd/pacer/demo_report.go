@@ -12,12 +12,12 @@ import (
 
 // demoReport is what the demo says at its end.
 type demoReport struct {
-	Policy   string               `json:"policy"`
-	Load     string               `json:"load"`
-	Seconds  float64              `json:"seconds"`
-	FloorTPS float64              `json:"floor_tps"`
-	Routes   []demoRouteReport    `json:"routes"`
-	Backends []demoBackendsReport `json:"backends"`
+	Policy   string              `json:"policy"`
+	Load     string              `json:"load"`
+	Seconds  float64             `json:"seconds"`
+	FloorTPS float64             `json:"floor_tps"`
+	Routes   []demoRouteReport   `json:"routes"`
+	Backends []demoBackendReport `json:"backends"`
 }
 
 // demoRouteReport is what the clients of one route saw.
@@ -29,29 +29,42 @@ type demoRouteReport struct {
 	Unmeasured int     `json:"unmeasured"`
 	Shed       int     `json:"shed"`
 	Failed     int     `json:"failed"`
-	Kept       float64 `json:"kept"` // met of met and missed
+	Kept       float64 `json:"kept"` // met of all that were admitted: met, missed and failed
 	TPSP10     float64 `json:"tps_p10"`
 	TPSP50     float64 `json:"tps_p50"`
 	TTFTP50    float64 `json:"ttft_s_p50"`
 	TTFTP99    float64 `json:"ttft_s_p99"`
 }
 
-// demoBackendsReport compares one learned curve with the true one, at the levels
+// demoBackendReport compares one learned curve with the true one, at the levels
 // that hold at least 1 % of the exposure.
-type demoBackendsReport struct {
-	Backend     string       `json:"backend"`
-	Preset      string       `json:"preset"`
-	Tokens      float64      `json:"tokens"`
-	Levels      []levelError `json:"levels"`
-	MedianError float64      `json:"median_error"`
-	P90Error    float64      `json:"p90_error"`
-	AtFloor     int          `json:"streams_at_floor"` // by the learned curve
+type demoBackendReport struct {
+	Backend string       `json:"backend"`
+	Preset  string       `json:"preset"`
+	Tokens  float64      `json:"tokens"`
+	Levels  []levelError `json:"levels"`
+
+	// Errors of the learned curve against what the engine does at the same n
+	// and the same prompt load, and against what it recorded in this run, in
+	// which every level saw its own few prompts.
+	MedianError       float64 `json:"median_error"`
+	P90Error          float64 `json:"p90_error"`
+	RecordMedianError float64 `json:"record_median_error"`
+	RecordP90Error    float64 `json:"record_p90_error"`
+
+	// AtFloor is how many streams keep the floor by the learned curve; a lower
+	// bound where no more than half as many were ever seen.
+	AtFloor             int  `json:"streams_at_floor"`
+	AtFloorIsLowerBound bool `json:"streams_at_floor_is_lower_bound"`
 }
 
+// levelError is one level of n, in tokens/s for one stream.
 type levelError struct {
-	N       int     `json:"n"`
-	True    float64 `json:"true_tps"`
-	Learned float64 `json:"learned_tps"`
+	N        int     `json:"n"`
+	P        float64 `json:"p"` // prompt tokens per decode step that Learned and True hold for
+	Learned  float64 `json:"learned_tps"`
+	True     float64 `json:"true_tps"`
+	Recorded float64 `json:"recorded_tps"`
 }
 
 func (d *demo) report() demoReport {
@@ -63,7 +76,9 @@ func (d *demo) report() demoReport {
 		r.Load = "ramp to 50, spike to 200, one backend killed and back"
 	}
 	for _, name := range []string{"chat", "nightly"} {
-		r.Routes = append(r.Routes, d.tally.report(name))
+		if route := d.tally.report(name); route.Offered > 0 {
+			r.Routes = append(r.Routes, route)
+		}
 	}
 	for _, s := range d.fleet {
 		curve := d.program.book.Curve(profiles.Target{Backend: s.name, Model: s.preset.Model})
@@ -81,34 +96,40 @@ func (t *tally) report(route string) demoRouteReport {
 		TPSP10: quantile(rt.tps, 0.10), TPSP50: quantile(rt.tps, 0.50),
 		TTFTP50: quantile(rt.ttft, 0.50), TTFTP99: quantile(rt.ttft, 0.99),
 	}
-	if n := rt.met + rt.missed; n > 0 {
+	if n := rt.met + rt.missed + rt.failed; n > 0 {
 		r.Kept = float64(rt.met) / float64(n)
 	}
 	return r
 }
 
 // compare sets the learned curve against what the engine recorded itself.
-func compare(s *simulated, curve *profiles.Curve) demoBackendsReport {
+func compare(s *simulated, curve *profiles.Curve) demoBackendReport {
 	truth := s.engine.Truth()
-	r := demoBackendsReport{Backend: s.name, Preset: s.preset.Name, AtFloor: curve.MaxConcurrency(demoFloor)}
+	r := demoBackendReport{Backend: s.name, Preset: s.preset.Name, AtFloor: curve.MaxConcurrency(demoFloor)}
+	_, visited := curve.Support()
+	r.AtFloorIsLowerBound = r.AtFloor >= 2*visited
 	var seconds float64
 	for _, p := range truth.Points {
 		seconds += p.StreamSeconds
 		r.Tokens += p.Tokens
 	}
-	var errors []float64
+	var truthErrors, recordErrors []float64
+	model := simModel(s.preset)
 	for _, p := range truth.Points {
 		if p.StreamSeconds < 0.01*seconds || p.TPS == 0 {
 			continue
 		}
-		learned := curve.TPS(p.N)
-		if math.IsNaN(learned) {
-			learned = 0 // JSON has no NaN; an unknown level is wholly wrong
+		at := curve.At(p.N)
+		l := levelError{N: p.N, P: at.P, Learned: at.TPS, Recorded: p.TPS, True: 1 / model.StepSeconds(p.N, at.P)}
+		if math.IsNaN(l.Learned) {
+			l.Learned = 0 // JSON has no NaN; an unknown level is wholly wrong
 		}
-		r.Levels = append(r.Levels, levelError{N: p.N, True: p.TPS, Learned: learned})
-		errors = append(errors, math.Abs(learned/p.TPS-1))
+		r.Levels = append(r.Levels, l)
+		truthErrors = append(truthErrors, math.Abs(l.Learned/l.True-1))
+		recordErrors = append(recordErrors, math.Abs(l.Learned/l.Recorded-1))
 	}
-	r.MedianError, r.P90Error = quantile(errors, 0.5), quantile(errors, 0.9)
+	r.MedianError, r.P90Error = quantile(truthErrors, 0.5), quantile(truthErrors, 0.9)
+	r.RecordMedianError, r.RecordP90Error = quantile(recordErrors, 0.5), quantile(recordErrors, 0.9)
 	return r
 }
 
@@ -125,18 +146,26 @@ func (r demoReport) print(out io.Writer) {
 			x.Route, x.Offered, x.Met, x.Missed, x.Unmeasured, x.Shed, x.Failed, kept, x.TPSP10, x.TPSP50, x.TTFTP50, x.TTFTP99)
 	}
 	w.Flush()
-	fmt.Fprintf(out, "\nchat promises %g tokens/s; \"failed\" are streams that died with their backend\n", r.FloorTPS)
-	fmt.Fprintf(out, "\nlearned against true curve (tokens/s for one of n streams; levels with ≥ 1 %% of the exposure):\n\n")
+	fmt.Fprintf(out, "\nchat promises %g tokens/s; failed: the backend died mid-stream; kept: met of met, missed and failed\n", r.FloorTPS)
+	fmt.Fprintf(out, "\nlearned against true curve (tokens/s for one of n streams, at the same n and prompt load; levels with ≥ 1 %% of the exposure):\n\n")
 	w = tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "backend\ttokens\tmedian error\tp90 error\tstreams at floor\tn: true → learned\t")
+	fmt.Fprintln(w, "backend\ttokens\tmedian error\tp90\tagainst this run's record\tstreams at floor\tn: true → learned\t")
 	for _, b := range r.Backends {
-		fmt.Fprintf(w, "%s\t%.0f\t%.1f %%\t%.1f %%\t%d\t%s\t\n", b.Backend, b.Tokens, 100*b.MedianError, 100*b.P90Error, b.AtFloor, b.sample())
+		fmt.Fprintf(w, "%s\t%.0f\t%.1f %%\t%.1f %%\t%.1f / %.1f %%\t%s\t%s\t\n", b.Backend, b.Tokens,
+			100*b.MedianError, 100*b.P90Error, 100*b.RecordMedianError, 100*b.RecordP90Error, b.carries(), b.sample())
 	}
 	w.Flush()
 }
 
+func (b demoBackendReport) carries() string {
+	if b.AtFloorIsLowerBound {
+		return fmt.Sprintf("≥ %d", b.AtFloor)
+	}
+	return fmt.Sprint(b.AtFloor)
+}
+
 // sample shows four levels, spread over those seen.
-func (b demoBackendsReport) sample() string {
+func (b demoBackendReport) sample() string {
 	text := ""
 	last := -1
 	for i := range 4 {

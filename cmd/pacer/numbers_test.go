@@ -95,7 +95,7 @@ func bursts(h *house, control *usualEstimator, requests int, perSecond float64) 
 			state = time.Duration((4 + 8*rng.Float64()) * float64(time.Second))
 		}
 		sleep(gap)
-		req := loadgen.Request{Model: "chat", PromptTokens: 50 + rng.IntN(1500), MaxTokens: 60 + int(rng.ExpFloat64()*160)}
+		req := loadgen.Request{Model: "chat", PromptTokens: 30 + rng.IntN(270), MaxTokens: 60 + int(rng.ExpFloat64()*160)}
 		wg.Go(func() {
 			n := control.begin()
 			control.end(n, h.client.Stream(context.Background(), req))

@@ -28,7 +28,7 @@ route, without breaking the floor of those already streaming.`,
 		newCheckCommand(),
 		newVersionCommand(),
 	)
-	for _, c := range root.Commands() {
+	for _, c := range append(root.Commands(), root) {
 		if check := c.Args; check != nil {
 			c.Args = func(cmd *cobra.Command, args []string) error {
 				if err := check(cmd, args); err != nil {

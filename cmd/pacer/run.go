@@ -29,16 +29,12 @@ func (p *program) run(ctx context.Context, ready func(dataURL, adminURL string))
 			c()
 		}
 	}()
-	listen := p.options.listen
-	if listen == nil {
-		listen = func(addr string) (net.Listener, error) { return net.Listen("tcp", addr) }
-	}
-	dataListener, err := listen(p.cfg.Listen)
+	dataListener, err := p.options.listenTCP(p.cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("data port: %w; choose another listen address", err)
 	}
 	defer dataListener.Close()
-	adminListener, err := listen(p.cfg.Admin.Listen)
+	adminListener, err := p.options.listenTCP(p.cfg.Admin.Listen)
 	if err != nil {
 		return fmt.Errorf("admin port: %w; choose another admin.listen address", err)
 	}

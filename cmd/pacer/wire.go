@@ -38,6 +38,14 @@ type options struct {
 	placer func(*router.Router, router.Topology) gateway.Placer
 }
 
+// listenTCP opens a port of the network.
+func (o options) listenTCP(addr string) (net.Listener, error) {
+	if o.listen != nil {
+		return o.listen(addr)
+	}
+	return net.Listen("tcp", addr)
+}
+
 // program is a whole gateway, built and not yet started.
 type program struct {
 	cfg      *config.Config

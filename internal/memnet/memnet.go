@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -17,14 +19,22 @@ var ErrRefused = errors.New("memnet: connection refused")
 type Network struct {
 	mu        sync.Mutex
 	listeners map[string]*listener
+	ports     int // given out for port 0
 }
 
-// Listen opens addr, which must be free.
+// firstPort is the first that Listen gives out for port 0.
+const firstPort = 40001
+
+// Listen opens addr, which must be free. Port 0 stands for a free one.
 func (n *Network) Listen(addr string) (net.Listener, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.listeners == nil {
 		n.listeners = map[string]*listener{}
+	}
+	if host, ok := strings.CutSuffix(addr, ":0"); ok {
+		addr = host + ":" + strconv.Itoa(firstPort+n.ports)
+		n.ports++
 	}
 	if n.listeners[addr] != nil {
 		return nil, errors.New("memnet: address in use: " + addr)

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pacer-dev/pacer/internal/memnet"
+)
+
+// runVirtualDemo runs a demo in virtual time and returns its report and what
+// it printed.
+func runVirtualDemo(t *testing.T, o demoOptions) (r demoReport, printed string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var network memnet.Network
+		o.network = options{dial: network.Dial, listen: network.Listen}
+		o.admin = "127.0.0.1:0"
+		o.jsonFile = filepath.Join(t.TempDir(), "report.json")
+		var out bytes.Buffer
+		if err := runDemo(t.Context(), o, &out); err != nil {
+			t.Fatal(err)
+		}
+		printed = out.String()
+		b, err := os.ReadFile(o.jsonFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(b, &r); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Log(printed)
+	return r, printed
+}
+
+// Through ramp, spike and kill, those who are admitted keep their floor; with
+// round-robin the same load breaks it.
+func TestTheDemoKeepsItsFloor(t *testing.T) {
+	ours, printed := runVirtualDemo(t, demoOptions{duration: 2 * time.Minute, policy: "pacer", seed: 1})
+	chat := ours.Routes[0]
+	if judged := chat.Met + chat.Missed; judged < 1000 || float64(chat.Met) < 0.99*float64(judged) {
+		t.Errorf("%d of %d streams that their backend outlived kept the floor, want 99 %% of at least 1000", chat.Met, judged)
+	}
+	if chat.Kept < 0.99 {
+		t.Errorf("%.2f %% of all admitted kept the floor, those that died with their backend included; want 99 %%", 100*chat.Kept)
+	}
+	if chat.Offered != chat.Met+chat.Missed+chat.Unmeasured+chat.Shed+chat.Failed {
+		t.Errorf("the columns of %+v do not add up", chat)
+	}
+	for _, b := range ours.Backends {
+		if len(b.Levels) == 0 || b.MedianError > 0.05 {
+			t.Errorf("%s: learned curve off by %.1f %% over %d levels, want ≤ 5 %% (median)", b.Backend, 100*b.MedianError, len(b.Levels))
+		}
+	}
+	for _, want := range []string{"first learned point", "killed deepseek-r1-h200", "deepseek-r1-h200 is back", "watch it live: http://", "kept of admitted"} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("the demo did not say %q", want)
+		}
+	}
+	if at := firstLearned(t, printed); at > 15*time.Second {
+		t.Errorf("first learned point after %v, want it within 15 s", at)
+	}
+
+	control, _ := runVirtualDemo(t, demoOptions{duration: 2 * time.Minute, policy: "round-robin", seed: 1})
+	if c := control.Routes[0]; c.Kept > 0.8 {
+		t.Errorf("round-robin kept the floor of %.1f %%: this load shows nothing", 100*c.Kept)
+	}
+}
+
+// firstLearned is when the demo said that it had learned a first point.
+func firstLearned(t *testing.T, printed string) time.Duration {
+	t.Helper()
+	for line := range strings.Lines(printed) {
+		if at, _, ok := strings.Cut(line, "first learned point"); ok {
+			d, err := time.ParseDuration(strings.TrimSpace(at))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+	}
+	t.Fatal("no first learned point")
+	return 0
+}
+
+// The first minute of a real trace: every request arrives as recorded.
+func TestTheDemoReplaysATrace(t *testing.T) {
+	r, _ := runVirtualDemo(t, demoOptions{
+		duration: 40 * time.Second, policy: "pacer", seed: 1,
+		replay: filepath.Join("..", "..", "examples", "traces", "azure-conv-2023.csv"),
+	})
+	if chat := r.Routes[0]; chat.Offered < 50 || chat.Met == 0 || chat.Failed != 0 {
+		t.Errorf("got %+v, want the trace's requests, none failed", chat)
+	}
+}

@@ -1,0 +1,99 @@
+package e2e
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pacer-dev/pacer/internal/redistest"
+)
+
+// redisURL gives a server on a socket a TCP port, for as long as the test runs.
+func redisURL(t *testing.T, s *redistest.Server) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("unix", s.Addr)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			go forward(client, server)
+			go forward(server, client)
+		}
+	}()
+	return "redis://" + l.Addr().String() + "/0"
+}
+
+// forward copies until either side ends, then ends both.
+func forward(to, from net.Conn) {
+	io.Copy(to, from)
+	to.Close()
+	from.Close()
+}
+
+// A restarted gateway knows its curves before it has served anything.
+func TestARestartedGatewayKnowsItsCurves(t *testing.T) {
+	redis := redistest.Start(t)
+	engine := start(t, nil, "sim", "--listen", "127.0.0.1:0", "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
+	file := gatewayConfig(t, engine.ready["url"], "store: \""+redisURL(t, redis)+"\"\n")
+
+	first := start(t, nil, "serve", "-c", file)
+	load(t, first, 8, 3)
+	if code := first.stop(syscall.SIGTERM); code != 0 {
+		t.Errorf("ended with %d, want 0:\n%s", code, first.log())
+	}
+
+	second := start(t, nil, "serve", "-c", file)
+	p := profiles(t, second).Targets[0]
+	if p.TokensSeen < 8*3*79*0.9 || len(p.Points) == 0 || p.Points[0].TPS == nil {
+		t.Errorf("after a restart: %.0f tokens and %d points, want what the first one learned", p.TokensSeen, len(p.Points))
+	}
+}
+
+// Two gateways add up what they learn.
+func TestTwoGatewaysShareCurves(t *testing.T) {
+	redis := redistest.Start(t)
+	engine := start(t, nil, "sim", "--listen", "127.0.0.1:0", "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
+	file := gatewayConfig(t, engine.ready["url"], "replicas: 2\nstore: \""+redisURL(t, redis)+"\"\n")
+	a, b := start(t, nil, "serve", "-c", file), start(t, nil, "serve", "-c", file)
+	load(t, a, 4, 2)
+	load(t, b, 4, 2)
+	for _, p := range []*process{a, b} {
+		until(t, "the tokens of both gateways", func() bool {
+			return profiles(t, p).Targets[0].TokensSeen >= 2*4*2*79*0.9
+		})
+	}
+}
+
+// Without its Redis a gateway serves on, and says so.
+func TestRedisGoneServesOn(t *testing.T) {
+	redis := redistest.Start(t)
+	engine := start(t, nil, "sim", "--listen", "127.0.0.1:0", "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
+	gateway := start(t, nil, "serve", "-c", gatewayConfig(t, engine.ready["url"], "store: \""+redisURL(t, redis)+"\"\n"))
+	load(t, gateway, 2, 1)
+	redis.Kill()
+	load(t, gateway, 4, 2)
+	until(t, "pacer_store_up 0", func() bool {
+		return strings.Contains(string(get(t, gateway.ready["admin"]+"/metrics")), "\npacer_store_up 0")
+	})
+	load(t, gateway, 4, 1)
+	until(t, "what was learned without Redis", func() bool {
+		return profiles(t, gateway).Targets[0].TokensSeen >= (2+4*2+4)*79*0.9
+	})
+	if resp, err := http.Get(gateway.ready["data"] + "/readyz"); err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("/readyz: %v, %v; want 200: it serves", resp, err)
+	}
+}
