@@ -44,10 +44,12 @@ type wantRoutes struct {
 		Free             int    `json:"free"`
 		FreeIsLowerBound bool   `json:"free_is_lower_bound"`
 		Targets          []struct {
-			Backend  string `json:"backend"`
-			Model    string `json:"model"`
-			Capacity *int   `json:"capacity"`
-			Admits   *int   `json:"admits"`
+			Backend              string `json:"backend"`
+			Model                string `json:"model"`
+			Capacity             *int   `json:"capacity"`
+			CapacityIsLowerBound bool   `json:"capacity_is_lower_bound"`
+			Admits               *int   `json:"admits"`
+			AdmitsIsLowerBound   bool   `json:"admits_is_lower_bound"`
 		} `json:"targets"`
 	} `json:"routes"`
 }
@@ -97,6 +99,34 @@ func TestRoutes(t *testing.T) {
 	n := got.Routes[1]
 	if n.Class != "batch" || n.MinTPS != nil || n.MaxTTFTS != nil || n.Attainment != nil || n.TPS.P50 != nil || n.TTFTS.P50 != nil || n.Targets[0].Capacity != nil {
 		t.Errorf("nightly: got %+v, want null for what it does not promise or have", n)
+	}
+}
+
+// Twice what was seen is where knowledge ends, not where speed does.
+func TestCapacityIsALowerBoundWhereKnowledgeEnds(t *testing.T) {
+	w := newWorld(t, "")
+	for _, c := range []struct {
+		floor         float64
+		holds, admits int // 0 = whatever
+		atLeast       bool
+	}{
+		{floor: 30, holds: 38},
+		{floor: 5, holds: 80, admits: 80, atLeast: true},
+		{floor: 500},
+	} {
+		got := targetOf(h200, w.book.Curve(h200), c.floor)
+		if got.CapacityIsLowerBound != c.atLeast || got.AdmitsIsLowerBound != c.atLeast {
+			t.Errorf("floor %g: lower bounds %v and %v, want %v", c.floor, got.CapacityIsLowerBound, got.AdmitsIsLowerBound, c.atLeast)
+		}
+		if holds := *got.Capacity; holds < c.holds-1 || holds > c.holds+1 {
+			t.Errorf("floor %g: holds %d, want %d", c.floor, holds, c.holds)
+		}
+		if c.admits > 0 && *got.Admits != c.admits {
+			t.Errorf("floor %g: admits %d, want %d", c.floor, *got.Admits, c.admits)
+		}
+	}
+	if got := targetOf(idle, w.book.Curve(idle), 30); got.Capacity != nil || got.Admits != nil || got.CapacityIsLowerBound {
+		t.Errorf("without a curve got %+v, want null", got)
 	}
 }
 

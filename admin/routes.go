@@ -66,12 +66,15 @@ type ttftQuantiles struct {
 
 // routeTarget is one target of a route. Capacity is the largest n at which its
 // curve meets the floor, Admits the largest at which its bound does, by which
-// is decided; both null without a floor or a curve.
+// is decided; both null without a floor or a curve. A lower bound is one where
+// not the speed ends, but what is known of it: twice the n that was seen.
 type routeTarget struct {
-	Backend  string `json:"backend"`
-	Model    string `json:"model"`
-	Capacity *int   `json:"capacity"`
-	Admits   *int   `json:"admits"`
+	Backend              string `json:"backend"`
+	Model                string `json:"model"`
+	Capacity             *int   `json:"capacity"`
+	CapacityIsLowerBound bool   `json:"capacity_is_lower_bound"`
+	Admits               *int   `json:"admits"`
+	AdmitsIsLowerBound   bool   `json:"admits_is_lower_bound"`
 }
 
 // serveRoutes answers GET /api/v1/routes.
@@ -107,14 +110,20 @@ func (p *port) route(state router.RouteState) routeFigures {
 		out.Attainment = number(float64(s.Met) / float64(judged))
 	}
 	for _, t := range r.Targets {
-		rt := routeTarget{Backend: t.Backend, Model: t.Model}
-		if c := p.o.Book.Curve(t.Target); r.SLO.MinTPS > 0 && c.Known() {
-			holds, taken := c.MaxConcurrency(r.SLO.MinTPS), admits(c, r.SLO.MinTPS)
-			rt.Capacity, rt.Admits = &holds, &taken
-		}
-		out.Targets = append(out.Targets, rt)
+		out.Targets = append(out.Targets, targetOf(t.Target, p.o.Book.Curve(t.Target), r.SLO.MinTPS))
 	}
 	return out
+}
+
+func targetOf(t profiles.Target, c *profiles.Curve, floorTPS float64) routeTarget {
+	rt := routeTarget{Backend: t.Backend, Model: t.Model}
+	if !(floorTPS > 0) || !c.Known() {
+		return rt
+	}
+	holds, taken := c.MaxConcurrency(floorTPS), admits(c, floorTPS)
+	rt.Capacity, rt.CapacityIsLowerBound = &holds, c.TPS(holds+1) >= floorTPS
+	rt.Admits, rt.AdmitsIsLowerBound = &taken, taken > 0 && c.Low(taken+1, 0) == 0
+	return rt
 }
 
 // admits returns the largest n whose bound meets the floor, 0 when none.

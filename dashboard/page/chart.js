@@ -75,19 +75,19 @@ function axes(k) {
 function evidence(v, k) {
   const out = [];
   const { curve, support } = v;
-  const seen = support ? support[1] : 0;
+  const [from, seen] = support ?? [1, 0];
   if (support) {
-    const x1 = k.x(support[0]) - 4;
+    const x1 = k.x(from) - 4;
     out.push(s("rect", { class: "support", x: x1, y: k.top, width: k.x(seen) + 4 - x1, height: k.bottom - k.top }));
   }
-  const band = path(curve.n, curve.tps, k, 1, seen) + path([...curve.n].reverse(), [...curve.low].reverse(), k, 1, seen).replace(/^M/, "L");
+  const band = path(curve.n, curve.tps, k, from, seen) + path([...curve.n].reverse(), [...curve.low].reverse(), k, from, seen).replace(/^M/, "L");
   if (curve.n.length) {
     out.push(s("path", { class: "band", d: band + "Z" }));
-    // The last point that was seen is where the dashes start.
-    const last = curve.n.findLast((n) => n <= seen) ?? 1;
+    // Dashes where nothing was seen: left of the first and right of the last.
+    const first = curve.n.find((n) => n >= from) ?? 1, last = curve.n.findLast((n) => n <= seen) ?? 1;
     for (const [name, ys] of [["low", curve.low], ["curve", curve.tps]]) {
-      out.push(s("path", { class: name, d: path(curve.n, ys, k, 1, last) }));
-      out.push(s("path", { class: name + " beyond", d: path(curve.n, ys, k, last, Infinity) }));
+      out.push(s("path", { class: name, d: path(curve.n, ys, k, first, last) }));
+      out.push(s("path", { class: name + " beyond", d: path(curve.n, ys, k, 1, first) + path(curve.n, ys, k, last, Infinity) }));
     }
   }
   for (const b of v.bins) {
@@ -127,7 +127,9 @@ function floors(v, k) {
     const label = Math.min(y + 4, free);
     free = label - 12;
     out.push(s("text", { class: "floor-name", x: k.right + 5, y: label }, plain(f.tps)));
-    if (f.admits > 0) out.push(s("circle", { class: "holds-at", cx: k.x(f.admits), cy: y, r: 4.2 }));
+    // Where the bound crosses the floor; a bound that never came down to it
+    // crosses nowhere.
+    if (f.admits > 0 && !f.admits_is_lower_bound) out.push(s("circle", { class: "holds-at", cx: k.x(f.admits), cy: y, r: 4.2 }));
   }
   return out;
 }

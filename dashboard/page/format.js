@@ -28,7 +28,7 @@ export function count(x) {
 }
 
 export function plural(x, one, many) {
-  return count(x) + nbsp + (x === 1 ? one : many);
+  return count(x) + nbsp + (Math.round(x) === 1 ? one : many);
 }
 
 export function seconds(s) {

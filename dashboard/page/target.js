@@ -14,7 +14,8 @@ const health = {
   draining: ["idle", "draining"],
 };
 
-const holdsTitle = "By the curve the floor holds up to so many streams; by the lower bound so many are admitted.";
+const holdsTitle = "By the curve the floor holds up to so many streams; by the lower bound so many are admitted. ≥: nothing is known beyond twice what was seen.";
+const atLeast = (isLowerBound) => (isLowerBound ? "≥\u00a0" : "");
 
 const unknown = { curve: { n: [], tps: [], low: [] }, bins: [], support: null, tokens_seen: 0, updated_at: null };
 
@@ -25,7 +26,7 @@ export function floorsOf(t, routes) {
   for (const r of routes) {
     const target = r.targets.find((x) => x.backend === t.backend && x.model === t.model);
     if (!target || r.min_tps === null) continue;
-    const f = floors.get(r.min_tps) ?? { tps: r.min_tps, routes: [], capacity: target.capacity, admits: target.admits };
+    const f = floors.get(r.min_tps) ?? { ...target, tps: r.min_tps, routes: [] };
     f.routes.push(r.model);
     floors.set(r.min_tps, f);
   }
@@ -98,7 +99,7 @@ export class TargetCard {
     this.say(this.chart.reader);
     rebuild(this.holds, this.floors, () => this.floors.map((f) => h("li", { title: holdsTitle },
       h("b", null, `floor ${plain(f.tps)}`), h("span", { class: "who" }, f.routes.join(", ")),
-      h("span", null, f.capacity === null ? "not known yet" : f.capacity === 0 ? "never reached" : `holds ${whole(f.capacity)} · admits ${whole(f.admits)}`))));
+      h("span", null, f.capacity === null ? "not known yet" : f.capacity === 0 ? "never reached" : `holds ${atLeast(f.capacity_is_lower_bound)}${whole(f.capacity)} · admits ${atLeast(f.admits_is_lower_bound)}${whole(f.admits)}`))));
     text(this.basis, this.basisText());
     this.draw();
     this.drawTable();
@@ -159,7 +160,7 @@ export class TargetCard {
       ? l.curve.n.length ? `n = ${n}${where}: farther than twice what was seen, so not known` : ""
       : `${digits(tps)} tok/s per stream, at least ${digits(low)} · ${digits(n * tps)} tok/s together`;
     const measured = bin && tps !== null
-      ? `Nearest measurement: ${digits(bin.tps)} tok/s at n = ${bin.n}, ${count(bin.tokens)} tokens in ${count(bin.steps)} steps` + (beyond ? "; extrapolated" : "")
+      ? `Nearest measurement: ${digits(bin.tps)} tok/s at n = ${bin.n}, ${plural(bin.tokens, "token", "tokens")} in ${plural(bin.steps, "step", "steps")}` + (beyond ? "; extrapolated" : "")
       : tps !== null ? "By the configured prior, not measured" : "";
     rebuild(this.readout, [n, where, said, measured], () => tps === null ? [said] : [
       h("b", null, `n = ${n}${where}: `), said, h("br"), h("span", null, measured)]);
