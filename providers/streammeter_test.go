@@ -225,6 +225,43 @@ func TestNothingIsHeldWithoutNeed(t *testing.T) {
 	}
 }
 
+// However it trickles in, a chunk goes on as soon as its choices show that it
+// is no usage event.
+func TestATrickleIsLetGoInTime(t *testing.T) {
+	const chunk = `data: {"id":"x","choices":[{"delta":{"content":"a"}}]}`
+	decided := strings.Index(chunk, "[{") + 2
+	for size := 1; size <= 12; size++ {
+		m := (&Backend{}).NewMeter("/chat/completions", true, true)
+		passed := 0
+		for at := 0; at < len(chunk); at += size {
+			end := min(at+size, len(chunk))
+			pass, _ := m.Read([]byte(chunk[at:end]))
+			passed += len(pass)
+			want := 0
+			if end >= decided {
+				want = end
+			}
+			if passed != want {
+				t.Fatalf("in pieces of %d: %d bytes passed on of %d, want %d", size, passed, end, want)
+			}
+		}
+	}
+}
+
+// An engine's own usage is believed more than llama.cpp's timings, also those
+// that come behind it.
+func TestTimingsDoNotReplaceUsage(t *testing.T) {
+	const timings = `data: {"choices":[{"delta":{}}],"timings":{"predicted_n":99,"prompt_n":98}}` + "\n\n"
+	if got := meter(false, []byte(timings)); got.Usage != (Usage{98, 0, 99, 0}) {
+		t.Errorf("timings alone: %+v", got.Usage)
+	}
+	for _, stream := range []string{timings + usageEvent, usageEvent + timings} {
+		if got := meter(false, []byte(stream)); got.Usage != (Usage{1, 0, 2, 0}) {
+			t.Errorf("%q: %+v, want the usage", stream, got.Usage)
+		}
+	}
+}
+
 // An event that could be the usage event for ever is let go.
 func TestHoldingBackIsBounded(t *testing.T) {
 	m := &streamMeter{strip: true}

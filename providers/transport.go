@@ -12,7 +12,13 @@ const (
 
 	// idleTimeout is below the 5 s after which uvicorn (vLLM) and llama.cpp close
 	// a kept connection without saying so.
-	idleTimeout = 4 * time.Second
+	//
+	// It is no round number because the timer of net/http runs on while the
+	// connection is in use, and an answer without a body is back in the pool a
+	// moment before it is handed over: a timer that fires in that moment breaks
+	// the request. Where everything happens at whole milliseconds, as in virtual
+	// time, that moment would be hit.
+	idleTimeout = 4*time.Second - 1_234_567*time.Nanosecond
 
 	// idleConns is how many connections are kept at most: above the streams that
 	// one engine runs at once, so that none is dialed twice.

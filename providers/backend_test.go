@@ -1,0 +1,121 @@
+package providers
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestNewRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		says string
+		o    Options
+	}{
+		{"field Name is missing", Options{BaseURL: "http://h"}},
+		{"field BaseURL is missing", Options{Name: "b"}},
+		{"field BaseURL must begin with http", Options{Name: "b", BaseURL: "h:8000/v1"}},
+		{"field BaseURL must begin with http", Options{Name: "b", BaseURL: "ftp://h/v1"}},
+		{"field BaseURL has no host", Options{Name: "b", BaseURL: "http:///v1"}},
+		{"field BaseURL has no host", Options{Name: "b", BaseURL: "http://:80/v1"}},
+		{"field BaseURL must not hold credentials", Options{Name: "b", BaseURL: "http://u:secret@h/v1"}},
+		{"field BaseURL is no URL", Options{Name: "b", BaseURL: "http://u:secret@h:port/v1"}},
+		{"field BaseURL must end with the path", Options{Name: "b", BaseURL: "http://h/v1?key=secret"}},
+		{`field Kind "gopher" is unknown`, Options{Name: "b", BaseURL: "http://h", Kind: "gopher"}},
+		{`field Usage "yes" is unknown`, Options{Name: "b", BaseURL: "http://h", Usage: "yes"}},
+		{"field APIKey holds a control character", Options{Name: "b", BaseURL: "http://h", APIKey: "secret\n"}},
+		{"field Headers: X-A holds a control character", Options{Name: "b", BaseURL: "http://h", Headers: http.Header{"x-a": {"secret\r\nX: y"}}}},
+		{`field Headers: "X A" is no header name`, Options{Name: "b", BaseURL: "http://h", Headers: http.Header{"X A": {"secret"}}}},
+		{"field Headers: Content-Length cannot be set", Options{Name: "b", BaseURL: "http://h", Headers: http.Header{"content-length": {"1"}}}},
+		{"field ConnectTimeout -1s is negative", Options{Name: "b", BaseURL: "http://h", ConnectTimeout: -time.Second}},
+	} {
+		_, err := New(tt.o)
+		if err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("got %v, want %q", err, tt.says)
+		} else if strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v tells a secret", err)
+		}
+	}
+}
+
+func TestInjects(t *testing.T) {
+	for usage, want := range map[string]bool{"": true, "inject": true, "never": false} {
+		b, err := New(Options{Name: "b", BaseURL: "https://h/v1", Usage: usage, Kind: "vllm"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Injects() != want {
+			t.Errorf("usage %q: injects %v, want %v", usage, b.Injects(), want)
+		}
+	}
+}
+
+func TestFailed(t *testing.T) {
+	for _, tt := range []struct {
+		status          int
+		body            string
+		failed, loading bool
+	}{
+		{200, "", false, false},
+		{400, "", false, false},
+		{404, "", false, false},
+		{429, "", false, false},
+		{500, `{"error":{"code":500,"message":"[json.exception.parse_error.101]"}}`, false, false},
+		{502, "", true, false},
+		{502, "Loading model", true, false},
+		{503, "", true, false},
+		{503, `{"error":{"message":"overloaded"}}`, true, false},
+		{503, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`, true, true},
+		{503, `{"error":"Model org/m is currently loading","estimated_time":20}`, true, true},
+		{504, "", true, false},
+	} {
+		if failed, loading := (&Backend{}).Failed(tt.status, []byte(tt.body)); failed != tt.failed || loading != tt.loading {
+			t.Errorf("%d %s: failed %v, loading %v; want %v, %v", tt.status, tt.body, failed, loading, tt.failed, tt.loading)
+		}
+	}
+}
+
+func TestSendErrors(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 8000}, Err: syscall.ECONNREFUSED}
+	for _, tt := range []struct {
+		phase     Phase
+		err       error
+		reason    string
+		retryable bool
+	}{
+		{Connect, refused, "refused the connection", true},
+		{Connect, fmt.Errorf("x: %w", &net.DNSError{Err: "no such host", Name: "10.0.0.7"}), "has a name that does not resolve", true},
+		{Connect, context.DeadlineExceeded, "did not accept the connection in time", true},
+		{Connect, x509.UnknownAuthorityError{}, "failed the TLS handshake", true},
+		{Connect, &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "10.0.0.7"}}, "failed the TLS handshake", true},
+		{Connect, tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "failed the TLS handshake", true},
+		{Connect, errors.New("10.0.0.7: odd"), "could not be reached", true},
+		{Write, fmt.Errorf("broken: %w", syscall.EPIPE), "reset the connection", true},
+		{Headers, fmt.Errorf("read: %w", syscall.ECONNRESET), "reset the connection", true},
+		{Headers, io.EOF, "closed the connection before it answered", true},
+		{Headers, io.ErrUnexpectedEOF, "closed the connection before it answered", true},
+		{Headers, context.DeadlineExceeded, "did not answer in time", false},
+		{Headers, errors.New("malformed HTTP response from 10.0.0.7"), "did not answer", true},
+		{Connect, context.Canceled, "was not waited for", false},
+		{Headers, context.Canceled, "was not waited for", false},
+	} {
+		e := &SendError{Phase: tt.phase, Err: tt.err}
+		if e.Reason() != tt.reason || e.Retryable() != tt.retryable {
+			t.Errorf("%v: %q, retryable %v; want %q, %v", e, e.Reason(), e.Retryable(), tt.reason, tt.retryable)
+		}
+		if errors.Unwrap(e) == nil || errors.Unwrap(e).Error() != tt.err.Error() {
+			t.Errorf("%v does not unwrap to its cause", e)
+		}
+		if want := "providers: " + tt.phase.String() + ": "; !strings.HasPrefix(e.Error(), want) {
+			t.Errorf("error %q, want it to begin with %q", e, want)
+		}
+	}
+}

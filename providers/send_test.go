@@ -1,0 +1,542 @@
+package providers
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pacer-dev/pacer/internal/memnet"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// engine is a real HTTP server in memory, and a Backend for it.
+type engine struct {
+	*Backend
+	dials atomic.Int32
+}
+
+// serve starts handler as http://engine/v1. It belongs in a bubble: when the
+// test ends nothing may be left running.
+func serve(t *testing.T, o Options, handler http.HandlerFunc) *engine {
+	t.Helper()
+	network, e := &memnet.Network{}, &engine{}
+	l, err := network.Listen("engine:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: handler}
+	go server.Serve(l)
+	o.Name, o.BaseURL = "engine", "http://engine/v1/"
+	o.Dial = func(ctx context.Context, n, addr string) (net.Conn, error) {
+		e.dials.Add(1)
+		return network.Dial(ctx, n, addr)
+	}
+	if e.Backend, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		e.Close()
+		server.Close()
+	})
+	return e
+}
+
+// ask sends one call and returns the whole answer.
+func (e *engine) ask(c Call) (status int, body string, err error) {
+	if c.Path == "" {
+		c.Path = "/chat/completions"
+	}
+	resp, err := e.Send(context.Background(), c)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(b), err
+}
+
+func TestWhatGoesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got *http.Request
+		var body string
+		e := serve(t, Options{
+			APIKey:  "sk-backend",
+			Headers: http.Header{"X-Tenant": {"a"}, "openai-organization": {"ours"}, "Host": {"virtual.example"}},
+		}, func(w http.ResponseWriter, r *http.Request) {
+			b, _ := io.ReadAll(r.Body)
+			got, body = r, string(b)
+		})
+		header := http.Header{
+			"Connection": {"keep-alive, X-Once", "X-Twice"}, "X-Once": {"1"}, "X-Twice": {"2"},
+			"Keep-Alive": {"1"}, "Te": {"trailers"}, "Transfer-Encoding": {"chunked"}, "Upgrade": {"h2c"}, "Trailer": {"X"},
+			"Proxy-Authorization": {"Basic x"}, "Expect": {"100-continue"},
+			"Authorization": {"Bearer client"}, "X-Api-Key": {"client"}, "Api-Key": {"client"}, "api-key": {"client"}, "Cookie": {"session=1"},
+			"Accept-Encoding": {"gzip"}, "Content-Length": {"9999"}, "Host": {"client.example"},
+			"X-Pacer-Min-Tps": {"30"}, "X-Request-Id": {"client's"},
+			"Content-Type": {"application/json; charset=utf-8"}, "User-Agent": {"OpenAI/Python"}, "Traceparent": {"00-1"},
+			"Openai-Organization": {"theirs"}, "Openai-Project": {"p"}, "X-Stainless-Retry-Count": {"0"}, "X-Custom": {"a", "b"},
+		}
+		before := header.Clone()
+		status, _, err := e.ask(Call{Header: header, Body: []byte(`{"model":"m"}`), RequestID: "req-1"})
+		if err != nil || status != 200 {
+			t.Fatalf("status %d, error %v", status, err)
+		}
+		want := http.Header{
+			"Authorization": {"Bearer sk-backend"}, "X-Tenant": {"a"}, "Openai-Organization": {"ours"},
+			"Accept-Encoding": {"identity"}, "Content-Length": {"13"}, "X-Request-Id": {"req-1"},
+			"Content-Type": {"application/json; charset=utf-8"}, "User-Agent": {"OpenAI/Python"}, "Traceparent": {"00-1"},
+			"Openai-Project": {"p"}, "X-Stainless-Retry-Count": {"0"}, "X-Custom": {"a", "b"},
+		}
+		for name, values := range want {
+			if !slices.Equal(got.Header[name], values) {
+				t.Errorf("%s went up as %q, want %q", name, got.Header[name], values)
+			}
+		}
+		for name, values := range got.Header {
+			if want[name] == nil {
+				t.Errorf("%s: %q went up, want it dropped", name, values)
+			}
+		}
+		if got.Method != "POST" || got.URL.Path != "/v1/chat/completions" || got.Host != "virtual.example" || got.Proto != "HTTP/1.1" {
+			t.Errorf("%s %s to %s in %s", got.Method, got.URL, got.Host, got.Proto)
+		}
+		if body != `{"model":"m"}` || got.ContentLength != 13 {
+			t.Errorf("body %q of declared length %d", body, got.ContentLength)
+		}
+		if fmt.Sprint(header) != fmt.Sprint(before) {
+			t.Error("the client's headers were changed")
+		}
+	})
+}
+
+func TestWhatGoesUpByDefault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got http.Header
+		e := serve(t, Options{}, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
+		if _, _, err := e.ask(Call{Header: http.Header{"Authorization": {"Bearer client"}, "Idempotency-Key": {"k"}}}); err != nil {
+			t.Fatal(err)
+		}
+		want := http.Header{
+			"Accept-Encoding": {"identity"}, "Content-Length": {"0"}, "Content-Type": {"application/json"},
+			"User-Agent": {"pacer"}, "Idempotency-Key": {"k"},
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("got  %v\nwant %v", got, want)
+		}
+	})
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		e := serve(t, Options{APIKey: "k"}, func(w http.ResponseWriter, r *http.Request) {
+			asked++
+			http.Redirect(w, r, "http://elsewhere/", http.StatusTemporaryRedirect)
+		})
+		status, _, err := e.ask(Call{Body: []byte("{}")})
+		if status != http.StatusTemporaryRedirect || err != nil || asked != 1 || e.dials.Load() != 1 {
+			t.Errorf("status %d, error %v, asked %d times over %d connections; want the redirect itself", status, err, asked, e.dials.Load())
+		}
+	})
+}
+
+// An engine may send its headers only when the request gets a slot.
+func TestHeadersMayTakeTheirTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := serve(t, Options{}, func(http.ResponseWriter, *http.Request) { time.Sleep(20 * time.Minute) })
+		start := time.Now()
+		if _, _, err := e.ask(Call{}); err != nil || time.Since(start) != 20*time.Minute {
+			t.Errorf("error %v after %v, want an answer after 20m", err, time.Since(start))
+		}
+	})
+}
+
+func TestConnectionsAreKeptForLessThanFiveSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := serve(t, Options{}, func(http.ResponseWriter, *http.Request) { time.Sleep(time.Second) })
+		wave := func() {
+			var all sync.WaitGroup
+			for range 100 {
+				all.Go(func() {
+					if _, _, err := e.ask(Call{}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+		}
+		wave()
+		time.Sleep(3 * time.Second)
+		wave()
+		if n := e.dials.Load(); n != 100 {
+			t.Errorf("%d connections for two waves of 100 requests 3s apart, want 100", n)
+		}
+		time.Sleep(4500 * time.Millisecond)
+		wave()
+		if n := e.dials.Load(); n != 200 {
+			t.Errorf("%d connections, want 100 more after 4.5s of silence", n)
+		}
+	})
+}
+
+func TestCancelReachesTheEngine(t *testing.T) {
+	for _, phase := range []string{"headers", "body"} {
+		t.Run(phase, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var sawCancel atomic.Bool
+				e := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+					io.Copy(io.Discard, r.Body) // only then does the server see a client leave
+					if phase == "body" {
+						io.WriteString(w, "data: {}\n\n")
+						w.(http.Flusher).Flush()
+					}
+					<-r.Context().Done()
+					sawCancel.Store(true)
+				})
+				ctx, cancel := context.WithCancel(context.Background())
+				time.AfterFunc(time.Minute, cancel)
+				start := time.Now()
+				resp, err := e.Send(ctx, Call{Path: "/x", Body: []byte("{}")})
+				if err == nil {
+					_, err = io.ReadAll(resp.Body)
+					resp.Body.Close()
+				} else {
+					var send *SendError
+					if !errors.As(err, &send) || send.Phase != Headers || send.Retryable() {
+						t.Errorf("error %#v, want one of the headers phase that may not be retried", err)
+					}
+				}
+				if !errors.Is(err, context.Canceled) || time.Since(start) != time.Minute {
+					t.Errorf("error %v after %v, want the cancel after 1m", err, time.Since(start))
+				}
+				synctest.Wait()
+				if !sawCancel.Load() {
+					t.Error("the engine goes on")
+				}
+			})
+		})
+	}
+}
+
+// The cause of a cancel is what Send reports: the caller tells a client that
+// left from a deadline by it.
+func TestTheCauseOfACancelIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := serve(t, Options{}, func(_ http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		})
+		cause := errors.New("no first byte in time")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		time.AfterFunc(time.Second, func() { cancel(cause) })
+		if _, err := e.Send(ctx, Call{}); !errors.Is(err, cause) || errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want %v", err, cause)
+		}
+	})
+}
+
+func TestConnectErrors(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		dial   func(context.Context, string, string) (net.Conn, error)
+		after  time.Duration
+		reason string
+	}{
+		{"refused", (&memnet.Network{}).Dial, 0, "could not be reached"},
+		{"no such host", func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.DNSError{Err: "no such host", Name: "secret-host", IsNotFound: true}
+		}, 0, "has a name that does not resolve"},
+		{"no answer", func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, 3 * time.Second, "did not accept the connection in time"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, err := New(Options{Name: "b", BaseURL: "http://secret-host", Dial: tt.dial, ConnectTimeout: 3 * time.Second})
+				if err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				_, err = b.Send(context.Background(), Call{Path: "/x"})
+				var send *SendError
+				if !errors.As(err, &send) {
+					t.Fatalf("got %v, want a *SendError", err)
+				}
+				if send.Phase != Connect || !send.Retryable() || time.Since(start) != tt.after {
+					t.Errorf("phase %v, retryable %v, after %v; want connect, retryable, after %v", send.Phase, send.Retryable(), time.Since(start), tt.after)
+				}
+				if send.Reason() != tt.reason {
+					t.Errorf("reason %q, want %q", send.Reason(), tt.reason)
+				}
+			})
+		})
+	}
+}
+
+// raw serves connections by hand: handle gets each with its number, from 1.
+func raw(t *testing.T, handle func(n int, c net.Conn, r *bufio.Reader)) *engine {
+	t.Helper()
+	e := &engine{}
+	var running sync.WaitGroup
+	var err error
+	e.Backend, err = New(Options{Name: "raw", BaseURL: "http://raw/v1", Dial: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		n := int(e.dials.Add(1))
+		running.Go(func() {
+			defer server.Close()
+			handle(n, server, bufio.NewReader(server))
+		})
+		return client, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		e.Close()
+		running.Wait()
+	})
+	return e
+}
+
+// request reads one whole request and returns its body.
+func request(r *bufio.Reader) (string, error) {
+	req, err := http.ReadRequest(r)
+	if err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(req.Body)
+	return string(b), err
+}
+
+const answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: timeout=5\r\n\r\nok"
+
+// An engine that closes a kept connection without a word is not broken: the
+// request that finds out goes again, once, on a fresh connection.
+func TestAClosedKeptConnectionIsNoFailure(t *testing.T) {
+	large := strings.Repeat("x", 1<<20)
+	for _, tt := range []struct {
+		name string
+		body string
+		// second is what the engine does with the second request on a connection.
+		second func(net.Conn, *bufio.Reader)
+	}{
+		{"after it read the request", "{}", func(_ net.Conn, r *bufio.Reader) { request(r) }},
+		{"while a large body is written", large, func(_ net.Conn, r *bufio.Reader) { r.Discard(3000) }},
+		{"before it read anything", "{}", func(net.Conn, *bufio.Reader) {}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var bodies []string
+				e := raw(t, func(_ int, c net.Conn, r *bufio.Reader) {
+					body, err := request(r)
+					if err != nil {
+						return
+					}
+					bodies = append(bodies, body)
+					io.WriteString(c, answer)
+					if tt.name == "before it read anything" {
+						time.Sleep(time.Second)
+					}
+					tt.second(c, r)
+				})
+				for i := range 3 {
+					if _, text, err := e.ask(Call{Body: []byte(tt.body)}); err != nil || text != "ok" {
+						t.Fatalf("request %d: %q, %v; want ok", i+1, text, err)
+					}
+					if tt.name == "before it read anything" {
+						time.Sleep(2 * time.Second)
+					}
+				}
+				if len(bodies) != 3 || bodies[2] != tt.body {
+					t.Errorf("the engine read %d whole requests, the last of %d bytes; want 3, of %d", len(bodies), len(bodies[len(bodies)-1]), len(tt.body))
+				}
+			})
+		})
+	}
+}
+
+// The retry must not take the next kept connection: the engine closed that one
+// as well.
+func TestTheRetryIsOnAFreshConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := raw(t, func(_ int, c net.Conn, r *bufio.Reader) {
+			if _, err := request(r); err != nil {
+				return
+			}
+			time.Sleep(time.Second)
+			io.WriteString(c, answer)
+			r.Discard(3000) // and it is gone in the middle of the next body
+		})
+		body := bytes.Repeat([]byte("x"), 1<<20)
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				if _, _, err := e.ask(Call{Body: body}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if _, text, err := e.ask(Call{Body: body}); err != nil || text != "ok" {
+			t.Errorf("%q, %v with five stale connections at hand; want ok", text, err)
+		}
+		if n := e.dials.Load(); n != 6 {
+			t.Errorf("%d connections, want 5 and a fresh one", n)
+		}
+	})
+}
+
+// The transport sends a POST again only if its header is there; an empty list
+// is, and yet goes nowhere.
+func TestARequestMayBeReplayed(t *testing.T) {
+	b, err := New(Options{Name: "b", BaseURL: "http://b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := b.request(Call{Path: "/x", Body: []byte("{}")})
+	if v, ok := req.Header["Idempotency-Key"]; !ok || len(v) != 0 {
+		t.Errorf("Idempotency-Key is %q, %v; want an empty list", v, ok)
+	}
+	for range 2 {
+		r, err := req.GetBody()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, _ := io.ReadAll(r); string(b) != "{}" || req.ContentLength != 2 {
+			t.Errorf("body %q of length %d", b, req.ContentLength)
+		}
+	}
+}
+
+func TestAClosedFreshConnectionIsAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := raw(t, func(n int, c net.Conn, r *bufio.Reader) {
+			request(r)
+			if n == 1 {
+				io.WriteString(c, answer)
+				request(r)
+			}
+		})
+		if _, _, err := e.ask(Call{Body: []byte("{}")}); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := e.ask(Call{Body: []byte("{}")}) // on the kept one, then on a fresh one
+		var send *SendError
+		if !errors.As(err, &send) || send.Phase != Headers || !send.Retryable() {
+			t.Fatalf("got %v, want a *SendError of the headers phase that another backend may have", err)
+		}
+		if send.Reason() != "closed the connection before it answered" {
+			t.Errorf("reason %q", send.Reason())
+		}
+		if n := e.dials.Load(); n != 2 {
+			t.Errorf("%d connections, want 2: one retry and no more", n)
+		}
+	})
+}
+
+// Once a byte of an answer was there the engine was at work on the request.
+func TestABrokenAnswerIsNotSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := raw(t, func(_ int, c net.Conn, r *bufio.Reader) {
+			request(r)
+			io.WriteString(c, answer)
+			if _, err := request(r); err == nil {
+				io.WriteString(c, "HTTP/1.1 20")
+			}
+		})
+		if _, _, err := e.ask(Call{Body: []byte("{}")}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := e.ask(Call{Body: []byte("{}")}); err == nil {
+			t.Error("half an answer was taken for one")
+		}
+		if n := e.dials.Load(); n != 1 {
+			t.Errorf("%d connections, want 1", n)
+		}
+	})
+}
+
+func TestTheHeadOfAnAnswerIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := raw(t, func(_ int, c net.Conn, r *bufio.Reader) {
+			request(r)
+			io.WriteString(c, "HTTP/1.1 200 OK\r\n")
+			for range 2 * maxHeader / 100 {
+				if _, err := io.WriteString(c, "X-A: "+strings.Repeat("a", 93)+"\r\n"); err != nil {
+					return
+				}
+			}
+			io.WriteString(c, "\r\n")
+		})
+		if _, _, err := e.ask(Call{}); err == nil {
+			t.Error("an endless head was read")
+		}
+	})
+}
+
+// llama.cpp closes the connection after every streamed answer although its
+// headers promise to keep it; without the measures against it 14 to 33 of 100
+// requests back to back fail. Over real sockets, since the race is theirs.
+func TestBackToBackStreamsOfAnEngineThatCloses(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() {
+				defer c.Close()
+				if _, err := request(bufio.NewReader(c)); err != nil {
+					return
+				}
+				io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nKeep-Alive: timeout=5, max=100\r\nTransfer-Encoding: chunked\r\n\r\n")
+				for range 3 {
+					io.WriteString(c, "a\r\ndata: {}\n\n\r\n")
+				}
+				io.WriteString(c, "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
+			})
+		}
+	})
+	b, err := New(Options{Name: "b", BaseURL: "http://" + l.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &engine{Backend: b}
+	defer func() {
+		e.Close()
+		l.Close()
+		running.Wait()
+	}()
+	failed := 0
+	for i := range 500 {
+		body := bytes.Repeat([]byte("x"), 1+i%3*50_000)
+		if _, text, err := e.ask(Call{Body: body}); err != nil || !strings.HasSuffix(text, "[DONE]\n\n") {
+			failed++
+			t.Logf("request %d: %v", i, err)
+		}
+	}
+	if failed > 0 {
+		t.Errorf("%d of 500 requests failed, want 0", failed)
+	}
+}
