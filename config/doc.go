@@ -6,6 +6,11 @@
 // values, never in the text, so a secret may hold any character; $${ is a
 // literal ${. An unset variable without default is a problem.
 //
+// Reading goes in three steps: tree bounds the text and parses it, a reader
+// walks the tree, and check looks at what spans several parts. Parse does no
+// I/O; Load also reads the files that a configuration names.
+//
 // A Config is immutable once parsed, with every default filled in: no reader
-// asks again what zero means. Secrets print as "***".
+// asks again what zero means. Secrets print as "***", and no message shows a
+// value that a variable put in.
 package config

@@ -26,7 +26,13 @@ const (
 
 // tree parses the text into its one document. A syntax error comes alone: what
 // follows it is guesswork.
-func tree(data []byte) (ast.Node, *Problem) {
+func tree(data []byte) (root ast.Node, p *Problem) {
+	// A parser that breaks on a file must not take a running gateway with it.
+	defer func() {
+		if recover() != nil {
+			root, p = nil, &Problem{Message: "the file cannot be read as YAML; look for unusual punctuation, and quote values that hold it"}
+		}
+	}()
 	if len(data) > maxFile {
 		return nil, &Problem{Message: "the file is larger than 1 MiB; split the fleet over several gateways"}
 	}
@@ -46,13 +52,7 @@ func tree(data []byte) (ast.Node, *Problem) {
 }
 
 // document builds the tree of the only document.
-func document(tokens token.Tokens, text string) (root ast.Node, p *Problem) {
-	// A parser that breaks on a file must not take a running gateway with it.
-	defer func() {
-		if recover() != nil {
-			root, p = nil, &Problem{Message: "the file cannot be read as YAML; look for unusual punctuation, and quote values that hold it"}
-		}
-	}()
+func document(tokens token.Tokens, text string) (ast.Node, *Problem) {
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return nil, syntaxProblem(err, text)

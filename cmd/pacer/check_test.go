@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// check runs pacer check and returns its exit code and output.
+func check(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code = run(t.Context(), append([]string{"check"}, args...), &out, &errOut)
+	return code, out.String(), errOut.String()
+}
+
+func writeConfig(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pacer.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestCheckPrintsWhatAFileSetsUp(t *testing.T) {
+	path := writeConfig(t, `listen: 0.0.0.0:8080
+backends: [ { name: gpu, url: "http://gpu:8000/v1", kind: vllm, prior: { 1: 50, 8: 40 } } ]
+routes: [ { models: [ chat, gpt-4o ], targets: [ { backend: gpu, model: llama } ], slo: { preset: llama3.1-8b-interactive } } ]
+`)
+	code, stdout, stderr := check(t, path)
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit code %d, stderr %q; want 0 and nothing", code, stderr)
+	}
+	want := path + `: ok
+warning: ` + path + `:1:9: listen 0.0.0.0:8080 is reachable from other machines and no keys are configured: anyone there may use the backends; add keys:, or listen on 127.0.0.1
+
+BACKEND  KIND  URL                 PRIOR
+gpu      vllm  http://gpu:8000/v1  2 points
+
+ROUTE         CLASS        MIN TPS  MAX TTFT  TARGETS
+chat, gpt-4o  interactive  33.33    500ms     gpu:llama
+
+data port 0.0.0.0:8080 (0 keys), admin port 127.0.0.1:9090
+`
+	if stdout != want {
+		t.Errorf("stdout:\n%s\nwant:\n%s", stdout, want)
+	}
+}
+
+func TestCheckPrintsEveryProblem(t *testing.T) {
+	path := writeConfig(t, "backends: [ { name: gpu, url: \"ftp://gpu\" } ]\nroutes: [ { model: chat, targets: [ { backend: gpv } ] } ]\n")
+	want := path + ":1:31: the url must start with http:// or https://; write one such as http://10.0.0.11:8000/v1\n" +
+		path + ":2:48: unknown backend \"gpv\"; did you mean \"gpu\"?\n"
+	code, stdout, stderr := check(t, path)
+	if code != 2 || stdout != "" || stderr != want {
+		t.Errorf("exit code %d, stdout %q, stderr:\n%s\nwant 2, nothing, and:\n%s", code, stdout, stderr, want)
+	}
+
+	code, stdout, stderr = check(t, "--json", path)
+	var got checked
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatalf("--json: %v in %q", err, stdout)
+	}
+	if code != 2 || got.OK || stderr != want || len(got.Problems) != 2 {
+		t.Errorf("--json: exit code %d, stderr %q, %+v; want 2, the same, 2 problems", code, stderr, got)
+	} else if p := got.Problems[1]; p.File != path || p.Line != 2 || p.Col != 48 || p.Message != `unknown backend "gpv"; did you mean "gpu"?` {
+		t.Errorf("--json: second problem %+v", p)
+	}
+	if strings.Contains(stdout, "null") {
+		t.Errorf("--json has a null list: %s", stdout)
+	}
+}
+
+func TestCheckJSONOfAValidFile(t *testing.T) {
+	path := writeConfig(t, "backends: [ { name: gpu, url: \"http://gpu/v1\", api_key: s3cret } ]\nroutes: [ { model: chat, targets: [ { backend: gpu } ], slo: { min_tps: 30, max_ttft: 2s } } ]\n")
+	code, stdout, stderr := check(t, "--json", path)
+	want := `{"file":"` + path + `","ok":true,"problems":[],"warnings":[],"backends":[{"name":"gpu","url":"http://gpu/v1","kind":"openai"}],` +
+		`"routes":[{"models":["chat"],"class":"interactive","min_tps":30,"max_ttft_s":2,"targets":["gpu"]}]}` + "\n"
+	if code != 0 || stdout != want || stderr != "" {
+		t.Errorf("exit code %d, stderr %q, stdout:\n%s\nwant:\n%s", code, stderr, stdout, want)
+	}
+}
+
+func TestCheckUsage(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "no.yaml")
+	for _, args := range [][]string{{}, {"a", "b"}, {"--nope", "a"}, {missing}, {"--json", missing}} {
+		if code, _, stderr := check(t, args...); code != 2 || stderr == "" {
+			t.Errorf("check %q: exit code %d, stderr %q; want 2 and a message", args, code, stderr)
+		}
+	}
+}

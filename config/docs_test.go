@@ -1,0 +1,72 @@
+package config
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestDocumentedFilesAreValid parses the YAML in docs/CONFIG.md; a part of a
+// file is completed by the shortest fleet.
+func TestDocumentedFilesAreValid(t *testing.T) {
+	data, err := os.ReadFile("../docs/CONFIG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(data), "```yaml\n")[1:]
+	if len(blocks) < 4 {
+		t.Fatalf("docs/CONFIG.md has %d blocks of YAML, want at least 4", len(blocks))
+	}
+	for _, block := range blocks {
+		text, _, _ := strings.Cut(block, "```")
+		if !strings.Contains(text, "backends:") {
+			text = strings.Replace(fleet, "model: m,", "model: chat,", 1) + text
+		}
+		cfg := mustParse(t, text, nothing)
+		if len(cfg.Warnings) > 0 {
+			t.Errorf("warnings %q of:\n%s", cfg.Warnings, text)
+		}
+	}
+	// A floor in the table of presets for each preset there is.
+	for name := range sloPresets {
+		if !strings.Contains(string(data), "| `"+name+"` |") {
+			t.Errorf("docs/CONFIG.md does not list the preset %s", name)
+		}
+	}
+}
+
+// TestEveryFieldIsDocumented asks Parse for the fields that it knows and
+// looks for each in docs/CONFIG.md.
+func TestEveryFieldIsDocumented(t *testing.T) {
+	data, err := os.ReadFile("../docs/CONFIG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, outer := range []string{
+		"%", "admin: { % }", "store: { % }", "log: { % }", "tls: { % }", "cors: { % }", "timeouts: { % }", "limits: { % }",
+		"backends: [ { % } ]", "backends: [ { price: { % } } ]", "routes: [ { % } ]", "routes: [ { targets: [ { % } ] } ]",
+		"routes: [ { slo: { % } } ]", "routes: [ { on_infeasible: [ { % } ] } ]",
+		"keys: [ { % } ]", "keys: [ { allow: { % } } ]", "keys: [ { limits: { % } } ]",
+	} {
+		_, err := Parse("f", []byte(strings.Replace(outer, "%", "zzzzzzzz: 1", 1)+"\n"), nothing)
+		if err == nil {
+			t.Fatalf("%s: an unknown field is accepted", outer)
+		}
+		_, list, ok := strings.Cut(err.Error(), `unknown field "zzzzzzzz"; known are `)
+		if !ok {
+			t.Errorf("%s: no list of known fields in: %v", outer, err)
+			continue
+		}
+		list, _, _ = strings.Cut(list, "\n")
+		for _, field := range strings.Split(list, ", ") {
+			seen++
+			if !strings.Contains(string(data), "`"+field+"`") && !strings.Contains(string(data), "{ "+field+":") {
+				t.Errorf("docs/CONFIG.md does not mention %s of %s", field, outer)
+			}
+		}
+	}
+	if seen < 60 {
+		t.Errorf("found %d fields, want at least 60", seen)
+	}
+}
