@@ -25,7 +25,7 @@ func nearest(word string, known []string) string {
 	}
 	word = strings.ToLower(word)
 	best, bestDistance := "", len(word)
-	for _, k := range known {
+	for _, k := range slices.Sorted(slices.Values(known)) { // of two as near, always the same
 		if short, long := min(word, k), max(word, k); len(short) >= 3 && strings.HasPrefix(long, short) {
 			return k // warning for warn, max_conc for max_concurrency
 		}
