@@ -18,6 +18,16 @@ type EngineOptions struct {
 	Noise        float64 // standard deviation of the AR(1) step noise; default 0.05; negative = none
 	Seed         uint64
 	Speed        float64 // default 1: how much faster than the model
+
+	// Prefill is the seconds that p prompt tokens add to a step that decodes n
+	// sequences, for engines whose cost is no straight line. Default: Model.D·p.
+	Prefill func(n, p int) float64
+
+	// Draft is how many further tokens speculative decoding proposes for each
+	// sequence and step, at most 15; default 0. Acceptance is the chance that
+	// one is taken, given that all before it were; default 0.7.
+	Draft      int
+	Acceptance float64
 }
 
 const (
@@ -48,6 +58,7 @@ type Engine struct {
 	base   []float64 // seconds of a step that decodes n sequences, by n
 	drift  float64   // factor on every step
 	noise  noise
+	drafts *rand.Rand // whether proposed tokens are taken
 	record record
 
 	line    line        // waiting, in order of arrival
@@ -56,6 +67,7 @@ type Engine struct {
 
 	busy bool      // a step is under way
 	due  time.Time // when it ends; only while busy
+	work Work      // of it, or of the last one
 
 	outputs  []Output // reused
 	admitted []*Sequence
@@ -74,7 +86,15 @@ type Output struct {
 type Step struct {
 	At       time.Time   // when the step ended; zero if none did
 	Outputs  []Output    // of the step that ended
+	Work     Work        // of the step that ended
 	Admitted []*Sequence // got a slot in the step that starts
+}
+
+// Work is what a step was planned to do.
+type Work struct {
+	Decoding int     // sequences that decode
+	Prefill  int     // prompt tokens
+	Seconds  float64 // how long that takes without noise, as drift and speed have it
 }
 
 // NewEngine checks o.
@@ -112,8 +132,16 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 	if !(o.Speed > 0) || math.IsInf(o.Speed, 0) {
 		return nil, fmt.Errorf("sim: Speed is %v, must be positive", o.Speed)
 	}
+	if err := o.checkDraft(); err != nil {
+		return nil, err
+	}
+	if o.Prefill == nil {
+		d := o.Model.D
+		o.Prefill = func(_, p int) float64 { return d * float64(p) }
+	}
 	e := &Engine{o: o, drift: 1, record: newRecord(o.MaxNumSeqs)}
 	e.noise = newNoise(o.Noise, rand.New(rand.NewPCG(o.Seed, 0)))
+	e.drafts = rand.New(rand.NewPCG(o.Seed, 1))
 	e.base = make([]float64, o.MaxNumSeqs+1)
 	for n := range e.base {
 		e.base[n] = o.Model.decodeSeconds(max(n, 1))
@@ -125,6 +153,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 // prompt or answer, counts as one.
 func (e *Engine) Submit(promptTokens, maxTokens int, tag any) (*Sequence, error) {
 	s := &Sequence{Tag: tag, prompt: max(promptTokens, 1), left: max(maxTokens, 1)}
+	s.context = s.prompt
 	// The whole answer is reserved, so no running sequence is ever put back.
 	s.cache = s.prompt + s.left
 	if s.cache > e.o.KVTokens {
@@ -181,7 +210,7 @@ func (e *Engine) Step(now time.Time) Step {
 			s.At = now
 		}
 		e.finish(s.At)
-		s.Outputs = e.outputs
+		s.Outputs, s.Work = e.outputs, e.work
 		now = s.At
 	}
 	e.begin(now)
@@ -193,7 +222,7 @@ func (e *Engine) Step(now time.Time) Step {
 func (e *Engine) finish(now time.Time) {
 	e.busy = false
 	e.outputs = e.outputs[:0]
-	var decoded int
+	var decoded, tokens int
 	var seconds float64 // that the decoded tokens were waited for
 	kept := e.batch[:0]
 	for _, s := range e.batch {
@@ -201,14 +230,18 @@ func (e *Engine) finish(now time.Time) {
 		decodes := s.prompt == 0
 		s.prompt -= s.chunk
 		s.chunk = 0
+		got := 1
 		if decodes {
+			got = e.accepted(s.left)
 			decoded++
+			tokens += got
 			seconds += now.Sub(s.last).Seconds()
 		}
 		if first || decodes {
 			s.last = now
-			s.left--
-			e.outputs = append(e.outputs, Output{Sequence: s, Tokens: 1, First: first, Last: s.left == 0})
+			s.left -= got
+			s.context += got
+			e.outputs = append(e.outputs, Output{Sequence: s, Tokens: got, First: first, Last: s.left == 0})
 		}
 		if s.left == 0 {
 			s.state = ended
@@ -219,7 +252,7 @@ func (e *Engine) finish(now time.Time) {
 	}
 	clear(e.batch[len(kept):])
 	e.batch = kept
-	e.record.step(decoded, seconds)
+	e.record.step(decoded, tokens, seconds)
 }
 
 // begin plans the step that starts at now: every prefilled sequence decodes,
@@ -227,10 +260,11 @@ func (e *Engine) finish(now time.Time) {
 func (e *Engine) begin(now time.Time) {
 	e.admitted = e.admitted[:0]
 	budget := e.o.PrefillBatch
-	var decoding int
+	var decoding, context int
 	for _, s := range e.batch {
 		if s.prompt == 0 {
 			decoding++
+			context += s.context
 			continue
 		}
 		s.chunk = min(s.prompt, budget)
@@ -253,8 +287,10 @@ func (e *Engine) begin(now time.Time) {
 	if decoding == 0 && prefill == 0 {
 		return
 	}
-	seconds := e.base[decoding] + e.o.Model.D*float64(prefill)
-	seconds *= e.noise.next() * e.drift / e.o.Speed
+	seconds := e.base[decoding] + e.o.Prefill(decoding, prefill) + e.o.Model.E*float64(context)
+	seconds *= e.drift / e.o.Speed
+	e.work = Work{Decoding: decoding, Prefill: prefill, Seconds: seconds}
+	seconds *= e.noise.next()
 	e.busy = true
 	// Time must go on, and may not overflow.
 	seconds = min(max(seconds, minStep.Seconds()), maxStep.Seconds())

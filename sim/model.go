@@ -14,14 +14,15 @@ type Point struct {
 
 // Model says how long one decode step takes: from Table, log-log interpolated
 // and continued by a fit, or A + B·√n + C·n when Table is empty; plus D for
-// every prompt token prefilled in the step. In seconds.
+// every prompt token prefilled in the step, plus E for every token of context
+// of the sequences that decode in it. In seconds.
 type Model struct {
-	Table      []Point // by rising N
-	A, B, C, D float64
+	Table         []Point // by rising N
+	A, B, C, D, E float64
 }
 
-// StepSeconds is the noise-free time of a decode step with n sequences and p
-// prompt tokens prefilled in it. A step that only prefills (n = 0) reads the
+// StepSeconds is the noise-free time of a decode step with n sequences of no
+// context and p prompt tokens prefilled in it. A step that only prefills (n = 0) reads the
 // weights as well, so it costs what a step of one sequence costs, and D·p. No
 // work takes no time.
 func (m Model) StepSeconds(n int, p float64) float64 {
@@ -70,7 +71,7 @@ func (m Model) check() error {
 	for _, c := range []struct {
 		name  string
 		value float64
-	}{{"A", m.A}, {"B", m.B}, {"C", m.C}, {"D", m.D}} {
+	}{{"A", m.A}, {"B", m.B}, {"C", m.C}, {"D", m.D}, {"E", m.E}} {
 		if !(c.value >= 0) || math.IsInf(c.value, 0) {
 			return fmt.Errorf("sim: Model.%s is %v, must be a number of seconds, 0 or more", c.name, c.value)
 		}

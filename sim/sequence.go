@@ -15,6 +15,8 @@ type Sequence struct {
 	chunk  int       // prompt tokens prefilled by the step under way
 	last   time.Time // of its newest token
 
+	context int // tokens that a decode step attends to
+
 	before, after *Sequence // neighbours while waiting
 }
 

@@ -53,15 +53,15 @@ type level struct {
 
 func newRecord(maxSeqs int) record { return record{levels: make([]level, maxSeqs+1)} }
 
-// step counts a step that gave n sequences a token each, for which they
+// step counts a step that gave n sequences so many tokens, for which they
 // waited so many seconds, all together.
-func (r *record) step(n int, seconds float64) {
+func (r *record) step(n, tokens int, seconds float64) {
 	if r.skip {
 		r.skip = false
 		return
 	}
 	r.levels[n].seconds += seconds
-	r.levels[n].tokens += float64(n)
+	r.levels[n].tokens += float64(tokens)
 }
 
 func (r *record) clear() {
