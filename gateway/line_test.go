@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/sim"
 )
 
@@ -167,6 +168,15 @@ func TestAStreamBelowItsFloorShutsTheDoor(t *testing.T) {
 			say(w, lastDelta+doneEvent)
 		}}
 		h := openWith(t, c, map[string]http.Handler{"a": backend}, houseOptions{learnEvery: time.Hour})
+		for range 3 { // answers that told what a chunk is: one token
+			s := h.book.Open(profiles.Target{Backend: "a", Model: "big"}, profiles.Open{Sent: time.Now()})
+			for range 5 {
+				<-time.After(10 * time.Millisecond)
+				s.Read(time.Now(), 1)
+			}
+			s.Usage(profiles.Usage{CompletionTokens: 5})
+			s.Close(time.Now(), true)
+		}
 		start := time.Now()
 		first := make(chan reply, 1)
 		go func() { first <- h.post(chat, streamBody, "x-pacer-min-tps", "20") }()

@@ -71,7 +71,7 @@ func (b *Book) Open(t Target, o Open) *Stream {
 		s.shift = s.epoch.Sub(s.occ.origin)
 	}
 	p.group.mu.Lock()
-	s.perChunk = p.totals().perChunk()
+	s.perChunk, s.sure = p.totals().perChunk(), p.calibrated()
 	p.group.mu.Unlock()
 	return s
 }

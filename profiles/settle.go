@@ -36,7 +36,7 @@ func (s *Stream) deliver() {
 	w := g.windowAt(s.window)
 	s.decoded(w)
 	if !s.flowing && s.evidence() && s.profile.calibrated() {
-		s.flowing = true
+		s.flowing, s.sure = true, true
 		s.perChunk = s.profile.totals().perChunk()
 		s.profile.take(w, &s.life, s.perChunk)
 	}

@@ -48,6 +48,7 @@ type Stream struct {
 	estimate     float64 // prompt tokens as the caller estimated them
 	prefill      prefill
 	perChunk     float64 // tokens per chunk of what is handed over; fixed once flowing
+	sure         bool    // perChunk is what finished streams of the target taught
 	flowing      bool    // what is gathered goes to the profile each second
 	blocked      bool    // until the next Read nothing is evidence
 	opened       bool    // the last arrival opened the exposure: more at its instant is no evidence
@@ -245,11 +246,23 @@ func (s *Stream) Usage(u Usage) {
 // reasoning tokens of the usage are tokens that were shown.
 func (s *Stream) Reasoning() { s.reasoning = true }
 
+// Count is how many tokens a stream has put out so far.
+type Count struct {
+	Tokens float64
+
+	// Rough says that too few streams of the target have finished to tell how
+	// many tokens a chunk is: there may be a multiple of Tokens. It does not
+	// come back once it is gone, but Tokens may jump when it goes.
+	Rough bool
+}
+
 // Decoding reports the stream so far: tokens after the first chunk, and when
 // the first and the last token arrived. For the floor guard and the log.
-func (s *Stream) Decoding() (tokens float64, first, last time.Time) {
+func (s *Stream) Decoding() (c Count, first, last time.Time) {
+	c.Rough = !s.sure
 	if s.arrivals == 0 {
-		return 0, time.Time{}, time.Time{}
+		return c, time.Time{}, time.Time{}
 	}
-	return float64(s.chunks-s.firstChunks) * s.perChunk, s.epoch.Add(s.first), s.epoch.Add(s.last)
+	c.Tokens = float64(s.chunks-s.firstChunks) * s.perChunk
+	return c, s.epoch.Add(s.first), s.epoch.Add(s.last)
 }

@@ -433,13 +433,33 @@ func TestDecodingTellsTheStreamSoFar(t *testing.T) {
 	b := newBench(t).calibrated(2, 1)
 	b.occ.Set(start, 1)
 	s := b.open(Open{})
-	if tokens, first, last := s.Decoding(); tokens != 0 || !first.IsZero() || !last.IsZero() {
-		t.Errorf("before the first token: %v, %v, %v, want nothing", tokens, first, last)
+	if c, first, last := s.Decoding(); c != (Count{}) || !first.IsZero() || !last.IsZero() {
+		t.Errorf("before the first token: %v, %v, %v, want nothing", c, first, last)
 	}
 	steady(s, 300*ms, 50*ms, 5)
-	tokens, first, last := s.Decoding()
-	if !near(tokens, 8) || !first.Equal(start.Add(300*ms)) || !last.Equal(start.Add(500*ms)) {
-		t.Errorf("%v tokens from %v to %v, want 8 from 300 ms to 500 ms", tokens, first.Sub(start), last.Sub(start))
+	c, first, last := s.Decoding()
+	if !near(c.Tokens, 8) || c.Rough || !first.Equal(start.Add(300*ms)) || !last.Equal(start.Add(500*ms)) {
+		t.Errorf("%+v from %v to %v, want 8 tokens from 300 ms to 500 ms", c, first.Sub(start), last.Sub(start))
+	}
+}
+
+// Until three streams have finished with usage nobody knows what a chunk is; a
+// stream that was there before learns it when it next hands over.
+func TestDecodingIsRoughUntilTokensPerChunkIsKnown(t *testing.T) {
+	b := newBench(t)
+	b.occ.Set(start, 1)
+	running := b.open(Open{})
+	end := steady(running, 0, 50*ms, 21)
+	if c, _, _ := running.Decoding(); !near(c.Tokens, 20) || !c.Rough {
+		t.Errorf("got %+v, want at least 20 tokens", c)
+	}
+	b.calibrated(4, 1)
+	if c, _, _ := b.open(Open{}).Decoding(); c.Rough {
+		t.Error("a stream that begins afterwards does not know what a chunk is")
+	}
+	steady(running, end+50*ms, 50*ms, 21)
+	if c, _, _ := running.Decoding(); !near(c.Tokens, 4*41) || c.Rough {
+		t.Errorf("got %+v, want 164 tokens, and sure of it", c)
 	}
 }
 

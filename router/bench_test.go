@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
 )
 
 // loaded is a bench with that many backends, each with a curve and running
@@ -81,7 +83,7 @@ func BenchmarkProgress(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		tokens++
-		l.Progress(w.now, tokens)
+		l.Progress(w.now, profiles.Count{Tokens: tokens})
 	}
 }
 
@@ -91,7 +93,7 @@ func BenchmarkScan(b *testing.B) {
 	for range 256 {
 		l := w.Assign(w.now, Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}, "x").Lease
 		l.FirstToken(w.now)
-		l.Progress(w.now.Add(time.Second), 50)
+		l.Progress(w.now.Add(time.Second), profiles.Count{Tokens: 50})
 	}
 	x := w.backends[0]
 	b.ReportAllocs()

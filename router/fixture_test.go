@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
 )
 
 // form is a curve in closed form: TPOT(n) = a + b·n + d·p seconds, with what
@@ -192,7 +194,7 @@ func (b *bench) run(leases []*Lease, tps float64, d time.Duration) []Grant {
 	for end := b.now.Add(d); b.now.Before(end); {
 		b.sleep(50 * time.Millisecond)
 		for i, l := range leases {
-			l.Progress(b.now, base[i]+tps*b.now.Sub(began).Seconds())
+			l.Progress(b.now, profiles.Count{Tokens: base[i] + tps*b.now.Sub(began).Seconds()})
 		}
 		grants = append(grants, b.tick()...)
 	}

@@ -31,9 +31,13 @@ func (b *backend) scan(now time.Time) {
 	var got evidence
 	for _, l := range b.streams {
 		p := l.progress()
-		if tokens := p.tokens - l.seen.tokens; tokens > 0 && p.last > l.seen.last {
-			got.tokens += tokens
+		switch {
+		case l.seen.rough && !p.rough: // what was counted before, is counted anew
+			l.seen = p
+		case p.tokens > l.seen.tokens && p.last > l.seen.last:
+			got.tokens += p.tokens - l.seen.tokens
 			got.seconds += (p.last - l.seen.last).Seconds() * float64(l.weight)
+			got.rough = got.rough || p.rough
 			l.seen = p
 		}
 		if b.slow == nil && l.belowFloor(now, p) {
@@ -47,9 +51,11 @@ func (b *backend) scan(now time.Time) {
 
 // belowFloor reports whether the stream has fallen below its floor, averaged
 // over its life so far. A floor that its target cannot reach alone is not
-// guarded: waiting would not mend it.
+// guarded: waiting would not mend it. Nor is a stream of which nobody knows how
+// many tokens its chunks are: at four to a chunk it would look four times too
+// slow, and lock the backend.
 func (l *Lease) belowFloor(now time.Time, p progress) bool {
-	if l.floor <= 0 || l.floor > l.model.solo || p.tokens < float64(guardTokens*l.weight) {
+	if l.floor <= 0 || l.floor > l.model.solo || p.rough || p.tokens < float64(guardTokens*l.weight) {
 		return false
 	}
 	took := p.last - l.first

@@ -32,7 +32,7 @@ type Lease struct {
 	first time.Duration // since placed: when decoding began
 	seen  progress      // as of the backend's last scan
 
-	tokens atomic.Uint64 // bits of a float64: after the first chunk
+	tokens atomic.Uint64 // bits of a float64: after the first chunk, with a minus sign while rough
 	last   atomic.Int64  // nanoseconds since placed: when the last of them came
 }
 
@@ -49,6 +49,7 @@ const (
 // progress is how far a stream got.
 type progress struct {
 	tokens float64       // after the first chunk, of all sequences
+	rough  bool          // there may be a multiple of tokens
 	last   time.Duration // since Lease.placed
 }
 
@@ -79,7 +80,11 @@ func (l *Lease) FirstToken(now time.Time) {
 // Progress says how many tokens the stream got after its first chunk, the last
 // of them at now. The floor guard reads it, and slow start, so it is worth
 // calling at every read. Two atomic stores, no lock.
-func (l *Lease) Progress(now time.Time, tokens float64) {
+func (l *Lease) Progress(now time.Time, c profiles.Count) {
+	tokens := c.Tokens
+	if c.Rough {
+		tokens = -tokens
+	}
 	// In this order, and read in the other: a reader between the two sees a
 	// stream that is too fast for a moment, never one that is too slow.
 	l.tokens.Store(math.Float64bits(tokens))
@@ -89,7 +94,8 @@ func (l *Lease) Progress(now time.Time, tokens float64) {
 // progress reads what Progress stored.
 func (l *Lease) progress() progress {
 	last := time.Duration(l.last.Load())
-	return progress{tokens: finite(math.Float64frombits(l.tokens.Load())), last: max(last, l.first)}
+	tokens := math.Float64frombits(l.tokens.Load())
+	return progress{tokens: finite(math.Abs(tokens)), rough: math.Signbit(tokens), last: max(last, l.first)}
 }
 
 // Done gives the place back, with the tokens the request put out (0 when it

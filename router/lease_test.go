@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/pacer-dev/pacer/profiles"
 )
 
 func TestTwoPhases(t *testing.T) {
@@ -195,7 +197,7 @@ func (g *ledger) step(t *rapid.T) {
 	case event < 6 && len(g.leases) > 0:
 		l := g.leases[pick(len(g.leases))]
 		l.FirstToken(g.now)
-		l.Progress(g.now, float64(pick(100)))
+		l.Progress(g.now, profiles.Count{Tokens: float64(pick(100)), Rough: pick(4) == 0})
 	case event < 8 && len(g.leases) > 0:
 		i := pick(len(g.leases))
 		g.settle(g.leases[i].Done(g.now, float64(pick(300))))
@@ -362,7 +364,7 @@ func TestConcurrentUse(t *testing.T) {
 				}
 				d.Lease.FirstToken(now)
 				for k := range 10 {
-					d.Lease.Progress(now.Add(time.Duration(k)*time.Millisecond), float64(k))
+					d.Lease.Progress(now.Add(time.Duration(k)*time.Millisecond), profiles.Count{Tokens: float64(k)})
 				}
 				discard(now, d.Lease.Done(now, 10))
 			}

@@ -70,6 +70,7 @@ type evidence struct {
 	seconds float64 // of one sequence
 	steps   float64 // decode steps: tokens over the sequences that share a step
 	levels  float64 // Σ steps·n
+	rough   bool    // some of the tokens may stand for several: what beats a floor does, what misses one may not
 }
 
 // tps is the mean speed of one sequence, n the mean level it was seen at. Both
@@ -97,6 +98,7 @@ func (p *ramp) see(b *backend, got evidence) {
 	p.level.seconds += got.seconds
 	p.level.steps += steps
 	p.level.levels += steps * float64(n)
+	p.level.rough = p.level.rough || got.rough
 	if p.level.steps < rampSteps {
 		return
 	}
@@ -121,12 +123,14 @@ func (p *ramp) move(need float64) {
 	p.level = evidence{}
 	reach := level.reach(p.before, need)
 	if reach < 1 { // the floor is not kept at this level
-		p.cap = max(slowStartCap, min(p.cap, int(level.n())))
+		if !level.rough {
+			p.cap = max(slowStartCap, min(p.cap, int(level.n())))
+		}
 		return
 	}
 	if reach := int(min(reach, 4*level.n()) + 1e-6); reach > p.cap {
 		p.cap = reach
-		if p.before.tokens <= 0 {
+		if p.before.tokens <= 0 && !level.rough {
 			p.before = level
 		}
 	}

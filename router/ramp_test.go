@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
 )
 
 func TestSlowStartDoubles(t *testing.T) {
@@ -84,6 +86,58 @@ func TestReach(t *testing.T) {
 		if got := c.level.reach(c.before, c.need); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: reaches %v streams, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+// Until tokens per chunk is known, a stream of 15 chunks/s may have 60 tokens/s:
+// that is no reason to let fewer in. When it becomes known, the tokens so far
+// are counted anew, and that is no burst of speed.
+func TestSlowStartWithRoughCounts(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	var leases []*Lease
+	rough, chunks := true, 0.0
+	decode := func(d time.Duration, perSecond, perChunk float64) {
+		for end := b.now.Add(d); b.now.Before(end); {
+			b.sleep(50 * time.Millisecond)
+			chunks += perSecond / 20
+			for _, l := range leases {
+				l.Progress(b.now, profiles.Count{Tokens: chunks * perChunk, Rough: rough})
+			}
+			b.tick()
+		}
+	}
+	begin := func() {
+		chunks = 0
+		leases = b.fill("chat", 100)
+		for _, l := range leases {
+			l.FirstToken(b.now)
+		}
+	}
+	end := func() {
+		for _, l := range leases {
+			l.Done(b.now, 0)
+		}
+	}
+	begin()
+	decode(time.Second, 40, 1)
+	end()
+	if got := b.load(0).Cap; got != 8 {
+		t.Fatalf("cap %d after 30 steps at 40 chunks/s or more, want 8", got)
+	}
+	begin()
+	decode(10*time.Second, 15, 1)
+	if got := b.load(0).Cap; got != 8 {
+		t.Errorf("cap %d after 10 s at 15 chunks/s, want it to stay at 8", got)
+	}
+	rough = false
+	decode(200*time.Millisecond, 5, 4) // four tokens a chunk: 600 more at once, at 20 tokens/s
+	if got := b.load(0).Cap; got != 8 {
+		t.Errorf("cap %d when the count became sure, want it to stay at 8", got)
+	}
+	decode(5*time.Second, 5, 4)
+	end()
+	if got := b.load(0).Cap; got != 8 {
+		t.Errorf("cap %d at 20 tokens/s for sure, with 8 streams", got)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
 )
 
 func TestRule1Service(t *testing.T) {
@@ -186,16 +188,18 @@ func TestSlackGuard(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		tokens float64
+		rough  bool
 		took   time.Duration // from the first token to the last
 		silent time.Duration
 		want   Reason
 	}{
-		{"below", 29, time.Second, 0, ReasonProtects},
-		{"above", 31, time.Second, 0, OK},
-		{"too young", 4, time.Second, 0, OK},
-		{"the rhythm of progress", 31, time.Second, time.Second, OK},
-		{"stalled", 60, time.Second, 2 * time.Second, ReasonProtects},
-		{"stuck", 29, time.Second, 6 * time.Second, OK},
+		{"below", 29, false, time.Second, 0, ReasonProtects},
+		{"above", 31, false, time.Second, 0, OK},
+		{"too young", 4, false, time.Second, 0, OK},
+		{"below if a chunk is a token", 29, true, time.Second, 0, OK},
+		{"the rhythm of progress", 31, false, time.Second, time.Second, OK},
+		{"stalled", 60, false, time.Second, 2 * time.Second, ReasonProtects},
+		{"stuck", 29, false, time.Second, 6 * time.Second, OK},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, []string{"x"})
@@ -204,7 +208,7 @@ func TestSlackGuard(t *testing.T) {
 			b.sleep(time.Second)
 			l.FirstToken(b.now)
 			b.sleep(c.took)
-			l.Progress(b.now, c.tokens)
+			l.Progress(b.now, profiles.Count{Tokens: c.tokens, Rough: c.rough})
 			b.sleep(c.silent)
 			b.wantReason("chat", c.want)
 			b.wantReason("chat", c.want, wish(0))
@@ -225,7 +229,7 @@ func TestSlackGuardSkipsBestEffort(t *testing.T) {
 	}
 	d.Lease.FirstToken(b.now)
 	b.sleep(time.Second)
-	d.Lease.Progress(b.now, 10)
+	d.Lease.Progress(b.now, profiles.Count{Tokens: 10})
 	fast[0].Done(b.now, 35)
 	fast[1].Done(b.now, 35)
 	b.wantReason("chat", OK)

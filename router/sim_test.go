@@ -193,7 +193,7 @@ func (w *world) step(name string, e *engine) {
 			s.lease.FirstToken(w.now)
 		} else {
 			n++
-			s.lease.Progress(w.now, float64(s.got-1))
+			s.lease.Progress(w.now, profiles.Count{Tokens: float64(s.got - 1)})
 		}
 		if s.meter != nil {
 			s.meter.Read(w.now, 1)
