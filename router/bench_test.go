@@ -8,16 +8,20 @@ import (
 	"github.com/pacer-dev/pacer/profiles"
 )
 
-// loaded is a bench with that many backends, each with a curve and running
-// streams that hold a floor.
+// loaded is a bench with that many backends, each with a learned curve and
+// running streams that hold a floor.
 func loaded(b *testing.B, backends int) *bench {
 	var names []string
 	for i := range backends {
 		names = append(names, fmt.Sprint("gpu-", i))
 	}
 	w := newBench(b, names, Route{Name: "chat", SLO: SLO{MinTPS: 30, MaxTTFT: 2 * time.Second}, OnInfeasible: queue(2 * time.Second)})
+	var curves []*profiles.Curve
+	for i := range 5 {
+		curves = append(curves, learned(b, 64+i))
+	}
 	for i, name := range names {
-		w.learn(name, table(carrying(64+i%5, 30, 60)))
+		w.learn(name, curves[i%len(curves)])
 		l := w.Assign(w.now, Request{Route: "chat", Stream: true, PromptTokens: 300}, Target{Backend: name, Model: "m"}, "x").Lease
 		if i%2 == 0 {
 			l.FirstToken(w.now)
@@ -26,25 +30,41 @@ func loaded(b *testing.B, backends int) *bench {
 	return w
 }
 
-// tabled is a curve worked out beforehand: the cost of a real one's Low is not
-// measured here.
-type tabled struct {
-	form
-	low, tps [512]float64
-}
-
-func table(f form) *tabled {
-	t := &tabled{form: f}
-	for n := range t.low {
-		t.low[n], t.tps[n] = f.Low(n, 0), f.TPS(n)
+// learned is the curve of an engine that carries so many streams at 30
+// tokens/s, learned from streams at several levels and with prompts.
+func learned(b *testing.B, streams int) *profiles.Curve {
+	engine := carrying(streams, 30, 60)
+	book, occupancy, now := profiles.NewBook(profiles.Options{}), profiles.NewOccupancy(start), start
+	t := Target{Backend: "x", Model: "m"}
+	for _, n := range []int{1, 4, 16, 48, 64} {
+		occupancy.Set(now, n)
+		all := make([]*profiles.Stream, n)
+		for step := range 2000 {
+			prompt := 0
+			if i := step / 5 % n; step%5 == 0 { // one after the other begins anew
+				if s := all[i]; s != nil {
+					s.Usage(profiles.Usage{PromptTokens: 500, CompletionTokens: 5 * n})
+					s.Close(now, true)
+				}
+				prompt = 250 + step%500
+				all[i] = book.Open(t, profiles.Open{Sent: now, Occupancy: occupancy, PromptTokens: prompt})
+			}
+			now = now.Add(seconds(1/engine.TPS(n) + 2e-5*float64(prompt)))
+			for _, s := range all {
+				if s != nil {
+					s.Read(now, 1)
+				}
+			}
+		}
+		book.Fold(now)
 	}
-	return t
+	book.Fold(now.Add(time.Minute))
+	c := book.Curve(t)
+	if !c.Known() || c.SecondsPerPromptToken() <= 0 || c.Low(40, 0) < 30 {
+		b.Fatalf("nothing to measure: known %v, d = %g, low(40) = %.1f", c.Known(), c.SecondsPerPromptToken(), c.Low(40, 0))
+	}
+	return c
 }
-
-func (t *tabled) Low(n int, extraP float64) float64 {
-	return t.low[min(n, 511)] * (1 - 1e-4*extraP)
-}
-func (t *tabled) TPS(n int) float64 { return t.tps[min(n, 511)] }
 
 // Budget: under 2 µs over 16 targets, the lease being the only allocation.
 func BenchmarkPlace(b *testing.B) {
