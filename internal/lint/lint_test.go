@@ -27,7 +27,7 @@ var arrows = map[string][]string{
 	"router":           {"profiles"},
 	"router/redisload": {"router", "internal/redisconn"},
 
-	"config":    {"internal/presets"},
+	"config":    {"internal/benchfile", "internal/presets"},
 	"providers": {"internal/openai", "internal/sse"},
 	"sim":       {}, // writer and reader must not share a bug
 
@@ -37,6 +37,7 @@ var arrows = map[string][]string{
 	"admin":     {"config", "dashboard", "internal/telemetry", "profiles", "router"},
 	"dashboard": {},
 
+	"internal/benchfile": {},
 	"internal/lint":      {},
 	"internal/loadgen":   {},
 	"internal/memnet":    {},
