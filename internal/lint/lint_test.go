@@ -38,6 +38,7 @@ var arrows = map[string][]string{
 	"dashboard": {},
 
 	"internal/benchfile": {},
+	"internal/accuracy":  {}, // tests alone
 	"internal/lint":      {},
 	"internal/loadgen":   {},
 	"internal/memnet":    {},

@@ -1,0 +1,10 @@
+//go:build !race
+
+package accuracy
+
+const (
+	raceDetector = false
+	fewSeeds     = 5
+	truthScale   = 1.0
+	fewCurves    = 1000
+)

@@ -1,0 +1,425 @@
+package accuracy
+
+import (
+	"container/heap"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/sim"
+)
+
+// start is when every world begins.
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// target is the one that all books learn.
+var target = profiles.Target{Backend: "engine", Model: "m"}
+
+// maxN is the highest n of a world: the slots that an engine has by default.
+const maxN = 256
+
+// setup is an engine, what comes to it and how its tokens travel.
+type setup struct {
+	engine sim.EngineOptions // but Seed
+	load   load
+	jitter time.Duration // the chunks of a step arrive within it
+	chunk  int           // tokens that a chunk holds at least, but the first and the last one; 0 = 1
+	leave  float64       // share of clients that leave in the midst of their answer
+	hidden float64       // mean sequences of a tenant that Pacer does not see
+
+	seesFew int // levels that the truth may not be smoothed over: see truth
+}
+
+// watcher is one replica of Pacer.
+type watcher struct {
+	book *profiles.Book
+	occ  *profiles.Occupancy
+	sums profiles.Sums // of all deltas, nothing forgotten
+
+	sees      func(request int) bool // nil = all
+	blind     bool                   // is not told of prompts
+	usage     func(request int) int  // 1 comes, 0 never comes, −1 comes after the stream was closed; nil = comes
+	staleness time.Duration          // of the other watchers' part of n; 0 = exact
+
+	own    int // decoding streams of this watcher
+	others int // of the other ones, as last heard
+	heard  time.Duration
+}
+
+// request is one request and what was seen of it.
+type request struct {
+	index          int
+	prompt, answer int
+	leaveAt        int // tokens after which the client leaves; 0 = it stays
+	sequence       *sim.Sequence
+	streams        []*profiles.Stream // by watcher; nil = does not see it
+	arrived        int                // in flight when it was sent
+
+	sent, first, last time.Duration
+	delivered         time.Duration // when its newest chunk arrives
+	held, got         int           // tokens not in a chunk yet; arrived
+	firstTokens       int
+	over              bool
+}
+
+// level is what was done at one n: by visible sequences.
+type level struct {
+	steps, seconds, prompts, tokens float64 // seconds as planned, without noise
+}
+
+// world is a run.
+type world struct {
+	setup
+	random   *rand.Rand
+	engine   *sim.Engine
+	next     source
+	coming   arrival
+	now      time.Duration
+	folded   time.Duration
+	second   time.Duration
+	watchers []*watcher
+	chunks   chunkHeap
+	decoding int // first token arrived, last not: what Pacer sees
+	inFlight int
+	requests int
+
+	hiddenRunning []*request
+	hiddenTurn    time.Duration
+	leaving       []*request // reused
+
+	tokens float64
+	levels []level
+	usual  map[int]float64 // the usual estimator: EWMA of request averages at arrival concurrency
+}
+
+// chunk is content on its way.
+type chunk struct {
+	at     time.Duration
+	order  int
+	to     *request
+	tokens int
+	last   bool
+}
+
+type chunkHeap []chunk
+
+func (h chunkHeap) Len() int { return len(h) }
+func (h chunkHeap) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].order < h[j].order
+}
+func (h chunkHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *chunkHeap) Push(x any)   { *h = append(*h, x.(chunk)) }
+func (h *chunkHeap) Pop() any {
+	last := len(*h) - 1
+	c := (*h)[last]
+	*h = (*h)[:last]
+	return c
+}
+
+func newWorld(s setup, seed uint64, watchers ...*watcher) *world {
+	s.engine.Seed = seed
+	e, err := sim.NewEngine(s.engine)
+	if err != nil {
+		panic(err)
+	}
+	w := &world{
+		setup: s, random: rand.New(rand.NewPCG(seed, 7)), engine: e, watchers: watchers,
+		levels: make([]level, maxN+1), usual: map[int]float64{},
+	}
+	w.next = s.load(rand.New(rand.NewPCG(seed, 8)))
+	w.coming = w.next()
+	for _, o := range watchers {
+		if o.book == nil {
+			o.book = profiles.NewBook(profiles.Options{})
+		}
+		o.occ = profiles.NewOccupancy(start)
+		o.book.Fold(start) // all cut their windows at the same instants
+	}
+	return w
+}
+
+func at(d time.Duration) time.Time { return start.Add(d) }
+
+// run goes on until so many more tokens have been decoded.
+func (w *world) run(tokens float64) {
+	for goal := w.tokens + tokens; w.tokens < goal; {
+		w.advance()
+	}
+}
+
+// until goes on for so long.
+func (w *world) until(end time.Duration) {
+	for w.now < end {
+		w.advance()
+	}
+}
+
+// drain lets everything end that has begun, and closes all windows.
+func (w *world) drain() {
+	w.coming.at = math.MaxInt64
+	w.hidden = 0
+	for w.inFlight > 0 {
+		w.advance()
+	}
+	w.now += 20 * time.Second
+	w.fold()
+}
+
+// advance does what comes next.
+func (w *world) advance() {
+	due, busy := w.engine.Next()
+	step := time.Duration(math.MaxInt64)
+	if busy {
+		step = due.Sub(start)
+	}
+	next := min(step, w.coming.at)
+	if len(w.chunks) > 0 {
+		next = min(next, w.chunks[0].at)
+	}
+	if len(w.watchers) > 0 {
+		next = min(next, w.second)
+	}
+	w.now = max(w.now, next)
+	switch {
+	case len(w.chunks) > 0 && w.chunks[0].at == next:
+		w.arrive(heap.Pop(&w.chunks).(chunk))
+	case step == next:
+		w.step()
+	case w.coming.at == next:
+		w.submit(w.coming)
+		w.coming = w.next()
+	default:
+		w.second += time.Second
+		w.fold()
+	}
+}
+
+func (w *world) fold() {
+	w.folded = w.now
+	for _, o := range w.watchers {
+		for _, d := range o.book.Fold(at(w.now)) {
+			o.sums.Add(d, 0)
+		}
+	}
+}
+
+// submit sends a request.
+func (w *world) submit(a arrival) {
+	r := &request{index: w.requests, prompt: a.prompt, answer: a.answer, sent: w.now, arrived: w.inFlight}
+	w.requests++
+	w.inFlight++
+	if w.leave > 0 && w.random.Float64() < w.leave {
+		r.leaveAt = 1 + w.random.IntN(a.answer)
+	}
+	// Before usage comes, the size of a prompt is a guess from its bytes.
+	guess := int(float64(a.prompt) * (0.75 + 0.3*w.random.Float64()))
+	for _, o := range w.watchers {
+		var s *profiles.Stream
+		if o.sees == nil || o.sees(r.index) {
+			open := profiles.Open{Sent: at(w.now), Occupancy: o.occ, PromptTokens: max(guess, 1)}
+			if o.blind {
+				open.PromptTokens = 0
+			}
+			s = o.book.Open(target, open)
+		}
+		r.streams = append(r.streams, s)
+	}
+	w.start(r)
+}
+
+// start gives r to the engine.
+func (w *world) start(r *request) {
+	s, err := w.engine.Submit(r.prompt, r.answer, r)
+	if err != nil {
+		panic(err)
+	}
+	r.sequence = s
+	if _, busy := w.engine.Next(); !busy {
+		w.engine.Step(at(w.now))
+	}
+}
+
+// step ends a step of the engine and sends what it made on its way.
+func (w *world) step() {
+	s := w.engine.Step(at(w.now))
+	visible, tokens := 0, 0
+	for _, out := range s.Outputs {
+		r := out.Sequence.Tag.(*request)
+		if r.index < 0 {
+			continue
+		}
+		if !out.First {
+			visible++
+			tokens += out.Tokens
+		}
+		w.send(r, out)
+	}
+	for _, r := range w.leaving {
+		w.engine.Cancel(r.sequence)
+	}
+	w.leaving = w.leaving[:0]
+	if w.hidden == 0 {
+		visible = s.Work.Decoding // with those that left meanwhile
+	} else {
+		w.moveHidden()
+	}
+	if visible > 0 {
+		l := &w.levels[visible]
+		l.steps++
+		l.seconds += s.Work.Seconds
+		l.prompts += float64(s.Work.Prefill)
+		l.tokens += float64(tokens)
+		w.tokens += float64(tokens)
+	}
+}
+
+// send puts what a step made of r on its way, if it fills a chunk.
+func (w *world) send(r *request, out sim.Output) {
+	if len(w.watchers) == 0 {
+		r.got += out.Tokens
+		leaves := !out.Last && r.leaveAt > 0 && r.got >= r.leaveAt
+		if leaves {
+			w.leaving = append(w.leaving, r)
+		}
+		if out.Last || leaves {
+			w.inFlight--
+		}
+		return
+	}
+	r.held += out.Tokens
+	if r.held < w.chunk && !out.First && !out.Last {
+		return
+	}
+	r.delivered = max(w.now+time.Duration(w.random.Float64()*float64(w.jitter)), r.delivered)
+	heap.Push(&w.chunks, chunk{at: r.delivered, order: w.random.Int(), to: r, tokens: r.held, last: out.Last})
+	r.held = 0
+}
+
+// arrive is what the relay does with a chunk.
+func (w *world) arrive(c chunk) {
+	r := c.to
+	if r.over {
+		return
+	}
+	if r.got == 0 {
+		r.first, r.firstTokens = w.now, c.tokens
+		w.decode(r, 1) // before Read: the exposure opens at the n that includes this stream
+	}
+	r.got += c.tokens
+	r.last = w.now
+	for i, s := range r.streams {
+		if s == nil {
+			continue
+		}
+		o := w.watchers[i]
+		w.hear(o)
+		s.Read(at(w.now), 1)
+		if c.last && (o.usage == nil || o.usage(r.index) > 0) {
+			s.Usage(w.usageOf(o, r))
+		}
+	}
+	switch {
+	case c.last:
+		w.end(r, true)
+	case r.leaveAt > 0 && r.got >= r.leaveAt:
+		w.engine.Cancel(r.sequence)
+		w.end(r, false)
+	}
+}
+
+func (w *world) usageOf(o *watcher, r *request) profiles.Usage {
+	u := profiles.Usage{PromptTokens: r.prompt, CompletionTokens: r.answer}
+	if o.blind {
+		u.PromptTokens = 0
+	}
+	return u
+}
+
+// end closes r.
+func (w *world) end(r *request, complete bool) {
+	r.over = true
+	for i, s := range r.streams {
+		if s == nil {
+			continue
+		}
+		s.Close(at(w.now), complete)
+		if o := w.watchers[i]; complete && o.usage != nil && o.usage(r.index) < 0 {
+			s.Usage(w.usageOf(o, r))
+		}
+	}
+	w.decode(r, -1)
+	w.inFlight--
+	if complete && r.last > r.first {
+		n := r.arrived + 1
+		tps := float64(r.got-r.firstTokens) / (r.last - r.first).Seconds()
+		if old, ok := w.usual[n]; ok {
+			tps = old + 0.1*(tps-old)
+		}
+		w.usual[n] = tps
+	}
+}
+
+// decode tells the watchers that one more stream decodes, or one less.
+func (w *world) decode(r *request, change int) {
+	w.decoding += change
+	for i, o := range w.watchers {
+		if r.streams[i] != nil {
+			o.own += change
+		}
+		n := w.decoding
+		if o.staleness > 0 {
+			n = o.own + o.others
+			if r.streams[i] == nil {
+				continue
+			}
+		}
+		o.occ.Set(at(w.now), n)
+	}
+}
+
+// hear brings a stale watcher what the others publish.
+func (w *world) hear(o *watcher) {
+	if o.staleness > 0 && w.now-o.heard >= o.staleness {
+		o.heard = w.now
+		if others := w.decoding - o.own; others != o.others {
+			o.others = others
+			o.occ.Set(at(w.now), o.own+others)
+		}
+	}
+}
+
+// moveHidden lets the hidden tenant come and go: every few seconds it wants
+// another number of sequences, from none to twice the mean.
+func (w *world) moveHidden() {
+	if w.now < w.hiddenTurn {
+		return
+	}
+	w.hiddenTurn = w.now + seconds(2+8*w.random.ExpFloat64())
+	want := w.random.IntN(int(2*w.hidden) + 1)
+	for len(w.hiddenRunning) > want {
+		last := len(w.hiddenRunning) - 1
+		w.engine.Cancel(w.hiddenRunning[last].sequence)
+		w.hiddenRunning = w.hiddenRunning[:last]
+	}
+	for len(w.hiddenRunning) < want {
+		r := &request{index: -1, prompt: 1, answer: 1 << 20}
+		w.start(r)
+		w.hiddenRunning = append(w.hiddenRunning, r)
+	}
+}
+
+// visited are the levels with at least 1 % of the exposure of the run.
+func (w *world) visited() []int {
+	var all float64
+	for n := range w.levels {
+		all += float64(n) * w.levels[n].seconds
+	}
+	var list []int
+	for n := range w.levels {
+		if s := float64(n) * w.levels[n].seconds; s > 0 && s >= 0.01*all {
+			list = append(list, n)
+		}
+	}
+	return list
+}
