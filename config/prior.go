@@ -3,9 +3,11 @@ package config
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/pacer-dev/pacer/internal/benchfile"
 	"github.com/pacer-dev/pacer/internal/presets"
 )
 
@@ -13,14 +15,16 @@ import (
 // one of the fields is set; neither = nothing is believed.
 type Prior struct {
 	Preset string          // name of a published curve; "" = none
-	Points map[int]float64 // n → tokens/s of one stream, each above 0
+	Points map[int]float64 // n → tokens/s of one stream, each above 0; from the file, or the files that it names
 }
 
-// maxPriorN bounds the concurrency of a point.
-const maxPriorN = 1 << 20
+const (
+	maxPriorN     = 1 << 20 // concurrency of a point
+	maxPriorFiles = 64      // most benchmarks write one level a file
+)
 
-// prior reads the name of a preset, or the points of a curve, bare or under
-// points:.
+// prior reads the name of a preset, or the points of a curve: bare, under
+// points:, or from the files of a benchmark under file:.
 func (r *reader) prior(v value, to *Prior) {
 	m, ok := v.node.(*ast.MappingNode)
 	if !ok {
@@ -36,13 +40,62 @@ func (r *reader) prior(v value, to *Prior) {
 	}
 	o, ok := r.object(v, fields{
 		"points": func(v value) { to.Points = r.points(v) },
-		"file": func(v value) {
-			r.problem(v.place(), "a prior from a file is not supported yet; write its points, as in { 1: 52, 8: 47, 64: 31 }")
-		},
+		"file":   func(v value) { to.Points = r.benchmark(v) },
 	})
-	if ok && !o.has("points") && !o.has("file") {
+	switch {
+	case !ok:
+	case o.has("points") && o.has("file"):
+		r.problem(o.keys["file"], "points and file are given; keep one")
+	case !o.has("points") && !o.has("file"):
 		r.problem(o.start, "the prior has no points; write some, as in { 1: 52, 8: 47, 64: 31 }, or the name of a preset")
 	}
+}
+
+// benchmark reads the points of a curve from one file, or from several that
+// are one curve. Messages name the files as the configuration does.
+func (r *reader) benchmark(v value) map[int]float64 {
+	const want = "the result of a benchmark, such as bench.json, or a list of such files"
+	entries := []value{v}
+	if _, many := v.node.(*ast.SequenceNode); many {
+		entries, _ = r.list(v, want)
+		if len(entries) == 0 || len(entries) > maxPriorFiles {
+			r.problem(v.place(), "%s names %d files; write from 1 to %d", v.name, len(entries), maxPriorFiles)
+			return nil
+		}
+	} else if isMapping(v) {
+		r.mismatch(v, want)
+		return nil
+	}
+	var paths, names []string
+	for _, e := range entries {
+		s, ok := r.text(e)
+		switch {
+		case !ok:
+			return nil
+		case s.text == "":
+			r.problem(e.place(), "%s is empty; name the result of a benchmark, such as bench.json", e.name)
+			return nil
+		case r.readFile == nil:
+			r.problem(e.place(), "a prior cannot be read from a file here; write its points, as in { 1: 52, 8: 47, 64: 31 }")
+			return nil
+		}
+		path := r.path(s.text)
+		paths, names = append(paths, path), append(names, path, s.raw)
+	}
+	c, err := benchfile.Load(paths...)
+	as := strings.NewReplacer(names...)
+	if err != nil {
+		r.problem(v.place(), "%s", as.Replace(err.Error()))
+		return nil
+	}
+	for _, n := range c.Notes {
+		r.warn(v.place(), "the prior: %s", as.Replace(n.String()))
+	}
+	points := make(map[int]float64, len(c.Points))
+	for _, p := range c.Points {
+		points[p.N] = p.TPS
+	}
+	return points
 }
 
 func (r *reader) preset(v value, to *Prior) {
