@@ -29,6 +29,8 @@ type house struct {
 	program *program
 	client  *loadgen.Client
 	stop    func()
+
+	stopGateway func() // and waits for it; stop does it too
 }
 
 // gpu is one simulated engine of a house.
@@ -69,18 +71,24 @@ func newHouse(t *testing.T, gpus []gpu, routes string, o options) *house {
 		t.Fatal(err)
 	}
 	ready := make(chan struct{})
-	gatewayCtx, stopGateway := context.WithCancel(context.Background())
+	gatewayCtx, cancelGateway := context.WithCancel(context.Background())
+	ended := make(chan struct{})
 	running.Go(func() {
+		defer close(ended)
 		if err := h.program.run(gatewayCtx, func(string, string) { close(ready) }); err != nil {
 			t.Errorf("gateway: %v", err)
 		}
 	})
 	<-ready
+	h.stopGateway = func() {
+		cancelGateway()
+		<-ended
+	}
 	transport := &http.Transport{DialContext: h.network.Dial, MaxIdleConnsPerHost: 1000, DisableCompression: true}
 	h.client = &loadgen.Client{BaseURL: "http://127.0.0.1:8080/v1", HTTP: &http.Client{Transport: transport}}
 	h.stop = sync.OnceFunc(func() {
 		transport.CloseIdleConnections()
-		stopGateway()
+		h.stopGateway()
 		cancel()
 		for _, s := range h.servers {
 			s.Close()

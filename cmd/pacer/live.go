@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/telemetry"
+	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -18,7 +19,9 @@ func (p *program) live() telemetry.Live {
 	for _, r := range p.router.Routes(time.Now()) {
 		lr := telemetry.LiveRoute{Name: r.Route.Name, Queued: r.Waiting, Capacity: map[string]int{}}
 		for _, t := range r.Route.Targets {
-			lr.Capacity[t.Backend] = p.book.Curve(t.Target).MaxConcurrency(r.Route.SLO.MinTPS)
+			// Of several models on one backend the best: each of them has all
+			// of the backend.
+			lr.Capacity[t.Backend] = max(lr.Capacity[t.Backend], p.capacity(r.Route, t.Target))
 		}
 		l.Routes = append(l.Routes, lr)
 	}
@@ -33,6 +36,15 @@ func (p *program) live() telemetry.Live {
 		l.Targets = append(l.Targets, lt)
 	}
 	return l
+}
+
+// capacity is how many streams t carries at the floor of r; 0 without a floor:
+// what the curve was drawn for is no capacity.
+func (p *program) capacity(r router.Route, t profiles.Target) int {
+	if r.Class == router.Batch || r.SLO.MinTPS <= 0 {
+		return 0
+	}
+	return p.book.Curve(t).MaxConcurrency(r.SLO.MinTPS)
 }
 
 // breakerState is the value of pacer_breaker_state: 0 closed, 1 half-open,

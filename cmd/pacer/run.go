@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,6 +19,9 @@ import (
 const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 120 * time.Second
+
+	// settleTimeout bounds how long requests that were cut have to settle.
+	settleTimeout = 5 * time.Second
 )
 
 // run opens both ports, starts every loop, calls ready with the addresses, and
@@ -50,9 +54,12 @@ func (p *program) run(ctx context.Context, ready func(dataURL, adminURL string))
 			Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
 		})
 	}
+	dataURL := fromHere(scheme, dataListener.Addr())
+	p.dataURL.Store(&dataURL)
 	p.start(ctx)
 
-	data := p.server(p.gateway.Handler(), int(p.cfg.Limits.Header))
+	requests := &inFlight{handler: p.gateway.Handler()}
+	data := p.server(requests, int(p.cfg.Limits.Header))
 	adm := p.server(p.admin, 64<<10)
 	loopCtx, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLoops()
@@ -69,11 +76,20 @@ func (p *program) run(ctx context.Context, ready func(dataURL, adminURL string))
 		case <-ctx.Done():
 		case <-gctx.Done():
 		}
-		p.drain(data, adm)
+		p.drain(data, adm, requests)
 		stopLoops()
 		return nil
 	})
 	return g.Wait()
+}
+
+// fromHere is where a client on this machine reaches a listener.
+func fromHere(scheme string, a net.Addr) string {
+	host, port, err := net.SplitHostPort(a.String())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return scheme + net.JoinHostPort("127.0.0.1", port)
+	}
+	return scheme + a.String()
 }
 
 // server returns an HTTP server without limits that would cut a stream.
@@ -87,16 +103,45 @@ func (p *program) server(h http.Handler, maxHeader int) *http.Server {
 	}
 }
 
-// drain lets running requests end, at most timeouts.drain, then ends them.
-func (p *program) drain(data, adm *http.Server) {
+// drain lets running requests end, at most timeouts.drain, then ends them. All
+// have settled when it returns, so that the loops, which end after it, hand on
+// what the last of them taught.
+func (p *program) drain(data, adm *http.Server, requests *inFlight) {
 	p.gateway.Drain()
 	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.Timeouts.Drain)
 	defer cancel()
 	if err := data.Shutdown(ctx); err != nil {
 		p.log.Warn("requests cut at the end of timeouts.drain", "drain", p.cfg.Timeouts.Drain)
 		data.Close()
+		if left := requests.wait(settleTimeout); left > 0 {
+			p.log.Error("requests that do not end", "requests", left)
+		}
 	}
 	adm.Close()
+}
+
+// inFlight counts the requests whose handler runs: a server that is closed
+// does not wait for them.
+type inFlight struct {
+	handler http.Handler
+	running atomic.Int64
+}
+
+// ServeHTTP implements http.Handler.
+func (f *inFlight) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.running.Add(1)
+	defer f.running.Add(-1)
+	f.handler.ServeHTTP(w, r)
+}
+
+// wait waits until none runs, for limit at most, and returns how many still do.
+func (f *inFlight) wait(limit time.Duration) int64 {
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for end := time.Now().Add(limit); f.running.Load() > 0 && time.Now().Before(end); {
+		<-poll.C
+	}
+	return f.running.Load()
 }
 
 func ignoreClosed(err error) error {

@@ -23,7 +23,7 @@ OPENAI_API_KEY) give one backend and a route for every model.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := loadConfig(file)
-			if problems := (config.Errors)(nil); errors.As(err, &problems) {
+			if problems := config.Errors(nil); errors.As(err, &problems) {
 				// Bare, so that each line begins with its place.
 				fmt.Fprintln(cmd.ErrOrStderr(), problems)
 				return usageError{errReported}

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/pacer-dev/pacer/admin"
@@ -58,7 +59,8 @@ type program struct {
 	admin    http.Handler
 	backends map[string]*providers.Backend
 	loops    []func(context.Context) error
-	start    func(context.Context) // before the first request: what the store knows
+	dataURL  atomic.Pointer[string] // where the data port is; nil = not open yet
+	start    func(context.Context)  // before the first request: what the store knows
 	close    []func()
 }
 
@@ -112,7 +114,15 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 	if err := p.sharing(topo); err != nil {
 		return nil, err
 	}
-	p.admin = admin.New(admin.Options{Config: cfg, Router: p.router, Book: p.book, Metrics: p.metrics})
+	p.admin = admin.New(admin.Options{
+		Config: cfg, Router: p.router, Book: p.book, Metrics: p.metrics,
+		DataURL: func() string {
+			if url := p.dataURL.Load(); url != nil {
+				return *url
+			}
+			return ""
+		},
+	})
 	return p, nil
 }
 

@@ -25,7 +25,7 @@ type LiveBackend struct {
 type LiveRoute struct {
 	Name     string
 	Queued   int            // requests in line
-	Capacity map[string]int // backend → largest n with tps ≥ floor
+	Capacity map[string]int // backend → largest n with tps ≥ floor; 0 = unknown, or no floor
 }
 
 // LiveTarget is the curve of one target.
@@ -50,7 +50,7 @@ var (
 	queueDepthDesc = describe("pacer_queue_depth", "Requests in the line of the route.", "route")
 	curveTPSDesc   = describe("pacer_curve_tps", "Tokens per second of ONE stream when n streams decode on the backend, at the usual prompt load.", "backend", "model", "n")
 	curveLowDesc   = describe("pacer_curve_low_tps", "Lower bound of pacer_curve_tps, on which decisions are made.", "backend", "model", "n")
-	capacityDesc   = describe("pacer_capacity_streams", "Largest number of streams at which the curve meets the floor of the route; 0 while unknown.", "route", "backend")
+	capacityDesc   = describe("pacer_capacity_streams", "Largest number of streams at which the curve meets the floor of the route; 0 while unknown, and for a route without a floor.", "route", "backend")
 )
 
 // liveCollector exports one Live, taken for one scrape.
