@@ -100,6 +100,19 @@ func (e *upstreamError) Error() string {
 }
 func (e *upstreamError) Unwrap() error { return e.err }
 
+// backendError reports an error answer of a backend that does not explain
+// itself in a form that clients can read.
+type backendError struct {
+	backend    string
+	status     int
+	text       string // what it says in plain words; "" = nothing
+	retryAfter string // the backend's own header, if it sent one
+}
+
+func (e *backendError) Error() string {
+	return fmt.Sprintf("gateway: backend %s answered %d, which is no error in JSON", e.backend, e.status)
+}
+
 // cutError reports that an answer broke off after its first byte.
 type cutError struct {
 	backend string
@@ -146,6 +159,7 @@ func answerFor(err error) answer {
 		shed       *shedError
 		exceeded   *limit.Exceeded
 		up         *upstreamError
+		plain      *backendError
 		gone       *goneError
 	)
 	switch {
@@ -189,6 +203,15 @@ func answerFor(err error) answer {
 		return answer{status: 503, typ: server, code: "no_backend", message: "No backend is in service."}
 	case errors.Is(err, errTotal):
 		return answer{status: 504, typ: upstream, code: "timeout", message: "The answer took longer than the gateway allows."}
+	case errors.As(err, &plain):
+		a := answer{status: plain.status, typ: upstream, code: upstreamCode(plain.status), upstreamRetryAfter: plain.retryAfter}
+		a.message = fmt.Sprintf("The backend answered %d", plain.status)
+		if plain.text != "" {
+			a.message += ": " + plain.text
+		} else {
+			a.message += " and did not say why."
+		}
+		return a
 	case errors.As(err, &up):
 		return answer{status: up.status, typ: upstream, code: upstreamCode(up.status), message: "The backend " + up.problem + ".", upstreamRetryAfter: up.retryAfter}
 	}

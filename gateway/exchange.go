@@ -129,7 +129,7 @@ func (x *exchange) fail(err error) {
 	if x.begun {
 		x.abort = true
 		if !isGone {
-			x.breakOff()
+			x.breakOff(err)
 		}
 		return
 	}

@@ -8,7 +8,9 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
@@ -41,10 +43,12 @@ type attempt struct {
 
 	resp  *http.Response
 	sse   bool // the answer is a stream of events
+	whole bool // the answer is a document, and came whole in the first read
 	look  providers.Meter
 	buf   *[relayBuffer]byte
 	n     int       // bytes of the first read, in buf
 	at    time.Time // when it came
+	kept  int64     // bytes of a document that the meter keeps, beyond the first read
 	rerr  error     // with it, or after it
 	pass  []byte    // what of it goes on
 	seen  providers.Seen
@@ -116,6 +120,9 @@ func (x *exchange) firstByte() error {
 	t := x.try
 	t.buf = x.g.buffers.Get().(*[relayBuffer]byte)
 	status := t.resp.StatusCode
+	if !isAnswer(status) {
+		return x.sendFailed(errGarbage, "answered with status "+strconv.Itoa(status)+", which answers nothing")
+	}
 	if status != http.StatusOK {
 		t.n, t.rerr = readStart(t.resp.Body, t.buf[:errorStart])
 	} else {
@@ -141,6 +148,9 @@ func (x *exchange) firstByte() error {
 	case status != http.StatusOK:
 		x.opaque = true
 		t.verdict(nil) // it is alive; the mistake is the client's or the configuration's
+		if status >= 400 && !t.explains(start) {
+			return &backendError{backend: t.name, status: status, text: t.plainText(start), retryAfter: t.resp.Header.Get("Retry-After")}
+		}
 		return nil
 	case t.n == 0 && t.rerr != io.EOF:
 		return x.sendFailed(t.rerr, "closed the connection before the first byte")
@@ -164,12 +174,17 @@ func (x *exchange) recognize(start []byte) error {
 	if text := bytes.TrimLeft(start, " \t\r\n"); !t.sse && len(text) > 0 && text[0] != '{' {
 		return x.sendFailed(errGarbage, "answered with something that is not JSON")
 	}
+	t.look = t.backend.NewMeter(x.path, t.sse, t.sse && x.asked)
+	t.pass, t.seen = t.look.Read(start)
+	if t.whole = !t.sse && (t.rerr == io.EOF || int64(t.n) == t.resp.ContentLength); t.whole {
+		if _, end := t.look.End(); end.Bad { // while the client can still be told
+			return x.sendFailed(errGarbage, "answered with something that is not JSON")
+		}
+	}
 	if !t.sse {
 		x.content = true
 		t.verdict(nil)
 	}
-	t.look = t.backend.NewMeter(x.path, t.sse, t.sse && x.asked)
-	t.pass, t.seen = t.look.Read(start)
 	if t.seen.Bad && t.seen.Chunks == 0 {
 		return x.sendFailed(errGarbage, "answered with something that is not an event stream")
 	}
@@ -182,6 +197,41 @@ func (x *exchange) recognize(start []byte) error {
 }
 
 var errGarbage = errors.New("not an answer")
+
+// isAnswer reports whether status can be that of a completion or of an error.
+// 101 would make the client's connection one of another protocol, 204 and 205
+// have no body, and what is below 100 cannot be passed on at all.
+func isAnswer(status int) bool {
+	return status >= 200 && status < 600 && status != http.StatusNoContent && status != http.StatusResetContent
+}
+
+// explains reports whether an error answer that begins with start may go to
+// the client as it is: it is an object, as SDKs expect, and does not repeat the
+// key that the backend was shown.
+func (t *attempt) explains(start []byte) bool {
+	text := bytes.TrimLeft(start, " \t\r\n")
+	return len(text) > 0 && text[0] == '{' && !t.tellsKey(start)
+}
+
+// plainText returns what an error answer that begins with start says in plain
+// words, as of axum and uvicorn; "" if it says nothing, or says it as a page.
+func (t *attempt) plainText(start []byte) string {
+	const longest = 300 // bytes
+	kind, _, _ := mime.ParseMediaType(t.resp.Header.Get("Content-Type"))
+	if kind != "text/plain" || !utf8.Valid(start) || t.tellsKey(start) {
+		return ""
+	}
+	text := strings.Join(strings.Fields(string(start)), " ")
+	if len(text) > longest {
+		text = strings.ToValidUTF8(text[:longest], "") + "…"
+	}
+	return text
+}
+
+func (t *attempt) tellsKey(start []byte) bool {
+	key := t.backend.key
+	return key != "" && bytes.Contains(start, []byte(key))
+}
 
 // sendFailed says why the attempt failed: the client left, the request took
 // too long, or the backend is to blame.

@@ -39,7 +39,9 @@ func (x *exchange) copyHeader(from http.Header) {
 	for _, name := range named {
 		drop[name] = true
 	}
-	if x.try.sse {
+	if x.try.sse || !x.opaque && !x.try.whole {
+		// Events may be cut out, and an answer that proves to be none must break
+		// off, which nobody would see behind its last byte.
 		drop["Content-Length"] = true
 	}
 	for name, values := range from {

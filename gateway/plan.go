@@ -26,6 +26,7 @@ type plan struct {
 type backend struct {
 	*providers.Backend
 	price config.Price
+	key   string // its API key, which no answer may repeat; "" = none
 }
 
 // route is what one model name stands for.
@@ -55,7 +56,7 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 		expose:   len(c.Keys) == 0 || c.ExposeDecision,
 	}
 	for _, b := range c.Backends {
-		p.backends[b.Name] = &backend{Backend: backends[b.Name], price: b.Price}
+		p.backends[b.Name] = &backend{Backend: backends[b.Name], price: b.Price, key: b.APIKey.Reveal()}
 	}
 	for i := range c.Routes {
 		for _, name := range c.Routes[i].Models {

@@ -24,6 +24,12 @@ const (
 	// left of what piled up while the client blocked.
 	waitedRead = time.Millisecond
 
+	// maxDocument is how much of a document a meter keeps, in bytes.
+	maxDocument = 4 << 20
+
+	// maxAnswerTokens bounds what a backend can make us believe of one sequence.
+	maxAnswerTokens = 1 << 20
+
 	// linger is how long the end of a stream is waited for after its last
 	// event, so that the connection can be used again.
 	linger = time.Second
@@ -62,12 +68,27 @@ func (x *exchange) relay() error {
 		if x.blocked && now.Sub(ready) >= waitedRead {
 			x.blocked = false
 		}
-		if t.look == nil {
-			pass = t.buf[:n]
-		} else if n > 0 {
-			pass, seen = t.look.Read(t.buf[:n])
+		if n > 0 {
+			pass, seen = x.observe(t.buf[:n])
 		}
 	}
+}
+
+// observe shows p to the meter and returns what of it goes on. A meter keeps a
+// document to its end, so that counts as held; what is too large for the meter
+// or the budget goes on unread.
+func (x *exchange) observe(p []byte) (pass []byte, seen providers.Seen) {
+	t := x.try
+	if t.look != nil && !t.sse {
+		t.kept += int64(len(p))
+		if t.kept > maxDocument || !x.hold(int64(len(p))) {
+			t.look, x.opaque = nil, true
+		}
+	}
+	if t.look == nil {
+		return p, providers.Seen{}
+	}
+	return t.look.Read(p)
 }
 
 // begin sends the head of the answer.
@@ -110,7 +131,7 @@ func (x *exchange) look(now time.Time, seen providers.Seen) {
 			x.token(now, seen.Chunks)
 		}
 	}
-	if seen.Usage != nil {
+	if seen.Usage != nil && x.believes(seen.Usage) {
 		x.hasUsage = true
 		x.usage = profiles.Usage(*seen.Usage)
 		if x.meter != nil {
@@ -133,6 +154,12 @@ func (x *exchange) look(now time.Time, seen providers.Seen) {
 		x.done, x.ended = true, now
 		x.release(now, true)
 	}
+}
+
+// believes reports whether a backend's count can be true.
+func (x *exchange) believes(u *providers.Usage) bool {
+	return u.PromptTokens <= max(maxPromptTokens, 16*x.bodyTokens) &&
+		u.CompletionTokens <= maxAnswerTokens*max(x.req.Sequences, 1)
 }
 
 // token books an arrival of content in a stream that is measured.
@@ -215,12 +242,16 @@ func (x *exchange) finish(rerr error) error {
 // breakOff ends a begun answer so that nobody takes it for whole: an error
 // event in the endpoint's own format, if it is a stream, and then, by the
 // caller, the connection.
-func (x *exchange) breakOff() {
+func (x *exchange) breakOff(err error) {
 	if x.try == nil || !x.try.sse || x.done {
 		return
 	}
 	now := time.Now()
-	event := providers.ErrorEvent(x.path, "The backend broke off the answer.")
+	message := "The backend broke off the answer."
+	if errors.Is(err, errTotal) {
+		message = answerFor(errTotal).message
+	}
+	event := providers.ErrorEvent(x.path, message)
 	if !x.atEventEnd() {
 		event = append([]byte("\n\n"), event...)
 	}

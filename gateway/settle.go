@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"math"
-	"net/http"
 	"time"
 
 	"github.com/pacer-dev/pacer/gateway/limit"
@@ -128,12 +127,13 @@ func (x *exchange) judge(err error) (outcome string, counted bool, result teleme
 	var (
 		shed     *shedError
 		up       *upstreamError
+		plain    *backendError
 		cut      *cutError
 		gone     *goneError
 		exceeded *limit.Exceeded
 	)
 	switch {
-	case err == nil && x.opaque && x.status != http.StatusOK:
+	case err == nil && x.opaque && x.status >= 400, errors.As(err, &plain):
 		// 401, 403, 404 and 429 of a backend are for its owner to mend.
 		if s := x.status; s >= 500 || s == 401 || s == 403 || s == 404 || s == 429 {
 			return outcomeUpstream, true, telemetry.Failed, ""

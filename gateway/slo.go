@@ -33,8 +33,9 @@ func (p promise) judge(ttft time.Duration, s profiles.Summary) telemetry.Result 
 	if !s.Measured {
 		return telemetry.Unmeasured
 	}
-	allowed := time.Duration((s.Tokens-s.FirstTokens)/p.floor*float64(time.Second)) + p.grace
-	if s.Decode > allowed {
+	// In seconds: for a floor of next to nothing no Duration is long enough.
+	allowed := (s.Tokens-s.FirstTokens)/p.floor + p.grace.Seconds()
+	if s.Decode.Seconds() > allowed {
 		return telemetry.Missed
 	}
 	return telemetry.Met

@@ -38,3 +38,12 @@ func TestAPromiseIsJudgedByItsLastToken(t *testing.T) {
 		})
 	}
 }
+
+// A client may wish for a floor of next to nothing.
+func TestATinyFloorIsKept(t *testing.T) {
+	p := promise{floor: 1e-300, grace: time.Second}
+	s := profiles.Summary{Tokens: 101, FirstTokens: 1, Decode: time.Hour, Measured: true}
+	if got := p.judge(time.Second, s); got != telemetry.Met {
+		t.Errorf("got result %d, want %d (met)", got, telemetry.Met)
+	}
+}

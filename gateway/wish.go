@@ -14,6 +14,7 @@ import (
 // Bounds of what a header may ask for: beyond them it is a mistake.
 const (
 	maxWishTPS = 1e6            // tokens/s
+	minWishTPS = 1e-3           // tokens/s, but for 0
 	maxWish    = 24 * time.Hour // to the first token
 )
 
@@ -114,7 +115,7 @@ func parseWishes(h http.Header) (wishes, error) {
 		if name.tpot {
 			v = 1000 / v
 		}
-		if !(v >= 0 && v <= maxWishTPS) { // also +Inf, from 0 ms per token
+		if v != 0 && !(v >= minWishTPS && v <= maxWishTPS) { // also +Inf, from 0 ms per token
 			return wishes{}, &headerError{header: name.name, problem: "out of range"}
 		}
 		if w.minTPS == nil {
@@ -129,7 +130,8 @@ func parseWishes(h http.Header) (wishes, error) {
 		if !ok {
 			continue
 		}
-		if !(v > 0 && v <= float64(maxWish.Milliseconds())) {
+		// Rounded down to nothing it would mean that there is no limit.
+		if !(v*float64(time.Millisecond) >= 1 && v <= float64(maxWish.Milliseconds())) {
 			return wishes{}, &headerError{header: name, problem: "must be more than 0 ms and at most a day"}
 		}
 		if w.maxTTFT == nil {
@@ -165,7 +167,8 @@ func number(h http.Header, name string) (v float64, ok bool, err error) {
 		return 0, false, err
 	}
 	v, err = strconv.ParseFloat(s, 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 || math.Signbit(v) || len(s) > 32 {
+	// ParseFloat also takes what Go writes: 0x1p4, 1_000.
+	if err != nil || strings.ContainsAny(s, "xX_") || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 || math.Signbit(v) || len(s) > 32 {
 		return 0, false, &headerError{header: name, problem: "must be a number that is not negative"}
 	}
 	return v, true, nil

@@ -45,6 +45,11 @@ func TestWishesAreReadFromHeaders(t *testing.T) {
 		{[]string{"x-pacer-min-tps", "Inf"}, nil},
 		{[]string{"x-pacer-min-tps", "1e9"}, nil},
 		{[]string{"x-pacer-min-tps", "1e999"}, nil},
+		{[]string{"x-pacer-min-tps", "1_0"}, nil},
+		{[]string{"x-pacer-min-tps", "0x1p4"}, nil},
+		{[]string{"x-pacer-min-tps", "1e-300"}, nil},
+		{[]string{"x-slo-tpot-ms", "1e308"}, nil},
+		{[]string{"x-pacer-max-ttft-ms", "1e-7"}, nil}, // would round to "no limit"
 		{[]string{"x-pacer-min-tps", "3", "x-pacer-min-tps", "4"}, nil},
 		{[]string{"x-pacer-min-tps", "40", "x-slo-tpot-ms", "soon"}, nil},
 		{[]string{"x-slo-tpot-ms", "0"}, nil},

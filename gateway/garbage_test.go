@@ -1,0 +1,219 @@
+package gateway
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+)
+
+// answerRaw is a backend that takes over the connection and writes raw.
+func answerRaw(raw string) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, raw)
+	}
+}
+
+// A document that is none, and is there at once, never looks like an answer.
+func TestADocumentOfGarbageIsAnError(t *testing.T) {
+	for name, body := range map[string]string{
+		"ends too early": `{"id":"c1","choices":[`,
+		"blank":          "  \n ",
+		"two of them":    `{"id":"c1"}{"id":"c2"}`,
+	} {
+		for kind, request := range map[string]string{"document": `{"model":"chat"}`, "stream": streamBody} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+						w.Header().Set("Content-Type", "application/json")
+						w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+						_, _ = io.WriteString(w, body)
+					}}})
+					r := h.post(chat, request)
+					if code := r.code(t); r.status != 502 || code != "upstream_failed" {
+						t.Errorf("got %d %s, want 502 upstream_failed", r.status, code)
+					}
+					if line := h.last(); line.Outcome != outcomeUpstream {
+						t.Errorf("outcome %q, want upstream_error", line.Outcome)
+					}
+					h.idle()
+				})
+			})
+		}
+	}
+}
+
+// A document too large to be checked before it goes out promises no length: a
+// client that got as many bytes would take it for whole.
+func TestALargeDocumentOfGarbageIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body := `{"id":"` + strings.Repeat("x", 3*relayBuffer) + `"`
+		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+			_, _ = io.WriteString(w, body)
+		}}})
+		if r := h.post(chat, `{"model":"chat"}`); !isCut(r.err) {
+			t.Errorf("got %d and read to %v, want an unexpected end", r.status, r.err)
+		}
+		if line := h.last(); line.Outcome != outcomeCut {
+			t.Errorf("outcome %q, want cut", line.Outcome)
+		}
+		h.idle()
+	})
+}
+
+func TestAStatusThatAnswersNothing(t *testing.T) {
+	for name, raw := range map[string]string{
+		"101": "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+		"204": "HTTP/1.1 204 No Content\r\n\r\n",
+		"205": "HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n",
+		"0":   "HTTP/1.1 000 None\r\nContent-Length: 2\r\n\r\n{}",
+		"99":  "HTTP/1.1 099 None\r\nContent-Length: 2\r\n\r\n{}",
+		"600": "HTTP/1.1 600 None\r\nContent-Length: 2\r\n\r\n{}",
+		"999": "HTTP/1.1 999 None\r\nContent-Length: 2\r\n\r\n{}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: answerRaw(raw)}})
+				r := h.post(chat, streamBody)
+				if code := r.code(t); r.status != 502 || code != "upstream_failed" {
+					t.Errorf("got %d %s, want 502 upstream_failed", r.status, code)
+				}
+				if strings.Contains(h.log.String(), "panic") {
+					t.Error("a panic is in the log")
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+// An error answer that SDKs cannot read becomes one that they can, with the
+// backend's own status.
+func TestAnErrorThatIsNoJSON(t *testing.T) {
+	for name, c := range map[string]struct {
+		status     int
+		kind, body string
+		message    string // "" = passed on
+		outcome    string
+	}{
+		"a page":               {500, "text/html", "<html>oops</html>", "The backend answered 500 and did not say why.", outcomeUpstream},
+		"a page, client error": {413, "text/html", "<html>oops</html>", "The backend answered 413 and did not say why.", outcomeRejected},
+		"nothing":              {429, "", "", "The backend answered 429 and did not say why.", outcomeUpstream},
+		"plain words":          {422, "text/plain; charset=utf-8", "Failed to deserialize:\n  missing field `messages`\n", "The backend answered 422: Failed to deserialize: missing field `messages`", outcomeRejected},
+		"no words":             {400, "text/plain", "\xff\xfe\x00", "The backend answered 400 and did not say why.", outcomeRejected},
+		"its key, in words":    {401, "text/plain", "bad key sk-of-the-backend", "The backend answered 401 and did not say why.", outcomeUpstream},
+		"its key, in JSON":     {401, "application/json", `{"error":{"message":"bad key sk-of-the-backend"}}`, "The backend answered 401 and did not say why.", outcomeUpstream},
+		"endless":              {500, "text/plain", strings.Repeat("x", 1<<20), "The backend answered 500: " + strings.Repeat("x", 300) + "…", outcomeUpstream},
+		"JSON":                 {400, "text/plain", ` {"error":{"message":"too long","type":"x"}}`, "", outcomeRejected},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conf := settings("a")
+				conf.Backends[0].APIKey = config.Secret("sk-of-the-backend")
+				h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", c.kind)
+					w.Header().Set("Retry-After", "7")
+					w.WriteHeader(c.status)
+					_, _ = io.WriteString(w, c.body)
+				}}})
+				r := h.post(chat, streamBody)
+				if r.status != c.status || r.header.Get("Retry-After") != "7" {
+					t.Errorf("got %d, Retry-After %q; want %d, 7", r.status, r.header.Get("Retry-After"), c.status)
+				}
+				if c.message == "" {
+					if r.body != c.body {
+						t.Errorf("got %q, want %q untouched", r.body, c.body)
+					}
+				} else if r.code(t); !strings.Contains(strings.ReplaceAll(r.body, `\u0060`, "`"), `"message":"`+c.message+`"`) {
+					t.Errorf("got %s, want the message %q", r.body, c.message)
+				}
+				if line := h.last(); line.Outcome != c.outcome || line.Status != c.status {
+					t.Errorf("log line %+v, want %s with %d", line, c.outcome, c.status)
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+// What a backend counts is bounded before anybody is charged for it, or learns
+// from it.
+func TestAUsageThatCannotBeTrue(t *testing.T) {
+	const usage = `"usage":{"prompt_tokens":1e308,"completion_tokens":1e308}`
+	for name, answer := range map[string]func(http.ResponseWriter, *http.Request){
+		"document": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			say(w, `{"choices":[{"message":{"content":"hi"}}],`+usage+`}`)
+		},
+		"stream": func(w http.ResponseWriter, r *http.Request) {
+			eventStream(w)
+			for range 20 {
+				pause(r, 20*time.Millisecond)
+				say(w, delta)
+			}
+			say(w, `data: {"choices":[],`+usage+"}\n\n"+doneEvent)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: answer}})
+				if r := h.post(chat, streamBody); r.status != 200 || r.err != nil {
+					t.Fatalf("got %d, %v", r.status, r.err)
+				}
+				if line := h.last(); line.Outcome != outcomeOK || line.Tokens > 100 || line.Source == "usage" {
+					t.Errorf("log line %+v, want no tokens by usage", line)
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+// Documents that are kept to their end count as held, and where there is no
+// room they go on unread.
+func TestDocumentsThatAreKeptCountAsHeld(t *testing.T) {
+	const size = 1 << 20
+	for name, c := range map[string]struct {
+		buffered int64
+		source   string
+	}{"room": {1 << 30, "usage"}, "no room": {size / 2, ""}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conf := settings("a")
+				conf.Limits.Buffered = c.buffered
+				body := `{"choices":[{"message":{"content":"` + strings.Repeat("x", size) + `"}}],"usage":{"prompt_tokens":3,"completion_tokens":9}}`
+				h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					say(w, body[:size])
+					pause(r, time.Second)
+					say(w, body[size:])
+				}}})
+				got := make(chan reply, 1)
+				go func() { got <- h.post(chat, `{"model":"chat"}`) }()
+				<-time.After(500 * time.Millisecond)
+				if held := h.gateway.buffered.used.Load(); held > c.buffered || c.source != "" && held < size-relayBuffer {
+					t.Errorf("%d bytes held of %d allowed, with %d of the answer there", held, c.buffered, size)
+				}
+				if r := <-got; r.body != body || r.err != nil {
+					t.Errorf("the client got %d bytes to %v, want all %d", len(r.body), r.err, len(body))
+				}
+				if line := h.last(); line.Outcome != outcomeOK || c.source == "" && line.Tokens != 0 || c.source != "" && line.Source != c.source {
+					t.Errorf("log line %+v, want tokens by %q", line, c.source)
+				}
+				h.idle()
+			})
+		})
+	}
+}
