@@ -79,8 +79,8 @@ func TestRoutes(t *testing.T) {
 	if c.Offered != 7 || c.Met != 3 || c.Missed != 1 || c.Unmeasured != 1 || c.Shed != 1 || c.Failed != 1 {
 		t.Errorf("chat: got %+v, want 7 = 3 + 1 + 1 + 1 + 1", c)
 	}
-	if c.Attainment == nil || *c.Attainment != 0.75 {
-		t.Errorf("attainment of chat: got %v, want 3 of the 4 that were judged", c.Attainment)
+	if c.Attainment == nil || *c.Attainment != 0.5 {
+		t.Errorf("attainment of chat: got %v, want 3 of the 6 that count", c.Attainment)
 	}
 	if !near(*c.TPS.P10, 40, 0.011) || !near(*c.TPS.P90, 40, 0.011) || !near(*c.TTFTS.P99, 0.5, 0.011) || c.TPSStreams != 4 || c.TTFTStreams != 4 {
 		t.Errorf("figures of chat: got %+v, want 40 tok/s and 0.5 s of 4 streams", c)

@@ -69,6 +69,9 @@ func TestPageDrawsWhatWasLearned(t *testing.T) {
 	for range 40 {
 		w.metrics.Observe(telemetry.Exchange{Route: "chat", Outcome: "ok", Counted: true, Result: telemetry.Met, TPS: 41})
 	}
+	for range 10 {
+		w.metrics.Observe(telemetry.Exchange{Route: "chat", Outcome: "shed", Counted: true, Result: telemetry.Shed, ShedReason: "floor"})
+	}
 	c, _, _ := servedPage(t, w, 1400)
 
 	bins := c.marks("h200", ".bin")
@@ -112,7 +115,7 @@ func TestPageDrawsWhatWasLearned(t *testing.T) {
 	}
 	page := c.page()
 	for _, want := range []string{
-		"Live", "12 decoding", "4 waiting for a first token", "n = 12 now", "100 %", "of 40 judged streams", "floor 30",
+		"Live", "12 decoding", "4 waiting for a first token", "n = 12 now", "80 %", "of 50 judged requests", "floor 30",
 		"Waiting for the first streams", "http://127.0.0.1:8080/v1/chat/completions", "From the configured prior",
 		"gpu <b>H200</b>", // a name is text, whatever it holds
 	} {

@@ -36,8 +36,9 @@ type routeFigures struct {
 	Shed       uint64 `json:"shed"`
 	Failed     uint64 `json:"failed"`
 
-	// Attainment is met/(met + missed): of the streams that were admitted and
-	// could be judged. Null while there are none.
+	// Attainment is Met/(Met + Missed + Shed + Failed): of all requests offered
+	// but those that were served and could not be judged. Null while there are
+	// none.
 	Attainment number `json:"attainment"`
 
 	TPS         tpsQuantiles  `json:"tps"`
@@ -106,7 +107,7 @@ func (p *port) route(state router.RouteState) routeFigures {
 		Waiting: state.Waiting, Free: state.Free, FreeIsLowerBound: state.FreeLowerBound,
 		Targets: []routeTarget{},
 	}
-	if judged := s.Met + s.Missed; judged > 0 {
+	if judged := s.Met + s.Missed + s.Shed + s.Failed; judged > 0 {
 		out.Attainment = number(float64(s.Met) / float64(judged))
 	}
 	for _, t := range r.Targets {

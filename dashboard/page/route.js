@@ -22,13 +22,13 @@ function promise(r) {
 }
 
 function kept(r) {
-  const judged = r.met + r.missed;
+  const judged = r.met + r.missed + r.shed + r.failed; // refused and failed ones kept nothing
   if (r.min_tps === null && r.max_ttft_s === null) return { share: whole(r.offered), note: r.offered === 1 ? "request" : "requests", tone: "" };
-  if (judged === 0) return { share: none, note: r.offered ? "no stream could be judged yet" : "no request yet", tone: "" };
+  if (judged === 0) return { share: none, note: r.offered ? "no request could be judged yet" : "no request yet", tone: "" };
   const short = r.attainment_goal !== null && r.attainment < r.attainment_goal;
   return {
     share: percent(r.attainment),
-    note: `of ${plural(judged, "judged stream", "judged streams")} kept it` + (short ? `, goal ${plain(r.attainment_goal * 100)}\u00a0%` : ""),
+    note: `of ${plural(judged, "judged request", "judged requests")} kept it` + (short ? `, goal ${plain(r.attainment_goal * 100)}\u00a0%` : ""),
     tone: short ? "bad" : "good",
   };
 }
