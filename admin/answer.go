@@ -84,11 +84,13 @@ func fail(w http.ResponseWriter, status int, code, message string) {
 	send(w, status, r)
 }
 
-// badQuery refuses the query parameter param.
+// badQuery refuses the query parameter param, or with "" all of the query.
 func badQuery(w http.ResponseWriter, param, message string) {
 	var r refusal
 	r.Error.Message, r.Error.Type, r.Error.Code = message, "invalid_request_error", "invalid_query"
-	r.Error.Param = &param
+	if param != "" {
+		r.Error.Param = &param
+	}
 	send(w, http.StatusBadRequest, r)
 }
 

@@ -87,7 +87,13 @@ type point struct {
 
 // serveProfiles answers GET /api/v1/profiles.
 func (p *port) serveProfiles(w http.ResponseWriter, r *http.Request) {
-	q, param, err := parseProfileQuery(r.URL.Query())
+	// URL.Query leaves out what it cannot read, so n=1;2 would ask for nothing.
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		badQuery(w, "", "the query cannot be read: "+err.Error())
+		return
+	}
+	q, param, err := parseProfileQuery(values)
 	if err != nil {
 		badQuery(w, param, err.Error())
 		return
@@ -192,6 +198,9 @@ func parseProfileQuery(v url.Values) (q profileQuery, param string, err error) {
 	}{{"rho", &q.rho}, {"prompt_tokens", &q.promptTokens}} {
 		if !v.Has(f.name) {
 			continue
+		}
+		if len(v[f.name]) > 1 {
+			return q, f.name, fmt.Errorf("%s: is given more than once", f.name)
 		}
 		x, err := strconv.ParseFloat(v.Get(f.name), 64)
 		if err != nil || !(x >= 0) || math.IsInf(x, 0) {

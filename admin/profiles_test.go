@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -162,6 +163,7 @@ func TestProfilesRefusesABadQuery(t *testing.T) {
 	w := newWorld(t, "")
 	for query, param := range map[string]string{
 		"n=0": "n", "n=-1": "n", "n=1,,2": "n", "n=x": "n", "n=1.5": "n", "n=": "n", "n=99999999999": "n",
+		"rho=1&rho=2": "rho", "prompt_tokens=1&prompt_tokens=1": "prompt_tokens",
 		"rho=-1": "rho", "rho=NaN": "rho", "rho=Inf": "rho", "rho=": "rho",
 		"prompt_tokens=x": "prompt_tokens", "prompt_tokens=1&rho=1": "prompt_tokens",
 	} {
@@ -190,5 +192,16 @@ func TestNumbersAreNeverNaN(t *testing.T) {
 	}
 	if got, err := json.Marshal([]any{brief(1234567), brief(0.000123456), number(0.1), line{30, 0.5, math.NaN()}, line{}}); err != nil || string(got) != "[1.2346e+06,0.00012346,0.1,[30,0.5,null],[]]" {
 		t.Errorf("got %s, %v, want [1.2346e+06,0.00012346,0.1,[30,0.5,null],[]]", got, err)
+	}
+}
+
+// A question that cannot be read is refused, not answered without what was
+// asked.
+func TestAQueryThatCannotBeRead(t *testing.T) {
+	w := newWorld(t, "")
+	for _, query := range []string{"n=1;2", "n=%", "%zz", "n=1&rho=%x"} {
+		if rec := w.get("/api/v1/profiles?" + query); rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), `"invalid_query"`) {
+			t.Errorf("?%s: got %d %.100s, want 400 invalid_query", query, rec.Code, rec.Body)
+		}
 	}
 }
