@@ -26,6 +26,7 @@ route, without breaking the floor of those already streaming.`,
 		newDemoCommand(),
 		newSimCommand(),
 		newCheckCommand(),
+		newCurvesCommand(),
 		newVersionCommand(),
 	)
 	for _, c := range append(root.Commands(), root) {
