@@ -217,3 +217,25 @@ func TestDocumentsThatAreKeptCountAsHeld(t *testing.T) {
 		})
 	}
 }
+
+// What a backend says of its own host would be taken for Pacer's: cookies most
+// of all, which do not go up either.
+func TestHeadersOfTheBackendsHostAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := []string{"Set-Cookie", "Strict-Transport-Security", "Clear-Site-Data", "Alt-Svc"}
+		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+			for _, name := range names {
+				w.Header().Set(name, "of-the-backend")
+			}
+			w.Header().Set("Content-Type", "application/json")
+			say(w, `{"choices":[]}`)
+		}}})
+		r := h.post(chat, `{"model":"chat"}`)
+		for _, name := range names {
+			if got := r.header.Get(name); got != "" {
+				t.Errorf("%s: %q came down, want none", name, got)
+			}
+		}
+		h.idle()
+	})
+}

@@ -35,7 +35,11 @@ func (x *exchange) copyHeader(from http.Header) {
 			named = append(named, http.CanonicalHeaderKey(strings.TrimSpace(name)))
 		}
 	}
-	drop := map[string]bool{"X-Request-Id": true, "Alt-Svc": true}
+	// What the backend says of its own host would be taken for ours; cookies do
+	// not go up either.
+	drop := map[string]bool{
+		"X-Request-Id": true, "Alt-Svc": true, "Set-Cookie": true, "Strict-Transport-Security": true, "Clear-Site-Data": true,
+	}
 	for _, name := range named {
 		drop[name] = true
 	}

@@ -104,6 +104,7 @@ var (
 // Pacer's own name counts, but every spelling must be sound.
 func parseWishes(h http.Header) (wishes, error) {
 	var w wishes
+	floorHeader := "" // that w.minTPS came by
 	for _, name := range minTPSHeaders {
 		v, ok, err := number(h, name.name)
 		if err != nil {
@@ -119,7 +120,7 @@ func parseWishes(h http.Header) (wishes, error) {
 			return wishes{}, &headerError{header: name.name, problem: "out of range"}
 		}
 		if w.minTPS == nil {
-			w.minTPS = &v
+			w.minTPS, floorHeader = &v, name.name
 		}
 	}
 	for _, name := range maxTTFTHeaders {
@@ -153,7 +154,7 @@ func parseWishes(h http.Header) (wishes, error) {
 			return wishes{}, &headerError{header: "x-pacer-class", problem: "must be interactive or batch"}
 		}
 		if c == router.Batch && w.minTPS != nil && *w.minTPS > 0 {
-			return wishes{}, &headerError{header: "x-pacer-min-tps", problem: "a batch request has no floor: leave out this header, or x-pacer-class: batch"}
+			return wishes{}, &headerError{header: floorHeader, problem: "a batch request has no floor: leave out this header, or x-pacer-class: batch"}
 		}
 		w.class = &c
 	}

@@ -124,3 +124,16 @@ func TestAKeyAllowsLooserAlwaysAndStricterAsFarAsItSays(t *testing.T) {
 		})
 	}
 }
+
+func TestAFloorForBatchIsRefusedByTheHeaderItCameBy(t *testing.T) {
+	for _, name := range []string{"x-pacer-min-tps", "x-slo-tpot-ms", "x-llm-d-slo-tpot-ms"} {
+		h := http.Header{}
+		h.Set(name, "20")
+		h.Set("x-pacer-class", "batch")
+		_, err := parseWishes(h)
+		var bad *headerError
+		if !errors.As(err, &bad) || bad.header != name {
+			t.Errorf("%s with batch: got %v, want an error about %s", name, err, name)
+		}
+	}
+}
