@@ -2,6 +2,7 @@ package accuracy
 
 import (
 	"fmt"
+	"math"
 	"testing"
 )
 
@@ -39,7 +40,7 @@ func learn(k *known, seed uint64, marks ...float64) []lesson {
 		l.own = over(c.TPS, t.tps)
 		l.stated = over(c.TPS, func(n int) float64 { return t.tpsAt(n, c.At(n).P) })
 		l.record = over(c.TPS, func(n int) float64 { return w.levels[n].tokens / w.levels[n].seconds / float64(n) })
-		l.usual = over(func(n int) float64 { return w.usual[n] }, t.tps)
+		l.usual = over(func(n int) float64 { return orNaN(w.usual, n) }, t.tps)
 		l.blind = over(by.TPS, t.tps)
 		lessons = append(lessons, l)
 	}
@@ -118,4 +119,12 @@ func fails(t *testing.T, name, control string, got, goal errs) {
 	if goal.median != 0 && got.median <= goal.median && got.p90 <= goal.p90 {
 		t.Errorf("%s: %s is only %s %% wrong, which reaches the goal of %s: the row shows nothing", name, control, got, goal)
 	}
+}
+
+// orNaN is NaN where there is no value: a map's 0 would be a speed.
+func orNaN(m map[int]float64, n int) float64 {
+	if v, ok := m[n]; ok {
+		return v
+	}
+	return math.NaN()
 }

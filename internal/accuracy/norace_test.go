@@ -4,7 +4,7 @@ package accuracy
 
 const (
 	raceDetector = false
-	fewSeeds     = 5
+	fewSeeds     = 15
 	truthScale   = 1.0
 	fewCurves    = 1000
 )

@@ -1,0 +1,220 @@
+package accuracy
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/pacer-dev/pacer/profiles"
+)
+
+// tripledRow asks the curve that was learned under one prompt load for the
+// speeds under three times as long prompts.
+var tripledRow = row{"prompts three times as long after learning", func(t *testing.T) []line {
+	then := longPrompts.truth()
+	var got, blind []lesson
+	for seed := range uint64(seeds()) {
+		look, by := &watcher{}, &watcher{blind: true}
+		w := newWorld(s4.setup, seed, look, by)
+		w.run(100e3)
+		w.fold()
+		m, p := errorsOver(w.visited(), then.asked(look.book.Curve(target)), then.tps)
+		got = append(got, lesson{same: errs{m, p}})
+		m, p = errorsOver(w.visited(), by.book.Curve(target).TPS, then.tps)
+		blind = append(blind, lesson{same: errs{m, p}})
+	}
+	m, b := middle(got).same, middle(blind).same
+	fails(t, "tripled prompts", "the curve by n only", b, errs{5, math.Inf(1)})
+	return []line{{
+		what:     "prompts three times as long after 100k of S4",
+		figures:  []figure{{name: "median", got: m.median, goal: 5}, {name: "p90", got: m.p90}},
+		controls: []string{"curve by n only " + b.String()},
+	}}
+}}
+
+// forecastRow freezes the curve after 100k and says what the streams of the
+// next 120 s, in pieces of 30 s, get at the n that come.
+func forecastRow(name string, k *known, goal errs) row {
+	return row{"forecast, " + name, func(t *testing.T) []line {
+		var got, blind, usual []float64
+		for seed := range uint64(seeds()) {
+			look, by := &watcher{}, &watcher{blind: true}
+			w := newWorld(k.setup, seed, look, by)
+			w.run(100e3)
+			w.fold()
+			c, n := look.book.Curve(target), by.book.Curve(target)
+			averages := map[int]float64{}
+			for m, v := range w.usual {
+				averages[m] = v
+			}
+			for range 4 {
+				before := append([]level(nil), w.levels...)
+				w.until(w.now + seconds(30))
+				f, ok := forecast(before, w.levels, c.TPS)
+				if !ok {
+					continue
+				}
+				got = append(got, f)
+				f, _ = forecast(before, w.levels, n.TPS)
+				blind = append(blind, f)
+				f, _ = forecast(before, w.levels, func(n int) float64 {
+					if v, ok := averages[n]; ok {
+						return v
+					}
+					return c.TPS(n)
+				})
+				usual = append(usual, f)
+			}
+		}
+		g := errs{median(got), quantile(got, 0.9)}
+		u := errs{median(usual), quantile(usual, 0.9)}
+		fails(t, name, "request averages", u, goal)
+		return []line{{
+			what:     "forecast of the next 30 s, " + name,
+			figures:  []figure{{name: "median", got: g.median, goal: goal.median}, {name: "p90", got: g.p90, goal: goal.p90}},
+			controls: []string{"request averages " + u.String(), "curve by n only " + errs{median(blind), quantile(blind, 0.9)}.String()},
+		}}
+	}}
+}
+
+// forecast is how far off, in percent, the tokens are that a speed by n
+// expects of the stream-seconds between two records; ok is false where next to
+// nothing was decoded.
+func forecast(before, after []level, tps func(n int) float64) (off float64, ok bool) {
+	var expected, made, steps float64
+	for n := range after {
+		if s := after[n].seconds - before[n].seconds; s > 0 {
+			expected += float64(n) * s * tps(n)
+			made += after[n].tokens - before[n].tokens
+			steps += after[n].steps - before[n].steps
+		}
+	}
+	return 100 * math.Abs(expected/made-1), steps >= 200
+}
+
+// slowdownRow lets the engine take 1.3 times as long after 100k, and waits
+// until the curve says so: within a tenth of the speeds there are, at the
+// levels that were visited.
+func slowdownRow(name string, k *known, goal, gate float64, why string) row {
+	return row{"slowdown, " + name, func(t *testing.T) []line {
+		const patience = 900
+		truth := k.truth()
+		var took []float64
+		for seed := range uint64(seeds()) {
+			look := &watcher{}
+			w := newWorld(k.setup, seed, look)
+			w.run(100e3)
+			levels := w.visited()
+			w.engine.SetDrift(1.3)
+			begun := w.now
+			for w.now < begun+seconds(patience) {
+				w.until(w.now + seconds(1))
+				c := look.book.Curve(target)
+				if m, _ := errorsOver(levels, truth.asked(c), func(n int) float64 { return truth.tps(n) / 1.3 }); m <= 10 {
+					break
+				}
+			}
+			took = append(took, (w.now - begun).Seconds())
+		}
+		return []line{{
+			what:    "slower by 1.3, " + name,
+			figures: []figure{{name: "seconds until the curve is within 10 %, median", got: median(took), goal: goal, gate: gate}, {name: "p90", got: quantile(took, 0.9)}},
+			why:     why,
+		}}
+	}}
+}
+
+// mergeRow lets three replicas see a third of the streams each, and holds what
+// their sums say together against one that sees all.
+func mergeRow(name string, staleness float64, bins, curve figure, why string) row {
+	return row{"merge, " + name, func(t *testing.T) []line {
+		forever := func() *profiles.Book { return profiles.NewBook(profiles.Options{HalfLife: seconds(1e9)}) }
+		var worstBin, worstTPS []float64
+		for seed := range uint64(seeds()) {
+			all := &watcher{book: forever()}
+			watchers := []*watcher{all}
+			for i := range 3 {
+				watchers = append(watchers, &watcher{
+					book: forever(), sees: func(r int) bool { return r%3 == i }, staleness: seconds(staleness),
+				})
+			}
+			w := newWorld(s4.setup, seed, watchers...)
+			w.run(100e3)
+			levels := w.visited()
+			w.drain()
+			var merged profiles.Sums
+			for _, o := range watchers[1:] {
+				merged.Add(profiles.Delta{Target: target, Sums: o.sums}, 0)
+			}
+			a, b := curveOf(all.sums), curveOf(merged)
+			var bin, tps float64
+			for _, n := range levels {
+				p, q := a.At(n), b.At(n)
+				bin = max(bin, 100*math.Abs(p.Tokens/p.StreamSeconds/(q.Tokens/q.StreamSeconds)-1))
+				tps = max(tps, 100*math.Abs(q.TPS/p.TPS-1))
+			}
+			worstBin, worstTPS = append(worstBin, bin), append(worstTPS, tps)
+		}
+		bins.name, bins.got = "raw bins, worst level %", median(worstBin)
+		curve.name, curve.got = "curve, worst level %", median(worstTPS)
+		return []line{{what: "three replicas against one, " + name + ", S4, 100k", figures: []figure{bins, curve}, why: why}}
+	}}
+}
+
+// curveOf draws the curve of sums.
+func curveOf(s profiles.Sums) *profiles.Curve {
+	b := profiles.NewBook(profiles.Options{})
+	b.Ensure(target)
+	b.Apply(at(seconds(1e6)), map[profiles.Target]profiles.Sums{target: s}, nil)
+	return b.Curve(target)
+}
+
+// usageRow compares curves that differ only in the usage that comes.
+func usageRow(name string, k *known, goal, gate float64, why string) row {
+	return row{"usage, " + name, func(t *testing.T) []line {
+		every := func(n, other int) func(int) int {
+			return func(r int) int {
+				if r%n == 0 {
+					return 1
+				}
+				return other
+			}
+		}
+		var late, half, known []float64
+		for seed := range uint64(seeds()) {
+			full := &watcher{}
+			after, seldom, never := &watcher{usage: every(2, -1)}, &watcher{usage: every(2, 0)}, &watcher{usage: func(int) int { return 0 }}
+			w := newWorld(k.setup, seed, full, after, seldom, never)
+			w.run(100e3)
+			w.fold()
+			worst := func(o *watcher) (off float64) {
+				for _, n := range w.visited() {
+					off = max(off, 100*math.Abs(o.book.Curve(target).TPS(n)/full.book.Curve(target).TPS(n)-1))
+				}
+				return off
+			}
+			late, half = append(late, worst(after)), append(half, worst(seldom))
+			known = append(known, 0)
+			if never.book.Curve(target).Known() {
+				known[len(known)-1] = 100
+			}
+		}
+		return []line{{
+			what: fmt.Sprintf("usage late or never for every other stream, %s, 100k", name),
+			figures: []figure{
+				{name: "late, worst level %", got: median(late), goal: goal, gate: gate},
+				{name: "never, worst level %", got: median(half), goal: goal, gate: gate},
+				{name: "curves known without any usage, %", got: mean(known)},
+			},
+			why: why,
+		}}
+	}}
+}
+
+func mean(list []float64) float64 {
+	var sum float64
+	for _, v := range list {
+		sum += v
+	}
+	return sum / float64(len(list))
+}
