@@ -75,11 +75,11 @@ func measured(p curvesPoint) figure {
 // for the grid.
 func (p *plot) draw(w io.Writer, width int) {
 	labels := p.floorLabels()
-	right := 0
+	right := 2 // " n" behind the axis
 	for _, l := range labels {
 		right = max(right, len([]rune(l))+1)
 	}
-	p.width = min(max(width-axisWidth-right-1, 20), 120)
+	p.width = min(max(width-axisWidth-right, 20), 120)
 	p.cells = make([][]rune, p.ticks*rowsPerTick+1)
 	for i := range p.cells {
 		p.cells[i] = []rune(strings.Repeat(" ", p.width))

@@ -11,7 +11,9 @@ import (
 // print draws every target, and lists its points under it.
 func (a *curvesAnswer) print(out io.Writer, width int) error {
 	w := &failing{out: out}
-	fmt.Fprintf(w, "tokens/s for ONE of n streams, after its first token, from %s\n", a.From)
+	for _, line := range wrap("tokens/s for ONE of n streams, after its first token, from "+a.From, width) {
+		fmt.Fprintln(w, line)
+	}
 	if len(a.Targets) == 0 {
 		fmt.Fprintln(w, "\nno targets: no route names one")
 	}
@@ -46,19 +48,21 @@ func (t *curvesTarget) print(w io.Writer, width int) {
 	for _, line := range wrap(t.conditions(), width-2) {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
-	if t.Support == nil && len(t.Points) == 0 {
+	if len(t.line) == 0 {
 		fmt.Fprintln(w, "  nothing is known yet: a curve takes 30 decode steps, or a prior")
-		return
+	} else {
+		fmt.Fprintln(w)
+		plotOf(t).draw(w, width)
 	}
-	fmt.Fprintln(w)
-	plotOf(t).draw(w, width)
 	for _, f := range t.Floors {
-		for _, line := range wrap(f.sentence(), width-2) {
+		for _, line := range wrap(f.sentence(len(t.line) > 0), width-2) {
 			fmt.Fprintf(w, "  %s\n", line)
 		}
 	}
-	fmt.Fprintln(w)
-	t.table(w, width)
+	if len(t.Points) > 0 {
+		fmt.Fprintln(w)
+		t.table(w, width)
+	}
 }
 
 // title names the target and its state.
@@ -105,7 +109,10 @@ func (t *curvesTarget) conditions() string {
 	return text
 }
 
-func (f *curvesFloor) sentence() string {
+func (f *curvesFloor) sentence(known bool) string {
+	if !known {
+		return fmt.Sprintf("%s promises %.4g tokens/s", f.Route, float64(f.MinTPS))
+	}
 	reach := func(n int, isLowerBound bool) string {
 		switch {
 		case n == 0:

@@ -191,11 +191,14 @@ func (t *curvesTarget) explain(o *curvesOptions, now time.Time) {
 		t.load = fmt.Sprintf("at %.6g prompt tokens a request: unknown before the length of answers is", o.promptTokens)
 	case t.Rho > 0:
 		t.load = fmt.Sprintf("at the usual prompt load of each n (%.3g prompt tokens per output token over all)", float64(t.Rho))
+	case t.TokensSeen > 0:
+		t.load = "at the usual prompt load, which is none so far: no prompt was read while others decoded"
 	default:
 		t.load = "at the usual prompt load, of which nothing is known yet"
 	}
-	if t.Fit == nil && (!math.IsNaN(o.rho) || t.MeanOutputTokens > 0 && !math.IsNaN(o.promptTokens)) {
-		t.load += "; without a fit the load changes nothing yet"
+	asked := !math.IsNaN(o.rho) || t.MeanOutputTokens > 0 && !math.IsNaN(o.promptTokens)
+	if asked && (t.Fit == nil || t.Fit.D == 0) {
+		t.load += "; what a prompt costs the others is not known yet, so the load changes nothing"
 	}
 	if t.UpdatedAt != nil {
 		t.age = ago(max(now.Sub(*t.UpdatedAt), 0))
