@@ -148,7 +148,7 @@ func healthOf(h router.Health) (health, breaker string) {
 
 func known(c *profiles.Curve) knowledge {
 	k := knowledge{
-		Scale:            1,
+		Scale:            number(c.Scale()),
 		Margin:           number(c.Margin()),
 		Rho:              number(c.Rho()),
 		TokensSeen:       number(c.Tokens()),

@@ -62,14 +62,14 @@ func BenchmarkNewCurve(b *testing.B) {
 	s := benchSums()
 	b.ReportAllocs()
 	for b.Loop() {
-		newCurve(&s, nil, defaultMargin)
+		newCurve(&s, nil, 1, defaultMargin)
 	}
 }
 
 // BenchmarkLow is what a decision asks for each candidate. Budget: 5 ns.
 func BenchmarkLow(b *testing.B) {
 	s := benchSums()
-	c := newCurve(&s, nil, defaultMargin)
+	c := newCurve(&s, nil, 1, defaultMargin)
 	b.ReportAllocs()
 	for b.Loop() {
 		c.Low(40, 120)

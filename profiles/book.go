@@ -133,9 +133,9 @@ func (b *Book) Prior(t Target, points []PriorPoint) {
 	defer b.mu.Unlock()
 	p.prior = newPrior(points)
 	p.group.mu.Lock()
-	known := p.known
+	known, scale := p.known, p.group.drift.scale()
 	p.group.mu.Unlock()
-	p.draw(&known, b.margin)
+	p.draw(&known, scale, b.margin)
 }
 
 // Fold closes the windows that ended before now and returns what each target
@@ -153,11 +153,13 @@ func (b *Book) Fold(now time.Time) []Delta {
 		p.group.mu.Lock()
 		p.group.closeUntil(at)
 		d, ok := p.cut(now, b.folds, b.halfLife)
-		known := p.known
+		known, scale := p.known, p.group.drift.scale()
 		p.group.mu.Unlock()
 		if ok {
 			deltas = append(deltas, d)
-			p.draw(&known, b.margin)
+		}
+		if ok || scale != p.curve.Load().Scale() {
+			p.draw(&known, scale, b.margin)
 		}
 	}
 	return deltas
@@ -186,9 +188,9 @@ func (b *Book) Apply(now time.Time, sums map[Target]Sums, acked []Delta) {
 		p := (*b.profiles.Load())[t]
 		p.group.mu.Lock()
 		p.rebase(base, upTo[t], b.halfLife)
-		known := p.known
+		known, scale := p.known, p.group.drift.scale()
 		p.group.mu.Unlock()
-		p.draw(&known, b.margin)
+		p.draw(&known, scale, b.margin)
 	}
 }
 

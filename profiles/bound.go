@@ -33,7 +33,7 @@ func (c *Curve) bound(s *Sums) {
 	for i := range s.bins {
 		own[i], off[i] = math.Inf(1), c.margin
 		if c.source == Learned {
-			own[i], off[i] = s.bins[i].own(), max(c.margin, confidence*s.bins[i].relativeError())
+			own[i], off[i] = c.scale*s.bins[i].own(), max(c.margin, confidence*s.bins[i].relativeError())
 		}
 	}
 	running := math.Inf(1)

@@ -8,16 +8,18 @@ import (
 // Curve is TPS(n) of one target as known at one moment: immutable, safe for
 // concurrent use. The zero value knows nothing.
 //
-//	TPS(n) = 1/((A + B·√n + C·n + D·p̄(n))·e^r(n))
+//	TPS(n) = g/((A + B·√n + C·n + D·p̄(n))·e^r(n))
 //
-// with p̄(n) the usual prompt load at n and r(n) the correction where the bins
-// say otherwise than the fit.
+// with p̄(n) the usual prompt load at n, r(n) the correction where the bins say
+// otherwise than the fit, and g the drift of the backend: 1 unless its last
+// windows were slower, or faster, at all n than what is known of it.
 type Curve struct {
 	source Provenance // Unknown, Prior, Learned (of any n)
 	fit    Fit
 	fitted bool
 	margin float64
-	lo, hi int // support
+	scale  float64 // g; 1 in a curve that knows nothing
+	lo, hi int     // support
 
 	// By n−1, up to twice the support or maxLevel.
 	tps, low, load []float64
@@ -65,10 +67,11 @@ func (c *Curve) TPS(n int) float64 {
 	if c.source == Unknown {
 		return math.NaN()
 	}
-	return 1 / c.tpot(float64(n))
+	return c.scale / c.tpot(float64(n))
 }
 
-// tpot returns the seconds per token at n and its usual prompt load.
+// tpot returns the seconds per token at n and its usual prompt load, as known,
+// without drift.
 func (c *Curve) tpot(n float64) float64 {
 	if c.source == Prior {
 		return min(max(c.prior.tpot(n), minTPOT), maxTPOT)
@@ -112,9 +115,53 @@ func (c *Curve) Support() (lo, hi int) { return c.lo, c.hi }
 // Fit returns the fitted coefficients; ok is false before there is a fit.
 func (c *Curve) Fit() (f Fit, ok bool) { return c.fit, c.fitted }
 
-// SecondsPerPromptToken is Fit.D, or 0 when unknown: what one prompt token
-// costs the streams that decode meanwhile.
-func (c *Curve) SecondsPerPromptToken() float64 { return c.fit.D }
+// SecondsPerPromptToken is Fit.D with the drift in it, or 0 when unknown: what
+// one prompt token costs the streams that decode meanwhile.
+func (c *Curve) SecondsPerPromptToken() float64 { return c.fit.D / c.Scale() }
+
+// Scale is g, the drift that TPS and Low include: below 1 while the backend is
+// slower at all n than what is known of it.
+func (c *Curve) Scale() float64 {
+	if c.scale == 0 {
+		return 1
+	}
+	return c.scale
+}
+
+const (
+	// expectSteps is how many known decode steps a bin needs to be held against
+	// a window, and expectShare how much of the window must lie in such bins.
+	expectSteps = 30
+	expectShare = 0.8
+)
+
+// expect returns the occupied seconds that the curve, without drift, expects
+// of a window's row; ok is false where it knows too little of the levels that
+// the window lived at: then a difference would be the curve's.
+func (c *Curve) expect(r row, cells *[NumBins]exposure) (seconds float64, ok bool) {
+	if !c.fitted {
+		return 0, false
+	}
+	var plain, corrected, all, familiar float64
+	for i := range cells {
+		e := &cells[i]
+		if e.K <= 0 {
+			continue
+		}
+		t := c.fit.A*e.K + c.fit.B*e.Q + c.fit.C*e.Y
+		plain += t
+		corrected += t * math.Exp(c.correction.at(math.Log(max(e.Y/e.K, 1))))
+		all += e.T
+		if c.bins[i].k >= expectSteps {
+			familiar += e.T
+		}
+	}
+	seconds = c.fit.A*r.K + c.fit.B*r.Q + c.fit.C*r.Y + c.fit.D*r.P
+	if plain <= 0 || seconds <= 0 || familiar < expectShare*all {
+		return 0, false
+	}
+	return seconds * corrected / plain, true
+}
 
 // Points returns every bin with evidence (or the prior's points), by n, at the
 // usual prompt load.

@@ -2,10 +2,10 @@ package profiles
 
 import "math"
 
-// newCurve draws the curve of s. margin is what the bound takes off at least;
-// pr may be nil.
-func newCurve(s *Sums, pr *prior, margin float64) *Curve {
-	c := &Curve{margin: margin, prior: pr, updated: s.Updated}
+// newCurve draws the curve of s. scale is g, by which its speeds are
+// multiplied; margin is what the bound takes off at least; pr may be nil.
+func newCurve(s *Sums, pr *prior, scale, margin float64) *Curve {
+	c := &Curve{margin: margin, scale: scale, prior: pr, updated: s.Updated}
 	l, ok := levelOf(s)
 	c.describe(s, ok)
 	switch {
@@ -88,7 +88,7 @@ func (c *Curve) tabulate() {
 	for i := range c.tps {
 		n := float64(i + 1)
 		c.load[i] = c.prompt.at(n)
-		c.tps[i] = 1 / c.tpot(n)
+		c.tps[i] = c.scale / c.tpot(n)
 	}
 }
 

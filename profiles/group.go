@@ -1,6 +1,7 @@
 package profiles
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -13,6 +14,7 @@ type group struct {
 	mu       sync.Mutex
 	profiles []*profile
 	windows  []*window // open ones, oldest first, at most maxOpenWindows
+	drift    drift
 }
 
 // windowAt returns the open window of that index, or the one that takes what
@@ -43,11 +45,24 @@ func (g *group) closeUntil(at time.Duration) {
 	}
 }
 
-// closeOldest makes the rows of the oldest window. g.mu is held.
+// closeOldest makes the rows of the oldest window, and holds what the curves
+// expected of it against what was measured. g.mu is held.
 func (g *group) closeOldest() {
 	w := g.windows[0]
 	g.windows = append(g.windows[:0], g.windows[1:]...)
+	var measured, expected float64
 	for _, p := range g.profiles {
-		p.close(w)
+		cells := w.exposure(p)
+		r, ok := p.close(w)
+		if !ok {
+			continue
+		}
+		if e, ok := p.curve.Load().expect(r, cells); ok {
+			measured += r.T
+			expected += e
+		}
+	}
+	if expected > 0 {
+		g.drift.see(math.Log(measured / expected))
 	}
 }

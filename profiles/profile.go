@@ -85,8 +85,9 @@ func (p *profile) totals() *totals {
 }
 
 // close adds what the target did in w to the next fold: its share of the
-// prompts, the second moments of its bins, and its row.
-func (p *profile) close(w *window) {
+// prompts, the second moments of its bins, and its row, which it returns; ok is
+// false while the row is too thin.
+func (p *profile) close(w *window) (r row, ok bool) {
 	p.held.add(&w.promptPool, 1)
 	cells := w.exposure(p)
 	for i := range cells {
@@ -105,8 +106,10 @@ func (p *profile) close(w *window) {
 	p.takePrompts(cells)
 	if smooth := p.predict(p.row); p.row.K >= minRowSteps && p.row.T > 0 && smooth > 0 {
 		p.row.addTo(&p.fold.rows, smooth)
+		r, ok = p.row, true
 		p.row = row{}
 	}
+	return r, ok
 }
 
 // takePrompts books the target's share of the prompts that were prefilled on
@@ -211,8 +214,8 @@ func (p *profile) rebase(base Sums, acked uint64, halfLife time.Duration) {
 
 // draw draws the curve anew from a copy of what is known: it takes too long to
 // keep streams from handing over meanwhile. Book.mu is held.
-func (p *profile) draw(known *Sums, margin float64) {
-	p.curve.Store(newCurve(known, p.prior, margin))
+func (p *profile) draw(known *Sums, scale, margin float64) {
+	p.curve.Store(newCurve(known, p.prior, scale, margin))
 }
 
 // finite reports whether x is a number.

@@ -64,7 +64,7 @@ func TestBoundNeverRises(t *testing.T) {
 		if rapid.Bool().Draw(t, "any") {
 			s = anySums(t)
 		}
-		c := newCurve(&s, anyPrior(t), rapid.Float64Range(0.01, 0.5).Draw(t, "margin"))
+		c := newCurve(&s, anyPrior(t), 1, rapid.Float64Range(0.01, 0.5).Draw(t, "margin"))
 		last := math.Inf(1)
 		for n := 0; n <= len(c.low)+2; n++ {
 			low := c.Low(n, 0)
@@ -91,7 +91,7 @@ func TestBoundNeverRises(t *testing.T) {
 func TestNeverNaN(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := anySums(t)
-		c := newCurve(&s, anyPrior(t), 0.1)
+		c := newCurve(&s, anyPrior(t), 1, 0.1)
 		for _, n := range []int{-1, 0, 1, 2, 7, 60, 500, 8192, 8193, 1 << 40} {
 			tps := c.TPS(n)
 			if c.Known() && (!finite(tps) || tps <= 0) || !c.Known() && !math.IsNaN(tps) {
