@@ -57,7 +57,12 @@ func newCheckCommand() *cobra.Command {
 		Long: `Read a configuration as serve would, with the variables of the environment and
 the files that it names. Every problem goes to stderr as FILE:LINE:COL: what is
 wrong; what to write instead. The exit code is 2 if there is one.`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("check: want one file, got %d; write pacer check pacer.yaml", len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := config.Load(args[0])
 			var print error
@@ -66,9 +71,13 @@ wrong; what to write instead. The exit code is 2 if there is one.`,
 			} else if err == nil {
 				print = printChecked(cmd.OutOrStdout(), args[0], cfg)
 			}
-			if err != nil {
-				fmt.Fprintln(cmd.ErrOrStderr(), err)
+			if problems := config.Errors(nil); errors.As(err, &problems) {
+				// Bare, so that each line begins with its place.
+				fmt.Fprintln(cmd.ErrOrStderr(), problems)
 				return usageError{errReported}
+			}
+			if err != nil {
+				return usageError{err}
 			}
 			return print
 		},

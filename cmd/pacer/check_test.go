@@ -88,8 +88,8 @@ func TestCheckJSONOfAValidFile(t *testing.T) {
 func TestCheckUsage(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "no.yaml")
 	for _, args := range [][]string{{}, {"a", "b"}, {"--nope", "a"}, {missing}, {"--json", missing}} {
-		if code, _, stderr := check(t, args...); code != 2 || stderr == "" {
-			t.Errorf("check %q: exit code %d, stderr %q; want 2 and a message", args, code, stderr)
+		if code, _, stderr := check(t, args...); code != 2 || !strings.HasPrefix(stderr, "pacer: ") {
+			t.Errorf("check %q: exit code %d, stderr %q; want 2 and a message that begins with pacer:", args, code, stderr)
 		}
 	}
 }

@@ -88,6 +88,9 @@ func runSim(ctx context.Context, f simFlags, stderr io.Writer) error {
 	if err != nil {
 		return usageError{err}
 	}
+	if _, _, err := net.SplitHostPort(f.listen); err != nil {
+		return usageError{fmt.Errorf("sim: --listen %q is no address; write host:port, such as 127.0.0.1:9101", f.listen)}
+	}
 	l, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		return fmt.Errorf("sim: %w; choose another --listen address", err)

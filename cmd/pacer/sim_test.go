@@ -55,6 +55,7 @@ func TestSimUsage(t *testing.T) {
 		{"--fault", "drift:0"},
 		{"--max-num-seqs", "0"},
 		{"--speed", "-1"},
+		{"--listen", "9101"},
 		{"--json"},
 		{"--nope"},
 		{"extra"},
