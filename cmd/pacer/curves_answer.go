@@ -26,6 +26,7 @@ type curvesTarget struct {
 	Health   string          `json:"health,omitempty"`
 	InFlight *curvesInFlight `json:"in_flight,omitempty"` // nil = nobody is there who counts
 
+	Scale            figure     `json:"scale"` // drift, by which the speeds are already multiplied
 	Margin           figure     `json:"margin"`
 	Rho              figure     `json:"rho"` // prompt tokens per output token, learned
 	Support          *[2]int    `json:"support"`
@@ -33,6 +34,9 @@ type curvesTarget struct {
 	TokensSeen       figure     `json:"tokens_seen"`
 	MeanOutputTokens figure     `json:"mean_output_tokens"`
 	UpdatedAt        *time.Time `json:"updated_at"`
+
+	// OutputTokens is the mean answer that --prompt-tokens was divided by.
+	OutputTokens *figure `json:"output_tokens,omitempty"`
 
 	Points []curvesPoint `json:"points"`
 	Floors []curvesFloor `json:"floors"`

@@ -115,11 +115,15 @@ func (o *curvesOptions) askStore(ctx context.Context, cfg *config.Config) (*curv
 func (o *curvesOptions) describe(target profiles.Target, c *profiles.Curve, now time.Time) curvesTarget {
 	t := curvesTarget{
 		Backend: target.Backend, Model: target.Model,
-		Margin: figure(c.Margin()), Rho: figure(c.Rho()), TokensSeen: figure(c.Tokens()),
+		Scale: figure(c.Scale()), Margin: figure(c.Margin()), Rho: figure(c.Rho()), TokensSeen: figure(c.Tokens()),
 		MeanOutputTokens: figure(c.MeanOutput()), Points: []curvesPoint{}, Floors: []curvesFloor{},
 	}
 	if !(c.MeanOutput() > 0) {
 		t.MeanOutputTokens = figure(math.NaN())
+	}
+	if !math.IsNaN(o.promptTokens) {
+		mean := t.MeanOutputTokens
+		t.OutputTokens = &mean
 	}
 	lo, hi := c.Support()
 	if hi > 0 {

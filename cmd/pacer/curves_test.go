@@ -253,6 +253,9 @@ func TestCurvesOfAGateway(t *testing.T) {
 			if a.InFlight == nil || a.InFlight.N != 3 || a.load != want.load || a.Health != "up" || a.Kind != "vllm" {
 				t.Errorf("%s: in flight %+v, %q, %s %s; want n = 3, %q, up vllm", name, a.InFlight, a.load, a.Health, a.Kind, want.load)
 			}
+			if a.Scale != want.Scale || (a.OutputTokens != nil) != (name == "prompt tokens") || a.OutputTokens != nil && *a.OutputTokens != *want.OutputTokens {
+				t.Errorf("%s: scale %v, output tokens %v; want %v and %v", name, a.Scale, a.OutputTokens, want.Scale, want.OutputTokens)
+			}
 			if name == "learned load" && a.Floors[0].Holds != c.MaxConcurrency(30) {
 				t.Errorf("the floor holds to n = %d, want %d", a.Floors[0].Holds, c.MaxConcurrency(30))
 			}
