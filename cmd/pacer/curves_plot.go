@@ -250,7 +250,7 @@ func (p *plot) legend() string {
 		glyph rune
 		word  string
 	}{
-		{curve, "curve"}, {extrapolated, "extrapolated"}, {bin, "measured in one bin"}, {bound, "bound"}, {floorLine, "floor"},
+		{curve, "curve"}, {extrapolated, "extrapolated"}, {bin, "measured in one bin at its own prompt load"}, {bound, "bound"}, {floorLine, "floor"},
 	} {
 		if there(l.glyph) {
 			words = append(words, string(l.glyph)+" "+l.word)

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 )
 
 // print draws every target, and lists its points under it.
@@ -29,7 +31,9 @@ func (a *curvesAnswer) print(out io.Writer, width int) error {
 	return w.err
 }
 
-// failing remembers the first error, so that a closed pipe is one.
+// failing remembers the first error, so that a closed pipe is one. Names come
+// from files and from other machines: no control character of theirs reaches
+// the terminal.
 type failing struct {
 	out io.Writer
 	err error
@@ -38,7 +42,12 @@ type failing struct {
 // Write implements io.Writer.
 func (w *failing) Write(p []byte) (int, error) {
 	if w.err == nil {
-		_, w.err = w.out.Write(p)
+		_, w.err = w.out.Write(bytes.Map(func(c rune) rune {
+			if unicode.IsControl(c) && c != '\n' {
+				return '?'
+			}
+			return c
+		}, p))
 	}
 	return len(p), nil
 }

@@ -408,6 +408,17 @@ func TestCurvesPassesAClosedPipeOn(t *testing.T) {
 	}
 }
 
+func TestCurvesPrintsNoControlCharacters(t *testing.T) {
+	answer := curvesAnswer{From: "a\x1b[2Jfile", Targets: []curvesTarget{{Backend: "gpu\x07", Model: "m\r\u009b1m"}}, Notes: []string{"\x1b]0;x"}}
+	var out bytes.Buffer
+	if err := answer.print(&out, 80); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); strings.ContainsAny(text, "\x1b\x07\r\u009b") || !strings.Contains(text, "gpu? · m??1m") {
+		t.Errorf("a control character reaches the terminal: %q", text)
+	}
+}
+
 type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, os.ErrClosed }
