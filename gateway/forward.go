@@ -148,6 +148,9 @@ func (x *exchange) firstByte() error {
 	case status != http.StatusOK:
 		x.opaque = true
 		t.verdict(nil) // it is alive; the mistake is the client's or the configuration's
+		if backendsFault(status) {
+			x.lease.Refused()
+		}
 		if status >= 400 && !t.explains(start) {
 			return &backendError{backend: t.name, status: status, text: t.plainText(start), retryAfter: t.resp.Header.Get("Retry-After")}
 		}
@@ -197,6 +200,17 @@ func (x *exchange) recognize(start []byte) error {
 }
 
 var errGarbage = errors.New("not an answer")
+
+// backendsFault reports whether an error answer is for the backend's owner to
+// mend, rather than for the client: its key is wrong, it lacks the model, it is
+// out of quota, or it broke.
+func backendsFault(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests:
+		return true
+	}
+	return status >= 500
+}
 
 // isAnswer reports whether status can be that of a completion or of an error.
 // 101 would make the client's connection one of another protocol, 204 and 205

@@ -173,6 +173,30 @@ func TestADocumentIsPassedOn(t *testing.T) {
 	}
 }
 
+// A backend with a wrong key refuses everything at once and is always empty:
+// it must not draw every request while another serves.
+func TestABackendThatRefusesEverythingIsNoBlackHole(t *testing.T) {
+	for _, status := range []int{401, 403, 404, 429, 500} {
+		synctest.Test(t, func(t *testing.T) {
+			h := open(t, settings("a", "b"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, `{"error":{"message":"no"}}`)
+			}}, "b": &script{answer: talk(10, 10*time.Millisecond)}})
+			refused := 0
+			for range 40 {
+				if h.post(chat, streamBody).status == status {
+					refused++
+				}
+			}
+			if refused > 6 {
+				t.Errorf("%d of 40 requests were refused with %d by the backend that refuses everything, want 6 at most", refused, status)
+			}
+			h.idle()
+		})
+	}
+}
+
 func TestErrorsOfTheBackendArePassedOn(t *testing.T) {
 	const body = `{"error":{"message":"too long","type":"BadRequestError","param":null,"code":400}}`
 	for status, want := range map[int]string{400: outcomeRejected, 422: outcomeRejected, 401: outcomeUpstream, 404: outcomeUpstream, 429: outcomeUpstream, 500: outcomeUpstream} {
@@ -185,6 +209,7 @@ func TestErrorsOfTheBackendArePassedOn(t *testing.T) {
 				_, _ = io.WriteString(w, body)
 			}}, "b": second})
 			for range 20 { // no number of them takes the backend out of service
+				<-time.After(10 * time.Second) // else the router tries the other first
 				r := h.post(chat, streamBody)
 				if r.status != status || r.body != body || r.header.Get("Retry-After") != "7" {
 					t.Fatalf("status %d came down as %d %q, Retry-After %q", status, r.status, r.body, r.header.Get("Retry-After"))

@@ -134,8 +134,7 @@ func (x *exchange) judge(err error) (outcome string, counted bool, result teleme
 	)
 	switch {
 	case err == nil && x.opaque && x.status >= 400, errors.As(err, &plain):
-		// 401, 403, 404 and 429 of a backend are for its owner to mend.
-		if s := x.status; s >= 500 || s == 401 || s == 403 || s == 404 || s == 429 {
+		if backendsFault(x.status) {
 			return outcomeUpstream, true, telemetry.Failed, ""
 		}
 		return outcomeRejected, false, telemetry.Failed, ""

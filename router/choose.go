@@ -1,6 +1,9 @@
 package router
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // tie is how close to the best a rank must be to count as equal: choosing at
 // random among equals keeps replicas from running after the same backend.
@@ -13,10 +16,11 @@ const tie = 0.95
 // before the others: it costs little while nothing runs there, and the next
 // spike finds it learned.
 func (r *Router) choose(a *ask, verdicts []verdict) *verdict {
+	passRefusing(a.now, verdicts)
 	switch a.route.conf.Prefer {
 	case Order:
 		for i := range verdicts {
-			if verdicts[i].reason == OK {
+			if verdicts[i].open() {
 				return &verdicts[i]
 			}
 		}
@@ -24,7 +28,7 @@ func (r *Router) choose(a *ask, verdicts []verdict) *verdict {
 	case Cheapest:
 		least := math.Inf(1)
 		for i := range verdicts {
-			if v := &verdicts[i]; v.reason == OK {
+			if v := &verdicts[i]; v.open() {
 				least = min(least, a.priceOf(v))
 			}
 		}
@@ -42,12 +46,31 @@ func (r *Router) choose(a *ask, verdicts []verdict) *verdict {
 	return r.best(verdicts, func(v *verdict) (float64, bool) { return a.rank(v), true })
 }
 
+// passRefusing passes over the targets that refuse everything, if there is
+// another.
+func passRefusing(now time.Time, verdicts []verdict) {
+	others, resting := false, false
+	for i := range verdicts {
+		v := &verdicts[i]
+		if v.reason == OK {
+			v.passed = now.Before(v.model.rests)
+			others, resting = others || !v.passed, resting || v.passed
+		}
+	}
+	if others || !resting {
+		return
+	}
+	for i := range verdicts {
+		verdicts[i].passed = false
+	}
+}
+
 // best returns a feasible verdict of the highest rank, at random among those
 // within 5 % of it. rank says which verdicts are asked at all.
 func (r *Router) best(verdicts []verdict, rank func(*verdict) (float64, bool)) *verdict {
 	top, ties := -1.0, 0
 	for i := range verdicts {
-		if verdicts[i].reason != OK {
+		if !verdicts[i].open() {
 			continue
 		}
 		if x, ok := rank(&verdicts[i]); ok && x > top {
@@ -56,7 +79,7 @@ func (r *Router) best(verdicts []verdict, rank func(*verdict) (float64, bool)) *
 	}
 	var only *verdict
 	for i := range verdicts {
-		if verdicts[i].reason != OK {
+		if !verdicts[i].open() {
 			continue
 		}
 		if x, ok := rank(&verdicts[i]); ok && x >= top*tie {
@@ -68,7 +91,7 @@ func (r *Router) best(verdicts []verdict, rank func(*verdict) (float64, bool)) *
 	}
 	pick := min(int(r.rand()*float64(ties)), ties-1)
 	for i := range verdicts {
-		if verdicts[i].reason != OK {
+		if !verdicts[i].open() {
 			continue
 		}
 		if x, ok := rank(&verdicts[i]); ok && x >= top*tie {

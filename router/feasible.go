@@ -16,7 +16,11 @@ type verdict struct {
 	protect  float64       // highest floor that must hold there
 	headroom float64       // least bound over need, +Inf where nothing is needed
 	ttft     time.Duration // until its prefill begins
+	passed   bool          // feasible, but a last choice while there are others: set by choose
 }
+
+// open reports whether choose may take the target.
+func (v *verdict) open() bool { return v.reason == OK && !v.passed }
 
 // judge asks the rules about every target of a's route. The answer is good
 // until the next call, and as long as the lock is held.

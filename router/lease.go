@@ -32,6 +32,8 @@ type Lease struct {
 	first time.Duration // since placed: when decoding began
 	seen  progress      // as of the backend's last scan
 
+	refused atomic.Bool // the backend itself is at fault, by Refused
+
 	tokens atomic.Uint64 // bits of a float64: after the first chunk, with a minus sign while rough
 	last   atomic.Int64  // nanoseconds since placed: when the last of them came
 }
@@ -97,6 +99,12 @@ func (l *Lease) progress() progress {
 	tokens := math.Float64frombits(l.tokens.Load())
 	return progress{tokens: finite(math.Abs(tokens)), rough: math.Signbit(tokens), last: max(last, l.first)}
 }
+
+// Refused says that the backend refused the request for a reason that is not
+// the client's: a key it does not take, a model it does not have, too many
+// requests. Call it before Done. A target whose requests end so again and again
+// becomes the last choice for a while.
+func (l *Lease) Refused() { l.refused.Store(true) }
 
 // Done gives the place back, with the tokens the request put out (0 when it
 // failed), and returns the tickets that may go now. Calls after the first do
@@ -179,6 +187,12 @@ func (b *backend) leaveWaiting(l *Lease) {
 // release ends l, whatever its phase.
 func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 	b := l.backend
+	switch {
+	case l.refused.Load():
+		l.model.refuse(now)
+	case outputTokens > 0:
+		l.model.refusals, l.model.rests = 0, time.Time{}
+	}
 	switch l.phase {
 	case waiting:
 		b.leaveWaiting(l)

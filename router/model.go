@@ -3,6 +3,7 @@ package router
 import (
 	"math"
 	"slices"
+	"time"
 )
 
 // curve is what the router reads of a profiles.Curve.
@@ -38,6 +39,24 @@ type model struct {
 	promised    float64  // highest floor configured on an interactive route, 0 = none
 	reserve     int      // streams those routes want kept free
 	leases      int      // that point here: the model outlives its configuration until 0
+
+	refusals int       // in a row
+	rests    time.Time // until then it is the last choice
+}
+
+const (
+	// manyRefusals in a row make a target the last choice for restAfter. What
+	// refuses everything at once (a wrong key, an unknown model) trips no
+	// breaker, is always empty, and would draw every request.
+	manyRefusals = 3
+	restAfter    = 5 * time.Second
+)
+
+// refuse notes that a request ended with a refusal of the backend.
+func (m *model) refuse(now time.Time) {
+	if m.refusals++; m.refusals >= manyRefusals {
+		m.rests = now.Add(restAfter)
+	}
 }
 
 // youngSteps is up to how many decode steps a curve counts as young: some ten
