@@ -5,7 +5,7 @@ GO        ?= go
 TESTFLAGS ?= -race -shuffle=on -timeout 10m
 BIN       := bin/pacer
 
-.PHONY: build test deps bench fuzz lint format demo clean
+.PHONY: build test deps bench accuracy fuzz lint format demo clean
 
 build: ## the static binary, bin/pacer
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/pacer
@@ -18,6 +18,10 @@ deps: ## redis-server and chromium, by apt when absent and root
 
 bench: ## every benchmark once, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+SEEDS ?= 36
+accuracy: ## learned curves against known truths, long form, as a table
+	$(GO) test -count=1 -timeout 60m -run 'TestGoals' ./internal/accuracy -args -seeds $(SEEDS) -table
 
 FUZZTIME ?= 20s
 fuzz: ## each fuzz target for FUZZTIME

@@ -10,7 +10,7 @@ import (
 
 // tripledRow asks the curve that was learned under one prompt load for the
 // speeds under three times as long prompts.
-var tripledRow = row{"prompts three times as long after learning", func(t *testing.T) []line {
+var tripledRow = row{name: "prompts three times as long after learning", measure: func(t *testing.T) []line {
 	then := longPrompts.truth()
 	var got, blind []lesson
 	for seed := range uint64(seeds()) {
@@ -35,7 +35,7 @@ var tripledRow = row{"prompts three times as long after learning", func(t *testi
 // forecastRow freezes the curve after 100k and says what the streams of the
 // next 120 s, in pieces of 30 s, get at the n that come.
 func forecastRow(name string, k *known, goal errs) row {
-	return row{"forecast, " + name, func(t *testing.T) []line {
+	return row{name: "forecast, " + name, measure: func(t *testing.T) []line {
 		var got, blind, usual []float64
 		for seed := range uint64(seeds()) {
 			look, by := &watcher{}, &watcher{blind: true}
@@ -96,7 +96,7 @@ func forecast(before, after []level, tps func(n int) float64) (off float64, ok b
 // until the curve says so: within a tenth of the speeds there are, at the
 // levels that were visited.
 func slowdownRow(name string, k *known, goal, gate float64, why string) row {
-	return row{"slowdown, " + name, func(t *testing.T) []line {
+	return row{name: "slowdown, " + name, measure: func(t *testing.T) []line {
 		const patience = 900
 		truth := k.truth()
 		var took []float64
@@ -124,10 +124,43 @@ func slowdownRow(name string, k *known, goal, gate float64, why string) row {
 	}}
 }
 
+// alarmRow counts how often a slowdown is seen that is none, over an hour of
+// each seed.
+func alarmRow(name string, k *known, goal, gate float64, why string) row {
+	return row{name: "false alarms, " + name, measure: func(t *testing.T) []line {
+		runs := max(seeds()/3, 1)
+		var alarms, alarmed float64
+		for seed := range uint64(runs) {
+			look := &watcher{}
+			w := newWorld(k.setup, seed, look)
+			before := 1.0
+			for second := range 3600 {
+				w.until(seconds(float64(second + 1)))
+				g := look.book.Curve(target).Scale()
+				if g != 1 {
+					alarmed++
+				}
+				if before == 1 && g < 1 {
+					alarms++
+				}
+				before = g
+			}
+		}
+		return []line{{
+			what: fmt.Sprintf("false alarms, %s, %d h", name, runs),
+			figures: []figure{
+				{name: "per hour", got: alarms / float64(runs), goal: goal, gate: gate},
+				{name: "% of the time with g below or above 1", got: alarmed / float64(runs) / 36},
+			},
+			why: why,
+		}}
+	}}
+}
+
 // mergeRow lets three replicas see a third of the streams each, and holds what
 // their sums say together against one that sees all.
 func mergeRow(name string, staleness float64, bins, curve figure, why string) row {
-	return row{"merge, " + name, func(t *testing.T) []line {
+	return row{name: "merge, " + name, measure: func(t *testing.T) []line {
 		forever := func() *profiles.Book { return profiles.NewBook(profiles.Options{HalfLife: seconds(1e9)}) }
 		var worstBin, worstTPS []float64
 		for seed := range uint64(seeds()) {
@@ -171,7 +204,7 @@ func curveOf(s profiles.Sums) *profiles.Curve {
 
 // usageRow compares curves that differ only in the usage that comes.
 func usageRow(name string, k *known, goal, gate float64, why string) row {
-	return row{"usage, " + name, func(t *testing.T) []line {
+	return row{name: "usage, " + name, measure: func(t *testing.T) []line {
 		every := func(n, other int) func(int) int {
 			return func(r int) int {
 				if r%n == 0 {

@@ -13,7 +13,7 @@ import (
 // 8 windows have no interval. The truth of a bin is that of its levels, in the
 // proportion in which the run visited them.
 func coverageRow(name string, k *known, tokens, goal, gate float64, why string) row {
-	return row{"coverage, " + name, func(t *testing.T) []line {
+	return row{name: "coverage, " + name, measure: func(t *testing.T) []line {
 		truth := k.truth()
 		var bins, held float64
 		var widths []float64

@@ -77,7 +77,7 @@ type mark struct {
 
 // curveRow examines the curves of a scenario.
 func curveRow(name string, k *known, marks ...mark) row {
-	return row{name, func(t *testing.T) []line {
+	return row{name: name, measure: func(t *testing.T) []line {
 		at := make([]float64, len(marks))
 		for i, m := range marks {
 			at[i] = m.tokens

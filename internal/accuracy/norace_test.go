@@ -4,7 +4,6 @@ package accuracy
 
 const (
 	raceDetector = false
-	fewSeeds     = 15
+	fewSeeds     = 9
 	truthScale   = 1.0
-	fewCurves    = 1000
 )
