@@ -2,6 +2,7 @@ package profiles
 
 import (
 	"math"
+	"math/rand"
 	"testing"
 	"time"
 )
@@ -239,5 +240,21 @@ func TestPointsAreTheBins(t *testing.T) {
 			t.Errorf("point %+v, want %+v", p, want[i])
 		}
 		within(t, "tokens per stream-second", p.Tokens/p.StreamSeconds, 100, 1e-6)
+	}
+}
+
+// A dozen short prompts say next to nothing about what a prompt token costs:
+// the fit must not make it up from the noise, or a long prompt would seem to
+// stop the backend.
+func TestFewPromptsDoNotInventTheirCost(t *testing.T) {
+	for seed := range int64(40) {
+		b := NewBook(Options{})
+		e := newEngine(seed, b)
+		e.prompts = func(*rand.Rand) int { return 5 }
+		e.run(2000)
+		e.drain()
+		if d := b.Curve(e.target).SecondsPerPromptToken(); d > 500e-6 {
+			t.Errorf("seed %d: after a few prompts of 5 tokens, one costs %.0f µs a token; want what is usual, 500 at most", seed, 1e6*d)
+		}
 	}
 }

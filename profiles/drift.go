@@ -5,8 +5,8 @@ import "math"
 const (
 	// driftAlarm is h of the CUSUM, driftSlack what is taken off each window,
 	// both in standard deviations; driftClip is the most that one window says.
-	driftAlarm = 7.5
-	driftSlack = 0.75
+	driftAlarm = 7.0
+	driftSlack = 0.85
 	driftClip  = 3.0
 
 	// leastSpread is the least standard deviation of a window's residual that

@@ -22,6 +22,10 @@ const (
 	// give the fit a shape where nothing was visited.
 	priorSteps = 4
 
+	// priorPrompt is the prompt load, in tokens per step, of the weak row that
+	// holds D.
+	priorPrompt = 100
+
 	// minTPOT and maxTPOT keep a speed finite and above 0, whatever the sums
 	// say: a token takes from a tenth of a microsecond to eleven days.
 	minTPOT = 1e-7
@@ -74,6 +78,11 @@ func (s *Sums) fit(l level, pr *prior) Fit {
 			g.add([4]float64{1, math.Sqrt(n), n, l.p * ratio}, y, priorSteps/(y*y))
 		}
 	}
+	// What a prompt token costs shows only where the prompt load varies. Where
+	// it hardly does, the noise of the windows would pick any D that goes with
+	// n; this row, about what one window under a usual load says, keeps it where
+	// prompts are usually prefilled.
+	g.add([4]float64{0, 0, 0, priorPrompt}, priorPrompt/prefillRate, priorSteps/(l.tpot*l.tpot))
 	theta := g.solve()
 	return Fit{A: theta[0], B: theta[1], C: theta[2], D: theta[3]}
 }
