@@ -21,7 +21,9 @@ bench: ## every benchmark once, with allocations
 
 SEEDS ?= 36
 accuracy: ## learned curves against known truths, long form, as a table
-	$(GO) test -count=1 -timeout 60m -run 'TestGoals' ./internal/accuracy -args -seeds $(SEEDS) -table
+	@mkdir -p bin && rm -f bin/accuracy.md
+	$(GO) test -count=1 -timeout 60m -run TestGoals ./internal/accuracy -args -seeds $(SEEDS) -table $(CURDIR)/bin/accuracy.md; \
+	status=$$?; cat bin/accuracy.md; exit $$status
 
 FUZZTIME ?= 20s
 fuzz: ## each fuzz target for FUZZTIME

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +14,7 @@ import (
 
 var (
 	seedsFlag = flag.Int("seeds", 0, "seeds of each row; 0 = a few")
-	tableFlag = flag.Bool("table", false, "print the table of all rows")
+	tableFlag = flag.String("table", "", "file to write the table of all rows to")
 )
 
 // seeds is how many runs each row rests on.
@@ -75,14 +76,18 @@ func TestGoals(t *testing.T) {
 			})
 		}
 	})
-	if *tableFlag {
+	if *tableFlag != "" {
 		var b strings.Builder
+		b.WriteString("| what | goal | measured | | beside it |\n|---|---|---|---|---|\n")
 		for _, r := range rows {
 			for _, l := range lines[r.name] {
 				b.WriteString(l.String())
 			}
 		}
-		fmt.Printf("%d seeds\n\n| what | goal | measured | | controls |\n|---|---|---|---|---|\n%s", seeds(), b.String())
+		fmt.Fprintf(&b, "\n%d seeds.\n", seeds())
+		if err := os.WriteFile(*tableFlag, []byte(b.String()), 0o644); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -112,7 +117,7 @@ func (l line) String() string {
 	verdict := "reached"
 	none := true
 	for _, f := range l.figures {
-		got = append(got, fmt.Sprintf("%s %.3g", f.name, f.got))
+		got = append(got, f.name+" "+number(f.got))
 		if f.goal == 0 {
 			continue
 		}
@@ -145,3 +150,11 @@ func quantile(list []float64, q float64) float64 {
 }
 
 func median(list []float64) float64 { return quantile(list, 0.5) }
+
+// number writes a figure with three digits, and a rounding error as 0.
+func number(x float64) string {
+	if math.Abs(x) < 1e-7 {
+		return "0"
+	}
+	return fmt.Sprintf("%.3g", x)
+}
