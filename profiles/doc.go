@@ -3,8 +3,8 @@
 //
 // The path of a number: a Stream books, for each level of concurrency n it
 // lived through, the seconds it waited for tokens and the tokens it got. At
-// least once a second it hands these exposures to the Profile of its target. A
-// Profile cuts them into windows of 5 seconds and adds them up as Sums; Sums
+// least once a second it hands these exposures to the profile of its target. A
+// profile cuts them into windows of 5 seconds and adds them up as Sums; Sums
 // are additive, so replicas merge by addition. From Sums a Curve is fitted:
 // tokens per second for ONE stream as a function of n, with a lower bound for
 // decisions, its support and its age.

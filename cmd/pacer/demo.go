@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"time"
@@ -48,6 +49,9 @@ curves compare with the true ones. Nothing leaves this machine.`,
 			if o.duration < 10*time.Second || o.duration > 24*time.Hour {
 				return usageError{fmt.Errorf("--duration %v: want 10s to 24h", o.duration)}
 			}
+			if _, _, err := net.SplitHostPort(o.admin); err != nil {
+				return usageError{fmt.Errorf("--admin %q: want host:port, as 127.0.0.1:9090", o.admin)}
+			}
 			return runDemo(cmd.Context(), o, cmd.OutOrStdout())
 		},
 	}
@@ -78,6 +82,13 @@ func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
 	if err != nil {
 		return usageError{err}
 	}
+	var file *os.File
+	if o.jsonFile != "" { // opened first: a mistake should not cost a whole run
+		if file, err = os.Create(o.jsonFile); err != nil {
+			return usageError{fmt.Errorf("--json: %w", err)}
+		}
+		defer file.Close()
+	}
 	d := &demo{options: o, load: load, tally: newTally(demoFloor, demoGrace)}
 	if d.fleet, err = startFleet(o.seed, o.network); err != nil {
 		return err
@@ -97,15 +108,17 @@ func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
 	if err := d.run(ctx, out); err != nil {
 		return err
 	}
-	report := d.report()
+	report := d.report(ctx.Err() != nil)
 	report.print(out)
-	if o.jsonFile == "" {
+	if file == nil {
 		return nil
 	}
-	if err := writeJSON(o.jsonFile, report); err != nil {
+	enc := json.NewEncoder(file)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(report); err != nil {
 		return fmt.Errorf("--json: %w", err)
 	}
-	return nil
+	return file.Close()
 }
 
 // placer returns what replaces the router's policy; nil for Pacer's own.
@@ -148,12 +161,4 @@ func (d *demo) run(ctx context.Context, out io.Writer) error {
 		err = endErr
 	}
 	return err
-}
-
-func writeJSON(file string, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(b, '\n'), 0o644)
 }

@@ -67,13 +67,17 @@ type levelError struct {
 	Recorded float64 `json:"recorded_tps"`
 }
 
-func (d *demo) report() demoReport {
+// report says how the demo went; stopped, that it was ended before its time.
+func (d *demo) report(stopped bool) demoReport {
 	r := demoReport{
 		Policy: d.options.policy, Load: d.load.describe(time.Since(d.started)),
 		Seconds: time.Since(d.started).Seconds(), FloorTPS: demoFloor,
 	}
 	if d.options.replay == "" {
 		r.Load = "ramp to 50, spike to 200, one backend killed and back"
+	}
+	if stopped {
+		r.Load += " (stopped before its end)"
 	}
 	for _, name := range []string{"chat", "nightly"} {
 		if route := d.tally.report(name); route.Offered > 0 {
@@ -122,7 +126,7 @@ func compare(s *simulated, curve *profiles.Curve) demoBackendReport {
 		at := curve.At(p.N)
 		l := levelError{N: p.N, P: at.P, Learned: at.TPS, Recorded: p.TPS, True: 1 / model.StepSeconds(p.N, at.P)}
 		if math.IsNaN(l.Learned) {
-			l.Learned = 0 // JSON has no NaN; an unknown level is wholly wrong
+			continue // nothing learned yet
 		}
 		r.Levels = append(r.Levels, l)
 		truthErrors = append(truthErrors, math.Abs(l.Learned/l.True-1))
@@ -151,6 +155,10 @@ func (r demoReport) print(out io.Writer) {
 	w = tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "backend\ttokens\tmedian error\tp90\tagainst this run's record\tstreams at floor\tn: true → learned\t")
 	for _, b := range r.Backends {
+		if len(b.Levels) == 0 {
+			fmt.Fprintf(w, "%s\t%.0f\t–\t–\t–\t–\tnothing learned yet\t\n", b.Backend, b.Tokens)
+			continue
+		}
 		fmt.Fprintf(w, "%s\t%.0f\t%.1f %%\t%.1f %%\t%.1f / %.1f %%\t%s\t%s\t\n", b.Backend, b.Tokens,
 			100*b.MedianError, 100*b.P90Error, 100*b.RecordMedianError, 100*b.RecordP90Error, b.carries(), b.sample())
 	}

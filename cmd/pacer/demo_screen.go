@@ -19,7 +19,7 @@ import (
 // one line every five seconds elsewhere.
 type screen struct {
 	demo *demo
-	tty  bool
+	tty  *os.File // nil = not a terminal
 
 	mu      sync.Mutex // guards what follows
 	out     io.Writer
@@ -28,8 +28,11 @@ type screen struct {
 }
 
 func newScreen(out io.Writer, d *demo) *screen {
-	f, ok := out.(*os.File)
-	return &screen{demo: d, out: out, tty: ok && term.IsTerminal(int(f.Fd()))}
+	s := &screen{demo: d, out: out}
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		s.tty = f
+	}
+	return s
 }
 
 func (s *screen) intro(dataURL, adminURL string) {
@@ -55,7 +58,7 @@ func (s *screen) clock() string {
 // run draws until ctx ends.
 func (s *screen) run(ctx context.Context) {
 	every := 5 * time.Second
-	if s.tty {
+	if s.tty != nil {
 		every = 500 * time.Millisecond
 	}
 	tick := time.NewTicker(every)
@@ -90,7 +93,7 @@ func (s *screen) news() {
 func (s *screen) draw() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tty {
+	if s.tty != nil {
 		s.clear()
 		s.frame()
 		return
@@ -111,22 +114,32 @@ func (s *screen) clear() {
 	}
 }
 
-// barWidth is the width of a backend's bar; a full bar is the number of
-// streams that the backend carries at the floor, as far as is known.
-const barWidth = 40
+// besideBar is how many columns of a backend's line are not its bar.
+const besideBar = 52
 
+// frame draws the bars. A full bar is the number of streams that the backend
+// carries at the floor, as far as is known. Lines are cut to the terminal's
+// width, so that clear finds as many as were written.
 func (s *screen) frame() {
-	c := s.demo.tally.counts("chat")
-	t := time.Since(s.demo.started)
-	fmt.Fprintf(s.out, "%6s of %v  %s, %d interactive requests running\n", s.clock(), s.demo.options.duration, s.demo.load.describe(t), s.demo.load.users())
-	for _, b := range s.demo.backends() {
-		full := max(b.capacity, 1)
-		filled := min(b.n*barWidth/full, barWidth)
-		bar := strings.Repeat("█", filled) + strings.Repeat("░", barWidth-filled)
-		fmt.Fprintf(s.out, "  %-22s %s n=%-3d of %-4s %s  %s\n", b.name, bar, b.n, b.carries(), b.speed(), b.health)
+	width, _, err := term.GetSize(int(s.tty.Fd()))
+	if err != nil || width < 20 {
+		width = 80
 	}
-	fmt.Fprintf(s.out, "  chat: met %d  missed %d  shed %d  failed %d of %d\n", c.met, c.missed, c.shed, c.failed, c.offered)
-	s.drawn = 2 + len(s.demo.fleet)
+	c := s.demo.tally.counts("chat")
+	lines := []string{fmt.Sprintf("%6s of %v  %s, %d interactive requests running", s.clock(), s.demo.options.duration,
+		s.demo.load.describe(time.Since(s.demo.started)), s.demo.load.users())}
+	bar := max(min(width-besideBar, 40), 5)
+	for _, b := range s.demo.backends() {
+		lines = append(lines, fmt.Sprintf("  %-19s %s n=%-3d of %-4s %s %s", b.name, b.bar(bar), b.n, b.carries(), b.speed(), b.health))
+	}
+	lines = append(lines, fmt.Sprintf("  chat: met %d  missed %d  shed %d  failed %d of %d", c.met, c.missed, c.shed, c.failed, c.offered))
+	for _, line := range lines {
+		if r := []rune(line); len(r) >= width {
+			line = string(r[:width-1])
+		}
+		fmt.Fprintln(s.out, line)
+	}
+	s.drawn = len(lines)
 }
 
 // backendView is one backend as the screen shows it.
@@ -137,9 +150,18 @@ type backendView struct {
 	capacity     int     // streams it carries at the floor; 0 = unknown
 }
 
+// bar draws n against the capacity; without a known one it stays empty.
+func (b backendView) bar(width int) string {
+	filled := 0
+	if b.capacity > 0 {
+		filled = min(b.n*width/b.capacity, width)
+	}
+	return strings.Repeat("█", filled) + strings.Repeat("░", width-filled)
+}
+
 func (b backendView) speed() string {
 	if math.IsNaN(b.tps) || b.n == 0 {
-		return "   –"
+		return "   –    "
 	}
 	return fmt.Sprintf("%4.0f t/s", b.tps)
 }

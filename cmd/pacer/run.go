@@ -35,12 +35,12 @@ func (p *program) run(ctx context.Context, ready func(dataURL, adminURL string))
 	}()
 	dataListener, err := p.options.listenTCP(p.cfg.Listen)
 	if err != nil {
-		return fmt.Errorf("data port: %w; choose another listen address", err)
+		return fmt.Errorf("data port: %w; choose another address with listen: or --listen", err)
 	}
 	defer dataListener.Close()
 	adminListener, err := p.options.listenTCP(p.cfg.Admin.Listen)
 	if err != nil {
-		return fmt.Errorf("admin port: %w; choose another admin.listen address", err)
+		return fmt.Errorf("admin port: %w; choose another address with admin.listen: or --admin", err)
 	}
 	defer adminListener.Close()
 	scheme := "http://"
@@ -99,7 +99,9 @@ func (p *program) server(h http.Handler, maxHeader int) *http.Server {
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
+		// OPTIONS * is a request like any other: it gets our answer.
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
 	}
 }
 

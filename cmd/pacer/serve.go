@@ -20,7 +20,12 @@ func newServeCommand() *cobra.Command {
 		Short: "Run the gateway",
 		Long: `Run the gateway with the given configuration. Without -c, OPENAI_BASE_URL (and
 OPENAI_API_KEY) give one backend and a route for every model.`,
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("serve takes no argument %q; write pacer serve -c %s", args[0], args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := loadConfig(file)
 			if problems := config.Errors(nil); errors.As(err, &problems) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -48,7 +50,9 @@ func newVersionCommand() *cobra.Command {
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(b)
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "pacer %s %s %s %s\n", b.Version, b.Revision, b.Go, b.Platform)
+			words := []string{"pacer", b.Version, b.Revision, b.Go, b.Platform}
+			words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.Join(words, " "))
 			return err
 		},
 	}
