@@ -5,13 +5,16 @@ GO        ?= go
 TESTFLAGS ?= -race -shuffle=on -timeout 10m
 BIN       := bin/pacer
 
-.PHONY: build test deps bench accuracy fuzz lint format demo clean
+.PHONY: build test numbers deps bench accuracy fuzz lint format demo clean
 
 build: ## the static binary, bin/pacer
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/pacer
 
 test: deps ## every test, with the race detector
 	$(GO) test $(TESTFLAGS) ./...
+
+numbers: ## the promises in numbers at full length, which the race detector would make slow
+	$(GO) test -timeout 10m ./cmd/pacer ./internal/accuracy
 
 deps: ## redis-server and chromium, by apt when absent and root
 	@sh deploy/test-deps.sh

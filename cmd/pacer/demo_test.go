@@ -42,12 +42,17 @@ func runVirtualDemo(t *testing.T, o demoOptions) (r demoReport, printed string) 
 // Through ramp, spike and kill, those who are admitted keep their floor; with
 // round-robin the same load breaks it.
 func TestTheDemoKeepsItsFloor(t *testing.T) {
-	ours, printed := runVirtualDemo(t, demoOptions{duration: 2 * time.Minute, policy: "pacer", seed: 1})
-	chat := ours.Routes[0]
-	if judged := chat.Met + chat.Missed; judged < 1000 || float64(chat.Met) < 0.99*float64(judged) {
-		t.Errorf("%d of %d streams that their backend outlived kept the floor, want 99 %% of at least 1000", chat.Met, judged)
+	length, least := 2*time.Minute, 1000
+	if underRace {
+		length, least = 30*time.Second, 150
 	}
-	if chat.Kept < 0.99 {
+	ours, printed := runVirtualDemo(t, demoOptions{duration: length, policy: "pacer", seed: 1})
+	chat := ours.Routes[0]
+	if judged := chat.Met + chat.Missed; judged < least || float64(chat.Met) < 0.99*float64(judged) {
+		t.Errorf("%d of %d streams that their backend outlived kept the floor, want 99 %% of at least %d", chat.Met, judged, least)
+	}
+	// In a short demo the kill falls into the spike, and takes many with it.
+	if chat.Kept < 0.99 && !underRace {
 		t.Errorf("%.2f %% of all admitted kept the floor, those that died with their backend included; want 99 %%", 100*chat.Kept)
 	}
 	if chat.Offered != chat.Met+chat.Missed+chat.Unmeasured+chat.Shed+chat.Failed {
@@ -67,7 +72,7 @@ func TestTheDemoKeepsItsFloor(t *testing.T) {
 		t.Errorf("first learned point after %v, want it within 15 s", at)
 	}
 
-	control, _ := runVirtualDemo(t, demoOptions{duration: 2 * time.Minute, policy: "round-robin", seed: 1})
+	control, _ := runVirtualDemo(t, demoOptions{duration: length, policy: "round-robin", seed: 1})
 	if c := control.Routes[0]; c.Kept > 0.8 {
 		t.Errorf("round-robin kept the floor of %.1f %%: this load shows nothing", 100*c.Kept)
 	}
@@ -92,7 +97,7 @@ func firstLearned(t *testing.T, printed string) time.Duration {
 // The first minute of a real trace: every request arrives as recorded.
 func TestTheDemoReplaysATrace(t *testing.T) {
 	r, _ := runVirtualDemo(t, demoOptions{
-		duration: 40 * time.Second, policy: "pacer", seed: 1,
+		duration: 60 * time.Second, policy: "pacer", seed: 1,
 		replay: filepath.Join("..", "..", "examples", "traces", "azure-conv-2023.csv"),
 	})
 	if chat := r.Routes[0]; chat.Offered < 50 || chat.Met == 0 || chat.Failed != 0 {
