@@ -60,18 +60,25 @@ func (b *binSums) own() float64 {
 	return b.Y / b.S
 }
 
-// relativeError returns the standard error of Y/S relative to it, by the ratio
-// estimator over windows, at most maxError:
+// relativeError returns the standard error of Y/S relative to it, at most
+// maxError, which also stands for bins too thin to tell.
+func (b *binSums) relativeError() float64 {
+	if e, ok := b.windowError(); ok {
+		return min(e, maxError)
+	}
+	return maxError
+}
+
+// windowError returns the standard error of Y/S relative to it, by the ratio
+// estimator over windows; ok is false where there are too few.
 //
 //	var(R) = W/(W−1) · (Σy² − 2R·Σsy + R²·Σs²)/S², R = Y/S
-func (b *binSums) relativeError() float64 {
+func (b *binSums) windowError() (e float64, ok bool) {
 	if b.K < thinSteps || b.W < thinWindows || !(b.S > 0) || !(b.Y > 0) {
-		return maxError
+		return 0, false
 	}
 	r := b.Y / b.S
 	variance := b.W / (b.W - 1) * (b.YY - 2*r*b.SY + r*r*b.SS) / (b.S * b.S)
-	if e := math.Sqrt(max(variance, 0)) / r; e <= maxError {
-		return e
-	}
-	return maxError // also where the sums make no sense
+	e = math.Sqrt(max(variance, 0)) / r
+	return e, finite(e)
 }

@@ -23,8 +23,10 @@ const (
 	priorSteps = 4
 
 	// priorPrompt is the prompt load, in tokens per step, of the weak row that
-	// holds D.
-	priorPrompt = 100
+	// holds D, and usualCost the D it holds it to: the median of the published
+	// curves, whose D lie between 37 and 480 µs.
+	priorPrompt = 40
+	usualCost   = 100e-6
 
 	// minTPOT and maxTPOT keep a speed finite and above 0, whatever the sums
 	// say: a token takes from a tenth of a microsecond to eleven days.
@@ -82,7 +84,7 @@ func (s *Sums) fit(l level, pr *prior) Fit {
 	// it hardly does, the noise of the windows would pick any D that goes with
 	// n; this row, about what one window under a usual load says, keeps it where
 	// prompts are usually prefilled.
-	g.add([4]float64{0, 0, 0, priorPrompt}, priorPrompt/prefillRate, priorSteps/(l.tpot*l.tpot))
+	g.add([4]float64{0, 0, 0, priorPrompt}, priorPrompt*usualCost, priorSteps/(l.tpot*l.tpot))
 	theta := g.solve()
 	return Fit{A: theta[0], B: theta[1], C: theta[2], D: theta[3]}
 }

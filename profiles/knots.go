@@ -3,9 +3,13 @@ package profiles
 import "math"
 
 const (
-	// residualShrink is how many decode steps a bin needs before half of what
-	// it says against the fit is believed.
-	residualShrink = 60
+	// bend is how much real curves differ from the fit at one level, as a
+	// standard deviation in ln: what a bin says against the fit is believed as
+	// far as its own standard error is smaller. stepError is the error of a
+	// single step, for bins that were seen in too few windows to tell theirs:
+	// neighbouring steps share their prompts.
+	bend      = 0.03
+	stepError = 0.6
 
 	// promptShrink is the same for its prompt load against q0 + q1·n.
 	promptShrink = 200
@@ -87,6 +91,16 @@ func usualPrompts(s *Sums) promptCurve {
 	return p
 }
 
+// believed is the share of what the bin says against the fit that is taken for
+// the curve's and not for chance: bend²/(bend² + error²).
+func (b *binSums) believed() float64 {
+	e, ok := b.windowError()
+	if !ok {
+		e = stepError / math.Sqrt(b.K)
+	}
+	return bend * bend / (bend*bend + e*e)
+}
+
 // corrections learns r(n): the stream-seconds of each bin against those that
 // the fit expects of what was decoded and prefilled there.
 func corrections(s *Sums, f Fit) knots {
@@ -103,7 +117,7 @@ func corrections(s *Sums, f Fit) knots {
 		}
 		limit := min(minResidual+b.K/residualGrowth, maxResidual)
 		r := min(max(math.Log(b.S/expected), -limit), limit)
-		k.add(math.Log(n), r*b.K/(b.K+residualShrink))
+		k.add(math.Log(n), r*b.believed())
 	}
 	return k
 }
