@@ -97,9 +97,9 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 		if g.closed() {
 			t.Fatal("an open breaker lets requests through")
 		}
-		time.Sleep(4900 * time.Millisecond)
+		<-time.After(4900 * time.Millisecond)
 		g.expect(Open)
-		time.Sleep(400 * time.Millisecond) // nobody asks, and yet
+		<-time.After(400 * time.Millisecond) // nobody asks, and yet
 		g.expect(Open, HalfOpen)
 
 		probe, ok := g.Begin()
@@ -112,7 +112,7 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 		probe(errBroken)
 		g.expect(Open, HalfOpen, Open)
 
-		time.Sleep(5300 * time.Millisecond)
+		<-time.After(5300 * time.Millisecond)
 		g.expect(Open, HalfOpen, Open, HalfOpen)
 		g.try(nil)
 		g.expect(Open, HalfOpen, Open, HalfOpen, Closed)
@@ -125,7 +125,7 @@ func TestAProbeMayGoBeforeRunLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t)
 		g.fail(5)
-		time.Sleep(openTimeout + time.Nanosecond)
+		<-time.After(openTimeout + time.Nanosecond)
 		g.try(nil)
 		g.expect(Open, HalfOpen, Closed)
 	})
@@ -179,7 +179,7 @@ func TestFailuresLongAgoAreForgotten(t *testing.T) {
 			g.try(nil)
 			g.try(errBroken)
 		}
-		time.Sleep(tripWindow + tripBucket)
+		<-time.After(tripWindow + tripBucket)
 		g.try(nil)
 		g.try(errBroken)
 		g.try(errBroken)
@@ -214,7 +214,7 @@ func TestALateFailureCounts(t *testing.T) {
 			v, _ := g.Begin()
 			verdicts = append(verdicts, v)
 		}
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		for _, v := range verdicts {
 			g.expect()
 			v(errBroken)
@@ -232,7 +232,7 @@ func TestLateVerdictsCountByTheirShare(t *testing.T) {
 			v, _ := g.Begin()
 			verdicts = append(verdicts, v)
 		}
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		for i, v := range verdicts {
 			g.expect()
 			if i%2 == 0 {
@@ -250,7 +250,7 @@ func TestFailuresInARowCountHoweverSlow(t *testing.T) {
 		g := guard(t)
 		for range 4 {
 			g.fail(1)
-			time.Sleep(10 * time.Minute)
+			<-time.After(10 * time.Minute)
 		}
 		g.expect()
 		g.fail(1)
@@ -267,7 +267,7 @@ func TestAVerdictFromBeforeTheBreakIsIgnored(t *testing.T) {
 			old = append(old, v)
 		}
 		g.fail(5)
-		time.Sleep(6 * time.Second)
+		<-time.After(6 * time.Second)
 		for _, v := range old[:2] {
 			v(errBroken)
 			v(nil)
@@ -295,7 +295,7 @@ func TestCuts(t *testing.T) {
 		g.Cut(errBroken)
 		g.expect(Open)
 		g.Cut(errBroken) // the others that it served are no news
-		time.Sleep(6 * time.Second)
+		<-time.After(6 * time.Second)
 		g.Cut(errBroken) // nor do they take the probe's place
 		g.expect(Open, HalfOpen)
 		g.try(nil)
@@ -320,7 +320,7 @@ func TestACancelledProbeFreesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t)
 		g.fail(5)
-		time.Sleep(6 * time.Second)
+		<-time.After(6 * time.Second)
 		for range 10 {
 			g.try(context.Canceled)
 		}
@@ -340,16 +340,16 @@ func TestALostProbeIsGivenUp(t *testing.T) {
 					g = guard(t)
 				}
 				g.fail(5)
-				time.Sleep(6 * time.Second)
+				<-time.After(6 * time.Second)
 				lost, ok := g.Begin()
 				if !ok {
 					t.Fatal("no probe")
 				}
-				time.Sleep(probeTimeout - time.Second)
+				<-time.After(probeTimeout - time.Second)
 				if _, ok := g.Begin(); ok {
 					t.Fatal("a second probe while the first is out")
 				}
-				time.Sleep(2 * time.Second)
+				<-time.After(2 * time.Second)
 				g.breaker.mu.Lock()
 				out := g.breaker.probe != nil
 				g.breaker.mu.Unlock()
@@ -413,7 +413,7 @@ func TestTheBreakerUnderManyHands(t *testing.T) {
 			all.Go(func() {
 				for j := range 200 {
 					if verdict, ok := g.Begin(); ok {
-						time.Sleep(time.Duration(i) * time.Millisecond)
+						<-time.After(time.Duration(i) * time.Millisecond)
 						if (i+j/20)%3 == 0 {
 							verdict(nil)
 						} else {
@@ -424,7 +424,7 @@ func TestTheBreakerUnderManyHands(t *testing.T) {
 					if j%50 == 0 {
 						g.Cut(errBroken)
 					}
-					time.Sleep(100 * time.Millisecond)
+					<-time.After(100 * time.Millisecond)
 				}
 			})
 		}

@@ -155,7 +155,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 // An engine may send its headers only when the request gets a slot.
 func TestHeadersMayTakeTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := serve(t, Options{}, func(http.ResponseWriter, *http.Request) { time.Sleep(20 * time.Minute) })
+		e := serve(t, Options{}, func(http.ResponseWriter, *http.Request) { <-time.After(20 * time.Minute) })
 		start := time.Now()
 		if _, _, err := e.ask(Call{}); err != nil || time.Since(start) != 20*time.Minute {
 			t.Errorf("error %v after %v, want an answer after 20m", err, time.Since(start))
@@ -165,7 +165,7 @@ func TestHeadersMayTakeTheirTime(t *testing.T) {
 
 func TestConnectionsAreKeptForLessThanFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := serve(t, Options{}, func(http.ResponseWriter, *http.Request) { time.Sleep(time.Second) })
+		e := serve(t, Options{}, func(http.ResponseWriter, *http.Request) { <-time.After(time.Second) })
 		wave := func() {
 			var all sync.WaitGroup
 			for range 100 {
@@ -178,12 +178,12 @@ func TestConnectionsAreKeptForLessThanFiveSeconds(t *testing.T) {
 			all.Wait()
 		}
 		wave()
-		time.Sleep(3 * time.Second)
+		<-time.After(3 * time.Second)
 		wave()
 		if n := e.dials.Load(); n != 100 {
 			t.Errorf("%d connections for two waves of 100 requests 3s apart, want 100", n)
 		}
-		time.Sleep(4500 * time.Millisecond)
+		<-time.After(4500 * time.Millisecond)
 		wave()
 		if n := e.dials.Load(); n != 200 {
 			t.Errorf("%d connections, want 100 more after 4.5s of silence", n)

@@ -77,7 +77,7 @@ func TestAClosedKeptConnectionIsNoFailure(t *testing.T) {
 					bodies = append(bodies, body)
 					io.WriteString(c, answer)
 					if tt.name == "before it read anything" {
-						time.Sleep(time.Second)
+						<-time.After(time.Second)
 					}
 					tt.second(c, r)
 				})
@@ -86,7 +86,7 @@ func TestAClosedKeptConnectionIsNoFailure(t *testing.T) {
 						t.Fatalf("request %d: %q, %v; want ok", i+1, text, err)
 					}
 					if tt.name == "before it read anything" {
-						time.Sleep(2 * time.Second)
+						<-time.After(2 * time.Second)
 					}
 				}
 				if len(bodies) != 3 || bodies[2] != tt.body {
@@ -105,7 +105,7 @@ func TestTheRetryIsOnAFreshConnection(t *testing.T) {
 			if _, err := request(r); err != nil {
 				return
 			}
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			io.WriteString(c, answer)
 			r.Discard(3000) // and it is gone in the middle of the next body
 		})

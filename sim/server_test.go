@@ -160,12 +160,12 @@ func TestASlowClientDelaysOnlyItself(t *testing.T) {
 		r := serve(t, Options{Model: Model{A: 0.025}})
 		slow := r.raw(`{` + hello + `,"stream":true,"max_tokens":1000}`)
 		defer slow.Close()
-		time.Sleep(time.Second) // virtual; it reads nothing
+		<-time.After(time.Second) // virtual; it reads nothing
 		s := r.stream(t.Context(), chat, `{`+hello+`,"stream":true,"max_tokens":401}`)
 		if got := s.tps(t); math.Abs(got-40) > 0.0005 {
 			t.Errorf("beside a blocked client a stream ran at %.4f tokens/s, want 40.000", got)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if got := r.server.Truth(); got.Running != 0 {
 			t.Errorf("%d still run, want the blocked client's answer to be ready", got.Running)
 		}
@@ -199,7 +199,7 @@ func TestTheEndOfRunCutsWhatIsThere(t *testing.T) {
 				t.Errorf("an answer ended with %v, want to be cut", err)
 			}
 		})
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		r.stop()
 		wg.Wait()
 		if err := r.server.Run(t.Context()); err == nil {
@@ -221,7 +221,7 @@ func TestRunMayComeAfterTheRequest(t *testing.T) {
 		if err := s.submit(g); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := s.Run(ctx); err != nil {

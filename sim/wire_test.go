@@ -225,7 +225,7 @@ func TestRefusedRequests(t *testing.T) {
 		if status != http.StatusRequestEntityTooLarge {
 			t.Errorf("a body over the limit: %d %s, want 413", status, got)
 		}
-		time.Sleep(time.Second) // virtual: net/http lets such a client read on for half of it
+		<-time.After(time.Second) // virtual: net/http lets such a client read on for half of it
 	})
 }
 

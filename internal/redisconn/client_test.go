@@ -108,7 +108,7 @@ func TestDeadServerIsAskedOncePerPeriodAndLoggedOnce(t *testing.T) {
 			}); err == nil {
 				t.Fatal("a dead server answered")
 			}
-			time.Sleep(100 * time.Millisecond) // virtual
+			<-time.After(100 * time.Millisecond) // virtual
 		}
 		c.Close()
 	})

@@ -171,7 +171,7 @@ func (b *bench) run() (stop func() time.Duration) {
 
 // pass lets virtual time pass, and everything happen that is due.
 func pass(d time.Duration) {
-	time.Sleep(d)
+	<-time.After(d)
 	synctest.Wait()
 }
 
