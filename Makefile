@@ -15,6 +15,7 @@ test: deps ## every test, with the race detector
 
 numbers: ## the promises in numbers at full length, which the race detector would make slow
 	$(GO) test -timeout 10m ./cmd/pacer ./internal/accuracy
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./... >/dev/null # benchmarks still measure something
 
 deps: ## redis-server and chromium, by apt when absent and root
 	@sh deploy/test-deps.sh

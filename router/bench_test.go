@@ -46,7 +46,7 @@ func learned(b *testing.B, streams int) *profiles.Curve {
 					s.Usage(profiles.Usage{PromptTokens: 500, CompletionTokens: 5 * n})
 					s.Close(now, true)
 				}
-				prompt = 250 + step%500
+				prompt = 100 + 900*(step/250%2) // an even load would not tell what a prompt costs
 				all[i] = book.Open(t, profiles.Open{Sent: now, Occupancy: occupancy, PromptTokens: prompt})
 			}
 			now = now.Add(seconds(1/engine.TPS(n) + 2e-5*float64(prompt)))
