@@ -52,12 +52,13 @@ type exchange struct {
 	lease        *router.Lease // nil = none, or given back
 
 	// forward
-	try     *attempt
-	sent    time.Time     // the last attempt went up; zero = none did
-	own     time.Duration // arrival to the first attempt, without the line
-	opaque  bool          // the answer is passed on unread
-	asked   bool          // Pacer asked for usage, the client did not
-	content bool          // verdict given: content came
+	try           *attempt
+	sent          time.Time     // the last attempt went up; zero = none did
+	own           time.Duration // arrival to the first attempt, without the line
+	opaque        bool          // the answer is passed on unread
+	backendsFault bool          // an error answer that the backend's owner has to mend
+	asked         bool          // Pacer asked for usage, the client did not
+	content       bool          // verdict given: content came
 
 	// relay
 	begun      bool // the answer's head went out

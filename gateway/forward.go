@@ -148,7 +148,7 @@ func (x *exchange) firstByte() error {
 	case status != http.StatusOK:
 		x.opaque = true
 		t.verdict(nil) // it is alive; the mistake is the client's or the configuration's
-		if backendsFault(status) {
+		if x.backendsFault = backendsFault(status, x.lease.Target().Model); x.backendsFault {
 			x.lease.Refused()
 		}
 		if status >= 400 && !t.explains(start) {
@@ -202,12 +202,15 @@ func (x *exchange) recognize(start []byte) error {
 var errGarbage = errors.New("not an answer")
 
 // backendsFault reports whether an error answer is for the backend's owner to
-// mend, rather than for the client: its key is wrong, it lacks the model, it is
-// out of quota, or it broke.
-func backendsFault(status int) bool {
+// mend, rather than for the client: its key is wrong, it lacks the model that
+// the configuration names, it is out of quota, or it broke. With no configured
+// model the client's own name went up, and a 404 is about that.
+func backendsFault(status int, model string) bool {
 	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests:
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
 		return true
+	case http.StatusNotFound:
+		return model != ""
 	}
 	return status >= 500
 }

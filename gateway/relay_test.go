@@ -197,6 +197,30 @@ func TestABackendThatRefusesEverythingIsNoBlackHole(t *testing.T) {
 	}
 }
 
+// On a route that sends the client's own model name up, a 404 is about that
+// name: it belongs to no SLO and says nothing against the backend.
+func TestATypoOnTheCatchAllIsTheClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("a")
+		c.Routes[0].Models, c.Routes[0].Targets[0].Model = []string{"*"}, ""
+		h := open(t, c, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"error":{"message":"no such model"}}`)
+		}}})
+		if r := h.post(chat, streamBody); r.status != 404 {
+			t.Fatalf("got %d, want the backend's 404", r.status)
+		}
+		if line := h.last(); line.Outcome != outcomeRejected {
+			t.Errorf("outcome %s, want %s", line.Outcome, outcomeRejected)
+		}
+		if s := h.metrics.Route("*"); s.Offered != 0 || s.Failed != 0 {
+			t.Errorf("route counts %+v, want nothing offered", s)
+		}
+		h.idle()
+	})
+}
+
 func TestErrorsOfTheBackendArePassedOn(t *testing.T) {
 	const body = `{"error":{"message":"too long","type":"BadRequestError","param":null,"code":400}}`
 	for status, want := range map[int]string{400: outcomeRejected, 422: outcomeRejected, 401: outcomeUpstream, 404: outcomeUpstream, 429: outcomeUpstream, 500: outcomeUpstream} {

@@ -134,7 +134,7 @@ func (x *exchange) judge(err error) (outcome string, counted bool, result teleme
 	)
 	switch {
 	case err == nil && x.opaque && x.status >= 400, errors.As(err, &plain):
-		if backendsFault(x.status) {
+		if x.backendsFault {
 			return outcomeUpstream, true, telemetry.Failed, ""
 		}
 		return outcomeRejected, false, telemetry.Failed, ""
