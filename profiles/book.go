@@ -213,7 +213,3 @@ func (b *Book) Targets() []Target {
 	slices.SortFunc(targets, Target.compare)
 	return targets
 }
-
-// MeanOutput returns the decayed mean output length of t in tokens, 0 while
-// unknown.
-func (b *Book) MeanOutput(t Target) float64 { return b.Curve(t).MeanOutput() }

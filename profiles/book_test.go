@@ -134,7 +134,7 @@ func TestMeanOutputAndRho(t *testing.T) {
 	b.teach(1, 0, 99)
 	b.teach(1, 10*time.Second, 199)
 	b.book.Fold(start.Add(time.Minute))
-	within(t, "mean output", b.book.MeanOutput(target), 150, 1e-6)
+	within(t, "mean output", b.book.Curve(target).MeanOutput(), 150, 1e-6)
 
 	s := sumsOf(Fit{A: 0.01}, even(100, 2), func(int) float64 { return 50 })
 	within(t, "rho", newCurve(&s, nil, 1, 0.1).Rho(), 25, 1e-9) // 50 a step of two tokens

@@ -25,7 +25,7 @@ const (
 	// priorPrompt is the prompt load, in tokens per step, of the weak row that
 	// holds D, and usualCost the D it holds it to: the median of the published
 	// curves, whose D lie between 37 and 480 µs.
-	priorPrompt = 40
+	priorPrompt = 15
 	usualCost   = 100e-6
 
 	// minTPOT and maxTPOT keep a speed finite and above 0, whatever the sums

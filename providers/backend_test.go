@@ -86,30 +86,29 @@ func TestFailed(t *testing.T) {
 func TestSendErrors(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 8000}, Err: syscall.ECONNREFUSED}
 	for _, tt := range []struct {
-		phase     Phase
-		err       error
-		reason    string
-		retryable bool
+		phase  Phase
+		err    error
+		reason string
 	}{
-		{Connect, refused, "refused the connection", true},
-		{Connect, fmt.Errorf("x: %w", &net.DNSError{Err: "no such host", Name: "10.0.0.7"}), "has a name that does not resolve", true},
-		{Connect, context.DeadlineExceeded, "did not accept the connection in time", true},
-		{Connect, x509.UnknownAuthorityError{}, "failed the TLS handshake", true},
-		{Connect, &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "10.0.0.7"}}, "failed the TLS handshake", true},
-		{Connect, tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "failed the TLS handshake", true},
-		{Connect, errors.New("10.0.0.7: odd"), "could not be reached", true},
-		{Write, fmt.Errorf("broken: %w", syscall.EPIPE), "reset the connection", true},
-		{Headers, fmt.Errorf("read: %w", syscall.ECONNRESET), "reset the connection", true},
-		{Headers, io.EOF, "closed the connection before it answered", true},
-		{Headers, io.ErrUnexpectedEOF, "closed the connection before it answered", true},
-		{Headers, context.DeadlineExceeded, "did not answer in time", false},
-		{Headers, errors.New("malformed HTTP response from 10.0.0.7"), "did not answer", true},
-		{Connect, context.Canceled, "was not waited for", false},
-		{Headers, context.Canceled, "was not waited for", false},
+		{Connect, refused, "refused the connection"},
+		{Connect, fmt.Errorf("x: %w", &net.DNSError{Err: "no such host", Name: "10.0.0.7"}), "has a name that does not resolve"},
+		{Connect, context.DeadlineExceeded, "did not accept the connection in time"},
+		{Connect, x509.UnknownAuthorityError{}, "failed the TLS handshake"},
+		{Connect, &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "10.0.0.7"}}, "failed the TLS handshake"},
+		{Connect, tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "failed the TLS handshake"},
+		{Connect, errors.New("10.0.0.7: odd"), "could not be reached"},
+		{Write, fmt.Errorf("broken: %w", syscall.EPIPE), "reset the connection"},
+		{Headers, fmt.Errorf("read: %w", syscall.ECONNRESET), "reset the connection"},
+		{Headers, io.EOF, "closed the connection before it answered"},
+		{Headers, io.ErrUnexpectedEOF, "closed the connection before it answered"},
+		{Headers, context.DeadlineExceeded, "did not answer in time"},
+		{Headers, errors.New("malformed HTTP response from 10.0.0.7"), "did not answer"},
+		{Connect, context.Canceled, "was not waited for"},
+		{Headers, context.Canceled, "was not waited for"},
 	} {
 		e := &SendError{Phase: tt.phase, Err: tt.err}
-		if e.Reason() != tt.reason || e.Retryable() != tt.retryable {
-			t.Errorf("%v: %q, retryable %v; want %q, %v", e, e.Reason(), e.Retryable(), tt.reason, tt.retryable)
+		if e.Reason() != tt.reason {
+			t.Errorf("%v: %q, want %q", e, e.Reason(), tt.reason)
 		}
 		if errors.Unwrap(e) == nil || errors.Unwrap(e).Error() != tt.err.Error() {
 			t.Errorf("%v does not unwrap to its cause", e)

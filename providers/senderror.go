@@ -48,16 +48,6 @@ func (e *SendError) Error() string { return "providers: " + e.Phase.String() + "
 // Unwrap returns what went wrong.
 func (e *SendError) Unwrap() error { return e.Err }
 
-// Retryable reports whether another backend may have the request. It may not
-// when its client is gone, nor when the backend was only slow to answer: it
-// may be at work on the request.
-func (e *SendError) Retryable() bool {
-	if errors.Is(e.Err, context.Canceled) {
-		return false
-	}
-	return e.Phase != Headers || !timedOut(e.Err)
-}
-
 // Reason says what went wrong in words that name neither the address nor the
 // credentials of a backend: "refused the connection". Its subject is the
 // backend.
