@@ -70,7 +70,7 @@ type evidence struct {
 	seconds float64 // of one sequence
 	steps   float64 // decode steps: tokens over the sequences that share a step
 	levels  float64 // Σ steps·n
-	rough   bool    // some of the tokens may stand for several: what beats a floor does, what misses one may not
+	rough   bool    // the tokens are chunks, which may stand for several: what beats a floor does, what misses one may not
 }
 
 // tps is the mean speed of one sequence, n the mean level it was seen at. Both
@@ -93,12 +93,14 @@ func (p *ramp) see(b *backend, got evidence) {
 	if 2*n < p.cap {
 		return
 	}
+	if p.level.rough != got.rough {
+		p.level = evidence{rough: got.rough} // chunks and tokens make no common level
+	}
 	steps := got.tokens / float64(b.decoding)
 	p.level.tokens += got.tokens
 	p.level.seconds += got.seconds
 	p.level.steps += steps
 	p.level.levels += steps * float64(n)
-	p.level.rough = p.level.rough || got.rough
 	if p.level.steps < rampSteps {
 		return
 	}
@@ -120,7 +122,10 @@ func (p *ramp) whole(b *backend, l *Lease, now time.Time, tokens float64) {
 // move sets the cap by the level just completed, and starts the next.
 func (p *ramp) move(need float64) {
 	level := p.level
-	p.level = evidence{}
+	p.level = evidence{rough: level.rough}
+	if p.before.rough != level.rough {
+		p.before = evidence{}
+	}
 	reach := level.reach(p.before, need)
 	if reach < 1 { // the floor is not kept at this level
 		if !level.rough {
@@ -130,7 +135,7 @@ func (p *ramp) move(need float64) {
 	}
 	if reach := int(min(reach, 4*level.n()) + 1e-6); reach > p.cap {
 		p.cap = reach
-		if p.before.tokens <= 0 && !level.rough {
+		if p.before.tokens <= 0 {
 			p.before = level
 		}
 	}

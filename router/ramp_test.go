@@ -141,6 +141,32 @@ func TestSlowStartWithRoughCounts(t *testing.T) {
 	}
 }
 
+// The first streams of a fresh target, none of which has finished, show a slope
+// in chunks as well as in tokens. This engine keeps 30 tokens/s up to n = 26;
+// doubling for as long as the floor is beaten would let 32 in, whom nothing
+// would send away again.
+func TestSlowStartSeesTheSlopeInRoughCounts(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	tps := func(n int) float64 { return 1 / (0.017 + 0.00062*float64(n)) }
+	var leases []*Lease
+	chunks := map[*Lease]float64{}
+	for range 200 {
+		for _, l := range b.fill("chat", 100) {
+			l.FirstToken(b.now)
+			leases = append(leases, l)
+		}
+		b.sleep(50 * time.Millisecond)
+		for _, l := range leases {
+			chunks[l] += tps(len(leases)) / 20
+			l.Progress(b.now, profiles.Count{Tokens: chunks[l], Rough: true})
+		}
+		b.tick()
+	}
+	if len(leases) < 18 || len(leases) > 26 {
+		t.Errorf("%d streams on an unknown backend that carries 26, want 18 to 26", len(leases))
+	}
+}
+
 func TestSlowStartStopsAtTheFloor(t *testing.T) {
 	b := newBench(t, []string{"x"})
 	leases := b.fill("chat", 100)
