@@ -79,10 +79,10 @@ func BenchmarkTokenEvent(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	events := chatWire.events(&answer{g: g, id: "chatcmpl-0123456789abcdef0123456789abcdef", model: "llama-3.1-70b"})
+	v := chatWire.speak(&answer{g: g, id: "chatcmpl-0123456789abcdef0123456789abcdef", model: "llama-3.1-70b"})
 	buffer := make([]byte, 0, 1024)
 	b.ReportAllocs()
 	for t := 0; b.Loop(); t++ {
-		buffer = events[0].token(buffer[:0], t)
+		buffer = v.token(buffer[:0], 0, t)
 	}
 }

@@ -44,10 +44,11 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, q *request, pr
 	}
 	defer s.cancel(g)
 	a := answer{
-		server: s, w: w, r: r, g: g, wire: wire, model: q.Model,
+		server: s, w: w, r: r, g: g, model: q.Model,
 		id: s.newID(wire.idPrefix), created: time.Now().Unix(),
 		usage: q.StreamOptions != nil && q.StreamOptions.IncludeUsage,
 	}
+	a.voice = wire.speak(&a)
 	if q.Stream {
 		a.stream()
 	} else {
@@ -67,7 +68,7 @@ type answer struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	g       *generation
-	wire    *wire
+	voice   voice
 	model   string
 	id      string
 	created int64
@@ -104,5 +105,5 @@ func (a *answer) whole() {
 		}
 		a.wait()
 	}
-	writeJSON(a.w, http.StatusOK, a.wire.body(a))
+	writeJSON(a.w, http.StatusOK, a.voice.body())
 }

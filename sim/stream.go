@@ -27,42 +27,41 @@ func (a *answer) stream() {
 	}
 	a.w.WriteHeader(http.StatusOK)
 
-	events := a.wire.events(a)
 	if quirks.roleAtOnce {
-		for i := range events {
-			out.buffer = events[i].open(out.buffer)
+		for i := range a.g.choices {
+			out.buffer = a.voice.open(out.buffer, i)
 		}
 	}
 	out.send()
-	a.tokens(&out, events)
+	a.tokens(&out)
 	if quirks.closesAfterStream {
 		a.closeAfterStream()
 	}
 }
 
 // tokens sends everything after the headers, until the stream is at its end.
-func (a *answer) tokens(out *eventWriter, events []choiceEvents) {
+func (a *answer) tokens(out *eventWriter) {
 	quirks := &a.server.quirks
 	end := a.g.maxTokens
 	if quirks.cutWithoutDone {
 		end = (end + 1) / 2
 	}
-	for open := len(events); open > 0; {
+	for open := len(a.g.choices); open > 0; {
 		a.wait()
-		for i := range events {
+		for i := range a.g.choices {
 			c := &a.g.choices[i]
 			ready := min(int(c.produced.Load()), end)
 			if c.written == ready {
 				continue
 			}
 			if c.written == 0 && !quirks.roleAtOnce {
-				out.buffer = events[i].open(out.buffer)
+				out.buffer = a.voice.open(out.buffer, i)
 				if !quirks.roleWithFirst {
 					out.send()
 				}
 			}
 			for ; c.written < ready; c.written++ {
-				out.buffer = events[i].token(out.buffer, c.written)
+				out.buffer = a.voice.token(out.buffer, i, c.written)
 				out.sendIfFull()
 				if cut := a.server.faults.Load().Cut; cut > 0 && c.written+1 >= cut {
 					out.send()
@@ -72,15 +71,12 @@ func (a *answer) tokens(out *eventWriter, events []choiceEvents) {
 			if ready == end {
 				open--
 				if !quirks.cutWithoutDone {
-					out.buffer = events[i].finish(out.buffer)
+					out.buffer = a.voice.finish(out.buffer, i)
 				}
 			}
 		}
 		if open == 0 && !quirks.cutWithoutDone {
-			if a.usage {
-				out.buffer = a.wire.usage(out.buffer, a)
-			}
-			out.buffer = append(out.buffer, "data: [DONE]\n\n"...)
+			out.buffer = a.voice.end(out.buffer)
 		}
 		out.send()
 	}

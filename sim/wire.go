@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// wire is the shape of one endpoint's answers.
+// wire is the shape of one kind of answer in the dialect of chat.completions
+// and completions.
 type wire struct {
 	idPrefix      string
 	object, chunk string // the object member of a whole answer and of a chunk
@@ -15,6 +16,57 @@ type wire struct {
 	finish        string // the choice's content in the last one
 	choice        func(index int, text string) any
 }
+
+// speak makes a the answer that w has the shape of.
+func (w *wire) speak(a *answer) voice {
+	v := &wireVoice{wire: w, answer: a, choices: make([]choiceHead, len(a.g.choices))}
+	head := w.head(a)
+	for i := range v.choices {
+		head := head + `{"index":` + strconv.Itoa(i) + `,`
+		v.choices[i] = choiceHead{head: head, before: head + w.before}
+	}
+	return v
+}
+
+// wireVoice is the voice of an answer in the shape of wire. What does not
+// change from token to token is made once.
+type wireVoice struct {
+	*wire
+	answer  *answer
+	choices []choiceHead
+}
+
+// choiceHead is the start of every chunk of one choice.
+type choiceHead struct{ head, before string }
+
+// open appends the chunk that says who speaks, where there is one.
+func (v *wireVoice) open(b []byte, choice int) []byte {
+	if v.role == "" {
+		return b
+	}
+	return append(append(b, v.choices[choice].head...), v.role...)
+}
+
+func (v *wireVoice) token(b []byte, choice, t int) []byte {
+	b = append(b, v.choices[choice].before...)
+	b = append(b, word(choice, t)...)
+	return append(b, v.after...)
+}
+
+// finish appends the chunk that says why the choice ended.
+func (v *wireVoice) finish(b []byte, choice int) []byte {
+	return append(append(b, v.choices[choice].head...), v.wire.finish...)
+}
+
+// end appends the usage chunk, if it was asked for, and the last event.
+func (v *wireVoice) end(b []byte) []byte {
+	if v.answer.usage {
+		b = v.usage(b, v.answer)
+	}
+	return append(b, "data: [DONE]\n\n"...)
+}
+
+func (v *wireVoice) body() any { return v.wire.body(v.answer) }
 
 var chatWire = &wire{
 	idPrefix: "chatcmpl", object: "chat.completion", chunk: "chat.completion.chunk",
@@ -112,44 +164,6 @@ func (w *wire) usage(b []byte, a *answer) []byte {
 	b = append(b, `],"usage":`...)
 	b = append(b, data...)
 	return append(b, "}\n\n"...)
-}
-
-// choiceEvents writes the chunks of one choice. What does not change from
-// token to token is made once.
-type choiceEvents struct {
-	wire         *wire
-	index        int
-	head, before string
-}
-
-func (w *wire) events(a *answer) []choiceEvents {
-	events := make([]choiceEvents, len(a.g.choices))
-	head := w.head(a)
-	for i := range events {
-		head := head + `{"index":` + strconv.Itoa(i) + `,`
-		events[i] = choiceEvents{wire: w, index: i, head: head, before: head + w.before}
-	}
-	return events
-}
-
-// open appends the chunk that says who speaks, where there is one.
-func (e *choiceEvents) open(b []byte) []byte {
-	if e.wire.role == "" {
-		return b
-	}
-	return append(append(b, e.head...), e.wire.role...)
-}
-
-// token appends the chunk of the choice's t-th token.
-func (e *choiceEvents) token(b []byte, t int) []byte {
-	b = append(b, e.before...)
-	b = append(b, word(e.index, t)...)
-	return append(b, e.wire.after...)
-}
-
-// finish appends the chunk that says why the choice ended.
-func (e *choiceEvents) finish(b []byte) []byte {
-	return append(append(b, e.head...), e.wire.finish...)
 }
 
 // words are what answers are made of, a token each. They need no escaping.
