@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Named is a behaviour or a fault that can be asked for.
@@ -18,6 +19,15 @@ type quirks struct {
 	roleWithFirst     bool
 	roleAtOnce        bool
 	unboundedQueue    bool
+	shortQueue        bool
+	reasoning         bool
+	ping              bool
+	loading           bool
+	prefillStalls     bool
+	badJSONIs500      bool
+	wrongUsage        bool
+	anyModel          bool
+	curve             []Point // instead of the model's; nil = the model's
 }
 
 // behaviour is one habit.
@@ -28,13 +38,42 @@ type behaviour struct {
 
 // behaviours is every habit there is; one line makes a new one known.
 var behaviours = []behaviour{
+	{Named{"429-on-full-queue", fmt.Sprintf("answer 429 when more than %d sequences would wait", shortQueueLimit)}, func(q *quirks) { q.shortQueue = true }},
+	{Named{"500-on-bad-json", "answer a body that is no JSON with 500 (llama.cpp)"}, func(q *quirks) { q.badJSONIs500 = true }},
+	{Named{"cliff-curve", "a measured curve that falls by three quarters from one stream to two"}, func(q *quirks) { q.curve = cliffCurve }},
 	{Named{"closes-after-stream", "close the connection after every streamed answer, though the headers promise to keep it (llama.cpp)"}, func(q *quirks) { q.closesAfterStream = true }},
 	{Named{"cut-without-done", "end every stream cleanly after half its tokens: no finish_reason, no usage, no [DONE]"}, func(q *quirks) { q.cutWithoutDone = true }},
 	{Named{"headers-after-queue", "send the headers of a stream when it gets a slot, not when it arrives (llama.cpp)"}, func(q *quirks) { q.headersAfterQueue = true }},
+	{Named{"loading-503", fmt.Sprintf("answer everything with 503 \"Loading model\" for the first %v (llama.cpp)", loadingTime)}, func(q *quirks) { q.loading = true }},
+	{Named{"n2-usage-wrong", "usage counts the tokens of one choice only, whatever n is (llama.cpp)"}, func(q *quirks) { q.wrongUsage = true }},
+	{Named{"ping-comments", fmt.Sprintf("a comment line before the first token and after every %d-th (llama.cpp, TGI, hosted APIs)", pingEvery)}, func(q *quirks) { q.ping = true }},
+	{Named{"prefill-stalls-decode", "prefill a prompt in one step, for which all others wait"}, func(q *quirks) { q.prefillStalls = true }},
+	{Named{"reasoning", "the first half of every chat answer is reasoning, as reasoning_content"}, func(q *quirks) { q.reasoning = true }},
 	{Named{"role-and-first-token-in-one-write", "send the role chunk in one write with the first token (llama.cpp)"}, func(q *quirks) { q.roleWithFirst = true }},
 	{Named{"role-at-once", "send the role chunk with the headers, long before the first token"}, func(q *quirks) { q.roleAtOnce = true }},
+	{Named{"step-curve", "a measured curve in steps, on which four streams are faster each than three"}, func(q *quirks) { q.curve = stepCurve }},
 	{Named{"unbounded-queue", fmt.Sprintf("never refuse; without it more than %d waiting sequences are answered 503", queueLimit)}, func(q *quirks) { q.unboundedQueue = true }},
+	{Named{"unknown-model-200", "answer whatever model is named, as the model that is loaded (llama.cpp)"}, func(q *quirks) { q.anyModel = true }},
 }
+
+// The curves of a llama.cpp server as measured on two CPU cores, with two
+// models.
+var (
+	stepCurve  = []Point{{1, 835}, {2, 420}, {3, 296}, {4, 387}, {5, 264}, {6, 201}, {7, 158}, {8, 179}}
+	cliffCurve = []Point{{1, 485}, {2, 133}, {3, 109}, {4, 85}, {6, 62}, {8, 62}}
+)
+
+const (
+	// shortQueueLimit is how many sequences wait at an engine that answers
+	// 429-on-full-queue.
+	shortQueueLimit = 4
+
+	// pingEvery is how many tokens lie between two comments.
+	pingEvery = 16
+
+	// loadingTime is how long loading-503 takes.
+	loadingTime = 5 * time.Second
+)
 
 // Behaviours lists what Options.Behaviours may name, by name.
 func Behaviours() []Named {
@@ -56,6 +95,9 @@ func parseBehaviours(names []string) (quirks, error) {
 	}
 	if q.roleAtOnce && q.roleWithFirst {
 		return quirks{}, errors.New("sim: role-at-once and role-and-first-token-in-one-write exclude each other")
+	}
+	if q.shortQueue && q.unboundedQueue {
+		return quirks{}, errors.New("sim: 429-on-full-queue and unbounded-queue exclude each other")
 	}
 	return q, nil
 }

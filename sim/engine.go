@@ -184,6 +184,9 @@ func (e *Engine) Cancel(s *Sequence) bool {
 // Running is how many sequences have a slot, prefilling or decoding.
 func (e *Engine) Running() int { return len(e.batch) }
 
+// Free is how many slots nobody runs in. Who waits gets one at the next step.
+func (e *Engine) Free() int { return e.o.MaxNumSeqs - len(e.batch) }
+
 // Waiting is how many sequences are in line for a slot.
 func (e *Engine) Waiting() int { return e.line.length }
 

@@ -9,6 +9,7 @@ type generation struct {
 	choices      []choice
 	promptTokens int           // of all prompts, each counted once
 	maxTokens    int           // of each choice
+	wrongUsage   bool          // usage counts one choice only
 	news         chan struct{} // a counter moved; holds one
 }
 

@@ -18,12 +18,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.faults.Load().Refuse && !control {
 		reset(w)
 	}
-	e, ok := endpoints[r.URL.Path]
+	if s.loading.Load() && !control {
+		writeError(w, &apiError{status: http.StatusServiceUnavailable, kind: "unavailable_error", message: "Loading model"})
+		return
+	}
+	path := r.URL.Path
+	if strings.HasPrefix(path, "/v1/responses/") {
+		path = "/v1/responses/"
+	}
+	e, ok := endpoints[path]
 	if !ok {
 		writeJSON(w, http.StatusNotFound, detail{"Not Found"})
 		return
 	}
-	if r.Method != e.method {
+	if r.Method != e.method && e.method != "" {
 		w.Header().Set("Allow", e.method)
 		writeJSON(w, http.StatusMethodNotAllowed, detail{"Method Not Allowed"})
 		return
@@ -36,19 +44,30 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // endpoint serves one path. An error it returns becomes the answer, so it has
 // written nothing then.
 type endpoint struct {
-	method string
+	method string // empty = any
 	serve  func(*Server, http.ResponseWriter, *http.Request) error
 }
 
 var endpoints = map[string]endpoint{
 	"/v1/chat/completions": {http.MethodPost, (*Server).serveChat},
 	"/v1/completions":      {http.MethodPost, (*Server).serveCompletions},
-	"/v1/models":           {http.MethodGet, (*Server).serveModels},
-	"/health":              {http.MethodGet, (*Server).serveHealth},
-	"/metrics":             {http.MethodGet, (*Server).serveMetrics},
-	"/sim/truth":           {http.MethodGet, (*Server).serveTruth},
-	"/sim/set":             {http.MethodPost, (*Server).serveSet},
-	"/sim/reset":           {http.MethodPost, (*Server).serveReset},
+	"/v1/responses":        {http.MethodPost, (*Server).serveResponses},
+	"/v1/responses/":       {"", (*Server).serveResponse},
+	"/v1/messages":         {http.MethodPost, (*Server).serveMessages},
+	"/v1/embeddings":       {http.MethodPost, (*Server).serveEmbeddings},
+	"/v1/rerank":           {http.MethodPost, (*Server).serveRerank},
+	"/v1/moderations":      {http.MethodPost, (*Server).serveModerations},
+
+	"/v1/images/generations":   {http.MethodPost, (*Server).serveImages},
+	"/v1/audio/speech":         {http.MethodPost, (*Server).serveSpeech},
+	"/v1/audio/transcriptions": {http.MethodPost, (*Server).serveTranscriptions},
+
+	"/v1/models": {http.MethodGet, (*Server).serveModels},
+	"/health":    {http.MethodGet, (*Server).serveHealth},
+	"/metrics":   {http.MethodGet, (*Server).serveMetrics},
+	"/sim/truth": {http.MethodGet, (*Server).serveTruth},
+	"/sim/set":   {http.MethodPost, (*Server).serveSet},
+	"/sim/reset": {http.MethodPost, (*Server).serveReset},
 }
 
 // detail is how vLLM's web framework says no.
@@ -117,7 +136,7 @@ func reset(w http.ResponseWriter) {
 // serves reports whether a request may name model; an empty name means
 // whatever is there, as with vLLM.
 func (s *Server) serves(model string) bool {
-	return model == "" || slices.Contains(s.names, model)
+	return model == "" || s.quirks.anyModel || slices.Contains(s.names, model)
 }
 
 func (s *Server) serveModels(w http.ResponseWriter, _ *http.Request) error {

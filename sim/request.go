@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 )
 
 const (
@@ -31,6 +32,10 @@ type request struct {
 	MaxTokens           *int           `json:"max_tokens"`
 	MaxCompletionTokens *int           `json:"max_completion_tokens"`
 	N                   *int           `json:"n"`
+
+	Tools          []tool          `json:"tools"`
+	ToolChoice     json.RawMessage `json:"tool_choice"`
+	ResponseFormat *responseFormat `json:"response_format"`
 }
 
 type streamOptions struct {
@@ -38,6 +43,7 @@ type streamOptions struct {
 }
 
 type message struct {
+	Role    string  `json:"role"`
 	Content content `json:"content"`
 }
 
@@ -110,32 +116,36 @@ func onePrompt(data []byte) (tokens int, ok bool) {
 // tokensOf is how many prompt tokens so many bytes of text are.
 func tokensOf(bytes int) int { return (bytes + bytesPerToken - 1) / bytesPerToken }
 
-// readRequest reads and checks the body of a generation.
-func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (*request, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+// readRequest reads and checks the body of a generation, and returns it beside
+// what all endpoints have in common.
+func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (q *request, body []byte, err error) {
+	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	if err != nil {
-		return nil, bodyError(err)
+		return nil, nil, bodyError(err)
 	}
 	if status := s.faults.Load().Status; status != 0 {
-		return nil, &apiError{status: status, kind: http.StatusText(status), message: "The engine was told to fail."}
+		return nil, nil, &apiError{status: status, kind: http.StatusText(status), message: "The engine was told to fail."}
 	}
-	var q request
-	if err := json.Unmarshal(body, &q); err != nil {
-		return nil, badRequest("", "The body is not what is expected: %v", err)
+	q = &request{}
+	if err := json.Unmarshal(body, q); err != nil {
+		if s.quirks.badJSONIs500 {
+			return nil, nil, &apiError{status: http.StatusInternalServerError, kind: "server_error", message: "[json.exception.parse_error.101] " + err.Error()}
+		}
+		return nil, nil, badRequest("", "The body is not what is expected: %v", err)
 	}
 	if !s.serves(q.Model) {
-		return nil, &apiError{
+		return nil, nil, &apiError{
 			status: http.StatusNotFound, kind: "NotFoundError", param: "model",
 			message: "The model `" + q.Model + "` does not exist.",
 		}
 	}
-	if q.Model == "" {
+	if q.Model == "" || !slices.Contains(s.names, q.Model) {
 		q.Model = s.names[0]
 	}
 	if q.StreamOptions != nil && !q.Stream {
-		return nil, badRequest("stream_options", "Stream options can only be defined when `stream=True`.")
+		return nil, nil, badRequest("stream_options", "Stream options can only be defined when `stream=True`.")
 	}
-	return &q, nil
+	return q, body, nil
 }
 
 // maxTokens is how long the answer is to be.

@@ -6,49 +6,35 @@ import (
 	"time"
 )
 
-func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) error {
-	q, err := s.readRequest(w, r)
-	if err != nil {
-		return err
-	}
-	if len(q.Messages) == 0 {
-		return badRequest("messages", "messages must hold at least one message.")
-	}
-	var bytes int
-	for _, m := range q.Messages {
-		bytes += m.Content.bytes
-	}
-	return s.generate(w, r, q, []int{tokensOf(bytes)}, chatWire)
-}
-
 func (s *Server) serveCompletions(w http.ResponseWriter, r *http.Request) error {
-	q, err := s.readRequest(w, r)
+	q, _, err := s.readRequest(w, r)
 	if err != nil {
 		return err
 	}
 	if q.Prompt == nil || len(q.Prompt.tokens) == 0 {
 		return badRequest("prompt", "prompt must be given.")
 	}
-	return s.generate(w, r, q, q.Prompt.tokens, completionWire)
+	return s.generate(w, r, q, q.Prompt.tokens, completionWire.speak)
 }
 
 // generate runs one generation to its end. Sequences that have not ended when
 // the client leaves, or when the answer is cut, are cancelled.
-func (s *Server) generate(w http.ResponseWriter, r *http.Request, q *request, prompts []int, wire *wire) error {
+func (s *Server) generate(w http.ResponseWriter, r *http.Request, q *request, prompts []int, speak func(*answer) voice) error {
 	g, err := q.generation(prompts)
 	if err != nil {
 		return err
 	}
+	g.wrongUsage = s.quirks.wrongUsage
 	if err := s.submit(g); err != nil {
 		return err
 	}
 	defer s.cancel(g)
 	a := answer{
 		server: s, w: w, r: r, g: g, model: q.Model,
-		id: s.newID(wire.idPrefix), created: time.Now().Unix(),
+		id: s.newID("chatcmpl"), created: time.Now().Unix(),
 		usage: q.StreamOptions != nil && q.StreamOptions.IncludeUsage,
 	}
-	a.voice = wire.speak(&a)
+	a.voice = speak(&a)
 	if q.Stream {
 		a.stream()
 	} else {
@@ -57,7 +43,8 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, q *request, pr
 	return nil
 }
 
-// newID names an answer.
+// newID names an answer. A voice puts its own prefix in the place of
+// chatcmpl.
 func (s *Server) newID(prefix string) string {
 	return fmt.Sprintf("%s-%016x%016x", prefix, s.ids, s.requests.Add(1))
 }

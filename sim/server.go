@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -46,10 +48,12 @@ type Server struct {
 	engine *Engine
 	faults atomic.Pointer[faultState] // replaced as a whole
 
+	stored   idSet // ids of the answers to /v1/responses
 	requests atomic.Uint64
 	ids      uint64        // what tells this server's request ids from another's
 	wake     chan struct{} // there may be work for Run; holds one
 	started  atomic.Bool
+	loading  atomic.Bool   // everything but /sim is answered 503
 	stopped  chan struct{} // closed when Run has ended
 }
 
@@ -57,6 +61,16 @@ type Server struct {
 func NewServer(o Options) (*Server, error) {
 	if len(o.Names) == 0 || slices.Contains(o.Names, "") {
 		return nil, errors.New("sim: Options.Names needs the model's name")
+	}
+	quirks, err := parseBehaviours(o.Behaviours)
+	if err != nil {
+		return nil, err
+	}
+	if quirks.curve != nil {
+		o.Model.Table = quirks.curve
+	}
+	if quirks.prefillStalls {
+		o.PrefillBatch = math.MaxInt32
 	}
 	engine, err := NewEngine(EngineOptions{
 		Model: o.Model, MaxNumSeqs: o.MaxNumSeqs, PrefillBatch: o.PrefillBatch, KVTokens: o.KVTokens,
@@ -66,12 +80,10 @@ func NewServer(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		names: slices.Clone(o.Names), engine: engine, ids: o.Seed,
+		names: slices.Clone(o.Names), quirks: quirks, engine: engine, ids: o.Seed,
 		wake: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
-	if s.quirks, err = parseBehaviours(o.Behaviours); err != nil {
-		return nil, err
-	}
+	s.loading.Store(quirks.loading)
 	if s.schedule, err = parseFaults(o.Faults); err != nil {
 		return nil, err
 	}
@@ -89,6 +101,10 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	defer close(s.stopped)
 	start := time.Now()
+	if s.quirks.loading {
+		loaded := time.AfterFunc(loadingTime, func() { s.loading.Store(false) })
+		defer loaded.Stop()
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -173,7 +189,11 @@ func (s *Server) Reset() {
 func (s *Server) submit(g *generation) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.engine.Waiting()+len(g.choices) > queueLimit && !s.quirks.unboundedQueue {
+	waiting := s.engine.Waiting() + len(g.choices)
+	if s.quirks.shortQueue && waiting-s.engine.Free() > shortQueueLimit {
+		return &apiError{status: http.StatusTooManyRequests, kind: "TooManyRequestsError", message: fmt.Sprintf("The queue is full: %d sequences wait.", s.engine.Waiting())}
+	}
+	if waiting > queueLimit && !s.quirks.unboundedQueue {
 		return &apiError{status: 503, kind: "ServiceUnavailableError", message: fmt.Sprintf("The queue is full: %d sequences wait.", s.engine.Waiting())}
 	}
 	for i := range g.choices {

@@ -32,6 +32,9 @@ func (a *answer) stream() {
 			out.buffer = a.voice.open(out.buffer, i)
 		}
 	}
+	if quirks.ping {
+		out.buffer = append(out.buffer, ": ping\n\n"...)
+	}
 	out.send()
 	a.tokens(&out)
 	if quirks.closesAfterStream {
@@ -62,6 +65,9 @@ func (a *answer) tokens(out *eventWriter) {
 			}
 			for ; c.written < ready; c.written++ {
 				out.buffer = a.voice.token(out.buffer, i, c.written)
+				if quirks.ping && (c.written+1)%pingEvery == 0 {
+					out.buffer = append(out.buffer, ": ping\n\n"...)
+				}
 				out.sendIfFull()
 				if cut := a.server.faults.Load().Cut; cut > 0 && c.written+1 >= cut {
 					out.send()

@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 )
 
 // wire is the shape of one kind of answer in the dialect of chat.completions
@@ -14,16 +15,38 @@ type wire struct {
 	before, after string
 	role          string // the choice's content in the first chunk; empty = no such chunk
 	finish        string // the choice's content in the last one
-	choice        func(index int, text string) any
+	// thought stands in the place of before in the first half of the tokens,
+	// which then are reasoning; empty = none are.
+	thought string
+	// piece is the text of one of the tokens; nil = word.
+	piece  func(choice, t, tokens int) string
+	choice func(index int, reasoning, text string) any
+}
+
+// thoughts is how many of so many tokens are reasoning.
+func (w *wire) thoughts(tokens int) int {
+	if w.thought == "" {
+		return 0
+	}
+	return (tokens + 1) / 2
+}
+
+// text is the t-th of the tokens of a choice.
+func (w *wire) text(choice, t, tokens int) string {
+	if w.piece == nil {
+		return word(choice, t)
+	}
+	return w.piece(choice, t, tokens)
 }
 
 // speak makes a the answer that w has the shape of.
 func (w *wire) speak(a *answer) voice {
-	v := &wireVoice{wire: w, answer: a, choices: make([]choiceHead, len(a.g.choices))}
+	v := &wireVoice{wire: w, answer: a, choices: make([]choiceHead, len(a.g.choices)), thoughts: w.thoughts(a.g.maxTokens)}
+	a.id = strings.Replace(a.id, "chatcmpl", w.idPrefix, 1)
 	head := w.head(a)
 	for i := range v.choices {
 		head := head + `{"index":` + strconv.Itoa(i) + `,`
-		v.choices[i] = choiceHead{head: head, before: head + w.before}
+		v.choices[i] = choiceHead{head: head, before: head + w.before, thought: head + w.thought}
 	}
 	return v
 }
@@ -32,12 +55,13 @@ func (w *wire) speak(a *answer) voice {
 // change from token to token is made once.
 type wireVoice struct {
 	*wire
-	answer  *answer
-	choices []choiceHead
+	answer   *answer
+	choices  []choiceHead
+	thoughts int // the first tokens of each choice that are reasoning
 }
 
 // choiceHead is the start of every chunk of one choice.
-type choiceHead struct{ head, before string }
+type choiceHead struct{ head, before, thought string }
 
 // open appends the chunk that says who speaks, where there is one.
 func (v *wireVoice) open(b []byte, choice int) []byte {
@@ -48,14 +72,37 @@ func (v *wireVoice) open(b []byte, choice int) []byte {
 }
 
 func (v *wireVoice) token(b []byte, choice, t int) []byte {
-	b = append(b, v.choices[choice].before...)
-	b = append(b, word(choice, t)...)
+	if t < v.thoughts {
+		b = append(b, v.choices[choice].thought...)
+	} else {
+		b = append(b, v.choices[choice].before...)
+	}
+	if v.piece == nil {
+		b = append(b, word(choice, t)...)
+	} else {
+		b = appendEscaped(b, v.piece(choice, t, v.answer.g.maxTokens))
+	}
 	return append(b, v.after...)
 }
 
 // finish appends the chunk that says why the choice ended.
 func (v *wireVoice) finish(b []byte, choice int) []byte {
 	return append(append(b, v.choices[choice].head...), v.wire.finish...)
+}
+
+// appendEscaped appends what stands between the quotes of a JSON string. The
+// tokens hold nothing to escape but quotes and backslashes.
+func appendEscaped(b []byte, text string) []byte {
+	if !strings.ContainsAny(text, `"\`) {
+		return append(b, text...)
+	}
+	for i := range len(text) {
+		if text[i] == '"' || text[i] == '\\' {
+			b = append(b, '\\')
+		}
+		b = append(b, text[i])
+	}
+	return b
 }
 
 // end appends the usage chunk, if it was asked for, and the last event.
@@ -74,7 +121,7 @@ var chatWire = &wire{
 	after:  `"},"logprobs":null,"finish_reason":null}]}` + "\n\n",
 	role:   `"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}` + "\n\n",
 	finish: `"delta":{"content":""},"logprobs":null,"finish_reason":"length","stop_reason":null}]}` + "\n\n",
-	choice: func(index int, text string) any {
+	choice: func(index int, _, text string) any {
 		c := chatChoice{Index: index, FinishReason: "length"}
 		c.Message.Role, c.Message.Content = "assistant", text
 		return c
@@ -86,7 +133,7 @@ var completionWire = &wire{
 	before: `"text":"`,
 	after:  `","logprobs":null,"finish_reason":null,"stop_reason":null}]}` + "\n\n",
 	finish: `"text":"","logprobs":null,"finish_reason":"length","stop_reason":null}]}` + "\n\n",
-	choice: func(index int, text string) any {
+	choice: func(index int, _, text string) any {
 		return completionChoice{Index: index, Text: text, FinishReason: "length"}
 	},
 }
@@ -119,6 +166,9 @@ type usage struct {
 
 func (g *generation) usage() usage {
 	u := usage{PromptTokens: g.promptTokens, CompletionTokens: len(g.choices) * g.maxTokens}
+	if g.wrongUsage {
+		u.CompletionTokens = g.maxTokens
+	}
 	u.TotalTokens = u.PromptTokens + u.CompletionTokens
 	return u
 }
@@ -133,15 +183,20 @@ func (w *wire) body(a *answer) any {
 		Choices []any  `json:"choices"`
 		Usage   usage  `json:"usage"`
 	}{a.id, w.object, a.created, a.model, nil, a.g.usage()}
-	var text []byte
+	thoughts := w.thoughts(a.g.maxTokens)
 	for i := range a.g.choices {
-		text = text[:0]
-		for t := range a.g.maxTokens {
-			text = append(text, word(i, t)...)
-		}
-		b.Choices = append(b.Choices, w.choice(i, string(text)))
+		b.Choices = append(b.Choices, w.choice(i, w.join(i, 0, thoughts, a.g.maxTokens), w.join(i, thoughts, a.g.maxTokens, a.g.maxTokens)))
 	}
 	return b
+}
+
+// join is the text of the tokens from up to to, of so many.
+func (w *wire) join(choice, from, to, tokens int) string {
+	var text []byte
+	for t := from; t < to; t++ {
+		text = append(text, w.text(choice, t, tokens)...)
+	}
+	return string(text)
 }
 
 // head is the start of every chunk of an answer, up to its choices.
