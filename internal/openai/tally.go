@@ -1,0 +1,106 @@
+package openai
+
+// tally is the counts of a usage object, under whichever names the endpoint
+// has for them. The zero value has none. Counts that come more than once are
+// cumulative: the largest stands.
+type tally struct {
+	found bool // a prompt's, a completion's or a total count was there
+
+	prompt, completion      int
+	cached, reasoning       int
+	cacheRead, cacheWritten int  // Messages: beside input_tokens, not within
+	beside                  bool // prompt came as input_tokens: cacheRead and cacheWritten are not in it
+	total                   int
+}
+
+// usage returns what the counts mean.
+func (t *tally) usage() Usage {
+	u := Usage{
+		PromptTokens: t.prompt, CachedTokens: max(t.cached, t.cacheRead),
+		CompletionTokens: t.completion, ReasoningTokens: t.reasoning,
+	}
+	if t.beside {
+		u.PromptTokens += t.cacheRead + t.cacheWritten
+	}
+	if u.PromptTokens == 0 { // rerank tells nothing but the total
+		u.PromptTokens = max(t.total-t.completion, 0)
+	}
+	return u.clamped()
+}
+
+// tally adds the counts of the usage object at v.
+func (p *eventParser) tally(v, depth int) int {
+	t := &p.counts
+	if p.kind(v) != '{' {
+		return p.value(v, depth)
+	}
+	at, done := p.first(v, '}')
+	for !done {
+		key, _, v := p.key(at)
+		if v < 0 {
+			return -1
+		}
+		var end int
+		switch string(key) {
+		case "input_tokens", "prompt_tokens":
+			end = p.most(v, depth+1, &t.prompt)
+			t.found = t.found || isNumber(p.kind(v))
+			t.beside = t.beside || key[0] == 'i'
+		case "output_tokens", "completion_tokens":
+			end = p.most(v, depth+1, &t.completion)
+			t.found = t.found || isNumber(p.kind(v))
+		case "total_tokens":
+			end = p.most(v, depth+1, &t.total)
+			t.found = t.found || isNumber(p.kind(v))
+		case "cache_read_input_tokens":
+			end = p.most(v, depth+1, &t.cacheRead)
+		case "cache_creation_input_tokens":
+			end = p.most(v, depth+1, &t.cacheWritten)
+		case "input_tokens_details", "input_token_details", "prompt_tokens_details", "output_tokens_details", "completion_tokens_details":
+			end = p.tallyDetails(v, depth+1)
+		default:
+			end = p.value(v, depth+1)
+		}
+		if end < 0 {
+			return -1
+		}
+		at, done = p.next(end, '}')
+	}
+	return at
+}
+
+func (p *eventParser) tallyDetails(v, depth int) int {
+	t := &p.counts
+	if p.kind(v) != '{' {
+		return p.value(v, depth)
+	}
+	at, done := p.first(v, '}')
+	for !done {
+		key, _, v := p.key(at)
+		if v < 0 {
+			return -1
+		}
+		var end int
+		switch string(key) {
+		case "cached_tokens":
+			end = p.most(v, depth+1, &t.cached)
+		case "reasoning_tokens", "thinking_tokens":
+			end = p.most(v, depth+1, &t.reasoning)
+		default:
+			end = p.value(v, depth+1)
+		}
+		if end < 0 {
+			return -1
+		}
+		at, done = p.next(end, '}')
+	}
+	return at
+}
+
+// most raises n to the count at v.
+func (p *eventParser) most(v, depth int, n *int) int {
+	count := 0
+	end := p.tokens(v, depth, &count)
+	*n = max(*n, count)
+	return end
+}
