@@ -251,7 +251,7 @@ func (x *exchange) breakOff(err error) {
 	if errors.Is(err, errTotal) {
 		message = answerFor(errTotal).message
 	}
-	event := providers.ErrorEvent(x.path, message)
+	event := x.try.look.ErrorEvent(message)
 	if !x.atEventEnd() {
 		event = append([]byte("\n\n"), event...)
 	}

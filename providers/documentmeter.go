@@ -10,8 +10,9 @@ const maxDocument = 4 << 20
 // maxDocument it reports nothing.
 type documentMeter struct {
 	usageMeter
-	text []byte
-	over bool
+	typed bool // it is of Responses or Messages
+	text  []byte
+	over  bool
 }
 
 func (m *documentMeter) Read(p []byte) (pass []byte, seen Seen) {
@@ -27,6 +28,9 @@ func (m *documentMeter) End() (pass []byte, seen Seen) {
 	if m.over {
 		return nil, Seen{}
 	}
+	if m.typed {
+		return nil, m.readTyped()
+	}
 	var c openai.Chunk
 	if !openai.ParseChunk(m.text, &c) {
 		return nil, Seen{Bad: true}
@@ -37,3 +41,21 @@ func (m *documentMeter) End() (pass []byte, seen Seen) {
 	}
 	return nil, seen
 }
+
+func (m *documentMeter) readTyped() (seen Seen) {
+	var answer openai.Event
+	if !(&openai.Events{}).Parse(nil, m.text, &answer) {
+		return Seen{Bad: true}
+	}
+	seen = Seen{Bytes: answer.Bytes, Reasoning: answer.Reasoning, Error: answer.Error, Done: true}
+	if answer.Content {
+		seen.Chunks = 1
+	}
+	if answer.HasUsage {
+		m.usage = Usage(answer.Usage)
+		seen.Usage = &m.usage
+	}
+	return seen
+}
+
+func (m *documentMeter) ErrorEvent(string) []byte { return nil }

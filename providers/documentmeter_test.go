@@ -56,13 +56,3 @@ func TestALargeDocumentIsPassedButNotKept(t *testing.T) {
 		t.Errorf("the end reports %+v, want nothing", seen)
 	}
 }
-
-func TestErrorEvent(t *testing.T) {
-	const want = `data: {"error":{"message":"It \"broke\".","type":"upstream_error","param":null,"code":"upstream_disconnected"}}` + "\n\n"
-	if got := string(ErrorEvent("/chat/completions", `It "broke".`)); got != want {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
-	if got := meter(false, []byte(want)); !got.Error || got.Done {
-		t.Errorf("the meter reads it as %+v, want an error and no end", got)
-	}
-}

@@ -32,23 +32,34 @@ type Meter interface {
 
 	// End is called at EOF or abort and returns the bytes still held back.
 	End() (pass []byte, seen Seen)
+
+	// ErrorEvent is the event that tells the client, in the dialect of this
+	// stream and numbered after what went by, that the backend died. It is nil
+	// for an answer that is no stream.
+	ErrorEvent(message string) []byte
 }
 
-// NewMeter returns the meter for an answer to path. strip takes the usage
-// event out. stream is false for an answer that is one JSON document, of which
-// at most 4 MiB are looked at.
+// NewMeter returns the meter for an answer to path, which is below the base URL
+// ("/chat/completions"). stream is whether the answer is a stream of events.
+// strip takes the usage event out of one of chat.completions or completions;
+// in other dialects nothing is asked for and nothing taken out.
+//
+// Of a document that was generated at most 4 MiB are kept, to be read at its
+// end. Of others (embeddings, images, sound …) nothing is kept, however large
+// they are, and they have no chunks.
 func (b *Backend) NewMeter(path string, stream, strip bool) Meter {
-	if stream {
+	switch d := dialectOf(path); {
+	case d == chat && stream:
 		return &streamMeter{strip: strip}
+	case stream:
+		return &eventMeter{dialect: d}
+	case d == chat, d == responses, d == messages:
+		return &documentMeter{typed: d != chat}
+	case d == speech:
+		return soundMeter{}
+	default:
+		return &bulkMeter{anything: d == transcription}
 	}
-	return &documentMeter{}
-}
-
-// ErrorEvent is the event that tells a client in the dialect of path that the
-// backend died mid-stream.
-func ErrorEvent(path, message string) []byte {
-	event := append([]byte("data: "), openai.ErrorBody(message, "upstream_error", "", "upstream_disconnected")...)
-	return append(event, "\n\n"...)
 }
 
 // usageMeter keeps the usage of an answer: its own if it has one, else what

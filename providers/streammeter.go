@@ -120,6 +120,8 @@ func (m *streamMeter) End() (pass []byte, seen Seen) {
 	return pass, seen
 }
 
+func (m *streamMeter) ErrorEvent(message string) []byte { return chat.errorEvent(message, 0) }
+
 // event adds what is in ev to seen. Of an event too large to be looked at
 // nothing is known.
 func (m *streamMeter) event(ev sse.Event, seen *Seen) {

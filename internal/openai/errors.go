@@ -27,3 +27,6 @@ func appendOrNull(b []byte, s string) []byte {
 	}
 	return appendString(b, s)
 }
+
+// Quote returns s as a JSON string.
+func Quote(s string) []byte { return appendString(nil, s) }

@@ -23,7 +23,8 @@ type Event struct {
 	Name []byte // the last event: field, nil if none
 	Data []byte // the data: fields, joined with LF
 
-	// Oversize events have neither Name nor Data.
+	// Oversize events have no Data, and a Name only if that has a line of its own
+	// within the limit.
 	Oversize bool
 
 	// From is where the first line of the event begins that is not a comment,
@@ -258,8 +259,6 @@ func (s *Scanner) line(line []byte, size int, at int64) {
 	}
 	if size > s.max() {
 		s.tooLarge()
-	}
-	if s.over {
 		return
 	}
 	field, value := line, []byte(nil)
@@ -271,7 +270,9 @@ func (s *Scanner) line(line []byte, size int, at int64) {
 	}
 	switch string(field) {
 	case "data":
-		s.addData(value)
+		if !s.over {
+			s.addData(value)
+		}
 	case "event":
 		s.name, s.named = append(s.name[:0], value...), true
 	}
@@ -290,11 +291,8 @@ func (s *Scanner) addData(value []byte) {
 	}
 }
 
-// tooLarge drops what is kept of the event under way.
-func (s *Scanner) tooLarge() {
-	s.over, s.hasData, s.owned, s.data = true, false, false, nil
-	s.named = false
-}
+// tooLarge drops the data of the event under way.
+func (s *Scanner) tooLarge() { s.over, s.hasData, s.owned, s.data = true, false, false, nil }
 
 // finish ends the event under way at the blank line [blank, to). An event
 // without data is none.

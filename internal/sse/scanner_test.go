@@ -69,7 +69,7 @@ func naive(limit int, stream string) (events []seen, last *seen) {
 			if name == "data" {
 				data = append(data, value)
 				hasData = true
-			} else if name == "event" {
+			} else if name == "event" && len(l) <= limit {
 				ev.Name = value
 			}
 			ev.Oversize = ev.Oversize || len(l) > limit
@@ -82,7 +82,7 @@ func naive(limit int, stream string) (events []seen, last *seen) {
 		ok := hasData || ev.Oversize
 		lines, hasData = nil, false
 		if ev.Oversize {
-			ev.Name, ev.Data = "", ""
+			ev.Data = ""
 		}
 		if !ok {
 			return nil
@@ -163,6 +163,8 @@ func TestEvents(t *testing.T) {
 		{"separators of JSON text", "data: \u2028\u2029\u0085\n\n", 0, []seen{{Data: "\u2028\u2029\u0085", Blank: 15, To: 16}}},
 		{"too long a line", "data: 0123456789\n\ndata: x\n\n", 15, []seen{{Oversize: true, Blank: 17, To: 18}, {Data: "x", From: 18, Blank: 26, To: 27}}},
 		{"too much data", "data: 01234\ndata: 01234\ndata\n\ndata: x\n\n", 11, []seen{{Oversize: true, Blank: 29, To: 30}, {Data: "x", From: 30, Blank: 38, To: 39}}},
+		{"too large, but named", "event: done\ndata: 0123456789\n\ndata: 0123456789\nevent: end\n\n", 15, []seen{{Name: "done", Oversize: true, Blank: 29, To: 30}, {Name: "end", Oversize: true, From: 30, Blank: 58, To: 59}}},
+		{"too long a name", "event: a\nevent: 012345678\ndata: x\n\n", 15, []seen{{Name: "a", Oversize: true, Blank: 34, To: 35}}},
 		{"a long comment", ": 012345678901234567\ndata: x\n\n", 15, []seen{{Data: "x", From: 21, Blank: 29, To: 30}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

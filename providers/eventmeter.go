@@ -1,0 +1,94 @@
+package providers
+
+import (
+	"bytes"
+
+	"github.com/pacer-dev/pacer/internal/openai"
+	"github.com/pacer-dev/pacer/internal/sse"
+)
+
+// eventMeter looks on at a stream whose events have a type. All of it is passed
+// on: what such an endpoint counts, it counts without being asked.
+type eventMeter struct {
+	dialect dialect
+	scan    sse.Scanner
+	events  openai.Events
+	event   openai.Event
+	usage   Usage
+	next    int64 // the sequence_number of an event that would follow
+	image   bool  // one is completed; whether another follows, only the end tells
+}
+
+func (m *eventMeter) Read(p []byte) (pass []byte, seen Seen) {
+	m.scan.Feed(p)
+	for ev, ok := m.scan.Next(); ok; ev, ok = m.scan.Next() {
+		m.take(ev, &seen)
+	}
+	return p, seen
+}
+
+func (m *eventMeter) End() (pass []byte, seen Seen) {
+	if ev, ok := m.scan.End(); ok {
+		m.take(ev, &seen)
+		seen.Bad = false // the end of a stream may cut an event in two
+	}
+	seen.Done = seen.Done || m.image
+	return nil, seen
+}
+
+func (m *eventMeter) ErrorEvent(message string) []byte { return m.dialect.errorEvent(message, m.next) }
+
+// take adds what is in ev to seen.
+func (m *eventMeter) take(ev sse.Event, seen *Seen) {
+	data := bytes.TrimSpace(ev.Data)
+	switch {
+	case ev.Oversize:
+		m.large(ev.Name, seen)
+		return
+	case len(data) == 0: // a keep-alive
+		return
+	case string(data) == "[DONE]":
+		seen.Done = true
+		return
+	case !m.events.Parse(ev.Name, data, &m.event):
+		seen.Bad = true
+		return
+	}
+	m.next++
+	if m.event.Sequence >= 0 {
+		m.next = m.event.Sequence + 1
+	}
+	if m.event.Content {
+		seen.Chunks++
+		seen.Bytes += m.event.Bytes
+		seen.Reasoning = seen.Reasoning || m.event.Reasoning
+	}
+	if m.event.HasUsage {
+		m.usage = Usage(m.event.Usage)
+		seen.Usage = &m.usage
+	}
+	seen.Error = seen.Error || m.event.Error || string(ev.Name) == "error"
+	m.ends(m.event.Type, seen)
+}
+
+// large takes an event of which only the name is known.
+func (m *eventMeter) large(name []byte, seen *Seen) {
+	m.next++
+	if bytes.HasSuffix(name, []byte("delta")) && string(name) != "message_delta" || bytes.HasSuffix(name, []byte(".partial_image")) {
+		seen.Chunks++
+	}
+	seen.Error = seen.Error || string(name) == "error" || string(name) == "response.failed"
+	m.ends(name, seen)
+}
+
+// ends notes whether an event of this type is the last. So is one that reports
+// an error: nothing follows it that could make the answer whole.
+func (m *eventMeter) ends(typ []byte, seen *Seen) {
+	switch string(typ) {
+	case "response.completed", "response.incomplete", "response.failed", "response.cancelled",
+		"message_stop", "transcript.text.done", "speech.audio.done", "error":
+		seen.Done = true
+	case "image_generation.completed", "image_edit.completed":
+		m.image = true
+	}
+}
