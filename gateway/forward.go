@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -106,7 +107,7 @@ func (x *exchange) attempt() error {
 	t.watch = startWatch(now, x.arrived.Add(timeouts.Total), timeouts.FirstByte, errFirstByte, t.cancel)
 	x.sent, t.wentUp = now, true
 	resp, err := t.backend.Send(t.ctx, providers.Call{
-		Path: x.path, Header: x.upHeader(), Body: body, RequestID: requestID(x.r.Context()),
+		Path: x.path, Model: cmp.Or(target.Model, x.req.Model), Header: x.upHeader(), Body: body, RequestID: requestID(x.r.Context()),
 	})
 	if err != nil {
 		return x.sendFailed(err, "did not answer")

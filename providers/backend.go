@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -15,9 +17,9 @@ import (
 // Options configures a Backend.
 type Options struct {
 	Name    string      // required
-	BaseURL string      // required: scheme, host, and the prefix that ends in /v1
-	Kind    string      // openai (default) or vllm
-	APIKey  string      // replaces the client's credentials; "" sends none
+	BaseURL string      // required: scheme, host, and the prefix that ends in /v1; with kind azure a query too
+	Kind    string      // openai (default), vllm, sglang, llamacpp, tgi, ollama, azure or anthropic
+	APIKey  string      // replaces the client's credentials, in the header of the kind; "" sends none
 	Headers http.Header // sent in addition, in place of the client's of the same name
 	Usage   string      // inject (default) or never
 
@@ -59,6 +61,7 @@ func (h Health) String() string {
 // Backend is one incarnation of an upstream engine. Safe for concurrent use.
 type Backend struct {
 	name    string
+	kind    string
 	base    *url.URL
 	host    string      // the Host header; "" = that of base
 	headers http.Header // of ours: credentials and Options.Headers
@@ -77,21 +80,20 @@ func New(o Options) (*Backend, error) {
 	if o.Name == "" {
 		return fail("field Name is missing")
 	}
-	base, err := parseBase(o.BaseURL)
+	kind := cmp.Or(o.Kind, kindOpenAI)
+	if !slices.Contains(kinds, kind) {
+		return fail("field Kind %q is unknown; write one of %s", kind, strings.Join(kinds, ", "))
+	}
+	base, err := parseBase(o.BaseURL, kind == kindAzure)
 	if err != nil {
 		return fail("field BaseURL %w", err)
-	}
-	switch o.Kind {
-	case "", "openai", "vllm":
-	default:
-		return fail("field Kind %q is unknown; write openai or vllm", o.Kind)
 	}
 	switch o.Usage {
 	case "", "inject", "never":
 	default:
 		return fail("field Usage %q is unknown; write inject or never", o.Usage)
 	}
-	headers, host, err := ownHeaders(o.APIKey, o.Headers)
+	headers, host, err := ownHeaders(kind, o.APIKey, o.Headers)
 	if err != nil {
 		return fail("%w", err)
 	}
@@ -99,8 +101,9 @@ func New(o Options) (*Backend, error) {
 		return fail("field ConnectTimeout %v is negative", o.ConnectTimeout)
 	}
 	b := &Backend{
-		name: o.Name, base: base, host: host, headers: headers, injects: o.Usage != "never",
-		kept: newTransport(o), fresh: newTransport(o), breaker: newBreaker(o.Name, o.OnHealth),
+		name: o.Name, kind: kind, base: base, host: host, headers: headers,
+		injects: o.Usage != "never" && kind != kindAnthropic,
+		kept:    newTransport(o), fresh: newTransport(o), breaker: newBreaker(o.Name, o.OnHealth),
 	}
 	b.fresh.DisableKeepAlives = true
 	return b, nil
@@ -108,7 +111,7 @@ func New(o Options) (*Backend, error) {
 
 // parseBase reads a base URL. Its errors do not repeat it: it may hold a
 // password.
-func parseBase(raw string) (*url.URL, error) {
+func parseBase(raw string, query bool) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
 	case raw == "":
@@ -121,13 +124,17 @@ func parseBase(raw string) (*url.URL, error) {
 		return nil, errors.New("has no host")
 	case u.User != nil:
 		return nil, errors.New("must not hold credentials; use APIKey or Headers")
-	case u.RawQuery != "" || u.Fragment != "":
+	case u.RawQuery != "" && !query || u.Fragment != "":
 		return nil, errors.New("must end with the path")
 	}
-	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(u.Path, "/")}, nil
+	return &url.URL{
+		Scheme: u.Scheme, Host: u.Host,
+		Path: strings.TrimRight(u.Path, "/"), RawPath: strings.TrimRight(u.RawPath, "/"), RawQuery: u.RawQuery,
+	}, nil
 }
 
-// Injects reports whether Pacer may ask this backend for usage.
+// Injects reports whether Pacer may ask this backend for usage, in a stream of
+// chat.completions or completions.
 func (b *Backend) Injects() bool { return b.injects }
 
 // Run half-opens the breaker in time although no request asks, and takes a

@@ -29,6 +29,7 @@ func TestNewRefuses(t *testing.T) {
 		{"field BaseURL must not hold credentials", Options{Name: "b", BaseURL: "http://u:secret@h/v1"}},
 		{"field BaseURL is no URL", Options{Name: "b", BaseURL: "http://u:secret@h:port/v1"}},
 		{"field BaseURL must end with the path", Options{Name: "b", BaseURL: "http://h/v1?key=secret"}},
+		{"field BaseURL must end with the path", Options{Name: "b", BaseURL: "http://h/v1#secret", Kind: "azure"}},
 		{`field Kind "gopher" is unknown`, Options{Name: "b", BaseURL: "http://h", Kind: "gopher"}},
 		{`field Usage "yes" is unknown`, Options{Name: "b", BaseURL: "http://h", Usage: "yes"}},
 		{"field APIKey holds a control character", Options{Name: "b", BaseURL: "http://h", APIKey: "secret\n"}},
@@ -47,6 +48,9 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestInjects(t *testing.T) {
+	if b := newKind(t, Options{Kind: "anthropic", BaseURL: "https://h/v1"}); b.Injects() {
+		t.Error("asks for usage in a way that Anthropic does not know")
+	}
 	for usage, want := range map[string]bool{"": true, "inject": true, "never": false} {
 		b, err := New(Options{Name: "b", BaseURL: "https://h/v1", Usage: usage, Kind: "vllm"})
 		if err != nil {
@@ -74,6 +78,9 @@ func TestFailed(t *testing.T) {
 		{503, "", true, false},
 		{503, `{"error":{"message":"overloaded"}}`, true, false},
 		{503, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`, true, true},
+		{503, `{"error":{"message":"server busy, please try again.  maximum pending requests exceeded","type":"api_error","param":null,"code":null}}`, true, true},
+		{503, `{"object":"error","message":"The request queue is full.","type":"ServiceUnavailable","code":503}`, true, true},
+		{529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, true, false},
 		{503, `{"error":"Model org/m is currently loading","estimated_time":20}`, true, true},
 		{504, "", true, false},
 	} {

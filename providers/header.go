@@ -26,13 +26,14 @@ func withheld(name string) bool {
 // ownHeaders returns the headers that every request to the backend carries,
 // and the Host header if one is given. Its errors name a header, never its
 // value.
-func ownHeaders(apiKey string, extra http.Header) (own http.Header, host string, err error) {
+func ownHeaders(kind, apiKey string, extra http.Header) (own http.Header, host string, err error) {
 	own = http.Header{}
 	if apiKey != "" {
 		if !validValue(apiKey) {
 			return nil, "", errors.New("field APIKey holds a control character")
 		}
-		own["Authorization"] = []string{"Bearer " + apiKey}
+		name, before := keyHeader(kind)
+		own[name] = []string{before + apiKey}
 	}
 	for name, values := range extra {
 		name = textproto.CanonicalMIMEHeaderKey(name)
@@ -91,6 +92,9 @@ func (b *Backend) upward(c Call) http.Header {
 		// An empty list is not sent, but tells the transport that the request may
 		// be sent again when a kept connection turns out to be closed.
 		h["Idempotency-Key"] = []string{}
+	}
+	if b.kind == kindAnthropic && h["Anthropic-Version"] == nil {
+		h["Anthropic-Version"] = []string{anthropicVersion}
 	}
 	for name, values := range b.headers {
 		h[name] = values

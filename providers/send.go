@@ -6,16 +6,16 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"strings"
 	"sync/atomic"
 )
 
 // Call is one request as it goes up: Path is below the base URL
-// ("/chat/completions"), Body is complete and edited, Header is the client's
+// ("/chat/completions"), Model is the backend's name of the model, Body is complete and edited, Header is the client's
 // own (credentials, hop-by-hop and accept-encoding are dropped here). None of
 // it is changed, and Body must not change until the response's body is closed.
 type Call struct {
 	Path      string
+	Model     string // for backends that have it in their URLs; "" = unknown
 	Header    http.Header
 	Body      []byte
 	RequestID string
@@ -42,12 +42,8 @@ func (b *Backend) Send(ctx context.Context, c Call) (*http.Response, error) {
 
 // request builds what goes up, but for its body.
 func (b *Backend) request(c Call) *http.Request {
-	path, query, _ := strings.Cut(c.Path, "?")
-	u := *b.base
-	u.Path += path
-	u.RawQuery = query
 	return &http.Request{
-		Method: http.MethodPost, URL: &u, Host: b.host, Header: b.upward(c),
+		Method: http.MethodPost, URL: b.target(c), Host: b.host, Header: b.upward(c),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		ContentLength: int64(len(c.Body)),
 		// A reader over all of it: a transport that reads the client's own body
