@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/x509"
 	"net/http"
 	"net/url"
@@ -11,9 +12,9 @@ import (
 // Backend is one upstream engine.
 type Backend struct {
 	Name           string
-	URL            string // with /v1 or whatever the engine's prefix is; no trailing slash
-	Kind           string // openai | vllm
-	APIKey         Secret // sent as Authorization: Bearer; "" = none
+	URL            string // with /v1 or whatever the engine's prefix is; no trailing slash; kind azure: with ?api-version
+	Kind           string // openai | vllm | sglang | llamacpp | tgi | ollama | azure | anthropic
+	APIKey         Secret // sent in the header of the kind, mostly Authorization: Bearer; "" = none
 	Headers        map[string]Secret
 	MaxConcurrency int    // hard cap on requests at once; 0 = none
 	Usage          string // inject | never
@@ -30,21 +31,21 @@ type Price struct{ Input, Output float64 }
 type backendMarks struct{ name, url place }
 
 const (
-	kindOpenAI  = "openai"
-	usageInject = "inject"
+	kindOpenAI    = "openai"
+	kindOllama    = "ollama"
+	kindAzure     = "azure"
+	kindAnthropic = "anthropic"
+	usageInject   = "inject"
 )
+
+var kinds = []string{kindOpenAI, "vllm", "sglang", "llamacpp", "tgi", kindOllama, kindAzure, kindAnthropic}
+
+// keyHeaders are where the API key of a kind goes, if not into Authorization.
+var keyHeaders = map[string]string{kindAzure: "Api-Key", kindAnthropic: "X-Api-Key"}
 
 // Values that have a meaning which Pacer does not serve; each message goes on
 // after the value.
 var (
-	otherKinds = map[string]string{
-		"sglang":    "is not supported yet; write openai, which its server speaks",
-		"llamacpp":  "is not supported yet; write openai, which its server speaks",
-		"tgi":       "is not supported yet; write openai, which its server speaks",
-		"ollama":    "is not supported yet; write openai, with the url http://host:11434/v1",
-		"azure":     "is not supported yet; write openai, with the url of Azure's /openai/v1 and headers: { api-key: … }",
-		"anthropic": "is not supported yet; write openai, with the url of an OpenAI-compatible endpoint",
-	}
 	otherUsages = map[string]string{
 		"continuous": "is not supported yet; write inject, which asks for one usage at the end of the stream",
 	}
@@ -67,10 +68,11 @@ func (r *reader) backends(v value) {
 
 func (r *reader) backend(v value) (Backend, backendMarks) {
 	b := defaultBackend()
+	var address value // read last: what it may be depends on the kind
 	o, ok := r.object(v, fields{
 		"name":            func(v value) { r.name(v, &b.Name) },
-		"url":             func(v value) { r.backendURL(v, &b.URL) },
-		"kind":            func(v value) { r.supported(v, &b.Kind, []string{kindOpenAI, "vllm"}, otherKinds) },
+		"url":             func(v value) { address = v },
+		"kind":            r.oneOfInto(&b.Kind, kinds...),
 		"api_key":         r.headerSecretInto(&b.APIKey),
 		"headers":         func(v value) { b.Headers = r.headers(v) },
 		"models":          func(v value) { r.supported(v, new(string), []string{"shared"}, otherModels) },
@@ -87,8 +89,12 @@ func (r *reader) backend(v value) (Backend, backendMarks) {
 		o.require("name", "gpu-1")
 		o.require("url", "http://10.0.0.11:8000/v1")
 	}
-	if _, set := b.Headers["Authorization"]; set && b.APIKey != "" {
-		r.problem(o.at("headers"), "headers has an Authorization beside api_key; keep one")
+	if address.node != nil {
+		r.backendURL(address, b.Kind, &b.URL)
+	}
+	header := cmp.Or(keyHeaders[b.Kind], "Authorization")
+	if _, set := b.Headers[header]; set && b.APIKey != "" {
+		r.problem(o.at("headers"), "headers has an %s beside api_key; keep one", header)
 	}
 	return b, backendMarks{name: o.at("name"), url: o.at("url")}
 }
@@ -121,25 +127,25 @@ var (
 
 // backendURL reads a base URL. It is shown in no message: a key may have been
 // put into it.
-func (r *reader) backendURL(v value, to *string) {
+func (r *reader) backendURL(v value, kind string, to *string) {
 	s, ok := r.text(v)
 	if !ok {
 		return
 	}
-	base, wrong := baseURL(s.text)
+	base, wrong := baseURL(s.text, kind)
 	if wrong != "" {
 		r.problem(v.place(), "%s", wrong)
 		return
 	}
 	*to = base
-	if !versioned.MatchString(base) {
+	if !versioned.MatchString(base) && kind != kindAzure {
 		r.warn(v.place(), "the url does not end in a version; most engines serve under /v1, as in http://10.0.0.11:8000/v1")
 	}
 }
 
 // baseURL returns a backend's URL as it is used: scheme and host in lower
 // case, no default port, no trailing slash; or what is wrong with it.
-func baseURL(text string) (base, wrong string) {
+func baseURL(text, kind string) (base, wrong string) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
@@ -150,16 +156,42 @@ func baseURL(text string) (base, wrong string) {
 		return "", "the url has no valid host and port; write one such as http://10.0.0.11:8000/v1"
 	case u.User != nil:
 		return "", "the url holds a user or password; write api_key: or headers: instead"
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+	case u.Fragment != "" || kind != kindAzure && (u.RawQuery != "" || u.ForceQuery):
 		return "", "the url has a query or a fragment, which would not be sent; leave out what follows ? or #"
 	}
+	query := ""
+	if kind == kindAzure {
+		if query, wrong = azureQuery(u); wrong != "" {
+			return "", wrong
+		}
+	}
+	u.RawQuery, u.ForceQuery = "", false
 	u.Host = strings.ToLower(u.Host)
 	u.Host = strings.TrimSuffix(u.Host, map[string]string{"http": ":80", "https": ":443"}[u.Scheme])
 	base = strings.TrimRight(u.String(), "/")
 	if e := endpoint.FindString(base); e != "" {
 		return "", "the url ends in " + e + ", which Pacer adds; leave it out, as in http://10.0.0.11:8000/v1"
 	}
-	return base, ""
+	if kind == kindOllama && strings.HasSuffix(base, "/api") {
+		return "", "the url ends in /api, which is Ollama's own dialect; write /v1 in its place, as in http://10.0.0.11:11434/v1"
+	}
+	return base + query, ""
+}
+
+// azureQuery returns the query of Azure's url, with its question mark. Nothing
+// but the version stands there: the url is shown, and a key in it would be too.
+func azureQuery(u *url.URL) (query, wrong string) {
+	parameters, err := url.ParseQuery(u.RawQuery)
+	version := parameters.Get("api-version")
+	switch {
+	case err != nil || len(parameters) > 1 || len(parameters) == 1 && (version == "" || len(parameters["api-version"]) > 1):
+		return "", "the url's query holds something other than one api-version; write it as in https://name.openai.azure.com/openai?api-version=2024-10-21, and a key as api_key:"
+	case version != "":
+		return "?" + parameters.Encode(), ""
+	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/openai") || strings.Contains(u.Path, "/openai/deployments/"):
+		return "", "the url lacks the version that Azure wants below /openai; write it as in https://name.openai.azure.com/openai?api-version=2024-10-21, or use https://name.openai.azure.com/openai/v1"
+	}
+	return "", ""
 }
 
 // ownHeaders are set by the transport or by Pacer itself.

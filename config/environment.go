@@ -9,7 +9,7 @@ func FromEnvironment(getenv func(string) (string, bool)) (*Config, error) {
 	r := &reader{file: "environment"}
 	text, _ := getenv("OPENAI_BASE_URL")
 	text = strings.TrimSpace(text)
-	base, wrong := baseURL(text)
+	base, wrong := baseURL(text, kindOpenAI)
 	switch {
 	case text == "":
 		r.problem(place{}, "there is no configuration; name a file with -c pacer.yaml, or set OPENAI_BASE_URL to a backend such as http://127.0.0.1:8000/v1")

@@ -173,6 +173,34 @@ func TestFromEnvironment(t *testing.T) {
 	}
 }
 
+// Every kind has its form of URL; those of Azure keep their version.
+func TestKinds(t *testing.T) {
+	for _, tt := range []struct{ kind, url, want string }{
+		{"openai", "HTTPS://API.openai.com:443/v1/", "https://api.openai.com/v1"},
+		{"vllm", "http://h:8000/v1", "http://h:8000/v1"},
+		{"sglang", "http://h:30000/v1", "http://h:30000/v1"},
+		{"llamacpp", "http://h:8080/v1", "http://h:8080/v1"},
+		{"tgi", "http://h:8080/v1", "http://h:8080/v1"},
+		{"ollama", "http://h:11434/v1/", "http://h:11434/v1"},
+		{"azure", "https://R.openai.azure.com/openai/?api-version=2024-10-21", "https://r.openai.azure.com/openai?api-version=2024-10-21"},
+		{"azure", "https://r.openai.azure.com/openai/deployments/d?api-version=2024-10-21", "https://r.openai.azure.com/openai/deployments/d?api-version=2024-10-21"},
+		{"azure", "https://r.openai.azure.com/openai/v1/", "https://r.openai.azure.com/openai/v1"},
+		{"azure", "https://r.openai.azure.com/openai/v1?api-version=preview", "https://r.openai.azure.com/openai/v1?api-version=preview"},
+		{"anthropic", "https://api.anthropic.com/v1", "https://api.anthropic.com/v1"},
+	} {
+		for _, order := range []string{"kind: %s, url: %q", "url: %[2]q, kind: %[1]s"} {
+			backend := fmt.Sprintf(order, tt.kind, tt.url)
+			cfg := mustParse(t, "backends: [ { name: a, "+backend+", api_key: k } ]\nroutes: [ { model: m, targets: [ { backend: a } ] } ]\n", nothing)
+			if b := cfg.Backends[0]; b.URL != tt.want || b.Kind != tt.kind {
+				t.Errorf("%s: %s of kind %s, want %s", backend, b.URL, b.Kind, tt.want)
+			}
+			if len(cfg.Warnings) > 0 {
+				t.Errorf("%s: %q", backend, cfg.Warnings)
+			}
+		}
+	}
+}
+
 func TestStores(t *testing.T) {
 	for _, test := range []struct {
 		text string

@@ -67,8 +67,11 @@ func (m *eventMeter) take(ev sse.Event, seen *Seen) {
 		m.usage = Usage(m.event.Usage)
 		seen.Usage = &m.usage
 	}
-	seen.Error = seen.Error || m.event.Error || string(ev.Name) == "error"
+	seen.Error = seen.Error || m.event.Error
 	m.ends(m.event.Type, seen)
+	if string(ev.Name) == "error" { // llama.cpp has another type within
+		seen.Error, seen.Done = true, true
+	}
 }
 
 // large takes an event of which only the name is known.

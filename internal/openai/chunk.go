@@ -278,8 +278,8 @@ func (p *chunkParser) arguments(v, depth int) int {
 	return end
 }
 
-// usage reads an object with token counts; one with neither a prompt's nor a
-// completion's is none.
+// usage reads an object with token counts; one that counts neither prompt nor
+// completion is none.
 func (p *chunkParser) usage(i, depth int) int {
 	if p.kind(i) != '{' {
 		return p.value(i, depth)
@@ -314,8 +314,8 @@ func (p *chunkParser) usage(i, depth int) int {
 		}
 		at, done = p.next(end, '}')
 	}
-	if found {
-		p.c.Usage, p.c.HasUsage = u.clamped(), true
+	if u = u.clamped(); found && u != (Usage{}) { // Ollama has zeros in every chunk
+		p.c.Usage, p.c.HasUsage = u, true
 	}
 	return at
 }
