@@ -15,10 +15,14 @@ func (r *Request) Edit(model string, injectUsage bool) []byte {
 	var edits [2]splice
 	n := 0
 	if model != "" && model != r.Model {
-		edits[n] = splice{r.spans.model, appendString(make([]byte, 0, len(model)+2), model)}
+		text := []byte(model)
+		if !r.form {
+			text = appendString(make([]byte, 0, len(model)+2), model)
+		}
+		edits[n] = splice{r.spans.model, text}
 		n++
 	}
-	if injectUsage && !r.IncludeUsage {
+	if injectUsage && !r.IncludeUsage && !r.form {
 		edits[n] = r.askForUsage()
 		n++
 	}

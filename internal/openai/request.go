@@ -30,7 +30,12 @@ type Request struct {
 	MaxTokens    int  // max_completion_tokens, else max_tokens, else max_output_tokens; 0 = absent
 	Sequences    int  // n or best_of (the larger), times the prompts in an array; at least 1, at most 4,096
 
+	// PreviousResponseID is the answer that a Responses request goes on from;
+	// "" = none.
+	PreviousResponseID string
+
 	body  []byte
+	form  bool // the body is multipart/form-data
 	spans struct {
 		model         span // the value
 		streamOptions span // the value
@@ -151,6 +156,8 @@ func (p *peeker) field(key []byte, v, end int) (bad *BadRequest) {
 		p.maxOutTokens, bad = p.limit("max_output_tokens", v, end)
 	case "prompt":
 		p.countPrompts(v)
+	case "previous_response_id":
+		return p.previous(v, end)
 	default:
 		return lookalike(string(key))
 	}
@@ -160,7 +167,7 @@ func (p *peeker) field(key []byte, v, end int) (bad *BadRequest) {
 // fields are the keys that Pacer reads.
 var fields = [...]string{
 	"model", "stream", "stream_options", "n", "best_of", "prompt",
-	"max_tokens", "max_completion_tokens", "max_output_tokens",
+	"max_tokens", "max_completion_tokens", "max_output_tokens", "previous_response_id",
 }
 
 // lookalike refuses a key that a parser which ignores case (Go's own, so
@@ -184,6 +191,19 @@ func (p *peeker) model(v, end int) *BadRequest {
 	p.hasModel = true
 	if p.req.Model == "" {
 		return &BadRequest{Message: "model must not be empty.", Param: "model"}
+	}
+	return nil
+}
+
+// previous reads the id of an answer; null is none.
+func (p *peeker) previous(v, end int) *BadRequest {
+	switch p.kind(v) {
+	case 'n':
+	case '"':
+		raw := p.b[v:end]
+		p.req.PreviousResponseID = unquote(raw, bytes.IndexByte(raw, '\\') >= 0)
+	default:
+		return &BadRequest{Message: "previous_response_id must be a string.", Param: "previous_response_id"}
 	}
 	return nil
 }
