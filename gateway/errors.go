@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -65,6 +66,13 @@ func (e *unknownModelError) Error() string {
 	return fmt.Sprintf("gateway: unknown model %.120q", e.model)
 }
 
+// endpointError reports a model none of whose backends speaks the endpoint.
+type endpointError struct{ model, path string }
+
+func (e *endpointError) Error() string {
+	return fmt.Sprintf("gateway: no backend of model %.120q speaks %s", e.model, e.path)
+}
+
 // headerError reports a header of ours that is malformed.
 type headerError struct{ header, problem string }
 
@@ -84,11 +92,11 @@ func (e *shedError) Error() string { return "gateway: not placed: " + e.refusal.
 
 // upstreamError reports that a backend failed before it sent a byte.
 type upstreamError struct {
-	backend    string
-	status     int    // what the client is answered: 502, 503 or 504
-	problem    string // in words that name no backend
-	retryAfter string // the backend's own header, if it sent one
-	err        error  // nil = only the status
+	backend string
+	status  int         // what the client is answered: 502, 503 or 504
+	problem string      // in words that name no backend
+	retry   http.Header // what the backend said of trying again
+	err     error       // nil = only the status
 }
 
 func (e *upstreamError) Error() string {
@@ -103,10 +111,10 @@ func (e *upstreamError) Unwrap() error { return e.err }
 // backendError reports an error answer of a backend that does not explain
 // itself in a form that clients can read.
 type backendError struct {
-	backend    string
-	status     int
-	text       string // what it says in plain words; "" = nothing
-	retryAfter string // the backend's own header, if it sent one
+	backend string
+	status  int
+	text    string      // what it says in plain words; "" = nothing
+	retry   http.Header // what it said of trying again
 }
 
 func (e *backendError) Error() string {
@@ -132,12 +140,12 @@ func (e *goneError) Unwrap() error { return e.err }
 
 // answer is an error as the client sees it.
 type answer struct {
-	status             int
-	typ, code, param   string
-	message            string
-	retryAfter         time.Duration // 0 = none
-	upstreamRetryAfter string        // a backend's own Retry-After, passed on
-	noRetry            bool          // waiting cannot help: SDKs are told not to
+	status           int
+	typ, code, param string
+	message          string
+	retryAfter       time.Duration // 0 = none
+	retry            http.Header   // what a backend said of trying again, passed on
+	noRetry          bool          // waiting cannot help: SDKs are told not to
 }
 
 // statusGone stands in the log for a client that left before an answer; it is
@@ -156,6 +164,8 @@ func answerFor(err error) answer {
 		model      *unknownModelError
 		header     *headerError
 		permission *permissionError
+		response   *unknownResponseError
+		endpoint   *endpointError
 		shed       *shedError
 		exceeded   *limit.Exceeded
 		up         *upstreamError
@@ -178,7 +188,7 @@ func answerFor(err error) answer {
 	case errors.Is(err, errSlowBody):
 		return answer{status: 408, typ: invalid, code: "request_timeout", message: "The request body came too slowly."}
 	case errors.As(err, &encoding):
-		return answer{status: 415, typ: invalid, code: "unsupported_encoding", message: "Compressed request bodies are not supported; send it without Content-Encoding."}
+		return answer{status: 415, typ: invalid, code: "unsupported_encoding", message: "The request body may be compressed with gzip alone; else send it without Content-Encoding."}
 	case errors.As(err, &bad):
 		return answer{status: 400, typ: invalid, code: bad.Code, param: bad.Param, message: bad.Message}
 	case errors.As(err, &gone), errors.Is(err, context.Canceled):
@@ -187,6 +197,15 @@ func answerFor(err error) answer {
 		return answer{status: 400, typ: invalid, code: "unreadable_body", message: "The request body could not be read to its end."}
 	case errors.As(err, &model):
 		return answer{status: 404, typ: invalid, code: "model_not_found", param: "model", message: fmt.Sprintf("The model %.120q does not exist or you do not have access to it.", model.model)}
+	case errors.As(err, &response):
+		a := answer{status: 404, typ: invalid, code: "response_not_found", param: "response_id", message: fmt.Sprintf("Response with id %.120q not found.", response.id)}
+		if response.previous {
+			a.code, a.param = "previous_response_not_found", "previous_response_id"
+			a.message = fmt.Sprintf("Previous response with id %.120q not found.", response.id)
+		}
+		return a
+	case errors.As(err, &endpoint):
+		return answer{status: 400, typ: invalid, code: "unsupported_endpoint", param: "model", message: fmt.Sprintf("The model %.120q is not served at /v1%s: its backends speak another API, such as /v1/messages.", endpoint.model, endpoint.path)}
 	case errors.As(err, &header):
 		return answer{status: 400, typ: invalid, code: "invalid_header", param: header.header, message: "Header " + header.header + ": " + header.problem + "."}
 	case errors.As(err, &permission):
@@ -204,7 +223,7 @@ func answerFor(err error) answer {
 	case errors.Is(err, errTotal):
 		return answer{status: 504, typ: upstream, code: "timeout", message: "The answer took longer than the gateway allows."}
 	case errors.As(err, &plain):
-		a := answer{status: plain.status, typ: upstream, code: upstreamCode(plain.status), upstreamRetryAfter: plain.retryAfter}
+		a := answer{status: plain.status, typ: upstream, code: upstreamCode(plain.status), retry: plain.retry}
 		a.message = fmt.Sprintf("The backend answered %d", plain.status)
 		if plain.text != "" {
 			a.message += ": " + plain.text
@@ -213,7 +232,7 @@ func answerFor(err error) answer {
 		}
 		return a
 	case errors.As(err, &up):
-		return answer{status: up.status, typ: upstream, code: upstreamCode(up.status), message: "The backend " + up.problem + ".", upstreamRetryAfter: up.retryAfter}
+		return answer{status: up.status, typ: upstream, code: upstreamCode(up.status), message: "The backend " + up.problem + ".", retry: up.retry}
 	}
 	return answer{status: 500, typ: server, code: "internal_error", message: "The gateway failed on this request."}
 }
@@ -264,8 +283,9 @@ func shedAnswer(e *shedError) answer {
 	return a
 }
 
-// write sends the answer in OpenAI's shape. The id header is already there.
-func (a answer) write(w http.ResponseWriter) int {
+// write sends the answer to r in the shape that SDKs of its endpoint read. The
+// id header is already there.
+func (a answer) write(w http.ResponseWriter, r *http.Request) int {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	switch {
@@ -276,12 +296,29 @@ func (a answer) write(w http.ResponseWriter) int {
 		ms := min(max(a.retryAfter.Milliseconds(), 1), 60_000)
 		h.Set("Retry-After", strconv.FormatInt((ms+999)/1000, 10))
 		h.Set("Retry-After-Ms", strconv.FormatInt(ms, 10))
-	case a.upstreamRetryAfter != "":
-		h.Set("Retry-After", a.upstreamRetryAfter)
+	default:
+		maps.Copy(h, a.retry)
 	}
-	body := openai.ErrorBody(a.message, a.typ, a.param, a.code)
+	var body []byte
+	if r.URL.Path == "/v1"+messagesPath {
+		body = openai.MessagesErrorBody(a.message, a.status, a.param, a.code, requestID(r.Context()))
+	} else {
+		body = openai.ErrorBody(a.message, a.typ, a.param, a.code)
+	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(a.status)
 	n, _ := w.Write(body) // the client's loss if it is gone
 	return n
+}
+
+// retryHeaders returns what an answer says of trying again, by the headers that
+// SDKs read.
+func retryHeaders(from http.Header) http.Header {
+	h := http.Header{}
+	for _, name := range []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry"} {
+		if v := from[name]; v != nil {
+			h[name] = v
+		}
+	}
+	return h
 }

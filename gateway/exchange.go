@@ -20,6 +20,7 @@ type exchange struct {
 	w    http.ResponseWriter
 	rc   *http.ResponseController
 	r    *http.Request
+	end  *endpoint
 	path string // below /v1: "/chat/completions"
 
 	// authenticate
@@ -33,11 +34,13 @@ type exchange struct {
 	stream  bool
 
 	// wish
-	route   *route
-	wishes  wishes
-	class   router.Class
-	floor   float64       // tokens/s asked for; 0 = none
-	maxTTFT time.Duration // asked for; 0 = none
+	route    *route
+	pinned   string   // the one backend that has the answer this is about; "" = any
+	excluded []string // backends that cannot serve it
+	wishes   wishes
+	class    router.Class
+	floor    float64       // tokens/s asked for; 0 = none
+	maxTTFT  time.Duration // asked for; 0 = none
 
 	// place
 	counted      bool // in Gateway.running
@@ -53,6 +56,8 @@ type exchange struct {
 
 	// forward
 	try           *attempt
+	busy          *busyAnswer   // a 429 to pass on, if nobody takes the request
+	sends         int           // backends it was sent to
 	sent          time.Time     // the last attempt went up; zero = none did
 	own           time.Duration // arrival to the first attempt, without the line
 	opaque        bool          // the answer is passed on unread
@@ -67,6 +72,7 @@ type exchange struct {
 	meter      *profiles.Stream // nil = not a stream that is measured
 	usage      profiles.Usage
 	hasUsage   bool
+	text       int // bytes of content seen
 	firstToken time.Time
 	ended      time.Time // the last event of the stream came
 	done       bool      // the dialect's last event was seen
@@ -77,21 +83,26 @@ type exchange struct {
 	blocked    bool      // the client blocks: nothing is evidence
 	abort      bool      // the answer must not end as if it were whole
 
+	newborn newborn // the id of an answer that its backend keeps
+
 	// settle
 	closed  bool
 	summary profiles.Summary
 }
 
-// exchange serves one request of the journey.
-func (g *Gateway) exchange(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{
-		g: g, plan: g.plan.Load(), w: w, rc: http.NewResponseController(w), r: r,
-		path:   r.URL.Path[len("/v1"):],
-		tenant: anyone,
-	}
-	x.serve()
-	if x.abort {
-		panic(http.ErrAbortHandler)
+// journey returns the handler of one endpoint.
+func (g *Gateway) journey(end *endpoint) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		x := &exchange{
+			g: g, plan: g.plan.Load(), w: w, rc: http.NewResponseController(w), r: r,
+			end:    end,
+			path:   r.URL.Path[len("/v1"):],
+			tenant: anyone,
+		}
+		x.serve()
+		if x.abort {
+			panic(http.ErrAbortHandler)
+		}
 	}
 }
 
@@ -142,5 +153,5 @@ func (x *exchange) fail(err error) {
 	}
 	x.begun = true
 	x.extendWrite(time.Now())
-	x.bytes += int64(a.write(x.w))
+	x.bytes += int64(a.write(x.w, x.r))
 }

@@ -9,19 +9,18 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
+	"github.com/pacer-dev/pacer/router"
 )
 
 const (
 	// maxSends is how many backends a request is sent to: the chosen one, and
-	// one more. Load that one backend cannot take must not run round the
-	// whole fleet.
-	maxSends = 2
+	// two more. Load that one backend cannot take must not run round the whole
+	// fleet.
+	maxSends = 3
 
 	// errorStart is how much of an error answer is looked at.
 	errorStart = 4 << 10
@@ -31,52 +30,91 @@ const (
 // decision.
 var errTripped = errors.New("breaker open")
 
-// attempt is one try to have the request served by one backend, until its
-// first byte has come.
-type attempt struct {
-	backend *backend
-	name    string
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	watch   *watch
-	verdict func(error)
-	wentUp  bool
-
-	resp  *http.Response
-	sse   bool // the answer is a stream of events
-	whole bool // the answer is a document, and came whole in the first read
-	look  providers.Meter
-	buf   *[relayBuffer]byte
-	n     int       // bytes of the first read, in buf
-	at    time.Time // when it came
-	kept  int64     // bytes of a document that the meter keeps, beyond the first read
-	rerr  error     // with it, or after it
-	pass  []byte    // what of it goes on
-	seen  providers.Seen
-	ended bool
-}
-
 // forward sends the request up until a backend has answered with a first byte.
 // Until then the client has seen nothing, so a failure moves on to another
-// backend, with a lease of its own.
+// backend, with a lease of its own, and so does a 429. If nobody takes the
+// request, the client gets the last 429 if there was one, since it says when to
+// come back, and else the last failure.
 func (x *exchange) forward() error {
 	x.own = time.Since(x.arrived) - x.waited
-	for sends := 0; ; {
+	x.g.retries.earn()
+	for {
 		err := x.attempt()
 		var up *upstreamError
-		if !errors.As(err, &up) {
+		busy := x.try.busy
+		if !busy && !errors.As(err, &up) {
 			return err
 		}
-		failed := x.try.name
-		if x.try.wentUp {
-			sends++
+		failed, wentUp := x.try.name, x.try.wentUp
+		if busy {
+			x.keepBusy(err)
+		} else {
+			x.endAttempt()
 		}
-		x.endAttempt()
 		x.giveBack(time.Now(), 0)
-		if sends == maxSends || !x.placeAgain(failed) {
-			return err
+		if !x.moveOn(failed, wentUp) {
+			return x.nobody(err)
 		}
-		x.g.log.Warn("moving on to another backend", "request", requestID(x.r.Context()), "failed", failed, "error", err.Error())
+		x.g.log.Warn("moving on to another backend", "request", requestID(x.r.Context()), "failed", failed, "error", errorText(err, "is busy"))
+	}
+}
+
+func errorText(err error, otherwise string) string {
+	if err == nil {
+		return otherwise
+	}
+	return err.Error()
+}
+
+// moveOn takes a lease on a backend that was not asked yet, if the request may
+// be sent once more. What never went up costs nobody anything.
+func (x *exchange) moveOn(failed string, wentUp bool) bool {
+	if !wentUp {
+		return x.placeAgain(failed)
+	}
+	if x.sends >= maxSends || !x.g.retries.take(time.Now()) {
+		return false
+	}
+	if !x.placeAgain(failed) {
+		x.g.retries.give()
+		return false
+	}
+	return true
+}
+
+// busyAnswer is a backend's 429, kept while others are asked.
+type busyAnswer struct {
+	try      *attempt
+	decision router.Decision
+	sent     time.Time
+	err      error // nil = its own words go on
+}
+
+// keepBusy sets the attempt aside.
+func (x *exchange) keepBusy(err error) {
+	x.dropBusy()
+	x.try.watch.pause()
+	x.busy = &busyAnswer{try: x.try, decision: x.decision, sent: x.sent, err: err}
+}
+
+// nobody is what the client gets when no backend takes the request; err is why
+// the last one did not.
+func (x *exchange) nobody(err error) error {
+	b := x.busy
+	if b == nil {
+		return err
+	}
+	x.busy = nil
+	x.try, x.decision, x.sent = b.try, b.decision, b.sent
+	x.opaque, x.backendsFault = true, true
+	return b.err
+}
+
+// dropBusy ends the attempt that was set aside, if there is one.
+func (x *exchange) dropBusy() {
+	if b := x.busy; b != nil {
+		x.busy = nil
+		x.putBack(b.try)
 	}
 }
 
@@ -85,7 +123,7 @@ func (x *exchange) forward() error {
 func (x *exchange) attempt() error {
 	target := x.lease.Target()
 	t := &attempt{name: target.Backend, backend: x.plan.backends[target.Backend], verdict: func(error) {}}
-	x.try, x.opaque = t, false
+	x.try, x.opaque, x.backendsFault = t, false, false
 	if t.backend == nil { // the configuration changed between decision and here
 		return t.failure(http.StatusServiceUnavailable, "is no longer there", nil)
 	}
@@ -95,19 +133,24 @@ func (x *exchange) attempt() error {
 	}
 	t.verdict = verdict
 
-	x.asked = x.stream && t.backend.Injects() && !x.req.IncludeUsage
-	body := x.req.Edit(target.Model, x.asked)
-	if len(body) != len(x.body) || &body[0] != &x.body[0] {
-		x.g.buffered.force(int64(len(body)))
-		x.held += int64(len(body))
+	body := x.body
+	if !x.end.stored {
+		x.asked = x.end.injects && x.stream && t.backend.Injects() && !x.req.IncludeUsage
+		body = x.req.Edit(target.Model, x.asked)
+		if len(body) != len(x.body) || &body[0] != &x.body[0] {
+			x.g.buffered.force(int64(len(body)))
+			x.held += int64(len(body))
+		}
 	}
 	t.ctx, t.cancel = context.WithCancelCause(x.r.Context())
 	now := time.Now()
 	timeouts := x.plan.conf.Timeouts
 	t.watch = startWatch(now, x.arrived.Add(timeouts.Total), timeouts.FirstByte, errFirstByte, t.cancel)
 	x.sent, t.wentUp = now, true
+	x.sends++
 	resp, err := t.backend.Send(t.ctx, providers.Call{
-		Path: x.path, Model: cmp.Or(target.Model, x.req.Model), Header: x.upHeader(), Body: body, RequestID: requestID(x.r.Context()),
+		Method: x.r.Method, Path: x.upPath(), Model: cmp.Or(target.Model, x.req.Model),
+		Header: x.upHeader(), Body: body, RequestID: requestID(x.r.Context()),
 	})
 	if err != nil {
 		return x.sendFailed(err, "did not answer")
@@ -121,10 +164,11 @@ func (x *exchange) firstByte() error {
 	t := x.try
 	t.buf = x.g.buffers.Get().(*[relayBuffer]byte)
 	status := t.resp.StatusCode
-	if !isAnswer(status) {
+	if !x.isAnswer(status) {
 		return x.sendFailed(errGarbage, "answered with status "+strconv.Itoa(status)+", which answers nothing")
 	}
-	if status != http.StatusOK {
+	good := status < 300
+	if !good {
 		t.n, t.rerr = readStart(t.resp.Body, t.buf[:errorStart])
 	} else {
 		for t.n == 0 && t.rerr == nil {
@@ -146,41 +190,54 @@ func (x *exchange) firstByte() error {
 	case status >= 300 && status < 400:
 		t.verdict(nil)
 		return t.failure(http.StatusBadGateway, "answered with a redirect", nil)
-	case status != http.StatusOK:
-		x.opaque = true
-		t.verdict(nil) // it is alive; the mistake is the client's or the configuration's
-		if x.backendsFault = backendsFault(status, x.lease.Target().Model); x.backendsFault {
-			x.lease.Refused()
-		}
-		if status >= 400 && !t.explains(start) {
-			return &backendError{backend: t.name, status: status, text: t.plainText(start), retryAfter: t.resp.Header.Get("Retry-After")}
-		}
-		return nil
+	case !good:
+		return x.refusal(start)
 	case t.n == 0 && t.rerr != io.EOF:
 		return x.sendFailed(t.rerr, "closed the connection before the first byte")
-	case t.n == 0:
+	case t.n == 0 && !x.end.stored:
 		return x.sendFailed(io.ErrUnexpectedEOF, "sent an empty answer")
 	}
 	return x.recognize(start)
 }
 
+// refusal takes an error answer that begins with start, and that no other
+// backend is asked to better, unless it is a 429.
+func (x *exchange) refusal(start []byte) error {
+	t, status := x.try, x.try.resp.StatusCode
+	x.opaque, t.busy = true, status == http.StatusTooManyRequests
+	t.verdict(nil) // it is alive; the mistake is the client's or the configuration's
+	if x.backendsFault = backendsFault(status, x.lease.Target().Model) && !x.end.stored; x.backendsFault {
+		x.lease.Refused()
+	}
+	if !t.explains(start) {
+		return &backendError{backend: t.name, status: status, text: t.plainText(start), retry: retryHeaders(t.resp.Header)}
+	}
+	return nil
+}
+
 // recognize looks at the first bytes of a good answer: a stream of events, one
-// JSON document, or neither.
+// JSON document, or, where nothing is decoded, anything else.
 func (x *exchange) recognize(start []byte) error {
 	t := x.try
-	if enc := t.resp.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		x.opaque = true // it was not asked for, and cannot be measured
+	kind, _, _ := mime.ParseMediaType(t.resp.Header.Get("Content-Type"))
+	t.events = kind == "text/event-stream"
+	t.sse = t.events && (x.stream && x.end.decodes || x.end.events)
+	text := bytes.TrimLeft(start, " \t\r\n")
+	encoding := t.resp.Header.Get("Content-Encoding")
+	switch isObject := len(text) == 0 || text[0] == '{'; {
+	case x.end.stored, encoding != "" && encoding != "identity": // the latter was not asked for, and cannot be measured
+		x.opaque, t.sse = true, false
 		t.verdict(nil)
 		return nil
-	}
-	kind, _, _ := mime.ParseMediaType(t.resp.Header.Get("Content-Type"))
-	t.sse = x.stream && kind == "text/event-stream"
-	if text := bytes.TrimLeft(start, " \t\r\n"); !t.sse && len(text) > 0 && text[0] != '{' {
+	case x.end.decodes && !t.sse && !isObject:
 		return x.sendFailed(errGarbage, "answered with something that is not JSON")
+	}
+	if x.end.stores {
+		x.noteID(start)
 	}
 	t.look = t.backend.NewMeter(x.path, t.sse, t.sse && x.asked)
 	t.pass, t.seen = t.look.Read(start)
-	if t.whole = !t.sse && (t.rerr == io.EOF || int64(t.n) == t.resp.ContentLength); t.whole {
+	if t.whole = !t.sse && (t.rerr == io.EOF || int64(t.n) == t.resp.ContentLength); t.whole && x.end.decodes {
 		if _, end := t.look.End(); end.Bad { // while the client can still be told
 			return x.sendFailed(errGarbage, "answered with something that is not JSON")
 		}
@@ -189,10 +246,10 @@ func (x *exchange) recognize(start []byte) error {
 		x.content = true
 		t.verdict(nil)
 	}
-	if t.seen.Bad && t.seen.Chunks == 0 {
+	if t.seen.Bad && t.seen.Chunks == 0 && x.end.decodes {
 		return x.sendFailed(errGarbage, "answered with something that is not an event stream")
 	}
-	if t.sse {
+	if t.sse && x.end.decodes {
 		x.meter = x.g.book.Open(x.lease.Target(), profiles.Open{
 			Sent: x.sent, Occupancy: x.lease.Occupancy(), PromptTokens: x.bodyTokens, Sequences: x.req.Sequences,
 		})
@@ -218,37 +275,13 @@ func backendsFault(status int, model string) bool {
 
 // isAnswer reports whether status can be that of a completion or of an error.
 // 101 would make the client's connection one of another protocol, 204 and 205
-// have no body, and what is below 100 cannot be passed on at all.
-func isAnswer(status int) bool {
-	return status >= 200 && status < 600 && status != http.StatusNoContent && status != http.StatusResetContent
-}
-
-// explains reports whether an error answer that begins with start may go to
-// the client as it is: it is an object, as SDKs expect, and does not repeat the
-// key that the backend was shown.
-func (t *attempt) explains(start []byte) bool {
-	text := bytes.TrimLeft(start, " \t\r\n")
-	return len(text) > 0 && text[0] == '{' && !t.tellsKey(start)
-}
-
-// plainText returns what an error answer that begins with start says in plain
-// words, as of axum and uvicorn; "" if it says nothing, or says it as a page.
-func (t *attempt) plainText(start []byte) string {
-	const longest = 300 // bytes
-	kind, _, _ := mime.ParseMediaType(t.resp.Header.Get("Content-Type"))
-	if kind != "text/plain" || !utf8.Valid(start) || t.tellsKey(start) {
-		return ""
+// have no body, which is an answer only where something is deleted, and what is
+// below 100 cannot be passed on at all.
+func (x *exchange) isAnswer(status int) bool {
+	if status == http.StatusNoContent || status == http.StatusResetContent {
+		return x.end.stored
 	}
-	text := strings.Join(strings.Fields(string(start)), " ")
-	if len(text) > longest {
-		text = strings.ToValidUTF8(text[:longest], "") + "…"
-	}
-	return text
-}
-
-func (t *attempt) tellsKey(start []byte) bool {
-	key := t.backend.key
-	return key != "" && bytes.Contains(start, []byte(key))
+	return status >= 200 && status < 600
 }
 
 // sendFailed says why the attempt failed: the client left, the request took
@@ -275,52 +308,14 @@ func (x *exchange) sendFailed(err error, problem string) error {
 	return t.failure(http.StatusBadGateway, problem, err)
 }
 
-func (t *attempt) failure(status int, problem string, err error) *upstreamError {
-	return &upstreamError{backend: t.name, status: status, problem: problem, err: err}
-}
-
-// refused is a failure that the backend itself reported.
-func (t *attempt) refused(status int, problem string) error {
-	e := t.failure(status, problem, nil)
-	e.retryAfter = t.resp.Header.Get("Retry-After")
-	return e
-}
-
 // endAttempt ends the attempt and keeps its buffer for the next one.
-func (x *exchange) endAttempt() {
-	x.try.end()
-	if x.try.buf != nil {
-		x.g.buffers.Put(x.try.buf)
-		x.try.buf = nil
-	}
-}
+func (x *exchange) endAttempt() { x.putBack(x.try) }
 
-// end cancels what still runs at the backend and gives everything back that the
-// attempt holds. Calls after the first do nothing.
-func (t *attempt) end() {
-	if t.ended {
-		return
+// putBack ends t and keeps its buffer.
+func (x *exchange) putBack(t *attempt) {
+	t.end()
+	if t.buf != nil {
+		x.g.buffers.Put(t.buf)
+		t.buf = nil
 	}
-	t.ended = true
-	t.verdict(providers.ErrNoVerdict) // does nothing if one was given
-	if t.watch != nil {
-		t.watch.stop()
-	}
-	if t.cancel != nil {
-		t.cancel(context.Canceled)
-	}
-	if t.resp != nil {
-		_ = t.resp.Body.Close()
-	}
-}
-
-// readStart fills buf as far as the answer goes. EOF is reported only by the
-// next read, unless nothing came at all.
-func readStart(r io.Reader, buf []byte) (n int, err error) {
-	for n < len(buf) && err == nil {
-		var m int
-		m, err = r.Read(buf[n:])
-		n += m
-	}
-	return n, err
 }

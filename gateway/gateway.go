@@ -46,9 +46,12 @@ type Gateway struct {
 	handler  http.Handler
 	draining atomic.Bool
 	waiting  chan struct{} // holds a token after somebody began to wait in line
-	buffered budget        // bytes of request bodies held
-	running  atomic.Int64  // requests between place and settle
-	buffers  sync.Pool     // *[relayBuffer]byte
+	buffered budget        // bytes of bodies held
+	retries  retryBudget
+	pins     pins // answers that backends keep
+	catalog  catalog
+	running  atomic.Int64 // requests between place and settle
+	buffers  sync.Pool    // *[relayBuffer]byte
 }
 
 // New checks o and returns a Gateway. It starts nothing.
@@ -94,7 +97,9 @@ func (g *Gateway) Configure(c *config.Config, backends map[string]*providers.Bac
 			return fmt.Errorf("gateway: Backends has no %q", b.Name)
 		}
 	}
-	g.plan.Store(newPlan(c, backends, g.plan.Load()))
+	p := newPlan(c, backends, g.plan.Load())
+	g.plan.Store(p)
+	g.catalog.keep(p.backends)
 	g.buffered.limit.Store(c.Limits.Buffered)
 	return nil
 }

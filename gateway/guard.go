@@ -29,7 +29,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 				panic(p) // the way to end a broken answer: not a crash
 			default:
 				g.log.Error("panic", "request", id, "panic", p, "stack", string(debug.Stack()))
-				answerFor(errPanicked).write(w)
+				answerFor(errPanicked).write(w, r)
 			}
 		}()
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id)))

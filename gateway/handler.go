@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -8,20 +9,24 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// endpoint is one path: its handlers by method.
-type endpoint map[string]http.HandlerFunc
+// methods are the handlers of one path.
+type methods map[string]http.HandlerFunc
 
 // routes is the table of what the data port serves. Whatever is not in it is
 // 404, and what is asked with another method 405.
 func (g *Gateway) routes() http.Handler {
-	journey := endpoint{http.MethodPost: g.exchange}
-	table := map[string]endpoint{
-		"/v1/chat/completions": journey,
-		"/v1/completions":      journey,
-		"/v1/models":           {http.MethodGet: g.listModels, http.MethodHead: g.listModels},
-		"/v1/models/*":         {http.MethodGet: g.showModel, http.MethodHead: g.showModel},
-		"/healthz":             {http.MethodGet: g.healthz, http.MethodHead: g.healthz},
-		"/readyz":              {http.MethodGet: g.readyz, http.MethodHead: g.readyz},
+	stored := g.journey(storedAnswer)
+	table := map[string]methods{
+		"/v1/responses/{id}":             {http.MethodGet: stored, http.MethodDelete: stored},
+		"/v1/responses/{id}/cancel":      {http.MethodPost: stored},
+		"/v1/responses/{id}/input_items": {http.MethodGet: stored},
+		"/v1/models":                     {http.MethodGet: g.listModels, http.MethodHead: g.listModels},
+		"/v1/models/*":                   {http.MethodGet: g.showModel, http.MethodHead: g.showModel},
+		"/healthz":                       {http.MethodGet: g.healthz, http.MethodHead: g.healthz},
+		"/readyz":                        {http.MethodGet: g.readyz, http.MethodHead: g.readyz},
+	}
+	for _, end := range journeys {
+		table["/v1"+end.path] = methods{http.MethodPost: g.journey(end)}
 	}
 	mux := chi.NewRouter()
 	mux.Use(g.guard, g.crossOrigin)
@@ -42,24 +47,19 @@ func (g *Gateway) routes() http.Handler {
 	return mux
 }
 
-func (g *Gateway) dispatch(w http.ResponseWriter, r *http.Request, e endpoint) {
-	if h := e[r.Method]; h != nil {
+func (g *Gateway) dispatch(w http.ResponseWriter, r *http.Request, table methods) {
+	if h := table[r.Method]; h != nil {
 		h(w, r)
 		return
 	}
-	methods := make([]string, 0, len(e))
-	for m := range e {
-		methods = append(methods, m)
-	}
-	slices.Sort(methods)
-	w.Header().Set("Allow", strings.Join(methods, ", "))
+	w.Header().Set("Allow", strings.Join(slices.Sorted(maps.Keys(table)), ", "))
 	g.refuse(w, r, errWrongMethod)
 }
 
 // refuse answers what does not become an exchange, and logs it.
 func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	a := answerFor(err)
-	a.write(w)
+	a.write(w, r)
 	g.logSimple(r, a.status, err)
 }
 

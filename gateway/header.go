@@ -21,6 +21,7 @@ func (x *exchange) upHeader() http.Header {
 			delete(h, name)
 		}
 	}
+	delete(h, "Content-Encoding") // the body goes up as it was read
 	return h
 }
 
@@ -43,7 +44,7 @@ func (x *exchange) copyHeader(from http.Header) {
 	for _, name := range named {
 		drop[name] = true
 	}
-	if x.try.sse || !x.opaque && !x.try.whole {
+	if x.try.sse || x.end.decodes && !x.opaque && !x.try.whole {
 		// Events may be cut out, and an answer that proves to be none must break
 		// off, which nobody would see behind its last byte.
 		drop["Content-Length"] = true
@@ -59,7 +60,7 @@ func (x *exchange) copyHeader(from http.Header) {
 			to[name] = values
 		}
 	}
-	if x.try.sse {
+	if x.try.events {
 		to.Set("Cache-Control", "no-cache")
 		to.Set("X-Accel-Buffering", "no")
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -23,7 +24,8 @@ func (g *Gateway) model(id string) model {
 	return model{ID: id, Object: "model", Created: g.started.Unix(), OwnedBy: "pacer"}
 }
 
-// listModels answers with the routes that the key may use.
+// listModels answers with the routes that the key may use, and, if it may use
+// the catch-all, with what the backends behind that say they serve.
 func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) {
 	p := g.plan.Load()
 	t, err := p.authenticate(r)
@@ -37,11 +39,14 @@ func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) {
 			list.Data = append(list.Data, g.model(name))
 		}
 	}
+	rest, _ := g.rest(r.Context(), p, t)
+	list.Data = append(list.Data, rest...)
 	g.sendJSON(w, r, list)
 }
 
 // showModel answers for one model. Its id may hold slashes, plain or as %2F:
-// the path is already decoded.
+// the path is already decoded. What the catch-all route would send on is
+// there, unless its backends have told what they serve, and it is not that.
 func (g *Gateway) showModel(w http.ResponseWriter, r *http.Request) {
 	p := g.plan.Load()
 	t, err := p.authenticate(r)
@@ -53,6 +58,17 @@ func (g *Gateway) showModel(w http.ResponseWriter, r *http.Request) {
 	if rt := p.route(id); id == "" || rt == nil || !t.may(rt) {
 		g.refuse(w, r, &unknownModelError{model: id})
 		return
+	}
+	if p.routes[id] == nil {
+		models, known := g.rest(r.Context(), p, t)
+		if i := slices.IndexFunc(models, func(m model) bool { return m.ID == id }); i >= 0 {
+			g.sendJSON(w, r, models[i])
+			return
+		}
+		if known {
+			g.refuse(w, r, &unknownModelError{model: id})
+			return
+		}
 	}
 	g.sendJSON(w, r, g.model(id))
 }
@@ -67,9 +83,9 @@ func (g *Gateway) healthz(w http.ResponseWriter, _ *http.Request) {
 func (g *Gateway) readyz(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case g.draining.Load():
-		answerFor(errDraining).write(w)
+		answerFor(errDraining).write(w, r)
 	case !g.router.InService():
-		answerFor(errNoBackend).write(w)
+		answerFor(errNoBackend).write(w, r)
 	default:
 		g.healthz(w, r)
 	}

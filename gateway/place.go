@@ -25,11 +25,13 @@ func (x *exchange) place() error {
 		PromptTokens: x.promptTokens,
 		MaxTokens:    x.req.MaxTokens,
 		Sequences:    x.req.Sequences,
-		Stream:       x.stream,
+		Stream:       x.stream && x.end.decodes,
+		NoDecode:     !x.end.decodes,
 		Class:        x.wishes.class,
 		MinTPS:       x.wishes.minTPS,
 		MaxTTFT:      x.wishes.maxTTFT,
 		Tenant:       x.tenant.name,
+		Exclude:      x.excluded,
 		Waiter:       x.waiter,
 	}
 	d := x.g.placer.Place(time.Now(), x.placing)

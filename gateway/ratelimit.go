@@ -12,7 +12,9 @@ import (
 // takeLimits charges the request to its key, with the estimated prompt and the
 // whole answer that it allows.
 func (x *exchange) takeLimits() error {
-	x.bodyTokens = openai.EstimatePromptTokens(x.body)
+	if !x.req.Form() && !x.end.stored { // what is heard or fetched is no prompt
+		x.bodyTokens = openai.EstimatePromptTokens(x.body)
+	}
 	x.promptTokens = x.route.prompt.apply(x.bodyTokens)
 	answer := min(x.req.MaxTokens, maxPromptTokens) * max(x.req.Sequences, 1) // Sequences is bounded: no overflow
 	permit, err := x.tenant.limits.Take(time.Now(), x.promptTokens+answer)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"compress/gzip"
 	"errors"
 	"io"
 	"net/http"
@@ -26,16 +27,21 @@ const (
 // begins truncates streams (golang/go#40747), and a failover needs the body
 // again.
 func (x *exchange) read() error {
-	if enc := x.r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		return &encodingError{encoding: enc}
-	}
 	body, err := x.readBody()
 	if err != nil {
 		return err
 	}
 	x.body = body
 	x.arrived = time.Now()
-	x.req, err = openai.Peek(body)
+	if x.end.stored {
+		return nil
+	}
+	kind := x.r.Header.Get("Content-Type")
+	if x.end.form && isForm(kind) {
+		x.req, err = openai.PeekForm(body, kind)
+	} else {
+		x.req, err = openai.Peek(body)
+	}
 	if err != nil {
 		return err
 	}
@@ -43,14 +49,24 @@ func (x *exchange) read() error {
 	return nil
 }
 
-// readBody reads the body into memory that the budget covers.
+func isForm(contentType string) bool {
+	const form = "multipart/form-data"
+	return len(contentType) >= len(form) && strings.EqualFold(contentType[:len(form)], form)
+}
+
+// readBody reads the body, as it is without compression, into memory that the
+// budget covers. The limit holds for both forms of it.
 func (x *exchange) readBody() ([]byte, error) {
 	limit := x.plan.conf.Limits.Body
 	if x.r.ContentLength > limit {
 		x.drain(limit)
 		return nil, &bodyTooLargeError{limit: limit}
 	}
-	size := x.r.ContentLength + 1 // one more, so that EOF is seen without growing
+	from, length, err := x.bodySource()
+	if err != nil {
+		return nil, err
+	}
+	size := length + 1 // one more, so that EOF is seen without growing
 	if size == 0 || size > bodyStart {
 		size = bodyStart
 	}
@@ -68,7 +84,7 @@ func (x *exchange) readBody() ([]byte, error) {
 			buf = append(make([]byte, 0, next), buf...)
 		}
 		pace.next(int64(len(buf)))
-		n, err := x.r.Body.Read(buf[len(buf):cap(buf)])
+		n, err := from.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		switch {
 		case int64(len(buf)) > limit:
@@ -85,6 +101,55 @@ func (x *exchange) readBody() ([]byte, error) {
 			return nil, &bodyError{err: err}
 		}
 	}
+}
+
+// bodySource returns where the body is read from, and how long it is; -1 = not
+// told.
+func (x *exchange) bodySource() (io.Reader, int64, error) {
+	switch enc := strings.ToLower(strings.TrimSpace(x.r.Header.Get("Content-Encoding"))); enc {
+	case "", "identity":
+		return x.r.Body, x.r.ContentLength, nil
+	case "gzip", "x-gzip":
+		return &gunzip{from: x.r.Body}, -1, nil
+	default:
+		x.w.Header().Set("Accept-Encoding", "gzip")
+		return nil, 0, &encodingError{encoding: enc}
+	}
+}
+
+// gunzip reads a compressed body. Its head is looked for by the first Read, so
+// that a slow client meets the same deadlines as any other.
+type gunzip struct {
+	from  io.Reader
+	zip   *gzip.Reader
+	whole bool // from came to its end
+}
+
+// Read implements io.Reader.
+func (g *gunzip) Read(p []byte) (n int, err error) {
+	if g.zip == nil {
+		if g.zip, err = gzip.NewReader(rawBody{g}); err == nil {
+			return 0, nil
+		}
+		if err == io.EOF { // nothing at all is no gzip
+			err = io.ErrUnexpectedEOF
+		}
+	} else {
+		n, err = g.zip.Read(p)
+	}
+	if g.whole && errors.Is(err, io.ErrUnexpectedEOF) {
+		err = gzip.ErrChecksum // all is there, and it is not whole: not a client that left
+	}
+	return n, err
+}
+
+// rawBody is the body as it was sent.
+type rawBody struct{ *gunzip }
+
+func (r rawBody) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	r.whole = r.whole || err == io.EOF
+	return n, err
 }
 
 // hold takes n bytes from the budget until settle.

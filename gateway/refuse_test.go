@@ -52,7 +52,7 @@ func TestRefusals(t *testing.T) {
 		{"right key, wrong scheme", "POST", chat, good, []string{"Authorization", "Basic sk-right"}, 401, "invalid_api_key"},
 		{"empty key", "POST", chat, good, []string{"Authorization", "Bearer "}, 401, "invalid_api_key"},
 		{"oversize", "POST", chat, big, []string{"Authorization", right}, 413, "request_too_large"},
-		{"compressed", "POST", chat, good, []string{"Authorization", right, "Content-Encoding", "gzip"}, 415, "unsupported_encoding"},
+		{"compressed", "POST", chat, good, []string{"Authorization", right, "Content-Encoding", "br"}, 415, "unsupported_encoding"},
 		{"empty body", "POST", chat, "", []string{"Authorization", right}, 400, "*"},
 		{"broken JSON", "POST", chat, `{"model":"chat"`, []string{"Authorization", right}, 400, "*"},
 		{"not an object", "POST", chat, `["chat"]`, []string{"Authorization", right}, 400, "*"},

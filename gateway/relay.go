@@ -69,6 +69,9 @@ func (x *exchange) relay() error {
 			x.blocked = false
 		}
 		if n > 0 {
+			if x.end.stores && !x.opaque {
+				x.noteID(t.buf[:n])
+			}
 			pass, seen = x.observe(t.buf[:n])
 		}
 	}
@@ -79,7 +82,7 @@ func (x *exchange) relay() error {
 // or the budget goes on unread.
 func (x *exchange) observe(p []byte) (pass []byte, seen providers.Seen) {
 	t := x.try
-	if t.look != nil && !t.sse {
+	if t.look != nil && !t.sse && x.end.decodes {
 		t.kept += int64(len(p))
 		if t.kept > maxDocument || !x.hold(int64(len(p))) {
 			t.look, x.opaque = nil, true
@@ -144,7 +147,8 @@ func (x *exchange) look(now time.Time, seen providers.Seen) {
 	if seen.Error {
 		x.upError = true
 	}
-	if seen.Bad {
+	x.text += seen.Bytes
+	if seen.Bad && x.end.decodes {
 		x.garbage = true
 		if x.meter != nil {
 			x.meter.Blocked() // whatever this is, it is no evidence

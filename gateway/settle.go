@@ -30,6 +30,7 @@ func (x *exchange) settle(err error) {
 	if x.try != nil {
 		x.endAttempt() // first of all: the backend's own slot
 	}
+	x.dropBusy()
 	x.leaveLine()
 	x.release(now, err == nil)
 	x.g.buffered.give(x.held)
@@ -179,6 +180,7 @@ func (x *exchange) kept() telemetry.Result {
 func (x *exchange) writeLog(now time.Time, e telemetry.Exchange, err error) {
 	attrs := []slog.Attr{
 		slog.String("request", requestID(x.r.Context())),
+		slog.String("method", x.r.Method),
 		slog.String("path", x.r.URL.Path),
 		slog.String("tenant", x.tenant.name),
 		slog.String("route", e.Route),
@@ -200,8 +202,17 @@ func (x *exchange) writeLog(now time.Time, e telemetry.Exchange, err error) {
 	if e.OutputTokens > 0 {
 		attrs = append(attrs, slog.Float64("tokens", e.OutputTokens), slog.String("source", e.Source))
 	}
+	if x.hasUsage {
+		attrs = append(attrs, slog.Int("prompt_tokens", x.usage.PromptTokens), slog.Int("cached_tokens", x.usage.CachedTokens))
+	}
 	if x.try != nil {
-		attrs = append(attrs, slog.Int("n", x.decision.Chosen.N), slog.Int("m", x.decision.Chosen.M))
+		attrs = append(attrs, slog.Int("attempts", x.sends), slog.Int("n", x.decision.Chosen.N), slog.Int("m", x.decision.Chosen.M))
+		if known(x.decision.Chosen.TPS) {
+			attrs = append(attrs, slog.Float64("predicted_tps", math.Round(x.decision.Chosen.TPS*10)/10))
+		}
+		if x.decision.Spilled != "" {
+			attrs = append(attrs, slog.String("spill", x.decision.Spilled))
+		}
 	}
 	level := slog.LevelInfo
 	if err != nil {

@@ -29,6 +29,12 @@ type wishes struct {
 // wish resolves the model, reads the wishes in the headers, and checks that
 // the key may have them.
 func (x *exchange) wish() error {
+	if x.end.stored {
+		if err := x.wishStored(); err != nil {
+			return err
+		}
+		return x.narrow()
+	}
 	rt := x.plan.route(x.req.Model)
 	if rt == nil || !x.tenant.may(rt) {
 		return &unknownModelError{model: x.req.Model}
@@ -56,7 +62,10 @@ func (x *exchange) wish() error {
 		w.minTPS = &x.floor
 	}
 	x.wishes = w
-	return nil
+	if err := x.wishPrevious(); err != nil {
+		return err
+	}
+	return x.narrow()
 }
 
 // grants says whether t may have w on rt: looser than the route always,

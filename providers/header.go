@@ -82,7 +82,7 @@ func (b *Backend) upward(c Call) http.Header {
 	if c.RequestID != "" {
 		h["X-Request-Id"] = []string{c.RequestID}
 	}
-	if h["Content-Type"] == nil {
+	if h["Content-Type"] == nil && (c.Method == "" || c.Method == http.MethodPost) {
 		h["Content-Type"] = []string{"application/json"}
 	}
 	if h["User-Agent"] == nil {

@@ -2,6 +2,7 @@ package providers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -10,10 +11,12 @@ import (
 )
 
 // Call is one request as it goes up: Path is below the base URL
-// ("/chat/completions"), Model is the backend's name of the model, Body is complete and edited, Header is the client's
+// ("/chat/completions", and a query if it has one), Model is the backend's name
+// of the model, Body is complete and edited, Header is the client's
 // own (credentials, hop-by-hop and accept-encoding are dropped here). None of
 // it is changed, and Body must not change until the response's body is closed.
 type Call struct {
+	Method    string // "" = POST
 	Path      string
 	Model     string // for backends that have it in their URLs; "" = unknown
 	Header    http.Header
@@ -43,7 +46,7 @@ func (b *Backend) Send(ctx context.Context, c Call) (*http.Response, error) {
 // request builds what goes up, but for its body.
 func (b *Backend) request(c Call) *http.Request {
 	return &http.Request{
-		Method: http.MethodPost, URL: b.target(c), Host: b.host, Header: b.upward(c),
+		Method: cmp.Or(c.Method, http.MethodPost), URL: b.target(c), Host: b.host, Header: b.upward(c),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		ContentLength: int64(len(c.Body)),
 		// A reader over all of it: a transport that reads the client's own body

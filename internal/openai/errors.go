@@ -30,3 +30,36 @@ func appendOrNull(b []byte, s string) []byte {
 
 // Quote returns s as a JSON string.
 func Quote(s string) []byte { return appendString(nil, s) }
+
+// MessagesErrorBody is ErrorBody for the endpoint that speaks Anthropic's
+// dialect: {"type":"error","error":{…},"request_id"}, with the type that goes
+// with the status, and the members of both dialects.
+func MessagesErrorBody(message string, status int, param, code, requestID string) []byte {
+	inner := ErrorBody(message, messagesErrorType(status), param, code)
+	b := append([]byte(`{"type":"error",`), inner[1:len(inner)-1]...)
+	b = appendString(append(b, `,"request_id":`...), requestID)
+	return append(b, '}')
+}
+
+func messagesErrorType(status int) string {
+	switch status {
+	case 401:
+		return "authentication_error"
+	case 403:
+		return "permission_error"
+	case 404:
+		return "not_found_error"
+	case 413:
+		return "request_too_large"
+	case 429:
+		return "rate_limit_error"
+	case 503, 529:
+		return "overloaded_error"
+	case 504:
+		return "timeout_error"
+	}
+	if status < 500 {
+		return "invalid_request_error"
+	}
+	return "api_error"
+}

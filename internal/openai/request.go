@@ -45,6 +45,9 @@ type Request struct {
 	}
 }
 
+// Form reports whether the body is multipart/form-data.
+func (r *Request) Form() bool { return r.form }
+
 // Peek reads the top level of body. It refuses what is not one JSON object,
 // invalid JSON, nesting deeper than 1,000, duplicate top-level keys, a model
 // that is not a non-empty string, and wrong types of the fields above; the

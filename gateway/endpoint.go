@@ -1,0 +1,37 @@
+package gateway
+
+// endpoint is what the journey must know of the address that was asked.
+type endpoint struct {
+	path string // below /v1; "" for a stored answer, whose path holds its id
+
+	// decodes: the answer is generated token by token, so its stream is
+	// measured, and it weighs its sequences. Whatever does not decode holds a
+	// place for caps and health only, and is passed through.
+	decodes bool
+
+	injects bool // a client may ask for usage by stream_options
+	events  bool // an answer may be a stream of events though it is not measured
+	form    bool // the body may be multipart/form-data
+	stores  bool // the answer has an id that stays with its backend
+	stored  bool // the request is about such an answer, and has no model
+}
+
+// journeys are the endpoints that are served by backends.
+var journeys = []*endpoint{
+	{path: "/chat/completions", decodes: true, injects: true},
+	{path: "/completions", decodes: true, injects: true},
+	{path: "/responses", decodes: true, stores: true},
+	{path: messagesPath, decodes: true},
+	{path: "/embeddings"},
+	{path: "/rerank"},
+	{path: "/moderations"},
+	{path: "/images/generations", events: true},
+	{path: "/audio/speech", events: true},
+	{path: "/audio/transcriptions", events: true, form: true},
+}
+
+// messagesPath is the one endpoint that speaks Anthropic's dialect.
+const messagesPath = "/messages"
+
+// storedAnswer is what a client does with an answer that a backend keeps.
+var storedAnswer = &endpoint{stored: true}

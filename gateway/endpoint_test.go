@@ -1,0 +1,313 @@
+package gateway
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+)
+
+// echo is a backend that answers each of its paths with one document.
+func echo(kind, body string) *script {
+	return &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		_, _ = io.WriteString(w, body)
+	}}
+}
+
+// What does not decode is passed through as it is, with a lease and without a
+// measurement.
+func TestEndpointsThatDoNotDecode(t *testing.T) {
+	jpeg := "\xff\xd8\xff\xe0" + strings.Repeat("\x00\x01", 40_000)
+	for _, c := range []struct{ path, kind, body string }{
+		{"/v1/embeddings", "application/json", `{"object":"list","data":[{"embedding":"AAAA"}],"usage":{"prompt_tokens":9,"total_tokens":9}}`},
+		{"/v1/rerank", "application/json", `[{"index":0,"score":0.99}]`},
+		{"/v1/rerank", "application/json", `{"results":[{"index":0,"relevance_score":0.99}]}`},
+		{"/v1/moderations", "application/json; charset=utf-8", ` {"results":[]}`},
+		{"/v1/images/generations", "application/json", `{"data":[{"b64_json":"` + strings.Repeat("A", 6<<20) + `"}]}`},
+		{"/v1/images/generations", "text/event-stream", "event: image_generation.partial_image\ndata: {\"b64_json\":\"AAAA\"}\n\nevent: image_generation.completed\ndata: {}\n\n"},
+		{"/v1/audio/speech", "audio/mpeg", jpeg},
+		{"/v1/audio/speech", "text/event-stream", "data: {\"type\":\"speech.audio.delta\",\"audio\":\"AAAA\"}\n\ndata: {\"type\":\"speech.audio.done\"}\n\n"},
+		{"/v1/audio/transcriptions", "text/plain; charset=utf-8", "1\n00:00 --> 00:01\nhello\n"},
+	} {
+		t.Run(c.path+" "+c.kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				engine := echo(c.kind, c.body)
+				h := open(t, settings("a"), map[string]http.Handler{"a": engine})
+				body := `{"model":"chat","input":"secret-prompt","stream":true,"n":3}`
+				r := h.post(c.path, body)
+				if r.status != 200 || r.body != c.body || r.err != nil {
+					t.Errorf("got %d, %d bytes (%v), want the answer as it was, %d bytes", r.status, len(r.body), r.err, len(c.body))
+				}
+				if got := r.header.Get("Content-Type"); got != c.kind {
+					t.Errorf("content-type %q, want %q", got, c.kind)
+				}
+				if stream := c.kind == "text/event-stream"; stream != (r.header.Get("X-Accel-Buffering") == "no") {
+					t.Errorf("X-Accel-Buffering %q for %s", r.header.Get("X-Accel-Buffering"), c.kind)
+				}
+				if want := strings.Replace(body, `"chat"`, `"big"`, 1); engine.bodies[0] != want || engine.paths[0] != c.path {
+					t.Errorf("the backend got %s %q, want %s %q", engine.paths[0], engine.bodies[0], c.path, want)
+				}
+				if line := h.last(); line.Outcome != outcomeOK || line.Backend != "a" || line.Tokens != 0 {
+					t.Errorf("log line %+v, want ok without tokens", line)
+				}
+				if s := h.metrics.Route("chat"); s.Unmeasured != 1 {
+					t.Errorf("route counts %+v, want one unmeasured", s)
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+// Their failures move on, and their places count for the cap of a backend.
+func TestWhatDoesNotDecodeHasFailoverAndCaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("a", "b")
+		c.Backends[1].MaxConcurrency = 1
+		c.Routes[0].OnInfeasible = []config.Step{{Shed: true}}
+		h := open(t, c, map[string]http.Handler{"b": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+			pause(r, time.Second)
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"data":[]}`)
+		}}})
+		first := make(chan reply)
+		go func() { first <- h.post("/v1/embeddings", `{"model":"chat","input":"x"}`) }()
+		<-time.After(500 * time.Millisecond)
+		if r := h.post("/v1/embeddings", `{"model":"chat","input":"x"}`); r.status < 429 {
+			t.Errorf("got %d beyond the cap of the only backend that works, want a refusal", r.status)
+		}
+		if r := <-first; r.status != 200 || r.header.Get("X-Pacer-Backend") != "b" {
+			t.Errorf("got %d from %q, want the second backend's answer", r.status, r.header.Get("X-Pacer-Backend"))
+		}
+		h.idle()
+	})
+}
+
+// What a key may use in tokens is settled with what an embedding cost.
+func TestAnEmbeddingIsSettledWithItsUsage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("a")
+		k := key("mobile", "sk-right")
+		k.Limits = config.KeyLimits{TokensPerMinute: 6000, RequestsPerMinute: 60}
+		c.Keys = []config.Key{k}
+		h := open(t, c, map[string]http.Handler{"a": echo("application/json", `{"data":[],"usage":{"prompt_tokens":900,"total_tokens":900}}`)})
+		h.post("/v1/embeddings", `{"model":"chat","input":"x"}`, "Authorization", "Bearer sk-right")
+		r := h.post("/v1/embeddings", `{"model":"chat","input":"x"}`, "Authorization", "Bearer sk-right")
+		for name, want := range map[string]string{
+			"X-Ratelimit-Limit-Requests": "60", "X-Ratelimit-Remaining-Requests": "58", "X-Ratelimit-Reset-Requests": "2s",
+			"X-Ratelimit-Limit-Tokens": "6000", "X-Ratelimit-Remaining-Tokens": "5099", "X-Ratelimit-Reset-Tokens": "9.01s",
+		} {
+			if got := r.header.Get(name); got != want {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+		}
+		h.idle()
+	})
+}
+
+// transcription is a form as the official SDKs send it: the file first.
+func transcription(tb testing.TB, size int, fields ...string) (body, contentType string) {
+	tb.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	file, err := w.CreateFormFile("file", "speech.mp3")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, _ = file.Write(make([]byte, size))
+	for i := 0; i < len(fields); i += 2 {
+		_ = w.WriteField(fields[i], fields[i+1])
+	}
+	_ = w.Close()
+	return b.String(), w.FormDataContentType()
+}
+
+func TestTheModelBehindA25MBFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := echo("application/json", `{"text":"hello"}`)
+		h := open(t, settings("a"), map[string]http.Handler{"a": engine})
+		body, kind := transcription(t, 25<<20, "model", "chat", "language", "de")
+		r := h.post("/v1/audio/transcriptions", body, "Content-Type", kind)
+		if r.status != 200 || r.body != `{"text":"hello"}` {
+			t.Fatalf("got %d %q", r.status, r.body)
+		}
+		if engine.bodies[0] != strings.Replace(body, "\r\n\r\nchat\r\n", "\r\n\r\nbig\r\n", 1) {
+			t.Error("the form went up with more than its model changed")
+		}
+		if got := engine.heads[0].Get("Content-Type"); got != kind {
+			t.Errorf("content-type %q went up, want %q", got, kind)
+		}
+		h.idle()
+	})
+}
+
+func TestFormsThatCannotBeServed(t *testing.T) {
+	for name, c := range map[string]struct {
+		size   int
+		fields []string
+		path   string
+		status int
+		code   string
+	}{
+		"too large":     {3 << 20, []string{"model", "chat"}, "/v1/audio/transcriptions", 413, "request_too_large"},
+		"no model":      {10, []string{"language", "de"}, "/v1/audio/transcriptions", 400, ""},
+		"two models":    {10, []string{"model", "chat", "model", "big"}, "/v1/audio/transcriptions", 400, ""},
+		"unknown model": {10, []string{"model", "nobody"}, "/v1/audio/transcriptions", 404, "model_not_found"},
+		"not a form":    {10, []string{"model", "chat"}, "/v1/embeddings", 400, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				engine, conf := echo("application/json", `{}`), settings("a")
+				conf.Limits.Body = 1 << 20
+				h := open(t, conf, map[string]http.Handler{"a": engine})
+				body, kind := transcription(t, c.size, c.fields...)
+				r := h.post(c.path, body, "Content-Type", kind)
+				if code := r.code(t); r.status != c.status || code != c.code {
+					t.Errorf("got %d %s, want %d %s", r.status, code, c.status, c.code)
+				}
+				if engine.calls() != 0 {
+					t.Error("the backend was asked")
+				}
+				<-time.After(time.Second) // the server holds on to a body that it did not read to its end
+				h.idle()
+			})
+		})
+	}
+}
+
+// zipped returns text compressed.
+func zipped(text string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = io.WriteString(w, text)
+	_ = w.Close()
+	return b.String()
+}
+
+func TestACompressedRequestIsReadAndGoesUpPlain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := asker()
+		h := open(t, settings("a"), map[string]http.Handler{"a": engine})
+		r := h.post(chat, zipped(streamBody), "Content-Encoding", "gzip")
+		if r.status != 200 || r.body != answered+doneEvent {
+			t.Errorf("got %d %q", r.status, r.body)
+		}
+		if got := engine.heads[0]; got.Get("Content-Encoding") != "" || got.Get("Content-Length") != fmt.Sprint(len(engine.bodies[0])) {
+			t.Errorf("content-encoding %q, content-length %q went up with %d bytes", got.Get("Content-Encoding"), got.Get("Content-Length"), len(engine.bodies[0]))
+		}
+		if !strings.Contains(engine.bodies[0], "secret-prompt") {
+			t.Errorf("the backend got %q", engine.bodies[0])
+		}
+		h.idle()
+	})
+}
+
+func TestCompressedRequestsThatAreRefused(t *testing.T) {
+	bomb := zipped(`{"model":"chat","x":"` + strings.Repeat("x", 16<<20) + `"}`)
+	good := zipped(streamBody)
+	for name, c := range map[string]struct {
+		body, encoding string
+		status         int
+		code           string
+	}{
+		"bomb":           {bomb, "gzip", 413, "request_too_large"},
+		"cut":            {good[:len(good)-9], "gzip", 400, "unreadable_body"},
+		"checksum":       {good[:len(good)-8] + "12345678", "gzip", 400, "unreadable_body"},
+		"no gzip":        {streamBody, "gzip", 400, "unreadable_body"},
+		"head alone":     {good[:5], "gzip", 400, "unreadable_body"},
+		"other encoding": {good, "zstd", 415, "unsupported_encoding"},
+		"twice":          {good, "gzip, gzip", 415, "unsupported_encoding"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				engine, conf := asker(), settings("a")
+				conf.Limits.Body = 1 << 20
+				h := open(t, conf, map[string]http.Handler{"a": engine})
+				r := h.post(chat, c.body, "Content-Encoding", c.encoding)
+				if code := r.code(t); r.status != c.status || code != c.code {
+					t.Errorf("got %d %s, want %d %s", r.status, code, c.status, c.code)
+				}
+				if r.status == 415 && r.header.Get("Accept-Encoding") != "gzip" {
+					t.Error("415 does not say what is accepted")
+				}
+				if engine.calls() != 0 {
+					t.Error("the backend was asked")
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+// A client's query goes up, and what Pacer makes of a header's name does not.
+func TestTheQueryGoesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := asker()
+		h := open(t, settings("a"), map[string]http.Handler{"a": engine})
+		if r := h.post(chat+"?api-version=2026-01-01&x=%20y", streamBody); r.status != 200 {
+			t.Fatalf("got %d", r.status)
+		}
+		if got := engine.paths[0]; got != chat+"?api-version=2026-01-01&x=%20y" {
+			t.Errorf("%s went up", got)
+		}
+		if strings.Contains(h.log.String(), "api-version") {
+			t.Error("the query is in the log: it may hold a key")
+		}
+		h.idle()
+	})
+}
+
+func TestRefusalsOfTheMessagesEndpointAreInItsDialect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, keyed(), nil)
+		r := h.post("/v1/messages", `{"model":"chat"}`)
+		want := `{"type":"error","error":{"message":"No API key provided. Send it as Authorization: Bearer KEY.","type":"authentication_error","param":null,"code":"invalid_api_key"},"request_id":"` + r.header.Get("X-Request-Id") + `"}`
+		if r.status != 401 || r.body != want {
+			t.Errorf("got %d %s, want %s", r.status, r.body, want)
+		}
+		if code := r.code(t); code != "invalid_api_key" {
+			t.Errorf("as OpenAI reads it the code is %q", code)
+		}
+	})
+}
+
+// Comments without end are no tokens: they keep the stream open, cost no
+// memory, and the whole request still has its time.
+func TestEndlessComments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("a")
+		c.Timeouts.Total = 10 * time.Minute
+		h := open(t, c, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+			eventStream(w)
+			for pause(r, 10*time.Millisecond) {
+				say(w, ": OPENROUTER PROCESSING\n\n")
+			}
+		}}})
+		start := time.Now()
+		resp, err := h.client.Do(h.request("POST", chat, streamBody))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if !isCut(err) || time.Since(start).Round(time.Second) != 10*time.Minute {
+			t.Errorf("ended with %v after %v, want a cut after 10m", err, time.Since(start))
+		}
+		if n := strings.Count(string(got), ": OPENROUTER PROCESSING\n\n"); n < 59_000 {
+			t.Errorf("%d comments came, want about 60000", n)
+		}
+		if line := h.last(); line.TTFTms != 0 || line.Tokens != 0 {
+			t.Errorf("log line %+v: comments were taken for tokens", line)
+		}
+		h.idle()
+	})
+}

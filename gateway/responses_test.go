@@ -1,0 +1,210 @@
+package gateway
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/router"
+)
+
+// keeper is a backend that keeps the answers it gives.
+func keeper(name string) *script {
+	made := 0
+	return &script{answer: func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Method == "POST" && r.URL.Path == "/v1/responses":
+			made++
+			_, _ = fmt.Fprintf(w, `{"object":"response","output":[{"id":"msg_1"}],"id":"resp_%s%d","usage":{"input_tokens":3,"output_tokens":2,"total_tokens":5}}`, name, made)
+		case r.Method == "DELETE":
+			_, _ = io.WriteString(w, `{"deleted":true,"by":"`+name+`"}`)
+		case strings.Contains(r.URL.Path, "gone"):
+			w.WriteHeader(404)
+			_, _ = io.WriteString(w, `{"error":{"message":"no","type":"x"}}`)
+		default:
+			_, _ = io.WriteString(w, `{"by":"`+name+`"}`)
+		}
+	}}
+}
+
+const respond = "/v1/responses"
+
+// pair is a gateway with two backends that keep answers, of which the first is
+// preferred.
+func pair(t *testing.T, c *config.Config) (*house, *script, *script) {
+	a, b := keeper("a"), keeper("b")
+	return open(t, c, map[string]http.Handler{"a": a, "b": b}), a, b
+}
+
+func TestAnAnswerStaysWithTheBackendThatMadeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, a, b := pair(t, settings("a", "b"))
+		h.router.Update(time.Now(), router.BackendHealth{Backend: "a", Health: router.Draining})
+		if r := h.post(respond, `{"model":"chat","input":"x"}`); !strings.Contains(r.body, `"id":"resp_b1"`) {
+			t.Fatalf("got %d %s, want an answer of b", r.status, r.body)
+		}
+		h.router.Update(time.Now(), router.BackendHealth{Backend: "a", Health: router.Up}) // preferred, but it knows nothing of the answer
+		for _, c := range []struct{ method, path, want string }{
+			{"GET", respond + "/resp_b1?include[]=x", `{"by":"b"}`},
+			{"GET", respond + "/resp_b1/input_items?limit=2", `{"by":"b"}`},
+			{"POST", respond + "/resp_b1/cancel", `{"by":"b"}`},
+			{"DELETE", respond + "/resp_b1", `{"deleted":true,"by":"b"}`},
+		} {
+			r := h.do(h.request(c.method, c.path, ""))
+			if r.status != 200 || r.body != c.want {
+				t.Errorf("%s %s: got %d %s, want %s", c.method, c.path, r.status, r.body, c.want)
+			}
+			if got := b.paths[len(b.paths)-1]; got != c.path {
+				t.Errorf("%s went up, want %s", got, c.path)
+			}
+		}
+		if r := h.post(respond, `{"model":"chat","input":"y","previous_response_id":"resp_b1"}`); !strings.Contains(r.body, "resp_b2") {
+			t.Errorf("what goes on from an answer of b got %d %s", r.status, r.body)
+		}
+		if r := h.post(respond, `{"model":"chat","input":"y"}`); !strings.Contains(r.body, "resp_a1") {
+			t.Errorf("what goes on from nothing got %d %s, want the preferred backend", r.status, r.body)
+		}
+		if a.calls() != 1 {
+			t.Errorf("the other backend was asked %d times, want once", a.calls())
+		}
+		h.idle()
+	})
+}
+
+// The id of a stream is in its first event, however that is cut.
+func TestTheIDOfAStreamIsRemembered(t *testing.T) {
+	const created = "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"object\":\"response\",\"id\":\"resp_s1\",\"instructions\":null}}\n\n"
+	for _, cut := range []int{0, 20, 60, len(created) - 40} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{}
+			s.answer = func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == "GET" {
+					w.Header().Set("Content-Type", "application/json")
+					_, _ = io.WriteString(w, `{"by":"a"}`)
+					return
+				}
+				eventStream(w)
+				say(w, created[:cut])
+				pause(r, time.Millisecond)
+				say(w, created[cut:])
+			}
+			h := open(t, settings("a", "b"), map[string]http.Handler{"a": s})
+			h.post(respond, `{"model":"chat","input":"x","stream":true}`)
+			if r := h.do(h.request("GET", respond+"/resp_s1", "")); r.status != 200 || r.body != `{"by":"a"}` {
+				t.Errorf("cut at %d: got %d %s", cut, r.status, r.body)
+			}
+			h.idle()
+		})
+	}
+}
+
+func TestUnknownAnswersAreAnHonest404(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("a", "b")
+		c.Keys = []config.Key{key("one", "sk-one"), key("two", "sk-two")}
+		h, a, _ := pair(t, c)
+		one, two := []string{"Authorization", "Bearer sk-one"}, []string{"Authorization", "Bearer sk-two"}
+		h.post(respond, `{"model":"chat","input":"x"}`, one...)
+		before := a.calls()
+		for _, c := range []struct {
+			name, method, path, body string
+			header                   []string
+			status                   int
+			code                     string
+		}{
+			{"never made", "GET", respond + "/resp_x", "", one, 404, "response_not_found"},
+			{"of another key", "GET", respond + "/resp_a1", "", two, 404, "response_not_found"},
+			{"delete another's", "DELETE", respond + "/resp_a1", "", two, 404, "response_not_found"},
+			{"cancel another's", "POST", respond + "/resp_a1/cancel", "", two, 404, "response_not_found"},
+			{"no id", "GET", respond + "/..%2F..", "", one, 404, "response_not_found"},
+			{"go on from nothing", "POST", respond, `{"model":"chat","previous_response_id":"resp_x"}`, one, 404, "previous_response_not_found"},
+			{"go on from another's", "POST", respond, `{"model":"chat","previous_response_id":"resp_a1"}`, two, 404, "previous_response_not_found"},
+			{"no key", "GET", respond + "/resp_a1", "", nil, 401, "invalid_api_key"},
+			{"post to one", "POST", respond + "/resp_a1", "{}", one, 405, "method_not_allowed"},
+			{"something below", "GET", respond + "/resp_a1/nothing", "", one, 404, "unknown_url"},
+		} {
+			r := h.do(h.request(c.method, c.path, c.body, c.header...))
+			if code := r.code(t); r.status != c.status || code != c.code {
+				t.Errorf("%s: got %d %s, want %d %s", c.name, r.status, code, c.status, c.code)
+			}
+		}
+		if a.calls() != before {
+			t.Error("a backend was asked for what it must not be")
+		}
+		if r := h.do(h.request("GET", respond+"/resp_a1", "", one...)); r.status != 200 {
+			t.Errorf("its owner got %d", r.status)
+		}
+		h.idle()
+	})
+}
+
+// After a restart nothing is known. Where one backend alone can have it, the
+// request goes on as if there were no gateway.
+func TestWithOneBackendTheBackendItselfIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := keeper("a")
+		h := open(t, settings("a"), map[string]http.Handler{"a": a})
+		if r := h.post(respond, `{"model":"chat","previous_response_id":"resp_old"}`); r.status != 200 {
+			t.Errorf("got %d %s", r.status, r.body)
+		}
+		h.idle()
+	})
+}
+
+// The backend that keeps the answer is down: nobody else is asked.
+func TestTheKeeperIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, a, b := pair(t, settings("a", "b"))
+		h.post(respond, `{"model":"chat","input":"x"}`)
+		a.answer = func(w http.ResponseWriter, _ *http.Request) { cutOff(w) }
+		for _, path := range []string{respond + "/resp_a1"} {
+			r := h.do(h.request("GET", path, ""))
+			if code := r.code(t); r.status != 502 || code != "upstream_failed" {
+				t.Errorf("got %d %s, want 502", r.status, code)
+			}
+		}
+		r := h.post(respond, `{"model":"chat","previous_response_id":"resp_a1"}`)
+		if code := r.code(t); r.status != 502 || code != "upstream_failed" {
+			t.Errorf("got %d %s, want 502", r.status, code)
+		}
+		if b.calls() != 0 {
+			t.Error("a backend that does not know the answer was asked")
+		}
+		h.idle()
+	})
+}
+
+func TestPinsAreBoundedAndExpire(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var s pins
+	k := func(i int) pinKey { return pinKey{"one", fmt.Sprint(i)} }
+	for i := range maxPins + 10 {
+		s.put(pin{key: k(i), backend: "a", used: now})
+		if _, ok := s.get(now, k(0)); !ok {
+			t.Fatalf("one that is used was forgotten after %d others", i)
+		}
+	}
+	if n := len(s.byKey); n != maxPins || s.order.Len() != maxPins {
+		t.Errorf("%d and %d remembered, want %d", n, s.order.Len(), maxPins)
+	}
+	if _, ok := s.get(now, k(1)); ok {
+		t.Error("the one used longest ago is still there")
+	}
+	if _, ok := s.get(now, pinKey{"two", "0"}); ok {
+		t.Error("another tenant got it")
+	}
+	s.get(now.Add(pinLife/2), k(0))
+	if _, ok := s.get(now.Add(pinLife+time.Second), k(100)); ok {
+		t.Error("one outlived its time")
+	}
+	s.put(pin{key: pinKey{"one", "new"}, backend: "a", used: now.Add(pinLife + time.Second)})
+	if n := len(s.byKey); n != 2 || s.order.Len() != 2 {
+		t.Errorf("%d remembered after a day, want the one used at noon, and the new one", n)
+	}
+}

@@ -1,0 +1,214 @@
+package gateway
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// tooMany answers 429 as OpenAI does.
+func tooMany(w http.ResponseWriter, _ *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Retry-After", "7")
+	h.Set("Retry-After-Ms", "6500")
+	h.Set("X-Should-Retry", "true")
+	h.Set("X-Ratelimit-Remaining-Tokens", "0")
+	w.WriteHeader(http.StatusTooManyRequests)
+	_, _ = io.WriteString(w, tooManyBody)
+}
+
+const tooManyBody = `{"error":{"message":"slow down","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`
+
+func TestABusyBackendMovesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, settings("a", "b"), map[string]http.Handler{"a": &script{answer: tooMany}, "b": asker()})
+		r := h.post(chat, streamBody)
+		if r.status != 200 || r.body != answered+doneEvent || r.header.Get("X-Pacer-Backend") != "b" {
+			t.Errorf("got %d from %q, want the second backend's answer", r.status, r.header.Get("X-Pacer-Backend"))
+		}
+		if got := r.header.Get("Retry-After"); got != "" {
+			t.Errorf("the 429's Retry-After %q came with the answer", got)
+		}
+		if line := h.last(); line.Outcome != outcomeOK || line.Backend != "b" || line.Attempts != 2 {
+			t.Errorf("log line %+v, want ok by b at the second attempt", line)
+		}
+		h.idle()
+	})
+}
+
+// Whatever else was tried, a 429 tells the client more than a 502.
+func TestWhenNobodyTakesTheRequestTheBusyOneIsHeard(t *testing.T) {
+	dead := func(w http.ResponseWriter, _ *http.Request) { cutOff(w) }
+	for name, c := range map[string]struct {
+		a, b func(http.ResponseWriter, *http.Request)
+	}{
+		"both busy":       {tooMany, tooMany},
+		"busy, then dead": {tooMany, dead},
+		"dead, then busy": {dead, tooMany},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := open(t, settings("a", "b"), map[string]http.Handler{"a": &script{answer: c.a}, "b": &script{answer: c.b}})
+				r := h.post(chat, streamBody)
+				if r.status != 429 || r.body != tooManyBody {
+					t.Errorf("got %d %q, want the backend's own 429", r.status, r.body)
+				}
+				for name, want := range map[string]string{
+					"Retry-After": "7", "Retry-After-Ms": "6500", "X-Should-Retry": "true", "X-Ratelimit-Remaining-Tokens": "0",
+				} {
+					if got := r.header.Get(name); got != want {
+						t.Errorf("%s: %q, want %q", name, got, want)
+					}
+				}
+				if line := h.last(); line.Outcome != outcomeUpstream || line.Status != 429 || line.Attempts != 2 {
+					t.Errorf("log line %+v, want upstream_error with 429 after 2 attempts", line)
+				}
+				if s := h.metrics.Route("chat"); s.Failed != 1 {
+					t.Errorf("route counts %+v, want one failed", s)
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+// The 429 that was set aside is passed on whole, however long the others took.
+func TestABusyAnswerKeepsWhileOthersAreAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("a", "b")
+		c.Timeouts.FirstByte = 10 * time.Second
+		h := open(t, c, map[string]http.Handler{
+			"a": &script{answer: tooMany},
+			"b": &script{answer: func(_ http.ResponseWriter, r *http.Request) { pause(r, time.Hour) }},
+		})
+		if r := h.post(chat, streamBody); r.status != 429 || r.body != tooManyBody || r.err != nil {
+			t.Errorf("got %d %q (%v), want the whole 429", r.status, r.body, r.err)
+		}
+		h.idle()
+	})
+}
+
+func TestWhatABackendSaysOfTryingAgainIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "Wed, 21 Oct 2026 07:28:00 GMT")
+			w.Header().Set("Retry-After-Ms", "1500")
+			w.Header().Set("X-Should-Retry", "false")
+			w.WriteHeader(503)
+		}}})
+		r := h.post(chat, streamBody)
+		if code := r.code(t); r.status != 503 || code != "upstream_unavailable" {
+			t.Errorf("got %d %s", r.status, code)
+		}
+		if a, b, c := r.header.Get("Retry-After"), r.header.Get("Retry-After-Ms"), r.header.Get("X-Should-Retry"); a != "Wed, 21 Oct 2026 07:28:00 GMT" || b != "1500" || c != "false" {
+			t.Errorf("Retry-After %q, Retry-After-Ms %q, X-Should-Retry %q: not what the backend said", a, b, c)
+		}
+		h.idle()
+	})
+}
+
+// A fleet that is busy gets at most a tenth on top of what clients send.
+func TestRetriesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("a", "b")
+		engines := map[string]http.Handler{}
+		var all []*script
+		for _, name := range []string{"a", "b"} {
+			s := &script{answer: tooMany}
+			all, engines[name] = append(all, s), s
+		}
+		h := open(t, c, engines)
+		const requests = 500
+		for range requests {
+			if r := h.post(chat, streamBody); r.status != 429 {
+				t.Fatalf("got %d, want 429", r.status)
+			}
+		}
+		sent := all[0].calls() + all[1].calls()
+		if most := requests + requests/10 + retryFloor; sent > most || sent < requests+requests/20 {
+			t.Errorf("%d requests went up %d times, want %d to %d", requests, sent, requests+requests/20, most)
+		}
+		h.idle()
+	})
+}
+
+func TestTheRetryBudget(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	takes := func(b *retryBudget, at time.Time) (n int) {
+		for b.take(at) {
+			n++
+		}
+		return n
+	}
+	var b retryBudget
+	if got := takes(&b, now); got != retryFloor {
+		t.Errorf("%d sends at the start, want %d", got, retryFloor)
+	}
+	if got := takes(&b, now.Add(3*time.Second)); got != 3*retryRefill {
+		t.Errorf("%d sends after 3 idle seconds, want %d", got, 3*retryRefill)
+	}
+	if got := takes(&b, now.Add(time.Hour)); got != retryFloor {
+		t.Errorf("%d sends after an idle hour, want %d", got, retryFloor)
+	}
+	for range 200 {
+		b.earn()
+	}
+	if got := takes(&b, now.Add(time.Hour)); got < 19 || got > 20 {
+		t.Errorf("%d sends earned by 200 requests, want 20", got)
+	}
+	for range 100_000 {
+		b.earn()
+	}
+	if got := takes(&b, now.Add(2*time.Hour)); got != retrySaved {
+		t.Errorf("%d sends saved up, want %d", got, retrySaved)
+	}
+}
+
+// One request costs the budget one short lock: 50 ns.
+func BenchmarkRetryBudget(b *testing.B) {
+	var budget retryBudget
+	b.ReportAllocs()
+	for b.Loop() {
+		budget.earn()
+	}
+}
+
+// Every status of a success is one, also those that no engine should send.
+func TestStatusesOfSuccess(t *testing.T) {
+	for _, status := range []int{200, 201, 202, 203, 206, 207, 299} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+					eventStream(w)
+					w.WriteHeader(status)
+					say(w, delta)
+					if pause(r, time.Second) {
+						say(w, delta+lastDelta+usageEvent(7, 2)+doneEvent)
+					}
+				}}})
+				start := time.Now()
+				resp, err := h.client.Do(h.request("POST", chat, streamBody))
+				if err != nil {
+					t.Fatal(err)
+				}
+				first := make([]byte, len(delta))
+				if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != delta || time.Since(start) > 100*time.Millisecond {
+					t.Errorf("the first token came as %q after %v (%v), want it at once", first, time.Since(start), err)
+				}
+				rest, err := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if resp.StatusCode != status || string(rest) != delta+lastDelta+doneEvent || err != nil {
+					t.Errorf("got %d, then %q (%v)", resp.StatusCode, rest, err)
+				}
+				if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 2 {
+					t.Errorf("log line %+v, want ok with 2 tokens", line)
+				}
+				h.idle()
+			})
+		})
+	}
+}
