@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
 
@@ -47,16 +48,16 @@ func forward(to, from net.Conn) {
 // A restarted gateway knows its curves before it has served anything.
 func TestARestartedGatewayKnowsItsCurves(t *testing.T) {
 	redis := redistest.Start(t)
-	engine := start(t, nil, "sim", "--listen", "127.0.0.1:0", "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
-	file := gatewayConfig(t, engine.ready["url"], "store: \""+redisURL(t, redis)+"\"\n")
+	engine := proctest.Start(t, nil, "sim", "--listen", "127.0.0.1:0", "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
+	file := gatewayConfig(t, engine.Ready["url"], "store: \""+redisURL(t, redis)+"\"\n")
 
-	first := start(t, nil, "serve", "-c", file)
+	first := proctest.Start(t, nil, "serve", "-c", file)
 	load(t, first, 8, 3)
-	if code := first.stop(syscall.SIGTERM); code != 0 {
-		t.Errorf("ended with %d, want 0:\n%s", code, first.log())
+	if code := first.Stop(syscall.SIGTERM); code != 0 {
+		t.Errorf("ended with %d, want 0:\n%s", code, first.Log())
 	}
 
-	second := start(t, nil, "serve", "-c", file)
+	second := proctest.Start(t, nil, "serve", "-c", file)
 	p := profiles(t, second).Targets[0]
 	if p.TokensSeen < 8*3*79*0.9 || len(p.Points) == 0 || p.Points[0].TPS == nil {
 		t.Errorf("after a restart: %.0f tokens and %d points, want what the first one learned", p.TokensSeen, len(p.Points))
@@ -66,12 +67,12 @@ func TestARestartedGatewayKnowsItsCurves(t *testing.T) {
 // Two gateways add up what they learn.
 func TestTwoGatewaysShareCurves(t *testing.T) {
 	redis := redistest.Start(t)
-	engine := start(t, nil, "sim", "--listen", "127.0.0.1:0", "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
-	file := gatewayConfig(t, engine.ready["url"], "replicas: 2\nstore: \""+redisURL(t, redis)+"\"\n")
-	a, b := start(t, nil, "serve", "-c", file), start(t, nil, "serve", "-c", file)
+	engine := proctest.Start(t, nil, "sim", "--listen", "127.0.0.1:0", "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
+	file := gatewayConfig(t, engine.Ready["url"], "replicas: 2\nstore: \""+redisURL(t, redis)+"\"\n")
+	a, b := proctest.Start(t, nil, "serve", "-c", file), proctest.Start(t, nil, "serve", "-c", file)
 	load(t, a, 4, 2)
 	load(t, b, 4, 2)
-	for _, p := range []*process{a, b} {
+	for _, p := range []*proctest.Process{a, b} {
 		until(t, "the tokens of both gateways", func() bool {
 			return profiles(t, p).Targets[0].TokensSeen >= 2*4*2*79*0.9
 		})
@@ -81,19 +82,19 @@ func TestTwoGatewaysShareCurves(t *testing.T) {
 // Without its Redis a gateway serves on, and says so.
 func TestRedisGoneServesOn(t *testing.T) {
 	redis := redistest.Start(t)
-	engine := start(t, nil, "sim", "--listen", "127.0.0.1:0", "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
-	gateway := start(t, nil, "serve", "-c", gatewayConfig(t, engine.ready["url"], "store: \""+redisURL(t, redis)+"\"\n"))
+	engine := proctest.Start(t, nil, "sim", "--listen", "127.0.0.1:0", "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
+	gateway := proctest.Start(t, nil, "serve", "-c", gatewayConfig(t, engine.Ready["url"], "store: \""+redisURL(t, redis)+"\"\n"))
 	load(t, gateway, 2, 1)
 	redis.Kill()
 	load(t, gateway, 4, 2)
 	until(t, "pacer_store_up 0", func() bool {
-		return strings.Contains(string(get(t, gateway.ready["admin"]+"/metrics")), "\npacer_store_up 0")
+		return strings.Contains(string(get(t, gateway.Ready["admin"]+"/metrics")), "\npacer_store_up 0")
 	})
 	load(t, gateway, 4, 1)
 	until(t, "what was learned without Redis", func() bool {
 		return profiles(t, gateway).Targets[0].TokensSeen >= (2+4*2+4)*79*0.9
 	})
-	if resp, err := http.Get(gateway.ready["data"] + "/readyz"); err != nil || resp.StatusCode != http.StatusOK {
+	if resp, err := http.Get(gateway.Ready["data"] + "/readyz"); err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("/readyz: %v, %v; want 200: it serves", resp, err)
 	}
 }

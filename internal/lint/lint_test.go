@@ -44,6 +44,7 @@ var arrows = map[string][]string{
 	"internal/memnet":    {},
 	"internal/openai":    {},
 	"internal/presets":   {},
+	"internal/proctest":  {},
 	"internal/redisconn": {"config"},
 	"internal/redistest": {},
 	"internal/sse":       {},

@@ -1,0 +1,169 @@
+// Package proctest builds the program and runs it as a process, for tests that
+// look at it from outside. Processes end with their test.
+package proctest
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience bounds everything that a process is waited for.
+const patience = time.Minute
+
+var built struct {
+	once sync.Once
+	file string
+	err  error
+}
+
+// Binary builds the program once and returns its file. Main removes it.
+func Binary(t testing.TB) string {
+	t.Helper()
+	built.once.Do(func() {
+		_, here, _, _ := runtime.Caller(0)
+		dir, err := os.MkdirTemp("", "pacer-test-")
+		if err != nil {
+			built.err = err
+			return
+		}
+		built.file = filepath.Join(dir, "pacer")
+		build := exec.Command("go", "build", "-o", built.file, "./cmd/pacer")
+		build.Dir = filepath.Join(filepath.Dir(here), "..", "..")
+		if out, err := build.CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("building pacer: %w\n%s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return built.file
+}
+
+// Main runs the tests of a package and removes what Binary built.
+func Main(m *testing.M) {
+	code := m.Run()
+	if built.file != "" {
+		os.RemoveAll(filepath.Dir(built.file))
+	}
+	os.Exit(code)
+}
+
+// Process is one running program. Its methods may be called from the goroutine
+// of the test alone, but for Log.
+type Process struct {
+	// Ready has the fields of the ready line: data and admin of a gateway, url
+	// and model of an engine.
+	Ready map[string]string
+
+	t     testing.TB
+	cmd   *exec.Cmd
+	ended chan struct{}
+
+	mu     sync.Mutex
+	stderr bytes.Buffer
+}
+
+var readyField = regexp.MustCompile(`(\w+)=(\S+)|(http://\S+)`)
+
+// Start runs the program with env added to the environment, and waits for its
+// ready line.
+func Start(t testing.TB, env []string, args ...string) *Process {
+	t.Helper()
+	p := &Process{t: t, Ready: map[string]string{}, ended: make(chan struct{})}
+	p.cmd = exec.Command(Binary(t), args...)
+	p.cmd.Env = append(os.Environ(), env...)
+	out, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan string, 1)
+	go p.read(out, lines)
+	t.Cleanup(func() { p.Stop(syscall.SIGKILL) })
+	select {
+	case line := <-lines:
+		for _, m := range readyField.FindAllStringSubmatch(line, -1) {
+			if m[3] != "" {
+				p.Ready["url"] = m[3]
+			} else {
+				p.Ready[m[1]] = m[2]
+			}
+		}
+	case <-p.ended:
+		t.Fatalf("%v ended before it was ready:\n%s", args, p.Log())
+	case <-time.After(patience):
+		t.Fatalf("%v was not ready within %v:\n%s", args, patience, p.Log())
+	}
+	return p
+}
+
+// Gateway starts a gateway with a configuration.
+func Gateway(t testing.TB, yaml string) *Process {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "pacer.yaml")
+	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Start(t, nil, "serve", "-c", file)
+}
+
+// Engine starts a simulated engine with flags added to its command line.
+func Engine(t testing.TB, flags ...string) *Process {
+	t.Helper()
+	return Start(t, nil, append([]string{"sim", "--listen", "127.0.0.1:0"}, flags...)...)
+}
+
+func (p *Process) read(out io.Reader, ready chan<- string) {
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		p.mu.Lock()
+		fmt.Fprintln(&p.stderr, lines.Text())
+		p.mu.Unlock()
+		if strings.Contains(lines.Text(), ": ready ") {
+			ready <- lines.Text()
+		}
+	}
+	p.cmd.Wait()
+	close(p.ended)
+}
+
+// Log is what the process has written to stderr.
+func (p *Process) Log() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stderr.String()
+}
+
+// PID is the id of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Signal sends a signal to the process.
+func (p *Process) Signal(s syscall.Signal) { p.cmd.Process.Signal(s) }
+
+// Stop sends a signal and returns the exit code.
+func (p *Process) Stop(s syscall.Signal) int {
+	p.cmd.Process.Signal(s)
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		p.cmd.Process.Kill()
+		p.t.Errorf("did not end within %v of %v:\n%s", patience, s, p.Log())
+		<-p.ended
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
