@@ -130,6 +130,23 @@ func TestStepIsNotAveragedAway(t *testing.T) {
 	within(t, "TPS(6)", c.TPS(6), 100, 0.1)
 }
 
+// TestTheBoundBelievesASlowBin: three streams run 20 % slower than the fit, by a
+// bin whose error is 3 %. The curve goes half the way; the bound does not wait,
+// but for that error.
+func TestTheBoundBelievesASlowBin(t *testing.T) {
+	s := sumsOf(Fit{A: 0.01}, even(100_000, 1, 2, 4, 5, 6, 8), flat)
+	slow := sumsOf(Fit{A: 0.012}, even(1000, 3), flat)
+	b := &slow.bins[2]
+	b.SS *= 1 + 0.09*0.09 // ten windows: 0.03·√9 = 0.09 apart
+	s.Add(Delta{Sums: slow}, 0)
+	c := newCurve(&s, nil, 1, 0.1)
+	within(t, "error of the bin", b.error(1), 0.03, 1e-6)
+	within(t, "TPS(3)", c.TPS(3), 100/math.Sqrt(1.2), 0.01)
+	for n, want := range map[int]float64{2: 90, 3: 0.9 / (0.012 * 0.97), 8: 0.9 / (0.012 * 0.97)} {
+		within(t, "low", c.Low(n, 0), want, 0.005)
+	}
+}
+
 // TestThinBinPoisonsNothing: one unlucky reading at n = 1 leaves the bound
 // above as it was.
 func TestThinBinPoisonsNothing(t *testing.T) {
@@ -137,10 +154,28 @@ func TestThinBinPoisonsNothing(t *testing.T) {
 	clean := newCurve(&s, nil, 1, 0.1)
 	thin := sumsOf(Fit{A: 0.5}, even(10, 1), flat)
 	thin.rows = rowSums{}
+	thin.bins[0].W, thin.bins[0].SS, thin.bins[0].YY, thin.bins[0].SY = 1, 25, 100, 50
 	s.Add(Delta{Sums: thin}, 0)
 	c := newCurve(&s, nil, 1, 0.1)
 	for _, n := range []int{4, 8, 16} {
 		within(t, "low above a thin bin", c.Low(n, 0), clean.Low(n, 0), 0.02)
+	}
+}
+
+// TestAStallPoisonsNothing: two seconds in which nothing came, once, at a level
+// that is seldom visited, do not lower the bound of all levels above for good.
+func TestAStallPoisonsNothing(t *testing.T) {
+	s := sumsOf(Fit{A: 0.01, C: 0.0005}, map[int]float64{4: 60, 8: 5000, 16: 5000}, flat)
+	clean := newCurve(&s, nil, 1, 0.1)
+	b := &s.bins[BinOf(4)] // ten windows of 6 steps, 24 tokens and 0.288 stream-seconds
+	each := b.S / 10
+	b.S += 4 * 2
+	b.T += 2
+	b.SS += (each+8)*(each+8) - each*each
+	b.SY += 8 * b.Y / 10
+	c := newCurve(&s, nil, 1, 0.1)
+	for _, n := range []int{4, 8, 16} {
+		within(t, "low at and above a stall", c.Low(n, 0), clean.Low(n, 0), 0.1)
 	}
 }
 
@@ -214,12 +249,20 @@ func TestRelativeErrorByHand(t *testing.T) {
 	// Windows of (s, y) = (1, 9) and (1, 11), five of each: R = 10,
 	// var = 10/9 · 10·1/100 = 1/9, se/R = 0.0333.
 	b := binSums{K: 100, W: 10, S: 10, Y: 100, SS: 10, YY: 5*81 + 5*121, SY: 100}
-	within(t, "relative error", b.relativeError(), 1.0/30, 1e-9)
-	for _, thin := range []binSums{{}, {K: 59, W: 10, S: 10, Y: 100}, {K: 100, W: 7, S: 10, Y: 100}} {
-		if got := thin.relativeError(); got != maxError {
-			t.Errorf("a thin bin has error %v, want %v", got, maxError)
-		}
+	within(t, "error", b.error(1), 1.0/30, 1e-9)
+	// Too thin to rely on its windows, as if they agreed by chance; or not.
+	for _, thin := range []binSums{{K: 59, W: 10, S: 10, Y: 100}, {K: 100, W: 7, S: 10, Y: 100}} {
+		within(t, "error of a thin bin", thin.error(0.25), 0.5/math.Sqrt(thin.K), 1e-9)
 	}
+	within(t, "error of a thin bin whose windows differ", (&binSums{K: 16, W: 10, S: 10, Y: 100, SS: 10, YY: 5*81 + 5*121, SY: 100}).error(0.01), 1.0/30, 1e-9)
+
+	s := Sums{}
+	within(t, "error of a step, where no bin can tell", s.stepNoise(), stepError*stepError, 1e-9)
+	for i, steps := range []float64{900, 90, 9000} { // the same error from more steps: noisier ones
+		s.bins[i] = b
+		s.bins[i].K = steps
+	}
+	within(t, "variance of a step", s.stepNoise(), 900.0/900, 1e-9)
 }
 
 func TestPointsAreTheBins(t *testing.T) {

@@ -3,15 +3,8 @@ package profiles
 import "math"
 
 const (
-	// bend is how much real curves differ from the fit at one level, as a
-	// standard deviation in ln: what a bin says against the fit is believed as
-	// far as its own standard error is smaller. stepError is the error of a
-	// single step, for bins that were seen in too few windows to tell theirs:
-	// neighbouring steps share their prompts.
-	bend      = 0.03
-	stepError = 0.6
-
-	// promptShrink is the same for its prompt load against q0 + q1·n.
+	// promptShrink is how many decode steps make a bin's prompt load count as
+	// much as the line q0 + q1·n.
 	promptShrink = 200
 
 	// maxLoad is more prompt tokens than any step takes.
@@ -91,33 +84,24 @@ func usualPrompts(s *Sums) promptCurve {
 	return p
 }
 
-// believed is the share of what the bin says against the fit that is taken for
-// the curve's and not for chance: bend²/(bend² + error²).
-func (b *binSums) believed() float64 {
-	e, ok := b.windowError()
-	if !ok {
-		e = stepError / math.Sqrt(b.K)
-	}
-	return bend * bend / (bend*bend + e*e)
-}
-
 // corrections learns r(n): the stream-seconds of each bin against those that
 // the fit expects of what was decoded and prefilled there.
 func corrections(s *Sums, f Fit) knots {
 	var k knots
+	noise := s.stepNoise()
 	for i := range s.bins {
 		b := &s.bins[i]
 		n, ok := b.meanN()
 		if !ok {
 			continue
 		}
-		expected := f.A*b.Y + f.B*b.R + f.C*b.N + f.D*max(b.PN, 0)
+		expected := f.expect(b)
 		if !(expected > 0) || !(b.S > 0) {
 			continue
 		}
 		limit := min(minResidual+b.K/residualGrowth, maxResidual)
 		r := min(max(math.Log(b.S/expected), -limit), limit)
-		k.add(math.Log(n), r*b.believed())
+		k.add(math.Log(n), r*believed(b.error(noise)))
 	}
 	return k
 }

@@ -1,0 +1,82 @@
+package profiles
+
+import (
+	"math"
+	"slices"
+)
+
+const (
+	// bend is how much real curves differ from the fit at one level, as a
+	// standard deviation in ln: what a bin says against the fit is believed as
+	// far as its own standard error is smaller.
+	bend = 0.03
+
+	// stepError is the error of a single step where nothing tells of it:
+	// neighbouring steps share their prompts.
+	stepError = 0.6
+
+	// thinSteps and thinWindows are what a bin needs to tell its own standard
+	// error.
+	thinSteps   = 60
+	thinWindows = 8
+)
+
+// windowError returns the standard error of Y/S relative to it, by the ratio
+// estimator over windows; ok is false where a single window has all there is.
+//
+//	var(R) = W/(W−1) · (Σy² − 2R·Σsy + R²·Σs²)/S², R = Y/S
+func (b *binSums) windowError() (e float64, ok bool) {
+	if !(b.W > 1) || !(b.S > 0) || !(b.Y > 0) {
+		return 0, false
+	}
+	r := b.Y / b.S
+	variance := b.W / (b.W - 1) * (b.YY - 2*r*b.SY + r*r*b.SS) / (b.S * b.S)
+	e = math.Sqrt(max(variance, 0)) / r
+	return e, finite(e)
+}
+
+// thin reports whether the bin is too thin for its windows to tell its error.
+func (b *binSums) thin() bool { return b.K < thinSteps || b.W < thinWindows }
+
+// stepNoise returns the variance of one step's relative error: the median of
+// those bins that can tell theirs. A stall, which is in one of them, does not
+// move it.
+func (s *Sums) stepNoise() float64 {
+	var list [NumBins]float64
+	n := 0
+	for i := range s.bins {
+		b := &s.bins[i]
+		if e, ok := b.windowError(); ok && !b.thin() {
+			list[n] = e * e * b.K
+			n++
+		}
+	}
+	if n == 0 {
+		return stepError * stepError
+	}
+	slices.Sort(list[:n])
+	return list[n/2]
+}
+
+// error returns the standard error of what the bin says of the speed at it,
+// relative; noise is that of a step, as a variance. +Inf without steps.
+func (b *binSums) error(noise float64) float64 {
+	e, ok := b.windowError()
+	switch {
+	case !(b.K > 0):
+		return math.Inf(1)
+	case !ok:
+		return stepError / math.Sqrt(b.K) // it may all be one stall
+	case b.thin():
+		return max(e, math.Sqrt(noise/b.K)) // a few windows may agree by chance
+	}
+	return e
+}
+
+// believed is the share of what a bin with error e says against the fit that
+// is taken for the curve's and not for chance.
+func believed(e float64) float64 { return bend * bend / (bend*bend + e*e) }
+
+// unexplained is the error of the curve at a bin with error e, once the bin is
+// believed as far as that: less than e, and less than bend.
+func unexplained(e float64) float64 { return bend * math.Sqrt(1-believed(e)) }
