@@ -21,8 +21,7 @@ import (
 // that Redis holds is a copy: going on without it is better than waiting.
 const (
 	dialTimeout  = time.Second
-	ioTimeout    = 250 * time.Millisecond // reading or writing one pipeline
-	poolTimeout  = 200 * time.Millisecond
+	ioTimeout    = 250 * time.Millisecond
 	poolSize     = 16 // the loops ask one thing at a time
 	idleConnTime = 5 * time.Minute
 )
@@ -42,6 +41,11 @@ type Options struct {
 	// MinBackoff is how long the server is left alone after a first failure,
 	// MaxBackoff after many. Default: 1s and 10s.
 	MinBackoff, MaxBackoff time.Duration
+
+	// IOTimeout is how long the server may take to read one pipeline, to
+	// answer it, and to be done with those of others when all connections are
+	// in use. Default: 250ms.
+	IOTimeout time.Duration
 }
 
 // Client asks one Redis. It is safe for concurrent use.
@@ -82,6 +86,9 @@ func Open(o Options) (*Client, error) {
 		o.MaxBackoff = 10 * time.Second
 	}
 	o.MaxBackoff = max(o.MaxBackoff, o.MinBackoff)
+	if o.IOTimeout <= 0 {
+		o.IOTimeout = ioTimeout
+	}
 	quietLibrary()
 	options := universalOptions(o)
 	return &Client{
@@ -199,9 +206,9 @@ func universalOptions(o Options) *redis.UniversalOptions {
 
 		DialTimeout:   dialTimeout,
 		DialerRetries: 1, // the breaker decides when to try again
-		ReadTimeout:   ioTimeout,
-		WriteTimeout:  ioTimeout,
-		PoolTimeout:   poolTimeout,
+		ReadTimeout:   o.IOTimeout,
+		WriteTimeout:  o.IOTimeout,
+		PoolTimeout:   o.IOTimeout,
 		MaxRetries:    1,
 		// By default a deadline of ctx does not interrupt a read.
 		ContextTimeoutEnabled: true,

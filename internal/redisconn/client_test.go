@@ -23,10 +23,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// patience is what a real server is given where its slowness is not what is
+// tested: the machine may be busy.
+const patience = 20 * time.Second
+
 func open(t *testing.T, o redisconn.Options) *redisconn.Client {
 	t.Helper()
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.IOTimeout == 0 && o.Dial == nil {
+		o.IOTimeout = patience
 	}
 	c, err := redisconn.Open(o)
 	if err != nil {

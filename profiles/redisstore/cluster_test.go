@@ -33,6 +33,7 @@ func TestRedisCluster(t *testing.T) {
 		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { // the node has no address of its own
 			return (&net.Dialer{}).DialContext(ctx, "unix", s.Addr)
 		},
+		IOTimeout: patience,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -41,6 +42,6 @@ func TestRedisCluster(t *testing.T) {
 	storetest.Run(t, func(*testing.T) profiles.Store {
 		s.Do("FLUSHALL")
 		s.Do("SCRIPT", "FLUSH")
-		return redisstore.Open(redisstore.Options{Conn: conn, HalfLife: storetest.HalfLife})
+		return redisstore.Open(redisstore.Options{Conn: conn, HalfLife: storetest.HalfLife, Timeout: patience})
 	})
 }

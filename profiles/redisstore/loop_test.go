@@ -66,7 +66,7 @@ func TestLearningSurvivesAnEmptiedServer(t *testing.T) {
 	// may have begun before what the test did last.
 	until := func(what string, ok func(state) bool) {
 		t.Helper()
-		timeout := time.After(20 * time.Second)
+		timeout := time.After(time.Minute)
 		for inRow := 0; inRow < 2; {
 			select {
 			case st := <-states:

@@ -27,10 +27,6 @@ const (
 	// 250 ms for each, and takes about 0.3 ms for a target with all its bins.
 	perTrip = 64
 
-	// callTimeout bounds a Push and a Load, however many trips they take and
-	// whatever their caller allows.
-	callTimeout = time.Second
-
 	// seqLife is how long the number of a replica's last delta is kept: a
 	// delta whose answer was lost may be sent again for as long.
 	seqLife = 24 * time.Hour
@@ -48,6 +44,10 @@ type Options struct {
 	// Life is how long the sums of a target outlive the last delta.
 	// Default: 7 days.
 	Life time.Duration
+
+	// Timeout bounds a Push and a Load, however many trips they take and
+	// whatever their caller allows. Default: 1s.
+	Timeout time.Duration
 }
 
 // Store keeps sums in Redis. It is safe for concurrent use.
@@ -76,6 +76,9 @@ func Open(o Options) *Store {
 	}
 	if o.Life <= 0 {
 		o.Life = 7 * 24 * time.Hour
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = time.Second
 	}
 	return &Store{
 		o:     o,
@@ -125,7 +128,7 @@ func (e *RefusedError) orNil() error {
 // than a *RefusedError may leave some of them added: send all again, under the
 // same seq.
 func (s *Store) Push(ctx context.Context, replica string, seq uint64, deltas []profiles.Delta) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
 	var refused RefusedError
 	for trip := range slices.Chunk(deltas, perTrip) {
@@ -167,7 +170,7 @@ func (s *Store) added(d *profiles.Delta, birth string) {
 // Load returns the sums of the targets that have any. With a *RefusedError the
 // sums of the others are returned.
 func (s *Store) Load(ctx context.Context, targets []profiles.Target) (map[profiles.Target]profiles.Sums, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
 	var refused RefusedError
 	all := map[profiles.Target]profiles.Sums{}

@@ -24,17 +24,21 @@ func TestRedis(t *testing.T) {
 	})
 }
 
+// patience is what a real server is given where its slowness is not what is
+// tested: the machine may be busy.
+const patience = 20 * time.Second
+
 // store is one replica's store on s, which asks again a millisecond after a
 // failure.
 func store(t testing.TB, s *redistest.Server) *redisstore.Store {
 	t.Helper()
 	conn, err := redisconn.Open(redisconn.Options{
 		Store: config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"}, Log: slog.New(slog.DiscardHandler),
-		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond,
+		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, IOTimeout: patience,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	return redisstore.Open(redisstore.Options{Conn: conn, HalfLife: storetest.HalfLife})
+	return redisstore.Open(redisstore.Options{Conn: conn, HalfLife: storetest.HalfLife, Timeout: patience})
 }
