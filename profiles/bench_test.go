@@ -20,6 +20,20 @@ func BenchmarkStreamRead(b *testing.B) {
 	}
 }
 
+// The same where the backend counts: budget 100 ns, 0 allocations.
+func BenchmarkStreamReadCounted(b *testing.B) {
+	book, occ := NewBook(Options{}), NewOccupancy(start)
+	occ.Set(start, 8)
+	s := book.Open(target, Open{Sent: start, Occupancy: occ})
+	now, total := start, 0
+	b.ReportAllocs()
+	for b.Loop() {
+		now, total = now.Add(20*time.Millisecond), total+2
+		s.ReadCounted(now, 1, total)
+		s.Decoding()
+	}
+}
+
 // BenchmarkStreamReadChanging is one arrival where n has changed since the
 // last, Set included. Budget: 1 µs, no allocation.
 func BenchmarkStreamReadChanging(b *testing.B) {

@@ -21,11 +21,21 @@ func (s *Stream) distinct() bool {
 }
 
 // evidence reports whether what the stream gathered may teach the profile.
-func (s *Stream) evidence() bool { return s.sequences == 1 && s.distinct() }
+func (s *Stream) evidence() bool {
+	return s.sequences == 1 && s.distinct() && (!s.counted || s.countable())
+}
 
-// deliver moves pending to life and, where the stream is evidence and the
-// target's tokens per chunk are known, to the profile. A stream that begins to
-// flow hands over all of its life so far.
+// countable reports whether the backend's count fits the chunks that the
+// stream showed. What came before the first of them is not asked about: tokens
+// of hidden reasoning were counted there, and do not count here.
+func (s *Stream) countable() bool {
+	tokens, chunks := s.count-s.firstCount, s.chunks-s.firstChunks
+	return tokens <= maxPerChunk*chunks && chunks <= maxPerChunk*tokens
+}
+
+// deliver moves pending to life and, where the stream is evidence and tokens
+// are counted or the target's tokens per chunk known, to the profile. A stream
+// that begins to flow hands over all of its life so far.
 func (s *Stream) deliver() {
 	if s.touched == 0 && s.idle == 0 {
 		return
@@ -35,12 +45,15 @@ func (s *Stream) deliver() {
 	defer g.mu.Unlock()
 	w := g.windowAt(s.window)
 	s.decoded(w)
-	if !s.flowing && s.evidence() && s.profile.calibrated() {
+	evidence := s.evidence()
+	if !s.flowing && evidence && (s.counted || s.profile.calibrated()) {
 		s.flowing, s.sure = true, true
-		s.perChunk = s.profile.totals().perChunk()
+		if !s.counted {
+			s.perChunk = s.profile.totals().perChunk()
+		}
 		s.profile.take(w, &s.life, s.perChunk)
 	}
-	if s.flowing {
+	if s.flowing && evidence {
 		s.profile.take(w, &s.pending, s.perChunk)
 	}
 	s.age()
@@ -99,15 +112,16 @@ func (s *Stream) Close(now time.Time, complete bool) Summary {
 		}
 	}
 	s.flush()
-	source, perChunk := s.settle(complete)
-	s.summary = s.summarize(source, perChunk)
+	s.summary = s.summarize(s.settle(complete))
 	return s.summary
 }
 
-// settle hands over the rest, corrected to the usage where it can be believed:
-// the tokens that the chunks did not tell of are spread over the bins that the
-// stream lived through. It returns the best tokens per chunk and their source.
-func (s *Stream) settle(complete bool) (Source, float64) {
+// settle hands over the rest. Chunks are corrected to the usage where it can
+// be believed: the tokens that they did not tell of are spread over the bins
+// that the stream lived through. Tokens that were counted at every arrival
+// need no correction; what the last usage has beyond them, such as the token
+// that ends the answer, was not seen to arrive.
+func (s *Stream) settle(complete bool) tally {
 	p, g := s.profile, s.profile.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,35 +129,63 @@ func (s *Stream) settle(complete bool) (Source, float64) {
 	s.decoded(w)
 	g.settlePrompt(s)
 
-	source, perChunk := SourceChunks, p.totals().perChunk()
-	if s.flowing {
-		perChunk = s.perChunk
-	}
-	tokens, believed := s.usage.visible(s.chunks, s.reasoning)
-	if believed {
-		source, perChunk = SourceUsage, tokens/float64(s.chunks)
-		if s.usages > 1 {
-			source = SourceContinuous
-		}
-	}
+	t := s.tally()
 	switch {
 	case !s.evidence():
 	case s.flowing:
-		p.take(w, &s.pending, perChunk)
-		if believed {
-			p.correct(w, &s.life, perChunk-s.perChunk)
-		}
-	case believed || p.calibrated():
-		p.take(w, &s.life, perChunk)
-		p.take(w, &s.pending, perChunk)
+		p.take(w, &s.pending, t.each)
+		p.correct(w, &s.life, t.each-s.perChunk)
+	case t.source != SourceChunks || p.calibrated():
+		p.take(w, &s.life, t.each)
+		p.take(w, &s.pending, t.each)
 	}
-	if believed && s.evidence() {
-		p.calibrate(tokens, float64(s.chunks))
+	if t.source != SourceChunks && s.evidence() {
+		p.calibrate(t.tokens, float64(s.chunks))
 	}
 	if complete && s.arrivals > 0 && s.sequences == 1 {
 		p.fold.totals.Answers++
-		p.fold.totals.Output += float64(s.chunks) * perChunk
+		p.fold.totals.Output += t.tokens
 	}
 	s.age()
-	return source, perChunk
+	return t
+}
+
+// tally is how many tokens a stream showed.
+type tally struct {
+	source  Source
+	tokens  float64 // all of them
+	first   float64 // of these, the ones of the first arrival
+	decoded float64 // and those that came after it, up to the last arrival
+	each    float64 // tokens in one of what is booked
+}
+
+// tally counts the tokens by the best source there is. group.mu is held.
+func (s *Stream) tally() tally {
+	shown, believed := s.usage.visible(s.chunks, s.reasoning)
+	if s.counted && s.countable() {
+		t := tally{source: SourceContinuous, first: float64(s.firstCount), decoded: float64(s.count - s.firstCount), each: 1}
+		if s.firstCount > maxPerChunk*s.firstChunks { // with what the stream did not show
+			t.first = float64(s.firstChunks)
+		}
+		t.tokens = t.first + t.decoded
+		if believed {
+			t.tokens = max(shown, t.decoded)
+			t.first = min(t.first, t.tokens-t.decoded)
+		}
+		return t
+	}
+	t := tally{source: SourceChunks, each: s.perChunk}
+	if !s.flowing || s.counted {
+		t.each = s.profile.totals().perChunk()
+	}
+	if believed {
+		t.source, t.each = SourceUsage, shown/float64(s.chunks)
+		if s.usages > 1 {
+			t.source = SourceContinuous
+		}
+	}
+	t.tokens = float64(s.chunks) * t.each
+	t.first = float64(s.firstChunks) * t.each
+	t.decoded = t.tokens - t.first
+	return t
 }

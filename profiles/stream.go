@@ -47,8 +47,9 @@ type Stream struct {
 	prompt       float64 // prompt tokens as booked, scaled by what the target taught
 	estimate     float64 // prompt tokens as the caller estimated them
 	prefill      prefill
-	perChunk     float64 // tokens per chunk of what is handed over; fixed once flowing
-	sure         bool    // perChunk is what finished streams of the target taught
+	counted      bool    // the backend counts: tokens are booked, not chunks, and perChunk is 1
+	perChunk     float64 // tokens in one of what is booked; fixed once flowing
+	sure         bool    // perChunk is 1, or what finished streams of the target taught
 	flowing      bool    // what is gathered goes to the profile each second
 	blocked      bool    // until the next Read nothing is evidence
 	opened       bool    // the last arrival opened the exposure: more at its instant is no evidence
@@ -66,6 +67,8 @@ type Stream struct {
 	reads       int
 	chunks      int64
 	firstChunks int64
+	count       int64 // tokens by the backend's own count, if counted
+	firstCount  int64
 	first       time.Duration // first arrival
 	gapFrom     time.Duration // where the last gap began
 	last        time.Duration // last arrival
@@ -75,15 +78,15 @@ type Stream struct {
 	turnAt  time.Duration     // when pending has to go
 	idle    float64           // ∫dt/n that was decoding and no evidence, not handed over yet
 	touched uint64            // the bins of pending that hold something
-	pending [NumBins]exposure // gathered since the last turn; tokens in chunks
+	pending [NumBins]exposure // gathered since the last turn; its tokens are chunks unless counted
 	life    [NumBins]exposure // gathered before it
 }
 
 // run is the exposure at one n that has not been booked to a bin yet.
 type run struct {
-	n      int
-	time   time.Duration
-	chunks int64
+	n    int
+	time time.Duration
+	k    int64 // chunks, or tokens if counted
 }
 
 // Read books an arrival of content from the backend at now, in chunks
@@ -95,19 +98,34 @@ type run struct {
 // the instant of arrival they would land in the neighbour's bin whenever
 // another stream ends in the same step. A now that is not after the last
 // arrival counts as the same instant.
-func (s *Stream) Read(now time.Time, chunks int) {
+func (s *Stream) Read(now time.Time, chunks int) { s.ReadCounted(now, chunks, 0) }
+
+// ReadCounted is Read where the backend says how many tokens the answer has
+// so far, this arrival included: total, 0 = it did not say.
+//
+// A stream whose first arrival has a total is counted: from then on tokens are
+// booked by the growth of total, and chunks only bound what is believed. A
+// total that is missing, or no more than the last, adds none; the next one
+// makes up for it. A stream whose first arrival has no total goes by chunks to
+// its end.
+func (s *Stream) ReadCounted(now time.Time, chunks, total int) {
 	if chunks <= 0 || s.closed {
 		return
 	}
 	at := now.Sub(s.epoch)
 	s.reads++
 	s.chunks += int64(chunks)
-	switch {
-	case s.arrivals == 0:
-		s.begin(at, chunks)
+	if s.arrivals == 0 {
+		s.begin(at, chunks, total)
 		return
-	case at <= s.last:
-		s.again(chunks)
+	}
+	k := int64(chunks)
+	if s.counted {
+		k = max(int64(total)-s.count, 0)
+		s.count += k
+	}
+	if at <= s.last {
+		s.again(k, chunks)
 		return
 	}
 	s.arrivals++
@@ -118,53 +136,59 @@ func (s *Stream) Read(now time.Time, chunks int) {
 		s.reopen(at)
 		return
 	}
-	s.spend(at, int64(chunks))
+	s.spend(at, k)
 	s.opened = false
 	s.gapFrom, s.last = s.last, at
 }
 
-// spend books the gap from the last arrival to at, and the chunks that ended
-// it.
-func (s *Stream) spend(at time.Duration, chunks int64) {
+// spend books the gap from the last arrival to at, and the k chunks or tokens
+// that ended it.
+func (s *Stream) spend(at time.Duration, k int64) {
 	version, n := s.load()
 	if s.split = version != s.version; !s.split {
 		s.run.time += at - s.last
-		s.run.chunks += chunks
+		s.run.k += k
 		return
 	}
 	s.flush()
 	s.version, s.run.n = version, n
-	gap, k := float64(at-s.last), float64(chunks)
+	gap := float64(at - s.last)
 	s.occ.walk(s.last+s.shift, at+s.shift, func(n int, d time.Duration) {
-		s.book(n, d.Seconds(), k*float64(d)/gap)
+		s.book(n, d.Seconds(), float64(k)*float64(d)/gap)
 	})
 }
 
-// again books more chunks at the instant of the last arrival: they were made
-// in the same gap, or, when that arrival opened the exposure, do not count.
-func (s *Stream) again(chunks int) {
+// again books k more chunks or tokens, in chunks, at the instant of the last
+// arrival: they were made in the same gap, or, when that arrival opened the
+// exposure, do not count.
+func (s *Stream) again(k int64, chunks int) {
 	if s.arrivals == 1 {
 		s.firstChunks += int64(chunks)
+		s.firstCount = s.count
 	}
 	switch {
 	case s.blocked:
 		s.blocked, s.opened = false, true
 	case s.opened:
 	case !s.split:
-		s.run.chunks += int64(chunks)
+		s.run.k += k
 	default:
-		gap, k := float64(s.last-s.gapFrom), float64(chunks)
+		gap := float64(s.last - s.gapFrom)
 		s.occ.walk(s.gapFrom+s.shift, s.last+s.shift, func(n int, d time.Duration) {
-			s.book(n, 0, k*float64(d)/gap)
+			s.book(n, 0, float64(k)*float64(d)/gap)
 		})
 	}
 }
 
 // begin opens the exposure with the first arrival, and books the prompt.
-func (s *Stream) begin(at time.Duration, chunks int) {
+func (s *Stream) begin(at time.Duration, chunks, total int) {
 	s.arrivals = 1
 	s.opened = true
 	s.firstChunks = int64(chunks)
+	if s.counted = total > 0; s.counted {
+		s.count, s.firstCount = int64(total), int64(total)
+		s.perChunk, s.sure = 1, true
+	}
 	s.first, s.gapFrom, s.last = at, at, at
 	s.version, s.run.n = s.load()
 	s.window = windowOf(at)
@@ -208,17 +232,17 @@ func (s *Stream) load() (version uint32, n int) {
 
 // flush books the current run.
 func (s *Stream) flush() {
-	if s.run.time > 0 || s.run.chunks > 0 {
-		s.book(s.run.n, s.run.time.Seconds(), float64(s.run.chunks))
+	if s.run.time > 0 || s.run.k > 0 {
+		s.book(s.run.n, s.run.time.Seconds(), float64(s.run.k))
 	}
-	s.run.time, s.run.chunks = 0, 0
+	s.run.time, s.run.k = 0, 0
 }
 
 // book adds to the pending bin of n. It takes no lock: walk calls it under
 // Occupancy.mu.
-func (s *Stream) book(n int, seconds, chunks float64) {
+func (s *Stream) book(n int, seconds, k float64) {
 	bin := BinOf(n)
-	s.pending[bin].book(n, seconds, chunks)
+	s.pending[bin].book(n, seconds, k)
 	s.touched |= 1 << bin
 }
 
@@ -251,8 +275,9 @@ type Count struct {
 	Tokens float64
 
 	// Rough says that too few streams of the target have finished to tell how
-	// many tokens a chunk is: there may be a multiple of Tokens. It does not
-	// come back once it is gone, but Tokens may jump when it goes.
+	// many tokens a chunk is: there may be a multiple of Tokens. Once it is gone,
+	// it comes back only where the backend's own count turns out to be untrue.
+	// Tokens may jump when it changes.
 	Rough bool
 }
 
@@ -260,9 +285,15 @@ type Count struct {
 // the first and the last token arrived. For the floor guard and the log.
 func (s *Stream) Decoding() (c Count, first, last time.Time) {
 	c.Rough = !s.sure
-	if s.arrivals == 0 {
+	switch {
+	case s.arrivals == 0:
 		return c, time.Time{}, time.Time{}
+	case !s.counted:
+		c.Tokens = float64(s.chunks-s.firstChunks) * s.perChunk
+	case s.countable():
+		c.Tokens = float64(s.count - s.firstCount)
+	default:
+		c.Tokens, c.Rough = float64(s.chunks-s.firstChunks), true
 	}
-	c.Tokens = float64(s.chunks-s.firstChunks) * s.perChunk
 	return c, s.epoch.Add(s.first), s.epoch.Add(s.last)
 }

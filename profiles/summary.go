@@ -11,7 +11,7 @@ type Summary struct {
 	FirstTokens float64       // of these, the tokens of the first chunk
 	Source      Source        // of Tokens
 	Decode      time.Duration // first token to last token, as they arrived from the backend
-	TPS         float64       // (Tokens − FirstTokens)/Decode; NaN when unmeasured
+	TPS         float64       // tokens that arrived after those of the first chunk, over Decode; NaN when unmeasured
 	MeanN       float64       // exposure-weighted mean n; 0 when no exposure
 	Measured    bool          // TPS may be judged against a floor; false for answers that came whole, had fewer than 5 distinct arrivals, n > 1, or waited for their client for more than a tenth of the time
 	Arrivals    int           // distinct arrivals of content
@@ -21,16 +21,14 @@ type Summary struct {
 // for the client before its speed says nothing about the backend.
 const blockedShare = 0.1
 
-// summarize tells what the stream was. perChunk is the tokens per chunk that
-// its best source gives.
-func (s *Stream) summarize(source Source, perChunk float64) Summary {
-	sum := Summary{TPS: math.NaN(), Source: source, Arrivals: s.arrivals}
+// summarize tells what the stream was, whose tokens are t.
+func (s *Stream) summarize(t tally) Summary {
+	sum := Summary{TPS: math.NaN(), Source: t.source, Arrivals: s.arrivals}
 	if s.arrivals == 0 {
 		sum.Source = SourceNone
 		return sum
 	}
-	sum.Tokens = float64(s.chunks) * perChunk
-	sum.FirstTokens = float64(s.firstChunks) * perChunk
+	sum.Tokens, sum.FirstTokens = t.tokens, t.first
 	sum.Decode = s.last - s.first
 	seconds, weighted := s.lifeSeconds()
 	if seconds > 0 {
@@ -40,7 +38,7 @@ func (s *Stream) summarize(source Source, perChunk float64) Summary {
 	if s.sequences > 1 || !s.distinct() || waited {
 		return sum
 	}
-	sum.TPS = (sum.Tokens - sum.FirstTokens) / sum.Decode.Seconds()
+	sum.TPS = t.decoded / sum.Decode.Seconds()
 	sum.Measured = true
 	return sum
 }
