@@ -17,7 +17,7 @@ type Backend struct {
 	APIKey         Secret // sent in the header of the kind, mostly Authorization: Bearer; "" = none
 	Headers        map[string]Secret
 	MaxConcurrency int    // hard cap on requests at once; 0 = none
-	Usage          string // inject | never
+	Usage          string // inject | continuous | never
 	CAFile         string // PEM; "" = the system's authorities alone
 	Price          Price
 	Labels         map[string]string
@@ -28,17 +28,22 @@ type Backend struct {
 type Price struct{ Input, Output float64 }
 
 // backendMarks are the places of a backend's fields.
-type backendMarks struct{ name, url place }
+type backendMarks struct{ name, url, usage place }
 
 const (
 	kindOpenAI    = "openai"
+	kindVLLM      = "vllm"
+	kindSGLang    = "sglang"
 	kindOllama    = "ollama"
 	kindAzure     = "azure"
 	kindAnthropic = "anthropic"
-	usageInject   = "inject"
+
+	usageInject     = "inject"
+	usageContinuous = "continuous"
+	usageNever      = "never"
 )
 
-var kinds = []string{kindOpenAI, "vllm", "sglang", "llamacpp", "tgi", kindOllama, kindAzure, kindAnthropic}
+var kinds = []string{kindOpenAI, kindVLLM, kindSGLang, "llamacpp", "tgi", kindOllama, kindAzure, kindAnthropic}
 
 // keyHeaders are where the API key of a kind goes, if not into Authorization.
 var keyHeaders = map[string]string{kindAzure: "Api-Key", kindAnthropic: "X-Api-Key"}
@@ -46,9 +51,6 @@ var keyHeaders = map[string]string{kindAzure: "Api-Key", kindAnthropic: "X-Api-K
 // Values that have a meaning which Pacer does not serve; each message goes on
 // after the value.
 var (
-	otherUsages = map[string]string{
-		"continuous": "is not supported yet; write inject, which asks for one usage at the end of the stream",
-	}
 	otherModels = map[string]string{
 		"separate": "is not supported yet; write shared, which counts the users of all models together",
 	}
@@ -77,7 +79,7 @@ func (r *reader) backend(v value) (Backend, backendMarks) {
 		"headers":         func(v value) { b.Headers = r.headers(v) },
 		"models":          func(v value) { r.supported(v, new(string), []string{"shared"}, otherModels) },
 		"max_concurrency": r.wholeInto(&b.MaxConcurrency, 1),
-		"usage":           func(v value) { r.supported(v, &b.Usage, []string{usageInject, "never"}, otherUsages) },
+		"usage":           func(v value) { r.supported(v, &b.Usage, []string{usageInject, usageContinuous, usageNever}, nil) },
 		"metrics_url":     r.noMetricsURL,
 		"ca_file":         func(v value) { r.caFile(v, &b.CAFile) },
 		"price":           func(v value) { r.price(v, &b.Price) },
@@ -96,7 +98,7 @@ func (r *reader) backend(v value) (Backend, backendMarks) {
 	if _, set := b.Headers[header]; set && b.APIKey != "" {
 		r.problem(o.at("headers"), "headers has an %s beside api_key; keep one", header)
 	}
-	return b, backendMarks{name: o.at("name"), url: o.at("url")}
+	return b, backendMarks{name: o.at("name"), url: o.at("url"), usage: o.at("usage")}
 }
 
 // supported reads one of some words, of which others exist elsewhere.

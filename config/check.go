@@ -16,6 +16,7 @@ func (r *reader) check() {
 	routes := r.checkRouteNames()
 	for i := range r.cfg.Routes {
 		r.checkTargets(i, backends)
+		r.checkMeasured(i, backends)
 		r.checkSpills(i, routes)
 		r.checkClass(i)
 	}
@@ -68,6 +69,9 @@ func (r *reader) checkBackends() map[string]int {
 		} else {
 			names[b.Name] = i
 		}
+		if b.Usage == usageContinuous && b.Kind != kindVLLM && b.Kind != kindSGLang {
+			r.warn(m.usage, "usage: continuous is understood by vLLM and SGLang; other engines ignore it, or refuse every stream: write the kind: of the engine, or usage: inject")
+		}
 		if first, twice := urls[b.URL]; twice && b.URL != "" {
 			r.problem(m.url, "this is the url of backend %s in line %d already, and concurrency belongs to one backend; name its models in targets instead",
 				quote(r.cfg.Backends[first].Name), r.marks.backends[first].url.line)
@@ -112,6 +116,23 @@ func (r *reader) checkTargets(i int, backends map[string]int) {
 	}
 	if r.cfg.Routes[i].Prefer == "cheapest" && !priced {
 		r.warn(r.marks.routes[i].prefer, "prefer is cheapest but no target has a price: all cost the same; add price: to the backends")
+	}
+}
+
+// checkMeasured warns of targets whose curve a floor needs and nothing teaches.
+func (r *reader) checkMeasured(i int, backends map[string]int) {
+	route := r.cfg.Routes[i]
+	if route.SLO.MinTPS <= 0 {
+		return
+	}
+	for j, t := range route.Targets {
+		k, known := backends[t.Backend]
+		if !known {
+			continue
+		}
+		if b := r.cfg.Backends[k]; b.Usage == usageNever && b.Prior.Preset == "" && len(b.Prior.Points) == 0 {
+			r.warn(r.marks.routes[i].targets[j].at, "min_tps needs to know how fast backend %s is, and with usage: never only answers that tell their tokens unasked teach it, so it may stay in slow start for ever; write usage: inject for it, or give it a prior:", quote(b.Name))
+		}
 	}
 }
 

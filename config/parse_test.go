@@ -297,6 +297,32 @@ expose_decision: true
 	}
 }
 
+// A floor needs a curve, and a curve needs usage: said before the night it
+// matters.
+func TestUsageThatServesNoFloor(t *testing.T) {
+	const text = `
+backends:
+  - { name: mute, url: http://a:1/v1, usage: never }
+  - { name: told, url: http://b:1/v1, usage: never, prior: { 1: 50, 8: 40 } }
+  - { name: asked, url: http://c:1/v1, kind: vllm, usage: continuous }
+  - { name: other, url: http://d:1/v1, usage: continuous }
+routes:
+  - { model: floor, slo: { min_tps: 30 }, targets: [ { backend: asked }, { backend: told }, { backend: mute } ] }
+  - { model: free, targets: [ { backend: mute }, { backend: other } ] }
+`
+	cfg, err := Parse("f", []byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"f:6:47: usage: continuous is understood by vLLM and SGLang; other engines ignore it, or refuse every stream: write the kind: of the engine, or usage: inject",
+		`f:8:104: min_tps needs to know how fast backend "mute" is, and with usage: never only answers that tell their tokens unasked teach it, so it may stay in slow start for ever; write usage: inject for it, or give it a prior:`,
+	}
+	if diff := cmp.Diff(want, cfg.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
 func TestWarnings(t *testing.T) {
 	cfg := mustParse(t, `listen: 0.0.0.0:8080
 admin: { listen: "[::]:9090" }

@@ -9,17 +9,16 @@ type endpoint struct {
 	// place for caps and health only, and is passed through.
 	decodes bool
 
-	injects bool // a client may ask for usage by stream_options
-	events  bool // an answer may be a stream of events though it is not measured
-	form    bool // the body may be multipart/form-data
-	stores  bool // the answer has an id that stays with its backend
-	stored  bool // the request is about such an answer, and has no model
+	events bool // an answer may be a stream of events though it is not measured
+	form   bool // the body may be multipart/form-data
+	stores bool // the answer has an id that stays with its backend
+	stored bool // the request is about such an answer, and has no model
 }
 
 // journeys are the endpoints that are served by backends.
 var journeys = []*endpoint{
-	{path: "/chat/completions", decodes: true, injects: true},
-	{path: "/completions", decodes: true, injects: true},
+	{path: "/chat/completions", decodes: true},
+	{path: "/completions", decodes: true},
 	{path: "/responses", decodes: true, stores: true},
 	{path: messagesPath, decodes: true},
 	{path: "/embeddings"},

@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-dev/pacer/gateway/limit"
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -62,8 +63,9 @@ type exchange struct {
 	own           time.Duration // arrival to the first attempt, without the line
 	opaque        bool          // the answer is passed on unread
 	backendsFault bool          // an error answer that the backend's owner has to mend
-	asked         bool          // Pacer asked for usage, the client did not
-	content       bool          // verdict given: content came
+	ask           openai.Ask    // what usage the backend was asked for
+	strip         providers.Strip
+	content       bool // verdict given: content came
 
 	// relay
 	begun      bool // the answer's head went out

@@ -135,8 +135,8 @@ func (x *exchange) attempt() error {
 
 	body := x.body
 	if !x.end.stored {
-		x.asked = x.end.injects && x.stream && t.backend.Injects() && !x.req.IncludeUsage
-		body = x.req.Edit(target.Model, x.asked)
+		x.ask, x.strip = t.backend.Usage(x.path, &x.req)
+		body = x.req.Edit(target.Model, x.ask)
 		if len(body) != len(x.body) || &body[0] != &x.body[0] {
 			x.g.buffered.force(int64(len(body)))
 			x.held += int64(len(body))
@@ -235,7 +235,7 @@ func (x *exchange) recognize(start []byte) error {
 	if x.end.stores {
 		x.noteID(start)
 	}
-	t.look = t.backend.NewMeter(x.path, t.sse, t.sse && x.asked)
+	t.look = t.backend.NewMeter(x.path, t.sse, x.strip)
 	t.pass, t.seen = t.look.Read(start)
 	if t.whole = !t.sse && (t.rerr == io.EOF || int64(t.n) == t.resp.ContentLength); t.whole && x.end.decodes {
 		if _, end := t.look.End(); end.Bad { // while the client can still be told

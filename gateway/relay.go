@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
 )
@@ -131,10 +132,10 @@ func (x *exchange) look(now time.Time, seen providers.Seen) {
 			x.try.verdict(nil)
 		}
 		if x.meter != nil {
-			x.token(now, seen.Chunks)
+			x.token(now, &seen)
 		}
 	}
-	if seen.Usage != nil && x.believes(seen.Usage) {
+	if seen.Usage != nil && x.believes(seen.Usage) && !x.ofOneChoice(&seen) {
 		x.hasUsage = true
 		x.usage = profiles.Usage(*seen.Usage)
 		if x.meter != nil {
@@ -166,13 +167,23 @@ func (x *exchange) believes(u *providers.Usage) bool {
 		u.CompletionTokens <= maxAnswerTokens*max(x.req.Sequences, 1)
 }
 
+// ofOneChoice reports whether a usage counts one sequence of several: what
+// engines say while the answer runs, they say of each choice.
+func (x *exchange) ofOneChoice(seen *providers.Seen) bool {
+	return seen.Running && x.ask == openai.AskContinuous && x.req.Sequences > 1
+}
+
 // token books an arrival of content in a stream that is measured.
-func (x *exchange) token(now time.Time, chunks int) {
+func (x *exchange) token(now time.Time, seen *providers.Seen) {
 	if x.firstToken.IsZero() {
 		x.firstToken = now
 		x.lease.FirstToken(now) // before Read: the exposure opens at the n that includes this stream
 	}
-	x.meter.Read(now, chunks)
+	total := 0 // by the backend's own count, where it was asked for one
+	if x.ask == openai.AskContinuous && x.req.Sequences == 1 {
+		total = seen.Tokens
+	}
+	x.meter.ReadCounted(now, seen.Chunks, total)
 	tokens, _, _ := x.meter.Decoding()
 	x.lease.Progress(now, tokens)
 	if x.blocked {

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -34,7 +36,7 @@ func relayed(tb testing.TB, h *house, body io.ReadCloser) *exchange {
 	w := &discardWriter{header: http.Header{}}
 	x := &exchange{
 		g: h.gateway, plan: h.gateway.plan.Load(), w: w, rc: http.NewResponseController(w),
-		r: h.request("POST", chat, streamBody), end: journeys[0], path: "/chat/completions", tenant: anyone, stream: true, asked: true,
+		r: h.request("POST", chat, streamBody), end: journeys[0], path: "/chat/completions", tenant: anyone, stream: true, ask: openai.AskUsage,
 	}
 	now := time.Now()
 	x.arrived, x.sent, x.route = now, now, x.plan.route("chat")
@@ -50,7 +52,7 @@ func relayed(tb testing.TB, h *house, body io.ReadCloser) *exchange {
 	t.watch = startWatch(now, now.Add(time.Hour), time.Hour, errFirstByte, t.cancel)
 	t.resp = &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}
 	t.buf = h.gateway.buffers.Get().(*[relayBuffer]byte)
-	t.look = t.backend.NewMeter(x.path, true, true)
+	t.look = t.backend.NewMeter(x.path, true, providers.StripEvent)
 	x.meter = h.book.Open(target, profiles.Open{Sent: now, Occupancy: x.lease.Occupancy()})
 	x.try = t
 	return x

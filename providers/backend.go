@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/openai"
 )
 
 // Options configures a Backend.
@@ -21,7 +23,7 @@ type Options struct {
 	Kind    string      // openai (default), vllm, sglang, llamacpp, tgi, ollama, azure or anthropic
 	APIKey  string      // replaces the client's credentials, in the header of the kind; "" sends none
 	Headers http.Header // sent in addition, in place of the client's of the same name
-	Usage   string      // inject (default) or never
+	Usage   string      // inject (default), continuous, or never
 
 	// Dial replaces the network; nil means TCP. ConnectTimeout bounds it,
 	// default 5s. TLS may add roots for https.
@@ -65,7 +67,7 @@ type Backend struct {
 	base    *url.URL
 	host    string      // the Host header; "" = that of base
 	headers http.Header // of ours: credentials and Options.Headers
-	injects bool
+	ask     openai.Ask  // what every stream is asked for
 
 	kept    *http.Transport // keeps its connections
 	fresh   *http.Transport // makes one for each request
@@ -88,10 +90,14 @@ func New(o Options) (*Backend, error) {
 	if err != nil {
 		return fail("field BaseURL %w", err)
 	}
-	switch o.Usage {
-	case "", "inject", "never":
-	default:
-		return fail("field Usage %q is unknown; write inject or never", o.Usage)
+	ask, ok := map[string]openai.Ask{
+		"": openai.AskUsage, "inject": openai.AskUsage, "continuous": openai.AskContinuous, "never": openai.AskNothing,
+	}[o.Usage]
+	if !ok {
+		return fail("field Usage %q is unknown; write inject, continuous or never", o.Usage)
+	}
+	if kind == kindAnthropic { // which knows no stream_options
+		ask = openai.AskNothing
 	}
 	headers, host, err := ownHeaders(kind, o.APIKey, o.Headers)
 	if err != nil {
@@ -101,9 +107,8 @@ func New(o Options) (*Backend, error) {
 		return fail("field ConnectTimeout %v is negative", o.ConnectTimeout)
 	}
 	b := &Backend{
-		name: o.Name, kind: kind, base: base, host: host, headers: headers,
-		injects: o.Usage != "never" && kind != kindAnthropic,
-		kept:    newTransport(o), fresh: newTransport(o), breaker: newBreaker(o.Name, o.OnHealth),
+		name: o.Name, kind: kind, base: base, host: host, headers: headers, ask: ask,
+		kept: newTransport(o), fresh: newTransport(o), breaker: newBreaker(o.Name, o.OnHealth),
 	}
 	b.fresh.DisableKeepAlives = true
 	return b, nil
@@ -132,10 +137,6 @@ func parseBase(raw string, query bool) (*url.URL, error) {
 		Path: strings.TrimRight(u.Path, "/"), RawPath: strings.TrimRight(u.RawPath, "/"), RawQuery: u.RawQuery,
 	}, nil
 }
-
-// Injects reports whether Pacer may ask this backend for usage, in a stream of
-// chat.completions or completions.
-func (b *Backend) Injects() bool { return b.injects }
 
 // Run half-opens the breaker in time although no request asks, and takes a
 // probe back whose verdict never came. It returns when ctx ends.

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/openai"
 )
 
 func TestNewRefuses(t *testing.T) {
@@ -47,18 +49,44 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestInjects(t *testing.T) {
-	if b := newKind(t, Options{Kind: "anthropic", BaseURL: "https://h/v1"}); b.Injects() {
-		t.Error("asks for usage in a way that Anthropic does not know")
-	}
-	for usage, want := range map[string]bool{"": true, "inject": true, "never": false} {
-		b, err := New(Options{Name: "b", BaseURL: "https://h/v1", Usage: usage, Kind: "vllm"})
+func TestWhatIsAskedForAndTakenOut(t *testing.T) {
+	none, usage, continuous := openai.Request{Stream: true}, openai.Request{Stream: true, IncludeUsage: true}, openai.Request{Stream: true, ContinuousUsage: true}
+	all := openai.Request{Stream: true, IncludeUsage: true, ContinuousUsage: true}
+	for _, tt := range []struct {
+		usage string
+		r     openai.Request
+		ask   openai.Ask
+		strip Strip
+	}{
+		{"", none, openai.AskUsage, StripEvent},
+		{"inject", none, openai.AskUsage, StripEvent},
+		{"inject", usage, openai.AskUsage, 0},
+		{"inject", openai.Request{}, openai.AskNothing, 0},
+		{"never", none, openai.AskNothing, 0},
+		{"never", usage, openai.AskNothing, 0},
+		{"continuous", none, openai.AskContinuous, StripEvent | StripRunning},
+		{"continuous", usage, openai.AskContinuous, StripRunning},
+		{"continuous", continuous, openai.AskContinuous, StripEvent},
+		{"continuous", all, openai.AskContinuous, 0},
+		{"continuous", openai.Request{}, openai.AskNothing, 0},
+	} {
+		b, err := New(Options{Name: "b", BaseURL: "https://h/v1", Usage: tt.usage, Kind: "vllm"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b.Injects() != want {
-			t.Errorf("usage %q: injects %v, want %v", usage, b.Injects(), want)
+		if ask, strip := b.Usage("/responses", &tt.r); ask != openai.AskNothing || strip != 0 {
+			t.Errorf("usage %q, request %+v to /responses: asks %d and takes out %d, want nothing", tt.usage, tt.r, ask, strip)
 		}
+		if ask, strip := b.Usage("/chat/completions", &tt.r); ask != tt.ask || strip != tt.strip {
+			t.Errorf("usage %q, request %+v: asks %d and takes out %d, want %d and %d", tt.usage, tt.r, ask, strip, tt.ask, tt.strip)
+		}
+	}
+}
+
+func TestNoUsageIsAskedForInAWayThatAnthropicDoesNotKnow(t *testing.T) {
+	b := newKind(t, Options{Kind: "anthropic", BaseURL: "https://h/v1"})
+	if ask, strip := b.Usage("/chat/completions", &openai.Request{Stream: true}); ask != openai.AskNothing || strip != 0 {
+		t.Errorf("asks %d and takes out %d, want nothing", ask, strip)
 	}
 }
 

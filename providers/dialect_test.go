@@ -24,7 +24,7 @@ func TestErrorEvent(t *testing.T) {
 		if !json.Valid([]byte(data)) {
 			t.Errorf("%s: not JSON: %s", path, data)
 		}
-		m := (&Backend{}).NewMeter(path+"?x=1", true, false)
+		m := (&Backend{}).NewMeter(path+"?x=1", true, 0)
 		if first := string(m.ErrorEvent(message)); first != got {
 			t.Errorf("%s: a meter that saw nothing says %q", path, first)
 		}
@@ -48,14 +48,14 @@ func TestErrorEventIsNumbered(t *testing.T) {
 		"data: {\"type\":\"response.created\"}\n\ndata: {\"type\":\"x\"}\n\n: ping\n\n":                                   `"sequence_number":2,`,
 		"data: {\"type\":\"response.created\",\"sequence_number\":4}\n\ndata: {\"type\":\"x\",\"seq":                      `"sequence_number":5,`,
 	} {
-		m := (&Backend{}).NewMeter("/responses", true, false)
+		m := (&Backend{}).NewMeter("/responses", true, 0)
 		m.Read([]byte(stream))
 		if got := string(m.ErrorEvent("x")); !strings.Contains(got, want) {
 			t.Errorf("after %q: %q, want %s", stream, got, want)
 		}
 	}
 	for _, path := range []string{"/responses", "/embeddings", "/audio/speech"} {
-		if got := (&Backend{}).NewMeter(path, false, false).ErrorEvent("x"); got != nil {
+		if got := (&Backend{}).NewMeter(path, false, 0).ErrorEvent("x"); got != nil {
 			t.Errorf("%s: a document has an error event: %q", path, got)
 		}
 	}

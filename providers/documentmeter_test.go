@@ -6,7 +6,7 @@ import (
 )
 
 func document(pieces ...[]byte) (sum total) {
-	m := (&Backend{}).NewMeter("/chat/completions", false, true)
+	m := (&Backend{}).NewMeter("/chat/completions", false, StripEvent)
 	for _, p := range pieces {
 		sum.add(m.Read(p))
 	}

@@ -1,6 +1,10 @@
 package providers
 
-import "github.com/pacer-dev/pacer/internal/openai"
+import (
+	"strings"
+
+	"github.com/pacer-dev/pacer/internal/openai"
+)
 
 // Usage is the token count in an answer.
 type Usage struct {
@@ -13,6 +17,8 @@ type Seen struct {
 	Bytes     int    // bytes of that content
 	Reasoning bool   // some of it was reasoning
 	Usage     *Usage // last one seen, nil if none; valid until the next Read
+	Running   bool   // Usage came with choices: more may follow
+	Tokens    int    // the completion tokens that the last usage within one of Chunks counts, 0 = there was none
 	Done      bool   // the dialect's last event
 	Error     bool   // the backend reported an error within the stream
 	Bad       bool   // something that is not the dialect: garbage
@@ -25,9 +31,9 @@ type Seen struct {
 // into reads, the sums of what was seen and the bytes passed on are the same.
 type Meter interface {
 	// Read takes the bytes that arrived and returns those to pass on: all of
-	// them, at once, except the event that Pacer alone asked for, and the
-	// beginning of an event that could still become it. pass is valid until
-	// the next call.
+	// them, at once, except the usage that Pacer alone asked for, and the
+	// beginning of an event that could still have it. pass is valid until the
+	// next call.
 	Read(p []byte) (pass []byte, seen Seen)
 
 	// End is called at EOF or abort and returns the bytes still held back.
@@ -39,18 +45,46 @@ type Meter interface {
 	ErrorEvent(message string) []byte
 }
 
+// Strip says what of the usage in a stream is taken out, because Pacer alone
+// asked for it.
+type Strip uint8
+
+// StripEvent and StripRunning may be added up. The zero value is all as it
+// came.
+const (
+	StripEvent   Strip = 1 << iota // the event that carries usage and nothing else
+	StripRunning                   // the usage in events that have choices too
+)
+
+// Usage returns what b is asked for in r, a request to path, and what of the
+// answer is taken out again because the client had not asked. A client that
+// asks for continuous usage itself gets it. Only streams of chat.completions
+// and completions have the option; others tell their usage always.
+func (b *Backend) Usage(path string, r *openai.Request) (ask openai.Ask, strip Strip) {
+	if !r.Stream || b.ask == openai.AskNothing || dialectOf(path) != chat {
+		return openai.AskNothing, 0
+	}
+	if !r.IncludeUsage {
+		strip |= StripEvent
+	}
+	if b.ask == openai.AskContinuous && !r.ContinuousUsage {
+		strip |= StripRunning
+	}
+	return b.ask, strip
+}
+
 // NewMeter returns the meter for an answer to path, which is below the base URL
 // ("/chat/completions"). stream is whether the answer is a stream of events.
-// strip takes the usage event out of one of chat.completions or completions;
-// in other dialects nothing is asked for and nothing taken out.
+// strip is what is taken out of one of chat.completions or completions; in
+// other dialects nothing is asked for and nothing taken out.
 //
 // Of a document that was generated at most 4 MiB are kept, to be read at its
 // end. Of others (embeddings, images, sound …) nothing is kept, however large
 // they are, and they have no chunks.
-func (b *Backend) NewMeter(path string, stream, strip bool) Meter {
+func (b *Backend) NewMeter(path string, stream bool, strip Strip) Meter {
 	switch d := dialectOf(path); {
 	case d == chat && stream:
-		return &streamMeter{strip: strip}
+		return &streamMeter{strip: strip, nulls: strings.HasPrefix(path, "/completions")}
 	case stream:
 		return &eventMeter{dialect: d}
 	case d == chat, d == responses, d == messages:

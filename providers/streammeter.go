@@ -8,33 +8,41 @@ import (
 )
 
 // maxHeld is the largest beginning of an event that is held back, in bytes. A
-// usage event has a few hundred; what grows beyond is none.
+// usage event has a few hundred, and so has a chunk; what grows beyond goes on
+// as it is.
 const maxHeld = 64 << 10
 
-// streamMeter looks on at a stream of chat.completions or completions. With
-// strip it takes out the events that carry usage and nothing else.
+// streamMeter looks on at a stream of chat.completions or completions, and
+// takes out what strip says.
 //
-// held is the beginning of an event that could become one of them. The rule
-// that decides (suspect) depends on the event's bytes alone, and once false
-// stays so as the event grows: hence cuts between reads change nothing.
+// held is the beginning of an event that may have to be changed: one that could
+// become a usage event, or, with StripRunning, any. The rules that decide look
+// at the bytes of the event alone, and the one for usage events (suspect), once
+// false, stays so as the event grows: hence cuts between reads change nothing.
 type streamMeter struct {
 	usageMeter
 	scan  sse.Scanner
-	strip bool
+	strip Strip
+
+	// nulls says that the engine writes "usage":null where it has no count: vLLM
+	// and SGLang do in completions, and some in every stream. A count that is
+	// taken out leaves a null there.
+	nulls bool
 
 	read  int64 // bytes of the stream taken so far
 	held  []byte
 	spare []byte // the other buffer: pass may lie in it
-	out   []byte // what is left of a read that an event was cut out of
+	out   []byte // what is left of a read that something was cut out of
 	cut   bool   // the last event was cut out: an LF that comes late goes with it
 	chunk openai.Chunk
+	data  []byte // of the last event, as chunk was read from it
 
 	suspect   suspect // of the unfinished event
 	suspectAt int64   // where that begins
 }
 
 func (m *streamMeter) Read(p []byte) (pass []byte, seen Seen) {
-	if !m.strip {
+	if m.strip == 0 {
 		m.scan.Feed(p)
 		for ev, ok := m.scan.Next(); ok; ev, ok = m.scan.Next() {
 			m.event(ev, &seen)
@@ -65,27 +73,59 @@ func (m *streamMeter) readStripping(p []byte) (pass []byte, seen Seen) {
 		if m.cut = m.ours(ev, src, from); m.cut {
 			m.out = append(m.out, src[done:ev.From-from]...)
 			done = int(ev.To - from)
+		} else {
+			done = m.cutRunning(ev, src, from, done)
 		}
 	}
 	hold := len(src)
-	if at, ok := m.scan.Pending(); ok && at >= from {
-		if at != m.suspectAt {
-			m.suspect, m.suspectAt = suspect{}, at
-		}
-		if m.suspect.could(src[at-from:]) {
-			hold = int(at - from)
-		}
+	if at, ok := m.scan.Pending(); ok && at >= from && m.mayChange(at, src[at-from:]) {
+		hold = int(at - from)
 	}
 	return m.hold(src, done, hold), seen
 }
 
-// ours reports whether ev, which was read from src, is one that Pacer alone
-// asked for.
+// mayChange reports whether the event that begins at at with raw could have to
+// be changed.
+func (m *streamMeter) mayChange(at int64, raw []byte) bool {
+	if m.strip&StripRunning != 0 {
+		return len(raw) <= maxHeld
+	}
+	if at != m.suspectAt {
+		m.suspect, m.suspectAt = suspect{}, at
+	}
+	return m.suspect.could(raw)
+}
+
+// ours reports whether ev, which was read from src, is a usage event that
+// Pacer alone asked for.
 func (m *streamMeter) ours(ev sse.Event, src []byte, from int64) bool {
-	if !m.chunk.UsageOnly || ev.From < from {
+	if m.strip&StripEvent == 0 || !m.chunk.UsageOnly || ev.From < from {
 		return false
 	}
 	return (&suspect{}).could(src[ev.From-from : ev.Blank-from])
+}
+
+// cutRunning takes the usage out of ev if Pacer alone asked for it there. What
+// of src goes on before it is added to out; it returns how far that is. An
+// event of several data lines, which no engine sends, stays as it is.
+func (m *streamMeter) cutRunning(ev sse.Event, src []byte, from int64, done int) int {
+	r := &m.chunk.Running
+	m.nulls = m.nulls || r.Null
+	if m.strip&StripRunning == 0 || r.To == 0 || m.chunk.Error || ev.From < from {
+		return done
+	}
+	raw := src[ev.From-from : ev.Blank-from]
+	at := bytes.Index(raw, m.data)
+	if at < 0 || len(raw) > maxHeld-2 { // the line end of a CRLF may have been held as well
+		return done
+	}
+	at += int(ev.From - from)
+	if m.nulls {
+		m.out = append(append(m.out, src[done:at+r.Value]...), "null"...)
+		return at + r.End
+	}
+	m.out = append(m.out, src[done:at+r.From]...)
+	return at + r.To
 }
 
 // hold keeps src[hold:] and returns src[done:hold], behind what is in out.
@@ -104,8 +144,8 @@ func (m *streamMeter) hold(src []byte, done, hold int) (pass []byte) {
 	return pass
 }
 
-// End passes on what is held, unless it is a usage event that lacks only its
-// blank line.
+// End passes on what is held, without the usage that Pacer alone asked for,
+// also where the last event lacks only its blank line.
 func (m *streamMeter) End() (pass []byte, seen Seen) {
 	pass, m.held = m.held, nil
 	ev, ok := m.scan.End()
@@ -114,8 +154,13 @@ func (m *streamMeter) End() (pass []byte, seen Seen) {
 	}
 	m.event(ev, &seen)
 	seen.Bad = false // the end of a stream may cut an event in two
-	if from := m.read - int64(len(pass)); m.strip && m.ours(ev, pass, from) {
-		pass = pass[:ev.From-from]
+	from := m.read - int64(len(pass))
+	if m.strip != 0 && m.ours(ev, pass, from) {
+		return pass[:ev.From-from], seen
+	}
+	m.out = m.out[:0]
+	if done := m.cutRunning(ev, pass, from, 0); done > 0 {
+		pass = append(m.out, pass[done:]...)
 	}
 	return pass, seen
 }
@@ -127,6 +172,7 @@ func (m *streamMeter) ErrorEvent(message string) []byte { return chat.errorEvent
 func (m *streamMeter) event(ev sse.Event, seen *Seen) {
 	m.chunk = openai.Chunk{}
 	data := bytes.TrimSpace(ev.Data)
+	m.data = data
 	switch {
 	case len(data) == 0: // a keep-alive
 		return
@@ -145,8 +191,11 @@ func (m *streamMeter) event(ev sse.Event, seen *Seen) {
 		seen.Chunks++
 		seen.Bytes += m.chunk.Bytes
 		seen.Reasoning = seen.Reasoning || m.chunk.Reasoning
+		if m.chunk.HasUsage {
+			seen.Tokens = m.chunk.Usage.CompletionTokens
+		}
 	}
 	if u := m.take(&m.chunk); u != nil {
-		seen.Usage = u
+		seen.Usage, seen.Running = u, m.chunk.Running.To > 0
 	}
 }

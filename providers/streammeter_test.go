@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -16,6 +17,7 @@ type total struct {
 	Reasoning        bool
 	Usage            Usage // the last
 	HasUsage         bool
+	Tokens           int // the last that was said with content
 	Done, Error, Bad bool
 	passed           string
 }
@@ -25,6 +27,9 @@ func (s *total) add(pass []byte, seen Seen) {
 	s.Chunks += seen.Chunks
 	s.Bytes += seen.Bytes
 	s.Reasoning = s.Reasoning || seen.Reasoning
+	if seen.Tokens > 0 {
+		s.Tokens = seen.Tokens
+	}
 	s.Done = s.Done || seen.Done
 	s.Error = s.Error || seen.Error
 	s.Bad = s.Bad || seen.Bad
@@ -34,8 +39,12 @@ func (s *total) add(pass []byte, seen Seen) {
 }
 
 // meter reads the pieces, each from memory that is overwritten afterwards.
-func meter(strip bool, pieces ...[]byte) (sum total) {
-	m := (&Backend{}).NewMeter("/chat/completions", true, strip)
+func meter(strip Strip, pieces ...[]byte) (sum total) {
+	return meterOf("/chat/completions", strip, pieces...)
+}
+
+func meterOf(path string, strip Strip, pieces ...[]byte) (sum total) {
+	m := (&Backend{}).NewMeter(path, true, strip)
 	buf := make([]byte, 0, 64)
 	for _, p := range pieces {
 		buf = append(buf[:0], p...)
@@ -62,20 +71,33 @@ func readStream(t testing.TB, name string) []byte {
 	return b
 }
 
-// stripped is a second implementation: it takes the usage events out of a
-// stream whose events end in sep, comments in front of them left alone.
-func stripped(stream, sep string) string {
+// every is each way of stripping.
+var every = []Strip{0, StripEvent, StripRunning, StripEvent | StripRunning}
+
+var runningUsage = regexp.MustCompile(`,\s*"usage"\s*:\s*\{[^{}]*(\{[^{}]*\}[^{}]*)*\}`)
+
+// stripped is a second implementation: it takes the usage out of a stream whose
+// events end in sep, comments in front of them left alone.
+func stripped(stream, sep string, strip Strip) string {
 	var out strings.Builder
+	null := ""
 	for _, event := range strings.SplitAfter(stream, sep) {
 		comments, data, ok := event, "", false
 		if i := strings.Index(event, "data:"); i >= 0 {
 			comments, data, ok = event[:i], event[i+len("data:"):], true
 		}
 		var top map[string]json.RawMessage
-		if ok && json.Unmarshal([]byte(data), &top) == nil && string(top["choices"]) == "[]" &&
-			strings.HasPrefix(string(top["usage"]), "{") && top["prompt_filter_results"] == nil {
-			out.WriteString(comments)
-			continue
+		if ok && json.Unmarshal([]byte(data), &top) == nil && strings.HasPrefix(string(top["usage"]), "{") {
+			switch choices := string(top["choices"]); {
+			case choices == "[]" && strip&StripEvent != 0 && top["prompt_filter_results"] == nil:
+				out.WriteString(comments)
+				continue
+			case strings.HasPrefix(choices, "[{") && strip&StripRunning != 0:
+				event = runningUsage.ReplaceAllString(event, null)
+			}
+		}
+		if string(top["usage"]) == "null" && strings.HasPrefix(string(top["choices"]), "[{") {
+			null = `,"usage":null`
 		}
 		out.WriteString(event)
 	}
@@ -94,7 +116,7 @@ func TestStreams(t *testing.T) {
 		{"openai-tools", total{Chunks: 6, Bytes: 11 + 2 + 4 + 3 + 4 + 2, Usage: Usage{61, 0, 14, 0}}, 1},
 		{"azure", total{Chunks: 3, Bytes: 3 + 4 + 6, Usage: Usage{9, 0, 4, 0}}, 1},
 		{"vllm", total{Chunks: 6, Bytes: 3 + 3 + 6 + 2 + 10 + 7, Reasoning: true, Usage: Usage{21, 0, 15, 0}}, 1},
-		{"vllm-continuous", total{Chunks: 3, Bytes: 7 + 14 + 1, Usage: Usage{21, 0, 7, 0}}, 1},
+		{"vllm-continuous", total{Chunks: 3, Bytes: 7 + 14 + 1, Usage: Usage{21, 0, 7, 0}, Tokens: 6}, 1},
 		{"vllm-error", total{Chunks: 1, Bytes: 3, Error: true}, 0},
 		{"sglang", total{Chunks: 4, Bytes: 3 + 5 + 3 + 1, Reasoning: true, Usage: Usage{12, 8, 6, 6}}, 1},
 		{"llamacpp", total{Chunks: 4, Bytes: 7, Usage: Usage{11, 4, 4, 0}}, 1},
@@ -114,14 +136,11 @@ func TestStreams(t *testing.T) {
 			}
 			tt.want.HasUsage = tt.want.Usage != Usage{}
 			tt.want.Done = true
-			for _, strip := range []bool{false, true} {
+			for _, strip := range every {
 				want := tt.want
-				want.passed = string(stream)
-				if strip {
-					want.passed = stripped(string(stream), sep)
-					if n := strings.Count(string(stream), "data:") - strings.Count(want.passed, "data:"); n != tt.cut {
-						t.Fatalf("the oracle takes %d events out, want %d", n, tt.cut)
-					}
+				want.passed = stripped(string(stream), sep, strip)
+				if n := strings.Count(string(stream), "data:") - strings.Count(want.passed, "data:"); strip&StripEvent != 0 && n != tt.cut {
+					t.Fatalf("the oracle takes %d events out, want %d", n, tt.cut)
 				}
 				check := func(how string, got total) {
 					t.Helper()
@@ -183,11 +202,11 @@ func TestWhatIsStripped(t *testing.T) {
 				cuts = append(cuts, [][]byte{[]byte(stream[:i]), []byte(stream[i:])})
 			}
 			for _, pieces := range cuts {
-				if got := meter(true, pieces...); got.passed != want || !got.Done {
+				if got := meter(StripEvent, pieces...); got.passed != want || !got.Done {
 					t.Fatalf("in %d pieces, the first of %d bytes: passed %.200q, want %.200q; done %v", len(pieces), len(pieces[0]), got.passed, want, got.Done)
 				}
 			}
-			if got := meter(false, []byte(stream)); got.passed != stream {
+			if got := meter(0, []byte(stream)); got.passed != stream {
 				t.Errorf("without strip: passed %.200q", got.passed)
 			}
 		})
@@ -213,7 +232,7 @@ func TestNothingIsHeldWithoutNeed(t *testing.T) {
 		{"usage", strings.TrimSuffix(usageEvent, "\n"), strings.TrimSuffix(usageEvent, "\n")},
 		{"behind a whole one", "data: {\"choices\":[{}]}\n\ndata: {", "data: {"},
 	} {
-		m := (&Backend{}).NewMeter("/chat/completions", true, true)
+		m := (&Backend{}).NewMeter("/chat/completions", true, StripEvent)
 		pass, _ := m.Read([]byte(tt.first))
 		if want := strings.TrimSuffix(tt.first, tt.held); string(pass) != want {
 			t.Errorf("%s: passed %q, want %q", tt.name, pass, want)
@@ -231,7 +250,7 @@ func TestATrickleIsLetGoInTime(t *testing.T) {
 	const chunk = `data: {"id":"x","choices":[{"delta":{"content":"a"}}]}`
 	decided := strings.Index(chunk, "[{") + 2
 	for size := 1; size <= 12; size++ {
-		m := (&Backend{}).NewMeter("/chat/completions", true, true)
+		m := (&Backend{}).NewMeter("/chat/completions", true, StripEvent)
 		passed := 0
 		for at := 0; at < len(chunk); at += size {
 			end := min(at+size, len(chunk))
@@ -252,11 +271,11 @@ func TestATrickleIsLetGoInTime(t *testing.T) {
 // that come behind it.
 func TestTimingsDoNotReplaceUsage(t *testing.T) {
 	const timings = `data: {"choices":[{"delta":{}}],"timings":{"predicted_n":99,"prompt_n":98}}` + "\n\n"
-	if got := meter(false, []byte(timings)); got.Usage != (Usage{98, 0, 99, 0}) {
+	if got := meter(0, []byte(timings)); got.Usage != (Usage{98, 0, 99, 0}) {
 		t.Errorf("timings alone: %+v", got.Usage)
 	}
 	for _, stream := range []string{timings + usageEvent, usageEvent + timings} {
-		if got := meter(false, []byte(stream)); got.Usage != (Usage{1, 0, 2, 0}) {
+		if got := meter(0, []byte(stream)); got.Usage != (Usage{1, 0, 2, 0}) {
 			t.Errorf("%q: %+v, want the usage", stream, got.Usage)
 		}
 	}
@@ -264,7 +283,7 @@ func TestTimingsDoNotReplaceUsage(t *testing.T) {
 
 // An event that could be the usage event for ever is let go.
 func TestHoldingBackIsBounded(t *testing.T) {
-	m := &streamMeter{strip: true}
+	m := &streamMeter{strip: StripEvent}
 	passed, _ := m.Read([]byte(`data: {"id":"`))
 	n := len(passed)
 	piece := bytes.Repeat([]byte("x"), 10_000)
@@ -283,16 +302,16 @@ func TestHoldingBackIsBounded(t *testing.T) {
 func TestTheEndOfAStream(t *testing.T) {
 	for _, tt := range []struct {
 		stream string
-		strip  bool
+		strip  Strip
 		want   total
 	}{
-		{"data: [DONE]", false, total{Done: true, passed: "data: [DONE]"}},
-		{"data: [DONE]\n", true, total{Done: true, passed: "data: [DONE]\n"}},
-		{"data: {\"choices\":[{\"text\":\"a\"}]}\n", true, total{Chunks: 1, Bytes: 1, passed: "data: {\"choices\":[{\"text\":\"a\"}]}\n"}},
-		{`data: {"choices":[{"te`, true, total{passed: `data: {"choices":[{"te`}},
-		{`data: {"cho`, true, total{passed: `data: {"cho`}},
-		{": ping\n" + strings.TrimSuffix(usageEvent, "\n\n"), true, total{Usage: Usage{1, 0, 2, 0}, HasUsage: true, passed: ": ping\n"}},
-		{"", true, total{}},
+		{"data: [DONE]", 0, total{Done: true, passed: "data: [DONE]"}},
+		{"data: [DONE]\n", StripEvent, total{Done: true, passed: "data: [DONE]\n"}},
+		{"data: {\"choices\":[{\"text\":\"a\"}]}\n", StripEvent, total{Chunks: 1, Bytes: 1, passed: "data: {\"choices\":[{\"text\":\"a\"}]}\n"}},
+		{`data: {"choices":[{"te`, StripEvent, total{passed: `data: {"choices":[{"te`}},
+		{`data: {"cho`, StripEvent, total{passed: `data: {"cho`}},
+		{": ping\n" + strings.TrimSuffix(usageEvent, "\n\n"), StripEvent, total{Usage: Usage{1, 0, 2, 0}, HasUsage: true, passed: ": ping\n"}},
+		{"", StripEvent, total{}},
 	} {
 		for _, pieces := range [][][]byte{{[]byte(tt.stream)}, bytewise([]byte(tt.stream))} {
 			if got := meter(tt.strip, pieces...); got != tt.want {
@@ -313,12 +332,12 @@ func TestGarbageIsBad(t *testing.T) {
 		": hello\n\n":               false,
 		"event: ping\n\n":           false,
 	} {
-		if got := meter(true, []byte(stream)); got.Bad != bad || got.passed != stream {
+		if got := meter(StripEvent, []byte(stream)); got.Bad != bad || got.passed != stream {
 			t.Errorf("%q: bad %v, passed %q; want bad %v and all of it", stream, got.Bad, got.passed, bad)
 		}
 	}
 	// An answer in HTML has no event at all; whole lines of it are unknown fields.
-	if got := meter(true, []byte("<html>\n<body>502</body>\n</html>\n")); got.Chunks > 0 || got.Done {
+	if got := meter(StripEvent, []byte("<html>\n<body>502</body>\n</html>\n")); got.Chunks > 0 || got.Done {
 		t.Errorf("HTML: %+v", got)
 	}
 }
@@ -339,9 +358,9 @@ func FuzzStreamMeter(f *testing.F) {
 	f.Add([]byte("id: 1\n\n: c\r\rdata: {\"choices\":[],\"usage\":{}}\r\n\r\ndata\n\n"), uint64(0x111))
 	f.Add([]byte("\xEF\xBBx\ndata: {\"x\":\"choices\",\"choices\":[],\"usage\":{}}\r\r\ndata: {\"usage\":{}, \"choices\" :\t[ ]}"), uint64(0x203))
 	f.Fuzz(func(t *testing.T, stream []byte, sizes uint64) {
-		for _, strip := range []bool{false, true} {
+		for _, strip := range every {
 			want := meter(strip, stream)
-			if !strip && want.passed != string(stream) {
+			if strip == 0 && want.passed != string(stream) {
 				t.Fatalf("%q: passed %q", stream, want.passed)
 			}
 			check := func(how string, got total) {
@@ -366,13 +385,16 @@ func FuzzStreamMeter(f *testing.F) {
 
 func TestReadAllocatesNothing(t *testing.T) {
 	chunk := []byte(`data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":" token"}}]}` + "\n\n")
-	for _, strip := range []bool{false, true} {
+	running := []byte(`data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":" token"}}],"usage":{"prompt_tokens":9,"completion_tokens":7}}` + "\n\n")
+	for _, strip := range every {
 		m := (&Backend{}).NewMeter("/chat/completions", true, strip)
 		m.Read(usageOf(1))
 		for name, pieces := range map[string][][]byte{
 			"one event":         {chunk},
 			"an event in two":   {chunk[:9], chunk[9:]},
 			"usage":             {usageOf(7)},
+			"running usage":     {running, running},
+			"running in halves": {running[:90], running[90:]},
 			"usage in three":    {usageOf(7)[:20], usageOf(7)[20:50], usageOf(7)[50:]},
 			"event behind half": {chunk[:40], append(bytes.Clone(chunk[40:]), chunk[:12]...), chunk[12:]},
 		} {
@@ -394,7 +416,7 @@ func usageOf(n int) []byte {
 // Budget: 1 µs and no allocation for a read with one event.
 func BenchmarkStreamMeter(b *testing.B) {
 	chunk := []byte(`data: {"id":"chatcmpl-8f2c1f6f5b3e4a8f9d0c","object":"chat.completion.chunk","created":1732147200,"model":"meta-llama/Llama-3.1-70B-Instruct","choices":[{"index":0,"delta":{"content":" token"},"logprobs":null,"finish_reason":null}]}` + "\n\n")
-	for _, strip := range []bool{false, true} {
+	for _, strip := range every {
 		for name, pieces := range map[string][][]byte{"whole": {chunk}, "halves": {chunk[:100], chunk[100:]}} {
 			b.Run(fmt.Sprintf("strip=%v/%s", strip, name), func(b *testing.B) {
 				m := (&Backend{}).NewMeter("/chat/completions", true, strip)

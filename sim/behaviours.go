@@ -28,6 +28,9 @@ type quirks struct {
 	wrongUsage        bool
 	anyModel          bool
 	curve             []Point // instead of the model's; nil = the model's
+	noUsage           bool
+	usageOnFinish     bool
+	repeatedUsage     bool
 }
 
 // behaviour is one habit.
@@ -46,14 +49,17 @@ var behaviours = []behaviour{
 	{Named{"headers-after-queue", "send the headers of a stream when it gets a slot, not when it arrives (llama.cpp)"}, func(q *quirks) { q.headersAfterQueue = true }},
 	{Named{"loading-503", fmt.Sprintf("answer everything with 503 \"Loading model\" for the first %v (llama.cpp)", loadingTime)}, func(q *quirks) { q.loading = true }},
 	{Named{"n2-usage-wrong", "usage counts the tokens of one choice only, whatever n is (llama.cpp)"}, func(q *quirks) { q.wrongUsage = true }},
+	{Named{"no-usage", "tell no usage in a stream, whatever is asked for"}, func(q *quirks) { q.noUsage = true }},
 	{Named{"ping-comments", fmt.Sprintf("a comment line before the first token and after every %d-th (llama.cpp, TGI, hosted APIs)", pingEvery)}, func(q *quirks) { q.ping = true }},
 	{Named{"prefill-stalls-decode", "prefill a prompt in one step, for which all others wait"}, func(q *quirks) { q.prefillStalls = true }},
 	{Named{"reasoning", "the first half of every chat answer is reasoning, as reasoning_content"}, func(q *quirks) { q.reasoning = true }},
+	{Named{"repeated-usage", "tell each count of continuous usage twice, and the usage at the end twice"}, func(q *quirks) { q.repeatedUsage = true }},
 	{Named{"role-and-first-token-in-one-write", "send the role chunk in one write with the first token (llama.cpp)"}, func(q *quirks) { q.roleWithFirst = true }},
 	{Named{"role-at-once", "send the role chunk with the headers, long before the first token"}, func(q *quirks) { q.roleAtOnce = true }},
 	{Named{"step-curve", "a measured curve in steps, on which four streams are faster each than three"}, func(q *quirks) { q.curve = stepCurve }},
 	{Named{"unbounded-queue", fmt.Sprintf("never refuse; without it more than %d waiting sequences are answered 503", queueLimit)}, func(q *quirks) { q.unboundedQueue = true }},
 	{Named{"unknown-model-200", "answer whatever model is named, as the model that is loaded (llama.cpp)"}, func(q *quirks) { q.anyModel = true }},
+	{Named{"usage-on-finish", "tell the usage in the chunk that says why the answer ended, not in one of its own (DeepSeek)"}, func(q *quirks) { q.usageOnFinish = true }},
 }
 
 // The curves of a llama.cpp server as measured on two CPU cores, with two

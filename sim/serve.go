@@ -32,7 +32,10 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, q *request, pr
 	a := answer{
 		server: s, w: w, r: r, g: g, model: q.Model,
 		id: s.newID("chatcmpl"), created: time.Now().Unix(),
-		usage: q.StreamOptions != nil && q.StreamOptions.IncludeUsage,
+	}
+	if o := q.StreamOptions; o != nil && !s.quirks.noUsage {
+		a.usage = o.IncludeUsage
+		a.continuous = o.IncludeUsage && o.ContinuousUsageStats
 	}
 	a.voice = speak(&a)
 	if q.Stream {
@@ -51,15 +54,16 @@ func (s *Server) newID(prefix string) string {
 
 // answer is the way of one generation to its client.
 type answer struct {
-	server  *Server
-	w       http.ResponseWriter
-	r       *http.Request
-	g       *generation
-	voice   voice
-	model   string
-	id      string
-	created int64
-	usage   bool // the stream ends with a usage chunk
+	server     *Server
+	w          http.ResponseWriter
+	r          *http.Request
+	g          *generation
+	voice      voice
+	model      string
+	id         string
+	created    int64
+	usage      bool // the stream ends with a usage chunk
+	continuous bool // and each of its chunks tells the usage so far
 }
 
 // wait returns when something happened to the generation. It does not return

@@ -15,6 +15,8 @@ type wire struct {
 	before, after string
 	role          string // the choice's content in the first chunk; empty = no such chunk
 	finish        string // the choice's content in the last one
+	without       string // what stands behind the choices of a chunk that tells no usage
+	details       string // and what its usage ends in where it does
 	// thought stands in the place of before in the first half of the tokens,
 	// which then are reasoning; empty = none are.
 	thought string
@@ -68,7 +70,7 @@ func (v *wireVoice) open(b []byte, choice int) []byte {
 	if v.role == "" {
 		return b
 	}
-	return append(append(b, v.choices[choice].head...), v.role...)
+	return v.close(append(append(b, v.choices[choice].head...), v.role...), choice, 0)
 }
 
 func (v *wireVoice) token(b []byte, choice, t int) []byte {
@@ -82,12 +84,35 @@ func (v *wireVoice) token(b []byte, choice, t int) []byte {
 	} else {
 		b = appendEscaped(b, v.piece(choice, t, v.answer.g.maxTokens))
 	}
-	return append(b, v.after...)
+	return v.close(append(b, v.after...), choice, t+1)
 }
 
 // finish appends the chunk that says why the choice ended.
 func (v *wireVoice) finish(b []byte, choice int) []byte {
-	return append(append(b, v.choices[choice].head...), v.wire.finish...)
+	b = append(append(b, v.choices[choice].head...), v.wire.finish...)
+	a := v.answer
+	if a.usage && a.server.quirks.usageOnFinish {
+		return append(append(append(b, `,"usage":`...), a.usageJSON()...), "}\n\n"...)
+	}
+	return v.close(b, choice, a.g.maxTokens)
+}
+
+// close ends a chunk of a choice that has so many tokens by now. Continuous
+// usage is of that choice alone, as vLLM has it.
+func (v *wireVoice) close(b []byte, choice, tokens int) []byte {
+	a := v.answer
+	if !a.continuous {
+		return append(append(b, v.without...), "}\n\n"...)
+	}
+	if a.server.quirks.repeatedUsage {
+		tokens -= (tokens + 1) % 2 // an odd number of tokens is told twice
+		tokens = max(tokens, 0)
+	}
+	prompt := a.g.choices[choice].promptTokens
+	b = strconv.AppendInt(append(b, `,"usage":{"prompt_tokens":`...), int64(prompt), 10)
+	b = strconv.AppendInt(append(b, `,"total_tokens":`...), int64(prompt+tokens), 10)
+	b = strconv.AppendInt(append(b, `,"completion_tokens":`...), int64(tokens), 10)
+	return append(append(b, v.details...), "}}\n\n"...)
 }
 
 // appendEscaped appends what stands between the quotes of a JSON string. The
@@ -107,8 +132,12 @@ func appendEscaped(b []byte, text string) []byte {
 
 // end appends the usage chunk, if it was asked for, and the last event.
 func (v *wireVoice) end(b []byte) []byte {
-	if v.answer.usage {
-		b = v.usage(b, v.answer)
+	a := v.answer
+	if a.usage && !a.server.quirks.usageOnFinish {
+		b = v.usage(b, a)
+		if a.server.quirks.repeatedUsage {
+			b = v.usage(b, a)
+		}
 	}
 	return append(b, "data: [DONE]\n\n"...)
 }
@@ -118,9 +147,9 @@ func (v *wireVoice) body() any { return v.wire.body(v.answer) }
 var chatWire = &wire{
 	idPrefix: "chatcmpl", object: "chat.completion", chunk: "chat.completion.chunk",
 	before: `"delta":{"content":"`,
-	after:  `"},"logprobs":null,"finish_reason":null}]}` + "\n\n",
-	role:   `"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}` + "\n\n",
-	finish: `"delta":{"content":""},"logprobs":null,"finish_reason":"length","stop_reason":null}]}` + "\n\n",
+	after:  `"},"logprobs":null,"finish_reason":null}]`,
+	role:   `"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`,
+	finish: `"delta":{"content":""},"logprobs":null,"finish_reason":"length","stop_reason":null}]`,
 	choice: func(index int, _, text string) any {
 		c := chatChoice{Index: index, FinishReason: "length"}
 		c.Message.Role, c.Message.Content = "assistant", text
@@ -130,9 +159,11 @@ var chatWire = &wire{
 
 var completionWire = &wire{
 	idPrefix: "cmpl", object: "text_completion", chunk: "text_completion",
-	before: `"text":"`,
-	after:  `","logprobs":null,"finish_reason":null,"stop_reason":null}]}` + "\n\n",
-	finish: `"text":"","logprobs":null,"finish_reason":"length","stop_reason":null}]}` + "\n\n",
+	before:  `"text":"`,
+	after:   `","logprobs":null,"finish_reason":null,"stop_reason":null}]`,
+	finish:  `"text":"","logprobs":null,"finish_reason":"length","stop_reason":null}]`,
+	without: `,"usage":null`,
+	details: `,"prompt_tokens_details":null`,
 	choice: func(index int, _, text string) any {
 		return completionChoice{Index: index, Text: text, FinishReason: "length"}
 	},
@@ -211,14 +242,18 @@ func (w *wire) head(a *answer) string {
 
 // usage appends the usage chunk.
 func (w *wire) usage(b []byte, a *answer) []byte {
+	b = append(b, w.head(a)...)
+	b = append(b, `],"usage":`...)
+	b = append(b, a.usageJSON()...)
+	return append(b, "}\n\n"...)
+}
+
+func (a *answer) usageJSON() []byte {
 	data, err := json.Marshal(a.g.usage())
 	if err != nil {
 		panic(err) // three numbers
 	}
-	b = append(b, w.head(a)...)
-	b = append(b, `],"usage":`...)
-	b = append(b, data...)
-	return append(b, "}\n\n"...)
+	return data
 }
 
 // words are what answers are made of, a token each. They need no escaping.

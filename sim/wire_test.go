@@ -55,16 +55,86 @@ func TestWireOfACompletionStream(t *testing.T) {
 		s := r.stream(t.Context(), completions, `{"prompt":["one",[1,2,3,4,5]],"stream":true,"max_tokens":1,"n":1}`)
 		head := `{"id":"cmpl-ID","object":"text_completion","created":946684800,"model":"m","choices":[`
 		want := []string{
-			head + `{"index":0,"text":" the","logprobs":null,"finish_reason":null,"stop_reason":null}]}`,
-			head + `{"index":0,"text":"","logprobs":null,"finish_reason":"length","stop_reason":null}]}`,
-			head + `{"index":1,"text":" one","logprobs":null,"finish_reason":null,"stop_reason":null}]}`,
-			head + `{"index":1,"text":"","logprobs":null,"finish_reason":"length","stop_reason":null}]}`,
+			head + `{"index":0,"text":" the","logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}`,
+			head + `{"index":0,"text":"","logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":null}`,
+			head + `{"index":1,"text":" one","logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}`,
+			head + `{"index":1,"text":"","logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":null}`,
 			`[DONE]`,
 		}
 		if d := cmp.Diff(want, plain(s)); d != "" {
 			t.Errorf("events differ (-want +got):\n%s", d)
 		}
 	})
+}
+
+// As vLLM tells it: of each choice alone, the role chunk included, and only
+// with include_usage.
+func TestContinuousUsage(t *testing.T) {
+	const asked = `,"stream":true,"max_tokens":3,"stream_options":{"include_usage":true,"continuous_usage_stats":true}`
+	for _, c := range []struct {
+		name, path, body string
+		behaviour        string
+		want             []string // behind the choices of each event
+	}{
+		{
+			"chat", chat, `{` + hello + asked + `}`, "unbounded-queue",
+			[]string{of(2, 0), of(2, 1), of(2, 2), of(2, 3), of(2, 3), of(2, 3)},
+		},
+		{
+			"two choices", chat, `{` + hello + `,"n":2` + asked + `}`, "unbounded-queue",
+			[]string{
+				of(2, 0), of(2, 1), of(2, 0), of(2, 1), of(2, 2), of(2, 2),
+				of(2, 3), of(2, 3), of(2, 3), of(2, 3), of(2, 6),
+			},
+		},
+		{
+			"two prompts", completions, `{"prompt":["one",[1,2,3,4,5]]` + asked + `}`, "unbounded-queue",
+			[]string{
+				more(1, 1), more(5, 1), more(1, 2), more(5, 2), more(1, 3), more(1, 3), more(5, 3), more(5, 3), of(6, 6),
+			},
+		},
+		{
+			"repeated", chat, `{` + hello + asked + `}`, "repeated-usage",
+			[]string{of(2, 0), of(2, 1), of(2, 1), of(2, 3), of(2, 3), of(2, 3), of(2, 3)},
+		},
+		{
+			"on the last chunk", chat, `{` + hello + `,"stream":true,"max_tokens":3,"stream_options":{"include_usage":true}}`, "usage-on-finish",
+			[]string{"}", "}", "}", "}", of(2, 3)},
+		},
+		{"never", chat, `{` + hello + asked + `}`, "no-usage", []string{"}", "}", "}", "}", "}"}},
+		{
+			"without include_usage", chat, `{` + hello + `,"stream":true,"max_tokens":1,"stream_options":{"continuous_usage_stats":true}}`, "unbounded-queue",
+			[]string{"}", "}", "}"},
+		},
+		{
+			"of one of two", chat, `{` + hello + `,"n":2,"stream":true,"max_tokens":1,"stream_options":{"include_usage":true}}`, "n2-usage-wrong",
+			[]string{"}", "}", "}", "}", "}", "}", of(2, 1)},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := serve(t, Options{Model: Model{A: 0.025}, Behaviours: []string{c.behaviour}})
+				var got []string
+				for _, e := range r.stream(t.Context(), c.path, c.body).events {
+					if i := strings.LastIndexByte(e.data, ']'); e.data != "[DONE]" {
+						got = append(got, e.data[i+1:])
+					}
+				}
+				if d := cmp.Diff(c.want, got); d != "" {
+					t.Errorf("usages differ (-want +got):\n%s", d)
+				}
+			})
+		})
+	}
+}
+
+// of is the usage at the end of a chunk of chat, more that of a completion.
+func of(prompt, completion int) string {
+	return fmt.Sprintf(`,"usage":{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d}}`, prompt, prompt+completion, completion)
+}
+
+func more(prompt, completion int) string {
+	return strings.TrimSuffix(of(prompt, completion), "}}") + `,"prompt_tokens_details":null}}`
 }
 
 func TestUsageOnlyWhereAsked(t *testing.T) {

@@ -36,7 +36,20 @@ type Chunk struct {
 	// an error nor the prompt's filter results.
 	UsageOnly bool
 
+	Running Running
+
 	Error bool // the backend reports an error
+}
+
+// Running is the top-level usage of an event that has choices too: a count
+// while the answer runs. The zero value says that there is none.
+type Running struct {
+	Null bool // it is null
+
+	// [From, To) is what to take out of an event whose usage is an object, so
+	// that the rest is as if it had not been there; [Value, End) is the object.
+	// They are offsets in the event's data. To is 0 when it is no object.
+	From, To, Value, End int
 }
 
 // ParseChunk reads data into c, which is overwritten, and reports whether data
@@ -54,6 +67,9 @@ func ParseChunk(data []byte, c *Chunk) bool {
 		return false
 	}
 	c.UsageOnly = p.noChoices && p.usageObject && !p.more && !c.Error && !c.Content
+	if p.someChoices {
+		c.Running = p.running
+	}
 	return true
 }
 
@@ -61,12 +77,15 @@ type chunkParser struct {
 	walker
 	c           *Chunk
 	noChoices   bool // choices: []
+	someChoices bool // choices: [ and something
 	usageObject bool // usage: {…}
 	more        bool // something else that clients read
+	running     Running
 }
 
 func (p *chunkParser) top(i int) int {
 	at, done := p.first(i, '}')
+	behind := -1 // the value before at; -1 = there is none
 	for !done {
 		key, _, v := p.key(at)
 		if v < 0 {
@@ -77,8 +96,7 @@ func (p *chunkParser) top(i int) int {
 		case "choices":
 			end = p.choices(v)
 		case "usage":
-			p.usageObject = p.kind(v) == '{'
-			end = p.usage(v, 1)
+			end = p.topUsage(behind, at, v)
 		case "x_groq":
 			end = p.usageWithin(v)
 		case "timings":
@@ -101,9 +119,31 @@ func (p *chunkParser) top(i int) int {
 		if end < 0 {
 			return -1
 		}
-		at, done = p.next(end, '}')
+		first := behind < 0
+		behind = end
+		if at, done = p.next(end, '}'); first && !done && p.running.To == end {
+			p.running.To = at // nothing stands before it: the comma behind goes
+		}
 	}
 	return at
+}
+
+// topUsage reads the usage whose key stands at at and its value at v; behind
+// is the end of the value before it, -1 if there is none.
+func (p *chunkParser) topUsage(behind, at, v int) int {
+	end := p.usage(v, 1)
+	if end < 0 {
+		return -1
+	}
+	p.usageObject = p.kind(v) == '{'
+	p.running = Running{Null: p.kind(v) == 'n'}
+	if p.usageObject {
+		p.running = Running{From: at, To: end, Value: v, End: end}
+		if behind >= 0 {
+			p.running.From = behind
+		}
+	}
+	return end
 }
 
 func (p *chunkParser) choices(i int) int {
@@ -111,7 +151,7 @@ func (p *chunkParser) choices(i int) int {
 		return p.value(i, 1)
 	}
 	at, done := p.first(i, ']')
-	p.noChoices = done
+	p.noChoices, p.someChoices = done, !done
 	for !done {
 		end := p.choice(at)
 		if end < 0 {

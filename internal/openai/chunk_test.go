@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -61,8 +62,46 @@ func TestParseChunk(t *testing.T) {
 			if !ParseChunk([]byte(tt.data), &got) {
 				t.Fatal("refused")
 			}
+			got.Running = Running{} // TestRunningUsage
 			if got != tt.want {
 				t.Errorf("got  %+v\nwant %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// Taken out, the rest is as if the usage had not been there.
+func TestRunningUsage(t *testing.T) {
+	const is = `{"completion_tokens":2, "prompt_tokens_details":{"cached_tokens":1}}`
+	for _, tt := range []struct{ name, data, without, null string }{
+		{"last", `{"id":"c","choices":[{}],"usage":` + is + `}`, `{"id":"c","choices":[{}]}`, `{"id":"c","choices":[{}],"usage":null}`},
+		{"in the midst", `{"choices":[{}], "usage" : ` + is + ` , "x":1}`, `{"choices":[{}] , "x":1}`, `{"choices":[{}], "usage" : null , "x":1}`},
+		{"first", ` { "usage": ` + is + ` , "choices":[{}]}`, ` { "choices":[{}]}`, ` { "usage": null , "choices":[{}]}`},
+		{"nested before", `{"choices":[{"usage":{"completion_tokens":2},"delta":{"usage":3}}],"usage":` + is + `}`, `{"choices":[{"usage":{"completion_tokens":2},"delta":{"usage":3}}]}`, `{"choices":[{"usage":{"completion_tokens":2},"delta":{"usage":3}}],"usage":null}`},
+		{"alone with its choices", `{"usage":` + is + `,"choices":[{}]}`, `{"choices":[{}]}`, `{"usage":null,"choices":[{}]}`},
+		{"null", `{"choices":[{}],"usage":null}`, "", ""},
+		{"none", `{"choices":[{}]}`, "", ""},
+		{"no choices", `{"choices":[],"usage":` + is + `}`, "", ""},
+		{"no choices at all", `{"usage":` + is + `}`, "", ""},
+		{"text", `{"choices":[{}],"usage":"{}"}`, "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var c Chunk
+			if !ParseChunk([]byte(tt.data), &c) {
+				t.Fatal("refused")
+			}
+			r := c.Running
+			if tt.without == "" {
+				if want := (Running{Null: tt.name == "null"}); r != want {
+					t.Errorf("got %+v, want %+v", r, want)
+				}
+				return
+			}
+			if got := tt.data[:r.From] + tt.data[r.To:]; got != tt.without {
+				t.Errorf("taken out: %s, want %s", got, tt.without)
+			}
+			if got := tt.data[:r.Value] + "null" + tt.data[r.End:]; got != tt.null {
+				t.Errorf("made null: %s, want %s", got, tt.null)
 			}
 		})
 	}
@@ -106,6 +145,15 @@ func FuzzParseChunk(f *testing.F) {
 		}
 		if ok && c.UsageOnly && string(top["choices"]) == "null" {
 			t.Fatalf("%q: null is no empty array", data)
+		}
+		if r := c.Running; r.To > 0 {
+			var without map[string]json.RawMessage
+			if err := json.Unmarshal(append(bytes.Clone(data[:r.From]), data[r.To:]...), &without); err != nil {
+				t.Fatalf("%q without its usage: %v", data, err)
+			}
+			if len(without) < len(top)-1 {
+				t.Fatalf("%q lost more than its usage: %v", data, without)
+			}
 		}
 	})
 }

@@ -1,6 +1,9 @@
 package openai
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // splice replaces the bytes of at by text.
 type splice struct {
@@ -8,56 +11,85 @@ type splice struct {
 	text []byte
 }
 
-// Edit returns the body with model replaced (unless "" or the same) and, if
-// injectUsage, stream_options.include_usage set to true. All other bytes stay.
-// Without an edit it returns the body itself.
-func (r *Request) Edit(model string, injectUsage bool) []byte {
-	var edits [2]splice
-	n := 0
+// Ask is what of its usage an answer is asked for.
+type Ask uint8
+
+// Each asks for what those before it ask for, too.
+const (
+	AskNothing    Ask = iota // as the client wrote it
+	AskUsage                 // the usage at the end of the stream
+	AskContinuous            // the usage in every chunk
+)
+
+// Edit returns the body with model replaced (unless "" or the same) and the
+// stream_options set that ask names. All other bytes stay. Without an edit it
+// returns the body itself.
+func (r *Request) Edit(model string, ask Ask) []byte {
+	var room [4]splice
+	edits := room[:0]
 	if model != "" && model != r.Model {
 		text := []byte(model)
 		if !r.form {
 			text = appendString(make([]byte, 0, len(model)+2), model)
 		}
-		edits[n] = splice{r.spans.model, text}
-		n++
+		edits = append(edits, splice{r.spans.model, text})
 	}
-	if injectUsage && !r.IncludeUsage && !r.form {
-		edits[n] = r.askForUsage()
-		n++
+	if !r.form {
+		edits = r.ask(ask, edits)
 	}
-	if n == 0 {
+	if len(edits) == 0 {
 		return r.body
 	}
-	if n == 2 && edits[1].at.from < edits[0].at.from {
-		edits[0], edits[1] = edits[1], edits[0]
-	}
+	slices.SortFunc(edits, func(a, b splice) int { return a.at.from - b.at.from })
 	size := len(r.body)
-	for _, e := range edits[:n] {
+	for _, e := range edits {
 		size += len(e.text) - (e.at.to - e.at.from)
 	}
 	out, done := make([]byte, 0, size), 0
-	for _, e := range edits[:n] {
+	for _, e := range edits {
 		out = append(append(out, r.body[done:e.at.from]...), e.text...)
 		done = e.at.to
 	}
 	return append(out, r.body[done:]...)
 }
 
-// askForUsage is the edit that sets stream_options.include_usage.
-func (r *Request) askForUsage() splice {
-	options, usage := r.spans.streamOptions, r.spans.includeUsage
-	switch {
-	case usage.to > 0:
-		return splice{usage, []byte("true")}
-	case options.to == 0: // a body has a model, so something follows
-		return splice{span{r.spans.first, r.spans.first}, []byte(`"stream_options":{"include_usage":true},`)}
-	case r.body[options.from] != '{': // null
-		return splice{options, []byte(`{"include_usage":true}`)}
-	case r.spans.optionsEmpty:
-		return splice{span{options.from + 1, options.from + 1}, []byte(`"include_usage":true`)}
+// ask adds the edits that set the stream_options of ask.
+func (r *Request) ask(ask Ask, edits []splice) []splice {
+	const key = `"stream_options":`
+	text := append(make([]byte, 0, 96), key...)
+	text = append(text, '{')
+	members := len(text)
+	for _, o := range [...]struct {
+		level Ask
+		name  string
+		is    bool
+		value span
+	}{
+		{AskUsage, includeUsage, r.IncludeUsage, r.spans.includeUsage},
+		{AskContinuous, continuousUsage, r.ContinuousUsage, r.spans.continuous},
+	} {
+		switch {
+		case ask < o.level || o.is:
+		case o.value.to > 0:
+			edits = append(edits, splice{o.value, []byte("true")})
+		default:
+			text = append(append(append(text, '"'), o.name...), `":true,`...)
+		}
 	}
-	return splice{span{options.from + 1, options.from + 1}, []byte(`"include_usage":true,`)}
+	if len(text) == members {
+		return edits
+	}
+	options := r.spans.streamOptions
+	bare := len(text) - 1 // without the last comma
+	switch {
+	case options.to == 0: // a body has a model, so something follows
+		return append(edits, splice{span{r.spans.first, r.spans.first}, append(text[:bare], "},"...)})
+	case r.body[options.from] != '{': // null
+		return append(edits, splice{options, append(text[len(key):bare], '}')})
+	case r.spans.optionsEmpty:
+		text = text[:bare]
+	}
+	return append(edits, splice{span{options.from + 1, options.from + 1}, text[members:]})
 }
 
 // appendString appends s as a JSON string. Only what must be escaped is:

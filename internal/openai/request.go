@@ -22,13 +22,14 @@ const (
 )
 
 // Request is what was found at the top level of a request body. Nothing nested
-// is looked at but stream_options.include_usage and the shape of prompt.
+// is looked at but two of the stream_options and the shape of prompt.
 type Request struct {
-	Model        string
-	Stream       bool
-	IncludeUsage bool // the client itself asked for usage
-	MaxTokens    int  // max_completion_tokens, else max_tokens, else max_output_tokens; 0 = absent
-	Sequences    int  // n or best_of (the larger), times the prompts in an array; at least 1, at most 4,096
+	Model           string
+	Stream          bool
+	IncludeUsage    bool // the client itself asked for usage
+	ContinuousUsage bool // and for it in every chunk, as vLLM and SGLang do
+	MaxTokens       int  // max_completion_tokens, else max_tokens, else max_output_tokens; 0 = absent
+	Sequences       int  // n or best_of (the larger), times the prompts in an array; at least 1, at most 4,096
 
 	// PreviousResponseID is the answer that a Responses request goes on from;
 	// "" = none.
@@ -40,6 +41,7 @@ type Request struct {
 		model         span // the value
 		streamOptions span // the value
 		includeUsage  span // the value within stream_options
+		continuous    span // the value of continuous_usage_stats within stream_options
 		first         int  // of the first byte behind the opening brace
 		optionsEmpty  bool // stream_options is {}
 	}
@@ -272,19 +274,35 @@ func (p *peeker) streamOptions(v, end int) *BadRequest {
 			key = []byte(unquote(p.b[at:at+len(key)+2], true))
 		}
 		behind := p.value(value, 2)
-		if strings.EqualFold(string(key), "include_usage") {
-			if string(key) != "include_usage" || p.req.spans.includeUsage.to > 0 {
-				return &BadRequest{Message: "stream_options must hold include_usage once, in lower case.", Param: "stream_options.include_usage"}
-			}
-			p.req.spans.includeUsage = span{value, behind}
-			var bad *BadRequest
-			if p.req.IncludeUsage, bad = p.boolean("stream_options.include_usage", value); bad != nil {
-				return bad
-			}
+		var bad *BadRequest
+		switch {
+		case strings.EqualFold(string(key), includeUsage):
+			p.req.IncludeUsage, bad = p.option(includeUsage, key, span{value, behind}, &p.req.spans.includeUsage)
+		case strings.EqualFold(string(key), continuousUsage):
+			p.req.ContinuousUsage, bad = p.option(continuousUsage, key, span{value, behind}, &p.req.spans.continuous)
+		}
+		if bad != nil {
+			return bad
 		}
 		at, done = p.next(behind, '}')
 	}
 	return nil
+}
+
+// The stream_options that Pacer asks for usage with.
+const (
+	includeUsage    = "include_usage"
+	continuousUsage = "continuous_usage_stats"
+)
+
+// option reads one of the stream_options, written as key, and notes where its
+// value is.
+func (p *peeker) option(name string, key []byte, value span, at *span) (bool, *BadRequest) {
+	if string(key) != name || at.to > 0 {
+		return false, &BadRequest{Message: "stream_options must hold " + name + " once, in lower case.", Param: "stream_options." + name}
+	}
+	*at = value
+	return p.boolean("stream_options."+name, value.from)
 }
 
 // countPrompts counts the prompts at v: an array of numbers is one prompt in

@@ -21,6 +21,7 @@ func TestPeekReads(t *testing.T) {
 		{`{"mod\u0065l":"m"}`, Request{Model: "m", Sequences: 1}},
 		{`{"model":"m","stream":null,"stream_options":null,"max_tokens":null,"n":null}`, Request{Model: "m", Sequences: 1}},
 		{`{"model":"m","stream_options":{"include_usage":true}}`, Request{Model: "m", IncludeUsage: true, Sequences: 1}},
+		{`{"model":"m","stream_options":{"continuous_usage_stats":true}}`, Request{Model: "m", ContinuousUsage: true, Sequences: 1}},
 		{`{"model":"m","stream_options":{"x":[1],"include_usage":false}}`, Request{Model: "m", Sequences: 1}},
 		{`{"model":"m","max_tokens":7}`, Request{Model: "m", MaxTokens: 7, Sequences: 1}},
 		{`{"model":"m","max_tokens":7,"max_completion_tokens":5,"max_output_tokens":3}`, Request{Model: "m", MaxTokens: 5, Sequences: 1}},
@@ -97,6 +98,9 @@ func TestPeekRefuses(t *testing.T) {
 		{`{"model":"m","stream_options":{"include_usage":1}}`, "stream_options.include_usage", "must be true or false"},
 		{`{"model":"m","stream_options":{"include_usage":true,"include_usag\u0065":false}}`, "stream_options.include_usage", "once"},
 		{`{"model":"m","stream_options":{"Include_usage":true}}`, "stream_options.include_usage", "lower case"},
+		{`{"model":"m","stream_options":{"continuous_usage_stats":"yes"}}`, "stream_options.continuous_usage_stats", "must be true or false"},
+		{`{"model":"m","stream_options":{"continuous_usage_stats":true,"continuous_usage_stats":false}}`, "stream_options.continuous_usage_stats", "once"},
+		{`{"model":"m","stream_options":{"Continuous_Usage_Stats":true}}`, "stream_options.continuous_usage_stats", "lower case"},
 		{`{"model":"m","max_tokens":"7"}`, "max_tokens", "whole number"},
 		{`{"model":"m","max_tokens":1.5}`, "max_tokens", "whole number"},
 		{`{"model":"m","n":-1}`, "n", "must not be negative"},
@@ -139,21 +143,29 @@ func TestPeekAcceptsADeepBody(t *testing.T) {
 func TestEdit(t *testing.T) {
 	for _, tt := range []struct {
 		name, body, model string
-		inject            bool
+		ask               Ask
 		want              string
 	}{
-		{"nothing", ` {"model":"m"} `, "", false, ` {"model":"m"} `},
-		{"same model", `{"model":"\u006d"}`, "m", false, `{"model":"\u006d"}`},
-		{"model", `{"a":1.0e2, "model" : "m" ,"b":"<\u00e9>"}`, "org/M \"x\" <é>", false, `{"a":1.0e2, "model" : "org/M \"x\" <é>" ,"b":"<\u00e9>"}`},
-		{"escaped key", `{"mod\u0065l":"m"}`, "n", false, `{"mod\u0065l":"n"}`},
-		{"absent", `{ "model":"m"}`, "", true, `{"stream_options":{"include_usage":true}, "model":"m"}`},
-		{"absent and model", `{"model":"m","seed":9007199254740993}`, "n", true, `{"stream_options":{"include_usage":true},"model":"n","seed":9007199254740993}`},
-		{"null", `{"stream_options": null ,"model":"m"}`, "n", true, `{"stream_options": {"include_usage":true} ,"model":"n"}`},
-		{"empty", `{"model":"m","stream_options":{ }}`, "n", true, `{"model":"n","stream_options":{"include_usage":true }}`},
-		{"other key", `{"model":"m","stream_options":{ "x":1}}`, "", true, `{"model":"m","stream_options":{"include_usage":true, "x":1}}`},
-		{"false", `{"model":"m","stream_options":{"include_usage": false,"x":1}}`, "", true, `{"model":"m","stream_options":{"include_usage": true,"x":1}}`},
-		{"inner null", `{"model":"m","stream_options":{"include_usage":null}}`, "", true, `{"model":"m","stream_options":{"include_usage":true}}`},
-		{"true", `{"model":"m","stream_options":{"include_usage":true}}`, "", true, `{"model":"m","stream_options":{"include_usage":true}}`},
+		{"nothing", ` {"model":"m"} `, "", AskNothing, ` {"model":"m"} `},
+		{"same model", `{"model":"\u006d"}`, "m", AskNothing, `{"model":"\u006d"}`},
+		{"model", `{"a":1.0e2, "model" : "m" ,"b":"<\u00e9>"}`, "org/M \"x\" <é>", AskNothing, `{"a":1.0e2, "model" : "org/M \"x\" <é>" ,"b":"<\u00e9>"}`},
+		{"escaped key", `{"mod\u0065l":"m"}`, "n", AskNothing, `{"mod\u0065l":"n"}`},
+		{"absent", `{ "model":"m"}`, "", AskUsage, `{"stream_options":{"include_usage":true}, "model":"m"}`},
+		{"absent and model", `{"model":"m","seed":9007199254740993}`, "n", AskUsage, `{"stream_options":{"include_usage":true},"model":"n","seed":9007199254740993}`},
+		{"null", `{"stream_options": null ,"model":"m"}`, "n", AskUsage, `{"stream_options": {"include_usage":true} ,"model":"n"}`},
+		{"empty", `{"model":"m","stream_options":{ }}`, "n", AskUsage, `{"model":"n","stream_options":{"include_usage":true }}`},
+		{"other key", `{"model":"m","stream_options":{ "x":1}}`, "", AskUsage, `{"model":"m","stream_options":{"include_usage":true, "x":1}}`},
+		{"false", `{"model":"m","stream_options":{"include_usage": false,"x":1}}`, "", AskUsage, `{"model":"m","stream_options":{"include_usage": true,"x":1}}`},
+		{"inner null", `{"model":"m","stream_options":{"include_usage":null}}`, "", AskUsage, `{"model":"m","stream_options":{"include_usage":true}}`},
+		{"true", `{"model":"m","stream_options":{"include_usage":true}}`, "", AskUsage, `{"model":"m","stream_options":{"include_usage":true}}`},
+		{"continuous, absent", `{"model":"m"}`, "n", AskContinuous, `{"stream_options":{"include_usage":true,"continuous_usage_stats":true},"model":"n"}`},
+		{"continuous, null", `{"stream_options":null,"model":"m"}`, "", AskContinuous, `{"stream_options":{"include_usage":true,"continuous_usage_stats":true},"model":"m"}`},
+		{"continuous, empty", `{"model":"m","stream_options":{}}`, "", AskContinuous, `{"model":"m","stream_options":{"include_usage":true,"continuous_usage_stats":true}}`},
+		{"continuous, usage asked", `{"model":"m","stream_options":{"include_usage": true}}`, "", AskContinuous, `{"model":"m","stream_options":{"continuous_usage_stats":true,"include_usage": true}}`},
+		{"continuous, false before the model", `{"stream_options":{"continuous_usage_stats":false},"model":"m"}`, "n", AskContinuous, `{"stream_options":{"include_usage":true,"continuous_usage_stats":true},"model":"n"}`},
+		{"continuous, both false, the other way round", `{"model":"m","stream_options":{"continuous_usage_stats":null , "x":2, "include_usage":false}}`, "n", AskContinuous, `{"model":"n","stream_options":{"continuous_usage_stats":true , "x":2, "include_usage":true}}`},
+		{"continuous, both asked", `{"model":"m","stream_options":{"continuous_usage_stats":true,"include_usage":true}}`, "", AskContinuous, `{"model":"m","stream_options":{"continuous_usage_stats":true,"include_usage":true}}`},
+		{"continuous asked, usage to be", `{"model":"m","stream_options":{"continuous_usage_stats":true}}`, "", AskUsage, `{"model":"m","stream_options":{"include_usage":true,"continuous_usage_stats":true}}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			body := []byte(tt.body)
@@ -161,7 +173,7 @@ func TestEdit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := string(r.Edit(tt.model, tt.inject)); got != tt.want {
+			if got := string(r.Edit(tt.model, tt.ask)); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 			if string(body) != tt.body {
@@ -177,7 +189,7 @@ func TestEditWithoutAnEditCopiesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := r.Edit("m", true); &got[0] != &body[0] {
+	if got := r.Edit("m", AskUsage); &got[0] != &body[0] {
 		t.Error("the body was copied")
 	}
 }
@@ -201,15 +213,17 @@ func FuzzPeek(f *testing.F) {
 	for _, s := range []string{
 		`{"model":"m","stream":true,"messages":[{"role":"user","content":"hi \u00e9"}],"max_tokens":5}`,
 		`{"stream_options":{"include_usage":false,"x":1},"model":"\ud83d\ude00"}`,
+		`{"model":"m","stream_options":{"x":1,"continuous_usage_stats":false}}`,
 		`{"model":"a","mod\u0065l":"b"}`,
 		`{"model":"m","prompt":[[1,2],[3]],"n":2,"best_of":3}`,
 		` {"a":-0.5e+7,"b":[true,false,null,{}],"model":"m","stream_options":null}`,
 		`{"model":"\ud800","x":"\u0000"}`,
 		"{\"model\":\"\xff\"}",
 	} {
-		f.Add([]byte(s), "n\"\\\x00é", true)
+		f.Add([]byte(s), "n\"\\\x00é", uint8(AskUsage))
+		f.Add([]byte(s), "n", uint8(AskContinuous))
 	}
-	f.Fuzz(func(t *testing.T, body []byte, model string, inject bool) {
+	f.Fuzz(func(t *testing.T, body []byte, model string, ask uint8) {
 		w := walker{b: body}
 		end := w.value(w.space(0), 0)
 		if valid := end >= 0 && w.space(end) == len(body); valid != json.Valid(body) && !w.deep {
@@ -227,27 +241,29 @@ func FuzzPeek(f *testing.F) {
 			Model         string
 			Stream        bool
 			StreamOptions struct {
-				IncludeUsage bool `json:"include_usage"`
+				IncludeUsage    bool `json:"include_usage"`
+				ContinuousUsage bool `json:"continuous_usage_stats"`
 			} `json:"stream_options"`
 		}
 		if err := json.Unmarshal(body, &std); err != nil {
 			t.Fatalf("%q is accepted, encoding/json says %v", body, err)
 		}
-		if r.Model != std.Model || r.Stream != std.Stream || r.IncludeUsage != std.StreamOptions.IncludeUsage {
+		if r.Model != std.Model || r.Stream != std.Stream || r.IncludeUsage != std.StreamOptions.IncludeUsage ||
+			r.ContinuousUsage != std.StreamOptions.ContinuousUsage {
 			t.Fatalf("%q: got %+v, encoding/json %+v", body, r, std)
 		}
 		if r.Sequences < 1 || r.Sequences > maxSequences || r.MaxTokens < 0 {
 			t.Fatalf("%q: %d sequences, %d tokens", body, r.Sequences, r.MaxTokens)
 		}
-		checkEdit(t, r, body, model, inject)
+		checkEdit(t, r, body, model, Ask(ask%3))
 	})
 }
 
 // checkEdit compares Edit with the same edit made on the decoded body.
-func checkEdit(t *testing.T, r Request, body []byte, model string, inject bool) {
+func checkEdit(t *testing.T, r Request, body []byte, model string, ask Ask) {
 	t.Helper()
 	original := bytes.Clone(body)
-	edited := r.Edit(model, inject)
+	edited := r.Edit(model, ask)
 	if !bytes.Equal(original, body) {
 		t.Fatalf("%q: Edit changed the body", original)
 	}
@@ -266,12 +282,15 @@ func checkEdit(t *testing.T, r Request, body []byte, model string, inject bool) 
 		got["model"] = strings.ReplaceAll(got["model"].(string), "\uFFFD", "")
 		want["model"] = strings.ReplaceAll(want["model"].(string), "\uFFFD", "")
 	}
-	if inject {
+	if ask > AskNothing {
 		options, _ := want["stream_options"].(map[string]any)
 		if options == nil {
 			options = map[string]any{}
 		}
 		options["include_usage"] = true
+		if ask == AskContinuous {
+			options["continuous_usage_stats"] = true
+		}
 		want["stream_options"] = options
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -281,8 +300,8 @@ func checkEdit(t *testing.T, r Request, body []byte, model string, inject bool) 
 	if err != nil {
 		t.Fatalf("%q is refused after the edit: %v", edited, err)
 	}
-	if inject && !again.IncludeUsage {
-		t.Fatalf("%q does not ask for usage", edited)
+	if ask > AskNothing && !again.IncludeUsage || ask == AskContinuous && !again.ContinuousUsage {
+		t.Fatalf("%q does not ask for what it should, %d", edited, ask)
 	}
 }
 
@@ -323,6 +342,6 @@ func benchmarkEdit(b *testing.B, size int) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		r.Edit("meta-llama/Llama-3.1-70B-Instruct", true)
+		r.Edit("meta-llama/Llama-3.1-70B-Instruct", AskContinuous)
 	}
 }
