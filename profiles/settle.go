@@ -179,13 +179,15 @@ func (s *Stream) tally() tally {
 		t.each = s.profile.totals().perChunk()
 	}
 	if believed {
-		t.source, t.each = SourceUsage, shown/float64(s.chunks)
+		t.source, t.each = SourceUsage, perChunkAfter(1, shown, float64(s.chunks))
 		if s.usages > 1 {
 			t.source = SourceContinuous
 		}
 	}
-	t.tokens = float64(s.chunks) * t.each
-	t.first = float64(s.firstChunks) * t.each
+	t.tokens, t.first = tokensIn(float64(s.chunks), t.each), tokensIn(float64(s.firstChunks), t.each)
+	if believed {
+		t.tokens = shown
+	}
 	t.decoded = t.tokens - t.first
 	return t
 }

@@ -164,7 +164,7 @@ func TestUncalibratedStreamWaitsForItsUsage(t *testing.T) {
 	withUsage := func(from time.Duration) {
 		s := b.open(Open{Sent: start.Add(from)})
 		last := steady(s, from, 100*ms, 21)
-		s.Usage(Usage{CompletionTokens: 42})
+		s.Usage(Usage{CompletionTokens: 1 + 20*2})
 		s.Close(start.Add(last), true)
 	}
 	without := b.open(Open{})
@@ -183,6 +183,39 @@ func TestUncalibratedStreamWaitsForItsUsage(t *testing.T) {
 	b.learned(1, 6+2.1, 120+42)
 }
 
+// TestFirstChunk: the first chunk of an answer that has more tokens than chunks
+// holds one token; where chunks are parts of tokens it is one of them.
+func TestFirstChunk(t *testing.T) {
+	for _, test := range []struct {
+		name                        string
+		tokens, first, after, known float64 // of 21 chunks; known after three such answers
+	}{
+		{"as many tokens as chunks", 21, 1, 20, 1},
+		{"several tokens a chunk", 101, 1, 100, 5},
+		{"a few more", 26, 1, 25, 1.25},
+		{"parts of tokens", 7, 7.0 / 21, 20 * 7.0 / 21, 7.0 / 21},
+	} {
+		b := newBench(t)
+		b.occ.Set(start, 1)
+		var learned float64
+		for i := range 4 {
+			from := time.Duration(i) * 3 * time.Second
+			s := b.open(Open{Sent: start.Add(from)})
+			last := steady(s, from, 100*ms, 21)
+			s.Usage(Usage{CompletionTokens: int(test.tokens)})
+			sum := s.Close(start.Add(last), true)
+			if !near(sum.Tokens, test.tokens) || !near(sum.FirstTokens, test.first) || !near(sum.TPS, test.after/2) {
+				t.Errorf("%s: summary %+v, want %v tokens, %v first, %v tokens/s", test.name, sum, test.tokens, test.first, test.after/2)
+			}
+			learned += test.after
+		}
+		b.learned(1, 8, learned)
+		if got := b.book.profile(target).totals().perChunk(); !near(got, test.known) {
+			t.Errorf("%s: %v tokens per chunk learned, want %v", test.name, got, test.known)
+		}
+	}
+}
+
 func TestUsageIsSpreadOverTheLife(t *testing.T) {
 	b := newBench(t).calibrated(1, 1)
 	b.occ.Set(start, 1)
@@ -190,12 +223,12 @@ func TestUsageIsSpreadOverTheLife(t *testing.T) {
 	steady(s, 0, 100*ms, 21) // 20 chunks in 2 s at n = 1
 	b.occ.Set(start.Add(2*time.Second), 2)
 	last := steady(s, 2200*ms, 200*ms, 10) // 10 chunks in 2 s at n = 2
-	s.Usage(Usage{CompletionTokens: 62})   // 31 chunks
+	s.Usage(Usage{CompletionTokens: 61})   // 31 chunks, the first of one token
 	sum := s.Close(start.Add(last), true)
 	b.learned(1, 2, 40)
 	b.learned(2, 2, 20)
-	if sum.Source != SourceUsage || !near(sum.Tokens, 62) || !near(sum.FirstTokens, 2) || !near(sum.TPS, 15) {
-		t.Errorf("summary %+v, want 62 tokens by usage, 2 of them first, 15 tokens/s", sum)
+	if sum.Source != SourceUsage || !near(sum.Tokens, 61) || !near(sum.FirstTokens, 1) || !near(sum.TPS, 15) {
+		t.Errorf("summary %+v, want 61 tokens by usage, one of them first, 15 tokens/s", sum)
 	}
 }
 
@@ -317,16 +350,16 @@ func TestUnbelievableUsage(t *testing.T) {
 		tokens  float64
 		learned float64
 	}{
-		{"believable", []Usage{{CompletionTokens: 82}}, false, SourceUsage, 82, 80},
+		{"believable", []Usage{{CompletionTokens: 81}}, false, SourceUsage, 81, 80},
 		{"more than sixteen times what was seen", []Usage{{CompletionTokens: 16*chunks + 1}}, false, SourceChunks, 41, 40},
 		{"next to nothing of what was seen", []Usage{{CompletionTokens: 2}}, false, SourceChunks, 41, 40},
 		{"negative", []Usage{{CompletionTokens: -7}}, false, SourceChunks, 41, 40},
 		{"zero", []Usage{{}}, false, SourceChunks, 41, 40},
 		{"hidden reasoning", []Usage{{CompletionTokens: 541, ReasoningTokens: 500}}, false, SourceUsage, 41, 40},
-		{"reasoning that was shown", []Usage{{CompletionTokens: 82, ReasoningTokens: 41}}, true, SourceUsage, 82, 80},
-		{"more reasoning than answer", []Usage{{CompletionTokens: 82, ReasoningTokens: 90}}, false, SourceChunks, 41, 40},
-		{"negative reasoning", []Usage{{CompletionTokens: 82, ReasoningTokens: -90}}, false, SourceUsage, 82, 80},
-		{"repeated", []Usage{{CompletionTokens: 82}, {CompletionTokens: 82}, {CompletionTokens: 82}}, false, SourceUsage, 82, 80},
+		{"reasoning that was shown", []Usage{{CompletionTokens: 81, ReasoningTokens: 41}}, true, SourceUsage, 81, 80},
+		{"more reasoning than answer", []Usage{{CompletionTokens: 81, ReasoningTokens: 90}}, false, SourceChunks, 41, 40},
+		{"negative reasoning", []Usage{{CompletionTokens: 81, ReasoningTokens: -90}}, false, SourceUsage, 81, 80},
+		{"repeated", []Usage{{CompletionTokens: 81}, {CompletionTokens: 81}, {CompletionTokens: 81}}, false, SourceUsage, 81, 80},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t).calibrated(1, 1)
@@ -356,12 +389,12 @@ func TestCumulativeUsageCountsOnce(t *testing.T) {
 	for i := range 41 {
 		end = time.Duration(i) * 50 * ms
 		s.Read(start.Add(end), 1)
-		s.Usage(Usage{CompletionTokens: 3 * (i + 1)})
+		s.Usage(Usage{CompletionTokens: 1 + 3*i})
 	}
 	sum := s.Close(start.Add(end), false)
 	b.learned(1, 2, 120)
-	if sum.Source != SourceContinuous || !near(sum.Tokens, 123) {
-		t.Errorf("%v tokens by %v, want 123 by continuous", sum.Tokens, sum.Source)
+	if sum.Source != SourceContinuous || !near(sum.Tokens, 121) {
+		t.Errorf("%v tokens by %v, want 121 by continuous", sum.Tokens, sum.Source)
 	}
 }
 

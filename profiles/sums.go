@@ -132,12 +132,13 @@ func (b *binSums) correct(e *exposure, scale float64) {
 	b.N += e.N * scale
 }
 
-// perChunk is the learned tokens per chunk, 1 before anything was learned.
+// perChunk is the learned tokens per chunk after the first, 1 before anything
+// was learned.
 func (t *totals) perChunk() float64 {
 	if !(t.Chunks > 0) || !(t.Counted > 0) {
 		return 1
 	}
-	return min(max(t.Counted/t.Chunks, 1.0/maxPerChunk), maxPerChunk)
+	return perChunkAfter(t.Calibrations, t.Counted, t.Chunks)
 }
 
 // promptScale is how many prompt tokens are prefilled for one estimated, 1

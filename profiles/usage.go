@@ -37,6 +37,26 @@ func (u Usage) visible(chunks int64, reasoningShown bool) (tokens float64, ok bo
 	return float64(shown), true
 }
 
+// perChunkAfter returns the tokens per chunk after the first chunk, of answers
+// that had so many tokens in so many chunks. The first token is the prefill's
+// and engines send it at once, by itself: those that draft several tokens a
+// step or collect them for a chunk do so afterwards. Where a chunk is less than
+// a token the first is like the others.
+func perChunkAfter(answers, tokens, chunks float64) float64 {
+	if tokens > chunks && chunks > answers {
+		tokens, chunks = tokens-answers, chunks-answers
+	}
+	return min(max(tokens/chunks, 1.0/maxPerChunk), maxPerChunk)
+}
+
+// tokensIn returns the tokens of the first chunks of an answer.
+func tokensIn(chunks, perChunkAfter float64) float64 {
+	if perChunkAfter > 1 && chunks >= 1 {
+		return 1 + (chunks-1)*perChunkAfter
+	}
+	return chunks * perChunkAfter
+}
+
 // prefilled returns the prompt tokens that had to be computed, and whether the
 // usage can be believed beside the estimate (0 = there was none).
 func (u Usage) prefilled(estimate float64) (tokens float64, ok bool) {

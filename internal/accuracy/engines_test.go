@@ -26,14 +26,15 @@ var (
 
 // The scenarios, S1 to S8, and those made from them.
 var (
-	s1 = knownBy(setup{engine: dense, load: promptless(bursts(2.7, conversations)), jitter: longJitter}, truthTokens)
-	s2 = knownBy(setup{engine: sparse, load: promptless(bursts(2.7, conversations)), jitter: longJitter}, truthTokens)
-	s3 = knownBy(setup{engine: mixed, load: replay(conversations, 0.5), jitter: longJitter, leave: 0.02}, truthTokens)
-	s4 = knownBy(setup{engine: mixed, load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02}, truthTokens)
-	s5 = knownBy(setup{engine: drafting(mixed), load: bursts(2.7, conversations), jitter: 5 * longJitter, leave: 0.02, chunk: 4}, truthTokens)
-	s6 = knownBy(setup{engine: mixed, load: replay(completions, 1), jitter: longJitter}, truthTokens/4)
-	s7 = knownBy(setup{engine: narrow(mixed, 24), load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02, seesFew: 24}, truthTokens)
-	s8 = knownBy(setup{engine: mixed, load: bursts(1.6, conversations), jitter: longJitter, leave: 0.02, hidden: 10}, truthTokens)
+	s1     = knownBy(setup{engine: dense, load: promptless(bursts(2.7, conversations)), jitter: longJitter}, truthTokens)
+	s2     = knownBy(setup{engine: sparse, load: promptless(bursts(2.7, conversations)), jitter: longJitter}, truthTokens)
+	s3     = knownBy(setup{engine: mixed, load: replay(conversations, 0.5), jitter: longJitter, leave: 0.02}, truthTokens)
+	s4     = knownBy(setup{engine: mixed, load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02}, truthTokens)
+	s5     = knownBy(setup{engine: drafting(mixed), load: bursts(2.7, conversations), jitter: 5 * longJitter, leave: 0.02, chunk: 4}, truthTokens)
+	s5late = knownBy(setup{engine: drafting(mixed), load: bursts(2.7, conversations), jitter: 5 * longJitter, leave: 0.02, chunk: 4, late: true}, truthTokens)
+	s6     = knownBy(setup{engine: mixed, load: replay(completions, 1), jitter: longJitter}, truthTokens/4)
+	s7     = knownBy(setup{engine: narrow(mixed, 24), load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02, seesFew: 24}, truthTokens)
+	s8     = knownBy(setup{engine: mixed, load: bursts(1.6, conversations), jitter: longJitter, leave: 0.02, hidden: 10}, truthTokens)
 
 	// Prompts that cost otherwise than the fit believes: as their 1.1th power,
 	// and more beside more streams.

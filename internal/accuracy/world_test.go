@@ -25,6 +25,7 @@ type setup struct {
 	load   load
 	jitter time.Duration // the chunks of a step arrive within it
 	chunk  int           // tokens that a chunk holds at least, but the first and the last one; 0 = 1
+	late   bool          // the first chunk holds as many as the others
 	leave  float64       // share of clients that leave in the midst of their answer
 	hidden float64       // mean sequences of a tenant that Pacer does not see
 
@@ -288,7 +289,7 @@ func (w *world) send(r *request, out sim.Output) {
 		return
 	}
 	r.held += out.Tokens
-	if r.held < w.chunk && !out.First && !out.Last {
+	if r.held < w.chunk && (!out.First || w.late) && !out.Last {
 		return
 	}
 	r.delivered = max(w.now+time.Duration(w.random.Float64()*float64(w.jitter)), r.delivered)
