@@ -1,8 +1,9 @@
 package openai
 
 // tally is the counts of a usage object, under whichever names the endpoint
-// has for them. The zero value has none. Counts that come more than once are
-// cumulative: the largest stands.
+// has for them. The zero value has none. Of counts that come more than once the
+// last that is not 0 stands: a Messages stream may begin with an estimate of its
+// prompt and end with the count, or count it at the beginning alone.
 type tally struct {
 	found bool // a prompt's, a completion's or a total count was there
 
@@ -43,19 +44,19 @@ func (p *eventParser) tally(v, depth int) int {
 		var end int
 		switch string(key) {
 		case "input_tokens", "prompt_tokens":
-			end = p.most(v, depth+1, &t.prompt)
+			end = p.count(v, depth+1, &t.prompt)
 			t.found = t.found || isNumber(p.kind(v))
 			t.beside = t.beside || key[0] == 'i'
 		case "output_tokens", "completion_tokens":
-			end = p.most(v, depth+1, &t.completion)
+			end = p.count(v, depth+1, &t.completion)
 			t.found = t.found || isNumber(p.kind(v))
 		case "total_tokens":
-			end = p.most(v, depth+1, &t.total)
+			end = p.count(v, depth+1, &t.total)
 			t.found = t.found || isNumber(p.kind(v))
 		case "cache_read_input_tokens":
-			end = p.most(v, depth+1, &t.cacheRead)
+			end = p.count(v, depth+1, &t.cacheRead)
 		case "cache_creation_input_tokens":
-			end = p.most(v, depth+1, &t.cacheWritten)
+			end = p.count(v, depth+1, &t.cacheWritten)
 		case "input_tokens_details", "input_token_details", "prompt_tokens_details", "output_tokens_details", "completion_tokens_details":
 			end = p.tallyDetails(v, depth+1)
 		default:
@@ -83,9 +84,9 @@ func (p *eventParser) tallyDetails(v, depth int) int {
 		var end int
 		switch string(key) {
 		case "cached_tokens":
-			end = p.most(v, depth+1, &t.cached)
+			end = p.count(v, depth+1, &t.cached)
 		case "reasoning_tokens", "thinking_tokens":
-			end = p.most(v, depth+1, &t.reasoning)
+			end = p.count(v, depth+1, &t.reasoning)
 		default:
 			end = p.value(v, depth+1)
 		}
@@ -97,10 +98,12 @@ func (p *eventParser) tallyDetails(v, depth int) int {
 	return at
 }
 
-// most raises n to the count at v.
-func (p *eventParser) most(v, depth int, n *int) int {
+// count reads the count at v into n, unless it is 0.
+func (p *eventParser) count(v, depth int, n *int) int {
 	count := 0
 	end := p.tokens(v, depth, &count)
-	*n = max(*n, count)
+	if count > 0 {
+		*n = count
+	}
 	return end
 }
