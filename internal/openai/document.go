@@ -14,8 +14,7 @@ type Document struct {
 	inText bool // within a string
 	escape bool // behind a backslash in it
 	begun  bool
-	array  bool // the outermost value is one
-	over   bool // and has ended
+	over   bool // the outermost value has ended
 	broken bool // what came is no JSON document
 
 	expectKey bool
@@ -99,7 +98,7 @@ func (d *Document) mark(c byte) {
 	case '{', '[':
 		d.depth++
 		if d.depth == 1 {
-			d.array, d.expectKey = c == '[', c == '{'
+			d.expectKey = true // in an array too, where no colon will follow it
 			return
 		}
 	case '}', ']':
@@ -145,7 +144,7 @@ func (d *Document) keep(p []byte) {
 
 // endMember ends a member of the top level.
 func (d *Document) endMember() {
-	d.expectKey = !d.array
+	d.expectKey = true
 	switch d.keeping {
 	case 'u':
 		p := eventParser{chunkParser: chunkParser{walker: walker{b: d.member}}, counts: d.tally}
