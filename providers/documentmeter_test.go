@@ -66,7 +66,7 @@ func TestDocumentsOfEndpoints(t *testing.T) {
 	} {
 		tt.want.passed, tt.want.HasUsage = tt.text, tt.want.Usage != Usage{}
 		for _, pieces := range [][][]byte{{[]byte(tt.text)}, bytewise([]byte(tt.text))} {
-			if got := look(tt.path, false, false, pieces...); got != tt.want {
+			if got := look(tt.path, false, 0, pieces...); got != tt.want {
 				t.Errorf("%s in %d pieces:\ngot  %+v\nwant %+v", tt.name, len(pieces), got, tt.want)
 			}
 		}
@@ -75,7 +75,7 @@ func TestDocumentsOfEndpoints(t *testing.T) {
 
 // Vectors are passed on and counted without being kept.
 func TestALargeAnswerIsReadWithoutBeingKept(t *testing.T) {
-	m := (&Backend{}).NewMeter("/embeddings", false, false).(*bulkMeter)
+	m := (&Backend{}).NewMeter("/embeddings", false, 0).(*bulkMeter)
 	m.Read([]byte(`{"data":[`))
 	piece := bytes.Repeat([]byte(`{"embedding":[0.123456,-0.1],"object":"embedding"},`), 1000)
 	for range 400 {

@@ -12,7 +12,7 @@ import (
 
 // look reads the pieces with the meter of a path, each from memory that is
 // overwritten afterwards.
-func look(path string, stream, strip bool, pieces ...[]byte) (sum total) {
+func look(path string, stream bool, strip Strip, pieces ...[]byte) (sum total) {
 	m := (&Backend{}).NewMeter(path, stream, strip)
 	buf := make([]byte, 0, 64)
 	for _, p := range pieces {
@@ -26,7 +26,7 @@ func look(path string, stream, strip bool, pieces ...[]byte) (sum total) {
 
 // checkCuts reads a stream byte by byte, which cuts it everywhere, and cut in
 // two at some hundred places.
-func checkCuts(t *testing.T, path string, strip bool, stream []byte, want total) {
+func checkCuts(t *testing.T, path string, strip Strip, stream []byte, want total) {
 	t.Helper()
 	check := func(how string, got total) {
 		t.Helper()
@@ -101,11 +101,11 @@ func TestEventStreams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dialect, _, _ := strings.Cut(name, "-")
 			want.HasUsage, want.passed = want.Usage != Usage{}, string(stream)
-			checkCuts(t, pathOf[dialect], true, stream, want)
+			checkCuts(t, pathOf[dialect], StripEvent, stream, want)
 			// The final blank line may be missing.
 			short := bytes.TrimRight(stream, "\r\n")
 			want.passed = string(short)
-			if got := look(pathOf[dialect], true, false, short); got != want {
+			if got := look(pathOf[dialect], true, 0, short); got != want {
 				t.Errorf("without its last blank line:\ngot  %+v\nwant %+v", got, want)
 			}
 		})
@@ -122,17 +122,17 @@ func TestBrokenChatStreams(t *testing.T) {
 		"ollama-completions": {Chunks: 2, Bytes: 9, Usage: Usage{5, 0, 3, 0}, HasUsage: true, Done: true},
 	} {
 		stream := readStream(t, name)
-		want.passed = stripped(string(stream), "\n\n")
+		want.passed = stripped(string(stream), "\n\n", StripEvent)
 		if n := strings.Count(string(stream), "data:") - strings.Count(want.passed, "data:"); n > 1 || (n == 1) != want.HasUsage {
 			t.Fatalf("%s: the oracle takes %d events out", name, n)
 		}
-		checkCuts(t, "/chat/completions", true, stream, want)
+		checkCuts(t, "/chat/completions", StripEvent, stream, want)
 	}
 }
 
 // A usage of zeros in each chunk is no count.
 func TestZerosAreNoUsage(t *testing.T) {
-	m := (&Backend{}).NewMeter("/completions", true, false)
+	m := (&Backend{}).NewMeter("/completions", true, 0)
 	for event := range bytes.SplitSeq(readStream(t, "ollama-completions"), []byte("\n\n")) {
 		if _, seen := m.Read(append(bytes.Clone(event), "\n\n"...)); seen.Usage != nil && seen.Usage.CompletionTokens == 0 {
 			t.Errorf("%s: %+v", event, *seen.Usage)
@@ -158,7 +158,7 @@ func TestLargeEvents(t *testing.T) {
 		{"lines", "/responses", "event: error\n" + strings.Repeat("data: "+large[:1<<19]+"\n", 6) + "\n", total{Error: true, Done: true}},
 	} {
 		for _, size := range []int{len(tt.stream), 32 << 10, 4095} {
-			m, got := (&Backend{}).NewMeter(tt.path, true, false), total{}
+			m, got := (&Backend{}).NewMeter(tt.path, true, 0), total{}
 			for rest := []byte(tt.stream); len(rest) > 0; rest = rest[min(size, len(rest)):] {
 				p := rest[:min(size, len(rest))]
 				pass, seen := m.Read(p)
@@ -187,7 +187,7 @@ func TestEventsThatAreNone(t *testing.T) {
 		"id: 1\ndata: {\"type\":\"message_stop\",\ndata: \"x\":1}\n\n": {Done: true},
 	} {
 		want.passed = stream
-		checkCuts(t, "/messages", true, []byte(stream), want)
+		checkCuts(t, "/messages", StripEvent, []byte(stream), want)
 	}
 }
 
@@ -199,7 +199,7 @@ func FuzzEventMeter(f *testing.F) {
 	f.Add([]byte("event: message_delta\r\ndata: {\"usage\":{\"input_tokens\":1}}\r\r\n\ndata: {\"type\":\"error\"}"), uint64(0x203))
 	f.Fuzz(func(t *testing.T, stream []byte, sizes uint64) {
 		for _, path := range []string{"/responses", "/images/generations"} {
-			want := look(path, true, true, stream)
+			want := look(path, true, StripEvent|StripRunning, stream)
 			if want.passed != string(stream) {
 				t.Fatalf("%q: passed %q", stream, want.passed)
 			}
@@ -209,15 +209,15 @@ func FuzzEventMeter(f *testing.F) {
 					t.Fatalf("%q %s:\ngot  %+v\nwant %+v", stream, how, got, want)
 				}
 			}
-			check("byte by byte", look(path, true, true, bytewise(stream)...))
+			check("byte by byte", look(path, true, StripEvent|StripRunning, bytewise(stream)...))
 			var pieces [][]byte
 			for rest, s := stream, sizes; len(rest) > 0; s = s>>8 | s<<56 {
 				n := min(int(s&0xFF)+1, len(rest))
 				pieces, rest = append(pieces, rest[:n]), rest[n:]
 			}
-			check(fmt.Sprintf("in %d pieces", len(pieces)), look(path, true, true, pieces...))
+			check(fmt.Sprintf("in %d pieces", len(pieces)), look(path, true, StripEvent|StripRunning, pieces...))
 		}
-		m := (&Backend{}).NewMeter("/responses", true, false)
+		m := (&Backend{}).NewMeter("/responses", true, 0)
 		m.Read(stream)
 		_, data, _ := bytes.Cut(m.ErrorEvent("broke"), []byte("data: "))
 		if !json.Valid(data) {
@@ -233,7 +233,7 @@ var eventChunks = map[string]string{
 
 func TestEventReadAllocatesNothing(t *testing.T) {
 	for path, chunk := range eventChunks {
-		m := (&Backend{}).NewMeter(path, true, false)
+		m := (&Backend{}).NewMeter(path, true, 0)
 		usage := []byte("event: message_delta\ndata: {\"usage\":{\"input_tokens\":1,\"output_tokens\":2}}\n\n")
 		for range 2 {
 			m.Read([]byte(chunk[:40]))
@@ -257,7 +257,7 @@ func TestEventReadAllocatesNothing(t *testing.T) {
 func BenchmarkEventMeter(b *testing.B) {
 	for path, chunk := range eventChunks {
 		b.Run(path[1:], func(b *testing.B) {
-			m := (&Backend{}).NewMeter(path, true, false)
+			m := (&Backend{}).NewMeter(path, true, 0)
 			p := []byte(chunk)
 			b.ReportAllocs()
 			for b.Loop() {

@@ -65,10 +65,10 @@ func FuzzStrip(f *testing.F) {
 			pieces, rest = append(pieces, rest[:n]), rest[n:]
 		}
 		for _, cut := range [][][]byte{{[]byte(stream)}, bytewise([]byte(stream)), pieces} {
-			if got := meter(true, cut...); got.passed != want {
+			if got := meter(StripEvent, cut...); got.passed != want {
 				t.Fatalf("%q in %d pieces:\npassed %q\nwant   %q", stream, len(cut), got.passed, want)
 			}
-			if got := meter(false, cut...); got.passed != stream {
+			if got := meter(0, cut...); got.passed != stream {
 				t.Fatalf("%q in %d pieces, nothing to strip: passed %q", stream, len(cut), got.passed)
 			}
 		}
