@@ -68,6 +68,7 @@ type exchange struct {
 	content       bool // verdict given: content came
 
 	// relay
+	patience   patience
 	begun      bool // the answer's head went out
 	status     int
 	bytes      int64            // of the body, to the client
@@ -80,10 +81,9 @@ type exchange struct {
 	done       bool      // the dialect's last event was seen
 	upError    bool      // the backend reported an error within the stream
 	garbage    bool
-	tail       [4]byte   // the last bytes that went out
-	deadline   time.Time // write deadline last set
-	blocked    bool      // the client blocks: nothing is evidence
-	abort      bool      // the answer must not end as if it were whole
+	tail       [4]byte // the last bytes that went out
+	blocked    bool    // the client blocks: nothing is evidence
+	abort      bool    // the answer must not end as if it were whole
 
 	newborn newborn // the id of an answer that its backend keeps
 
@@ -101,6 +101,8 @@ func (g *Gateway) journey(end *endpoint) http.HandlerFunc {
 			path:   r.URL.Path[len("/v1"):],
 			tenant: anyone,
 		}
+		x.patience.start(x.rc, r, x.plan.conf.Timeouts.Write)
+		defer x.patience.stop()
 		x.serve()
 		if x.abort {
 			panic(http.ErrAbortHandler)
@@ -154,6 +156,6 @@ func (x *exchange) fail(err error) {
 		return
 	}
 	x.begun = true
-	x.extendWrite(time.Now())
+	x.patience.last(time.Now())
 	x.bytes += int64(a.write(x.w, x.r))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 	"os"
 	"time"
 
@@ -100,8 +99,9 @@ func (x *exchange) begin() {
 	x.status = x.try.resp.StatusCode
 	x.copyHeader(x.try.resp.Header)
 	x.begun = true
-	x.extendWrite(x.try.at)
+	x.patience.begin(x.try.at)
 	x.w.WriteHeader(x.status)
+	x.patience.end()
 	x.try.watch.phase(x.try.at.Add(x.plan.conf.Timeouts.Silence), errSilence)
 }
 
@@ -196,12 +196,13 @@ func (x *exchange) pass(now time.Time, p []byte) (time.Time, error) {
 	if len(p) == 0 {
 		return now, nil
 	}
-	x.extendWrite(now)
+	x.patience.begin(now)
 	n, err := x.w.Write(p)
 	x.bytes += int64(n)
 	if err == nil {
 		err = x.rc.Flush()
 	}
+	x.patience.end()
 	wrote := time.Now()
 	if err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -288,18 +289,4 @@ func (x *exchange) keepTail(p []byte) {
 func (x *exchange) atEventEnd() bool {
 	a, b, c, d := x.tail[0], x.tail[1], x.tail[2], x.tail[3]
 	return d == 0 || c == '\n' && d == '\n' || c == '\r' && d == '\r' || a == '\r' && b == '\n' && c == '\r' && d == '\n'
-}
-
-// extendWrite rolls the deadline by which the client must have taken what is
-// written. It is moved in steps of an eighth: moving it costs more than the
-// chunk.
-func (x *exchange) extendWrite(now time.Time) {
-	d := x.plan.conf.Timeouts.Write
-	if now.Sub(x.deadline) < d/8 {
-		return
-	}
-	x.deadline = now
-	if err := x.rc.SetWriteDeadline(now.Add(d)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return // the connection is gone; the write will say so
-	}
 }

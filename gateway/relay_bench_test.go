@@ -38,6 +38,7 @@ func relayed(tb testing.TB, h *house, body io.ReadCloser) *exchange {
 		g: h.gateway, plan: h.gateway.plan.Load(), w: w, rc: http.NewResponseController(w),
 		r: h.request("POST", chat, streamBody), end: journeys[0], path: "/chat/completions", tenant: anyone, stream: true, ask: openai.AskUsage,
 	}
+	x.patience.start(x.rc, x.r, time.Minute)
 	now := time.Now()
 	x.arrived, x.sent, x.route = now, now, x.plan.route("chat")
 	d := h.router.Place(now, router.Request{Route: "chat", Arrived: now, Stream: true})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,12 +82,16 @@ func TestABusyAnswerKeepsWhileOthersAreAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := settings("a", "b")
 		c.Timeouts.FirstByte = 10 * time.Second
+		long := `{"error":{"message":"` + strings.Repeat("slow down ", 10_000) + `"}}` // more than is looked at
 		h := open(t, c, map[string]http.Handler{
-			"a": &script{answer: tooMany},
+			"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(http.StatusTooManyRequests)
+				_, _ = io.WriteString(w, long)
+			}},
 			"b": &script{answer: func(_ http.ResponseWriter, r *http.Request) { pause(r, time.Hour) }},
 		})
-		if r := h.post(chat, streamBody); r.status != 429 || r.body != tooManyBody || r.err != nil {
-			t.Errorf("got %d %q (%v), want the whole 429", r.status, r.body, r.err)
+		if r := h.post(chat, streamBody); r.status != 429 || r.body != long || r.err != nil {
+			t.Errorf("got %d, %d bytes (%v), want the whole 429, %d bytes", r.status, len(r.body), r.err, len(long))
 		}
 		h.idle()
 	})

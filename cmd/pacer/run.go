@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/pacer-dev/pacer/gateway"
 )
 
 // Bounds of a connection that are the same everywhere: none of them limits a
@@ -43,23 +45,22 @@ func (p *program) run(ctx context.Context, ready func(dataURL, adminURL string))
 		return fmt.Errorf("admin port: %w; choose another address with admin.listen: or --admin", err)
 	}
 	defer adminListener.Close()
+	requests := &inFlight{handler: p.gateway.Handler()}
+	data := p.server(requests, int(p.cfg.Limits.Header))
+	dataListener = p.gateway.Listen(data, dataListener)
 	scheme := "http://"
 	if p.cfg.TLS.Cert != "" {
-		cert, err := tls.LoadX509KeyPair(p.cfg.TLS.Cert, p.cfg.TLS.Key)
+		cert, err := gateway.LoadCertificate(p.cfg.TLS.Cert, p.cfg.TLS.Key, p.log)
 		if err != nil {
 			return fmt.Errorf("tls: %w", err)
 		}
 		scheme = "https://"
-		dataListener = tls.NewListener(dataListener, &tls.Config{
-			Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-		})
+		dataListener = tls.NewListener(dataListener, cert.Config())
 	}
 	dataURL := fromHere(scheme, dataListener.Addr())
 	p.dataURL.Store(&dataURL)
 	p.start(ctx)
 
-	requests := &inFlight{handler: p.gateway.Handler()}
-	data := p.server(requests, int(p.cfg.Limits.Header))
 	adm := p.server(p.admin, 64<<10)
 	loopCtx, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLoops()
