@@ -58,6 +58,7 @@ type knowledge struct {
 	Rho              number     `json:"rho"`    // prompt tokens per output token
 	Support          *[2]int    `json:"support"`
 	Fit              *fit       `json:"fit"`
+	TTFT             *ttft      `json:"ttft"`
 	TokensSeen       number     `json:"tokens_seen"`
 	MeanOutputTokens number     `json:"mean_output_tokens"`
 	UpdatedAt        *time.Time `json:"updated_at"`
@@ -69,6 +70,16 @@ type fit struct {
 	B number `json:"b"`
 	C number `json:"c"`
 	D number `json:"d"`
+}
+
+// ttft is what is known of the time to the first token: base_s, and the prompt
+// tokens, the request's own and those ahead, at that rate; and beyond the slots
+// a wait for one. Nothing is null: no prompt was ever noticed in it, or the
+// engine never queued.
+type ttft struct {
+	BaseS             number `json:"base_s"`
+	PrefillTokensPerS number `json:"prefill_tokens_per_s"`
+	Slots             *int   `json:"slots"`
 }
 
 // point is the curve at n and at p prompt tokens per decode step.
@@ -160,6 +171,12 @@ func known(c *profiles.Curve) knowledge {
 	}
 	if f, ok := c.Fit(); ok {
 		k.Fit = &fit{number(f.A), number(f.B), number(f.C), number(f.D)}
+	}
+	if t := c.TTFT(); t.Known() {
+		k.TTFT = &ttft{BaseS: number(t.Base), PrefillTokensPerS: number(1 / t.PerToken)}
+		if t.Slots > 0 {
+			k.TTFT.Slots = &t.Slots
+		}
 	}
 	return k
 }

@@ -24,16 +24,21 @@ type wantProfiles struct {
 			N        int `json:"n"`
 			M        int `json:"m"`
 		} `json:"in_flight"`
-		Scale            float64             `json:"scale"`
-		Margin           float64             `json:"margin"`
-		Rho              *float64            `json:"rho"`
-		Support          *[2]int             `json:"support"`
-		Fit              *map[string]float64 `json:"fit"`
-		Points           []wantPoint         `json:"points"`
-		TokensSeen       float64             `json:"tokens_seen"`
-		MeanOutputTokens *float64            `json:"mean_output_tokens"`
-		OutputTokens     *float64            `json:"output_tokens"`
-		UpdatedAt        *string             `json:"updated_at"`
+		Scale   float64             `json:"scale"`
+		Margin  float64             `json:"margin"`
+		Rho     *float64            `json:"rho"`
+		Support *[2]int             `json:"support"`
+		Fit     *map[string]float64 `json:"fit"`
+		TTFT    *struct {
+			BaseS             *float64 `json:"base_s"`
+			PrefillTokensPerS *float64 `json:"prefill_tokens_per_s"`
+			Slots             *int     `json:"slots"`
+		} `json:"ttft"`
+		Points           []wantPoint `json:"points"`
+		TokensSeen       float64     `json:"tokens_seen"`
+		MeanOutputTokens *float64    `json:"mean_output_tokens"`
+		OutputTokens     *float64    `json:"output_tokens"`
+		UpdatedAt        *string     `json:"updated_at"`
 	} `json:"targets"`
 }
 
@@ -77,6 +82,12 @@ func TestProfiles(t *testing.T) {
 	}
 	if h.Fit == nil || len(*h.Fit) != 4 {
 		t.Errorf("fit: got %v, want a, b, c and d", h.Fit)
+	}
+	if f := h.TTFT; f == nil || f.BaseS == nil || !near(*f.BaseS, 0.05, 0.01) || f.PrefillTokensPerS == nil || *f.PrefillTokensPerS <= 0 || f.Slots != nil {
+		t.Errorf("ttft: got %+v, want 50 ms, some rate, and no slots", f)
+	}
+	if i.TTFT != nil || l.TTFT != nil {
+		t.Errorf("ttft of what never gave a first token: %+v, %+v, want null", i.TTFT, l.TTFT)
 	}
 	if h.UpdatedAt == nil {
 		t.Error("updated_at is null though there is evidence")

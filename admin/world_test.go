@@ -87,6 +87,9 @@ func newWorld(t testing.TB, listen string) *world {
 // one of n streams.
 func truth(n int) float64 { return 1 / (0.018 + 0.0004*float64(n)) }
 
+// firstTokenAfter is its time to the first token.
+const firstTokenAfter = 50 * time.Millisecond
+
 // teach lets the book watch an engine that decodes n streams in step, for
 // several n, and folds what it saw once a second.
 func teach(book *profiles.Book, now time.Time, target profiles.Target) {
@@ -95,9 +98,10 @@ func teach(book *profiles.Book, now time.Time, target profiles.Target) {
 		occupancy := profiles.NewOccupancy(now)
 		streams := make([]*profiles.Stream, n)
 		for i := range streams {
-			streams[i] = book.Open(target, profiles.Open{Sent: now, Occupancy: occupancy, PromptTokens: 1})
+			streams[i] = book.Open(target, profiles.Open{Sent: now, Occupancy: occupancy, PromptTokens: 1, Ahead: profiles.Ahead{Known: true}})
 		}
 		occupancy.Set(now, n)
+		now = now.Add(firstTokenAfter)
 		const tokens = 300
 		for range tokens {
 			for _, s := range streams {

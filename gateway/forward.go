@@ -250,9 +250,13 @@ func (x *exchange) recognize(start []byte) error {
 		return x.sendFailed(errGarbage, "answered with something that is not an event stream")
 	}
 	if t.sse && x.end.decodes {
-		x.meter = x.g.book.Open(x.lease.Target(), profiles.Open{
+		o := profiles.Open{
 			Sent: x.sent, Occupancy: x.lease.Occupancy(), PromptTokens: x.bodyTokens, Sequences: x.req.Sequences,
-		})
+		}
+		if !x.placing.NoQueue { // no failover: a herd that moves on together is no usual load
+			o.Ahead = x.lease.Ahead()
+		}
+		x.meter = x.g.book.Open(x.lease.Target(), o)
 	}
 	return nil
 }

@@ -63,8 +63,8 @@ func (b *Book) Open(t Target, o Open) *Stream {
 	}
 	s := &Stream{
 		profile: p, occ: o.Occupancy, epoch: b.since(start),
-		sequences: max(o.Sequences, 1),
-		estimate:  float64(min(max(o.PromptTokens, 0), maxPrompt)),
+		sequences: max(o.Sequences, 1), ahead: o.Ahead,
+		estimate: float64(min(max(o.PromptTokens, 0), maxPrompt)),
 	}
 	s.sent = start.Sub(s.epoch)
 	if s.occ != nil {

@@ -35,6 +35,7 @@ type Curve struct {
 	tokens     float64
 	rho        float64
 	meanOutput float64
+	ttft       TTFT
 	updated    time.Time
 }
 
@@ -237,6 +238,10 @@ func (c *Curve) Steps() float64 { return c.steps }
 
 // MeanOutput is the mean answer in tokens, 0 while unknown.
 func (c *Curve) MeanOutput() float64 { return c.meanOutput }
+
+// TTFT is what is known of the time to the first token. It may be known before
+// the curve is, and unknown when the curve is known.
+func (c *Curve) TTFT() TTFT { return c.ttft }
 
 // Updated is when evidence last came in; zero when never.
 func (c *Curve) Updated() time.Time { return c.updated }

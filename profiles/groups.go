@@ -77,6 +77,12 @@ func (s *Sums) Groups() []Group {
 	if s.totals != (totals{}) {
 		groups = append(groups, namedGroup(s.totals.T, storedTotals, s.totals.fields()))
 	}
+	if s.firsts != (firstSums{}) {
+		groups = append(groups, namedGroup(s.firsts.T, storedFirsts, s.firsts.fields()))
+	}
+	if s.knee != (kneeSums{}) {
+		groups = append(groups, namedGroup(s.knee.T, storedKnee, s.knee.fields()))
+	}
 	return groups
 }
 
@@ -101,6 +107,8 @@ func SumsFrom(fields map[string]float64, updated time.Time) Sums {
 	}
 	readFields(fields, storedRows, s.rows.fields())
 	readFields(fields, storedTotals, s.totals.fields())
+	readFields(fields, storedFirsts, s.firsts.fields())
+	readFields(fields, storedKnee, s.knee.fields())
 	return s
 }
 

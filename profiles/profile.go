@@ -178,6 +178,7 @@ func (p *profile) cut(now time.Time, number uint64, halfLife time.Duration) (d D
 	if p.fold.empty() {
 		return Delta{}, false
 	}
+	p.ageFirsts()
 	d = Delta{Target: p.target, Sums: p.fold}
 	d.Sums.Updated = now
 	d.Sums.folded = number
@@ -215,7 +216,9 @@ func (p *profile) rebase(base Sums, acked uint64, halfLife time.Duration) {
 // draw draws the curve anew from a copy of what is known: it takes too long to
 // keep streams from handing over meanwhile. Book.mu is held.
 func (p *profile) draw(known *Sums, scale, margin float64) {
-	p.curve.Store(newCurve(known, p.prior, scale, margin))
+	c := newCurve(known, p.prior, scale, margin)
+	c.ttft = newTTFT(known, c)
+	p.curve.Store(c)
 }
 
 // finite reports whether x is a number.

@@ -128,6 +128,7 @@ func (s *Stream) settle(complete bool) tally {
 	w := g.windowAt(s.window)
 	s.decoded(w)
 	g.settlePrompt(s)
+	p.learnFirst(s)
 
 	t := s.tally()
 	switch {

@@ -8,6 +8,7 @@ type Open struct {
 	Occupancy    *Occupancy // of the backend incarnation that serves it; nil = the stream counts as alone
 	PromptTokens int        // estimate from the body until usage is known; 0 = unknown
 	Sequences    int        // the n of the request; above 1 the stream is no evidence; 0 = 1
+	Ahead        Ahead      // what stood before it; unknown = its first token teaches nothing
 }
 
 const (
@@ -44,6 +45,9 @@ type Stream struct {
 
 	sequences    int
 	sent         time.Duration
+	ahead        Ahead
+	firstN       int     // n when the first token came, with this stream
+	firstBlocked bool    // the client blocked before the first token
 	prompt       float64 // prompt tokens as booked, scaled by what the target taught
 	estimate     float64 // prompt tokens as the caller estimated them
 	prefill      prefill
@@ -191,6 +195,7 @@ func (s *Stream) begin(at time.Duration, chunks, total int) {
 	}
 	s.first, s.gapFrom, s.last = at, at, at
 	s.version, s.run.n = s.load()
+	s.firstN = s.run.n
 	s.window = windowOf(at)
 	s.turnAt = min(at+segment, windowEnd(s.window))
 	s.bookPrompt(at)
@@ -250,7 +255,11 @@ func (s *Stream) book(n int, seconds, k float64) {
 // seconds nor tokens are evidence, and that Read reopens the exposure as a
 // first chunk does.
 func (s *Stream) Blocked() {
-	if s.arrivals > 0 && !s.closed {
+	switch {
+	case s.closed:
+	case s.arrivals == 0:
+		s.firstBlocked = true
+	default:
 		s.blocked = true
 	}
 }

@@ -15,6 +15,8 @@ type Sums struct {
 	bins   [NumBins]binSums
 	rows   rowSums
 	totals totals
+	firsts firstSums
+	knee   kneeSums
 
 	// folded is the number of the last fold of this replica that the sums
 	// hold; 0 when they hold none. It is not stored.
@@ -78,6 +80,7 @@ func (s *Sums) Add(d Delta, halfLife time.Duration) {
 	if d.Sums.totals != (totals{}) {
 		s.totals.merge(&d.Sums.totals, halfLife)
 	}
+	s.addFirsts(&d.Sums, halfLife)
 	if d.Sums.Updated.After(s.Updated) {
 		s.Updated = d.Sums.Updated
 	}
@@ -114,7 +117,8 @@ func kept(occupied float64, halfLife time.Duration) float64 {
 
 // empty reports whether s holds nothing.
 func (s *Sums) empty() bool {
-	return s.bins == [NumBins]binSums{} && s.rows == rowSums{} && s.totals == totals{}
+	return s.bins == [NumBins]binSums{} && s.rows == rowSums{} && s.totals == totals{} &&
+		s.firsts == firstSums{} && s.knee == kneeSums{}
 }
 
 // take adds an exposure whose tokens are in chunks.

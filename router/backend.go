@@ -130,18 +130,6 @@ func (b *backend) become(h Health) {
 // inService reports whether the backend may be used at all.
 func (b *backend) inService() bool { return b.health == Up || b.health == Probing }
 
-// ttft predicts how long a newcomer on m waits for its first token, beside its
-// own prefill: until the prompts ahead are prefilled, and at least as long as
-// the oldest stream has waited beyond its own prediction. The second sees the
-// queue of an engine that is full, where the curve sees nothing.
-func (b *backend) ttft(now time.Time, m *model) time.Duration {
-	ahead := seconds(float64(b.promptWaiting()) * m.promptCost)
-	if l := b.unserved.front; l != nil {
-		ahead = max(ahead, now.Sub(l.placed)-l.expected)
-	}
-	return ahead
-}
-
 // seconds returns s seconds, at most an hour: beyond it only the fact counts.
 func seconds(s float64) time.Duration {
 	return time.Duration(min(s, 3600) * float64(time.Second))

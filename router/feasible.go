@@ -11,12 +11,12 @@ type verdict struct {
 	index    int    // in the route's targets
 	model    *model // nil: its backend is not configured
 	reason   Reason
-	fresh    bool          // the curve is unknown
-	low      float64       // the curve's bound with the request, 0 when unknown
-	protect  float64       // highest floor that must hold there
-	headroom float64       // least bound over need, +Inf where nothing is needed
-	ttft     time.Duration // until its prefill begins
-	passed   bool          // feasible, but a last choice while there are others: set by choose
+	fresh    bool    // the curve is unknown
+	low      float64 // the curve's bound with the request, 0 when unknown
+	protect  float64 // highest floor that must hold there
+	headroom float64 // least bound over need, +Inf where nothing is needed
+	delay    delay   // until its prefill begins
+	passed   bool    // feasible, but a last choice while there are others: set by choose
 }
 
 // open reports whether choose may take the target.
@@ -50,7 +50,7 @@ func (a *ask) weigh(v *verdict) {
 	}
 	b.scan(a.now)
 	v.fresh = !m.known
-	v.ttft = b.ttft(a.now, m)
+	v.delay = b.delay(a.now, m)
 	k := b.m() + a.weight
 	low, bound, own := m.carries(k, extraP(b.promptWaiting(), a.answer(m)), a.floor)
 	v.low = low
@@ -74,7 +74,7 @@ func (a *ask) weigh(v *verdict) {
 		v.reason = ReasonProtects
 	case a.class == Batch && !a.leavesReserve(b, k):
 		v.reason = ReasonReserve
-	case a.maxTTFT > 0 && v.ttft+a.waited() > a.maxTTFT:
+	case a.maxTTFT > 0 && v.delay.bound+a.waited() > a.maxTTFT:
 		v.reason = ReasonTTFT
 	}
 }
@@ -161,12 +161,13 @@ type outlook struct {
 	inService bool          // some backend takes requests
 	ttft      bool          // nothing but the TTFT stands in the way
 	best      float64       // highest bound on offer, 0 when unknown
-	soonest   time.Duration // least wait for the prefill to begin
+	soonest   time.Duration // least time to the first token, once a slot is free
+	queue     time.Duration // least mean wait for a slot
 	known     bool          // every curve in service is known
 }
 
-func outlookOf(verdicts []verdict) outlook {
-	o := outlook{known: true, soonest: time.Duration(math.MaxInt64)}
+func (a *ask) outlook(verdicts []verdict) outlook {
+	o := outlook{known: true, soonest: math.MaxInt64, queue: math.MaxInt64}
 	late, loaded := false, false
 	for i := range verdicts {
 		v := &verdicts[i]
@@ -175,7 +176,8 @@ func outlookOf(verdicts []verdict) outlook {
 		}
 		o.inService = true
 		o.best = max(o.best, v.low)
-		o.soonest = min(o.soonest, v.ttft)
+		o.soonest = min(o.soonest, max(v.delay.overdue, v.delay.prefill+a.ownDelay(v)))
+		o.queue = min(o.queue, v.delay.queue)
 		o.known = o.known && !v.fresh
 		if v.reason == ReasonTTFT {
 			late = true

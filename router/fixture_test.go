@@ -17,6 +17,7 @@ type form struct {
 	steps   float64 // 0 = plenty
 	answer  float64
 	margin  float64 // 0 = 10 %
+	first   profiles.TTFT
 }
 
 func (f form) Known() bool { return true }
@@ -41,6 +42,7 @@ func (f form) Low(n int, extraP float64) float64 {
 func (f form) Support() (lo, hi int)          { return min(f.visited, 1), f.visited }
 func (f form) MeanOutput() float64            { return f.answer }
 func (f form) SecondsPerPromptToken() float64 { return f.d }
+func (f form) TTFT() profiles.TTFT            { return f.first }
 
 func (f form) Steps() float64 {
 	if f.steps == 0 {

@@ -12,16 +12,17 @@ import (
 // decision and given back exactly once by Done. FirstToken and Done take the
 // router's lock; Progress takes none and is for the hot path.
 type Lease struct {
-	backend  *backend
-	model    *model
-	route    *route
-	target   Target
-	placed   time.Time
-	floor    float64       // 0 = none
-	weight   int           // sequences; 0 = does not decode
-	prompt   int           // tokens, counted in backend.prompt while waiting
-	expected time.Duration // from placed until the first token, as predicted when placed
-	stream   bool
+	backend *backend
+	model   *model
+	route   *route
+	target  Target
+	placed  time.Time
+	floor   float64       // 0 = none
+	weight  int           // sequences; 0 = does not decode
+	prompt  int           // tokens, counted in backend.prompt while waiting
+	prefill time.Duration // of its own prompt and those ahead, as predicted when placed
+	ahead   profiles.Ahead
+	stream  bool
 
 	phase phase // guarded by Router.mu, as is all that follows up to tokens
 	prev  *Lease
@@ -64,6 +65,9 @@ func (l *Lease) Floor() float64 { return l.floor }
 
 // Occupancy is the record of n of the backend incarnation; Load its n now.
 func (l *Lease) Occupancy() *profiles.Occupancy { return l.backend.occupancy }
+
+// Ahead is what stood before the request on its backend when it was placed.
+func (l *Lease) Ahead() profiles.Ahead { return l.ahead }
 
 // FirstToken moves the lease from waiting to decoding. Calls after the first,
 // and after Done, do nothing.
@@ -127,7 +131,6 @@ func (l *Lease) Done(now time.Time, outputTokens float64) []Grant {
 func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	m := v.model
 	b := m.backend
-	own := seconds(float64(a.prompt) * m.promptCost)
 	l := &Lease{
 		backend: b, model: m, route: a.route, target: a.route.conf.Targets[v.index].Target,
 		placed: a.now, weight: a.weight, prompt: a.prompt, stream: a.req.Stream, heap: -1, slot: -1,
@@ -142,7 +145,8 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 		return l
 	}
 	l.floor = floor
-	l.expected = own + seconds(float64(b.promptWaiting())*m.promptCost)
+	l.ahead = b.ahead()
+	l.prefill = seconds(m.ttft.Prefill(l.ahead.PromptTokens + a.prompt))
 	if floor > 0 {
 		m.floors.add(floor)
 	}
@@ -152,7 +156,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 		b.unserved.push(l)
 		return l
 	}
-	l.due = a.now.Add(l.expected)
+	l.due = a.now.Add(seconds(m.ttft.Predict(l.ahead, a.prompt)))
 	r.pending.push(l)
 	r.advance(a.now)
 	return l

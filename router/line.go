@@ -59,6 +59,11 @@ const usualMaxWaiting = 1000
 func (r *Router) standInLine(a *ask, wait time.Duration, o outlook, steps []Step) (*Ticket, ShedReason) {
 	rt := a.route
 	if a.maxTTFT > 0 && o.inService {
+		// Who waits here moves up meanwhile in the line of the engine; that
+		// one alone may be too long.
+		if a.waited()+o.queue > a.maxTTFT {
+			return nil, ShedTTFT
+		}
 		if left := a.maxTTFT - o.soonest; left < wait {
 			if wait = left; wait <= a.waited() {
 				return nil, ShedTTFT

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
 )
 
 // curve is what the router reads of a profiles.Curve.
@@ -15,6 +17,7 @@ type curve interface {
 	MeanOutput() float64
 	SecondsPerPromptToken() float64
 	Steps() float64
+	TTFT() profiles.TTFT
 }
 
 // model is one target of one backend incarnation: what is known of its speed,
@@ -25,14 +28,14 @@ type model struct {
 
 	// The curve, and of it what every decision asks. Until the curve is known
 	// the rest is zero.
-	curve      curve
-	known      bool
-	lowest     int     // lowest n with evidence, or of a prior
-	visited    int     // highest n with evidence, or of a prior; 0 = nothing says how far
-	young      bool    // few steps seen: the fit is not to be trusted beyond visited
-	promptCost float64 // seconds that one prompt token takes; 0 = unknown
-	answer     float64 // mean output tokens; 0 = unknown
-	solo       float64 // TPS(1); +Inf while unknown
+	curve   curve
+	known   bool
+	lowest  int  // lowest n with evidence, or of a prior
+	visited int  // highest n with evidence, or of a prior; 0 = nothing says how far
+	young   bool // few steps seen: the fit is not to be trusted beyond visited
+	ttft    profiles.TTFT
+	answer  float64 // mean output tokens; 0 = unknown
+	solo    float64 // TPS(1); +Inf while unknown
 
 	floors      floorSet // of the leases that run here
 	remoteFloor float64  // highest floor that another replica runs here, 0 = none
@@ -68,13 +71,13 @@ func (m *model) learn(c curve) {
 	m.curve = c
 	m.known = c != nil && c.Known()
 	m.lowest, m.visited, m.young = 0, 0, false
-	m.promptCost, m.answer, m.solo = 0, 0, math.Inf(1)
+	m.answer, m.solo = 0, math.Inf(1)
+	m.learnTTFT(c)
 	if !m.known {
 		return
 	}
 	m.lowest, m.visited = c.Support()
 	m.young = c.Steps() < youngSteps
-	m.promptCost = finite(c.SecondsPerPromptToken())
 	m.answer = finite(c.MeanOutput())
 	if solo := c.TPS(1); solo > 0 {
 		m.solo = solo

@@ -35,7 +35,7 @@ func (r *Router) accept(a *ask, v *verdict) Decision {
 // is why the steps before failed; ShedFloor when there were none.
 func (r *Router) proceed(a *ask, steps []Step, cause ShedReason) Decision {
 	verdicts := r.judge(a)
-	o := outlookOf(verdicts)
+	o := a.outlook(verdicts)
 	pointless, best := a.unattainable()
 	if pointless {
 		if d, ok := r.probe(a, verdicts); ok {

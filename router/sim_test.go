@@ -13,6 +13,7 @@ import (
 type engine struct {
 	a, b, d float64
 	budget  int
+	slots   int // streams served at once, the others wait; 0 = all
 
 	streams []*simStream // in order of arrival
 	next    time.Time    // end of the step in progress; zero while idle
@@ -27,6 +28,7 @@ type simStream struct {
 	prompt int // still to prefill
 	want   int // tokens
 	got    int
+	sent   time.Time
 	first  time.Time
 	meter  *profiles.Stream // nil without a book
 }
@@ -59,6 +61,8 @@ type world struct {
 	grace                   time.Duration
 	peakM                   int
 	waitedMost              map[string]time.Duration // by route, of the admitted
+	firsts                  []firstToken
+	hideTTFT                bool // the router is not told what was learned of first tokens
 }
 
 func newWorld(b *bench, engines map[string]*engine) *world {
@@ -149,9 +153,9 @@ func (w *world) answer(u *user, d Decision) {
 		w.admitted++
 		w.waitedMost[u.route] = max(w.waitedMost[u.route], w.now.Sub(u.arrived))
 		e := w.engines[d.Lease.Target().Backend]
-		s := &simStream{lease: d.Lease, user: u, floor: d.Lease.Floor(), prompt: max(u.prompt, 1), want: u.length}
+		s := &simStream{lease: d.Lease, user: u, floor: d.Lease.Floor(), prompt: max(u.prompt, 1), want: u.length, sent: u.arrived}
 		if w.book != nil {
-			s.meter = w.book.Open(d.Lease.Target(), profiles.Open{Sent: w.now, Occupancy: d.Lease.Occupancy(), PromptTokens: u.prompt, Sequences: 1})
+			s.meter = w.book.Open(d.Lease.Target(), profiles.Open{Sent: w.now, Occupancy: d.Lease.Occupancy(), PromptTokens: u.prompt, Sequences: 1, Ahead: d.Lease.Ahead()})
 		}
 		e.streams = append(e.streams, s)
 		w.peakM = max(w.peakM, len(e.streams))
@@ -165,7 +169,10 @@ func (w *world) answer(u *user, d Decision) {
 // seconds.
 func (e *engine) plan() float64 {
 	n, prefill := 0, 0
-	for _, s := range e.streams {
+	for i, s := range e.streams {
+		if e.slots > 0 && i >= e.slots {
+			break
+		}
 		if s.prompt == 0 {
 			n++
 			continue
@@ -190,6 +197,7 @@ func (w *world) step(name string, e *engine) {
 		}
 		if s.got++; s.got == 1 {
 			s.first = w.now
+			w.firsts = append(w.firsts, firstToken{s.user.route, w.now, w.now.Sub(s.sent)})
 			s.lease.FirstToken(w.now)
 		} else {
 			n++
@@ -276,7 +284,10 @@ func (w *world) learnBook() {
 	curves := map[Target]*profiles.Curve{}
 	for name := range w.engines {
 		t := Target{Backend: name, Model: "m"}
-		curves[t] = w.book.Curve(t)
+		if curves[t] = w.book.Curve(t); w.hideTTFT {
+			w.deliver(w.learn(name, withoutTTFT{curves[t]}))
+			delete(curves, t)
+		}
 	}
 	w.deliver(w.Update(w.now, Curves{ByTarget: curves}))
 }

@@ -26,14 +26,15 @@ type curvesTarget struct {
 	Health   string          `json:"health,omitempty"`
 	InFlight *curvesInFlight `json:"in_flight,omitempty"` // nil = nobody is there who counts
 
-	Scale            figure     `json:"scale"` // drift, by which the speeds are already multiplied
-	Margin           figure     `json:"margin"`
-	Rho              figure     `json:"rho"` // prompt tokens per output token, learned
-	Support          *[2]int    `json:"support"`
-	Fit              *curvesFit `json:"fit"`
-	TokensSeen       figure     `json:"tokens_seen"`
-	MeanOutputTokens figure     `json:"mean_output_tokens"`
-	UpdatedAt        *time.Time `json:"updated_at"`
+	Scale            figure      `json:"scale"` // drift, by which the speeds are already multiplied
+	Margin           figure      `json:"margin"`
+	Rho              figure      `json:"rho"` // prompt tokens per output token, learned
+	Support          *[2]int     `json:"support"`
+	Fit              *curvesFit  `json:"fit"`
+	TTFT             *curvesTTFT `json:"ttft"`
+	TokensSeen       figure      `json:"tokens_seen"`
+	MeanOutputTokens figure      `json:"mean_output_tokens"`
+	UpdatedAt        *time.Time  `json:"updated_at"`
 
 	// OutputTokens is the mean answer that --prompt-tokens was divided by.
 	OutputTokens *figure `json:"output_tokens,omitempty"`
@@ -58,6 +59,12 @@ type curvesFit struct {
 	B figure `json:"b"`
 	C figure `json:"c"`
 	D figure `json:"d"`
+}
+
+type curvesTTFT struct {
+	BaseS             figure `json:"base_s"`
+	PrefillTokensPerS figure `json:"prefill_tokens_per_s"`
+	Slots             *int   `json:"slots"` // nil = the engine never queued
 }
 
 // curvesPoint is the curve at n and at p prompt tokens per decode step; what

@@ -132,6 +132,12 @@ func (o *curvesOptions) describe(target profiles.Target, c *profiles.Curve, now 
 	if f, ok := c.Fit(); ok {
 		t.Fit = &curvesFit{figure(f.A), figure(f.B), figure(f.C), figure(f.D)}
 	}
+	if first := c.TTFT(); first.Known() {
+		t.TTFT = &curvesTTFT{BaseS: figure(first.Base), PrefillTokensPerS: figure(1 / first.PerToken)}
+		if first.Slots > 0 {
+			t.TTFT.Slots = &first.Slots
+		}
+	}
 	if u := c.Updated(); !u.IsZero() {
 		u = u.UTC()
 		t.UpdatedAt = &u

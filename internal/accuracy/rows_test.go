@@ -48,6 +48,12 @@ var rows = []row{
 	mergeRow("n 200 ms old", 0.2, figure{}, figure{goal: 2, gate: 3}, stale),
 	usageRow("S4", s4, 2, 0, ""),
 	usageRow("S5", s5, 2, 0, ""),
+	ttftRow("S1 dense, decode only, bursts", s1, 30e3, 25, false, 0),
+	ttftRow("S3 prefill mix, real arrivals", s3, 30e3, 25, true, 0),
+	alsoRaced(ttftRow("S4 prefill mix, bursts", s4, 30e3, 25, true, 0)),
+	ttftRow("S6 short answers, real arrivals", s6, 30e3, 25, true, 0),
+	alsoRaced(ttftRow("S7 24 slots, bursts", s7, 60e3, 25, true, 24)),
+	ttftRow("S8 hidden tenant, bursts", s8, 30e3, 25, true, 0),
 }
 
 // Why goals are missed.

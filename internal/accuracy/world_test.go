@@ -52,6 +52,7 @@ type watcher struct {
 type request struct {
 	index          int
 	prompt, answer int
+	guess          int // of prompt, from its bytes
 	leaveAt        int // tokens after which the client leaves; 0 = it stays
 	sequence       *sim.Sequence
 	streams        []*profiles.Stream // by watcher; nil = does not see it
@@ -83,6 +84,8 @@ type world struct {
 	chunks   chunkHeap
 	decoding int // first token arrived, last not: what Pacer sees
 	inFlight int
+	prompts  int // tokens of the prompts that wait for their first token, as guessed
+	firsts   *firsts
 	requests int
 
 	hiddenRunning []*request
@@ -214,11 +217,14 @@ func (w *world) submit(a arrival) {
 		r.leaveAt = 1 + w.random.IntN(a.answer)
 	}
 	// Before usage comes, the size of a prompt is a guess from its bytes.
-	guess := int(float64(a.prompt) * (0.75 + 0.3*w.random.Float64()))
+	r.guess = max(int(float64(a.prompt)*(0.75+0.3*w.random.Float64())), 1)
+	ahead := profiles.Ahead{Known: true, PromptTokens: w.prompts, Sequences: w.inFlight - 1}
+	w.prompts += r.guess
+	w.firsts.foretell(w, r, ahead)
 	for _, o := range w.watchers {
 		var s *profiles.Stream
 		if o.sees == nil || o.sees(r.index) {
-			open := profiles.Open{Sent: at(w.now), Occupancy: o.occ, PromptTokens: max(guess, 1)}
+			open := profiles.Open{Sent: at(w.now), Occupancy: o.occ, PromptTokens: r.guess, Ahead: ahead}
 			if o.blind {
 				open.PromptTokens = 0
 			}
@@ -305,6 +311,8 @@ func (w *world) arrive(c chunk) {
 	}
 	if r.got == 0 {
 		r.first, r.firstTokens = w.now, c.tokens
+		w.prompts -= r.guess
+		w.firsts.see(r)
 		w.decode(r, 1) // before Read: the exposure opens at the n that includes this stream
 	}
 	r.got += c.tokens
