@@ -23,7 +23,7 @@ func sumsOf(f Fit, steps map[int]float64, p func(n int) float64) Sums {
 		// Ten windows, each the same.
 		w := row{T: e.T / 10, K: e.K / 10, Q: e.Q / 10, Y: e.Y / 10, P: load * k / 10}
 		for range 10 {
-			w.addTo(&s.rows, t)
+			w.addTo(&s.rows.rowSums, t)
 		}
 		b.W, b.SS, b.YY, b.SY = 10, e.S*e.S/10, e.Y*e.Y/10, e.S*e.Y/10
 	}
@@ -153,7 +153,7 @@ func TestThinBinPoisonsNothing(t *testing.T) {
 	s := sumsOf(Fit{A: 0.01, C: 0.0005}, even(5000, 4, 8, 16), flat)
 	clean := newCurve(&s, nil, 1, 0.1)
 	thin := sumsOf(Fit{A: 0.5}, even(10, 1), flat)
-	thin.rows = rowSums{}
+	thin.rows = fastRows{}
 	thin.bins[0].W, thin.bins[0].SS, thin.bins[0].YY, thin.bins[0].SY = 1, 25, 100, 50
 	s.Add(Delta{Sums: thin}, 0)
 	c := newCurve(&s, nil, 1, 0.1)

@@ -63,20 +63,12 @@ func levelOf(s *Sums) (l level, ok bool) {
 	return l, finite(l.n) && finite(l.tpot) && finite(l.p)
 }
 
-// fit solves the rows of s, with weak rows beside them: those of the prior, or
-// else four around the level at hand that rise like n^0.7, the usual shape of
-// published curves.
+// fit solves the rows of s and what the slow copy knows beyond them, with weak
+// rows beside them: those of the prior, or else four around the level at hand
+// that rise like n^0.7, the usual shape of published curves.
 func (s *Sums) fit(l level, pr *prior) Fit {
-	r := &s.rows
-	g := gram{
-		m: [4][4]float64{
-			{r.A00, r.A01, r.A02, r.A03},
-			{r.A01, r.A11, r.A12, r.A13},
-			{r.A02, r.A12, r.A22, r.A23},
-			{r.A03, r.A13, r.A23, r.A33},
-		},
-		v: [4]float64{r.B0, r.B1, r.B2, r.B3},
-	}
+	g := s.rows.gram()
+	s.addSlow(&g)
 	if pr != nil {
 		pr.addTo(&g, s)
 	} else {

@@ -51,12 +51,14 @@ func (g *group) closeOldest() {
 	w := g.windows[0]
 	g.windows = append(g.windows[:0], g.windows[1:]...)
 	var measured, expected float64
-	for _, p := range g.profiles {
+	decoded := make([]float64, len(g.profiles)) // by profile; 0 = no row
+	for i, p := range g.profiles {
 		cells := w.exposure(p)
 		r, ok := p.close(w)
 		if !ok {
 			continue
 		}
+		decoded[i] = r.T
 		if e, ok := p.curve.Load().expect(r, cells); ok {
 			measured += r.T
 			expected += e
@@ -64,5 +66,10 @@ func (g *group) closeOldest() {
 	}
 	if expected > 0 {
 		g.drift.see(math.Log(measured / expected))
+	}
+	if g.drift.alarmed {
+		for i, p := range g.profiles {
+			p.fold.Drifted += decoded[i]
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 // Group is a set of fields that are forgotten together.
 type Group struct {
 	Occupied float64 // seconds; the group's older content counts 2^(−Occupied/halfLife)
+	Slow     bool    // of the slow copy, all of which halves together instead: see Delta
 	Fields   []Field
 }
 
@@ -32,8 +33,24 @@ var (
 		}
 		return names
 	}()
-	storedRows   = prefixed("f.", rowNames[:])
+
+	storedRows   = prefixed("f.", append(rowNames[:], octaveNames[:]...))
 	storedTotals = prefixed("t.", totalNames[:])
+
+	octaveNames = func() (names [numOctaves]string) {
+		for i := range names {
+			names[i] = "k" + strconv.Itoa(i)
+		}
+		return names
+	}()
+
+	// storedSlow holds the names of the slow copy: "s4.b2".
+	storedSlow = func() (names [numOctaves][]string) {
+		for i := range names {
+			names[i] = prefixed("s"+strconv.Itoa(i)+".", rowNames[:])
+		}
+		return names
+	}()
 )
 
 func prefixed(prefix string, names []string) []string {
@@ -55,6 +72,14 @@ func (r *rowSums) fields() []*float64 {
 	}
 }
 
+func (r *fastRows) fields() []*float64 {
+	fields := r.rowSums.fields()
+	for i := range r.Octaves {
+		fields = append(fields, &r.Octaves[i])
+	}
+	return fields
+}
+
 func (t *totals) fields() []*float64 {
 	return []*float64{&t.T, &t.Answers, &t.Output, &t.Calibrations, &t.Counted, &t.Chunks, &t.Estimated, &t.Prefilled}
 }
@@ -71,8 +96,15 @@ func (s *Sums) Groups() []Group {
 			groups = append(groups, namedGroup(s.bins[i].T, storedBins[i], s.bins[i].fields()))
 		}
 	}
-	if s.rows != (rowSums{}) {
+	if s.rows != (fastRows{}) {
 		groups = append(groups, namedGroup(s.rows.T, storedRows, s.rows.fields()))
+	}
+	for i := range s.slow {
+		if s.slow[i] != (rowSums{}) {
+			slow := namedGroup(0, storedSlow[i], s.slow[i].fields())
+			slow.Slow = true
+			groups = append(groups, slow)
+		}
 	}
 	if s.totals != (totals{}) {
 		groups = append(groups, namedGroup(s.totals.T, storedTotals, s.totals.fields()))
@@ -106,6 +138,9 @@ func SumsFrom(fields map[string]float64, updated time.Time) Sums {
 		readFields(fields, storedBins[i], s.bins[i].fields())
 	}
 	readFields(fields, storedRows, s.rows.fields())
+	for i := range s.slow {
+		readFields(fields, storedSlow[i], s.slow[i].fields())
+	}
 	readFields(fields, storedTotals, s.totals.fields())
 	readFields(fields, storedFirsts, s.firsts.fields())
 	readFields(fields, storedKnee, s.knee.fields())

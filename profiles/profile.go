@@ -105,7 +105,7 @@ func (p *profile) close(w *window) (r row, ok bool) {
 	}
 	p.takePrompts(cells)
 	if smooth := p.predict(p.row); p.row.K >= minRowSteps && p.row.T > 0 && smooth > 0 {
-		p.row.addTo(&p.fold.rows, smooth)
+		p.fold.learn(p.row, smooth)
 		r, ok = p.row, true
 		p.row = row{}
 	}
@@ -198,7 +198,7 @@ func (p *profile) cut(now time.Time, number uint64, halfLife time.Duration) (d D
 // acked.
 func (p *profile) rebase(base Sums, acked uint64, halfLife time.Duration) {
 	p.base = base
-	p.base.folded = 0
+	p.base.folded, p.base.Drifted = 0, 0
 	keep := p.unacked[:0]
 	for _, d := range p.unacked {
 		if d.Sums.folded > acked {

@@ -13,10 +13,21 @@ type Sums struct {
 	Updated time.Time
 
 	bins   [NumBins]binSums
-	rows   rowSums
+	rows   fastRows
 	totals totals
 	firsts firstSums
 	knee   kneeSums
+
+	// slow is the slow copy of rows, by octave of n: fed by the same deltas, it
+	// halves by the clock of the store, so that it still holds what rows forget
+	// while they learn elsewhere. The bins need none: there, what is not visited
+	// is not forgotten.
+	slow [numOctaves]rowSums
+
+	// Drifted is, of a delta, the occupied seconds in which the backend was
+	// slower or faster at all n than what is known of it. They make the slow
+	// copy forget: what it holds of other n is about the engine as it was.
+	Drifted float64
 
 	// folded is the number of the last fold of this replica that the sums
 	// hold; 0 when they hold none. It is not stored.
@@ -43,6 +54,12 @@ type rowSums struct {
 	T, K                                             float64 // Σ T, Σ K of the rows
 }
 
+// fastRows are the rows that the fit is made of.
+type fastRows struct {
+	rowSums
+	Octaves [numOctaves]float64 // their K by the octave of their mean n
+}
+
 // totals are sums over finished streams.
 type totals struct {
 	T       float64 // occupied seconds of all bins
@@ -60,7 +77,8 @@ type totals struct {
 // Delta is what one target gathered between two folds. Adding it to Sums
 // first halves every group of sums per HalfLife of the occupied time that the
 // delta itself carries for that group: no clock is needed, and the order of
-// merging does not matter to first order.
+// merging does not matter to first order. The slow copy is the exception: it
+// halves by Sums.Fade, and as SlowKept says.
 type Delta struct {
 	Target Target
 	Sums   Sums
@@ -74,8 +92,15 @@ func (s *Sums) Add(d Delta, halfLife time.Duration) {
 			s.bins[i].merge(&d.Sums.bins[i], halfLife)
 		}
 	}
-	if d.Sums.rows != (rowSums{}) {
+	if d.Sums.rows != (fastRows{}) {
 		s.rows.merge(&d.Sums.rows, halfLife)
+	}
+	s.forgetSlow(d.SlowKept())
+	s.Drifted += d.Sums.Drifted
+	for i := range s.slow {
+		if d.Sums.slow[i] != (rowSums{}) {
+			mergeFields(s.slow[i].fields(), d.Sums.slow[i].fields(), 1)
+		}
 	}
 	if d.Sums.totals != (totals{}) {
 		s.totals.merge(&d.Sums.totals, halfLife)
@@ -87,11 +112,41 @@ func (s *Sums) Add(d Delta, halfLife time.Duration) {
 	s.folded = max(s.folded, d.Sums.folded)
 }
 
+// SlowHalfLife is the time, by the clock of the store, after which the slow
+// copy counts half.
+const SlowHalfLife = 24 * time.Hour
+
+// Fade lets the slow copy age by elapsed, which a store does before it adds a
+// delta. A clock that was set back ages nothing.
+func (s *Sums) Fade(elapsed time.Duration) {
+	s.forgetSlow(kept(elapsed.Seconds(), SlowHalfLife))
+}
+
+// driftHalfLife is how many occupied seconds of drift halve the slow copy. The
+// evidence of the n at hand is renewed in 600 s, and the alarm ends about then:
+// little should be left of the slow copy. A false alarm lasts half a minute.
+const driftHalfLife = 20 * time.Second
+
+// SlowKept is what adding d leaves of the slow copy, because of the drift that d
+// tells of.
+func (d *Delta) SlowKept() float64 { return kept(d.Sums.Drifted, driftHalfLife) }
+
+func (s *Sums) forgetSlow(keep float64) {
+	if keep == 1 {
+		return
+	}
+	for i := range s.slow {
+		for _, f := range s.slow[i].fields() {
+			*f *= keep
+		}
+	}
+}
+
 func (b *binSums) merge(d *binSums, halfLife time.Duration) {
 	mergeFields(b.fields(), d.fields(), kept(d.T, halfLife))
 }
 
-func (r *rowSums) merge(d *rowSums, halfLife time.Duration) {
+func (r *fastRows) merge(d *fastRows, halfLife time.Duration) {
 	mergeFields(r.fields(), d.fields(), kept(d.T, halfLife))
 }
 
@@ -117,7 +172,7 @@ func kept(occupied float64, halfLife time.Duration) float64 {
 
 // empty reports whether s holds nothing.
 func (s *Sums) empty() bool {
-	return s.bins == [NumBins]binSums{} && s.rows == rowSums{} && s.totals == totals{} &&
+	return s.bins == [NumBins]binSums{} && s.rows == fastRows{} && s.slow == [numOctaves]rowSums{} && s.totals == totals{} &&
 		s.firsts == firstSums{} && s.knee == kneeSums{}
 }
 

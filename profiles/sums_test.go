@@ -36,7 +36,7 @@ func TestGroupsCarryTheirOccupiedTime(t *testing.T) {
 		occupied float64
 		first    string
 		fields   int
-	}{{1, "b1.s", len(binNames)}, {1, "f.a00", len(rowNames)}, {3, "t.t", len(totalNames)}} {
+	}{{1, "b1.s", len(binNames)}, {1, "f.a00", len(rowNames) + numOctaves}, {3, "t.t", len(totalNames)}} {
 		g := groups[i]
 		if math.Abs(g.Occupied-want.occupied) > 1e-9 || g.Fields[0].Name != want.first || len(g.Fields) != want.fields {
 			t.Errorf("group %d: %v s, %d fields from %s, want %v s, %d from %s", i, g.Occupied, len(g.Fields), g.Fields[0].Name, want.occupied, want.fields, want.first)
@@ -53,7 +53,7 @@ func TestStoredMergeIsAdd(t *testing.T) {
 	for i := range 20 {
 		d := Delta{Sums: sumsOf(Fit{A: 0.01, C: 0.001}, even(float64(100*i+1), 1+i%4, 9), flat)}
 		if i%3 > 0 {
-			d.Sums.rows = rowSums{}
+			d.Sums.rows = fastRows{}
 			d.Sums.bins[0].W, d.Sums.bins[0].SS = 0, 0
 		}
 		want.Add(d, halfLife)

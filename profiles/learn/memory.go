@@ -18,9 +18,14 @@ type Memory struct {
 	// the first use.
 	HalfLife time.Duration
 
-	mu   sync.Mutex                        // guards the fields below; a leaf
-	sums map[profiles.Target]profiles.Sums // never handed out without a copy
-	seqs map[string]uint64                 // replica → last number added
+	// Now is the clock by which the slow copy fades. Default: time.Now. It is
+	// not changed after the first use.
+	Now func() time.Time
+
+	mu    sync.Mutex                        // guards the fields below; a leaf
+	sums  map[profiles.Target]profiles.Sums // never handed out without a copy
+	seqs  map[string]uint64                 // replica → last number added
+	faded map[profiles.Target]time.Time     // when the slow copy of sums faded last
 }
 
 // Push adds deltas, once per replica and seq.
@@ -38,11 +43,19 @@ func (m *Memory) Push(ctx context.Context, replica string, seq uint64, deltas []
 		return nil
 	}
 	if m.sums == nil {
-		m.sums, m.seqs = map[profiles.Target]profiles.Sums{}, map[string]uint64{}
+		m.sums, m.seqs, m.faded = map[profiles.Target]profiles.Sums{}, map[string]uint64{}, map[profiles.Target]time.Time{}
 	}
 	m.seqs[replica] = seq
+	now := time.Now()
+	if m.Now != nil {
+		now = m.Now()
+	}
 	for _, d := range deltas {
 		s := m.sums[d.Target]
+		if at, ok := m.faded[d.Target]; ok {
+			s.Fade(now.Sub(at))
+		}
+		m.faded[d.Target] = now
 		s.Add(d, halfLife)
 		m.sums[d.Target] = s
 	}

@@ -2,6 +2,7 @@ package learn_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/profiles/learn"
@@ -9,5 +10,12 @@ import (
 )
 
 func TestMemory(t *testing.T) {
-	storetest.Run(t, func(*testing.T) profiles.Store { return &learn.Memory{HalfLife: storetest.HalfLife} })
+	storetest.Run(t, func(*testing.T) storetest.Subject {
+		now := time.Unix(1_700_000_000, 0)
+		m := &learn.Memory{HalfLife: storetest.HalfLife, Now: func() time.Time { return now }}
+		return storetest.Subject{
+			Store: m, Reopen: func() profiles.Store { return m },
+			Pass: func(d time.Duration) { now = now.Add(d) },
+		}
+	})
 }

@@ -39,9 +39,11 @@ func TestRedisCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	storetest.Run(t, func(*testing.T) profiles.Store {
+	storetest.Run(t, func(*testing.T) storetest.Subject {
 		s.Do("FLUSHALL")
 		s.Do("SCRIPT", "FLUSH")
-		return redisstore.Open(redisstore.Options{Conn: conn, HalfLife: storetest.HalfLife, Timeout: patience})
+		return subject(s, func() profiles.Store {
+			return redisstore.Open(redisstore.Options{Conn: conn, HalfLife: storetest.HalfLife, Timeout: patience})
+		})
 	})
 }

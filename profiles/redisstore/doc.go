@@ -4,7 +4,8 @@
 //
 // For each target there is a hash prefix:{backend}:sums:model with one field
 // per sum, and the fields @v (version of this layout), @birth (a random name,
-// given when the hash is made), @updated (microseconds) and @seed. For each
+// given when the hash is made), @updated (microseconds), @seed, and @slow (when
+// the slow copy faded last, in milliseconds of the server's clock). For each
 // backend and replica there is a hash prefix:{backend}:seq:replica that holds,
 // by model, the number of the last delta added. Both are written by one
 // script, so a delta counts once however often it is sent. Every key has a

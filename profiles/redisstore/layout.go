@@ -29,12 +29,16 @@ func (s *Store) seqKey(backend, replica string) string {
 func (s *Store) pushCall(replica string, seq uint64, d *profiles.Delta) redisconn.Call {
 	args := []any{
 		layoutVersion, d.Target.Model, seq, s.o.Life.Milliseconds(), seqLife.Milliseconds(),
-		newBirth(), stamp(d.Sums.Updated),
+		newBirth(), stamp(d.Sums.Updated), profiles.SlowHalfLife.Milliseconds(), number(d.SlowKept()),
 	}
 	for _, g := range d.Sums.Groups() {
 		// The factor is worked out here, so that it is the very one of
-		// profiles.Sums.Add.
-		args = append(args, number(math.Exp2(-g.Occupied/s.o.HalfLife.Seconds())), len(g.Fields))
+		// profiles.Sums.Add. The slow copy has faded as a whole before.
+		keep := math.Exp2(-g.Occupied / s.o.HalfLife.Seconds())
+		if g.Slow {
+			keep = 1
+		}
+		args = append(args, number(keep), len(g.Fields))
 		for _, f := range g.Fields {
 			args = append(args, f.Name, number(f.Value))
 		}

@@ -282,7 +282,7 @@ func TestEveryKeyHasATimeToLiveAndOneSlotPerBackend(t *testing.T) {
 }
 
 func BenchmarkPushAndLoad(b *testing.B) {
-	// Budget: 100 ms, once a second, for 16 targets with twenty bins each. 11 ms here.
+	// Budget: 100 ms, once a second, for 16 targets with twenty bins each.
 	s := redistest.Start(b)
 	a := store(b, s)
 	var targets []profiles.Target
@@ -292,6 +292,9 @@ func BenchmarkPushAndLoad(b *testing.B) {
 		for bin := range 20 {
 			fields["b"+strconv.Itoa(bin)+".y"] = 123.456
 			fields["b"+strconv.Itoa(bin)+".t"] = 0.05
+		}
+		for octave := range 5 {
+			fields["s"+strconv.Itoa(octave)+".k"] = 40
 		}
 		t := profiles.Target{Backend: "gpu", Model: strconv.Itoa(i)}
 		targets = append(targets, t)
@@ -305,5 +308,24 @@ func BenchmarkPushAndLoad(b *testing.B) {
 		if sums, err := a.Load(b.Context(), targets); err != nil || len(sums) != len(targets) {
 			b.Fatal(len(sums), err)
 		}
+	}
+}
+
+// Sums that an older version wrote, without slow copy and its stamp, are taken
+// as they are, and begin one.
+func TestSumsOfAnOlderVersionAreTaken(t *testing.T) {
+	s := redistest.Start(t)
+	s.Do("HSET", "pacer:{gpu}:sums:llama", "@v", "1", "@birth", "x", "b0.y", "30", "f.k", "12")
+	a := store(t, s)
+	wantTokens(t, "as it was", tokens(t, a, gpu), 30)
+	d := delta(gpu, 4)
+	d.Sums = profiles.SumsFrom(map[string]float64{"b0.y": 4, "s0.k": 5}, time.Unix(1_700_000_000, 0))
+	push(t, a, "a", 1, d)
+	wantTokens(t, "with a delta", tokens(t, a, gpu), 34)
+	if got := s.Do("HGET", "pacer:{gpu}:sums:llama", "s0.k"); got != "5" {
+		t.Errorf("the slow copy has %v steps, want 5", got)
+	}
+	if got := s.Do("HEXISTS", "pacer:{gpu}:sums:llama", "@slow"); got != int64(1) {
+		t.Error("the slow copy has no stamp, and will never fade")
 	}
 }

@@ -22,9 +22,31 @@ const HalfLife = 10 * time.Minute
 // tolerance is the relative difference that the order of additions may make.
 const tolerance = 1e-12
 
-// Run runs the suite. open returns an empty store with that HalfLife, which
-// the test it is given cleans up.
-func Run(t *testing.T, open func(t *testing.T) profiles.Store) {
+// Subject is a store under test.
+type Subject struct {
+	profiles.Store // empty, with that HalfLife
+
+	// Pass lets d go by on the clock of the store, at once.
+	Pass func(d time.Duration)
+
+	// Reopen returns the store as a process finds it that starts now.
+	Reopen func() profiles.Store
+}
+
+// Run runs the suite. What open makes is cleaned up by the test it is given.
+func Run(t *testing.T, open func(t *testing.T) Subject) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, Subject)
+	}{
+		{"TheSlowCopyFadesByTheClockOfTheStore", theSlowCopyFadesByTheClockOfTheStore},
+		{"ARetryOfTheSlowCopyCountsOnce", aRetryOfTheSlowCopyCountsOnce},
+		{"DriftMakesTheSlowCopyForget", driftMakesTheSlowCopyForget},
+		{"TheSlowCopySurvivesARestart", theSlowCopySurvivesARestart},
+		{"SumsWithoutASlowCopyAreTaken", sumsWithoutASlowCopyAreTaken},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
+	}
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, profiles.Store)
@@ -44,7 +66,7 @@ func Run(t *testing.T, open func(t *testing.T) profiles.Store) {
 		{"ReplicasPushAtOnce", replicasPushAtOnce},
 		{"AnEndedContextIsAnError", anEndedContextIsAnError},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
+		t.Run(c.name, func(t *testing.T) { c.test(t, open(t).Store) })
 	}
 }
 
@@ -58,7 +80,8 @@ var (
 // different, with occupied seconds in each.
 func delta(t profiles.Target, size, occupied float64) profiles.Delta {
 	fields := map[string]float64{
-		"f.a00": 1.5 * size, "f.b3": size / 3, "f.t": occupied, "f.k": 40 * size,
+		"f.a00": 1.5 * size, "f.b3": size / 3, "f.t": occupied, "f.k": 40 * size, "f.k4": 40 * size,
+		"s0.a00": 1.25 * size, "s4.b3": size / 7, "s4.k": 40 * size, "s4.t": occupied,
 		"t.answers": size, "t.output": 123.456 * size, "t.t": occupied,
 	}
 	for i, bin := range []int{0, 7, 23} {

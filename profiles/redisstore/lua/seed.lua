@@ -23,6 +23,8 @@ if not found[2] then
     redis.call('HSET', KEYS[1], '@updated', ARGV[4])
   end
   redis.call('HSET', KEYS[1], '@seed', ARGV[2])
+  local time = redis.call('TIME')
+  redis.call('HSETNX', KEYS[1], '@slow', string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000)))
   redis.call('PEXPIRE', KEYS[1], ARGV[3])
 end
 return { 'ok', unpack(redis.call('HGETALL', KEYS[1])) }
