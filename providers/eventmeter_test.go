@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/openai"
 )
 
 // look reads the pieces with the meter of a path, each from memory that is
@@ -137,6 +139,36 @@ func TestZerosAreNoUsage(t *testing.T) {
 		if _, seen := m.Read(append(bytes.Clone(event), "\n\n"...)); seen.Usage != nil && seen.Usage.CompletionTokens == 0 {
 			t.Errorf("%s: %+v", event, *seen.Usage)
 		}
+	}
+}
+
+// What Ollama adds to completions because it was asked goes out again.
+func TestOllamaAsItWouldBeUnasked(t *testing.T) {
+	b := newKind(t, Options{Kind: "ollama", BaseURL: "http://h/v1"})
+	stream := readStream(t, "ollama-completions")
+	for _, tt := range []struct{ body, want string }{
+		{`{"model":"m","stream":true}`, stripped(string(stream), "\n\n", StripEvent|StripRunning)},
+		{`{"model":"m","stream":true,"stream_options":{"include_usage":true}}`, string(stream)},
+	} {
+		r, err := openai.Peek([]byte(tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, strip := b.Usage("/completions", &r)
+		var passed []byte
+		m := b.NewMeter("/completions", true, strip)
+		for _, p := range bytewise(stream) {
+			pass, _ := m.Read(p)
+			passed = append(passed, pass...)
+		}
+		pass, _ := m.End()
+		if passed = append(passed, pass...); string(passed) != tt.want {
+			t.Errorf("%s:\npassed %q\nwant   %q", tt.body, passed, tt.want)
+		}
+	}
+	r, _ := openai.Peek([]byte(`{"model":"m","stream":true}`))
+	if _, strip := b.Usage("/chat/completions", &r); strip != StripEvent {
+		t.Errorf("chat: %v is stripped, want the event alone", strip)
 	}
 }
 

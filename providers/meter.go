@@ -66,11 +66,20 @@ func (b *Backend) Usage(path string, r *openai.Request) (ask openai.Ask, strip S
 	}
 	if !r.IncludeUsage {
 		strip |= StripEvent
+		if b.zeros(path) {
+			strip |= StripRunning
+		}
 	}
 	if b.ask == openai.AskContinuous && !r.ContinuousUsage {
 		strip |= StripRunning
 	}
 	return b.ask, strip
+}
+
+// zeros reports whether an engine that is asked for usage has one of zeros in
+// every chunk, where it has none when it is not asked: so Ollama in completions.
+func (b *Backend) zeros(path string) bool {
+	return b.kind == kindOllama && strings.HasPrefix(path, "/completions")
 }
 
 // NewMeter returns the meter for an answer to path, which is below the base URL
@@ -84,7 +93,7 @@ func (b *Backend) Usage(path string, r *openai.Request) (ask openai.Ask, strip S
 func (b *Backend) NewMeter(path string, stream bool, strip Strip) Meter {
 	switch d := dialectOf(path); {
 	case d == chat && stream:
-		return &streamMeter{strip: strip, nulls: strings.HasPrefix(path, "/completions")}
+		return &streamMeter{strip: strip, nulls: strings.HasPrefix(path, "/completions") && !b.zeros(path)}
 	case stream:
 		return &eventMeter{dialect: d}
 	case d == chat, d == responses, d == messages:
