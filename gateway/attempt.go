@@ -33,7 +33,7 @@ type attempt struct {
 	buf    *[relayBuffer]byte
 	n      int       // bytes of the first read, in buf
 	at     time.Time // when it came
-	kept   int64     // bytes of a document that the meter keeps, beyond the first read
+	held   int64     // bytes that the meter keeps, as far as they are counted
 	rerr   error     // with it, or after it
 	pass   []byte    // what of it goes on
 	seen   providers.Seen

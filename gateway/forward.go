@@ -138,8 +138,7 @@ func (x *exchange) attempt() error {
 		x.ask, x.strip = t.backend.Usage(x.path, &x.req)
 		body = x.req.Edit(target.Model, x.ask)
 		if len(body) != len(x.body) || &body[0] != &x.body[0] {
-			x.g.buffered.force(int64(len(body)))
-			x.held += int64(len(body))
+			x.keep(int64(len(body)))
 		}
 	}
 	t.ctx, t.cancel = context.WithCancelCause(x.r.Context())
@@ -236,7 +235,7 @@ func (x *exchange) recognize(start []byte) error {
 		x.noteID(start)
 	}
 	t.look = t.backend.NewMeter(x.path, t.sse, x.strip)
-	t.pass, t.seen = t.look.Read(start)
+	t.pass, t.seen = x.observe(start)
 	if t.whole = !t.sse && (t.rerr == io.EOF || int64(t.n) == t.resp.ContentLength); t.whole && x.end.decodes {
 		if _, end := t.look.End(); end.Bad { // while the client can still be told
 			return x.sendFailed(errGarbage, "answered with something that is not JSON")

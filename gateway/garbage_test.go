@@ -239,3 +239,44 @@ func TestHeadersOfTheBackendsHostAreDropped(t *testing.T) {
 		h.idle()
 	})
 }
+
+// The beginning of an event that never ends is held within the budget over all
+// requests, and the bytes go on in any case.
+func TestPartialEventsCountAsHeld(t *testing.T) {
+	const streams, size = 20, 512 << 10
+	synctest.Test(t, func(t *testing.T) {
+		conf := settings("a")
+		conf.Limits.Buffered = 2 << 20
+		large := `data: {"choices":[{"delta":{"content":"` + strings.Repeat("x", size)
+		h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+			eventStream(w)
+			say(w, delta)
+			say(w, large)
+			if pause(r, time.Minute-time.Second) {
+				say(w, `"}}]}`+"\n\n"+delta+usageEvent(7, 3)+doneEvent)
+			}
+		}}})
+		got := make(chan reply, streams)
+		for range streams {
+			go func() { got <- h.post(chat, streamBody) }()
+		}
+		<-time.After(30 * time.Second)
+		// Each stream may go over by what cannot be refused: an edited body, and
+		// the least that a scanner and a meter keep.
+		if held := h.gateway.buffered.used.Load(); held > 2<<20+streams*(8<<10) || held < 1<<20 {
+			t.Errorf("%d bytes held, want about 2 MiB of the %d that are there", held, streams*size)
+		}
+		want := delta + large + `"}}]}` + "\n\n" + delta + doneEvent
+		for range streams {
+			if r := <-got; r.status != 200 || r.body != want || r.err != nil {
+				t.Errorf("got %d, %d bytes (%v), want all %d", r.status, len(r.body), r.err, len(want))
+			}
+		}
+		for _, line := range h.log.requests() {
+			if line.Outcome != outcomeOK || line.Tokens != 3 {
+				t.Errorf("log line %+v, want ok with 3 tokens by usage", line)
+			}
+		}
+		h.idle()
+	})
+}

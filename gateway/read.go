@@ -161,6 +161,12 @@ func (x *exchange) hold(n int64) bool {
 	return true
 }
 
+// keep counts n bytes, or takes them off, that cannot be refused.
+func (x *exchange) keep(n int64) {
+	x.g.buffered.force(n)
+	x.held += n
+}
+
 // drain throws away up to n bytes of a body that is too large: most clients
 // read no answer before they have sent all, and would see a broken pipe
 // instead of the 413. A client that waits for 100-continue has sent nothing.

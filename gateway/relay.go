@@ -24,9 +24,6 @@ const (
 	// left of what piled up while the client blocked.
 	waitedRead = time.Millisecond
 
-	// maxDocument is how much of a document a meter keeps, in bytes.
-	maxDocument = 4 << 20
-
 	// maxAnswerTokens bounds what a backend can make us believe of one sequence.
 	maxAnswerTokens = 1 << 20
 
@@ -77,21 +74,26 @@ func (x *exchange) relay() error {
 	}
 }
 
-// observe shows p to the meter and returns what of it goes on. A meter keeps a
-// document to its end, so that counts as held; what is too large for the meter
-// or the budget goes on unread.
+// observe shows p to the meter and returns what of it goes on. What the meter
+// keeps, of a document to its end or of an event that is not whole, counts as
+// held. Where there is no room for it, that document or event goes on unread.
 func (x *exchange) observe(p []byte) (pass []byte, seen providers.Seen) {
 	t := x.try
-	if t.look != nil && !t.sse && x.end.decodes {
-		t.kept += int64(len(p))
-		if t.kept > maxDocument || !x.hold(int64(len(p))) {
-			t.look, x.opaque = nil, true
-		}
-	}
 	if t.look == nil {
 		return p, providers.Seen{}
 	}
-	return t.look.Read(p)
+	pass, seen = t.look.Read(p)
+	if held := int64(t.look.Held()); held != t.held {
+		if held > t.held && !x.hold(held-t.held) {
+			t.look.Shed()
+			held = int64(t.look.Held())
+			x.keep(held - t.held)
+		} else if held < t.held {
+			x.keep(held - t.held)
+		}
+		t.held = held
+	}
+	return pass, seen
 }
 
 // begin sends the head of the answer.

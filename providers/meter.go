@@ -43,6 +43,12 @@ type Meter interface {
 	// stream and numbered after what went by, that the backend died. It is nil
 	// for an answer that is no stream.
 	ErrorEvent(message string) []byte
+
+	// Held is how many bytes it keeps between two calls. Shed lets go of them,
+	// as far as what is passed on allows it: the event or document that they
+	// belong to is not looked at, like one that is too large.
+	Held() int
+	Shed()
 }
 
 // Strip says what of the usage in a stream is taken out, because Pacer alone

@@ -372,3 +372,46 @@ func BenchmarkShortLines(b *testing.B) {
 		s.Next()
 	}
 }
+
+// Shed drops the event under way and nothing else, wherever it is cut.
+func TestShedDropsTheEventUnderWay(t *testing.T) {
+	stream := "event: a\ndata: one\n\nevent: b\n: note\ndata: two\ndata: 2\n\ndata: three\n\n"
+	ends := []int{strings.Index(stream, "event: b"), strings.Index(stream, "data: three")}
+	for cut := 1; cut < len(stream); cut++ {
+		var s Scanner
+		var got []string
+		take := func(p string) {
+			s.Feed([]byte(p))
+			for ev, ok := s.Next(); ok; ev, ok = s.Next() {
+				text := string(ev.Data)
+				if ev.Oversize {
+					text = "too large"
+				}
+				got = append(got, text)
+			}
+		}
+		take(stream[:cut])
+		s.Shed()
+		if held := s.Held(); held > 64 {
+			t.Errorf("cut at %d: %d bytes held after Shed", cut, held)
+		}
+		take(stream[cut:])
+		want := []string{"one", "two\n2", "three"}
+		under := 0
+		for under < len(ends) && cut >= ends[under] {
+			under++
+		}
+		for i, text := range got {
+			// What was not there yet, or is only a name or a comment, need not go.
+			if text != want[i] && !(i == under && text == "too large") {
+				t.Errorf("cut at %d: got %q, want %q", cut, got, want)
+			}
+		}
+		if len(got) != 3 {
+			t.Errorf("cut at %d: got %q, want three events", cut, got)
+		}
+		if data := stream[:cut]; strings.HasSuffix(data, "tw") && got[1] != "too large" {
+			t.Errorf("cut at %d: got %q, want the second to be dropped", cut, got)
+		}
+	}
+}
