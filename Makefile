@@ -5,13 +5,17 @@ GO        ?= go
 TESTFLAGS ?= -race -shuffle=on -timeout 10m
 BIN       := bin/pacer
 
-.PHONY: build test numbers deps bench accuracy fuzz lint format demo clean
+.PHONY: build test sdk numbers deps bench accuracy fuzz lint format demo clean
 
 build: ## the static binary, bin/pacer
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/pacer
 
 test: deps ## every test, with the race detector
 	$(GO) test $(TESTFLAGS) ./...
+
+sdk: ## the official SDKs for Go, Python and Node in front of the built program
+	@sh deploy/test-deps.sh sdk
+	cd e2e/sdk && $(GO) test -count=1 -timeout 25m ./...
 
 numbers: ## the promises in numbers at full length, which the race detector would make slow
 	$(GO) test -timeout 10m ./cmd/pacer ./internal/accuracy

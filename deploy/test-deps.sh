@@ -3,6 +3,7 @@
 # compiler for the race detector, chromium for the page. It installs by apt, as
 # root; otherwise it says what is missing. Without a browser the tests of the
 # page are skipped, except where CI is set: Ubuntu has none in apt but a snap.
+# With the argument sdk: Python and Node instead, for the suites of the SDKs.
 set -eu
 
 have() {
@@ -10,10 +11,15 @@ have() {
 }
 
 missing=""
-have redis-server || missing="$missing redis-server"
-have gcc || have clang || [ -n "${CC:-}" ] || missing="$missing gcc libc6-dev"
 browser=""
-have chromium || have chromium-browser || have google-chrome || have chrome || browser=" chromium"
+if [ "${1:-}" = sdk ]; then
+	python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3 python3-venv"
+	have npm || missing="$missing nodejs npm"
+else
+	have redis-server || missing="$missing redis-server"
+	have gcc || have clang || [ -n "${CC:-}" ] || missing="$missing gcc libc6-dev"
+	have chromium || have chromium-browser || have google-chrome || have chrome || browser=" chromium"
+fi
 [ -z "$missing$browser" ] && exit 0
 
 if [ "$(id -u)" = 0 ] && have apt-get; then
