@@ -1,7 +1,9 @@
 package profiles
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,7 +16,7 @@ func anySums(t *rapid.T) Sums {
 	fields := map[string]float64{}
 	value := rapid.Float64Range(0, 1e6)
 	if rapid.Bool().Draw(t, "hostile") {
-		value = rapid.Float64()
+		value = rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, 5e-324, maxSum}))
 	}
 	for range rapid.IntRange(0, 12).Draw(t, "bins") {
 		for _, name := range storedBins[rapid.IntRange(0, NumBins-1).Draw(t, "bin")] {
@@ -128,9 +130,33 @@ func TestGroupsRoundTrip(t *testing.T) {
 	})
 }
 
+// valuesOf returns every sum of s by its stored name, and the occupied seconds
+// of its group.
+func valuesOf(s *Sums) (values, occupied map[string]float64) {
+	values, occupied = map[string]float64{}, map[string]float64{}
+	for _, g := range s.Groups() {
+		for _, f := range g.Fields {
+			values[f.Name], occupied[f.Name] = f.Value, g.Occupied
+		}
+	}
+	return values, occupied
+}
+
+// realDelta draws what one fold may hand over.
+func realDelta(t *rapid.T) Delta {
+	d := Delta{Sums: realSums(t)}
+	for _, f := range d.Sums.totals.fields() {
+		*f = rapid.Float64Range(0, 1e4).Draw(t, "total")
+	}
+	d.Sums.Updated = start.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "updated")) * time.Second)
+	return d
+}
+
+// TestMergeHasNoOrder: without forgetting, merging is associative and
+// commutative.
 func TestMergeHasNoOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a, b, c := Delta{Sums: realSums(t)}, Delta{Sums: realSums(t)}, Delta{Sums: realSums(t)}
+		a, b, c := realDelta(t), realDelta(t), realDelta(t)
 		var left, right, bc Sums
 		for _, d := range []Delta{a, b, c} {
 			left.Add(d, 0)
@@ -139,41 +165,138 @@ func TestMergeHasNoOrder(t *testing.T) {
 		bc.Add(b, 0)
 		right.Add(Delta{Sums: bc}, 0)
 		right.Add(a, 0)
-		for i := range left.bins {
-			for j, f := range left.bins[i].fields() {
-				if !near(*f, *right.bins[i].fields()[j]) {
-					t.Fatalf("%s: %v or %v", storedBins[i][j], *f, *right.bins[i].fields()[j])
-				}
-			}
+		want, _ := valuesOf(&left)
+		got, _ := valuesOf(&right)
+		if len(got) != len(want) || !right.Updated.Equal(left.Updated) {
+			t.Fatalf("%d sums as of %v, or %d as of %v", len(got), right.Updated, len(want), left.Updated)
 		}
-		for j, f := range left.rows.fields() {
-			if !near(*f, *right.rows.fields()[j]) {
-				t.Fatalf("%s: %v or %v", storedRows[j], *f, *right.rows.fields()[j])
+		for _, name := range slices.Sorted(maps.Keys(want)) {
+			if !near(got[name], want[name]) {
+				t.Fatalf("%s: %v or %v", name, got[name], want[name])
 			}
 		}
 	})
 }
 
-// TestTimeScalesTheCurve: an engine that takes twice as long for everything is
-// half as fast at every n.
-func TestTimeScalesTheCurve(t *testing.T) {
-	learn := func(scale time.Duration) *Curve {
-		b := newBench(t).calibrated(1, 1)
-		var from time.Duration
-		for n := 1; n <= 12; n++ {
-			b.occ.Set(start.Add(from), n)
-			s := b.open(Open{Sent: start.Add(from)})
-			from = steady(s, from, scale*time.Duration(5+n)*ms, 200)
-			s.Close(start.Add(from), true)
+// TestForgettingHasNoOrderToFirstOrder: with forgetting, what was there before
+// fades the same in any order of merging, and what is merged differs by no more
+// than the share that the deltas' own occupied time may forget.
+func TestForgettingHasNoOrderToFirstOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		halfLife := time.Duration(rapid.Float64Range(1, 1e5).Draw(t, "halfLife") * float64(time.Second))
+		before := realSums(t)
+		deltas := []Delta{realDelta(t), realDelta(t), realDelta(t)}
+		left, right := before, before
+		var all Sums
+		for _, d := range deltas {
+			left.Add(d, halfLife)
+			all.Add(d, 0)
 		}
-		b.book.Fold(start.Add(from + time.Minute))
-		return b.book.Curve(target)
+		for _, d := range rapid.Permutation(deltas).Draw(t, "order") {
+			right.Add(d, halfLife)
+		}
+		old, _ := valuesOf(&before)
+		added, occupied := valuesOf(&all)
+		want, _ := valuesOf(&left)
+		got, _ := valuesOf(&right)
+		for _, name := range slices.Sorted(maps.Keys(want)) {
+			faded := old[name] * math.Exp2(-occupied[name]/halfLife.Seconds())
+			if low, high := faded, faded+added[name]; got[name] < low-1e-9*(1+low) || got[name] > high+1e-9*(1+high) {
+				t.Fatalf("%s is %v, want %v of old and at most %v of new", name, got[name], faded, added[name])
+			}
+			loss := -math.Expm1(-math.Ln2 * occupied[name] / halfLife.Seconds())
+			if off := math.Abs(got[name] - want[name]); off > loss*added[name]+1e-9*(1+want[name]) {
+				t.Fatalf("%s: %v or %v, which differ by more than %v of the %v merged", name, got[name], want[name], loss, added[name])
+			}
+		}
+	})
+}
+
+// slowed is s as it would be had everything taken k times as long.
+func slowed(s Sums, k float64) Sums {
+	for i := range s.bins {
+		b := &s.bins[i]
+		b.S, b.T, b.SS, b.SY = b.S*k, b.T*k, b.SS*k*k, b.SY*k
 	}
-	one, two := learn(1), learn(2)
-	for n := 1; n <= 20; n++ {
-		// Windows stay 5 s long, so the rows are not quite the same ones.
-		within(t, "TPS of the slower engine", two.TPS(n), one.TPS(n)/2, 0.03)
+	r := &s.rows
+	for _, f := range r.fields()[:10] { // Σ w·x·xᵀ, and a weight is 1/seconds²
+		*f /= k * k
 	}
+	r.B0, r.B1, r.B2, r.B3, r.T = r.B0/k, r.B1/k, r.B2/k, r.B3/k, r.T*k
+	s.totals.T *= k
+	return s
+}
+
+// TestTimeScalesTheCurve: an engine that takes k times as long for everything
+// is 1/k as fast at every n, and so is the bound. Only decoding: what a prompt
+// token is taken to cost before any was seen is in seconds.
+func TestTimeScalesTheCurve(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := Fit{
+			A: rapid.Float64Range(1e-3, 0.1).Draw(t, "a"), B: rapid.Float64Range(0, 0.01).Draw(t, "b"),
+			C: rapid.Float64Range(0, 0.01).Draw(t, "c"),
+		}
+		var s Sums
+		for range rapid.IntRange(1, 10).Draw(t, "levels") {
+			noisy := f
+			noisy.A *= rapid.Float64Range(0.3, 3).Draw(t, "noise")
+			s.Add(Delta{Sums: sumsOf(noisy, even(rapid.Float64Range(0.1, 5000).Draw(t, "steps"), rapid.IntRange(1, 300).Draw(t, "n")), flat)}, 0)
+		}
+		k := rapid.Float64Range(0.1, 10).Draw(t, "k")
+		slow := slowed(s, k)
+		one, other := newCurve(&s, nil, 1, 0.1), newCurve(&slow, nil, 1, 0.1)
+		if one.Known() != other.Known() || len(one.tps) != len(other.tps) {
+			t.Fatalf("known %v up to %d, slowed %v up to %d", one.Known(), len(one.tps), other.Known(), len(other.tps))
+		}
+		for n := 1; n <= len(one.tps); n++ {
+			if got, want := other.TPS(n)*k, one.TPS(n); math.Abs(got-want) > 1e-6*want {
+				t.Fatalf("TPS(%d) of an engine slowed by %v is %v, times that %v, want %v", n, k, other.TPS(n), got, want)
+			}
+			if got, want := other.Low(n, 0)*k, one.Low(n, 0); math.Abs(got-want) > 1e-6*want {
+				t.Fatalf("low(%d) of an engine slowed by %v is %v, times that %v, want %v", n, k, other.Low(n, 0), got, want)
+			}
+		}
+	})
+}
+
+// TestTimeScalesTheEvidence: the same tokens at k times the gaps are the same
+// tokens, steps and moments in k times the seconds.
+func TestTimeScalesTheEvidence(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type arrival struct {
+			gap       time.Duration
+			n, chunks int
+		}
+		var arrivals []arrival
+		for range rapid.IntRange(5, 60).Draw(t, "arrivals") {
+			arrivals = append(arrivals, arrival{
+				time.Duration(rapid.IntRange(10, 300).Draw(t, "gap")) * ms,
+				rapid.IntRange(1, 40).Draw(t, "n"), rapid.IntRange(1, 3).Draw(t, "chunks"),
+			})
+		}
+		learn := func(k time.Duration) *[NumBins]binSums {
+			b := newBench(nil).calibrated(1, 1)
+			s := b.open(Open{})
+			now := start
+			for _, a := range arrivals {
+				now = now.Add(k * a.gap / 2)
+				b.occ.Set(now, a.n) // in the midst of the gap
+				now = now.Add(k * a.gap / 2)
+				s.Read(now, a.chunks)
+			}
+			s.Close(now, true)
+			return b.bins()
+		}
+		k := rapid.IntRange(2, 9).Draw(t, "k")
+		one, other := learn(1), learn(time.Duration(k))
+		for i := range one {
+			got, want := &other[i], &one[i]
+			if !near(got.S, want.S*float64(k)) || !near(got.T, want.T*float64(k)) ||
+				!near(got.Y, want.Y) || !near(got.K, want.K) || !near(got.R, want.R) || !near(got.N, want.N) {
+				t.Fatalf("bin %d at %d times the gaps is %+v, want the tokens of %+v in %d times the seconds", i, k, got, want, k)
+			}
+		}
+	})
 }
 
 // TestOrderAtOneInstantIsIrrelevant: streams that arrive at one instant, in
@@ -187,6 +310,9 @@ func TestOrderAtOneInstantIsIrrelevant(t *testing.T) {
 		var instants [][]event
 		for range rapid.IntRange(8, 40).Draw(t, "instants") {
 			events := []event{{stream: 0}, {stream: 1}, {stream: 2}}
+			for range rapid.IntRange(0, 3).Draw(t, "more") { // several chunks of a stream at once
+				events = append(events, event{stream: rapid.IntRange(0, 2).Draw(t, "stream")})
+			}
 			if rapid.Bool().Draw(t, "change") {
 				events = append(events, event{-1, rapid.IntRange(1, 9).Draw(t, "n")})
 			}
@@ -270,4 +396,51 @@ func TestHostileStream(t *testing.T) {
 			t.Fatalf("TPS(3) = %v", c.TPS(3))
 		}
 	})
+}
+
+// TestHostileStore lets a store answer anything between the folds of a working
+// book, and looks for a number that is none: in the curve, in what is known,
+// and in what the book would hand over next.
+func TestHostileStore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := newBench(nil)
+		now := start
+		b.occ.Set(now, 3)
+		for range rapid.IntRange(1, 6).Draw(t, "rounds") {
+			sums := anySums(t)
+			b.book.Apply(now, map[Target]Sums{target: sums}, nil)
+			s := b.open(Open{Sent: now, PromptTokens: rapid.IntRange(0, 5000).Draw(t, "prompt")})
+			for range 40 {
+				now = now.Add(time.Duration(rapid.IntRange(1, 1000).Draw(t, "gap")) * ms)
+				s.Read(now, 1)
+			}
+			s.Usage(Usage{PromptTokens: rapid.IntRange(0, 5000).Draw(t, "p"), CompletionTokens: 40})
+			s.Close(now, true)
+			for _, d := range b.book.Fold(now) {
+				checkFinite(t, "handed over", &d.Sums)
+			}
+			checkFinite(t, "known", &b.book.profile(target).known)
+			c := b.book.Curve(target)
+			if g := c.Scale(); !(g >= leastScale && g <= mostScale) {
+				t.Fatalf("g is %v", g)
+			}
+			for _, n := range []int{1, 3, 8192} {
+				if p := c.At(n); c.Known() && !(finite(p.TPS) && finite(p.Low) && finite(p.P)) {
+					t.Fatalf("point %+v", p)
+				}
+			}
+			if x := c.SecondsPerPromptToken(); !finite(x) || x < 0 {
+				t.Fatalf("a prompt token costs %v s", x)
+			}
+		}
+	})
+}
+
+func checkFinite(t *rapid.T, what string, s *Sums) {
+	values, _ := valuesOf(s)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if v := values[name]; !finite(v) {
+			t.Fatalf("%s: %s is %v", what, name, v)
+		}
+	}
 }
