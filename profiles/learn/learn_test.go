@@ -109,8 +109,9 @@ func TestHangingStoreDoesNotStopLearning(t *testing.T) {
 			b.teach(gpu)
 			pass(3 * time.Second)
 		}
-		if curves, up, lag := b.state(); curves < 30 || up || lag < 28*time.Second || lag > 31*time.Second {
-			t.Errorf("after 30 s: %d refits, up %v, lag %v; want at least 30, false, about 29s", curves, up, lag)
+		// One refit a second, but for the first fold, which waits for the store.
+		if curves, up, lag := b.state(); curves < 29 || up || lag < 28*time.Second || lag > 31*time.Second {
+			t.Errorf("after 30 s: %d refits, up %v, lag %v; want at least 29, false, about 29s", curves, up, lag)
 		}
 		b.near("known here", b.book.Curve(gpu).Tokens(), 10*perAnswer)
 		b.store.set(nil, nil)
