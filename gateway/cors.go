@@ -39,7 +39,7 @@ func (g *Gateway) crossOrigin(next http.Handler) http.Handler {
 			allow += ", " + asked
 		}
 		h.Add("Vary", "Access-Control-Request-Headers")
-		h.Set("Access-Control-Allow-Methods", "GET, POST")
+		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
 		h.Set("Access-Control-Allow-Headers", allow)
 		h.Set("Access-Control-Max-Age", strconv.Itoa(int(c.MaxAge.Seconds())))
 		w.WriteHeader(http.StatusNoContent)

@@ -58,6 +58,7 @@ type exchange struct {
 	// forward
 	try           *attempt
 	busy          *busyAnswer   // a 429 to pass on, if nobody takes the request
+	target        router.Target // of the last attempt
 	sends         int           // backends it was sent to
 	sent          time.Time     // the last attempt went up; zero = none did
 	own           time.Duration // arrival to the first attempt, without the line
@@ -75,7 +76,9 @@ type exchange struct {
 	meter      *profiles.Stream // nil = not a stream that is measured
 	usage      profiles.Usage
 	hasUsage   bool
-	text       int // bytes of content seen
+	text       int     // bytes of content seen
+	reasoned   bool    // some of it was reasoning
+	perToken   float64 // bytes; learned by settle, NaN = unknown
 	firstToken time.Time
 	ended      time.Time // the last event of the stream came
 	done       bool      // the dialect's last event was seen

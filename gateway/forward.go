@@ -122,6 +122,7 @@ func (x *exchange) dropBusy() {
 // first byte.
 func (x *exchange) attempt() error {
 	target := x.lease.Target()
+	x.target = target
 	t := &attempt{name: target.Backend, backend: x.plan.backends[target.Backend], verdict: func(error) {}}
 	x.try, x.opaque, x.backendsFault = t, false, false
 	if t.backend == nil { // the configuration changed between decision and here

@@ -360,7 +360,7 @@ type logLine struct {
 	Msg, Request, Tenant, Route, Class, Backend, Outcome, Source, Error string
 	Status, Attempts                                                    int
 	Stream                                                              bool
-	Tokens, TPS, TTFTms, WaitedMS                                       float64
+	Tokens, TPS, TTFTms, WaitedMS, PerToken                             float64
 	Bytes                                                               int64
 }
 
@@ -370,10 +370,11 @@ func (l *logLines) requests() []logLine {
 		var line struct {
 			logLine
 			TTFT   float64 `json:"ttft_ms"`
+			Per    float64 `json:"bytes_per_token"`
 			Waited float64 `json:"waited_ms"`
 		}
 		if json.Unmarshal([]byte(s), &line) == nil && line.Msg == "request" {
-			line.TTFTms, line.WaitedMS = line.TTFT, line.Waited
+			line.TTFTms, line.WaitedMS, line.PerToken = line.TTFT, line.Waited, line.Per
 			lines = append(lines, line.logLine)
 		}
 	}

@@ -19,7 +19,8 @@ type plan struct {
 	rest     *route            // "*": whatever no other route names; nil = refused
 	models   []string          // the names of routes, in the order of the configuration
 	tenants  []*tenant         // no keys = open
-	expose   bool              // send what the fleet looks like
+	texts    map[router.Target]*textScale
+	expose   bool // send what the fleet looks like
 }
 
 // backend is one configured backend with the incarnation behind it.
@@ -75,6 +76,7 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 			p.models = append(p.models, name)
 		}
 	}
+	p.texts = newTexts(p.routes, p.rest, old)
 	for i := range c.Keys {
 		k := &c.Keys[i]
 		t := &tenant{name: k.Name, conf: k, limits: limit.New(k.Limits)}

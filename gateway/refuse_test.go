@@ -385,7 +385,7 @@ func TestCrossOrigin(t *testing.T) {
 			"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "x-stainless-os,content-type"))
 		allow := r.header.Get("Access-Control-Allow-Headers")
 		if r.status != 204 || !strings.Contains(allow, "authorization") || !strings.Contains(allow, "x-stainless-os") ||
-			r.header.Get("Access-Control-Allow-Origin") != "https://app.example" || r.header.Get("Access-Control-Max-Age") != "600" {
+			r.header.Get("Access-Control-Allow-Methods") != "GET, POST, DELETE" || r.header.Get("Access-Control-Allow-Origin") != "https://app.example" || r.header.Get("Access-Control-Max-Age") != "600" {
 			t.Errorf("preflight: %d %v", r.status, r.header)
 		}
 		r = h.post(chat, streamBody, "Origin", "https://app.example", "x-api-key", "sk-right")

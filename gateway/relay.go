@@ -151,6 +151,7 @@ func (x *exchange) look(now time.Time, seen providers.Seen) {
 		x.upError = true
 	}
 	x.text += seen.Bytes
+	x.reasoned = x.reasoned || seen.Reasoning
 	if seen.Bad && x.end.decodes {
 		x.garbage = true
 		if x.meter != nil {

@@ -41,6 +41,7 @@ func (x *exchange) settle(err error) {
 	if x.hasUsage && x.route != nil {
 		x.route.prompt.learn(x.bodyTokens, x.usage.PromptTokens)
 	}
+	x.perToken = x.learnText(err)
 	e := x.telemetry(now, err)
 	x.g.metrics.Observe(e)
 	x.writeLog(now, e, err)
@@ -69,6 +70,15 @@ func (x *exchange) giveBack(now time.Time, outputTokens float64) {
 		x.lease = nil
 		x.g.Deliver(l.Done(now, outputTokens))
 	}
+}
+
+// learnText takes what a whole answer shows of its target's tokenizer. Reasoning
+// that was counted and not shown is no text.
+func (x *exchange) learnText(err error) float64 {
+	if err != nil || !x.hasUsage || x.try == nil || x.usage.ReasoningTokens > 0 && !x.reasoned {
+		return math.NaN()
+	}
+	return x.plan.texts[x.target].learn(x.text, x.usage.CompletionTokens)
 }
 
 // usedPrompt is the prompt as the backend counted it, else as estimated; 0
@@ -201,6 +211,9 @@ func (x *exchange) writeLog(now time.Time, e telemetry.Exchange, err error) {
 	}
 	if e.OutputTokens > 0 {
 		attrs = append(attrs, slog.Float64("tokens", e.OutputTokens), slog.String("source", e.Source))
+	}
+	if !math.IsNaN(x.perToken) {
+		attrs = append(attrs, slog.Float64("bytes_per_token", math.Round(x.perToken*100)/100))
 	}
 	if x.hasUsage {
 		attrs = append(attrs, slog.Int("prompt_tokens", x.usage.PromptTokens), slog.Int("cached_tokens", x.usage.CachedTokens))

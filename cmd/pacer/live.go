@@ -27,7 +27,7 @@ func (p *program) live() telemetry.Live {
 	}
 	for _, t := range p.book.Targets() {
 		c := p.book.Curve(t)
-		lt := telemetry.LiveTarget{Backend: t.Backend, Model: t.Model}
+		lt := telemetry.LiveTarget{Backend: t.Backend, Model: t.Model, BytesPerToken: p.gateway.BytesPerToken(t)}
 		_, hi := c.Support()
 		for n := 1; n <= 2*hi; n *= 2 {
 			pt := c.At(n)

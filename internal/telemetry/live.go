@@ -32,6 +32,7 @@ type LiveRoute struct {
 type LiveTarget struct {
 	Backend, Model string
 	Points         []LivePoint
+	BytesPerToken  float64 // of its answers' text; 0 or NaN = unknown, and not exported
 }
 
 // LivePoint is the curve at n. NaN = unknown, and not exported.
@@ -50,6 +51,7 @@ var (
 	queueDepthDesc = describe("pacer_queue_depth", "Requests in the line of the route.", "route")
 	curveTPSDesc   = describe("pacer_curve_tps", "Tokens per second of ONE stream when n streams decode on the backend, at the usual prompt load.", "backend", "model", "n")
 	curveLowDesc   = describe("pacer_curve_low_tps", "Lower bound of pacer_curve_tps, on which decisions are made.", "backend", "model", "n")
+	bytesDesc      = describe("pacer_bytes_per_token", "Bytes of text that a token of the target has: tokens per second of targets with different tokenizers compare only beside it.", "backend", "model")
 	capacityDesc   = describe("pacer_capacity_streams", "Largest number of streams at which the curve meets the floor of the route; 0 while unknown, and for a route without a floor.", "route", "backend")
 )
 
@@ -58,7 +60,7 @@ type liveCollector struct{ Live }
 
 // Describe implements prometheus.Collector.
 func (c liveCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{inflightDesc, breakerDesc, queueDepthDesc, curveTPSDesc, curveLowDesc, capacityDesc} {
+	for _, d := range []*prometheus.Desc{inflightDesc, breakerDesc, queueDepthDesc, curveTPSDesc, curveLowDesc, capacityDesc, bytesDesc} {
 		ch <- d
 	}
 }
@@ -82,6 +84,9 @@ func (c liveCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	for _, t := range c.Targets {
+		if t.BytesPerToken > 0 {
+			gauge(bytesDesc, t.BytesPerToken, t.Backend, t.Model)
+		}
 		for _, p := range t.Points {
 			n := strconv.Itoa(p.N)
 			gauge(curveTPSDesc, p.TPS, t.Backend, t.Model, n)

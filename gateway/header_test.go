@@ -1,0 +1,115 @@
+package gateway
+
+import (
+	"math"
+	"net/http"
+	"testing"
+	"testing/synctest"
+
+	"github.com/pacer-dev/pacer/router"
+)
+
+// What passes in each direction, header by header.
+func TestHeadersThatPass(t *testing.T) {
+	const passes, stays = true, false
+	up := map[string]bool{
+		"Openai-Organization": passes, "Openai-Project": passes, "Idempotency-Key": passes, "Traceparent": passes,
+		"Anthropic-Version": passes, "Anthropic-Beta": passes, "X-Stainless-Retry-Count": passes, "X-Custom": passes,
+		"User-Agent": passes, "Accept": passes,
+		"Authorization": stays, "X-Api-Key": stays, "Api-Key": stays, "Cookie": stays, "Proxy-Authorization": stays,
+		"X-Pacer-Class": stays, "X-Named": stays, "Te": stays, "Keep-Alive": stays, "Proxy-Connection": stays,
+	}
+	down := map[string]bool{
+		"X-Ratelimit-Remaining-Requests": passes, "X-Ratelimit-Reset-Tokens": passes, "Openai-Processing-Ms": passes,
+		"Openai-Organization": passes, "Retry-After": passes, "Retry-After-Ms": passes, "X-Should-Retry": passes,
+		"Anthropic-Ratelimit-Requests-Remaining": passes, "Etag": passes, "X-Custom": passes,
+		"X-Pacer-Anything": stays, "Set-Cookie": stays, "Strict-Transport-Security": stays, "X-Named": stays,
+		"Keep-Alive": stays, "Proxy-Authenticate": stays, "Access-Control-Allow-Headers": stays,
+	}
+	synctest.Test(t, func(t *testing.T) {
+		engine := &script{}
+		engine.answer = func(w http.ResponseWriter, _ *http.Request) {
+			for name := range down {
+				w.Header().Set(name, "sent")
+			}
+			w.Header().Set("Connection", "X-Named")
+			answering(w, `"include_usage":true`)
+		}
+		h := open(t, settings("a"), map[string]http.Handler{"a": engine})
+		req := h.request("POST", chat, streamBody)
+		for name := range up {
+			req.Header.Set(name, "sent")
+		}
+		req.Header.Set("X-Pacer-Class", "batch")
+		req.Header.Set("Connection", "X-Named")
+		r := h.do(req)
+		if r.status != 200 {
+			t.Fatalf("got %d %s", r.status, r.body)
+		}
+		for name, want := range up {
+			if got := engine.heads[0].Get(name) != ""; got != want {
+				t.Errorf("%s goes up: %v, want %v", name, got, want)
+			}
+		}
+		for name, want := range down {
+			if name == "X-Named" { // answering names another one
+				continue
+			}
+			if got := r.header.Get(name) != ""; got != want {
+				t.Errorf("%s comes down: %v, want %v", name, got, want)
+			}
+		}
+		if got := engine.heads[0].Get("Accept-Encoding"); got != "identity" {
+			t.Errorf("Accept-Encoding %q goes up, want identity: a stream that is compressed cannot be measured", got)
+		}
+		h.idle()
+	})
+}
+
+func TestBytesPerTokenAreLearned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, settings("a"), map[string]http.Handler{"a": asker()})
+		target := router.Target{Backend: "a", Model: "big"}
+		if got := h.gateway.BytesPerToken(target); !math.IsNaN(got) {
+			t.Errorf("%v before the first answer, want NaN", got)
+		}
+		h.post(chat, streamBody)
+		if got := h.gateway.BytesPerToken(target); got != 5 { // "word "
+			t.Errorf("%v bytes per token, want 5", got)
+		}
+		if line := h.last(); line.PerToken != 5 {
+			t.Errorf("log line says %v, want 5", line.PerToken)
+		}
+		c := settings("a")
+		if err := h.gateway.Configure(c, h.backends); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.gateway.BytesPerToken(target); got != 5 {
+			t.Errorf("%v after a reload, want what was learned", got)
+		}
+		if got := h.gateway.BytesPerToken(router.Target{Backend: "b"}); !math.IsNaN(got) {
+			t.Errorf("%v for a target that is not there, want NaN", got)
+		}
+	})
+}
+
+func TestTextScale(t *testing.T) {
+	var s textScale
+	for range 3 {
+		s.learn(400, 100)
+	}
+	for _, c := range [][2]int{{0, 10}, {10, 0}, {1, 100}, {10_000, 10}} {
+		if got := s.learn(c[0], c[1]); !math.IsNaN(got) {
+			t.Errorf("%d bytes in %d tokens: %v, want NaN", c[0], c[1], got)
+		}
+	}
+	if got := s.bytesPerToken(); got != 4 {
+		t.Errorf("%v, want 4", got)
+	}
+	for range 100 {
+		s.learn(2*textMemory/10, textMemory/10)
+	}
+	if got := s.bytesPerToken(); math.Abs(got-2) > 0.01 {
+		t.Errorf("%v after many answers of 2 bytes a token, want about 2", got)
+	}
+}

@@ -1,0 +1,84 @@
+package gateway
+
+import (
+	"math"
+	"sync"
+
+	"github.com/pacer-dev/pacer/router"
+)
+
+const (
+	// textMemory is how many tokens the ratio remembers: what lies further back
+	// counts less and less.
+	textMemory = 1 << 20
+
+	// leastText and mostText are what a token may have in bytes: beyond, the
+	// count was made by something else than the text that was seen.
+	leastText, mostText = 0.25, 64
+)
+
+// textScale learns how many bytes of text a token of a target has. Tokenizers
+// differ by up to 40 %, so tokens/s of two targets compare only beside it. The
+// zero value is ready; it is safe for concurrent use.
+type textScale struct {
+	mu            sync.Mutex // guards bytes and tokens
+	bytes, tokens float64    // of the finished answers, fading
+}
+
+// learn adds a finished answer whose text was seen and whose tokens the backend
+// counted, and returns its own ratio, NaN if that cannot be one.
+func (s *textScale) learn(bytes, tokens int) float64 {
+	ratio := float64(bytes) / float64(tokens)
+	if tokens <= 0 || !(leastText <= ratio && ratio <= mostText) {
+		return math.NaN()
+	}
+	if s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		keep := max(0, 1-float64(tokens)/textMemory)
+		s.bytes = s.bytes*keep + float64(bytes)
+		s.tokens = s.tokens*keep + float64(tokens)
+	}
+	return ratio
+}
+
+// bytesPerToken returns the ratio, NaN while nothing is known.
+func (s *textScale) bytesPerToken() float64 {
+	if s == nil {
+		return math.NaN()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bytes / s.tokens
+}
+
+// BytesPerToken returns how many bytes of text a token of t has, as learned from
+// the answers that came by; NaN while nothing is known, and for a target without
+// a model of its own, which has as many tokenizers as clients name models.
+func (g *Gateway) BytesPerToken(t router.Target) float64 {
+	return g.plan.Load().texts[t].bytesPerToken()
+}
+
+// newTexts has a scale for each configured target: the one of old, if it is
+// there.
+func newTexts(routes map[string]*route, rest *route, old *plan) map[router.Target]*textScale {
+	texts := map[router.Target]*textScale{}
+	add := func(r *route) {
+		for _, t := range r.conf.Targets {
+			key := router.Target{Backend: t.Backend, Model: t.Model}
+			if t.Model == "" || texts[key] != nil {
+				continue
+			}
+			if texts[key] = (&textScale{}); old != nil && old.texts[key] != nil {
+				texts[key] = old.texts[key]
+			}
+		}
+	}
+	for _, r := range routes {
+		add(r)
+	}
+	if rest != nil {
+		add(rest)
+	}
+	return texts
+}
