@@ -198,12 +198,10 @@ func answerFor(err error) answer {
 	case errors.As(err, &model):
 		return answer{status: 404, typ: invalid, code: "model_not_found", param: "model", message: fmt.Sprintf("The model %.120q does not exist or you do not have access to it.", model.model)}
 	case errors.As(err, &response):
-		a := answer{status: 404, typ: invalid, code: "response_not_found", param: "response_id", message: fmt.Sprintf("Response with id %.120q not found.", response.id)}
 		if response.previous {
-			a.code, a.param = "previous_response_not_found", "previous_response_id"
-			a.message = fmt.Sprintf("Previous response with id %.120q not found.", response.id)
+			return answer{status: 404, typ: invalid, code: "previous_response_not_found", param: "previous_response_id", message: fmt.Sprintf("Previous response with id %.120q not found.", response.id)}
 		}
-		return a
+		return answer{status: 404, typ: invalid, code: "response_not_found", param: "response_id", message: fmt.Sprintf("Response with id %.120q not found.", response.id)}
 	case errors.As(err, &endpoint):
 		return answer{status: 400, typ: invalid, code: "unsupported_endpoint", param: "model", message: fmt.Sprintf("The model %.120q is not served at /v1%s: its backends speak another API, such as /v1/messages.", endpoint.model, endpoint.path)}
 	case errors.As(err, &header):
