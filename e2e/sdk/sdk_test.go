@@ -123,6 +123,6 @@ func TestNode(t *testing.T) {
 			}
 		}
 	}
-	w.run(t, dir, "npm", "install", "--no-progress", "--loglevel=error")
+	w.run(t, dir, "npm", "ci", "--no-progress", "--loglevel=error")
 	w.run(t, dir, "node", "--test", "--test-concurrency=1", "--test-timeout=120000")
 }

@@ -30,9 +30,9 @@ suite("Vercel AI SDK", () => {
 
   test("usage where it is asked for", async () => {
     const asking = createOpenAICompatible({ name: "pacer", baseURL: world.pacer + "/v1", apiKey: world.key, includeUsage: true });
-    const { usage, consumeStream } = streamText({ model: asking("chat"), prompt: "hello", maxOutputTokens: 12 });
-    await consumeStream();
-    assert.equal((await usage).outputTokens, 12);
+    const answer = streamText({ model: asking("chat"), prompt: "hello", maxOutputTokens: 12 });
+    await answer.consumeStream();
+    assert.equal((await answer.usage).outputTokens, 12);
   });
 
   test("tools, in steps", async () => {
