@@ -138,6 +138,19 @@ func (b *Book) Prior(t Target, points []PriorPoint) {
 	p.draw(&known, scale, b.margin)
 }
 
+// Restarted says that a backend is back after it was down: its engine may have
+// come back with other settings. The speed of its next windows is believed at
+// once, slower as well as, step by step, faster. Unknown backends are ignored.
+func (b *Book) Restarted(backend string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if g := b.groups[backend]; g != nil {
+		g.mu.Lock()
+		g.drift.restarted()
+		g.mu.Unlock()
+	}
+}
+
 // Fold closes the windows that ended before now and returns what each target
 // gathered since the last Fold, to be pushed to the store. The deltas also
 // count locally until Apply brings sums that contain them. It refits the curves

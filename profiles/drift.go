@@ -14,8 +14,13 @@ const (
 	leastSpread = 0.03
 	usualSpread = 0.06
 
-	// driftWindows is how many windows the level of an alarm is taken from.
+	// driftWindows is how many windows the level of an alarm is taken from, and
+	// after how many a restart is over.
 	driftWindows = 4
+
+	// restartAlarm is how many standard errors the mean of the windows since a
+	// restart has to be off for an alarm.
+	restartAlarm = 3.0
 
 	// driftFollow is the share of a new residual in the level, and spreadFollow
 	// in the spread.
@@ -48,7 +53,15 @@ type drift struct {
 	alarmed    bool
 	g          float64 // 0 stands for 1
 	last       [driftWindows]float64
-	seen       int
+	seen       int // windows, since a restart if there was one
+	fresh      int // windows still to come whose level is believed at once
+}
+
+// restarted says that the engine is another from now on, though perhaps with
+// the same settings: what was seen of it does not tell, and the first windows
+// do, without waiting for the CUSUM.
+func (d *drift) restarted() {
+	d.slow, d.fast, d.seen, d.fresh = 0, 0, 0, driftWindows
 }
 
 // scale returns g, by which TPS is multiplied.
@@ -73,6 +86,12 @@ func (d *drift) see(residual float64) {
 	d.slow = max(0, d.slow+z-driftSlack)
 	d.fast = max(0, d.fast-z-driftSlack)
 	switch {
+	case d.fresh > 0:
+		d.fresh--
+		if d.level = d.recent(); math.Abs(d.level)*math.Sqrt(float64(d.seen)) < restartAlarm*d.spread {
+			d.level = 0
+		}
+		d.alarmed = d.level != 0
 	case d.alarmed:
 		d.level += driftFollow * (residual - d.level)
 		if math.Abs(d.level) < d.spread {

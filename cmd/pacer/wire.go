@@ -202,6 +202,9 @@ func (p *program) backend(b config.Backend) (*providers.Backend, error) {
 		Usage: b.Usage, Dial: p.options.dial, ConnectTimeout: p.cfg.Timeouts.Connect, TLS: tlsConfig,
 		OnHealth: func(h providers.Health) {
 			p.log.Warn("backend health", "backend", b.Name, "breaker", healthOf(h).String())
+			if h == providers.Closed { // it was open before
+				p.book.Restarted(b.Name)
+			}
 			p.tell(router.BackendHealth{Backend: b.Name, Health: healthOf(h)})
 		},
 	})

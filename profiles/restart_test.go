@@ -1,0 +1,143 @@
+package profiles
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestRestartIsBelievedFromTheFirstWindows(t *testing.T) {
+	for _, c := range []struct {
+		factor, g float64 // of the step time; what g becomes
+	}{{1.5, 1 / 1.5}, {1.3, 1 / 1.3}, {3, 1.0 / 3}, {1 / 1.3, 1 + 3*fasterStep}} {
+		rng := rand.New(rand.NewPCG(5, 6))
+		var d drift
+		for range 100 {
+			d.see(0.04 * rng.NormFloat64())
+		}
+		d.restarted()
+		last := d.scale()
+		for range 3 {
+			d.see(math.Log(c.factor) + 0.04*rng.NormFloat64())
+			if d.scale() > max(last, 1)+fasterStep+1e-9 {
+				t.Errorf("step time × %.2f: g went from %.3f to %.3f in one window", c.factor, last, d.scale())
+			}
+			last = d.scale()
+		}
+		if math.Abs(last/c.g-1) > 0.05 {
+			t.Errorf("step time × %.2f: g = %.3f after three windows, want %.3f", c.factor, last, c.g)
+		}
+	}
+}
+
+func TestRestartWithTheSameSettingsChangesNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	const restarts = 500
+	var d drift
+	off := 0
+	for range restarts {
+		d.restarted()
+		worst := 0.0
+		for range 60 {
+			d.see(0.05 * rng.NormFloat64())
+			worst = max(worst, math.Abs(d.scale()-1))
+		}
+		if worst > 0.05 {
+			off++
+		}
+	}
+	if share := float64(off) / restarts; share > 0.03 {
+		t.Errorf("after %.1f %% of the restarts g was more than 5 %% off, want at most 3 %%", 100*share)
+	}
+}
+
+// What was believed of the engine before it went down is not believed of the one
+// that came back.
+func TestRestartEndsADrift(t *testing.T) {
+	var d drift
+	for range 50 {
+		d.see(0)
+	}
+	for range 20 {
+		d.see(math.Log(1.6))
+	}
+	if d.scale() > 0.7 {
+		t.Fatalf("1.6 times slower: g = %.3f", d.scale())
+	}
+	d.restarted()
+	d.see(0.01)
+	if g := d.scale(); g != 1 {
+		t.Errorf("back at its old speed: g = %.3f after one window, want 1", g)
+	}
+}
+
+// restart lets the engine die and come back after pause, factor times as slow.
+func (e *engine) restart(b *Book, pause time.Duration, factor float64) {
+	for _, r := range slices.Clone(e.running) {
+		e.running = slices.DeleteFunc(e.running, func(o *request) bool { return o == r })
+		e.occ.Set(e.at(e.now), len(e.running))
+		r.stream.Close(e.at(e.now), false)
+	}
+	for _, r := range e.waiting {
+		r.stream.Close(e.at(e.now), false)
+	}
+	e.waiting = nil
+	e.now += pause
+	e.next = max(e.next, e.now)
+	e.turn = max(e.turn, e.now)
+	e.uneven = func(int) float64 { return factor }
+	b.Fold(e.at(e.now))
+	e.folded = e.now
+}
+
+// TestRestartedEngine lets an engine die under bursts and come back: 1.5 times
+// slower, the curve is within 10 % after three windows at most; the same, g
+// stays where it was. Without Restarted the alarm takes its usual time.
+func TestRestartedEngine(t *testing.T) {
+	const seeds = 15
+	for _, c := range []struct {
+		name   string
+		factor float64
+		told   bool
+	}{{"slower", 1.5, true}, {"slower, untold", 1.5, false}, {"the same", 1, true}} {
+		var took []time.Duration
+		var moved []float64
+		for seed := range int64(seeds) {
+			b := NewBook(Options{})
+			e := newEngine(seed, b)
+			e.rate = 2
+			e.run(100_000)
+			e.restart(b, 8*time.Second, c.factor)
+			if c.told {
+				b.Restarted(e.target.Backend)
+			}
+			from, at, worst := e.now, time.Hour, 0.0
+			e.lasting(2*time.Minute, func() bool {
+				curve, off := b.Curve(e.target), 0.0
+				for _, n := range []int{1, 2, 4, 8, 16} {
+					off = max(off, math.Abs(curve.TPS(n)*c.factor*e.fit.tpot(float64(n), curve.At(n).P)-1))
+				}
+				worst = max(worst, math.Abs(curve.Scale()-1))
+				if off <= 0.1 && at == time.Hour {
+					at = e.now - from
+				}
+				return false
+			})
+			took, moved = append(took, at), append(moved, worst)
+		}
+		slices.Sort(took)
+		slices.Sort(moved)
+		t.Logf("%s: within 10 %% after %v (median; all %v); g at most %.3f off (median), %.3f (worst)", c.name, took[seeds/2], took, moved[seeds/2], moved[seeds-1])
+		median := took[seeds/2]
+		switch {
+		case c.factor == 1 && (moved[seeds/2] > 0.01 || moved[seeds*9/10] > 0.05):
+			t.Errorf("%s: g went off by %.3f (median) and %.3f (9 in 10), want at most 0.01 and 0.05", c.name, moved[seeds/2], moved[seeds*9/10])
+		case c.factor > 1 && c.told && median > 3*windowLength+windowGrace:
+			t.Errorf("%s: within 10 %% after %v, want three windows", c.name, median)
+		case c.factor > 1 && !c.told && median <= 3*windowLength+windowGrace:
+			t.Errorf("%s: within 10 %% after %v without being told: the test shows nothing", c.name, median)
+		}
+	}
+}
