@@ -141,3 +141,54 @@ func TestRestartedEngine(t *testing.T) {
 		}
 	}
 }
+
+// TestABackendThatRecovers becomes 1.3 times slower for a while and then is as
+// before. While it comes back the curve does not overshoot, and the bound promises
+// nowhere more than the engine gives. g rises beyond 1 as far as the sums have
+// learned the slower speed, in small steps.
+func TestABackendThatRecovers(t *testing.T) {
+	const seeds = 5
+	for _, slow := range []time.Duration{2 * time.Minute, 10 * time.Minute, time.Hour} {
+		var back []time.Duration
+		highest, over, promised := 0.0, 0.0, 0.0
+		for seed := range int64(seeds) {
+			b := NewBook(Options{})
+			e := newEngine(seed, b)
+			e.rate = 2
+			e.run(200_000)
+			e.uneven = func(int) float64 { return 1.3 }
+			e.lasting(slow, func() bool { return false })
+			e.uneven = nil
+			from, at, last := e.now, time.Hour, b.Curve(e.target).Scale()
+			e.lasting(10*time.Minute, func() bool {
+				c := b.Curve(e.target)
+				g := c.Scale()
+				if g > max(last, 1)+2*fasterStep+1e-9 { // a fold may close two windows
+					t.Errorf("slow for %v: g went from %.3f to %.3f at once", slow, last, g)
+				}
+				last, highest = g, max(highest, g)
+				lowest, off := math.Inf(1), 0.0
+				for _, n := range []int{1, 2, 3, 4, 6, 8, 12, 16, 24} {
+					truth := 1 / e.fit.tpot(float64(n), c.At(n).P)
+					lowest = min(lowest, truth)
+					promised = max(promised, c.Low(n, 0)/lowest)
+					over = max(over, c.TPS(n)/truth)
+					off = max(off, math.Abs(c.TPS(n)/truth-1))
+				}
+				if off <= 0.1 && at == time.Hour {
+					at = e.now - from
+				}
+				return false
+			})
+			back = append(back, at)
+		}
+		slices.Sort(back)
+		t.Logf("slow for %v: within 10 %% after %v; g at most %.3f, curve at most %.3f and bound at most %.3f of the truth", slow, back, highest, over, promised)
+		if promised > 1 {
+			t.Errorf("slow for %v: the bound promises %.3f of what the engine gives, want at most 1", slow, promised)
+		}
+		if over > 1.1 {
+			t.Errorf("slow for %v: the curve is at %.3f of what the engine gives, want at most 1.1", slow, over)
+		}
+	}
+}
