@@ -27,6 +27,7 @@ type quirks struct {
 	badJSONIs500      bool
 	wrongUsage        bool
 	anyModel          bool
+	metrics           string  // whose page of metrics it has; "" = vLLM's
 	curve             []Point // instead of the model's; nil = the model's
 	noUsage           bool
 	usageOnFinish     bool
@@ -48,6 +49,9 @@ var behaviours = []behaviour{
 	{Named{"cut-without-done", "end every stream cleanly after half its tokens: no finish_reason, no usage, no [DONE]"}, func(q *quirks) { q.cutWithoutDone = true }},
 	{Named{"headers-after-queue", "send the headers of a stream when it gets a slot, not when it arrives (llama.cpp)"}, func(q *quirks) { q.headersAfterQueue = true }},
 	{Named{"loading-503", fmt.Sprintf("answer everything with 503 \"Loading model\" for the first %v (llama.cpp)", loadingTime)}, func(q *quirks) { q.loading = true }},
+	{Named{"metrics-as-llamacpp", "export the load as llama.cpp does; without it, as vLLM does"}, func(q *quirks) { q.metrics = "llamacpp" }},
+	{Named{"metrics-as-sglang", fmt.Sprintf("export the load as SGLang does: by each rank of the batch, with every %dth step", sglangLogEvery)}, func(q *quirks) { q.metrics = "sglang" }},
+	{Named{"metrics-as-tgi", "export the load as TGI does"}, func(q *quirks) { q.metrics = "tgi" }},
 	{Named{"n2-usage-wrong", "usage counts the tokens of one choice only, whatever n is (llama.cpp)"}, func(q *quirks) { q.wrongUsage = true }},
 	{Named{"no-usage", "tell no usage in a stream, whatever is asked for"}, func(q *quirks) { q.noUsage = true }},
 	{Named{"ping-comments", fmt.Sprintf("a comment line before the first token and after every %d-th (llama.cpp, TGI, hosted APIs)", pingEvery)}, func(q *quirks) { q.ping = true }},

@@ -18,6 +18,9 @@ type faultState struct {
 	Stall  bool    `json:"stall"`
 	Cut    int     `json:"cut"`   // tokens; 0 = none
 	Drift  float64 `json:"drift"` // 1 = none
+
+	Hidden  int    `json:"hidden"`  // most sequences of a tenant that nobody sees; 0 = none
+	Metrics string `json:"metrics"` // what is wrong with the page of metrics; "" = nothing
 }
 
 // fault is one way to be broken. Its value comes as text, from a flag or from
@@ -31,6 +34,8 @@ type fault struct {
 var faults = []fault{
 	{Named{"cut", "abort the connection of every answer after so many tokens (default 1, 0 ends it)"}, func(f *faultState, v string) error { return setInt(&f.Cut, v, 1, 0, math.MaxInt32) }},
 	{Named{"drift", "every step takes so many times as long (1 ends it)"}, func(f *faultState, v string) error { return setFactor(&f.Drift, v) }},
+	{Named{"hidden", "a tenant beside the clients, of none to so many sequences that come and go (default 20, 0 ends it)"}, func(f *faultState, v string) error { return setInt(&f.Hidden, v, 20, 0, 10_000) }},
+	{Named{"metrics", "the page of metrics is gone, nonsense, slow, or stands still: 404, garbage, slow or stale (default 404, off ends it)"}, setMetrics},
 	{Named{"refuse", "reset every new connection (false ends it)"}, func(f *faultState, v string) error { return setSwitch(&f.Refuse, v) }},
 	{Named{"stall", "take no step: no token, no slot (false ends it)"}, func(f *faultState, v string) error { return setSwitch(&f.Stall, v) }},
 	{Named{"status", "answer generations with this status, 500, 429, 503 … (default 503, 0 ends it)"}, setStatus},
@@ -102,6 +107,9 @@ func (s *Server) applyNext() {
 // s.
 func (s *Server) publish(f faultState) {
 	s.engine.SetDrift(f.Drift)
+	if f.Metrics == "stale" && s.faults.Load().Metrics != "stale" {
+		s.staleMetrics = s.exported
+	}
 	s.faults.Store(&f)
 	s.nudge()
 }

@@ -282,7 +282,7 @@ func TestSetIsAllOrNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := serve(t, Options{Model: Model{A: 0.025}})
 		status, body := r.call("POST", "/sim/set", `{"drift":1.5,"status":"429","stall":"off"}`)
-		if want := `{"refuse":false,"status":429,"stall":false,"cut":0,"drift":1.5}`; status != http.StatusOK || body != want {
+		if want := `{"refuse":false,"status":429,"stall":false,"cut":0,"drift":1.5,"hidden":0,"metrics":""}`; status != http.StatusOK || body != want {
 			t.Errorf("set answers %d %s, want %s", status, body, want)
 		}
 		if status, _ := r.call("POST", "/sim/set", `{"drift":3,"status":200}`); status != http.StatusBadRequest {

@@ -166,21 +166,3 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) error {
 	w.WriteHeader(http.StatusOK)
 	return nil
 }
-
-func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) error {
-	s.mu.Lock()
-	running, waiting := s.engine.Running(), s.engine.Waiting()
-	s.mu.Unlock()
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	for _, g := range []struct {
-		name, help string
-		value      int
-	}{
-		{"vllm:num_requests_running", "Number of requests in model execution batches.", running},
-		{"vllm:num_requests_waiting", "Number of requests waiting to be processed.", waiting},
-	} {
-		// %q escapes a label as Prometheus wants it, and more only in names that are not text.
-		_, _ = fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s gauge\n%s{engine=\"0\",model_name=%q} %d.0\n", g.name, g.help, g.name, g.name, s.names[0], g.value)
-	}
-	return nil
-}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"sync"
@@ -44,9 +45,11 @@ type Server struct {
 	quirks   quirks
 	schedule []timedFault // by time; Run takes from it
 
-	mu     sync.Mutex // guards engine and writes to faults; a leaf
-	engine *Engine
-	faults atomic.Pointer[faultState] // replaced as a whole
+	mu                     sync.Mutex // guards engine and writes to faults; a leaf
+	engine                 *Engine
+	tenant                 tenant
+	exported, staleMetrics exported
+	faults                 atomic.Pointer[faultState] // replaced as a whole
 
 	stored   idSet // ids of the answers to /v1/responses
 	requests atomic.Uint64
@@ -80,7 +83,8 @@ func NewServer(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		names: slices.Clone(o.Names), quirks: quirks, engine: engine, ids: o.Seed,
+		tenant: tenant{random: rand.New(rand.NewPCG(o.Seed, 2))},
+		names:  slices.Clone(o.Names), quirks: quirks, engine: engine, ids: o.Seed,
 		wake: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
 	s.loading.Store(quirks.loading)
@@ -130,8 +134,12 @@ func (s *Server) advance(start time.Time) (next time.Time, ok bool) {
 	for len(s.schedule) > 0 && now.Sub(start) >= s.schedule[0].after {
 		s.applyNext()
 	}
+	turn := s.moveTenant(now)
 	if !s.faults.Load().Stall {
 		next, ok = s.step(now)
+	}
+	if !turn.IsZero() && (!ok || turn.Before(next)) {
+		next, ok = turn, true
 	}
 	if len(s.schedule) > 0 {
 		if t := start.Add(s.schedule[0].after); !ok || t.Before(next) {
@@ -150,11 +158,18 @@ func (s *Server) step(now time.Time) (next time.Time, ok bool) {
 		}
 		step := s.engine.Step(now)
 		for _, o := range step.Outputs {
-			o.Sequence.Tag.(*choice).deliver(o.Tokens)
+			if c, ok := o.Sequence.Tag.(*choice); ok {
+				c.deliver(o.Tokens)
+			} else if o.Last {
+				s.tenant.leaves(o.Sequence)
+			}
 		}
 		for _, seq := range step.Admitted {
-			seq.Tag.(*choice).admit()
+			if c, ok := seq.Tag.(*choice); ok {
+				c.admit()
+			}
 		}
+		s.export(step)
 		if _, busy := s.engine.Next(); !busy {
 			return time.Time{}, false
 		}
@@ -204,6 +219,7 @@ func (s *Server) submit(g *generation) error {
 			return badRequest("", "%v", err)
 		}
 	}
+	s.exported.waiting = s.engine.Waiting()
 	s.nudge()
 	return nil
 }
