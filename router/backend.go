@@ -26,7 +26,8 @@ type backend struct {
 	idle              int // own requests that do not decode
 	prompt            int // prompt tokens of the own waiting
 	remote            Load
-	told              int // n as last written to occupancy
+	foreign           foreign // what runs there beside Pacer
+	told              int     // n as last written to occupancy
 	occupancy         *profiles.Occupancy
 
 	probe    *Lease    // the one request of a half-open breaker, nil if none runs
@@ -50,14 +51,19 @@ func newBackend(now time.Time, r *Router, name string) *backend {
 	}
 }
 
-// m is the number of sequences with a lease, over all replicas.
-func (b *backend) m() int {
+// leased is the number of sequences with a lease, over all replicas.
+func (b *backend) leased() int {
 	return (b.waiting+b.decoding)*b.router.scale + b.remote.Waiting + b.remote.Decoding
 }
 
-// n is the number of sequences decoding, over all replicas.
+// m is the number of sequences on the backend, waiting or decoding: those with
+// a lease, and the foreign ones.
+func (b *backend) m() int { return b.leased() + b.foreign.all.value }
+
+// n is the number of sequences decoding, over all replicas and with the foreign
+// ones.
 func (b *backend) n() int {
-	return b.decoding*b.router.scale + b.remote.Decoding
+	return b.decoding*b.router.scale + b.remote.Decoding + b.foreign.running.value
 }
 
 // promptWaiting is how many prompt tokens wait for their prefill, over all
@@ -66,8 +72,10 @@ func (b *backend) promptWaiting() int {
 	return b.prompt*b.router.scale + b.remote.PromptTokens
 }
 
-// publish writes n where the streams read it.
+// publish notes what runs on the backend, and writes n where the streams read
+// it. It follows every change of the counts.
 func (b *backend) publish(now time.Time) {
+	b.foreign.note(b)
 	if n := b.n(); n != b.told {
 		b.told = n
 		b.occupancy.Set(now, n)

@@ -66,11 +66,22 @@ type RemoteLoad struct {
 	Lost      bool
 }
 
+// EngineLoad is what an engine reports of itself, whoever sent the sequences:
+// those that have a slot, decoding or being prefilled, and those that wait for
+// one. At is since when the report stands: it holds for EngineLoadLife, and one
+// that is no younger than the last says nothing new.
+type EngineLoad struct {
+	Backend          string
+	Running, Waiting int
+	At               time.Time
+}
+
 func (Tick) change()          {}
 func (Configure) change()     {}
 func (Curves) change()        {}
 func (BackendHealth) change() {}
 func (RemoteLoad) change()    {}
+func (EngineLoad) change()    {}
 
 // Update tells the router something and returns the tickets that may go now.
 func (r *Router) Update(now time.Time, c Change) []Grant {
@@ -98,6 +109,8 @@ func (r *Router) Update(now time.Time, c Change) []Grant {
 	case RemoteLoad:
 		r.remote, r.heard = c, true
 		r.share(now)
+	case EngineLoad:
+		r.hearEngine(now, c)
 	}
 	return append(grants, r.wake(now, nil)...)
 }

@@ -11,7 +11,8 @@
 //
 // m counts sequences that hold a lease, waiting or decoding: decisions are
 // made on it. n counts those decoding: it is what is measured. Both include
-// what the other replicas reported.
+// what the other replicas reported, and what an engine reported beyond all of
+// that, if it does.
 //
 // The router never asks outwards: configuration, curves, health and remote
 // load are pushed in with Update. It reads no clock, starts no goroutine, does

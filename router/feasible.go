@@ -64,7 +64,7 @@ func (a *ask) weigh(v *verdict) {
 	switch {
 	case a.caps(b) != OK:
 		v.reason = ReasonCap
-	case b.ramp.recovered && k > b.ramp.cap && b.m() > 0, !own && v.fresh:
+	case b.ramp.recovered && k > b.ramp.cap && b.leased() > 0, !own && v.fresh:
 		v.reason = ReasonSlowStart
 	case !own:
 		v.reason = ReasonOwnFloor
@@ -92,10 +92,10 @@ func (a *ask) service(b *backend) Reason {
 	return OK
 }
 
-// caps is the hard cap of rule 1. A request that does not decode takes one
-// place of it.
+// caps is the hard cap of rule 1, on what Pacer has there. A request that does
+// not decode takes one place of it.
 func (a *ask) caps(b *backend) Reason {
-	if b.maxConcurrency > 0 && b.m()+b.idle+max(a.weight, 1) > b.maxConcurrency {
+	if b.maxConcurrency > 0 && b.leased()+b.idle+max(a.weight, 1) > b.maxConcurrency {
 		return ReasonCap
 	}
 	return OK

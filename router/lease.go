@@ -142,6 +142,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	if a.weight == 0 {
 		l.phase = holding
 		b.idle++
+		b.publish(a.now)
 		return l
 	}
 	l.floor = floor
@@ -152,6 +153,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	}
 	b.waiting += l.weight
 	b.prompt += l.prompt
+	b.publish(a.now)
 	if l.stream {
 		b.unserved.push(l)
 		return l

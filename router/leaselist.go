@@ -119,10 +119,14 @@ func (h pendingHeap) down(i int) {
 	}
 }
 
-// advance counts as decoding what became due by now. Every entry of the router
+// advance counts as decoding what became due by now, and drops the reports of
+// engines that have grown old. Every entry of the router
 // calls it first.
 func (r *Router) advance(now time.Time) {
 	for l := r.pending.next(); l != nil && !l.due.After(now); l = r.pending.next() {
 		r.decode(l.due, l)
+	}
+	if !r.forgetAt.IsZero() && now.After(r.forgetAt) {
+		r.forgetEngines(now)
 	}
 }

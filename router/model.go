@@ -110,7 +110,7 @@ func (m *model) protect() float64 {
 func (m *model) carries(k int, extraP, need float64) (low, bound float64, ok bool) {
 	b := m.backend
 	if !m.known {
-		return 0, 0, need <= 0 || k <= b.ramp.cap || b.m() == 0
+		return 0, 0, need <= 0 || k <= b.ramp.cap || b.leased() == 0
 	}
 	k = max(k, 1)
 	low = m.curve.Low(k, extraP)

@@ -138,7 +138,7 @@ func (r *Router) probe(a *ask, verdicts []verdict) (Decision, bool) {
 	var idle *verdict
 	for i := range verdicts {
 		v := &verdicts[i]
-		if v.model == nil || v.reason.outOfService() || v.reason == ReasonCap || v.model.backend.m() > 0 {
+		if v.model == nil || v.reason.outOfService() || v.reason == ReasonCap || v.model.backend.leased() > 0 {
 			continue
 		}
 		if v.model.solo*probeWithin >= a.floor && (idle == nil || v.model.solo > idle.model.solo) {

@@ -72,7 +72,7 @@ func (a *ask) room(i int) (free int, lowerBound bool) {
 func (a *ask) fits(m *model, users int) bool {
 	b := m.backend
 	k := b.m() + users
-	if b.maxConcurrency > 0 && k+b.idle > b.maxConcurrency || b.slow != nil {
+	if b.maxConcurrency > 0 && b.leased()+users+b.idle > b.maxConcurrency || b.slow != nil {
 		return false
 	}
 	if b.ramp.recovered && k > b.ramp.cap {
@@ -90,7 +90,7 @@ func (a *ask) fits(m *model, users int) bool {
 func (a *ask) moreIfKnown(m *model, users int) bool {
 	b := m.backend
 	k := b.m() + users + 1
-	if b.maxConcurrency > 0 && k+b.idle > b.maxConcurrency || b.slow != nil {
+	if b.maxConcurrency > 0 && b.leased()+users+1+b.idle > b.maxConcurrency || b.slow != nil {
 		return false
 	}
 	if b.ramp.recovered && k > b.ramp.cap || users >= mostRoom {

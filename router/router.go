@@ -22,6 +22,7 @@ type Router struct {
 	heard    bool        // remote load told
 	scale    int         // own counts stand for so many replicas; 1 while loads are shared
 	pending  pendingHeap // leases that will count as decoding
+	forgetAt time.Time   // when the first report of an engine no longer holds; zero = there is none
 	inLine   int         // tickets waiting in all lines
 	tickets  uint64      // given out so far: the order within one deadline
 	round    uint64      // of waking, see wake
@@ -51,10 +52,16 @@ type BackendLoad struct {
 	Backend           string
 	Health            Health
 	Waiting, Decoding int     // of this replica
-	N, M              int     // over all replicas
+	N, M              int     // over all replicas, with what runs there beside Pacer
 	PromptTokens      int     // of this replica's waiting
 	Floor             float64 // highest of this replica's running streams, 0 = none
 	Cap               int     // slow-start cap in force, 0 = none
+
+	// Engine is what the engine itself reported, nil while no report is in
+	// force. ForeignWaiting and ForeignDecoding are what of it is taken for
+	// the load of others; N and M include it.
+	Engine                          *EngineLoad
+	ForeignWaiting, ForeignDecoding int
 }
 
 // Loads returns the load of every configured backend, in their order.
@@ -67,6 +74,11 @@ func (r *Router) Loads() []BackendLoad {
 			Backend: b.name, Health: b.health,
 			Waiting: b.waiting, Decoding: b.decoding, N: b.n(), M: b.m(),
 			PromptTokens: b.prompt, Floor: b.highestFloor(), Cap: b.slowStart(),
+			ForeignWaiting: b.foreign.all.value - b.foreign.running.value, ForeignDecoding: b.foreign.running.value,
+		}
+		if b.foreign.heard() {
+			report := b.foreign.report
+			loads[i].Engine = &report
 		}
 	}
 	return loads
