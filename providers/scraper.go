@@ -1,0 +1,213 @@
+package providers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	// scrapeEvery is the mean time between two readings of a page, and
+	// scrapeJitter by how much of it each may come sooner or later: gateways
+	// that start together must not ask together for ever.
+	scrapeEvery  = time.Second
+	scrapeJitter = 0.1
+
+	// scrapeTimeout ends before the next reading is due.
+	scrapeTimeout = 800 * time.Millisecond
+
+	// mostPage bounds a page, in bytes. vLLM's has some hundred KiB.
+	mostPage = 4 << 20
+)
+
+// EngineLoad is what an engine says of itself: sequences with a slot, and
+// without one. At is since when the page has said so, as far as it can be told:
+// the time of the first reading that found it as it is. A page that claims load
+// and does not change is not written any more: vLLM's keeps its last figures
+// when all requests are aborted at once.
+type EngineLoad struct {
+	Running, Waiting int
+	At               time.Time
+}
+
+// ScraperOptions configures a Scraper. The backend's own options go with it:
+// its credentials are sent where its requests go, and nowhere else.
+type ScraperOptions struct {
+	Backend Options // Name, BaseURL, Kind, APIKey, Headers, Dial, ConnectTimeout and TLS are used
+	URL     string  // of the page; required
+
+	// Life is how long a reading holds. When none has held for so long,
+	// OnSignal is told. Required.
+	Life time.Duration
+
+	// OnLoad is told what every reading says. Required.
+	OnLoad func(EngineLoad)
+
+	// OnSignal is told when no reading holds any more, with the reason, and
+	// when one does again, with nil. A scraper starts as if one did. Required.
+	OnSignal func(error)
+}
+
+// Scraper reads an engine's page of metrics again and again. Run is its only
+// method; it may run once.
+type Scraper struct {
+	o         ScraperOptions
+	request   *http.Request
+	transport *http.Transport
+	reader    *pageReader
+	page      []byte // reused
+
+	print uint64    // of the page that was last read
+	at    time.Time // when it was first read
+	lost  bool      // OnSignal was told so
+}
+
+// NewScraper returns a scraper; it starts nothing and connects to nothing.
+func NewScraper(o ScraperOptions) (*Scraper, error) {
+	fail := func(format string, args ...any) (*Scraper, error) {
+		return nil, fmt.Errorf("providers: backend %q: %w", o.Backend.Name, fmt.Errorf(format, args...))
+	}
+	base, err := parseBase(o.Backend.BaseURL, true)
+	if err != nil {
+		return fail("field BaseURL %w", err)
+	}
+	page, err := url.Parse(o.URL)
+	switch {
+	case err != nil || page.Host == "" || page.Scheme != "http" && page.Scheme != "https":
+		return fail("field URL is no http:// or https:// URL")
+	case page.User != nil:
+		return fail("field URL must not hold credentials")
+	case o.Life <= 0 || o.OnLoad == nil || o.OnSignal == nil:
+		return fail("Life, OnLoad and OnSignal are required")
+	}
+	own, host, err := ownHeaders(cmp.Or(o.Backend.Kind, kindOpenAI), o.Backend.APIKey, o.Backend.Headers)
+	if err != nil {
+		return fail("%w", err)
+	}
+	request := &http.Request{Method: http.MethodGet, URL: page, Host: page.Host, Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	if sameOrigin(page, base) {
+		request.Header = own
+		if host != "" {
+			request.Host = host
+		}
+	}
+	request.Header.Set("Accept", "text/plain;version=0.0.4;q=1,*/*;q=0.1")
+	return &Scraper{o: o, request: request, transport: newTransport(o.Backend), reader: newPageReader(o.Backend.Kind)}, nil
+}
+
+// sameOrigin reports whether a and b are served by one server, by scheme, host
+// and port.
+func sameOrigin(a, b *url.URL) bool {
+	port := func(u *url.URL) string {
+		if p := u.Port(); p != "" {
+			return p
+		}
+		return map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
+}
+
+// Run reads until ctx ends.
+func (s *Scraper) Run(ctx context.Context) error {
+	defer s.transport.CloseIdleConnections()
+	s.at = time.Now() // until the first reading may be late, nothing is lost
+	next := time.NewTimer(time.Duration(rand.Float64() * float64(scrapeEvery)))
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-next.C:
+		}
+		next.Reset(time.Duration((1 - scrapeJitter + 2*scrapeJitter*rand.Float64()) * float64(scrapeEvery)))
+		load, err := s.scrape(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		s.tell(load, err)
+	}
+}
+
+// tell passes on a reading, and says when readings stop to hold and when they
+// begin again.
+func (s *Scraper) tell(load EngineLoad, err error) {
+	if err == nil {
+		s.o.OnLoad(load)
+	}
+	old := time.Since(s.at) > s.o.Life
+	switch {
+	case old && !s.lost:
+		if err == nil {
+			err = fmt.Errorf("the page has not changed for %v although %d sequences run and %d wait", s.o.Life, load.Running, load.Waiting)
+		}
+		s.lost = true
+		s.o.OnSignal(err)
+	case !old && err == nil && s.lost:
+		s.lost = false
+		s.o.OnSignal(nil)
+	}
+}
+
+// scrape reads the page once.
+func (s *Scraper) scrape(ctx context.Context) (EngineLoad, error) {
+	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
+	defer cancel()
+	// By the transport itself: redirects are not followed, and what goes wrong
+	// is told without the URL.
+	response, err := s.transport.RoundTrip(s.request.Clone(ctx))
+	if err != nil {
+		return EngineLoad{}, s.slow(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return EngineLoad{}, fmt.Errorf("the answer is %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+	}
+	if s.page, err = readAll(s.page[:0], io.LimitReader(response.Body, mostPage+1)); err != nil {
+		return EngineLoad{}, s.slow(err)
+	}
+	if len(s.page) > mostPage {
+		return EngineLoad{}, fmt.Errorf("the page has more than %d MiB", mostPage>>20)
+	}
+	p, err := s.reader.read(s.page)
+	if err != nil {
+		return EngineLoad{}, err
+	}
+	if p.print != s.print || p.running+p.waiting == 0 {
+		s.print, s.at = p.print, time.Now()
+	}
+	return EngineLoad{Running: p.running, Waiting: p.waiting, At: s.at}, nil
+}
+
+// slow names the reason behind an error that came of the time being up.
+func (s *Scraper) slow(err error) error {
+	var timeout net.Error
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+		return fmt.Errorf("no answer within %v", scrapeTimeout)
+	}
+	return err
+}
+
+// readAll appends what r has to buf, whose memory it uses.
+func readAll(buf []byte, r io.Reader) ([]byte, error) {
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if err == io.EOF {
+			return buf, nil
+		}
+		if err != nil {
+			return buf, err
+		}
+	}
+}
