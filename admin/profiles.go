@@ -39,16 +39,32 @@ type targetState struct {
 	Health   string            `json:"health"`  // up | down | loading | draining
 	Breaker  string            `json:"breaker"` // closed | half_open | open
 	InFlight inFlight          `json:"in_flight"`
+	Engine   *engineLoad       `json:"engine"` // what the engine itself counts; null = not known
 }
 
 // inFlight counts sequences on the backend, whatever the model: waiting and
-// decoding those of this replica, n (decoding) and m (with a place) those of
-// all.
+// decoding those of this replica, n (decoding) and m (waiting or decoding) those
+// of all replicas and of others.
 type inFlight struct {
 	Waiting  int `json:"waiting"`
 	Decoding int `json:"decoding"`
 	N        int `json:"n"`
 	M        int `json:"m"`
+}
+
+// engineLoad is what the engine at metrics_url counts, whoever sent it, and what
+// of it is taken for the load of others. N and M of in_flight include that.
+type engineLoad struct {
+	Running int     `json:"running"`
+	Waiting int     `json:"waiting"`
+	Foreign foreign `json:"foreign"`
+	AgeS    number  `json:"age_s"`
+}
+
+// foreign is sequences that did not come through Pacer.
+type foreign struct {
+	Waiting  int `json:"waiting"`
+	Decoding int `json:"decoding"`
 }
 
 // knowledge changes when evidence comes in.
@@ -111,7 +127,7 @@ func (p *port) serveProfiles(w http.ResponseWriter, r *http.Request) {
 	}
 	now := time.Now()
 	answer := profilesAnswer{Targets: []targetProfile{}}
-	for _, s := range p.targets() {
+	for _, s := range p.targets(now) {
 		c := p.o.Book.Curve(profiles.Target{Backend: s.Backend, Model: s.Model})
 		t := targetProfile{targetState: s, knowledge: known(c)}
 		t.Points, t.OutputTokens = q.points(now, c)
@@ -122,7 +138,7 @@ func (p *port) serveProfiles(w http.ResponseWriter, r *http.Request) {
 
 // targets returns the state of every target, sorted by backend, then model:
 // those that a route names, and those that were measured all the same.
-func (p *port) targets() []targetState {
+func (p *port) targets(now time.Time) []targetState {
 	loads := map[string]router.BackendLoad{}
 	for _, l := range p.o.Router.Loads() {
 		loads[l.Backend] = l
@@ -139,6 +155,12 @@ func (p *port) targets() []targetState {
 			InFlight: inFlight{Waiting: l.Waiting, Decoding: l.Decoding, N: l.N, M: l.M},
 		}
 		s.Health, s.Breaker = healthOf(l.Health)
+		if e := l.Engine; e != nil {
+			s.Engine = &engineLoad{
+				Running: e.Running, Waiting: e.Waiting, Foreign: foreign{l.ForeignWaiting, l.ForeignDecoding},
+				AgeS: number(max(now.Sub(e.At), 0).Seconds()),
+			}
+		}
 		out = append(out, s)
 	}
 	return out

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/router"
 )
 
 // The shapes of the documentation, written a second time on purpose.
@@ -24,6 +26,15 @@ type wantProfiles struct {
 			N        int `json:"n"`
 			M        int `json:"m"`
 		} `json:"in_flight"`
+		Engine *struct {
+			Running int `json:"running"`
+			Waiting int `json:"waiting"`
+			Foreign struct {
+				Waiting  int `json:"waiting"`
+				Decoding int `json:"decoding"`
+			} `json:"foreign"`
+			AgeS float64 `json:"age_s"`
+		} `json:"engine"`
 		Scale   float64             `json:"scale"`
 		Margin  float64             `json:"margin"`
 		Rho     *float64            `json:"rho"`
@@ -53,6 +64,32 @@ type wantPoint struct {
 	Steps         *float64 `json:"steps"`
 	AgeS          *float64 `json:"age_s"`
 	Source        *string  `json:"source"`
+}
+
+// What the engine itself counts stands beside what Pacer has there, and n and m
+// include it.
+func TestProfilesShowTheEnginesOwnLoad(t *testing.T) {
+	w := newWorld(t, "")
+	w.occupy(t, 2, 5)
+	now := time.Now()
+	for i := range 2 { // one report alone is not believed
+		at := now.Add(time.Duration(i-2) * time.Second)
+		w.router.Update(now, router.EngineLoad{Backend: "h200", Running: 16, Waiting: 4, At: at})
+	}
+	var got wantProfiles
+	decode(t, w.get("/api/v1/profiles"), &got)
+	h200, others := got.Targets[0], got.Targets[1:]
+	if h200.InFlight.M != 20 || h200.InFlight.N < 14 || h200.InFlight.Decoding != 5 {
+		t.Errorf("in flight: %+v; want m = 20, all that the engine counts, and n the 5 own and at least 9 foreign ones", h200.InFlight)
+	}
+	if e := h200.Engine; e == nil || e.Running != 16 || e.Waiting != 4 || e.Foreign.Waiting+e.Foreign.Decoding != 13 || !(e.AgeS >= 1 && e.AgeS < 60) {
+		t.Errorf("engine: %+v; want 16 running, 4 waiting, 13 of them foreign, a second old", e)
+	}
+	for _, o := range others {
+		if o.Engine != nil {
+			t.Errorf("%s: engine %+v, want null: nobody reported", o.Backend, o.Engine)
+		}
+	}
 }
 
 func TestProfiles(t *testing.T) {

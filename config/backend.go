@@ -18,6 +18,7 @@ type Backend struct {
 	Headers        map[string]Secret
 	MaxConcurrency int    // hard cap on requests at once; 0 = none
 	Usage          string // inject | continuous | never
+	MetricsURL     string // page with the engine's own load; "" = none
 	CAFile         string // PEM; "" = the system's authorities alone
 	Price          Price
 	Labels         map[string]string
@@ -28,7 +29,7 @@ type Backend struct {
 type Price struct{ Input, Output float64 }
 
 // backendMarks are the places of a backend's fields.
-type backendMarks struct{ name, url, usage place }
+type backendMarks struct{ name, url, usage, metricsURL place }
 
 const (
 	kindOpenAI    = "openai"
@@ -71,6 +72,7 @@ func (r *reader) backends(v value) {
 func (r *reader) backend(v value) (Backend, backendMarks) {
 	b := defaultBackend()
 	var address value // read last: what it may be depends on the kind
+	var metrics value // and this after it, to which it may be relative
 	o, ok := r.object(v, fields{
 		"name":            func(v value) { r.name(v, &b.Name) },
 		"url":             func(v value) { address = v },
@@ -80,7 +82,7 @@ func (r *reader) backend(v value) (Backend, backendMarks) {
 		"models":          func(v value) { r.supported(v, new(string), []string{"shared"}, otherModels) },
 		"max_concurrency": r.wholeInto(&b.MaxConcurrency, 1),
 		"usage":           func(v value) { r.supported(v, &b.Usage, []string{usageInject, usageContinuous, usageNever}, nil) },
-		"metrics_url":     r.noMetricsURL,
+		"metrics_url":     func(v value) { metrics = v },
 		"ca_file":         func(v value) { r.caFile(v, &b.CAFile) },
 		"price":           func(v value) { r.price(v, &b.Price) },
 		"usd_per_hour":    r.noHourlyPrice,
@@ -94,11 +96,14 @@ func (r *reader) backend(v value) (Backend, backendMarks) {
 	if address.node != nil {
 		r.backendURL(address, b.Kind, &b.URL)
 	}
+	if o.has("metrics_url") {
+		r.metricsURL(metrics, b.URL, &b.MetricsURL)
+	}
 	header := cmp.Or(keyHeaders[b.Kind], "Authorization")
 	if _, set := b.Headers[header]; set && b.APIKey != "" {
 		r.problem(o.at("headers"), "headers has an %s beside api_key; keep one", header)
 	}
-	return b, backendMarks{name: o.at("name"), url: o.at("url"), usage: o.at("usage")}
+	return b, backendMarks{name: o.at("name"), url: o.at("url"), usage: o.at("usage"), metricsURL: o.at("metrics_url")}
 }
 
 // supported reads one of some words, of which others exist elsewhere.
@@ -264,12 +269,6 @@ func (r *reader) labels(v value) map[string]string {
 		}
 	})
 	return labels
-}
-
-func (r *reader) noMetricsURL(v value) {
-	if s, ok := r.text(v); ok && s.text != "" {
-		r.problem(v.place(), "metrics_url is not supported yet; leave it out")
-	}
 }
 
 func (r *reader) noHourlyPrice(v value) {

@@ -61,7 +61,7 @@ func clash(a, b string) bool {
 
 // checkBackends returns the index of each name.
 func (r *reader) checkBackends() map[string]int {
-	names, urls := map[string]int{}, map[string]int{}
+	names, urls, pages := map[string]int{}, map[string]int{}, map[string]int{}
 	for i, b := range r.cfg.Backends {
 		m := r.marks.backends[i]
 		if first, twice := names[b.Name]; twice && b.Name != "" {
@@ -77,6 +77,12 @@ func (r *reader) checkBackends() map[string]int {
 				quote(r.cfg.Backends[first].Name), r.marks.backends[first].url.line)
 		} else {
 			urls[b.URL] = i
+		}
+		if first, twice := pages[b.MetricsURL]; twice && b.MetricsURL != "" {
+			r.problem(m.metricsURL, "this is the metrics_url of backend %s in line %d already, and a page tells the load of one engine; leave one of them out",
+				quote(r.cfg.Backends[first].Name), r.marks.backends[first].metricsURL.line)
+		} else {
+			pages[b.MetricsURL] = i
 		}
 	}
 	delete(names, "")

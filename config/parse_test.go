@@ -405,3 +405,28 @@ func TestLargeFleet(t *testing.T) {
 		t.Errorf("read %d backends, %d targets, %d keys; want 1000 each", len(cfg.Backends), len(cfg.Routes[0].Targets), len(cfg.Keys))
 	}
 }
+
+// A page of metrics is named by a path on the backend's server, or as a whole.
+func TestMetricsURL(t *testing.T) {
+	for _, c := range []struct{ url, metrics, want string }{
+		{"http://a:1/v1", "/metrics", "http://a:1/metrics"},
+		{"https://A.example/v1", "/engine/metrics?model=x", "https://a.example/engine/metrics?model=x"},
+		{"http://[::1]:8000/v1", "/metrics", "http://[::1]:8000/metrics"},
+		{"http://a:1/v1", "http://B:9100/metrics", "http://b:9100/metrics"},
+		{"https://name.openai.azure.com/openai?api-version=2024-10-21", "/metrics", "https://name.openai.azure.com/metrics"},
+		{"http://a:1/v1", "${PAGE}", "http://a:1/page"},
+		{"http://a:1/v1", "", ""},
+	} {
+		kind := "vllm"
+		if strings.Contains(c.url, "azure") {
+			kind = "azure"
+		}
+		text := fmt.Sprintf("backends: [ { metrics_url: %q, name: a, url: %q, kind: %s } ]\nroutes: [ { model: m, targets: [ { backend: a } ] } ]\n", c.metrics, c.url, kind)
+		if got := mustParse(t, text, variables(map[string]string{"PAGE": "/page"})).Backends[0].MetricsURL; got != c.want {
+			t.Errorf("%s beside %s is %q, want %q", c.metrics, c.url, got, c.want)
+		}
+	}
+	if _, err := Parse("f", []byte("backends:\n  - name: a\n    url: http://a:1/v1\n    metrics_url:\nroutes: [ { model: m, targets: [ { backend: a } ] } ]\n"), nothing); err == nil || !strings.Contains(err.Error(), "metrics_url") {
+		t.Errorf("a metrics_url without a value: %v, want an error", err)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -39,6 +40,8 @@ type gpu struct {
 	model sim.Model
 	seed  uint64
 	opts  sim.Options // Names, Model and Seed are filled in
+	kind  string      // of the backend; "" = vllm
+	conf  string      // further fields of the backend, each after a comma
 }
 
 // newHouse starts engines and gateway. routes is the routes: part of the
@@ -59,7 +62,7 @@ func newHouse(t *testing.T, gpus []gpu, routes string, o options) *house {
 		h.engines[g.name] = engine
 		running.Go(func() { engine.Run(ctx) })
 		h.serveEngine(g.name, &running)
-		fmt.Fprintf(&yaml, "  - { name: %s, url: \"http://%s.test:80/v1\", kind: vllm }\n", g.name, g.name)
+		fmt.Fprintf(&yaml, "  - { name: %s, url: \"http://%s.test:80/v1\", kind: %s%s }\n", g.name, g.name, cmp.Or(g.kind, "vllm"), g.conf)
 	}
 	yaml.WriteString(routes)
 	cfg, err := config.Parse("test.yaml", []byte(yaml.String()), func(string) (string, bool) { return "", false })

@@ -11,10 +11,18 @@ import (
 // live is what a scrape of the metrics shows of the router and the curves.
 func (p *program) live() telemetry.Live {
 	var l telemetry.Live
+	scraped := map[string]bool{}
+	for _, b := range p.cfg.Backends {
+		scraped[b.Name] = b.MetricsURL != ""
+	}
 	for _, b := range p.router.Loads() {
-		l.Backends = append(l.Backends, telemetry.LiveBackend{
+		lb := telemetry.LiveBackend{
 			Name: b.Backend, Waiting: b.Waiting, Decoding: b.Decoding, BreakerState: breakerState(b.Health),
-		})
+		}
+		if scraped[b.Backend] {
+			lb.Engine = &telemetry.LiveEngine{Up: b.Engine != nil, ForeignWaiting: b.ForeignWaiting, ForeignDecoding: b.ForeignDecoding}
+		}
+		l.Backends = append(l.Backends, lb)
 	}
 	for _, r := range p.router.Routes(time.Now()) {
 		lr := telemetry.LiveRoute{Name: r.Route.Name, Queued: r.Waiting, Capacity: map[string]int{}}

@@ -197,7 +197,7 @@ func (p *program) backend(b config.Backend) (*providers.Backend, error) {
 		}
 		tlsConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	}
-	return providers.New(providers.Options{
+	o := providers.Options{
 		Name: b.Name, BaseURL: b.URL, Kind: b.Kind, APIKey: b.APIKey.Reveal(), Headers: header,
 		Usage: b.Usage, Dial: p.options.dial, ConnectTimeout: p.cfg.Timeouts.Connect, TLS: tlsConfig,
 		OnHealth: func(h providers.Health) {
@@ -207,7 +207,35 @@ func (p *program) backend(b config.Backend) (*providers.Backend, error) {
 			}
 			p.tell(router.BackendHealth{Backend: b.Name, Health: healthOf(h)})
 		},
+	}
+	if b.MetricsURL != "" {
+		if err := p.scrape(o, b.MetricsURL); err != nil {
+			return nil, err
+		}
+	}
+	return providers.New(o)
+}
+
+// scrape adds the loop that reads an engine's own load.
+func (p *program) scrape(o providers.Options, page string) error {
+	s, err := providers.NewScraper(providers.ScraperOptions{
+		Backend: o, URL: page, Life: router.EngineLoadLife,
+		OnLoad: func(l providers.EngineLoad) {
+			p.tell(router.EngineLoad{Backend: o.Name, Running: l.Running, Waiting: l.Waiting, At: l.At})
+		},
+		OnSignal: func(err error) {
+			if err != nil {
+				p.log.Warn("the engine's own load is not known: only what passes through Pacer is counted", "backend", o.Name, "error", err)
+			} else {
+				p.log.Info("the engine's own load is known", "backend", o.Name)
+			}
+		},
 	})
+	if err != nil {
+		return err
+	}
+	p.loops = append(p.loops, s.Run)
+	return nil
 }
 
 func healthOf(h providers.Health) router.Health {

@@ -19,6 +19,14 @@ type LiveBackend struct {
 	Name              string
 	Waiting, Decoding int // sequences without and with a first token
 	BreakerState      int // 0 closed, 1 half-open, 2 open
+	Engine            *LiveEngine
+}
+
+// LiveEngine is what an engine's own count tells; nil = none is configured, and
+// nothing of it is exported.
+type LiveEngine struct {
+	Up                              bool // it is read, and holds
+	ForeignWaiting, ForeignDecoding int  // sequences that are not Pacer's
 }
 
 // LiveRoute is the line of one route, and what its targets carry.
@@ -48,6 +56,8 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 var (
 	inflightDesc   = describe("pacer_inflight", "Sequences of this replica on the backend: waiting for a first token, or decoding.", "backend", "phase")
 	breakerDesc    = describe("pacer_breaker_state", "Breaker of the backend: 0 closed, 1 half-open, 2 open.", "backend")
+	signalDesc     = describe("pacer_engine_signal_up", "1 while the engine's own count of its sequences (metrics_url) is read and holds; with 0 only what passes through Pacer is counted.", "backend")
+	foreignDesc    = describe("pacer_foreign_sequences", "Sequences on the backend that did not come through Pacer, by the engine's own count (metrics_url).", "backend", "phase")
 	queueDepthDesc = describe("pacer_queue_depth", "Requests in the line of the route.", "route")
 	curveTPSDesc   = describe("pacer_curve_tps", "Tokens per second of ONE stream when n streams decode on the backend, at the usual prompt load.", "backend", "model", "n")
 	curveLowDesc   = describe("pacer_curve_low_tps", "Lower bound of pacer_curve_tps, on which decisions are made.", "backend", "model", "n")
@@ -60,7 +70,7 @@ type liveCollector struct{ Live }
 
 // Describe implements prometheus.Collector.
 func (c liveCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{inflightDesc, breakerDesc, queueDepthDesc, curveTPSDesc, curveLowDesc, capacityDesc, bytesDesc} {
+	for _, d := range []*prometheus.Desc{inflightDesc, breakerDesc, signalDesc, foreignDesc, queueDepthDesc, curveTPSDesc, curveLowDesc, capacityDesc, bytesDesc} {
 		ch <- d
 	}
 }
@@ -76,6 +86,15 @@ func (c liveCollector) Collect(ch chan<- prometheus.Metric) {
 		gauge(inflightDesc, float64(b.Waiting), b.Name, "waiting")
 		gauge(inflightDesc, float64(b.Decoding), b.Name, "decoding")
 		gauge(breakerDesc, float64(b.BreakerState), b.Name)
+		if e := b.Engine; e != nil {
+			up := 0.0
+			if e.Up {
+				up = 1
+			}
+			gauge(signalDesc, up, b.Name)
+			gauge(foreignDesc, float64(e.ForeignWaiting), b.Name, "waiting")
+			gauge(foreignDesc, float64(e.ForeignDecoding), b.Name, "decoding")
+		}
 	}
 	for _, r := range c.Routes {
 		gauge(queueDepthDesc, float64(r.Queued), r.Name)

@@ -65,7 +65,10 @@ func twoRoutes() map[string]string {
 
 func exampleLive() Live {
 	return Live{
-		Backends: []LiveBackend{{Name: "h200", Waiting: 3, Decoding: 12}, {Name: "l40s", BreakerState: 2}},
+		Backends: []LiveBackend{
+			{Name: "h200", Waiting: 3, Decoding: 12, Engine: &LiveEngine{Up: true, ForeignWaiting: 1, ForeignDecoding: 7}},
+			{Name: "l40s", BreakerState: 2},
+		},
 		Routes: []LiveRoute{
 			{Name: "chat", Queued: 4, Capacity: map[string]int{"h200": 64, "l40s": 0}},
 			{Name: "nightly", Capacity: map[string]int{"l40s": 0}},
