@@ -35,6 +35,11 @@ var (
 	s6     = knownBy(setup{engine: mixed, load: replay(completions, 1), jitter: longJitter}, truthTokens/4)
 	s7     = knownBy(setup{engine: narrow(mixed, 24), load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02, seesFew: 24}, truthTokens)
 	s8     = knownBy(setup{engine: mixed, load: bursts(1.6, conversations), jitter: longJitter, leave: 0.02, hidden: 10}, truthTokens)
+	s8Seen = knownBy(counted(s8.setup), truthTokens)
+
+	// The same with a tenant whose requests are like those that Pacer sees.
+	s8Like     = knownBy(alike(s8.setup), truthTokens)
+	s8LikeSeen = knownBy(counted(alike(s8.setup)), truthTokens)
 
 	// Prompts that cost otherwise than the fit believes: as their 1.1th power,
 	// and more beside more streams.
@@ -48,6 +53,17 @@ var (
 	stepsOf = uneven([]sim.Point{{N: 1, TPS: 835}, {N: 2, TPS: 420}, {N: 3, TPS: 296}, {N: 4, TPS: 387}, {N: 5, TPS: 264}, {N: 6, TPS: 201}, {N: 7, TPS: 158}, {N: 8, TPS: 179}})
 	cliffOf = uneven([]sim.Point{{N: 1, TPS: 485}, {N: 2, TPS: 133}, {N: 3, TPS: 109}, {N: 4, TPS: 85}, {N: 6, TPS: 62}, {N: 8, TPS: 62}})
 )
+
+// counted reads the engine's own count of its sequences.
+func counted(s setup) setup {
+	s.signal = true
+	return s
+}
+
+func alike(s setup) setup {
+	s.alike = true
+	return s
+}
 
 // drafting proposes three tokens a step.
 func drafting(o sim.EngineOptions) sim.EngineOptions {

@@ -13,6 +13,9 @@ var rows = []row{
 	curveRow("S6 short answers, real arrivals", s6, mark{tokens: 100e3, goal: errs{2, 5}, blind: true}),
 	curveRow("S7 24 slots, bursts", s7, mark{tokens: 100e3}),
 	curveRow("S8 hidden tenant, bursts", s8, mark{tokens: 100e3}),
+	curveRow("S8 and the engine's own count", s8Seen, mark{tokens: 100e3, gate: errs{4.5, 8}, why: unlike}),
+	curveRow("S8, a tenant like our users", s8Like, mark{tokens: 100e3}),
+	curveRow("S8, a tenant like our users, and the engine's own count", s8LikeSeen, mark{tokens: 100e3, goal: errs{1.5, 4}}),
 	curveRow("prefill of another form, real arrivals", wrongForm, mark{tokens: 100e3, goal: errs{3, 8}, blind: true}),
 	curveRow("prefill of another form, bursts", wrongFormBursts, mark{tokens: 100e3}),
 	alsoRaced(tripledRow),
@@ -63,5 +66,6 @@ const (
 	coalesced = "the first chunk is taken for one token, as engines send it"
 	replicas  = "each replica cuts rows of its own, and the weight of a row is no sum; the raw bins are equal but for rounding"
 	stale     = "between two reports n is off by those who came and went"
+	unlike    = "that tenant has no prompts, and is taken to have as many as what passes through Pacer; as shown the curve is right"
 	kinked    = "levels of 10 to 40 steps where the table has a kink: neither fit nor correction can know"
 )

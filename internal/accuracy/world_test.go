@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/sim"
 )
 
@@ -28,6 +29,8 @@ type setup struct {
 	late   bool          // the first chunk holds as many as the others
 	leave  float64       // share of clients that leave in the midst of their answer
 	hidden float64       // mean sequences of a tenant that Pacer does not see
+	alike  bool          // its requests are like those that Pacer sees; else they have no prompt and no end
+	signal bool          // but for the engine's own count of them, read every second
 
 	seesFew int // levels that the truth may not be smoothed over: see truth
 }
@@ -36,7 +39,8 @@ type setup struct {
 type watcher struct {
 	book *profiles.Book
 	occ  *profiles.Occupancy
-	sums profiles.Sums // of all deltas, nothing forgotten
+	n    *router.Router // counts n, where the engine reports; nil = the world does
+	sums profiles.Sums  // of all deltas, nothing forgotten
 
 	sees      func(request int) bool // nil = all
 	blind     bool                   // is not told of prompts
@@ -56,6 +60,7 @@ type request struct {
 	leaveAt        int // tokens after which the client leaves; 0 = it stays
 	sequence       *sim.Sequence
 	streams        []*profiles.Stream // by watcher; nil = does not see it
+	leases         []*router.Lease    // by watcher, of those with a router
 	arrived        int                // in flight when it was sent
 
 	sent, first, last time.Duration
@@ -80,6 +85,7 @@ type world struct {
 	now      time.Duration
 	folded   time.Duration
 	second   time.Duration
+	scraped  time.Duration // when the engine's report is read next
 	watchers []*watcher
 	chunks   chunkHeap
 	decoding int // first token arrived, last not: what Pacer sees
@@ -139,6 +145,9 @@ func newWorld(s setup, seed uint64, watchers ...*watcher) *world {
 		}
 		o.occ = profiles.NewOccupancy(start)
 		o.book.Fold(start) // all cut their windows at the same instants
+		if s.signal {
+			o.n = newRouter()
+		}
 	}
 	return w
 }
@@ -184,6 +193,9 @@ func (w *world) advance() {
 	if len(w.watchers) > 0 {
 		next = min(next, w.second)
 	}
+	if w.signal && len(w.watchers) > 0 {
+		next = min(next, w.scraped)
+	}
 	w.now = max(w.now, next)
 	switch {
 	case len(w.chunks) > 0 && w.chunks[0].at == next:
@@ -193,6 +205,8 @@ func (w *world) advance() {
 	case w.coming.at == next:
 		w.submit(w.coming)
 		w.coming = w.next()
+	case w.signal && w.scraped == next:
+		w.scrape()
 	default:
 		w.second += time.Second
 		w.fold()
@@ -225,6 +239,11 @@ func (w *world) submit(a arrival) {
 		var s *profiles.Stream
 		if o.sees == nil || o.sees(r.index) {
 			open := profiles.Open{Sent: at(w.now), Occupancy: o.occ, PromptTokens: r.guess, Ahead: ahead}
+			if o.n != nil {
+				l := o.n.Assign(at(w.now), router.Request{Route: "r", Stream: true}, target, "x").Lease
+				r.leases = append(r.leases, l)
+				open.Occupancy = l.Occupancy()
+			}
 			if o.blind {
 				open.PromptTokens = 0
 			}
@@ -250,10 +269,17 @@ func (w *world) start(r *request) {
 // step ends a step of the engine and sends what it made on its way.
 func (w *world) step() {
 	s := w.engine.Step(at(w.now))
-	visible, tokens := 0, 0
+	visible, tokens, all := 0, 0, 0
+	var ended []*request
 	for _, out := range s.Outputs {
 		r := out.Sequence.Tag.(*request)
+		if !out.First {
+			all += out.Tokens
+		}
 		if r.index < 0 {
+			if out.Last {
+				ended = append(ended, r)
+			}
 			continue
 		}
 		if !out.First {
@@ -266,17 +292,19 @@ func (w *world) step() {
 		w.engine.Cancel(r.sequence)
 	}
 	w.leaving = w.leaving[:0]
-	if w.hidden == 0 {
-		visible = s.Work.Decoding // with those that left meanwhile
-	} else {
-		w.moveHidden()
+	n, made := visible, tokens
+	if w.hidden == 0 || w.signal {
+		n, made = s.Work.Decoding, all // with those that left meanwhile
 	}
-	if visible > 0 {
-		l := &w.levels[visible]
+	if w.hidden > 0 {
+		w.moveHidden(ended)
+	}
+	if n > 0 && (visible > 0 || w.hidden == 0) {
+		l := &w.levels[n]
 		l.steps++
 		l.seconds += s.Work.Seconds
 		l.prompts += float64(s.Work.Prefill)
-		l.tokens += float64(tokens)
+		l.tokens += float64(made)
 		w.tokens += float64(tokens)
 	}
 }
@@ -377,6 +405,14 @@ func (w *world) decode(r *request, change int) {
 			o.own += change
 		}
 		n := w.decoding
+		if o.n != nil {
+			if change > 0 {
+				r.leases[i].FirstToken(at(w.now))
+			} else {
+				r.leases[i].Done(at(w.now), 0)
+			}
+			continue
+		}
 		if o.staleness > 0 {
 			n = o.own + o.others
 			if r.streams[i] == nil {
@@ -395,26 +431,6 @@ func (w *world) hear(o *watcher) {
 			o.others = others
 			o.occ.Set(at(w.now), o.own+others)
 		}
-	}
-}
-
-// moveHidden lets the hidden tenant come and go: every few seconds it wants
-// another number of sequences, from none to twice the mean.
-func (w *world) moveHidden() {
-	if w.now < w.hiddenTurn {
-		return
-	}
-	w.hiddenTurn = w.now + seconds(2+8*w.random.ExpFloat64())
-	want := w.random.IntN(int(2*w.hidden) + 1)
-	for len(w.hiddenRunning) > want {
-		last := len(w.hiddenRunning) - 1
-		w.engine.Cancel(w.hiddenRunning[last].sequence)
-		w.hiddenRunning = w.hiddenRunning[:last]
-	}
-	for len(w.hiddenRunning) < want {
-		r := &request{index: -1, prompt: 1, answer: 1 << 20}
-		w.start(r)
-		w.hiddenRunning = append(w.hiddenRunning, r)
 	}
 }
 
