@@ -80,6 +80,21 @@ func BenchmarkNewCurve(b *testing.B) {
 	}
 }
 
+// BenchmarkNewCurveWide is the same with evidence in every bin, up to 8192.
+// Budget: 100 µs.
+func BenchmarkNewCurveWide(b *testing.B) {
+	steps := map[int]float64{}
+	for i := range NumBins {
+		_, hi := BinBounds(i)
+		steps[hi] = 1000
+	}
+	s := sumsOf(Fit{A: 0.01, B: 0.002, C: 0.0005, D: 3e-5}, steps, func(n int) float64 { return float64(n) })
+	b.ReportAllocs()
+	for b.Loop() {
+		newCurve(&s, nil, 1, defaultMargin)
+	}
+}
+
 // BenchmarkLow is what a decision asks for each candidate. Budget: 5 ns.
 func BenchmarkLow(b *testing.B) {
 	s := benchSums()

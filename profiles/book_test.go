@@ -64,6 +64,28 @@ func TestAckOfAddedUpDeltas(t *testing.T) {
 	within(t, "tokens after", b.book.Curve(target).Tokens(), 20*folds, 1e-6)
 }
 
+// TestAckOfTheFirstAfterAnOutage: what was on its way when the store went away
+// is acknowledged first, however much was folded meanwhile.
+func TestAckOfTheFirstAfterAnOutage(t *testing.T) {
+	b := newBench(t).calibrated(1, 1)
+	p := b.book.profile(target)
+	b.book.Apply(start, map[Target]Sums{target: p.known}, []Delta{*p.unacked[0]})
+	stored := p.known
+	var sent []Delta
+	var end time.Duration
+	const folds = 30
+	for range folds {
+		end = b.teach(1, end, 20)
+		d := b.book.Fold(start.Add(end + 10*time.Second))
+		if sent == nil {
+			sent = d
+			stored.Add(d[0], 0)
+		}
+	}
+	b.book.Apply(start.Add(end), map[Target]Sums{target: stored}, sent)
+	within(t, "tokens", b.book.Curve(target).Tokens(), 20*folds, 1e-6)
+}
+
 func TestApplyKeepsWhatTheStoreLost(t *testing.T) {
 	b := newBench(t).calibrated(1, 1)
 	b.teach(1, 0, 100)

@@ -23,26 +23,27 @@ const (
 // from being averaged away. It starts at the lowest visited n, so that what is
 // extrapolated below cannot poison it.
 func (c *Curve) bound(s *Sums) {
-	c.low = make([]float64, len(c.tps))
+	c.low = make([]float64, rungOf(c.top)+1)
 	lo, hi := c.believed()
 	noise := s.stepNoise()
 	running := math.Inf(1)
-	for n := lo; n <= len(c.low); n++ {
-		v, off := c.tps[n-1], c.margin
+	for i := rungOf(lo); i < len(c.low); i++ {
+		n := min(rungTop(i), c.top)
+		v, off := c.TPS(n), c.margin
 		if c.source == Learned {
 			b := &s.bins[BinOf(n)]
 			e := b.error(noise)
 			v = min(v, c.own(n, b, e))
 			off = max(off, unexplained(e))
 		}
-		if n > hi {
+		if i > rungOf(hi) {
 			off = 1 - (1-off)*extrapolated
 		}
 		running = min(running, max(v*(1-off), 0))
-		c.low[n-1] = running
+		c.low[i] = running
 	}
-	for n := lo - 1; n >= 1; n-- {
-		c.low[n-1] = max(c.low[n], extrapolated*(1-c.margin)*c.tps[n-1])
+	for i := rungOf(lo) - 1; i >= 0; i-- {
+		c.low[i] = max(c.low[i+1], extrapolated*(1-c.margin)*c.TPS(rungTop(i)))
 	}
 }
 
@@ -57,6 +58,6 @@ func (c *Curve) own(n int, b *binSums, e float64) float64 {
 	if b.K < ownSteps || !(b.S > 0) || !(expected > 0) || confidence*e >= 1 {
 		return math.Inf(1)
 	}
-	t := c.fit.tpot(float64(n), c.load[n-1]) * (b.S / expected) * (1 - confidence*e)
+	t := c.fit.tpot(float64(n), c.prompt.at(float64(n))) * (b.S / expected) * (1 - confidence*e)
 	return c.scale / min(max(t, minTPOT), maxTPOT)
 }

@@ -21,11 +21,13 @@ type Curve struct {
 	scale  float64 // g; 1 in a curve that knows nothing
 	lo, hi int     // support
 
-	// By n−1, up to twice the support or maxLevel.
-	tps, low, load []float64
+	// The tables go up to top: twice the support, or maxLevel.
+	top int
+	tps []float64 // by n−1, up to exactRungs
+	low []float64 // by rung, at its top
 
-	// beyond continues the tables above their end: fit and correction for the
-	// evidence, prior for a prior.
+	// What the tables were made of, and how they go on: fit and correction for
+	// the evidence, prior for a prior.
 	prompt     promptCurve
 	correction knots
 	prior      *prior
@@ -87,10 +89,10 @@ func (c *Curve) tpot(n float64) float64 {
 // counts as 1, extraP below 0 as 0.
 func (c *Curve) Low(n int, extraP float64) float64 {
 	n = max(n, 1)
-	if n > len(c.low) {
+	if n > c.top {
 		return 0
 	}
-	low := c.low[n-1]
+	low := c.low[rungOf(n)]
 	if !(extraP > 0) || c.fit.D == 0 || low == 0 {
 		return low
 	}
@@ -101,12 +103,16 @@ func (c *Curve) Low(n int, extraP float64) float64 {
 // MaxConcurrency returns the largest n with TPS(n) ≥ floor; 0 when none. It
 // does not look beyond twice the support.
 func (c *Curve) MaxConcurrency(floorTPS float64) int {
-	for n := len(c.tps); n >= 1; n-- {
-		if c.tps[n-1] >= floorTPS {
-			return n
+	n := 0
+	for i := len(c.low) - 1; i >= 0 && n == 0; i-- {
+		if at := min(rungTop(i), c.top); c.TPS(at) >= floorTPS {
+			n = at
 		}
 	}
-	return 0
+	for n < c.top && c.TPS(n+1) >= floorTPS { // on to the next rung, whose top is too slow
+		n++
+	}
+	return n
 }
 
 // Support returns the lowest and highest n with evidence, or of the prior's
@@ -186,7 +192,7 @@ func (c *Curve) At(n int) Point {
 	n = max(n, 1)
 	b := &c.bins[BinOf(n)]
 	p := Point{
-		N: n, P: c.usualLoad(n), TPS: c.TPS(n), Low: math.NaN(),
+		N: n, P: c.prompt.at(float64(n)), TPS: c.TPS(n), Low: math.NaN(),
 		StreamSeconds: b.seconds, Tokens: b.tokens, Steps: b.k,
 		Updated: c.updated, Source: c.source,
 	}
@@ -215,14 +221,6 @@ func (c *Curve) AtRho(n int, rho float64) Point {
 		point.Low = min(point.Low*usual/asked, point.TPS)
 	}
 	return point
-}
-
-// usualLoad returns p̄(n).
-func (c *Curve) usualLoad(n int) float64 {
-	if n <= len(c.load) {
-		return c.load[n-1]
-	}
-	return c.prompt.at(float64(n))
 }
 
 // Rho is the learned prompt load per output token over all n.

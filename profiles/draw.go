@@ -80,15 +80,13 @@ func support(s *Sums, l level) (lo, hi int) {
 	return lo, hi
 }
 
-// tabulate fills in TPS and p̄ by n, up to twice the support.
+// tabulate fills in TPS by n.
 func (c *Curve) tabulate() {
 	_, hi := c.believed()
-	c.tps = make([]float64, min(2*hi, maxLevel))
-	c.load = make([]float64, len(c.tps))
+	c.top = min(2*hi, maxLevel)
+	c.tps = make([]float64, min(c.top, exactRungs))
 	for i := range c.tps {
-		n := float64(i + 1)
-		c.load[i] = c.prompt.at(n)
-		c.tps[i] = c.scale / c.tpot(n)
+		c.tps[i] = c.scale / c.tpot(float64(i+1))
 	}
 }
 

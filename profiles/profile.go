@@ -10,9 +10,10 @@ import (
 // on. Forgetting may have eaten a little of the three.
 const minCalibrations = 2.5
 
-// maxUnacked bounds the deltas that wait to be acknowledged one by one; the
-// oldest are added up beyond it.
-const maxUnacked = 16
+// maxUnacked bounds the deltas that wait to be acknowledged one by one; beyond
+// it the newest are added up. What is on its way to a store that does not
+// answer is among the oldest, which are acknowledged first.
+const maxUnacked = 3
 
 // profile is what is known about one target: what the store holds, what this
 // replica folded since, and what it is gathering. All but target, group, index
@@ -22,11 +23,10 @@ type profile struct {
 	group  *group
 	index  int // in group.profiles
 
-	base    Sums    // from the store
-	unacked []Delta // folded and not in base, oldest first
-	known   Sums    // base and unacked together
-	fold    Sums    // gathered since the last fold
-	row     row     // windows too thin for a row of their own
+	known   Sums     // from the store, and unacked on top
+	unacked []*Delta // folded and not in what the store told last, oldest first
+	fold    Sums     // gathered since the last fold
+	row     row      // windows too thin for a row of their own
 
 	// held are the prompts of windows whose exposures streams still keep,
 	// because tokens per chunk is not known; flowing counts the windows closed
@@ -184,21 +184,18 @@ func (p *profile) cut(now time.Time, number uint64, halfLife time.Duration) (d D
 	d.Sums.folded = number
 	p.fold = Sums{}
 	p.known.Add(d, halfLife)
-	p.unacked = append(p.unacked, d)
-	if len(p.unacked) > maxUnacked {
-		merged := p.unacked[0]
-		merged.Sums.Add(p.unacked[1], halfLife)
-		p.unacked = append(p.unacked[:0], p.unacked[1:]...)
-		p.unacked[0] = merged
+	if last := len(p.unacked) - 1; len(p.unacked) == maxUnacked {
+		p.unacked[last].Sums.Add(d, halfLife)
+		return d, true
 	}
+	waiting := d
+	p.unacked = append(p.unacked, &waiting)
 	return d, true
 }
 
-// rebase takes the sums of the store as the base, which hold every fold up to
-// acked.
+// rebase rests what is known on the sums of the store, which hold every fold
+// up to acked.
 func (p *profile) rebase(base Sums, acked uint64, halfLife time.Duration) {
-	p.base = base
-	p.base.folded, p.base.Drifted = 0, 0
 	keep := p.unacked[:0]
 	for _, d := range p.unacked {
 		if d.Sums.folded > acked {
@@ -207,9 +204,10 @@ func (p *profile) rebase(base Sums, acked uint64, halfLife time.Duration) {
 	}
 	clear(p.unacked[len(keep):])
 	p.unacked = keep
-	p.known = p.base
+	p.known = base
+	p.known.folded, p.known.Drifted = 0, 0
 	for _, d := range p.unacked {
-		p.known.Add(d, halfLife)
+		p.known.Add(*d, halfLife)
 	}
 }
 

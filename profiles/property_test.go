@@ -68,17 +68,17 @@ func TestBoundNeverRises(t *testing.T) {
 		}
 		c := newCurve(&s, anyPrior(t), 1, rapid.Float64Range(0.01, 0.5).Draw(t, "margin"))
 		last := math.Inf(1)
-		for n := 0; n <= len(c.low)+2; n++ {
+		for n := 0; n <= c.top+2; n++ {
 			low := c.Low(n, 0)
 			if !(low >= 0) || low > last {
 				t.Fatalf("low(%d) = %v after %v", n, low, last)
 			}
 			last = low
 		}
-		if c.Low(len(c.low)+1, 0) != 0 {
-			t.Fatalf("low beyond the table is %v", c.Low(len(c.low)+1, 0))
+		if c.Low(c.top+1, 0) != 0 {
+			t.Fatalf("low beyond the table is %v", c.Low(c.top+1, 0))
 		}
-		n := rapid.IntRange(1, max(len(c.low), 1)).Draw(t, "at")
+		n := rapid.IntRange(1, max(c.top, 1)).Draw(t, "at")
 		last = math.Inf(1)
 		for _, extra := range []float64{0, 1, 10, 1e3, 1e6, 1e300} {
 			low := c.Low(n, extra)
@@ -245,10 +245,10 @@ func TestTimeScalesTheCurve(t *testing.T) {
 		k := rapid.Float64Range(0.1, 10).Draw(t, "k")
 		slow := slowed(s, k)
 		one, other := newCurve(&s, nil, 1, 0.1), newCurve(&slow, nil, 1, 0.1)
-		if one.Known() != other.Known() || len(one.tps) != len(other.tps) {
-			t.Fatalf("known %v up to %d, slowed %v up to %d", one.Known(), len(one.tps), other.Known(), len(other.tps))
+		if one.Known() != other.Known() || one.top != other.top {
+			t.Fatalf("known %v up to %d, slowed %v up to %d", one.Known(), one.top, other.Known(), other.top)
 		}
-		for n := 1; n <= len(one.tps); n++ {
+		for n := 1; n <= one.top; n++ {
 			if got, want := other.TPS(n)*k, one.TPS(n); math.Abs(got-want) > 1e-6*want {
 				t.Fatalf("TPS(%d) of an engine slowed by %v is %v, times that %v, want %v", n, k, other.TPS(n), got, want)
 			}
