@@ -28,6 +28,11 @@ func anySums(t *rapid.T) Sums {
 			fields[name] = value.Draw(t, name)
 		}
 	}
+	for range rapid.IntRange(0, 3).Draw(t, "slow octaves") {
+		for _, name := range storedSlow[rapid.IntRange(0, numOctaves-1).Draw(t, "octave")] {
+			fields[name] = value.Draw(t, name)
+		}
+	}
 	for _, name := range storedTotals {
 		fields[name] = value.Draw(t, name)
 	}

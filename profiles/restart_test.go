@@ -96,6 +96,9 @@ func (e *engine) restart(b *Book, pause time.Duration, factor float64) {
 // slower, the curve is within 10 % after three windows at most; the same, g
 // stays where it was. Without Restarted the alarm takes its usual time.
 func TestRestartedEngine(t *testing.T) {
+	if underRace {
+		t.Skip("hours of virtual time")
+	}
 	const seeds = 15
 	for _, c := range []struct {
 		name   string
@@ -147,6 +150,9 @@ func TestRestartedEngine(t *testing.T) {
 // nowhere more than the engine gives. g rises beyond 1 as far as the sums have
 // learned the slower speed, in small steps.
 func TestABackendThatRecovers(t *testing.T) {
+	if underRace {
+		t.Skip("hours of virtual time")
+	}
 	const seeds = 5
 	for _, slow := range []time.Duration{2 * time.Minute, 10 * time.Minute, time.Hour} {
 		var back []time.Duration

@@ -25,6 +25,9 @@ func (e *engine) offAt(known *Sums, n int) float64 {
 // n ≤ 4, and asks for n = 30. Without the slow copy the fit knows by then only
 // what is below 4, and the bins above are shrunk towards it.
 func TestSlowCopyRemembersTheOtherLevels(t *testing.T) {
+	if underRace {
+		t.Skip("hours of virtual time")
+	}
 	const seeds = 3
 	for _, test := range []struct {
 		name   string
@@ -78,6 +81,9 @@ func TestSlowCopyRemembersTheOtherLevels(t *testing.T) {
 // is visited and at the others; and when the sums have learned the new speed at
 // n ≤ 4, the curve at 30 is no further off than it would be without the slow copy.
 func TestSlowCopyHoldsNothingBack(t *testing.T) {
+	if underRace {
+		t.Skip("hours of virtual time")
+	}
 	const seeds = 5
 	levels := []int{2, 4, 8, 16, 30}
 	var took []time.Duration
