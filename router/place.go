@@ -16,7 +16,9 @@ func (r *Router) Place(now time.Time, req Request) Decision {
 	}
 	r.advance(now)
 	a := newAsk(now, rt, &req)
-	if req.NoQueue || !rt.mustQueue(a.class) {
+	// Who waits in line waits for speed, or for more places than there are: one
+	// place is taken as soon as it comes free. Who does not decode takes no speed.
+	if req.NoQueue || a.weight == 0 || !rt.mustQueue(a.class) {
 		if v := r.choose(&a, r.judge(&a)); v != nil {
 			return r.accept(&a, v)
 		}
@@ -93,7 +95,7 @@ func (r *Router) spill(a *ask, name string) (Decision, bool) {
 	}
 	there := newAsk(a.now, rt, &a.req)
 	there.arrived = a.arrived
-	if rt.mustQueue(there.class) {
+	if there.weight > 0 && rt.mustQueue(there.class) {
 		return Decision{}, false
 	}
 	v := r.choose(&there, r.judge(&there))

@@ -49,6 +49,35 @@ func TestRule1Cap(t *testing.T) {
 	b.wantReason("chat", ReasonCap, noDecode)
 }
 
+// No rule about speed speaks of a request that does not decode: neither a full
+// backend, nor a stream below its floor, nor the reserve, nor a long prefill,
+// nor those who stand in line for any of these keep it waiting.
+func TestNoDecodeIsNeverRefusedForSpeed(t *testing.T) {
+	b := newBench(t, []string{"x"},
+		Route{Name: "chat", SLO: SLO{MinTPS: 30, MaxTTFT: time.Second}, OnInfeasible: queue(time.Minute)},
+		Route{Name: "nightly", Class: Batch, Reserve: 4, OnInfeasible: queue(time.Minute)},
+		Route{Name: "spilling", Targets: targets("nowhere"), OnInfeasible: []Step{{Kind: Spill, Route: "chat"}, {Kind: Shed}}},
+	)
+	b.learn("x", carrying(4, 30, 60))
+	streams := b.fill("chat", 10, prompt(1e6))
+	b.run(streams, 10, 2*time.Second) // every one of them below its floor
+	b.wantReason("chat", ReasonProtects, wish(0))
+	for _, route := range []string{"chat", "nightly"} {
+		if d := b.place(route); d.Ticket == nil {
+			t.Fatalf("%s: got %+v, want a place in line", route, d)
+		}
+	}
+	for _, route := range []string{"chat", "nightly", "spilling"} {
+		if d := b.place(route, noDecode, prompt(1e6)); d.Lease == nil {
+			t.Errorf("%s: a request that does not decode got %+v, want a lease", route, d)
+		}
+	}
+	b.health("x", Down)
+	if d := b.place("chat", noDecode); d.Lease != nil {
+		t.Error("placed on a backend that is down")
+	}
+}
+
 // An embedding takes a place under the cap but is no sequence.
 func TestNoDecodeHoldsAPlaceButNoSequence(t *testing.T) {
 	b := newBench(t, []string{"x"})
