@@ -96,11 +96,12 @@ func (x *exchange) usedPrompt() int {
 // telemetry is the request as the metrics see it.
 func (x *exchange) telemetry(now time.Time, err error) telemetry.Exchange {
 	e := telemetry.Exchange{
-		Route:    "unknown",
-		Class:    x.class.String(),
-		Waited:   x.waited,
-		Overhead: x.own,
-		TPS:      x.summary.TPS,
+		Route:     "unknown",
+		Class:     x.class.String(),
+		Waited:    x.waited,
+		Overhead:  x.own,
+		TPS:       x.summary.TPS,
+		Predicted: x.summary.Predicted,
 
 		InputTokens:  float64(x.usage.PromptTokens),
 		CachedTokens: float64(x.usage.CachedTokens),
@@ -114,9 +115,6 @@ func (x *exchange) telemetry(now time.Time, err error) telemetry.Exchange {
 		e.Backend = x.try.name
 		if b := x.try.backend; b != nil {
 			e.CostUSD = (e.InputTokens*b.price.Input + e.OutputTokens*b.price.Output) / 1e6
-		}
-		if known(x.decision.Chosen.TPS) {
-			e.Predicted = x.decision.Chosen.TPS
 		}
 		end := now
 		if !x.ended.IsZero() {

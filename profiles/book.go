@@ -1,6 +1,7 @@
 package profiles
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,15 +14,13 @@ type Options struct {
 	// Default: 600s.
 	HalfLife time.Duration
 
-	// Margin is taken off the curve for the deciding bound, as a share of it.
-	// Default, also for a value outside 0 to 1: 0.10.
+	// Margin is taken off the curve for the deciding bound, as a share of it,
+	// whatever streams deliver. Default, also for a value outside 0 to 1: it
+	// begins at 0.10 and becomes, by backend, what the streams show that it takes.
 	Margin float64
 }
 
-const (
-	defaultHalfLife = 600 * time.Second
-	defaultMargin   = 0.10
-)
+const defaultHalfLife = 600 * time.Second
 
 // Book holds the profiles of all targets of this replica. It is safe for
 // concurrent use.
@@ -29,7 +28,7 @@ const (
 // Lock order: Book.mu, then group.mu.
 type Book struct {
 	halfLife time.Duration
-	margin   float64
+	margin   float64 // 0 = what the streams of a backend show
 
 	// profiles is replaced, never changed, under mu.
 	profiles atomic.Pointer[map[Target]*profile]
@@ -47,7 +46,7 @@ func NewBook(o Options) *Book {
 		b.halfLife = defaultHalfLife
 	}
 	if !(b.margin > 0 && b.margin < 1) {
-		b.margin = defaultMargin
+		b.margin = 0
 	}
 	b.profiles.Store(&map[Target]*profile{})
 	return b
@@ -104,14 +103,10 @@ func (b *Book) profile(t Target) *profile {
 	if p := old[t]; p != nil {
 		return p
 	}
-	g := b.groups[t.Backend]
-	if g == nil {
-		g = &group{}
-		b.groups[t.Backend] = g
-	}
+	g := b.group(t.Backend)
 	g.mu.Lock()
 	p := &profile{target: t, group: g, index: len(g.profiles)}
-	p.curve.Store(&Curve{margin: b.margin})
+	p.curve.Store(&Curve{margin: b.marginOf(g)})
 	g.profiles = append(g.profiles, p)
 	g.mu.Unlock()
 
@@ -135,7 +130,41 @@ func (b *Book) Prior(t Target, points []PriorPoint) {
 	p.group.mu.Lock()
 	known, scale := p.known, p.group.drift.scale()
 	p.group.mu.Unlock()
-	p.draw(&known, scale, b.margin)
+	p.draw(&known, scale, b.marginOf(p.group))
+}
+
+// marginOf returns the margin of a backend. mu is held.
+func (b *Book) marginOf(g *group) float64 {
+	if b.margin > 0 {
+		return b.margin
+	}
+	return g.margin
+}
+
+// Attain says which share of the streams on a backend shall keep their floor,
+// and by how much longer than it says they may take in all: those of the route
+// that wants most. The margin is made so that they do. A share outside 0 to 1
+// means 0.99; before it is called grace is 0.
+func (b *Book) Attain(backend string, share float64, grace time.Duration) {
+	if !(share > 0 && share < 1) {
+		share = usualAttainment
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g := b.group(backend)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.attainment, g.grace = share, max(grace.Seconds(), 0)
+}
+
+// group returns the group of a backend, which it adds if need be. mu is held.
+func (b *Book) group(backend string) *group {
+	g := b.groups[backend]
+	if g == nil {
+		g = &group{attainment: usualAttainment, margin: startMargin}
+		b.groups[backend] = g
+	}
+	return g
 }
 
 // Restarted says that a backend is back after it was down: its engine may have
@@ -160,6 +189,7 @@ func (b *Book) Fold(now time.Time) []Delta {
 	defer b.mu.Unlock()
 	b.folds++
 	at := now.Sub(b.since(now))
+	b.adapt()
 	var deltas []Delta
 	for _, t := range b.Targets() {
 		p := (*b.profiles.Load())[t]
@@ -171,11 +201,19 @@ func (b *Book) Fold(now time.Time) []Delta {
 		if ok {
 			deltas = append(deltas, d)
 		}
-		if ok || scale != p.curve.Load().Scale() {
-			p.draw(&known, scale, b.margin)
+		margin := b.marginOf(p.group)
+		if c := p.curve.Load(); ok || scale != c.Scale() || margin != c.Margin() {
+			p.draw(&known, scale, margin)
 		}
 	}
 	return deltas
+}
+
+// adapt works out the margins of all backends. mu is held.
+func (b *Book) adapt() {
+	for _, g := range b.groups {
+		g.adapt()
+	}
 }
 
 // Apply replaces what is known of the targets by the store's sums, which
@@ -190,6 +228,7 @@ func (b *Book) Apply(now time.Time, sums map[Target]Sums, acked []Delta) {
 	for _, d := range acked {
 		upTo[d.Target] = max(upTo[d.Target], d.Sums.folded)
 	}
+	var rebased []*profile
 	for _, t := range b.Targets() {
 		base, ok := sums[t]
 		if !ok {
@@ -201,9 +240,15 @@ func (b *Book) Apply(now time.Time, sums map[Target]Sums, acked []Delta) {
 		p := (*b.profiles.Load())[t]
 		p.group.mu.Lock()
 		p.rebase(base, upTo[t], b.halfLife)
+		p.group.mu.Unlock()
+		rebased = append(rebased, p)
+	}
+	b.adapt()
+	for _, p := range rebased {
+		p.group.mu.Lock()
 		known, scale := p.known, p.group.drift.scale()
 		p.group.mu.Unlock()
-		p.draw(&known, scale, b.margin)
+		p.draw(&known, scale, b.marginOf(p.group))
 	}
 }
 
@@ -213,7 +258,7 @@ func (b *Book) Curve(t Target) *Curve {
 	if p := (*b.profiles.Load())[t]; p != nil {
 		return p.curve.Load()
 	}
-	return &Curve{margin: b.margin}
+	return &Curve{margin: cmp.Or(b.margin, startMargin)}
 }
 
 // Targets returns all targets, sorted by backend, then model.

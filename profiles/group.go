@@ -15,6 +15,24 @@ type group struct {
 	profiles []*profile
 	windows  []*window // open ones, oldest first, at most maxOpenWindows
 	drift    drift
+
+	// attainment is the share of streams that shall keep their floor, and grace
+	// the seconds that they may take longer.
+	attainment, grace float64
+	margin            float64 // what that takes; guarded by Book.mu, not by mu
+}
+
+// adapt works out the margin from what the streams of all targets delivered.
+// Book.mu is held.
+func (g *group) adapt() {
+	var all deliverySums
+	g.mu.Lock()
+	for _, p := range g.profiles {
+		all.merge(&p.known.deliveries, 0)
+	}
+	attainment := g.attainment
+	g.mu.Unlock()
+	g.margin = all.margin(attainment)
 }
 
 // windowAt returns the open window of that index, or the one that takes what

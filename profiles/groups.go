@@ -44,6 +44,16 @@ var (
 		return names
 	}()
 
+	// storedDeliveries holds the names of the streams by what they delivered:
+	// "d.12", and of their occupied time.
+	storedDeliveries = func() []string {
+		names := []string{"d.t"}
+		for i := range numDeliveries {
+			names = append(names, "d."+strconv.Itoa(i))
+		}
+		return names
+	}()
+
 	// storedSlow holds the names of the slow copy: "s4.b2".
 	storedSlow = func() (names [numOctaves][]string) {
 		for i := range names {
@@ -84,6 +94,15 @@ func (t *totals) fields() []*float64 {
 	return []*float64{&t.T, &t.Answers, &t.Output, &t.Calibrations, &t.Counted, &t.Chunks, &t.Estimated, &t.Prefilled}
 }
 
+func (d *deliverySums) fields() []*float64 {
+	fields := make([]*float64, 0, 1+numDeliveries)
+	fields = append(fields, &d.T)
+	for i := range d.Streams {
+		fields = append(fields, &d.Streams[i])
+	}
+	return fields
+}
+
 // Groups writes s as named fields; SumsFrom reads them back and ignores names
 // it does not know. They are the stored form. A group that is all zeros is left
 // out. A group that is there has all its fields, zeros too: a store that adds a
@@ -115,6 +134,9 @@ func (s *Sums) Groups() []Group {
 	if s.knee != (kneeSums{}) {
 		groups = append(groups, namedGroup(s.knee.T, storedKnee, s.knee.fields()))
 	}
+	if d := &s.deliveries; *d != (deliverySums{}) {
+		groups = append(groups, namedGroup(d.T/marginSlowness, storedDeliveries, d.fields()))
+	}
 	return groups
 }
 
@@ -144,6 +166,7 @@ func SumsFrom(fields map[string]float64, updated time.Time) Sums {
 	readFields(fields, storedTotals, s.totals.fields())
 	readFields(fields, storedFirsts, s.firsts.fields())
 	readFields(fields, storedKnee, s.knee.fields())
+	readFields(fields, storedDeliveries, s.deliveries.fields())
 	return s
 }
 

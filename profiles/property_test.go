@@ -33,7 +33,7 @@ func anySums(t *rapid.T) Sums {
 			fields[name] = value.Draw(t, name)
 		}
 	}
-	for _, name := range storedTotals {
+	for _, name := range slices.Concat(storedTotals, storedDeliveries) {
 		fields[name] = value.Draw(t, name)
 	}
 	return SumsFrom(fields, start)

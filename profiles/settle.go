@@ -101,6 +101,8 @@ func (s *Stream) Close(now time.Time, complete bool) Summary {
 		return s.summary
 	}
 	s.closed = true
+	s.flush()
+	got := s.delivery(s.profile.curve.Load()) // until the last token: what follows is no decoding
 	if at := now.Sub(s.epoch); s.arrivals > 0 && !complete && at > s.last {
 		if at >= s.turnAt {
 			s.turn(at)
@@ -112,7 +114,8 @@ func (s *Stream) Close(now time.Time, complete bool) Summary {
 		}
 	}
 	s.flush()
-	s.summary = s.summarize(s.settle(complete))
+	t := s.settle(complete, got)
+	s.summary = s.summarize(t, got.ratio(t.each))
 	return s.summary
 }
 
@@ -120,8 +123,9 @@ func (s *Stream) Close(now time.Time, complete bool) Summary {
 // be believed: the tokens that they did not tell of are spread over the bins
 // that the stream lived through. Tokens that were counted at every arrival
 // need no correction; what the last usage has beyond them, such as the token
-// that ends the answer, was not seen to arrive.
-func (s *Stream) settle(complete bool) tally {
+// that ends the answer, was not seen to arrive. got is what the stream
+// delivered, which the margin learns from.
+func (s *Stream) settle(complete bool, got delivery) tally {
 	p, g := s.profile, s.profile.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -142,6 +146,9 @@ func (s *Stream) settle(complete bool) tally {
 	}
 	if t.source != SourceChunks && s.evidence() {
 		p.calibrate(t.tokens, float64(s.chunks))
+	}
+	if got.counts(s, t) {
+		p.fold.deliveries.see(got.kept(t.each, g.grace), got.occupied)
 	}
 	if complete && s.arrivals > 0 && s.sequences == 1 {
 		p.fold.totals.Answers++

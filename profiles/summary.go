@@ -12,6 +12,7 @@ type Summary struct {
 	Source      Source        // of Tokens
 	Decode      time.Duration // first token to last token, as they arrived from the backend
 	TPS         float64       // tokens that arrived after those of the first chunk, over Decode; NaN when unmeasured
+	Predicted   float64       // what TPS should be by the curve, as it is at the end, for the levels of n that the stream lived at; 0 when unknown
 	MeanN       float64       // exposure-weighted mean n; 0 when no exposure
 	Measured    bool          // TPS may be judged against a floor; false for answers that came whole, had fewer than 5 distinct arrivals, n > 1, or waited for their client for more than a tenth of the time
 	Arrivals    int           // distinct arrivals of content
@@ -21,8 +22,15 @@ type Summary struct {
 // for the client before its speed says nothing about the backend.
 const blockedShare = 0.1
 
-// summarize tells what the stream was, whose tokens are t.
-func (s *Stream) summarize(t tally) Summary {
+// measured reports whether the stream's speed says something of its backend.
+func (s *Stream) measured() bool {
+	waited := s.blockedTime.Seconds() > blockedShare*(s.last-s.first).Seconds()
+	return s.sequences == 1 && s.distinct() && !waited
+}
+
+// summarize tells what the stream was, whose tokens are t, ratio times what
+// was predicted; NaN when nothing was.
+func (s *Stream) summarize(t tally, ratio float64) Summary {
 	sum := Summary{TPS: math.NaN(), Source: t.source, Arrivals: s.arrivals}
 	if s.arrivals == 0 {
 		sum.Source = SourceNone
@@ -34,11 +42,13 @@ func (s *Stream) summarize(t tally) Summary {
 	if seconds > 0 {
 		sum.MeanN = weighted / seconds
 	}
-	waited := s.blockedTime.Seconds() > blockedShare*sum.Decode.Seconds()
-	if s.sequences > 1 || !s.distinct() || waited {
+	if !s.measured() {
 		return sum
 	}
 	sum.TPS = t.decoded / sum.Decode.Seconds()
+	if ratio > 0 {
+		sum.Predicted = sum.TPS / ratio
+	}
 	sum.Measured = true
 	return sum
 }

@@ -18,6 +18,8 @@ type Sums struct {
 	firsts firstSums
 	knee   kneeSums
 
+	deliveries deliverySums
+
 	// slow is the slow copy of rows, by octave of n: fed by the same deltas, it
 	// halves by the clock of the store, so that it still holds what rows forget
 	// while they learn elsewhere. The bins need none: there, what is not visited
@@ -106,6 +108,9 @@ func (s *Sums) Add(d Delta, halfLife time.Duration) {
 		s.totals.merge(&d.Sums.totals, halfLife)
 	}
 	s.addFirsts(&d.Sums, halfLife)
+	if d.Sums.deliveries != (deliverySums{}) {
+		s.deliveries.merge(&d.Sums.deliveries, halfLife)
+	}
 	if d.Sums.Updated.After(s.Updated) {
 		s.Updated = d.Sums.Updated
 	}
@@ -154,6 +159,10 @@ func (t *totals) merge(d *totals, halfLife time.Duration) {
 	mergeFields(t.fields(), d.fields(), kept(d.T, halfLife))
 }
 
+func (d *deliverySums) merge(o *deliverySums, halfLife time.Duration) {
+	mergeFields(d.fields(), o.fields(), kept(o.T/marginSlowness, halfLife))
+}
+
 // mergeFields sets every field of a group to field·keep + delta.
 func mergeFields(to, delta []*float64, keep float64) {
 	for i := range to {
@@ -173,7 +182,7 @@ func kept(occupied float64, halfLife time.Duration) float64 {
 // empty reports whether s holds nothing.
 func (s *Sums) empty() bool {
 	return s.bins == [NumBins]binSums{} && s.rows == fastRows{} && s.slow == [numOctaves]rowSums{} && s.totals == totals{} &&
-		s.firsts == firstSums{} && s.knee == kneeSums{}
+		s.firsts == firstSums{} && s.knee == kneeSums{} && s.deliveries == deliverySums{}
 }
 
 // take adds an exposure whose tokens are in chunks.

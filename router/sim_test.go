@@ -1,6 +1,8 @@
 package router
 
 import (
+	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/pacer-dev/pacer/profiles"
@@ -13,7 +15,9 @@ import (
 type engine struct {
 	a, b, d float64
 	budget  int
-	slots   int // streams served at once, the others wait; 0 = all
+	slots   int        // streams served at once, the others wait; 0 = all
+	noise   *rand.Rand // of the steps, 10 % and like the one before; nil = none
+	slow    float64    // ln of the last step over what it should take
 
 	streams []*simStream // in order of arrival
 	next    time.Time    // end of the step in progress; zero while idle
@@ -57,7 +61,8 @@ type world struct {
 	taught  time.Time
 
 	offered, shed, admitted int
-	kept, missed            int // of streams of ≥ 50 tokens with a floor
+	kept, missed            int     // of streams of ≥ 50 tokens with a floor
+	tokens                  float64 // of those that kept it
 	grace                   time.Duration
 	peakM                   int
 	waitedMost              map[string]time.Duration // by route, of the admitted
@@ -181,7 +186,10 @@ func (e *engine) plan() float64 {
 		s.prompt -= part
 		prefill += part
 	}
-	return e.a + e.b*float64(n) + e.d*float64(prefill)
+	if e.noise != nil {
+		e.slow = 0.5*e.slow + 0.1*math.Sqrt(0.75)*e.noise.NormFloat64()
+	}
+	return (e.a + e.b*float64(n) + e.d*float64(prefill)) * math.Exp(e.slow)
 }
 
 // step ends the step in progress and plans the next.
@@ -235,6 +243,7 @@ func (w *world) judge(s *simStream) {
 	}
 	if took := w.now.Sub(s.first) - w.grace; took.Seconds() <= float64(s.got-1)/s.floor {
 		w.kept++
+		w.tokens += float64(s.got)
 	} else {
 		w.missed++
 	}

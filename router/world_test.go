@@ -2,6 +2,8 @@ package router
 
 import (
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -98,6 +100,76 @@ func TestBurst(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The margin becomes what the streams need: more users are served where they
+// keep to the curve, and nowhere do they miss their floor.
+func TestTheMarginFollowsTheStreams(t *testing.T) {
+	always := func(prompt int) func() []*user {
+		return func() []*user {
+			return users(150, user{route: "chat", prompt: prompt, tokens: 300, spread: true, at: start})
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		engine engine
+		users  func() []*user
+		floor  float64
+		grace  time.Duration
+		gain   float64 // in tokens of those that kept their floor, at least
+	}{
+		{"decode only, flat", engine{a: 0.0193, b: 0.00016}, always(1), 30, time.Second, 1.08},
+		{"decode only, flat, no grace", engine{a: 0.0193, b: 0.00016}, always(1), 30, 0, 1.05},
+		{"decode only, steep", engine{a: 0.0063, b: 0.000422}, always(1), 30, time.Second, 1},
+		{"prompts, steep", engine{a: 0.0063, b: 0.000422, d: 3e-5}, always(1000), 40, time.Second, 1},
+		{"bursts with prompts", engine{a: 0.0093, b: 0.0003, d: 3e-5}, bursts, 35, time.Second, 0.95},
+		{"bursts with prompts, no grace", engine{a: 0.0093, b: 0.0003, d: 3e-5}, bursts, 35, 0, 0.9},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := func(margin float64) (w *world, taken float64) {
+				e := c.engine
+				e.budget, e.noise = 2048, rand.New(rand.NewPCG(3, 4))
+				w = newWorld(newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: c.floor}, Reserve: 1, OnInfeasible: queue(2 * time.Second)}), map[string]*engine{"x": &e})
+				w.book = profiles.NewBook(profiles.Options{Margin: margin})
+				w.book.Attain("x", 0.99, c.grace)
+				w.grace = c.grace
+				w.users = c.users()
+				w.until(3 * time.Minute)
+				w.kept, w.missed, w.tokens = 0, 0, 0
+				w.until(9 * time.Minute)
+				taken = w.book.Curve(Target{Backend: "x", Model: "m"}).Margin()
+				t.Logf("margin %.1f %%: kept %d, missed %d, %.0f tokens/s of those that kept it, most at once %d", 100*taken, w.kept, w.missed, w.tokens/360, w.peakM)
+				return w, taken
+			}
+			fixed, _ := run(0.1)
+			adapted, margin := run(0)
+			if adapted.missed*100 > adapted.kept+adapted.missed {
+				t.Errorf("%d of %d streams missed their floor", adapted.missed, adapted.kept+adapted.missed)
+			}
+			if got := adapted.tokens / fixed.tokens; got < c.gain {
+				t.Errorf("a margin of %.1f %% serves %.2f times the tokens that 10 %% does, want %.2f", 100*margin, got, c.gain)
+			}
+		})
+	}
+}
+
+// bursts are more requests than an engine serves, in bursts, over nine
+// minutes: a user each, with a prompt of 1,000 tokens (median).
+func bursts() []*user {
+	r := rand.New(rand.NewPCG(5, 6))
+	var list []*user
+	rate, turn := 1.0, start
+	for at := start; at.Before(start.Add(9 * time.Minute)); at = at.Add(seconds(r.ExpFloat64() / (4.8 * rate))) {
+		if !at.Before(turn) {
+			rate = 0.35
+			if r.Float64() < 0.25 {
+				rate = 3
+			}
+			turn = at.Add(seconds(5 + 10*r.ExpFloat64()))
+		}
+		list = append(list, &user{route: "chat", prompt: min(int(1000*math.Exp(r.NormFloat64())), 8000) + 1, tokens: 200, spread: true, once: true, at: at})
+	}
+	return list
 }
 
 // 500 batch streams want to run when the first user comes.

@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -168,7 +172,7 @@ func TestABurstDoesNotBreakTheFloor(t *testing.T) {
 		admitted := got.count(func(r loadgen.Result) bool { return r.Outcome == loadgen.Done })
 		kept := got.count(func(r loadgen.Result) bool { return r.Outcome == loadgen.Done && r.Kept(30, time.Second) })
 		shed := got.count(func(r loadgen.Result) bool { return r.Outcome == loadgen.Shed })
-		t.Logf("60 at once on an engine that carries 38: %d admitted, %d kept the floor, %d shed", admitted, kept, shed)
+		t.Logf("60 at once on an engine that carries 38: %d admitted, %d kept the floor, %d shed; margin %.1f %%", admitted, kept, shed, 100*h.curve("a").Margin())
 		if admitted < 20 || admitted+shed != 60 {
 			t.Errorf("%d admitted and %d shed of 60, want at least 20 admitted and all accounted for", admitted, shed)
 		}
@@ -195,6 +199,31 @@ func warmUp(h *house, users int, d time.Duration) {
 	}
 	wg.Wait()
 	sleep(3 * time.Second)
+}
+
+// The streams of a backend that keeps to its curve take the margin down, and
+// what they delivered of what was predicted is in the metrics.
+func TestTheMarginIsLearned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 5}}, floor30, options{})
+		warmUp(h, 30, time.Minute)
+		h.idle()
+		w := httptest.NewRecorder()
+		h.program.admin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/metrics", nil))
+		var count, sum float64
+		for line := range strings.Lines(w.Body.String()) {
+			fmt.Sscanf(line, `pacer_prediction_ratio_count{backend="a"} %g`, &count)
+			fmt.Sscanf(line, `pacer_prediction_ratio_sum{backend="a"} %g`, &sum)
+		}
+		margin := h.curve("a").Margin()
+		t.Logf("%v streams delivered %.3f of what was predicted on average; the margin is %.1f %%", count, sum/count, 100*margin)
+		if count < 200 || math.Abs(sum/count-1) > 0.03 {
+			t.Errorf("%v streams delivered %.3f of what was predicted, want at least 200 and about 1", count, sum/count)
+		}
+		if margin > 0.05 {
+			t.Errorf("the margin is %.1f %% after %v streams that kept to the curve, want 5 %% at most", 100*margin, count)
+		}
+	})
 }
 
 // A fresh gateway with 50 users at once on a backend that carries 64 sheds at

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
@@ -41,6 +43,32 @@ func routeOf(cfg *config.Config, r config.Route, name string, prices map[string]
 	}
 	for _, s := range r.OnInfeasible {
 		out.OnInfeasible = append(out.OnInfeasible, stepOf(s))
+	}
+	return out
+}
+
+// promise is what streams on a backend are promised: the share that shall keep
+// its floor, and how much longer than it says they may take.
+type promise struct {
+	share float64
+	grace time.Duration
+}
+
+// promises returns, by backend, the highest share and the shortest grace of the
+// routes with a floor.
+func promises(cfg *config.Config) map[string]promise {
+	out := map[string]promise{}
+	for _, r := range cfg.Routes {
+		if r.SLO.MinTPS <= 0 || classOf(r.Class) == router.Batch {
+			continue
+		}
+		for _, t := range r.Targets {
+			most, known := out[t.Backend]
+			if !known {
+				most.grace = r.SLO.Grace
+			}
+			out[t.Backend] = promise{max(most.share, r.SLO.Attainment), min(most.grace, r.SLO.Grace)}
+		}
 	}
 	return out
 }

@@ -73,6 +73,9 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 	// What we know about speed.
 	p.book = profiles.NewBook(profiles.Options{})
 	p.book.Ensure(targetsOf(topo)...)
+	for backend, most := range promises(cfg) {
+		p.book.Attain(backend, most.share, most.grace)
+	}
 	if err := p.priors(topo); err != nil {
 		return nil, err
 	}

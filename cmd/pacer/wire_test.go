@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"testing"
+	"time"
 
 	"github.com/pacer-dev/pacer/config"
 )
@@ -32,5 +34,25 @@ func TestEveryKindIsBuilt(t *testing.T) {
 		for _, c := range p.close {
 			c()
 		}
+	}
+}
+
+// The margin of a backend is made for the highest attainment and the shortest
+// grace that a floor on it promises; batch and routes without a floor promise
+// nothing.
+func TestPromisesOfABackend(t *testing.T) {
+	cfg, err := config.Parse("f", []byte(`
+backends: [ { name: a, url: http://a/v1 }, { name: b, url: http://b/v1 }, { name: c, url: http://c/v1 } ]
+routes:
+  - { model: one, slo: { min_tps: 30, attainment: 0.95, grace: 2s }, targets: [ { backend: a, model: m }, { backend: b, model: m } ] }
+  - { model: two, slo: { min_tps: 20, attainment: 0.999, grace: 3s }, targets: [ { backend: a, model: m } ] }
+  - { model: free, slo: { attainment: 0.9999, grace: 0s }, targets: [ { backend: a, model: m }, { backend: c, model: m } ] }
+`), func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]promise{"a": {0.999, 2 * time.Second}, "b": {0.95, 2 * time.Second}}
+	if got := promises(cfg); !maps.Equal(got, want) {
+		t.Errorf("promises %v, want %v", got, want)
 	}
 }

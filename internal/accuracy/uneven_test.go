@@ -85,10 +85,9 @@ func unevenRow(name string, of func(time.Duration) *known, jitter time.Duration)
 // by the speed, which is shown. The floors are the true speeds at levels
 // that were visited, at the load that the curve states for them, from 10
 // streams on: below, one stream is more than a tenth.
-func boundRow(name string, k *known, margin float64, share, within figure, why string) row {
-	name = fmt.Sprintf("%s, margin %.0f %%", name, 100*margin)
-	return row{name: name, measure: func(t *testing.T) []line {
-		truth := k.truth()
+func boundRow(name string, k *known, margin func() float64, share, within figure, why string) row {
+	return row{name: "bound, " + name, measure: func(t *testing.T) []line {
+		truth, margin := k.truth(), margin()
 		var cases, good float64
 		var off, ratios, usualOff []float64
 		for seed := range uint64(seeds()) {
@@ -134,7 +133,7 @@ func boundRow(name string, k *known, margin float64, share, within figure, why s
 		share.name, share.got, share.least = "bound at 0.80–1.05 of the true n, % of cases", 100*good/cases, true
 		within.name, within.got = "n off the speed, p90 error %", quantile(off, 0.9)
 		return []line{{
-			what: name,
+			what: fmt.Sprintf("%s, margin %.2g %%", name, 100*margin),
 			figures: []figure{
 				share, within,
 				{name: "median ratio of the bound", got: median(ratios)},

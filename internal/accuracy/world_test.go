@@ -47,6 +47,9 @@ type watcher struct {
 	usage     func(request int) int  // 1 comes, 0 never comes, −1 comes after the stream was closed; nil = comes
 	staleness time.Duration          // of the other watchers' part of n; 0 = exact
 
+	opened func(r *request)                     // a request was sent; nil = nobody
+	closed func(r *request, s profiles.Summary) // and its stream ended
+
 	own    int // decoding streams of this watcher
 	others int // of the other ones, as last heard
 	heard  time.Duration
@@ -250,6 +253,9 @@ func (w *world) submit(a arrival) {
 			s = o.book.Open(target, open)
 		}
 		r.streams = append(r.streams, s)
+		if o.opened != nil {
+			o.opened(r)
+		}
 	}
 	w.start(r)
 }
@@ -380,8 +386,11 @@ func (w *world) end(r *request, complete bool) {
 		if s == nil {
 			continue
 		}
-		s.Close(at(w.now), complete)
-		if o := w.watchers[i]; complete && o.usage != nil && o.usage(r.index) < 0 {
+		o := w.watchers[i]
+		if summary := s.Close(at(w.now), complete); o.closed != nil {
+			o.closed(r, summary)
+		}
+		if complete && o.usage != nil && o.usage(r.index) < 0 {
 			s.Usage(w.usageOf(o, r))
 		}
 	}

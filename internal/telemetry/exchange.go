@@ -44,7 +44,7 @@ type Exchange struct {
 	Duration  time.Duration // of the stream; 0 = there was none
 	Waited    time.Duration // in line; 0 = did not stand in it
 	Overhead  time.Duration // own time: arrival to send, without waiting in line; 0 = never sent
-	Predicted float64       // tokens/s at the decision, 0 = unknown
+	Predicted float64       // tokens/s that the curve says for the levels of n it lived at, 0 = unknown
 
 	InputTokens  float64 // the whole prompt
 	CachedTokens float64 // of these, served from a prefix cache

@@ -42,7 +42,7 @@ func newVectors(reg *prometheus.Registry) *vectors {
 		tps:       histogram("pacer_decode_tps", "Tokens per second of one stream, first to last token.", tpsEdges, served...),
 		duration:  histogram("pacer_stream_duration_seconds", "Time from sending the request to the end of its stream.", durationEdges, served...),
 		queueWait: histogram("pacer_queue_wait_seconds", "Time in line, of requests that stood in it.", waitEdges, "route"),
-		ratio:     histogram("pacer_prediction_ratio", "Delivered over predicted tokens per second of a stream.", ratioEdges, "backend"),
+		ratio:     histogram("pacer_prediction_ratio", "Delivered over predicted tokens per second of a stream, for the levels of concurrency that it lived at.", ratioEdges, "backend"),
 
 		overhead: prometheus.NewHistogram(histogramOpts("pacer_overhead_seconds", "Time from the arrival of a request to its sending, without waiting in line.", overheadEdges)),
 		storeUp:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "pacer_store_up", Help: "1 when the last exchange with the store of curves worked."}),

@@ -1,0 +1,159 @@
+package profiles
+
+import "math"
+
+const (
+	// startMargin is the margin before streams have shown how far their averages
+	// spread; leastMargin and mostMargin bound what they may make of it.
+	startMargin = 0.10
+	leastMargin = 0.02
+	mostMargin  = 0.20
+
+	// usualAttainment is the share of streams that shall keep their floor, where
+	// nobody says otherwise.
+	usualAttainment = 0.99
+
+	// marginTokens is how many tokens after the first make a stream's average
+	// one: shorter ones are the noise of a few steps, and the grace is for them.
+	marginTokens = 50
+
+	// marginSlowness is how many times as slowly as a bin deliveries are
+	// forgotten: with half-lives of 600 s it is three hours of decoding.
+	marginSlowness = 18
+
+	// Buckets of ln(delivered/predicted): numDeliveries−2 of equal width that
+	// end at 0, one for what is below, one for what is above.
+	numDeliveries = 26
+	deliveryWidth = 0.01
+	deliveryFloor = -(numDeliveries - 2) * deliveryWidth // e^−0.24 = 0.787: below all margins
+)
+
+// deliverySums are the finished streams of a target, by what they delivered of
+// what the curve says for the levels of n that they lived at. Their grace is
+// taken off the time they took: ratio is then the highest share of what was
+// predicted that they would have kept as a floor.
+type deliverySums struct {
+	T       float64 // occupied seconds of these streams
+	Streams [numDeliveries]float64
+}
+
+// see counts a stream.
+func (d *deliverySums) see(ratio, occupied float64) {
+	x := (math.Log(ratio) - deliveryFloor) / deliveryWidth
+	switch {
+	case math.IsNaN(x):
+		return
+	case x < 0:
+		d.Streams[0]++
+	case x >= numDeliveries-2:
+		d.Streams[numDeliveries-1]++
+	default:
+		d.Streams[1+int(x)]++
+	}
+	d.T += occupied
+}
+
+// margin returns what has to be taken off the curve so that the given share of
+// streams delivers what is left. The streams bound it from both sides, as far
+// as a quantile of so many can be trusted; within these bounds it is the value
+// nearest to startMargin. For 99 of 100 streams it begins to fall when 200 have
+// finished, and to rise when 4 of 100 fell below it.
+func (d *deliverySums) margin(attainment float64) float64 {
+	var all float64
+	for _, n := range d.Streams {
+		all += max(n, 0)
+	}
+	allowed := (1 - attainment + 1e-12) * all // streams that may deliver less
+	// One standard error of a count k of rare streams, which is √(k+1) for the
+	// k that may be seen: k+1+√(k+1) ≤ allowed, and k ≤ allowed+1+√(allowed+1).
+	root := (math.Sqrt(1+4*allowed) - 1) / 2
+	most := d.shortfall(root*root - 1)
+	least := d.shortfall(allowed + 1 + math.Sqrt(allowed+1))
+	m := min(max(startMargin, least), most)
+	return math.Round(1000*min(max(m, leastMargin), mostMargin)) / 1000
+}
+
+// shortfall returns 1 − the ratio below which k streams lie; +Inf for k below 0.
+func (d *deliverySums) shortfall(k float64) float64 {
+	if k < 0 {
+		return math.Inf(1)
+	}
+	below := 0.0
+	for i, n := range d.Streams[:numDeliveries-1] {
+		n = max(n, 0)
+		if below+n <= k {
+			below += n
+			continue
+		}
+		if i == 0 {
+			return mostMargin
+		}
+		return 1 - math.Exp(deliveryFloor+deliveryWidth*(float64(i-1)+(k-below)/n))
+	}
+	return 0
+}
+
+// delivery is what a stream got, and what the curve of the moment says that it
+// should have got in the same time at the same levels of n.
+type delivery struct {
+	booked   float64 // chunks or tokens, as booked
+	seconds  float64
+	expected float64 // tokens
+	occupied float64 // seconds, this stream's share
+	familiar bool    // the curve knows these levels, and by far more than this stream
+}
+
+// familiarTimes is how many times as many steps as the stream's own a bin has
+// to rest on: the curve must not be measured by itself.
+const familiarTimes = 10
+
+// delivery holds the stream so far against the curve. What was gathered must
+// have been flushed.
+func (s *Stream) delivery(c *Curve) (d delivery) {
+	if !c.fitted {
+		return d
+	}
+	var familiar float64
+	for i := range s.life {
+		e := s.life[i]
+		e.add(&s.pending[i], 1)
+		if !(e.T > 0) {
+			continue
+		}
+		d.booked += e.Y
+		d.expected += e.S * c.scale / c.tpot(e.S/e.T)
+		d.occupied += e.T
+		d.seconds += e.S
+		if c.bins[i].k >= max(expectSteps, familiarTimes*e.K*s.perChunk) {
+			familiar += e.S
+		}
+	}
+	d.familiar = d.seconds > 0 && familiar >= expectShare*d.seconds
+	return d
+}
+
+// ratio returns delivered over predicted, NaN when unknown. each is the tokens
+// in one of what is booked.
+func (d *delivery) ratio(each float64) float64 {
+	if !(d.expected > 0) || !(d.booked > 0) {
+		return math.NaN()
+	}
+	return d.booked * each / d.expected
+}
+
+// kept returns the share of what was predicted that the stream kept, if it may
+// take grace seconds longer. each is as above.
+func (d *delivery) kept(each, grace float64) float64 {
+	return d.ratio(each) * d.seconds / max(d.seconds-grace, 0)
+}
+
+// counts reports whether a stream may teach the margin. A count that is rough,
+// a backend that is slower or faster than its curve at all n (which is drift,
+// and the curve's to follow) and a client that blocked say nothing of how far
+// streams spread.
+func (d *delivery) counts(s *Stream, t tally) bool {
+	exact := t.source != SourceChunks || s.sure && math.Abs(t.each-1) < deliveryWidth
+	g := s.profile.group
+	return s.measured() && exact && d.familiar && t.decoded >= marginTokens &&
+		!g.drift.alarmed && g.drift.scale() == 1
+}
