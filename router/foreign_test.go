@@ -301,3 +301,61 @@ func BenchmarkEngineLoad(b *testing.B) {
 		w.Update(w.now, e)
 	}
 }
+
+// Requests that come and go before their first token are our own too.
+func TestShortOwnRequestsAreNotForeign(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	for range 4 {
+		b.Assign(b.now, Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}, "x").Lease.Done(b.now, 0)
+		b.report(1, 0)
+		b.wantLoad(0, 0)
+	}
+}
+
+// When own sequences that wait take the place of foreign ones, what decodes
+// falls with what runs.
+func TestForeignLoadThatGivesWay(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	for range 2 {
+		b.report(10, 0)
+	}
+	b.wantLoad(10, 10)
+	for range 5 {
+		b.Assign(b.now, Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}, "x")
+	}
+	for range 3 {
+		b.report(10, 0)
+	}
+	b.wantLoad(10, 5)
+}
+
+// Whatever is reported, what decodes is a part of what runs, and own sequences
+// always count.
+func TestForeignLoadIsConsistent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := newBench(nil, []string{"x"})
+		var own []*Lease
+		for range rapid.IntRange(1, 30).Draw(t, "events") {
+			switch rapid.IntRange(0, 3).Draw(t, "event") {
+			case 0:
+				own = append(own, b.Assign(b.now, Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}, "x").Lease)
+			case 1:
+				if len(own) > 0 {
+					own[0].FirstToken(b.now)
+				}
+			case 2:
+				if len(own) > 0 {
+					own[0].Done(b.now, 1)
+					own = own[1:]
+				}
+			case 3:
+				b.report(rapid.IntRange(-1, 20).Draw(t, "running"), rapid.IntRange(-1, 20).Draw(t, "waiting"))
+			}
+			l := b.load(0)
+			if l.N > l.M || l.M < len(own) || l.N < l.Decoding || l.ForeignWaiting < 0 || l.ForeignDecoding < 0 ||
+				l.M != len(own)+l.ForeignWaiting+l.ForeignDecoding || l.N != l.Decoding+l.ForeignDecoding {
+				t.Fatalf("%d own, and %+v", len(own), l)
+			}
+		}
+	})
+}

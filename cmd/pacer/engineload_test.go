@@ -53,32 +53,32 @@ func besideATenant(t *testing.T, seed uint64, g gpu) (admitted, kept int) {
 // A tenant that Pacer cannot see breaks the floor of those it admits. With the
 // engine's own count, in whoever's words, it does not.
 func TestTheFloorHoldsBesideAHiddenTenant(t *testing.T) {
-	seeds := uint64(4)
-	if underRace {
-		seeds = 1
-	}
 	for _, c := range []struct {
-		name string
-		gpu  gpu
-		held bool
+		name  string
+		gpu   gpu
+		seeds uint64
+		held  bool
 	}{
-		{"without", gpu{}, false},
-		{"vllm", gpu{conf: readMetrics}, true},
-		{"sglang", gpu{conf: readMetrics, kind: "sglang", opts: sim.Options{Behaviours: []string{"metrics-as-sglang"}}}, true},
-		{"tgi", gpu{conf: readMetrics, kind: "tgi", opts: sim.Options{Behaviours: []string{"metrics-as-tgi"}}}, true},
-		{"llamacpp", gpu{conf: readMetrics, kind: "openai", opts: sim.Options{Behaviours: []string{"metrics-as-llamacpp"}}}, true},
+		{"without", gpu{}, 4, false},
+		{"vllm", gpu{conf: readMetrics}, 4, true},
+		{"sglang", gpu{conf: readMetrics, kind: "sglang", opts: sim.Options{Behaviours: []string{"metrics-as-sglang"}}}, 2, true},
+		{"tgi", gpu{conf: readMetrics, kind: "tgi", opts: sim.Options{Behaviours: []string{"metrics-as-tgi"}}}, 2, true},
+		{"llamacpp", gpu{conf: readMetrics, kind: "openai", opts: sim.Options{Behaviours: []string{"metrics-as-llamacpp"}}}, 2, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if underRace && c.name != "vllm" {
 				t.Skip("too slow under the race detector")
 			}
+			if underRace {
+				c.seeds = 1
+			}
 			var admitted, kept int
-			for seed := range seeds {
+			for seed := range c.seeds {
 				a, k := besideATenant(t, seed, c.gpu)
 				admitted, kept = admitted+a, kept+k
 			}
 			t.Logf("%d of %d admitted streams kept 30 tokens/s beside a hidden tenant (%.1f %%)", kept, admitted, 100*float64(kept)/float64(admitted))
-			if admitted < int(seeds)*10 {
+			if admitted < int(c.seeds)*10 {
 				t.Errorf("%d admitted, want at least 10 of 50 with each seed", admitted)
 			}
 			if held := float64(kept) >= 0.99*float64(admitted); held != c.held {
@@ -113,6 +113,9 @@ func learnsBesideATenant(t *testing.T, conf string) (median, p90 float64) {
 
 // The time beside foreign sequences is booked at the n that includes them.
 func TestTheCurveIsRightBesideAHiddenTenant(t *testing.T) {
+	if underRace {
+		t.Skip("too slow under the race detector")
+	}
 	median, p90 := learnsBesideATenant(t, readMetrics)
 	without, without90 := learnsBesideATenant(t, "")
 	t.Logf("beside a hidden tenant: learned %.1f / %.1f %%, without metrics_url %.1f / %.1f %%", 100*median, 100*p90, 100*without, 100*without90)

@@ -91,9 +91,11 @@ export class TargetCard {
     attr(this.health, "class", "pill " + (t.breaker === "half_open" ? "waiting" : tone));
 
     const n = t.in_flight.n;
-    rebuild(this.load, t.in_flight, () => [
+    const others = t.engine ? t.engine.foreign.waiting + t.engine.foreign.decoding : 0;
+    rebuild(this.load, [t.in_flight, others], () => [
       h("span", { class: "n" }, h("b", null, whole(n)), " decoding"),
       h("span", null, h("b", null, whole(Math.max(t.in_flight.m - n, 0))), " waiting for a first token"),
+      ...(others ? [h("span", { title: "of these; by the engine's own count they did not come through Pacer" }, h("b", null, whole(others)), " of others")] : []),
     ]);
     this.showEmpty();
     this.say(this.chart.reader);
