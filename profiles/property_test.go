@@ -23,20 +23,23 @@ func anySums(t *rapid.T) Sums {
 			fields[name] = value.Draw(t, name)
 		}
 	}
-	if rapid.Bool().Draw(t, "rows") {
-		for _, name := range storedRows {
-			fields[name] = value.Draw(t, name)
-		}
-	}
+	groups := [][]string{storedRows, storedTotals, storedFirsts, storedKnee, storedDeliveries}
 	for range rapid.IntRange(0, 3).Draw(t, "slow octaves") {
-		for _, name := range storedSlow[rapid.IntRange(0, numOctaves-1).Draw(t, "octave")] {
-			fields[name] = value.Draw(t, name)
+		groups = append(groups, storedSlow[rapid.IntRange(0, numOctaves-1).Draw(t, "octave")])
+	}
+	for _, names := range groups {
+		if rapid.Bool().Draw(t, "there") {
+			for _, name := range names {
+				fields[name] = value.Draw(t, name)
+			}
 		}
 	}
-	for _, name := range slices.Concat(storedTotals, storedDeliveries) {
-		fields[name] = value.Draw(t, name)
+	s := SumsFrom(fields, start)
+	if rapid.Bool().Draw(t, "queued") { // no draw of each by itself makes a knee
+		late, n := rapid.Float64Range(minLate, 100).Draw(t, "late"), rapid.Float64Range(1, maxLevel).Draw(t, "slots")
+		s.knee = kneeSums{T: 1, Late: late, N: late * n, NN: late * n * n}
 	}
-	return SumsFrom(fields, start)
+	return s
 }
 
 // realSums draws the sums of a noisy engine.
@@ -109,6 +112,14 @@ func TestNeverNaN(t *testing.T) {
 				t.Fatalf("point %+v", p)
 			}
 		}
+		first := newTTFT(&s, c)
+		m, prompt := rapid.IntRange(0, 1e6).Draw(t, "m"), rapid.IntRange(-1, 1e9).Draw(t, "prompt")
+		ahead := Ahead{Known: true, PromptTokens: prompt, Sequences: m}
+		for _, x := range []float64{first.Predict(Ahead{}, prompt), first.Predict(ahead, prompt), first.QueueBound(m)} {
+			if !finite(x) || x < 0 {
+				t.Fatalf("a first token takes %v s by %+v", x, first)
+			}
+		}
 		for _, x := range []float64{c.Rho(), c.MeanOutput(), c.Tokens(), c.Steps(), c.fit.A, c.fit.B, c.fit.C, c.fit.D} {
 			if !finite(x) {
 				t.Fatalf("a total is %v: %+v", x, c.fit)
@@ -150,8 +161,9 @@ func valuesOf(s *Sums) (values, occupied map[string]float64) {
 // realDelta draws what one fold may hand over.
 func realDelta(t *rapid.T) Delta {
 	d := Delta{Sums: realSums(t)}
-	for _, f := range d.Sums.totals.fields() {
-		*f = rapid.Float64Range(0, 1e4).Draw(t, "total")
+	s := &d.Sums
+	for _, f := range slices.Concat(s.totals.fields(), s.firsts.fields(), s.knee.fields(), s.deliveries.fields(), s.slow[3].fields()) {
+		*f = rapid.Float64Range(0, 1e4).Draw(t, "sum")
 	}
 	d.Sums.Updated = start.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "updated")) * time.Second)
 	return d
