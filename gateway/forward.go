@@ -236,6 +236,7 @@ func (x *exchange) recognize(start []byte) error {
 		x.noteID(start)
 	}
 	t.look = t.backend.NewMeter(x.path, t.sse, x.strip)
+	x.keepText()
 	t.pass, t.seen = x.observe(start)
 	if t.whole = !t.sse && (t.rerr == io.EOF || int64(t.n) == t.resp.ContentLength); t.whole && x.end.decodes {
 		if _, end := t.look.End(); end.Bad { // while the client can still be told

@@ -52,6 +52,7 @@ type Gateway struct {
 	catalog  catalog
 	running  atomic.Int64 // requests between place and settle
 	buffers  sync.Pool    // *[relayBuffer]byte
+	late     afterwards   // exchanges that nobody counted the tokens of
 }
 
 // New checks o and returns a Gateway. It starts nothing.

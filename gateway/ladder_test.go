@@ -128,7 +128,7 @@ func TestContinuousUsageOfSeveralSequences(t *testing.T) {
 		source string
 	}{
 		"to the end": {time.Hour, 300, "usage"},
-		"aborted":    {time.Second, 0, "chunks"},
+		"aborted":    {time.Second, 0, "estimate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

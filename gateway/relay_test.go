@@ -71,7 +71,7 @@ func TestUsageIsAskedForAndTakenOutAgain(t *testing.T) {
 			answered + doneEvent, 2, "usage",
 		},
 		"backend must not be asked": {
-			"never", `{"model":"chat","stream":true}`, `{"model":"big","stream":true}`, answered + doneEvent, 2, "",
+			"never", `{"model":"chat","stream":true}`, `{"model":"big","stream":true}`, answered + doneEvent, 3, "estimate",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

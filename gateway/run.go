@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/pacer-dev/pacer/router"
@@ -12,9 +13,12 @@ const (
 	maxTick = time.Second           // nor less often while somebody waits
 )
 
-// Run ticks the router while somebody waits in line, and returns when ctx
-// ends.
+// Run ticks the router while somebody waits in line, counts the tokens that no
+// backend counted, and returns when ctx ends.
 func (g *Gateway) Run(ctx context.Context) error {
+	var counting sync.WaitGroup
+	counting.Go(func() { g.late.run(ctx) })
+	defer counting.Wait()
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
 	defer timer.Stop()

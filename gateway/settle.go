@@ -37,14 +37,20 @@ func (x *exchange) settle(err error) {
 	if x.counted {
 		x.g.running.Add(-1)
 	}
+	uncounted := x.guess()
 	x.permit.Settle(now, float64(x.usedPrompt())+x.summary.Tokens)
 	if x.hasUsage && x.route != nil {
 		x.route.prompt.learn(x.bodyTokens, x.usage.PromptTokens)
 	}
 	x.perToken = x.learnText(err)
-	e := x.telemetry(now, err)
-	x.g.metrics.Observe(e)
-	x.writeLog(now, e, err)
+	account := func() {
+		e := x.telemetry(now, err)
+		x.g.metrics.Observe(e)
+		x.writeLog(now, e, err)
+	}
+	if !uncounted || !x.countLater(account) {
+		account()
+	}
 }
 
 // release ends the measurement and gives the lease back. Calls after the first
@@ -93,6 +99,15 @@ func (x *exchange) usedPrompt() int {
 	return x.promptTokens
 }
 
+// inputTokens is the prompt as the metrics count it: as the backend told, or,
+// of an answer that did not tell, as estimated.
+func (x *exchange) inputTokens() float64 {
+	if x.hasUsage || x.summary.Tokens > 0 {
+		return float64(x.usedPrompt())
+	}
+	return 0
+}
+
 // telemetry is the request as the metrics see it.
 func (x *exchange) telemetry(now time.Time, err error) telemetry.Exchange {
 	e := telemetry.Exchange{
@@ -103,7 +118,7 @@ func (x *exchange) telemetry(now time.Time, err error) telemetry.Exchange {
 		TPS:       x.summary.TPS,
 		Predicted: x.summary.Predicted,
 
-		InputTokens:  float64(x.usage.PromptTokens),
+		InputTokens:  x.inputTokens(),
 		CachedTokens: float64(x.usage.CachedTokens),
 		OutputTokens: x.summary.Tokens,
 		Source:       x.summary.Source.String(),

@@ -75,6 +75,16 @@ func (b *Book) Open(t Target, o Open) *Stream {
 	return s
 }
 
+// Calibrated reports whether it is known how many tokens a chunk of t holds:
+// finished streams have told their usage. Until then a stream that tells none
+// is an estimate and no evidence.
+func (b *Book) Calibrated(t Target) bool {
+	p := b.profile(t)
+	p.group.mu.Lock()
+	defer p.group.mu.Unlock()
+	return p.calibrated()
+}
+
 // since returns the instant that the times of all streams count from: the
 // first that the book was told.
 func (b *Book) since(now time.Time) time.Time {

@@ -140,11 +140,11 @@ func (s *Stream) settle(complete bool, got delivery) tally {
 	case s.flowing:
 		p.take(w, &s.pending, t.each)
 		p.correct(w, &s.life, t.each-s.perChunk)
-	case t.source != SourceChunks || p.calibrated():
+	case t.source != SourceEstimate:
 		p.take(w, &s.life, t.each)
 		p.take(w, &s.pending, t.each)
 	}
-	if t.source != SourceChunks && s.evidence() {
+	if t.source.counted() && s.evidence() {
 		p.calibrate(t.tokens, float64(s.chunks))
 	}
 	if got.counts(s, t) {
@@ -185,6 +185,9 @@ func (s *Stream) tally() tally {
 	t := tally{source: SourceChunks, each: s.perChunk}
 	if !s.flowing || s.counted {
 		t.each = s.profile.totals().perChunk()
+		if !s.profile.calibrated() {
+			t.source = SourceEstimate
+		}
 	}
 	if believed {
 		t.source, t.each = SourceUsage, perChunkAfter(1, shown, float64(s.chunks))

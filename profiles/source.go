@@ -9,8 +9,11 @@ const (
 	SourceUsage             // usage in the final chunk
 	SourceContinuous        // usage in every chunk
 	SourceChunks            // content chunks × the target's learned tokens per chunk
-	SourceEstimate          // a guess from bytes
+	SourceEstimate          // a guess: from the text, or as many tokens as chunks
 )
+
+// counted reports whether the backend itself counted.
+func (s Source) counted() bool { return s == SourceUsage || s == SourceContinuous }
 
 // String returns the label used in metrics: usage, continuous, chunks,
 // estimate, none.

@@ -14,7 +14,7 @@ type Summary struct {
 	TPS         float64       // tokens that arrived after those of the first chunk, over Decode; NaN when unmeasured
 	Predicted   float64       // what TPS should be by the curve, as it is at the end, for the levels of n that the stream lived at; 0 when unknown
 	MeanN       float64       // exposure-weighted mean n; 0 when no exposure
-	Measured    bool          // TPS may be judged against a floor; false for answers that came whole, had fewer than 5 distinct arrivals, n > 1, or waited for their client for more than a tenth of the time
+	Measured    bool          // TPS may be judged against a floor; false for answers that came whole, had fewer than 5 distinct arrivals, n > 1, tokens that nobody counted, or waited for their client for more than a tenth of the time
 	Arrivals    int           // distinct arrivals of content
 }
 
@@ -42,7 +42,7 @@ func (s *Stream) summarize(t tally, ratio float64) Summary {
 	if seconds > 0 {
 		sum.MeanN = weighted / seconds
 	}
-	if !s.measured() {
+	if !s.measured() || t.source == SourceEstimate {
 		return sum
 	}
 	sum.TPS = t.decoded / sum.Decode.Seconds()

@@ -10,6 +10,7 @@ const maxDocument = 4 << 20
 // maxDocument it reports nothing.
 type documentMeter struct {
 	usageMeter
+	keptText
 	typed bool // it is of Responses or Messages
 	text  []byte
 	over  bool
@@ -32,7 +33,8 @@ func (m *documentMeter) End() (pass []byte, seen Seen) {
 		return nil, m.readTyped()
 	}
 	var c openai.Chunk
-	if !openai.ParseChunk(m.text, &c) {
+	var ok bool
+	if m.kept, ok = openai.ParseChunkText(m.text, &c, m.kept, m.most); !ok {
 		return nil, Seen{Bad: true}
 	}
 	seen = Seen{Bytes: c.Bytes, Reasoning: c.Reasoning, Usage: m.take(&c), Error: c.Error, Done: true}

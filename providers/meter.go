@@ -51,6 +51,31 @@ type Meter interface {
 	Shed()
 }
 
+// TextKeeper is a Meter that can keep the beginning of the text that it sees,
+// to be counted by a tokenizer where no usage comes.
+type TextKeeper interface {
+	// KeepText is called before the first Read: keep up to most bytes.
+	KeepText(most int)
+
+	// Text is what was kept, as UTF-8; none once there is a usage.
+	Text() []byte
+}
+
+// keptText is what a TextKeeper keeps. The zero value keeps nothing.
+type keptText struct {
+	most int
+	kept []byte
+}
+
+// KeepText implements TextKeeper.
+func (k *keptText) KeepText(most int) { k.most = most }
+
+// Text implements TextKeeper.
+func (k *keptText) Text() []byte { return k.kept }
+
+// drop gives the text up: there is a usage.
+func (k *keptText) drop() { *k = keptText{} }
+
 // Strip says what of the usage in a stream is taken out, because Pacer alone
 // asked for it.
 type Strip uint8

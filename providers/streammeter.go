@@ -21,6 +21,7 @@ const maxHeld = 64 << 10
 // false, stays so as the event grows: hence cuts between reads change nothing.
 type streamMeter struct {
 	usageMeter
+	keptText
 	scan  sse.Scanner
 	strip Strip
 
@@ -173,13 +174,15 @@ func (m *streamMeter) event(ev sse.Event, seen *Seen) {
 	m.chunk = openai.Chunk{}
 	data := bytes.TrimSpace(ev.Data)
 	m.data = data
+	var ok bool
 	switch {
 	case len(data) == 0: // a keep-alive
 		return
 	case string(data) == "[DONE]":
 		seen.Done = true
 		return
-	case !openai.ParseChunk(data, &m.chunk):
+	}
+	if m.kept, ok = openai.ParseChunkText(data, &m.chunk, m.kept, m.most); !ok {
 		seen.Bad = true
 		return
 	}
@@ -197,5 +200,6 @@ func (m *streamMeter) event(ev sse.Event, seen *Seen) {
 	}
 	if u := m.take(&m.chunk); u != nil {
 		seen.Usage, seen.Running = u, m.chunk.Running.To > 0
+		m.drop()
 	}
 }

@@ -31,7 +31,7 @@ var arrows = map[string][]string{
 	"providers": {"internal/openai", "internal/sse"},
 	"sim":       {}, // writer and reader must not share a bug
 
-	"gateway":       {"config", "gateway/limit", "internal/openai", "internal/telemetry", "profiles", "providers", "router"},
+	"gateway":       {"config", "gateway/limit", "internal/openai", "internal/telemetry", "internal/tokens", "profiles", "providers", "router"},
 	"gateway/limit": {"config"},
 
 	"admin":     {"config", "dashboard", "internal/telemetry", "profiles", "router"},
@@ -49,6 +49,7 @@ var arrows = map[string][]string{
 	"internal/redistest": {},
 	"internal/sse":       {},
 	"internal/telemetry": {},
+	"internal/tokens":    {},
 
 	"cmd/pacer": {"*"},
 	"e2e":       {"*"},

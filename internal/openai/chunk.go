@@ -55,22 +55,30 @@ type Running struct {
 // ParseChunk reads data into c, which is overwritten, and reports whether data
 // is one JSON object. It allocates nothing.
 func ParseChunk(data []byte, c *Chunk) bool {
+	_, ok := ParseChunkText(data, c, nil, 0)
+	return ok
+}
+
+// ParseChunkText is ParseChunk that also appends what the model generated to
+// text, until that has most bytes: the text whose length is Bytes, but for
+// arguments that are no string.
+func ParseChunkText(data []byte, c *Chunk, text []byte, most int) ([]byte, bool) {
 	*c = Chunk{}
-	p := chunkParser{walker: walker{b: data}, c: c}
+	p := chunkParser{walker: walker{b: data}, c: c, kept: text, keep: most}
 	start := p.space(0)
 	if p.kind(start) != '{' {
-		return false
+		return text, false
 	}
 	end := p.top(start)
 	if end < 0 || p.space(end) < len(data) {
 		*c = Chunk{}
-		return false
+		return text, false
 	}
 	c.UsageOnly = p.noChoices && p.usageObject && !p.more && !c.Error && !c.Content
 	if p.someChoices {
 		c.Running = p.running
 	}
-	return true
+	return p.kept, true
 }
 
 type chunkParser struct {
@@ -81,6 +89,9 @@ type chunkParser struct {
 	usageObject bool // usage: {…}
 	more        bool // something else that clients read
 	running     Running
+
+	kept []byte // the text so far
+	keep int    // how much of it is kept, in bytes
 }
 
 func (p *chunkParser) top(i int) int {
@@ -234,6 +245,9 @@ func (p *chunkParser) text(v, depth int) int {
 	if end > v+2 {
 		p.c.Content = true
 		p.c.Bytes += textLen(p.b[v+1:end-1], escaped)
+		if len(p.kept) < p.keep {
+			p.kept, _ = appendUnquoted(p.kept, p.b[v+1:end-1], escaped, p.keep)
+		}
 	}
 	return end
 }
