@@ -2,14 +2,18 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/tokens"
 	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/sim"
 )
@@ -149,4 +153,206 @@ func TestContinuousUsageOfSeveralSequences(t *testing.T) {
 			})
 		})
 	}
+}
+
+// reciting streams what the model says, one event each gap, and never a usage.
+func reciting(gap time.Duration, events ...string) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
+		eventStream(w)
+		say(w, roleOnly)
+		for _, e := range events {
+			if !pause(r, gap) {
+				return
+			}
+			say(w, e)
+		}
+		say(w, lastDelta+doneEvent)
+	}
+}
+
+// saying is an event with text in it, under the name that a delta gives it.
+func saying(field, text string) string {
+	b, _ := json.Marshal(text)
+	return fmt.Sprintf(`data: {"choices":[{"index":0,"delta":{%q:%s}}]}`, field, b) + "\n\n"
+}
+
+// An answer whose backend tells no usage is counted by its text, for the log,
+// the metrics and the limits; it teaches nothing and keeps or misses no floor.
+func TestAnAnswerWithoutUsageIsCountedByItsText(t *testing.T) {
+	const prompt, answer = "Write about the fox.", "The quick brown fox jumps over the lazy dog, and then it rests a while. 敏捷的棕色狐狸跳过懒狗。"
+	var stream []string
+	for i, word := range strings.SplitAfter(answer, " ") {
+		stream = append(stream, saying([]string{"content", "reasoning_content", "refusal"}[i%3], word))
+	}
+	document, _ := json.Marshal(answer)
+	for name, c := range map[string]struct {
+		answer func(http.ResponseWriter, *http.Request)
+		stream bool
+		leaves time.Duration
+		want   float64
+	}{
+		"stream":  {reciting(50*time.Millisecond, stream...), true, time.Hour, tokens.Count(answer)},
+		"aborted": {reciting(50*time.Millisecond, stream...), true, 310 * time.Millisecond, tokens.Count("The quick brown fox jumps over ")},
+		"document": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			say(w, `{"choices":[{"message":{"role":"assistant","content":`+string(document)+`}}]}`)
+		}, false, time.Hour, tokens.Count(answer)},
+		"one chunk that is more than is kept": {
+			reciting(50*time.Millisecond, saying("content", strings.Repeat("word ", 20_000))), true, time.Hour, 20_000,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conf := settings("a")
+				conf.Backends[0].Usage = "never"
+				conf.Routes[0].SLO.MinTPS = 1
+				h := open(t, conf, map[string]http.Handler{"a": &script{answer: c.answer}})
+				ctx, cancel := context.WithTimeout(t.Context(), c.leaves)
+				defer cancel()
+				body := fmt.Sprintf(`{"model":"chat","messages":[{"role":"user","content":%q}],"stream":%v}`, prompt, c.stream)
+				h.do(h.request("POST", chat, body).WithContext(ctx))
+				line := h.last()
+				if line.Source != "estimate" || math.Abs(line.Tokens/c.want-1) > 0.01 {
+					t.Errorf("%v tokens by %s, want %v by estimate", line.Tokens, line.Source, c.want)
+				}
+				if line.TPS != 0 {
+					t.Errorf("%v tokens/s, want unmeasured", line.TPS)
+				}
+				scrape := httptest.NewRecorder()
+				h.metrics.Handler().ServeHTTP(scrape, httptest.NewRequest("GET", "/metrics", nil))
+				for _, want := range []string{
+					fmt.Sprintf(`direction="output",route="chat",source="estimate"} %g`, line.Tokens),
+					fmt.Sprintf(`direction="input",route="chat",source="estimate"} %g`, tokens.Count(prompt+"\n")),
+					`pacer_slo_total{result="unmeasured",route="chat"} 1`,
+				} {
+					if !strings.Contains(scrape.Body.String(), want) {
+						t.Errorf("the metrics lack %s", want)
+					}
+				}
+				h.idle()
+				<-time.After(10 * time.Second)
+				if points := h.book.Curve(router.Target{Backend: "a", Model: "big"}).Points(); len(points) > 0 {
+					t.Errorf("the curve has %d points, want none: estimates teach nothing", len(points))
+				}
+			})
+		})
+	}
+}
+
+// Nobody who has his answer waits for its tokens to be counted.
+func TestNobodyWaitsForTheTokenizer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conf := settings("a")
+		conf.Backends[0].Usage = "never"
+		h := open(t, conf, map[string]http.Handler{"a": &script{answer: reciting(time.Millisecond, saying("content", "hello world"))}})
+		synctest.Wait()
+		busy := make(chan struct{})
+		if !h.gateway.late.do(func() { <-busy }) {
+			t.Fatal("nobody counts")
+		}
+		for range maxAfterwards + 3 {
+			if r := h.post(chat, streamBody); r.err != nil {
+				t.Fatal(r.err)
+			}
+		}
+		synctest.Wait()
+		// Those that found no place in line went by their bytes.
+		if got := len(h.log.requests()); got != 3 {
+			t.Errorf("%d requests are in the log while the tokenizer is busy, want 3", got)
+		}
+		h.idle()
+		close(busy)
+		synctest.Wait()
+		if got := len(h.log.requests()); got != maxAfterwards+3 {
+			t.Errorf("%d requests are in the log, want %d", got, maxAfterwards+3)
+		}
+		if line := h.last(); line.Source != "estimate" || line.Tokens != 2 {
+			t.Errorf("%v tokens by %s, want 2 by estimate", line.Tokens, line.Source)
+		}
+	})
+}
+
+// What waits to be counted when the gateway ends is in the log all the same.
+func TestNothingIsLostWhenTheGatewayEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conf := settings("a")
+		conf.Backends[0].Usage = "never"
+		h := open(t, conf, map[string]http.Handler{"a": &script{answer: reciting(time.Millisecond, saying("content", "hello world"))}})
+		synctest.Wait()
+		busy := make(chan struct{})
+		h.gateway.late.do(func() { <-busy })
+		h.post(chat, streamBody)
+		go func() { <-time.After(time.Second); close(busy) }()
+		h.stop()
+		if got := len(h.log.requests()); got != 1 {
+			t.Errorf("%d requests are in the log, want 1", got)
+		}
+		if h.gateway.late.do(func() {}) {
+			t.Error("something is taken that nobody will do")
+		}
+	})
+}
+
+// Once some answer of the target told its usage, its own bytes per token say
+// more of its tokenizer than another tokenizer does.
+func TestTheTargetsOwnRatioIsBetterThanATokenizer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := []string{
+			lastDelta + usageEvent(7, 5) + doneEvent, // 20 bytes in 5 tokens
+			lastDelta + doneEvent,
+		}
+		engine := &script{}
+		engine.answer = func(w http.ResponseWriter, _ *http.Request) {
+			eventStream(w)
+			say(w, delta+delta+delta+delta+answers[engine.calls()-1])
+		}
+		h := open(t, settings("a"), map[string]http.Handler{"a": engine})
+		for range 2 {
+			h.post(chat, streamBody)
+		}
+		if line := h.last(); line.Source != "estimate" || line.Tokens != 5 {
+			t.Errorf("%v tokens by %s, want 5 by estimate", line.Tokens, line.Source)
+		}
+		h.idle()
+	})
+}
+
+// Where no usage ever tells, the tokenizer teaches how large a route's prompts
+// are for their bytes.
+func TestPromptsAreSizedByTheTokenizerWhereNoUsageComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conf := settings("a")
+		conf.Backends[0].Usage = "never"
+		h := open(t, conf, map[string]http.Handler{"a": &script{answer: reciting(time.Millisecond, delta)}})
+		prompt, _ := json.Marshal(strings.Repeat("1 2 3 4 5 6 7 8 9 ", 400)) // two bytes a token
+		body := `{"model":"chat","messages":[{"role":"user","content":` + string(prompt) + `}],"stream":true}`
+		h.post(chat, body)
+		if line := h.last(); line.Source != "estimate" {
+			t.Fatalf("tokens by %s, want estimate", line.Source)
+		}
+		got := h.gateway.plan.Load().route("chat").prompt.apply(1000)
+		want := h.gateway.plan.Load().route("chat").prompt
+		if got < 1200 || want.counted < 6000 {
+			t.Errorf("an estimate of 1000 is worth %d after %v tokens counted, want more: these prompts have twice the tokens that their bytes say", got, want.counted)
+		}
+		h.idle()
+	})
+}
+
+// The text that is kept is of the budget for bodies; without room the answer
+// goes by its bytes.
+func TestNoRoomForTheText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conf := settings("a")
+		conf.Backends[0].Usage = "never"
+		conf.Limits.Buffered = 2000
+		h := open(t, conf, map[string]http.Handler{"a": &script{answer: reciting(time.Millisecond, saying("content", "hello world. "))}})
+		if r := h.post(chat, streamBody); r.err != nil || r.status != 200 {
+			t.Fatalf("got %d %v", r.status, r.err)
+		}
+		if line := h.last(); line.Source != "estimate" || line.Tokens != 3 { // 13 bytes
+			t.Errorf("%v tokens by %s, want 3 by estimate", line.Tokens, line.Source)
+		}
+		h.idle()
+	})
 }

@@ -267,7 +267,7 @@ func (s *Stream) Blocked() {
 // Usage hands in the token counts that the backend reported. Called again, the
 // last one counts.
 func (s *Stream) Usage(u Usage) {
-	if s.usages > 0 && s.reads == s.readsAtUsage {
+	if s.usages > 0 && (s.reads == s.readsAtUsage || u.CompletionTokens == s.usage.CompletionTokens) {
 		s.usages-- // repeated, not continuous
 	}
 	s.usage = u
