@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -71,7 +70,7 @@ func promptsOf(name string) (prompts []string) {
 	case "english":
 		parts = paragraphs("/usr/share/common-licenses/*")
 	case "go":
-		parts = paragraphs(filepath.Join(runtime.GOROOT(), "src/net/http/*.go"))
+		parts = paragraphs("../../gateway/*.go")
 	case "table":
 		parts = paragraphs("../presets/*.csv")
 	default:
