@@ -52,9 +52,12 @@ const (
 	shortestTTFT = 1e-5
 
 	// A first token is late when it takes lateFactor times what is predicted
-	// for its prompt and those ahead, and lateLeast seconds more.
-	lateFactor = 3
-	lateLeast  = 0.1
+	// for its prompt and those ahead, and lateLeast seconds more; where clearly
+	// somebody had to end before it, less will do.
+	lateFactor  = 3
+	lateLeast   = 0.1
+	clearFactor = 1.5
+	clearLeast  = 0.05
 
 	// The knee is not forgotten with occupied time as speed is: who keeps clear
 	// of it would forget it, and run into it again. What makes it fade, in
@@ -100,10 +103,13 @@ func (p *profile) learnFirst(s *Stream) {
 	x := own + uncached(asked, fresh)*float64(min(max(s.ahead.PromptTokens, 0), maxPromptsAhead))
 	y := min(max((s.first-s.sent).Seconds(), shortestTTFT), longestTTFT)
 	expected := p.expectFirst(t, x, y)
+	gone := s.gone()
 	if t.Known() {
-		p.seeKnee(t, s, y > lateFactor*expected+lateLeast)
+		p.seeKnee(s, gone > 0 && y > lateFactor*expected+lateLeast || gone > 1 && y > clearFactor*expected+clearLeast)
 	}
-	if t.Slots == 0 || s.ahead.Sequences < t.Slots { // else it waited for a slot
+	// Who waits for slots has prompts ahead in proportion: taken for prefill,
+	// the wait would pass for a slow one.
+	if gone <= 1 && (t.Slots == 0 || s.ahead.Sequences < t.Slots) {
 		p.fold.firsts.add(x, own, y, expected)
 	}
 }
@@ -135,19 +141,29 @@ func (p *profile) expectFirst(t TTFT, x, y float64) float64 {
 
 // seeKnee notes at which n a first token came, if it was late, or came where
 // no slot should have been.
-func (p *profile) seeKnee(t TTFT, s *Stream, late bool) {
+func (p *profile) seeKnee(s *Stream, late bool) {
 	k := &p.fold.knee
 	n := float64(s.firstN)
-	if t.Slots > 0 && n >= float64(t.Slots)+max(beyondKnee, beyondShare*float64(t.Slots)) {
-		k.T += beyondSpan
+	known := p.known.knee
+	mergeFields(known.fields(), k.fields(), 1)
+	if m := known.most(); n >= m+max(beyondKnee, beyondShare*m) {
+		k.T += beyondSpan // also while it is a mere suspicion
 	}
-	// Whoever waits for a slot has found them all taken.
-	if late && s.ahead.Sequences >= s.firstN {
+	if late {
 		k.T += lateSpan
 		k.Late++
 		k.N += n
 		k.NN += n * n
 	}
+}
+
+// gone is by how many fewer sequences decode when s begins than were there
+// when it was sent, itself among them, in units of what comes and goes
+// unnoticed: one, or a tenth of them. Above 1, some had to end before s was
+// served, or it took so long that some did.
+func (s *Stream) gone() float64 {
+	n := float64(s.firstN)
+	return (float64(s.ahead.Sequences) + 1 - n) / max(1, beyondShare*n)
 }
 
 // add adds a first token after y seconds, with x prompt tokens to prefill until

@@ -137,10 +137,26 @@ func (k *kneeSums) slots() int {
 	if !(k.Late >= minLate) {
 		return 0
 	}
-	mean := k.N / k.Late
-	spread := math.Sqrt(max(k.NN/k.Late-mean*mean, 0))
+	mean, spread := k.spread()
 	if !(mean >= 1) || !(mean <= maxLevel) || spread > max(1, lateSpread*mean) {
 		return 0
 	}
 	return int(math.Round(mean + spread))
+}
+
+// most is the number of slots that k suggests, however weakly; +Inf when it
+// suggests none.
+func (k *kneeSums) most() float64 {
+	if !(k.Late > 0) {
+		return math.Inf(1)
+	}
+	mean, spread := k.spread()
+	return math.Round(mean + spread)
+}
+
+// spread returns the mean n of the late first tokens and its standard
+// deviation.
+func (k *kneeSums) spread() (mean, deviation float64) {
+	mean = k.N / k.Late
+	return mean, math.Sqrt(max(k.NN/k.Late-mean*mean, 0))
 }

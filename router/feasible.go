@@ -11,12 +11,12 @@ type verdict struct {
 	index    int    // in the route's targets
 	model    *model // nil: its backend is not configured
 	reason   Reason
-	fresh    bool    // the curve is unknown
-	low      float64 // the curve's bound with the request, 0 when unknown
-	protect  float64 // highest floor that must hold there
-	headroom float64 // least bound over need, +Inf where nothing is needed
-	delay    delay   // until its prefill begins
-	passed   bool    // feasible, but a last choice while there are others: set by choose
+	fresh    bool          // the curve is unknown
+	low      float64       // the curve's bound with the request, 0 when unknown
+	protect  float64       // highest floor that must hold there
+	headroom float64       // least bound over need, +Inf where nothing is needed
+	ttft     time.Duration // wait for its prefill to begin that few exceed; 0 where nobody asks
+	passed   bool          // feasible, but a last choice while there are others: set by choose
 }
 
 // open reports whether choose may take the target.
@@ -50,8 +50,11 @@ func (a *ask) weigh(v *verdict) {
 	}
 	b.scan(a.now)
 	v.fresh = !m.known
-	v.delay = b.delay(a.now, m)
-	k := b.m() + a.weight
+	present := b.m()
+	k := present + a.weight
+	if a.maxTTFT > 0 {
+		v.ttft = b.ttft(a.now, m, present)
+	}
 	low, bound, own := m.carries(k, extraP(b.promptWaiting(), a.answer(m)), a.floor)
 	v.low = low
 	if a.floor > 0 && m.known {
@@ -74,7 +77,7 @@ func (a *ask) weigh(v *verdict) {
 		v.reason = ReasonProtects
 	case a.class == Batch && !a.leavesReserve(b, k):
 		v.reason = ReasonReserve
-	case a.maxTTFT > 0 && v.delay.bound+a.waited() > a.maxTTFT:
+	case a.maxTTFT > 0 && v.ttft+a.waited() > a.maxTTFT:
 		v.reason = ReasonTTFT
 	}
 }
@@ -176,8 +179,8 @@ func (a *ask) outlook(verdicts []verdict) outlook {
 		}
 		o.inService = true
 		o.best = max(o.best, v.low)
-		o.soonest = min(o.soonest, max(v.delay.overdue, v.delay.prefill+a.ownDelay(v)))
-		o.queue = min(o.queue, v.delay.queue)
+		soonest, queue := a.outlast(v.model)
+		o.soonest, o.queue = min(o.soonest, soonest), min(o.queue, queue)
 		o.known = o.known && !v.fresh
 		if v.reason == ReasonTTFT {
 			late = true

@@ -6,46 +6,45 @@ import (
 	"github.com/pacer-dev/pacer/profiles"
 )
 
-// delay is how long a newcomer waits for its first token, beside its own
-// prefill.
-type delay struct {
-	prefill time.Duration // until the prompts ahead are prefilled
-	overdue time.Duration // by how much the oldest stream waits longer than for prefill
-	queue   time.Duration // until a slot of the engine is free, on average
-	bound   time.Duration // of all of them, that few exceed: rule 5
+// ttft predicts how long a newcomer on m waits for its first token, beside its
+// own prefill, when so many sequences are present: until the prompts ahead are
+// prefilled, and, beyond the slots that the engine was learned to have, a time
+// by which one of them is almost surely free; and at least as long as the oldest
+// stream waits for something else than prefill. That sees a queue which was not
+// learned yet, and whoever comes next stands behind it.
+func (b *backend) ttft(now time.Time, m *model, present int) time.Duration {
+	wait := m.ttft.Prefill(b.promptWaiting())
+	if m.ttft.Slots > 0 && present >= m.ttft.Slots {
+		wait = max(wait, m.ttft.QueueBound(present))
+	}
+	return max(seconds(wait), b.overdue(now))
 }
 
-// delay predicts the wait of a newcomer on m: until the prompts ahead are
-// prefilled, and, beyond the slots that the engine was learned to have, until
-// one of them is free; and at least as long as the oldest stream waits for
-// something else than prefill. That sees a queue which was not learned yet, and
-// whoever comes next stands behind it.
-func (b *backend) delay(now time.Time, m *model) delay {
-	d := delay{prefill: seconds(m.ttft.Prefill(b.promptWaiting()))}
+// overdue is by how much the oldest stream without a first token waits longer
+// than prefill takes.
+func (b *backend) overdue(now time.Time) time.Duration {
 	if l := b.unserved.front; l != nil {
-		d.overdue = max(now.Sub(l.placed)-l.prefill, 0)
+		return now.Sub(l.placed) - l.prefill
 	}
-	d.bound = max(d.prefill, d.overdue)
-	if k := b.m(); m.ttft.Slots > 0 && k >= m.ttft.Slots {
-		d.queue = seconds(m.ttft.Queue(k))
-		d.bound = max(d.bound, seconds(m.ttft.QueueBound(k)))
-	}
-	return d
+	return 0
 }
 
-// ownDelay is how long the prefill of the request itself takes on a target:
-// when it leaves the line, so much has to be left of its time. Rule 5 does not
-// ask for it, and where it is longer than a first token may take, nothing does:
-// such a prompt could never be sent.
-func (a *ask) ownDelay(v *verdict) time.Duration {
-	if v.model == nil {
-		return 0
+// outlast says what a request that waits in line has to reckon with on m: the
+// time to its first token once a slot is free, its own prefill included, for so
+// much has to be left when it leaves the line; and the mean wait for a slot,
+// which goes by while it is in line. A prefill that alone takes longer than the
+// first token may is not counted, or such a prompt could never be sent.
+func (a *ask) outlast(m *model) (soonest, queue time.Duration) {
+	if a.weight == 0 {
+		return 0, 0 // it has no first token
 	}
-	own := seconds(v.model.ttft.Base + v.model.ttft.Prefill(a.prompt))
+	b := m.backend
+	own := seconds(m.ttft.Base + m.ttft.Prefill(a.prompt))
 	if own >= a.maxTTFT {
-		return 0
+		own = 0
 	}
-	return own
+	ahead := seconds(m.ttft.Prefill(b.promptWaiting()))
+	return max(ahead+own, b.overdue(a.now)), seconds(m.ttft.Queue(b.m()))
 }
 
 // ahead is what stands before whoever comes next.

@@ -42,44 +42,58 @@ func burstsOf(r *rand.Rand, rate float64, until time.Duration, u user) []*user {
 	return list
 }
 
-// An engine with eight slots, in front of which it lets everybody wait, and
-// bursts that would fill it two times over: of those admitted since the knee was
+// Engines in front of which everybody else waits once their slots are taken, and
+// bursts that would fill them two times over: of those admitted since the knee was
 // learned, 99 in 100 get their first token in time. A router that is not told of
-// it learns of a queue when it is there.
+// it learns of a queue when it is there. In the second, who waits for a slot has
+// prompts ahead that take a good part of that time.
 func TestFirstTokensInTimeUnderBursts(t *testing.T) {
-	const learning, end, most = 3 * time.Minute, 15 * time.Minute, 2 * time.Second
-	late := func(seed uint64, hide bool) (share float64, admitted int) {
-		rt := Route{Name: "chat", SLO: SLO{MaxTTFT: most}, OnInfeasible: queue(2 * time.Second)}
-		w := newWorld(newBench(t, []string{"x"}, rt), map[string]*engine{"x": {a: 0.02, b: 0.0006, d: 5e-5, budget: 2048, slots: 8}})
-		w.learnBy("real")
-		w.hideTTFT = hide
-		w.users = burstsOf(rand.New(rand.NewPCG(seed, 1)), 2, end, user{route: "chat", prompt: 500, tokens: 128, spread: true})
-		w.until(end)
-		count := 0
-		for _, f := range w.firsts {
-			if f.at.Sub(start) < learning {
-				continue
+	const most = 2 * time.Second
+	for _, c := range []struct {
+		name          string
+		engine        engine
+		rate, floor   float64
+		prompt        int
+		steps         []Step
+		learning, end time.Duration
+	}{
+		{"8 slots", engine{a: 0.02, b: 0.0006, d: 5e-5, budget: 2048, slots: 8}, 2, 0, 500, queue(most), 3 * time.Minute, 15 * time.Minute},
+		{"24 slots", engine{a: 0.01, b: 0.0002, d: 3e-5, budget: 2048, slots: 24}, 9, 20, 1000, []Step{{Kind: Shed}}, 2 * time.Minute, 6 * time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			late := func(hide bool) (share float64, admitted int) {
+				rt := Route{Name: "chat", SLO: SLO{MinTPS: c.floor, MaxTTFT: most}, OnInfeasible: c.steps}
+				e := c.engine
+				w := newWorld(newBench(t, []string{"x"}, rt), map[string]*engine{"x": &e})
+				w.learnBy("real")
+				w.hideTTFT = hide
+				w.users = burstsOf(rand.New(rand.NewPCG(3, 1)), c.rate, c.end, user{route: "chat", prompt: c.prompt, tokens: 128, spread: true})
+				w.until(c.end)
+				count := 0
+				for _, f := range w.firsts {
+					if f.at.Sub(start) < c.learning {
+						continue
+					}
+					admitted++
+					if f.took > most {
+						count++
+					}
+				}
+				return float64(count) / float64(admitted), admitted
 			}
-			admitted++
-			if f.took > most {
-				count++
+			with, served := late(false)
+			without, control := late(true)
+			t.Logf("late %.1f %% of %d admitted, without the model %.1f %% of %d", 100*with, served, 100*without, control)
+			if with > 0.01 {
+				t.Errorf("%.1f %% of the first tokens came too late, want at most 1 %%", 100*with)
 			}
-		}
-		return float64(count) / float64(admitted), admitted
-	}
-	for seed := range uint64(2) {
-		with, served := late(seed, false)
-		without, control := late(seed, true)
-		t.Logf("late %.1f %% of %d admitted, without the model %.1f %% of %d", 100*with, served, 100*without, control)
-		if with > 0.01 {
-			t.Errorf("%.1f %% of the first tokens came too late, want at most 1 %%", 100*with)
-		}
-		if without < 0.1 {
-			t.Errorf("only %.1f %% came too late without the model: the load is no test", 100*without)
-		}
-		if float64(served) < 0.9*float64(control) {
-			t.Errorf("%d were admitted, %d without the model: that is paid for with refusals", served, control)
-		}
+			if without < 0.1 {
+				t.Errorf("only %.1f %% came too late without the model: the load is no test", 100*without)
+			}
+			if float64(served) < 0.9*float64(control) {
+				t.Errorf("%d were admitted, %d without the model: that is paid for with refusals", served, control)
+			}
+		})
 	}
 }
 
