@@ -3,6 +3,7 @@ package router
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/pacer-dev/pacer/profiles"
@@ -55,6 +56,7 @@ type world struct {
 	*bench
 	engines map[string]*engine
 	users   []*user
+	later   []*user        // by time; they join users when it comes
 	teach   bool           // hand in what was visited, each second
 	book    *profiles.Book // learns for real, nil = does not
 	sums    map[profiles.Target]profiles.Sums
@@ -104,6 +106,7 @@ func (w *world) until(d time.Duration) {
 		}
 		if !tick.After(w.now) {
 			tick = w.now.Add(50 * time.Millisecond)
+			w.turnUsers(tick)
 			w.deliver(w.tick())
 			w.learnVisited()
 		}
@@ -115,6 +118,16 @@ func (w *world) until(d time.Duration) {
 		for _, u := range w.users {
 			w.wakeUser(u)
 		}
+	}
+}
+
+// turnUsers lets those in who come before end, and forgets those who will not
+// come again.
+func (w *world) turnUsers(end time.Time) {
+	w.users = slices.DeleteFunc(w.users, func(u *user) bool { return u.once && u.at.IsZero() && u.ticket == nil })
+	for len(w.later) > 0 && !w.later[0].at.After(end) {
+		w.users = append(w.users, w.later[0])
+		w.later = w.later[1:]
 	}
 }
 

@@ -67,7 +67,7 @@ func TestFirstTokensInTimeUnderBursts(t *testing.T) {
 				w := newWorld(newBench(t, []string{"x"}, rt), map[string]*engine{"x": &e})
 				w.learnBy("real")
 				w.hideTTFT = hide
-				w.users = burstsOf(rand.New(rand.NewPCG(3, 1)), c.rate, c.end, user{route: "chat", prompt: c.prompt, tokens: 128, spread: true})
+				w.later = burstsOf(rand.New(rand.NewPCG(3, 1)), c.rate, c.end, user{route: "chat", prompt: c.prompt, tokens: 128, spread: true})
 				w.until(c.end)
 				count := 0
 				for _, f := range w.firsts {
