@@ -72,7 +72,7 @@ func unevenRow(name string, of func(time.Duration) *known, jitter time.Duration)
 			figures: []figure{
 				{name: "raw bins p90", got: quantile(raw, 0.9), goal: 3},
 				{name: "bound above the truth at worst, margin 2 %", got: closest, goal: 3},
-				{name: "margin 10 %", got: above, goal: 3},
+				{name: "margin as adapted", got: above, goal: 3},
 				{name: "raw bins median", got: median(raw)},
 				{name: "as shown p90", got: quantile(shown, 0.9)},
 			},
@@ -86,7 +86,7 @@ func unevenRow(name string, of func(time.Duration) *known, jitter time.Duration)
 // that were visited, at the load that the curve states for them, from 10
 // streams on: below, one stream is more than a tenth.
 func boundRow(name string, k *known, margin func() float64, share, within figure, why string) row {
-	return row{name: "bound, " + name, measure: func(t *testing.T) []line {
+	return row{name: "bound of " + name, measure: func(t *testing.T) []line {
 		truth, margin := k.truth(), margin()
 		var cases, good float64
 		var off, ratios, usualOff []float64
@@ -133,9 +133,10 @@ func boundRow(name string, k *known, margin func() float64, share, within figure
 		share.name, share.got, share.least = "bound at 0.80–1.05 of the true n, % of cases", 100*good/cases, true
 		within.name, within.got = "n off the speed, p90 error %", quantile(off, 0.9)
 		return []line{{
-			what: fmt.Sprintf("%s, margin %.2g %%", name, 100*margin),
+			what: "bound of " + name,
 			figures: []figure{
 				share, within,
+				{name: "margin %", got: 100 * margin},
 				{name: "median ratio of the bound", got: median(ratios)},
 				{name: "highest", got: slices.Max(ratios)},
 				{name: "n off the speed, median error %", got: median(off)},
