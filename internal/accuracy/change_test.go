@@ -162,7 +162,8 @@ func alarmRow(name string, k *known, goal, gate float64, why string) row {
 func mergeRow(name string, staleness float64, bins, curve figure, why string) row {
 	return row{name: "merge, " + name, measure: func(t *testing.T) []line {
 		forever := func() *profiles.Book { return profiles.NewBook(profiles.Options{HalfLife: seconds(1e9)}) }
-		var worstBin, worstTPS []float64
+		truth := s4.truth()
+		var worstBin, worstTPS, offOne, offThree []float64
 		for seed := range uint64(seeds()) {
 			all := &watcher{book: forever()}
 			watchers := []*watcher{all}
@@ -187,10 +188,15 @@ func mergeRow(name string, staleness float64, bins, curve figure, why string) ro
 				tps = max(tps, 100*math.Abs(q.TPS/p.TPS-1))
 			}
 			worstBin, worstTPS = append(worstBin, bin), append(worstTPS, tps)
+			one, _ := errorsOver(levels, truth.asked(a), truth.tps)
+			three, _ := errorsOver(levels, truth.asked(b), truth.tps)
+			offOne, offThree = append(offOne, one), append(offThree, three)
 		}
 		bins.name, bins.got = "raw bins, worst level %", median(worstBin)
 		curve.name, curve.got = "curve, worst level %", median(worstTPS)
-		return []line{{what: "three replicas against one, " + name + ", S4, 100k", figures: []figure{bins, curve}, why: why}}
+		return []line{{what: "three replicas against one, " + name + ", S4, 100k", figures: []figure{
+			bins, curve, {name: "one off the truth, median %", got: median(offOne)}, {name: "three off the truth, median %", got: median(offThree)},
+		}, why: why}}
 	}}
 }
 
