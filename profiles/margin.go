@@ -108,9 +108,10 @@ type delivery struct {
 const familiarTimes = 10
 
 // delivery holds the stream so far against the curve. What was gathered must
-// have been flushed.
+// have been flushed. What was booked by a count that turned out to be untrue is
+// nothing to go by.
 func (s *Stream) delivery(c *Curve) (d delivery) {
-	if !c.fitted {
+	if !c.fitted || s.counted && !s.countable() {
 		return d
 	}
 	var familiar float64

@@ -119,6 +119,11 @@ func TestWhatTeachesTheMargin(t *testing.T) {
 			s.Usage(Usage{CompletionTokens: 61})
 			return end, true
 		}},
+		{name: "a count that ran away, with usage", play: func(s *Stream) (time.Duration, bool) {
+			end := counting(s, 0, 50*ms, growing(1, 17, 61)...)
+			s.Usage(Usage{CompletionTokens: 61})
+			return end, true
+		}},
 		{name: "a backend that drifts", sooner: func(b *bench) { b.book.profile(target).group.drift.alarmed = true }},
 		{name: "a backend whose drift ends", sooner: func(b *bench) { b.book.profile(target).group.drift.g = 1.1 }},
 		{name: "levels that were not seen", sooner: func(b *bench) { b.occ.Set(start, 5) }},
@@ -162,6 +167,20 @@ func TestPredictedForTheLevelsLivedAt(t *testing.T) {
 	within(t, "delivered over predicted", sum.TPS/sum.Predicted, 0.9, 0.002)
 	if d := b.book.profile(target).fold.deliveries; d.Streams[1+13] != 1 { // ln 0.9 = −0.105
 		t.Errorf("buckets %v, want one stream at 0.9", d.Streams)
+	}
+}
+
+// TestACountThatRanAwayPredictsNothing: what was booked by it is not in the
+// tokens that the stream turns out to have had.
+func TestACountThatRanAwayPredictsNothing(t *testing.T) {
+	b := marginBench(t)
+	st := b.open(Open{})
+	end := counting(st, 0, 50*ms, growing(1, 17, 61)...)
+	st.Usage(Usage{CompletionTokens: 61})
+	sum := st.Close(start.Add(end), true)
+	within(t, "tokens/s", sum.TPS, 20, 0.01)
+	if sum.Predicted != 0 {
+		t.Errorf("predicted %v tokens/s, want nothing", sum.Predicted)
 	}
 }
 
