@@ -68,6 +68,11 @@ const (
 	beyondSpan = 600.0
 	kneeSlower = 16.0
 
+	// lateReach is how far from a knee that is known one late first token may
+	// count, in the spread that a knee may have. More than one in ten as far off
+	// are another knee, or none.
+	lateReach = 3.0
+
 	// beyondKnee is by how much n has to exceed the slots to refute them, at
 	// least and as a share of them: a few may have ended unknown to this replica.
 	beyondKnee  = 2
@@ -150,6 +155,11 @@ func (p *profile) seeKnee(s *Stream, late bool) {
 		k.T += beyondSpan // also while it is a mere suspicion
 	}
 	if late {
+		if known.slots() > 0 {
+			mean, _ := known.spread()
+			reach := lateReach * max(1, lateSpread*mean)
+			n = min(max(n, mean-reach), mean+reach)
+		}
 		k.T += lateSpan
 		k.Late++
 		k.N += n

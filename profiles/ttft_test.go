@@ -245,6 +245,32 @@ func TestKneeIsRefuted(t *testing.T) {
 	}
 }
 
+// TestAStrayLateFirstTokenIsNoKnee: what waited for something else at quite
+// another n, or at one that somebody made up, leaves the knee about where it is;
+// an engine that came back with other slots moves it.
+func TestAStrayLateFirstTokenIsNoKnee(t *testing.T) {
+	stray := func(n int) []first { return queued(n+max(3, n/5), n) }
+	for _, c := range []struct {
+		name string
+		list []first
+		want int
+	}{
+		{"one at 2", stray(2), 24},
+		{"two at 1", repeat(stray(1), 2), 24},
+		{"one at 200", stray(200), 24},
+		{"one at a million, and the next", append(stray(1_000_000), repeat(queued(25, 24), 10)...), 24},
+		{"8 slots from now on", repeat(queued(9, 8), 400), 8},
+		{"at any n: a cache is full", repeat(queued(40, 5, 12, 20, 28, 36), 10), 0},
+	} {
+		b := newBench(t).calibrated(1, 1)
+		b.book.halfLife = defaultHalfLife
+		list := append(prompts(40), repeat(queued(25, 24), 40)...)
+		if got := b.firsts(append(list, c.list...)...).Slots; got != c.want && (c.want == 0 || got < c.want || got > c.want+2) {
+			t.Errorf("%s: %d slots, want %d, or up to 2 more", c.name, got, c.want)
+		}
+	}
+}
+
 // TestKneeOutlivesItsAvoidance: who keeps clear of a knee sees no late first
 // tokens, and must not forget why.
 func TestKneeOutlivesItsAvoidance(t *testing.T) {
