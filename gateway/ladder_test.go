@@ -356,3 +356,29 @@ func TestNoRoomForTheText(t *testing.T) {
 		h.idle()
 	})
 }
+
+// Where it is known how many tokens a chunk holds, no text is kept.
+func TestNoTextIsKeptWithoutNeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h *house
+		var held []int64
+		h = open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+			eventStream(w)
+			say(w, roleOnly)
+			for range 20 {
+				pause(r, 20*time.Millisecond)
+				say(w, delta)
+			}
+			held = append(held, h.gateway.buffered.used.Load())
+			say(w, lastDelta+usageEvent(7, 20)+doneEvent)
+		}}})
+		for range 4 {
+			h.post(chat, streamBody)
+			<-time.After(2 * time.Second)
+		}
+		if held[0] < tokens.MaxText || held[3] >= tokens.MaxText {
+			t.Errorf("held %v bytes, want %d more for the first streams than for the fourth", held, tokens.MaxText)
+		}
+		h.idle()
+	})
+}

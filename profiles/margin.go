@@ -153,7 +153,7 @@ func (d *delivery) kept(each, grace float64) float64 {
 // and the curve's to follow) and a client that blocked say nothing of how far
 // streams spread.
 func (d *delivery) counts(s *Stream, t tally) bool {
-	exact := t.source != SourceChunks || s.sure && math.Abs(t.each-1) < deliveryWidth
+	exact := t.source.counted() || t.source == SourceChunks && s.sure && math.Abs(t.each-1) < deliveryWidth
 	g := s.profile.group
 	return s.measured() && exact && d.familiar && t.decoded >= marginTokens &&
 		!g.drift.alarmed && g.drift.scale() == 1

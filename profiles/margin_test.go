@@ -94,6 +94,12 @@ func (b *bench) streams() (count float64) {
 	return count
 }
 
+// uncalibrated forgets how many tokens a chunk holds.
+func uncalibrated(b *bench) {
+	p := b.book.profile(target)
+	p.known.totals, p.fold.totals = totals{}, totals{}
+}
+
 func TestWhatTeachesTheMargin(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -123,6 +129,10 @@ func TestWhatTeachesTheMargin(t *testing.T) {
 			end := counting(s, 0, 50*ms, growing(1, 17, 61)...)
 			s.Usage(Usage{CompletionTokens: 61})
 			return end, true
+		}},
+		{name: "tokens that nobody counted", sooner: uncalibrated},
+		{name: "tokens that the backend counts at every chunk", counts: 1, sooner: uncalibrated, play: func(s *Stream) (time.Duration, bool) {
+			return counting(s, 0, 50*ms, growing(1, 1, 61)...), true
 		}},
 		{name: "a backend that drifts", sooner: func(b *bench) { b.book.profile(target).group.drift.alarmed = true }},
 		{name: "a backend whose drift ends", sooner: func(b *bench) { b.book.profile(target).group.drift.g = 1.1 }},

@@ -416,8 +416,9 @@ func usageOf(n int) []byte {
 // Budget: 1 µs and no allocation for a read with one event.
 func BenchmarkStreamMeter(b *testing.B) {
 	chunk := []byte(`data: {"id":"chatcmpl-8f2c1f6f5b3e4a8f9d0c","object":"chat.completion.chunk","created":1732147200,"model":"meta-llama/Llama-3.1-70B-Instruct","choices":[{"index":0,"delta":{"content":" token"},"logprobs":null,"finish_reason":null}]}` + "\n\n")
+	running := append(bytes.Clone(chunk[:len(chunk)-len("}\n\n")]), `,"usage":{"prompt_tokens":2100,"total_tokens":2345,"completion_tokens":245}}`+"\n\n"...)
 	for _, strip := range every {
-		for name, pieces := range map[string][][]byte{"whole": {chunk}, "halves": {chunk[:100], chunk[100:]}} {
+		for name, pieces := range map[string][][]byte{"whole": {chunk}, "halves": {chunk[:100], chunk[100:]}, "running": {running}} {
 			b.Run(fmt.Sprintf("strip=%v/%s", strip, name), func(b *testing.B) {
 				m := (&Backend{}).NewMeter("/chat/completions", true, strip)
 				b.ReportAllocs()

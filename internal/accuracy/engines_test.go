@@ -32,6 +32,7 @@ var (
 	s4     = knownBy(setup{engine: mixed, load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02}, truthTokens)
 	s5     = knownBy(setup{engine: drafting(mixed), load: bursts(2.7, conversations), jitter: 5 * longJitter, leave: 0.02, chunk: 4}, truthTokens)
 	s5late = knownBy(setup{engine: drafting(mixed), load: bursts(2.7, conversations), jitter: 5 * longJitter, leave: 0.02, chunk: 4, late: true}, truthTokens)
+	s5told = knownBy(setup{engine: drafting(mixed), load: bursts(2.7, conversations), jitter: 5 * longJitter, leave: 0.02, chunk: 4, late: true, tells: true}, truthTokens)
 	s6     = knownBy(setup{engine: mixed, load: replay(completions, 1), jitter: longJitter}, truthTokens/4)
 	s7     = knownBy(setup{engine: narrow(mixed, 24), load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02, seesFew: 24}, truthTokens)
 	s8     = knownBy(setup{engine: mixed, load: bursts(1.6, conversations), jitter: longJitter, leave: 0.02, hidden: 10}, truthTokens)

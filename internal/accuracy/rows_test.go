@@ -10,6 +10,7 @@ var rows = []row{
 	alsoRaced(curveRow("S4 prefill mix, bursts", s4, mark{tokens: 10e3}, mark{tokens: 30e3, goal: errs{3, 6}}, mark{tokens: 100e3, goal: errs{1.5, 4}, blind: true})),
 	curveRow("S5 speculative, chunks of 4, bursts", s5, mark{tokens: 100e3, goal: errs{2.5, 6}, blind: true}),
 	curveRow("S5 with a first chunk of 4 as well", s5late, mark{tokens: 100e3, why: coalesced}),
+	curveRow("S5, the first chunk of 4 as well, counted by the engine at every chunk", s5told, mark{tokens: 100e3, goal: errs{2.5, 6}, blind: true}),
 	curveRow("S6 short answers, real arrivals", s6, mark{tokens: 100e3, goal: errs{2, 5}, blind: true}),
 	curveRow("S7 24 slots, bursts", s7, mark{tokens: 100e3}),
 	curveRow("S8 hidden tenant, bursts", s8, mark{tokens: 100e3}),

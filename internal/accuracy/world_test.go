@@ -27,6 +27,7 @@ type setup struct {
 	jitter time.Duration // the chunks of a step arrive within it
 	chunk  int           // tokens that a chunk holds at least, but the first and the last one; 0 = 1
 	late   bool          // the first chunk holds as many as the others
+	tells  bool          // the engine counts at every chunk; there is no usage at the end
 	leave  float64       // share of clients that leave in the midst of their answer
 	hidden float64       // mean sequences of a tenant that Pacer does not see
 	alike  bool          // its requests are like those that Pacer sees; else they have no prompt and no end
@@ -357,6 +358,13 @@ func (w *world) arrive(c chunk) {
 		}
 		o := w.watchers[i]
 		w.hear(o)
+		if w.tells {
+			s.ReadCounted(at(w.now), 1, r.got)
+			u := w.usageOf(o, r)
+			u.CompletionTokens = r.got
+			s.Usage(u)
+			continue
+		}
 		s.Read(at(w.now), 1)
 		if c.last && (o.usage == nil || o.usage(r.index) > 0) {
 			s.Usage(w.usageOf(o, r))

@@ -3,6 +3,7 @@ package openai
 import (
 	"math"
 	"strconv"
+	"unicode/utf8"
 )
 
 // Usage is the token count in an answer. Backends are not believed further
@@ -245,7 +246,7 @@ func (p *chunkParser) text(v, depth int) int {
 	if end > v+2 {
 		p.c.Content = true
 		p.c.Bytes += textLen(p.b[v+1:end-1], escaped)
-		if len(p.kept) < p.keep {
+		if len(p.kept) <= p.keep-utf8.UTFMax { // with less room a character may have been left out already
 			p.kept, _ = appendUnquoted(p.kept, p.b[v+1:end-1], escaped, p.keep)
 		}
 	}
