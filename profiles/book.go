@@ -68,6 +68,7 @@ func (b *Book) Open(t Target, o Open) *Stream {
 	s.sent = start.Sub(s.epoch)
 	if s.occ != nil {
 		s.shift = s.epoch.Sub(s.occ.origin)
+		_, s.sentN = s.occ.Load()
 	}
 	p.group.mu.Lock()
 	s.perChunk, s.sure = p.totals().perChunk(), p.calibrated()

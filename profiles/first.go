@@ -90,7 +90,7 @@ func (s *Stream) teachesTTFT() bool {
 // learnFirst books the first token of s, once its prompt is known as well as
 // it will be. g.mu is held.
 func (p *profile) learnFirst(s *Stream) {
-	if !s.teachesTTFT() {
+	if !s.teachesTTFT() || s.deserted() {
 		return
 	}
 	own, counted := s.usage.prefilled(s.estimate)
@@ -175,6 +175,11 @@ func (s *Stream) gone() float64 {
 	n := float64(s.firstN)
 	return (float64(s.ahead.Sequences) + 1 - n) / max(1, beyondShare*n)
 }
+
+// deserted reports whether most of those who decoded when s was sent had gone
+// when it began. No slot was missing then: n was known wrongly (the engine's
+// own report came to an end), or a batch ended as one.
+func (s *Stream) deserted() bool { return s.sentN > 2*s.firstN }
 
 // add adds a first token after y seconds, with x prompt tokens to prefill until
 // then, of which own are its own. The weight makes errors relative to what was

@@ -46,6 +46,7 @@ type Stream struct {
 	sequences    int
 	sent         time.Duration
 	ahead        Ahead
+	sentN        int     // n when it was sent
 	firstN       int     // n when the first token came, with this stream
 	firstBlocked bool    // the client blocked before the first token
 	prompt       float64 // prompt tokens as booked, scaled by what the target taught

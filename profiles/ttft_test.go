@@ -1,6 +1,7 @@
 package profiles
 
 import (
+	"cmp"
 	"math"
 	"testing"
 	"time"
@@ -44,6 +45,7 @@ type first struct {
 	cached   int
 	took     time.Duration
 	n        int // when it came, with the stream; 0 = 1
+	sentN    int // when it was sent; 0 = as n
 	change   func(*Stream)
 	whole    bool // the answer came at once
 	openWith func(*Open)
@@ -55,7 +57,7 @@ func (b *bench) firsts(list ...first) TTFT {
 	for i, f := range list {
 		sent := start.Add(time.Duration(i) * time.Second)
 		f.ahead.Known = true
-		b.occ.Set(sent, max(f.n, 1))
+		b.occ.Set(sent, max(cmp.Or(f.sentN, f.n), 1))
 		o := Open{Sent: sent, Ahead: f.ahead, PromptTokens: f.prompt}
 		if f.openWith != nil {
 			f.openWith(&o)
@@ -65,6 +67,7 @@ func (b *bench) firsts(list ...first) TTFT {
 			f.change(s)
 		}
 		from := sent.Sub(start) + f.took
+		b.occ.Set(start.Add(from), max(f.n, 1))
 		if f.whole {
 			s.Read(start.Add(from), 20)
 		} else {
@@ -182,6 +185,7 @@ func TestKneeIsLearned(t *testing.T) {
 		list []first
 		want int
 	}{
+		{"a hundred others are no longer reported", repeat([]first{{prompt: 500, took: 140 * ms, n: 3, sentN: 100, ahead: Ahead{Sequences: 103}}}, 20), 0},
 		{"always at 8", repeat(queued(9, 8), 20), 8},
 		{"at 8 and, while others prefill, below", repeat(queued(9, 8, 8, 8, 7, 7, 6), 5), 8},
 		{"at 24 and below", repeat(queued(30, 24, 23, 24, 22, 24, 23), 5), 24},
