@@ -53,6 +53,21 @@ func TestADocumentOfGarbageIsAnError(t *testing.T) {
 	}
 }
 
+// What a backend does not say of its answer is not guessed from the body.
+func TestNoContentTypeIsInvented(t *testing.T) {
+	for _, body := range []string{`{"choices":[]}`, `{"id":"` + strings.Repeat("x", 3*relayBuffer) + `","choices":[]}`} {
+		synctest.Test(t, func(t *testing.T) {
+			raw := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
+			h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: answerRaw(raw)}})
+			r := h.post(chat, `{"model":"chat"}`)
+			if got, there := r.header["Content-Type"]; r.status != 200 || r.body != body || there {
+				t.Errorf("got %d, Content-Type %q, %d bytes, want the answer without a Content-Type", r.status, got, len(r.body))
+			}
+			h.idle()
+		})
+	}
+}
+
 // A document too large to be checked before it goes out promises no length: a
 // client that got as many bytes would take it for whole.
 func TestALargeDocumentOfGarbageIsCut(t *testing.T) {

@@ -60,6 +60,9 @@ func (x *exchange) copyHeader(from http.Header) {
 			to[name] = values
 		}
 	}
+	if from["Content-Type"] == nil {
+		to["Content-Type"] = nil // there, so that none is guessed from the body
+	}
 	if x.try.events {
 		to.Set("Cache-Control", "no-cache")
 		to.Set("X-Accel-Buffering", "no")

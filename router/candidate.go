@@ -6,7 +6,7 @@ import "math"
 type Candidate struct {
 	Target   Target
 	N, M     int     // sequences decoding, with a lease: before this request
-	TPS, Low float64 // at M plus this request; NaN and 0 when unknown
+	TPS, Low float64 // at M plus this request; NaN and 0 when unknown, or when it does not decode
 	Floor    float64 // of the request
 	Protect  float64 // highest floor that must hold there
 	Headroom float64 // Low over the highest floor it has to meet; +Inf without one
@@ -82,8 +82,8 @@ func (a *ask) candidate(v *verdict) Candidate {
 	}
 	c.N, c.M = m.backend.n(), m.backend.m()
 	c.Price = a.price(t, m)
-	if m.known {
-		c.TPS = m.curve.TPS(max(c.M+a.weight, 1))
+	if m.known && a.weight > 0 {
+		c.TPS = m.curve.TPS(c.M + a.weight)
 	}
 	return c
 }

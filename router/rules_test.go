@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -90,6 +91,9 @@ func TestNoDecodeHoldsAPlaceButNoSequence(t *testing.T) {
 	}
 	if l := b.load(0); l.M != 0 || l.N != 0 || l.PromptTokens != 0 || d.Lease.Floor() != 0 {
 		t.Errorf("an embedding counts: %+v, floor %v", l, d.Lease.Floor())
+	}
+	if c := d.Chosen; !math.IsNaN(c.TPS) || c.Low != 0 {
+		t.Errorf("an embedding is said to run at %v tokens/s, with a bound of %v; want unknown", c.TPS, c.Low)
 	}
 	b.wantReason("chat", OK)
 	b.place("chat", noDecode)
