@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	stdlog "log"
 	"log/slog"
 	"os"
 
@@ -62,6 +63,8 @@ func loadConfig(file string) (*config.Config, error) {
 // timeouts.drain to finish.
 func serve(ctx context.Context, cfg *config.Config, stderr io.Writer) error {
 	log := newLog(cfg.Log, stderr)
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(clientNotices{log})
 	for _, w := range cfg.Warnings {
 		log.Warn(w)
 	}
