@@ -203,10 +203,15 @@ func TestGraceIsTakenOff(t *testing.T) {
 	if got := d.kept(1, 5); !math.IsInf(got, 1) {
 		t.Errorf("within its grace a stream keeps %v, want any floor", got)
 	}
-	var all deliverySums
-	all.see(d.kept(1, 5), 1)
-	if all.Streams[numDeliveries-1] != 1 {
-		t.Errorf("buckets %v, want one stream in the last", all.Streams)
+	// Three seconds at nine tenths of the speed.
+	for grace, bucket := range map[time.Duration]int{0: 1 + 13, 100 * ms: 1 + 16, 3 * time.Second: numDeliveries - 1} { // ln 0.9 = −0.105, ln(0.9·3/2.9) = −0.071
+		b := marginBench(t)
+		b.book.Attain(target.Backend, 0.99, grace)
+		s := b.open(Open{})
+		s.Close(start.Add(steady(s, 0, 55555*time.Microsecond, 55)), true)
+		if d := b.book.profile(target).fold.deliveries; d.Streams[bucket] != 1 {
+			t.Errorf("with a grace of %v: buckets %v, want one stream in bucket %d", grace, d.Streams, bucket)
+		}
 	}
 }
 
