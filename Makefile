@@ -18,7 +18,7 @@ sdk: ## the official SDKs for Go, Python and Node in front of the built program
 	cd e2e/sdk && $(GO) test -count=1 -timeout 25m ./...
 
 numbers: ## the promises in numbers at full length, which the race detector would make slow
-	$(GO) test -timeout 10m ./cmd/pacer ./internal/accuracy ./profiles
+	$(GO) test -timeout 10m ./cmd/pacer ./internal/accuracy ./profiles ./router
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./... >/dev/null # benchmarks still measure something
 
 deps: ## redis-server and chromium, by apt when absent and root

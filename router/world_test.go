@@ -105,6 +105,9 @@ func TestBurst(t *testing.T) {
 // The margin becomes what the streams need: more users are served where they
 // keep to the curve, and nowhere do they miss their floor.
 func TestTheMarginFollowsTheStreams(t *testing.T) {
+	if underRace {
+		t.Skip("hours of virtual time on one goroutine: make numbers runs it")
+	}
 	always := func(prompt int) func() []*user {
 		return func() []*user {
 			return users(150, user{route: "chat", prompt: prompt, tokens: 300, spread: true, at: start})
