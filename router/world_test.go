@@ -129,9 +129,6 @@ func TestTheMarginFollowsTheStreams(t *testing.T) {
 		{"bursts with prompts, no grace", engine{a: 0.0093, b: 0.0003, d: 3e-5}, bursts, 35, 0, 0.9},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if underRace && c.name != "decode only, flat" {
-				t.Skip("an hour of virtual time in all: make numbers")
-			}
 			run := func(margin float64) (w *world, taken float64) {
 				e := c.engine
 				e.budget, e.noise = 2048, rand.New(rand.NewPCG(3, 4))
