@@ -93,6 +93,9 @@ func readHash(fields map[string]string) (h hash, found string) {
 			continue
 		}
 		v, err := strconv.ParseFloat(text, 64)
+		if text == "-nan" { // as C writes it; SumsFrom takes it for 0, and the next delta mends it
+			v, err = math.NaN(), nil
+		}
 		if err != nil {
 			return hash{}, fmt.Sprintf("%q in field %q", text, name)
 		}

@@ -329,3 +329,17 @@ func TestSumsOfAnOlderVersionAreTaken(t *testing.T) {
 		t.Error("the slow copy has no stamp, and will never fade")
 	}
 }
+
+// A sum that is not finite, whoever wrote it, counts as none and is mended by
+// the next delta. Added to, it would stay for ever.
+func TestASumThatIsNotFiniteHeals(t *testing.T) {
+	for _, bad := range []string{"nan", "-nan", "inf", "-inf", "1e31"} {
+		s := redistest.Start(t)
+		s.Do("HSET", "pacer:{gpu}:sums:llama", "@v", "1", "@birth", "x", "b0.y", bad, "b0.t", "1")
+		a := store(t, s)
+		wantTokens(t, bad, tokens(t, a, gpu), 0)
+		push(t, a, "a", 1, delta(gpu, 4))
+		push(t, a, "a", 2, delta(gpu, 5))
+		wantTokens(t, bad+", with two deltas", tokens(t, a, gpu), 9)
+	}
+}

@@ -14,6 +14,20 @@
 -- then, for each group of sums: the factor that its older content keeps, the
 -- number of its sums, and for each the name and the value
 -- returns  'ok', @birth and 'added' or 'known', or 'version' and the version found
+
+-- finite is a stored sum, or 0 where it is beyond all sums: added to, it would
+-- never heal. What is no number at all is an error.
+local function finite(text)
+  if text == '-nan' then
+    return 0
+  end
+  local x = tonumber(text or '0')
+  if x ~= x or x > 1e30 or x < -1e30 then
+    return 0
+  end
+  return x
+end
+
 local found = redis.call('HMGET', KEYS[1], '@v', '@birth', '@updated', '@slow')
 local birth = found[2]
 if found[1] ~= ARGV[1] then
@@ -42,7 +56,7 @@ if not last or tonumber(last) < tonumber(ARGV[3]) then
   if left < 1 then
     for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
       if string.find(name, '^s%d+%.') then
-        local sum = left * tonumber(redis.call('HGET', KEYS[1], name))
+        local sum = left * finite(redis.call('HGET', KEYS[1], name))
         redis.call('HSET', KEYS[1], name, string.format('%.17g', sum))
       end
     end
@@ -56,7 +70,7 @@ if not last or tonumber(last) < tonumber(ARGV[3]) then
     end
     local older = redis.call('HMGET', KEYS[1], unpack(names))
     for n = 1, count do
-      local sum = keep * tonumber(older[n] or '0') + tonumber(ARGV[i + 1 + 2 * n])
+      local sum = keep * finite(older[n]) + tonumber(ARGV[i + 1 + 2 * n])
       sums[2 * n - 1] = names[n]
       sums[2 * n] = string.format('%.17g', sum)
     end
