@@ -12,7 +12,7 @@ have() {
 
 missing=""
 browser=""
-if [ "${1:-}" = sdk ]; then
+if [ "${1:-}" = sdk ]; then # what is missing afterwards, its suite says as it is skipped
 	python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3 python3-venv"
 	have npm || missing="$missing nodejs npm"
 else
