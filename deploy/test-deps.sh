@@ -10,16 +10,25 @@ have() {
 	command -v "$1" >/dev/null 2>&1
 }
 
-missing=""
-browser=""
-if [ "${1:-}" = sdk ]; then # what is missing afterwards, its suite says as it is skipped
+if [ "${1:-}" = sdk ]; then # a suite whose language is missing is skipped, and says so
+	missing=""
 	python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3 python3-venv"
 	have npm || missing="$missing nodejs npm"
-else
-	have redis-server || missing="$missing redis-server"
-	have gcc || have clang || [ -n "${CC:-}" ] || missing="$missing gcc libc6-dev"
-	have chromium || have chromium-browser || have google-chrome || have chrome || browser=" chromium"
+	if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && have apt-get; then
+		echo "installing:$missing"
+		export DEBIAN_FRONTEND=noninteractive
+		apt-get update -qq || true # the lists at hand may do
+		# shellcheck disable=SC2086 # a list of packages
+		apt-get install -y -qq --no-install-recommends $missing >/dev/null || echo "apt could not install$missing" >&2
+	fi
+	exit 0
 fi
+
+missing=""
+have redis-server || missing="$missing redis-server"
+have gcc || have clang || [ -n "${CC:-}" ] || missing="$missing gcc libc6-dev"
+browser=""
+have chromium || have chromium-browser || have google-chrome || have chrome || browser=" chromium"
 [ -z "$missing$browser" ] && exit 0
 
 if [ "$(id -u)" = 0 ] && have apt-get; then
