@@ -1,0 +1,122 @@
+package arena
+
+import (
+	"iter"
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/router"
+	"github.com/pacer-dev/pacer/sim"
+)
+
+// Scenario is what Run plays. Backends, Routes, Load and Duration are
+// required; the zero value of every other field means the default named in its
+// comment.
+type Scenario struct {
+	Backends []Backend
+	Routes   []Route
+
+	// Load is the requests, by rising time; what comes at Duration or later is
+	// not played. It is read once, as virtual time goes on.
+	Load iter.Seq[Arrival]
+
+	Faults []Fault
+	Policy Policy // default: Pacer
+
+	// Replicas is how many gateways share the backends; each request comes to
+	// one of them at random. Default: 1.
+	Replicas int
+
+	// ShareDelay is how often gateways tell each other what they run, and so
+	// how old what they hear is at most. Default: 200ms.
+	ShareDelay time.Duration
+
+	// Duration is how long requests come; those that have come may end later.
+	// Warmup is the first part of it, of which nothing is counted. Default of
+	// Warmup: none.
+	Duration, Warmup time.Duration
+
+	// Retries is how often a client that was shed comes back when
+	// Retry-After says; a request counts once, by what became of it in the
+	// end. Default: never.
+	Retries int
+
+	// Seed decides everything that is drawn: noise, ties, which gateway.
+	Seed uint64
+}
+
+// Backend is one simulated engine and what the gateway is told of it.
+type Backend struct {
+	Name           string
+	Engine         sim.EngineOptions // the truth; a Seed of 0 is derived from the scenario's
+	MaxConcurrency int               // as configured at the gateway; 0 = none
+
+	// Prior is what the gateway believes before it has seen anything. Default:
+	// nothing, a cold start.
+	Prior []profiles.PriorPoint
+
+	Price      Price   // for the cost of tokens
+	USDPerHour float64 // for the cost of having it
+}
+
+// Price is in USD per million tokens.
+type Price struct{ Input, Output float64 }
+
+// Route is a route as the router has it, and what its streams are judged by.
+type Route struct {
+	router.Route
+	Attainment float64       // share of streams that shall keep the floor; 0 = 0.99
+	Grace      time.Duration // by how much the last token of a stream may be late; 0 = none
+}
+
+// Arrival is one request of a client. It is streamed.
+type Arrival struct {
+	At           time.Duration
+	Route        string
+	Tenant       string
+	PromptTokens int
+	OutputTokens int // of the answer; nobody knows it before its end
+	MaxTokens    int // what the client tells of it; 0 = nothing
+
+	// Wishes that replace the route's; nil = the route's own.
+	MinTPS  *float64
+	MaxTTFT *time.Duration
+	Class   *router.Class
+}
+
+// Fault is something that happens to the fleet.
+type Fault struct {
+	At      time.Duration
+	Kind    FaultKind
+	Backend string  // of Drift, Kill and Back
+	Factor  float64 // of Drift: how many times as long every step takes from then on
+}
+
+// FaultKind says what happens.
+type FaultKind uint8
+
+// The faults.
+const (
+	Drift     FaultKind = iota // a backend becomes slower, or faster
+	Kill                       // a backend dies with all that runs there
+	Back                       // and is started again
+	RedisLost                  // gateways no longer hear of each other
+	RedisBack                  // and hear again
+)
+
+// String returns drift, kill, back, redis_lost or redis_back.
+func (k FaultKind) String() string {
+	switch k {
+	case Drift:
+		return "drift"
+	case Kill:
+		return "kill"
+	case Back:
+		return "back"
+	case RedisLost:
+		return "redis_lost"
+	case RedisBack:
+		return "redis_back"
+	}
+	return "unknown"
+}
