@@ -21,6 +21,7 @@ type Backend struct {
 	MetricsURL     string // page with the engine's own load; "" = none
 	CAFile         string // PEM; "" = the system's authorities alone
 	Price          Price
+	USDPerHour     float64 // what the machine costs, whether it works or not; 0 = not said
 	Labels         map[string]string
 	Prior          Prior
 }
@@ -85,7 +86,7 @@ func (r *reader) backend(v value) (Backend, backendMarks) {
 		"metrics_url":     func(v value) { metrics = v },
 		"ca_file":         func(v value) { r.caFile(v, &b.CAFile) },
 		"price":           func(v value) { r.price(v, &b.Price) },
-		"usd_per_hour":    r.noHourlyPrice,
+		"usd_per_hour":    r.numberInto(&b.USDPerHour, "2.50"),
 		"labels":          func(v value) { b.Labels = r.labels(v) },
 		"prior":           func(v value) { r.prior(v, &b.Prior) },
 	})
@@ -269,10 +270,4 @@ func (r *reader) labels(v value) map[string]string {
 		}
 	})
 	return labels
-}
-
-func (r *reader) noHourlyPrice(v value) {
-	if x, ok := r.number(v, "2.50"); ok && x != 0 {
-		r.problem(v.place(), "usd_per_hour is not supported yet; leave it out, and write price: for the cost per token")
-	}
 }

@@ -255,7 +255,7 @@ func TestSLOPresets(t *testing.T) {
 func TestRouteForms(t *testing.T) {
 	cfg := mustParse(t, `
 backends:
-  - { name: a, url: "HTTPS://GPU.Example:443/v1/", price: { input: 1e-1, output: 3 }, prior: { points: { 1: 52, 64: 31.5 } } }
+  - { name: a, url: "HTTPS://GPU.Example:443/v1/", usd_per_hour: 2.5, price: { input: 1e-1, output: 3 }, prior: { points: { 1: 52, 64: 31.5 } } }
 routes:
   - { models: [ gpt-4o, org/model ], targets: [ { backend: a, model: x }, { backend: a, model: y } ], prefer: cheapest, reserve: 0 }
   - { model: "*", targets: [ { backend: a } ], on_infeasible: [ { spill: org/model }, best_effort ] }
@@ -271,6 +271,9 @@ expose_decision: true
 	}
 	if got, want := cfg.Backends[0].Price, (Price{0.1, 3}); got != want {
 		t.Errorf("price = %v, want %v", got, want)
+	}
+	if got := cfg.Backends[0].USDPerHour; got != 2.5 {
+		t.Errorf("usd_per_hour = %v, want 2.5", got)
 	}
 	if diff := cmp.Diff(Prior{Points: map[int]float64{1: 52, 64: 31.5}}, cfg.Backends[0].Prior); diff != "" {
 		t.Errorf("prior (-want +got):\n%s", diff)
