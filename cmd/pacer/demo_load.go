@@ -33,9 +33,9 @@ func newLoad(o demoOptions) (load, error) {
 		return nil, err
 	}
 	defer f.Close()
-	arrivals, err := loadgen.ReadTrace(f, o.duration)
+	arrivals, err := loadgen.ReadTrace(o.replay, f, o.duration)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.replay, err)
+		return nil, err
 	}
 	if len(arrivals) == 0 {
 		return nil, fmt.Errorf("%s: no request in the first %v", o.replay, o.duration)

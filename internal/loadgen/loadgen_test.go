@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,24 +99,4 @@ func TestAGivenUpRequestIsAborted(t *testing.T) {
 			t.Errorf("got %v, want aborted", r.Outcome)
 		}
 	})
-}
-
-func TestReadTrace(t *testing.T) {
-	const good = "prompt_tokens,arrival_s,output_tokens\n10,0.5,20\n11,1.5,21\n12,99,22\n"
-	got, err := ReadTrace(strings.NewReader(good), 10*time.Second)
-	if err != nil || len(got) != 2 || got[1] != (Arrival{At: 1500 * time.Millisecond, PromptTokens: 11, OutputTokens: 21}) {
-		t.Errorf("got %v, %v; want the two arrivals of the first 10 s", got, err)
-	}
-	for bad, want := range map[string]string{
-		"":           "header",
-		"a,b\n1,2\n": "must name",
-		"arrival_s,prompt_tokens,output_tokens\n1,2,x\n":          "line 2",
-		"arrival_s,prompt_tokens,output_tokens\n1,2,3\n0.5,2,3\n": "line 3",
-		"arrival_s,prompt_tokens,output_tokens\nNaN,2,3\n":        "line 2",
-		"arrival_s,prompt_tokens,output_tokens\n1,2,0\n":          "line 2",
-	} {
-		if _, err := ReadTrace(strings.NewReader(bad), 0); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got error %v, want one that says %q", bad, err, want)
-		}
-	}
 }
