@@ -37,7 +37,7 @@ var arrows = map[string][]string{
 	"admin":     {"config", "dashboard", "internal/telemetry", "profiles", "router"},
 	"dashboard": {},
 
-	"internal/arena":     {"internal/presets", "profiles", "profiles/learn", "router", "sim"},
+	"internal/arena":     {"internal/loadgen", "internal/presets", "profiles", "profiles/learn", "router", "sim"},
 	"internal/benchfile": {},
 	"internal/accuracy":  {}, // tests alone
 	"internal/lint":      {},
