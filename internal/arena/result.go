@@ -1,6 +1,9 @@
 package arena
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Result is what became of a scenario. Counts and quantiles are of the
 // requests that came after the warm-up; a quantile of nothing is NaN.
@@ -72,7 +75,7 @@ type RouteResult struct {
 
 // PromptClasses are the upper ends, in tokens, of the classes of prompts that
 // are counted apart. The last has no end.
-var PromptClasses = [...]int{256, 1024, 4096, 1 << 62}
+var PromptClasses = [...]int{256, 1024, 4096, math.MaxInt}
 
 // BackendResult is what one backend did.
 type BackendResult struct {

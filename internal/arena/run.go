@@ -3,9 +3,282 @@ package arena
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/profiles/learn"
+	"github.com/pacer-dev/pacer/router"
 )
 
-// Run plays s to its end.
+const (
+	defaultShareDelay = 200 * time.Millisecond
+
+	// drainLimit is how long after the last arrival a request may end. Who has
+	// not by then failed.
+	drainLimit = 15 * time.Minute
+
+	// peeked is how many requests are looked at beforehand, to know what
+	// prompts and answers are like.
+	peeked = 4096
+
+	// checkEvery is how many events pass between two looks at the context.
+	checkEvery = 4096
+)
+
+// epoch is when every scenario starts.
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// world is a scenario as it is played. It belongs to one goroutine.
+type world struct {
+	s      Scenario
+	now    time.Duration
+	clock  time.Time // epoch + now
+	agenda agenda
+	random *rand.Rand // which gateway, which of equals
+
+	engines  []*engine
+	byName   map[string]*engine
+	gateways []*gateway
+	store    *learn.Memory // of all gateways
+
+	lost      bool // Redis is
+	lostAt    time.Duration
+	published [][]router.BackendLoad // by gateway
+
+	ahead []Arrival // peeked at, not played yet
+	more  func() (Arrival, bool)
+	open  int  // requests that have not ended
+	last  bool // no more come
+
+	routes map[string]*routeTally
+	tokens int
+	played int
+}
+
+// Run plays s to its end. It returns ctx's error when ctx ends first.
 func Run(ctx context.Context, s Scenario) (Result, error) {
-	return Result{}, errors.New("arena: not built yet")
+	if err := s.complete(); err != nil {
+		return Result{}, err
+	}
+	began := time.Now()
+	more, stop := iter.Pull(s.Load)
+	defer stop()
+	w := &world{
+		s: s, clock: epoch, more: more,
+		random: rand.New(rand.NewPCG(s.Seed, 1)),
+		byName: map[string]*engine{}, routes: map[string]*routeTally{},
+	}
+	w.store = &learn.Memory{Now: func() time.Time { return w.clock }}
+	if err := w.build(); err != nil {
+		return Result{}, err
+	}
+	if err := w.play(ctx); err != nil {
+		return Result{}, err
+	}
+	r := w.result()
+	r.Wall = time.Since(began)
+	return r, nil
+}
+
+// complete checks s and fills in the defaults.
+func (s *Scenario) complete() error {
+	if s.Policy == "" {
+		s.Policy = Pacer
+	}
+	s.Replicas = max(s.Replicas, 1)
+	if s.ShareDelay <= 0 {
+		s.ShareDelay = defaultShareDelay
+	}
+	names := map[string]bool{}
+	for _, b := range s.Backends {
+		if names[b.Name] {
+			return fmt.Errorf("arena: two backends are called %q", b.Name)
+		}
+		names[b.Name] = true
+	}
+	for _, f := range s.Faults {
+		ofBackend := f.Kind == Drift || f.Kind == Kill || f.Kind == Back
+		if ofBackend && !names[f.Backend] {
+			return fmt.Errorf("arena: a fault of a backend %q, which is none", f.Backend)
+		}
+		if f.Kind == Drift && !(f.Factor > 0) {
+			return fmt.Errorf("arena: Fault.Factor is %v, must be positive", f.Factor)
+		}
+	}
+	routes := map[string]bool{}
+	for _, r := range s.Routes {
+		if routes[r.Name] {
+			return fmt.Errorf("arena: two routes are called %q", r.Name)
+		}
+		routes[r.Name] = true
+		for _, t := range r.Targets {
+			if !names[t.Backend] {
+				return fmt.Errorf("arena: route %q has a target on %q, which is no backend", r.Name, t.Backend)
+			}
+		}
+		if len(r.Targets) == 0 {
+			return fmt.Errorf("arena: route %q has no target", r.Name)
+		}
+	}
+	switch {
+	case len(s.Backends) == 0:
+		return errors.New("arena: Scenario.Backends is empty")
+	case len(s.Routes) == 0:
+		return errors.New("arena: Scenario.Routes is empty")
+	case s.Load == nil:
+		return errors.New("arena: Scenario.Load is missing")
+	case s.Duration <= 0 || s.Warmup < 0 || s.Warmup >= s.Duration:
+		return fmt.Errorf("arena: Duration is %v and Warmup %v: want 0 ≤ Warmup < Duration", s.Duration, s.Warmup)
+	case !slices.Contains(Policies(), s.Policy):
+		return fmt.Errorf("arena: no policy %q", s.Policy)
+	}
+	return nil
+}
+
+// build makes engines, gateways and the agenda of what is sure to come.
+func (w *world) build() error {
+	for range peeked {
+		a, ok := w.more()
+		if !ok {
+			break
+		}
+		w.ahead = append(w.ahead, a)
+	}
+	for i, b := range w.s.Backends {
+		e, err := newEngine(w, i, b)
+		if err != nil {
+			return err
+		}
+		w.engines = append(w.engines, e)
+		w.byName[b.Name] = e
+	}
+	for i := range w.s.Routes {
+		r := &w.s.Routes[i]
+		w.routes[r.Name] = &routeTally{route: r, measured: w.s.Duration - w.s.Warmup}
+	}
+	for i := range w.s.Replicas {
+		w.gateways = append(w.gateways, newGateway(w, i))
+	}
+	w.published = make([][]router.BackendLoad, w.s.Replicas)
+	for i := range w.s.Faults {
+		w.agenda.enter(w.s.Faults[i].At, &w.s.Faults[i])
+	}
+	w.expect()
+	return nil
+}
+
+// play goes from event to event until no request is left.
+func (w *world) play(ctx context.Context) error {
+	for n := 0; !w.last || w.open > 0; n++ {
+		if n%checkEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		e, ok := w.agenda.next()
+		if !ok || e.at > w.s.Duration+drainLimit {
+			break
+		}
+		if e.at > w.now {
+			w.now, w.clock = e.at, epoch.Add(e.at)
+		}
+		e.timer.fire(w)
+	}
+	return nil
+}
+
+// coming is the request that comes next. Its time says when.
+type coming struct{ arrival Arrival }
+
+// expect enters the next arrival into the agenda.
+func (w *world) expect() {
+	var a Arrival
+	ok := len(w.ahead) > 0
+	if ok {
+		a, w.ahead = w.ahead[0], w.ahead[1:]
+	} else {
+		a, ok = w.more()
+	}
+	if w.last = !ok || a.At >= w.s.Duration; w.last {
+		return
+	}
+	w.agenda.enter(max(a.At, w.now), &coming{a})
+}
+
+// fire lets the request in.
+func (c *coming) fire(w *world) {
+	w.expect()
+	tally := w.routes[c.arrival.Route]
+	if tally == nil {
+		return // no such route: a 404, which is no load
+	}
+	w.played++
+	w.open++
+	v := newVisit(w, tally, c.arrival)
+	v.come(w)
+}
+
+// fire does what the fault says.
+func (f *Fault) fire(w *world) {
+	switch f.Kind {
+	case Drift:
+		w.byName[f.Backend].slow(f.Factor)
+	case Kill:
+		w.byName[f.Backend].kill()
+	case Back:
+		w.byName[f.Backend].revive()
+	case RedisLost:
+		if !w.lost {
+			w.lost, w.lostAt = true, w.now
+		}
+	case RedisBack:
+		w.lost = false
+	}
+}
+
+// topology is what the gateways are configured with.
+func (w *world) topology() router.Topology {
+	t := router.Topology{Replicas: w.s.Replicas}
+	for _, b := range w.s.Backends {
+		t.Backends = append(t.Backends, router.Backend{Name: b.Name, MaxConcurrency: b.MaxConcurrency})
+	}
+	for _, r := range w.s.Routes {
+		t.Routes = append(t.Routes, r.Route)
+	}
+	return t
+}
+
+// targets returns every target that some route names, each once.
+func (w *world) targets() []profiles.Target {
+	var list []profiles.Target
+	for _, r := range w.s.Routes {
+		for _, t := range r.Targets {
+			if !slices.Contains(list, t.Target) {
+				list = append(list, t.Target)
+			}
+		}
+	}
+	return list
+}
+
+// floored reports whether r promises a floor.
+func (r *Route) floored() bool { return r.Class == router.Interactive && r.SLO.MinTPS > 0 }
+
+// on reports whether r has a target on the backend.
+func (r *Route) on(backend string) bool {
+	return slices.ContainsFunc(r.Targets, func(t router.RouteTarget) bool { return t.Backend == backend })
+}
+
+// result sums up.
+func (w *world) result() Result {
+	r := Result{Policy: w.s.Policy, Measured: w.s.Duration - w.s.Warmup, Requests: w.played, Tokens: w.tokens}
+	for i := range w.s.Routes {
+		r.Routes = append(r.Routes, w.routes[w.s.Routes[i].Name].result())
+	}
+	for _, e := range w.engines {
+		r.Backends = append(r.Backends, e.result())
+	}
+	return r
 }

@@ -1,0 +1,234 @@
+package arena
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/router"
+)
+
+const (
+	// foldEvery is how often what was gathered is folded, shared and handed to
+	// the router, as in profiles/learn.
+	foldEvery = time.Second
+
+	// expiry is how many times ShareDelay what the others said last is
+	// believed once nothing more is heard, as in router/redisload.
+	expiry = 5
+)
+
+// gateway is one replica: the real router and the real book.
+type gateway struct {
+	world    *world
+	name     string
+	index    int
+	router   *router.Router
+	book     *profiles.Book // nil for a policy that learns nothing
+	placer   placer
+	breakers []breaker
+
+	inFlight []int // by backend: what this gateway runs there
+	waiting  bool  // a look at the lines is due
+
+	seq      uint64
+	unpushed []profiles.Delta // one per target, for the store
+}
+
+// The timers of a gateway.
+type (
+	learning struct{ g *gateway }
+	sharing  struct{ g *gateway }
+	looking  struct{ g *gateway }
+)
+
+func newGateway(w *world, index int) *gateway {
+	random := rand.New(rand.NewPCG(w.s.Seed, uint64(100+index)))
+	g := &gateway{
+		world: w, name: fmt.Sprint(index), index: index,
+		router:   router.New(router.Options{Rand: random.Float64}),
+		inFlight: make([]int, len(w.engines)), breakers: make([]breaker, len(w.engines)),
+	}
+	for i := range g.breakers {
+		g.breakers[i] = breaker{gateway: g, engine: w.engines[i]}
+	}
+	g.placer = newPlacer(g, random)
+	g.router.Update(w.clock, router.Configure{Topology: w.topology()})
+	// Replicas are not in step with each other.
+	phase := func(period time.Duration) time.Duration {
+		return period * time.Duration(index+1) / time.Duration(w.s.Replicas)
+	}
+	if w.s.Policy.learns() {
+		g.book = profiles.NewBook(profiles.Options{})
+		g.prepare()
+		g.teach()
+		w.agenda.enter(phase(foldEvery), &learning{g})
+	}
+	if w.s.Replicas > 1 {
+		w.agenda.enter(phase(w.s.ShareDelay), &sharing{g})
+	}
+	return g
+}
+
+// prepare tells the book what the configuration says.
+func (g *gateway) prepare() {
+	w := g.world
+	g.book.Ensure(w.targets()...)
+	for _, b := range w.s.Backends {
+		share, grace, floored := 0.0, time.Duration(0), false
+		for i := range w.s.Routes {
+			r := &w.s.Routes[i]
+			if !r.floored() || !r.on(b.Name) {
+				continue
+			}
+			if !floored || r.Grace < grace {
+				grace = r.Grace
+			}
+			share, floored = max(share, r.Attainment), true
+		}
+		if floored {
+			g.book.Attain(b.Name, share, grace)
+		}
+	}
+	for _, t := range w.targets() {
+		if e := w.byName[t.Backend]; len(e.conf.Prior) > 0 {
+			g.book.Prior(t, e.conf.Prior)
+		}
+	}
+}
+
+// fire folds what was gathered, exchanges it with the store and hands the
+// curves to the router: what profiles/learn does each second.
+func (l *learning) fire(w *world) {
+	g := l.g
+	w.agenda.enter(w.now+foldEvery, l)
+	deltas := g.book.Fold(w.clock)
+	for _, d := range deltas {
+		i := slices.IndexFunc(g.unpushed, func(u profiles.Delta) bool { return u.Target == d.Target })
+		if i >= 0 {
+			g.unpushed[i].Sums.Add(d, 600*time.Second)
+		} else {
+			g.unpushed = append(g.unpushed, d)
+		}
+	}
+	if !w.lost {
+		ctx := context.Background() // the store is memory: nothing to wait for
+		g.seq++
+		if err := w.store.Push(ctx, g.name, g.seq, g.unpushed); err != nil {
+			panic(err) // it fails only with its context
+		}
+		sums, err := w.store.Load(ctx, g.book.Targets())
+		if err != nil {
+			panic(err)
+		}
+		g.book.Apply(w.clock, sums, g.unpushed)
+		g.unpushed = nil
+	}
+	g.teach()
+}
+
+// teach hands the curves to the router.
+func (g *gateway) teach() {
+	curves := map[router.Target]*profiles.Curve{}
+	for _, t := range g.book.Targets() {
+		curves[t] = g.curve(t)
+	}
+	g.deliver(g.router.Update(g.world.clock, router.Curves{ByTarget: curves}))
+}
+
+// curve is what the router is told of t: what was learned, or the truth with
+// the margin that was learned.
+func (g *gateway) curve(t profiles.Target) *profiles.Curve {
+	learned := g.book.Curve(t)
+	switch g.world.s.Policy {
+	case Oracle:
+		return g.world.byName[t.Backend].truth().curve(t, learned.Margin())
+	case OracleNoMargin:
+		return g.world.byName[t.Backend].truth().curve(t, noMargin)
+	}
+	return learned
+}
+
+// fire tells the others what runs here and hears what they run: what
+// router/redisload does.
+func (s *sharing) fire(w *world) {
+	g := s.g
+	w.agenda.enter(w.now+w.s.ShareDelay, s)
+	if w.lost {
+		if w.now-w.lostAt > expiry*w.s.ShareDelay {
+			g.deliver(g.router.Update(w.clock, router.RemoteLoad{Replicas: w.s.Replicas, Lost: true}))
+		}
+		return
+	}
+	w.published[g.index] = g.router.Loads()
+	others := make(map[string]router.Load, len(w.engines))
+	for i, loads := range w.published {
+		if i == g.index {
+			continue
+		}
+		for _, l := range loads {
+			sum := others[l.Backend]
+			sum.Waiting += l.Waiting
+			sum.Decoding += l.Decoding
+			sum.PromptTokens += l.PromptTokens
+			sum.Floor = max(sum.Floor, l.Floor)
+			others[l.Backend] = sum
+		}
+	}
+	g.deliver(g.router.Update(w.clock, router.RemoteLoad{ByBackend: others, Replicas: w.s.Replicas}))
+}
+
+// someoneWaits has the lines looked at for as long as somebody is in one.
+func (g *gateway) someoneWaits() {
+	if g.waiting {
+		return
+	}
+	if at := g.router.NextWake(g.world.clock); !at.IsZero() {
+		g.waiting = true
+		g.world.agenda.enter(at.Sub(epoch), &looking{g})
+	}
+}
+
+// fire looks at the lines.
+func (l *looking) fire(w *world) {
+	l.g.waiting = false
+	l.g.deliver(l.g.router.Update(w.clock, router.Tick{}))
+	l.g.someoneWaits()
+}
+
+// place asks where v goes.
+func (g *gateway) place(v *visit) {
+	w := g.world
+	v.answer(g.placer.place(router.Request{
+		Route: v.arrival.Route, Tenant: v.arrival.Tenant, Arrived: epoch.Add(v.arrived),
+		PromptTokens: v.arrival.PromptTokens, MaxTokens: v.arrival.MaxTokens, Sequences: 1, Stream: true,
+		Class: v.arrival.Class, MinTPS: v.arrival.MinTPS, MaxTTFT: v.arrival.MaxTTFT,
+		Exclude: v.excluded, NoQueue: v.sends > 0, Waiter: v,
+	}, w.clock))
+}
+
+// deliver lets those go who may.
+func (g *gateway) deliver(grants []router.Grant) {
+	for _, grant := range grants {
+		v := grant.Waiter.(*visit)
+		if v.ticket != grant.Ticket {
+			continue
+		}
+		v.ticket = nil
+		v.answer(grant.Decision)
+	}
+}
+
+// sent and done count what this gateway runs on a backend. done gives the
+// lease back and returns who may go instead.
+func (g *gateway) sent(e *engine) { g.inFlight[e.index]++ }
+
+func (g *gateway) done(v *visit, e *engine) []router.Grant {
+	l := v.lease
+	v.lease = nil
+	g.inFlight[e.index]--
+	return l.Done(g.world.clock, float64(v.tokens))
+}

@@ -1,0 +1,262 @@
+package arena
+
+import (
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/router"
+	"github.com/pacer-dev/pacer/sim"
+)
+
+const (
+	// maxSends is how many backends a request is sent to before the client is
+	// told that it failed, as in the gateway.
+	maxSends = 3
+
+	// minArrivals and minDecode are what a stream needs to be judged by a
+	// floor, as in profiles.
+	minArrivals = 5
+	minDecode   = 20 * time.Millisecond
+)
+
+// visit is one request of a client, from its arrival to its end.
+type visit struct {
+	world   *world
+	arrival Arrival
+	route   *routeTally
+	counts  bool          // it came after the warm-up
+	arrived time.Duration // for a retry: when it came back
+
+	floor   float64
+	maxTTFT time.Duration
+
+	gateway  *gateway
+	ticket   *router.Ticket
+	lease    *router.Lease
+	stream   *profiles.Stream // nil where nobody learns
+	excluded []string
+	sends    int
+	retries  int
+	returns  bool          // it is away, and comes back at returnAt
+	returnAt time.Duration // that Retry-After named
+	returned bool          // this is a retry
+
+	engine   *engine
+	sequence *sim.Sequence
+	slot     int // in engine.visits
+
+	sent, first, last   time.Duration
+	arrivals            int
+	tokens, firstTokens int
+	waited              time.Duration
+}
+
+func newVisit(w *world, route *routeTally, a Arrival) *visit {
+	v := &visit{world: w, arrival: a, route: route, counts: a.At >= w.s.Warmup}
+	class, floor := route.route.Class, route.route.SLO.MinTPS
+	v.maxTTFT = route.route.SLO.MaxTTFT
+	if a.Class != nil {
+		class = *a.Class
+	}
+	if a.MinTPS != nil {
+		floor = *a.MinTPS
+	}
+	if a.MaxTTFT != nil {
+		v.maxTTFT = *a.MaxTTFT
+	}
+	if class == router.Interactive {
+		v.floor = max(floor, 0)
+	}
+	route.offer(v)
+	return v
+}
+
+// come brings the request to a gateway.
+func (v *visit) come(w *world) {
+	v.gateway = w.gateways[0]
+	if n := len(w.gateways); n > 1 {
+		v.gateway = w.gateways[w.random.IntN(n)]
+	}
+	v.arrived = w.now
+	v.excluded, v.sends = nil, 0
+	v.gateway.place(v)
+}
+
+// fire is called when a wait in line is over, and when the client comes back.
+func (v *visit) fire(w *world) {
+	switch {
+	case v.ticket != nil && !v.ticket.Deadline().After(w.clock):
+		t := v.ticket
+		v.ticket = nil
+		v.answer(t.Expire(w.clock))
+	case v.returns && v.returnAt <= w.now:
+		v.returns, v.returned = false, true
+		v.come(w)
+	}
+}
+
+// answer takes what was decided.
+func (v *visit) answer(d router.Decision) {
+	w := v.world
+	switch {
+	case d.Ticket != nil:
+		v.ticket = d.Ticket
+		w.agenda.enter(d.Ticket.Deadline().Sub(epoch), v)
+		v.gateway.someoneWaits()
+	case d.Refusal != nil:
+		v.refused(d.Refusal)
+	default:
+		v.lease, v.waited = d.Lease, w.now-v.arrived
+		v.send()
+	}
+}
+
+// refused ends the request, or sends the client away until it may come back.
+func (v *visit) refused(r *router.Refusal) {
+	w := v.world
+	v.route.back(v, false)
+	switch {
+	case r.Reason == router.NoBackend || v.sends > 0:
+		v.route.end(v, failed)
+		w.open--
+	case r.RetryAfter > 0 && v.retries < w.s.Retries:
+		v.retries++
+		v.returns, v.returnAt = true, w.now+r.RetryAfter
+		w.agenda.enter(v.returnAt, v)
+	default:
+		v.route.end(v, shed)
+		w.open--
+	}
+}
+
+// send gives the request to the backend of its lease.
+func (v *visit) send() {
+	w, g := v.world, v.gateway
+	e := w.byName[v.lease.Target().Backend]
+	v.sent = w.now
+	v.sends++
+	g.sent(e)
+	if e.dead {
+		g.failure(e)
+		v.moveOn(e)
+		return
+	}
+	v.route.back(v, true)
+	v.route.place(v)
+	if g.book != nil {
+		v.stream = g.book.Open(v.lease.Target(), profiles.Open{
+			Sent: w.clock, Occupancy: v.lease.Occupancy(), PromptTokens: v.arrival.PromptTokens, Sequences: 1, Ahead: v.lease.Ahead(),
+		})
+	}
+	if !e.submit(v) { // the engine says 400: too long for it
+		v.close(false)
+		v.route.end(v, failed)
+		w.open--
+		g.deliver(g.done(v, e))
+	}
+}
+
+// moveOn sends the request to another backend, if there is one.
+func (v *visit) moveOn(e *engine) {
+	w, g := v.world, v.gateway
+	v.close(false)
+	g.deliver(g.done(v, e))
+	v.excluded = append(v.excluded, e.conf.Name)
+	if v.sends >= maxSends {
+		v.route.end(v, failed)
+		w.open--
+		return
+	}
+	g.place(v)
+}
+
+// cut is what the client sees when the backend dies.
+func (v *visit) cut() {
+	w, g, e := v.world, v.gateway, v.engine
+	e.sim.Cancel(v.sequence)
+	g.failure(e)
+	if v.arrivals == 0 {
+		v.moveOn(e)
+		return
+	}
+	v.close(false)
+	v.route.end(v, failed)
+	w.open--
+	g.deliver(g.done(v, e))
+}
+
+// close ends the measurement of a stream that will not be whole.
+func (v *visit) close(complete bool) {
+	if v.stream != nil {
+		v.stream.Close(v.world.clock, complete)
+		v.stream = nil
+	}
+}
+
+// receive takes what a step made of the answer, as the relay does.
+func (v *visit) receive(out *sim.Output) {
+	w, g, e := v.world, v.gateway, v.engine
+	if out.First {
+		v.first, v.firstTokens = w.now, out.Tokens
+		v.lease.FirstToken(w.clock) // before Read: the exposure opens at the n that includes this stream
+		g.success(e)
+	}
+	v.tokens += out.Tokens
+	v.arrivals++
+	v.last = w.now
+	if v.stream != nil {
+		v.stream.Read(w.clock, 1)
+		count, _, _ := v.stream.Decoding()
+		v.lease.Progress(w.clock, count)
+	}
+	if !out.Last {
+		return
+	}
+	if v.stream != nil {
+		v.stream.Usage(profiles.Usage{PromptTokens: v.arrival.PromptTokens, CompletionTokens: v.tokens})
+		v.close(true)
+	}
+	e.leave(v)
+	v.route.end(v, v.judge())
+	w.open--
+	g.placer.ended(v, e)
+	g.deliver(g.done(v, e))
+}
+
+// outcome is what became of a request.
+type outcome uint8
+
+const (
+	met outcome = iota
+	missed
+	unmeasured
+	shed
+	failed
+)
+
+// judge says whether a whole stream got what it was promised, as the gateway
+// does: the floor is kept when the last token came no later than
+// first token + (tokens − first chunk's)/floor + grace.
+func (v *visit) judge() outcome {
+	switch {
+	case v.maxTTFT > 0 && v.first-v.arrived > v.maxTTFT:
+		return missed
+	case v.floor <= 0:
+		return met
+	case !v.measured():
+		return unmeasured
+	}
+	allowed := float64(v.tokens-v.firstTokens)/v.floor + v.route.route.Grace.Seconds()
+	if (v.last - v.first).Seconds() > allowed {
+		return missed
+	}
+	return met
+}
+
+// measured reports whether the stream has a speed.
+func (v *visit) measured() bool { return v.arrivals >= minArrivals && v.last-v.first >= minDecode }
+
+// tps is the speed of the stream while decoding, in tokens/s.
+func (v *visit) tps() float64 {
+	return float64(v.tokens-v.firstTokens) / (v.last - v.first).Seconds()
+}
