@@ -43,13 +43,15 @@ type targetState struct {
 }
 
 // inFlight counts sequences on the backend, whatever the model: waiting and
-// decoding those of this replica, n (decoding) and m (waiting or decoding) those
-// of all replicas and of others.
+// decoding those of this replica, below_floor the streams among them that average
+// less than the floor they asked for, n (decoding) and m (waiting or decoding)
+// those of all replicas and of others.
 type inFlight struct {
-	Waiting  int `json:"waiting"`
-	Decoding int `json:"decoding"`
-	N        int `json:"n"`
-	M        int `json:"m"`
+	Waiting    int `json:"waiting"`
+	Decoding   int `json:"decoding"`
+	BelowFloor int `json:"below_floor"`
+	N          int `json:"n"`
+	M          int `json:"m"`
 }
 
 // engineLoad is what the engine at metrics_url counts, whoever sent it, and what
@@ -143,6 +145,7 @@ func (p *port) targets(now time.Time) []targetState {
 	for _, l := range p.o.Router.Loads() {
 		loads[l.Backend] = l
 	}
+	below := p.o.Router.Below(now)
 	var out []targetState
 	for _, t := range p.o.Book.Targets() {
 		l, configured := loads[t.Backend]
@@ -152,7 +155,7 @@ func (p *port) targets(now time.Time) []targetState {
 		b := p.backends[t.Backend]
 		s := targetState{
 			Backend: t.Backend, Model: t.Model, Kind: b.Kind, Labels: b.Labels,
-			InFlight: inFlight{Waiting: l.Waiting, Decoding: l.Decoding, N: l.N, M: l.M},
+			InFlight: inFlight{Waiting: l.Waiting, Decoding: l.Decoding, BelowFloor: below[t.Backend], N: l.N, M: l.M},
 		}
 		s.Health, s.Breaker = healthOf(l.Health)
 		if e := l.Engine; e != nil {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+
+	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -21,10 +23,11 @@ type wantProfiles struct {
 		Health   string            `json:"health"`
 		Breaker  string            `json:"breaker"`
 		InFlight struct {
-			Waiting  int `json:"waiting"`
-			Decoding int `json:"decoding"`
-			N        int `json:"n"`
-			M        int `json:"m"`
+			Waiting    int `json:"waiting"`
+			Decoding   int `json:"decoding"`
+			BelowFloor int `json:"below_floor"`
+			N          int `json:"n"`
+			M          int `json:"m"`
 		} `json:"in_flight"`
 		Engine *struct {
 			Running int `json:"running"`
@@ -95,6 +98,7 @@ func TestProfilesShowTheEnginesOwnLoad(t *testing.T) {
 func TestProfiles(t *testing.T) {
 	w := newWorld(t, "")
 	w.occupy(t, 2, 5)
+	w.busy[6].Progress(time.Now().Add(time.Second), profiles.Count{Tokens: 10}) // of the 30 it was promised
 	var got wantProfiles
 	decode(t, w.get("/api/v1/profiles"), &got)
 	if len(got.Targets) != 3 {
@@ -108,8 +112,8 @@ func TestProfiles(t *testing.T) {
 	if h.Model != h200.Model || h.Kind != "vllm" || h.Labels["gpu"] != "gpu <b>H200</b>" || h.Health != "up" || h.Breaker != "closed" {
 		t.Errorf("h200: got %+v", h)
 	}
-	if f := h.InFlight; f.Waiting != 2 || f.Decoding != 5 || f.N != 5 || f.M != 7 {
-		t.Errorf("in flight: got %+v, want 2 waiting, 5 decoding, n = 5, m = 7", f)
+	if f := h.InFlight; f.Waiting != 2 || f.Decoding != 5 || f.BelowFloor != 1 || f.N != 5 || f.M != 7 {
+		t.Errorf("in flight: got %+v, want 2 waiting, 5 decoding, 1 of them below its floor, n = 5, m = 7", f)
 	}
 	if h.Support == nil || *h.Support != [2]int{1, 40} {
 		t.Errorf("support: got %v, want [1 40]", h.Support)

@@ -208,6 +208,8 @@ func topologyOf(c *config.Config) router.Topology {
 					out.OnInfeasible = append(out.OnInfeasible, router.Step{Kind: router.Queue, Wait: s.Queue})
 				case s.Spill != "":
 					out.OnInfeasible = append(out.OnInfeasible, router.Step{Kind: router.Spill, Route: s.Spill})
+				case s.BestEffort:
+					out.OnInfeasible = append(out.OnInfeasible, router.Step{Kind: router.BestEffort})
 				default:
 					out.OnInfeasible = append(out.OnInfeasible, router.Step{Kind: router.Shed})
 				}

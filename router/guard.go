@@ -55,7 +55,13 @@ func (b *backend) scan(now time.Time) {
 // many tokens its chunks are: at four to a chunk it would look four times too
 // slow, and lock the backend.
 func (l *Lease) belowFloor(now time.Time, p progress) bool {
-	if l.floor <= 0 || l.floor > l.model.solo || p.rough || p.tokens < float64(guardTokens*l.weight) {
+	return l.floor <= l.model.solo && l.averagesBelow(l.floor, now, p)
+}
+
+// averagesBelow reports whether the stream, averaged over its life so far, is
+// slower than floor; false for a floor of 0, and while that is not known.
+func (l *Lease) averagesBelow(floor float64, now time.Time, p progress) bool {
+	if floor <= 0 || p.rough || p.tokens < float64(guardTokens*l.weight) {
 		return false
 	}
 	took := p.last - l.first
@@ -63,8 +69,28 @@ func (l *Lease) belowFloor(now time.Time, p progress) bool {
 	if silent > stuckAfter {
 		return false
 	}
-	if silent > stallAfter+seconds(2/l.floor) {
+	if silent > stallAfter+seconds(2/floor) {
 		took += silent
 	}
-	return p.tokens < l.floor*float64(l.weight)*took.Seconds()
+	return p.tokens < floor*float64(l.weight)*took.Seconds()
+}
+
+// Below returns, by backend, how many of this replica's streams that decode at
+// now average less than the floor they asked for, over their life so far. Other
+// than for the guard, it makes no difference how they were placed, or whether
+// the floor is within reach: their users wait all the same.
+func (r *Router) Below(now time.Time) map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	below := make(map[string]int, len(r.backends))
+	for _, b := range r.backends {
+		count := 0
+		for _, l := range b.streams {
+			if l.averagesBelow(l.asked, now, l.progress()) {
+				count++
+			}
+		}
+		below[b.name] = count
+	}
+	return below
 }

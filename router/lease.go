@@ -17,7 +17,8 @@ type Lease struct {
 	route   *route
 	target  Target
 	placed  time.Time
-	floor   float64       // 0 = none
+	floor   float64       // that counts for decisions; 0 = none
+	asked   float64       // floor of the request on its own route; 0 = none
 	weight  int           // sequences; 0 = does not decode
 	prompt  int           // tokens, counted in backend.prompt while waiting
 	prefill time.Duration // of its own prompt and those ahead, as predicted when placed
@@ -145,7 +146,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 		b.publish(a.now)
 		return l
 	}
-	l.floor = floor
+	l.floor, l.asked = floor, a.floor
 	l.ahead = b.ahead()
 	l.prefill = seconds(m.ttft.Prefill(l.ahead.PromptTokens + a.prompt))
 	if floor > 0 {

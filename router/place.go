@@ -104,6 +104,7 @@ func (r *Router) spill(a *ask, name string) (Decision, bool) {
 	}
 	d := r.accept(&there, v)
 	d.Spilled = name
+	d.Lease.asked = a.floor
 	return d, true
 }
 

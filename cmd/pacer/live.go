@@ -11,20 +11,22 @@ import (
 // live is what a scrape of the metrics shows of the router and the curves.
 func (p *program) live() telemetry.Live {
 	var l telemetry.Live
+	now := time.Now()
+	below := p.router.Below(now)
 	scraped := map[string]bool{}
 	for _, b := range p.cfg.Backends {
 		scraped[b.Name] = b.MetricsURL != ""
 	}
 	for _, b := range p.router.Loads() {
 		lb := telemetry.LiveBackend{
-			Name: b.Backend, Waiting: b.Waiting, Decoding: b.Decoding, BreakerState: breakerState(b.Health),
+			Name: b.Backend, Waiting: b.Waiting, Decoding: b.Decoding, Below: below[b.Backend], BreakerState: breakerState(b.Health),
 		}
 		if scraped[b.Backend] {
 			lb.Engine = &telemetry.LiveEngine{Up: b.Engine != nil, ForeignWaiting: b.ForeignWaiting, ForeignDecoding: b.ForeignDecoding}
 		}
 		l.Backends = append(l.Backends, lb)
 	}
-	for _, r := range p.router.Routes(time.Now()) {
+	for _, r := range p.router.Routes(now) {
 		lr := telemetry.LiveRoute{Name: r.Route.Name, Queued: r.Waiting, Capacity: map[string]int{}}
 		for _, t := range r.Route.Targets {
 			// Of several models on one backend the best: each of them has all

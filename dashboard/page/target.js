@@ -95,6 +95,7 @@ export class TargetCard {
     rebuild(this.load, [t.in_flight, others], () => [
       h("span", { class: "n" }, h("b", null, whole(n)), " decoding"),
       h("span", null, h("b", null, whole(Math.max(t.in_flight.m - n, 0))), " waiting for a first token"),
+      ...(t.in_flight.below_floor ? [h("span", { class: "late", title: "of these, over their life so far; of this replica" }, h("b", null, whole(t.in_flight.below_floor)), " below their floor")] : []),
       ...(others ? [h("span", { title: "of these; by the engine's own count they did not come through Pacer" }, h("b", null, whole(others)), " of others")] : []),
     ]);
     this.showEmpty();

@@ -18,6 +18,7 @@ type Live struct {
 type LiveBackend struct {
 	Name              string
 	Waiting, Decoding int // sequences without and with a first token
+	Below             int // streams that average less than the floor they asked for
 	BreakerState      int // 0 closed, 1 half-open, 2 open
 	Engine            *LiveEngine
 }
@@ -55,6 +56,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	inflightDesc   = describe("pacer_inflight", "Sequences of this replica on the backend: waiting for a first token, or decoding.", "backend", "phase")
+	belowDesc      = describe("pacer_below_floor_streams", "Streams of this replica that decode now and average less than the floor they asked for, over their life so far.", "backend")
 	breakerDesc    = describe("pacer_breaker_state", "Breaker of the backend: 0 closed, 1 half-open, 2 open.", "backend")
 	signalDesc     = describe("pacer_engine_signal_up", "1 while the engine's own count of its sequences (metrics_url) is read and holds; with 0 only what passes through Pacer is counted.", "backend")
 	foreignDesc    = describe("pacer_foreign_sequences", "Sequences on the backend that did not come through Pacer, by the engine's own count (metrics_url).", "backend", "phase")
@@ -70,7 +72,7 @@ type liveCollector struct{ Live }
 
 // Describe implements prometheus.Collector.
 func (c liveCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{inflightDesc, breakerDesc, signalDesc, foreignDesc, queueDepthDesc, curveTPSDesc, curveLowDesc, capacityDesc, bytesDesc} {
+	for _, d := range []*prometheus.Desc{inflightDesc, belowDesc, breakerDesc, signalDesc, foreignDesc, queueDepthDesc, curveTPSDesc, curveLowDesc, capacityDesc, bytesDesc} {
 		ch <- d
 	}
 }
@@ -85,6 +87,7 @@ func (c liveCollector) Collect(ch chan<- prometheus.Metric) {
 	for _, b := range c.Backends {
 		gauge(inflightDesc, float64(b.Waiting), b.Name, "waiting")
 		gauge(inflightDesc, float64(b.Decoding), b.Name, "decoding")
+		gauge(belowDesc, float64(b.Below), b.Name)
 		gauge(breakerDesc, float64(b.BreakerState), b.Name)
 		if e := b.Engine; e != nil {
 			up := 0.0

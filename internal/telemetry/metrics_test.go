@@ -66,7 +66,7 @@ func twoRoutes() map[string]string {
 func exampleLive() Live {
 	return Live{
 		Backends: []LiveBackend{
-			{Name: "h200", Waiting: 3, Decoding: 12, Engine: &LiveEngine{Up: true, ForeignWaiting: 1, ForeignDecoding: 7}},
+			{Name: "h200", Waiting: 3, Decoding: 12, Below: 2, Engine: &LiveEngine{Up: true, ForeignWaiting: 1, ForeignDecoding: 7}},
 			{Name: "l40s", BreakerState: 2},
 		},
 		Routes: []LiveRoute{
