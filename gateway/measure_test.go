@@ -63,14 +63,14 @@ func TestTheCurveIsLearnedFromTheRelay(t *testing.T) {
 
 // Reading the request while the answer is already coming truncates streams on
 // HTTP/1 (golang/go#40747). Here head and body of each request are written
-// apart, over real sockets, to a backend that answers at once.
+// apart, over real sockets, to a backend that starts its answer before it reads
+// them.
 func TestNoStreamIsTruncatedByItsOwnBody(t *testing.T) {
 	h, base := onSockets(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex() // else the head waits for the body
 		eventStream(w)
-		w.WriteHeader(200)
-		_ = http.NewResponseController(w).Flush()
-		_, _ = io.Copy(io.Discard, r.Body)
 		say(w, roleOnly)
+		_, _ = io.Copy(io.Discard, r.Body)
 		say(w, delta+delta)
 		say(w, lastDelta+usageEvent(7, 2)+doneEvent)
 	}))

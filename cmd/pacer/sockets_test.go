@@ -3,13 +3,18 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"runtime"
 	"slices"
 	"strings"
@@ -98,32 +103,72 @@ func likeNode(addr string, n int) error {
 		}
 		body, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != 200 || bytes.Count(body, []byte(`"content":"`)) != 3 || !bytes.HasSuffix(body, []byte("data: [DONE]\n\n")) {
-			return fmt.Errorf("request %d: %d %q (%v)", i, resp.StatusCode, body, err)
+			return fmt.Errorf("request %d: %d %q (%w)", i, resp.StatusCode, body, cmp.Or(err, errors.New("not what was sent")))
 		}
 	}
 	return nil
 }
 
-// atOnce is a backend that has answered before it reads the body. A proxy that
-// hands on its client's body while it relays such an answer truncates one now
-// and then (golang/go#40747).
-func atOnce(w http.ResponseWriter, r *http.Request) {
+// startsAtOnce is a backend that sends the start of its answer, with a first
+// event, before it reads the request's body, and the rest after it. Only so
+// does the race of golang/go#40747 show: the transport of a proxy that hands on
+// its client's body as it comes looks for the body's end once more after its
+// last byte, and fails, with the connection that the answer comes from, where
+// http.Server has closed the body between the two, which it does before it
+// writes the head of an answer. An answer that came in one piece would be in
+// the transport's buffer by then, and come whole; and without an event the
+// gateway, which may still turn to another backend, writes no head.
+func startsAtOnce(w http.ResponseWriter, r *http.Request) {
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
 	defer conn.Close()
-	const event = `data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"a"}}]}` + "\n\n"
-	body := event + event + event + "data: [DONE]\n\n"
-	answer := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)
+	const (
+		head  = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+		event = `data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"a"}}]}` + "\n\n"
+		rest  = event + event + "data: [DONE]\n\n"
+	)
+	start := fmt.Sprintf("%s%x\r\n%s\r\n", head, len(event), event)
+	end := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(rest), rest)
 	for err == nil {
-		if _, err = io.WriteString(conn, answer); err != nil {
+		if _, err = io.WriteString(conn, start); err != nil {
 			return
 		}
 		if _, err = io.CopyN(io.Discard, rw, r.ContentLength); err != nil {
 			return
 		}
+		if _, err = io.WriteString(conn, end); err != nil {
+			return
+		}
 		r, err = http.ReadRequest(rw.Reader)
+	}
+}
+
+// The control of the test below: through httputil.ReverseProxy its client and
+// its backend lose one stream in about 500 (Go 1.26.8, two cores), so that none
+// lost by the gateway means something. Should a release of Go mend the proxy,
+// this test has done its work.
+func TestAPlainReverseProxyTruncates(t *testing.T) {
+	if runtime.GOMAXPROCS(0) == 1 {
+		t.Skip("one goroutine at a time: the reader and the closer of the body do not race")
+	}
+	backend := httptest.NewServer(http.HandlerFunc(startsAtOnce))
+	defer backend.Close()
+	to, err := url.Parse(backend.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := log.New(io.Discard, "", 0)
+	plain := httptest.NewUnstartedServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1, ErrorLog: silent,
+	})
+	plain.Config.ErrorLog = silent
+	plain.Start()
+	defer plain.Close()
+	err = likeNode(strings.TrimPrefix(plain.URL, "http://"), 10_000)
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("of 10,000 streams through a plain reverse proxy none was truncated (%v): the test of the gateway would not see one either", err)
 	}
 }
 
@@ -145,7 +190,7 @@ func TestNoStreamOf10000IsTruncated(t *testing.T) {
 	for _, backend := range []struct {
 		name   string
 		engine http.Handler
-	}{{"answers at once", http.HandlerFunc(atOnce)}, {"closes after the stream", closing}} {
+	}{{"starts at once", http.HandlerFunc(startsAtOnce)}, {"closes after the stream", closing}} {
 		for _, clients := range []int{1, 64} {
 			t.Run(fmt.Sprintf("%s/%d clients", backend.name, clients), func(t *testing.T) {
 				p, addr := onSockets(t, backend.engine, "")
