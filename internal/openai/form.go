@@ -74,19 +74,24 @@ func (f *form) read() *BadRequest {
 }
 
 // start finds the first delimiter, which may stand at the very beginning, and
-// returns the offset behind its line.
+// returns the offset behind its line; -1 when there is none.
 func (f *form) start() (at int, last bool) {
 	if bytes.HasPrefix(f.body, f.delimiter[2:]) {
-		if at, last = f.behind(len(f.delimiter) - 2); at >= 0 {
+		i := len(f.delimiter) - 2
+		if at, last = f.behind(i); at >= 0 || f.unclear(i) {
 			return at, last
 		}
 	}
-	_, at, last = f.next(0)
+	begins, at, last := f.next(0)
+	if begins > 0 && bytes.Contains(f.body[:begins], f.delimiter[1:]) {
+		return -1, false // parsers that take a line end without CR begin there
+	}
 	return at, last
 }
 
 // next finds the delimiter at or after i: where it begins, the offset behind
-// its line, and whether it is the last one. behind is -1 when there is none.
+// its line, and whether it is the last one. behind is -1 when there is none,
+// or before it something that another parser could take for one.
 func (f *form) next(i int) (begins, behind int, last bool) {
 	for {
 		n := bytes.Index(f.body[i:], f.delimiter)
@@ -94,7 +99,8 @@ func (f *form) next(i int) (begins, behind int, last bool) {
 			return -1, -1, false
 		}
 		begins = i + n
-		if behind, last = f.behind(begins + len(f.delimiter)); behind >= 0 {
+		after := begins + len(f.delimiter)
+		if behind, last = f.behind(after); behind >= 0 || f.unclear(after) {
 			return begins, behind, last
 		}
 		i = begins + 1 // the beginning of a longer line: no delimiter
@@ -116,6 +122,13 @@ func (f *form) behind(i int) (at int, last bool) {
 		return -1, false
 	}
 	return len(f.body) - len(rest) + n, last
+}
+
+// unclear reports whether what follows a delimiter at i, and is not the rest of
+// its line, ends it all the same for some parsers: they look at this much.
+func (f *form) unclear(i int) bool {
+	rest := f.body[i:]
+	return len(rest) > 0 && strings.IndexByte(" \t\r\n", rest[0]) >= 0 || bytes.HasPrefix(rest, []byte("--"))
 }
 
 // part reads the part at i and returns what follows it.
