@@ -24,6 +24,7 @@ func (g *Gateway) routes() http.Handler {
 		"/v1/models/*":                   {http.MethodGet: g.showModel, http.MethodHead: g.showModel},
 		"/healthz":                       {http.MethodGet: g.healthz, http.MethodHead: g.healthz},
 		"/readyz":                        {http.MethodGet: g.readyz, http.MethodHead: g.readyz},
+		"/health":                        {http.MethodGet: g.readyz, http.MethodHead: g.readyz}, // as the engines call it
 	}
 	for _, end := range journeys {
 		table["/v1"+end.path] = methods{http.MethodPost: g.journey(end)}

@@ -202,14 +202,16 @@ func TestRequestIDs(t *testing.T) {
 func TestHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, keyed(), nil)
-		for _, path := range []string{"/healthz", "/readyz"} {
+		for _, path := range []string{"/healthz", "/readyz", "/health"} {
 			if r := h.do(h.request("GET", path, "")); r.status != 200 {
 				t.Errorf("GET %s: %d, want 200 without a key", path, r.status)
 			}
 		}
 		h.gateway.Drain()
-		if r := h.do(h.request("GET", "/readyz", "")); r.status != 503 || r.code(t) != "draining" {
-			t.Errorf("GET /readyz while draining: %d %s, want 503", r.status, r.body)
+		for _, path := range []string{"/readyz", "/health"} {
+			if r := h.do(h.request("GET", path, "")); r.status != 503 || r.code(t) != "draining" {
+				t.Errorf("GET %s while draining: %d %s, want 503", path, r.status, r.body)
+			}
 		}
 		if r := h.do(h.request("GET", "/healthz", "")); r.status != 200 {
 			t.Errorf("GET /healthz while draining: %d, want 200", r.status)
