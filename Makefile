@@ -33,11 +33,13 @@ accuracy: ## learned curves against known truths, long form, as a table
 	$(GO) test -count=1 -timeout 60m -run TestGoals ./internal/accuracy -args -seeds $(SEEDS) -table $(CURDIR)/bin/accuracy.md; \
 	status=$$?; cat bin/accuracy.md; exit $$status
 
-FUZZTIME ?= 20s
+# A minute for each target is the long form. Making every input smaller that
+# reaches new code would take up to a minute for each one, all of the time.
+FUZZTIME ?= 60s
 fuzz: ## each fuzz target for FUZZTIME
 	@set -e; for pkg in $$($(GO) list ./...); do \
 		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-			echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg; \
+			echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x $$pkg; \
 		done; done
 
 TOOL = cd tools && $(GO) tool
