@@ -36,7 +36,7 @@ func readTrace(name string) []loadgen.Arrival {
 		panic(err)
 	}
 	defer f.Close()
-	list, err := loadgen.ReadTrace(f, 0)
+	list, err := loadgen.ReadTrace(f.Name(), f, 0)
 	if err != nil {
 		panic(err)
 	}
