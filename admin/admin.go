@@ -58,15 +58,20 @@ func New(o Options) http.Handler {
 	mux := chi.NewRouter()
 	mux.Use(secured, newHostGuard(o.Config.Admin.Listen).handler)
 	mux.NotFound(notFound)
-	mux.MethodNotAllowed(notGet)
+	mux.MethodNotAllowed(wrongMethod)
 	mux.Get("/healthz", healthz)
 	mux.Method(http.MethodGet, "/metrics", o.Metrics.Handler())
 	mux.Get("/api/v1/profiles", p.serveProfiles)
 	mux.Get("/api/v1/routes", p.serveRoutes)
+	mux.Get("/api/v1/decisions", p.serveDecisions)
+	mux.With(sameOrigin).Post(pathExplain, p.serveExplain)
 	mux.Get("/api/v1/events", p.serveEvents)
 	servePage(mux, dashboard.Files())
 	return mux
 }
+
+// pathExplain is what is asked with a body.
+const pathExplain = "/api/v1/explain"
 
 // healthz says that the process is alive.
 func healthz(w http.ResponseWriter, _ *http.Request) {

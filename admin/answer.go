@@ -106,10 +106,14 @@ func send(w http.ResponseWriter, status int, body any) {
 }
 
 func notFound(w http.ResponseWriter, r *http.Request) {
-	fail(w, http.StatusNotFound, "not_found", "nothing is here; the admin port has /, /metrics, /healthz, /api/v1/profiles, /api/v1/routes and /api/v1/events")
+	fail(w, http.StatusNotFound, "not_found", "nothing is here; the admin port has /, /metrics, /healthz, /api/v1/profiles, /api/v1/routes, /api/v1/decisions, /api/v1/explain and /api/v1/events")
 }
 
-func notGet(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Allow", http.MethodGet)
-	fail(w, http.StatusMethodNotAllowed, "method_not_allowed", "only GET is answered here")
+func wrongMethod(w http.ResponseWriter, r *http.Request) {
+	allowed := http.MethodGet
+	if r.URL.Path == pathExplain {
+		allowed = http.MethodPost
+	}
+	w.Header().Set("Allow", allowed)
+	fail(w, http.StatusMethodNotAllowed, "method_not_allowed", "only "+allowed+" is answered here")
 }

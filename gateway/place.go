@@ -20,6 +20,7 @@ func (x *exchange) place() error {
 	}
 	x.waiter = &waiter{grants: make(chan router.Grant, 4)}
 	x.placing = router.Request{
+		ID:           requestID(x.r.Context()),
 		Route:        x.route.name,
 		Arrived:      x.arrived,
 		PromptTokens: x.promptTokens,

@@ -25,12 +25,17 @@ func (v *verdict) open() bool { return v.reason == OK && !v.passed }
 // judge asks the rules about every target of a's route. The answer is good
 // until the next call, and as long as the lock is held.
 func (r *Router) judge(a *ask) []verdict {
-	r.verdicts = r.verdicts[:0]
-	for i := range a.route.models {
-		r.verdicts = append(r.verdicts, verdict{index: i, model: a.route.models[i], headroom: math.Inf(1)})
-		a.weigh(&r.verdicts[i])
-	}
+	r.verdicts = a.judge(r.verdicts[:0])
 	return r.verdicts
+}
+
+// judge appends the verdicts on a's targets, in their order.
+func (a *ask) judge(verdicts []verdict) []verdict {
+	for i, m := range a.route.models {
+		verdicts = append(verdicts, verdict{index: i, model: m, headroom: math.Inf(1)})
+		a.weigh(&verdicts[i])
+	}
+	return verdicts
 }
 
 // weigh asks the rules about one target.

@@ -54,44 +54,49 @@ func compareTickets(a, b *Ticket) int {
 // usualMaxWaiting bounds a line whose route does not say.
 const usualMaxWaiting = 1000
 
-// standInLine gives a a ticket that is good for wait from its arrival, or says
-// why not. steps is what comes after the wait.
-func (r *Router) standInLine(a *ask, wait time.Duration, o outlook, steps []Step) (*Ticket, ShedReason) {
+// mayWait says until when a may stand in line if it may wait so long from its
+// arrival, or why it may not.
+func (a *ask) mayWait(wait time.Duration, o outlook) (deadline time.Time, why ShedReason, ok bool) {
 	rt := a.route
 	if a.maxTTFT > 0 && o.inService {
 		// Who waits here moves up meanwhile in the line of the engine; that
 		// one alone may be too long.
 		if a.waited()+o.queue > a.maxTTFT {
-			return nil, ShedTTFT
+			return time.Time{}, ShedTTFT, false
 		}
 		if left := a.maxTTFT - o.soonest; left < wait {
 			if wait = left; wait <= a.waited() {
-				return nil, ShedTTFT
+				return time.Time{}, ShedTTFT, false
 			}
 		}
 	}
-	deadline := a.arrived.Add(wait)
+	deadline = a.arrived.Add(wait)
 	if !deadline.After(a.now) {
-		return nil, ShedTimeout
+		return time.Time{}, ShedTimeout, false
 	}
 	limit := rt.conf.MaxWaiting
 	if limit <= 0 {
 		limit = usualMaxWaiting
 	}
-	if rt.waiting() >= limit {
-		return nil, ShedQueueFull
+	switch {
+	case rt.waiting() >= limit:
+		return time.Time{}, ShedQueueFull, false
+	case rt.hopeless(a, deadline, o):
+		return time.Time{}, ShedFloor, false
 	}
-	if rt.hopeless(a, deadline, o) {
-		return nil, ShedFloor
-	}
+	return deadline, 0, true
+}
+
+// stand gives a a ticket as planned.
+func (r *Router) stand(a *ask, p *plan) *Ticket {
 	r.tickets++
 	t := &Ticket{
-		router: r, route: rt, req: a.req, class: a.class,
-		deadline: deadline, number: r.tickets, steps: steps,
+		router: r, route: a.route, req: a.req, class: a.class,
+		deadline: p.deadline, number: r.tickets, steps: p.after,
 	}
 	t.req.Arrived = a.arrived
 	r.enter(t)
-	return t, 0
+	return t
 }
 
 // hopeless reports whether waiting until deadline would be for nothing: the

@@ -53,35 +53,48 @@ const (
 )
 
 // refuse says no to a, and when to come back.
-func (r *Router) refuse(a *ask, reason ShedReason, best float64) Decision {
-	f := &Refusal{Reason: reason, Best: best, Floor: a.floor}
+func (r *Router) refuse(a *ask, reason ShedReason, best float64) *Refusal {
+	f := &Refusal{Reason: reason, Best: best, Floor: a.floor, RetryAfter: r.comeBack(a, reason)}
+	if reason != ShedUnattainable && reason != NoBackend {
+		a.route.owe(a.now)
+	}
+	return f
+}
+
+// comeBack is when a request that is refused for reason may come back, 0 when
+// waiting cannot help.
+func (r *Router) comeBack(a *ask, reason ShedReason) time.Duration {
 	switch reason {
 	case ShedUnattainable:
+		return 0
 	case NoBackend:
-		f.RetryAfter = r.jitter(retryNoBackend)
-	default:
-		f.RetryAfter = r.jitter(r.retryAfter(a))
+		return r.jitter(retryNoBackend)
 	}
-	return Decision{Refusal: f, Policy: a.route.conf.Prefer.String(), Waited: a.waited()}
+	return r.jitter(a.route.retryAfter(a.now))
 }
 
 // retryAfter predicts when the k-th place from now is free, with k = those in
 // line and those already sent away with a date that has not come, plus this
 // one. Places come free at Σ m·TPS(m)/answer per second over the backends of
 // the route.
-func (r *Router) retryAfter(a *ask) time.Duration {
-	rate := a.route.releaseRate()
-	rt := a.route
-	if dt := a.now.Sub(rt.owedAt).Seconds(); dt > 0 {
-		rt.owed = max(0, rt.owed-rate*dt)
-		rt.owedAt = a.now
-	}
-	rt.owed++
+func (rt *route) retryAfter(now time.Time) time.Duration {
+	rate := rt.releaseRate()
 	if rate <= 0 {
 		return retryLeast // nothing runs: it is not others who must leave
 	}
-	k := rt.owed + float64(rt.waiting())
+	k := rt.owedAfter(now, rate) + 1 + float64(rt.waiting())
 	return time.Duration(min(k/rate, retryMost.Seconds()) * float64(time.Second))
+}
+
+// owe notes that somebody was sent away with a date.
+func (rt *route) owe(now time.Time) {
+	rt.owed = rt.owedAfter(now, rt.releaseRate()) + 1
+	rt.owedAt = now
+}
+
+// owedAfter is how many of those who were told to come back still are to.
+func (rt *route) owedAfter(now time.Time, rate float64) float64 {
+	return max(0, rt.owed-rate*max(now.Sub(rt.owedAt).Seconds(), 0))
 }
 
 // jitter keeps d within bounds and spreads it by ±20 %.

@@ -4,6 +4,7 @@ import "time"
 
 // Request is what the router must know of a request.
 type Request struct {
+	ID      string // for those who read decisions; kept for a while, so bounded by the caller
 	Route   string
 	Arrived time.Time // when it came to the gateway: waiting counts from here; zero = when it is placed
 

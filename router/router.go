@@ -11,22 +11,27 @@ import (
 type Router struct {
 	rand func() float64
 
-	mu       sync.Mutex // guards all below, and every backend, model, route, line and lease
-	backends []*backend // as configured
-	byName   map[string]*backend
-	routes   []*route // as configured
-	routeOf  map[string]*route
-	curves   map[Target]curve // of configured targets
-	remote   RemoteLoad
-	replicas int         // configured: they count until remote load tells
-	heard    bool        // remote load told
-	scale    int         // own counts stand for so many replicas; 1 while loads are shared
-	pending  pendingHeap // leases that will count as decoding
-	forgetAt time.Time   // when the first report of an engine no longer holds; zero = there is none
-	inLine   int         // tickets waiting in all lines
-	tickets  uint64      // given out so far: the order within one deadline
-	round    uint64      // of waking, see wake
-	verdicts []verdict   // scratch of judge
+	mu        sync.Mutex // guards all below, and every backend, model, route, line and lease
+	backends  []*backend // as configured
+	byName    map[string]*backend
+	routes    []*route // as configured
+	routeOf   map[string]*route
+	curves    map[Target]curve // of configured targets
+	remote    RemoteLoad
+	replicas  int         // configured: they count until remote load tells
+	heard     bool        // remote load told
+	scale     int         // own counts stand for so many replicas; 1 while loads are shared
+	pending   pendingHeap // leases that will count as decoding
+	forgetAt  time.Time   // when the first report of an engine no longer holds; zero = there is none
+	inLine    int         // tickets waiting in all lines
+	tickets   uint64      // given out so far: the order within one deadline
+	round     uint64      // of waking, see wake
+	verdicts  []verdict   // scratch of judge
+	elsewhere struct {    // the same for the route that a request spills to
+		ask      ask
+		verdicts []verdict
+	}
+	journal journal
 }
 
 // Options configures a Router.

@@ -39,7 +39,8 @@ func (t *Ticket) Expire(now time.Time) Decision {
 		r.advance(now)
 		r.exit(t)
 		a := newAsk(now, t.route, &t.req)
-		t.decision = r.proceed(&a, t.steps, ShedTimeout)
+		p := r.planSteps(&a, r.judge(&a), t.steps, ShedTimeout)
+		t.decision = r.carryOut(&a, &p)
 	}
 	t.state = spent
 	return t.decision

@@ -49,11 +49,13 @@ func (r *Router) serve(now time.Time, t *Ticket) (d Decision, ok bool) {
 	verdicts := r.judge(&a)
 	if v := r.choose(&a, verdicts); v != nil {
 		r.exit(t)
-		return r.accept(&a, v), true
+		p := a.onto(v, OutcomeGranted)
+		return r.carryOut(&a, &p), true
 	}
 	if pointless, _ := a.unattainable(); pointless {
 		r.exit(t)
-		return r.proceed(&a, t.steps, ShedFloor), true
+		p := r.planSteps(&a, verdicts, t.steps, ShedFloor)
+		return r.carryOut(&a, &p), true
 	}
 	return Decision{}, false
 }
@@ -66,7 +68,8 @@ func (r *Router) dismiss(now time.Time, rt *route) []Grant {
 			r.exit(t)
 			a := newAsk(now, rt, &t.req)
 			t.state = granted
-			t.decision = r.refuse(&a, NoBackend, 0)
+			r.verdicts = r.verdicts[:0] // nobody looked
+			t.decision = r.carryOut(&a, &plan{outcome: OutcomeNoBackend, policy: rt.conf.Prefer.String(), cause: NoBackend})
 			grants = append(grants, Grant{Ticket: t, Waiter: t.req.Waiter, Decision: t.decision})
 		}
 	}

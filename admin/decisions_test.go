@@ -1,0 +1,215 @@
+package admin
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/router"
+)
+
+type wantDecision struct {
+	Time        string   `json:"time"`
+	RequestID   string   `json:"request_id"`
+	Route       string   `json:"route"`
+	Class       string   `json:"class"`
+	Floor       *float64 `json:"floor"`
+	Outcome     string   `json:"outcome"`
+	Policy      string   `json:"policy"`
+	Chosen      *string  `json:"chosen"`
+	ChosenModel *string  `json:"chosen_model"`
+	SpilledTo   *string  `json:"spilled_to"`
+	WaitedS     *float64 `json:"waited_s"`
+	MayWaitS    *float64 `json:"may_wait_s"`
+	ShedReason  *string  `json:"shed_reason"`
+	RetryAfterS *float64 `json:"retry_after_s"`
+	BestLow     *float64 `json:"best_low"`
+	Candidates  []struct {
+		Backend  string   `json:"backend"`
+		Model    string   `json:"model"`
+		N        int      `json:"n"`
+		M        int      `json:"m"`
+		TPS      *float64 `json:"tps"`
+		Low      *float64 `json:"low"`
+		Floor    *float64 `json:"floor"`
+		Protect  *float64 `json:"protect"`
+		Headroom *float64 `json:"headroom"`
+		Price    *float64 `json:"price"`
+		Feasible bool     `json:"feasible"`
+		Reason   string   `json:"reason"`
+	} `json:"candidates"`
+	LeftOut int `json:"left_out"`
+}
+
+func TestDecisions(t *testing.T) {
+	w := newWorld(t, "")
+	list := func(query string) []wantDecision {
+		t.Helper()
+		var got struct {
+			Decisions []wantDecision `json:"decisions"`
+		}
+		rec := w.get("/api/v1/decisions" + query)
+		decode(t, rec, &got)
+		if got.Decisions == nil {
+			t.Errorf("no list in %s", rec.Body)
+		}
+		return got.Decisions
+	}
+	if got := list(""); len(got) != 0 {
+		t.Errorf("got %+v before the first request", got)
+	}
+	w.occupy(t, 1, 2)
+	now := time.Now()
+	w.router.Place(now, router.Request{ID: "one", Route: "chat", Arrived: now.Add(-time.Second), PromptTokens: 10, Stream: true})
+	impossible := 5000.0
+	w.router.Place(now, router.Request{ID: "two", Route: "chat", MinTPS: &impossible})
+	w.router.Place(now, router.Request{ID: "three", Route: "*"})
+
+	got := list("?limit=3")
+	if len(got) != 3 || got[0].RequestID != "three" || got[1].RequestID != "two" || got[2].RequestID != "one" {
+		t.Fatalf("got %+v, want three, two, one", got)
+	}
+	one, two, three := got[2], got[1], got[0]
+	if at, err := time.Parse(time.RFC3339, one.Time); err != nil || !strings.HasSuffix(one.Time, "Z") || at.Sub(now).Abs() > time.Millisecond {
+		t.Errorf("time %q, want %v", one.Time, now)
+	}
+	if one.Outcome != "placed" || one.Chosen == nil || *one.WaitedS != 1 || *one.Floor != 30 || one.Class != "interactive" || one.ShedReason != nil || one.RetryAfterS != nil || one.MayWaitS != nil {
+		t.Errorf("one: %+v", one)
+	}
+	if len(one.Candidates) != 2 {
+		t.Fatalf("one: candidates %+v", one.Candidates)
+	}
+	h := one.Candidates[0]
+	if h.Backend != "h200" || h.Model != h200.Model || h.N != 2 || h.M != 3 || !near(*h.TPS, truth(4), 0.03) || *h.Low >= *h.TPS || *h.Floor != 30 || *h.Protect != 30 || !near(*h.Headroom, *h.Low/30, 0.001) || !h.Feasible || h.Reason != "ok" {
+		t.Errorf("h200: %+v", h)
+	}
+	if two.Outcome != "shed" || two.Chosen != nil || *two.ShedReason != "floor_unattainable" || two.RetryAfterS != nil || two.BestLow == nil || two.Candidates[0].Reason != "own_floor" {
+		t.Errorf("two: %+v", two)
+	}
+	if c := three.Candidates[0]; *three.Chosen != "idle" || *three.Floor != 0 || c.TPS != nil || c.Low != nil || c.Headroom != nil || *c.Protect != 0 {
+		t.Errorf("three: %+v", three)
+	}
+	if n := len(list("")); n != 6 {
+		t.Errorf("%d decisions, want the 6 there were", n)
+	}
+	for _, query := range []string{"limit=0", "limit=1001", "limit=-1", "limit=x", "limit=", "limit=1&limit=2", "limit=1.5"} {
+		if rec := w.get("/api/v1/decisions?" + query); rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), `"param":"limit"`) {
+			t.Errorf("%s: got %d %s, want 400 that names it", query, rec.Code, rec.Body)
+		}
+	}
+}
+
+// ask posts a question, as curl does.
+func (w *world) ask(body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:9090/api/v1/explain", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	rec := httptest.NewRecorder()
+	w.handler.ServeHTTP(rec, r)
+	return rec
+}
+
+func TestExplain(t *testing.T) {
+	w := newWorld(t, "")
+	w.occupy(t, 0, 2)
+	for _, c := range []struct {
+		body, route, class, outcome, chosen, why string
+		floor                                    float64
+	}{
+		{body: `{"model":"chat"}`, route: "chat", class: "interactive", outcome: "placed", chosen: "l40s", floor: 30},
+		{body: `{"model":"chat","min_tps":20,"prompt_tokens":2000}`, route: "chat", class: "interactive", outcome: "placed", chosen: "l40s", floor: 20},
+		{body: `{"model":"chat","min_tps":0}`, route: "chat", class: "interactive", outcome: "placed", chosen: "l40s"},
+		{body: `{"model":"chat","class":"batch"}`, route: "chat", class: "batch", outcome: "placed", chosen: "l40s"},
+		{body: `{"model":"chat","min_tps":5000}`, route: "chat", class: "interactive", outcome: "shed", why: "floor_unattainable", floor: 5000},
+		{body: `{"model":"meta/anything","class":"interactive"}`, route: "*", class: "interactive", outcome: "placed", chosen: "idle"},
+	} {
+		rec := w.ask(c.body)
+		var got wantDecision
+		decode(t, rec, &got)
+		chosen, why := "", ""
+		if got.Chosen != nil {
+			chosen = *got.Chosen
+		}
+		if got.ShedReason != nil {
+			why = *got.ShedReason
+		}
+		if got.Route != c.route || got.Class != c.class || got.Outcome != c.outcome || chosen != c.chosen || why != c.why || *got.Floor != c.floor || len(got.Candidates) == 0 {
+			t.Errorf("%s: got %s", c.body, rec.Body)
+		}
+	}
+	if loads := w.router.Loads(); loads[0].M != 2 || loads[1].M != 0 || loads[2].M != 0 {
+		t.Errorf("explaining placed something: %+v", loads)
+	}
+	if n := len(w.router.Decisions(100)); n != 2 {
+		t.Errorf("%d decisions kept, want the 2 that were placed", n)
+	}
+}
+
+func TestExplainRefuses(t *testing.T) {
+	w := newWorld(t, "")
+	for body, code := range map[string]string{
+		``:                                  "invalid_body",
+		`{`:                                 "invalid_body",
+		`[]`:                                "invalid_body",
+		`{}`:                                "invalid_body",
+		`{"model":7}`:                       "invalid_body",
+		`{"model":""}`:                      "invalid_body",
+		`null`:                              "invalid_body",
+		`{"model":"chat","speed":30}`:       "invalid_body",
+		`{"model":"chat"} {"model":"chat"}`: "invalid_body",
+		`{"model":"chat","class":"fast"}`:   "invalid_body",
+		`{"model":"chat","min_tps":-1}`:     "invalid_body",
+		`{"model":"chat","min_tps":1e7}`:    "invalid_body",
+		`{"model":"chat","min_tps":1e999}`:  "invalid_body",
+		`{"model":"chat","min_tps":"30"}`:   "invalid_body",
+		`{"model":"chat","class":"batch","min_tps":1}`:         "invalid_body",
+		`{"model":"chat","prompt_tokens":-1}`:                  "invalid_body",
+		`{"model":"chat","prompt_tokens":1.5}`:                 "invalid_body",
+		`{"model":"chat","prompt_tokens":2000000000}`:          "invalid_body",
+		`{"model":"` + strings.Repeat("x", maxQuestion) + `"}`: "body_too_large",
+	} {
+		rec := w.ask(body)
+		var got refusal
+		if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil || rec.Code/100 != 4 || got.Error.Code != code {
+			t.Errorf("%.60s: got %d %s, want %s", body, rec.Code, rec.Body, code)
+		}
+	}
+	// A page on the web reaches this machine, and cannot make it work.
+	for _, headers := range [][]string{
+		{"Sec-Fetch-Site", "cross-site"},
+		{"Sec-Fetch-Site", "same-site"},
+		{"Origin", "https://evil.example"},
+	} {
+		if rec := w.ask(`{"model":"chat"}`, headers...); rec.Code != http.StatusForbidden || !strings.Contains(rec.Body.String(), "cross_origin") {
+			t.Errorf("%v: got %d %s, want 403", headers, rec.Code, rec.Body)
+		}
+	}
+	if rec := w.ask(`{"model":"chat"}`, "Sec-Fetch-Site", "same-origin", "Origin", "http://127.0.0.1:9090"); rec.Code != http.StatusOK {
+		t.Errorf("the page itself: got %d %s", rec.Code, rec.Body)
+	}
+	if rec := w.get("/api/v1/explain"); rec.Code != http.StatusMethodNotAllowed || rec.Header().Get("Allow") != "POST" {
+		t.Errorf("GET: got %d, Allow %q, want 405 and POST", rec.Code, rec.Header().Get("Allow"))
+	}
+	if rec := w.do(http.MethodPost, "/api/v1/decisions", "127.0.0.1:9090"); rec.Code != http.StatusMethodNotAllowed || rec.Header().Get("Allow") != "GET" {
+		t.Errorf("POST to decisions: got %d, Allow %q, want 405 and GET", rec.Code, rec.Header().Get("Allow"))
+	}
+}
+
+// Without the catch-all an unknown model is one.
+func TestExplainUnknownModel(t *testing.T) {
+	w := newWorld(t, "")
+	topology := router.Topology{Backends: []router.Backend{{Name: "h200"}}, Replicas: 1, Routes: []router.Route{
+		{Name: "chat", Targets: []router.RouteTarget{{Target: h200}}},
+	}}
+	w.router.Update(time.Now(), router.Configure{Topology: topology})
+	rec := w.ask(fmt.Sprintf(`{"model":%q}`, "nobody's"))
+	if rec.Code != http.StatusNotFound || !strings.Contains(rec.Body.String(), "model_not_found") || !strings.Contains(rec.Body.String(), "nobody's") {
+		t.Errorf("got %d %s, want 404 that names it", rec.Code, rec.Body)
+	}
+}

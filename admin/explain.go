@@ -1,0 +1,112 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/pacer-dev/pacer/router"
+)
+
+// question is a request that is only explained. What is absent is the route's
+// own, or unknown.
+type question struct {
+	Model        string   `json:"model"`
+	Class        string   `json:"class"`
+	MinTPS       *float64 `json:"min_tps"` // 0 = none
+	PromptTokens int      `json:"prompt_tokens"`
+}
+
+// Bounds of a question: beyond them it is a mistake.
+const (
+	maxQuestion     = 64 << 10 // bytes
+	maxAskedTPS     = 1e6
+	maxAskedPrompts = 1 << 30
+)
+
+// serveExplain answers POST /api/v1/explain: what would become of a request,
+// without sending it. It changes nothing, so it asks for no token; a page of
+// another origin is refused all the same.
+func (p *port) serveExplain(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxQuestion))
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		fail(w, http.StatusRequestEntityTooLarge, "body_too_large", fmt.Sprintf("a question has at most %d KiB", maxQuestion>>10))
+		return
+	}
+	if err != nil {
+		return // the client is gone
+	}
+	q, err := parseQuestion(body)
+	if err != nil {
+		fail(w, http.StatusBadRequest, "invalid_body", err.Error())
+		return
+	}
+	rec, ok := p.preview(time.Now(), q)
+	if !ok {
+		fail(w, http.StatusNotFound, "model_not_found", fmt.Sprintf("no route serves the model %.200q; /api/v1/routes lists them", q.Model))
+		return
+	}
+	send(w, http.StatusOK, decisionOf(&rec))
+}
+
+// preview asks the route of the model, else the one for whatever no other
+// route names.
+func (p *port) preview(now time.Time, q question) (router.Record, bool) {
+	req := router.Request{Route: q.Model, Arrived: now, MinTPS: q.MinTPS, PromptTokens: q.PromptTokens, Stream: true}
+	switch q.Class {
+	case router.Interactive.String():
+		class := router.Interactive
+		req.Class = &class
+	case router.Batch.String():
+		class := router.Batch
+		req.Class = &class
+	}
+	rec, ok := p.o.Router.Preview(now, req)
+	if !ok {
+		req.Route = catchAll
+		rec, ok = p.o.Router.Preview(now, req)
+	}
+	return rec, ok
+}
+
+// catchAll is the name of the route for models that no other route names.
+const catchAll = "*"
+
+func parseQuestion(body []byte) (question, error) {
+	var q question
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&q); err != nil {
+		return q, fmt.Errorf(`the body is no question (%w); write {"model": "…"}, and if you like "class", "min_tps" and "prompt_tokens"`, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return q, errors.New("there is something behind the question; send one JSON object")
+	}
+	switch {
+	case q.Model == "":
+		return q, errors.New("model: is missing; name the model as a client does")
+	case q.Class != "" && q.Class != router.Interactive.String() && q.Class != router.Batch.String():
+		return q, fmt.Errorf("class: %.40q is none; write interactive or batch", q.Class)
+	case q.MinTPS != nil && !(*q.MinTPS >= 0 && *q.MinTPS <= maxAskedTPS):
+		return q, fmt.Errorf("min_tps: write tokens/s from 0 (none) to %g", float64(maxAskedTPS))
+	case q.Class == router.Batch.String() && q.MinTPS != nil && *q.MinTPS > 0:
+		return q, errors.New("min_tps: a batch request has no floor; leave it out")
+	case q.PromptTokens < 0 || q.PromptTokens > maxAskedPrompts:
+		return q, fmt.Errorf("prompt_tokens: write a number from 0 to %d", maxAskedPrompts)
+	}
+	return q, nil
+}
+
+// sameOrigin refuses what a browser sends for a page of another origin. That
+// it may not read the answer is not enough for what takes work.
+func sameOrigin(next http.Handler) http.Handler {
+	guard := http.NewCrossOriginProtection()
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fail(w, http.StatusForbidden, "cross_origin", "the admin port does not answer to pages of another origin")
+	}))
+	return guard.Handler(next)
+}

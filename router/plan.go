@@ -1,0 +1,204 @@
+package router
+
+import (
+	"math"
+	"time"
+)
+
+// plan is what is to become of a request. Making one changes nothing: that is
+// carryOut's.
+type plan struct {
+	outcome Outcome
+	policy  string
+	cause   ShedReason // of one that is refused
+	best    float64    // of one that is refused: highest bound on offer, tokens/s
+
+	// Where it goes, nil when nobody takes it: a verdict on a target of the
+	// route, or of the one that it is spilled to, see Router.elsewhere.
+	chosen *verdict
+	floor  float64 // that the lease carries
+
+	// Of one that waits: until when, and what comes after that.
+	deadline time.Time
+	after    []Step
+}
+
+// onto is the plan to place a where v says.
+func (a *ask) onto(v *verdict, outcome Outcome) plan {
+	return plan{outcome: outcome, policy: a.route.conf.Prefer.String(), chosen: v, floor: a.floor}
+}
+
+// planNewcomer decides about a request that has just come.
+func (r *Router) planNewcomer(a *ask) plan {
+	verdicts := r.judge(a)
+	// Who waits in line waits for speed, or for more places than there are: one
+	// place is taken as soon as it comes free. Who does not decode takes no speed.
+	if a.req.NoQueue || a.weight == 0 || !a.route.mustQueue(a.class) {
+		if v := r.choose(a, verdicts); v != nil {
+			return a.onto(v, OutcomePlaced)
+		}
+	}
+	return r.planSteps(a, verdicts, a.route.conf.OnInfeasible, ShedFloor)
+}
+
+// planSteps goes through the steps of a request that could not be placed. cause
+// is why the steps before failed; ShedFloor when there were none.
+func (r *Router) planSteps(a *ask, verdicts []verdict, steps []Step, cause ShedReason) plan {
+	o := a.outlook(verdicts)
+	pointless, best := a.unattainable()
+	if pointless {
+		if v := a.probe(verdicts); v != nil {
+			return plan{outcome: OutcomeProbe, policy: a.route.conf.Prefer.String(), chosen: v}
+		}
+		o.best = best
+	}
+	for i, step := range steps {
+		switch step.Kind {
+		case Queue:
+			if a.req.NoQueue || pointless || !o.inService {
+				continue
+			}
+			deadline, why, ok := a.mayWait(step.Wait, o)
+			if ok {
+				return plan{outcome: OutcomeQueued, policy: a.route.conf.Prefer.String(), deadline: deadline, after: steps[i+1:]}
+			}
+			if cause == ShedFloor {
+				cause = why
+			}
+		case Spill:
+			if p, ok := r.planSpill(a, step.Route); ok {
+				return p
+			}
+		case BestEffort:
+			if v := a.leastHarm(verdicts); v != nil {
+				return plan{outcome: OutcomeBestEffort, policy: "best_effort", chosen: v}
+			}
+		case Shed:
+			return a.planShed(o, pointless, cause)
+		}
+	}
+	return a.planShed(o, pointless, cause)
+}
+
+// planShed refuses, and says what it was for.
+func (a *ask) planShed(o outlook, pointless bool, cause ShedReason) plan {
+	outcome := OutcomeShed
+	switch {
+	case !o.inService:
+		outcome, cause = OutcomeNoBackend, NoBackend
+	case pointless:
+		cause = ShedUnattainable
+	case cause == ShedFloor && o.ttft:
+		cause = ShedTTFT
+	}
+	return plan{outcome: outcome, policy: a.route.conf.Prefer.String(), cause: cause, best: o.best}
+}
+
+// planSpill places a on another route, with that route's promises except for
+// what the request itself wished. It neither waits there nor passes those who
+// do.
+func (r *Router) planSpill(a *ask, name string) (plan, bool) {
+	rt := r.routeOf[name]
+	if rt == nil || rt == a.route {
+		return plan{}, false
+	}
+	there := &r.elsewhere.ask
+	*there = newAsk(a.now, rt, &a.req)
+	there.arrived = a.arrived
+	if there.weight > 0 && rt.mustQueue(there.class) {
+		return plan{}, false
+	}
+	r.elsewhere.verdicts = there.judge(r.elsewhere.verdicts[:0])
+	v := r.choose(there, r.elsewhere.verdicts)
+	if v == nil {
+		return plan{}, false
+	}
+	return there.onto(v, OutcomeSpilled), true
+}
+
+const (
+	// probeEvery is how often a floor that is out of reach is tried after all:
+	// the curve may be old, and refusing everybody would never renew it.
+	probeEvery = time.Minute
+
+	// probeWithin is how far out of reach a floor may be to be worth a probe.
+	probeWithin = 4.0
+)
+
+// probe picks the idle target to which one request a minute is let through
+// although its floor is out of reach, nil if it is not time or there is none.
+// That request carries no floor, or it would lock the backend.
+func (a *ask) probe(verdicts []verdict) *verdict {
+	if a.route.probeAt.IsZero() || a.now.Before(a.route.probeAt) {
+		return nil
+	}
+	var idle *verdict
+	for i := range verdicts {
+		v := &verdicts[i]
+		if v.model == nil || v.reason.outOfService() || v.reason == ReasonCap || v.model.backend.leased() > 0 {
+			continue
+		}
+		if v.model.solo*probeWithin >= a.floor && (idle == nil || v.model.solo > idle.model.solo) {
+			idle = v
+		}
+	}
+	return idle
+}
+
+// carryOut does what was planned for a: it takes the place, stands in line, or
+// refuses.
+func (r *Router) carryOut(a *ask, p *plan) Decision {
+	d := Decision{Policy: p.policy, Waited: a.waited()}
+	rec := r.journal.open(r, a, p)
+	if p.outcome == OutcomeProbe || p.cause == ShedUnattainable && a.route.probeAt.IsZero() {
+		a.route.probeAt = a.now.Add(probeEvery)
+	}
+	switch {
+	case p.outcome == OutcomeSpilled:
+		there := &r.elsewhere.ask
+		d.Chosen, d.Spilled = there.candidate(p.chosen), there.route.conf.Name
+		d.Lease = r.take(there, p.chosen, p.floor)
+		d.Lease.asked = a.floor
+	case p.chosen != nil:
+		d.Chosen = a.candidate(p.chosen)
+		d.Lease = r.take(a, p.chosen, p.floor)
+	case p.outcome == OutcomeQueued:
+		d.Ticket = r.stand(a, p)
+	default:
+		d.Refusal = r.refuse(a, p.cause, p.best)
+		if rec != nil {
+			rec.RetryAfter = d.Refusal.RetryAfter
+		}
+	}
+	return d
+}
+
+// Preview returns what Place would do with req now, and does not do it: nothing
+// is reserved, nobody stands in line, and no later decision becomes another.
+// Where Place leaves the choice to chance it shows one that it may take, and the
+// time to come back without its jitter. ok is false for an unknown route.
+func (r *Router) Preview(now time.Time, req Request) (rec Record, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rt := r.routeOf[req.Route]
+	if rt == nil {
+		return Record{}, false
+	}
+	r.advance(now)
+	a := newAsk(now, rt, &req)
+	defer func(rand func() float64) { r.rand = rand }(r.rand)
+	r.rand = func() float64 { return 0.5 }
+	p := r.planNewcomer(&a)
+	r.describe(&rec, &a, &p, math.MaxInt)
+	if p.outcome.refused() {
+		rec.RetryAfter = r.comeBack(&a, p.cause)
+	}
+	return rec, true
+}
+
+// Explain returns every candidate for req as Place would see it now, and
+// reserves nothing.
+func (r *Router) Explain(now time.Time, req Request) []Candidate {
+	rec, _ := r.Preview(now, req)
+	return rec.Candidates
+}
