@@ -2,13 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"math"
-	"net"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -16,19 +10,14 @@ import (
 	"time"
 )
 
-// Bounds on the conversation with a gateway.
-const (
-	askTimeout = 10 * time.Second
-	maxAnswer  = 64 << 20 // bytes; 1,000 targets at 512 levels are 40 MiB
-)
-
 // fromGateway asks the admin port: for the points, for the line between them,
 // and for what the routes promise.
 func (o *curvesOptions) fromGateway(ctx context.Context) (*curvesAnswer, error) {
-	g, err := o.gateway()
+	g, err := newAdminPort(o.admin, o.dial)
 	if err != nil {
 		return nil, usageError{err}
 	}
+	g.ask, g.otherwise = "fewer levels with --n", ", or read the store with --config FILE"
 	answer := &curvesAnswer{}
 	if err := g.get(ctx, "/api/v1/profiles", o.query(o.levels), answer); err != nil {
 		return nil, err
@@ -100,77 +89,4 @@ func (o *curvesOptions) query(levels []int) url.Values {
 		q.Set("prompt_tokens", strconv.FormatFloat(o.promptTokens, 'g', -1, 64))
 	}
 	return q
-}
-
-// adminPort is the admin port of a running gateway.
-type adminPort struct {
-	base   string // without a slash at its end
-	client *http.Client
-}
-
-func (o *curvesOptions) gateway() (*adminPort, error) {
-	text := o.admin
-	if !strings.Contains(text, "://") {
-		text = "http://" + text
-	}
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-		return nil, fmt.Errorf("--admin is no address of an admin port; write one such as %s", defaultAdmin)
-	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: o.dial, DisableKeepAlives: true}
-	return &adminPort{
-		base: u.Scheme + "://" + u.Host + strings.TrimRight(u.Path, "/"),
-		client: &http.Client{
-			Transport: transport, Timeout: askTimeout,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}, nil
-}
-
-// get decodes what the port answers.
-func (g *adminPort) get(ctx context.Context, path string, query url.Values, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, g.base+path+"?"+query.Encode(), nil)
-	if err != nil {
-		return err
-	}
-	response, err := g.client.Do(request)
-	if err != nil {
-		return g.absent(ctx, err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	switch {
-	case err != nil:
-		return g.absent(ctx, err)
-	case len(body) > maxAnswer:
-		return fmt.Errorf("%s%s: the answer is larger than %d MiB; ask for fewer levels with --n", g.base, path, maxAnswer>>20)
-	}
-	if response.StatusCode != http.StatusOK || json.Unmarshal(body, into) != nil {
-		var refusal struct {
-			Error struct {
-				Message string `json:"message"`
-			} `json:"error"`
-		}
-		why := "it has no " + path
-		if json.Unmarshal(body, &refusal) == nil && refusal.Error.Message != "" {
-			why = refusal.Error.Message
-		}
-		return fmt.Errorf("%s answers %s, but not as the admin port of a gateway does (%.200s); name that port with --admin http://HOST:PORT", g.base, response.Status, why)
-	}
-	return nil
-}
-
-// absent says that nobody is there, and what to do.
-func (g *adminPort) absent(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	cause := err
-	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
-		cause = wrapped.Err
-	}
-	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
-		cause = fmt.Errorf("no answer within %v", askTimeout)
-	}
-	return fmt.Errorf("no gateway at %s: %w; start one with pacer serve, name its admin port with --admin http://HOST:PORT, or read the store with --config FILE", g.base, cause)
 }

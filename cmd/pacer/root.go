@@ -27,6 +27,7 @@ route, without breaking the floor of those already streaming.`,
 		newSimCommand(),
 		newCheckCommand(),
 		newCurvesCommand(),
+		newExplainCommand(),
 		newVersionCommand(),
 	)
 	for _, c := range append(root.Commands(), root) {

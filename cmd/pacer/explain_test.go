@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pacer-dev/pacer/internal/loadgen"
+)
+
+// explain runs pacer explain and returns its exit code and output.
+func explain(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code = run(t.Context(), append([]string{"explain"}, args...), &out, &errOut)
+	return code, out.String(), errOut.String()
+}
+
+func TestExplainPrintsDecisions(t *testing.T) {
+	answer, err := os.ReadFile("testdata/decisions.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := time.Local
+	time.Local = time.UTC
+	defer func() { time.Local = here }()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.String() != "/api/v1/decisions?limit=6" {
+			t.Errorf("asked for %s", r.URL)
+		}
+		w.Write(answer)
+	}))
+	defer s.Close()
+	for name, width := range map[string]string{"explain_last.txt": "140", "explain_last_narrow.txt": "80"} {
+		t.Setenv("COLUMNS", width)
+		code, stdout, stderr := explain(t, "--last", "6", "--admin", s.URL)
+		if code != 0 || stderr != "" {
+			t.Fatalf("exit code %d, stderr %q; want 0 and nothing", code, stderr)
+		}
+		wantGolden(t, name, stdout)
+	}
+	code, stdout, stderr := explain(t, "--last", "6", "--json", "--admin", s.URL)
+	var got, want any
+	if json.Unmarshal([]byte(stdout), &got) != nil || json.Unmarshal(answer, &want) != nil || code != 0 || stderr != "" {
+		t.Fatalf("--json: exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
+	}
+	if a, b := canonical(t, got), canonical(t, want); a != b {
+		t.Errorf("--json changed the answer:\n%s\nwant\n%s", a, b)
+	}
+}
+
+func canonical(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// The terminal says of a running gateway what became of a request, by its id,
+// and what would become of another.
+func TestExplainOfAGateway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, []gpu{{name: "a", model: carries38, seed: 3}}, `routes:
+  - { model: chat, targets: [ { backend: a, model: m } ], slo: { min_tps: 30 } }
+`, options{})
+		warmUp(h, 10, 30*time.Second)
+		result := h.client.Stream(context.Background(), loadgen.Request{Model: "chat", PromptTokens: 50, MaxTokens: 20})
+		if result.Err != nil {
+			t.Fatal(result.Err)
+		}
+		ask := func(o explainOptions) ([]explained, error) {
+			o.admin, o.dial = "127.0.0.1:9090", h.network.Dial
+			_, decisions, err := o.ask(t.Context())
+			return decisions, err
+		}
+		last, err := ask(explainOptions{last: 1})
+		if err != nil || len(last) != 1 || last[0].Outcome != "placed" || last[0].Chosen != "a" || last[0].RequestID == "" {
+			t.Fatalf("the last decision: %+v, %v", last, err)
+		}
+		if c := last[0].Candidates; len(c) != 1 || c[0].M != 0 || !c[0].Feasible || !(c[0].Low >= 30) {
+			t.Errorf("its candidates: %+v", c)
+		}
+		tps := 9000.0
+		for _, c := range []struct {
+			o       explainOptions
+			outcome string
+			floor   figure
+		}{
+			{explainOptions{model: "chat"}, "placed", 30},
+			{explainOptions{model: "chat", promptTokens: 100, class: "batch"}, "placed", 0},
+			{explainOptions{model: "chat", minTPS: &tps}, "shed", 9000},
+		} {
+			got, err := ask(c.o)
+			if err != nil || len(got) != 1 || got[0].Outcome != c.outcome || got[0].Floor != c.floor {
+				t.Errorf("%+v: got %+v, %v; want %s at %v", c.o, got, err, c.outcome, c.floor)
+			}
+		}
+		if _, err := ask(explainOptions{model: "talk"}); err == nil || !strings.HasPrefix(err.Error(), `no route serves the model "talk"`) {
+			t.Errorf("unknown model: %v", err)
+		}
+		h.stop()
+		if _, err := ask(explainOptions{model: "chat"}); err == nil || !strings.HasPrefix(err.Error(), "no gateway at http://127.0.0.1:9090: ") || strings.Contains(err.Error(), "store") {
+			t.Errorf("no gateway: %v", err)
+		}
+	})
+}
+
+func TestExplainRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "pacer: name the model as a client does"},
+		{[]string{""}, "pacer: name the model as a client does"},
+		{[]string{"chat", "nightly"}, "pacer: accepts at most 1 arg"},
+		{[]string{"chat", "--last", "3"}, "pacer: --last shows what was decided; leave out the request"},
+		{[]string{"--last", "3", "--min-tps", "3"}, "pacer: --last shows what was decided"},
+		{[]string{"--last", "0"}, "pacer: --last is 0; write a number from 1 to 1000"},
+		{[]string{"--last", "1001"}, "pacer: --last is 1001;"},
+		{[]string{"chat", "--class", "fast"}, `pacer: --class is "fast"; write interactive or batch`},
+		{[]string{"chat", "--min-tps", "-1"}, "pacer: --min-tps is -1; write tokens/s from 0"},
+		{[]string{"chat", "--min-tps", "NaN"}, "pacer: --min-tps is NaN;"},
+		{[]string{"chat", "--prompt-tokens", "-1"}, "pacer: --prompt-tokens is -1; write a number from 0"},
+		{[]string{"chat", "--admin", "ftp://x"}, "pacer: --admin is no address of an admin port"},
+	} {
+		code, stdout, stderr := explain(t, tt.args...)
+		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, tt.want) {
+			t.Errorf("explain %q: exit code %d, stdout %q, stderr\n%swant 2, nothing, and\n%s", tt.args, code, stdout, stderr, tt.want)
+		}
+	}
+	s := httptest.NewServer(http.NotFoundHandler())
+	defer s.Close()
+	if code, _, stderr := explain(t, "chat", "--admin", s.URL); code != 1 || !strings.Contains(stderr, "but not as the admin port of a gateway does (it has no /api/v1/explain)") {
+		t.Errorf("another service: exit code %d, stderr %q", code, stderr)
+	}
+}
+
+func TestExplainPrintsNoControlCharacters(t *testing.T) {
+	var out bytes.Buffer
+	d := explained{Route: "a\x1b[2J", RequestID: "\x07", Candidates: []explainedCandidate{{Backend: "g\r", Reason: "\u009b1m"}}}
+	if err := printDecisions(&out, []explained{d}, true, 140); err != nil || strings.ContainsAny(out.String(), "\x1b\x07\r\u009b") {
+		t.Errorf("%v; a control character reaches the terminal: %q", err, out.String())
+	}
+}
