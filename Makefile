@@ -5,7 +5,7 @@ GO        ?= go
 TESTFLAGS ?= -race -shuffle=on -timeout 10m
 BIN       := bin/pacer
 
-.PHONY: build test sdk numbers deps bench accuracy fuzz lint format demo clean
+.PHONY: build test sdk numbers deps bench accuracy fuzz loadtools long lint format demo clean
 
 build: ## the static binary, bin/pacer
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/pacer
@@ -41,6 +41,12 @@ fuzz: ## each fuzz target for FUZZTIME
 		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 			echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x $$pkg; \
 		done; done
+
+loadtools: ## guidellm and aiperf in front of the built program; keeps 7 GB in bin/load
+	@sh deploy/test-deps.sh sdk
+	$(GO) test -count=1 -timeout 80m -v ./e2e/load -args -tools $(CURDIR)/bin/load
+
+long: fuzz loadtools accuracy ## what takes too long for every change
 
 TOOL = cd tools && $(GO) tool
 lint: ## gofumpt, vet, staticcheck

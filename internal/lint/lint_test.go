@@ -54,6 +54,7 @@ var arrows = map[string][]string{
 
 	"cmd/pacer": {"*"},
 	"e2e":       {"*"},
+	"e2e/load":  {"*"},
 }
 
 // pure packages import the standard library only, and of it nothing that does
