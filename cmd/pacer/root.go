@@ -28,6 +28,7 @@ route, without breaking the floor of those already streaming.`,
 		newCheckCommand(),
 		newCurvesCommand(),
 		newExplainCommand(),
+		newPlanCommand(),
 		newVersionCommand(),
 	)
 	for _, c := range append(root.Commands(), root) {

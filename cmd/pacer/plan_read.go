@@ -1,0 +1,255 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/arena"
+)
+
+// plan is one question, read and checked.
+type plan struct {
+	cfg  *config.Config
+	from string // how the configuration is called
+
+	curves  map[string]planCurve // by backend; filled by learnCurves
+	prefill float64              // prompt tokens/s where nothing tells; 0 = not stated
+
+	load     planLoad
+	policies []arena.Policy
+	faults   []arena.Fault
+	seed     uint64
+
+	attainment float64   // 0 = what each route promises
+	factors    []float64 // of the load; one, or those of a sweep
+	swept      bool
+	replicas   map[string]int // by backend, where it is not 1
+	searched   string         // backend of which the least number is sought; "" = none
+	least      int            // from which number
+	most       int            // to which
+}
+
+// Bounds of one plan.
+const (
+	maxPlanned  = 10_000_000 // requests of one run
+	maxFactors  = 50         // of a sweep
+	maxReplicas = 256        // of one backend
+	maxScale    = 1000
+	maxRate     = 1e6 // requests/s
+	planTime    = 10 * time.Minute
+	maxPlanTime = 7 * 24 * time.Hour
+	exampleRate = "5/s"
+	exampleName = "the example"
+)
+
+func (o *planOptions) read(given func(string) bool) (*plan, error) {
+	if err := o.exclusive(given); err != nil {
+		return nil, err
+	}
+	p := &plan{prefill: o.prefill, seed: o.seed, attainment: o.attainment, replicas: map[string]int{}}
+	var err error
+	if p.cfg, p.from, err = o.configuration(); err != nil {
+		return nil, err
+	}
+	if o.config == "" && o.trace == "" && o.rate == "" {
+		o.rate = exampleRate
+	}
+	if p.load, err = o.readLoad(p.cfg, given); err != nil {
+		return nil, err
+	}
+	if p.policies, err = readPolicies(o.policies); err != nil {
+		return nil, err
+	}
+	for _, text := range o.faults {
+		list, err := readFault(text, p.cfg)
+		if err != nil {
+			return nil, err
+		}
+		p.faults = append(p.faults, list...)
+	}
+	slices.SortStableFunc(p.faults, func(a, b arena.Fault) int { return cmp.Compare(a.At, b.At) })
+	if err := p.readReplicas(o.replicas); err != nil {
+		return nil, err
+	}
+	p.factors, p.swept = []float64{o.scale}, o.sweep != ""
+	if p.swept {
+		if p.factors, err = readSweep(o.sweep); err != nil {
+			return nil, err
+		}
+	}
+	if p.swept && p.searched != "" {
+		return nil, errors.New("--sweep and a range of --replicas-of are given; keep one")
+	}
+	return p, nil
+}
+
+// exclusive looks at flags that do not go together, and at plain numbers.
+func (o *planOptions) exclusive(given func(string) bool) error {
+	both := func(a, b string) bool { return given(a) && given(b) }
+	switch {
+	case o.asJSON && o.asCSV:
+		return errors.New("--json and --csv are given; keep one")
+	case both("admin", "store"):
+		return errors.New("--admin and --store are given; keep one")
+	case given("store") && o.config == "":
+		return errors.New("--store needs -c FILE, which names the backends")
+	case both("trace", "rate"):
+		return errors.New("--trace and --rate are given; keep one")
+	case given("trace") && (given("prompt") || given("output") || given("shape")):
+		return errors.New("a trace has its own prompts, answers and arrivals; leave --prompt, --output and --shape out")
+	case both("sweep", "scale"):
+		return errors.New("--sweep and --scale are given; keep one")
+	case !(o.scale > 0 && o.scale <= maxScale):
+		return fmt.Errorf("--scale is %v; write a number up to %d, such as 1.5", o.scale, maxScale)
+	case given("attainment") && !(o.attainment > 0 && o.attainment < 1):
+		return fmt.Errorf("--attainment is %v; write a share between 0 and 1, such as 0.99", o.attainment)
+	case given("prefill") && !(o.prefill > 0 && o.prefill <= 1e9):
+		return fmt.Errorf("--prefill is %v; write prompt tokens per second, such as 12000", o.prefill)
+	case given("duration") && (o.duration < time.Second || o.duration > maxPlanTime):
+		return fmt.Errorf("--duration is %v; write from 1s to %v", o.duration, maxPlanTime)
+	case o.warmup < 0 || given("warmup") && given("duration") && o.warmup >= o.duration:
+		return fmt.Errorf("--warmup is %v; write less than the duration", o.warmup)
+	}
+	return nil
+}
+
+// readPolicies reads names, as the arena has them or with hyphens; all is
+// every one.
+func readPolicies(names []string) ([]arena.Policy, error) {
+	var list []arena.Policy
+	for _, name := range names {
+		policy := arena.Policy(strings.ReplaceAll(strings.TrimSpace(name), "-", "_"))
+		switch {
+		case policy == "all":
+			return arena.Policies(), nil
+		case !slices.Contains(arena.Policies(), policy):
+			var known []string
+			for _, k := range arena.Policies() {
+				known = append(known, string(k))
+			}
+			return nil, fmt.Errorf("--policy: no policy %.40q; known are %s, and all", name, strings.Join(known, ", "))
+		case !slices.Contains(list, policy):
+			list = append(list, policy)
+		}
+	}
+	if len(list) == 0 {
+		return nil, errors.New("--policy names none; write pacer, or all")
+	}
+	return list, nil
+}
+
+const faultForms = "write kill:BACKEND@60s, drift:BACKEND:1.5@60s or redis_lost@60s, and +30s behind it for when it is over"
+
+// readFault reads KIND[:BACKEND[:FACTOR]]@WHEN[+FOR] as what begins, and what
+// ends it.
+func readFault(text string, cfg *config.Config) ([]arena.Fault, error) {
+	what, when, timed := strings.Cut(text, "@")
+	begin, length, ends := strings.Cut(when, "+")
+	at, err := time.ParseDuration(begin)
+	if !timed || err != nil || at < 0 || at > maxPlanTime {
+		return nil, fmt.Errorf("--fault %.60q does not say when; %s", text, faultForms)
+	}
+	var over time.Duration
+	if ends {
+		if over, err = time.ParseDuration(length); err != nil || over <= 0 || over > maxPlanTime {
+			return nil, fmt.Errorf("--fault %.60q: %.20q is no length of time; %s", text, length, faultForms)
+		}
+	}
+	words := strings.Split(what, ":")
+	first := arena.Fault{At: at}
+	last := arena.Fault{At: at + over}
+	switch kind := strings.ReplaceAll(words[0], "-", "_"); {
+	case kind == "redis_lost" && len(words) == 1:
+		first.Kind, last.Kind = arena.RedisLost, arena.RedisBack
+	case kind == "kill" && len(words) == 2:
+		first.Kind, last.Kind = arena.Kill, arena.Back
+	case kind == "drift" && len(words) == 3:
+		first.Kind, last.Kind, last.Factor = arena.Drift, arena.Drift, 1
+		first.Factor, err = strconv.ParseFloat(words[2], 64)
+		if err != nil || !(first.Factor >= 0.01 && first.Factor <= 100) {
+			return nil, fmt.Errorf("--fault %.60q: %.20q is no factor on the time of a step; write one from 0.01 to 100, such as 1.5", text, words[2])
+		}
+	default:
+		return nil, fmt.Errorf("--fault %.60q is no fault; %s", text, faultForms)
+	}
+	if len(words) > 1 {
+		if !hasBackend(cfg, words[1]) {
+			return nil, fmt.Errorf("--fault %.60q: no backend %.60q; known are %s", text, words[1], strings.Join(backendNames(cfg), ", "))
+		}
+		first.Backend, last.Backend = words[1], words[1]
+	}
+	if !ends {
+		return []arena.Fault{first}, nil
+	}
+	return []arena.Fault{first, last}, nil
+}
+
+func hasBackend(cfg *config.Config, name string) bool {
+	return slices.ContainsFunc(cfg.Backends, func(b config.Backend) bool { return b.Name == name })
+}
+
+// readReplicas reads BACKEND=COUNT and, once, BACKEND=LEAST..MOST.
+func (p *plan) readReplicas(list []string) error {
+	for _, text := range list {
+		name, count, ok := strings.Cut(text, "=")
+		if !ok {
+			return fmt.Errorf("--replicas-of %.60q says no number; write BACKEND=4, or BACKEND=1..8", text)
+		}
+		if !hasBackend(p.cfg, name) {
+			return fmt.Errorf("--replicas-of: no backend %.60q; known are %s", name, strings.Join(backendNames(p.cfg), ", "))
+		}
+		if _, twice := p.replicas[name]; twice || p.searched == name {
+			return fmt.Errorf("--replicas-of %s is given twice; keep one", name)
+		}
+		low, high, ranged := strings.Cut(count, "..")
+		from, err := strconv.Atoi(low)
+		to := from
+		if ranged && err == nil {
+			to, err = strconv.Atoi(high)
+		}
+		if err != nil || from < 1 || to < from || to > maxReplicas {
+			return fmt.Errorf("--replicas-of %.60q: %.30q is no number of replicas; write one from 1 to %d, or a range such as 1..8", text, count, maxReplicas)
+		}
+		if !ranged {
+			p.replicas[name] = from
+			continue
+		}
+		if p.searched != "" {
+			return errors.New("--replicas-of has two ranges; keep one, and write a number for the other")
+		}
+		p.searched, p.least, p.most = name, from, to
+	}
+	return nil
+}
+
+// readSweep reads LEAST..MOST[/STEPS] as factors that lie evenly.
+func readSweep(text string) ([]float64, error) {
+	const forms = "write two factors of the load, such as 0.5..2.0, and /7 behind them for seven of them"
+	ends, steps, stated := strings.Cut(text, "/")
+	count := 7
+	var err error
+	if stated {
+		if count, err = strconv.Atoi(steps); err != nil || count < 2 || count > maxFactors {
+			return nil, fmt.Errorf("--sweep %.40q: %.20q is no number of factors from 2 to %d; %s", text, steps, maxFactors, forms)
+		}
+	}
+	low, high, ok := strings.Cut(ends, "..")
+	from, err1 := strconv.ParseFloat(low, 64)
+	to, err2 := strconv.ParseFloat(high, 64)
+	if !ok || err1 != nil || err2 != nil || !(from > 0 && from < to && to <= maxScale) {
+		return nil, fmt.Errorf("--sweep %.40q is no range; %s", text, forms)
+	}
+	factors := make([]float64, count)
+	for i := range factors {
+		f := from + (to-from)*float64(i)/float64(count-1)
+		factors[i] = math.Round(f*1e4) / 1e4
+	}
+	return factors, nil
+}
