@@ -223,6 +223,20 @@ func (c *Curve) AtRho(n int, rho float64) Point {
 	return point
 }
 
+// Seen returns the highest tokens/s that streams were seen to get with n or more
+// of them there, whatever prompts were prefilled beside them: what the bins show
+// and not what the fit makes of it. A bin needs 30 decode steps to be asked. It
+// is 0 when there is none, and for a prior.
+func (c *Curve) Seen(n int) float64 {
+	tps := 0.0
+	for i := range c.bins {
+		if b := &c.bins[i]; b.n >= n && b.k >= ownSteps && b.seconds > 0 {
+			tps = max(tps, b.tokens/b.seconds*c.Scale())
+		}
+	}
+	return tps
+}
+
 // Rho is the learned prompt load per output token over all n.
 func (c *Curve) Rho() float64 { return c.rho }
 

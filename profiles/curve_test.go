@@ -301,3 +301,18 @@ func TestFewPromptsDoNotInventTheirCost(t *testing.T) {
 		}
 	}
 }
+
+// What was seen is the bins' own, with the drift in it.
+func TestSeen(t *testing.T) {
+	s := sumsOf(Fit{A: 0.01, C: 0.01}, map[int]float64{1: 10, 3: 40, 8: 40}, flat) // at 1 too few steps
+	c := newCurve(&s, nil, 0.5, 0.1)
+	for n, want := range map[int]float64{1: 12.5, 3: 12.5, 4: 100.0 / 9 / 2, 8: 100.0 / 9 / 2, 9: 0} {
+		if got := c.Seen(n); !near(got, want) {
+			t.Errorf("%v tokens/s seen with %d or more, want %v", got, n, want)
+		}
+	}
+	prior := newCurve(&Sums{}, newPrior([]PriorPoint{{1, 100}}), 1, 0.1)
+	if got := prior.Seen(1); got != 0 {
+		t.Errorf("a prior has seen %v tokens/s, want none", got)
+	}
+}

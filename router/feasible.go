@@ -157,7 +157,12 @@ func (a *ask) leavesReserve(b *backend, k int) bool {
 			}
 			continue
 		}
-		if _, _, ok := m.carries(k+reserve, extraP(b.promptWaiting()+a.prompt, m.answer), m.promised); !ok {
+		if _, _, ok := m.carries(k+reserve, extraP(b.promptWaiting()+a.prompt, m.answer), m.promised); ok {
+			continue
+		}
+		// Where the floor is not believed even of a single stream, and was
+		// never tried, a few of batch show what it takes.
+		if _, _, alone := m.carries(1, 0, m.promised); alone || k+reserve > slowStartCap {
 			return false
 		}
 	}

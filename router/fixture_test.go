@@ -44,6 +44,13 @@ func (f form) MeanOutput() float64            { return f.answer }
 func (f form) SecondsPerPromptToken() float64 { return f.d }
 func (f form) TTFT() profiles.TTFT            { return f.first }
 
+func (f form) Seen(n int) float64 {
+	if n > f.visited {
+		return 0
+	}
+	return f.TPS(n)
+}
+
 func (f form) Steps() float64 {
 	if f.steps == 0 {
 		return 1e6

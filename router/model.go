@@ -17,6 +17,7 @@ type curve interface {
 	MeanOutput() float64
 	SecondsPerPromptToken() float64
 	Steps() float64
+	Seen(n int) float64
 	TTFT() profiles.TTFT
 }
 
@@ -35,7 +36,7 @@ type model struct {
 	young   bool // few steps seen: the fit is not to be trusted beyond visited
 	ttft    profiles.TTFT
 	answer  float64 // mean output tokens; 0 = unknown
-	solo    float64 // TPS(1); +Inf while unknown
+	solo    float64 // TPS(1), or more where that was seen; +Inf while unknown
 
 	floors      floorSet // of the leases that run here
 	remoteFloor float64  // highest floor that another replica runs here, 0 = none
@@ -79,7 +80,7 @@ func (m *model) learn(c curve) {
 	m.lowest, m.visited = c.Support()
 	m.young = c.Steps() < youngSteps
 	m.answer = finite(c.MeanOutput())
-	if solo := c.TPS(1); solo > 0 {
+	if solo := max(c.TPS(1), c.Seen(1)); solo > 0 {
 		m.solo = solo
 	}
 }
@@ -106,7 +107,11 @@ func (m *model) protect() float64 {
 // the cap, which grows only by what the streams themselves showed, the curve
 // is asked at its edge instead, and its fit continues with the edge's margin;
 // while it is young, its fit is not asked. Below the lowest n with evidence
-// the fit continues likewise: with fewer streams nobody gets slower.
+// the fit continues likewise: with fewer streams nobody gets slower. And up to
+// the cap that slow start begins with, what the streams themselves were seen to
+// get is believed against the fit: of a backend that was overrun before it was
+// ever seen idle the fit says that not even one stream gets its floor, and
+// nobody would be let in to show the contrary.
 func (m *model) carries(k int, extraP, need float64) (low, bound float64, ok bool) {
 	b := m.backend
 	if !m.known {
@@ -114,8 +119,14 @@ func (m *model) carries(k int, extraP, need float64) (low, bound float64, ok boo
 	}
 	k = max(k, 1)
 	low = m.curve.Low(k, extraP)
-	if need <= 0 || low >= need || !m.outside(k) || k > m.visited && k > b.ramp.cap {
-		return low, low, need <= 0 || low >= need
+	if need <= 0 || low >= need {
+		return low, low, true
+	}
+	if k <= slowStartCap && m.seen(k, extraP) >= beaten*need {
+		return low, need, true
+	}
+	if !m.outside(k) || k > m.visited && k > b.ramp.cap {
+		return low, low, false
 	}
 	if m.young && k > m.visited && m.curve.Low(m.visited, extraP) >= need {
 		return low, max(low, need), true
@@ -126,11 +137,22 @@ func (m *model) carries(k int, extraP, need float64) (low, bound float64, ok boo
 	return low, low, false
 }
 
+// seen is what streams were seen to get with k or more of them there, once
+// extraP prompt tokens per step come on top.
+func (m *model) seen(k int, extraP float64) float64 {
+	tps := m.curve.Seen(k)
+	return tps / (1 + tps*m.curve.SecondsPerPromptToken()*extraP)
+}
+
 // outOfReach reports whether not even k sequences alone on the target would be
 // admitted with floor, and that for its speed. Of what was never seen nobody
-// can say so.
+// can say so: a backend that has always had more to do is believed only about
+// floors far beyond what its fit gives a single stream.
 func (m *model) outOfReach(k int, floor float64) bool {
 	if !m.known || m.limitedByEvidence(k, floor) {
+		return false
+	}
+	if k < m.lowest && m.curve.Steps() > 0 && floor <= probeWithin*m.solo {
 		return false
 	}
 	_, _, ok := m.carries(k, 0, floor)

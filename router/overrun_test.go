@@ -1,0 +1,62 @@
+package router
+
+import (
+	"testing"
+	"time"
+)
+
+// overrun is the curve of a backend that was never alone and always had more
+// prompts than it could take: its fit gives a single stream 27 tokens/s.
+type overrun struct {
+	form
+	few float64 // what up to 3 streams were seen to get; 0 = nobody looked
+}
+
+func (overrun) TPS(n int) float64 { return 27 / (1 + 0.01*float64(n)) }
+
+func (o overrun) Low(n int, _ float64) float64 { return 0.85 * o.TPS(n) }
+
+func (overrun) Support() (lo, hi int) { return 3, 46 }
+
+func (o overrun) Seen(n int) float64 {
+	if n <= 3 {
+		return o.few
+	}
+	return 20
+}
+
+// A fit that was drawn while a backend was overrun does not give it up: batch
+// does not rush in as if no floor could be kept there, which would overrun it
+// for good.
+func TestAnOverrunBackendIsNotGivenUp(t *testing.T) {
+	night := Route{Name: "nightly", Class: Batch, Reserve: 1, OnInfeasible: queue(time.Minute)}
+	chat := Route{Name: "chat", SLO: SLO{MinTPS: 30}, Reserve: 1}
+	b := newBench(t, []string{"x"}, chat, night)
+	b.learn("x", overrun{})
+	b.wantRefusal(b.place("chat"), ShedFloor)
+	if got := len(b.fill("nightly", 100)); got != slowStartCap-1 {
+		t.Errorf("%d batch requests on a backend whose single stream nobody has seen, want %d to see", got, slowStartCap-1)
+	}
+	b.learn("x", overrun{few: 32}) // less than a tenth over the floor
+	b.wantRefusal(b.place("chat"), ShedFloor)
+
+	b = newBench(t, []string{"x"}, chat, night)
+	b.learn("x", overrun{few: 80})
+	if got := len(b.fill("chat", 100)); got != 3 {
+		t.Errorf("%d streams, want the 3 that were seen at more than their floor", got)
+	}
+	b.wantReason("nightly", ReasonProtects)
+}
+
+// A backend that was seen with a single stream, and too slow, needs no reserve.
+func TestAFloorOutOfReachNeedsNoReserve(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}, Reserve: 1},
+		Route{Name: "nightly", Class: Batch, Reserve: 1, OnInfeasible: queue(time.Minute)})
+	slow := carrying(5, 20, 25)
+	slow.visited = 8
+	b.learn("x", slow)
+	b.wantRefusal(b.place("chat"), ShedUnattainable)
+	if got := len(b.fill("nightly", 100)); got != 100 {
+		t.Errorf("%d batch requests, want all 100", got)
+	}
+}
