@@ -7,7 +7,8 @@ import (
 )
 
 // backend is one incarnation of a configured backend: a name that is removed
-// and added again is another incarnation, whose counts start at 0. Leases
+// and added again, or that another engine stands behind, is another
+// incarnation, whose counts start at 0. Leases
 // point at the incarnation that counted them. Everything is guarded by
 // Router.mu.
 //
@@ -15,7 +16,7 @@ import (
 // these phases, idle the number of those of weight 0; none is ever negative.
 type backend struct {
 	router         *Router
-	name           string
+	name, engine   string
 	maxConcurrency int // 0 = none
 	health         Health
 	out            bool // was down since it was last up
@@ -43,9 +44,9 @@ type backend struct {
 	wanted int
 }
 
-func newBackend(now time.Time, r *Router, name string) *backend {
+func newBackend(now time.Time, r *Router, name, engine string) *backend {
 	return &backend{
-		router: r, name: name,
+		router: r, name: name, engine: engine,
 		occupancy: profiles.NewOccupancy(now),
 		ramp:      ramp{cap: slowStartCap},
 	}

@@ -12,8 +12,8 @@ type Change interface{ change() }
 // Tick says only that time has passed.
 type Tick struct{}
 
-// Configure replaces the topology. A backend whose name stays keeps its
-// incarnation; a removed one lives on only through its leases.
+// Configure replaces the topology. A backend whose name and engine stay keeps
+// its incarnation; a removed one lives on only through its leases.
 type Configure struct{ Topology Topology }
 
 // Curves hands in new curves. A configured target that is not named keeps the

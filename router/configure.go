@@ -28,8 +28,8 @@ func (r *Router) configureBackends(now time.Time, backends []Backend) {
 			continue // the configuration refuses a name twice
 		}
 		b := before[c.Name]
-		if b == nil {
-			b = newBackend(now, r, c.Name)
+		if b == nil || b.engine != c.Engine {
+			b = newBackend(now, r, c.Name, c.Engine)
 		}
 		b.maxConcurrency = c.MaxConcurrency
 		r.backends = append(r.backends, b)

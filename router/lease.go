@@ -60,6 +60,10 @@ type progress struct {
 // Target is where the request goes.
 func (l *Lease) Target() Target { return l.target }
 
+// Engine is what Topology said stands behind the backend when the lease was
+// taken, whatever does by now.
+func (l *Lease) Engine() string { return l.backend.engine }
+
 // Floor is the floor that counts for this stream, 0 if none: also for one that
 // was placed by best effort or as a probe.
 func (l *Lease) Floor() float64 { return l.floor }

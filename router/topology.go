@@ -106,7 +106,8 @@ type Route struct {
 // Backend is one upstream engine as configured.
 type Backend struct {
 	Name           string
-	MaxConcurrency int // cap on m, and on requests that do not decode; 0 = none
+	Engine         string // what stands behind the name, its URL say; another one is another incarnation
+	MaxConcurrency int    // cap on m, and on requests that do not decode; 0 = none
 }
 
 // Topology is everything configured. Replicas is how many gateways share the
