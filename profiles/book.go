@@ -103,6 +103,24 @@ func (b *Book) Ensure(targets ...Target) {
 	}
 }
 
+// Retain forgets every target but these, which become known, and every backend
+// that has none of them. What streams on a forgotten target gather from the last
+// Fold on is lost; a store that has the target keeps what it has.
+func (b *Book) Retain(targets ...Target) {
+	b.Ensure(targets...)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old := *b.profiles.Load()
+	profiles := make(map[Target]*profile, len(targets))
+	groups := map[string]*group{}
+	for _, t := range targets {
+		profiles[t] = old[t]
+		groups[t.Backend] = b.groups[t.Backend]
+	}
+	b.profiles.Store(&profiles)
+	b.groups = groups
+}
+
 // profile returns the profile of t, which it adds if need be.
 func (b *Book) profile(t Target) *profile {
 	if p := (*b.profiles.Load())[t]; p != nil {

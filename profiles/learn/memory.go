@@ -23,9 +23,11 @@ type Memory struct {
 	Now func() time.Time
 
 	mu    sync.Mutex                        // guards the fields below; a leaf
+	asked map[profiles.Target]time.Time     // when somebody last wanted to know
 	sums  map[profiles.Target]profiles.Sums // never handed out without a copy
 	seqs  map[string]uint64                 // replica → last number added
 	faded map[profiles.Target]time.Time     // when the slow copy of sums faded last
+	swept time.Time                         // when it was last looked for what nobody asks for
 }
 
 // Push adds deltas, once per replica and seq.
@@ -43,13 +45,11 @@ func (m *Memory) Push(ctx context.Context, replica string, seq uint64, deltas []
 		return nil
 	}
 	if m.sums == nil {
-		m.sums, m.seqs, m.faded = map[profiles.Target]profiles.Sums{}, map[string]uint64{}, map[profiles.Target]time.Time{}
+		m.sums, m.seqs = map[profiles.Target]profiles.Sums{}, map[string]uint64{}
+		m.faded, m.asked = map[profiles.Target]time.Time{}, map[profiles.Target]time.Time{}
 	}
 	m.seqs[replica] = seq
-	now := time.Now()
-	if m.Now != nil {
-		now = m.Now()
-	}
+	now := m.now()
 	for _, d := range deltas {
 		s := m.sums[d.Target]
 		if at, ok := m.faded[d.Target]; ok {
@@ -69,11 +69,42 @@ func (m *Memory) Load(ctx context.Context, targets []profiles.Target) (map[profi
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	now := m.now()
 	found := map[profiles.Target]profiles.Sums{}
 	for _, t := range targets {
 		if s, ok := m.sums[t]; ok {
 			found[t] = s
+			m.asked[t] = now
 		}
 	}
+	m.forget(now)
 	return found, nil
+}
+
+// memoryLife is how long a target is kept that nobody asks for: one that was
+// taken out of the configuration, or of a fleet whose members come and go.
+const memoryLife = 24 * time.Hour
+
+// forget drops what nobody asked for in memoryLife. mu is held.
+func (m *Memory) forget(now time.Time) {
+	if now.Sub(m.swept) < time.Hour {
+		return
+	}
+	m.swept = now
+	for t := range m.sums {
+		if asked, ok := m.asked[t]; !ok {
+			m.asked[t] = now
+		} else if now.Sub(asked) > memoryLife {
+			delete(m.sums, t)
+			delete(m.faded, t)
+			delete(m.asked, t)
+		}
+	}
+}
+
+func (m *Memory) now() time.Time {
+	if m.Now != nil {
+		return m.Now()
+	}
+	return time.Now()
 }

@@ -19,3 +19,36 @@ func TestMemory(t *testing.T) {
 		}
 	})
 }
+
+// A target that nobody asks for is forgotten after a day, or a fleet whose
+// members come and go would fill the memory; the others are not.
+func TestMemoryForgetsWhatNobodyAsksFor(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	m := &learn.Memory{Now: func() time.Time { return now }}
+	ctx := t.Context()
+	stay, gone := profiles.Target{Backend: "a", Model: "m"}, profiles.Target{Backend: "b", Model: "m"}
+	if err := m.Push(ctx, "r", 1, []profiles.Delta{{Target: stay}, {Target: gone}}); err != nil {
+		t.Fatal(err)
+	}
+	load := func(targets ...profiles.Target) int {
+		found, err := m.Load(ctx, targets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	for range 23 {
+		load(stay)
+		now = now.Add(time.Hour)
+	}
+	if n := load(stay, gone); n != 2 {
+		t.Fatalf("%d of 2 targets after 23 hours", n)
+	}
+	for range 26 {
+		now = now.Add(time.Hour)
+		load(stay)
+	}
+	if n := load(stay, gone); n != 1 {
+		t.Errorf("%d targets are left after a day, want the one that is asked for", n)
+	}
+}
