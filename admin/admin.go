@@ -3,6 +3,7 @@ package admin
 import (
 	"io/fs"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -16,10 +17,14 @@ import (
 
 // Options configures the admin port; all fields are required unless said.
 type Options struct {
-	Config  *config.Config
+	Config  func() *config.Config // in force now; called for each answer
 	Router  *router.Router
 	Book    *profiles.Book
 	Metrics *telemetry.Metrics
+
+	// Drain takes a backend out of service for new requests, or puts it back in;
+	// false = there is none of that name. nil = the port cannot.
+	Drain func(backend string, drained bool) bool
 
 	// DataURL says where clients reach the data port, for the hints of the
 	// page: "http://127.0.0.1:8080", or "" while that is not known. Called for
@@ -30,33 +35,45 @@ type Options struct {
 // port is the admin port. Everything in it is safe for concurrent use.
 type port struct {
 	o         Options
-	backends  map[string]config.Backend // by name
-	goals     map[string]float64        // SLO attainment by route name
+	known     atomic.Pointer[settings]
 	started   time.Time
 	frames    frames
 	listeners listeners
 }
 
-// New returns the handler of the admin port. It starts nothing.
-func New(o Options) http.Handler {
-	p := &port{
-		o:        o,
-		backends: map[string]config.Backend{},
-		goals:    map[string]float64{},
-		started:  time.Now(),
+// settings is one configuration, indexed.
+type settings struct {
+	conf     *config.Config
+	backends map[string]config.Backend // by name
+	goals    map[string]float64        // SLO attainment by route name
+}
+
+// settings returns the configuration in force.
+func (p *port) settings() *settings {
+	conf := p.o.Config()
+	if s := p.known.Load(); s != nil && s.conf == conf {
+		return s
 	}
-	for _, b := range o.Config.Backends {
-		p.backends[b.Name] = b
+	s := &settings{conf: conf, backends: map[string]config.Backend{}, goals: map[string]float64{}}
+	for _, b := range conf.Backends {
+		s.backends[b.Name] = b
 	}
-	for _, r := range o.Config.Routes {
+	for _, r := range conf.Routes {
 		for _, name := range r.Models {
-			p.goals[name] = r.SLO.Attainment
+			s.goals[name] = r.SLO.Attainment
 		}
 	}
+	p.known.Store(s)
+	return s
+}
+
+// New returns the handler of the admin port. It starts nothing.
+func New(o Options) http.Handler {
+	p := &port{o: o, started: time.Now()}
 	p.frames.take = p.frame
 
 	mux := chi.NewRouter()
-	mux.Use(secured, newHostGuard(o.Config.Admin.Listen).handler)
+	mux.Use(secured, newHostGuard(o.Config().Admin.Listen).handler)
 	mux.NotFound(notFound)
 	mux.MethodNotAllowed(wrongMethod)
 	mux.Get("/healthz", healthz)
@@ -66,6 +83,8 @@ func New(o Options) http.Handler {
 	mux.Get("/api/v1/decisions", p.serveDecisions)
 	mux.With(sameOrigin).Post(pathExplain, p.serveExplain)
 	mux.Get("/api/v1/events", p.serveEvents)
+	mux.Post("/api/v1/backends/{name}/drain", p.serveDrain(true))
+	mux.Post("/api/v1/backends/{name}/resume", p.serveDrain(false))
 	servePage(mux, dashboard.Files())
 	return mux
 }

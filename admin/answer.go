@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -106,12 +107,12 @@ func send(w http.ResponseWriter, status int, body any) {
 }
 
 func notFound(w http.ResponseWriter, r *http.Request) {
-	fail(w, http.StatusNotFound, "not_found", "nothing is here; the admin port has /, /metrics, /healthz, /api/v1/profiles, /api/v1/routes, /api/v1/decisions, /api/v1/explain and /api/v1/events")
+	fail(w, http.StatusNotFound, "not_found", "nothing is here; the admin port has /, /metrics, /healthz, /api/v1/profiles, /api/v1/routes, /api/v1/decisions, /api/v1/explain, /api/v1/events and /api/v1/backends/NAME/drain or resume")
 }
 
 func wrongMethod(w http.ResponseWriter, r *http.Request) {
 	allowed := http.MethodGet
-	if r.URL.Path == pathExplain {
+	if r.URL.Path == pathExplain || strings.HasPrefix(r.URL.Path, "/api/v1/backends/") {
 		allowed = http.MethodPost
 	}
 	w.Header().Set("Allow", allowed)

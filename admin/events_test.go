@@ -198,12 +198,12 @@ func TestDataURL(t *testing.T) {
 		"[::]:8080":      "http://127.0.0.1:8080",
 		"localhost:8080": "http://localhost:8080",
 	} {
-		p := &port{o: Options{Config: configListening(listen)}}
+		p := &port{o: Options{Config: inForce(configListening(listen))}}
 		if got := p.dataURL(); got != want {
 			t.Errorf("listen %s: got %q, want %q", listen, got, want)
 		}
 	}
-	p := &port{o: Options{Config: configListening("127.0.0.1:0"), DataURL: func() string { return "http://127.0.0.1:34567" }}}
+	p := &port{o: Options{Config: inForce(configListening("127.0.0.1:0")), DataURL: func() string { return "http://127.0.0.1:34567" }}}
 	if got := p.dataURL(); got != "http://127.0.0.1:34567" {
 		t.Errorf("got %q, want what the program said", got)
 	}
@@ -213,7 +213,7 @@ func TestDataURL(t *testing.T) {
 // are open.
 func BenchmarkFrame(b *testing.B) {
 	w := newWorld(b, "")
-	p := &port{o: Options{Config: configListening(":8080"), Router: w.router, Book: w.book, Metrics: w.metrics}}
+	p := &port{o: Options{Config: inForce(configListening(":8080")), Router: w.router, Book: w.book, Metrics: w.metrics}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := p.frame(time.Now()); err != nil {

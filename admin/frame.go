@@ -120,7 +120,7 @@ func (p *port) dataURL() string {
 	if p.o.DataURL != nil {
 		return p.o.DataURL()
 	}
-	host, service, err := net.SplitHostPort(p.o.Config.Listen)
+	host, service, err := net.SplitHostPort(p.settings().conf.Listen)
 	if err != nil || service == "0" {
 		return ""
 	}
@@ -128,7 +128,7 @@ func (p *port) dataURL() string {
 		host = "127.0.0.1"
 	}
 	scheme := "http://"
-	if p.o.Config.TLS.Cert != "" {
+	if p.settings().conf.TLS.Cert != "" {
 		scheme = "https://"
 	}
 	return scheme + net.JoinHostPort(host, service)

@@ -146,13 +146,14 @@ func (p *port) targets(now time.Time) []targetState {
 		loads[l.Backend] = l
 	}
 	below := p.o.Router.Below(now)
+	conf := p.settings()
 	var out []targetState
 	for _, t := range p.o.Book.Targets() {
 		l, configured := loads[t.Backend]
 		if !configured {
 			continue
 		}
-		b := p.backends[t.Backend]
+		b := conf.backends[t.Backend]
 		s := targetState{
 			Backend: t.Backend, Model: t.Model, Kind: b.Kind, Labels: b.Labels,
 			InFlight: inFlight{Waiting: l.Waiting, Decoding: l.Decoding, BelowFloor: below[t.Backend], N: l.N, M: l.M},

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 )

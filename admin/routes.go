@@ -97,7 +97,7 @@ func (p *port) route(state router.RouteState) routeFigures {
 		Model: r.Name, Class: r.Class.String(), Prefer: r.Prefer.String(),
 		MinTPS:         positive(r.SLO.MinTPS),
 		MaxTTFTS:       positive(r.SLO.MaxTTFT.Seconds()),
-		AttainmentGoal: positive(p.goals[r.Name]),
+		AttainmentGoal: positive(p.settings().goals[r.Name]),
 		Offered:        s.Offered, Met: s.Met, Missed: s.Missed,
 		Unmeasured: s.Unmeasured, Shed: s.Shed, Failed: s.Failed,
 		Attainment: number(math.NaN()),

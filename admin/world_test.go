@@ -79,7 +79,7 @@ func newWorld(t testing.TB, listen string) *world {
 	w.router.Update(now, router.Curves{ByTarget: map[profiles.Target]*profiles.Curve{
 		h200: w.book.Curve(h200), l40s: w.book.Curve(l40s), idle: w.book.Curve(idle),
 	}})
-	w.handler = New(Options{Config: cfg, Router: w.router, Book: w.book, Metrics: w.metrics})
+	w.handler = New(Options{Config: inForce(cfg), Router: w.router, Book: w.book, Metrics: w.metrics})
 	return w
 }
 
@@ -175,3 +175,6 @@ func decode(t testing.TB, rec *httptest.ResponseRecorder, into any) {
 func near(got, want, share float64) bool { return math.Abs(got/want-1) <= share }
 
 func configListening(listen string) *config.Config { return &config.Config{Listen: listen} }
+
+// inForce is a configuration that is never replaced.
+func inForce(c *config.Config) func() *config.Config { return func() *config.Config { return c } }

@@ -22,6 +22,10 @@ type Config struct {
 	// headers although keys are configured. Without keys they are always sent.
 	ExposeDecision bool
 
+	// files are those that Load read, as they were just before: the
+	// configuration and what it names. nil after Parse.
+	files stamps
+
 	// Warnings are what Parse wants said though it is no error, by line, each
 	// as FILE:LINE:COL: text.
 	Warnings []string

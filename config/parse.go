@@ -25,6 +25,8 @@ func Parse(name string, data []byte, getenv func(string) (string, bool)) (*Confi
 // checks the files that it names. The error is an Errors, unless the file
 // itself could not be read.
 func Load(path string) (*Config, error) {
+	files := stamps{}
+	files.note(path)
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
@@ -35,7 +37,15 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	return parse(&reader{file: path, getenv: os.LookupEnv, readFile: readNamed}, data)
+	cfg, err := parse(&reader{file: path, getenv: os.LookupEnv, readFile: func(named string) ([]byte, error) {
+		files.note(named)
+		return readNamed(named)
+	}}, data)
+	if err != nil {
+		return nil, err
+	}
+	cfg.files = files
+	return cfg, nil
 }
 
 func parse(r *reader, data []byte) (*Config, error) {

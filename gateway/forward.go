@@ -123,9 +123,9 @@ func (x *exchange) dropBusy() {
 func (x *exchange) attempt() error {
 	target := x.lease.Target()
 	x.target = target
-	t := &attempt{name: target.Backend, backend: x.plan.backends[target.Backend], verdict: func(error) {}}
+	t := &attempt{name: target.Backend, backend: x.incarnation(), verdict: func(error) {}}
 	x.try, x.opaque, x.backendsFault = t, false, false
-	if t.backend == nil { // the configuration changed between decision and here
+	if t.backend == nil { // the configuration changed twice between decision and here
 		return t.failure(http.StatusServiceUnavailable, "is no longer there", nil)
 	}
 	verdict, ok := t.backend.Begin()

@@ -42,17 +42,18 @@ type Gateway struct {
 	log     *slog.Logger
 	started time.Time // what /v1/models gives as the models' age
 
-	plan     atomic.Pointer[plan]
-	handler  http.Handler
-	draining atomic.Bool
-	waiting  chan struct{} // holds a token after somebody began to wait in line
-	buffered budget        // bytes of bodies held
-	retries  retryBudget
-	pins     pins // answers that backends keep
-	catalog  catalog
-	running  atomic.Int64 // requests between place and settle
-	buffers  sync.Pool    // *[relayBuffer]byte
-	late     afterwards   // exchanges that nobody counted the tokens of
+	plan      atomic.Pointer[plan]
+	switching sync.RWMutex // held while router and plan are not of one configuration
+	handler   http.Handler
+	draining  atomic.Bool
+	waiting   chan struct{} // holds a token after somebody began to wait in line
+	buffered  budget        // bytes of bodies held
+	retries   retryBudget
+	pins      pins // answers that backends keep
+	catalog   catalog
+	running   atomic.Int64 // requests between place and settle
+	buffers   sync.Pool    // *[relayBuffer]byte
+	late      afterwards   // exchanges that nobody counted the tokens of
 }
 
 // New checks o and returns a Gateway. It starts nothing.
@@ -79,7 +80,7 @@ func New(o Options) (*Gateway, error) {
 		waiting: make(chan struct{}, 1),
 	}
 	g.buffers.New = func() any { return new([relayBuffer]byte) }
-	if err := g.Configure(o.Config, o.Backends); err != nil {
+	if err := g.Configure(o.Config, o.Backends, nil); err != nil {
 		return nil, err
 	}
 	g.handler = g.routes()
@@ -89,7 +90,11 @@ func New(o Options) (*Gateway, error) {
 // Configure replaces the configuration; backends has one entry for each of
 // c.Backends. Requests under way keep the one they began with. What a key has
 // used of its limits is kept while its limits stay the same.
-func (g *Gateway) Configure(c *config.Config, backends map[string]*providers.Backend) error {
+//
+// tellRouter is called when c is known to be good, and gives the router the new
+// topology: a lease that is granted from then on is served by the new backends,
+// whatever its request began with. nil = the router has it already.
+func (g *Gateway) Configure(c *config.Config, backends map[string]*providers.Backend, tellRouter func()) error {
 	if c == nil {
 		return errors.New("gateway: Config is required")
 	}
@@ -99,10 +104,28 @@ func (g *Gateway) Configure(c *config.Config, backends map[string]*providers.Bac
 		}
 	}
 	p := newPlan(c, backends, g.plan.Load())
+	g.switching.Lock()
+	defer g.switching.Unlock()
+	if tellRouter != nil {
+		tellRouter()
+	}
 	g.plan.Store(p)
 	g.catalog.keep(p.backends)
 	g.buffered.limit.Store(c.Limits.Buffered)
 	return nil
+}
+
+// incarnation returns the backend that the exchange has a lease on: of the
+// configuration that it began with, or, for a lease that is younger than a
+// reload, of the one in force; nil if that has been replaced too.
+func (x *exchange) incarnation() *backend {
+	if b := x.plan.incarnation(x.lease); b != nil {
+		return b
+	}
+	x.g.switching.RLock()
+	p := x.g.plan.Load()
+	x.g.switching.RUnlock()
+	return p.incarnation(x.lease)
 }
 
 // Handler is the data port.

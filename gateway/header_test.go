@@ -81,7 +81,7 @@ func TestBytesPerTokenAreLearned(t *testing.T) {
 			t.Errorf("log line says %v, want 5", line.PerToken)
 		}
 		c := settings("a")
-		if err := h.gateway.Configure(c, h.backends); err != nil {
+		if err := h.gateway.Configure(c, h.backends, nil); err != nil {
 			t.Fatal(err)
 		}
 		if got := h.gateway.BytesPerToken(target); got != 5 {

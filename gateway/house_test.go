@@ -188,7 +188,7 @@ func (h *house) serve(addr string, handler http.Handler, running *sync.WaitGroup
 func topologyOf(c *config.Config) router.Topology {
 	t := router.Topology{Replicas: 1}
 	for _, b := range c.Backends {
-		t.Backends = append(t.Backends, router.Backend{Name: b.Name, MaxConcurrency: b.MaxConcurrency})
+		t.Backends = append(t.Backends, router.Backend{Name: b.Name, Engine: b.URL, MaxConcurrency: b.MaxConcurrency})
 	}
 	for _, r := range c.Routes {
 		for _, m := range r.Models {

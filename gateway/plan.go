@@ -26,8 +26,9 @@ type plan struct {
 // backend is one configured backend with the incarnation behind it.
 type backend struct {
 	*providers.Backend
-	price config.Price
-	key   string // its API key, which no answer may repeat; "" = none
+	engine string // as the router has it: its URL
+	price  config.Price
+	key    string // its API key, which no answer may repeat; "" = none
 }
 
 // route is what one model name stands for.
@@ -57,7 +58,7 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 		expose:   len(c.Keys) == 0 || c.ExposeDecision,
 	}
 	for _, b := range c.Backends {
-		p.backends[b.Name] = &backend{Backend: backends[b.Name], price: b.Price, key: b.APIKey.Reveal()}
+		p.backends[b.Name] = &backend{Backend: backends[b.Name], engine: b.URL, price: b.Price, key: b.APIKey.Reveal()}
 	}
 	for i := range c.Routes {
 		for _, name := range c.Routes[i].Models {
@@ -86,6 +87,15 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 		p.tenants = append(p.tenants, t)
 	}
 	return p
+}
+
+// incarnation returns the backend that l is a lease on, nil if it is none of
+// the plan's.
+func (p *plan) incarnation(l *router.Lease) *backend {
+	if b := p.backends[l.Target().Backend]; b != nil && b.engine == l.Engine() {
+		return b
+	}
+	return nil
 }
 
 // route returns what model stands for; nil when no route names it.

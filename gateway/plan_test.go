@@ -25,7 +25,7 @@ func TestANewConfigurationLeavesRunningRequestsAlone(t *testing.T) {
 		next.Keys[0].Routes = nil
 		next.Keys[0].Limits = c.Keys[0].Limits
 		h.router.Update(time.Now(), router.Configure{Topology: topologyOf(next)})
-		if err := h.gateway.Configure(next, h.backends); err != nil {
+		if err := h.gateway.Configure(next, h.backends, nil); err != nil {
 			t.Fatal(err)
 		}
 		if r := h.post(chat, streamBody, "x-api-key", "sk-right"); r.status != 404 {
@@ -44,7 +44,7 @@ func TestANewConfigurationLeavesRunningRequestsAlone(t *testing.T) {
 		h.idle()
 
 		next.Backends = append(next.Backends, config.Backend{Name: "missing"})
-		if err := h.gateway.Configure(next, h.backends); err == nil || !strings.Contains(err.Error(), `"missing"`) {
+		if err := h.gateway.Configure(next, h.backends, nil); err == nil || !strings.Contains(err.Error(), `"missing"`) {
 			t.Errorf("a backend without an incarnation: got %v, want an error that names it", err)
 		}
 	})

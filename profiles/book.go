@@ -105,7 +105,8 @@ func (b *Book) Ensure(targets ...Target) {
 
 // Retain forgets every target but these, which become known, and every backend
 // that has none of them. What streams on a forgotten target gather from the last
-// Fold on is lost; a store that has the target keeps what it has.
+// Fold on is lost; a store that has the target keeps what it has. A stream that
+// is opened on it later makes it known again, until the next Retain.
 func (b *Book) Retain(targets ...Target) {
 	b.Ensure(targets...)
 	b.mu.Lock()

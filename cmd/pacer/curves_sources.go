@@ -75,11 +75,12 @@ func (o *curvesOptions) askStore(ctx context.Context, cfg *config.Config) (*curv
 	defer client.Close()
 	topo := topology(cfg)
 	// Only to tell the book what the configuration believes.
-	p := &program{cfg: cfg, book: profiles.NewBook(profiles.Options{})}
-	p.book.Ensure(targetsOf(topo)...)
-	if err := p.priors(topo); err != nil {
+	p := &program{book: profiles.NewBook(profiles.Options{})}
+	priors, err := priorsOf(cfg)
+	if err != nil {
 		return nil, err
 	}
+	p.believe(plans{cfg: cfg, topo: topo, priors: priors})
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	addrs := strings.Join(cfg.Store.Addrs, ", ")

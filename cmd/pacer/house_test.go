@@ -42,6 +42,7 @@ type gpu struct {
 	opts  sim.Options // Names, Model and Seed are filled in
 	kind  string      // of the backend; "" = vllm
 	conf  string      // further fields of the backend, each after a comma
+	host  string      // whose engine the backend is; "" = the one of its name
 }
 
 // newHouse starts engines and gateway. routes is the routes: part of the
@@ -51,8 +52,6 @@ func newHouse(t *testing.T, gpus []gpu, routes string, o options) *house {
 	h := &house{t: t, engines: map[string]*sim.Server{}, servers: map[string]*http.Server{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	var yaml strings.Builder
-	yaml.WriteString("listen: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\nbackends:\n")
 	for _, g := range gpus {
 		g.opts.Names, g.opts.Model, g.opts.Seed = []string{"m"}, g.model, g.seed
 		engine, err := sim.NewServer(g.opts)
@@ -62,14 +61,10 @@ func newHouse(t *testing.T, gpus []gpu, routes string, o options) *house {
 		h.engines[g.name] = engine
 		running.Go(func() { engine.Run(ctx) })
 		h.serveEngine(g.name, &running)
-		fmt.Fprintf(&yaml, "  - { name: %s, url: \"http://%s.test:80/v1\", kind: %s%s }\n", g.name, g.name, cmp.Or(g.kind, "vllm"), g.conf)
 	}
-	yaml.WriteString(routes)
-	cfg, err := config.Parse("test.yaml", []byte(yaml.String()), func(string) (string, bool) { return "", false })
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := houseConfig(t, gpus, routes)
 	o.dial, o.listen = h.network.Dial, h.network.Listen
+	var err error
 	if h.program, err = wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), o); err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +95,23 @@ func newHouse(t *testing.T, gpus []gpu, routes string, o options) *house {
 	})
 	t.Cleanup(h.stop)
 	return h
+}
+
+// houseConfig is the configuration of a house; every gpu is a backend of its
+// name.
+func houseConfig(t *testing.T, gpus []gpu, routes string) *config.Config {
+	t.Helper()
+	var yaml strings.Builder
+	yaml.WriteString("listen: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090, token: operator }\nlog: { level: error }\nbackends:\n")
+	for _, g := range gpus {
+		fmt.Fprintf(&yaml, "  - { name: %s, url: \"http://%s.test:80/v1\", kind: %s%s }\n", g.name, cmp.Or(g.host, g.name), cmp.Or(g.kind, "vllm"), g.conf)
+	}
+	yaml.WriteString(routes)
+	cfg, err := config.Parse("test.yaml", []byte(yaml.String()), func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
 }
 
 // serveEngine opens the port of an engine; a killed one comes back with it.

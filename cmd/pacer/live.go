@@ -14,7 +14,7 @@ func (p *program) live() telemetry.Live {
 	now := time.Now()
 	below := p.router.Below(now)
 	scraped := map[string]bool{}
-	for _, b := range p.cfg.Backends {
+	for _, b := range p.conf.Load().Backends {
 		scraped[b.Name] = b.MetricsURL != ""
 	}
 	for _, b := range p.router.Loads() {

@@ -50,7 +50,7 @@ func TestTheLogDoesNotQuoteABackend(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- serve(ctx, cfg, stderr)
+		ended <- serve(ctx, cfg, nil, stderr)
 		stderr.Close()
 	}()
 	told := false

@@ -35,22 +35,23 @@ func (p *program) run(ctx context.Context, ready func(dataURL, adminURL string))
 			c()
 		}
 	}()
-	dataListener, err := p.options.listenTCP(p.cfg.Listen)
+	cfg := p.conf.Load()
+	dataListener, err := p.options.listenTCP(cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("data port: %w; choose another address with listen: or --listen", err)
 	}
 	defer dataListener.Close()
-	adminListener, err := p.options.listenTCP(p.cfg.Admin.Listen)
+	adminListener, err := p.options.listenTCP(cfg.Admin.Listen)
 	if err != nil {
 		return fmt.Errorf("admin port: %w; choose another address with admin.listen: or --admin", err)
 	}
 	defer adminListener.Close()
 	requests := &inFlight{handler: p.gateway.Handler()}
-	data := p.server(requests, int(p.cfg.Limits.Header))
+	data := p.server(requests, int(cfg.Limits.Header))
 	dataListener = p.gateway.Listen(data, dataListener)
 	scheme := "http://"
-	if p.cfg.TLS.Cert != "" {
-		cert, err := gateway.LoadCertificate(p.cfg.TLS.Cert, p.cfg.TLS.Key, p.log)
+	if cfg.TLS.Cert != "" {
+		cert, err := gateway.LoadCertificate(cfg.TLS.Cert, cfg.TLS.Key, p.log)
 		if err != nil {
 			return fmt.Errorf("tls: %w", err)
 		}
@@ -111,10 +112,11 @@ func (p *program) server(h http.Handler, maxHeader int) *http.Server {
 // what the last of them taught.
 func (p *program) drain(data, adm *http.Server, requests *inFlight) {
 	p.gateway.Drain()
-	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.Timeouts.Drain)
+	limit := p.conf.Load().Timeouts.Drain
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	if err := data.Shutdown(ctx); err != nil {
-		p.log.Warn("requests cut at the end of timeouts.drain", "drain", p.cfg.Timeouts.Drain)
+		p.log.Warn("requests cut at the end of timeouts.drain", "drain", limit)
 		data.Close()
 		if left := requests.wait(settleTimeout); left > 0 {
 			p.log.Error("requests that do not end", "requests", left)

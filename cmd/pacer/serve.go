@@ -8,6 +8,8 @@ import (
 	stdlog "log"
 	"log/slog"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +30,20 @@ OPENAI_API_KEY) give one backend and a route for every model.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := loadConfig(file)
+			load := func() (*config.Config, error) {
+				cfg, err := loadConfig(file)
+				if err != nil {
+					return nil, err
+				}
+				if listen != "" {
+					cfg.Listen = listen
+				}
+				if adminListen != "" {
+					cfg.Admin.Listen = adminListen
+				}
+				return cfg, nil
+			}
+			cfg, err := load()
 			if problems := config.Errors(nil); errors.As(err, &problems) {
 				// Bare, so that each line begins with its place.
 				fmt.Fprintln(cmd.ErrOrStderr(), problems)
@@ -37,13 +52,10 @@ OPENAI_API_KEY) give one backend and a route for every model.`,
 			if err != nil {
 				return usageError{err}
 			}
-			if listen != "" {
-				cfg.Listen = listen
+			if file == "" { // from the environment, which does not change
+				load = nil
 			}
-			if adminListen != "" {
-				cfg.Admin.Listen = adminListen
-			}
-			return serve(cmd.Context(), cfg, cmd.ErrOrStderr())
+			return serve(cmd.Context(), cfg, load, cmd.ErrOrStderr())
 		},
 	}
 	c.Flags().StringVarP(&file, "config", "c", "", "configuration file (pacer.yaml)")
@@ -60,9 +72,10 @@ func loadConfig(file string) (*config.Config, error) {
 }
 
 // serve runs the gateway until ctx ends; running requests then have
-// timeouts.drain to finish.
-func serve(ctx context.Context, cfg *config.Config, stderr io.Writer) error {
-	log := newLog(cfg.Log, stderr)
+// timeouts.drain to finish. load reads the configuration again, after a change
+// of its files and on SIGHUP; nil = it does not change.
+func serve(ctx context.Context, cfg *config.Config, load func() (*config.Config, error), stderr io.Writer) error {
+	log, level := newLog(cfg.Log, stderr)
 	stdlog.SetFlags(0)
 	stdlog.SetOutput(clientNotices{log})
 	for _, w := range cfg.Warnings {
@@ -72,21 +85,28 @@ func serve(ctx context.Context, cfg *config.Config, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	p.level = level
+	if load != nil {
+		hup := make(chan os.Signal, 1)
+		signal.Notify(hup, syscall.SIGHUP)
+		defer signal.Stop(hup)
+		p.loops = append(p.loops, func(ctx context.Context) error {
+			return p.follow(ctx, load, hup)
+		})
+	}
 	return p.run(ctx, func(data, admin string) {
 		fmt.Fprintf(stderr, "pacer: ready data=%s admin=%s\n", data, admin)
 	})
 }
 
-func newLog(cfg config.Log, w io.Writer) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
-		level = slog.LevelInfo
-	}
+func newLog(cfg config.Log, w io.Writer) (*slog.Logger, *slog.LevelVar) {
+	level := &slog.LevelVar{}
+	level.Set(levelOf(cfg))
 	o := &slog.HandlerOptions{Level: level}
 	if cfg.Format == "text" {
-		return slog.New(slog.NewTextHandler(w, o))
+		return slog.New(slog.NewTextHandler(w, o)), level
 	}
-	return slog.New(slog.NewJSONHandler(w, o))
+	return slog.New(slog.NewJSONHandler(w, o)), level
 }
 
 // ignoreCanceled makes the end of a context a clean end.

@@ -28,7 +28,7 @@ func TestEveryKindIsBuilt(t *testing.T) {
 			t.Errorf("%s: %v", kind, err)
 			continue
 		}
-		if got := p.backends["a"].Serves("/messages"); !got {
+		if got := p.fleet.member("a").backend.Serves("/messages"); !got {
 			t.Errorf("%s does not serve Messages", kind)
 		}
 		for _, c := range p.close {

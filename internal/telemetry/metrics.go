@@ -157,6 +157,15 @@ func (m *Metrics) Route(name string) RouteStats {
 	return none.read(time.Now())
 }
 
+// Reloaded counts a configuration that was put into force, or refused.
+func (m *Metrics) Reloaded(ok bool) {
+	result := "refused"
+	if ok {
+		result = "ok"
+	}
+	m.vectors.reloads.WithLabelValues(result).Inc()
+}
+
 // StoreUp says whether the last exchange with the store worked. Until it is
 // first told, the store is not up.
 func (m *Metrics) StoreUp(up bool) {

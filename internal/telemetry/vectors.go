@@ -20,7 +20,7 @@ var (
 
 // vectors is the list of metric names. Those of Live stand in live.go.
 type vectors struct {
-	requests, slo, shed, tokens, cost *prometheus.CounterVec
+	requests, slo, shed, tokens, cost, reloads *prometheus.CounterVec
 
 	ttft, tps, duration, queueWait, ratio *prometheus.HistogramVec
 
@@ -37,6 +37,7 @@ func newVectors(reg *prometheus.Registry) *vectors {
 		shed:     counter("pacer_shed_total", "Requests refused because of load, by the rule that refused.", "route", "reason"),
 		tokens:   counter("pacer_tokens_total", "Tokens as the target counts them. input is the whole prompt, input_cached the part of it that came from a prefix cache. source is where the count is from.", "route", "backend", "direction", "source"),
 		cost:     counter("pacer_cost_usd_total", "US dollars, from tokens and the configured prices.", "route", "backend"),
+		reloads:  counter("pacer_config_reloads_total", "Configurations read while running: put into force (ok), or refused, and then the one before stays.", "result"),
 
 		ttft:      histogram("pacer_ttft_seconds", "Time from sending the request to the first chunk that carries a token.", ttftEdges, served...),
 		tps:       histogram("pacer_decode_tps", "Tokens per second of one stream, first to last token.", tpsEdges, served...),
@@ -49,12 +50,15 @@ func newVectors(reg *prometheus.Registry) *vectors {
 		storeLag: prometheus.NewGauge(prometheus.GaugeOpts{Name: "pacer_store_lag_seconds", Help: "Age of the oldest measurement that the store does not have."}),
 	}
 	reg.MustRegister(
-		v.requests, v.slo, v.shed, v.tokens, v.cost,
+		v.requests, v.slo, v.shed, v.tokens, v.cost, v.reloads,
 		v.ttft, v.tps, v.duration, v.queueWait, v.ratio,
 		v.overhead, v.storeUp, v.storeLag,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	for _, result := range []string{"ok", "refused"} {
+		v.reloads.WithLabelValues(result)
+	}
 	return v
 }
 

@@ -1,0 +1,59 @@
+package admin
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// drainAnswer says what became of a backend.
+type drainAnswer struct {
+	Backend  string   `json:"backend"`
+	Health   string   `json:"health"`
+	InFlight inFlight `json:"in_flight"`
+}
+
+// serveDrain takes a backend out of service for new requests, or puts it back
+// in. What runs on it goes on; in_flight says how much that is, on this replica
+// and, as n and m, on all of them.
+func (p *port) serveDrain(drained bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		name := chi.URLParam(r, "name")
+		if !p.authorized(w, r) {
+			return
+		}
+		if p.o.Drain == nil || !p.o.Drain(name, drained) {
+			fail(w, http.StatusNotFound, "backend_not_found", "there is no backend of that name; GET /api/v1/profiles lists them")
+			return
+		}
+		a := drainAnswer{Backend: name}
+		for _, l := range p.o.Router.Loads() {
+			if l.Backend == name {
+				a.Health, _ = healthOf(l.Health)
+				a.InFlight = inFlight{Waiting: l.Waiting, Decoding: l.Decoding, N: l.N, M: l.M}
+			}
+		}
+		send(w, http.StatusOK, a)
+	}
+}
+
+// authorized answers a call that changes something unless it carries the
+// token of the configuration.
+func (p *port) authorized(w http.ResponseWriter, r *http.Request) bool {
+	token := p.settings().conf.Admin.Token.Reveal()
+	if token == "" {
+		fail(w, http.StatusForbidden, "no_admin_token", "calls that change something need a token; configure admin.token, and send it as Authorization: Bearer TOKEN")
+		return false
+	}
+	shown, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(strings.TrimSpace(shown)))
+	if !ok || subtle.ConstantTimeCompare(want[:], got[:]) != 1 {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		fail(w, http.StatusUnauthorized, "invalid_admin_token", "the admin token is missing or wrong; send Authorization: Bearer TOKEN with the value of admin.token")
+		return false
+	}
+	return true
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/providers"
+	"github.com/pacer-dev/pacer/router"
+)
+
+// fleet is the backends in service: one member for each configured backend. A
+// reload replaces those whose connection changed, and leaves the others as they
+// are; what was replaced serves the requests that it has until they end.
+type fleet struct {
+	program *program
+
+	mu      sync.Mutex // guards what follows
+	members map[string]*member
+	ctx     context.Context // of run; nil while the loops do not run
+	running sync.WaitGroup
+}
+
+// member is one incarnation of a backend, with the loops that belong to it.
+type member struct {
+	program *program
+	name    string
+	link    link
+	backend *providers.Backend
+	loops   []func(context.Context) error
+	stop    context.CancelFunc // nil = no loop runs
+
+	mu      sync.Mutex // guards what follows, and is held while the router is told: news arrives in order
+	breaker providers.Health
+	drained bool // by an operator
+	gone    bool // another member has its name, or nobody
+}
+
+// link is what makes a connection: while it stays, so does the member.
+type link struct {
+	conf    config.Backend // what concerns the connection alone
+	roots   [sha256.Size]byte
+	connect time.Duration
+}
+
+func linkOf(b config.Backend, connect time.Duration) (link, []byte, error) {
+	l := link{conf: b, connect: connect}
+	l.conf.MaxConcurrency, l.conf.Price, l.conf.Labels, l.conf.Prior = 0, config.Price{}, nil, config.Prior{}
+	if b.CAFile == "" {
+		return l, nil, nil
+	}
+	pem, err := os.ReadFile(b.CAFile)
+	if err != nil {
+		return link{}, nil, fmt.Errorf("backend %s: ca_file: %w", b.Name, err)
+	}
+	l.roots = sha256.Sum256(pem)
+	return l, pem, nil
+}
+
+// plan returns the members that cfg asks for: those that stay, and new ones,
+// which are not started. Nothing is changed until adopt.
+func (f *fleet) plan(cfg *config.Config) (map[string]*member, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	members := make(map[string]*member, len(cfg.Backends))
+	for _, b := range cfg.Backends {
+		l, pem, err := linkOf(b, cfg.Timeouts.Connect)
+		if err != nil {
+			return nil, err
+		}
+		if m := f.members[b.Name]; m != nil && reflect.DeepEqual(m.link, l) {
+			members[b.Name] = m
+			continue
+		}
+		m, err := f.program.member(b, l, pem)
+		if err != nil {
+			return nil, err
+		}
+		members[b.Name] = m
+	}
+	return members, nil
+}
+
+// adopt puts the planned members into service and returns the new ones. What an
+// operator said of a backend holds for whatever stands behind its name.
+func (f *fleet) adopt(members map[string]*member) (young []*member) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, old := range f.members {
+		if members[name] != old {
+			drained := old.retire()
+			if m := members[name]; m != nil {
+				m.drained = drained // nobody else knows m yet
+			}
+		}
+	}
+	for name, m := range members {
+		if f.members[name] != m {
+			young = append(young, m)
+		}
+	}
+	f.members = members
+	if f.ctx != nil {
+		f.start()
+	}
+	return young
+}
+
+// start runs the loops of the members whose do not run yet. mu is held.
+func (f *fleet) start() {
+	for _, m := range f.members {
+		if m.stop != nil {
+			continue
+		}
+		ctx, cancel := context.WithCancel(f.ctx)
+		m.stop = cancel
+		for _, loop := range m.loops {
+			f.running.Go(func() {
+				if err := ignoreCanceled(loop(ctx)); err != nil {
+					f.program.log.Error("a loop of a backend ended", "backend", m.name, "error", err)
+				}
+			})
+		}
+	}
+}
+
+// run keeps the loops of all members going until ctx ends.
+func (f *fleet) run(ctx context.Context) error {
+	f.mu.Lock()
+	f.ctx = ctx
+	f.start()
+	f.mu.Unlock()
+	<-ctx.Done()
+	f.running.Wait()
+	return nil
+}
+
+// close closes idle connections.
+func (f *fleet) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.members {
+		m.backend.Close()
+	}
+}
+
+// backends returns the incarnations in service by name.
+func backendsOf(members map[string]*member) map[string]*providers.Backend {
+	out := make(map[string]*providers.Backend, len(members))
+	for name, m := range members {
+		out[name] = m.backend
+	}
+	return out
+}
+
+// member returns the member called name, nil if there is none.
+func (f *fleet) member(name string) *member {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.members[name]
+}
+
+// member builds one incarnation of an upstream engine. pem are the authorities
+// that it is trusted by beside the system's.
+func (p *program) member(b config.Backend, l link, pem []byte) (*member, error) {
+	m := &member{program: p, name: b.Name, link: l}
+	header := http.Header{}
+	for name, value := range b.Headers {
+		header.Set(name, value.Reveal())
+	}
+	var tlsConfig *tls.Config
+	if pem != nil {
+		roots, err := x509.SystemCertPool()
+		if err != nil {
+			roots = x509.NewCertPool()
+		}
+		if !roots.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("backend %s: ca_file %s holds no PEM certificate", b.Name, b.CAFile)
+		}
+		tlsConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	}
+	o := providers.Options{
+		Name: b.Name, BaseURL: b.URL, Kind: b.Kind, APIKey: b.APIKey.Reveal(), Headers: header,
+		Usage: b.Usage, Dial: p.options.dial, ConnectTimeout: l.connect, TLS: tlsConfig,
+		OnHealth: m.hearBreaker,
+	}
+	var err error
+	if m.backend, err = providers.New(o); err != nil {
+		return nil, err
+	}
+	m.loops = append(m.loops, m.backend.Run)
+	if b.MetricsURL != "" {
+		if err := m.scrape(o, b.MetricsURL); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// scrape adds the loop that reads an engine's own load.
+func (m *member) scrape(o providers.Options, page string) error {
+	log := m.program.log
+	s, err := providers.NewScraper(providers.ScraperOptions{
+		Backend: o, URL: page, Life: router.EngineLoadLife,
+		OnLoad: func(l providers.EngineLoad) {
+			m.tell(router.EngineLoad{Backend: o.Name, Running: l.Running, Waiting: l.Waiting, At: l.At})
+		},
+		OnSignal: func(err error) {
+			if err != nil {
+				log.Warn("the engine's own load is not known: only what passes through Pacer is counted", "backend", o.Name, "error", err)
+			} else {
+				log.Info("the engine's own load is known", "backend", o.Name)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	m.loops = append(m.loops, s.Run)
+	return nil
+}
+
+// retire ends the member's loops, and what it says is heard no more; requests
+// that it serves go on. It returns what an operator said of it.
+func (m *member) retire() (drained bool) {
+	m.mu.Lock()
+	m.gone = true
+	drained = m.drained
+	m.mu.Unlock()
+	if m.stop != nil {
+		m.stop()
+	}
+	m.backend.Close()
+	return drained
+}
+
+// hearBreaker takes what the breaker thinks.
+func (m *member) hearBreaker(h providers.Health) {
+	m.program.log.Warn("backend health", "backend", m.name, "breaker", healthOf(h).String())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.breaker = h
+	if m.gone {
+		return
+	}
+	if h == providers.Closed { // it was open before
+		m.program.book.Restarted(m.name)
+	}
+	m.publish()
+}
+
+// drain takes a backend out of service for new requests, or puts it back in;
+// false = there is none of that name.
+func (f *fleet) drain(name string, drained bool) bool {
+	f.mu.Lock() // so that no reload replaces it meanwhile
+	defer f.mu.Unlock()
+	m := f.members[name]
+	if m == nil {
+		return false
+	}
+	m.drain(drained)
+	return true
+}
+
+// drain is what an operator says.
+func (m *member) drain(drained bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.drained == drained {
+		return
+	}
+	m.drained = drained
+	m.program.log.Warn("backend drained or resumed by an operator", "backend", m.name, "drained", drained)
+	m.publish()
+}
+
+// announce tells the router what is thought of a member that it did not know.
+func (m *member) announce() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.publish()
+}
+
+// publish tells the router whether the backend may be used. mu is held.
+func (m *member) publish() {
+	h := healthOf(m.breaker)
+	if m.drained {
+		h = router.Draining
+	}
+	m.program.tell(router.BackendHealth{Backend: m.name, Health: h})
+}
+
+// tell hands a change to the router unless the member is gone.
+func (m *member) tell(c router.Change) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.gone {
+		m.program.tell(c)
+	}
+}
+
+func healthOf(h providers.Health) router.Health {
+	switch h {
+	case providers.Open:
+		return router.Down
+	case providers.HalfOpen:
+		return router.Probing
+	}
+	return router.Up
+}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/loadgen"
+)
+
+// A hundred reloads while forty clients stream: backends come, go, change their
+// engine, their key and their price, and every third configuration cannot be
+// used. No stream is dropped, and nothing is counted at the end.
+func TestAHundredReloadsDropNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, c := gpu{name: "a", model: carries64, seed: 1}, gpu{name: "b", model: carries64, seed: 2}, gpu{name: "c", model: carries64, seed: 3}
+		routes := func(targets ...string) string {
+			var list []string
+			for _, name := range targets {
+				list = append(list, "{ backend: "+name+", model: m }")
+			}
+			return "routes:\n  - { model: chat, targets: [ " + strings.Join(list, ", ") + " ] }\n"
+		}
+		h := newHouse(t, []gpu{a, b, c}, routes("a", "b", "c"), options{})
+		swapped, keyed := a, b
+		swapped.host, keyed.conf = "c", ", api_key: new, price: { input: 1, output: 2 }"
+		worlds := []*config.Config{
+			houseConfig(t, []gpu{a, b}, routes("a", "b")),
+			houseConfig(t, []gpu{b, c}, routes("c", "b")),
+			houseConfig(t, []gpu{swapped, b}, routes("a", "b")),
+			houseConfig(t, []gpu{a, keyed, c}, routes("a", "b", "c")),
+			houseConfig(t, []gpu{c}, routes("c")),
+		}
+		broken := *worlds[0]
+		broken.Backends = append([]config.Backend(nil), broken.Backends...)
+		broken.Backends[0].CAFile = t.TempDir() + "/gone.pem"
+
+		ctx, stop := context.WithCancel(context.Background())
+		var clients sync.WaitGroup
+		var got results
+		for i := range 40 {
+			clients.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					got.add(h.client.Stream(context.Background(), loadgen.Request{Model: "chat", PromptTokens: 50, MaxTokens: 20 + 37*(i+n)%300}))
+				}
+			})
+		}
+		for i := range 100 {
+			sleep(200 * time.Millisecond)
+			if i%3 == 2 {
+				before := h.program.conf.Load()
+				if err := h.program.reload(&broken); err == nil {
+					t.Fatal("a configuration whose ca_file is gone was put into force")
+				}
+				if h.program.conf.Load() != before {
+					t.Fatal("a refused configuration is in force")
+				}
+				continue
+			}
+			if err := h.program.reload(worlds[i%len(worlds)]); err != nil {
+				t.Fatalf("reload %d: %v", i, err)
+			}
+		}
+		stop()
+		clients.Wait()
+		if failed := got.count(func(r loadgen.Result) bool { return r.Outcome != loadgen.Done }); failed > 0 {
+			t.Errorf("%d of %d streams were dropped", failed, len(got.list))
+		}
+		if len(got.list) < 200 {
+			t.Errorf("only %d streams: no load", len(got.list))
+		}
+		h.idle()
+		// A request of an older configuration may have made its target known again.
+		if err := h.program.reload(worlds[0]); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(h.program.book.Targets()); n != len(h.program.conf.Load().Backends) {
+			t.Errorf("%d targets are known, %d are configured", n, len(h.program.conf.Load().Backends))
+		}
+	})
+}
+
+// A reload keeps what cannot change while the program runs, and says so.
+func TestWhatTakesARestart(t *testing.T) {
+	a := gpu{name: "a", model: carries64}
+	old := houseConfig(t, []gpu{a}, oneRoute)
+	next := houseConfig(t, []gpu{a}, oneRoute+"limits: { streams: 7 }\n")
+	asked := *next
+	asked.Listen, asked.TLS.Cert = "127.0.0.1:1", "x.pem"
+	got, fields := withRunning(old, &asked)
+	if s := strings.Join(fields, " "); s != "listen tls" {
+		t.Errorf("%q take a restart, want listen and tls", s)
+	}
+	if got.Listen != old.Listen || got.TLS != old.TLS || got.Limits.Streams != 7 {
+		t.Errorf("listen %s, tls %v, streams %d: want the old ones, and 7", got.Listen, got.TLS, got.Limits.Streams)
+	}
+}
+
+// An operator's drain: what runs goes on, nothing new comes, a reload does not
+// forget it, and resume takes the backend back.
+func TestDrainAndResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := gpu{name: "a", model: carries64, seed: 1}, gpu{name: "b", model: carries64, seed: 2}
+		two := "routes:\n  - { model: chat, targets: [ { backend: a, model: m }, { backend: b, model: m } ], prefer: order }\n"
+		h := newHouse(t, []gpu{a, b}, two, options{})
+		var running sync.WaitGroup
+		var long results
+		running.Go(func() {
+			long.add(h.client.Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 2000}))
+		})
+		sleep(time.Second)
+		post := func(path, token string) int {
+			r, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:9090/api/v1/backends/"+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if token != "" {
+				r.Header.Set("Authorization", "Bearer "+token)
+			}
+			resp, err := h.client.HTTP.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			return resp.StatusCode
+		}
+		served := func() string {
+			return h.client.Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 5}).Backend
+		}
+		if got := served(); got != "a" {
+			t.Fatalf("served by %q, want a", got)
+		}
+		for token, want := range map[string]int{"": 401, "guess": 401, "operator": 200} {
+			if got := post("a/drain", token); got != want {
+				t.Errorf("drain with token %q: %d, want %d", token, got, want)
+			}
+		}
+		if got := post("nobody/drain", "operator"); got != 404 {
+			t.Errorf("drain of an unknown backend: %d, want 404", got)
+		}
+		if got := served(); got != "b" {
+			t.Errorf("served by %q while a is drained, want b", got)
+		}
+		keyed := a
+		keyed.conf = ", api_key: other"
+		if err := h.program.reload(houseConfig(t, []gpu{keyed, b}, two)); err != nil {
+			t.Fatal(err)
+		}
+		if got := served(); got != "b" {
+			t.Errorf("served by %q: the reload forgot the drain", got)
+		}
+		if got := post("a/resume", "operator"); got != 200 {
+			t.Errorf("resume: %d", got)
+		}
+		if got := served(); got != "a" {
+			t.Errorf("served by %q after resume, want a", got)
+		}
+		running.Wait()
+		if long.list[0].Outcome != loadgen.Done || long.list[0].Tokens != 2000 {
+			t.Errorf("the stream that ran when its backend was drained: %v, %d tokens", long.list[0].Outcome, long.list[0].Tokens)
+		}
+		h.idle()
+	})
+}
+
+// Who waits in line when a reload brings a new backend is served by it, though
+// the request began with a configuration that does not know it; and so is who
+// waits for a backend whose engine is replaced.
+func TestAWaiterIsServedByWhatAReloadBrings(t *testing.T) {
+	for name, bring := range map[string]func(a, b gpu) []gpu{
+		"a new backend": func(a, b gpu) []gpu { return []gpu{a, b} },
+		"a new engine":  func(a, _ gpu) []gpu { a.host = "b"; return []gpu{a} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := gpu{name: "a", model: carries64, seed: 1, conf: ", max_concurrency: 1"}, gpu{name: "b", model: carries64, seed: 2}
+				routes := func(targets string) string {
+					return "routes:\n  - { model: chat, targets: [ { backend: a, model: m }" + targets + " ], on_infeasible: [ { queue: 60s }, shed ] }\n"
+				}
+				h := newHouse(t, []gpu{a, b}, routes(""), options{})
+				var clients sync.WaitGroup
+				var got results
+				for range 2 {
+					clients.Go(func() {
+						got.add(h.client.Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 500}))
+					})
+					sleep(time.Second)
+				}
+				if running := h.engines["b"].Truth().Running; running != 0 {
+					t.Fatalf("%d run on the new engine before the reload", running)
+				}
+				world, targets := bring(a, b), ""
+				if len(world) > 1 {
+					targets = ", { backend: b, model: m }"
+				}
+				if err := h.program.reload(houseConfig(t, world, routes(targets))); err != nil {
+					t.Fatal(err)
+				}
+				sleep(time.Second)
+				if running := h.engines["b"].Truth().Running; running != 1 {
+					t.Errorf("%d run on the new engine, want the one that waited", running)
+				}
+				clients.Wait()
+				if done := got.count(func(r loadgen.Result) bool { return r.Outcome == loadgen.Done }); done != 2 {
+					t.Errorf("%d of 2 were served", done)
+				}
+				h.idle()
+			})
+		})
+	}
+}

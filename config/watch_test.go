@@ -1,0 +1,73 @@
+package config
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A change is told once, and only when the file has stood still: in place, by a
+// rename, through a swapped link as Kubernetes does it, and when it is gone.
+func TestWatch(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "pacer.yaml")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	swap := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("pacer.yaml", "one")
+	cfg := &Config{files: stamps{}}
+	cfg.files.note(file)
+	write("pacer.yaml", "changed before anybody looks")
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(context.Background())
+		told := 0
+		ended := make(chan error)
+		go func() { ended <- Watch(ctx, func() *Config { return cfg }, func() { told++ }) }()
+		pass := func(d time.Duration) { <-time.After(d); synctest.Wait() }
+		expect := func(what string, want int) {
+			t.Helper()
+			pass(3 * watchEvery)
+			if told != want {
+				t.Errorf("%s: told %d times, want %d", what, told, want)
+			}
+		}
+		expect("before", 1)
+		write("pacer.yaml", "in place")
+		expect("in place", 2)
+		write("new", "by a rename")
+		swap("new", "pacer.yaml")
+		expect("rename", 3)
+		for i := range 6 { // written bit by bit
+			write("pacer.yaml", "growing........."[:8+i])
+			pass(watchEvery)
+		}
+		if told != 3 {
+			t.Error("told of a file that is still being written")
+		}
+		expect("written", 4)
+		write("v2", "a link's target")
+		if err := os.Symlink(filepath.Join(dir, "v2"), filepath.Join(dir, "link")); err != nil {
+			t.Fatal(err)
+		}
+		swap("link", "pacer.yaml")
+		expect("link", 5)
+		os.Remove(file)
+		expect("gone", 6)
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/proctest"
+)
+
+func ask(t *testing.T, url string) (int, string) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// The built program follows its file while it streams: a new route, a new key,
+// a broken file that it refuses and explains, and a SIGHUP.
+func TestReload(t *testing.T) {
+	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "20")
+	text := func(routes, more string) string {
+		return fmt.Sprintf("listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nbackends: [ { name: a, url: %q, kind: vllm } ]\nroutes:\n%s%s",
+			engine.Ready["url"]+"/v1", routes, more)
+	}
+	const chat = "  - { model: chat, targets: [ { backend: a, model: llama-3.1-70b } ] }\n"
+	file := write(t, text(chat, ""))
+	gateway := proctest.Start(t, nil, "serve", "-c", file)
+	put := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+".new", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reloads := func(result string, n int) func() bool {
+		return func() bool {
+			_, metrics := ask(t, gateway.Ready["admin"]+"/metrics")
+			return strings.Contains(metrics, fmt.Sprintf("pacer_config_reloads_total{result=%q} %d\n", result, n))
+		}
+	}
+
+	ctx, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	var mu sync.Mutex
+	streams, dropped := 0, 0
+	for range 8 {
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				r := client(gateway).Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 300})
+				mu.Lock()
+				if streams++; r.Outcome != loadgen.Done {
+					dropped++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+
+	put(text(chat+"  - { model: more, targets: [ { backend: a, model: llama-3.1-70b } ] }\n", ""))
+	until(t, "the new route", reloads("ok", 1))
+	if status, _ := ask(t, gateway.Ready["data"]+"/v1/models/more"); status != 200 {
+		t.Errorf("the new route: status %d", status)
+	}
+
+	put("routes: [ { model: chat, targets: [ { backend: nobody } ] } ]\n")
+	until(t, "the refusal", reloads("refused", 1))
+	if log := gateway.Log(); !strings.Contains(log, "the old one stays") || !strings.Contains(log, file+":1:") {
+		t.Errorf("the log does not say what is wrong and where:\n%s", log)
+	}
+	if status, _ := ask(t, gateway.Ready["data"]+"/v1/models/more"); status != 200 {
+		t.Errorf("after a refused file: status %d", status)
+	}
+
+	put(text(chat, ""))
+	gateway.Signal(syscall.SIGHUP)
+	until(t, "the reload by signal", reloads("ok", 2))
+	if status, _ := ask(t, gateway.Ready["data"]+"/v1/models/more"); status != 404 {
+		t.Errorf("the removed route: status %d, want 404", status)
+	}
+	stop()
+	clients.Wait()
+	if dropped > 0 || streams == 0 {
+		t.Errorf("%d of %d streams were dropped", dropped, streams)
+	}
+
+	sum := sha256.Sum256([]byte("secret"))
+	put(text(chat, fmt.Sprintf("keys: [ { name: k, key_sha256: %q } ]\n", hex.EncodeToString(sum[:]))))
+	until(t, "the key", func() bool {
+		status, _ := ask(t, gateway.Ready["data"]+"/v1/models")
+		return status == 401
+	})
+}
