@@ -54,6 +54,7 @@ type exchange struct {
 	waited       time.Duration  // in line
 	decision     router.Decision
 	lease        *router.Lease // nil = none, or given back
+	firstLease   router.Lease  // memory of the first one
 
 	// forward
 	try           *attempt

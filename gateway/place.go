@@ -34,6 +34,7 @@ func (x *exchange) place() error {
 		Tenant:       x.tenant.name,
 		Exclude:      x.excluded,
 		Waiter:       x.waiter,
+		Into:         &x.firstLease,
 	}
 	d := x.g.placer.Place(time.Now(), x.placing)
 	for d.Ticket != nil {

@@ -35,9 +35,9 @@ type backend struct {
 	unserved leaseList // own waiting streams that no later one has overtaken, oldest first
 	streams  []*Lease  // own decoding streams
 
-	ramp    ramp
-	scanned time.Time // when streams was last looked through
-	slow    *Lease    // a stream below its floor, as of scanned: nobody is admitted
+	ramp   ramp
+	scanAt time.Time // when streams is to be looked through again
+	slow   *Lease    // a stream below its floor, as of the last look: nobody is admitted
 
 	// wanted counts the interactive lines with a waiter that could go here:
 	// batch stays off until they are served.

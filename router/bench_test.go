@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -66,19 +67,65 @@ func learned(b *testing.B, streams int) *profiles.Curve {
 	return c
 }
 
-// Budget: under 2 µs over 16 targets, the lease being the only allocation.
+// Budget: 1 µs over 16 targets, 10 µs over 256, for the decision and its end
+// together; no allocation.
 func BenchmarkPlace(b *testing.B) {
 	for _, backends := range []int{1, 16, 256} {
 		b.Run(fmt.Sprint(backends), func(b *testing.B) {
 			w := loaded(b, backends)
-			req := Request{Route: "chat", Stream: true, PromptTokens: 300, Arrived: w.now}
+			var lease Lease
+			req := Request{Route: "chat", Stream: true, PromptTokens: 300, Arrived: w.now, Into: &lease}
 			b.ReportAllocs()
+			used := cpuTime()
 			for b.Loop() {
-				d := w.Place(w.now, req)
-				d.Lease.FirstToken(w.now)
-				d.Lease.Done(w.now, 100)
+				lease = Lease{}
+				w.Place(w.now, req)
+				lease.Done(w.now, 100)
 			}
+			b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
 		})
+	}
+}
+
+// cpuTime is what this process has used so far: the clock on the wall also
+// counts what others take of a machine that is shared.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// What is admitted at once costs no allocation.
+func TestPlaceAllocatesNothing(t *testing.T) {
+	if underRace {
+		t.Skip("the race detector allocates")
+	}
+	b := newBench(t, []string{"x", "y"})
+	b.learn("x", carrying(38, 30, 60))
+	var lease Lease
+	req := Request{Route: "chat", Stream: true, PromptTokens: 300, Arrived: b.now, Into: &lease}
+	for range 2 * keptRecords { // fills the ring, too
+		b.sleep(10 * time.Millisecond)
+		lease = Lease{}
+		b.Place(b.now, req)
+		lease.Done(b.now, 100)
+	}
+	if got := testing.AllocsPerRun(1000, func() {
+		b.sleep(10 * time.Millisecond)
+		lease = Lease{}
+		b.Place(b.now, req)
+		lease.FirstToken(b.now)
+		lease.Done(b.now, 100)
+	}); got != 0 {
+		t.Errorf("%v allocations for one request, want none", got)
+	}
+	// The memory of a lease is used once: the next request gets its own.
+	other := b.Place(b.now, req)
+	again := b.Place(b.now, req)
+	if other.Lease == &lease || again.Lease == &lease || other.Lease == again.Lease {
+		t.Error("two requests hold one lease")
 	}
 }
 
@@ -118,7 +165,6 @@ func BenchmarkScan(b *testing.B) {
 	x := w.backends[0]
 	b.ReportAllocs()
 	for b.Loop() {
-		x.scanned = time.Time{}
-		x.scan(w.now)
+		x.look(w.now)
 	}
 }

@@ -1,9 +1,6 @@
 package router
 
-import (
-	"math"
-	"time"
-)
+import "math"
 
 // tie is how close to the best a rank must be to count as equal: choosing at
 // random among equals keeps replicas from running after the same backend.
@@ -16,7 +13,10 @@ const tie = 0.95
 // before the others: it costs little while nothing runs there, and the next
 // spike finds it learned.
 func (r *Router) choose(a *ask, verdicts []verdict) *verdict {
-	passRefusing(a.now, verdicts)
+	others := a.rankAll(verdicts)
+	if others == 0 {
+		return nil
+	}
 	switch a.route.conf.Prefer {
 	case Order:
 		for i := range verdicts {
@@ -24,7 +24,6 @@ func (r *Router) choose(a *ask, verdicts []verdict) *verdict {
 				return &verdicts[i]
 			}
 		}
-		return nil
 	case Cheapest:
 		least := math.Inf(1)
 		for i := range verdicts {
@@ -32,58 +31,59 @@ func (r *Router) choose(a *ask, verdicts []verdict) *verdict {
 				least = min(least, a.priceOf(v))
 			}
 		}
-		return r.best(verdicts, func(v *verdict) (float64, bool) {
-			return a.rank(v), a.priceOf(v) <= least
-		})
-	case Pack:
-		return r.best(verdicts, func(v *verdict) (float64, bool) {
-			if v.fresh {
-				return a.rank(v), true
+		for i := range verdicts {
+			if v := &verdicts[i]; v.open() && a.priceOf(v) > least {
+				v.rank = -1
 			}
-			return 1 / (a.rank(v) + 1e-9), true
-		})
-	}
-	return r.best(verdicts, func(v *verdict) (float64, bool) { return a.rank(v), true })
-}
-
-// passRefusing passes over the targets that refuse everything, if there is
-// another.
-func passRefusing(now time.Time, verdicts []verdict) {
-	others, resting := false, false
-	for i := range verdicts {
-		v := &verdicts[i]
-		if v.reason == OK {
-			v.passed = now.Before(v.model.rests)
-			others, resting = others || !v.passed, resting || v.passed
+		}
+	case Pack:
+		for i := range verdicts {
+			if v := &verdicts[i]; v.open() && !v.fresh {
+				v.rank = 1 / (v.rank + 1e-9)
+			}
 		}
 	}
-	if others || !resting {
-		return
+	return r.best(verdicts)
+}
+
+// rankAll ranks the feasible targets, passes over those that refuse everything
+// if there is another, and returns how many are left.
+func (a *ask) rankAll(verdicts []verdict) int {
+	open, passed := 0, 0
+	for i := range verdicts {
+		v := &verdicts[i]
+		if v.reason != OK {
+			continue
+		}
+		v.rank = a.rank(v)
+		if v.passed = v.model.resting(a.now); v.passed {
+			passed++
+		} else {
+			open++
+		}
+	}
+	if open > 0 || passed == 0 {
+		return open
 	}
 	for i := range verdicts {
 		verdicts[i].passed = false
 	}
+	return passed
 }
 
-// best returns a feasible verdict of the highest rank, at random among those
-// within 5 % of it. rank says which verdicts are asked at all.
-func (r *Router) best(verdicts []verdict, rank func(*verdict) (float64, bool)) *verdict {
+// best returns an open verdict of the highest rank, at random among those
+// within 5 % of it. There is at least one.
+func (r *Router) best(verdicts []verdict) *verdict {
 	top, ties := -1.0, 0
-	for i := range verdicts {
-		if !verdicts[i].open() {
-			continue
-		}
-		if x, ok := rank(&verdicts[i]); ok && x > top {
-			top = x
-		}
-	}
 	var only *verdict
 	for i := range verdicts {
-		if !verdicts[i].open() {
-			continue
+		if v := &verdicts[i]; v.open() && v.rank > top {
+			top = v.rank
 		}
-		if x, ok := rank(&verdicts[i]); ok && x >= top*tie {
-			only, ties = &verdicts[i], ties+1
+	}
+	for i := range verdicts {
+		if v := &verdicts[i]; v.open() && v.rank >= top*tie {
+			only, ties = v, ties+1
 		}
 	}
 	if ties < 2 {
@@ -91,17 +91,14 @@ func (r *Router) best(verdicts []verdict, rank func(*verdict) (float64, bool)) *
 	}
 	pick := min(int(r.rand()*float64(ties)), ties-1)
 	for i := range verdicts {
-		if !verdicts[i].open() {
-			continue
-		}
-		if x, ok := rank(&verdicts[i]); ok && x >= top*tie {
+		if v := &verdicts[i]; v.open() && v.rank >= top*tie {
 			if pick == 0 {
-				return &verdicts[i]
+				return v
 			}
 			pick--
 		}
 	}
-	return nil
+	return only
 }
 
 // unknownRank is above every rank of a known target.
@@ -112,12 +109,11 @@ const unknownRank = 1e9
 // the protected streams there can spare, so that it shuns them as long as
 // anything else is as good.
 func (a *ask) rank(v *verdict) float64 {
-	b := v.model.backend
-	m := b.m()
+	m := int(v.m)
 	switch {
 	case a.weight == 0:
-		return 1 / float64(1+m+b.idle)
-	case v.fresh && m+a.weight <= b.ramp.cap:
+		return 1 / float64(1+m+v.model.backend.idle)
+	case v.fresh && m+a.weight <= v.model.backend.ramp.cap:
 		return unknownRank / float64(1+m)
 	case v.fresh:
 		return 1 / float64(1+m)

@@ -8,15 +8,16 @@ import (
 
 // verdict is what the rules say of one target of a route.
 type verdict struct {
-	index    int    // in the route's targets
-	model    *model // nil: its backend is not configured
+	model    *model  // nil: its backend is not configured
+	index    int32   // in the route's targets
+	m        int32   // sequences there
+	low      float64 // the curve's bound with the request, 0 when unknown
+	protect  float64 // highest floor that must hold there
+	headroom float64 // least bound over need, +Inf where nothing is needed
+	rank     float64 // set by choose, for those that it may take
 	reason   Reason
-	fresh    bool          // the curve is unknown
-	low      float64       // the curve's bound with the request, 0 when unknown
-	protect  float64       // highest floor that must hold there
-	headroom float64       // least bound over need, +Inf where nothing is needed
-	ttft     time.Duration // wait for its prefill to begin that few exceed; 0 where nobody asks
-	passed   bool          // feasible, but a last choice while there are others: set by choose
+	fresh    bool // the curve is unknown
+	passed   bool // feasible, but a last choice while there are others: set by choose
 }
 
 // open reports whether choose may take the target.
@@ -31,9 +32,12 @@ func (r *Router) judge(a *ask) []verdict {
 
 // judge appends the verdicts on a's targets, in their order.
 func (a *ask) judge(verdicts []verdict) []verdict {
-	for i, m := range a.route.models {
-		verdicts = append(verdicts, verdict{index: i, model: m, headroom: math.Inf(1)})
-		a.weigh(&verdicts[i])
+	models := a.route.models
+	verdicts = slices.Grow(verdicts, len(models))[:len(models)]
+	for i, m := range models {
+		v := &verdicts[i]
+		*v = verdict{model: m, index: int32(i), headroom: math.Inf(1)}
+		a.weigh(v)
 	}
 	return verdicts
 }
@@ -46,7 +50,7 @@ func (a *ask) weigh(v *verdict) {
 		return
 	}
 	b := m.backend
-	v.reason = a.service(b)
+	v.reason, v.m = a.service(b), int32(b.m())
 	if a.weight == 0 { // it does not decode: no curve speaks of it
 		if v.reason == OK {
 			v.reason = a.caps(b)
@@ -55,17 +59,13 @@ func (a *ask) weigh(v *verdict) {
 	}
 	b.scan(a.now)
 	v.fresh = !m.known
-	present := b.m()
-	k := present + a.weight
-	if a.maxTTFT > 0 {
-		v.ttft = b.ttft(a.now, m, present)
-	}
-	low, bound, own := m.carries(k, extraP(b.promptWaiting(), a.answer(m)), a.floor)
+	k, prompt := int(v.m)+a.weight, b.promptWaiting()
+	low, bound, own := m.carries(k, extraP(prompt, a.answer(m)), a.floor)
 	v.low = low
 	if a.floor > 0 && m.known {
 		v.headroom = bound / a.floor
 	}
-	protects := a.protects(v, b, k)
+	protects := a.protects(v, b, k, prompt+a.prompt)
 	if v.reason != OK {
 		return
 	}
@@ -82,7 +82,7 @@ func (a *ask) weigh(v *verdict) {
 		v.reason = ReasonProtects
 	case a.class == Batch && !a.leavesReserve(b, k):
 		v.reason = ReasonReserve
-	case a.maxTTFT > 0 && v.ttft+a.waited() > a.maxTTFT:
+	case a.maxTTFT > 0 && b.ttft(a.now, m, int(v.m))+a.waited > a.maxTTFT:
 		v.reason = ReasonTTFT
 	}
 }
@@ -110,11 +110,11 @@ func (a *ask) caps(b *backend) Reason {
 }
 
 // protects is rule 3: whoever runs on b with a floor keeps it with k sequences
-// there and the newcomer's prompt to prefill. It notes the highest such floor
-// and the least headroom in v. Streams without a floor are skipped.
-func (a *ask) protects(v *verdict, b *backend, k int) Reason {
+// there and so many prompt tokens to prefill, the newcomer's included. It notes
+// the highest such floor and the least headroom in v. Streams without a floor
+// are skipped.
+func (a *ask) protects(v *verdict, b *backend, k, prompt int) Reason {
 	reason := OK
-	prompt := b.promptWaiting() + a.prompt
 	for _, m := range b.models {
 		floor := m.protect()
 		if floor <= 0 {

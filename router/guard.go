@@ -23,10 +23,15 @@ const (
 // scan looks through the streams of b, at most every scanEvery: is one of them
 // below its floor (the slack guard), and how fast are they (slow start)?
 func (b *backend) scan(now time.Time) {
-	if now.Sub(b.scanned) < scanEvery {
+	if now.Before(b.scanAt) {
 		return
 	}
-	b.scanned = now
+	b.look(now)
+}
+
+// look is scan, whenever the last one was.
+func (b *backend) look(now time.Time) {
+	b.scanAt = now.Add(scanEvery)
 	b.slow = nil
 	var got evidence
 	for _, l := range b.streams {

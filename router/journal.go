@@ -73,7 +73,7 @@ func (j *journal) open(r *Router, a *ask, p *plan) *Record {
 // describe writes into rec what p says of a, with at most so many candidates.
 func (r *Router) describe(rec *Record, a *ask, p *plan, candidates int) {
 	rec.Time, rec.ID, rec.Route = a.now, a.req.ID, a.route.conf.Name
-	rec.Class, rec.Floor, rec.Waited = a.class, a.floor, a.waited()
+	rec.Class, rec.Floor, rec.Waited = a.class, a.floor, a.waited
 	rec.Outcome, rec.Policy = p.outcome, p.policy
 	switch {
 	case p.outcome == OutcomeSpilled:

@@ -136,10 +136,13 @@ func (l *Lease) Done(now time.Time, outputTokens float64) []Grant {
 func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	m := v.model
 	b := m.backend
-	l := &Lease{
-		backend: b, model: m, route: a.route, target: a.route.conf.Targets[v.index].Target,
-		placed: a.now, weight: a.weight, prompt: a.prompt, stream: a.req.Stream, heap: -1, slot: -1,
+	l := a.req.Into
+	if l == nil || l.backend != nil { // a lease is one place, once
+		l = new(Lease)
 	}
+	l.backend, l.model, l.route, l.target = b, m, a.route, a.route.conf.Targets[v.index].Target
+	l.placed, l.weight, l.prompt, l.stream = a.now, a.weight, a.prompt, a.req.Stream
+	l.heap, l.slot = -1, -1
 	m.leases++
 	if b.health == Probing {
 		b.probe, floor = l, 0
@@ -241,6 +244,6 @@ func (b *backend) dropStream(l *Lease) {
 	b.streams = b.streams[:last]
 	l.slot = -1
 	if b.slow == l {
-		b.slow, b.scanned = nil, time.Time{}
+		b.slow, b.scanAt = nil, time.Time{}
 	}
 }

@@ -61,11 +61,11 @@ func (a *ask) mayWait(wait time.Duration, o outlook) (deadline time.Time, why Sh
 	if a.maxTTFT > 0 && o.inService {
 		// Who waits here moves up meanwhile in the line of the engine; that
 		// one alone may be too long.
-		if a.waited()+o.queue > a.maxTTFT {
+		if a.waited+o.queue > a.maxTTFT {
 			return time.Time{}, ShedTTFT, false
 		}
 		if left := a.maxTTFT - o.soonest; left < wait {
-			if wait = left; wait <= a.waited() {
+			if wait = left; wait <= a.waited {
 				return time.Time{}, ShedTTFT, false
 			}
 		}

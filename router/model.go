@@ -63,6 +63,11 @@ func (m *model) refuse(now time.Time) {
 	}
 }
 
+// resting reports whether the model is the last choice at now.
+func (m *model) resting(now time.Time) bool {
+	return m.refusals >= manyRefusals && now.Before(m.rests)
+}
+
 // youngSteps is up to how many decode steps a curve counts as young: some ten
 // seconds of decoding, in which it has seen one or two levels of n.
 const youngSteps = 300

@@ -104,7 +104,6 @@ func (r *Router) planSpill(a *ask, name string) (plan, bool) {
 	}
 	there := &r.elsewhere.ask
 	*there = newAsk(a.now, rt, &a.req)
-	there.arrived = a.arrived
 	if there.weight > 0 && rt.mustQueue(there.class) {
 		return plan{}, false
 	}
@@ -148,7 +147,7 @@ func (a *ask) probe(verdicts []verdict) *verdict {
 // carryOut does what was planned for a: it takes the place, stands in line, or
 // refuses.
 func (r *Router) carryOut(a *ask, p *plan) Decision {
-	d := Decision{Policy: p.policy, Waited: a.waited()}
+	d := Decision{Policy: p.policy, Waited: a.waited}
 	rec := r.journal.open(r, a, p)
 	if p.outcome == OutcomeProbe || p.cause == ShedUnattainable && a.route.probeAt.IsZero() {
 		a.route.probeAt = a.now.Add(probeEvery)

@@ -25,6 +25,11 @@ type Request struct {
 
 	// Waiter is handed back in the Grant, untouched.
 	Waiter any
+
+	// Into is where the lease is put: the caller's memory for one lease that
+	// was never used, so that a decision allocates nothing. nil, or one that
+	// was used already, and the router makes its own.
+	Into *Lease
 }
 
 // ask is a request as put to one route: with the request's wishes applied, at
@@ -34,6 +39,7 @@ type ask struct {
 	route   *route
 	now     time.Time
 	arrived time.Time
+	waited  time.Duration // since arrived
 	class   Class
 	floor   float64       // tokens/s; 0 = none
 	maxTTFT time.Duration // 0 = none
@@ -51,6 +57,7 @@ func newAsk(now time.Time, rt *route, req *Request) ask {
 	if a.arrived.IsZero() || a.arrived.After(now) {
 		a.arrived = now
 	}
+	a.waited = now.Sub(a.arrived)
 	if req.Class != nil {
 		a.class = *req.Class
 	}
@@ -68,9 +75,6 @@ func newAsk(now time.Time, rt *route, req *Request) ask {
 	}
 	return a
 }
-
-// waited is how long the request has been with the gateway.
-func (a *ask) waited() time.Duration { return a.now.Sub(a.arrived) }
 
 const (
 	// usualAnswer stands for the length of an answer, in tokens, until the

@@ -82,7 +82,7 @@ func (a *ask) fits(m *model, users int) bool {
 		return false
 	}
 	var v verdict
-	return a.protects(&v, b, k) == OK && (a.class != Batch || a.leavesReserve(b, k))
+	return a.protects(&v, b, k, b.promptWaiting()+a.prompt) == OK && (a.class != Batch || a.leavesReserve(b, k))
 }
 
 // moreIfKnown reports whether it is evidence that stops the next user on m and
