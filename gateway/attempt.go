@@ -28,7 +28,7 @@ type attempt struct {
 	events bool // the answer is a stream of events
 	sse    bool // and the meter knows its last one
 	whole  bool // the answer is a document, and came whole in the first read
-	busy   bool // it said 429: somebody else may take the request
+	busy   bool // it is full: somebody else may take the request
 	look   providers.Meter
 	buf    *[relayBuffer]byte
 	n      int       // bytes of the first read, in buf

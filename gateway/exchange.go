@@ -58,7 +58,7 @@ type exchange struct {
 
 	// forward
 	try           *attempt
-	busy          *busyAnswer   // a 429 to pass on, if nobody takes the request
+	busy          *busyAnswer   // to pass on, if nobody takes the request
 	target        router.Target // of the last attempt
 	sends         int           // backends it was sent to
 	sent          time.Time     // the last attempt went up; zero = none did

@@ -32,9 +32,9 @@ var errTripped = errors.New("breaker open")
 
 // forward sends the request up until a backend has answered with a first byte.
 // Until then the client has seen nothing, so a failure moves on to another
-// backend, with a lease of its own, and so does a 429. If nobody takes the
-// request, the client gets the last 429 if there was one, since it says when to
-// come back, and else the last failure.
+// backend, with a lease of its own, and so does a backend that is busy. If
+// nobody takes the request, the client gets the last busy one's answer if there
+// was one, since it says when to come back, and else the last failure.
 func (x *exchange) forward() error {
 	x.own = time.Since(x.arrived) - x.waited
 	x.g.retries.earn()
@@ -82,7 +82,8 @@ func (x *exchange) moveOn(failed string, wentUp bool) bool {
 	return true
 }
 
-// busyAnswer is a backend's 429, kept while others are asked.
+// busyAnswer is that of a backend which is full, a 429 or 503, kept while others
+// are asked.
 type busyAnswer struct {
 	try      *attempt
 	decision router.Decision
@@ -180,17 +181,19 @@ func (x *exchange) firstByte() error {
 	if err := context.Cause(t.ctx); err != nil {
 		return x.sendFailed(err, "")
 	}
-	switch failed, loading := t.backend.Failed(status, start); {
-	case loading:
+	condition := t.backend.Condition(status, start)
+	switch {
+	case condition == providers.Loading:
 		t.verdict(providers.ErrNoVerdict) // alive, not ready
 		return t.refused(http.StatusServiceUnavailable, "is still loading its model")
-	case failed:
+	case condition == providers.Failing:
 		t.verdict(t.failure(status, "failed", nil))
 		return t.refused(status, "answered "+strconv.Itoa(status))
 	case status >= 300 && status < 400:
 		t.verdict(nil)
 		return t.failure(http.StatusBadGateway, "answered with a redirect", nil)
 	case !good:
+		t.busy = condition == providers.Full
 		return x.refusal(start)
 	case t.n == 0 && t.rerr != io.EOF:
 		return x.sendFailed(t.rerr, "closed the connection before the first byte")
@@ -201,10 +204,10 @@ func (x *exchange) firstByte() error {
 }
 
 // refusal takes an error answer that begins with start, and that no other
-// backend is asked to better, unless it is a 429.
+// backend is asked to better, unless this one is busy.
 func (x *exchange) refusal(start []byte) error {
 	t, status := x.try, x.try.resp.StatusCode
-	x.opaque, t.busy = true, status == http.StatusTooManyRequests
+	x.opaque = true
 	t.verdict(nil) // it is alive; the mistake is the client's or the configuration's
 	if x.backendsFault = backendsFault(status, x.lease.Target().Model) && !x.end.stored; x.backendsFault {
 		x.lease.Refused()

@@ -77,6 +77,48 @@ func TestWhenNobodyTakesTheRequestTheBusyOneIsHeard(t *testing.T) {
 	}
 }
 
+// fullQueue answers 503 as SGLang does when its queue is full.
+func fullQueue(w http.ResponseWriter, _ *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Retry-After", "3")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = io.WriteString(w, fullQueueBody)
+}
+
+const fullQueueBody = `{"object":"error","message":"The request queue is full.","type":"ServiceUnavailable","param":null,"code":503}`
+
+// An engine whose queue is full is no more at fault than one that says 429: the
+// request moves on, its breaker stays closed, and nobody is told of a model
+// that is loading.
+func TestAFullQueueIsBusyLikeA429(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, settings("a", "b"), map[string]http.Handler{"a": &script{answer: fullQueue}, "b": asker()})
+		if r := h.post(chat, streamBody); r.status != 200 || r.header.Get("X-Pacer-Backend") != "b" {
+			t.Errorf("got %d from %q, want the second backend's answer", r.status, r.header.Get("X-Pacer-Backend"))
+		}
+		h.idle()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		engine := &script{answer: fullQueue}
+		h := open(t, settings("a"), map[string]http.Handler{"a": engine})
+		const requests = 30
+		for range requests {
+			r := h.post(chat, streamBody)
+			if r.status != 503 || r.body != fullQueueBody || r.header.Get("Retry-After") != "3" {
+				t.Fatalf("got %d, Retry-After %q, %q; want the backend's own 503", r.status, r.header.Get("Retry-After"), r.body)
+			}
+		}
+		if got := engine.calls(); got != requests {
+			t.Errorf("the backend was asked %d times in %d requests: its breaker opened", got, requests)
+		}
+		if line := h.last(); line.Outcome != outcomeUpstream || line.Status != 503 {
+			t.Errorf("log line %+v, want upstream_error with 503", line)
+		}
+		h.idle()
+	})
+}
+
 // The 429 that was set aside is passed on whole, however long the others took.
 func TestABusyAnswerKeepsWhileOthersAreAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

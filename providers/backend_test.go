@@ -90,30 +90,32 @@ func TestNoUsageIsAskedForInAWayThatAnthropicDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestFailed(t *testing.T) {
+func TestCondition(t *testing.T) {
 	for _, tt := range []struct {
-		status          int
-		body            string
-		failed, loading bool
+		status int
+		body   string
+		want   Condition
 	}{
-		{200, "", false, false},
-		{400, "", false, false},
-		{404, "", false, false},
-		{429, "", false, false},
-		{500, `{"error":{"code":500,"message":"[json.exception.parse_error.101]"}}`, false, false},
-		{502, "", true, false},
-		{502, "Loading model", true, false},
-		{503, "", true, false},
-		{503, `{"error":{"message":"overloaded"}}`, true, false},
-		{503, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`, true, true},
-		{503, `{"error":{"message":"server busy, please try again.  maximum pending requests exceeded","type":"api_error","param":null,"code":null}}`, true, true},
-		{503, `{"object":"error","message":"The request queue is full.","type":"ServiceUnavailable","code":503}`, true, true},
-		{529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, true, false},
-		{503, `{"error":"Model org/m is currently loading","estimated_time":20}`, true, true},
-		{504, "", true, false},
+		{200, "", Sound},
+		{400, "", Sound},
+		{404, "", Sound},
+		{429, "", Full},
+		{500, `{"error":{"code":500,"message":"[json.exception.parse_error.101]"}}`, Sound},
+		{502, "", Failing},
+		{502, "Loading model", Failing},
+		{503, "", Failing},
+		{503, `{"error":{"message":"overloaded"}}`, Failing},
+		{503, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`, Loading},
+		{503, `{"error":"Model org/m is currently loading","estimated_time":20}`, Loading},
+		{503, `{"error":{"message":"server busy, please try again.  maximum pending requests exceeded","type":"api_error","param":null,"code":null}}`, Full},
+		{503, `{"object":"error","message":"The request queue is full.","type":"ServiceUnavailable","code":503}`, Full},
+		{503, `{"error":{"message":"The engine is currently overloaded, please try again later.","type":"server_error"}}`, Full},
+		{503, strings.Repeat(" ", reasonStart) + "request queue is full", Failing},
+		{529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, Failing},
+		{504, "", Failing},
 	} {
-		if failed, loading := (&Backend{}).Failed(tt.status, []byte(tt.body)); failed != tt.failed || loading != tt.loading {
-			t.Errorf("%d %s: failed %v, loading %v; want %v, %v", tt.status, tt.body, failed, loading, tt.failed, tt.loading)
+		if got := (&Backend{}).Condition(tt.status, []byte(tt.body)); got != tt.want {
+			t.Errorf("%d %.99s: %v, want %v", tt.status, tt.body, got, tt.want)
 		}
 	}
 }

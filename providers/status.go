@@ -2,46 +2,79 @@ package providers
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 )
 
 // statusOverloaded is what Anthropic answers when it is overloaded.
 const statusOverloaded = 529
 
-// loadingStart is how much of an error answer is searched for its reason.
-const loadingStart = 4 << 10
+// reasonStart is how much of an error answer is searched for its reason.
+const reasonStart = 4 << 10
 
-// Failed says whether an answer's status is a failure of the backend that
-// another may not have: 502, 503, 504, and Anthropic's 529 when it is
-// overloaded. loading is true for a 503 that only means "not now" and counts for
-// no breaker: the model is being loaded, or the engine's queue is full. body is
-// the start of the answer.
-//
-// A 500 is none: llama.cpp gives it to a client's bad JSON. Nor is a 429: a
-// full backend is a healthy one.
-func (b *Backend) Failed(status int, body []byte) (failed, loading bool) {
-	switch status {
-	case http.StatusBadGateway, http.StatusGatewayTimeout, statusOverloaded:
-		return true, false
-	case http.StatusServiceUnavailable:
-		return true, isNotNow(body[:min(len(body), loadingStart)])
+// Condition is what an answer's status says of its backend.
+type Condition uint8
+
+// A backend that is Loading or Full is alive: neither is a failure of it.
+const (
+	Sound   Condition = iota // it answered; an error may be the client's own
+	Failing                  // something is wrong that another backend may not have
+	Loading                  // the model is not there yet
+	Full                     // it has as much as it takes: another may have room
+)
+
+// String returns sound, failing, loading or full.
+func (c Condition) String() string {
+	switch c {
+	case Sound:
+		return "sound"
+	case Failing:
+		return "failing"
+	case Loading:
+		return "loading"
+	case Full:
+		return "full"
 	}
-	return false, false
+	return fmt.Sprintf("Condition(%d)", uint8(c))
 }
 
-// isNotNow knows the words of llama.cpp ("Loading model"), of TGI and those
-// around it ("Model … is currently loading"), of SGLang ("The request queue is
-// full.") and of Ollama ("server busy, please try again.  maximum pending
-// requests exceeded").
-func isNotNow(body []byte) bool {
-	body = bytes.ToLower(body)
-	for _, words := range []string{
-		"loading model", "is loading", "currently loading",
-		"request queue is full", "maximum pending requests",
-	} {
-		if bytes.Contains(body, []byte(words)) {
-			return true
-		}
+// Condition tells from an answer's status, and from body, which is its start,
+// how the backend is. A 429 is Full, and so is a 503 that says so; 502, 504,
+// Anthropic's 529 and any other 503 are Failing.
+//
+// A 500 is Sound: llama.cpp gives it to a client's bad JSON.
+func (b *Backend) Condition(status int, body []byte) Condition {
+	switch status {
+	case http.StatusTooManyRequests:
+		return Full
+	case http.StatusBadGateway, http.StatusGatewayTimeout, statusOverloaded:
+		return Failing
+	case http.StatusServiceUnavailable:
+		return unavailable(body[:min(len(body), reasonStart)])
 	}
-	return false
+	return Sound
+}
+
+// unavailable knows the words of a 503. Those who load: llama.cpp ("Loading
+// model"), TGI and those around it ("Model … is currently loading"). Those who
+// are full: SGLang ("The request queue is full."), Ollama ("server busy, please
+// try again.  maximum pending requests exceeded"), OpenAI ("The engine is
+// currently overloaded").
+func unavailable(body []byte) Condition {
+	body = bytes.ToLower(body)
+	says := func(all ...string) bool {
+		for _, words := range all {
+			if bytes.Contains(body, []byte(words)) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case says("loading model", "is loading", "currently loading"):
+		return Loading
+	case says("request queue is full", "maximum pending requests", "currently overloaded"):
+		return Full
+	}
+	return Failing
 }
