@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -70,6 +71,36 @@ func TestAStreamThatBreaksOff(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Each stream begins well, which is no reason to send the next one there. Clients
+// that leave in between change nothing.
+func TestABackendThatCutsEveryStreamIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := &script{answer: func(w http.ResponseWriter, r *http.Request) {
+			eventStream(w)
+			say(w, delta)
+			if pause(r, time.Second) {
+				cutOff(w)
+			}
+		}}
+		h := open(t, settings("a", "b"), map[string]http.Handler{"a": engine, "b": asker()})
+		for i := range 5 {
+			if r := h.post(chat, streamBody); !isCut(r.err) {
+				t.Fatalf("request %d read to %v, want a cut", i+1, r.err)
+			}
+			ctx, leave := context.WithTimeout(t.Context(), time.Millisecond)
+			if r := h.do(h.request("POST", chat, streamBody).WithContext(ctx)); i < 4 && r.err == nil {
+				t.Fatalf("the client that left got %d %q", r.status, r.body)
+			}
+			leave()
+			synctest.Wait()
+		}
+		if r := h.post(chat, streamBody); r.err != nil || r.header.Get("X-Pacer-Backend") != "b" {
+			t.Errorf("after five cuts in a row the answer is %q's (%v), want b's", r.header.Get("X-Pacer-Backend"), r.err)
+		}
+		h.idle()
+	})
 }
 
 func TestADocumentThatBreaksOff(t *testing.T) {

@@ -240,6 +240,9 @@ func (x *exchange) finish(rerr error) error {
 			x.content = true
 			t.verdict(nil) // an answer without content is one
 		}
+		if t.sse {
+			t.backend.StreamEnded(nil)
+		}
 		return nil
 	case x.r.Context().Err() != nil:
 		return &goneError{err: x.r.Context().Err()}
@@ -250,10 +253,13 @@ func (x *exchange) finish(rerr error) error {
 	case errors.Is(rerr, io.EOF):
 		rerr = io.ErrUnexpectedEOF // a clean end without the last event is none
 	}
-	if x.content || x.opaque {
-		t.backend.Cut(rerr)
-	} else {
+	switch {
+	case !x.content && !x.opaque:
 		t.verdict(rerr)
+	case t.sse:
+		t.backend.StreamEnded(rerr)
+	default:
+		t.backend.Cut(rerr)
 	}
 	return &cutError{backend: t.name, err: rerr}
 }

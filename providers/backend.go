@@ -151,8 +151,13 @@ func (b *Backend) Run(ctx context.Context) error { return b.breaker.run(ctx) }
 // A verdict that never comes is one that counts for nothing, after 3 minutes.
 func (b *Backend) Begin() (verdict func(error), ok bool) { return b.breaker.begin() }
 
-// Cut reports a stream that broke after its verdict was given.
+// Cut reports an answer that broke off after its verdict was given, and was no
+// stream.
 func (b *Backend) Cut(err error) { b.breaker.cut(err) }
+
+// StreamEnded reports how a stream ended after its verdict was given: nil when
+// it was whole. A stream that its client left says nothing.
+func (b *Backend) StreamEnded(err error) { b.breaker.streamEnded(err) }
 
 // Close closes idle connections.
 func (b *Backend) Close() {

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// The breaker opens after tripConsecutive failures in a row, or when half of
-	// at least tripRequests verdicts within tripWindow are failures.
+	// The breaker opens after tripConsecutive failures in a row, after as many
+	// streams in a row that broke off, or when half of at least tripRequests
+	// verdicts within tripWindow are failures.
 	tripConsecutive = 5
 	tripRequests    = 20
 	tripWindow      = 60 * time.Second
@@ -51,6 +52,7 @@ type breaker struct {
 	state       atomic.Uint32 // Health
 	epoch       atomic.Uint64 // rises with each change of state: older verdicts are about the past
 	consecutive atomic.Int32  // failures since the last success
+	cuts        atomic.Int32  // streams that broke off since the last one that ended whole
 
 	mu      sync.Mutex // guards what follows
 	news    []Health   // not told yet
@@ -73,7 +75,7 @@ func newBreaker(name string, onHealth func(Health)) *breaker {
 // readyToTrip is called under gobreaker's lock.
 func (b *breaker) readyToTrip(c gobreaker.Counts) bool {
 	settled := c.TotalSuccesses + c.TotalFailures
-	return b.consecutive.Load() >= tripConsecutive || settled >= tripRequests && 2*c.TotalFailures >= settled
+	return max(b.consecutive.Load(), b.cuts.Load()) >= tripConsecutive || settled >= tripRequests && 2*c.TotalFailures >= settled
 }
 
 // changed is called under gobreaker's lock.
@@ -88,6 +90,7 @@ func (b *breaker) changed(_ string, _, to gobreaker.State) {
 	b.state.Store(uint32(h))
 	b.epoch.Add(1)
 	b.consecutive.Store(0)
+	b.cuts.Store(0)
 	b.mu.Lock()
 	b.probe = nil
 	if b.onHealth != nil {
@@ -196,6 +199,20 @@ func (b *breaker) cut(err error) {
 	}
 	b.count(err)
 	b.tell()
+}
+
+// streamEnded counts the streams that break off by themselves: a backend that
+// begins every stream well has no failures in a row.
+func (b *breaker) streamEnded(err error) {
+	switch {
+	case err == nil:
+		b.cuts.Store(0)
+	case !saysNothing(err):
+		if b.two.State() == gobreaker.StateClosed {
+			b.cuts.Add(1)
+		}
+		b.cut(err)
+	}
 }
 
 // expireProbe gives the place of a probe back whose verdict is overdue.

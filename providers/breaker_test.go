@@ -308,10 +308,47 @@ func TestCuts(t *testing.T) {
 func TestABackendThatCutsEveryStreamIsFoundOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t)
-		for range 10 {
+		for range tripConsecutive {
+			g.expect()
 			g.try(nil)
-			g.Cut(errBroken)
+			g.StreamEnded(errBroken)
 		}
+		g.expect(Open)
+		<-time.After(6 * time.Second)
+		for range tripConsecutive - 1 { // the count began anew
+			g.try(nil)
+			g.StreamEnded(errBroken)
+		}
+		g.expect(Open, HalfOpen, Closed)
+	})
+}
+
+// What a client breaks off is no cut, nor does it end a row of them; a stream
+// that ends whole does.
+func TestCutsInARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := guard(t)
+		cut := func(n int) {
+			for range n {
+				g.try(nil)
+				g.StreamEnded(errBroken)
+			}
+		}
+		for range 3 { // seldom enough not to open by their share
+			cut(4)
+			g.try(nil)
+			g.StreamEnded(nil)
+			g.expect()
+			<-time.After(tripWindow + tripBucket)
+		}
+		cut(4)
+		for range 30 {
+			g.try(nil)
+			g.StreamEnded(context.Canceled)
+			g.StreamEnded(ErrNoVerdict)
+		}
+		g.expect()
+		cut(1)
 		g.expect(Open)
 	})
 }
