@@ -104,21 +104,32 @@ func TestABackendThatCutsEveryStreamIsLeft(t *testing.T) {
 }
 
 func TestADocumentThatBreaksOff(t *testing.T) {
-	for name, answer := range map[string]func(http.ResponseWriter, *http.Request){
-		"short of its length": func(w http.ResponseWriter, _ *http.Request) {
+	const part, whole = `{"id":"c1","choices":[`, `{"id":"c1","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}`
+	short := func(text string) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
-			say(w, `{"id":"c1","choices":[`)
-		},
-		"ends in the middle": func(w http.ResponseWriter, _ *http.Request) { say(w, `{"id":"c1","choices":[`) },
-		"stalls":             func(w http.ResponseWriter, r *http.Request) { say(w, `{"id":"c1","choices":[`); pause(r, time.Hour) },
+			say(w, text)
+		}
+	}
+	for name, c := range map[string]struct {
+		path   string
+		answer func(http.ResponseWriter, *http.Request)
+	}{
+		"short of its length":       {chat, short(part)},
+		"whole JSON, short of it":   {chat, short(whole)},
+		"vectors, short of it":      {"/v1/embeddings", short(whole)},
+		"sound, short of it":        {"/v1/audio/speech", short("RIFF")},
+		"whole JSON, no last chunk": {chat, func(w http.ResponseWriter, _ *http.Request) { say(w, whole); cutOff(w) }},
+		"ends in the middle":        {chat, func(w http.ResponseWriter, _ *http.Request) { say(w, part) }},
+		"stalls":                    {chat, func(w http.ResponseWriter, r *http.Request) { say(w, part); pause(r, time.Hour) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
 					w.Header().Set("Content-Type", "application/json")
-					answer(w, r)
+					c.answer(w, r)
 				}}})
-				r := h.post(chat, `{"model":"chat"}`)
+				r := h.post(c.path, `{"model":"chat"}`)
 				if !isCut(r.err) || strings.Contains(r.body, "error") {
 					t.Errorf("the client got %q to %v, want an unexpected end and nothing added", r.body, r.err)
 				}

@@ -232,6 +232,8 @@ func (x *exchange) recognize(start []byte) error {
 		x.opaque, t.sse = true, false
 		t.verdict(nil)
 		return nil
+	case !t.sse && t.rerr != nil && t.rerr != io.EOF: // while another backend can still be asked
+		return x.sendFailed(t.rerr, "broke off its answer")
 	case x.end.decodes && !t.sse && !isObject:
 		return x.sendFailed(errGarbage, "answered with something that is not JSON")
 	}

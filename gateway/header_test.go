@@ -66,6 +66,28 @@ func TestHeadersThatPass(t *testing.T) {
 	})
 }
 
+// What does not decode has no speed, so no floor either.
+func TestNoFloorWhereNothingDecodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("a")
+		c.Routes[0].SLO.MinTPS = 30
+		h := open(t, c, map[string]http.Handler{"a": asker()})
+		for path, want := range map[string]string{
+			"/v1/embeddings": "policy=order; n=0; m=0; floor=0", "/v1/audio/speech": "policy=order; n=0; m=0; floor=0",
+			chat: "policy=order; n=0; m=0; floor=30",
+		} {
+			body := `{"model":"chat"}`
+			if path == chat {
+				body = streamBody
+			}
+			if got := h.post(path, body).header.Get("X-Pacer-Decision"); got != want {
+				t.Errorf("%s: decided by %q, want %q", path, got, want)
+			}
+		}
+		h.idle()
+	})
+}
+
 func TestBytesPerTokenAreLearned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, settings("a"), map[string]http.Handler{"a": asker()})

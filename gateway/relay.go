@@ -233,9 +233,10 @@ func (x *exchange) finish(rerr error) error {
 			return err
 		}
 	}
-	whole := errors.Is(rerr, io.EOF) && !t.sse && !x.garbage
+	// A document is whole where its transfer is, a stream with its last event.
+	whole := t.sse && x.done || !t.sse && errors.Is(rerr, io.EOF) && !x.garbage
 	switch cause := context.Cause(t.ctx); {
-	case x.done, whole:
+	case whole:
 		if !x.content {
 			x.content = true
 			t.verdict(nil) // an answer without content is one

@@ -61,6 +61,9 @@ func (x *exchange) wish() error {
 		x.floor = 0 // whatever was wished: batch has none
 		w.minTPS = &x.floor
 	}
+	if !x.end.decodes {
+		x.floor = 0 // the router knows that there is no speed to keep
+	}
 	x.wishes = w
 	if err := x.wishPrevious(); err != nil {
 		return err
