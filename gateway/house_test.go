@@ -362,7 +362,7 @@ type logLine struct {
 	Msg, Request, Tenant, Route, Class, Backend, Outcome, Source, Error string
 	Status, Attempts                                                    int
 	Stream                                                              bool
-	Tokens, TPS, TTFTms, WaitedMS, PerToken                             float64
+	Tokens, Hidden, TPS, TTFTms, WaitedMS, PerToken                     float64
 	Bytes                                                               int64
 }
 
@@ -374,9 +374,10 @@ func (l *logLines) requests() []logLine {
 			TTFT   float64 `json:"ttft_ms"`
 			Per    float64 `json:"bytes_per_token"`
 			Waited float64 `json:"waited_ms"`
+			Hidden float64 `json:"hidden_tokens"`
 		}
 		if json.Unmarshal([]byte(s), &line) == nil && line.Msg == "request" {
-			line.TTFTms, line.WaitedMS, line.PerToken = line.TTFT, line.Waited, line.Per
+			line.TTFTms, line.WaitedMS, line.PerToken, line.logLine.Hidden = line.TTFT, line.Waited, line.Per, line.Hidden
 			lines = append(lines, line.logLine)
 		}
 	}

@@ -38,7 +38,8 @@ func (x *exchange) settle(err error) {
 		x.g.running.Add(-1)
 	}
 	uncounted := x.guess()
-	x.permit.Settle(now, float64(x.usedPrompt())+x.summary.Tokens)
+	output, _ := x.billed()
+	x.permit.Settle(now, float64(x.usedPrompt())+output)
 	if x.hasUsage && x.route != nil {
 		x.route.prompt.learn(x.bodyTokens, x.usage.PromptTokens)
 	}
@@ -108,8 +109,23 @@ func (x *exchange) inputTokens() float64 {
 	return 0
 }
 
+// billed is how many tokens of answer are paid for, and by whose count. What
+// the backend counted beyond those that it showed, as hidden reasoning, is in no
+// speed, and yet is paid for.
+func (x *exchange) billed() (tokens float64, source profiles.Source) {
+	tokens, source = x.summary.Tokens, x.summary.Source
+	if counted := float64(x.usage.CompletionTokens); x.hasUsage && counted > tokens {
+		tokens = counted
+		if source != profiles.SourceContinuous {
+			source = profiles.SourceUsage
+		}
+	}
+	return tokens, source
+}
+
 // telemetry is the request as the metrics see it.
 func (x *exchange) telemetry(now time.Time, err error) telemetry.Exchange {
+	output, source := x.billed()
 	e := telemetry.Exchange{
 		Route:     "unknown",
 		Class:     x.class.String(),
@@ -120,8 +136,8 @@ func (x *exchange) telemetry(now time.Time, err error) telemetry.Exchange {
 
 		InputTokens:  x.inputTokens(),
 		CachedTokens: float64(x.usage.CachedTokens),
-		OutputTokens: x.summary.Tokens,
-		Source:       x.summary.Source.String(),
+		OutputTokens: output,
+		Source:       source.String(),
 	}
 	if x.route != nil {
 		e.Route = x.route.name
@@ -224,6 +240,9 @@ func (x *exchange) writeLog(now time.Time, e telemetry.Exchange, err error) {
 	}
 	if e.OutputTokens > 0 {
 		attrs = append(attrs, slog.Float64("tokens", e.OutputTokens), slog.String("source", e.Source))
+	}
+	if hidden := e.OutputTokens - x.summary.Tokens; hidden > 0 {
+		attrs = append(attrs, slog.Float64("hidden_tokens", hidden))
 	}
 	if !math.IsNaN(x.perToken) {
 		attrs = append(attrs, slog.Float64("bytes_per_token", math.Round(x.perToken*100)/100))

@@ -48,7 +48,7 @@ type Exchange struct {
 
 	InputTokens  float64 // the whole prompt
 	CachedTokens float64 // of these, served from a prefix cache
-	OutputTokens float64
-	Source       string // of OutputTokens: usage | continuous | chunks | estimate | none
+	OutputTokens float64 // with those that the backend counted and did not show
+	Source       string  // of OutputTokens: usage | continuous | chunks | estimate | none
 	CostUSD      float64
 }

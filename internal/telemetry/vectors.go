@@ -35,7 +35,7 @@ func newVectors(reg *prometheus.Registry) *vectors {
 		requests: counter("pacer_requests_total", "Requests by what became of them; backend is empty when none was reached.", append(served, "outcome")...),
 		slo:      counter("pacer_slo_total", "Requests by what became of them in the eyes of the route's SLO.", "route", "result"),
 		shed:     counter("pacer_shed_total", "Requests refused because of load, by the rule that refused.", "route", "reason"),
-		tokens:   counter("pacer_tokens_total", "Tokens as the target counts them. input is the whole prompt, input_cached the part of it that came from a prefix cache. source is where the count is from.", "route", "backend", "direction", "source"),
+		tokens:   counter("pacer_tokens_total", "Tokens as the target counts them. input is the whole prompt, input_cached the part of it that came from a prefix cache; output has hidden reasoning, too. source is where the count is from.", "route", "backend", "direction", "source"),
 		cost:     counter("pacer_cost_usd_total", "US dollars, from tokens and the configured prices.", "route", "backend"),
 		reloads:  counter("pacer_config_reloads_total", "Configurations read while running: put into force (ok), or refused, and then the one before stays.", "result"),
 
