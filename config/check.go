@@ -59,6 +59,10 @@ func clash(a, b string) bool {
 	return hostA == hostB || every(hostA) || every(hostB)
 }
 
+// pageless are the kinds that have no page of metrics. That of openai may be
+// any engine's.
+var pageless = []string{kindAnthropic, kindAzure, kindOllama}
+
 // checkBackends returns the index of each name.
 func (r *reader) checkBackends() map[string]int {
 	names, urls, pages := map[string]int{}, map[string]int{}, map[string]int{}
@@ -71,6 +75,9 @@ func (r *reader) checkBackends() map[string]int {
 		}
 		if b.Usage == usageContinuous && b.Kind != kindVLLM && b.Kind != kindSGLang {
 			r.warn(m.usage, "usage: continuous is understood by vLLM and SGLang; other engines ignore it, or refuse every stream: write the kind: of the engine, or usage: inject")
+		}
+		if b.MetricsURL != "" && slices.Contains(pageless, b.Kind) {
+			r.warn(m.metricsURL, "a backend of kind %s has no page of metrics that tells what its engine runs; leave metrics_url out, or write the kind: of the engine: vllm, sglang, tgi or llamacpp", b.Kind)
 		}
 		if first, twice := urls[b.URL]; twice && b.URL != "" {
 			r.problem(m.url, "this is the url of backend %s in line %d already, and concurrency belongs to one backend; name its models in targets instead",

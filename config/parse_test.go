@@ -434,3 +434,16 @@ func TestMetricsURL(t *testing.T) {
 		t.Errorf("a metrics_url without a value: %v, want an error", err)
 	}
 }
+
+// Some kinds have no such page, so that nothing would ever be heard.
+func TestMetricsURLOfAKindWithoutAPage(t *testing.T) {
+	for kind, warned := range map[string]bool{
+		"anthropic": true, "azure": true, "ollama": true, "openai": false, "vllm": false, "sglang": false, "tgi": false, "llamacpp": false,
+	} {
+		text := "backends: [ { name: a, url: \"http://a:1/v1\", kind: " + kind + ", metrics_url: /metrics } ]\nroutes: [ { model: m, targets: [ { backend: a } ] } ]\n"
+		got := mustParse(t, text, nothing).Warnings
+		if warned != (len(got) == 1 && strings.Contains(got[0], "a backend of kind "+kind+" has no page of metrics")) || !warned && len(got) > 0 {
+			t.Errorf("kind %s: warnings %q, want one: %v", kind, got, warned)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,9 +37,11 @@ type checkedProblem struct {
 }
 
 type checkedBackend struct {
-	Name string `json:"name"`
-	URL  string `json:"url"`
-	Kind string `json:"kind"`
+	Name       string `json:"name"`
+	URL        string `json:"url"`
+	Kind       string `json:"kind"`
+	Usage      string `json:"usage"`
+	MetricsURL string `json:"metrics_url"` // without its query, which may hold a key; "" = none
 }
 
 type checkedRoute struct {
@@ -107,7 +110,7 @@ func checkReport(file string, cfg *config.Config, err error) checked {
 	}
 	out.Warnings = append(out.Warnings, cfg.Warnings...)
 	for _, b := range cfg.Backends {
-		out.Backends = append(out.Backends, checkedBackend{Name: b.Name, URL: b.URL, Kind: b.Kind})
+		out.Backends = append(out.Backends, checkedBackend{Name: b.Name, URL: b.URL, Kind: b.Kind, Usage: usageOf(b), MetricsURL: pageOf(b)})
 	}
 	for _, r := range cfg.Routes {
 		out.Routes = append(out.Routes, checkedRoute{
@@ -124,9 +127,9 @@ func printChecked(w io.Writer, file string, cfg *config.Config) error {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "\nBACKEND\tKIND\tURL\tPRIOR\n")
+	fmt.Fprintf(table, "\nBACKEND\tKIND\tURL\tUSAGE\tMETRICS\tPRIOR\n")
 	for _, b := range cfg.Backends {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.Name, b.Kind, b.URL, priorOf(b.Prior))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", b.Name, b.Kind, b.URL, usageOf(b), cmp.Or(pageOf(b), "none"), priorOf(b.Prior))
 	}
 	fmt.Fprintf(table, "\nROUTE\tCLASS\tMIN TPS\tMAX TTFT\tTARGETS\n")
 	for _, r := range cfg.Routes {
@@ -157,6 +160,21 @@ func targetNames(r config.Route) []string {
 		}
 	}
 	return names
+}
+
+// usageOf is what the backend's streams are asked for. Those of Anthropic tell
+// their usage unasked.
+func usageOf(b config.Backend) string {
+	if b.Kind == "anthropic" {
+		return "unasked"
+	}
+	return b.Usage
+}
+
+// pageOf is the metrics_url without what is not for every eye.
+func pageOf(b config.Backend) string {
+	page, _, _ := strings.Cut(b.MetricsURL, "?")
+	return page
 }
 
 func priorOf(p config.Prior) string {

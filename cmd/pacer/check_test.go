@@ -28,7 +28,9 @@ func writeConfig(t *testing.T, text string) string {
 
 func TestCheckPrintsWhatAFileSetsUp(t *testing.T) {
 	path := writeConfig(t, `listen: 0.0.0.0:8080
-backends: [ { name: gpu, url: "http://gpu:8000/v1", kind: vllm, prior: { 1: 50, 8: 40 } } ]
+backends:
+  - { name: gpu, url: "http://gpu:8000/v1", kind: vllm, prior: { 1: 50, 8: 40 }, usage: continuous, metrics_url: "/metrics?token=s3cret" }
+  - { name: claude, url: "https://api.anthropic.com/v1", kind: anthropic }
 routes: [ { models: [ chat, gpt-4o ], targets: [ { backend: gpu, model: llama } ], slo: { preset: llama3.1-8b-interactive } } ]
 `)
 	code, stdout, stderr := check(t, path)
@@ -37,9 +39,11 @@ routes: [ { models: [ chat, gpt-4o ], targets: [ { backend: gpu, model: llama } 
 	}
 	want := path + `: ok
 warning: ` + path + `:1:9: listen 0.0.0.0:8080 is reachable from other machines and no keys are configured: anyone there may use the backends; add keys:, or listen on 127.0.0.1
+warning: ` + path + `:4:13: no route has a target on the backend "claude": it serves nobody
 
-BACKEND  KIND  URL                 PRIOR
-gpu      vllm  http://gpu:8000/v1  2 points
+BACKEND  KIND       URL                           USAGE       METRICS                  PRIOR
+gpu      vllm       http://gpu:8000/v1            continuous  http://gpu:8000/metrics  2 points
+claude   anthropic  https://api.anthropic.com/v1  unasked     none                     none
 
 ROUTE         CLASS        MIN TPS  MAX TTFT  TARGETS
 chat, gpt-4o  interactive  33.33    500ms     gpu:llama
@@ -78,7 +82,7 @@ func TestCheckPrintsEveryProblem(t *testing.T) {
 func TestCheckJSONOfAValidFile(t *testing.T) {
 	path := writeConfig(t, "backends: [ { name: gpu, url: \"http://gpu/v1\", api_key: s3cret } ]\nroutes: [ { model: chat, targets: [ { backend: gpu } ], slo: { min_tps: 30, max_ttft: 2s } } ]\n")
 	code, stdout, stderr := check(t, "--json", path)
-	want := `{"file":"` + path + `","ok":true,"problems":[],"warnings":[],"backends":[{"name":"gpu","url":"http://gpu/v1","kind":"openai"}],` +
+	want := `{"file":"` + path + `","ok":true,"problems":[],"warnings":[],"backends":[{"name":"gpu","url":"http://gpu/v1","kind":"openai","usage":"inject","metrics_url":""}],` +
 		`"routes":[{"models":["chat"],"class":"interactive","min_tps":30,"max_ttft_s":2,"targets":["gpu"]}]}` + "\n"
 	if code != 0 || stdout != want || stderr != "" {
 		t.Errorf("exit code %d, stderr %q, stdout:\n%s\nwant:\n%s", code, stderr, stdout, want)
