@@ -5,37 +5,172 @@ import (
 	"time"
 )
 
-// line is one class's waiting line of one route: earliest deadline first, and
-// among equals in the order of arrival. The zero value is empty.
+// line is one class's waiting line of one route. The tenants in it take turns;
+// of each the earliest deadline is next, and among equals who came first. So a
+// tenant with a thousand requests in line puts another's first one off by one
+// grant. The zero value is empty.
 type line struct {
-	tickets []*Ticket
-	blocked uint64 // the round of waking in which its first ticket could not go
+	waiting int
+	tenants map[string]*turn
+	front   *turn // whose turn it is; the rest follows by next
+	back    *turn
+
+	round  uint64 // of waking that failed is of
+	failed []demand
 }
 
-func (q *line) len() int { return len(q.tickets) }
+// turn is what one tenant has in a line: at least one ticket, in the order in
+// which they are served.
+type turn struct {
+	tenant     string
+	tickets    []*Ticket
+	tried      uint64 // the round of waking in which the first could not go
+	prev, next *turn
+}
+
+func (q *line) len() int { return q.waiting }
 
 // first returns who is next, nil if nobody waits.
 func (q *line) first() *Ticket {
-	if len(q.tickets) == 0 {
+	if q.front == nil {
 		return nil
 	}
-	return q.tickets[0]
+	return q.front.tickets[0]
 }
 
-// join puts t where its deadline belongs. Lines are short, and deadlines come
-// nearly in order: a sorted slice beats a heap and can be read in order.
+// join puts t where its deadline belongs among those of its tenant; one who had
+// nobody in line gets the last turn. Lines are short, and deadlines come nearly
+// in order: a sorted slice beats a heap and can be read in order.
 func (q *line) join(t *Ticket) {
-	i, _ := slices.BinarySearchFunc(q.tickets, t, compareTickets)
-	q.tickets = slices.Insert(q.tickets, i, t)
+	own := q.tenants[t.req.Tenant]
+	if own == nil {
+		if q.tenants == nil {
+			q.tenants = map[string]*turn{}
+		}
+		own = &turn{tenant: t.req.Tenant}
+		q.tenants[own.tenant] = own
+		q.append(own)
+	}
+	i, _ := slices.BinarySearchFunc(own.tickets, t, compareTickets)
+	own.tickets = slices.Insert(own.tickets, i, t)
+	q.waiting++
 }
 
 // leave removes t, which must be in line.
 func (q *line) leave(t *Ticket) {
-	i, found := slices.BinarySearchFunc(q.tickets, t, compareTickets)
+	own := q.tenants[t.req.Tenant]
+	i, found := 0, false
+	if own != nil {
+		i, found = slices.BinarySearchFunc(own.tickets, t, compareTickets)
+	}
 	if !found {
 		panic("router: a ticket left a line that it was not in")
 	}
-	q.tickets = slices.Delete(q.tickets, i, i+1)
+	own.tickets = slices.Delete(own.tickets, i, i+1)
+	q.waiting--
+	if len(own.tickets) == 0 {
+		q.unlink(own)
+		delete(q.tenants, own.tenant)
+	}
+}
+
+// served ends the turn of a tenant that got a place.
+func (q *line) served(tenant string) {
+	if own := q.tenants[tenant]; own != nil && own != q.back {
+		q.unlink(own)
+		q.append(own)
+	}
+}
+
+func (q *line) append(own *turn) {
+	own.prev, own.next = q.back, nil
+	if q.back != nil {
+		q.back.next = own
+	} else {
+		q.front = own
+	}
+	q.back = own
+}
+
+func (q *line) unlink(own *turn) {
+	if own.prev != nil {
+		own.prev.next = own.next
+	} else {
+		q.front = own.next
+	}
+	if own.next != nil {
+		own.next.prev = own.prev
+	} else {
+		q.back = own.prev
+	}
+}
+
+// before is at most how many go before the next of a tenant: all, or of every
+// other one as many as of its own.
+func (q *line) before(tenant string) int {
+	own, others := 0, len(q.tenants)
+	if t := q.tenants[tenant]; t != nil {
+		own, others = len(t.tickets), others-1
+	}
+	return min(q.waiting, own+others*(own+1))
+}
+
+// crowder returns the tenant with the most in line.
+func (q *line) crowder() *turn {
+	most := q.front
+	for t := q.front; t != nil; t = t.next {
+		if len(t.tickets) > len(most.tickets) {
+			most = t
+		}
+	}
+	return most
+}
+
+// demand is what a ticket asks of a backend, as far as one that could not be
+// placed says something about another.
+type demand struct {
+	floor  float64
+	weight int
+	prompt int
+	picky  bool // not every target will do
+}
+
+// covers reports whether who asks for o cannot be placed either.
+func (d demand) covers(o demand) bool {
+	return !d.picky && o.floor >= d.floor && o.weight >= d.weight && o.prompt >= d.prompt
+}
+
+const (
+	// mostTried of the tenants in a line are tried in one waking, among the
+	// next mostLooked: while nobody can go, that is what each release costs.
+	mostTried  = 4
+	mostLooked = 64
+)
+
+// next returns who is to be tried in this round of waking: the first of the
+// tenant whose turn it is, or where that one cannot go, of the next who asks for
+// less. Who could not go keeps the turn. nil when nobody else is worth a try.
+func (q *line) next(round uint64) *Ticket {
+	if q.round != round {
+		q.round, q.failed = round, q.failed[:0]
+	}
+	if len(q.failed) == mostTried {
+		return nil
+	}
+	looked := 0
+	for own := q.front; own != nil && looked < mostLooked; own, looked = own.next, looked+1 {
+		t := own.tickets[0]
+		if own.tried != round && !slices.ContainsFunc(q.failed, func(d demand) bool { return d.covers(t.demand) }) {
+			return t
+		}
+	}
+	return nil
+}
+
+// stuck notes that t could not go in this round.
+func (q *line) stuck(t *Ticket, round uint64) {
+	q.tenants[t.req.Tenant].tried = round
+	q.failed = append(q.failed, t.demand)
 }
 
 func compareTickets(a, b *Ticket) int {
@@ -74,12 +209,8 @@ func (a *ask) mayWait(wait time.Duration, o outlook) (deadline time.Time, why Sh
 	if !deadline.After(a.now) {
 		return time.Time{}, ShedTimeout, false
 	}
-	limit := rt.conf.MaxWaiting
-	if limit <= 0 {
-		limit = usualMaxWaiting
-	}
 	switch {
-	case rt.waiting() >= limit:
+	case rt.full() && rt.toDisplace(a) == nil:
 		return time.Time{}, ShedQueueFull, false
 	case rt.hopeless(a, deadline, o):
 		return time.Time{}, ShedFloor, false
@@ -87,12 +218,50 @@ func (a *ask) mayWait(wait time.Duration, o outlook) (deadline time.Time, why Sh
 	return deadline, 0, true
 }
 
+// full reports whether nobody more may wait on the route.
+func (rt *route) full() bool {
+	limit := rt.conf.MaxWaiting
+	if limit <= 0 {
+		limit = usualMaxWaiting
+	}
+	return rt.waiting() >= limit
+}
+
+// toDisplace returns who makes room for a in a full line: the last of the
+// tenant that has the most there, if that is more than a's has with a. So a
+// flood of one tenant does not keep the others out. nil if there is nobody.
+func (rt *route) toDisplace(a *ask) *Ticket {
+	q := &rt.lines[a.class]
+	own := 0
+	if t := q.tenants[a.req.Tenant]; t != nil {
+		own = len(t.tickets)
+	}
+	if most := q.crowder(); most != nil && len(most.tickets) > own+1 {
+		return most.tickets[len(most.tickets)-1]
+	}
+	return nil
+}
+
+// displace sends away who has to make room. The answer goes out with the next
+// grants: one of them is due soon, as somebody waits.
+func (r *Router) displace(t *Ticket, now time.Time) {
+	r.exit(t)
+	a := newAsk(now, t.route, &t.req)
+	p := r.planSteps(&a, r.judge(&a), t.steps, ShedQueueFull)
+	t.state, t.decision = granted, r.carryOut(&a, &p)
+	r.displaced = append(r.displaced, Grant{Ticket: t, Waiter: t.req.Waiter, Decision: t.decision})
+}
+
 // stand gives a a ticket as planned.
 func (r *Router) stand(a *ask, p *plan) *Ticket {
+	if a.route.full() {
+		r.displace(a.route.toDisplace(a), a.now)
+	}
 	r.tickets++
 	t := &Ticket{
 		router: r, route: a.route, req: a.req, class: a.class,
 		deadline: p.deadline, number: r.tickets, steps: p.after,
+		demand: demand{floor: a.floor, weight: a.weight, prompt: a.prompt, picky: len(a.req.Exclude) > 0},
 	}
 	t.req.Arrived = a.arrived
 	r.enter(t)
@@ -108,9 +277,9 @@ func (rt *route) hopeless(a *ask, deadline time.Time, o outlook) bool {
 	if !o.known || rate <= 0 || rt.answers.weight < enough {
 		return false
 	}
-	ahead := rt.lines[Interactive].len()
+	ahead := rt.lines[a.class].before(a.req.Tenant)
 	if a.class == Batch {
-		ahead = rt.waiting()
+		ahead += rt.lines[Interactive].len()
 	}
 	return float64(ahead+1) > 2*rate*deadline.Sub(a.now).Seconds()
 }

@@ -24,6 +24,7 @@ type Router struct {
 	pending   pendingHeap // leases that will count as decoding
 	forgetAt  time.Time   // when the first report of an engine no longer holds; zero = there is none
 	inLine    int         // tickets waiting in all lines
+	displaced []Grant     // to those who had to make room in a full line, not yet told
 	tickets   uint64      // given out so far: the order within one deadline
 	round     uint64      // of waking, see wake
 	verdicts  []verdict   // scratch of judge

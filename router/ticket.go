@@ -12,6 +12,7 @@ type Ticket struct {
 	deadline time.Time
 	number   uint64 // order of arrival
 	steps    []Step // what comes when the wait is over
+	demand   demand
 
 	state    ticketState // guarded by Router.mu, as is decision
 	decision Decision    // once granted or expired

@@ -3,24 +3,30 @@ package router
 import "time"
 
 // wake lets go who can go now: interactive before batch, the earliest deadline
-// first, nobody before somebody of his own route. at is the backend where
-// something came free, nil when it may be anywhere.
+// first among the next of each route, nobody before somebody of his own tenant
+// and route. at is the backend where something came free, nil when it may be
+// anywhere.
 func (r *Router) wake(now time.Time, at *backend) []Grant {
+	grants := r.displaced
+	r.displaced = nil
 	if r.inLine == 0 {
-		return nil
+		return grants
 	}
 	routes := r.routes
 	if at != nil {
 		routes = at.routes
 	}
-	var grants []Grant
 	for class := Interactive; class < classes; class++ {
 		r.round++
 		for t := nextInLine(routes, class, r.round); t != nil; t = nextInLine(routes, class, r.round) {
+			q := &t.route.lines[class]
 			d, ok := r.serve(now, t)
 			if !ok {
-				t.route.lines[class].blocked = r.round
+				q.stuck(t, r.round)
 				continue
+			}
+			if d.Lease != nil {
+				q.served(t.req.Tenant)
 			}
 			t.state, t.decision = granted, d
 			grants = append(grants, Grant{Ticket: t, Waiter: t.req.Waiter, Decision: d})
@@ -29,20 +35,18 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 	return grants
 }
 
-// nextInLine returns the earliest deadline among the first of every line that
-// was not found blocked in this round.
+// nextInLine returns the earliest deadline among the next of every line.
 func nextInLine(routes []*route, class Class, round uint64) *Ticket {
 	var next *Ticket
 	for _, rt := range routes {
-		q := &rt.lines[class]
-		if t := q.first(); t != nil && q.blocked != round && (next == nil || compareTickets(t, next) < 0) {
+		if t := rt.lines[class].next(round); t != nil && (next == nil || compareTickets(t, next) < 0) {
 			next = t
 		}
 	}
 	return next
 }
 
-// serve tries to place the first of a line; ok is false if it has to go on
+// serve tries to place one who waits; ok is false if it has to go on
 // waiting. It is refused when waiting became pointless.
 func (r *Router) serve(now time.Time, t *Ticket) (d Decision, ok bool) {
 	a := newAsk(now, t.route, &t.req)
