@@ -94,7 +94,7 @@ func (a *ask) service(b *backend) Reason {
 		return ReasonDown
 	case b.health == Draining:
 		return ReasonDrain
-	case b.health == Probing && b.probe != nil:
+	case b.health == Probing && (b.probe != nil || a.req.Spare):
 		return ReasonBreaker
 	}
 	return OK

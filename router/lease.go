@@ -22,6 +22,7 @@ type Lease struct {
 	weight  int           // sequences; 0 = does not decode
 	prompt  int           // tokens, counted in backend.prompt while waiting
 	prefill time.Duration // of its own prompt and those ahead, as predicted when placed
+	ttft    time.Duration // predicted when placed; 0 = no first token was seen to learn from
 	ahead   profiles.Ahead
 	stream  bool
 
@@ -71,6 +72,10 @@ func (l *Lease) Floor() float64 { return l.floor }
 // Occupancy is the record of n of the backend incarnation; Load its n now.
 func (l *Lease) Occupancy() *profiles.Occupancy { return l.backend.occupancy }
 
+// TTFT is the time to the first token that was predicted when the request was
+// placed; 0 while its target has shown too few of them.
+func (l *Lease) TTFT() time.Duration { return l.ttft }
+
 // Ahead is what stood before the request on its backend when it was placed.
 func (l *Lease) Ahead() profiles.Ahead { return l.ahead }
 
@@ -110,8 +115,8 @@ func (l *Lease) progress() progress {
 }
 
 // Refused says that the backend refused the request for a reason that is not
-// the client's: a key it does not take, a model it does not have, too many
-// requests. Call it before Done. A target whose requests end so again and again
+// the client's (a key it does not take, a model it does not have, too many
+// requests), or was silent for so long that another one answered first. Call it before Done. A target whose requests end so again and again
 // becomes the last choice for a while.
 func (l *Lease) Refused() { l.refused.Store(true) }
 
@@ -156,6 +161,9 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	l.floor, l.asked = floor, a.floor
 	l.ahead = b.ahead()
 	l.prefill = seconds(m.ttft.Prefill(l.ahead.PromptTokens + a.prompt))
+	if m.timed {
+		l.ttft = seconds(m.ttft.Predict(l.ahead, a.prompt))
+	}
 	if floor > 0 {
 		m.floors.add(floor)
 	}

@@ -35,6 +35,7 @@ type model struct {
 	visited int  // highest n with evidence, or of a prior; 0 = nothing says how far
 	young   bool // few steps seen: the fit is not to be trusted beyond visited
 	ttft    profiles.TTFT
+	timed   bool    // ttft rests on first tokens
 	answer  float64 // mean output tokens; 0 = unknown
 	solo    float64 // TPS(1), or more where that was seen; +Inf while unknown
 

@@ -38,6 +38,9 @@ func (r *Router) planNewcomer(a *ask) plan {
 			return a.onto(v, OutcomePlaced)
 		}
 	}
+	if a.req.Spare {
+		return a.planShed(a.outlook(verdicts), false, ShedFloor)
+	}
 	return r.planSteps(a, verdicts, a.route.conf.OnInfeasible, ShedFloor)
 }
 

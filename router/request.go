@@ -23,6 +23,11 @@ type Request struct {
 	Exclude []string // backends already tried for this request
 	NoQueue bool     // decide now: a failover does not stand in line
 
+	// Spare asks for a second place beside one that the request has: now, on a
+	// feasible target of the route itself that is not being tried out, and
+	// behind all who wait in line; else it is refused.
+	Spare bool
+
 	// Waiter is handed back in the Grant, untouched.
 	Waiter any
 

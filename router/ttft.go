@@ -55,11 +55,12 @@ func (b *backend) ahead() profiles.Ahead {
 // learnTTFT takes what the curve says about first tokens. While it says
 // nothing, a prompt token takes what it costs those that decode meanwhile.
 func (m *model) learnTTFT(c curve) {
-	m.ttft = profiles.TTFT{}
+	m.ttft, m.timed = profiles.TTFT{}, false
 	if c == nil {
 		return
 	}
-	if m.ttft = c.TTFT(); !m.ttft.Known() && c.Known() {
+	m.ttft = c.TTFT()
+	if m.timed = m.ttft.Known(); !m.timed && c.Known() {
 		m.ttft = profiles.TTFT{PerToken: finite(c.SecondsPerPromptToken()), Uncached: 1}
 	}
 }
