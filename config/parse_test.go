@@ -258,7 +258,7 @@ func TestRouteForms(t *testing.T) {
 backends:
   - { name: a, url: "HTTPS://GPU.Example:443/v1/", usd_per_hour: 2.5, price: { input: 1e-1, output: 3 }, prior: { points: { 1: 52, 64: 31.5 } } }
 routes:
-  - { models: [ gpt-4o, org/model ], targets: [ { backend: a, model: x }, { backend: a, model: y } ], prefer: cheapest, reserve: 0 }
+  - { models: [ gpt-4o, org/model ], targets: [ { backend: a, model: x }, { backend: a, model: y } ], prefer: cheapest, reserve: 0, hedge: true }
   - { model: "*", targets: [ { backend: a } ], on_infeasible: [ { spill: org/model }, best_effort ] }
 keys:
   - { name: all, key: k1, routes: "*" }
@@ -284,6 +284,9 @@ expose_decision: true
 	}
 	if cfg.Routes[0].Reserve != 0 {
 		t.Errorf("reserve = %d, want the 0 of the file", cfg.Routes[0].Reserve)
+	}
+	if !cfg.Routes[0].Hedge || defaultRoute().Hedge {
+		t.Errorf("hedge = %v, want the true of the file; it is false by default", cfg.Routes[0].Hedge)
 	}
 	if diff := cmp.Diff([]Step{{Spill: "org/model"}, {BestEffort: true}, {Shed: true}}, cfg.Routes[1].OnInfeasible); diff != "" {
 		t.Errorf("on_infeasible (-want +got):\n%s", diff)

@@ -16,6 +16,7 @@ type Route struct {
 	SLO          SLO
 	Prefer       string // headroom | order | cheapest | pack
 	Reserve      int    // streams that must still fit before a batch request goes
+	Hedge        bool   // a stream that waits too long is tried on a second target
 	OnInfeasible []Step // in order; the last is BestEffort or Shed
 }
 
@@ -69,6 +70,7 @@ func (r *reader) route(v value) (Route, routeMarks) {
 		"slo":           func(v value) { r.slo(v, &route.SLO) },
 		"prefer":        r.oneOfInto(&route.Prefer, "headroom", "order", "cheapest", "pack"),
 		"reserve":       r.wholeInto(&route.Reserve, 0),
+		"hedge":         func(v value) { route.Hedge, _ = r.truth(v) },
 		"on_infeasible": func(v value) { route.OnInfeasible, marks.steps = r.steps(v) },
 	})
 	if !ok {

@@ -7,24 +7,44 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
+	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/providers"
+	"github.com/pacer-dev/pacer/router"
 )
 
 // attempt is one try to have the request served by one backend, until its
 // first byte has come.
+//
+// It belongs to the goroutine of the exchange, but for send while that is at
+// work in a goroutine of its own, which closes done.
 type attempt struct {
-	backend *backend
-	name    string
+	backend  *backend
+	name     string
+	target   router.Target
+	decision router.Decision // why it goes there
+	lease    *router.Lease   // of decision
+	failover bool            // after another one
+	stored   bool            // about an answer that the backend keeps
+
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	watch   *watch
 	verdict func(error)
+	ask     openai.Ask // what usage the backend is asked for
+	strip   providers.Strip
+	call    providers.Call
 	wentUp  bool
+	sent    time.Time
+	done    chan struct{} // closed when send is over; nil = it has no goroutine of its own
 
-	resp   *http.Response
+	err      error // of sending
+	panicked any   // what send panicked with, in a goroutine of its own
+	resp     *http.Response
+
 	events bool // the answer is a stream of events
 	sse    bool // and the meter knows its last one
 	whole  bool // the answer is a document, and came whole in the first read
@@ -38,6 +58,45 @@ type attempt struct {
 	pass   []byte    // what of it goes on
 	seen   providers.Seen
 	ended  bool
+}
+
+// send sends the request up and reads the start of the answer: of a good one
+// its first bytes, of an error as much as is looked at. It touches nothing but t.
+func (t *attempt) send(buffers *sync.Pool) {
+	if t.resp, t.err = t.backend.Send(t.ctx, t.call); t.err != nil || !t.answers() {
+		return
+	}
+	t.buf = buffers.Get().(*[relayBuffer]byte)
+	if t.resp.StatusCode < 300 {
+		for t.n == 0 && t.rerr == nil {
+			t.n, t.rerr = t.resp.Body.Read(t.buf[:])
+		}
+	} else {
+		t.n, t.rerr = readStart(t.resp.Body, t.buf[:errorStart])
+	}
+	t.at = time.Now()
+}
+
+// launch has send done by a goroutine of its own; end waits for it.
+func (t *attempt) launch(buffers *sync.Pool) {
+	t.done = make(chan struct{})
+	go func() {
+		defer close(t.done)
+		defer func() { t.panicked = recover() }()
+		t.send(buffers)
+	}()
+}
+
+// answers reports whether the status can be that of a completion or of an
+// error. 101 would make the client's connection one of another protocol, 204 and
+// 205 have no body, which is an answer only where something is deleted, and what
+// is below 100 cannot be passed on at all.
+func (t *attempt) answers() bool {
+	status := t.resp.StatusCode
+	if status == http.StatusNoContent || status == http.StatusResetContent {
+		return t.stored
+	}
+	return status >= 200 && status < 600
 }
 
 // explains reports whether an error answer that begins with start may go to
@@ -92,6 +151,9 @@ func (t *attempt) end() {
 	}
 	if t.cancel != nil {
 		t.cancel(context.Canceled)
+	}
+	if t.done != nil {
+		<-t.done // soon: sending and reading end with the context
 	}
 	if t.resp != nil {
 		_ = t.resp.Body.Close()

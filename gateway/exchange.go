@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacer-dev/pacer/gateway/limit"
 	"github.com/pacer-dev/pacer/internal/openai"
+	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
@@ -58,14 +59,17 @@ type exchange struct {
 
 	// forward
 	try           *attempt
-	busy          *busyAnswer   // to pass on, if nobody takes the request
-	target        router.Target // of the last attempt
-	sends         int           // backends it was sent to
-	sent          time.Time     // the last attempt went up; zero = none did
-	own           time.Duration // arrival to the first attempt, without the line
-	opaque        bool          // the answer is passed on unread
-	backendsFault bool          // an error answer that the backend's owner has to mend
-	ask           openai.Ask    // what usage the backend was asked for
+	rival         *attempt        // under way beside try; nil = none
+	hedge         telemetry.Hedge // what became of the second attempt
+	hedgedTo      string          // its backend; "" = none was sent
+	busy          *busyAnswer     // to pass on, if nobody takes the request
+	target        router.Target   // of the last attempt
+	sends         int             // backends it was sent to
+	sent          time.Time       // the last attempt went up; zero = none did
+	own           time.Duration   // arrival to the first attempt, without the line
+	opaque        bool            // the answer is passed on unread
+	backendsFault bool            // an error answer that the backend's owner has to mend
+	ask           openai.Ask      // what usage the backend was asked for
 	strip         providers.Strip
 	content       bool // verdict given: content came
 

@@ -46,17 +46,28 @@ func (x *exchange) forward() error {
 			return err
 		}
 		failed, wentUp := x.try.name, x.try.wentUp
-		if busy {
-			x.keepBusy(err)
-		} else {
-			x.endAttempt()
-		}
-		x.giveBack(time.Now(), 0)
+		x.setAside(err)
 		if !x.moveOn(failed, wentUp) {
 			return x.nobody(err)
 		}
-		x.g.log.Warn("moving on to another backend", "request", requestID(x.r.Context()), "failed", failed, "error", errorText(err, "is busy"))
+		x.movesOn(failed, err)
 	}
+}
+
+// setAside ends the attempt, which failed with err; what a busy backend said is
+// kept.
+func (x *exchange) setAside(err error) {
+	if x.try.busy {
+		x.keepBusy(err)
+	} else {
+		x.endAttempt()
+	}
+	x.giveBack(time.Now(), 0)
+}
+
+// movesOn says so.
+func (x *exchange) movesOn(failed string, err error) {
+	x.g.log.Warn("moving on to another backend", "request", requestID(x.r.Context()), "failed", failed, "error", errorText(err, "is busy"))
 }
 
 func errorText(err error, otherwise string) string {
@@ -85,17 +96,15 @@ func (x *exchange) moveOn(failed string, wentUp bool) bool {
 // busyAnswer is that of a backend which is full, a 429 or 503, kept while others
 // are asked.
 type busyAnswer struct {
-	try      *attempt
-	decision router.Decision
-	sent     time.Time
-	err      error // nil = its own words go on
+	try *attempt
+	err error // nil = its own words go on
 }
 
 // keepBusy sets the attempt aside.
 func (x *exchange) keepBusy(err error) {
 	x.dropBusy()
 	x.try.watch.pause()
-	x.busy = &busyAnswer{try: x.try, decision: x.decision, sent: x.sent, err: err}
+	x.busy = &busyAnswer{try: x.try, err: err}
 }
 
 // nobody is what the client gets when no backend takes the request; err is why
@@ -106,7 +115,8 @@ func (x *exchange) nobody(err error) error {
 		return err
 	}
 	x.busy = nil
-	x.try, x.decision, x.sent = b.try, b.decision, b.sent
+	x.adopt(b.try)
+	x.lease = nil // given back when it was set aside
 	x.opaque, x.backendsFault = true, true
 	return b.err
 }
@@ -120,12 +130,44 @@ func (x *exchange) dropBusy() {
 }
 
 // attempt sends the request to the backend of its lease and waits for the
-// first byte.
+// first byte: its own, or that of a second attempt beside it.
 func (x *exchange) attempt() error {
-	target := x.lease.Target()
-	x.target = target
-	t := &attempt{name: target.Backend, backend: x.incarnation(), verdict: func(error) {}}
-	x.try, x.opaque, x.backendsFault = t, false, false
+	t := x.newAttempt(x.decision)
+	x.try = t // what it takes is given back from here on
+	err := x.prepare(t)
+	x.adopt(t)
+	if err != nil {
+		return err
+	}
+	if wait := x.hedgeAfter(t); wait > 0 {
+		return x.race(t, wait)
+	}
+	t.send(&x.g.buffers)
+	return x.firstByte()
+}
+
+// newAttempt is an attempt that has the lease of d, and nothing else yet.
+func (x *exchange) newAttempt(d router.Decision) *attempt {
+	target := d.Lease.Target()
+	return &attempt{
+		name: target.Backend, backend: x.incarnation(d.Lease), target: target,
+		decision: d, lease: d.Lease, failover: x.placing.NoQueue, stored: x.end.stored,
+		verdict: func(error) {},
+	}
+}
+
+// adopt makes t the attempt that the request is served by.
+func (x *exchange) adopt(t *attempt) {
+	x.try, x.target, x.decision, x.lease = t, t.target, t.decision, t.lease
+	x.ask, x.strip = t.ask, t.strip
+	x.opaque, x.backendsFault = false, false
+	if t.wentUp {
+		x.sent = t.sent
+	}
+}
+
+// prepare has the breaker's leave given and makes t ready to be sent.
+func (x *exchange) prepare(t *attempt) error {
 	if t.backend == nil { // the configuration changed twice between decision and here
 		return t.failure(http.StatusServiceUnavailable, "is no longer there", nil)
 	}
@@ -137,46 +179,39 @@ func (x *exchange) attempt() error {
 
 	body := x.body
 	if !x.end.stored {
-		x.ask, x.strip = t.backend.Usage(x.path, &x.req)
-		body = x.req.Edit(target.Model, x.ask)
+		t.ask, t.strip = t.backend.Usage(x.path, &x.req)
+		body = x.req.Edit(t.target.Model, t.ask)
 		if len(body) != len(x.body) || &body[0] != &x.body[0] {
 			x.keep(int64(len(body)))
 		}
 	}
-	t.ctx, t.cancel = context.WithCancelCause(x.r.Context())
-	now := time.Now()
-	timeouts := x.plan.conf.Timeouts
-	t.watch = startWatch(now, x.arrived.Add(timeouts.Total), timeouts.FirstByte, errFirstByte, t.cancel)
-	x.sent, t.wentUp = now, true
-	x.sends++
-	resp, err := t.backend.Send(t.ctx, providers.Call{
-		Method: x.r.Method, Path: x.upPath(), Model: cmp.Or(target.Model, x.req.Model),
+	t.call = providers.Call{
+		Method: x.r.Method, Path: x.upPath(), Model: cmp.Or(t.target.Model, x.req.Model),
 		Header: x.upHeader(), Body: body, RequestID: requestID(x.r.Context()),
-	})
-	if err != nil {
-		return x.sendFailed(err, "did not answer")
 	}
-	t.resp = resp
-	return x.firstByte()
+	t.ctx, t.cancel = context.WithCancelCause(x.r.Context())
+	timeouts := x.plan.conf.Timeouts
+	t.sent = time.Now()
+	t.watch = startWatch(t.sent, x.arrived.Add(timeouts.Total), timeouts.FirstByte, errFirstByte, t.cancel)
+	t.wentUp = true
+	x.sends++
+	return nil
 }
 
-// firstByte reads the start of the answer and decides whether it is one.
+// firstByte looks at the start of the answer and decides whether it is one.
 func (x *exchange) firstByte() error {
 	t := x.try
-	t.buf = x.g.buffers.Get().(*[relayBuffer]byte)
+	if t.panicked != nil {
+		panic(t.panicked)
+	}
+	if t.err != nil {
+		return x.sendFailed(t.err, "did not answer")
+	}
 	status := t.resp.StatusCode
-	if !x.isAnswer(status) {
+	if !t.answers() {
 		return x.sendFailed(errGarbage, "answered with status "+strconv.Itoa(status)+", which answers nothing")
 	}
 	good := status < 300
-	if !good {
-		t.n, t.rerr = readStart(t.resp.Body, t.buf[:errorStart])
-	} else {
-		for t.n == 0 && t.rerr == nil {
-			t.n, t.rerr = t.resp.Body.Read(t.buf[:])
-		}
-	}
-	t.at = time.Now()
 	start := t.buf[:t.n]
 	if err := context.Cause(t.ctx); err != nil {
 		return x.sendFailed(err, "")
@@ -259,7 +294,7 @@ func (x *exchange) recognize(start []byte) error {
 		o := profiles.Open{
 			Sent: x.sent, Occupancy: x.lease.Occupancy(), PromptTokens: x.bodyTokens, Sequences: x.req.Sequences,
 		}
-		if !x.placing.NoQueue { // no failover: a herd that moves on together is no usual load
+		if !t.failover { // a herd that moves on together is no usual load
 			o.Ahead = x.lease.Ahead()
 		}
 		x.meter = x.g.book.Open(x.lease.Target(), o)
@@ -281,17 +316,6 @@ func backendsFault(status int, model string) bool {
 		return model != ""
 	}
 	return status >= 500
-}
-
-// isAnswer reports whether status can be that of a completion or of an error.
-// 101 would make the client's connection one of another protocol, 204 and 205
-// have no body, which is an answer only where something is deleted, and what is
-// below 100 cannot be passed on at all.
-func (x *exchange) isAnswer(status int) bool {
-	if status == http.StatusNoContent || status == http.StatusResetContent {
-		return x.end.stored
-	}
-	return status >= 200 && status < 600
 }
 
 // sendFailed says why the attempt failed: the client left, the request took

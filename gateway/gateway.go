@@ -115,17 +115,17 @@ func (g *Gateway) Configure(c *config.Config, backends map[string]*providers.Bac
 	return nil
 }
 
-// incarnation returns the backend that the exchange has a lease on: of the
+// incarnation returns the backend that l is a lease on: of the
 // configuration that it began with, or, for a lease that is younger than a
 // reload, of the one in force; nil if that has been replaced too.
-func (x *exchange) incarnation() *backend {
-	if b := x.plan.incarnation(x.lease); b != nil {
+func (x *exchange) incarnation(l *router.Lease) *backend {
+	if b := x.plan.incarnation(l); b != nil {
 		return b
 	}
 	x.g.switching.RLock()
 	p := x.g.plan.Load()
 	x.g.switching.RUnlock()
-	return p.incarnation(x.lease)
+	return p.incarnation(l)
 }
 
 // Handler is the data port.

@@ -361,6 +361,7 @@ func (l *logLines) String() string {
 type logLine struct {
 	Msg, Request, Tenant, Route, Class, Backend, Outcome, Source, Error string
 	Status, Attempts                                                    int
+	Hedged                                                              string
 	Stream                                                              bool
 	Tokens, Hidden, TPS, TTFTms, WaitedMS, PerToken                     float64
 	Bytes                                                               int64

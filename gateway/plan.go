@@ -29,6 +29,7 @@ type backend struct {
 	engine string // as the router has it: its URL
 	price  config.Price
 	key    string // its API key, which no answer may repeat; "" = none
+	late   *lateness
 }
 
 // route is what one model name stands for.
@@ -58,7 +59,11 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 		expose:   len(c.Keys) == 0 || c.ExposeDecision,
 	}
 	for _, b := range c.Backends {
-		p.backends[b.Name] = &backend{Backend: backends[b.Name], engine: b.URL, price: b.Price, key: b.APIKey.Reveal()}
+		late := &lateness{}
+		if was := old.backend(b.Name); was != nil && was.Backend == backends[b.Name] {
+			late = was.late
+		}
+		p.backends[b.Name] = &backend{Backend: backends[b.Name], engine: b.URL, price: b.Price, key: b.APIKey.Reveal(), late: late}
 	}
 	for i := range c.Routes {
 		for _, name := range c.Routes[i].Models {
@@ -107,6 +112,13 @@ func (p *plan) route(model string) *route {
 		return r
 	}
 	return p.rest
+}
+
+func (p *plan) backend(name string) *backend {
+	if p == nil {
+		return nil
+	}
+	return p.backends[name]
 }
 
 func (p *plan) tenant(name string) *tenant {

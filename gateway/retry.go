@@ -53,6 +53,18 @@ func (b *retryBudget) take(now time.Time) bool {
 	return true
 }
 
+// takeSpare takes one further send if requests have paid for it: nothing of the
+// floor, which is for those whose backend failed.
+func (b *retryBudget) takeSpare() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.saved < 1 {
+		return false
+	}
+	b.saved--
+	return true
+}
+
 // give puts a send back that was not used.
 func (b *retryBudget) give() {
 	b.mu.Lock()

@@ -30,6 +30,7 @@ func (x *exchange) settle(err error) {
 	if x.try != nil {
 		x.endAttempt() // first of all: the backend's own slot
 	}
+	x.dropRival()
 	x.dropBusy()
 	x.leaveLine()
 	x.release(now, err == nil)
@@ -133,6 +134,7 @@ func (x *exchange) telemetry(now time.Time, err error) telemetry.Exchange {
 		Overhead:  x.own,
 		TPS:       x.summary.TPS,
 		Predicted: x.summary.Predicted,
+		Hedge:     x.hedge,
 
 		InputTokens:  x.inputTokens(),
 		CachedTokens: float64(x.usage.CachedTokens),
@@ -254,6 +256,9 @@ func (x *exchange) writeLog(now time.Time, e telemetry.Exchange, err error) {
 		attrs = append(attrs, slog.Int("attempts", x.sends), slog.Int("n", x.decision.Chosen.N), slog.Int("m", x.decision.Chosen.M))
 		if known(x.decision.Chosen.TPS) {
 			attrs = append(attrs, slog.Float64("predicted_tps", math.Round(x.decision.Chosen.TPS*10)/10))
+		}
+		if x.hedgedTo != "" {
+			attrs = append(attrs, slog.String("hedged", x.hedgedTo))
 		}
 		if x.decision.Spilled != "" {
 			attrs = append(attrs, slog.String("spill", x.decision.Spilled))

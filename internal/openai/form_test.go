@@ -179,6 +179,23 @@ func TestResponseIDs(t *testing.T) {
 	}
 }
 
+func TestStoreIsRead(t *testing.T) {
+	for body, want := range map[string]bool{
+		`{"model":"m","store":true}`:  true,
+		`{"model":"m","store":false}`: false,
+		`{"model":"m","store":null}`:  false,
+		`{"model":"m","store":"yes"}`: true, // the backend's to refuse, or to take for true
+		`{"model":"m"}`:               false,
+	} {
+		if r, err := Peek([]byte(body)); err != nil || r.Store != want {
+			t.Errorf("%s: got %v, %v; want %v", body, r.Store, err, want)
+		}
+	}
+	if _, err := Peek([]byte(`{"model":"m","Store":true}`)); err == nil {
+		t.Error("a store that only some engines see was taken")
+	}
+}
+
 func TestThePreviousResponseIsRead(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"model":"m","previous_response_id":"resp_1"}`: "resp_1",

@@ -31,6 +31,10 @@ type Request struct {
 	MaxTokens       int  // max_completion_tokens, else max_tokens, else max_output_tokens; 0 = absent
 	Sequences       int  // n or best_of (the larger), times the prompts in an array; at least 1, at most 4,096
 
+	// Store says that the backend was asked, by store, to keep the answer. Absent
+	// is false, though on /responses it means true.
+	Store bool
+
 	// PreviousResponseID is the answer that a Responses request goes on from;
 	// "" = none.
 	PreviousResponseID string
@@ -163,6 +167,8 @@ func (p *peeker) field(key []byte, v, end int) (bad *BadRequest) {
 		p.countPrompts(v)
 	case "previous_response_id":
 		return p.previous(v, end)
+	case "store": // what is neither true nor false is the backend's to refuse
+		p.req.Store = p.kind(v) != 'f' && p.kind(v) != 'n'
 	default:
 		return lookalike(string(key))
 	}
@@ -172,7 +178,7 @@ func (p *peeker) field(key []byte, v, end int) (bad *BadRequest) {
 // fields are the keys that Pacer reads.
 var fields = [...]string{
 	"model", "stream", "stream_options", "n", "best_of", "prompt",
-	"max_tokens", "max_completion_tokens", "max_output_tokens", "previous_response_id",
+	"max_tokens", "max_completion_tokens", "max_output_tokens", "previous_response_id", "store",
 }
 
 // lookalike refuses a key that a parser which ignores case (Go's own, so

@@ -26,6 +26,30 @@ func (r Result) String() string {
 	return "unknown"
 }
 
+// Hedge is what became of the second attempt of a request whose first one was
+// silent for too long.
+type Hedge uint8
+
+// The results; the zero value says that nobody had to wait for so long.
+const (
+	NotHedged    Hedge = iota
+	HedgeWon           // the second attempt's answer was kept
+	HedgeLost          // it was sent, and its answer not kept
+	HedgeRefused       // it was not sent: no target had room, or no send was left
+
+	numHedges
+)
+
+var hedgeNames = [numHedges]string{"none", "won", "lost", "refused"}
+
+// String returns the label value of pacer_hedges_total.
+func (h Hedge) String() string {
+	if h < numHedges {
+		return hedgeNames[h]
+	}
+	return "unknown"
+}
+
 // Exchange is one finished request.
 type Exchange struct {
 	Route   string // "unknown" for an unknown model
@@ -44,7 +68,8 @@ type Exchange struct {
 	Duration  time.Duration // of the stream; 0 = there was none
 	Waited    time.Duration // in line; 0 = did not stand in it
 	Overhead  time.Duration // own time: arrival to send, without waiting in line; 0 = never sent
-	Predicted float64       // tokens/s that the curve says for the levels of n it lived at, 0 = unknown
+	Hedge     Hedge
+	Predicted float64 // tokens/s that the curve says for the levels of n it lived at, 0 = unknown
 
 	InputTokens  float64 // the whole prompt
 	CachedTokens float64 // of these, served from a prefix cache

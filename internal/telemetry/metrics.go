@@ -125,6 +125,9 @@ func (r *routeSeries) observe(x *Exchange) {
 	if x.Waited > 0 {
 		r.queueWait.Observe(x.Waited.Seconds())
 	}
+	if x.Hedge > NotHedged && x.Hedge < numHedges {
+		r.hedges[x.Hedge].Inc()
+	}
 	if !x.Counted || x.Result >= numResults {
 		return
 	}

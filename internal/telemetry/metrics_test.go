@@ -128,11 +128,15 @@ func TestSeriesFollowTheTopology(t *testing.T) {
 
 func TestObserve(t *testing.T) {
 	m := New(twoRoutes(), []string{"h200", "l40s"}, exampleLive)
-	m.Observe(example())
+	hedged := example()
+	hedged.Hedge = HedgeWon
+	m.Observe(hedged)
 	text := scrape(t, m)
 	for _, want := range []string{
 		`pacer_requests_total{backend="h200",class="interactive",outcome="ok",route="chat"} 1`,
 		`pacer_slo_total{result="met",route="chat"} 1`,
+		`pacer_hedges_total{result="won",route="chat"} 1`,
+		`pacer_hedges_total{result="lost",route="chat"} 0`,
 		`pacer_ttft_seconds_bucket{backend="h200",class="interactive",route="chat",le="0.2"} 0`,
 		`pacer_ttft_seconds_bucket{backend="h200",class="interactive",route="chat",le="0.3"} 1`,
 		`pacer_decode_tps_bucket{backend="h200",class="interactive",route="chat",le="40"} 0`,

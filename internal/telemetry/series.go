@@ -27,7 +27,8 @@ const (
 type routeSeries struct {
 	class     string // as configured
 	slo       [numResults]prometheus.Counter
-	shed      []prometheus.Counter // by index in shedReasons
+	shed      []prometheus.Counter          // by index in shedReasons
+	hedges    [numHedges]prometheus.Counter // of NotHedged there is none
 	queueWait prometheus.Observer
 	stats     routeStats
 }
@@ -62,6 +63,9 @@ func (v *vectors) route(name, class string) *routeSeries {
 	r := &routeSeries{class: class, queueWait: v.queueWait.WithLabelValues(name)}
 	for i := range r.slo {
 		r.slo[i] = v.slo.WithLabelValues(name, Result(i).String())
+	}
+	for h := NotHedged + 1; h < numHedges; h++ {
+		r.hedges[h] = v.hedges.WithLabelValues(name, h.String())
 	}
 	for _, reason := range shedReasons {
 		r.shed = append(r.shed, v.shed.WithLabelValues(name, reason))

@@ -20,7 +20,7 @@ var (
 
 // vectors is the list of metric names. Those of Live stand in live.go.
 type vectors struct {
-	requests, slo, shed, tokens, cost, reloads *prometheus.CounterVec
+	requests, slo, shed, hedges, tokens, cost, reloads *prometheus.CounterVec
 
 	ttft, tps, duration, queueWait, ratio *prometheus.HistogramVec
 
@@ -35,6 +35,7 @@ func newVectors(reg *prometheus.Registry) *vectors {
 		requests: counter("pacer_requests_total", "Requests by what became of them; backend is empty when none was reached.", append(served, "outcome")...),
 		slo:      counter("pacer_slo_total", "Requests by what became of them in the eyes of the route's SLO.", "route", "result"),
 		shed:     counter("pacer_shed_total", "Requests refused because of load, by the rule that refused.", "route", "reason"),
+		hedges:   counter("pacer_hedges_total", "Streams that waited too long for their first byte, by what became of a second attempt: won and lost were sent, refused were not.", "route", "result"),
 		tokens:   counter("pacer_tokens_total", "Tokens as the target counts them. input is the whole prompt, input_cached the part of it that came from a prefix cache; output has hidden reasoning, too. source is where the count is from.", "route", "backend", "direction", "source"),
 		cost:     counter("pacer_cost_usd_total", "US dollars, from tokens and the configured prices.", "route", "backend"),
 		reloads:  counter("pacer_config_reloads_total", "Configurations read while running: put into force (ok), or refused, and then the one before stays.", "result"),
@@ -50,7 +51,7 @@ func newVectors(reg *prometheus.Registry) *vectors {
 		storeLag: prometheus.NewGauge(prometheus.GaugeOpts{Name: "pacer_store_lag_seconds", Help: "Age of the oldest measurement that the store does not have."}),
 	}
 	reg.MustRegister(
-		v.requests, v.slo, v.shed, v.tokens, v.cost, v.reloads,
+		v.requests, v.slo, v.shed, v.hedges, v.tokens, v.cost, v.reloads,
 		v.ttft, v.tps, v.duration, v.queueWait, v.ratio,
 		v.overhead, v.storeUp, v.storeLag,
 		collectors.NewGoCollector(),
