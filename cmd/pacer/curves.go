@@ -163,17 +163,23 @@ func (o *curvesOptions) gather(ctx context.Context) (*curvesAnswer, error) {
 	if o.backend == "" {
 		return answer, nil
 	}
-	var known []string
-	for _, t := range answer.Targets {
-		if !slices.Contains(known, t.Backend) {
-			known = append(known, t.Backend)
-		}
-	}
+	known := answer.backends()
 	answer.Targets = slices.DeleteFunc(answer.Targets, func(t curvesTarget) bool { return t.Backend != o.backend })
 	if len(answer.Targets) == 0 {
 		return nil, usageError{fmt.Errorf("no backend %q; known are %s", o.backend, strings.Join(known, ", "))}
 	}
 	return answer, nil
+}
+
+// backends are the names of the backends, each once.
+func (a *curvesAnswer) backends() []string {
+	var names []string
+	for _, t := range a.Targets {
+		if !slices.Contains(names, t.Backend) {
+			names = append(names, t.Backend)
+		}
+	}
+	return names
 }
 
 // widthOf returns the columns of the terminal; elsewhere $COLUMNS, or 80.

@@ -374,13 +374,17 @@ func (p *plan) notes(runs []played, a *planAnswer) []string {
 	if len(priceless) > 0 {
 		notes = append(notes, "no usd_per_hour is configured for "+strings.Join(priceless, ", ")+", so the cost of all is not known")
 	}
-	for _, r := range a.Runs[:1] {
-		for _, route := range r.Routes {
-			x := float64(route.Attainment)
-			// Requests of one burst share their luck, so this is the least.
-			if spread := 2 * math.Sqrt(route.Goal*(1-route.Goal)/float64(route.Offered)); !p.swept && p.searched == "" && route.promises() && math.Abs(x-route.Goal) < spread {
-				notes = append(notes, fmt.Sprintf("%s: %s of %d requests is too close to %s to call; a longer --duration says more", route.Route, percent(route.Attainment), route.Offered, percent(figure(route.Goal))))
-			}
+	first, one := a.Runs[0], !p.swept && p.searched == ""
+	for _, b := range first.Backends {
+		if one && b.OutputTokens == 0 && first.Holds {
+			notes = append(notes, b.Backend+" served nobody, so this load is carried without it")
+		}
+	}
+	for _, route := range first.Routes {
+		// Requests of one burst share their luck, so this is the least.
+		spread := 2 * math.Sqrt(route.Goal*(1-route.Goal)/float64(route.Offered))
+		if one && route.promises() && math.Abs(float64(route.Attainment)-route.Goal) < spread {
+			notes = append(notes, fmt.Sprintf("%s: %s of %d requests is too close to %s to call; a longer --duration says more", route.Route, percent(route.Attainment), route.Offered, percent(figure(route.Goal))))
 		}
 	}
 	return append(notes, "engines are taken to have memory for all that runs there, and steps vary by 5 %")

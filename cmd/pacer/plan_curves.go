@@ -64,7 +64,11 @@ func (p *plan) learnCurves(ctx context.Context, o *planOptions) error {
 	if learned == nil {
 		how += ", or name a gateway that has learned them with --admin " + defaultAdmin
 	}
-	return usageError{fmt.Errorf("no curve is known of %s; %s", strings.Join(missing, ", "), how)}
+	of := strings.Join(missing, ", ")
+	if learned != nil {
+		of += " (" + learned.From + " has learned none; it knows " + strings.Join(learned.backends(), ", ") + ")"
+	}
+	return usageError{fmt.Errorf("no curve is known of %s; %s", of, how)}
 }
 
 // used tells whether a route has a target on the backend.

@@ -278,6 +278,13 @@ routes: [ { model: chat, targets: [ { backend: a, model: m }, { backend: a, mode
 	if got := a.believed(1)[1]; got.N != 8 || math.Abs(got.TPS-1/(1.0/60+0.0016)) > 1e-9 {
 		t.Errorf("the gateway believes %+v, want %.3f tokens/s at 8", got, 1/(1.0/60+0.0016))
 	}
+	// A backend that nobody knows anything of.
+	o.config = inFile(t, "other.yaml", "backends: [ { name: x, url: \"http://a:1/v1\" } ]\nroutes: [ { model: m, targets: [ { backend: x } ] } ]\n")
+	if p, err := o.read(func(string) bool { return false }); err != nil {
+		t.Error(err)
+	} else if err := p.learnCurves(t.Context(), &o); err == nil || !strings.Contains(err.Error(), "no curve is known of x ("+url+" has learned none; it knows a, b)") {
+		t.Errorf("got %v, want that the gateway does not know x", err)
+	}
 	// Of b nothing was learned.
 	if b := p.curves["b"]; !strings.Contains(b.rests, "llama-3.1-70b/h100/vllm") || b.told[0].N != 4 {
 		t.Errorf("b rests on %q and is told %v, want its prior", b.rests, b.told)

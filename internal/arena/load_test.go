@@ -187,12 +187,14 @@ func TestSplit(t *testing.T) {
 	g := Generator{Rate: 100, Prompt: Lengths{Mean: 1}, Output: Lengths{Mean: 1}, Duration: 2 * time.Minute}
 	count := map[string]float64{}
 	all := 0.0
-	for a := range Split(g.Arrivals(), []Share{{"none", 0}, {"chat", 7}, {"nightly", 3}, {"nor", 0}}, 1) {
+	for a := range Split(g.Arrivals(), []Share{{"none", 0}, {"chat", 5}, {"late", 2}, {"nightly", 3}, {"nor", 0}}, 1) {
 		count[a.Route]++
 		all++
 	}
-	if c := count["chat"] / all; math.Abs(c-0.7) > 0.02 || count["chat"]+count["nightly"] != all {
-		t.Errorf("of %.0f requests: %v; want 70 %% chat and the others nightly", all, count)
+	for route, want := range map[string]float64{"chat": 0.5, "late": 0.2, "nightly": 0.3, "none": 0, "nor": 0} {
+		if got := count[route] / all; math.Abs(got-want) > 0.02 || want == 0 && got > 0 {
+			t.Errorf("%s: %.3f of %.0f requests, want %.1f", route, got, all, want)
+		}
 	}
 }
 
