@@ -165,7 +165,7 @@ func (p *plan) answer(runs []played) *planAnswer {
 	case p.swept:
 		p.highestOf(a)
 	}
-	a.Verdict = p.verdict(a)
+	a.Verdict = p.verdict(a, runs)
 	a.Notes = p.notes(runs, a)
 	return a
 }
@@ -321,7 +321,7 @@ func (p *plan) highestOf(a *planAnswer) {
 }
 
 // verdict answers in one sentence, for the first policy.
-func (p *plan) verdict(a *planAnswer) string {
+func (p *plan) verdict(a *planAnswer, runs []played) string {
 	switch {
 	case p.searched != "":
 		if n := a.Least[0].Replicas; n != nil {
@@ -342,10 +342,24 @@ func (p *plan) verdict(a *planAnswer) string {
 		}
 		broken = append(broken, fmt.Sprintf("%s gets what it is promised in %s, and %s is wanted", r.Route, percent(r.Attainment), percent(figure(r.Goal))))
 	}
-	if len(broken) == 0 {
+	switch {
+	case len(broken) == 0 && runs[0].extrapolated():
+		return fmt.Sprintf("Yes, if curves go on as they are extrapolated: what is promised is kept (policy %s).", first.Policy)
+	case len(broken) == 0:
 		return fmt.Sprintf("Yes: what is promised is kept (policy %s).", first.Policy)
 	}
 	return fmt.Sprintf("No: %s (policy %s).", strings.Join(broken, "; "), first.Policy)
+}
+
+// extrapolated tells whether some machine ran more at once than twice what its
+// curve is known for: less is what the router dares as well.
+func (r *played) extrapolated() bool {
+	for i, b := range r.result.Backends {
+		if b.PeakM > 2*r.fleet[i].curve.hi {
+			return true
+		}
+	}
+	return false
 }
 
 // notes are what a reader has to know of the figures.

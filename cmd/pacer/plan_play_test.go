@@ -74,6 +74,18 @@ func TestPlanOfATrace(t *testing.T) {
 	}
 }
 
+// Two points up to n = 2 say little about what runs here.
+func TestPlanSaysYesWithCare(t *testing.T) {
+	fleet := inFile(t, "pacer.yaml", strings.ReplaceAll(smallFleet, "4: 50, 16: 25", "2: 59"))
+	a := planned(t, "-c", fleet, "--rate", "6/s", "--prompt", "200", "--output", "200", "--duration", "1m")
+	if !a.Runs[0].Holds || a.Runs[0].Backends[0].Peak <= 4 || !strings.HasPrefix(a.Verdict, "Yes, if curves go on as they are extrapolated: ") {
+		t.Errorf("%s with up to %d at once where the curve ends at 2: %q", percent(a.Runs[0].Kept), a.Runs[0].Backends[0].Peak, a.Verdict)
+	}
+	if !strings.Contains(strings.Join(a.Notes, "; "), fmt.Sprintf("a %d (known up to 2)", a.Runs[0].Backends[0].Peak)) {
+		t.Errorf("notes %q do not say how far the curve is known", a.Notes)
+	}
+}
+
 // More replicas are never worse by more than chance, each of them works, and a
 // search finds what trying all of them finds.
 func TestPlanReplicas(t *testing.T) {
