@@ -179,6 +179,8 @@ func healthOf(h router.Health) (health, breaker string) {
 		return "down", "half_open"
 	case router.Draining:
 		return "draining", "closed"
+	case router.Loading:
+		return "loading", "closed"
 	}
 	return "down", "open"
 }

@@ -19,6 +19,7 @@ type Backend struct {
 	MaxConcurrency int    // hard cap on requests at once; 0 = none
 	Usage          string // inject | continuous | never
 	MetricsURL     string // page with the engine's own load; "" = none
+	HealthURL      string // page that tells whether it is well; "" = that of the kind, "off" = none
 	CAFile         string // PEM; "" = the system's authorities alone
 	Price          Price
 	USDPerHour     float64 // what the machine costs, whether it works or not; 0 = not said
@@ -72,8 +73,8 @@ func (r *reader) backends(v value) {
 
 func (r *reader) backend(v value) (Backend, backendMarks) {
 	b := defaultBackend()
-	var address value // read last: what it may be depends on the kind
-	var metrics value // and this after it, to which it may be relative
+	var address value         // read last: what it may be depends on the kind
+	var metrics, health value // and these after it, to which they may be relative
 	o, ok := r.object(v, fields{
 		"name":            func(v value) { r.name(v, &b.Name) },
 		"url":             func(v value) { address = v },
@@ -84,6 +85,7 @@ func (r *reader) backend(v value) (Backend, backendMarks) {
 		"max_concurrency": r.wholeInto(&b.MaxConcurrency, 1),
 		"usage":           func(v value) { r.supported(v, &b.Usage, []string{usageInject, usageContinuous, usageNever}, nil) },
 		"metrics_url":     func(v value) { metrics = v },
+		"health_url":      func(v value) { health = v },
 		"ca_file":         func(v value) { r.caFile(v, &b.CAFile) },
 		"price":           func(v value) { r.price(v, &b.Price) },
 		"usd_per_hour":    r.numberInto(&b.USDPerHour, "2.50"),
@@ -99,6 +101,9 @@ func (r *reader) backend(v value) (Backend, backendMarks) {
 	}
 	if o.has("metrics_url") {
 		r.metricsURL(metrics, b.URL, &b.MetricsURL)
+	}
+	if o.has("health_url") {
+		r.healthURL(health, b.URL, &b.HealthURL)
 	}
 	header := cmp.Or(keyHeaders[b.Kind], "Authorization")
 	if _, set := b.Headers[header]; set && b.APIKey != "" {

@@ -123,7 +123,7 @@ func (b *backend) shareRemoteFloor() {
 func (b *backend) become(h Health) {
 	b.health = h
 	switch h {
-	case Down, Probing:
+	case Down, Probing, Loading:
 		b.out = true
 	case Up:
 		if b.out {

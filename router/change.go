@@ -29,9 +29,10 @@ const (
 	Probing
 	Down     // breaker open or health check failed
 	Draining // no new requests
+	Loading  // it answers, and has no model yet
 )
 
-// String returns up, probing, down or draining.
+// String returns up, probing, down, draining or loading.
 func (h Health) String() string {
 	switch h {
 	case Probing:
@@ -40,6 +41,8 @@ func (h Health) String() string {
 		return "down"
 	case Draining:
 		return "draining"
+	case Loading:
+		return "loading"
 	}
 	return "up"
 }

@@ -90,7 +90,7 @@ func (a *ask) weigh(v *verdict) {
 // service is rule 1 as far as it does not depend on the load.
 func (a *ask) service(b *backend) Reason {
 	switch {
-	case b.health == Down, slices.Contains(a.req.Exclude, b.name):
+	case b.health == Down, b.health == Loading, slices.Contains(a.req.Exclude, b.name):
 		return ReasonDown
 	case b.health == Draining:
 		return ReasonDrain

@@ -40,8 +40,9 @@ type member struct {
 
 	mu      sync.Mutex // guards what follows, and is held while the router is told: news arrives in order
 	breaker providers.Health
-	drained bool // by an operator
-	gone    bool // another member has its name, or nobody
+	page    providers.Condition // by its health page
+	drained bool                // by an operator
+	gone    bool                // another member has its name, or nobody
 }
 
 // link is what makes a connection: while it stays, so does the member.
@@ -161,6 +162,19 @@ func backendsOf(members map[string]*member) map[string]*providers.Backend {
 	return out
 }
 
+// breakers returns the state of every breaker, by backend.
+func (f *fleet) breakers() map[string]providers.Health {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make(map[string]providers.Health, len(f.members))
+	for name, m := range f.members {
+		m.mu.Lock()
+		out[name] = m.breaker
+		m.mu.Unlock()
+	}
+	return out
+}
+
 // member returns the member called name, nil if there is none.
 func (f *fleet) member(name string) *member {
 	f.mu.Lock()
@@ -197,12 +211,30 @@ func (p *program) member(b config.Backend, l link, pem []byte) (*member, error) 
 		return nil, err
 	}
 	m.loops = append(m.loops, m.backend.Run)
+	if err := m.probe(o, b.HealthURL); err != nil {
+		return nil, err
+	}
 	if b.MetricsURL != "" {
 		if err := m.scrape(o, b.MetricsURL); err != nil {
 			return nil, err
 		}
 	}
 	return m, nil
+}
+
+// probe adds the loop that looks whether the backend is well.
+func (m *member) probe(o providers.Options, page string) error {
+	if page == "off" {
+		return nil
+	}
+	p, err := providers.NewProber(providers.ProberOptions{Backend: o, URL: page, OnCondition: m.hearProber})
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		m.loops = append(m.loops, p.Run)
+	}
+	return nil
 }
 
 // scrape adds the loop that reads an engine's own load.
@@ -257,6 +289,26 @@ func (m *member) hearBreaker(h providers.Health) {
 	m.publish()
 }
 
+// hearProber takes what the health page says.
+func (m *member) hearProber(c providers.Condition, err error) {
+	log := m.program.log.With("backend", m.name, "health", c.String())
+	if err != nil {
+		log.Warn("backend health", "error", err)
+	} else {
+		log.Warn("backend health")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.page = c
+	if m.gone {
+		return
+	}
+	if c == providers.Sound { // it was not before
+		m.program.book.Restarted(m.name)
+	}
+	m.publish()
+}
+
 // drain takes a backend out of service for new requests, or puts it back in;
 // false = there is none of that name.
 func (f *fleet) drain(name string, drained bool) bool {
@@ -292,8 +344,13 @@ func (m *member) announce() {
 // publish tells the router whether the backend may be used. mu is held.
 func (m *member) publish() {
 	h := healthOf(m.breaker)
-	if m.drained {
+	switch {
+	case m.drained:
 		h = router.Draining
+	case m.page == providers.Failing:
+		h = router.Down
+	case m.page == providers.Loading:
+		h = router.Loading
 	}
 	m.program.tell(router.BackendHealth{Backend: m.name, Health: h})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -17,9 +18,11 @@ func (p *program) live() telemetry.Live {
 	for _, b := range p.conf.Load().Backends {
 		scraped[b.Name] = b.MetricsURL != ""
 	}
+	breakers := p.fleet.breakers()
 	for _, b := range p.router.Loads() {
 		lb := telemetry.LiveBackend{
-			Name: b.Backend, Waiting: b.Waiting, Decoding: b.Decoding, Below: below[b.Backend], BreakerState: breakerState(b.Health),
+			Name: b.Backend, Waiting: b.Waiting, Decoding: b.Decoding, Below: below[b.Backend],
+			Up: b.Health == router.Up || b.Health == router.Probing, BreakerState: breakerState(breakers[b.Backend]),
 		}
 		if scraped[b.Backend] {
 			lb.Engine = &telemetry.LiveEngine{Up: b.Engine != nil, ForeignWaiting: b.ForeignWaiting, ForeignDecoding: b.ForeignDecoding}
@@ -59,11 +62,11 @@ func (p *program) capacity(r router.Route, t profiles.Target) int {
 
 // breakerState is the value of pacer_breaker_state: 0 closed, 1 half-open,
 // 2 open.
-func breakerState(h router.Health) int {
+func breakerState(h providers.Health) int {
 	switch h {
-	case router.Probing:
+	case providers.HalfOpen:
 		return 1
-	case router.Down:
+	case providers.Open:
 		return 2
 	}
 	return 0

@@ -214,3 +214,38 @@ func TestAWaiterIsServedByWhatAReloadBrings(t *testing.T) {
 		})
 	}
 }
+
+// An engine that dies while nobody asks is out of service within seconds, and
+// back in service when it is back: no request has to find out.
+func TestADeadEngineIsKnownBeforeARequestFindsOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := gpu{name: "a", model: carries64, seed: 1}, gpu{name: "b", model: carries64, seed: 2}
+		h := newHouse(t, []gpu{a, b}, "routes:\n  - { model: chat, targets: [ { backend: a, model: m }, { backend: b, model: m } ], prefer: order }\n", options{})
+		var running sync.WaitGroup
+		defer running.Wait()
+		served := func() string {
+			return h.client.Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 5}).Backend
+		}
+		sleep(3 * time.Second)
+		if got := served(); got != "a" {
+			t.Fatalf("served by %q, want a", got)
+		}
+		h.servers["a"].Close()
+		sleep(9 * time.Second)
+		if health := h.program.router.Loads()[0].Health.String(); health != "down" {
+			t.Errorf("a is %s, 9 s after it died", health)
+		}
+		if state := h.program.fleet.breakers()["a"].String(); state != "closed" {
+			t.Errorf("the breaker is %s: a request found out", state)
+		}
+		if got := served(); got != "b" {
+			t.Errorf("served by %q, want b", got)
+		}
+		h.serveEngine("a", &running)
+		sleep(2 * time.Second)
+		if got := served(); got != "a" {
+			t.Errorf("served by %q, want a, which is back", got)
+		}
+		h.stop()
+	})
+}

@@ -17,9 +17,10 @@ type Live struct {
 // LiveBackend is the load of one backend.
 type LiveBackend struct {
 	Name              string
-	Waiting, Decoding int // sequences without and with a first token
-	Below             int // streams that average less than the floor they asked for
-	BreakerState      int // 0 closed, 1 half-open, 2 open
+	Waiting, Decoding int  // sequences without and with a first token
+	Below             int  // streams that average less than the floor they asked for
+	Up                bool // in service: not down, drained or loading
+	BreakerState      int  // 0 closed, 1 half-open, 2 open
 	Engine            *LiveEngine
 }
 
@@ -58,6 +59,7 @@ var (
 	inflightDesc   = describe("pacer_inflight", "Sequences of this replica on the backend: waiting for a first token, or decoding.", "backend", "phase")
 	belowDesc      = describe("pacer_below_floor_streams", "Streams of this replica that decode now and average less than the floor they asked for, over their life so far.", "backend")
 	breakerDesc    = describe("pacer_breaker_state", "Breaker of the backend: 0 closed, 1 half-open, 2 open.", "backend")
+	upDesc         = describe("pacer_backend_up", "1 while the backend is in service; 0 while its breaker is open, its health page fails, its model loads, or an operator has drained it.", "backend")
 	signalDesc     = describe("pacer_engine_signal_up", "1 while the engine's own count of its sequences (metrics_url) is read and holds; with 0 only what passes through Pacer is counted.", "backend")
 	foreignDesc    = describe("pacer_foreign_sequences", "Sequences on the backend that did not come through Pacer, by the engine's own count (metrics_url).", "backend", "phase")
 	queueDepthDesc = describe("pacer_queue_depth", "Requests in the line of the route.", "route")
@@ -72,7 +74,7 @@ type liveCollector struct{ Live }
 
 // Describe implements prometheus.Collector.
 func (c liveCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{inflightDesc, belowDesc, breakerDesc, signalDesc, foreignDesc, queueDepthDesc, curveTPSDesc, curveLowDesc, capacityDesc, bytesDesc} {
+	for _, d := range []*prometheus.Desc{inflightDesc, belowDesc, breakerDesc, upDesc, signalDesc, foreignDesc, queueDepthDesc, curveTPSDesc, curveLowDesc, capacityDesc, bytesDesc} {
 		ch <- d
 	}
 }
@@ -89,12 +91,9 @@ func (c liveCollector) Collect(ch chan<- prometheus.Metric) {
 		gauge(inflightDesc, float64(b.Decoding), b.Name, "decoding")
 		gauge(belowDesc, float64(b.Below), b.Name)
 		gauge(breakerDesc, float64(b.BreakerState), b.Name)
+		gauge(upDesc, oneIf(b.Up), b.Name)
 		if e := b.Engine; e != nil {
-			up := 0.0
-			if e.Up {
-				up = 1
-			}
-			gauge(signalDesc, up, b.Name)
+			gauge(signalDesc, oneIf(e.Up), b.Name)
 			gauge(foreignDesc, float64(e.ForeignWaiting), b.Name, "waiting")
 			gauge(foreignDesc, float64(e.ForeignDecoding), b.Name, "decoding")
 		}
@@ -115,4 +114,11 @@ func (c liveCollector) Collect(ch chan<- prometheus.Metric) {
 			gauge(curveLowDesc, p.Low, t.Backend, t.Model, n)
 		}
 	}
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }
