@@ -5,7 +5,7 @@ GO        ?= go
 TESTFLAGS ?= -race -shuffle=on -timeout 10m
 BIN       := bin/pacer
 
-.PHONY: build test sdk numbers deps bench accuracy fuzz loadtools long lint format demo clean
+.PHONY: build test sdk numbers deps bench accuracy arena fuzz loadtools long lint format demo clean
 
 build: ## the static binary, bin/pacer
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/pacer
@@ -18,7 +18,7 @@ sdk: ## the official SDKs for Go, Python and Node in front of the built program
 	cd e2e/sdk && $(GO) test -count=1 -timeout 25m ./...
 
 numbers: ## the promises in numbers at full length, which the race detector would make slow
-	$(GO) test -timeout 10m ./cmd/pacer ./internal/accuracy ./profiles ./router
+	$(GO) test -timeout 10m ./cmd/pacer ./internal/accuracy ./internal/arena ./profiles ./router
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./... >/dev/null # benchmarks still measure something
 
 deps: ## redis-server and chromium, by apt when absent and root
@@ -32,6 +32,12 @@ accuracy: ## learned curves against known truths, long form, as a table
 	@mkdir -p bin && rm -f bin/accuracy.md
 	$(GO) test -count=1 -timeout 60m -run TestGoals ./internal/accuracy -args -seeds $(SEEDS) -table $(CURDIR)/bin/accuracy.md; \
 	status=$$?; cat bin/accuracy.md; exit $$status
+
+ARENASEEDS ?= 3
+arena: ## every policy on every pool of docs/ARENA.md, as its table
+	@mkdir -p bin && rm -f bin/arena.md
+	$(GO) test -count=1 -timeout 60m -run TestTable ./internal/arena -args -seeds $(ARENASEEDS) -table $(CURDIR)/bin/arena.md; \
+	status=$$?; cat bin/arena.md; exit $$status
 
 # A minute for each target is the long form. Making every input smaller that
 # reaches new code would take up to a minute for each one, all of the time.

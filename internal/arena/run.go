@@ -67,12 +67,7 @@ func Run(ctx context.Context, s Scenario) (Result, error) {
 	began := time.Now()
 	more, stop := iter.Pull(s.Load)
 	defer stop()
-	w := &world{
-		s: s, clock: epoch, more: more,
-		random: rand.New(rand.NewPCG(s.Seed, 1)),
-		byName: map[string]*engine{}, routes: map[string]*routeTally{},
-	}
-	w.store = &learn.Memory{Now: func() time.Time { return w.clock }}
+	w := newWorld(s, more)
 	if err := w.build(); err != nil {
 		return Result{}, err
 	}
@@ -82,6 +77,16 @@ func Run(ctx context.Context, s Scenario) (Result, error) {
 	r := w.result()
 	r.Wall = time.Since(began)
 	return r, nil
+}
+
+func newWorld(s Scenario, more func() (Arrival, bool)) *world {
+	w := &world{
+		s: s, clock: epoch, more: more,
+		random: rand.New(rand.NewPCG(s.Seed, 1)),
+		byName: map[string]*engine{}, routes: map[string]*routeTally{},
+	}
+	w.store = &learn.Memory{Now: func() time.Time { return w.clock }}
+	return w
 }
 
 // complete checks s and fills in the defaults.

@@ -1,10 +1,9 @@
 package arena
 
 import (
-	"math/rand/v2"
+	"cmp"
 
 	"github.com/pacer-dev/pacer/profiles"
-	"github.com/pacer-dev/pacer/sim"
 )
 
 // mix is what prompts and answers are like on one backend.
@@ -40,30 +39,32 @@ func (w *world) mixOn(backend string) mix {
 // rho is the prompt tokens for each token after the first of an answer.
 func (m *mix) rho() float64 { return m.prompts / max(m.answer-1, 1) }
 
-// trueTPS is what one of n streams gets, for ever, each answer followed by the
-// next prompt, of the engine as it is now.
-func (e *engine) trueTPS(n int) float64 {
+// stepSeconds is how long a step of the engine takes as it is now, without
+// noise: n sequences decode in it and p prompt tokens are prefilled.
+func (e *engine) stepSeconds(n int, p float64) float64 {
 	o := &e.conf.Engine
-	p := float64(n) * e.mix.rho() * e.perStep()
 	s := o.Model.StepSeconds(n, p)
 	if o.Prefill != nil {
 		s = o.Model.StepSeconds(n, 0) + o.Prefill(n, int(p+0.5))
 	}
 	s += o.Model.E * float64(n) * (e.mix.prompts + e.mix.answer/2)
-	speed := o.Speed
-	if speed == 0 {
-		speed = 1
-	}
-	return e.perStep() * speed / (s * e.drift)
+	return s * e.drift / cmp.Or(o.Speed, 1)
 }
+
+// tokenSeconds is how long one of n streams waits for a token while load prompt
+// tokens are prefilled beside each.
+func (e *engine) tokenSeconds(n int, load float64) float64 {
+	return e.stepSeconds(n, load*e.perStep()) / e.perStep()
+}
+
+// trueTPS is what one of n streams gets, for ever, each answer followed by the
+// next prompt.
+func (e *engine) trueTPS(n int) float64 { return 1 / e.tokenSeconds(n, float64(n)*e.mix.rho()) }
 
 // perStep is the tokens that a sequence gets of a step.
 func (e *engine) perStep() float64 {
 	o := &e.conf.Engine
-	share := o.Acceptance
-	if share == 0 {
-		share = 0.7
-	}
+	share := cmp.Or(o.Acceptance, 0.7)
 	tokens, chance := 1.0, 1.0
 	for range o.Draft {
 		chance *= share
@@ -74,10 +75,7 @@ func (e *engine) perStep() float64 {
 
 // slots is how many sequences the engine runs at once.
 func (e *engine) slots() int {
-	if e.conf.Engine.MaxNumSeqs > 0 {
-		return e.conf.Engine.MaxNumSeqs
-	}
-	return 256
+	return cmp.Or(e.conf.Engine.MaxNumSeqs, 256)
 }
 
 // trueUsers is the highest n at which every stream keeps floor.
@@ -141,13 +139,6 @@ type truthKey struct {
 	margin float64
 }
 
-const (
-	// trueSteps is how many steps a level is watched for, of which the first
-	// untrueSteps do not count: there all users have come at once.
-	trueSteps   = 1500
-	untrueSteps = 200
-)
-
 // truth returns the true curve of the engine as it is now.
 func (e *engine) truth() *truth {
 	t := e.true[e.drift]
@@ -158,20 +149,21 @@ func (e *engine) truth() *truth {
 	return t
 }
 
-// study watches a copy of the engine, with users who ask again as soon as they
-// are answered, at every level that has a bin, up to twice what its lowest
-// floor allows.
+// study shows a book every level that has a bin, up to half of the lowest floor
+// promised here.
 func (e *engine) study() *truth {
-	book := profiles.NewBook(profiles.Options{})
-	target := profiles.Target{Backend: e.conf.Name}
 	least := 0.0
 	for i := range e.world.s.Routes {
 		if r := &e.world.s.Routes[i]; r.floored() && r.on(e.conf.Name) && (least == 0 || r.SLO.MinTPS < least) {
 			least = r.SLO.MinTPS
 		}
 	}
-	s := studio{engine: e, book: book, target: target, random: rand.New(rand.NewPCG(e.world.s.Seed, 9)), clock: epoch}
-	book.Fold(s.clock)
+	s := studio{
+		engine: e, book: profiles.NewBook(profiles.Options{}), target: profiles.Target{Backend: e.conf.Name},
+		clock: epoch, folded: epoch,
+	}
+	s.book.Fold(epoch)
+	s.answerFirst()
 	for bin := range profiles.NumBins {
 		_, n := profiles.BinBounds(bin)
 		if n > e.slots() || n > 8 && e.trueTPS(n) < least/2 {
@@ -193,16 +185,4 @@ func (t *truth) curve(target profiles.Target, margin float64) *profiles.Curve {
 	book.Apply(epoch, map[profiles.Target]profiles.Sums{target: t.sums}, nil)
 	t.curves[key] = book.Curve(target)
 	return t.curves[key]
-}
-
-// newCopy returns an engine like e, without noise.
-func (e *engine) newCopy() *sim.Engine {
-	o := e.conf.Engine
-	o.Noise = -1
-	s, err := sim.NewEngine(o)
-	if err != nil {
-		panic(err) // it was made once of these options
-	}
-	s.SetDrift(e.drift)
-	return s
 }

@@ -1,0 +1,196 @@
+package arena
+
+import (
+	"sync"
+	"testing"
+	"time"
+)
+
+// The goals, with one seed and 300 s; make arena plays more seeds, every policy,
+// and prints the table of docs/ARENA.md.
+const (
+	ofOracle      = 0.98 // of the oracle's attainment
+	ofNoMargin    = 0.90 // and of that without a margin
+	mostMissed    = 0.01 // of the admitted, by their floor
+	promptMix     = 0.05 // by which the served prompts may be shorter than the oracle's
+	soonest       = 2 * time.Second
+	retriesPlaced = 0.40 // of a goal of 0.80: see docs/ARENA.md
+)
+
+// play runs one scenario.
+func play(t *testing.T, s Scenario) *Result {
+	t.Helper()
+	r, err := Run(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &r
+}
+
+func skipUnderRace(t *testing.T) {
+	if underRace {
+		t.Skip("minutes of traffic on one goroutine: make numbers runs it")
+	}
+}
+
+// promised adds up the routes with a floor.
+func (p *pool) promised(r *Result) Counts {
+	var sum Counts
+	for i := range p.routes {
+		if !p.routes[i].floored() {
+			continue
+		}
+		sum = sum.plus(r.Routes[i].Counts)
+	}
+	return sum
+}
+
+func (c Counts) plus(o Counts) Counts {
+	c.Offered += o.Offered
+	c.Met += o.Met
+	c.Missed += o.Missed
+	c.Shed += o.Shed
+	c.Unmeasured += o.Unmeasured
+	c.Failed += o.Failed
+	c.PromptTokens += o.PromptTokens
+	c.ServedPromptTokens += o.ServedPromptTokens
+	return c
+}
+
+// servedPrompt is the mean prompt of those that were served.
+func (c *Counts) servedPrompt() float64 {
+	return float64(c.ServedPromptTokens) / float64(c.Met+c.Missed+c.Unmeasured)
+}
+
+func TestEveryPoolComesCloseToItsOracle(t *testing.T) {
+	skipUnderRace(t)
+	for _, p := range pools() {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			var got, oracle, bare Counts
+			pacer := play(t, p.scenario(Pacer, 1))
+			got = p.promised(pacer)
+			oracle = p.promised(play(t, p.scenario(Oracle, 1)))
+			bare = p.promised(play(t, p.scenario(OracleNoMargin, 1)))
+			t.Logf("attainment %.2f %%, oracle %.2f %%, without margin %.2f %%; missed %.2f %% of the served; prompts %.0f, oracle %.0f",
+				100*got.Attainment(), 100*oracle.Attainment(), 100*bare.Attainment(), 100*got.MissedOfServed(), got.servedPrompt(), oracle.servedPrompt())
+			if ratio := got.Attainment() / oracle.Attainment(); !(ratio >= ofOracle) {
+				t.Errorf("%.1f %% of the oracle's attainment, want %.0f %%", 100*ratio, 100*ofOracle)
+			}
+			if ratio := got.Attainment() / bare.Attainment(); !(ratio >= ofNoMargin) {
+				t.Errorf("%.1f %% of the attainment without a margin, want %.1f %%", 100*ratio, 100*ofNoMargin)
+			}
+			if missed := got.MissedOfServed(); !(missed <= mostMissed) {
+				t.Errorf("%.2f %% of the admitted missed their floor, want at most %.0f %%", 100*missed, 100*mostMissed)
+			}
+			if ratio := got.servedPrompt() / oracle.servedPrompt(); !(ratio >= 1-promptMix) {
+				t.Errorf("the prompts that were served are %.1f %% of the oracle's: long ones are shed", 100*ratio)
+			}
+			if p.name != "N" {
+				return
+			}
+			if first := pacer.route("chat").FirstPlaced; first < 0 || first > soonest {
+				t.Errorf("the first user was placed after %v, want %v at most", first, soonest)
+			}
+		})
+	}
+}
+
+// highest finds the highest load that a policy takes with 99 % attainment.
+func highest(t *testing.T, p pool, policy Policy, from, to float64) float64 {
+	for to-from > 0.25 {
+		rate := (from + to) / 2
+		p.load = steady(rate)
+		c := p.promised(play(t, p.scenario(policy, 1)))
+		if c.Attainment() >= 0.99 {
+			from = rate
+		} else {
+			to = rate
+		}
+	}
+	return from
+}
+
+// From a cold start, and, since a policy that herds at first may recover, of
+// what comes after 100 s.
+func TestTheMixedPoolTakesMore(t *testing.T) {
+	skipUnderRace(t)
+	for _, warmup := range []time.Duration{0, 100 * time.Second} {
+		h := pools()[0]
+		h.warmup = warmup
+		var mu sync.Mutex
+		load := map[Policy]float64{}
+		t.Run(warmup.String(), func(t *testing.T) {
+			for _, policy := range []Policy{Pacer, LeastRequests, EWMA} {
+				t.Run(string(policy), func(t *testing.T) {
+					t.Parallel()
+					rate := highest(t, h, policy, 2, 26)
+					t.Logf("%.1f requests/s at 99 %%", rate)
+					mu.Lock()
+					defer mu.Unlock()
+					load[policy] = rate
+				})
+			}
+		})
+		if load[Pacer] < 2*load[LeastRequests] {
+			t.Errorf("%.1f requests/s after %v, want twice the %.1f of least requests", load[Pacer], warmup, load[LeastRequests])
+		}
+		if load[Pacer] < 1.15*load[EWMA] {
+			t.Errorf("%.1f requests/s after %v, want 1.15 times the %.1f of the moving average", load[Pacer], warmup, load[EWMA])
+		}
+	}
+}
+
+func TestAPoolOfEqualsIsNoWorse(t *testing.T) {
+	skipUnderRace(t)
+	for _, p := range pools() {
+		if p.name != "I" {
+			continue
+		}
+		for _, rate := range []float64{6, 8.5, 11} {
+			p.load = steady(rate)
+			got := p.promised(play(t, p.scenario(Pacer, 1)))
+			least := p.promised(play(t, p.scenario(LeastRequests, 1)))
+			t.Logf("at %.1f requests/s %.2f %%, least requests %.2f %%", rate, 100*got.Attainment(), 100*least.Attainment())
+			if got.Attainment() < least.Attainment()-0.01 {
+				t.Errorf("at %.1f requests/s %.2f %%, least requests have %.2f %%", rate, 100*got.Attainment(), 100*least.Attainment())
+			}
+		}
+	}
+}
+
+func TestWhoComesBackWhenToldIsPlaced(t *testing.T) {
+	skipUnderRace(t)
+	for _, p := range pools() {
+		if p.name != "S" {
+			continue
+		}
+		p.retries = 10
+		r := play(t, p.scenario(Pacer, 1)).route("chat")
+		share := float64(r.ReturnedPlaced) / float64(r.Returned)
+		t.Logf("%d came back, %.1f %% were placed; attainment %.1f %%", r.Returned, 100*share, 100*r.Attainment())
+		if r.Returned < 100 || share < retriesPlaced {
+			t.Errorf("%d came back and %.1f %% were placed, want %.0f %%", r.Returned, 100*share, 100*retriesPlaced)
+		}
+	}
+}
+
+// BenchmarkRun is a simulated request: a third of a millisecond is the budget,
+// so that one core plays 3,000 a second.
+func BenchmarkRun(b *testing.B) {
+	for _, policy := range []Policy{Pacer, Oracle, LeastRequests} {
+		b.Run(string(policy), func(b *testing.B) {
+			b.ReportAllocs()
+			h := pools()[0]
+			requests := 0
+			for b.Loop() {
+				r, err := Run(b.Context(), h.scenario(policy, 1))
+				if err != nil {
+					b.Fatal(err)
+				}
+				requests += r.Requests
+			}
+			b.ReportMetric(float64(requests)/b.Elapsed().Seconds(), "requests/s")
+		})
+	}
+}
