@@ -130,6 +130,22 @@ func (r *reader) checkTargets(i int, backends map[string]int) {
 	if r.cfg.Routes[i].Prefer == "cheapest" && !priced {
 		r.warn(r.marks.routes[i].prefer, "prefer is cheapest but no target has a price: all cost the same; add price: to the backends")
 	}
+	r.checkHedge(i)
+}
+
+// checkHedge warns of a second attempt that no request of the route can have.
+func (r *reader) checkHedge(i int) {
+	route := &r.cfg.Routes[i]
+	if !route.Hedge {
+		return
+	}
+	alone := !slices.ContainsFunc(route.Targets, func(t Target) bool { return t.Backend != route.Targets[0].Backend })
+	switch {
+	case alone:
+		r.warn(r.marks.routes[i].hedge, "hedge has no effect: all targets of the route are on one backend; add a target on another one")
+	case route.Class == classBatch:
+		r.warn(r.marks.routes[i].hedge, "hedge has no effect on a batch route, but for requests that ask to be interactive; leave it out")
+	}
 }
 
 // checkMeasured warns of targets whose curve a floor needs and nothing teaches.

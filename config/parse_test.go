@@ -340,6 +340,9 @@ backends:
   - { name: gemini, url: "https://g.example/v1beta/openai" }
 routes:
   - { model: m, targets: [ { backend: a }, { backend: gemini } ], prefer: cheapest }
+  - { model: alone, targets: [ { backend: a, model: x }, { backend: a, model: y } ], hedge: true }
+  - { model: night, class: batch, targets: [ { backend: a }, { backend: gemini } ], hedge: true }
+  - { model: good, targets: [ { backend: a }, { backend: gemini } ], hedge: true }
 `, nothing)
 	want := []string{
 		"f:1:9: listen 0.0.0.0:8080 is reachable from other machines and no keys are configured: anyone there may use the backends; add keys:, or listen on 127.0.0.1",
@@ -348,6 +351,8 @@ routes:
 		"f:5:21: the url does not end in a version; most engines serve under /v1, as in http://10.0.0.11:8000/v1",
 		"f:6:13: no route has a target on the backend \"idle\": it serves nobody",
 		"f:9:75: prefer is cheapest but no target has a price: all cost the same; add price: to the backends",
+		"f:10:93: hedge has no effect: all targets of the route are on one backend; add a target on another one",
+		"f:11:92: hedge has no effect on a batch route, but for requests that ask to be interactive; leave it out",
 	}
 	if diff := cmp.Diff(want, cfg.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)

@@ -38,6 +38,7 @@ type routeMarks struct {
 	models         []place
 	targets, steps []mention
 	slo, prefer    place
+	hedge          place
 }
 
 func (r *reader) routes(v value) {
@@ -86,7 +87,7 @@ func (r *reader) route(v value) (Route, routeMarks) {
 	if !o.has("on_infeasible") {
 		route.OnInfeasible = defaultSteps(route.Class)
 	}
-	marks.slo, marks.prefer = o.at("slo"), o.at("prefer")
+	marks.slo, marks.prefer, marks.hedge = o.at("slo"), o.at("prefer"), o.at("hedge")
 	return route, marks
 }
 

@@ -17,6 +17,9 @@ func (r *Router) Place(now time.Time, req Request) Decision {
 	r.advance(now)
 	a := newAsk(now, rt, &req)
 	p := r.planNewcomer(&a)
+	if req.Spare && p.chosen == nil { // nobody is turned away, to come back later
+		return Decision{Refusal: &Refusal{Reason: p.cause, Best: p.best, Floor: a.floor}, Policy: p.policy, Waited: a.waited}
+	}
 	return r.carryOut(&a, &p)
 }
 
