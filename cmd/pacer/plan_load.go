@@ -153,7 +153,9 @@ func (l *planLoad) open() (io.ReadCloser, error) {
 func (p *plan) measureLoad() error {
 	l := &p.load
 	load, length, failed := l.at(1)
-	l.summary = arena.Summarize(atMost(load, maxPlanned+1), l.duration)
+	// At a higher factor fewer may come at factor 1.
+	most := int(maxPlanned/max(slices.Max(p.factors), 1)) + 1
+	l.summary = arena.Summarize(atMost(load, most), l.duration)
 	if err := failed(); err != nil {
 		return err
 	}
@@ -161,11 +163,11 @@ func (p *plan) measureLoad() error {
 		// The last request has a share of the time as well.
 		l.took = max(l.summary.Last+l.summary.Last/time.Duration(max(l.summary.Requests-1, 1)), time.Second)
 	}
-	switch most := float64(l.summary.Requests) * slices.Max(p.factors); {
+	switch {
 	case l.summary.Requests == 0:
 		return fmt.Errorf("no request comes within %v; write a higher --rate, or a longer --duration", l.duration)
-	case most > maxPlanned:
-		return fmt.Errorf("the load is %.0f requests or more, and a plan plays up to %d; write a shorter --duration", most, maxPlanned)
+	case l.summary.Requests == most:
+		return fmt.Errorf("the load is more than %d requests, and no plan plays that many; write a shorter --duration", maxPlanned)
 	case l.warmup >= l.took:
 		return fmt.Errorf("--warmup is %v, and the load is over after %v; write less", l.warmup, l.took)
 	}

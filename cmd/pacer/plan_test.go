@@ -172,7 +172,7 @@ routes:
 		{[]string{"-c", "none.yaml", "--rate", "5/s"}, "pacer: config: open none.yaml: "},
 		{[]string{"--rate", "5/d"}, `pacer: --rate "5/d" is no rate`},
 		{[]string{"--rate", "-1"}, `pacer: --rate "-1" is no rate`},
-		{[]string{"--rate", "1000/s", "--duration", "100h"}, "pacer: the load is 10000001 requests or more"},
+		{[]string{"--rate", "1e6/s", "--duration", "100h", "--scale", "1000", "--output", "fixed:1"}, "pacer: the load is more than 10000000 requests"},
 		{[]string{"--rate", "0.0001/s"}, "pacer: no request comes within 10m0s"},
 		{[]string{"--shape", "wave"}, `pacer: --shape: no shape "wave"`},
 		{[]string{"--prompt", "many"}, `pacer: --prompt: "many" is no number`},
