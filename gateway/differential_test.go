@@ -293,6 +293,9 @@ func TestRecordedStreamsAreTheSameThroughPacer(t *testing.T) {
 						if q.path == chat || q.path == "/v1/completions" {
 							a.plain = unasked(a.usage)
 						}
+						if q.path == chat && slices.Contains(nullKinds, q.model) {
+							a.plain = strings.ReplaceAll(a.plain, `,"usage":null`, "")
+						}
 						if q.model == "ollama" && q.path == "/v1/completions" {
 							a.plain = zerosOut(a.plain)
 						}
@@ -315,6 +318,10 @@ func TestRecordedStreamsAreTheSameThroughPacer(t *testing.T) {
 		})
 	}
 }
+
+// nullKinds are the models of twin whose engines may write "usage":null in a chat
+// that asks for usage, and write none in another.
+var nullKinds = []string{"openai", "azure", "vllm"}
 
 // zerosOut takes out the usage that Ollama has in every chunk when it is asked.
 func zerosOut(stream string) string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -82,19 +83,23 @@ func (e *events) noise() {
 
 // chunk adds a chunk, which is an object without its last brace, as an event of
 // one line or, at its first comma, of two. It ends in without where no count is
-// told, and in the count where each chunk has one.
-func (e *events) chunk(chunk, without string, tokens int) {
+// told, in uncounted where one is asked for and not told yet, and in the count
+// where each chunk has one.
+func (e *events) chunk(chunk, without, uncounted string, tokens int) {
 	field := e.d.pick("data: ", "data:", "data: ")
-	counted := chunk + `,"usage":` + e.d.count(tokens) + "}"
+	count := `,"usage":` + e.d.count(tokens)
 	if before, after, ok := strings.Cut(chunk, ","); ok && e.d.n(6) == 0 {
 		chunk = before + "," + e.end + field + after
-		counted = chunk + without + "}" // no engine sends a count so
-	} else if len(chunk) > 60_000 || strings.Contains(chunk, `"choices":[]`) {
-		counted = chunk + without + "}" // too large to be held back; nothing to be counted
+		count, uncounted = without, without // no engine sends them so
+	} else if len(chunk) > 60_000 {
+		count, uncounted = without, without // too large to be held back
+	} else if strings.Contains(chunk, `"choices":[]`) {
+		count = uncounted // nothing to be counted
 	}
 	start := e.d.pick("", "", "", "id: 7"+e.end, "event: message"+e.end) + field
-	e.add(start+chunk+without+"}"+e.end+e.end, &e.plain, &e.usage)
-	e.add(start+counted+e.end+e.end, &e.continuous)
+	e.add(start+chunk+without+"}"+e.end+e.end, &e.plain)
+	e.add(start+chunk+uncounted+"}"+e.end+e.end, &e.usage)
+	e.add(start+chunk+count+"}"+e.end+e.end, &e.continuous)
 }
 
 // last ends the stream, with its final blank line or without.
@@ -115,9 +120,16 @@ func (e *events) answer() *prepared {
 	return a
 }
 
-// chunks is a stream of chat.completions or completions.
-func (d *dice) chunks(completions bool) *prepared {
+// chunks is a stream of chat.completions or completions, of an engine that may
+// write a null where it has no usage yet.
+func (d *dice) chunks(completions, nulls bool) *prepared {
 	e := &events{d: d, end: d.pick("\n", "\n", "\r\n", "\r")}
+	without, uncounted := "", ""
+	if nulls {
+		uncounted = d.pick("", `,"usage":null`, `, "usage" : null`)
+	} else if completions {
+		without, uncounted = `,"usage":null`, `,"usage":null`
+	}
 	if d.n(10) == 0 {
 		e.every("\xEF\xBB\xBF")
 	}
@@ -135,11 +147,7 @@ func (d *dice) chunks(completions bool) *prepared {
 		case 1:
 			chunk = `{"id":"","choices":[{}]`
 		}
-		without := ""
-		if completions {
-			without = `,"usage":null`
-		}
-		e.chunk(chunk, without, i)
+		e.chunk(chunk, without, uncounted, i)
 	}
 	e.noise()
 	e.add("data: "+head+`"choices":[],"usage":`+d.count(20)+"}"+e.end+e.end, &e.usage, &e.continuous)
@@ -214,11 +222,11 @@ func (d *dice) generated() (ask, *prepared) {
 	switch d.n(8) {
 	case 0, 1, 2:
 		q.more += d.pick(wishesForUsage...)
-		return q, d.chunks(false)
+		return q, d.chunks(false, slices.Contains(nullKinds, q.model))
 	case 3:
 		q.path = "/v1/completions"
 		q.more += d.pick(wishesForUsage...)
-		return q, d.chunks(true)
+		return q, d.chunks(true, q.model == "azure")
 	case 4:
 		q.path = d.pick("/v1/responses", "/v1/messages")
 		return q, d.named(q.path)
@@ -258,7 +266,7 @@ func TestGeneratedStreamsThatBreakOff(t *testing.T) {
 		for seed := range uint64(100) {
 			d := &dice{rng: rand.New(rand.NewPCG(5, seed))}
 			q := ask{method: http.MethodPost, path: chat, model: "vllm", more: `,"stream":true,"stream_options":{"include_usage":true}`}
-			a := d.chunks(false)
+			a := d.chunks(false, false)
 			end := strings.LastIndex(a.usage, "[DONE]")
 			if a.usage = a.usage[:d.n(end)]; !strings.Contains(a.usage, "data") {
 				continue // nothing of an answer has come

@@ -27,7 +27,11 @@ func TestTheClientSeesWhatItAskedFor(t *testing.T) {
 		chatBody = `{"model":"chat","messages":[{"role":"user","content":"hello"}],"max_tokens":5,"stream":true%s}`
 		textBody = `{"model":"chat","prompt":"hello","max_tokens":5,"stream":true%s}`
 	)
-	for _, behaviour := range []string{"unbounded-queue", "repeated-usage", "no-usage", "role-and-first-token-in-one-write"} {
+	for _, behaviour := range []string{"unbounded-queue", "repeated-usage", "no-usage", "role-and-first-token-in-one-write", "usage-null"} {
+		usage := "continuous"
+		if behaviour == "usage-null" { // asked for the count in every chunk, it has no nulls
+			usage = "inject"
+		}
 		for path, body := range map[string]string{chat: chatBody, "/v1/completions": textBody} {
 			for _, options := range []string{
 				``, `,"stream_options":{"include_usage":true}`, `,"stream_options":{"include_usage":false,"continuous_usage_stats":false}`,
@@ -36,7 +40,7 @@ func TestTheClientSeesWhatItAskedFor(t *testing.T) {
 				t.Run(behaviour+path+options, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						conf := settings("a", "b")
-						conf.Backends[0].Usage, conf.Backends[1].Usage = "continuous", "never"
+						conf.Backends[0].Usage, conf.Backends[1].Usage = usage, "never"
 						conf.Routes = append(conf.Routes, conf.Routes[0])
 						conf.Routes[0].Targets = conf.Routes[0].Targets[:1]
 						conf.Routes[1].Targets = conf.Routes[1].Targets[1:]

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,15 +59,15 @@ func TestWhatIsAskedForAndTakenOut(t *testing.T) {
 		ask   openai.Ask
 		strip Strip
 	}{
-		{"", none, openai.AskUsage, StripEvent},
-		{"inject", none, openai.AskUsage, StripEvent},
+		{"", none, openai.AskUsage, StripEvent | StripNull},
+		{"inject", none, openai.AskUsage, StripEvent | StripNull},
 		{"inject", usage, openai.AskUsage, 0},
 		{"inject", openai.Request{}, openai.AskNothing, 0},
 		{"never", none, openai.AskNothing, 0},
 		{"never", usage, openai.AskNothing, 0},
-		{"continuous", none, openai.AskContinuous, StripEvent | StripRunning},
+		{"continuous", none, openai.AskContinuous, StripEvent | StripRunning | StripNull},
 		{"continuous", usage, openai.AskContinuous, StripRunning},
-		{"continuous", continuous, openai.AskContinuous, StripEvent},
+		{"continuous", continuous, openai.AskContinuous, StripEvent | StripNull},
 		{"continuous", all, openai.AskContinuous, 0},
 		{"continuous", openai.Request{}, openai.AskNothing, 0},
 	} {
@@ -79,6 +80,26 @@ func TestWhatIsAskedForAndTakenOut(t *testing.T) {
 		}
 		if ask, strip := b.Usage("/chat/completions", &tt.r); ask != tt.ask || strip != tt.strip {
 			t.Errorf("usage %q, request %+v: asks %d and takes out %d, want %d and %d", tt.usage, tt.r, ask, strip, tt.ask, tt.strip)
+		}
+	}
+}
+
+// "usage":null is taken out where it is there because usage was asked for, and
+// nowhere else.
+func TestWhoseNullsAreTakenOut(t *testing.T) {
+	for kind, paths := range map[string]string{
+		"openai": "/chat/completions", "azure": "/chat/completions /completions", "vllm": "/chat/completions",
+		"sglang": "", "tgi": "", "llamacpp": "", "ollama": "",
+	} {
+		b := newKind(t, Options{Kind: kind, BaseURL: "https://h/v1"})
+		for _, path := range []string{"/chat/completions", "/completions"} {
+			_, strip := b.Usage(path, &openai.Request{Stream: true})
+			if want := slices.Contains(strings.Fields(paths), path); (strip&StripNull != 0) != want {
+				t.Errorf("kind %s, %s: takes out %d, want StripNull: %v", kind, path, strip, want)
+			}
+			if _, strip = b.Usage(path, &openai.Request{Stream: true, IncludeUsage: true}); strip != 0 {
+				t.Errorf("kind %s, %s: takes out %d of what the client asked for", kind, path, strip)
+			}
 		}
 	}
 }

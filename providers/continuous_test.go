@@ -165,6 +165,38 @@ func TestRunningUsageAtTheVeryEnd(t *testing.T) {
 	}
 }
 
+// OpenAI, Azure and others write "usage":null in every chunk, once they are asked
+// for usage: a client that did not ask does not see it, however the stream is
+// cut, and nothing else is missing.
+func TestNullsAreTakenOutAgain(t *testing.T) {
+	const plain = `data: {"choices":[],"id":"","prompt_filter_results":[{"prompt_index":0}]}` + "\n\n" +
+		": ping\n" + `data: {"id":"c","choices":[{"delta":{"content":"say ,\"usage\":null"}}],"obfuscation":"x"}` + "\r\n\r\n" +
+		`data: { "choices":[{"delta":{"content":"é"},"usage":null}]}` + "\n\n" +
+		`data: {"choices":[{"delta":{}}],"x":{"usage":null}}` + "\n\n" +
+		`data: {"usage_of":null,"choices":[]}` + "\n\n"
+	asked := strings.NewReplacer(
+		`,"prompt_filter_results":[{"prompt_index":0}]}`, `,"prompt_filter_results":[{"prompt_index":0}],"usage":null}`,
+		`],"obf`, `], "usage" : null,"obf`, `{ "choices":`, `{ "usage":null,"choices":`, `,"x":`, `,"usage":null,"x":`,
+		`"choices":[]}`, `"choices":[],"usage":null}`,
+	).Replace(plain)
+	const done = "data: [DONE]\n\n"
+	for strip, want := range map[Strip]string{
+		0: asked + usageEvent + done, StripEvent: asked + done, StripRunning: asked + usageEvent + done,
+		StripNull: plain + usageEvent + done, StripEvent | StripNull: plain + done, StripEvent | StripRunning | StripNull: plain + done,
+	} {
+		stream := []byte(asked + usageEvent + done)
+		cuts := [][][]byte{{stream}, bytewise(stream)}
+		for i := range stream {
+			cuts = append(cuts, [][]byte{stream[:i], stream[i:]})
+		}
+		for _, pieces := range cuts {
+			if got := meter(strip, pieces...); got.passed != want || !got.Done || got.Bad || got.Chunks != 2 || got.Usage.CompletionTokens != 2 {
+				t.Fatalf("strip %d, in %d pieces, the first of %d bytes: %+v\nwant\n%s", strip, len(pieces), len(pieces[0]), got, want)
+			}
+		}
+	}
+}
+
 // What is no count, or not where Pacer asked for it, stays.
 func TestWhatOfARunningUsageStays(t *testing.T) {
 	for _, event := range []string{

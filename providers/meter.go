@@ -80,11 +80,11 @@ func (k *keptText) drop() { *k = keptText{} }
 // asked for it.
 type Strip uint8
 
-// StripEvent and StripRunning may be added up. The zero value is all as it
-// came.
+// They may be added up. The zero value is all as it came.
 const (
 	StripEvent   Strip = 1 << iota // the event that carries usage and nothing else
 	StripRunning                   // the usage in events that have choices too
+	StripNull                      // the "usage":null in the events before it
 )
 
 // Usage returns what b is asked for in r, a request to path, and what of the
@@ -100,6 +100,9 @@ func (b *Backend) Usage(path string, r *openai.Request) (ask openai.Ask, strip S
 		if b.zeros(path) {
 			strip |= StripRunning
 		}
+		if b.nulls(path) {
+			strip |= StripNull
+		}
 	}
 	if b.ask == openai.AskContinuous && !r.ContinuousUsage {
 		strip |= StripRunning
@@ -113,6 +116,20 @@ func (b *Backend) zeros(path string) bool {
 	return b.kind == kindOllama && strings.HasPrefix(path, "/completions")
 }
 
+// nulls reports whether an engine that is asked for usage may write
+// "usage":null wherever it has none yet, and nothing when it is not asked: so
+// OpenAI, Azure, DeepSeek, and vLLM in chats. In completions vLLM writes it
+// always, and so do SGLang and others in every stream: there it stays.
+func (b *Backend) nulls(path string) bool {
+	switch b.kind {
+	case kindAzure:
+		return true
+	case kindOpenAI, kindVLLM:
+		return strings.HasPrefix(path, "/chat/")
+	}
+	return false
+}
+
 // NewMeter returns the meter for an answer to path, which is below the base URL
 // ("/chat/completions"). stream is whether the answer is a stream of events.
 // strip is what is taken out of one of chat.completions or completions; in
@@ -124,7 +141,7 @@ func (b *Backend) zeros(path string) bool {
 func (b *Backend) NewMeter(path string, stream bool, strip Strip) Meter {
 	switch d := dialectOf(path); {
 	case d == chat && stream:
-		return &streamMeter{strip: strip, nulls: strings.HasPrefix(path, "/completions") && !b.zeros(path)}
+		return &streamMeter{strip: strip, nulls: strings.HasPrefix(path, "/completions") && !b.zeros(path) && strip&StripNull == 0}
 	case stream:
 		return &eventMeter{dialect: d}
 	case d == chat, d == responses, d == messages:

@@ -12,13 +12,18 @@ import (
 // as it is.
 const maxHeld = 64 << 10
 
+// keptBuffer is how large a buffer may be that a stream keeps for the next event,
+// in bytes: thousands of streams that had a large one each would keep them all.
+const keptBuffer = 2 << 10
+
 // streamMeter looks on at a stream of chat.completions or completions, and
 // takes out what strip says.
 //
 // held is the beginning of an event that may have to be changed: one that could
-// become a usage event, or, with StripRunning, any. The rules that decide look
-// at the bytes of the event alone, and the one for usage events (suspect), once
-// false, stays so as the event grows: hence cuts between reads change nothing.
+// become a usage event, or, with StripRunning or StripNull, any. The rules that
+// decide look at the bytes of the event alone, and the one for usage events
+// (suspect), once false, stays so as the event grows: hence cuts between reads
+// change nothing.
 type streamMeter struct {
 	usageMeter
 	keptText
@@ -88,7 +93,7 @@ func (m *streamMeter) readStripping(p []byte) (pass []byte, seen Seen) {
 // mayChange reports whether the event that begins at at with raw could have to
 // be changed.
 func (m *streamMeter) mayChange(at int64, raw []byte) bool {
-	if m.strip&StripRunning != 0 {
+	if m.strip&(StripRunning|StripNull) != 0 {
 		return len(raw) <= maxHeld
 	}
 	if at != m.suspectAt {
@@ -106,13 +111,17 @@ func (m *streamMeter) ours(ev sse.Event, src []byte, from int64) bool {
 	return (&suspect{}).could(src[ev.From-from : ev.Blank-from])
 }
 
-// cutRunning takes the usage out of ev if Pacer alone asked for it there. What
-// of src goes on before it is added to out; it returns how far that is. An
-// event of several data lines, which no engine sends, stays as it is.
+// cutRunning takes the usage out of ev, a count or a null, if it is there only
+// because Pacer asked. What of src goes on before it is added to out; it returns
+// how far that is. An event of several data lines, which no engine sends, stays
+// as it is.
 func (m *streamMeter) cutRunning(ev sse.Event, src []byte, from int64, done int) int {
 	r := &m.chunk.Running
-	m.nulls = m.nulls || r.Null
-	if m.strip&StripRunning == 0 || r.To == 0 || m.chunk.Error || ev.From < from {
+	ours := StripRunning
+	if r.Null {
+		ours, m.nulls = StripNull, m.strip&StripNull == 0
+	}
+	if m.strip&ours == 0 || r.To == 0 || m.chunk.Error || ev.From < from {
 		return done
 	}
 	raw := src[ev.From-from : ev.Blank-from]
@@ -121,7 +130,7 @@ func (m *streamMeter) cutRunning(ev sse.Event, src []byte, from int64, done int)
 		return done
 	}
 	at += int(ev.From - from)
-	if m.nulls {
+	if m.nulls && !r.Null {
 		m.out = append(append(m.out, src[done:at+r.Value]...), "null"...)
 		return at + r.End
 	}
@@ -141,6 +150,15 @@ func (m *streamMeter) hold(src []byte, done, hold int) (pass []byte) {
 		m.held = append(m.held, src[hold:]...)
 	case hold > 0: // pass lies in held: the rest moves to the other buffer
 		m.held, m.spare = append(m.spare[:0], src[hold:]...), m.held
+	}
+	if len(m.held) == 0 && cap(m.held) > keptBuffer {
+		m.held = nil
+	}
+	if cap(m.spare) > keptBuffer {
+		m.spare = nil
+	}
+	if cap(m.out) > keptBuffer {
+		m.out = nil
 	}
 	return pass
 }
@@ -199,7 +217,7 @@ func (m *streamMeter) event(ev sse.Event, seen *Seen) {
 		}
 	}
 	if u := m.take(&m.chunk); u != nil {
-		seen.Usage, seen.Running = u, m.chunk.Running.To > 0
+		seen.Usage, seen.Running = u, m.chunk.Running.To > 0 && !m.chunk.Running.Null
 		m.drop()
 	}
 }

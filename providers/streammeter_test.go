@@ -72,7 +72,7 @@ func readStream(t testing.TB, name string) []byte {
 }
 
 // every is each way of stripping.
-var every = []Strip{0, StripEvent, StripRunning, StripEvent | StripRunning}
+var every = []Strip{0, StripEvent, StripRunning, StripEvent | StripRunning, StripEvent | StripNull, StripEvent | StripRunning | StripNull}
 
 var runningUsage = regexp.MustCompile(`,\s*"usage"\s*:\s*\{[^{}]*(\{[^{}]*\}[^{}]*)*\}`)
 
@@ -96,7 +96,9 @@ func stripped(stream, sep string, strip Strip) string {
 				event = runningUsage.ReplaceAllString(event, null)
 			}
 		}
-		if string(top["usage"]) == "null" && strings.HasPrefix(string(top["choices"]), "[{") {
+		if string(top["usage"]) == "null" && strip&StripNull != 0 {
+			event = strings.Replace(event, `,"usage":null`, "", 1)
+		} else if string(top["usage"]) == "null" && strings.HasPrefix(string(top["choices"]), "[{") {
 			null = `,"usage":null`
 		}
 		out.WriteString(event)
@@ -417,8 +419,9 @@ func usageOf(n int) []byte {
 func BenchmarkStreamMeter(b *testing.B) {
 	chunk := []byte(`data: {"id":"chatcmpl-8f2c1f6f5b3e4a8f9d0c","object":"chat.completion.chunk","created":1732147200,"model":"meta-llama/Llama-3.1-70B-Instruct","choices":[{"index":0,"delta":{"content":" token"},"logprobs":null,"finish_reason":null}]}` + "\n\n")
 	running := append(bytes.Clone(chunk[:len(chunk)-len("}\n\n")]), `,"usage":{"prompt_tokens":2100,"total_tokens":2345,"completion_tokens":245}}`+"\n\n"...)
+	null := append(bytes.Clone(chunk[:len(chunk)-len("}\n\n")]), `,"usage":null}`+"\n\n"...)
 	for _, strip := range every {
-		for name, pieces := range map[string][][]byte{"whole": {chunk}, "halves": {chunk[:100], chunk[100:]}, "running": {running}} {
+		for name, pieces := range map[string][][]byte{"whole": {chunk}, "halves": {chunk[:100], chunk[100:]}, "running": {running}, "null": {null}} {
 			b.Run(fmt.Sprintf("strip=%v/%s", strip, name), func(b *testing.B) {
 				m := (&Backend{}).NewMeter("/chat/completions", true, strip)
 				b.ReportAllocs()

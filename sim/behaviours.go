@@ -31,6 +31,7 @@ type quirks struct {
 	curve             []Point // instead of the model's; nil = the model's
 	noUsage           bool
 	usageOnFinish     bool
+	usageNull         bool
 	repeatedUsage     bool
 }
 
@@ -63,6 +64,7 @@ var behaviours = []behaviour{
 	{Named{"step-curve", "a measured curve in steps, on which four streams are faster each than three"}, func(q *quirks) { q.curve = stepCurve }},
 	{Named{"unbounded-queue", fmt.Sprintf("never refuse; without it more than %d waiting sequences are answered 503", queueLimit)}, func(q *quirks) { q.unboundedQueue = true }},
 	{Named{"unknown-model-200", "answer whatever model is named, as the model that is loaded (llama.cpp)"}, func(q *quirks) { q.anyModel = true }},
+	{Named{"usage-null", "write \"usage\":null in every chunk of a stream that is asked for its usage and has none yet (OpenAI, Azure, DeepSeek, early vLLM)"}, func(q *quirks) { q.usageNull = true }},
 	{Named{"usage-on-finish", "tell the usage in the chunk that says why the answer ended, not in one of its own (DeepSeek)"}, func(q *quirks) { q.usageOnFinish = true }},
 }
 

@@ -102,6 +102,9 @@ func (v *wireVoice) finish(b []byte, choice int) []byte {
 func (v *wireVoice) close(b []byte, choice, tokens int) []byte {
 	a := v.answer
 	if !a.continuous {
+		if a.usage && a.server.quirks.usageNull && v.without == "" {
+			b = append(b, `,"usage":null`...)
+		}
 		return append(append(b, v.without...), "}\n\n"...)
 	}
 	if a.server.quirks.repeatedUsage {

@@ -101,6 +101,11 @@ func TestContinuousUsage(t *testing.T) {
 			"on the last chunk", chat, `{` + hello + `,"stream":true,"max_tokens":3,"stream_options":{"include_usage":true}}`, "usage-on-finish",
 			[]string{"}", "}", "}", "}", of(2, 3)},
 		},
+		{
+			"nulls", chat, `{` + hello + `,"stream":true,"max_tokens":2,"stream_options":{"include_usage":true}}`, "usage-null",
+			[]string{`,"usage":null}`, `,"usage":null}`, `,"usage":null}`, `,"usage":null}`, of(2, 2)},
+		},
+		{"no nulls unasked", chat, `{` + hello + `,"stream":true,"max_tokens":1}`, "usage-null", []string{"}", "}", "}"}},
 		{"never", chat, `{` + hello + asked + `}`, "no-usage", []string{"}", "}", "}", "}", "}"}},
 		{
 			"without include_usage", chat, `{` + hello + `,"stream":true,"max_tokens":1,"stream_options":{"continuous_usage_stats":true}}`, "unbounded-queue",

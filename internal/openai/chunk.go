@@ -43,13 +43,14 @@ type Chunk struct {
 }
 
 // Running is the top-level usage of an event that has choices too: a count
-// while the answer runs. The zero value says that there is none.
+// while the answer runs, or null where there is none yet. The zero value says
+// that there is neither.
 type Running struct {
-	Null bool // it is null
+	Null bool // it is null, which may also stand beside choices that are empty
 
-	// [From, To) is what to take out of an event whose usage is an object, so
-	// that the rest is as if it had not been there; [Value, End) is the object.
-	// They are offsets in the event's data. To is 0 when it is no object.
+	// [From, To) is what to take out of the event, so that the rest is as if the
+	// usage had not been there; [Value, End) is its value. They are offsets in
+	// the event's data. To is 0 when it is neither an object nor null.
 	From, To, Value, End int
 }
 
@@ -76,7 +77,7 @@ func ParseChunkText(data []byte, c *Chunk, text []byte, most int) ([]byte, bool)
 		return text, false
 	}
 	c.UsageOnly = p.noChoices && p.usageObject && !p.more && !c.Error && !c.Content
-	if p.someChoices {
+	if p.someChoices || p.noChoices && p.running.Null {
 		c.Running = p.running
 	}
 	return p.kept, true
@@ -148,9 +149,9 @@ func (p *chunkParser) topUsage(behind, at, v int) int {
 		return -1
 	}
 	p.usageObject = p.kind(v) == '{'
-	p.running = Running{Null: p.kind(v) == 'n'}
-	if p.usageObject {
-		p.running = Running{From: at, To: end, Value: v, End: end}
+	p.running = Running{}
+	if null := p.kind(v) == 'n'; null || p.usageObject {
+		p.running = Running{Null: null, From: at, To: end, Value: v, End: end}
 		if behind >= 0 {
 			p.running.From = behind
 		}

@@ -79,7 +79,10 @@ func TestRunningUsage(t *testing.T) {
 		{"first", ` { "usage": ` + is + ` , "choices":[{}]}`, ` { "choices":[{}]}`, ` { "usage": null , "choices":[{}]}`},
 		{"nested before", `{"choices":[{"usage":{"completion_tokens":2},"delta":{"usage":3}}],"usage":` + is + `}`, `{"choices":[{"usage":{"completion_tokens":2},"delta":{"usage":3}}]}`, `{"choices":[{"usage":{"completion_tokens":2},"delta":{"usage":3}}],"usage":null}`},
 		{"alone with its choices", `{"usage":` + is + `,"choices":[{}]}`, `{"choices":[{}]}`, `{"usage":null,"choices":[{}]}`},
-		{"null", `{"choices":[{}],"usage":null}`, "", ""},
+		{"null", `{"choices":[{}],"usage": null}`, `{"choices":[{}]}`, `{"choices":[{}],"usage": null}`},
+		{"null, first", `{"usage":null,"choices":[{}],"x":1}`, `{"choices":[{}],"x":1}`, `{"usage":null,"choices":[{}],"x":1}`},
+		{"null, no choices yet", `{"choices":[],"prompt_filter_results":[{}],"usage":null}`, `{"choices":[],"prompt_filter_results":[{}]}`, `{"choices":[],"prompt_filter_results":[{}],"usage":null}`},
+		{"null, no choices at all", `{"usage":null,"x":1}`, "", ""},
 		{"none", `{"choices":[{}]}`, "", ""},
 		{"no choices", `{"choices":[],"usage":` + is + `}`, "", ""},
 		{"no choices at all", `{"usage":` + is + `}`, "", ""},
@@ -92,10 +95,13 @@ func TestRunningUsage(t *testing.T) {
 			}
 			r := c.Running
 			if tt.without == "" {
-				if want := (Running{Null: tt.name == "null"}); r != want {
-					t.Errorf("got %+v, want %+v", r, want)
+				if r != (Running{}) {
+					t.Errorf("got %+v, want none", r)
 				}
 				return
+			}
+			if want := strings.HasPrefix(tt.name, "null"); r.Null != want {
+				t.Errorf("null: %v, want %v", r.Null, want)
 			}
 			if got := tt.data[:r.From] + tt.data[r.To:]; got != tt.without {
 				t.Errorf("taken out: %s, want %s", got, tt.without)
