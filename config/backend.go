@@ -13,6 +13,8 @@ import (
 type Backend struct {
 	Name           string
 	URL            string // with /v1 or whatever the engine's prefix is; no trailing slash; kind azure: with ?api-version
+	Discover       Discover
+	Address        string // host:port that is dialed in place of the url's host; "" = that. Set by Expand
 	Kind           string // openai | vllm | sglang | llamacpp | tgi | ollama | azure | anthropic
 	APIKey         Secret // sent in the header of the kind, mostly Authorization: Bearer; "" = none
 	Headers        map[string]Secret
@@ -78,6 +80,7 @@ func (r *reader) backend(v value) (Backend, backendMarks) {
 	o, ok := r.object(v, fields{
 		"name":            func(v value) { r.name(v, &b.Name) },
 		"url":             func(v value) { address = v },
+		"discover":        func(v value) { r.discover(v, &b.Discover) },
 		"kind":            r.oneOfInto(&b.Kind, kinds...),
 		"api_key":         r.headerSecretInto(&b.APIKey),
 		"headers":         func(v value) { b.Headers = r.headers(v) },

@@ -70,7 +70,7 @@ timeouts.connect limits.body limits.streams`, "\n")
 			t.Errorf("%s shows the secret: %v", field, err)
 		}
 	}
-	for _, field := range strings.Fields("name url kind api_key headers models max_concurrency usage metrics_url health_url ca_file price usd_per_hour labels prior") {
+	for _, field := range strings.Fields("name url discover kind api_key headers models max_concurrency usage metrics_url health_url ca_file price usd_per_hour labels prior") {
 		_, err := Parse("f", []byte("backends: [ { "+field+": ${S} } ]\nroutes: [ { model: ${S}, class: ${S}, targets: [ { backend: ${S} } ], prefer: ${S}, slo: { preset: ${S}, min_tps: ${S} }, on_infeasible: [ ${S}, { spill: ${S} } ] } ]\nkeys: [ { name: ${S}, key: ${S}, routes: [ ${S} ] }, { name: b, key_sha256: ${S} }, { name: c, key_file: ${S} } ]\n"), env)
 		var problems Errors
 		if !errors.As(err, &problems) {

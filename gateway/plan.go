@@ -63,7 +63,7 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 		if was := old.backend(b.Name); was != nil && was.Backend == backends[b.Name] {
 			late = was.late
 		}
-		p.backends[b.Name] = &backend{Backend: backends[b.Name], engine: b.URL, price: b.Price, key: b.APIKey.Reveal(), late: late}
+		p.backends[b.Name] = &backend{Backend: backends[b.Name], engine: b.Engine(), price: b.Price, key: b.APIKey.Reveal(), late: late}
 	}
 	for i := range c.Routes {
 		for _, name := range c.Routes[i].Models {

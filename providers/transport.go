@@ -10,6 +10,9 @@ import (
 const (
 	defaultConnectTimeout = 5 * time.Second
 
+	// keepAlive is how often a connection that is silent is checked.
+	keepAlive = 30 * time.Second
+
 	// idleTimeout is below the 5 s after which uvicorn (vLLM) and llama.cpp close
 	// a kept connection without saying so.
 	//
@@ -38,7 +41,7 @@ func newTransport(o Options) *http.Transport {
 	}
 	dial := o.Dial
 	if dial == nil {
-		dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
+		dial = (&net.Dialer{KeepAlive: keepAlive}).DialContext
 	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true) // streams of HTTP/2 would share one connection and stall together

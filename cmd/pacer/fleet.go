@@ -201,9 +201,16 @@ func (p *program) member(b config.Backend, l link, pem []byte) (*member, error) 
 		}
 		tlsConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	}
+	dial := p.options.dial
+	if b.Address != "" {
+		var err error
+		if dial, err = providers.At(b.Address, b.URL, dial); err != nil {
+			return nil, err
+		}
+	}
 	o := providers.Options{
 		Name: b.Name, BaseURL: b.URL, Kind: b.Kind, APIKey: b.APIKey.Reveal(), Headers: header,
-		Usage: b.Usage, Dial: p.options.dial, ConnectTimeout: l.connect, TLS: tlsConfig,
+		Usage: b.Usage, Dial: dial, ConnectTimeout: l.connect, TLS: tlsConfig,
 		OnHealth: m.hearBreaker,
 	}
 	var err error

@@ -39,7 +39,7 @@ func (p *program) reload(cfg *config.Config) error {
 	}
 	p.gateway.Deliver(grants)
 	for _, m := range p.fleet.adopt(x.members) {
-		if was := backendNamed(old, m.name); was != nil && was.URL != m.link.conf.URL {
+		if was := backendNamed(old, m.name); was != nil && was.Engine() != m.link.conf.Engine() {
 			p.book.Restarted(m.name) // another engine: what was learned may not hold
 		}
 		m.announce()
@@ -133,9 +133,10 @@ func byName[T any](list []T, names func(T) []string) map[string]any {
 }
 
 // follow reloads what load returns whenever a file has changed or a signal
-// comes on hup, until ctx ends. One that cannot be used is said and counted,
-// and the one in force stays.
-func (p *program) follow(ctx context.Context, load func() (*config.Config, error), hup <-chan os.Signal) error {
+// comes on hup, and the engines that are discovered whenever they have, until
+// ctx ends. A configuration that cannot be used is said and counted, and the one
+// in force stays. base is what load returned last.
+func (p *program) follow(ctx context.Context, base *config.Config, load func() (*config.Config, error), engines *discovery, hup <-chan os.Signal) error {
 	changed := make(chan struct{}, 1)
 	watching := make(chan error, 1)
 	go func() {
@@ -146,21 +147,37 @@ func (p *program) follow(ctx context.Context, load func() (*config.Config, error
 			}
 		})
 	}()
+	look := time.NewTicker(discoverEvery)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return <-watching
+		case <-look.C:
+			if cfg, others := engines.of(ctx, base); others && ctx.Err() == nil {
+				p.say(p.reload(cfg))
+			}
+			continue
 		case <-changed:
 		case <-hup:
 		}
-		cfg, err := load()
+		next, err := load()
 		if err == nil {
+			cfg, _ := engines.of(ctx, next)
 			err = p.reload(cfg)
 		}
-		p.metrics.Reloaded(err == nil)
-		if err != nil {
-			p.sayRefused(err)
+		if err == nil {
+			base = next
 		}
+		p.say(err)
+	}
+}
+
+// say counts a reload, and says why it was refused.
+func (p *program) say(err error) {
+	p.metrics.Reloaded(err == nil)
+	if err != nil {
+		p.sayRefused(err)
 	}
 }
 

@@ -81,7 +81,9 @@ func serve(ctx context.Context, cfg *config.Config, load func() (*config.Config,
 	for _, w := range cfg.Warnings {
 		log.Warn(w)
 	}
-	p, err := wire(cfg, log, options{})
+	engines := &discovery{log: log}
+	expanded, _ := engines.of(ctx, cfg)
+	p, err := wire(expanded, log, options{})
 	if err != nil {
 		return err
 	}
@@ -91,7 +93,7 @@ func serve(ctx context.Context, cfg *config.Config, load func() (*config.Config,
 		signal.Notify(hup, syscall.SIGHUP)
 		defer signal.Stop(hup)
 		p.loops = append(p.loops, func(ctx context.Context) error {
-			return p.follow(ctx, load, hup)
+			return p.follow(ctx, cfg, load, engines, hup)
 		})
 	}
 	return p.run(ctx, func(data, admin string) {

@@ -15,7 +15,7 @@ func topology(cfg *config.Config) router.Topology {
 	prices := map[string]config.Price{}
 	for _, b := range cfg.Backends {
 		prices[b.Name] = b.Price
-		t.Backends = append(t.Backends, router.Backend{Name: b.Name, Engine: b.URL, MaxConcurrency: b.MaxConcurrency})
+		t.Backends = append(t.Backends, router.Backend{Name: b.Name, Engine: b.Engine(), MaxConcurrency: b.MaxConcurrency})
 	}
 	for _, r := range cfg.Routes {
 		for _, name := range r.Models {

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/providers"
+)
+
+// Engines come and go behind one name while clients stream: each is a backend of
+// its own, one that leaves keeps its streams, a resolver that fails changes
+// nothing, and one that leaves an address out once neither.
+func TestEnginesAreDiscovered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := func(more string) *config.Config {
+			text := "listen: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\nbackends: [ { name: pool, url: \"http://pool.test/v1\", kind: vllm, discover: dns } ]\n" +
+				"routes: [ { model: chat, targets: [ { backend: pool, model: m } ] } ]\n" + more
+			cfg, err := config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false })
+			if err != nil {
+				t.Fatal(err)
+			}
+			return cfg
+		}
+		var mu sync.Mutex
+		addresses, broken := []string{"a.test:80"}, error(nil)
+		answer := func(err error, list ...string) {
+			mu.Lock()
+			defer mu.Unlock()
+			addresses, broken = list, err
+		}
+		engines := &discovery{log: slog.New(slog.DiscardHandler), look: func(context.Context, providers.Source) ([]string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return addresses, broken
+		}}
+		// A house with engines a, b and c, whose gateway is then told of the pool.
+		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 1}, {name: "b", model: carries64, seed: 2}, {name: "c", model: carries64, seed: 3}}, oneRoute, options{})
+		cfg, _ := engines.of(context.Background(), pool(""))
+		if err := h.program.reload(cfg); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		following := make(chan error)
+		go func() { following <- h.program.follow(ctx, pool(""), nil, engines, nil) }()
+
+		var clients sync.WaitGroup
+		var got results
+		for range 12 {
+			clients.Go(func() {
+				for ctx.Err() == nil {
+					got.add(h.client.Stream(context.Background(), loadgen.Request{Model: "chat", PromptTokens: 10, MaxTokens: 150}))
+				}
+			})
+		}
+		expect := func(when, want string) {
+			t.Helper()
+			sleep(discoverEvery + time.Second)
+			var names []string
+			for _, l := range h.program.router.Loads() {
+				names = append(names, l.Backend)
+			}
+			if s := strings.Join(names, " "); s != want {
+				t.Errorf("%s: %q, want %q", when, s, want)
+			}
+		}
+		expect("at first", "pool-a.test-80")
+		answer(nil, "a.test:80", "b.test:80", "c.test:80")
+		expect("two more", "pool-a.test-80 pool-b.test-80 pool-c.test-80")
+		answer(errors.New("no such host"))
+		expect("resolver down", "pool-a.test-80 pool-b.test-80 pool-c.test-80")
+		answer(nil, "b.test:80", "c.test:80")
+		expect("left out once", "pool-a.test-80 pool-b.test-80 pool-c.test-80")
+		expect("left out twice", "pool-b.test-80 pool-c.test-80")
+		before := h.engines["c"].Truth().Running
+		stop()
+		clients.Wait()
+		if err := <-following; err != nil {
+			t.Error(err)
+		}
+		if before == 0 {
+			t.Error("nothing ran on an engine that was discovered")
+		}
+		if failed := got.count(func(r loadgen.Result) bool { return r.Outcome != loadgen.Done }); failed > 0 {
+			t.Errorf("%d of %d streams failed", failed, len(got.list))
+		}
+		h.idle()
+	})
+}
+
+// What a source finds, by file; addresses without a port have the url's.
+func TestTargetFiles(t *testing.T) {
+	for text, want := range map[string]string{
+		`[ { "targets": [ "10.0.0.8:9000", "10.0.0.7", "gpu-1.lan:1" ], "labels": { "gpu": "H200" } }, { "targets": [ "10.0.0.7:8000", "::1" ] } ]`: "10.0.0.7:8000 10.0.0.8:9000 [::1]:8000 gpu-1.lan:1",
+		`[]`:   "",
+		`nope`: "no JSON list of target groups",
+		`[ { "targets": [ "http://10.0.0.7" ] } ]`:        "no host:port",
+		`[ { "targets": [ "10.0.0.7:0" ] } ]`:             "no host:port",
+		`[ { "targets": [ "10.0.0.7/evil:80" ] } ]`:       "no host:port",
+		`[ { "targets": [ "` + strings.Repeat("x", 2<<20): "larger than 1 MiB",
+	} {
+		file := filepath.Join(t.TempDir(), "fleet.json")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		found, err := providers.Source{URL: "http://pool:8000/v1", File: file}.Look(context.Background())
+		got := strings.Join(found, " ")
+		if err != nil {
+			got = err.Error()
+		}
+		if err == nil && got != want || err != nil && !strings.Contains(got, want) {
+			t.Errorf("%.80s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A pool that has no engine yet is no reason not to start: its routes are
+// answered 503 until there is one.
+func TestAnEmptyPoolIsUnavailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 1}}, oneRoute, options{})
+		text := "backends: [ { name: pool, url: \"http://a.test/v1\", discover: dns } ]\nroutes: [ { model: chat, targets: [ { backend: pool, model: m } ], slo: { min_tps: 10 } } ]\n"
+		cfg, err := config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.program.reload(cfg.Expand(nil)); err != nil {
+			t.Fatal(err)
+		}
+		if r := h.client.Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 5}); r.Status != 503 {
+			t.Errorf("no engine: status %d, want 503", r.Status)
+		}
+		if err := h.program.reload(cfg.Expand(map[string][]string{"pool": {"a.test:80"}})); err != nil {
+			t.Fatal(err)
+		}
+		if r := h.client.Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 5}); r.Outcome != loadgen.Done || r.Backend != "pool-a.test-80" {
+			t.Errorf("one engine: %v by %q", r.Outcome, r.Backend)
+		}
+	})
+}
+
+func TestAddressesOfAName(t *testing.T) {
+	found, err := providers.Source{URL: "https://localhost/v1"}.Look(context.Background())
+	if err != nil || len(found) == 0 || !strings.HasSuffix(found[0], ":443") {
+		t.Errorf("localhost: %v, %v", found, err)
+	}
+}

@@ -1,0 +1,100 @@
+package config
+
+import (
+	"net"
+	"slices"
+	"strings"
+)
+
+// Discover says where the addresses of a backend come from that stands for
+// several engines. The zero value is a backend of its own.
+type Discover struct {
+	DNS  bool   // every address that the host of its url has
+	File string // a file of target groups, as Prometheus reads them (file_sd); "" = none
+}
+
+// On reports whether addresses are discovered.
+func (d Discover) On() bool { return d.DNS || d.File != "" }
+
+func (r *reader) discover(v value, to *Discover) {
+	if !isMapping(v) {
+		if _, ok := r.oneOf(v, []string{"dns"}, map[string]string{"file": "needs its name; write { file: fleet.json }"}); ok {
+			to.DNS = true
+		}
+		return
+	}
+	o, ok := r.object(v, fields{"file": func(v value) {
+		if s, ok := r.text(v); ok {
+			to.File = r.path(s.text)
+		}
+	}})
+	if ok {
+		o.require("file", "fleet.json")
+	}
+}
+
+// maxDiscovered bounds how many engines one backend stands for.
+const maxDiscovered = 256
+
+// Expand returns c with a backend for each address that was found for those
+// that discover theirs, by their names, and with targets that name them all.
+// Addresses are host:port, sorted; beyond 256 they are left out. What is not in
+// found has no engine.
+func (c *Config) Expand(found map[string][]string) *Config {
+	next := *c
+	next.Backends, next.Routes = nil, slices.Clone(c.Routes)
+	names := map[string][]string{} // of a backend that discovers → of its engines
+	for _, b := range c.Backends {
+		if !b.Discover.On() {
+			next.Backends = append(next.Backends, b)
+			continue
+		}
+		names[b.Name] = nil
+		for _, address := range found[b.Name][:min(len(found[b.Name]), maxDiscovered)] {
+			one := b
+			one.Name, one.Address = engineName(b.Name, address), address
+			next.Backends = append(next.Backends, one)
+			names[b.Name] = append(names[b.Name], one.Name)
+		}
+	}
+	for i := range next.Routes {
+		var targets []Target
+		for _, t := range next.Routes[i].Targets {
+			engines, many := names[t.Backend]
+			if !many {
+				targets = append(targets, t)
+			}
+			for _, name := range engines {
+				t.Backend = name
+				targets = append(targets, t)
+			}
+		}
+		next.Routes[i].Targets = targets
+	}
+	return &next
+}
+
+// engineName is the name of one engine of a backend: a label, a header and a
+// part of the admin port's URLs, like every other.
+func engineName(backend, address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	clean := strings.Map(func(c rune) rune {
+		if isNameRune(c) {
+			return c
+		}
+		return '_' // of IPv6
+	}, host)
+	return backend + "-" + clean + "-" + port
+}
+
+// Engine names what stands behind b: another engine under its name has other
+// users, and another speed.
+func (b *Backend) Engine() string {
+	if b.Address == "" {
+		return b.URL
+	}
+	return b.URL + " at " + b.Address
+}
