@@ -392,6 +392,57 @@ func TestASecondAttemptInTimeForTheFirstToken(t *testing.T) {
 	})
 }
 
+// However races end, and whoever hangs up meanwhile, nothing is left of them.
+func TestNothingIsLeftOfManyRaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openRace(t, func(c *config.Config) { c.Timeouts.FirstByte = 4 * time.Second })
+		var mu sync.Mutex
+		rnd := rand.New(rand.NewPCG(5, 6))
+		roll := func(n int) int {
+			mu.Lock()
+			defer mu.Unlock()
+			return rnd.IntN(n)
+		}
+		mixed := func(w http.ResponseWriter, r *http.Request) {
+			late := time.Duration(roll(3000)) * time.Millisecond
+			switch roll(8) {
+			case 0:
+				silent(w, r)
+			case 1:
+				failAfter(late, 502)(w, r)
+			case 2:
+				failAfter(late, 429)(w, r)
+			case 3:
+				failAfter(late, 401)(w, r)
+			case 4:
+				if pause(r, late) {
+					cutOff(w)
+				}
+			default:
+				after(late)(w, r)
+			}
+		}
+		h.a.answer, h.b.answer = mixed, mixed
+		var users sync.WaitGroup
+		for range 600 {
+			users.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(500+roll(8000))*time.Millisecond)
+				defer cancel()
+				h.do(h.request("POST", chat, streamBody).WithContext(ctx))
+			})
+			for range 10 { // enough for all
+				h.gateway.retries.earn()
+			}
+			<-time.After(time.Duration(roll(100)) * time.Millisecond)
+		}
+		users.Wait()
+		if got := h.hedges(); got["won"] < 20 || got["lost"] < 20 {
+			t.Errorf("hedges %v: no test", got)
+		}
+		h.idle()
+	})
+}
+
 // Whatever breaks while two attempts run, nothing is left of them.
 func TestAPanicBesideAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
