@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/gateway/limit"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
@@ -126,6 +127,17 @@ func (x *exchange) incarnation(l *router.Lease) *backend {
 	p := x.g.plan.Load()
 	x.g.switching.RUnlock()
 	return p.incarnation(l)
+}
+
+// Limiters returns what holds each key to its limits, by the keys' names; nil
+// for a key without limits.
+func (g *Gateway) Limiters() map[string]*limit.Limiter {
+	tenants := g.plan.Load().tenants
+	limiters := make(map[string]*limit.Limiter, len(tenants))
+	for _, t := range tenants {
+		limiters[t.name] = t.limits
+	}
+	return limiters
 }
 
 // Handler is the data port.

@@ -15,6 +15,7 @@ import (
 	"github.com/pacer-dev/pacer/admin"
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/gateway"
+	"github.com/pacer-dev/pacer/gateway/limit/redislimit"
 	"github.com/pacer-dev/pacer/internal/presets"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/telemetry"
@@ -175,15 +176,31 @@ func (p *program) sharing(cfg *config.Config) error {
 		}
 		p.close = append(p.close, client.Close)
 		store = redisstore.New(client)
+		var others atomic.Pointer[router.RemoteLoad]
+		others.Store(&router.RemoteLoad{Replicas: cfg.Replicas})
 		load, err := redisload.New(redisload.Options{
 			Conn: client, Replica: replica, Replicas: cfg.Replicas, Log: p.log,
-			Loads:  p.router.Loads,
-			OnLoad: func(l router.RemoteLoad) { p.tell(l) },
+			Loads: p.router.Loads,
+			OnLoad: func(l router.RemoteLoad) {
+				others.Store(&l)
+				p.tell(l)
+			},
 		})
 		if err != nil {
 			return err
 		}
-		p.loops = append(p.loops, load.Run)
+		limits, err := redislimit.New(redislimit.Options{
+			Conn: client, Replica: replica, Log: p.log,
+			Limiters: p.gateway.Limiters,
+			Replicas: func() (int, bool) {
+				l := others.Load()
+				return l.Replicas, l.Lost
+			},
+		})
+		if err != nil {
+			return err
+		}
+		p.loops = append(p.loops, load.Run, limits.Run)
 	}
 	loop, err := learn.New(learn.Options{
 		Book: p.book, Store: store, Replica: replica, Log: p.log,

@@ -17,6 +17,14 @@ type Limiter struct {
 	requests bucket
 	tokens   bucket
 	running  int
+	touched  time.Time // when somebody last asked for a place
+
+	// What other replicas have to do with it: see Report.
+	among       int    // replicas that the limits are divided among, at least 1
+	elsewhere   int    // running on other replicas
+	told        bool   // a report is out that was not answered
+	seq         uint64 // its number
+	toldRunning int    // what the last report said
 }
 
 // New returns a limiter that has used nothing yet; nil when l limits nothing.
@@ -26,9 +34,19 @@ func New(l config.KeyLimits) *Limiter {
 	}
 	return &Limiter{
 		limits:   l,
-		requests: newBucket(l.RequestsPerMinute),
-		tokens:   newBucket(l.TokensPerMinute),
+		among:    1,
+		requests: bucket{size: float64(l.RequestsPerMinute), least: 1},
+		tokens:   bucket{size: float64(l.TokensPerMinute)},
 	}
+}
+
+// part is how much of the limits is for this replica. mu is held.
+func (l *Limiter) part() float64 { return 1 / float64(l.among) }
+
+// fill brings both buckets up to now. mu is held.
+func (l *Limiter) fill(now time.Time) {
+	l.requests.fill(now, l.part())
+	l.tokens.fill(now, l.part())
 }
 
 // Exceeded reports which limit a request ran into.
@@ -62,19 +80,19 @@ func (l *Limiter) Take(now time.Time, tokens int) (*Permit, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.requests.fill(now)
-	l.tokens.fill(now)
-	if c := l.limits.Concurrency; c > 0 && l.running >= c {
+	l.fill(now)
+	l.touched = now
+	if c := l.limits.Concurrency; c > 0 && l.running+l.elsewhere >= max(c/l.among, 1) {
 		return nil, &Exceeded{What: "concurrency", Limit: c, RetryAfter: busyRetry}
 	}
-	if wait := l.requests.wait(1); wait > 0 {
+	if wait := l.requests.wait(1, l.part()); wait > 0 {
 		return nil, &Exceeded{What: "requests", Limit: l.limits.RequestsPerMinute, RetryAfter: wait}
 	}
 	cost := max(float64(tokens), 0)
 	if l.tokens.size > 0 {
 		cost = min(cost, l.tokens.size)
 	}
-	if wait := l.tokens.wait(cost); wait > 0 {
+	if wait := l.tokens.wait(cost, l.part()); wait > 0 {
 		return nil, &Exceeded{What: "tokens", Limit: l.limits.TokensPerMinute, RetryAfter: wait}
 	}
 	l.requests.take(1)
@@ -105,7 +123,7 @@ func (p *Permit) Settle(now time.Time, tokens float64) {
 	}
 	p.settled = true
 	l.running--
-	l.tokens.fill(now)
+	l.fill(now)
 	l.tokens.take(tokens - p.cost)
 }
 
@@ -128,7 +146,6 @@ func (l *Limiter) State(now time.Time) State {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.requests.fill(now)
-	l.tokens.fill(now)
-	return State{Requests: l.requests.level(l.limits.RequestsPerMinute), Tokens: l.tokens.level(l.limits.TokensPerMinute)}
+	l.fill(now)
+	return State{Requests: l.requests.level(l.limits.RequestsPerMinute, l.part()), Tokens: l.tokens.level(l.limits.TokensPerMinute, l.part())}
 }

@@ -31,8 +31,9 @@ var arrows = map[string][]string{
 	"providers": {"internal/openai", "internal/sse"},
 	"sim":       {}, // writer and reader must not share a bug
 
-	"gateway":       {"config", "gateway/limit", "internal/openai", "internal/telemetry", "internal/tokens", "profiles", "providers", "router"},
-	"gateway/limit": {"config"},
+	"gateway":                  {"config", "gateway/limit", "internal/openai", "internal/telemetry", "internal/tokens", "profiles", "providers", "router"},
+	"gateway/limit":            {"config"},
+	"gateway/limit/redislimit": {"gateway/limit", "internal/redisconn"},
 
 	"admin":     {"config", "dashboard", "internal/telemetry", "profiles", "router"},
 	"dashboard": {},

@@ -1,0 +1,382 @@
+package redislimit
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/gateway/limit"
+	"github.com/pacer-dev/pacer/internal/redisconn"
+	"github.com/pacer-dev/pacer/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// hundred is so few that little flows in during a test.
+var hundred = config.KeyLimits{RequestsPerMinute: 100, TokensPerMinute: 1}
+
+// replica is one gateway's end, driven step by step, as patient as a busy
+// machine may need.
+type replica struct {
+	*Loop
+	limiters map[string]*limit.Limiter
+	replicas int
+	away     bool
+	log      bytes.Buffer
+}
+
+func newReplica(t *testing.T, s *redistest.Server, name string, l config.KeyLimits) *replica {
+	t.Helper()
+	r := &replica{limiters: map[string]*limit.Limiter{"mobile": limit.New(l), "open": nil}, replicas: 3}
+	log := slog.New(slog.NewTextHandler(&r.log, nil))
+	conn, err := redisconn.Open(redisconn.Options{
+		Store: config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"}, Log: slog.New(slog.DiscardHandler),
+		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, IOTimeout: 20 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	r.Loop, err = New(Options{
+		Conn: conn, Replica: name, Log: log, Every: 10 * time.Second,
+		Limiters: func() map[string]*limit.Limiter { return r.limiters },
+		Replicas: func() (int, bool) { return r.replicas, r.away },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// take lets through as many of n requests as the key may have, and returns
+// how many; each costs so many tokens.
+func (r *replica) take(n, tokens int) (taken int, permits []*limit.Permit) {
+	for range n {
+		p, err := r.limiters["mobile"].Take(time.Now(), tokens)
+		if err != nil {
+			break
+		}
+		taken++
+		permits = append(permits, p)
+	}
+	return taken, permits
+}
+
+func (r *replica) left() int { return r.limiters["mobile"].State(time.Now()).Requests.Remaining }
+
+func steps(t *testing.T, replicas ...*replica) {
+	t.Helper()
+	for range 2 { // what the last one told the first one hears
+		for _, r := range replicas {
+			r.turn = 0 // its turn to ask for all keys
+			r.step(t.Context())
+		}
+	}
+}
+
+// flowed is what has flowed into a bucket of so many a minute since start, in
+// whole ones, rounded up.
+func flowed(start time.Time, perMinute float64) int {
+	return int(time.Since(start).Minutes()*perMinute) + 1
+}
+
+func TestReplicasShareOneBucket(t *testing.T) {
+	s := redistest.Start(t)
+	a, b := newReplica(t, s, "a", hundred), newReplica(t, s, "b", hundred)
+	start := time.Now()
+	a.take(60, 0)
+	b.take(30, 0)
+	steps(t, a, b)
+	for _, r := range []*replica{a, b} {
+		if got := r.left(); got < 10 || got > 10+flowed(start, 100) {
+			t.Errorf("%s sees %d requests left of 100, want 10 after 60 and 30", r.o.Replica, got)
+		}
+	}
+	got, _ := b.take(100, 0)
+	if most := 10 + flowed(start, 100); got < 10 || got > most {
+		t.Errorf("b let %d through where 10 were left", got)
+	}
+	steps(t, b, a)
+	if got, _ := a.take(100, 0); got > flowed(start, 100) {
+		t.Errorf("a let %d through after b used the rest", got)
+	}
+}
+
+// The stated bound: together replicas pass a limit by what they let through
+// between two exchanges, and no more, however long it goes on.
+func TestOvershootIsWhatOnePeriodLetsThrough(t *testing.T) {
+	s := redistest.Start(t)
+	const perPeriod = 7
+	var fleet []*replica
+	for i := range 3 {
+		fleet = append(fleet, newReplica(t, s, fmt.Sprint(i), hundred))
+	}
+	start := time.Now()
+	passed := 0
+	for range 40 {
+		for _, r := range fleet {
+			n, permits := r.take(perPeriod, 0)
+			passed += n
+			for _, p := range permits {
+				p.Settle(time.Now(), 0)
+			}
+			r.step(t.Context())
+		}
+	}
+	most := 100 + len(fleet)*perPeriod + flowed(start, 100)
+	t.Logf("%d requests passed of %d asked, limit 100, bound %d", passed, 40*3*perPeriod, most)
+	if passed < 100 || passed > most {
+		t.Errorf("%d requests passed a limit of 100, want at least that and at most %d", passed, most)
+	}
+}
+
+func TestTokensAreSettledOverReplicas(t *testing.T) {
+	s := redistest.Start(t)
+	l := config.KeyLimits{TokensPerMinute: 1000}
+	a, b := newReplica(t, s, "a", l), newReplica(t, s, "b", l)
+	start := time.Now()
+	_, permits := a.take(1, 900)
+	steps(t, a, b)
+	if got, _ := b.take(1, 200+flowed(start, 1000)); got != 0 {
+		t.Error("b let 200 tokens through where 100 are left")
+	}
+	permits[0].Settle(time.Now(), 300) // 600 come back
+	steps(t, a, b)
+	left := b.limiters["mobile"].State(time.Now()).Tokens.Remaining
+	if left < 700 || left > 700+flowed(start, 1000) {
+		t.Errorf("b sees %d tokens left, want 700", left)
+	}
+}
+
+func TestConcurrencyIsOverAllReplicas(t *testing.T) {
+	s := redistest.Start(t)
+	l := config.KeyLimits{Concurrency: 5}
+	a, b := newReplica(t, s, "a", l), newReplica(t, s, "b", l)
+	_, running := a.take(3, 0)
+	steps(t, a, b)
+	if got, _ := b.take(5, 0); got != 2 {
+		t.Errorf("b let %d through while a runs 3 of 5, want 2", got)
+	}
+	for _, p := range running {
+		p.Settle(time.Now(), 0)
+	}
+	steps(t, a, b)
+	if got, _ := b.take(5, 0); got != 3 {
+		t.Errorf("b let %d more through when a has ended its own, want 3", got)
+	}
+	// A replica that is silent for longer than the expiry runs none.
+	a.o.Expiry = -time.Millisecond
+	a.take(1, 0)
+	a.step(t.Context())
+	if got, _ := a.take(5, 0); got != 4 {
+		t.Errorf("a let %d through, want 4: b is dead", got)
+	}
+}
+
+// What was told and not answered counts once.
+func TestALostAnswerDoesNotCountTwice(t *testing.T) {
+	s := redistest.Start(t)
+	a := newReplica(t, s, "a", hundred)
+	start := time.Now()
+	a.take(40, 0)
+	reports := a.reports(time.Now())
+	if len(reports) != 1 {
+		t.Fatalf("%d keys to tell of, want 1", len(reports))
+	}
+	call := a.call(&reports[0])
+	args := append([]any{"EVAL", exchangeSource, 1, call.Keys[0]}, call.Args...)
+	s.Do(args...) // its answer is lost
+	a.step(t.Context())
+	if got := a.left(); got < 60 || got > 60+flowed(start, 100) {
+		t.Errorf("%d requests left, want 60 of 100 after 40 that were told twice", got)
+	}
+}
+
+// Without Redis the replicas together get the limit; what they used is told
+// when it is back, also to one that has lost everything.
+func TestRedisLost(t *testing.T) {
+	s := redistest.Start(t)
+	fleet := []*replica{newReplica(t, s, "0", hundred), newReplica(t, s, "1", hundred), newReplica(t, s, "2", hundred)}
+	start := time.Now()
+	fleet[0].take(40, 0)
+	steps(t, fleet...)
+	s.Kill()
+	passed := 40
+	for _, r := range fleet {
+		r.take(1, 0) // so that there is something to tell
+		passed++
+		for range 3 {
+			r.step(t.Context())
+			r.failing = r.failing.Add(-2 * r.o.Expiry)
+		}
+		got, _ := r.take(100, 0)
+		passed += got
+		if lines := strings.Count(r.log.String(), "\n"); lines != 1 || !strings.Contains(r.log.String(), "level=WARN") || !strings.Contains(r.log.String(), "replicas=3") {
+			t.Errorf("the loss is said as %q, want one warning that names 3 replicas", r.log.String())
+		}
+	}
+	// Each may round its part of 20 down, and up by what flows in.
+	if passed < 97 || passed > 100+flowed(start, 100)+len(fleet) {
+		t.Errorf("%d requests passed without Redis, want about 100 and no more", passed)
+	}
+
+	s.Restart()
+	steps(t, fleet...) // what was told and not answered
+	steps(t, fleet...) // what was used since
+	for _, r := range fleet {
+		if got := r.left(); got > 100-passed+flowed(start, 100) {
+			t.Errorf("replica %s sees %d requests left of 100 after %d passed", r.o.Replica, got, passed)
+		}
+		if lines := strings.Count(r.log.String(), "\n"); lines != 2 || !strings.Contains(r.log.String(), "level=INFO") {
+			t.Errorf("the return is said as %q, want one line more", r.log.String())
+		}
+	}
+	if got, _ := fleet[1].take(100, 0); got > flowed(start, 100)+3 {
+		t.Errorf("%d more passed when Redis was back, empty", got)
+	}
+}
+
+// While the others are out of touch nothing is told, and each has its part,
+// though this replica reaches Redis.
+func TestReplicasOutOfTouch(t *testing.T) {
+	s := redistest.Start(t)
+	a := newReplica(t, s, "a", config.KeyLimits{RequestsPerMinute: 9})
+	a.away = true
+	start := time.Now()
+	a.step(t.Context())
+	if got, _ := a.take(9, 0); got < 3 || got > 3+flowed(start, 3) {
+		t.Errorf("%d requests passed, want a third of 9", got)
+	}
+	a.step(t.Context())
+	if n := s.Do("DBSIZE"); n != int64(0) {
+		t.Errorf("%v keys in Redis, want none yet", n)
+	}
+	a.away = false
+	a.step(t.Context())
+	if got := a.left(); got < 5 || got > 6+flowed(start, 9) {
+		t.Errorf("%d requests left when in touch again, want 6 of 9", got)
+	}
+}
+
+// Who only asks writes nothing.
+func TestAskingWritesNothing(t *testing.T) {
+	s := redistest.Start(t)
+	a, b := newReplica(t, s, "a", hundred), newReplica(t, s, "b", hundred)
+	start := time.Now()
+	a.step(t.Context())
+	if n := s.Do("DBSIZE"); n != int64(0) {
+		t.Errorf("%v keys in Redis before anything was used", n)
+	}
+	b.take(1, 0)
+	steps(t, b, a)
+	if got := a.left(); got < 99 || got > 99+flowed(start, 100) {
+		t.Errorf("a sees %d requests left, want 99 of 100", got)
+	}
+	if got := s.Do("HEXISTS", "pacer:{mobile}:limits:1:100-1", "a"); got != int64(0) {
+		t.Error("a, which used nothing, stands in the hash")
+	}
+}
+
+func TestKeysInRedis(t *testing.T) {
+	s := redistest.Start(t)
+	a := newReplica(t, s, "a", hundred)
+	a.take(1, 0)
+	a.step(t.Context())
+	keys := s.Do("KEYS", "*").([]any)
+	if want := "pacer:{mobile}:limits:1:100-1"; len(keys) != 1 || keys[0] != want {
+		t.Fatalf("keys %v, want %s", keys, want)
+	}
+	if ms := s.Do("PTTL", keys[0]).(int64); ms <= 0 || ms > (2*time.Hour).Milliseconds() {
+		t.Errorf("it lives for %d ms, want up to an hour and a bit", ms)
+	}
+
+	// Another configuration of the key is another bucket.
+	a.limiters["mobile"] = limit.New(config.KeyLimits{RequestsPerMinute: 50})
+	a.take(1, 0)
+	a.step(t.Context())
+	if got := s.Do("EXISTS", "pacer:{mobile}:limits:1:50-0"); got != int64(1) {
+		t.Error("the key with other limits is not told of")
+	}
+}
+
+// Something else in a key's place is left alone and said once; other keys are
+// shared.
+func TestAForeignKeyIsLeftAlone(t *testing.T) {
+	s := redistest.Start(t)
+	s.Do("SET", "pacer:{mobile}:limits:1:9-0", "x")
+	a := newReplica(t, s, "a", config.KeyLimits{RequestsPerMinute: 9})
+	a.limiters["web"] = limit.New(config.KeyLimits{RequestsPerMinute: 9})
+	start := time.Now()
+	for range 3 {
+		a.take(1, 0)
+		if _, err := a.limiters["web"].Take(time.Now(), 0); err != nil {
+			t.Fatal(err)
+		}
+		a.step(t.Context())
+	}
+	if got, _ := a.take(9, 0); got > flowed(start, 3) {
+		t.Errorf("%d more requests passed after a third of 9", got)
+	}
+	if got := a.limiters["web"].State(time.Now()).Requests.Remaining; got < 6 || got > 6+flowed(start, 9) {
+		t.Errorf("the other key has %d left, want 6", got)
+	}
+	if got := s.Do("GET", "pacer:{mobile}:limits:1:9-0"); got != "x" {
+		t.Errorf("what is not ours became %v", got)
+	}
+	if log := a.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "mobile") {
+		t.Errorf("logged %q, want one line that names the key", log)
+	}
+}
+
+// A server whose clock was set back does not lock a key for as long.
+func TestAClockSetBackLocksNobodyOut(t *testing.T) {
+	s := redistest.Start(t)
+	s.Do("HSET", "pacer:{mobile}:limits:1:9-0", "requests", "99999999999999999")
+	a := newReplica(t, s, "a", config.KeyLimits{RequestsPerMinute: 9})
+	a.take(1, 0)
+	a.step(t.Context())
+	_, err := a.limiters["mobile"].Take(time.Now(), 0)
+	exceeded, ok := err.(*limit.Exceeded)
+	if !ok || exceeded.RetryAfter > 62*time.Minute {
+		t.Errorf("%v, to wait %v; want an hour at most", err, exceeded.RetryAfter)
+	}
+}
+
+func BenchmarkExchange(b *testing.B) {
+	// Budget: 20 ms, five times a second, for 256 keys.
+	s := redistest.Start(b)
+	conn, err := redisconn.Open(redisconn.Options{Store: config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(conn.Close)
+	limiters := map[string]*limit.Limiter{}
+	for i := range 256 {
+		limiters[fmt.Sprint(i)] = limit.New(config.KeyLimits{RequestsPerMinute: 1e9, TokensPerMinute: 1e9, Concurrency: 1e9})
+	}
+	l, err := New(Options{
+		Conn: conn, Replica: "a", Log: slog.New(slog.DiscardHandler),
+		Limiters: func() map[string]*limit.Limiter { return limiters },
+		Replicas: func() (int, bool) { return 1, false },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, limiter := range limiters {
+			if _, err := limiter.Take(time.Now(), 100); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := l.exchange(b.Context(), l.reports(time.Now())); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
