@@ -60,6 +60,10 @@ type Timeouts struct {
 	Total     time.Duration // for a whole request
 	Write     time.Duration // for one write to a client
 	Drain     time.Duration // for running requests to finish when the program ends
+
+	// Linger is how much of Drain new requests are still taken for, while
+	// /readyz says no; at most half of Drain counts. 0 = not at all.
+	Linger time.Duration
 }
 
 // Limits bounds what clients can make grow; sizes in bytes; all above 0.

@@ -18,6 +18,7 @@ func defaults() *Config {
 			Total:     30 * time.Minute,
 			Write:     30 * time.Second,
 			Drain:     30 * time.Second,
+			Linger:    3 * time.Second,
 		},
 		Limits: Limits{
 			Body:     32 << 20,

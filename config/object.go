@@ -20,7 +20,7 @@ var belongs = map[string]string{
 	"input": "price", "output": "price",
 	"token": "admin", "level": "log", "format": "log", "origins": "cors",
 	"body": "limits", "header": "limits", "streams": "limits", "queue": "limits", "buffered": "limits",
-	"connect": "timeouts", "first_byte": "timeouts", "silence": "timeouts", "total": "timeouts", "drain": "timeouts",
+	"connect": "timeouts", "first_byte": "timeouts", "silence": "timeouts", "total": "timeouts", "drain": "timeouts", "linger": "timeouts",
 }
 
 // object is a mapping that was read: where each of its fields stands.

@@ -49,7 +49,7 @@ func TestContractExample(t *testing.T) {
 		CORS:     CORS{MaxAge: 10 * time.Minute},
 		Timeouts: Timeouts{
 			Connect: 5 * time.Second, FirstByte: 2 * time.Minute, Silence: time.Minute,
-			Total: 30 * time.Minute, Write: 30 * time.Second, Drain: 30 * time.Second,
+			Total: 30 * time.Minute, Write: 30 * time.Second, Drain: 30 * time.Second, Linger: 3 * time.Second,
 		},
 		Limits: Limits{Body: 32 << 20, Header: 64 << 10, Streams: 20000, Queue: 1000, Buffered: 1 << 30},
 		Backends: []Backend{
@@ -125,7 +125,7 @@ func TestDefaults(t *testing.T) {
 		CORS:     CORS{MaxAge: 10 * time.Minute},
 		Timeouts: Timeouts{
 			Connect: 5 * time.Second, FirstByte: 2 * time.Minute, Silence: time.Minute,
-			Total: 30 * time.Minute, Write: 30 * time.Second, Drain: 30 * time.Second,
+			Total: 30 * time.Minute, Write: 30 * time.Second, Drain: 30 * time.Second, Linger: 3 * time.Second,
 		},
 		Limits:   Limits{Body: 32 << 20, Header: 64 << 10, Streams: 20000, Queue: 1000, Buffered: 1 << 30},
 		Backends: []Backend{{Name: "a", URL: "http://a:1/v1", Kind: "openai", Usage: "inject"}},

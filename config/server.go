@@ -61,6 +61,7 @@ func (r *reader) timeouts(v value) {
 		"total":      r.durationInto(&t.Total, positive),
 		"write":      r.durationInto(&t.Write, positive),
 		"drain":      r.durationInto(&t.Drain, positive),
+		"linger":     r.durationInto(&t.Linger, 0),
 	})
 }
 

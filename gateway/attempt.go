@@ -32,6 +32,7 @@ type attempt struct {
 
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
+	spare   func() bool // the end of the gateway no longer cancels it
 	watch   *watch
 	verdict func(error)
 	ask     openai.Ask // what usage the backend is asked for
@@ -150,6 +151,9 @@ func (t *attempt) end() {
 		t.watch.stop()
 	}
 	if t.cancel != nil {
+		if t.spare != nil {
+			t.spare()
+		}
 		t.cancel(context.Canceled)
 	}
 	if t.done != nil {

@@ -190,6 +190,7 @@ func (x *exchange) prepare(t *attempt) error {
 		Header: x.upHeader(), Body: body, RequestID: requestID(x.r.Context()),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(x.r.Context())
+	t.spare = context.AfterFunc(x.g.ending, func() { t.cancel(errDraining) })
 	timeouts := x.plan.conf.Timeouts
 	t.sent = time.Now()
 	t.watch = startWatch(t.sent, x.arrived.Add(timeouts.Total), timeouts.FirstByte, errFirstByte, t.cancel)
@@ -327,9 +328,9 @@ func (x *exchange) sendFailed(err error, problem string) error {
 		return &goneError{err: gone}
 	}
 	switch cause := context.Cause(t.ctx); {
-	case errors.Is(cause, errTotal):
+	case errors.Is(cause, errTotal), errors.Is(cause, errDraining): // our doing, not the backend's
 		t.verdict(providers.ErrNoVerdict)
-		return errTotal
+		return cause
 	case errors.Is(cause, errFirstByte):
 		t.verdict(errFirstByte)
 		return t.failure(http.StatusGatewayTimeout, "sent no first byte in time", errFirstByte)

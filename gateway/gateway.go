@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -47,6 +48,8 @@ type Gateway struct {
 	switching sync.RWMutex // held while router and plan are not of one configuration
 	handler   http.Handler
 	draining  atomic.Bool
+	ending    context.Context // over when running requests are to end at once
+	end       context.CancelCauseFunc
 	waiting   chan struct{} // holds a token after somebody began to wait in line
 	buffered  budget        // bytes of bodies held
 	retries   retryBudget
@@ -80,6 +83,7 @@ func New(o Options) (*Gateway, error) {
 		started: time.Now(),
 		waiting: make(chan struct{}, 1),
 	}
+	g.ending, g.end = context.WithCancelCause(context.Background())
 	g.buffers.New = func() any { return new([relayBuffer]byte) }
 	if err := g.Configure(o.Config, o.Backends, nil); err != nil {
 		return nil, err
@@ -143,6 +147,13 @@ func (g *Gateway) Limiters() map[string]*limit.Limiter {
 // Handler is the data port.
 func (g *Gateway) Handler() http.Handler { return g.handler }
 
-// Drain makes /readyz answer 503, so that nobody sends more; running requests
-// go on.
+// Drain makes /readyz answer 503, so that nobody sends more. Running requests go
+// on, and so do those that still come; the connection of each answer that begins
+// from now on is closed behind it, so that its client turns elsewhere for the
+// next one.
 func (g *Gateway) Drain() { g.draining.Store(true) }
+
+// End breaks off what still runs: who got nothing yet is told so with a 503, an
+// answer that has begun ends in an error event and an aborted connection. It
+// does not wait for that.
+func (g *Gateway) End() { g.end(errDraining) }

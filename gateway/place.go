@@ -83,6 +83,10 @@ func (x *exchange) wait(t *router.Ticket) (router.Decision, error) {
 			now := time.Now()
 			x.waited += now.Sub(began)
 			return t.Expire(now), nil
+		case <-x.g.ending.Done():
+			x.waited += time.Since(began)
+			x.leaveLine()
+			return router.Decision{}, errDraining
 		case <-x.r.Context().Done():
 			x.waited += time.Since(began)
 			x.leaveLine()

@@ -247,8 +247,8 @@ func (x *exchange) finish(rerr error) error {
 		return nil
 	case x.r.Context().Err() != nil:
 		return &goneError{err: x.r.Context().Err()}
-	case errors.Is(cause, errTotal): // our limit, not the backend's fault
-		return &cutError{backend: t.name, err: errTotal}
+	case errors.Is(cause, errTotal), errors.Is(cause, errDraining): // our doing, not the backend's
+		return &cutError{backend: t.name, err: cause}
 	case errors.Is(cause, errSilence):
 		rerr = errSilence
 	case errors.Is(rerr, io.EOF):
@@ -274,8 +274,10 @@ func (x *exchange) breakOff(err error) {
 	}
 	now := time.Now()
 	message := "The backend broke off the answer."
-	if errors.Is(err, errTotal) {
-		message = answerFor(errTotal).message
+	for _, ours := range []error{errTotal, errDraining} {
+		if errors.Is(err, ours) {
+			message = answerFor(ours).message
+		}
 	}
 	event := x.try.look.ErrorEvent(message)
 	if !x.atEventEnd() {

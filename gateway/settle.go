@@ -195,6 +195,8 @@ func (x *exchange) judge(err error) (outcome string, counted bool, result teleme
 		return outcomeCut, true, telemetry.Failed, ""
 	case errors.As(err, &up), errors.As(err, &shed), errors.Is(err, errTotal):
 		return outcomeUpstream, true, telemetry.Failed, ""
+	case errors.Is(err, errDraining):
+		return outcomeRejected, true, telemetry.Failed, ""
 	case errors.Is(err, errPanicked):
 		return outcomeUpstream, x.route != nil, telemetry.Failed, ""
 	case errors.As(err, &exceeded):

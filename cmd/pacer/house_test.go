@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ type house struct {
 	stop    func()
 
 	stopGateway func() // and waits for it; stop does it too
+	terminate   func() // as SIGTERM does; waits for nothing
 }
 
 // gpu is one simulated engine of a house.
@@ -69,7 +71,7 @@ func newHouse(t *testing.T, gpus []gpu, routes string, o options) *house {
 		t.Fatal(err)
 	}
 	ready := make(chan struct{})
-	gatewayCtx, cancelGateway := context.WithCancel(context.Background())
+	gatewayCtx, cancelGateway := context.WithCancelCause(context.Background())
 	ended := make(chan struct{})
 	running.Go(func() {
 		defer close(ended)
@@ -79,9 +81,10 @@ func newHouse(t *testing.T, gpus []gpu, routes string, o options) *house {
 	})
 	<-ready
 	h.stopGateway = func() {
-		cancelGateway()
+		cancelGateway(nil)
 		<-ended
 	}
+	h.terminate = func() { cancelGateway(toldToStop{syscall.SIGTERM}) }
 	transport := &http.Transport{DialContext: h.network.Dial, MaxIdleConnsPerHost: 1000, DisableCompression: true}
 	h.client = &loadgen.Client{BaseURL: "http://127.0.0.1:8080/v1", HTTP: &http.Client{Transport: transport}}
 	h.stop = sync.OnceFunc(func() {

@@ -12,12 +12,21 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	// A second signal ends the program at once: from then on the default holds.
-	context.AfterFunc(ctx, stop)
+	ctx, stop := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		first := <-signals
+		signal.Stop(signals) // a second one ends the program at once: from here on the default holds
+		stop(toldToStop{first})
+	}()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
+
+// toldToStop is the cause of a context that a signal ended.
+type toldToStop struct{ signal os.Signal }
+
+func (e toldToStop) Error() string { return e.signal.String() + " received" }
 
 // run executes one command line and returns the exit code: 0 after success or
 // a signal, 1 on a runtime error, 2 on bad usage or configuration.

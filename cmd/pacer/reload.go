@@ -52,6 +52,7 @@ func (p *program) reload(cfg *config.Config) error {
 	for _, w := range cfg.Warnings {
 		p.log.Warn(w)
 	}
+	p.sayRoom(cfg)
 	if len(needRestart) > 0 {
 		p.log.Warn("these changes take a restart; the running values stay", "fields", strings.Join(needRestart, ", "))
 	}
@@ -161,6 +162,7 @@ func (p *program) follow(ctx context.Context, base *config.Config, load func() (
 		case <-changed:
 		case <-hup:
 		}
+		p.systemd.reloading()
 		next, err := load()
 		if err == nil {
 			cfg, _ := engines.of(ctx, next)
@@ -169,6 +171,7 @@ func (p *program) follow(ctx context.Context, base *config.Config, load func() (
 		if err == nil {
 			base = next
 		}
+		p.systemd.ready()
 		p.say(err)
 	}
 }

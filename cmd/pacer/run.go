@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -22,13 +23,18 @@ const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 120 * time.Second
 
+	// endTimeout is how long requests that are broken off have to say so to
+	// their clients before the connections are closed.
+	endTimeout = 2 * time.Second
+
 	// settleTimeout bounds how long requests that were cut have to settle.
 	settleTimeout = 5 * time.Second
 )
 
 // run opens both ports, starts every loop, calls ready with the addresses, and
 // returns when ctx ends or one part fails. At the end no request is taken any
-// more, running ones have timeouts.drain, and what was learned goes out last.
+// more, after timeouts.linger if ctx ended by SIGTERM; running ones have
+// timeouts.drain, and what was learned goes out last.
 func (p *program) run(ctx context.Context, ready func(dataURL, adminURL string)) error {
 	defer func() {
 		for _, c := range p.close {
@@ -78,7 +84,7 @@ func (p *program) run(ctx context.Context, ready func(dataURL, adminURL string))
 		case <-ctx.Done():
 		case <-gctx.Done():
 		}
-		p.drain(data, adm, requests)
+		p.drain(data, adm, requests, lingers(ctx))
 		stopLoops()
 		return nil
 	})
@@ -107,16 +113,32 @@ func (p *program) server(h http.Handler, maxHeader int) *http.Server {
 	}
 }
 
-// drain lets running requests end, at most timeouts.drain, then ends them. All
-// have settled when it returns, so that the loops, which end after it, hand on
-// what the last of them taught.
-func (p *program) drain(data, adm *http.Server, requests *inFlight) {
+// lingers reports whether ctx ended in a way that a load balancer has to notice:
+// a person at a terminal does not wait for one.
+func lingers(ctx context.Context) bool {
+	var told toldToStop
+	return errors.As(context.Cause(ctx), &told) && told.signal == syscall.SIGTERM
+}
+
+// drain lets running requests end, at most timeouts.drain, then breaks them off.
+// With linger, those that come in the first part of that time are still served.
+// All have settled when it returns, so that the loops, which end after it, hand
+// on what the last of them taught.
+func (p *program) drain(data, adm *http.Server, requests *inFlight, linger bool) {
+	timeouts := p.conf.Load().Timeouts
+	over := time.Now().Add(timeouts.Drain)
+	p.systemd.stopping(timeouts.Drain + endTimeout + settleTimeout)
 	p.gateway.Drain()
-	limit := p.conf.Load().Timeouts.Drain
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	p.log.Info("stopping", "requests", requests.running.Load(), "drain", timeouts.Drain)
+	if linger {
+		<-time.After(min(timeouts.Linger, timeouts.Drain/2))
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), over)
 	defer cancel()
 	if err := data.Shutdown(ctx); err != nil {
-		p.log.Warn("requests cut at the end of timeouts.drain", "drain", limit)
+		p.log.Warn("requests cut at the end of timeouts.drain", "requests", requests.running.Load(), "drain", timeouts.Drain)
+		p.gateway.End()
+		requests.wait(endTimeout)
 		data.Close()
 		if left := requests.wait(settleTimeout); left > 0 {
 			p.log.Error("requests that do not end", "requests", left)

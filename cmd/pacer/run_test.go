@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/sim"
 )
 
 // What still runs at the end of timeouts.drain is cut, and when run returns
@@ -40,6 +42,103 @@ func TestRunEndsWithNothingLeft(t *testing.T) {
 		clients.Wait()
 		if cut := got.count(func(r loadgen.Result) bool { return r.Outcome == loadgen.Failed }); cut != 40 {
 			t.Errorf("%d streams were cut, want 40", cut)
+		}
+	})
+}
+
+// After SIGTERM a load balancer that asks hears at once that it should turn
+// elsewhere, and until it does its requests are served, each on a connection
+// that is closed behind it. Then no connection is taken any more, streams under
+// way finish, and the program ends with the last of them.
+func TestWhatStillComesWhileTheGatewayStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 5}}, oneRoute+"timeouts: { drain: 60s, linger: 4s }\n", options{})
+		var clients sync.WaitGroup
+		var long, late results
+		for range 20 {
+			clients.Go(func() {
+				long.add(h.client.Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 1000}))
+			})
+		}
+		get := func(path string) (status int, closes bool) {
+			resp, err := h.client.HTTP.Get("http://127.0.0.1:8080" + path)
+			if err != nil {
+				return 0, false
+			}
+			defer resp.Body.Close()
+			io.Copy(io.Discard, resp.Body)
+			return resp.StatusCode, resp.Close
+		}
+		sleep(2 * time.Second)
+		if status, closes := get("/readyz"); status != 200 || closes {
+			t.Errorf("before: /readyz is %d, closes the connection: %v; want 200 and a kept one", status, closes)
+		}
+		h.terminate()
+		for range 3 {
+			sleep(time.Second)
+			if status, closes := get("/readyz"); status != 503 || !closes {
+				t.Errorf("lingering: /readyz is %d, closes the connection: %v; want 503 and closed", status, closes)
+			}
+			late.add(h.client.Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 10}))
+		}
+		sleep(2 * time.Second)
+		if status, _ := get("/readyz"); status != 0 {
+			t.Errorf("after timeouts.linger: %d, want no connection", status)
+		}
+		clients.Wait()
+		h.stopGateway()
+		h.idle()
+		for name, r := range map[string]*results{"that ran": &long, "that came while it lingered": &late} {
+			if broken := r.count(func(r loadgen.Result) bool { return r.Outcome != loadgen.Done }); broken > 0 {
+				t.Errorf("%d of %d streams %s were broken off", broken, len(r.list), name)
+			}
+		}
+	})
+}
+
+// At the end of timeouts.drain each client is told that its answer is not whole:
+// by an error event where a stream has begun, by a 503 where nothing has come.
+func TestWhatIsBrokenOffSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 5, conf: ", max_concurrency: 2", opts: sim.Options{MaxNumSeqs: 1, Behaviours: []string{"headers-after-queue"}}}},
+			"routes:\n  - { model: chat, targets: [ { backend: a, model: m } ], on_infeasible: [ { queue: 1m }, shed ] }\ntimeouts: { drain: 3s }\n", options{})
+		ask := func(path, body string) (status int, text string, err error) {
+			resp, err := h.client.HTTP.Post("http://127.0.0.1:8080"+path, "application/json", strings.NewReader(body))
+			if err != nil {
+				return 0, "", err
+			}
+			defer resp.Body.Close()
+			all, err := io.ReadAll(resp.Body)
+			return resp.StatusCode, string(all), err
+		}
+		const messages = `"max_tokens":100000,"messages":[{"role":"user","content":"hello"}]}`
+		var clients sync.WaitGroup
+		clients.Go(func() { // has its tokens
+			_, text, err := ask("/v1/chat/completions", `{"model":"chat","stream":true,`+messages)
+			_, event, _ := strings.Cut(text, `data: {"error":`)
+			if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(event, `"message":"This gateway is shutting down."`) || strings.Contains(text, "[DONE]") {
+				t.Errorf("the stream ends with %q (%v), want an error event and an aborted connection", text[max(0, len(text)-200):], err)
+			}
+		})
+		sleep(100 * time.Millisecond)
+		for name, stream := range map[string]string{"in the engine's queue": "true", "in line": "false"} {
+			clients.Go(func() {
+				status, text, err := ask("/v1/chat/completions", `{"model":"chat","stream":`+stream+`,`+messages)
+				if status != 503 || !strings.Contains(text, `"code":"draining"`) || err != nil {
+					t.Errorf("%s: %d %s (%v), want 503 draining", name, status, text, err)
+				}
+			})
+			sleep(100 * time.Millisecond)
+		}
+		begun := time.Now()
+		h.stopGateway()
+		if took := time.Since(begun); took < 3*time.Second || took > 4*time.Second {
+			t.Errorf("it took %v, want the 3s of timeouts.drain", took)
+		}
+		clients.Wait()
+		h.idle()
+		if s := h.program.metrics.Route("chat"); s.Failed != 3 {
+			t.Errorf("route counts %+v, want 3 failed", s)
 		}
 	})
 }

@@ -88,6 +88,16 @@ func serve(ctx context.Context, cfg *config.Config, load func() (*config.Config,
 		return err
 	}
 	p.level = level
+	p.room = takeRoom(log)
+	p.sayRoom(cfg)
+	if p.systemd, err = supervisedBy(os.Getenv); err != nil {
+		log.Warn("systemd cannot be told how the program is", "error", err)
+	}
+	if p.systemd != nil {
+		p.loops = append(p.loops, func(ctx context.Context) error {
+			return p.systemd.watch(ctx, func() { p.router.InService() })
+		})
+	}
 	if load != nil {
 		hup := make(chan os.Signal, 1)
 		signal.Notify(hup, syscall.SIGHUP)
@@ -98,6 +108,7 @@ func serve(ctx context.Context, cfg *config.Config, load func() (*config.Config,
 	}
 	return p.run(ctx, func(data, admin string) {
 		fmt.Fprintf(stderr, "pacer: ready data=%s admin=%s\n", data, admin)
+		p.systemd.ready()
 	})
 }
 

@@ -49,6 +49,8 @@ type program struct {
 	options options
 	log     *slog.Logger
 	level   *slog.LevelVar // of log; nil = fixed
+	systemd *supervisor    // nil = nobody supervises
+	room    room           // what the machine allows
 	router  *router.Router
 	book    *profiles.Book
 	metrics *telemetry.Metrics

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math"
+	"os"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/pacer-dev/pacer/config"
+)
+
+const (
+	// perStream is how many descriptors a request under way takes: its client's
+	// connection and its backend's.
+	perStream = 2
+
+	// spareDescriptors is for what is no stream: ports, files, Redis, the admin
+	// port's clients, and connections that are kept for the next request.
+	spareDescriptors = 512
+
+	// memoryShare is the part of a container's memory that the collector may let
+	// the heap grow to before it works harder. The rest is for what is no heap.
+	memoryShare = 0.9
+)
+
+// room is what the machine lets this process have; 0 = without limit, or not
+// known.
+type room struct {
+	descriptors uint64 // at once
+	memory      int64  // bytes
+}
+
+// takeRoom finds out how much room there is. Go has raised the soft limit of
+// descriptors to the hard one already. A container's memory limit becomes the
+// one of the garbage collector, unless GOMEMLIMIT said something else: else the
+// heap may double into it, and the kernel ends the program.
+func takeRoom(log *slog.Logger) room {
+	r := room{descriptors: mayOpen()}
+	if set := debug.SetMemoryLimit(-1); set != math.MaxInt64 {
+		r.memory = set
+		return r
+	}
+	if r.memory = containerMemory(os.DirFS("/")); r.memory > 0 {
+		limit := int64(memoryShare * float64(r.memory))
+		debug.SetMemoryLimit(limit)
+		log.Info("memory limit taken from the container", "container_bytes", r.memory, "gomemlimit_bytes", limit)
+	}
+	return r
+}
+
+// sayRoom warns of limits of the configuration that the machine does not keep.
+func (p *program) sayRoom(cfg *config.Config) {
+	for _, problem := range p.room.problems(cfg.Limits) {
+		p.log.Warn(problem)
+	}
+}
+
+// problems says which limits are more than there is room for, and what to write
+// instead.
+func (r room) problems(l config.Limits) (out []string) {
+	need := uint64(perStream*l.Streams + spareDescriptors)
+	if r.descriptors > 0 && r.descriptors < need {
+		fit := max(int64(r.descriptors)-spareDescriptors, perStream) / perStream
+		out = append(out, fmt.Sprintf("limits.streams is %d, which takes %d open files, and this process may have %d: beyond about %d streams connections fail; "+
+			"write LimitNOFILE=%d in the unit (docker: --ulimit nofile=%d; a shell: ulimit -n %d), or limits: { streams: %d }",
+			l.Streams, need, r.descriptors, fit, need, need, need, fit))
+	}
+	if r.memory > 0 && l.Buffered > r.memory/2 {
+		out = append(out, fmt.Sprintf("limits.buffered is %d bytes, more than half of the %d that this process may have; write limits: { buffered: %dMiB }, or give it more memory",
+			l.Buffered, r.memory, max(r.memory/2>>20, 1)))
+	}
+	return out
+}
+
+// containerMemory returns the lowest memory limit of the control groups (v2)
+// that this process is in, in bytes; 0 = none. root is the file system's root.
+func containerMemory(root fs.FS) int64 {
+	groups, err := fs.ReadFile(root, "proc/self/cgroup")
+	if err != nil {
+		return 0
+	}
+	at := "" // of v2: the line that begins with 0::
+	for line := range strings.Lines(string(groups)) {
+		if rest, ok := strings.CutPrefix(line, "0::"); ok {
+			at = strings.TrimSpace(rest)
+		}
+	}
+	lowest := int64(0)
+	for at = path.Clean("/" + at); ; at = path.Dir(at) {
+		text, err := fs.ReadFile(root, path.Join("sys/fs/cgroup", at, "memory.max"))
+		if n, bad := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64); err == nil && bad == nil && n > 0 && (lowest == 0 || n < lowest) {
+			lowest = n
+		}
+		if at == "/" {
+			return lowest
+		}
+	}
+}
