@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -57,6 +58,7 @@ type Gateway struct {
 	catalog   catalog
 	running   atomic.Int64 // requests between place and settle
 	buffers   sync.Pool    // *[relayBuffer]byte
+	seed      maphash.Seed // of exchange.key
 	late      afterwards   // exchanges that nobody counted the tokens of
 }
 
@@ -82,6 +84,7 @@ func New(o Options) (*Gateway, error) {
 		log:     o.Log,
 		started: time.Now(),
 		waiting: make(chan struct{}, 1),
+		seed:    maphash.MakeSeed(),
 	}
 	g.ending, g.end = context.WithCancelCause(context.Background())
 	g.buffers.New = func() any { return new([relayBuffer]byte) }

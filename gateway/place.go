@@ -32,6 +32,7 @@ func (x *exchange) place() error {
 		MinTPS:       x.wishes.minTPS,
 		MaxTTFT:      x.wishes.maxTTFT,
 		Tenant:       x.tenant.name,
+		Key:          x.key(),
 		Exclude:      x.excluded,
 		Waiter:       x.waiter,
 		Into:         &x.firstLease,

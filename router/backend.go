@@ -39,6 +39,8 @@ type backend struct {
 	scanAt time.Time // when streams is to be looked through again
 	slow   *Lease    // a stream below its floor, as of the last look: nobody is admitted
 
+	forecast forecast
+
 	// wanted counts the interactive lines with a waiter that could go here:
 	// batch stays off until they are served.
 	wanted int

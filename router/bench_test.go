@@ -136,9 +136,13 @@ func BenchmarkRefuse(b *testing.B) {
 	for w.Place(w.now, req).Lease != nil {
 	}
 	b.ReportAllocs()
+	used := cpuTime()
 	for b.Loop() {
+		w.sleep(time.Millisecond)
+		req.Arrived = w.now
 		w.Place(w.now, req)
 	}
+	b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
 }
 
 // Budget: under 20 ns, no allocation, no lock.
@@ -212,4 +216,24 @@ func BenchmarkReleaseWithALine(b *testing.B) {
 			b.ReportMetric(float64(granted)/float64(b.N), "grants/op")
 		})
 	}
+}
+
+// Budget: under 10 µs for 256 streams, a few times a second while requests are
+// refused.
+func BenchmarkForecast(b *testing.B) {
+	w := newBench(b, []string{"x"})
+	w.learn("x", learned(b, 64))
+	for i := range 256 {
+		l := w.Assign(w.now, Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}, "x").Lease
+		l.FirstToken(w.now)
+		l.Progress(w.now.Add(time.Second), profiles.Count{Tokens: float64(2 * i)})
+		w.routes[0].lengths.add(float64(100 + i))
+	}
+	x := w.backends[0]
+	b.ReportAllocs()
+	used := cpuTime()
+	for b.Loop() {
+		x.predict(w.now, &w.groups)
+	}
+	b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
 }

@@ -67,6 +67,9 @@ func (r *Router) configureRoutes(now time.Time, routes []Route) []Grant {
 		}
 		b.wanted = 0
 	}
+	for _, rt := range r.routes {
+		rt.meetRivals()
+	}
 	var grants []Grant
 	for name, rt := range before {
 		if r.routeOf[name] == nil {

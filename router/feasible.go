@@ -176,7 +176,7 @@ type outlook struct {
 	best      float64       // highest bound on offer, 0 when unknown
 	soonest   time.Duration // least time to the first token, once a slot is free
 	queue     time.Duration // least mean wait for a slot
-	known     bool          // every curve in service is known
+	known     bool          // every curve in service is known as far as the request would go
 }
 
 func (a *ask) outlook(verdicts []verdict) outlook {
@@ -191,7 +191,7 @@ func (a *ask) outlook(verdicts []verdict) outlook {
 		o.best = max(o.best, v.low)
 		soonest, queue := a.outlast(v.model)
 		o.soonest, o.queue = min(o.soonest, soonest), min(o.queue, queue)
-		o.known = o.known && !v.fresh
+		o.known = o.known && !v.model.limitedByEvidence(int(v.m)+a.weight, a.floor)
 		if v.reason == ReasonTTFT {
 			late = true
 		} else if v.reason != OK {

@@ -225,6 +225,7 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 			b.ramp.whole(b, l, now, outputTokens)
 		}
 		b.decoding -= l.weight
+		b.forecast.check.ended += float64(l.weight)
 	case holding:
 		b.idle--
 	}
@@ -237,7 +238,7 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 		b.probe = nil
 	}
 	if l.weight > 0 && outputTokens > 0 {
-		l.route.answers.add(outputTokens / float64(l.weight))
+		l.route.lengths.add(outputTokens / float64(l.weight))
 	}
 	b.publish(now)
 }

@@ -6,7 +6,8 @@ import (
 )
 
 // line is one class's waiting line of one route. The tenants in it take turns;
-// of each the earliest deadline is next, and among equals who came first. So a
+// of each the earliest due is next, which is the earliest deadline but for those
+// who come back as they were told, and among equals who came first. So a
 // tenant with a thousand requests in line puts another's first one off by one
 // grant. The zero value is empty.
 type line struct {
@@ -105,12 +106,14 @@ func (q *line) unlink(own *turn) {
 	}
 }
 
-// before is at most how many go before the next of a tenant: all, or of every
-// other one as many as of its own.
-func (q *line) before(tenant string) int {
+// before is at most how many in line go before one of tenant that is due then:
+// of its own tenant those that are due before, and of every other one as many
+// and one more.
+func (q *line) before(tenant string, due time.Time) int {
 	own, others := 0, len(q.tenants)
 	if t := q.tenants[tenant]; t != nil {
-		own, others = len(t.tickets), others-1
+		own, _ = slices.BinarySearchFunc(t.tickets, due.Add(1), func(t *Ticket, due time.Time) int { return t.due.Compare(due) })
+		others--
 	}
 	return min(q.waiting, own+others*(own+1))
 }
@@ -174,7 +177,7 @@ func (q *line) stuck(t *Ticket, round uint64) {
 }
 
 func compareTickets(a, b *Ticket) int {
-	if c := a.deadline.Compare(b.deadline); c != 0 {
+	if c := a.due.Compare(b.due); c != 0 {
 		return c
 	}
 	switch {
@@ -191,7 +194,7 @@ const usualMaxWaiting = 1000
 
 // mayWait says until when a may stand in line if it may wait so long from its
 // arrival, or why it may not.
-func (a *ask) mayWait(wait time.Duration, o outlook) (deadline time.Time, why ShedReason, ok bool) {
+func (r *Router) mayWait(a *ask, wait time.Duration, o outlook) (deadline time.Time, why ShedReason, ok bool) {
 	rt := a.route
 	if a.maxTTFT > 0 && o.inService {
 		// Who waits here moves up meanwhile in the line of the engine; that
@@ -212,7 +215,7 @@ func (a *ask) mayWait(wait time.Duration, o outlook) (deadline time.Time, why Sh
 	switch {
 	case rt.full() && rt.toDisplace(a) == nil:
 		return time.Time{}, ShedQueueFull, false
-	case rt.hopeless(a, deadline, o):
+	case r.hopeless(a, deadline, o):
 		return time.Time{}, ShedFloor, false
 	}
 	return deadline, 0, true
@@ -246,7 +249,7 @@ func (rt *route) toDisplace(a *ask) *Ticket {
 // grants: one of them is due soon, as somebody waits.
 func (r *Router) displace(t *Ticket, now time.Time) {
 	r.exit(t)
-	a := newAsk(now, t.route, &t.req)
+	a := t.ask(now)
 	p := r.planSteps(&a, r.judge(&a), t.steps, ShedQueueFull)
 	t.state, t.decision = granted, r.carryOut(&a, &p)
 	r.displaced = append(r.displaced, Grant{Ticket: t, Waiter: t.req.Waiter, Decision: t.decision})
@@ -260,7 +263,7 @@ func (r *Router) stand(a *ask, p *plan) *Ticket {
 	r.tickets++
 	t := &Ticket{
 		router: r, route: a.route, req: a.req, class: a.class,
-		deadline: p.deadline, number: r.tickets, steps: p.after,
+		deadline: p.deadline, due: a.due(p.deadline), since: a.since, number: r.tickets, steps: p.after,
 		demand: demand{floor: a.floor, weight: a.weight, prompt: a.prompt, picky: len(a.req.Exclude) > 0},
 	}
 	t.req.Arrived = a.arrived
@@ -269,19 +272,24 @@ func (r *Router) stand(a *ask, p *plan) *Ticket {
 }
 
 // hopeless reports whether waiting until deadline would be for nothing: the
-// places that come free until then, twice as many to be fair to a rough
-// prediction, go to those who stand before. It is only said where every curve
-// and the length of the route's answers are well known.
-func (rt *route) hopeless(a *ask, deadline time.Time, o outlook) bool {
-	rate := rt.releaseRate()
-	if !o.known || rate <= 0 || rt.answers.weight < enough {
+// places that come free until then, twice as many to be fair to a prediction,
+// go to those who stand before it or come back before that. It is
+// only said where every curve and the length of the route's answers are well
+// known.
+func (r *Router) hopeless(a *ask, deadline time.Time, o outlook) bool {
+	rt := a.route
+	if !o.known || rt.lengths.weight < enough {
 		return false
 	}
-	ahead := rt.lines[a.class].before(a.req.Tenant)
+	ahead := rt.lines[a.class].before(a.req.Tenant, a.due(deadline))
 	if a.class == Batch {
 		ahead += rt.lines[Interactive].len()
 	}
-	return float64(ahead+1) > 2*rate*deadline.Sub(a.now).Seconds()
+	if a.since.IsZero() {
+		ahead += rt.promises.before(a.now, deadline)
+	}
+	places, known := r.places(a)
+	return known && float64(ahead+1) > 2*placesBy(&places, deadline.Sub(a.now))
 }
 
 // enter and exit keep the counts of who waits for what.

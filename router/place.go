@@ -16,6 +16,11 @@ func (r *Router) Place(now time.Time, req Request) Decision {
 	}
 	r.advance(now)
 	a := newAsk(now, rt, &req)
+	if !req.NoQueue && !req.Spare {
+		if since, ok := rt.promises.keep(now, req.Key); ok {
+			a.since = since
+		}
+	}
 	p := r.planNewcomer(&a)
 	if req.Spare && p.chosen == nil { // nobody is turned away, to come back later
 		return Decision{Refusal: &Refusal{Reason: p.cause, Best: p.best, Floor: a.floor}, Policy: p.policy, Waited: a.waited}

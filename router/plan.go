@@ -61,7 +61,7 @@ func (r *Router) planSteps(a *ask, verdicts []verdict, steps []Step, cause ShedR
 			if a.req.NoQueue || pointless || !o.inService {
 				continue
 			}
-			deadline, why, ok := a.mayWait(step.Wait, o)
+			deadline, why, ok := r.mayWait(a, step.Wait, o)
 			if ok {
 				return plan{outcome: OutcomeQueued, policy: a.route.conf.Prefer.String(), deadline: deadline, after: steps[i+1:]}
 			}

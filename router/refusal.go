@@ -56,7 +56,11 @@ const (
 func (r *Router) refuse(a *ask, reason ShedReason, best float64) *Refusal {
 	f := &Refusal{Reason: reason, Best: best, Floor: a.floor, RetryAfter: r.comeBack(a, reason)}
 	if reason != ShedUnattainable && reason != NoBackend {
-		a.route.owe(a.now)
+		since := a.since
+		if since.IsZero() {
+			since = a.arrived
+		}
+		a.route.promises.make(a.now, a.now.Add(f.RetryAfter), since, a.req.Key)
 	}
 	return f
 }
@@ -70,31 +74,37 @@ func (r *Router) comeBack(a *ask, reason ShedReason) time.Duration {
 	case NoBackend:
 		return r.jitter(retryNoBackend)
 	}
-	return r.jitter(a.route.retryAfter(a.now))
-}
-
-// retryAfter predicts when the k-th place from now is free, with k = those in
-// line and those already sent away with a date that has not come, plus this
-// one. Places come free at Σ m·TPS(m)/answer per second over the backends of
-// the route.
-func (rt *route) retryAfter(now time.Time) time.Duration {
-	rate := rt.releaseRate()
-	if rate <= 0 {
-		return retryLeast // nothing runs: it is not others who must leave
+	places, known := r.places(a)
+	if !known {
+		return r.jitter(retryLeast)
 	}
-	k := rt.owedAfter(now, rate) + 1 + float64(rt.waiting())
-	return time.Duration(min(k/rate, retryMost.Seconds()) * float64(time.Second))
+	return r.jitter(untilPlace(&places, float64(a.ahead()+1)))
 }
 
-// owe notes that somebody was sent away with a date.
-func (rt *route) owe(now time.Time) {
-	rt.owed = rt.owedAfter(now, rt.releaseRate()) + 1
-	rt.owedAt = now
+// ahead is how many have a place before a refused request like a: those in line
+// and those who were told to come back, also on the routes that share its
+// backends.
+func (a *ask) ahead() int {
+	rt := a.route
+	count := rt.lines[Interactive].len() + rt.promised(a.now)
+	if a.class == Batch {
+		count += rt.lines[Batch].len()
+	}
+	for _, other := range rt.rivals {
+		count += other.lines[Interactive].len()
+		if other.conf.Class == Interactive || a.class == Batch {
+			count += other.promised(a.now)
+		}
+	}
+	return count
 }
 
-// owedAfter is how many of those who were told to come back still are to.
-func (rt *route) owedAfter(now time.Time, rate float64) float64 {
-	return max(0, rt.owed-rate*max(now.Sub(rt.owedAt).Seconds(), 0))
+// promised is how many are expected to come back.
+func (rt *route) promised(now time.Time) int {
+	if rt.promises.open > 0 {
+		rt.promises.sweep(now)
+	}
+	return rt.promises.open
 }
 
 // jitter keeps d within bounds and spreads it by ±20 %.

@@ -20,6 +20,7 @@ type Request struct {
 	MaxTTFT *time.Duration
 
 	Tenant  string   // for fairness within a line
+	Key     uint64   // the same for a request that is sent again, by which it is recognised when it comes back as told; 0 = not known
 	Exclude []string // backends already tried for this request
 	NoQueue bool     // decide now: a failover does not stand in line
 
@@ -50,6 +51,7 @@ type ask struct {
 	maxTTFT time.Duration // 0 = none
 	weight  int           // sequences; 0 for a request that does not decode
 	prompt  int           // tokens to prefill; 0 for a request that does not decode
+	since   time.Time     // it comes back as told: when it was refused for the first time; else zero
 }
 
 // newAsk puts req to rt.
@@ -81,6 +83,15 @@ func newAsk(now time.Time, rt *route, req *Request) ask {
 	return a
 }
 
+// due is by when a is to be served if it may wait until deadline: then, or for
+// one that comes back as told, as if it had waited ever since.
+func (a *ask) due(deadline time.Time) time.Time {
+	if a.since.IsZero() {
+		return deadline
+	}
+	return a.since.Add(deadline.Sub(a.arrived))
+}
+
 const (
 	// usualAnswer stands for the length of an answer, in tokens, until the
 	// target's or the route's own mean is known.
@@ -96,7 +107,7 @@ const (
 func (a *ask) answer(m *model) float64 {
 	tokens := m.answer
 	if tokens <= 0 {
-		tokens = a.route.answers.mean(usualAnswer)
+		tokens = a.route.lengths.mean(usualAnswer)
 	}
 	if a.req.MaxTokens > 0 {
 		tokens = min(tokens, float64(a.req.MaxTokens))

@@ -39,7 +39,9 @@ const mostRoom = 4096
 // route's targets there, and whether only lack of evidence says so.
 func (a *ask) room(i int) (free int, lowerBound bool) {
 	b := a.route.models[i].backend
-	b.scan(a.now)
+	if b.scan(a.now); b.slow != nil {
+		return 0, false
+	}
 	for _, m := range a.route.models[i:] {
 		if m == nil || m.backend != b {
 			continue
@@ -67,12 +69,12 @@ func (a *ask) room(i int) (free int, lowerBound bool) {
 	return free, lowerBound
 }
 
-// fits reports whether users more of a's kind are feasible on m, by the rules
-// that depend on m.
+// fits reports whether users more of a's kind are feasible on m, or so many
+// fewer if negative, by the rules that depend on m alone.
 func (a *ask) fits(m *model, users int) bool {
 	b := m.backend
 	k := b.m() + users
-	if b.maxConcurrency > 0 && b.leased()+users+b.idle > b.maxConcurrency || b.slow != nil {
+	if b.maxConcurrency > 0 && b.leased()+users+b.idle > b.maxConcurrency {
 		return false
 	}
 	if b.ramp.recovered && k > b.ramp.cap {
@@ -90,7 +92,7 @@ func (a *ask) fits(m *model, users int) bool {
 func (a *ask) moreIfKnown(m *model, users int) bool {
 	b := m.backend
 	k := b.m() + users + 1
-	if b.maxConcurrency > 0 && b.leased()+users+1+b.idle > b.maxConcurrency || b.slow != nil {
+	if b.maxConcurrency > 0 && b.leased()+users+1+b.idle > b.maxConcurrency {
 		return false
 	}
 	if b.ramp.recovered && k > b.ramp.cap || users >= mostRoom {

@@ -1,6 +1,9 @@
 package router
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // route is a configured route with its lines and what was learned of it. It
 // keeps its identity as long as its name is configured.
@@ -8,10 +11,10 @@ type route struct {
 	conf    Route
 	models  []*model // of conf.Targets, in their order; nil where the backend is not configured
 	lines   [classes]line
-	answers decayedMean // tokens of one sequence
+	lengths lengths // of its answers, in tokens of one sequence
 
-	owed   float64 // places that refused requests were told to come back for, as of owedAt
-	owedAt time.Time
+	promises promises
+	rivals   []*route // others that share a backend with it
 
 	probeAt time.Time // when an unattainable floor may be probed; zero before the first such request
 }
@@ -25,24 +28,6 @@ func (rt *route) mustQueue(class Class) bool {
 	return rt.lines[Interactive].len() > 0 || class == Batch && rt.lines[Batch].len() > 0
 }
 
-// releaseRate is how many places come free per second on the route's backends:
-// Σ m·TPS(m)/answer. Backends of unknown speed count nothing.
-func (rt *route) releaseRate() float64 {
-	rate := 0.0
-	for i, m := range rt.models {
-		if m == nil || !m.known || !m.backend.inService() || rt.sharesBackend(i) {
-			continue
-		}
-		load := m.backend.m()
-		answer := m.answer
-		if answer <= 0 {
-			answer = rt.answers.mean(usualAnswer)
-		}
-		rate += float64(load) * finite(m.curve.TPS(max(load, 1))) / answer
-	}
-	return rate
-}
-
 // sharesBackend reports whether an earlier target has the backend of target i.
 func (rt *route) sharesBackend(i int) bool {
 	for _, m := range rt.models[:i] {
@@ -53,6 +38,21 @@ func (rt *route) sharesBackend(i int) bool {
 	return false
 }
 
+// meetRivals finds the routes that share a backend with rt.
+func (rt *route) meetRivals() {
+	rt.rivals = nil
+	for _, m := range rt.models {
+		if m == nil {
+			continue
+		}
+		for _, other := range m.backend.routes {
+			if other != rt && !slices.Contains(rt.rivals, other) {
+				rt.rivals = append(rt.rivals, other)
+			}
+		}
+	}
+}
+
 // want adds delta to the interactive lines that wait for each backend.
 func (rt *route) want(delta int) {
 	for _, m := range rt.models {
@@ -60,24 +60,4 @@ func (rt *route) want(delta int) {
 			m.backend.wanted += delta
 		}
 	}
-}
-
-// decayedMean is a mean in which an older value counts 2 % less with every
-// newer one. The zero value holds nothing.
-type decayedMean struct{ sum, weight float64 }
-
-// enough is the weight from which on a mean is trusted: about 20 values.
-const enough = 16
-
-func (d *decayedMean) add(x float64) {
-	const keep = 0.98
-	d.sum, d.weight = d.sum*keep+x, d.weight*keep+1
-}
-
-// mean returns the mean, or other while nothing was added.
-func (d *decayedMean) mean(other float64) float64 {
-	if d.weight <= 0 {
-		return other
-	}
-	return d.sum / d.weight
 }

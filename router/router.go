@@ -32,6 +32,7 @@ type Router struct {
 		ask      ask
 		verdicts []verdict
 	}
+	groups  [forecastGroups]streamGroup // scratch of predict
 	journal journal
 }
 

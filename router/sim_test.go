@@ -44,10 +44,13 @@ type user struct {
 	route          string
 	prompt, tokens int
 	once           bool
+	patient        bool      // of one that comes once: it comes back when told until it is served
 	spread         bool      // lengths vary from half to one and a half
 	at             time.Time // when to send; zero while waiting or streaming
 	ticket         *Ticket
 	length         int // of the answer that is asked for
+	tries          int // refused so often
+	key            uint64
 	arrived        time.Time
 }
 
@@ -67,6 +70,7 @@ type world struct {
 	tokens                  float64 // of those that kept it
 	grace                   time.Duration
 	peakM                   int
+	retries, retried        int                      // came back when told; and were admitted
 	waitedMost              map[string]time.Duration // by route, of the admitted
 	firsts                  []firstToken
 	hideTTFT                bool // the router is not told what was learned of first tokens
@@ -145,7 +149,7 @@ func (w *world) wakeUser(u *user) {
 			u.length = int(float64(u.tokens) * (0.5 + w.rand01()))
 		}
 		w.answer(u, w.Place(w.now, Request{
-			Route: u.route, Arrived: w.now, PromptTokens: u.prompt, Stream: true, Waiter: u,
+			Route: u.route, Arrived: w.now, PromptTokens: u.prompt, Stream: true, Waiter: u, Key: u.key,
 		}))
 	}
 }
@@ -164,10 +168,18 @@ func (w *world) answer(u *user, d Decision) {
 		u.ticket = d.Ticket
 	case d.Refusal != nil:
 		w.shed++
-		if !u.once {
+		if u.tries > 0 {
+			w.retries++
+		}
+		if u.tries++; !u.once || u.patient {
 			u.at = w.now.Add(d.Refusal.RetryAfter)
 		}
 	default:
+		if u.tries > 0 {
+			w.retries++
+			w.retried++
+		}
+		u.tries = 0
 		w.admitted++
 		w.waitedMost[u.route] = max(w.waitedMost[u.route], w.now.Sub(u.arrived))
 		e := w.engines[d.Lease.Target().Backend]

@@ -48,7 +48,7 @@ func TestASparePlace(t *testing.T) {
 			if c.edit != nil {
 				edits = append(edits, c.edit)
 			}
-			before, records, debt := b.Loads(), len(b.Decisions(1000)), b.routeOf["chat"].owed
+			before, records, debt := b.Loads(), len(b.Decisions(1000)), b.routeOf["chat"].promises.open
 			d := b.place("chat", edits...)
 			if d.Ticket != nil || d.Spilled != "" || d.Policy == "best_effort" {
 				t.Fatalf("got %+v, want a place of the route's own or none", d)
@@ -58,7 +58,7 @@ func TestASparePlace(t *testing.T) {
 			}
 			if d.Lease != nil {
 				d.Lease.Done(b.now, 0)
-			} else if d.Refusal == nil || len(b.Decisions(1000)) != records || b.routeOf["chat"].owed != debt {
+			} else if d.Refusal == nil || len(b.Decisions(1000)) != records || b.routeOf["chat"].promises.open != debt {
 				t.Errorf("got %+v, want a refusal that is neither told nor owed for: nobody was turned away", d)
 			}
 			for i, l := range b.Loads() {

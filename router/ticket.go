@@ -10,12 +10,21 @@ type Ticket struct {
 	req      Request
 	class    Class
 	deadline time.Time
-	number   uint64 // order of arrival
-	steps    []Step // what comes when the wait is over
+	due      time.Time // by which those in line are served; the deadline, unless it comes back as told
+	since    time.Time // ask.since
+	number   uint64    // order of arrival
+	steps    []Step    // what comes when the wait is over
 	demand   demand
 
 	state    ticketState // guarded by Router.mu, as is decision
 	decision Decision    // once granted or expired
+}
+
+// ask is the request as put to its route at now.
+func (t *Ticket) ask(now time.Time) ask {
+	a := newAsk(now, t.route, &t.req)
+	a.since = t.since
+	return a
 }
 
 type ticketState uint8
@@ -39,7 +48,7 @@ func (t *Ticket) Expire(now time.Time) Decision {
 	if t.state == inLine {
 		r.advance(now)
 		r.exit(t)
-		a := newAsk(now, t.route, &t.req)
+		a := t.ask(now)
 		p := r.planSteps(&a, r.judge(&a), t.steps, ShedTimeout)
 		t.decision = r.carryOut(&a, &p)
 	}

@@ -49,7 +49,7 @@ func nextInLine(routes []*route, class Class, round uint64) *Ticket {
 // serve tries to place one who waits; ok is false if it has to go on
 // waiting. It is refused when waiting became pointless.
 func (r *Router) serve(now time.Time, t *Ticket) (d Decision, ok bool) {
-	a := newAsk(now, t.route, &t.req)
+	a := t.ask(now)
 	verdicts := r.judge(&a)
 	if v := r.choose(&a, verdicts); v != nil {
 		r.exit(t)
@@ -70,7 +70,7 @@ func (r *Router) dismiss(now time.Time, rt *route) []Grant {
 	for class := range rt.lines {
 		for t := rt.lines[class].first(); t != nil; t = rt.lines[class].first() {
 			r.exit(t)
-			a := newAsk(now, rt, &t.req)
+			a := t.ask(now)
 			t.state = granted
 			r.verdicts = r.verdicts[:0] // nobody looked
 			t.decision = r.carryOut(&a, &plan{outcome: OutcomeNoBackend, policy: rt.conf.Prefer.String(), cause: NoBackend})

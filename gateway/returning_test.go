@@ -1,0 +1,73 @@
+package gateway
+
+import (
+	"hash/maphash"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestARequestThatIsSentAgainHasTheSameKey(t *testing.T) {
+	g := &Gateway{seed: maphash.MakeSeed()}
+	long := strings.Repeat("x", recognised)
+	key := func(tenantName, path, body string, decodes bool) uint64 {
+		x := &exchange{g: g, end: &endpoint{decodes: decodes}, tenant: &tenant{name: tenantName}, path: path, body: []byte(body)}
+		return x.key()
+	}
+	seen := map[uint64]bool{}
+	for _, c := range []struct{ tenant, path, body string }{
+		{"a", "/chat/completions", `{"model":"chat"}`},
+		{"b", "/chat/completions", `{"model":"chat"}`},
+		{"a", "/completions", `{"model":"chat"}`},
+		{"a", "/chat/completions", `{"model":"talk"}`},
+		{"a", "/chat/completions", ""},
+		{"a", "/chat/completions", long + "y"},
+		{"a", "/chat/completions", long + "yy"},
+	} {
+		k := key(c.tenant, c.path, c.body, true)
+		if k == 0 || seen[k] {
+			t.Errorf("%.40v: key %d is none, or another's", c, k)
+		}
+		seen[k] = true
+		if again := key(c.tenant, c.path, c.body, true); again != k {
+			t.Errorf("%.40v: sent again it is another", c)
+		}
+	}
+	if k := key("a", "/embeddings", "{}", false); k != 0 {
+		t.Errorf("what does not decode has the key %d", k)
+	}
+}
+
+// Whoever comes back as told goes before those who came meanwhile.
+func TestWhoComesBackAsToldIsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, crowded(3*time.Second), map[string]http.Handler{"a": &script{answer: talk(70, 100*time.Millisecond)}})
+		go h.post(chat, streamBody) // has the place until 7 s
+		<-time.After(time.Second)
+		body := strings.Replace(streamBody, `"stream"`, `"user":"patient","stream"`, 1)
+		if body == streamBody {
+			t.Fatal("the bodies are the same")
+		}
+		refused := h.post(chat, body)
+		ms, err := strconv.Atoi(refused.header.Get("Retry-After-Ms"))
+		if refused.status != 429 || err != nil || ms < 1000 || ms > 1500 {
+			t.Fatalf("got %d, come back in %d ms (%v); want 429 and about 1.25 s", refused.status, ms, err)
+		}
+		newcomer := make(chan reply, 1)
+		go func() {
+			<-time.After(500 * time.Millisecond) // 4.5 s
+			newcomer <- h.post(chat, streamBody)
+		}()
+		<-time.After(time.Duration(ms) * time.Millisecond)
+		if r := h.post(chat, body); r.status != 200 {
+			t.Errorf("got %d for the one who came back, want the place that came free", r.status)
+		}
+		if r := <-newcomer; r.status != 429 {
+			t.Errorf("got %d for the newcomer, want 429", r.status)
+		}
+		h.idle()
+	})
+}

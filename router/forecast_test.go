@@ -1,0 +1,271 @@
+package router
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pacer-dev/pacer/profiles"
+)
+
+func TestLengths(t *testing.T) {
+	var h lengths
+	h.prepare()
+	// Nothing known: exponential with the usual mean, a quarter octave at a time.
+	for _, x := range []float64{64, 256, 1024} {
+		if got, want := h.ended(0, x), 1-math.Exp(-x/usualAnswer); math.Abs(got-want) > 0.01 {
+			t.Errorf("of unknown lengths %.3f end within %g tokens, want %.3f", got, x, want)
+		}
+	}
+	for i := range 400 {
+		h.add([]float64{60, 60, 60, 60, 1200}[i%5])
+	}
+	h.prepare()
+	for _, c := range []struct{ from, to, want float64 }{
+		{0, 40, 0}, {0, 100, 0.8}, {0, 2000, 1}, {100, 800, 0}, {100, 2000, 1}, {1100, 1300, 1}, {5000, 1e6, 1},
+	} {
+		if got := h.ended(c.from, c.to); math.Abs(got-c.want) > 0.05 {
+			t.Errorf("after %g tokens %.3f end within %g, want %.2f", c.from, got, c.to, c.want)
+		}
+	}
+	if got := h.mean(0); math.Abs(got-288) > 10 {
+		t.Errorf("mean %.0f, want 288", got)
+	}
+	for range 2000 { // what is long past does not count
+		h.add(500)
+	}
+	h.prepare()
+	if got := h.ended(0, 300); got > 0.02 {
+		t.Errorf("%.3f are short, and there has been none for long", got)
+	}
+}
+
+func TestLengthsAreADistribution(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var h lengths
+		for range rapid.IntRange(0, 50).Draw(t, "answers") {
+			h.add(rapid.Float64Range(0, 1e7).Draw(t, "tokens"))
+		}
+		h.prepare()
+		from := rapid.Float64Range(0, 1e6).Draw(t, "from")
+		a := from + rapid.Float64Range(0, 1e6).Draw(t, "a")
+		b := a + rapid.Float64Range(0, 1e6).Draw(t, "b")
+		x, y := h.ended(from, a), h.ended(from, b)
+		if !(x >= -1e-9 && x <= y+1e-9 && y <= 1+1e-9) {
+			t.Fatalf("from %g: %g ended by %g, %g by %g", from, x, a, y, b)
+		}
+	})
+	for i := range lengthBins {
+		if lo := lengthEdges[i]; lengthBin(lo) != i || i > 0 && lengthBin(math.Nextafter(lo, 0)) != i-1 {
+			t.Errorf("bin %d begins at %g, which is in bin %d", i, lo, lengthBin(lo))
+		}
+	}
+}
+
+// Streams of one length that have got so far end when they have got there.
+func TestForecastGoesByHowFarStreamsGot(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	c := carrying(10, 30, 60)
+	b.learn("x", c)
+	for range 400 {
+		l := b.place("chat").Lease
+		l.Done(b.now, 300)
+	}
+	streams := b.fill("chat", 10)
+	v := c.TPS(10) // some 33 tokens/s
+	for i, l := range streams {
+		l.FirstToken(b.now)
+		b.now = start.Add(time.Duration(i+1) * time.Millisecond)
+		l.Progress(b.now, profiles.Count{Tokens: float64(30 * i)}) // 0, 30 … 270
+	}
+	a := newAsk(b.now, b.routes[0], &Request{Route: "chat"})
+	places, known := b.places(&a)
+	if !known {
+		t.Fatal("nothing is known")
+	}
+	for _, k := range []int{1, 3, 5, 9} {
+		want := float64(30*k) / v
+		if got := untilPlace(&places, float64(k)).Seconds(); math.Abs(got-want) > 0.25*want+0.3 {
+			t.Errorf("place %d in %.2f s, want %.2f", k, got, want)
+		}
+	}
+	// One who needs two places less there waits for three to end.
+	strict := newAsk(b.now, b.routes[0], &Request{Route: "chat", MinTPS: new(float64)})
+	strict.floor = c.Low(8, 0)
+	if got := strict.missing(b.routes[0].models[0]); got != 3 {
+		t.Errorf("%d have to end, want 3", got)
+	}
+	later, _ := b.places(&strict)
+	if got, want := untilPlace(&later, 1), untilPlace(&places, 3); got != want {
+		t.Errorf("the first place for a strict one in %v, want that of the third, %v", got, want)
+	}
+}
+
+// In the long run places come free as fast as answers end, however long they
+// are; and a forecast that is wrong is corrected by what comes of it.
+func TestForecastAgainstASimulation(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		length func(*rand.Rand) float64
+		slower float64 // than the curve says
+	}{
+		{"fixed", func(*rand.Rand) float64 { return 300 }, 1},
+		{"exponential", func(r *rand.Rand) float64 { return 1 + 300*r.ExpFloat64() }, 1},
+		{"short and long", func(r *rand.Rand) float64 {
+			if r.Float64() < 0.8 {
+				return 60
+			}
+			return 1260
+		}, 1},
+		{"slower than known", func(r *rand.Rand) float64 { return 1 + 300*r.ExpFloat64() }, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			const streams = 40
+			r := rand.New(rand.NewPCG(1, 2))
+			b := newBench(t, []string{"x"})
+			curve := carrying(streams, 30, 60)
+			b.learn("x", curve)
+			v := curve.TPS(streams) / c.slower
+			lease, got, want := make([]*Lease, streams), make([]float64, streams), make([]float64, streams)
+			begin := func(i int) {
+				lease[i] = b.Assign(b.now, Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}, "x").Lease
+				lease[i].FirstToken(b.now)
+				got[i], want[i] = 0, c.length(r)
+			}
+			for i := range lease {
+				begin(i)
+				got[i] = want[i] * r.Float64()
+			}
+			ended := []time.Time{}
+			type forecast struct {
+				made   time.Time
+				places [forecastSteps]float64
+			}
+			var forecasts []forecast
+			for step := range 20 * 180 {
+				b.sleep(50 * time.Millisecond)
+				for i := range lease {
+					if got[i] += v * 0.05; got[i] >= want[i] {
+						lease[i].Done(b.now, want[i])
+						ended = append(ended, b.now)
+						begin(i)
+					}
+					lease[i].Progress(b.now, profiles.Count{Tokens: got[i]})
+				}
+				a := newAsk(b.now, b.routes[0], &Request{Route: "chat"})
+				places, _ := b.places(&a)
+				if step >= 20*60 && step%200 == 0 && step < 20*150 {
+					forecasts = append(forecasts, forecast{b.now, places})
+				}
+			}
+			for _, horizon := range []time.Duration{2 * time.Second, 8 * time.Second, 30 * time.Second} {
+				predicted, came := 0.0, 0
+				for _, f := range forecasts {
+					predicted += placesBy(&f.places, horizon)
+					for _, at := range ended {
+						if at.After(f.made) && !at.After(f.made.Add(horizon)) {
+							came++
+						}
+					}
+				}
+				ratio := predicted / float64(came)
+				t.Logf("within %v: predicted %.0f, came %d (%.2f)", horizon, predicted, came, ratio)
+				if ratio < 0.75 || ratio > 1.35 {
+					t.Errorf("within %v: predicted %.0f, came %d", horizon, predicted, came)
+				}
+			}
+		})
+	}
+}
+
+// The promises against a plain list of them.
+func TestPromises(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var p promises
+		type open struct {
+			at, since time.Time
+			key       uint64
+		}
+		var list []open
+		now := time.Unix(rapid.SampledFrom([]int64{-1 << 35, -3, 0, 1 << 31}).Draw(t, "epoch"), 0)
+		for range rapid.IntRange(1, 200).Draw(t, "events") {
+			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 300, 2000, 9000, 100_000}).Draw(t, "ms")) * time.Millisecond)
+			kept := list[:0]
+			for _, o := range list {
+				if o.at.Unix() > now.Unix()-promiseLate {
+					kept = append(kept, o)
+				}
+			}
+			list = kept
+			key := rapid.Uint64Range(0, 3).Draw(t, "key")
+			if rapid.Bool().Draw(t, "make") {
+				at := now.Add(time.Duration(rapid.IntRange(1000, 60_000).Draw(t, "told")) * time.Millisecond)
+				p.make(now, at, now, key)
+				list = append(list, open{at, now, key})
+			} else {
+				first := -1
+				for i, o := range list {
+					if key != 0 && o.key == key && (first < 0 || o.at.Before(list[first].at)) {
+						first = i
+					}
+				}
+				ok := first >= 0 && !list[first].at.After(now.Add(promiseEarly))
+				since, got := p.keep(now, key)
+				if got != ok {
+					t.Fatalf("recognised %v, want %v", got, ok)
+				}
+				if ok {
+					// Of several for one time it may be any.
+					same := slices.IndexFunc(list, func(o open) bool {
+						return o.key == key && o.at.Equal(list[first].at) && o.since.Equal(since)
+					})
+					if same < 0 {
+						t.Fatalf("refused first at %v, want %v", since, list[first].since)
+					}
+					list = slices.Delete(list, same, same+1)
+				}
+			}
+			end := now.Add(time.Duration(rapid.IntRange(0, 70).Draw(t, "end")) * time.Second)
+			want, keyed := 0, 0
+			for _, o := range list {
+				if o.at.Unix() <= end.Unix() {
+					want++
+				}
+				if o.key != 0 {
+					keyed++
+				}
+			}
+			if got := p.before(now, end); got != want {
+				t.Fatalf("%d before %v, want %d", got, end, want)
+			}
+			if p.open != len(list) || p.keyed != keyed {
+				t.Fatalf("%d open, %d recognisable, want %d and %d", p.open, p.keyed, len(list), keyed)
+			}
+		}
+	})
+}
+
+func TestPromisesAreBounded(t *testing.T) {
+	var p promises
+	for i := range 3 * mostPromises {
+		p.make(start, start.Add(30*time.Second), start, uint64(i+1))
+	}
+	if p.keyed != mostPromises || len(p.byKey) != mostPromises || p.open != 3*mostPromises {
+		t.Errorf("%d recognisable of %d, want %d of %d", p.keyed, p.open, mostPromises, 3*mostPromises)
+	}
+	p.sweep(start.Add(time.Minute))
+	if p.keyed != 0 || len(p.byKey) != 0 || p.open != 0 {
+		t.Errorf("%d recognisable of %d a minute later", p.keyed, p.open)
+	}
+	for range 1000 { // what is kept at once leaves nothing behind
+		p.make(start, start.Add(time.Second), start, 7)
+		p.keep(start.Add(time.Second), 7)
+	}
+	if kept := len(p.slot(start.Add(time.Second).Unix()).keys); kept > 1 {
+		t.Errorf("%d keys of kept promises are left", kept)
+	}
+}
