@@ -203,7 +203,7 @@ func (l *looking) fire(w *world) {
 func (g *gateway) place(v *visit) {
 	w := g.world
 	v.answer(g.placer.place(router.Request{
-		Route: v.arrival.Route, Tenant: v.arrival.Tenant, Arrived: epoch.Add(v.arrived),
+		Route: v.arrival.Route, Tenant: v.arrival.Tenant, Key: v.key, Arrived: epoch.Add(v.arrived),
 		PromptTokens: v.arrival.PromptTokens, MaxTokens: v.arrival.MaxTokens, Sequences: 1, Stream: true,
 		Class: v.arrival.Class, MinTPS: v.arrival.MinTPS, MaxTTFT: v.arrival.MaxTTFT,
 		Exclude: v.excluded, NoQueue: v.sends > 0, Waiter: v,

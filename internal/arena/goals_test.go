@@ -14,7 +14,7 @@ const (
 	mostMissed    = 0.01 // of the admitted, by their floor
 	promptMix     = 0.05 // by which the served prompts may be shorter than the oracle's
 	soonest       = 2 * time.Second
-	retriesPlaced = 0.40 // of a goal of 0.80: see docs/ARENA.md
+	retriesPlaced = 0.80
 )
 
 // play runs one scenario.

@@ -51,8 +51,9 @@ type world struct {
 
 	ahead []Arrival // peeked at, not played yet
 	more  func() (Arrival, bool)
-	open  int  // requests that have not ended
-	last  bool // no more come
+	open  int    // requests that have not ended
+	ever  uint64 // requests that came
+	last  bool   // no more come
 
 	routes map[string]*routeTally
 	tokens int

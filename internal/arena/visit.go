@@ -23,6 +23,7 @@ const (
 type visit struct {
 	world   *world
 	arrival Arrival
+	key     uint64 // by which a gateway recognises it when it comes back
 	route   *routeTally
 	counts  bool          // it came after the warm-up
 	arrived time.Duration // for a retry: when it came back
@@ -52,7 +53,8 @@ type visit struct {
 }
 
 func newVisit(w *world, route *routeTally, a Arrival) *visit {
-	v := &visit{world: w, arrival: a, route: route, counts: a.At >= w.s.Warmup}
+	w.ever++
+	v := &visit{world: w, arrival: a, key: w.ever, route: route, counts: a.At >= w.s.Warmup}
 	class, floor := route.route.Class, route.route.SLO.MinTPS
 	v.maxTTFT = route.route.SLO.MaxTTFT
 	if a.Class != nil {
