@@ -41,7 +41,7 @@ type wantRoutes struct {
 		} `json:"ttft_s"`
 		TTFTStreams      uint64 `json:"ttft_streams"`
 		Waiting          int    `json:"waiting"`
-		Free             int    `json:"free"`
+		Free             *int   `json:"free"`
 		FreeIsLowerBound bool   `json:"free_is_lower_bound"`
 		Targets          []struct {
 			Backend              string `json:"backend"`
@@ -92,8 +92,11 @@ func TestRoutes(t *testing.T) {
 	if holds, admits := *c.Targets[0].Capacity, *c.Targets[0].Admits; holds < 37 || holds > 40 || admits >= holds || admits < 20 {
 		t.Errorf("h200 holds %d and admits %d, want about 38 and fewer", holds, admits)
 	}
-	if c.Free < 1 || c.Free > *c.Targets[0].Admits+*c.Targets[1].Admits {
-		t.Errorf("chat: %d places free, want some, and no more than its targets admit", c.Free)
+	if c.Free == nil || *c.Free < 1 || *c.Free > *c.Targets[0].Admits+*c.Targets[1].Admits {
+		t.Errorf("chat: %v places free, want some, and no more than its targets admit", c.Free)
+	}
+	if rest := got.Routes[2]; rest.Free != nil || rest.FreeIsLowerBound {
+		t.Errorf("*: %d places free, want null: it has no floor and no cap", *rest.Free)
 	}
 
 	n := got.Routes[1]

@@ -47,7 +47,7 @@ type routeFigures struct {
 	TTFTStreams uint64        `json:"ttft_streams"`
 
 	Waiting          int  `json:"waiting"` // in line
-	Free             int  `json:"free"`    // users it can still take
+	Free             *int `json:"free"`    // users it would take now; null = no floor and no cap limits them
 	FreeIsLowerBound bool `json:"free_is_lower_bound"`
 
 	Targets []routeTarget `json:"targets"`
@@ -104,8 +104,11 @@ func (p *port) route(state router.RouteState) routeFigures {
 		TPS:        tpsQuantiles{brief(s.TPSP10), brief(s.TPSP50), brief(s.TPSP90)},
 		TPSStreams: s.TPSCount,
 		TTFTS:      ttftQuantiles{brief(s.TTFTP50), brief(s.TTFTP90), brief(s.TTFTP99)}, TTFTStreams: s.TTFTCount,
-		Waiting: state.Waiting, Free: state.Free, FreeIsLowerBound: state.FreeLowerBound,
+		Waiting: state.Waiting, FreeIsLowerBound: state.FreeLowerBound,
 		Targets: []routeTarget{},
+	}
+	if !state.Unlimited {
+		out.Free = &state.Free
 	}
 	if judged := s.Met + s.Missed + s.Shed + s.Failed; judged > 0 {
 		out.Attainment = number(float64(s.Met) / float64(judged))

@@ -4,7 +4,6 @@ import { h, s, text, attr, rebuild } from "./dom.js";
 import { count, digits, none, percent, plain, plural, seconds, whole } from "./format.js";
 
 const results = ["met", "missed", "unmeasured", "shed", "failed"];
-const endless = 1000; // free places of a route that nothing limits
 const meaning = {
   met: "kept the floor",
   missed: "fell below the floor",
@@ -86,11 +85,11 @@ export class RouteCard {
     text(this.class, r.class);
     rebuild(this.free, [r.free, r.free_is_lower_bound, r.waiting], () => [
       ...(r.waiting ? [h("b", null, whole(r.waiting)), " in line · "] : []),
-      ...(r.free_is_lower_bound && r.free >= endless
+      ...(r.free === null
         ? ["no limit known"]
         : [h("b", null, (r.free_is_lower_bound ? "≥ " : "") + whole(r.free)), r.free === 1 ? " place free" : " places free"]),
     ]);
-    attr(this.free, "title", r.free_is_lower_bound ? "Limited by what was ever tried, not by speed: there may be room for more." : "Users of this route that fit on top of the present load.");
+    attr(this.free, "title", r.free === null ? "Neither a floor nor a cap limits this route." : r.free_is_lower_bound ? "Limited by what was ever tried, not by speed: there may be room for more." : "Users of this route that fit on top of the present load.");
     text(this.promise, promise(r));
     const k = kept(r);
     text(this.share, k.share);
