@@ -1,12 +1,15 @@
 package e2e
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/redistest"
@@ -14,6 +17,18 @@ import (
 
 // redisURL gives a server on a socket a TCP port, for as long as the test runs.
 func redisURL(t *testing.T, s *redistest.Server) string {
+	return redisThrough(t, s, &wire{})
+}
+
+// wire is what the connections to a Redis do to what they carry.
+type wire struct {
+	delay atomic.Int64 // nanoseconds by which every answer is late
+	armed atomic.Bool  // deaf from the next push of curves on
+	deaf  atomic.Bool  // commands arrive and their answers are lost
+}
+
+// redisThrough is redisURL over w.
+func redisThrough(t *testing.T, s *redistest.Server, w *wire) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -31,8 +46,8 @@ func redisURL(t *testing.T, s *redistest.Server) string {
 				client.Close()
 				continue
 			}
-			go forward(client, server)
-			go forward(server, client)
+			go forward(client, answers{server, w})
+			go forward(server, commands{client, w})
 		}
 	}()
 	return "redis://" + l.Addr().String() + "/0"
@@ -43,6 +58,37 @@ func forward(to, from net.Conn) {
 	io.Copy(to, from)
 	to.Close()
 	from.Close()
+}
+
+// commands are on their way to the server.
+type commands struct {
+	net.Conn
+	wire *wire
+}
+
+func (c commands) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.wire.armed.Load() && bytes.Contains(p[:n], []byte(":seq:")) {
+		c.wire.deaf.Store(true)
+	}
+	return n, err
+}
+
+// answers are on their way back.
+type answers struct {
+	net.Conn
+	wire *wire
+}
+
+func (a answers) Read(p []byte) (int, error) {
+	n, err := a.Conn.Read(p)
+	if a.wire.deaf.Load() {
+		return 0, io.ErrUnexpectedEOF
+	}
+	if d := time.Duration(a.wire.delay.Load()); d > 0 {
+		<-time.After(d)
+	}
+	return n, err
 }
 
 // A restarted gateway knows its curves before it has served anything.

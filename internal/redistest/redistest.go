@@ -61,7 +61,8 @@ func Start(t testing.TB, args ...string) *Server {
 	return s
 }
 
-// Restart starts the server again, empty. It kills it first if it runs.
+// Restart starts the server again, empty unless its arguments make it keep its
+// data. It kills it first if it runs.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
