@@ -1,6 +1,8 @@
 package router
 
 import (
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -156,14 +158,39 @@ func TestRemoteLoad(t *testing.T) {
 // ledger drives a router with random events and knows what has to come out.
 type ledger struct {
 	*bench
+	pick    func(n int) int // of 0 to n−1
 	leases  []*Lease
 	tickets []*Ticket
-	ever    []*Lease // also those given back
+	ever    []*Lease // also those given back, of late
 }
 
+func newLedger(pick func(int) int) *ledger {
+	g := &ledger{pick: pick, bench: newBench(nil, []string{"x", "y"},
+		Route{Name: "chat", SLO: SLO{MinTPS: 30}, MaxWaiting: 8, OnInfeasible: []Step{{Kind: Queue, Wait: 2 * time.Second}, {Kind: Spill, Route: "small"}}},
+		Route{Name: "nightly", Class: Batch, OnInfeasible: []Step{{Kind: Queue, Wait: time.Minute}, {Kind: BestEffort}}},
+		Route{Name: "small", Targets: targets("y")},
+	)}
+	g.topo.Backends[1].MaxConcurrency = 12
+	g.configure()
+	g.learn("x", carrying(5, 30, 60))
+	return g
+}
+
+// settle takes the leases of grants. Some of those they are for have just gone.
 func (g *ledger) settle(grants []Grant) {
-	for _, grant := range grants {
-		if l := grant.Decision.Lease; l != nil {
+	for len(grants) > 0 {
+		grant := grants[0]
+		grants = grants[1:]
+		l := grant.Decision.Lease
+		switch {
+		case l == nil:
+		case g.pick(4) == 0:
+			grants = append(grants, grant.Ticket.Cancel(g.now)...)
+			if l.phase != done {
+				panic("a grant to one who is gone did not come back")
+			}
+			g.ever = append(g.ever, l)
+		default:
 			g.hold(l)
 		}
 	}
@@ -183,40 +210,103 @@ func (g *ledger) settled(d Decision) {
 	}
 }
 
-// step is one random event.
-func (g *ledger) step(t *rapid.T) {
-	pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "i") }
-	g.sleep(time.Duration(pick(200)) * time.Millisecond)
-	switch event := pick(12); {
-	case event < 4:
-		req := Request{
-			Route: []string{"chat", "nightly"}[pick(2)], Arrived: g.now, PromptTokens: pick(3) * 500,
-			Sequences: pick(3), Stream: pick(4) > 0, NoDecode: pick(8) == 0, NoQueue: pick(4) == 0,
+// request is a random one.
+func (g *ledger) request() Request {
+	req := Request{
+		Route: []string{"chat", "nightly", "small"}[g.pick(3)], Arrived: g.now, PromptTokens: g.pick(3) * 500,
+		Sequences: g.pick(3), Stream: g.pick(4) > 0, NoDecode: g.pick(8) == 0, NoQueue: g.pick(4) == 0,
+		Tenant: []string{"", "a", "b"}[g.pick(3)], Key: uint64(g.pick(5)),
+	}
+	switch g.pick(4) {
+	case 0:
+		req.Into = new(Lease)
+	case 1: // memory that is taken, or was
+		if len(g.ever) > 0 {
+			req.Into = g.ever[g.pick(len(g.ever))]
 		}
-		g.settled(g.Place(g.now, req))
+	}
+	return req
+}
+
+// step is one random event.
+func (g *ledger) step() {
+	g.sleep(time.Duration(g.pick(200)) * time.Millisecond)
+	switch event := g.pick(13); {
+	case event < 4:
+		g.settled(g.Place(g.now, g.request()))
 	case event < 6 && len(g.leases) > 0:
-		l := g.leases[pick(len(g.leases))]
+		l := g.leases[g.pick(len(g.leases))]
 		l.FirstToken(g.now)
-		l.Progress(g.now, profiles.Count{Tokens: float64(pick(100)), Rough: pick(4) == 0})
+		l.Progress(g.now, profiles.Count{Tokens: float64(g.pick(100)), Rough: g.pick(4) == 0})
 	case event < 8 && len(g.leases) > 0:
-		i := pick(len(g.leases))
-		g.settle(g.leases[i].Done(g.now, float64(pick(300))))
-		g.leases = append(g.leases[:i:i], g.leases[i+1:]...)
+		g.settle(g.give(g.pick(len(g.leases)), float64(g.pick(300))))
 	case event == 8 && len(g.ever) > 0: // once more, or first
-		l := g.ever[pick(len(g.ever))]
-		g.settle(l.Done(g.now, 1))
+		g.settle(g.ever[g.pick(len(g.ever))].Done(g.now, 1))
 	case event == 9 && len(g.tickets) > 0:
-		ticket := g.tickets[pick(len(g.tickets))]
-		if pick(2) == 0 {
+		ticket := g.tickets[g.pick(len(g.tickets))]
+		if g.pick(2) == 0 {
 			g.settle(ticket.Cancel(g.now))
 		} else if ticket.state == inLine {
 			g.settled(ticket.Expire(g.now))
 		}
 	case event == 10:
-		g.reconfigure(pick(6))
+		g.reconfigure(g.pick(8))
 	case event == 11:
-		g.tell(pick(5), pick(4))
+		g.tell(g.pick(6), g.pick(5))
+	case event == 12 && len(g.leases) > 0:
+		g.moveOn(g.pick(len(g.leases)))
 	}
+	if len(g.ever) > 512 {
+		g.forget()
+	}
+}
+
+// give ends the i-th lease.
+func (g *ledger) give(i int, tokens float64) []Grant {
+	l := g.leases[i]
+	g.leases = append(g.leases[:i:i], g.leases[i+1:]...)
+	return l.Done(g.now, tokens)
+}
+
+// moveOn is a failover: the backend of the i-th lease refused, and another one
+// is tried, before or after the first place is given back.
+func (g *ledger) moveOn(i int) {
+	l := g.leases[i]
+	l.Refused()
+	req := g.request()
+	req.Exclude, req.NoQueue, req.Spare = []string{l.Target().Backend}, true, g.pick(2) == 0
+	if g.pick(2) == 0 {
+		g.settled(g.Place(g.now, req))
+		g.settle(l.Done(g.now, 0))
+		return
+	}
+	g.settle(g.give(i, 0))
+	g.settled(g.Place(g.now, req))
+}
+
+// forget drops most of what has ended.
+func (g *ledger) forget() {
+	kept := g.ever[:0]
+	for i, l := range g.ever {
+		if l.phase != done || i > len(g.ever)-64 {
+			kept = append(kept, l)
+		}
+	}
+	g.ever = kept
+	waiting := g.tickets[:0]
+	for i, t := range g.tickets {
+		if t.state == inLine || i > len(g.tickets)-64 {
+			waiting = append(waiting, t)
+		}
+	}
+	g.tickets = waiting
+	held := g.leases[:0]
+	for _, l := range g.leases {
+		if l.phase != done {
+			held = append(held, l)
+		}
+	}
+	g.leases = held
 }
 
 func (g *ledger) reconfigure(kind int) {
@@ -230,6 +320,17 @@ func (g *ledger) reconfigure(kind int) {
 		g.topo.Routes = nil
 		g.settle(g.configure())
 		g.topo = full
+	case 2: // another engine stands behind a name
+		g.topo.Backends = slices.Clone(full.Backends)
+		g.topo.Backends[g.pick(2)].Engine += "'"
+		if len(g.topo.Backends[0].Engine) > 3 {
+			g.topo.Backends[0].Engine = ""
+		}
+	case 3: // a target is gone
+		g.topo.Routes = slices.Clone(full.Routes)
+		g.topo.Routes[0].Targets = targets("y")
+		g.settle(g.configure())
+		g.topo = full
 	}
 	g.settle(g.configure())
 }
@@ -241,16 +342,18 @@ func (g *ledger) tell(kind, n int) {
 	case 1:
 		g.settle(g.Update(g.now, RemoteLoad{Replicas: n, Lost: true}))
 	case 2:
-		g.settle(g.health("x", Health(n)))
+		g.settle(g.health([]string{"x", "y"}[n%2], Health(n)))
 	case 3:
 		g.settle(g.learn("y", carrying(2+n, 30, 60)))
+	case 4:
+		g.settle(g.Update(g.now, EngineLoad{Backend: "x", Running: n, Waiting: n / 2, At: g.now}))
 	default:
 		g.settle(g.tick())
 	}
 }
 
 // check compares every count with the sum of the leases it stands for.
-func (g *ledger) check(t *rapid.T) {
+func (g *ledger) check(t interface{ Fatalf(string, ...any) }) {
 	type sums struct{ waiting, decoding, idle, prompt, floors, streams int }
 	want := map[*backend]*sums{}
 	for _, b := range g.backends {
@@ -265,7 +368,13 @@ func (g *ledger) check(t *rapid.T) {
 	if g.inLine != inQueue {
 		t.Fatalf("%d counted in line, want %d", g.inLine, inQueue)
 	}
-	for _, l := range g.ever {
+	all := slices.Clone(g.ever)
+	for _, grant := range g.displaced { // not yet told
+		if l := grant.Decision.Lease; l != nil {
+			all = append(all, l)
+		}
+	}
+	for _, l := range all {
 		b := l.backend
 		if want[b] == nil {
 			want[b] = &sums{} // a removed incarnation
@@ -305,39 +414,69 @@ func (g *ledger) check(t *rapid.T) {
 	}
 }
 
+// end gives back everything, and checks that nothing is left.
+func (g *ledger) end(t interface{ Fatalf(string, ...any) }) {
+	for _, ticket := range g.tickets {
+		g.settle(ticket.Cancel(g.now))
+	}
+	for len(g.leases) > 0 {
+		g.settle(g.give(0, 0))
+	}
+	for _, l := range g.ever {
+		l.Done(g.now, 0)
+	}
+	g.check(t)
+	for _, b := range g.backends {
+		if b.waiting != 0 || b.decoding != 0 || b.idle != 0 || b.prompt != 0 || b.highestFloor() != 0 || b.unserved.front != nil || b.wanted != 0 {
+			t.Fatalf("left on %s: %+v", b.name, b)
+		}
+	}
+	if len(g.pending) != 0 || g.inLine != 0 || len(g.displaced) != 0 {
+		t.Fatalf("%d pending, %d in line, %d not told", len(g.pending), g.inLine, len(g.displaced))
+	}
+	for _, rt := range g.routes {
+		if len(rt.lines[Interactive].tenants)+len(rt.lines[Batch].tenants) != 0 {
+			t.Fatalf("%s: tenants of empty lines", rt.conf.Name)
+		}
+	}
+}
+
 // Sums of leases equal the counts after any events, and end at zero.
 func TestLeasesAreGivenBackExactlyOnce(t *testing.T) {
 	events := 0
 	rapid.Check(t, func(t *rapid.T) {
-		g := &ledger{bench: newBench(nil, []string{"x", "y"},
-			Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: queue(2 * time.Second)},
-			Route{Name: "nightly", Class: Batch, OnInfeasible: []Step{{Kind: Queue, Wait: time.Minute}, {Kind: BestEffort}}},
-		)}
-		g.learn("x", carrying(5, 30, 60))
-		for range rapid.IntRange(1000, 1400).Draw(t, "events") {
-			g.step(t)
+		g := newLedger(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "i") })
+		for range rapid.IntRange(400, 600).Draw(t, "events") {
+			g.step()
 			g.check(t)
 			events++
 		}
-		for _, ticket := range g.tickets {
-			g.settle(ticket.Cancel(g.now))
-		}
-		for _, l := range g.ever {
-			l.Done(g.now, 0)
-		}
-		g.leases = nil
-		g.check(t)
-		for _, b := range g.backends {
-			if b.waiting != 0 || b.decoding != 0 || b.idle != 0 || b.prompt != 0 || b.highestFloor() != 0 || b.unserved.front != nil {
-				t.Fatalf("left on %s: %+v", b.name, b)
-			}
-		}
-		if len(g.pending) != 0 || g.inLine != 0 {
-			t.Fatalf("%d pending, %d in line", len(g.pending), g.inLine)
-		}
+		g.end(t)
 	})
-	if events < 100_000 && !testing.Short() {
+	if events < 40_000 && !testing.Short() {
 		t.Errorf("only %d events", events)
+	}
+}
+
+// And after a million of them.
+func TestLeasesAfterAMillionEvents(t *testing.T) {
+	if underRace || testing.Short() {
+		t.Skip("make numbers runs it")
+	}
+	r := rand.New(rand.NewPCG(11, 12))
+	g := newLedger(r.IntN)
+	placed, waited := 0, uint64(0)
+	for range 1_000_000 {
+		before := len(g.ever)
+		g.step()
+		g.check(t)
+		placed += max(len(g.ever)-before, 0)
+	}
+	waited = g.Router.tickets
+	g.end(t)
+	t.Logf("%d leases, %d tickets, %d decisions", placed, waited, g.journal.written)
+	if placed < 100_000 || waited < 10_000 {
+		t.Errorf("%d leases and %d tickets in a million events: too few", placed, waited)
 	}
 }
 
