@@ -18,7 +18,8 @@ import (
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
 
-// long makes each phase of TestRedisFaults long enough for a 99th percentile,
+// long makes phases long enough for a 99th percentile, holds bounds of time
+// that a busy machine cannot keep,
 // and lets one case run after the other.
 var long = flag.Bool("long", false, "long phases, one case at a time")
 

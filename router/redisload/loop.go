@@ -52,7 +52,8 @@ type Options struct {
 	// Every is the time between exchanges. Default: 200ms.
 	Every time.Duration
 
-	// Expiry is how old another's load may be. Default: five times Every.
+	// Expiry is how old another's load may be. Default: four times Every, so
+	// that with the exchange that finds it a dead replica is gone within a second.
 	Expiry time.Duration
 }
 
@@ -83,7 +84,7 @@ func New(o Options) (*Loop, error) {
 		o.Every = 200 * time.Millisecond
 	}
 	if o.Expiry <= 0 {
-		o.Expiry = 5 * o.Every
+		o.Expiry = 4 * o.Every
 	}
 	return &Loop{
 		o:      o,

@@ -60,7 +60,7 @@ type Options struct {
 	// Every is the time between exchanges. Default: 200ms.
 	Every time.Duration
 
-	// Expiry is how long the last exchange is good for. Default: five times
+	// Expiry is how long the last exchange is good for. Default: four times
 	// Every.
 	Expiry time.Duration
 }
@@ -96,7 +96,7 @@ func New(o Options) (*Loop, error) {
 		o.Every = 200 * time.Millisecond
 	}
 	if o.Expiry <= 0 {
-		o.Expiry = 5 * o.Every
+		o.Expiry = 4 * o.Every
 	}
 	return &Loop{o: o, script: redis.NewScript(exchangeSource)}, nil
 }

@@ -1,0 +1,149 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/proctest"
+	"github.com/pacer-dev/pacer/internal/redistest"
+)
+
+// seen is how many sequences a gateway takes to be on its only backend.
+func seen(t *testing.T, p *proctest.Process) int {
+	t.Helper()
+	var out struct {
+		Targets []struct {
+			InFlight struct{ M int } `json:"in_flight"`
+		}
+	}
+	if err := json.Unmarshal(get(t, p.Ready["admin"]+"/api/v1/profiles"), &out); err != nil || len(out.Targets) != 1 {
+		t.Fatalf("%d targets, %v", len(out.Targets), err)
+	}
+	return out.Targets[0].InFlight.M
+}
+
+// running is how many sequences the engine has.
+func running(t *testing.T, engine *proctest.Process) int {
+	t.Helper()
+	var truth struct{ Running, Waiting int }
+	if err := json.Unmarshal(get(t, engine.Ready["url"]+"/sim/truth"), &truth); err != nil {
+		t.Fatal(err)
+	}
+	return truth.Running + truth.Waiting
+}
+
+// A gateway that is killed without a word stops counting within a second, and
+// the streams of the others run on.
+func TestAKilledGatewayStopsCounting(t *testing.T) {
+	redis := redistest.Start(t)
+	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm")
+	file := gatewayConfig(t, engine.Ready["url"], "replicas: 2\nstore: \""+redisURL(t, redis)+"\"\n")
+	victim, other := proctest.Start(t, nil, "serve", "-c", file), proctest.Start(t, nil, "serve", "-c", file)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var doomed, kept sync.WaitGroup
+	for range 8 {
+		doomed.Go(func() {
+			client(victim).Stream(ctx, loadgen.Request{Model: "chat", PromptTokens: 10, MaxTokens: 100_000})
+		})
+	}
+	var ended atomic.Int32
+	for range 3 {
+		kept.Go(func() {
+			r := client(other).Stream(ctx, loadgen.Request{Model: "chat", PromptTokens: 10, MaxTokens: 100_000})
+			if r.Outcome != loadgen.Aborted {
+				ended.Add(1)
+			}
+		})
+	}
+	until(t, "11 seen by the other", func() bool { return seen(t, other) == 11 })
+	victim.Stop(syscall.SIGKILL)
+	killed := time.Now()
+	doomed.Wait()
+	for seen(t, other) != 3 {
+		if time.Since(killed) > 30*time.Second {
+			t.Fatalf("30 s after its death %d sequences are seen, want the 3 of the other", seen(t, other))
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	gone := time.Since(killed)
+	t.Logf("the load of the killed gateway was gone after %v", gone.Round(10*time.Millisecond))
+	// A second by the gateway's clock; the rest is for a busy machine.
+	if most := time.Second; *long && gone > most {
+		t.Errorf("gone after %v, want %v at most", gone, most)
+	} else if gone > 5*time.Second {
+		t.Errorf("gone after %v", gone)
+	}
+	if ended.Load() > 0 {
+		t.Errorf("%d streams of the other gateway ended with it", ended.Load())
+	}
+	cancel()
+	kept.Wait()
+}
+
+// Three gateways under bursts: each takes to be in flight what the engine has,
+// on average over the time within 5 %.
+func TestEachGatewaySeesWhatAllHaveInFlight(t *testing.T) {
+	redis := redistest.Start(t)
+	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm")
+	file := gatewayConfig(t, engine.Ready["url"], "replicas: 3\nstore: \""+redisURL(t, redis)+"\"\n")
+	var fleet []*proctest.Process
+	for range 3 {
+		fleet = append(fleet, proctest.Start(t, nil, "serve", "-c", file))
+	}
+	var busy sync.WaitGroup
+	var over atomic.Bool
+	rng := rand.New(rand.NewPCG(1, 2))
+	bursts := 4
+	if *long {
+		bursts = 15
+	}
+	busy.Go(func() {
+		var streams sync.WaitGroup
+		for range bursts {
+			for range 3 + rng.IntN(20) {
+				p, tokens := fleet[rng.IntN(len(fleet))], 30+rng.IntN(60)
+				streams.Go(func() {
+					r := client(p).Stream(context.Background(), loadgen.Request{Model: "chat", PromptTokens: 50, MaxTokens: tokens})
+					if r.Outcome != loadgen.Done {
+						t.Errorf("%v: %v", r.Outcome, r.Err)
+					}
+				})
+			}
+			<-time.After(time.Duration(rng.ExpFloat64() * float64(time.Second)))
+		}
+		streams.Wait()
+		over.Store(true)
+	})
+	var truth float64
+	sum := make([]float64, len(fleet))
+	samples := 0
+	tick := time.NewTicker(25 * time.Millisecond)
+	defer tick.Stop()
+	for idle := 0; idle < 20; <-tick.C { // half a second beyond the end: what they see is late
+		truth += float64(running(t, engine))
+		for i, p := range fleet {
+			sum[i] += float64(seen(t, p))
+		}
+		samples++
+		if over.Load() {
+			idle++
+		}
+	}
+	busy.Wait()
+	for i := range fleet {
+		off := sum[i]/truth - 1
+		t.Logf("gateway %d: %.2f in flight on average where the engine has %.2f: %+.1f %%", i, sum[i]/float64(samples), truth/float64(samples), 100*off)
+		if off < -0.05 || off > 0.05 {
+			t.Errorf("gateway %d is off by %.1f %%, want 5 at most", i, 100*off)
+		}
+	}
+}
