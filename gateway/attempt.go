@@ -35,7 +35,10 @@ type attempt struct {
 	spare   func() bool // the end of the gateway no longer cancels it
 	watch   *watch
 	verdict func(error)
+	path    string // below /v1
+	req     *openai.Request
 	ask     openai.Ask // what usage the backend is asked for
+	unasked bool       // it did not take more
 	strip   providers.Strip
 	call    providers.Call
 	wentUp  bool
@@ -61,13 +64,31 @@ type attempt struct {
 	ended  bool
 }
 
-// send sends the request up and reads the start of the answer: of a good one
-// its first bytes, of an error as much as is looked at. It touches nothing but t.
+// send sends the request up and reads the start of the answer. Where a backend
+// refuses to be asked for usage, it sends the request again without. It touches
+// nothing but t.
 func (t *attempt) send(buffers *sync.Pool) {
-	if t.resp, t.err = t.backend.Send(t.ctx, t.call); t.err != nil || !t.answers() {
-		return
+	for t.sendOnce(buffers) {
+		less, ok := providers.RefusesAsk(t.resp.StatusCode, t.buf[:t.n], t.req, t.ask)
+		if !ok {
+			return
+		}
+		_ = t.resp.Body.Close()
+		t.ask, t.strip, t.unasked = less, t.backend.Strip(t.path, t.req, less), true
+		t.call.Body = t.req.Edit(t.target.Model, less) // no larger than the one it replaces
 	}
-	t.buf = buffers.Get().(*[relayBuffer]byte)
+}
+
+// sendOnce sends the request and reads of a good answer its first bytes, of an
+// error as much as is looked at. It reports whether there is an answer.
+func (t *attempt) sendOnce(buffers *sync.Pool) bool {
+	t.n, t.rerr = 0, nil
+	if t.resp, t.err = t.backend.Send(t.ctx, t.call); t.err != nil || !t.answers() {
+		return false
+	}
+	if t.buf == nil {
+		t.buf = buffers.Get().(*[relayBuffer]byte)
+	}
 	if t.resp.StatusCode < 300 {
 		for t.n == 0 && t.rerr == nil {
 			t.n, t.rerr = t.resp.Body.Read(t.buf[:])
@@ -76,6 +97,7 @@ func (t *attempt) send(buffers *sync.Pool) {
 		t.n, t.rerr = readStart(t.resp.Body, t.buf[:errorStart])
 	}
 	t.at = time.Now()
+	return true
 }
 
 // launch has send done by a goroutine of its own; end waits for it.

@@ -11,7 +11,6 @@ import (
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
-	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -69,9 +68,7 @@ type exchange struct {
 	own           time.Duration   // arrival to the first attempt, without the line
 	opaque        bool            // the answer is passed on unread
 	backendsFault bool            // an error answer that the backend's owner has to mend
-	ask           openai.Ask      // what usage the backend was asked for
-	strip         providers.Strip
-	content       bool // verdict given: content came
+	content       bool            // verdict given: content came
 
 	// relay
 	patience   patience

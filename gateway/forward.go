@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
@@ -152,6 +153,7 @@ func (x *exchange) newAttempt(d router.Decision) *attempt {
 	return &attempt{
 		name: target.Backend, backend: x.incarnation(d.Lease), target: target,
 		decision: d, lease: d.Lease, failover: x.placing.NoQueue, stored: x.end.stored,
+		path: x.path, req: &x.req,
 		verdict: func(error) {},
 	}
 }
@@ -159,7 +161,6 @@ func (x *exchange) newAttempt(d router.Decision) *attempt {
 // adopt makes t the attempt that the request is served by.
 func (x *exchange) adopt(t *attempt) {
 	x.try, x.target, x.decision, x.lease = t, t.target, t.decision, t.lease
-	x.ask, x.strip = t.ask, t.strip
 	x.opaque, x.backendsFault = false, false
 	if t.wentUp {
 		x.sent = t.sent
@@ -214,6 +215,9 @@ func (x *exchange) firstByte() error {
 	}
 	good := status < 300
 	start := t.buf[:t.n]
+	if good && t.unasked {
+		x.noteRefusal()
+	}
 	if err := context.Cause(t.ctx); err != nil {
 		return x.sendFailed(err, "")
 	}
@@ -237,6 +241,21 @@ func (x *exchange) firstByte() error {
 		return x.sendFailed(io.ErrUnexpectedEOF, "sent an empty answer")
 	}
 	return x.recognize(start)
+}
+
+// noteRefusal remembers what usage the backend does not want to be asked for: it
+// has taken the request without.
+func (x *exchange) noteRefusal() {
+	t := x.try
+	if !t.backend.AskAtMost(x.path, t.ask) {
+		return
+	}
+	refused, instead := "stream_options", "never"
+	if t.ask == openai.AskUsage {
+		refused, instead = "continuous_usage_stats", "inject"
+	}
+	x.g.log.Warn("the backend refuses to be asked for usage in this way, and is not for some minutes; configure usage: "+instead+" for it",
+		"backend", t.name, "path", x.path, "refused", refused)
 }
 
 // refusal takes an error answer that begins with start, and that no other
@@ -276,7 +295,7 @@ func (x *exchange) recognize(start []byte) error {
 	if x.end.stores {
 		x.noteID(start)
 	}
-	t.look = t.backend.NewMeter(x.path, t.sse, x.strip)
+	t.look = t.backend.NewMeter(x.path, t.sse, t.strip)
 	x.keepText()
 	t.pass, t.seen = x.observe(start)
 	if t.whole = !t.sse && (t.rerr == io.EOF || int64(t.n) == t.resp.ContentLength); t.whole && x.end.decodes {

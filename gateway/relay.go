@@ -173,7 +173,7 @@ func (x *exchange) believes(u *providers.Usage) bool {
 // ofOneChoice reports whether a usage counts one sequence of several: what
 // engines say while the answer runs, they say of each choice.
 func (x *exchange) ofOneChoice(seen *providers.Seen) bool {
-	return seen.Running && x.ask == openai.AskContinuous && x.req.Sequences > 1
+	return seen.Running && x.try.ask == openai.AskContinuous && x.req.Sequences > 1
 }
 
 // token books an arrival of content in a stream that is measured.
@@ -183,7 +183,7 @@ func (x *exchange) token(now time.Time, seen *providers.Seen) {
 		x.lease.FirstToken(now) // before Read: the exposure opens at the n that includes this stream
 	}
 	total := 0 // by the backend's own count, where it was asked for one
-	if x.ask == openai.AskContinuous && x.req.Sequences == 1 {
+	if x.try.ask == openai.AskContinuous && x.req.Sequences == 1 {
 		total = seen.Tokens
 	}
 	x.meter.ReadCounted(now, seen.Chunks, total)

@@ -36,7 +36,7 @@ func relayed(tb testing.TB, h *house, body io.ReadCloser) *exchange {
 	w := &discardWriter{header: http.Header{}}
 	x := &exchange{
 		g: h.gateway, plan: h.gateway.plan.Load(), w: w, rc: http.NewResponseController(w),
-		r: h.request("POST", chat, streamBody), end: journeys[0], path: "/chat/completions", tenant: anyone, stream: true, ask: openai.AskUsage,
+		r: h.request("POST", chat, streamBody), end: journeys[0], path: "/chat/completions", tenant: anyone, stream: true,
 	}
 	x.patience.start(x.rc, x.r, time.Minute)
 	now := time.Now()
@@ -47,7 +47,7 @@ func relayed(tb testing.TB, h *house, body io.ReadCloser) *exchange {
 	}
 	x.decision, x.lease = d, d.Lease
 	target := x.lease.Target()
-	t := &attempt{name: target.Backend, backend: x.plan.backends[target.Backend], events: true, sse: true, at: now}
+	t := &attempt{name: target.Backend, backend: x.plan.backends[target.Backend], events: true, sse: true, at: now, ask: openai.AskUsage}
 	t.verdict, _ = t.backend.Begin()
 	t.ctx, t.cancel = context.WithCancelCause(x.r.Context())
 	t.watch = startWatch(now, now.Add(time.Hour), time.Hour, errFirstByte, t.cancel)

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/openai"
@@ -68,6 +69,8 @@ type Backend struct {
 	host    string      // the Host header; "" = that of base
 	headers http.Header // of ours: credentials and Options.Headers
 	ask     openai.Ask  // what every stream is asked for
+
+	refusedChat, refusedText atomic.Pointer[refusal] // what of ask is not taken; nil = nothing is known
 
 	kept    *http.Transport // keeps its connections
 	fresh   *http.Transport // makes one for each request

@@ -87,49 +87,6 @@ const (
 	StripNull                      // the "usage":null in the events before it
 )
 
-// Usage returns what b is asked for in r, a request to path, and what of the
-// answer is taken out again because the client had not asked. A client that
-// asks for continuous usage itself gets it. Only streams of chat.completions
-// and completions have the option; others tell their usage always.
-func (b *Backend) Usage(path string, r *openai.Request) (ask openai.Ask, strip Strip) {
-	if !r.Stream || b.ask == openai.AskNothing || dialectOf(path) != chat {
-		return openai.AskNothing, 0
-	}
-	if !r.IncludeUsage {
-		strip |= StripEvent
-		if b.zeros(path) {
-			strip |= StripRunning
-		}
-		if b.nulls(path) {
-			strip |= StripNull
-		}
-	}
-	if b.ask == openai.AskContinuous && !r.ContinuousUsage {
-		strip |= StripRunning
-	}
-	return b.ask, strip
-}
-
-// zeros reports whether an engine that is asked for usage has one of zeros in
-// every chunk, where it has none when it is not asked: so Ollama in completions.
-func (b *Backend) zeros(path string) bool {
-	return b.kind == kindOllama && strings.HasPrefix(path, "/completions")
-}
-
-// nulls reports whether an engine that is asked for usage may write
-// "usage":null wherever it has none yet, and nothing when it is not asked: so
-// OpenAI, Azure, DeepSeek, and vLLM in chats. In completions vLLM writes it
-// always, and so do SGLang and others in every stream: there it stays.
-func (b *Backend) nulls(path string) bool {
-	switch b.kind {
-	case kindAzure:
-		return true
-	case kindOpenAI, kindVLLM:
-		return strings.HasPrefix(path, "/chat/")
-	}
-	return false
-}
-
 // NewMeter returns the meter for an answer to path, which is below the base URL
 // ("/chat/completions"). stream is whether the answer is a stream of events.
 // strip is what is taken out of one of chat.completions or completions; in

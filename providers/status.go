@@ -73,7 +73,7 @@ func unavailable(body []byte) Condition {
 	switch {
 	case says("loading model", "is loading", "currently loading"):
 		return Loading
-	case says("request queue is full", "maximum pending requests", "currently overloaded"):
+	case says("queue is full", "maximum pending requests", "currently overloaded"):
 		return Full
 	}
 	return Failing
