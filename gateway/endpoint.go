@@ -13,6 +13,7 @@ type endpoint struct {
 	form   bool // the body may be multipart/form-data
 	stores bool // the answer has an id that stays with its backend
 	stored bool // the request is about such an answer, and has no model
+	counts bool // the request is only counted: its prompt goes into no limit
 }
 
 // journeys are the endpoints that are served by backends.
@@ -21,6 +22,7 @@ var journeys = []*endpoint{
 	{path: "/completions", decodes: true},
 	{path: "/responses", decodes: true, stores: true},
 	{path: messagesPath, decodes: true},
+	{path: messagesPath + "/count_tokens", counts: true},
 	{path: "/embeddings"},
 	{path: "/rerank"},
 	{path: "/moderations"},
@@ -29,7 +31,7 @@ var journeys = []*endpoint{
 	{path: "/audio/transcriptions", events: true, form: true},
 }
 
-// messagesPath is the one endpoint that speaks Anthropic's dialect.
+// messagesPath, and what is below it, speaks Anthropic's dialect.
 const messagesPath = "/messages"
 
 // storedAnswer is what a client does with an answer that a backend keeps.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"io"
 	"mime/multipart"
@@ -277,6 +278,57 @@ func TestRefusalsOfTheMessagesEndpointAreInItsDialect(t *testing.T) {
 		if code := r.code(t); code != "invalid_api_key" {
 			t.Errorf("as OpenAI reads it the code is %q", code)
 		}
+	})
+}
+
+// Coding agents count before they send. Anthropic's own API is asked, and what
+// has no such endpoint says so in its dialect, without a word to the engine.
+func TestCountTokens(t *testing.T) {
+	const path = "/v1/messages/count_tokens"
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("a", "b")
+		c.Backends[1].Kind, c.Backends[1].MaxConcurrency = "anthropic", 1
+		c.Routes[0].SLO.MinTPS = 1e6 // which nobody keeps, and a count need not
+		mixed := c.Routes[0]
+		plain := mixed
+		plain.Models, plain.Targets = []string{"plain"}, mixed.Targets[:1]
+		c.Routes = append(c.Routes, plain)
+		k := key("mobile", "sk-right")
+		k.Limits = config.KeyLimits{TokensPerMinute: 6000}
+		c.Keys = []config.Key{k}
+		engine, claude := asker(), echo("application/json", `{"input_tokens":2095}`)
+		h := open(t, c, map[string]http.Handler{"a": engine, "b": claude})
+		body := `{"model":"chat","messages":[{"role":"user","content":"` + strings.Repeat("word ", 1000) + `"}],"stream":true}`
+		for range 2 {
+			r := h.post(path+"?beta=true", body, "X-Api-Key", "sk-right", "Anthropic-Beta", "token-counting-2024-11-01")
+			if r.status != 200 || r.body != `{"input_tokens":2095}` {
+				t.Errorf("got %d %s", r.status, r.body)
+			}
+		}
+		if claude.paths[0] != path+"?beta=true" || claude.heads[0].Get("Anthropic-Beta") == "" || !strings.HasPrefix(claude.bodies[0], `{"model":"big","messages"`) {
+			t.Errorf("%s %.40s went up with %v", claude.paths[0], claude.bodies[0], claude.heads[0])
+		}
+		if line := h.last(); line.Outcome != outcomeOK || line.Backend != "b" || line.Tokens != 0 {
+			t.Errorf("log line %+v, want ok by b and no tokens", line)
+		}
+		if left := h.gateway.plan.Load().tenants[0].limits.State(time.Now()).Tokens.Remaining; left < 5990 {
+			t.Errorf("%d tokens of 6000 are left after none was used", left)
+		}
+		r := h.post(path, `{"model":"plain","messages":[]}`, "X-Api-Key", "sk-right")
+		var e struct {
+			Type  string
+			Error struct{ Type, Message string }
+		}
+		if err := json.Unmarshal([]byte(r.body), &e); err != nil || r.status != 404 || e.Type != "error" || e.Error.Type != "not_found_error" || !strings.Contains(e.Error.Message, `not counted for the model "plain"`) {
+			t.Errorf("got %d %s, want a 404 of Anthropic's that says why", r.status, r.body)
+		}
+		if engine.calls() != 0 {
+			t.Error("a backend of another kind was asked")
+		}
+		if r := h.do(h.request("GET", path, "")); r.status != 405 || r.header.Get("Allow") != "POST" {
+			t.Errorf("GET: %d, Allow %q", r.status, r.header.Get("Allow"))
+		}
+		h.idle()
 	})
 }
 

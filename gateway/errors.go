@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pacer-dev/pacer/gateway/limit"
@@ -67,7 +68,10 @@ func (e *unknownModelError) Error() string {
 }
 
 // endpointError reports a model none of whose backends speaks the endpoint.
-type endpointError struct{ model, path string }
+type endpointError struct {
+	model, path string
+	counts      bool // the endpoint is one that clients can do without
+}
 
 func (e *endpointError) Error() string {
 	return fmt.Sprintf("gateway: no backend of model %.120q speaks %s", e.model, e.path)
@@ -202,6 +206,8 @@ func answerFor(err error) answer {
 			return answer{status: 404, typ: invalid, code: "previous_response_not_found", param: "previous_response_id", message: fmt.Sprintf("Previous response with id %.120q not found.", response.id)}
 		}
 		return answer{status: 404, typ: invalid, code: "response_not_found", param: "response_id", message: fmt.Sprintf("Response with id %.120q not found.", response.id)}
+	case errors.As(err, &endpoint) && endpoint.counts:
+		return answer{status: 404, typ: invalid, code: "unsupported_endpoint", param: "model", message: fmt.Sprintf("Tokens are not counted for the model %.120q: none of its backends is of kind anthropic.", endpoint.model)}
 	case errors.As(err, &endpoint):
 		return answer{status: 400, typ: invalid, code: "unsupported_endpoint", param: "model", message: fmt.Sprintf("The model %.120q is not served at /v1%s: its backends speak another API, such as /v1/messages.", endpoint.model, endpoint.path)}
 	case errors.As(err, &header):
@@ -298,7 +304,7 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) int {
 		maps.Copy(h, a.retry)
 	}
 	var body []byte
-	if r.URL.Path == "/v1"+messagesPath {
+	if path, ok := strings.CutPrefix(r.URL.Path, "/v1"+messagesPath); ok && (path == "" || path[0] == '/') {
 		body = openai.MessagesErrorBody(a.message, a.status, a.param, a.code, requestID(r.Context()))
 	} else {
 		body = openai.ErrorBody(a.message, a.typ, a.param, a.code)

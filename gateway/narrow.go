@@ -13,7 +13,7 @@ func (x *exchange) narrow() error {
 		}
 	}
 	if len(x.excluded) > 0 && !x.plan.reaches(x.route, func(name string) bool { return !slices.Contains(x.excluded, name) }) {
-		return &endpointError{model: x.req.Model, path: x.path}
+		return &endpointError{model: x.req.Model, path: x.path, counts: x.end.counts}
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 // takeLimits charges the request to its key, with the estimated prompt and the
 // whole answer that it allows.
 func (x *exchange) takeLimits() error {
-	if !x.req.Form() && !x.end.stored { // what is heard or fetched is no prompt
+	if !x.req.Form() && !x.end.stored && !x.end.counts { // what is heard, fetched or counted is no prompt
 		x.bodyTokens = openai.EstimatePromptTokens(x.body)
 	}
 	x.promptTokens = x.route.prompt.apply(x.bodyTokens)

@@ -26,13 +26,14 @@ const anthropicVersion = "2023-06-01"
 
 // Serves reports whether a request to path, which is below the base URL, can be
 // sent to this backend. One of kind anthropic speaks Messages and nothing else,
-// and nothing is translated into it. Of other kinds it is true even where the
-// engine may lack the endpoint: that it says itself.
+// and nothing is translated into it; it alone is asked to count tokens. Of other
+// kinds it is true even where the engine may lack the endpoint: that it says
+// itself.
 func (b *Backend) Serves(path string) bool {
-	if b.kind != kindAnthropic {
-		return true
-	}
 	path, _, _ = strings.Cut(path, "?")
+	if b.kind != kindAnthropic {
+		return path != "/messages/count_tokens"
+	}
 	return path == "/messages" || strings.HasPrefix(path, "/messages/")
 }
 
