@@ -202,10 +202,12 @@ func answerFor(err error) answer {
 	case errors.As(err, &model):
 		return answer{status: 404, typ: invalid, code: "model_not_found", param: "model", message: fmt.Sprintf("The model %.120q does not exist or you do not have access to it.", model.model)}
 	case errors.As(err, &response):
+		// That it is another's, or was never there, looks the same.
+		const why = " Answers are found only by the gateway that passed them on, for a day after their last use; another replica does not know them."
 		if response.previous {
-			return answer{status: 404, typ: invalid, code: "previous_response_not_found", param: "previous_response_id", message: fmt.Sprintf("Previous response with id %.120q not found.", response.id)}
+			return answer{status: 404, typ: invalid, code: "previous_response_not_found", param: "previous_response_id", message: fmt.Sprintf("Previous response with id %.120q not found.", response.id) + why}
 		}
-		return answer{status: 404, typ: invalid, code: "response_not_found", param: "response_id", message: fmt.Sprintf("Response with id %.120q not found.", response.id)}
+		return answer{status: 404, typ: invalid, code: "response_not_found", param: "response_id", message: fmt.Sprintf("Response with id %.120q not found.", response.id) + why}
 	case errors.As(err, &endpoint) && endpoint.counts:
 		return answer{status: 404, typ: invalid, code: "unsupported_endpoint", param: "model", message: fmt.Sprintf("Tokens are not counted for the model %.120q: none of its backends is of kind anthropic.", endpoint.model)}
 	case errors.As(err, &endpoint):

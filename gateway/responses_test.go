@@ -42,6 +42,27 @@ func pair(t *testing.T, c *config.Config) (*house, *script, *script) {
 	return open(t, c, map[string]http.Handler{"a": a, "b": b}), a, b
 }
 
+// Replicas share no ids. One that did not pass the answer on says so, and asks no
+// backend, whose own 404 would be a riddle.
+func TestAnotherReplicaSaysThatItDoesNotKnowTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, a, b := pair(t, settings("a", "b"))
+		for _, r := range []reply{
+			h.do(h.request("GET", respond+"/resp_of_another", "")),
+			h.post(respond, `{"model":"chat","input":"x","previous_response_id":"resp_of_another"}`),
+		} {
+			code := r.code(t)
+			if r.status != 404 || !strings.HasSuffix(code, "response_not_found") || !strings.Contains(r.body, "resp_of_another") || !strings.Contains(r.body, "another replica does not know them") {
+				t.Errorf("got %d %s, want a 404 that says why", r.status, r.body)
+			}
+		}
+		if a.calls()+b.calls() != 0 {
+			t.Error("a backend was asked")
+		}
+		h.idle()
+	})
+}
+
 func TestAnAnswerStaysWithTheBackendThatMadeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, a, b := pair(t, settings("a", "b"))
