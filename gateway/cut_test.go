@@ -158,22 +158,58 @@ func TestTheFirstTokenMayTakeAsLongAsTheFirstByte(t *testing.T) {
 	})
 }
 
-func TestPingsKeepAStreamAlive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
-			eventStream(w)
-			say(w, delta)
-			for range 10 {
-				pause(r, 50*time.Second)
+// Comments say that somebody is there, so they may fill more than a silence, and
+// not more than a first byte may take: an engine that hangs behind a server which
+// pings is found out. An event begins the time anew, also one that comes in pieces.
+func TestHowLongPingsKeepAStreamOpen(t *testing.T) {
+	const each, limit = 50 * time.Second, 2 * time.Minute // silence is 60 s, first byte 120 s
+	pings := func(n int) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, r *http.Request) {
+			for range n {
+				if !pause(r, each) {
+					return
+				}
 				say(w, ": ping\n\n")
 			}
-			say(w, lastDelta+doneEvent)
-		}}})
-		r := h.post(chat, streamBody)
-		if r.err != nil || strings.Count(r.body, ": ping\n\n") != 10 {
-			t.Errorf("got %q (%v), want 10 pings and the end", r.body, r.err)
 		}
-	})
+	}
+	text := func(s string) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) { say(w, s) }
+	}
+	for name, c := range map[string]struct {
+		play []func(http.ResponseWriter, *http.Request)
+		took time.Duration // 0 = to a good end
+	}{
+		"few":                         {[]func(http.ResponseWriter, *http.Request){text(delta), pings(2), text(delta + doneEvent)}, 0},
+		"few, again and again":        {[]func(http.ResponseWriter, *http.Request){pings(2), text(delta), pings(2), text(delta), pings(2), text(delta + doneEvent)}, 0},
+		"before the first token":      {[]func(http.ResponseWriter, *http.Request){text(": ping\n\n"), pings(100)}, limit},
+		"after the role":              {[]func(http.ResponseWriter, *http.Request){pings(1), text(roleOnly), pings(100)}, each + limit},
+		"after the first token":       {[]func(http.ResponseWriter, *http.Request){text(delta), pings(100)}, limit},
+		"between pieces of an event":  {[]func(http.ResponseWriter, *http.Request){text(delta), pings(2), text(delta[:20]), pings(1), text(delta[20:] + doneEvent)}, 0},
+		"blank lines":                 {[]func(http.ResponseWriter, *http.Request){text("\n"), pings(1), text("\n"), pings(1), text("\r\n\r\n"), pings(100)}, limit},
+		"data that is empty moves on": {[]func(http.ResponseWriter, *http.Request){text(delta), pings(2), text("data:\n\n"), pings(2), text(delta + doneEvent)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				engine := &script{answer: func(w http.ResponseWriter, r *http.Request) {
+					eventStream(w)
+					for _, act := range c.play {
+						act(w, r)
+					}
+				}}
+				h := open(t, settings("a"), map[string]http.Handler{"a": engine})
+				start := time.Now()
+				r := h.post(chat, streamBody)
+				if took := time.Since(start); c.took == 0 && r.err != nil || c.took > 0 && (!isCut(r.err) || took < c.took || took > c.took+time.Second) {
+					t.Errorf("ended with %v after %v, want %v (0 = a good end)", r.err, took, c.took)
+				}
+				if line := h.last(); (line.Outcome == outcomeOK) != (c.took == 0) {
+					t.Errorf("log line %+v", line)
+				}
+				h.idle()
+			})
+		})
+	}
 }
 
 func TestTheWholeRequestHasATime(t *testing.T) {

@@ -332,12 +332,11 @@ func TestCountTokens(t *testing.T) {
 	})
 }
 
-// Comments without end are no tokens: they keep the stream open, cost no
-// memory, and the whole request still has its time.
+// Comments without end are no tokens, and cost no memory.
 func TestEndlessComments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := settings("a")
-		c.Timeouts.Total = 10 * time.Minute
+		c.Timeouts.FirstByte = 10 * time.Minute
 		h := open(t, c, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
 			eventStream(w)
 			for pause(r, 10*time.Millisecond) {

@@ -82,7 +82,8 @@ type exchange struct {
 	reasoned   bool    // some of it was reasoning
 	perToken   float64 // bytes; learned by settle, NaN = unknown
 	firstToken time.Time
-	ended      time.Time // the last event of the stream came
+	moved      time.Time // the last event of the stream, or a piece of it, was passed on
+	ended      time.Time // its last event of all came
 	done       bool      // the dialect's last event was seen
 	upError    bool      // the backend reported an error within the stream
 	garbage    bool

@@ -53,6 +53,9 @@ func (x *exchange) relay() error {
 			if err != nil {
 				return err
 			}
+			if seen.Moved {
+				x.moved = wrote
+			}
 			x.nextPhase(wrote)
 			now = wrote
 		}
@@ -109,7 +112,9 @@ func (x *exchange) begin() {
 
 // nextPhase gives the backend its time for the next bytes, from ready on. Until
 // the first token that is at least the time allowed for a first byte: an engine
-// may announce itself long before it has a place for the request.
+// may announce itself long before it has a place for the request. Comments show
+// that somebody is there, and not that anything goes on: they alone keep a stream
+// open for as long as a first byte may take, and no longer.
 func (x *exchange) nextPhase(ready time.Time) {
 	t, timeouts := x.try, &x.plan.conf.Timeouts
 	if x.done {
@@ -119,6 +124,14 @@ func (x *exchange) nextPhase(ready time.Time) {
 	until := ready.Add(timeouts.Silence)
 	if first := x.sent.Add(timeouts.FirstByte); t.sse && x.firstToken.IsZero() && first.After(until) {
 		until = first
+	}
+	if t.sse {
+		if x.moved.IsZero() {
+			x.moved = x.sent
+		}
+		if last := x.moved.Add(max(timeouts.FirstByte, timeouts.Silence)); last.Before(until) {
+			until = last
+		}
 	}
 	t.watch.extend(until)
 }

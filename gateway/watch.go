@@ -11,7 +11,7 @@ import (
 // Why a watch cancels an attempt.
 var (
 	errFirstByte = errors.New("gateway: no first byte in time")
-	errSilence   = errors.New("gateway: no byte for too long")
+	errSilence   = errors.New("gateway: silence, or nothing but comments, for too long")
 )
 
 // watch cancels an attempt whose phase takes too long: one timer for all

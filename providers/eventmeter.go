@@ -23,6 +23,10 @@ func (m *eventMeter) Read(p []byte) (pass []byte, seen Seen) {
 	m.scan.Feed(p)
 	for ev, ok := m.scan.Next(); ok; ev, ok = m.scan.Next() {
 		m.take(ev, &seen)
+		seen.Moved = true
+	}
+	if !seen.Moved {
+		_, seen.Moved = m.scan.Pending()
 	}
 	return p, seen
 }

@@ -22,6 +22,7 @@ type Seen struct {
 	Done      bool   // the dialect's last event
 	Error     bool   // the backend reported an error within the stream
 	Bad       bool   // something that is not the dialect: garbage
+	Moved     bool   // an event came, or a piece of one: comments and blank lines are none
 }
 
 // Meter looks on at one answer. It belongs to the goroutine of the relay. Read

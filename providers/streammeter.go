@@ -52,6 +52,10 @@ func (m *streamMeter) Read(p []byte) (pass []byte, seen Seen) {
 		m.scan.Feed(p)
 		for ev, ok := m.scan.Next(); ok; ev, ok = m.scan.Next() {
 			m.event(ev, &seen)
+			seen.Moved = true
+		}
+		if !seen.Moved {
+			_, seen.Moved = m.scan.Pending()
 		}
 		return p, seen
 	}
@@ -76,6 +80,7 @@ func (m *streamMeter) readStripping(p []byte) (pass []byte, seen Seen) {
 	}
 	for ev, ok := m.scan.Next(); ok; ev, ok = m.scan.Next() {
 		m.event(ev, &seen)
+		seen.Moved = true
 		if m.cut = m.ours(ev, src, from); m.cut {
 			m.out = append(m.out, src[done:ev.From-from]...)
 			done = int(ev.To - from)
@@ -84,9 +89,11 @@ func (m *streamMeter) readStripping(p []byte) (pass []byte, seen Seen) {
 		}
 	}
 	hold := len(src)
-	if at, ok := m.scan.Pending(); ok && at >= from && m.mayChange(at, src[at-from:]) {
+	at, ok := m.scan.Pending()
+	if ok && at >= from && m.mayChange(at, src[at-from:]) {
 		hold = int(at - from)
 	}
+	seen.Moved = seen.Moved || ok
 	return m.hold(src, done, hold), seen
 }
 
