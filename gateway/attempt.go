@@ -49,19 +49,21 @@ type attempt struct {
 	panicked any   // what send panicked with, in a goroutine of its own
 	resp     *http.Response
 
-	events bool // the answer is a stream of events
-	sse    bool // and the meter knows its last one
-	whole  bool // the answer is a document, and came whole in the first read
-	busy   bool // it is full: somebody else may take the request
-	look   providers.Meter
-	buf    *[relayBuffer]byte
-	n      int       // bytes of the first read, in buf
-	at     time.Time // when it came
-	held   int64     // bytes that the meter keeps, as far as they are counted
-	rerr   error     // with it, or after it
-	pass   []byte    // what of it goes on
-	seen   providers.Seen
-	ended  bool
+	events   bool   // the answer is a stream of events
+	sse      bool   // and the meter knows its last one
+	encoding string // of an answer that is compressed; "" = it is not
+
+	whole bool // the answer is a document, and came whole in the first read
+	busy  bool // it is full: somebody else may take the request
+	look  providers.Meter
+	buf   *[relayBuffer]byte
+	n     int       // bytes of the first read, in buf
+	at    time.Time // when it came
+	held  int64     // bytes that the meter keeps, as far as they are counted
+	rerr  error     // with it, or after it
+	pass  []byte    // what of it goes on
+	seen  providers.Seen
+	ended bool
 }
 
 // send sends the request up and reads the start of the answer. Where a backend

@@ -265,17 +265,36 @@ func TestAnErrorWithinTheStreamIsPassedOn(t *testing.T) {
 	})
 }
 
-// Compressed answers were not asked for. They are passed on as they are.
+// Compressed answers were not asked for. They are passed on as they are, which is
+// said; and since nothing can be taken out of them, no usage is asked for.
 func TestACompressedAnswerIsPassedOnUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+		engine := &script{answer: func(w http.ResponseWriter, _ *http.Request) {
 			eventStream(w)
 			w.Header().Set("Content-Encoding", "br")
 			_, _ = io.WriteString(w, "\x0b\x02\x80")
-		}}})
-		r := h.post(chat, streamBody)
-		if r.status != 200 || r.err != nil || r.body != "\x0b\x02\x80" || r.header.Get("Content-Encoding") != "br" {
-			t.Errorf("got %d %q (%v)", r.status, r.body, r.err)
+		}}
+		h := open(t, settings("a"), map[string]http.Handler{"a": engine})
+		warnings := func() int { return strings.Count(h.log.String(), "compresses its answers") }
+		for i := range 3 {
+			r := h.post(chat, streamBody)
+			if r.status != 200 || r.err != nil || r.body != "\x0b\x02\x80" || r.header.Get("Content-Encoding") != "br" {
+				t.Errorf("got %d %q (%v)", r.status, r.body, r.err)
+			}
+			if asked := strings.Contains(engine.bodies[i], "include_usage"); asked != (i == 0) {
+				t.Errorf("request %d asks for usage: %v", i, asked)
+			}
+		}
+		if line := h.last(); line.Outcome != outcomeOK || line.Unread != "br" || line.Tokens != 0 {
+			t.Errorf("log line %+v, want ok, unread, and no tokens", line)
+		}
+		if got := warnings(); got != 1 {
+			t.Errorf("%d warnings in the first minute, want 1", got)
+		}
+		<-time.After(time.Minute)
+		h.post(chat, `{"model":"chat"}`)
+		if got := warnings(); got != 2 || engine.heads[0].Get("Accept-Encoding") != "identity" {
+			t.Errorf("%d warnings a minute later, want 2; Accept-Encoding %q", got, engine.heads[0].Get("Accept-Encoding"))
 		}
 		h.idle()
 	})

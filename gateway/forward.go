@@ -278,17 +278,24 @@ func (x *exchange) refusal(start []byte) error {
 func (x *exchange) recognize(start []byte) error {
 	t := x.try
 	kind, _, _ := mime.ParseMediaType(t.resp.Header.Get("Content-Type"))
-	t.events = kind == "text/event-stream"
+	t.events = kind == "text/event-stream" || x.stream && x.end.decodes && beginsEvents(start)
 	t.sse = t.events && (x.stream && x.end.decodes || x.end.events)
 	text := bytes.TrimLeft(start, " \t\r\n")
 	encoding := t.resp.Header.Get("Content-Encoding")
 	switch isObject := len(text) == 0 || text[0] == '{'; {
-	case x.end.stored, encoding != "" && encoding != "identity": // the latter was not asked for, and cannot be measured
+	case x.end.stored, encoding != "" && encoding != "identity":
 		x.opaque, t.sse = true, false
 		t.verdict(nil)
+		if !x.end.stored {
+			x.noteEncoding(encoding)
+		}
 		return nil
 	case !t.sse && t.rerr != nil && t.rerr != io.EOF: // while another backend can still be asked
 		return x.sendFailed(t.rerr, "broke off its answer")
+	case x.end.decodes && t.events && !t.sse:
+		return x.sendFailed(errGarbage, "answered with a stream of events that was not asked for")
+	case x.end.decodes && !t.sse && !isObject && x.stream:
+		return x.sendFailed(errGarbage, "answered with neither a stream of events nor JSON")
 	case x.end.decodes && !t.sse && !isObject:
 		return x.sendFailed(errGarbage, "answered with something that is not JSON")
 	}
@@ -320,6 +327,33 @@ func (x *exchange) recognize(start []byte) error {
 		x.meter = x.g.book.Open(x.lease.Target(), o)
 	}
 	return nil
+}
+
+// noteEncoding says that an answer is compressed, which was not asked for: it
+// goes on as it is, and can be neither measured nor changed. So that no client
+// sees a usage that it had not asked for, the next streams are asked for none.
+func (x *exchange) noteEncoding(encoding string) {
+	t := x.try
+	t.encoding = encoding[:min(len(encoding), 40)]
+	if t.strip != 0 {
+		t.backend.AskAtMost(x.path, openai.AskNothing)
+	}
+	if t.backend.compresses.due(time.Now()) {
+		x.g.log.Warn("the backend compresses its answers although it is asked not to: they are passed on, and not measured", "backend", t.name, "encoding", t.encoding)
+	}
+}
+
+// beginsEvents reports whether start is the beginning of a stream of events,
+// whatever the head says of its type: no JSON begins so, and no page. Some
+// servers, and proxies before them, say text/plain or nothing.
+func beginsEvents(start []byte) bool {
+	text := bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\xEF\xBB\xBF")), "\r\n")
+	for _, field := range []string{":", "data:", "event:", "id:", "retry:"} {
+		if n := min(len(text), len(field)); n > 0 && string(text[:n]) == field[:n] {
+			return true
+		}
+	}
+	return false
 }
 
 var errGarbage = errors.New("not an answer")

@@ -53,6 +53,60 @@ func TestADocumentOfGarbageIsAnError(t *testing.T) {
 	}
 }
 
+// A stream that was asked for is one, whatever its head says, also when its first
+// read is a piece of a word; the head goes on as it is.
+func TestAStreamWithoutItsContentType(t *testing.T) {
+	for _, kind := range []string{"", "text/plain; charset=utf-8", "application/octet-stream", "application/json"} {
+		for name, begin := range map[string]string{"data": "", "comment": ": ping\n\n", "blank lines": "\r\n\r\n", "mark": "\xEF\xBB\xBF", "event": "event: message\n", "id": "id: 7\n", "retry": "retry: 5\n\n"} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					events := begin + delta + delta + lastDelta
+					h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+						w.Header()["Content-Type"] = nil
+						if kind != "" {
+							w.Header().Set("Content-Type", kind)
+						}
+						say(w, events[:len(begin)+2])
+						pause(r, time.Second)
+						say(w, events[len(begin)+2:]+usageEvent(7, 2)+doneEvent)
+					}}})
+					r := h.post(chat, streamBody)
+					if r.status != 200 || r.err != nil || r.body != events+doneEvent || r.header.Get("Content-Type") != kind {
+						t.Errorf("got %d, %q, %q (%v), want the stream as it is", r.status, r.header.Get("Content-Type"), r.body, r.err)
+					}
+					if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 2 || line.Source != "usage" || line.TTFTms == 0 {
+						t.Errorf("log line %+v, want ok and 2 tokens by usage", line)
+					}
+					h.idle()
+				})
+			})
+		}
+	}
+}
+
+// An answer that is neither what was asked for nor what may come instead is
+// named.
+func TestAnAnswerOfTheWrongSort(t *testing.T) {
+	for _, c := range []struct{ request, kind, answer, message string }{
+		{streamBody, "text/plain", "error: no", "neither a stream of events nor JSON"},
+		{streamBody, "text/html", "<html>", "neither a stream of events nor JSON"},
+		{streamBody, "application/json", "{", "something that is not JSON"},
+		{`{"model":"chat"}`, "text/plain", "word", "something that is not JSON"},
+		{`{"model":"chat"}`, "text/event-stream", delta + doneEvent, "a stream of events that was not asked for"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", c.kind)
+				_, _ = io.WriteString(w, c.answer)
+			}}})
+			if r := h.post(chat, c.request); r.status != 502 || !strings.Contains(r.body, "The backend answered with "+c.message+".") {
+				t.Errorf("%s of %s: got %d %s, want %q", c.answer, c.kind, r.status, r.body, c.message)
+			}
+			h.idle()
+		})
+	}
+}
+
 // What a backend does not say of its answer is not guessed from the body.
 func TestNoContentTypeIsInvented(t *testing.T) {
 	for _, body := range []string{`{"choices":[]}`, `{"id":"` + strings.Repeat("x", 3*relayBuffer) + `","choices":[]}`} {

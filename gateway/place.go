@@ -127,9 +127,7 @@ func (x *exchange) warnUnattainable(r router.Refusal) {
 	if r.Reason != router.ShedUnattainable {
 		return
 	}
-	now := time.Now().Unix()
-	last := x.route.warned.Load()
-	if now-last < 60 || !x.route.warned.CompareAndSwap(last, now) {
+	if !x.route.unattainable.due(time.Now()) {
 		return
 	}
 	x.g.log.Warn("no backend reaches this floor even when idle", "route", x.route.name, "floor", r.Floor, "best", r.Best)

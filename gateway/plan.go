@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"slices"
-	"sync/atomic"
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/gateway/limit"
@@ -30,6 +29,8 @@ type backend struct {
 	price  config.Price
 	key    string // its API key, which no answer may repeat; "" = none
 	late   *lateness
+
+	compresses warning // that it compresses its answers
 }
 
 // route is what one model name stands for.
@@ -38,7 +39,8 @@ type route struct {
 	conf   *config.Route
 	class  router.Class
 	prompt *promptScale
-	warned atomic.Int64 // unix seconds of the last warning that the floor is out of reach
+
+	unattainable warning // that the floor is out of reach
 }
 
 // tenant is who holds a key.

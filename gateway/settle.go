@@ -251,6 +251,9 @@ func (x *exchange) writeLog(now time.Time, e telemetry.Exchange, err error) {
 	if !math.IsNaN(x.perToken) {
 		attrs = append(attrs, slog.Float64("bytes_per_token", math.Round(x.perToken*100)/100))
 	}
+	if x.try != nil && x.try.encoding != "" { // why there are no tokens
+		attrs = append(attrs, slog.String("unread", x.try.encoding))
+	}
 	if x.hasUsage {
 		attrs = append(attrs, slog.Int("prompt_tokens", x.usage.PromptTokens), slog.Int("cached_tokens", x.usage.CachedTokens))
 	}
