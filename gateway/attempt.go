@@ -54,7 +54,8 @@ type attempt struct {
 	encoding string // of an answer that is compressed; "" = it is not
 
 	whole bool // the answer is a document, and came whole in the first read
-	busy  bool // it is full: somebody else may take the request
+	busy  bool // it is full, or said 500: somebody else may take the request
+	lost  bool // its connection broke before the first byte
 	look  providers.Meter
 	buf   *[relayBuffer]byte
 	n     int       // bytes of the first read, in buf

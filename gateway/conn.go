@@ -2,53 +2,78 @@ package gateway
 
 import (
 	"bytes"
+	"container/list"
 	"context"
 	"crypto/rand"
 	"net"
 	"net/http"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/pacer-dev/pacer/internal/openai"
 )
 
 // Listen wraps l, which s is to serve, so that what net/http answers by itself
 // (to a malformed request, for one) has OpenAI's shape and a request id like
-// any other answer. It takes s.ConnContext and s.ConnState.
+// any other answer. It has most connections at once at most; at the bound the
+// one that has idled for longest makes room. 0 = no bound. It takes
+// s.ConnContext and s.ConnState.
 //
 // Behind TLS only the answer to a client that speaks no TLS can be seen here.
-func (g *Gateway) Listen(s *http.Server, l net.Listener) net.Listener {
+func (g *Gateway) Listen(s *http.Server, l net.Listener, most int) net.Listener {
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, connKey{}, c)
 	}
-	s.ConnState = func(c net.Conn, state http.ConnState) {
-		if c, ok := c.(*conn); ok && state == http.StateIdle {
-			c.ours.Store(false)
-		}
-	}
-	return &listener{Listener: l, gateway: g}
+	own := &listener{Listener: l, gateway: g, connections: connections{most: most}}
+	s.ConnState = own.connections.follow
+	return own
 }
 
 type listener struct {
 	net.Listener
-	gateway *Gateway
+	gateway     *Gateway
+	connections connections
 }
 
 // Accept implements net.Listener.
 func (l *listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		n := &conn{Conn: c, listener: l}
+		evict, ok, say := l.connections.add(time.Now(), n)
+		if say {
+			l.gateway.log.Warn("as many connections of clients as there may be: those that idle make room", "connections", l.connections.most, "idle_left", evict != nil)
+		}
+		if evict != nil {
+			_ = evict.Close()
+		}
+		if ok {
+			return n, nil
+		}
+		_ = c.Close()
 	}
-	return &conn{Conn: c, gateway: l.gateway}, nil
 }
 
 // conn is a connection of a client. While no handler answers on it, an error
 // that is written comes from net/http itself, which writes it at once.
 type conn struct {
 	net.Conn
-	gateway *Gateway
-	ours    atomic.Bool // from the beginning of a handler to the end of its answer
+	listener *listener
+	ours     atomic.Bool // from the beginning of a handler to the end of its answer
+
+	// Of connections, under its lock.
+	place   *list.Element // among the idle ones; nil = it is none
+	counted bool
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.listener.connections.closed(c)
+	return c.Conn.Close()
 }
 
 type connKey struct{}
@@ -95,7 +120,7 @@ func (c *conn) own(p []byte) []byte {
 	head := "HTTP/1.1 " + strconv.Itoa(status) + " " + http.StatusText(status) +
 		"\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) +
 		"\r\nX-Request-Id: " + id + "\r\nConnection: close\r\n\r\n"
-	c.gateway.log.Info("request", "request", id, "status", status, "error", "gateway: refused by the HTTP server: "+a.code)
+	c.listener.gateway.log.Info("request", "request", id, "status", status, "error", "gateway: refused by the HTTP server: "+a.code)
 	return append([]byte(head), body...)
 }
 

@@ -22,6 +22,7 @@ var (
 	errWrongMethod = errors.New("gateway: method not allowed")
 	errSlowBody    = errors.New("gateway: the request body came too slowly")
 	errOverloaded  = errors.New("gateway: too many requests under way")
+	errNoRoom      = errors.New("gateway: no descriptor or port for another connection")
 	errDraining    = errors.New("gateway: shutting down")
 	errNoBackend   = errors.New("gateway: no backend in service")
 	errPanicked    = errors.New("gateway: a step panicked")
@@ -220,7 +221,7 @@ func answerFor(err error) answer {
 		return answer{status: 429, typ: "rate_limit_error", code: "rate_limit_exceeded", message: "This key's limit of " + exceeded.Error() + " is reached.", retryAfter: exceeded.RetryAfter}
 	case errors.As(err, &shed):
 		return shedAnswer(shed)
-	case errors.Is(err, errOverloaded):
+	case errors.Is(err, errOverloaded), errors.Is(err, errNoRoom):
 		return answer{status: 503, typ: server, code: "gateway_overloaded", message: "The gateway has too many requests under way.", retryAfter: time.Second}
 	case errors.Is(err, errDraining):
 		return answer{status: 503, typ: server, code: "draining", message: "This gateway is shutting down."}

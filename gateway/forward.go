@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/openai"
@@ -44,11 +45,12 @@ func (x *exchange) forward() error {
 		var up *upstreamError
 		busy := x.try.busy
 		if !busy && !errors.As(err, &up) {
+			x.blameBusy(err)
 			return err
 		}
-		failed, wentUp := x.try.name, x.try.wentUp
+		failed, free := x.try.name, !x.try.wentUp || x.try.lost
 		x.setAside(err)
-		if !x.moveOn(failed, wentUp) {
+		if !x.moveOn(failed, free) {
 			return x.nobody(err)
 		}
 		x.movesOn(failed, err)
@@ -79,12 +81,17 @@ func errorText(err error, otherwise string) string {
 }
 
 // moveOn takes a lease on a backend that was not asked yet, if the request may
-// be sent once more. What never went up costs nobody anything.
-func (x *exchange) moveOn(failed string, wentUp bool) bool {
-	if !wentUp {
+// be sent once more. It is free where nobody is busy with it any more: what
+// never went up, and what was lost with its connection. However many a backend
+// takes with it when it dies, all of them move on.
+func (x *exchange) moveOn(failed string, free bool) bool {
+	if x.sends >= maxSends {
+		return false
+	}
+	if free {
 		return x.placeAgain(failed)
 	}
-	if x.sends >= maxSends || !x.g.retries.take(time.Now()) {
+	if !x.g.retries.take(time.Now()) {
 		return false
 	}
 	if !x.placeAgain(failed) {
@@ -94,8 +101,8 @@ func (x *exchange) moveOn(failed string, wentUp bool) bool {
 	return true
 }
 
-// busyAnswer is that of a backend which is full, a 429 or 503, kept while others
-// are asked.
+// busyAnswer is that of a backend which is full, a 429 or 503, or which broke, or
+// was broken by what the client sent: a 500. It is kept while others are asked.
 type busyAnswer struct {
 	try *attempt
 	err error // nil = its own words go on
@@ -119,7 +126,16 @@ func (x *exchange) nobody(err error) error {
 	x.adopt(b.try)
 	x.lease = nil // given back when it was set aside
 	x.opaque, x.backendsFault = true, true
+	b.try.verdict(nil) // nobody knows better, so it may be the client's doing
 	return b.err
+}
+
+// blameBusy holds a 500 against its backend when another one answered the same
+// request well; err is how that attempt ended.
+func (x *exchange) blameBusy(err error) {
+	if b := x.busy; b != nil && err == nil && x.try.resp.StatusCode < 300 {
+		b.try.verdict(b.try.failure(b.try.resp.StatusCode, "failed", nil))
+	}
 }
 
 // dropBusy ends the attempt that was set aside, if there is one.
@@ -259,11 +275,15 @@ func (x *exchange) noteRefusal() {
 }
 
 // refusal takes an error answer that begins with start, and that no other
-// backend is asked to better, unless this one is busy.
+// backend is asked to better, unless this one is busy or broke.
 func (x *exchange) refusal(start []byte) error {
 	t, status := x.try, x.try.resp.StatusCode
 	x.opaque = true
-	t.verdict(nil) // it is alive; the mistake is the client's or the configuration's
+	if status >= 500 && !t.busy && !x.end.stored {
+		t.busy = true // whose fault it is shows when another one is asked
+	} else {
+		t.verdict(nil) // it is alive; the mistake is the client's or the configuration's
+	}
 	if x.backendsFault = backendsFault(status, x.lease.Target().Model) && !x.end.stored; x.backendsFault {
 		x.lease.Refused()
 	}
@@ -388,12 +408,43 @@ func (x *exchange) sendFailed(err error, problem string) error {
 		t.verdict(errFirstByte)
 		return t.failure(http.StatusGatewayTimeout, "sent no first byte in time", errFirstByte)
 	}
+	if ours(err) {
+		t.verdict(providers.ErrNoVerdict)
+		return errNoRoom
+	}
 	t.verdict(err)
+	t.lost = isLost(err)
 	var send *providers.SendError
 	if errors.As(err, &send) {
 		problem = send.Reason()
+		t.lost = t.lost || send.Phase == providers.Connect
 	}
 	return t.failure(http.StatusBadGateway, problem, err)
+}
+
+// ours reports whether an attempt failed because this machine has no descriptor
+// or no port left for another connection.
+func ours(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// isLost reports whether a connection broke, or there was none: whatever the
+// backend had begun is gone with it.
+func isLost(err error) bool {
+	for _, e := range []error{
+		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe,
+		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // endAttempt ends the attempt and keeps its buffer for the next one.

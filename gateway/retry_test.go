@@ -1,13 +1,20 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pacer-dev/pacer/router"
 )
 
 // tooMany answers 429 as OpenAI does.
@@ -36,6 +43,100 @@ func TestABusyBackendMovesOn(t *testing.T) {
 		}
 		if line := h.last(); line.Outcome != outcomeOK || line.Backend != "b" || line.Attempts != 2 {
 			t.Errorf("log line %+v, want ok by b at the second attempt", line)
+		}
+		h.idle()
+	})
+}
+
+const brokenBody = `{"error":{"message":"CUDA error: an illegal memory access was encountered","type":"InternalServerError","code":500}}`
+
+func breaks(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusInternalServerError)
+	_, _ = io.WriteString(w, brokenBody)
+}
+
+// A 500 may be the client's doing (llama.cpp) or the end of an engine (vLLM).
+// Another backend shows which: where it answers, so does Pacer, and the first
+// one's breaker opens after five; where it fails as well, the client hears what
+// was said, and nobody is blamed.
+func TestWhoseFaultA500Is(t *testing.T) {
+	for name, c := range map[string]struct {
+		b      func(http.ResponseWriter, *http.Request)
+		status int
+		body   string
+		blamed bool
+	}{
+		"the backend's": {talk(1, time.Millisecond), 200, "", true},
+		"the client's":  {breaks, 500, brokenBody, false},
+		"the client's, as another one says": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(400)
+			_, _ = io.WriteString(w, `{"error":{}}`)
+		}, 400, `{"error":{}}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &script{answer: breaks}
+				h := open(t, settings("a", "b"), map[string]http.Handler{"a": a, "b": &script{answer: c.b}})
+				for range 5 {
+					<-time.After(10 * time.Second) // else the router tries the other first
+					r := h.post(chat, streamBody)
+					if r.status != c.status || c.body != "" && r.body != c.body {
+						t.Errorf("got %d %s, want %d %s", r.status, r.body, c.status, c.body)
+					}
+				}
+				synctest.Wait()
+				if a.calls() != 5 {
+					t.Errorf("the broken backend was asked %d times, want 5", a.calls())
+				}
+				if down := h.router.Loads()[0].Health == router.Down; down != c.blamed {
+					t.Errorf("out of service after five: %v, want %v", down, c.blamed)
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+// A backend dies with 60 requests that have no byte yet, on a gateway whose
+// retry budget is at its floor: they are not load on top, and all of them move.
+func TestAllThatADyingBackendHadMoveOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dies := make(chan struct{})
+		h := open(t, settings("a", "b"), map[string]http.Handler{
+			"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) { <-dies; cutOff(w) }},
+			"b": &script{answer: talk(3, time.Millisecond)},
+		})
+		var clients sync.WaitGroup
+		for range 60 {
+			clients.Go(func() {
+				if r := h.post(chat, streamBody); r.status != 200 || r.err != nil || r.header.Get("X-Pacer-Backend") != "b" {
+					t.Errorf("%d from %q (%v), want the other backend's answer", r.status, r.header.Get("X-Pacer-Backend"), r.err)
+				}
+			})
+		}
+		<-time.After(time.Second)
+		close(dies)
+		clients.Wait()
+		h.idle()
+	})
+}
+
+// That this machine has no descriptor left is not the backend's fault.
+func TestNoDescriptorLeftIsNoVerdict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openWith(t, settings("a"), nil, houseOptions{dial: func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+		}})
+		for range 10 {
+			if r := h.post(chat, streamBody); r.status != 503 || r.code(t) != "gateway_overloaded" {
+				t.Errorf("got %d %s, want 503 gateway_overloaded", r.status, r.body)
+			}
+		}
+		synctest.Wait()
+		if health := h.router.Loads()[0].Health; health != router.Up {
+			t.Errorf("the backend is %v, want up", health)
 		}
 		h.idle()
 	})

@@ -28,6 +28,12 @@ import (
 // there is a certificate.
 func (h *house) front(cert *Certificate) {
 	h.t.Helper()
+	h.frontOf(cert, 0)
+}
+
+// frontOf has most connections at once; 0 = any number.
+func (h *house) frontOf(cert *Certificate, most int) {
+	h.t.Helper()
 	l, err := h.net.Listen("gateway:443")
 	if err != nil {
 		h.t.Fatal(err)
@@ -36,7 +42,7 @@ func (h *house) front(cert *Certificate) {
 		Handler: h.gateway.Handler(), DisableGeneralOptionsHandler: true, MaxHeaderBytes: 8 << 10, ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo),
 	}
-	wrapped := h.gateway.Listen(s, l)
+	wrapped := h.gateway.Listen(s, l, most)
 	if cert != nil {
 		wrapped = tls.NewListener(wrapped, cert.Config())
 	}

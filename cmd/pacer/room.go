@@ -78,6 +78,15 @@ func (r room) problems(l config.Limits) (out []string) {
 	return out
 }
 
+// connections is how many connections clients may have at once: as many as leave
+// each of them one to a backend. 0 = any number.
+func (r room) connections() int {
+	if r.descriptors == 0 {
+		return 0
+	}
+	return int(max(int64(min(r.descriptors, math.MaxInt32))-spareDescriptors, 2*perStream) / perStream)
+}
+
 // containerMemory returns the lowest memory limit of the control groups (v2)
 // that this process is in, in bytes; 0 = none. root is the file system's root.
 func containerMemory(root fs.FS) int64 {

@@ -54,7 +54,7 @@ func (p *program) run(ctx context.Context, ready func(dataURL, adminURL string))
 	defer adminListener.Close()
 	requests := &inFlight{handler: p.gateway.Handler()}
 	data := p.server(requests, int(cfg.Limits.Header))
-	dataListener = p.gateway.Listen(data, dataListener)
+	dataListener = p.gateway.Listen(data, dataListener, p.room.connections())
 	scheme := "http://"
 	if cfg.TLS.Cert != "" {
 		cert, err := gateway.LoadCertificate(cfg.TLS.Cert, cfg.TLS.Key, p.log)

@@ -1,0 +1,76 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/proctest"
+)
+
+// An engine is killed while 100 streams run on it and 60 requests wait there for
+// their first byte. Those that have something are told that it broke off, and
+// those that have nothing are served by the other engine.
+func TestAnEngineIsKilled(t *testing.T) {
+	const running, waiting = 100, 60
+	preset := []string{"--preset", "llama-3.1-70b/h200/vllm"}
+	// With its slots taken, the engine answers nobody else.
+	dies := proctest.Engine(t, append(preset, "--max-num-seqs", fmt.Sprint(running), "--behave", "headers-after-queue")...)
+	lives := proctest.Engine(t, append(preset, "--speed", "5")...)
+	gateway := proctest.Gateway(t, fmt.Sprintf(`listen: 127.0.0.1:0
+admin: { listen: 127.0.0.1:0 }
+backends:
+  - { name: dies, url: %q, kind: vllm }
+  - { name: lives, url: %q, kind: vllm }
+routes:
+  - { model: chat, prefer: order, targets: [ { backend: dies, model: llama-3.1-70b }, { backend: lives, model: llama-3.1-70b } ] }
+`, dies.Ready["url"]+"/v1", lives.Ready["url"]+"/v1"))
+	streams := begin(t, many(gateway, running+waiting), running, 20_000)
+
+	var clients sync.WaitGroup
+	var mu sync.Mutex
+	var moved []loadgen.Result
+	for range waiting {
+		clients.Go(func() {
+			r := many(gateway, 1).Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 30})
+			mu.Lock()
+			defer mu.Unlock()
+			moved = append(moved, r)
+		})
+	}
+	until(t, "60 wait for the engine", func() bool {
+		return strings.Contains(string(get(t, gateway.Ready["admin"]+"/metrics")), fmt.Sprintf(`pacer_inflight{backend="dies",phase="waiting"} %d`, waiting))
+	})
+	dies.Stop(syscall.SIGKILL)
+	clients.Wait()
+	if whole, told := rest(streams); told != running {
+		t.Errorf("of %d streams that ran on the engine %d were told by an error event and cut (%d whole), want all", running, told, whole)
+	}
+	lost := 0
+	for _, r := range moved {
+		if r.Outcome != loadgen.Done || r.Backend != "lives" {
+			lost++
+			t.Logf("%v by %q: %v", r.Outcome, r.Backend, r.Err)
+		}
+	}
+	t.Logf("%d of %d that waited were served by the other engine", waiting-lost, waiting)
+	if lost > 0 {
+		t.Errorf("%d of %d that waited were lost", lost, waiting)
+	}
+	until(t, "the breaker is open", func() bool {
+		return strings.Contains(string(get(t, gateway.Ready["admin"]+"/metrics")), `pacer_breaker_state{backend="dies"} 2`)
+	})
+	for range 20 { // and nobody is sent there
+		if r := client(gateway).Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 5}); r.Outcome != loadgen.Done {
+			t.Errorf("after the kill: %v (%v)", r.Outcome, r.Err)
+		}
+	}
+	if resp, err := http.Get(gateway.Ready["data"] + "/readyz"); err != nil || resp.StatusCode != 200 {
+		t.Errorf("/readyz: %v, %v; want 200", resp, err)
+	}
+}
