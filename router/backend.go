@@ -27,8 +27,10 @@ type backend struct {
 	idle              int // own requests that do not decode
 	prompt            int // prompt tokens of the own waiting
 	remote            Load
-	foreign           foreign // what runs there beside Pacer
-	told              int     // n as last written to occupancy
+	foreign           foreign   // what runs there beside Pacer
+	usedAt            time.Time // when there was last a sequence with a lease, as far as noted; at first, when it was configured
+	used              bool      // there is one
+	told              int       // n as last written to occupancy
 	occupancy         *profiles.Occupancy
 
 	probe    *Lease    // the one request of a half-open breaker, nil if none runs
@@ -49,8 +51,8 @@ type backend struct {
 func newBackend(now time.Time, r *Router, name, engine string) *backend {
 	return &backend{
 		router: r, name: name, engine: engine,
-		occupancy: profiles.NewOccupancy(now),
-		ramp:      ramp{cap: slowStartCap},
+		occupancy: profiles.NewOccupancy(now), usedAt: now,
+		ramp: ramp{cap: slowStartCap},
 	}
 }
 
@@ -79,6 +81,10 @@ func (b *backend) promptWaiting() int {
 // it. It follows every change of the counts.
 func (b *backend) publish(now time.Time) {
 	b.foreign.note(b)
+	used := b.leased() > 0
+	if used || b.used {
+		b.used, b.usedAt = used, now
+	}
 	if n := b.n(); n != b.told {
 		b.told = n
 		b.occupancy.Set(now, n)

@@ -166,6 +166,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	}
 	if floor > 0 {
 		m.floors.add(floor)
+		m.patience = 0
 	}
 	b.waiting += l.weight
 	b.prompt += l.prompt

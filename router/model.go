@@ -45,6 +45,8 @@ type model struct {
 	reserve     int      // streams those routes want kept free
 	leases      int      // that point here: the model outlives its configuration until 0
 
+	patience time.Duration // idle for so long, it is tried with a floor that it is too slow for; 0 = staleAfter
+
 	refusals int       // in a row
 	rests    time.Time // until then it is the last choice
 }
@@ -63,6 +65,9 @@ func (m *model) refuse(now time.Time) {
 		m.rests = now.Add(restAfter)
 	}
 }
+
+// waitLonger notes that the target is tried with a floor that it is too slow for.
+func (m *model) waitLonger() { m.patience = min(2*max(m.patience, staleAfter), staleMost) }
 
 // resting reports whether the model is the last choice at now.
 func (m *model) resting(now time.Time) bool {

@@ -31,6 +31,9 @@ func (a *ask) onto(v *verdict, outcome Outcome) plan {
 // planNewcomer decides about a request that has just come.
 func (r *Router) planNewcomer(a *ask) plan {
 	verdicts := r.judge(a)
+	if v := a.stale(verdicts); v != nil {
+		return plan{outcome: OutcomeProbe, policy: a.route.conf.Prefer.String(), chosen: v}
+	}
 	// Who waits in line waits for speed, or for more places than there are: one
 	// place is taken as soon as it comes free. Who does not decode takes no speed.
 	if a.req.NoQueue || a.weight == 0 || !a.route.mustQueue(a.class) {
@@ -125,7 +128,37 @@ const (
 
 	// probeWithin is how far out of reach a floor may be to be worth a probe.
 	probeWithin = 4.0
+
+	// staleAfter is how long a target that is too slow for a floor has to have
+	// been idle for that verdict to be old: then one request with a floor tries
+	// it, and again each time after twice as long, up to staleMost. Requests
+	// without a floor have the first chance, as long as it is idle. staleWithin
+	// is how far out of reach the floor may be: it is somebody's.
+	staleAfter  = 2 * time.Minute
+	staleMost   = 32 * time.Minute
+	staleWithin = 2.0
 )
+
+// stale picks an idle target that is infeasible for nothing but its speed, as
+// last seen long ago; nil if there is none. Nobody runs there who could be hurt,
+// and without it nobody ever would: what is too slow gets no requests, and shows
+// no more how fast it is. Where no target reaches the floor, probe does.
+func (a *ask) stale(verdicts []verdict) *verdict {
+	if a.floor <= 0 || a.req.NoQueue || a.req.Spare {
+		return nil
+	}
+	for i := range verdicts {
+		v := &verdicts[i]
+		if v.reason != ReasonOwnFloor || v.m > 0 || v.model.solo*staleWithin < a.floor {
+			continue
+		}
+		m := v.model
+		if a.now.Sub(m.backend.usedAt) >= max(m.patience, staleAfter) {
+			return v
+		}
+	}
+	return nil
+}
 
 // probe picks the idle target to which one request a minute is let through
 // although its floor is out of reach, nil if it is not time or there is none.
@@ -154,6 +187,9 @@ func (r *Router) carryOut(a *ask, p *plan) Decision {
 	rec := r.journal.open(r, a, p)
 	if p.outcome == OutcomeProbe || p.cause == ShedUnattainable && a.route.probeAt.IsZero() {
 		a.route.probeAt = a.now.Add(probeEvery)
+	}
+	if p.outcome == OutcomeProbe {
+		p.chosen.model.waitLonger()
 	}
 	switch {
 	case p.outcome == OutcomeSpilled:

@@ -1,0 +1,106 @@
+package router
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+)
+
+// A backend that was too slow for the route is used again some minutes after it
+// has recovered, and costs few their floor meanwhile.
+func TestAnOldVerdictIsProbed(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		routes []Route
+		most   int // that may miss their floor after the recovery
+	}{
+		{"by users", []Route{chatQueue()}, 2},
+		{"by batch", []Route{chatQueue(), {Name: "nightly", Class: Batch, Reserve: 1, OnInfeasible: queue(time.Minute)}}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			slow := &engine{a: 0.042, b: 0.00016, d: 5e-5, budget: 2048}
+			w := newWorld(newBench(t, []string{"x", "y"}, c.routes...), map[string]*engine{"x": flat(), "y": slow})
+			w.book = profiles.NewBook(profiles.Options{})
+			w.users = users(20, user{route: "chat", prompt: 200, tokens: 300, spread: true, at: start})
+			if len(c.routes) > 1 {
+				w.users = append(w.users, users(2, user{route: "nightly", prompt: 200, tokens: 300, spread: true, at: start})...)
+			}
+			w.until(3 * time.Minute)
+			if v := w.reasons("chat"); v[1] != ReasonOwnFloor {
+				t.Fatalf("y is %v, want too slow", v[1])
+			}
+			slow.a = 0.0193
+			w.missed = 0
+			for minute := 3; minute < 20; minute++ {
+				w.until(time.Duration(minute+1) * time.Minute)
+				if v := w.reasons("chat"); v[1] == OK {
+					t.Logf("used again after %d minutes; %d missed their floor, %d kept it", minute-2, w.missed, w.kept)
+					if w.missed > c.most || minute-2 > 12 {
+						t.Errorf("%d missed their floor within %d minutes, want at most %d within 12", w.missed, minute-2, c.most)
+					}
+					return
+				}
+			}
+			t.Errorf("y is still %v after 17 minutes", w.reasons("chat")[1])
+		})
+	}
+}
+
+// Who is too slow for a floor is tried by one request after two minutes, then
+// after four, and so on, never beside others, and no more once it keeps one.
+func TestStaleTargetsAreTriedOneAtATime(t *testing.T) {
+	b := newBench(t, []string{"x", "y"})
+	b.learn("x", carrying(40, 30, 60))
+	b.learn("y", carrying(5, 15, 20))
+	place := func(edit ...func(*Request)) string {
+		d := b.place("chat", edit...)
+		outcome, target := b.Decisions(1)[0].Outcome, d.Lease.Target().Backend
+		if (outcome == OutcomeProbe) != (target == "y") || outcome == OutcomeProbe && d.Lease.Floor() != 0 {
+			t.Errorf("%v on %s with a floor of %v", outcome, target, d.Lease.Floor())
+		}
+		d.Lease.Done(b.now, 10)
+		return target
+	}
+	count := func(d time.Duration, edit ...func(*Request)) (probes int) {
+		for end := b.now.Add(d); b.now.Before(end); b.sleep(time.Second) {
+			if place(edit...) == "y" {
+				probes++
+			}
+		}
+		return probes
+	}
+	for _, c := range []struct {
+		during time.Duration
+		want   int
+	}{{2 * time.Minute, 0}, {4 * time.Minute, 1}, {8 * time.Minute, 1}, {16 * time.Minute, 1}} {
+		if got := count(c.during); got != c.want {
+			t.Errorf("within %v tried %d times, want %d", c.during, got, c.want)
+		}
+	}
+	b.sleep(staleMost)
+	if got := place(wish(41)); got != "x" { // twice as fast as y ever was
+		t.Errorf("tried on %s with a floor far out of reach", got)
+	}
+	if got := place(noQueue); got != "x" {
+		t.Errorf("a failover went to %s to try it", got)
+	}
+	held := b.place("chat", prompt(1), func(r *Request) { r.MinTPS = new(float64) }).Lease // no floor: to try it is everybody's
+	for held.Target().Backend != "y" {
+		held = b.place("chat", func(r *Request) { r.MinTPS = new(float64); r.Exclude = []string{"x"} }).Lease
+	}
+	b.sleep(staleMost)
+	if got := place(); got != "x" {
+		t.Error("tried beside one that runs there")
+	}
+	held.Done(b.now, 10)
+	b.sleep(staleMost)
+	if got := place(); got != "y" {
+		t.Error("not tried after half an hour")
+	}
+	b.learn("y", carrying(5, 30, 60))
+	b.fill("chat", 45)
+	if m := b.backends[1].models[0]; m.patience != 0 {
+		t.Errorf("it keeps a floor, and its patience is %v", m.patience)
+	}
+}
