@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
+	"time"
 )
 
 // Bounds on what is read.
@@ -12,6 +14,9 @@ const (
 	maxFile  = 1 << 20 // bytes of a configuration
 	maxNamed = 1 << 20 // bytes of a file that it names; bundles of CAs are 200 KiB
 )
+
+// pipePatience is how long a configuration that comes through a pipe may take.
+const pipePatience = 10 * time.Second
 
 // Parse reads a configuration. name is used in messages, and its folder is
 // where relative paths start; getenv looks up variables. The error is an
@@ -27,11 +32,14 @@ func Parse(name string, data []byte, getenv func(string) (string, bool)) (*Confi
 func Load(path string) (*Config, error) {
 	files := stamps{}
 	files.note(path)
-	f, err := os.Open(path)
+	// It may be a pipe, as of a shell's <(…). One that nobody writes to any more is
+	// empty, and one that somebody holds open must not block a reload for ever.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	defer f.Close()
+	_ = f.SetReadDeadline(time.Now().Add(pipePatience)) // a file has no deadline, and needs none
 	// One byte more than allowed, so that parse sees that it is too much.
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {

@@ -79,6 +79,13 @@ func hostAndPort(raw string) (host, port string, err error) {
 
 // readTargets reads target groups; one without a port has the usual one.
 func readTargets(name, usual string) ([]string, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // to open a pipe could block for ever
+		return nil, fmt.Errorf("%s is no regular file", name)
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err

@@ -73,7 +73,7 @@ func (o *curvesOptions) askStore(ctx context.Context, cfg *config.Config) (*curv
 		return nil, err
 	}
 	defer client.Close()
-	cfg, _ = (&discovery{log: slog.New(slog.DiscardHandler)}).of(ctx, cfg)
+	cfg = (&discovery{log: slog.New(slog.DiscardHandler)}).of(ctx, cfg)
 	topo := topology(cfg)
 	// Only to tell the book what the configuration believes.
 	p := &program{book: profiles.NewBook(profiles.Options{})}

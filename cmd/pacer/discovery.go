@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -25,31 +26,43 @@ const (
 )
 
 // discovery knows the addresses of the backends that stand for several engines.
-// The zero value knows none. It is used by one goroutine at a time.
+// It is used by one goroutine at a time.
 type discovery struct {
 	log   *slog.Logger
 	look  func(ctx context.Context, s providers.Source) ([]string, error) // nil = Source.Look
-	known map[string]map[string]int                                       // backend → address → looks that it is missing from
-	ill   map[string]string                                               // backend → the error that was said
+	known map[place]map[string]int                                        // place → address → looks that it is missing from
+	ill   map[place]string                                                // place → the error that was said
 }
 
-// of returns cfg with the engines that there are now, and whether they are
-// others than at the last call. What cannot be looked up stays as it was.
-func (d *discovery) of(ctx context.Context, cfg *config.Config) (expanded *config.Config, changed bool) {
+// place is where the engines of a backend are looked up: what was found at
+// another one under the same name does not count.
+type place struct{ backend, host, file string }
+
+func placeOf(b config.Backend) place {
+	at := place{backend: b.Name, file: b.Discover.File}
+	if u, err := url.Parse(b.URL); err == nil {
+		at.host = u.Host
+	}
+	return at
+}
+
+// of returns cfg with the engines that there are now. What cannot be looked up
+// stays as it was.
+func (d *discovery) of(ctx context.Context, cfg *config.Config) *config.Config {
 	ctx, cancel := context.WithTimeout(ctx, discoverPatience)
 	defer cancel()
 	type answer struct {
 		found []string
 		err   error
 	}
-	answers := map[string]*answer{}
+	answers := map[place]*answer{}
 	var looking sync.WaitGroup
 	for _, b := range cfg.Backends {
 		if !b.Discover.On() {
 			continue
 		}
 		a := &answer{}
-		answers[b.Name] = a
+		answers[placeOf(b)] = a
 		looking.Go(func() {
 			look := d.look
 			if look == nil {
@@ -60,39 +73,45 @@ func (d *discovery) of(ctx context.Context, cfg *config.Config) (expanded *confi
 	}
 	looking.Wait()
 
-	before := d.found()
-	for name := range d.known {
-		if answers[name] == nil {
-			delete(d.known, name) // no longer configured
-		}
+	found := make(map[string][]string, len(answers))
+	for at, a := range answers {
+		d.hear(at, a.found, a.err)
+		found[at.backend] = slices.Sorted(maps.Keys(d.known[at]))
 	}
-	for name, a := range answers {
-		d.hear(name, a.found, a.err)
+	return cfg.Expand(found)
+}
+
+// keep forgets what cfg does not look up. It is for a configuration that has
+// come into force: one that is refused changes nothing.
+func (d *discovery) keep(cfg *config.Config) {
+	configured := map[place]bool{}
+	for _, b := range cfg.Backends {
+		configured[placeOf(b)] = true
 	}
-	found := d.found()
-	return cfg.Expand(found), !maps.EqualFunc(before, found, slices.Equal)
+	maps.DeleteFunc(d.known, func(at place, _ map[string]int) bool { return !configured[at] })
+	maps.DeleteFunc(d.ill, func(at place, _ string) bool { return !configured[at] })
 }
 
 // hear takes the answer about one backend.
-func (d *discovery) hear(name string, found []string, err error) {
+func (d *discovery) hear(at place, found []string, err error) {
 	if d.known == nil {
-		d.known, d.ill = map[string]map[string]int{}, map[string]string{}
+		d.known, d.ill = map[place]map[string]int{}, map[place]string{}
 	}
 	switch {
-	case err != nil && d.ill[name] != err.Error():
-		d.ill[name] = err.Error()
-		d.log.Warn("the engines of a backend cannot be looked up; those known stay", "backend", name, "known", len(d.known[name]), "error", err)
-	case err == nil && d.ill[name] != "":
-		delete(d.ill, name)
-		d.log.Info("the engines of a backend can be looked up again", "backend", name)
+	case err != nil && d.ill[at] != err.Error():
+		d.ill[at] = err.Error()
+		d.log.Warn("the engines of a backend cannot be looked up; those known stay", "backend", at.backend, "known", len(d.known[at]), "error", err)
+	case err == nil && d.ill[at] != "":
+		delete(d.ill, at)
+		d.log.Info("the engines of a backend can be looked up again", "backend", at.backend)
 	}
 	if err != nil {
 		return
 	}
-	known := d.known[name]
+	known := d.known[at]
 	if known == nil {
 		known = map[string]int{}
-		d.known[name] = known
+		d.known[at] = known
 	}
 	for address := range known {
 		if !slices.Contains(found, address) {
@@ -104,13 +123,4 @@ func (d *discovery) hear(name string, found []string, err error) {
 	for _, address := range found {
 		known[address] = 0
 	}
-}
-
-// found returns the addresses in service, sorted.
-func (d *discovery) found() map[string][]string {
-	out := make(map[string][]string, len(d.known))
-	for name, known := range d.known {
-		out[name] = slices.Sorted(maps.Keys(known))
-	}
-	return out
 }

@@ -2,12 +2,17 @@ package main
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,8 +50,7 @@ func TestEnginesAreDiscovered(t *testing.T) {
 		}}
 		// A house with engines a, b and c, whose gateway is then told of the pool.
 		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 1}, {name: "b", model: carries64, seed: 2}, {name: "c", model: carries64, seed: 3}}, oneRoute, options{})
-		cfg, _ := engines.of(context.Background(), pool(""))
-		if err := h.program.reload(cfg); err != nil {
+		if err := h.program.reload(engines.of(context.Background(), pool(""))); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(context.Background())
@@ -153,4 +157,104 @@ func TestAddressesOfAName(t *testing.T) {
 	if err != nil || len(found) == 0 || !strings.HasSuffix(found[0], ":443") {
 		t.Errorf("localhost: %v, %v", found, err)
 	}
+}
+
+// Engines that are found while they cannot be put into service are put into it
+// when they can; it is said once. A configuration that is refused takes no engine
+// away, and what was found at another place does not count.
+func TestEnginesFoundAtABadTimeAreNotForgotten(t *testing.T) {
+	secure := httptest.NewTLSServer(nil)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})
+	secure.Close()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 1}, {name: "b", model: carries64, seed: 2}}, oneRoute, options{})
+		parse := func(url, more string) *config.Config {
+			text := "listen: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\nbackends: [ { name: pool, url: \"" + url + "\", kind: vllm, discover: dns } ]\n" +
+				"routes: [ { model: chat, targets: [ { backend: pool, model: m } ] } ]\n" + more
+			cfg, err := config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false })
+			if err != nil {
+				t.Fatal(err)
+			}
+			return cfg
+		}
+		var found atomic.Pointer[[]string] // nil = the resolver is down
+		engines := &discovery{log: slog.New(slog.DiscardHandler), look: func(context.Context, providers.Source) ([]string, error) {
+			if list := found.Load(); list != nil {
+				return *list, nil
+			}
+			return nil, errors.New("no resolver")
+		}}
+		found.Store(&[]string{"a.test:80"})
+		base := parse("http://pool.test/v1", "")
+		authorities := filepath.Join(t.TempDir(), "ca.pem")
+		base.Backends[0].CAFile = authorities
+		write := func() {
+			if err := os.WriteFile(authorities, authority, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write()
+		if err := h.program.reload(engines.of(t.Context(), base)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		hup := make(chan os.Signal, 1)
+		next := base
+		following := make(chan error)
+		go func() {
+			following <- h.program.follow(ctx, base, func() (*config.Config, error) { return next, nil }, engines, hup)
+		}()
+		expect := func(when, want string) {
+			t.Helper()
+			sleep(discoverEvery + time.Second)
+			var names []string
+			for _, l := range h.program.router.Loads() {
+				names = append(names, l.Backend)
+			}
+			if s := strings.Join(names, " "); s != want {
+				t.Errorf("%s: %q, want %q", when, s, want)
+			}
+		}
+		os.Remove(authorities)
+		found.Store(&[]string{"a.test:80", "b.test:80"})
+		expect("while ca_file is away", "pool-a.test-80")
+		expect("while ca_file is still away", "pool-a.test-80")
+		if n := refusals(t, h); n != "1" {
+			t.Errorf("%s refusals counted, want 1", n)
+		}
+		write()
+		expect("ca_file is back", "pool-a.test-80 pool-b.test-80")
+
+		found.Store(nil)
+		refused := parse("http://other.test/v1", "")
+		refused.Backends = append(refused.Backends, config.Backend{Name: "x", URL: "https://x.test/v1", CAFile: "nowhere.pem"})
+		next = refused
+		hup <- syscall.SIGHUP
+		expect("another pool is refused, and no resolver", "pool-a.test-80 pool-b.test-80")
+		next = parse("http://other.test/v1", "")
+		found.Store(&[]string{"b.test:80"})
+		hup <- syscall.SIGHUP
+		sleep(time.Second)
+		if l := h.program.router.Loads(); len(l) != 1 || l[0].Backend != "pool-b.test-80" {
+			t.Errorf("another pool: %v, want only what was found there", l)
+		}
+		stop()
+		if err := <-following; err != nil {
+			t.Error(err)
+		}
+		if n := len(engines.known); n != 1 {
+			t.Errorf("%d places are known, 1 is configured", n)
+		}
+		h.stop()
+	})
+}
+
+// refusals is how many configurations were refused.
+func refusals(t *testing.T, h *house) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.program.metrics.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	_, rest, _ := strings.Cut(w.Body.String(), `pacer_config_reloads_total{result="refused"} `)
+	n, _, _ := strings.Cut(rest, "\n")
+	return n
 }

@@ -21,11 +21,28 @@ import (
 //
 // Only one reload runs at a time: the caller sees to it.
 func (p *program) reload(cfg *config.Config) error {
-	old := p.conf.Load()
-	cfg, needRestart := withRunning(old, cfg)
-	x, err := p.plan(cfg)
+	needRestart, err := p.apply(cfg, "configuration reloaded")
 	if err != nil {
 		return err
+	}
+	for _, w := range cfg.Warnings {
+		p.log.Warn(w)
+	}
+	p.sayRoom(cfg)
+	if len(needRestart) > 0 {
+		p.log.Warn("these changes take a restart; the running values stay", "fields", strings.Join(needRestart, ", "))
+	}
+	return nil
+}
+
+// apply is reload without its warnings; what is said when it is done. It returns
+// the names of the fields that it left as they are.
+func (p *program) apply(cfg *config.Config, what string) (needRestart []string, err error) {
+	old := p.conf.Load()
+	cfg, needRestart = withRunning(old, cfg)
+	x, err := p.plan(cfg)
+	if err != nil {
+		return nil, err
 	}
 	p.believe(x)
 	p.metrics.Configure(routeClasses(x.topo), backendNames(cfg))
@@ -35,7 +52,7 @@ func (p *program) reload(cfg *config.Config) error {
 		p.conf.Store(cfg)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.gateway.Deliver(grants)
 	for _, m := range p.fleet.adopt(x.members) {
@@ -48,15 +65,8 @@ func (p *program) reload(cfg *config.Config) error {
 	if p.level != nil {
 		p.level.Set(levelOf(cfg.Log))
 	}
-	p.log.Info("configuration reloaded", differences(old, cfg)...)
-	for _, w := range cfg.Warnings {
-		p.log.Warn(w)
-	}
-	p.sayRoom(cfg)
-	if len(needRestart) > 0 {
-		p.log.Warn("these changes take a restart; the running values stay", "fields", strings.Join(needRestart, ", "))
-	}
-	return nil
+	p.log.Info(what, differences(old, cfg)...)
+	return needRestart, nil
 }
 
 // withRunning returns cfg with those values of old that cannot change while the
@@ -150,14 +160,13 @@ func (p *program) follow(ctx context.Context, base *config.Config, load func() (
 	}()
 	look := time.NewTicker(discoverEvery)
 	defer look.Stop()
+	refused := "" // why the engines found last could not be put into service
 	for {
 		select {
 		case <-ctx.Done():
 			return <-watching
 		case <-look.C:
-			if cfg, others := engines.of(ctx, base); others && ctx.Err() == nil {
-				p.say(p.reload(cfg))
-			}
+			refused = p.discover(ctx, engines.of(ctx, base), refused)
 			continue
 		case <-changed:
 		case <-hup:
@@ -165,15 +174,32 @@ func (p *program) follow(ctx context.Context, base *config.Config, load func() (
 		p.systemd.reloading()
 		next, err := load()
 		if err == nil {
-			cfg, _ := engines.of(ctx, next)
-			err = p.reload(cfg)
+			err = p.reload(engines.of(ctx, next))
 		}
 		if err == nil {
 			base = next
+			engines.keep(base)
 		}
 		p.systemd.ready()
 		p.say(err)
 	}
+}
+
+// discover puts the engines of cfg into service if they are others than those in
+// force. A refusal, which it returns, is said once, and tried again at the next
+// look.
+func (p *program) discover(ctx context.Context, cfg *config.Config, refused string) string {
+	if ctx.Err() != nil || reflect.DeepEqual(cfg.Backends, p.conf.Load().Backends) {
+		return ""
+	}
+	_, err := p.apply(cfg, "engines discovered")
+	if err == nil {
+		return ""
+	}
+	if err.Error() != refused {
+		p.say(err)
+	}
+	return err.Error()
 }
 
 // say counts a reload, and says why it was refused.

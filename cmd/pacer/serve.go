@@ -82,8 +82,7 @@ func serve(ctx context.Context, cfg *config.Config, load func() (*config.Config,
 		log.Warn(w)
 	}
 	engines := &discovery{log: log}
-	expanded, _ := engines.of(ctx, cfg)
-	p, err := wire(expanded, log, options{})
+	p, err := wire(engines.of(ctx, cfg), log, options{})
 	if err != nil {
 		return err
 	}
