@@ -30,6 +30,7 @@ func (r *Router) configureBackends(now time.Time, backends []Backend) {
 		b := before[c.Name]
 		if b == nil || b.engine != c.Engine {
 			b = newBackend(now, r, c.Name, c.Engine)
+			b.become(c.Health)
 		}
 		b.maxConcurrency = c.MaxConcurrency
 		r.backends = append(r.backends, b)

@@ -108,6 +108,7 @@ type Backend struct {
 	Name           string
 	Engine         string // what stands behind the name, its URL say; another one is another incarnation
 	MaxConcurrency int    // cap on m, and on requests that do not decode; 0 = none
+	Health         Health // of a new incarnation, until BackendHealth says otherwise
 }
 
 // Topology is everything configured. Replicas is how many gateways share the

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"reflect"
@@ -25,6 +26,7 @@ type fleet struct {
 
 	mu      sync.Mutex // guards what follows
 	members map[string]*member
+	drained map[string]bool // by an operator; names of backends that are gone, too
 	ctx     context.Context // of run; nil while the loops do not run
 	running sync.WaitGroup
 }
@@ -90,25 +92,32 @@ func (f *fleet) plan(cfg *config.Config) (map[string]*member, error) {
 	return members, nil
 }
 
+// maxDrained is how many names are known as drained before those that nobody has
+// any more are forgotten: engines that are discovered come and go.
+const maxDrained = 1024
+
 // adopt puts the planned members into service and returns the new ones. What an
-// operator said of a backend holds for whatever stands behind its name.
+// operator said of a backend holds for whatever stands behind its name, and if
+// nothing does for a while, too: an engine that is drained and restarted is not
+// to be found meanwhile.
 func (f *fleet) adopt(members map[string]*member) (young []*member) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, old := range f.members {
 		if members[name] != old {
-			drained := old.retire()
-			if m := members[name]; m != nil {
-				m.drained = drained // nobody else knows m yet
-			}
+			old.retire()
 		}
 	}
 	for name, m := range members {
 		if f.members[name] != m {
+			m.drained = f.drained[name] // nobody else knows m yet
 			young = append(young, m)
 		}
 	}
 	f.members = members
+	if len(f.drained) > maxDrained {
+		maps.DeleteFunc(f.drained, func(name string, _ bool) bool { return members[name] == nil })
+	}
 	if f.ctx != nil {
 		f.start()
 	}
@@ -140,6 +149,9 @@ func (f *fleet) run(ctx context.Context) error {
 	f.start()
 	f.mu.Unlock()
 	<-ctx.Done()
+	f.mu.Lock()
+	f.ctx = nil // a reload that is late starts nothing
+	f.mu.Unlock()
 	f.running.Wait()
 	return nil
 }
@@ -268,65 +280,84 @@ func (m *member) scrape(o providers.Options, page string) error {
 }
 
 // retire ends the member's loops, and what it says is heard no more; requests
-// that it serves go on. It returns what an operator said of it.
-func (m *member) retire() (drained bool) {
+// that it serves go on.
+func (m *member) retire() {
 	m.mu.Lock()
 	m.gone = true
-	drained = m.drained
 	m.mu.Unlock()
 	if m.stop != nil {
 		m.stop()
 	}
 	m.backend.Close()
-	return drained
 }
 
 // hearBreaker takes what the breaker thinks.
 func (m *member) hearBreaker(h providers.Health) {
-	m.program.log.Warn("backend health", "backend", m.name, "breaker", healthOf(h).String())
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.breaker = h
-	if m.gone {
-		return
+	if m.hear(func() { m.breaker = h }, h == providers.Closed) { // it was open before
+		m.program.log.Warn("backend health", "backend", m.name, "breaker", h.String())
 	}
-	if h == providers.Closed { // it was open before
-		m.program.book.Restarted(m.name)
-	}
-	m.publish()
 }
 
 // hearProber takes what the health page says.
 func (m *member) hearProber(c providers.Condition, err error) {
+	if !m.hear(func() { m.page = c }, c == providers.Sound) { // it was not before
+		return
+	}
 	log := m.program.log.With("backend", m.name, "health", c.String())
 	if err != nil {
 		log.Warn("backend health", "error", err)
 	} else {
 		log.Warn("backend health")
 	}
+}
+
+// hear takes note of news, and tells the book of an engine that is back, and the
+// router; false = nobody wants to know, for the member is gone.
+func (m *member) hear(note func(), back bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.page = c
+	note()
 	if m.gone {
-		return
+		return false
 	}
-	if c == providers.Sound { // it was not before
+	if back {
 		m.program.book.Restarted(m.name)
 	}
 	m.publish()
+	return true
 }
 
 // drain takes a backend out of service for new requests, or puts it back in;
-// false = there is none of that name.
+// false = there is none of that name, and none that was drained.
 func (f *fleet) drain(name string, drained bool) bool {
 	f.mu.Lock() // so that no reload replaces it meanwhile
 	defer f.mu.Unlock()
 	m := f.members[name]
-	if m == nil {
+	if m == nil && (drained || !f.drained[name]) {
 		return false
 	}
-	m.drain(drained)
+	if delete(f.drained, name); drained {
+		if f.drained == nil {
+			f.drained = map[string]bool{}
+		}
+		f.drained[name] = true
+	}
+	if m != nil {
+		m.drain(drained)
+	}
 	return true
+}
+
+// hold makes the drained backends of t begin so: a new incarnation would take
+// requests until the router is told of it.
+func (f *fleet) hold(t router.Topology) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, b := range t.Backends {
+		if f.drained[b.Name] {
+			t.Backends[i].Health = router.Draining
+		}
+	}
 }
 
 // drain is what an operator says.
@@ -351,15 +382,21 @@ func (m *member) announce() {
 // publish tells the router whether the backend may be used. mu is held.
 func (m *member) publish() {
 	h := healthOf(m.breaker)
-	switch {
-	case m.drained:
-		h = router.Draining
-	case m.page == providers.Failing:
+	switch m.page {
+	case providers.Failing:
 		h = router.Down
-	case m.page == providers.Loading:
+	case providers.Loading:
 		h = router.Loading
 	}
-	m.program.tell(router.BackendHealth{Backend: m.name, Health: h})
+	say := func(h router.Health) { m.program.tell(router.BackendHealth{Backend: m.name, Health: h}) }
+	if !m.drained {
+		say(h)
+		return
+	}
+	if h == router.Down || h == router.Loading {
+		say(h) // one that is restarted while it is drained starts slowly, too
+	}
+	say(router.Draining)
 }
 
 // tell hands a change to the router unless the member is gone.

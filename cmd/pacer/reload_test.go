@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -11,6 +14,8 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/providers"
+	"github.com/pacer-dev/pacer/router"
 )
 
 // A hundred reloads while forty clients stream: backends come, go, change their
@@ -245,6 +250,126 @@ func TestADeadEngineIsKnownBeforeARequestFindsOut(t *testing.T) {
 		sleep(2 * time.Second)
 		if got := served(); got != "a" {
 			t.Errorf("served by %q, want a, which is back", got)
+		}
+		h.stop()
+	})
+}
+
+// What an operator said of an engine that is discovered holds while its address
+// is missing, as it is while the engine is restarted; one that died while it was
+// drained comes back slowly; and a drained backend with another engine does not
+// take a request before the router is told.
+func TestADrainOutlivesTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := gpu{name: "a", model: carries64, seed: 1}, gpu{name: "b", model: carries64, seed: 2}
+		both := "routes:\n  - { model: chat, targets: [ { backend: a, model: m }, { backend: b, model: m } ], prefer: order }\n"
+		only := "routes:\n  - { model: chat, targets: [ { backend: b, model: m } ] }\n"
+		h := newHouse(t, []gpu{a, b, {name: "c", model: carries64}}, both, options{})
+		health := func() string { return h.program.router.Loads()[0].Health.String() }
+		if !h.program.fleet.drain("a", true) {
+			t.Fatal("there is no a")
+		}
+		for _, world := range []struct {
+			gpus   []gpu
+			routes string
+		}{{[]gpu{b}, only}, {[]gpu{a, b}, both}} {
+			if err := h.program.reload(houseConfig(t, world.gpus, world.routes)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := health(); got != "draining" {
+			t.Errorf("a is %s: it was gone for a while, and is still drained", got)
+		}
+
+		swapped := a
+		swapped.host = "c"
+		x, err := h.program.plan(houseConfig(t, []gpu{swapped, b}, both))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.program.router.Update(time.Now(), router.Configure{Topology: x.topo})
+		if got := health(); got != "draining" {
+			t.Errorf("a is %s before anybody is told of its new engine", got)
+		}
+
+		if err := h.program.reload(houseConfig(t, []gpu{b}, only)); err != nil {
+			t.Fatal(err)
+		}
+		if !h.program.fleet.drain("a", false) {
+			t.Error("a backend that is drained and gone cannot be resumed")
+		}
+		if h.program.fleet.drain("a", false) || h.program.fleet.drain("a", true) {
+			t.Error("a backend that is gone is drained")
+		}
+		if err := h.program.reload(houseConfig(t, []gpu{a, b}, both)); err != nil {
+			t.Fatal(err)
+		}
+		if got := health(); got != "up" {
+			t.Errorf("a is %s after resume", got)
+		}
+		h.stop()
+	})
+}
+
+// An engine that was restarted while it was drained starts slowly when it is
+// resumed, as every other that was down.
+func TestARestartWhileDrainedStartsSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := gpu{name: "a", model: carries64, seed: 1, conf: ", prior: { 1: 50, 64: 49 }"}
+		h := newHouse(t, []gpu{a}, "routes:\n  - { model: chat, targets: [ { backend: a, model: m } ], slo: { min_tps: 10 } }\n", options{})
+		free := func() int { return h.program.router.Routes(time.Now())[0].Free }
+		before := free()
+		var running sync.WaitGroup
+		defer running.Wait()
+		h.program.fleet.drain("a", true)
+		h.servers["a"].Close()
+		sleep(10 * time.Second)
+		if got := h.program.router.Loads()[0].Health.String(); got != "draining" {
+			t.Errorf("a is %s, drained and dead", got)
+		}
+		h.serveEngine("a", &running)
+		sleep(3 * time.Second)
+		h.program.fleet.drain("a", false)
+		if after := free(); before <= 4 || after != 4 {
+			t.Errorf("%d users fit before the restart and %d after it, want more than 4, and 4: it is cold", before, after)
+		}
+		h.stop()
+	})
+}
+
+// A reload that is still under way when the program ends starts nothing, and
+// the one who waits for what runs is not disturbed.
+func TestALateReloadStartsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, []gpu{{name: "a", model: carries64}}, oneRoute, options{})
+		h.stopGateway()
+		keyed := gpu{name: "a", model: carries64, conf: ", api_key: other"}
+		if err := h.program.reload(houseConfig(t, []gpu{keyed}, oneRoute)); err != nil {
+			t.Fatal(err)
+		}
+		if h.program.fleet.member("a").stop != nil {
+			t.Error("loops were started after the end")
+		}
+		h.stop()
+	})
+}
+
+// What a backend was replaced by is not spoken of in its name: its streams that
+// break off later say nothing about the one in service.
+func TestWhatIsReplacedIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, []gpu{{name: "a", model: carries64}}, oneRoute, options{})
+		var said bytes.Buffer
+		h.program.log = slog.New(slog.NewTextHandler(&said, nil))
+		old := h.program.fleet.member("a")
+		if err := h.program.reload(houseConfig(t, []gpu{{name: "a", model: carries64, conf: ", api_key: other"}}, oneRoute)); err != nil {
+			t.Fatal(err)
+		}
+		said.Reset()
+		old.hearBreaker(providers.Open)
+		old.hearProber(providers.Failing, errors.New("refused"))
+		if got := h.program.router.Loads()[0].Health; said.Len() > 0 || got != router.Up {
+			t.Errorf("a is %v, and the log has %q", got, said.String())
 		}
 		h.stop()
 	})

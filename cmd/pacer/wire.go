@@ -82,7 +82,9 @@ func (p *program) plan(cfg *config.Config) (plans, error) {
 	if err != nil {
 		return plans{}, err
 	}
-	return plans{cfg, topology(cfg), priors, members}, nil
+	topo := topology(cfg)
+	p.fleet.hold(topo)
+	return plans{cfg, topo, priors, members}, nil
 }
 
 // wire builds everything, top to bottom, in the order of dependency. It opens
