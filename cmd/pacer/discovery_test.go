@@ -199,10 +199,10 @@ func TestEnginesFoundAtABadTimeAreNotForgotten(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(context.Background())
 		hup := make(chan os.Signal, 1)
-		next := base
+		var next atomic.Pointer[config.Config]
 		following := make(chan error)
 		go func() {
-			following <- h.program.follow(ctx, base, func() (*config.Config, error) { return next, nil }, engines, hup)
+			following <- h.program.follow(ctx, base, func() (*config.Config, error) { return next.Load(), nil }, engines, hup)
 		}()
 		expect := func(when, want string) {
 			t.Helper()
@@ -228,10 +228,10 @@ func TestEnginesFoundAtABadTimeAreNotForgotten(t *testing.T) {
 		found.Store(nil)
 		refused := parse("http://other.test/v1", "")
 		refused.Backends = append(refused.Backends, config.Backend{Name: "x", URL: "https://x.test/v1", CAFile: "nowhere.pem"})
-		next = refused
+		next.Store(refused)
 		hup <- syscall.SIGHUP
 		expect("another pool is refused, and no resolver", "pool-a.test-80 pool-b.test-80")
-		next = parse("http://other.test/v1", "")
+		next.Store(parse("http://other.test/v1", ""))
 		found.Store(&[]string{"b.test:80"})
 		hup <- syscall.SIGHUP
 		sleep(time.Second)
