@@ -218,6 +218,7 @@ func TestStores(t *testing.T) {
 			`{ addrs: [ "s:26379" ], master: main, db: 2, username: u, password: "#p", tls: {} }`,
 			Store{Addrs: []string{"s:26379"}, Master: "main", DB: 2, Username: "u", Password: "#p", TLS: true, Prefix: "pacer"},
 		},
+		{`{ addrs: [ "a:1" ], tls: { ca_file: /ca.pem } }`, Store{Addrs: []string{"a:1"}, TLS: true, CAFile: "/ca.pem", Prefix: "pacer"}},
 		{`{ addrs: [ "a:1" ], tls: false }`, Store{Addrs: []string{"a:1"}, Prefix: "pacer"}},
 		{"${URL}", Store{Addrs: []string{"env:1"}, DB: 1, Prefix: "pacer"}},
 		{"${NOPE:-memory}", Store{Memory: true, Prefix: "pacer"}},

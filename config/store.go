@@ -17,7 +17,8 @@ type Store struct {
 	Prefix   string // every key starts with it
 	Username string // "" = the default user
 	Password Secret // "" = none
-	TLS      bool   // with the system's certificate authorities
+	TLS      bool
+	CAFile   string // with TLS: PEM of authorities trusted beside the system's; "" = the system's alone
 }
 
 // store reads memory, a redis:// URL, or the fields of a Redis.
@@ -75,7 +76,7 @@ func (r *reader) storeFields(v value) (Store, bool) {
 		"prefix":   func(v value) { r.prefix(v, &s.Prefix) },
 		"username": r.textInto(&s.Username),
 		"password": r.secretInto(&s.Password),
-		"tls":      func(v value) { s.TLS = r.storeTLS(v) },
+		"tls":      func(v value) { r.storeTLS(v, &s) },
 	})
 	o.require("addrs", `[ "redis:6379" ]`)
 	if len(r.problems) > before {
@@ -122,12 +123,11 @@ func (r *reader) prefix(v value, to *string) {
 	*to = s.text
 }
 
-// storeTLS reads true, false, or an empty mapping, which is TLS as it comes.
-func (r *reader) storeTLS(v value) bool {
+// storeTLS reads true, false, or a mapping; an empty one is TLS as it comes.
+func (r *reader) storeTLS(v value, to *Store) {
 	if isMapping(v) {
-		_, ok := r.object(v, fields{})
-		return ok
+		_, to.TLS = r.object(v, fields{"ca_file": func(v value) { r.caFile(v, &to.CAFile) }})
+		return
 	}
-	on, _ := r.truth(v)
-	return on
+	to.TLS, _ = r.truth(v)
 }

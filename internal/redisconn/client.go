@@ -3,10 +3,12 @@ package redisconn
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -90,7 +92,10 @@ func Open(o Options) (*Client, error) {
 		o.IOTimeout = ioTimeout
 	}
 	quietLibrary()
-	options := universalOptions(o)
+	options, err := universalOptions(o)
+	if err != nil {
+		return nil, err
+	}
 	return &Client{
 		options: options,
 		rdb:     redis.NewUniversalClient(options),
@@ -170,7 +175,14 @@ func (c *Client) reconnect() {
 // never give the same key.
 func (c *Client) Key(tag string, parts ...string) string {
 	var b strings.Builder
-	escape(&b, c.prefix)
+	// No tag is in a prefix, so colons in it do no harm, and an ACL can be
+	// written as it stands.
+	for i, part := range strings.Split(c.prefix, ":") {
+		if i > 0 {
+			b.WriteByte(':')
+		}
+		escape(&b, part)
+	}
 	b.WriteString(":{")
 	if tag == "" {
 		b.WriteByte('%') // an empty tag would be none: the server would hash the whole key
@@ -196,7 +208,7 @@ func escape(b *strings.Builder, s string) {
 	}
 }
 
-func universalOptions(o Options) *redis.UniversalOptions {
+func universalOptions(o Options) (*redis.UniversalOptions, error) {
 	u := &redis.UniversalOptions{
 		Addrs:      o.Store.Addrs,
 		MasterName: o.Store.Master,
@@ -223,12 +235,36 @@ func universalOptions(o Options) *redis.UniversalOptions {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if o.Store.TLS {
-		u.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+		roots, err := rootsOf(o.Store.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		u.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 	}
 	if o.Dial != nil {
 		u.Dialer = dialWith(o.Dial, u.TLSConfig)
 	}
-	return u
+	return u, nil
+}
+
+// rootsOf returns the system's authorities and those in file; nil = the
+// system's alone.
+func rootsOf(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("redisconn: store.tls.ca_file: %w", err)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("redisconn: store.tls.ca_file %s holds no PEM certificate", file)
+	}
+	return roots, nil
 }
 
 // dialWith adds TLS to dial, which the library leaves to a dialer that is not

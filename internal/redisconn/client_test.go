@@ -268,8 +268,8 @@ func TestScriptsSurviveAServerThatForgotThem(t *testing.T) {
 }
 
 func TestKeysOfOneTagShareASlotAndNeverMeet(t *testing.T) {
-	c := open(t, redisconn.Options{Store: config.Store{Addrs: []string{"x:1"}, Prefix: "pa{c}er"}})
-	if got, want := c.Key("h200-a", "sums", "meta-llama/Llama 3"), "pa%7Bc%7Der:{h200-a}:sums:meta-llama/Llama%203"; got != want {
+	c := open(t, redisconn.Options{Store: config.Store{Addrs: []string{"x:1"}, Prefix: "team:pa{c}er"}})
+	if got, want := c.Key("h200-a", "sums", "meta-llama/Llama 3"), "team:pa%7Bc%7Der:{h200-a}:sums:meta-llama/Llama%203"; got != want {
 		t.Errorf("Key = %s, want %s", got, want)
 	}
 	odd := []string{"", "%", "a", "a:b", "a}", "{a}", "a b", "ä", "a%3Ab", "a\x00", "a\n"}
