@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -21,8 +22,13 @@ type Metrics struct {
 	live     func() Live // nil = none
 
 	bound atomic.Pointer[bound]
-	mu    sync.Mutex // serializes the writers of bound
+	mu    sync.Mutex // serializes the writers of bound, and guards gone
+	gone  []string   // backends that are configured no more, the first that went first
 }
+
+// maxGone is how many backends keep what they counted after they are gone: where
+// engines are discovered, each that comes has a name of its own.
+const maxGone = 64
 
 // New returns metrics whose label sets start with the given routes (with their
 // class) and backends at 0. live is called at each scrape; nil = none.
@@ -42,10 +48,11 @@ func New(routes map[string]string, backends []string, live func() Live) *Metrics
 	return m
 }
 
-// Configure adds routes and backends after a reload. Those that are gone keep
-// what they counted.
+// Configure adds routes and backends after a reload. Routes that are gone keep
+// what they counted, and so do the last 64 backends that went.
 func (m *Metrics) Configure(routes map[string]string, backends []string) {
 	m.change(func(b *bound) {
+		m.forget(b, backends)
 		for _, name := range backends {
 			if b.backends[name] == nil {
 				b.backends[name] = m.vectors.ratio.WithLabelValues(name)
@@ -64,6 +71,23 @@ func (m *Metrics) Configure(routes map[string]string, backends []string) {
 			}
 		}
 	})
+}
+
+// forget drops the backends that have been gone for longest. mu is held.
+func (m *Metrics) forget(b *bound, backends []string) {
+	m.gone = slices.DeleteFunc(m.gone, func(name string) bool { return slices.Contains(backends, name) })
+	for _, name := range slices.Sorted(maps.Keys(b.backends)) {
+		if !slices.Contains(backends, name) && !slices.Contains(m.gone, name) {
+			m.gone = append(m.gone, name)
+		}
+	}
+	for len(m.gone) > maxGone {
+		name := m.gone[0]
+		m.gone = m.gone[1:]
+		delete(b.backends, name)
+		maps.DeleteFunc(b.pairs, func(k pairKey, _ *pairSeries) bool { return k.backend == name })
+		m.vectors.forget(name)
+	}
 }
 
 // change replaces what is bound by an edited copy.
@@ -109,7 +133,7 @@ func (m *Metrics) Observe(x Exchange) {
 	if x.Overhead > 0 {
 		m.vectors.overhead.Observe(x.Overhead.Seconds())
 	}
-	if key.backend != "" {
+	if key.backend != "" && pair.cost != nil {
 		pair.serve(&x)
 		if ratio := x.TPS / x.Predicted; x.Predicted > 0 && ratio > 0 && !math.IsInf(ratio, 1) {
 			b.backends[key.backend].Observe(ratio)
@@ -138,9 +162,17 @@ func (r *routeSeries) observe(x *Exchange) {
 	r.stats.observe(time.Now(), x)
 }
 
-func (m *Metrics) newPair(k pairKey) *pairSeries {
-	m.change(func(b *bound) { m.addPair(b, k) })
-	return m.bound.Load().pairs[k]
+// newPair returns the series of k; of a backend that was forgotten meanwhile,
+// those of none.
+func (m *Metrics) newPair(k pairKey) (pair *pairSeries) {
+	m.change(func(b *bound) {
+		if k.backend != "" && b.backends[k.backend] == nil {
+			k.backend = ""
+		}
+		m.addPair(b, k)
+		pair = b.pairs[k]
+	})
+	return pair
 }
 
 // closedClass returns class if it is one, else otherwise.

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"flag"
+	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -243,6 +244,39 @@ func TestConfigureAdds(t *testing.T) {
 	wantSeries(t, text, `pacer_requests_total{backend="h200",class="interactive",outcome="ok",route="chat"} 1`)
 	if s := m.Route("chat"); s.Offered != 1 {
 		t.Errorf("after a reload chat was offered %d, want 1", s.Offered)
+	}
+}
+
+// Engines that come and go do not make the page grow without end: the last ones
+// that went keep their series, one that comes back is not among them, and a
+// request that ends on a forgotten one counts as served by none.
+func TestBackendsThatAreGoneAreForgotten(t *testing.T) {
+	m := New(map[string]string{"chat": "interactive"}, nil, nil)
+	routes := map[string]string{"chat": "interactive"}
+	pod := func(i int) string { return fmt.Sprintf("pod-%d", i) }
+	for i := range 1000 {
+		m.Configure(routes, []string{"stays", pod(i)})
+		m.Observe(Exchange{Route: "chat", Backend: pod(i), Outcome: "ok"})
+		m.Observe(Exchange{Route: "chat", Backend: pod(i), Outcome: "ok", Class: "batch"})
+	}
+	m.Configure(routes, []string{"stays", pod(999 - maxGone)}) // back, and the last one is gone
+	text := scrape(t, m)
+	if got, want := len(series(text, "pacer_requests_total", `outcome="ok"`, `backend="pod-`, `class="batch"`)), maxGone+1; got != want {
+		t.Errorf("%d pods have series, want %d", got, want)
+	}
+	if got := series(text, `"`+pod(0)+`"`); len(got) > 0 {
+		t.Errorf("the first pod has %d series after 999 others", len(got))
+	}
+	wantSeries(t, text, `pacer_requests_total{backend="`+pod(999-maxGone)+`",class="interactive",outcome="ok",route="chat"} 1`)
+	m.Observe(Exchange{Route: "chat", Backend: pod(0), Outcome: "cut"})
+	m.newPair(pairKey{"chat", pod(0), "batch"}) // as by one that looked just before
+	text = scrape(t, m)
+	wantSeries(t, text, `pacer_requests_total{backend="",class="interactive",outcome="cut",route="chat"} 1`)
+	if got := series(text, `"`+pod(0)+`"`); len(got) > 0 {
+		t.Errorf("a request brought a forgotten pod back: %q", got[:1])
+	}
+	if n := len(m.bound.Load().pairs); n > 3*(maxGone+3) {
+		t.Errorf("%d pairs are bound", n)
 	}
 }
 

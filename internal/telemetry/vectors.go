@@ -63,6 +63,17 @@ func newVectors(reg *prometheus.Registry) *vectors {
 	return v
 }
 
+// forget drops every series of a backend.
+func (v *vectors) forget(backend string) {
+	of := prometheus.Labels{"backend": backend}
+	for _, c := range []*prometheus.CounterVec{v.requests, v.tokens, v.cost} {
+		c.DeletePartialMatch(of)
+	}
+	for _, h := range []*prometheus.HistogramVec{v.ttft, v.tps, v.duration, v.ratio} {
+		h.DeletePartialMatch(of)
+	}
+}
+
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
