@@ -38,12 +38,16 @@ const maxDiscovered = 256
 
 // Expand returns c with a backend for each address that was found for those
 // that discover theirs, by their names, and with targets that name them all.
-// Addresses are host:port, sorted; beyond 256 they are left out. What is not in
-// found has no engine.
+// Addresses are host:port, sorted; beyond 256 they are left out, and so is one
+// whose name another backend has. What is not in found has no engine.
 func (c *Config) Expand(found map[string][]string) *Config {
 	next := *c
 	next.Backends, next.Routes = nil, slices.Clone(c.Routes)
 	names := map[string][]string{} // of a backend that discovers → of its engines
+	taken := map[string]bool{}
+	for _, b := range c.Backends {
+		taken[b.Name] = true
+	}
 	for _, b := range c.Backends {
 		if !b.Discover.On() {
 			next.Backends = append(next.Backends, b)
@@ -53,6 +57,10 @@ func (c *Config) Expand(found map[string][]string) *Config {
 		for _, address := range found[b.Name][:min(len(found[b.Name]), maxDiscovered)] {
 			one := b
 			one.Name, one.Address = engineName(b.Name, address), address
+			if taken[one.Name] {
+				continue
+			}
+			taken[one.Name] = true
 			next.Backends = append(next.Backends, one)
 			names[b.Name] = append(names[b.Name], one.Name)
 		}

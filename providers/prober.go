@@ -10,7 +10,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -137,8 +139,21 @@ func (p *Prober) hear(seen Condition, err error) {
 	}
 }
 
+// ownTrouble reports whether err is about this machine and not about the
+// backend: no file, port or memory for one more connection, or a resolver that
+// does not answer. All backends would be down at once.
+func ownTrouble(err error) bool {
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return !dns.IsNotFound
+	}
+	return slices.ContainsFunc([]error{
+		syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.ENOBUFS, syscall.ENOMEM,
+	}, func(own error) bool { return errors.Is(err, own) })
+}
+
 // look asks once. news is false when the answer says nothing: it did not come
-// in time, or the page is none that this server has.
+// in time, or it could not be asked for.
 func (p *Prober) look(ctx context.Context) (c Condition, news bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
@@ -146,6 +161,9 @@ func (p *Prober) look(ctx context.Context) (c Condition, news bool, err error) {
 	// is told without the URL.
 	response, err := p.transport.RoundTrip(p.request.Clone(ctx))
 	if err != nil {
+		if ownTrouble(err) {
+			return Sound, false, nil
+		}
 		var dial *net.OpError
 		if errors.As(err, &dial) && dial.Op == "dial" {
 			return Failing, true, err

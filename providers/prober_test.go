@@ -4,8 +4,11 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,5 +150,108 @@ func TestWhereThereIsNoPage(t *testing.T) {
 		if p, err := NewProber(o); err != nil || p == nil || len(p.request.Header) != 0 {
 			t.Errorf("kind %q with a URL: %v, %v: want one that shows no key elsewhere", kind, p, err)
 		}
+	}
+}
+
+// What this machine lacks says nothing about a backend: with no file left, or
+// without a resolver, all of them would be down at once.
+func TestOwnTroubleIsNoNews(t *testing.T) {
+	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
+	for _, c := range []struct {
+		err  error
+		news bool
+	}{
+		{dial(os.NewSyscallError("socket", syscall.EMFILE)), false},
+		{dial(os.NewSyscallError("connect", syscall.EADDRNOTAVAIL)), false},
+		{dial(&net.DNSError{Err: "server misbehaving", Name: "gpu", IsTemporary: true}), false},
+		{dial(&net.DNSError{Err: "no such host", Name: "gpu", IsNotFound: true}), true},
+		{dial(os.NewSyscallError("connect", syscall.ECONNREFUSED)), true},
+	} {
+		p, err := NewProber(ProberOptions{
+			Backend: Options{Name: "e", BaseURL: "http://engine/v1", Kind: "vllm", Dial: func(context.Context, string, string) (net.Conn, error) {
+				return nil, c.err
+			}},
+			OnCondition: func(Condition, error) {},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, news, _ := p.look(t.Context()); news != c.news {
+			t.Errorf("%v: news is %v, want %v", c.err, news, c.news)
+		}
+	}
+}
+
+// Servers that misuse the connection do not hold the prober up, and an answer
+// without end is an answer.
+func TestProberBeforeStrangeServers(t *testing.T) {
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		want    Condition
+		news    bool
+	}{
+		"redirect": {func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/health" {
+				t.Error("a redirect was followed")
+			}
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+		}, Sound, true},
+		"a body without end": {func(w http.ResponseWriter, _ *http.Request) {
+			for {
+				if _, err := w.Write(make([]byte, 4096)); err != nil {
+					return
+				}
+			}
+		}, Sound, true},
+		"a body that hangs": {func(w http.ResponseWriter, r *http.Request) {
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}, Sound, true},
+		"an error that hangs": {func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}, Failing, true},
+		"headers without end": {func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			conn.Write([]byte("HTTP/1.1 200 OK\r\n"))
+			for {
+				if _, err := conn.Write([]byte("x: " + strings.Repeat("y", 1000) + "\r\n")); err != nil {
+					return
+				}
+			}
+		}, Failing, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var network memnet.Network
+				l, err := network.Listen("engine:80")
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := &http.Server{Handler: c.handler}
+				go s.Serve(l)
+				defer s.Close()
+				p, err := NewProber(ProberOptions{
+					Backend:     Options{Name: "e", BaseURL: "http://engine/v1", Kind: "vllm", Dial: network.Dial},
+					OnCondition: func(Condition, error) {},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				is, news, _ := p.look(t.Context())
+				if is != c.want || news != c.news {
+					t.Errorf("%v, news %v; want %v, %v", is, news, c.want, c.news)
+				}
+				if took := time.Since(began); took > probePatience {
+					t.Errorf("the look took %v", took)
+				}
+			})
+		})
 	}
 }
