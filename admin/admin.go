@@ -26,6 +26,11 @@ type Options struct {
 	// false = there is none of that name. nil = the port cannot.
 	Drain func(backend string, drained bool) bool
 
+	// Breakers returns the states of the breakers, by backend: closed, half_open or
+	// open. nil = what the health of a backend, of which its breaker is but one
+	// reason, lets suppose.
+	Breakers func() map[string]string
+
 	// DataURL says where clients reach the data port, for the hints of the
 	// page: "http://127.0.0.1:8080", or "" while that is not known. Called for
 	// each event; nil = from Config.Listen.

@@ -147,6 +147,10 @@ func (p *port) targets(now time.Time) []targetState {
 	}
 	below := p.o.Router.Below(now)
 	conf := p.settings()
+	var breakers map[string]string
+	if p.o.Breakers != nil {
+		breakers = p.o.Breakers()
+	}
 	var out []targetState
 	for _, t := range p.o.Book.Targets() {
 		l, configured := loads[t.Backend]
@@ -159,6 +163,9 @@ func (p *port) targets(now time.Time) []targetState {
 			InFlight: inFlight{Waiting: l.Waiting, Decoding: l.Decoding, BelowFloor: below[t.Backend], N: l.N, M: l.M},
 		}
 		s.Health, s.Breaker = healthOf(l.Health)
+		if b, ok := breakers[t.Backend]; ok {
+			s.Breaker = b
+		}
 		if e := l.Engine; e != nil {
 			s.Engine = &engineLoad{
 				Running: e.Running, Waiting: e.Waiting, Foreign: foreign{l.ForeignWaiting, l.ForeignDecoding},

@@ -60,6 +60,15 @@ func (p *program) capacity(r router.Route, t profiles.Target) int {
 	return p.book.Curve(t).MaxConcurrency(r.SLO.MinTPS)
 }
 
+// breakers returns the states of all breakers in the words of the admin port.
+func (p *program) breakers() map[string]string {
+	out := map[string]string{}
+	for name, h := range p.fleet.breakers() {
+		out[name] = [...]string{"closed", "half_open", "open"}[breakerState(h)]
+	}
+	return out
+}
+
 // breakerState is the value of pacer_breaker_state: 0 closed, 1 half-open,
 // 2 open.
 func breakerState(h providers.Health) int {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -242,6 +243,15 @@ func TestADeadEngineIsKnownBeforeARequestFindsOut(t *testing.T) {
 		}
 		if state := h.program.fleet.breakers()["a"].String(); state != "closed" {
 			t.Errorf("the breaker is %s: a request found out", state)
+		}
+		resp, err := h.client.HTTP.Get("http://127.0.0.1:9090/api/v1/profiles")
+		if err != nil {
+			t.Fatal(err)
+		}
+		profiles, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if !strings.Contains(string(profiles), `"health":"down","breaker":"closed"`) {
+			t.Errorf("the admin port does not say that a is down and its breaker closed, as the metrics do: %.300s", profiles)
 		}
 		if got := served(); got != "b" {
 			t.Errorf("served by %q, want b", got)

@@ -134,7 +134,7 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 	}
 	p.admin = admin.New(admin.Options{
 		Config: p.conf.Load, Router: p.router, Book: p.book, Metrics: p.metrics,
-		Drain: p.fleet.drain,
+		Drain: p.fleet.drain, Breakers: p.breakers,
 		DataURL: func() string {
 			if url := p.dataURL.Load(); url != nil {
 				return *url

@@ -87,8 +87,9 @@ export class TargetCard {
       h("span", { class: "chip", title: Object.entries({ kind: t.kind, ...t.labels }).map(([k, v]) => `${k}: ${v}`).join("\n") },
         Object.values(t.labels ?? {}).join(" · ") || t.kind)]);
     const [tone, word] = health[t.health] ?? ["idle", t.health];
-    text(this.health, t.breaker === "half_open" ? "trying again" : word);
-    attr(this.health, "class", "pill " + (t.breaker === "half_open" ? "waiting" : tone));
+    const trying = t.health === "down" && t.breaker === "half_open";
+    text(this.health, trying ? "trying again" : word);
+    attr(this.health, "class", "pill " + (trying ? "waiting" : tone));
 
     const n = t.in_flight.n;
     const others = t.engine ? t.engine.foreign.waiting + t.engine.foreign.decoding : 0;
