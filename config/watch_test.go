@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,15 +33,15 @@ func TestWatch(t *testing.T) {
 	write("pacer.yaml", "changed before anybody looks")
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(context.Background())
-		told := 0
+		var told atomic.Int32
 		ended := make(chan error)
-		go func() { ended <- Watch(ctx, func() *Config { return cfg }, func() { told++ }) }()
+		go func() { ended <- Watch(ctx, func() *Config { return cfg }, func() { told.Add(1) }) }()
 		pass := func(d time.Duration) { <-time.After(d); synctest.Wait() }
 		expect := func(what string, want int) {
 			t.Helper()
 			pass(3 * watchEvery)
-			if told != want {
-				t.Errorf("%s: told %d times, want %d", what, told, want)
+			if got := int(told.Load()); got != want {
+				t.Errorf("%s: told %d times, want %d", what, got, want)
 			}
 		}
 		expect("before", 1)
@@ -53,7 +54,7 @@ func TestWatch(t *testing.T) {
 			write("pacer.yaml", "growing........."[:8+i])
 			pass(watchEvery)
 		}
-		if told != 3 {
+		if told.Load() != 3 {
 			t.Error("told of a file that is still being written")
 		}
 		expect("written", 4)
