@@ -219,6 +219,10 @@ func TestStores(t *testing.T) {
 			Store{Addrs: []string{"s:26379"}, Master: "main", DB: 2, Username: "u", Password: "#p", TLS: true, Prefix: "pacer"},
 		},
 		{`{ addrs: [ "a:1" ], tls: { ca_file: /ca.pem } }`, Store{Addrs: []string{"a:1"}, TLS: true, CAFile: "/ca.pem", Prefix: "pacer"}},
+		{
+			`{ addrs: [ "a:1" ], master: m, sentinel: { username: u, password: "#s" } }`,
+			Store{Addrs: []string{"a:1"}, Master: "m", Prefix: "pacer", Sentinel: Login{"u", "#s"}},
+		},
 		{`{ addrs: [ "a:1" ], tls: false }`, Store{Addrs: []string{"a:1"}, Prefix: "pacer"}},
 		{"${URL}", Store{Addrs: []string{"env:1"}, DB: 1, Prefix: "pacer"}},
 		{"${NOPE:-memory}", Store{Memory: true, Prefix: "pacer"}},

@@ -17,8 +17,15 @@ type Store struct {
 	Prefix   string // every key starts with it
 	Username string // "" = the default user
 	Password Secret // "" = none
+	Sentinel Login  // of the Sentinels themselves
 	TLS      bool
 	CAFile   string // with TLS: PEM of authorities trusted beside the system's; "" = the system's alone
+}
+
+// Login is what a Sentinel is asked with.
+type Login struct {
+	Username string // "" = the default user
+	Password Secret // "" = none
 }
 
 // store reads memory, a redis:// URL, or the fields of a Redis.
@@ -76,11 +83,15 @@ func (r *reader) storeFields(v value) (Store, bool) {
 		"prefix":   func(v value) { r.prefix(v, &s.Prefix) },
 		"username": r.textInto(&s.Username),
 		"password": r.secretInto(&s.Password),
+		"sentinel": func(v value) { r.sentinel(v, &s) },
 		"tls":      func(v value) { r.storeTLS(v, &s) },
 	})
 	o.require("addrs", `[ "redis:6379" ]`)
 	if len(r.problems) > before {
 		return s, false
+	}
+	if o.has("sentinel") && s.Master == "" {
+		r.problem(o.at("sentinel"), "sentinel has no effect without master; name the master that the Sentinels watch, or leave sentinel out")
 	}
 	if len(s.Addrs) > 1 && s.Master == "" && s.DB != 0 {
 		r.problem(o.at("db"), "a Cluster has no database but 0; leave db out, or name the Sentinels' master")
@@ -121,6 +132,11 @@ func (r *reader) prefix(v value, to *string) {
 		return
 	}
 	*to = s.text
+}
+
+// sentinel reads with what the Sentinels are asked.
+func (r *reader) sentinel(v value, to *Store) {
+	r.object(v, fields{"username": r.textInto(&to.Sentinel.Username), "password": r.secretInto(&to.Sentinel.Password)})
 }
 
 // storeTLS reads true, false, or a mapping; an empty one is TLS as it comes.

@@ -149,9 +149,9 @@ func TestRedisSentinelFailover(t *testing.T) {
 	until(t, "the replica follows", func() bool {
 		return strings.Contains(replica.Do("INFO", "replication").(string), "master_link_status:up")
 	})
-	redistest.StartSentinel(t, port, "main", masterPort)
+	redistest.StartSentinel(t, port, faultPassword, "main", masterPort)
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
-	gateway := storeGateway(t, engine, fmt.Sprintf(`{ addrs: [ "127.0.0.1:%s" ], master: main }`, port))
+	gateway := storeGateway(t, engine, fmt.Sprintf(`{ addrs: [ "127.0.0.1:%s" ], master: main, sentinel: { password: %s } }`, port, faultPassword))
 
 	var f redisFault
 	old, promoted := &faultyRedis{Server: master}, &faultyRedis{Server: replica}

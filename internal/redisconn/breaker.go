@@ -41,6 +41,8 @@ type breaker struct {
 	period   uint64    // grows when it opens or closes: a call that began in an older period has no say
 	since    time.Time // of the first failure
 	until    time.Time // not asked before; zero while closed
+	back     time.Time // when it last came back; zero = never
+	before   int       // failures in a row until then
 	trial    bool      // a call is out to see whether the server is back
 	cause    error
 }
@@ -91,6 +93,9 @@ func (b *breaker) leave(now time.Time, period uint64, v verdict, cause error) (t
 	case v == failed:
 		if !wasOut {
 			b.since = now
+			if !b.back.IsZero() && now.Sub(b.back) < b.max {
+				b.failures = b.before
+			}
 		}
 		wait := min(b.min<<min(b.failures, 20), b.max)
 		wait += time.Duration(rand.Float64() * float64(wait) / 5)
@@ -102,6 +107,7 @@ func (b *breaker) leave(now time.Time, period uint64, v verdict, cause error) (t
 		}
 		return wait, wentDown
 	case v == worked && wasOut:
+		b.before, b.back = b.failures, now
 		b.failures, b.until, b.cause = 0, time.Time{}, nil
 		b.period++
 		return now.Sub(b.since), cameBack

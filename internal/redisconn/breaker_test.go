@@ -91,3 +91,33 @@ func TestBreakerCountsOneFailurePerPeriod(t *testing.T) {
 		t.Errorf("not asked after 1.3s: %v", err)
 	}
 }
+
+// A server that answers every trial and fails the next call is not out and back
+// every second; one that was back for long enough begins anew.
+func TestBreakerIsPatientWithAServerThatFailsAgain(t *testing.T) {
+	b := breaker{min: time.Second, max: 10 * time.Second}
+	now := time.Unix(1000, 0)
+	outage := func() time.Duration {
+		p, _ := b.enter(now)
+		wait, c := b.leave(now, p, failed, errDown)
+		if c != wentDown {
+			t.Fatalf("a failure is %v, want wentDown", c)
+		}
+		now = now.Add(wait)
+		p, _ = b.enter(now)
+		if _, c := b.leave(now, p, worked, nil); c != cameBack {
+			t.Fatalf("a trial that works is %v, want cameBack", c)
+		}
+		return wait
+	}
+	for i, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 10 * time.Second, 10 * time.Second} {
+		if got := outage(); got < want || got > want+want/5 {
+			t.Errorf("outage %d lasts %v, want %v to %v", i, got, want, want+want/5)
+		}
+		now = now.Add(9 * time.Second)
+	}
+	now = now.Add(time.Second)
+	if got := outage(); got > 2*time.Second {
+		t.Errorf("after ten good seconds an outage lasts %v, want a second and a fifth at most", got)
+	}
+}

@@ -216,6 +216,9 @@ func universalOptions(o Options) (*redis.UniversalOptions, error) {
 		Username:   o.Store.Username,
 		Password:   o.Store.Password.Reveal(),
 
+		SentinelUsername: o.Store.Sentinel.Username,
+		SentinelPassword: o.Store.Sentinel.Password.Reveal(),
+
 		DialTimeout:   dialTimeout,
 		DialerRetries: 1, // the breaker decides when to try again
 		ReadTimeout:   o.IOTimeout,

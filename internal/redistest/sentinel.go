@@ -14,8 +14,8 @@ import (
 
 // StartSentinel starts a Sentinel on a port of this machine that watches the
 // master at masterPort under a name, and fails over half a second after it is
-// gone. It ends with the test.
-func StartSentinel(t testing.TB, port, name, masterPort string) {
+// gone. It wants a password. It ends with the test.
+func StartSentinel(t testing.TB, port, password, name, masterPort string) {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "sentinel.conf")
@@ -25,7 +25,8 @@ dir %s
 sentinel monitor %[3]s 127.0.0.1 %[4]s 1
 sentinel down-after-milliseconds %[3]s 500
 sentinel failover-timeout %[3]s 5000
-`, port, dir, name, masterPort)
+requirepass %[5]s
+`, port, dir, name, masterPort, password)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,7 @@ sentinel failover-timeout %[3]s 5000
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // killed, as it should be
 	})
-	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, DisableIdentity: true})
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, Password: password, DisableIdentity: true})
 	defer c.Close()
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
