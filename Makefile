@@ -5,7 +5,7 @@ GO        ?= go
 TESTFLAGS ?= -race -shuffle=on -timeout 10m
 BIN       := bin/pacer
 
-.PHONY: build test sdk numbers deps bench accuracy arena fuzz loadtools long lint format demo clean
+.PHONY: build test sdk numbers deps bench accuracy arena fuzz soak loadtools long lint format demo clean
 
 build: ## the static binary, bin/pacer
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/pacer
@@ -49,11 +49,16 @@ fuzz: ## each fuzz target for FUZZTIME
 			echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x $$pkg; \
 		done; done
 
+DURATION ?= 10m
+STREAMS  ?= 2000
+soak: ## streams by the thousand whose clients hang up at random, for DURATION: nothing may be left, every count exact
+	$(GO) test -count=1 -timeout 0 -v -run '^TestSoak$$' ./e2e -args -soak $(DURATION) -streams $(STREAMS)
+
 loadtools: ## guidellm and aiperf in front of the built program; keeps 7 GB in bin/load
 	@sh deploy/test-deps.sh sdk
 	$(GO) test -count=1 -timeout 80m -v ./e2e/load -args -tools $(CURDIR)/bin/load
 
-long: fuzz loadtools accuracy ## what takes too long for every change
+long: fuzz soak loadtools accuracy ## what takes too long for every change
 
 TOOL = cd tools && $(GO) tool
 lint: ## gofumpt, vet, staticcheck
