@@ -1,0 +1,70 @@
+package main
+
+import (
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/pacer-dev/pacer/config"
+)
+
+// What docs/OPERATIONS.md names is there: each metric, also those of the alerts,
+// and each test.
+func TestOperationsNamesWhatIsThere(t *testing.T) {
+	text, err := os.ReadFile("../../docs/OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Parse("test.yaml", []byte("backends:\n  - { name: a, url: http://a.test/v1, prior: { 1: 50, 8: 40 } }\n"+oneRoute), func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := httptest.NewRecorder()
+	p.admin.ServeHTTP(rec, httptest.NewRequest("GET", "http://127.0.0.1:9090/metrics", nil))
+	known := "\n" + rec.Body.String()
+	for _, c := range p.close {
+		c()
+	}
+	if known == "\n" {
+		t.Fatal("no metrics")
+	}
+	metric := regexp.MustCompile(`\b(?:pacer|go|process)_[a-z_]+`)
+	named := metric.FindAllString(string(text), -1)
+	for _, name := range named {
+		if !strings.Contains(known, "\n# TYPE "+name+" ") && !strings.Contains(known, "\n"+name+" ") && !strings.Contains(known, "\n"+name+"{") {
+			t.Errorf("there is no metric %s", name)
+		}
+	}
+
+	var tests strings.Builder
+	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			code, err := os.ReadFile(path)
+			tests.Write(code)
+			return err
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(text), -1)
+	for _, name := range listed {
+		if !strings.Contains(tests.String(), "func "+name+"(t *testing.T)") {
+			t.Errorf("there is no test %s", name)
+		}
+	}
+	if len(named) < 20 || len(listed) < 20 {
+		t.Errorf("%d metrics and %d tests are named: this has not read them", len(named), len(listed))
+	}
+}
