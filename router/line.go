@@ -246,7 +246,7 @@ func (rt *route) toDisplace(a *ask) *Ticket {
 }
 
 // displace sends away who has to make room. The answer goes out with the next
-// grants: one of them is due soon, as somebody waits.
+// grants, for which NextWake asks soon.
 func (r *Router) displace(t *Ticket, now time.Time) {
 	r.exit(t)
 	a := t.ask(now)

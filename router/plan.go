@@ -110,6 +110,7 @@ func (r *Router) planSpill(a *ask, name string) (plan, bool) {
 	}
 	there := &r.elsewhere.ask
 	*there = newAsk(a.now, rt, &a.req)
+	there.preview = a.preview
 	if there.weight > 0 && rt.mustQueue(there.class) {
 		return plan{}, false
 	}
@@ -224,7 +225,13 @@ func (r *Router) Preview(now time.Time, req Request) (rec Record, ok bool) {
 	}
 	r.advance(now)
 	a := newAsk(now, rt, &req)
-	defer func(rand func() float64) { r.rand = rand }(r.rand)
+	a.preview = true
+	defer func(rand func() float64, forecasts []forecast) {
+		r.rand = rand
+		for i, b := range r.backends {
+			b.forecast = forecasts[i]
+		}
+	}(r.rand, r.forecasts())
 	r.rand = func() float64 { return 0.5 }
 	p := r.planNewcomer(&a)
 	r.describe(&rec, &a, &p, math.MaxInt)
@@ -232,6 +239,15 @@ func (r *Router) Preview(now time.Time, req Request) (rec Record, ok bool) {
 		rec.RetryAfter = r.comeBack(&a, p.cause)
 	}
 	return rec, true
+}
+
+// forecasts are those of all backends, as they are.
+func (r *Router) forecasts() []forecast {
+	list := make([]forecast, len(r.backends))
+	for i, b := range r.backends {
+		list[i] = b.forecast
+	}
+	return list
 }
 
 // Explain returns every candidate for req as Place would see it now, and

@@ -118,13 +118,14 @@ func (r *Router) InService() bool {
 }
 
 // NextWake returns when the router should get a Tick although nothing else
-// happens; zero when nobody waits. Time alone lets a waiter go when a stream
+// happens; zero when nobody waits, in line or for the answer that there was no
+// room. Time alone lets a waiter go when a stream
 // has caught up with its floor, a first token came, or a slow start has seen
 // enough.
 func (r *Router) NextWake(now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.inLine == 0 {
+	if r.inLine == 0 && len(r.displaced) == 0 {
 		return time.Time{}
 	}
 	return now.Add(wakeEvery)

@@ -184,3 +184,25 @@ func TestTurnsAreFair(t *testing.T) {
 		}
 	})
 }
+
+// Who had to make room is told although nobody waits any more.
+func TestTheDisplacedAreToldAlthoughNobodyWaits(t *testing.T) {
+	b, _ := full(t, Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: queue(time.Minute), MaxWaiting: 3})
+	var flood []*Ticket
+	for range 3 {
+		flood = append(flood, b.stand("chat", tenant("flood")))
+	}
+	short := b.stand("chat", tenant("b"))
+	for _, tk := range append(flood[:2:2], short) {
+		tk.Expire(b.now)
+	}
+	if b.NextWake(b.now).IsZero() {
+		t.Error("one was displaced, and nobody would ever tell him")
+	}
+	if grants := b.tick(); len(grants) != 1 || grants[0].Ticket != flood[2] {
+		t.Errorf("grants %+v", grants)
+	}
+	if !b.NextWake(b.now).IsZero() {
+		t.Error("a wake for nobody")
+	}
+}
