@@ -118,6 +118,15 @@ func (b *Book) Retain(targets ...Target) {
 		profiles[t] = old[t]
 		groups[t.Backend] = b.groups[t.Backend]
 	}
+	for _, g := range groups {
+		g.mu.Lock()
+		for i, p := range g.profiles {
+			if profiles[p.target] != p { // its place stays: streams may still write there
+				g.profiles[i] = b.newProfile(p.target, g, i)
+			}
+		}
+		g.mu.Unlock()
+	}
 	b.profiles.Store(&profiles)
 	b.groups = groups
 }
@@ -135,9 +144,13 @@ func (b *Book) profile(t Target) *profile {
 	}
 	g := b.group(t.Backend)
 	g.mu.Lock()
-	p := &profile{target: t, group: g, index: len(g.profiles)}
-	p.curve.Store(&Curve{margin: b.marginOf(g)})
-	g.profiles = append(g.profiles, p)
+	var p *profile
+	if i := slices.IndexFunc(g.profiles, func(p *profile) bool { return p.target == t }); i >= 0 {
+		p = g.profiles[i] // it was forgotten
+	} else {
+		p = b.newProfile(t, g, len(g.profiles))
+		g.profiles = append(g.profiles, p)
+	}
 	g.mu.Unlock()
 
 	profiles := make(map[Target]*profile, len(old)+1)
@@ -146,6 +159,13 @@ func (b *Book) profile(t Target) *profile {
 	}
 	profiles[t] = p
 	b.profiles.Store(&profiles)
+	return p
+}
+
+// newProfile returns a profile that knows nothing, for a place in g. mu is held.
+func (b *Book) newProfile(t Target, g *group, index int) *profile {
+	p := &profile{target: t, group: g, index: index}
+	p.curve.Store(&Curve{margin: b.marginOf(g)})
 	return p
 }
 

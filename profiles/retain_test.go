@@ -38,3 +38,28 @@ func TestRetain(t *testing.T) {
 		t.Error("a target that is added again knows more than a new one")
 	}
 }
+
+// A backend whose models change with every reload is as large as its models are
+// many, and what is forgotten has no say in its margin.
+func TestRetainLeavesNothingInTheBackend(t *testing.T) {
+	b := NewBook(Options{})
+	one, two := Target{"a", "one"}, Target{"a", "two"}
+	for range 100 {
+		b.Retain(one)
+		b.Retain(two)
+	}
+	g := b.groups["a"]
+	if n := len(g.profiles); n != 2 {
+		t.Errorf("%d profiles for 2 models", n)
+	}
+	forgotten := b.profile(one)
+	b.Retain(two)
+	for i, p := range g.profiles {
+		if p == forgotten || p.index != i {
+			t.Errorf("place %d holds %v with index %d", i, p.target, p.index)
+		}
+	}
+	if p := b.profile(one); p == forgotten || p != g.profiles[p.index] {
+		t.Error("a target that is added again has what was forgotten, or no place")
+	}
+}
