@@ -33,8 +33,8 @@ func (r *reader) discover(v value, to *Discover) {
 	}
 }
 
-// maxDiscovered bounds how many engines one backend stands for.
-const maxDiscovered = 256
+// MaxDiscovered bounds how many engines one backend stands for.
+const MaxDiscovered = 256
 
 // Expand returns c with a backend for each address that was found for those
 // that discover theirs, by their names, and with targets that name them all.
@@ -54,7 +54,7 @@ func (c *Config) Expand(found map[string][]string) *Config {
 			continue
 		}
 		names[b.Name] = nil
-		for _, address := range found[b.Name][:min(len(found[b.Name]), maxDiscovered)] {
+		for _, address := range found[b.Name][:min(len(found[b.Name]), MaxDiscovered)] {
 			one := b
 			one.Name, one.Address = engineName(b.Name, address), address
 			if taken[one.Name] {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -42,6 +43,8 @@ type checkedBackend struct {
 	Kind       string `json:"kind"`
 	Usage      string `json:"usage"`
 	MetricsURL string `json:"metrics_url"` // without its query, which may hold a key; "" = none
+
+	Engines *checkedEngines `json:"engines,omitempty"` // nil = it is one
 }
 
 type checkedRoute struct {
@@ -108,9 +111,9 @@ func checkReport(file string, cfg *config.Config, err error) checked {
 	if cfg == nil {
 		return out
 	}
-	out.Warnings = append(out.Warnings, cfg.Warnings...)
+	out.Warnings = append(append(out.Warnings, cfg.Warnings...), engineWarnings(cfg)...)
 	for _, b := range cfg.Backends {
-		out.Backends = append(out.Backends, checkedBackend{Name: b.Name, URL: b.URL, Kind: b.Kind, Usage: usageOf(b), MetricsURL: pageOf(b)})
+		out.Backends = append(out.Backends, checkedBackend{Name: b.Name, URL: b.URL, Kind: b.Kind, Usage: usageOf(b), MetricsURL: pageOf(b), Engines: enginesOf(b)})
 	}
 	for _, r := range cfg.Routes {
 		out.Routes = append(out.Routes, checkedRoute{
@@ -123,7 +126,7 @@ func checkReport(file string, cfg *config.Config, err error) checked {
 // printChecked prints what a valid configuration sets up.
 func printChecked(w io.Writer, file string, cfg *config.Config) error {
 	fmt.Fprintf(w, "%s: ok\n", file)
-	for _, warning := range cfg.Warnings {
+	for _, warning := range append(slices.Clip(cfg.Warnings), engineWarnings(cfg)...) {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -145,7 +148,7 @@ func printChecked(w io.Writer, file string, cfg *config.Config) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\ndata port %s (%d keys), admin port %s\n", cfg.Listen, len(cfg.Keys), cfg.Admin.Listen)
+	_, err := fmt.Fprintf(w, "%s\ndata port %s (%d keys), admin port %s\n", engineLines(cfg), cfg.Listen, len(cfg.Keys), cfg.Admin.Listen)
 	return err
 }
 

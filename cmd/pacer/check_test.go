@@ -89,6 +89,38 @@ func TestCheckJSONOfAValidFile(t *testing.T) {
 	}
 }
 
+// What a backend stands for that discovers its engines is shown; a file that
+// cannot be read is no reason not to start, and is said.
+func TestCheckShowsWhatIsDiscovered(t *testing.T) {
+	path := writeConfig(t, `backends:
+  - { name: pool, url: "http://pool:8000/v1", discover: dns }
+  - { name: rack, url: "http://rack:8000/v1", discover: { file: fleet.json } }
+  - { name: lost, url: "http://lost:8000/v1", discover: { file: nowhere.json } }
+routes: [ { model: chat, targets: [ { backend: pool }, { backend: rack }, { backend: lost } ] } ]
+`)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "fleet.json"), []byte(`[ { "targets": [ "10.0.0.8:9000", "10.0.0.7" ] } ]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, _ := check(t, path)
+	for _, want := range []string{
+		"warning: backend lost has no engine until its file can be read: ",
+		"pool stands for every address of pool, looked up while Pacer runs\n",
+		"rack stands for the 2 engines of ", "fleet.json: 10.0.0.7:8000, 10.0.0.8:9000\n",
+	} {
+		if code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("exit code %d, %q is not in:\n%s", code, want, stdout)
+		}
+	}
+	code, stdout, _ = check(t, "--json", path)
+	var got checked
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 0 {
+		t.Fatalf("--json: %d, %v", code, err)
+	}
+	if len(got.Warnings) != 1 || got.Backends[0].Engines.Source != "pool" || len(got.Backends[1].Engines.Found) != 2 || got.Backends[2].Engines.Problem == "" {
+		t.Errorf("--json: %s", stdout)
+	}
+}
+
 func TestCheckUsage(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "no.yaml")
 	for _, args := range [][]string{{}, {"a", "b"}, {"--nope", "a"}, {missing}, {"--json", missing}} {

@@ -32,6 +32,7 @@ type discovery struct {
 	look  func(ctx context.Context, s providers.Source) ([]string, error) // nil = Source.Look
 	known map[place]map[string]int                                        // place → address → looks that it is missing from
 	ill   map[place]string                                                // place → the error that was said
+	full  map[place]bool                                                  // that there are more than are used was said
 }
 
 // place is where the engines of a backend are looked up: what was found at
@@ -89,13 +90,14 @@ func (d *discovery) keep(cfg *config.Config) {
 		configured[placeOf(b)] = true
 	}
 	maps.DeleteFunc(d.known, func(at place, _ map[string]int) bool { return !configured[at] })
+	maps.DeleteFunc(d.full, func(at place, _ bool) bool { return !configured[at] })
 	maps.DeleteFunc(d.ill, func(at place, _ string) bool { return !configured[at] })
 }
 
 // hear takes the answer about one backend.
 func (d *discovery) hear(at place, found []string, err error) {
 	if d.known == nil {
-		d.known, d.ill = map[place]map[string]int{}, map[place]string{}
+		d.known, d.ill, d.full = map[place]map[string]int{}, map[place]string{}, map[place]bool{}
 	}
 	switch {
 	case err != nil && d.ill[at] != err.Error():
@@ -122,5 +124,10 @@ func (d *discovery) hear(at place, found []string, err error) {
 	}
 	for _, address := range found {
 		known[address] = 0
+	}
+	if full := len(known) > config.MaxDiscovered; full != d.full[at] {
+		if d.full[at] = full; full {
+			d.log.Warn("a backend has more engines than are used", "backend", at.backend, "found", len(known), "used", config.MaxDiscovered)
+		}
 	}
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -150,6 +152,28 @@ func TestAnEmptyPoolIsUnavailable(t *testing.T) {
 			t.Errorf("one engine: %v by %q", r.Outcome, r.Backend)
 		}
 	})
+}
+
+// That a pool is larger than what is used of it is said, once.
+func TestTooManyEnginesAreSaid(t *testing.T) {
+	cfg, err := config.Parse("test.yaml", []byte("backends: [ { name: pool, url: \"http://pool/v1\", discover: dns } ]\nroutes: [ { model: m, targets: [ { backend: pool } ] } ]\n"), func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var addresses []string
+	for i := range config.MaxDiscovered + 1 {
+		addresses = append(addresses, fmt.Sprintf("10.0.%d.%d:80", i/256, i%256))
+	}
+	var said bytes.Buffer
+	engines := &discovery{log: slog.New(slog.NewTextHandler(&said, nil)), look: func(context.Context, providers.Source) ([]string, error) { return addresses, nil }}
+	for range 3 {
+		if n := len(engines.of(t.Context(), cfg).Backends); n != config.MaxDiscovered {
+			t.Errorf("%d are used", n)
+		}
+	}
+	if n := strings.Count(said.String(), "found=257 used=256"); n != 1 {
+		t.Errorf("said %d times: %q", n, said.String())
+	}
 }
 
 func TestAddressesOfAName(t *testing.T) {
