@@ -265,6 +265,37 @@ func TestAnErrorWithinTheStreamIsPassedOn(t *testing.T) {
 	})
 }
 
+// llama.cpp and TGI end a stream in which they reported an error without its last
+// event: the client gets that, and no second error from us. It counts against the
+// backend like a cut. A connection that breaks behind the error is a cut.
+func TestAnErrorMayEndAStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const event = `data: {"error":{"code":500,"message":"Compute error.","type":"server_error"}}` + "\n\n"
+		ends := func(http.ResponseWriter) {}
+		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+			eventStream(w)
+			say(w, delta+event)
+			ends(w)
+		}}})
+		for i := range 4 {
+			if r := h.post(chat, streamBody); r.err != nil || r.body != delta+event {
+				t.Errorf("request %d got %d %q (%v), want what the backend said and no more", i+1, r.status, r.body, r.err)
+			}
+			if line := h.last(); line.Outcome != outcomeUpstream {
+				t.Errorf("outcome %q, want upstream_error", line.Outcome)
+			}
+		}
+		ends = cutOff
+		if r := h.post(chat, streamBody); !isCut(r.err) || h.last().Outcome != outcomeCut {
+			t.Errorf("got %q to %v, outcome %q, want a cut", r.body, r.err, h.last().Outcome)
+		}
+		if r := h.post(chat, streamBody); r.status != 503 {
+			t.Errorf("got %d after five failures, want 503", r.status)
+		}
+		h.idle()
+	})
+}
+
 // Compressed answers were not asked for. They are passed on as they are, which is
 // said; and since nothing can be taken out of them, no usage is asked for.
 func TestACompressedAnswerIsPassedOnUnread(t *testing.T) {

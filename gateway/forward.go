@@ -124,7 +124,8 @@ func (x *exchange) nobody(err error) error {
 	}
 	x.busy = nil
 	x.adopt(b.try)
-	x.lease = nil // given back when it was set aside
+	b.try.at = time.Now() // it comes to the client only from here on
+	x.lease = nil         // given back when it was set aside
 	x.opaque, x.backendsFault = true, true
 	b.try.verdict(nil) // nobody knows better, so it may be the client's doing
 	return b.err

@@ -247,7 +247,8 @@ func (x *exchange) finish(rerr error) error {
 		}
 	}
 	// A document is whole where its transfer is, a stream with its last event.
-	whole := t.sse && x.done || !t.sse && errors.Is(rerr, io.EOF) && !x.garbage
+	transferred := errors.Is(rerr, io.EOF)
+	whole := t.sse && x.done || !t.sse && transferred && !x.garbage
 	switch cause := context.Cause(t.ctx); {
 	case whole:
 		if !x.content {
@@ -264,7 +265,7 @@ func (x *exchange) finish(rerr error) error {
 		return &cutError{backend: t.name, err: cause}
 	case errors.Is(cause, errSilence):
 		rerr = errSilence
-	case errors.Is(rerr, io.EOF):
+	case transferred:
 		rerr = io.ErrUnexpectedEOF // a clean end without the last event is none
 	}
 	switch {
@@ -274,6 +275,9 @@ func (x *exchange) finish(rerr error) error {
 		t.backend.StreamEnded(rerr)
 	default:
 		t.backend.Cut(rerr)
+	}
+	if t.sse && transferred && x.upError {
+		return nil // llama.cpp and TGI end so what they said an error in: the client knows
 	}
 	return &cutError{backend: t.name, err: rerr}
 }

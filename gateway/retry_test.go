@@ -178,6 +178,31 @@ func TestWhenNobodyTakesTheRequestTheBusyOneIsHeard(t *testing.T) {
 	}
 }
 
+// What a busy backend said is as good a minute later, when the others have let
+// their time pass: neither the client's time to take it nor the backend's to go
+// on with it has begun before.
+func TestTheBusyOneIsHeardHoweverLate(t *testing.T) {
+	for name, body := range map[string]string{
+		"short": tooManyBody, "long": `{"error":{"message":"` + strings.Repeat("slow down ", 20_000) + `"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				busy := &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(http.StatusTooManyRequests)
+					_, _ = io.WriteString(w, body)
+				}}
+				hangs := &script{answer: func(_ http.ResponseWriter, r *http.Request) { pause(r, time.Hour) }}
+				h := open(t, settings("a", "b"), map[string]http.Handler{"a": busy, "b": hangs})
+				if r := h.post(chat, streamBody); r.status != 429 || r.err != nil || r.body != body {
+					t.Errorf("got %d %.100q (%v), want the whole 429", r.status, r.body, r.err)
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
 // fullQueue answers 503 as SGLang does when its queue is full.
 func fullQueue(w http.ResponseWriter, _ *http.Request) {
 	h := w.Header()
