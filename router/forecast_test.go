@@ -189,6 +189,7 @@ func TestPromises(t *testing.T) {
 		type open struct {
 			at, since time.Time
 			key       uint64
+			tenant    string
 		}
 		var list []open
 		now := time.Unix(rapid.SampledFrom([]int64{-1 << 35, -3, 0, 1 << 31}).Draw(t, "epoch"), 0)
@@ -202,10 +203,11 @@ func TestPromises(t *testing.T) {
 			}
 			list = kept
 			key := rapid.Uint64Range(0, 3).Draw(t, "key")
+			tenant := []string{"", "b"}[key%2]
 			if rapid.Bool().Draw(t, "make") {
 				at := now.Add(time.Duration(rapid.IntRange(1000, 60_000).Draw(t, "told")) * time.Millisecond)
-				p.make(now, at, now, key)
-				list = append(list, open{at, now, key})
+				p.make(now, at, now, tenant, key)
+				list = append(list, open{at, now, key, tenant})
 			} else {
 				first := -1
 				for i, o := range list {
@@ -230,17 +232,31 @@ func TestPromises(t *testing.T) {
 				}
 			}
 			end := now.Add(time.Duration(rapid.IntRange(0, 70).Draw(t, "end")) * time.Second)
-			want, keyed := 0, 0
+			want, own, others, keyed := 0, 0, 0, 0
 			for _, o := range list {
 				if o.at.Unix() <= end.Unix() {
 					want++
+					if o.tenant == tenant {
+						own++
+					}
+				}
+				if o.tenant != tenant {
+					others++
 				}
 				if o.key != 0 {
 					keyed++
 				}
 			}
-			if got := p.before(now, end); got != want {
+			want = min(want, own+min(others, own+1))
+			if got := p.before(now, end, tenant); got != want {
 				t.Fatalf("%d before %v, want %d", got, end, want)
+			}
+			sum := 0
+			for _, n := range p.of {
+				sum += n
+			}
+			if sum != len(list) {
+				t.Fatalf("%d open by tenant, want %d", sum, len(list))
 			}
 			if p.open != len(list) || p.keyed != keyed {
 				t.Fatalf("%d open, %d recognisable, want %d and %d", p.open, p.keyed, len(list), keyed)
@@ -252,7 +268,7 @@ func TestPromises(t *testing.T) {
 func TestPromisesAreBounded(t *testing.T) {
 	var p promises
 	for i := range 3 * mostPromises {
-		p.make(start, start.Add(30*time.Second), start, uint64(i+1))
+		p.make(start, start.Add(30*time.Second), start, "", uint64(i+1))
 	}
 	if p.keyed != mostPromises || len(p.byKey) != mostPromises || p.open != 3*mostPromises {
 		t.Errorf("%d recognisable of %d, want %d of %d", p.keyed, p.open, mostPromises, 3*mostPromises)
@@ -262,7 +278,7 @@ func TestPromisesAreBounded(t *testing.T) {
 		t.Errorf("%d recognisable of %d a minute later", p.keyed, p.open)
 	}
 	for range 1000 { // what is kept at once leaves nothing behind
-		p.make(start, start.Add(time.Second), start, 7)
+		p.make(start, start.Add(time.Second), start, "", 7)
 		p.keep(start.Add(time.Second), 7)
 	}
 	if kept := len(p.slot(start.Add(time.Second).Unix()).keys); kept > 1 {

@@ -31,6 +31,14 @@ type turn struct {
 
 func (q *line) len() int { return q.waiting }
 
+// of is how many of tenant are in line.
+func (q *line) of(tenant string) int {
+	if own := q.tenants[tenant]; own != nil {
+		return len(own.tickets)
+	}
+	return 0
+}
+
 // first returns who is next, nil if nobody waits.
 func (q *line) first() *Ticket {
 	if q.front == nil {
@@ -235,10 +243,7 @@ func (rt *route) full() bool {
 // flood of one tenant does not keep the others out. nil if there is nobody.
 func (rt *route) toDisplace(a *ask) *Ticket {
 	q := &rt.lines[a.class]
-	own := 0
-	if t := q.tenants[a.req.Tenant]; t != nil {
-		own = len(t.tickets)
-	}
+	own := q.of(a.req.Tenant)
 	if most := q.crowder(); most != nil && len(most.tickets) > own+1 {
 		return most.tickets[len(most.tickets)-1]
 	}
@@ -286,7 +291,7 @@ func (r *Router) hopeless(a *ask, deadline time.Time, o outlook) bool {
 		ahead += rt.lines[Interactive].len()
 	}
 	if a.since.IsZero() {
-		ahead += rt.promises.before(a.now, deadline)
+		ahead += rt.promises.before(a.now, deadline, a.req.Tenant)
 	}
 	places, known := r.places(a)
 	return known && float64(ahead+1) > 2*placesBy(&places, deadline.Sub(a.now))

@@ -13,19 +13,22 @@ type promises struct {
 	byKey map[uint64][]promise // of requests that can be recognised, the earliest first
 	keyed int                  // in byKey
 	slots [promiseSlots]promiseSlot
-	swept int64 // unix second up to which no promise is open
-	open  int   // in all slots
-	dirty bool  // some slot has keys
+	swept int64          // unix second up to which no promise is open
+	open  int            // in all slots
+	of    map[string]int // of that by tenant, none of them 0
+	dirty bool           // some slot has keys
 }
 
 type promise struct {
-	at    time.Time
-	since time.Time // when it was refused for the first time
+	at     time.Time
+	since  time.Time // when it was refused for the first time
+	tenant string
 }
 
 // promiseSlot is of the promises for one second.
 type promiseSlot struct {
 	open int
+	of   map[string]int // as promises.of
 	keys []uint64
 }
 
@@ -46,12 +49,20 @@ const (
 // slot is that of a unix second, which may be negative.
 func (p *promises) slot(second int64) *promiseSlot { return &p.slots[uint64(second)%promiseSlots] }
 
-// make notes that a request was told to come back at at.
-func (p *promises) make(now, at, since time.Time, key uint64) {
+// make notes that a request of tenant was told to come back at at.
+func (p *promises) make(now, at, since time.Time, tenant string, key uint64) {
 	p.sweep(now)
 	slot := p.slot(at.Unix())
+	if p.of == nil {
+		p.of = map[string]int{}
+	}
+	if slot.of == nil {
+		slot.of = map[string]int{}
+	}
 	slot.open++
+	slot.of[tenant]++
 	p.open++
+	p.of[tenant]++
 	if key == 0 || p.keyed >= mostPromises {
 		return
 	}
@@ -60,7 +71,7 @@ func (p *promises) make(now, at, since time.Time, key uint64) {
 	}
 	list := p.byKey[key]
 	i, _ := slices.BinarySearchFunc(list, at, func(q promise, at time.Time) int { return q.at.Compare(at) })
-	p.byKey[key] = slices.Insert(list, i, promise{at: at, since: since})
+	p.byKey[key] = slices.Insert(list, i, promise{at: at, since: since, tenant: tenant})
 	p.keyed++
 	slot.keys = append(slot.keys, key)
 	p.dirty = true
@@ -79,9 +90,19 @@ func (p *promises) keep(now time.Time, key uint64) (since time.Time, ok bool) {
 	}
 	first := list[0]
 	p.drop(key, 1)
-	p.slot(first.at.Unix()).open--
+	slot := p.slot(first.at.Unix())
+	slot.open--
 	p.open--
+	less(slot.of, first.tenant, 1)
+	less(p.of, first.tenant, 1)
 	return first.since, true
+}
+
+// less takes n off a tenant's count.
+func less(of map[string]int, tenant string, n int) {
+	if of[tenant] -= n; of[tenant] == 0 {
+		delete(of, tenant)
+	}
 }
 
 // drop removes the n earliest promises of key.
@@ -113,29 +134,47 @@ func (p *promises) sweep(now time.Time) {
 		for _, key := range slot.keys {
 			past := 0
 			for _, q := range p.byKey[key] {
-				if q.at.Unix() <= second {
-					past++
+				if q.at.Unix() > second {
+					break
 				}
+				past++
 			}
 			if past > 0 {
 				p.drop(key, past)
 			}
 		}
+		for tenant, n := range slot.of {
+			less(p.of, tenant, n)
+		}
 		p.open -= slot.open
-		*slot = promiseSlot{keys: slot.keys[:0]}
+		clear(slot.of)
+		*slot = promiseSlot{keys: slot.keys[:0], of: slot.of}
 	}
 	p.swept = max(p.swept, end)
 }
 
-// before counts the open promises for times up to end.
-func (p *promises) before(now, end time.Time) int {
+// before is at most how many of those who come back by end go before one of
+// tenant: of its own all, and of every other one as many and one more.
+func (p *promises) before(now, end time.Time, tenant string) int {
 	if p.open == 0 {
 		return 0
 	}
 	p.sweep(now)
-	count := 0
+	count, own := 0, 0
 	for second := p.swept + 1; second <= min(end.Unix(), p.swept+promiseSlots); second++ {
-		count += p.slot(second).open
+		slot := p.slot(second)
+		count, own = count+slot.open, own+slot.of[tenant]
+	}
+	return min(count, own+p.others(tenant, own+1))
+}
+
+// others counts the open promises to other tenants, at most so many of each.
+func (p *promises) others(tenant string, most int) int {
+	count := 0
+	for name, n := range p.of {
+		if name != tenant {
+			count += min(n, most)
+		}
 	}
 	return count
 }

@@ -60,7 +60,7 @@ func (r *Router) refuse(a *ask, reason ShedReason, best float64) *Refusal {
 		if since.IsZero() {
 			since = a.arrived
 		}
-		a.route.promises.make(a.now, a.now.Add(f.RetryAfter), since, a.req.Key)
+		a.route.promises.make(a.now, a.now.Add(f.RetryAfter), since, a.req.Tenant, a.req.Key)
 	}
 	return f
 }
@@ -83,17 +83,39 @@ func (r *Router) comeBack(a *ask, reason ShedReason) time.Duration {
 
 // ahead is how many have a place before a refused request like a: those in line
 // and those who were told to come back, also on the routes that share its
-// backends.
+// backends. On its own route tenants take turns.
 func (a *ask) ahead() int {
 	rt := a.route
-	count := rt.lines[Interactive].len() + rt.promised(a.now)
+	count := 0
 	if a.class == Batch {
-		count += rt.lines[Batch].len()
+		count = rt.lines[Interactive].len()
+	}
+	if rt.promised(a.now) > 0 || rt.lines[a.class].len() > 0 {
+		count += rt.lastTurn(a.class, a.req.Tenant)
 	}
 	for _, other := range rt.rivals {
 		count += other.lines[Interactive].len()
 		if other.conf.Class == Interactive || a.class == Batch {
 			count += other.promised(a.now)
+		}
+	}
+	return count
+}
+
+// lastTurn is how many in a line or expected back go before one more of tenant:
+// all of its own, and of every other tenant as many and one more.
+func (rt *route) lastTurn(class Class, tenant string) int {
+	q, p := &rt.lines[class], &rt.promises
+	own := q.of(tenant) + p.of[tenant]
+	count := own
+	for name, n := range p.of {
+		if name != tenant {
+			count += min(n+q.of(name), own+1)
+		}
+	}
+	for name, t := range q.tenants {
+		if name != tenant && p.of[name] == 0 {
+			count += min(len(t.tickets), own+1)
 		}
 	}
 	return count
