@@ -23,7 +23,8 @@ type Options struct {
 	Metrics *telemetry.Metrics
 
 	// Drain takes a backend out of service for new requests, or puts it back in;
-	// false = there is none of that name. nil = the port cannot.
+	// false = there is none of that name, and none that was drained and is gone.
+	// nil = the port cannot.
 	Drain func(backend string, drained bool) bool
 
 	// Breakers returns the states of the breakers, by backend: closed, half_open or

@@ -12,7 +12,7 @@ import (
 // drainAnswer says what became of a backend.
 type drainAnswer struct {
 	Backend  string   `json:"backend"`
-	Health   string   `json:"health"`
+	Health   string   `json:"health"` // up | down | loading | draining | gone: it was drained, and is not configured or found now
 	InFlight inFlight `json:"in_flight"`
 }
 
@@ -29,7 +29,7 @@ func (p *port) serveDrain(drained bool) http.HandlerFunc {
 			fail(w, http.StatusNotFound, "backend_not_found", "there is no backend of that name; GET /api/v1/profiles lists them")
 			return
 		}
-		a := drainAnswer{Backend: name}
+		a := drainAnswer{Backend: name, Health: "gone"}
 		for _, l := range p.o.Router.Loads() {
 			if l.Backend == name {
 				a.Health, _ = healthOf(l.Health)

@@ -72,14 +72,15 @@ func linkOf(b config.Backend, connect time.Duration) (link, []byte, error) {
 // which are not started. Nothing is changed until adopt.
 func (f *fleet) plan(cfg *config.Config) (map[string]*member, error) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	old := f.members // replaced as a whole, by the one who plans
+	f.mu.Unlock()
 	members := make(map[string]*member, len(cfg.Backends))
 	for _, b := range cfg.Backends {
 		l, pem, err := linkOf(b, cfg.Timeouts.Connect)
 		if err != nil {
 			return nil, err
 		}
-		if m := f.members[b.Name]; m != nil && reflect.DeepEqual(m.link, l) {
+		if m := old[b.Name]; m != nil && reflect.DeepEqual(m.link, l) {
 			members[b.Name] = m
 			continue
 		}

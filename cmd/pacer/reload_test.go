@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -305,8 +306,11 @@ func TestADrainOutlivesTheEngine(t *testing.T) {
 		if err := h.program.reload(houseConfig(t, []gpu{b}, only)); err != nil {
 			t.Fatal(err)
 		}
-		if !h.program.fleet.drain("a", false) {
-			t.Error("a backend that is drained and gone cannot be resumed")
+		w := httptest.NewRecorder()
+		resume := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:9090/api/v1/backends/a/resume", nil)
+		resume.Header.Set("Authorization", "Bearer operator")
+		if h.program.admin.ServeHTTP(w, resume); w.Code != 200 || !strings.Contains(w.Body.String(), `"health":"gone"`) {
+			t.Errorf("a backend that is drained and gone is resumed with %d %s", w.Code, w.Body)
 		}
 		if h.program.fleet.drain("a", false) || h.program.fleet.drain("a", true) {
 			t.Error("a backend that is gone is drained")

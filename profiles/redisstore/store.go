@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -189,7 +190,26 @@ func (s *Store) Load(ctx context.Context, targets []profiles.Target) (map[profil
 		}
 		s.mu.Unlock()
 	}
+	s.forget(targets)
 	return all, refused.orNil()
+}
+
+// maxForeign is how many targets that nobody asks for any more are known all the
+// same: engines that are discovered come and go.
+const maxForeign = 256
+
+// forget drops what is known beside targets if that has become much.
+func (s *Store) forget(targets []profiles.Target) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known) <= len(targets)+maxForeign {
+		return
+	}
+	asked := make(map[profiles.Target]bool, len(targets))
+	for _, t := range targets {
+		asked[t] = true
+	}
+	maps.DeleteFunc(s.known, func(t profiles.Target, _ hash) bool { return !asked[t] })
 }
 
 // read returns what the server holds for targets.
