@@ -6,11 +6,11 @@ import (
 	"github.com/pacer-dev/pacer/profiles"
 )
 
-// backend is one incarnation of a configured backend: a name that is removed
-// and added again, or that another engine stands behind, is another
-// incarnation, whose counts start at 0. Leases
-// point at the incarnation that counted them. Everything is guarded by
-// Router.mu.
+// backend is one incarnation of a configured backend: a name that another
+// engine stands behind is another incarnation, whose counts start at 0. One that
+// is removed and added again is the same as long as leases run there, as of an
+// engine that its resolver leaves out for a while. Leases point at the
+// incarnation that counted them. Everything is guarded by Router.mu.
 //
 // Invariant: waiting and decoding are the sums of the weights of the leases in
 // these phases, idle the number of those of weight 0; none is ever negative.

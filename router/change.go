@@ -13,7 +13,8 @@ type Change interface{ change() }
 type Tick struct{}
 
 // Configure replaces the topology. A backend whose name and engine stay keeps
-// its incarnation; a removed one lives on only through its leases.
+// its incarnation; a removed one lives on only through its leases, and
+// is taken up again while there are any.
 type Configure struct{ Topology Topology }
 
 // Curves hands in new curves. A configured target that is not named keeps the

@@ -29,13 +29,38 @@ func (r *Router) configureBackends(now time.Time, backends []Backend) {
 		}
 		b := before[c.Name]
 		if b == nil || b.engine != c.Engine {
-			b = newBackend(now, r, c.Name, c.Engine)
-			b.become(c.Health)
+			b = r.arrive(now, c)
 		}
 		b.maxConcurrency = c.MaxConcurrency
 		r.backends = append(r.backends, b)
 		r.byName[c.Name] = b
 	}
+	for _, b := range before {
+		if r.byName[b.name] != b {
+			r.left[incarnation{b.name, b.engine}] = b
+		}
+	}
+	maps.DeleteFunc(r.left, func(_ incarnation, b *backend) bool {
+		return r.byName[b.name] == b || b.waiting+b.decoding+b.idle == 0
+	})
+}
+
+// incarnation names one.
+type incarnation struct{ name, engine string }
+
+// arrive returns the incarnation that c asks for: one that left and has leases
+// still, for they run on that engine, whoever asks for its name meanwhile, or
+// one whose counts are 0.
+func (r *Router) arrive(now time.Time, c Backend) *backend {
+	b := r.left[incarnation{c.Name, c.Engine}]
+	if b == nil {
+		b = newBackend(now, r, c.Name, c.Engine)
+	}
+	b.foreign = foreign{} // what an engine said before it left is old
+	if c.Health != Up {
+		b.become(c.Health)
+	}
+	return b
 }
 
 func (r *Router) configureRoutes(now time.Time, routes []Route) []Grant {

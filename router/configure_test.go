@@ -34,3 +34,41 @@ func TestAnotherEngineIsAnotherIncarnation(t *testing.T) {
 		t.Errorf("m = %d at the end", m)
 	}
 }
+
+// An engine that is left out of the topology for a while, as by a resolver, and
+// comes back still runs what it ran: it is not filled a second time. When all
+// of it has ended, nothing is kept of it.
+func TestWhoComesBackStillHasItsStreams(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.learn("x", carrying(10, 30, 60))
+	leases := b.fill("chat", 20)
+	if len(leases) != 10 {
+		t.Fatalf("%d fit, want 10", len(leases))
+	}
+	backends := b.topo.Backends
+	remove := func() {
+		b.topo.Backends = nil
+		b.configure()
+		b.topo.Backends = backends
+	}
+	remove()
+	leases[0].Done(b.now, 10) // while it is gone
+	b.configure()
+	b.learn("x", carrying(10, 30, 60))
+	if got := b.load(0); got.M != 9 {
+		t.Errorf("m = %d after it came back, want the 9 that run there", got.M)
+	}
+	if more := b.fill("chat", 20); len(more) != 1 {
+		t.Errorf("%d more fit, want 1", len(more))
+	} else {
+		more[0].Done(b.now, 10)
+	}
+	remove()
+	for _, l := range leases {
+		l.Done(b.now, 10)
+	}
+	b.configure()
+	if got := b.load(0); got.M != 0 || len(b.left) != 0 {
+		t.Errorf("m = %d and %d incarnations left, want none", got.M, len(b.left))
+	}
+}

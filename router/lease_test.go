@@ -67,8 +67,8 @@ func TestWholeAnswersDecodeFromThePredictedTTFT(t *testing.T) {
 	}
 }
 
-// A backend that is removed and comes back is another one: what is given back
-// late must not land on its counts.
+// A backend that is removed and comes back with another engine is another one:
+// what is given back late must not land on its counts.
 func TestIncarnations(t *testing.T) {
 	b := newBench(t, []string{"x"})
 	b.learn("x", carrying(38, 30, 60))
@@ -81,6 +81,8 @@ func TestIncarnations(t *testing.T) {
 		t.Fatalf("%d backends after their removal", got)
 	}
 	b.topo = topo
+	b.topo.Backends = slices.Clone(topo.Backends)
+	b.topo.Backends[0].Engine = "http://new"
 	b.configure()
 	l := b.place("chat").Lease
 	l.FirstToken(b.now)

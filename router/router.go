@@ -14,7 +14,8 @@ type Router struct {
 	mu        sync.Mutex // guards all below, and every backend, model, route, line and lease
 	backends  []*backend // as configured
 	byName    map[string]*backend
-	routes    []*route // as configured
+	left      map[incarnation]*backend // those of earlier topologies that had leases at the last one
+	routes    []*route                 // as configured
 	routeOf   map[string]*route
 	curves    map[Target]curve // of configured targets
 	remote    RemoteLoad
@@ -50,7 +51,7 @@ func New(o Options) *Router {
 	}
 	return &Router{
 		rand: o.Rand, replicas: 1, scale: 1,
-		byName: map[string]*backend{}, routeOf: map[string]*route{}, curves: map[Target]curve{},
+		byName: map[string]*backend{}, left: map[incarnation]*backend{}, routeOf: map[string]*route{}, curves: map[Target]curve{},
 	}
 }
 
