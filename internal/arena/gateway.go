@@ -145,11 +145,47 @@ func (g *gateway) curve(t profiles.Target) *profiles.Curve {
 	learned := g.book.Curve(t)
 	switch g.world.s.Policy {
 	case Oracle:
-		return g.world.byName[t.Backend].truth().curve(t, learned.Margin())
+		margin := learned.Margin()
+		if told := g.world.s.margins; told != nil {
+			margin = told.at(g, t)
+		}
+		return g.world.byName[t.Backend].truth().curve(t, margin)
 	case OracleNoMargin:
 		return g.world.byName[t.Backend].truth().curve(t, noMargin)
 	}
+	if told := g.world.s.margins; told != nil {
+		told.note(g, t, learned.Margin())
+	}
 	return learned
+}
+
+// margins are those that Pacer went by in one run, for an oracle to go by in
+// another of the same scenario.
+type margins struct{ taught map[teaching]float64 }
+
+// teaching is one time that a gateway's router was told of a target.
+type teaching struct {
+	gateway int
+	at      time.Duration
+	target  profiles.Target
+}
+
+func (m *margins) note(g *gateway, t profiles.Target, margin float64) {
+	if m.taught == nil {
+		m.taught = map[teaching]float64{}
+	}
+	m.taught[teaching{g.index, g.world.now, t}] = margin
+}
+
+// at is what was noted at this time of g: its first one until something was, and
+// its last one behind the end of that run.
+func (m *margins) at(g *gateway, t profiles.Target) float64 {
+	for at := g.world.now; at >= 0; at -= foldEvery {
+		if margin, ok := m.taught[teaching{g.index, at, t}]; ok {
+			return margin
+		}
+	}
+	return m.taught[teaching{g.index, 0, t}]
 }
 
 // fire tells the others what runs here and hears what they run: what

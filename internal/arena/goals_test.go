@@ -67,13 +67,27 @@ func TestEveryPoolComesCloseToItsOracle(t *testing.T) {
 	for _, p := range pools() {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			var got, oracle, bare Counts
-			pacer := play(t, p.scenario(Pacer, 1))
-			got = p.promised(pacer)
-			oracle = p.promised(play(t, p.scenario(Oracle, 1)))
-			bare = p.promised(play(t, p.scenario(OracleNoMargin, 1)))
+			// The oracle's margin is once what its own streams teach, and once
+			// what Pacer's had at the same second; the better one is the goal.
+			var margins margins
+			with := func(policy Policy) *Result {
+				s := p.scenario(policy, 1)
+				s.margins = &margins
+				return play(t, s)
+			}
+			pacer := with(Pacer)
+			got := p.promised(pacer)
+			oracle, same := p.promised(play(t, p.scenario(Oracle, 1))), p.promised(with(Oracle))
+			t.Logf("oracle %.2f %%, with the margins of Pacer %.2f %%", 100*oracle.Attainment(), 100*same.Attainment())
+			if same.Attainment() > oracle.Attainment() {
+				oracle = same
+			}
+			bare := p.promised(play(t, p.scenario(OracleNoMargin, 1)))
 			t.Logf("attainment %.2f %%, oracle %.2f %%, without margin %.2f %%; missed %.2f %% of the served; prompts %.0f, oracle %.0f",
 				100*got.Attainment(), 100*oracle.Attainment(), 100*bare.Attainment(), 100*got.MissedOfServed(), got.servedPrompt(), oracle.servedPrompt())
+			if len(margins.taught) == 0 {
+				t.Error("no margin of Pacer's was noted")
+			}
 			if ratio := got.Attainment() / oracle.Attainment(); !(ratio >= ofOracle) {
 				t.Errorf("%.1f %% of the oracle's attainment, want %.0f %%", 100*ratio, 100*ofOracle)
 			}

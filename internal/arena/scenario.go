@@ -41,6 +41,10 @@ type Scenario struct {
 	// end. Default: never.
 	Retries int
 
+	// margins is filled by Pacer, and an oracle takes its own from it. nil: each
+	// learns its own.
+	margins *margins
+
 	// Seed decides everything that is drawn: noise, ties, which gateway.
 	Seed uint64
 }
