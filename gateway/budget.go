@@ -1,12 +1,22 @@
 package gateway
 
-import "sync/atomic"
+import (
+	"math"
+	"sync/atomic"
+)
 
 // budget bounds a sum over all requests: the bytes of bodies held. It is safe
 // for concurrent use.
 type budget struct {
 	limit atomic.Int64
 	used  atomic.Int64
+}
+
+// unbounded returns a budget without a limit.
+func unbounded() *budget {
+	b := &budget{}
+	b.limit.Store(math.MaxInt64)
+	return b
 }
 
 // take adds n if that stays within the limit.

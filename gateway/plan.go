@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"math"
 	"slices"
 
 	"github.com/pacer-dev/pacer/config"
@@ -48,10 +49,11 @@ type tenant struct {
 	name   string
 	conf   *config.Key // nil for the tenant of an open gateway
 	limits *limit.Limiter
+	held   *budget // bytes of bodies; its limit leaves the others half of all
 }
 
 // anyone is the tenant of a gateway without keys.
-var anyone = &tenant{}
+var anyone = &tenant{held: unbounded()}
 
 func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan) *plan {
 	p := &plan{
@@ -87,13 +89,27 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 	p.texts = newTexts(p.routes, p.rest, old)
 	for i := range c.Keys {
 		k := &c.Keys[i]
-		t := &tenant{name: k.Name, conf: k, limits: limit.New(k.Limits)}
-		if was := old.tenant(k.Name); was != nil && was.conf.Limits == k.Limits {
-			t.limits = was.limits
+		t := &tenant{name: k.Name, conf: k, limits: limit.New(k.Limits), held: unbounded()}
+		if was := old.tenant(k.Name); was != nil {
+			t.held = was.held
+			if was.conf.Limits == k.Limits {
+				t.limits = was.limits
+			}
 		}
+		t.held.limit.Store(tenantShare(c))
 		p.tenants = append(p.tenants, t)
 	}
 	return p
+}
+
+// tenantShare is how many bytes of bodies one tenant may hold: half of all, so
+// that one who fills the gateway leaves room for the others, and at least one
+// body. Who is alone may have all.
+func tenantShare(c *config.Config) int64 {
+	if len(c.Keys) < 2 {
+		return math.MaxInt64
+	}
+	return max(c.Limits.Buffered/2, c.Limits.Body+1)
 }
 
 // incarnation returns the backend that l is a lease on, nil if it is none of

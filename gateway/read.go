@@ -152,9 +152,14 @@ func (r rawBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hold takes n bytes from the budget until settle.
+// hold takes n bytes from the budget of all, and from the tenant's, until
+// settle.
 func (x *exchange) hold(n int64) bool {
+	if !x.tenant.held.take(n) {
+		return false
+	}
 	if !x.g.buffered.take(n) {
+		x.tenant.held.give(n)
 		return false
 	}
 	x.held += n
@@ -163,6 +168,7 @@ func (x *exchange) hold(n int64) bool {
 
 // keep counts n bytes, or takes them off, that cannot be refused.
 func (x *exchange) keep(n int64) {
+	x.tenant.held.force(n)
 	x.g.buffered.force(n)
 	x.held += n
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -325,6 +327,51 @@ func TestBuffersAreBoundedOverAllRequests(t *testing.T) {
 			t.Errorf("after the first had ended: %d, want 200", r.status)
 		}
 	})
+}
+
+// A tenant who fills the gateway with bodies leaves room for the others; one who
+// is alone may have all of it.
+func TestOneTenantDoesNotHoldAllBuffers(t *testing.T) {
+	for name, reload := range map[string]bool{"of two": false, "alone": false, "reloaded": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := settings("a")
+				c.Keys = []config.Key{key("greedy", "one"), key("served", "two")}
+				serves := int64(3)
+				if name == "alone" {
+					c.Keys, serves = c.Keys[:1], 5
+				}
+				c.Limits.Body, c.Limits.Buffered = 64<<10, 640<<10 // a body of 60 KiB is held twice, and what goes up is not refused any more
+				h := open(t, c, map[string]http.Handler{"a": &script{answer: talk(10, time.Second)}})
+				body := `{"model":"chat","stream":true,"x":"` + strings.Repeat("x", 60<<10) + `"}`
+				var running sync.WaitGroup
+				var served atomic.Int64
+				for i := range 20 {
+					if reload && i == 1 {
+						if err := h.gateway.Configure(c, h.backends, nil); err != nil {
+							t.Fatal(err)
+						}
+					}
+					running.Go(func() {
+						if h.post(chat, body, "Authorization", "Bearer one").status == 200 {
+							served.Add(1)
+						}
+					})
+					synctest.Wait()
+				}
+				if name != "alone" {
+					if r := h.post(chat, body, "Authorization", "Bearer two"); r.status != 200 {
+						t.Errorf("the other tenant: %d, want 200", r.status)
+					}
+				}
+				running.Wait()
+				if n := served.Load(); n != serves {
+					t.Errorf("%d of 20 requests of 120 KiB were served at once, want %d with a budget of 640 KiB", n, serves)
+				}
+				h.idle()
+			})
+		})
+	}
 }
 
 func TestStreamsAreBounded(t *testing.T) {

@@ -34,6 +34,7 @@ func (x *exchange) settle(err error) {
 	x.dropBusy()
 	x.leaveLine()
 	x.release(now, err == nil)
+	x.tenant.held.give(x.held)
 	x.g.buffered.give(x.held)
 	if x.counted {
 		x.g.running.Add(-1)
