@@ -339,7 +339,7 @@ func TestEndlessComments(t *testing.T) {
 		c.Timeouts.FirstByte = 10 * time.Minute
 		h := open(t, c, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
 			eventStream(w)
-			for pause(r, 10*time.Millisecond) {
+			for pause(r, 11*time.Millisecond) { // none in the instant of the end, which would be found a second later
 				say(w, ": OPENROUTER PROCESSING\n\n")
 			}
 		}}})
@@ -353,8 +353,8 @@ func TestEndlessComments(t *testing.T) {
 		if !isCut(err) || time.Since(start).Round(time.Second) != 10*time.Minute {
 			t.Errorf("ended with %v after %v, want a cut after 10m", err, time.Since(start))
 		}
-		if n := strings.Count(string(got), ": OPENROUTER PROCESSING\n\n"); n < 59_000 {
-			t.Errorf("%d comments came, want about 60000", n)
+		if n := strings.Count(string(got), ": OPENROUTER PROCESSING\n\n"); n < 54_000 {
+			t.Errorf("%d comments came, want about 54545", n)
 		}
 		if line := h.last(); line.TTFTms != 0 || line.Tokens != 0 {
 			t.Errorf("log line %+v: comments were taken for tokens", line)
