@@ -5,7 +5,7 @@ GO        ?= go
 TESTFLAGS ?= -race -shuffle=on -timeout 10m
 BIN       := bin/pacer
 
-.PHONY: build test sdk numbers deps bench accuracy arena fuzz soak loadtools long lint format demo clean
+.PHONY: build test sdk numbers deps bench accuracy arena fuzz soak faults loadtools long lint format demo clean
 
 build: ## the static binary, bin/pacer
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/pacer
@@ -57,7 +57,10 @@ loadtools: ## guidellm and aiperf in front of the built program; keeps 7 GB in b
 	@sh deploy/test-deps.sh sdk
 	$(GO) test -count=1 -timeout 80m -v ./e2e/load -args -tools $(CURDIR)/bin/load
 
-long: fuzz soak loadtools accuracy ## what takes too long for every change
+faults: ## what Redis can suffer, each for as long as docs/OPERATIONS.md says
+	$(GO) test -count=1 -timeout 15m -v -run 'TestRedisFaults|TestAKilledGateway|TestEachGateway' ./e2e -args -long
+
+long: fuzz soak faults loadtools accuracy arena ## what takes too long for every change
 
 TOOL = cd tools && $(GO) tool
 lint: ## gofumpt, vet, staticcheck
