@@ -51,6 +51,11 @@ func TestBadFiles(t *testing.T) {
 		if want = strings.TrimSuffix(want, "\n"); !*update && got != want {
 			t.Errorf("%s:\n%s\ngot:\n%swant:\n%s", name, text, got, want)
 		}
+		for _, problem := range problems {
+			if wrong, instead, ok := strings.Cut(problem.Message, "; "); !ok || wrong == "" || instead == "" {
+				t.Errorf("%s: %q does not say what to write instead", name, problem.Message)
+			}
+		}
 		if strings.Contains(got, "s3") || strings.Contains(got, "cret") {
 			t.Errorf("%s: a secret is in the message:\n%s", name, got)
 		}

@@ -53,7 +53,7 @@ func pageURL(text, base, field, usual string) (page, wrong string) {
 	}
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return "", "the " + field + " must be a path such as " + usual + ", on the server of url, or start with http:// or https://"
+		return "", "the " + field + " is neither a path nor a URL; write a path such as " + usual + ", on the server of url, or a whole URL with http:// or https://"
 	case !validHost(u.Hostname(), false) || u.Port() != "" && !validPort(u.Port()) || u.Port() == "0" || strings.HasSuffix(u.Host, ":"):
 		return "", "the " + field + " has no valid host and port; write one such as http://10.0.0.11:8000" + usual
 	case u.User != nil:

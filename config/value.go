@@ -123,7 +123,7 @@ func (r *reader) truth(v value) (value bool, ok bool) {
 			return false, true
 		}
 	}
-	r.problem(v.place(), "%s must be true or false, without quotes", v.name)
+	r.problem(v.place(), "%s is no truth value; write true or false, without quotes", v.name)
 	return false, false
 }
 
@@ -138,7 +138,7 @@ func (r *reader) whole(v value, low int) (int, bool) {
 	n, err := strconv.ParseInt(s.text, 10, 64)
 	switch {
 	case !s.typed() || err != nil || len(s.text) > 1 && s.text[0] == '0' || s.text[0] == '+':
-		r.problem(v.place(), "%s must be a whole number such as %d, without quotes", v.name, max(low, 1))
+		r.problem(v.place(), "%s is no whole number; write one such as %d, without quotes", v.name, max(low, 1))
 	case n < int64(low):
 		r.problem(v.place(), "%s is too small; write %d or more", v.name, low)
 	case n > most:
@@ -166,11 +166,11 @@ func (r *reader) number(v value, example string) (float64, bool) {
 	x, err := strconv.ParseFloat(s.text, 64)
 	switch {
 	case s.typed() && isNonFinite(s.text, x):
-		r.problem(v.place(), "%s must be a finite number", v.name)
+		r.problem(v.place(), "%s is not finite; write a number such as %s", v.name, example)
 	case !s.typed() || err != nil || strings.ContainsAny(s.text, "xXpP_"):
-		r.problem(v.place(), "%s must be a number such as %s, without quotes", v.name, example)
+		r.problem(v.place(), "%s is no number; write one such as %s, without quotes", v.name, example)
 	case x < 0:
-		r.problem(v.place(), "%s must not be negative", v.name)
+		r.problem(v.place(), "%s is negative; write a number such as %s", v.name, example)
 	default:
 		return x, true
 	}
@@ -205,11 +205,11 @@ func (r *reader) duration(v value, low time.Duration) (time.Duration, bool) {
 	d, err := time.ParseDuration(s.text)
 	switch {
 	case err != nil || s.text == "0": // the one duration that Go takes without a unit
-		r.problem(v.place(), "%s must be a duration with its unit, such as 500ms, 2s or 10m", v.name)
+		r.problem(v.place(), "%s is no duration; write one with its unit, such as 500ms, 2s or 10m", v.name)
 	case d < low && low == positive:
-		r.problem(v.place(), "%s must be more than 0", v.name)
+		r.problem(v.place(), "%s is not above 0; write a duration such as 500ms, 2s or 10m", v.name)
 	case d < low:
-		r.problem(v.place(), "%s must not be negative", v.name)
+		r.problem(v.place(), "%s is negative; write a duration such as 500ms or 2s, or 0s", v.name)
 	case d > most:
 		r.problem(v.place(), "%s is longer than a year; write less", v.name)
 	default:
@@ -251,9 +251,9 @@ func (r *reader) sizeInto(to *int64) func(value) {
 		n, err := strconv.ParseUint(digits, 10, 40)
 		switch {
 		case err != nil || !known || len(digits) > 1 && digits[0] == '0':
-			r.problem(v.place(), "%s must be a size such as 64KiB, 32MiB or 1GiB", v.name)
+			r.problem(v.place(), "%s is no size; write one such as 64KiB, 32MiB or 1GiB", v.name)
 		case n == 0:
-			r.problem(v.place(), "%s must be more than 0", v.name)
+			r.problem(v.place(), "%s is 0; write a size such as 64KiB, 32MiB or 1GiB", v.name)
 		case int64(n) > maxSize/unit:
 			r.problem(v.place(), "%s is too large; write a size such as 1GiB", v.name)
 		default:

@@ -1,6 +1,9 @@
 package router
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Record is one decision, for those who ask why.
 type Record struct {
@@ -123,6 +126,9 @@ func (r *Router) Decisions(limit int) []Record {
 		}
 		out = append(out, rec)
 	}
+	// The clock was read before the lock was taken, so two requests may have
+	// come to the lock in the other order.
+	slices.SortStableFunc(out, func(a, b Record) int { return b.Time.Compare(a.Time) })
 	return out
 }
 

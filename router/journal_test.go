@@ -144,6 +144,17 @@ func TestDecisionsAreBounded(t *testing.T) {
 	}
 }
 
+// Each request reads the clock before it waits for the lock.
+func TestDecisionsAreSortedByTime(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat"})
+	start := b.now
+	for i, name := range []string{"first", "third", "second"} {
+		b.now = start.Add(time.Duration([]int{0, 2, 1}[i]) * time.Millisecond)
+		b.place("chat", id(name))
+	}
+	b.wantOutcomes("third placed", "second placed", "first placed")
+}
+
 // Of those placed at once a second has so many; what is unusual is all kept.
 func TestPlacedAtOnceAreSampled(t *testing.T) {
 	b := newBench(t, []string{"x"}, Route{Name: "chat"}, Route{Name: "strict", SLO: SLO{MinTPS: 1e6}})
