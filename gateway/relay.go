@@ -48,6 +48,9 @@ func (x *exchange) relay() error {
 	for {
 		if n > 0 {
 			x.look(now, seen)
+			if !t.sse && errors.Is(rerr, io.EOF) {
+				x.complete(now)
+			}
 			t.watch.pause() // from here on the client is waited for
 			wrote, err := x.pass(now, pass)
 			if err != nil {
@@ -173,8 +176,26 @@ func (x *exchange) look(now time.Time, seen providers.Seen) {
 	}
 	if seen.Done {
 		x.done, x.ended = true, now
-		x.release(now, true)
+		x.leave(now)
 	}
+}
+
+// complete takes note that the document is all there, before its last piece
+// goes out.
+func (x *exchange) complete(now time.Time) {
+	if x.try.look != nil {
+		_, seen := x.try.look.End() // of a document nothing was held back
+		x.look(now, seen)
+	}
+	x.leave(now)
+}
+
+// leave gives back the places that the request held. A client that has all of
+// its answer may ask again before the last write has returned, and its places
+// have to be free then.
+func (x *exchange) leave(now time.Time) {
+	x.release(now, true)
+	x.permit.Leave()
 }
 
 // believes reports whether a backend's count can be true.
@@ -239,7 +260,7 @@ func (x *exchange) pass(now time.Time, p []byte) (time.Time, error) {
 // finish says what the end of the answer means.
 func (x *exchange) finish(rerr error) error {
 	t, now := x.try, time.Now()
-	if t.look != nil {
+	if t.look != nil && (t.sse || !x.done) {
 		pass, seen := t.look.End()
 		x.look(now, seen)
 		if _, err := x.pass(now, pass); err != nil && !x.done {

@@ -105,7 +105,27 @@ func (l *Limiter) Take(now time.Time, tokens int) (*Permit, error) {
 type Permit struct {
 	limiter *Limiter
 	cost    float64 // tokens taken at the start
-	settled bool    // guarded by limiter.mu
+	left    bool    // guarded by limiter.mu, as is settled
+	settled bool
+}
+
+// Leave ends the request as one of those at once: all of its answer is there.
+// What it used is settled later. Calls after the first do nothing.
+func (p *Permit) Leave() {
+	if p == nil {
+		return
+	}
+	p.limiter.mu.Lock()
+	defer p.limiter.mu.Unlock()
+	p.leave()
+}
+
+// leave is Leave under the lock.
+func (p *Permit) leave() {
+	if !p.left {
+		p.left = true
+		p.limiter.running--
+	}
 }
 
 // Settle ends the request with the tokens that it really used: what was taken
@@ -122,7 +142,7 @@ func (p *Permit) Settle(now time.Time, tokens float64) {
 		return
 	}
 	p.settled = true
-	l.running--
+	p.leave()
 	l.fill(now)
 	l.tokens.take(tokens - p.cost)
 }
