@@ -55,6 +55,7 @@ type attempt struct {
 
 	whole bool // the answer is a document, and came whole in the first read
 	busy  bool // it is full, or said 500: somebody else may take the request
+	says  bool // it failed, in words that the client may have
 	lost  bool // its connection broke before the first byte
 	look  providers.Meter
 	buf   *[relayBuffer]byte

@@ -58,11 +58,14 @@ func (x *exchange) forward() error {
 }
 
 // setAside ends the attempt, which failed with err; what a busy backend said is
-// kept.
+// kept, and so is what a failing one said, until a busy one says more.
 func (x *exchange) setAside(err error) {
-	if x.try.busy {
+	switch {
+	case x.try.busy:
 		x.keepBusy(err)
-	} else {
+	case x.try.says && x.busy == nil:
+		x.keepBusy(nil)
+	default:
 		x.endAttempt()
 	}
 	x.giveBack(time.Now(), 0)
@@ -102,7 +105,8 @@ func (x *exchange) moveOn(failed string, free bool) bool {
 }
 
 // busyAnswer is that of a backend which is full, a 429 or 503, or which broke, or
-// was broken by what the client sent: a 500. It is kept while others are asked.
+// was broken by what the client sent: a 500; or of one that failed and says how.
+// It is kept while others are asked.
 type busyAnswer struct {
 	try *attempt
 	err error // nil = its own words go on
@@ -245,6 +249,7 @@ func (x *exchange) firstByte() error {
 		return t.refused(http.StatusServiceUnavailable, "is still loading its model")
 	case condition == providers.Failing:
 		t.verdict(t.failure(status, "failed", nil))
+		t.says = t.explains(start)
 		return t.refused(status, "answered "+strconv.Itoa(status))
 	case status >= 300 && status < 400:
 		t.verdict(nil)

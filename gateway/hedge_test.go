@@ -144,7 +144,7 @@ func TestASecondAttempt(t *testing.T) {
 			a: failAfter(time.Second, 429), b: after(time.Second), backend: "b", took: lateAt + 1180*time.Millisecond, result: "won",
 		},
 		"both fail": {
-			a: failAfter(2*time.Second, 502), b: failAfter(0, 502), status: 502, took: 2 * time.Second, result: "lost",
+			a: failAfter(2*time.Second, 502), b: failAfter(0, 502), backend: "b", status: 502, took: 2 * time.Second, result: "lost",
 		},
 		"the second is busy, the first fails": {
 			a: failAfter(2*time.Second, 502), b: failAfter(0, 429), backend: "b", status: 429, took: 2 * time.Second, result: "lost",

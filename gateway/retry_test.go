@@ -385,3 +385,59 @@ func TestStatusesOfSuccess(t *testing.T) {
 		})
 	}
 }
+
+// A backend that fails and says how is heard in its own words when nobody else
+// takes the request: SDKs and people go by them. A busy one is heard before it,
+// since it says when to come back.
+func TestAFailingBackendIsHeard(t *testing.T) {
+	const words = `{"error":{"message":"Provider returned error","code":502,"metadata":{"provider_name":"Acme"}}}`
+	failing := func(status int, kind, body string) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			w.Header().Set("Request-Id", "req_7")
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	dead := func(w http.ResponseWriter, _ *http.Request) { cutOff(w) }
+	ours := `{"error":{"message":"The backend answered 502.","type":"upstream_error","param":null,"code":"upstream_failed"}}`
+	for name, c := range map[string]struct {
+		a, b   func(http.ResponseWriter, *http.Request)
+		status int
+		body   string
+	}{
+		"502":                {failing(502, "application/json", words), failing(502, "application/json", words), 502, words},
+		"503":                {failing(503, "application/json", words), failing(503, "application/json", words), 503, words},
+		"504":                {failing(504, "application/json", words), failing(504, "application/json", words), 504, words},
+		"529":                {failing(529, "application/json", words), failing(529, "application/json", words), 529, words},
+		"502, then dead":     {failing(502, "application/json", words), dead, 502, words},
+		"dead, then 502":     {dead, failing(502, "application/json", words), 502, words},
+		"502, then busy":     {failing(502, "application/json", words), tooMany, 429, tooManyBody},
+		"busy, then 502":     {tooMany, failing(502, "application/json", words), 429, tooManyBody},
+		"a page":             {failing(502, "text/html", "<html>"), failing(502, "text/html", "<html>"), 502, ours},
+		"the backend's key!": {failing(502, "application/json", `{"error":"sk-backend"}`), failing(502, "application/json", `{"error":"sk-backend"}`), 502, ours},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conf := settings("a", "b")
+				conf.Backends[0].APIKey, conf.Backends[1].APIKey = "sk-backend", "sk-backend"
+				h := open(t, conf, map[string]http.Handler{"a": &script{answer: c.a}, "b": &script{answer: c.b}})
+				r := h.post(chat, streamBody)
+				if r.status != c.status || r.body != c.body || r.header.Get("Retry-After") != "7" {
+					t.Errorf("got %d %q, Retry-After %q; want %d %q", r.status, r.body, r.header.Get("Retry-After"), c.status, c.body)
+				}
+				if id := r.header.Get("Request-Id"); r.body == words && id != "req_7" {
+					t.Errorf("request-id %q, want the backend's", id)
+				}
+				if line := h.last(); line.Outcome != outcomeUpstream || line.Status != c.status || line.Attempts != 2 {
+					t.Errorf("log line %+v, want upstream_error with %d after 2 attempts", line, c.status)
+				}
+				if s := h.metrics.Route("chat"); s.Failed != 1 {
+					t.Errorf("route counts %+v, want one failed", s)
+				}
+				h.idle()
+			})
+		})
+	}
+}
