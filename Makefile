@@ -58,7 +58,7 @@ loadtools: ## guidellm and aiperf in front of the built program; keeps 7 GB in b
 	$(GO) test -count=1 -timeout 80m -v ./e2e/load -args -tools $(CURDIR)/bin/load
 
 faults: ## what Redis can suffer, each for as long as docs/OPERATIONS.md says
-	$(GO) test -count=1 -timeout 15m -v -run 'TestRedisFaults|TestAKilledGateway|TestEachGateway' ./e2e -args -long
+	$(GO) test -count=1 -timeout 15m -v -run 'TestRedisFaults|TestAKilledGateway|TestEachGateway|TestThreeGateways' ./e2e -args -long
 
 long: fuzz soak faults loadtools accuracy arena ## what takes too long for every change
 

@@ -143,6 +143,7 @@ func TestRedisWithTLSACLAndPrefix(t *testing.T) {
 // A Sentinel moves the master: streams run on, and what they taught before,
 // during and after it is in the new master once.
 func TestRedisSentinelFailover(t *testing.T) {
+	t.Parallel() // waits for the Sentinel to act
 	masterPort, replicaPort, port := freePort(t), freePort(t), freePort(t)
 	master := redistest.Start(t, "--bind", "127.0.0.1", "--port", masterPort, "--repl-diskless-sync-delay", "0")
 	replica := redistest.Start(t, "--bind", "127.0.0.1", "--port", replicaPort, "--replicaof", "127.0.0.1", masterPort)
