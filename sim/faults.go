@@ -19,6 +19,10 @@ type faultState struct {
 	Cut    int     `json:"cut"`   // tokens; 0 = none
 	Drift  float64 `json:"drift"` // 1 = none
 
+	Garbage   bool `json:"garbage"`
+	SlowStart int  `json:"slow-start"` // seconds until it is as fast as usual; 0 = it always is
+	cold      bool // a slow start was asked for and has not begun
+
 	Hidden  int    `json:"hidden"`  // most sequences of a tenant that nobody sees; 0 = none
 	Metrics string `json:"metrics"` // what is wrong with the page of metrics; "" = nothing
 }
@@ -34,9 +38,11 @@ type fault struct {
 var faults = []fault{
 	{Named{"cut", "abort the connection of every answer after so many tokens (default 1, 0 ends it)"}, func(f *faultState, v string) error { return setInt(&f.Cut, v, 1, 0, math.MaxInt32) }},
 	{Named{"drift", "every step takes so many times as long (1 ends it)"}, func(f *faultState, v string) error { return setFactor(&f.Drift, v) }},
+	{Named{"garbage", "answer generations with what is no JSON and, in a stream, has no [DONE] (false ends it)"}, func(f *faultState, v string) error { return setSwitch(&f.Garbage, v) }},
 	{Named{"hidden", "a tenant beside the clients, of none to so many sequences that come and go (default 20, 0 ends it)"}, func(f *faultState, v string) error { return setInt(&f.Hidden, v, 20, 0, 10_000) }},
 	{Named{"metrics", "the page of metrics is gone, nonsense, slow, or stands still: 404, garbage, slow or stale (default 404, off ends it)"}, setMetrics},
 	{Named{"refuse", "reset every new connection (false ends it)"}, func(f *faultState, v string) error { return setSwitch(&f.Refuse, v) }},
+	{Named{"slow-start", "every step takes 4 times as long at first, and as long as usual after so many seconds (default 30, 0 ends it)"}, setSlowStart},
 	{Named{"stall", "take no step: no token, no slot (false ends it)"}, func(f *faultState, v string) error { return setSwitch(&f.Stall, v) }},
 	{Named{"status", "answer generations with this status, 500, 429, 503 … (default 503, 0 ends it)"}, setStatus},
 }
@@ -106,12 +112,35 @@ func (s *Server) applyNext() {
 // publish puts f in force. The caller holds s.mu, or is the only one who knows
 // s.
 func (s *Server) publish(f faultState) {
-	s.engine.SetDrift(f.Drift)
+	if f.cold {
+		s.coldSince, f.cold = time.Time{}, false
+	}
 	if f.Metrics == "stale" && s.faults.Load().Metrics != "stale" {
 		s.staleMetrics = s.exported
 	}
 	s.faults.Store(&f)
 	s.nudge()
+}
+
+// coldFactor is how many times as long the first step of a slow start takes.
+const coldFactor = 4
+
+// slowness is the factor on the steps that begin at now. The caller holds s.mu.
+func (s *Server) slowness(now time.Time) float64 {
+	f := s.faults.Load()
+	if f.SlowStart == 0 {
+		return f.Drift
+	}
+	if s.coldSince.IsZero() {
+		s.coldSince = now
+	}
+	left := 1 - now.Sub(s.coldSince).Seconds()/float64(f.SlowStart)
+	return f.Drift * (1 + (coldFactor-1)*max(left, 0))
+}
+
+func setSlowStart(f *faultState, value string) error {
+	f.cold = true
+	return setInt(&f.SlowStart, value, 30, 0, 3600)
 }
 
 func setInt(to *int, value string, standard, low, high int) error {

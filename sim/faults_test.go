@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -173,6 +174,49 @@ func TestDriftFromTheSchedule(t *testing.T) {
 	})
 }
 
+// A slow start begins with the first step behind it, and anew when it is asked
+// for again; drift is on top of it.
+func TestSlowStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := serve(t, Options{Model: Model{A: 0.025}, Faults: []string{"slow-start:10"}})
+		gaps := func(when string, drift float64) {
+			t.Helper()
+			tokens := r.stream(t.Context(), chat, `{`+hello+`,"stream":true,"max_tokens":1000}`).tokens(t)
+			first := tokens[1].at.Sub(tokens[0].at)
+			last := tokens[999].at.Sub(tokens[998].at)
+			usual := time.Duration(drift * 25e6)
+			if first < 39*usual/10 || first > 4*usual || last != usual {
+				t.Errorf("%s: the first step took %v, the last %v; want near %v and %v", when, first, last, 4*usual, usual)
+			}
+		}
+		gaps("from the start", 1)
+		r.set(`{"slow-start":10,"drift":2}`)
+		gaps("again", 2)
+		r.set(`{"slow-start":0,"drift":1}`)
+		if s := r.stream(t.Context(), chat, ten).tokens(t); s[9].at.Sub(s[0].at) != 225*time.Millisecond {
+			t.Errorf("after the fault nine steps took %v, want 225ms", s[9].at.Sub(s[0].at))
+		}
+	})
+}
+
+func TestGarbage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := serve(t, Options{Model: Model{A: 0.025}})
+		r.set(`{"garbage":true}`)
+		s := r.stream(t.Context(), chat, ten)
+		if len(s.events) != 10 || s.err != nil || s.done() || json.Valid([]byte(s.events[0].data)) {
+			t.Errorf("%d events, %v, done %t; want 10, a clean end and no [DONE]: %v", len(s.events), s.err, s.done(), s.events)
+		}
+		if status, body := r.call("POST", chat, `{`+hello+`}`); status != http.StatusOK || json.Valid([]byte(body)) {
+			t.Errorf("a document: %d %q, want 200 and no JSON", status, body)
+		}
+		r.set(`{"garbage":false}`)
+		if s := r.stream(t.Context(), chat, ten); !s.done() {
+			t.Error("after the fault a stream has no [DONE]")
+		}
+	})
+}
+
 func TestStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := serve(t, Options{Model: Model{A: 0.025}, Faults: []string{"stall@101ms", "stall:off@5.1s"}})
@@ -282,7 +326,7 @@ func TestSetIsAllOrNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := serve(t, Options{Model: Model{A: 0.025}})
 		status, body := r.call("POST", "/sim/set", `{"drift":1.5,"status":"429","stall":"off"}`)
-		if want := `{"refuse":false,"status":429,"stall":false,"cut":0,"drift":1.5,"hidden":0,"metrics":""}`; status != http.StatusOK || body != want {
+		if want := `{"refuse":false,"status":429,"stall":false,"cut":0,"drift":1.5,"garbage":false,"slow-start":0,"hidden":0,"metrics":""}`; status != http.StatusOK || body != want {
 			t.Errorf("set answers %d %s, want %s", status, body, want)
 		}
 		if status, _ := r.call("POST", "/sim/set", `{"drift":3,"status":200}`); status != http.StatusBadRequest {

@@ -111,7 +111,9 @@ func writeError(w http.ResponseWriter, err error) {
 
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	data, err := json.Marshal(body)
-	if err != nil {
+	if text, ok := body.(rawText); ok {
+		data = []byte(text)
+	} else if err != nil {
 		panic(err) // only our own types come here
 	}
 	w.Header().Set("Content-Type", "application/json")

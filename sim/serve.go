@@ -38,6 +38,9 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, q *request, pr
 		a.continuous = o.IncludeUsage && o.ContinuousUsageStats
 	}
 	a.voice = speak(&a)
+	if s.faults.Load().Garbage {
+		a.voice = garbage{}
+	}
 	if q.Stream {
 		a.stream()
 	} else {

@@ -50,6 +50,7 @@ type Server struct {
 	tenant                 tenant
 	exported, staleMetrics exported
 	faults                 atomic.Pointer[faultState] // replaced as a whole
+	coldSince              time.Time                  // when a slow start began; zero = not yet
 
 	stored   idSet // ids of the answers to /v1/responses
 	requests atomic.Uint64
@@ -136,6 +137,7 @@ func (s *Server) advance(start time.Time) (next time.Time, ok bool) {
 	}
 	turn := s.moveTenant(now)
 	if !s.faults.Load().Stall {
+		s.engine.SetDrift(s.slowness(now))
 		next, ok = s.step(now)
 	}
 	if !turn.IsZero() && (!ok || turn.Before(next)) {

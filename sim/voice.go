@@ -16,3 +16,18 @@ type voice interface {
 	// body is the whole answer, for those who do not stream.
 	body() any
 }
+
+// garbage is the voice of an engine that has gone mad.
+type garbage struct{}
+
+// nonsense is no JSON, and no text.
+const nonsense = "{\"choices\":[\xff\x00<html>"
+
+func (garbage) open(b []byte, _ int) []byte     { return b }
+func (garbage) token(b []byte, _, _ int) []byte { return append(b, "data: "+nonsense+"\n\n"...) }
+func (garbage) finish(b []byte, _ int) []byte   { return b }
+func (garbage) end(b []byte) []byte             { return b }
+func (garbage) body() any                       { return rawText(nonsense) }
+
+// rawText is a body that goes out as it is.
+type rawText string
