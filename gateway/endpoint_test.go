@@ -362,3 +362,28 @@ func TestEndlessComments(t *testing.T) {
 		h.idle()
 	})
 }
+
+// Engines in Python take a truth or a number as a string, and a body that begins
+// with a byte order mark; so what works in front of them works here.
+func TestWhatPythonReadsIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := &script{answer: talk(3, 10*time.Millisecond)}
+		h := open(t, settings("a"), map[string]http.Handler{"a": engine})
+		for _, c := range []struct{ body, up string }{
+			{
+				`{"model":"chat","messages":[],"stream":"true","max_tokens":"7","n":"1"}`,
+				`{"stream_options":{"include_usage":true},"model":"big","messages":[],"stream":"true","max_tokens":"7","n":"1"}`,
+			},
+			{"\xEF\xBB\xBF" + `{"model":"chat","stream":1}`, `{"stream_options":{"include_usage":true},"model":"big","stream":1}`},
+		} {
+			r := h.post(chat, c.body)
+			if r.status != 200 || !strings.HasSuffix(r.body, doneEvent) || strings.Contains(r.body, `"usage"`) {
+				t.Errorf("%s: got %d %q, want the stream without its usage", c.body, r.status, r.body)
+			}
+			if up := engine.bodies[len(engine.bodies)-1]; up != c.up {
+				t.Errorf("the backend got\n%s\nwant\n%s", up, c.up)
+			}
+		}
+		h.idle()
+	})
+}

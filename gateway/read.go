@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -40,7 +41,9 @@ func (x *exchange) read() error {
 	if x.end.form && isForm(kind) {
 		x.req, err = openai.PeekForm(body, kind)
 	} else {
-		x.req, err = openai.Peek(body)
+		// Some editors and shells begin a file with a mark; Python reads over it.
+		x.body = bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF"))
+		x.req, err = openai.Peek(x.body)
 	}
 	if err != nil {
 		return err

@@ -200,11 +200,7 @@ func (f *form) field(name string, plain bool, value span) *BadRequest {
 		seen = &f.model
 		f.req.Model, f.req.spans.model = string(text), value
 	} else {
-		// As Python's and Go's form parsers read a truth.
-		switch strings.ToLower(string(text)) {
-		case "true", "1", "t", "on", "yes", "y":
-			f.req.Stream = true
-		}
+		f.req.Stream, _ = truth(string(text))
 	}
 	if *seen++; *seen > 1 {
 		return &BadRequest{Message: fmt.Sprintf("The form has the field %q twice.", name), Param: name}

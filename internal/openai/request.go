@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -150,7 +151,7 @@ func (p *peeker) field(key []byte, v, end int) (bad *BadRequest) {
 	case "model":
 		return p.model(v, end)
 	case "stream":
-		p.req.Stream, bad = p.boolean("stream", v)
+		p.req.Stream, bad = p.boolean("stream", v, end)
 	case "stream_options":
 		return p.streamOptions(v, end)
 	case "n":
@@ -219,15 +220,40 @@ func (p *peeker) previous(v, end int) *BadRequest {
 	return nil
 }
 
-// boolean reads true, false or null (false).
-func (p *peeker) boolean(name string, v int) (bool, *BadRequest) {
-	switch p.kind(v) {
+// boolean reads true, false or null (false), and what vLLM and SGLang take for
+// them, as forms do.
+func (p *peeker) boolean(name string, v, end int) (bool, *BadRequest) {
+	switch text := p.b[v:end]; text[0] {
 	case 't':
 		return true, nil
 	case 'f', 'n':
 		return false, nil
+	default:
+		if is, ok := truth(plain(text)); ok {
+			return is, nil
+		}
 	}
 	return false, &BadRequest{Message: name + " must be true or false.", Param: name}
+}
+
+// truth reads a truth value as Python's models do, in JSON and in forms.
+func truth(text string) (is, ok bool) {
+	switch strings.ToLower(text) {
+	case "true", "1", "t", "on", "yes", "y":
+		return true, true
+	case "false", "0", "f", "off", "no", "n":
+		return false, true
+	}
+	return false, false
+}
+
+// plain is the text of a simple value, a string's without its quotes and the
+// space in them.
+func plain(value []byte) string {
+	if value[0] == '"' {
+		value = bytes.TrimSpace(value[1 : len(value)-1])
+	}
+	return string(value)
 }
 
 // count reads a number of sequences: null is 0, and so is absent.
@@ -246,17 +272,17 @@ func (p *peeker) limit(name string, v, end int) (int, *BadRequest) {
 	return max(n, 0), bad
 }
 
-// integer reads a whole number within ±maxCount, also one written as 1e3; null
-// is 0.
+// integer reads a whole number within ±maxCount, also one written as 1e3, or as
+// a string, which vLLM and SGLang take; null is 0.
 func (p *peeker) integer(name string, v, end int) (int, *BadRequest) {
-	text := string(p.b[v:end])
-	if text == "null" {
+	if p.kind(v) == 'n' {
 		return 0, nil
 	}
-	if c := text[0]; c == '-' || '0' <= c && c <= '9' {
+	text := plain(p.b[v:end])
+	if rest := strings.TrimLeft(text, "+-"); rest != "" && '0' <= rest[0] && rest[0] <= '9' {
 		// Out of range is ±Inf, which is cut to the bound like any large number.
-		f, _ := strconv.ParseFloat(text, 64)
-		if f == math.Trunc(f) {
+		f, err := strconv.ParseFloat(text, 64)
+		if f == math.Trunc(f) && (err == nil || errors.Is(err, strconv.ErrRange)) {
 			return int(max(-maxCount, min(f, maxCount))), nil
 		}
 	}
@@ -308,7 +334,7 @@ func (p *peeker) option(name string, key []byte, value span, at *span) (bool, *B
 		return false, &BadRequest{Message: "stream_options must hold " + name + " once, in lower case.", Param: "stream_options." + name}
 	}
 	*at = value
-	return p.boolean("stream_options."+name, value.from)
+	return p.boolean("stream_options."+name, value.from, value.to)
 }
 
 // countPrompts counts the prompts at v: an array of numbers is one prompt in
