@@ -63,7 +63,7 @@ func TestRefusals(t *testing.T) {
 		{"duplicate keys, one escaped", "POST", chat, `{"model":"chat","mod\u0065l":"private"}`, []string{"Authorization", right}, 400, "*"},
 		{"missing model", "POST", chat, `{"messages":[]}`, []string{"Authorization", right}, 400, "*"},
 		{"model is a number", "POST", chat, `{"model":7}`, []string{"Authorization", right}, 400, "*"},
-		{"body before the model", "POST", chat, `{"model":"nobody","stream":"yes"}`, []string{"Authorization", right}, 400, "*"},
+		{"body before the model", "POST", chat, `{"model":"nobody","stream":"maybe"}`, []string{"Authorization", right}, 400, "*"},
 		{"unknown model", "POST", chat, `{"model":"nobody"}`, []string{"Authorization", right}, 404, "model_not_found"},
 		{"a route that the key may not use", "POST", chat, `{"model":"private"}`, []string{"Authorization", right}, 404, "model_not_found"},
 		{"model before the header", "POST", chat, `{"model":"nobody"}`, []string{"Authorization", right, "x-pacer-min-tps", "x"}, 404, "model_not_found"},
