@@ -171,6 +171,9 @@ func (p *plan) measureLoad() error {
 	case l.warmup >= l.took:
 		return fmt.Errorf("--warmup is %v, and the load is over after %v; write less", l.warmup, l.took)
 	}
+	if _, shortest, _ := l.at(slices.Max(p.factors)); p.lastly.at > 0 && p.lastly.at >= shortest {
+		return fmt.Errorf("--fault %.60q: the load is over after %v; write an earlier time, or a longer --duration", p.lastly.text, shortest)
+	}
 	return nil
 }
 

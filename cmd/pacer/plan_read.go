@@ -25,7 +25,11 @@ type plan struct {
 	load     planLoad
 	policies []arena.Policy
 	faults   []arena.Fault
-	seed     uint64
+	lastly   struct { // of faults, the one that begins last
+		at   time.Duration
+		text string // as written
+	}
+	seed uint64
 
 	attainment float64   // 0 = what each route promises
 	factors    []float64 // of the load; one, or those of a sweep
@@ -73,6 +77,9 @@ func (o *planOptions) read(given func(string) bool) (*plan, error) {
 			return nil, err
 		}
 		p.faults = append(p.faults, list...)
+		if first := list[0].At; first >= p.lastly.at {
+			p.lastly.at, p.lastly.text = first, text
+		}
 	}
 	slices.SortStableFunc(p.faults, func(a, b arena.Fault) int { return cmp.Compare(a.At, b.At) })
 	if err := p.readReplicas(o.replicas); err != nil {

@@ -155,6 +155,7 @@ routes:
 	bare := inFile(t, "bare.yaml", "backends: [ { name: a, url: \"http://a:1/v1\" } ]\nroutes: [ { model: m, targets: [ { backend: a } ] } ]\n")
 	broken := inFile(t, "broken.yaml", "backends: [ { nom: a } ]\n")
 	trace := inFile(t, "t.csv", "arrival_s,prompt_tokens,output_tokens\n0,1,2\n1,1\n")
+	brief := inFile(t, "brief.csv", "arrival_s,prompt_tokens,output_tokens\n0,1,2\n20,1,2\n")
 	for _, tt := range []struct {
 		args []string
 		want string
@@ -207,6 +208,8 @@ routes:
 		{[]string{"--fault", "kill:x@1m"}, `pacer: --fault "kill:x@1m": no backend "x"; known are h200-a, h100-a`},
 		{[]string{"--fault", "drift:h200-a:0@1m"}, `pacer: --fault "drift:h200-a:0@1m": "0" is no factor`},
 		{[]string{"--fault", "kill:h200-a@1m+x"}, `pacer: --fault "kill:h200-a@1m+x": "x" is no length of time`},
+		{[]string{"--fault", "kill:h200-a@20m", "--fault", "redis_lost@1m"}, `pacer: --fault "kill:h200-a@20m": the load is over after 10m0s`},
+		{[]string{"--trace", brief, "--scale", "2", "--fault", "kill:h200-a@25s+1m"}, `pacer: --fault "kill:h200-a@25s+1m": the load is over after 20s`},
 		{[]string{"--admin", "ftp://x"}, "pacer: --admin is no address of an admin port"},
 		{[]string{"--store", "redis://:s3cret@h:1"}, "pacer: --store needs -c FILE"},
 		{[]string{"-c", bare, "--rate", "1", "--store", "redis://:s3cret@h:99999"}, "pacer: --store: the store's URL has no valid host"},
