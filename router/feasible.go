@@ -57,7 +57,7 @@ func (a *ask) weigh(v *verdict) {
 		}
 		return
 	}
-	slow := a.slow(b)
+	b.scan(a.now)
 	v.fresh = !m.known
 	k, prompt := int(v.m)+a.weight, b.promptWaiting()
 	low, bound, own := m.carries(k, extraP(prompt, a.answer(m)), a.floor)
@@ -78,24 +78,13 @@ func (a *ask) weigh(v *verdict) {
 		v.reason = ReasonOwnFloor
 	case protects != OK:
 		v.reason = protects
-	case slow:
+	case b.slow != nil:
 		v.reason = ReasonProtects
 	case a.class == Batch && !a.leavesReserve(b, k):
 		v.reason = ReasonReserve
 	case a.maxTTFT > 0 && b.ttft(a.now, m, int(v.m))+a.waited > a.maxTTFT:
 		v.reason = ReasonTTFT
 	}
-}
-
-// slow reports whether a stream on b averages below its floor. A preview only
-// reads: a look is also evidence, and others decide by when the last one was.
-func (a *ask) slow(b *backend) bool {
-	if !a.preview {
-		b.scan(a.now)
-	} else if !a.now.Before(b.scanAt) {
-		return slices.ContainsFunc(b.streams, func(l *Lease) bool { return l.belowFloor(a.now, l.progress()) })
-	}
-	return b.slow != nil
 }
 
 // service is rule 1 as far as it does not depend on the load.

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -263,10 +264,10 @@ func TestSpill(t *testing.T) {
 func TestBestEffortDoesLeastHarm(t *testing.T) {
 	rt := Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: []Step{{Kind: BestEffort}, {Kind: Shed}}}
 	b := newBench(t, []string{"x", "y"}, rt)
-	b.learn("x", carrying(5, 30, 100))
-	b.learn("y", carrying(3, 30, 40))
+	b.learn("x", carrying(5, 30, 40))
+	b.learn("y", carrying(3, 30, 100))
 	b.fill("chat", 5, exclude("y"))
-	// y is slower, but only three streams would suffer there.
+	// y would be slower, but only three streams would suffer there.
 	b.fill("chat", 3, exclude("x"))
 	if d := b.place("chat"); d.Lease == nil || d.Lease.Target().Backend != "y" || d.Lease.Floor() != 0 {
 		t.Errorf("got %+v", d)
@@ -332,17 +333,22 @@ func TestRetryAfter(t *testing.T) {
 		l.Done(b.now, 300)
 	}
 	rate := 3 * carrying(3, 30, 40).TPS(3) / 300 // places per second
+	least, most := math.Inf(1), 0.0              // of what is told, as a share of what is meant
 	for k := 1; k <= 40; k++ {
 		d := b.place("chat")
 		b.wantRefusal(d, ShedFloor)
 		want := min(max(float64(k)/rate, 1.25), 50)
 		got := d.Refusal.RetryAfter.Seconds()
+		least, most = min(least, got/want), max(most, got/want)
 		if got < 0.8*want-1e-6 || got > 1.2*want+1e-6 {
 			t.Errorf("refused number %d comes back in %.2f s, want %.2f ± 20 %%", k, got, want)
 		}
 		if d.Refusal.Best <= 0 || d.Refusal.Best >= 30 || d.Refusal.Floor != 30 {
 			t.Errorf("best %.1f, floor %.1f", d.Refusal.Best, d.Refusal.Floor)
 		}
+	}
+	if least > 0.85 || most < 1.15 {
+		t.Errorf("from %.2f to %.2f of it is told, want it spread by ± 20 %%", least, most)
 	}
 	b.sleep(time.Hour) // they have all been
 	if got := b.place("chat").Refusal.RetryAfter.Seconds(); got > 1.2*max(1/rate, 1.25) {

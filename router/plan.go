@@ -110,7 +110,6 @@ func (r *Router) planSpill(a *ask, name string) (plan, bool) {
 	}
 	there := &r.elsewhere.ask
 	*there = newAsk(a.now, rt, &a.req)
-	there.preview = a.preview
 	if there.weight > 0 && rt.mustQueue(there.class) {
 		return plan{}, false
 	}
@@ -225,13 +224,12 @@ func (r *Router) Preview(now time.Time, req Request) (rec Record, ok bool) {
 	}
 	r.advance(now)
 	a := newAsk(now, rt, &req)
-	a.preview = true
-	defer func(rand func() float64, forecasts []forecast) {
+	defer func(rand func() float64, views []view) {
 		r.rand = rand
 		for i, b := range r.backends {
-			b.forecast = forecasts[i]
+			b.restore(&views[i])
 		}
-	}(r.rand, r.forecasts())
+	}(r.rand, r.views(now))
 	r.rand = func() float64 { return 0.5 }
 	p := r.planNewcomer(&a)
 	r.describe(&rec, &a, &p, math.MaxInt)
@@ -241,13 +239,38 @@ func (r *Router) Preview(now time.Time, req Request) (rec Record, ok bool) {
 	return rec, true
 }
 
-// forecasts are those of all backends, as they are.
-func (r *Router) forecasts() []forecast {
-	list := make([]forecast, len(r.backends))
+// view is what looking at a backend changes of it: a look is also evidence, and
+// others decide by when the last one was.
+type view struct {
+	forecast forecast
+	ramp     ramp
+	scanAt   time.Time
+	slow     *Lease
+	seen     []progress // of the streams, when they would be looked at
+}
+
+// views are those of all backends, as they are.
+func (r *Router) views(now time.Time) []view {
+	list := make([]view, len(r.backends))
 	for i, b := range r.backends {
-		list[i] = b.forecast
+		list[i] = view{forecast: b.forecast, ramp: b.ramp, scanAt: b.scanAt, slow: b.slow}
+		if now.Before(b.scanAt) {
+			continue
+		}
+		list[i].seen = make([]progress, len(b.streams))
+		for k, l := range b.streams {
+			list[i].seen[k] = l.seen
+		}
 	}
 	return list
+}
+
+// restore takes back all that changed since v.
+func (b *backend) restore(v *view) {
+	b.forecast, b.ramp, b.scanAt, b.slow = v.forecast, v.ramp, v.scanAt, v.slow
+	for i, seen := range v.seen {
+		b.streams[i].seen = seen
+	}
 }
 
 // Explain returns every candidate for req as Place would see it now, and

@@ -114,3 +114,28 @@ func TestPreviewsChangeNoDecision(t *testing.T) {
 		}
 	}
 }
+
+// Place looks at the streams first if that was long ago, and slow start may move
+// by it: so does a preview, which leaves no trace of it.
+func TestPreviewSeesWhatPlaceWillSee(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}})
+	leases := b.fill("chat", 10)
+	for _, l := range leases {
+		l.FirstToken(b.now)
+	}
+	b.sleep(2 * time.Second)
+	for _, l := range leases {
+		l.Progress(b.now, profiles.Count{Tokens: 100})
+	}
+	for range 3 {
+		if rec, _ := b.Preview(b.now, Request{Route: "chat", Stream: true}); rec.Outcome != OutcomePlaced {
+			t.Errorf("previewed %v (%v), want placed", rec.Outcome, rec.Candidates[0].Reason)
+		}
+	}
+	if limit := b.load(0).Cap; limit != slowStartCap {
+		t.Errorf("the cap of slow start is %d after a preview, want %d as before", limit, slowStartCap)
+	}
+	if d := b.place("chat"); d.Lease == nil {
+		t.Errorf("placed after 50 tokens/s at a floor of 30: %+v", d.Refusal)
+	}
+}

@@ -51,7 +51,6 @@ type ask struct {
 	maxTTFT time.Duration // 0 = none
 	weight  int           // sequences; 0 for a request that does not decode
 	prompt  int           // tokens to prefill; 0 for a request that does not decode
-	preview bool          // it is only looked at, and changes nothing
 	since   time.Time     // it comes back as told: when it was refused for the first time; else zero
 }
 

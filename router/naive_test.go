@@ -1,0 +1,474 @@
+package router
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+)
+
+// naive holds a router under random events against a second reading of the
+// rules, written as they are told and not as they are computed: it counts the
+// leases anew for every question. Of the router it reads the caps of slow start,
+// the predicted TTFT and which curves there are.
+type naive struct {
+	*bench
+	t       *testing.T
+	random  *rand.Rand
+	leases  []*Lease
+	tokens  map[*Lease]float64
+	tickets []*Ticket
+	remote  map[string]Load
+	scaled  int // own counts stand for so many replicas
+
+	outcomes [OutcomeNoBackend + 1]int
+}
+
+func (w *naive) pick(n int) int { return w.random.IntN(n) }
+
+func oneOf[T any](w *naive, xs ...T) T { return xs[w.pick(len(xs))] }
+
+func newNaive(t *testing.T, seed uint64) *naive {
+	w := &naive{t: t, random: rand.New(rand.NewPCG(seed, 99)), tokens: map[*Lease]float64{}, scaled: 1}
+	names := []string{"x", "y", "z", "u"}[:1+w.pick(4)]
+	var routes []Route
+	for i := range 1 + w.pick(4) {
+		routes = append(routes, w.route(i, names))
+	}
+	w.bench = newBench(t, names, routes...)
+	for i := range w.topo.Backends {
+		w.topo.Backends[i].MaxConcurrency = oneOf(w, 0, 0, 0, 1, 5, 12)
+	}
+	w.configure()
+	for _, name := range names {
+		if w.pick(4) > 0 {
+			w.teach(name)
+		}
+	}
+	return w
+}
+
+func (w *naive) route(i int, names []string) Route {
+	rt := Route{
+		Name: fmt.Sprint("r", i), Class: oneOf(w, Interactive, Interactive, Batch), Prefer: Prefer(w.pick(4)),
+		SLO:     SLO{MinTPS: oneOf(w, 0, 15, 30, 30, 45, 1e6), MaxTTFT: oneOf(w, 0, 0, 0, 2*time.Second, time.Millisecond)},
+		Reserve: oneOf(w, 1, 1, 0, 3, 50), MaxWaiting: oneOf(w, 0, 1, 3), Targets: targets(names[0]),
+	}
+	for _, name := range names[1:] {
+		if w.pick(3) > 0 {
+			rt.Targets = append(rt.Targets, RouteTarget{Target: Target{Backend: name, Model: oneOf(w, "m", "m", "n")}, OutputPrice: float64(w.pick(3))})
+		}
+	}
+	steps := []Step{{Kind: Queue, Wait: time.Duration(1+w.pick(3000)) * time.Millisecond}, {Kind: Spill, Route: fmt.Sprint("r", w.pick(4))}, {Kind: BestEffort}}
+	for _, s := range steps {
+		if w.pick(2) == 0 {
+			rt.OnInfeasible = append(rt.OnInfeasible, s)
+		}
+	}
+	return rt
+}
+
+// teach hands some curve to a target of the backend.
+func (w *naive) teach(name string) {
+	c := carrying(2+w.pick(12), oneOf(w, 20.0, 30, 30, 45), 70)
+	c.visited, c.steps = oneOf(w, 0, 0, 1, 3, 6, 20), oneOf(w, 0.0, 100, 1000)
+	c.d, c.answer = oneOf(w, 0, 1e-5, 1e-4), oneOf(w, 0.0, 40, 300)
+	if w.pick(2) == 0 {
+		c.first = profiles.TTFT{Base: 0.05, PerToken: 1e-4, Uncached: 1}
+	}
+	w.mu.Lock()
+	w.Router.learn(Target{Backend: name, Model: oneOf(w, "m", "n")}, c)
+	w.mu.Unlock()
+	w.sleep(scanEvery) // a stream that was too slow may have a floor out of reach
+	w.settle(w.tick())
+}
+
+func (w *naive) settle(grants []Grant) {
+	for _, g := range grants {
+		if l := g.Decision.Lease; l != nil {
+			w.outcomes[OutcomeGranted]++
+			w.leases = append(w.leases, l)
+		} else if g.Decision.Refusal == nil {
+			w.t.Fatalf("a grant of nothing: %+v", g)
+		}
+		w.forget(g.Ticket)
+	}
+}
+
+func (w *naive) forget(gone *Ticket) {
+	w.tickets = slices.DeleteFunc(w.tickets, func(t *Ticket) bool { return t == gone })
+}
+
+// on counts what runs on b: sequences with a lease and prompt tokens that wait,
+// of all replicas, and own requests that do not decode.
+func (w *naive) on(b *backend) (leased, prompts, idle int) {
+	for _, l := range w.leases {
+		if l.backend != b {
+			continue
+		}
+		leased += l.weight
+		if l.phase == waiting {
+			prompts += l.prompt
+		}
+		if l.weight == 0 {
+			idle++
+		}
+	}
+	far := w.remote[b.name]
+	return leased*w.scaled + far.Waiting + far.Decoding, prompts*w.scaled + far.PromptTokens, idle
+}
+
+// keeps reports whether each of k sequences on m keeps need with so many prompt
+// tokens to prefill.
+func (w *naive) keeps(m *model, k, prompts int, answer, need float64) bool {
+	if need <= 0 {
+		return true
+	}
+	warm := k <= m.backend.ramp.cap
+	if !m.known {
+		leased, _, _ := w.on(m.backend)
+		return warm || leased == 0
+	}
+	c := m.curve.(form)
+	extra := float64(prompts) / max(answer, 32)
+	if c.Low(k, extra) >= need || k <= 4 && c.Seen(k) > 0 && 1/(1/c.Seen(k)+c.d*extra) >= 1.1*need {
+		return true
+	}
+	least, most := c.Support()
+	switch {
+	case most == 0: // a prior is believed everywhere
+		return false
+	case k < least:
+		return c.Low(least, extra)*c.TPS(k)/c.TPS(least) >= need
+	case k > most && warm:
+		return c.Steps() < 300 && c.Low(most, extra) >= need || c.Low(most, extra)*c.TPS(k)/c.TPS(most) >= need
+	}
+	return false
+}
+
+// usual is how long an answer of m is, or else of the route, 256 unless known.
+func usual(m *model, rt *route) float64 {
+	switch {
+	case m.answer > 0:
+		return m.answer
+	case rt != nil && rt.lengths.weight > 0:
+		return rt.lengths.sum / rt.lengths.weight
+	}
+	return 256
+}
+
+// objection is the first rule that says no to req on target i of rt; "" if none
+// does.
+func (w *naive) objection(req *Request, rt *route, i int) string {
+	m := rt.models[i]
+	b := m.backend
+	floor, maxTTFT := rt.conf.SLO.MinTPS, rt.conf.SLO.MaxTTFT
+	if req.MinTPS != nil {
+		floor = *req.MinTPS
+	}
+	if rt.conf.Class == Batch || !(floor > 0) {
+		floor = 0
+	}
+	weight := max(req.Sequences, 1)
+	leased, prompts, idle := w.on(b)
+	k := leased + weight
+	answer := usual(m, rt)
+	switch {
+	case b.health == Down, b.health == Loading, b.health == Draining, slices.Contains(req.Exclude, b.name):
+		return "service"
+	case b.health == Probing && slices.ContainsFunc(w.leases, func(l *Lease) bool { return b.probe == l }):
+		return "probing"
+	case b.maxConcurrency > 0 && k+idle > b.maxConcurrency:
+		return "cap"
+	case b.ramp.recovered && k > b.ramp.cap && leased > 0:
+		return "recovered"
+	case !w.keeps(m, k, prompts, answer, floor):
+		return "own floor"
+	case !w.protected(b, k, prompts+req.PromptTokens):
+		return "protects"
+	case rt.conf.Class == Batch && !w.reserved(rt, b, k, prompts+req.PromptTokens):
+		return "reserve"
+	case maxTTFT > 0 && b.ttft(w.now, m, leased)+w.now.Sub(req.Arrived) > maxTTFT:
+		return "ttft"
+	}
+	return ""
+}
+
+// protected is rule 3.
+func (w *naive) protected(b *backend, k, prompts int) bool {
+	for _, l := range w.leases {
+		if l.backend != b || l.floor <= 0 || l.floor > l.model.solo {
+			continue
+		}
+		if l.belowFloor(b.scanAt.Add(-scanEvery), l.progress()) || !w.keeps(l.model, k, prompts, usual(l.model, nil), l.floor) {
+			return false
+		}
+	}
+	far, most := w.remote[b.name].Floor, 0.0
+	for _, m := range b.models {
+		most = max(most, m.promised)
+	}
+	for _, m := range b.models {
+		if far > 0 && far <= m.solo && m.promised >= min(far, most) && !w.keeps(m, k, prompts, usual(m, nil), far) {
+			return false
+		}
+	}
+	return true
+}
+
+// reserved is rule 4.
+func (w *naive) reserved(rt *route, b *backend, k, prompts int) bool {
+	for _, t := range w.tickets {
+		if t.class == Interactive && slices.ContainsFunc(t.route.models, func(m *model) bool { return m.backend == b }) {
+			return false
+		}
+	}
+	for _, m := range b.models {
+		floor, reserve := 0.0, rt.conf.Reserve
+		for _, other := range w.Router.routes {
+			if other.conf.Class == Interactive && other.conf.SLO.MinTPS > 0 && slices.Contains(other.models, m) {
+				floor, reserve = max(floor, other.conf.SLO.MinTPS), max(reserve, other.conf.Reserve)
+			}
+		}
+		switch {
+		case floor == 0, m.outOfReach(1, floor):
+		case !m.known:
+			if k+reserve > b.ramp.cap {
+				return false
+			}
+		case w.keeps(m, k+reserve, prompts, usual(m, nil), floor):
+		case w.keeps(m, 1, 0, 0, floor), k+reserve > slowStartCap:
+			return false
+		}
+	}
+	return true
+}
+
+func (w *naive) request() Request {
+	req := Request{
+		Route: oneOf(w, w.topo.Routes...).Name, Arrived: w.now, Stream: w.pick(4) > 0,
+		PromptTokens: oneOf(w, 0, 0, 10, 500, 5000, 10_000_000), Sequences: oneOf(w, 0, 1, 1, 1, 3),
+		Tenant: fmt.Sprint(w.pick(3)), NoQueue: w.pick(4) == 0,
+	}
+	if w.pick(4) == 0 {
+		floor := oneOf(w, 0, 10, 33, 60, 1e300, -5, math.Inf(1), math.NaN())
+		req.MinTPS = &floor
+	}
+	if w.pick(8) == 0 {
+		req.Exclude = []string{"x"}
+	}
+	return req
+}
+
+// place compares what a preview says, what the rules say, and what is done.
+func (w *naive) place() {
+	req := w.request()
+	rt := w.routeOf[req.Route]
+	seen, _ := w.Preview(w.now, req)
+	for _, b := range w.backends {
+		b.scan(w.now) // as Place does, and the preview did for itself
+	}
+	waits := rt.mustQueue(rt.conf.Class) && !req.NoQueue
+	open, objections := false, make([]string, len(rt.models))
+	for i := range rt.models {
+		objections[i] = w.objection(&req, rt, i)
+		open = open || objections[i] == ""
+		if c := seen.Candidates[i]; c.Feasible != (objections[i] == "") {
+			w.t.Fatalf("%v: preview of %+v: %+v, the rules say %q", w.now.Sub(start), req, c, objections[i])
+		}
+	}
+	d := w.Place(w.now, req)
+	outcome := w.outcome(&d)
+	w.outcomes[outcome]++
+	if seen.Outcome != outcome || d.Refusal != nil && seen.Shed != d.Refusal.Reason {
+		w.t.Fatalf("%v: preview %v (%v), place %v: %+v for %+v", w.now.Sub(start), seen.Outcome, seen.Shed, outcome, d, req)
+	}
+	switch leased := 0; outcome {
+	case OutcomePlaced:
+		i := slices.IndexFunc(rt.conf.Targets, func(t RouteTarget) bool { return t.Target == d.Lease.Target() })
+		if objections[i] != "" || waits {
+			w.t.Fatalf("%v: placed %+v on %v, the rules say %q (somebody waits: %v)", w.now.Sub(start), req, d.Lease.Target(), objections[i], waits)
+		}
+	case OutcomeProbe:
+		if leased, _, _ = w.on(d.Lease.backend); leased > 0 {
+			w.t.Fatalf("%v: a probe beside %d others", w.now.Sub(start), leased)
+		}
+	case OutcomeBestEffort:
+		if b := d.Lease.backend; b.maxConcurrency > 0 && w.scaled == 1 && b.leased() > b.maxConcurrency {
+			w.t.Fatalf("%v: %d on %s, of at most %d", w.now.Sub(start), b.leased(), b.name, b.maxConcurrency)
+		}
+	default:
+		if open && !waits {
+			w.t.Fatalf("%v: %v: %+v, the rules say %q", w.now.Sub(start), outcome, req, objections)
+		}
+	}
+	if d.Lease != nil {
+		w.leases = append(w.leases, d.Lease)
+	}
+	if d.Ticket != nil {
+		w.tickets = append(w.tickets, d.Ticket)
+	}
+	w.settle(w.tick())
+}
+
+// outcome is what a decision was.
+func (w *naive) outcome(d *Decision) Outcome {
+	switch last := w.Decisions(1)[0]; {
+	case d.Spilled != "":
+		return OutcomeSpilled
+	case d.Lease != nil && d.Policy == "best_effort":
+		return OutcomeBestEffort
+	case d.Lease != nil && last.Outcome == OutcomeProbe && last.Time.Equal(w.now): // placed at once may not be kept
+		return OutcomeProbe
+	case d.Lease != nil:
+		return OutcomePlaced
+	case d.Ticket != nil:
+		return OutcomeQueued
+	case d.Refusal.Reason == NoBackend:
+		return OutcomeNoBackend
+	}
+	return OutcomeShed
+}
+
+// busy checks that nobody is first in line who could go.
+func (w *naive) busy() {
+	for _, rt := range w.Router.routes {
+		for class := range rt.lines {
+			t := rt.lines[class].first()
+			for i := range rt.models {
+				if t != nil && w.objection(&t.req, rt, i) == "" {
+					w.t.Fatalf("%v: the first of %s waits, and the rules let it go: %+v", w.now.Sub(start), rt.conf.Name, t.req)
+				}
+			}
+		}
+	}
+}
+
+// free takes what Routes calls free, and gives it back.
+func (w *naive) free() {
+	i := w.pick(len(w.topo.Routes))
+	s := w.Routes(w.now)[i]
+	const plenty = 200
+	if s.Waiting > 0 || w.scaled > 1 || s.Free >= plenty {
+		return // what is free is the fleet's, of which this gateway takes its share
+	}
+	var taken []*Lease
+	count := 0
+	for count < plenty {
+		d := w.bench.place(s.Route.Name, noQueue)
+		if d.Lease != nil {
+			taken = append(taken, d.Lease)
+		}
+		if w.outcome(&d) != OutcomePlaced {
+			break
+		}
+		count++
+	}
+	for _, l := range slices.Backward(taken) {
+		w.settle(l.Done(w.now, 0))
+	}
+	if s.Unlimited && count < plenty || !s.Unlimited && count != s.Free {
+		w.t.Fatalf("%v: %d were placed on %+v", w.now.Sub(start), count, s)
+	}
+}
+
+func (w *naive) step() {
+	w.sleep(time.Duration(w.pick(150)) * time.Millisecond)
+	switch w.pick(14) {
+	default:
+		w.place()
+	case 5, 6, 7:
+		if len(w.leases) > 0 {
+			i := w.pick(len(w.leases))
+			l := w.leases[i]
+			w.leases = slices.Delete(w.leases, i, i+1)
+			w.settle(l.Done(w.now, w.tokens[l]))
+		}
+	case 8, 9:
+		for _, l := range w.leases {
+			if w.pick(3) > 0 && l.stream {
+				l.FirstToken(w.now)
+				w.tokens[l] += float64(w.pick(12))
+				l.Progress(w.now, profiles.Count{Tokens: w.tokens[l], Rough: w.pick(50) == 0})
+			}
+		}
+		w.sleep(scanEvery)
+		w.settle(w.tick())
+		w.busy()
+	case 10:
+		w.settle(w.health(oneOf(w, w.topo.Backends...).Name, oneOf(w, Up, Up, Up, Down, Probing, Draining)))
+	case 11:
+		if w.pick(3) == 0 {
+			w.teach(oneOf(w, w.topo.Backends...).Name)
+		}
+	case 12:
+		w.tellRemote()
+	case 13:
+		w.free()
+	}
+	w.leave()
+}
+
+func (w *naive) tellRemote() {
+	w.remote, w.scaled = nil, 1
+	switch w.pick(3) {
+	case 0:
+		far := Load{Waiting: w.pick(2), Decoding: 1 + w.pick(4), Floor: oneOf(w, 0.0, 20, 30, 100)}
+		far.PromptTokens = far.Waiting * w.pick(5000)
+		w.remote = map[string]Load{oneOf(w, w.topo.Backends...).Name: far}
+		w.settle(w.Update(w.now, RemoteLoad{Replicas: 2, ByBackend: w.remote}))
+	case 1:
+		w.scaled = 2
+		w.settle(w.Update(w.now, RemoteLoad{Replicas: 2, Lost: true}))
+	default:
+		w.settle(w.Update(w.now, RemoteLoad{Replicas: 1}))
+	}
+}
+
+// leave ends the wait of those whose time is over, and of a few more.
+func (w *naive) leave() {
+	for _, t := range slices.Clone(w.tickets) {
+		switch {
+		case !slices.Contains(w.tickets, t): // granted meanwhile
+		case t.state != inLine:
+			w.t.Fatalf("%v: out of line without a grant", w.now.Sub(start))
+		case !t.Deadline().After(w.now):
+			w.forget(t)
+			if d := t.Expire(w.now); d.Lease != nil {
+				w.leases = append(w.leases, d.Lease)
+			} else if d.Ticket != nil {
+				w.t.Fatalf("%v: waits again after its deadline", w.now.Sub(start))
+			}
+		case w.pick(40) == 0:
+			w.forget(t)
+			w.settle(t.Cancel(w.now))
+		}
+	}
+}
+
+// Place, its previews, the lines and what is called free agree with the rules,
+// whatever the curves, floors, reserves, caps, prompts and outages.
+func TestTheRulesReadTwice(t *testing.T) {
+	var outcomes [OutcomeNoBackend + 1]int
+	for seed := range uint64(400) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			w := newNaive(t, seed)
+			for range 150 {
+				w.step()
+			}
+			for i, n := range w.outcomes {
+				outcomes[i] += n
+			}
+		})
+	}
+	for o, n := range outcomes {
+		t.Logf("%v: %d", Outcome(o), n)
+		if n < 50 && Outcome(o) != OutcomeProbe { // these take minutes; TestAnOldVerdictIsProbed
+			t.Errorf("only %d of %v", n, Outcome(o))
+		}
+	}
+}
