@@ -109,7 +109,7 @@ func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
 		return err
 	}
 	report := d.report(ctx.Err() != nil)
-	report.print(out)
+	report.print(out, widthOf(out))
 	if file == nil {
 		return nil
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"text/tabwriter"
+	"strings"
 	"time"
 
 	"github.com/pacer-dev/pacer/profiles"
@@ -137,32 +137,42 @@ func compare(s *simulated, curve *profiles.Curve) demoBackendReport {
 	return r
 }
 
-func (r demoReport) print(out io.Writer) {
-	fmt.Fprintf(out, "\nafter %.0f s, policy %s, %s; what the clients saw:\n\n", r.Seconds, r.Policy, r.Load)
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "route\toffered\tmet\tmissed\tunmeasured\tshed\tfailed\tkept of admitted\tTPS p10\tTPS p50\tTTFT p50\tTTFT p99\t")
+// print writes the report for a terminal of width columns.
+func (r demoReport) print(out io.Writer, width int) {
+	say := func(format string, args ...any) {
+		fmt.Fprintf(out, "\n%s\n", strings.Join(wrap(fmt.Sprintf(format, args...), width), "\n"))
+	}
+	say("after %.0f s, policy %s, %s; what the clients saw:", r.Seconds, r.Policy, r.Load)
+	t := table{
+		head: []string{"route", "offered", "met", "missed", "unmeasured", "shed", "failed", "kept", "TPS p10", "TPS p50", "TTFT p50", "TTFT p99"},
+		left: 1, drop: []string{"unmeasured", "TTFT p50", "TPS p50"},
+	}
 	for _, x := range r.Routes {
 		kept := fmt.Sprintf("%.1f %%", 100*x.Kept)
 		if x.Route != "chat" {
 			kept = "no floor"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%.1f\t%.1f\t%.2f s\t%.2f s\t\n",
-			x.Route, x.Offered, x.Met, x.Missed, x.Unmeasured, x.Shed, x.Failed, kept, x.TPSP10, x.TPSP50, x.TTFTP50, x.TTFTP99)
+		t.add(x.Route, fmt.Sprint(x.Offered), fmt.Sprint(x.Met), fmt.Sprint(x.Missed), fmt.Sprint(x.Unmeasured), fmt.Sprint(x.Shed), fmt.Sprint(x.Failed),
+			kept, fmt.Sprintf("%.1f", x.TPSP10), fmt.Sprintf("%.1f", x.TPSP50), fmt.Sprintf("%.2f s", x.TTFTP50), fmt.Sprintf("%.2f s", x.TTFTP99))
 	}
-	w.Flush()
-	fmt.Fprintf(out, "\nchat promises %g tokens/s; failed: the backend died mid-stream; kept: met of met, missed and failed\n", r.FloorTPS)
-	fmt.Fprintf(out, "\nlearned against true curve (tokens/s for one of n streams, at the same n and prompt load; levels with ≥ 1 %% of the exposure):\n\n")
-	w = tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "backend\ttokens\tmedian error\tp90\tagainst this run's record\tstreams at floor\tn: true → learned\t")
+	fmt.Fprintln(out)
+	t.print(out, width)
+	say("chat promises %g tokens/s; failed: the backend died mid-stream; kept: met of those that were admitted, which are met, missed and failed", r.FloorTPS)
+	say("learned against true curve (tokens/s for one of n streams, at the same n and prompt load; levels with ≥ 1 %% of the exposure):")
+	t = table{
+		head: []string{"backend", "tokens", "median error", "p90", "against this run's record", "streams at floor", "n: true → learned"},
+		left: 1, drop: []string{"n: true → learned", "against this run's record"},
+	}
 	for _, b := range r.Backends {
-		if len(b.Levels) == 0 {
-			fmt.Fprintf(w, "%s\t%.0f\t–\t–\t–\t–\tnothing learned yet\t\n", b.Backend, b.Tokens)
-			continue
+		cells := []string{b.Backend, fmt.Sprintf("%.0f", b.Tokens), "–", "–", "–", "–", "nothing learned yet"}
+		if len(b.Levels) > 0 {
+			cells = append(cells[:2], fmt.Sprintf("%.1f %%", 100*b.MedianError), fmt.Sprintf("%.1f %%", 100*b.P90Error),
+				fmt.Sprintf("%.1f / %.1f %%", 100*b.RecordMedianError, 100*b.RecordP90Error), b.carries(), b.sample())
 		}
-		fmt.Fprintf(w, "%s\t%.0f\t%.1f %%\t%.1f %%\t%.1f / %.1f %%\t%s\t%s\t\n", b.Backend, b.Tokens,
-			100*b.MedianError, 100*b.P90Error, 100*b.RecordMedianError, 100*b.RecordP90Error, b.carries(), b.sample())
+		t.add(cells...)
 	}
-	w.Flush()
+	fmt.Fprintln(out)
+	t.print(out, width)
 }
 
 func (b demoBackendReport) carries() string {
@@ -174,7 +184,7 @@ func (b demoBackendReport) carries() string {
 
 // sample shows four levels, spread over those seen.
 func (b demoBackendReport) sample() string {
-	text := ""
+	var levels []string
 	last := -1
 	for i := range 4 {
 		k := i * (len(b.Levels) - 1) / 3
@@ -183,7 +193,7 @@ func (b demoBackendReport) sample() string {
 		}
 		last = k
 		l := b.Levels[k]
-		text += fmt.Sprintf("%d: %.1f → %.1f  ", l.N, l.True, l.Learned)
+		levels = append(levels, fmt.Sprintf("%d: %.1f → %.1f", l.N, l.True, l.Learned))
 	}
-	return text
+	return strings.Join(levels, "  ")
 }
