@@ -132,13 +132,14 @@ func (a *ask) priceOf(v *verdict) float64 {
 
 // leastHarm picks the target in service on which the fewest running streams
 // would fall below their floor with a, then the fastest, then the emptiest;
-// nil when none is in service or all are at their cap.
+// nil when none is in service or all are at their cap. Batch harms nobody: it
+// takes only what the floors leave.
 func (a *ask) leastHarm(verdicts []verdict) *verdict {
 	var chosen *verdict
 	harm, speed, load := 0, 0.0, 0
 	for i := range verdicts {
 		v := &verdicts[i]
-		if v.model == nil || v.reason.outOfService() || v.reason == ReasonCap {
+		if v.model == nil || v.reason.outOfService() || v.reason == ReasonCap || a.class == Batch && v.reason != OK && v.reason != ReasonTTFT {
 			continue
 		}
 		h, s, m := a.harm(v.model.backend), v.speed(), v.model.backend.m()

@@ -277,6 +277,25 @@ func TestBestEffortDoesLeastHarm(t *testing.T) {
 	b.wantRefusal(b.place("chat"), NoBackend)
 }
 
+// Batch breaks no floor, whatever comes after it in on_infeasible.
+func TestBestEffortOfBatchHarmsNobody(t *testing.T) {
+	rt := Route{Name: "chat", SLO: SLO{MinTPS: 30}, Reserve: 1, OnInfeasible: []Step{{Kind: BestEffort}, {Kind: Shed}}}
+	b := newBench(t, []string{"x", "y"}, rt)
+	b.learn("x", carrying(3, 30, 40))
+	b.learn("y", carrying(2, 30, 40))
+	batch := func(r *Request) { class := Batch; r.Class = &class }
+	leases := b.fill("chat", 5)
+	b.wantRefusal(b.place("chat", batch), ShedFloor)
+	leases[0].Done(b.now, 100)
+	b.wantRefusal(b.place("chat", batch), ShedFloor) // the place that is left is the reserve
+	if d := b.place("chat"); d.Lease == nil || d.Lease.Floor() != 30 {
+		t.Errorf("got %+v, want a place with the floor", d)
+	}
+	if d := b.place("chat"); d.Lease == nil || d.Policy != "best_effort" {
+		t.Errorf("got %+v, want best effort for a user", d)
+	}
+}
+
 // Nobody in service is no load: no waiting, and another answer.
 func TestNoBackendIsNotLoad(t *testing.T) {
 	b, _ := full(t)

@@ -298,6 +298,10 @@ func (w *naive) place() {
 			w.t.Fatalf("%v: a probe beside %d others", w.now.Sub(start), leased)
 		}
 	case OutcomeBestEffort:
+		i := slices.IndexFunc(rt.conf.Targets, func(t RouteTarget) bool { return t.Target == d.Lease.Target() })
+		if rt.conf.Class == Batch && objections[i] != "" && objections[i] != "ttft" {
+			w.t.Fatalf("%v: batch on %v, the rules say %q", w.now.Sub(start), d.Lease.Target(), objections[i])
+		}
 		if b := d.Lease.backend; b.maxConcurrency > 0 && w.scaled == 1 && b.leased() > b.maxConcurrency {
 			w.t.Fatalf("%v: %d on %s, of at most %d", w.now.Sub(start), b.leased(), b.name, b.maxConcurrency)
 		}
