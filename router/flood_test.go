@@ -36,3 +36,26 @@ func TestAFloodOfRefusedDoesNotShutOthersOut(t *testing.T) {
 	}
 	b.wantRefusal(b.place("chat", tenant("flood")), ShedFloor)
 }
+
+// A clock that is set back an hour leaves nobody waiting for those who were told
+// to come back by the old time.
+func TestAClockThatIsSetBack(t *testing.T) {
+	b, _ := full(t, Route{Name: "chat", SLO: SLO{MinTPS: 30}})
+	refuse := func(k int) (last time.Duration) {
+		for range k {
+			last = b.place("chat").Refusal.RetryAfter
+		}
+		return last
+	}
+	first := refuse(1)
+	refuse(200)
+	b.sleep(-time.Hour)
+	if got := refuse(1); got > 2*first {
+		t.Errorf("told to come back in %v by the new clock, want about %v", got, first)
+	}
+	refuse(200)
+	b.sleep(time.Minute + promiseLate*time.Second)
+	if got := refuse(1); got > 2*first {
+		t.Errorf("told to come back in %v when all those are past, want about %v", got, first)
+	}
+}

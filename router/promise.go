@@ -119,6 +119,9 @@ func (p *promises) drop(key uint64, n int) {
 // sweep forgets the promises whose time is past.
 func (p *promises) sweep(now time.Time) {
 	end := now.Unix() - promiseLate
+	if end < p.swept-promiseSlots { // the clock was set back: nobody knows any more what is when
+		*p = promises{swept: end}
+	}
 	if p.open == 0 {
 		for i := range p.slots {
 			if !p.dirty {
