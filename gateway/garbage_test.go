@@ -349,3 +349,34 @@ func TestPartialEventsCountAsHeld(t *testing.T) {
 		h.idle()
 	})
 }
+
+// Servers in Python write a log probability of zero as -Infinity, which is no
+// JSON, and clients in Python read it.
+func TestInfinityIsNoGarbage(t *testing.T) {
+	const logprobs = `"logprobs":{"content":[{"token":"a","logprob":-Infinity},{"token":"b","logprob":NaN}]}`
+	const usage = `"usage":{"prompt_tokens":7,"completion_tokens":2,"total_tokens":9}`
+	event := `data: {"id":"c1","choices":[{"index":0,"delta":{"content":"a"},` + logprobs + `}]}` + "\n\n"
+	for kind, c := range map[string]struct{ request, answer, got string }{
+		"application/json": {
+			`{"model":"chat"}`, `{"id":"c1","choices":[{"message":{"content":"a b"},` + logprobs + `}],` + usage + `}`,
+			`{"id":"c1","choices":[{"message":{"content":"a b"},` + logprobs + `}],` + usage + `}`,
+		},
+		"text/event-stream": {streamBody, event + event + lastDelta + usageEvent(7, 2) + doneEvent, event + event + lastDelta + doneEvent},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", kind)
+					say(w, c.answer)
+				}}})
+				if r := h.post(chat, c.request); r.status != 200 || r.body != c.got || r.err != nil {
+					t.Errorf("got %d %q (%v), want %q", r.status, r.body, r.err, c.got)
+				}
+				if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 2 {
+					t.Errorf("log line %+v, want ok with 2 tokens", line)
+				}
+				h.idle()
+			})
+		})
+	}
+}

@@ -66,7 +66,7 @@ func ParseChunk(data []byte, c *Chunk) bool {
 // arguments that are no string.
 func ParseChunkText(data []byte, c *Chunk, text []byte, most int) ([]byte, bool) {
 	*c = Chunk{}
-	p := chunkParser{walker: walker{b: data}, c: c, kept: text, keep: most}
+	p := chunkParser{walker: walker{b: data, inf: true}, c: c, kept: text, keep: most}
 	start := p.space(0)
 	if p.kind(start) != '{' {
 		return text, false

@@ -147,7 +147,7 @@ func (d *Document) endMember() {
 	d.expectKey = true
 	switch d.keeping {
 	case 'u':
-		p := eventParser{chunkParser: chunkParser{walker: walker{b: d.member}}, counts: d.tally}
+		p := eventParser{chunkParser: chunkParser{walker: walker{b: d.member, inf: true}}, counts: d.tally}
 		if len(d.member) <= maxMember && p.tally(0, 1) == len(d.member) {
 			d.tally = p.counts
 		}

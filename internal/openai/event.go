@@ -39,7 +39,7 @@ type Events struct {
 // allocates nothing.
 func (s *Events) Parse(name, data []byte, ev *Event) bool {
 	s.scratch = Chunk{}
-	p := eventParser{chunkParser: chunkParser{walker: walker{b: data}, c: &s.scratch}, ev: Event{Type: name, Sequence: -1}, counts: s.tally}
+	p := eventParser{chunkParser: chunkParser{walker: walker{b: data, inf: true}, c: &s.scratch}, ev: Event{Type: name, Sequence: -1}, counts: s.tally}
 	p.counts.found = false
 	*ev = Event{Sequence: -1}
 	start := p.space(0)

@@ -9,7 +9,7 @@ const maxResponseID = 256
 // of an event that carries one ("response": {"id": …}). b may be the beginning
 // of it alone; "" means that the id is not there, or not yet.
 func ResponseID(b []byte) string {
-	w := walker{b: b}
+	w := walker{b: b, inf: true}
 	return w.responseID(w.space(0), 0)
 }
 

@@ -18,9 +18,10 @@ type span struct{ from, to int }
 // or -1 when the text is not JSON; the first such place is kept in bad.
 //
 // It allocates nothing. What it accepts is what encoding/json accepts, up to
-// maxDepth.
+// maxDepth, and NaN and the infinities where they are asked for.
 type walker struct {
 	b    []byte
+	inf  bool // NaN, Infinity and -Infinity are values, as Python writes and reads them
 	bad  int  // offset of the first error, once a method returned -1
 	deep bool // and it was the nesting
 }
@@ -68,8 +69,17 @@ func (w *walker) value(i, depth int) int {
 	case 'n':
 		return w.literal(i, "null")
 	default:
+		if c == '-' && w.inf && w.kind(i+1) == 'I' {
+			return w.literal(i, "-Infinity")
+		}
 		if c == '-' || '0' <= c && c <= '9' {
 			return w.number(i)
+		}
+		if c == 'I' && w.inf {
+			return w.literal(i, "Infinity")
+		}
+		if c == 'N' && w.inf {
+			return w.literal(i, "NaN")
 		}
 		return w.fail(i)
 	}
