@@ -126,17 +126,24 @@ func (o *curvesOptions) check(cmd *cobra.Command, levels string) error {
 	if !given("n") {
 		return nil
 	}
-	for word := range strings.SplitSeq(levels, ",") {
+	var err error
+	o.levels, err = readLevels(levels)
+	return err
+}
+
+// readLevels reads the levels of --n.
+func readLevels(text string) (levels []int, err error) {
+	for word := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil || n < 1 || n > maxAsked {
-			return fmt.Errorf("--n: %.40q is no level of concurrency; write whole numbers from 1 to %d, such as 1,2,4", word, maxAsked)
+			return nil, fmt.Errorf("--n: %.40q is no level of concurrency; write whole numbers from 1 to %d, such as 1,2,4", word, maxAsked)
 		}
-		o.levels = append(o.levels, n)
+		levels = append(levels, n)
 	}
-	if len(o.levels) > maxLevels {
-		return fmt.Errorf("--n has %d levels; write up to %d", len(o.levels), maxLevels)
+	if len(levels) > maxLevels {
+		return nil, fmt.Errorf("--n has %d levels; write up to %d", len(levels), maxLevels)
 	}
-	return nil
+	return levels, nil
 }
 
 // Bounds of one question, which are those of the API.

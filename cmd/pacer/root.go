@@ -29,6 +29,7 @@ route, without breaking the floor of those already streaming.`,
 		newCurvesCommand(),
 		newExplainCommand(),
 		newPlanCommand(),
+		newBenchCommand(),
 		newVersionCommand(),
 	)
 	for _, c := range append(root.Commands(), root) {

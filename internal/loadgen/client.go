@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -34,6 +36,8 @@ type Request struct {
 	Model        string
 	PromptTokens int // sent as four bytes each
 	MaxTokens    int
+	Salt         uint64 // the prompt begins with it, so that no cache knows it; 0 = it does not
+	Usage        bool   // ask for the engine's own count
 }
 
 // Result is what the client saw of one request.
@@ -44,6 +48,7 @@ type Result struct {
 	Backend    string        // from the response header, if shown
 	TTFT       time.Duration // request sent to first token; 0 when none came
 	Tokens     int           // content events
+	Counted    int           // tokens of the answer by the engine's usage; 0 = it told none
 	First      int           // of these, those that arrived with the first
 	Decode     time.Duration // first token to last token
 	RetryAfter time.Duration // with Shed
@@ -83,6 +88,7 @@ func (c *Client) Stream(ctx context.Context, req Request) Result {
 		return r.fail(ctx, err)
 	}
 	hr.Header.Set("Content-Type", "application/json")
+	hr.Header["Idempotency-Key"] = []string{} // not sent: lets the transport replay on a connection that the engine had closed
 	if c.Key != "" {
 		hr.Header.Set("Authorization", "Bearer "+c.Key)
 	}
@@ -125,6 +131,8 @@ func (r Result) read(ctx context.Context, body io.Reader, sent time.Time) Result
 			r.Tokens++
 		case bytes.HasPrefix(line, []byte("data: [DONE]")):
 			done = true
+		default:
+			r.Counted = max(r.Counted, counted(line))
 		}
 		if err == nil || errors.Is(err, bufio.ErrBufferFull) {
 			continue
@@ -148,18 +156,52 @@ func (r Result) fail(ctx context.Context, err error) Result {
 	return r
 }
 
+// contentNames are the fields of a delta that hold text of the answer.
+var contentNames = [][]byte{[]byte(`"content":`), []byte(`"reasoning_content":`), []byte(`"reasoning":`)}
+
 // isContent reports whether line is an event with a non-empty content delta.
 func isContent(line []byte) bool {
-	_, after, ok := bytes.Cut(line, []byte(`"content":"`))
-	return ok && len(after) > 0 && after[0] != '"'
+	for _, name := range contentNames {
+		_, after, _ := bytes.Cut(line, name)
+		after = bytes.TrimLeft(after, " ")
+		if len(after) > 1 && after[0] == '"' && after[1] != '"' {
+			return true
+		}
+	}
+	return false
+}
+
+// counted returns the completion_tokens that line tells, 0 if none.
+func counted(line []byte) int {
+	_, after, _ := bytes.Cut(line, []byte(`"completion_tokens":`))
+	n := 0
+	for _, c := range bytes.TrimLeft(after, " ") {
+		if c < '0' || c > '9' || n > 1<<30 {
+			break
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n
 }
 
 // body is a chat completion whose prompt has four bytes per token.
 func body(req Request) []byte {
 	var b bytes.Buffer
-	b.WriteString(`{"model":"` + req.Model + `","stream":true,"max_tokens":` + strconv.Itoa(req.MaxTokens) +
-		`,"messages":[{"role":"user","content":"`)
-	b.WriteString(strings.Repeat("word", max(req.PromptTokens, 1)))
+	model, err := json.Marshal(req.Model)
+	if err != nil {
+		panic(err) // a string always has a form
+	}
+	b.WriteString(`{"model":` + string(model) + `,"stream":true,"max_tokens":` + strconv.Itoa(req.MaxTokens))
+	if req.Usage {
+		b.WriteString(`,"stream_options":{"include_usage":true}`)
+	}
+	b.WriteString(`,"messages":[{"role":"user","content":"`)
+	text := strings.Repeat("word", max(req.PromptTokens, 1))
+	if req.Salt != 0 {
+		salt := fmt.Sprintf("%016x", req.Salt)
+		text = (salt + text)[:len(text)]
+	}
+	b.WriteString(text)
 	b.WriteString(`"}]}`)
 	return b.Bytes()
 }

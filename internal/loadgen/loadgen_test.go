@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,4 +100,34 @@ func TestAGivenUpRequestIsAborted(t *testing.T) {
 			t.Errorf("got %v, want aborted", r.Outcome)
 		}
 	})
+}
+
+func TestContentAndCount(t *testing.T) {
+	for line, want := range map[string]bool{
+		`data: {"choices":[{"delta":{"content":"a"}}]}`:                               true,
+		`data: {"choices": [{"delta": {"content": "a"}}]}`:                            true,
+		`data: {"choices":[{"delta":{"content":"","reasoning_content":"a"}}]}`:        true,
+		`data: {"choices":[{"delta":{"content":null,"reasoning":"a"}}]}`:              true,
+		`data: {"choices":[{"delta":{"role":"assistant","content":""}}]}`:             false,
+		`data: {"choices":[{"delta":{"content":null}}]}`:                              false,
+		`data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens": 1234 }}`: false,
+	} {
+		if got := isContent([]byte(line)); got != want {
+			t.Errorf("content in %s: %t", line, got)
+		}
+		if got := counted([]byte(line)); got != map[bool]int{true: 1234}[strings.Contains(line, "usage")] {
+			t.Errorf("counted in %s: %d", line, got)
+		}
+	}
+}
+
+func TestBody(t *testing.T) {
+	if got, want := string(body(Request{Model: `a"b`, PromptTokens: 5, MaxTokens: 7, Salt: 0xabc, Usage: true})),
+		`{"model":"a\"b","stream":true,"max_tokens":7,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"0000000000000abcword"}]}`; got != want {
+		t.Errorf("body %s, want %s", got, want)
+	}
+	if got, want := string(body(Request{Model: "m", MaxTokens: 7})),
+		`{"model":"m","stream":true,"max_tokens":7,"messages":[{"role":"user","content":"word"}]}`; got != want {
+		t.Errorf("body %s, want %s", got, want)
+	}
 }
