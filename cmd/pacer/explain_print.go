@@ -116,6 +116,8 @@ func (c *explainedCandidate) words() string {
 	switch {
 	case c.Reason == "ok" && c.Headroom.known():
 		return "every floor is kept"
+	case c.Reason == "ok" && (c.Floor > 0 || c.Protect > 0):
+		return "its speed is not known yet"
 	case c.Reason == "ok":
 		return "no floor to keep"
 	case c.Reason == "own_floor" && c.Low.known():

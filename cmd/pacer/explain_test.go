@@ -65,6 +65,28 @@ func canonical(t *testing.T, v any) string {
 	return string(data)
 }
 
+// Before anything is learned there is a floor all the same: nobody knows whether
+// it is kept.
+func TestExplainBeforeAnythingIsLearned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, []gpu{{name: "a", model: carries38, seed: 3}}, `routes:
+  - { model: chat, targets: [ { backend: a, model: m } ], slo: { min_tps: 30 } }
+  - { model: nightly, class: batch, targets: [ { backend: a, model: m } ] }
+`, options{})
+		for model, want := range map[string]string{"chat": "its speed is not known yet", "nightly": "no floor to keep"} {
+			o := explainOptions{model: model, admin: "127.0.0.1:9090", dial: h.network.Dial}
+			_, decisions, err := o.ask(t.Context())
+			if err != nil || len(decisions) != 1 || len(decisions[0].Candidates) != 1 {
+				t.Fatalf("%s: %+v, %v", model, decisions, err)
+			}
+			if got := decisions[0].Candidates[0].words(); got != want {
+				t.Errorf("%s: %q, want %q", model, got, want)
+			}
+		}
+		h.stop()
+	})
+}
+
 // The terminal says of a running gateway what became of a request, by its id,
 // and what would become of another.
 func TestExplainOfAGateway(t *testing.T) {
