@@ -265,6 +265,11 @@ func shedAnswer(e *shedError) answer {
 	}
 	switch r.Reason {
 	case router.ShedFloor:
+		if r.RetryAfter <= 0 {
+			a.message = "This request asks for more sequences at once (n, best_of, or prompts) than any backend of this model takes. Waiting does not help: ask for fewer."
+			a.noRetry = true
+			break
+		}
 		a.message = "Every backend of this model is full: one more request would fall below its floor, or push running ones below theirs"
 		if r.Floor > 0 {
 			a.message = fmt.Sprintf("No backend of this model can give one more user %s tokens/s now, or only at the cost of those already running%s", formatFloat(r.Floor), best)

@@ -64,6 +64,22 @@ func TestTimeInLineCountsForTheFirstToken(t *testing.T) {
 	})
 }
 
+// What no backend takes at once, however idle, is refused at once and for good.
+func TestTooManySequencesAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, crowded(2*time.Second), map[string]http.Handler{"a": &script{answer: talk(10, time.Millisecond)}})
+		start := time.Now()
+		r := h.post(chat, strings.Replace(streamBody, "{", `{"n":2,`, 1))
+		if code := r.code(t); r.status != 429 || code != "floor" || r.header.Get("X-Should-Retry") != "false" || r.header.Get("Retry-After") != "" {
+			t.Errorf("got %d %s, x-should-retry %q, Retry-After %q", r.status, code, r.header.Get("X-Should-Retry"), r.header.Get("Retry-After"))
+		}
+		if got := time.Since(start); got != 0 || !strings.Contains(r.body, "ask for fewer") {
+			t.Errorf("refused after %v with %s", got, r.body)
+		}
+		h.idle()
+	})
+}
+
 func TestWaitingEndsInARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, crowded(2*time.Second), map[string]http.Handler{"a": &script{answer: talk(100, 100*time.Millisecond)}})

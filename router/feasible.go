@@ -202,6 +202,17 @@ func (a *ask) outlook(verdicts []verdict) outlook {
 	return o
 }
 
+// tooWide reports whether a starts more sequences than any backend of its route
+// takes at once, however little runs there.
+func (a *ask) tooWide() bool {
+	for _, m := range a.route.models {
+		if m != nil && (m.backend.maxConcurrency <= 0 || a.weight <= m.backend.maxConcurrency) {
+			return false
+		}
+	}
+	return a.weight > 1
+}
+
 // unattainable reports whether no target of the route, in service or not,
 // could keep a's floor even when idle, and the best bound on offer there.
 // Where a curve is unknown nobody can say so.

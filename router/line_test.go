@@ -103,6 +103,22 @@ func TestNewcomersDoNotPass(t *testing.T) {
 	b.wantGrants(leases[2].Done(b.now, 100), "small")
 }
 
+// What no backend takes at once, however idle, does not hold up the line.
+func TestWhoIsTooWideDoesNotStandInLine(t *testing.T) {
+	b := newBench(t, []string{"x", "y"}, Route{Name: "chat", OnInfeasible: queue(time.Second)})
+	b.topo.Backends[0].MaxConcurrency, b.topo.Backends[1].MaxConcurrency = 2, 4
+	b.configure()
+	d := b.place("chat", sequences(5))
+	b.wantRefusal(d, ShedFloor)
+	if d.Refusal.RetryAfter != 0 {
+		t.Errorf("comes back in %v, want never", d.Refusal.RetryAfter)
+	}
+	if d := b.place("chat", sequences(4)); d.Lease == nil {
+		t.Errorf("got %+v, want a place", d)
+	}
+	b.stand("chat", sequences(4)) // fits once that one is gone
+}
+
 func TestFailoverDoesNotStandInLine(t *testing.T) {
 	b, leases := full(t)
 	b.wantRefusal(b.place("chat", noQueue), ShedFloor)

@@ -61,7 +61,7 @@ func (r *Router) planSteps(a *ask, verdicts []verdict, steps []Step, cause ShedR
 	for i, step := range steps {
 		switch step.Kind {
 		case Queue:
-			if a.req.NoQueue || pointless || !o.inService {
+			if a.req.NoQueue || pointless || !o.inService || a.tooWide() {
 				continue
 			}
 			deadline, why, ok := r.mayWait(a, step.Wait, o)

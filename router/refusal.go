@@ -55,7 +55,7 @@ const (
 // refuse says no to a, and when to come back.
 func (r *Router) refuse(a *ask, reason ShedReason, best float64) *Refusal {
 	f := &Refusal{Reason: reason, Best: best, Floor: a.floor, RetryAfter: r.comeBack(a, reason)}
-	if reason != ShedUnattainable && reason != NoBackend {
+	if f.RetryAfter > 0 && reason != NoBackend {
 		since := a.since
 		if since.IsZero() {
 			since = a.arrived
@@ -73,6 +73,9 @@ func (r *Router) comeBack(a *ask, reason ShedReason) time.Duration {
 		return 0
 	case NoBackend:
 		return r.jitter(retryNoBackend)
+	}
+	if a.tooWide() {
+		return 0
 	}
 	places, known := r.places(a)
 	if !known {
