@@ -50,7 +50,11 @@ func (x *exchange) forward() error {
 		}
 		failed, free := x.try.name, !x.try.wentUp || x.try.lost
 		x.setAside(err)
-		if !x.moveOn(failed, free) {
+		moved, ended := x.moveOn(failed, free)
+		if ended != nil {
+			return ended
+		}
+		if !moved {
 			return x.nobody(err)
 		}
 		x.movesOn(failed, err)
@@ -86,22 +90,22 @@ func errorText(err error, otherwise string) string {
 // moveOn takes a lease on a backend that was not asked yet, if the request may
 // be sent once more. It is free where nobody is busy with it any more: what
 // never went up, and what was lost with its connection. However many a backend
-// takes with it when it dies, all of them move on.
-func (x *exchange) moveOn(failed string, free bool) bool {
+// takes with it when it dies, all of them move on, if need be by way of the line;
+// only with an answer in hand, which says when to come back, none is waited for.
+func (x *exchange) moveOn(failed string, free bool) (moved bool, err error) {
 	if x.sends >= maxSends {
-		return false
+		return false, nil
 	}
 	if free {
-		return x.placeAgain(failed)
+		return x.placeAgain(failed, x.busy == nil)
 	}
 	if !x.g.retries.take(time.Now()) {
-		return false
+		return false, nil
 	}
-	if !x.placeAgain(failed) {
+	if moved, err = x.placeAgain(failed, false); !moved {
 		x.g.retries.give()
-		return false
 	}
-	return true
+	return moved, err
 }
 
 // busyAnswer is that of a backend which is full, a 429 or 503, or which broke, or

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -59,6 +60,50 @@ func TestAFailureBeforeTheFirstByteMovesOn(t *testing.T) {
 				}
 				if line := h.last(); line.Backend != "b" || line.Outcome != outcomeOK {
 					t.Errorf("log line %+v, want backend b, ok", line)
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+// Where the only other backend is full, a request that failed on the first one
+// waits for its place there as one that comes a moment later does.
+func TestAFailureMovesOnByWayOfTheLine(t *testing.T) {
+	for name, c := range map[string]struct {
+		queue, patience time.Duration // 0 = no line; how long the client stays
+		status          int           // 0 = the client has left
+		took            time.Duration
+	}{
+		"served":   {10 * time.Second, time.Hour, 200, 9 * time.Second}, // 4 s in line and 5 s of answer
+		"too long": {2 * time.Second, time.Hour, 502, 2 * time.Second},
+		"hangs up": {10 * time.Second, time.Second, 0, time.Second},
+		"no line":  {0, time.Hour, 502, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conf := settings("a", "b") // nobody listens at a
+				conf.Backends[1].MaxConcurrency = 1
+				conf.Routes[0].OnInfeasible[0].Queue = c.queue
+				if c.queue == 0 {
+					conf.Routes[0].OnInfeasible = conf.Routes[0].OnInfeasible[1:]
+				}
+				h := open(t, conf, map[string]http.Handler{"b": &script{answer: talk(50, 100*time.Millisecond)}})
+				first := make(chan reply, 1)
+				go func() { first <- h.post(chat, streamBody) }()
+				<-time.After(time.Second)
+				start := time.Now()
+				ctx, leave := context.WithTimeout(t.Context(), c.patience)
+				defer leave()
+				r := h.do(h.request(http.MethodPost, chat, streamBody).WithContext(ctx))
+				if r.status != c.status || c.status == 200 && r.err != nil {
+					t.Errorf("got %d (%v) %.200s, want %d", r.status, r.err, r.body, c.status)
+				}
+				if got := time.Since(start); got != c.took {
+					t.Errorf("it took %v, want %v", got, c.took)
+				}
+				if r := <-first; r.err != nil || r.status != 200 {
+					t.Errorf("the request that had the place: %d, %v", r.status, r.err)
 				}
 				h.idle()
 			})

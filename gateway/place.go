@@ -104,21 +104,29 @@ func (x *exchange) leaveLine() {
 	}
 }
 
-// placeAgain looks for another backend after failed ones. It does not stand in
-// line: a client that has waited once gets an answer.
-func (x *exchange) placeAgain(failed string) bool {
+// placeAgain looks for another backend after failed ones, ahead of those in
+// line. Where none has room it stands in line itself, if it may, for what is left
+// of its time there: as one who comes a moment later would. The error is why it
+// could not wait.
+func (x *exchange) placeAgain(failed string, mayWait bool) (placed bool, err error) {
 	x.placing.Exclude = append(slices.Clip(x.placing.Exclude), failed)
 	x.placing.NoQueue = true
 	d := x.g.placer.Place(time.Now(), x.placing)
-	if d.Ticket != nil { // not asked for, and not to be left behind
-		x.g.Deliver(d.Ticket.Cancel(time.Now()))
-		return false
+	if mayWait && d.Refusal != nil && d.Refusal.Reason != router.NoBackend && d.Refusal.Reason != router.ShedUnattainable {
+		waiting := x.placing
+		waiting.NoQueue = false
+		d = x.g.placer.Place(time.Now(), waiting)
+	}
+	for d.Ticket != nil {
+		if d, err = x.wait(d.Ticket); err != nil {
+			return false, err
+		}
 	}
 	if d.Lease == nil {
-		return false
+		return false, nil
 	}
 	x.decision, x.lease = d, d.Lease
-	return true
+	return true, nil
 }
 
 // warnUnattainable says once a minute and route that the floor is out of

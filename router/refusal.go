@@ -52,10 +52,11 @@ const (
 	retryNoBackend = 5 * time.Second
 )
 
-// refuse says no to a, and when to come back.
+// refuse says no to a, and when to come back; who failed over is not told, but
+// how it failed.
 func (r *Router) refuse(a *ask, reason ShedReason, best float64) *Refusal {
 	f := &Refusal{Reason: reason, Best: best, Floor: a.floor, RetryAfter: r.comeBack(a, reason)}
-	if f.RetryAfter > 0 && reason != NoBackend {
+	if f.RetryAfter > 0 && reason != NoBackend && !a.req.NoQueue {
 		since := a.since
 		if since.IsZero() {
 			since = a.arrived
