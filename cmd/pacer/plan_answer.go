@@ -330,7 +330,7 @@ func (p *plan) verdict(a *planAnswer, runs []played) string {
 		return fmt.Sprintf("No number of %s from %d to %d keeps what is promised (policy %s).", p.searched, p.least, p.most, a.Least[0].Policy)
 	case p.swept:
 		if f := a.Highest[0].Factor; f != nil {
-			return fmt.Sprintf("What is promised is kept up to ×%.3g of this load, %.3g requests/s (policy %s).", *f, *f*a.Load.RequestsPerS, a.Highest[0].Policy)
+			return fmt.Sprintf("What is promised is kept up to ×%.3g of this load, %s requests/s (policy %s).", *f, brief(*f*a.Load.RequestsPerS), a.Highest[0].Policy)
 		}
 		return fmt.Sprintf("Not even ×%.3g of this load is carried as promised (policy %s).", p.factors[0], a.Highest[0].Policy)
 	}

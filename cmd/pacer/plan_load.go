@@ -201,8 +201,8 @@ func (l *planLoad) warmupOf(length time.Duration) time.Duration {
 func (l *planLoad) String() string {
 	rate := float64(l.summary.Requests) / l.took.Seconds()
 	if l.file != "" {
-		return fmt.Sprintf("%s: %d requests in %s (%.3g/s), prompts of %.0f and answers of %.0f tokens on average",
-			l.file, l.summary.Requests, spell(l.took), rate, l.summary.PromptTokens, l.summary.OutputTokens)
+		return fmt.Sprintf("%s: %d requests in %s (%s/s), prompts of %.0f and answers of %.0f tokens on average",
+			l.file, l.summary.Requests, spell(l.took), brief(rate), l.summary.PromptTokens, l.summary.OutputTokens)
 	}
 	return fmt.Sprintf("%.4g requests/s for %s, %s: %d requests; prompts %s, answers %s tokens",
 		l.generator.Rate, spell(l.took), l.generator.Shape, l.summary.Requests, l.generator.Prompt, l.generator.Output)

@@ -115,7 +115,7 @@ func (a *planAnswer) printSweep(w io.Writer, width int) {
 	}
 	t.head = append(t.head, policies...)
 	for i := 0; i < len(a.Runs); i += len(policies) {
-		row := []string{fmt.Sprintf("×%.3g", a.Runs[i].Factor), fmt.Sprintf("%.3g", a.Runs[i].Factor*a.Load.RequestsPerS)}
+		row := []string{fmt.Sprintf("×%.3g", a.Runs[i].Factor), brief(a.Runs[i].Factor * a.Load.RequestsPerS)}
 		for _, r := range a.Runs[i : i+len(policies)] {
 			row = append(row, percent(r.Kept))
 		}
@@ -130,7 +130,7 @@ func (a *planAnswer) printSweep(w io.Writer, width int) {
 			fmt.Fprintf(w, "%s: not kept at any of these loads\n", h.Policy)
 			continue
 		}
-		fmt.Fprintf(w, "%s: kept up to ×%.3g, %.3g requests/s\n", h.Policy, *h.Factor, *h.Factor*a.Load.RequestsPerS)
+		fmt.Fprintf(w, "%s: kept up to ×%.3g, %s requests/s\n", h.Policy, *h.Factor, brief(*h.Factor*a.Load.RequestsPerS))
 	}
 }
 
@@ -157,7 +157,7 @@ func printRoutes(w io.Writer, runs []planRun, width int) {
 func (r *planRoute) promise() string {
 	var words []string
 	if r.MinTPS > 0 {
-		words = append(words, fmt.Sprintf("≥ %.3g tok/s", r.MinTPS))
+		words = append(words, "≥ "+brief(r.MinTPS)+" tok/s")
 	}
 	if r.MaxTTFTS > 0 {
 		words = append(words, "TTFT ≤ "+seconds(r.MaxTTFTS))
@@ -166,6 +166,14 @@ func (r *planRoute) promise() string {
 		return "nothing"
 	}
 	return strings.Join(words, ", ")
+}
+
+// brief is x in three digits, or as many as it has before the point.
+func brief(x float64) string {
+	if x >= 1000 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
 func printBackends(w io.Writer, runs []planRun, width int) {
@@ -183,7 +191,7 @@ func printBackends(w io.Writer, runs []planRun, width int) {
 		for _, b := range r.Backends {
 			var users []string
 			for _, u := range b.Users {
-				users = append(users, fmt.Sprintf("%d at %.3g", u.Users, u.MinTPS))
+				users = append(users, fmt.Sprintf("%d at %s", u.Users, brief(u.MinTPS)))
 			}
 			tokens += b.OutputTokens
 			t.add(b.Backend, r.Policy, percent(figure(b.Utilisation)), strconv.Itoa(b.Peak), strings.Join(users, ", "),

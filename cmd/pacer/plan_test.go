@@ -224,6 +224,14 @@ routes:
 	}
 }
 
+func TestPlanWritesFastFloorsOut(t *testing.T) {
+	for tps, want := range map[float64]string{30: "≥ 30 tok/s", 12.5: "≥ 12.5 tok/s", 1200: "≥ 1200 tok/s", 0.5: "≥ 0.5 tok/s"} {
+		if got := (&planRoute{MinTPS: tps}).promise(); got != want {
+			t.Errorf("a floor of %v reads %q, want %q", tps, got, want)
+		}
+	}
+}
+
 // gatewayOf answers as an admin port that has learned.
 func gatewayOf(t *testing.T, profiles string) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
