@@ -19,6 +19,7 @@ import (
 // Conditions without facts.
 var (
 	errUnknownPath = errors.New("gateway: unknown path")
+	errUnserved    = errors.New("gateway: unknown endpoint")
 	errWrongMethod = errors.New("gateway: method not allowed")
 	errSlowBody    = errors.New("gateway: the request body came too slowly")
 	errOverloaded  = errors.New("gateway: too many requests under way")
@@ -180,6 +181,8 @@ func answerFor(err error) answer {
 	switch {
 	case errors.Is(err, errUnknownPath):
 		return answer{status: 404, typ: invalid, code: "unknown_url", message: "There is nothing at this address. The base URL ends in /v1."}
+	case errors.Is(err, errUnserved):
+		return answer{status: 404, typ: invalid, code: "unknown_url", message: "This endpoint is not served here."}
 	case errors.Is(err, errWrongMethod):
 		return answer{status: 405, typ: invalid, code: "method_not_allowed", message: "This address does not know that method; see the Allow header."}
 	case errors.As(err, &key):

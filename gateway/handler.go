@@ -34,13 +34,13 @@ func (g *Gateway) routes() http.Handler {
 	for path, e := range table {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { g.dispatch(w, r, e) })
 	}
-	mux.NotFound(func(w http.ResponseWriter, r *http.Request) { g.refuse(w, r, errUnknownPath) })
+	mux.NotFound(g.unknown)
 	// chi asks this one only for methods that it does not know itself, on
 	// whatever path.
 	mux.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
 		ctx := chi.NewRouteContext()
 		if !mux.Match(ctx, http.MethodGet, r.URL.Path) {
-			g.refuse(w, r, errUnknownPath)
+			g.unknown(w, r)
 			return
 		}
 		g.dispatch(w, r, table[ctx.RoutePattern()])
@@ -55,6 +55,16 @@ func (g *Gateway) dispatch(w http.ResponseWriter, r *http.Request, table methods
 	}
 	w.Header().Set("Allow", strings.Join(slices.Sorted(maps.Keys(table)), ", "))
 	g.refuse(w, r, errWrongMethod)
+}
+
+// unknown refuses what is not in the table: below the base URL an endpoint that
+// is not served, elsewhere a base URL that is wrong.
+func (g *Gateway) unknown(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/v1/") && !strings.HasPrefix(r.URL.Path, "/v1/v1/") {
+		g.refuse(w, r, errUnserved)
+		return
+	}
+	g.refuse(w, r, errUnknownPath)
 }
 
 // refuse answers what does not become an exchange, and logs it.

@@ -471,3 +471,20 @@ func TestABodyThatBreaksOff(t *testing.T) {
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("broken") }
+
+// A client that asks for what is not served is not told that its base URL is
+// wrong, and one whose base URL is wrong is.
+func TestA404SaysWhatIsWrong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, settings("a"), nil)
+		for path, hint := range map[string]bool{
+			"/v1/files": false, "/v1/audio/translations": false, "/v1/batches/b1": false, "/v1/fine_tuning/jobs": false,
+			"/chat/completions": true, "/v1/v1/chat/completions": true, "/api/v1/chat/completions": true,
+		} {
+			r := h.post(path, `{"model":"chat"}`)
+			if code := r.code(t); r.status != 404 || code != "unknown_url" || strings.Contains(r.body, "base URL") != hint {
+				t.Errorf("%s: got %d %s", path, r.status, r.body)
+			}
+		}
+	})
+}

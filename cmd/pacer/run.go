@@ -129,14 +129,14 @@ func (p *program) drain(data, adm *http.Server, requests *inFlight, linger bool)
 	over := time.Now().Add(timeouts.Drain)
 	p.systemd.stopping(timeouts.Drain + endTimeout + settleTimeout)
 	p.gateway.Drain()
-	p.log.Info("stopping", "requests", requests.running.Load(), "drain", timeouts.Drain)
+	p.log.Info("stopping", "requests", requests.running.Load(), "drain", timeouts.Drain.String())
 	if linger {
 		<-time.After(min(timeouts.Linger, timeouts.Drain/2))
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), over)
 	defer cancel()
 	if err := data.Shutdown(ctx); err != nil {
-		p.log.Warn("requests cut at the end of timeouts.drain", "requests", requests.running.Load(), "drain", timeouts.Drain)
+		p.log.Warn("requests cut at the end of timeouts.drain", "requests", requests.running.Load(), "drain", timeouts.Drain.String())
 		p.gateway.End()
 		requests.wait(endTimeout)
 		data.Close()

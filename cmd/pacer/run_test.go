@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -207,4 +208,17 @@ func TestFromHere(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", listening, got, want)
 		}
 	}
+}
+
+// In a log for machines a duration has its unit.
+func TestTheLogTellsTheTimeToDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, []gpu{{name: "a", model: carries64}}, oneRoute, options{})
+		var said bytes.Buffer
+		h.program.log = slog.New(slog.NewJSONHandler(&said, nil))
+		h.stop()
+		if !strings.Contains(said.String(), `"drain":"30s"`) {
+			t.Errorf("the log has %s", said.String())
+		}
+	})
 }

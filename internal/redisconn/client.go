@@ -130,9 +130,9 @@ func (c *Client) settle(period uint64, v verdict, cause error) {
 		c.reconnect()
 	case wentDown:
 		c.reconnect()
-		c.log.Warn("redis is out: going on with local knowledge", "error", cause, "retry_in", wait)
+		c.log.Warn("redis is out: going on with local knowledge", "error", cause, "retry_in", wait.Round(time.Millisecond).String())
 	case cameBack:
-		c.log.Info("redis is back", "out_for", wait)
+		c.log.Info("redis is back", "out_for", wait.Round(time.Millisecond).String())
 	}
 }
 
