@@ -24,6 +24,8 @@ type wishes struct {
 	class   *router.Class
 	minTPS  *float64
 	maxTTFT *time.Duration
+
+	floorBy, ttftBy string // the headers that said so
 }
 
 // wish resolves the model, reads the wishes in the headers, and checks that
@@ -83,7 +85,7 @@ func (t *tenant) grants(rt *route, w wishes) error {
 		return &permissionError{header: "x-pacer-class", allowed: "batch"}
 	}
 	if w.minTPS != nil && *w.minTPS > max(slo.MinTPS, allow.MinTPSMax) {
-		return &permissionError{header: "x-pacer-min-tps", allowed: "at most " + formatFloat(max(slo.MinTPS, allow.MinTPSMax))}
+		return &permissionError{header: w.floorBy, allowed: "at most " + formatFloat(max(slo.MinTPS, allow.MinTPSMax)) + " tokens/s"}
 	}
 	if w.maxTTFT != nil {
 		// The strictest time that the route or the key already gives; 0 = neither.
@@ -93,9 +95,9 @@ func (t *tenant) grants(rt *route, w wishes) error {
 		}
 		switch {
 		case least == 0:
-			return &permissionError{header: "x-pacer-max-ttft-ms", allowed: "none"}
+			return &permissionError{header: w.ttftBy, allowed: "none"}
 		case *w.maxTTFT < least:
-			return &permissionError{header: "x-pacer-max-ttft-ms", allowed: "at least " + strconv.FormatInt(least.Milliseconds(), 10)}
+			return &permissionError{header: w.ttftBy, allowed: "at least " + strconv.FormatInt(least.Milliseconds(), 10) + " ms"}
 		}
 	}
 	return nil
@@ -116,7 +118,6 @@ var (
 // Pacer's own name counts, but every spelling must be sound.
 func parseWishes(h http.Header) (wishes, error) {
 	var w wishes
-	floorHeader := "" // that w.minTPS came by
 	for _, name := range minTPSHeaders {
 		v, ok, err := number(h, name.name)
 		if err != nil {
@@ -132,7 +133,7 @@ func parseWishes(h http.Header) (wishes, error) {
 			return wishes{}, &headerError{header: name.name, problem: "out of range"}
 		}
 		if w.minTPS == nil {
-			w.minTPS, floorHeader = &v, name.name
+			w.minTPS, w.floorBy = &v, name.name
 		}
 	}
 	for _, name := range maxTTFTHeaders {
@@ -149,7 +150,7 @@ func parseWishes(h http.Header) (wishes, error) {
 		}
 		if w.maxTTFT == nil {
 			d := time.Duration(v * float64(time.Millisecond))
-			w.maxTTFT = &d
+			w.maxTTFT, w.ttftBy = &d, name
 		}
 	}
 	class, ok, err := single(h, "x-pacer-class")
@@ -166,7 +167,7 @@ func parseWishes(h http.Header) (wishes, error) {
 			return wishes{}, &headerError{header: "x-pacer-class", problem: "must be interactive or batch"}
 		}
 		if c == router.Batch && w.minTPS != nil && *w.minTPS > 0 {
-			return wishes{}, &headerError{header: floorHeader, problem: "a batch request has no floor: leave out this header, or x-pacer-class: batch"}
+			return wishes{}, &headerError{header: w.floorBy, problem: "a batch request has no floor: leave out this header, or x-pacer-class: batch"}
 		}
 		w.class = &c
 	}

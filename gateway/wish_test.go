@@ -137,3 +137,23 @@ func TestAFloorForBatchIsRefusedByTheHeaderItCameBy(t *testing.T) {
 		}
 	}
 }
+
+// What is refused is called as the client wrote it.
+func TestARefusedWishIsCalledByItsHeader(t *testing.T) {
+	rt := &route{conf: &config.Route{SLO: config.SLO{MinTPS: 10, MaxTTFT: time.Second}}}
+	for name, value := range map[string]string{
+		"x-pacer-min-tps": "50", "x-slo-tpot-ms": "20", "x-llm-d-slo-tpot-ms": "20",
+		"x-pacer-max-ttft-ms": "500", "x-slo-ttft-ms": "500", "x-llm-d-slo-ttft-ms": "500",
+	} {
+		h := http.Header{}
+		h.Set(name, value)
+		w, err := parseWishes(h)
+		if err == nil {
+			err = (&tenant{conf: &config.Key{}}).grants(rt, w)
+		}
+		var refused *permissionError
+		if !errors.As(err, &refused) || refused.header != name {
+			t.Errorf("%s: %v, want it refused by this name", name, err)
+		}
+	}
+}
