@@ -160,7 +160,7 @@ func (p *port) targets(now time.Time) []targetState {
 		b := conf.backends[t.Backend]
 		s := targetState{
 			Backend: t.Backend, Model: t.Model, Kind: b.Kind, Labels: b.Labels,
-			InFlight: inFlight{Waiting: l.Waiting, Decoding: l.Decoding, BelowFloor: below[t.Backend], N: l.N, M: l.M},
+			InFlight: inFlight{Waiting: l.Waiting, Decoding: l.Decoding, BelowFloor: below[t.GroupID()], N: l.N, M: l.M},
 		}
 		s.Health, s.Breaker = healthOf(l.Health)
 		if b, ok := breakers[t.Backend]; ok {

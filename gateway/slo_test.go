@@ -151,11 +151,11 @@ func TestARunningStreamBelowItsFloorIsSeenAndTeachesTheDrift(t *testing.T) {
 		done := make(chan reply)
 		go func() { done <- h.post(chat, body(3000)) }()
 		<-time.After(15 * time.Second)
-		if got := h.router.Below(time.Now())["a"]; got != 0 {
+		if got := h.router.Below(time.Now())[router.GroupID{Backend: "a"}]; got != 0 {
 			t.Errorf("%d streams below their floor before the drift, want 0", got)
 		}
 		<-time.After(90 * time.Second)
-		if got := h.router.Below(time.Now())["a"]; got != 1 {
+		if got := h.router.Below(time.Now())[router.GroupID{Backend: "a"}]; got != 1 {
 			t.Errorf("%d streams below their floor, want the one that runs", got)
 		}
 		if got := h.book.Curve(target).Scale(); got > 0.8 {
@@ -171,7 +171,7 @@ func TestARunningStreamBelowItsFloorIsSeenAndTeachesTheDrift(t *testing.T) {
 		if s := h.metrics.Route("chat"); s.Missed != 1 {
 			t.Errorf("route counts %+v, want one missed", s)
 		}
-		if got := h.router.Below(time.Now())["a"]; got != 0 {
+		if got := h.router.Below(time.Now())[router.GroupID{Backend: "a"}]; got != 0 {
 			t.Errorf("%d streams below their floor at the end, want 0", got)
 		}
 	})

@@ -28,20 +28,20 @@ const defaultHalfLife = 600 * time.Second
 // Lock order: Book.mu, then group.mu.
 type Book struct {
 	halfLife time.Duration
-	margin   float64 // 0 = what the streams of a backend show
+	margin   float64 // 0 = what the streams of a group show
 
 	// profiles is replaced, never changed, under mu.
 	profiles atomic.Pointer[map[Target]*profile]
 
 	mu     sync.Mutex
-	groups map[string]*group // by backend
-	folds  uint64            // number of the last fold
+	groups map[GroupID]*group
+	folds  uint64 // number of the last fold
 	epoch  atomic.Pointer[time.Time]
 }
 
 // NewBook returns an empty book.
 func NewBook(o Options) *Book {
-	b := &Book{halfLife: o.HalfLife, margin: o.Margin, groups: map[string]*group{}}
+	b := &Book{halfLife: o.HalfLife, margin: o.Margin, groups: map[GroupID]*group{}}
 	if b.halfLife <= 0 {
 		b.halfLife = defaultHalfLife
 	}
@@ -103,7 +103,7 @@ func (b *Book) Ensure(targets ...Target) {
 	}
 }
 
-// Retain forgets every target but these, which become known, and every backend
+// Retain forgets every target but these, which become known, and every group
 // that has none of them. What streams on a forgotten target gather from the last
 // Fold on is lost; a store that has the target keeps what it has. A stream that
 // is opened on it later makes it known again, until the next Retain.
@@ -113,10 +113,10 @@ func (b *Book) Retain(targets ...Target) {
 	defer b.mu.Unlock()
 	old := *b.profiles.Load()
 	profiles := make(map[Target]*profile, len(targets))
-	groups := map[string]*group{}
+	groups := map[GroupID]*group{}
 	for _, t := range targets {
 		profiles[t] = old[t]
-		groups[t.Backend] = b.groups[t.Backend]
+		groups[t.GroupID()] = b.groups[t.GroupID()]
 	}
 	for _, g := range groups {
 		g.mu.Lock()
@@ -142,7 +142,7 @@ func (b *Book) profile(t Target) *profile {
 	if p := old[t]; p != nil {
 		return p
 	}
-	g := b.group(t.Backend)
+	g := b.group(t.GroupID())
 	g.mu.Lock()
 	var p *profile
 	if i := slices.IndexFunc(g.profiles, func(p *profile) bool { return p.target == t }); i >= 0 {
@@ -183,7 +183,7 @@ func (b *Book) Prior(t Target, points []PriorPoint) {
 	p.draw(&known, scale, b.marginOf(p.group))
 }
 
-// marginOf returns the margin of a backend. mu is held.
+// marginOf returns the margin of a group. mu is held.
 func (b *Book) marginOf(g *group) float64 {
 	if b.margin > 0 {
 		return b.margin
@@ -191,28 +191,28 @@ func (b *Book) marginOf(g *group) float64 {
 	return g.margin
 }
 
-// Attain says which share of the streams on a backend shall keep their floor,
+// Attain says which share of the streams in a group shall keep their floor,
 // and by how much longer than it says they may take in all: those of the route
 // that wants most. The margin is made so that they do. A share outside 0 to 1
 // means 0.99; before it is called grace is 0.
-func (b *Book) Attain(backend string, share float64, grace time.Duration) {
+func (b *Book) Attain(id GroupID, share float64, grace time.Duration) {
 	if !(share > 0 && share < 1) {
 		share = usualAttainment
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	g := b.group(backend)
+	g := b.group(id)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.attainment, g.grace = share, max(grace.Seconds(), 0)
 }
 
-// group returns the group of a backend, which it adds if need be. mu is held.
-func (b *Book) group(backend string) *group {
-	g := b.groups[backend]
+// group returns the group called id, which it adds if need be. mu is held.
+func (b *Book) group(id GroupID) *group {
+	g := b.groups[id]
 	if g == nil {
 		g = &group{attainment: usualAttainment, margin: startMargin}
-		b.groups[backend] = g
+		b.groups[id] = g
 	}
 	return g
 }
@@ -223,7 +223,10 @@ func (b *Book) group(backend string) *group {
 func (b *Book) Restarted(backend string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if g := b.groups[backend]; g != nil {
+	for id, g := range b.groups {
+		if id.Backend != backend {
+			continue
+		}
 		g.mu.Lock()
 		g.drift.restarted()
 		g.mu.Unlock()
@@ -259,7 +262,7 @@ func (b *Book) Fold(now time.Time) []Delta {
 	return deltas
 }
 
-// adapt works out the margins of all backends. mu is held.
+// adapt works out the margins of all groups. mu is held.
 func (b *Book) adapt() {
 	for _, g := range b.groups {
 		g.adapt()

@@ -96,15 +96,15 @@ func TestApplyKeepsWhatTheStoreLost(t *testing.T) {
 
 func TestFoldOfNothingIsEmpty(t *testing.T) {
 	b := newBench(t)
-	b.book.Ensure(target, Target{"a", "z"}, Target{"a", "b"})
+	b.book.Ensure(target, Target{Backend: "a", Model: "z"}, Target{Backend: "a", Model: "b"})
 	if d := b.book.Fold(start.Add(time.Second)); len(d) != 0 {
 		t.Errorf("folded %+v, want nothing", d)
 	}
-	want := []Target{{"a", "b"}, {"a", "z"}, target}
+	want := []Target{{Backend: "a", Model: "b"}, {Backend: "a", Model: "z"}, target}
 	if diff := cmp.Diff(want, b.book.Targets()); diff != "" {
 		t.Errorf("targets (-want +got):\n%s", diff)
 	}
-	if c := b.book.Curve(Target{"no", "such"}); c == nil || c.Known() {
+	if c := b.book.Curve(Target{Backend: "no", Model: "such"}); c == nil || c.Known() {
 		t.Error("an unknown target has no unknown curve")
 	}
 }

@@ -36,12 +36,12 @@ const (
 	mostScale  = 1.5
 )
 
-// drift finds out that one backend has become slower, or faster, at all n: the
+// drift finds out that one group has become slower, or faster, at all n: the
 // residual ln(T measured/T expected) of its windows leaves 0 and stays away. It
 // is a two-sided CUSUM over windows of 5 seconds; with shorter ones, whose
 // neighbours resemble each other, it would cry wolf.
 //
-// While there is an alarm, one factor g multiplies the backend's curves. The
+// While there is an alarm, one factor g multiplies the group's curves. The
 // sums learn the new speed meanwhile, at their own pace, so that the residual
 // goes back to 0, and g to 1, once they have.
 //

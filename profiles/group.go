@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// group is one backend: the profiles of its models, which share its steps, and
-// the windows that are open on it.
+// group is what decodes together: the profiles of a backend's models, which share
+// its steps, or of a separate one alone; and the windows that are open there.
 //
 // Lock order: Book.mu before group.mu, which is a leaf.
 type group struct {

@@ -206,7 +206,7 @@ func TestGraceIsTakenOff(t *testing.T) {
 	// Three seconds at nine tenths of the speed.
 	for grace, bucket := range map[time.Duration]int{0: 1 + 13, 100 * ms: 1 + 16, 3 * time.Second: numDeliveries - 1} { // ln 0.9 = −0.105, ln(0.9·3/2.9) = −0.071
 		b := marginBench(t)
-		b.book.Attain(target.Backend, 0.99, grace)
+		b.book.Attain(target.GroupID(), 0.99, grace)
 		s := b.open(Open{})
 		s.Close(start.Add(steady(s, 0, 55555*time.Microsecond, 55)), true)
 		if d := b.book.profile(target).fold.deliveries; d.Streams[bucket] != 1 {
@@ -218,7 +218,7 @@ func TestGraceIsTakenOff(t *testing.T) {
 // TestMarginOfABackend: the streams of all its models and replicas make one
 // margin, which the store keeps; another backend has its own.
 func TestMarginOfABackend(t *testing.T) {
-	second, other := Target{target.Backend, "second"}, Target{"other", "m"}
+	second, other := Target{Backend: target.Backend, Model: "second"}, Target{Backend: "other", Model: "m"}
 	b := NewBook(Options{})
 	b.Ensure(target, second, other)
 	b.Fold(start)
@@ -262,7 +262,7 @@ func TestMarginOfABackend(t *testing.T) {
 	if got := fixed.Curve(target).Margin(); got != 0.07 {
 		t.Errorf("a margin that was set is %v, want 0.07", got)
 	}
-	b.Attain(other.Backend, 0.2, 0) // four of five may fall below
+	b.Attain(other.GroupID(), 0.2, 0) // four of five may fall below
 	b.Fold(start.Add(3 * time.Second))
 	if got := b.Curve(other).Margin(); got > 0.1 {
 		t.Errorf("the margin where one of five streams counts is %v, want 0.10 or less", got)

@@ -46,7 +46,7 @@ func TestMemoryOfATarget(t *testing.T) {
 	fold(maxUnacked + 2)
 	out := (heapInUse() - before) / targets
 	t.Logf("%d bytes, %d while the store is away", acknowledged, out)
-	if c := book.Curve(Target{"backend-0", "organisation/model-0"}); c.top != maxLevel || c.Low(maxLevel, 0) <= 0 {
+	if c := book.Curve(Target{Backend: "backend-0", Model: "organisation/model-0"}); c.top != maxLevel || c.Low(maxLevel, 0) <= 0 {
 		t.Fatalf("the curves are drawn up to %d, want %d", c.top, maxLevel)
 	}
 	if acknowledged > budget || out > budget {

@@ -10,7 +10,7 @@ import (
 // tokens spans a few; a thousand cover a stall of seconds on a busy backend.
 const occupancyReach = 1024
 
-// Occupancy is the record of n, the sequences decoding on one backend
+// Occupancy is the record of n, the sequences decoding in one group
 // incarnation, over the last while. The router, which owns n, writes it with
 // Set; streams read it to learn at which n the time since their last tokens
 // was spent. It is safe for concurrent use; Load is one atomic load.

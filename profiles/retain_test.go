@@ -10,14 +10,14 @@ import (
 // evidence, and a stream that still runs on the forgotten one harms nobody.
 func TestRetain(t *testing.T) {
 	b := NewBook(Options{})
-	stay, go1, go2 := Target{"a", "m"}, Target{"a", "old"}, Target{"b", "m"}
+	stay, go1, go2 := Target{Backend: "a", Model: "m"}, Target{Backend: "a", Model: "old"}, Target{Backend: "b", Model: "m"}
 	b.Ensure(stay, go1, go2)
 	b.Prior(stay, []PriorPoint{{N: 1, TPS: 50}, {N: 8, TPS: 30}})
 	now := time.Unix(1_700_000_000, 0)
 	occ := NewOccupancy(now)
 	running := b.Open(go2, Open{Sent: now, Occupancy: occ})
 
-	fresh := Target{"c", "m"}
+	fresh := Target{Backend: "c", Model: "m"}
 	b.Retain(stay, fresh)
 	if got := b.Targets(); !slices.Equal(got, []Target{stay, fresh}) {
 		t.Fatalf("targets %v, want those that were kept", got)
@@ -43,12 +43,12 @@ func TestRetain(t *testing.T) {
 // many, and what is forgotten has no say in its margin.
 func TestRetainLeavesNothingInTheBackend(t *testing.T) {
 	b := NewBook(Options{})
-	one, two := Target{"a", "one"}, Target{"a", "two"}
+	one, two := Target{Backend: "a", Model: "one"}, Target{Backend: "a", Model: "two"}
 	for range 100 {
 		b.Retain(one)
 		b.Retain(two)
 	}
-	g := b.groups["a"]
+	g := b.groups[one.GroupID()]
 	if n := len(g.profiles); n != 2 {
 		t.Errorf("%d profiles for 2 models", n)
 	}

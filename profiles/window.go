@@ -39,7 +39,7 @@ func windowEnd(index int64) time.Duration {
 	return time.Duration(index+1) * windowLength
 }
 
-// window is what happened on one backend in one window.
+// window is what happened in one group in one window.
 type window struct {
 	index int64
 	promptPool

@@ -38,14 +38,15 @@ func TestStreamsBelowTheirFloorAreCounted(t *testing.T) {
 			if d.Lease == nil {
 				t.Fatalf("got %+v, want a lease", d)
 			}
+			x, y := GroupID{Backend: "x"}, GroupID{Backend: "y"}
 			d.Lease.FirstToken(b.now)
 			b.sleep(time.Second)
 			d.Lease.Progress(b.now, profiles.Count{Tokens: c.tps})
-			if got := b.Below(b.now); got["x"] != c.want || got["y"] != 0 || len(got) != 2 {
+			if got := b.Below(b.now); got[x] != c.want || got[y] != 0 || len(got) != 2 {
 				t.Errorf("below their floor: %v, want %d on x", got, c.want)
 			}
 			d.Lease.Done(b.now, c.tps)
-			if got := b.Below(b.now); got["x"] != 0 {
+			if got := b.Below(b.now); got[x] != 0 {
 				t.Errorf("below their floor: %v after it ended, want none", got)
 			}
 		})

@@ -166,7 +166,7 @@ func BenchmarkScan(b *testing.B) {
 		l.FirstToken(w.now)
 		l.Progress(w.now.Add(time.Second), profiles.Count{Tokens: 50})
 	}
-	x := w.backends[0]
+	x := w.backends[0].groups[0]
 	b.ReportAllocs()
 	for b.Loop() {
 		x.look(w.now)
@@ -229,11 +229,11 @@ func BenchmarkForecast(b *testing.B) {
 		l.Progress(w.now.Add(time.Second), profiles.Count{Tokens: float64(2 * i)})
 		w.routes[0].lengths.add(float64(100 + i))
 	}
-	x := w.backends[0]
+	x := w.backends[0].groups[0]
 	b.ReportAllocs()
 	used := cpuTime()
 	for b.Loop() {
-		x.predict(w.now, &w.groups)
+		x.predict(w.now, &w.cohorts)
 	}
 	b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
 }

@@ -80,7 +80,7 @@ func (a *ask) candidate(v *verdict) Candidate {
 	if m == nil {
 		return c
 	}
-	c.N, c.M = m.backend.n(), m.backend.m()
+	c.N, c.M = m.group.n(), m.group.m()
 	c.Price = a.price(t, m)
 	if m.known && a.weight > 0 {
 		c.TPS = m.curve.TPS(c.M + a.weight)

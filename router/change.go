@@ -54,11 +54,42 @@ type BackendHealth struct {
 	Health  Health
 }
 
-// Load is what one replica runs on one backend.
+// Load is what one replica runs on one backend, or all the others there.
 type Load struct {
 	Waiting, Decoding int
 	PromptTokens      int     // of the waiting
 	Floor             float64 // highest floor of its running streams, 0 = none
+
+	// Models is what of it is counted by model, by its name; nil = nothing.
+	Models map[string]Load
+}
+
+// sane returns l without what no load can be.
+func (l Load) sane() Load {
+	l.Waiting, l.Decoding, l.PromptTokens = max(l.Waiting, 0), max(l.Decoding, 0), max(l.PromptTokens, 0)
+	l.Floor = finite(l.Floor)
+	return l
+}
+
+// plus returns l and o together, both sane or not; Models are l's.
+func (l Load) plus(o Load) Load {
+	o = o.sane()
+	l.Waiting += o.Waiting
+	l.Decoding += o.Decoding
+	l.PromptTokens += o.PromptTokens
+	l.Floor = max(l.Floor, o.Floor)
+	return l
+}
+
+// less returns what is left of l without o, which is a part of it. Whose the
+// floor is nobody says: it is that of what is left, if anything is.
+func (l Load) less(o Load) Load {
+	o = o.sane()
+	l.Waiting, l.Decoding, l.PromptTokens = l.Waiting-o.Waiting, l.Decoding-o.Decoding, l.PromptTokens-o.PromptTokens
+	if l = l.sane(); l.Waiting+l.Decoding == 0 {
+		l.Floor = 0
+	}
+	return l
 }
 
 // RemoteLoad replaces what the other replicas together run. Replicas is how
@@ -96,7 +127,9 @@ func (r *Router) Update(now time.Time, c Change) []Grant {
 	switch c := c.(type) {
 	case Tick:
 		for _, b := range r.backends {
-			b.scan(now)
+			for _, g := range b.groups {
+				g.scan(now)
+			}
 		}
 	case Configure:
 		grants = r.configure(now, c.Topology)
@@ -121,14 +154,23 @@ func (r *Router) Update(now time.Time, c Change) []Grant {
 
 // learn hands a curve to its target. A target that is not configured has none.
 func (r *Router) learn(t Target, c curve) {
-	b := r.byName[t.Backend]
-	if b == nil {
-		return
-	}
-	if m := b.model(t.Model); m != nil {
+	if m := r.model(t); m != nil {
 		m.learn(c)
 		r.curves[t] = c
 	}
+}
+
+// model returns the target t, nil if it is not configured.
+func (r *Router) model(t Target) *model {
+	b := r.byName[t.Backend]
+	if b == nil {
+		return nil
+	}
+	g := b.group(t.GroupID())
+	if g == nil || g.retired {
+		return nil
+	}
+	return g.model(t.Model)
 }
 
 // share spreads the remote load over the backends. While nobody tells what the
@@ -142,14 +184,18 @@ func (r *Router) share(now time.Time) {
 		r.scale = max(r.remote.Replicas, 1)
 	}
 	for _, b := range r.backends {
-		b.remote = Load{}
-		if l := r.remote.ByBackend[b.name]; r.heard && !r.remote.Lost {
-			b.remote = Load{
-				Waiting: max(l.Waiting, 0), Decoding: max(l.Decoding, 0),
-				PromptTokens: max(l.PromptTokens, 0), Floor: finite(l.Floor),
-			}
-		}
-		b.shareRemoteFloor()
-		b.publish(now)
+		r.shareOn(now, b)
+	}
+}
+
+// shareOn spreads what is known of the others over the groups of b.
+func (r *Router) shareOn(now time.Time, b *backend) {
+	l := Load{}
+	if r.heard && !r.remote.Lost {
+		l = r.remote.ByBackend[b.name]
+	}
+	b.share(l)
+	for _, g := range b.groups {
+		g.write(now)
 	}
 }

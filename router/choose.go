@@ -112,8 +112,8 @@ func (a *ask) rank(v *verdict) float64 {
 	m := int(v.m)
 	switch {
 	case a.weight == 0:
-		return 1 / float64(1+m+v.model.backend.idle)
-	case v.fresh && m+a.weight <= v.model.backend.ramp.cap:
+		return 1 / float64(1+m+v.model.group.backend.idle)
+	case v.fresh && m+a.weight <= v.model.group.ramp.cap:
 		return unknownRank / float64(1+m)
 	case v.fresh:
 		return 1 / float64(1+m)
@@ -142,7 +142,7 @@ func (a *ask) leastHarm(verdicts []verdict) *verdict {
 		if v.model == nil || v.reason.outOfService() || v.reason == ReasonCap || a.class == Batch && v.reason != OK && v.reason != ReasonTTFT {
 			continue
 		}
-		h, s, m := a.harm(v.model.backend), v.speed(), v.model.backend.m()
+		h, s, m := a.harm(v.model.group), v.speed(), v.model.group.m()
 		better := h < harm || h == harm && (s > speed || s == speed && m < load)
 		if chosen == nil || better {
 			chosen, harm, speed, load = v, h, s, m
@@ -151,13 +151,13 @@ func (a *ask) leastHarm(verdicts []verdict) *verdict {
 	return chosen
 }
 
-// harm counts the streams running on b that would fall below their floor.
-func (a *ask) harm(b *backend) int {
-	k := b.m() + a.weight
+// harm counts the streams running in g that would fall below their floor.
+func (a *ask) harm(g *group) int {
+	k := g.m() + a.weight
 	count := 0
-	for _, m := range b.models {
+	for _, m := range g.models {
 		if m.known {
-			low := m.curve.Low(k, extraP(b.promptWaiting()+a.prompt, m.answer))
+			low := m.curve.Low(k, extraP(g.promptWaiting()+a.prompt, m.answer))
 			count += m.floors.above(low, m.solo)
 		}
 	}
@@ -169,5 +169,5 @@ func (v *verdict) speed() float64 {
 	if !v.model.known {
 		return 0
 	}
-	return finite(v.model.curve.TPS(v.model.backend.m() + 1))
+	return finite(v.model.curve.TPS(v.model.group.m() + 1))
 }

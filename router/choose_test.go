@@ -248,7 +248,7 @@ func TestWhatRefusesEverythingIsTheLastChoice(t *testing.T) {
 			l := b.place("chat", exclude("good")).Lease
 			l.FirstToken(b.now)
 			l.Done(b.now, 10)
-			if rests := b.byName["bad"].models[0].rests; !rests.IsZero() {
+			if rests := b.byName["bad"].groups[0].models[0].rests; !rests.IsZero() {
 				t.Errorf("%v: it rests until %v after a stream with tokens", prefer, rests)
 			}
 		}

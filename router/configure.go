@@ -13,8 +13,7 @@ func (r *Router) configure(now time.Time, t Topology) []Grant {
 	r.configureBackends(now, t.Backends)
 	grants := r.configureRoutes(now, t.Routes)
 	maps.DeleteFunc(r.curves, func(t Target, _ curve) bool {
-		b := r.byName[t.Backend]
-		return b == nil || b.model(t.Model) == nil
+		return r.model(t) == nil
 	})
 	r.share(now)
 	return grants
@@ -41,7 +40,7 @@ func (r *Router) configureBackends(now time.Time, backends []Backend) {
 		}
 	}
 	maps.DeleteFunc(r.left, func(_ incarnation, b *backend) bool {
-		return r.byName[b.name] == b || b.waiting+b.decoding+b.idle == 0
+		return r.byName[b.name] == b || b.own+b.idle == 0
 	})
 }
 
@@ -54,9 +53,11 @@ type incarnation struct{ name, engine string }
 func (r *Router) arrive(now time.Time, c Backend) *backend {
 	b := r.left[incarnation{c.Name, c.Engine}]
 	if b == nil {
-		b = newBackend(now, r, c.Name, c.Engine)
+		b = &backend{router: r, name: c.Name, engine: c.Engine}
 	}
-	b.foreign = foreign{} // what an engine said before it left is old
+	for _, g := range b.groups {
+		g.foreign = foreign{} // what an engine said before it left is old
+	}
 	if c.Health != Up {
 		b.become(c.Health)
 	}
@@ -66,10 +67,9 @@ func (r *Router) arrive(now time.Time, c Backend) *backend {
 func (r *Router) configureRoutes(now time.Time, routes []Route) []Grant {
 	before := r.routeOf
 	r.routes, r.routeOf = nil, make(map[string]*route, len(routes))
-	old := make(map[*backend][]*model, len(r.backends))
+	old := make(map[*backend]former, len(r.backends))
 	for _, b := range r.backends {
-		old[b] = b.models
-		b.models, b.routes = nil, nil
+		old[b] = b.clear()
 	}
 	for _, c := range routes {
 		if r.routeOf[c.Name] != nil {
@@ -82,16 +82,10 @@ func (r *Router) configureRoutes(now time.Time, routes []Route) []Grant {
 		rt.conf = c
 		r.routes = append(r.routes, rt)
 		r.routeOf[c.Name] = rt
-		r.resolve(rt, old)
+		r.resolve(now, rt, old)
 	}
-	for b, models := range old { // what is no longer configured stays while leases run there
-		for _, m := range models {
-			if m.leases > 0 && !slices.Contains(b.models, m) {
-				m.promised, m.reserve = 0, 0
-				b.models = append(b.models, m)
-			}
-		}
-		b.wanted = 0
+	for b, f := range old {
+		b.keep(f)
 	}
 	for _, rt := range r.routes {
 		rt.meetRivals()
@@ -103,7 +97,9 @@ func (r *Router) configureRoutes(now time.Time, routes []Route) []Grant {
 		}
 	}
 	for _, b := range r.backends { // dismissing counted down what is counted anew here
-		b.wanted = 0
+		for _, g := range b.groups {
+			g.wanted = 0
+		}
 	}
 	for _, rt := range r.routes {
 		if rt.lines[Interactive].len() > 0 {
@@ -113,23 +109,56 @@ func (r *Router) configureRoutes(now time.Time, routes []Route) []Grant {
 	return grants
 }
 
+// former is what a backend had before it was configured anew.
+type former struct {
+	groups []*group
+	models []*model
+}
+
+// clear leaves b without targets, and returns what it had.
+func (b *backend) clear() former {
+	f := former{groups: b.groups}
+	for _, g := range b.groups {
+		f.models = append(f.models, g.models...)
+		g.models, g.routes, g.retired, g.wanted = nil, nil, true, 0
+	}
+	b.groups, b.routes = nil, nil
+	return f
+}
+
+// keep takes back what is no longer configured and has leases still: targets,
+// and groups whose targets are counted otherwise or gone. A backend that is left
+// without any target keeps its groups as they are.
+func (b *backend) keep(f former) {
+	for _, m := range f.models {
+		if m.leases > 0 && !slices.Contains(m.group.models, m) {
+			m.promised, m.reserve = 0, 0
+			m.group.models = append(m.group.models, m)
+		}
+	}
+	idle := len(b.groups) == 0
+	for _, g := range f.groups {
+		if g.retired && (idle || g.waiting+g.decoding > 0) {
+			g.retired = !idle
+			b.groups = append(b.groups, g)
+		}
+	}
+}
+
 // resolve finds or makes the targets of rt, and notes what rt promises there.
-func (r *Router) resolve(rt *route, old map[*backend][]*model) {
+func (r *Router) resolve(now time.Time, rt *route, old map[*backend]former) {
 	rt.models = make([]*model, len(rt.conf.Targets))
 	for i, t := range rt.conf.Targets {
 		b := r.byName[t.Backend]
 		if b == nil {
 			continue
 		}
-		m := b.model(t.Model)
+		g := b.regroup(now, t.GroupID(), old[b])
+		m := g.model(t.Model)
 		if m == nil {
-			m = reuse(old[b], t.Model)
-			if m == nil {
-				m = &model{backend: b, name: t.Model}
-				m.learn(r.curves[t.Target])
-			}
+			m = g.adopt(t.Target, old[b])
 			m.promised, m.reserve = 0, 0
-			b.models = append(b.models, m)
+			g.models = append(g.models, m)
 		}
 		if rt.conf.Class == Interactive && rt.conf.SLO.MinTPS > 0 {
 			m.promised = max(m.promised, rt.conf.SLO.MinTPS)
@@ -138,16 +167,42 @@ func (r *Router) resolve(rt *route, old map[*backend][]*model) {
 		if !slices.Contains(b.routes, rt) {
 			b.routes = append(b.routes, rt)
 		}
+		if !slices.Contains(g.routes, rt) {
+			g.routes = append(g.routes, rt)
+		}
 		rt.models[i] = m
 	}
 }
 
-// reuse returns the target called name.
-func reuse(models []*model, name string) *model {
-	for _, m := range models {
-		if m.name == name {
-			return m
-		}
+// regroup returns the group called id: of those that b has already, of its
+// former ones, or a new one.
+func (b *backend) regroup(now time.Time, id GroupID, old former) *group {
+	if g := b.group(id); g != nil {
+		return g
 	}
-	return nil
+	g := findGroup(old.groups, id)
+	if g == nil {
+		g = newGroup(now, b, id)
+	}
+	g.retired = false
+	b.groups = append(b.groups, g)
+	return g
+}
+
+// adopt returns the target t, which is to be counted in g: the former one of
+// that name, with the floors that run there, or a new one. What was learned of
+// it holds only where it was counted with the same others.
+func (g *group) adopt(t Target, old former) *model {
+	i := slices.IndexFunc(old.models, func(m *model) bool { return m.name == t.Model })
+	if i < 0 {
+		m := &model{group: g, name: t.Model}
+		m.learn(g.router.curves[t])
+		return m
+	}
+	m := old.models[i]
+	if m.group != g {
+		m.group = g
+		m.learn(g.router.curves[t])
+	}
+	return m
 }

@@ -49,40 +49,40 @@ func (a *ask) weigh(v *verdict) {
 		v.reason = ReasonUnknown
 		return
 	}
-	b := m.backend
-	v.reason, v.m = a.service(b), int32(b.m())
+	g := m.group
+	v.reason, v.m = a.service(g.backend), int32(g.m())
 	if a.weight == 0 { // it does not decode: no curve speaks of it
 		if v.reason == OK {
-			v.reason = a.caps(b)
+			v.reason = a.caps(g.backend)
 		}
 		return
 	}
-	b.scan(a.now)
+	g.scan(a.now)
 	v.fresh = !m.known
-	k, prompt := int(v.m)+a.weight, b.promptWaiting()
+	k, prompt := int(v.m)+a.weight, g.promptWaiting()
 	low, bound, own := m.carries(k, extraP(prompt, a.answer(m)), a.floor)
 	v.low = low
 	if a.floor > 0 && m.known {
 		v.headroom = bound / a.floor
 	}
-	protects := a.protects(v, b, k, prompt+a.prompt)
+	protects := a.protects(v, g, k, prompt+a.prompt)
 	if v.reason != OK {
 		return
 	}
 	switch {
-	case a.caps(b) != OK:
+	case a.caps(g.backend) != OK:
 		v.reason = ReasonCap
-	case b.ramp.recovered && k > b.ramp.cap && b.leased() > 0, !own && v.fresh:
+	case g.ramp.recovered && k > g.ramp.cap && g.leased() > 0, !own && v.fresh:
 		v.reason = ReasonSlowStart
 	case !own:
 		v.reason = ReasonOwnFloor
 	case protects != OK:
 		v.reason = protects
-	case b.slow != nil:
+	case g.slow != nil:
 		v.reason = ReasonProtects
-	case a.class == Batch && !a.leavesReserve(b, k):
+	case a.class == Batch && !a.leavesReserve(g, k):
 		v.reason = ReasonReserve
-	case a.maxTTFT > 0 && b.ttft(a.now, m, int(v.m))+a.waited > a.maxTTFT:
+	case a.maxTTFT > 0 && g.ttft(a.now, m, int(v.m))+a.waited > a.maxTTFT:
 		v.reason = ReasonTTFT
 	}
 }
@@ -103,19 +103,19 @@ func (a *ask) service(b *backend) Reason {
 // caps is the hard cap of rule 1, on what Pacer has there. A request that does
 // not decode takes one place of it.
 func (a *ask) caps(b *backend) Reason {
-	if b.maxConcurrency > 0 && b.leased()+b.idle+max(a.weight, 1) > b.maxConcurrency {
+	if a.short(b) > 0 {
 		return ReasonCap
 	}
 	return OK
 }
 
-// protects is rule 3: whoever runs on b with a floor keeps it with k sequences
+// protects is rule 3: whoever runs in g with a floor keeps it with k sequences
 // there and so many prompt tokens to prefill, the newcomer's included. It notes
 // the highest such floor and the least headroom in v. Streams without a floor
 // are skipped.
-func (a *ask) protects(v *verdict, b *backend, k, prompt int) Reason {
+func (a *ask) protects(v *verdict, g *group, k, prompt int) Reason {
 	reason := OK
-	for _, m := range b.models {
+	for _, m := range g.models {
 		floor := m.protect()
 		if floor <= 0 {
 			continue
@@ -136,15 +136,15 @@ func (a *ask) protects(v *verdict, b *backend, k, prompt int) Reason {
 	return reason
 }
 
-// leavesReserve is rule 4: with k sequences on b and the reserve on top, the
+// leavesReserve is rule 4: with k sequences in g and the reserve on top, the
 // highest floor configured for each target still holds. While an interactive
 // request waits in line for b, nothing is left for batch. A floor that no
 // stream would be admitted with, even alone, needs no reserve.
-func (a *ask) leavesReserve(b *backend, k int) bool {
-	if b.wanted > 0 {
+func (a *ask) leavesReserve(g *group, k int) bool {
+	if g.wanted > 0 {
 		return false
 	}
-	for _, m := range b.models {
+	for _, m := range g.models {
 		if m.promised <= 0 || m.outOfReach(1, m.promised) {
 			continue
 		}
@@ -152,12 +152,12 @@ func (a *ask) leavesReserve(b *backend, k int) bool {
 		if !m.known {
 			// Slow start, which lets anyone on an idle backend, leaves
 			// room for the reserve even there.
-			if k+reserve > b.ramp.cap {
+			if k+reserve > g.ramp.cap {
 				return false
 			}
 			continue
 		}
-		if _, _, ok := m.carries(k+reserve, extraP(b.promptWaiting()+a.prompt, m.answer), m.promised); ok {
+		if _, _, ok := m.carries(k+reserve, extraP(g.promptWaiting()+a.prompt, m.answer), m.promised); ok {
 			continue
 		}
 		// Where the floor is not believed even of a single stream, and was
@@ -206,7 +206,7 @@ func (a *ask) outlook(verdicts []verdict) outlook {
 // takes at once, however little runs there.
 func (a *ask) tooWide() bool {
 	for _, m := range a.route.models {
-		if m != nil && (m.backend.maxConcurrency <= 0 || a.weight <= m.backend.maxConcurrency) {
+		if m != nil && (m.group.backend.maxConcurrency <= 0 || a.weight <= m.group.backend.maxConcurrency) {
 			return false
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// forecast is how many sequences are expected to have ended on a backend by
+// forecast is how many sequences are expected to have ended in a group by
 // each of forecastTimes from when it was made: of the own streams by how far
 // they got and how long the answers of their routes are, of all others as many
 // as end on average; and of those that take their places.
@@ -62,9 +62,9 @@ const (
 	// A forecast is compared with what came of it after forecastCheck.
 	forecastCheck = 4 * time.Second
 
-	// forecastGroups is how many kinds of streams are told apart on a backend;
+	// forecastCohorts is how many kinds of streams are told apart in a group;
 	// further ones end on average.
-	forecastGroups = 8
+	forecastCohorts = 8
 )
 
 // forecastTimes are in seconds.
@@ -75,9 +75,9 @@ var forecastTimes = func() (times [forecastSteps]float64) {
 	return times
 }()
 
-// streamGroup counts the sequences of one route on one target by the bin of the
+// cohort counts the sequences of one route on one target by the bin of the
 // tokens that they have so far.
-type streamGroup struct {
+type cohort struct {
 	route *route
 	model *model
 	bins  [lengthBins]float64
@@ -85,20 +85,20 @@ type streamGroup struct {
 	most  int // the last
 }
 
-// predict makes the forecast of b, with groups as scratch.
-func (b *backend) predict(now time.Time, groups *[forecastGroups]streamGroup) {
-	f := &b.forecast
+// predict makes the forecast of g, with cohorts as scratch.
+func (g *group) predict(now time.Time, cohorts *[forecastCohorts]cohort) {
+	f := &g.forecast
 	f.made, f.releases = now, [forecastSteps]float64{}
-	used, rest := 0, float64(b.m())
-	for _, l := range b.streams {
-		used = group(groups, used, l)
+	used, rest := 0, float64(g.m())
+	for _, l := range g.streams {
+		used = enrol(cohorts, used, l)
 	}
-	for i := range groups[:used] {
-		rest -= groups[i].release(b.m(), &f.releases)
+	for i := range cohorts[:used] {
+		rest -= cohorts[i].release(g.m(), &f.releases)
 	}
 	mean := 0.0 // answers a second that one sequence ends in the long run
-	if m := b.fastest(); m != nil {
-		mean = finite(m.curve.TPS(max(b.m(), 1))) / b.usualAnswer(m)
+	if m := g.fastest(); m != nil {
+		mean = finite(m.curve.TPS(max(g.m(), 1))) / g.usualAnswer(m)
 	}
 	scale := math.Exp(f.bias)
 	for i, t := range forecastTimes {
@@ -107,37 +107,37 @@ func (b *backend) predict(now time.Time, groups *[forecastGroups]streamGroup) {
 	f.learn(now)
 }
 
-// group adds l to its group, or makes it one of used+1; without room it is left
+// enrol adds l to its cohort, or makes it one of used+1; without room it is left
 // out.
-func group(groups *[forecastGroups]streamGroup, used int, l *Lease) int {
+func enrol(cohorts *[forecastCohorts]cohort, used int, l *Lease) int {
 	i := 0
-	for i < used && (groups[i].route != l.route || groups[i].model != l.model) {
+	for i < used && (cohorts[i].route != l.route || cohorts[i].model != l.model) {
 		i++
 	}
-	if i == forecastGroups || !l.model.known {
+	if i == forecastCohorts || !l.model.known {
 		return used
 	}
-	g := &groups[i]
+	c := &cohorts[i]
 	if i == used {
-		*g = streamGroup{route: l.route, model: l.model, least: lengthBins}
+		*c = cohort{route: l.route, model: l.model, least: lengthBins}
 		used++
 	}
 	bin := lengthBin(l.progress().tokens / float64(l.weight))
-	g.bins[bin] += float64(l.weight)
-	g.least, g.most = min(g.least, bin), max(g.most, bin)
+	c.bins[bin] += float64(l.weight)
+	c.least, c.most = min(c.least, bin), max(c.most, bin)
 	return used
 }
 
-// release adds to releases how many sequences of g, and of those that take their
-// places, are expected to have ended, and returns how many g has.
-func (g *streamGroup) release(m int, releases *[forecastSteps]float64) float64 {
-	h := &g.route.lengths
+// release adds to releases how many sequences of c, and of those that take their
+// places, are expected to have ended, and returns how many c has.
+func (c *cohort) release(m int, releases *[forecastSteps]float64) float64 {
+	h := &c.route.lengths
 	h.prepare()
-	tps := finite(g.model.curve.TPS(max(m, 1)))
+	tps := finite(c.model.curve.TPS(max(m, 1)))
 	var ended [forecastSteps]float64
 	count := 0.0
-	for bin := g.least; bin <= g.most; bin++ {
-		n := g.bins[bin]
+	for bin := c.least; bin <= c.most; bin++ {
+		n := c.bins[bin]
 		if n == 0 {
 			continue
 		}
@@ -186,11 +186,11 @@ func succeed(ended, renewals, releases *[forecastSteps]float64) {
 	}
 }
 
-// fastest is the known target of b that is fastest for one stream, nil if none
+// fastest is the known target of g that is fastest for one stream, nil if none
 // is known.
-func (b *backend) fastest() *model {
+func (g *group) fastest() *model {
 	var best *model
-	for _, m := range b.models {
+	for _, m := range g.models {
 		if m.known && (best == nil || m.solo > best.solo) {
 			best = m
 		}
@@ -199,13 +199,13 @@ func (b *backend) fastest() *model {
 }
 
 // usualAnswer is how many tokens an answer of m has on average: as its curve
-// knows, else as the routes on its backend do.
-func (b *backend) usualAnswer(m *model) float64 {
+// knows, else as the routes on its group do.
+func (g *group) usualAnswer(m *model) float64 {
 	if m.answer > 0 {
 		return m.answer
 	}
 	sum, weight := 0.0, 0.0
-	for _, rt := range b.routes {
+	for _, rt := range g.routes {
 		sum, weight = sum+rt.lengths.sum, weight+rt.lengths.weight
 	}
 	if weight <= 0 {
@@ -220,27 +220,48 @@ func (b *backend) usualAnswer(m *model) float64 {
 func (r *Router) places(a *ask) (places [forecastSteps]float64, known bool) {
 	spared := false
 	for i, m := range a.route.models {
-		if m == nil || !m.known || !m.backend.inService() || a.route.sharesBackend(i) {
+		if m == nil || !m.known || !m.group.backend.inService() || a.route.sharesGroup(i) {
 			continue
 		}
-		b := m.backend
 		known = true
-		if age := a.now.Sub(b.forecast.made); age > forecastStale || age > forecastFresh && !spared {
-			b.predict(a.now, &r.groups)
-			spared = true
+		groups, missing := []*group{m.group}, a.missing(m)
+		if short := a.short(m.group.backend); short > 0 && len(m.group.backend.groups) > 1 {
+			// The place may come from any group of the backend.
+			if groups, missing = m.group.backend.groups, short; a.route.sharesBackend(i) {
+				continue
+			}
 		}
-		missing := float64(a.missing(m) - 1)
-		for i, n := range b.forecast.releases {
-			places[i] += max(n-missing, 0) / float64(max(a.weight, 1))
+		var releases [forecastSteps]float64
+		for _, g := range groups {
+			if age := a.now.Sub(g.forecast.made); age > forecastStale || age > forecastFresh && !spared {
+				g.predict(a.now, &r.cohorts)
+				spared = true
+			}
+			for i, n := range g.forecast.releases {
+				releases[i] += n
+			}
+		}
+		for i, n := range releases {
+			places[i] += max(n-float64(missing-1), 0) / float64(max(a.weight, 1))
 		}
 	}
 	return places, known
 }
 
+// short is how many places have to come free below the cap of b before a fits;
+// not above 0 where the cap is not what stands in its way.
+func (a *ask) short(b *backend) int {
+	spare, capped := b.spare()
+	if !capped {
+		return 0
+	}
+	return max(a.weight, 1) - spare
+}
+
 // missing is how many sequences have to end on m before one like a fits, at
 // least 1; as many as run there when nothing less would do.
 func (a *ask) missing(m *model) int {
-	most := max(m.backend.m(), 1)
+	most := max(m.group.m(), 1)
 	fails, fits := 0, 1
 	for fits < most && !a.fits(m, a.weight-fits) {
 		fails, fits = fits, min(2*fits, most)

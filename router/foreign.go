@@ -12,7 +12,7 @@ const (
 	mostSequences = 1_000_000
 )
 
-// foreign is what runs on a backend beside Pacer: what the engine reports less
+// foreign is what runs in a group beside Pacer: what the engine reports less
 // what all replicas have there. The zero value knows of nothing. Guarded by
 // Router.mu.
 //
@@ -59,19 +59,19 @@ func (f *foreign) hear(now time.Time, e EngineLoad) bool {
 }
 
 // restart begins the time that the next report is held against.
-func (f *foreign) restart(b *backend) {
+func (f *foreign) restart(g *group) {
 	f.own, f.ownDecoding, f.ownWaiting, f.ownIdle = span{}, span{}, span{}, 0
-	f.note(b)
+	f.note(g)
 }
 
-// note sees what runs on b, after every change of it.
-func (f *foreign) note(b *backend) {
-	decoding := b.decoding*b.router.scale + b.remote.Decoding
-	waiting := b.waiting*b.router.scale + b.remote.Waiting
+// note sees what runs in g, after every change of it.
+func (f *foreign) note(g *group) {
+	decoding := g.decoding*g.router.scale + g.remote.Decoding
+	waiting := g.waiting*g.router.scale + g.remote.Waiting
 	f.own.see(decoding + waiting)
 	f.ownDecoding.see(decoding)
 	f.ownWaiting.see(waiting)
-	f.ownIdle = max(f.ownIdle, b.idle)
+	f.ownIdle = max(f.ownIdle, g.backend.idle)
 }
 
 // span is the least and the most that a count was. The zero value has seen
@@ -109,15 +109,20 @@ func (e EngineLoad) sane() bool {
 	return e.Running >= 0 && e.Waiting >= 0 && e.Running <= mostSequences && e.Waiting <= mostSequences
 }
 
-// hearEngine takes the report of an engine.
+// hearEngine takes the report of an engine. Of one whose models are separate it
+// says nothing: it does not tell them apart.
 func (r *Router) hearEngine(now time.Time, e EngineLoad) {
 	b := r.byName[e.Backend]
-	if b == nil || !b.foreign.hear(now, e) {
+	if b == nil {
 		return
 	}
-	b.foreign.restart(b)
-	b.publish(now)
-	if end := b.foreign.report.At.Add(EngineLoadLife); r.forgetAt.IsZero() || end.Before(r.forgetAt) {
+	g := b.group(GroupID{Backend: b.name})
+	if g == nil || !g.foreign.hear(now, e) {
+		return
+	}
+	g.foreign.restart(g)
+	g.publish(now)
+	if end := g.foreign.report.At.Add(EngineLoadLife); r.forgetAt.IsZero() || end.Before(r.forgetAt) {
 		r.forgetAt = end
 	}
 }
@@ -126,13 +131,14 @@ func (r *Router) hearEngine(now time.Time, e EngineLoad) {
 func (r *Router) forgetEngines(now time.Time) {
 	r.forgetAt = time.Time{}
 	for _, b := range r.backends {
-		if !b.foreign.heard() {
+		g := b.group(GroupID{Backend: b.name})
+		if g == nil || !g.foreign.heard() {
 			continue
 		}
-		if end := b.foreign.report.At.Add(EngineLoadLife); end.Before(now) {
-			b.foreign = foreign{}
-			b.foreign.note(b)
-			b.publish(now)
+		if end := g.foreign.report.At.Add(EngineLoadLife); end.Before(now) {
+			g.foreign = foreign{}
+			g.foreign.note(g)
+			g.publish(now)
 		} else if r.forgetAt.IsZero() || end.Before(r.forgetAt) {
 			r.forgetAt = end
 		}

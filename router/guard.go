@@ -3,7 +3,7 @@ package router
 import "time"
 
 const (
-	// scanEvery is how old a look through a backend's streams may be when a
+	// scanEvery is how old a look through a group's streams may be when a
 	// decision rests on it.
 	scanEvery = 100 * time.Millisecond
 
@@ -20,21 +20,21 @@ const (
 	stuckAfter = 5 * time.Second
 )
 
-// scan looks through the streams of b, at most every scanEvery: is one of them
+// scan looks through the streams of g, at most every scanEvery: is one of them
 // below its floor (the slack guard), and how fast are they (slow start)?
-func (b *backend) scan(now time.Time) {
-	if now.Before(b.scanAt) {
+func (g *group) scan(now time.Time) {
+	if now.Before(g.scanAt) {
 		return
 	}
-	b.look(now)
+	g.look(now)
 }
 
 // look is scan, whenever the last one was.
-func (b *backend) look(now time.Time) {
-	b.scanAt = now.Add(scanEvery)
-	b.slow = nil
+func (g *group) look(now time.Time) {
+	g.scanAt = now.Add(scanEvery)
+	g.slow = nil
 	var got evidence
-	for _, l := range b.streams {
+	for _, l := range g.streams {
 		p := l.progress()
 		switch {
 		case l.seen.rough && !p.rough: // what was counted before, is counted anew
@@ -45,12 +45,12 @@ func (b *backend) look(now time.Time) {
 			got.rough = got.rough || p.rough
 			l.seen = p
 		}
-		if b.slow == nil && l.belowFloor(now, p) {
-			b.slow = l
+		if g.slow == nil && l.belowFloor(now, p) {
+			g.slow = l
 		}
 	}
-	if b.ramp.clean(b, now) {
-		b.ramp.see(b, got)
+	if g.ramp.clean(g, now) {
+		g.ramp.see(g, got)
 	}
 }
 
@@ -80,22 +80,24 @@ func (l *Lease) averagesBelow(floor float64, now time.Time, p progress) bool {
 	return p.tokens < floor*float64(l.weight)*took.Seconds()
 }
 
-// Below returns, by backend, how many of this replica's streams that decode at
+// Below returns, by what is counted together, how many of this replica's streams that decode at
 // now average less than the floor they asked for, over their life so far. Other
 // than for the guard, it makes no difference how they were placed, or whether
 // the floor is within reach: their users wait all the same.
-func (r *Router) Below(now time.Time) map[string]int {
+func (r *Router) Below(now time.Time) map[GroupID]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	below := make(map[string]int, len(r.backends))
+	below := make(map[GroupID]int, len(r.backends))
 	for _, b := range r.backends {
-		count := 0
-		for _, l := range b.streams {
-			if l.averagesBelow(l.asked, now, l.progress()) {
-				count++
+		for _, g := range b.groups {
+			count := 0
+			for _, l := range g.streams {
+				if l.averagesBelow(l.asked, now, l.progress()) {
+					count++
+				}
 			}
+			below[g.id] = count
 		}
-		below[b.name] = count
 	}
 	return below
 }

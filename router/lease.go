@@ -12,7 +12,7 @@ import (
 // decision and given back exactly once by Done. FirstToken and Done take the
 // router's lock; Progress takes none and is for the hot path.
 type Lease struct {
-	backend *backend
+	group   *group
 	model   *model
 	route   *route
 	target  Target
@@ -20,7 +20,7 @@ type Lease struct {
 	floor   float64       // that counts for decisions; 0 = none
 	asked   float64       // floor of the request on its own route; 0 = none
 	weight  int           // sequences; 0 = does not decode
-	prompt  int           // tokens, counted in backend.prompt while waiting
+	prompt  int           // tokens, counted in group.prompt while waiting
 	prefill time.Duration // of its own prompt and those ahead, as predicted when placed
 	ttft    time.Duration // predicted when placed; 0 = no first token was seen to learn from
 	ahead   profiles.Ahead
@@ -29,11 +29,11 @@ type Lease struct {
 	phase phase // guarded by Router.mu, as is all that follows up to tokens
 	prev  *Lease
 	next  *Lease
-	slot  int           // in backend.streams
+	slot  int           // in group.streams
 	due   time.Time     // when a lease that is no stream counts as decoding
 	heap  int           // in Router.pending
 	first time.Duration // since placed: when decoding began
-	seen  progress      // as of the backend's last scan
+	seen  progress      // as of the group's last scan
 
 	refused atomic.Bool // the backend itself is at fault, by Refused
 
@@ -63,14 +63,14 @@ func (l *Lease) Target() Target { return l.target }
 
 // Engine is what Topology said stands behind the backend when the lease was
 // taken, whatever does by now.
-func (l *Lease) Engine() string { return l.backend.engine }
+func (l *Lease) Engine() string { return l.group.backend.engine }
 
 // Floor is the floor that counts for this stream, 0 if none: also for one that
 // was placed by best effort or as a probe.
 func (l *Lease) Floor() float64 { return l.floor }
 
-// Occupancy is the record of n of the backend incarnation; Load its n now.
-func (l *Lease) Occupancy() *profiles.Occupancy { return l.backend.occupancy }
+// Occupancy is the record of n of what it is counted with; Load its n now.
+func (l *Lease) Occupancy() *profiles.Occupancy { return l.group.occupancy }
 
 // TTFT is the time to the first token that was predicted when the request was
 // placed; 0 while its target has shown too few of them.
@@ -82,13 +82,13 @@ func (l *Lease) Ahead() profiles.Ahead { return l.ahead }
 // FirstToken moves the lease from waiting to decoding. Calls after the first,
 // and after Done, do nothing.
 func (l *Lease) FirstToken(now time.Time) {
-	r := l.backend.router
+	r := l.group.router
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.advance(now)
 	if l.phase == waiting {
-		l.backend.scan(now) // what was seen so far was seen at this n
-		l.backend.unserved.overtake(l)
+		l.group.scan(now) // what was seen so far was seen at this n
+		l.group.unserved.overtake(l)
 		r.decode(now, l)
 	}
 }
@@ -124,28 +124,29 @@ func (l *Lease) Refused() { l.refused.Store(true) }
 // failed), and returns the tickets that may go now. Calls after the first do
 // nothing and return nil.
 func (l *Lease) Done(now time.Time, outputTokens float64) []Grant {
-	r := l.backend.router // the incarnation that counted us, never looked up again by name
+	r := l.group.router // the incarnation that counted us, never looked up again by name
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if l.phase == done {
 		return nil
 	}
 	r.advance(now)
-	l.backend.scan(now)
+	l.group.scan(now)
 	r.release(now, l, finite(outputTokens))
-	return r.wake(now, l.backend)
+	return r.wake(now, l.group.backend)
 }
 
 // take puts a new lease for a on m. It carries floor, which may be less than
 // was asked for.
 func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	m := v.model
-	b := m.backend
+	g := m.group
+	b := g.backend
 	l := a.req.Into
-	if l == nil || l.backend != nil { // a lease is one place, once
+	if l == nil || l.group != nil { // a lease is one place, once
 		l = new(Lease)
 	}
-	l.backend, l.model, l.route, l.target = b, m, a.route, a.route.conf.Targets[v.index].Target
+	l.group, l.model, l.route, l.target = g, m, a.route, a.route.conf.Targets[v.index].Target
 	l.placed, l.weight, l.prompt, l.stream = a.now, a.weight, a.prompt, a.req.Stream
 	l.heap, l.slot = -1, -1
 	m.leases++
@@ -155,11 +156,11 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	if a.weight == 0 {
 		l.phase = holding
 		b.idle++
-		b.publish(a.now)
+		g.publish(a.now)
 		return l
 	}
 	l.floor, l.asked = floor, a.floor
-	l.ahead = b.ahead()
+	l.ahead = g.ahead()
 	l.prefill = seconds(m.ttft.Prefill(l.ahead.PromptTokens + a.prompt))
 	if m.timed {
 		l.ttft = seconds(m.ttft.Predict(l.ahead, a.prompt))
@@ -168,11 +169,12 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 		m.floors.add(floor)
 		m.patience = 0
 	}
-	b.waiting += l.weight
-	b.prompt += l.prompt
-	b.publish(a.now)
+	b.own += l.weight
+	g.waiting += l.weight
+	g.prompt += l.prompt
+	g.publish(a.now)
 	if l.stream {
-		b.unserved.push(l)
+		g.unserved.push(l)
 		return l
 	}
 	l.due = a.now.Add(seconds(m.ttft.Predict(l.ahead, a.prompt)))
@@ -183,33 +185,34 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 
 // decode counts a waiting lease as decoding from now on.
 func (r *Router) decode(now time.Time, l *Lease) {
-	b := l.backend
-	b.leaveWaiting(l)
+	g := l.group
+	g.leaveWaiting(l)
 	l.phase = decoding
 	l.first = max(now.Sub(l.placed), 0)
 	l.seen = progress{last: l.first}
-	b.decoding += l.weight
+	g.decoding += l.weight
 	if l.stream {
-		l.slot = len(b.streams)
-		b.streams = append(b.streams, l)
+		l.slot = len(g.streams)
+		g.streams = append(g.streams, l)
 	}
-	b.publish(now)
+	g.publish(now)
 }
 
 // leaveWaiting takes l out of everything that counts waiting leases.
-func (b *backend) leaveWaiting(l *Lease) {
-	b.waiting -= l.weight
-	b.prompt -= l.prompt
+func (g *group) leaveWaiting(l *Lease) {
+	g.waiting -= l.weight
+	g.prompt -= l.prompt
 	if l.stream {
-		b.unserved.remove(l)
+		g.unserved.remove(l)
 	} else {
-		b.router.pending.remove(l)
+		g.router.pending.remove(l)
 	}
 }
 
 // release ends l, whatever its phase.
 func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
-	b := l.backend
+	g := l.group
+	b := g.backend
 	switch {
 	case l.refused.Load():
 		l.model.refuse(now)
@@ -218,19 +221,20 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 	}
 	switch l.phase {
 	case waiting:
-		b.leaveWaiting(l)
+		g.leaveWaiting(l)
 	case decoding:
 		if l.stream {
-			b.dropStream(l)
+			g.dropStream(l)
 		} else {
-			b.ramp.whole(b, l, now, outputTokens)
+			g.ramp.whole(g, l, now, outputTokens)
 		}
-		b.decoding -= l.weight
-		b.forecast.check.ended += float64(l.weight)
+		g.decoding -= l.weight
+		g.forecast.check.ended += float64(l.weight)
 	case holding:
 		b.idle--
 	}
 	l.phase = done
+	b.own -= l.weight
 	l.model.leases--
 	if l.floor > 0 {
 		l.model.floors.remove(l.floor)
@@ -241,19 +245,19 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 	if l.weight > 0 && outputTokens > 0 {
 		l.route.lengths.add(outputTokens / float64(l.weight))
 	}
-	b.publish(now)
+	g.publish(now)
 }
 
 // dropStream removes l from the streams that are looked through; a verdict
 // that rested on it falls with it.
-func (b *backend) dropStream(l *Lease) {
-	last := len(b.streams) - 1
-	b.streams[l.slot] = b.streams[last]
-	b.streams[l.slot].slot = l.slot
-	b.streams[last] = nil
-	b.streams = b.streams[:last]
+func (g *group) dropStream(l *Lease) {
+	last := len(g.streams) - 1
+	g.streams[l.slot] = g.streams[last]
+	g.streams[l.slot].slot = l.slot
+	g.streams[last] = nil
+	g.streams = g.streams[:last]
 	l.slot = -1
-	if b.slow == l {
-		b.slow, b.scanAt = nil, time.Time{}
+	if g.slow == l {
+		g.slow, g.scanAt = nil, time.Time{}
 	}
 }

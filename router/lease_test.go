@@ -333,6 +333,14 @@ func (g *ledger) reconfigure(kind int) {
 		g.topo.Routes[0].Targets = targets("y")
 		g.settle(g.configure())
 		g.topo = full
+	case 4: // models are counted otherwise
+		g.topo.Routes = slices.Clone(full.Routes)
+		for i, rt := range g.topo.Routes {
+			g.topo.Routes[i].Targets = slices.Clone(rt.Targets)
+			for j := range rt.Targets {
+				g.topo.Routes[i].Targets[j].Separate = !rt.Targets[j].Separate
+			}
+		}
 	}
 	g.settle(g.configure())
 }
@@ -356,10 +364,14 @@ func (g *ledger) tell(kind, n int) {
 
 // check compares every count with the sum of the leases it stands for.
 func (g *ledger) check(t interface{ Fatalf(string, ...any) }) {
-	type sums struct{ waiting, decoding, idle, prompt, floors, streams int }
-	want := map[*backend]*sums{}
+	type sums struct{ waiting, decoding, prompt, streams int }
+	type own struct{ own, idle int }
+	want, wantOwn, floors := map[*group]*sums{}, map[*backend]*own{}, map[*model]int{}
 	for _, b := range g.backends {
-		want[b] = &sums{}
+		wantOwn[b] = &own{}
+		for _, group := range b.groups {
+			want[group] = &sums{}
+		}
 	}
 	inQueue := 0
 	for _, ticket := range g.tickets {
@@ -377,41 +389,55 @@ func (g *ledger) check(t interface{ Fatalf(string, ...any) }) {
 		}
 	}
 	for _, l := range all {
-		b := l.backend
-		if want[b] == nil {
-			want[b] = &sums{} // a removed incarnation
+		if want[l.group] == nil {
+			want[l.group] = &sums{} // retired, or of a removed incarnation
 		}
-		w := want[b]
+		if wantOwn[l.group.backend] == nil {
+			wantOwn[l.group.backend] = &own{}
+		}
+		w, o := want[l.group], wantOwn[l.group.backend]
 		switch l.phase {
 		case waiting:
 			w.waiting, w.prompt = w.waiting+l.weight, w.prompt+l.prompt
+			o.own += l.weight
 		case decoding:
 			w.decoding += l.weight
+			o.own += l.weight
 			if l.stream {
 				w.streams++
 			}
 		case holding:
-			w.idle++
+			o.idle++
 		}
 		if l.phase != done && l.floor > 0 {
-			w.floors++
+			floors[l.model]++
 		}
 	}
-	for b, w := range want {
-		got := sums{waiting: b.waiting, decoding: b.decoding, idle: b.idle, prompt: b.prompt, streams: len(b.streams)}
-		for _, m := range b.models {
-			for _, f := range m.floors {
-				got.floors += f.count
-			}
-		}
-		if g.byName[b.name] != b {
-			got.floors = w.floors // its targets are no longer listed
-		}
-		if got != *w {
+	for b, w := range wantOwn {
+		if got := (own{b.own, b.idle}); got != *w {
 			t.Fatalf("%s: counts %+v, the leases say %+v", b.name, got, *w)
 		}
-		if _, n := b.occupancy.Load(); g.byName[b.name] == b && n != b.n() {
-			t.Fatalf("%s: the streams read n = %d, want %d", b.name, n, b.n())
+	}
+	for group, w := range want {
+		got := sums{waiting: group.waiting, decoding: group.decoding, prompt: group.prompt, streams: len(group.streams)}
+		if got != *w {
+			t.Fatalf("%v: counts %+v, the leases say %+v", group.id, got, *w)
+		}
+		b := group.backend
+		if !slices.Contains(b.groups, group) && w.waiting+w.decoding > 0 {
+			t.Fatalf("%v is not listed, and %+v run there", group.id, *w)
+		}
+		if _, n := group.occupancy.Load(); g.byName[b.name] == b && slices.Contains(b.groups, group) && n != group.n() {
+			t.Fatalf("%v: the streams read n = %d, want %d", group.id, n, group.n())
+		}
+		for _, m := range group.models {
+			got := 0
+			for _, f := range m.floors {
+				got += f.count
+			}
+			if got != floors[m] {
+				t.Fatalf("%v %s: %d floors, the leases have %d", group.id, m.name, got, floors[m])
+			}
 		}
 	}
 }
@@ -429,8 +455,10 @@ func (g *ledger) end(t interface{ Fatalf(string, ...any) }) {
 	}
 	g.check(t)
 	for _, b := range g.backends {
-		if b.waiting != 0 || b.decoding != 0 || b.idle != 0 || b.prompt != 0 || b.highestFloor() != 0 || b.unserved.front != nil || b.wanted != 0 {
-			t.Fatalf("left on %s: %+v", b.name, b)
+		for _, g := range b.groups {
+			if b.own != 0 || g.waiting != 0 || g.decoding != 0 || b.idle != 0 || g.prompt != 0 || g.highestFloor() != 0 || g.unserved.front != nil || g.wanted != 0 {
+				t.Fatalf("left on %s: %+v %+v", b.name, b, g)
+			}
 		}
 	}
 	if len(g.pending) != 0 || g.inLine != 0 || len(g.displaced) != 0 {

@@ -24,8 +24,8 @@ type curve interface {
 // model is one target of one backend incarnation: what is known of its speed,
 // and what is promised there.
 type model struct {
-	backend *backend
-	name    string // upstream name; "" = the client's
+	group *group
+	name  string // upstream name; "" = the client's
 
 	// The curve, and of it what every decision asks. Until the curve is known
 	// the rest is zero.
@@ -124,9 +124,9 @@ func (m *model) protect() float64 {
 // ever seen idle the fit says that not even one stream gets its floor, and
 // nobody would be let in to show the contrary.
 func (m *model) carries(k int, extraP, need float64) (low, bound float64, ok bool) {
-	b := m.backend
+	g := m.group
 	if !m.known {
-		return 0, 0, need <= 0 || k <= b.ramp.cap || b.leased() == 0
+		return 0, 0, need <= 0 || k <= g.ramp.cap || g.leased() == 0
 	}
 	k = max(k, 1)
 	low = m.curve.Low(k, extraP)
@@ -136,7 +136,7 @@ func (m *model) carries(k int, extraP, need float64) (low, bound float64, ok boo
 	if k <= slowStartCap && m.seen(k, extraP) >= beaten*need {
 		return low, need, true
 	}
-	if !m.outside(k) || k > m.visited && k > b.ramp.cap {
+	if !m.outside(k) || k > m.visited && k > g.ramp.cap {
 		return low, low, false
 	}
 	if m.young && k > m.visited && m.curve.Low(m.visited, extraP) >= need {

@@ -23,6 +23,7 @@ type naive struct {
 	tokens  map[*Lease]float64
 	tickets []*Ticket
 	remote  map[string]Load
+	apart   map[string]bool // whose models are separate
 	scaled  int // own counts stand for so many replicas
 
 	outcomes [OutcomeNoBackend + 1]int
@@ -35,6 +36,7 @@ func oneOf[T any](w *naive, xs ...T) T { return xs[w.pick(len(xs))] }
 func newNaive(t *testing.T, seed uint64) *naive {
 	w := &naive{t: t, random: rand.New(rand.NewPCG(seed, 99)), tokens: map[*Lease]float64{}, scaled: 1}
 	names := []string{"x", "y", "z", "u"}[:1+w.pick(4)]
+	w.apart = map[string]bool{names[w.pick(len(names))]: true}
 	var routes []Route
 	for i := range 1 + w.pick(4) {
 		routes = append(routes, w.route(i, names))
@@ -56,11 +58,14 @@ func (w *naive) route(i int, names []string) Route {
 	rt := Route{
 		Name: fmt.Sprint("r", i), Class: oneOf(w, Interactive, Interactive, Batch), Prefer: Prefer(w.pick(4)),
 		SLO:     SLO{MinTPS: oneOf(w, 0, 15, 30, 30, 45, 1e6), MaxTTFT: oneOf(w, 0, 0, 0, 2*time.Second, time.Millisecond)},
-		Reserve: oneOf(w, 1, 1, 0, 3, 50), MaxWaiting: oneOf(w, 0, 1, 3), Targets: targets(names[0]),
+		Reserve: oneOf(w, 1, 1, 0, 3, 50), MaxWaiting: oneOf(w, 0, 1, 3), Targets: []RouteTarget{{Target: w.target(names[0], "m")}},
+	}
+	if w.apart[names[0]] && w.pick(2) == 0 { // what two models that share a backend have free depends on who takes it
+		rt.Targets = append(rt.Targets, RouteTarget{Target: w.target(names[0], "n")})
 	}
 	for _, name := range names[1:] {
 		if w.pick(3) > 0 {
-			rt.Targets = append(rt.Targets, RouteTarget{Target: Target{Backend: name, Model: oneOf(w, "m", "m", "n")}, OutputPrice: float64(w.pick(3))})
+			rt.Targets = append(rt.Targets, RouteTarget{Target: w.target(name, oneOf(w, "m", "m", "n")), OutputPrice: float64(w.pick(3))})
 		}
 	}
 	steps := []Step{{Kind: Queue, Wait: time.Duration(1+w.pick(3000)) * time.Millisecond}, {Kind: Spill, Route: fmt.Sprint("r", w.pick(4))}, {Kind: BestEffort}}
@@ -72,6 +77,10 @@ func (w *naive) route(i int, names []string) Route {
 	return rt
 }
 
+func (w *naive) target(name, model string) Target {
+	return Target{Backend: name, Model: model, Separate: w.apart[name]}
+}
+
 // teach hands some curve to a target of the backend.
 func (w *naive) teach(name string) {
 	c := carrying(2+w.pick(12), oneOf(w, 20.0, 30, 30, 45), 70)
@@ -81,7 +90,7 @@ func (w *naive) teach(name string) {
 		c.first = profiles.TTFT{Base: 0.05, PerToken: 1e-4, Uncached: 1}
 	}
 	w.mu.Lock()
-	w.Router.learn(Target{Backend: name, Model: oneOf(w, "m", "n")}, c)
+	w.Router.learn(w.target(name, oneOf(w, "m", "n")), c)
 	w.mu.Unlock()
 	w.sleep(scanEvery) // a stream that was too slow may have a floor out of reach
 	w.settle(w.tick())
@@ -103,23 +112,44 @@ func (w *naive) forget(gone *Ticket) {
 	w.tickets = slices.DeleteFunc(w.tickets, func(t *Ticket) bool { return t == gone })
 }
 
-// on counts what runs on b: sequences with a lease and prompt tokens that wait,
-// of all replicas, and own requests that do not decode.
-func (w *naive) on(b *backend) (leased, prompts, idle int) {
+// on counts what runs in g: sequences with a lease and prompt tokens that wait,
+// of all replicas.
+func (w *naive) on(g *group) (leased, prompts int) {
 	for _, l := range w.leases {
-		if l.backend != b {
+		if l.group != g {
 			continue
 		}
 		leased += l.weight
 		if l.phase == waiting {
 			prompts += l.prompt
 		}
-		if l.weight == 0 {
+	}
+	far := w.far(g)
+	return leased*w.scaled + far.Waiting + far.Decoding, prompts*w.scaled + far.PromptTokens
+}
+
+// far is what other replicas run in g.
+func (w *naive) far(g *group) Load {
+	far := w.remote[g.backend.name]
+	if g.id.Separate {
+		return far.Models[g.id.Model]
+	}
+	return far
+}
+
+// below counts the places below a cap that are taken on b, by all replicas.
+func (w *naive) below(b *backend) int {
+	leased, idle := 0, 0
+	for _, l := range w.leases {
+		if l.group.backend != b {
+			continue
+		}
+		if leased += l.weight; l.weight == 0 {
 			idle++
 		}
 	}
 	far := w.remote[b.name]
-	return leased*w.scaled + far.Waiting + far.Decoding, prompts*w.scaled + far.PromptTokens, idle
+	return leased*w.scaled + far.Waiting + far.Decoding + idle
 }
 
 // keeps reports whether each of k sequences on m keeps need with so many prompt
@@ -128,9 +158,9 @@ func (w *naive) keeps(m *model, k, prompts int, answer, need float64) bool {
 	if need <= 0 {
 		return true
 	}
-	warm := k <= m.backend.ramp.cap
+	warm := k <= m.group.ramp.cap
 	if !m.known {
-		leased, _, _ := w.on(m.backend)
+		leased, _ := w.on(m.group)
 		return warm || leased == 0
 	}
 	c := m.curve.(form)
@@ -165,7 +195,7 @@ func usual(m *model, rt *route) float64 {
 // does.
 func (w *naive) objection(req *Request, rt *route, i int) string {
 	m := rt.models[i]
-	b := m.backend
+	g, b := m.group, m.group.backend
 	floor, maxTTFT := rt.conf.SLO.MinTPS, rt.conf.SLO.MaxTTFT
 	if req.MinTPS != nil {
 		floor = *req.MinTPS
@@ -174,7 +204,7 @@ func (w *naive) objection(req *Request, rt *route, i int) string {
 		floor = 0
 	}
 	weight := max(req.Sequences, 1)
-	leased, prompts, idle := w.on(b)
+	leased, prompts := w.on(g)
 	k := leased + weight
 	answer := usual(m, rt)
 	switch {
@@ -182,37 +212,37 @@ func (w *naive) objection(req *Request, rt *route, i int) string {
 		return "service"
 	case b.health == Probing && slices.ContainsFunc(w.leases, func(l *Lease) bool { return b.probe == l }):
 		return "probing"
-	case b.maxConcurrency > 0 && k+idle > b.maxConcurrency:
+	case b.maxConcurrency > 0 && w.below(b)+weight > b.maxConcurrency:
 		return "cap"
-	case b.ramp.recovered && k > b.ramp.cap && leased > 0:
+	case g.ramp.recovered && k > g.ramp.cap && leased > 0:
 		return "recovered"
 	case !w.keeps(m, k, prompts, answer, floor):
 		return "own floor"
-	case !w.protected(b, k, prompts+req.PromptTokens):
+	case !w.protected(g, k, prompts+req.PromptTokens):
 		return "protects"
-	case rt.conf.Class == Batch && !w.reserved(rt, b, k, prompts+req.PromptTokens):
+	case rt.conf.Class == Batch && !w.reserved(rt, g, k, prompts+req.PromptTokens):
 		return "reserve"
-	case maxTTFT > 0 && b.ttft(w.now, m, leased)+w.now.Sub(req.Arrived) > maxTTFT:
+	case maxTTFT > 0 && g.ttft(w.now, m, leased)+w.now.Sub(req.Arrived) > maxTTFT:
 		return "ttft"
 	}
 	return ""
 }
 
 // protected is rule 3.
-func (w *naive) protected(b *backend, k, prompts int) bool {
+func (w *naive) protected(g *group, k, prompts int) bool {
 	for _, l := range w.leases {
-		if l.backend != b || l.floor <= 0 || l.floor > l.model.solo {
+		if l.group != g || l.floor <= 0 || l.floor > l.model.solo {
 			continue
 		}
-		if l.belowFloor(b.scanAt.Add(-scanEvery), l.progress()) || !w.keeps(l.model, k, prompts, usual(l.model, nil), l.floor) {
+		if l.belowFloor(g.scanAt.Add(-scanEvery), l.progress()) || !w.keeps(l.model, k, prompts, usual(l.model, nil), l.floor) {
 			return false
 		}
 	}
-	far, most := w.remote[b.name].Floor, 0.0
-	for _, m := range b.models {
+	far, most := w.far(g).Floor, 0.0
+	for _, m := range g.models {
 		most = max(most, m.promised)
 	}
-	for _, m := range b.models {
+	for _, m := range g.models {
 		if far > 0 && far <= m.solo && m.promised >= min(far, most) && !w.keeps(m, k, prompts, usual(m, nil), far) {
 			return false
 		}
@@ -221,13 +251,13 @@ func (w *naive) protected(b *backend, k, prompts int) bool {
 }
 
 // reserved is rule 4.
-func (w *naive) reserved(rt *route, b *backend, k, prompts int) bool {
+func (w *naive) reserved(rt *route, g *group, k, prompts int) bool {
 	for _, t := range w.tickets {
-		if t.class == Interactive && slices.ContainsFunc(t.route.models, func(m *model) bool { return m.backend == b }) {
+		if t.class == Interactive && slices.ContainsFunc(t.route.models, func(m *model) bool { return m.group == g }) {
 			return false
 		}
 	}
-	for _, m := range b.models {
+	for _, m := range g.models {
 		floor, reserve := 0.0, rt.conf.Reserve
 		for _, other := range w.Router.routes {
 			if other.conf.Class == Interactive && other.conf.SLO.MinTPS > 0 && slices.Contains(other.models, m) {
@@ -237,7 +267,7 @@ func (w *naive) reserved(rt *route, b *backend, k, prompts int) bool {
 		switch {
 		case floor == 0, m.outOfReach(1, floor):
 		case !m.known:
-			if k+reserve > b.ramp.cap {
+			if k+reserve > g.ramp.cap {
 				return false
 			}
 		case w.keeps(m, k+reserve, prompts, usual(m, nil), floor):
@@ -270,7 +300,9 @@ func (w *naive) place() {
 	rt := w.routeOf[req.Route]
 	seen, _ := w.Preview(w.now, req)
 	for _, b := range w.backends {
-		b.scan(w.now) // as Place does, and the preview did for itself
+		for _, g := range b.groups {
+			g.scan(w.now) // as Place does, and the preview did for itself
+		}
 	}
 	waits := rt.mustQueue(rt.conf.Class) && !req.NoQueue
 	open, objections := false, make([]string, len(rt.models))
@@ -294,7 +326,7 @@ func (w *naive) place() {
 			w.t.Fatalf("%v: placed %+v on %v, the rules say %q (somebody waits: %v)", w.now.Sub(start), req, d.Lease.Target(), objections[i], waits)
 		}
 	case OutcomeProbe:
-		if leased, _, _ = w.on(d.Lease.backend); leased > 0 {
+		if leased, _ = w.on(d.Lease.group); leased > 0 {
 			w.t.Fatalf("%v: a probe beside %d others", w.now.Sub(start), leased)
 		}
 	case OutcomeBestEffort:
@@ -302,7 +334,7 @@ func (w *naive) place() {
 		if rt.conf.Class == Batch && objections[i] != "" && objections[i] != "ttft" {
 			w.t.Fatalf("%v: batch on %v, the rules say %q", w.now.Sub(start), d.Lease.Target(), objections[i])
 		}
-		if b := d.Lease.backend; b.maxConcurrency > 0 && w.scaled == 1 && b.leased() > b.maxConcurrency {
+		if b := d.Lease.group.backend; b.maxConcurrency > 0 && w.scaled == 1 && b.leased() > b.maxConcurrency {
 			w.t.Fatalf("%v: %d on %s, of at most %d", w.now.Sub(start), b.leased(), b.name, b.maxConcurrency)
 		}
 	default:
@@ -423,7 +455,13 @@ func (w *naive) tellRemote() {
 	case 0:
 		far := Load{Waiting: w.pick(2), Decoding: 1 + w.pick(4), Floor: oneOf(w, 0.0, 20, 30, 100)}
 		far.PromptTokens = far.Waiting * w.pick(5000)
-		w.remote = map[string]Load{oneOf(w, w.topo.Backends...).Name: far}
+		name := oneOf(w, w.topo.Backends...).Name
+		if w.apart[name] {
+			other := Load{Decoding: w.pick(3)}
+			far.Models = map[string]Load{"m": {Waiting: far.Waiting, Decoding: far.Decoding, PromptTokens: far.PromptTokens, Floor: far.Floor}, "n": other}
+			far.Decoding += other.Decoding
+		}
+		w.remote = map[string]Load{name: far}
 		w.settle(w.Update(w.now, RemoteLoad{Replicas: 2, ByBackend: w.remote}))
 	case 1:
 		w.scaled = 2

@@ -153,7 +153,7 @@ func (a *ask) stale(verdicts []verdict) *verdict {
 			continue
 		}
 		m := v.model
-		if a.now.Sub(m.backend.usedAt) >= max(m.patience, staleAfter) {
+		if a.now.Sub(m.group.usedAt) >= max(m.patience, staleAfter) {
 			return v
 		}
 	}
@@ -170,7 +170,7 @@ func (a *ask) probe(verdicts []verdict) *verdict {
 	var idle *verdict
 	for i := range verdicts {
 		v := &verdicts[i]
-		if v.model == nil || v.reason.outOfService() || v.reason == ReasonCap || v.model.backend.leased() > 0 {
+		if v.model == nil || v.reason.outOfService() || v.reason == ReasonCap || v.model.group.leased() > 0 {
 			continue
 		}
 		if v.model.solo*probeWithin >= a.floor && (idle == nil || v.model.solo > idle.model.solo) {
@@ -226,8 +226,11 @@ func (r *Router) Preview(now time.Time, req Request) (rec Record, ok bool) {
 	a := newAsk(now, rt, &req)
 	defer func(rand func() float64, views []view) {
 		r.rand = rand
-		for i, b := range r.backends {
-			b.restore(&views[i])
+		for _, b := range r.backends {
+			for i, g := range b.groups {
+				g.restore(&views[i])
+			}
+			views = views[len(b.groups):]
 		}
 	}(r.rand, r.views(now))
 	r.rand = func() float64 { return 0.5 }
@@ -239,7 +242,7 @@ func (r *Router) Preview(now time.Time, req Request) (rec Record, ok bool) {
 	return rec, true
 }
 
-// view is what looking at a backend changes of it: a look is also evidence, and
+// view is what looking at a group changes of it: a look is also evidence, and
 // others decide by when the last one was.
 type view struct {
 	forecast forecast
@@ -249,27 +252,33 @@ type view struct {
 	seen     []progress // of the streams, when they would be looked at
 }
 
-// views are those of all backends, as they are.
+// views are those of all groups, as they are.
 func (r *Router) views(now time.Time) []view {
-	list := make([]view, len(r.backends))
-	for i, b := range r.backends {
-		list[i] = view{forecast: b.forecast, ramp: b.ramp, scanAt: b.scanAt, slow: b.slow}
-		if now.Before(b.scanAt) {
-			continue
-		}
-		list[i].seen = make([]progress, len(b.streams))
-		for k, l := range b.streams {
-			list[i].seen[k] = l.seen
+	list := make([]view, 0, len(r.backends))
+	for _, b := range r.backends {
+		for _, g := range b.groups {
+			list = append(list, g.view(now))
 		}
 	}
 	return list
 }
 
+func (g *group) view(now time.Time) view {
+	v := view{forecast: g.forecast, ramp: g.ramp, scanAt: g.scanAt, slow: g.slow}
+	if !now.Before(g.scanAt) {
+		v.seen = make([]progress, len(g.streams))
+		for i, l := range g.streams {
+			v.seen[i] = l.seen
+		}
+	}
+	return v
+}
+
 // restore takes back all that changed since v.
-func (b *backend) restore(v *view) {
-	b.forecast, b.ramp, b.scanAt, b.slow = v.forecast, v.ramp, v.scanAt, v.slow
+func (g *group) restore(v *view) {
+	g.forecast, g.ramp, g.scanAt, g.slow = v.forecast, v.ramp, v.scanAt, v.slow
 	for i, seen := range v.seen {
-		b.streams[i].seen = seen
+		g.streams[i].seen = seen
 	}
 }
 

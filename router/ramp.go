@@ -51,9 +51,9 @@ const patience = time.Second
 
 // clean reports whether what happened since the last look is evidence of one
 // level, and notes the look.
-func (p *ramp) clean(b *backend, now time.Time) bool {
-	n := b.decoding
-	if b.waiting > 0 {
+func (p *ramp) clean(g *group, now time.Time) bool {
+	n := g.decoding
+	if g.waiting > 0 {
 		n = -1
 	}
 	still := n >= 0 && n == p.n
@@ -85,18 +85,18 @@ func (p *ramp) recover(m int) {
 }
 
 // see adds what b's streams did since the last look, and moves the cap.
-func (p *ramp) see(b *backend, got evidence) {
-	if got.tokens <= 0 || b.decoding <= 0 {
+func (p *ramp) see(g *group, got evidence) {
+	if got.tokens <= 0 || g.decoding <= 0 {
 		return
 	}
-	n := b.n()
+	n := g.n()
 	if 2*n < p.cap {
 		return
 	}
 	if p.level.rough != got.rough {
 		p.level = evidence{rough: got.rough} // chunks and tokens make no common level
 	}
-	steps := got.tokens / float64(b.decoding)
+	steps := got.tokens / float64(g.decoding)
 	p.level.tokens += got.tokens
 	p.level.seconds += got.seconds
 	p.level.steps += steps
@@ -104,18 +104,18 @@ func (p *ramp) see(b *backend, got evidence) {
 	if p.level.steps < rampSteps {
 		return
 	}
-	p.move(b.need())
-	if p.recovered && p.cap >= b.warm() {
+	p.move(g.need())
+	if p.recovered && p.cap >= g.warm() {
 		p.recovered = false
 	}
 }
 
 // whole adds an answer that came as one piece: nothing else tells of a backend
 // that serves no streams.
-func (p *ramp) whole(b *backend, l *Lease, now time.Time, tokens float64) {
+func (p *ramp) whole(g *group, l *Lease, now time.Time, tokens float64) {
 	took := now.Sub(l.placed) - l.first
 	if took > 0 {
-		p.see(b, evidence{tokens: tokens, seconds: took.Seconds() * float64(l.weight)})
+		p.see(g, evidence{tokens: tokens, seconds: took.Seconds() * float64(l.weight)})
 	}
 }
 
@@ -171,12 +171,12 @@ func (e *evidence) reach(before evidence, need float64) float64 {
 
 // need is the floor that the streams of b must beat for its cap to grow: the
 // highest that runs there, else the highest promised there, 0 if none.
-func (b *backend) need() float64 {
-	if floor := b.highestFloor(); floor > 0 {
+func (g *group) need() float64 {
+	if floor := g.highestFloor(); floor > 0 {
 		return floor
 	}
 	floor := 0.0
-	for _, m := range b.models {
+	for _, m := range g.models {
 		if m.promised <= m.solo {
 			floor = max(floor, m.promised)
 		}
@@ -185,9 +185,9 @@ func (b *backend) need() float64 {
 }
 
 // warm is the cap at which a recovered backend needs no ramp any more.
-func (b *backend) warm() int {
+func (g *group) warm() int {
 	visited := 0
-	for _, m := range b.models {
+	for _, m := range g.models {
 		visited = max(visited, m.visited)
 	}
 	if visited == 0 {

@@ -1,6 +1,9 @@
 package router
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // RouteState is what the router knows of one route.
 type RouteState struct {
@@ -34,11 +37,16 @@ func (r *Router) Routes(now time.Time) []RouteState {
 
 // allRoom adds up the room on the backends of a's route.
 func (a *ask) allRoom(s *RouteState) {
+	took := make([]int, len(a.route.models)) // by target: the room that was counted there
 	for i, m := range a.route.models {
-		if m == nil || a.service(m.backend) != OK || a.route.sharesBackend(i) {
+		if m == nil || a.service(m.group.backend) != OK || a.route.sharesGroup(i) {
 			continue
 		}
 		free, bound := a.room(i)
+		if left := a.leftBy(i, took[:i]); free > left {
+			free, bound = max(left, 0), false
+		}
+		took[i] = free
 		if free >= endlessRoom {
 			s.Free, s.Unlimited, s.FreeLowerBound = 0, true, false
 			return
@@ -48,19 +56,38 @@ func (a *ask) allRoom(s *RouteState) {
 	}
 }
 
+// leftBy is how many places the backend of target i leaves to all its groups, by
+// its cap or while it is only tried out, when those before it were given so many.
+func (a *ask) leftBy(i int, took []int) int {
+	b := a.route.models[i].group.backend
+	left, capped := b.spare()
+	if !capped {
+		left = math.MaxInt
+	}
+	if b.health == Probing {
+		left = min(left, 1)
+	}
+	for j, n := range took {
+		if m := a.route.models[j]; m != nil && m.group.backend == b {
+			left -= n
+		}
+	}
+	return left
+}
+
 // endlessRoom is more users than any engine takes: where so many fit, there is
 // no limit.
 const endlessRoom = 1 << 16
 
-// room returns how many more users the backend of target i takes on any of the
+// room returns how many more users the group of target i takes on any of the
 // route's targets there, and whether only lack of evidence says so.
 func (a *ask) room(i int) (free int, lowerBound bool) {
-	b := a.route.models[i].backend
-	if b.scan(a.now); b.slow != nil {
+	g := a.route.models[i].group
+	if g.scan(a.now); g.slow != nil {
 		return 0, false
 	}
 	for _, m := range a.route.models[i:] {
-		if m == nil || m.backend != b {
+		if m == nil || m.group != g {
 			continue
 		}
 		// Nothing gets more feasible with more users: double, then halve.
@@ -88,13 +115,13 @@ func (a *ask) room(i int) (free int, lowerBound bool) {
 
 // takes reports whether m takes so many users more, the last of them too.
 func (a *ask) takes(m *model, users int) bool {
-	b := m.backend
+	g := m.group
 	switch {
-	case b.health == Probing && users > 1:
+	case g.backend.health == Probing && users > 1:
 		return false
-	case !m.known && a.floor > 0 && users > 1 && b.m()+users > b.ramp.cap: // only an idle backend takes one beyond its cap
+	case !m.known && a.floor > 0 && users > 1 && g.m()+users > g.ramp.cap: // only an idle backend takes one beyond its cap
 		return false
-	case a.maxTTFT > 0 && b.ttft(a.now, m, b.m()+users-1) > a.maxTTFT:
+	case a.maxTTFT > 0 && g.ttft(a.now, m, g.m()+users-1) > a.maxTTFT:
 		return false
 	}
 	return a.fits(m, users)
@@ -103,39 +130,39 @@ func (a *ask) takes(m *model, users int) bool {
 // fits reports whether users more of a's kind are feasible on m, or so many
 // fewer if negative, by the rules that depend on m alone.
 func (a *ask) fits(m *model, users int) bool {
-	b := m.backend
-	k := b.m() + users
-	if b.maxConcurrency > 0 && b.leased()+users+b.idle > b.maxConcurrency {
+	g := m.group
+	k := g.m() + users
+	if spare, capped := g.backend.spare(); capped && users > spare {
 		return false
 	}
-	if b.ramp.recovered && k > b.ramp.cap {
+	if g.ramp.recovered && k > g.ramp.cap {
 		return false
 	}
-	if _, _, ok := m.carries(k, extraP(b.promptWaiting(), a.answer(m)), a.floor); !ok {
+	if _, _, ok := m.carries(k, extraP(g.promptWaiting(), a.answer(m)), a.floor); !ok {
 		return false
 	}
 	var v verdict
-	return a.protects(&v, b, k, b.promptWaiting()+a.prompt) == OK && (a.class != Batch || a.leavesReserve(b, k))
+	return a.protects(&v, g, k, g.promptWaiting()+a.prompt) == OK && (a.class != Batch || a.leavesReserve(g, k))
 }
 
 // moreIfKnown reports whether it is evidence that stops the next user on m and
 // neither speed nor a configured cap.
 func (a *ask) moreIfKnown(m *model, users int) bool {
-	b := m.backend
-	k := b.m() + users + 1
-	if b.maxConcurrency > 0 && b.leased()+users+1+b.idle > b.maxConcurrency {
+	g := m.group
+	k := g.m() + users + 1
+	if spare, capped := g.backend.spare(); capped && users+1 > spare {
 		return false
 	}
-	if b.ramp.recovered && k > b.ramp.cap {
+	if g.ramp.recovered && k > g.ramp.cap {
 		return true
 	}
-	if a.maxTTFT > 0 && b.ttft(a.now, m, k-1) > a.maxTTFT {
+	if a.maxTTFT > 0 && g.ttft(a.now, m, k-1) > a.maxTTFT {
 		return false
 	}
 	if !m.limitedByEvidence(k, a.floor) {
 		return false
 	}
-	for _, other := range b.models {
+	for _, other := range g.models {
 		if floor := other.protect(); floor > 0 && !other.limitedByEvidence(k, floor) {
 			return false
 		}

@@ -14,7 +14,7 @@ type route struct {
 	lengths lengths // of its answers, in tokens of one sequence
 
 	promises promises
-	rivals   []*route // others that share a backend with it
+	rivals   []*route // others that share a group with it
 
 	probeAt time.Time // when an unattainable floor may be probed; zero before the first such request
 }
@@ -28,24 +28,34 @@ func (rt *route) mustQueue(class Class) bool {
 	return rt.lines[Interactive].len() > 0 || class == Batch && rt.lines[Batch].len() > 0
 }
 
-// sharesBackend reports whether an earlier target has the backend of target i.
-func (rt *route) sharesBackend(i int) bool {
+// sharesGroup reports whether an earlier target has the group of target i.
+func (rt *route) sharesGroup(i int) bool {
 	for _, m := range rt.models[:i] {
-		if m != nil && m.backend == rt.models[i].backend {
+		if m != nil && m.group == rt.models[i].group {
 			return true
 		}
 	}
 	return false
 }
 
-// meetRivals finds the routes that share a backend with rt.
+// sharesBackend reports whether an earlier target has the backend of target i.
+func (rt *route) sharesBackend(i int) bool {
+	for _, m := range rt.models[:i] {
+		if m != nil && m.group.backend == rt.models[i].group.backend {
+			return true
+		}
+	}
+	return false
+}
+
+// meetRivals finds the routes that share a group with rt.
 func (rt *route) meetRivals() {
 	rt.rivals = nil
 	for _, m := range rt.models {
 		if m == nil {
 			continue
 		}
-		for _, other := range m.backend.routes {
+		for _, other := range m.group.routes {
 			if other != rt && !slices.Contains(rt.rivals, other) {
 				rt.rivals = append(rt.rivals, other)
 			}
@@ -53,11 +63,11 @@ func (rt *route) meetRivals() {
 	}
 }
 
-// want adds delta to the interactive lines that wait for each backend.
+// want adds delta to the interactive lines that wait for each group.
 func (rt *route) want(delta int) {
 	for _, m := range rt.models {
 		if m != nil {
-			m.backend.wanted += delta
+			m.group.wanted += delta
 		}
 	}
 }

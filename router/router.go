@@ -33,7 +33,7 @@ type Router struct {
 		ask      ask
 		verdicts []verdict
 	}
-	groups  [forecastGroups]streamGroup // scratch of predict
+	cohorts [forecastCohorts]cohort // scratch of predict
 	journal journal
 }
 
@@ -55,7 +55,8 @@ func New(o Options) *Router {
 	}
 }
 
-// BackendLoad is what the router knows of one backend.
+// BackendLoad is what the router knows of one backend: of all that runs there,
+// whatever it is counted with.
 type BackendLoad struct {
 	Backend           string
 	Health            Health
@@ -63,13 +64,24 @@ type BackendLoad struct {
 	N, M              int     // over all replicas, with what runs there beside Pacer
 	PromptTokens      int     // of this replica's waiting
 	Floor             float64 // highest of this replica's running streams, 0 = none
-	Cap               int     // slow-start cap in force, 0 = none
+	Cap               int     // least slow-start cap in force, 0 = none
 
 	// Engine is what the engine itself reported, nil while no report is in
 	// force. ForeignWaiting and ForeignDecoding are what of it is taken for
 	// the load of others; N and M include it.
 	Engine                          *EngineLoad
 	ForeignWaiting, ForeignDecoding int
+
+	// Models are those that are counted by themselves, as configured; nil where
+	// the backend's are counted together.
+	Models []ModelLoad
+}
+
+// ModelLoad is what of a BackendLoad runs on one model.
+type ModelLoad struct {
+	Model string // "" = all that clients name and no route does
+	Load         // of this replica
+	N, M  int    // over all replicas
 }
 
 // Loads returns the load of every configured backend, in their order.
@@ -78,29 +90,47 @@ func (r *Router) Loads() []BackendLoad {
 	defer r.mu.Unlock()
 	loads := make([]BackendLoad, len(r.backends))
 	for i, b := range r.backends {
-		loads[i] = BackendLoad{
-			Backend: b.name, Health: b.health,
-			Waiting: b.waiting, Decoding: b.decoding, N: b.n(), M: b.m(),
-			PromptTokens: b.prompt, Floor: b.highestFloor(), Cap: b.slowStart(),
-			ForeignWaiting: b.foreign.all.value - b.foreign.running.value, ForeignDecoding: b.foreign.running.value,
-		}
-		if b.foreign.heard() {
-			report := b.foreign.report
-			loads[i].Engine = &report
-		}
+		loads[i] = b.load()
 	}
 	return loads
 }
 
+// load adds up the groups of b.
+func (b *backend) load() BackendLoad {
+	l := BackendLoad{Backend: b.name, Health: b.health, N: b.elsewhere.Decoding, M: b.leased()}
+	for _, g := range b.groups {
+		own := Load{Waiting: g.waiting, Decoding: g.decoding, PromptTokens: g.prompt, Floor: g.highestFloor()}
+		l.Waiting += own.Waiting
+		l.Decoding += own.Decoding
+		l.PromptTokens += own.PromptTokens
+		l.Floor = max(l.Floor, own.Floor)
+		l.N += own.Decoding*b.router.scale + g.foreign.running.value
+		l.M += g.foreign.all.value
+		l.ForeignWaiting += g.foreign.all.value - g.foreign.running.value
+		l.ForeignDecoding += g.foreign.running.value
+		if least := g.slowStart(); least > 0 && (l.Cap == 0 || least < l.Cap) {
+			l.Cap = least
+		}
+		if g.foreign.heard() {
+			report := g.foreign.report
+			l.Engine = &report
+		}
+		if g.id.Separate {
+			l.Models = append(l.Models, ModelLoad{Model: g.id.Model, Load: own, N: g.n(), M: g.m()})
+		}
+	}
+	return l
+}
+
 // slowStart returns the cap in force: after a recovery, and while a floor is
 // promised on a curve that is unknown.
-func (b *backend) slowStart() int {
-	if b.ramp.recovered {
-		return b.ramp.cap
+func (g *group) slowStart() int {
+	if g.ramp.recovered {
+		return g.ramp.cap
 	}
-	for _, m := range b.models {
+	for _, m := range g.models {
 		if !m.known && (m.promised > 0 || m.floors.highest(math.Inf(1)) > 0) {
-			return b.ramp.cap
+			return g.ramp.cap
 		}
 	}
 	return 0

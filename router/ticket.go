@@ -73,7 +73,7 @@ func (t *Ticket) Cancel(now time.Time) []Grant {
 	case state == granted && t.decision.Lease != nil && t.decision.Lease.phase != done:
 		l := t.decision.Lease
 		r.release(now, l, 0)
-		return r.wake(now, l.backend)
+		return r.wake(now, l.group.backend)
 	default:
 		return nil
 	}

@@ -12,18 +12,18 @@ import (
 // by which one of them is almost surely free; and at least as long as the oldest
 // stream waits for something else than prefill. That sees a queue which was not
 // learned yet, and whoever comes next stands behind it.
-func (b *backend) ttft(now time.Time, m *model, present int) time.Duration {
-	wait := m.ttft.Prefill(b.promptWaiting())
+func (g *group) ttft(now time.Time, m *model, present int) time.Duration {
+	wait := m.ttft.Prefill(g.promptWaiting())
 	if m.ttft.Slots > 0 && present >= m.ttft.Slots {
 		wait = max(wait, m.ttft.QueueBound(present))
 	}
-	return max(seconds(wait), b.overdue(now))
+	return max(seconds(wait), g.overdue(now))
 }
 
 // overdue is by how much the oldest stream without a first token waits longer
 // than prefill takes.
-func (b *backend) overdue(now time.Time) time.Duration {
-	if l := b.unserved.front; l != nil {
+func (g *group) overdue(now time.Time) time.Duration {
+	if l := g.unserved.front; l != nil {
 		return now.Sub(l.placed) - l.prefill
 	}
 	return 0
@@ -38,18 +38,18 @@ func (a *ask) outlast(m *model) (soonest, queue time.Duration) {
 	if a.weight == 0 {
 		return 0, 0 // it has no first token
 	}
-	b := m.backend
+	g := m.group
 	own := seconds(m.ttft.Base + m.ttft.Prefill(a.prompt))
 	if own >= a.maxTTFT {
 		own = 0
 	}
-	ahead := seconds(m.ttft.Prefill(b.promptWaiting()))
-	return max(ahead+own, b.overdue(a.now)), seconds(m.ttft.Queue(b.m()))
+	ahead := seconds(m.ttft.Prefill(g.promptWaiting()))
+	return max(ahead+own, g.overdue(a.now)), seconds(m.ttft.Queue(g.m()))
 }
 
 // ahead is what stands before whoever comes next.
-func (b *backend) ahead() profiles.Ahead {
-	return profiles.Ahead{Known: true, PromptTokens: b.promptWaiting(), Sequences: b.m()}
+func (g *group) ahead() profiles.Ahead {
+	return profiles.Ahead{Known: true, PromptTokens: g.promptWaiting(), Sequences: g.m()}
 }
 
 // learnTTFT takes what the curve says about first tokens. While it says

@@ -57,7 +57,7 @@ func TestATenantHoldsUpNobodyElse(t *testing.T) {
 	b.stand("chat", tenant("small"), waiter("small"))
 	b.wantGrants(leases[0].Done(b.now, 100), "small")
 	b.wantGrants(leases[1].Done(b.now, 100))
-	small := b.backends[0].unserved.back
+	small := b.backends[0].groups[0].unserved.back
 	b.wantGrants(leases[2].Done(b.now, 100))
 	b.wantGrants(small.Done(b.now, 100), "big") // all three places
 }

@@ -134,7 +134,7 @@ func TestTheMarginFollowsTheStreams(t *testing.T) {
 				e.budget, e.noise = 2048, rand.New(rand.NewPCG(3, 4))
 				w = newWorld(newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: c.floor}, Reserve: 1, OnInfeasible: queue(2 * time.Second)}), map[string]*engine{"x": &e})
 				w.book = profiles.NewBook(profiles.Options{Margin: margin})
-				w.book.Attain("x", 0.99, c.grace)
+				w.book.Attain(GroupID{Backend: "x"}, 0.99, c.grace)
 				w.grace = c.grace
 				w.users = c.users()
 				w.until(3 * time.Minute)

@@ -21,7 +21,7 @@ func (p *program) live() telemetry.Live {
 	breakers := p.fleet.breakers()
 	for _, b := range p.router.Loads() {
 		lb := telemetry.LiveBackend{
-			Name: b.Backend, Waiting: b.Waiting, Decoding: b.Decoding, Below: below[b.Backend],
+			Name: b.Backend, Waiting: b.Waiting, Decoding: b.Decoding, Below: below[router.GroupID{Backend: b.Backend}],
 			Up: b.Health == router.Up || b.Health == router.Probing, BreakerState: breakerState(breakers[b.Backend]),
 		}
 		if scraped[b.Backend] {

@@ -151,7 +151,7 @@ func (p *program) believe(x plans) {
 	targets := targetsOf(x.topo)
 	p.book.Retain(targets...)
 	for backend, most := range promises(x.cfg) {
-		p.book.Attain(backend, most.share, most.grace)
+		p.book.Attain(profiles.GroupID{Backend: backend}, most.share, most.grace)
 	}
 	for _, t := range targets {
 		p.book.Prior(t, x.priors[t.Backend])

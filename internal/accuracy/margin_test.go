@@ -17,7 +17,7 @@ const averaged = 50
 // and may take grace longer.
 func promised(grace time.Duration) *watcher {
 	o := &watcher{book: profiles.NewBook(profiles.Options{})}
-	o.book.Attain(target.Backend, 0.99, grace)
+	o.book.Attain(target.GroupID(), 0.99, grace)
 	return o
 }
 

@@ -90,7 +90,7 @@ func (g *gateway) prepare() {
 			share, floored = max(share, r.Attainment), true
 		}
 		if floored {
-			g.book.Attain(b.Name, share, grace)
+			g.book.Attain(profiles.GroupID{Backend: b.Name}, share, grace)
 		}
 	}
 	for _, t := range w.targets() {

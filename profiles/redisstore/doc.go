@@ -7,7 +7,8 @@
 // given when the hash is made), @updated (microseconds), @seed, and @slow (when
 // the slow copy faded last, in milliseconds of the server's clock). For each
 // backend and replica there is a hash prefix:{backend}:seq:replica that holds,
-// by model, the number of the last delta added. Both are written by one
+// by model, the number of the last delta added; of separate models they are
+// prefix:{backend}:separate:model and :separate-seq:replica. Both are written by one
 // script, so a delta counts once however often it is sent. Every key has a
 // time to live.
 //

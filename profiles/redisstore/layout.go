@@ -17,12 +17,20 @@ import (
 // alone.
 const layoutVersion = "1"
 
+// The keys of a separate target are others: its sums are over its own users
+// alone, and a delta of each may go out under one number.
 func (s *Store) sumsKey(t profiles.Target) string {
+	if t.Separate {
+		return s.o.Conn.Key(t.Backend, "separate", t.Model)
+	}
 	return s.o.Conn.Key(t.Backend, "sums", t.Model)
 }
 
-func (s *Store) seqKey(backend, replica string) string {
-	return s.o.Conn.Key(backend, "seq", replica)
+func (s *Store) seqKey(t profiles.Target, replica string) string {
+	if t.Separate {
+		return s.o.Conn.Key(t.Backend, "separate-seq", replica)
+	}
+	return s.o.Conn.Key(t.Backend, "seq", replica)
 }
 
 // pushCall is one run of push.lua.
@@ -43,7 +51,7 @@ func (s *Store) pushCall(replica string, seq uint64, d *profiles.Delta) rediscon
 			args = append(args, f.Name, number(f.Value))
 		}
 	}
-	return redisconn.Call{Keys: []string{s.sumsKey(d.Target), s.seqKey(d.Target.Backend, replica)}, Args: args}
+	return redisconn.Call{Keys: []string{s.sumsKey(d.Target), s.seqKey(d.Target, replica)}, Args: args}
 }
 
 // seedCall is one run of seed.lua.

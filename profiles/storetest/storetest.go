@@ -60,6 +60,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"SilentGroupsStayAsTheyAre", silentGroupsStayAsTheyAre},
 		{"UpdatedKeepsTheLater", updatedKeepsTheLater},
 		{"OddNamesAreKeptApart", oddNamesAreKeptApart},
+		{"ASeparateTargetIsAnother", aSeparateTargetIsAnother},
 		{"ManyTargetsInOnePush", manyTargetsInOnePush},
 		{"OnlyWhatIsAskedForIsLoaded", onlyWhatIsAskedForIsLoaded},
 		{"WhatIsLoadedIsACopy", whatIsLoadedIsACopy},
@@ -275,6 +276,23 @@ func oddNamesAreKeptApart(t *testing.T, s profiles.Store) {
 	got := load(t, s, targets...)
 	for i, target := range targets {
 		Same(t, fmt.Sprintf("%q %q", target.Backend, target.Model), got[target], sum(deltas[i], deltas[i]))
+	}
+}
+
+// What is counted by itself has other sums than what is counted with others,
+// under the same names, also when both come in one push.
+func aSeparateTargetIsAnother(t *testing.T, s profiles.Store) {
+	alone := gpu
+	alone.Separate = true
+	together, apart := delta(gpu, 1, 10), delta(alone, 3, 20)
+	push(t, s, "a", 1, together, apart)
+	push(t, s, "a", 1, apart, together) // a retry
+	push(t, s, "a", 2, apart)
+	got := load(t, s, gpu, alone)
+	Same(t, "together", got[gpu], sum(together))
+	Same(t, "apart", got[alone], sum(apart, apart))
+	if sums := load(t, s, alone); len(sums) != 1 {
+		t.Errorf("%d targets, want the one that was asked for", len(sums))
 	}
 }
 

@@ -6,7 +6,8 @@
 // whoever sees it. So no clocks are compared, a replica that dies is forgotten
 // within a second, and nothing is searched for.
 //
-// Counts are sequences, as in the router. What is published is this replica's
+// Counts are sequences, as in the router: of each backend, and where its models
+// are counted by themselves, of each of them too. What is published is this replica's
 // own count and what is handed on is the others': nothing is counted twice.
 //
 // Without Redis the router is told so, with the number of replicas last seen:

@@ -14,8 +14,8 @@ import (
 var errDown = errors.New("down")
 
 func TestView(t *testing.T) {
-	one := map[string]report{"b": {Version: 1, Backends: map[string][4]float64{"gpu": {1, 2, 300, 30}}}}
-	two := map[string]report{"b": one["b"], "c": {Version: 1, Backends: map[string][4]float64{"gpu": {4, 5, 6, 20}, "cpu": {0, 1, 0, 0}}}}
+	one := map[string]report{"b": {Version: 1, Backends: map[string]counts{"gpu": {1, 2, 300, 30}}}}
+	two := map[string]report{"b": one["b"], "c": {Version: 1, Backends: map[string]counts{"gpu": {4, 5, 6, 20}, "cpu": {0, 1, 0, 0}}}}
 	gpu := router.Load{Waiting: 1, Decoding: 2, PromptTokens: 300, Floor: 30}
 
 	type step struct {
@@ -95,9 +95,18 @@ func TestReportSurvivesTheTrip(t *testing.T) {
 	loads := []router.BackendLoad{
 		{Backend: `odd "name" {a}/b: ü`, Waiting: 3, Decoding: 17, N: 40, M: 60, PromptTokens: 123456, Floor: 32.5},
 		{Backend: "idle"},
+		{Backend: "api", Waiting: 2, Decoding: 9, PromptTokens: 70, Floor: 20, Models: []router.ModelLoad{
+			{Model: `{"odd"}`, Load: router.Load{Waiting: 2, Decoding: 3, PromptTokens: 70}, N: 30, M: 50},
+			{Model: "", Load: router.Load{Decoding: 6, Floor: 20}},
+			{Model: "idle"},
+		}},
 	}
 	got := total(map[string]report{"x": decode(encode(loads))})
-	want := map[string]router.Load{loads[0].Backend: {Waiting: 3, Decoding: 17, PromptTokens: 123456, Floor: 32.5}}
+	want := map[string]router.Load{loads[0].Backend: {Waiting: 3, Decoding: 17, PromptTokens: 123456, Floor: 32.5},
+		"api": {Waiting: 2, Decoding: 9, PromptTokens: 70, Floor: 20, Models: map[string]router.Load{
+			`{"odd"}`: {Waiting: 2, Decoding: 3, PromptTokens: 70}, "": {Decoding: 6, Floor: 20},
+		}},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -116,9 +125,29 @@ func TestDecodeBelievesWithinLimits(t *testing.T) {
 		`{"v":1,"b":{"gpu":[-5,2,1e300,0]}}`: {"gpu": {Decoding: 2, PromptTokens: maxCount}},
 		`{"v":1,"b":{"gpu":[1]}}`:            {"gpu": {Waiting: 1}},
 		`{"v":1,"b":{"gpu":["x"]}}`:          {},
+		`{"v":1,"b":{"gpu":[0,3]},"m":{"gpu":{"a":[-1,1e300]},"gone":{"b":[1,1]}}}`: {
+			"gpu": {Decoding: 3, Models: map[string]router.Load{"a": {Decoding: maxCount}}},
+		},
 	} {
 		if diff := cmp.Diff(want, total(map[string]report{"x": decode(text)})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
+	}
+}
+
+// The parts of a backend add up like the whole, over all replicas.
+func TestModelsAddUp(t *testing.T) {
+	one := decode(encode([]router.BackendLoad{{Backend: "api", Decoding: 5, Models: []router.ModelLoad{
+		{Model: "a", Load: router.Load{Decoding: 2, Floor: 20}}, {Model: "b", Load: router.Load{Decoding: 3}},
+	}}}))
+	other := decode(encode([]router.BackendLoad{{Backend: "api", Waiting: 1, Decoding: 4, Models: []router.ModelLoad{
+		{Model: "a", Load: router.Load{Waiting: 1, Decoding: 4, Floor: 30}},
+	}}}))
+	together := decode(encode([]router.BackendLoad{{Backend: "api", Decoding: 7}}))
+	want := map[string]router.Load{"api": {Waiting: 1, Decoding: 16, Models: map[string]router.Load{
+		"a": {Waiting: 1, Decoding: 6, Floor: 30}, "b": {Decoding: 3},
+	}}}
+	if diff := cmp.Diff(want, total(map[string]report{"x": one, "y": other, "z": together})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -1,0 +1,140 @@
+package router
+
+import (
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+)
+
+// GroupID names what is counted together: the targets of one backend, or one of
+// them alone.
+type GroupID = profiles.GroupID
+
+// group is what decodes together on a backend: all of its targets, or where its
+// models are separate one of them. Leases point at the group that counted them.
+// Everything is guarded by Router.mu.
+//
+// Invariant: waiting and decoding are the sums of the weights of the leases in
+// these phases; none is ever negative.
+type group struct {
+	router  *Router
+	backend *backend
+	id      GroupID
+	retired bool // its targets are counted otherwise since a reload, or gone: it has leases still
+	models  []*model
+	routes  []*route // that have a target here
+
+	waiting, decoding int       // own sequences
+	prompt            int       // prompt tokens of the own waiting
+	remote            Load      // of others, and of retired groups
+	foreign           foreign   // what runs there beside Pacer
+	usedAt            time.Time // when there was last a sequence with a lease, as far as noted; at first, when it was configured
+	used              bool      // there is one
+	told              int       // n as last written to occupancy
+	occupancy         *profiles.Occupancy
+
+	unserved leaseList // own waiting streams that no later one has overtaken, oldest first
+	streams  []*Lease  // own decoding streams
+
+	ramp   ramp
+	scanAt time.Time // when streams is to be looked through again
+	slow   *Lease    // a stream below its floor, as of the last look: nobody is admitted
+
+	forecast forecast
+
+	// wanted counts the interactive lines with a waiter that could go here:
+	// batch stays off until they are served.
+	wanted int
+}
+
+func newGroup(now time.Time, b *backend, id GroupID) *group {
+	return &group{
+		router: b.router, backend: b, id: id,
+		occupancy: profiles.NewOccupancy(now), usedAt: now,
+		ramp: ramp{cap: slowStartCap},
+	}
+}
+
+// leased is the number of sequences with a lease, over all replicas.
+func (g *group) leased() int {
+	return (g.waiting+g.decoding)*g.router.scale + g.remote.Waiting + g.remote.Decoding
+}
+
+// m is the number of sequences in the group, waiting or decoding: those with
+// a lease, and the foreign ones.
+func (g *group) m() int { return g.leased() + g.foreign.all.value }
+
+// n is the number of sequences decoding, over all replicas and with the foreign
+// ones.
+func (g *group) n() int {
+	return g.decoding*g.router.scale + g.remote.Decoding + g.foreign.running.value
+}
+
+// promptWaiting is how many prompt tokens wait for their prefill, over all
+// replicas.
+func (g *group) promptWaiting() int {
+	return g.prompt*g.router.scale + g.remote.PromptTokens
+}
+
+// publish notes what runs in the group, and writes n where the streams read
+// it. It follows every change of the counts.
+func (g *group) publish(now time.Time) {
+	if g.retired {
+		g.router.shareOn(now, g.backend)
+		return
+	}
+	g.write(now)
+}
+
+func (g *group) write(now time.Time) {
+	g.foreign.note(g)
+	used := g.leased() > 0
+	if used || g.used {
+		g.used, g.usedAt = used, now
+	}
+	if n := g.n(); n != g.told {
+		g.told = n
+		g.occupancy.Set(now, n)
+	}
+}
+
+// model returns the target called name, nil if it is not configured.
+func (g *group) model(name string) *model {
+	for _, m := range g.models {
+		if m.name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// highestFloor is the highest floor of the own leases, 0 if none.
+func (g *group) highestFloor() float64 {
+	floor := 0.0
+	for _, m := range g.models {
+		floor = max(floor, m.floors.highest(m.solo))
+	}
+	return floor
+}
+
+// shareRemoteFloor decides which targets the floor that other replicas
+// reported holds for. They do not say which: it is one that was promised so
+// much, else one that was promised most.
+func (g *group) shareRemoteFloor() {
+	most := 0.0
+	for _, m := range g.models {
+		most = max(most, m.promised)
+	}
+	least := min(g.remote.Floor, most)
+	for _, m := range g.models {
+		m.remoteFloor = 0
+		if g.remote.Floor > 0 && m.promised >= least {
+			m.remoteFloor = g.remote.Floor
+		}
+	}
+}
+
+// seconds returns s seconds, at most an hour: beyond it only the fact counts.
+func seconds(s float64) time.Duration {
+	return time.Duration(min(s, 3600) * float64(time.Second))
+}
