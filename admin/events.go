@@ -78,7 +78,7 @@ func (l *listener) send(f *frame, dataURL string) error {
 	e := event{Time: f.time.UTC(), DataURL: dataURL, Targets: []eventTarget{}, routesAnswer: f.routes}
 	seen := make(map[profiles.Target]json.RawMessage, len(f.targets))
 	for _, t := range f.targets {
-		key := profiles.Target{Backend: t.state.Backend, Model: t.state.Model}
+		key := t.state.target
 		et := eventTarget{targetState: t.state}
 		if !bytes.Equal(l.has[key], t.learned) {
 			et.Learned = t.learned

@@ -80,7 +80,7 @@ func (f *frames) at(now time.Time) (*frame, error) {
 func (p *port) frame(now time.Time) (*frame, error) {
 	f := &frame{time: now, routes: p.routes(now)}
 	for _, s := range p.targets(now) {
-		learned, err := json.Marshal(draw(p.o.Book.Curve(profiles.Target{Backend: s.Backend, Model: s.Model})))
+		learned, err := json.Marshal(draw(p.o.Book.Curve(s.target)))
 		if err != nil {
 			return nil, err
 		}

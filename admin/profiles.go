@@ -40,9 +40,12 @@ type targetState struct {
 	Breaker  string            `json:"breaker"` // closed | half_open | open
 	InFlight inFlight          `json:"in_flight"`
 	Engine   *engineLoad       `json:"engine"` // what the engine itself counts; null = not known
+
+	target profiles.Target
 }
 
-// inFlight counts sequences on the backend, whatever the model: waiting and
+// inFlight counts sequences on the backend, whatever the model, or of a model
+// that is counted by itself those: waiting and
 // decoding those of this replica, below_floor the streams among them that average
 // less than the floor they asked for, n (decoding) and m (waiting or decoding)
 // those of all replicas and of others.
@@ -130,7 +133,7 @@ func (p *port) serveProfiles(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	answer := profilesAnswer{Targets: []targetProfile{}}
 	for _, s := range p.targets(now) {
-		c := p.o.Book.Curve(profiles.Target{Backend: s.Backend, Model: s.Model})
+		c := p.o.Book.Curve(s.target)
 		t := targetProfile{targetState: s, knowledge: known(c)}
 		t.Points, t.OutputTokens = q.points(now, c)
 		answer.Targets = append(answer.Targets, t)
@@ -154,14 +157,13 @@ func (p *port) targets(now time.Time) []targetState {
 	var out []targetState
 	for _, t := range p.o.Book.Targets() {
 		l, configured := loads[t.Backend]
-		if !configured {
-			continue
-		}
 		b := conf.backends[t.Backend]
-		s := targetState{
-			Backend: t.Backend, Model: t.Model, Kind: b.Kind, Labels: b.Labels,
-			InFlight: inFlight{Waiting: l.Waiting, Decoding: l.Decoding, BelowFloor: below[t.GroupID()], N: l.N, M: l.M},
+		if !configured || t.Separate != b.Separate() {
+			continue // of a backend that is gone, or was configured otherwise
 		}
+		s := targetState{Backend: t.Backend, Model: t.Model, Kind: b.Kind, Labels: b.Labels, target: t}
+		s.InFlight = inFlightOf(l, t)
+		s.InFlight.BelowFloor = below[t.GroupID()]
 		s.Health, s.Breaker = healthOf(l.Health)
 		if b, ok := breakers[t.Backend]; ok {
 			s.Breaker = b
@@ -175,6 +177,19 @@ func (p *port) targets(now time.Time) []targetState {
 		out = append(out, s)
 	}
 	return out
+}
+
+// inFlightOf is what of l t is counted with.
+func inFlightOf(l router.BackendLoad, t profiles.Target) inFlight {
+	if !t.Separate {
+		return inFlight{Waiting: l.Waiting, Decoding: l.Decoding, N: l.N, M: l.M}
+	}
+	for _, m := range l.Models {
+		if m.Model == t.Model {
+			return inFlight{Waiting: m.Waiting, Decoding: m.Decoding, N: m.N, M: m.M}
+		}
+	}
+	return inFlight{}
 }
 
 // healthOf translates: a backend that is only being tried out is not up.

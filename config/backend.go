@@ -18,7 +18,8 @@ type Backend struct {
 	Kind           string // openai | vllm | sglang | llamacpp | tgi | ollama | azure | anthropic
 	APIKey         Secret // sent in the header of the kind, mostly Authorization: Bearer; "" = none
 	Headers        map[string]Secret
-	MaxConcurrency int    // hard cap on requests at once; 0 = none
+	Models         string // shared: their users slow each other down | separate: they do not
+	MaxConcurrency int    // hard cap on requests at once, of all models; 0 = none
 	Usage          string // inject | continuous | never
 	MetricsURL     string // page with the engine's own load; "" = none
 	HealthURL      string // page that tells whether it is well; "" = that of the kind, "off" = none
@@ -28,6 +29,9 @@ type Backend struct {
 	Labels         map[string]string
 	Prior          Prior
 }
+
+// Separate reports whether each model of b is counted by itself.
+func (b Backend) Separate() bool { return b.Models == modelsSeparate }
 
 // Price is in USD per million tokens.
 type Price struct{ Input, Output float64 }
@@ -43,6 +47,9 @@ const (
 	kindAzure     = "azure"
 	kindAnthropic = "anthropic"
 
+	modelsShared   = "shared"
+	modelsSeparate = "separate"
+
 	usageInject     = "inject"
 	usageContinuous = "continuous"
 	usageNever      = "never"
@@ -52,14 +59,6 @@ var kinds = []string{kindOpenAI, kindVLLM, kindSGLang, "llamacpp", "tgi", kindOl
 
 // keyHeaders are where the API key of a kind goes, if not into Authorization.
 var keyHeaders = map[string]string{kindAzure: "Api-Key", kindAnthropic: "X-Api-Key"}
-
-// Values that have a meaning which Pacer does not serve; each message goes on
-// after the value.
-var (
-	otherModels = map[string]string{
-		"separate": "is not supported yet; write shared, which counts the users of all models together",
-	}
-)
 
 func (r *reader) backends(v value) {
 	list, ok := r.list(v, "a list of backends")
@@ -84,9 +83,9 @@ func (r *reader) backend(v value) (Backend, backendMarks) {
 		"kind":            r.oneOfInto(&b.Kind, kinds...),
 		"api_key":         r.headerSecretInto(&b.APIKey),
 		"headers":         func(v value) { b.Headers = r.headers(v) },
-		"models":          func(v value) { r.supported(v, new(string), []string{"shared"}, otherModels) },
+		"models":          r.oneOfInto(&b.Models, modelsShared, modelsSeparate),
 		"max_concurrency": r.wholeInto(&b.MaxConcurrency, 1),
-		"usage":           func(v value) { r.supported(v, &b.Usage, []string{usageInject, usageContinuous, usageNever}, nil) },
+		"usage":           r.oneOfInto(&b.Usage, usageInject, usageContinuous, usageNever),
 		"metrics_url":     func(v value) { metrics = v },
 		"health_url":      func(v value) { health = v },
 		"ca_file":         func(v value) { r.caFile(v, &b.CAFile) },
@@ -113,13 +112,6 @@ func (r *reader) backend(v value) (Backend, backendMarks) {
 		r.problem(o.at("headers"), "headers has an %s beside api_key; keep one", header)
 	}
 	return b, backendMarks{name: o.at("name"), url: o.at("url"), usage: o.at("usage"), metricsURL: o.at("metrics_url")}
-}
-
-// supported reads one of some words, of which others exist elsewhere.
-func (r *reader) supported(v value, to *string, words []string, others map[string]string) {
-	if s, ok := r.oneOf(v, words, others); ok {
-		*to = s
-	}
 }
 
 // name reads the name of a backend, which is a label, a header, and a part of

@@ -79,6 +79,9 @@ func (r *reader) checkBackends() map[string]int {
 		if b.MetricsURL != "" && slices.Contains(pageless, b.Kind) {
 			r.warn(m.metricsURL, "a backend of kind %s has no page of metrics that tells what its engine runs; leave metrics_url out, or write the kind: of the engine: vllm, sglang, tgi or llamacpp", b.Kind)
 		}
+		if b.MetricsURL != "" && b.Separate() {
+			r.problem(m.metricsURL, "metrics_url tells the load of all models together, and with models: separate each is counted by itself; leave metrics_url out, or write models: shared")
+		}
 		if first, twice := urls[b.URL]; twice && b.URL != "" {
 			r.problem(m.url, "this is the url of backend %s in line %d already, and concurrency belongs to one backend; name its models in targets instead",
 				quote(r.cfg.Backends[first].Name), r.marks.backends[first].url.line)

@@ -32,7 +32,9 @@ func defaults() *Config {
 
 func defaultStore() Store { return Store{Memory: true, Prefix: "pacer"} }
 
-func defaultBackend() Backend { return Backend{Kind: kindOpenAI, Usage: usageInject} }
+func defaultBackend() Backend {
+	return Backend{Kind: kindOpenAI, Models: modelsShared, Usage: usageInject}
+}
 
 func defaultRoute() Route {
 	return Route{

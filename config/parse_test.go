@@ -55,13 +55,13 @@ func TestContractExample(t *testing.T) {
 		Backends: []Backend{
 			{
 				Name: "h200-a", URL: "http://10.0.0.11:8000/v1", Kind: "vllm", APIKey: "h200-key",
-				Headers: map[string]Secret{}, MaxConcurrency: 256, Usage: "inject",
+				Headers: map[string]Secret{}, MaxConcurrency: 256, Models: "shared", Usage: "inject",
 				Price:  Price{Input: 0.20, Output: 0.60},
 				Labels: map[string]string{"gpu": "H200", "region": "eu"},
 				Prior:  Prior{Preset: "llama-3.1-70b/h200/vllm"},
 			},
 			{
-				Name: "l40s-a", URL: "http://10.0.0.12:8000/v1", Kind: "vllm", Usage: "inject",
+				Name: "l40s-a", URL: "http://10.0.0.12:8000/v1", Kind: "vllm", Models: "shared", Usage: "inject",
 				Labels: map[string]string{"gpu": "L40S", "region": "eu"},
 			},
 		},
@@ -128,7 +128,7 @@ func TestDefaults(t *testing.T) {
 			Total: 30 * time.Minute, Write: 30 * time.Second, Drain: 30 * time.Second, Linger: 3 * time.Second,
 		},
 		Limits:   Limits{Body: 32 << 20, Header: 64 << 10, Streams: 20000, Queue: 1000, Buffered: 1 << 30},
-		Backends: []Backend{{Name: "a", URL: "http://a:1/v1", Kind: "openai", Usage: "inject"}},
+		Backends: []Backend{{Name: "a", URL: "http://a:1/v1", Kind: "openai", Models: "shared", Usage: "inject"}},
 		Routes: []Route{{
 			Models: []string{"m"}, Class: "interactive", Targets: []Target{{Backend: "a"}},
 			SLO: SLO{Attainment: 0.99, Grace: time.Second}, Prefer: "headroom", Reserve: 1,
@@ -145,7 +145,7 @@ func TestFromEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantBackends := []Backend{{Name: "default", URL: "http://gpu:8000/v1", Kind: "openai", Usage: "inject", APIKey: "sk-1"}}
+	wantBackends := []Backend{{Name: "default", URL: "http://gpu:8000/v1", Kind: "openai", Models: "shared", Usage: "inject", APIKey: "sk-1"}}
 	if diff := cmp.Diff(wantBackends, cfg.Backends); diff != "" {
 		t.Errorf("backends (-want +got):\n%s", diff)
 	}

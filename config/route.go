@@ -26,6 +26,21 @@ type Target struct {
 	Model   string // "" = the client's name goes up unchanged
 }
 
+// Upstream is the model that t sends requests for name to, where that is known
+// and makes a difference: on a backend whose models are separate, the name itself
+// if t says no other. "" stands for whatever clients name.
+func (c *Config) Upstream(t Target, name string) (model string, separate bool) {
+	for _, b := range c.Backends {
+		if separate = b.Name == t.Backend && b.Separate(); separate {
+			break
+		}
+	}
+	if separate && t.Model == "" && name != everyModel {
+		return name, true
+	}
+	return t.Model, separate
+}
+
 const (
 	classInteractive = "interactive"
 	classBatch       = "batch"

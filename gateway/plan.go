@@ -86,7 +86,7 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 			p.models = append(p.models, name)
 		}
 	}
-	p.texts = newTexts(p.routes, p.rest, old)
+	p.texts = newTexts(c, p.routes, p.rest, old)
 	for i := range c.Keys {
 		k := &c.Keys[i]
 		t := &tenant{name: k.Name, conf: k, limits: limit.New(k.Limits), held: unbounded()}

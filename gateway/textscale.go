@@ -4,6 +4,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -61,12 +62,13 @@ func (g *Gateway) BytesPerToken(t router.Target) float64 {
 
 // newTexts has a scale for each configured target: the one of old, if it is
 // there.
-func newTexts(routes map[string]*route, rest *route, old *plan) map[router.Target]*textScale {
+func newTexts(c *config.Config, routes map[string]*route, rest *route, old *plan) map[router.Target]*textScale {
 	texts := map[router.Target]*textScale{}
 	add := func(r *route) {
 		for _, t := range r.conf.Targets {
-			key := router.Target{Backend: t.Backend, Model: t.Model}
-			if t.Model == "" || texts[key] != nil {
+			model, separate := c.Upstream(t, r.name)
+			key := router.Target{Backend: t.Backend, Model: model, Separate: separate}
+			if model == "" || texts[key] != nil {
 				continue
 			}
 			if texts[key] = (&textScale{}); old != nil && old.texts[key] != nil {

@@ -24,7 +24,7 @@ type naive struct {
 	tickets []*Ticket
 	remote  map[string]Load
 	apart   map[string]bool // whose models are separate
-	scaled  int // own counts stand for so many replicas
+	scaled  int             // own counts stand for so many replicas
 
 	outcomes [OutcomeNoBackend + 1]int
 }

@@ -56,6 +56,7 @@ type link struct {
 
 func linkOf(b config.Backend, connect time.Duration) (link, []byte, error) {
 	l := link{conf: b, connect: connect}
+	l.conf.Models = ""
 	l.conf.MaxConcurrency, l.conf.Price, l.conf.Labels, l.conf.Prior = 0, config.Price{}, nil, config.Prior{}
 	if b.CAFile == "" {
 		return l, nil, nil

@@ -14,15 +14,20 @@ func (p *program) live() telemetry.Live {
 	var l telemetry.Live
 	now := time.Now()
 	below := p.router.Below(now)
-	scraped := map[string]bool{}
+	scraped, separate := map[string]bool{}, map[string]bool{}
 	for _, b := range p.conf.Load().Backends {
-		scraped[b.Name] = b.MetricsURL != ""
+		scraped[b.Name], separate[b.Name] = b.MetricsURL != "", b.Separate()
 	}
 	breakers := p.fleet.breakers()
 	for _, b := range p.router.Loads() {
 		lb := telemetry.LiveBackend{
-			Name: b.Backend, Waiting: b.Waiting, Decoding: b.Decoding, Below: below[router.GroupID{Backend: b.Backend}],
+			Name: b.Backend, Waiting: b.Waiting, Decoding: b.Decoding,
 			Up: b.Health == router.Up || b.Health == router.Probing, BreakerState: breakerState(breakers[b.Backend]),
+		}
+		for id, n := range below {
+			if id.Backend == b.Backend {
+				lb.Below += n
+			}
 		}
 		if scraped[b.Backend] {
 			lb.Engine = &telemetry.LiveEngine{Up: b.Engine != nil, ForeignWaiting: b.ForeignWaiting, ForeignDecoding: b.ForeignDecoding}
@@ -31,14 +36,21 @@ func (p *program) live() telemetry.Live {
 	}
 	for _, r := range p.router.Routes(now) {
 		lr := telemetry.LiveRoute{Name: r.Route.Name, Queued: r.Waiting, Capacity: map[string]int{}}
+		best := map[profiles.GroupID]int{}
 		for _, t := range r.Route.Targets {
-			// Of several models on one backend the best: each of them has all
-			// of the backend.
-			lr.Capacity[t.Backend] = max(lr.Capacity[t.Backend], p.capacity(r.Route, t.Target))
+			// Of several models that share a backend the best: each of them has
+			// all of it. Separate ones add up.
+			id, carries := t.GroupID(), p.capacity(r.Route, t.Target)
+			more := max(carries-best[id], 0)
+			best[id] += more
+			lr.Capacity[t.Backend] += more
 		}
 		l.Routes = append(l.Routes, lr)
 	}
 	for _, t := range p.book.Targets() {
+		if t.Separate != separate[t.Backend] {
+			continue // a late stream of one that was counted otherwise before a reload
+		}
 		c := p.book.Curve(t)
 		lt := telemetry.LiveTarget{Backend: t.Backend, Model: t.Model, BytesPerToken: p.gateway.BytesPerToken(t)}
 		_, hi := c.Support()

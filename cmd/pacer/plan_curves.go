@@ -105,7 +105,7 @@ func (p *plan) learnedCurve(backend string, answer *curvesAnswer) (planCurve, bo
 	var newest time.Duration = -1
 	found := 0
 	for _, t := range answer.Targets {
-		if t.Backend != backend || t.Support == nil || !(t.TokensSeen > 0) {
+		if t.Backend != backend && partOf(t.Backend, t.Model) != backend || t.Support == nil || !(t.TokensSeen > 0) {
 			continue
 		}
 		if out.lo == 0 || t.Support[0] < out.lo {

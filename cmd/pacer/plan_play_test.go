@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -217,4 +218,34 @@ func similar(a, b string) bool {
 		}
 	}
 	return true
+}
+
+// Models that are separate do not slow each other down in a plan either: each is
+// a machine of its own.
+func TestPlanOfSeparateModels(t *testing.T) {
+	fleet := func(models string) string {
+		return inFile(t, "pacer.yaml", `
+backends:
+  - { name: a, url: "http://a:1/v1", prior: { 1: 60, 4: 50, 16: 25 }, usd_per_hour: 2, models: `+models+` }
+routes:
+  - { models: [ big, small ], targets: [ { backend: a } ], slo: { min_tps: 30, max_ttft: 3s } }
+  - { model: draft, targets: [ { backend: a, model: small } ] }
+`)
+	}
+	args := []string{"--rate", "4/s", "--share", "big=0.5,draft=0.5", "--prompt", "200", "--output", "200", "--duration", "1m"}
+	shared := planned(t, append(args, "-c", fleet("shared"))...).Runs[0]
+	separate := planned(t, append(args, "-c", fleet("separate"))...).Runs[0]
+	var names []string
+	for _, b := range separate.Backends {
+		names = append(names, b.Backend)
+		if b.OutputTokens == 0 {
+			t.Errorf("%s did nothing", b.Backend)
+		}
+	}
+	if len(shared.Backends) != 1 || !slices.Equal(names, []string{"a:big", "a:small"}) {
+		t.Errorf("machines %v, want a:big and a:small", names)
+	}
+	if separate.USDPerHour != 2 || shared.Kept > 0.95 || separate.Kept < shared.Kept+0.04 {
+		t.Errorf("%s kept apart and %s together, at %v USD an hour; want more apart, at 2", percent(separate.Kept), percent(shared.Kept), separate.USDPerHour)
+	}
 }

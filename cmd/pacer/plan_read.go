@@ -62,6 +62,7 @@ func (o *planOptions) read(given func(string) bool) (*plan, error) {
 	if p.cfg, p.from, err = o.configuration(); err != nil {
 		return nil, err
 	}
+	p.cfg = apart(p.cfg)
 	if o.config == "" && o.trace == "" && o.rate == "" {
 		o.rate = exampleRate
 	}

@@ -35,6 +35,8 @@ func TestAHundredReloadsDropNothing(t *testing.T) {
 		}
 		h := newHouse(t, []gpu{a, b, c}, routes("a", "b", "c"), options{})
 		swapped, keyed := a, b
+		separate := a
+		separate.conf = ", models: separate"
 		swapped.host, keyed.conf = "c", ", api_key: new, price: { input: 1, output: 2 }"
 		worlds := []*config.Config{
 			houseConfig(t, []gpu{a, b}, routes("a", "b")),
@@ -42,6 +44,7 @@ func TestAHundredReloadsDropNothing(t *testing.T) {
 			houseConfig(t, []gpu{swapped, b}, routes("a", "b")),
 			houseConfig(t, []gpu{a, keyed, c}, routes("a", "b", "c")),
 			houseConfig(t, []gpu{c}, routes("c")),
+			houseConfig(t, []gpu{separate, b}, routes("a", "b")),
 		}
 		broken := *worlds[0]
 		broken.Backends = append([]config.Backend(nil), broken.Backends...)

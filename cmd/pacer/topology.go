@@ -35,8 +35,9 @@ func routeOf(cfg *config.Config, r config.Route, name string, prices map[string]
 		MaxWaiting: cfg.Limits.Queue,
 	}
 	for _, t := range r.Targets {
+		model, separate := cfg.Upstream(t, name)
 		out.Targets = append(out.Targets, router.RouteTarget{
-			Target:      profiles.Target{Backend: t.Backend, Model: t.Model},
+			Target:      profiles.Target{Backend: t.Backend, Model: model, Separate: separate},
 			InputPrice:  prices[t.Backend].Input,
 			OutputPrice: prices[t.Backend].Output,
 		})
@@ -47,27 +48,31 @@ func routeOf(cfg *config.Config, r config.Route, name string, prices map[string]
 	return out
 }
 
-// promise is what streams on a backend are promised: the share that shall keep
+// promise is what streams in a group are promised: the share that shall keep
 // its floor, and how much longer than it says they may take.
 type promise struct {
 	share float64
 	grace time.Duration
 }
 
-// promises returns, by backend, the highest share and the shortest grace of the
-// routes with a floor.
-func promises(cfg *config.Config) map[string]promise {
-	out := map[string]promise{}
+// promises returns, by what is counted together, the highest share and the
+// shortest grace of the routes with a floor.
+func promises(cfg *config.Config) map[profiles.GroupID]promise {
+	out := map[profiles.GroupID]promise{}
 	for _, r := range cfg.Routes {
 		if r.SLO.MinTPS <= 0 || classOf(r.Class) == router.Batch {
 			continue
 		}
-		for _, t := range r.Targets {
-			most, known := out[t.Backend]
-			if !known {
-				most.grace = r.SLO.Grace
+		for _, name := range r.Models {
+			for _, t := range r.Targets {
+				model, separate := cfg.Upstream(t, name)
+				id := profiles.Target{Backend: t.Backend, Model: model, Separate: separate}.GroupID()
+				most, known := out[id]
+				if !known {
+					most.grace = r.SLO.Grace
+				}
+				out[id] = promise{max(most.share, r.SLO.Attainment), min(most.grace, r.SLO.Grace)}
 			}
-			out[t.Backend] = promise{max(most.share, r.SLO.Attainment), min(most.grace, r.SLO.Grace)}
 		}
 	}
 	return out

@@ -150,8 +150,8 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 func (p *program) believe(x plans) {
 	targets := targetsOf(x.topo)
 	p.book.Retain(targets...)
-	for backend, most := range promises(x.cfg) {
-		p.book.Attain(profiles.GroupID{Backend: backend}, most.share, most.grace)
+	for id, most := range promises(x.cfg) {
+		p.book.Attain(id, most.share, most.grace)
 	}
 	for _, t := range targets {
 		p.book.Prior(t, x.priors[t.Backend])

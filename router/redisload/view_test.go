@@ -102,7 +102,8 @@ func TestReportSurvivesTheTrip(t *testing.T) {
 		}},
 	}
 	got := total(map[string]report{"x": decode(encode(loads))})
-	want := map[string]router.Load{loads[0].Backend: {Waiting: 3, Decoding: 17, PromptTokens: 123456, Floor: 32.5},
+	want := map[string]router.Load{
+		loads[0].Backend: {Waiting: 3, Decoding: 17, PromptTokens: 123456, Floor: 32.5},
 		"api": {Waiting: 2, Decoding: 9, PromptTokens: 70, Floor: 20, Models: map[string]router.Load{
 			`{"odd"}`: {Waiting: 2, Decoding: 3, PromptTokens: 70}, "": {Decoding: 6, Floor: 20},
 		}},
