@@ -330,3 +330,33 @@ func TestACompressedAnswerIsPassedOnUnread(t *testing.T) {
 		h.idle()
 	})
 }
+
+// An answer that is not streamed is silent until its last token: it may take as
+// long as SDKs wait for it, and a backend that hangs is left then.
+func TestADocumentMayTakeItsTime(t *testing.T) {
+	const document = `{"id":"c1","choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":7,"completion_tokens":16000}}`
+	for _, c := range []struct {
+		takes   time.Duration
+		backend string
+	}{{3 * time.Minute, "a"}, {9 * time.Minute, "a"}, {time.Hour, "b"}} {
+		synctest.Test(t, func(t *testing.T) {
+			after := func(d time.Duration) *script {
+				return &script{answer: func(w http.ResponseWriter, r *http.Request) {
+					if pause(r, d) {
+						w.Header().Set("Content-Type", "application/json")
+						_, _ = io.WriteString(w, document)
+					}
+				}}
+			}
+			conf := settings("a", "b")
+			conf.Routes[0].Prefer = "order"
+			a := after(c.takes)
+			h := open(t, conf, map[string]http.Handler{"a": a, "b": after(time.Second)})
+			r := h.post(chat, `{"model":"chat"}`)
+			if r.status != 200 || r.body != document || r.header.Get("X-Pacer-Backend") != c.backend || a.calls() != 1 {
+				t.Errorf("%v: got %d %q of %s; a was asked %d times", c.takes, r.status, r.body, r.header.Get("X-Pacer-Backend"), a.calls())
+			}
+			h.idle()
+		})
+	}
+}

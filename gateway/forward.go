@@ -24,6 +24,10 @@ const (
 	// fleet.
 	maxSends = 3
 
+	// documentWait is how long the first byte of an answer that is not streamed
+	// is waited for at least: it comes with the last token. SDKs wait as long.
+	documentWait = 10 * time.Minute
+
 	// errorStart is how much of an error answer is looked at.
 	errorStart = 4 << 10
 )
@@ -219,7 +223,11 @@ func (x *exchange) prepare(t *attempt) error {
 	t.spare = context.AfterFunc(x.g.ending, func() { t.cancel(errDraining) })
 	timeouts := x.plan.conf.Timeouts
 	t.sent = time.Now()
-	t.watch = startWatch(t.sent, x.arrived.Add(timeouts.Total), timeouts.FirstByte, errFirstByte, t.cancel)
+	first := timeouts.FirstByte
+	if !x.stream {
+		first = max(first, documentWait)
+	}
+	t.watch = startWatch(t.sent, x.arrived.Add(timeouts.Total), first, errFirstByte, t.cancel)
 	t.wentUp = true
 	x.sends++
 	return nil
