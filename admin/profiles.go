@@ -33,7 +33,8 @@ type targetProfile struct {
 // targetState changes with every request.
 type targetState struct {
 	Backend  string            `json:"backend"`
-	Model    string            `json:"model"` // "" = the client's own name goes up
+	Model    string            `json:"model"`              // "" = the client's own name goes up
+	Separate bool              `json:"separate,omitempty"` // counted by itself: in_flight is of this model alone
 	Kind     string            `json:"kind"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Health   string            `json:"health"`  // up | down | loading | draining
@@ -161,7 +162,7 @@ func (p *port) targets(now time.Time) []targetState {
 		if !configured || t.Separate != b.Separate() {
 			continue // of a backend that is gone, or was configured otherwise
 		}
-		s := targetState{Backend: t.Backend, Model: t.Model, Kind: b.Kind, Labels: b.Labels, target: t}
+		s := targetState{Backend: t.Backend, Model: t.Model, Separate: t.Separate, Kind: b.Kind, Labels: b.Labels, target: t}
 		s.InFlight = inFlightOf(l, t)
 		s.InFlight.BelowFloor = below[t.GroupID()]
 		s.Health, s.Breaker = healthOf(l.Health)

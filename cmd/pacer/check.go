@@ -41,6 +41,7 @@ type checkedBackend struct {
 	Name       string `json:"name"`
 	URL        string `json:"url"`
 	Kind       string `json:"kind"`
+	Models     string `json:"models,omitempty"` // separate, or "" = shared
 	Usage      string `json:"usage"`
 	MetricsURL string `json:"metrics_url"` // without its query, which may hold a key; "" = none
 
@@ -113,7 +114,7 @@ func checkReport(file string, cfg *config.Config, err error) checked {
 	}
 	out.Warnings = append(append(out.Warnings, cfg.Warnings...), engineWarnings(cfg)...)
 	for _, b := range cfg.Backends {
-		out.Backends = append(out.Backends, checkedBackend{Name: b.Name, URL: b.URL, Kind: b.Kind, Usage: usageOf(b), MetricsURL: pageOf(b), Engines: enginesOf(b)})
+		out.Backends = append(out.Backends, checkedBackend{Name: b.Name, URL: b.URL, Kind: b.Kind, Models: separateOf(b), Usage: usageOf(b), MetricsURL: pageOf(b), Engines: enginesOf(b)})
 	}
 	for _, r := range cfg.Routes {
 		out.Routes = append(out.Routes, checkedRoute{
@@ -148,6 +149,11 @@ func printChecked(w io.Writer, file string, cfg *config.Config) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	for _, b := range cfg.Backends {
+		if b.Separate() {
+			fmt.Fprintf(w, "\n%s: each model is counted by itself\n", b.Name)
+		}
+	}
 	_, err := fmt.Fprintf(w, "%s\ndata port %s (%d keys), admin port %s\n", engineLines(cfg), cfg.Listen, len(cfg.Keys), cfg.Admin.Listen)
 	return err
 }
@@ -163,6 +169,14 @@ func targetNames(r config.Route) []string {
 		}
 	}
 	return names
+}
+
+// separateOf says so where models are not shared, which is the rule.
+func separateOf(b config.Backend) string {
+	if b.Separate() {
+		return b.Models
+	}
+	return ""
 }
 
 // usageOf is what the backend's streams are asked for. Those of Anthropic tell

@@ -89,6 +89,17 @@ func TestCheckJSONOfAValidFile(t *testing.T) {
 	}
 }
 
+// Models that are counted by themselves are said to be.
+func TestCheckShowsSeparateModels(t *testing.T) {
+	path := writeConfig(t, "backends: [ { name: api, url: \"http://api/v1\", models: separate } ]\nroutes: [ { model: chat, targets: [ { backend: api } ] } ]\n")
+	if _, stdout, _ := check(t, path); !strings.Contains(stdout, "\napi: each model is counted by itself\n") {
+		t.Errorf("printed:\n%s", stdout)
+	}
+	if _, stdout, _ := check(t, "--json", path); !strings.Contains(stdout, `"kind":"openai","models":"separate",`) {
+		t.Errorf("--json printed:\n%s", stdout)
+	}
+}
+
 // What a backend stands for that discovers its engines is shown; a file that
 // cannot be read is no reason not to start, and is said.
 func TestCheckShowsWhatIsDiscovered(t *testing.T) {

@@ -159,6 +159,7 @@ func (h *apiHost) shows(t *testing.T) {
 	var answer struct {
 		Targets []struct {
 			Model    string
+			Separate bool
 			InFlight flight `json:"in_flight"`
 		}
 	}
@@ -167,6 +168,9 @@ func (h *apiHost) shows(t *testing.T) {
 	}
 	by := map[string]flight{}
 	for _, x := range answer.Targets {
+		if !x.Separate {
+			t.Errorf("%q is not told to be counted by itself", x.Model)
+		}
 		by[x.Model] = x.InFlight
 	}
 	m, n, rest := by["m"], by["n"], by[""]

@@ -64,8 +64,10 @@ function showSummary(e) {
   const backends = new Map(e.targets.map((t) => [t.backend, t]));
   const all = [...backends.values()];
   const up = all.filter((t) => t.health === "up").length;
-  const n = all.reduce((sum, t) => sum + t.in_flight.n, 0);
-  const m = all.reduce((sum, t) => sum + t.in_flight.m, 0);
+  // in_flight is of a whole backend, or of one model that is counted by itself.
+  const counts = [...new Map(e.targets.map((t) => [t.separate ? keyOf(t) : t.backend, t])).values()];
+  const n = counts.reduce((sum, t) => sum + t.in_flight.n, 0);
+  const m = counts.reduce((sum, t) => sum + t.in_flight.m, 0);
   const line = e.routes.reduce((sum, r) => sum + r.waiting, 0);
   rebuild($("summary"), [up, all.length, n, m, line], () => [
     [whole(up), ` of ${whole(all.length)}`, all.length === 1 ? "backend up" : "backends up"],

@@ -260,3 +260,45 @@ func BenchmarkExchange(b *testing.B) {
 		}
 	}
 }
+
+// Two gateways before one API whose models are separate: each sees in a model
+// what the other has there, and all of it below the cap.
+func TestReplicasShareTheLoadOfEachModel(t *testing.T) {
+	s := redistest.Start(t)
+	of := func(model string) []router.RouteTarget {
+		return []router.RouteTarget{{Target: router.Target{Backend: "api", Model: model, Separate: true}}}
+	}
+	topo := router.Topology{
+		Backends: []router.Backend{{Name: "api", MaxConcurrency: 6}},
+		Routes:   []router.Route{{Name: "chat", Targets: of("m")}, {Name: "*", Targets: of("")}},
+	}
+	now := time.Now()
+	var routers []*router.Router
+	var replicas []*replica
+	for _, name := range []string{"a", "b"} {
+		r, conn := router.New(router.Options{Rand: func() float64 { return 0.5 }}), newReplica(t, s, name, 0)
+		r.Update(now, router.Configure{Topology: topo})
+		conn.o.Loads, conn.o.OnLoad = r.Loads, func(l router.RemoteLoad) { r.Update(now, l) }
+		routers, replicas = append(routers, r), append(replicas, conn)
+	}
+	for route, users := range map[string]int{"chat": 2, "*": 3} {
+		for range users {
+			routers[0].Place(now, router.Request{Route: route, Stream: true}).Lease.FirstToken(now)
+		}
+	}
+	replicas[0].step(t.Context())
+	replicas[1].step(t.Context())
+	sees := func(route string) [2]int {
+		c := routers[1].Explain(now, router.Request{Route: route, Stream: true})[0]
+		return [2]int{c.N, c.M}
+	}
+	if chat, rest := sees("chat"), sees("*"); chat != [2]int{2, 2} || rest != [2]int{3, 3} {
+		t.Errorf("b sees n, m = %v on m and %v on the others, want 2 and 3 of a's", chat, rest)
+	}
+	if d := routers[1].Place(now, router.Request{Route: "chat", Stream: true}); d.Lease == nil {
+		t.Errorf("the sixth was refused: %+v", d.Refusal)
+	}
+	if c := routers[1].Explain(now, router.Request{Route: "*", Stream: true})[0]; c.Reason != router.ReasonCap {
+		t.Errorf("the seventh is %v, want cap", c.Reason)
+	}
+}
