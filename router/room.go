@@ -135,7 +135,7 @@ func (a *ask) fits(m *model, users int) bool {
 	if spare, capped := g.backend.spare(); capped && users > spare {
 		return false
 	}
-	if g.ramp.recovered && k > g.ramp.cap {
+	if g.ramp.recovered && k > g.ramp.cap && (users > 1 || g.leased() > 0) { // an idle one takes one beyond its cap
 		return false
 	}
 	if _, _, ok := m.carries(k, extraP(g.promptWaiting(), a.answer(m)), a.floor); !ok {
