@@ -243,6 +243,7 @@ func (b *Book) Fold(now time.Time) []Delta {
 	b.folds++
 	at := now.Sub(b.since(now))
 	b.adapt()
+	pooled := b.pool()
 	var deltas []Delta
 	for _, t := range b.Targets() {
 		p := (*b.profiles.Load())[t]
@@ -255,7 +256,7 @@ func (b *Book) Fold(now time.Time) []Delta {
 			deltas = append(deltas, d)
 		}
 		margin := b.marginOf(p.group)
-		if c := p.curve.Load(); ok || scale != c.Scale() || margin != c.Margin() {
+		if c := p.curve.Load(); ok || pooled[p.group] || scale != c.Scale() || margin != c.Margin() {
 			p.draw(&known, scale, margin)
 		}
 	}
@@ -281,8 +282,9 @@ func (b *Book) Apply(now time.Time, sums map[Target]Sums, acked []Delta) {
 	for _, d := range acked {
 		upTo[d.Target] = max(upTo[d.Target], d.Sums.folded)
 	}
-	var rebased []*profile
-	for _, t := range b.Targets() {
+	targets := b.Targets()
+	rebased := make(map[*profile]bool, len(targets))
+	for _, t := range targets {
 		base, ok := sums[t]
 		if !ok {
 			continue
@@ -294,10 +296,15 @@ func (b *Book) Apply(now time.Time, sums map[Target]Sums, acked []Delta) {
 		p.group.mu.Lock()
 		p.rebase(base, upTo[t], b.halfLife)
 		p.group.mu.Unlock()
-		rebased = append(rebased, p)
+		rebased[p] = true
 	}
 	b.adapt()
-	for _, p := range rebased {
+	pooled := b.pool()
+	for _, t := range targets {
+		p := (*b.profiles.Load())[t]
+		if !rebased[p] && !pooled[p.group] {
+			continue
+		}
 		p.group.mu.Lock()
 		known, scale := p.known, p.group.drift.scale()
 		p.group.mu.Unlock()

@@ -20,6 +20,8 @@ type group struct {
 	// the seconds that they may take longer.
 	attainment, grace float64
 	margin            float64 // what that takes; guarded by Book.mu, not by mu
+
+	pool pool
 }
 
 // adapt works out the margin from what the streams of all targets delivered.

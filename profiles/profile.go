@@ -34,8 +34,9 @@ type profile struct {
 	held    promptPool
 	flowing int
 
-	prior *prior
-	curve atomic.Pointer[Curve]
+	prior    *prior // guarded by Book.mu, as borrowed is
+	borrowed *prior // what the group's other targets know, where there is no prior
+	curve    atomic.Pointer[Curve]
 }
 
 // take adds exposures in chunks to the window and to the next fold.
@@ -214,7 +215,11 @@ func (p *profile) rebase(base Sums, acked uint64, halfLife time.Duration) {
 // draw draws the curve anew from a copy of what is known: it takes too long to
 // keep streams from handing over meanwhile. Book.mu is held.
 func (p *profile) draw(known *Sums, scale, margin float64) {
-	c := newCurve(known, p.prior, scale, margin)
+	pr := p.prior
+	if pr == nil {
+		pr = p.borrowed
+	}
+	c := newCurve(known, pr, scale, margin)
 	c.ttft = newTTFT(known, c)
 	p.curve.Store(c)
 }
