@@ -65,6 +65,9 @@ func TestWhenABackendFails(t *testing.T) {
 		}, opens: true, cuts: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if underRace && c.instead != nil && !c.cuts {
+				t.Skip("40 s of 24 users each: make numbers runs it; refusals, drift and cuts are the three ways through the code")
+			}
 			synctest.Test(t, func(t *testing.T) {
 				h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 1}, {name: "b", model: carries64, seed: 2}},
 					"routes:\n  - { model: chat, slo: { min_tps: 30 }, targets: [ { backend: a, model: m }, { backend: b, model: m } ] }\ntimeouts: { first_byte: 3s, silence: 5s }\n", options{})
@@ -148,8 +151,8 @@ func TestWhenABackendFails(t *testing.T) {
 				if out := opened >= 0 && opened <= 5*time.Second; out != c.opens {
 					t.Errorf("taken out of service after %v: %v; want %v", opened, out, c.opens)
 				}
-				if most := int64(10); c.quick && asked.Load() > most {
-					t.Errorf("the backend got %d requests while it failed, want at most %d: five failures, two at once, and a probe each 5 s", asked.Load(), most)
+				if most := int64(12); c.quick && asked.Load() > most {
+					t.Errorf("the backend got %d requests while it failed, want at most %d: five failures, four at once, and a probe each 5 s", asked.Load(), most)
 				}
 				if askedDown.Load() > 0 {
 					t.Errorf("%d requests went to the backend while it was out of service", askedDown.Load())

@@ -25,6 +25,7 @@ func twoGPUs(policy Policy) Scenario {
 }
 
 func TestTheSameScenarioGivesTheSameResult(t *testing.T) {
+	skipUnderRace(t)
 	for _, policy := range Policies() {
 		var results [2]Result
 		for i := range results {
