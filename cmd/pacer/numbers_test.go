@@ -38,6 +38,9 @@ func preset(t *testing.T, name string) sim.Model {
 // least 1 % of the exposure. The usual estimator (request average, booked at
 // the concurrency at arrival) runs beside it as a control and is worse.
 func TestLearnedCurveAgainstTruth(t *testing.T) {
+	if underRace {
+		t.Skip("100,000 tokens of each backend: make numbers runs it")
+	}
 	for _, name := range []string{"deepseek-r1/h200/sglang", "llama-3.1-70b/h200/vllm"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
