@@ -218,7 +218,7 @@ var engineBehaviours = map[string]func(*testing.T){
 				t.Fatalf("got %d %s (Retry-After %q), want 503", status, body, header.Get("Retry-After"))
 			}
 		}
-		sleep(6 * time.Second)
+		sleep(7 * time.Second) // 5 s, and up to 1.1 s until somebody looks again
 		done(t, h.atOnce(2, loadgen.Request{Model: "chat", MaxTokens: 50}), 50, 50)
 		h.want(map[string]int{"upstream_error": 20, "ok": 2}, router.Up)
 	},
