@@ -2,8 +2,4 @@
 
 package accuracy
 
-const (
-	raceDetector = false
-	fewSeeds     = 9
-	truthScale   = 1.0
-)
+const underRace = false

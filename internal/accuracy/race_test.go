@@ -2,10 +2,6 @@
 
 package accuracy
 
-// Nothing here is concurrent, and under the race detector everything takes ten
-// times as long: a few rows, which keep the code that they share alive.
-const (
-	raceDetector = true
-	fewSeeds     = 5
-	truthScale   = 0.25
-)
+// underRace is whether the race detector looks on, under which everything takes
+// ten times as long.
+const underRace = true

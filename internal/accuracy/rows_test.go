@@ -4,10 +4,10 @@ import "time"
 
 // rows is the table.
 var rows = []row{
-	alsoRaced(curveRow("S1 dense, decode only, bursts", s1, mark{tokens: 10e3, goal: errs{2, 4}}, mark{tokens: 100e3})),
+	curveRow("S1 dense, decode only, bursts", s1, mark{tokens: 10e3, goal: errs{2, 4}}, mark{tokens: 100e3}),
 	curveRow("S2 mixture of experts, decode only, bursts", s2, mark{tokens: 10e3, goal: errs{2, 4}}, mark{tokens: 100e3}),
 	curveRow("S3 prefill mix, real arrivals", s3, mark{tokens: 10e3}, mark{tokens: 100e3, goal: errs{2, 4}, blind: true}),
-	alsoRaced(curveRow("S4 prefill mix, bursts", s4, mark{tokens: 10e3}, mark{tokens: 30e3, goal: errs{3, 6}}, mark{tokens: 100e3, goal: errs{1.5, 4}, blind: true})),
+	curveRow("S4 prefill mix, bursts", s4, mark{tokens: 10e3}, mark{tokens: 30e3, goal: errs{3, 6}}, mark{tokens: 100e3, goal: errs{1.5, 4}, blind: true}),
 	curveRow("S5 speculative, chunks of 4, bursts", s5, mark{tokens: 100e3, goal: errs{2.5, 6}, blind: true}),
 	curveRow("S5 with a first chunk of 4 as well", s5late, mark{tokens: 100e3, why: coalesced}),
 	curveRow("S5, the first chunk of 4 as well, counted by the engine at every chunk", s5told, mark{tokens: 100e3, goal: errs{2.5, 6}, blind: true}),
@@ -19,12 +19,12 @@ var rows = []row{
 	curveRow("S8, a tenant like our users, and the engine's own count", s8LikeSeen, mark{tokens: 100e3, goal: errs{1.5, 4}}),
 	curveRow("prefill of another form, real arrivals", wrongForm, mark{tokens: 100e3, goal: errs{3, 8}, blind: true}),
 	curveRow("prefill of another form, bursts", wrongFormBursts, mark{tokens: 100e3}),
-	alsoRaced(tripledRow),
+	tripledRow,
 	forecastRow("S4", s4, errs{5, 12}),
 	forecastRow("S6", s6, errs{}),
 	publishedRow,
 	unevenRow("steps", stepsOf, 0),
-	alsoRaced(unevenRow("steps", stepsOf, networkJitter)),
+	unevenRow("steps", stepsOf, networkJitter),
 	unevenRow("steps", stepsOf, 2*time.Millisecond),
 	unevenRow("cliff", cliffOf, 0),
 	unevenRow("cliff", cliffOf, networkJitter),
@@ -61,9 +61,9 @@ var rows = []row{
 	usageRow("S5", s5, 2, 0, ""),
 	ttftRow("S1 dense, decode only, bursts", s1, 30e3, 25, false, 0),
 	ttftRow("S3 prefill mix, real arrivals", s3, 30e3, 25, true, 0),
-	alsoRaced(ttftRow("S4 prefill mix, bursts", s4, 30e3, 25, true, 0)),
+	ttftRow("S4 prefill mix, bursts", s4, 30e3, 25, true, 0),
 	ttftRow("S6 short answers, real arrivals", s6, 30e3, 25, true, 0),
-	alsoRaced(ttftRow("S7 24 slots, bursts", s7, 60e3, 25, true, 24)),
+	ttftRow("S7 24 slots, bursts", s7, 60e3, 25, true, 24),
 	ttftRow("S8 hidden tenant, bursts", s8, 30e3, 25, true, 0),
 }
 

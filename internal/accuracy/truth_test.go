@@ -88,7 +88,7 @@ type known struct {
 }
 
 func knownBy(s setup, tokens float64) *known {
-	return &known{s, sync.OnceValue(func() *truth { return longRun(s, tokens*truthScale) })}
+	return &known{s, sync.OnceValue(func() *truth { return longRun(s, tokens) })}
 }
 
 // asked is what a curve says at n and the load of the truth.

@@ -12,6 +12,7 @@ import (
 // What the oracle is told is what the engine does, at every level that has a
 // bin, and what a prompt costs it.
 func TestTheOracleIsToldTheTruth(t *testing.T) {
+	skipUnderRace(t)
 	spec := engineOf("llama-3.1-70b/h200/vllm")
 	spec.Draft, spec.Speed = 3, 0.5
 	list := append(mixed(), Backend{Name: "drafts", Engine: spec},
