@@ -3,6 +3,9 @@
 
 GO        ?= go
 TESTFLAGS ?= -race -shuffle=on -timeout 10m
+# The race detector would let every package sleep for a second at its end.
+GORACE    ?= atexit_sleep_ms=50
+export GORACE
 BIN       := bin/pacer
 
 .PHONY: build test sdk numbers deps bench accuracy arena fuzz soak faults loadtools long lint format demo clean
