@@ -14,12 +14,13 @@ import (
 // otherwise than the fit, and g the drift of the backend: 1 unless its last
 // windows were slower, or faster, at all n than what is known of it.
 type Curve struct {
-	source Provenance // Unknown, Prior, Learned (of any n)
-	fit    Fit
-	fitted bool
-	margin float64
-	scale  float64 // g; 1 in a curve that knows nothing
-	lo, hi int     // support
+	source   Provenance // Unknown, Prior, Learned (of any n)
+	borrowed bool       // the prior is what the group's other targets know
+	fit      Fit
+	fitted   bool
+	margin   float64
+	scale    float64 // g; 1 in a curve that knows nothing
+	lo, hi   int     // support
 
 	// The tables go up to top: twice the support, or maxLevel.
 	top int
@@ -59,6 +60,10 @@ const (
 // Known reports whether the curve can be asked at all: evidence of at least 30
 // decode steps, or a prior.
 func (c *Curve) Known() bool { return c.source != Unknown }
+
+// Borrowed reports whether the curve is what other targets of the same backend
+// know, and nothing of its own: this one may be faster, or slower.
+func (c *Curve) Borrowed() bool { return c.source == Prior && c.borrowed }
 
 // TPS returns tokens/s for one of n streams at the usual prompt load of n; NaN
 // when unknown. n below 1 counts as 1.

@@ -24,6 +24,11 @@ func TestATargetBorrowsFromItsBackend(t *testing.T) {
 	for _, n := range []int{1, 4, 16, 40} {
 		within(t, "borrowed TPS", book.Curve(lora).TPS(n), 1/(0.02+0.001*float64(n)), 0.02)
 	}
+	for model, want := range map[Target]bool{target: false, lora: true, given: false, alone: false} {
+		if got := book.Curve(model).Borrowed(); got != want {
+			t.Errorf("the curve of %v is borrowed: %v, want %v", model, got, want)
+		}
+	}
 	if got := book.Curve(lora).At(4).Source; got != Prior {
 		t.Errorf("what is borrowed is called %v, want %v", got, Prior)
 	}
@@ -41,6 +46,9 @@ func TestATargetBorrowsFromItsBackend(t *testing.T) {
 	// beyond is still the backend's.
 	slow := Fit{A: 0.06, C: 0.003}
 	book.Apply(now, map[Target]Sums{lora: sumsOf(slow, even(2000, 1, 4), flat)}, nil)
+	if book.Curve(lora).Borrowed() {
+		t.Error("a curve with evidence of its own counts as borrowed")
+	}
 	within(t, "its own TPS", book.Curve(lora).TPS(4), 1/slow.tpot(4, 0), 0.03)
 	within(t, "TPS beyond what it saw itself", book.Curve(lora).TPS(40), 1/slow.tpot(40, 0), 0.1)
 	within(t, "TPS of whom it borrowed from", book.Curve(target).TPS(4), 1/fit.tpot(4, 0), 0.03)

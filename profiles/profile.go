@@ -220,6 +220,7 @@ func (p *profile) draw(known *Sums, scale, margin float64) {
 		pr = p.borrowed
 	}
 	c := newCurve(known, pr, scale, margin)
+	c.borrowed = p.prior == nil
 	c.ttft = newTTFT(known, c)
 	p.curve.Store(c)
 }

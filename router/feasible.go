@@ -61,6 +61,7 @@ func (a *ask) weigh(v *verdict) {
 	v.fresh = !m.known
 	k, prompt := int(v.m)+a.weight, g.promptWaiting()
 	low, bound, own := m.carries(k, extraP(prompt, a.answer(m)), a.floor)
+	own = own || m.guessed && g.leased() == 0 // as where nothing is known
 	v.low = low
 	if a.floor > 0 && m.known {
 		v.headroom = bound / a.floor
@@ -72,7 +73,7 @@ func (a *ask) weigh(v *verdict) {
 	switch {
 	case a.caps(g.backend) != OK:
 		v.reason = ReasonCap
-	case g.ramp.recovered && k > g.ramp.cap && g.leased() > 0, !own && v.fresh:
+	case g.ramp.recovered && k > g.ramp.cap && g.leased() > 0, !own && (v.fresh || m.guessed):
 		v.reason = ReasonSlowStart
 	case !own:
 		v.reason = ReasonOwnFloor
@@ -129,7 +130,7 @@ func (a *ask) protects(v *verdict, g *group, k, prompt int) Reason {
 			continue
 		}
 		reason = ReasonProtects
-		if !m.known {
+		if !m.known || m.guessed {
 			reason = ReasonSlowStart
 		}
 	}

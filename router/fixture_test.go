@@ -18,9 +18,12 @@ type form struct {
 	answer  float64
 	margin  float64 // 0 = 10 %
 	first   profiles.TTFT
+	others  bool // it is what other models on the engine show
 }
 
 func (f form) Known() bool { return true }
+
+func (f form) Borrowed() bool { return f.others }
 
 func (f form) TPS(n int) float64 { return 1 / (f.a + f.b*float64(n)) }
 

@@ -186,12 +186,12 @@ func succeed(ended, renewals, releases *[forecastSteps]float64) {
 	}
 }
 
-// fastest is the known target of g that is fastest for one stream, nil if none
-// is known.
+// fastest is the known target of g that is fastest for one stream, one that is
+// guessed only where no other is known; nil if none is.
 func (g *group) fastest() *model {
 	var best *model
 	for _, m := range g.models {
-		if m.known && (best == nil || m.solo > best.solo) {
+		if m.known && (best == nil || best.guessed || !m.guessed && m.solo > best.solo) {
 			best = m
 		}
 	}

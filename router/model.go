@@ -11,6 +11,7 @@ import (
 // curve is what the router reads of a profiles.Curve.
 type curve interface {
 	Known() bool
+	Borrowed() bool
 	TPS(n int) float64
 	Low(n int, extraP float64) float64
 	Support() (lo, hi int)
@@ -31,13 +32,14 @@ type model struct {
 	// the rest is zero.
 	curve   curve
 	known   bool
+	guessed bool // it is that of other models on the engine
 	lowest  int  // lowest n with evidence, or of a prior
 	visited int  // highest n with evidence, or of a prior; 0 = nothing says how far
 	young   bool // few steps seen: the fit is not to be trusted beyond visited
 	ttft    profiles.TTFT
 	timed   bool    // ttft rests on first tokens
 	answer  float64 // mean output tokens; 0 = unknown
-	solo    float64 // TPS(1), or more where that was seen; +Inf while unknown
+	solo    float64 // TPS(1), or more where that was seen; +Inf while unknown or guessed
 
 	floors      floorSet // of the leases that run here
 	remoteFloor float64  // highest floor that another replica runs here, 0 = none
@@ -82,6 +84,7 @@ const youngSteps = 300
 func (m *model) learn(c curve) {
 	m.curve = c
 	m.known = c != nil && c.Known()
+	m.guessed = m.known && c.Borrowed()
 	m.lowest, m.visited, m.young = 0, 0, false
 	m.answer, m.solo = 0, math.Inf(1)
 	m.learnTTFT(c)
@@ -91,7 +94,7 @@ func (m *model) learn(c curve) {
 	m.lowest, m.visited = c.Support()
 	m.young = c.Steps() < youngSteps
 	m.answer = finite(c.MeanOutput())
-	if solo := max(c.TPS(1), c.Seen(1)); solo > 0 {
+	if solo := max(c.TPS(1), c.Seen(1)); solo > 0 && !m.guessed {
 		m.solo = solo
 	}
 }
@@ -122,7 +125,8 @@ func (m *model) protect() float64 {
 // the cap that slow start begins with, what the streams themselves were seen to
 // get is believed against the fit: of a backend that was overrun before it was
 // ever seen idle the fit says that not even one stream gets its floor, and
-// nobody would be let in to show the contrary.
+// nobody would be let in to show the contrary. What is only guessed lets in and
+// keeps nobody out: what it refuses, slow start answers for.
 func (m *model) carries(k int, extraP, need float64) (low, bound float64, ok bool) {
 	g := m.group
 	if !m.known {
@@ -132,6 +136,9 @@ func (m *model) carries(k int, extraP, need float64) (low, bound float64, ok boo
 	low = m.curve.Low(k, extraP)
 	if need <= 0 || low >= need {
 		return low, low, true
+	}
+	if m.guessed && k <= g.ramp.cap {
+		return low, need, true
 	}
 	if k <= slowStartCap && m.seen(k, extraP) >= beaten*need {
 		return low, need, true
@@ -146,6 +153,13 @@ func (m *model) carries(k int, extraP, need float64) (low, bound float64, ok boo
 		return low, grown, true
 	}
 	return low, low, false
+}
+
+// starts reports whether slow start answers for the target, as long as it runs
+// with a floor: nothing is known of its speed, or too little is guessed for what
+// is promised there.
+func (m *model) starts() bool {
+	return !m.known || m.guessed && m.curve.Low(1, 0) < max(m.promised, m.floors.highest(math.Inf(1)))
 }
 
 // seen is what streams were seen to get with k or more of them there, once
@@ -188,7 +202,7 @@ func (m *model) grown(k int, extraP float64) float64 {
 // limitedByEvidence reports whether k sequences would be refused only because
 // nothing like it was ever seen.
 func (m *model) limitedByEvidence(k int, need float64) bool {
-	return !m.known || m.outside(k) && m.grown(k, 0) >= need
+	return !m.known || m.guessed || m.outside(k) && m.grown(k, 0) >= need
 }
 
 // extraP spreads prompt tokens that wait for their prefill over the steps of

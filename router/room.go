@@ -138,7 +138,7 @@ func (a *ask) fits(m *model, users int) bool {
 	if g.ramp.recovered && k > g.ramp.cap && (users > 1 || g.leased() > 0) { // an idle one takes one beyond its cap
 		return false
 	}
-	if _, _, ok := m.carries(k, extraP(g.promptWaiting(), a.answer(m)), a.floor); !ok {
+	if _, _, ok := m.carries(k, extraP(g.promptWaiting(), a.answer(m)), a.floor); !ok && !(m.guessed && users == 1 && g.leased() == 0) {
 		return false
 	}
 	var v verdict

@@ -129,7 +129,7 @@ func (g *group) slowStart() int {
 		return g.ramp.cap
 	}
 	for _, m := range g.models {
-		if !m.known && (m.promised > 0 || m.floors.highest(math.Inf(1)) > 0) {
+		if m.starts() && (m.promised > 0 || m.floors.highest(math.Inf(1)) > 0) {
 			return g.ramp.cap
 		}
 	}
