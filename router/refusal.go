@@ -1,6 +1,9 @@
 package router
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // ShedReason says why a request was refused. Its strings are the label values
 // of pacer_shed_total.
@@ -98,12 +101,30 @@ func (a *ask) ahead() int {
 		count += rt.lastTurn(a.class, a.req.Tenant)
 	}
 	for _, other := range rt.rivals {
+		if !a.rivals(other) {
+			continue
+		}
 		count += other.lines[Interactive].len()
 		if other.conf.Class == Interactive || a.class == Batch {
 			count += other.promised(a.now)
 		}
 	}
 	return count
+}
+
+// rivals reports whether a place that comes free may be taken on other: both
+// have a target that is counted together, or on one backend whose cap stands in
+// a's way.
+func (a *ask) rivals(other *route) bool {
+	for _, m := range a.route.models {
+		if m == nil {
+			continue
+		}
+		if slices.Contains(m.group.routes, other) || a.short(m.group.backend) > 0 && slices.Contains(m.group.backend.routes, other) {
+			return true
+		}
+	}
+	return false
 }
 
 // lastTurn is how many in a line or expected back go before one more of tenant:

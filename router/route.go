@@ -14,7 +14,7 @@ type route struct {
 	lengths lengths // of its answers, in tokens of one sequence
 
 	promises promises
-	rivals   []*route // others that share a group with it
+	rivals   []*route // others that share a backend with it
 
 	probeAt time.Time // when an unattainable floor may be probed; zero before the first such request
 }
@@ -48,14 +48,14 @@ func (rt *route) sharesBackend(i int) bool {
 	return false
 }
 
-// meetRivals finds the routes that share a group with rt.
+// meetRivals finds the routes that share a backend with rt.
 func (rt *route) meetRivals() {
 	rt.rivals = nil
 	for _, m := range rt.models {
 		if m == nil {
 			continue
 		}
-		for _, other := range m.group.routes {
+		for _, other := range m.group.backend.routes {
 			if other != rt && !slices.Contains(rt.rivals, other) {
 				rt.rivals = append(rt.rivals, other)
 			}

@@ -131,6 +131,37 @@ func TestAPlaceBelowTheCapComesFromAnyModel(t *testing.T) {
 	}
 }
 
+// Where it is the cap that stands in the way, those who wait for it or were told
+// to come back go before whoever is refused next, whatever their model; where it
+// is not, they do not.
+func TestPlacesBelowTheCapAreToldOnce(t *testing.T) {
+	told := func(cap, refused int) time.Duration {
+		b := api(t, true)
+		b.topo.Backends[0].MaxConcurrency = cap
+		b.configure()
+		running := b.fill("other", 20, noQueue)
+		running = append(running, b.fill("chat", 20, noQueue)...)
+		for range 20 {
+			b.routes[0].lengths.add(200)
+			b.routes[1].lengths.add(200)
+		}
+		b.run(running, 50, 2*time.Second)
+		for range refused {
+			b.wantRefusal(b.place("other"), ShedFloor)
+		}
+		b.seed = 7 // the same jitter
+		d := b.place("chat")
+		b.wantRefusal(d, ShedFloor)
+		return d.Refusal.RetryAfter
+	}
+	if alone, after := told(6, 0), told(6, 30); after < 4*alone {
+		t.Errorf("one of chat is told %v when 30 of other wait for the cap, and %v when nobody does", after, alone)
+	}
+	if alone, after := told(0, 0), told(0, 30); after != alone {
+		t.Errorf("without a cap one of chat is told %v when 30 of other were refused, and %v when none was", after, alone)
+	}
+}
+
 // Health is the backend's: who comes back ramps up in every group.
 func TestSeparateModelsHaveOneHealth(t *testing.T) {
 	b := api(t, true)
