@@ -248,6 +248,14 @@ routes:
 	if len(shared.Backends) != 1 || !slices.Equal(names, []string{"a:big", "a:small"}) {
 		t.Errorf("machines %v, want a:big and a:small", names)
 	}
+	if !separate.USDPerMillionOutputTokens.known() {
+		t.Error("the cost of all is not known, though the backend states what it costs by the hour")
+	}
+	for _, fault := range []string{"kill:a:big@20s", "drift:a:big:30@20s+20s"} {
+		if run := planned(t, append(args, "-c", fleet("separate"), "--fault", fault)...).Runs[0]; run.Kept > separate.Kept-0.1 {
+			t.Errorf("%s: %s kept, want fewer than the %s without it", fault, percent(run.Kept), percent(separate.Kept))
+		}
+	}
 	if separate.USDPerHour != 2 || shared.Kept > 0.95 || separate.Kept < shared.Kept+0.04 {
 		t.Errorf("%s kept apart and %s together, at %v USD an hour; want more apart, at 2", percent(separate.Kept), percent(shared.Kept), separate.USDPerHour)
 	}

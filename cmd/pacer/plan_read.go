@@ -156,9 +156,10 @@ func readPolicies(names []string) ([]arena.Policy, error) {
 const faultForms = "write kill:BACKEND@60s, drift:BACKEND:1.5@60s or redis_lost@60s, and +30s behind it for when it is over"
 
 // readFault reads KIND[:BACKEND[:FACTOR]]@WHEN[+FOR] as what begins, and what
-// ends it.
+// ends it. The name of a backend may be that of one of its models, which has
+// colons of its own, and whatever else a model is called.
 func readFault(text string, cfg *config.Config) ([]arena.Fault, error) {
-	what, when, timed := strings.Cut(text, "@")
+	what, when, timed := cutLast(text, "@")
 	begin, length, ends := strings.Cut(when, "+")
 	at, err := time.ParseDuration(begin)
 	if !timed || err != nil || at < 0 || at > maxPlanTime {
@@ -170,33 +171,46 @@ func readFault(text string, cfg *config.Config) ([]arena.Fault, error) {
 			return nil, fmt.Errorf("--fault %.60q: %.20q is no length of time; %s", text, length, faultForms)
 		}
 	}
-	words := strings.Split(what, ":")
+	kind, backend, named := strings.Cut(what, ":")
+	kind = strings.ReplaceAll(kind, "-", "_")
+	factor, factored := "", false
+	if kind == "drift" {
+		backend, factor, factored = cutLast(backend, ":")
+	}
 	first := arena.Fault{At: at}
 	last := arena.Fault{At: at + over}
-	switch kind := strings.ReplaceAll(words[0], "-", "_"); {
-	case kind == "redis_lost" && len(words) == 1:
+	switch {
+	case kind == "redis_lost" && !named:
 		first.Kind, last.Kind = arena.RedisLost, arena.RedisBack
-	case kind == "kill" && len(words) == 2:
+	case kind == "kill" && named:
 		first.Kind, last.Kind = arena.Kill, arena.Back
-	case kind == "drift" && len(words) == 3:
+	case kind == "drift" && factored:
 		first.Kind, last.Kind, last.Factor = arena.Drift, arena.Drift, 1
-		first.Factor, err = strconv.ParseFloat(words[2], 64)
+		first.Factor, err = strconv.ParseFloat(factor, 64)
 		if err != nil || !(first.Factor >= 0.01 && first.Factor <= 100) {
-			return nil, fmt.Errorf("--fault %.60q: %.20q is no factor on the time of a step; write one from 0.01 to 100, such as 1.5", text, words[2])
+			return nil, fmt.Errorf("--fault %.60q: %.20q is no factor on the time of a step; write one from 0.01 to 100, such as 1.5", text, factor)
 		}
 	default:
 		return nil, fmt.Errorf("--fault %.60q is no fault; %s", text, faultForms)
 	}
-	if len(words) > 1 {
-		if !hasBackend(cfg, words[1]) {
-			return nil, fmt.Errorf("--fault %.60q: no backend %.60q; known are %s", text, words[1], strings.Join(backendNames(cfg), ", "))
+	if named {
+		if !hasBackend(cfg, backend) {
+			return nil, fmt.Errorf("--fault %.60q: no backend %.60q; known are %s", text, backend, strings.Join(backendNames(cfg), ", "))
 		}
-		first.Backend, last.Backend = words[1], words[1]
+		first.Backend, last.Backend = backend, backend
 	}
 	if !ends {
 		return []arena.Fault{first}, nil
 	}
 	return []arena.Fault{first, last}, nil
+}
+
+// cutLast is strings.Cut around the last sep.
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
 }
 
 func hasBackend(cfg *config.Config, name string) bool {

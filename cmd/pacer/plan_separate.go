@@ -9,7 +9,7 @@ import (
 
 // apart returns cfg with a backend for each model of those whose models are
 // separate: in a plan a machine is what decodes together. Each has the cap of the
-// whole backend, which costs by the hour only once.
+// whole backend, and an equal part of what it costs by the hour.
 func apart(cfg *config.Config) *config.Config {
 	next := *cfg
 	next.Backends, next.Routes = nil, nil
@@ -38,11 +38,10 @@ func apart(cfg *config.Config) *config.Config {
 		if !b.Separate() {
 			next.Backends = append(next.Backends, b)
 		}
-		for i, model := range models[b.Name] {
+		for _, model := range models[b.Name] {
 			one := b
-			if one.Name, one.Models = partOf(b.Name, model), ""; i > 0 {
-				one.USDPerHour = 0
-			}
+			one.Name, one.Models = partOf(b.Name, model), ""
+			one.USDPerHour /= float64(len(models[b.Name]))
 			next.Backends = append(next.Backends, one)
 		}
 	}
