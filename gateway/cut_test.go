@@ -332,13 +332,25 @@ func TestACompressedAnswerIsPassedOnUnread(t *testing.T) {
 }
 
 // An answer that is not streamed is silent until its last token: it may take as
-// long as SDKs wait for it, and a backend that hangs is left then.
+// long as SDKs wait for it, and a backend that hangs is left then; at once after
+// first_byte where nothing is generated.
 func TestADocumentMayTakeItsTime(t *testing.T) {
 	const document = `{"id":"c1","choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":7,"completion_tokens":16000}}`
 	for _, c := range []struct {
+		path    string
 		takes   time.Duration
 		backend string
-	}{{3 * time.Minute, "a"}, {9 * time.Minute, "a"}, {time.Hour, "b"}} {
+		after   time.Duration
+	}{
+		{chat, 3 * time.Minute, "a", 3 * time.Minute},
+		{chat, 9 * time.Minute, "a", 9 * time.Minute},
+		{chat, time.Hour, "b", 10*time.Minute + time.Second},
+		{"/v1/images/generations", 9 * time.Minute, "a", 9 * time.Minute},
+		{"/v1/embeddings", time.Minute, "a", time.Minute},
+		{"/v1/embeddings", time.Hour, "b", 2*time.Minute + time.Second},
+		{"/v1/rerank", time.Hour, "b", 2*time.Minute + time.Second},
+		{"/v1/moderations", time.Hour, "b", 2*time.Minute + time.Second},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			after := func(d time.Duration) *script {
 				return &script{answer: func(w http.ResponseWriter, r *http.Request) {
@@ -352,7 +364,11 @@ func TestADocumentMayTakeItsTime(t *testing.T) {
 			conf.Routes[0].Prefer = "order"
 			a := after(c.takes)
 			h := open(t, conf, map[string]http.Handler{"a": a, "b": after(time.Second)})
-			r := h.post(chat, `{"model":"chat"}`)
+			start := time.Now()
+			r := h.post(c.path, `{"model":"chat"}`)
+			if got := time.Since(start); got != c.after {
+				t.Errorf("%s, which takes %v: answered after %v, want %v", c.path, c.takes, got, c.after)
+			}
 			if r.status != 200 || r.body != document || r.header.Get("X-Pacer-Backend") != c.backend || a.calls() != 1 {
 				t.Errorf("%v: got %d %q of %s; a was asked %d times", c.takes, r.status, r.body, r.header.Get("X-Pacer-Backend"), a.calls())
 			}

@@ -9,6 +9,7 @@ type endpoint struct {
 	// place for caps and health only, and is passed through.
 	decodes bool
 
+	quick  bool // nothing is generated: its answer takes no longer than a first token
 	events bool // an answer may be a stream of events though it is not measured
 	form   bool // the body may be multipart/form-data
 	stores bool // the answer has an id that stays with its backend
@@ -22,10 +23,10 @@ var journeys = []*endpoint{
 	{path: "/completions", decodes: true},
 	{path: "/responses", decodes: true, stores: true},
 	{path: messagesPath, decodes: true},
-	{path: messagesPath + "/count_tokens", counts: true},
-	{path: "/embeddings"},
-	{path: "/rerank"},
-	{path: "/moderations"},
+	{path: messagesPath + "/count_tokens", counts: true, quick: true},
+	{path: "/embeddings", quick: true},
+	{path: "/rerank", quick: true},
+	{path: "/moderations", quick: true},
 	{path: "/images/generations", events: true},
 	{path: "/audio/speech", events: true},
 	{path: "/audio/transcriptions", events: true, form: true},
@@ -35,4 +36,4 @@ var journeys = []*endpoint{
 const messagesPath = "/messages"
 
 // storedAnswer is what a client does with an answer that a backend keeps.
-var storedAnswer = &endpoint{stored: true}
+var storedAnswer = &endpoint{stored: true, quick: true}

@@ -24,8 +24,8 @@ const (
 	// fleet.
 	maxSends = 3
 
-	// documentWait is how long the first byte of an answer that is not streamed
-	// is waited for at least: it comes with the last token. SDKs wait as long.
+	// documentWait is how long the first byte of an answer that is generated, and
+	// not streamed, is waited for at least: it comes with the last token. SDKs wait as long.
 	documentWait = 10 * time.Minute
 
 	// errorStart is how much of an error answer is looked at.
@@ -224,7 +224,7 @@ func (x *exchange) prepare(t *attempt) error {
 	timeouts := x.plan.conf.Timeouts
 	t.sent = time.Now()
 	first := timeouts.FirstByte
-	if !x.stream {
+	if !x.stream && !x.end.quick {
 		first = max(first, documentWait)
 	}
 	t.watch = startWatch(t.sent, x.arrived.Add(timeouts.Total), first, errFirstByte, t.cancel)
