@@ -23,6 +23,7 @@ var (
 	errWrongMethod = errors.New("gateway: method not allowed")
 	errSlowBody    = errors.New("gateway: the request body came too slowly")
 	errOverloaded  = errors.New("gateway: too many requests under way")
+	errShareTaken  = errors.New("gateway: the key's requests under way hold its half of limits.buffered")
 	errNoRoom      = errors.New("gateway: no descriptor or port for another connection")
 	errDraining    = errors.New("gateway: shutting down")
 	errNoBackend   = errors.New("gateway: no backend in service")
@@ -226,6 +227,8 @@ func answerFor(err error) answer {
 		return shedAnswer(shed)
 	case errors.Is(err, errOverloaded), errors.Is(err, errNoRoom):
 		return answer{status: 503, typ: server, code: "gateway_overloaded", message: "The gateway has too many requests under way.", retryAfter: time.Second}
+	case errors.Is(err, errShareTaken):
+		return answer{status: 503, typ: server, code: "gateway_overloaded", message: "The requests of this key that are under way hold as many bytes as one key may (half of limits.buffered). Send this one when some of them have ended.", retryAfter: time.Second}
 	case errors.Is(err, errDraining):
 		return answer{status: 503, typ: server, code: "draining", message: "This gateway is shutting down."}
 	case errors.Is(err, errNoBackend):

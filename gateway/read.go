@@ -73,16 +73,16 @@ func (x *exchange) readBody() ([]byte, error) {
 	if size == 0 || size > bodyStart {
 		size = bodyStart
 	}
-	if !x.hold(size) {
-		return nil, errOverloaded
+	if err := x.take(size); err != nil {
+		return nil, err
 	}
 	buf := make([]byte, 0, size)
 	pace := x.newPace()
 	for {
 		if len(buf) == cap(buf) {
 			next := min(2*int64(cap(buf)), limit+1)
-			if !x.hold(next - int64(cap(buf))) {
-				return nil, errOverloaded
+			if err := x.take(next - int64(cap(buf))); err != nil {
+				return nil, err
 			}
 			buf = append(make([]byte, 0, next), buf...)
 		}
@@ -155,19 +155,22 @@ func (r rawBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hold takes n bytes from the budget of all, and from the tenant's, until
-// settle.
-func (x *exchange) hold(n int64) bool {
+// take takes n bytes from the budget of all, and from the tenant's, until
+// settle; the error says which of them is used up.
+func (x *exchange) take(n int64) error {
 	if !x.tenant.held.take(n) {
-		return false
+		return errShareTaken
 	}
 	if !x.g.buffered.take(n) {
 		x.tenant.held.give(n)
-		return false
+		return errOverloaded
 	}
 	x.held += n
-	return true
+	return nil
 }
+
+// hold is take, where it makes no difference.
+func (x *exchange) hold(n int64) bool { return x.take(n) == nil }
 
 // keep counts n bytes, or takes them off, that cannot be refused.
 func (x *exchange) keep(n int64) {
