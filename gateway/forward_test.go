@@ -8,6 +8,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/router"
 )
 
 // Failures before the first byte: the client sees only the second backend.
@@ -109,6 +112,40 @@ func TestAFailureMovesOnByWayOfTheLine(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who failed over and waited in vain is told how it failed, and not to come back:
+// nobody else is told to come back behind it.
+func TestAFailureInLineIsPromisedNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conf := settings("a", "b") // nobody listens at a
+		conf.Backends[1].MaxConcurrency = 1
+		conf.Routes[0].OnInfeasible[0].Queue = 2 * time.Second
+		h := open(t, conf, map[string]http.Handler{"b": &script{answer: talk(200, 100*time.Millisecond)}})
+		h.book.Prior(router.Target{Backend: "b", Model: "big"}, []profiles.PriorPoint{{N: 1, TPS: 60}, {N: 8, TPS: 50}})
+		first := make(chan reply, 1)
+		go func() { first <- h.post(chat, streamBody) }()
+		<-time.After(3 * time.Second)
+		told := func() time.Duration {
+			now := time.Now()
+			d := h.router.Place(now, router.Request{Route: "chat", Stream: true, Arrived: now, Exclude: []string{"a"}, NoQueue: true})
+			if d.Refusal == nil {
+				t.Fatalf("got %+v, want a refusal", d)
+			}
+			return d.Refusal.RetryAfter
+		}
+		before := told()
+		for range 4 {
+			if r := h.post(chat, streamBody); r.status != 502 {
+				t.Errorf("got %d %.200s, want the failure of a", r.status, r.body)
+			}
+		}
+		if after := told(); after > 2*before {
+			t.Errorf("the next one is told to come back in %v, and in %v before 4 had failed over in vain", after, before)
+		}
+		<-first
+		h.idle()
+	})
 }
 
 func notHTTP(w http.ResponseWriter, _ *http.Request) {

@@ -110,7 +110,7 @@ func (x *exchange) leaveLine() {
 // could not wait.
 func (x *exchange) placeAgain(failed string, mayWait bool) (placed bool, err error) {
 	x.placing.Exclude = append(slices.Clip(x.placing.Exclude), failed)
-	x.placing.NoQueue = true
+	x.placing.NoQueue, x.placing.Again = true, true
 	d := x.g.placer.Place(time.Now(), x.placing)
 	if mayWait && d.Refusal != nil && d.Refusal.Reason != router.NoBackend && d.Refusal.Reason != router.ShedUnattainable {
 		waiting := x.placing

@@ -59,7 +59,7 @@ const (
 // how it failed.
 func (r *Router) refuse(a *ask, reason ShedReason, best float64) *Refusal {
 	f := &Refusal{Reason: reason, Best: best, Floor: a.floor, RetryAfter: r.comeBack(a, reason)}
-	if f.RetryAfter > 0 && reason != NoBackend && !a.req.NoQueue {
+	if f.RetryAfter > 0 && reason != NoBackend && !a.req.NoQueue && !a.req.Again {
 		since := a.since
 		if since.IsZero() {
 			since = a.arrived

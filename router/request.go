@@ -22,7 +22,8 @@ type Request struct {
 	Tenant  string   // for fairness within a line
 	Key     uint64   // the same for a request that is sent again, by which it is recognised when it comes back as told; 0 = not known
 	Exclude []string // backends already tried for this request
-	NoQueue bool     // decide now, ahead of those in line, for a failover: it is placed, or refused and promised nothing
+	NoQueue bool     // decide now, ahead of those in line: it is placed, or refused and promised nothing
+	Again   bool     // it failed over: a refusal is not what its client is told, and promises nothing
 
 	// Spare asks for a second place beside one that the request has: now, on a
 	// feasible target of the route itself that is not being tried out, and
