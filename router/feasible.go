@@ -81,7 +81,7 @@ func (a *ask) weigh(v *verdict) {
 		v.reason = protects
 	case g.slow != nil:
 		v.reason = ReasonProtects
-	case a.class == Batch && !a.leavesReserve(g, k):
+	case a.class == Batch && !(a.leavesReserve(g, k) && a.leavesPlaces(g.backend, a.weight)):
 		v.reason = ReasonReserve
 	case a.maxTTFT > 0 && g.ttft(a.now, m, int(v.m))+a.waited > a.maxTTFT:
 		v.reason = ReasonTTFT
@@ -178,6 +178,28 @@ type outlook struct {
 	soonest   time.Duration // least time to the first token, once a slot is free
 	queue     time.Duration // least mean wait for a slot
 	known     bool          // every curve in service is known as far as the request would go
+}
+
+// leavesPlaces is rule 4 for the cap of b, whatever decodes together there: with
+// so many places more taken, the reserve still fits below it. One that comes to an
+// idle backend is let in, or a cap no larger than the reserve would keep batch out
+// for ever.
+func (a *ask) leavesPlaces(b *backend, users int) bool {
+	spare, capped := b.spare()
+	return !capped || spare-users >= a.reserveOn(b) || spare == b.maxConcurrency && users <= max(a.weight, 1)
+}
+
+// reserveOn is the largest reserve of the floors on b that leavesReserve counts.
+func (a *ask) reserveOn(b *backend) int {
+	reserve := 0
+	for _, g := range b.groups {
+		for _, m := range g.models {
+			if m.promised > 0 && !m.outOfReach(1, m.promised) {
+				reserve = max(reserve, m.reserve, a.route.conf.Reserve)
+			}
+		}
+	}
+	return reserve
 }
 
 func (a *ask) outlook(verdicts []verdict) outlook {

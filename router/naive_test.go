@@ -225,7 +225,7 @@ func (w *naive) objection(req *Request, rt *route, i int) string {
 		return "own floor"
 	case !w.protected(g, k, prompts+req.PromptTokens):
 		return "protects"
-	case rt.conf.Class == Batch && !w.reserved(rt, g, k, prompts+req.PromptTokens):
+	case rt.conf.Class == Batch && !(w.reserved(rt, g, k, prompts+req.PromptTokens) && w.placed(rt, b, weight)):
 		return "reserve"
 	case maxTTFT > 0 && g.ttft(w.now, m, k-weight)+w.now.Sub(req.Arrived) > maxTTFT:
 		return "ttft"
@@ -278,6 +278,25 @@ func (w *naive) reserved(rt *route, g *group, k, prompts int) bool {
 		case w.keeps(m, k+reserve, prompts, usual(m, nil), floor):
 		case w.keeps(m, 1, 0, 0, floor), k+reserve > slowStartCap:
 			return false
+		}
+	}
+	return true
+}
+
+// placed is rule 4 below the cap of b.
+func (w *naive) placed(rt *route, b *backend, weight int) bool {
+	if b.maxConcurrency == 0 || w.below(b) == 0 {
+		return true
+	}
+	left := b.maxConcurrency - w.below(b) - weight
+	for _, other := range w.Router.routes {
+		for _, m := range other.models {
+			if m == nil || m.group.backend != b || other.conf.Class != Interactive || other.conf.SLO.MinTPS <= 0 {
+				continue
+			}
+			if left < max(rt.conf.Reserve, other.conf.Reserve) && !m.outOfReach(1, m.promised) {
+				return false
+			}
 		}
 	}
 	return true

@@ -61,8 +61,13 @@ func (a *ask) allRoom(s *RouteState) {
 func (a *ask) leftBy(i int, took []int) int {
 	b := a.route.models[i].group.backend
 	left, capped := b.spare()
-	if !capped {
+	switch {
+	case !capped:
 		left = math.MaxInt
+	case a.class == Batch && left == b.maxConcurrency:
+		left = max(left-a.reserveOn(b), 1)
+	case a.class == Batch:
+		left -= a.reserveOn(b)
 	}
 	if b.health == Probing {
 		left = min(left, 1)
@@ -142,7 +147,7 @@ func (a *ask) fits(m *model, users int) bool {
 		return false
 	}
 	var v verdict
-	return a.protects(&v, g, k, g.promptWaiting()+a.prompt) == OK && (a.class != Batch || a.leavesReserve(g, k))
+	return a.protects(&v, g, k, g.promptWaiting()+a.prompt) == OK && (a.class != Batch || a.leavesReserve(g, k) && a.leavesPlaces(g.backend, users))
 }
 
 // moreIfKnown reports whether it is evidence that stops the next user on m and
@@ -150,7 +155,7 @@ func (a *ask) fits(m *model, users int) bool {
 func (a *ask) moreIfKnown(m *model, users int) bool {
 	g := m.group
 	k := g.m() + users + 1
-	if spare, capped := g.backend.spare(); capped && users+1 > spare {
+	if spare, capped := g.backend.spare(); capped && users+1 > spare || a.class == Batch && !a.leavesPlaces(g.backend, users+1) {
 		return false
 	}
 	if g.ramp.recovered && k > g.ramp.cap {

@@ -364,3 +364,33 @@ func TestUnknownTargetIsUnknown(t *testing.T) {
 	b.wantRefusal(b.place("chat"), NoBackend)
 	b.wantRefusal(b.place("other"), NoBackend)
 }
+
+// The reserve is kept below the cap too, whatever the model: batch that fills
+// what an API takes at once would lock every floor out.
+func TestTheReserveIsBelowTheCap(t *testing.T) {
+	for _, c := range []struct {
+		cap, reserve int
+		separate     bool
+		batch        int // that fit on an idle backend
+	}{{4, 1, false, 3}, {4, 3, false, 1}, {4, 0, false, 4}, {1, 1, false, 1}, {4, 9, false, 1}, {4, 1, true, 3}} {
+		b := api(t, c.separate)
+		b.topo.Backends[0].MaxConcurrency = c.cap
+		b.topo.Routes = b.topo.Routes[:1]
+		b.topo.Routes[0].Reserve = c.reserve
+		b.topo.Routes = append(b.topo.Routes, Route{
+			Name: "nightly", Class: Batch, Targets: []RouteTarget{{Target: Target{Backend: "x", Model: "other", Separate: c.separate}}},
+		})
+		b.configure()
+		b.learnTarget(Target{Backend: "x", Model: "m", Separate: c.separate}, carrying(40, 30, 60))
+		b.learnTarget(Target{Backend: "x", Model: "other", Separate: c.separate}, carrying(40, 30, 60))
+		if s := b.Routes(b.now)[1]; s.Free != c.batch || s.FreeLowerBound {
+			t.Errorf("%+v: %d free for batch (lower bound %v)", c, s.Free, s.FreeLowerBound)
+		}
+		if n := len(b.fill("nightly", 20, noQueue)); n != c.batch {
+			t.Errorf("%+v: %d of batch were let in", c, n)
+		}
+		if n := len(b.fill("chat", 20, noQueue)); n != c.cap-c.batch {
+			t.Errorf("%+v: %d users fit then, want %d", c, n, c.cap-c.batch)
+		}
+	}
+}
