@@ -4,7 +4,8 @@ import "math"
 
 const (
 	// What is borrowed is drawn anew when the evidence of the group has changed
-	// by poolChange, and every poolFolds folds.
+	// by poolChange, when there is a target that never asked, and every poolFolds
+	// folds.
 	poolChange = 0.05
 	poolFolds  = 30
 )
@@ -40,11 +41,11 @@ func (g *group) poolIsStale(fold uint64) bool {
 	if len(g.profiles) < 2 {
 		return false
 	}
-	steps := 0.0
+	steps, old := 0.0, fold >= g.pool.drawn+poolFolds
 	for _, p := range g.profiles {
 		steps += p.known.rows.K
+		old = old || !p.pooled
 	}
-	old := fold >= g.pool.drawn+poolFolds
 	return steps > 0 && (old || math.Abs(steps-g.pool.steps) > poolChange*g.pool.steps)
 }
 
@@ -63,7 +64,7 @@ func (g *group) borrow(fold uint64) {
 	g.pool = pool{steps: all.rows.K, drawn: fold}
 	everything := newCurve(&all, nil, 1, startMargin).asPrior()
 	for _, p := range profiles {
-		p.borrowed = everything
+		p.borrowed, p.pooled = everything, true
 		g.mu.Lock()
 		others, own := all, p.known.rows.K > 0
 		if own {

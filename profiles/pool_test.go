@@ -74,3 +74,27 @@ func TestWhatIsBorrowedFollows(t *testing.T) {
 		t.Error("what was borrowed is gone with whom it was borrowed from")
 	}
 }
+
+// A target that comes later borrows with the next fold, as those before it.
+func TestANewTargetBorrowsAtOnce(t *testing.T) {
+	book := NewBook(Options{})
+	others := []Target{target, {Backend: target.Backend, Model: "lora"}}
+	book.Ensure(others...)
+	now := start.Add(time.Minute)
+	book.Apply(now, map[Target]Sums{target: sumsOf(Fit{A: 0.02, C: 0.001}, even(300, 1, 4, 16, 40), flat)}, nil)
+	book.Fold(now)
+	late := Target{Backend: target.Backend, Model: "late"}
+	book.Retain(append(others, late)...)
+	book.Fold(now.Add(time.Second))
+	if !book.Curve(late).Known() {
+		t.Error("a target that a reload brought knows nothing, want what the others know")
+	}
+	book.Retain(others...)
+	book.Fold(now.Add(2 * time.Second))
+	book.Retain(append(others, late)...)
+	book.Prior(late, nil) // as every reload does
+	book.Fold(now.Add(3 * time.Second))
+	if !book.Curve(late).Known() {
+		t.Error("a target that was gone and came back knows nothing, want what the others know")
+	}
+}

@@ -34,8 +34,9 @@ type profile struct {
 	held    promptPool
 	flowing int
 
-	prior    *prior // guarded by Book.mu, as borrowed is
+	prior    *prior // guarded by Book.mu, as borrowed and pooled are
 	borrowed *prior // what the group's other targets know, where there is no prior
+	pooled   bool   // it was asked what they know
 	curve    atomic.Pointer[Curve]
 }
 
