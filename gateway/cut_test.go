@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -375,4 +377,35 @@ func TestADocumentMayTakeItsTime(t *testing.T) {
 			h.idle()
 		})
 	}
+}
+
+// A document that a hung backend owes is given up as its probe long before it is
+// given up itself: whoever comes when the backend is well again is served.
+func TestAProbeThatHangsKeepsNobodyOutForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var well atomic.Bool
+		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+			if well.Load() || !pause(r, time.Hour) {
+				talk(3, 0)(w, r)
+			}
+		}}})
+		var running sync.WaitGroup
+		for range 5 { // they open the breaker
+			running.Go(func() { h.post(chat, streamBody) })
+		}
+		running.Wait()
+		<-time.After(6 * time.Second)
+		start := time.Now()
+		running.Go(func() { h.post(chat, `{"model":"chat"}`) })
+		<-time.After(time.Second)
+		well.Store(true)
+		for h.post(chat, streamBody).status != 200 {
+			<-time.After(time.Second)
+		}
+		if got := time.Since(start); got < 10*time.Second || got > 4*time.Minute {
+			t.Errorf("the next one was served %v after the probe went up, want at most 4 minutes", got)
+		}
+		running.Wait()
+		h.idle()
+	})
 }

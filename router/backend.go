@@ -1,5 +1,7 @@
 package router
 
+import "time"
+
 // backend is one incarnation of a configured backend: a name that another
 // engine stands behind is another incarnation, whose counts start at 0. One that
 // is removed and added again is the same as long as leases run there, as of an
@@ -26,7 +28,7 @@ type backend struct {
 	groups []*group
 	routes []*route // that have a target here
 
-	probe *Lease // the one request of a half-open breaker, nil if none runs
+	probe *Lease // the last one request of a half-open breaker, nil if none runs
 }
 
 // leased is the number of sequences with a lease, over all replicas.
@@ -99,6 +101,16 @@ func (b *backend) become(h Health) {
 	if h != Probing {
 		b.probe = nil
 	}
+}
+
+// probeTimeout is for how long a probe keeps others off: a little longer than a
+// breaker waits for its verdict. An answer that is not streamed may take longer,
+// and one that a dead engine owes never comes.
+const probeTimeout = 3*time.Minute + time.Second
+
+// probing reports whether the one request of a half-open breaker is out.
+func (b *backend) probing(now time.Time) bool {
+	return b.probe != nil && now.Sub(b.probe.placed) < probeTimeout
 }
 
 // inService reports whether the backend may be used at all.
