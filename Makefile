@@ -21,7 +21,7 @@ sdk: ## the official SDKs for Go, Python and Node in front of the built program
 	cd e2e/sdk && $(GO) test -count=1 -timeout 25m ./...
 
 numbers: ## the promises in numbers at full length, which the race detector would make slow
-	$(GO) test -timeout 10m ./cmd/pacer ./internal/accuracy ./internal/arena ./profiles ./router
+	$(GO) test -timeout 10m ./cmd/pacer ./gateway ./internal/accuracy ./internal/arena ./profiles ./providers ./router
 	$(GO) test -run TestThreeGateways ./e2e
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./... >/dev/null # benchmarks still measure something
 

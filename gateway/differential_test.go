@@ -281,7 +281,10 @@ func TestRecordedStreamsAreTheSameThroughPacer(t *testing.T) {
 					if wish != "" && q.path != chat && q.path != "/v1/completions" {
 						continue
 					}
-					for _, cuts := range []func(int) int{nil, func(int) int { return 1 }, func(int) int { return 1 + rng.IntN(60) }} {
+					for i, cuts := range []func(int) int{nil, func(int) int { return 1 }, func(int) int { return 1 + rng.IntN(60) }} {
+						if underRace && i == 1 {
+							continue // each byte on its own
+						}
 						a := always(200, "text/event-stream; charset=utf-8", string(recorded))
 						a.cuts = cuts
 						q := q

@@ -152,7 +152,11 @@ func TestStreams(t *testing.T) {
 				}
 				check("whole", meter(strip, stream))
 				check("byte by byte", meter(strip, bytewise(stream)...))
-				for cut := range stream {
+				step := 1
+				if underRace {
+					step = 11
+				}
+				for cut := 0; cut < len(stream); cut += step {
 					check(fmt.Sprintf("cut at %d", cut), meter(strip, stream[:cut], stream[cut:]))
 				}
 			}

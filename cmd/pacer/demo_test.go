@@ -43,17 +43,16 @@ func runVirtualDemo(t *testing.T, o demoOptions) (r demoReport, printed string) 
 // Through ramp, spike and kill, those who are admitted keep their floor; with
 // round-robin the same load breaks it.
 func TestTheDemoKeepsItsFloor(t *testing.T) {
-	length, least := 2*time.Minute, 1000
 	if underRace {
-		length, least = 30*time.Second, 150
+		t.Skip("two minutes of a load of hundreds, twice: make numbers runs it")
 	}
+	const length, least = 2 * time.Minute, 1000
 	ours, printed := runVirtualDemo(t, demoOptions{duration: length, policy: "pacer", seed: 1})
 	chat := ours.Routes[0]
 	if judged := chat.Met + chat.Missed; judged < least || float64(chat.Met) < 0.99*float64(judged) {
 		t.Errorf("%d of %d streams that their backend outlived kept the floor, want 99 %% of at least %d", chat.Met, judged, least)
 	}
-	// In a short demo the kill falls into the spike, and takes many with it.
-	if chat.Kept < 0.99 && !underRace {
+	if chat.Kept < 0.99 {
 		t.Errorf("%.2f %% of all admitted kept the floor, those that died with their backend included; want 99 %%", 100*chat.Kept)
 	}
 	if chat.Offered != chat.Met+chat.Missed+chat.Unmeasured+chat.Shed+chat.Failed {

@@ -319,6 +319,9 @@ var engineBehaviours = map[string]func(*testing.T){
 // curveOf learns a measured curve, and then lets as many users at once on as
 // keep floor, at most most.
 func curveOf(t *testing.T, behaviour string, floor float64, most int) {
+	if underRace {
+		t.Skip("200 streams that teach a curve: make numbers runs it")
+	}
 	h := behaved(t, behaviour, 0, "routes:\n  - { model: chat, targets: [ { backend: a, model: m } ] }\n"+
 		"  - { model: strict, targets: [ { backend: a, model: m } ], slo: { min_tps: "+strconv.Itoa(int(floor))+" }, on_infeasible: [ shed ] }\n")
 	for users := 1; users <= 8; users++ {
