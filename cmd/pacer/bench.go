@@ -93,9 +93,7 @@ load is real: it takes the engine's time, or money.`,
 			out := cmd.OutOrStdout()
 			switch {
 			case asJSON:
-				encoder := json.NewEncoder(out)
-				encoder.SetIndent("", " ")
-				return encoder.Encode(answer)
+				return printJSON(out, answer)
 			case asCSV:
 				return answer.csv(out)
 			}

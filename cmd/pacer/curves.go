@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -75,9 +74,7 @@ AIPerf or GenAI-Perf; several files are one curve).
 			out := cmd.OutOrStdout()
 			switch {
 			case asJSON:
-				encoder := json.NewEncoder(out)
-				encoder.SetIndent("", " ")
-				return encoder.Encode(answer)
+				return printJSON(out, answer)
 			case asCSV:
 				return answer.csv(out)
 			}

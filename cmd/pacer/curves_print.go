@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 )
 
 // print draws every target, and lists its points under it.
@@ -29,27 +27,6 @@ func (a *curvesAnswer) print(out io.Writer, width int) error {
 		fmt.Fprintf(w, "  %s\n", n)
 	}
 	return w.err
-}
-
-// failing remembers the first error, so that a closed pipe is one. Names come
-// from files and from other machines: no control character of theirs reaches
-// the terminal.
-type failing struct {
-	out io.Writer
-	err error
-}
-
-// Write implements io.Writer.
-func (w *failing) Write(p []byte) (int, error) {
-	if w.err == nil {
-		_, w.err = w.out.Write(bytes.Map(func(c rune) rune {
-			if unicode.IsControl(c) && c != '\n' {
-				return '?'
-			}
-			return c
-		}, p))
-	}
-	return len(p), nil
 }
 
 func (t *curvesTarget) print(w io.Writer, width int) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -77,9 +76,7 @@ example fleet is played, at a load that you may change.`,
 			out := cmd.OutOrStdout()
 			switch {
 			case o.asJSON:
-				encoder := json.NewEncoder(out)
-				encoder.SetIndent("", " ")
-				return encoder.Encode(answer)
+				return printJSON(out, answer)
 			case o.asCSV:
 				return answer.csv(out)
 			}
