@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/proctest"
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
 
@@ -131,7 +132,7 @@ func apart(got, want map[int]float64) (off []float64) {
 // the same bursts at the same time: the three learn one curve, which is that of
 // the one, and keep the floor as it does.
 func TestThreeGatewaysLearnWhatOneLearns(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("its processes are built without the race detector, and need the cores: make numbers runs it")
 	}
 	three := newSite(t, 3, "replicas: 3\nstore: \""+redisURL(t, redistest.Start(t))+"\"\n")

@@ -6,6 +6,8 @@ import (
 	"math/rand"
 	"slices"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
 // errorsOver returns the median and the 90th percentile, in percent, of the
@@ -68,7 +70,7 @@ func shortAnswers(e *engine) {
 // the average of a request put down at the concurrency it arrived at, runs on
 // the same streams as a control.
 func TestAccuracy(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("six engines with nine seeds each on one goroutine: make numbers runs it")
 	}
 	type goal struct{ median, p90 float64 }
@@ -140,7 +142,7 @@ func TestAccuracy(t *testing.T) {
 // than the engine gives at any level visited for 1 % of the time, and not be so
 // low that nobody is admitted.
 func TestBoundHoldsOnUnevenCurves(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("minutes of tokens on one goroutine: make numbers runs it")
 	}
 	steps := func(n int) float64 {

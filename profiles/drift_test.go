@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
 func TestDriftFindsASlowdownWithinSixWindows(t *testing.T) {
@@ -120,7 +122,7 @@ func (e *engine) lasting(d time.Duration, look func() (stop bool)) {
 // slower at all n: found within half a minute (median of the seeds), with g
 // where it belongs.
 func TestASlowerBackendIsFound(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("minutes of tokens on one goroutine: make numbers runs it")
 	}
 	var found []time.Duration
@@ -151,7 +153,7 @@ func TestASlowerBackendIsFound(t *testing.T) {
 
 // The same engine left alone: at most one false alarm per hour.
 func TestADriftAlarmMeansSomething(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("hours of virtual time on one goroutine: make numbers runs it")
 	}
 	alarms, total := 0, time.Duration(0)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
 func TestRestartIsBelievedFromTheFirstWindows(t *testing.T) {
@@ -96,7 +98,7 @@ func (e *engine) restart(b *Book, pause time.Duration, factor float64) {
 // slower, the curve is within 10 % after three windows at most; the same, g
 // stays where it was. Without Restarted the alarm takes its usual time.
 func TestRestartedEngine(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("hours of virtual time")
 	}
 	const seeds = 15
@@ -150,7 +152,7 @@ func TestRestartedEngine(t *testing.T) {
 // nowhere more than the engine gives. g rises beyond 1 as far as the sums have
 // learned the slower speed, in small steps.
 func TestABackendThatRecovers(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("hours of virtual time")
 	}
 	const seeds = 5

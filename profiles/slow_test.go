@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
 // quiet is a load that never has more than four streams.
@@ -25,7 +27,7 @@ func (e *engine) offAt(known *Sums, n int) float64 {
 // n ≤ 4, and asks for n = 30. Without the slow copy the fit knows by then only
 // what is below 4, and the bins above are shrunk towards it.
 func TestSlowCopyRemembersTheOtherLevels(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("hours of virtual time")
 	}
 	const seeds = 3
@@ -81,7 +83,7 @@ func TestSlowCopyRemembersTheOtherLevels(t *testing.T) {
 // is visited and at the others; and when the sums have learned the new speed at
 // n ≤ 4, the curve at 30 is no further off than it would be without the slow copy.
 func TestSlowCopyHoldsNothingBack(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("hours of virtual time")
 	}
 	const seeds = 5

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
 // total is the sum of what a meter saw.
@@ -153,7 +155,7 @@ func TestStreams(t *testing.T) {
 				check("whole", meter(strip, stream))
 				check("byte by byte", meter(strip, bytewise(stream)...))
 				step := 1
-				if underRace {
+				if racetest.On {
 					step = 11
 				}
 				for cut := 0; cut < len(stream); cut += step {

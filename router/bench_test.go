@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/profiles"
 )
 
@@ -99,7 +100,7 @@ func cpuTime() time.Duration {
 
 // What is admitted at once costs no allocation.
 func TestPlaceAllocatesNothing(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("the race detector allocates")
 	}
 	b := newBench(t, []string{"x", "y"})

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/profiles"
 )
 
@@ -490,7 +491,7 @@ func TestLeasesAreGivenBackExactlyOnce(t *testing.T) {
 
 // And after a million of them.
 func TestLeasesAfterAMillionEvents(t *testing.T) {
-	if underRace || testing.Short() {
+	if racetest.On || testing.Short() {
 		t.Skip("make numbers runs it")
 	}
 	r := rand.New(rand.NewPCG(11, 12))

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/profiles"
 )
 
@@ -105,7 +106,7 @@ func TestBurst(t *testing.T) {
 // The margin becomes what the streams need: more users are served where they
 // keep to the curve, and nowhere do they miss their floor.
 func TestTheMarginFollowsTheStreams(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("hours of virtual time on one goroutine: make numbers runs it")
 	}
 	always := func(prompt int) func() []*user {

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
 // runVirtualDemo runs a demo in virtual time and returns its report and what
@@ -43,7 +44,7 @@ func runVirtualDemo(t *testing.T, o demoOptions) (r demoReport, printed string) 
 // Through ramp, spike and kill, those who are admitted keep their floor; with
 // round-robin the same load breaks it.
 func TestTheDemoKeepsItsFloor(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("two minutes of a load of hundreds, twice: make numbers runs it")
 	}
 	const length, least = 2 * time.Minute, 1000

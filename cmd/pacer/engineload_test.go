@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/sim"
 )
 
@@ -66,10 +67,10 @@ func TestTheFloorHoldsBesideAHiddenTenant(t *testing.T) {
 		{"llamacpp", gpu{conf: readMetrics, kind: "openai", opts: sim.Options{Behaviours: []string{"metrics-as-llamacpp"}}}, 2, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if underRace && c.name != "vllm" {
+			if racetest.On && c.name != "vllm" {
 				t.Skip("too slow under the race detector")
 			}
-			if underRace {
+			if racetest.On {
 				c.seeds = 1
 			}
 			var admitted, kept int
@@ -113,7 +114,7 @@ func learnsBesideATenant(t *testing.T, conf string) (median, p90 float64) {
 
 // The time beside foreign sequences is booked at the n that includes them.
 func TestTheCurveIsRightBesideAHiddenTenant(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("too slow under the race detector")
 	}
 	median, p90 := learnsBesideATenant(t, readMetrics)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/sim"
@@ -319,7 +320,7 @@ var engineBehaviours = map[string]func(*testing.T){
 // curveOf learns a measured curve, and then lets as many users at once on as
 // keep floor, at most most.
 func curveOf(t *testing.T, behaviour string, floor float64, most int) {
-	if underRace {
+	if racetest.On {
 		t.Skip("200 streams that teach a curve: make numbers runs it")
 	}
 	h := behaved(t, behaviour, 0, "routes:\n  - { model: chat, targets: [ { backend: a, model: m } ] }\n"+

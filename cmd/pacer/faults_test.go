@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -65,7 +66,7 @@ func TestWhenABackendFails(t *testing.T) {
 		}, opens: true, cuts: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if underRace && c.instead != nil && !c.cuts {
+			if racetest.On && c.instead != nil && !c.cuts {
 				t.Skip("40 s of 24 users each: make numbers runs it; refusals, drift and cuts are the three ways through the code")
 			}
 			synctest.Test(t, func(t *testing.T) {

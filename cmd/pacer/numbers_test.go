@@ -16,6 +16,7 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/presets"
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/sim"
 )
 
@@ -38,7 +39,7 @@ func preset(t *testing.T, name string) sim.Model {
 // least 1 % of the exposure. The usual estimator (request average, booked at
 // the concurrency at arrival) runs beside it as a control and is worse.
 func TestLearnedCurveAgainstTruth(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("100,000 tokens of each backend: make numbers runs it")
 	}
 	for _, name := range []string{"deepseek-r1/h200/sglang", "llama-3.1-70b/h200/vllm"} {
@@ -266,7 +267,7 @@ func TestAColdStartSheds5PercentAtMost(t *testing.T) {
 // 500 batch streams want to run when the first interactive user comes: it is
 // admitted within 2 s and keeps its floor.
 func TestABatchFloodLeavesRoomForTheFirstUser(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("500 streams at a time: make numbers runs it")
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pacer-dev/pacer/internal/arena"
+	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
 // smallFleet is quick to play: both machines together carry about five
@@ -90,7 +91,7 @@ func TestPlanSaysYesWithCare(t *testing.T) {
 // More replicas are never worse by more than chance, each of them works, and a
 // search finds what trying all of them finds.
 func TestPlanReplicas(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("seven minutes of traffic on one goroutine: make numbers runs it")
 	}
 	fleet := inFile(t, "pacer.yaml", smallFleet)
@@ -170,7 +171,7 @@ func TestPlanEndsWhenTold(t *testing.T) {
 // docs/PLAN.md shows what the command says. Its figures may move a little with
 // the router; -update writes them anew.
 func TestPlanIsDocumented(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("the same figures, ten times slower")
 	}
 	const page, command, end = "../../docs/PLAN.md", "$ pacer plan --rate 11/s --policy pacer,least_requests\n", "```"

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/sim"
@@ -116,7 +117,7 @@ func worst(c *profiles.Curve, truth sim.Truth) float64 {
 // Two models of one API that do not slow each other down: each curve is over its
 // own users, everybody is admitted that the model carries, and all see it.
 func TestSeparateModelsHaveCurvesOfTheirOwn(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("80 s of 68 users: make numbers runs it")
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -202,7 +203,7 @@ func jsonOf(n int) string {
 
 // Counted together, the users of one model are a load on the other.
 func TestSharedModelsHaveOneN(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("a minute of 68 users: make numbers runs it")
 	}
 	synctest.Test(t, func(t *testing.T) {

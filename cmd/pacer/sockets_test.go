@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/sim"
 )
 
@@ -32,7 +33,7 @@ import (
 // often is how many requests a promise of "none of 10,000" is tried with. The
 // race detector, ten times slower, sees a tenth.
 func often() int {
-	if underRace {
+	if racetest.On {
 		return 1000
 	}
 	return 10_000

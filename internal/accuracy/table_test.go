@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
 var (
@@ -50,7 +52,7 @@ type row struct {
 // TestGoals measures every row and holds it against its goals. A goal that is
 // not reached is named beside the gate that keeps what is reached.
 func TestGoals(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("nothing here is concurrent: make numbers runs it")
 	}
 	var mu sync.Mutex

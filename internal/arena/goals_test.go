@@ -4,6 +4,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
 // The goals, with one seed and 300 s; make arena plays more seeds, every policy,
@@ -28,7 +30,7 @@ func play(t *testing.T, s Scenario) *Result {
 }
 
 func skipUnderRace(t *testing.T) {
-	if underRace {
+	if racetest.On {
 		t.Skip("minutes of traffic on one goroutine: make numbers runs it")
 	}
 }

@@ -47,6 +47,7 @@ var arrows = map[string][]string{
 	"internal/openai":    {},
 	"internal/presets":   {},
 	"internal/proctest":  {},
+	"internal/racetest":  {},
 	"internal/redisconn": {"config"},
 	"internal/redistest": {},
 	"internal/sse":       {},

@@ -1,8 +1,0 @@
-//go:build race
-
-package gateway
-
-// underRace is whether the race detector looks on, which makes everything some
-// ten times slower: then streams are cut at fewer places, and `make numbers`
-// cuts them at all.
-const underRace = true

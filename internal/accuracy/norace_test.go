@@ -1,5 +1,0 @@
-//go:build !race
-
-package accuracy
-
-const underRace = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package arena
-
-const underRace = false

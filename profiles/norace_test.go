@@ -1,5 +1,0 @@
-//go:build !race
-
-package profiles
-
-const underRace = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package providers
-
-const underRace = false
