@@ -181,7 +181,7 @@ func (x *exchange) newAttempt(d router.Decision) *attempt {
 	target := d.Lease.Target()
 	return &attempt{
 		name: target.Backend, backend: x.incarnation(d.Lease), target: target,
-		decision: d, lease: d.Lease, failover: x.placing.NoQueue, stored: x.end.stored,
+		decision: d, lease: d.Lease, failover: x.placing.Again, stored: x.end.stored,
 		path: x.path, req: &x.req,
 		verdict: func(error) {},
 	}

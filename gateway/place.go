@@ -110,12 +110,12 @@ func (x *exchange) leaveLine() {
 // could not wait.
 func (x *exchange) placeAgain(failed string, mayWait bool) (placed bool, err error) {
 	x.placing.Exclude = append(slices.Clip(x.placing.Exclude), failed)
-	x.placing.NoQueue, x.placing.Again = true, true
-	d := x.g.placer.Place(time.Now(), x.placing)
+	x.placing.Again = true
+	first := x.placing
+	first.NoQueue = true
+	d := x.g.placer.Place(time.Now(), first)
 	if mayWait && d.Refusal != nil && d.Refusal.Reason != router.NoBackend && d.Refusal.Reason != router.ShedUnattainable {
-		waiting := x.placing
-		waiting.NoQueue = false
-		d = x.g.placer.Place(time.Now(), waiting)
+		d = x.g.placer.Place(time.Now(), x.placing)
 	}
 	for d.Ticket != nil {
 		if d, err = x.wait(d.Ticket); err != nil {

@@ -84,7 +84,7 @@ func (p *ramp) recover(m int) {
 	*p = ramp{cap: max(slowStartCap, m), recovered: true}
 }
 
-// see adds what b's streams did since the last look, and moves the cap.
+// see adds what g's streams did since the last look, and moves the cap.
 func (p *ramp) see(g *group, got evidence) {
 	if got.tokens <= 0 || g.decoding <= 0 {
 		return
@@ -169,7 +169,7 @@ func (e *evidence) reach(before evidence, need float64) float64 {
 	return n + (1/(beaten*need)-1/tps)/slope
 }
 
-// need is the floor that the streams of b must beat for its cap to grow: the
+// need is the floor that the streams of g must beat for its cap to grow: the
 // highest that runs there, else the highest promised there, 0 if none.
 func (g *group) need() float64 {
 	if floor := g.highestFloor(); floor > 0 {

@@ -110,11 +110,13 @@ func writeError(w http.ResponseWriter, err error) {
 }
 
 func writeJSON(w http.ResponseWriter, status int, body any) {
-	data, err := json.Marshal(body)
-	if text, ok := body.(rawText); ok {
-		data = []byte(text)
-	} else if err != nil {
-		panic(err) // only our own types come here
+	text, raw := body.(rawText)
+	data := []byte(text)
+	if !raw {
+		var err error
+		if data, err = json.Marshal(body); err != nil {
+			panic(err) // only our own types come here
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
