@@ -8,7 +8,7 @@ GORACE    ?= atexit_sleep_ms=50
 export GORACE
 BIN       := bin/pacer
 
-.PHONY: build test sdk numbers deps bench accuracy arena fuzz soak faults loadtools long lint format demo clean
+.PHONY: build test sdk numbers deps bench accuracy arena fuzz soak attack faults loadtools long lint format demo clean
 
 build: ## the static binary, bin/pacer
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/pacer
@@ -61,10 +61,13 @@ loadtools: ## guidellm and aiperf in front of the built program; keeps 7 GB in b
 	@sh deploy/test-deps.sh sdk
 	$(GO) test -count=1 -timeout 80m -v ./e2e/load -args -tools $(CURDIR)/bin/load
 
+attack: ## every attack of docs/OPERATIONS.md at full size, and what the victim saw
+	$(GO) test -count=1 -timeout 30m -v ./e2e/attack -args -full
+
 faults: ## what Redis can suffer, each for as long as docs/OPERATIONS.md says
 	$(GO) test -count=1 -timeout 15m -v -run 'TestRedisFaults|TestAKilledGateway|TestEachGateway|TestThreeGateways' ./e2e -args -long
 
-long: fuzz soak faults loadtools accuracy arena ## what takes too long for every change
+long: fuzz soak attack faults loadtools accuracy arena ## what takes too long for every change
 
 TOOL = cd tools && $(GO) tool
 lint: ## gofumpt, vet, staticcheck

@@ -101,7 +101,7 @@ func levels(t *testing.T, p *proctest.Process, backend int) (tps map[int]float64
 			Points     []level
 		}
 	}
-	if err := json.Unmarshal(get(t, p.Ready["admin"]+"/api/v1/profiles"), &out); err != nil || len(out.Targets) != 2 {
+	if err := json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/profiles"), &out); err != nil || len(out.Targets) != 2 {
 		t.Fatalf("%d targets, %v", len(out.Targets), err)
 	}
 	exposure := 0.0
@@ -149,7 +149,7 @@ func TestThreeGatewaysLearnWhatOneLearns(t *testing.T) {
 	for backend := range one.engines {
 		var curve map[int]float64
 		var tokens float64
-		until(t, "the replicas show the same curve", func() bool {
+		proctest.Until(t, "the replicas show the same curve", func() bool {
 			curve, tokens = levels(t, three.gateways[0], backend)
 			for _, p := range three.gateways[1:] {
 				other, seen := levels(t, p, backend)

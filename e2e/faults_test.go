@@ -43,8 +43,8 @@ routes:
 			moved = append(moved, r)
 		})
 	}
-	until(t, "60 wait for the engine", func() bool {
-		return strings.Contains(string(get(t, gateway.Ready["admin"]+"/metrics")), fmt.Sprintf(`pacer_inflight{backend="dies",phase="waiting"} %d`, waiting))
+	proctest.Until(t, "60 wait for the engine", func() bool {
+		return strings.Contains(string(proctest.Get(t, gateway.Ready["admin"]+"/metrics")), fmt.Sprintf(`pacer_inflight{backend="dies",phase="waiting"} %d`, waiting))
 	})
 	dies.Stop(syscall.SIGKILL)
 	clients.Wait()
@@ -62,8 +62,8 @@ routes:
 	if lost > 0 {
 		t.Errorf("%d of %d that waited were lost", lost, waiting)
 	}
-	until(t, "the breaker is open", func() bool {
-		return strings.Contains(string(get(t, gateway.Ready["admin"]+"/metrics")), `pacer_breaker_state{backend="dies"} 2`)
+	proctest.Until(t, "the breaker is open", func() bool {
+		return strings.Contains(string(proctest.Get(t, gateway.Ready["admin"]+"/metrics")), `pacer_breaker_state{backend="dies"} 2`)
 	})
 	for range 20 { // and nobody is sent there
 		if r := client(gateway).Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 5}); r.Outcome != loadgen.Done {

@@ -81,7 +81,7 @@ func rest(streams []*bufio.Reader) (whole, told int) {
 // 200 streams run when SIGTERM comes. Within the deadline all of them finish.
 func TestSIGTERMWith200Streams(t *testing.T) {
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "3")
-	gateway := proctest.Start(t, nil, "serve", "-c", write(t, fmt.Sprintf(
+	gateway := proctest.Start(t, nil, "serve", "-c", proctest.Write(t, fmt.Sprintf(
 		"listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nlog: { level: warn }\ntimeouts: { drain: 50s, linger: 200ms }\nbackends: [ { name: a, url: %q, kind: vllm } ]\n"+
 			"routes: [ { model: chat, targets: [ { backend: a, model: llama-3.1-70b } ] } ]\n", engine.Ready["url"]+"/v1")))
 	streams := begin(t, many(gateway, 200), 200, 300)
@@ -99,7 +99,7 @@ func TestSIGTERMWith200Streams(t *testing.T) {
 // Beyond the deadline each of them is told so, and cut.
 func TestSIGTERMBeyondTheDeadline(t *testing.T) {
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm")
-	gateway := proctest.Start(t, nil, "serve", "-c", write(t, fmt.Sprintf(
+	gateway := proctest.Start(t, nil, "serve", "-c", proctest.Write(t, fmt.Sprintf(
 		"listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\ntimeouts: { drain: 1s }\nbackends: [ { name: a, url: %q, kind: vllm } ]\n"+
 			"routes: [ { model: chat, targets: [ { backend: a, model: llama-3.1-70b } ] } ]\n", engine.Ready["url"]+"/v1")))
 	streams := begin(t, many(gateway, 100), 100, 20_000)
@@ -189,7 +189,7 @@ func (f *fleet) stream(c *http.Client, tokens int) (r loadgen.Result) {
 // fails, and no stream breaks off.
 func TestARollingRestartFailsNothing(t *testing.T) {
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
-	file := write(t, fmt.Sprintf("listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nlog: { level: error }\nreplicas: 3\ntimeouts: { linger: 500ms }\n"+
+	file := proctest.Write(t, fmt.Sprintf("listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nlog: { level: error }\nreplicas: 3\ntimeouts: { linger: 500ms }\n"+
 		"backends: [ { name: a, url: %q, kind: vllm } ]\nroutes: [ { model: chat, targets: [ { backend: a, model: llama-3.1-70b } ] } ]\n", engine.Ready["url"]+"/v1"))
 	f := &fleet{}
 	looking, stopLooking := context.WithCancel(context.Background())
@@ -225,7 +225,7 @@ func TestARollingRestartFailsNothing(t *testing.T) {
 		if code := old.Stop(syscall.SIGTERM); code != 0 {
 			t.Errorf("replica %d ended with %d:\n%s", i, code, old.Log())
 		}
-		until(t, "the others serve on", func() bool { return done.Load() > before+20 || t.Failed() })
+		proctest.Until(t, "the others serve on", func() bool { return done.Load() > before+20 || t.Failed() })
 	}
 	stop()
 	clients.Wait()

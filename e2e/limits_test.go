@@ -52,9 +52,9 @@ func TestTwoGatewaysShareTheLimitsOfAKey(t *testing.T) {
 	}
 	shared := "pacer:{mobile}:limits:1:12-0"
 	passes(t, b, secret)
-	until(t, "both tell what they used", func() bool { return redis.Do("HLEN", shared) == int64(3) })
+	proctest.Until(t, "both tell what they used", func() bool { return redis.Do("HLEN", shared) == int64(3) })
 	beyond := 0
-	until(t, "b refuses", func() bool {
+	proctest.Until(t, "b refuses", func() bool {
 		if passes(t, b, secret) {
 			beyond++
 			return false
@@ -64,7 +64,7 @@ func TestTwoGatewaysShareTheLimitsOfAKey(t *testing.T) {
 	if beyond > 3+flowed() {
 		t.Errorf("b let %d more through after 11 of 12", beyond)
 	}
-	until(t, "a refuses", func() bool { return !passes(t, a, secret) })
+	proctest.Until(t, "a refuses", func() bool { return !passes(t, a, secret) })
 
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -74,8 +74,8 @@ func TestTwoGatewaysShareTheLimitsOfAKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.Signal(syscall.SIGHUP)
-	until(t, "a has new limits", func() bool { return passes(t, a, secret) })
-	until(t, "a tells what it used of them", func() bool { return redis.Do("EXISTS", "pacer:{mobile}:limits:1:15-0") == int64(1) })
+	proctest.Until(t, "a has new limits", func() bool { return passes(t, a, secret) })
+	proctest.Until(t, "a tells what it used of them", func() bool { return redis.Do("EXISTS", "pacer:{mobile}:limits:1:15-0") == int64(1) })
 	for _, key := range redis.Do("KEYS", "*").([]any) {
 		if strings.Contains(key.(string), secret) {
 			t.Errorf("the key itself is in Redis: %s", key)

@@ -8,14 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/proctest"
@@ -23,18 +20,8 @@ import (
 
 func TestMain(m *testing.M) { proctest.Main(m) }
 
-// write puts a configuration into a file of its own.
-func write(t *testing.T, text string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "pacer.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 func gatewayConfig(t *testing.T, backendURL, more string) string {
-	return write(t, fmt.Sprintf(`listen: 127.0.0.1:0
+	return proctest.Write(t, fmt.Sprintf(`listen: 127.0.0.1:0
 admin: { listen: 127.0.0.1:0 }
 backends: [ { name: a, url: %q, kind: vllm } ]
 routes: [ { model: chat, targets: [ { backend: a, model: llama-3.1-70b } ] } ]
@@ -62,27 +49,13 @@ type profile struct {
 func profiles(t *testing.T, p *proctest.Process) profile {
 	t.Helper()
 	var out profile
-	if err := json.Unmarshal(get(t, p.Ready["admin"]+"/api/v1/profiles"), &out); err != nil {
+	if err := json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/profiles"), &out); err != nil {
 		t.Fatal(err)
 	}
 	if len(out.Targets) != 1 {
 		t.Fatalf("got %d targets, want the one configured", len(out.Targets))
 	}
 	return out
-}
-
-func get(t *testing.T, url string) []byte {
-	t.Helper()
-	resp, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("GET %s: %s, %v\n%s", url, resp.Status, err, body)
-	}
-	return body
 }
 
 // learned is what the curves rest on, in tokens.
@@ -116,20 +89,6 @@ func load(t *testing.T, p *proctest.Process, users, each int) {
 	wg.Wait()
 }
 
-// until polls cond, at most a minute.
-func until(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for tick := time.NewTicker(50 * time.Millisecond); ; <-tick.C {
-		if cond() {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
-}
-
 // The main job by its processes: an engine, a gateway, clients; curves, routes
 // and metrics tell what happened; both end with 0 on SIGTERM.
 func TestServe(t *testing.T) {
@@ -140,19 +99,19 @@ func TestServe(t *testing.T) {
 	gateway := proctest.Start(t, nil, "serve", "-c", gatewayConfig(t, engine.Ready["url"], ""))
 	load(t, gateway, 8, 3)
 
-	until(t, "the streams learned", func() bool { return learned(t, gateway) >= most(8*3) })
-	if !strings.Contains(string(get(t, gateway.Ready["admin"]+"/metrics")), `pacer_requests_total{backend="a",class="interactive",outcome="ok",route="chat"} 24`) {
+	proctest.Until(t, "the streams learned", func() bool { return learned(t, gateway) >= most(8*3) })
+	if !strings.Contains(string(proctest.Get(t, gateway.Ready["admin"]+"/metrics")), `pacer_requests_total{backend="a",class="interactive",outcome="ok",route="chat"} 24`) {
 		t.Error("metrics do not count 24 requests on route chat")
 	}
 	var routes struct {
 		Routes []struct{ Offered, Failed int }
 	}
-	if err := json.Unmarshal(get(t, gateway.Ready["admin"]+"/api/v1/routes"), &routes); err != nil || len(routes.Routes) != 1 ||
+	if err := json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/routes"), &routes); err != nil || len(routes.Routes) != 1 ||
 		routes.Routes[0].Offered != 24 || routes.Routes[0].Failed != 0 {
 		t.Errorf("routes say %+v (%v), want 24 offered, 0 failed", routes, err)
 	}
-	get(t, gateway.Ready["data"]+"/readyz")
-	if !strings.Contains(string(get(t, gateway.Ready["admin"]+"/")), "<html") {
+	proctest.Get(t, gateway.Ready["data"]+"/readyz")
+	if !strings.Contains(string(proctest.Get(t, gateway.Ready["admin"]+"/")), "<html") {
 		t.Error("no page on the admin port")
 	}
 	if code := gateway.Stop(syscall.SIGTERM); code != 0 {
@@ -199,7 +158,7 @@ func TestSIGTERMLetsStreamsFinish(t *testing.T) {
 }
 
 func TestBadUsageEndsWith2(t *testing.T) {
-	bad := write(t, "backends: [ { name: a, url: \"ftp://x\" } ]\nroutes: [ { model: chat, targets: [ { backend: b } ] } ]\n")
+	bad := proctest.Write(t, "backends: [ { name: a, url: \"ftp://x\" } ]\nroutes: [ { model: chat, targets: [ { backend: b } ] } ]\n")
 	for _, args := range [][]string{
 		{"serve", "-c", bad},
 		{"serve", "-c", "/nowhere.yaml"},
@@ -220,7 +179,7 @@ func TestBadUsageEndsWith2(t *testing.T) {
 }
 
 func TestCheckNamesEveryProblemWithItsPlace(t *testing.T) {
-	bad := write(t, "backends: [ { name: a, url: \"ftp://x\" } ]\nroutes: [ { model: chat, targets: [ { backend: b } ] } ]\n")
+	bad := proctest.Write(t, "backends: [ { name: a, url: \"ftp://x\" } ]\nroutes: [ { model: chat, targets: [ { backend: b } ] } ]\n")
 	out, _ := exec.Command(proctest.Binary(t), "check", bad).CombinedOutput()
 	for _, want := range []string{bad + ":1:", bad + ":2:"} {
 		if !strings.Contains(string(out), want) {

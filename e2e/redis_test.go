@@ -99,7 +99,7 @@ func TestARestartedGatewayKnowsItsCurves(t *testing.T) {
 
 	first := proctest.Start(t, nil, "serve", "-c", file)
 	load(t, first, 8, 3)
-	until(t, "the streams learned", func() bool { return learned(t, first) >= most(8*3) })
+	proctest.Until(t, "the streams learned", func() bool { return learned(t, first) >= most(8*3) })
 	known := learned(t, first)
 	if code := first.Stop(syscall.SIGTERM); code != 0 {
 		t.Errorf("ended with %d, want 0:\n%s", code, first.Log())
@@ -119,9 +119,9 @@ func TestTwoGatewaysShareCurves(t *testing.T) {
 	file := gatewayConfig(t, engine.Ready["url"], "replicas: 2\nstore: \""+redisURL(t, redis)+"\"\n")
 	a, b := proctest.Start(t, nil, "serve", "-c", file), proctest.Start(t, nil, "serve", "-c", file)
 	load(t, a, 4, 2)
-	until(t, "b knows what a learned", func() bool { return learned(t, b) >= most(4*2) })
+	proctest.Until(t, "b knows what a learned", func() bool { return learned(t, b) >= most(4*2) })
 	load(t, b, 8, 3)
-	until(t, "a knows more than its own streams can have taught", func() bool { return learned(t, a) > 4*2*(perStream-1) })
+	proctest.Until(t, "a knows more than its own streams can have taught", func() bool { return learned(t, a) > 4*2*(perStream-1) })
 }
 
 // Without its Redis a gateway serves on, and says so.
@@ -132,12 +132,12 @@ func TestRedisGoneServesOn(t *testing.T) {
 	load(t, gateway, 2, 1)
 	redis.Kill()
 	load(t, gateway, 4, 2)
-	until(t, "pacer_store_up 0", func() bool {
-		return strings.Contains(string(get(t, gateway.Ready["admin"]+"/metrics")), "\npacer_store_up 0")
+	proctest.Until(t, "pacer_store_up 0", func() bool {
+		return strings.Contains(string(proctest.Get(t, gateway.Ready["admin"]+"/metrics")), "\npacer_store_up 0")
 	})
 	known := learned(t, gateway)
 	load(t, gateway, 4, 1)
-	until(t, "what was learned without Redis", func() bool { return learned(t, gateway) >= known+most(4) })
+	proctest.Until(t, "what was learned without Redis", func() bool { return learned(t, gateway) >= known+most(4) })
 	if resp, err := http.Get(gateway.Ready["data"] + "/readyz"); err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("/readyz: %v, %v; want 200: it serves", resp, err)
 	}

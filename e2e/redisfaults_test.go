@@ -124,7 +124,7 @@ keys: [ { name: mobile, key: %s, limits: { requests_per_minute: 1000000, tokens_
 		calmFor, faultFor = 15*time.Second, 30*time.Second
 	}
 	calm := runPhase(t, gateway, calmFor, nil)
-	until(t, "the calm streams are in Redis", func() bool { return f.stored(redis) > 0 })
+	proctest.Until(t, "the calm streams are in Redis", func() bool { return f.stored(redis) > 0 })
 
 	said := len(warnings(gateway))
 	f.fail(redis)
@@ -135,7 +135,7 @@ keys: [ { name: mobile, key: %s, limits: { requests_per_minute: 1000000, tokens_
 			resp.Body.Close()
 		}
 	})
-	until(t, "pacer_store_up 0 with a lag", func() bool {
+	proctest.Until(t, "pacer_store_up 0 with a lag", func() bool {
 		m := metrics(t, gateway)
 		return m["pacer_store_up"] == 0 && m["pacer_store_lag_seconds"] > 0
 	})
@@ -144,7 +144,7 @@ keys: [ { name: mobile, key: %s, limits: { requests_per_minute: 1000000, tokens_
 	if len(lines) < 1 || len(lines) > 4 {
 		t.Errorf("the outage is said in %d lines, want 1 to 4:\n%s", len(lines), strings.Join(lines, "\n"))
 	}
-	until(t, "pacer_store_up 1", func() bool { return metrics(t, gateway)["pacer_store_up"] == 1 })
+	proctest.Until(t, "pacer_store_up 1", func() bool { return metrics(t, gateway)["pacer_store_up"] == 1 })
 	after := runPhase(t, gateway, calmFor/2, nil)
 	f.check(t, redis, calm.answers+faulty.answers+after.answers)
 	if got := len(warnings(gateway)) - said; got > 8 {
@@ -187,7 +187,7 @@ func (f redisFault) check(t *testing.T, r *faultyRedis, answers int) {
 		return math.Exp2(-1.1 * occupied / 600)
 	}
 	var got float64
-	until(t, "all answers in Redis", func() bool {
+	proctest.Until(t, "all answers in Redis", func() bool {
 		got = f.stored(r)
 		return got >= float64(answers)*kept()-0.01
 	})
@@ -259,7 +259,7 @@ func warnings(p *proctest.Process) []string {
 func metrics(t *testing.T, p *proctest.Process) map[string]float64 {
 	t.Helper()
 	series := map[string]float64{}
-	for line := range strings.Lines(string(get(t, p.Ready["admin"]+"/metrics"))) {
+	for line := range strings.Lines(string(proctest.Get(t, p.Ready["admin"]+"/metrics"))) {
 		name, value, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if v, err := strconv.ParseFloat(value, 64); ok && err == nil {
 			series[name] = v

@@ -1,17 +1,9 @@
 package e2e
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -34,38 +26,6 @@ func freePort(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return port
-}
-
-// certificate writes a certificate for 127.0.0.1 that is its own authority, and
-// its key.
-func certificate(t *testing.T) (certFile, keyFile string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "redis"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA:        true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: cert}, keyFile: {Type: "PRIVATE KEY", Bytes: secret}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return certFile, keyFile
 }
 
 // storeGateway starts a gateway with a store and a key with all limits.
@@ -95,7 +55,7 @@ func aclLine(t *testing.T) []string {
 // are shared, nothing is denied, every key is under the prefix and has a time to
 // live.
 func TestRedisWithTLSACLAndPrefix(t *testing.T) {
-	cert, key := certificate(t)
+	cert, key := proctest.Certificate(t)
 	port := freePort(t)
 	redis := redistest.Start(t, "--bind", "127.0.0.1", "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key,
 		"--tls-ca-cert-file", cert, "--tls-auth-clients", "no")
@@ -114,7 +74,7 @@ func TestRedisWithTLSACLAndPrefix(t *testing.T) {
 		}
 		return names
 	}
-	until(t, "curves, load and limits in Redis", func() bool {
+	proctest.Until(t, "curves, load and limits in Redis", func() bool {
 		all := strings.Join(keys(), " ")
 		return strings.Contains(all, "team:a:{a}:sums:llama-3.1-70b") && strings.Contains(all, "team:a:{a}:seq:") &&
 			strings.Contains(all, "team:a:{load}") && strings.Contains(all, "team:a:{mobile}:limits:1:")
@@ -130,7 +90,7 @@ func TestRedisWithTLSACLAndPrefix(t *testing.T) {
 	// Leaving takes commands, too. A server that lost its data makes the
 	// gateway put it back.
 	redis.Do("FLUSHALL")
-	until(t, "the curves are put back", func() bool { return strings.Contains(strings.Join(keys(), " "), ":sums:") })
+	proctest.Until(t, "the curves are put back", func() bool { return strings.Contains(strings.Join(keys(), " "), ":sums:") })
 	if metrics(t, gateway)["pacer_store_up"] != 1 {
 		t.Errorf("pacer_store_up is not 1:\n%s", strings.Join(warnings(gateway), "\n"))
 	}
@@ -147,7 +107,7 @@ func TestRedisSentinelFailover(t *testing.T) {
 	masterPort, replicaPort, port := freePort(t), freePort(t), freePort(t)
 	master := redistest.Start(t, "--bind", "127.0.0.1", "--port", masterPort, "--repl-diskless-sync-delay", "0")
 	replica := redistest.Start(t, "--bind", "127.0.0.1", "--port", replicaPort, "--replicaof", "127.0.0.1", masterPort)
-	until(t, "the replica follows", func() bool {
+	proctest.Until(t, "the replica follows", func() bool {
 		return strings.Contains(replica.Do("INFO", "replication").(string), "master_link_status:up")
 	})
 	redistest.StartSentinel(t, port, faultPassword, "main", masterPort)
@@ -161,8 +121,8 @@ func TestRedisSentinelFailover(t *testing.T) {
 	f.check(t, promoted, before.answers) // nothing is under way to it any more
 	master.Kill()
 	during := runPhase(t, gateway, 3*time.Second, nil)
-	until(t, "the replica is master", func() bool { return strings.Contains(replica.Do("INFO", "replication").(string), "role:master") })
-	until(t, "pacer_store_up 1", func() bool { return metrics(t, gateway)["pacer_store_up"] == 1 })
+	proctest.Until(t, "the replica is master", func() bool { return strings.Contains(replica.Do("INFO", "replication").(string), "role:master") })
+	proctest.Until(t, "pacer_store_up 1", func() bool { return metrics(t, gateway)["pacer_store_up"] == 1 })
 	after := runPhase(t, gateway, time.Second, nil)
 	f.check(t, promoted, before.answers+during.answers+after.answers)
 }
@@ -182,7 +142,7 @@ func TestRedisCluster(t *testing.T) {
 		}
 	}
 	for _, s := range nodes {
-		until(t, "the cluster is whole", func() bool {
+		proctest.Until(t, "the cluster is whole", func() bool {
 			info := s.Do("CLUSTER", "INFO").(string)
 			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3")
 		})
@@ -190,7 +150,7 @@ func TestRedisCluster(t *testing.T) {
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
 	gateway := storeGateway(t, engine, fmt.Sprintf(`{ addrs: [ "127.0.0.1:%s", "127.0.0.1:1" ] }`, ports[0]))
 	runPhase(t, gateway, time.Second, nil)
-	until(t, "curves, load and limits in the nodes", func() bool {
+	proctest.Until(t, "curves, load and limits in the nodes", func() bool {
 		all := ""
 		for _, s := range nodes {
 			for _, k := range s.Do("KEYS", "*").([]any) {

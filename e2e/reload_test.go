@@ -40,7 +40,7 @@ func TestReload(t *testing.T) {
 			engine.Ready["url"]+"/v1", routes, more)
 	}
 	const chat = "  - { model: chat, targets: [ { backend: a, model: llama-3.1-70b } ] }\n"
-	file := write(t, text(chat, ""))
+	file := proctest.Write(t, text(chat, ""))
 	gateway := proctest.Start(t, nil, "serve", "-c", file)
 	put := func(text string) {
 		t.Helper()
@@ -76,13 +76,13 @@ func TestReload(t *testing.T) {
 	}
 
 	put(text(chat+"  - { model: more, targets: [ { backend: a, model: llama-3.1-70b } ] }\n", ""))
-	until(t, "the new route", reloads("ok", 1))
+	proctest.Until(t, "the new route", reloads("ok", 1))
 	if status, _ := ask(t, gateway.Ready["data"]+"/v1/models/more"); status != 200 {
 		t.Errorf("the new route: status %d", status)
 	}
 
 	put("routes: [ { model: chat, targets: [ { backend: nobody } ] } ]\n")
-	until(t, "the refusal", reloads("refused", 1))
+	proctest.Until(t, "the refusal", reloads("refused", 1))
 	if log := gateway.Log(); !strings.Contains(log, "the old one stays") || !strings.Contains(log, file+":1:") {
 		t.Errorf("the log does not say what is wrong and where:\n%s", log)
 	}
@@ -92,7 +92,7 @@ func TestReload(t *testing.T) {
 
 	put(text(chat, ""))
 	gateway.Signal(syscall.SIGHUP)
-	until(t, "the reload by signal", reloads("ok", 2))
+	proctest.Until(t, "the reload by signal", reloads("ok", 2))
 	if status, _ := ask(t, gateway.Ready["data"]+"/v1/models/more"); status != 404 {
 		t.Errorf("the removed route: status %d, want 404", status)
 	}
@@ -104,7 +104,7 @@ func TestReload(t *testing.T) {
 
 	sum := sha256.Sum256([]byte("secret"))
 	put(text(chat, fmt.Sprintf("keys: [ { name: k, key_sha256: %q } ]\n", hex.EncodeToString(sum[:]))))
-	until(t, "the key", func() bool {
+	proctest.Until(t, "the key", func() bool {
 		status, _ := ask(t, gateway.Ready["data"]+"/v1/models")
 		return status == 401
 	})

@@ -24,7 +24,7 @@ func seen(t *testing.T, p *proctest.Process) int {
 			InFlight struct{ M int } `json:"in_flight"`
 		}
 	}
-	if err := json.Unmarshal(get(t, p.Ready["admin"]+"/api/v1/profiles"), &out); err != nil || len(out.Targets) != 1 {
+	if err := json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/profiles"), &out); err != nil || len(out.Targets) != 1 {
 		t.Fatalf("%d targets, %v", len(out.Targets), err)
 	}
 	return out.Targets[0].InFlight.M
@@ -34,7 +34,7 @@ func seen(t *testing.T, p *proctest.Process) int {
 func running(t *testing.T, engine *proctest.Process) int {
 	t.Helper()
 	var truth struct{ Running, Waiting int }
-	if err := json.Unmarshal(get(t, engine.Ready["url"]+"/sim/truth"), &truth); err != nil {
+	if err := json.Unmarshal(proctest.Get(t, engine.Ready["url"]+"/sim/truth"), &truth); err != nil {
 		t.Fatal(err)
 	}
 	return truth.Running + truth.Waiting
@@ -65,7 +65,7 @@ func TestAKilledGatewayStopsCounting(t *testing.T) {
 			}
 		})
 	}
-	until(t, "11 seen by the other", func() bool { return seen(t, other) == 11 })
+	proctest.Until(t, "11 seen by the other", func() bool { return seen(t, other) == 11 })
 	victim.Stop(syscall.SIGKILL)
 	killed := time.Now()
 	doomed.Wait()

@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,19 +25,6 @@ var (
 	soakFor     = flag.Duration("soak", 12*time.Second, "how long TestSoak runs")
 	soakStreams = flag.Int("streams", 300, "how many streams TestSoak runs at once")
 )
-
-// sum adds up the series of a page of metrics that begin with prefix.
-func sum(page, prefix string) (total float64) {
-	for line := range strings.Lines(page) {
-		if strings.HasPrefix(line, prefix) {
-			x, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(line, ' '):]), 64)
-			if err == nil {
-				total += x
-			}
-		}
-	}
-	return total
-}
 
 // soaker is clients that stream, hang up whenever they like, and count.
 type soaker struct {
@@ -111,8 +97,8 @@ func (s *soaker) ask(patience time.Duration, body string) {
 type vitals struct{ goroutines, files, heap float64 }
 
 func (s *soaker) vitals(p *proctest.Process) vitals {
-	page := string(get(s.t, p.Ready["admin"]+"/metrics"))
-	return vitals{sum(page, "go_goroutines "), sum(page, "process_open_fds "), sum(page, "go_memstats_heap_inuse_bytes ")}
+	page := string(proctest.Get(s.t, p.Ready["admin"]+"/metrics"))
+	return vitals{proctest.Sum(page, "go_goroutines "), proctest.Sum(page, "process_open_fds "), proctest.Sum(page, "go_memstats_heap_inuse_bytes ")}
 }
 
 // Streams in hundreds, many of whose clients hang up, for as long as one likes:
@@ -163,9 +149,9 @@ routes:
 	// quiet waits until nothing runs any more, and all is closed that was open
 	// for it.
 	quiet := func() vitals {
-		until(t, fmt.Sprintf("nothing is under way, and nothing more is open than in the beginning (%+v)", fresh), func() bool {
+		proctest.Until(t, fmt.Sprintf("nothing is under way, and nothing more is open than in the beginning (%+v)", fresh), func() bool {
 			v := s.vitals(gateway)
-			return sum(string(get(t, gateway.Ready["admin"]+"/metrics")), "pacer_inflight{") == 0 && v.files <= fresh.files+3 && v.goroutines <= fresh.goroutines+5
+			return proctest.Sum(string(proctest.Get(t, gateway.Ready["admin"]+"/metrics")), "pacer_inflight{") == 0 && v.files <= fresh.files+3 && v.goroutines <= fresh.goroutines+5
 		})
 		return s.vitals(gateway)
 	}
@@ -174,8 +160,8 @@ routes:
 	run(*soakFor)
 	after := quiet()
 
-	page := string(get(t, gateway.Ready["admin"]+"/metrics"))
-	total := sum(page, "pacer_requests_total{")
+	page := string(proctest.Get(t, gateway.Ready["admin"]+"/metrics"))
+	total := proctest.Sum(page, "pacer_requests_total{")
 	t.Logf("%d requests: %d done, %d refused, %d hung up, %d failed; goroutines %.0f, then %.0f; files %.0f, %.0f; heap %.1f, %.1f MiB",
 		s.sent.Load(), s.done.Load(), s.refused.Load(), s.left.Load(), s.failed.Load(),
 		before.goroutines, after.goroutines, before.files, after.files, before.heap/(1<<20), after.heap/(1<<20))
@@ -191,7 +177,7 @@ routes:
 	var routes struct {
 		Routes []struct{ Offered, Met, Missed, Unmeasured, Shed, Failed float64 }
 	}
-	if err := json.Unmarshal(get(t, gateway.Ready["admin"]+"/api/v1/routes"), &routes); err != nil {
+	if err := json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/routes"), &routes); err != nil {
 		t.Fatal(err)
 	}
 	offered := 0.0
@@ -201,12 +187,12 @@ routes:
 			t.Errorf("route counts %+v do not add up", r)
 		}
 	}
-	if slo := sum(page, "pacer_slo_total{"); slo != offered || slo > total || slo < total-float64(s.left.Load()) {
+	if slo := proctest.Sum(page, "pacer_slo_total{"); slo != offered || slo > total || slo < total-float64(s.left.Load()) {
 		t.Errorf("pacer_slo_total is %.0f, the routes say %.0f were offered, of %.0f requests; want the same, and all but who hung up before the first token", slo, offered, total)
 	}
 	for i, e := range engines {
 		var truth struct{ Running, Waiting int }
-		if err := json.Unmarshal(get(t, e.Ready["url"]+"/sim/truth"), &truth); err != nil || truth.Running+truth.Waiting != 0 {
+		if err := json.Unmarshal(proctest.Get(t, e.Ready["url"]+"/sim/truth"), &truth); err != nil || truth.Running+truth.Waiting != 0 {
 			t.Errorf("engine %d has %+v left (%v)", i, truth, err)
 		}
 	}

@@ -77,13 +77,29 @@ type Process struct {
 
 var readyField = regexp.MustCompile(`(\w+)=(\S+)|(http://\S+)`)
 
+// Options says how a process differs from one that is run by hand. The zero
+// value is such a one.
+type Options struct {
+	Env   []string // added to the environment
+	Files int      // descriptors it may have open, soft and hard; 0 = as many as the test may
+}
+
 // Start runs the program with env added to the environment, and waits for its
 // ready line.
 func Start(t testing.TB, env []string, args ...string) *Process {
 	t.Helper()
+	return Run(t, Options{Env: env}, args...)
+}
+
+// Run runs the program and waits for its ready line.
+func Run(t testing.TB, o Options, args ...string) *Process {
+	t.Helper()
 	p := &Process{t: t, Ready: map[string]string{}, ended: make(chan struct{})}
 	p.cmd = exec.Command(Binary(t), args...)
-	p.cmd.Env = append(os.Environ(), env...)
+	if o.Files > 0 { // only a shell can set limits between fork and exec
+		p.cmd = exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, o.Files), Binary(t)}, args...)...)
+	}
+	p.cmd.Env = append(os.Environ(), o.Env...)
 	out, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -114,11 +130,7 @@ func Start(t testing.TB, env []string, args ...string) *Process {
 // Gateway starts a gateway with a configuration.
 func Gateway(t testing.TB, yaml string) *Process {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "pacer.yaml")
-	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return Start(t, nil, "serve", "-c", file)
+	return Start(t, nil, "serve", "-c", Write(t, yaml))
 }
 
 // Engine starts a simulated engine with flags added to its command line.

@@ -1,0 +1,78 @@
+package attack
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/internal/proctest"
+)
+
+// full asks for the numbers of docs/OPERATIONS.md; the short form does the same
+// with fewer of each.
+var full = flag.Bool("full", false, "run each attack at its full size")
+
+func TestMain(m *testing.M) { proctest.Main(m) }
+
+// attack is one thing that somebody does to a gateway.
+type attack struct {
+	name string // as docs/OPERATIONS.md has it
+	by   attacker
+	site site // what is attacked; the zero value is a gateway with two keys and one engine
+	run  func(*victim)
+
+	waits bool // most of its time passes in waiting: it runs beside the others
+}
+
+// attacker is who attacks.
+type attacker string
+
+const (
+	stranger attacker = "a stranger" // has no key
+	tenant   attacker = "a tenant"   // has a key, of another route
+)
+
+var attacks = []attack{
+	{name: "idle and slow connections", by: stranger, run: idleAndSlow, waits: true},
+	{name: "what is too large", by: tenant, run: tooLarge},
+	{name: "what is crooked", by: tenant, run: crooked},
+	{name: "a request within a request", by: tenant, run: smuggled},
+	{name: "rapid resets of HTTP-2", by: stranger, site: site{tls: true}, run: rapidResets},
+}
+
+func TestAttacks(t *testing.T) {
+	var table strings.Builder
+	t.Cleanup(func() { t.Log("what the victim saw\n" + table.String()) })
+	for _, a := range attacks {
+		t.Run(a.name, func(t *testing.T) {
+			if a.waits {
+				t.Parallel()
+			}
+			v := newVictim(t, a.site)
+			begun := time.Now()
+			a.run(v)
+			saw := v.judge()
+			row := "| " + a.name + " | " + string(a.by) + " | " + saw.String() + " |\n"
+			t.Logf("%s, in %v", row, time.Since(begun).Round(time.Second))
+			tableMu.Lock()
+			table.WriteString(row)
+			tableMu.Unlock()
+		})
+	}
+}
+
+// Each attack has a row in docs/OPERATIONS.md, which says what happens.
+func TestEachAttackIsInTheDocs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range attacks {
+		name := "TestAttacks/" + strings.ReplaceAll(a.name, " ", "_")
+		if !strings.Contains(string(page), name+" |") && !strings.Contains(string(page), name+",") {
+			t.Errorf("docs/OPERATIONS.md has no row that names %s", name)
+		}
+	}
+}
