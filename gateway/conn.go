@@ -120,7 +120,7 @@ func (c *conn) own(p []byte) []byte {
 	head := "HTTP/1.1 " + strconv.Itoa(status) + " " + http.StatusText(status) +
 		"\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) +
 		"\r\nX-Request-Id: " + id + "\r\nConnection: close\r\n\r\n"
-	c.listener.gateway.log.Info("request", "request", id, "status", status, "error", "gateway: refused by the HTTP server: "+a.code)
+	c.listener.gateway.access.Info("request", "request", id, "status", status, "error", "gateway: refused by the HTTP server: "+a.code)
 	return append([]byte(head), body...)
 }
 

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type Options struct {
 	Backends map[string]*providers.Backend // by name, one for each of Config.Backends
 	Metrics  *telemetry.Metrics
 	Log      *slog.Logger
+	Access   *slog.Logger // takes the line of each request; nil = Log
 }
 
 // Gateway serves the data port. It is safe for concurrent use.
@@ -43,6 +45,7 @@ type Gateway struct {
 	book    *profiles.Book
 	metrics *telemetry.Metrics
 	log     *slog.Logger
+	access  *slog.Logger
 	started time.Time // what /v1/models gives as the models' age
 
 	plan      atomic.Pointer[plan]
@@ -82,6 +85,7 @@ func New(o Options) (*Gateway, error) {
 		book:    o.Book,
 		metrics: o.Metrics,
 		log:     o.Log,
+		access:  cmp.Or(o.Access, o.Log),
 		started: time.Now(),
 		waiting: make(chan struct{}, 1),
 		seed:    maphash.MakeSeed(),

@@ -77,13 +77,9 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // logSimple writes the access-log line of a request that is no exchange. Of
 // the address only the path is logged: a query may hold a key.
 func (g *Gateway) logSimple(r *http.Request, status int, err error) {
-	path := r.URL.Path
-	if len(path) > 256 {
-		path = path[:256]
-	}
-	args := []any{"request", requestID(r.Context()), "method", r.Method, "path", path, "status", status}
+	args := []any{"request", requestID(r.Context()), "method", r.Method, "path", r.URL.Path, "status", status}
 	if err != nil {
 		args = append(args, "error", err.Error())
 	}
-	g.log.Info("request", args...)
+	g.access.Info("request", args...)
 }

@@ -277,7 +277,7 @@ func (x *exchange) writeLog(now time.Time, e telemetry.Exchange, err error) {
 	if e.Outcome == outcomeUpstream || e.Outcome == outcomeCut {
 		level = slog.LevelWarn
 	}
-	x.g.log.LogAttrs(context.Background(), level, "request", attrs...)
+	x.g.access.LogAttrs(context.Background(), level, "request", attrs...)
 }
 
 func milliseconds(d time.Duration) float64 {

@@ -11,7 +11,7 @@ import (
 
 // live is what a scrape of the metrics shows of the router and the curves.
 func (p *program) live() telemetry.Live {
-	var l telemetry.Live
+	l := telemetry.Live{LogDropped: p.options.lines.Dropped()}
 	now := time.Now()
 	below := p.router.Below(now)
 	scraped, separate := map[string]bool{}, map[string]bool{}

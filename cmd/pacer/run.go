@@ -127,7 +127,7 @@ func lingers(ctx context.Context) bool {
 func (p *program) drain(data, adm *http.Server, requests *inFlight, linger bool) {
 	timeouts := p.conf.Load().Timeouts
 	over := time.Now().Add(timeouts.Drain)
-	p.systemd.stopping(timeouts.Drain + endTimeout + settleTimeout)
+	p.systemd.stopping(timeouts.Drain + endTimeout + settleTimeout + flushTimeout)
 	p.gateway.Drain()
 	p.log.Info("stopping", "requests", requests.running.Load(), "drain", timeouts.Drain.String())
 	if linger {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	stdlog "log"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -74,19 +73,35 @@ func loadConfig(file string) (*config.Config, error) {
 // serve runs the gateway until ctx ends; running requests then have
 // timeouts.drain to finish. load reads the configuration again, after a change
 // of its files and on SIGHUP; nil = it does not change.
+//
+// Whatever becomes of stderr ends nothing: it may be read slowly, or not at
+// all, or be closed. What serve has to say it says there itself.
 func serve(ctx context.Context, cfg *config.Config, load func() (*config.Config, error), stderr io.Writer) error {
-	log, level := newLog(cfg.Log, stderr)
+	signal.Ignore(syscall.SIGPIPE) // a write that fails says so
+	logs := newLogs(cfg.Log, stderr)
+	go logs.lines.Run()
+	defer logs.lines.Close(flushTimeout)
 	stdlog.SetFlags(0)
-	stdlog.SetOutput(clientNotices{log})
+	stdlog.SetOutput(clientNotices{logs.log})
+	if err := serveWith(ctx, cfg, load, logs); err != nil {
+		fmt.Fprintf(logs.lines, "pacer: %v\n", err)
+		return fmt.Errorf("%w: %w", errReported, err)
+	}
+	return nil
+}
+
+// serveWith is serve where the log is open.
+func serveWith(ctx context.Context, cfg *config.Config, load func() (*config.Config, error), logs *logs) error {
+	log := logs.log
 	for _, w := range cfg.Warnings {
 		log.Warn(w)
 	}
 	engines := &discovery{log: log}
-	p, err := wire(engines.of(ctx, cfg), log, options{})
+	p, err := wire(engines.of(ctx, cfg), log, options{access: logs.access, lines: logs.lines})
 	if err != nil {
 		return err
 	}
-	p.level = level
+	p.level = logs.level
 	p.room = takeRoom(log)
 	p.sayRoom(cfg)
 	if p.systemd, err = supervisedBy(os.Getenv); err != nil {
@@ -106,19 +121,9 @@ func serve(ctx context.Context, cfg *config.Config, load func() (*config.Config,
 		})
 	}
 	return p.run(ctx, func(data, admin string) {
-		fmt.Fprintf(stderr, "pacer: ready data=%s admin=%s\n", data, admin)
+		fmt.Fprintf(logs.lines, "pacer: ready data=%s admin=%s\n", data, admin)
 		p.systemd.ready()
 	})
-}
-
-func newLog(cfg config.Log, w io.Writer) (*slog.Logger, *slog.LevelVar) {
-	level := &slog.LevelVar{}
-	level.Set(levelOf(cfg))
-	o := &slog.HandlerOptions{Level: level}
-	if cfg.Format == "text" {
-		return slog.New(slog.NewTextHandler(w, o)), level
-	}
-	return slog.New(slog.NewJSONHandler(w, o)), level
 }
 
 // ignoreCanceled makes the end of a context a clean end.

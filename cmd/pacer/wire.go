@@ -16,6 +16,7 @@ import (
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/gateway"
 	"github.com/pacer-dev/pacer/gateway/limit/redislimit"
+	"github.com/pacer-dev/pacer/internal/logqueue"
 	"github.com/pacer-dev/pacer/internal/presets"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/telemetry"
@@ -26,9 +27,14 @@ import (
 	"github.com/pacer-dev/pacer/router/redisload"
 )
 
-// options are what only the demo and tests change. The zero value is a gateway
-// as configured.
+// options are what stands around a gateway. The zero value is one as configured,
+// on the network.
 type options struct {
+	// access takes the line of each request; nil means the log. lines is the
+	// queue that both go through; nil means none that drops.
+	access *slog.Logger
+	lines  *logqueue.Queue
+
 	// dial and listen replace the network; nil means TCP.
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	listen func(addr string) (net.Listener, error)
@@ -122,7 +128,7 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 	}
 	p.gateway, err = gateway.New(gateway.Options{
 		Config: cfg, Placer: placer, Router: p.router, Book: p.book,
-		Backends: backendsOf(plans.members), Metrics: p.metrics, Log: log,
+		Backends: backendsOf(plans.members), Metrics: p.metrics, Log: log, Access: o.access,
 	})
 	if err != nil {
 		return nil, err

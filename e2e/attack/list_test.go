@@ -32,6 +32,7 @@ type attacker string
 const (
 	stranger attacker = "a stranger" // has no key
 	tenant   attacker = "a tenant"   // has a key, of another route
+	log      attacker = "the log"    // its reader
 )
 
 var attacks = []attack{
@@ -40,6 +41,8 @@ var attacks = []attack{
 	{name: "what is crooked", by: tenant, run: crooked},
 	{name: "a request within a request", by: tenant, run: smuggled},
 	{name: "rapid resets of HTTP-2", by: stranger, site: site{tls: true}, run: rapidResets},
+	{name: "a log reader that stands still", by: log, site: site{log: "level: info"}, run: logStandsStill},
+	{name: "a log reader that dies", by: log, site: site{log: "level: info"}, run: logDies},
 }
 
 func TestAttacks(t *testing.T) {

@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -31,6 +32,7 @@ type site struct {
 	tls   bool   // on the data port
 	files int    // descriptors that the gateway may have; 0 = as many as the machine gives
 	limit string // what limits: has, as "body: 1MiB, streams: 100"; "" = "body: 1MiB"
+	log   string // what log: has; "" = "level: error"
 	more  string // more of the configuration
 
 	// fleet returns backends: and routes:, given the URL of the engine (without
@@ -113,7 +115,7 @@ routes:
 	if s.limit == "" {
 		s.limit = "body: 1MiB"
 	}
-	text := "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nlog: { level: error }\ntimeouts: { write: 3s }\nlimits: { " + s.limit + " }\n" + fleet + s.more
+	text := "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nlog: { " + cmp.Or(s.log, "level: error") + " }\ntimeouts: { write: 3s }\nlimits: { " + s.limit + " }\n" + fleet + s.more
 	if !s.open {
 		text += fmt.Sprintf("keys:\n  - { name: served, key_sha256: %q, routes: [ chat ] }\n  - { name: other, key_sha256: %q, routes: [ other ] }\n", digest("served"), digest("other"))
 	}

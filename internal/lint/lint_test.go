@@ -43,6 +43,7 @@ var arrows = map[string][]string{
 	"internal/accuracy":  {}, // tests alone
 	"internal/lint":      {},
 	"internal/loadgen":   {},
+	"internal/logqueue":  {},
 	"internal/memnet":    {},
 	"internal/openai":    {},
 	"internal/presets":   {},

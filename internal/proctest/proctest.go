@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -69,7 +70,14 @@ type Process struct {
 
 	t     testing.TB
 	cmd   *exec.Cmd
-	ended chan struct{}
+	log   io.ReadCloser    // our end of its stderr
+	state *os.ProcessState // when ended is closed
+
+	ended   chan struct{}
+	readAll chan struct{} // closed at the end of log
+	held    atomic.Bool   // nobody reads log
+
+	reading sync.Mutex // held while lines are taken from log; HoldLog keeps it
 
 	mu     sync.Mutex
 	stderr bytes.Buffer
@@ -94,21 +102,22 @@ func Start(t testing.TB, env []string, args ...string) *Process {
 // Run runs the program and waits for its ready line.
 func Run(t testing.TB, o Options, args ...string) *Process {
 	t.Helper()
-	p := &Process{t: t, Ready: map[string]string{}, ended: make(chan struct{})}
+	p := &Process{t: t, Ready: map[string]string{}, ended: make(chan struct{}), readAll: make(chan struct{})}
 	p.cmd = exec.Command(Binary(t), args...)
 	if o.Files > 0 { // only a shell can set limits between fork and exec
 		p.cmd = exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, o.Files), Binary(t)}, args...)...)
 	}
 	p.cmd.Env = append(os.Environ(), o.Env...)
-	out, err := p.cmd.StderrPipe()
-	if err != nil {
+	var err error
+	if p.log, err = p.cmd.StderrPipe(); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	lines := make(chan string, 1)
-	go p.read(out, lines)
+	go p.read(lines)
+	go p.wait()
 	t.Cleanup(func() { p.Stop(syscall.SIGKILL) })
 	select {
 	case line := <-lines:
@@ -139,20 +148,47 @@ func Engine(t testing.TB, flags ...string) *Process {
 	return Start(t, nil, append([]string{"sim", "--listen", "127.0.0.1:0"}, flags...)...)
 }
 
-func (p *Process) read(out io.Reader, ready chan<- string) {
-	lines := bufio.NewScanner(out)
+func (p *Process) read(ready chan<- string) {
+	defer p.log.Close()
+	defer close(p.readAll)
+	lines := bufio.NewScanner(p.log)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
+		p.reading.Lock()
 		p.mu.Lock()
 		fmt.Fprintln(&p.stderr, lines.Text())
 		p.mu.Unlock()
+		p.reading.Unlock()
 		if strings.Contains(lines.Text(), ": ready ") {
 			ready <- lines.Text()
 		}
 	}
-	p.cmd.Wait()
+}
+
+// wait notes how the process ended, and that its last line was read.
+func (p *Process) wait() {
+	p.state, _ = p.cmd.Process.Wait()
+	if !p.held.Load() {
+		<-p.readAll
+	}
 	close(p.ended)
 }
+
+// HoldLog leaves stderr unread, as a reader of the log that stands still does,
+// until the function that it returns is called or the test ends.
+func (p *Process) HoldLog() (readOn func()) {
+	p.reading.Lock()
+	p.held.Store(true)
+	readOn = sync.OnceFunc(func() {
+		p.held.Store(false)
+		p.reading.Unlock()
+	})
+	p.t.Cleanup(readOn)
+	return readOn
+}
+
+// CloseLog ends the reader of stderr, as one that dies does.
+func (p *Process) CloseLog() { p.log.Close() }
 
 // Log is what the process has written to stderr.
 func (p *Process) Log() string {
@@ -177,5 +213,5 @@ func (p *Process) Stop(s syscall.Signal) int {
 		p.t.Errorf("did not end within %v of %v:\n%s", patience, s, p.Log())
 		<-p.ended
 	}
-	return p.cmd.ProcessState.ExitCode()
+	return p.state.ExitCode()
 }

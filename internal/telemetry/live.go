@@ -12,6 +12,8 @@ type Live struct {
 	Backends []LiveBackend
 	Routes   []LiveRoute
 	Targets  []LiveTarget
+
+	LogDropped uint64 // lines of the log, since the start
 }
 
 // LiveBackend is the load of one backend.
@@ -66,6 +68,7 @@ var (
 	curveTPSDesc   = describe("pacer_curve_tps", "Tokens per second of ONE stream when n streams decode on the backend, at the usual prompt load.", "backend", "model", "n")
 	curveLowDesc   = describe("pacer_curve_low_tps", "Lower bound of pacer_curve_tps, on which decisions are made.", "backend", "model", "n")
 	bytesDesc      = describe("pacer_bytes_per_token", "Bytes of text that a token of the target has: tokens per second of targets with different tokenizers compare only beside it.", "backend", "model")
+	logDroppedDesc = describe("pacer_log_dropped_total", "Lines of the log that were lost because their reader did not take them in time.")
 	capacityDesc   = describe("pacer_capacity_streams", "Largest number of streams at which the curve meets the floor of the route; 0 while unknown, and for a route without a floor.", "route", "backend")
 )
 
@@ -74,7 +77,7 @@ type liveCollector struct{ Live }
 
 // Describe implements prometheus.Collector.
 func (c liveCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{inflightDesc, belowDesc, breakerDesc, upDesc, signalDesc, foreignDesc, queueDepthDesc, curveTPSDesc, curveLowDesc, capacityDesc, bytesDesc} {
+	for _, d := range []*prometheus.Desc{inflightDesc, belowDesc, breakerDesc, upDesc, signalDesc, foreignDesc, queueDepthDesc, curveTPSDesc, curveLowDesc, capacityDesc, bytesDesc, logDroppedDesc} {
 		ch <- d
 	}
 }
@@ -86,6 +89,7 @@ func (c liveCollector) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 		}
 	}
+	ch <- prometheus.MustNewConstMetric(logDroppedDesc, prometheus.CounterValue, float64(c.LogDropped))
 	for _, b := range c.Backends {
 		gauge(inflightDesc, float64(b.Waiting), b.Name, "waiting")
 		gauge(inflightDesc, float64(b.Decoding), b.Name, "decoding")
