@@ -1,15 +1,11 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"io"
-	"mime"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/providers"
@@ -55,7 +51,7 @@ type attempt struct {
 
 	whole bool // the answer is a document, and came whole in the first read
 	busy  bool // it is full, or said 500: somebody else may take the request
-	says  bool // it failed, in words that the client may have
+	says  bool // it failed, and said so in a shape that the client may have
 	lost  bool // its connection broke before the first byte
 	look  providers.Meter
 	buf   *[relayBuffer]byte
@@ -98,6 +94,7 @@ func (t *attempt) sendOnce(buffers *sync.Pool) bool {
 			t.n, t.rerr = t.resp.Body.Read(t.buf[:])
 		}
 	} else {
+		t.resp.Body = mask(t.resp.Body, t.backend.secrets)
 		t.n, t.rerr = readStart(t.resp.Body, t.buf[:errorStart])
 	}
 	t.at = time.Now()
@@ -126,41 +123,14 @@ func (t *attempt) answers() bool {
 	return status >= 200 && status < 600
 }
 
-// explains reports whether an error answer that begins with start may go to
-// the client as it is: it is an object, as SDKs expect, and does not repeat the
-// key that the backend was shown.
-func (t *attempt) explains(start []byte) bool {
-	text := bytes.TrimLeft(start, " \t\r\n")
-	return len(text) > 0 && text[0] == '{' && !t.tellsKey(start)
-}
-
-// plainText returns what an error answer that begins with start says in plain
-// words, as of axum and uvicorn; "" if it says nothing, or says it as a page.
-func (t *attempt) plainText(start []byte) string {
-	const longest = 300 // bytes
-	kind, _, _ := mime.ParseMediaType(t.resp.Header.Get("Content-Type"))
-	if kind != "text/plain" || !utf8.Valid(start) || t.tellsKey(start) {
-		return ""
-	}
-	text := strings.Join(strings.Fields(string(start)), " ")
-	if len(text) > longest {
-		text = strings.ToValidUTF8(text[:longest], "") + "…"
-	}
-	return text
-}
-
-func (t *attempt) tellsKey(start []byte) bool {
-	key := t.backend.key
-	return key != "" && bytes.Contains(start, []byte(key))
-}
-
 func (t *attempt) failure(status int, problem string, err error) *upstreamError {
 	return &upstreamError{backend: t.name, status: status, problem: problem, err: err}
 }
 
-// refused is a failure that the backend itself reported.
-func (t *attempt) refused(status int, problem string) error {
+// refused is a failure that the backend itself reported, in the words of says.
+func (t *attempt) refused(status int, problem string, says openai.Failure) error {
 	e := t.failure(status, problem, nil)
+	e.says = says
 	e.retry = retryHeaders(t.resp.Header)
 	return e
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,8 +101,9 @@ func (e *shedError) Error() string { return "gateway: not placed: " + e.refusal.
 // upstreamError reports that a backend failed before it sent a byte.
 type upstreamError struct {
 	backend string
-	status  int         // what the client is answered: 502, 503 or 504
-	problem string      // in words that name no backend
+	status  int    // what the client is answered: 502, 503 or 504
+	problem string // in words that name no backend
+	says    openai.Failure
 	retry   http.Header // what the backend said of trying again
 	err     error       // nil = only the status
 }
@@ -120,12 +122,12 @@ func (e *upstreamError) Unwrap() error { return e.err }
 type backendError struct {
 	backend string
 	status  int
-	text    string      // what it says in plain words; "" = nothing
+	says    openai.Failure
 	retry   http.Header // what it said of trying again
 }
 
 func (e *backendError) Error() string {
-	return fmt.Sprintf("gateway: backend %s answered %d, which is no error in JSON", e.backend, e.status)
+	return fmt.Sprintf("gateway: backend %s answered %d, in no shape that SDKs read", e.backend, e.status)
 }
 
 // cutError reports that an answer broke off after its first byte.
@@ -236,18 +238,23 @@ func answerFor(err error) answer {
 	case errors.Is(err, errTotal):
 		return answer{status: 504, typ: upstream, code: "timeout", message: "The answer took longer than the gateway allows."}
 	case errors.As(err, &plain):
-		a := answer{status: plain.status, typ: upstream, code: upstreamCode(plain.status), retry: plain.retry}
-		a.message = fmt.Sprintf("The backend answered %d", plain.status)
-		if plain.text != "" {
-			a.message += ": " + plain.text
-		} else {
-			a.message += " and did not say why."
-		}
-		return a
+		return answer{status: plain.status, retry: plain.retry}.saying(fmt.Sprintf("The backend answered %d", plain.status), " and did not say why", &plain.says)
 	case errors.As(err, &up):
-		return answer{status: up.status, typ: upstream, code: upstreamCode(up.status), message: "The backend " + up.problem + ".", retry: up.retry}
+		return answer{status: up.status, retry: up.retry}.saying("The backend "+up.problem, "", &up.says)
 	}
 	return answer{status: 500, typ: server, code: "internal_error", message: "The gateway failed on this request."}
+}
+
+// saying returns a with what a backend says of its error behind begin, or, if it
+// has no words, with without.
+func (a answer) saying(begin, without string, f *openai.Failure) answer {
+	a.typ, a.param = cmp.Or(f.Type, "upstream_error"), f.Param
+	a.code = cmp.Or(f.Code, upstreamCode(a.status))
+	a.message = begin + without + "."
+	if f.Message != "" {
+		a.message = begin + ": " + f.Message
+	}
+	return a
 }
 
 func upstreamCode(status int) string {

@@ -258,11 +258,12 @@ func (x *exchange) firstByte() error {
 	switch {
 	case condition == providers.Loading:
 		t.verdict(providers.ErrNoVerdict) // alive, not ready
-		return t.refused(http.StatusServiceUnavailable, "is still loading its model")
+		return t.refused(http.StatusServiceUnavailable, "is still loading its model", openai.Failure{})
 	case condition == providers.Failing:
 		t.verdict(t.failure(status, "failed", nil))
-		t.says = t.explains(start)
-		return t.refused(status, "answered "+strconv.Itoa(status))
+		says := t.saying(start)
+		t.says = says.Shaped
+		return t.refused(status, "answered "+strconv.Itoa(status), says)
 	case status >= 300 && status < 400:
 		t.verdict(nil)
 		return t.failure(http.StatusBadGateway, "answered with a redirect", nil)
@@ -305,8 +306,8 @@ func (x *exchange) refusal(start []byte) error {
 	if x.backendsFault = backendsFault(status, x.lease.Target().Model) && !x.end.stored; x.backendsFault {
 		x.lease.Refused()
 	}
-	if !t.explains(start) {
-		return &backendError{backend: t.name, status: status, text: t.plainText(start), retry: retryHeaders(t.resp.Header)}
+	if says := t.saying(start); !says.Shaped {
+		return &backendError{backend: t.name, status: status, says: says, retry: retryHeaders(t.resp.Header)}
 	}
 	return nil
 }

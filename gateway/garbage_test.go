@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -177,23 +178,44 @@ func TestAnErrorThatIsNoJSON(t *testing.T) {
 		message    string // "" = passed on
 		outcome    string
 	}{
-		"a page":               {500, "text/html", "<html>oops</html>", "The backend answered 500 and did not say why.", outcomeUpstream},
-		"a page, client error": {413, "text/html", "<html>oops</html>", "The backend answered 413 and did not say why.", outcomeRejected},
+		"a page":               {500, "text/html", "<html><title>oops</title></html>", "The backend answered 500: oops", outcomeUpstream},
+		"a page, client error": {413, "text/html", "<html>too <b>much</b></html>", "The backend answered 413: too much", outcomeRejected},
+		"XML":                  {400, "application/xml", "<?xml version='1.0'?><Error><Code>Bad</Code></Error>", "The backend answered 400: Bad", outcomeRejected},
 		"nothing":              {429, "", "", "The backend answered 429 and did not say why.", outcomeUpstream},
 		"plain words":          {422, "text/plain; charset=utf-8", "Failed to deserialize:\n  missing field `messages`\n", "The backend answered 422: Failed to deserialize: missing field `messages`", outcomeRejected},
 		"no words":             {400, "text/plain", "\xff\xfe\x00", "The backend answered 400 and did not say why.", outcomeRejected},
-		"its key, in words":    {401, "text/plain", "bad key sk-of-the-backend", "The backend answered 401 and did not say why.", outcomeUpstream},
-		"its key, in JSON":     {401, "application/json", `{"error":{"message":"bad key sk-of-the-backend"}}`, "The backend answered 401 and did not say why.", outcomeUpstream},
+		"its key, in words":    {401, "text/plain", "bad key sk-of-the-backend", "The backend answered 401: bad key *****************", outcomeUpstream},
+		"its key, in JSON":     {401, "application/json", `{"error":{"message":"bad key sk-of-the-backend","type":"x","param":null,"code":"y"}}`, "bad key *****************", outcomeUpstream},
+		"its key, far behind":  {401, "application/json", `{"error":{"message":"bad key","type":"x","param":null,"code":"y"},"text":"` + strings.Repeat("x", 5<<10) + `sk-of-the-backend"}`, "bad key", outcomeUpstream},
+		"its key, escaped":     {401, "application/json", `{"error":{"message":"bad key sk\u002dof\u002dthe-backend"}}`, "The backend answered 401: bad key …", outcomeUpstream},
+		"its key, as a code":   {401, "application/json", `{"detail":"no","code":"sk-of-the-backend"}`, "The backend answered 401: no", outcomeUpstream},
+		"a secret header":      {401, "text/plain", "who is tenant-secret?", "The backend answered 401: who is *************?", outcomeUpstream},
+		"Gemini":               {400, "application/json", `[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT"}}]`, "The backend answered 400: API key not valid.", outcomeRejected},
+		"a string":             {400, "application/json", `"too long"`, "The backend answered 400: too long", outcomeRejected},
+		"RFC 9457":             {403, "application/problem+json", `{"title":"No credit","detail":"30 is less than 50","status":403}`, "The backend answered 403: No credit: 30 is less than 50", outcomeUpstream},
+		"FastAPI":              {422, "application/json", `{"detail":[{"loc":["body","n"],"msg":"Field required"}]}`, "The backend answered 422: body.n: Field required", outcomeRejected},
+		"a failing one's":      {503, "application/json", `{"detail":"Out of memory"}`, "The backend answered 503: Out of memory", outcomeUpstream},
+		"a failing proxy's":    {502, "text/html", "<html><head><title>502 Bad Gateway</title></head></html>", "The backend answered 502: 502 Bad Gateway", outcomeUpstream},
+		"a failing one's key":  {503, "text/plain", "no sk-of-the-backend", "The backend answered 503: no *****************", outcomeUpstream},
 		"endless":              {500, "text/plain", strings.Repeat("x", 1<<20), "The backend answered 500: " + strings.Repeat("x", 300) + "…", outcomeUpstream},
+		"large JSON":           {500, "application/json", `{"error":{"message":"` + strings.Repeat("x", 1<<20) + `"}}`, "", outcomeUpstream},
+		"broken JSON":          {400, "application/json", `{"error":{"message":"too lo`, "The backend answered 400: too lo", outcomeRejected},
+		"colours":              {400, "text/plain", "\x1b[31mred\x1b[0m", "The backend answered 400: red", outcomeRejected},
+		"compressed":           {400, "application/json", zipped(`{"error":{"message":"too long"}}`), "The backend answered 400: too long", outcomeRejected},
+		"a bomb":               {400, "text/plain", zipped(strings.Repeat("x", 8<<20)), "The backend answered 400: " + strings.Repeat("x", 300) + "…", outcomeRejected},
 		"JSON":                 {400, "text/plain", ` {"error":{"message":"too long","type":"x"}}`, "", outcomeRejected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				conf := settings("a")
 				conf.Backends[0].APIKey = config.Secret("sk-of-the-backend")
+				conf.Backends[0].Headers = map[string]config.Secret{"X-Tenant": "tenant-secret"}
 				h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
 					w.Header().Set("Content-Type", c.kind)
 					w.Header().Set("Retry-After", "7")
+					if strings.HasPrefix(c.body, "\x1f\x8b") {
+						w.Header().Set("Content-Encoding", "gzip")
+					}
 					w.WriteHeader(c.status)
 					_, _ = io.WriteString(w, c.body)
 				}}})
@@ -205,7 +227,7 @@ func TestAnErrorThatIsNoJSON(t *testing.T) {
 					if r.body != c.body {
 						t.Errorf("got %q, want %q untouched", r.body, c.body)
 					}
-				} else if r.code(t); !strings.Contains(strings.ReplaceAll(r.body, `\u0060`, "`"), `"message":"`+c.message+`"`) {
+				} else if code := r.code(t); strings.Contains(r.body, "of-the-backend") || code == "" || !strings.Contains(strings.ReplaceAll(r.body, `\u0060`, "`"), `"message":"`+c.message+`"`) {
 					t.Errorf("got %s, want the message %q", r.body, c.message)
 				}
 				if line := h.last(); line.Outcome != c.outcome || line.Status != c.status {
@@ -378,5 +400,42 @@ func TestInfinityIsNoGarbage(t *testing.T) {
 				h.idle()
 			})
 		})
+	}
+}
+
+// An error that is put into words keeps the shape of its endpoint.
+func TestAnErrorKeepsItsDialect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			say(w, `{"detail":[{"loc":["body","max_tokens"],"msg":"Field required"}]}`)
+		}}})
+		r := h.post("/v1/messages", `{"model":"chat"}`)
+		const want = `{"type":"error","error":{"message":"The backend answered 422: body.max_tokens: Field required","type":"invalid_request_error",`
+		if r.status != 422 || !strings.HasPrefix(r.body, want) {
+			t.Errorf("got %d %s, want %s", r.status, r.body, want)
+		}
+		h.idle()
+	})
+}
+
+// A secret is found wherever the answer is cut into reads.
+func TestMaskedAtEveryCut(t *testing.T) {
+	const text, want = "sk-1234567 a tenant, tenan, sk-123456, sk-123", "********** a ******, tenan, sk-123456, sk-123"
+	for size := 1; size <= len(text); size++ {
+		r := mask(io.NopCloser(iotest.OneByteReader(strings.NewReader(text))), []string{"sk-1234567", "tenant"})
+		if size > 1 {
+			r = mask(io.NopCloser(strings.NewReader(text)), []string{"sk-1234567", "tenant"})
+		}
+		var got []byte
+		for p, err := make([]byte, size), error(nil); err == nil; {
+			var n int
+			n, err = r.Read(p)
+			got = append(got, p[:n]...)
+		}
+		if string(got) != want {
+			t.Errorf("read by %d bytes: got %q, want %q", size, got, want)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -30,6 +31,7 @@ func (w *lastWrite) Write(p []byte) (int, error) {
 // nor the backend has it among those who are there.
 func TestPlacesAreFreeWhenTheAnswerIsThere(t *testing.T) {
 	const document = `{"id":"c1","choices":[{"index":0,"message":{"content":"word"}}],"usage":{"prompt_tokens":7,"completion_tokens":1,"total_tokens":8}}`
+	const refusal = `{"error":{"message":"too long"}}`
 	for name, c := range map[string]struct {
 		body, last string
 		path       string
@@ -38,7 +40,7 @@ func TestPlacesAreFreeWhenTheAnswerIsThere(t *testing.T) {
 		"stream":    {body: `{"model":"chat","stream":true}`, last: doneEvent, path: chat, status: 200},
 		"document":  {body: `{"model":"chat"}`, last: document, path: chat, status: 200},
 		"embedding": {body: `{"model":"chat","input":"x"}`, last: document, path: "/v1/embeddings", status: 200},
-		"error":     {body: `{"model":"chat"}`, last: document, path: chat, status: 400},
+		"error":     {body: `{"model":"chat"}`, last: refusal, path: chat, status: 400},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -53,7 +55,7 @@ func TestPlacesAreFreeWhenTheAnswerIsThere(t *testing.T) {
 					}
 					w.Header().Set("Content-Type", "application/json")
 					w.WriteHeader(c.status)
-					_, _ = w.Write([]byte(document))
+					_, _ = io.WriteString(w, c.last)
 				}}})
 				again := reply{}
 				w := &lastWrite{ResponseRecorder: httptest.NewRecorder(), last: []byte(c.last)}

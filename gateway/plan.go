@@ -26,10 +26,10 @@ type plan struct {
 // backend is one configured backend with the incarnation behind it.
 type backend struct {
 	*providers.Backend
-	engine string // as the router has it: its URL
-	price  config.Price
-	key    string // its API key, which no answer may repeat; "" = none
-	late   *lateness
+	engine  string // as the router has it: its URL
+	price   config.Price
+	secrets []string // what no error of its may repeat, the longest first
+	late    *lateness
 
 	compresses warning // that it compresses its answers
 }
@@ -67,7 +67,7 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 		if was := old.backend(b.Name); was != nil && was.Backend == backends[b.Name] {
 			late = was.late
 		}
-		p.backends[b.Name] = &backend{Backend: backends[b.Name], engine: b.Engine(), price: b.Price, key: b.APIKey.Reveal(), late: late}
+		p.backends[b.Name] = &backend{Backend: backends[b.Name], engine: b.Engine(), price: b.Price, secrets: secretsOf(b), late: late}
 	}
 	for i := range c.Routes {
 		for _, name := range c.Routes[i].Models {

@@ -212,7 +212,7 @@ func fullQueue(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, fullQueueBody)
 }
 
-const fullQueueBody = `{"object":"error","message":"The request queue is full.","type":"ServiceUnavailable","param":null,"code":503}`
+const fullQueueBody = `{"error":{"message":"The request queue is full.","type":"ServiceUnavailable","param":null,"code":503}}`
 
 // An engine whose queue is full is no more at fault than one that says 429: the
 // request moves on, its breaker stays closed, and nobody is told of a model
@@ -416,7 +416,8 @@ func TestAFailingBackendIsHeard(t *testing.T) {
 		"502, then busy":     {failing(502, "application/json", words), tooMany, 429, tooManyBody},
 		"busy, then 502":     {tooMany, failing(502, "application/json", words), 429, tooManyBody},
 		"a page":             {failing(502, "text/html", "<html>"), failing(502, "text/html", "<html>"), 502, ours},
-		"the backend's key!": {failing(502, "application/json", `{"error":"sk-backend"}`), failing(502, "application/json", `{"error":"sk-backend"}`), 502, ours},
+		"a page with words":  {failing(502, "text/html", "<html>No"), failing(502, "text/html", "<html>No"), 502, strings.Replace(ours, "502.", "502: No", 1)},
+		"the backend's key!": {failing(502, "application/json", `{"error":"sk-backend"}`), failing(502, "application/json", `{"error":"sk-backend"}`), 502, strings.Replace(ours, "502.", "502: **********", 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -20,8 +20,8 @@ type Failure struct {
 	Message           string // in words, at most mostWords characters and "…"; "" = none
 	Type, Param, Code string // as far as the body has them as strings; "" = not
 
-	// Shaped is whether the body is whole and of the shape that SDKs read:
-	// {"error":{"message":"…"}}, whatever else is in it.
+	// Shaped is whether the body is of the shape that SDKs read, as far as it
+	// goes: an object whose error is an object.
 	Shaped bool
 }
 
@@ -49,9 +49,9 @@ func ErrorWords(kind string, body []byte) string { return ReadFailure(kind, body
 // or a page. kind is the answer's Content-Type, which servers get wrong, so the
 // body itself is looked at first. The body may be cut off.
 func ReadFailure(kind string, body []byte) Failure {
-	asItCame := body
 	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF")))
-	if event, ok := firstData(body); ok {
+	event, isEvent := firstData(body)
+	if isEvent {
 		body = event
 	}
 	if len(body) == 0 || string(body) == "null" || isBlob(body) {
@@ -60,8 +60,8 @@ func ReadFailure(kind string, body []byte) Failure {
 	switch body[0] {
 	case '{', '[', '"':
 		r := failureReader{body: body, dec: json.NewDecoder(bytes.NewReader(body))}
-		if f := r.read(); f.Message != "" {
-			f.Shaped = f.Shaped && json.Valid(asItCame) && utf8.Valid(asItCame)
+		if f := r.read(); f.Shaped || f.Message != "" {
+			f.Shaped = f.Shaped && !isEvent
 			return f
 		}
 	}
@@ -173,9 +173,8 @@ const (
 )
 
 func (r *failureReader) read() Failure {
-	f := &r.failure
-	f.Message = clean(r.value(r.token(), 0, outermost), mostWords)
-	return *f
+	r.failure.Message = clean(r.value(r.token(), 0, outermost), mostWords)
+	return r.failure
 }
 
 // token returns the next token; nil for null, and at the end of the JSON. Of a
@@ -270,9 +269,9 @@ func (r *failureReader) object(depth int, p part) string {
 			inner = inError
 		case key == "error" && p < about:
 			inner = within
-		case key == "message" && p == inError:
-			text, _ := t.(string)
-			r.failure.Shaped = text != ""
+		}
+		if inner == inError {
+			r.failure.Shaped = t == json.Delim('{')
 		}
 		s := r.value(t, depth, inner)
 		if i := slices.Index(said[:], key); i >= 0 {
