@@ -304,7 +304,7 @@ func (x *exchange) refusal(start []byte) error {
 		t.verdict(nil) // it is alive; the mistake is the client's or the configuration's
 	}
 	if x.backendsFault = backendsFault(status, x.lease.Target().Model) && !x.end.stored; x.backendsFault {
-		x.lease.Refused()
+		x.lease.Refused(time.Now(), false)
 	}
 	if says := t.saying(start); !says.Shaped {
 		return &backendError{backend: t.name, status: status, says: says, retry: retryHeaders(t.resp.Header)}
@@ -325,6 +325,7 @@ func (x *exchange) recognize(start []byte) error {
 	case x.end.stored, encoding != "" && encoding != "identity":
 		x.opaque, t.sse = true, false
 		t.verdict(nil)
+		t.lease.Served()
 		if !x.end.stored {
 			x.noteEncoding(encoding)
 		}
@@ -352,6 +353,7 @@ func (x *exchange) recognize(start []byte) error {
 	if !t.sse {
 		x.content = true
 		t.verdict(nil)
+		t.lease.Served()
 	}
 	if t.seen.Bad && t.seen.Chunks == 0 && x.end.decodes {
 		return x.sendFailed(errGarbage, "answered with something that is not an event stream")

@@ -89,7 +89,7 @@ func (x *exchange) race(first *attempt, wait time.Duration) error {
 		x.hedge = telemetry.HedgeWon
 		if x.rival != nil { // the first is silent still
 			first.backend.late.note(math.Inf(1))
-			first.lease.Refused()
+			first.lease.Refused(time.Now(), true)
 		}
 	case x.try == first && err == nil:
 		x.noteLateness()

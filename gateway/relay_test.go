@@ -189,8 +189,8 @@ func TestABackendThatRefusesEverythingIsNoBlackHole(t *testing.T) {
 					refused++
 				}
 			}
-			if refused > 6 {
-				t.Errorf("%d of 40 requests were refused with %d by the backend that refuses everything, want 6 at most", refused, status)
+			if refused > 8 {
+				t.Errorf("%d of 40 requests were refused with %d by the backend that refuses everything, want 8 at most", refused, status)
 			}
 			h.idle()
 		})

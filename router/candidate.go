@@ -16,7 +16,7 @@ type Candidate struct {
 }
 
 // Reason is the verdict on one candidate. Its strings are those of the
-// decisions API: ok, down, breaker, drain, cap, slow_start, own_floor,
+// decisions API: ok, down, breaker, refuses, drain, cap, slow_start, own_floor,
 // protects, reserve, ttft, tenant, unknown.
 type Reason uint8
 
@@ -25,6 +25,7 @@ const (
 	OK Reason = iota
 	ReasonDown
 	ReasonBreaker
+	ReasonRefuses // it refused everything of late, and rests
 	ReasonDrain
 	ReasonCap
 	ReasonSlowStart
@@ -40,6 +41,7 @@ var reasonNames = [...]string{
 	OK:              "ok",
 	ReasonDown:      "down",
 	ReasonBreaker:   "breaker",
+	ReasonRefuses:   "refuses",
 	ReasonDrain:     "drain",
 	ReasonCap:       "cap",
 	ReasonSlowStart: "slow_start",
@@ -63,7 +65,7 @@ func (r Reason) String() string {
 // little runs there.
 func (r Reason) outOfService() bool {
 	switch r {
-	case ReasonDown, ReasonBreaker, ReasonDrain, ReasonUnknown:
+	case ReasonDown, ReasonBreaker, ReasonRefuses, ReasonDrain, ReasonUnknown:
 		return true
 	}
 	return false

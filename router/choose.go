@@ -13,32 +13,31 @@ const tie = 0.95
 // before the others: it costs little while nothing runs there, and the next
 // spike finds it learned.
 func (r *Router) choose(a *ask, verdicts []verdict) *verdict {
-	others := a.rankAll(verdicts)
-	if others == 0 {
+	if a.rankAll(verdicts) == 0 {
 		return nil
 	}
 	switch a.route.conf.Prefer {
 	case Order:
 		for i := range verdicts {
-			if verdicts[i].open() {
+			if verdicts[i].reason == OK {
 				return &verdicts[i]
 			}
 		}
 	case Cheapest:
 		least := math.Inf(1)
 		for i := range verdicts {
-			if v := &verdicts[i]; v.open() {
+			if v := &verdicts[i]; v.reason == OK {
 				least = min(least, a.priceOf(v))
 			}
 		}
 		for i := range verdicts {
-			if v := &verdicts[i]; v.open() && a.priceOf(v) > least {
+			if v := &verdicts[i]; v.reason == OK && a.priceOf(v) > least {
 				v.rank = -1
 			}
 		}
 	case Pack:
 		for i := range verdicts {
-			if v := &verdicts[i]; v.open() && !v.fresh {
+			if v := &verdicts[i]; v.reason == OK && !v.fresh {
 				v.rank = 1 / (v.rank + 1e-9)
 			}
 		}
@@ -46,43 +45,30 @@ func (r *Router) choose(a *ask, verdicts []verdict) *verdict {
 	return r.best(verdicts)
 }
 
-// rankAll ranks the feasible targets, passes over those that refuse everything
-// if there is another, and returns how many are left.
+// rankAll ranks the feasible targets, and returns how many there are.
 func (a *ask) rankAll(verdicts []verdict) int {
-	open, passed := 0, 0
+	feasible := 0
 	for i := range verdicts {
-		v := &verdicts[i]
-		if v.reason != OK {
-			continue
-		}
-		v.rank = a.rank(v)
-		if v.passed = v.model.resting(a.now); v.passed {
-			passed++
-		} else {
-			open++
+		if v := &verdicts[i]; v.reason == OK {
+			v.rank = a.rank(v)
+			feasible++
 		}
 	}
-	if open > 0 || passed == 0 {
-		return open
-	}
-	for i := range verdicts {
-		verdicts[i].passed = false
-	}
-	return passed
+	return feasible
 }
 
-// best returns an open verdict of the highest rank, at random among those
+// best returns a feasible verdict of the highest rank, at random among those
 // within 5 % of it. There is at least one.
 func (r *Router) best(verdicts []verdict) *verdict {
 	top, ties := -1.0, 0
 	var only *verdict
 	for i := range verdicts {
-		if v := &verdicts[i]; v.open() && v.rank > top {
+		if v := &verdicts[i]; v.reason == OK && v.rank > top {
 			top = v.rank
 		}
 	}
 	for i := range verdicts {
-		if v := &verdicts[i]; v.open() && v.rank >= top*tie {
+		if v := &verdicts[i]; v.reason == OK && v.rank >= top*tie {
 			only, ties = v, ties+1
 		}
 	}
@@ -91,7 +77,7 @@ func (r *Router) best(verdicts []verdict) *verdict {
 	}
 	pick := min(int(r.rand()*float64(ties)), ties-1)
 	for i := range verdicts {
-		if v := &verdicts[i]; v.open() && v.rank >= top*tie {
+		if v := &verdicts[i]; v.reason == OK && v.rank >= top*tie {
 			if pick == 0 {
 				return v
 			}

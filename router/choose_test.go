@@ -3,7 +3,6 @@ package router
 import (
 	"math"
 	"testing"
-	"time"
 )
 
 // three is a bench with a fast, a middle and a slow backend, all of which give
@@ -213,44 +212,4 @@ func TestAssign(t *testing.T) {
 	b.wantRefusal(b.Assign(b.now, Request{Route: "other"}, slow, "round-robin"), NoBackend)
 	b.health("slow", Down)
 	b.wantRefusal(b.Assign(b.now, Request{Route: "chat"}, slow, "round-robin"), NoBackend)
-}
-
-// A backend that refuses everything at once is always empty. While others can
-// serve it gets a try now and then, and not every request.
-func TestWhatRefusesEverythingIsTheLastChoice(t *testing.T) {
-	for _, prefer := range []Prefer{Headroom, Order, Pack} {
-		for _, known := range []bool{false, true} {
-			b := newBench(t, []string{"bad", "good"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}, Prefer: prefer})
-			b.learn("good", carrying(40, 30, 60))
-			if known {
-				b.learn("bad", carrying(40, 30, 90))
-			}
-			tries := 0
-			for range 100 {
-				d := b.place("chat")
-				if d.Lease.Target().Backend == "bad" {
-					tries++
-					d.Lease.Refused()
-					d.Lease.Done(b.now, 0)
-				} else {
-					d.Lease.FirstToken(b.now)
-					d.Lease.Done(b.now, 10)
-				}
-				b.sleep(100 * time.Millisecond)
-			}
-			if want := manyRefusals + 1; tries > want {
-				t.Errorf("%v, known %v: %d of 100 requests in 10 s went where all are refused, want %d at most", prefer, known, tries, want)
-			}
-			if d := b.place("chat", exclude("good")); d.Lease == nil {
-				t.Errorf("%v: without another it is not even tried", prefer)
-			}
-			b.sleep(restAfter)
-			l := b.place("chat", exclude("good")).Lease
-			l.FirstToken(b.now)
-			l.Done(b.now, 10)
-			if rests := b.byName["bad"].groups[0].models[0].rests; !rests.IsZero() {
-				t.Errorf("%v: it rests until %v after a stream with tokens", prefer, rests)
-			}
-		}
-	}
 }

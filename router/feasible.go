@@ -17,11 +17,7 @@ type verdict struct {
 	rank     float64 // set by choose, for those that it may take
 	reason   Reason
 	fresh    bool // the curve is unknown
-	passed   bool // feasible, but a last choice while there are others: set by choose
 }
-
-// open reports whether choose may take the target.
-func (v *verdict) open() bool { return v.reason == OK && !v.passed }
 
 // judge asks the rules about every target of a's route. The answer is good
 // until the next call, and as long as the lock is held.
@@ -51,6 +47,9 @@ func (a *ask) weigh(v *verdict) {
 	}
 	g := m.group
 	v.reason, v.m = a.service(g.backend), int32(g.m())
+	if v.reason == OK && a.passesOver(m) && (a.req.Again || a.req.Spare || !m.standing.due(a.now)) {
+		v.reason = ReasonRefuses
+	}
 	if a.weight == 0 { // it does not decode: no curve speaks of it
 		if v.reason == OK {
 			v.reason = a.caps(g.backend)

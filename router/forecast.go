@@ -220,7 +220,7 @@ func (g *group) usualAnswer(m *model) float64 {
 func (r *Router) places(a *ask) (places [forecastSteps]float64, known bool) {
 	spared := false
 	for i, m := range a.route.models {
-		if m == nil || !m.known || !m.group.backend.inService() || a.route.sharesGroup(i) {
+		if m == nil || !m.known || !m.group.backend.inService() || a.passesOver(m) || a.route.sharesGroup(i) {
 			continue
 		}
 		known = true

@@ -17,8 +17,10 @@ type Lease struct {
 	route   *route
 	target  Target
 	placed  time.Time
-	floor   float64       // that counts for decisions; 0 = none
-	asked   float64       // floor of the request on its own route; 0 = none
+	floor   float64 // that counts for decisions; 0 = none
+	asked   float64 // floor of the request on its own route; 0 = none
+	tenant  string
+	probe   bool          // sent to find out whether the backend is well again
 	weight  int           // sequences; 0 = does not decode
 	prompt  int           // tokens, counted in group.prompt while waiting
 	prefill time.Duration // of its own prompt and those ahead, as predicted when placed
@@ -35,8 +37,9 @@ type Lease struct {
 	first time.Duration // since placed: when decoding began
 	seen  progress      // as of the group's last scan
 
-	refused atomic.Bool // the backend itself is at fault, by Refused
+	refused bool // held against the target, by Refused
 
+	served atomic.Bool   // by Served
 	tokens atomic.Uint64 // bits of a float64: after the first chunk, with a minus sign while rough
 	last   atomic.Int64  // nanoseconds since placed: when the last of them came
 }
@@ -90,6 +93,7 @@ func (l *Lease) FirstToken(now time.Time) {
 		l.group.scan(now) // what was seen so far was seen at this n
 		l.group.unserved.overtake(l)
 		r.decode(now, l)
+		l.model.standing.serve(now, l.placed)
 	}
 }
 
@@ -113,12 +117,6 @@ func (l *Lease) progress() progress {
 	tokens := math.Float64frombits(l.tokens.Load())
 	return progress{tokens: finite(math.Abs(tokens)), rough: math.Signbit(tokens), last: max(last, l.first)}
 }
-
-// Refused says that the backend refused the request for a reason that is not
-// the client's (a key it does not take, a model it does not have, too many
-// requests), or was silent for so long that another one answered first. Call it before Done. A target whose requests end so again and again
-// becomes the last choice for a while.
-func (l *Lease) Refused() { l.refused.Store(true) }
 
 // Done gives the place back, with the tokens the request put out (0 when it
 // failed), and returns the tickets that may go now. Calls after the first do
@@ -149,9 +147,13 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	l.group, l.model, l.route, l.target = g, m, a.route, a.route.conf.Targets[v.index].Target
 	l.placed, l.weight, l.prompt, l.stream = a.now, a.weight, a.prompt, a.req.Stream
 	l.heap, l.slot = -1, -1
+	l.tenant, l.probe = a.req.Tenant, b.health == Probing || m.standing.rests(a.req.Tenant)
 	m.leases++
 	if b.health == Probing {
 		b.probe, floor = l, 0
+	}
+	if m.standing.rests(a.req.Tenant) {
+		m.standing.try(a.now)
 	}
 	if a.weight == 0 {
 		l.phase = holding
@@ -213,11 +215,12 @@ func (g *group) leaveWaiting(l *Lease) {
 func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 	g := l.group
 	b := g.backend
-	switch {
-	case l.refused.Load():
-		l.model.refuse(now)
-	case outputTokens > 0:
-		l.model.refusals, l.model.rests = 0, time.Time{}
+	switch served := l.served.Load(); {
+	case served && !(l.stream && l.phase == decoding): // else FirstToken has said so
+		l.model.standing.serve(now, l.placed)
+		l.model.standing.leave()
+	case served || outputTokens > 0:
+		l.model.standing.leave()
 	}
 	switch l.phase {
 	case waiting:

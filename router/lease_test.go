@@ -275,7 +275,7 @@ func (g *ledger) give(i int, tokens float64) []Grant {
 // is tried, before or after the first place is given back.
 func (g *ledger) moveOn(i int) {
 	l := g.leases[i]
-	l.Refused()
+	l.Refused(g.now, g.pick(2) == 0)
 	req := g.request()
 	req.Exclude, req.NoQueue, req.Spare = []string{l.Target().Backend}, true, g.pick(2) == 0
 	if g.pick(2) == 0 {

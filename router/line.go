@@ -178,10 +178,13 @@ func (q *line) next(round uint64) *Ticket {
 	return nil
 }
 
-// stuck notes that t could not go in this round.
-func (q *line) stuck(t *Ticket, round uint64) {
+// stuck notes that t could not go in this round; picky = not every target would
+// do for it, though one may for another tenant.
+func (q *line) stuck(t *Ticket, round uint64, picky bool) {
 	q.tenants[t.req.Tenant].tried = round
-	q.failed = append(q.failed, t.demand)
+	d := t.demand
+	d.picky = d.picky || picky
+	q.failed = append(q.failed, d)
 }
 
 func compareTickets(a, b *Ticket) int {

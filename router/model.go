@@ -49,32 +49,11 @@ type model struct {
 
 	patience time.Duration // idle for so long, it is tried with a floor that it is too slow for; 0 = staleAfter
 
-	refusals int       // in a row
-	rests    time.Time // until then it is the last choice
-}
-
-const (
-	// manyRefusals in a row make a target the last choice for restAfter. What
-	// refuses everything at once (a wrong key, an unknown model) trips no
-	// breaker, is always empty, and would draw every request.
-	manyRefusals = 3
-	restAfter    = 5 * time.Second
-)
-
-// refuse notes that a request ended with a refusal of the backend.
-func (m *model) refuse(now time.Time) {
-	if m.refusals++; m.refusals >= manyRefusals {
-		m.rests = now.Add(restAfter)
-	}
+	standing standing
 }
 
 // waitLonger notes that the target is tried with a floor that it is too slow for.
 func (m *model) waitLonger() { m.patience = min(2*max(m.patience, staleAfter), staleMost) }
-
-// resting reports whether the model is the last choice at now.
-func (m *model) resting(now time.Time) bool {
-	return m.refusals >= manyRefusals && now.Before(m.rests)
-}
 
 // youngSteps is up to how many decode steps a curve counts as young: some ten
 // seconds of decoding, in which it has seen one or two levels of n.

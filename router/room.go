@@ -39,7 +39,7 @@ func (r *Router) Routes(now time.Time) []RouteState {
 func (a *ask) allRoom(s *RouteState) {
 	took := make([]int, len(a.route.models)) // by target: the room that was counted there
 	for i, m := range a.route.models {
-		if m == nil || a.service(m.group.backend) != OK || a.route.sharesGroup(i) {
+		if m == nil || a.service(m.group.backend) != OK || a.passesOver(m) || a.route.sharesGroup(i) {
 			continue
 		}
 		free, bound := a.room(i)

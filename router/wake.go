@@ -1,6 +1,9 @@
 package router
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // wake lets go who can go now: interactive before batch, the earliest deadline
 // first among the next of each route, nobody before somebody of his own tenant
@@ -22,7 +25,7 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 			q := &t.route.lines[class]
 			d, ok := r.serve(now, t)
 			if !ok {
-				q.stuck(t, r.round)
+				q.stuck(t, r.round, slices.ContainsFunc(r.verdicts, func(v verdict) bool { return v.reason == ReasonRefuses }))
 				continue
 			}
 			if d.Lease != nil {

@@ -134,6 +134,7 @@ func (c *explainedCandidate) words() string {
 var reasonWords = map[string]string{
 	"down":       "out of service, or already tried",
 	"breaker":    "one request probes it, and no other",
+	"refuses":    "it refused what it was sent of late, and only probes go there",
 	"drain":      "draining: takes nobody new",
 	"cap":        "at its max_concurrency",
 	"slow_start": "not known yet: filled step by step",
