@@ -25,6 +25,7 @@ func (g *Gateway) Listen(s *http.Server, l net.Listener, most int) net.Listener 
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, connKey{}, c)
 	}
+	g.clients = most
 	own := &listener{Listener: l, gateway: g, connections: connections{most: most}}
 	s.ConnState = own.connections.follow
 	return own

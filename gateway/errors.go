@@ -25,6 +25,7 @@ var (
 	errSlowBody    = errors.New("gateway: the request body came too slowly")
 	errOverloaded  = errors.New("gateway: too many requests under way")
 	errShareTaken  = errors.New("gateway: the key's requests under way hold its half of limits.buffered")
+	errManyBodies  = errors.New("gateway: the key is sending as many bodies at once as one key may")
 	errNoRoom      = errors.New("gateway: no descriptor or port for another connection")
 	errDraining    = errors.New("gateway: shutting down")
 	errNoBackend   = errors.New("gateway: no backend in service")
@@ -231,6 +232,8 @@ func answerFor(err error) answer {
 		return answer{status: 503, typ: server, code: "gateway_overloaded", message: "The gateway has too many requests under way.", retryAfter: time.Second}
 	case errors.Is(err, errShareTaken):
 		return answer{status: 503, typ: server, code: "gateway_overloaded", message: "The requests of this key that are under way hold as many bytes as one key may (half of limits.buffered). Send this one when some of them have ended.", retryAfter: time.Second}
+	case errors.Is(err, errManyBodies):
+		return answer{status: 503, typ: server, code: "gateway_overloaded", message: "This key is sending as many request bodies at once as one key may (half of limits.streams). Send this one when some of them have arrived.", retryAfter: time.Second}
 	case errors.Is(err, errDraining):
 		return answer{status: 503, typ: server, code: "draining", message: "This gateway is shutting down."}
 	case errors.Is(err, errNoBackend):

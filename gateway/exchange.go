@@ -27,6 +27,9 @@ type exchange struct {
 	// authenticate
 	tenant *tenant
 
+	// enter
+	permit *limit.Permit
+
 	// read
 	arrived time.Time // the body was complete: waiting counts from here
 	body    []byte
@@ -45,9 +48,8 @@ type exchange struct {
 
 	// place
 	counted      bool // in Gateway.running
-	permit       *limit.Permit
-	bodyTokens   int // of the prompt, estimated from the size of the body
-	promptTokens int // the same, by what the route's prompts have shown
+	bodyTokens   int  // of the prompt, estimated from the size of the body
+	promptTokens int  // the same, by what the route's prompts have shown
 	placing      router.Request
 	waiter       *waiter
 	ticket       *router.Ticket // while standing in line
@@ -128,6 +130,7 @@ func (x *exchange) serve() {
 
 	for _, step := range []func() error{
 		x.authenticate, // auth.go    API key → tenant
+		x.enter,        // ratelimit.go  a place under the limits of the key
 		x.read,         // read.go    the whole body; model, stream, max_tokens; nothing else is parsed
 		x.wish,         // wish.go    model → route; what the headers ask for
 		x.place,        // place.go   route + class → lease on a backend

@@ -56,6 +56,7 @@ type Gateway struct {
 	end       context.CancelCauseFunc
 	waiting   chan struct{} // holds a token after somebody began to wait in line
 	buffered  budget        // bytes of bodies held
+	clients   int           // connections that there may be of clients; 0 = no bound. Set before they are served
 	retries   retryBudget
 	pins      pins // answers that backends keep
 	catalog   catalog

@@ -15,7 +15,7 @@ func (x *exchange) place() error {
 		return errOverloaded
 	}
 	x.counted = true
-	if err := x.takeLimits(); err != nil {
+	if err := x.charge(); err != nil {
 		return err
 	}
 	x.waiter = &waiter{grants: make(chan router.Grant, 4)}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/gateway/limit"
@@ -50,10 +51,12 @@ type tenant struct {
 	conf   *config.Key // nil for the tenant of an open gateway
 	limits *limit.Limiter
 	held   *budget // bytes of bodies; its limit leaves the others half of all
+
+	sending *atomic.Int64 // requests whose bodies are not all there
 }
 
 // anyone is the tenant of a gateway without keys.
-var anyone = &tenant{held: unbounded()}
+var anyone = &tenant{held: unbounded(), sending: &atomic.Int64{}}
 
 func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan) *plan {
 	p := &plan{
@@ -89,9 +92,9 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 	p.texts = newTexts(c, p.routes, p.rest, old)
 	for i := range c.Keys {
 		k := &c.Keys[i]
-		t := &tenant{name: k.Name, conf: k, limits: limit.New(k.Limits), held: unbounded()}
+		t := &tenant{name: k.Name, conf: k, limits: limit.New(k.Limits), held: unbounded(), sending: &atomic.Int64{}}
 		if was := old.tenant(k.Name); was != nil {
-			t.held = was.held
+			t.held, t.sending = was.held, was.sending
 			if was.conf.Limits == k.Limits {
 				t.limits = was.limits
 			}

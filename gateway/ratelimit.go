@@ -9,16 +9,41 @@ import (
 	"github.com/pacer-dev/pacer/internal/openai"
 )
 
-// takeLimits charges the request to its key, with the estimated prompt and the
+// enter takes the request's place under the limits of its key, before a byte of
+// its body is read: a key that may not send costs nothing but its head.
+func (x *exchange) enter() (err error) {
+	if x.permit, err = x.tenant.limits.Enter(time.Now()); err != nil {
+		x.tenant.limitHeaders(x.w.Header())
+	}
+	return err
+}
+
+// beginBody counts the request among those whose bodies its key is sending:
+// where there are several keys, one may take half of the streams, and half of
+// the connections, for bodies that come slowly.
+func (x *exchange) beginBody() error {
+	most := x.plan.conf.Limits.Streams
+	if x.g.clients > 0 {
+		most = min(most, x.g.clients)
+	}
+	if n := x.tenant.sending.Add(1); len(x.plan.tenants) > 1 && n > max(int64(most)/2, 1) {
+		x.endBody()
+		return errManyBodies
+	}
+	return nil
+}
+
+func (x *exchange) endBody() { x.tenant.sending.Add(-1) }
+
+// charge charges the request to its key, with the estimated prompt and the
 // whole answer that it allows.
-func (x *exchange) takeLimits() error {
+func (x *exchange) charge() error {
 	if !x.req.Form() && !x.end.stored && !x.end.counts { // what is heard, fetched or counted is no prompt
 		x.bodyTokens = openai.EstimatePromptTokens(x.body)
 	}
 	x.promptTokens = x.route.prompt.apply(x.bodyTokens)
 	answer := min(x.req.MaxTokens, maxPromptTokens) * max(x.req.Sequences, 1) // Sequences is bounded: no overflow
-	permit, err := x.tenant.limits.Take(time.Now(), x.promptTokens+answer)
-	x.permit = permit
+	err := x.permit.Charge(time.Now(), x.promptTokens+answer)
 	x.tenant.limitHeaders(x.w.Header())
 	return err
 }

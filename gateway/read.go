@@ -60,6 +60,10 @@ func isForm(contentType string) bool {
 // readBody reads the body, as it is without compression, into memory that the
 // budget covers. The limit holds for both forms of it.
 func (x *exchange) readBody() ([]byte, error) {
+	if err := x.beginBody(); err != nil {
+		return nil, err
+	}
+	defer x.endBody()
 	limit := x.plan.conf.Limits.Body
 	if x.r.ContentLength > limit {
 		x.drain(limit)

@@ -40,6 +40,8 @@ var attacks = []attack{
 	{name: "what is too large", by: tenant, run: tooLarge},
 	{name: "what is crooked", by: tenant, run: crooked},
 	{name: "a request within a request", by: tenant, run: smuggled},
+	{name: "gzip bodies of a key over its rate", by: tenant, site: site{limit: "body: 32MiB", other: "requests_per_minute: 1"}, run: throttledGzip},
+	{name: "connections of a key at its concurrency", by: tenant, site: site{files: 4096, other: "concurrency: 1"}, run: manyAtConcurrency},
 	{name: "rapid resets of HTTP-2", by: stranger, site: site{tls: true}, run: rapidResets},
 	{name: "a log reader that stands still", by: log, site: site{log: "level: info"}, run: logStandsStill},
 	{name: "a log reader that dies", by: log, site: site{log: "level: info"}, run: logDies},

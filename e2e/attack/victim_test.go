@@ -34,6 +34,7 @@ type site struct {
 	limit string // what limits: has, as "body: 1MiB, streams: 100"; "" = "body: 1MiB"
 	log   string // what log: has; "" = "level: error"
 	more  string // more of the configuration
+	other string // limits: of the key "other", as "concurrency: 1"; "" = none
 
 	// fleet returns backends: and routes:, given the URL of the engine (without
 	// /v1). nil = one backend, "a", with both routes.
@@ -117,7 +118,7 @@ routes:
 	}
 	text := "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nlog: { " + cmp.Or(s.log, "level: error") + " }\ntimeouts: { write: 3s }\nlimits: { " + s.limit + " }\n" + fleet + s.more
 	if !s.open {
-		text += fmt.Sprintf("keys:\n  - { name: served, key_sha256: %q, routes: [ chat ] }\n  - { name: other, key_sha256: %q, routes: [ other ] }\n", digest("served"), digest("other"))
+		text += fmt.Sprintf("keys:\n  - { name: served, key_sha256: %q, routes: [ chat ] }\n  - { name: other, key_sha256: %q, routes: [ other ], limits: { %s } }\n", digest("served"), digest("other"), s.other)
 	}
 	if s.tls {
 		cert, key := proctest.Certificate(v)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -70,4 +71,17 @@ func resident(t testing.TB, pid int) int64 {
 	var size, pages int64
 	fmt.Sscan(string(text), &size, &pages)
 	return pages * int64(os.Getpagesize())
+}
+
+// peak is the most memory that a process has had so far, in bytes.
+func peak(t testing.TB, pid int) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Skip("no /proc: ", err)
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	var kib int64
+	fmt.Sscan(rest, &kib)
+	return kib << 10
 }

@@ -2,8 +2,9 @@
 // tokens per minute, and requests at once.
 //
 // Both rates are buckets that hold a minute's worth: a key that was idle may
-// use a whole minute at once. A request is charged its estimated tokens when
-// it starts and settled with the real ones when it ends.
+// use a whole minute at once. A request takes its place when its head is there,
+// is charged its estimated tokens when its body is, and settled with the real
+// ones when it ends.
 //
 // A Limiter decides alone and at once, by what it knows. Where replicas share
 // the limits, something outside tells the others what was used here (Report)

@@ -70,11 +70,12 @@ func (e *Exceeded) Error() string {
 // back: nobody knows when the first of them ends.
 const busyRetry = time.Second
 
-// Take starts a request that is expected to cost tokens, prompt and answer. It
-// takes from all limits or from none; the error is an *Exceeded. An estimate
-// above a whole minute's tokens counts as that minute: it must be possible to
-// send it at all.
-func (l *Limiter) Take(now time.Time, tokens int) (*Permit, error) {
+// Enter takes the place of one request before anything of it is known but its
+// key: one of the requests per minute, and one of those at once. Somebody must
+// Charge the Permit with the request's tokens, or give the place up with Settle.
+// A key that has no token left is refused here: there is no request without one.
+// The error is an *Exceeded.
+func (l *Limiter) Enter(now time.Time) (*Permit, error) {
 	if l == nil {
 		return nil, nil
 	}
@@ -88,25 +89,55 @@ func (l *Limiter) Take(now time.Time, tokens int) (*Permit, error) {
 	if wait := l.requests.wait(1, l.part()); wait > 0 {
 		return nil, &Exceeded{What: "requests", Limit: l.limits.RequestsPerMinute, RetryAfter: wait}
 	}
-	cost := max(float64(tokens), 0)
-	if l.tokens.size > 0 {
-		cost = min(cost, l.tokens.size)
-	}
-	if wait := l.tokens.wait(cost, l.part()); wait > 0 {
-		return nil, &Exceeded{What: "tokens", Limit: l.limits.TokensPerMinute, RetryAfter: wait}
+	if err := l.lacks(1); err != nil {
+		return nil, err
 	}
 	l.requests.take(1)
-	l.tokens.take(cost)
 	l.running++
-	return &Permit{limiter: l, cost: cost}, nil
+	return &Permit{limiter: l}, nil
+}
+
+// lacks says how long it takes until there are so many tokens; nil = they are
+// there. mu is held.
+func (l *Limiter) lacks(tokens float64) error {
+	if wait := l.tokens.wait(tokens, l.part()); wait > 0 {
+		return &Exceeded{What: "tokens", Limit: l.limits.TokensPerMinute, RetryAfter: wait}
+	}
+	return nil
 }
 
 // Permit is one request under way. A nil Permit is that of no limits.
 type Permit struct {
 	limiter *Limiter
-	cost    float64 // tokens taken at the start
-	left    bool    // guarded by limiter.mu, as is settled
+	cost    float64 // tokens taken by Charge
+	charged bool    // guarded by limiter.mu, as are left and settled
+	left    bool
 	settled bool
+}
+
+// Charge takes the tokens that the request is expected to cost, prompt and
+// answer. Where there are not as many it gives the whole place back, and the
+// error is an *Exceeded. An estimate above a whole minute's tokens counts as
+// that minute: it must be possible to send it at all. It is called once.
+func (p *Permit) Charge(now time.Time, tokens int) error {
+	if p == nil {
+		return nil
+	}
+	l := p.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fill(now)
+	cost := max(float64(tokens), 0)
+	if l.tokens.size > 0 {
+		cost = min(cost, l.tokens.size)
+	}
+	if err := l.lacks(cost); err != nil {
+		p.settle(0)
+		return err
+	}
+	l.tokens.take(cost)
+	p.cost, p.charged = cost, true
+	return nil
 }
 
 // Leave ends the request as one of those at once: all of its answer is there.
@@ -129,22 +160,31 @@ func (p *Permit) leave() {
 }
 
 // Settle ends the request with the tokens that it really used: what was taken
-// too much comes back, what was missing is owed. Calls after the first do
-// nothing.
+// too much comes back, what was missing is owed. A request that was never
+// charged was none, and does not count as one of its minute. Calls after the
+// first do nothing.
 func (p *Permit) Settle(now time.Time, tokens float64) {
 	if p == nil {
 		return
 	}
-	l := p.limiter
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	p.limiter.mu.Lock()
+	defer p.limiter.mu.Unlock()
+	p.limiter.fill(now)
+	p.settle(tokens)
+}
+
+// settle is Settle under the lock.
+func (p *Permit) settle(tokens float64) {
 	if p.settled {
 		return
 	}
 	p.settled = true
 	p.leave()
-	l.fill(now)
-	l.tokens.take(tokens - p.cost)
+	if p.charged {
+		p.limiter.tokens.take(tokens - p.cost)
+	} else {
+		p.limiter.requests.take(-1)
+	}
 }
 
 // State is what a key has left.

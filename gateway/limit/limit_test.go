@@ -14,6 +14,18 @@ func at(seconds float64) time.Time {
 	return start.Add(time.Duration(seconds * float64(time.Second)))
 }
 
+// take is a request whose body is there as soon as its head.
+func take(l *Limiter, now time.Time, tokens int) (*Permit, error) {
+	p, err := l.Enter(now)
+	if err == nil {
+		err = p.Charge(now, tokens)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
 func exceeded(t *testing.T, err error, what string, retry time.Duration) {
 	t.Helper()
 	var e *Exceeded
@@ -28,27 +40,27 @@ func exceeded(t *testing.T, err error, what string, retry time.Duration) {
 func TestRequestsPerMinute(t *testing.T) {
 	l := New(config.KeyLimits{RequestsPerMinute: 60})
 	for i := range 60 {
-		if _, err := l.Take(at(0), 0); err != nil {
+		if _, err := take(l, at(0), 0); err != nil {
 			t.Fatalf("request %d of a minute of 60 was refused: %v", i+1, err)
 		}
 	}
-	_, err := l.Take(at(0), 0)
+	_, err := take(l, at(0), 0)
 	exceeded(t, err, "requests", time.Second)
-	if _, err := l.Take(at(0.5), 0); err == nil {
+	if _, err := take(l, at(0.5), 0); err == nil {
 		t.Fatal("got a place after half of the time to wait")
 	}
-	if _, err := l.Take(at(1), 0); err != nil {
+	if _, err := take(l, at(1), 0); err != nil {
 		t.Fatalf("refused after waiting as long as told: %v", err)
 	}
 }
 
 func TestTokensAreSettledWithWhatWasUsed(t *testing.T) {
 	l := New(config.KeyLimits{TokensPerMinute: 600}) // 10 a second
-	cheap, err := l.Take(at(0), 600)
+	cheap, err := take(l, at(0), 600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = l.Take(at(0), 1)
+	_, err = take(l, at(0), 1)
 	exceeded(t, err, "tokens", 100*time.Millisecond)
 
 	cheap.Settle(at(0), 100) // 500 come back
@@ -56,12 +68,12 @@ func TestTokensAreSettledWithWhatWasUsed(t *testing.T) {
 	if got := l.State(at(0)).Tokens.Remaining; got != 500 {
 		t.Fatalf("%d tokens left after 100 of 600 were used, want 500", got)
 	}
-	dear, err := l.Take(at(0), 500)
+	dear, err := take(l, at(0), 500)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dear.Settle(at(0), 800) // 300 owed: 30 s until there is one again
-	_, err = l.Take(at(0), 1)
+	_, err = take(l, at(0), 1)
 	exceeded(t, err, "tokens", 30100*time.Millisecond)
 	if got := l.State(at(0)).Tokens.Remaining; got != 0 {
 		t.Fatalf("%d tokens left while some are owed, want 0", got)
@@ -70,27 +82,75 @@ func TestTokensAreSettledWithWhatWasUsed(t *testing.T) {
 
 func TestAnEstimateAboveAMinuteCanStillBeSent(t *testing.T) {
 	l := New(config.KeyLimits{TokensPerMinute: 100})
-	if _, err := l.Take(at(0), 5000); err != nil {
+	if _, err := take(l, at(0), 5000); err != nil {
 		t.Fatalf("a request larger than the limit can never be sent: %v", err)
 	}
-	_, err := l.Take(at(0), 100)
-	exceeded(t, err, "tokens", time.Minute)
+	_, err := l.Enter(at(0))
+	exceeded(t, err, "tokens", 600*time.Millisecond) // until there is one
+	_, err = take(l, at(0.6), 100)
+	exceeded(t, err, "tokens", 59400*time.Millisecond)
+}
+
+// A place is taken at the head. What is not charged was no request: it leaves
+// the limits as it found them, whether tokens were lacking or it ended before.
+func TestAPlaceThatIsNotChargedComesBack(t *testing.T) {
+	limits := config.KeyLimits{RequestsPerMinute: 2, TokensPerMinute: 600, Concurrency: 1}
+	full := State{Requests: Level{Limit: 2, Remaining: 2}, Tokens: Level{Limit: 600, Remaining: 600}}
+	for name, c := range map[string]struct {
+		end  func(t *testing.T, p *Permit)
+		want State
+	}{
+		"ended":          {func(_ *testing.T, p *Permit) { p.Settle(at(0), 0); p.Settle(at(0), 0) }, full},
+		"left and ended": {func(_ *testing.T, p *Permit) { p.Leave(); p.Settle(at(0), 7) }, full},
+		"charged": {func(t *testing.T, p *Permit) {
+			if err := p.Charge(at(0), 400); err != nil {
+				t.Fatal(err)
+			}
+			p.Settle(at(0), 0)
+		}, State{Requests: Level{Limit: 2, Remaining: 1, Reset: 30 * time.Second}, Tokens: full.Tokens}},
+		"too few tokens": {func(t *testing.T, p *Permit) {
+			p.limiter.tokens.take(300)
+			exceeded(t, p.Charge(at(0), 400), "tokens", 10*time.Second)
+			p.Settle(at(0), 0)
+			p.limiter.tokens.take(-300)
+		}, full},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := New(limits)
+			p, err := l.Enter(at(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := l.State(at(0)).Requests.Remaining; got != 1 {
+				t.Errorf("%d requests left while one reads its body, want 1 of 2", got)
+			}
+			_, err = l.Enter(at(0))
+			exceeded(t, err, "concurrency", busyRetry)
+			c.end(t, p)
+			if got := l.State(at(0)); got != c.want {
+				t.Errorf("left %+v, want %+v", got, c.want)
+			}
+			if _, err := l.Enter(at(0)); err != nil {
+				t.Errorf("no place after it ended: %v", err)
+			}
+		})
+	}
 }
 
 func TestConcurrency(t *testing.T) {
 	l := New(config.KeyLimits{Concurrency: 2, RequestsPerMinute: 3})
-	a, _ := l.Take(at(0), 0)
-	if _, err := l.Take(at(0), 0); err != nil {
+	a, _ := take(l, at(0), 0)
+	if _, err := take(l, at(0), 0); err != nil {
 		t.Fatal(err)
 	}
-	_, err := l.Take(at(0), 0)
+	_, err := take(l, at(0), 0)
 	exceeded(t, err, "concurrency", time.Second)
 	a.Settle(at(0), 0)
 	a.Settle(at(0), 0) // must not make room for a second one
-	if _, err := l.Take(at(0), 0); err != nil {
+	if _, err := take(l, at(0), 0); err != nil {
 		t.Fatalf("refused although one has ended, or charged for having been refused: %v", err)
 	}
-	if _, err := l.Take(at(0), 0); err == nil {
+	if _, err := take(l, at(0), 0); err == nil {
 		t.Fatal("got a third place at once of two")
 	}
 }
@@ -101,7 +161,7 @@ func TestABucketHoldsNoMoreThanAMinute(t *testing.T) {
 	if got := l.State(at(3600)).Requests; got != (Level{Limit: 5, Remaining: 5}) {
 		t.Fatalf("after an idle hour %+v, want 5 of 5", got)
 	}
-	l.Take(at(3600), 0)
+	take(l, at(3600), 0)
 	if got := l.State(at(3500)).Requests.Remaining; got != 4 {
 		t.Fatalf("time that goes back left %d, want 4", got)
 	}
@@ -109,7 +169,7 @@ func TestABucketHoldsNoMoreThanAMinute(t *testing.T) {
 
 func TestNoLimits(t *testing.T) {
 	l := New(config.KeyLimits{})
-	p, err := l.Take(at(0), 1<<30)
+	p, err := take(l, at(0), 1<<30)
 	if l != nil || p != nil || err != nil {
 		t.Fatalf("got %v, %v, %v; want nothing at all", l, p, err)
 	}

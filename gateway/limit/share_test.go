@@ -16,7 +16,7 @@ func remaining(t *testing.T, what string, l *Limiter, seconds float64, want int)
 
 func spend(t *testing.T, l *Limiter, seconds float64, tokens int) *Permit {
 	t.Helper()
-	p, err := l.Take(at(seconds), tokens)
+	p, err := take(l, at(seconds), tokens)
 	if err != nil {
 		t.Fatalf("%d tokens at %v s: %v", tokens, seconds, err)
 	}
@@ -41,7 +41,7 @@ func TestWhatOthersUsedCounts(t *testing.T) {
 	spend(t, l, 0, 50) // while the answer is under way
 	l.Answer(at(0), 1, Totals{Tokens: 400})
 	remaining(t, "400 used by all and 50 here since", l, 0, 150)
-	_, err := l.Take(at(0), 200)
+	_, err := take(l, at(0), 200)
 	exceeded(t, err, "tokens", 5e9)
 
 	p.Settle(at(0), 30) // 70 come back, more than were used since: 20 less than was told
@@ -103,13 +103,13 @@ func TestAloneEachHasItsPart(t *testing.T) {
 		t.Errorf("%+v, want 1 of 6 requests", got)
 	}
 	spend(t, l, 0, 100)
-	_, err := l.Take(at(0), 0)
+	_, err := take(l, at(0), 0)
 	exceeded(t, err, "requests", 30e9) // one request at 6/3 a minute
 	remaining(t, "in 30 s time pays for what all owe", l, 30, 100)
 	remaining(t, "then, three times slower, for its own", l, 45, 150)
 
 	spend(t, l, 45, 0)
-	_, err = l.Take(at(45), 0)
+	_, err = take(l, at(45), 0)
 	exceeded(t, err, "concurrency", 1e9) // 7/3
 	l.Answer(at(45), 1, Totals{Tokens: 0})
 	remaining(t, "nothing was asked", l, 45, 150)
@@ -117,7 +117,7 @@ func TestAloneEachHasItsPart(t *testing.T) {
 	l.Answer(at(45), 2, Totals{Tokens: 150, Requests: 4, Running: 4})
 	remaining(t, "in touch again", l, 45, 450)
 	spend(t, l, 45, 0)
-	_, err = l.Take(at(45), 0)
+	_, err = take(l, at(45), 0)
 	exceeded(t, err, "concurrency", 1e9) // 3 here and 4 elsewhere
 }
 
@@ -127,9 +127,9 @@ func TestAPartIsAtLeastOneRequest(t *testing.T) {
 	l := New(config.KeyLimits{TokensPerMinute: 600, RequestsPerMinute: 2, Concurrency: 1})
 	l.Alone(at(0), 4)
 	spend(t, l, 0, 600).Settle(at(0), 600) // more than a part of 150: it can be sent, and is owed
-	_, err := l.Take(at(0), 0)
+	_, err := take(l, at(0), 0)
 	exceeded(t, err, "requests", 120e9)
-	_, err = l.Take(at(120), 1)
+	_, err = take(l, at(120), 1)
 	exceeded(t, err, "tokens", 604e8) // 300 are paid for, 150 must be, and 1
 }
 
@@ -153,7 +153,7 @@ func TestBusy(t *testing.T) {
 	busy(100, true, "who told that one runs has to tell that none does")
 	tell(100, 2)
 	busy(100, false, "all is told")
-	if _, err := l.Take(at(100), 700); err != nil {
+	if _, err := take(l, at(100), 700); err != nil {
 		t.Fatal(err)
 	}
 	busy(100, true, "used")
@@ -164,7 +164,7 @@ func BenchmarkTakeAndSettle(b *testing.B) {
 	l := New(config.KeyLimits{RequestsPerMinute: 1e9, TokensPerMinute: 1e9, Concurrency: 10})
 	b.ReportAllocs()
 	for b.Loop() {
-		p, err := l.Take(start, 100)
+		p, err := take(l, start, 100)
 		if err != nil {
 			b.Fatal(err)
 		}
