@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // Config is one pacer.yaml, complete and valid. It is immutable, and so safe
 // for concurrent use.
@@ -21,6 +24,10 @@ type Config struct {
 	// ExposeDecision sends the x-pacer-backend, -decision and -predicted-tps
 	// headers although keys are configured. Without keys they are always sent.
 	ExposeDecision bool
+
+	// TrustedProxies are who is believed when it says for whom it forwards. Only
+	// log lines show it. none = nobody is.
+	TrustedProxies []netip.Prefix
 
 	// files are those that Load read, as they were just before: the
 	// configuration and what it names. nil after Parse.

@@ -335,6 +335,14 @@ routes:
 	}
 }
 
+func TestTrustedProxies(t *testing.T) {
+	cfg := mustParse(t, fleet+"trusted_proxies: [ 10.0.0.7, 192.168.0.0/16, \"fd00::/8\", ${PROXY} ]\n", variables(map[string]string{"PROXY": "2001:db8::1"}))
+	want := "[10.0.0.7/32 192.168.0.0/16 fd00::/8 2001:db8::1/128]"
+	if got := fmt.Sprint(cfg.TrustedProxies); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestWarnings(t *testing.T) {
 	cfg := mustParse(t, `listen: 0.0.0.0:8080
 admin: { listen: "[::]:9090" }

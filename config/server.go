@@ -3,6 +3,7 @@ package config
 import (
 	"crypto/tls"
 	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -25,6 +26,7 @@ func (r *reader) config(v value) {
 		"routes":          r.routes,
 		"keys":            r.keys,
 		"expose_decision": r.exposeDecision,
+		"trusted_proxies": r.trustedProxies,
 	})
 	if ok {
 		o.require("backends", "[ { name: gpu, url: http://10.0.0.11:8000/v1 } ]")
@@ -35,6 +37,34 @@ func (r *reader) config(v value) {
 func (r *reader) exposeDecision(v value) {
 	if b, ok := r.truth(v); ok {
 		r.cfg.ExposeDecision = b
+	}
+}
+
+func (r *reader) trustedProxies(v value) {
+	list, _ := r.list(v, "a list of addresses and networks")
+	for _, v := range list {
+		if s, ok := r.text(v); ok {
+			r.trustedProxy(v.place(), s)
+		}
+	}
+}
+
+// trustedProxy reads an address or a network. One with bits beyond its length,
+// or of IPv4 in the clothes of IPv6, would match other addresses than it seems.
+func (r *reader) trustedProxy(at place, s scalar) {
+	p, err := netip.ParsePrefix(s.text)
+	if a, aErr := netip.ParseAddr(s.text); aErr == nil && a.Zone() == "" {
+		p, err = netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	switch {
+	case err != nil:
+		r.problem(at, "%s is no address and no network; write one such as 10.0.0.7, 10.0.0.0/8 or \"fd00::/8\"", quote(s.raw))
+	case p.Addr().Is4In6():
+		r.problem(at, "%s is IPv4 written as IPv6; write the IPv4 address or network itself, such as 10.0.0.0/8", quote(s.raw))
+	case p != p.Masked():
+		r.problem(at, "%s has bits beyond its length; write the first address of the network, as in 10.0.0.0/8, or an address alone", quote(s.raw))
+	default:
+		r.cfg.TrustedProxies = append(r.cfg.TrustedProxies, p)
 	}
 }
 

@@ -163,3 +163,45 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 		})
 	}
 }
+
+// Each line of a request says who sent it: who is connected, and behind a
+// trusted proxy who is connected to that.
+func TestTheLogSaysWhoAsked(t *testing.T) {
+	engine := proctest.Engine(t, "--speed", "50")
+	file := gatewayConfig(t, engine.Ready["url"], "trusted_proxies: [ 127.0.0.0/8 ]\n")
+	gateway := proctest.Start(t, nil, "serve", "-c", file)
+	ask := func(method, path, body string) {
+		t.Helper()
+		r, err := http.NewRequest(method, gateway.Ready["data"]+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Forwarded-For", "198.51.100.1, 203.0.113.9")
+		resp, err := unread.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	says := func(client, path string) {
+		t.Helper()
+		proctest.Until(t, client+" asked for "+path, func() bool {
+			return strings.Contains(gateway.Log(), `"client":"`+client+`","method":"POST","path":"`+path+`"`)
+		})
+	}
+	ask("POST", "/v1/chat/completions", `{"model":"chat","max_tokens":1}`)
+	says("203.0.113.9", "/v1/chat/completions")
+	ask("POST", "/nothing", "")
+	says("203.0.113.9", "/nothing")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "127.0.0.0/8", "192.0.2.0/24", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	proctest.Until(t, "the configuration is reloaded", func() bool { return strings.Contains(gateway.Log(), "configuration reloaded") })
+	ask("POST", "/v1/chat/completions", `{"model":"chat","max_tokens":1}`)
+	says("127.0.0.1", "/v1/chat/completions")
+}

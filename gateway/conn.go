@@ -121,8 +121,17 @@ func (c *conn) own(p []byte) []byte {
 	head := "HTTP/1.1 " + strconv.Itoa(status) + " " + http.StatusText(status) +
 		"\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) +
 		"\r\nX-Request-Id: " + id + "\r\nConnection: close\r\n\r\n"
-	c.listener.gateway.access.Info("request", "request", id, "status", status, "error", "gateway: refused by the HTTP server: "+a.code)
+	c.listener.gateway.access.Info("request", "request", id, "client", c.client(), "status", status, "error", "gateway: refused by the HTTP server: "+a.code)
 	return append([]byte(head), body...)
+}
+
+// client is the address of whoever is connected, without its port.
+func (c *conn) client() string {
+	at := c.RemoteAddr().String()
+	if host, _, err := net.SplitHostPort(at); err == nil {
+		return host
+	}
+	return at
 }
 
 // answerForServer says in OpenAI's words what net/http refuses by itself.

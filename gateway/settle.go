@@ -224,6 +224,7 @@ func (x *exchange) kept() telemetry.Result {
 func (x *exchange) writeLog(now time.Time, e telemetry.Exchange, err error) {
 	attrs := []slog.Attr{
 		slog.String("request", requestID(x.r.Context())),
+		slog.String("client", x.plan.client(x.r)),
 		slog.String("method", x.r.Method),
 		slog.String("path", x.r.URL.Path),
 		slog.String("tenant", x.tenant.name),
