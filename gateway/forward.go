@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"strconv"
 	"syscall"
@@ -433,13 +434,16 @@ func (x *exchange) sendFailed(err error, problem string) error {
 		t.verdict(providers.ErrNoVerdict)
 		return errNoRoom
 	}
-	t.verdict(err)
 	t.lost = isLost(err)
 	var send *providers.SendError
 	if errors.As(err, &send) {
 		problem = send.Reason()
 		t.lost = t.lost || send.Phase == providers.Connect
+		if send.CutShort() {
+			t.verdict(providers.ErrNoVerdict)
+		}
 	}
+	t.verdict(err)
 	return t.failure(http.StatusBadGateway, problem, err)
 }
 
@@ -458,7 +462,7 @@ func ours(err error) bool {
 // backend had begun is gone with it.
 func isLost(err error) bool {
 	for _, e := range []error{
-		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe,
+		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed,
 		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
 	} {
 		if errors.Is(err, e) {

@@ -439,3 +439,31 @@ func TestMaskedAtEveryCut(t *testing.T) {
 		}
 	}
 }
+
+// A backend that closes while a large body comes, and whose answer is lost with
+// the connection, has most likely refused the body: the client is told so, and
+// the backend stays in service for everybody else.
+func TestALargeBodyThatIsCutShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const times = 20
+		calls := 0
+		h := open(t, settings("a"), map[string]http.Handler{"a": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if calls++; r.ContentLength < 1<<20 {
+				talk(1, 0)(w, r)
+				return
+			}
+			cutOff(w)
+		})})
+		large := `{"model":"chat","stream":true,"prompt":"` + strings.Repeat("x", 3<<20) + `"}`
+		for range times {
+			const want = "The backend closed the connection while the 3.1 MB of the request were being sent, which may be more than it takes."
+			if r := h.post(chat, large); r.status != 502 || r.code(t) != "upstream_failed" || !strings.Contains(r.body, want) {
+				t.Fatalf("got %d %s, want 502: %s", r.status, r.body, want)
+			}
+		}
+		if r := h.post(chat, streamBody); r.status != 200 || calls != times+1 {
+			t.Errorf("the next user got %d after %d calls, want 200 after %d", r.status, calls, times+1)
+		}
+		h.idle()
+	})
+}

@@ -38,7 +38,7 @@ func (b *Backend) Send(ctx context.Context, c Call) (*http.Response, error) {
 		resp, trip, err = roundTrip(ctx, b.fresh, req)
 	}
 	if err != nil {
-		return nil, &SendError{Phase: trip.phase(), Err: err}
+		return nil, &SendError{Phase: trip.phase(), Err: err, Body: int64(len(c.Body))}
 	}
 	return resp, nil
 }

@@ -40,7 +40,28 @@ func (p Phase) String() string {
 type SendError struct {
 	Phase Phase
 	Err   error
+	Body  int64 // how large the request's body is, in bytes
 }
+
+// largeBody is the size from which a body does not fit into the buffers of a
+// connection, in bytes.
+const largeBody = 64 << 10
+
+// CutShort reports whether the connection ended while a large body was being
+// written. So ends a server that takes no body of that size and whose answer, if
+// there was one, was lost with the connection. It says nothing of how it is.
+func (e *SendError) CutShort() bool { return e.Phase == Write && e.Body >= largeBody && isEnded(e.Err) }
+
+// isEnded reports whether err is the end of a connection.
+func isEnded(err error) bool { return isReset(err) || isEOF(err) }
+
+// isReset also takes a write that failed because whoever read from the
+// connection had found it ended, and closed it.
+func isReset(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed)
+}
+
+func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
 // Error says in which phase what went wrong.
 func (e *SendError) Error() string { return "providers: " + e.Phase.String() + ": " + e.Err.Error() }
@@ -74,9 +95,11 @@ func (e *SendError) Reason() string {
 		return "did not answer in time"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "refused the connection"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe):
+	case e.CutShort():
+		return fmt.Sprintf("closed the connection while the %.1f MB of the request were being sent, which may be more than it takes", float64(e.Body)/1e6)
+	case isReset(err):
 		return "reset the connection"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case isEOF(err):
 		return "closed the connection before it answered"
 	case e.Phase == Connect:
 		return "could not be reached"

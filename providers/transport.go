@@ -49,7 +49,11 @@ func newTransport(o Options) *http.Transport {
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
-			return dial(ctx, network, addr)
+			conn, err := dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return newAnswered(conn), nil
 		},
 		TLSHandshakeTimeout:    timeout,
 		Protocols:              &protocols,
