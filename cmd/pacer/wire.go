@@ -185,7 +185,7 @@ func (p *program) sharing(cfg *config.Config) error {
 			return err
 		}
 		p.close = append(p.close, client.Close)
-		store = redisstore.New(client)
+		store = redisstore.Open(redisstore.Options{Conn: client, Log: p.log})
 		var others atomic.Pointer[router.RemoteLoad]
 		others.Store(&router.RemoteLoad{Replicas: cfg.Replicas})
 		load, err := redisload.New(redisload.Options{

@@ -159,7 +159,7 @@ func (l *Loop) exchange(ctx context.Context) chan answer {
 		if len(deltas) > 0 {
 			a.pushErr = l.o.Store.Push(ctx, l.o.Replica, seq, deltas)
 		}
-		if a.pushErr == nil || refusedOf(a.pushErr) != nil {
+		if done(a.pushErr) {
 			a.load(ctx, l.o.Store, targets)
 		}
 		out <- a
@@ -175,7 +175,9 @@ func (l *Loop) send() {
 
 // settle notes what has arrived and returns why not everything worked.
 func (l *Loop) settle(a answer) error {
-	if refused := refusedOf(a.pushErr); a.pushErr == nil || refused != nil {
+	if done(a.pushErr) {
+		l.link.drop(time.Now(), a.pushErr)
+		refused := refusedOf(a.pushErr)
 		for _, d := range l.sent.deltas {
 			if !refused[d.Target] {
 				l.arrived.add(l.sent.since, d)
@@ -183,10 +185,11 @@ func (l *Loop) settle(a answer) error {
 		}
 		l.sent = batch{halfLife: l.o.HalfLife}
 	}
-	if a.pushErr != nil && (a.loadErr == nil || a.loaded) {
-		return a.pushErr
+	switch {
+	case a.loadErr != nil && !a.loaded, a.pushErr == nil, onlyDropped(a.pushErr):
+		return a.loadErr
 	}
-	return a.loadErr
+	return a.pushErr
 }
 
 // apply rests the curves on what the store has, if a holds it, and hands them
@@ -229,7 +232,7 @@ func (l *Loop) flush(ctx context.Context) {
 			l.send()
 		}
 		err := l.o.Store.Push(ctx, l.o.Replica, l.seq, l.sent.deltas)
-		if err != nil && refusedOf(err) == nil {
+		if !done(err) {
 			l.o.Log.Warn("what was learned last does not reach the store", "since", l.sent.since, "error", err)
 			return
 		}

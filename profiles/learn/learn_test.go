@@ -325,3 +325,37 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 		}
 	}
 }
+
+// What a store says cannot be is not sent again, counts nowhere, and is said
+// once; the store works on.
+func TestADroppedDeltaIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		stop := b.run()
+		b.teach(gpu)
+		pass(9 * time.Second) // its last window is closed, too
+		b.store.set(func(_ context.Context, op string) error {
+			if op != "push" {
+				return nil
+			}
+			var dropped profiles.DroppedError
+			dropped.Add(gpu, &profiles.ImpossibleError{Field: "b0.y", Found: "-5"})
+			return dropped.OrNil()
+		}, nil)
+		for range 5 {
+			b.teach(gpu)
+			pass(9 * time.Second)
+		}
+		b.near("in the curve", b.book.Curve(gpu).Tokens(), perAnswer)
+		if _, up, lag := b.state(); !up || lag != 0 {
+			t.Errorf("up %v, lag %v; want true and nothing that waits", up, lag)
+		}
+		b.logged("cannot be", 1)
+		b.logged("curves are not shared", 0)
+		b.store.set(nil, nil)
+		b.teach(gpu)
+		pass(9 * time.Second)
+		b.near("in the store", b.stored(gpu), 2*perAnswer)
+		stop()
+	})
+}

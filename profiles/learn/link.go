@@ -15,7 +15,13 @@ type link struct {
 	known bool // there was an exchange
 	up    bool
 	since time.Time // of the failure, while down
+
+	dropped time.Time // when it was last said that a delta was dropped; zero = never
 }
+
+// dropEvery is how often it is said that deltas are dropped: who makes one that
+// cannot be makes another each second.
+const dropEvery = 10 * time.Minute
 
 func (k *link) see(now time.Time, err error) {
 	up := err == nil
@@ -48,4 +54,24 @@ func refusedOf(err error) map[profiles.Target]bool {
 		set[t] = true
 	}
 	return set
+}
+
+// done reports whether a Push that returned err did all that it ever will.
+func done(err error) bool {
+	return err == nil || refusedOf(err) != nil || onlyDropped(err)
+}
+
+// onlyDropped reports whether err is that deltas were dropped, and nothing else.
+func onlyDropped(err error) bool {
+	var dropped *profiles.DroppedError
+	return errors.As(err, &dropped) && refusedOf(err) == nil
+}
+
+// drop says what err tells of deltas that were dropped.
+func (k *link) drop(now time.Time, err error) {
+	var dropped *profiles.DroppedError
+	if errors.As(err, &dropped) && (k.dropped.IsZero() || now.Sub(k.dropped) >= dropEvery) {
+		k.dropped = now
+		k.log.Warn("what was learned here cannot be: it is dropped", "error", dropped)
+	}
 }

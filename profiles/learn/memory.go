@@ -50,16 +50,20 @@ func (m *Memory) Push(ctx context.Context, replica string, seq uint64, deltas []
 	}
 	m.seqs[replica] = seq
 	now := m.now()
+	var dropped profiles.DroppedError
 	for _, d := range deltas {
 		s := m.sums[d.Target]
 		if at, ok := m.faded[d.Target]; ok {
 			s.Fade(now.Sub(at))
 		}
-		m.faded[d.Target] = now
 		s.Add(d, halfLife)
-		m.sums[d.Target] = s
+		if err := s.Check(); err != nil {
+			dropped.Add(d.Target, err)
+			continue
+		}
+		m.sums[d.Target], m.faded[d.Target] = s, now
 	}
-	return nil
+	return dropped.OrNil()
 }
 
 // Load returns the sums of those targets that have any.

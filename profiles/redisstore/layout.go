@@ -2,7 +2,9 @@ package redisstore
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,13 +67,32 @@ func (s *Store) seedCall(t profiles.Target, sums profiles.Sums) redisconn.Call {
 	return redisconn.Call{Keys: []string{s.sumsKey(t)}, Args: args}
 }
 
-// number writes v so that reading it gives v again. What is no finite number
-// would stay in a sum for ever; it counts as 0.
-func number(v float64) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		v = 0
+// number writes v so that reading it gives v again.
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// rulesInLua writes profiles.Rules as push.lua wants them: for each kind of group
+// a list of {x, of, least, most, level, slack, and}, with sums counted from 1.
+func rulesInLua() string {
+	kinds := map[string][]string{}
+	for _, r := range profiles.Rules() {
+		and := ""
+		if r.Square {
+			and = fmt.Sprintf(",%d", r.And+1)
+		}
+		kinds[r.Kind] = append(kinds[r.Kind], fmt.Sprintf("{%d,%d,%g,%g,%g,%g%s}", r.X+1, r.Of+1, r.Least, r.Most, r.Level, r.Slack, and))
 	}
-	return strconv.FormatFloat(v, 'g', -1, 64)
+	var b strings.Builder
+	b.WriteString("local rules = {\n")
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		fmt.Fprintf(&b, "  %s = {%s},\n", kind, strings.Join(kinds[kind], ","))
+	}
+	b.WriteString("}\nlocal tops = {")
+	for i := range profiles.NumBins - 1 {
+		_, hi := profiles.BinBounds(i)
+		fmt.Fprintf(&b, "%d,", hi)
+	}
+	b.WriteString("2147483648}\n")
+	return b.String()
 }
 
 // stamp is t in microseconds, "0" for the zero time. They fit into a double,
@@ -90,34 +111,26 @@ type hash struct {
 }
 
 // readHash reads the fields of a hash. found says what there is instead when
-// it is not in our layout.
-func readHash(fields map[string]string) (h hash, found string) {
+// it is not in our layout. The error is that of sums in our layout that no
+// replica can have written.
+func readHash(fields map[string]string) (h hash, found string, err error) {
 	if v := fields["@v"]; v != layoutVersion {
-		return hash{}, foundVersion(v)
+		return hash{}, foundVersion(v), nil
 	}
-	sums := make(map[string]float64, len(fields))
-	for name, text := range fields {
-		if strings.HasPrefix(name, "@") {
-			continue
-		}
-		v, err := strconv.ParseFloat(text, 64)
-		if text == "-nan" { // as C writes it; SumsFrom takes it for 0, and the next delta mends it
-			v, err = math.NaN(), nil
-		}
-		if err != nil {
-			return hash{}, fmt.Sprintf("%q in field %q", text, name)
-		}
-		sums[name] = v
+	h.birth = fields["@birth"]
+	if h.birth == "" {
+		return h, "", &profiles.ImpossibleError{Field: "@birth", Found: `""`}
 	}
 	var updated time.Time
 	if text := fields["@updated"]; text != "" {
 		us, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return hash{}, fmt.Sprintf("%q in field @updated", text)
+			return h, "", &profiles.ImpossibleError{Field: "@updated", Found: strconv.Quote(text[:min(len(text), 40)])}
 		}
 		updated = time.UnixMicro(us).UTC()
 	}
-	return hash{birth: fields["@birth"], sums: profiles.SumsFrom(sums, updated)}, ""
+	h.sums, err = profiles.ParseSums(fields, updated)
+	return h, "", err
 }
 
 func foundVersion(v string) string {
@@ -128,8 +141,8 @@ func foundVersion(v string) string {
 }
 
 // readReply reads {'ok', …} as …. found says what there is instead when the
-// key is not in our layout: {'version', v}, or a command that the key's type,
-// or a field that is no number, made fail.
+// key is not in our layout: {'version', v}, or a command that the key's type
+// made fail. A delta that was refused is an *profiles.ImpossibleError.
 func readReply(reply *redis.Cmd) (rest []string, found string, err error) {
 	list, err := reply.StringSlice()
 	switch {
@@ -141,6 +154,8 @@ func readReply(reply *redis.Cmd) (rest []string, found string, err error) {
 		return list[1:], "", nil
 	case len(list) == 2 && list[0] == "version":
 		return nil, foundVersion(list[1]), nil
+	case len(list) == 3 && list[0] == "refused":
+		return nil, "", &profiles.ImpossibleError{Field: list[1], Found: list[2]}
 	}
 	return nil, "", errReply
 }

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -23,9 +24,12 @@ var pushSource string
 //go:embed lua/seed.lua
 var seedSource string
 
+//go:embed lua/drop.lua
+var dropSource string
+
 const (
 	// perTrip is how many targets go into one round trip: the server has
-	// 250 ms for each, and takes about 0.3 ms for a target with all its bins.
+	// 250 ms for each, and takes half a millisecond for a target with 20 bins.
 	perTrip = 64
 
 	// seqLife is how long the number of a replica's last delta is kept: a
@@ -49,17 +53,25 @@ type Options struct {
 	// Timeout bounds a Push and a Load, however many trips they take and
 	// whatever their caller allows. Default: 1s.
 	Timeout time.Duration
+
+	// Log is told of sums that were dropped because no replica can have written
+	// them, once in ten minutes. Default: nobody.
+	Log *slog.Logger
 }
+
+// healEvery is how often it is said that sums were dropped.
+const healEvery = 10 * time.Minute
 
 // Store keeps sums in Redis. It is safe for concurrent use.
 type Store struct {
-	o          Options
-	push, seed *redis.Script
+	o                Options
+	push, seed, drop *redis.Script
 
+	mu sync.Mutex // guards the fields below; a leaf
 	// known is what this replica knows the server to hold: what it puts back
 	// when the server has lost it.
-	mu    sync.Mutex // guards known; a leaf
-	known map[profiles.Target]hash
+	known  map[profiles.Target]hash
+	healed time.Time // when it was last said that sums were dropped; zero = never
 }
 
 var _ profiles.Store = (*Store)(nil)
@@ -81,10 +93,14 @@ func Open(o Options) *Store {
 	if o.Timeout <= 0 {
 		o.Timeout = time.Second
 	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	return &Store{
 		o:     o,
-		push:  redis.NewScript(pushSource),
+		push:  redis.NewScript(rulesInLua() + pushSource),
 		seed:  redis.NewScript(seedSource),
+		drop:  redis.NewScript(dropSource),
 		known: map[profiles.Target]hash{},
 	}
 }
@@ -126,12 +142,13 @@ func (e *RefusedError) orNil() error {
 }
 
 // Push adds the deltas, each once, however often they are sent. An error other
-// than a *RefusedError may leave some of them added: send all again, under the
-// same seq.
+// than a *RefusedError or a *profiles.DroppedError, or both joined, may leave
+// some of them added: send all again, under the same seq.
 func (s *Store) Push(ctx context.Context, replica string, seq uint64, deltas []profiles.Delta) error {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
 	var refused RefusedError
+	var dropped profiles.DroppedError
 	for trip := range slices.Chunk(deltas, perTrip) {
 		calls := make([]redisconn.Call, len(trip))
 		for i := range trip {
@@ -143,17 +160,44 @@ func (s *Store) Push(ctx context.Context, replica string, seq uint64, deltas []p
 		}
 		for i, reply := range replies {
 			rest, found, err := readReply(reply)
+			var impossible *profiles.ImpossibleError
 			switch {
+			case errors.As(err, &impossible):
+				dropped.Add(trip[i].Target, impossible)
 			case err != nil:
 				return fmt.Errorf("redisstore: push of %s %q: %w", trip[i].Target.Backend, trip[i].Target.Model, err)
 			case found != "":
 				refused.add(trip[i].Target, found)
-			case len(rest) == 2 && rest[1] == "added":
+			case len(rest) == 3 && rest[1] == "added":
 				s.added(&trip[i], rest[0])
+				if rest[2] != "" {
+					s.tell(trip[i].Target, rest[2])
+				}
 			}
 		}
 	}
-	return refused.orNil()
+	switch {
+	case refused.orNil() == nil:
+		return dropped.OrNil()
+	case dropped.OrNil() == nil:
+		return &refused
+	}
+	return errors.Join(&refused, &dropped)
+}
+
+// tell says that the sums of t were dropped because of what was found there.
+func (s *Store) tell(t profiles.Target, found string) {
+	now := time.Now()
+	s.mu.Lock()
+	again := !s.healed.IsZero() && now.Sub(s.healed) < healEvery
+	if !again {
+		s.healed = now
+	}
+	s.mu.Unlock()
+	if !again {
+		s.o.Log.Warn("sums in Redis that no gateway can have measured: they are dropped, and what is known here is put back",
+			"backend", t.Backend, "model", t.Model, "found", found)
+	}
 }
 
 // added notes that the server now has d, for the case that it loses it before the
@@ -231,25 +275,34 @@ func (s *Store) read(ctx context.Context, targets []profiles.Target, refused *Re
 		return nil, err
 	}
 	stored := map[profiles.Target]hash{}
+	var calls []redisconn.Call
 	for i, r := range replies {
+		t := targets[i]
 		fields, err := r.Result()
-		found := ""
 		switch {
 		case redisconn.AboutCommand(err):
-			found = err.Error()
+			refused.add(t, err.Error())
 		case err != nil:
 			return nil, err
 		case len(fields) > 0:
-			var h hash
-			if h, found = readHash(fields); found == "" {
-				stored[targets[i]] = h
+			h, found, err := readHash(fields)
+			switch {
+			case found != "":
+				refused.add(t, found)
+			case err != nil:
+				s.tell(t, err.Error())
+				calls = append(calls, redisconn.Call{Keys: []string{s.sumsKey(t)}, Args: []any{layoutVersion, h.birth}})
+			default:
+				stored[t] = h
 			}
 		}
-		if found != "" {
-			refused.add(targets[i], found)
-		}
 	}
-	return stored, nil
+	if len(calls) == 0 {
+		return stored, nil
+	}
+	// What was dropped is missing from stored, as if the server had lost it.
+	_, err = s.run(ctx, s.drop, calls)
+	return stored, err
 }
 
 // restore puts back what the server has lost of targets since this replica
@@ -260,6 +313,10 @@ func (s *Store) restore(ctx context.Context, targets []profiles.Target, stored m
 	s.mu.Lock()
 	for _, t := range targets {
 		k, had := s.known[t]
+		if had && k.sums.Check() != nil { // adding up what was pushed may have made it so
+			delete(s.known, t)
+			had = false
+		}
 		if h, has := stored[t]; had && (!has || h.birth != k.birth) && !slices.Contains(refused.targets, t) {
 			lost = append(lost, t)
 			calls = append(calls, s.seedCall(t, k.sums))
@@ -279,8 +336,8 @@ func (s *Store) restore(ctx context.Context, targets []profiles.Target, stored m
 			return fmt.Errorf("putting back %s %q: %w", lost[i].Backend, lost[i].Model, err)
 		}
 		if found == "" {
-			var h hash
-			if h, found = readHash(pairs(fields)); found == "" {
+			h, other, err := readHash(pairs(fields))
+			if found = other; found == "" && err == nil { // what cannot be is dropped by the next Load
 				stored[lost[i]] = h
 			}
 		}

@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -66,6 +67,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"WhatIsLoadedIsACopy", whatIsLoadedIsACopy},
 		{"ReplicasPushAtOnce", replicasPushAtOnce},
 		{"AnEndedContextIsAnError", anEndedContextIsAnError},
+		{"WhatCannotBeIsDropped", whatCannotBeIsDropped},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t).Store) })
 	}
@@ -78,18 +80,23 @@ var (
 )
 
 // delta returns evidence for t: three bins, the fit and the totals, all
-// different, with occupied seconds in each.
+// different, with occupied seconds in each. It passes Check; without occupied
+// seconds, up to a size of some hundreds.
 func delta(t profiles.Target, size, occupied float64) profiles.Delta {
 	fields := map[string]float64{
-		"f.a00": 1.5 * size, "f.b3": size / 3, "f.t": occupied, "f.k": 40 * size, "f.k4": 40 * size,
-		"s0.a00": 1.25 * size, "s4.b3": size / 7, "s4.k": 40 * size, "s4.t": occupied,
+		"f.a00": 1.5 * size, "f.a33": size, "f.yy": size, "f.b3": size / 3, "f.t": occupied, "f.k": size, "f.k4": size,
+		"s0.a00": 1.25 * size, "s4.a33": size, "s4.yy": size, "s4.b3": size / 7, "s4.k": size, "s4.t": occupied,
 		"t.answers": size, "t.output": 123.456 * size, "t.t": occupied,
 	}
 	for i, bin := range []int{0, 7, 23} {
 		name := "b" + strconv.Itoa(bin) + "."
-		fields[name+"s"] = size * (float64(i) + 0.1)
-		fields[name+"y"] = size * math.Pi * float64(i+1)
-		fields[name+"k"] = 1e9 * size
+		_, n := profiles.BinBounds(bin)
+		tokens := size * math.Pi / 10 * float64(i+1)
+		fields[name+"s"] = occupied * float64(n)
+		fields[name+"y"] = tokens
+		fields[name+"k"] = tokens / float64(n)
+		fields[name+"r"] = tokens * math.Sqrt(float64(n))
+		fields[name+"n"] = tokens * float64(n)
 		fields[name+"t"] = occupied
 	}
 	return profiles.Delta{Target: t, Sums: profiles.SumsFrom(fields, epoch)}
@@ -221,7 +228,7 @@ func olderSumsFadeAsInAdd(t *testing.T, s profiles.Store) {
 
 func silentGroupsStayAsTheyAre(t *testing.T, s profiles.Store) {
 	first := delta(gpu, 1, 3)
-	second := profiles.Delta{Target: gpu, Sums: profiles.SumsFrom(map[string]float64{"b7.t": 600, "b7.s": 1}, epoch)}
+	second := profiles.Delta{Target: gpu, Sums: profiles.SumsFrom(map[string]float64{"b7.t": 600, "b7.s": 4800}, epoch)}
 	push(t, s, "a", 1, first)
 	push(t, s, "a", 2, second)
 	got := load(t, s, gpu)[gpu]
@@ -374,4 +381,48 @@ func anEndedContextIsAnError(t *testing.T, s profiles.Store) {
 	}
 	push(t, s, "a", 1, delta(gpu, 1, 0))
 	Same(t, "gpu, sent again", load(t, s, gpu)[gpu], delta(gpu, 1, 0).Sums)
+}
+
+// A delta that no streams can have given is dropped and named, whatever comes
+// with it is taken, and so is what comes after it.
+func whatCannotBeIsDropped(t *testing.T, s profiles.Store) {
+	good := delta(gpu, 1, 5)
+	push(t, s, "a", 1, good)
+	seq := uint64(1)
+	for name, fields := range map[string]map[string]float64{
+		"tokens below 0":                 {"b7.y": -500},
+		"time below 0":                   {"b7.t": -60},
+		"speed beyond all":               {"b7.s": 8, "b7.t": 1, "b7.y": 1e9, "b7.k": 1.25e8, "b7.r": 2.8e9, "b7.n": 8e9},
+		"ten times the streams":          {"b7.s": 800, "b7.t": 10},
+		"a tenth of the streams":         {"b7.s": 8, "b7.t": 10},
+		"a year of it":                   {"b0.s": 3e7, "b0.t": 3e7},
+		"more steps than tokens":         {"b7.s": 8, "b7.t": 1, "b7.y": 100, "b7.k": 10_000},
+		"no moments of anything":         {"b7.sy": 1e6},
+		"no normal equations":            {"f.a01": 1e9},
+		"a slow copy that is none":       {"s4.b0": -1e9},
+		"answers below 0":                {"t.answers": -5},
+		"chunks of a million tokens":     {"t.cal": 3, "t.counted": 3e6, "t.chunks": 3},
+		"first tokens that take a month": {"ft.n": 1, "ft.y": 3e6},
+		"more fresh than asked for":      {"ft.asked": 10, "ft.fresh": 1000},
+		"a knee beyond all":              {"kn.late": 1, "kn.n": 1e15, "kn.nn": 1e30},
+		"deliveries below 0":             {"d.3": -50},
+	} {
+		seq++
+		err := s.Push(t.Context(), "a", seq, []profiles.Delta{
+			{Target: gpu, Sums: profiles.SumsFrom(fields, epoch)},
+			{Target: other, Sums: profiles.SumsFrom(map[string]float64{"t.answers": 1}, epoch)},
+		})
+		var dropped *profiles.DroppedError
+		if !errors.As(err, &dropped) || dropped.Target != gpu || dropped.More != 0 {
+			t.Errorf("%s: %v, want that of %v it is dropped", name, err, gpu)
+			continue
+		}
+		got := load(t, s, gpu, other)
+		Same(t, name, got[gpu], good.Sums)
+		if n := Fields(got[other])["t.answers"]; n != float64(seq-1) {
+			t.Errorf("%s: %v answers of the other, want %d", name, n, seq-1)
+		}
+	}
+	push(t, s, "a", seq+1, delta(gpu, 2, 5))
+	Same(t, "with another", load(t, s, gpu)[gpu], sum(good, delta(gpu, 2, 5)))
 }

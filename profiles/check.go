@@ -1,0 +1,269 @@
+package profiles
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Rule is what holds among the sums of one group, whatever was streamed: a
+// bound of one of them in terms of another, or, of a product, in terms of two.
+// Sums that break a rule were written by nobody who measured. It is written for
+// whoever stores sums and for Check alike.
+type Rule struct {
+	Kind string // of the group: the letters that its names begin with
+	X    int    // the index of the sum that is bounded, as in Group.Fields
+
+	// Least·Of − Slack ≤ X ≤ Most·Of + Slack, where Of < 0 stands for 1. With
+	// Level > 0 a group that is a bin multiplies Most by that power of its highest
+	// n, and Least by that of its lowest, or if Least < 0 of its highest.
+	Of          int
+	Least, Most float64
+	Level       float64
+	Slack       float64
+
+	// Square says that instead X² ≤ Of·And, as for all second moments.
+	Square bool
+	And    int
+}
+
+// The bounds of what can be measured. They are wide: they are for what is no
+// measurement at all, and none may ever refuse an honest gateway.
+const (
+	// mostTPS is beyond every stream: the fastest known give 3,000 tokens/s.
+	mostTPS = 1e5
+
+	// mostSeconds is how much occupied time the sums can hold that halve every
+	// 600 s of it: 1,400 s, and what the oldest stream hands over at once.
+	mostSeconds = 36_000
+
+	// mostSlow is the same of the slow copy, which halves in a day.
+	mostSlow = 1e7
+
+	// mostPerSecond are prompt tokens that are prefilled in a second, and
+	// promptSlack those that came where nothing was measured. Below 0 are
+	// prompts that were taken back, because a cache had them, when what they
+	// were booked to had faded.
+	mostPerSecond = 1e6
+	promptSlack   = 1e8
+
+	// mostLevel is beyond every n: Occupancy ends there.
+	mostLevel = 1 << 31
+
+	// few are the tokens that may come where hardly any time is booked: those of
+	// one burst.
+	few = 1000
+
+	// exact is the relative error that adding up may make.
+	exact = 1e-6
+)
+
+// rules is all that Check knows.
+var rules = slices.Concat(
+	// A bin: time and tokens, their sums over n, and the moments of its windows.
+	positive("b", binNames[:], exact, "s", "t", "y", "k", "r", "n", "w", "ss", "yy"),
+	[]Rule{
+		{Kind: "b", X: 1, Of: -1, Most: mostSeconds, Slack: exact},
+		{Kind: "b", X: 0, Of: 1, Least: 1, Most: 1, Level: 1, Slack: exact},
+		{Kind: "b", X: 2, Of: 0, Most: mostTPS, Slack: few},
+		{Kind: "b", X: 2, Of: 3, Least: 0.5, Most: 2, Level: 1, Slack: few},
+		{Kind: "b", X: 4, Of: 2, Least: 0.5, Most: 2, Level: 0.5, Slack: few},
+		{Kind: "b", X: 5, Of: 2, Least: 0.5, Most: 2, Level: 1, Slack: few},
+		{Kind: "b", X: 6, Of: 1, Least: -mostPerSecond, Most: mostPerSecond, Slack: promptSlack},
+		{Kind: "b", X: 7, Of: 1, Least: -mostPerSecond, Most: mostPerSecond, Level: 1, Slack: promptSlack * maxLevel},
+		{Kind: "b", X: 11, Of: 9, And: 10, Square: true},
+	},
+	normal("f"), normal("s"),
+	[]Rule{{Kind: "f", X: rowT, Of: -1, Most: mostSeconds, Slack: exact}, {Kind: "s", X: rowT, Of: -1, Most: mostSlow, Slack: exact}},
+	partsOf("f", rowK, len(rowNames), len(rowNames)+numOctaves),
+	// The totals.
+	positive("t", totalNames[:], exact, totalNames[:]...),
+	[]Rule{
+		{Kind: "t", X: 0, Of: -1, Most: mostSeconds, Slack: exact},
+		{Kind: "t", X: 2, Of: 1, Most: 1e8, Slack: few},
+		{Kind: "t", X: 4, Of: 5, Most: 1.1 * maxPerChunk, Slack: few},
+		{Kind: "t", X: 5, Of: 4, Most: 1.1 * maxPerChunk, Slack: few},
+		{Kind: "t", X: 7, Of: 6, Most: 1.1 * maxPerChunk, Slack: few},
+	},
+	// First tokens.
+	positive("ft", firstNames[:], exact, firstNames[:]...),
+	[]Rule{
+		{Kind: "ft", X: 0, Of: -1, Most: mostSeconds, Slack: exact},
+		{Kind: "ft", X: 2, Of: 1, And: 3, Square: true},
+		{Kind: "ft", X: 4, Of: 1, Most: longestTTFT, Slack: exact},
+		{Kind: "ft", X: 5, Of: 2, Most: longestTTFT, Slack: exact},
+		{Kind: "ft", X: 7, Of: 6, Most: longestTTFT, Slack: exact},
+		{Kind: "ft", X: 10, Of: 9, Most: 1, Slack: exact},
+	},
+	// The knee. Its seconds are no time: each stream beyond it counts as minutes.
+	positive("kn", kneeNames[:], exact, kneeNames[:]...),
+	[]Rule{
+		{Kind: "kn", X: 2, Of: 1, Most: mostLevel, Slack: exact},
+		{Kind: "kn", X: 2, Of: 1, And: 3, Square: true},
+	},
+	// Deliveries.
+	positive("d", storedDeliveries, exact, storedDeliveries...),
+	[]Rule{{Kind: "d", X: 0, Of: -1, Most: marginSlowness * mostSeconds, Slack: exact}},
+)
+
+// The places of T and K among the rows.
+const rowT, rowK = 15, 16
+
+// positive returns that the named sums are at least 0, to rounding.
+func positive(kind string, names []string, slack float64, which ...string) []Rule {
+	var list []Rule
+	for _, name := range which {
+		list = append(list, Rule{Kind: kind, X: slices.Index(names, name), Of: -1, Most: maxSum, Slack: slack})
+	}
+	return list
+}
+
+// partsOf returns that each sum from the first to before the last is a part of
+// whole.
+func partsOf(kind string, whole, first, last int) []Rule {
+	var list []Rule
+	for x := first; x < last; x++ {
+		list = append(list, Rule{Kind: kind, X: x, Of: whole, Most: 1, Slack: exact})
+	}
+	return list
+}
+
+// normal returns what holds of normal equations: every product is bounded by
+// the squares (Cauchy and Schwarz), and steps by their seconds.
+func normal(kind string) []Rule {
+	list := positive(kind, rowNames[:], exact, "a00", "a11", "a22", "a33", "b0", "yy", "t", "k")
+	at := func(name string) int { return slices.Index(rowNames[:], name) }
+	for i := range 4 {
+		square := "a" + strconv.Itoa(i) + strconv.Itoa(i)
+		for j := i + 1; j < 4; j++ {
+			list = append(list, Rule{
+				Kind: kind, Square: true, X: at("a" + strconv.Itoa(i) + strconv.Itoa(j)),
+				Of: at(square), And: at("a" + strconv.Itoa(j) + strconv.Itoa(j)),
+			})
+		}
+		list = append(list, Rule{Kind: kind, Square: true, X: at("b" + strconv.Itoa(i)), Of: at(square), And: at("yy")})
+	}
+	return append(list,
+		Rule{Kind: kind, X: at("b0"), Of: at("a00"), Most: maxTPOT, Slack: exact},
+		Rule{Kind: kind, X: rowK, Of: rowT, Most: mostTPS, Slack: few})
+}
+
+// Rules returns what Check checks, for a store that checks sums where it adds
+// them.
+func Rules() []Rule { return slices.Clone(rules) }
+
+// rulesOf are the rules by kind.
+var rulesOf = func() map[string][]Rule {
+	m := map[string][]Rule{}
+	for _, r := range rules {
+		m[r.Kind] = append(m[r.Kind], r)
+	}
+	return m
+}()
+
+// ImpossibleError reports sums that no streams can have given.
+type ImpossibleError struct {
+	Field string // the stored name of one of them
+	Found string // what it is
+}
+
+// Error names the sum.
+func (e *ImpossibleError) Error() string {
+	return fmt.Sprintf("profiles: %s = %s is no sum of streams", e.Field, e.Found)
+}
+
+// Check returns an *ImpossibleError if no streams can have given s. A store
+// asks before it hands on what others wrote: a curve drawn from that could be
+// anything, for as long as it takes to be forgotten.
+func (s *Sums) Check() error {
+	for _, g := range s.Groups() {
+		if err := g.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Group) check() error {
+	for _, f := range g.Fields {
+		if !(math.Abs(f.Value) <= maxSum) {
+			return impossible(f)
+		}
+	}
+	kind, lo, hi := kindOf(g.Fields[0].Name)
+	for _, r := range rulesOf[kind] {
+		if !r.holds(g.Fields, lo, hi) {
+			return impossible(g.Fields[r.X])
+		}
+	}
+	return nil
+}
+
+func impossible(f Field) error {
+	return &ImpossibleError{Field: f.Name, Found: strconv.FormatFloat(f.Value, 'g', -1, 64)}
+}
+
+// kindOf returns the kind of a group by one of its names, and between which
+// levels of concurrency it lies.
+func kindOf(name string) (kind string, lo, hi float64) {
+	group, _, _ := strings.Cut(name, ".")
+	kind = strings.TrimRight(group, "0123456789")
+	lo, hi = 1, mostLevel
+	if i, err := strconv.Atoi(group[len(kind):]); err == nil && kind == "b" && i < NumBins {
+		l, h := BinBounds(i)
+		if lo = float64(l); i < NumBins-1 {
+			hi = float64(h)
+		}
+	}
+	return kind, lo, hi
+}
+
+// holds reports whether r does; false when one of the values is no number.
+func (r *Rule) holds(values []Field, lo, hi float64) bool {
+	x, of := values[r.X].Value, 1.0
+	if r.Of >= 0 {
+		of = values[r.Of].Value
+	}
+	if r.Square {
+		return x*x <= of*values[r.And].Value*(1+exact)+exact
+	}
+	least, most := r.Least, r.Most
+	if r.Level > 0 {
+		if least < 0 {
+			lo = hi
+		}
+		least, most = least*math.Pow(lo, r.Level), most*math.Pow(hi, r.Level)
+	}
+	slack := r.Slack + exact*math.Abs(x)
+	return least*of-slack <= x && x <= most*of+slack
+}
+
+// ParseSums reads sums as a store holds them: the inverse of Groups, of text
+// that anybody may have written. The error is an *ImpossibleError. Names that it
+// does not know are ignored.
+func ParseSums(fields map[string]string, updated time.Time) (Sums, error) {
+	numbers := make(map[string]float64, len(fields))
+	for _, names := range storedNames() {
+		for _, name := range names {
+			text, ok := fields[name]
+			if !ok {
+				continue
+			}
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil || !(math.Abs(v) <= maxSum) {
+				return Sums{}, &ImpossibleError{Field: name, Found: strconv.Quote(text[:min(len(text), 40)])}
+			}
+			numbers[name] = v
+		}
+	}
+	s := SumsFrom(numbers, updated)
+	return s, s.Check()
+}
+
+// storedNames returns the names of all sums, by group.
+func storedNames() [][]string {
+	return slices.Concat(storedBins[:], storedSlow[:], [][]string{storedRows, storedTotals, storedFirsts, storedKnee, storedDeliveries})
+}

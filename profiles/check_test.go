@@ -1,0 +1,141 @@
+package profiles
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// taught returns what an engine of every kind of evidence left behind.
+func taught() Sums {
+	b := NewBook(Options{})
+	e := newEngine(1, b)
+	e.run(40_000)
+	e.drain()
+	return b.profile(e.target).known
+}
+
+// stored writes s as a store holds it.
+func stored(s *Sums) map[string]string {
+	fields := map[string]string{}
+	for _, g := range s.Groups() {
+		for _, f := range g.Fields {
+			fields[f.Name] = strconv.FormatFloat(f.Value, 'g', -1, 64)
+		}
+	}
+	return fields
+}
+
+// What streams gave passes, also when it has faded and was added up.
+func TestCheckTakesWhatStreamsGave(t *testing.T) {
+	s := taught()
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	sum := s
+	for range 50 {
+		sum.Add(Delta{Sums: s}, defaultHalfLife)
+		sum.Fade(time.Hour)
+		if err := sum.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// mayBeNegative are the sums that may be below 0: products of what may be, and
+// prompts that were taken back.
+var mayBeNegative = map[string]bool{"p": true, "pn": true, "sy": true, "a01": true, "a02": true, "a03": true, "a12": true, "a13": true, "a23": true, "b1": true, "b2": true, "b3": true}
+
+// Each sum by itself, replaced by what no streams can give: the reader says which
+// it is.
+func TestPoisonOfEachSum(t *testing.T) {
+	s := taught()
+	fields := stored(&s)
+	if len(fields) < 200 {
+		t.Fatalf("%d sums: the test poisons too little", len(fields))
+	}
+	for name, honest := range fields {
+		poisons := []string{"nan", "-nan", "inf", "-inf", "1e31", "-1e29", "x", "", "0x", "1,5", "9" + honest + "e"}
+		_, sum, _ := strings.Cut(name, ".")
+		if !mayBeNegative[sum] {
+			poisons = append(poisons, "-5", "-0.001")
+		}
+		for _, poison := range poisons {
+			fields[name] = poison
+			_, err := ParseSums(fields, start)
+			var impossible *ImpossibleError
+			if !errors.As(err, &impossible) {
+				t.Errorf("%s = %q is taken (%v)", name, poison, err)
+			}
+		}
+		fields[name] = honest
+	}
+	if _, err := ParseSums(fields, start); err != nil {
+		t.Errorf("the honest ones: %v", err)
+	}
+}
+
+// One kind of sums a thousand times too large: too many streams for the time,
+// too many tokens for the streams, too much time for anybody.
+func TestPoisonOfEachSize(t *testing.T) {
+	s := taught()
+	for _, sum := range []string{"s", "t", "y", "k", "r", "n", "sy"} {
+		fields := stored(&s)
+		for name, text := range fields {
+			if group, field, _ := strings.Cut(name, "."); group[0] == 'b' && field == sum {
+				v, _ := strconv.ParseFloat(text, 64)
+				fields[name] = strconv.FormatFloat(v*1e6, 'g', -1, 64)
+			}
+		}
+		if _, err := ParseSums(fields, start); err == nil {
+			t.Errorf("%s of all bins a million times too large is taken", sum)
+		}
+	}
+	fields := stored(&s)
+	for name, text := range fields {
+		v, _ := strconv.ParseFloat(text, 64)
+		fields[name] = strconv.FormatFloat(v*1e4, 'g', -1, 64)
+	}
+	if _, err := ParseSums(fields, start); err == nil {
+		t.Error("everything ten thousand times too large is taken")
+	}
+}
+
+// Whatever a store holds is refused, or gives a curve of numbers that is within
+// what can be measured.
+func FuzzParseSums(f *testing.F) {
+	s := taught()
+	honest := stored(&s)
+	for _, name := range []string{"b0.y", "b47.s", "f.a01", "s3.k", "t.answers", "ft.wx", "kn.nn", "d.3", "d.t", "zz"} {
+		f.Add(name, "1e9", "b3.p", "-5")
+	}
+	f.Add("b0.s", "0", "b0.y", "900")
+	f.Fuzz(func(t *testing.T, name, text, name2, text2 string) {
+		fields := map[string]string{name: text, name2: text2}
+		for k, v := range honest {
+			if _, ok := fields[k]; !ok {
+				fields[k] = v
+			}
+		}
+		s, err := ParseSums(fields, start)
+		if err != nil {
+			return
+		}
+		for _, g := range s.Groups() {
+			for _, v := range g.Fields {
+				if !(math.Abs(v.Value) <= maxSum) {
+					t.Fatalf("%s = %v is taken", v.Name, v.Value)
+				}
+			}
+		}
+		c := newCurve(&s, nil, 1, startMargin)
+		for _, n := range []int{1, 8, 100, maxLevel} {
+			if p := c.At(n); c.Known() && !(p.TPS >= 0 && p.TPS <= 1/minTPOT && p.Low >= 0 && p.Low <= 1/minTPOT) {
+				t.Fatalf("%s = %q and %s = %q give %+v", name, text, name2, text2, p)
+			}
+		}
+	})
+}
