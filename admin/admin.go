@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/dashboard"
+	"github.com/pacer-dev/pacer/internal/clientconn"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
@@ -79,7 +80,7 @@ func New(o Options) http.Handler {
 	p.frames.take = p.frame
 
 	mux := chi.NewRouter()
-	mux.Use(secured, newHostGuard(o.Config().Admin.Listen).handler)
+	mux.Use(clientconn.Early, secured, newHostGuard(o.Config().Admin.Listen).handler)
 	mux.NotFound(notFound)
 	mux.MethodNotAllowed(wrongMethod)
 	mux.Get("/healthz", healthz)

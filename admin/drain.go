@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/pacer-dev/pacer/internal/clientconn"
 )
 
 // drainAnswer says what became of a backend.
@@ -55,5 +57,6 @@ func (p *port) authorized(w http.ResponseWriter, r *http.Request) bool {
 		fail(w, http.StatusUnauthorized, "invalid_admin_token", "the admin token is missing or wrong; send Authorization: Bearer TOKEN with the value of admin.token")
 		return false
 	}
+	clientconn.Known(r.Context())
 	return true
 }

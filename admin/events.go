@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/clientconn"
 	"github.com/pacer-dev/pacer/profiles"
 )
 
@@ -42,6 +43,7 @@ func (p *port) serveEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer p.listeners.leave()
+	clientconn.Answering(r.Context())
 
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold the events back

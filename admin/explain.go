@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/pacer-dev/pacer/router"
@@ -35,6 +36,10 @@ func (p *port) serveExplain(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxQuestion))
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
 		fail(w, http.StatusRequestEntityTooLarge, "body_too_large", fmt.Sprintf("a question has at most %d KiB", maxQuestion>>10))
+		return
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		fail(w, http.StatusRequestTimeout, "request_timeout", "the question came too slowly")
 		return
 	}
 	if err != nil {

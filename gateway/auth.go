@@ -5,6 +5,8 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"strings"
+
+	"github.com/pacer-dev/pacer/internal/clientconn"
 )
 
 // authenticate finds the tenant whose key the client has shown.
@@ -34,6 +36,7 @@ func (p *plan) authenticate(r *http.Request) (*tenant, error) {
 	if found == nil || key == "" {
 		return nil, &keyError{missing: key == ""}
 	}
+	clientconn.Known(r.Context())
 	return found, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/gateway/limit"
+	"github.com/pacer-dev/pacer/internal/clientconn"
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -334,6 +335,7 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) int {
 		body = openai.ErrorBody(a.message, a.typ, a.param, a.code)
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
+	clientconn.TakeRest(w, r)
 	w.WriteHeader(a.status)
 	n, _ := w.Write(body) // the client's loss if it is gone
 	return n

@@ -16,7 +16,6 @@ type requestIDKey struct{}
 // a handler panics.
 func (g *Gateway) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		handled(r.Context())
 		id := r.Header.Get("X-Request-Id")
 		if !saneID(id) {
 			id = "req-" + rand.Text()

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/pacer-dev/pacer/internal/clientconn"
 )
 
 // methods are the handlers of one path.
@@ -30,7 +32,7 @@ func (g *Gateway) routes() http.Handler {
 		table["/v1"+end.path] = methods{http.MethodPost: g.journey(end)}
 	}
 	mux := chi.NewRouter()
-	mux.Use(g.guard, g.crossOrigin)
+	mux.Use(clientconn.Early, g.guard, g.crossOrigin)
 	for path, e := range table {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { g.dispatch(w, r, e) })
 	}

@@ -181,6 +181,11 @@ func (h *house) serve(addr string, handler http.Handler, running *sync.WaitGroup
 		Handler: handler, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo),
 		ConnState: func(c net.Conn, s http.ConnState) { h.conns.Store(c, s) },
 	}
+	if handler == h.gateway.Handler() {
+		l = h.gateway.Listen(s, l, 0)
+		ours := s.ConnState
+		s.ConnState = func(c net.Conn, s http.ConnState) { ours(c, s); h.conns.Store(c, s) }
+	}
 	running.Go(func() { _ = s.Serve(l) })
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/clientconn"
 	"github.com/pacer-dev/pacer/internal/openai"
 )
 
@@ -32,6 +33,7 @@ func (x *exchange) read() error {
 	if err != nil {
 		return err
 	}
+	clientconn.Answering(x.r.Context())
 	x.body = body
 	x.arrived = time.Now()
 	if x.end.stored {
@@ -66,7 +68,6 @@ func (x *exchange) readBody() ([]byte, error) {
 	defer x.endBody()
 	limit := x.plan.conf.Limits.Body
 	if x.r.ContentLength > limit {
-		x.drain(limit)
 		return nil, &bodyTooLargeError{limit: limit}
 	}
 	from, length, err := x.bodySource()
@@ -95,7 +96,6 @@ func (x *exchange) readBody() ([]byte, error) {
 		buf = buf[:len(buf)+n]
 		switch {
 		case int64(len(buf)) > limit:
-			x.drain(limit)
 			return nil, &bodyTooLargeError{limit: limit}
 		case err == io.EOF:
 			pace.end()
@@ -181,27 +181,6 @@ func (x *exchange) keep(n int64) {
 	x.tenant.held.force(n)
 	x.g.buffered.force(n)
 	x.held += n
-}
-
-// drain throws away up to n bytes of a body that is too large: most clients
-// read no answer before they have sent all, and would see a broken pipe
-// instead of the 413. A client that waits for 100-continue has sent nothing.
-// What is left after that, http.Server closes the connection for.
-func (x *exchange) drain(n int64) {
-	if x.r.Header.Get("Expect") != "" {
-		return
-	}
-	buf := x.g.buffers.Get().(*[relayBuffer]byte)
-	defer x.g.buffers.Put(buf)
-	pace := x.newPace()
-	for got := int64(0); got < n; {
-		pace.next(got)
-		m, err := x.r.Body.Read(buf[:])
-		if err != nil {
-			return
-		}
-		got += int64(m)
-	}
 }
 
 // pace sets the read deadline of a body as it comes in.

@@ -42,7 +42,7 @@ func (h *house) frontOf(cert *Certificate, most int) {
 		Handler: h.gateway.Handler(), DisableGeneralOptionsHandler: true, MaxHeaderBytes: 8 << 10, ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo),
 	}
-	wrapped := h.gateway.Listen(s, l, most)
+	var wrapped net.Listener = h.gateway.Listen(s, l, most)
 	if cert != nil {
 		wrapped = tls.NewListener(wrapped, cert.Config())
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pacer-dev/pacer/gateway"
+	"github.com/pacer-dev/pacer/internal/clientconn"
 )
 
 // Bounds of a connection that are the same everywhere: none of them limits a
@@ -22,6 +23,13 @@ import (
 const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 120 * time.Second
+
+	// Of the admin port: a whole request, and the answer to it but for events,
+	// which set deadlines of their own. Its connections are fewer than half of
+	// spareDescriptors, and pages are a part of them.
+	adminRead        = 10 * time.Second
+	adminWrite       = 30 * time.Second
+	adminConnections = 200
 
 	// endTimeout is how long requests that are broken off have to say so to
 	// their clients before the connections are closed.
@@ -54,7 +62,9 @@ func (p *program) run(ctx context.Context, ready func(dataURL, adminURL string))
 	defer adminListener.Close()
 	requests := &inFlight{handler: p.gateway.Handler()}
 	data := p.server(requests, int(cfg.Limits.Header))
-	dataListener = p.gateway.Listen(data, dataListener, p.room.connections())
+	dataClients := p.gateway.Listen(data, dataListener, p.room.connections())
+	defer dataClients.End()
+	dataListener = dataClients
 	scheme := "http://"
 	if cfg.TLS.Cert != "" {
 		cert, err := gateway.LoadCertificate(cfg.TLS.Cert, cfg.TLS.Key, p.log)
@@ -69,6 +79,9 @@ func (p *program) run(ctx context.Context, ready func(dataURL, adminURL string))
 	p.start(ctx)
 
 	adm := p.server(p.admin, 64<<10)
+	adm.ReadTimeout, adm.WriteTimeout = adminRead, adminWrite
+	adminClients := clientconn.Listen(adm, adminListener, clientconn.Options{Name: "admin", Most: adminConnections, Log: p.log})
+	defer adminClients.End()
 	loopCtx, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLoops()
 	g, gctx := errgroup.WithContext(loopCtx)
@@ -76,7 +89,7 @@ func (p *program) run(ctx context.Context, ready func(dataURL, adminURL string))
 		g.Go(func() error { return ignoreCanceled(loop(gctx)) })
 	}
 	g.Go(func() error { return ignoreClosed(data.Serve(dataListener)) })
-	g.Go(func() error { return ignoreClosed(adm.Serve(adminListener)) })
+	g.Go(func() error { return ignoreClosed(adm.Serve(adminClients)) })
 	ready(scheme+dataListener.Addr().String(), "http://"+adminListener.Addr().String())
 
 	g.Go(func() error {
