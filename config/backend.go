@@ -202,6 +202,22 @@ func azureQuery(u *url.URL) (query, wrong string) {
 	return "", ""
 }
 
+// deploys tells whether the model that is asked of the backend becomes a part of
+// its URL: so it is in Azure's API with a version.
+func (b *Backend) deploys() bool {
+	base, _, _ := strings.Cut(b.URL, "?")
+	return b.Kind == kindAzure && strings.HasSuffix(base, "/openai")
+}
+
+var deploymentName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// DeploymentName tells whether model can be the name of a deployment in Azure,
+// which is one step of a path: letters, digits, dots, - and _, and no step that
+// leads elsewhere.
+func DeploymentName(model string) bool {
+	return deploymentName.MatchString(model) && strings.Trim(model, ".") != ""
+}
+
 // ownHeaders are set by the transport or by Pacer itself.
 var ownHeaders = map[string]bool{
 	"Host": true, "Content-Length": true, "Content-Encoding": true, "Content-Type": true, "Transfer-Encoding": true,

@@ -129,11 +129,33 @@ func (r *reader) checkTargets(i int, backends map[string]int) {
 			continue
 		}
 		priced = priced || r.cfg.Backends[b].Price != Price{}
+		r.checkDeployment(i, j, &r.cfg.Backends[b])
 	}
 	if r.cfg.Routes[i].Prefer == "cheapest" && !priced {
 		r.warn(r.marks.routes[i].prefer, "prefer is cheapest but no target has a price: all cost the same; add price: to the backends")
 	}
 	r.checkHedge(i)
+}
+
+// checkDeployment looks at the names that a target puts into its backend's URL.
+// Those that clients make up, on a route for all, are the gateway's to check.
+func (r *reader) checkDeployment(i, j int, b *Backend) {
+	if !b.deploys() {
+		return
+	}
+	const write = "write its name in Azure: letters, digits, dots, - and _, 64 at most"
+	target, marks := r.cfg.Routes[i].Targets[j], r.marks.routes[i]
+	if target.Model != "" {
+		if !DeploymentName(target.Model) {
+			r.problem(marks.targets[j].at, "the model of this target is no name of a deployment; %s", write)
+		}
+		return
+	}
+	for k, name := range r.cfg.Routes[i].Models {
+		if name != everyModel && !DeploymentName(name) {
+			r.problem(marks.models[k], "this name goes up unchanged to backend %s, and is none of a deployment; give the target a model:, or %s", quote(b.Name), write)
+		}
+	}
 }
 
 // checkHedge warns of a second attempt that no request of the route can have.

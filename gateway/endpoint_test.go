@@ -387,3 +387,38 @@ func TestWhatPythonReadsIsRead(t *testing.T) {
 		h.idle()
 	})
 }
+
+// In Azure's API with a version the model is a step of the path. What a client
+// names must not lead to another one.
+func TestAModelThatIsAStepOfAPath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("a", "b")
+		c.Backends[0].Kind, c.Backends[0].URL = "azure", "http://a/openai?api-version=2024-10-21"
+		azure, others := config.Target{Backend: "a"}, config.Target{Backend: "b"}
+		c.Routes[0].Models, c.Routes[0].Targets = []string{"*"}, []config.Target{azure}
+		c.Routes = append(c.Routes, c.Routes[0], c.Routes[0])
+		c.Routes[1].Models, c.Routes[1].Targets = []string{"named"}, []config.Target{{Backend: "a", Model: "gpt-4o"}}
+		c.Routes[2].Models, c.Routes[2].Targets = []string{"any/model"}, []config.Target{azure, others}
+		answer := asker()
+		h := open(t, c, map[string]http.Handler{"a": answer, "b": asker()})
+		for _, model := range []string{"..", ".", "...", "../../admin", "gpt-4o/../x", "gpt-4o/chat", `..\\x`, "%2e%2e", "a?api-version=1", "a#b", "a;b", "a b", "ä", "a\\u0000b", strings.Repeat("x", 65)} {
+			r := h.post(chat, `{"model":"`+model+`","stream":true}`)
+			if r.status != 404 || !strings.Contains(r.body, `"model_not_found"`) {
+				t.Errorf("model %q: got %d %s, want 404", model, r.status, r.body)
+			}
+		}
+		if n := answer.calls(); n > 0 {
+			t.Fatalf("%d requests went up to %v", n, answer.paths)
+		}
+		for model, want := range map[string]string{"gpt-4o_1.x": "gpt-4o_1.x", "..a": "..a", "named": "gpt-4o"} {
+			r := h.post(chat, `{"model":"`+model+`","stream":true}`)
+			if got := answer.paths[len(answer.paths)-1]; r.status != 200 || got != "/openai/deployments/"+want+"/chat/completions?api-version=2024-10-21" {
+				t.Errorf("model %q: got %d from %s", model, r.status, got)
+			}
+		}
+		// Who has another backend for it is served there.
+		if r := h.post(chat, `{"model":"any/model","stream":true}`); r.status != 200 || h.last().Backend != "b" {
+			t.Errorf("got %d from %q, want 200 from b", r.status, h.last().Backend)
+		}
+	})
+}

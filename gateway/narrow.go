@@ -1,39 +1,51 @@
 package gateway
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pacer-dev/pacer/config"
+)
 
 // narrow leaves those backends out that cannot serve the request: all but the
-// one that keeps the answer it is about, and those that do not speak the
-// endpoint.
+// one that keeps the answer it is about, those that do not speak the endpoint,
+// and those whose URL cannot hold the client's name of the model.
 func (x *exchange) narrow() error {
+	misnamed := false
 	for i := range x.plan.conf.Backends {
 		name := x.plan.conf.Backends[i].Name
-		if x.pinned != "" && name != x.pinned || !x.plan.backends[name].Serves(x.path) {
-			x.excluded = append(x.excluded, name)
+		b := x.plan.backends[name]
+		switch {
+		case x.pinned != "" && name != x.pinned, !b.Serves(x.path):
+		case b.Deploys(x.path) && !config.DeploymentName(x.req.Model) && x.plan.passesName(x.route, name):
+			misnamed = true
+		default:
+			continue
 		}
+		x.excluded = append(x.excluded, name)
 	}
-	if len(x.excluded) > 0 && !x.plan.reaches(x.route, func(name string) bool { return !slices.Contains(x.excluded, name) }) {
-		return &endpointError{model: x.req.Model, path: x.path, counts: x.end.counts}
+	if len(x.excluded) == 0 || x.plan.reaches(x.route, func(t config.Target) bool { return !slices.Contains(x.excluded, t.Backend) }) {
+		return nil
 	}
-	return nil
+	if misnamed {
+		return &unknownModelError{model: x.req.Model}
+	}
+	return &endpointError{model: x.req.Model, path: x.path, counts: x.end.counts}
 }
 
-// reaches reports whether a request of rt may get to a backend that is good, be
+// passesName reports whether a request of rt may get to backend under the name
+// that its client gave the model.
+func (p *plan) passesName(rt *route, backend string) bool {
+	return p.reaches(rt, func(t config.Target) bool { return t.Backend == backend && t.Model == "" })
+}
+
+// reaches reports whether a request of rt may get to a target that is good, be
 // it by a spill.
-func (p *plan) reaches(rt *route, good func(backend string) bool) bool {
-	has := func(r *route) bool {
-		for _, t := range r.conf.Targets {
-			if good(t.Backend) {
-				return true
-			}
-		}
-		return false
-	}
-	if has(rt) {
+func (p *plan) reaches(rt *route, good func(config.Target) bool) bool {
+	if slices.ContainsFunc(rt.conf.Targets, good) {
 		return true
 	}
 	for _, s := range rt.conf.OnInfeasible {
-		if spill := p.routes[s.Spill]; s.Spill != "" && spill != nil && has(spill) {
+		if spill := p.routes[s.Spill]; s.Spill != "" && spill != nil && slices.ContainsFunc(spill.conf.Targets, good) {
 			return true
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"sync"
 	"time"
+
+	"github.com/pacer-dev/pacer/config"
 )
 
 const (
@@ -25,8 +27,8 @@ type pin struct {
 	used           time.Time
 }
 
-// is reports whether the answer is kept by a backend.
-func (p pin) is(backend string) bool { return p.backend == backend }
+// is reports whether t is on the backend that keeps the answer.
+func (p pin) is(t config.Target) bool { return p.backend == t.Backend }
 
 // pins remembers which backend keeps which answer of the Responses endpoint:
 // the last maxPins, in this replica alone. The zero value is ready; it is safe

@@ -56,6 +56,12 @@ var deploymentPaths = []string{
 	"/images/generations", "/images/edits",
 }
 
+// Deploys reports whether a call of path has the model in its URL. Such a model
+// has to be the name of a deployment (config.DeploymentName).
+func (b *Backend) Deploys(path string) bool {
+	return b.kind == kindAzure && strings.HasSuffix(b.base.Path, "/openai") && slices.Contains(deploymentPaths, path)
+}
+
 // target returns the URL for a call: path and query behind those of the base.
 // The base's query parameters stand, whatever the client's say.
 //
@@ -66,7 +72,7 @@ func (b *Backend) target(c Call) *url.URL {
 	path, query, _ := strings.Cut(c.Path, "?")
 	u := *b.base
 	prefix, escaped := u.Path, u.EscapedPath()
-	if b.kind == kindAzure && c.Model != "" && strings.HasSuffix(u.Path, "/openai") && slices.Contains(deploymentPaths, path) {
+	if c.Model != "" && b.Deploys(path) {
 		prefix += "/deployments/" + c.Model
 		escaped += "/deployments/" + url.PathEscape(c.Model)
 	}
