@@ -103,12 +103,12 @@ func (g *adminPort) exchange(ctx context.Context, method, path string, question 
 	path, _, _ = strings.Cut(path, "?")
 	why := "it has no " + path
 	if json.Unmarshal(body, &refusal) == nil && refusal.Error.Message != "" {
-		why = refusal.Error.Message
+		why = harmless(refusal.Error.Message)
 	}
 	if code := refusal.Error.Code; code == "model_not_found" || code == "invalid_body" {
 		return &refusedError{code: code, message: fmt.Sprintf("%.500s", why)}
 	}
-	return fmt.Errorf("%s answers %s, but not as the admin port of a gateway does (%.200s); name that port with --admin http://HOST:PORT", g.base, response.Status, why)
+	return fmt.Errorf("%s answers %s, but not as the admin port of a gateway does (%.200s); name that port with --admin http://HOST:PORT", g.base, harmless(response.Status), why)
 }
 
 // absent says that nobody is there, and what to do.

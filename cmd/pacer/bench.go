@@ -194,7 +194,7 @@ func (o *benchOptions) findModel(ctx context.Context) error {
 	err = json.NewDecoder(io.LimitReader(resp.Body, 4<<20)).Decode(&list)
 	switch {
 	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("bench: %s/models answers %s; set OPENAI_API_KEY, or name the model with --model", o.base, resp.Status)
+		return fmt.Errorf("bench: %s/models answers %s; set OPENAI_API_KEY, or name the model with --model", o.base, harmless(resp.Status))
 	case err != nil || len(list.Data) == 0 || list.Data[0].ID == "":
 		return fmt.Errorf("bench: %s/models lists no model; name one with --model", o.base)
 	}
@@ -255,7 +255,7 @@ func benchPointOf(n int, results []loadgen.Result) (benchPoint, error) {
 			p.Shed++
 		case loadgen.Failed:
 			p.Failed++
-			failure = r.Err
+			failure = errors.New(harmless(r.Err.Error()))
 		case loadgen.Done:
 			p.Streams++
 			if r.Counted > 0 && r.Tokens > 0 {
@@ -294,7 +294,7 @@ func benchPointOf(n int, results []loadgen.Result) (benchPoint, error) {
 // print writes the table.
 func (a *benchAnswer) print(out io.Writer) error {
 	w := &failing{out: out}
-	fmt.Fprintf(w, "%s · %s: prompts of about %d tokens, answers of up to %d, %v s a level\n\n", a.URL, a.Model, a.PromptTokens, a.OutputTokens, a.DurationS)
+	fmt.Fprintf(w, "%s · %s: prompts of about %d tokens, answers of up to %d, %v s a level\n\n", a.URL, harmless(a.Model), a.PromptTokens, a.OutputTokens, a.DurationS)
 	fmt.Fprintf(w, "%6s %14s %14s %12s %12s %9s %9s %6s %6s\n", "n", "TOKENS/S EACH", "TOKENS/S ALL", "TTFT MEAN", "TTFT P99", "TOKENS", "STREAMS", "SHED", "FAILED")
 	for _, p := range a.Points {
 		fmt.Fprintf(w, "%6d %14.4g %14.5g %10.3g s %10.3g s %9.0f %9d %6d %6d\n",

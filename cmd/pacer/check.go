@@ -80,7 +80,7 @@ wrong; what to write instead. The exit code is 2 if there is one.`,
 			}
 			if problems := config.Errors(nil); errors.As(err, &problems) {
 				// Bare, so that each line begins with its place.
-				fmt.Fprintln(cmd.ErrOrStderr(), problems)
+				fmt.Fprintln(&failing{out: cmd.ErrOrStderr()}, problems)
 				return usageError{errReported}
 			}
 			if err != nil {
@@ -125,7 +125,8 @@ func checkReport(file string, cfg *config.Config, err error) checked {
 }
 
 // printChecked prints what a valid configuration sets up.
-func printChecked(w io.Writer, file string, cfg *config.Config) error {
+func printChecked(out io.Writer, file string, cfg *config.Config) error {
+	w := &failing{out: out}
 	fmt.Fprintf(w, "%s: ok\n", file)
 	for _, warning := range append(slices.Clip(cfg.Warnings), engineWarnings(cfg)...) {
 		fmt.Fprintf(w, "warning: %s\n", warning)
@@ -146,16 +147,14 @@ func printChecked(w io.Writer, file string, cfg *config.Config) error {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", strings.Join(r.Models, ", "), r.Class, floor, ttft, strings.Join(targetNames(r), ", "))
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	table.Flush()
 	for _, b := range cfg.Backends {
 		if b.Separate() {
 			fmt.Fprintf(w, "\n%s: each model is counted by itself\n", b.Name)
 		}
 	}
-	_, err := fmt.Fprintf(w, "%s\ndata port %s (%d keys), admin port %s\n", engineLines(cfg), cfg.Listen, len(cfg.Keys), cfg.Admin.Listen)
-	return err
+	fmt.Fprintf(w, "%s\ndata port %s (%d keys), admin port %s\n", engineLines(cfg), cfg.Listen, len(cfg.Keys), cfg.Admin.Listen)
+	return w.err
 }
 
 // targetNames are a route's targets as backend:model, or the backend alone

@@ -65,7 +65,7 @@ AIPerf or GenAI-Perf; several files are one curve).
 			answer, err := o.gather(cmd.Context())
 			if problems := config.Errors(nil); errors.As(err, &problems) {
 				// Bare, so that each line begins with its place.
-				fmt.Fprintln(cmd.ErrOrStderr(), problems)
+				fmt.Fprintln(&failing{out: cmd.ErrOrStderr()}, problems)
 				return usageError{errReported}
 			}
 			if err != nil {

@@ -181,7 +181,7 @@ func (p *plot) floorLabels() map[int]string {
 		if row > p.ticks*rowsPerTick {
 			continue
 		}
-		text := fmt.Sprintf("%s %.4g", shortened(f.Route, 14), float64(f.MinTPS))
+		text := fmt.Sprintf("%s %.4g", shortened(harmless(f.Route), 14), float64(f.MinTPS))
 		switch {
 		case labels[row] == "":
 			labels[row] = text

@@ -24,13 +24,13 @@ func (a *curvesAnswer) print(out io.Writer, width int) error {
 		fmt.Fprintln(w, "\nnot used:")
 	}
 	for _, n := range a.Notes {
-		fmt.Fprintf(w, "  %s\n", n)
+		fmt.Fprintf(w, "  %s\n", harmless(n))
 	}
 	return w.err
 }
 
 func (t *curvesTarget) print(w io.Writer, width int) {
-	fmt.Fprintf(w, "\n%s\n", t.title())
+	fmt.Fprintf(w, "\n%s\n", harmless(t.title()))
 	for _, line := range wrap(t.conditions(), width-2) {
 		fmt.Fprintf(w, "  %s\n", line)
 	}

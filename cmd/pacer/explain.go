@@ -75,7 +75,7 @@ of those who run there; headroom: the bound over the floor it has to meet.`,
 					return err
 				}
 				indented.WriteByte('\n')
-				_, err := out.Write(indented.Bytes())
+				_, err := out.Write(harmlessJSON(indented.Bytes()))
 				return err
 			}
 			return printDecisions(out, decisions, o.last > 0, widthOf(out))

@@ -154,6 +154,9 @@ func (d *explained) table(w io.Writer, width int) {
 		if !wide { // without floor, protect and price
 			cells = append(append(append([]string{}, cells[:6]...), cells[8]), cells[10:]...)
 		}
+		for i := range cells {
+			cells[i] = harmless(cells[i])
+		}
 		fmt.Fprintln(tw, "  "+strings.Join(cells, "\t"))
 	}
 	row("backend", "model", "n", "m", "tps", "low", "floor", "protect", "headroom", "price", "verdict", "why")

@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	if !errors.Is(err, errReported) {
-		fmt.Fprintf(stderr, "pacer: %v\n", err)
+		fmt.Fprintf(&failing{out: stderr}, "pacer: %v\n", err)
 	}
 	if usage := (usageError{}); errors.As(err, &usage) {
 		return 2

@@ -67,7 +67,7 @@ example fleet is played, at a load that you may change.`,
 			answer, err := o.answer(cmd.Context(), cmd.Flags().Changed, progressTo(cmd.ErrOrStderr()))
 			if problems := config.Errors(nil); errors.As(err, &problems) {
 				// Bare, so that each line begins with its place.
-				fmt.Fprintln(cmd.ErrOrStderr(), problems)
+				fmt.Fprintln(&failing{out: cmd.ErrOrStderr()}, problems)
 				return usageError{errReported}
 			}
 			if err != nil {

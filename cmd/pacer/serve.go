@@ -45,7 +45,7 @@ OPENAI_API_KEY) give one backend and a route for every model.`,
 			cfg, err := load()
 			if problems := config.Errors(nil); errors.As(err, &problems) {
 				// Bare, so that each line begins with its place.
-				fmt.Fprintln(cmd.ErrOrStderr(), problems)
+				fmt.Fprintln(&failing{out: cmd.ErrOrStderr()}, problems)
 				return usageError{errReported}
 			}
 			if err != nil {
