@@ -25,6 +25,8 @@ const (
 	// yet are still believed in: each asks again in its own time, up to twelve
 	// seconds later than the first.
 	returnGrace = 13 * time.Second
+	// oddEvery is how often it is said that a report cannot be.
+	oddEvery = 10 * time.Minute
 )
 
 // Options configures a Loop. The zero value of every optional field means the
@@ -64,6 +66,7 @@ type Loop struct {
 	script *redis.Script
 	key    string
 	view   view
+	odd    time.Time // when it was last said that a report cannot be; zero = never
 }
 
 // New checks o. It starts nothing.
@@ -145,9 +148,21 @@ func (l *Loop) exchange(ctx context.Context) (map[string]report, error) {
 	}
 	others := make(map[string]report, len(flat)/2)
 	for i := 0; i+1 < len(flat); i += 2 {
-		others[flat[i]] = decode(flat[i+1])
+		r, err := decode(flat[i+1])
+		if err != nil {
+			l.wonder(time.Now(), flat[i], err)
+		}
+		others[flat[i]] = r
 	}
 	return others, nil
+}
+
+// wonder says that a replica reports what no gateway can have written.
+func (l *Loop) wonder(now time.Time, replica string, err error) {
+	if l.odd.IsZero() || now.Sub(l.odd) >= oddEvery {
+		l.odd = now
+		l.o.Log.Warn("a load in Redis that no gateway can have written: it counts as none", "replica", replica[:min(len(replica), 64)], "error", err)
+	}
 }
 
 // leave takes this replica out, so that the others need not wait for its

@@ -120,6 +120,39 @@ func TestSilentReplicaIsForgottenByTheServersClock(t *testing.T) {
 	}
 }
 
+// Reports that no gateway can have written change nothing, and are said once; the
+// others are believed.
+func TestHostileReports(t *testing.T) {
+	s := redistest.Start(t)
+	a, b := newReplica(t, s, "a", 1), newReplica(t, s, "b", 20)
+	b.step(t.Context())
+	for _, report := range []string{
+		`{"v":1,"b":{"gpu":[0,-20,0,0]}}`, `{"v":1,"b":{"gpu":[1e9,1e9,1e15,1e9]}}`, `{"v":1,"b":{"gpu":[0,0,0,1e300]}}`, `{"v":1,"b":{"gpu":[NaN]}}`,
+		`{"v":1,"b":{"gpu":[0,3]},"m":{"gpu":{"x":[0,1e99]}}}`, `garbage`, `"` + strings.Repeat("x", 1<<20) + `"`,
+	} {
+		now := s.Do("TIME").([]any)[0].(string)
+		s.Do("HSET", a.key, "hostile", now+"000 "+report)
+		a.step(t.Context())
+		if got := a.last(t).ByBackend["gpu"]; got.Decoding != 20 || got.Waiting != 0 || got.Floor != 0 {
+			t.Errorf("%.60s: the others run %+v, want 20 of b's", report, got)
+		}
+	}
+	if log := a.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "replica=hostile") {
+		t.Errorf("logged %q, want one line that names the replica", log)
+	}
+	// A thousand replicas are the most that anybody runs.
+	args := []any{"HSET", a.key}
+	now := s.Do("TIME").([]any)[0].(string)
+	for i := range 3000 {
+		args = append(args, fmt.Sprint("hostile-", i), now+`000 {"v":1,"b":{}}`)
+	}
+	s.Do(args...)
+	a.step(t.Context())
+	if got := a.last(t).Replicas; got > 1001 {
+		t.Errorf("%d replicas are believed in", got)
+	}
+}
+
 // The same with a real loop in real time: b speaks until a has heard it, and
 // never again.
 func TestKilledReplicaDisappears(t *testing.T) {

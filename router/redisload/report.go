@@ -2,7 +2,7 @@ package redisload
 
 import (
 	"encoding/json"
-	"math"
+	"fmt"
 
 	"github.com/pacer-dev/pacer/router"
 )
@@ -20,22 +20,39 @@ type report struct {
 type counts [4]float64
 
 func countsOf(l router.Load) counts {
-	return counts{float64(l.Waiting), float64(l.Decoding), float64(l.PromptTokens), finite(l.Floor)}
+	c := counts{float64(l.Waiting), float64(l.Decoding), float64(l.PromptTokens), l.Floor}
+	for i, v := range c {
+		if !(v >= 0) { // false for NaN
+			c[i] = 0
+		}
+		c[i] = min(c[i], most[i])
+	}
+	return c
 }
 
-// addTo adds c to l, within limits.
+// most bounds each count of one replica: more was written by no gateway. A
+// backend that is believed to run that much gets nothing.
+var most = counts{1e6, 1e6, 1e12, 1e5}
+
+// possible reports whether a gateway can have written c.
+func (c counts) possible() bool {
+	for i, v := range c {
+		if !(v >= 0 && v <= most[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// addTo adds c to l.
 func (c counts) addTo(l *router.Load) {
-	l.Waiting += int(finite(c[0]))
-	l.Decoding += int(finite(c[1]))
-	l.PromptTokens += int(finite(c[2]))
-	l.Floor = max(l.Floor, finite(c[3]))
+	l.Waiting += int(c[0])
+	l.Decoding += int(c[1])
+	l.PromptTokens += int(c[2])
+	l.Floor = max(l.Floor, c[3])
 }
 
 const reportVersion = 1
-
-// maxCount bounds each number that is read: what comes from outside may be
-// wrong, but not so wrong that a sum overflows.
-const maxCount = 1e9
 
 // encode writes what this replica runs, leaving out idle backends.
 func encode(loads []router.BackendLoad) string {
@@ -69,14 +86,28 @@ func (r *report) addModel(backend, model string, c counts) {
 	r.Models[backend][model] = c
 }
 
-// decode reads a report. One that it cannot read is a replica that is alive
-// and of which no more is known.
-func decode(text string) report {
+// decode reads a report. One of another version is a replica that is alive and
+// of which no more is known, and so is one that no gateway can have written,
+// which is an error.
+func decode(text string) (report, error) {
 	var r report
-	if err := json.Unmarshal([]byte(text), &r); err != nil || r.Version != reportVersion {
-		return report{}
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return report{}, fmt.Errorf("redisload: a report that cannot be read: %w", err)
 	}
-	return r
+	if r.Version != reportVersion {
+		return report{}, nil
+	}
+	for name, c := range r.Backends {
+		if !c.possible() {
+			return report{}, fmt.Errorf("redisload: backend %q with %v", name, c)
+		}
+		for model, c := range r.Models[name] {
+			if !c.possible() {
+				return report{}, fmt.Errorf("redisload: backend %q, model %q with %v", name, model, c)
+			}
+		}
+	}
+	return r, nil
 }
 
 // total adds up the reports by backend.
@@ -98,12 +129,4 @@ func total(reports map[string]report) map[string]router.Load {
 		}
 	}
 	return sum
-}
-
-// finite returns v within 0 and maxCount, 0 for NaN.
-func finite(v float64) float64 {
-	if math.IsNaN(v) {
-		return 0
-	}
-	return min(max(v, 0), maxCount)
 }

@@ -2,7 +2,9 @@ package redisload
 
 import (
 	"errors"
+	"maps"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -101,7 +103,7 @@ func TestReportSurvivesTheTrip(t *testing.T) {
 			{Model: "idle"},
 		}},
 	}
-	got := total(map[string]report{"x": decode(encode(loads))})
+	got := total(map[string]report{"x": read(t, encode(loads))})
 	want := map[string]router.Load{
 		loads[0].Backend: {Waiting: 3, Decoding: 17, PromptTokens: 123456, Floor: 32.5},
 		"api": {Waiting: 2, Decoding: 9, PromptTokens: 70, Floor: 20, Models: map[string]router.Load{
@@ -116,35 +118,85 @@ func TestReportSurvivesTheTrip(t *testing.T) {
 	}
 }
 
+// read is decode of what has to be readable.
+func read(t *testing.T, text string) report {
+	t.Helper()
+	r, err := decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // What another version or a stranger wrote is a replica of which nothing is
 // known, and never a negative or an endless load.
-func TestDecodeBelievesWithinLimits(t *testing.T) {
-	for text, want := range map[string]map[string]router.Load{
-		``:                                   {},
-		`not json`:                           {},
-		`{"v":2,"b":{"gpu":[1,1,1,1]}}`:      {},
-		`{"v":1,"b":{"gpu":[-5,2,1e300,0]}}`: {"gpu": {Decoding: 2, PromptTokens: maxCount}},
-		`{"v":1,"b":{"gpu":[1]}}`:            {"gpu": {Waiting: 1}},
-		`{"v":1,"b":{"gpu":["x"]}}`:          {},
-		`{"v":1,"b":{"gpu":[0,3]},"m":{"gpu":{"a":[-1,1e300]},"gone":{"b":[1,1]}}}`: {
-			"gpu": {Decoding: 3, Models: map[string]router.Load{"a": {Decoding: maxCount}}},
-		},
+func TestDecodeBelievesWhatAGatewayCanWrite(t *testing.T) {
+	gpu := map[string]router.Load{"gpu": {Waiting: 1}}
+	for text, want := range map[string]struct {
+		load map[string]router.Load
+		odd  bool
+	}{
+		``:                                       {odd: true},
+		`not json`:                               {odd: true},
+		`[]`:                                     {odd: true},
+		`{"v":2,"b":{"gpu":[1,1,1,1]}}`:          {},
+		`{"v":1}`:                                {},
+		`{"v":1,"b":{"gpu":[1]}}`:                {load: gpu},
+		`{"v":1,"b":{"gpu":[1000000,1e6,0,99]}}`: {load: map[string]router.Load{"gpu": {Waiting: 1e6, Decoding: 1e6, Floor: 99}}},
+		`{"v":1,"b":{"gpu":["x"]}}`:              {odd: true},
+		`{"v":1,"b":{"gpu":[-5,2,1,0]}}`:         {odd: true},
+		`{"v":1,"b":{"gpu":[0,1e300,0,0]}}`:      {odd: true},
+		`{"v":1,"b":{"gpu":[0,1e400,0,0]}}`:      {odd: true},
+		`{"v":1,"b":{"gpu":[1000001,0,0,0]}}`:    {odd: true},
+		`{"v":1,"b":{"gpu":[0,0,1e13,0]}}`:       {odd: true},
+		`{"v":1,"b":{"gpu":[0,0,0,1e6]}}`:        {odd: true},
+		`{"v":1,"b":{"gpu":[NaN,0,0,0]}}`:        {odd: true},
+		`{"v":1,"b":{"gpu":[0,3]},"m":{"gpu":{"a":[-1,1]},"gone":{"b":[1,1]}}}`: {odd: true},
+		`{"v":1,"b":{"gpu":[1]},"m":{"gone":{"b":[-1,1]}}}`:                     {load: gpu},
 	} {
-		if diff := cmp.Diff(want, total(map[string]report{"x": decode(text)})); diff != "" {
+		r, err := decode(text)
+		if (err != nil) != want.odd {
+			t.Errorf("%s: %v, want an error: %v", text, err, want.odd)
+		}
+		if want.load == nil {
+			want.load = map[string]router.Load{}
+		}
+		if diff := cmp.Diff(want.load, total(map[string]report{"x": r})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
 	}
 }
 
+// Whatever is written, what is believed is within the bounds, and what a
+// gateway writes is believed.
+func FuzzDecode(f *testing.F) {
+	f.Add(`{"v":1,"b":{"gpu":[1,2,300,30]},"m":{"gpu":{"a":[1,1,1,1]}}}`, 3, 4.5)
+	f.Add(`{"v":1,"b":{"gpu":[-1,2e9]}}`, -3, math.Inf(1))
+	f.Fuzz(func(t *testing.T, text string, count int, floor float64) {
+		r, _ := decode(text)
+		for name, l := range total(map[string]report{"x": r}) {
+			for _, l := range append([]router.Load{l}, slices.Collect(maps.Values(l.Models))...) {
+				if l.Waiting < 0 || l.Decoding < 0 || l.PromptTokens < 0 || !(l.Floor >= 0) || l.Waiting > 1e6 || l.Decoding > 1e6 || l.PromptTokens > 1e12 || l.Floor > 1e5 {
+					t.Fatalf("%q: %s runs %+v", text, name, l)
+				}
+			}
+		}
+		own := encode([]router.BackendLoad{{Backend: text, Waiting: count, Decoding: -count, PromptTokens: count, Floor: floor}})
+		if _, err := decode(own); err != nil {
+			t.Fatalf("%s: %v", own, err)
+		}
+	})
+}
+
 // The parts of a backend add up like the whole, over all replicas.
 func TestModelsAddUp(t *testing.T) {
-	one := decode(encode([]router.BackendLoad{{Backend: "api", Decoding: 5, Models: []router.ModelLoad{
+	one := read(t, encode([]router.BackendLoad{{Backend: "api", Decoding: 5, Models: []router.ModelLoad{
 		{Model: "a", Load: router.Load{Decoding: 2, Floor: 20}}, {Model: "b", Load: router.Load{Decoding: 3}},
 	}}}))
-	other := decode(encode([]router.BackendLoad{{Backend: "api", Waiting: 1, Decoding: 4, Models: []router.ModelLoad{
+	other := read(t, encode([]router.BackendLoad{{Backend: "api", Waiting: 1, Decoding: 4, Models: []router.ModelLoad{
 		{Model: "a", Load: router.Load{Waiting: 1, Decoding: 4, Floor: 30}},
 	}}}))
-	together := decode(encode([]router.BackendLoad{{Backend: "api", Decoding: 7}}))
+	together := read(t, encode([]router.BackendLoad{{Backend: "api", Decoding: 7}}))
 	want := map[string]router.Load{"api": {Waiting: 1, Decoding: 16, Models: map[string]router.Load{
 		"a": {Waiting: 1, Decoding: 6, Floor: 30}, "b": {Decoding: 3},
 	}}}

@@ -11,6 +11,9 @@
 // last seen; what was used meanwhile is told when it is back, less what time
 // has paid for.
 //
-// Redis holds the configured name of a key, never the key. A key's counts are
+// What no replica can have written (no number, a time beyond an hour, another
+// type) is replaced by what is known here: the name of a Redis key has the
+// version of its layout, so it is nobody else's. Redis holds the configured name
+// of a key, never the key. A key's counts are
 // those of its limits: with other limits it begins anew.
 package redislimit

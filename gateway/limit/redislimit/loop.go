@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -76,7 +77,11 @@ type Loop struct {
 	failing time.Time // since when none does; zero = the last one worked
 	lost    bool      // the last step held keys to their parts
 	said    bool      // a key that cannot be shared was logged
+	mended  time.Time // when it was last said that something was replaced; zero = never
 }
+
+// mendEvery is how often it is said that something was replaced.
+const mendEvery = 10 * time.Minute
 
 // New checks o. It starts nothing.
 func New(o Options) (*Loop, error) {
@@ -226,7 +231,10 @@ func (l *Loop) exchange(ctx context.Context, reports []report) error {
 		now := time.Now()
 		replicas, _ := l.o.Replicas()
 		for i, reply := range replies {
-			totals, err := readTotals(reply)
+			totals, replaced, err := readTotals(reply, &trip[i].Report)
+			if replaced != "" {
+				l.mend(now, trip[i].name, replaced)
+			}
 			if err != nil {
 				refused = fmt.Errorf("key %s: %w", trip[i].name, err)
 				trip[i].limiter.Alone(now, replicas)
@@ -242,6 +250,15 @@ func (l *Loop) exchange(ctx context.Context, reports []report) error {
 	return nil
 }
 
+// mend says that something in Redis was replaced, which no replica can have
+// written.
+func (l *Loop) mend(now time.Time, name, found string) {
+	if l.mended.IsZero() || now.Sub(l.mended) >= mendEvery {
+		l.mended = now
+		l.o.Log.Warn("limits of a key in Redis that no gateway can have written: replaced by what is known here", "key", name, "found", found)
+	}
+}
+
 // call is one run of exchange.lua. Keys of other limits are other keys.
 func (l *Loop) call(r *report) redisconn.Call {
 	args := []any{l.o.Replica, r.Seq, r.Running, l.o.Expiry.Milliseconds()}
@@ -255,26 +272,36 @@ func (l *Loop) key(r *report) string {
 	return l.o.Conn.Key(r.name, "limits", version, number(r.Requests.Size)+"-"+number(r.Tokens.Size))
 }
 
-// readTotals reads what exchange.lua returns.
-func readTotals(reply *redis.Cmd) (limit.Totals, error) {
+// readTotals reads what exchange.lua returns to r, within what it can return:
+// nobody owes for more than an hour.
+func readTotals(reply *redis.Cmd, r *limit.Report) (t limit.Totals, replaced string, err error) {
 	list, err := reply.Slice()
 	if err != nil {
-		return limit.Totals{}, err
+		return limit.Totals{}, "", err
 	}
-	var t limit.Totals
-	if len(list) == 3 {
+	if len(list) == 4 {
 		requests, ok1 := list[0].(string)
 		tokens, ok2 := list[1].(string)
 		running, ok3 := list[2].(int64)
-		if ok1 && ok2 && ok3 {
+		replaced, ok4 := list[3].(string)
+		if ok1 && ok2 && ok3 && ok4 && running >= 0 && running <= math.MaxInt32 {
 			var err1, err2 error
-			t.Requests, err1 = strconv.ParseFloat(requests, 64)
-			t.Tokens, err2 = strconv.ParseFloat(tokens, 64)
+			t.Requests, err1 = total(requests, r.Requests.Size)
+			t.Tokens, err2 = total(tokens, r.Tokens.Size)
 			t.Running = int(running)
-			return t, errors.Join(err1, err2)
+			return t, replaced, errors.Join(err1, err2)
 		}
 	}
-	return t, errors.New("an answer that is none of the script's")
+	return t, "", errors.New("an answer that is none of the script's")
+}
+
+// total reads what was used of a bucket of size per minute.
+func total(text string, size float64) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err == nil && !(v >= 0 && v <= 60*size*(1+1e-9)) {
+		err = fmt.Errorf("a total of %v where %v flow in per minute", v, size)
+	}
+	return v, err
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/pacer-dev/pacer/config"
@@ -314,46 +316,113 @@ func TestKeysInRedis(t *testing.T) {
 	}
 }
 
-// Something else in a key's place is left alone and said once; other keys are
-// shared.
-func TestAForeignKeyIsLeftAlone(t *testing.T) {
-	s := redistest.Start(t)
-	s.Do("SET", "pacer:{mobile}:limits:1:9-0", "x")
-	a := newReplica(t, s, "a", config.KeyLimits{RequestsPerMinute: 9})
-	a.limiters["web"] = limit.New(config.KeyLimits{RequestsPerMinute: 9})
-	start := time.Now()
-	for range 3 {
-		a.take(1, 0)
-		if _, err := take(a.limiters["web"], time.Now(), 0); err != nil {
-			t.Fatal(err)
-		}
-		a.step(t.Context())
-	}
-	if got, _ := a.take(9, 0); got > flowed(start, 3) {
-		t.Errorf("%d more requests passed after a third of 9", got)
-	}
-	if got := a.limiters["web"].State(time.Now()).Requests.Remaining; got < 6 || got > 6+flowed(start, 9) {
-		t.Errorf("the other key has %d left, want 6", got)
-	}
-	if got := s.Do("GET", "pacer:{mobile}:limits:1:9-0"); got != "x" {
-		t.Errorf("what is not ours became %v", got)
-	}
-	if log := a.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "mobile") {
-		t.Errorf("logged %q, want one line that names the key", log)
+// What no gateway can have written in a key's place is replaced by what this one
+// knows, at once and said once; other keys are not held up.
+func TestAGarbageLimitKeyIsReplaced(t *testing.T) {
+	const key = "pacer:{mobile}:limits:1:9-60"
+	future := strconv.FormatInt(time.Now().Add(100*24*time.Hour).UnixMicro(), 10)
+	past := strconv.FormatInt(time.Now().Add(-24*time.Hour).UnixMicro(), 10)
+	for name, poison := range map[string][]any{
+		"no number":                    {"HSET", key, "requests", "many"},
+		"nothing":                      {"HSET", key, "requests", ""},
+		"nan":                          {"HSET", key, "requests", "nan"},
+		"-nan":                         {"HSET", key, "tokens", "-nan"},
+		"inf":                          {"HSET", key, "requests", "inf"},
+		"below 0":                      {"HSET", key, "requests", "-99999999999999999"},
+		"huge":                         {"HSET", key, "tokens", "1e300"},
+		"the far future":               {"HSET", key, "requests", future, "tokens", future},
+		"long ago":                     {"HSET", key, "requests", past, "tokens", past},
+		"a string":                     {"SET", key, "x"},
+		"a list":                       {"RPUSH", key, "x"},
+		"a number that is not reached": {"HSET", key, "a", "1 99999999999 0"},
+		"no report":                    {"HSET", key, "a", "x"},
+		"a stranger":                   {"HSET", key, "stranger", "who writes something else"},
+		"a million at once":            {"HSET", key, "b", strconv.FormatInt(time.Now().UnixMilli(), 10) + " 1 99999999"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := redistest.Start(t)
+			l := config.KeyLimits{RequestsPerMinute: 9, TokensPerMinute: 60, Concurrency: 100}
+			a := newReplica(t, s, "a", l)
+			a.limiters["web"] = limit.New(l)
+			start := time.Now()
+			a.take(3, 5)
+			steps(t, a)
+			for range 4 {
+				if poison[0] != "HSET" {
+					s.Do("DEL", key)
+				}
+				s.Do(poison...)
+				steps(t, a)
+				left := a.limiters["mobile"].State(time.Now())
+				if got := left.Requests.Remaining; got < 6 || got > 6+flowed(start, 9) {
+					t.Errorf("%d requests left, want 6 of 9", got)
+				}
+				if got := left.Tokens.Remaining; got < 45 || got > 45+flowed(start, 60) {
+					t.Errorf("%d tokens left, want 45 of 60", got)
+				}
+			}
+			if got, _ := a.take(1, 5); got != 1 {
+				t.Error("the key is locked out")
+			}
+			if _, err := take(a.limiters["web"], time.Now(), 0); err != nil {
+				t.Errorf("the other key: %v", err)
+			}
+			steps(t, a)
+			if got := a.left(); got < 5 || got > 5+flowed(start, 9) {
+				t.Errorf("%d requests left, want 5 of 9: what is used is told on", got)
+			}
+			if log := a.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "key=mobile found=") {
+				t.Errorf("logged %q, want one line that names the key", log)
+			}
+		})
 	}
 }
 
-// A server whose clock was set back does not lock a key for as long.
+// An hour is the most that anybody owes: what lies within it is obeyed, and
+// ends with it. A server whose clock was set back does not lock a key at all.
 func TestAClockSetBackLocksNobodyOut(t *testing.T) {
 	s := redistest.Start(t)
-	s.Do("HSET", "pacer:{mobile}:limits:1:9-0", "requests", "99999999999999999")
+	s.Do("HSET", "pacer:{mobile}:limits:1:9-0", "requests", strconv.FormatInt(time.Now().Add(50*time.Minute).UnixMicro(), 10))
 	a := newReplica(t, s, "a", config.KeyLimits{RequestsPerMinute: 9})
 	a.take(1, 0)
 	a.step(t.Context())
 	_, err := take(a.limiters["mobile"], time.Now(), 0)
 	exceeded, ok := err.(*limit.Exceeded)
 	if !ok || exceeded.RetryAfter > 62*time.Minute {
-		t.Errorf("%v, to wait %v; want an hour at most", err, exceeded.RetryAfter)
+		t.Errorf("%v, want to wait an hour at most", err)
+	}
+	s.Do("HSET", "pacer:{mobile}:limits:1:9-0", "requests", strconv.FormatInt(time.Now().Add(24*time.Hour).UnixMicro(), 10))
+	b := newReplica(t, s, "b", config.KeyLimits{RequestsPerMinute: 9})
+	b.step(t.Context())
+	if got, _ := b.take(1, 0); got != 1 {
+		t.Error("a day ahead, and the key is locked out")
+	}
+}
+
+// An answer that the script cannot give, of a server that is none, is no total.
+func TestTotalsAreBounded(t *testing.T) {
+	r := &limit.Report{Requests: limit.Spent{Size: 9}, Tokens: limit.Spent{Size: 60}}
+	for _, c := range []struct {
+		reply []any
+		ok    bool
+	}{
+		{[]any{"3", "600", int64(2), ""}, true},
+		{[]any{"540", "3600", int64(0), ""}, true},
+		{[]any{"nan", "0", int64(0), ""}, false},
+		{[]any{"-1", "0", int64(0), ""}, false},
+		{[]any{"0", "inf", int64(0), ""}, false},
+		{[]any{"600", "0", int64(0), ""}, false},
+		{[]any{"0", "0", int64(-1), ""}, false},
+		{[]any{"0", "0", int64(1) << 40, ""}, false},
+		{[]any{"x", "0", int64(0), ""}, false},
+		{[]any{"0", "0", int64(0)}, false},
+		{[]any{int64(0), "0", int64(0), ""}, false},
+	} {
+		cmd := redis.NewCmd(t.Context())
+		cmd.SetVal(c.reply)
+		if _, _, err := readTotals(cmd, r); (err == nil) != c.ok {
+			t.Errorf("%v: %v, want it taken: %v", c.reply, err, c.ok)
+		}
 	}
 }
 

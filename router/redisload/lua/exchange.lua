@@ -2,7 +2,8 @@
 --
 -- KEYS[1]  hash: replica -> "<ms of the server's clock> <load>"
 -- ARGV     replica, its load, expiry in ms, life of the whole hash in ms
--- returns  replica, load, replica, load ... of the others that are alive
+-- returns  replica, load, replica, load ... of the others that are alive, of
+--          the first 1,000 that are found
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local expiry = tonumber(ARGV[3])
@@ -15,10 +16,13 @@ local all = redis.call('HGETALL', KEYS[1])
 for i = 1, #all, 2 do
   if all[i] ~= ARGV[1] then
     local at, load = string.match(all[i + 1], '^(%d+) (.*)$')
-    -- A time ahead of the clock is one from before the clock was set back.
-    if at and math.abs(now - tonumber(at)) <= expiry then
-      others[#others + 1] = all[i]
-      others[#others + 1] = load
+    -- A time ahead of the clock is one from before the clock was set back. No
+    -- gateway writes a megabyte.
+    if at and #load < 2 ^ 20 and math.abs(now - tonumber(at)) <= expiry then
+      if #others < 2000 then
+        others[#others + 1] = all[i]
+        others[#others + 1] = load
+      end
     else
       redis.call('HDEL', KEYS[1], all[i])
     end
