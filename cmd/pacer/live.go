@@ -14,9 +14,10 @@ func (p *program) live() telemetry.Live {
 	l := telemetry.Live{LogDropped: p.options.lines.Dropped()}
 	now := time.Now()
 	below := p.router.Below(now)
-	scraped, separate := map[string]bool{}, map[string]bool{}
-	for _, b := range p.conf.Load().Backends {
-		scraped[b.Name], separate[b.Name] = b.MetricsURL != "", b.Separate()
+	cfg := p.conf.Load()
+	scraped := map[string]bool{}
+	for _, b := range cfg.Backends {
+		scraped[b.Name] = b.MetricsURL != ""
 	}
 	breakers := p.fleet.breakers()
 	for _, b := range p.router.Loads() {
@@ -47,10 +48,9 @@ func (p *program) live() telemetry.Live {
 		}
 		l.Routes = append(l.Routes, lr)
 	}
-	for _, t := range p.book.Targets() {
-		if t.Separate != separate[t.Backend] {
-			continue // a late stream of one that was counted otherwise before a reload
-		}
+	// Not those of the book: a late stream may have brought back a target that is
+	// gone, or was counted otherwise.
+	for _, t := range targetsOf(topology(cfg)) {
 		c := p.book.Curve(t)
 		lt := telemetry.LiveTarget{Backend: t.Backend, Model: t.Model, BytesPerToken: p.gateway.BytesPerToken(t)}
 		_, hi := c.Support()

@@ -7,9 +7,10 @@
 // through Live at each scrape, so nothing that is gone stays on show.
 //
 // Label sets are closed: routes, backends and outcomes come from the
-// configuration and from this package, never from clients. What the
-// configuration names exists with 0 from the start, so that a rate over the
-// first event is right.
+// configuration and from this package, never from clients. What is of a route or
+// of a backend alone exists with 0 from the start, so that a rate over the first
+// event is right; what is of both, from its first use. Series leave with their
+// route or their backend.
 //
 // Units: seconds, tokens, tokens/s of one stream, US dollars.
 package telemetry

@@ -22,19 +22,12 @@ type Metrics struct {
 	live     func() Live // nil = none
 
 	bound atomic.Pointer[bound]
-	mu    sync.Mutex // serializes the writers of bound, and guards gone
-	gone  []string   // backends that are configured no more, the first that went first
+	mu    sync.Mutex // serializes the writers of bound
 }
 
-// maxGone is how many backends keep what they counted after they are gone: where
-// engines are discovered, each that comes has a name of its own.
-const maxGone = 64
-
-// New returns metrics whose label sets start with the given routes (with their
-// class) and backends at 0. live is called at each scrape; nil = none.
-//
-// Which backends a route has is what live connects by LiveRoute.Capacity;
-// without live every route has every backend.
+// New returns metrics of the given routes (with their class) and backends: what
+// is of a route or a backend alone starts at 0. live is called at each scrape;
+// nil = none.
 func New(routes map[string]string, backends []string, live func() Live) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), live: live}
 	m.vectors = newVectors(m.registry)
@@ -48,11 +41,12 @@ func New(routes map[string]string, backends []string, live func() Live) *Metrics
 	return m
 }
 
-// Configure adds routes and backends after a reload. Routes that are gone keep
-// what they counted, and so do the last 64 backends that went.
+// Configure makes these the routes and backends there are. Those that stay keep
+// what they counted; those that are gone take their series with them, and what
+// ends on them later is counted without their names.
 func (m *Metrics) Configure(routes map[string]string, backends []string) {
 	m.change(func(b *bound) {
-		m.forget(b, backends)
+		m.forget(b, routes, backends)
 		for _, name := range backends {
 			if b.backends[name] == nil {
 				b.backends[name] = m.vectors.ratio.WithLabelValues(name)
@@ -62,32 +56,28 @@ func (m *Metrics) Configure(routes map[string]string, backends []string) {
 			if b.routes[name] == nil {
 				b.routes[name] = m.vectors.route(name, closedClass(class, interactive))
 			}
-			class = b.routes[name].class
-			m.addPair(b, pairKey{name, "", class})
-			if m.live == nil {
-				for backend := range b.backends {
-					m.addPair(b, pairKey{name, backend, class})
-				}
-			}
+			m.addPair(b, pairKey{name, "", b.routes[name].class})
 		}
 	})
 }
 
-// forget drops the backends that have been gone for longest. mu is held.
-func (m *Metrics) forget(b *bound, backends []string) {
-	m.gone = slices.DeleteFunc(m.gone, func(name string) bool { return slices.Contains(backends, name) })
-	for _, name := range slices.Sorted(maps.Keys(b.backends)) {
-		if !slices.Contains(backends, name) && !slices.Contains(m.gone, name) {
-			m.gone = append(m.gone, name)
+// forget drops what is of a route or a backend that is gone. mu is held.
+func (m *Metrics) forget(b *bound, routes map[string]string, backends []string) {
+	for name := range b.backends {
+		if !slices.Contains(backends, name) {
+			delete(b.backends, name)
+			m.vectors.forget("backend", name)
 		}
 	}
-	for len(m.gone) > maxGone {
-		name := m.gone[0]
-		m.gone = m.gone[1:]
-		delete(b.backends, name)
-		maps.DeleteFunc(b.pairs, func(k pairKey, _ *pairSeries) bool { return k.backend == name })
-		m.vectors.forget(name)
+	for name := range b.routes {
+		if _, stays := routes[name]; !stays {
+			delete(b.routes, name)
+			if name != unknownRoute { // whose series are also those of no route
+				m.vectors.forget("route", name)
+			}
+		}
 	}
+	maps.DeleteFunc(b.pairs, func(k pairKey, _ *pairSeries) bool { return !b.has(k) })
 }
 
 // change replaces what is bound by an edited copy.
@@ -162,11 +152,14 @@ func (r *routeSeries) observe(x *Exchange) {
 	r.stats.observe(time.Now(), x)
 }
 
-// newPair returns the series of k; of a backend that was forgotten meanwhile,
-// those of none.
+// newPair returns the series of k; where its route or its backend has gone
+// meanwhile, those of none.
 func (m *Metrics) newPair(k pairKey) (pair *pairSeries) {
 	m.change(func(b *bound) {
-		if k.backend != "" && b.backends[k.backend] == nil {
+		if !b.has(pairKey{k.route, "", k.class}) {
+			k.route = unknownRoute
+		}
+		if k.route == unknownRoute || !b.has(k) {
 			k.backend = ""
 		}
 		m.addPair(b, k)
@@ -228,35 +221,7 @@ func (m *Metrics) gather() ([]*dto.MetricFamily, error) {
 		return m.registry.Gather()
 	}
 	l := m.live()
-	m.connect(l)
 	snapshot := prometheus.NewRegistry()
 	snapshot.MustRegister(liveCollector{l})
 	return prometheus.Gatherers{m.registry, snapshot}.Gather()
-}
-
-// connect makes sure that every route has its series for every backend it
-// may use.
-func (m *Metrics) connect(l Live) {
-	b := m.bound.Load()
-	var missing []pairKey
-	for _, r := range l.Routes {
-		route := b.routes[r.Name]
-		if route == nil {
-			continue
-		}
-		for backend := range r.Capacity {
-			k := pairKey{r.Name, backend, route.class}
-			if b.backends[backend] != nil && b.pairs[k] == nil {
-				missing = append(missing, k)
-			}
-		}
-	}
-	if len(missing) == 0 {
-		return
-	}
-	m.change(func(b *bound) {
-		for _, k := range missing {
-			m.addPair(b, k)
-		}
-	})
 }

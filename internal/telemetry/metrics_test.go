@@ -90,9 +90,12 @@ func example() Exchange {
 	}
 }
 
-// Every name and label set of the documentation, at 0 before the first request.
+// Every name and label set of the documentation: at 0 before the first request,
+// or, for a route on a backend, since one that brought nothing.
 func TestEverythingExistsFromTheStart(t *testing.T) {
-	got := scrape(t, New(twoRoutes(), []string{"h200", "l40s"}, exampleLive))
+	m := New(twoRoutes(), []string{"h200", "l40s"}, exampleLive)
+	m.Observe(Exchange{Route: "chat", Backend: "h200", Class: "interactive", Outcome: "rejected"})
+	got := scrape(t, m)
 	file := filepath.Join("testdata", "start.txt")
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -115,16 +118,28 @@ func TestEverythingExistsFromTheStart(t *testing.T) {
 	t.Fatalf("%s: got %d lines, want %d; go test -update rewrites it", file, len(g), len(w))
 }
 
-// Prometheus counts an event only if it saw the series before: a route's
-// series exist for the backends it may use, and for no others.
-func TestSeriesFollowTheTopology(t *testing.T) {
-	text := scrape(t, New(twoRoutes(), []string{"h200", "l40s"}, exampleLive))
-	wantSeries(t, text, `pacer_requests_total{backend="l40s",class="batch",outcome="ok",route="nightly"} 0`)
-	if got := series(text, `backend="h200"`, `route="nightly"`); len(got) > 0 {
-		t.Errorf("nightly has no target on h200, but got %q", got)
+// What is of a route on a backend exists from its first use: of many routes and
+// backends few pairs are ever used. All outcomes come together, so that those
+// that follow start at 0.
+func TestPairsExistFromTheirFirstUse(t *testing.T) {
+	m := New(twoRoutes(), []string{"h200", "l40s"}, exampleLive)
+	isPair := func(line string) bool {
+		return strings.Contains(line, `route="`) && strings.Contains(line, `backend="`) && !strings.Contains(line, `backend=""`) && !strings.HasPrefix(line, "pacer_capacity_streams{")
 	}
-	text = scrape(t, New(twoRoutes(), []string{"h200", "l40s"}, nil))
-	wantSeries(t, text, `pacer_requests_total{backend="h200",class="batch",outcome="ok",route="nightly"} 0`)
+	for line := range strings.Lines(scrape(t, m)) {
+		if isPair(line) {
+			t.Errorf("before the first request: %s", line)
+		}
+	}
+	m.Observe(example())
+	text := scrape(t, m)
+	wantSeries(t, text, `pacer_requests_total{backend="h200",class="interactive",outcome="ok",route="chat"} 1`)
+	wantSeries(t, text, `pacer_requests_total{backend="h200",class="interactive",outcome="cut",route="chat"} 0`)
+	for line := range strings.Lines(text) {
+		if isPair(line) && (!strings.Contains(line, `backend="h200"`) || !strings.Contains(line, `route="chat"`)) {
+			t.Errorf("never used: %s", line)
+		}
+	}
 }
 
 func TestObserve(t *testing.T) {
@@ -235,48 +250,62 @@ func TestLiveIsNeverStale(t *testing.T) {
 	wantSeries(t, text, `pacer_inflight{backend="h200",phase="decoding"} 12`)
 }
 
+// Those that stay keep what they counted.
 func TestConfigureAdds(t *testing.T) {
 	m := New(twoRoutes(), []string{"h200"}, nil)
 	m.Observe(example())
-	m.Configure(map[string]string{"chat": "interactive", "code": "interactive"}, []string{"b300"})
+	m.Configure(map[string]string{"chat": "interactive", "code": "interactive"}, []string{"h200", "b300"})
 	text := scrape(t, m)
-	wantSeries(t, text, `pacer_requests_total{backend="b300",class="interactive",outcome="ok",route="code"} 0`)
+	wantSeries(t, text, `pacer_requests_total{backend="",class="interactive",outcome="ok",route="code"} 0`)
+	wantSeries(t, text, `pacer_prediction_ratio_count{backend="b300"} 0`)
 	wantSeries(t, text, `pacer_requests_total{backend="h200",class="interactive",outcome="ok",route="chat"} 1`)
 	if s := m.Route("chat"); s.Offered != 1 {
 		t.Errorf("after a reload chat was offered %d, want 1", s.Offered)
 	}
 }
 
-// Engines that come and go do not make the page grow without end: the last ones
-// that went keep their series, one that comes back is not among them, and a
-// request that ends on a forgotten one counts as served by none.
-func TestBackendsThatAreGoneAreForgotten(t *testing.T) {
-	m := New(map[string]string{"chat": "interactive"}, nil, nil)
-	routes := map[string]string{"chat": "interactive"}
-	pod := func(i int) string { return fmt.Sprintf("pod-%d", i) }
-	for i := range 1000 {
-		m.Configure(routes, []string{"stays", pod(i)})
-		m.Observe(Exchange{Route: "chat", Backend: pod(i), Outcome: "ok"})
-		m.Observe(Exchange{Route: "chat", Backend: pod(i), Outcome: "ok", Class: "batch"})
+// Names that are gone take everything with them, and what ends under them later
+// brings nothing back.
+func TestConfigureForgets(t *testing.T) {
+	m := New(map[string]string{"chat": "interactive", "unknown": "interactive"}, []string{"stays"}, nil)
+	stays := example()
+	stays.Backend = "stays"
+	m.Observe(stays)
+	fresh := scrape(t, m)
+	for i := range 100 {
+		m.Configure(map[string]string{"chat": "interactive", "unknown": "interactive", fmt.Sprintf("route-%d", i): "batch"}, []string{"stays", fmt.Sprintf("pod-%d", i)})
+		for late := range 2 { // of this configuration, and of the one before
+			x := example()
+			x.Route, x.Backend, x.Overhead = fmt.Sprintf("route-%d", i-late), fmt.Sprintf("pod-%d", i-late), 0
+			m.Observe(x)
+			x.Route, x.Class, x.Outcome = "chat", "batch", "shed"
+			m.Observe(x)
+		}
 	}
-	m.Configure(routes, []string{"stays", pod(999 - maxGone)}) // back, and the last one is gone
+	m.Configure(map[string]string{"chat": "interactive"}, []string{"stays"})
+	m.Observe(Exchange{Route: "route-99", Backend: "stays", Outcome: "cut"})
+	m.Observe(Exchange{Route: "chat", Backend: "pod-99", Outcome: "cut"})
+	m.newPair(pairKey{"chat", "pod-99", "batch"}) // as by one that looked just before
+	m.newPair(pairKey{"route-99", "stays", "batch"})
 	text := scrape(t, m)
-	if got, want := len(series(text, "pacer_requests_total", `outcome="ok"`, `backend="pod-`, `class="batch"`)), maxGone+1; got != want {
-		t.Errorf("%d pods have series, want %d", got, want)
+	for _, gone := range []string{"route-", "pod-"} {
+		if got := series(text, `"`+gone); len(got) > 0 {
+			t.Errorf("%d series of names that are gone, as %q", len(got), got[0])
+		}
 	}
-	if got := series(text, `"`+pod(0)+`"`); len(got) > 0 {
-		t.Errorf("the first pod has %d series after 999 others", len(got))
-	}
-	wantSeries(t, text, `pacer_requests_total{backend="`+pod(999-maxGone)+`",class="interactive",outcome="ok",route="chat"} 1`)
-	m.Observe(Exchange{Route: "chat", Backend: pod(0), Outcome: "cut"})
-	m.newPair(pairKey{"chat", pod(0), "batch"}) // as by one that looked just before
-	text = scrape(t, m)
 	wantSeries(t, text, `pacer_requests_total{backend="",class="interactive",outcome="cut",route="chat"} 1`)
-	if got := series(text, `"`+pod(0)+`"`); len(got) > 0 {
-		t.Errorf("a request brought a forgotten pod back: %q", got[:1])
+	wantSeries(t, text, `pacer_requests_total{backend="",class="interactive",outcome="cut",route="unknown"} 1`)
+	wantSeries(t, text, `pacer_requests_total{backend="stays",class="interactive",outcome="ok",route="chat"} 1`)
+	// What was added is of the other class, without a backend.
+	if got, had := len(strings.Split(text, "\n")), len(strings.Split(fresh, "\n")); got > had+2*len(outcomes) {
+		t.Errorf("%d lines, %d before a hundred names came and went", got, had)
 	}
-	if n := len(m.bound.Load().pairs); n > 3*(maxGone+3) {
-		t.Errorf("%d pairs are bound", n)
+	b := m.bound.Load()
+	if len(b.pairs) > 8 || len(b.routes) != 1 || len(b.backends) != 1 {
+		t.Errorf("%d pairs, %d routes, %d backends are held", len(b.pairs), len(b.routes), len(b.backends))
+	}
+	if s := m.Route("route-99"); s.Offered != 0 {
+		t.Errorf("a route that is gone was offered %d", s.Offered)
 	}
 }
 
@@ -305,7 +334,7 @@ func TestConcurrentUse(t *testing.T) {
 				if j%50 == 0 {
 					scrape(t, m)
 					m.Route("chat")
-					m.Configure(map[string]string{"late": "batch"}, []string{"late"})
+					m.Configure(map[string]string{"chat": "interactive", fmt.Sprint(j): "batch"}, []string{"h200", fmt.Sprint(i)})
 				}
 			}
 		})

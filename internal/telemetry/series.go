@@ -59,6 +59,11 @@ func (b *bound) clone() *bound {
 	return &bound{routes: maps.Clone(b.routes), backends: maps.Clone(b.backends), pairs: maps.Clone(b.pairs)}
 }
 
+// has reports whether the names of k are those of the configuration, or none.
+func (b *bound) has(k pairKey) bool {
+	return (k.route == unknownRoute || b.routes[k.route] != nil) && (k.backend == "" || b.backends[k.backend] != nil)
+}
+
 func (v *vectors) route(name, class string) *routeSeries {
 	r := &routeSeries{class: class, queueWait: v.queueWait.WithLabelValues(name)}
 	for i := range r.slo {

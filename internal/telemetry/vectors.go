@@ -63,13 +63,13 @@ func newVectors(reg *prometheus.Registry) *vectors {
 	return v
 }
 
-// forget drops every series of a backend.
-func (v *vectors) forget(backend string) {
-	of := prometheus.Labels{"backend": backend}
-	for _, c := range []*prometheus.CounterVec{v.requests, v.tokens, v.cost} {
+// forget drops every series that has a label of this value.
+func (v *vectors) forget(label, value string) {
+	of := prometheus.Labels{label: value}
+	for _, c := range []*prometheus.CounterVec{v.requests, v.slo, v.shed, v.hedges, v.tokens, v.cost} {
 		c.DeletePartialMatch(of)
 	}
-	for _, h := range []*prometheus.HistogramVec{v.ttft, v.tps, v.duration, v.ratio} {
+	for _, h := range []*prometheus.HistogramVec{v.ttft, v.tps, v.duration, v.queueWait, v.ratio} {
 		h.DeletePartialMatch(of)
 	}
 }
