@@ -33,6 +33,7 @@ const (
 	stranger attacker = "a stranger" // has no key
 	tenant   attacker = "a tenant"   // has a key, of another route
 	log      attacker = "the log"    // its reader
+	writer   attacker = "a writer"   // who may write to Redis, or a bit that fell over
 )
 
 var attacks = []attack{
@@ -49,6 +50,8 @@ var attacks = []attack{
 	{name: "promised bodies over HTTP-2", by: stranger, site: site{tls: true}, run: promisedOverHTTP2},
 	{name: "a body of 128 MB", by: tenant, site: site{limit: "body: 32MiB"}, run: farTooLarge},
 	{name: "rapid resets of HTTP-2", by: stranger, site: site{tls: true}, run: rapidResets},
+	poisoned("poisoned sums in Redis", poisonedSums),
+	poisoned("a poisoned limit key", poisonedLimits),
 	{name: "a log reader that stands still", by: log, site: site{log: "level: info"}, run: logStandsStill},
 	{name: "a log reader that dies", by: log, site: site{log: "level: info"}, run: logDies},
 }
