@@ -25,7 +25,6 @@ type line struct {
 type turn struct {
 	tenant     string
 	tickets    []*Ticket
-	tried      uint64 // the round of waking in which the first could not go
 	prev, next *turn
 }
 
@@ -140,39 +139,62 @@ func (q *line) crowder() *turn {
 // demand is what a ticket asks of a backend, as far as one that could not be
 // placed says something about another.
 type demand struct {
-	floor  float64
-	weight int
-	prompt int
-	picky  bool // not every target will do
+	floor   float64
+	weight  int
+	prompt  int
+	exclude []string // backends that will not do
+	picky   bool     // others may do for somebody else
 }
 
 // covers reports whether who asks for o cannot be placed either.
 func (d demand) covers(o demand) bool {
-	return !d.picky && o.floor >= d.floor && o.weight >= d.weight && o.prompt >= d.prompt
+	if d.picky || o.floor < d.floor || o.weight < d.weight || o.prompt < d.prompt {
+		return false
+	}
+	for _, name := range d.exclude {
+		if !slices.Contains(o.exclude, name) {
+			return false
+		}
+	}
+	return true
 }
 
 const (
-	// mostTried of the tenants in a line are tried in one waking, among the
-	// next mostLooked: while nobody can go, that is what each release costs.
+	// mostTried in a line are tried in one waking, and as many of those who failed
+	// over, among the next mostLooked: while nobody can go, that is what each
+	// release costs.
 	mostTried  = 4
 	mostLooked = 64
 )
 
 // next returns who is to be tried in this round of waking: the first of the
 // tenant whose turn it is, or where that one cannot go, of the next who asks for
-// less. Who could not go keeps the turn. nil when nobody else is worth a try.
+// less. Who could not go keeps the turn. One who failed over, and may not go
+// everywhere, holds up nobody behind it. nil when nobody else is worth a try.
 func (q *line) next(round uint64) *Ticket {
 	if q.round != round {
 		q.round, q.failed = round, q.failed[:0]
 	}
-	if len(q.failed) == mostTried {
+	again := 0 // of failed, those who failed over
+	for _, d := range q.failed {
+		if len(d.exclude) > 0 {
+			again++
+		}
+	}
+	if len(q.failed)-again == mostTried {
 		return nil
 	}
 	looked := 0
-	for own := q.front; own != nil && looked < mostLooked; own, looked = own.next, looked+1 {
-		t := own.tickets[0]
-		if own.tried != round && !slices.ContainsFunc(q.failed, func(d demand) bool { return d.covers(t.demand) }) {
-			return t
+	for own := q.front; own != nil && looked < mostLooked; own = own.next {
+		for _, t := range own.tickets {
+			looked++
+			failedOver := len(t.demand.exclude) > 0
+			if t.tried != round && !(failedOver && again == mostTried) && !slices.ContainsFunc(q.failed, func(d demand) bool { return d.covers(t.demand) }) {
+				return t
+			}
+			if !failedOver || looked >= mostLooked {
+				break
+			}
 		}
 	}
 	return nil
@@ -181,7 +203,7 @@ func (q *line) next(round uint64) *Ticket {
 // stuck notes that t could not go in this round; picky = not every target would
 // do for it, though one may for another tenant.
 func (q *line) stuck(t *Ticket, round uint64, picky bool) {
-	q.tenants[t.req.Tenant].tried = round
+	t.tried = round
 	d := t.demand
 	d.picky = d.picky || picky
 	q.failed = append(q.failed, d)
@@ -272,7 +294,7 @@ func (r *Router) stand(a *ask, p *plan) *Ticket {
 	t := &Ticket{
 		router: r, route: a.route, req: a.req, class: a.class,
 		deadline: p.deadline, due: a.due(p.deadline), since: a.since, number: r.tickets, steps: p.after,
-		demand: demand{floor: a.floor, weight: a.weight, prompt: a.prompt, picky: len(a.req.Exclude) > 0},
+		demand: demand{floor: a.floor, weight: a.weight, prompt: a.prompt, exclude: a.req.Exclude},
 	}
 	t.req.Arrived = a.arrived
 	r.enter(t)

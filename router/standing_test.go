@@ -267,3 +267,21 @@ func TestWhatNeverFitsIsNoRefuge(t *testing.T) {
 		t.Errorf("200 tokens/s: %+v, want the one that refuses: the other gives 50", d)
 	}
 }
+
+// Who failed over waits for the backends that are left, and holds up nobody who
+// may still go where it failed.
+func TestWhoFailedOverHoldsUpNobody(t *testing.T) {
+	b := pool(t)
+	b.fill("chat", 3, exclude("bad"))
+	for i := range 10 {
+		d := b.place("chat", exclude("bad"), prompt(1000-100*i), func(r *Request) { r.Again = true })
+		if d.Ticket == nil {
+			t.Fatalf("got %+v, want a place in line", d)
+		}
+	}
+	d := b.place("chat", prompt(5000))
+	grants := b.tick()
+	if d.Ticket == nil || len(grants) != 1 || grants[0].Ticket != d.Ticket {
+		t.Errorf("%+v, then %+v: want the newcomer placed where the others had failed", d, grants)
+	}
+}

@@ -15,6 +15,7 @@ type Ticket struct {
 	number   uint64    // order of arrival
 	steps    []Step    // what comes when the wait is over
 	demand   demand
+	tried    uint64 // the round of waking in which it could not go
 
 	state    ticketState // guarded by Router.mu, as is decision
 	decision Decision    // once granted or expired
