@@ -33,10 +33,21 @@ type Options struct {
 	// reason, lets suppose.
 	Breakers func() map[string]string
 
+	// LastErrors returns what went wrong at each target since it last served a
+	// request; those without are left out. nil = nobody knows.
+	LastErrors func() map[profiles.Target]LastError
+
 	// DataURL says where clients reach the data port, for the hints of the
 	// page: "http://127.0.0.1:8080", or "" while that is not known. Called for
 	// each event; nil = from Config.Listen.
 	DataURL func() string
+}
+
+// LastError is what went wrong at a target.
+type LastError struct {
+	Status  int       // of its last answer; 0 = there was none, or none that is one
+	Message string    // one line, without secrets
+	Since   time.Time // the first of those in a row
 }
 
 // port is the admin port. Everything in it is safe for concurrent use.

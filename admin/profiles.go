@@ -42,6 +42,9 @@ type targetState struct {
 	InFlight inFlight          `json:"in_flight"`
 	Engine   *engineLoad       `json:"engine"` // what the engine itself counts; null = not known
 
+	// LastError is what went wrong since it last served a request; null = nothing.
+	LastError *lastError `json:"last_error"`
+
 	target profiles.Target
 }
 
@@ -65,6 +68,21 @@ type engineLoad struct {
 	Waiting int     `json:"waiting"`
 	Foreign foreign `json:"foreign"`
 	AgeS    number  `json:"age_s"`
+}
+
+// lastError is LastError in JSON.
+type lastError struct {
+	Status  *int      `json:"status"` // null = no answer came, or none that is one
+	Message string    `json:"message"`
+	Since   time.Time `json:"since"`
+}
+
+func lastErrorOf(e LastError) *lastError {
+	out := &lastError{Message: e.Message, Since: e.Since.UTC()}
+	if e.Status > 0 {
+		out.Status = &e.Status
+	}
+	return out
 }
 
 // foreign is sequences that did not come through Pacer.
@@ -155,6 +173,10 @@ func (p *port) targets(now time.Time) []targetState {
 	if p.o.Breakers != nil {
 		breakers = p.o.Breakers()
 	}
+	var errors map[profiles.Target]LastError
+	if p.o.LastErrors != nil {
+		errors = p.o.LastErrors()
+	}
 	var out []targetState
 	for _, t := range p.o.Book.Targets() {
 		l, configured := loads[t.Backend]
@@ -168,6 +190,9 @@ func (p *port) targets(now time.Time) []targetState {
 		s.Health, s.Breaker = healthOf(l.Health)
 		if b, ok := breakers[t.Backend]; ok {
 			s.Breaker = b
+		}
+		if e, failed := errors[t]; failed {
+			s.LastError = lastErrorOf(e)
 		}
 		if e := l.Engine; e != nil {
 			s.Engine = &engineLoad{

@@ -37,6 +37,11 @@ type wantProfiles struct {
 			} `json:"foreign"`
 			AgeS float64 `json:"age_s"`
 		} `json:"engine"`
+		LastError *struct {
+			Status  *int   `json:"status"`
+			Message string `json:"message"`
+			Since   string `json:"since"`
+		} `json:"last_error"`
 		Scale   float64             `json:"scale"`
 		Margin  float64             `json:"margin"`
 		Rho     *float64            `json:"rho"`
@@ -91,6 +96,26 @@ func TestProfilesShowTheEnginesOwnLoad(t *testing.T) {
 		if o.Engine != nil {
 			t.Errorf("%s: engine %+v, want null: nobody reported", o.Backend, o.Engine)
 		}
+	}
+}
+
+// What a target refuses, or fails with, stands beside it until it serves again.
+func TestProfilesShowWhatWentWrong(t *testing.T) {
+	w := newWorld(t, "")
+	w.errors = map[profiles.Target]LastError{
+		h200: {Status: 401, Message: "Incorrect API key provided", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600))},
+		idle: {Message: "the backend refused the connection", Since: time.Now()},
+	}
+	var got wantProfiles
+	decode(t, w.get("/api/v1/profiles"), &got)
+	if e := got.Targets[0].LastError; e == nil || e.Status == nil || *e.Status != 401 || e.Message != "Incorrect API key provided" || e.Since != "2026-01-02T02:04:05Z" {
+		t.Errorf("h200: %+v, want what it said", e)
+	}
+	if e := got.Targets[1].LastError; e == nil || e.Status != nil || e.Message == "" {
+		t.Errorf("idle: %+v, want a message without a status", e)
+	}
+	if e := got.Targets[2].LastError; e != nil {
+		t.Errorf("l40s: %+v, want null", e)
 	}
 }
 

@@ -22,6 +22,7 @@ type world struct {
 	book    *profiles.Book
 	metrics *telemetry.Metrics
 	busy    []*router.Lease
+	errors  map[profiles.Target]LastError
 }
 
 var (
@@ -79,7 +80,10 @@ func newWorld(t testing.TB, listen string) *world {
 	w.router.Update(now, router.Curves{ByTarget: map[profiles.Target]*profiles.Curve{
 		h200: w.book.Curve(h200), l40s: w.book.Curve(l40s), idle: w.book.Curve(idle),
 	}})
-	w.handler = New(Options{Config: inForce(cfg), Router: w.router, Book: w.book, Metrics: w.metrics})
+	w.handler = New(Options{
+		Config: inForce(cfg), Router: w.router, Book: w.book, Metrics: w.metrics,
+		LastErrors: func() map[profiles.Target]LastError { return w.errors },
+	})
 	return w
 }
 

@@ -53,6 +53,7 @@ type attempt struct {
 	busy  bool // it is full, or said 500: somebody else may take the request
 	says  bool // it failed, and said so in a shape that the client may have
 	lost  bool // its connection broke before the first byte
+	known bool // its target is known to refuse, or to be full
 	look  providers.Meter
 	buf   *[relayBuffer]byte
 	n     int       // bytes of the first read, in buf

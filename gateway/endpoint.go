@@ -9,6 +9,7 @@ type endpoint struct {
 	// place for caps and health only, and is passed through.
 	decodes bool
 
+	basic  bool // every engine has it: where it is missing, the backend's URL is wrong
 	quick  bool // nothing is generated: its answer takes no longer than a first token
 	events bool // an answer may be a stream of events though it is not measured
 	form   bool // the body may be multipart/form-data
@@ -19,8 +20,8 @@ type endpoint struct {
 
 // journeys are the endpoints that are served by backends.
 var journeys = []*endpoint{
-	{path: "/chat/completions", decodes: true},
-	{path: "/completions", decodes: true},
+	{path: "/chat/completions", decodes: true, basic: true},
+	{path: "/completions", decodes: true, basic: true},
 	{path: "/responses", decodes: true, stores: true},
 	{path: messagesPath, decodes: true},
 	{path: messagesPath + "/count_tokens", counts: true, quick: true},

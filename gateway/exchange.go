@@ -65,7 +65,9 @@ type exchange struct {
 	hedgedTo      string          // its backend; "" = none was sent
 	busy          *busyAnswer     // to pass on, if nobody takes the request
 	target        router.Target   // of the last attempt
+	accused       []accused       // those who refused it, and may be at fault
 	sends         int             // backends it was sent to
+	spared        int             // of these, those that refuse whatever they are sent
 	sent          time.Time       // the last attempt went up; zero = none did
 	own           time.Duration   // arrival to the first attempt, without the line
 	opaque        bool            // the answer is passed on unread

@@ -48,115 +48,21 @@ func (x *exchange) forward() error {
 	for {
 		err := x.attempt()
 		var up *upstreamError
-		busy := x.try.busy
-		if !busy && !errors.As(err, &up) {
-			x.blameBusy(err)
+		if !x.try.busy && !errors.As(err, &up) {
+			x.judgeAccused(err)
 			return err
 		}
-		failed, free := x.try.name, !x.try.wentUp || x.try.lost
+		failed := x.try
 		x.setAside(err)
-		moved, ended := x.moveOn(failed, free)
+		moved, ended := x.moveOn(failed)
 		if ended != nil {
 			return ended
 		}
 		if !moved {
+			x.judgeAccused(err)
 			return x.nobody(err)
 		}
-		x.movesOn(failed, err)
-	}
-}
-
-// setAside ends the attempt, which failed with err; what a busy backend said is
-// kept, and so is what a failing one said, until a busy one says more.
-func (x *exchange) setAside(err error) {
-	switch {
-	case x.try.busy:
-		x.keepBusy(err)
-	case x.try.says && x.busy == nil:
-		x.keepBusy(nil)
-	default:
-		x.endAttempt()
-	}
-	x.giveBack(time.Now(), 0)
-}
-
-// movesOn says so.
-func (x *exchange) movesOn(failed string, err error) {
-	x.g.log.Warn("moving on to another backend", "request", requestID(x.r.Context()), "failed", failed, "error", errorText(err, "is busy"))
-}
-
-func errorText(err error, otherwise string) string {
-	if err == nil {
-		return otherwise
-	}
-	return err.Error()
-}
-
-// moveOn takes a lease on a backend that was not asked yet, if the request may
-// be sent once more. It is free where nobody is busy with it any more: what
-// never went up, and what was lost with its connection. However many a backend
-// takes with it when it dies, all of them move on, if need be by way of the line;
-// only with an answer in hand, which says when to come back, none is waited for.
-func (x *exchange) moveOn(failed string, free bool) (moved bool, err error) {
-	if x.sends >= maxSends {
-		return false, nil
-	}
-	if free {
-		return x.placeAgain(failed, x.busy == nil)
-	}
-	if !x.g.retries.take(time.Now()) {
-		return false, nil
-	}
-	if moved, err = x.placeAgain(failed, false); !moved {
-		x.g.retries.give()
-	}
-	return moved, err
-}
-
-// busyAnswer is that of a backend which is full, a 429 or 503, or which broke, or
-// was broken by what the client sent: a 500; or of one that failed and says how.
-// It is kept while others are asked.
-type busyAnswer struct {
-	try *attempt
-	err error // nil = its own words go on
-}
-
-// keepBusy sets the attempt aside.
-func (x *exchange) keepBusy(err error) {
-	x.dropBusy()
-	x.try.watch.pause()
-	x.busy = &busyAnswer{try: x.try, err: err}
-}
-
-// nobody is what the client gets when no backend takes the request; err is why
-// the last one did not.
-func (x *exchange) nobody(err error) error {
-	b := x.busy
-	if b == nil {
-		return err
-	}
-	x.busy = nil
-	x.adopt(b.try)
-	b.try.at = time.Now() // it comes to the client only from here on
-	x.lease = nil         // given back when it was set aside
-	x.opaque, x.backendsFault = true, true
-	b.try.verdict(nil) // nobody knows better, so it may be the client's doing
-	return b.err
-}
-
-// blameBusy holds a 500 against its backend when another one answered the same
-// request well; err is how that attempt ended.
-func (x *exchange) blameBusy(err error) {
-	if b := x.busy; b != nil && err == nil && x.try.resp.StatusCode < 300 {
-		b.try.verdict(b.try.failure(b.try.resp.StatusCode, "failed", nil))
-	}
-}
-
-// dropBusy ends the attempt that was set aside, if there is one.
-func (x *exchange) dropBusy() {
-	if b := x.busy; b != nil {
-		x.busy = nil
-		x.putBack(b.try)
+		x.movesOn(failed.name, err)
 	}
 }
 
@@ -259,11 +165,13 @@ func (x *exchange) firstByte() error {
 	switch {
 	case condition == providers.Loading:
 		t.verdict(providers.ErrNoVerdict) // alive, not ready
+		x.full(t.saying(start))
 		return t.refused(http.StatusServiceUnavailable, "is still loading its model", openai.Failure{})
 	case condition == providers.Failing:
 		t.verdict(t.failure(status, "failed", nil))
 		says := t.saying(start)
 		t.says = says.Shaped
+		x.noteTrouble(says.Message)
 		return t.refused(status, "answered "+strconv.Itoa(status), says)
 	case status >= 300 && status < 400:
 		t.verdict(nil)
@@ -294,20 +202,28 @@ func (x *exchange) noteRefusal() {
 		"backend", t.name, "path", x.path, "refused", refused)
 }
 
-// refusal takes an error answer that begins with start, and that no other
-// backend is asked to better, unless this one is busy or broke.
+// refusal takes an error answer that begins with start: of a backend that is
+// busy, of one that may be at fault, or about what the client sent, which no
+// other backend is asked to better.
 func (x *exchange) refusal(start []byte) error {
 	t, status := x.try, x.try.resp.StatusCode
+	says := t.saying(start)
 	x.opaque = true
-	if status >= 500 && !t.busy && !x.end.stored {
+	switch {
+	case t.busy:
+		t.verdict(nil)
+		x.full(says)
+	case x.ownersFault(status, start):
+		x.accuse(says)
+		if status < 500 {
+			return x.sentAway(start, says)
+		}
 		t.busy = true // whose fault it is shows when another one is asked
-	} else {
-		t.verdict(nil) // it is alive; the mistake is the client's or the configuration's
+	default:
+		t.verdict(nil)
+		x.acquit(status)
 	}
-	if x.backendsFault = backendsFault(status, x.lease.Target().Model) && !x.end.stored; x.backendsFault {
-		x.lease.Refused(time.Now(), false)
-	}
-	if says := t.saying(start); !says.Shaped {
+	if !says.Shaped {
 		return &backendError{backend: t.name, status: status, says: says, retry: retryHeaders(t.resp.Header)}
 	}
 	return nil
@@ -325,8 +241,7 @@ func (x *exchange) recognize(start []byte) error {
 	switch isObject := len(text) == 0 || text[0] == '{'; {
 	case x.end.stored, encoding != "" && encoding != "identity":
 		x.opaque, t.sse = true, false
-		t.verdict(nil)
-		t.lease.Served()
+		x.good()
 		if !x.end.stored {
 			x.noteEncoding(encoding)
 		}
@@ -353,8 +268,7 @@ func (x *exchange) recognize(start []byte) error {
 	}
 	if !t.sse {
 		x.content = true
-		t.verdict(nil)
-		t.lease.Served()
+		x.good()
 	}
 	if t.seen.Bad && t.seen.Chunks == 0 && x.end.decodes {
 		return x.sendFailed(errGarbage, "answered with something that is not an event stream")
@@ -400,20 +314,6 @@ func beginsEvents(start []byte) bool {
 
 var errGarbage = errors.New("not an answer")
 
-// backendsFault reports whether an error answer is for the backend's owner to
-// mend, rather than for the client: its key is wrong, it lacks the model that
-// the configuration names, it is out of quota, or it broke. With no configured
-// model the client's own name went up, and a 404 is about that.
-func backendsFault(status int, model string) bool {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
-		return true
-	case http.StatusNotFound:
-		return model != ""
-	}
-	return status >= 500
-}
-
 // sendFailed says why the attempt failed: the client left, the request took
 // too long, or the backend is to blame.
 func (x *exchange) sendFailed(err error, problem string) error {
@@ -444,6 +344,7 @@ func (x *exchange) sendFailed(err error, problem string) error {
 		}
 	}
 	t.verdict(err)
+	x.noteTrouble("the backend " + problem)
 	return t.failure(http.StatusBadGateway, problem, err)
 }
 

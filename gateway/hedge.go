@@ -76,7 +76,6 @@ func (x *exchange) race(first *attempt, wait time.Duration) error {
 	err := x.firstByte()
 	if x.couldBeBettered(err) {
 		failed := x.try.name
-		x.try.busy = x.try.busy || x.backendsFault // what it said is kept
 		x.setAside(err)
 		x.movesOn(failed, err)
 		x.adopt(x.rival)
@@ -143,7 +142,7 @@ func (x *exchange) second(first string) bool {
 // for what the client sent.
 func (x *exchange) couldBeBettered(err error) bool {
 	var up *upstreamError
-	return x.try.busy || x.backendsFault || errors.As(err, &up)
+	return x.try.busy || errors.As(err, &up)
 }
 
 // swap makes the rival the attempt that the request is served by.

@@ -150,7 +150,7 @@ func TestASecondAttempt(t *testing.T) {
 			a: failAfter(2*time.Second, 502), b: failAfter(0, 429), backend: "b", status: 429, took: 2 * time.Second, result: "lost",
 		},
 		"the second has a wrong key, the first fails": {
-			a: failAfter(2*time.Second, 502), b: failAfter(0, 401), backend: "b", status: 401, took: 2 * time.Second, result: "lost",
+			a: failAfter(2*time.Second, 502), b: failAfter(0, 401), backend: "a", status: 502, took: 2 * time.Second, result: "lost",
 		},
 		"both fail, a third comes": {
 			a: failAfter(2*time.Second, 502), b: failAfter(0, 502), backend: "c", took: 2*time.Second + usualFirst + 180*time.Millisecond, result: "lost", third: true,

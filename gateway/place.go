@@ -105,16 +105,16 @@ func (x *exchange) leaveLine() {
 }
 
 // placeAgain looks for another backend after failed ones, ahead of those in
-// line. Where none has room it stands in line itself, if it may, for what is left
-// of its time there: as one who comes a moment later would. The error is why it
-// could not wait.
-func (x *exchange) placeAgain(failed string, mayWait bool) (placed bool, err error) {
+// line. Where none has room it stands in line itself, for what is left of its time
+// there: as one who comes a moment later would. The error is why it could not
+// wait.
+func (x *exchange) placeAgain(failed string) (placed bool, err error) {
 	x.placing.Exclude = append(slices.Clip(x.placing.Exclude), failed)
 	x.placing.Again = true
 	first := x.placing
 	first.NoQueue = true
 	d := x.g.placer.Place(time.Now(), first)
-	if mayWait && d.Refusal != nil && d.Refusal.Reason != router.NoBackend && d.Refusal.Reason != router.ShedUnattainable {
+	if d.Refusal != nil && d.Refusal.Reason != router.NoBackend && d.Refusal.Reason != router.ShedUnattainable {
 		d = x.g.placer.Place(time.Now(), x.placing)
 	}
 	for d.Ticket != nil {

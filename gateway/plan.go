@@ -21,6 +21,7 @@ type plan struct {
 	models   []string          // the names of routes, in the order of the configuration
 	tenants  []*tenant         // no keys = open
 	texts    map[router.Target]*textScale
+	troubles map[router.Target]*trouble
 	expose   bool // send what the fleet looks like
 }
 
@@ -90,6 +91,7 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 		}
 	}
 	p.texts = newTexts(c, p.routes, p.rest, old)
+	p.troubles = newTroubles(c, old)
 	for i := range c.Keys {
 		k := &c.Keys[i]
 		t := &tenant{name: k.Name, conf: k, limits: limit.New(k.Limits), held: unbounded(), sending: &atomic.Int64{}}

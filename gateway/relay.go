@@ -147,7 +147,7 @@ func (x *exchange) look(now time.Time, seen providers.Seen) {
 	if seen.Chunks > 0 {
 		if !x.content {
 			x.content = true
-			x.try.verdict(nil)
+			x.good()
 		}
 		if x.meter != nil {
 			x.token(now, &seen)
@@ -274,7 +274,9 @@ func (x *exchange) finish(rerr error) error {
 	case whole:
 		if !x.content {
 			x.content = true
-			t.verdict(nil) // an answer without content is one
+			if !x.opaque { // of one that is, the verdict was given
+				x.good() // an answer without content is one
+			}
 		}
 		if t.sse {
 			t.backend.StreamEnded(nil)

@@ -47,7 +47,7 @@ func relayed(tb testing.TB, h *house, body io.ReadCloser) *exchange {
 	}
 	x.decision, x.lease = d, d.Lease
 	target := x.lease.Target()
-	t := &attempt{name: target.Backend, backend: x.plan.backends[target.Backend], events: true, sse: true, at: now, ask: openai.AskUsage}
+	t := &attempt{name: target.Backend, target: target, lease: d.Lease, backend: x.plan.backends[target.Backend], events: true, sse: true, at: now, ask: openai.AskUsage}
 	t.verdict, _ = t.backend.Begin()
 	t.ctx, t.cancel = context.WithCancelCause(x.r.Context())
 	t.watch = startWatch(now, now.Add(time.Hour), time.Hour, errFirstByte, t.cancel)

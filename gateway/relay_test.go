@@ -223,7 +223,7 @@ func TestATypoOnTheCatchAllIsTheClients(t *testing.T) {
 
 func TestErrorsOfTheBackendArePassedOn(t *testing.T) {
 	const body = `{"error":{"message":"too long","type":"BadRequestError","param":null,"code":400}}`
-	for status, want := range map[int]string{400: outcomeRejected, 422: outcomeRejected, 401: outcomeUpstream, 404: outcomeUpstream} {
+	for status, want := range map[int]string{400: outcomeRejected, 422: outcomeRejected} {
 		synctest.Test(t, func(t *testing.T) {
 			second := &script{answer: talk(1, time.Millisecond)}
 			h := open(t, settings("a", "b"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {

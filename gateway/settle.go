@@ -32,6 +32,7 @@ func (x *exchange) settle(err error) {
 	}
 	x.dropRival()
 	x.dropBusy()
+	x.forgetAccused()
 	x.leaveLine()
 	x.release(now, err == nil)
 	x.tenant.held.give(x.held)

@@ -64,8 +64,11 @@ func TestNoFirstTokenIsLearnedFromAFailover(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := open(t, settings("a", "b"), c.engines(engine(t)))
+				conf := settings("a", "b")
+				conf.Routes[0].Prefer = "order"
+				h := open(t, conf, c.engines(engine(t)))
 				for range 20 {
+					<-time.After(10 * time.Second) // else the first one is passed over
 					h.post(chat, `{"model":"chat","messages":[{"role":"user","content":"hello"}],"max_tokens":20,"stream":true}`)
 				}
 				h.idle()

@@ -42,7 +42,8 @@ func (c Condition) String() string {
 // how the backend is. A 429 is Full, and so is a 503 that says so; 502, 504,
 // Anthropic's 529 and any other 503 are Failing.
 //
-// A 500 is Sound: llama.cpp gives it to a client's bad JSON.
+// A 500 is Sound: llama.cpp gives it to a client's bad JSON. So is a refusal, as
+// 401: whose fault it is shows only where another backend is asked.
 func (b *Backend) Condition(status int, body []byte) Condition {
 	switch status {
 	case http.StatusTooManyRequests:
@@ -55,6 +56,25 @@ func (b *Backend) Condition(status int, body []byte) Condition {
 	return Sound
 }
 
+// NoSuchEndpoint reports whether a 404 whose body begins so is about the address
+// that was asked, and not about a model: FastAPI (vLLM, SGLang), Go (Ollama),
+// llama.cpp, OpenAI, Groq, Express, aiohttp, nginx, and those who say nothing.
+func NoSuchEndpoint(body []byte) bool {
+	body = bytes.TrimSpace(bytes.ToLower(body[:min(len(body), reasonStart)]))
+	return len(body) == 0 || string(body) == "not found" || containsAny(body,
+		`"detail":"not found"`, `"detail": "not found"`, "page not found", "file not found", "404: not found", "404 not found</",
+		"invalid url (", "unknown request url", "unknown_url", "cannot post ")
+}
+
+func containsAny(body []byte, all ...string) bool {
+	for _, words := range all {
+		if bytes.Contains(body, []byte(words)) {
+			return true
+		}
+	}
+	return false
+}
+
 // unavailable knows the words of a 503. Those who load: llama.cpp ("Loading
 // model"), TGI and those around it ("Model … is currently loading"). Those who
 // are full: SGLang ("The request queue is full."), Ollama ("server busy, please
@@ -62,18 +82,10 @@ func (b *Backend) Condition(status int, body []byte) Condition {
 // currently overloaded").
 func unavailable(body []byte) Condition {
 	body = bytes.ToLower(body)
-	says := func(all ...string) bool {
-		for _, words := range all {
-			if bytes.Contains(body, []byte(words)) {
-				return true
-			}
-		}
-		return false
-	}
 	switch {
-	case says("loading model", "is loading", "currently loading"):
+	case containsAny(body, "loading model", "is loading", "currently loading"):
 		return Loading
-	case says("queue is full", "maximum pending requests", "currently overloaded"):
+	case containsAny(body, "queue is full", "maximum pending requests", "currently overloaded"):
 		return Full
 	}
 	return Failing

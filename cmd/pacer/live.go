@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/pacer-dev/pacer/admin"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
@@ -77,6 +78,15 @@ func (p *program) breakers() map[string]string {
 	out := map[string]string{}
 	for name, h := range p.fleet.breakers() {
 		out[name] = [...]string{"closed", "half_open", "open"}[breakerState(h)]
+	}
+	return out
+}
+
+// lastErrors returns what went wrong at the targets, for the admin port.
+func (p *program) lastErrors() map[profiles.Target]admin.LastError {
+	out := map[profiles.Target]admin.LastError{}
+	for t, trouble := range p.gateway.Troubles() {
+		out[t] = admin.LastError(trouble)
 	}
 	return out
 }

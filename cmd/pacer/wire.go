@@ -140,7 +140,7 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 	}
 	p.admin = admin.New(admin.Options{
 		Config: p.conf.Load, Router: p.router, Book: p.book, Metrics: p.metrics,
-		Drain: p.fleet.drain, Breakers: p.breakers,
+		Drain: p.fleet.drain, Breakers: p.breakers, LastErrors: p.lastErrors,
 		DataURL: func() string {
 			if url := p.dataURL.Load(); url != nil {
 				return *url

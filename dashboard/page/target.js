@@ -43,6 +43,7 @@ export class TargetCard {
     this.labels = h("span");
     this.health = h("p", { class: "pill" });
     this.model = h("p", { class: "model" });
+    this.trouble = h("p", { class: "trouble", hidden: true });
     this.load = h("p", { class: "load" });
     this.chart = new Chart((n) => this.say(n));
     this.empty = h("div", { class: "empty", hidden: true });
@@ -54,7 +55,7 @@ export class TargetCard {
     this.details = h("details", null, h("summary", null, "Table of measurements"), this.table);
     this.el = h("article", { class: "card target" },
       h("header", null, this.name, this.labels, this.health),
-      this.model, this.load, this.plot, this.readout, this.holds, this.basis, this.details);
+      this.model, this.trouble, this.load, this.plot, this.readout, this.holds, this.basis, this.details);
     this.details.addEventListener("toggle", () => this.drawTable());
 
     // Charts out of sight are not drawn; the observer also tells of new sizes.
@@ -90,6 +91,13 @@ export class TargetCard {
     const trying = t.health === "down" && t.breaker === "half_open";
     text(this.health, trying ? "trying again" : word);
     attr(this.health, "class", "pill " + (trying ? "waiting" : tone));
+
+    const e = t.last_error;
+    attr(this.trouble, "hidden", !e);
+    if (e) {
+      const age = span(Math.max((all.time - Date.parse(e.since)) / 1000, 0));
+      text(this.trouble, `Nothing served for ${age}: ${e.status === null ? "" : e.status + " "}${e.message}`);
+    }
 
     const n = t.in_flight.n;
     const others = t.engine ? t.engine.foreign.waiting + t.engine.foreign.decoding : 0;

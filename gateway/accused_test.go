@@ -1,0 +1,329 @@
+package gateway
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/router"
+)
+
+// states answers every request with status and body.
+func states(status int, body string) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+var bigAtA = router.Target{Backend: "a", Model: "big"}
+
+// What a backend says of the gateway's key is for its owner. The client reads
+// that it is not the client's, at once, and the next request tries again.
+func TestTheClientReadsNothingOfTheGatewaysKey(t *testing.T) {
+	for _, status := range []int{401, 402, 403, 404} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				words := "Incorrect API key provided:\n sk-of-the-backend. " + strings.Repeat("ü", 200)
+				var sick atomic.Bool
+				sick.Store(true)
+				engine := &script{answer: func(w http.ResponseWriter, r *http.Request) {
+					if sick.Load() {
+						states(status, `{"error":{"message":"`+strings.ReplaceAll(words, "\n", `\n`)+`","code":"invalid_api_key"}}`)(w, r)
+						return
+					}
+					talk(1, time.Millisecond)(w, r)
+				}}
+				conf := settings("a")
+				conf.Backends[0].APIKey = config.Secret("sk-of-the-backend")
+				h := open(t, conf, map[string]http.Handler{"a": engine})
+				begun := time.Now()
+				for i := range 20 {
+					r := h.post(chat, streamBody)
+					if r.status != 502 || strings.Contains(r.body, "ncorrect") || strings.Contains(r.body, "api_key") || !strings.Contains(r.body, fmt.Sprint(status)) {
+						t.Fatalf("got %d %s, want a 502 that says %d and not why", r.status, r.body, status)
+					}
+					if engine.calls() != i+1 {
+						t.Fatalf("%d requests came to the only backend after %d, want all", engine.calls(), i+1)
+					}
+				}
+				if took := time.Since(begun); took > time.Second {
+					t.Errorf("20 answers took %v, want them at once", took)
+				}
+				line := h.last()
+				if line.Outcome != outcomeUpstream || !strings.Contains(line.Error, fmt.Sprintf("%d Incorrect API key provided: ", status)) || strings.Contains(h.log.String(), "of-the-backend") {
+					t.Errorf("log line %+v, want upstream_error with the reason, without the key", line)
+				}
+				if n := strings.Count(h.log.String(), "the backend refuses all requests"); n != 1 {
+					t.Errorf("the log says %d times that it refuses all, want once", n)
+				}
+				got := h.gateway.Troubles()[bigAtA]
+				if got.Status != status || !strings.HasPrefix(got.Message, "Incorrect API key provided: ") || len(got.Message) > 200 || got.Since.Sub(begun) > time.Second || strings.Contains(got.Message, "\n") || strings.Contains(got.Message, "sk-of") {
+					t.Errorf("trouble %+v, want %d, one line of 200 bytes without the key, since the first", got, status)
+				}
+				sick.Store(false)
+				if r := h.post(chat, streamBody); r.status != 200 {
+					t.Errorf("mended: %d %s", r.status, r.body)
+				}
+				if got := h.gateway.Troubles(); len(got) != 0 {
+					t.Errorf("mended: %+v", got)
+				}
+				if !strings.Contains(h.log.String(), "takes requests again") {
+					t.Error("the log does not say that it takes requests again")
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+// What a client got wrong for itself passes through at once, is held against
+// nobody, and feeds no alert.
+func TestAClientsOwnMistakeIsTheClients(t *testing.T) {
+	for name, c := range map[string]struct {
+		path   string
+		status int
+		body   string
+		model  string // "" = of the route chat
+	}{
+		"400":               {chat, 400, `{"error":{"message":"bad"}}`, ""},
+		"413":               {chat, 413, `{"error":{"message":"large"}}`, ""},
+		"422":               {chat, 422, `{"error":{"message":"what"}}`, ""},
+		"404 of any model":  {chat, 404, `{"error":{"message":"The model does not exist"}}`, "theirs"},
+		"404 of FastAPI":    {"/v1/rerank", 404, `{"detail":"Not Found"}`, ""},
+		"404 of llama.cpp":  {"/v1/rerank", 404, `{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}`, ""},
+		"404 of Go":         {"/v1/moderations", 404, `404 page not found`, ""},
+		"404 without words": {"/v1/moderations", 404, ``, ""},
+		"404 of OpenAI":     {"/v1/rerank", 404, `{"error":{"message":"Invalid URL (POST /v1/rerank)","type":"invalid_request_error","param":null,"code":null}}`, ""},
+		"405":               {"/v1/rerank", 405, `{"detail":"Method Not Allowed"}`, ""},
+		"501":               {"/v1/embeddings", 501, `{"error":{"code":501,"message":"This server does not support embeddings","type":"not_supported_error"}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conf := settings("a", "b")
+				rest := conf.Routes[0]
+				rest.Models, rest.Targets = []string{"*"}, []config.Target{{Backend: "a"}, {Backend: "b"}}
+				conf.Routes = append(conf.Routes, rest)
+				a, b := &script{answer: states(c.status, c.body)}, &script{answer: states(c.status, c.body)}
+				h := open(t, conf, map[string]http.Handler{"a": a, "b": b})
+				model := c.model
+				if model == "" {
+					model = "chat"
+				}
+				for range 10 {
+					r := h.post(c.path, `{"model":"`+model+`","input":"x","messages":[]}`)
+					if r.status != c.status {
+						t.Fatalf("got %d %s, want %d", r.status, r.body, c.status)
+					}
+					if line := h.last(); line.Outcome != outcomeRejected || line.Attempts != 1 {
+						t.Errorf("log line %+v, want rejected after one attempt", line)
+					}
+				}
+				if s := h.metrics.Route(h.last().Route); s.Failed != 0 || s.Offered != 0 {
+					t.Errorf("route counts %+v, want nothing: it is no alert", s)
+				}
+				if found := h.gateway.Troubles(); len(found) != 0 {
+					t.Errorf("troubles %+v, want none", found)
+				}
+				for _, rec := range h.router.Explain(time.Now(), router.Request{Route: "chat"}) {
+					if rec.Reason != router.OK {
+						t.Errorf("%s is taken out: %v", rec.Target.Backend, rec.Reason)
+					}
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+// fullBeside is a gateway whose backend b takes one request and has it for a
+// minute.
+func fullBeside(t *testing.T, a http.Handler) *house {
+	conf := settings("a", "b")
+	conf.Backends[1].MaxConcurrency = 1
+	return open(t, conf, map[string]http.Handler{"a": a, "b": &script{answer: talk(60, time.Second)}})
+}
+
+// An engine that answers 500 to everything is out of service after five
+// requests, though nobody can show whose fault it is as the other one is full.
+func TestA500WhileTheOtherOneIsFull(t *testing.T) {
+	for name, gap := range map[string]time.Duration{"one after the other": time.Hour, "at once": 0, "in between": 300 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &script{answer: breaks}
+				h := fullBeside(t, a)
+				var all sync.WaitGroup
+				defer all.Wait()
+				for range 20 { // a is tried first, or b is
+					if h.router.Loads()[1].M > 0 {
+						break
+					}
+					all.Go(func() { h.post(chat, streamBody) })
+					<-time.After(100 * time.Millisecond)
+				}
+				asked := a.calls()
+				var own sync.WaitGroup
+				for i := asked; i < 5; i++ {
+					own.Go(func() {
+						if r := h.post(chat, streamBody); r.status != 500 || r.body != brokenBody {
+							t.Errorf("got %d %s, want what was said", r.status, r.body)
+						}
+					})
+					if gap == time.Hour {
+						own.Wait()
+					} else {
+						<-time.After(gap)
+					}
+				}
+				own.Wait()
+				synctest.Wait()
+				if health := h.router.Loads()[0].Health; health != router.Down {
+					t.Errorf("after 5 requests it is %v, want down; it was asked %d times", health, a.calls())
+				}
+			})
+		})
+	}
+}
+
+// Where everybody refuses, nothing runs round the fleet.
+func TestRefusalsOfAllAreBounded(t *testing.T) {
+	for _, status := range []int{401, 404, 429, 500} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				names := []string{"a", "b", "c", "d", "e", "f"}
+				engines := map[string]http.Handler{}
+				var sent atomic.Int64
+				for _, name := range names {
+					engines[name] = &script{answer: func(w http.ResponseWriter, r *http.Request) {
+						sent.Add(1)
+						states(status, `{"error":{"message":"no"}}`)(w, r)
+					}}
+				}
+				h := open(t, settings(names...), engines)
+				const requests = 500
+				for range requests {
+					if r := h.post(chat, streamBody); r.status < 400 {
+						t.Fatalf("got %d", r.status)
+					}
+				}
+				// Five refusals of each are free, until it is known.
+				if most := int64(requests + requests/10 + retryFloor + 6*5 + 6); sent.Load() > most {
+					t.Errorf("%d requests went up %d times, want %d at most", requests, sent.Load(), most)
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+// Of six members five have a wrong key: nobody is lost to them, from the first
+// request on, and they are tried seldom; once mended they are back within seconds.
+func TestOneGoodMemberOfMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := []string{"a", "b", "c", "d", "e", "good"}
+		engines := map[string]http.Handler{"good": &script{answer: talk(10, 10*time.Millisecond)}}
+		var asked atomic.Int64
+		var mended atomic.Bool
+		for _, name := range names[:5] {
+			engines[name] = &script{answer: func(w http.ResponseWriter, r *http.Request) {
+				if mended.Load() {
+					talk(10, 10*time.Millisecond)(w, r)
+					return
+				}
+				asked.Add(1)
+				states(401, `{"error":{"message":"no"}}`)(w, r)
+			}}
+		}
+		h := open(t, settings(names...), engines)
+		for range 100 {
+			if r := h.post(chat, streamBody); r.status != 200 {
+				t.Fatalf("got %d %s", r.status, r.body)
+			}
+		}
+		if most := int64(5*5 + 5*5); asked.Load() > most {
+			t.Errorf("those who refuse were asked %d times in 10 s, want %d at most", asked.Load(), most)
+		}
+		mended.Store(true)
+		begun := time.Now()
+		for time.Since(begun) < 6*time.Second {
+			h.post(chat, streamBody)
+		}
+		for _, c := range h.router.Explain(time.Now(), router.Request{Route: "chat"}) {
+			if c.Reason != router.OK {
+				t.Errorf("%s is %v 6 s after it was mended", c.Target.Backend, c.Reason)
+			}
+		}
+		h.idle()
+	})
+}
+
+// One client whose requests an engine refuses for what is in them does not take
+// it from the others.
+func TestAHostileClientTakesNoBackendAway(t *testing.T) {
+	for _, status := range []int{401, 404, 500} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				engine := func() *script {
+					s := &script{}
+					s.answer = func(w http.ResponseWriter, r *http.Request) {
+						if r.Header.Get("X-Poison") != "" {
+							states(status, `{"error":{"message":"no"}}`)(w, r)
+							return
+						}
+						talk(20, 10*time.Millisecond)(w, r)
+					}
+					return s
+				}
+				conf := settings("a", "b")
+				conf.Backends[0].MaxConcurrency, conf.Backends[1].MaxConcurrency = 3, 3
+				h := open(t, conf, map[string]http.Handler{"a": engine(), "b": engine()})
+				stop := make(chan struct{})
+				var all sync.WaitGroup
+				for range 10 {
+					all.Go(func() {
+						for {
+							select {
+							case <-stop:
+								return
+							case <-time.After(5 * time.Millisecond):
+								h.post(chat, streamBody, "X-Poison", "1")
+							}
+						}
+					})
+				}
+				var victims sync.WaitGroup
+				var served atomic.Int64
+				for range 4 {
+					victims.Go(func() {
+						for range 50 {
+							if r := h.post(chat, streamBody); r.status == 200 {
+								served.Add(1)
+							}
+						}
+					})
+				}
+				victims.Wait()
+				close(stop)
+				all.Wait()
+				t.Logf("%d of 200 served", served.Load())
+				if served.Load() < 198 {
+					t.Errorf("%d of 200 served beside the hostile client, want 198 at least", served.Load())
+				}
+				for _, l := range h.router.Loads() {
+					if l.Health != router.Up {
+						t.Errorf("%s is %v", l.Backend, l.Health)
+					}
+				}
+				h.idle()
+			})
+		})
+	}
+}
