@@ -2,12 +2,12 @@ package admin
 
 import (
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"path"
 	"strings"
+
+	"github.com/pacer-dev/pacer/internal/hostname"
 )
 
 // secured sets the headers that every answer carries: nothing is kept, framed,
@@ -43,51 +43,36 @@ func typeOf(name string) string {
 	return "text/plain; charset=utf-8"
 }
 
-// hostGuard decides which Host headers are answered. A web page can make a
-// browser call this port under a name of its own that resolves to this machine
-// (DNS rebinding), so only names that a stranger cannot own are let in:
-// loopback always, and the configured host. A port that listens on every
-// address is reached by many names; there, any address and any name that the
-// public DNS does not give out will do.
+// hostGuard decides which Host headers are answered: loopback always, and the
+// configured host. A port that listens on every address is reached by many
+// names; there, any address and any name that the public DNS does not give out
+// will do.
 type hostGuard struct {
-	listen   string // configured host, lower case; "" when every address
-	hostname string // of this machine, when every address
+	listen  string // configured host; "" when every address
+	machine string // name of this machine, when every address
 }
 
 func newHostGuard(listen string) hostGuard {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		host = listen
+	if own := hostname.Own(listen); own != "" {
+		return hostGuard{listen: own}
 	}
-	host = strings.ToLower(host)
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
-		name, _ := os.Hostname() // "" then matches nothing
-		return hostGuard{hostname: strings.ToLower(name)}
-	}
-	return hostGuard{listen: host}
+	name, _ := os.Hostname() // "" then matches nothing
+	return hostGuard{machine: strings.ToLower(name)}
 }
 
 // privateSuffixes end names that no registrar hands out.
 var privateSuffixes = []string{".local", ".localhost", ".internal", ".home.arpa", ".lan", ".svc"}
 
 func (g hostGuard) allows(hostport string) bool {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host = strings.Trim(hostport, "[]")
-	}
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	if host == "" {
+	host := hostname.Of(hostport)
+	switch {
+	case host == "":
 		return false
-	}
-	ip, err := netip.ParseAddr(host)
-	isIP := err == nil
-	if isIP && ip.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost") {
+	case hostname.Loopback(host):
 		return true
-	}
-	if g.listen != "" {
+	case g.listen != "":
 		return host == g.listen
-	}
-	if isIP || host == g.hostname || !strings.Contains(host, ".") {
+	case hostname.IsIP(host) || host == g.machine || !strings.Contains(host, "."):
 		return true
 	}
 	for _, s := range privateSuffixes {

@@ -30,6 +30,9 @@ func (r *reader) checkPorts() {
 	if len(c.Keys) == 0 && !loopback(c.Listen) {
 		r.warn(r.marks.listen, "listen %s is reachable from other machines and no keys are configured: anyone there may use the backends; add keys:, or listen on 127.0.0.1", c.Listen)
 	}
+	if len(c.Keys) > 0 && len(c.Hosts) > 0 {
+		r.warn(r.marks.hosts, "hosts has no effect where there are keys: a page needs one; leave it out")
+	}
 	if c.Admin.Token == "" && !loopback(c.Admin.Listen) {
 		r.warn(r.marks.adminListen, "admin.listen %s is reachable from other machines and has no token: changing calls are refused; add token:, or listen on 127.0.0.1", c.Admin.Listen)
 	}

@@ -25,6 +25,10 @@ type Config struct {
 	// headers although keys are configured. Without keys they are always sent.
 	ExposeDecision bool
 
+	// Hosts are names, in lower case, under which browsers may use the data port
+	// while there are no keys, beside those that are nobody else's.
+	Hosts []string
+
 	// TrustedProxies are who is believed when it says for whom it forwards. Only
 	// log lines show it. none = nobody is.
 	TrustedProxies []netip.Prefix

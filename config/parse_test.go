@@ -335,6 +335,14 @@ routes:
 	}
 }
 
+func TestHosts(t *testing.T) {
+	cfg := mustParse(t, fleet+"hosts: [ Pacer.Example.com, gateway., ${NAME}, 10.0.0.7 ]\n", variables(map[string]string{"NAME": "llm.internal"}))
+	want := "[pacer.example.com gateway llm.internal 10.0.0.7]"
+	if got := fmt.Sprint(cfg.Hosts); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestTrustedProxies(t *testing.T) {
 	cfg := mustParse(t, fleet+"trusted_proxies: [ 10.0.0.7, 192.168.0.0/16, \"fd00::/8\", ${PROXY} ]\n", variables(map[string]string{"PROXY": "2001:db8::1"}))
 	want := "[10.0.0.7/32 192.168.0.0/16 fd00::/8 2001:db8::1/128]"
@@ -371,8 +379,11 @@ routes:
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 
-	cfg = mustParse(t, fleet+"listen: 0.0.0.0:8080\nkeys: [ { name: k, key: s3cret } ]\n", nothing)
-	want = []string{"f:4:25: the key is configured as plain text; better write key_sha256: with the hash that printf %s KEY | sha256sum prints, or key_file:"}
+	cfg = mustParse(t, fleet+"listen: 0.0.0.0:8080\nkeys: [ { name: k, key: s3cret } ]\nhosts: [ pacer ]\n", nothing)
+	want = []string{
+		"f:4:25: the key is configured as plain text; better write key_sha256: with the hash that printf %s KEY | sha256sum prints, or key_file:",
+		"f:5:8: hosts has no effect where there are keys: a page needs one; leave it out",
+	}
 	if diff := cmp.Diff(want, cfg.Warnings); diff != "" {
 		t.Errorf("warnings with a key (-want +got):\n%s", diff)
 	}

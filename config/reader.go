@@ -36,10 +36,10 @@ type reader struct {
 // marks are the places of what the checks across sections talk about, each
 // slice parallel to the one it is named after.
 type marks struct {
-	listen, adminListen, replicas place
-	backends                      []backendMarks
-	routes                        []routeMarks
-	keys                          []keyMarks
+	listen, adminListen, replicas, hosts place
+	backends                             []backendMarks
+	routes                               []routeMarks
+	keys                                 []keyMarks
 }
 
 // problem records that something at a place is wrong.

@@ -26,6 +26,7 @@ func (r *reader) config(v value) {
 		"routes":          r.routes,
 		"keys":            r.keys,
 		"expose_decision": r.exposeDecision,
+		"hosts":           r.hosts,
 		"trusted_proxies": r.trustedProxies,
 	})
 	if ok {
@@ -37,6 +38,22 @@ func (r *reader) config(v value) {
 func (r *reader) exposeDecision(v value) {
 	if b, ok := r.truth(v); ok {
 		r.cfg.ExposeDecision = b
+	}
+}
+
+func (r *reader) hosts(v value) {
+	r.marks.hosts = v.place()
+	list, _ := r.list(v, "a list of names")
+	for _, v := range list {
+		s, ok := r.text(v)
+		if !ok {
+			continue
+		}
+		if !validHost(s.text, false) || strings.Trim(s.text, ".") == "" {
+			r.problem(v.place(), "%s is no name; write it without scheme and port, such as pacer.example.com", quote(s.raw))
+			continue
+		}
+		r.cfg.Hosts = append(r.cfg.Hosts, strings.TrimSuffix(strings.ToLower(s.text), "."))
 	}
 }
 

@@ -175,6 +175,7 @@ func answerFor(err error) answer {
 		model      *unknownModelError
 		header     *headerError
 		permission *permissionError
+		page       *pageError
 		response   *unknownResponseError
 		endpoint   *endpointError
 		shed       *shedError
@@ -225,6 +226,8 @@ func answerFor(err error) answer {
 		return answer{status: 400, typ: invalid, code: "invalid_header", param: header.header, message: "Header " + header.header + ": " + header.problem + "."}
 	case errors.As(err, &permission):
 		return answer{status: 403, typ: "permission_error", code: "permission_denied", param: permission.header, message: "Header " + permission.header + " asks for more than this key may have (" + permission.allowed + ")."}
+	case errors.As(err, &page):
+		return answer{status: 403, typ: "permission_error", code: "page_not_allowed", param: page.header, message: fmt.Sprintf("The gateway has no keys, so of web pages it serves only its own and those that its configuration names. This one came with %s: %.200s. If it is yours, add %s to the configuration.", page.header, page.value, page.add)}
 	case errors.As(err, &exceeded):
 		return answer{status: 429, typ: "rate_limit_error", code: "rate_limit_exceeded", message: "This key's limit of " + exceeded.Error() + " is reached.", retryAfter: exceeded.RetryAfter}
 	case errors.As(err, &shed):

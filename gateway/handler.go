@@ -32,7 +32,7 @@ func (g *Gateway) routes() http.Handler {
 		table["/v1"+end.path] = methods{http.MethodPost: g.journey(end)}
 	}
 	mux := chi.NewRouter()
-	mux.Use(clientconn.Early, g.guard, g.crossOrigin)
+	mux.Use(clientconn.Early, g.guard, g.crossOrigin, g.webPages)
 	for path, e := range table {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { g.dispatch(w, r, e) })
 	}

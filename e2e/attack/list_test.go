@@ -32,6 +32,7 @@ type attacker string
 const (
 	stranger attacker = "a stranger" // has no key
 	tenant   attacker = "a tenant"   // has a key, of another route
+	page     attacker = "a web page" // in the browser of somebody near the gateway
 	log      attacker = "the log"    // its reader
 	writer   attacker = "a writer"   // who may write to Redis, or a bit that fell over
 )
@@ -49,6 +50,8 @@ var attacks = []attack{
 	{name: "promised bodies on the admin port", by: stranger, site: site{files: 4096}, run: promisedToTheAdminPort, waits: true},
 	{name: "promised bodies over HTTP-2", by: stranger, site: site{tls: true}, run: promisedOverHTTP2},
 	{name: "a body of 128 MB", by: tenant, site: site{limit: "body: 32MiB"}, run: farTooLarge},
+	{name: "a cross-site POST on an open gateway", by: page, site: site{open: true}, run: crossSite},
+	{name: "DNS rebinding on an open gateway", by: page, site: site{open: true}, run: rebinding},
 	{name: "rapid resets of HTTP-2", by: stranger, site: site{tls: true}, run: rapidResets},
 	poisoned("poisoned sums in Redis", poisonedSums),
 	poisoned("a poisoned limit key", poisonedLimits),

@@ -31,17 +31,18 @@ var arrows = map[string][]string{
 	"providers": {"internal/openai", "internal/sse"},
 	"sim":       {}, // writer and reader must not share a bug
 
-	"gateway":                  {"config", "gateway/limit", "internal/clientconn", "internal/openai", "internal/telemetry", "internal/tokens", "profiles", "providers", "router"},
+	"gateway":                  {"config", "gateway/limit", "internal/clientconn", "internal/hostname", "internal/openai", "internal/telemetry", "internal/tokens", "profiles", "providers", "router"},
 	"gateway/limit":            {"config"},
 	"gateway/limit/redislimit": {"gateway/limit", "internal/redisconn"},
 
-	"admin":     {"config", "dashboard", "internal/clientconn", "internal/telemetry", "profiles", "router"},
+	"admin":     {"config", "dashboard", "internal/clientconn", "internal/hostname", "internal/telemetry", "profiles", "router"},
 	"dashboard": {},
 
 	"internal/arena":      {"internal/loadgen", "internal/presets", "profiles", "profiles/learn", "router", "sim"},
 	"internal/benchfile":  {},
 	"internal/accuracy":   {}, // tests alone
 	"internal/clientconn": {},
+	"internal/hostname":   {},
 	"internal/lint":       {},
 	"internal/loadgen":    {},
 	"internal/logqueue":   {},
