@@ -33,6 +33,7 @@ const (
 	stranger attacker = "a stranger" // has no key
 	tenant   attacker = "a tenant"   // has a key, of another route
 	page     attacker = "a web page" // in the browser of somebody near the gateway
+	engine   attacker = "an engine"  // that is ill
 	log      attacker = "the log"    // its reader
 	writer   attacker = "a writer"   // who may write to Redis, or a bit that fell over
 )
@@ -53,6 +54,10 @@ var attacks = []attack{
 	{name: "a cross-site POST on an open gateway", by: page, site: site{open: true}, run: crossSite},
 	{name: "DNS rebinding on an open gateway", by: page, site: site{open: true}, run: rebinding},
 	{name: "rapid resets of HTTP-2", by: stranger, site: site{tls: true}, run: rapidResets},
+	sick("an engine that refuses everything", 401, 402, 403, 404),
+	sick("an engine that breaks at everything", 500, 502, 503),
+	sick("an engine that is always full", 429),
+	refusedForItself(),
 	poisoned("poisoned sums in Redis", poisonedSums),
 	poisoned("a poisoned limit key", poisonedLimits),
 	{name: "a log reader that stands still", by: log, site: site{log: "level: info"}, run: logStandsStill},
