@@ -40,8 +40,13 @@ func supervisedBy(env func(string) string) (*supervisor, error) {
 	return s, nil
 }
 
+// sayTimeout is how long a supervisor may take to take a word. One that stands
+// still would keep the program from reloading and from ending.
+const sayTimeout = 250 * time.Millisecond
+
 func (s *supervisor) say(what string) {
 	if s != nil {
+		_ = s.socket.SetWriteDeadline(time.Now().Add(sayTimeout))
 		_, _ = s.socket.Write([]byte(what))
 	}
 }

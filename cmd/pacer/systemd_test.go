@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -110,5 +111,34 @@ func TestWhoIsNotSupervised(t *testing.T) {
 		if err != nil || s.every != 0 {
 			t.Errorf("%s: a sign of life every %v (%v), want none", name, s.every, err)
 		}
+	}
+}
+
+// A supervisor that stands still, its socket full, does not hold up the end.
+func TestASupervisorThatStandsStill(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	heard(t, path) // and never reads
+	s, err := supervisedBy(func(name string) string { return map[string]string{"NOTIFY_SOCKET": path}[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.socket.Close()
+	_ = s.socket.SetWriteDeadline(time.Now().Add(time.Second))
+	for err == nil { // until there is no room
+		_, err = s.socket.Write([]byte("WATCHDOG=1"))
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal(err)
+	}
+	_ = s.socket.SetWriteDeadline(time.Time{})
+	done := make(chan struct{})
+	go func() {
+		s.stopping(time.Minute)
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("what the supervisor does not take is waited for")
 	}
 }
