@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -59,6 +61,75 @@ func TestHiddenReasoningIsPaidFor(t *testing.T) {
 				}
 				h.idle()
 			})
+		})
+	}
+}
+
+// llama.cpp counts each of several choices by itself: all of them are paid for.
+func TestEveryChoiceIsPaidFor(t *testing.T) {
+	stream, err := os.ReadFile("../providers/testdata/llamacpp-three.sse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		body, kind, answer string
+		tokens             float64
+	}{
+		"stream": {`{"model":"chat","stream":true,"n":3}`, "text/event-stream", string(stream), 10},
+		"document": {
+			`{"model":"chat","n":2}`, "application/json",
+			`{"choices":[{"index":0,"message":{"content":"eight tokens, four bytes each...."}},{"index":1,"message":{"content":"and four of them"}}],"usage":{"prompt_tokens":9,"completion_tokens":8},"timings":{"predicted_n":8}}`, 12,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conf := settings("a")
+				conf.Backends[0].Kind = "llamacpp"
+				h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", c.kind)
+					say(w, c.answer)
+				}}})
+				if r := h.post(chat, c.body); r.status != 200 || r.err != nil || strings.Contains(r.body, `"choices":[],`) {
+					t.Fatalf("got %d %s (%v), want the answer without the usage events", r.status, r.body, r.err)
+				}
+				if line := h.last(); line.Tokens != c.tokens || line.Source != "usage" {
+					t.Errorf("log line %+v, want %v tokens by usage", line, c.tokens)
+				}
+				page := httptest.NewRecorder()
+				h.metrics.Handler().ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
+				want := fmt.Sprintf(`pacer_tokens_total{backend="a",direction="output",route="chat",source="usage"} %v`+"\n", c.tokens)
+				if !strings.Contains(page.Body.String(), want) {
+					t.Errorf("the metrics lack %s", want)
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+// A client of a vLLM, which has its fingerprint on the usage event, gets it
+// although it gets no usage.
+func TestTheFingerprintReachesTheClient(t *testing.T) {
+	stream, err := os.ReadFile("../providers/testdata/vllm-fingerprint.sse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"openai", "vllm"} {
+		synctest.Test(t, func(t *testing.T) {
+			conf := settings("a")
+			conf.Backends[0].Kind = kind
+			h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+				eventStream(w)
+				for event := range strings.SplitAfterSeq(string(stream), "\n\n") {
+					say(w, event)
+					pause(r, 20*time.Millisecond)
+				}
+			}}})
+			r := h.post(chat, streamBody)
+			if strings.Count(r.body, `"system_fingerprint":"vllm-0.32.0-tp1-5b3e9a11"}`) != 1 || strings.Contains(r.body, `"usage"`) || strings.Contains(r.body, `"choices":[]`) || r.err != nil {
+				t.Errorf("kind %s: got %s (%v), want the fingerprint, and no usage", kind, r.body, r.err)
+			}
+			h.idle()
 		})
 	}
 }

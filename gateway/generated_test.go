@@ -82,22 +82,21 @@ func (e *events) noise() {
 }
 
 // chunk adds a chunk, which is an object without its last brace, as an event of
-// one line or, at its first comma, of two. It ends in without where no count is
-// told, in uncounted where one is asked for and not told yet, and in the count
-// where each chunk has one.
-func (e *events) chunk(chunk, without, uncounted string, tokens int) {
+// one line or, at its first comma, of two. It ends in uncounted where a count is
+// asked for and not told yet, and in the count where each chunk has one.
+func (e *events) chunk(chunk, uncounted string, tokens int) {
 	field := e.d.pick("data: ", "data:", "data: ")
 	count := `,"usage":` + e.d.count(tokens)
 	if before, after, ok := strings.Cut(chunk, ","); ok && e.d.n(6) == 0 {
 		chunk = before + "," + e.end + field + after
-		count, uncounted = without, without // no engine sends them so
+		count, uncounted = "", "" // no engine sends them so
 	} else if len(chunk) > 60_000 {
-		count, uncounted = without, without // too large to be held back
+		count, uncounted = "", "" // too large to be held back
 	} else if strings.Contains(chunk, `"choices":[]`) {
 		count = uncounted // nothing to be counted
 	}
 	start := e.d.pick("", "", "", "id: 7"+e.end, "event: message"+e.end) + field
-	e.add(start+chunk+without+"}"+e.end+e.end, &e.plain)
+	e.add(start+chunk+"}"+e.end+e.end, &e.plain)
 	e.add(start+chunk+uncounted+"}"+e.end+e.end, &e.usage)
 	e.add(start+chunk+count+"}"+e.end+e.end, &e.continuous)
 }
@@ -124,11 +123,9 @@ func (e *events) answer() *prepared {
 // write a null where it has no usage yet.
 func (d *dice) chunks(completions, nulls bool) *prepared {
 	e := &events{d: d, end: d.pick("\n", "\n", "\r\n", "\r")}
-	without, uncounted := "", ""
+	uncounted := ""
 	if nulls {
 		uncounted = d.pick("", `,"usage":null`, `, "usage" : null`)
-	} else if completions {
-		without, uncounted = `,"usage":null`, `,"usage":null`
 	}
 	if d.n(10) == 0 {
 		e.every("\xEF\xBB\xBF")
@@ -147,7 +144,7 @@ func (d *dice) chunks(completions, nulls bool) *prepared {
 		case 1:
 			chunk = `{"id":"","choices":[{}]`
 		}
-		e.chunk(chunk, without, uncounted, i)
+		e.chunk(chunk, uncounted, i)
 	}
 	e.noise()
 	e.add("data: "+head+`"choices":[],"usage":`+d.count(20)+"}"+e.end+e.end, &e.usage, &e.continuous)
@@ -226,7 +223,7 @@ func (d *dice) generated() (ask, *prepared) {
 	case 3:
 		q.path = "/v1/completions"
 		q.more += d.pick(wishesForUsage...)
-		return q, d.chunks(true, q.model == "azure")
+		return q, d.chunks(true, slices.Contains(nullKinds, q.model))
 	case 4:
 		q.path = d.pick("/v1/responses", "/v1/messages")
 		return q, d.named(q.path)

@@ -40,10 +40,13 @@ func (b *Backend) Usage(path string, r *openai.Request) (ask openai.Ask, strip S
 func (b *Backend) Strip(path string, r *openai.Request, ask openai.Ask) (strip Strip) {
 	if ask >= openai.AskUsage && !r.IncludeUsage {
 		strip |= StripEvent
+		if b.kind == kindOpenAI || b.kind == kindVLLM { // the default kind is often one too
+			strip |= MovePrint
+		}
 		if b.zeros(path) {
 			strip |= StripRunning
 		}
-		if b.nulls(path) {
+		if b.nulls() {
 			strip |= StripNull
 		}
 	}
@@ -61,16 +64,10 @@ func (b *Backend) zeros(path string) bool {
 
 // nulls reports whether an engine that is asked for usage may write
 // "usage":null wherever it has none yet, and nothing when it is not asked: so
-// OpenAI, Azure, DeepSeek, and vLLM in chats. In completions vLLM writes it
-// always, and so do SGLang and others in every stream: there it stays.
-func (b *Backend) nulls(path string) bool {
-	switch b.kind {
-	case kindAzure:
-		return true
-	case kindOpenAI, kindVLLM:
-		return strings.HasPrefix(path, "/chat/")
-	}
-	return false
+// OpenAI, Azure, DeepSeek and vLLM. SGLang and others write it in every stream:
+// there it stays.
+func (b *Backend) nulls() bool {
+	return b.kind == kindAzure || b.kind == kindOpenAI || b.kind == kindVLLM
 }
 
 // RefusesAsk reports whether an error answer may be about what Pacer added to r

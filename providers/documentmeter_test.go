@@ -21,6 +21,10 @@ func TestDocument(t *testing.T) {
 	}{
 		{"chat", `{"choices":[{"message":{"role":"assistant","content":"hey"}}],"usage":{"prompt_tokens":9,"completion_tokens":5}}`, total{Chunks: 1, Bytes: 3, Usage: Usage{9, 0, 5, 0}, HasUsage: true, Done: true}},
 		{"keep-alive lines in front", "\n\n\n" + `{"choices":[{"text":"a"}]}` + "\n", total{Chunks: 1, Bytes: 1, Done: true}},
+		{"llama.cpp, of three the first is counted", `{"choices":[{"index":0,"message":{"content":"aaa aaa aaa aaa "}},{"index":1,"message":{"content":"aaa aaa "}},{"index":2,"message":{"content":""}}],"usage":{"prompt_tokens":9,"completion_tokens":8},"timings":{"predicted_n":8}}`, total{Chunks: 1, Bytes: 24, Usage: Usage{9, 0, 12, 0}, HasUsage: true, Done: true}},
+		{"llama.cpp, a short one is counted", `{"choices":[{"text":"a"},{"text":"aaa aaa aaa aaa "}],"usage":{"prompt_tokens":9,"completion_tokens":2},"timings":{"predicted_n":2}}`, total{Chunks: 1, Bytes: 17, Usage: Usage{9, 0, 6, 0}, HasUsage: true, Done: true}},
+		{"llama.cpp, all are counted", `{"choices":[{"text":"a"},{"text":"aaa aaa aaa aaa "}],"usage":{"prompt_tokens":9,"completion_tokens":9},"timings":{"predicted_n":2}}`, total{Chunks: 1, Bytes: 17, Usage: Usage{9, 0, 9, 0}, HasUsage: true, Done: true}},
+		{"two choices", `{"choices":[{"text":"a"},{"text":"aaa aaa aaa aaa "}],"usage":{"prompt_tokens":9,"completion_tokens":9}}`, total{Chunks: 1, Bytes: 17, Usage: Usage{9, 0, 9, 0}, HasUsage: true, Done: true}},
 		{"usage only, not stripped", `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":0}}`, total{Usage: Usage{9, 0, 0, 0}, HasUsage: true, Done: true}},
 		{"embeddings", `{"data":[{"embedding":[1]}],"usage":{"prompt_tokens":9,"total_tokens":9}}`, total{Usage: Usage{9, 0, 0, 0}, HasUsage: true, Done: true}},
 		{"error", `{"error":{"message":"no"}}`, total{Error: true, Done: true}},

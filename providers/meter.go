@@ -1,7 +1,7 @@
 package providers
 
 import (
-	"strings"
+	"math"
 
 	"github.com/pacer-dev/pacer/internal/openai"
 )
@@ -78,7 +78,7 @@ func (k *keptText) Text() []byte { return k.kept }
 func (k *keptText) drop() { *k = keptText{} }
 
 // Strip says what of the usage in a stream is taken out, because Pacer alone
-// asked for it.
+// asked for it, and what goes elsewhere.
 type Strip uint8
 
 // They may be added up. The zero value is all as it came.
@@ -86,6 +86,7 @@ const (
 	StripEvent   Strip = 1 << iota // the event that carries usage and nothing else
 	StripRunning                   // the usage in events that have choices too
 	StripNull                      // the "usage":null in the events before it
+	MovePrint                      // the event's system_fingerprint goes to the one before it, if that ends a choice
 )
 
 // NewMeter returns the meter for an answer to path, which is below the base URL
@@ -99,7 +100,7 @@ const (
 func (b *Backend) NewMeter(path string, stream bool, strip Strip) Meter {
 	switch d := dialectOf(path); {
 	case d == chat && stream:
-		return &streamMeter{strip: strip, nulls: strings.HasPrefix(path, "/completions") && !b.zeros(path) && strip&StripNull == 0}
+		return &streamMeter{strip: strip}
 	case stream:
 		return &eventMeter{dialect: d}
 	case d == chat, d == responses, d == messages:
@@ -113,20 +114,69 @@ func (b *Backend) NewMeter(path string, stream bool, strip Strip) Meter {
 
 // usageMeter keeps the usage of an answer: its own if it has one, else what
 // llama.cpp's timings say.
+//
+// llama.cpp counts each choice by itself. Of a stream it tells the counts one by
+// one, as the choices end; of a document the first choice's alone, and those of
+// the others are taken from how much text they have.
 type usageMeter struct {
-	usage Usage
-	own   bool // usage was in the answer
+	usage   Usage
+	own     bool // usage was in the answer
+	choices int  // how many there are, as far as is known
+	ended   int  // of these are counted
+	counted int  // the completion tokens of those
+	chunks  int  // of a stream, events with content
 }
 
-// take returns the usage in c, nil if there is none.
+// take returns the usage in c, nil if there is none, or not yet of all choices.
 func (m *usageMeter) take(c *openai.Chunk) *Usage {
+	if c.Choices.Count > 0 {
+		m.choices = max(m.choices, c.Choices.Index+1, c.Choices.Count)
+	}
 	switch {
 	case c.HasUsage:
-		m.usage, m.own = Usage(c.Usage), true
+		if !m.own {
+			m.own, m.ended, m.counted = true, 0, 0
+		}
+		m.usage = Usage(c.Usage)
 	case c.HasTimings && !m.own:
 		m.usage = Usage(c.Timings)
 	default:
 		return nil
 	}
+	switch {
+	case m.choices < 2:
+		return &m.usage
+	case !c.OfOne():
+		if c.UsageOnly { // whichever of them it counts, none came without tokens
+			m.usage.CompletionTokens = max(m.usage.CompletionTokens, m.chunks)
+		}
+		return &m.usage
+	}
+	if c.Choices.Count > 1 {
+		m.usage.CompletionTokens = ofAll(m.usage.CompletionTokens, c)
+		return &m.usage
+	}
+	if !c.Choices.Finished && !c.UsageOnly { // it runs
+		return nil
+	}
+	if m.ended < m.choices {
+		m.ended++
+		m.counted += m.usage.CompletionTokens
+	}
+	if m.usage.CompletionTokens = m.counted; m.ended < m.choices {
+		return nil
+	}
 	return &m.usage
+}
+
+// ofAll returns how many tokens the choices of a document have, the first of
+// which has so many. A short one says nothing of how long a token is.
+func ofAll(first int, c *openai.Chunk) int {
+	const short, bytesPerToken = 8, 4.0
+	perToken := bytesPerToken
+	if first >= short && c.Choices.FirstBytes > 0 {
+		perToken = float64(c.Choices.FirstBytes) / float64(first)
+	}
+	rest := float64(c.Bytes-c.Choices.FirstBytes) / perToken
+	return first + max(c.Choices.Count-1, int(math.Round(rest)))
 }

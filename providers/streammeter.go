@@ -20,7 +20,9 @@ const keptBuffer = 2 << 10
 // takes out what strip says.
 //
 // held is the beginning of an event that may have to be changed: one that could
-// become a usage event, or, with StripRunning or StripNull, any. The rules that
+// become a usage event, or, with StripRunning or StripNull, any. Before it there
+// may be the event that ends a choice: vLLM has its system_fingerprint on that
+// one, but, once it is asked for usage, on the usage event alone. The rules that
 // decide look at the bytes of the event alone, and the one for usage events
 // (suspect), once false, stays so as the event grows: hence cuts between reads
 // change nothing.
@@ -30,10 +32,16 @@ type streamMeter struct {
 	scan  sse.Scanner
 	strip Strip
 
-	// nulls says that the engine writes "usage":null where it has no count: vLLM
-	// and SGLang do in completions, and some in every stream. A count that is
-	// taken out leaves a null there.
+	// nulls says that the engine writes "usage":null where it has no count,
+	// without being asked: so does SGLang. A count that is taken out leaves a null
+	// there.
 	nulls bool
+
+	// last is the last event, if it ends a choice and waits for the fingerprint
+	// that the usage event behind it may have. printed says that no event has to:
+	// one that went on had a fingerprint.
+	last    lastEvent
+	printed bool
 
 	read  int64 // bytes of the stream taken so far
 	held  []byte
@@ -75,34 +83,49 @@ func (m *streamMeter) readStripping(p []byte) (pass []byte, seen Seen) {
 
 	done := 0
 	m.out = m.out[:0]
-	if m.scan.Feed(p) > 0 && m.cut {
-		done = 1
+	if m.scan.Feed(p) > 0 {
+		if m.cut {
+			done = 1
+		}
+		m.last.to++
 	}
 	for ev, ok := m.scan.Next(); ok; ev, ok = m.scan.Next() {
 		m.event(ev, &seen)
 		seen.Moved = true
 		if m.cut = m.ours(ev, src, from); m.cut {
+			done = m.release(src, from, done, m.fingerprint(ev))
 			m.out = append(m.out, src[done:ev.From-from]...)
 			done = int(ev.To - from)
 		} else {
-			done = m.cutRunning(ev, src, from, done)
+			done = m.release(src, from, done, nil)
+			done = m.edit(ev, src, from, done)
 		}
 	}
 	hold := len(src)
 	at, ok := m.scan.Pending()
-	if ok && at >= from && m.mayChange(at, src[at-from:]) {
+	usage := ok && at >= from && m.mayBeUsage(at, src[at-from:])
+	if usage || ok && at >= from && m.mayChange(src[at-from:]) {
 		hold = int(at - from)
+	}
+	if l := &m.last; l.waits && l.to == from+int64(hold) && (usage || hold == len(src)) {
+		hold = int(l.from - from)
+	} else {
+		done = m.release(src, from, done, nil)
 	}
 	seen.Moved = seen.Moved || ok
 	return m.hold(src, done, hold), seen
 }
 
-// mayChange reports whether the event that begins at at with raw could have to
-// be changed.
-func (m *streamMeter) mayChange(at int64, raw []byte) bool {
-	if m.strip&(StripRunning|StripNull) != 0 {
-		return len(raw) <= maxHeld
-	}
+// mayChange reports whether an event that begins with raw could have to be
+// changed although it is no usage event.
+func (m *streamMeter) mayChange(raw []byte) bool {
+	may := m.strip&(StripRunning|StripNull) != 0 || m.strip&MovePrint != 0 && !m.printed
+	return may && len(raw) <= maxHeld
+}
+
+// mayBeUsage reports whether the event that begins at at with raw could become a
+// usage event.
+func (m *streamMeter) mayBeUsage(at int64, raw []byte) bool {
 	if at != m.suspectAt {
 		m.suspect, m.suspectAt = suspect{}, at
 	}
@@ -118,17 +141,75 @@ func (m *streamMeter) ours(ev sse.Event, src []byte, from int64) bool {
 	return (&suspect{}).could(src[ev.From-from : ev.Blank-from])
 }
 
-// cutRunning takes the usage out of ev, a count or a null, if it is there only
-// because Pacer asked. What of src goes on before it is added to out; it returns
-// how far that is. An event of several data lines, which no engine sends, stays
-// as it is.
-func (m *streamMeter) cutRunning(ev sse.Event, src []byte, from int64, done int) int {
-	r := &m.chunk.Running
-	ours := StripRunning
+// lastEvent is an event that is held because the next one may add to it. All
+// are offsets in the stream.
+type lastEvent struct {
+	waits    bool
+	from, to int64
+	usage    change // what is cut out of it anyhow
+	print    change // where the fingerprint goes, and the null in its place
+}
+
+// change is a piece of the stream, and what goes there instead. to is 0 when
+// there is nothing to change.
+type change struct {
+	from, to int64
+	text     string
+}
+
+// fingerprint returns that of ev, a usage event, as it is written there, if it
+// stands directly behind the last event.
+func (m *streamMeter) fingerprint(ev sse.Event) []byte {
+	if f := m.chunk.Fingerprint; f.To > 0 && !f.Null && ev.From == m.last.to {
+		return m.data[f.From:f.To]
+	}
+	return nil
+}
+
+// release applies to the last event what there is to change, and the
+// fingerprint if there is one. What of src goes on before it is added to out; it
+// returns how far that is.
+func (m *streamMeter) release(src []byte, from int64, done int, fingerprint []byte) int {
+	l := m.last
+	m.last = lastEvent{}
+	if !l.waits {
+		return done
+	}
+	if fingerprint != nil && l.print.from < l.usage.from {
+		done = m.apply(l.print, src, from, done, fingerprint)
+		fingerprint = nil
+	}
+	done = m.apply(l.usage, src, from, done, nil)
+	if fingerprint != nil {
+		done = m.apply(l.print, src, from, done, fingerprint)
+	}
+	return done
+}
+
+// apply adds src up to c to out, and c's text and more in its place.
+func (m *streamMeter) apply(c change, src []byte, from int64, done int, more []byte) int {
+	if c.to == 0 {
+		return done
+	}
+	m.out = append(m.out, src[done:c.from-from]...)
+	m.out = append(append(m.out, c.text...), more...)
+	return int(c.to - from)
+}
+
+// edit takes the usage out of ev, a count or a null, if it is there only because
+// Pacer asked, or has ev wait for that and a fingerprint. What of src goes on
+// before it is added to out; it returns how far that is. An event of several data
+// lines, which no engine sends, stays as it is.
+func (m *streamMeter) edit(ev sse.Event, src []byte, from int64, done int) int {
+	c := &m.chunk
+	m.printed = m.printed || c.Fingerprint.To > 0 && !c.Fingerprint.Null
+	r, ours := &c.Running, StripRunning
 	if r.Null {
 		ours, m.nulls = StripNull, m.strip&StripNull == 0
 	}
-	if m.strip&ours == 0 || r.To == 0 || m.chunk.Error || ev.From < from {
+	cuts := m.strip&ours != 0 && r.To > 0
+	waits := m.strip&MovePrint != 0 && c.Choices.Finished && !m.printed
+	if !cuts && !waits || c.Error || ev.From < from {
 		return done
 	}
 	raw := src[ev.From-from : ev.Blank-from]
@@ -136,13 +217,24 @@ func (m *streamMeter) cutRunning(ev sse.Event, src []byte, from int64, done int)
 	if at < 0 || len(raw) > maxHeld-2 { // the line end of a CRLF may have been held as well
 		return done
 	}
-	at += int(ev.From - from)
-	if m.nulls && !r.Null {
-		m.out = append(append(m.out, src[done:at+r.Value]...), "null"...)
-		return at + r.End
+	data := ev.From + int64(at)
+	l := lastEvent{waits: true, from: ev.From, to: ev.To}
+	if cuts {
+		l.usage = change{from: data + int64(r.From), to: data + int64(r.To)}
+		if m.nulls && !r.Null {
+			l.usage = change{from: data + int64(r.Value), to: data + int64(r.End), text: "null"}
+		}
 	}
-	m.out = append(m.out, src[done:at+r.From]...)
-	return at + r.To
+	if !waits {
+		return m.apply(l.usage, src, from, done, nil)
+	}
+	l.print = change{from: data + int64(c.Fingerprint.From), to: data + int64(c.Fingerprint.To)}
+	if c.Fingerprint.To == 0 {
+		end := data + int64(len(m.data)) - 1
+		l.print = change{from: end, to: end, text: `,"system_fingerprint":`}
+	}
+	m.last = l
+	return done
 }
 
 // hold keeps src[hold:] and returns src[done:hold], behind what is in out.
@@ -173,22 +265,29 @@ func (m *streamMeter) hold(src []byte, done, hold int) (pass []byte) {
 // End passes on what is held, without the usage that Pacer alone asked for,
 // also where the last event lacks only its blank line.
 func (m *streamMeter) End() (pass []byte, seen Seen) {
-	pass, m.held = m.held, nil
+	src := m.held
+	m.held, m.out = nil, m.out[:0]
+	from, done := m.read-int64(len(src)), 0
 	ev, ok := m.scan.End()
-	if !ok {
-		return pass, seen
+	if ok {
+		m.event(ev, &seen)
+		seen.Bad = false // the end of a stream may cut an event in two
 	}
-	m.event(ev, &seen)
-	seen.Bad = false // the end of a stream may cut an event in two
-	from := m.read - int64(len(pass))
-	if m.strip != 0 && m.ours(ev, pass, from) {
-		return pass[:ev.From-from], seen
+	switch {
+	case !ok:
+		done = m.release(src, from, done, nil)
+	case m.strip != 0 && m.ours(ev, src, from):
+		done = m.release(src, from, done, m.fingerprint(ev))
+		return append(m.out, src[done:ev.From-from]...), seen
+	default:
+		done = m.release(src, from, done, nil)
+		done = m.edit(ev, src, from, done)
+		done = m.release(src, from, done, nil)
 	}
-	m.out = m.out[:0]
-	if done := m.cutRunning(ev, pass, from, 0); done > 0 {
-		pass = append(m.out, pass[done:]...)
+	if done == 0 {
+		return src, seen
 	}
-	return pass, seen
+	return append(m.out, src[done:]...), seen
 }
 
 func (m *streamMeter) ErrorEvent(message string) []byte { return chat.errorEvent(message, 0) }
@@ -217,6 +316,7 @@ func (m *streamMeter) event(ev sse.Event, seen *Seen) {
 	}
 	if m.chunk.Content {
 		seen.Chunks++
+		m.chunks++
 		seen.Bytes += m.chunk.Bytes
 		seen.Reasoning = seen.Reasoning || m.chunk.Reasoning
 		if m.chunk.HasUsage {

@@ -74,7 +74,7 @@ func readStream(t testing.TB, name string) []byte {
 }
 
 // every is each way of stripping.
-var every = []Strip{0, StripEvent, StripRunning, StripEvent | StripRunning, StripEvent | StripNull, StripEvent | StripRunning | StripNull}
+var every = []Strip{0, StripEvent, StripRunning, StripEvent | StripRunning, StripEvent | StripNull, StripEvent | StripRunning | StripNull, StripEvent | MovePrint, StripEvent | StripRunning | StripNull | MovePrint}
 
 var runningUsage = regexp.MustCompile(`,\s*"usage"\s*:\s*\{[^{}]*(\{[^{}]*\}[^{}]*)*\}`)
 
@@ -130,6 +130,8 @@ func TestStreams(t *testing.T) {
 		{"xai", total{Chunks: 2, Bytes: 3 + 7, Usage: Usage{8, 0, 2, 0}}, 0},
 		{"crlf-comments", total{Chunks: 2, Bytes: 12, Usage: Usage{5, 0, 2, 0}}, 1},
 		{"completions", total{Chunks: 2, Bytes: 8, Usage: Usage{4, 0, 2, 0}}, 1},
+		{"llamacpp-three", total{Chunks: 10, Bytes: 48, Usage: Usage{58, 0, 10, 0}}, 3},
+		{"llamacpp-completions-two", total{Chunks: 11, Bytes: 64, Usage: Usage{5, 0, 11, 0}}, 0},
 		{"two-choices", total{Chunks: 2, Bytes: 3, Usage: Usage{4, 0, 3, 0}}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

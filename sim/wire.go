@@ -15,7 +15,6 @@ type wire struct {
 	before, after string
 	role          string // the choice's content in the first chunk; empty = no such chunk
 	finish        string // the choice's content in the last one
-	without       string // what stands behind the choices of a chunk that tells no usage
 	details       string // and what its usage ends in where it does
 	// thought stands in the place of before in the first half of the tokens,
 	// which then are reasoning; empty = none are.
@@ -102,10 +101,10 @@ func (v *wireVoice) finish(b []byte, choice int) []byte {
 func (v *wireVoice) close(b []byte, choice, tokens int) []byte {
 	a := v.answer
 	if !a.continuous {
-		if a.usage && a.server.quirks.usageNull && v.without == "" {
+		if a.usage && a.server.quirks.usageNull {
 			b = append(b, `,"usage":null`...)
 		}
-		return append(append(b, v.without...), "}\n\n"...)
+		return append(b, "}\n\n"...)
 	}
 	if a.server.quirks.repeatedUsage {
 		tokens -= (tokens + 1) % 2 // an odd number of tokens is told twice
@@ -165,7 +164,6 @@ var completionWire = &wire{
 	before:  `"text":"`,
 	after:   `","logprobs":null,"finish_reason":null,"stop_reason":null}]`,
 	finish:  `"text":"","logprobs":null,"finish_reason":"length","stop_reason":null}]`,
-	without: `,"usage":null`,
 	details: `,"prompt_tokens_details":null`,
 	choice: func(index int, _, text string) any {
 		return completionChoice{Index: index, Text: text, FinishReason: "length"}

@@ -55,10 +55,10 @@ func TestWireOfACompletionStream(t *testing.T) {
 		s := r.stream(t.Context(), completions, `{"prompt":["one",[1,2,3,4,5]],"stream":true,"max_tokens":1,"n":1}`)
 		head := `{"id":"cmpl-ID","object":"text_completion","created":946684800,"model":"m","choices":[`
 		want := []string{
-			head + `{"index":0,"text":" the","logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}`,
-			head + `{"index":0,"text":"","logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":null}`,
-			head + `{"index":1,"text":" one","logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}`,
-			head + `{"index":1,"text":"","logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":null}`,
+			head + `{"index":0,"text":" the","logprobs":null,"finish_reason":null,"stop_reason":null}]}`,
+			head + `{"index":0,"text":"","logprobs":null,"finish_reason":"length","stop_reason":null}]}`,
+			head + `{"index":1,"text":" one","logprobs":null,"finish_reason":null,"stop_reason":null}]}`,
+			head + `{"index":1,"text":"","logprobs":null,"finish_reason":"length","stop_reason":null}]}`,
 			`[DONE]`,
 		}
 		if d := cmp.Diff(want, plain(s)); d != "" {

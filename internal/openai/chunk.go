@@ -1,10 +1,6 @@
 package openai
 
-import (
-	"math"
-	"strconv"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // Usage is the token count in an answer. Backends are not believed further
 // than this: no count is negative or above 2^31-1, CachedTokens is part of
@@ -39,7 +35,32 @@ type Chunk struct {
 
 	Running Running
 
+	Choices     Choices
+	Fingerprint Fingerprint
+
 	Error bool // the backend reports an error
+}
+
+// OfOne reports whether the usage counts a single choice although there may be
+// several, as llama.cpp's does: it is what the timings say, and they are of one.
+func (c *Chunk) OfOne() bool {
+	return c.HasTimings && (!c.HasUsage || c.Usage.CompletionTokens == c.Timings.CompletionTokens)
+}
+
+// Choices is what is known of an event's choices. The zero value is none.
+type Choices struct {
+	Count      int
+	Index      int  // the highest one
+	FirstBytes int  // what the first one has of the chunk's Bytes
+	Finished   bool // one has a finish_reason
+}
+
+// Fingerprint is the system_fingerprint of an event: [From, To) is its value, in
+// offsets of the event's data. Null is whether it is null. The zero value says
+// that there is none.
+type Fingerprint struct {
+	From, To int
+	Null     bool
 }
 
 // Running is the top-level usage of an event that has choices too: a count
@@ -123,6 +144,10 @@ func (p *chunkParser) top(i int) int {
 			if end = p.value(v, 1); end > 0 && string(p.b[v:end]) == `"error"` {
 				p.c.Error = true
 			}
+		case "system_fingerprint":
+			if end = p.value(v, 1); p.kind(v) == '"' && end > v+2 || p.kind(v) == 'n' {
+				p.c.Fingerprint = Fingerprint{From: v, To: end, Null: p.kind(v) == 'n'}
+			}
 		case "prompt_filter_results":
 			end = p.value(v, 1)
 			p.more = p.more || p.kind(v) != 'n'
@@ -170,6 +195,9 @@ func (p *chunkParser) choices(i int) int {
 		if end < 0 {
 			return -1
 		}
+		if p.c.Choices.Count++; p.c.Choices.Count == 1 {
+			p.c.Choices.FirstBytes = p.c.Bytes
+		}
 		at, done = p.next(end, ']')
 	}
 	return at
@@ -191,6 +219,13 @@ func (p *chunkParser) choice(i int) int {
 			end = p.message(v)
 		case "text":
 			end = p.text(v, 3)
+		case "index":
+			n := 0
+			end = p.tokens(v, 3, &n)
+			p.c.Choices.Index = max(p.c.Choices.Index, n)
+		case "finish_reason":
+			end = p.value(v, 3)
+			p.c.Choices.Finished = p.c.Choices.Finished || p.kind(v) == '"'
 		case "usage": // Moonshot has it here
 			end = p.usage(v, 3)
 		default:
@@ -332,164 +367,4 @@ func (p *chunkParser) arguments(v, depth int) int {
 		p.c.Bytes += end - v
 	}
 	return end
-}
-
-// usage reads an object with token counts; one that counts neither prompt nor
-// completion is none.
-func (p *chunkParser) usage(i, depth int) int {
-	if p.kind(i) != '{' {
-		return p.value(i, depth)
-	}
-	var u Usage
-	var found bool
-	at, done := p.first(i, '}')
-	for !done {
-		key, _, v := p.key(at)
-		if v < 0 {
-			return -1
-		}
-		end := -1
-		switch string(key) {
-		case "prompt_tokens":
-			end = p.tokens(v, depth+1, &u.PromptTokens)
-			found = found || isNumber(p.kind(v))
-		case "completion_tokens":
-			end = p.tokens(v, depth+1, &u.CompletionTokens)
-			found = found || isNumber(p.kind(v))
-		case "prompt_cache_hit_tokens": // DeepSeek
-			end = p.tokens(v, depth+1, &u.CachedTokens)
-		case "reasoning_tokens": // SGLang
-			end = p.tokens(v, depth+1, &u.ReasoningTokens)
-		case "prompt_tokens_details", "completion_tokens_details":
-			end = p.usageDetails(v, depth+1, &u)
-		default:
-			end = p.value(v, depth+1)
-		}
-		if end < 0 {
-			return -1
-		}
-		at, done = p.next(end, '}')
-	}
-	if u = u.clamped(); found && u != (Usage{}) { // Ollama has zeros in every chunk
-		p.c.Usage, p.c.HasUsage = u, true
-	}
-	return at
-}
-
-func (p *chunkParser) usageDetails(i, depth int, u *Usage) int {
-	if p.kind(i) != '{' {
-		return p.value(i, depth)
-	}
-	at, done := p.first(i, '}')
-	for !done {
-		key, _, v := p.key(at)
-		if v < 0 {
-			return -1
-		}
-		end := -1
-		switch string(key) {
-		case "cached_tokens":
-			end = p.tokens(v, depth+1, &u.CachedTokens)
-		case "reasoning_tokens":
-			end = p.tokens(v, depth+1, &u.ReasoningTokens)
-		default:
-			end = p.value(v, depth+1)
-		}
-		if end < 0 {
-			return -1
-		}
-		at, done = p.next(end, '}')
-	}
-	return at
-}
-
-// usageWithin reads {"usage": {…}}.
-func (p *chunkParser) usageWithin(i int) int {
-	if p.kind(i) != '{' {
-		return p.value(i, 1)
-	}
-	at, done := p.first(i, '}')
-	for !done {
-		key, _, v := p.key(at)
-		if v < 0 {
-			return -1
-		}
-		end := -1
-		if string(key) == "usage" && !p.c.HasUsage {
-			end = p.usage(v, 2)
-		} else {
-			end = p.value(v, 2)
-		}
-		if end < 0 {
-			return -1
-		}
-		at, done = p.next(end, '}')
-	}
-	return at
-}
-
-// timings reads llama.cpp's: predicted_n tokens were generated, prompt_n were
-// prefilled and cache_n were there already.
-func (p *chunkParser) timings(i int) int {
-	if p.kind(i) != '{' {
-		return p.value(i, 1)
-	}
-	var u Usage
-	at, done := p.first(i, '}')
-	for !done {
-		key, _, v := p.key(at)
-		if v < 0 {
-			return -1
-		}
-		end := -1
-		switch string(key) {
-		case "predicted_n":
-			end = p.tokens(v, 2, &u.CompletionTokens)
-			p.c.HasTimings = isNumber(p.kind(v))
-		case "prompt_n":
-			end = p.tokens(v, 2, &u.PromptTokens)
-		case "cache_n":
-			end = p.tokens(v, 2, &u.CachedTokens)
-		default:
-			end = p.value(v, 2)
-		}
-		if end < 0 {
-			return -1
-		}
-		at, done = p.next(end, '}')
-	}
-	u.PromptTokens += u.CachedTokens
-	p.c.Timings = u.clamped()
-	return at
-}
-
-// tokens reads the count at v into n. What is no number leaves it alone.
-func (p *chunkParser) tokens(v, depth int, n *int) int {
-	end := p.value(v, depth)
-	if end < 0 || !isNumber(p.kind(v)) {
-		return end
-	}
-	sum := 0
-	for _, c := range p.b[v:end] {
-		if c < '0' || '9' < c { // a sign, a fraction or an exponent
-			f, _ := strconv.ParseFloat(string(p.b[v:end]), 64)
-			*n = int(max(0, min(f, maxCount)))
-			return end
-		}
-		if sum = sum*10 + int(c-'0'); sum > maxCount {
-			sum = maxCount
-		}
-	}
-	*n = sum
-	return end
-}
-
-func isNumber(c byte) bool { return c == '-' || '0' <= c && c <= '9' }
-
-// clamped returns u with each part at most the whole that it belongs to.
-func (u Usage) clamped() Usage {
-	u.PromptTokens = min(u.PromptTokens, math.MaxInt32)
-	u.CachedTokens = min(u.CachedTokens, u.PromptTokens)
-	u.ReasoningTokens = min(u.ReasoningTokens, u.CompletionTokens)
-	return u
 }

@@ -62,7 +62,7 @@ func TestParseChunk(t *testing.T) {
 			if !ParseChunk([]byte(tt.data), &got) {
 				t.Fatal("refused")
 			}
-			got.Running = Running{} // TestRunningUsage
+			got.Running, got.Choices = Running{}, Choices{} // TestRunningUsage, TestChoices
 			if got != tt.want {
 				t.Errorf("got  %+v\nwant %+v", got, tt.want)
 			}
@@ -213,5 +213,28 @@ func BenchmarkParseChunk(b *testing.B) {
 				ParseChunk(raw, &c)
 			}
 		})
+	}
+}
+
+func TestChoices(t *testing.T) {
+	for data, want := range map[string]Choices{
+		`{"choices":[]}`: {},
+		`{"choices":[{"index":2,"text":"é","finish_reason":null}]}`:                               {Count: 1, Index: 2, FirstBytes: 2},
+		`{"choices":[{"index":0,"text":"abc"},{"index":1,"text":"ab","finish_reason":"length"}]}`: {Count: 2, Index: 1, FirstBytes: 3, Finished: true},
+		`{"choices":[null,{"index":-1}]}`:                                                         {Count: 2},
+	} {
+		var c Chunk
+		if !ParseChunk([]byte(data), &c) || c.Choices != want {
+			t.Errorf("%s: got %+v, want %+v", data, c.Choices, want)
+		}
+	}
+	for data, want := range map[string]string{
+		`{"choices":[],"system_fingerprint" : "fp_1" }`: `"fp_1"`, `{"system_fingerprint":null,"x":1}`: "null",
+		`{"system_fingerprint":""}`: "", `{"system_fingerprint":7}`: "", `{"x":{"system_fingerprint":"no"}}`: "",
+	} {
+		var c Chunk
+		if f := &c.Fingerprint; !ParseChunk([]byte(data), &c) || data[f.From:f.To] != want || f.Null != (want == "null") {
+			t.Errorf("%s: got %+v, want %s", data, f, want)
+		}
 	}
 }
