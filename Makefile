@@ -8,10 +8,26 @@ GORACE    ?= atexit_sleep_ms=50
 export GORACE
 BIN       := bin/pacer
 
-.PHONY: build test sdk numbers deps bench accuracy arena fuzz soak attack faults loadtools long lint format demo clean
+.PHONY: build image sbom notices test sdk numbers deps bench accuracy arena fuzz soak attack faults loadtools long lint format demo clean
+
+# What pacer version says, in every way to build: here, in the image
+# (--build-arg), and by the Go tool itself (go install …@v1.2.3).
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
+DATE     ?= $(shell git log -1 --format=%cI 2>/dev/null)
+STAMP    := -s -w -X main.version=$(VERSION) -X main.revision=$(REVISION) -X main.date=$(DATE)
 
 build: ## the static binary, bin/pacer
-	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/pacer
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(STAMP)" -o $(BIN) ./cmd/pacer
+
+image: ## the container image pacer:VERSION
+	docker build --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) --build-arg DATE=$(DATE) -t pacer:$(VERSION) .
+
+sbom: build ## what is in bin/pacer, as CycloneDX: bin/pacer.cdx.json
+	$(BIN) version --sbom >$(BIN).cdx.json
+
+notices: ## cmd/pacer/licenses.txt anew, from the modules in the program
+	$(GO) test -count=1 -run '^TestLicenses$$' ./cmd/pacer -update
 
 test: deps ## every test, with the race detector
 	$(GO) test $(TESTFLAGS) ./...

@@ -14,8 +14,8 @@ import (
 	"github.com/pacer-dev/pacer/config"
 )
 
-// What docs/OPERATIONS.md names is there: each metric, also those of the alerts,
-// and each test.
+// What docs/OPERATIONS.md and SECURITY.md name is there: each metric, also those
+// of the alerts, and each test.
 func TestOperationsNamesWhatIsThere(t *testing.T) {
 	text, err := os.ReadFile("../../docs/OPERATIONS.md")
 	if err != nil {
@@ -58,7 +58,7 @@ func TestOperationsNamesWhatIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(text), -1)
+	listed := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(text)+fromRoot(t, "SECURITY.md"), -1)
 	for _, name := range listed {
 		if !strings.Contains(tests.String(), "func "+name+"(t *testing.T)") {
 			t.Errorf("there is no test %s", name)

@@ -30,6 +30,7 @@ route, without breaking the floor of those already streaming.`,
 		newExplainCommand(),
 		newPlanCommand(),
 		newBenchCommand(),
+		newHealthCommand(),
 		newVersionCommand(),
 	)
 	for _, c := range append(root.Commands(), root) {
