@@ -76,7 +76,7 @@ func (t *attempt) send(buffers *sync.Pool) {
 		}
 		_ = t.resp.Body.Close()
 		t.ask, t.strip, t.unasked = less, t.backend.Strip(t.path, t.req, less), true
-		t.call.Body = t.req.Edit(t.target.Model, less) // no larger than the one it replaces
+		t.call.Body = edited{t.call.Body.(edited).body, t.req.Edit(t.target.Model, less)}
 	}
 }
 

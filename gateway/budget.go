@@ -33,3 +33,27 @@ func (b *budget) force(n int64) { b.used.Add(n) }
 
 // give takes n off again.
 func (b *budget) give(n int64) { b.used.Add(-n) }
+
+// budgets are those that one request draws on.
+type budgets struct{ all, tenant *budget }
+
+// take takes n bytes from both; the error says which of them is used up.
+func (b budgets) take(n int64) error {
+	if !b.tenant.take(n) {
+		return errShareTaken
+	}
+	if !b.all.take(n) {
+		b.tenant.give(n)
+		return errOverloaded
+	}
+	return nil
+}
+
+// force adds n in any case: for what cannot be refused any more.
+func (b budgets) force(n int64) {
+	b.tenant.force(n)
+	b.all.force(n)
+}
+
+// give takes n off again.
+func (b budgets) give(n int64) { b.force(-n) }

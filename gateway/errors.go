@@ -24,6 +24,7 @@ var (
 	errUnserved    = errors.New("gateway: unknown endpoint")
 	errWrongMethod = errors.New("gateway: method not allowed")
 	errSlowBody    = errors.New("gateway: the request body came too slowly")
+	errRatio       = errors.New("gateway: the request body unpacks to too many times its size")
 	errOverloaded  = errors.New("gateway: too many requests under way")
 	errShareTaken  = errors.New("gateway: the key's requests under way hold its half of limits.buffered")
 	errManyBodies  = errors.New("gateway: the key is sending as many bodies at once as one key may")
@@ -199,6 +200,8 @@ func answerFor(err error) answer {
 		return a
 	case errors.As(err, &tooLarge):
 		return answer{status: 413, typ: invalid, code: "request_too_large", message: fmt.Sprintf("The request body is larger than %d bytes.", tooLarge.limit)}
+	case errors.Is(err, errRatio):
+		return answer{status: 413, typ: invalid, code: "compression_ratio", message: fmt.Sprintf("The request body unpacks to more than %d times its compressed size. Send it without Content-Encoding.", maxRatio)}
 	case errors.Is(err, errSlowBody):
 		return answer{status: 408, typ: invalid, code: "request_timeout", message: "The request body came too slowly."}
 	case errors.As(err, &encoding):

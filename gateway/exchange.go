@@ -32,8 +32,8 @@ type exchange struct {
 
 	// read
 	arrived time.Time // the body was complete: waiting counts from here
-	body    []byte
-	held    int64 // bytes taken from the budget for bodies
+	body    *body     // nil = not there, or let go
+	held    int64     // bytes taken from the budgets beside it
 	req     openai.Request
 	stream  bool
 
@@ -73,6 +73,10 @@ type exchange struct {
 	opaque        bool            // the answer is passed on unread
 	backendsFault bool            // an error answer that the backend's owner has to mend
 	content       bool            // verdict given: content came
+
+	keepsText    bool   // what follows, and the beginning of the answer, is kept for a tokenizer
+	prompt       []byte // its beginning
+	promptWithin int    // bytes of the body that it was found in
 
 	// relay
 	patience   patience

@@ -114,17 +114,14 @@ func (x *exchange) prepare(t *attempt) error {
 	}
 	t.verdict = verdict
 
-	body := x.body
+	up := edited{body: x.body}
 	if !x.end.stored {
 		t.ask, t.strip = t.backend.Usage(x.path, &x.req)
-		body = x.req.Edit(t.target.Model, t.ask)
-		if len(body) != len(x.body) || &body[0] != &x.body[0] {
-			x.keep(int64(len(body)))
-		}
+		up.edits = x.req.Edit(t.target.Model, t.ask)
 	}
 	t.call = providers.Call{
 		Method: x.r.Method, Path: x.upPath(), Model: cmp.Or(t.target.Model, x.req.Model),
-		Header: x.upHeader(), Body: body, RequestID: requestID(x.r.Context()),
+		Header: x.upHeader(), Body: up, RequestID: requestID(x.r.Context()),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(x.r.Context())
 	t.spare = context.AfterFunc(x.g.ending, func() { t.cancel(errDraining) })

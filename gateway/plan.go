@@ -109,12 +109,12 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 
 // tenantShare is how many bytes of bodies one tenant may hold: half of all, so
 // that one who fills the gateway leaves room for the others, and at least one
-// body. Who is alone may have all.
+// body, however it comes. Who is alone may have all.
 func tenantShare(c *config.Config) int64 {
 	if len(c.Keys) < 2 {
 		return math.MaxInt64
 	}
-	return max(c.Limits.Buffered/2, c.Limits.Body+1)
+	return max(c.Limits.Buffered/2, c.Limits.Body+onHeap*(smallBody+unzipping))
 }
 
 // incarnation returns the backend that l is a lease on, nil if it is none of

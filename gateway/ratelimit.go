@@ -39,7 +39,7 @@ func (x *exchange) endBody() { x.tenant.sending.Add(-1) }
 // whole answer that it allows.
 func (x *exchange) charge() error {
 	if !x.req.Form() && !x.end.stored && !x.end.counts { // what is heard, fetched or counted is no prompt
-		x.bodyTokens = openai.EstimatePromptTokens(x.body)
+		x.bodyTokens = openai.EstimatePromptTokens(x.body.bytes())
 	}
 	x.promptTokens = x.route.prompt.apply(x.bodyTokens)
 	answer := min(x.req.MaxTokens, maxPromptTokens) * max(x.req.Sequences, 1) // Sequences is bounded: no overflow

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/clientconn"
@@ -15,13 +16,19 @@ import (
 )
 
 const (
-	// bodyStart is the first buffer for a body whose length is not told, and
-	// for one that claims a length it has yet to send.
-	bodyStart = 64 << 10
-
 	// bodyRate is the slowest upload that is waited for, in bytes/s: a client
 	// that sends a byte now and then must not hold a buffer for ever.
 	bodyRate = 4 << 10
+
+	// maxRatio is how many times its compressed size a body may unpack to once it
+	// is above ratioStart, in bytes: a prompt rarely passes 20, what was made to
+	// fill the memory of others comes near 1,000.
+	maxRatio   = 50
+	ratioStart = 1 << 20
+
+	// unzipping is what unpacking takes beside the body, in bytes: a window and
+	// tables.
+	unzipping = 48 << 10
 )
 
 // read takes the WHOLE body before anything goes up, and looks at its top
@@ -29,23 +36,25 @@ const (
 // begins truncates streams (golang/go#40747), and a failover needs the body
 // again.
 func (x *exchange) read() error {
-	body, err := x.readBody()
-	if err != nil {
+	if err := x.readBody(); err != nil {
 		return err
 	}
 	clientconn.Answering(x.r.Context())
-	x.body = body
+	x.body.whole()
 	x.arrived = time.Now()
 	if x.end.stored {
 		return nil
 	}
+	var err error
 	kind := x.r.Header.Get("Content-Type")
 	if x.end.form && isForm(kind) {
-		x.req, err = openai.PeekForm(body, kind)
+		x.req, err = openai.PeekForm(x.body.bytes(), kind)
 	} else {
 		// Some editors and shells begin a file with a mark; Python reads over it.
-		x.body = bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF"))
-		x.req, err = openai.Peek(x.body)
+		if mark := []byte("\xEF\xBB\xBF"); bytes.HasPrefix(x.body.bytes(), mark) {
+			x.body.skip(len(mark))
+		}
+		x.req, err = openai.Peek(x.body.bytes())
 	}
 	if err != nil {
 		return err
@@ -60,82 +69,101 @@ func isForm(contentType string) bool {
 }
 
 // readBody reads the body, as it is without compression, into memory that the
-// budget covers. The limit holds for both forms of it.
-func (x *exchange) readBody() ([]byte, error) {
+// budgets cover. The limit holds for both forms of it.
+func (x *exchange) readBody() error {
 	if err := x.beginBody(); err != nil {
-		return nil, err
+		return err
 	}
 	defer x.endBody()
 	limit := x.plan.conf.Limits.Body
 	if x.r.ContentLength > limit {
-		return nil, &bodyTooLargeError{limit: limit}
+		return &bodyTooLargeError{limit: limit}
 	}
-	from, length, err := x.bodySource()
+	from, zip, err := x.bodySource()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	size := length + 1 // one more, so that EOF is seen without growing
-	if size == 0 || size > bodyStart {
-		size = bodyStart
+	defer zip.close()
+	most, told := limit, zip == nil && x.r.ContentLength >= 0
+	if told {
+		most = x.r.ContentLength
 	}
-	if err := x.take(size); err != nil {
-		return nil, err
+	// One byte more, so that the end is seen, and what is beyond the limit.
+	if x.body, err = newBody(x.budgets(), int(most)+1, told); err != nil {
+		return err
 	}
-	buf := make([]byte, 0, size)
 	pace := x.newPace()
 	for {
-		if len(buf) == cap(buf) {
-			next := min(2*int64(cap(buf)), limit+1)
-			if err := x.take(next - int64(cap(buf))); err != nil {
-				return nil, err
-			}
-			buf = append(make([]byte, 0, next), buf...)
+		room, err := x.body.next()
+		if err != nil {
+			return err
 		}
-		pace.next(int64(len(buf)))
-		n, err := from.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
+		pace.next(int64(x.body.size))
+		n, err := from.Read(room)
+		x.body.wrote(n)
 		switch {
-		case int64(len(buf)) > limit:
-			return nil, &bodyTooLargeError{limit: limit}
+		case int64(x.body.size) > limit:
+			return &bodyTooLargeError{limit: limit}
+		case zip.bursts(x.body.size):
+			return errRatio
 		case err == io.EOF:
 			pace.end()
-			return buf, nil
+			return nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return nil, errSlowBody
+			return errSlowBody
 		case errors.Is(err, io.ErrUnexpectedEOF):
-			return nil, &goneError{err: err}
+			return &goneError{err: err}
 		case err != nil:
-			return nil, &bodyError{err: err}
+			return &bodyError{err: err}
 		}
 	}
 }
 
-// bodySource returns where the body is read from, and how long it is; -1 = not
-// told.
-func (x *exchange) bodySource() (io.Reader, int64, error) {
+// dropBody gives the body up, if there is one.
+func (x *exchange) dropBody() {
+	if x.body != nil {
+		x.body.leave()
+		x.body = nil
+		x.req.Forget()
+	}
+}
+
+// bodySource returns where the body is read from; zip is nil if it was not
+// compressed.
+func (x *exchange) bodySource() (from io.Reader, zip *gunzip, err error) {
 	switch enc := strings.ToLower(strings.TrimSpace(x.r.Header.Get("Content-Encoding"))); enc {
 	case "", "identity":
-		return x.r.Body, x.r.ContentLength, nil
+		return x.r.Body, nil, nil
 	case "gzip", "x-gzip":
-		return &gunzip{from: x.r.Body}, -1, nil
+		if err := x.take(unzipping); err != nil {
+			return nil, nil, err
+		}
+		zip = &gunzip{from: x.r.Body, x: x}
+		return zip, zip, nil
 	default:
 		x.w.Header().Set("Accept-Encoding", "gzip")
-		return nil, 0, &encodingError{encoding: enc}
+		return nil, nil, &encodingError{encoding: enc}
 	}
 }
 
 // gunzip reads a compressed body. Its head is looked for by the first Read, so
 // that a slow client meets the same deadlines as any other.
 type gunzip struct {
+	x     *exchange
 	from  io.Reader
 	zip   *gzip.Reader
-	whole bool // from came to its end
+	read  int64 // bytes as they were sent
+	whole bool  // from came to its end
 }
+
+// unzippers are kept for the next body.
+var unzippers = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
 // Read implements io.Reader.
 func (g *gunzip) Read(p []byte) (n int, err error) {
 	if g.zip == nil {
-		if g.zip, err = gzip.NewReader(rawBody{g}); err == nil {
+		g.zip = unzippers.Get().(*gzip.Reader)
+		if err = g.zip.Reset(rawBody{g}); err == nil {
 			return 0, nil
 		}
 		if err == io.EOF { // nothing at all is no gzip
@@ -150,27 +178,43 @@ func (g *gunzip) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
+// bursts reports whether what was read is too little to unpack to size bytes.
+func (g *gunzip) bursts(size int) bool {
+	return g != nil && size > ratioStart && int64(size) > maxRatio*g.read
+}
+
+// close gives back what unpacking took.
+func (g *gunzip) close() {
+	if g == nil {
+		return
+	}
+	if g.zip != nil {
+		_ = g.zip.Reset(strings.NewReader("")) // keeps nothing of this body alive
+		unzippers.Put(g.zip)
+	}
+	g.x.keep(-unzipping)
+}
+
 // rawBody is the body as it was sent.
 type rawBody struct{ *gunzip }
 
 func (r rawBody) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
+	r.read += int64(n)
 	r.whole = r.whole || err == io.EOF
 	return n, err
 }
 
-// take takes n bytes from the budget of all, and from the tenant's, until
-// settle; the error says which of them is used up.
+// budgets are those that the request draws on.
+func (x *exchange) budgets() budgets { return budgets{all: &x.g.buffered, tenant: x.tenant.held} }
+
+// take has the budgets count n bytes of the heap beside the body, until settle.
 func (x *exchange) take(n int64) error {
-	if !x.tenant.held.take(n) {
-		return errShareTaken
+	err := x.budgets().take(onHeap * n)
+	if err == nil {
+		x.held += onHeap * n
 	}
-	if !x.g.buffered.take(n) {
-		x.tenant.held.give(n)
-		return errOverloaded
-	}
-	x.held += n
-	return nil
+	return err
 }
 
 // hold is take, where it makes no difference.
@@ -178,9 +222,8 @@ func (x *exchange) hold(n int64) bool { return x.take(n) == nil }
 
 // keep counts n bytes, or takes them off, that cannot be refused.
 func (x *exchange) keep(n int64) {
-	x.tenant.held.force(n)
-	x.g.buffered.force(n)
-	x.held += n
+	x.budgets().force(onHeap * n)
+	x.held += onHeap * n
 }
 
 // pace sets the read deadline of a body as it comes in.

@@ -308,8 +308,8 @@ func TestSlowBodiesAreGivenUp(t *testing.T) {
 func TestBuffersAreBoundedOverAllRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := settings("a")
-		c.Limits.Buffered = 150 << 10 // the first holds its body twice: as it came, and as it went up
-		engine := &script{answer: talk(10, time.Second)}
+		c.Limits.Buffered = 150 << 10 // a small body counts twice
+		engine := &script{answer: after(time.Second)}
 		h := open(t, c, map[string]http.Handler{"a": engine})
 		body := `{"model":"chat","stream":true,"x":"` + strings.Repeat("x", 60<<10) + `"}`
 		done := make(chan reply, 1)
@@ -337,12 +337,12 @@ func TestOneTenantDoesNotHoldAllBuffers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := settings("a")
 				c.Keys = []config.Key{key("greedy", "one"), key("served", "two")}
-				serves := int64(3)
+				serves := int64(2) // a small body counts twice
 				if name == "alone" {
 					c.Keys, serves = c.Keys[:1], 5
 				}
-				c.Limits.Body, c.Limits.Buffered = 64<<10, 640<<10 // a body of 60 KiB is held twice, and what goes up is not refused any more
-				h := open(t, c, map[string]http.Handler{"a": &script{answer: talk(10, time.Second)}})
+				c.Limits.Body, c.Limits.Buffered = 64<<10, 640<<10
+				h := open(t, c, map[string]http.Handler{"a": &script{answer: after(time.Second)}})
 				body := `{"model":"chat","stream":true,"x":"` + strings.Repeat("x", 60<<10) + `"}`
 				var running sync.WaitGroup
 				var served atomic.Int64
@@ -369,7 +369,7 @@ func TestOneTenantDoesNotHoldAllBuffers(t *testing.T) {
 				}
 				running.Wait()
 				if n := served.Load(); n != serves {
-					t.Errorf("%d of 20 requests of 120 KiB were served at once, want %d with a budget of 640 KiB", n, serves)
+					t.Errorf("%d of 20 requests of 60 KiB were served at once, want %d with a budget of 640 KiB", n, serves)
 				}
 				h.idle()
 			})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/openai"
+	"github.com/pacer-dev/pacer/internal/tokens"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
 )
@@ -104,6 +105,9 @@ func (x *exchange) observe(p []byte) (pass []byte, seen providers.Seen) {
 
 // begin sends the head of the answer.
 func (x *exchange) begin() {
+	if !x.try.whole { // else it ends at once, and its usage is still to be seen
+		x.letGo()
+	}
 	x.status = x.try.resp.StatusCode
 	x.copyHeader(x.try.resp.Header)
 	x.begun = true
@@ -111,6 +115,17 @@ func (x *exchange) begin() {
 	x.w.WriteHeader(x.status)
 	x.patience.end()
 	x.try.watch.phase(x.try.at.Add(x.plan.conf.Timeouts.Silence), errSilence)
+}
+
+// letGo lets go of the body, and of the answer that was set aside: nobody else
+// is asked any more. A backend that answers before it has read all of the body
+// still gets the rest.
+func (x *exchange) letGo() {
+	x.dropBusy()
+	if x.body != nil && x.keepsText && !x.hasUsage {
+		x.prompt, x.promptWithin = openai.PromptText(x.body.bytes(), tokens.MaxText)
+	}
+	x.dropBody()
 }
 
 // nextPhase gives the backend its time for the next bytes, from ready on. Until

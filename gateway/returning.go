@@ -16,13 +16,14 @@ func (x *exchange) key() uint64 {
 	if !x.end.decodes {
 		return 0
 	}
+	body := x.body.bytes()
 	var h maphash.Hash
 	h.SetSeed(x.g.seed)
 	h.WriteString(x.tenant.name)
 	h.WriteString(x.path)
 	var size [8]byte
-	binary.LittleEndian.PutUint64(size[:], uint64(len(x.body)))
+	binary.LittleEndian.PutUint64(size[:], uint64(len(body)))
 	h.Write(size[:])
-	h.Write(x.body[:min(len(x.body), recognised)])
+	h.Write(body[:min(len(body), recognised)])
 	return max(h.Sum64(), 1)
 }

@@ -31,12 +31,11 @@ func (x *exchange) settle(err error) {
 		x.endAttempt() // first of all: the backend's own slot
 	}
 	x.dropRival()
-	x.dropBusy()
+	x.letGo()
 	x.forgetAccused()
 	x.leaveLine()
 	x.release(now, err == nil)
-	x.tenant.held.give(x.held)
-	x.g.buffered.give(x.held)
+	x.budgets().give(x.held)
 	if x.counted {
 		x.g.running.Add(-1)
 	}

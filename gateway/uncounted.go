@@ -3,7 +3,6 @@ package gateway
 import (
 	"math"
 
-	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/internal/tokens"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
@@ -13,14 +12,15 @@ import (
 // known of its target's tokenizer.
 const bytesPerToken = 4
 
-// keepText has the meter keep the beginning of the answer, in case that no
-// usage comes and nothing is known of how many tokens a chunk holds. Its room
-// is of the budget for bodies.
+// keepText has the meter keep the beginning of the answer, and letGo that of the
+// prompt, in case that no usage comes and nothing is known of how many tokens a
+// chunk holds. Their room is of the budget for bodies.
 func (x *exchange) keepText() {
 	keeper, ok := x.try.look.(providers.TextKeeper)
-	if !ok || !x.end.decodes || x.try.sse && x.g.book.Calibrated(x.target) || !x.hold(tokens.MaxText) {
+	if !ok || !x.end.decodes || x.try.sse && x.g.book.Calibrated(x.target) || !x.hold(2*tokens.MaxText) {
 		return
 	}
+	x.keepsText = true
 	keeper.KeepText(tokens.MaxText)
 }
 
@@ -52,22 +52,21 @@ func (x *exchange) countLater(account func()) bool {
 	if len(answer) == 0 {
 		return false
 	}
-	prompt, within := openai.PromptText(x.body, tokens.MaxText)
-	x.body, x.req, x.try.look = nil, openai.Request{}, nil // megabytes, which must not wait in line
+	x.try.look = nil // it may keep much, which must not wait in line
 	return x.g.late.do(func() {
 		x.summary.Tokens = math.Round(tokens.Count(string(answer)) * float64(x.text) / float64(len(answer)))
-		if len(prompt) > 0 {
-			x.countPrompt(string(prompt), within)
+		if len(x.prompt) > 0 {
+			x.countPrompt()
 		}
 		account()
 	})
 }
 
-// countPrompt counts a prompt by its beginning, which was found in so many
-// bytes of the body. The estimate from the size of the body knows what of the
+// countPrompt counts a prompt by its beginning, and by how many bytes of the
+// body that was found in. The estimate from the size of the body knows what of the
 // rest is no text.
-func (x *exchange) countPrompt(text string, within int) {
-	n := tokens.Count(text) * max(1, float64(x.bodyTokens)*bytesPerToken/float64(within))
+func (x *exchange) countPrompt() {
+	n := tokens.Count(string(x.prompt)) * max(1, float64(x.bodyTokens)*bytesPerToken/float64(x.promptWithin))
 	x.promptTokens = int(min(max(1, n), maxPromptTokens))
 	x.route.prompt.learn(x.bodyTokens, x.promptTokens)
 }

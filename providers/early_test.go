@@ -104,7 +104,7 @@ func earlyAnswer(t *testing.T, b *Backend, body []byte) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	resp, err := b.Send(ctx, Call{Path: "/chat/completions", Body: body})
+	resp, err := b.Send(ctx, Call{Path: "/chat/completions", Body: inMemory(body)})
 	if err != nil {
 		t.Errorf("the answer was lost: %v", err)
 		return
@@ -138,7 +138,7 @@ func TestALargeBodyThatIsCutShort(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		_, err = b.Send(ctx, Call{Path: "/chat/completions", Body: make([]byte, size)})
+		_, err = b.Send(ctx, Call{Path: "/chat/completions", Body: make(inMemory, size)})
 		var send *SendError
 		if !errors.As(err, &send) || send.CutShort() != large || strings.Contains(send.Reason(), "21.0 MB") != large {
 			t.Errorf("%d bytes: %v, want it cut short: %v", size, err, large)

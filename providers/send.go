@@ -1,7 +1,6 @@
 package providers
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"io"
@@ -12,16 +11,23 @@ import (
 
 // Call is one request as it goes up: Path is below the base URL
 // ("/chat/completions", and a query if it has one), Model is the backend's name
-// of the model, Body is complete and edited, Header is the client's
-// own (credentials, hop-by-hop and accept-encoding are dropped here). None of
-// it is changed, and Body must not change until the response's body is closed.
+// of the model, Header is the client's own (credentials, hop-by-hop and
+// accept-encoding are dropped here). None of it is changed.
 type Call struct {
 	Method    string // "" = POST
 	Path      string
 	Model     string // for backends that have it in their URLs; "" = unknown
 	Header    http.Header
-	Body      []byte
+	Body      Body // nil = none
 	RequestID string
+}
+
+// Body is what goes up, complete. It is opened for each time that it is sent.
+// What was opened is closed when all of it went up, or no more of it will; that
+// may be later than Send returns.
+type Body interface {
+	Len() int64 // in bytes; 0 = there is none
+	Open() (io.ReadCloser, error)
 }
 
 // Send sends c and returns the response when its headers are there. The
@@ -38,32 +44,33 @@ func (b *Backend) Send(ctx context.Context, c Call) (*http.Response, error) {
 		resp, trip, err = roundTrip(ctx, b.fresh, req)
 	}
 	if err != nil {
-		return nil, &SendError{Phase: trip.phase(), Err: err, Body: int64(len(c.Body))}
+		return nil, &SendError{Phase: trip.phase(), Err: err, Body: req.ContentLength}
 	}
 	return resp, nil
 }
 
 // request builds what goes up, but for its body.
 func (b *Backend) request(c Call) *http.Request {
-	return &http.Request{
+	req := &http.Request{
 		Method: cmp.Or(c.Method, http.MethodPost), URL: b.target(c), Host: b.host, Header: b.upward(c),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		ContentLength: int64(len(c.Body)),
-		// A reader over all of it: a transport that reads the client's own body
-		// while the answer begins truncates streams (golang/go#40747).
-		GetBody: func() (io.ReadCloser, error) {
-			if len(c.Body) == 0 {
-				return http.NoBody, nil
-			}
-			return io.NopCloser(bytes.NewReader(c.Body)), nil
-		},
+		GetBody: func() (io.ReadCloser, error) { return http.NoBody, nil },
 	}
+	if c.Body != nil && c.Body.Len() > 0 {
+		// Complete: a transport that reads the client's own body while the answer
+		// begins truncates streams (golang/go#40747).
+		req.ContentLength, req.GetBody = c.Body.Len(), c.Body.Open
+	}
+	return req
 }
 
 func roundTrip(ctx context.Context, t *http.Transport, req *http.Request) (*http.Response, *trip, error) {
 	var tr trip
 	req = req.WithContext(httptrace.WithClientTrace(ctx, tr.trace()))
-	req.Body, _ = req.GetBody()
+	var err error
+	if req.Body, err = req.GetBody(); err != nil {
+		return nil, &tr, err
+	}
 	resp, err := t.RoundTrip(req)
 	return resp, &tr, err
 }

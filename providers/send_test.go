@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,12 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/memnet"
 )
+
+// inMemory is a body.
+type inMemory []byte
+
+func (b inMemory) Len() int64                   { return int64(len(b)) }
+func (b inMemory) Open() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -89,7 +96,7 @@ func TestWhatGoesUp(t *testing.T) {
 			"Openai-Organization": {"theirs"}, "Openai-Project": {"p"}, "X-Stainless-Retry-Count": {"0"}, "X-Custom": {"a", "b"},
 		}
 		before := header.Clone()
-		status, _, err := e.ask(Call{Header: header, Body: []byte(`{"model":"m"}`), RequestID: "req-1"})
+		status, _, err := e.ask(Call{Header: header, Body: inMemory(`{"model":"m"}`), RequestID: "req-1"})
 		if err != nil || status != 200 {
 			t.Fatalf("status %d, error %v", status, err)
 		}
@@ -145,7 +152,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			asked++
 			http.Redirect(w, r, "http://elsewhere/", http.StatusTemporaryRedirect)
 		})
-		status, _, err := e.ask(Call{Body: []byte("{}")})
+		status, _, err := e.ask(Call{Body: inMemory("{}")})
 		if status != http.StatusTemporaryRedirect || err != nil || asked != 1 || e.dials.Load() != 1 {
 			t.Errorf("status %d, error %v, asked %d times over %d connections; want the redirect itself", status, err, asked, e.dials.Load())
 		}
@@ -208,7 +215,7 @@ func TestCancelReachesTheEngine(t *testing.T) {
 				ctx, cancel := context.WithCancel(context.Background())
 				time.AfterFunc(time.Minute, cancel)
 				start := time.Now()
-				resp, err := e.Send(ctx, Call{Path: "/x", Body: []byte("{}")})
+				resp, err := e.Send(ctx, Call{Path: "/x", Body: inMemory("{}")})
 				if err == nil {
 					_, err = io.ReadAll(resp.Body)
 					resp.Body.Close()

@@ -82,7 +82,7 @@ func TestAClosedKeptConnectionIsNoFailure(t *testing.T) {
 					tt.second(c, r)
 				})
 				for i := range 3 {
-					if _, text, err := e.ask(Call{Body: []byte(tt.body)}); err != nil || text != "ok" {
+					if _, text, err := e.ask(Call{Body: inMemory(tt.body)}); err != nil || text != "ok" {
 						t.Fatalf("request %d: %q, %v; want ok", i+1, text, err)
 					}
 					if tt.name == "before it read anything" {
@@ -113,13 +113,13 @@ func TestTheRetryIsOnAFreshConnection(t *testing.T) {
 		var all sync.WaitGroup
 		for range 5 {
 			all.Go(func() {
-				if _, _, err := e.ask(Call{Body: body}); err != nil {
+				if _, _, err := e.ask(Call{Body: inMemory(body)}); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		all.Wait()
-		if _, text, err := e.ask(Call{Body: body}); err != nil || text != "ok" {
+		if _, text, err := e.ask(Call{Body: inMemory(body)}); err != nil || text != "ok" {
 			t.Errorf("%q, %v with five stale connections at hand; want ok", text, err)
 		}
 		if n := e.dials.Load(); n != 6 {
@@ -135,7 +135,7 @@ func TestARequestMayBeReplayed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := b.request(Call{Path: "/x", Body: []byte("{}")})
+	req := b.request(Call{Path: "/x", Body: inMemory("{}")})
 	if v, ok := req.Header["Idempotency-Key"]; !ok || len(v) != 0 {
 		t.Errorf("Idempotency-Key is %q, %v; want an empty list", v, ok)
 	}
@@ -159,10 +159,10 @@ func TestAClosedFreshConnectionIsAFailure(t *testing.T) {
 				request(r)
 			}
 		})
-		if _, _, err := e.ask(Call{Body: []byte("{}")}); err != nil {
+		if _, _, err := e.ask(Call{Body: inMemory("{}")}); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := e.ask(Call{Body: []byte("{}")}) // on the kept one, then on a fresh one
+		_, _, err := e.ask(Call{Body: inMemory("{}")}) // on the kept one, then on a fresh one
 		var send *SendError
 		if !errors.As(err, &send) || send.Phase != Headers {
 			t.Fatalf("got %v, want a *SendError of the headers phase", err)
@@ -186,10 +186,10 @@ func TestABrokenAnswerIsNotSentAgain(t *testing.T) {
 				io.WriteString(c, "HTTP/1.1 20")
 			}
 		})
-		if _, _, err := e.ask(Call{Body: []byte("{}")}); err != nil {
+		if _, _, err := e.ask(Call{Body: inMemory("{}")}); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := e.ask(Call{Body: []byte("{}")}); err == nil {
+		if _, _, err := e.ask(Call{Body: inMemory("{}")}); err == nil {
 			t.Error("half an answer was taken for one")
 		}
 		if n := e.dials.Load(); n != 1 {
@@ -257,7 +257,7 @@ func TestBackToBackStreamsOfAnEngineThatCloses(t *testing.T) {
 	failed := 0
 	for i := range 500 {
 		body := bytes.Repeat([]byte("x"), 1+i%3*50_000)
-		if _, text, err := e.ask(Call{Body: body}); err != nil || !strings.HasSuffix(text, "[DONE]\n\n") {
+		if _, text, err := e.ask(Call{Body: inMemory(body)}); err != nil || !strings.HasSuffix(text, "[DONE]\n\n") {
 			failed++
 			t.Logf("request %d: %v", i, err)
 		}

@@ -24,8 +24,9 @@ const (
 	// port's clients, and connections that are kept for the next request.
 	spareDescriptors = 512
 
-	// memoryShare is the part of a container's memory that the collector may let
-	// the heap grow to before it works harder. The rest is for what is no heap.
+	// memoryShare is the part of a container's memory that bodies and the heap
+	// together may take before the collector works harder. The rest is for what is
+	// neither.
 	memoryShare = 0.9
 )
 
@@ -37,21 +38,29 @@ type room struct {
 }
 
 // takeRoom finds out how much room there is. Go has raised the soft limit of
-// descriptors to the hard one already. A container's memory limit becomes the
-// one of the garbage collector, unless GOMEMLIMIT said something else: else the
-// heap may double into it, and the kernel ends the program.
-func takeRoom(log *slog.Logger) room {
+// descriptors to the hard one already. A container's memory limit, less the
+// bodies that lie outside of the heap, becomes the one of the garbage collector,
+// unless GOMEMLIMIT said something else: else the heap may double into it, and
+// the kernel ends the program.
+func takeRoom(log *slog.Logger, buffered int64) room {
 	r := room{descriptors: mayOpen()}
 	if set := debug.SetMemoryLimit(-1); set != math.MaxInt64 {
 		r.memory = set
 		return r
 	}
 	if r.memory = containerMemory(os.DirFS("/")); r.memory > 0 {
-		limit := int64(memoryShare * float64(r.memory))
+		limit := heapLimit(r.memory, buffered)
 		debug.SetMemoryLimit(limit)
 		log.Info("memory limit taken from the container", "container_bytes", r.memory, "gomemlimit_bytes", limit)
 	}
 	return r
+}
+
+// heapLimit is what of a container's memory the heap may take: what buffered
+// bodies leave, and at least as much as they.
+func heapLimit(container, buffered int64) int64 {
+	all := int64(memoryShare * float64(container))
+	return max(all-buffered, all/2)
 }
 
 // sayRoom warns of limits of the configuration that the machine does not keep.

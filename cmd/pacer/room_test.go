@@ -40,6 +40,19 @@ func TestLimitsThatTheMachineDoesNotKeep(t *testing.T) {
 	}
 }
 
+// Bodies and the heap share what a container has.
+func TestWhatBodiesLeaveToTheHeap(t *testing.T) {
+	const gib = 1 << 30
+	for _, c := range []struct{ container, buffered, want int64 }{
+		{10 * gib, 1 * gib, 8 * gib},
+		{10 * gib, 8 * gib, 9 * gib / 2}, // sayRoom warns of it
+	} {
+		if got := heapLimit(c.container, c.buffered); got != c.want {
+			t.Errorf("%d bytes, %d for bodies: %d for the heap, want %d", c.container, c.buffered, got, c.want)
+		}
+	}
+}
+
 func TestContainerMemory(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	for _, c := range []struct {

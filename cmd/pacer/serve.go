@@ -102,7 +102,7 @@ func serveWith(ctx context.Context, cfg *config.Config, load func() (*config.Con
 		return err
 	}
 	p.level = logs.level
-	p.room = takeRoom(log)
+	p.room = takeRoom(log, cfg.Limits.Buffered)
 	p.sayRoom(cfg)
 	if p.systemd, err = supervisedBy(os.Getenv); err != nil {
 		log.Warn("systemd cannot be told how the program is", "error", err)

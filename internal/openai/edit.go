@@ -5,12 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-// splice replaces the bytes of at by text.
-type splice struct {
-	at   span
-	text []byte
-}
-
 // Ask is what of its usage an answer is asked for.
 type Ask uint8
 
@@ -21,40 +15,30 @@ const (
 	AskContinuous            // the usage in every chunk
 )
 
-// Edit returns the body with model replaced (unless "" or the same) and the
-// stream_options set that ask names. All other bytes stay. Without an edit it
-// returns the body itself.
-func (r *Request) Edit(model string, ask Ask) []byte {
-	var room [4]splice
-	edits := room[:0]
+// Edit returns what has to be changed in the body so that model is replaced
+// (unless "" or the same) and the stream_options are set that ask names, in the
+// order of the bytes. All others stay. nil = nothing has to be.
+func (r *Request) Edit(model string, ask Ask) []Splice {
+	var edits []Splice
 	if model != "" && model != r.Model {
 		text := []byte(model)
 		if !r.form {
 			text = appendString(make([]byte, 0, len(model)+2), model)
 		}
-		edits = append(edits, splice{r.spans.model, text})
+		edits = append(edits, Splice{r.spans.model.from, r.spans.model.to, text})
 	}
 	if !r.form {
 		edits = r.ask(ask, edits)
 	}
-	if len(edits) == 0 {
-		return r.body
-	}
-	slices.SortFunc(edits, func(a, b splice) int { return a.at.from - b.at.from })
-	size := len(r.body)
-	for _, e := range edits {
-		size += len(e.text) - (e.at.to - e.at.from)
-	}
-	out, done := make([]byte, 0, size), 0
-	for _, e := range edits {
-		out = append(append(out, r.body[done:e.at.from]...), e.text...)
-		done = e.at.to
-	}
-	return append(out, r.body[done:]...)
+	slices.SortFunc(edits, func(a, b Splice) int { return a.From - b.From })
+	return edits
 }
 
+// Forget lets go of the body. It cannot be edited any more.
+func (r *Request) Forget() { r.body = nil }
+
 // ask adds the edits that set the stream_options of ask.
-func (r *Request) ask(ask Ask, edits []splice) []splice {
+func (r *Request) ask(ask Ask, edits []Splice) []Splice {
 	const key = `"stream_options":`
 	text := append(make([]byte, 0, 96), key...)
 	text = append(text, '{')
@@ -71,7 +55,7 @@ func (r *Request) ask(ask Ask, edits []splice) []splice {
 		switch {
 		case ask < o.level || o.is:
 		case o.value.to > 0:
-			edits = append(edits, splice{o.value, []byte("true")})
+			edits = append(edits, Splice{o.value.from, o.value.to, []byte("true")})
 		default:
 			text = append(append(append(text, '"'), o.name...), `":true,`...)
 		}
@@ -83,13 +67,13 @@ func (r *Request) ask(ask Ask, edits []splice) []splice {
 	bare := len(text) - 1 // without the last comma
 	switch {
 	case options.to == 0: // a body has a model, so something follows
-		return append(edits, splice{span{r.spans.first, r.spans.first}, append(text[:bare], "},"...)})
+		return append(edits, Splice{r.spans.first, r.spans.first, append(text[:bare], "},"...)})
 	case r.body[options.from] != '{': // null
-		return append(edits, splice{options, append(text[len(key):bare], '}')})
+		return append(edits, Splice{options.from, options.to, append(text[len(key):bare], '}')})
 	case r.spans.optionsEmpty:
 		text = text[:bare]
 	}
-	return append(edits, splice{span{options.from + 1, options.from + 1}, text[members:]})
+	return append(edits, Splice{options.from + 1, options.from + 1, text[members:]})
 }
 
 // appendString appends s as a JSON string. Only what must be escaped is:
