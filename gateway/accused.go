@@ -25,16 +25,18 @@ type accused struct {
 
 // ownersFault reports whether an error answer that begins with start may be for
 // the backend's owner to mend, rather than for the client: its key is wrong, its
-// account empty, it lacks the model that the configuration names, or it broke.
-// With no configured model the client's own name went up, and a 404 is about
-// that; and a client may ask for an endpoint, or an earlier answer, that an
-// engine does not have.
+// account empty, it lacks the model that the route names, or it broke. On a
+// route for whatever clients name, a 404 is about that; and a client may ask for
+// an endpoint, or an earlier answer, that an engine does not have.
 func (x *exchange) ownersFault(status int, start []byte) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
 		return true
 	case http.StatusNotFound:
-		if x.end.stored || x.pinned != "" || x.req.PreviousResponseID != "" || x.try.target.Model == "" {
+		if x.end.stored || x.pinned != "" || x.req.PreviousResponseID != "" {
+			return false
+		}
+		if x.try.target.Model == "" && x.route == x.plan.rest {
 			return false
 		}
 		return x.end.basic || !providers.NoSuchEndpoint(start)

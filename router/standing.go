@@ -33,8 +33,8 @@ const (
 type standing struct {
 	refusals int       // in a row, held against it
 	tenant   string    // whose requests they were
-	several  bool      // they were of more than one tenant, or the target is full
-	last     time.Time // of them, or when it said that it is full
+	several  bool      // of more than one tenant
+	last     time.Time // of them, or when it said that it is full; zero = never since it served
 	until    time.Time // nobody goes there before, then a probe; zero = it does not rest
 	wait     time.Duration
 	full     bool      // it rests because it is full, and did not say for how long
@@ -45,24 +45,29 @@ type standing struct {
 // sure, as another one served the same request, or because there was no good
 // answer for a while.
 func (s *standing) refuse(now time.Time, tenant string, sure bool) bool {
-	if !sure && !s.served.IsZero() && now.Sub(s.served) < servedLately {
+	if since := now.Sub(s.served); !sure && since >= 0 && since < servedLately {
 		return false
 	}
-	if s.refusals == 0 && s.until.IsZero() {
-		s.tenant = tenant
-	}
-	s.several = s.several || s.tenant != tenant
-	s.last = now
+	s.note(now, tenant)
 	if s.refusals++; s.refusals >= manyRefusals && s.until.IsZero() {
 		s.rest(now, restLeast)
 	}
 	return true
 }
 
-// fill notes that the target said it is full, and wants to be left alone for so
-// long; 0 = it did not say.
-func (s *standing) fill(now time.Time, told time.Duration) {
-	s.several, s.last = true, now
+// note notes when the target turned down a request, and whose.
+func (s *standing) note(now time.Time, tenant string) {
+	if s.last.IsZero() {
+		s.tenant = tenant
+	}
+	s.several = s.several || s.tenant != tenant
+	s.last = now
+}
+
+// fill notes that the target said to tenant that it is full, and wants to be left
+// alone for so long; 0 = it did not say.
+func (s *standing) fill(now time.Time, tenant string, told time.Duration) {
+	s.note(now, tenant)
 	s.full = told <= 0 && (s.full || s.until.IsZero())
 	if told = min(told, restTold); told > 0 {
 		s.until, s.wait = later(s.until, now.Add(told)), max(s.wait, restLeast)
@@ -81,7 +86,7 @@ func (s *standing) try(now time.Time) { s.rest(now, max(s.wait, restLeast)) }
 // serve notes a good answer to a request that was placed then. What was accepted
 // before the last refusal says nothing about what comes after it.
 func (s *standing) serve(now, placed time.Time) {
-	if placed.Before(s.last) {
+	if placed.Before(s.last) && !now.Before(s.last) { // else the clock was set back
 		s.served = now
 		return
 	}
@@ -162,7 +167,7 @@ func (l *Lease) Full(now time.Time, wait time.Duration) {
 	r := l.group.router
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.model.standing.fill(now, wait)
+	l.model.standing.fill(now, l.tenant, wait)
 }
 
 // Served says that the backend answers well. FirstToken says so too. It takes
@@ -172,11 +177,3 @@ func (l *Lease) Served() { l.served.Store(true) }
 // Probe reports whether the request was sent to find out whether its backend is
 // well again.
 func (l *Lease) Probe() bool { return l.probe }
-
-// Rests reports whether the target rests, see Refused.
-func (l *Lease) Rests() bool {
-	r := l.group.router
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return l.model.standing.rests(l.tenant)
-}

@@ -207,6 +207,15 @@ func TestOneTenantCannotTakeABackendFromTheOthers(t *testing.T) {
 	if !b.standing(0).rests("somebody") {
 		t.Error("it does not rest for all, though it refused two tenants")
 	}
+	b = pool(t)
+	for i, tenant := range []string{"hostile", "hostile", "victim"} {
+		l := b.place("chat", exclude("good"), by(tenant)).Lease
+		l.Full(b.now, 0)
+		l.Done(b.now, 0)
+		if rests := b.standing(0).rests("somebody"); rests != (i == 2) || !b.standing(0).rests("hostile") {
+			t.Errorf("full for %d: rests for others %v", i+1, rests)
+		}
+	}
 }
 
 // A backend that says it is full rests for as long as it says, within bounds, or

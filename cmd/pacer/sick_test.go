@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/racetest"
@@ -20,30 +21,38 @@ import (
 // carries3 is an engine that gives 30 tokens/s to three streams.
 var carries3 = sim.Model{A: 0.012, C: 0.0068, D: 0.00002}
 
-const (
-	sickCaps  = "routes:\n  - { model: chat, targets: [ { backend: a, model: m }, { backend: b, model: m } ] }\n"
-	sickFloor = "routes:\n  - { model: chat, slo: { min_tps: 30 }, targets: [ { backend: a, model: m }, { backend: b, model: m } ] }\n"
-)
+// pair is how two backends and a route to them are configured.
+type pair struct {
+	name   string
+	a, b   string // further fields of the backends
+	routes string
+	model  string // of the clients
+}
+
+const three, prior = ", max_concurrency: 3", ", prior: { 1: 53, 2: 39, 3: 34, 4: 25 }"
+
+var pairs = []pair{
+	{"caps", three, three, "routes:\n  - { model: chat, targets: [ { backend: a, model: m }, { backend: b, model: m } ] }\n", "chat"},
+	{"floor and prior", prior, prior, "routes:\n  - { model: chat, slo: { min_tps: 30 }, targets: [ { backend: a, model: m }, { backend: b, model: m } ] }\n", "chat"},
+	{"the sick one first, without a cap", "", three, "routes:\n  - { model: m, prefer: order, targets: [ { backend: a }, { backend: b } ] }\n", "m"},
+}
 
 // sickPool is a healthy backend b that carries three streams, beside a, which is
 // sick for as long as sick is set, and else would carry as many.
 type sickPool struct {
 	*house
+	model   string
 	sick    atomic.Bool
 	asked   atomic.Int64 // requests that a answered while it was sick
 	history []string     // of the client's log, for failures
 	mu      sync.Mutex
 }
 
-func newSickPool(t *testing.T, routes string, answer func(w http.ResponseWriter, r *http.Request)) *sickPool {
+func newSickPool(t *testing.T, c pair, answer func(w http.ResponseWriter, r *http.Request)) *sickPool {
 	t.Helper()
-	conf := ", max_concurrency: 3"
-	if routes == sickFloor {
-		conf = ", prior: { 1: 53, 2: 39, 3: 34, 4: 25 }"
-	}
-	p := &sickPool{house: newHouse(t, []gpu{
-		{name: "a", model: carries3, seed: 1, kind: "openai", conf: conf}, {name: "b", model: carries3, seed: 2, kind: "openai", conf: conf},
-	}, routes, options{})}
+	p := &sickPool{model: c.model, house: newHouse(t, []gpu{
+		{name: "a", model: carries3, seed: 1, kind: "openai", conf: c.a}, {name: "b", model: carries3, seed: 2, kind: "openai", conf: c.b},
+	}, c.routes, options{})}
 	engine := p.engines["a"]
 	p.servers["a"].Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p.sick.Load() && r.Method == http.MethodPost {
@@ -78,14 +87,14 @@ func (p *sickPool) run(clients int, stream bool) (served int) {
 
 func (p *sickPool) one(stream bool) bool {
 	if stream {
-		r := p.client.Stream(context.Background(), loadgen.Request{Model: "chat", PromptTokens: 20, MaxTokens: 16})
+		r := p.client.Stream(context.Background(), loadgen.Request{Model: p.model, PromptTokens: 20, MaxTokens: 16})
 		if r.Outcome != loadgen.Done {
 			p.note(fmt.Sprintf("%d %v", r.Status, r.Err))
 		}
 		return r.Outcome == loadgen.Done && r.Tokens == 16
 	}
 	resp, err := p.client.HTTP.Post(p.client.BaseURL+"/chat/completions", "application/json",
-		strings.NewReader(`{"model":"chat","messages":[{"role":"user","content":"hello"}],"max_tokens":16}`))
+		strings.NewReader(`{"model":"`+p.model+`","messages":[{"role":"user","content":"hello"}],"max_tokens":16}`))
 	if err != nil {
 		p.note(err.Error())
 		return false
@@ -141,16 +150,16 @@ func refuses(status int, body string) func(http.ResponseWriter, *http.Request) {
 // A healthy backend that is full most of the time serves as many beside a sick
 // one as alone. Nobody is sent to the sick one for want of another.
 func TestASickMemberCostsNobody(t *testing.T) {
-	for _, routes := range []struct{ name, conf string }{{"caps", sickCaps}, {"floor and prior", sickFloor}} {
+	for _, both := range pairs {
 		for _, stream := range []bool{true, false} {
 			for _, begin := range []string{"from the start", "later"} {
 				for _, c := range sickAnswers {
-					t.Run(fmt.Sprintf("%s/stream %v/%s/%s", routes.name, stream, begin, c.name), func(t *testing.T) {
+					t.Run(fmt.Sprintf("%s/stream %v/%s/%s", both.name, stream, begin, c.name), func(t *testing.T) {
 						if racetest.On && (begin == "later" || !stream) {
 							t.Skip("virtual time is slow here, and the other rows are the same code")
 						}
 						synctest.Test(t, func(t *testing.T) {
-							p := newSickPool(t, routes.conf, c.answer)
+							p := newSickPool(t, both, c.answer)
 							if begin == "later" {
 								p.sick.Store(false)
 								if served := p.run(6, stream); served < 60 {
@@ -186,7 +195,7 @@ func TestWhatASickMemberSaysIsShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				i := slices.IndexFunc(sickAnswers, func(a sickAnswer) bool { return a.name == name })
-				p := newSickPool(t, sickCaps, sickAnswers[i].answer)
+				p := newSickPool(t, pairs[0], sickAnswers[i].answer)
 				p.run(8, true)
 				resp, err := p.client.HTTP.Get("http://127.0.0.1:9090/api/v1/profiles")
 				if err != nil {
@@ -199,5 +208,39 @@ func TestWhatASickMemberSaysIsShown(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// An engine that takes three and says 429 to every further one is as good, or
+// nearly, as if its max_concurrency were known.
+func TestAnEngineThatIsFullBeyondThree(t *testing.T) {
+	took := map[string]time.Duration{}
+	for _, both := range []pair{pairs[0], pairs[2]} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newSickPool(t, both, nil)
+			engine := p.engines["a"]
+			var running, full atomic.Int64
+			p.servers["a"].Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if n := running.Add(1); r.Method == http.MethodPost && n > 3 {
+					running.Add(-1)
+					full.Add(1)
+					refuses(429, `{"error":{"message":"full"}}`)(w, r)
+					return
+				}
+				defer running.Add(-1)
+				engine.ServeHTTP(w, r)
+			})
+			begun := time.Now()
+			served := p.run(12, true)
+			took[both.name] = time.Since(begun)
+			t.Logf("%s: %d of 120 served in %v, %d times full", both.name, served, took[both.name], full.Load())
+			if served < 118 {
+				t.Errorf("%s: %d of 120 served; %q", both.name, served, p.history)
+			}
+			p.idle()
+		})
+	}
+	if known, found := took[pairs[0].name], took[pairs[2].name]; found > known*3/2 {
+		t.Errorf("it took %v, %v where the limit is known", found, known)
 	}
 }
