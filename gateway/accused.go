@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"net/http"
@@ -39,9 +40,15 @@ func (x *exchange) ownersFault(status int, start []byte) bool {
 		if x.try.target.Model == "" && x.route == x.plan.rest {
 			return false
 		}
-		return x.end.basic || !providers.NoSuchEndpoint(start)
+		return x.end.basic || x.aboutModel(start)
 	}
 	return status >= 500 && status != http.StatusNotImplemented && !x.end.stored
+}
+
+// aboutModel reports whether a 404 that begins with start is about the model that
+// went up.
+func (x *exchange) aboutModel(start []byte) bool {
+	return providers.AboutModel(start, cmp.Or(x.try.target.Model, x.req.Model))
 }
 
 // accuse notes that the backend of the attempt may be at fault.
@@ -126,7 +133,7 @@ func (x *exchange) sentAway(start []byte, says openai.Failure) error {
 		http.StatusForbidden:       "does not allow this gateway what was asked",
 		http.StatusNotFound:        "does not have the model that this route names",
 	}[status]
-	if status == http.StatusNotFound && providers.NoSuchEndpoint(start) {
+	if status == http.StatusNotFound && !x.aboutModel(start) {
 		problem = "has nothing at the address of this endpoint"
 	}
 	return t.failure(http.StatusBadGateway, problem+" ("+strconv.Itoa(status)+")", errors.New(saidOf(status, says.Message)))

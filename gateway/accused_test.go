@@ -103,6 +103,8 @@ func TestAClientsOwnMistakeIsTheClients(t *testing.T) {
 		"404 of Go":         {"/v1/moderations", 404, `404 page not found`, ""},
 		"404 without words": {"/v1/moderations", 404, ``, ""},
 		"404 of OpenAI":     {"/v1/rerank", 404, `{"error":{"message":"Invalid URL (POST /v1/rerank)","type":"invalid_request_error","param":null,"code":null}}`, ""},
+		"404 of others":     {"/v1/rerank", 404, `{"error":{"message":"no such thing"}}`, ""},
+		"404, unsupported":  {"/v1/embeddings", 404, `{"message":"The model does not support Embeddings API"}`, ""},
 		"405":               {"/v1/rerank", 405, `{"detail":"Method Not Allowed"}`, ""},
 		"501":               {"/v1/embeddings", 501, `{"error":{"code":501,"message":"This server does not support embeddings","type":"not_supported_error"}}`, ""},
 	} {

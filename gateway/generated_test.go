@@ -203,7 +203,7 @@ func (d *dice) statusOK() int { return []int{200, 200, 201, 202}[d.n(4)] }
 // refusal is an error answer that SDKs can read: it is passed on, whatever
 // stands in it.
 func (d *dice) refusal() *prepared {
-	status := []int{400, 406, 410, 404, 409, 413, 415, 418, 422, 429, 451, 500, 501, 505}[d.n(14)]
+	status := []int{400, 406, 410, 423, 409, 413, 415, 418, 422, 429, 451, 500, 501, 505}[d.n(14)]
 	body := d.pick("", " \n") + `{"error":{"message":"` + d.text() + `","type":"x","param":null,"code":` + d.pick("null", "400", `"odd"`) + `}` +
 		d.pick("", `,"detail":[{"loc":["body",1]}]`) + "}" + d.pick("", "\n")
 	a := always(status, d.pick("application/json", "application/json; charset=utf-8", "text/plain"), body)

@@ -139,6 +139,26 @@ func TestCondition(t *testing.T) {
 	}
 }
 
+func TestAboutModel(t *testing.T) {
+	for body, want := range map[string]bool{
+		`{"object":"error","message":"The model ` + "`x`" + ` does not exist.","type":"NotFoundError","code":404}`: true, // vLLM
+		`{"error":{"message":"model \"x\" not found, try pulling it first","type":"not_found_error"}}`:             true, // Ollama
+		`{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}`: true, // Azure
+		`{"error":{"message":"No endpoints found for qwen/qwen3-32b.","code":404}}`:                                true, // OpenRouter
+		`{"detail":"Not Found"}`: false, // FastAPI
+		`{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}`: false, // llama.cpp
+		`404 page not found`: false, // Go
+		``:                   false, // axum
+		`{"error":{"message":"Invalid URL (POST /v1/rerank)","type":"invalid_request_error","param":null,"code":null}}`: false, // OpenAI
+		`{"message":"The model does not support Embeddings API"}`:                                                       false, // vLLM
+		`<html><head><title>404 Not Found</title></head></html>`:                                                        false, // nginx
+	} {
+		if got := AboutModel([]byte(body), "Qwen/Qwen3-32B"); got != want {
+			t.Errorf("%s: %v, want %v", body, got, want)
+		}
+	}
+}
+
 func TestSendErrors(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 8000}, Err: syscall.ECONNREFUSED}
 	for _, tt := range []struct {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // statusOverloaded is what Anthropic answers when it is overloaded.
@@ -56,14 +57,14 @@ func (b *Backend) Condition(status int, body []byte) Condition {
 	return Sound
 }
 
-// NoSuchEndpoint reports whether a 404 whose body begins so is about the address
-// that was asked, and not about a model: FastAPI (vLLM, SGLang), Go (Ollama),
-// llama.cpp, OpenAI, Groq, Express, aiohttp, nginx, and those who say nothing.
-func NoSuchEndpoint(body []byte) bool {
-	body = bytes.TrimSpace(bytes.ToLower(body[:min(len(body), reasonStart)]))
-	return len(body) == 0 || string(body) == "not found" || containsAny(body,
-		`"detail":"not found"`, `"detail": "not found"`, "page not found", "file not found", "404: not found", "404 not found</",
-		"invalid url (", "unknown request url", "unknown_url", "cannot post ")
+// AboutModel reports whether a 404 whose body begins so is about a model, or
+// about this one by name, and not about the address that was asked. Servers
+// without that endpoint speak of paths and files, or say nothing; or that the model
+// does not support it.
+func AboutModel(body []byte, model string) bool {
+	body = bytes.ToLower(body[:min(len(body), reasonStart)])
+	return !containsAny(body, "does not support") &&
+		(containsAny(body, "model", "deployment") || len(model) > 3 && containsAny(body, strings.ToLower(model)))
 }
 
 func containsAny(body []byte, all ...string) bool {
