@@ -40,11 +40,6 @@ const (
 	failureItems = 5
 )
 
-// ErrorWords returns what the body of an error answer says in words: one line
-// of at most a thousand characters, without control characters or tags; "" if
-// it says nothing. kind is the answer's Content-Type. The body may be cut off.
-func ErrorWords(kind string, body []byte) string { return ReadFailure(kind, body).Message }
-
 // ReadFailure reads the body of an error answer: JSON of any shape, plain text,
 // or a page. kind is the answer's Content-Type, which servers get wrong, so the
 // body itself is looked at first. The body may be cut off.
@@ -106,7 +101,10 @@ var (
 	terminal = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*`) // sequences that a terminal obeys
 	title    = regexp.MustCompile(`(?is)<title\b[^>]*>(.*?)</title`)
 	cdata    = regexp.MustCompile(`<!\[CDATA\[|\]\]>`)
-	markup   = regexp.MustCompile(`(?is)<script\b.*?</script\s*>|<style\b.*?</style\s*>|<!--.*?-->|<[^>]*>?`)
+
+	// markup goes to the end where a page is cut off within it: what is in a script
+	// is no word, and to look for the end of each of thousands takes seconds.
+	markup = regexp.MustCompile(`(?is)<script\b.*?(?:</script\s*>|\z)|<style\b.*?(?:</style\s*>|\z)|<!--.*?(?:-->|\z)|<[^>]*>?`)
 )
 
 // pageWords returns the title of a page, else its text.
