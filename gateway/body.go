@@ -19,8 +19,13 @@ const (
 	// lets as much garbage gather beside it.
 	onHeap = 2
 
-	// bodyStep is how much room a body that comes in gets at once, in bytes; a
-	// multiple of the size of a page.
+	// bodyStart is the room of a body of which nothing has come, in bytes. It gets
+	// at most bodyAhead times what has come, or as much would be taken by bodies
+	// that are promised and never sent.
+	bodyStart = 4 << 10
+	bodyAhead = 8
+
+	// bodyStep is how much more room pages get at once, in bytes.
 	bodyStep = 64 << 10
 )
 
@@ -57,13 +62,24 @@ func newBody(b budgets, most int, told bool) (*body, error) {
 	if told && most > smallBody {
 		return y, y.move()
 	}
-	y.cover = min(most, smallBody)
-	if err := y.pay(onHeap * int64(y.cover)); err != nil {
-		return nil, err
-	}
-	y.room = make([]byte, y.cover)
-	return y, nil
+	return y, y.grow()
 }
+
+// grow gives the body more room on the heap, or the first. It never passes
+// smallBody.
+func (y *body) grow() error {
+	cover := min(y.ahead(), smallBody, y.most)
+	if err := y.pay(onHeap * int64(cover)); err != nil {
+		return err
+	}
+	room := make([]byte, cover)
+	copy(room, y.room)
+	y.room, y.cover = room, cover
+	return nil
+}
+
+// ahead is how large the room may be for what has come.
+func (y *body) ahead() int { return max(bodyStart, bodyAhead*y.size) }
 
 // pay has the budgets count n bytes for the body, and no longer what they did.
 func (y *body) pay(n int64) error {
@@ -92,19 +108,24 @@ func (y *body) move() error {
 // next returns where the next bytes go: one at least, until all that it may
 // have has come.
 func (y *body) next() ([]byte, error) {
-	if y.size == y.cover {
-		if !y.mapped {
-			if err := y.move(); err != nil {
-				return nil, err
-			}
-		}
-		cover := min(y.cover+bodyStep, y.most)
-		if err := y.pay(int64(cover)); err != nil {
+	if y.size < y.cover {
+		return y.room[y.size:y.cover], nil
+	}
+	if !y.mapped && y.cover < smallBody {
+		err := y.grow()
+		return y.room[y.size:], err
+	}
+	if !y.mapped {
+		if err := y.move(); err != nil {
 			return nil, err
 		}
-		fillPages(y.room[y.cover:cover])
-		y.cover = cover
 	}
+	cover := min(max(y.ahead(), os.Getpagesize()), y.cover+bodyStep, y.most)
+	if err := y.pay(int64(cover)); err != nil {
+		return nil, err
+	}
+	fillPages(y.room[y.cover:cover])
+	y.cover = cover
 	return y.room[y.size:y.cover], nil
 }
 

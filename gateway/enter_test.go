@@ -15,12 +15,20 @@ import (
 // upload opens a request whose body of so many bytes does not come.
 func (h *house) upload(key string, length int) net.Conn {
 	h.t.Helper()
+	return h.send(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: %d\r\n\r\n", chat, key, length))
+}
+
+// send dials, sends text, and returns when all has been done that it lets do.
+func (h *house) send(text string) net.Conn {
+	h.t.Helper()
 	c, err := h.net.Dial(h.t.Context(), "tcp", "gateway:80")
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	h.t.Cleanup(func() { c.Close() })
-	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: %d\r\n\r\n", chat, key, length)
+	if _, err := io.WriteString(c, text); err != nil {
+		h.t.Fatal(err)
+	}
 	synctest.Wait()
 	return c
 }

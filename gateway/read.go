@@ -113,6 +113,8 @@ func (x *exchange) readBody() error {
 			return errSlowBody
 		case errors.Is(err, io.ErrUnexpectedEOF):
 			return &goneError{err: err}
+		case errors.Is(err, errOverloaded), errors.Is(err, errShareTaken):
+			return err
 		case err != nil:
 			return &bodyError{err: err}
 		}
@@ -135,9 +137,6 @@ func (x *exchange) bodySource() (from io.Reader, zip *gunzip, err error) {
 	case "", "identity":
 		return x.r.Body, nil, nil
 	case "gzip", "x-gzip":
-		if err := x.take(unzipping); err != nil {
-			return nil, nil, err
-		}
 		zip = &gunzip{from: x.r.Body, x: x}
 		return zip, zip, nil
 	default:
@@ -146,12 +145,12 @@ func (x *exchange) bodySource() (from io.Reader, zip *gunzip, err error) {
 	}
 }
 
-// gunzip reads a compressed body. Its head is looked for by the first Read, so
-// that a slow client meets the same deadlines as any other.
+// gunzip reads a compressed body. Its beginning is waited for by the first Read,
+// so that a slow client meets the same deadlines as any other.
 type gunzip struct {
 	x     *exchange
 	from  io.Reader
-	zip   *gzip.Reader
+	zip   *gzip.Reader // nil = not begun
 	read  int64 // bytes as they were sent
 	whole bool  // from came to its end
 }
@@ -162,13 +161,7 @@ var unzippers = sync.Pool{New: func() any { return new(gzip.Reader) }}
 // Read implements io.Reader.
 func (g *gunzip) Read(p []byte) (n int, err error) {
 	if g.zip == nil {
-		g.zip = unzippers.Get().(*gzip.Reader)
-		if err = g.zip.Reset(rawBody{g}); err == nil {
-			return 0, nil
-		}
-		if err == io.EOF { // nothing at all is no gzip
-			err = io.ErrUnexpectedEOF
-		}
+		err = g.begin()
 	} else {
 		n, err = g.zip.Read(p)
 	}
@@ -178,6 +171,23 @@ func (g *gunzip) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
+// begin takes what unpacking needs as soon as the beginning of the body is there.
+func (g *gunzip) begin() error {
+	start, err := io.ReadAll(io.LimitReader(rawBody{g}, bodyStart))
+	if err != nil {
+		return err
+	}
+	if err := g.x.take(unzipping); err != nil {
+		return err
+	}
+	g.zip = unzippers.Get().(*gzip.Reader)
+	err = g.zip.Reset(io.MultiReader(bytes.NewReader(start), rawBody{g}))
+	if err == io.EOF { // nothing at all is no gzip
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
 // bursts reports whether what was read is too little to unpack to size bytes.
 func (g *gunzip) bursts(size int) bool {
 	return g != nil && size > ratioStart && int64(size) > maxRatio*g.read
@@ -185,13 +195,11 @@ func (g *gunzip) bursts(size int) bool {
 
 // close gives back what unpacking took.
 func (g *gunzip) close() {
-	if g == nil {
+	if g == nil || g.zip == nil {
 		return
 	}
-	if g.zip != nil {
-		_ = g.zip.Reset(strings.NewReader("")) // keeps nothing of this body alive
-		unzippers.Put(g.zip)
-	}
+	_ = g.zip.Reset(strings.NewReader("")) // keeps nothing of this body alive
+	unzippers.Put(g.zip)
 	g.x.keep(-unzipping)
 }
 

@@ -34,7 +34,9 @@ func (g *Gateway) webPages(next http.Handler) http.Handler {
 }
 
 // judgePage returns why r may not be sent by a browser, nil if it may, or is not.
-// No page can set or leave out the headers that it goes by.
+// No page can set the headers that it goes by, or leave them out of what it
+// POSTs. Of a name that points here, without TLS, browsers GET with neither: such
+// a page can read what models there are.
 func (p *plan) judgePage(r *http.Request) error {
 	origins := r.Header["Origin"]
 	if len(p.tenants) > 0 || len(origins) == 0 && !fetched(r.Header) {
