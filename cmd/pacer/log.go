@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/pacer-dev/pacer/config"
@@ -126,8 +125,8 @@ func fits(text string, most int) bool {
 	return len(text) <= most
 }
 
-// clip returns text without the control characters that terminals obey and
-// JSON does not escape, cut to most bytes between two characters.
+// clip returns text without the characters that terminals obey and JSON does
+// not escape, cut to most bytes between two characters.
 func clip(text string, most int) string {
 	const mark = "…"
 	if len(text) > most {
@@ -138,7 +137,7 @@ func clip(text string, most int) string {
 		text = text[:end] + mark
 	}
 	return strings.Map(func(c rune) rune {
-		if c >= 0x7f && unicode.IsControl(c) {
+		if c >= 0x7f && obeyed(c) {
 			return '?'
 		}
 		return c

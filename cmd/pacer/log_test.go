@@ -70,6 +70,7 @@ func TestClip(t *testing.T) {
 		{"aäöü", 5, "a…"}, // not half of ä
 		{"\x80\x80\x80\x80", 3, "…"},
 		{"a\u009bb\x7f", 10, "a?b?"},
+		{"a\u202eb\u2066", 10, "a?b?"}, // the text behind it would be turned around
 	} {
 		if got := clip(c.text, c.most); got != c.want {
 			t.Errorf("clip(%q, %d) = %q, want %q", c.text, c.most, got, c.want)
