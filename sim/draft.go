@@ -22,15 +22,19 @@ func (o *EngineOptions) checkDraft() error {
 	if !(o.Acceptance > 0 && o.Acceptance <= 1) {
 		return fmt.Errorf("sim: Acceptance is %v, must be above 0 and at most 1", o.Acceptance)
 	}
+	if o.AcceptanceAt == nil {
+		always := o.Acceptance
+		o.AcceptanceAt = func(int) float64 { return always }
+	}
 	return nil
 }
 
 // accepted is how many tokens a decode step gives a sequence that has so many
 // left to produce: one, and the proposed ones up to the first that is not
-// taken.
-func (e *Engine) accepted(left int) int {
-	tokens := 1
-	for tokens <= e.o.Draft && tokens < left && e.drafts.Float64() < e.o.Acceptance {
+// taken. n sequences decode in the step.
+func (e *Engine) accepted(left, n int) int {
+	tokens, chance := 1, e.o.AcceptanceAt(n)
+	for tokens <= e.o.Draft && tokens < left && e.drafts.Float64() < chance {
 		tokens++
 	}
 	return tokens

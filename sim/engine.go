@@ -28,6 +28,21 @@ type EngineOptions struct {
 	// one is taken, given that all before it were; default 0.7.
 	Draft      int
 	Acceptance float64
+
+	// AcceptanceAt is Acceptance by the number n of sequences that decode in the
+	// step, for engines that draft less under load. Default: Acceptance.
+	AcceptanceAt func(n int) float64
+
+	// SharedBudget counts the tokens of the sequences that decode within
+	// PrefillBatch, as chunked prefill does: what they leave, at least one, is
+	// for prompts.
+	SharedBudget bool
+
+	// Preempt gives KV to a sequence as it grows, not all that it may need at
+	// its start. When a step does not fit any more, the newest sequence loses
+	// its cache and its slot; it goes to the head of the line, and prefills
+	// again what it had read and written.
+	Preempt bool
 }
 
 const (
@@ -159,6 +174,9 @@ func (e *Engine) Submit(promptTokens, maxTokens int, tag any) (*Sequence, error)
 	if s.cache > e.o.KVTokens {
 		return nil, ErrTooLong
 	}
+	if e.o.Preempt {
+		s.cache = s.prompt
+	}
 	e.line.push(s)
 	return s, nil
 }
@@ -229,13 +247,14 @@ func (e *Engine) finish(now time.Time) {
 	var seconds float64 // that the decoded tokens were waited for
 	kept := e.batch[:0]
 	for _, s := range e.batch {
-		first := s.chunk > 0 && s.prompt == s.chunk
+		first := s.chunk > 0 && s.prompt == s.chunk && !s.resumed
 		decodes := s.prompt == 0
+		s.resumed = s.resumed && s.prompt > s.chunk
 		s.prompt -= s.chunk
 		s.chunk = 0
 		got := 1
 		if decodes {
-			got = e.accepted(s.left)
+			got = e.accepted(s.left, e.work.Decoding)
 			decoded++
 			tokens += got
 			seconds += now.Sub(s.last).Seconds()
@@ -244,6 +263,10 @@ func (e *Engine) finish(now time.Time) {
 			s.last = now
 			s.left -= got
 			s.context += got
+			if e.o.Preempt {
+				s.cache += got
+				e.kvInUse += got
+			}
 			e.outputs = append(e.outputs, Output{Sequence: s, Tokens: got, First: first, Last: s.left == 0})
 		}
 		if s.left == 0 {
@@ -262,14 +285,20 @@ func (e *Engine) finish(now time.Time) {
 // and prompts get what the budget has, first come first served.
 func (e *Engine) begin(now time.Time) {
 	e.admitted = e.admitted[:0]
-	budget := e.o.PrefillBatch
+	e.preempt()
 	var decoding, context int
 	for _, s := range e.batch {
 		if s.prompt == 0 {
 			decoding++
 			context += s.context
-			continue
 		}
+	}
+	whole := e.o.PrefillBatch
+	if e.o.SharedBudget {
+		whole = max(whole-decoding, 1)
+	}
+	budget := whole
+	for _, s := range e.batch {
 		s.chunk = min(s.prompt, budget)
 		budget -= s.chunk
 	}
@@ -286,7 +315,7 @@ func (e *Engine) begin(now time.Time) {
 		e.batch = append(e.batch, s)
 		e.admitted = append(e.admitted, s)
 	}
-	prefill := e.o.PrefillBatch - budget
+	prefill := whole - budget
 	if decoding == 0 && prefill == 0 {
 		return
 	}

@@ -11,11 +11,12 @@ type Sequence struct {
 	state  sequenceState
 	prompt int       // tokens not yet prefilled
 	left   int       // tokens not yet produced
-	cache  int       // KV tokens reserved: prompt and answer
+	cache  int       // KV tokens reserved: prompt and answer; with Preempt, in use
 	chunk  int       // prompt tokens prefilled by the step under way
 	last   time.Time // of its newest token
 
-	context int // tokens that a decode step attends to
+	context int  // tokens that a decode step attends to
+	resumed bool // was preempted after its first token, and prefills what it lost
 
 	before, after *Sequence // neighbours while waiting
 }
@@ -46,6 +47,18 @@ func (l *line) push(s *Sequence) {
 		l.tail.after = s
 	}
 	l.tail = s
+	l.length++
+}
+
+// unshift puts s at the head of the line.
+func (l *line) unshift(s *Sequence) {
+	s.after = l.head
+	if l.head == nil {
+		l.tail = s
+	} else {
+		l.head.before = s
+	}
+	l.head = s
 	l.length++
 }
 
