@@ -213,7 +213,7 @@ func TestTwoReplicasLearnOneCurve(t *testing.T) {
 	}
 	sums := a.profile(e.target).known
 	sums.Add(Delta{Target: e.target, Sums: b.profile(e.target).known}, 0)
-	c := newCurve(&sums, nil, 1, startMargin)
+	c := newCurve(&sums, nil, startMargin)
 	m, p := e.errorsOver(c.TPS, func(n int) float64 { return c.At(n).P })
 	if m > 3 || p > 7 {
 		t.Errorf("merged: %.2f/%.2f %% wrong, want at most 3/7", m, p)

@@ -100,7 +100,7 @@ func BenchmarkNewCurve(b *testing.B) {
 	s := benchSums()
 	b.ReportAllocs()
 	for b.Loop() {
-		newCurve(&s, nil, 1, startMargin)
+		newCurve(&s, nil, startMargin)
 	}
 }
 
@@ -115,14 +115,14 @@ func BenchmarkNewCurveWide(b *testing.B) {
 	s := sumsOf(Fit{A: 0.01, B: 0.002, C: 0.0005, D: 3e-5}, steps, func(n int) float64 { return float64(n) })
 	b.ReportAllocs()
 	for b.Loop() {
-		newCurve(&s, nil, 1, startMargin)
+		newCurve(&s, nil, startMargin)
 	}
 }
 
 // BenchmarkLow is what a decision asks for each candidate. Budget: 5 ns.
 func BenchmarkLow(b *testing.B) {
 	s := benchSums()
-	c := newCurve(&s, nil, 1, startMargin)
+	c := newCurve(&s, nil, startMargin)
 	b.ReportAllocs()
 	for b.Loop() {
 		c.Low(40, 120)

@@ -33,6 +33,8 @@ type Book struct {
 	// profiles is replaced, never changed, under mu.
 	profiles atomic.Pointer[map[Target]*profile]
 
+	heart heart
+
 	mu     sync.Mutex
 	groups map[GroupID]*group
 	folds  uint64 // number of the last fold
@@ -61,7 +63,7 @@ func (b *Book) Open(t Target, o Open) *Stream {
 		start = o.Occupancy.origin
 	}
 	s := &Stream{
-		profile: p, occ: o.Occupancy, epoch: b.since(start),
+		profile: p, heart: &b.heart, occ: o.Occupancy, epoch: b.since(start),
 		sequences: max(o.Sequences, 1), ahead: o.Ahead,
 		estimate: float64(min(max(o.PromptTokens, 0), maxPrompt)),
 	}
@@ -178,9 +180,9 @@ func (b *Book) Prior(t Target, points []PriorPoint) {
 	defer b.mu.Unlock()
 	p.prior = newPrior(points)
 	p.group.mu.Lock()
-	known, scale := p.known, p.group.drift.scale()
+	known := p.known
 	p.group.mu.Unlock()
-	p.draw(&known, scale, b.marginOf(p.group))
+	p.draw(&known, b.marginOf(p.group))
 }
 
 // marginOf returns the margin of a group. mu is held.
@@ -250,14 +252,14 @@ func (b *Book) Fold(now time.Time) []Delta {
 		p.group.mu.Lock()
 		p.group.closeUntil(at)
 		d, ok := p.cut(now, b.folds, b.halfLife)
-		known, scale := p.known, p.group.drift.scale()
+		known := p.known
 		p.group.mu.Unlock()
 		if ok {
 			deltas = append(deltas, d)
 		}
 		margin := b.marginOf(p.group)
-		if c := p.curve.Load(); ok || pooled[p.group] || scale != c.Scale() || margin != c.Margin() {
-			p.draw(&known, scale, margin)
+		if ok || pooled[p.group] || margin != p.curve.Load().Margin() {
+			p.draw(&known, margin)
 		}
 	}
 	return deltas
@@ -294,7 +296,10 @@ func (b *Book) Apply(now time.Time, sums map[Target]Sums, acked []Delta) {
 		}
 		p := (*b.profiles.Load())[t]
 		p.group.mu.Lock()
-		p.rebase(base, upTo[t], b.halfLife)
+		before := p.known.Shifts
+		if p.rebase(base, upTo[t], b.halfLife); p.known.Shifts > before {
+			p.group.drift.rest(0) // another replica found it first
+		}
 		p.group.mu.Unlock()
 		rebased[p] = true
 	}
@@ -306,9 +311,9 @@ func (b *Book) Apply(now time.Time, sums map[Target]Sums, acked []Delta) {
 			continue
 		}
 		p.group.mu.Lock()
-		known, scale := p.known, p.group.drift.scale()
+		known := p.known
 		p.group.mu.Unlock()
-		p.draw(&known, scale, b.marginOf(p.group))
+		p.draw(&known, b.marginOf(p.group))
 	}
 }
 

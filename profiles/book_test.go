@@ -159,7 +159,7 @@ func TestMeanOutputAndRho(t *testing.T) {
 	within(t, "mean output", b.book.Curve(target).MeanOutput(), 150, 1e-6)
 
 	s := sumsOf(Fit{A: 0.01}, even(100, 2), func(int) float64 { return 50 })
-	within(t, "rho", newCurve(&s, nil, 1, 0.1).Rho(), 25, 1e-9) // 50 a step of two tokens
+	within(t, "rho", newCurve(&s, nil, 0.1).Rho(), 25, 1e-9) // 50 a step of two tokens
 }
 
 // TestTwoModelsShareThePrompts: on one backend each target takes the share of

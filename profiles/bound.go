@@ -59,5 +59,5 @@ func (c *Curve) own(n int, b *binSums, e float64) float64 {
 		return math.Inf(1)
 	}
 	t := c.fit.tpot(float64(n), c.prompt.at(float64(n))) * (b.S / expected) * (1 - confidence*e)
-	return c.scale / min(max(t, minTPOT), maxTPOT)
+	return 1 / min(max(t, minTPOT), maxTPOT)
 }

@@ -107,6 +107,12 @@ var rules = slices.Concat(
 	// Deliveries.
 	positive("d", storedDeliveries, exact, storedDeliveries...),
 	[]Rule{{Kind: "d", X: 0, Of: -1, Most: marginSlowness * mostSeconds, Slack: exact}},
+	// What shifts are remembered.
+	positive("g", []string{"t", "ln"}, exact, "t"),
+	[]Rule{
+		{Kind: "g", X: 0, Of: -1, Most: paceSlowness * mostSeconds, Slack: exact},
+		{Kind: "g", X: 1, Of: -1, Least: -4 * mostPace, Most: 4 * mostPace},
+	},
 )
 
 // The places of T and K among the rows.
@@ -265,5 +271,5 @@ func ParseSums(fields map[string]string, updated time.Time) (Sums, error) {
 
 // storedNames returns the names of all sums, by group.
 func storedNames() [][]string {
-	return slices.Concat(storedBins[:], storedSlow[:], [][]string{storedRows, storedTotals, storedFirsts, storedKnee, storedDeliveries})
+	return slices.Concat(storedBins[:], storedSlow[:], [][]string{storedRows, storedTotals, storedFirsts, storedKnee, storedDeliveries, storedPace})
 }

@@ -47,7 +47,7 @@ func TestCheckTakesWhatStreamsGave(t *testing.T) {
 
 // mayBeNegative are the sums that may be below 0: products of what may be, and
 // prompts that were taken back.
-var mayBeNegative = map[string]bool{"p": true, "pn": true, "sy": true, "a01": true, "a02": true, "a03": true, "a12": true, "a13": true, "a23": true, "b1": true, "b2": true, "b3": true}
+var mayBeNegative = map[string]bool{"p": true, "pn": true, "sy": true, "a01": true, "a02": true, "a03": true, "a12": true, "a13": true, "a23": true, "b1": true, "b2": true, "b3": true, "ln": true}
 
 // Each sum by itself, replaced by what no streams can give: the reader says which
 // it is.
@@ -131,7 +131,7 @@ func FuzzParseSums(f *testing.F) {
 				}
 			}
 		}
-		c := newCurve(&s, nil, 1, startMargin)
+		c := newCurve(&s, nil, startMargin)
 		for _, n := range []int{1, 8, 100, maxLevel} {
 			if p := c.At(n); c.Known() && !(p.TPS >= 0 && p.TPS <= 1/minTPOT && p.Low >= 0 && p.Low <= 1/minTPOT) {
 				t.Fatalf("%s = %q and %s = %q give %+v", name, text, name2, text2, p)

@@ -8,18 +8,17 @@ import (
 // Curve is TPS(n) of one target as known at one moment: immutable, safe for
 // concurrent use. The zero value knows nothing.
 //
-//	TPS(n) = g/((A + B·√n + C·n + D·p̄(n))·e^r(n))
+//	TPS(n) = 1/((A + B·√n + C·n + D·p̄(n))·e^r(n))
 //
-// with p̄(n) the usual prompt load at n, r(n) the correction where the bins say
-// otherwise than the fit, and g the drift of the backend: 1 unless its last
-// windows were slower, or faster, at all n than what is known of it.
+// with p̄(n) the usual prompt load at n, and r(n) the correction where the bins
+// say otherwise than the fit.
 type Curve struct {
 	source   Provenance // Unknown, Prior, Learned (of any n)
 	borrowed bool       // the prior is what the group's other targets know
 	fit      Fit
 	fitted   bool
 	margin   float64
-	scale    float64 // g; 1 in a curve that knows nothing
+	pace     float64 // ln of what shifts multiplied its seconds by, as far as it is remembered
 	lo, hi   int     // support
 
 	// The tables go up to top: twice the support, or maxLevel.
@@ -46,6 +45,7 @@ type Curve struct {
 type binPoint struct {
 	n                  int // mean n of its steps, rounded
 	seconds, tokens, k float64
+	windows            float64
 }
 
 const (
@@ -75,11 +75,10 @@ func (c *Curve) TPS(n int) float64 {
 	if c.source == Unknown {
 		return math.NaN()
 	}
-	return c.scale / c.tpot(float64(n))
+	return 1 / c.tpot(float64(n))
 }
 
-// tpot returns the seconds per token at n and its usual prompt load, as known,
-// without drift.
+// tpot returns the seconds per token at n and its usual prompt load, as known.
 func (c *Curve) tpot(n float64) float64 {
 	if c.source == Prior {
 		return min(max(c.prior.tpot(n), minTPOT), maxTPOT)
@@ -127,34 +126,35 @@ func (c *Curve) Support() (lo, hi int) { return c.lo, c.hi }
 // Fit returns the fitted coefficients; ok is false before there is a fit.
 func (c *Curve) Fit() (f Fit, ok bool) { return c.fit, c.fitted }
 
-// SecondsPerPromptToken is Fit.D with the drift in it, or 0 when unknown: what
-// one prompt token costs the streams that decode meanwhile.
-func (c *Curve) SecondsPerPromptToken() float64 { return c.fit.D / c.Scale() }
+// SecondsPerPromptToken is Fit.D, or 0 when unknown: what one prompt token costs
+// the streams that decode meanwhile.
+func (c *Curve) SecondsPerPromptToken() float64 { return c.fit.D }
 
-// Scale is g, the drift that TPS and Low include: below 1 while the backend is
-// slower at all n than what is known of it.
-func (c *Curve) Scale() float64 {
-	if c.scale == 0 {
-		return 1
-	}
-	return c.scale
-}
+// Scale is the speed of the backend over what it was before it became slower, or
+// faster, at all n; 1 when it did not, or so long ago that what is known is of
+// its speed since. TPS and Low include it.
+func (c *Curve) Scale() float64 { return math.Exp(-min(max(c.pace, -mostPace), mostPace)) }
+
+// mostPace bounds what shifts are remembered, in ln.
+const mostPace = 5
 
 const (
 	// expectSteps is how many known decode steps a bin needs to be held against
-	// a window, and expectShare how much of the window must lie in such bins.
-	expectSteps = 30
-	expectShare = 0.8
+	// a window, beside windows enough for it to be believed against the fit, and
+	// expectShare how much of the window must lie in such bins.
+	expectSteps   = 30
+	expectWindows = 2
+	expectShare   = 0.8
 )
 
-// expect returns the occupied seconds that the curve, without drift, expects
-// of a window's row; ok is false where it knows too little of the levels that
-// the window lived at: then a difference would be the curve's.
-func (c *Curve) expect(r row, cells *[NumBins]exposure) (seconds float64, ok bool) {
+// expect returns the occupied seconds that the curve expects of a window's row,
+// 0 when it expects nothing. familiar is whether it knows the levels that the
+// window lived at: if not, a difference may be the curve's.
+func (c *Curve) expect(r row, cells *[NumBins]exposure) (seconds float64, familiar bool) {
 	if !c.fitted {
 		return 0, false
 	}
-	var plain, corrected, all, familiar float64
+	var plain, corrected, all, known float64
 	for i := range cells {
 		e := &cells[i]
 		if e.K <= 0 {
@@ -164,15 +164,15 @@ func (c *Curve) expect(r row, cells *[NumBins]exposure) (seconds float64, ok boo
 		plain += t
 		corrected += t * math.Exp(c.correction.at(math.Log(max(e.Y/e.K, 1))))
 		all += e.T
-		if c.bins[i].k >= expectSteps {
-			familiar += e.T
+		if b := &c.bins[i]; b.k >= expectSteps && b.windows >= expectWindows {
+			known += e.T
 		}
 	}
 	seconds = c.fit.A*r.K + c.fit.B*r.Q + c.fit.C*r.Y + c.fit.D*r.P
-	if plain <= 0 || seconds <= 0 || familiar < expectShare*all {
+	if plain <= 0 || seconds <= 0 {
 		return 0, false
 	}
-	return seconds * corrected / plain, true
+	return seconds * corrected / plain, known >= expectShare*all
 }
 
 // Points returns every bin with evidence (or the prior's points), by n, at the
@@ -236,7 +236,7 @@ func (c *Curve) Seen(n int) float64 {
 	tps := 0.0
 	for i := range c.bins {
 		if b := &c.bins[i]; b.n >= n && b.k >= ownSteps && b.seconds > 0 {
-			tps = max(tps, b.tokens/b.seconds*c.Scale())
+			tps = max(tps, b.tokens/b.seconds)
 		}
 	}
 	return tps

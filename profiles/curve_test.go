@@ -50,7 +50,7 @@ func within(t *testing.T, what string, got, want, share float64) {
 func TestFitFindsTheEngine(t *testing.T) {
 	want := Fit{A: 0.01, B: 0.002, C: 0.0005, D: 3e-5}
 	s := sumsOf(want, even(1e6, 1, 2, 4, 8, 16, 32), func(n int) float64 { return 10*float64(n) + 50*float64(n%3) })
-	c := newCurve(&s, nil, 1, 0.1)
+	c := newCurve(&s, nil, 0.1)
 	got, ok := c.Fit()
 	if !ok {
 		t.Fatal("no fit")
@@ -70,7 +70,7 @@ func TestFitFindsTheEngine(t *testing.T) {
 func TestBoundByHand(t *testing.T) {
 	// TPOT = 10 + 1·n ms: TPS(4) = 71.43, TPS(8) = 55.56, TPS(16) = 38.46.
 	s := sumsOf(Fit{A: 0.01, C: 0.001}, even(1e7, 4, 8, 16), flat)
-	c := newCurve(&s, nil, 1, 0.1)
+	c := newCurve(&s, nil, 0.1)
 	for _, test := range []struct {
 		n        int
 		tps, low float64
@@ -99,7 +99,7 @@ func TestBoundByHand(t *testing.T) {
 
 func TestBoundChargesPrompts(t *testing.T) {
 	s := sumsOf(Fit{A: 0.02, D: 2e-5}, even(1e7, 1, 2, 4, 8), func(n int) float64 { return 100 * float64(n%3) })
-	c := newCurve(&s, nil, 1, 0.1)
+	c := newCurve(&s, nil, 0.1)
 	low := c.Low(2, 0)
 	// 500 tokens more per step take 10 ms more.
 	within(t, "low(2) with 500 prompt tokens per step", c.Low(2, 500), 1/(1/low+0.01), 0.01)
@@ -120,7 +120,7 @@ func TestStepIsNotAveragedAway(t *testing.T) {
 	s := sumsOf(Fit{A: 0.01}, even(1000, 1, 2, 4, 5, 6, 8), flat)
 	slow := sumsOf(Fit{A: 0.03}, even(1000, 3), flat)
 	s.Add(Delta{Sums: slow}, 0)
-	c := newCurve(&s, nil, 1, 0.1)
+	c := newCurve(&s, nil, 0.1)
 	for n, want := range map[int]float64{2: 100, 3: 33.3, 4: 33.3, 8: 33.3} {
 		if got := c.Low(n, 0); got > want || n >= 3 && got < 0.8*want {
 			t.Errorf("low(%d) = %.1f tokens/s, want at most %.1f", n, got, want)
@@ -139,7 +139,7 @@ func TestTheBoundBelievesASlowBin(t *testing.T) {
 	b := &slow.bins[2]
 	b.SS *= 1 + 0.09*0.09 // ten windows: 0.03·√9 = 0.09 apart
 	s.Add(Delta{Sums: slow}, 0)
-	c := newCurve(&s, nil, 1, 0.1)
+	c := newCurve(&s, nil, 0.1)
 	within(t, "error of the bin", b.error(1), 0.03, 1e-6)
 	within(t, "TPS(3)", c.TPS(3), 100/math.Sqrt(1.2), 0.01)
 	for n, want := range map[int]float64{2: 90, 3: 0.9 / (0.012 * 0.97), 8: 0.9 / (0.012 * 0.97)} {
@@ -151,12 +151,12 @@ func TestTheBoundBelievesASlowBin(t *testing.T) {
 // above as it was.
 func TestThinBinPoisonsNothing(t *testing.T) {
 	s := sumsOf(Fit{A: 0.01, C: 0.0005}, even(5000, 4, 8, 16), flat)
-	clean := newCurve(&s, nil, 1, 0.1)
+	clean := newCurve(&s, nil, 0.1)
 	thin := sumsOf(Fit{A: 0.5}, even(10, 1), flat)
 	thin.rows = fastRows{}
 	thin.bins[0].W, thin.bins[0].SS, thin.bins[0].YY, thin.bins[0].SY = 1, 25, 100, 50
 	s.Add(Delta{Sums: thin}, 0)
-	c := newCurve(&s, nil, 1, 0.1)
+	c := newCurve(&s, nil, 0.1)
 	for _, n := range []int{4, 8, 16} {
 		within(t, "low above a thin bin", c.Low(n, 0), clean.Low(n, 0), 0.02)
 	}
@@ -166,14 +166,14 @@ func TestThinBinPoisonsNothing(t *testing.T) {
 // that is seldom visited, do not lower the bound of all levels above for good.
 func TestAStallPoisonsNothing(t *testing.T) {
 	s := sumsOf(Fit{A: 0.01, C: 0.0005}, map[int]float64{4: 60, 8: 5000, 16: 5000}, flat)
-	clean := newCurve(&s, nil, 1, 0.1)
+	clean := newCurve(&s, nil, 0.1)
 	b := &s.bins[BinOf(4)] // ten windows of 6 steps, 24 tokens and 0.288 stream-seconds
 	each := b.S / 10
 	b.S += 4 * 2
 	b.T += 2
 	b.SS += (each+8)*(each+8) - each*each
 	b.SY += 8 * b.Y / 10
-	c := newCurve(&s, nil, 1, 0.1)
+	c := newCurve(&s, nil, 0.1)
 	for _, n := range []int{4, 8, 16} {
 		within(t, "low at and above a stall", c.Low(n, 0), clean.Low(n, 0), 0.1)
 	}
@@ -181,7 +181,7 @@ func TestAStallPoisonsNothing(t *testing.T) {
 
 func TestUnknownCurve(t *testing.T) {
 	thin := sumsOf(Fit{A: 0.01}, even(29, 2), flat)
-	for name, c := range map[string]*Curve{"zero": {}, "29 steps": newCurve(&thin, nil, 1, 0.1)} {
+	for name, c := range map[string]*Curve{"zero": {}, "29 steps": newCurve(&thin, nil, 0.1)} {
 		if c.Known() || !math.IsNaN(c.TPS(2)) || c.Low(2, 0) != 0 || c.MaxConcurrency(0) != 0 {
 			t.Errorf("%s: known %v, TPS %v, low %v, max %d, want an unknown curve", name, c.Known(), c.TPS(2), c.Low(2, 0), c.MaxConcurrency(0))
 		}
@@ -193,7 +193,7 @@ func TestUnknownCurve(t *testing.T) {
 		}
 	}
 	enough := sumsOf(Fit{A: 0.01}, even(30, 2), flat)
-	if c := newCurve(&enough, nil, 1, 0.1); !c.Known() {
+	if c := newCurve(&enough, nil, 0.1); !c.Known() {
 		t.Error("30 steps are not known")
 	}
 }
@@ -201,7 +201,7 @@ func TestUnknownCurve(t *testing.T) {
 func TestPrior(t *testing.T) {
 	pr := newPrior([]PriorPoint{{16, 25}, {4, 50}, {0, 9}, {8, -1}, {9, math.NaN()}, {4, 40}})
 	empty := Sums{}
-	c := newCurve(&empty, pr, 1, 0.1)
+	c := newCurve(&empty, pr, 0.1)
 	// TPOT doubles … ×1.6 over two octaves: at 8 it is √1.6 of that at 4.
 	for n, want := range map[int]float64{4: 40, 8: 40 / math.Sqrt(1.6), 16: 25, 64: 25 / 1.6, 1: 40 * 1.6} {
 		within(t, "TPS of the prior", c.TPS(n), want, 1e-9)
@@ -229,7 +229,7 @@ func TestEvidenceOutweighsThePrior(t *testing.T) {
 	slow := Fit{A: 0.02} // 50 tokens/s at n = 1
 	few := sumsOf(slow, even(60, 1), flat)
 	many := sumsOf(slow, even(6000, 1), flat)
-	c, d := newCurve(&few, pr, 1, 0.1), newCurve(&many, pr, 1, 0.1)
+	c, d := newCurve(&few, pr, 0.1), newCurve(&many, pr, 0.1)
 	if got := c.TPS(1); got < 49.9 || got > 75 {
 		t.Errorf("TPS(1) after 60 steps = %.1f, want between 50 and 75", got)
 	}
@@ -268,7 +268,7 @@ func TestRelativeErrorByHand(t *testing.T) {
 func TestPointsAreTheBins(t *testing.T) {
 	s := sumsOf(Fit{A: 0.01}, map[int]float64{1: 100, 4: 4, 10: 50, 11: 50, 20: 0.5}, flat)
 	s.Updated = start.Add(time.Minute)
-	c := newCurve(&s, nil, 1, 0.1)
+	c := newCurve(&s, nil, 0.1)
 	points := c.Points()
 	want := []struct {
 		n      int
@@ -302,16 +302,16 @@ func TestFewPromptsDoNotInventTheirCost(t *testing.T) {
 	}
 }
 
-// What was seen is the bins' own, with the drift in it.
+// What was seen is the bins' own.
 func TestSeen(t *testing.T) {
 	s := sumsOf(Fit{A: 0.01, C: 0.01}, map[int]float64{1: 10, 3: 40, 8: 40}, flat) // at 1 too few steps
-	c := newCurve(&s, nil, 0.5, 0.1)
-	for n, want := range map[int]float64{1: 12.5, 3: 12.5, 4: 100.0 / 9 / 2, 8: 100.0 / 9 / 2, 9: 0} {
+	c := newCurve(&s, nil, 0.1)
+	for n, want := range map[int]float64{1: 25, 3: 25, 4: 100.0 / 9, 8: 100.0 / 9, 9: 0} {
 		if got := c.Seen(n); !near(got, want) {
 			t.Errorf("%v tokens/s seen with %d or more, want %v", got, n, want)
 		}
 	}
-	prior := newCurve(&Sums{}, newPrior([]PriorPoint{{1, 100}}), 1, 0.1)
+	prior := newCurve(&Sums{}, newPrior([]PriorPoint{{1, 100}}), 0.1)
 	if got := prior.Seen(1); got != 0 {
 		t.Errorf("a prior has seen %v tokens/s, want none", got)
 	}

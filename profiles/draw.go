@@ -2,10 +2,10 @@ package profiles
 
 import "math"
 
-// newCurve draws the curve of s. scale is g, by which its speeds are
-// multiplied; margin is what the bound takes off at least; pr may be nil.
-func newCurve(s *Sums, pr *prior, scale, margin float64) *Curve {
-	c := &Curve{margin: margin, scale: scale, prior: pr, updated: s.Updated}
+// newCurve draws the curve of s. margin is what the bound takes off at least;
+// pr may be nil.
+func newCurve(s *Sums, pr *prior, margin float64) *Curve {
+	c := &Curve{margin: margin, pace: s.pace.Ln, prior: pr, updated: s.Updated}
 	l, ok := levelOf(s)
 	c.describe(s, ok)
 	switch {
@@ -45,7 +45,7 @@ func (c *Curve) describe(s *Sums, ok bool) {
 		prompts += b.P
 		// A bin with less than a step is what a change of n brushed.
 		if n, ok := b.meanN(); ok && b.K >= 1 && b.S > 0 {
-			c.bins[i] = binPoint{n: inBin(i, n), seconds: b.S, tokens: b.Y, k: b.K}
+			c.bins[i] = binPoint{n: inBin(i, n), seconds: b.S, tokens: b.Y, k: b.K, windows: b.W}
 		}
 	}
 	c.rho = min(max(prompts/c.tokens, 0), maxLoad)
@@ -86,7 +86,7 @@ func (c *Curve) tabulate() {
 	c.top = min(2*hi, maxLevel)
 	c.tps = make([]float64, min(c.top, exactRungs))
 	for i := range c.tps {
-		c.tps[i] = c.scale / c.tpot(float64(i+1))
+		c.tps[i] = 1 / c.tpot(float64(i+1))
 	}
 }
 

@@ -1,6 +1,9 @@
 package profiles
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 const (
 	// driftAlarm is h of the CUSUM, driftSlack what is taken off each window,
@@ -10,9 +13,13 @@ const (
 	driftClip  = 3.0
 
 	// leastSpread is the least standard deviation of a window's residual that
-	// is believed, usualSpread what is assumed at first.
-	leastSpread = 0.03
-	usualSpread = 0.06
+	// is believed, usualSpread what is assumed at first. A window moves it by a
+	// share of spreadFollow, and counts as at most spreadClip of it.
+	leastSpread  = 0.03
+	usualSpread  = 0.06
+	spreadFollow = 0.05
+	spreadClip   = 2.0
+	mostSpread   = 0.5
 
 	// driftWindows is how many windows the level of an alarm is taken from, and
 	// after how many a restart is over.
@@ -22,18 +29,24 @@ const (
 	// restart has to be off for an alarm.
 	restartAlarm = 3.0
 
-	// driftFollow is the share of a new residual in the level, and spreadFollow
-	// in the spread.
-	driftFollow  = 0.3
-	spreadFollow = 0.05
+	// A speed from before a change is back when the last backWindows lie
+	// farther than farOff standard errors from the present one and nearer than
+	// nearBy to the old.
+	backWindows = 2
+	farOff      = 6.0
+	nearBy      = 3.0
 
-	// fasterStep is by how much g may rise above 1 in one window: faster is
-	// probed, slower is believed at once.
-	fasterStep = 0.02
+	// settledWindows is until when the level of an alarm is corrected by the
+	// windows after it, and leastStep the least correction, in ln.
+	settledWindows = 32
+	leastStep      = 0.005
 
-	// leastScale and mostScale bound g.
-	leastScale = 0.05
-	mostScale  = 1.5
+	// fasterStep is by how much, in ln, an engine may be believed to be faster
+	// at once than it ever was: faster is probed, slower is believed.
+	fasterStep = 0.1
+
+	// mostStep bounds what one alarm may say, in ln.
+	mostStep = 2.3
 )
 
 // drift finds out that one group has become slower, or faster, at all n: the
@@ -41,84 +54,138 @@ const (
 // is a two-sided CUSUM over windows of 5 seconds; with shorter ones, whose
 // neighbours resemble each other, it would cry wolf.
 //
-// While there is an alarm, one factor g multiplies the group's curves. The
-// sums learn the new speed meanwhile, at their own pace, so that the residual
-// goes back to 0, and g to 1, once they have.
+// What it finds becomes a Shift of all that is known of the group, by the mean
+// of the last windows. As many windows later, and again after twice and four
+// times as many, half of what they are off by is added: so the level comes to
+// rest on all windows since the alarm.
 //
-// The zero value has seen nothing: g is 1.
+// The zero value has seen nothing.
 type drift struct {
 	slow, fast float64 // CUSUM of either side, ≥ 0
 	spread     float64 // standard deviation of the residual; 0 = none seen yet
-	level      float64 // of the residual, while alarmed
-	alarmed    bool
-	g          float64 // 0 stands for 1
 	last       [driftWindows]float64
-	seen       int // windows, since a restart if there was one
-	fresh      int // windows still to come whose level is believed at once
+	seen       int // windows since the last shift or restart
+	fresh      int // windows since a restart still to come
+
+	rests int     // windows that the level rests on, 0 = no shift is new
+	sum   float64 // of the residuals since the last shift, while one is new
 }
 
 // restarted says that the engine is another from now on, though perhaps with
 // the same settings: what was seen of it does not tell, and the first windows
 // do, without waiting for the CUSUM.
 func (d *drift) restarted() {
-	d.slow, d.fast, d.seen, d.fresh = 0, 0, 0, driftWindows
+	d.rest(0)
+	d.fresh = driftWindows
 }
 
-// scale returns g, by which TPS is multiplied.
-func (d *drift) scale() float64 {
-	if d.g == 0 {
-		return 1
-	}
-	return d.g
+// rest begins anew after a shift that rests on so many windows, 0 = of somebody
+// else.
+func (d *drift) rest(windows int) {
+	d.slow, d.fast, d.seen, d.sum, d.fresh = 0, 0, 0, 0, 0
+	d.rests = windows
 }
 
-// see takes the residual of one window.
-func (d *drift) see(residual float64) {
-	if !finite(residual) {
-		return
-	}
+// deviation returns the standard deviation of a window's residual.
+func (d *drift) deviation() float64 {
 	if d.spread == 0 {
-		d.spread = usualSpread
+		return usualSpread
+	}
+	return d.spread
+}
+
+// learn takes a residual that tells how far windows spread.
+func (d *drift) learn(residual float64) {
+	if s := d.deviation(); finite(residual) {
+		r := min(math.Abs(residual), mostSpread)
+		d.spread = max(leastSpread, math.Sqrt((1-spreadFollow)*s*s+spreadFollow*r*r))
+	}
+}
+
+// unsettled reports whether the engine may be another than what is known.
+func (d *drift) unsettled() bool {
+	return d.rests > 0 || d.fresh > 0 || d.slow > driftAlarm/2 || d.fast > driftAlarm/2
+}
+
+// see takes the residual of one window, of which as much as doubt may be the
+// curve's fault. It returns by how much, in ln, the seconds of all that is known
+// have to be multiplied; 0 = not at all. memory is by how much they were
+// multiplied before, as far as that is remembered.
+func (d *drift) see(residual, doubt, memory float64) (step float64) {
+	if !finite(residual) {
+		return 0
+	}
+	sure := math.Copysign(max(math.Abs(residual)-doubt, 0), residual)
+	d.spread = d.deviation()
+	if doubt > 0 && math.Abs(sure) < driftClip*d.spread {
+		return 0 // it says nothing
 	}
 	d.last[d.seen%driftWindows] = residual
 	d.seen++
-	z := max(-driftClip, min(driftClip, residual/d.spread))
+	d.sum += residual
+	z := max(-driftClip, min(driftClip, sure/d.spread))
 	d.slow = max(0, d.slow+z-driftSlack)
 	d.fast = max(0, d.fast-z-driftSlack)
+	rests := d.rests
 	switch {
+	case d.back(memory):
+		step, rests = -memory, driftWindows
 	case d.fresh > 0:
 		d.fresh--
-		if d.level = d.recent(); math.Abs(d.level)*math.Sqrt(float64(d.seen)) < restartAlarm*d.spread {
-			d.level = 0
-		}
-		d.alarmed = d.level != 0
-	case d.alarmed:
-		d.level += driftFollow * (residual - d.level)
-		if math.Abs(d.level) < d.spread {
-			d.alarmed, d.slow, d.fast, d.level = false, 0, 0, 0
+		if level := d.recent(d.seen); math.Abs(level)*math.Sqrt(float64(d.seen)) >= restartAlarm*d.spread {
+			step, rests = level, d.seen
 		}
 	case d.slow > driftAlarm || d.fast > driftAlarm:
-		d.alarmed, d.level = true, d.recent()
+		step, rests = d.middle(), min(d.seen, driftWindows)
+	case d.rests > 0 && d.seen >= d.rests:
+		step, rests = d.sum/float64(d.seen)/2, 2*d.rests
+		if math.Abs(step) < leastStep {
+			step = 0
+		}
+		d.seen, d.sum = 0, 0
+		if d.rests = rests; rests >= settledWindows {
+			d.rests = 0
+		}
 	default:
-		// Only what is no alarm tells of the usual spread.
-		variance := (1-spreadFollow)*d.spread*d.spread + spreadFollow*residual*residual
-		d.spread = max(leastSpread, math.Sqrt(variance))
+		// Only what is no alarm tells of the usual spread, and the windows before
+		// one tell as little as they can.
+		d.learn(min(math.Abs(residual), spreadClip*d.spread))
 	}
-	d.move()
+	step = max(step, -max(memory, 0)-fasterStep, -mostStep)
+	if step = min(step, mostStep); step != 0 {
+		if d.rest(rests); rests >= settledWindows {
+			d.rests = 0
+		}
+	}
+	return step
 }
 
-// recent returns the mean of the last windows.
-func (d *drift) recent() float64 {
+// back reports whether the last windows are those of the speed before.
+func (d *drift) back(memory float64) bool {
+	if d.seen < backWindows || memory == 0 {
+		return false
+	}
+	r := d.recent(backWindows) * math.Sqrt(backWindows) / d.spread
+	old := r + memory*math.Sqrt(backWindows)/d.spread
+	return math.Abs(r) > farOff && math.Abs(old) < nearBy
+}
+
+// middle returns the median of the last windows: the first of another speed is
+// mostly one of both.
+func (d *drift) middle() float64 {
 	n := min(d.seen, driftWindows)
+	var sorted [driftWindows]float64
+	copy(sorted[:], d.last[:n])
+	slices.Sort(sorted[:n])
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// recent returns the mean of the last windows, at most so many.
+func (d *drift) recent(windows int) float64 {
+	n := min(d.seen, windows, driftWindows)
 	sum := 0.0
-	for _, r := range d.last[:n] {
-		sum += r
+	for i := range n {
+		sum += d.last[(d.seen-1-i)%driftWindows]
 	}
 	return sum / float64(n)
-}
-
-// move lets g follow the level: down at once, above 1 step by step.
-func (d *drift) move() {
-	want := max(leastScale, min(mostScale, math.Exp(-d.level)))
-	d.g = min(want, max(1, d.scale())+fasterStep)
 }

@@ -10,24 +10,32 @@ import (
 	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
+// shifts plays windows whose engine takes factor times as long, and returns what
+// the shifts come to, in ln, and after how many windows the first one came.
+func (d *drift) shifts(windows int, factor func(window int) float64, spread float64, rng *rand.Rand) (ln float64, first int) {
+	for i := range windows {
+		step := d.see(math.Log(factor(i))-ln+spread*rng.NormFloat64(), 0, ln)
+		if ln += step; step != 0 && first == 0 {
+			first = i + 1
+		}
+	}
+	return ln, first
+}
+
+func always(factor float64) func(int) float64 { return func(int) float64 { return factor } }
+
 func TestDriftFindsASlowdownWithinSixWindows(t *testing.T) {
 	for _, spread := range []float64{0.01, 0.03, 0.06} {
 		var found []int
 		for seed := range uint64(50) {
 			rng := rand.New(rand.NewPCG(1, seed))
 			var d drift
-			for range 100 {
-				d.see(spread * rng.NormFloat64())
-			}
-			windows := 0
-			for d.scale() > 0.9 && windows < 100 {
-				d.see(math.Log(1.3) + spread*rng.NormFloat64())
-				windows++
-			}
-			found = append(found, windows)
+			d.shifts(100, always(1), spread, rng)
+			_, first := d.shifts(100, always(1.3), spread, rng)
+			found = append(found, first)
 		}
 		slices.Sort(found)
-		if median := found[len(found)/2]; median > 6 {
+		if median := found[len(found)/2]; median < 1 || median > 6 {
 			t.Errorf("spread %v: 1.3 times slower found after %d windows of 5 s (median), want 6", spread, median)
 		}
 	}
@@ -39,9 +47,7 @@ func TestDriftRarelyCriesWolf(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var d drift
 	for range hours * 720 {
-		before := d.alarmed
-		d.see(0.04 * rng.NormFloat64())
-		if d.alarmed && !before {
+		if d.see(0.04*rng.NormFloat64(), 0, 0) > 0.05 {
 			alarms++
 		}
 	}
@@ -50,40 +56,77 @@ func TestDriftRarelyCriesWolf(t *testing.T) {
 	}
 }
 
-func TestDriftGoesBackWhenTheResidualDoes(t *testing.T) {
-	var d drift
-	for range 50 {
-		d.see(0)
+// The level of an alarm comes to rest on the windows after it: 32 of them leave a
+// sixth of the spread of one.
+func TestDriftLevelComesToRest(t *testing.T) {
+	var off []float64
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(2, seed))
+		var d drift
+		d.shifts(100, always(1), 0.06, rng)
+		ln, _ := d.shifts(60, always(2), 0.06, rng)
+		off = append(off, math.Abs(ln-math.Log(2)))
+		if d.unsettled() {
+			t.Errorf("seed %d: after five minutes the level is not settled", seed)
+		}
 	}
-	for range 10 {
-		d.see(math.Log(2))
-	}
-	if g := d.scale(); math.Abs(g-0.5) > 0.01 {
-		t.Fatalf("twice as slow: g = %.3f, want 0.5", g)
-	}
-	for range 30 {
-		d.see(0)
-	}
-	if g := d.scale(); g != 1 {
-		t.Errorf("back to normal: g = %.3f, want 1", g)
+	slices.Sort(off)
+	if off[50] > 0.02 || off[95] > 0.06 {
+		t.Errorf("off by %.3f (median) and %.3f (95 of 100), want 0.01 and 0.05", off[50], off[95])
 	}
 }
 
+// An engine that is as it was before is known as such after two windows, however
+// long it was slow, and all that was shifted goes back exactly.
+func TestDriftGoesBackAtOnce(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	var d drift
+	d.shifts(100, always(1), 0.03, rng)
+	ln, _ := d.shifts(200, always(3), 0.03, rng)
+	if math.Abs(ln-math.Log(3)) > 0.05 {
+		t.Fatalf("three times as slow: shifted by %.3f, want ln 3", ln)
+	}
+	for window, want := range []float64{0, -ln} {
+		if step := d.see(-ln, 0, ln); step != want {
+			t.Errorf("window %d at the old speed: shifted by %.3f, want %.3f", window, step, want)
+		}
+	}
+}
+
+// Faster than it ever was is believed a tenth at a time.
 func TestDriftBelievesFasterOnlyStepByStep(t *testing.T) {
 	var d drift
 	for range 50 {
-		d.see(0)
+		d.see(0, 0, 0)
 	}
-	last := d.scale()
-	for range 60 {
-		d.see(-math.Log(1.4))
-		if g := d.scale(); g > last+fasterStep+1e-9 {
-			t.Fatalf("g went from %.3f to %.3f in one window, want steps of %v", last, g, fasterStep)
+	ln, steps := 0.0, 0
+	for range 120 {
+		step := d.see(-math.Log(1.4)-ln, 0, ln)
+		if step < -fasterStep-1e-9 {
+			t.Fatalf("shifted by %.3f at once, want at most %v", step, fasterStep)
 		}
-		last = d.scale()
+		if ln += step; step != 0 {
+			steps++
+		}
 	}
-	if last < 1.3 {
-		t.Errorf("1.4 times faster for five minutes: g = %.3f, want it near 1.4", last)
+	if math.Abs(ln+math.Log(1.4)) > 0.05 || steps < 3 {
+		t.Errorf("1.4 times faster for ten minutes: shifted by %.3f in %d steps, want %.3f in 3 and more", ln, steps, -math.Log(1.4))
+	}
+}
+
+// What the curve may be wrong about is no drift.
+func TestDriftLeavesDoubtToTheCurve(t *testing.T) {
+	var d drift
+	for range 200 {
+		if step := d.see(0.3, 0.3, 0); step != 0 {
+			t.Fatalf("a residual within doubt shifted by %v", step)
+		}
+	}
+	for range 6 {
+		d.see(1.1, 0.3, 0)
+	}
+	if !d.unsettled() {
+		t.Error("three times as slow at levels that were not seen says nothing")
 	}
 }
 
@@ -91,11 +134,10 @@ func TestDriftSurvivesNonsense(t *testing.T) {
 	var d drift
 	for _, r := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300, -1e300, 700} {
 		for range 20 {
-			d.see(r)
+			if step := d.see(r, 0, 0); !(math.Abs(step) <= mostStep) {
+				t.Errorf("residual %v: shifted by %v", r, step)
+			}
 		}
-	}
-	if g := d.scale(); !(g >= leastScale && g <= mostScale) {
-		t.Errorf("g = %v, want it between %v and %v", g, leastScale, mostScale)
 	}
 }
 

@@ -65,31 +65,80 @@ func (g *group) closeUntil(at time.Duration) {
 	}
 }
 
+// farWindow is how many standard deviations of a window's residual one window
+// may be off: what is farther is a hiccup, or the first of another speed.
+const farWindow = 4.0
+
+// foreignDoubt is by how much, in ln, the fit may be off where it was never
+// seen: 0.15 is usual one doubling beyond, and knees come on top.
+const foreignDoubt = 0.3
+
 // closeOldest makes the rows of the oldest window, and holds what the curves
-// expected of it against what was measured. g.mu is held.
+// expected of it against what was measured. A window that is far too slow tells
+// how n and prompts compare, and not how fast the engine is: that its seconds
+// count as what was expected keeps a hiccup out of what is known. If the next ones
+// are as slow, the engine has changed, and all that is known is shifted. g.mu is
+// held.
 func (g *group) closeOldest() {
 	w := g.windows[0]
 	g.windows = append(g.windows[:0], g.windows[1:]...)
-	var measured, expected float64
-	decoded := make([]float64, len(g.profiles)) // by profile; 0 = no row
-	for i, p := range g.profiles {
+	var measured, expected, foreign float64
+	for _, p := range g.profiles {
 		cells := w.exposure(p)
-		r, ok := p.close(w)
-		if !ok {
+		if !p.gather(w) {
 			continue
 		}
-		decoded[i] = r.T
-		if e, ok := p.curve.Load().expect(r, cells); ok {
-			measured += r.T
+		if e, familiar := p.curve.Load().expect(p.row, cells); e > 0 {
+			measured += p.row.T
 			expected += e
+			if !familiar {
+				foreign += p.row.T
+			}
 		}
 	}
+	by, step := 1.0, 0.0
 	if expected > 0 {
-		g.drift.see(math.Log(measured / expected))
-	}
-	if g.drift.alarmed {
-		for i, p := range g.profiles {
-			p.fold.Drifted += decoded[i]
+		residual, doubt := math.Log(measured/expected), 0.0
+		if foreign > (1-expectShare)*measured {
+			doubt = foreignDoubt
+		}
+		memory, mature := g.memory()
+		if mature && residual > farWindow*g.drift.deviation()+doubt {
+			by = expected / measured
+		}
+		if mature {
+			step = g.drift.see(residual, doubt, memory)
+		} else {
+			g.drift.learn(residual)
 		}
 	}
+	for _, p := range g.profiles {
+		p.close(w, by)
+		if step != 0 {
+			p.move(step)
+		}
+	}
+	if step != 0 {
+		g.pool = pool{} // what is borrowed has to be drawn anew
+	}
+}
+
+// matureSeconds is how much decoding the rows rest on before they are held
+// against a window: until then the windows are the better evidence.
+const matureSeconds = 60
+
+// memory returns by how much, in ln, shifts have multiplied the seconds that the
+// targets of g rest on, and whether they rest on enough to tell that an engine
+// has changed.
+func (g *group) memory() (ln float64, mature bool) {
+	var pace, seconds float64
+	for _, p := range g.profiles {
+		t := max(p.known.rows.T, 0)
+		pace += t * (p.known.pace.Ln + p.shift.Pace())
+		seconds += t
+	}
+	if !(seconds > 0) {
+		return 0, false
+	}
+	return pace / seconds, seconds >= matureSeconds
 }

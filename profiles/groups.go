@@ -137,6 +137,9 @@ func (s *Sums) Groups() []Group {
 	if d := &s.deliveries; *d != (deliverySums{}) {
 		groups = append(groups, namedGroup(d.T/marginSlowness, storedDeliveries, d.fields()))
 	}
+	if s.pace != (paceSums{}) {
+		groups = append(groups, namedGroup(s.pace.T/paceSlowness, storedPace, s.pace.fields()))
+	}
 	return groups
 }
 
@@ -152,7 +155,7 @@ func namedGroup(occupied float64, names []string, values []*float64) Group {
 // leave the range of float64.
 const maxSum = 1e30
 
-// SumsFrom is the inverse of Groups. A value that can be no sum of streams (no
+// SumsFrom is the inverse of Groups, but for Shifts. A value that can be no sum of streams (no
 // number, or beyond 1e30) counts as 0.
 func SumsFrom(fields map[string]float64, updated time.Time) Sums {
 	s := Sums{Updated: updated}
@@ -167,6 +170,7 @@ func SumsFrom(fields map[string]float64, updated time.Time) Sums {
 	readFields(fields, storedFirsts, s.firsts.fields())
 	readFields(fields, storedKnee, s.knee.fields())
 	readFields(fields, storedDeliveries, s.deliveries.fields())
+	readFields(fields, storedPace, s.pace.fields())
 	return s
 }
 

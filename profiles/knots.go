@@ -3,9 +3,11 @@ package profiles
 import "math"
 
 const (
-	// promptShrink is how many decode steps make a bin's prompt load count as
-	// much as the line q0 + q1·n.
-	promptShrink = 200
+	// promptBend is how much the usual prompt load bends away from a line in n,
+	// relative to it, as a standard deviation. promptVariance is the variance of
+	// one prompt's size, with that of how many come: relative to its mean.
+	promptBend     = 0.2
+	promptVariance = 2
 
 	// maxLoad is more prompt tokens than any step takes.
 	maxLoad = 1e12
@@ -71,6 +73,7 @@ func usualPrompts(s *Sums) promptCurve {
 	}
 	theta := g.solve()
 	p := promptCurve{q0: theta[0], q1: theta[1]}
+	mean := s.meanPrompt()
 	for i := range s.bins {
 		b := &s.bins[i]
 		n, ok := b.meanN()
@@ -78,8 +81,10 @@ func usualPrompts(s *Sums) promptCurve {
 		if !ok || !(line > 0) {
 			continue
 		}
+		// Expected prompts of the bin: its ratio is off by some √(2/prompts).
+		prompts := line * b.K / mean
 		ratio := min(max(b.P, 0)/b.K/line, maxLoad) - 1
-		p.ratio.add(math.Log(n), ratio*b.K/(b.K+promptShrink))
+		p.ratio.add(math.Log(n), ratio*promptBend*promptBend/(promptBend*promptBend+promptVariance/prompts))
 	}
 	return p
 }
@@ -114,4 +119,12 @@ func (b *binSums) meanN() (n float64, ok bool) {
 	}
 	n = max(b.Y/b.K, 1)
 	return n, finite(n)
+}
+
+// meanPrompt returns the tokens of a prompt that have to be computed.
+func (s *Sums) meanPrompt() float64 {
+	if f := &s.firsts; f.N >= 1 && f.X > 0 {
+		return f.X / f.N
+	}
+	return nominalPrompt
 }

@@ -122,7 +122,7 @@ func (s *Stream) delivery(c *Curve) (d delivery) {
 			continue
 		}
 		d.booked += e.Y
-		d.expected += e.S * c.scale / c.tpot(e.S/e.T)
+		d.expected += e.S / c.tpot(e.S/e.T)
 		d.occupied += e.T
 		d.seconds += e.S
 		if c.bins[i].k >= max(expectSteps, familiarTimes*e.K*s.perChunk) {
@@ -149,12 +149,12 @@ func (d *delivery) kept(each, grace float64) float64 {
 }
 
 // counts reports whether a stream may teach the margin. A count that is rough,
-// a backend that is slower or faster than its curve at all n (which is drift,
-// and the curve's to follow) and a client that blocked say nothing of how far
+// a backend that may be slower or faster than its curve at all n (which is
+// drift, and the curve's to follow) and a client that blocked say nothing of how far
 // streams spread.
 func (d *delivery) counts(s *Stream, t tally) bool {
 	exact := t.source.counted() || t.source == SourceChunks && s.sure && math.Abs(t.each-1) < deliveryWidth
 	g := s.profile.group
 	return s.measured() && exact && d.familiar && t.decoded >= marginTokens &&
-		!g.drift.alarmed && g.drift.scale() == 1
+		!g.drift.unsettled()
 }

@@ -80,7 +80,7 @@ func marginBench(t *testing.T) *bench {
 	b.book.profile(target).known.Add(Delta{Sums: s}, 0)
 	b.book.Fold(start.Add(time.Millisecond))
 	known := b.book.profile(target).known
-	b.book.profile(target).draw(&known, 1, 0.1)
+	b.book.profile(target).draw(&known, 0.1)
 	b.occ.Set(start, 1)
 	return b
 }
@@ -134,13 +134,13 @@ func TestWhatTeachesTheMargin(t *testing.T) {
 		{name: "tokens that the backend counts at every chunk", counts: 1, sooner: uncalibrated, play: func(s *Stream) (time.Duration, bool) {
 			return counting(s, 0, 50*ms, growing(1, 1, 61)...), true
 		}},
-		{name: "a backend that drifts", sooner: func(b *bench) { b.book.profile(target).group.drift.alarmed = true }},
-		{name: "a backend whose drift ends", sooner: func(b *bench) { b.book.profile(target).group.drift.g = 1.1 }},
+		{name: "a backend that drifts", sooner: func(b *bench) { b.book.profile(target).group.drift.slow = driftAlarm }},
+		{name: "a backend that has just become slower", sooner: func(b *bench) { b.book.profile(target).group.drift.rest(driftWindows) }},
 		{name: "levels that were not seen", sooner: func(b *bench) { b.occ.Set(start, 5) }},
 		{name: "levels seen as little as this", sooner: func(b *bench) {
 			p := b.book.profile(target)
 			s := sumsOf(Fit{A: 0.05}, even(400, 1), flat)
-			p.draw(&s, 1, 0.1)
+			p.draw(&s, 0.1)
 		}},
 	} {
 		b := marginBench(t)
@@ -167,7 +167,7 @@ func TestWhatTeachesTheMargin(t *testing.T) {
 func TestPredictedForTheLevelsLivedAt(t *testing.T) {
 	b := marginBench(t)
 	s := sumsOf(Fit{A: 1e-9, C: 0.05}, even(1e6, 1, 2), flat)
-	b.book.profile(target).draw(&s, 1, 0.1)
+	b.book.profile(target).draw(&s, 0.1)
 	st := b.open(Open{})
 	steady(st, 0, 55555*time.Microsecond, 37) // 2 s at n = 1
 	b.occ.Set(start.Add(2*time.Second), 2)

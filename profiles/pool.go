@@ -62,7 +62,7 @@ func (g *group) borrow(fold uint64) {
 	g.mu.Unlock()
 
 	g.pool = pool{steps: all.rows.K, drawn: fold}
-	everything := newCurve(&all, nil, 1, startMargin).asPrior()
+	everything := newCurve(&all, nil, startMargin).asPrior()
 	for _, p := range profiles {
 		p.borrowed, p.pooled = everything, true
 		g.mu.Lock()
@@ -72,7 +72,7 @@ func (g *group) borrow(fold uint64) {
 		}
 		g.mu.Unlock()
 		if own {
-			p.borrowed = newCurve(&others, nil, 1, startMargin).asPrior()
+			p.borrowed = newCurve(&others, nil, startMargin).asPrior()
 		}
 	}
 }

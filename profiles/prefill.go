@@ -71,7 +71,7 @@ func (p *prefill) addTo(l *promptLoad, tokens float64) {
 // joins.
 func (s *Stream) bookPrompt(first time.Duration) {
 	s.prefill.window = windowOf(first)
-	if s.occ == nil {
+	if s.occ == nil || s.piled { // a pause is no time that it could have slowed down
 		return
 	}
 	size := s.estimate

@@ -26,6 +26,7 @@ type profile struct {
 	known   Sums     // from the store, and unacked on top
 	unacked []*Delta // folded and not in what the store told last, oldest first
 	fold    Sums     // gathered since the last fold
+	shift   Shift    // of what was known then
 	row     row      // windows too thin for a row of their own
 
 	// held are the prompts of windows whose exposures streams still keep,
@@ -48,6 +49,7 @@ func (p *profile) take(w *window, cells *[NumBins]exposure, perChunk float64) {
 			own[i].add(e, perChunk)
 			p.fold.bins[i].take(e, perChunk)
 			p.fold.totals.T += e.T
+			p.fold.pace.T += e.T
 		}
 	}
 }
@@ -86,32 +88,51 @@ func (p *profile) totals() *totals {
 	return &t
 }
 
-// close adds what the target did in w to the next fold: its share of the
-// prompts, the second moments of its bins, and its row, which it returns; ok is
-// false while the row is too thin.
-func (p *profile) close(w *window) (r row, ok bool) {
+// gather takes the target's share of the prompts of w, and adds what it did
+// there to its row; it reports whether the row is whole.
+func (p *profile) gather(w *window) bool {
 	p.held.add(&w.promptPool, 1)
 	cells := w.exposure(p)
 	for i := range cells {
-		e, b := &cells[i], &p.fold.bins[i]
+		e := &cells[i]
 		p.row.T += e.T
 		p.row.K += e.K
 		p.row.Q += e.Q
 		p.row.Y += e.Y
-		if e.S > 0 {
-			b.W++
-			b.SS += e.S * e.S
-			b.YY += e.Y * e.Y
-			b.SY += e.S * e.Y
-		}
 	}
 	p.takePrompts(cells)
+	return p.row.K >= minRowSteps && p.row.T > 0
+}
+
+// close adds what the target did in w to the next fold: the second moments of
+// its bins, and its row, if that is whole. The seconds of w count by times.
+func (p *profile) close(w *window, by float64) {
+	cells := w.exposure(p)
+	for i := range cells {
+		e, b := &cells[i], &p.fold.bins[i]
+		if e.S > 0 {
+			b.S += (by - 1) * e.S // they were added once when they came
+			b.T += (by - 1) * e.T
+			b.W++
+			b.SS += by * by * e.S * e.S
+			b.YY += e.Y * e.Y
+			b.SY += by * e.S * e.Y
+		}
+	}
 	if smooth := p.predict(p.row); p.row.K >= minRowSteps && p.row.T > 0 && smooth > 0 {
+		p.row.T *= by
 		p.fold.learn(p.row, smooth)
-		r, ok = p.row, true
 		p.row = row{}
 	}
-	return r, ok
+}
+
+// move shifts all that is known by step, in ln, with the next fold.
+func (p *profile) move(step float64) {
+	from := p.known.Shifts
+	if p.shift.valid() {
+		from = p.shift.To
+	}
+	p.shift = p.shift.then(Shift{From: from, To: from + 1, Factor: math.Exp(step)})
 }
 
 // takePrompts books the target's share of the prompts that were prefilled on
@@ -177,17 +198,17 @@ func (p *profile) predict(r row) float64 {
 // cut ends the fold: it returns what was gathered since the last, and counts it
 // among the unacknowledged. ok is false when there was nothing.
 func (p *profile) cut(now time.Time, number uint64, halfLife time.Duration) (d Delta, ok bool) {
-	if p.fold.empty() {
+	if p.fold.empty() && !p.shift.valid() {
 		return Delta{}, false
 	}
 	p.ageFirsts()
-	d = Delta{Target: p.target, Sums: p.fold}
+	d = Delta{Target: p.target, Sums: p.fold, Shift: p.shift}
 	d.Sums.Updated = now
 	d.Sums.folded = number
-	p.fold = Sums{}
+	p.fold, p.shift = Sums{}, Shift{}
 	p.known.Add(d, halfLife)
 	if last := len(p.unacked) - 1; len(p.unacked) == maxUnacked {
-		p.unacked[last].Sums.Add(d, halfLife)
+		p.unacked[last].Join(d, halfLife)
 		return d, true
 	}
 	waiting := d
@@ -207,7 +228,7 @@ func (p *profile) rebase(base Sums, acked uint64, halfLife time.Duration) {
 	clear(p.unacked[len(keep):])
 	p.unacked = keep
 	p.known = base
-	p.known.folded, p.known.Drifted = 0, 0
+	p.known.folded = 0
 	for _, d := range p.unacked {
 		p.known.Add(*d, halfLife)
 	}
@@ -215,12 +236,12 @@ func (p *profile) rebase(base Sums, acked uint64, halfLife time.Duration) {
 
 // draw draws the curve anew from a copy of what is known: it takes too long to
 // keep streams from handing over meanwhile. Book.mu is held.
-func (p *profile) draw(known *Sums, scale, margin float64) {
+func (p *profile) draw(known *Sums, margin float64) {
 	pr := p.prior
 	if pr == nil {
 		pr = p.borrowed
 	}
-	c := newCurve(known, pr, scale, margin)
+	c := newCurve(known, pr, margin)
 	c.borrowed = p.prior == nil
 	c.ttft = newTTFT(known, c)
 	p.curve.Store(c)

@@ -74,7 +74,7 @@ func TestBoundNeverRises(t *testing.T) {
 		if rapid.Bool().Draw(t, "any") {
 			s = anySums(t)
 		}
-		c := newCurve(&s, anyPrior(t), 1, rapid.Float64Range(0.01, 0.5).Draw(t, "margin"))
+		c := newCurve(&s, anyPrior(t), rapid.Float64Range(0.01, 0.5).Draw(t, "margin"))
 		last := math.Inf(1)
 		for n := 0; n <= c.top+2; n++ {
 			low := c.Low(n, 0)
@@ -101,7 +101,7 @@ func TestBoundNeverRises(t *testing.T) {
 func TestNeverNaN(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := anySums(t)
-		c := newCurve(&s, anyPrior(t), 1, 0.1)
+		c := newCurve(&s, anyPrior(t), 0.1)
 		for _, n := range []int{-1, 0, 1, 2, 7, 60, 500, 8192, 8193, 1 << 40} {
 			tps := c.TPS(n)
 			if c.Known() && (!finite(tps) || tps <= 0) || !c.Known() && !math.IsNaN(tps) {
@@ -261,7 +261,7 @@ func TestTimeScalesTheCurve(t *testing.T) {
 		}
 		k := rapid.Float64Range(0.1, 10).Draw(t, "k")
 		slow := slowed(s, k)
-		one, other := newCurve(&s, nil, 1, 0.1), newCurve(&slow, nil, 1, 0.1)
+		one, other := newCurve(&s, nil, 0.1), newCurve(&slow, nil, 0.1)
 		if one.Known() != other.Known() || one.top != other.top {
 			t.Fatalf("known %v up to %d, slowed %v up to %d", one.Known(), one.top, other.Known(), other.top)
 		}
@@ -438,7 +438,7 @@ func TestHostileStore(t *testing.T) {
 			}
 			checkFinite(t, "known", &b.book.profile(target).known)
 			c := b.book.Curve(target)
-			if g := c.Scale(); !(g >= leastScale && g <= mostScale) {
+			if g := c.Scale(); !(g >= math.Exp(-mostPace) && g <= math.Exp(mostPace)) {
 				t.Fatalf("g is %v", g)
 			}
 			for _, n := range []int{1, 3, 8192} {

@@ -42,7 +42,7 @@ func TestCurveBetweenRungs(t *testing.T) {
 	}
 	s := sumsOf(Fit{A: 0.01, B: 0.002, C: 0.0005}, steps, flat)
 	const margin = 0.1
-	c := newCurve(&s, nil, 1, margin)
+	c := newCurve(&s, nil, margin)
 	_, hi := c.Support()
 	running := math.Inf(1)
 	for n := 1; n <= c.top; n++ {

@@ -107,7 +107,7 @@ func (s *Stream) Close(now time.Time, complete bool) Summary {
 		if at >= s.turnAt {
 			s.turn(at)
 		}
-		if s.blocked {
+		if s.blocked || at-s.last >= pauseGap && s.heart.pausedIn(s.last, at) {
 			s.idleUntil(at)
 		} else {
 			s.spend(at, 0)

@@ -77,7 +77,7 @@ func (s *Sums) levelOverSlow() (scale float64, ok bool) {
 		}
 	}
 	scale = measured / expected
-	return scale, scale >= leastScale && scale <= 1/leastScale
+	return scale, scale >= leastFactor && scale <= 1/leastFactor
 }
 
 // gram returns the normal equations of the rows.

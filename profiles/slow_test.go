@@ -15,7 +15,7 @@ func (e *engine) quiet() { e.rate, e.maxBatch = 0.6, 4 }
 // offAt returns by how many percent the curve of known misses the engine's speed
 // at n, as it is, at the prompt load that the curve states.
 func (e *engine) offAt(known *Sums, n int) float64 {
-	c := newCurve(known, nil, 1, startMargin)
+	c := newCurve(known, nil, startMargin)
 	want := 1 / e.fit.tpot(float64(n), c.At(n).P)
 	if e.uneven != nil {
 		want /= e.uneven(n)
@@ -147,7 +147,7 @@ func TestSlowCopyAddsNothingThatIsKnown(t *testing.T) {
 	}
 	bare := known
 	bare.slow = [numOctaves]rowSums{}
-	with, without := newCurve(&known, nil, 1, 0.1), newCurve(&bare, nil, 1, 0.1)
+	with, without := newCurve(&known, nil, 0.1), newCurve(&bare, nil, 0.1)
 	for n := 1; n <= 60; n++ {
 		within(t, "TPS with a slow copy of the same", with.TPS(n), without.TPS(n), 1e-4)
 	}
@@ -164,7 +164,7 @@ func TestSlowCopyBeatsThePrior(t *testing.T) {
 	e.lasting(30*time.Minute, func() bool { return false })
 	known := b.profile(e.target).known
 	pr := b.profile(e.target).prior
-	c := newCurve(&known, pr, 1, startMargin)
+	c := newCurve(&known, pr, startMargin)
 	if off := 100 * math.Abs(c.TPS(30)*e.fit.tpot(30, c.At(30).P)-1); off > 3 {
 		t.Errorf("beside a wrong prior 30 is off by %.1f %%, want at most 3", off)
 	}

@@ -39,6 +39,7 @@ const (
 // cut at the same instants for all.
 type Stream struct {
 	profile *profile
+	heart   *heart
 	occ     *Occupancy
 	epoch   time.Time
 	shift   time.Duration // from time since epoch to time since occ.origin
@@ -57,6 +58,7 @@ type Stream struct {
 	sure         bool    // perChunk is 1, or what finished streams of the target taught
 	flowing      bool    // what is gathered goes to the profile each second
 	blocked      bool    // until the next Read nothing is evidence
+	piled        bool    // what piled up in a pause of this process is being read
 	opened       bool    // the last arrival opened the exposure: more at its instant is no evidence
 	split        bool    // n changed within the last gap
 	reasoning    bool
@@ -129,9 +131,15 @@ func (s *Stream) ReadCounted(now time.Time, chunks, total int) {
 		k = max(int64(total)-s.count, 0)
 		s.count += k
 	}
+	if s.piled = s.piled && at-s.last < piledGap; s.piled {
+		s.blocked = true
+	}
 	if at <= s.last {
 		s.again(k, chunks)
 		return
+	}
+	if at-s.last >= pauseGap && s.heart.pausedIn(s.last, at) {
+		s.blocked, s.piled = true, true
 	}
 	s.arrivals++
 	if at >= s.turnAt {
@@ -195,6 +203,9 @@ func (s *Stream) begin(at time.Duration, chunks, total int) {
 		s.perChunk, s.sure = 1, true
 	}
 	s.first, s.gapFrom, s.last = at, at, at
+	if s.heart.pausedIn(s.sent, at) {
+		s.firstBlocked, s.piled = true, true
+	}
 	s.version, s.run.n = s.load()
 	s.firstN = s.run.n
 	s.window = windowOf(at)

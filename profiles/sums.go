@@ -19,6 +19,7 @@ type Sums struct {
 	knee   kneeSums
 
 	deliveries deliverySums
+	pace       paceSums
 
 	// slow is the slow copy of rows, by octave of n: fed by the same deltas, it
 	// halves by the clock of the store, so that it still holds what rows forget
@@ -26,10 +27,9 @@ type Sums struct {
 	// is not forgotten.
 	slow [numOctaves]rowSums
 
-	// Drifted is, of a delta, the occupied seconds in which the backend was
-	// slower or faster at all n than what is known of it. They make the slow
-	// copy forget: what it holds of other n is about the engine as it was.
-	Drifted float64
+	// Shifts counts how often all seconds were multiplied: see Shift. It is 0 in
+	// the sums of a Delta.
+	Shifts uint64
 
 	// folded is the number of the last fold of this replica that the sums
 	// hold; 0 when they hold none. It is not stored.
@@ -80,15 +80,17 @@ type totals struct {
 // first halves every group of sums per HalfLife of the occupied time that the
 // delta itself carries for that group: no clock is needed, and the order of
 // merging does not matter to first order. The slow copy is the exception: it
-// halves by Sums.Fade, and as SlowKept says.
+// halves by Sums.Fade. Before all that comes the shift.
 type Delta struct {
 	Target Target
 	Sums   Sums
+	Shift  Shift // of what is known already; the delta's own seconds are as measured
 }
 
 // Add merges d into s, with the forgetting described at Delta. A halfLife of
 // 0 or less forgets nothing.
 func (s *Sums) Add(d Delta, halfLife time.Duration) {
+	d.Shift.apply(s)
 	for i := range s.bins {
 		if d.Sums.bins[i] != (binSums{}) {
 			s.bins[i].merge(&d.Sums.bins[i], halfLife)
@@ -97,8 +99,6 @@ func (s *Sums) Add(d Delta, halfLife time.Duration) {
 	if d.Sums.rows != (fastRows{}) {
 		s.rows.merge(&d.Sums.rows, halfLife)
 	}
-	s.forgetSlow(d.SlowKept())
-	s.Drifted += d.Sums.Drifted
 	for i := range s.slow {
 		if d.Sums.slow[i] != (rowSums{}) {
 			mergeFields(s.slow[i].fields(), d.Sums.slow[i].fields(), 1)
@@ -110,6 +110,9 @@ func (s *Sums) Add(d Delta, halfLife time.Duration) {
 	s.addFirsts(&d.Sums, halfLife)
 	if d.Sums.deliveries != (deliverySums{}) {
 		s.deliveries.merge(&d.Sums.deliveries, halfLife)
+	}
+	if d.Sums.pace != (paceSums{}) {
+		mergeFields(s.pace.fields(), d.Sums.pace.fields(), kept(d.Sums.pace.T/paceSlowness, halfLife))
 	}
 	if d.Sums.Updated.After(s.Updated) {
 		s.Updated = d.Sums.Updated
@@ -124,19 +127,7 @@ const SlowHalfLife = 24 * time.Hour
 // Fade lets the slow copy age by elapsed, which a store does before it adds a
 // delta. A clock that was set back ages nothing.
 func (s *Sums) Fade(elapsed time.Duration) {
-	s.forgetSlow(kept(elapsed.Seconds(), SlowHalfLife))
-}
-
-// driftHalfLife is how many occupied seconds of drift halve the slow copy. The
-// evidence of the n at hand is renewed in 600 s, and the alarm ends about then:
-// little should be left of the slow copy. A false alarm lasts half a minute.
-const driftHalfLife = 20 * time.Second
-
-// SlowKept is what adding d leaves of the slow copy, because of the drift that d
-// tells of.
-func (d *Delta) SlowKept() float64 { return kept(d.Sums.Drifted, driftHalfLife) }
-
-func (s *Sums) forgetSlow(keep float64) {
+	keep := kept(elapsed.Seconds(), SlowHalfLife)
 	if keep == 1 {
 		return
 	}
@@ -182,7 +173,7 @@ func kept(occupied float64, halfLife time.Duration) float64 {
 // empty reports whether s holds nothing.
 func (s *Sums) empty() bool {
 	return s.bins == [NumBins]binSums{} && s.rows == fastRows{} && s.slow == [numOctaves]rowSums{} && s.totals == totals{} &&
-		s.firsts == firstSums{} && s.knee == kneeSums{} && s.deliveries == deliverySums{}
+		s.firsts == firstSums{} && s.knee == kneeSums{} && s.deliveries == deliverySums{} && s.pace == paceSums{}
 }
 
 // take adds an exposure whose tokens are in chunks.

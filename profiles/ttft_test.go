@@ -373,7 +373,7 @@ func TestTTFTIsAlwaysANumber(t *testing.T) {
 		s := anySums(t)
 		f := SumsFrom(fields, start)
 		s.firsts, s.knee = f.firsts, f.knee
-		c := newCurve(&s, anyPrior(t), 1, 0.1)
+		c := newCurve(&s, anyPrior(t), 0.1)
 		p := newTTFT(&s, c)
 		m := rapid.Int().Draw(t, "m")
 		tokens := rapid.Int().Draw(t, "tokens")

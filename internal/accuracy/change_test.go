@@ -105,7 +105,7 @@ func slowdownRow(name string, k *known, goal, gate float64, why string) row {
 			w := newWorld(k.setup, seed, look)
 			w.run(100e3)
 			levels := w.visited()
-			w.engine.SetDrift(1.3)
+			w.slow(1.3)
 			begun := w.now
 			for w.now < begun+seconds(patience) {
 				w.until(w.now + seconds(1))

@@ -22,7 +22,7 @@ func (w *world) moveHidden(ended []*request) {
 	want := w.random.IntN(int(2*w.hidden) + 1)
 	for len(w.hiddenRunning) > want {
 		last := len(w.hiddenRunning) - 1
-		w.engine.Cancel(w.hiddenRunning[last].sequence)
+		w.cancel(w.hiddenRunning[last])
 		w.hiddenRunning = w.hiddenRunning[:last]
 	}
 	for len(w.hiddenRunning) < want {
@@ -47,7 +47,7 @@ func (w *world) scrape() {
 	w.scraped += seconds(0.9 + 0.2*w.random.Float64())
 	for _, o := range w.watchers {
 		o.n.Update(at(w.now), router.EngineLoad{
-			Backend: target.Backend, Running: w.engine.Running(), Waiting: w.engine.Waiting(), At: at(w.now),
+			Backend: target.Backend, Running: w.engines[0].Running(), Waiting: w.engines[0].Waiting(), At: at(w.now),
 		})
 	}
 }

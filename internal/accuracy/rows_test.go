@@ -52,6 +52,14 @@ var rows = []row{
 	coverageRow("S8", s8, 100e3, 0, 0, "another tenant is seen by no interval"),
 	slowdownRow("S4", s4, 30, 40, ""),
 	slowdownRow("S6", s6, 120, 0, ""),
+	relapseRow("S1", s1, episode{1.3, 0}, gates{found: 40, relapse: 120, above: 3}, swept),
+	relapseRow("S4", s4, episode{1.3, 0}, gates{found: 40, relapse: 200, above: 3}, swept),
+	relapseRow("S4", s4, episode{1.3, 5 * time.Minute}, gates{found: 40, relapse: 120, above: 3}, swept),
+	relapseRow("S4", s4, episode{3, 10 * time.Second}, gates{found: 30, relapse: 60, above: 3}, ""),
+	relapseRow("S4", s4, episode{3, 5 * time.Minute}, gates{found: 600, relapse: 400, above: 30}, overrun),
+	relapseRow("S6", s6, episode{3, 10 * time.Second}, gates{found: 30, relapse: 60, above: 3}, ""),
+	relapseRow("KV bandwidth", forms[0].known, episode{1.3, 5 * time.Minute}, gates{found: 60, relapse: 200, above: 10}, swept),
+	sharedShiftRow,
 	alarmRow("S3", s3, 1, 0, ""),
 	alarmRow("S4", s4, 1, 0, ""),
 	alarmRow("S6", s6, 1, 0, ""),
@@ -64,11 +72,24 @@ var rows = []row{
 	ttftRow("S4 prefill mix, bursts", s4, 30e3, 25, true, 0),
 	ttftRow("S6 short answers, real arrivals", s6, 30e3, 25, true, 0),
 	ttftRow("S7 24 slots, bursts", s7, 60e3, 25, true, 24),
+	formRow("KV bandwidth", forms[0].known, 8),
+	formRow(forms[1].name, forms[1].known, 8),
+	formRow(forms[2].name, forms[2].known, 40),
+	formRow(forms[3].name, forms[3].known, 8),
+	formRow(forms[4].name, forms[4].known, 10),
+	formRow(forms[5].name, forms[5].known, 15),
+	formRow("S1", s1, 3),
+	formRow("S3", s3, 8),
+	formRow("S4", s4, 8),
+	formRow("S6", s6, 8),
 	ttftRow("S8 hidden tenant, bursts", s8, 30e3, 25, true, 0),
 }
 
 // Why goals are missed.
 const (
+	swept     = "while the load goes from one level to the next the windows are judged by levels that were hardly seen"
+	sampled   = "the prompts of one run are not those of the long run; a margin in speed is several times as much in streams"
+	overrun   = "an engine a third as fast is overrun by this load, and judged at levels that were never seen"
 	flat      = "a margin in speed is several times as much in streams where the step hardly grows with n: at 10 streams of S1 5 % are 2.9 streams, 10 % are 5.9"
 	thin      = "a bin that is more than its standard error too slow holds for all above"
 	coalesced = "the first chunk is taken for one token, as engines send it"

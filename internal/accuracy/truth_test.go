@@ -36,10 +36,11 @@ func longRun(s setup, tokens float64) *truth {
 			sum[n].tokens += l.tokens
 		}
 	}
-	t := &truth{d: s.engine.Model.D, step: make([]float64, len(sum)), load: make([]float64, len(sum)), each: make([]float64, len(sum))}
+	t := &truth{d: s.engine.Model.D / float64(max(s.ranks, 1)), step: make([]float64, len(sum)), load: make([]float64, len(sum)), each: make([]float64, len(sum))}
 	base := make([]float64, len(sum))
 	for n := range base {
-		base[n] = s.engine.Model.StepSeconds(max(n, 1), 0)
+		ranks := max(s.ranks, 1)
+		base[n] = s.engine.Model.StepSeconds(max((n+ranks-1)/ranks, 1), 0)
 	}
 	for n := 1; n < len(sum); n++ {
 		reach := n / 8

@@ -2,6 +2,7 @@ package accuracy
 
 import (
 	"container/heap"
+	"context"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -34,6 +35,7 @@ type setup struct {
 	signal bool          // but for the engine's own count of them, read every second
 
 	seesFew int // levels that the truth may not be smoothed over: see truth
+	ranks   int // engines behind the one URL, each of which decodes by itself; 0 = 1
 }
 
 // watcher is one replica of Pacer.
@@ -47,6 +49,9 @@ type watcher struct {
 	blind     bool                   // is not told of prompts
 	usage     func(request int) int  // 1 comes, 0 never comes, −1 comes after the stream was closed; nil = comes
 	staleness time.Duration          // of the other watchers' part of n; 0 = exact
+	store     profiles.Store         // shared with others; nil = its book is alone
+	name      string                 // of the replica, in a store
+	seq       uint64                 // of its last push
 
 	opened func(r *request)                     // a request was sent; nil = nobody
 	closed func(r *request, s profiles.Summary) // and its stream ended
@@ -63,6 +68,7 @@ type request struct {
 	guess          int // of prompt, from its bytes
 	leaveAt        int // tokens after which the client leaves; 0 = it stays
 	sequence       *sim.Sequence
+	engine         *sim.Engine        // that serves it
 	streams        []*profiles.Stream // by watcher; nil = does not see it
 	leases         []*router.Lease    // by watcher, of those with a router
 	arrived        int                // in flight when it was sent
@@ -71,7 +77,7 @@ type request struct {
 	delivered         time.Duration // when its newest chunk arrives
 	held, got         int           // tokens not in a chunk yet; arrived
 	firstTokens       int
-	over              bool
+	produced, over    bool // the engine has made a token; the stream has ended
 }
 
 // level is what was done at one n: by visible sequences.
@@ -83,7 +89,7 @@ type level struct {
 type world struct {
 	setup
 	random   *rand.Rand
-	engine   *sim.Engine
+	engines  []*sim.Engine // ranks of them
 	next     source
 	coming   arrival
 	now      time.Duration
@@ -93,6 +99,7 @@ type world struct {
 	watchers []*watcher
 	chunks   chunkHeap
 	decoding int // first token arrived, last not: what Pacer sees
+	running  int // the same as the engines see it
 	inFlight int
 	prompts  int // tokens of the prompts that wait for their first token, as guessed
 	firsts   *firsts
@@ -132,14 +139,17 @@ func (h *chunkHeap) Pop() any {
 }
 
 func newWorld(s setup, seed uint64, watchers ...*watcher) *world {
-	s.engine.Seed = seed
-	e, err := sim.NewEngine(s.engine)
-	if err != nil {
-		panic(err)
-	}
 	w := &world{
-		setup: s, random: rand.New(rand.NewPCG(seed, 7)), engine: e, watchers: watchers,
+		setup: s, random: rand.New(rand.NewPCG(seed, 7)), watchers: watchers,
 		levels: make([]level, maxN+1), usual: map[int]float64{},
+	}
+	for rank := range uint64(max(s.ranks, 1)) {
+		s.engine.Seed = seed + rank<<32
+		e, err := sim.NewEngine(s.engine)
+		if err != nil {
+			panic(err)
+		}
+		w.engines = append(w.engines, e)
 	}
 	w.next = s.load(rand.New(rand.NewPCG(seed, 8)))
 	w.coming = w.next()
@@ -185,10 +195,12 @@ func (w *world) drain() {
 
 // advance does what comes next.
 func (w *world) advance() {
-	due, busy := w.engine.Next()
 	step := time.Duration(math.MaxInt64)
-	if busy {
-		step = due.Sub(start)
+	var stepping *sim.Engine
+	for _, e := range w.engines {
+		if due, busy := e.Next(); busy && due.Sub(start) < step {
+			step, stepping = due.Sub(start), e
+		}
 	}
 	next := min(step, w.coming.at)
 	if len(w.chunks) > 0 {
@@ -205,7 +217,7 @@ func (w *world) advance() {
 	case len(w.chunks) > 0 && w.chunks[0].at == next:
 		w.arrive(heap.Pop(&w.chunks).(chunk))
 	case step == next:
-		w.step()
+		w.step(stepping)
 	case w.coming.at == next:
 		w.submit(w.coming)
 		w.coming = w.next()
@@ -220,10 +232,27 @@ func (w *world) advance() {
 func (w *world) fold() {
 	w.folded = w.now
 	for _, o := range w.watchers {
-		for _, d := range o.book.Fold(at(w.now)) {
+		deltas := o.book.Fold(at(w.now))
+		for _, d := range deltas {
 			o.sums.Add(d, 0)
 		}
+		if o.store != nil {
+			o.exchange(deltas, at(w.now))
+		}
 	}
+}
+
+// exchange pushes deltas to the store, and rests the curve on what it holds.
+func (o *watcher) exchange(deltas []profiles.Delta, now time.Time) {
+	o.seq++
+	if err := o.store.Push(context.Background(), o.name, o.seq, deltas); err != nil {
+		panic(err)
+	}
+	sums, err := o.store.Load(context.Background(), []profiles.Target{target})
+	if err != nil {
+		panic(err)
+	}
+	o.book.Apply(now, sums, deltas)
 }
 
 // submit sends a request.
@@ -261,22 +290,42 @@ func (w *world) submit(a arrival) {
 	w.start(r)
 }
 
-// start gives r to the engine.
+// start gives r to the engine that has least to do.
 func (w *world) start(r *request) {
-	s, err := w.engine.Submit(r.prompt, r.answer, r)
+	r.engine = w.engines[0]
+	for _, e := range w.engines[1:] {
+		if e.Running()+e.Waiting() < r.engine.Running()+r.engine.Waiting() {
+			r.engine = e
+		}
+	}
+	s, err := r.engine.Submit(r.prompt, r.answer, r)
 	if err != nil {
 		panic(err)
 	}
 	r.sequence = s
-	if _, busy := w.engine.Next(); !busy {
-		w.engine.Step(at(w.now))
+	if _, busy := r.engine.Next(); !busy {
+		r.engine.Step(at(w.now))
 	}
 }
 
-// step ends a step of the engine and sends what it made on its way.
-func (w *world) step() {
-	s := w.engine.Step(at(w.now))
-	visible, tokens, all := 0, 0, 0
+// cancel ends r at its engine.
+func (w *world) cancel(r *request) {
+	if r.engine.Cancel(r.sequence) && r.produced {
+		w.running--
+	}
+}
+
+// slow makes every step take factor times as long.
+func (w *world) slow(factor float64) {
+	for _, e := range w.engines {
+		e.SetDrift(factor)
+	}
+}
+
+// step ends a step of e and sends what it made on its way.
+func (w *world) step(e *sim.Engine) {
+	s := e.Step(at(w.now))
+	visible, tokens, all, begun, over := 0, 0, 0, 0, 0
 	var ended []*request
 	for _, out := range s.Outputs {
 		r := out.Sequence.Tag.(*request)
@@ -293,10 +342,16 @@ func (w *world) step() {
 			visible++
 			tokens += out.Tokens
 		}
+		if out.First && !out.Last {
+			begun++
+			r.produced = true
+		} else if out.Last && !out.First {
+			over++
+		}
 		w.send(r, out)
 	}
 	for _, r := range w.leaving {
-		w.engine.Cancel(r.sequence)
+		w.cancel(r)
 	}
 	w.leaving = w.leaving[:0]
 	n, made := visible, tokens
@@ -307,13 +362,19 @@ func (w *world) step() {
 		w.moveHidden(ended)
 	}
 	if n > 0 && (visible > 0 || w.hidden == 0) {
+		share := 1.0 // of a step of all that decode
+		if len(w.engines) > 1 {
+			n = max(w.running, n)
+			share = float64(s.Work.Decoding) / float64(n)
+		}
 		l := &w.levels[n]
-		l.steps++
-		l.seconds += s.Work.Seconds
+		l.steps += share
+		l.seconds += s.Work.Seconds * share
 		l.prompts += float64(s.Work.Prefill)
 		l.tokens += float64(made)
 		w.tokens += float64(tokens)
 	}
+	w.running += begun - over
 }
 
 // send puts what a step made of r on its way, if it fills a chunk.
@@ -374,7 +435,7 @@ func (w *world) arrive(c chunk) {
 	case c.last:
 		w.end(r, true)
 	case r.leaveAt > 0 && r.got >= r.leaveAt:
-		w.engine.Cancel(r.sequence)
+		w.cancel(r)
 		w.end(r, false)
 	}
 }

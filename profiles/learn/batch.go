@@ -23,7 +23,7 @@ func (b *batch) add(now time.Time, d profiles.Delta) {
 		b.since, b.at = now, map[profiles.Target]int{}
 	}
 	if i, ok := b.at[d.Target]; ok {
-		b.deltas[i].Sums.Add(d, b.halfLife)
+		b.deltas[i].Join(d, b.halfLife)
 		return
 	}
 	b.at[d.Target] = len(b.deltas)

@@ -97,6 +97,8 @@ func (l *Loop) Start(ctx context.Context) {
 func (l *Loop) Run(ctx context.Context) error {
 	tick := time.NewTicker(l.o.Every)
 	defer tick.Stop()
+	beat := time.NewTicker(profiles.BeatEvery)
+	defer beat.Stop()
 	var out chan answer // an exchange is out while it is not nil
 	for {
 		select {
@@ -106,6 +108,8 @@ func (l *Loop) Run(ctx context.Context) error {
 			}
 			l.flush(ctx)
 			return nil
+		case <-beat.C: // its own time may be from before a pause
+			l.o.Book.Beat(time.Now())
 		case now := <-tick.C:
 			l.fold(now)
 			if out != nil {

@@ -39,8 +39,9 @@ func (s *Store) seqKey(t profiles.Target, replica string) string {
 func (s *Store) pushCall(replica string, seq uint64, d *profiles.Delta) redisconn.Call {
 	args := []any{
 		layoutVersion, d.Target.Model, seq, s.o.Life.Milliseconds(), seqLife.Milliseconds(),
-		newBirth(), stamp(d.Sums.Updated), profiles.SlowHalfLife.Milliseconds(), number(d.SlowKept()),
+		newBirth(), stamp(d.Sums.Updated), profiles.SlowHalfLife.Milliseconds(),
 	}
+	args = append(args, shiftArgs(d.Shift)...)
 	for _, g := range d.Sums.Groups() {
 		// The factor is worked out here, so that it is the very one of
 		// profiles.Sums.Add. The slow copy has faded as a whole before.
@@ -56,9 +57,22 @@ func (s *Store) pushCall(replica string, seq uint64, d *profiles.Delta) rediscon
 	return redisconn.Call{Keys: []string{s.sumsKey(d.Target), s.seqKey(d.Target, replica)}, Args: args}
 }
 
+// shiftArgs are those of push.lua that are about a shift.
+func shiftArgs(d profiles.Shift) []any {
+	factors := d.Factors()
+	args := []any{count(d.From), count(d.To), number(d.Pace()), len(factors)}
+	for _, f := range factors {
+		args = append(args, f.Name, number(f.Value))
+	}
+	return args
+}
+
+// count writes a number of shifts; '0' is also that of a hash without one.
+func count(n uint64) string { return strconv.FormatUint(n, 10) }
+
 // seedCall is one run of seed.lua.
 func (s *Store) seedCall(t profiles.Target, sums profiles.Sums) redisconn.Call {
-	args := []any{layoutVersion, newBirth(), s.o.Life.Milliseconds(), stamp(sums.Updated)}
+	args := []any{layoutVersion, newBirth(), s.o.Life.Milliseconds(), stamp(sums.Updated), count(sums.Shifts)}
 	for _, g := range sums.Groups() {
 		for _, f := range g.Fields {
 			args = append(args, f.Name, number(f.Value))
@@ -129,8 +143,15 @@ func readHash(fields map[string]string) (h hash, found string, err error) {
 		}
 		updated = time.UnixMicro(us).UTC()
 	}
-	h.sums, err = profiles.ParseSums(fields, updated)
-	return h, "", err
+	if h.sums, err = profiles.ParseSums(fields, updated); err != nil {
+		return h, "", err
+	}
+	if text := fields["@shifts"]; text != "" {
+		if h.sums.Shifts, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return h, "", &profiles.ImpossibleError{Field: "@shifts", Found: strconv.Quote(text[:min(len(text), 40)])}
+		}
+	}
+	return h, "", nil
 }
 
 func foundVersion(v string) string {

@@ -75,28 +75,12 @@ func theSlowCopyFadesByTheClockOfTheStore(t *testing.T, s Subject) {
 
 func aRetryOfTheSlowCopyCountsOnce(t *testing.T, s Subject) {
 	d := delta(gpu, 64, 0)
-	d.Sums.Drifted = 20
 	push(t, s, "a", 1, delta(gpu, 64, 0))
 	for range 3 {
 		push(t, s, "a", 2, d)
 		s.Pass(time.Hour)
 	}
 	Same(t, "sent three times within hours", load(t, s, gpu)[gpu], sum(delta(gpu, 64, 0), d))
-}
-
-// Drift makes all of the slow copy forget, also of the n that the delta does not
-// tell of, and adds the delta whole.
-func driftMakesTheSlowCopyForget(t *testing.T, s Subject) {
-	first := delta(gpu, 64, 0)
-	second := profiles.Delta{Target: gpu, Sums: profiles.SumsFrom(map[string]float64{"s9.k": 7, "f.k": 7}, epoch)}
-	second.Sums.Drifted = 40
-	push(t, s, "a", 1, first)
-	push(t, s, "a", 2, second)
-	got := load(t, s, gpu)[gpu]
-	Same(t, "gpu", got, sum(first, second))
-	if now, was := Fields(got), Fields(first.Sums); now["s4.b3"] > 0.3*was["s4.b3"] || now["s9.k"] != 7 || now["b7.y"] != was["b7.y"] {
-		t.Errorf("slow copy %v of %v, new %v of 7, bin %v of %v; want a quarter, all, all", now["s4.b3"], was["s4.b3"], now["s9.k"], now["b7.y"], was["b7.y"])
-	}
 }
 
 func theSlowCopySurvivesARestart(t *testing.T, s Subject) {

@@ -42,9 +42,13 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 	}{
 		{"TheSlowCopyFadesByTheClockOfTheStore", theSlowCopyFadesByTheClockOfTheStore},
 		{"ARetryOfTheSlowCopyCountsOnce", aRetryOfTheSlowCopyCountsOnce},
-		{"DriftMakesTheSlowCopyForget", driftMakesTheSlowCopyForget},
 		{"TheSlowCopySurvivesARestart", theSlowCopySurvivesARestart},
 		{"SumsWithoutASlowCopyAreTaken", sumsWithoutASlowCopyAreTaken},
+		{"AShiftMovesWhatIsThere", aShiftMovesWhatIsThere},
+		{"AShiftCountsOnce", aShiftCountsOnce},
+		{"ShiftsWithoutSenseDoNothing", shiftsWithoutSenseDoNothing},
+		{"AShiftSurvivesARestart", aShiftSurvivesARestart},
+		{"ReplicasShiftAtOnce", replicasShiftAtOnce},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
 	}
@@ -87,6 +91,7 @@ func delta(t profiles.Target, size, occupied float64) profiles.Delta {
 		"f.a00": 1.5 * size, "f.a33": size, "f.yy": size, "f.b3": size / 3, "f.t": occupied, "f.k": size, "f.k4": size,
 		"s0.a00": 1.25 * size, "s4.a33": size, "s4.yy": size, "s4.b3": size / 7, "s4.k": size, "s4.t": occupied,
 		"t.answers": size, "t.output": 123.456 * size, "t.t": occupied,
+		"ft.w": size, "ft.wy": 5 * size, "ft.y": size / 9, "ft.n": size, "g.t": occupied,
 	}
 	for i, bin := range []int{0, 7, 23} {
 		name := "b" + strconv.Itoa(bin) + "."
@@ -98,6 +103,7 @@ func delta(t profiles.Target, size, occupied float64) profiles.Delta {
 		fields[name+"r"] = tokens * math.Sqrt(float64(n))
 		fields[name+"n"] = tokens * float64(n)
 		fields[name+"t"] = occupied
+		fields[name+"ss"], fields[name+"yy"], fields[name+"sy"] = size/11, size, size/13
 	}
 	return profiles.Delta{Target: t, Sums: profiles.SumsFrom(fields, epoch)}
 }
@@ -154,6 +160,9 @@ func Same(t *testing.T, what string, got, want profiles.Sums) {
 		if diff := math.Abs(g[name] - w[name]); !(diff <= tolerance*math.Abs(w[name])) {
 			t.Errorf("%s: %s = %.17g, want %.17g", what, name, g[name], w[name])
 		}
+	}
+	if got.Shifts != want.Shifts {
+		t.Errorf("%s: %d shifts, want %d", what, got.Shifts, want.Shifts)
 	}
 	if !got.Updated.Equal(want.Updated) {
 		t.Errorf("%s: updated %v, want %v", what, got.Updated, want.Updated)

@@ -2,7 +2,7 @@
 -- the rules of profiles.Rules, as the tables rules, by kind of group, and tops,
 -- the highest n of each bin.
 --
--- KEYS[1]  hash of the sums: @v, @birth, @updated, @seed, @slow, and one field a sum
+-- KEYS[1]  hash of the sums: @v, @birth, @updated, @seed, @slow, @shifts, and one field a sum
 -- KEYS[2]  hash of the replica: model -> number of the last delta added
 -- ARGV[1]  version of the layout
 -- ARGV[2]  model
@@ -12,7 +12,11 @@
 -- ARGV[6]  @birth for a hash that is made now
 -- ARGV[7]  @updated of the delta, '0' for none
 -- ARGV[8]  ms in which the slow copy (the sums s0.… to s99.…) halves by the clock of this server
--- ARGV[9]  the factor that it keeps besides
+-- ARGV[9]  @shifts of sums that the delta's shift is for; those of any other are not shifted
+-- ARGV[10] @shifts after it
+-- ARGV[11] what is added to the sum g.ln then
+-- ARGV[12] how many kinds of sums it multiplies, and for each the name without
+--          the number of a bin, and the factor; 0 = the delta shifts nothing
 -- then, for each group of sums: the factor that its older content keeps, the
 -- number of its sums, and for each the name and the value
 -- returns  'ok', @birth and 'added' or 'known'; 'version' and the version found;
@@ -67,7 +71,7 @@ if last and last > ARGV[3] + 1000 then
 end
 
 -- Everything is read and worked out before anything is written.
-local found = redis.call('HMGET', KEYS[1], '@v', '@birth', '@updated', '@slow')
+local found = redis.call('HMGET', KEYS[1], '@v', '@birth', '@updated', '@slow', '@shifts')
 if found[1] ~= ARGV[1] and redis.call('EXISTS', KEYS[1]) == 1 then
   return { 'version', found[1] or '' }
 end
@@ -79,12 +83,38 @@ end
 
 local fresh = not found[1]
 local elapsed = number(found[4]) and now - found[4]
-local left = tonumber(ARGV[9])
+local left = 1
 -- Once a minute is often enough for what halves in a day: it touches every sum
 -- of the slow copy. No stamp is none yet; one ahead is a clock that was set back.
 local stamp = not elapsed or elapsed < 0 or elapsed >= 60000
 if elapsed and elapsed >= 60000 then
-  left = left * 2 ^ (-elapsed / ARGV[8])
+  left = 2 ^ (-elapsed / ARGV[8])
+end
+
+local kinds = tonumber(ARGV[12])
+local shifted = {} -- name -> sum as the delta's shift makes it
+-- shift works them out; it reports whether the delta shifts anything.
+local function shift()
+  shifted = {}
+  if kinds == 0 or (found[5] or '0') ~= ARGV[9] then
+    return false
+  end
+  local factors = {}
+  for i = 13, 12 + 2 * kinds, 2 do
+    factors[ARGV[i]] = tonumber(ARGV[i + 1])
+  end
+  local all = fresh and {} or redis.call('HGETALL', KEYS[1])
+  for i = 1, #all, 2 do
+    local factor = factors[(string.gsub(all[i], '^(%a+)%d+%.', '%1.'))]
+    local sum = factor and number(all[i + 1])
+    if sum then
+      shifted[all[i]] = factor * sum
+    elseif all[i] == 'g.ln' then
+      shifted['g.ln'] = number(all[i + 1])
+    end
+  end
+  shifted['g.ln'] = (shifted['g.ln'] or 0) + ARGV[11]
+  return true
 end
 
 local changed = {} -- name -> sum
@@ -92,7 +122,7 @@ local changed = {} -- name -> sum
 -- be, if there is one, and whether it was there before.
 local function add()
   changed = {}
-  local i = 10
+  local i = 13 + 2 * kinds
   while ARGV[i] do
     local keep, count = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
     local names, older, sums = {}, {}, {}
@@ -111,7 +141,7 @@ local function add()
     end
     for n = 1, count do
       local text, new = older[n] or '0', number(ARGV[i + 1 + 2 * n])
-      older[n] = number(text)
+      older[n] = number(text) and (shifted[names[n]] or number(text))
       if not older[n] or not new then
         return names[n], new and text or ARGV[i + 1 + 2 * n], new
       end
@@ -135,12 +165,14 @@ local function add()
   end
 end
 
+local moved = shift()
 local dropped = ''
 local name, value, before = add()
 if name and before then
   redis.call('PEXPIRE', KEYS[1], 0) -- as DEL does, which the user of CONFIG.md may not
   dropped = name .. ' = ' .. string.sub(tostring(value), 1, 40)
   fresh, found, stamp, left = true, {}, true, 1
+  moved = shift()
   name, value = add()
 end
 if name then
@@ -155,12 +187,18 @@ end
 if stamp then
   redis.call('HSET', KEYS[1], '@slow', string.format('%d', now))
 end
+if moved then
+  redis.call('HSET', KEYS[1], '@shifts', ARGV[10])
+end
 if left < 1 then
   for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
     if string.find(name, '^s%d+%.') and not changed[name] then
-      changed[name] = left * (number(redis.call('HGET', KEYS[1], name)) or 0)
+      changed[name] = left * (shifted[name] or number(redis.call('HGET', KEYS[1], name)) or 0)
     end
   end
+end
+for name, sum in pairs(shifted) do
+  changed[name] = changed[name] or sum
 end
 local args = {}
 for name, sum in pairs(changed) do

@@ -5,6 +5,7 @@
 -- ARGV[2]  @birth for a hash that is made now
 -- ARGV[3]  life in ms
 -- ARGV[4]  @updated of what is put back, '0' for none
+-- ARGV[5]  @shifts of it
 -- then name and value of each sum
 -- returns  'ok' and the whole hash, or 'version' and the version found
 local found = redis.call('HMGET', KEYS[1], '@v', '@seed', '@updated')
@@ -15,14 +16,14 @@ if found[1] ~= ARGV[1] then
   redis.call('HSET', KEYS[1], '@v', ARGV[1], '@birth', ARGV[2])
 end
 if not found[2] then
-  for i = 5, #ARGV, 2 do
+  for i = 6, #ARGV, 2 do
     local sum = tonumber(redis.call('HGET', KEYS[1], ARGV[i]) or '0') + tonumber(ARGV[i + 1])
     redis.call('HSET', KEYS[1], ARGV[i], string.format('%.17g', sum))
   end
   if tonumber(ARGV[4]) > tonumber(found[3] or '0') then
     redis.call('HSET', KEYS[1], '@updated', ARGV[4])
   end
-  redis.call('HSET', KEYS[1], '@seed', ARGV[2])
+  redis.call('HSET', KEYS[1], '@seed', ARGV[2], '@shifts', ARGV[5])
   local time = redis.call('TIME')
   redis.call('HSETNX', KEYS[1], '@slow', string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000)))
   redis.call('PEXPIRE', KEYS[1], ARGV[3])
