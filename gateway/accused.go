@@ -91,7 +91,8 @@ func (x *exchange) acquit(status int) {
 // judgeAccused settles who was at fault, when all is known: err is how the last
 // attempt ended. What another one served well is held against those that refused
 // it. What nobody could say more about is so where the target had served nobody
-// for a while.
+// for a while, and another one could: a breaker that takes the only one away
+// answers 503 to all for what one client may have brought about.
 func (x *exchange) judgeAccused(err error) {
 	served := err == nil && x.try.resp != nil && x.try.resp.StatusCode < 300
 	for i := range x.accused {
@@ -103,7 +104,7 @@ func (x *exchange) judgeAccused(err error) {
 		}
 		switch {
 		case a.verdict == nil:
-		case served, a.held && !a.cleared:
+		case served, a.held && !a.cleared && len(x.route.conf.Targets) > 1:
 			a.verdict(a.failure)
 		default:
 			a.verdict(nil)

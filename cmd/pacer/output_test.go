@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -27,8 +28,9 @@ func TestNothingThatAServerSaysIsObeyed(t *testing.T) {
 		"/api/v1/routes":       `{"routes":[{"model":` + string(text) + `,"targets":[]}]}`,
 		"/api/v1/decisions":    `{"decisions":[{"route":` + string(text) + `,"request_id":` + string(text) + `,"candidates":[{"backend":` + string(text) + `,"reason":` + string(text) + `}]}]}`,
 	}
-	status, refuses := 0, ""
+	var asked atomic.Pointer[refusal]
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		refuses, status := asked.Load().path, asked.Load().status
 		if r.URL.Path == refuses || refuses == "all" {
 			if status > 0 {
 				w.WriteHeader(status)
@@ -72,7 +74,7 @@ func TestNothingThatAServerSaysIsObeyed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errOut bytes.Buffer
-			refuses, status = c.refuses, c.status
+			asked.Store(&refusal{c.refuses, c.status})
 			if code := run(t.Context(), c.args, &out, &errOut); code != c.code {
 				t.Errorf("exit code %d, want %d: %s", code, c.code, errOut.String())
 			}
@@ -91,6 +93,13 @@ func TestNothingThatAServerSaysIsObeyed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// refusal is what the server refuses, "all" or a path, and how; 0 = with a
+// status line that is hostile.
+type refusal struct {
+	path   string
+	status int
 }
 
 // unquoted is every string in a JSON text, one behind the other.
