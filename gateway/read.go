@@ -151,8 +151,8 @@ type gunzip struct {
 	x     *exchange
 	from  io.Reader
 	zip   *gzip.Reader // nil = not begun
-	read  int64 // bytes as they were sent
-	whole bool  // from came to its end
+	read  int64        // bytes as they were sent
+	whole bool         // from came to its end
 }
 
 // unzippers are kept for the next body.

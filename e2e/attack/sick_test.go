@@ -81,7 +81,7 @@ func sickFor(v *victim, ill *sickness, statuses []int) {
 		proctest.Until(v, "it is known to be sick", func() bool {
 			return strings.Contains(profiles(), fmt.Sprintf(`"last_error":{"status":%d,"message":"Incorrect API key provided: model`, status))
 		})
-		time.Sleep(long) // for which it is sick
+		<-time.After(long) // it stays sick, and others are served
 		// Those that were on their way when it fell ill, five more, and a probe a second.
 		if asked, most := ill.asked.Load(), int64(9+9+5+2*long.Seconds()+20); asked > most {
 			v.Errorf("status %d: it was asked %d times, want %d at most", status, asked, most)
@@ -124,8 +124,7 @@ routes:
 					}
 				})
 			}
-			for time.Now().Before(until) {
-				time.Sleep(100 * time.Millisecond) // how often the state is looked at
+			for look := time.Tick(100 * time.Millisecond); time.Now().Before(until); <-look {
 				if open := v.metric("pacer_breaker_state"); open != 0 {
 					v.Errorf("status %d: breakers %v, want all closed", status, open)
 				}
