@@ -67,9 +67,9 @@ type attempt struct {
 
 // send sends the request up and reads the start of the answer. Where a backend
 // refuses to be asked for usage, it sends the request again without. It touches
-// nothing but t.
-func (t *attempt) send(buffers *sync.Pool) {
-	for t.sendOnce(buffers) {
+// nothing but t. silence is how long the words of an error may take.
+func (t *attempt) send(buffers *sync.Pool, silence time.Duration) {
+	for t.sendOnce(buffers, silence) {
 		less, ok := providers.RefusesAsk(t.resp.StatusCode, t.buf[:t.n], t.req, t.ask)
 		if !ok {
 			return
@@ -82,7 +82,7 @@ func (t *attempt) send(buffers *sync.Pool) {
 
 // sendOnce sends the request and reads of a good answer its first bytes, of an
 // error as much as is looked at. It reports whether there is an answer.
-func (t *attempt) sendOnce(buffers *sync.Pool) bool {
+func (t *attempt) sendOnce(buffers *sync.Pool, silence time.Duration) bool {
 	t.n, t.rerr = 0, nil
 	if t.resp, t.err = t.backend.Send(t.ctx, t.call); t.err != nil || !t.answers() {
 		return false
@@ -96,19 +96,21 @@ func (t *attempt) sendOnce(buffers *sync.Pool) bool {
 		}
 	} else {
 		t.resp.Body = mask(t.resp.Body, t.backend.secrets)
+		over := time.AfterFunc(silence, func() { t.cancel(errSilence) })
 		t.n, t.rerr = readStart(t.resp.Body, t.buf[:errorStart])
+		over.Stop()
 	}
 	t.at = time.Now()
 	return true
 }
 
 // launch has send done by a goroutine of its own; end waits for it.
-func (t *attempt) launch(buffers *sync.Pool) {
+func (t *attempt) launch(buffers *sync.Pool, silence time.Duration) {
 	t.done = make(chan struct{})
 	go func() {
 		defer close(t.done)
 		defer func() { t.panicked = recover() }()
-		t.send(buffers)
+		t.send(buffers, silence)
 	}()
 }
 

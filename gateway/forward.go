@@ -79,7 +79,7 @@ func (x *exchange) attempt() error {
 	if wait := x.hedgeAfter(t); wait > 0 {
 		return x.race(t, wait)
 	}
-	t.send(&x.g.buffers)
+	t.send(&x.g.buffers, x.plan.conf.Timeouts.Silence)
 	return x.firstByte()
 }
 
@@ -155,7 +155,8 @@ func (x *exchange) firstByte() error {
 	if good && t.unasked {
 		x.noteRefusal()
 	}
-	if err := context.Cause(t.ctx); err != nil {
+	// An error whose words broke off is one all the same.
+	if err := context.Cause(t.ctx); err != nil && !errors.Is(err, errSilence) {
 		return x.sendFailed(err, "")
 	}
 	condition := t.backend.Condition(status, start)

@@ -85,6 +85,40 @@ func TestAStreamWithoutItsContentType(t *testing.T) {
 	}
 }
 
+// An error whose body does not come is an error: the client does not wait for it
+// as for the answer that it asked for, which may take ten minutes.
+func TestAnErrorWhoseWordsDoNotCome(t *testing.T) {
+	for status, want := range map[int]int{400: 400, 401: 502, 429: 429, 500: 500, 503: 503} {
+		for _, begin := range []string{"", `{"err`, `{"error":{"message":"No.`} {
+			t.Run(fmt.Sprintf("%d %s", status, begin), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					stalls := &script{answer: func(w http.ResponseWriter, r *http.Request) {
+						w.WriteHeader(status)
+						say(w, begin)
+						pause(r, time.Hour)
+					}}
+					h := open(t, settings("a"), map[string]http.Handler{"a": stalls})
+					begun := time.Now()
+					r := h.post(chat, `{"model":"chat"}`)
+					if r.status != want || r.code(t) == "" || r.err != nil {
+						t.Errorf("got %d %s (%v), want %d and why", r.status, r.body, r.err, want)
+					}
+					if took := time.Since(begun); took > time.Minute {
+						t.Errorf("after %v, want timeouts.silence", took)
+					}
+					h.idle()
+
+					h = open(t, settings("a", "b"), map[string]http.Handler{"a": stalls, "b": &script{answer: talk(2, time.Millisecond)}})
+					if r := h.post(chat, streamBody); status != 400 && r.status != 200 {
+						t.Errorf("beside a good one: got %d %s, want 200", r.status, r.body)
+					}
+					h.idle()
+				})
+			})
+		}
+	}
+}
+
 // An answer that is neither what was asked for nor what may come instead is
 // named.
 func TestAnAnswerOfTheWrongSort(t *testing.T) {

@@ -55,7 +55,7 @@ func times(d time.Duration, factor float64) time.Duration {
 // is cancelled at once, which is no verdict about its backend and teaches
 // nothing.
 func (x *exchange) race(first *attempt, wait time.Duration) error {
-	first.launch(&x.g.buffers)
+	first.launch(&x.g.buffers, x.plan.conf.Timeouts.Silence)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -133,7 +133,7 @@ func (x *exchange) second(first string) bool {
 	}
 	x.hedge, x.hedgedTo = telemetry.HedgeLost, t.name // until it is won
 	x.placing.Exclude = append(req.Exclude, t.name)
-	t.launch(&x.g.buffers)
+	t.launch(&x.g.buffers, x.plan.conf.Timeouts.Silence)
 	return true
 }
 

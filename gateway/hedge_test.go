@@ -477,7 +477,7 @@ func (p panickingPlacer) Place(now time.Time, req router.Request) router.Decisio
 
 func TestAPanicWhileSendingIsTheExchanges(t *testing.T) {
 	x := &exchange{try: &attempt{name: "a", verdict: func(error) {}}}
-	x.try.launch(&sync.Pool{}) // without a backend
+	x.try.launch(&sync.Pool{}, time.Minute) // without a backend
 	<-x.try.done
 	defer func() {
 		if recover() == nil {
