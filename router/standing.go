@@ -34,7 +34,7 @@ type standing struct {
 	refusals int       // in a row, held against it
 	tenant   string    // whose requests they were
 	several  bool      // of more than one tenant
-	last     time.Time // of them, or when it said that it is full; zero = never since it served
+	since    time.Time // the first of them, or when it last said that it is full; zero = never since it served
 	until    time.Time // nobody goes there before, then a probe; zero = it does not rest
 	wait     time.Duration
 	full     bool      // it rests because it is full, and did not say for how long
@@ -48,26 +48,29 @@ func (s *standing) refuse(now time.Time, tenant string, sure bool) bool {
 	if since := now.Sub(s.served); !sure && since >= 0 && since < servedLately {
 		return false
 	}
-	s.note(now, tenant)
+	s.note(tenant)
+	if s.since.IsZero() {
+		s.since = now
+	}
 	if s.refusals++; s.refusals >= manyRefusals && s.until.IsZero() {
 		s.rest(now, restLeast)
 	}
 	return true
 }
 
-// note notes when the target turned down a request, and whose.
-func (s *standing) note(now time.Time, tenant string) {
-	if s.last.IsZero() {
+// note notes whose request the target turned down.
+func (s *standing) note(tenant string) {
+	if s.since.IsZero() {
 		s.tenant = tenant
 	}
 	s.several = s.several || s.tenant != tenant
-	s.last = now
 }
 
 // fill notes that the target said to tenant that it is full, and wants to be left
 // alone for so long; 0 = it did not say.
 func (s *standing) fill(now time.Time, tenant string, told time.Duration) {
-	s.note(now, tenant)
+	s.note(tenant)
+	s.since = now
 	s.full = told <= 0 && (s.full || s.until.IsZero())
 	if told = min(told, restTold); told > 0 {
 		s.until, s.wait = later(s.until, now.Add(told)), max(s.wait, restLeast)
@@ -84,9 +87,10 @@ func (s *standing) rest(now time.Time, d time.Duration) {
 func (s *standing) try(now time.Time) { s.rest(now, max(s.wait, restLeast)) }
 
 // serve notes a good answer to a request that was placed then. What was accepted
-// before the last refusal says nothing about what comes after it.
+// before the first refusal says nothing about what comes after it; what came
+// between two of them shows that not everything is refused.
 func (s *standing) serve(now, placed time.Time) {
-	if placed.Before(s.last) && !now.Before(s.last) { // else the clock was set back
+	if placed.Before(s.since) && !now.Before(s.since) { // else the clock was set back
 		s.served = now
 		return
 	}

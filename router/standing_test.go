@@ -218,6 +218,28 @@ func TestOneTenantCannotTakeABackendFromTheOthers(t *testing.T) {
 	}
 }
 
+// Refusals that come faster than the first tokens of others make no target rest
+// that serves what is sent there between them: nobody takes it from others by
+// what he alone is refused for, and no second tenant who is refused once helps.
+func TestWhatServesBetweenRefusalsDoesNotRest(t *testing.T) {
+	b := pool(t)
+	b.refuse("bad", true, by("victim"))
+	var streams []*Lease
+	for range 100 {
+		streams = append(streams, b.place("chat", exclude("good"), by("victim")).Lease)
+		b.sleep(10 * time.Millisecond)
+		b.refuse("bad", true, by("hostile"))
+		if len(streams) == 4 { // the first tokens come after 40 ms, with four refusals between
+			streams[0].FirstToken(b.now)
+			streams[0].Done(b.now, 10)
+			streams = streams[1:]
+		}
+		if b.standing(0).rests("victim") {
+			t.Fatalf("it rests after %d refusals in a row", b.standing(0).refusals)
+		}
+	}
+}
+
 // A backend that says it is full rests for as long as it says, within bounds, or
 // until one of its streams ends.
 func TestAFullBackendRests(t *testing.T) {
