@@ -33,15 +33,17 @@ type Rule struct {
 // The bounds of what can be measured. They are wide: they are for what is no
 // measurement at all, and none may ever refuse an honest gateway.
 const (
-	// mostTPS is beyond every stream: the fastest known give 3,000 tokens/s.
-	mostTPS = 1e5
+	// mostTPS is beyond every stream: engines give 3,000 tokens/s, and one that
+	// only plays one, or tells from memory, all that a connection takes.
+	mostTPS = 1 / minTPOT
 
 	// mostSeconds is how much occupied time the sums can hold that halve every
 	// 600 s of it: 1,400 s, and what the oldest stream hands over at once.
 	mostSeconds = 36_000
 
-	// mostSlow is the same of the slow copy, which halves in a day.
-	mostSlow = 1e7
+	// mostSlow is the same of the slow copy, which halves in a day: what a hundred
+	// replicas gather that nobody hears of for a week.
+	mostSlow = 1e8
 
 	// mostPerSecond are prompt tokens that are prefilled in a second, and
 	// promptSlack those that came where nothing was measured. Below 0 are

@@ -45,6 +45,50 @@ func TestCheckTakesWhatStreamsGave(t *testing.T) {
 	}
 }
 
+// An engine that only plays one streams as fast as the connection goes, and is
+// learned as well.
+func TestCheckTakesTheFastestStreams(t *testing.T) {
+	for _, gap := range []time.Duration{20 * time.Microsecond, time.Millisecond} {
+		b := newBench(t)
+		now := start
+		for range 20 {
+			s := b.open(Open{Sent: now})
+			for i := range 2000 { // 200 chunks a read
+				now = now.Add(gap)
+				s.ReadCounted(now, 200, 200*(i+1))
+			}
+			s.Usage(Usage{CompletionTokens: 400_000})
+			s.Close(now, true)
+			now = now.Add(time.Second)
+		}
+		b.book.Fold(now.Add(time.Hour))
+		known := b.book.profile(target).known
+		if err := known.Check(); err != nil || known.bins[0].Y == 0 {
+			t.Errorf("200 tokens every %v: %v tokens learned, %v", gap, known.bins[0].Y, err)
+		}
+	}
+}
+
+// A hundred replicas come back after a week without a store, of which each tells
+// what it gathered: the slow copy of their deltas has not faded.
+func TestCheckTakesALongOutage(t *testing.T) {
+	s := taught()
+	var seconds float64
+	for _, r := range s.slow {
+		seconds += r.T
+	}
+	week := Sums{}
+	for i := range s.slow {
+		to, from := week.slow[i].fields(), s.slow[i].fields()
+		for j := range to {
+			*to[j] = *from[j] * 100 * (7 * 24 * time.Hour).Seconds() / seconds
+		}
+	}
+	if err := week.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // mayBeNegative are the sums that may be below 0: products of what may be, and
 // prompts that were taken back.
 var mayBeNegative = map[string]bool{"p": true, "pn": true, "sy": true, "a01": true, "a02": true, "a03": true, "a12": true, "a13": true, "a23": true, "b1": true, "b2": true, "b3": true, "ln": true}
