@@ -20,6 +20,19 @@ import (
 
 func TestMain(m *testing.M) { proctest.Main(m) }
 
+// Built by the Go tool alone, as by go install, the program says which commit it
+// is of.
+func TestThePlainBuildKnowsItsCommit(t *testing.T) {
+	out, err := exec.Command(proctest.Binary(t), "version").Output()
+	if words := strings.Fields(string(out)); err != nil || len(words) < 4 || words[0] != "pacer" {
+		t.Errorf("%q (%v), want a version", out, err)
+	}
+	commit, err := exec.Command("git", "rev-parse", "HEAD").Output()
+	if err == nil && !strings.Contains(string(out), strings.TrimSpace(string(commit))) {
+		t.Errorf("%q, want the commit %s", out, commit)
+	}
+}
+
 func gatewayConfig(t *testing.T, backendURL, more string) string {
 	return proctest.Write(t, fmt.Sprintf(`listen: 127.0.0.1:0
 admin: { listen: 127.0.0.1:0 }

@@ -40,7 +40,7 @@ func Binary(t testing.TB) string {
 			return
 		}
 		built.file = filepath.Join(dir, "pacer")
-		build := exec.Command("go", "build", "-o", built.file, "./cmd/pacer")
+		build := exec.Command("go", "build", "-buildvcs=auto", "-o", built.file, "./cmd/pacer")
 		build.Dir = filepath.Join(filepath.Dir(here), "..", "..")
 		if out, err := build.CombinedOutput(); err != nil {
 			built.err = fmt.Errorf("building pacer: %w\n%s", err, out)
