@@ -329,3 +329,24 @@ func TestAHostileClientTakesNoBackendAway(t *testing.T) {
 		})
 	}
 }
+
+// What an engine that breaks says may be what a user wrote: the log has its
+// status, and the admin port its words.
+func TestTheLogDoesNotSayWhatAnEngineBrokeAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, settings("a", "b"), map[string]http.Handler{
+			"a": &script{answer: states(500, `{"error":{"message":"Failed to parse: hunter2"}}`)},
+			"b": &script{answer: talk(1, time.Millisecond)},
+		})
+		for range 10 {
+			h.post(chat, streamBody)
+		}
+		if log := h.log.String(); !strings.Contains(log, "the backend refuses all requests") || strings.Contains(log, "hunter2") {
+			t.Errorf("the log: %s", log)
+		}
+		if got := h.gateway.Troubles()[bigAtA]; got.Status != 500 || got.Message != "Failed to parse: hunter2" {
+			t.Errorf("trouble %+v, want what it said", got)
+		}
+		h.idle()
+	})
+}

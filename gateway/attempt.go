@@ -134,7 +134,7 @@ func (t *attempt) failure(status int, problem string, err error) *upstreamError 
 func (t *attempt) refused(status int, problem string, says openai.Failure) error {
 	e := t.failure(status, problem, nil)
 	e.says = says
-	e.retry = retryHeaders(t.resp.Header)
+	e.retry = t.retryHeaders()
 	return e
 }
 
@@ -171,4 +171,16 @@ func readStart(r io.Reader, buf []byte) (n int, err error) {
 		n += m
 	}
 	return n, err
+}
+
+// retryHeaders returns what the answer says of trying again, by the headers that
+// SDKs read.
+func (t *attempt) retryHeaders() http.Header {
+	h := http.Header{}
+	for _, name := range []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry"} {
+		if v := t.resp.Header[name]; v != nil && !t.backend.tells(v) {
+			h[name] = v
+		}
+	}
+	return h
 }

@@ -346,15 +346,3 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) int {
 	n, _ := w.Write(body) // the client's loss if it is gone
 	return n
 }
-
-// retryHeaders returns what an answer says of trying again, by the headers that
-// SDKs read.
-func retryHeaders(from http.Header) http.Header {
-	h := http.Header{}
-	for _, name := range []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry"} {
-		if v := from[name]; v != nil {
-			h[name] = v
-		}
-	}
-	return h
-}

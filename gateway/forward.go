@@ -222,7 +222,7 @@ func (x *exchange) refusal(start []byte) error {
 		x.acquit(status)
 	}
 	if !says.Shaped {
-		return &backendError{backend: t.name, status: status, says: says, retry: retryHeaders(t.resp.Header)}
+		return &backendError{backend: t.name, status: status, says: says, retry: t.retryHeaders()}
 	}
 	return nil
 }

@@ -26,8 +26,8 @@ func (x *exchange) upHeader() http.Header {
 }
 
 // copyHeader gives the client the headers of the backend's answer, less those
-// of the connection, those that Pacer answers for itself, and a length that no
-// longer holds.
+// of the connection, those that Pacer answers for itself, those that repeat a
+// secret, and a length that no longer holds.
 func (x *exchange) copyHeader(from http.Header) {
 	to := x.w.Header()
 	var named []string
@@ -51,7 +51,7 @@ func (x *exchange) copyHeader(from http.Header) {
 	}
 	for name, values := range from {
 		switch {
-		case hopByHop[name], drop[name]:
+		case hopByHop[name], drop[name], x.try.backend.tells(values):
 		case strings.HasPrefix(name, "X-Pacer-"), strings.HasPrefix(name, "Access-Control-"):
 		case strings.HasPrefix(name, "X-Ratelimit-") && to[name] != nil: // the key's own limits count
 		case name == "Vary":

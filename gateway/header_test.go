@@ -1,11 +1,15 @@
 package gateway
 
 import (
+	"fmt"
+	"io"
 	"math"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -133,5 +137,36 @@ func TestTextScale(t *testing.T) {
 	}
 	if got := s.bytesPerToken(); math.Abs(got-2) > 0.01 {
 		t.Errorf("%v after many answers of 2 bytes a token, want about 2", got)
+	}
+}
+
+// A backend that repeats what it was sent tells the client neither its key nor
+// the values of its headers, whatever it answers.
+func TestNoHeaderTellsASecret(t *testing.T) {
+	for status, body := range map[int]string{200: `{"choices":[]}`, 400: `{"error":{"message":"no"}}`, 404: "no", 429: `{"error":{"message":"slow"}}`, 503: "no"} {
+		synctest.Test(t, func(t *testing.T) {
+			conf := settings("a")
+			conf.Backends[0].APIKey = "sk-of-the-backend"
+			conf.Backends[0].Headers = map[string]config.Secret{"X-Pass": "Basic of-the-proxy"}
+			h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				for name, value := range map[string]string{
+					"X-Sent-Authorization": r.Header.Get("Authorization"), "X-Sent-Pass": r.Header.Get("X-Pass"),
+					"Retry-After": "sk-of-the-backend", "Www-Authenticate": `Basic realm="of-the-proxy"`, "X-Kept": "kept",
+				} {
+					w.Header().Set(name, value)
+				}
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, body)
+			}}})
+			r := h.post(chat, `{"model":"chat"}`)
+			if all := fmt.Sprint(r.header); strings.Contains(all, "of-the-") {
+				t.Errorf("%d: headers %v", status, all)
+			}
+			if status == 200 && r.header.Get("X-Kept") != "kept" {
+				t.Errorf("headers %v, want X-Kept", r.header)
+			}
+			h.idle()
+		})
 	}
 }

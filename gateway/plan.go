@@ -30,7 +30,7 @@ type backend struct {
 	*providers.Backend
 	engine  string // as the router has it: its URL
 	price   config.Price
-	secrets []string // what no error of its may repeat, the longest first
+	secrets []string // what no error of its, and no header, may repeat; the longest first
 	late    *lateness
 
 	compresses warning // that it compresses its answers

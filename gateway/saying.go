@@ -17,7 +17,7 @@ import (
 // (none, EMPTY) is a word like any other.
 const leastSecret = 6
 
-// secretsOf returns what no error of b may repeat.
+// secretsOf returns what no error of b, and no header, may repeat.
 func secretsOf(b config.Backend) (secrets []string) {
 	values := []string{b.APIKey.Reveal()}
 	for _, value := range b.Headers {
@@ -32,6 +32,13 @@ func secretsOf(b config.Backend) (secrets []string) {
 	// One that holds another one goes first.
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	return secrets
+}
+
+// tells reports whether one of values, of a header, repeats a secret.
+func (b *backend) tells(values []string) bool {
+	return slices.ContainsFunc(b.secrets, func(secret string) bool {
+		return slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, secret) })
+	})
 }
 
 // saying reads what an error answer says that begins with start. One that is

@@ -74,7 +74,11 @@ func (x *exchange) sayRests(t router.Target) {
 		return
 	}
 	says := ""
-	if last := tr.last.Load(); last != nil {
+	switch last := tr.last.Load(); {
+	case last == nil:
+	case last.Status >= 500: // engines that break quote what they broke at, which is the user's
+		says = strconv.Itoa(last.Status)
+	default:
 		says = saidOf(last.Status, last.Message)
 	}
 	x.g.log.Warn("the backend refuses all requests: where another one is in service, it gets only probes", "backend", t.Backend, "model", t.Model, "says", says)
