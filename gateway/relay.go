@@ -165,6 +165,7 @@ func (x *exchange) look(now time.Time, seen providers.Seen) {
 			x.good()
 		}
 		if x.meter != nil {
+			x.meter.Text(seen.Bytes)
 			x.token(now, &seen)
 		}
 	}

@@ -86,7 +86,7 @@ var rules = slices.Concat(
 	[]Rule{
 		{Kind: "t", X: 0, Of: -1, Most: mostSeconds, Slack: exact},
 		{Kind: "t", X: 2, Of: 1, Most: 1e8, Slack: few},
-		{Kind: "t", X: 4, Of: 5, Most: 1.1 * maxPerChunk, Slack: few},
+		{Kind: "t", X: 4, Of: 5, Most: 1.1 * mostPerChunk, Slack: few},
 		{Kind: "t", X: 5, Of: 4, Most: 1.1 * maxPerChunk, Slack: few},
 		{Kind: "t", X: 7, Of: 6, Most: 1.1 * maxPerChunk, Slack: few},
 	},

@@ -30,7 +30,7 @@ func (s *Stream) evidence() bool {
 // of hidden reasoning were counted there, and do not count here.
 func (s *Stream) countable() bool {
 	tokens, chunks := s.count-s.firstCount, s.chunks-s.firstChunks
-	return tokens <= maxPerChunk*chunks && chunks <= maxPerChunk*tokens
+	return shows(tokens, chunks, s.text-s.firstText) && chunks <= maxPerChunk*tokens
 }
 
 // deliver moves pending to life and, where the stream is evidence and tokens
@@ -145,7 +145,7 @@ func (s *Stream) settle(complete bool, got delivery) tally {
 		p.take(w, &s.pending, t.each)
 	}
 	if t.source.counted() && s.evidence() {
-		p.calibrate(t.tokens, float64(s.chunks))
+		p.calibrate(s.calibration(t))
 	}
 	if got.counts(s, t) {
 		p.fold.deliveries.see(got.kept(t.each, g.grace), got.occupied)
@@ -167,9 +167,19 @@ type tally struct {
 	each    float64 // tokens in one of what is booked
 }
 
+// calibration returns the tokens and chunks that tell how many tokens a chunk
+// holds after the first, as perChunkAfter reads them. Where the text is known it
+// tells what the first arrival held; else that is one token.
+func (s *Stream) calibration(t tally) (tokens, chunks float64) {
+	if s.firstText > 0 && s.text > s.firstText && s.chunks > s.firstChunks {
+		return t.decoded + 1, float64(s.chunks-s.firstChunks) + 1
+	}
+	return t.tokens, float64(s.chunks)
+}
+
 // tally counts the tokens by the best source there is. group.mu is held.
 func (s *Stream) tally() tally {
-	shown, believed := s.usage.visible(s.chunks, s.reasoning)
+	shown, believed := s.usage.visible(s.chunks, s.text, s.reasoning)
 	if s.counted && s.countable() {
 		t := tally{source: SourceContinuous, first: float64(s.firstCount), decoded: float64(s.count - s.firstCount), each: 1}
 		if s.firstCount > maxPerChunk*s.firstChunks { // with what the stream did not show
@@ -194,6 +204,12 @@ func (s *Stream) tally() tally {
 		if s.usages > 1 {
 			t.source = SourceContinuous
 		}
+	}
+	if believed && s.firstText > 0 && s.text > s.firstText && s.chunks > s.firstChunks {
+		t.tokens, t.decoded = shown, shown*(1-float64(s.firstText)/float64(s.text))
+		t.first = t.tokens - t.decoded
+		t.each = min(max(t.decoded/float64(s.chunks-s.firstChunks), 1.0/maxPerChunk), mostPerChunk)
+		return t
 	}
 	t.tokens, t.first = tokensIn(float64(s.chunks), t.each), tokensIn(float64(s.firstChunks), t.each)
 	if believed {

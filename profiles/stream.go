@@ -76,6 +76,8 @@ type Stream struct {
 	firstChunks int64
 	count       int64 // tokens by the backend's own count, if counted
 	firstCount  int64
+	text        int64         // bytes of text that arrived
+	firstText   int64         // of these, the ones of the first arrival
 	first       time.Duration // first arrival
 	gapFrom     time.Duration // where the last gap began
 	last        time.Duration // last arrival
@@ -273,6 +275,15 @@ func (s *Stream) Blocked() {
 		s.firstBlocked = true
 	default:
 		s.blocked = true
+	}
+}
+
+// Text says how many bytes of text an arrival held, before it is Read: what the
+// chunks hold, if that is more than a few tokens.
+func (s *Stream) Text(bytes int) {
+	s.text += int64(max(bytes, 0))
+	if s.arrivals == 0 {
+		s.firstText = s.text
 	}
 }
 

@@ -9,17 +9,30 @@ type Usage struct {
 	ReasoningTokens  int // part of CompletionTokens
 }
 
-// maxPerChunk is how many tokens one chunk can stand for. Speculative decoding
-// sends a few; a count beyond this is of something the stream did not show.
-const maxPerChunk = 16
+// maxPerChunk is how many tokens one chunk can stand for, whatever it holds.
+// Speculative decoding sends a few; a count beyond this is of something the
+// stream did not show, unless its text is long enough: leastBytes for each token.
+// Hosted APIs collect fifty tokens for a chunk. mostPerChunk bounds it all.
+const (
+	maxPerChunk  = 16
+	leastBytes   = 2
+	mostPerChunk = 4096
+)
+
+// shows reports whether so many chunks, with so many bytes of text, can have
+// shown tokens.
+func shows(tokens, chunks, text int64) bool {
+	return tokens <= maxPerChunk*chunks || tokens <= mostPerChunk*chunks && leastBytes*tokens <= text
+}
 
 // maxPrompt bounds a prompt that nothing else speaks for.
 const maxPrompt = 4 << 20
 
-// visible returns the tokens that the stream showed in its chunks, and whether
+// visible returns the tokens that the stream showed in its chunks, which held so
+// many bytes of text, and whether
 // the usage can be believed. Reasoning that was counted but never shown took
 // its time before the first visible chunk and is taken off.
-func (u Usage) visible(chunks int64, reasoningShown bool) (tokens float64, ok bool) {
+func (u Usage) visible(chunks, text int64, reasoningShown bool) (tokens float64, ok bool) {
 	shown := int64(u.CompletionTokens)
 	if shown <= 0 || chunks <= 0 {
 		return 0, false
@@ -30,8 +43,7 @@ func (u Usage) visible(chunks int64, reasoningShown bool) (tokens float64, ok bo
 	if shown <= 0 {
 		return 0, false
 	}
-	perChunk := float64(shown) / float64(chunks)
-	if perChunk > maxPerChunk || perChunk < 1.0/maxPerChunk {
+	if !shows(shown, chunks, text) || chunks > maxPerChunk*shown {
 		return 0, false
 	}
 	return float64(shown), true
@@ -46,7 +58,7 @@ func perChunkAfter(answers, tokens, chunks float64) float64 {
 	if tokens > chunks && chunks > answers {
 		tokens, chunks = tokens-answers, chunks-answers
 	}
-	return min(max(tokens/chunks, 1.0/maxPerChunk), maxPerChunk)
+	return min(max(tokens/chunks, 1.0/maxPerChunk), mostPerChunk)
 }
 
 // tokensIn returns the tokens of the first chunks of an answer.

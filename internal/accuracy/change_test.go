@@ -3,9 +3,12 @@ package accuracy
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/sim"
 )
 
 // tripledRow asks the curve that was learned under one prompt load for the
@@ -256,4 +259,53 @@ func mean(list []float64) float64 {
 		sum += v
 	}
 	return sum / float64(len(list))
+}
+
+// mixRow multiplies all prompts after 100k, and asks what is shown a minute and
+// ten minutes later, at the levels that were visited before.
+func mixRow(name string, engine sim.EngineOptions, rate, times float64) row {
+	return row{name: "a new prompt mix, " + name, measure: func(t *testing.T) []line {
+		truth := longRun(setup{engine: engine, load: scaled(bursts(rate, conversations), times), jitter: longJitter}, truthTokens/4)
+		var shown, late, above []float64
+		for seed := range uint64(seeds()) {
+			factor := 1.0
+			load := func(r *rand.Rand) source {
+				next := bursts(rate, conversations)(r)
+				return func() arrival {
+					a := next()
+					a.prompt = max(int(float64(a.prompt)*factor), 1)
+					return a
+				}
+			}
+			look := promised(time.Second)
+			w := newWorld(setup{engine: engine, load: load, jitter: longJitter}, seed, look)
+			w.run(100e3)
+			levels := w.visited()
+			factor = times
+			for _, after := range []struct {
+				wait time.Duration
+				to   *[]float64
+			}{{time.Minute, &shown}, {9 * time.Minute, &late}} {
+				w.until(w.now + after.wait)
+				c := look.book.Curve(target)
+				m, _ := errorsOver(levels, c.TPS, truth.tps)
+				*after.to = append(*after.to, m)
+				if after.wait == time.Minute {
+					worst := math.Inf(-1)
+					for _, n := range levels {
+						if truth.tps(n) > 0 {
+							worst = max(worst, 100*(c.Low(n, 0)/truth.tps(n)-1))
+						}
+					}
+					above = append(above, worst)
+				}
+			}
+		}
+		return []line{{what: fmt.Sprintf("prompts × %g after 100k, %s", times, name), figures: []figure{
+			{name: "as shown after a minute, median %", got: median(shown), goal: 12, gate: 95},
+			{name: "worst run", got: quantile(shown, 1)},
+			{name: "after ten minutes", got: median(late), goal: 8, gate: 40},
+			{name: "bound above the truth after a minute, median over runs %", got: median(above)},
+		}, why: lags}}
+	}}
 }

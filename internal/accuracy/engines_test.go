@@ -26,17 +26,18 @@ var (
 
 // The scenarios, S1 to S8, and those made from them.
 var (
-	s1     = knownBy(setup{engine: dense, load: promptless(bursts(2.7, conversations)), jitter: longJitter}, truthTokens)
-	s2     = knownBy(setup{engine: sparse, load: promptless(bursts(2.7, conversations)), jitter: longJitter}, truthTokens)
-	s3     = knownBy(setup{engine: mixed, load: replay(conversations, 0.5), jitter: longJitter, leave: 0.02}, truthTokens)
-	s4     = knownBy(setup{engine: mixed, load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02}, truthTokens)
-	s5     = knownBy(setup{engine: drafting(mixed), load: bursts(2.7, conversations), jitter: 5 * longJitter, leave: 0.02, chunk: 4}, truthTokens)
-	s5late = knownBy(setup{engine: drafting(mixed), load: bursts(2.7, conversations), jitter: 5 * longJitter, leave: 0.02, chunk: 4, late: true}, truthTokens)
-	s5told = knownBy(setup{engine: drafting(mixed), load: bursts(2.7, conversations), jitter: 5 * longJitter, leave: 0.02, chunk: 4, late: true, tells: true}, truthTokens)
-	s6     = knownBy(setup{engine: mixed, load: replay(completions, 1), jitter: longJitter}, truthTokens/4)
-	s7     = knownBy(setup{engine: narrow(mixed, 24), load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02, seesFew: 24}, truthTokens)
-	s8     = knownBy(setup{engine: mixed, load: bursts(1.6, conversations), jitter: longJitter, leave: 0.02, hidden: 10}, truthTokens)
-	s8Seen = knownBy(counted(s8.setup), truthTokens)
+	s1          = knownBy(setup{engine: dense, load: promptless(bursts(2.7, conversations)), jitter: longJitter}, truthTokens)
+	s2          = knownBy(setup{engine: sparse, load: promptless(bursts(2.7, conversations)), jitter: longJitter}, truthTokens)
+	s3          = knownBy(setup{engine: mixed, load: replay(conversations, 0.5), jitter: longJitter, leave: 0.02}, truthTokens)
+	s4          = knownBy(setup{engine: mixed, load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02}, truthTokens)
+	s5          = knownBy(setup{engine: drafting(mixed), load: bursts(2.7, conversations), jitter: 5 * longJitter, leave: 0.02, chunk: 4}, truthTokens)
+	s5late      = knownBy(setup{engine: drafting(mixed), load: bursts(2.7, conversations), jitter: 5 * longJitter, leave: 0.02, chunk: 4, late: true}, truthTokens)
+	coalesced50 = knownBy(setup{engine: mixed, load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02, chunk: 50, late: true}, truthTokens)
+	s5told      = knownBy(setup{engine: drafting(mixed), load: bursts(2.7, conversations), jitter: 5 * longJitter, leave: 0.02, chunk: 4, late: true, tells: true}, truthTokens)
+	s6          = knownBy(setup{engine: mixed, load: replay(completions, 1), jitter: longJitter}, truthTokens/4)
+	s7          = knownBy(setup{engine: narrow(mixed, 24), load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02, seesFew: 24}, truthTokens)
+	s8          = knownBy(setup{engine: mixed, load: bursts(1.6, conversations), jitter: longJitter, leave: 0.02, hidden: 10}, truthTokens)
+	s8Seen      = knownBy(counted(s8.setup), truthTokens)
 
 	// The same with a tenant whose requests are like those that Pacer sees.
 	s8Like     = knownBy(alike(s8.setup), truthTokens)

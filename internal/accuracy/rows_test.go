@@ -11,6 +11,7 @@ var rows = []row{
 	curveRow("S5 speculative, chunks of 4, bursts", s5, mark{tokens: 100e3, goal: errs{2.5, 6}, blind: true}),
 	curveRow("S5 with a first chunk of 4 as well", s5late, mark{tokens: 100e3, why: coalesced}),
 	curveRow("S5, the first chunk of 4 as well, counted by the engine at every chunk", s5told, mark{tokens: 100e3, goal: errs{2.5, 6}, blind: true}),
+	curveRow("50 tokens a chunk, the first one too", coalesced50, mark{tokens: 100e3, goal: errs{3, 8}, gate: errs{10, 14}, why: collected}),
 	curveRow("S6 short answers, real arrivals", s6, mark{tokens: 100e3, goal: errs{2, 5}, blind: true}),
 	curveRow("S7 24 slots, bursts", s7, mark{tokens: 100e3}),
 	curveRow("S8 hidden tenant, bursts", s8, mark{tokens: 100e3}),
@@ -20,6 +21,7 @@ var rows = []row{
 	curveRow("prefill of another form, real arrivals", wrongForm, mark{tokens: 100e3, goal: errs{3, 8}, blind: true}),
 	curveRow("prefill of another form, bursts", wrongFormBursts, mark{tokens: 100e3}),
 	tripledRow,
+	mixRow("S4's engine at 1.2 requests/s", mixed, 1.2, 6.7),
 	forecastRow("S4", s4, errs{5, 12}),
 	forecastRow("S6", s6, errs{}),
 	publishedRow,
@@ -88,6 +90,8 @@ var rows = []row{
 // Why goals are missed.
 const (
 	swept     = "while the load goes from one level to the next the windows are judged by levels that were hardly seen"
+	collected = "until its first fifty tokens are there nobody knows that a stream decodes: n is too low"
+	lags      = "the usual load of each level is learned at that level, in its own time"
 	sampled   = "the prompts of one run are not those of the long run; a margin in speed is several times as much in streams"
 	overrun   = "an engine a third as fast is overrun by this load, and judged at levels that were never seen"
 	flat      = "a margin in speed is several times as much in streams where the step hardly grows with n: at 10 streams of S1 5 % are 2.9 streams, 10 % are 5.9"

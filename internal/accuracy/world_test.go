@@ -419,6 +419,7 @@ func (w *world) arrive(c chunk) {
 		}
 		o := w.watchers[i]
 		w.hear(o)
+		s.Text(4 * c.tokens)
 		if w.tells {
 			s.ReadCounted(at(w.now), 1, r.got)
 			u := w.usageOf(o, r)
