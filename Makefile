@@ -8,7 +8,7 @@ GORACE    ?= atexit_sleep_ms=50
 export GORACE
 BIN       := bin/pacer
 
-.PHONY: build image sbom notices test sdk numbers deps bench accuracy arena fuzz soak attack faults loadtools long lint format demo clean
+.PHONY: build image sbom notices test sdk numbers deps bench accuracy arena fuzz soak attack engines faults loadtools long lint format demo clean
 
 # What pacer version says, in every way to build: here, in the image
 # (--build-arg), and by the Go tool itself (go install …@v1.2.3).
@@ -77,13 +77,17 @@ loadtools: ## guidellm and aiperf in front of the built program; keeps 7 GB in b
 	@sh deploy/test-deps.sh sdk
 	$(GO) test -count=1 -timeout 80m -v ./e2e/load -args -tools $(CURDIR)/bin/load
 
+engines: ## llama.cpp's and vLLM's own servers behind the built program; keeps 7 GB in bin/engines
+	@sh deploy/test-deps.sh sdk
+	$(GO) test -count=1 -timeout 90m -v ./e2e/engines -args -engines $(CURDIR)/bin/engines
+
 attack: ## every attack of docs/OPERATIONS.md at full size, and what the victim saw
 	$(GO) test -count=1 -timeout 30m -v ./e2e/attack -args -full
 
 faults: ## what Redis can suffer, each for as long as docs/OPERATIONS.md says
 	$(GO) test -count=1 -timeout 15m -v -run 'TestRedisFaults|TestAKilledGateway|TestEachGateway|TestThreeGateways' ./e2e -args -long
 
-long: fuzz soak attack faults loadtools accuracy arena ## what takes too long for every change
+long: fuzz soak attack faults loadtools engines accuracy arena ## what takes too long for every change
 
 TOOL = cd tools && $(GO) tool
 lint: ## gofumpt, vet, staticcheck

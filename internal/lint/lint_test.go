@@ -57,10 +57,11 @@ var arrows = map[string][]string{
 	"internal/telemetry":  {},
 	"internal/tokens":     {},
 
-	"cmd/pacer":  {"*"},
-	"e2e":        {"*"},
-	"e2e/attack": {"*"},
-	"e2e/load":   {"*"},
+	"cmd/pacer":   {"*"},
+	"e2e":         {"*"},
+	"e2e/attack":  {"*"},
+	"e2e/engines": {"*"},
+	"e2e/load":    {"*"},
 }
 
 // pure packages import the standard library only, and of it nothing that does

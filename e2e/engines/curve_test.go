@@ -1,0 +1,143 @@
+package engines
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/internal/proctest"
+)
+
+const (
+	// enough is how many tokens a level needs, of the clients' own count, to be
+	// compared: below, chance says more than the engine.
+	enough = 500
+	// taught is how many tokens the bursts bring.
+	taught = 50_000
+)
+
+// point is one of a curve, as the gateway answers it.
+type point struct {
+	N      int      `json:"n"`
+	TPS    *float64 `json:"tps"`
+	Source string   `json:"source"`
+}
+
+// asked returns the gateway's curve at the levels, with more of a query.
+func asked(t *testing.T, gateway *proctest.Process, ns []int, query string) map[int]float64 {
+	t.Helper()
+	var list []string
+	for _, n := range ns {
+		list = append(list, fmt.Sprint(n))
+	}
+	var page struct {
+		Targets []struct{ Points []point }
+	}
+	text := proctest.Get(t, gateway.Ready["admin"]+"/api/v1/profiles?n="+strings.Join(list, ",")+query)
+	if err := json.Unmarshal(text, &page); err != nil || len(page.Targets) != 1 {
+		t.Fatalf("profiles: %v\n%s", err, text)
+	}
+	out := map[int]float64{}
+	for _, p := range page.Targets[0].Points {
+		if p.TPS != nil {
+			out[p.N] = *p.TPS
+		}
+	}
+	return out
+}
+
+// apart is how far got is from want, in percent, at the levels that both have;
+// a level that got does not have is 100 % off.
+func apart(got, want map[int]float64) (off []float64) {
+	for n, w := range want {
+		g, ok := got[n]
+		if !ok {
+			off = append(off, 100)
+			continue
+		}
+		off = append(off, 100*math.Abs(g/w-1))
+	}
+	return off
+}
+
+// known returns the TPS of the levels with enough tokens.
+func known(of map[int]level) map[int]float64 {
+	out := map[int]float64{}
+	for n, l := range of {
+		if l.tokens >= enough {
+			out[n] = l.tps()
+		}
+	}
+	return out
+}
+
+// sweep measures the engine itself: n equal users without a pause, for each n.
+func sweep(t *testing.T, e *running, words, tokens int) map[int]float64 {
+	t.Helper()
+	u := newUser(e.url+"/v1", e.name)
+	out := map[int]float64{}
+	for _, n := range []int{1, 2, 4, 8, 12, 16} {
+		all := closed(t, u, n, max(2, 24/n), func() int { return words }, func() int { return tokens })
+		if l := levels(all)[n]; l.tokens >= enough {
+			out[n] = l.tps()
+		}
+	}
+	return out
+}
+
+// TestCurve teaches Pacer with bursts of mixed requests and holds what it says
+// then against what those users saw, and against a direct sweep of the engine.
+func TestCurve(t *testing.T) {
+	for _, kind := range []engine{llamacpp, vllm} {
+		t.Run(kind.name, func(t *testing.T) {
+			e := kind.start(t)
+			g := gateway(t, fmt.Sprintf("routes: [ { model: chat, targets: [ { backend: %s, model: %s } ] } ]\n", e.name, e.name), e)
+			const words, tokens = 48, 128
+			direct := sweep(t, e, words, tokens)
+			begun := time.Now()
+			all := bursts(t, newUser(g.Ready["data"]+"/v1", "chat"), taught, time.Second)
+			took := time.Since(begun)
+			users := known(levels(all))
+			again := sweep(t, e, words, tokens)
+
+			ns := slices.Sorted(maps.Keys(users))
+			var prompts int
+			for _, a := range closed(t, newUser(e.url+"/v1", e.name), 1, 1, func() int { return words }, func() int { return tokens }) {
+				prompts = a.prompt
+			}
+			shown := asked(t, g, ns, "")
+			atLoad := asked(t, g, slices.Sorted(maps.Keys(direct)), fmt.Sprintf("&rho=%g", float64(prompts)/tokens))
+			for _, n := range ns {
+				t.Logf("n = %2d: users got %.1f, Pacer says %.1f (%+.1f %%)", n, users[n], shown[n], 100*(shown[n]/users[n]-1))
+			}
+			for _, n := range slices.Sorted(maps.Keys(direct)) {
+				t.Logf("n = %2d: the sweep says %.1f, then %.1f; Pacer, at its prompts, %.1f (%+.1f %%)", n, direct[n], again[n], atLoad[n], 100*(atLoad[n]/again[n]-1))
+			}
+			same, swept, repeat := apart(shown, users), apart(atLoad, again), apart(direct, again)
+			row := fmt.Sprintf("| %s | %d tokens, %d s | %.1f / %.1f / %.1f | %.1f / %.1f | %.1f / %.1f |", e.version, taught, int(took.Seconds()),
+				quantile(same, 0.5), quantile(same, 0.9), quantile(same, 1), quantile(swept, 0.5), quantile(swept, 0.9), quantile(repeat, 0.5), quantile(repeat, 0.9))
+			t.Log("\n| engine | taught by | off from what users got, median / p90 / worst % | off from the sweep, median / p90 % | the sweep from itself, median / p90 % |\n" + row)
+			if m := quantile(same, 0.5); !(m <= medianGoal) {
+				t.Errorf("the curve is %.1f %% (median) off from what its own users got, want at most %.0f", m, medianGoal)
+			}
+			if m := quantile(same, 0.9); !(m <= p90Goal) {
+				t.Errorf("the curve is %.1f %% (p90) off from what its own users got, want at most %.0f", m, p90Goal)
+			}
+			if m, r := quantile(swept, 0.5), quantile(repeat, 0.5); !(m <= r+sweepGoal) {
+				t.Errorf("the curve is %.1f %% (median) off from the sweep, which is %.1f %% off from itself; want at most %.0f more", m, r, sweepGoal)
+			}
+		})
+	}
+}
+
+// The goals, in percent.
+const (
+	medianGoal = 3.0
+	p90Goal    = 8.0
+	sweepGoal  = 3.0
+)
