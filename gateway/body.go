@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pacer-dev/pacer/internal/openai"
 )
@@ -27,6 +28,14 @@ const (
 
 	// bodyStep is how much more room pages get at once, in bytes.
 	bodyStep = 64 << 10
+)
+
+// mappings are the bodies that lie outside of the heap, in all. The system gives
+// a process so many mappings and no more, and the runtime, which needs some
+// itself, ends the program when it gets none: bodies have half of them.
+var (
+	mappings     atomic.Int64
+	mostMappings = systemMappings() / 2
 )
 
 // body is the one copy of a request's body. What goes up is read from it,
@@ -96,8 +105,13 @@ func (y *body) pay(n int64) error {
 
 // move gives the body pages of its own, with what has come.
 func (y *body) move() error {
+	if mappings.Add(1) > mostMappings {
+		mappings.Add(-1)
+		return errOverloaded
+	}
 	pages, err := newPages(y.most)
 	if err != nil {
+		mappings.Add(-1)
 		return errOverloaded
 	}
 	copy(pages, y.room[:y.size])
@@ -166,6 +180,7 @@ func (y *body) leave() {
 	}
 	if y.mapped {
 		freePages(y.room)
+		mappings.Add(-1)
 	}
 	y.room = nil
 	_ = y.pay(0)

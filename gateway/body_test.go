@@ -242,3 +242,40 @@ func BenchmarkBody(b *testing.B) {
 		})
 	}
 }
+
+// The system gives a process so many mappings, and the runtime ends the program
+// when it finds none left: bodies leave it half of them, however many are
+// promised.
+func TestBodiesLeaveMappingsToTheRuntime(t *testing.T) {
+	free := budgets{all: unbounded(), tenant: unbounded()}
+	was := mostMappings
+	defer func() { mostMappings = was }()
+	mostMappings = mappings.Load() + 3
+	var all []*body
+	for i := range 4 {
+		y, err := newBody(free, 2*smallBody, true)
+		if full := i == 3; full != errors.Is(err, errOverloaded) {
+			t.Errorf("body %d: %v", i, err)
+		}
+		all = append(all, y)
+	}
+	grown, err := newBody(free, 2*smallBody, false)
+	for err == nil && grown.size <= smallBody {
+		var room []byte
+		if room, err = grown.next(); err == nil {
+			grown.wrote(len(room))
+		}
+	}
+	if !errors.Is(err, errOverloaded) || grown.size != smallBody {
+		t.Errorf("one that grew to %d bytes: %v, want it refused beyond %d", grown.size, err, smallBody)
+	}
+	for _, y := range append(all, grown) {
+		y.leave()
+	}
+	if left := mostMappings - mappings.Load(); left != 3 || free.all.used.Load() != 0 {
+		t.Errorf("%d mappings are free and %d bytes taken when all have left, want 3 and none", left, free.all.used.Load())
+	}
+	if was < 1000 {
+		t.Errorf("%d mappings at most: too few to serve", was)
+	}
+}
