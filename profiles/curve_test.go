@@ -316,3 +316,24 @@ func TestSeen(t *testing.T) {
 		t.Errorf("a prior has seen %v tokens/s, want none", got)
 	}
 }
+
+// At a ramp one prompt falls into the eight steps that were decoded at n = 7: that
+// says nothing of the usual load there, and holds back nothing at 8 and above.
+func TestAThinBinsPromptIsChance(t *testing.T) {
+	f := Fit{A: 0.008, C: 0.0001, D: 100e-6}
+	usual := func(n int) float64 { return 0.5 * float64(n) }
+	s := sumsOf(f, map[int]float64{4: 2000, 5: 2000, 6: 2000, 7: 8, 8: 2000, 16: 2000}, func(n int) float64 {
+		if n == 7 {
+			return 35
+		}
+		return usual(n)
+	})
+	c := newCurve(&s, nil, 0.1)
+	for _, n := range []int{7, 8, 16} {
+		within(t, "p̄", c.At(n).P, usual(n), 0.05)
+		want := 0.9 / f.tpot(float64(n), usual(n))
+		if low := c.Low(n, 0); low < 0.97*want {
+			t.Errorf("low(%d) = %.1f, want %.1f", n, low, want)
+		}
+	}
+}
