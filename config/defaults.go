@@ -42,6 +42,8 @@ func defaultRoute() Route {
 		SLO:     SLO{Attainment: 0.99, Grace: time.Second},
 		Prefer:  "headroom",
 		Reserve: 1,
+
+		BatchShare: 0.02,
 	}
 }
 

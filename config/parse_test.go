@@ -70,17 +70,17 @@ func TestContractExample(t *testing.T) {
 				Models: []string{"chat"}, Class: "interactive",
 				Targets: []Target{{Backend: "h200-a", Model: "meta-llama/Llama-3.1-70B-Instruct"}, small},
 				SLO:     SLO{MinTPS: 30, MaxTTFT: 2 * time.Second, Attainment: 0.99, Grace: time.Second},
-				Prefer:  "headroom", Reserve: 1,
+				Prefer:  "headroom", Reserve: 1, BatchShare: 0.02,
 				OnInfeasible: []Step{{Queue: 2 * time.Second}, {Spill: "chat-small"}, {Shed: true}},
 			},
 			{
 				Models: []string{"chat-small"}, Class: "interactive", Targets: []Target{small},
-				SLO: SLO{Attainment: 0.99, Grace: time.Second}, Prefer: "headroom", Reserve: 1,
+				SLO: SLO{Attainment: 0.99, Grace: time.Second}, Prefer: "headroom", Reserve: 1, BatchShare: 0.02,
 				OnInfeasible: []Step{{Queue: 2 * time.Second}, {Shed: true}},
 			},
 			{
 				Models: []string{"nightly"}, Class: "batch", Targets: []Target{small},
-				SLO: SLO{Attainment: 0.99, Grace: time.Second}, Prefer: "headroom", Reserve: 1,
+				SLO: SLO{Attainment: 0.99, Grace: time.Second}, Prefer: "headroom", Reserve: 1, BatchShare: 0.02,
 				OnInfeasible: []Step{{Queue: time.Minute}, {Shed: true}},
 			},
 		},
@@ -131,7 +131,7 @@ func TestDefaults(t *testing.T) {
 		Backends: []Backend{{Name: "a", URL: "http://a:1/v1", Kind: "openai", Models: "shared", Usage: "inject"}},
 		Routes: []Route{{
 			Models: []string{"m"}, Class: "interactive", Targets: []Target{{Backend: "a"}},
-			SLO: SLO{Attainment: 0.99, Grace: time.Second}, Prefer: "headroom", Reserve: 1,
+			SLO: SLO{Attainment: 0.99, Grace: time.Second}, Prefer: "headroom", Reserve: 1, BatchShare: 0.02,
 			OnInfeasible: []Step{{Queue: 2 * time.Second}, {Shed: true}},
 		}},
 	}
@@ -263,7 +263,7 @@ func TestRouteForms(t *testing.T) {
 backends:
   - { name: a, url: "HTTPS://GPU.Example:443/v1/", usd_per_hour: 2.5, price: { input: 1e-1, output: 3 }, prior: { points: { 1: 52, 64: 31.5 } } }
 routes:
-  - { models: [ gpt-4o, org/model ], targets: [ { backend: a, model: x }, { backend: a, model: y } ], prefer: cheapest, reserve: 0, hedge: true }
+  - { models: [ gpt-4o, org/model ], targets: [ { backend: a, model: x }, { backend: a, model: y } ], prefer: cheapest, reserve: 0, batch_share: 0.1, hedge: true }
   - { model: "*", targets: [ { backend: a } ], on_infeasible: [ { spill: org/model }, best_effort ] }
 keys:
   - { name: all, key: k1, routes: "*" }
@@ -286,6 +286,9 @@ expose_decision: true
 	}
 	if diff := cmp.Diff([]string{"gpt-4o", "org/model"}, cfg.Routes[0].Models); diff != "" {
 		t.Errorf("models (-want +got):\n%s", diff)
+	}
+	if got := cfg.Routes[0].BatchShare; got != 0.1 {
+		t.Errorf("batch_share = %v, want the 0.1 of the file", got)
 	}
 	if cfg.Routes[0].Reserve != 0 {
 		t.Errorf("reserve = %d, want the 0 of the file", cfg.Routes[0].Reserve)

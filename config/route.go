@@ -14,10 +14,11 @@ type Route struct {
 	Class        string   // interactive | batch
 	Targets      []Target
 	SLO          SLO
-	Prefer       string // headroom | order | cheapest | pack
-	Reserve      int    // streams that must still fit before a batch request goes
-	Hedge        bool   // a stream that waits too long is tried on a second target
-	OnInfeasible []Step // in order; the last is BestEffort or Shed
+	Prefer       string  // headroom | order | cheapest | pack
+	Reserve      int     // streams that must still fit before a batch request goes
+	BatchShare   float64 // of the places, that batch gets even while interactive requests are kept out
+	Hedge        bool    // a stream that waits too long is tried on a second target
+	OnInfeasible []Step  // in order; the last is BestEffort or Shed
 }
 
 // Target is one upstream model on one backend.
@@ -86,6 +87,7 @@ func (r *reader) route(v value) (Route, routeMarks) {
 		"slo":           func(v value) { r.slo(v, &route.SLO) },
 		"prefer":        r.oneOfInto(&route.Prefer, "headroom", "order", "cheapest", "pack"),
 		"reserve":       r.wholeInto(&route.Reserve, 0),
+		"batch_share":   func(v value) { r.batchShare(v, &route.BatchShare) },
 		"hedge":         func(v value) { route.Hedge, _ = r.truth(v) },
 		"on_infeasible": func(v value) { route.OnInfeasible, marks.steps = r.steps(v) },
 	})
@@ -186,4 +188,13 @@ func (r *reader) targets(v value) ([]Target, []mention) {
 		mentions = append(mentions, mention{o.at("backend"), raw})
 	}
 	return targets, mentions
+}
+
+// batchShare reads a share from 0 to 1, both included.
+func (r *reader) batchShare(v value, to *float64) {
+	if x, ok := r.number(v, "0.02"); ok && x >= 0 && x <= 1 {
+		*to = x
+	} else if ok {
+		r.problem(v.place(), "batch_share must be from 0 to 1; write a share such as 0.02")
+	}
 }

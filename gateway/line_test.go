@@ -162,18 +162,18 @@ func TestAFloorOutOfReach(t *testing.T) {
 	})
 }
 
-// A stream below its floor lets nobody in beside it, and one that has caught up
-// does, though nothing else has happened than that time passed.
+// A stream that has used up its lead lets nobody in beside it, and one that has
+// caught up does, though nothing else has happened than that time passed.
 func TestAStreamBelowItsFloorShutsTheDoor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := settings("a")
 		c.Routes[0].OnInfeasible[0].Queue = time.Minute
-		// 3 s at 10 tokens/s, then fast: it averages 20 again at 3.6 s.
+		// 2.4 s at 15 tokens/s, then fast: it has a lead over 20 again at 2.5 s.
 		backend := &script{answer: func(w http.ResponseWriter, r *http.Request) {
 			eventStream(w)
 			for i := range 300 {
-				gap := 100 * time.Millisecond
-				if i >= 30 {
+				gap := 66 * time.Millisecond
+				if i >= 37 {
 					gap = 10 * time.Millisecond
 				}
 				if !pause(r, gap) {
@@ -203,8 +203,8 @@ func TestAStreamBelowItsFloorShutsTheDoor(t *testing.T) {
 		for backend.calls() < 2 && time.Since(start) < 5*time.Second {
 			<-time.After(10 * time.Millisecond)
 		}
-		if got := time.Since(start); got < 3300*time.Millisecond || got > 4*time.Second {
-			t.Errorf("the second request was let in after %v, want about 3.6s", got)
+		if got := time.Since(start); got < 2300*time.Millisecond || got > 3*time.Second {
+			t.Errorf("the second request was let in after %v, want about 2.5s", got)
 		}
 		cancel()
 		<-second

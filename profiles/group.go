@@ -15,6 +15,7 @@ type group struct {
 	profiles []*profile
 	windows  []*window // open ones, oldest first, at most maxOpenWindows
 	drift    drift
+	abreast  abreast
 
 	// attainment is the share of streams that shall keep their floor, and grace
 	// the seconds that they may take longer.

@@ -93,6 +93,7 @@ func (s *Stream) bookPrompt(first time.Duration) {
 func (g *group) bookPrompt(s *Stream) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	s.joined = g.abreast
 	s.prompt = s.estimate * s.profile.totals().promptScale()
 	if s.prompt > 0 && s.prefill.len > 0 {
 		s.prefill.addTo(&g.windowAt(s.prefill.window).prompts, s.prompt)

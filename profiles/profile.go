@@ -43,6 +43,7 @@ type profile struct {
 
 // take adds exposures in chunks to the window and to the next fold.
 func (p *profile) take(w *window, cells *[NumBins]exposure, perChunk float64) {
+	p.group.abreast.take(p.curve.Load(), cells, perChunk)
 	own := w.exposure(p)
 	for i := range cells {
 		if e := &cells[i]; *e != (exposure{}) {
@@ -62,6 +63,7 @@ func (p *profile) correct(w *window, cells *[NumBins]exposure, scale float64) {
 	own := w.exposure(p)
 	for i := range cells {
 		if e := &cells[i]; *e != (exposure{}) {
+			p.group.abreast.got += e.Y * scale
 			own[i].addTokens(e, scale)
 			p.fold.bins[i].correct(e, scale)
 		}

@@ -63,6 +63,7 @@ type Stream struct {
 	split        bool    // n changed within the last gap
 	reasoning    bool
 	closed       bool
+	joined       abreast // of the group, when the first token came
 	usage        Usage
 	usages       int
 	readsAtUsage int // reads seen at the last Usage

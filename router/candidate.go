@@ -85,7 +85,7 @@ func (a *ask) candidate(v *verdict) Candidate {
 	c.N, c.M = m.group.n(), m.group.m()
 	c.Price = a.price(t, m)
 	if m.known && a.weight > 0 {
-		c.TPS = m.curve.TPS(c.M + a.weight)
+		c.TPS = m.expects(c.M + a.weight)
 	}
 	return c
 }

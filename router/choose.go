@@ -13,7 +13,8 @@ const tie = 0.95
 // before the others: it costs little while nothing runs there, and the next
 // spike finds it learned.
 func (r *Router) choose(a *ask, verdicts []verdict) *verdict {
-	if a.rankAll(verdicts) == 0 {
+	feasible := a.rankAll(verdicts)
+	if feasible == 0 {
 		return nil
 	}
 	switch a.route.conf.Prefer {
@@ -42,8 +43,28 @@ func (r *Router) choose(a *ask, verdicts []verdict) *verdict {
 			}
 		}
 	}
+	if feasible > 1 && (a.route.conf.Prefer == Headroom || a.route.conf.Prefer == Pack) {
+		a.spare(verdicts)
+	}
 	return r.best(verdicts)
 }
+
+// spare puts the feasible targets on which a would take a place from a higher
+// floor behind the others: who needs that floor has fewer to go to. An interactive
+// request without a floor goes where it is fastest: nobody said what is enough.
+func (a *ask) spare(verdicts []verdict) {
+	if a.weight == 0 || a.floor <= 0 && a.class == Interactive {
+		return
+	}
+	for i := range verdicts {
+		if v := &verdicts[i]; v.reason == OK && a.scarce(v.model.group, int(v.m)+a.weight) {
+			v.rank *= lastRank
+		}
+	}
+}
+
+// lastRank puts a rank below every other one.
+const lastRank = 1e-12
 
 // rankAll ranks the feasible targets, and returns how many there are.
 func (a *ask) rankAll(verdicts []verdict) int {
@@ -143,7 +164,7 @@ func (a *ask) harm(g *group) int {
 	count := 0
 	for _, m := range g.models {
 		if m.known {
-			low := m.curve.Low(k, extraP(g.promptWaiting()+a.prompt, m.answer))
+			low := m.bound(k, extraP(g.promptWaiting()+a.prompt, m.answer))
 			count += m.floors.above(low, m.solo)
 		}
 	}
@@ -155,5 +176,5 @@ func (v *verdict) speed() float64 {
 	if !v.model.known {
 		return 0
 	}
-	return finite(v.model.curve.TPS(v.model.group.m() + 1))
+	return finite(v.model.expects(v.model.group.m() + 1))
 }

@@ -120,7 +120,7 @@ func (b *backend) clear() former {
 	f := former{groups: b.groups}
 	for _, g := range b.groups {
 		f.models = append(f.models, g.models...)
-		g.models, g.routes, g.retired, g.wanted = nil, nil, true, 0
+		g.models, g.routes, g.retired, g.wanted, g.leastGrace, g.batchShare, g.promised = nil, nil, true, 0, maxLead, 0, 0
 	}
 	b.groups, b.routes = nil, nil
 	return f
@@ -159,15 +159,21 @@ func (r *Router) resolve(now time.Time, rt *route, old map[*backend]former) {
 			m = g.adopt(t.Target, old[b])
 			m.promised, m.reserve = 0, 0
 			g.models = append(g.models, m)
+			g.reprice()
 		}
 		if rt.conf.Class == Interactive && rt.conf.SLO.MinTPS > 0 {
 			m.promised = max(m.promised, rt.conf.SLO.MinTPS)
 			m.reserve = max(m.reserve, rt.conf.Reserve)
+			g.promised = max(g.promised, m.promised)
 		}
 		if !slices.Contains(b.routes, rt) {
 			b.routes = append(b.routes, rt)
 		}
 		if !slices.Contains(g.routes, rt) {
+			if rt.conf.Class == Interactive {
+				g.leastGrace = min(g.leastGrace, rt.grace())
+			}
+			g.batchShare = max(g.batchShare, rt.batchShare())
 			g.routes = append(g.routes, rt)
 		}
 		rt.models[i] = m

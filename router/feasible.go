@@ -59,9 +59,9 @@ func (a *ask) weigh(v *verdict) {
 	g.scan(a.now)
 	v.fresh = !m.known
 	k, prompt := int(v.m)+a.weight, g.promptWaiting()
-	low, bound, own := m.carries(k, extraP(prompt, a.answer(m)), a.floor)
+	bound, own := m.carries(k, extraP(prompt, a.answer(m)), a.floor)
 	own = own || m.guessed && g.leased() == 0 // as where nothing is known
-	v.low = low
+	v.low = bound
 	if a.floor > 0 && m.known {
 		v.headroom = bound / a.floor
 	}
@@ -78,13 +78,31 @@ func (a *ask) weigh(v *verdict) {
 		v.reason = ReasonOwnFloor
 	case protects != OK:
 		v.reason = protects
-	case g.slow != nil:
+	case !a.pays(g, a.prompt):
 		v.reason = ReasonProtects
 	case a.class == Batch && !(a.leavesReserve(g, k) && a.leavesPlaces(g.backend, a.weight)):
 		v.reason = ReasonReserve
-	case a.maxTTFT > 0 && g.ttft(a.now, m, int(v.m))+a.waited > a.maxTTFT:
+	case !a.inTime(m, int(v.m)):
 		v.reason = ReasonTTFT
 	}
+}
+
+// scarce reports whether k sequences in g leave a place at a floor within reach
+// that is higher than a's. Where that floor is out of reach, or has no place left
+// with the newcomer, nobody loses one.
+func (a *ask) scarce(g *group, k int) bool {
+	if g.promised <= a.floor {
+		return false
+	}
+	for _, m := range g.models {
+		if m.promised <= a.floor || !m.known || m.outOfReach(1, m.promised) {
+			continue
+		}
+		if _, ok := m.carries(k, extraP(g.promptWaiting(), m.answer), m.promised); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // service is rule 1 as far as it does not depend on the load.
@@ -121,7 +139,7 @@ func (a *ask) protects(v *verdict, g *group, k, prompt int) Reason {
 			continue
 		}
 		v.protect = max(v.protect, floor)
-		_, bound, ok := m.carries(k, extraP(prompt, m.answer), floor)
+		bound, ok := m.carries(k, extraP(prompt, m.answer), floor)
 		if m.known {
 			v.headroom = min(v.headroom, bound/floor)
 		}
@@ -137,12 +155,12 @@ func (a *ask) protects(v *verdict, g *group, k, prompt int) Reason {
 }
 
 // leavesReserve is rule 4: with k sequences in g and the reserve on top, the
-// highest floor configured for each target still holds. While an interactive
-// request waits in line for b, nothing is left for batch. A floor that no
-// stream would be admitted with, even alone, needs no reserve.
+// highest floor configured for each target still holds. While interactive
+// requests are kept out nothing is left for batch, but for what it has saved up. A
+// floor that no stream would be admitted with, even alone, needs no reserve.
 func (a *ask) leavesReserve(g *group, k int) bool {
-	if g.wanted > 0 {
-		return false
+	if g.keptOut(a.now) {
+		return g.credit >= 1 // what it has saved up
 	}
 	for _, m := range g.models {
 		if m.promised <= 0 || m.outOfReach(1, m.promised) {
@@ -157,12 +175,12 @@ func (a *ask) leavesReserve(g *group, k int) bool {
 			}
 			continue
 		}
-		if _, _, ok := m.carries(k+reserve, extraP(g.promptWaiting()+a.prompt, m.answer), m.promised); ok {
+		if _, ok := m.carries(k+reserve, extraP(g.promptWaiting()+a.prompt, m.answer), m.promised); ok {
 			continue
 		}
 		// Where the floor is not believed even of a single stream, and was
 		// never tried, a few of batch show what it takes.
-		if _, _, alone := m.carries(1, 0, m.promised); alone || k+reserve > slowStartCap {
+		if _, alone := m.carries(1, 0, m.promised); alone || k+reserve > slowStartCap {
 			return false
 		}
 	}

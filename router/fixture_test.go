@@ -45,7 +45,20 @@ func (f form) Low(n int, extraP float64) float64 {
 func (f form) Support() (lo, hi int)          { return min(f.visited, 1), f.visited }
 func (f form) MeanOutput() float64            { return f.answer }
 func (f form) SecondsPerPromptToken() float64 { return f.d }
-func (f form) TTFT() profiles.TTFT            { return f.first }
+func (f form) Shape(n float64) float64        { return f.a + f.b*n }
+
+func (f form) AtRho(n int, _ float64) profiles.Point {
+	return profiles.Point{N: n, TPS: f.TPS(n), Low: f.Low(n, 0)}
+}
+
+func (f form) Margin() float64 {
+	if f.margin == 0 {
+		return 0.1
+	}
+	return f.margin
+}
+
+func (f form) TTFT() profiles.TTFT { return f.first }
 
 func (f form) Seen(n int) float64 {
 	if n > f.visited {

@@ -98,7 +98,7 @@ func (g *group) predict(now time.Time, cohorts *[forecastCohorts]cohort) {
 	}
 	mean := 0.0 // answers a second that one sequence ends in the long run
 	if m := g.fastest(); m != nil {
-		mean = finite(m.curve.TPS(max(g.m(), 1))) / g.usualAnswer(m)
+		mean = finite(m.expects(max(g.m(), 1))) / g.usualAnswer(m)
 	}
 	scale := math.Exp(f.bias)
 	for i, t := range forecastTimes {
@@ -133,7 +133,7 @@ func enrol(cohorts *[forecastCohorts]cohort, used int, l *Lease) int {
 func (c *cohort) release(m int, releases *[forecastSteps]float64) float64 {
 	h := &c.route.lengths
 	h.prepare()
-	tps := finite(c.model.curve.TPS(max(m, 1)))
+	tps := finite(c.model.expects(max(m, 1)))
 	var ended [forecastSteps]float64
 	count := 0.0
 	for bin := c.least; bin <= c.most; bin++ {

@@ -36,23 +36,37 @@ type group struct {
 	unserved leaseList // own waiting streams that no later one has overtaken, oldest first
 	streams  []*Lease  // own decoding streams
 
-	ramp   ramp
-	scanAt time.Time // when streams is to be looked through again
-	slow   *Lease    // a stream below its floor, as of the last look: nobody is admitted
+	ramp ramp
+	looked
+	prefills prefills
+	// Seconds of a prompt token: by first tokens, and what it costs the others.
+	firstCost, promptCost float64
+	prompts               usualPrompts
+
+	promised   float64       // highest floor that a route promises here, 0 if none
+	leastGrace time.Duration // of the interactive routes here; maxLead = there is none
 
 	forecast forecast
 
 	// wanted counts the interactive lines with a waiter that could go here:
 	// batch stays off until they are served.
 	wanted int
+
+	// Until denied batch stays off, since an interactive request that could run
+	// here was kept out. credit is what batch has saved up, at most 1: of each
+	// place that is taken here, batchShare.
+	denied             time.Time
+	credit, batchShare float64
 }
 
 func newGroup(now time.Time, b *backend, id GroupID) *group {
-	return &group{
+	g := &group{
 		router: b.router, backend: b, id: id,
 		occupancy: profiles.NewOccupancy(now), usedAt: now,
-		ramp: ramp{cap: slowStartCap},
+		ramp: ramp{cap: slowStartCap}, looked: looked{lead: maxLead}, leastGrace: maxLead,
 	}
+	g.reprice()
+	return g
 }
 
 // leased is the number of sequences with a lease, over all replicas.
@@ -88,6 +102,8 @@ func (g *group) publish(now time.Time) {
 
 func (g *group) write(now time.Time) {
 	g.foreign.note(g)
+	g.area += float64(g.told) * now.Sub(g.areaAt).Seconds()
+	g.areaAt = now
 	used := g.leased() > 0
 	if used || g.used {
 		g.used, g.usedAt = used, now

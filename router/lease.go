@@ -21,6 +21,7 @@ type Lease struct {
 	asked   float64 // floor of the request on its own route; 0 = none
 	tenant  string
 	probe   bool          // sent to find out whether the backend is well again
+	grace   time.Duration // by how much its last token may be late for its floor
 	weight  int           // sequences; 0 = does not decode
 	prompt  int           // tokens, counted in group.prompt while waiting
 	prefill time.Duration // of its own prompt and those ahead, as predicted when placed
@@ -91,6 +92,7 @@ func (l *Lease) FirstToken(now time.Time) {
 	r.advance(now)
 	if l.phase == waiting {
 		l.group.scan(now) // what was seen so far was seen at this n
+		l.group.prefills.see(now, l)
 		l.group.unserved.overtake(l)
 		r.decode(now, l)
 		l.model.standing.serve(now, l.placed)
@@ -161,7 +163,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 		g.publish(a.now)
 		return l
 	}
-	l.floor, l.asked = floor, a.floor
+	l.floor, l.asked, l.grace = floor, a.floor, a.route.grace()
 	l.ahead = g.ahead()
 	l.prefill = seconds(m.ttft.Prefill(l.ahead.PromptTokens + a.prompt))
 	if m.timed {
@@ -171,9 +173,14 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 		m.floors.add(floor)
 		m.patience = 0
 	}
+	a.save(g)
 	b.own += l.weight
 	g.waiting += l.weight
 	g.prompt += l.prompt
+	g.prompts.see(l.prompt)
+	if l.floor > 0 {
+		m.waits.add(l.floor)
+	}
 	g.publish(a.now)
 	if l.stream {
 		g.unserved.push(l)
@@ -196,6 +203,7 @@ func (r *Router) decode(now time.Time, l *Lease) {
 	if l.stream {
 		l.slot = len(g.streams)
 		g.streams = append(g.streams, l)
+		g.leads(now, l, l.seen) // the last look knows nothing of it
 	}
 	g.publish(now)
 }
@@ -204,6 +212,9 @@ func (r *Router) decode(now time.Time, l *Lease) {
 func (g *group) leaveWaiting(l *Lease) {
 	g.waiting -= l.weight
 	g.prompt -= l.prompt
+	if l.floor > 0 {
+		l.model.waits.remove(l.floor)
+	}
 	if l.stream {
 		g.unserved.remove(l)
 	} else {
@@ -251,8 +262,8 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 	g.publish(now)
 }
 
-// dropStream removes l from the streams that are looked through; a verdict
-// that rested on it falls with it.
+// dropStream removes l from the streams that are looked through. If its lead was
+// the least, another one's is: the next decision looks.
 func (g *group) dropStream(l *Lease) {
 	last := len(g.streams) - 1
 	g.streams[l.slot] = g.streams[last]
@@ -260,7 +271,7 @@ func (g *group) dropStream(l *Lease) {
 	g.streams[last] = nil
 	g.streams = g.streams[:last]
 	l.slot = -1
-	if g.slow == l {
-		g.slow, g.scanAt = nil, time.Time{}
+	if g.least == l {
+		g.scanAt = time.Time{}
 	}
 }

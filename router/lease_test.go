@@ -41,7 +41,7 @@ func TestTwoPhases(t *testing.T) {
 
 // What tells no first token counts as decoding from its predicted TTFT on.
 func TestWholeAnswersDecodeFromThePredictedTTFT(t *testing.T) {
-	b := newBench(t, []string{"x"})
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}})
 	c := carrying(38, 30, 60)
 	c.d = 1e-4
 	b.learn("x", c)

@@ -20,6 +20,9 @@ type curve interface {
 	Steps() float64
 	Seen(n int) float64
 	TTFT() profiles.TTFT
+	AtRho(n int, rho float64) profiles.Point
+	Shape(n float64) float64
+	Margin() float64
 }
 
 // model is one target of one backend incarnation: what is known of its speed,
@@ -35,13 +38,21 @@ type model struct {
 	guessed bool // it is that of other models on the engine
 	lowest  int  // lowest n with evidence, or of a prior
 	visited int  // highest n with evidence, or of a prior; 0 = nothing says how far
-	young   bool // few steps seen: the fit is not to be trusted beyond visited
 	ttft    profiles.TTFT
 	timed   bool    // ttft rests on first tokens
+	cost    float64 // seconds per prompt token, by the fit
+	prefill float64 // seconds per prompt token, for the time to the first token
+	idle    float64 // bound of a stream that is alone and stays so: no prompt is prefilled beside it
 	answer  float64 // mean output tokens; 0 = unknown
 	solo    float64 // TPS(1), or more where that was seen; +Inf while unknown or guessed
 
+	// What its own streams got of late, and what follows from it: see settle.
+	level level
+	speed float64 // seconds per token at n, by the curve's shape, times what one got of it
+	pace  float64 // the same less the margin; both 0 while the level is not known
+
 	floors      floorSet // of the leases that run here
+	waits       floorSet // and of those of them that have no first token yet
 	remoteFloor float64  // highest floor that another replica runs here, 0 = none
 	promised    float64  // highest floor configured on an interactive route, 0 = none
 	reserve     int      // streams those routes want kept free
@@ -55,25 +66,27 @@ type model struct {
 // waitLonger notes that the target is tried with a floor that it is too slow for.
 func (m *model) waitLonger() { m.patience = min(2*max(m.patience, staleAfter), staleMost) }
 
-// youngSteps is up to how many decode steps a curve counts as young: some ten
-// seconds of decoding, in which it has seen one or two levels of n.
-const youngSteps = 300
-
 // learn takes a new curve, or none.
 func (m *model) learn(c curve) {
 	m.curve = c
 	m.known = c != nil && c.Known()
 	m.guessed = m.known && c.Borrowed()
-	m.lowest, m.visited, m.young = 0, 0, false
-	m.answer, m.solo = 0, math.Inf(1)
+	m.lowest, m.visited = 0, 0
+	m.answer, m.cost, m.idle, m.solo = 0, 0, 0, math.Inf(1)
 	m.learnTTFT(c)
+	defer func() {
+		m.settle()
+		m.group.reprice()
+	}()
 	if !m.known {
 		return
 	}
+	m.cost = finite(c.SecondsPerPromptToken())
 	m.lowest, m.visited = c.Support()
-	m.young = c.Steps() < youngSteps
 	m.answer = finite(c.MeanOutput())
-	if solo := max(c.TPS(1), c.Seen(1)); solo > 0 && !m.guessed {
+	alone := c.AtRho(1, 0)
+	m.idle = max(finite(alone.Low), c.Low(1, 0))
+	if solo := max(alone.TPS, c.TPS(1), c.Seen(1)); solo > 0 && !m.guessed {
 		m.solo = solo
 	}
 }
@@ -90,48 +103,89 @@ func (m *model) protect() float64 {
 }
 
 // carries reports whether each of k sequences here keeps need, while extraP
-// prompt tokens per step come on top of the usual. low is the curve's bound,
-// and bound the one that the answer rests on; 0 when there is none.
+// prompt tokens per step come on top of the usual. bound is what the answer
+// rests on, 0 when there is nothing. It is the one rule of speed: whoever asks
+// for room, for a reserve or for a way back asks it.
 //
-// While the curve is unknown the answer is slow start: yes up to the cap. A
-// known curve may be limited by evidence and not by speed: it answers 0 beyond
+// While the curve is unknown the answer is slow start: yes up to the cap. While
+// the level is known it decides, as far as it reaches; and beside streams that
+// are well above need there is always room for one more. Else the curve decides,
+// see byCurve.
+func (m *model) carries(k int, extraP, need float64) (bound float64, ok bool) {
+	g := m.group
+	if !m.known {
+		return 0, need <= 0 || k <= g.ramp.cap || g.leased() == 0
+	}
+	k = max(k, 1)
+	if need > 0 && (m.pace <= 0 || k == 1) {
+		return m.byCurve(k, extraP, need)
+	}
+	bound = m.bound(k, extraP)
+	switch {
+	case need <= 0:
+		return bound, true
+	case bound >= need && k <= m.reach():
+		return bound, true
+	case m.level.tps() >= oneMore*need && float64(k) < m.level.n()+2:
+		return max(bound, need), true
+	}
+	return bound, false
+}
+
+// farther is how far beyond the n that it was seen at a level says something.
+const farther = 1.25
+
+// reach is up to how many sequences the level says something: as many as were
+// visited, as slow start found that there may be, or a few more than run.
+func (m *model) reach() int {
+	if m.visited == 0 {
+		return math.MaxInt
+	}
+	reach := max(m.visited, m.group.ramp.cap)
+	if m.pace > 0 {
+		reach = max(reach, int(farther*m.level.n())+1)
+	}
+	return reach
+}
+
+// byCurve is carries by the curve alone, for need above 0.
+//
+// It may be limited by evidence and not by speed: it answers 0 beyond
 // twice what it visited, and takes 15 % off on the way there, which a backend
 // whose growth costs more than that would never pass. So between visited and
 // the cap, which grows only by what the streams themselves showed, the curve
-// is asked at its edge instead, and its fit continues with the edge's margin;
-// while it is young, its fit is not asked. Below the lowest n with evidence
-// the fit continues likewise: with fewer streams nobody gets slower. And up to
+// is asked at its edge instead, and its fit continues with the edge's margin.
+// Below the lowest n with evidence the fit continues likewise: with fewer
+// streams nobody gets slower. And up to
 // the cap that slow start begins with, what the streams themselves were seen to
 // get is believed against the fit: of a backend that was overrun before it was
 // ever seen idle the fit says that not even one stream gets its floor, and
 // nobody would be let in to show the contrary. What is only guessed lets in and
 // keeps nobody out: what it refuses, slow start answers for.
-func (m *model) carries(k int, extraP, need float64) (low, bound float64, ok bool) {
+func (m *model) byCurve(k int, extraP, need float64) (bound float64, ok bool) {
 	g := m.group
-	if !m.known {
-		return 0, 0, need <= 0 || k <= g.ramp.cap || g.leased() == 0
+	low := 0.0
+	if k == 1 {
+		low = m.bound(k, extraP)
+	} else {
+		low = m.curve.Low(k, extraP)
 	}
-	k = max(k, 1)
-	low = m.curve.Low(k, extraP)
-	if need <= 0 || low >= need {
-		return low, low, true
+	if low >= need {
+		return low, true
 	}
 	if m.guessed && k <= g.ramp.cap {
-		return low, need, true
+		return need, true
 	}
 	if k <= slowStartCap && m.seen(k, extraP) >= beaten*need {
-		return low, need, true
+		return need, true
 	}
 	if !m.outside(k) || k > m.visited && k > g.ramp.cap {
-		return low, low, false
-	}
-	if m.young && k > m.visited && m.curve.Low(m.visited, extraP) >= need {
-		return low, max(low, need), true
+		return low, false
 	}
 	if grown := m.grown(k, extraP); grown >= need {
-		return low, grown, true
+		return grown, true
 	}
-	return low, low, false
+	return low, false
 }
 
 // starts reports whether slow start answers for the target, as long as it runs
@@ -159,7 +213,7 @@ func (m *model) outOfReach(k int, floor float64) bool {
 	if k < m.lowest && m.curve.Steps() > 0 && floor <= probeWithin*m.solo {
 		return false
 	}
-	_, _, ok := m.carries(k, 0, floor)
+	_, ok := m.byCurve(k, 0, floor)
 	return !ok
 }
 
@@ -181,7 +235,13 @@ func (m *model) grown(k int, extraP float64) float64 {
 // limitedByEvidence reports whether k sequences would be refused only because
 // nothing like it was ever seen.
 func (m *model) limitedByEvidence(k int, need float64) bool {
-	return !m.known || m.guessed || m.outside(k) && m.grown(k, 0) >= need
+	switch {
+	case !m.known || m.guessed:
+		return true
+	case m.pace > 0 && k > 1:
+		return k > m.reach() && m.bound(k, 0) >= need
+	}
+	return m.outside(k) && m.grown(k, 0) >= need
 }
 
 // extraP spreads prompt tokens that wait for their prefill over the steps of

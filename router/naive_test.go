@@ -167,7 +167,16 @@ func (w *naive) keeps(m *model, k, prompts int, answer, need float64) bool {
 	}
 	c := m.curve.(form)
 	extra := float64(prompts) / max(answer, 32)
-	if c.Low(k, extra) >= need || k <= 4 && c.Seen(k) > 0 && 1/(1/c.Seen(k)+c.d*extra) >= 1.1*need {
+	charged := func(low float64) float64 { return low / (1 + low*c.d*extra) }
+	k = max(k, 1)
+	if v := m.level; k > 1 && v.steps >= 20 && v.time >= 3 {
+		tps, n := v.tokens/v.seconds, max(v.atN/v.seconds, 1)
+		low := charged(tps * c.Shape(n) / c.Shape(float64(k)) * (1 - c.Margin()))
+		within := c.visited == 0 || k <= max(c.visited, m.group.ramp.cap, int(1.25*n)+1)
+		return low >= need && within || tps >= 1.15*need && float64(k) < n+2
+	}
+	if k == 1 && charged(c.Low(1, 0)) >= need ||
+		c.Low(k, extra) >= need || k <= 4 && c.Seen(k) > 0 && 1/(1/c.Seen(k)+c.d*extra) >= 1.1*need {
 		return true
 	}
 	least, most := c.Support()
@@ -177,7 +186,7 @@ func (w *naive) keeps(m *model, k, prompts int, answer, need float64) bool {
 	case k < least:
 		return c.Low(least, extra)*c.TPS(k)/c.TPS(least) >= need
 	case k > most && warm:
-		return c.Steps() < 300 && c.Low(most, extra) >= need || c.Low(most, extra)*c.TPS(k)/c.TPS(most) >= need
+		return c.Low(most, extra)*c.TPS(k)/c.TPS(most) >= need
 	}
 	return false
 }
@@ -225,9 +234,11 @@ func (w *naive) objection(req *Request, rt *route, i int) string {
 		return "own floor"
 	case !w.protected(g, k, prompts+req.PromptTokens):
 		return "protects"
+	case req.PromptTokens > 0 && !w.payable(g, req.PromptTokens):
+		return "lead"
 	case rt.conf.Class == Batch && !(w.reserved(rt, g, k, prompts+req.PromptTokens) && w.placed(rt, b, weight)):
 		return "reserve"
-	case maxTTFT > 0 && g.ttft(w.now, m, k-weight)+w.now.Sub(req.Arrived) > maxTTFT:
+	case maxTTFT > 0 && !w.inTime(req, rt, m, k-weight, maxTTFT):
 		return "ttft"
 	}
 	return ""
@@ -239,7 +250,7 @@ func (w *naive) protected(g *group, k, prompts int) bool {
 		if l.group != g || l.floor <= 0 || l.floor > l.model.solo {
 			continue
 		}
-		if l.belowFloor(g.scanAt.Add(-scanEvery), l.progress()) || !w.keeps(l.model, k, prompts, usual(l.model, nil), l.floor) {
+		if !w.keeps(l.model, k, prompts, usual(l.model, nil), l.floor) {
 			return false
 		}
 	}
@@ -255,12 +266,89 @@ func (w *naive) protected(g *group, k, prompts int) bool {
 	return true
 }
 
-// reserved is rule 4.
-func (w *naive) reserved(rt *route, g *group, k, prompts int) bool {
-	for _, t := range w.tickets {
-		if t.class == Interactive && slices.ContainsFunc(t.route.models, func(m *model) bool { return m != nil && m.group == g }) {
+// promptCosts are the seconds of a prompt token by the fit and by first tokens.
+func promptCosts(g *group) (fit, first float64) {
+	start := 100e-6
+	for _, m := range g.models {
+		if c, ok := m.curve.(form); ok {
+			fit = max(fit, c.d)
+		}
+	}
+	if fit > 0 {
+		start = min(max(fit, 50e-6), 400e-6)
+	}
+	return fit, (g.prefills.xy + start*600*600) / (g.prefills.xx + 600*600)
+}
+
+// inTime reports whether the first token comes in time, as far as it can anywhere.
+func (w *naive) inTime(req *Request, rt *route, m *model, present int, most time.Duration) bool {
+	own := func(m *model) time.Duration {
+		_, first := promptCosts(m.group)
+		return seconds(m.ttft.Base + max(m.ttft.PerToken*m.ttft.Uncached, first)*float64(req.PromptTokens))
+	}
+	wait := m.group.ttft(w.now, m, present) + w.now.Sub(req.Arrived)
+	possible := slices.ContainsFunc(rt.models, func(m *model) bool {
+		return m != nil && m.group.backend.inService() && own(m) < most
+	})
+	return wait <= most && req.PromptTokens == 0 || wait+own(m) <= most || !possible && wait <= most
+}
+
+// payable reports whether a prompt breaks nobody's lead.
+func (w *naive) payable(g *group, prompt int) bool {
+	fit, first := promptCosts(g)
+	cost := max(fit, first)
+	_, prompts := w.on(g)
+	behind, done := float64(prompts), 0.0
+	if l := g.unserved.front; l != nil {
+		behind -= float64(l.prompt)
+		began := l.placed
+		if g.prefills.front.After(began) {
+			began = g.prefills.front
+		}
+		done = min(w.now.Sub(began).Seconds()/cost, float64(l.prompt))
+	}
+	for _, l := range w.leases {
+		if l.group != g || l.floor <= 0 {
+			continue
+		}
+		p := l.progress()
+		if !l.stream || l.phase != decoding || l.floor > l.model.solo || g.lookedAt.Sub(l.placed)-p.last > 5*time.Second {
+			continue
+		}
+		lead := p.tokens/(l.floor*float64(l.weight)) + l.grace.Seconds() - (g.lookedAt.Sub(l.placed) - l.first).Seconds()
+		if p.rough {
+			lead = max(lead, l.grace.Seconds()/2)
+		}
+		if v := l.model.level; !(v.steps >= 20 && v.time >= 3) && l.averagesBelow(l.floor, g.lookedAt, p) {
+			lead = 0
+		}
+		if lead > -0.5 && 1.2*cost*(float64(prompts)-done+float64(prompt)) > lead {
 			return false
 		}
+	}
+	for _, l := range w.leases {
+		if l.group != g || l.floor <= 0 || l.floor > l.model.solo || l.phase != waiting {
+			continue
+		}
+		allowed := 0.25 // no route here has a grace
+		if !l.model.known {
+			allowed += usual(l.model, nil) / (4 * l.floor)
+		}
+		if 1.2*cost*(behind+float64(prompt)) > allowed {
+			return false
+		}
+	}
+	return true
+}
+
+// reserved is rule 4.
+func (w *naive) reserved(rt *route, g *group, k, prompts int) bool {
+	kept := w.now.Before(g.denied)
+	for _, t := range w.tickets {
+		kept = kept || t.class == Interactive && slices.ContainsFunc(t.route.models, func(m *model) bool { return m != nil && m.group == g })
+	}
+	if kept {
+		return g.credit >= 1
 	}
 	for _, m := range g.models {
 		floor, reserve := 0.0, rt.conf.Reserve

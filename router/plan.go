@@ -191,6 +191,12 @@ func (r *Router) carryOut(a *ask, p *plan) Decision {
 	if p.outcome == OutcomeProbe {
 		p.chosen.model.waitLonger()
 	}
+	switch p.outcome {
+	case OutcomeQueued:
+		a.denied(r.verdicts, afterWaiting)
+	case OutcomeShed:
+		a.denied(r.verdicts, afterRefusing)
+	}
 	switch {
 	case p.outcome == OutcomeSpilled:
 		there := &r.elsewhere.ask
@@ -247,8 +253,8 @@ func (r *Router) Preview(now time.Time, req Request) (rec Record, ok bool) {
 type view struct {
 	forecast forecast
 	ramp     ramp
-	scanAt   time.Time
-	slow     *Lease
+	looked   looked
+	levels   []level    // of the models
 	seen     []progress // of the streams, when they would be looked at
 }
 
@@ -264,8 +270,11 @@ func (r *Router) views(now time.Time) []view {
 }
 
 func (g *group) view(now time.Time) view {
-	v := view{forecast: g.forecast, ramp: g.ramp, scanAt: g.scanAt, slow: g.slow}
+	v := view{forecast: g.forecast, ramp: g.ramp, looked: g.looked}
 	if !now.Before(g.scanAt) {
+		for _, m := range g.models {
+			v.levels = append(v.levels, m.level)
+		}
 		v.seen = make([]progress, len(g.streams))
 		for i, l := range g.streams {
 			v.seen[i] = l.seen
@@ -276,7 +285,11 @@ func (g *group) view(now time.Time) view {
 
 // restore takes back all that changed since v.
 func (g *group) restore(v *view) {
-	g.forecast, g.ramp, g.scanAt, g.slow = v.forecast, v.ramp, v.scanAt, v.slow
+	g.forecast, g.ramp, g.looked = v.forecast, v.ramp, v.looked
+	for i := range v.levels {
+		g.models[i].level = v.levels[i]
+		g.models[i].settle()
+	}
 	for i, seen := range v.seen {
 		g.streams[i].seen = seen
 	}

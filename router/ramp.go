@@ -8,18 +8,15 @@ const (
 
 	// rampSteps is how many decode steps at half the cap or more have to be
 	// seen before the cap grows.
-	rampSteps = 30
+	rampSteps = 20
 
 	// rampEnd is at which cap a recovered backend of which no curve tells how
 	// far it was ever driven counts as warm.
 	rampEnd = 64
 
-	// beaten and comfortable are by how much the streams must be faster than
-	// the floor: for more to be let in (the margin that known curves keep too:
-	// a mean at the floor fails half the time), and for the cap to double twice
-	// on the evidence of one level alone.
-	beaten      = 1.1
-	comfortable = 1.5
+	// beaten is by how much the streams must be faster than the floor for more
+	// to be let in: a mean at the floor fails half the time.
+	beaten = 1.1
 
 	// apart is by which factor two levels of n must differ to tell a slope.
 	apart = 1.5
@@ -28,11 +25,11 @@ const (
 // ramp bounds m while a backend has to show what it carries: as long as a
 // curve is unknown, on the way beyond what a known curve has visited, and, for
 // everybody, after a recovery. It starts at slowStartCap and grows by what the
-// streams themselves show: after 30 decode steps at half the cap or more with
-// the floor beaten it doubles. Steps seen at the full cap are steps at half of
-// the doubled one, so they count for the next doubling too, if the floor is
-// beaten comfortably; and from two levels of n a straight line in time per
-// token says how far the floor holds. Real curves bend below that line.
+// streams themselves show: after 20 decode steps at half the cap or more with
+// the floor beaten it grows. One level says
+// how fast the streams are, and nothing of how that falls: they are taken to share
+// one speed. From two levels of n a straight line in time per token says how far the
+// floor holds. Real curves bend below that line.
 type ramp struct {
 	cap       int      // on m, ≥ slowStartCap
 	recovered bool     // the backend was down: the cap holds for everybody
@@ -104,7 +101,7 @@ func (p *ramp) see(g *group, got evidence) {
 	if p.level.steps < rampSteps {
 		return
 	}
-	p.move(g.need())
+	p.move(g.need(), g.promptLoad())
 	if p.recovered && p.cap >= g.warm() {
 		p.recovered = false
 	}
@@ -120,13 +117,13 @@ func (p *ramp) whole(g *group, l *Lease, now time.Time, tokens float64) {
 }
 
 // move sets the cap by the level just completed, and starts the next.
-func (p *ramp) move(need float64) {
+func (p *ramp) move(need, load float64) {
 	level := p.level
 	p.level = evidence{rough: level.rough}
 	if p.before.rough != level.rough {
 		p.before = evidence{}
 	}
-	reach := level.reach(p.before, need)
+	reach := level.reach(p.before, need, load)
 	if reach < 1 { // the floor is not kept at this level
 		if !level.rough {
 			p.cap = max(slowStartCap, min(p.cap, int(level.n())))
@@ -142,8 +139,9 @@ func (p *ramp) move(need float64) {
 }
 
 // reach is how many sequences are believed to keep need, judged by this level
-// and an earlier one; 0 when not even this level's do.
-func (e *evidence) reach(before evidence, need float64) float64 {
+// and an earlier one; 0 when not even this level's do. What was seen is decoding
+// alone; load is the seconds that the prompts of each sequence add to every token.
+func (e *evidence) reach(before evidence, need, load float64) float64 {
 	n, tps := e.n(), e.tps()
 	if need <= 0 {
 		return 4 * n
@@ -154,19 +152,34 @@ func (e *evidence) reach(before evidence, need float64) float64 {
 	if tps < beaten*need {
 		return n
 	}
+	allowed, step := 1/(beaten*need), 1/tps+load*n
 	switch {
-	case before.tokens <= 0 && tps >= comfortable*need:
-		return 4 * n
+	case before.tokens <= 0 && step <= allowed:
+		// One level tells no slope: as if each took its share of a fixed speed,
+		// but far enough beyond the reserve that batch leaves to tell one.
+		return max(n*min(allowed/step, 4), n+2)
 	case before.tokens <= 0:
-		return 2 * n
+		return n
 	case n < apart*before.n():
-		return apart * before.n() // far enough to tell a slope
+		return max(apart*before.n(), n+2) // far enough to tell a slope
 	}
-	slope := (1/tps - 1/before.tps()) / (n - before.n())
+	slope := (1/tps-1/before.tps())/(n-before.n()) + load
 	if slope <= 0 {
 		return 4 * n
 	}
-	return n + (1/(beaten*need)-1/tps)/slope
+	return max(n+(allowed-step)/slope, n)
+}
+
+// promptLoad is the seconds that the prompts of one sequence more add to every
+// token, while as many come as go. Half of it is charged: neither the cost of a
+// prompt token nor the length of an answer is known yet, and a guess at both must
+// not keep out the users of a fresh gateway.
+func (g *group) promptLoad() float64 {
+	answer := float64(usualAnswer)
+	if m := g.fastest(); m != nil {
+		answer = g.usualAnswer(m)
+	}
+	return g.firstCost * g.prompts.mean() / max(answer, leastAnswer) / 2
 }
 
 // need is the floor that the streams of g must beat for its cap to grow: the

@@ -88,9 +88,7 @@ const endlessRoom = 1 << 16
 // route's targets there, and whether only lack of evidence says so.
 func (a *ask) room(i int) (free int, lowerBound bool) {
 	g := a.route.models[i].group
-	if g.scan(a.now); g.slow != nil {
-		return 0, false
-	}
+	g.scan(a.now)
 	for _, m := range a.route.models[i:] {
 		if m == nil || m.group != g {
 			continue
@@ -126,7 +124,7 @@ func (a *ask) takes(m *model, users int) bool {
 		return false
 	case !m.known && a.floor > 0 && users > 1 && g.m()+users > g.ramp.cap: // only an idle backend takes one beyond its cap
 		return false
-	case a.maxTTFT > 0 && g.ttft(a.now, m, g.m()+users-1) > a.maxTTFT:
+	case !a.inTime(m, g.m()+users-1):
 		return false
 	}
 	return a.fits(m, users)
@@ -140,10 +138,13 @@ func (a *ask) fits(m *model, users int) bool {
 	if spare, capped := g.backend.spare(); capped && users > spare {
 		return false
 	}
+	if a.class == Batch && users > 1 && g.keptOut(a.now) { // it has saved up one place at most
+		return false
+	}
 	if g.ramp.recovered && k > g.ramp.cap && (users > 1 || g.leased() > 0) { // an idle one takes one beyond its cap
 		return false
 	}
-	if _, _, ok := m.carries(k, extraP(g.promptWaiting(), a.answer(m)), a.floor); !ok && !(m.guessed && users == 1 && g.leased() == 0) {
+	if _, ok := m.carries(k, extraP(g.promptWaiting(), a.answer(m)), a.floor); !ok && !(m.guessed && users == 1 && g.leased() == 0) {
 		return false
 	}
 	var v verdict
@@ -161,7 +162,7 @@ func (a *ask) moreIfKnown(m *model, users int) bool {
 	if g.ramp.recovered && k > g.ramp.cap {
 		return true
 	}
-	if a.maxTTFT > 0 && g.ttft(a.now, m, k-1) > a.maxTTFT {
+	if !a.inTime(m, k-1) {
 		return false
 	}
 	if !m.limitedByEvidence(k, a.floor) {

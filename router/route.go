@@ -19,6 +19,12 @@ type route struct {
 	probeAt time.Time // when an unattainable floor may be probed; zero before the first such request
 }
 
+// leastGrace is by how much a stream may fall behind its floor for a moment even
+// where the last token may not be late: what a short stall costs is made good.
+const leastGrace = 250 * time.Millisecond
+
+func (rt *route) grace() time.Duration { return max(rt.conf.SLO.Grace, leastGrace) }
+
 // waiting is how many wait in both lines.
 func (rt *route) waiting() int { return rt.lines[Interactive].len() + rt.lines[Batch].len() }
 

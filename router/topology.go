@@ -76,6 +76,9 @@ type Step struct {
 type SLO struct {
 	MinTPS  float64       // tokens/s of one stream; 0 = no floor
 	MaxTTFT time.Duration // 0 = none
+
+	// Grace is by how much the last token of a stream may be late for the floor.
+	Grace time.Duration
 }
 
 // RouteTarget is one of a route's targets. Model "" sends the client's model
@@ -92,6 +95,11 @@ type Route struct {
 	Targets []RouteTarget
 	SLO     SLO // of an interactive route; a batch route has no floor, whatever MinTPS says
 	Prefer  Prefer
+
+	// BatchShare is what batch gets even while interactive requests are kept
+	// waiting: for each of those that is placed on a backend, so much of a place.
+	// The largest of the routes there counts. 0 = 0.02; negative = none.
+	BatchShare float64
 
 	// Reserve is how many extra streams must still fit at the highest floor
 	// configured on a backend before a batch request goes there. The largest

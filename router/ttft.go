@@ -6,6 +6,34 @@ import (
 	"github.com/pacer-dev/pacer/profiles"
 )
 
+// inTime reports whether a gets its first token on m in time, when so many
+// sequences are present. Its own prefill counts, unless that alone takes too long
+// wherever it goes: such a prompt could never be sent.
+func (a *ask) inTime(m *model, present int) bool {
+	if a.maxTTFT <= 0 {
+		return true
+	}
+	g := m.group
+	wait := g.ttft(a.now, m, present) + a.waited
+	switch {
+	case wait > a.maxTTFT:
+		return false
+	case a.prompt == 0 || wait+a.own(m) <= a.maxTTFT:
+		return true
+	}
+	for _, other := range a.route.models {
+		if other != nil && other.group.backend.inService() && a.own(other) < a.maxTTFT {
+			return false
+		}
+	}
+	return true
+}
+
+// own is the time to the first token of a on an idle m.
+func (a *ask) own(m *model) time.Duration {
+	return seconds(m.ttft.Base + m.prefill*float64(a.prompt))
+}
+
 // ttft predicts how long a newcomer on m waits for its first token, beside its
 // own prefill, when so many sequences are present: until the prompts ahead are
 // prefilled, and, beyond the slots that the engine was learned to have, a time
@@ -13,7 +41,7 @@ import (
 // stream waits for something else than prefill. That sees a queue which was not
 // learned yet, and whoever comes next stands behind it.
 func (g *group) ttft(now time.Time, m *model, present int) time.Duration {
-	wait := m.ttft.Prefill(g.promptWaiting())
+	wait := m.prefill * float64(g.promptWaiting())
 	if m.ttft.Slots > 0 && present >= m.ttft.Slots {
 		wait = max(wait, m.ttft.QueueBound(present))
 	}
@@ -39,11 +67,11 @@ func (a *ask) outlast(m *model) (soonest, queue time.Duration) {
 		return 0, 0 // it has no first token
 	}
 	g := m.group
-	own := seconds(m.ttft.Base + m.ttft.Prefill(a.prompt))
+	own := a.own(m)
 	if own >= a.maxTTFT {
 		own = 0
 	}
-	ahead := seconds(m.ttft.Prefill(g.promptWaiting()))
+	ahead := seconds(m.prefill * float64(g.promptWaiting()))
 	return max(ahead+own, g.overdue(a.now)), seconds(m.ttft.Queue(g.m()))
 }
 

@@ -58,7 +58,7 @@ func TestFirstTokensInTimeUnderBursts(t *testing.T) {
 		learning, end time.Duration
 	}{
 		{"8 slots", engine{a: 0.02, b: 0.0006, d: 5e-5, budget: 2048, slots: 8}, 2, 0, 500, queue(most), 3 * time.Minute, 15 * time.Minute},
-		{"24 slots", engine{a: 0.01, b: 0.0002, d: 3e-5, budget: 2048, slots: 24}, 9, 20, 1000, []Step{{Kind: Shed}}, 2 * time.Minute, 6 * time.Minute},
+		{"24 slots", engine{a: 0.01, b: 0.0002, d: 3e-5, budget: 2048, slots: 24}, 9, 0, 1000, []Step{{Kind: Shed}}, 2 * time.Minute, 6 * time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			late := func(hide bool) (share float64, admitted int) {

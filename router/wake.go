@@ -19,7 +19,11 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 	if at != nil {
 		routes = at.routes
 	}
-	for class := Interactive; class < classes; class++ {
+	order := [classes]Class{Interactive, Batch}
+	if batchIsDue(routes) {
+		order = [classes]Class{Batch, Interactive}
+	}
+	for _, class := range order {
 		r.round++
 		for t := nextInLine(routes, class, r.round); t != nil; t = nextInLine(routes, class, r.round) {
 			q := &t.route.lines[class]

@@ -29,10 +29,14 @@ func routeOf(cfg *config.Config, r config.Route, name string, prices map[string]
 	out := router.Route{
 		Name:       name,
 		Class:      classOf(r.Class),
-		SLO:        router.SLO{MinTPS: r.SLO.MinTPS, MaxTTFT: r.SLO.MaxTTFT},
+		SLO:        router.SLO{MinTPS: r.SLO.MinTPS, MaxTTFT: r.SLO.MaxTTFT, Grace: r.SLO.Grace},
 		Prefer:     preferOf(r.Prefer),
 		Reserve:    r.Reserve,
 		MaxWaiting: cfg.Limits.Queue,
+		BatchShare: r.BatchShare,
+	}
+	if r.BatchShare == 0 {
+		out.BatchShare = -1 // the router takes 0 for its default
 	}
 	for _, t := range r.Targets {
 		model, separate := cfg.Upstream(t, name)

@@ -24,6 +24,7 @@ type engine struct {
 	share float64            // of the requests, by weight; 0 = not worked out yet
 	true  map[float64]*truth // by drift
 
+	cap                        int // that somebody who knew would have set, see LeastCapped
 	peakM                      int
 	busy                       time.Duration
 	promptTokens, outputTokens int
@@ -35,6 +36,7 @@ func newEngine(w *world, index int, b Backend) (*engine, error) {
 	if err := e.start(); err != nil {
 		return nil, err
 	}
+	e.cap = e.trueUsers(e.floor())
 	return e, nil
 }
 

@@ -71,23 +71,29 @@ func TestEveryPoolComesCloseToItsOracle(t *testing.T) {
 			t.Parallel()
 			// The oracle's margin is once what its own streams teach, and once
 			// what Pacer's had at the same second; the better one is the goal.
-			var margins margins
-			with := func(policy Policy) *Result {
-				s := p.scenario(policy, 1)
-				s.margins = &margins
-				return play(t, s)
+			margins := make([]margins, max(p.seeds, 1))
+			sum := func(policy Policy, same bool) (all Counts, last *Result) {
+				for i := range margins {
+					s := p.scenario(policy, uint64(i+1))
+					if same {
+						s.margins = &margins[i]
+					}
+					last = play(t, s)
+					all = all.plus(p.promised(last))
+				}
+				return all, last
 			}
-			pacer := with(Pacer)
-			got := p.promised(pacer)
-			oracle, same := p.promised(play(t, p.scenario(Oracle, 1))), p.promised(with(Oracle))
+			got, pacer := sum(Pacer, true)
+			oracle, _ := sum(Oracle, false)
+			same, _ := sum(Oracle, true)
 			t.Logf("oracle %.2f %%, with the margins of Pacer %.2f %%", 100*oracle.Attainment(), 100*same.Attainment())
 			if same.Attainment() > oracle.Attainment() {
 				oracle = same
 			}
-			bare := p.promised(play(t, p.scenario(OracleNoMargin, 1)))
+			bare, _ := sum(OracleNoMargin, false)
 			t.Logf("attainment %.2f %%, oracle %.2f %%, without margin %.2f %%; missed %.2f %% of the served; prompts %.0f, oracle %.0f",
 				100*got.Attainment(), 100*oracle.Attainment(), 100*bare.Attainment(), 100*got.MissedOfServed(), got.servedPrompt(), oracle.servedPrompt())
-			if len(margins.taught) == 0 {
+			if len(margins[0].taught) == 0 {
 				t.Error("no margin of Pacer's was noted")
 			}
 			if ratio := got.Attainment() / oracle.Attainment(); !(ratio >= ofOracle) {

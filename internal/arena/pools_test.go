@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"cmp"
 	"io"
 	"iter"
 	"os"
@@ -22,16 +23,19 @@ type pool struct {
 	faults     []Fault
 	replicas   int
 	warmup     time.Duration
+	length     time.Duration // how long requests come; 0 = length300
 	retries    int
+	hammer     float64
+	seeds      int // that its goals are summed up over, where its requests are few; 0 = 1
 }
 
-// length is how long requests come to a pool.
+// length300 is how long requests come to most pools.
 const length300 = 300 * time.Second
 
 func (p pool) scenario(policy Policy, seed uint64) Scenario {
 	return Scenario{
 		Backends: p.backends, Routes: p.routes, Load: p.load(seed), Faults: p.faults, Replicas: p.replicas,
-		Policy: policy, Duration: length300, Warmup: p.warmup, Retries: p.retries, Seed: seed,
+		Policy: policy, Duration: cmp.Or(p.length, length300), Warmup: p.warmup, Retries: p.retries, Hammer: p.hammer, Seed: seed,
 	}
 }
 
@@ -146,7 +150,7 @@ func pools() []pool {
 		{name: "H", what: "three different curves, Poisson, 80 % of what they carry", backends: h, routes: one(h), load: steady(15.5)},
 		{name: "H over", what: "the same, 115 %", backends: h, routes: one(h), load: steady(22)},
 		{name: "H conv", what: "the same, Azure's conversations of 2023", backends: h, routes: one(h), load: trace("azure-conv-2023.csv", 9)},
-		{name: "H code", what: "the same, Azure's code completions of 2023", backends: h, routes: one(h), load: trace("azure-code-2023.csv", 3)},
+		{name: "H code", what: "the same, Azure's code completions of 2023", backends: h, routes: one(h), load: trace("azure-code-2023.csv", 3), seeds: 5},
 		{name: "I", what: "four alike, 80 %", backends: i, routes: one(i), load: steady(10)},
 		{
 			name: "M", what: "40 % with a floor of 30, 60 % without", backends: h,

@@ -64,6 +64,9 @@ type RouteResult struct {
 	// ByPrompt is Counts by length of the prompt, in the order of PromptClasses.
 	ByPrompt [len(PromptClasses)]Counts
 
+	// Hammering is what of Counts are the clients who heed no Retry-After.
+	Hammering Counts
+
 	// FirstPlaced is how long after the route's first arrival one was placed;
 	// negative when none was.
 	FirstPlaced time.Duration

@@ -170,6 +170,11 @@ func (w *world) build() error {
 		w.gateways = append(w.gateways, newGateway(w, i))
 	}
 	w.published = make([][]router.BackendLoad, w.s.Replicas)
+	for _, b := range w.s.Backends {
+		if b.Joins > 0 {
+			w.agenda.enter(b.Joins, &joining{})
+		}
+	}
 	for i := range w.s.Faults {
 		w.agenda.enter(w.s.Faults[i].At, &w.s.Faults[i])
 	}
@@ -247,13 +252,34 @@ func (f *Fault) fire(w *world) {
 // topology is what the gateways are configured with.
 func (w *world) topology() router.Topology {
 	t := router.Topology{Replicas: w.s.Replicas}
-	for _, b := range w.s.Backends {
+	capped := w.s.Policy == LeastCapped // who set the caps knew of no other engine
+	for i, b := range w.s.Backends {
+		switch {
+		case capped && b.Joins == 0:
+			b.MaxConcurrency = max(w.engines[i].cap, 1)
+		case capped, b.Joins > w.now:
+			continue
+		}
 		t.Backends = append(t.Backends, router.Backend{Name: b.Name, MaxConcurrency: b.MaxConcurrency})
 	}
 	for _, r := range w.s.Routes {
-		t.Routes = append(t.Routes, r.Route)
+		route := r.Route
+		route.SLO.Grace = r.Grace
+		if capped {
+			route.SLO.MinTPS, route.Reserve = 0, 0
+		}
+		t.Routes = append(t.Routes, route)
 	}
 	return t
+}
+
+// joining is a backend that the gateways are told of.
+type joining struct{}
+
+func (*joining) fire(w *world) {
+	for _, g := range w.gateways {
+		g.deliver(g.router.Update(w.clock, router.Configure{Topology: w.topology()}))
+	}
 }
 
 // targets returns every target that some route names, each once.

@@ -41,6 +41,10 @@ type Scenario struct {
 	// end. Default: never.
 	Retries int
 
+	// Hammer is the share of clients who heed no Retry-After: each comes back a
+	// second after it was refused, as somebody new, as often as Retries allows.
+	Hammer float64
+
 	// margins is filled by Pacer, and an oracle takes its own from it. nil: each
 	// learns its own.
 	margins *margins
@@ -58,6 +62,9 @@ type Backend struct {
 	// Prior is what the gateway believes before it has seen anything. Default:
 	// nothing, a cold start.
 	Prior []profiles.PriorPoint
+
+	// Joins is when the gateway is told of it. Default: from the start.
+	Joins time.Duration
 
 	Price      Price   // for the cost of tokens
 	USDPerHour float64 // for the cost of having it

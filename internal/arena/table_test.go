@@ -11,8 +11,9 @@ import (
 )
 
 var (
-	seedsFlag = flag.Int("seeds", 0, "seeds that each pool and policy is played with for the table; 0 = no table")
-	tableFlag = flag.String("table", "", "file to write the table to")
+	seedsFlag   = flag.Int("seeds", 0, "seeds that each pool and policy is played with for the table; 0 = no table")
+	changesFlag = flag.Int("changes", 0, "seeds for the table of changes alone; 0 = no table")
+	tableFlag   = flag.String("table", "", "file to write the table to")
 )
 
 // cell is one policy on one pool, over all seeds.
@@ -76,6 +77,8 @@ func TestTable(t *testing.T) {
 	defer f.Close()
 	writeTable(f, list, cells)
 	writeLoads(f, loads)
+	fmt.Fprintln(f)
+	writeChanges(t, f, max(*seedsFlag, 5))
 }
 
 // highestLoads are the requests/s that each policy takes on the mixed pool,

@@ -12,6 +12,7 @@ type routeTally struct {
 	measured time.Duration
 
 	counts   Counts
+	hammers  Counts // of them those who heed no Retry-After
 	byPrompt [len(PromptClasses)]Counts
 	goodput  float64 // tokens
 
@@ -41,10 +42,19 @@ func (r *routeTally) offer(v *visit) {
 	if !v.counts {
 		return
 	}
-	for _, c := range []*Counts{&r.counts, &r.byPrompt[promptClass(v.arrival.PromptTokens)]} {
+	for _, c := range r.countsOf(v) {
 		c.Offered++
 		c.PromptTokens += v.arrival.PromptTokens
 	}
+}
+
+// countsOf are those that v counts in.
+func (r *routeTally) countsOf(v *visit) []*Counts {
+	list := []*Counts{&r.counts, &r.byPrompt[promptClass(v.arrival.PromptTokens)]}
+	if v.hammers {
+		list = append(list, &r.hammers)
+	}
+	return list
 }
 
 // place counts one that was placed.
@@ -74,7 +84,7 @@ func (r *routeTally) end(v *visit, o outcome) {
 	if !v.counts {
 		return
 	}
-	for _, c := range []*Counts{&r.counts, &r.byPrompt[promptClass(v.arrival.PromptTokens)]} {
+	for _, c := range r.countsOf(v) {
 		switch o {
 		case met:
 			c.Met++
@@ -109,11 +119,12 @@ func (r *routeTally) result() RouteResult {
 		c.Failed = c.Offered - c.Met - c.Missed - c.Unmeasured - c.Shed
 	}
 	settle(&r.counts)
+	settle(&r.hammers)
 	for i := range r.byPrompt {
 		settle(&r.byPrompt[i])
 	}
 	out := RouteResult{
-		Route: r.route.Name, Counts: r.counts, ByPrompt: r.byPrompt,
+		Route: r.route.Name, Counts: r.counts, Hammering: r.hammers, ByPrompt: r.byPrompt,
 		Goodput: r.goodput / r.measured.Seconds(),
 		TPSP10:  quantile(r.tps, 0.1), TPSP50: quantile(r.tps, 0.5),
 		TTFTP50: seconds(quantile(r.ttft, 0.5)), TTFTP99: seconds(quantile(r.ttft, 0.99)),

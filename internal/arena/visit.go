@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/pacer-dev/pacer/profiles"
@@ -17,6 +18,9 @@ const (
 	// floor, as in profiles.
 	minArrivals = 5
 	minDecode   = 20 * time.Millisecond
+
+	// hammerEvery is after how long who heeds no Retry-After comes back.
+	hammerEvery = time.Second
 )
 
 // visit is one request of a client, from its arrival to its end.
@@ -41,6 +45,7 @@ type visit struct {
 	returns  bool          // it is away, and comes back at returnAt
 	returnAt time.Duration // that Retry-After named
 	returned bool          // this is a retry
+	hammers  bool          // it comes back when it likes, as somebody new
 
 	engine   *engine
 	sequence *sim.Sequence
@@ -69,6 +74,9 @@ func newVisit(w *world, route *routeTally, a Arrival) *visit {
 	if class == router.Interactive {
 		v.floor = max(floor, 0)
 	}
+	if w.s.Hammer > 0 {
+		v.hammers = w.random.Float64() < w.s.Hammer
+	}
 	route.offer(v)
 	return v
 }
@@ -92,7 +100,7 @@ func (v *visit) fire(w *world) {
 		v.ticket = nil
 		v.answer(t.Expire(w.clock))
 	case v.returns && v.returnAt <= w.now:
-		v.returns, v.returned = false, true
+		v.returns, v.returned = false, !v.hammers
 		v.come(w)
 	}
 }
@@ -121,6 +129,12 @@ func (v *visit) refused(r *router.Refusal) {
 	case r.Reason == router.NoBackend || v.sends > 0:
 		v.route.end(v, failed)
 		w.open--
+	case v.hammers && v.retries < w.s.Retries:
+		v.retries++
+		w.ever++
+		v.key, v.arrival.Tenant = w.ever, fmt.Sprint("key ", w.ever)
+		v.returns, v.returnAt = true, w.now+hammerEvery
+		w.agenda.enter(v.returnAt, v)
 	case r.RetryAfter > 0 && v.retries < w.s.Retries:
 		v.retries++
 		v.returns, v.returnAt = true, w.now+r.RetryAfter

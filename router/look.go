@@ -7,8 +7,8 @@ const (
 	// decision rests on it.
 	scanEvery = 100 * time.Millisecond
 
-	// guardTokens is from how many tokens on a stream's average counts.
-	guardTokens = 5
+	// leastTokens is from how many tokens on a stream's average counts.
+	leastTokens = 5
 
 	// stallAfter and stuckAfter bound what silence means. Up to stallAfter
 	// plus two token times it may be the rhythm in which progress is told; then
@@ -18,10 +18,24 @@ const (
 	// would otherwise lock until its timeout.
 	stallAfter = 1500 * time.Millisecond
 	stuckAfter = 5 * time.Second
+
+	// maxLead is the lead of those who have no floor.
+	maxLead = time.Hour
 )
 
-// scan looks through the streams of g, at most every scanEvery: is one of them
-// below its floor (the slack guard), and how fast are they (slow start)?
+// looked is what the last look through the streams of a group found. The zero
+// value has not looked.
+type looked struct {
+	lookedAt time.Time
+	scanAt   time.Time     // when the streams are to be looked through again
+	lead     time.Duration // least lead of a stream with a floor; maxLead = nobody has one
+	least    *Lease        // whose it is
+	area     float64       // ∫n dt since the look, up to areaAt, in seconds
+	areaAt   time.Time
+}
+
+// scan looks through the streams of g, at most every scanEvery: how fast are
+// they, and how much of a lead do they have over their floors?
 func (g *group) scan(now time.Time) {
 	if now.Before(g.scanAt) {
 		return
@@ -31,8 +45,12 @@ func (g *group) scan(now time.Time) {
 
 // look is scan, whenever the last one was.
 func (g *group) look(now time.Time) {
-	g.scanAt = now.Add(scanEvery)
-	g.slow = nil
+	beside, since := g.beside(now), now.Sub(g.lookedAt)
+	for _, m := range g.models {
+		m.level.fade(since)
+		m.level.moved = false
+	}
+	g.looked = looked{lookedAt: now, scanAt: now.Add(scanEvery), lead: maxLead, areaAt: now}
 	var got evidence
 	for _, l := range g.streams {
 		p := l.progress()
@@ -40,33 +58,32 @@ func (g *group) look(now time.Time) {
 		case l.seen.rough && !p.rough: // what was counted before, is counted anew
 			l.seen = p
 		case p.tokens > l.seen.tokens && p.last > l.seen.last:
-			got.tokens += p.tokens - l.seen.tokens
-			got.seconds += (p.last - l.seen.last).Seconds() * float64(l.weight)
+			tokens, took := p.tokens-l.seen.tokens, (p.last-l.seen.last).Seconds()*float64(l.weight)
+			got.tokens += tokens
+			got.seconds += took
 			got.rough = got.rough || p.rough
+			if !p.rough {
+				l.model.level.see(tokens, took, beside)
+			}
 			l.seen = p
 		}
-		if g.slow == nil && l.belowFloor(now, p) {
-			g.slow = l
+		g.leads(now, l, p)
+	}
+	for _, m := range g.models {
+		if m.level.moved {
+			m.level.time += min(since, time.Second).Seconds()
 		}
+		m.settle()
 	}
 	if g.ramp.clean(g, now) {
 		g.ramp.see(g, got)
 	}
 }
 
-// belowFloor reports whether the stream has fallen below its floor, averaged
-// over its life so far. A floor that its target cannot reach alone is not
-// guarded: waiting would not mend it. Nor is a stream of which nobody knows how
-// many tokens its chunks are: at four to a chunk it would look four times too
-// slow, and lock the backend.
-func (l *Lease) belowFloor(now time.Time, p progress) bool {
-	return l.floor <= l.model.solo && l.averagesBelow(l.floor, now, p)
-}
-
 // averagesBelow reports whether the stream, averaged over its life so far, is
 // slower than floor; false for a floor of 0, and while that is not known.
 func (l *Lease) averagesBelow(floor float64, now time.Time, p progress) bool {
-	if floor <= 0 || p.rough || p.tokens < float64(guardTokens*l.weight) {
+	if floor <= 0 || p.rough || p.tokens < float64(leastTokens*l.weight) {
 		return false
 	}
 	took := p.last - l.first

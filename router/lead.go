@@ -1,0 +1,175 @@
+package router
+
+import (
+	"math"
+	"time"
+)
+
+// A floor is kept over a whole stream, with its grace. So each running stream
+// has a lead: how long it may stand still and keep its floor all the same. A
+// prompt that is prefilled beside it stops it for about as long as the prefill
+// takes, whoever is charged for it on average: it is admitted where every lead
+// can pay for it.
+
+const (
+	// leadSafety is by how much a prefill is taken to be longer than predicted.
+	leadSafety = 1.2
+
+	// lostLead is by how much a stream has missed its floor before nobody waits
+	// for it any more.
+	lostLead = 500 * time.Millisecond
+
+	// The cost of a prompt token is what first tokens took of late, through the
+	// origin, held to startCost, or what the fit says, as by one prompt of startPrompt tokens.
+	costMemory  = time.Minute
+	startCost   = 100e-6
+	startPrompt = 600.0
+
+	// One first token moves the cost by no more than this factor of what was
+	// expected of it, and the time that one without a prompt may take.
+	mostCost = 4.0
+	bareTTFT = 0.25 // seconds
+)
+
+// prefills is what first tokens say of the seconds that a prompt token takes:
+// sums that fade with costMemory. A line with a base of its own would be better
+// where prompts differ, and is none under load: base and slope go together there,
+// and the slope was seen at a hundredth of the truth. The zero value has seen none.
+type prefills struct {
+	xy, xx float64
+	at     time.Time
+	front  time.Time // when the last first token came
+}
+
+// cost is the seconds that a prompt token takes, begun with start.
+func (p *prefills) cost(start float64) float64 {
+	const weight = startPrompt * startPrompt
+	return (p.xy + start*weight) / (p.xx + weight)
+}
+
+// see takes the first token of l, which is still counted as waiting.
+func (p *prefills) see(now time.Time, l *Lease) {
+	p.front = now
+	x := float64(l.prompt)
+	beside := max(l.ahead.PromptTokens, l.group.promptWaiting()-l.prompt) // before it, and behind
+	if x <= 0 || float64(beside) > x/4 || l.model.ttft.Slots > 0 && l.ahead.Sequences >= l.model.ttft.Slots {
+		return // it waited for others
+	}
+	keep := 1.0
+	if !p.at.IsZero() {
+		keep = math.Exp(-now.Sub(p.at).Seconds() / costMemory.Seconds())
+	}
+	y := now.Sub(l.placed).Seconds()
+	if m := l.model; m.known {
+		y -= min(1/max(finite(m.expects(max(m.group.n(), 1))), 1), y) // the step that was under way
+	}
+	y = min(y, mostCost*l.group.firstCost*x+bareTTFT)
+	p.xy, p.xx, p.at = p.xy*keep+x*y, p.xx*keep+x*x, now
+	l.group.reprice()
+}
+
+// reprice works out what a prompt token takes in g, in seconds, when a first
+// token or a curve says something new. First tokens begin with what the fit
+// says, within reason: it may have seen no prompts to speak of. What a prompt
+// costs those who stream meanwhile is the more of both.
+func (g *group) reprice() {
+	fit, start := 0.0, startCost
+	for _, m := range g.models {
+		fit = max(fit, m.cost)
+	}
+	if fit > 0 {
+		start = min(max(fit, startCost/2), 4*startCost)
+	}
+	g.firstCost = g.prefills.cost(start)
+	g.promptCost = max(g.firstCost, fit)
+	for _, m := range g.models {
+		m.prefill = max(m.ttft.PerToken*m.ttft.Uncached, g.firstCost)
+	}
+}
+
+// lead is how long l may get no token and keep its floor, as of now. A stream of
+// which nobody knows how many tokens its chunks are has at least half its grace.
+func (l *Lease) lead(now time.Time, p progress) time.Duration {
+	lead := seconds(p.tokens/(l.floor*float64(l.weight))) + l.grace - (now.Sub(l.placed) - l.first)
+	if p.rough {
+		lead = max(lead, l.grace/2)
+	}
+	return lead
+}
+
+// leads notes the lead of l if it is the least. A floor that its target cannot
+// give does not count, nor a stream that is stuck or lost. Until the level is known
+// a stream below its floor, grace or not, can pay for nobody.
+func (g *group) leads(now time.Time, l *Lease, p progress) {
+	if l.floor <= 0 || l.floor > l.model.solo || now.Sub(l.placed)-p.last > stuckAfter {
+		return
+	}
+	lead := l.lead(now, p)
+	if !l.model.level.known() && l.averagesBelow(l.floor, now, p) {
+		lead = 0 // nothing says yet how fast it is going to be
+	}
+	if lead > -lostLead && lead < g.lead {
+		g.lead, g.least = lead, l
+	}
+}
+
+// gain is the lead that a stream which has so many tokens is going to win over
+// floor by the end of a usual answer, at the speed of the moment. Half of it is
+// believed: half of all answers are shorter. While that speed is unknown it is
+// taken to be twice the floor.
+func (m *model) gain(floor, tokens float64) time.Duration {
+	if m.known {
+		return 0
+	}
+	tps := 2 * floor
+	left := m.usualAnswer() - tokens
+	if tps <= floor || left <= 0 {
+		return 0
+	}
+	return seconds(left * (1/floor - 1/tps) / 2)
+}
+
+// usualAnswer is the length of an answer, in tokens of one sequence.
+func (m *model) usualAnswer() float64 {
+	if m.answer > 0 {
+		return m.answer
+	}
+	return usualAnswer
+}
+
+// pays reports whether those who run in g, and those who wait there, can pay for
+// so many prompt tokens more.
+func (a *ask) pays(g *group, prompt int) bool {
+	if prompt <= 0 {
+		return true
+	}
+	cost := leadSafety * g.promptCost
+	waiting := float64(g.promptWaiting())
+	front := 0.0
+	if l := g.unserved.front; l != nil {
+		front = float64(l.prompt)
+	}
+	if g.lead < maxLead {
+		done := 0.0 // of the front one, by now
+		if l := g.unserved.front; l != nil {
+			began := l.placed
+			if g.prefills.front.After(began) {
+				began = g.prefills.front
+			}
+			done = min(a.now.Sub(began).Seconds()/g.promptCost, front)
+		}
+		if cost*(waiting-done+float64(prompt)) > g.lead.Seconds() {
+			return false
+		}
+	}
+	for _, m := range g.models {
+		if len(m.waits) == 0 {
+			continue
+		}
+		floor := m.waits.highest(m.solo)
+		if floor > 0 && cost*(waiting-front+float64(prompt)) > (g.leastGrace+m.gain(floor, 0)).Seconds() {
+			return false
+		}
+	}
+	return true
+}

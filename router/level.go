@@ -1,0 +1,120 @@
+package router
+
+import (
+	"math"
+	"time"
+)
+
+// level is what the own streams of one target got of late: sums that fade with
+// levelMemory. A curve says how speed falls from one n to another, and how fast
+// the engine is; the level says how fast it is at the moment. So after a
+// disturbance nothing has to be learned anew, and no n that was seen only while
+// the engine was slow keeps others out. The zero value has seen nothing.
+type level struct {
+	tokens  float64
+	seconds float64 // of one sequence
+	atN     float64 // Σ seconds·n
+	steps   float64 // Σ tokens/n
+	time    float64 // in which there were any
+	moved   bool    // there were since the last look
+}
+
+const (
+	levelMemory = 10 * time.Second
+
+	// levelSteps and levelSeconds are what a level has to rest on: when a burst
+	// begins, all are slow while the prompts of all are prefilled.
+	levelSteps   = 20.0
+	levelSeconds = 3.0
+
+	// oneMore is by how much the running streams have to be faster than the
+	// floor for one more to be let in beside them, whatever the curve says of it.
+	oneMore = 1.15
+)
+
+// fade ages l by d.
+func (l *level) fade(d time.Duration) {
+	keep := math.Exp(-d.Seconds() / levelMemory.Seconds())
+	l.tokens *= keep
+	l.seconds *= keep
+	l.atN *= keep
+	l.steps *= keep
+	l.time *= keep
+}
+
+// see adds tokens that so many seconds of one sequence brought, beside n.
+func (l *level) see(tokens, seconds, n float64) {
+	l.moved = true
+	l.tokens += tokens
+	l.seconds += seconds
+	l.atN += seconds * n
+	l.steps += tokens / n
+}
+
+// known reports whether enough was seen of late.
+func (l *level) known() bool { return l.steps >= levelSteps && l.time >= levelSeconds }
+
+// tps is what one sequence got, n the level it got it at.
+func (l *level) tps() float64 { return l.tokens / l.seconds }
+func (l *level) n() float64   { return max(l.atN/l.seconds, 1) }
+
+// settle works out what the level says of every other n: pace is what one
+// sequence would get if a token took a second, less the margin; 0 while the
+// level is not known.
+func (m *model) settle() {
+	m.speed, m.pace = 0, 0
+	if !m.known || !m.level.known() {
+		return
+	}
+	if shape := m.curve.Shape(m.level.n()); shape > 0 {
+		m.speed = m.level.tps() * shape
+		m.pace = m.speed * (1 - m.curve.Margin())
+	}
+}
+
+// bound is what each of k sequences is believed to get at least, while extraP
+// prompt tokens per step come on top of the usual: by the level where it is
+// known, else by the curve. A single sequence gets what the curve says: a level
+// seen beside others is no measure of an idle engine.
+func (m *model) bound(k int, extraP float64) float64 {
+	low := m.idle
+	switch {
+	case k > 1 && m.pace > 0:
+		low = m.pace / m.curve.Shape(float64(k))
+	case k > 1:
+		return m.curve.Low(k, extraP)
+	}
+	return low / (1 + low*m.cost*extraP)
+}
+
+// expects is what each of k sequences is expected to get, NaN when unknown.
+func (m *model) expects(k int) float64 {
+	if m.pace > 0 && k > 1 {
+		return m.speed / m.curve.Shape(float64(k))
+	}
+	return m.curve.TPS(k)
+}
+
+// usualPrompts is the mean prompt of those that came last, each counting a
+// promptShare. The zero value has seen none.
+type usualPrompts struct {
+	tokens float64
+	count  int
+}
+
+const promptShare = 64
+
+func (u *usualPrompts) see(tokens int) {
+	u.count = min(u.count+1, promptShare)
+	u.tokens += (float64(tokens) - u.tokens) / float64(u.count)
+}
+
+func (u *usualPrompts) mean() float64 { return u.tokens }
+
+// beside is the mean of n since the last look.
+func (g *group) beside(now time.Time) float64 {
+	if d := now.Sub(g.lookedAt).Seconds(); d > 0 && !g.lookedAt.IsZero() {
+		return max((g.area+float64(g.told)*now.Sub(g.areaAt).Seconds())/d, 1)
+	}
+	return float64(max(g.n(), 1))
+}

@@ -1,0 +1,74 @@
+package router
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// A level of 10 s: what streams get now, times what the curve says of the way
+// from the n that runs to the n that is asked for.
+func TestLevelFromNow(t *testing.T) {
+	// 1/(a + b·n): 60 tokens/s alone, 33.3 at n = 20, where the bound is 30.
+	curve := carrying(20, 30, 60)
+	for _, c := range []struct {
+		name   string
+		factor float64 // of the speed that the curve says
+		want   int     // streams in the end
+	}{
+		{"as known", 1, 20},
+		{"a third slower", 1 / 1.5, 5},  // 1.5·(a + b·n) = 0.9/30 at 5.7
+		{"half as fast again", 1.5, 41}, // (a + b·n)/1.5 at 41.3
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, []string{"x"})
+			b.learn("x", curve)
+			leases := b.fill("chat", 3)
+			b.run(leases, c.factor*curve.TPS(3), 5*time.Second)
+			for range 60 {
+				b.run(leases, c.factor*curve.TPS(len(leases)), time.Second)
+				leases = append(leases, b.fill("chat", 1)...)
+			}
+			if got := len(leases); math.Abs(float64(got-c.want)) > 1 {
+				t.Errorf("%d streams, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// What was seen in a hiccup keeps nobody out after it: the curve may go on
+// saying what it learned there.
+func TestAHiccupIsForgotten(t *testing.T) {
+	truth := carrying(20, 30, 60)
+	b := newBench(t, []string{"x"})
+	b.learn("x", truth)
+	leases := b.fill("chat", 10)
+	b.run(leases, truth.TPS(10), 5*time.Second)
+	b.run(leases, truth.TPS(10)/3, 10*time.Second)
+	b.learn("x", form{a: 3 * truth.a, b: 3 * truth.b})
+	b.wantReason("chat", ReasonOwnFloor)
+	b.run(leases, truth.TPS(10), 30*time.Second)
+	if got := len(b.fill("chat", 100)); got < 9 {
+		t.Errorf("%d more beside 10 streams at %.1f tokens/s, want 10", got, truth.TPS(10))
+	}
+}
+
+// The level fades with time: ten seconds later a third of it is left.
+func TestLevelFades(t *testing.T) {
+	var l level
+	l.see(400, 10, 4) // 40 tokens/s beside 4: 100 steps
+	l.time = 10
+	if !l.known() || l.tps() != 40 || l.n() != 4 {
+		t.Fatalf("known %v, %v tokens/s at n = %v; want 40 at 4", l.known(), l.tps(), l.n())
+	}
+	l.fade(10 * time.Second)
+	if math.Abs(l.tokens-400/math.E) > 1e-9 || l.tps() != 40 {
+		t.Errorf("%v tokens at %v tokens/s after 10 s, want %v at 40", l.tokens, l.tps(), 400/math.E)
+	}
+	if !l.known() {
+		t.Error("not known any more after 10 s")
+	}
+	if l.fade(10 * time.Second); l.known() {
+		t.Error("still known after 20 s")
+	}
+}
