@@ -3,11 +3,12 @@
 //
 // Place decides and reserves under one lock. It returns a Lease, a Ticket in
 // the route's waiting line, or a Refusal that says why and when to come back.
-// A target is feasible when its backend is in service, when the curve's lower
-// bound at the load with the newcomer meets the newcomer's floor and the
-// highest floor of those already running, when a reserve stays free for
-// interactive routes (batch only), and when the predicted time to the first
-// token fits.
+// A target is feasible when its backend is in service, when what its streams get
+// at the moment, carried over to the load with the newcomer by the curve's shape,
+// meets the newcomer's floor and the highest floor of those already running, when
+// every stream can pay for the newcomer's prompt out of its lead, when a reserve
+// stays free and nobody interactive is kept out (batch only), and when the
+// predicted time to the first token fits.
 //
 // m counts sequences that hold a lease, waiting or decoding: decisions are
 // made on it. n counts those decoding: it is what is measured. Both include
