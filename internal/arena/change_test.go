@@ -105,7 +105,7 @@ func TestFewMissTheirFloor(t *testing.T) {
 func writeChanges(t *testing.T, w io.Writer, seeds int) {
 	fmt.Fprintln(w, "| pool | what | policy | met | goodput, mean (worst seed) | missed, mean (worst seed) | prompts served |\n|---|---|---|---|---|---|---|")
 	for _, p := range changes() {
-		for _, policy := range []Policy{Pacer, LeastCapped, OracleNoMargin} {
+		for _, policy := range []Policy{Pacer, LeastCapped} {
 			o := playAll(t, p.name, policy, seeds)
 			worst := 0.0
 			for _, m := range o.missed {
