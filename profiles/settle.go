@@ -147,8 +147,8 @@ func (s *Stream) settle(complete bool, got delivery) tally {
 	if t.source.counted() && s.evidence() {
 		p.calibrate(s.calibration(t))
 	}
-	if pace, ok := g.abreast.pace(s.joined, got.expected); ok && got.counts(s, t) {
-		p.fold.deliveries.see(got.kept(t.each, g.grace)/pace, got.occupied)
+	if got.counts(s, t) && g.abreast.usual(s.joined, got.expected) {
+		p.fold.deliveries.see(got.kept(t.each, g.grace), got.occupied)
 	}
 	if complete && s.arrivals > 0 && s.sequences == 1 {
 		p.fold.totals.Answers++
