@@ -135,6 +135,7 @@ func (s *Stream) settle(complete bool, got delivery) tally {
 	p.learnFirst(s)
 
 	t := s.tally()
+	spreads := g.abreast.usual(s.joined, got.expected) // before what an abort adds: that is no decoding
 	switch {
 	case !s.evidence():
 	case s.flowing:
@@ -147,7 +148,7 @@ func (s *Stream) settle(complete bool, got delivery) tally {
 	if t.source.counted() && s.evidence() {
 		p.calibrate(s.calibration(t))
 	}
-	if got.counts(s, t) && g.abreast.usual(s.joined, got.expected) {
+	if spreads && got.counts(s, t) {
 		p.fold.deliveries.see(got.kept(t.each, g.grace), got.occupied)
 	}
 	if complete && s.arrivals > 0 && s.sequences == 1 {

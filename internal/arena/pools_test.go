@@ -153,7 +153,7 @@ func pools() []pool {
 		{name: "H code", what: "the same, Azure's code completions of 2023", backends: h, routes: one(h), load: trace("azure-code-2023.csv", 3), seeds: 5},
 		{name: "I", what: "four alike, 80 %", backends: i, routes: one(i), load: steady(10)},
 		{
-			name: "M", what: "40 % with a floor of 30, 60 % without", backends: h,
+			name: "M", what: "40 % with a floor of 30, 60 % without", backends: h, seeds: 3,
 			routes: []Route{chat("chat", 30, h), chat("free", 0, h)},
 			load: func(seed uint64) iter.Seq[Arrival] {
 				return Split(chats(20, seed).Arrivals(), []Share{{"chat", 0.4}, {"free", 0.6}}, seed)
