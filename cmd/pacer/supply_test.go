@@ -55,11 +55,11 @@ func TestEveryBuildIsStamped(t *testing.T) {
 		value, _, _ = strings.Cut(value, " ")
 		return value
 	})
-	if made := strings.TrimSpace(sh(t, "make -n build BIN=/pacer "+stamp)); image != made {
+	if made := strings.TrimSpace(sh(t, "make --no-print-directory -n build BIN=/pacer "+stamp)); image != made {
 		t.Errorf("the image is built by\n%s, make builds by\n%s", image, made)
 	}
 	out := filepath.Join(t.TempDir(), "pacer")
-	sh(t, `make -s build BIN="$OUT" `+stamp, "OUT="+out)
+	sh(t, `make --no-print-directory -s build BIN="$OUT" `+stamp, "OUT="+out)
 	if got := sh(t, out+" version"); !strings.HasPrefix(got, "pacer v9.8.7 0123abc 2026-01-02T03:04:05Z go1.") {
 		t.Errorf("%q, want version, commit, date and Go", got)
 	}
