@@ -34,7 +34,6 @@ type answer struct {
 	tokens   int         // of the answer, by the engine's usage
 	prompt   int         // of the prompt, by the same
 	arrivals []time.Time // of chunks with text
-	low      float64     // tokens/s that the gateway promised (x-pacer-predicted-tps); 0 = it told none
 }
 
 // served reports whether the answer came whole.
@@ -44,15 +43,6 @@ func (a answer) served() bool {
 
 // decode is how long it took from the first token to the last.
 func (a answer) decode() time.Duration { return a.arrivals[len(a.arrivals)-1].Sub(a.arrivals[0]) }
-
-// tps is the decode speed in tokens/s, as Pacer defines it, and whether it can be
-// told. A chunk stands for tokens/chunks tokens.
-func (a answer) tps() (float64, bool) {
-	if !a.served() || len(a.arrivals) < 5 || a.decode() <= 0 {
-		return 0, false
-	}
-	return float64(a.tokens) * float64(len(a.arrivals)-1) / float64(len(a.arrivals)) / a.decode().Seconds(), true
-}
 
 // kept reports whether the answer kept a floor, in tokens/s, with its grace.
 func (a answer) kept(floor float64, grace time.Duration) bool {
@@ -78,7 +68,6 @@ func (u *user) ask(ctx context.Context, words, tokens int) (a answer) {
 	}
 	defer resp.Body.Close()
 	a.status = resp.StatusCode
-	fmt.Sscan(resp.Header.Get("X-Pacer-Predicted-Tps"), &a.low)
 	if a.status != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 		a.err = fmt.Errorf("%s: %s", resp.Status, text)

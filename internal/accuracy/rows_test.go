@@ -60,7 +60,7 @@ var rows = []row{
 	relapseRow("S4", s4, episode{3, 10 * time.Second}, gates{found: 30, relapse: 60, above: 3}, ""),
 	relapseRow("S4", s4, episode{3, 5 * time.Minute}, gates{found: 600, relapse: 400, above: 30}, overrun),
 	relapseRow("S6", s6, episode{3, 10 * time.Second}, gates{found: 30, relapse: 60, above: 3}, ""),
-	relapseRow("KV bandwidth", forms[0].known, episode{1.3, 5 * time.Minute}, gates{found: 60, relapse: 200, above: 10}, swept),
+	relapseRow("KV bandwidth", forms[0].known, episode{1.3, 5 * time.Minute}, gates{found: 60, relapse: 200, above: 12}, swept),
 	sharedShiftRow,
 	alarmRow("S3", s3, 1, 0, ""),
 	alarmRow("S4", s4, 1, 0, ""),
