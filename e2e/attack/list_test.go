@@ -14,7 +14,13 @@ import (
 // with fewer of each.
 var full = flag.Bool("full", false, "run each attack at its full size")
 
-func TestMain(m *testing.M) { proctest.Main(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if !*full { // those that wait need no core of their own
+		_ = flag.Set("test.parallel", "6")
+	}
+	proctest.Main(m)
+}
 
 // attack is one thing that somebody does to a gateway.
 type attack struct {
@@ -42,9 +48,9 @@ var attacks = []attack{
 	{name: "idle and slow connections", by: stranger, run: idleAndSlow, waits: true},
 	{name: "what is too large", by: tenant, run: tooLarge},
 	{name: "what is crooked", by: tenant, run: crooked},
-	{name: "a request within a request", by: tenant, run: smuggled},
+	{name: "a request within a request", by: tenant, run: smuggled, waits: true},
 	{name: "gzip bodies of a key over its rate", by: tenant, site: site{limit: "body: 32MiB", other: "requests_per_minute: 1"}, run: throttledGzip},
-	{name: "connections of a key at its concurrency", by: tenant, site: site{files: 4096, other: "concurrency: 1"}, run: manyAtConcurrency},
+	{name: "connections of a key at its concurrency", by: tenant, site: site{files: 4096, other: "concurrency: 1"}, run: manyAtConcurrency, waits: true},
 	{name: "promised bodies without a key", by: stranger, site: site{files: 4096}, run: promisedWithoutKey, waits: true},
 	{name: "promised bodies on an open gateway", by: stranger, site: site{open: true, files: 4096}, run: promisedToAnOpenGateway, waits: true},
 	{name: "promised bodies on every early answer", by: stranger, run: promisedToEveryEarlyAnswer},

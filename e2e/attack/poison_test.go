@@ -18,7 +18,7 @@ import (
 func poisoned(name string, run func(*victim, *redistest.Server)) attack {
 	var redis *redistest.Server
 	return attack{
-		name: name, by: writer,
+		name: name, by: writer, waits: true,
 		site: site{
 			other: "requests_per_minute: 120",
 			log:   "level: warn",
