@@ -17,7 +17,7 @@ var full = flag.Bool("full", false, "run each attack at its full size")
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if !*full { // those that wait need no core of their own
-		_ = flag.Set("test.parallel", "6")
+		_ = flag.Set("test.parallel", "4")
 	}
 	proctest.Main(m)
 }
