@@ -125,6 +125,9 @@ func (y *body) next() ([]byte, error) {
 	if y.size < y.cover {
 		return y.room[y.size:y.cover], nil
 	}
+	if y.size == y.most {
+		return nil, errBodyLonger
+	}
 	if !y.mapped && y.cover < smallBody {
 		err := y.grow()
 		return y.room[y.size:], err
@@ -185,6 +188,9 @@ func (y *body) leave() {
 	y.room = nil
 	_ = y.pay(0)
 }
+
+// errBodyLonger reports a body that goes on behind the length it was said to have.
+var errBodyLonger = &bodyError{err: errors.New("it is longer than its Content-Length")}
 
 var errBodyGone = errors.New("gateway: the request body was let go")
 

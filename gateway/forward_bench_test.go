@@ -22,7 +22,7 @@ func BenchmarkRequest(b *testing.B) {
 			h := openWith(b, c, map[string]http.Handler{"a": gpu}, houseOptions{learnEvery: 1000 * time.Hour})
 			serve := func() {
 				r := h.request("POST", chat, "")
-				r.Body = io.NopCloser(strings.NewReader(streamBody))
+				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(streamBody)), int64(len(streamBody))
 				h.gateway.Handler().ServeHTTP(&discardWriter{header: http.Header{}}, r)
 			}
 			for range 20 { // after which a late first byte could be told
