@@ -72,7 +72,7 @@ func (x *exchange) accuse(says openai.Failure) {
 		}
 	}
 	x.accused = append(x.accused, a)
-	x.noteTrouble(says.Message)
+	x.noteError(says.Message)
 	if rests {
 		x.sayRests(t.target)
 	}
@@ -145,7 +145,7 @@ func (x *exchange) full(says openai.Failure) {
 	t := x.try
 	t.lease.Full(time.Now(), retryAfter(time.Now(), t.resp.Header))
 	t.known = true
-	x.noteTrouble(says.Message)
+	x.noteError(says.Message)
 }
 
 // retryAfter reads for how long a backend wants to be left alone; 0 = it does not

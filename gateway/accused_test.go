@@ -65,15 +65,15 @@ func TestTheClientReadsNothingOfTheGatewaysKey(t *testing.T) {
 				if n := strings.Count(h.log.String(), "the backend refuses all requests"); n != 1 {
 					t.Errorf("the log says %d times that it refuses all, want once", n)
 				}
-				got := h.gateway.Troubles()[bigAtA]
+				got := h.gateway.LastErrors()[bigAtA]
 				if got.Status != status || !strings.HasPrefix(got.Message, "Incorrect API key provided: ") || len(got.Message) > 200 || got.Since.Sub(begun) > time.Second || strings.Contains(got.Message, "\n") || strings.Contains(got.Message, "sk-of") {
-					t.Errorf("trouble %+v, want %d, one line of 200 bytes without the key, since the first", got, status)
+					t.Errorf("last error %+v, want %d, one line of 200 bytes without the key, since the first", got, status)
 				}
 				sick.Store(false)
 				if r := h.post(chat, streamBody); r.status != 200 {
 					t.Errorf("mended: %d %s", r.status, r.body)
 				}
-				if got := h.gateway.Troubles(); len(got) != 0 {
+				if got := h.gateway.LastErrors(); len(got) != 0 {
 					t.Errorf("mended: %+v", got)
 				}
 				if !strings.Contains(h.log.String(), "takes requests again") {
@@ -132,8 +132,8 @@ func TestAClientsOwnMistakeIsTheClients(t *testing.T) {
 				if s := h.metrics.Route(h.last().Route); s.Failed != 0 || s.Offered != 0 {
 					t.Errorf("route counts %+v, want nothing: it is no alert", s)
 				}
-				if found := h.gateway.Troubles(); len(found) != 0 {
-					t.Errorf("troubles %+v, want none", found)
+				if found := h.gateway.LastErrors(); len(found) != 0 {
+					t.Errorf("last errors %+v, want none", found)
 				}
 				for _, rec := range h.router.Explain(time.Now(), router.Request{Route: "chat"}) {
 					if rec.Reason != router.OK {
@@ -344,8 +344,8 @@ func TestTheLogDoesNotSayWhatAnEngineBrokeAt(t *testing.T) {
 		if log := h.log.String(); !strings.Contains(log, "the backend refuses all requests") || strings.Contains(log, "hunter2") {
 			t.Errorf("the log: %s", log)
 		}
-		if got := h.gateway.Troubles()[bigAtA]; got.Status != 500 || got.Message != "Failed to parse: hunter2" {
-			t.Errorf("trouble %+v, want what it said", got)
+		if got := h.gateway.LastErrors()[bigAtA]; got.Status != 500 || got.Message != "Failed to parse: hunter2" {
+			t.Errorf("last error %+v, want what it said", got)
 		}
 		h.idle()
 	})

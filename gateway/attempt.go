@@ -29,7 +29,7 @@ type attempt struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	spare   func() bool // the end of the gateway no longer cancels it
-	watch   *watch
+	timer   *upstreamTimer
 	verdict func(error)
 	path    string // below /v1
 	req     *openai.Request
@@ -146,8 +146,8 @@ func (t *attempt) end() {
 	}
 	t.ended = true
 	t.verdict(providers.ErrNoVerdict) // does nothing if one was given
-	if t.watch != nil {
-		t.watch.stop()
+	if t.timer != nil {
+		t.timer.stop()
 	}
 	if t.cancel != nil {
 		if t.spare != nil {

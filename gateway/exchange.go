@@ -79,7 +79,7 @@ type exchange struct {
 	promptWithin int    // bytes of the body that it was found in
 
 	// relay
-	patience   patience
+	deadline   writeDeadline
 	begun      bool // the answer's head went out
 	status     int
 	bytes      int64            // of the body, to the client
@@ -115,8 +115,8 @@ func (g *Gateway) journey(end *endpoint) http.HandlerFunc {
 			path:   r.URL.Path[len("/v1"):],
 			tenant: anyone,
 		}
-		x.patience.start(x.rc, r, x.plan.conf.Timeouts.Write)
-		defer x.patience.stop()
+		x.deadline.start(x.rc, r, x.plan.conf.Timeouts.Write)
+		defer x.deadline.stop()
 		x.serve()
 		if x.abort {
 			panic(http.ErrAbortHandler)
@@ -171,6 +171,6 @@ func (x *exchange) fail(err error) {
 		return
 	}
 	x.begun = true
-	x.patience.last(time.Now())
+	x.deadline.last(time.Now())
 	x.bytes += int64(a.write(x.w, x.r))
 }

@@ -131,7 +131,7 @@ func (x *exchange) prepare(t *attempt) error {
 	if !x.stream && !x.end.quick {
 		first = max(first, documentWait)
 	}
-	t.watch = startWatch(t.sent, x.arrived.Add(timeouts.Total), first, errFirstByte, t.cancel)
+	t.timer = startUpstreamTimer(t.sent, x.arrived.Add(timeouts.Total), first, errFirstByte, t.cancel)
 	t.wentUp = true
 	x.sends++
 	return nil
@@ -169,7 +169,7 @@ func (x *exchange) firstByte() error {
 		t.verdict(t.failure(status, "failed", nil))
 		says := t.saying(start)
 		t.says = says.Shaped
-		x.noteTrouble(says.Message)
+		x.noteError(says.Message)
 		return t.refused(status, "answered "+strconv.Itoa(status), says)
 	case status >= 300 && status < 400:
 		t.verdict(nil)
@@ -342,7 +342,7 @@ func (x *exchange) sendFailed(err error, problem string) error {
 		}
 	}
 	t.verdict(err)
-	x.noteTrouble("the backend " + problem)
+	x.noteError("the backend " + problem)
 	return t.failure(http.StatusBadGateway, problem, err)
 }
 

@@ -58,12 +58,12 @@ type Gateway struct {
 	buffered  budget        // bytes of bodies held
 	clients   int           // connections that there may be of clients; 0 = no bound. Set before they are served
 	retries   retryBudget
-	pins      pins // answers that backends keep
+	responses responseIndex // answers that backends keep
 	catalog   catalog
 	running   atomic.Int64 // requests between place and settle
 	buffers   sync.Pool    // *[relayBuffer]byte
 	seed      maphash.Seed // of exchange.key
-	late      afterwards   // exchanges that nobody counted the tokens of
+	uncounted jobQueue     // answers that nobody counted the tokens of
 }
 
 // New checks o and returns a Gateway. It starts nothing.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/telemetry"
@@ -37,7 +36,7 @@ func (x *exchange) hedgeAfter(t *attempt) time.Duration {
 	if x.class != router.Interactive || x.sends > 1 || predicted <= 0 {
 		return 0
 	}
-	after := times(predicted, t.backend.late.factor()) + lateLeast
+	after := times(predicted, t.backend.firstByte.factor()) + lateLeast
 	if x.maxTTFT > 0 { // the second attempt is left as long as the first one gets at least
 		sure := times(predicted, clearFactor) + clearLeast
 		left := x.maxTTFT - t.sent.Sub(x.arrived) - sure
@@ -87,11 +86,11 @@ func (x *exchange) race(first *attempt, wait time.Duration) error {
 	case x.try == second && err == nil:
 		x.hedge = telemetry.HedgeWon
 		if x.rival != nil { // the first is silent still
-			first.backend.late.note(math.Inf(1))
+			first.backend.firstByte.note(math.Inf(1))
 			first.lease.Refused(time.Now(), true)
 		}
 	case x.try == first && err == nil:
-		x.noteLateness()
+		x.noteFirstByte()
 	}
 	x.dropRival()
 	return err
@@ -101,7 +100,7 @@ func (x *exchange) race(first *attempt, wait time.Duration) error {
 func (x *exchange) alone() error {
 	err := x.firstByte()
 	if err == nil {
-		x.noteLateness()
+		x.noteFirstByte()
 	}
 	return err
 }
@@ -164,53 +163,9 @@ func (x *exchange) dropRival() {
 	x.g.Deliver(t.lease.Done(time.Now(), 0))
 }
 
-// noteLateness takes note of how late the first byte of a good answer was.
-func (x *exchange) noteLateness() {
+// noteFirstByte takes note of how late the first byte of a good answer was.
+func (x *exchange) noteFirstByte() {
 	if t := x.try; !x.opaque {
-		t.backend.late.note(t.at.Sub(t.sent).Seconds() / t.lease.TTFT().Seconds())
+		t.backend.firstByte.note(t.at.Sub(t.sent).Seconds() / t.lease.TTFT().Seconds())
 	}
-}
-
-const (
-	// latePercentile is which share of first bytes is not late.
-	latePercentile = 0.95
-
-	// lateStep is by how much the estimate moves, in logarithms: some twenty
-	// first bytes in a hundred that are late double it.
-	lateStep = 0.1
-
-	// mostLate bounds the estimate, in times of what was predicted.
-	mostLate = 100.0
-)
-
-// lateness follows how many times the predicted time a backend's first bytes
-// take: their 95th percentile, at least lateFactor. A step of stochastic
-// approximation for each goes up by 95 when it is above and down by 5 when it is
-// below, so that the two balance at the percentile. A first byte that was not
-// waited for to the end counts as above, so no more than one request in twenty
-// waits for too long in the long run, whatever the predictions are worth.
-//
-// The zero value starts at lateFactor. It is safe for concurrent use.
-type lateness struct {
-	mu  sync.Mutex
-	log float64 // ln(estimate / lateFactor)
-}
-
-// factor is the estimate.
-func (l *lateness) factor() float64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return lateFactor * math.Exp(l.log)
-}
-
-// note takes a first byte that took ratio times the predicted time; +Inf = it
-// had not come when it was given up.
-func (l *lateness) note(ratio float64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	step := -lateStep * (1 - latePercentile)
-	if math.Log(ratio/lateFactor) > l.log {
-		step = lateStep * latePercentile
-	}
-	l.log = min(max(l.log+step, 0), math.Log(mostLate/lateFactor))
 }

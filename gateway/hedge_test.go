@@ -489,10 +489,10 @@ func TestAPanicWhileSendingIsTheExchanges(t *testing.T) {
 }
 
 // What is late follows what first bytes do: one in twenty.
-func TestLatenessIsThe95thPercentile(t *testing.T) {
+func TestTheFirstByteQuantileIsThe95thPercentile(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for _, mean := range []float64{0.2, 3, 10} {
-		var l lateness
+		var l firstByteQuantile
 		late := 0
 		const n = 20_000
 		for i := range n {
@@ -513,7 +513,7 @@ func TestLatenessIsThe95thPercentile(t *testing.T) {
 			t.Errorf("mean %v: %.3f of the first bytes are late, want %.3f", mean, got, want)
 		}
 	}
-	var l lateness
+	var l firstByteQuantile
 	for range 1000 {
 		l.note(math.Inf(1))
 	}

@@ -251,10 +251,10 @@ func TestNobodyWaitsForTheTokenizer(t *testing.T) {
 		h := open(t, conf, map[string]http.Handler{"a": &script{answer: reciting(time.Millisecond, saying("content", "hello world"))}})
 		synctest.Wait()
 		busy := make(chan struct{})
-		if !h.gateway.late.do(func() { <-busy }) {
+		if !h.gateway.uncounted.do(func() { <-busy }) {
 			t.Fatal("nobody counts")
 		}
-		for range maxAfterwards + 3 {
+		for range maxJobs + 3 {
 			if r := h.post(chat, streamBody); r.err != nil {
 				t.Fatal(r.err)
 			}
@@ -267,8 +267,8 @@ func TestNobodyWaitsForTheTokenizer(t *testing.T) {
 		h.idle()
 		close(busy)
 		synctest.Wait()
-		if got := len(h.log.requests()); got != maxAfterwards+3 {
-			t.Errorf("%d requests are in the log, want %d", got, maxAfterwards+3)
+		if got := len(h.log.requests()); got != maxJobs+3 {
+			t.Errorf("%d requests are in the log, want %d", got, maxJobs+3)
 		}
 		if line := h.last(); line.Source != "estimate" || line.Tokens != 2 {
 			t.Errorf("%v tokens by %s, want 2 by estimate", line.Tokens, line.Source)
@@ -284,14 +284,14 @@ func TestNothingIsLostWhenTheGatewayEnds(t *testing.T) {
 		h := open(t, conf, map[string]http.Handler{"a": &script{answer: reciting(time.Millisecond, saying("content", "hello world"))}})
 		synctest.Wait()
 		busy := make(chan struct{})
-		h.gateway.late.do(func() { <-busy })
+		h.gateway.uncounted.do(func() { <-busy })
 		h.post(chat, streamBody)
 		go func() { <-time.After(time.Second); close(busy) }()
 		h.stop()
 		if got := len(h.log.requests()); got != 1 {
 			t.Errorf("%d requests are in the log, want 1", got)
 		}
-		if h.gateway.late.do(func() {}) {
+		if h.gateway.uncounted.do(func() {}) {
 			t.Error("something is taken that nobody will do")
 		}
 	})

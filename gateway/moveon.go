@@ -66,7 +66,7 @@ type busyAnswer struct {
 // keepBusy sets the attempt aside.
 func (x *exchange) keepBusy(err error) {
 	x.dropBusy()
-	x.try.watch.pause()
+	x.try.timer.pause()
 	x.busy = &busyAnswer{try: x.try, err: err}
 }
 

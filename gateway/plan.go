@@ -14,24 +14,24 @@ import (
 // plan is one configuration, indexed for the request path. It is immutable but
 // for what its parts count; a request keeps the plan that it began with.
 type plan struct {
-	conf     *config.Config
-	backends map[string]*backend
-	routes   map[string]*route // by model; without "*"
-	rest     *route            // "*": whatever no other route names; nil = refused
-	models   []string          // the names of routes, in the order of the configuration
-	tenants  []*tenant         // no keys = open
-	texts    map[router.Target]*textScale
-	troubles map[router.Target]*trouble
-	expose   bool // send what the fleet looks like
+	conf       *config.Config
+	backends   map[string]*backend
+	routes     map[string]*route // by model; without "*"
+	rest       *route            // "*": whatever no other route names; nil = refused
+	models     []string          // the names of routes, in the order of the configuration
+	tenants    []*tenant         // no keys = open
+	texts      map[router.Target]*textScale
+	lastErrors map[router.Target]*lastError
+	expose     bool // send what the fleet looks like
 }
 
 // backend is one configured backend with the incarnation behind it.
 type backend struct {
 	*providers.Backend
-	engine  string // as the router has it: its URL
-	price   config.Price
-	secrets []string // what no error of its, and no header, may repeat; the longest first
-	late    *lateness
+	engine    string // as the router has it: its URL
+	price     config.Price
+	secrets   []string // what no error of its, and no header, may repeat; the longest first
+	firstByte *firstByteQuantile
 
 	compresses warning // that it compresses its answers
 }
@@ -67,11 +67,11 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 		expose:   len(c.Keys) == 0 || c.ExposeDecision,
 	}
 	for _, b := range c.Backends {
-		late := &lateness{}
+		firstByte := &firstByteQuantile{}
 		if was := old.backend(b.Name); was != nil && was.Backend == backends[b.Name] {
-			late = was.late
+			firstByte = was.firstByte
 		}
-		p.backends[b.Name] = &backend{Backend: backends[b.Name], engine: b.Engine(), price: b.Price, secrets: secretsOf(b), late: late}
+		p.backends[b.Name] = &backend{Backend: backends[b.Name], engine: b.Engine(), price: b.Price, secrets: secretsOf(b), firstByte: firstByte}
 	}
 	for i := range c.Routes {
 		for _, name := range c.Routes[i].Models {
@@ -91,7 +91,7 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 		}
 	}
 	p.texts = newTexts(c, p.routes, p.rest, old)
-	p.troubles = newTroubles(c, old)
+	p.lastErrors = newLastErrors(c, old)
 	for i := range c.Keys {
 		k := &c.Keys[i]
 		t := &tenant{name: k.Name, conf: k, limits: limit.New(k.Limits), held: unbounded(), sending: &atomic.Int64{}}

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -16,10 +15,6 @@ import (
 )
 
 const (
-	// bodyRate is the slowest upload that is waited for, in bytes/s: a client
-	// that sends a byte now and then must not hold a buffer for ever.
-	bodyRate = 4 << 10
-
 	// maxRatio is how many times its compressed size a body may unpack to once it
 	// is above ratioStart, in bytes: a prompt rarely passes 20, what was made to
 	// fill the memory of others comes near 1,000.
@@ -92,13 +87,13 @@ func (x *exchange) readBody() error {
 	if x.body, err = newBody(x.budgets(), int(most)+1, told); err != nil {
 		return err
 	}
-	pace := x.newPace()
+	deadline := uploadDeadline{control: x.rc, start: time.Now(), idle: x.plan.conf.Timeouts.Write}
 	for {
 		room, err := x.body.next()
 		if err != nil {
 			return err
 		}
-		pace.next(int64(x.body.size))
+		deadline.next(int64(x.body.size))
 		n, err := from.Read(room)
 		x.body.wrote(n)
 		switch {
@@ -107,7 +102,7 @@ func (x *exchange) readBody() error {
 		case zip.bursts(x.body.size):
 			return errRatio
 		case err == io.EOF:
-			pace.end()
+			deadline.end()
 			return nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return errSlowBody
@@ -233,27 +228,3 @@ func (x *exchange) keep(n int64) {
 	x.budgets().force(onHeap * n)
 	x.held += onHeap * n
 }
-
-// pace sets the read deadline of a body as it comes in.
-type pace struct {
-	rc    *http.ResponseController
-	start time.Time
-	idle  time.Duration // longest wait for the next bytes
-}
-
-func (x *exchange) newPace() *pace {
-	return &pace{rc: http.NewResponseController(x.w), start: time.Now(), idle: x.plan.conf.Timeouts.Write}
-}
-
-// next allows for the next read when got bytes are there.
-func (p *pace) next(got int64) {
-	deadline := time.Now().Add(p.idle)
-	if slowest := p.start.Add(p.idle + time.Duration(got)*time.Second/bodyRate); slowest.Before(deadline) {
-		deadline = slowest
-	}
-	_ = p.rc.SetReadDeadline(deadline) // a connection without deadlines has none
-}
-
-// end takes the deadline off: from here on the server itself reads ahead, to
-// see the client hang up.
-func (p *pace) end() { _ = p.rc.SetReadDeadline(time.Time{}) }

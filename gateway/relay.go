@@ -52,7 +52,7 @@ func (x *exchange) relay() error {
 			if !t.sse && errors.Is(rerr, io.EOF) {
 				x.complete(now)
 			}
-			t.watch.pause() // from here on the client is waited for
+			t.timer.pause() // from here on the client is waited for
 			wrote, err := x.pass(now, pass)
 			if err != nil {
 				return err
@@ -111,10 +111,10 @@ func (x *exchange) begin() {
 	x.status = x.try.resp.StatusCode
 	x.copyHeader(x.try.resp.Header)
 	x.begun = true
-	x.patience.begin(x.try.at)
+	x.deadline.begin(x.try.at)
 	x.w.WriteHeader(x.status)
-	x.patience.end()
-	x.try.watch.phase(x.try.at.Add(x.plan.conf.Timeouts.Silence), errSilence)
+	x.deadline.end()
+	x.try.timer.restart(x.try.at.Add(x.plan.conf.Timeouts.Silence), errSilence)
 }
 
 // letGo lets go of the body, and of the answer that was set aside: nobody else
@@ -136,7 +136,7 @@ func (x *exchange) letGo() {
 func (x *exchange) nextPhase(ready time.Time) {
 	t, timeouts := x.try, &x.plan.conf.Timeouts
 	if x.done {
-		t.watch.phase(ready.Add(linger), errSilence)
+		t.timer.restart(ready.Add(linger), errSilence)
 		return
 	}
 	until := ready.Add(timeouts.Silence)
@@ -151,7 +151,7 @@ func (x *exchange) nextPhase(ready time.Time) {
 			until = last
 		}
 	}
-	t.watch.extend(until)
+	t.timer.extend(until)
 }
 
 // look takes note of what arrived at now.
@@ -249,13 +249,13 @@ func (x *exchange) pass(now time.Time, p []byte) (time.Time, error) {
 	if len(p) == 0 {
 		return now, nil
 	}
-	x.patience.begin(now)
+	x.deadline.begin(now)
 	n, err := x.w.Write(p)
 	x.bytes += int64(n)
 	if err == nil {
 		err = x.rc.Flush()
 	}
-	x.patience.end()
+	x.deadline.end()
 	wrote := time.Now()
 	if err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {

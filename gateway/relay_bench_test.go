@@ -38,7 +38,7 @@ func relayed(tb testing.TB, h *house, body io.ReadCloser) *exchange {
 		g: h.gateway, plan: h.gateway.plan.Load(), w: w, rc: http.NewResponseController(w),
 		r: h.request("POST", chat, streamBody), end: journeys[0], path: "/chat/completions", tenant: anyone, stream: true,
 	}
-	x.patience.start(x.rc, x.r, time.Minute)
+	x.deadline.start(x.rc, x.r, time.Minute)
 	now := time.Now()
 	x.arrived, x.sent, x.route = now, now, x.plan.route("chat")
 	d := h.router.Place(now, router.Request{Route: "chat", Arrived: now, Stream: true})
@@ -50,7 +50,7 @@ func relayed(tb testing.TB, h *house, body io.ReadCloser) *exchange {
 	t := &attempt{name: target.Backend, target: target, lease: d.Lease, backend: x.plan.backends[target.Backend], events: true, sse: true, at: now, ask: openai.AskUsage}
 	t.verdict, _ = t.backend.Begin()
 	t.ctx, t.cancel = context.WithCancelCause(x.r.Context())
-	t.watch = startWatch(now, now.Add(time.Hour), time.Hour, errFirstByte, t.cancel)
+	t.timer = startUpstreamTimer(now, now.Add(time.Hour), time.Hour, errFirstByte, t.cancel)
 	t.resp = &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}
 	t.buf = h.gateway.buffers.Get().(*[relayBuffer]byte)
 	t.look = t.backend.NewMeter(x.path, true, providers.StripEvent)

@@ -53,14 +53,14 @@ func (x *exchange) noteID(p []byte) {
 	if x.decision.Spilled != "" {
 		route = x.decision.Spilled
 	}
-	x.g.pins.put(pin{key: pinKey{x.tenant.name, id}, backend: x.try.name, route: route, used: time.Now()})
+	x.g.responses.put(responseHome{key: responseKey{x.tenant.name, id}, backend: x.try.name, route: route, used: time.Now()})
 }
 
 // wishStored finds who keeps the answer that the path names. That it is
 // another's, or no longer remembered, looks the same as that there is none.
 func (x *exchange) wishStored() error {
 	id := chi.URLParam(x.r, "id")
-	p, ok := x.g.pins.get(time.Now(), pinKey{x.tenant.name, id})
+	p, ok := x.g.responses.get(time.Now(), responseKey{x.tenant.name, id})
 	if !ok || !openai.SaneResponseID(id) || x.plan.backends[p.backend] == nil {
 		return &unknownResponseError{id: id}
 	}
@@ -83,7 +83,7 @@ func (x *exchange) wishPrevious() error {
 	if !x.end.stores || id == "" {
 		return nil
 	}
-	p, ok := x.g.pins.get(time.Now(), pinKey{x.tenant.name, id})
+	p, ok := x.g.responses.get(time.Now(), responseKey{x.tenant.name, id})
 	switch {
 	case ok && x.plan.reaches(x.route, p.is):
 		x.pinned = p.backend

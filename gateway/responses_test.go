@@ -201,30 +201,30 @@ func TestTheKeeperIsDown(t *testing.T) {
 	})
 }
 
-func TestPinsAreBoundedAndExpire(t *testing.T) {
+func TestTheResponseIndexIsBoundedAndExpires(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	var s pins
-	k := func(i int) pinKey { return pinKey{"one", fmt.Sprint(i)} }
-	for i := range maxPins + 10 {
-		s.put(pin{key: k(i), backend: "a", used: now})
+	var s responseIndex
+	k := func(i int) responseKey { return responseKey{"one", fmt.Sprint(i)} }
+	for i := range maxIndexed + 10 {
+		s.put(responseHome{key: k(i), backend: "a", used: now})
 		if _, ok := s.get(now, k(0)); !ok {
 			t.Fatalf("one that is used was forgotten after %d others", i)
 		}
 	}
-	if n := len(s.byKey); n != maxPins || s.order.Len() != maxPins {
-		t.Errorf("%d and %d remembered, want %d", n, s.order.Len(), maxPins)
+	if n := len(s.byKey); n != maxIndexed || s.order.Len() != maxIndexed {
+		t.Errorf("%d and %d remembered, want %d", n, s.order.Len(), maxIndexed)
 	}
 	if _, ok := s.get(now, k(1)); ok {
 		t.Error("the one used longest ago is still there")
 	}
-	if _, ok := s.get(now, pinKey{"two", "0"}); ok {
+	if _, ok := s.get(now, responseKey{"two", "0"}); ok {
 		t.Error("another tenant got it")
 	}
-	s.get(now.Add(pinLife/2), k(0))
-	if _, ok := s.get(now.Add(pinLife+time.Second), k(100)); ok {
+	s.get(now.Add(indexLife/2), k(0))
+	if _, ok := s.get(now.Add(indexLife+time.Second), k(100)); ok {
 		t.Error("one outlived its time")
 	}
-	s.put(pin{key: pinKey{"one", "new"}, backend: "a", used: now.Add(pinLife + time.Second)})
+	s.put(responseHome{key: responseKey{"one", "new"}, backend: "a", used: now.Add(indexLife + time.Second)})
 	if n := len(s.byKey); n != 2 || s.order.Len() != 2 {
 		t.Errorf("%d remembered after a day, want the one used at noon, and the new one", n)
 	}

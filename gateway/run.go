@@ -17,7 +17,7 @@ const (
 // backend counted, and returns when ctx ends.
 func (g *Gateway) Run(ctx context.Context) error {
 	var counting sync.WaitGroup
-	counting.Go(func() { g.late.run(ctx) })
+	counting.Go(func() { g.uncounted.run(ctx) })
 	defer counting.Wait()
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()

@@ -53,7 +53,7 @@ func (x *exchange) countLater(account func()) bool {
 		return false
 	}
 	x.try.look = nil // it may keep much, which must not wait in line
-	return x.g.late.do(func() {
+	return x.g.uncounted.do(func() {
 		x.summary.Tokens = math.Round(tokens.Count(string(answer)) * float64(x.text) / float64(len(answer)))
 		if len(x.prompt) > 0 {
 			x.countPrompt()

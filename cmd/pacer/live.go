@@ -85,8 +85,8 @@ func (p *program) breakers() map[string]string {
 // lastErrors returns what went wrong at the targets, for the admin port.
 func (p *program) lastErrors() map[profiles.Target]admin.LastError {
 	out := map[profiles.Target]admin.LastError{}
-	for t, trouble := range p.gateway.Troubles() {
-		out[t] = admin.LastError(trouble)
+	for t, last := range p.gateway.LastErrors() {
+		out[t] = admin.LastError(last)
 	}
 	return out
 }

@@ -12,7 +12,7 @@ import (
 
 func TestARequestThatIsSentAgainHasTheSameKey(t *testing.T) {
 	g := &Gateway{seed: maphash.MakeSeed()}
-	long := strings.Repeat("x", recognised)
+	long := strings.Repeat("x", fingerprinted)
 	key := func(tenantName, path, text string, decodes bool) uint64 {
 		x := &exchange{g: g, end: &endpoint{decodes: decodes}, tenant: &tenant{name: tenantName}, path: path, body: &body{room: []byte(text), size: len(text)}}
 		return x.key()

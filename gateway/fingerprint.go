@@ -5,9 +5,9 @@ import (
 	"hash/maphash"
 )
 
-// recognised is how much of a body tells one request from another: the models
+// fingerprinted is how much of a body tells one request from another: the models
 // of two requests, and mostly their prompts, differ before.
-const recognised = 64 << 10
+const fingerprinted = 64 << 10
 
 // key is the same for a request that its client sends again, by which the
 // router knows that it comes back as it was told. Only this process knows what
@@ -24,6 +24,6 @@ func (x *exchange) key() uint64 {
 	var size [8]byte
 	binary.LittleEndian.PutUint64(size[:], uint64(len(body)))
 	h.Write(size[:])
-	h.Write(body[:min(len(body), recognised)])
+	h.Write(body[:min(len(body), fingerprinted)])
 	return max(h.Sum64(), 1)
 }

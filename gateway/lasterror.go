@@ -11,43 +11,43 @@ import (
 	"github.com/pacer-dev/pacer/router"
 )
 
-// Trouble is what went wrong at a target since it last served a request.
-type Trouble struct {
+// LastError is what went wrong at a target since it last served a request.
+type LastError struct {
 	Status  int       // of its last answer; 0 = there was none, or none that is one
 	Message string    // one line of at most 200 bytes, without secrets
 	Since   time.Time // the first failure or refusal of those in a row
 }
 
-// mostTrouble bounds a message, in bytes.
-const mostTrouble = 200
+// maxErrorText bounds a message, in bytes.
+const maxErrorText = 200
 
-// trouble is that of one target. The zero value is none. It is safe for
+// lastError is that of one target. The zero value is none. It is safe for
 // concurrent use.
-type trouble struct {
-	last atomic.Pointer[Trouble] // nil = none
-	told atomic.Bool             // the log has that it rests
+type lastError struct {
+	last atomic.Pointer[LastError] // nil = none
+	told atomic.Bool               // the log has that it rests
 }
 
 // note adds a failure.
-func (t *trouble) note(now time.Time, status int, message string) {
-	if len(message) > mostTrouble {
-		message = strings.ToValidUTF8(message[:mostTrouble], "")
+func (t *lastError) note(now time.Time, status int, message string) {
+	if len(message) > maxErrorText {
+		message = strings.ToValidUTF8(message[:maxErrorText], "")
 	}
 	since := now
 	if was := t.last.Load(); was != nil {
 		since = was.Since
 	}
-	t.last.Store(&Trouble{Status: status, Message: message, Since: since})
+	t.last.Store(&LastError{Status: status, Message: message, Since: since})
 }
 
-// noteTrouble notes that the attempt failed, and in what words.
-func (x *exchange) noteTrouble(message string) {
+// noteError notes that the attempt failed, and in what words.
+func (x *exchange) noteError(message string) {
 	t := x.try
 	status := 0
 	if t.resp != nil && t.resp.StatusCode >= 300 {
 		status = t.resp.StatusCode
 	}
-	if tr := x.plan.troubles[t.target]; tr != nil {
+	if tr := x.plan.lastErrors[t.target]; tr != nil {
 		tr.note(time.Now(), status, cmp.Or(message, "it did not say why"))
 	}
 }
@@ -57,7 +57,7 @@ func (x *exchange) good() {
 	t := x.try
 	t.verdict(nil)
 	t.lease.Served()
-	tr := x.plan.troubles[t.target]
+	tr := x.plan.lastErrors[t.target]
 	if tr == nil || tr.last.Load() == nil {
 		return
 	}
@@ -69,7 +69,7 @@ func (x *exchange) good() {
 
 // sayRests says, once until it serves again, that a target gets only probes.
 func (x *exchange) sayRests(t router.Target) {
-	tr := x.plan.troubles[t]
+	tr := x.plan.lastErrors[t]
 	if tr == nil || tr.told.Swap(true) {
 		return
 	}
@@ -89,10 +89,10 @@ func saidOf(status int, message string) string {
 	return strconv.Itoa(status) + " " + cmp.Or(message, "without a reason")
 }
 
-// Troubles returns what is wrong, by target.
-func (g *Gateway) Troubles() map[router.Target]Trouble {
-	found := map[router.Target]Trouble{}
-	for target, t := range g.plan.Load().troubles {
+// LastErrors returns what is wrong, by target.
+func (g *Gateway) LastErrors() map[router.Target]LastError {
+	found := map[router.Target]LastError{}
+	for target, t := range g.plan.Load().lastErrors {
 		if last := t.last.Load(); last != nil {
 			found[target] = *last
 		}
@@ -100,19 +100,19 @@ func (g *Gateway) Troubles() map[router.Target]Trouble {
 	return found
 }
 
-// newTroubles has one for each configured target: that of old, if it is there.
-func newTroubles(c *config.Config, old *plan) map[router.Target]*trouble {
-	troubles := map[router.Target]*trouble{}
+// newLastErrors has one for each configured target: that of old, if it is there.
+func newLastErrors(c *config.Config, old *plan) map[router.Target]*lastError {
+	byTarget := map[router.Target]*lastError{}
 	for i := range c.Routes {
 		for _, name := range c.Routes[i].Models {
 			for _, t := range c.Routes[i].Targets {
 				model, separate := c.Upstream(t, name)
 				key := router.Target{Backend: t.Backend, Model: model, Separate: separate}
-				if troubles[key] = (&trouble{}); old != nil && old.troubles[key] != nil {
-					troubles[key] = old.troubles[key]
+				if byTarget[key] = (&lastError{}); old != nil && old.lastErrors[key] != nil {
+					byTarget[key] = old.lastErrors[key]
 				}
 			}
 		}
 	}
-	return troubles
+	return byTarget
 }

@@ -8,36 +8,36 @@ import (
 	"time"
 )
 
-func TestAWatchCancelsThePhaseThatTakesTooLong(t *testing.T) {
+func TestAnUpstreamTimerCancelsThePhaseThatTakesTooLong(t *testing.T) {
 	other := errors.New("other")
 	for _, c := range []struct {
 		name string
-		do   func(w *watch)
+		do   func(w *upstreamTimer)
 		at   time.Duration // when it cancels; 0 = never
 		want error
 	}{
-		{"first phase", func(*watch) {}, 10 * time.Second, errFirstByte},
-		{"next phase", func(w *watch) { w.phase(time.Now().Add(3*time.Second), other) }, 3 * time.Second, other},
-		{"extended", func(w *watch) {
+		{"first phase", func(*upstreamTimer) {}, 10 * time.Second, errFirstByte},
+		{"next phase", func(w *upstreamTimer) { w.restart(time.Now().Add(3*time.Second), other) }, 3 * time.Second, other},
+		{"extended", func(w *upstreamTimer) {
 			for range 8 {
 				w.extend(time.Now().Add(10 * time.Second))
 				<-time.After(5 * time.Second)
 			}
 		}, 45 * time.Second, errFirstByte},
-		{"paused, then over", func(w *watch) { w.pause() }, time.Minute, errTotal},
-		{"paused, then on", func(w *watch) {
+		{"paused, then over", func(w *upstreamTimer) { w.pause() }, time.Minute, errTotal},
+		{"paused, then on", func(w *upstreamTimer) {
 			w.pause()
 			<-time.After(20 * time.Second)
 			w.extend(time.Now().Add(10 * time.Second))
 		}, 30 * time.Second, errFirstByte},
-		{"stopped", func(w *watch) { w.stop() }, 0, nil},
-		{"whole request", func(w *watch) { w.phase(time.Now().Add(time.Hour), other) }, time.Minute, errTotal},
+		{"stopped", func(w *upstreamTimer) { w.stop() }, 0, nil},
+		{"whole request", func(w *upstreamTimer) { w.restart(time.Now().Add(time.Hour), other) }, time.Minute, errTotal},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(context.Background())
 				start := time.Now()
-				w := startWatch(start, start.Add(time.Minute), 10*time.Second, errFirstByte, cancel)
+				w := startUpstreamTimer(start, start.Add(time.Minute), 10*time.Second, errFirstByte, cancel)
 				defer w.stop()
 				c.do(w)
 				select {
