@@ -34,15 +34,15 @@ func (x *exchange) ownersFault(status int, start []byte) bool {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
 		return true
 	case http.StatusNotFound:
-		if x.end.stored || x.pinned != "" || x.req.PreviousResponseID != "" {
+		if x.end.Stored || x.pinned != "" || x.req.PreviousResponseID != "" {
 			return false
 		}
 		if x.try.target.Model == "" && x.route == x.plan.rest {
 			return false
 		}
-		return x.end.basic || x.aboutModel(start)
+		return x.end.Basic || x.aboutModel(start)
 	}
-	return status >= 500 && status != http.StatusNotImplemented && !x.end.stored
+	return status >= 500 && status != http.StatusNotImplemented && !x.end.Stored
 }
 
 // aboutModel reports whether a 404 that begins with start is about the model that

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pacer-dev/pacer/gateway/limit"
 	"github.com/pacer-dev/pacer/internal/clientconn"
+	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -178,7 +179,7 @@ func answerFor(err error) answer {
 		permission *permissionError
 		page       *pageError
 		response   *unknownResponseError
-		endpoint   *endpointError
+		unspoken   *endpointError
 		shed       *shedError
 		exceeded   *limit.Exceeded
 		up         *upstreamError
@@ -221,10 +222,10 @@ func answerFor(err error) answer {
 			return answer{status: 404, typ: invalid, code: "previous_response_not_found", param: "previous_response_id", message: fmt.Sprintf("Previous response with id %.120q not found.", response.id) + why}
 		}
 		return answer{status: 404, typ: invalid, code: "response_not_found", param: "response_id", message: fmt.Sprintf("Response with id %.120q not found.", response.id) + why}
-	case errors.As(err, &endpoint) && endpoint.counts:
-		return answer{status: 404, typ: invalid, code: "unsupported_endpoint", param: "model", message: fmt.Sprintf("Tokens are not counted for the model %.120q: none of its backends is of kind anthropic.", endpoint.model)}
-	case errors.As(err, &endpoint):
-		return answer{status: 400, typ: invalid, code: "unsupported_endpoint", param: "model", message: fmt.Sprintf("The model %.120q is not served at /v1%s: its backends speak another API, such as /v1/messages.", endpoint.model, endpoint.path)}
+	case errors.As(err, &unspoken) && unspoken.counts:
+		return answer{status: 404, typ: invalid, code: "unsupported_endpoint", param: "model", message: fmt.Sprintf("Tokens are not counted for the model %.120q: none of its backends is of kind anthropic.", unspoken.model)}
+	case errors.As(err, &unspoken):
+		return answer{status: 400, typ: invalid, code: "unsupported_endpoint", param: "model", message: fmt.Sprintf("The model %.120q is not served at /v1%s: its backends speak another API, such as /v1/messages.", unspoken.model, unspoken.path)}
 	case errors.As(err, &header):
 		return answer{status: 400, typ: invalid, code: "invalid_header", param: header.header, message: "Header " + header.header + ": " + header.problem + "."}
 	case errors.As(err, &permission):
@@ -335,7 +336,7 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) int {
 		maps.Copy(h, a.retry)
 	}
 	var body []byte
-	if path, ok := strings.CutPrefix(r.URL.Path, "/v1"+messagesPath); ok && (path == "" || path[0] == '/') {
+	if path, ok := strings.CutPrefix(r.URL.Path, "/v1"); ok && endpoint.InMessages(path) {
 		body = openai.MessagesErrorBody(a.message, a.status, a.param, a.code, requestID(r.Context()))
 	} else {
 		body = openai.ErrorBody(a.message, a.typ, a.param, a.code)

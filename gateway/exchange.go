@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/gateway/limit"
+	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
@@ -21,7 +22,7 @@ type exchange struct {
 	w    http.ResponseWriter
 	rc   *http.ResponseController
 	r    *http.Request
-	end  *endpoint
+	end  *endpoint.Endpoint
 	path string // below /v1: "/chat/completions"
 
 	// authenticate
@@ -107,7 +108,7 @@ type exchange struct {
 }
 
 // journey returns the handler of one endpoint.
-func (g *Gateway) journey(end *endpoint) http.HandlerFunc {
+func (g *Gateway) journey(end *endpoint.Endpoint) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{
 			g: g, plan: g.plan.Load(), w: w, rc: http.NewResponseController(w), r: r,

@@ -13,7 +13,7 @@ const fingerprinted = 64 << 10
 // router knows that it comes back as it was told. Only this process knows what
 // it says.
 func (x *exchange) key() uint64 {
-	if !x.end.decodes {
+	if !x.end.Decodes {
 		return 0
 	}
 	body := x.body.bytes()

@@ -8,13 +8,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/endpoint"
 )
 
 func TestARequestThatIsSentAgainHasTheSameKey(t *testing.T) {
 	g := &Gateway{seed: maphash.MakeSeed()}
 	long := strings.Repeat("x", fingerprinted)
 	key := func(tenantName, path, text string, decodes bool) uint64 {
-		x := &exchange{g: g, end: &endpoint{decodes: decodes}, tenant: &tenant{name: tenantName}, path: path, body: &body{room: []byte(text), size: len(text)}}
+		x := &exchange{g: g, end: &endpoint.Endpoint{Decodes: decodes}, tenant: &tenant{name: tenantName}, path: path, body: &body{room: []byte(text), size: len(text)}}
 		return x.key()
 	}
 	seen := map[uint64]bool{}

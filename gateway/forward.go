@@ -88,7 +88,7 @@ func (x *exchange) newAttempt(d router.Decision) *attempt {
 	target := d.Lease.Target()
 	return &attempt{
 		name: target.Backend, backend: x.incarnation(d.Lease), target: target,
-		decision: d, lease: d.Lease, failover: x.placing.Again, stored: x.end.stored,
+		decision: d, lease: d.Lease, failover: x.placing.Again, stored: x.end.Stored,
 		path: x.path, req: &x.req,
 		verdict: func(error) {},
 	}
@@ -115,7 +115,7 @@ func (x *exchange) prepare(t *attempt) error {
 	t.verdict = verdict
 
 	up := edited{body: x.body}
-	if !x.end.stored {
+	if !x.end.Stored {
 		t.ask, t.strip = t.backend.Usage(x.path, &x.req)
 		up.edits = x.req.Edit(t.target.Model, t.ask)
 	}
@@ -128,7 +128,7 @@ func (x *exchange) prepare(t *attempt) error {
 	timeouts := x.plan.conf.Timeouts
 	t.sent = time.Now()
 	first := timeouts.FirstByte
-	if !x.stream && !x.end.quick {
+	if !x.stream && !x.end.Quick {
 		first = max(first, documentWait)
 	}
 	t.timer = startUpstreamTimer(t.sent, x.arrived.Add(timeouts.Total), first, errFirstByte, t.cancel)
@@ -179,7 +179,7 @@ func (x *exchange) firstByte() error {
 		return x.refusal(start)
 	case t.n == 0 && t.rerr != io.EOF:
 		return x.sendFailed(t.rerr, "closed the connection before the first byte")
-	case t.n == 0 && !x.end.stored:
+	case t.n == 0 && !x.end.Stored:
 		return x.sendFailed(io.ErrUnexpectedEOF, "sent an empty answer")
 	}
 	return x.recognize(start)
@@ -232,34 +232,34 @@ func (x *exchange) refusal(start []byte) error {
 func (x *exchange) recognize(start []byte) error {
 	t := x.try
 	kind, _, _ := mime.ParseMediaType(t.resp.Header.Get("Content-Type"))
-	t.events = kind == "text/event-stream" || x.stream && x.end.decodes && beginsEvents(start)
-	t.sse = t.events && (x.stream && x.end.decodes || x.end.events)
+	t.events = kind == "text/event-stream" || x.stream && x.end.Decodes && beginsEvents(start)
+	t.sse = t.events && (x.stream && x.end.Decodes || x.end.Events)
 	text := bytes.TrimLeft(start, " \t\r\n")
 	encoding := t.resp.Header.Get("Content-Encoding")
 	switch isObject := len(text) == 0 || text[0] == '{'; {
-	case x.end.stored, encoding != "" && encoding != "identity":
+	case x.end.Stored, encoding != "" && encoding != "identity":
 		x.opaque, t.sse = true, false
 		x.good()
-		if !x.end.stored {
+		if !x.end.Stored {
 			x.noteEncoding(encoding)
 		}
 		return nil
 	case !t.sse && t.rerr != nil && t.rerr != io.EOF: // while another backend can still be asked
 		return x.sendFailed(t.rerr, "broke off its answer")
-	case x.end.decodes && t.events && !t.sse:
+	case x.end.Decodes && t.events && !t.sse:
 		return x.sendFailed(errGarbage, "answered with a stream of events that was not asked for")
-	case x.end.decodes && !t.sse && !isObject && x.stream:
+	case x.end.Decodes && !t.sse && !isObject && x.stream:
 		return x.sendFailed(errGarbage, "answered with neither a stream of events nor JSON")
-	case x.end.decodes && !t.sse && !isObject:
+	case x.end.Decodes && !t.sse && !isObject:
 		return x.sendFailed(errGarbage, "answered with something that is not JSON")
 	}
-	if x.end.stores {
+	if x.end.Stores {
 		x.noteID(start)
 	}
 	t.look = t.backend.NewMeter(x.path, t.sse, t.strip)
 	x.keepText()
 	t.pass, t.seen = x.observe(start)
-	if t.whole = !t.sse && (t.rerr == io.EOF || int64(t.n) == t.resp.ContentLength); t.whole && x.end.decodes {
+	if t.whole = !t.sse && (t.rerr == io.EOF || int64(t.n) == t.resp.ContentLength); t.whole && x.end.Decodes {
 		if _, end := t.look.End(); end.Bad { // while the client can still be told
 			return x.sendFailed(errGarbage, "answered with something that is not JSON")
 		}
@@ -268,10 +268,10 @@ func (x *exchange) recognize(start []byte) error {
 		x.content = true
 		x.good()
 	}
-	if t.seen.Bad && t.seen.Chunks == 0 && x.end.decodes {
+	if t.seen.Bad && t.seen.Chunks == 0 && x.end.Decodes {
 		return x.sendFailed(errGarbage, "answered with something that is not an event stream")
 	}
-	if t.sse && x.end.decodes {
+	if t.sse && x.end.Decodes {
 		o := profiles.Open{
 			Sent: x.sent, Occupancy: x.lease.Occupancy(), PromptTokens: x.bodyTokens, Sequences: x.req.Sequences,
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/pacer-dev/pacer/internal/clientconn"
+	"github.com/pacer-dev/pacer/internal/endpoint"
 )
 
 // methods are the handlers of one path.
@@ -17,19 +18,19 @@ type methods map[string]http.HandlerFunc
 // routes is the table of what the data port serves. Whatever is not in it is
 // 404, and what is asked with another method 405.
 func (g *Gateway) routes() http.Handler {
-	stored := g.journey(storedAnswer)
 	table := map[string]methods{
-		"/v1/responses/{id}":             {http.MethodGet: stored, http.MethodDelete: stored},
-		"/v1/responses/{id}/cancel":      {http.MethodPost: stored},
-		"/v1/responses/{id}/input_items": {http.MethodGet: stored},
-		"/v1/models":                     {http.MethodGet: g.listModels, http.MethodHead: g.listModels},
-		"/v1/models/*":                   {http.MethodGet: g.showModel, http.MethodHead: g.showModel},
-		"/healthz":                       {http.MethodGet: g.healthz, http.MethodHead: g.healthz},
-		"/readyz":                        {http.MethodGet: g.readyz, http.MethodHead: g.readyz},
-		"/health":                        {http.MethodGet: g.readyz, http.MethodHead: g.readyz}, // as the engines call it
+		"/v1/models":   {http.MethodGet: g.listModels, http.MethodHead: g.listModels},
+		"/v1/models/*": {http.MethodGet: g.showModel, http.MethodHead: g.showModel},
+		"/healthz":     {http.MethodGet: g.healthz, http.MethodHead: g.healthz},
+		"/readyz":      {http.MethodGet: g.readyz, http.MethodHead: g.readyz},
+		"/health":      {http.MethodGet: g.readyz, http.MethodHead: g.readyz}, // as the engines call it
 	}
-	for _, end := range journeys {
-		table["/v1"+end.path] = methods{http.MethodPost: g.journey(end)}
+	for _, end := range endpoint.All() {
+		journey, served := g.journey(end), methods{}
+		for _, method := range end.AskedWith() {
+			served[method] = journey
+		}
+		table["/v1"+end.Path] = served
 	}
 	mux := chi.NewRouter()
 	mux.Use(clientconn.Early, g.guard, g.crossOrigin, g.webPages)

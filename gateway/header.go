@@ -44,7 +44,7 @@ func (x *exchange) copyHeader(from http.Header) {
 	for _, name := range named {
 		drop[name] = true
 	}
-	if x.try.sse || x.end.decodes && !x.opaque && !x.try.whole {
+	if x.try.sse || x.end.Decodes && !x.opaque && !x.try.whole {
 		// Events may be cut out, and an answer that proves to be none must break
 		// off, which nobody would see behind its last byte.
 		drop["Content-Length"] = true

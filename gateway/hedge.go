@@ -29,7 +29,7 @@ const (
 // twice, batch has time, and of a target whose first tokens are not known
 // nobody can say that one is late.
 func (x *exchange) hedgeAfter(t *attempt) time.Duration {
-	if !x.route.conf.Hedge || !x.stream || !x.end.decodes || x.end.stores || x.req.Store {
+	if !x.route.conf.Hedge || !x.stream || !x.end.Decodes || x.end.Stores || x.req.Store {
 		return 0
 	}
 	predicted := t.lease.TTFT()

@@ -29,7 +29,7 @@ func (x *exchange) narrow() error {
 	if misnamed {
 		return &unknownModelError{model: x.req.Model}
 	}
-	return &endpointError{model: x.req.Model, path: x.path, counts: x.end.counts}
+	return &endpointError{model: x.req.Model, path: x.path, counts: x.end.Counts}
 }
 
 // passesName reports whether a request of rt may get to backend under the name

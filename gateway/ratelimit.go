@@ -38,7 +38,7 @@ func (x *exchange) endBody() { x.tenant.sending.Add(-1) }
 // charge charges the request to its key, with the estimated prompt and the
 // whole answer that it allows.
 func (x *exchange) charge() error {
-	if !x.req.Form() && !x.end.stored && !x.end.counts { // what is heard, fetched or counted is no prompt
+	if !x.req.Form() && !x.end.Stored && !x.end.Counts { // what is heard, fetched or counted is no prompt
 		x.bodyTokens = openai.EstimatePromptTokens(x.body.bytes())
 	}
 	x.promptTokens = x.route.prompt.apply(x.bodyTokens)

@@ -37,12 +37,12 @@ func (x *exchange) read() error {
 	clientconn.Answering(x.r.Context())
 	x.body.whole()
 	x.arrived = time.Now()
-	if x.end.stored {
+	if x.end.Stored {
 		return nil
 	}
 	var err error
 	kind := x.r.Header.Get("Content-Type")
-	if x.end.form && isForm(kind) {
+	if x.end.Form && isForm(kind) {
 		x.req, err = openai.PeekForm(x.body.bytes(), kind)
 	} else {
 		// Some editors and shells begin a file with a mark; Python reads over it.

@@ -73,7 +73,7 @@ func (x *exchange) relay() error {
 			x.blocked = false
 		}
 		if n > 0 {
-			if x.end.stores && !x.opaque {
+			if x.end.Stores && !x.opaque {
 				x.noteID(t.buf[:n])
 			}
 			pass, seen = x.observe(t.buf[:n])
@@ -184,7 +184,7 @@ func (x *exchange) look(now time.Time, seen providers.Seen) {
 	}
 	x.text += seen.Bytes
 	x.reasoned = x.reasoned || seen.Reasoning
-	if seen.Bad && x.end.decodes {
+	if seen.Bad && x.end.Decodes {
 		x.garbage = true
 		if x.meter != nil {
 			x.meter.Blocked() // whatever this is, it is no evidence

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
@@ -36,7 +37,7 @@ func relayed(tb testing.TB, h *house, body io.ReadCloser) *exchange {
 	w := &discardWriter{header: http.Header{}}
 	x := &exchange{
 		g: h.gateway, plan: h.gateway.plan.Load(), w: w, rc: http.NewResponseController(w),
-		r: h.request("POST", chat, streamBody), end: journeys[0], path: "/chat/completions", tenant: anyone, stream: true,
+		r: h.request("POST", chat, streamBody), end: endpoint.Of("/chat/completions"), path: "/chat/completions", tenant: anyone, stream: true,
 	}
 	x.deadline.start(x.rc, x.r, time.Minute)
 	now := time.Now()

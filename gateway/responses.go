@@ -80,7 +80,7 @@ func (x *exchange) wishStored() error {
 // gateway with one backend, the backend itself is asked whether it knows it.
 func (x *exchange) wishPrevious() error {
 	id := x.req.PreviousResponseID
-	if !x.end.stores || id == "" {
+	if !x.end.Stores || id == "" {
 		return nil
 	}
 	p, ok := x.g.responses.get(time.Now(), responseKey{x.tenant.name, id})

@@ -17,7 +17,7 @@ const bytesPerToken = 4
 // chunk holds. Their room is of the budget for bodies.
 func (x *exchange) keepText() {
 	keeper, ok := x.try.look.(providers.TextKeeper)
-	if !ok || !x.end.decodes || x.try.sse && x.g.book.Calibrated(x.target) || !x.hold(2*tokens.MaxText) {
+	if !ok || !x.end.Decodes || x.try.sse && x.g.book.Calibrated(x.target) || !x.hold(2*tokens.MaxText) {
 		return
 	}
 	x.keepsText = true
@@ -29,7 +29,7 @@ func (x *exchange) keepText() {
 // target's own ratio of bytes to tokens is not known.
 func (x *exchange) guess() (uncounted bool) {
 	isCounted := x.meter != nil && x.summary.Source != profiles.SourceEstimate
-	if x.hasUsage || isCounted || x.text == 0 || !x.end.decodes {
+	if x.hasUsage || isCounted || x.text == 0 || !x.end.Decodes {
 		return false
 	}
 	perToken := x.plan.texts[x.target].bytesPerToken()

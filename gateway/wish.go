@@ -31,7 +31,7 @@ type wishes struct {
 // wish resolves the model, reads the wishes in the headers, and checks that
 // the key may have them.
 func (x *exchange) wish() error {
-	if x.end.stored {
+	if x.end.Stored {
 		if err := x.wishStored(); err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (x *exchange) wish() error {
 		x.floor = 0 // whatever was wished: batch has none
 		w.minTPS = &x.floor
 	}
-	if !x.end.decodes {
+	if !x.end.Decodes {
 		x.floor = 0 // the router knows that there is no speed to keep
 	}
 	x.wishes = w

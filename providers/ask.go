@@ -3,10 +3,10 @@ package providers
 import (
 	"bytes"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/internal/openai"
 )
 
@@ -26,7 +26,7 @@ type refusal struct {
 // and completions have the option; others tell their usage always.
 func (b *Backend) Usage(path string, r *openai.Request) (ask openai.Ask, strip Strip) {
 	ask = b.ask
-	if !r.Stream || ask == openai.AskNothing || dialectOf(path) != chat {
+	if !r.Stream || ask == openai.AskNothing || !endpoint.Of(path).Dialect.Chunks() {
 		return openai.AskNothing, 0
 	}
 	if no := b.refusalOf(path).Load(); no != nil && time.Now().Before(no.until) {
@@ -59,7 +59,7 @@ func (b *Backend) Strip(path string, r *openai.Request, ask openai.Ask) (strip S
 // zeros reports whether an engine that is asked for usage has one of zeros in
 // every chunk, where it has none when it is not asked: so Ollama in completions.
 func (b *Backend) zeros(path string) bool {
-	return b.kind == kindOllama && strings.HasPrefix(path, "/completions")
+	return b.kind == kindOllama && endpoint.Of(path).Dialect == endpoint.Completions
 }
 
 // nulls reports whether an engine that is asked for usage may write
@@ -105,7 +105,7 @@ func (b *Backend) AskAtMost(path string, most openai.Ask) (news bool) {
 // refusalOf is what is known of path: servers have come to know the option in
 // chats first.
 func (b *Backend) refusalOf(path string) *atomic.Pointer[refusal] {
-	if strings.HasPrefix(path, "/completions") {
+	if endpoint.Of(path).Dialect == endpoint.Completions {
 		return &b.refusedText
 	}
 	return &b.refusedChat

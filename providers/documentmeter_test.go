@@ -63,7 +63,7 @@ func TestDocumentsOfEndpoints(t *testing.T) {
 		{"error with 200", "/images/generations", `{"error":{"message":"no"}}`, total{Error: true, Done: true}},
 		{"transcription", "/audio/transcriptions", `{"text":"I see","usage":{"type":"tokens","input_tokens":14,"output_tokens":45,"total_tokens":59}}`, total{Usage: Usage{14, 0, 45, 0}, Done: true}},
 		{"transcription as text", "/audio/transcriptions", "I see\n", total{Done: true}},
-		{"transcription as SRT", "/audio/translations", "1\n00:00:00,000 --> 00:00:02,000\n{I} see\n", total{Done: true}},
+		{"transcription as SRT", "/audio/transcriptions", "1\n00:00:00,000 --> 00:00:02,000\n{I} see\n", total{Done: true}},
 		{"transcription as text that begins like JSON", "/audio/transcriptions", "{I} see\n", total{Done: true}},
 		{"sound", "/audio/speech", "\xFF\xFB\x90\x00{", total{Done: true}},
 		{"sound that begins like JSON", "/audio/speech", "{\x00\x01", total{Done: true}},

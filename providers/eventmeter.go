@@ -3,6 +3,7 @@ package providers
 import (
 	"bytes"
 
+	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/internal/sse"
 )
@@ -10,7 +11,7 @@ import (
 // eventMeter looks on at a stream whose events have a type. All of it is passed
 // on: what such an endpoint counts, it counts without being asked.
 type eventMeter struct {
-	dialect dialect
+	dialect endpoint.Dialect
 	scan    sse.Scanner
 	events  openai.Events
 	event   openai.Event
@@ -40,7 +41,7 @@ func (m *eventMeter) End() (pass []byte, seen Seen) {
 	return nil, seen
 }
 
-func (m *eventMeter) ErrorEvent(message string) []byte { return m.dialect.errorEvent(message, m.next) }
+func (m *eventMeter) ErrorEvent(message string) []byte { return errorEvent(m.dialect, message, m.next) }
 
 // take adds what is in ev to seen.
 func (m *eventMeter) take(ev sse.Event, seen *Seen) {

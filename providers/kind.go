@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/pacer-dev/pacer/internal/endpoint"
 )
 
 // Kinds of backends: what is different in how they are reached, what they serve
@@ -30,11 +32,11 @@ const anthropicVersion = "2023-06-01"
 // kinds it is true even where the engine may lack the endpoint: that it says
 // itself.
 func (b *Backend) Serves(path string) bool {
-	path, _, _ = strings.Cut(path, "?")
-	if b.kind != kindAnthropic {
-		return path != "/messages/count_tokens"
+	api := endpoint.OpenAI
+	if b.kind == kindAnthropic {
+		api = endpoint.Anthropic
 	}
-	return path == "/messages" || strings.HasPrefix(path, "/messages/")
+	return endpoint.Of(path).PartOf(api)
 }
 
 // keyHeader is the header that carries the API key of a kind, and what comes
@@ -49,17 +51,10 @@ func keyHeader(kind string) (name, before string) {
 	return "Authorization", "Bearer "
 }
 
-// deploymentPaths are the endpoints that Azure serves below a deployment, in
-// its API with a version in the query.
-var deploymentPaths = []string{
-	"/chat/completions", "/completions", "/embeddings", "/audio/transcriptions", "/audio/translations", "/audio/speech",
-	"/images/generations", "/images/edits",
-}
-
 // Deploys reports whether a call of path has the model in its URL. Such a model
 // has to be the name of a deployment (config.DeploymentName).
 func (b *Backend) Deploys(path string) bool {
-	return b.kind == kindAzure && strings.HasSuffix(b.base.Path, "/openai") && slices.Contains(deploymentPaths, path)
+	return b.kind == kindAzure && strings.HasSuffix(b.base.Path, "/openai") && endpoint.Of(path).Deployed
 }
 
 // target returns the URL for a call: path and query behind those of the base.

@@ -3,6 +3,7 @@ package providers
 import (
 	"math"
 
+	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/internal/openai"
 )
 
@@ -98,17 +99,17 @@ const (
 // end. Of others (embeddings, images, sound …) nothing is kept, however large
 // they are, and they have no chunks.
 func (b *Backend) NewMeter(path string, stream bool, strip Strip) Meter {
-	switch d := dialectOf(path); {
-	case d == chat && stream:
+	switch d := endpoint.Of(path).Dialect; {
+	case d.Chunks() && stream:
 		return &streamMeter{strip: strip}
 	case stream:
 		return &eventMeter{dialect: d}
-	case d == chat, d == responses, d == messages:
-		return &documentMeter{typed: d != chat}
-	case d == speech:
+	case d.Chunks(), d == endpoint.Responses, d == endpoint.Messages:
+		return &documentMeter{typed: !d.Chunks()}
+	case d == endpoint.Speech:
 		return soundMeter{}
 	default:
-		return &bulkMeter{anything: d == transcription}
+		return &bulkMeter{anything: d == endpoint.Transcription}
 	}
 }
 

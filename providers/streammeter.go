@@ -3,6 +3,7 @@ package providers
 import (
 	"bytes"
 
+	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/internal/sse"
 )
@@ -290,7 +291,7 @@ func (m *streamMeter) End() (pass []byte, seen Seen) {
 	return append(m.out, src[done:]...), seen
 }
 
-func (m *streamMeter) ErrorEvent(message string) []byte { return chat.errorEvent(message, 0) }
+func (m *streamMeter) ErrorEvent(message string) []byte { return errorEvent(endpoint.Chat, message, 0) }
 
 // event adds what is in ev to seen. Of an event too large to be looked at
 // nothing is known.

@@ -28,10 +28,10 @@ var arrows = map[string][]string{
 	"router/redisload": {"router", "internal/redisconn"},
 
 	"config":    {"internal/benchfile", "internal/presets"},
-	"providers": {"internal/openai", "internal/sse"},
+	"providers": {"internal/endpoint", "internal/openai", "internal/sse"},
 	"sim":       {}, // writer and reader must not share a bug
 
-	"gateway":                  {"config", "gateway/limit", "internal/clientconn", "internal/hostname", "internal/openai", "internal/telemetry", "internal/tokens", "profiles", "providers", "router"},
+	"gateway":                  {"config", "gateway/limit", "internal/clientconn", "internal/endpoint", "internal/hostname", "internal/openai", "internal/telemetry", "internal/tokens", "profiles", "providers", "router"},
 	"gateway/limit":            {"config"},
 	"gateway/limit/redislimit": {"gateway/limit", "internal/redisconn"},
 
@@ -42,6 +42,7 @@ var arrows = map[string][]string{
 	"internal/benchfile":  {},
 	"internal/accuracy":   {}, // tests alone
 	"internal/clientconn": {},
+	"internal/endpoint":   {},
 	"internal/hostname":   {},
 	"internal/lint":       {},
 	"internal/loadgen":    {},

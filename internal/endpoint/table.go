@@ -1,0 +1,111 @@
+package endpoint
+
+import (
+	"cmp"
+	"net/http"
+	"strings"
+)
+
+// Endpoint is what the house must know of an address that clients ask. The zero
+// value is an endpoint that is not known: one JSON document, passed through.
+type Endpoint struct {
+	// Path is below /v1. {id} stands for one step that the client names.
+	Path string
+
+	// Methods are those that it is asked with; nil = POST.
+	Methods []string
+
+	Dialect Dialect
+
+	// Decodes: the answer is generated token by token, so its stream is
+	// measured, and it weighs its sequences. Whatever does not decode holds a
+	// place for caps and health only, and is passed through.
+	Decodes bool
+
+	Basic  bool // every engine has it: where it is missing, the backend's URL is wrong
+	Quick  bool // nothing is generated: its answer takes no longer than a first token
+	Events bool // an answer may be a stream of events though it is not measured
+	Form   bool // the body may be multipart/form-data
+	Stores bool // the answer has an id that stays with its backend
+	Stored bool // the request is about such an answer, and has no model
+	Counts bool // the request is only counted: its prompt goes into no limit
+
+	// APIs are those that it is part of; 0 = OpenAI's. A backend serves it whose
+	// kind has one of them.
+	APIs API
+
+	// Deployed: Azure's API with a version in the query has the model in the
+	// path of it.
+	Deployed bool
+
+	// Pasted: who copies its whole address into a backend's url is told so.
+	Pasted bool
+}
+
+// API is a set of those that backends have.
+type API uint8
+
+// OpenAI's is that of most engines, which speak Messages as well, or say
+// themselves that they do not.
+const (
+	OpenAI API = 1 << iota
+	Anthropic
+)
+
+// messages, and what is below it, speaks Anthropic's dialect.
+const messages = "/messages"
+
+var table = []*Endpoint{
+	{Path: "/chat/completions", Dialect: Chat, Decodes: true, Basic: true, Deployed: true, Pasted: true},
+	{Path: "/completions", Dialect: Completions, Decodes: true, Basic: true, Deployed: true, Pasted: true},
+	{Path: "/responses", Dialect: Responses, Decodes: true, Stores: true, Pasted: true},
+	{Path: messages, Dialect: Messages, Decodes: true, Pasted: true, APIs: OpenAI | Anthropic},
+	{Path: messages + "/count_tokens", Dialect: Documents, Counts: true, Quick: true, APIs: Anthropic},
+	{Path: "/embeddings", Dialect: Documents, Quick: true, Deployed: true, Pasted: true},
+	{Path: "/rerank", Dialect: Documents, Quick: true},
+	{Path: "/moderations", Dialect: Documents, Quick: true},
+	{Path: "/images/generations", Dialect: Images, Events: true, Deployed: true},
+	{Path: "/audio/speech", Dialect: Speech, Events: true, Deployed: true},
+	{Path: "/audio/transcriptions", Dialect: Transcription, Events: true, Form: true, Deployed: true},
+
+	// What a client does with an answer that a backend keeps.
+	{Path: "/responses/{id}", Methods: []string{http.MethodGet, http.MethodDelete}, Stored: true, Quick: true},
+	{Path: "/responses/{id}/cancel", Stored: true, Quick: true},
+	{Path: "/responses/{id}/input_items", Methods: []string{http.MethodGet}, Stored: true, Quick: true},
+}
+
+// AskedWith returns the methods of e.
+func (e *Endpoint) AskedWith() []string {
+	if e.Methods == nil {
+		return []string{http.MethodPost}
+	}
+	return e.Methods
+}
+
+// PartOf reports whether e is part of api.
+func (e *Endpoint) PartOf(api API) bool { return cmp.Or(e.APIs, OpenAI)&api != 0 }
+
+var unknown = &Endpoint{}
+
+// All returns the endpoints, which nobody may change.
+func All() []*Endpoint { return table }
+
+// Of returns the endpoint at path, which is below /v1 and may have a query, or
+// one of which nothing is known: so it is of answers that are kept, since their
+// paths hold an id.
+func Of(path string) *Endpoint {
+	path, _, _ = strings.Cut(path, "?")
+	for _, e := range table {
+		if e.Path == path {
+			return e
+		}
+	}
+	return unknown
+}
+
+// InMessages reports whether the clients of path, which is below /v1, are those
+// of the Messages API.
+func InMessages(path string) bool {
+	rest, ok := strings.CutPrefix(path, messages)
+	return ok && (rest == "" || rest[0] == '/')
+}
