@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/dashboard"
 	"github.com/pacer-dev/pacer/internal/clientconn"
@@ -93,27 +94,31 @@ func New(o Options) http.Handler {
 	mux := chi.NewRouter()
 	mux.Use(clientconn.Early, secured, newHostGuard(o.Config().Admin.Listen).handler)
 	mux.NotFound(notFound)
-	mux.MethodNotAllowed(wrongMethod)
+	mux.MethodNotAllowed(wrongMethod(mux))
 	mux.Get("/healthz", healthz)
 	mux.Method(http.MethodGet, "/metrics", o.Metrics.Handler())
 	mux.Get("/api/v1/profiles", p.serveProfiles)
 	mux.Get("/api/v1/routes", p.serveRoutes)
 	mux.Get("/api/v1/decisions", p.serveDecisions)
-	mux.With(sameOrigin).Post(pathExplain, p.serveExplain)
+	mux.With(sameOrigin).Post("/api/v1/explain", p.serveExplain)
 	mux.Get("/api/v1/events", p.serveEvents)
 	mux.Post("/api/v1/backends/{name}/drain", p.serveDrain(true))
 	mux.Post("/api/v1/backends/{name}/resume", p.serveDrain(false))
+	mux.Get("/api/openapi.json", serveOpenAPI)
 	servePage(mux, dashboard.Files())
 	return mux
 }
-
-// pathExplain is what is asked with a body.
-const pathExplain = "/api/v1/explain"
 
 // healthz says that the process is alive.
 func healthz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Write([]byte("ok\n"))
+}
+
+// serveOpenAPI answers GET /api/openapi.json.
+func serveOpenAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(api.OpenAPI)
 }
 
 // servePage serves the files of the page, index.html as /.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -174,7 +175,7 @@ func TestPaths(t *testing.T) {
 	}
 	for _, path := range []string{"/nothing", "/index.html", "/api", "/api/v1/", "/api/v1/profiles/", "/../etc/passwd", "/v1/models", "//"} {
 		rec := w.get(path)
-		var got refusal
+		var got api.Refusal
 		if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil || rec.Code != http.StatusNotFound || got.Error.Code != "not_found" {
 			t.Errorf("%s: got %d %s, want 404 in the shape of an error", path, rec.Code, rec.Body)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -175,7 +176,7 @@ func TestExplainRefuses(t *testing.T) {
 		`{"model":"` + strings.Repeat("x", maxQuestion) + `"}`: "body_too_large",
 	} {
 		rec := w.ask(body)
-		var got refusal
+		var got api.Refusal
 		if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil || rec.Code/100 != 4 || got.Error.Code != code {
 			t.Errorf("%.60s: got %d %s, want %s", body, rec.Code, rec.Body, code)
 		}

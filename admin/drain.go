@@ -8,15 +8,9 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/clientconn"
 )
-
-// drainAnswer says what became of a backend.
-type drainAnswer struct {
-	Backend  string   `json:"backend"`
-	Health   string   `json:"health"` // up | down | loading | draining | gone: it was drained, and is not configured or found now
-	InFlight inFlight `json:"in_flight"`
-}
 
 // serveDrain takes a backend out of service for new requests, or puts it back
 // in. What runs on it goes on; in_flight says how much that is, on this replica
@@ -31,11 +25,11 @@ func (p *port) serveDrain(drained bool) http.HandlerFunc {
 			fail(w, http.StatusNotFound, "backend_not_found", "there is no backend of that name; GET /api/v1/profiles lists them")
 			return
 		}
-		a := drainAnswer{Backend: name, Health: "gone"}
+		a := api.Drained{Backend: name, Health: "gone"}
 		for _, l := range p.o.Router.Loads() {
 			if l.Backend == name {
 				a.Health, _ = healthOf(l.Health)
-				a.InFlight = inFlight{Waiting: l.Waiting, Decoding: l.Decoding, N: l.N, M: l.M}
+				a.InFlight = api.InFlight{Waiting: l.Waiting, Decoding: l.Decoding, N: l.N, M: l.M}
 			}
 		}
 		send(w, http.StatusOK, a)

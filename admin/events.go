@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/clientconn"
 	"github.com/pacer-dev/pacer/profiles"
 )
@@ -21,20 +22,6 @@ const (
 	maxListeners = 64
 )
 
-// event is what the page gets once a second. Targets are all there are, in
-// their order; learned is left out where it is what the listener already has.
-type event struct {
-	Time    time.Time     `json:"time"`
-	DataURL string        `json:"data_url"` // "" = unknown
-	Targets []eventTarget `json:"targets"`
-	routesAnswer
-}
-
-type eventTarget struct {
-	targetState
-	Learned json.RawMessage `json:"learned,omitempty"`
-}
-
 // serveEvents answers GET /api/v1/events.
 func (p *port) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !p.listeners.enter() {
@@ -47,7 +34,7 @@ func (p *port) serveEvents(w http.ResponseWriter, r *http.Request) {
 
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold the events back
-	l := listener{w: w, rc: http.NewResponseController(w), has: map[profiles.Target]json.RawMessage{}}
+	l := listener{w: w, rc: http.NewResponseController(w), has: map[profiles.Target]api.Encoded[api.Drawing]{}}
 	if err := l.write([]byte("retry: 2000\n\n")); err != nil {
 		return
 	}
@@ -73,15 +60,15 @@ func (p *port) serveEvents(w http.ResponseWriter, r *http.Request) {
 type listener struct {
 	w   http.ResponseWriter
 	rc  *http.ResponseController
-	has map[profiles.Target]json.RawMessage // what it was last sent
+	has map[profiles.Target]api.Encoded[api.Drawing] // what it was last sent
 }
 
 func (l *listener) send(f *frame, dataURL string) error {
-	e := event{Time: f.time.UTC(), DataURL: dataURL, Targets: []eventTarget{}, routesAnswer: f.routes}
-	seen := make(map[profiles.Target]json.RawMessage, len(f.targets))
+	e := api.Event{Time: f.time.UTC(), DataURL: dataURL, Targets: []api.EventTarget{}, Routes: f.routes}
+	seen := make(map[profiles.Target]api.Encoded[api.Drawing], len(f.targets))
 	for _, t := range f.targets {
 		key := t.state.target
-		et := eventTarget{targetState: t.state}
+		et := api.EventTarget{Identity: t.state.Identity, State: t.state.State}
 		if !bytes.Equal(l.has[key], t.learned) {
 			et.Learned = t.learned
 		}

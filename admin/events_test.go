@@ -12,11 +12,28 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pacer-dev/pacer/api"
 )
 
 // events opens the stream of events in a bubble of virtual time. next returns
 // the next event; it blocks until there is one. stop hangs up and waits.
 func (w *world) events(t *testing.T) (next func() wantEvent, stop func()) {
+	t.Helper()
+	data, stop := w.rawEvents(t)
+	return func() wantEvent {
+		t.Helper()
+		text := data()
+		var e wantEvent
+		if err := json.Unmarshal(text, &e); err != nil {
+			t.Fatalf("%v in %s", err, text)
+		}
+		return e
+	}, stop
+}
+
+// rawEvents is events as they come.
+func (w *world) rawEvents(t *testing.T) (next func() []byte, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r, out := io.Pipe()
@@ -28,22 +45,16 @@ func (w *world) events(t *testing.T) (next func() wantEvent, stop func()) {
 		w.handler.ServeHTTP(&pipeWriter{header: http.Header{}, Writer: out}, req)
 	}()
 	lines := bufio.NewReader(r)
-	next = func() wantEvent {
+	next = func() []byte {
 		t.Helper()
 		for {
 			line, err := lines.ReadString('\n')
 			if err != nil {
 				t.Fatalf("the stream of events ended: %v", err)
 			}
-			data, ok := strings.CutPrefix(line, "data: ")
-			if !ok {
-				continue
+			if data, ok := strings.CutPrefix(line, "data: "); ok {
+				return []byte(data)
 			}
-			var e wantEvent
-			if err := json.Unmarshal([]byte(data), &e); err != nil {
-				t.Fatalf("%v in %s", err, data)
-			}
-			return e
 		}
 	}
 	return next, func() {
@@ -67,9 +78,9 @@ type wantEvent struct {
 	Time    time.Time `json:"time"`
 	DataURL string    `json:"data_url"`
 	Targets []struct {
-		Backend  string   `json:"backend"`
-		Model    string   `json:"model"`
-		InFlight inFlight `json:"in_flight"`
+		Backend  string       `json:"backend"`
+		Model    string       `json:"model"`
+		InFlight api.InFlight `json:"in_flight"`
 		Learned  *struct {
 			Support *[2]int `json:"support"`
 			Curve   struct {

@@ -10,17 +10,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/router"
 )
-
-// question is a request that is only explained. What is absent is the route's
-// own, or unknown.
-type question struct {
-	Model        string   `json:"model"`
-	Class        string   `json:"class"`
-	MinTPS       *float64 `json:"min_tps"` // 0 = none
-	PromptTokens int      `json:"prompt_tokens"`
-}
 
 // Bounds of a question: beyond them it is a mistake.
 const (
@@ -60,7 +52,7 @@ func (p *port) serveExplain(w http.ResponseWriter, r *http.Request) {
 
 // preview asks the route of the model, else the one for whatever no other
 // route names.
-func (p *port) preview(now time.Time, q question) (router.Record, bool) {
+func (p *port) preview(now time.Time, q api.Question) (router.Record, bool) {
 	req := router.Request{Route: q.Model, Arrived: now, MinTPS: q.MinTPS, PromptTokens: q.PromptTokens, Stream: true}
 	switch q.Class {
 	case router.Interactive.String():
@@ -81,8 +73,8 @@ func (p *port) preview(now time.Time, q question) (router.Record, bool) {
 // catchAll is the name of the route for models that no other route names.
 const catchAll = "*"
 
-func parseQuestion(body []byte) (question, error) {
-	var q question
+func parseQuestion(body []byte) (api.Question, error) {
+	var q api.Question
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&q); err != nil {

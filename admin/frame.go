@@ -1,13 +1,13 @@
 package admin
 
 import (
-	"encoding/json"
 	"math"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/profiles"
 )
 
@@ -15,41 +15,14 @@ import (
 type frame struct {
 	time    time.Time
 	targets []frameTarget
-	routes  routesAnswer
+	routes  api.Routes
 }
 
 // frameTarget keeps what rarely changes apart and encoded, so that a listener
 // that has it is not sent it again.
 type frameTarget struct {
 	state   targetState
-	learned json.RawMessage // a drawing
-}
-
-// drawing is a learned curve as the page draws it. Nothing in it changes while
-// no evidence comes in.
-type drawing struct {
-	knowledge
-	Curve curveLine `json:"curve"`
-	Bins  []bin     `json:"bins"`
-}
-
-// curveLine is the curve up to twice the support, at the usual prompt load.
-type curveLine struct {
-	N   []int `json:"n"`
-	TPS line  `json:"tps"`
-	Low line  `json:"low"`
-}
-
-// bin is the evidence at n as it is, not smoothed; TPS is null without any.
-// Prior is the speed of a point of a prior, else null.
-type bin struct {
-	N             int   `json:"n"`
-	TPS           brief `json:"tps"`
-	Prior         brief `json:"prior"`
-	P             brief `json:"p"`
-	StreamSeconds brief `json:"stream_seconds"`
-	Tokens        brief `json:"tokens"`
-	Steps         brief `json:"steps"`
+	learned api.Encoded[api.Drawing]
 }
 
 // frames hands out one frame for all who ask within the same second.
@@ -80,7 +53,7 @@ func (f *frames) at(now time.Time) (*frame, error) {
 func (p *port) frame(now time.Time) (*frame, error) {
 	f := &frame{time: now, routes: p.routes(now)}
 	for _, s := range p.targets(now) {
-		learned, err := json.Marshal(draw(p.o.Book.Curve(s.target)))
+		learned, err := api.Encode(draw(p.o.Book.Curve(s.target)))
 		if err != nil {
 			return nil, err
 		}
@@ -89,15 +62,19 @@ func (p *port) frame(now time.Time) (*frame, error) {
 	return f, nil
 }
 
-func draw(c *profiles.Curve) drawing {
-	d := drawing{knowledge: known(c), Curve: curveLine{N: []int{}, TPS: line{}, Low: line{}}, Bins: []bin{}}
+func draw(c *profiles.Curve) api.Drawing {
+	d := api.Drawing{
+		Knowledge: api.KnowledgeOf(c),
+		Curve:     api.CurveLine{N: []int{}, TPS: api.Line{}, Low: api.Line{}},
+		Bins:      []api.Bin{},
+	}
 	for _, pt := range c.Points() {
-		b := bin{
-			N: pt.N, TPS: brief(pt.Tokens / pt.StreamSeconds), Prior: brief(math.NaN()), P: brief(pt.P),
-			StreamSeconds: brief(pt.StreamSeconds), Tokens: brief(pt.Tokens), Steps: brief(pt.Steps),
+		b := api.Bin{
+			N: pt.N, TPS: api.Brief(pt.Tokens / pt.StreamSeconds), Prior: api.Brief(math.NaN()), P: api.Brief(pt.P),
+			StreamSeconds: api.Brief(pt.StreamSeconds), Tokens: api.Brief(pt.Tokens), Steps: api.Brief(pt.Steps),
 		}
 		if pt.Source == profiles.Prior {
-			b.Prior = brief(pt.TPS)
+			b.Prior = api.Brief(pt.TPS)
 		}
 		d.Bins = append(d.Bins, b)
 	}

@@ -35,7 +35,8 @@ var arrows = map[string][]string{
 	"gateway/limit":            {"config"},
 	"gateway/limit/redislimit": {"gateway/limit", "internal/redisconn"},
 
-	"admin":     {"config", "dashboard", "internal/clientconn", "internal/hostname", "internal/telemetry", "profiles", "router"},
+	"api":       {"profiles"},
+	"admin":     {"api", "config", "dashboard", "internal/clientconn", "internal/hostname", "internal/telemetry", "profiles", "router"},
 	"dashboard": {},
 
 	"internal/arena":      {"internal/loadgen", "internal/presets", "profiles", "profiles/learn", "router", "sim"},

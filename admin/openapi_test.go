@@ -1,0 +1,189 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/router"
+)
+
+// described returns the document as the port serves it, made strict: nothing may
+// be in an object that is not in its schema.
+func described(t *testing.T, w *world) map[string]any {
+	t.Helper()
+	rec := w.get("/api/openapi.json")
+	var doc map[string]any
+	if err := json.Unmarshal(rec.Body.Bytes(), &doc); rec.Code != http.StatusOK || err != nil {
+		t.Fatalf("status %d, %v: %.200s", rec.Code, err, rec.Body)
+	}
+	for _, schema := range at(doc, "components", "schemas") {
+		schema.(map[string]any)["additionalProperties"] = false
+	}
+	return doc
+}
+
+func at(doc map[string]any, path ...string) map[string]any {
+	for _, name := range path {
+		doc, _ = doc[name].(map[string]any)
+	}
+	return doc
+}
+
+// schemaOf is the schema of a JSON answer.
+func schemaOf(t *testing.T, doc map[string]any, path, method, status string) *jsonschema.Schema {
+	t.Helper()
+	schema := at(doc, "paths", path, method, "responses", status, "content", "application/json", "schema")
+	if events := at(doc, "paths", path, method, "responses", status, "content", "text/event-stream", "schema", "contentSchema"); events != nil {
+		schema = events
+	}
+	ref, ok := schema["$ref"].(string)
+	if !ok {
+		t.Fatalf("%s %s: no schema of the answer with status %s", method, path, status)
+	}
+	text, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat = true
+	if err := c.AddResource("mem:///openapi.json", bytes.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	return c.MustCompile("mem:///openapi.json" + ref)
+}
+
+func validate(t *testing.T, schema *jsonschema.Schema, of string, text []byte) {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Fatalf("%s: %v in %.300s", of, err, text)
+	}
+	if err := schema.Validate(value); err != nil {
+		t.Errorf("%s is not as /api/openapi.json says: %#v\n%.2000s", of, err, text)
+	}
+}
+
+// What the document describes is there, and what is there is described, but
+// for what is not JSON.
+func TestOpenAPIHasEveryPath(t *testing.T) {
+	w := newWorld(t, "")
+	var inDocument []string
+	for path, of := range at(described(t, w), "paths") {
+		for method := range of.(map[string]any) {
+			inDocument = append(inDocument, strings.ToUpper(method)+" "+path)
+		}
+	}
+	var served []string
+	err := chi.Walk(w.handler.(chi.Routes), func(method, path string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		if strings.HasPrefix(path, "/api/") {
+			served = append(served, method+" "+path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(inDocument)
+	slices.Sort(served)
+	if !slices.Equal(inDocument, served) || len(served) < 8 {
+		t.Errorf("described: %q\nserved:    %q", inDocument, served)
+	}
+}
+
+// busy is a world that has something in every field of its answers.
+func busy(t *testing.T) *world {
+	w := newWorld(t, "")
+	w.occupy(t, 2, 5)
+	now := time.Now()
+	for i := range 2 {
+		w.router.Update(now, router.EngineLoad{Backend: "h200", Running: 16, Waiting: 4, At: now.Add(time.Duration(i-2) * time.Second)})
+	}
+	w.errors = map[profiles.Target]LastError{h200: {Status: 401, Message: "no", Since: now}, idle: {Message: "refused", Since: now}}
+	return w
+}
+
+// Every answer of the port is as the document says, field by field: nothing is
+// missing, nothing is more.
+func TestAnswersAreAsOpenAPISays(t *testing.T) {
+	w := busy(t)
+	doc := described(t, w)
+	for _, a := range []struct {
+		path, query, method, body string
+		status                    int
+	}{
+		{"/api/v1/profiles", "", "get", "", 200},
+		{"/api/v1/profiles", "?n=1,7,40,100000", "get", "", 200},
+		{"/api/v1/profiles", "?prompt_tokens=4000&n=5", "get", "", 200},
+		{"/api/v1/profiles", "?rho=-1", "get", "", 400},
+		{"/api/v1/profiles", "?%zz", "get", "", 400},
+		{"/api/v1/routes", "", "get", "", 200},
+		{"/api/v1/explain", "", "post", `{"model":"chat"}`, 200},
+		{"/api/v1/explain", "", "post", `{"model":"chat","min_tps":5000}`, 200},
+		{"/api/v1/explain", "", "post", `{"model":"nightly","class":"batch","prompt_tokens":9}`, 200},
+		{"/api/v1/explain", "", "post", `{"model":7}`, 400},
+		{"/api/v1/decisions", "?limit=3", "get", "", 200},
+		{"/api/v1/decisions", "?limit=0", "get", "", 400},
+	} {
+		r := httptest.NewRequest(strings.ToUpper(a.method), "http://127.0.0.1:9090"+a.path+a.query, strings.NewReader(a.body))
+		rec := httptest.NewRecorder()
+		w.handler.ServeHTTP(rec, r)
+		of := a.method + " " + a.path + a.query + " " + a.body
+		if rec.Code != a.status {
+			t.Errorf("%s: status %d, want %d: %.300s", of, rec.Code, a.status, rec.Body)
+			continue
+		}
+		validate(t, schemaOf(t, doc, a.path, a.method, strconv.Itoa(a.status)), of, rec.Body.Bytes())
+	}
+}
+
+func TestDrainIsAsOpenAPISays(t *testing.T) {
+	w := busy(t)
+	cfg := &config.Config{Admin: config.Admin{Listen: "127.0.0.1:9090", Token: "t0ken"}}
+	handler := New(Options{
+		Config: inForce(cfg), Router: w.router, Book: w.book, Metrics: w.metrics,
+		Drain: func(name string, _ bool) bool { return name != "nobody" },
+	})
+	doc := described(t, w)
+	for _, a := range []struct {
+		name, token string
+		status      int
+	}{
+		{"h200", "t0ken", 200}, {"was-there", "t0ken", 200}, {"nobody", "t0ken", 404}, {"h200", "wrong", 401},
+	} {
+		for _, what := range []string{"drain", "resume"} {
+			r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:9090/api/v1/backends/"+a.name+"/"+what, nil)
+			r.Header.Set("Authorization", "Bearer "+a.token)
+			rec := httptest.NewRecorder()
+			handler.ServeHTTP(rec, r)
+			if rec.Code != a.status {
+				t.Errorf("%s %s: status %d, want %d", what, a.name, rec.Code, a.status)
+			}
+			validate(t, schemaOf(t, doc, "/api/v1/backends/{name}/"+what, "post", strconv.Itoa(a.status)), what+" "+a.name, rec.Body.Bytes())
+		}
+	}
+}
+
+func TestEventsAreAsOpenAPISays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := busy(t)
+		schema := schemaOf(t, described(t, w), "/api/v1/events", "get", "200")
+		next, stop := w.rawEvents(t)
+		defer stop()
+		for range 2 { // the second is without what the listener has
+			validate(t, schema, "an event", next())
+		}
+	})
+}

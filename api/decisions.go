@@ -1,0 +1,98 @@
+package api
+
+import "time"
+
+// Decisions are the latest first.
+type Decisions struct {
+	Decisions []Decision `json:"decisions"`
+}
+
+// Decision is what became of one request, and why.
+type Decision struct {
+	Time time.Time `json:"time"`
+
+	// RequestID is "" for a request that is only explained.
+	RequestID string `json:"request_id"`
+
+	Route string `json:"route"`
+	Class string `json:"class" enum:"interactive,batch"`
+
+	// Floor in tokens/s; 0 = none.
+	Floor Number `json:"floor"`
+
+	// Outcome is placed, granted (a place after waiting), queued, spilled,
+	// best_effort, probe, shed or no_backend.
+	Outcome string `json:"outcome" enum:"placed,granted,queued,spilled,best_effort,probe,shed,no_backend"`
+	Policy  string `json:"policy"`
+
+	// Chosen is the backend; null unless the request was placed.
+	Chosen      *string `json:"chosen"`
+	ChosenModel *string `json:"chosen_model"`
+
+	// SpilledTo is a route.
+	SpilledTo *string `json:"spilled_to"`
+	WaitedS   Number  `json:"waited_s"`
+
+	// MayWaitS is null unless the request is queued.
+	MayWaitS Number `json:"may_wait_s"`
+
+	// ShedReason is null unless the request was refused.
+	ShedReason *string `json:"shed_reason"`
+
+	// RetryAfterS is null unless the request was refused and waiting helps.
+	RetryAfterS Number `json:"retry_after_s"`
+
+	// BestLow is the highest bound on offer to a request that was refused; null
+	// when unknown.
+	BestLow Number `json:"best_low"`
+
+	// Candidates are the targets of the route, and of the one it was spilled
+	// to, before the request took its place.
+	Candidates []Candidate `json:"candidates"`
+
+	// LeftOut is how many candidates were not kept.
+	LeftOut int `json:"left_out"`
+}
+
+// Candidate is one target as the decision saw it.
+type Candidate struct {
+	Backend string `json:"backend"`
+
+	// Model is the name that goes up; "" = the client's own.
+	Model string `json:"model"`
+
+	N int `json:"n"`
+	M int `json:"m"`
+
+	// TPS is with this request; null when unknown.
+	TPS Number `json:"tps"`
+
+	// Low is the bound of tps; null when unknown.
+	Low   Number `json:"low"`
+	Floor Number `json:"floor"`
+
+	// Protect is the highest floor that must hold there; 0 = none.
+	Protect Number `json:"protect"`
+
+	// Headroom is null when nothing has to be met.
+	Headroom Number `json:"headroom"`
+
+	// Price is USD, of this request as expected.
+	Price    Number `json:"price"`
+	Feasible bool   `json:"feasible"`
+
+	// Reason is ok, or why the target is not feasible.
+	Reason string `json:"reason"`
+}
+
+// Question is a request that is only explained. What is absent is the route's
+// own, or unknown.
+type Question struct {
+	Model string `json:"model"`
+	Class string `json:"class,omitempty" enum:"interactive,batch"`
+
+	// MinTPS is tokens/s; 0 = none.
+	MinTPS *float64 `json:"min_tps,omitempty"`
+
+	PromptTokens int `json:"prompt_tokens,omitempty"`
+}

@@ -1,0 +1,180 @@
+package api
+
+import "time"
+
+// Profiles is every target that a route names, sorted by backend, then model.
+type Profiles struct {
+	Targets []Target `json:"targets"`
+}
+
+// Target is one model on one backend: what runs there, and what is known of its
+// speed. It has points at every level with evidence, or at the levels that were
+// asked for.
+type Target struct {
+	Identity
+	State
+	Knowledge
+	Points []Point `json:"points"`
+
+	// OutputTokens is the mean answer that prompt_tokens of the question was
+	// divided by; absent when that was not asked.
+	OutputTokens *Number `json:"output_tokens,omitempty"`
+}
+
+// Identity says which target it is.
+type Identity struct {
+	// Backend is the name in the configuration.
+	Backend string `json:"backend"`
+
+	// Model is the name that goes up; "" = the client's own.
+	Model string `json:"model"`
+
+	// Separate = the model is counted by itself: in_flight is of this model alone.
+	Separate bool `json:"separate,omitempty"`
+
+	// Kind of the backend in the configuration, such as vllm.
+	Kind string `json:"kind"`
+
+	// Labels of the backend in the configuration.
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// State is how a target is now. It changes with every request.
+type State struct {
+	// Health is up, down, loading or draining.
+	Health string `json:"health" enum:"up,down,loading,draining"`
+
+	// Breaker is closed, half_open or open.
+	Breaker string `json:"breaker" enum:"closed,half_open,open"`
+
+	InFlight InFlight `json:"in_flight"`
+
+	// Engine is what the engine itself counts; null = not known.
+	Engine *EngineLoad `json:"engine"`
+
+	// LastError is what went wrong since it last served a request; null = nothing.
+	LastError *LastError `json:"last_error"`
+}
+
+// InFlight counts sequences on the backend, whatever the model, or of a model
+// that is counted by itself those alone.
+type InFlight struct {
+	// Waiting for their first token, on this replica.
+	Waiting int `json:"waiting"`
+
+	// Decoding, on this replica.
+	Decoding int `json:"decoding"`
+
+	// BelowFloor are the streams of this replica that average less than the floor
+	// they asked for.
+	BelowFloor int `json:"below_floor"`
+
+	// N decode, of all replicas and of others.
+	N int `json:"n"`
+
+	// M wait or decode, of all replicas and of others.
+	M int `json:"m"`
+}
+
+// EngineLoad is what the engine at metrics_url counts, whoever sent it.
+type EngineLoad struct {
+	Running int `json:"running"`
+	Waiting int `json:"waiting"`
+
+	// Foreign is what of it is taken for the load of others. N and M of in_flight
+	// include that.
+	Foreign Foreign `json:"foreign"`
+
+	// AgeS is how old the report is, in seconds.
+	AgeS Number `json:"age_s"`
+}
+
+// Foreign is sequences that did not come through Pacer.
+type Foreign struct {
+	Waiting  int `json:"waiting"`
+	Decoding int `json:"decoding"`
+}
+
+// LastError is the last of the failures in a row at a target.
+type LastError struct {
+	// Status of the answer; null = no answer came, or none that is one.
+	Status *int `json:"status"`
+
+	// Message is one line without secrets.
+	Message string `json:"message"`
+
+	// Since is when the first of them happened.
+	Since time.Time `json:"since"`
+}
+
+// Knowledge is what a curve rests on. It changes when evidence comes in.
+type Knowledge struct {
+	// Scale is the drift g, by which tps and low are already multiplied.
+	Scale Number `json:"scale"`
+
+	// Margin is the share that is taken off tps for low, at least.
+	Margin Number `json:"margin"`
+
+	// Rho is prompt tokens per output token, learned.
+	Rho Number `json:"rho"`
+
+	// Support is the least and the highest n that was seen; null = none.
+	Support *[2]int `json:"support"`
+
+	Fit  *Fit  `json:"fit"`
+	TTFT *TTFT `json:"ttft"`
+
+	TokensSeen       Number     `json:"tokens_seen"`
+	MeanOutputTokens Number     `json:"mean_output_tokens"`
+	UpdatedAt        *time.Time `json:"updated_at"`
+}
+
+// Fit is seconds per token = a + b·√n + c·n + d·p.
+type Fit struct {
+	A Number `json:"a"`
+	B Number `json:"b"`
+	C Number `json:"c"`
+	D Number `json:"d"`
+}
+
+// TTFT is what is known of the time to the first token: base_s, and the prompt
+// tokens, the request's own and those ahead, at that rate; and beyond the slots
+// a wait for one.
+type TTFT struct {
+	BaseS Number `json:"base_s"`
+
+	// PrefillTokensPerS is null when no prompt was ever noticed in the time.
+	PrefillTokensPerS Number `json:"prefill_tokens_per_s"`
+
+	// Slots is how many sequences the engine runs together; null = it never queued.
+	Slots *int `json:"slots"`
+}
+
+// Point is the curve at n. What the bin of n saw at its own prompt load is
+// tokens / stream_seconds.
+type Point struct {
+	// N is sequences that decode together.
+	N int `json:"n"`
+
+	// P is prompt tokens per decode step, at which the speeds hold.
+	P Number `json:"p"`
+
+	// TPS is tokens/s of ONE stream; null when unknown.
+	TPS Number `json:"tps"`
+
+	// Low is the bound that decides; null when unknown.
+	Low Number `json:"low"`
+
+	// AggregateTPS is n times tps.
+	AggregateTPS Number `json:"aggregate_tps"`
+
+	StreamSeconds Number `json:"stream_seconds"`
+	Tokens        Number `json:"tokens"`
+	Steps         Number `json:"steps"`
+
+	// AgeS is how old the newest evidence is, in seconds.
+	AgeS Number `json:"age_s"`
+
+	// Source is learned, prior or extrapolated; null = unknown.
+	Source *string `json:"source" enum:"learned,prior,extrapolated"`
+}
