@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/proctest"
+	"github.com/pacer-dev/pacer/internal/timings"
 )
 
 const (
@@ -66,25 +68,49 @@ func apart(got, want map[int]float64) (off []float64) {
 }
 
 // known returns the TPS of the levels with enough tokens.
-func known(of map[int]level) map[int]float64 {
+func known(all []answer) map[int]float64 {
 	out := map[int]float64{}
-	for n, l := range of {
-		if l.tokens >= enough {
-			out[n] = l.tps()
+	for n, l := range timings.Levels(whole(all)) {
+		if l.Tokens >= enough {
+			out[n] = l.TPS()
 		}
 	}
 	return out
 }
 
-// sweep measures the engine itself: n equal users without a pause, for each n.
-func sweep(t *testing.T, e *running, words, tokens int) map[int]float64 {
+// quantile is the q-th of a list, which it sorts; NaN of an empty one.
+func quantile(list []float64, q float64) float64 {
+	if len(list) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(list)
+	return list[int(math.Round(q*float64(len(list)-1)))]
+}
+
+// swept is what a sweep says: the speed of one user of so many, by the size of
+// their prompts.
+type swept map[int]map[int]float64
+
+// promptWords are the prompts of a sweep, in words: almost none, those of the
+// bursts, and longer ones.
+var promptWords = []int{8, 64, 192}
+
+const sweepTokens = 96 // of an answer, on average
+
+// sweep measures the engine itself: n users without a pause, for each n and size
+// of prompt.
+func sweep(t *testing.T, e *running, part string, r *recording) swept {
 	t.Helper()
 	u := newUser(e.url+"/v1", e.name)
-	out := map[int]float64{}
-	for _, n := range []int{1, 2, 4, 8, 12, 16} {
-		all := closed(t, u, n, max(2, 24/n), func() int { return words }, func() int { return tokens })
-		if l := levels(all)[n]; l.tokens >= enough {
-			out[n] = l.tps()
+	out := swept{}
+	for _, words := range promptWords {
+		out[words] = map[int]float64{}
+		for _, n := range []int{1, 2, 4, 8, 12, 16} {
+			all := closed(t, u, n, max(2, 16/n), func() int { return words }, func() int { return sweepTokens/2 + rand.IntN(sweepTokens) })
+			r.add(fmt.Sprintf("%s %d words %d users", part, words, n), all)
+			if l := timings.Users(whole(all))[n]; l.Tokens >= enough {
+				out[words][n] = l.TPS()
+			}
 		}
 	}
 	return out
@@ -97,30 +123,34 @@ func TestCurve(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			e := kind.start(t)
 			g := gateway(t, fmt.Sprintf("routes: [ { model: chat, targets: [ { backend: %s, model: %s } ] } ]\n", e.name, e.name), e)
-			const words, tokens = 48, 128
-			direct := sweep(t, e, words, tokens)
+			r := record(t, e.name)
+			direct := sweep(t, e, "before", r)
 			begun := time.Now()
 			all := bursts(t, newUser(g.Ready["data"]+"/v1", "chat"), taught, time.Second)
 			took := time.Since(begun)
-			users := known(levels(all))
-			again := sweep(t, e, words, tokens)
+			r.add("bursts", all)
+			again := sweep(t, e, "after", r)
+			r.write(t)
 
+			users := known(all)
 			ns := slices.Sorted(maps.Keys(users))
-			var prompts int
-			for _, a := range closed(t, newUser(e.url+"/v1", e.name), 1, 1, func() int { return words }, func() int { return tokens }) {
-				prompts = a.prompt
-			}
 			shown := asked(t, g, ns, "")
-			atLoad := asked(t, g, slices.Sorted(maps.Keys(direct)), fmt.Sprintf("&rho=%g", float64(prompts)/tokens))
 			for _, n := range ns {
 				t.Logf("n = %2d: users got %.1f, Pacer says %.1f (%+.1f %%)", n, users[n], shown[n], 100*(shown[n]/users[n]-1))
 			}
-			for _, n := range slices.Sorted(maps.Keys(direct)) {
-				t.Logf("n = %2d: the sweep says %.1f, then %.1f; Pacer, at its prompts, %.1f (%+.1f %%)", n, direct[n], again[n], atLoad[n], 100*(atLoad[n]/again[n]-1))
+			same := apart(shown, users)
+			var off, repeat []float64
+			for _, words := range promptWords {
+				prompts := closed(t, newUser(e.url+"/v1", e.name), 1, 1, func() int { return words }, func() int { return 16 })[0].Prompt
+				atLoad := asked(t, g, slices.Sorted(maps.Keys(direct[words])), fmt.Sprintf("&rho=%g", float64(prompts)/sweepTokens))
+				for _, n := range slices.Sorted(maps.Keys(direct[words])) {
+					t.Logf("%d words, %2d users: the sweep says %.1f, then %.1f; Pacer, at its prompts, %.1f (%+.1f %%)", words, n, direct[words][n], again[words][n], atLoad[n], 100*(atLoad[n]/again[words][n]-1))
+				}
+				off = append(off, apart(atLoad, again[words])...)
+				repeat = append(repeat, apart(direct[words], again[words])...)
 			}
-			same, swept, repeat := apart(shown, users), apart(atLoad, again), apart(direct, again)
 			row := fmt.Sprintf("| %s | %d tokens, %d s | %.1f / %.1f / %.1f | %.1f / %.1f | %.1f / %.1f |", e.version, taught, int(took.Seconds()),
-				quantile(same, 0.5), quantile(same, 0.9), quantile(same, 1), quantile(swept, 0.5), quantile(swept, 0.9), quantile(repeat, 0.5), quantile(repeat, 0.9))
+				quantile(same, 0.5), quantile(same, 0.9), quantile(same, 1), quantile(off, 0.5), quantile(off, 0.9), quantile(repeat, 0.5), quantile(repeat, 0.9))
 			t.Log("\n| engine | taught by | off from what users got, median / p90 / worst % | off from the sweep, median / p90 % | the sweep from itself, median / p90 % |\n" + row)
 			if m := quantile(same, 0.5); !(m <= medianGoal) {
 				t.Errorf("the curve is %.1f %% (median) off from what its own users got, want at most %.0f", m, medianGoal)
@@ -128,7 +158,7 @@ func TestCurve(t *testing.T) {
 			if m := quantile(same, 0.9); !(m <= p90Goal) {
 				t.Errorf("the curve is %.1f %% (p90) off from what its own users got, want at most %.0f", m, p90Goal)
 			}
-			if m, r := quantile(swept, 0.5), quantile(repeat, 0.5); !(m <= r+sweepGoal) {
+			if m, r := quantile(off, 0.5), quantile(repeat, 0.5); !(m <= r+sweepGoal) {
 				t.Errorf("the curve is %.1f %% (median) off from the sweep, which is %.1f %% off from itself; want at most %.0f more", m, r, sweepGoal)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/proctest"
+	"github.com/pacer-dev/pacer/internal/timings"
 )
 
 const grace = time.Second // the default of slo.grace
@@ -70,9 +71,10 @@ func TestFloors(t *testing.T) {
 	for _, kind := range []engine{llamacpp, vllm} {
 		t.Run(kind.name, func(t *testing.T) {
 			e := kind.start(t)
-			curve := sweep(t, e, 36, 80)
 			const carries = 8 // users that the floor allows
-			floor := 0.9 * curve[carries]
+			words, tokens := func() int { return 8 + rand.IntN(64) }, func() int { return 32 + rand.IntN(96) }
+			alone := timings.Users(whole(closed(t, newUser(e.url+"/v1", e.name), carries, 4, words, tokens)))[carries].TPS()
+			floor := 0.9 * alone
 			rate := 2 * carries / (80/floor + 1) // twice as many as can be answered
 			g := gateway(t, fmt.Sprintf(`routes:
   - { model: chat, targets: [ { backend: %[1]s, model: %[1]s } ], slo: { min_tps: %.1[2]f } }
@@ -86,6 +88,10 @@ func TestFloors(t *testing.T) {
 			both.Go(func() { nightly.come(ctx, t, newUser(g.Ready["data"]+"/v1", "nightly"), rate/2) })
 			both.Wait()
 			f, n := chat.judge(t, floor), nightly.judge(t, 0)
+			r := record(t, e.name+"-floors")
+			r.add("chat", chat.all)
+			r.add("batch", nightly.all)
+			r.write(t)
 			t.Logf("floor %.1f, %.1f requests/s: chat %+v, batch %+v", floor, rate, f, n)
 			if f.failed+n.failed > 0 {
 				t.Errorf("%d requests failed", f.failed+n.failed)

@@ -13,6 +13,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/openai"
+	"github.com/pacer-dev/pacer/internal/timings"
 )
 
 // user sends requests to one URL and writes down when what arrived. It is safe
@@ -23,45 +26,56 @@ type user struct {
 	http  *http.Client
 }
 
+// origin is what all times are since.
+var origin = time.Now()
+
 func newUser(url, model string) *user {
 	return &user{url: url, model: model, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}}
 }
 
 // answer is what a user saw of one request.
 type answer struct {
-	status   int
-	err      error
-	tokens   int         // of the answer, by the engine's usage
-	prompt   int         // of the prompt, by the same
-	arrivals []time.Time // of chunks with text
+	timings.Answer
+	status int
+	err    error
 }
 
 // served reports whether the answer came whole.
 func (a answer) served() bool {
-	return a.err == nil && a.status == http.StatusOK && len(a.arrivals) > 0
+	return a.err == nil && a.status == http.StatusOK && len(a.Arrivals) > 0
 }
-
-// decode is how long it took from the first token to the last.
-func (a answer) decode() time.Duration { return a.arrivals[len(a.arrivals)-1].Sub(a.arrivals[0]) }
 
 // kept reports whether the answer kept a floor, in tokens/s, with its grace.
 func (a answer) kept(floor float64, grace time.Duration) bool {
-	after := float64(a.tokens) * float64(len(a.arrivals)-1) / float64(len(a.arrivals))
-	return a.decode().Seconds() <= after/floor+grace.Seconds()
+	return (a.Last() - a.First()).Seconds() <= a.After()/floor+grace.Seconds()
+}
+
+// whole returns those that came whole.
+func whole(all []answer) (out []timings.Answer) {
+	for _, a := range all {
+		if a.served() {
+			out = append(out, a.Answer)
+		}
+	}
+	return out
 }
 
 // ask sends one request and reads its answer to the end. words is the size of the
-// prompt in short words, tokens that of the answer.
+// prompt in short words, tokens that of the answer. It asks for a count in each
+// chunk, which says more of an engine that has it; Pacer goes by that only where
+// it is told to.
 func (u *user) ask(ctx context.Context, words, tokens int) (a answer) {
 	body, _ := json.Marshal(map[string]any{
-		"model": u.model, "stream": true, "max_tokens": tokens, "ignore_eos": true, "stream_options": map[string]bool{"include_usage": true},
-		"messages": []map[string]string{{"role": "user", "content": prompt(words)}},
+		"model": u.model, "stream": true, "max_tokens": tokens, "ignore_eos": true,
+		"stream_options": map[string]bool{"include_usage": true, "continuous_usage_stats": true},
+		"messages":       []map[string]string{{"role": "user", "content": prompt(words)}},
 	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.url+"/chat/completions", bytes.NewReader(body))
 	if err != nil {
 		return answer{err: err}
 	}
 	req.Header.Set("Content-Type", "application/json")
+	a.Guess, a.Sent = openai.EstimatePromptTokens(body), time.Since(origin)
 	resp, err := u.http.Do(req)
 	if err != nil {
 		return answer{err: err}
@@ -73,11 +87,24 @@ func (u *user) ask(ctx context.Context, words, tokens int) (a answer) {
 		a.err = fmt.Errorf("%s: %s", resp.Status, text)
 		return a
 	}
-	a.err = a.read(resp.Body)
+	a.err = a.read(&stamped{body: resp.Body})
 	return a
 }
 
-func (a *answer) read(body io.Reader) error {
+// stamped reads a body and knows when it last brought something.
+type stamped struct {
+	body io.Reader
+	at   time.Duration
+}
+
+// Read implements io.Reader.
+func (s *stamped) Read(p []byte) (int, error) {
+	n, err := s.body.Read(p)
+	s.at = time.Since(origin)
+	return n, err
+}
+
+func (a *answer) read(body *stamped) error {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -86,34 +113,55 @@ func (a *answer) read(body io.Reader) error {
 			continue
 		}
 		if data == "[DONE]" {
+			a.Ended = body.at
 			return nil
 		}
-		now := time.Now()
-		var chunk struct {
-			Choices []struct {
-				Delta struct{ Content, ReasoningContent string }
-			}
-			Usage *struct {
-				Prompt     int `json:"prompt_tokens"`
-				Completion int `json:"completion_tokens"`
-			}
-		}
-		if err := json.Unmarshal([]byte(data), &chunk); err != nil {
+		if err := a.event(body.at, data); err != nil {
 			return err
-		}
-		for _, c := range chunk.Choices {
-			if c.Delta.Content+c.Delta.ReasoningContent != "" {
-				a.arrivals = append(a.arrivals, now)
-			}
-		}
-		if chunk.Usage != nil {
-			a.tokens, a.prompt = chunk.Usage.Completion, chunk.Usage.Prompt
 		}
 	}
 	if err := lines.Err(); err != nil {
 		return err
 	}
 	return io.ErrUnexpectedEOF
+}
+
+// event takes note of one event of the answer.
+func (a *answer) event(now time.Duration, data string) error {
+	var chunk struct {
+		Choices []struct {
+			Delta struct{ Content, ReasoningContent string }
+		}
+		Usage *struct {
+			Prompt     int `json:"prompt_tokens"`
+			Completion int `json:"completion_tokens"`
+		}
+	}
+	if err := json.Unmarshal([]byte(data), &chunk); err != nil {
+		return err
+	}
+	text := 0
+	for _, c := range chunk.Choices {
+		text += len(c.Delta.Content) + len(c.Delta.ReasoningContent)
+	}
+	if chunk.Usage != nil {
+		a.Tokens, a.Prompt = chunk.Usage.Completion, chunk.Usage.Prompt
+	}
+	if text == 0 {
+		return nil
+	}
+	if last := len(a.Arrivals) - 1; last < 0 || a.Arrivals[last].At != now {
+		a.Arrivals = append(a.Arrivals, timings.Arrival{At: now})
+	}
+	r := &a.Arrivals[len(a.Arrivals)-1]
+	r.Chunks++
+	if chunk.Usage != nil {
+		r.Total = chunk.Usage.Completion
+	}
+	if a.Text += text; len(a.Arrivals) == 1 {
+		a.FirstText = a.Text
+	}
+	return nil
 }
 
 // prompt is a text of so many made-up words, no two texts alike.
@@ -176,7 +224,7 @@ func bursts(t *testing.T, u *user, tokens int, pause time.Duration) []answer {
 				a := u.ask(t.Context(), words, length)
 				mu.Lock()
 				defer mu.Unlock()
-				all, got, inFlight = append(all, a), got+a.tokens, inFlight-1
+				all, got, inFlight = append(all, a), got+a.Tokens, inFlight-1
 				if a.err != nil && t.Context().Err() == nil {
 					t.Errorf("a request of the bursts: %v", a.err)
 				}

@@ -85,10 +85,12 @@ var rows = []row{
 	formRow("S4", s4, 8),
 	formRow("S6", s6, 8),
 	ttftRow("S8 hidden tenant, bursts", s8, 30e3, 25, true, 0),
+	replayRow("recorded from llama.cpp", "llamacpp", replayGates{shown: errs{26, 90}, same: errs{11, 26}, sweep: errs{6, 26}}),
 }
 
 // Why goals are missed.
 const (
+	heavyPrompts = "a prompt token takes half a step and more, and is booked to the wrong level"
 	swept     = "while the load goes from one level to the next the windows are judged by levels that were hardly seen"
 	collected = "until its first fifty tokens are there nobody knows that a stream decodes: n is too low"
 	lags      = "the usual load of each level is learned at that level, in its own time"

@@ -57,6 +57,7 @@ var arrows = map[string][]string{
 	"internal/redistest":  {},
 	"internal/sse":        {},
 	"internal/telemetry":  {},
+	"internal/timings":    {},
 	"internal/tokens":     {},
 
 	"cmd/pacer":   {"*"},
