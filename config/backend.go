@@ -1,12 +1,12 @@
 package config
 
 import (
-	"cmp"
 	"crypto/x509"
 	"net/http"
-	"net/url"
-	"regexp"
 	"strings"
+
+	"github.com/pacer-dev/pacer/internal/hostname"
+	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
 // Backend is one upstream engine.
@@ -15,7 +15,7 @@ type Backend struct {
 	URL            string // with /v1 or whatever the engine's prefix is; no trailing slash; kind azure: with ?api-version
 	Discover       Discover
 	Address        string // host:port that is dialed in place of the url's host; "" = that. Set by Expand
-	Kind           string // openai | vllm | sglang | llamacpp | tgi | ollama | azure | anthropic
+	Kind           string // a word of package upstream
 	APIKey         Secret // sent in the header of the kind, mostly Authorization: Bearer; "" = none
 	Headers        map[string]Secret
 	Models         string // shared: their users slow each other down | separate: they do not
@@ -33,6 +33,9 @@ type Backend struct {
 // Separate reports whether each model of b is counted by itself.
 func (b Backend) Separate() bool { return b.Models == modelsSeparate }
 
+// kind is the row of b's kind.
+func (b Backend) kind() *upstream.Kind { return upstream.Of(b.Kind) }
+
 // Price is in USD per million tokens.
 type Price struct{ Input, Output float64 }
 
@@ -40,13 +43,6 @@ type Price struct{ Input, Output float64 }
 type backendMarks struct{ name, url, usage, metricsURL place }
 
 const (
-	kindOpenAI    = "openai"
-	kindVLLM      = "vllm"
-	kindSGLang    = "sglang"
-	kindOllama    = "ollama"
-	kindAzure     = "azure"
-	kindAnthropic = "anthropic"
-
 	modelsShared   = "shared"
 	modelsSeparate = "separate"
 
@@ -54,11 +50,6 @@ const (
 	usageContinuous = "continuous"
 	usageNever      = "never"
 )
-
-var kinds = []string{kindOpenAI, kindVLLM, kindSGLang, "llamacpp", "tgi", kindOllama, kindAzure, kindAnthropic}
-
-// keyHeaders are where the API key of a kind goes, if not into Authorization.
-var keyHeaders = map[string]string{kindAzure: "Api-Key", kindAnthropic: "X-Api-Key"}
 
 func (r *reader) backends(v value) {
 	list, ok := r.list(v, "a list of backends")
@@ -80,7 +71,7 @@ func (r *reader) backend(v value) (Backend, backendMarks) {
 		"name":            func(v value) { r.name(v, &b.Name) },
 		"url":             func(v value) { address = v },
 		"discover":        func(v value) { r.discover(v, &b.Discover) },
-		"kind":            r.oneOfInto(&b.Kind, kinds...),
+		"kind":            r.oneOfInto(&b.Kind, upstream.Words()...),
 		"api_key":         r.headerSecretInto(&b.APIKey),
 		"headers":         func(v value) { b.Headers = r.headers(v) },
 		"models":          r.oneOfInto(&b.Models, modelsShared, modelsSeparate),
@@ -99,7 +90,7 @@ func (r *reader) backend(v value) (Backend, backendMarks) {
 		o.require("url", "http://10.0.0.11:8000/v1")
 	}
 	if address.node != nil {
-		r.backendURL(address, b.Kind, &b.URL)
+		r.backendURL(address, b.kind(), &b.URL)
 	}
 	if o.has("metrics_url") {
 		r.metricsURL(metrics, b.URL, &b.MetricsURL)
@@ -107,7 +98,7 @@ func (r *reader) backend(v value) (Backend, backendMarks) {
 	if o.has("health_url") {
 		r.healthURL(health, b.URL, &b.HealthURL)
 	}
-	header := cmp.Or(keyHeaders[b.Kind], "Authorization")
+	header, _ := b.kind().Key("")
 	if _, set := b.Headers[header]; set && b.APIKey != "" {
 		r.problem(o.at("headers"), "headers has an %s beside api_key; keep one", header)
 	}
@@ -122,107 +113,27 @@ func (r *reader) name(v value, to *string) {
 		return
 	}
 	*to = s.text
-	if s.text == "" || len(s.text) > 64 || strings.ContainsFunc(s.text, func(c rune) bool { return !isNameRune(c) }) || strings.Trim(s.text, ".") == "" {
+	if s.text == "" || len(s.text) > 64 || strings.ContainsFunc(s.text, func(c rune) bool { return !hostname.NameRune(c) }) || strings.Trim(s.text, ".") == "" {
 		r.problem(v.place(), "the name %s is not allowed; write 1 to 64 letters, digits or . _ -, such as gpu-1", quote(s.raw))
 	}
 }
 
-var (
-	// versioned is how the path of most engines and hosted APIs ends.
-	versioned = regexp.MustCompile(`(?i)/v[0-9]+[a-z0-9]*(/openai)?$`)
-	endpoint  = regexp.MustCompile(`/(chat/completions|completions|embeddings|responses|messages|models)$`)
-)
-
 // backendURL reads a base URL. It is shown in no message: a key may have been
 // put into it.
-func (r *reader) backendURL(v value, kind string, to *string) {
+func (r *reader) backendURL(v value, kind *upstream.Kind, to *string) {
 	s, ok := r.text(v)
 	if !ok {
 		return
 	}
-	base, wrong := baseURL(s.text, kind)
+	base, wrong := kind.BaseURL(s.text)
 	if wrong != "" {
 		r.problem(v.place(), "%s", wrong)
 		return
 	}
 	*to = base
-	if !versioned.MatchString(base) && kind != kindAzure {
+	if kind.Doubtful(base) {
 		r.warn(v.place(), "the url does not end in a version; most engines serve under /v1, as in http://10.0.0.11:8000/v1")
 	}
-}
-
-// baseURL returns a backend's URL as it is used: scheme and host in lower
-// case, no default port, no trailing slash; or what is wrong with it.
-func baseURL(text, kind string) (base, wrong string) {
-	u, err := url.Parse(text)
-	switch {
-	case err != nil:
-		return "", "the url cannot be read; write one such as http://10.0.0.11:8000/v1"
-	case u.Scheme != "http" && u.Scheme != "https":
-		return "", "the url must start with http:// or https://; write one such as http://10.0.0.11:8000/v1"
-	case !validHost(u.Hostname(), false) || u.Port() != "" && !validPort(u.Port()) || u.Port() == "0" || strings.HasSuffix(u.Host, ":"):
-		return "", "the url has no valid host and port; write one such as http://10.0.0.11:8000/v1"
-	case u.User != nil:
-		return "", "the url holds a user or password; write api_key: or headers: instead"
-	case u.Fragment != "" || kind != kindAzure && (u.RawQuery != "" || u.ForceQuery):
-		return "", "the url has a query or a fragment, which would not be sent; leave out what follows ? or #"
-	}
-	query := ""
-	if kind == kindAzure {
-		if query, wrong = azureQuery(u); wrong != "" {
-			return "", wrong
-		}
-	}
-	u.RawQuery, u.ForceQuery = "", false
-	u.Host = strings.ToLower(u.Host)
-	u.Host = strings.TrimSuffix(u.Host, map[string]string{"http": ":80", "https": ":443"}[u.Scheme])
-	base = strings.TrimRight(u.String(), "/")
-	if e := endpoint.FindString(base); e != "" {
-		return "", "the url ends in " + e + ", which Pacer adds; leave it out, as in http://10.0.0.11:8000/v1"
-	}
-	if kind == kindOllama && strings.HasSuffix(base, "/api") {
-		return "", "the url ends in /api, which is Ollama's own dialect; write /v1 in its place, as in http://10.0.0.11:11434/v1"
-	}
-	return base + query, ""
-}
-
-// azureQuery returns the query of Azure's url, with its question mark. Nothing
-// but the version stands there: the url is shown, and a key in it would be too.
-func azureQuery(u *url.URL) (query, wrong string) {
-	parameters, err := url.ParseQuery(u.RawQuery)
-	version := parameters.Get("api-version")
-	switch {
-	case err != nil || len(parameters) > 1 || len(parameters) == 1 && (version == "" || len(parameters["api-version"]) > 1):
-		return "", "the url's query holds something other than one api-version; write it as in https://name.openai.azure.com/openai?api-version=2024-10-21, and a key as api_key:"
-	case version != "":
-		return "?" + parameters.Encode(), ""
-	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/openai") || strings.Contains(u.Path, "/openai/deployments/"):
-		return "", "the url lacks the version that Azure wants below /openai; write it as in https://name.openai.azure.com/openai?api-version=2024-10-21, or use https://name.openai.azure.com/openai/v1"
-	}
-	return "", ""
-}
-
-// deploys tells whether the model that is asked of the backend becomes a part of
-// its URL: so it is in Azure's API with a version.
-func (b *Backend) deploys() bool {
-	base, _, _ := strings.Cut(b.URL, "?")
-	return b.Kind == kindAzure && strings.HasSuffix(base, "/openai")
-}
-
-var deploymentName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-
-// DeploymentName tells whether model can be the name of a deployment in Azure,
-// which is one step of a path: letters, digits, dots, - and _, and no step that
-// leads elsewhere.
-func DeploymentName(model string) bool {
-	return deploymentName.MatchString(model) && strings.Trim(model, ".") != ""
-}
-
-// ownHeaders are set by the transport or by Pacer itself.
-var ownHeaders = map[string]bool{
-	"Host": true, "Content-Length": true, "Content-Encoding": true, "Content-Type": true, "Transfer-Encoding": true,
-	"Connection": true, "Keep-Alive": true, "Te": true, "Trailer": true, "Upgrade": true,
-	"Proxy-Connection": true, "Accept-Encoding": true, "Expect": true,
 }
 
 func (r *reader) headers(v value) map[string]Secret {
@@ -233,9 +144,9 @@ func (r *reader) headers(v value) map[string]Secret {
 		canonical := http.CanonicalHeaderKey(name)
 		_, twice := headers[canonical]
 		switch {
-		case !isToken(name):
+		case !upstream.HeaderName(name):
 			r.problem(at, "%s is no name of an HTTP header; write one such as x-team", quote(name))
-		case ownHeaders[canonical]:
+		case upstream.OwnHeader(canonical):
 			r.problem(at, "the header %s is Pacer's own; leave it out", quote(name))
 		case twice:
 			r.problem(at, "the header %s is given twice; keep one", quote(name))
@@ -244,13 +155,6 @@ func (r *reader) headers(v value) map[string]Secret {
 		}
 	})
 	return headers
-}
-
-// isToken tells whether s can be the name of an HTTP header.
-func isToken(s string) bool {
-	return s != "" && len(s) <= 128 && !strings.ContainsFunc(s, func(c rune) bool {
-		return !isNameRune(c) && !strings.ContainsRune("!#$%&'*+^`|~", c)
-	})
 }
 
 func (r *reader) caFile(v value, to *string) {

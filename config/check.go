@@ -6,6 +6,8 @@ import (
 	"net"
 	"slices"
 	"strings"
+
+	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
 // check looks at what spans several parts of the file. It runs after all of
@@ -62,10 +64,6 @@ func clash(a, b string) bool {
 	return hostA == hostB || every(hostA) || every(hostB)
 }
 
-// pageless are the kinds that have no page of metrics. That of openai may be
-// any engine's.
-var pageless = []string{kindAnthropic, kindAzure, kindOllama}
-
 // checkBackends returns the index of each name.
 func (r *reader) checkBackends() map[string]int {
 	names, urls, pages := map[string]int{}, map[string]int{}, map[string]int{}
@@ -76,11 +74,11 @@ func (r *reader) checkBackends() map[string]int {
 		} else {
 			names[b.Name] = i
 		}
-		if b.Usage == usageContinuous && b.Kind != kindVLLM && b.Kind != kindSGLang {
-			r.warn(m.usage, "usage: continuous is understood by vLLM and SGLang; other engines ignore it, or refuse every stream: write the kind: of the engine, or usage: inject")
+		if b.Usage == usageContinuous && !b.kind().Usage.Continuous {
+			r.warn(m.usage, "usage: continuous is understood by %s; other engines ignore it, or refuse every stream: write the kind: of the engine, or usage: inject", series(upstream.Continuous(), "and"))
 		}
-		if b.MetricsURL != "" && slices.Contains(pageless, b.Kind) {
-			r.warn(m.metricsURL, "a backend of kind %s has no page of metrics that tells what its engine runs; leave metrics_url out, or write the kind: of the engine: vllm, sglang, tgi or llamacpp", b.Kind)
+		if b.MetricsURL != "" && b.kind().Pageless() {
+			r.warn(m.metricsURL, "a backend of kind %s has no page of metrics that tells what its engine runs; leave metrics_url out, or write the kind: of the engine: %s", b.Kind, series(upstream.WithGauges(), "or"))
 		}
 		if b.MetricsURL != "" && b.Separate() {
 			r.problem(m.metricsURL, "metrics_url tells the load of all models together, and with models: separate each is counted by itself; leave metrics_url out, or write models: shared")
@@ -143,19 +141,19 @@ func (r *reader) checkTargets(i int, backends map[string]int) {
 // checkDeployment looks at the names that a target puts into its backend's URL.
 // Those that clients make up, on a route for all, are the gateway's to check.
 func (r *reader) checkDeployment(i, j int, b *Backend) {
-	if !b.deploys() {
+	if !b.kind().Deploys(b.URL) {
 		return
 	}
 	const write = "write its name in Azure: letters, digits, dots, - and _, 64 at most"
 	target, marks := r.cfg.Routes[i].Targets[j], r.marks.routes[i]
 	if target.Model != "" {
-		if !DeploymentName(target.Model) {
+		if !upstream.DeploymentName(target.Model) {
 			r.problem(marks.targets[j].at, "the model of this target is no name of a deployment; %s", write)
 		}
 		return
 	}
 	for k, name := range r.cfg.Routes[i].Models {
-		if name != everyModel && !DeploymentName(name) {
+		if name != everyModel && !upstream.DeploymentName(name) {
 			r.problem(marks.models[k], "this name goes up unchanged to backend %s, and is none of a deployment; give the target a model:, or %s", quote(b.Name), write)
 		}
 	}

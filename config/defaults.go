@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/pacer-dev/pacer/internal/upstream"
+)
 
 // defaults is what a file may leave out.
 func defaults() *Config {
@@ -33,7 +37,7 @@ func defaults() *Config {
 func defaultStore() Store { return Store{Memory: true, Prefix: "pacer"} }
 
 func defaultBackend() Backend {
-	return Backend{Kind: kindOpenAI, Models: modelsShared, Usage: usageInject}
+	return Backend{Kind: upstream.Default, Models: modelsShared, Usage: usageInject}
 }
 
 func defaultRoute() Route {

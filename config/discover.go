@@ -4,6 +4,8 @@ import (
 	"net"
 	"slices"
 	"strings"
+
+	"github.com/pacer-dev/pacer/internal/hostname"
 )
 
 // Discover says where the addresses of a backend come from that stands for
@@ -90,7 +92,7 @@ func engineName(backend, address string) string {
 		host = address
 	}
 	clean := strings.Map(func(c rune) rune {
-		if isNameRune(c) {
+		if hostname.NameRune(c) {
 			return c
 		}
 		return '_' // of IPv6

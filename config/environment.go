@@ -1,6 +1,10 @@
 package config
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pacer-dev/pacer/internal/upstream"
+)
 
 // FromEnvironment builds the configuration of a start without a file:
 // OPENAI_BASE_URL and OPENAI_API_KEY give one backend and a catch-all route
@@ -9,7 +13,8 @@ func FromEnvironment(getenv func(string) (string, bool)) (*Config, error) {
 	r := &reader{file: "environment"}
 	text, _ := getenv("OPENAI_BASE_URL")
 	text = strings.TrimSpace(text)
-	base, wrong := baseURL(text, kindOpenAI)
+	kind := upstream.Of(upstream.Default)
+	base, wrong := kind.BaseURL(text)
 	switch {
 	case text == "":
 		r.problem(place{}, "there is no configuration; name a file with -c pacer.yaml, or set OPENAI_BASE_URL to a backend such as http://127.0.0.1:8000/v1")
@@ -17,7 +22,7 @@ func FromEnvironment(getenv func(string) (string, bool)) (*Config, error) {
 		r.problem(place{}, "OPENAI_BASE_URL: %s", wrong)
 	}
 	key, _ := getenv("OPENAI_API_KEY")
-	if !fitsHeader(key) {
+	if !upstream.HeaderValue(key) {
 		r.problem(place{}, "OPENAI_API_KEY holds a line break, a control character or outer blanks, which no HTTP header can carry; take them out")
 	}
 	if err := r.result(); err != nil {
@@ -31,7 +36,7 @@ func FromEnvironment(getenv func(string) (string, bool)) (*Config, error) {
 	route.Targets = []Target{{Backend: b.Name}}
 	route.OnInfeasible = defaultSteps(route.Class)
 	c.Backends, c.Routes = []Backend{b}, []Route{route}
-	if !versioned.MatchString(base) {
+	if kind.Doubtful(base) {
 		c.Warnings = append(c.Warnings, "environment: OPENAI_BASE_URL does not end in a version; most engines serve under /v1, as in http://127.0.0.1:8000/v1")
 	}
 	return c, nil

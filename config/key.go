@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/pacer-dev/pacer/internal/hostname"
+	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
 // Key is one API key of the data port.
@@ -88,7 +91,7 @@ func (r *reader) keyName(v value, to *string) {
 	if !ok {
 		return
 	}
-	if s.text == "" || len(s.text) > 64 || strings.ContainsFunc(s.text, func(c rune) bool { return !isNameRune(c) && !strings.ContainsRune(":@/", c) }) {
+	if s.text == "" || len(s.text) > 64 || strings.ContainsFunc(s.text, func(c rune) bool { return !hostname.NameRune(c) && !strings.ContainsRune(":@/", c) }) {
 		r.problem(v.place(), "the name %s is not allowed; write 1 to 64 letters, digits or . _ - : @ /", quote(s.raw))
 	}
 	*to = s.text
@@ -109,7 +112,7 @@ func (r *reader) usableKey(v value, key string) bool {
 	switch {
 	case key == "":
 		r.problem(v.place(), "the %s is empty; write a key, such as openssl rand -hex 32 prints", v.name)
-	case len(key) > 4096 || !fitsHeader(key) || strings.Contains(key, " "):
+	case len(key) > 4096 || !upstream.HeaderValue(key) || strings.Contains(key, " "):
 		r.problem(v.place(), "the %s holds blanks or control characters, or more than 4096 bytes, which clients cannot send; write a key such as openssl rand -hex 32 prints", v.name)
 	default:
 		return true

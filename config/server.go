@@ -5,8 +5,9 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
+
+	"github.com/pacer-dev/pacer/internal/hostname"
 )
 
 // config reads the whole file.
@@ -49,7 +50,7 @@ func (r *reader) hosts(v value) {
 		if !ok {
 			continue
 		}
-		if !validHost(s.text, false) || strings.Trim(s.text, ".") == "" {
+		if !hostname.Valid(s.text) || strings.Trim(s.text, ".") == "" {
 			r.problem(v.place(), "%s is no name; write it without scheme and port, such as pacer.example.com", quote(s.raw))
 			continue
 		}
@@ -195,36 +196,12 @@ func (r *reader) addressInto(to *string, at *place) func(value) {
 		if !ok {
 			return
 		}
-		if host, port, err := net.SplitHostPort(s.text); err != nil || !validHost(host, true) || !validPort(port) {
+		if host, port, err := net.SplitHostPort(s.text); err != nil || host != "" && !hostname.Valid(host) || !hostname.ValidPort(port) {
 			r.problem(v.place(), "%s %s is no address; write host:port, such as 127.0.0.1:8080 or :8080", v.name, quote(s.raw))
 			return
 		}
 		*to = s.text
 	}
-}
-
-func validPort(port string) bool {
-	_, err := strconv.ParseUint(port, 10, 16)
-	return err == nil
-}
-
-// validHost tells whether host is an IP address or a name; "" is every
-// address of the machine, where allowed.
-func validHost(host string, allowEmpty bool) bool {
-	if host == "" {
-		return allowEmpty
-	}
-	if address, _, _ := strings.Cut(host, "%"); net.ParseIP(address) != nil { // % starts the zone of an IPv6 address
-		return true
-	}
-	return len(host) <= 253 && !strings.ContainsFunc(host, func(c rune) bool {
-		return !isNameRune(c)
-	})
-}
-
-// isNameRune tells whether c may stand in the name of a host or a backend.
-func isNameRune(c rune) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
 }
 
 // loopback tells whether only this machine reaches the address.

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/pacer-dev/pacer/internal/hostname"
 )
 
 // Store says where curves and load are shared.
@@ -61,7 +63,7 @@ func (r *reader) storeURL(v value) (Store, bool) {
 	}
 	port := cmp.Or(u.Port(), "6379")
 	db, err := strconv.ParseUint("0"+strings.Trim(u.Path, "/"), 10, 16)
-	if err != nil || !validHost(u.Hostname(), false) || !validPort(port) {
+	if err != nil || !hostname.Valid(u.Hostname()) || !hostname.ValidPort(port) {
 		r.problem(v.place(), "the store's URL has no valid host, port or database; write redis://host:6379/0")
 		return s, false
 	}
@@ -111,7 +113,7 @@ func (r *reader) addresses(v value) []string {
 		if !ok {
 			continue
 		}
-		if host, port, err := net.SplitHostPort(s.text); err != nil || !validHost(host, false) || !validPort(port) {
+		if host, port, err := net.SplitHostPort(s.text); err != nil || !hostname.Valid(host) || !hostname.ValidPort(port) {
 			r.problem(v.place(), "%s is no address; write host:port, such as redis:6379", v.name)
 			continue
 		}
@@ -127,7 +129,7 @@ func (r *reader) prefix(v value, to *string) {
 	if !ok {
 		return
 	}
-	if s.text == "" || len(s.text) > 64 || strings.ContainsFunc(s.text, func(c rune) bool { return !isNameRune(c) && c != ':' }) {
+	if s.text == "" || len(s.text) > 64 || strings.ContainsFunc(s.text, func(c rune) bool { return !hostname.NameRune(c) && c != ':' }) {
 		r.problem(v.place(), "prefix must be 1 to 64 letters, digits or . _ - :; write one such as pacer")
 		return
 	}

@@ -75,3 +75,9 @@ func meant(word string, known []string) string {
 	}
 	return "known are " + strings.Join(known, ", ")
 }
+
+// series is "a, b or c", with the given word before the last.
+func series(words []string, before string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " " + before + " " + words[last]
+}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
 // value is one node of the file, and what messages call it.
@@ -303,17 +305,10 @@ func (r *reader) headerSecretInto(to *Secret) func(value) {
 		s, ok := r.text(v)
 		switch {
 		case !ok:
-		case !fitsHeader(s.text):
+		case !upstream.HeaderValue(s.text):
 			r.problem(v.place(), "%s holds a line break, a control character or outer blanks, which no HTTP header can carry; take them out", v.name)
 		default:
 			*to = Secret(s.text)
 		}
 	}
-}
-
-// fitsHeader tells whether text can be the value of an HTTP header.
-func fitsHeader(text string) bool {
-	return strings.TrimSpace(text) == text && !strings.ContainsFunc(text, func(c rune) bool {
-		return c < ' ' && c != '\t' || c == 0x7f
-	})
 }

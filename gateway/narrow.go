@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
 // narrow leaves those backends out that cannot serve the request: all but the
@@ -16,7 +17,7 @@ func (x *exchange) narrow() error {
 		b := x.plan.backends[name]
 		switch {
 		case x.pinned != "" && name != x.pinned, !b.Serves(x.path):
-		case b.Deploys(x.path) && !config.DeploymentName(x.req.Model) && x.plan.passesName(x.route, name):
+		case b.Deploys(x.path) && !upstream.DeploymentName(x.req.Model) && x.plan.passesName(x.route, name):
 			misnamed = true
 		default:
 			continue

@@ -40,13 +40,14 @@ func (b *Backend) Usage(path string, r *openai.Request) (ask openai.Ask, strip S
 func (b *Backend) Strip(path string, r *openai.Request, ask openai.Ask) (strip Strip) {
 	if ask >= openai.AskUsage && !r.IncludeUsage {
 		strip |= StripEvent
-		if b.kind == kindOpenAI || b.kind == kindVLLM { // the default kind is often one too
+		u := b.kind.Usage
+		if u.Print {
 			strip |= MovePrint
 		}
-		if b.zeros(path) {
+		if u.Zeros && endpoint.Of(path).Dialect == endpoint.Completions {
 			strip |= StripRunning
 		}
-		if b.nulls() {
+		if u.Nulls {
 			strip |= StripNull
 		}
 	}
@@ -54,20 +55,6 @@ func (b *Backend) Strip(path string, r *openai.Request, ask openai.Ask) (strip S
 		strip |= StripRunning
 	}
 	return strip
-}
-
-// zeros reports whether an engine that is asked for usage has one of zeros in
-// every chunk, where it has none when it is not asked: so Ollama in completions.
-func (b *Backend) zeros(path string) bool {
-	return b.kind == kindOllama && endpoint.Of(path).Dialect == endpoint.Completions
-}
-
-// nulls reports whether an engine that is asked for usage may write
-// "usage":null wherever it has none yet, and nothing when it is not asked: so
-// OpenAI, Azure, DeepSeek and vLLM. SGLang and others write it in every stream:
-// there it stays.
-func (b *Backend) nulls() bool {
-	return b.kind == kindAzure || b.kind == kindOpenAI || b.kind == kindVLLM
 }
 
 // RefusesAsk reports whether an error answer may be about what Pacer added to r

@@ -1,7 +1,6 @@
 package providers
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -9,19 +8,19 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/openai"
+	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
 // Options configures a Backend.
 type Options struct {
 	Name    string      // required
 	BaseURL string      // required: scheme, host, and the prefix that ends in /v1; with kind azure a query too
-	Kind    string      // openai (default), vllm, sglang, llamacpp, tgi, ollama, azure or anthropic
+	Kind    string      // a word of package upstream; default: openai
 	APIKey  string      // replaces the client's credentials, in the header of the kind; "" sends none
 	Headers http.Header // sent in addition, in place of the client's of the same name
 	Usage   string      // inject (default), continuous, or never
@@ -64,9 +63,8 @@ func (h Health) String() string {
 // Backend is one incarnation of an upstream engine. Safe for concurrent use.
 type Backend struct {
 	name    string
-	kind    string
+	kind    *upstream.Kind
 	base    *url.URL
-	host    string      // the Host header; "" = that of base
 	headers http.Header // of ours: credentials and Options.Headers
 	ask     openai.Ask  // what every stream is asked for
 
@@ -85,13 +83,9 @@ func New(o Options) (*Backend, error) {
 	if o.Name == "" {
 		return fail("field Name is missing")
 	}
-	kind := cmp.Or(o.Kind, kindOpenAI)
-	if !slices.Contains(kinds, kind) {
-		return fail("field Kind %q is unknown; write one of %s", kind, strings.Join(kinds, ", "))
-	}
-	base, err := parseBase(o.BaseURL, kind == kindAzure)
+	kind, base, headers, err := o.reach()
 	if err != nil {
-		return fail("field BaseURL %w", err)
+		return fail("%w", err)
 	}
 	ask, ok := map[string]openai.Ask{
 		"": openai.AskUsage, "inject": openai.AskUsage, "continuous": openai.AskContinuous, "never": openai.AskNothing,
@@ -99,46 +93,35 @@ func New(o Options) (*Backend, error) {
 	if !ok {
 		return fail("field Usage %q is unknown; write inject, continuous or never", o.Usage)
 	}
-	if kind == kindAnthropic { // which knows no stream_options
+	if kind.Usage.Unasked {
 		ask = openai.AskNothing
-	}
-	headers, host, err := ownHeaders(kind, o.APIKey, o.Headers)
-	if err != nil {
-		return fail("%w", err)
 	}
 	if o.ConnectTimeout < 0 {
 		return fail("field ConnectTimeout %v is negative", o.ConnectTimeout)
 	}
 	b := &Backend{
-		name: o.Name, kind: kind, base: base, host: host, headers: headers, ask: ask,
+		name: o.Name, kind: kind, base: base, headers: headers, ask: ask,
 		kept: newTransport(o), fresh: newTransport(o), breaker: newBreaker(o.Name, o.OnHealth),
 	}
 	b.fresh.DisableKeepAlives = true
 	return b, nil
 }
 
-// parseBase reads a base URL. Its errors do not repeat it: it may hold a
-// password.
-func parseBase(raw string, query bool) (*url.URL, error) {
-	u, err := url.Parse(raw)
-	switch {
-	case raw == "":
-		return nil, errors.New("is missing")
-	case err != nil:
-		return nil, errors.New("is no URL")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, errors.New("must begin with http:// or https://")
-	case u.Host == "" || u.Hostname() == "":
-		return nil, errors.New("has no host")
-	case u.User != nil:
-		return nil, errors.New("must not hold credentials; use APIKey or Headers")
-	case u.RawQuery != "" && !query || u.Fragment != "":
-		return nil, errors.New("must end with the path")
+// reach reads where a backend is and what every request to it carries. Its
+// errors repeat no URL, which may hold a password.
+func (o Options) reach() (kind *upstream.Kind, base *url.URL, headers http.Header, err error) {
+	if kind = upstream.Of(o.Kind); kind == nil {
+		return nil, nil, nil, fmt.Errorf("field Kind %q is unknown; write one of %s", o.Kind, strings.Join(upstream.Words(), ", "))
 	}
-	return &url.URL{
-		Scheme: u.Scheme, Host: u.Host,
-		Path: strings.TrimRight(u.Path, "/"), RawPath: strings.TrimRight(u.RawPath, "/"), RawQuery: u.RawQuery,
-	}, nil
+	text, wrong := kind.BaseURL(o.BaseURL)
+	if wrong != "" {
+		return nil, nil, nil, fmt.Errorf("field BaseURL: %s", wrong)
+	}
+	if base, err = url.Parse(text); err != nil {
+		return nil, nil, nil, errors.New("field BaseURL is no URL")
+	}
+	headers, err = o.ownHeaders(kind)
+	return kind, base, headers, err
 }
 
 // Run half-opens the breaker in time although no request asks, and takes a

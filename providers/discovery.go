@@ -12,6 +12,8 @@ import (
 	"os"
 	"slices"
 	"strconv"
+
+	"github.com/pacer-dev/pacer/internal/hostname"
 )
 
 // Source says where the engines behind one backend are. Exactly one of DNS and
@@ -125,23 +127,10 @@ func targetAddress(t, usual string) (string, error) {
 			host = a.String()
 		}
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" || !isHost(host) {
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || !hostname.Valid(host) {
 		return "", fmt.Errorf("the target %.100q is no host:port", t)
 	}
 	return net.JoinHostPort(host, port), nil
-}
-
-// isHost reports whether s can be a host's name or address.
-func isHost(s string) bool {
-	if _, err := netip.ParseAddr(s); err == nil {
-		return true
-	}
-	for _, c := range s {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' && c != '_' {
-			return false
-		}
-	}
-	return len(s) <= 253
 }
 
 // At returns dial with every connection to the host of base made to address

@@ -8,32 +8,22 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
-// engineMetrics are the names under which an engine exports its load.
-type engineMetrics struct {
-	kind             string
-	prefix           string // of everything that the engine itself exports
-	running, waiting string // gauges: sequences with a slot, and without
-}
-
-// engines are those whose names are known.
-var engines = []engineMetrics{
-	{"vllm", "vllm:", "vllm:num_requests_running", "vllm:num_requests_waiting"},
-	{"sglang", "sglang:", "sglang:num_running_reqs", "sglang:num_queue_reqs"},
-	{"tgi", "tgi_", "tgi_batch_current_size", "tgi_queue_size"},
-	{"llamacpp", "llamacpp:", "llamacpp:requests_processing", "llamacpp:requests_deferred"},
-}
-
-// enginesOf returns the names to look for at a backend of a kind: those of its
+// gaugesOf returns the names to look for at a backend of a kind: those of its
 // engine, or all when the kind tells no engine.
-func enginesOf(kind string) []engineMetrics {
-	for i := range engines {
-		if engines[i].kind == kind {
-			return engines[i : i+1]
+func gaugesOf(kind *upstream.Kind) (all []*upstream.Gauges) {
+	if kind.Gauges != nil {
+		return []*upstream.Gauges{kind.Gauges}
+	}
+	for _, k := range upstream.All() {
+		if k.Gauges != nil {
+			all = append(all, k.Gauges)
 		}
 	}
-	return engines
+	return all
 }
 
 const (
@@ -56,7 +46,7 @@ type enginePage struct {
 // of engines alone, whatever else stands on the page, and keeps its memory
 // from page to page. It is not safe for concurrent use.
 type pageReader struct {
-	engines []engineMetrics
+	engines []*upstream.Gauges
 	hash    maphash.Hash
 	seen    []engineLines // by engine
 }
@@ -67,8 +57,8 @@ type engineLines struct {
 	running, waiting gauge
 }
 
-func newPageReader(kind string) *pageReader {
-	r := &pageReader{engines: enginesOf(kind)}
+func newPageReader(kind *upstream.Kind) *pageReader {
+	r := &pageReader{engines: gaugesOf(kind)}
 	r.seen = make([]engineLines, len(r.engines))
 	for i := range r.seen {
 		r.seen[i].print.SetSeed(r.hash.Seed())
@@ -97,11 +87,11 @@ func (r *pageReader) read(page []byte) (enginePage, error) {
 	}
 	for i := range r.engines {
 		if l := &r.seen[i]; len(l.running.groups) > 0 {
-			running, err := l.running.count(r.engines[i].running)
+			running, err := l.running.count(r.engines[i].Running)
 			if err != nil {
 				return enginePage{}, err
 			}
-			waiting, err := l.waiting.count(r.engines[i].waiting)
+			waiting, err := l.waiting.count(r.engines[i].Waiting)
 			if err != nil {
 				return enginePage{}, err
 			}
@@ -115,7 +105,7 @@ func (r *pageReader) read(page []byte) (enginePage, error) {
 func (r *pageReader) missing() error {
 	names := make([]string, len(r.engines))
 	for i, e := range r.engines {
-		names[i] = e.running
+		names[i] = e.Running
 	}
 	return fmt.Errorf("the page has no %s", strings.Join(names, " or "))
 }
@@ -123,18 +113,18 @@ func (r *pageReader) missing() error {
 // line reads one line, if it is one of an engine.
 func (r *pageReader) line(line []byte) error {
 	for i := range r.engines {
-		e := &r.engines[i]
-		if !bytes.HasPrefix(line, []byte(e.prefix)) {
+		e := r.engines[i]
+		if !bytes.HasPrefix(line, []byte(e.Prefix)) {
 			continue
 		}
 		l := &r.seen[i]
 		l.print.Write(line)
 		l.print.WriteByte('\n')
-		if rest, ok := ofSeries(line, e.running); ok {
-			return l.running.add(&r.hash, e.running, rest)
+		if rest, ok := ofSeries(line, e.Running); ok {
+			return l.running.add(&r.hash, e.Running, rest)
 		}
-		if rest, ok := ofSeries(line, e.waiting); ok {
-			return l.waiting.add(&r.hash, e.waiting, rest)
+		if rest, ok := ofSeries(line, e.Waiting); ok {
+			return l.waiting.add(&r.hash, e.Waiting, rest)
 		}
 		return nil
 	}

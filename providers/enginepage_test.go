@@ -12,6 +12,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
 func enginePageOf(t testing.TB, name string) []byte {
@@ -36,13 +38,13 @@ func TestEnginePages(t *testing.T) {
 		{"llamacpp.txt", "llamacpp", 8, 5},
 	} {
 		for _, kind := range []string{c.kind, "openai", ""} { // which tell no engine
-			got, err := newPageReader(kind).read(enginePageOf(t, c.file))
+			got, err := newPageReader(upstream.Of(kind)).read(enginePageOf(t, c.file))
 			if err != nil || got.running != c.running || got.waiting != c.waiting {
 				t.Errorf("%s as %q: %d running, %d waiting, %v; want %d and %d", c.file, kind, got.running, got.waiting, err, c.running, c.waiting)
 			}
 		}
 	}
-	if _, err := newPageReader("tgi").read(enginePageOf(t, "vllm.txt")); err == nil || !strings.Contains(err.Error(), "tgi_batch_current_size") {
+	if _, err := newPageReader(upstream.Of("tgi")).read(enginePageOf(t, "vllm.txt")); err == nil || !strings.Contains(err.Error(), "tgi_batch_current_size") {
 		t.Errorf("a page of vLLM's as TGI's: %v, want the name that is missing", err)
 	}
 }
@@ -81,7 +83,7 @@ func TestReadPage(t *testing.T) {
 		{name: "no end of a label", page: "vllm:num_requests_running{a=\"b} 3\n", err: "cannot be read"},
 		{name: "no end of labels", page: "vllm:num_requests_running{a=\"b\" 3\n", err: "cannot be read"},
 	} {
-		got, err := newPageReader("openai").read([]byte(c.page))
+		got, err := newPageReader(upstream.Of("openai")).read([]byte(c.page))
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v, want an error with %q", c.name, err, c.err)
@@ -96,14 +98,14 @@ func TestReadPage(t *testing.T) {
 	for i := range mostGroups + 1 {
 		fmt.Fprintf(&many, "vllm:num_requests_running{model_name=\"%d\"} 1\n", i)
 	}
-	if _, err := newPageReader("vllm").read([]byte(many.String())); err == nil {
+	if _, err := newPageReader(upstream.Of("vllm")).read([]byte(many.String())); err == nil {
 		t.Error("any number of series is taken, want a bound")
 	}
 }
 
 // The print changes with whatever the engine exports, and with nothing else.
 func TestPrintOfAPage(t *testing.T) {
-	r := newPageReader("openai")
+	r := newPageReader(upstream.Of("openai"))
 	page := string(enginePageOf(t, "vllm.txt"))
 	read := func(page string) uint64 {
 		p, err := r.read([]byte(page))
@@ -146,7 +148,7 @@ func FuzzReadPage(f *testing.F) {
 	f.Add([]byte("vllm:num_requests_running{a=\"\\\\\",b=\"}\\n\"} 3 1\nvllm:num_requests_waiting 1e0\n"))
 	f.Add([]byte("vllm:num_requests_running{a=\"b\"} 0x1p3\nvllm:num_requests_running{a=\"c\"}2\n"))
 	f.Fuzz(func(t *testing.T, page []byte) {
-		got, err := newPageReader("vllm").read(page)
+		got, err := newPageReader(upstream.Of("vllm")).read(page)
 		if err == nil && (got.running < 0 || got.waiting < 0 || got.running > mostSequences || got.waiting > mostSequences) {
 			t.Fatalf("%+v is no load", got)
 		}
@@ -193,7 +195,7 @@ func bigPage() []byte {
 // backend. The library of Prometheus, below, takes 50 times as long and 48,628
 // allocations.
 func BenchmarkReadPage(b *testing.B) {
-	page, r := bigPage(), newPageReader("openai")
+	page, r := bigPage(), newPageReader(upstream.Of("openai"))
 	b.SetBytes(int64(len(page)))
 	b.ReportAllocs()
 	for b.Loop() {

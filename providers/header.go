@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strings"
+
+	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
 // withheld reports whether a header of the client does not go up, by its
@@ -14,50 +17,37 @@ import (
 // Pacer's own.
 func withheld(name string) bool {
 	switch name {
-	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
-		"Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings",
-		"Host", "Content-Length", "Accept-Encoding", "Expect",
+	case "Proxy-Authenticate", "Proxy-Authorization", "Http2-Settings",
 		"Authorization", "X-Api-Key", "Api-Key", "Cookie", "X-Request-Id":
 		return true
 	}
-	return strings.HasPrefix(name, "X-Pacer-")
+	return upstream.OfConnection(name) || strings.HasPrefix(name, "X-Pacer-")
 }
 
-// ownHeaders returns the headers that every request to the backend carries,
-// and the Host header if one is given. Its errors name a header, never its
-// value.
-func ownHeaders(kind, apiKey string, extra http.Header) (own http.Header, host string, err error) {
-	own = http.Header{}
-	if apiKey != "" {
-		if !validValue(apiKey) {
-			return nil, "", errors.New("field APIKey holds a control character")
+// ownHeaders returns the headers that every request to the backend carries. Its
+// errors name a header, never its value.
+func (o Options) ownHeaders(kind *upstream.Kind) (http.Header, error) {
+	own := http.Header{}
+	if o.APIKey != "" {
+		if !upstream.HeaderValue(o.APIKey) {
+			return nil, errors.New("field APIKey holds a control character or outer blanks")
 		}
-		name, before := keyHeader(kind)
-		own[name] = []string{before + apiKey}
+		name, value := kind.Key(o.APIKey)
+		own[name] = []string{value}
 	}
-	for name, values := range extra {
+	for name, values := range o.Headers {
 		name = textproto.CanonicalMIMEHeaderKey(name)
-		if !validName(name) {
-			return nil, "", fmt.Errorf("field Headers: %q is no header name", name)
+		switch {
+		case !upstream.HeaderName(name):
+			return nil, fmt.Errorf("field Headers: %q is no header name", name)
+		case upstream.OwnHeader(name):
+			return nil, fmt.Errorf("field Headers: %s cannot be set", name)
+		case slices.ContainsFunc(values, func(v string) bool { return !upstream.HeaderValue(v) }):
+			return nil, fmt.Errorf("field Headers: %s holds a control character or outer blanks", name)
 		}
-		for _, v := range values {
-			if !validValue(v) {
-				return nil, "", fmt.Errorf("field Headers: %s holds a control character", name)
-			}
-		}
-		switch name {
-		case "Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
-			"Content-Length", "Accept-Encoding", "Expect":
-			return nil, "", fmt.Errorf("field Headers: %s cannot be set", name)
-		case "Host":
-			if len(values) > 0 {
-				host = values[0]
-			}
-		default:
-			own[name] = append([]string(nil), values...)
-		}
+		own[name] = slices.Clone(values)
 	}
-	return own, host, nil
+	return own, nil
 }
 
 // upward returns the headers of one request as the backend gets it.
@@ -93,31 +83,13 @@ func (b *Backend) upward(c Call) http.Header {
 		// be sent again when a kept connection turns out to be closed.
 		h["Idempotency-Key"] = []string{}
 	}
-	if b.kind == kindAnthropic && h["Anthropic-Version"] == nil {
-		h["Anthropic-Version"] = []string{anthropicVersion}
+	for name, value := range b.kind.Headers {
+		if h[name] == nil {
+			h[name] = []string{value}
+		}
 	}
 	for name, values := range b.headers {
 		h[name] = values
 	}
 	return h
-}
-
-// validName reports whether s is a token of RFC 9110.
-func validName(s string) bool {
-	for _, c := range []byte(s) {
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
-		if !letter && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return s != ""
-}
-
-func validValue(s string) bool {
-	for _, c := range []byte(s) {
-		if c < 0x20 && c != '\t' || c == 0x7F {
-			return false
-		}
-	}
-	return true
 }

@@ -56,47 +56,31 @@ type Prober struct {
 	failures  int // in a row
 }
 
-// healthPage is where engines say whether they are well, below the root of
-// their server, by kind. Hosted APIs are not looked at: they have no such page,
-// and requests to others cost.
-var healthPage = map[string]string{
-	kindVLLM: "/health", kindSGLang: "/health", kindLlamaCpp: "/health", kindTGI: "/health", kindOllama: "/",
-}
-
 // NewProber returns a prober; nil where there is no page to look at.
 func NewProber(o ProberOptions) (*Prober, error) {
-	kind := cmp.Or(o.Backend.Kind, kindOpenAI)
-	fail := func(format string, args ...any) (*Prober, error) {
-		return nil, fmt.Errorf("providers: backend %q: %w", o.Backend.Name, fmt.Errorf(format, args...))
+	fail := func(err error) (*Prober, error) {
+		return nil, fmt.Errorf("providers: backend %q: %w", o.Backend.Name, err)
 	}
 	if o.OnCondition == nil {
-		return fail("OnCondition is required")
+		return fail(errors.New("OnCondition is required"))
 	}
-	base, err := parseBase(o.Backend.BaseURL, true)
+	kind, base, headers, err := o.Backend.reach()
 	if err != nil {
-		return fail("field BaseURL %w", err)
+		return fail(err)
 	}
-	page := &url.URL{Scheme: base.Scheme, Host: base.Host, Path: strings.TrimSuffix(base.Path, "/v1") + healthPage[kind]}
-	switch {
-	case o.URL != "":
-		if page, err = url.Parse(o.URL); err != nil || page.Host == "" || page.User != nil {
-			return fail("field URL is no http:// or https:// URL without credentials")
-		}
-	case healthPage[kind] == "":
+	if o.URL == "" && kind.HealthPage == "" {
 		return nil, nil
 	}
-	request := &http.Request{Method: http.MethodGet, URL: page, Host: page.Host, Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
-	if sameOrigin(page, base) {
-		own, host, err := ownHeaders(kind, o.Backend.APIKey, o.Backend.Headers)
-		if err != nil {
-			return fail("%w", err)
+	page := &url.URL{Scheme: base.Scheme, Host: base.Host, Path: strings.TrimSuffix(base.Path, "/v1") + kind.HealthPage}
+	if o.URL != "" {
+		if page, err = readPage(o.URL); err != nil {
+			return fail(err)
 		}
-		request.Header, request.Host = own, cmp.Or(host, page.Host)
 	}
 	o.Backend.ConnectTimeout = min(cmp.Or(o.Backend.ConnectTimeout, defaultConnectTimeout), probeConnect)
 	t := newTransport(o.Backend)
 	t.DisableKeepAlives = true // whether it takes a connection is what is asked
-	return &Prober{o: o, request: request, transport: t}, nil
+	return &Prober{o: o, request: pageRequest(page, base, headers), transport: t}, nil
 }
 
 // Run looks until ctx ends.

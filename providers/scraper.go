@@ -1,7 +1,6 @@
 package providers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 )
 
@@ -72,47 +69,23 @@ type Scraper struct {
 
 // NewScraper returns a scraper; it starts nothing and connects to nothing.
 func NewScraper(o ScraperOptions) (*Scraper, error) {
-	fail := func(format string, args ...any) (*Scraper, error) {
-		return nil, fmt.Errorf("providers: backend %q: %w", o.Backend.Name, fmt.Errorf(format, args...))
+	fail := func(err error) (*Scraper, error) {
+		return nil, fmt.Errorf("providers: backend %q: %w", o.Backend.Name, err)
 	}
-	base, err := parseBase(o.Backend.BaseURL, true)
+	if o.Life <= 0 || o.OnLoad == nil || o.OnSignal == nil {
+		return fail(errors.New("Life, OnLoad and OnSignal are required"))
+	}
+	kind, base, headers, err := o.Backend.reach()
 	if err != nil {
-		return fail("field BaseURL %w", err)
+		return fail(err)
 	}
-	page, err := url.Parse(o.URL)
-	switch {
-	case err != nil || page.Host == "" || page.Scheme != "http" && page.Scheme != "https":
-		return fail("field URL is no http:// or https:// URL")
-	case page.User != nil:
-		return fail("field URL must not hold credentials")
-	case o.Life <= 0 || o.OnLoad == nil || o.OnSignal == nil:
-		return fail("Life, OnLoad and OnSignal are required")
-	}
-	own, host, err := ownHeaders(cmp.Or(o.Backend.Kind, kindOpenAI), o.Backend.APIKey, o.Backend.Headers)
+	page, err := readPage(o.URL)
 	if err != nil {
-		return fail("%w", err)
+		return fail(err)
 	}
-	request := &http.Request{Method: http.MethodGet, URL: page, Host: page.Host, Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
-	if sameOrigin(page, base) {
-		request.Header = own
-		if host != "" {
-			request.Host = host
-		}
-	}
+	request := pageRequest(page, base, headers)
 	request.Header.Set("Accept", "text/plain;version=0.0.4;q=1,*/*;q=0.1")
-	return &Scraper{o: o, request: request, transport: newTransport(o.Backend), reader: newPageReader(o.Backend.Kind)}, nil
-}
-
-// sameOrigin reports whether a and b are served by one server, by scheme, host
-// and port.
-func sameOrigin(a, b *url.URL) bool {
-	port := func(u *url.URL) string {
-		if p := u.Port(); p != "" {
-			return p
-		}
-		return map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
+	return &Scraper{o: o, request: request, transport: newTransport(o.Backend), reader: newPageReader(kind)}, nil
 }
 
 // Run reads until ctx ends.

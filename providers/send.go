@@ -52,7 +52,7 @@ func (b *Backend) Send(ctx context.Context, c Call) (*http.Response, error) {
 // request builds what goes up, but for its body.
 func (b *Backend) request(c Call) *http.Request {
 	req := &http.Request{
-		Method: cmp.Or(c.Method, http.MethodPost), URL: b.target(c), Host: b.host, Header: b.upward(c),
+		Method: cmp.Or(c.Method, http.MethodPost), URL: b.target(c), Header: b.upward(c),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		GetBody: func() (io.ReadCloser, error) { return http.NoBody, nil },
 	}

@@ -80,7 +80,7 @@ func TestWhatGoesUp(t *testing.T) {
 		var body string
 		e := serve(t, Options{
 			APIKey:  "sk-backend",
-			Headers: http.Header{"X-Tenant": {"a"}, "openai-organization": {"ours"}, "Host": {"virtual.example"}},
+			Headers: http.Header{"X-Tenant": {"a"}, "openai-organization": {"ours"}},
 		}, func(w http.ResponseWriter, r *http.Request) {
 			b, _ := io.ReadAll(r.Body)
 			got, body = r, string(b)
@@ -116,7 +116,7 @@ func TestWhatGoesUp(t *testing.T) {
 				t.Errorf("%s: %q went up, want it dropped", name, values)
 			}
 		}
-		if got.Method != "POST" || got.URL.Path != "/v1/chat/completions" || got.Host != "virtual.example" || got.Proto != "HTTP/1.1" {
+		if got.Method != "POST" || got.URL.Path != "/v1/chat/completions" || got.Host != "engine" || got.Proto != "HTTP/1.1" {
 			t.Errorf("%s %s to %s in %s", got.Method, got.URL, got.Host, got.Proto)
 		}
 		if body != `{"model":"m"}` || got.ContentLength != 13 {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
 // errReported ends a command whose mistake was printed already: run adds
@@ -178,10 +179,10 @@ func separateOf(b config.Backend) string {
 	return ""
 }
 
-// usageOf is what the backend's streams are asked for. Those of Anthropic tell
+// usageOf is what the backend's streams are asked for. Those of some kinds tell
 // their usage unasked.
 func usageOf(b config.Backend) string {
-	if b.Kind == "anthropic" {
+	if upstream.Of(b.Kind).Usage.Unasked {
 		return "unasked"
 	}
 	return b.Usage

@@ -1,4 +1,5 @@
-// Package hostname reads Host headers, for ports that browsers may reach.
+// Package hostname knows the names of hosts: which can be one, and what the
+// Host headers of ports say that browsers may reach.
 //
 // A web page can make a browser call a port under a name of its own that
 // resolves to this machine (DNS rebinding); for the browser that is the page's

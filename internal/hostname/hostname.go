@@ -3,6 +3,7 @@ package hostname
 import (
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
@@ -39,4 +40,27 @@ func IsIP(host string) bool {
 func Loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// maxName bounds a name in the DNS, in bytes.
+const maxName = 253
+
+// Valid reports whether host can be the name or the address of a server.
+func Valid(host string) bool {
+	address, _, _ := strings.Cut(host, "%") // which starts the zone of an IPv6 address
+	if net.ParseIP(address) != nil {
+		return true
+	}
+	return host != "" && len(host) <= maxName && !strings.ContainsFunc(host, func(c rune) bool { return !NameRune(c) })
+}
+
+// ValidPort reports whether port is the number of one; 0 is any that is free.
+func ValidPort(port string) bool {
+	_, err := strconv.ParseUint(port, 10, 16)
+	return err == nil
+}
+
+// NameRune reports whether c may stand in the name of a host.
+func NameRune(c rune) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
 }

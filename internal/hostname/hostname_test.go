@@ -1,6 +1,9 @@
 package hostname
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestOf(t *testing.T) {
 	for header, want := range map[string]string{
@@ -31,6 +34,22 @@ func TestLoopback(t *testing.T) {
 	} {
 		if got := Loopback(host); got != want {
 			t.Errorf("Loopback(%q) = %v, want %v", host, got, want)
+		}
+	}
+}
+
+func TestValid(t *testing.T) {
+	for host, want := range map[string]bool{
+		"gpu-1.example": true, "GPU_1": true, "10.0.0.7": true, "::1": true, "fe80::1%eth0": true,
+		"": false, "a b": false, "a/b": false, "a:b": false, "ü": false, "*.example": false, strings.Repeat("a", 254): false,
+	} {
+		if got := Valid(host); got != want {
+			t.Errorf("Valid(%.40q) = %v, want %v", host, got, want)
+		}
+	}
+	for port, want := range map[string]bool{"0": true, "80": true, "65535": true, "65536": false, "-1": false, "http": false, "": false} {
+		if got := ValidPort(port); got != want {
+			t.Errorf("ValidPort(%q) = %v, want %v", port, got, want)
 		}
 	}
 }

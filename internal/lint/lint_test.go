@@ -27,11 +27,11 @@ var arrows = map[string][]string{
 	"router":           {"profiles"},
 	"router/redisload": {"router", "internal/redisconn"},
 
-	"config":    {"internal/benchfile", "internal/presets"},
-	"providers": {"internal/endpoint", "internal/openai", "internal/sse"},
+	"config":    {"internal/benchfile", "internal/hostname", "internal/presets", "internal/upstream"},
+	"providers": {"internal/endpoint", "internal/hostname", "internal/openai", "internal/sse", "internal/upstream"},
 	"sim":       {}, // writer and reader must not share a bug
 
-	"gateway":                  {"config", "gateway/limit", "internal/clientconn", "internal/endpoint", "internal/hostname", "internal/openai", "internal/telemetry", "internal/tokens", "profiles", "providers", "router"},
+	"gateway":                  {"config", "gateway/limit", "internal/clientconn", "internal/endpoint", "internal/hostname", "internal/openai", "internal/telemetry", "internal/tokens", "internal/upstream", "profiles", "providers", "router"},
 	"gateway/limit":            {"config"},
 	"gateway/limit/redislimit": {"gateway/limit", "internal/redisconn"},
 
@@ -59,6 +59,7 @@ var arrows = map[string][]string{
 	"internal/telemetry":  {},
 	"internal/timings":    {},
 	"internal/tokens":     {},
+	"internal/upstream":   {"internal/endpoint", "internal/hostname"},
 
 	"cmd/pacer":   {"*"},
 	"e2e":         {"*"},
