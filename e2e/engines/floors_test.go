@@ -14,7 +14,13 @@ import (
 	"github.com/pacer-dev/pacer/internal/timings"
 )
 
-const grace = time.Second // the default of slo.grace
+const (
+	grace = time.Second // the default of slo.grace
+
+	// What is delivered of what was predicted at admission, p10 and p90.
+	deliveredLeast = 0.85
+	deliveredMost  = 1.15
+)
 
 // crowd is users of one route who come at random, whether those before them
 // have been answered or not.
@@ -93,6 +99,17 @@ func TestFloors(t *testing.T) {
 			r.add("batch", nightly.all)
 			r.write(t)
 			t.Logf("floor %.1f, %.1f requests/s: chat %+v, batch %+v", floor, rate, f, n)
+			var ratios []float64
+			for _, a := range chat.all {
+				if a.served() && a.predicted > 0 {
+					ratios = append(ratios, a.delivered())
+				}
+			}
+			p10, p90 := quantile(ratios, 0.1), quantile(ratios, 0.9)
+			t.Logf("delivered ÷ predicted at admission: p10 %.2f, median %.2f, p90 %.2f of %d", p10, quantile(ratios, 0.5), p90, len(ratios))
+			if !(p10 >= deliveredLeast && p90 <= deliveredMost) {
+				t.Errorf("of what was predicted at admission %.2f to %.2f was delivered (p10, p90), want %.2f to %.2f", p10, p90, deliveredLeast, deliveredMost)
+			}
 			if f.failed+n.failed > 0 {
 				t.Errorf("%d requests failed", f.failed+n.failed)
 			}

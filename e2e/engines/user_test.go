@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -36,8 +37,14 @@ func newUser(url, model string) *user {
 // answer is what a user saw of one request.
 type answer struct {
 	timings.Answer
-	status int
-	err    error
+	status    int
+	err       error
+	predicted float64 // tokens/s that Pacer said at admission; 0 = it said none
+}
+
+// delivered is what the answer got of what was predicted.
+func (a answer) delivered() float64 {
+	return a.After() / (a.Last() - a.First()).Seconds() / a.predicted
 }
 
 // served reports whether the answer came whole.
@@ -87,6 +94,7 @@ func (u *user) ask(ctx context.Context, words, tokens int) (a answer) {
 		a.err = fmt.Errorf("%s: %s", resp.Status, text)
 		return a
 	}
+	a.predicted, _ = strconv.ParseFloat(resp.Header.Get("X-Pacer-Predicted-Tps"), 64)
 	a.err = a.read(&stamped{body: resp.Body})
 	return a
 }
