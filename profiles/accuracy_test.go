@@ -33,26 +33,20 @@ func (e *engine) errorsOver(speed, load func(n int) float64) (median, p90 float6
 	return errs[len(errs)/2], errs[len(errs)*9/10]
 }
 
-// longRun returns p̄(n), the prompt tokens per step at n over long runs of
-// the same engine.
+// longRun returns the prompt load that n streams bring, in prompt tokens per
+// step, by long runs of the same engine.
 func longRun(build func(seed int64) *engine) func(n int) float64 {
-	steps, prompts := map[int]float64{}, map[int]float64{}
+	var tokens, prompts float64
 	for seed := range int64(4) {
 		e := build(1000 + seed)
 		e.books = nil
 		e.run(2e6)
 		for n, l := range e.truth {
-			steps[n] += l.steps
-			prompts[n] += l.prompts
+			tokens += l.steps * float64(n)
+			prompts += l.prompts
 		}
 	}
-	return func(n int) float64 {
-		var k, p float64
-		for m := n - n/8; m <= n+n/8; m++ {
-			k, p = k+steps[m], p+prompts[m]
-		}
-		return p / max(k, 1)
-	}
+	return func(n int) float64 { return float64(n) * prompts / tokens }
 }
 
 func decodeOnly(e *engine) { e.prompts = func(*rand.Rand) int { return 4 } }

@@ -49,7 +49,7 @@ func (c *Curve) bound(s *Sums) {
 
 // own returns the speed at n that the bin of n shows by itself, as fast as its
 // standard error e allows; +Inf where the bin is too thin to say. It is the fit
-// times all that the bin says against it, at the usual prompt load: what the
+// times all that the bin says against it, at the prompt load of n streams: what the
 // bin's tokens took with the prompts that happened to fall beside them is
 // several times as far off. A stall that hit a single window is all in e, and
 // is taken off again.
@@ -58,6 +58,6 @@ func (c *Curve) own(n int, b *binSums, e float64) float64 {
 	if b.K < ownSteps || !(b.S > 0) || !(expected > 0) || confidence*e >= 1 {
 		return math.Inf(1)
 	}
-	t := c.fit.tpot(float64(n), c.prompt.at(float64(n))) * (b.S / expected) * (1 - confidence*e)
+	t := c.fit.tpot(float64(n), float64(n)*c.rho) * (b.S / expected) * (1 - confidence*e)
 	return 1 / min(max(t, minTPOT), maxTPOT)
 }

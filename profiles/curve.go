@@ -8,10 +8,15 @@ import (
 // Curve is TPS(n) of one target as known at one moment: immutable, safe for
 // concurrent use. The zero value knows nothing.
 //
-//	TPS(n) = 1/((A + B·√n + C·n + D·p̄(n))·e^r(n))
+//	TPS(n) = 1/((A + B·√n + C·n + D·ρ·n)·e^r(n))
 //
-// with p̄(n) the usual prompt load at n, and r(n) the correction where the bins
-// say otherwise than the fit.
+// in tokens/s for one of n streams; A, B, C, D in seconds; ρ in prompt tokens for
+// each output token, over all n; r(n), in ln, the correction where the bins say
+// otherwise than the fit.
+//
+// ρ·n is the load that n streams bring by themselves. What was prefilled while n
+// streams decoded is another: with U users, n = U−1 occurs mostly while the
+// prompt of a replacement is prefilled, and n = U only while none is.
 type Curve struct {
 	source   Provenance // Unknown, Prior, Learned (of any n)
 	borrowed bool       // the prior is what the group's other targets know
@@ -28,7 +33,6 @@ type Curve struct {
 
 	// What the tables were made of, and how they go on: fit and correction for
 	// the evidence, prior for a prior.
-	prompt     promptCurve
 	correction knots
 	prior      *prior
 
@@ -65,7 +69,7 @@ func (c *Curve) Known() bool { return c.source != Unknown }
 // know, and nothing of its own: this one may be faster, or slower.
 func (c *Curve) Borrowed() bool { return c.source == Prior && c.borrowed }
 
-// TPS returns tokens/s for one of n streams at the usual prompt load of n; NaN
+// TPS returns tokens/s for one of n streams at the prompt load that they bring; NaN
 // when unknown. n below 1 counts as 1.
 func (c *Curve) TPS(n int) float64 {
 	n = max(n, 1)
@@ -78,17 +82,18 @@ func (c *Curve) TPS(n int) float64 {
 	return 1 / c.tpot(float64(n))
 }
 
-// tpot returns the seconds per token at n and its usual prompt load, as known.
+// tpot returns the seconds per token at n and the prompt load that n streams
+// bring, as known.
 func (c *Curve) tpot(n float64) float64 {
 	if c.source == Prior {
 		return min(max(c.prior.tpot(n), minTPOT), maxTPOT)
 	}
-	t := c.fit.tpot(n, c.prompt.at(n)) * math.Exp(c.correction.at(math.Log(n)))
+	t := c.fit.tpot(n, n*c.rho) * math.Exp(c.correction.at(math.Log(n)))
 	return min(max(t, minTPOT), maxTPOT)
 }
 
 // Low returns the deciding bound at n when extraP prompt tokens per decode
-// step come on top of the usual prompt load. It never rises with n or extraP.
+// step come on top of those that n streams bring. It never rises with n or extraP.
 // It is 0 when unknown, and beyond twice the highest visited n. n below 1
 // counts as 1, extraP below 0 as 0.
 func (c *Curve) Low(n int, extraP float64) float64 {
@@ -176,7 +181,7 @@ func (c *Curve) expect(r row, cells *[NumBins]exposure) (seconds float64, famili
 }
 
 // Points returns every bin with evidence (or the prior's points), by n, at the
-// usual prompt load.
+// prompt load that n streams bring.
 func (c *Curve) Points() []Point {
 	var points []Point
 	for i := range c.bins {
@@ -192,12 +197,12 @@ func (c *Curve) Points() []Point {
 	return points
 }
 
-// At returns the curve at n and the usual prompt load.
+// At returns the curve at n and the prompt load that n streams bring.
 func (c *Curve) At(n int) Point {
 	n = max(n, 1)
 	b := &c.bins[BinOf(n)]
 	p := Point{
-		N: n, P: c.prompt.at(float64(n)), TPS: c.TPS(n), Low: math.NaN(),
+		N: n, P: float64(n) * c.rho, TPS: c.TPS(n), Low: math.NaN(),
 		StreamSeconds: b.seconds, Tokens: b.tokens, Steps: b.k,
 		Updated: c.updated, Source: c.source,
 	}

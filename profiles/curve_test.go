@@ -59,7 +59,7 @@ func TestFitFindsTheEngine(t *testing.T) {
 	within(t, "B", got.B, want.B, 0.01)
 	within(t, "C", got.C, want.C, 0.01)
 	within(t, "D", got.D, want.D, 0.01)
-	within(t, "TPS(8)", c.TPS(8), 1/want.tpot(8, 80+100), 0.01)
+	within(t, "TPS(8)", c.TPS(8), 1/want.tpot(8, 8*c.Rho()), 0.01)
 	within(t, "TPS(6) without prompts", c.AtRho(6, 0).TPS, 1/want.tpot(6, 0), 0.01)
 	within(t, "TPS(6) with 100 prompt tokens per output token", c.AtRho(6, 100).TPS, 1/want.tpot(6, 600), 0.01)
 	if lo, hi := c.Support(); lo != 1 || hi != 32 {
@@ -318,7 +318,7 @@ func TestSeen(t *testing.T) {
 }
 
 // At a ramp one prompt falls into the eight steps that were decoded at n = 7: that
-// says nothing of the usual load there, and holds back nothing at 8 and above.
+// says nothing of the load of seven streams, and holds back nothing at 8 and above.
 func TestAThinBinsPromptIsChance(t *testing.T) {
 	f := Fit{A: 0.008, C: 0.0001, D: 100e-6}
 	usual := func(n int) float64 { return 0.5 * float64(n) }
@@ -330,7 +330,7 @@ func TestAThinBinsPromptIsChance(t *testing.T) {
 	})
 	c := newCurve(&s, nil, 0.1)
 	for _, n := range []int{7, 8, 16} {
-		within(t, "p̄", c.At(n).P, usual(n), 0.05)
+		within(t, "prompt load", c.At(n).P, usual(n), 0.05)
 		want := 0.9 / f.tpot(float64(n), usual(n))
 		if low := c.Low(n, 0); low < 0.97*want {
 			t.Errorf("low(%d) = %.1f, want %.1f", n, low, want)

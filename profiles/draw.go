@@ -15,7 +15,6 @@ func newCurve(s *Sums, pr *prior, margin float64) *Curve {
 		if !c.fit.plausible(l) {
 			c.fit = Fit{A: l.tpot}
 		}
-		c.prompt = usualPrompts(s)
 		c.correction = corrections(s, c.fit)
 		c.lo, c.hi = support(s, l)
 	case pr != nil:

@@ -202,7 +202,7 @@ func (t *curvesTarget) explain(o *curvesOptions, now time.Time) {
 	case !math.IsNaN(o.promptTokens):
 		t.load = fmt.Sprintf("at %.6g prompt tokens a request: unknown before the length of answers is", o.promptTokens)
 	case t.Rho > 0:
-		t.load = fmt.Sprintf("at the usual prompt load of each n (%.3g prompt tokens per output token over all)", float64(t.Rho))
+		t.load = fmt.Sprintf("at the usual prompt load (%.3g prompt tokens per output token)", float64(t.Rho))
 	case t.TokensSeen > 0:
 		t.load = "at the usual prompt load, which is none so far: no prompt was read while others decoded"
 	default:

@@ -288,13 +288,13 @@ func mixRow(name string, engine sim.EngineOptions, rate, times float64) row {
 			}{{time.Minute, &shown}, {9 * time.Minute, &late}} {
 				w.until(w.now + after.wait)
 				c := look.book.Curve(target)
-				m, _ := errorsOver(levels, c.TPS, truth.tps)
+				m, _ := errorsOver(levels, c.TPS, truth.mix)
 				*after.to = append(*after.to, m)
 				if after.wait == time.Minute {
 					worst := math.Inf(-1)
 					for _, n := range levels {
-						if truth.tps(n) > 0 {
-							worst = max(worst, 100*(c.Low(n, 0)/truth.tps(n)-1))
+						if truth.mix(n) > 0 {
+							worst = max(worst, 100*(c.Low(n, 0)/truth.mix(n)-1))
 						}
 					}
 					above = append(above, worst)

@@ -14,7 +14,7 @@ func (e errs) String() string { return fmt.Sprintf("%.1f/%.1f", e.median, e.p90)
 // lesson is how good the curve was at one mark of one run.
 type lesson struct {
 	same   errs // asked at the load of the truth: the goals are for this
-	own    errs // as shown, at the load that the curve takes for usual
+	own    errs // as shown, against the truth at the mix of requests that the run had
 	stated errs // the same, against the truth at the load that the curve states
 	record errs // as shown, against what the engine did in this very run
 	usual  errs // control: request averages at the concurrency of arrival
@@ -37,7 +37,7 @@ func learn(k *known, seed uint64, marks ...float64) []lesson {
 			return errs{m, p}
 		}
 		l.same = over(t.asked(c), t.tps)
-		l.own = over(c.TPS, t.tps)
+		l.own = over(c.TPS, func(n int) float64 { return t.tpsAt(n, rhoOf(w.levels)*float64(n)) })
 		l.stated = over(c.TPS, func(n int) float64 { return t.tpsAt(n, c.At(n).P) })
 		l.record = over(c.TPS, func(n int) float64 { return w.levels[n].tokens / w.levels[n].seconds / float64(n) })
 		l.usual = over(func(n int) float64 { return orNaN(w.usual, n) }, t.tps)

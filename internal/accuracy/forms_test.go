@@ -61,12 +61,22 @@ func padded() sim.EngineOptions {
 	return o
 }
 
-// verdict is how good one run's curve was as users see it.
+// verdict is how good one run's curve was as users see it: at the load that n
+// streams bring by themselves.
 type verdict struct {
-	shown, same errs
-	above       float64 // the bound over the truth at the visited level where it is highest, %
-	levels, bad int     // visited levels, and those where the bound is above the truth
-	ratio       []float64
+	run    sight // that load as the requests of the run had it
+	long   sight // as the long run had it, of which the run is a sample
+	levels errs  // at each level's own load of the long run
+	same   errs  // and asked at that load
+}
+
+// sight holds a curve against the truth at one mix of requests.
+type sight struct {
+	shown    errs
+	above    float64   // the bound over the truth at the visited level where it is highest, %
+	visited  int       // levels
+	exceeded int       // those where the bound is above the truth
+	ratio    []float64 // largest n at a floor over the true one
 }
 
 func judge(k *known, seed uint64, tokens float64) verdict {
@@ -76,32 +86,47 @@ func judge(k *known, seed uint64, tokens float64) verdict {
 	w.fold()
 	t, c, levels := k.truth(), look.book.Curve(target), w.visited()
 	var v verdict
-	v.shown.median, v.shown.p90 = errorsOver(levels, c.TPS, t.tps)
+	v.run = see(levels, c, func(n int) float64 { return t.tpsAt(n, rhoOf(w.levels)*float64(n)) })
+	v.long = see(levels, c, func(n int) float64 { return t.tpsAt(n, t.rho*float64(n)) })
+	v.levels.median, v.levels.p90 = errorsOver(levels, c.TPS, t.tps)
 	v.same.median, v.same.p90 = errorsOver(levels, t.asked(c), t.tps)
-	v.above = -100
+	return v
+}
+
+// rhoOf is how many prompt tokens were prefilled beside streams for each token
+// that they put out.
+func rhoOf(levels []level) float64 {
+	var prompts, tokens float64
+	for _, l := range levels {
+		prompts, tokens = prompts+l.prompts, tokens+l.tokens
+	}
+	return prompts / tokens
+}
+
+func see(levels []int, c *profiles.Curve, truth func(n int) float64) sight {
+	s := sight{above: -100, visited: len(levels), ratio: floorRatios(levels, c, truth)}
+	s.shown.median, s.shown.p90 = errorsOver(levels, c.TPS, truth)
 	for _, n := range levels {
-		off := 100 * (c.Low(n, 0)/t.tps(n) - 1)
-		v.above = max(v.above, off)
-		v.levels++
+		off := 100 * (c.Low(n, 0)/truth(n) - 1)
+		s.above = max(s.above, off)
 		if off > 0 {
-			v.bad++
+			s.exceeded++
 		}
 	}
-	v.ratio = floorRatios(levels, c, t)
-	return v
+	return s
 }
 
 // floorRatios holds the largest n that the bound allows at floors between two
 // visited levels, from 10 streams on, against the true one.
-func floorRatios(levels []int, c *profiles.Curve, t *truth) (ratios []float64) {
+func floorRatios(levels []int, c *profiles.Curve, truth func(n int) float64) (ratios []float64) {
 	for _, level := range levels {
-		floor := (t.tps(level) + t.tps(level+1)) / 2
-		if level < 10 || !(t.tps(level+1) < floor) {
+		floor := (truth(level) + truth(level+1)) / 2
+		if level < 10 || !(truth(level+1) < floor) {
 			continue
 		}
 		n := level
 		for m := n + 2; m <= maxN; m++ {
-			if t.tps(m) >= floor {
+			if truth(m) >= floor {
 				n = m
 			}
 		}
@@ -114,42 +139,64 @@ func floorRatios(levels []int, c *profiles.Curve, t *truth) (ratios []float64) {
 	return ratios
 }
 
-// formRow judges the curves of an engine as users see them; above is what the
-// bound may exceed the truth by.
-func formRow(name string, k *known, above float64) row {
+// held are the gates of a form where a goal is out of reach; 0 = the goal.
+type held struct{ shown, p90, spread, above, floor, same, same90 float64 }
+
+// sampledGates hold what is reached at the mix of the long run, of which a run is
+// a sample: no estimator can know it.
+var sampledGates = held{shown: 9, p90: 25, spread: 13, above: 15, floor: 20}
+
+// over sums up what was seen in many runs.
+func over(list []verdict, of func(v *verdict) sight, g held) []figure {
+	var medians, p90s, above, ratios []float64
+	var visited, exceeded, within float64
+	for i := range list {
+		s := of(&list[i])
+		medians, p90s, above = append(medians, s.shown.median), append(p90s, s.shown.p90), append(above, s.above)
+		visited, exceeded = visited+float64(s.visited), exceeded+float64(s.exceeded)
+		ratios = append(ratios, s.ratio...)
+	}
+	for _, r := range ratios {
+		if r >= 0.85 && r <= 1.03 {
+			within++
+		}
+	}
+	return []figure{
+		{name: "shown median", got: median(medians), goal: 2.5, gate: g.shown},
+		{name: "p90", got: median(p90s), goal: 6, gate: g.p90},
+		{name: "p90 over runs of the median", got: quantile(medians, 0.9), goal: 4, gate: g.spread},
+		{name: "worst run", got: slices.Max(medians)},
+		{name: "bound above the truth at worst %", got: slices.Max(above), goal: 3, gate: g.above},
+		{name: "levels where it is above %", got: 100 * exceeded / visited},
+		{name: "largest n at a floor within 0.85–1.03, %", got: 100 * within / float64(len(ratios)), goal: 95, gate: g.floor, least: true},
+		{name: "its 5 % quantile", got: quantile(ratios, 0.05)},
+		{name: "95 %", got: quantile(ratios, 0.95)},
+	}
+}
+
+// formRow judges the curves of an engine as users see them.
+func formRow(name string, k *known, g held, why string) row {
 	return row{name: "as users see it, " + name, measure: func(t *testing.T) []line {
-		var shown, same, shown90, same90, off, ratios []float64
-		var levels, bad, runs, within float64
+		var list []verdict
+		var levels, same, same90 []float64
 		for seed := range uint64(seeds()) {
 			v := judge(k, seed, 100e3)
-			shown, same = append(shown, v.shown.median), append(same, v.same.median)
-			shown90, same90 = append(shown90, v.shown.p90), append(same90, v.same.p90)
-			off = append(off, v.above)
-			levels, bad = levels+float64(v.levels), bad+float64(v.bad)
-			ratios = append(ratios, v.ratio...)
-			for _, r := range v.ratio {
-				runs++
-				if r >= 0.85 && r <= 1.03 {
-					within++
-				}
-			}
+			list = append(list, v)
+			levels, same, same90 = append(levels, v.levels.median), append(same, v.same.median), append(same90, v.same.p90)
 		}
+		run := over(list, func(v *verdict) sight { return v.run }, g)
+		long := over(list, func(v *verdict) sight { return v.long }, sampledGates)
 		return []line{{
-			what: "as users see it, " + name + ", 100k",
-			figures: []figure{
-				{name: "shown median", got: median(shown), goal: 2.5, gate: 9},
-				{name: "p90", got: median(shown90), goal: 6, gate: 25},
-				{name: "p90 over runs of the median", got: quantile(shown, 0.9), goal: 4, gate: 20},
-				{name: "worst run", got: slices.Max(shown)},
-				{name: "true p median", got: median(same), goal: 1.5, gate: 9},
-				{name: "p90 ", got: median(same90), goal: 4, gate: 25},
-				{name: "p90 over runs of the median ", got: quantile(same, 0.9)},
-				{name: "bound above the truth at worst %", got: slices.Max(off), goal: 3, gate: above},
-				{name: "levels where it is above %", got: 100 * bad / levels},
-				{name: "largest n at a floor within 0.85–1.03, % (to be 95)", got: 100 * within / runs},
-			},
-			why:      sampled,
-			controls: []string{fmt.Sprintf("ratio p5 %.2f p50 %.2f p95 %.2f", quantile(ratios, 0.05), median(ratios), quantile(ratios, 0.95))},
+			what: "as users see it, " + name + ", 100k, at the run's mix of requests",
+			figures: append(run,
+				figure{name: "true p median", got: median(same), goal: 1.5, gate: g.same},
+				figure{name: "p90 ", got: median(same90), goal: 4, gate: g.same90},
+				figure{name: "p90 over runs of the median ", got: quantile(same, 0.9)},
+			), why: why,
+		}, {
+			what:    "the same at the long run's mix",
+			figures: long, why: sampled,
+			controls: []string{fmt.Sprintf("against each level's own load in the long run, median %.3g", median(levels))},
 		}}
 	}}
 }

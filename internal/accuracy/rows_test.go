@@ -60,12 +60,12 @@ var rows = []row{
 	relapseRow("S4", s4, episode{3, 10 * time.Second}, gates{found: 30, relapse: 60, above: 3}, ""),
 	relapseRow("S4", s4, episode{3, 5 * time.Minute}, gates{found: 600, relapse: 400, above: 30}, overrun),
 	relapseRow("S6", s6, episode{3, 10 * time.Second}, gates{found: 30, relapse: 60, above: 3}, ""),
-	relapseRow("KV bandwidth", forms[0].known, episode{1.3, 5 * time.Minute}, gates{found: 60, relapse: 200, above: 12}, swept),
+	relapseRow("KV bandwidth", forms[0].known, episode{1.3, 5 * time.Minute}, gates{found: 60, relapse: 200, above: 15}, swept),
 	sharedShiftRow,
 	alarmRow("S3", s3, 1, 0, ""),
 	alarmRow("S4", s4, 1, 0, ""),
 	alarmRow("S6", s6, 1, 0, ""),
-	mergeRow("exact n", 0, figure{goal: 1e-7}, figure{goal: 1e-7, gate: 1.5}, replicas),
+	mergeRow("exact n", 0, figure{goal: 1e-7}, figure{goal: 1e-7, gate: 2}, replicas),
 	mergeRow("n 200 ms old", 0.2, figure{}, figure{goal: 2, gate: 3}, stale),
 	usageRow("S4", s4, 2, 0, ""),
 	usageRow("S5", s5, 2, 0, ""),
@@ -74,16 +74,16 @@ var rows = []row{
 	ttftRow("S4 prefill mix, bursts", s4, 30e3, 25, true, 0),
 	ttftRow("S6 short answers, real arrivals", s6, 30e3, 25, true, 0),
 	ttftRow("S7 24 slots, bursts", s7, 60e3, 25, true, 24),
-	formRow("KV bandwidth", forms[0].known, 8),
-	formRow(forms[1].name, forms[1].known, 8),
-	formRow(forms[2].name, forms[2].known, 40),
-	formRow(forms[3].name, forms[3].known, 8),
-	formRow(forms[4].name, forms[4].known, 10),
-	formRow(forms[5].name, forms[5].known, 15),
-	formRow("S1", s1, 3),
-	formRow("S3", s3, 8),
-	formRow("S4", s4, 8),
-	formRow("S6", s6, 8),
+	formRow("KV bandwidth", forms[0].known, held{floor: 70}, edge),
+	formRow(forms[1].name, forms[1].known, held{floor: 80}, edge),
+	formRow(forms[2].name, forms[2].known, held{shown: 12, p90: 30, spread: 40, above: 40, floor: 20, same: 12, same90: 30}, fades),
+	formRow(forms[3].name, forms[3].known, held{}, ""),
+	formRow(forms[4].name, forms[4].known, held{above: 5, floor: 80, same: 2.5, same90: 7}, edge),
+	formRow(forms[5].name, forms[5].known, held{floor: 85}, edge),
+	formRow("S1", s1, held{}, ""),
+	formRow("S3", s3, held{}, ""),
+	formRow("S4", s4, held{floor: 80}, edge),
+	formRow("S6", s6, held{floor: 70}, edge),
 	ttftRow("S8 hidden tenant, bursts", s8, 30e3, 25, true, 0),
 	replayRow("recorded from vLLM", "vllm", replayGates{shown: errs{12, 29}, same: errs{12, 29}, sweep: errs{3, 36}}),
 	replayRow("recorded from vLLM with neighbours", "vllm-neighbour", replayGates{shown: errs{5, 13}, same: errs{5.5, 10}, sweep: errs{3, 46}}),
@@ -97,7 +97,9 @@ const (
 	collected    = "until its first fifty tokens are there nobody knows that a stream decodes: n is too low"
 	lags         = "the usual load of each level is learned at that level, in its own time"
 	few          = "10k tokens are a burst or two: the median over seeds is 1.3 with 9 and 36 of them, and 2.2 with 18"
-	sampled      = "the prompts of one run are not those of the long run; a margin in speed is several times as much in streams"
+	sampled      = "the prompts of one run are not those of the long run"
+	edge         = "a margin in speed is several times as much in streams, and above the mean of the highest visited bin 15 % are taken off"
+	fades        = "how many tokens a chunk holds depends on the load, and usage tells only their sum"
 	overrun      = "an engine a third as fast is overrun by this load, and judged at levels that were never seen"
 	flat         = "a margin in speed is several times as much in streams where the step hardly grows with n: at 10 streams of S1 5 % are 2.9 streams, 10 % are 5.9"
 	thin         = "a bin that is more than its standard error too slow holds for all above"

@@ -13,6 +13,7 @@ type truth struct {
 	load []float64 // prompt tokens of a step
 	each []float64 // tokens for one sequence and step
 	d    float64   // seconds that a prompt token adds
+	rho  float64   // prompt tokens for each token of a stream, over all n
 }
 
 // longRuns is how many runs, and of how many tokens each, make a truth.
@@ -38,10 +39,13 @@ func longRun(s setup, tokens float64) *truth {
 	}
 	t := &truth{d: s.engine.Model.D / float64(max(s.ranks, 1)), step: make([]float64, len(sum)), load: make([]float64, len(sum)), each: make([]float64, len(sum))}
 	base := make([]float64, len(sum))
+	var brought, out float64
 	for n := range base {
+		brought, out = brought+sum[n].prompts, out+sum[n].tokens
 		ranks := max(s.ranks, 1)
 		base[n] = s.engine.Model.StepSeconds(max((n+ranks-1)/ranks, 1), 0)
 	}
+	t.rho = brought / out
 	for n := 1; n < len(sum); n++ {
 		reach := n / 8
 		if n <= s.seesFew {
@@ -76,6 +80,11 @@ func (t *truth) tps(n int) float64 { return t.each[n] / t.step[n] }
 // p is the load of the long run, in prompt tokens for each token of a stream:
 // what profiles call a step is a token of every stream.
 func (t *truth) p(n int) float64 { return t.load[n] / t.each[n] }
+
+// mix is the speed of one of n streams at the load that n streams bring by
+// themselves, in the long run: as many prompt tokens for each token as over all
+// n together.
+func (t *truth) mix(n int) float64 { return t.tpsAt(n, t.rho*float64(n)) }
 
 // tpsAt is the speed at another load p.
 func (t *truth) tpsAt(n int, p float64) float64 {

@@ -325,7 +325,7 @@ func (w *world) slow(factor float64) {
 // step ends a step of e and sends what it made on its way.
 func (w *world) step(e *sim.Engine) {
 	s := e.Step(at(w.now))
-	visible, tokens, all, begun, over := 0, 0, 0, 0, 0
+	visible, tokens, all, begun, over, asked := 0, 0, 0, 0, 0, 0
 	var ended []*request
 	for _, out := range s.Outputs {
 		r := out.Sequence.Tag.(*request)
@@ -338,7 +338,9 @@ func (w *world) step(e *sim.Engine) {
 			}
 			continue
 		}
-		if !out.First {
+		if out.First {
+			asked += r.prompt
+		} else {
 			visible++
 			tokens += out.Tokens
 		}
@@ -361,16 +363,22 @@ func (w *world) step(e *sim.Engine) {
 	if w.hidden > 0 {
 		w.moveHidden(ended)
 	}
+	seconds, steps, prompts := s.Work.Seconds, 1.0, s.Work.Prefill
+	switch {
+	case len(w.engines) > 1: // a step of one rank is a share of one of all that decode
+		n = max(w.running, n)
+		steps = float64(s.Work.Decoding) / float64(n)
+		seconds *= steps
+	case w.engine.Preempt: // who lost the cache waits among those who decode
+		n = max(w.running, n)
+		steps = float64(s.Work.Decoding) / float64(n)
+		prompts = asked
+	}
 	if n > 0 && (visible > 0 || w.hidden == 0) {
-		share := 1.0 // of a step of all that decode
-		if len(w.engines) > 1 {
-			n = max(w.running, n)
-			share = float64(s.Work.Decoding) / float64(n)
-		}
 		l := &w.levels[n]
-		l.steps += share
-		l.seconds += s.Work.Seconds * share
-		l.prompts += float64(s.Work.Prefill)
+		l.steps += steps
+		l.seconds += seconds
+		l.prompts += float64(prompts)
 		l.tokens += float64(made)
 		w.tokens += float64(tokens)
 	}
