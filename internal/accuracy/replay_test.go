@@ -202,7 +202,7 @@ func sweepOff(t *testing.T, all []timings.Answer, c *profiles.Curve) (off, repea
 }
 
 // replayGates is what a replay holds where its goal is out of reach.
-type replayGates struct{ shown, same, sweep errs }
+type replayGates struct{ same, sweep errs }
 
 // replayRow teaches a book with what a real engine sent, and holds its curve
 // against what the users of that very run got: as shown, at the prompts that
@@ -228,10 +228,10 @@ func replayRow(name, engine string, g replayGates) row {
 		again := quantile(repeat, 0.5)
 		return []line{
 			{what: name + ", as shown, " + tokensName(taught), figures: []figure{
-				{name: "median %", got: quantile(shown, 0.5), goal: 3, gate: g.shown.median},
-				{name: "p90 %", got: quantile(shown, 0.9), goal: 8, gate: g.shown.p90},
+				{name: "median %", got: quantile(shown, 0.5)},
+				{name: "p90 %", got: quantile(shown, 0.9)},
 				{name: "worst", got: quantile(shown, 1)},
-			}, why: heavyPrompts},
+			}, why: "it is shown at the load that n streams bring, and each level had another"},
 			{what: name + ", at the prompts that each level had", figures: []figure{
 				{name: "median %", got: quantile(same, 0.5), goal: 3, gate: g.same.median},
 				{name: "p90 %", got: quantile(same, 0.9), goal: 8, gate: g.same.p90},
