@@ -63,8 +63,9 @@ func (h Health) String() string {
 // Backend is one incarnation of an upstream engine. Safe for concurrent use.
 type Backend struct {
 	name    string
-	kind    *upstream.Kind
+	kind    upstream.Kind
 	base    *url.URL
+	deploys bool        // the model is a part of some endpoints' paths
 	headers http.Header // of ours: credentials and Options.Headers
 	ask     openai.Ask  // what every stream is asked for
 
@@ -100,7 +101,7 @@ func New(o Options) (*Backend, error) {
 		return fail("field ConnectTimeout %v is negative", o.ConnectTimeout)
 	}
 	b := &Backend{
-		name: o.Name, kind: kind, base: base, headers: headers, ask: ask,
+		name: o.Name, kind: *kind, base: base, deploys: kind.Deploys(base.Path), headers: headers, ask: ask,
 		kept: newTransport(o), fresh: newTransport(o), breaker: newBreaker(o.Name, o.OnHealth),
 	}
 	b.fresh.DisableKeepAlives = true

@@ -17,9 +17,7 @@ func (b *Backend) Serves(path string) bool { return b.kind.Serves(path) }
 
 // Deploys reports whether a call of path has the model in its URL. Such a model
 // has to be the name of a deployment (upstream.DeploymentName).
-func (b *Backend) Deploys(path string) bool {
-	return b.kind.Deploys(b.base.Path) && endpoint.Of(path).Deployed
-}
+func (b *Backend) Deploys(path string) bool { return b.deploys && endpoint.Of(path).Deployed }
 
 // target returns the URL for a call: path and query behind those of the base.
 // The base's query parameters stand, whatever the client's say.

@@ -26,7 +26,7 @@ func azureQuery(u *url.URL) (query, wrong string) {
 // its URL: so it is in Azure's API with a version. base is the backend's URL.
 func (k *Kind) Deploys(base string) bool {
 	base, _, _ = strings.Cut(base, "?")
-	return k.Deployments && strings.HasSuffix(base, "/openai")
+	return k.deployments && strings.HasSuffix(base, "/openai")
 }
 
 var deploymentName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)

@@ -27,9 +27,9 @@ type Kind struct {
 
 	AnyPath bool // the base URL need not end in a version
 
-	// Deployments: below a base path that ends in /openai the model is a part of
+	// deployments: below a base path that ends in /openai the model is a part of
 	// the path. It has to be a DeploymentName.
-	Deployments bool
+	deployments bool
 
 	KeyHeader string // that carries the API key; "" = Authorization, as a bearer's
 
@@ -96,7 +96,7 @@ var table = []*Kind{
 	},
 	{Word: "ollama", Name: "Ollama", mistaken: ollamaMistaken, HealthPage: "/", Usage: Usage{Zeros: true}},
 	{
-		Word: "azure", Name: "Azure", query: azureQuery, AnyPath: true, Deployments: true,
+		Word: "azure", Name: "Azure", query: azureQuery, AnyPath: true, deployments: true,
 		KeyHeader: "Api-Key", Usage: Usage{Nulls: true},
 	},
 	{
