@@ -61,6 +61,35 @@ func (r Reason) String() string {
 	return "unknown"
 }
 
+// Basis is what the speed in a verdict rests on. Its strings are those of the
+// decisions API.
+type Basis uint8
+
+// What a verdict may rest on.
+const (
+	NoBasis     Basis = iota // "": no speed was asked for
+	ByLevel                  // level: what the streams there get now, and how the curve falls from there
+	ByOneMore                // one_more: the streams there are well above what is needed
+	ByCurve                  // curve: its bound
+	BySeen                   // seen: what streams got there, against the fit
+	ByEdge                   // edge: the curve goes on beyond what was visited
+	BySlowStart              // slow_start: nothing is known; a few show what it takes
+	ByLead                   // lead: a stream there would fall behind while the prompt is prefilled
+)
+
+var basisNames = [...]string{
+	NoBasis: "", ByLevel: "level", ByOneMore: "one_more", ByCurve: "curve",
+	BySeen: "seen", ByEdge: "edge", BySlowStart: "slow_start", ByLead: "lead",
+}
+
+// String returns the basis as in the decisions API.
+func (b Basis) String() string {
+	if int(b) < len(basisNames) {
+		return basisNames[b]
+	}
+	return ""
+}
+
 // outOfService reports whether r says that the backend takes nobody, however
 // little runs there.
 func (r Reason) outOfService() bool {

@@ -63,6 +63,24 @@ func (a *ask) spare(verdicts []verdict) {
 	}
 }
 
+// scarce reports whether k sequences in g leave a place at a floor within reach
+// that is higher than a's. Where that floor is out of reach, or has no place left
+// with the newcomer, nobody loses one.
+func (a *ask) scarce(g *group, k int) bool {
+	if g.promised <= a.floor {
+		return false
+	}
+	for _, m := range g.models {
+		if m.promised <= a.floor || !m.known || m.outOfReach(1, m.promised) {
+			continue
+		}
+		if _, _, ok := m.carries(k, extraP(g.promptWaiting(), m.answer), m.promised); ok {
+			return true
+		}
+	}
+	return false
+}
+
 // lastRank puts a rank below every other one.
 const lastRank = 1e-12
 

@@ -263,11 +263,11 @@ func (a *ask) short(b *backend) int {
 func (a *ask) missing(m *model) int {
 	most := max(m.group.m(), 1)
 	fails, fits := 0, 1
-	for fits < most && !a.fits(m, a.weight-fits) {
+	for fits < most && !a.fitsWithout(m, fits) {
 		fails, fits = fits, min(2*fits, most)
 	}
 	for fits-fails > 1 {
-		if mid := (fits + fails) / 2; a.fits(m, a.weight-mid) {
+		if mid := (fits + fails) / 2; a.fitsWithout(m, mid) {
 			fits = mid
 		} else {
 			fails = mid

@@ -137,17 +137,21 @@ func (m *model) usualAnswer() float64 {
 	return usualAnswer
 }
 
-// pays reports whether those who run in g, and those who wait there, can pay for
-// so many prompt tokens more.
-func (a *ask) pays(g *group, prompt int) bool {
-	if prompt <= 0 {
+// pays reports whether those who run beside target, and those who wait there, can
+// pay for a's prompt.
+func (a *ask) pays(target *model, c *present) bool {
+	if a.prompt <= 0 {
 		return true
 	}
+	g, prompt := target.group, a.prompt
 	cost := leadSafety * g.promptCost
-	waiting := float64(g.promptWaiting())
+	waiting := float64(c.prompt)
 	front := 0.0
-	if l := g.unserved.front; l != nil {
+	switch l := g.unserved.front; {
+	case l != nil:
 		front = float64(l.prompt)
+	case c.alike > 0:
+		front = float64(a.prompt)
 	}
 	if g.lead < maxLead {
 		done := 0.0 // of the front one, by now
@@ -163,10 +167,10 @@ func (a *ask) pays(g *group, prompt int) bool {
 		}
 	}
 	for _, m := range g.models {
-		if len(m.waits) == 0 {
-			continue
-		}
 		floor := m.waits.highest(m.solo)
+		if m == target && c.alike > 0 && a.floor <= m.solo {
+			floor = max(floor, a.floor)
+		}
 		if floor > 0 && cost*(waiting-front+float64(prompt)) > (g.leastGrace+m.gain(floor, 0)).Seconds() {
 			return false
 		}

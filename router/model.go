@@ -104,32 +104,36 @@ func (m *model) protect() float64 {
 
 // carries reports whether each of k sequences here keeps need, while extraP
 // prompt tokens per step come on top of the usual. bound is what the answer
-// rests on, 0 when there is nothing. It is the one rule of speed: whoever asks
-// for room, for a reserve or for a way back asks it.
+// rests on, 0 when there is nothing, and basis where it comes from. It is the one
+// rule of speed: whoever asks for room, for a reserve or for a way back asks it.
 //
 // While the curve is unknown the answer is slow start: yes up to the cap. While
 // the level is known it decides, as far as it reaches; and beside streams that
 // are well above need there is always room for one more. Else the curve decides,
 // see byCurve.
-func (m *model) carries(k int, extraP, need float64) (bound float64, ok bool) {
-	g := m.group
+func (m *model) carries(k int, extraP, need float64) (bound float64, basis Basis, ok bool) {
 	if !m.known {
-		return 0, need <= 0 || k <= g.ramp.cap || g.leased() == 0
+		return 0, BySlowStart, need <= 0 || k <= m.group.ramp.cap
 	}
 	k = max(k, 1)
-	if need > 0 && (m.pace <= 0 || k == 1) {
+	byLevel := m.pace > 0 && k > 1
+	if need > 0 && !byLevel {
 		return m.byCurve(k, extraP, need)
+	}
+	basis = ByCurve
+	if byLevel {
+		basis = ByLevel
 	}
 	bound = m.bound(k, extraP)
 	switch {
 	case need <= 0:
-		return bound, true
+		return bound, basis, true
 	case bound >= need && k <= m.reach():
-		return bound, true
+		return bound, basis, true
 	case m.level.tps() >= oneMore*need && float64(k) < m.level.n()+2:
-		return max(bound, need), true
+		return max(bound, need), ByOneMore, true
 	}
-	return bound, false
+	return bound, basis, false
 }
 
 // farther is how far beyond the n that it was seen at a level says something.
@@ -162,7 +166,7 @@ func (m *model) reach() int {
 // ever seen idle the fit says that not even one stream gets its floor, and
 // nobody would be let in to show the contrary. What is only guessed lets in and
 // keeps nobody out: what it refuses, slow start answers for.
-func (m *model) byCurve(k int, extraP, need float64) (bound float64, ok bool) {
+func (m *model) byCurve(k int, extraP, need float64) (bound float64, basis Basis, ok bool) {
 	g := m.group
 	low := 0.0
 	if k == 1 {
@@ -171,21 +175,21 @@ func (m *model) byCurve(k int, extraP, need float64) (bound float64, ok bool) {
 		low = m.curve.Low(k, extraP)
 	}
 	if low >= need {
-		return low, true
+		return low, ByCurve, true
 	}
 	if m.guessed && k <= g.ramp.cap {
-		return need, true
+		return need, BySlowStart, true
 	}
 	if k <= slowStartCap && m.seen(k, extraP) >= beaten*need {
-		return need, true
+		return need, BySeen, true
 	}
 	if !m.outside(k) || k > m.visited && k > g.ramp.cap {
-		return low, false
+		return low, ByCurve, false
 	}
 	if grown := m.grown(k, extraP); grown >= need {
-		return grown, true
+		return grown, ByEdge, true
 	}
-	return low, false
+	return low, ByCurve, false
 }
 
 // starts reports whether slow start answers for the target, as long as it runs
@@ -213,7 +217,7 @@ func (m *model) outOfReach(k int, floor float64) bool {
 	if k < m.lowest && m.curve.Steps() > 0 && floor <= probeWithin*m.solo {
 		return false
 	}
-	_, ok := m.byCurve(k, 0, floor)
+	_, _, ok := m.byCurve(k, 0, floor)
 	return !ok
 }
 

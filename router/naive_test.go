@@ -286,7 +286,9 @@ func (w *naive) inTime(req *Request, rt *route, m *model, present int, most time
 		_, first := promptCosts(m.group)
 		return seconds(m.ttft.Base + max(m.ttft.PerToken*m.ttft.Uncached, first)*float64(req.PromptTokens))
 	}
-	wait := m.group.ttft(w.now, m, present) + w.now.Sub(req.Arrived)
+	c := m.group.present()
+	c.m = present
+	wait := m.group.ttft(w.now, m, &c) + w.now.Sub(req.Arrived)
 	possible := slices.ContainsFunc(rt.models, func(m *model) bool {
 		return m != nil && m.group.backend.inService() && own(m) < most
 	})

@@ -6,15 +6,14 @@ import (
 	"github.com/pacer-dev/pacer/profiles"
 )
 
-// inTime reports whether a gets its first token on m in time, when so many
-// sequences are present. Its own prefill counts, unless that alone takes too long
+// inTime is rule 5: a gets its first token on m in time, beside c. Its own prefill counts, unless that alone takes too long
 // wherever it goes: such a prompt could never be sent.
-func (a *ask) inTime(m *model, present int) bool {
+func (a *ask) inTime(m *model, c *present) bool {
 	if a.maxTTFT <= 0 {
 		return true
 	}
 	g := m.group
-	wait := g.ttft(a.now, m, present) + a.waited
+	wait := g.ttft(a.now, m, c) + a.waited
 	switch {
 	case wait > a.maxTTFT:
 		return false
@@ -35,15 +34,15 @@ func (a *ask) own(m *model) time.Duration {
 }
 
 // ttft predicts how long a newcomer on m waits for its first token, beside its
-// own prefill, when so many sequences are present: until the prompts ahead are
+// own prefill, when c is there: until the prompts ahead are
 // prefilled, and, beyond the slots that the engine was learned to have, a time
 // by which one of them is almost surely free; and at least as long as the oldest
 // stream waits for something else than prefill. That sees a queue which was not
 // learned yet, and whoever comes next stands behind it.
-func (g *group) ttft(now time.Time, m *model, present int) time.Duration {
-	wait := m.prefill * float64(g.promptWaiting())
-	if m.ttft.Slots > 0 && present >= m.ttft.Slots {
-		wait = max(wait, m.ttft.QueueBound(present))
+func (g *group) ttft(now time.Time, m *model, c *present) time.Duration {
+	wait := m.prefill * float64(c.prompt)
+	if m.ttft.Slots > 0 && c.m >= m.ttft.Slots {
+		wait = max(wait, m.ttft.QueueBound(c.m))
 	}
 	return max(seconds(wait), g.overdue(now))
 }

@@ -41,7 +41,7 @@ func (a *ask) denied(verdicts []verdict, d time.Duration) {
 			continue
 		}
 		g := v.model.group
-		if _, alone := v.model.carries(1, 0, a.floor); alone && g.denied.Before(a.now.Add(d)) {
+		if _, _, alone := v.model.carries(1, 0, a.floor); alone && g.denied.Before(a.now.Add(d)) {
 			g.denied = a.now.Add(d)
 		}
 	}

@@ -1,0 +1,240 @@
+package router
+
+import (
+	"math"
+	"slices"
+)
+
+// The rules of feasibility stand in this file, once: weigh puts them to one
+// target. It reads what is known and changes nothing. Who asks says beside how
+// many: beside those who are there, to place a request; beside more of the same
+// kind, to say how many are free; beside fewer, to say how many have to end
+// first. So all of these answers agree.
+
+// present is who is on a group and its backend, as the rules count them: as they
+// are, or as they would be.
+type present struct {
+	m      int // sequences, with the foreign ones
+	leased int // sequences with a lease
+	prompt int // tokens that wait for their prefill
+	places int // below the backend's cap, math.MaxInt without one
+	alike  int // requests like the one that asks that are thought to be there too
+}
+
+// present is who is there now.
+func (g *group) present() present {
+	leased := g.leased()
+	c := present{m: leased + g.foreign.all.value, leased: leased, prompt: g.promptWaiting(), places: math.MaxInt}
+	if spare, capped := g.backend.spare(); capped {
+		c.places = spare
+	}
+	return c
+}
+
+// with is c and n requests like a more, as if they had just been placed on g.
+func (a *ask) with(g *group, c present, n int) present {
+	sequences := n * a.weight * g.router.scale
+	c.m += sequences
+	c.leased += sequences
+	c.prompt += n * a.prompt * g.router.scale
+	c.alike += n
+	if c.places != math.MaxInt {
+		c.places -= max(sequences, n)
+	}
+	return c
+}
+
+// without is c when so many sequences have ended.
+func (c present) without(ended int) present {
+	c.m -= ended
+	c.leased -= ended
+	if c.places != math.MaxInt {
+		c.places += ended
+	}
+	return c
+}
+
+// verdict is what the rules say of one target of a route.
+type verdict struct {
+	model    *model  // nil: its backend is not configured
+	index    int32   // in the route's targets
+	m        int32   // sequences there
+	low      float64 // what each is believed to get with the request, 0 when unknown
+	protect  float64 // highest floor that must hold there
+	headroom float64 // least bound over need, +Inf where nothing is needed
+	rank     float64 // set by choose, for those that it may take
+	reason   Reason
+	basis    Basis
+	fresh    bool // the curve is unknown
+}
+
+// weigh asks the rules about one more of a's kind on v.model, beside c.
+func (a *ask) weigh(v *verdict, c *present) {
+	v.m = int32(c.m)
+	v.reason = a.admitted(v.model, c)
+	if a.weight == 0 { // it does not decode: no curve speaks of it
+		if v.reason == OK && c.places < 1 {
+			v.reason = ReasonCap
+		}
+		return
+	}
+	bears := a.bears(v, c)
+	switch {
+	case v.reason != OK:
+	case bears != OK:
+		v.reason = bears
+	case !a.pays(v.model, c):
+		v.reason, v.basis = ReasonProtects, ByLead
+	case !a.inTime(v.model, c):
+		v.reason = ReasonTTFT
+	}
+}
+
+// admitted is rule 1 as far as it does not depend on the load: the target is in
+// service, and is not being tried out by somebody else.
+func (a *ask) admitted(m *model, c *present) Reason {
+	b := m.group.backend
+	switch reason := a.service(b); {
+	case reason != OK:
+		return reason
+	case b.health == Probing && c.alike > 0:
+		return ReasonBreaker
+	case a.passesOver(m) && (a.req.Again || a.req.Spare || c.alike > 0 || !m.standing.due(a.now)):
+		return ReasonRefuses
+	}
+	return OK
+}
+
+// service is whether b takes requests.
+func (a *ask) service(b *backend) Reason {
+	switch {
+	case b.health == Down, b.health == Loading, slices.Contains(a.req.Exclude, b.name):
+		return ReasonDown
+	case b.health == Draining:
+		return ReasonDrain
+	case b.health == Probing && (b.probing(a.now) || a.req.Spare):
+		return ReasonBreaker
+	}
+	return OK
+}
+
+// bears is what the rules say that depend on how many run there: the cap, slow
+// start, the floor of the request, those of the running, and the reserve. It notes
+// in v what the answer rests on.
+func (a *ask) bears(v *verdict, c *present) Reason {
+	m := v.model
+	g := m.group
+	v.fresh = !m.known
+	k := c.m + a.weight
+	own := false
+	v.low, v.basis, own = m.carries(k, extraP(c.prompt, a.answer(m)), a.floor)
+	if !own && c.leased <= 0 && (v.fresh || m.guessed) { // one shows what it takes
+		v.basis, own = BySlowStart, true
+	}
+	if a.floor > 0 && m.known {
+		v.headroom = v.low / a.floor
+	}
+	protects, basis := a.protects(v, c)
+	switch {
+	case c.places < a.weight:
+		return ReasonCap
+	case g.ramp.recovered && k > g.ramp.cap && c.leased > 0:
+		v.basis = BySlowStart
+		return ReasonSlowStart
+	case !own && (v.fresh || m.guessed):
+		return ReasonSlowStart
+	case !own:
+		return ReasonOwnFloor
+	case protects != OK:
+		v.basis = basis
+		return protects
+	case a.class == Batch && !(a.leavesReserve(g, c) && a.leavesPlaces(g.backend, c)):
+		return ReasonReserve
+	}
+	return OK
+}
+
+// protects is rule 3: whoever runs beside v.model with a floor keeps it with one
+// more of a's kind. It notes the highest such floor and the least headroom in v.
+// Streams without a floor are skipped.
+func (a *ask) protects(v *verdict, c *present) (Reason, Basis) {
+	k, prompt := c.m+a.weight, c.prompt+a.prompt
+	reason, basis := OK, NoBasis
+	for _, m := range v.model.group.models {
+		floor := m.protect()
+		if m == v.model && c.alike > 0 && a.floor <= m.solo {
+			floor = max(floor, a.floor)
+		}
+		if floor <= 0 {
+			continue
+		}
+		v.protect = max(v.protect, floor)
+		bound, by, ok := m.carries(k, extraP(prompt, m.answer), floor)
+		if m.known {
+			v.headroom = min(v.headroom, bound/floor)
+		}
+		if ok || reason != OK {
+			continue
+		}
+		reason, basis = ReasonProtects, by
+		if !m.known || m.guessed {
+			reason = ReasonSlowStart
+		}
+	}
+	return reason, basis
+}
+
+// leavesReserve is rule 4: with one more of a's kind and the reserve on top, the
+// highest floor configured for each target of g still holds. While interactive
+// requests are kept out nothing is left for batch, but for what it has saved up. A
+// floor that no stream would be admitted with, even alone, needs no reserve.
+func (a *ask) leavesReserve(g *group, c *present) bool {
+	if g.keptOut(a.now) {
+		return g.credit-float64(c.alike) >= 1
+	}
+	k := c.m + a.weight
+	for _, m := range g.models {
+		if m.promised <= 0 || m.outOfReach(1, m.promised) {
+			continue
+		}
+		reserve := max(m.reserve, a.route.conf.Reserve)
+		if !m.known {
+			// Slow start, which lets anyone on an idle backend, leaves
+			// room for the reserve even there.
+			if k+reserve > g.ramp.cap {
+				return false
+			}
+			continue
+		}
+		if _, _, ok := m.carries(k+reserve, extraP(c.prompt+a.prompt, m.answer), m.promised); ok {
+			continue
+		}
+		// Where the floor is not believed even of a single stream, and was
+		// never tried, a few of batch show what it takes.
+		if _, _, alone := m.carries(1, 0, m.promised); alone || k+reserve > slowStartCap {
+			return false
+		}
+	}
+	return true
+}
+
+// leavesPlaces is rule 4 for the cap of b, whatever decodes together there: with
+// one more of a's kind the reserve still fits below it. One that comes to an
+// idle backend is let in, or a cap no larger than the reserve would keep batch out
+// for ever.
+func (a *ask) leavesPlaces(b *backend, c *present) bool {
+	return c.places == math.MaxInt || c.places-a.weight >= a.reserveOn(b) || c.places == b.maxConcurrency
+}
+
+// reserveOn is the largest reserve of the floors on b that leavesReserve counts.
+func (a *ask) reserveOn(b *backend) int {
+	reserve := 0
+	for _, g := range b.groups {
+		for _, m := range g.models {
+			if m.promised > 0 && !m.outOfReach(1, m.promised) {
+				reserve = max(reserve, m.reserve, a.route.conf.Reserve)
+			}
+		}
+	}
+	return reserve
+}
