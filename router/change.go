@@ -126,11 +126,6 @@ func (r *Router) Update(now time.Time, c Change) []Grant {
 	var grants []Grant
 	switch c := c.(type) {
 	case Tick:
-		for _, b := range r.backends {
-			for _, g := range b.groups {
-				g.scan(now)
-			}
-		}
 	case Configure:
 		grants = r.configure(now, c.Topology)
 	case Curves:

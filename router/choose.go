@@ -12,8 +12,9 @@ const tie = 0.95
 // An unknown target goes first while slow start has room on it, the emptiest
 // before the others: it costs little while nothing runs there, and the next
 // spike finds it learned.
-func (r *Router) choose(a *ask, verdicts []verdict) *verdict {
-	feasible := a.rankAll(verdicts)
+func (r *Router) choose(a *ask) *verdict {
+	verdicts := a.verdicts
+	feasible := a.rankAll()
 	if feasible == 0 {
 		return nil
 	}
@@ -44,20 +45,20 @@ func (r *Router) choose(a *ask, verdicts []verdict) *verdict {
 		}
 	}
 	if feasible > 1 && (a.route.conf.Prefer == Headroom || a.route.conf.Prefer == Pack) {
-		a.spare(verdicts)
+		a.spare()
 	}
-	return r.best(verdicts)
+	return r.best(a)
 }
 
 // spare puts the feasible targets on which a would take a place from a higher
 // floor behind the others: who needs that floor has fewer to go to. An interactive
 // request without a floor goes where it is fastest: nobody said what is enough.
-func (a *ask) spare(verdicts []verdict) {
+func (a *ask) spare() {
 	if a.weight == 0 || a.floor <= 0 && a.class == Interactive {
 		return
 	}
-	for i := range verdicts {
-		if v := &verdicts[i]; v.reason == OK && a.scarce(v.model.group, int(v.m)+a.weight) {
+	for i := range a.verdicts {
+		if v := &a.verdicts[i]; v.reason == OK && a.scarce(v.model.group, int(v.m)+a.weight) {
 			v.rank *= lastRank
 		}
 	}
@@ -85,10 +86,10 @@ func (a *ask) scarce(g *group, k int) bool {
 const lastRank = 1e-12
 
 // rankAll ranks the feasible targets, and returns how many there are.
-func (a *ask) rankAll(verdicts []verdict) int {
+func (a *ask) rankAll() int {
 	feasible := 0
-	for i := range verdicts {
-		if v := &verdicts[i]; v.reason == OK {
+	for i := range a.verdicts {
+		if v := &a.verdicts[i]; v.reason == OK {
 			v.rank = a.rank(v)
 			feasible++
 		}
@@ -98,7 +99,8 @@ func (a *ask) rankAll(verdicts []verdict) int {
 
 // best returns a feasible verdict of the highest rank, at random among those
 // within 5 % of it. There is at least one.
-func (r *Router) best(verdicts []verdict) *verdict {
+func (r *Router) best(a *ask) *verdict {
+	verdicts := a.verdicts
 	top, ties := -1.0, 0
 	var only *verdict
 	for i := range verdicts {
@@ -114,7 +116,7 @@ func (r *Router) best(verdicts []verdict) *verdict {
 	if ties < 2 {
 		return only
 	}
-	pick := min(int(r.rand()*float64(ties)), ties-1)
+	pick := min(int(r.chance(a)*float64(ties)), ties-1)
 	for i := range verdicts {
 		if v := &verdicts[i]; v.reason == OK && v.rank >= top*tie {
 			if pick == 0 {
@@ -159,11 +161,11 @@ func (a *ask) priceOf(v *verdict) float64 {
 // would fall below their floor with a, then the fastest, then the emptiest;
 // nil when none is in service or all are at their cap. Batch harms nobody: it
 // takes only what the floors leave.
-func (a *ask) leastHarm(verdicts []verdict) *verdict {
+func (a *ask) leastHarm() *verdict {
 	var chosen *verdict
 	harm, speed, load := 0, 0.0, 0
-	for i := range verdicts {
-		v := &verdicts[i]
+	for i := range a.verdicts {
+		v := &a.verdicts[i]
 		if v.model == nil || v.reason.outOfService() || v.reason == ReasonCap || a.class == Batch && v.reason != OK && v.reason != ReasonTTFT {
 			continue
 		}

@@ -16,6 +16,7 @@ func (r *Router) configure(now time.Time, t Topology) []Grant {
 		return r.model(t) == nil
 	})
 	r.share(now)
+	r.lookAt = time.Time{} // there may be new groups
 	return grants
 }
 

@@ -6,29 +6,30 @@ import (
 	"time"
 )
 
-// judge asks the rules about every target of a's route. The answer is good
+// judge asks the rules about every target of a's route. The verdicts are good
 // until the next call, and as long as the lock is held.
 func (r *Router) judge(a *ask) []verdict {
-	r.verdicts = a.judge(r.verdicts[:0])
+	r.verdicts = a.judge(r.verdicts)
 	return r.verdicts
 }
 
-// judge appends the verdicts on a's targets, in their order.
-func (a *ask) judge(verdicts []verdict) []verdict {
+// judge asks the rules about a's targets, and keeps the verdicts where there is
+// memory for them.
+func (a *ask) judge(memory []verdict) []verdict {
 	models := a.route.models
-	verdicts = slices.Grow(verdicts, len(models))[:len(models)]
+	a.verdicts = slices.Grow(memory[:0], len(models))[:len(models)]
+	var c present
 	for i, m := range models {
-		v := &verdicts[i]
+		v := &a.verdicts[i]
 		*v = verdict{model: m, index: int32(i), headroom: math.Inf(1)}
 		if m == nil {
 			v.reason = ReasonUnknown
 			continue
 		}
-		m.group.scan(a.now)
-		c := m.group.present()
+		c.count(m.group)
 		a.weigh(v, &c)
 	}
-	return verdicts
+	return a.verdicts
 }
 
 // outlook is what the verdicts say together, for those who cannot be placed.
@@ -41,11 +42,11 @@ type outlook struct {
 	known     bool          // every curve in service is known as far as the request would go
 }
 
-func (a *ask) outlook(verdicts []verdict) outlook {
+func (a *ask) outlook() outlook {
 	o := outlook{known: true, soonest: math.MaxInt64, queue: math.MaxInt64}
 	late, loaded := false, false
-	for i := range verdicts {
-		v := &verdicts[i]
+	for i := range a.verdicts {
+		v := &a.verdicts[i]
 		if v.reason.outOfService() {
 			continue
 		}

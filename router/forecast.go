@@ -85,9 +85,9 @@ type cohort struct {
 	most  int // the last
 }
 
-// predict makes the forecast of g, with cohorts as scratch.
-func (g *group) predict(now time.Time, cohorts *[forecastCohorts]cohort) {
-	f := &g.forecast
+// predict makes the next forecast of g, with cohorts as scratch.
+func (g *group) predict(now time.Time, cohorts *[forecastCohorts]cohort) forecast {
+	f := g.forecast
 	f.made, f.releases = now, [forecastSteps]float64{}
 	used, rest := 0, float64(g.m())
 	for _, l := range g.streams {
@@ -105,6 +105,7 @@ func (g *group) predict(now time.Time, cohorts *[forecastCohorts]cohort) {
 		f.releases[i] = scale * (f.releases[i] + max(rest, 0)*mean*t)
 	}
 	f.learn(now)
+	return f
 }
 
 // enrol adds l to its cohort, or makes it one of used+1; without room it is left
@@ -233,11 +234,15 @@ func (r *Router) places(a *ask) (places [forecastSteps]float64, known bool) {
 		}
 		var releases [forecastSteps]float64
 		for _, g := range groups {
-			if age := a.now.Sub(g.forecast.made); age > forecastStale || age > forecastFresh && !spared {
-				g.predict(a.now, &r.cohorts)
+			f := &g.forecast
+			if age := a.now.Sub(f.made); age > forecastStale || age > forecastFresh && !spared {
+				fresh := g.predict(a.now, &r.cohorts)
 				spared = true
+				if f = &fresh; !a.preview {
+					g.forecast = fresh
+				}
 			}
-			for i, n := range g.forecast.releases {
+			for i, n := range f.releases {
 				releases[i] += n
 			}
 		}
@@ -256,24 +261,6 @@ func (a *ask) short(b *backend) int {
 		return 0
 	}
 	return max(a.weight, 1) - spare
-}
-
-// missing is how many sequences have to end on m before one like a fits, at
-// least 1; as many as run there when nothing less would do.
-func (a *ask) missing(m *model) int {
-	most := max(m.group.m(), 1)
-	fails, fits := 0, 1
-	for fits < most && !a.fitsWithout(m, fits) {
-		fails, fits = fits, min(2*fits, most)
-	}
-	for fits-fails > 1 {
-		if mid := (fits + fails) / 2; a.fitsWithout(m, mid) {
-			fits = mid
-		} else {
-			fails = mid
-		}
-	}
-	return fits
 }
 
 // untilPlace is when the k-th place comes free, by places.

@@ -57,7 +57,7 @@ type journal struct {
 
 // open keeps what was decided about a, before it is carried out. It returns the
 // record for what is known only then, nil when this one is not kept.
-func (j *journal) open(r *Router, a *ask, p *plan) *Record {
+func (j *journal) open(a *ask, p *plan) *Record {
 	if p.outcome == OutcomePlaced {
 		if second := a.now.Unix(); second != j.second {
 			j.second, j.placed = second, 0
@@ -69,19 +69,19 @@ func (j *journal) open(r *Router, a *ask, p *plan) *Record {
 	rec := &j.records[j.written%keptRecords]
 	j.written++
 	*rec = Record{Candidates: rec.Candidates[:0]}
-	r.describe(rec, a, p, keptCandidates)
+	rec.describe(a, p, keptCandidates)
 	return rec
 }
 
 // describe writes into rec what p says of a, with at most so many candidates.
-func (r *Router) describe(rec *Record, a *ask, p *plan, candidates int) {
+func (rec *Record) describe(a *ask, p *plan, candidates int) {
 	rec.Time, rec.ID, rec.Route = a.now, a.req.ID, a.route.conf.Name
 	rec.Class, rec.Floor, rec.Waited = a.class, a.floor, a.waited
 	rec.Outcome, rec.Policy = p.outcome, p.policy
 	switch {
-	case p.outcome == OutcomeSpilled:
-		there := r.elsewhere.ask.route
-		rec.Chosen, rec.Spilled = there.conf.Targets[p.chosen.index].Target, there.conf.Name
+	case p.spilled != nil:
+		there := &p.spilled.route.conf
+		rec.Chosen, rec.Spilled = there.Targets[p.chosen.index].Target, there.Name
 	case p.chosen != nil:
 		rec.Chosen = a.route.conf.Targets[p.chosen.index].Target
 	case p.outcome == OutcomeQueued:
@@ -89,16 +89,16 @@ func (r *Router) describe(rec *Record, a *ask, p *plan, candidates int) {
 	default:
 		rec.Shed, rec.Best = p.cause, p.best
 	}
-	rec.list(a, r.verdicts, p, candidates)
-	if rec.Spilled != "" {
-		rec.list(&r.elsewhere.ask, r.elsewhere.verdicts, p, candidates)
+	rec.list(a, p, candidates)
+	if p.spilled != nil {
+		rec.list(p.spilled, p, candidates)
 	}
 }
 
 // list adds the verdicts on a's targets. The last place is for the chosen one.
-func (rec *Record) list(a *ask, verdicts []verdict, p *plan, limit int) {
-	for i := range verdicts {
-		v := &verdicts[i]
+func (rec *Record) list(a *ask, p *plan, limit int) {
+	for i := range a.verdicts {
+		v := &a.verdicts[i]
 		switch {
 		case len(rec.Candidates) < limit:
 			rec.Candidates = append(rec.Candidates, a.candidate(v))

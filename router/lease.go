@@ -91,7 +91,6 @@ func (l *Lease) FirstToken(now time.Time) {
 	defer r.mu.Unlock()
 	r.advance(now)
 	if l.phase == waiting {
-		l.group.scan(now) // what was seen so far was seen at this n
 		l.group.prefills.see(now, l)
 		l.group.unserved.overtake(l)
 		r.decode(now, l)
@@ -131,7 +130,6 @@ func (l *Lease) Done(now time.Time, outputTokens float64) []Grant {
 		return nil
 	}
 	r.advance(now)
-	l.group.scan(now)
 	r.release(now, l, finite(outputTokens))
 	return r.wake(now, l.group.backend)
 }
@@ -272,6 +270,6 @@ func (g *group) dropStream(l *Lease) {
 	g.streams = g.streams[:last]
 	l.slot = -1
 	if g.least == l {
-		g.scanAt = time.Time{}
+		g.scanAt, g.router.lookAt = time.Time{}, time.Time{}
 	}
 }

@@ -1,7 +1,5 @@
 package router
 
-import "time"
-
 // leaseList holds streams that wait for their first token and that no later
 // one has overtaken, oldest first. An engine that queues serves in order, so a
 // stream which was overtaken waits for a reason of its own and says nothing
@@ -116,17 +114,5 @@ func (h pendingHeap) down(i int) {
 		}
 		h.swap(i, child)
 		i = child
-	}
-}
-
-// advance counts as decoding what became due by now, and drops the reports of
-// engines that have grown old. Every entry of the router
-// calls it first.
-func (r *Router) advance(now time.Time) {
-	for l := r.pending.next(); l != nil && !l.due.After(now); l = r.pending.next() {
-		r.decode(l.due, l)
-	}
-	if !r.forgetAt.IsZero() && now.After(r.forgetAt) {
-		r.forgetEngines(now)
 	}
 }

@@ -280,7 +280,8 @@ func (rt *route) toDisplace(a *ask) *Ticket {
 func (r *Router) displace(t *Ticket, now time.Time) {
 	r.exit(t)
 	a := t.ask(now)
-	p := r.planSteps(&a, r.judge(&a), t.steps, ShedQueueFull)
+	r.judge(&a)
+	p := r.planSteps(&a, t.steps, ShedQueueFull)
 	t.state, t.decision = granted, r.carryOut(&a, &p)
 	r.displaced = append(r.displaced, Grant{Ticket: t, Waiter: t.req.Waiter, Decision: t.decision})
 }

@@ -34,16 +34,27 @@ type looked struct {
 	areaAt   time.Time
 }
 
-// scan looks through the streams of g, at most every scanEvery: how fast are
-// they, and how much of a lead do they have over their floors?
-func (g *group) scan(now time.Time) {
-	if now.Before(g.scanAt) {
+// look looks through the streams of every group that nobody looked at for
+// scanEvery.
+func (r *Router) look(now time.Time) {
+	if now.Before(r.lookAt) {
 		return
 	}
-	g.look(now)
+	r.lookAt = now.Add(scanEvery)
+	for _, b := range r.backends {
+		for _, g := range b.groups {
+			if !now.Before(g.scanAt) {
+				g.look(now)
+			}
+			if g.scanAt.Before(r.lookAt) {
+				r.lookAt = g.scanAt
+			}
+		}
+	}
 }
 
-// look is scan, whenever the last one was.
+// look looks through the streams of g: how fast are they, and how much of a lead
+// do they have over their floors?
 func (g *group) look(now time.Time) {
 	beside, since := g.beside(now), now.Sub(g.lookedAt)
 	for _, m := range g.models {

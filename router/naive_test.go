@@ -413,11 +413,6 @@ func (w *naive) place() {
 	req := w.request()
 	rt := w.routeOf[req.Route]
 	seen, _ := w.Preview(w.now, req)
-	for _, b := range w.backends {
-		for _, g := range b.groups {
-			g.scan(w.now) // as Place does, and the preview did for itself
-		}
-	}
 	waits := rt.mustQueue(rt.conf.Class) && !req.NoQueue
 	open, objections := false, make([]string, len(rt.models))
 	for i := range rt.models {

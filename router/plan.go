@@ -14,9 +14,10 @@ type plan struct {
 	best    float64    // of one that is refused: highest bound on offer, tokens/s
 
 	// Where it goes, nil when nobody takes it: a verdict on a target of the
-	// route, or of the one that it is spilled to, see Router.elsewhere.
-	chosen *verdict
-	floor  float64 // that the lease carries
+	// route, or of the one that it is spilled to.
+	chosen  *verdict
+	spilled *ask    // as it is put to that route; else nil
+	floor   float64 // that the lease carries
 
 	// Of one that waits: until when, and what comes after that.
 	deadline time.Time
@@ -30,30 +31,30 @@ func (a *ask) onto(v *verdict, outcome Outcome) plan {
 
 // planNewcomer decides about a request that has just come.
 func (r *Router) planNewcomer(a *ask) plan {
-	verdicts := r.judge(a)
-	if v := a.stale(verdicts); v != nil {
+	r.judge(a)
+	if v := a.stale(); v != nil {
 		return plan{outcome: OutcomeProbe, policy: a.route.conf.Prefer.String(), chosen: v}
 	}
 	// Who waits in line waits for speed, or for more places than there are: one
 	// place is taken as soon as it comes free. Who does not decode takes no speed.
 	if a.req.NoQueue || a.weight == 0 || !a.route.mustQueue(a.class) {
-		if v := r.choose(a, verdicts); v != nil {
+		if v := r.choose(a); v != nil {
 			return a.onto(v, OutcomePlaced)
 		}
 	}
 	if a.req.Spare {
-		return a.planShed(a.outlook(verdicts), false, ShedFloor)
+		return a.planShed(a.outlook(), false, ShedFloor)
 	}
-	return r.planSteps(a, verdicts, a.route.conf.OnInfeasible, ShedFloor)
+	return r.planSteps(a, a.route.conf.OnInfeasible, ShedFloor)
 }
 
-// planSteps goes through the steps of a request that could not be placed. cause
-// is why the steps before failed; ShedFloor when there were none.
-func (r *Router) planSteps(a *ask, verdicts []verdict, steps []Step, cause ShedReason) plan {
-	o := a.outlook(verdicts)
+// planSteps goes through the steps of a request that was judged and could not be
+// placed. cause is why the steps before failed; ShedFloor when there were none.
+func (r *Router) planSteps(a *ask, steps []Step, cause ShedReason) plan {
+	o := a.outlook()
 	pointless, best := a.unattainable()
 	if pointless {
-		if v := a.probe(verdicts); v != nil {
+		if v := a.probe(); v != nil {
 			return plan{outcome: OutcomeProbe, policy: a.route.conf.Prefer.String(), chosen: v}
 		}
 		o.best = best
@@ -76,7 +77,7 @@ func (r *Router) planSteps(a *ask, verdicts []verdict, steps []Step, cause ShedR
 				return p
 			}
 		case BestEffort:
-			if v := a.leastHarm(verdicts); v != nil {
+			if v := a.leastHarm(); v != nil {
 				return plan{outcome: OutcomeBestEffort, policy: "best_effort", chosen: v}
 			}
 		case Shed:
@@ -108,17 +109,21 @@ func (r *Router) planSpill(a *ask, name string) (plan, bool) {
 	if rt == nil || rt == a.route {
 		return plan{}, false
 	}
-	there := &r.elsewhere.ask
+	there := &r.elsewhere
+	memory := there.verdicts
 	*there = newAsk(a.now, rt, &a.req)
+	there.preview = a.preview
 	if there.weight > 0 && rt.mustQueue(there.class) {
 		return plan{}, false
 	}
-	r.elsewhere.verdicts = there.judge(r.elsewhere.verdicts[:0])
-	v := r.choose(there, r.elsewhere.verdicts)
+	there.judge(memory)
+	v := r.choose(there)
 	if v == nil {
 		return plan{}, false
 	}
-	return there.onto(v, OutcomeSpilled), true
+	p := there.onto(v, OutcomeSpilled)
+	p.spilled = there
+	return p, true
 }
 
 const (
@@ -143,12 +148,12 @@ const (
 // last seen long ago; nil if there is none. Nobody runs there who could be hurt,
 // and without it nobody ever would: what is too slow gets no requests, and shows
 // no more how fast it is. Where no target reaches the floor, probe does.
-func (a *ask) stale(verdicts []verdict) *verdict {
+func (a *ask) stale() *verdict {
 	if a.floor <= 0 || a.req.NoQueue || a.req.Spare {
 		return nil
 	}
-	for i := range verdicts {
-		v := &verdicts[i]
+	for i := range a.verdicts {
+		v := &a.verdicts[i]
 		if v.reason != ReasonOwnFloor || v.m > 0 || v.model.solo*staleWithin < a.floor {
 			continue
 		}
@@ -163,13 +168,13 @@ func (a *ask) stale(verdicts []verdict) *verdict {
 // probe picks the idle target to which one request a minute is let through
 // although its floor is out of reach, nil if it is not time or there is none.
 // That request carries no floor, or it would lock the backend.
-func (a *ask) probe(verdicts []verdict) *verdict {
+func (a *ask) probe() *verdict {
 	if a.route.probeAt.IsZero() || a.now.Before(a.route.probeAt) {
 		return nil
 	}
 	var idle *verdict
-	for i := range verdicts {
-		v := &verdicts[i]
+	for i := range a.verdicts {
+		v := &a.verdicts[i]
 		if v.model == nil || v.reason.outOfService() || v.reason == ReasonCap || v.model.group.leased() > 0 {
 			continue
 		}
@@ -184,7 +189,7 @@ func (a *ask) probe(verdicts []verdict) *verdict {
 // refuses.
 func (r *Router) carryOut(a *ask, p *plan) Decision {
 	d := Decision{Policy: p.policy, Waited: a.waited}
-	rec := r.journal.open(r, a, p)
+	rec := r.journal.open(a, p)
 	if p.outcome == OutcomeProbe || p.cause == ShedUnattainable && a.route.probeAt.IsZero() {
 		a.route.probeAt = a.now.Add(probeEvery)
 	}
@@ -193,15 +198,14 @@ func (r *Router) carryOut(a *ask, p *plan) Decision {
 	}
 	switch p.outcome {
 	case OutcomeQueued:
-		a.denied(r.verdicts, afterWaiting)
+		a.denied(afterWaiting)
 	case OutcomeShed:
-		a.denied(r.verdicts, afterRefusing)
+		a.denied(afterRefusing)
 	}
 	switch {
-	case p.outcome == OutcomeSpilled:
-		there := &r.elsewhere.ask
-		d.Chosen, d.Spilled = there.candidate(p.chosen), there.route.conf.Name
-		d.Lease = r.take(there, p.chosen, p.floor)
+	case p.spilled != nil:
+		d.Chosen, d.Spilled = p.spilled.candidate(p.chosen), p.spilled.route.conf.Name
+		d.Lease = r.take(p.spilled, p.chosen, p.floor)
 		d.Lease.asked = a.floor
 	case p.chosen != nil:
 		d.Chosen = a.candidate(p.chosen)
@@ -230,69 +234,22 @@ func (r *Router) Preview(now time.Time, req Request) (rec Record, ok bool) {
 	}
 	r.advance(now)
 	a := newAsk(now, rt, &req)
-	defer func(rand func() float64, views []view) {
-		r.rand = rand
-		for _, b := range r.backends {
-			for i, g := range b.groups {
-				g.restore(&views[i])
-			}
-			views = views[len(b.groups):]
-		}
-	}(r.rand, r.views(now))
-	r.rand = func() float64 { return 0.5 }
+	a.preview = true
 	p := r.planNewcomer(&a)
-	r.describe(&rec, &a, &p, math.MaxInt)
+	rec.describe(&a, &p, math.MaxInt)
 	if p.outcome.refused() {
 		rec.RetryAfter = r.comeBack(&a, p.cause)
 	}
 	return rec, true
 }
 
-// view is what looking at a group changes of it: a look is also evidence, and
-// others decide by when the last one was.
-type view struct {
-	forecast forecast
-	ramp     ramp
-	looked   looked
-	levels   []level    // of the models
-	seen     []progress // of the streams, when they would be looked at
-}
-
-// views are those of all groups, as they are.
-func (r *Router) views(now time.Time) []view {
-	list := make([]view, 0, len(r.backends))
-	for _, b := range r.backends {
-		for _, g := range b.groups {
-			list = append(list, g.view(now))
-		}
+// chance is a random number for a decision about a, in [0, 1); for one that is
+// only asked for, the middle.
+func (r *Router) chance(a *ask) float64 {
+	if a.preview {
+		return 0.5
 	}
-	return list
-}
-
-func (g *group) view(now time.Time) view {
-	v := view{forecast: g.forecast, ramp: g.ramp, looked: g.looked}
-	if !now.Before(g.scanAt) {
-		for _, m := range g.models {
-			v.levels = append(v.levels, m.level)
-		}
-		v.seen = make([]progress, len(g.streams))
-		for i, l := range g.streams {
-			v.seen[i] = l.seen
-		}
-	}
-	return v
-}
-
-// restore takes back all that changed since v.
-func (g *group) restore(v *view) {
-	g.forecast, g.ramp, g.looked = v.forecast, v.ramp, v.looked
-	for i := range v.levels {
-		g.models[i].level = v.levels[i]
-		g.models[i].settle()
-	}
-	for i, seen := range v.seen {
-		g.streams[i].seen = seen
-	}
+	return r.rand()
 }
 
 // Explain returns every candidate for req as Place would see it now, and

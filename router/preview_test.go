@@ -85,8 +85,8 @@ func (w *twin) step() {
 	}
 }
 
-// Of two routers that see the same, the one that is asked for previews all the
-// time decides the same.
+// Of two routers that see the same at the same times, the one that is asked for
+// previews all the time decides the same.
 func TestPreviewsChangeNoDecision(t *testing.T) {
 	for seed := range uint64(20) {
 		plain, asked := newTwin(t, seed), newTwin(t, seed)
@@ -96,7 +96,13 @@ func TestPreviewsChangeNoDecision(t *testing.T) {
 			d := time.Duration(pause(80)) * time.Millisecond
 			plain.sleep(d)
 			asked.sleep(d)
-			for range pick(4) {
+			previews := pick(4)
+			if previews > 0 {
+				plain.mu.Lock()
+				plain.advance(plain.now)
+				plain.mu.Unlock()
+			}
+			for range previews {
 				floor := []float64{0, 15, 30, 50, 100, 1000}[pick(6)]
 				asked.Preview(asked.now, Request{
 					Route: []string{"chat", "small"}[pick(2)], MinTPS: &floor, PromptTokens: pick(4000), Arrived: asked.now, NoQueue: pick(2) == 0,
@@ -116,7 +122,7 @@ func TestPreviewsChangeNoDecision(t *testing.T) {
 }
 
 // Place looks at the streams first if that was long ago, and slow start may move
-// by it: so does a preview, which leaves no trace of it.
+// by it: so does a preview, as any question does that comes with the time.
 func TestPreviewSeesWhatPlaceWillSee(t *testing.T) {
 	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}})
 	leases := b.fill("chat", 10)
@@ -127,13 +133,19 @@ func TestPreviewSeesWhatPlaceWillSee(t *testing.T) {
 	for _, l := range leases {
 		l.Progress(b.now, profiles.Count{Tokens: 100})
 	}
-	for range 3 {
+	moved := 0
+	for i := range 3 {
 		if rec, _ := b.Preview(b.now, Request{Route: "chat", Stream: true}); rec.Outcome != OutcomePlaced {
 			t.Errorf("previewed %v (%v), want placed", rec.Outcome, rec.Candidates[0].Reason)
 		}
+		if limit := b.load(0).Cap; i == 0 {
+			moved = limit
+		} else if limit != moved {
+			t.Errorf("the cap of slow start is %d after another preview, want %d as before", limit, moved)
+		}
 	}
-	if limit := b.load(0).Cap; limit != slowStartCap {
-		t.Errorf("the cap of slow start is %d after a preview, want %d as before", limit, slowStartCap)
+	if moved <= slowStartCap {
+		t.Errorf("the cap of slow start is %d after 20 tokens each, want more than %d", moved, slowStartCap)
 	}
 	if d := b.place("chat"); d.Lease == nil {
 		t.Errorf("placed after 50 tokens/s at a floor of 30: %+v", d.Refusal)

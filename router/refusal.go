@@ -76,16 +76,16 @@ func (r *Router) comeBack(a *ask, reason ShedReason) time.Duration {
 	case ShedUnattainable:
 		return 0
 	case NoBackend:
-		return r.jitter(retryNoBackend)
+		return r.jitter(a, retryNoBackend)
 	}
 	if a.tooWide() {
 		return 0
 	}
 	places, known := r.places(a)
 	if !known {
-		return r.jitter(retryLeast)
+		return r.jitter(a, retryLeast)
 	}
-	return r.jitter(untilPlace(&places, float64(a.ahead()+1)))
+	return r.jitter(a, untilPlace(&places, float64(a.ahead()+1)))
 }
 
 // ahead is how many have a place before a refused request like a: those in line
@@ -155,7 +155,7 @@ func (rt *route) promised(now time.Time) int {
 }
 
 // jitter keeps d within bounds and spreads it by ±20 %.
-func (r *Router) jitter(d time.Duration) time.Duration {
+func (r *Router) jitter(a *ask, d time.Duration) time.Duration {
 	d = min(max(d, retryLeast), retryMost)
-	return time.Duration(float64(d) * (0.8 + 0.4*r.rand()))
+	return time.Duration(float64(d) * (0.8 + 0.4*r.chance(a)))
 }

@@ -53,6 +53,9 @@ type ask struct {
 	weight  int           // sequences; 0 for a request that does not decode
 	prompt  int           // tokens to prefill; 0 for a request that does not decode
 	since   time.Time     // it comes back as told: when it was refused for the first time; else zero
+
+	verdicts []verdict // on the route's targets, in their order, once they were judged
+	preview  bool      // it is only asked what would become of it
 }
 
 // newAsk puts req to rt.

@@ -140,10 +140,27 @@ func (a *ask) moreIfKnown(v verdict, c *present) bool {
 	return true
 }
 
-// fitsWithout reports whether a would find its place on m when so many of its
-// sequences have ended, by the rules that depend on how many there are.
-func (a *ask) fitsWithout(m *model, ended int) bool {
-	c := m.group.present().without(ended)
-	v := verdict{model: m, headroom: math.Inf(1)}
-	return a.bears(&v, &c) == OK
+// missing is how many sequences have to end on m before one like a fits by the
+// rules that count them, at least 1; as many as run there when nothing less would
+// do.
+func (a *ask) missing(m *model) int {
+	now := m.group.present()
+	fitsWithout := func(ended int) bool {
+		c, v := now, verdict{model: m}
+		c.leave(ended)
+		return a.bears(&v, &c) == OK
+	}
+	most := max(now.m, 1)
+	fails, fits := 0, 1
+	for fits < most && !fitsWithout(fits) {
+		fails, fits = fits, min(2*fits, most)
+	}
+	for fits-fails > 1 {
+		if mid := (fits + fails) / 2; fitsWithout(mid) {
+			fits = mid
+		} else {
+			fails = mid
+		}
+	}
+	return fits
 }

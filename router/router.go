@@ -19,22 +19,21 @@ type Router struct {
 	routeOf   map[string]*route
 	curves    map[Target]curve // of configured targets
 	remote    RemoteLoad
-	replicas  int         // configured: they count until remote load tells
-	heard     bool        // remote load told
-	scale     int         // own counts stand for so many replicas; 1 while loads are shared
-	pending   pendingHeap // leases that will count as decoding
-	forgetAt  time.Time   // when the first report of an engine no longer holds; zero = there is none
-	inLine    int         // tickets waiting in all lines
-	displaced []Grant     // to those who had to make room in a full line, not yet told
-	tickets   uint64      // given out so far: the order within one deadline
-	round     uint64      // of waking, see wake
-	verdicts  []verdict   // scratch of judge
-	elsewhere struct {    // the same for the route that a request spills to
-		ask      ask
-		verdicts []verdict
-	}
-	cohorts [forecastCohorts]cohort // scratch of predict
-	journal journal
+	replicas  int                     // configured: they count until remote load tells
+	heard     bool                    // remote load told
+	scale     int                     // own counts stand for so many replicas; 1 while loads are shared
+	pending   pendingHeap             // leases that will count as decoding
+	forgetAt  time.Time               // when the first report of an engine no longer holds; zero = there is none
+	inLine    int                     // tickets waiting in all lines
+	displaced []Grant                 // to those who had to make room in a full line, not yet told
+	tickets   uint64                  // given out so far: the order within one deadline
+	round     uint64                  // of waking, see wake
+	lookAt    time.Time               // when the streams of some group are to be looked through again
+	sweptAt   int64                   // unix second up to which promises were swept
+	verdicts  []verdict               // scratch of judge
+	elsewhere ask                     // the same for the route that a request spills to
+	cohorts   [forecastCohorts]cohort // scratch of predict
+	journal   journal
 }
 
 // Options configures a Router.

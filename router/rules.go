@@ -22,13 +22,21 @@ type present struct {
 }
 
 // present is who is there now.
-func (g *group) present() present {
-	leased := g.leased()
-	c := present{m: leased + g.foreign.all.value, leased: leased, prompt: g.promptWaiting(), places: math.MaxInt}
+func (g *group) present() (c present) {
+	c.count(g)
+	return c
+}
+
+// count makes c who is there now. It is what every decision counts, of every
+// target: a copy less is a tenth of its time.
+func (c *present) count(g *group) {
+	c.leased = g.leased()
+	c.m = c.leased + g.foreign.all.value
+	c.prompt = g.promptWaiting()
+	c.places, c.alike = math.MaxInt, 0
 	if spare, capped := g.backend.spare(); capped {
 		c.places = spare
 	}
-	return c
 }
 
 // with is c and n requests like a more, as if they had just been placed on g.
@@ -44,14 +52,13 @@ func (a *ask) with(g *group, c present, n int) present {
 	return c
 }
 
-// without is c when so many sequences have ended.
-func (c present) without(ended int) present {
+// leave takes off c so many sequences that have ended.
+func (c *present) leave(ended int) {
 	c.m -= ended
 	c.leased -= ended
 	if c.places != math.MaxInt {
 		c.places += ended
 	}
-	return c
 }
 
 // verdict is what the rules say of one target of a route.
@@ -94,12 +101,13 @@ func (a *ask) weigh(v *verdict, c *present) {
 // service, and is not being tried out by somebody else.
 func (a *ask) admitted(m *model, c *present) Reason {
 	b := m.group.backend
-	switch reason := a.service(b); {
-	case reason != OK:
+	if reason := a.service(b); reason != OK {
 		return reason
+	}
+	switch {
 	case b.health == Probing && c.alike > 0:
 		return ReasonBreaker
-	case a.passesOver(m) && (a.req.Again || a.req.Spare || c.alike > 0 || !m.standing.due(a.now)):
+	case m.standing.rests(a.req.Tenant) && (a.req.Again || a.req.Spare || c.alike > 0 || !m.standing.due(a.now)) && a.passesOver(m):
 		return ReasonRefuses
 	}
 	return OK

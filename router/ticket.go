@@ -50,7 +50,8 @@ func (t *Ticket) Expire(now time.Time) Decision {
 		r.advance(now)
 		r.exit(t)
 		a := t.ask(now)
-		p := r.planSteps(&a, r.judge(&a), t.steps, ShedTimeout)
+		r.judge(&a)
+		p := r.planSteps(&a, t.steps, ShedTimeout)
 		t.decision = r.carryOut(&a, &p)
 	}
 	t.state = spent

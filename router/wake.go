@@ -15,6 +15,7 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 	if r.inLine == 0 {
 		return grants
 	}
+	r.look(now) // whose lead was the least may be gone
 	routes := r.routes
 	if at != nil {
 		routes = at.routes
@@ -57,15 +58,15 @@ func nextInLine(routes []*route, class Class, round uint64) *Ticket {
 // waiting. It is refused when waiting became pointless.
 func (r *Router) serve(now time.Time, t *Ticket) (d Decision, ok bool) {
 	a := t.ask(now)
-	verdicts := r.judge(&a)
-	if v := r.choose(&a, verdicts); v != nil {
+	r.judge(&a)
+	if v := r.choose(&a); v != nil {
 		r.exit(t)
 		p := a.onto(v, OutcomeGranted)
 		return r.carryOut(&a, &p), true
 	}
 	if pointless, _ := a.unattainable(); pointless {
 		r.exit(t)
-		p := r.planSteps(&a, verdicts, t.steps, ShedFloor)
+		p := r.planSteps(&a, t.steps, ShedFloor)
 		return r.carryOut(&a, &p), true
 	}
 	return Decision{}, false
@@ -79,7 +80,6 @@ func (r *Router) dismiss(now time.Time, rt *route) []Grant {
 			r.exit(t)
 			a := t.ask(now)
 			t.state = granted
-			r.verdicts = r.verdicts[:0] // nobody looked
 			t.decision = r.carryOut(&a, &plan{outcome: OutcomeNoBackend, policy: rt.conf.Prefer.String(), cause: NoBackend})
 			grants = append(grants, Grant{Ticket: t, Waiter: t.req.Waiter, Decision: t.decision})
 		}

@@ -31,12 +31,12 @@ func (g *group) keptOut(now time.Time) bool { return g.wanted > 0 || now.Before(
 
 // denied notes that there is no room for a. A floor that a target cannot
 // give even alone is no reason for batch to stay off it.
-func (a *ask) denied(verdicts []verdict, d time.Duration) {
+func (a *ask) denied(d time.Duration) {
 	if a.class == Batch || a.weight == 0 || a.req.Spare {
 		return
 	}
-	for i := range verdicts {
-		v := &verdicts[i]
+	for i := range a.verdicts {
+		v := &a.verdicts[i]
 		if v.model == nil || v.reason.outOfService() {
 			continue
 		}
