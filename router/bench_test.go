@@ -234,7 +234,7 @@ func BenchmarkForecast(b *testing.B) {
 	b.ReportAllocs()
 	used := cpuTime()
 	for b.Loop() {
-		x.predict(w.now, &w.cohorts)
+		x.predict(w.now, &x.forecast, &w.cohorts)
 	}
 	b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
 }

@@ -85,9 +85,8 @@ type cohort struct {
 	most  int // the last
 }
 
-// predict makes the next forecast of g, with cohorts as scratch.
-func (g *group) predict(now time.Time, cohorts *[forecastCohorts]cohort) forecast {
-	f := g.forecast
+// predict makes f, the last forecast of g, the one of now, with cohorts as scratch.
+func (g *group) predict(now time.Time, f *forecast, cohorts *[forecastCohorts]cohort) {
 	f.made, f.releases = now, [forecastSteps]float64{}
 	used, rest := 0, float64(g.m())
 	for _, l := range g.streams {
@@ -105,7 +104,6 @@ func (g *group) predict(now time.Time, cohorts *[forecastCohorts]cohort) forecas
 		f.releases[i] = scale * (f.releases[i] + max(rest, 0)*mean*t)
 	}
 	f.learn(now)
-	return f
 }
 
 // enrol adds l to its cohort, or makes it one of used+1; without room it is left
@@ -236,11 +234,12 @@ func (r *Router) places(a *ask) (places [forecastSteps]float64, known bool) {
 		for _, g := range groups {
 			f := &g.forecast
 			if age := a.now.Sub(f.made); age > forecastStale || age > forecastFresh && !spared {
-				fresh := g.predict(a.now, &r.cohorts)
-				spared = true
-				if f = &fresh; !a.preview {
-					g.forecast = fresh
+				if a.preview {
+					kept := *f
+					f = &kept
 				}
+				g.predict(a.now, f, &r.cohorts)
+				spared = true
 			}
 			for i, n := range f.releases {
 				releases[i] += n
