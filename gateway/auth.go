@@ -11,11 +11,12 @@ import (
 
 // authenticate finds the tenant whose key the client has shown.
 func (x *exchange) authenticate() error {
-	t, err := x.plan.authenticate(x.r)
+	t, err := x.plan.authenticate(x.request.http)
 	if err != nil {
 		return err
 	}
 	x.tenant = t
+	x.memory.budgets.tenant = t.held
 	return nil
 }
 

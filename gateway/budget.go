@@ -57,3 +57,31 @@ func (b budgets) force(n int64) {
 
 // give takes n off again.
 func (b budgets) give(n int64) { b.force(-n) }
+
+// holding is what one request has taken of its budgets beside the body: bytes on
+// the heap, until giveBack.
+type holding struct {
+	budgets budgets
+	bytes   int64 // as the budgets count them
+}
+
+// take takes n bytes of the heap.
+func (h *holding) take(n int64) error {
+	err := h.budgets.take(onHeap * n)
+	if err == nil {
+		h.bytes += onHeap * n
+	}
+	return err
+}
+
+// adjust counts n bytes more, or less, which cannot be refused.
+func (h *holding) adjust(n int64) {
+	h.budgets.force(onHeap * n)
+	h.bytes += onHeap * n
+}
+
+// giveBack gives back all that is held. Calls after the first do nothing.
+func (h *holding) giveBack() {
+	h.budgets.give(h.bytes)
+	h.bytes = 0
+}

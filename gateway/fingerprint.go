@@ -9,18 +9,19 @@ import (
 // of two requests, and mostly their prompts, differ before.
 const fingerprinted = 64 << 10
 
-// key is the same for a request that its client sends again, by which the
-// router knows that it comes back as it was told. Only this process knows what
-// it says.
-func (x *exchange) key() uint64 {
-	if !x.end.Decodes {
+// fingerprint is the same for a request that its client sends again, by which the
+// router knows that it comes back as it was told. Only the process with this seed
+// knows what it says. 0 = the answer is not decoded, and nobody is told to come
+// back.
+func (r *request) fingerprint(seed maphash.Seed, tenant string) uint64 {
+	if !r.end.Decodes {
 		return 0
 	}
-	body := x.body.bytes()
+	body := r.body.bytes()
 	var h maphash.Hash
-	h.SetSeed(x.g.seed)
-	h.WriteString(x.tenant.name)
-	h.WriteString(x.path)
+	h.SetSeed(seed)
+	h.WriteString(tenant)
+	h.WriteString(r.path)
 	var size [8]byte
 	binary.LittleEndian.PutUint64(size[:], uint64(len(body)))
 	h.Write(size[:])

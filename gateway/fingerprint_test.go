@@ -13,11 +13,11 @@ import (
 )
 
 func TestARequestThatIsSentAgainHasTheSameKey(t *testing.T) {
-	g := &Gateway{seed: maphash.MakeSeed()}
+	seed := maphash.MakeSeed()
 	long := strings.Repeat("x", fingerprinted)
 	key := func(tenantName, path, text string, decodes bool) uint64 {
-		x := &exchange{g: g, end: &endpoint.Endpoint{Decodes: decodes}, tenant: &tenant{name: tenantName}, path: path, body: &body{room: []byte(text), size: len(text)}}
-		return x.key()
+		r := &request{end: &endpoint.Endpoint{Decodes: decodes}, path: path, body: &body{room: []byte(text), size: len(text)}}
+		return r.fingerprint(seed, tenantName)
 	}
 	seen := map[uint64]bool{}
 	for _, c := range []struct{ tenant, path, body string }{

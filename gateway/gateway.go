@@ -62,7 +62,7 @@ type Gateway struct {
 	catalog   catalog
 	running   atomic.Int64 // requests between place and settle
 	buffers   sync.Pool    // *[relayBuffer]byte
-	seed      maphash.Seed // of exchange.key
+	seed      maphash.Seed // of request.fingerprint
 	uncounted jobQueue     // answers that nobody counted the tokens of
 }
 
@@ -128,16 +128,16 @@ func (g *Gateway) Configure(c *config.Config, backends map[string]*providers.Bac
 	return nil
 }
 
-// incarnation returns the backend that l is a lease on: of the
-// configuration that it began with, or, for a lease that is younger than a
-// reload, of the one in force; nil if that has been replaced too.
-func (x *exchange) incarnation(l *router.Lease) *backend {
-	if b := x.plan.incarnation(l); b != nil {
+// incarnation returns the backend that l is a lease on: of p, the configuration
+// that its request began with, or, for a lease that is younger than a reload, of
+// the one in force; nil if that has been replaced too.
+func (g *Gateway) incarnation(p *plan, l *router.Lease) *backend {
+	if b := p.incarnation(l); b != nil {
 		return b
 	}
-	x.g.switching.RLock()
-	p := x.g.plan.Load()
-	x.g.switching.RUnlock()
+	g.switching.RLock()
+	p = g.plan.Load()
+	g.switching.RUnlock()
 	return p.incarnation(l)
 }
 

@@ -1,9 +1,7 @@
 package gateway
 
 import (
-	"errors"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/telemetry"
@@ -20,6 +18,23 @@ const (
 	clearLeast  = 50 * time.Millisecond
 )
 
+// hedge is the second attempt of a request, beside its first. The zero value is
+// none.
+type hedge struct {
+	rival   *attempt // under way beside the one that the request is served by; nil = none
+	result  telemetry.Hedge
+	backend string // of the second attempt; "" = none was sent
+}
+
+// end cancels the attempt beside the one that serves the request, if there is
+// one.
+func (h *hedge) end() {
+	if t := h.rival; t != nil {
+		h.rival = nil
+		t.end(time.Now(), false)
+	}
+}
+
 // hedgeAfter is how long after it went up t may be silent until a second
 // attempt is worth its price; 0 = however long.
 //
@@ -29,17 +44,17 @@ const (
 // twice, batch has time, and of a target whose first tokens are not known
 // nobody can say that one is late.
 func (x *exchange) hedgeAfter(t *attempt) time.Duration {
-	if !x.route.conf.Hedge || !x.stream || !x.end.Decodes || x.end.Stores || x.req.Store {
+	if !x.route.conf.Hedge || !x.request.streams() || x.request.end.Stores || x.request.parsed.Store {
 		return 0
 	}
-	predicted := t.lease.TTFT()
-	if x.class != router.Interactive || x.sends > 1 || predicted <= 0 {
+	predicted := t.lease().TTFT()
+	if x.objective.class != router.Interactive || x.failover.sends > 1 || predicted <= 0 {
 		return 0
 	}
 	after := times(predicted, t.backend.firstByte.factor()) + lateLeast
-	if x.maxTTFT > 0 { // the second attempt is left as long as the first one gets at least
+	if x.objective.maxTTFT > 0 { // the second attempt is left as long as the first one gets at least
 		sure := times(predicted, clearFactor) + clearLeast
-		left := x.maxTTFT - t.sent.Sub(x.arrived) - sure
+		left := x.objective.maxTTFT - t.up.sent.Sub(x.request.arrived) - sure
 		after = min(after, max(left, sure))
 	}
 	return after
@@ -54,118 +69,85 @@ func times(d time.Duration, factor float64) time.Duration {
 // is cancelled at once, which is no verdict about its backend and teaches
 // nothing.
 func (x *exchange) race(first *attempt, wait time.Duration) error {
-	first.launch(&x.g.buffers, x.plan.conf.Timeouts.Silence)
+	first.up.launch(&x.g.buffers, x.plan.conf.Timeouts.Silence)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case <-first.done:
-		return x.alone()
+	case <-first.up.done:
+		return x.alone(first)
 	case <-timer.C:
 	}
-	if !x.second(first.name) {
-		<-first.done
-		return x.alone()
+	if !x.second(first) {
+		<-first.up.done
+		return x.alone(first)
 	}
-	second := x.rival
+	second := x.hedge.rival
 	select {
-	case <-first.done:
-	case <-second.done:
-		x.swap()
+	case <-first.up.done:
+	case <-second.up.done:
+		x.attempt, x.hedge.rival = second, first
 	}
-	err := x.firstByte()
-	if x.couldBeBettered(err) {
-		failed := x.try.name
-		x.setAside(err)
-		x.movesOn(failed, err)
-		x.adopt(x.rival)
-		x.rival = nil
-		<-x.try.done
-		err = x.firstByte()
+	err := x.firstByte(x.attempt)
+	if failed := x.attempt; couldBeBettered(failed, err) {
+		x.setAside(failed, err)
+		x.logMove(failed, err)
+		x.attempt, x.hedge.rival = x.hedge.rival, nil
+		<-x.attempt.up.done
+		err = x.firstByte(x.attempt)
 	}
 	switch {
-	case x.try == second && err == nil:
-		x.hedge = telemetry.HedgeWon
-		if x.rival != nil { // the first is silent still
+	case x.attempt == second && err == nil:
+		x.hedge.result = telemetry.HedgeWon
+		if x.hedge.rival != nil { // the first is silent still
 			first.backend.firstByte.note(math.Inf(1))
-			first.lease.Refused(time.Now(), true)
+			first.lease().Refused(time.Now(), true)
 		}
-	case x.try == first && err == nil:
-		x.noteFirstByte()
+	case x.attempt == first && err == nil:
+		first.noteFirstByte()
 	}
-	x.dropRival()
+	x.hedge.end()
 	return err
 }
 
 // alone judges the answer of the only attempt.
-func (x *exchange) alone() error {
-	err := x.firstByte()
+func (x *exchange) alone(t *attempt) error {
+	err := x.firstByte(t)
 	if err == nil {
-		x.noteFirstByte()
+		t.noteFirstByte()
 	}
 	return err
 }
 
 // second sends the request to another target as well, if one is feasible right
-// now and the budget of further sends allows it; x.rival is that attempt then.
-func (x *exchange) second(first string) bool {
-	x.hedge = telemetry.HedgeRefused
-	if x.sends >= maxSends || !x.g.retries.takeSpare() {
+// now and the budget of further sends allows it; x.hedge.rival is that attempt
+// then.
+func (x *exchange) second(first *attempt) bool {
+	x.hedge.result = telemetry.HedgeRefused
+	if x.failover.sends >= maxSends || !x.g.retries.takeSpare() {
 		return false
 	}
-	req := x.placing
-	req.Exclude, req.Spare = append(slices.Clip(req.Exclude), first), true
-	d := x.g.placer.Place(time.Now(), req)
-	if d.Ticket != nil { // of a Placer that knows no spare places
-		x.g.Deliver(d.Ticket.Cancel(time.Now()))
-	}
+	d := x.placement.spare(first.name())
 	if d.Lease == nil {
 		x.g.retries.give()
 		return false
 	}
 	t := x.newAttempt(d)
 	t.failover = true // of those that hedge, the fast ones are kept: no usual first token
-	x.rival = t
-	if err := x.prepare(t); err != nil {
+	x.hedge.rival = t
+	if err := x.send(t); err != nil {
 		x.g.retries.give()
-		x.dropRival()
+		x.hedge.end()
 		return false
 	}
-	x.hedge, x.hedgedTo = telemetry.HedgeLost, t.name // until it is won
-	x.placing.Exclude = append(req.Exclude, t.name)
-	t.launch(&x.g.buffers, x.plan.conf.Timeouts.Silence)
+	x.hedge.result, x.hedge.backend = telemetry.HedgeLost, t.name() // until it is won
+	x.placement.exclude(first.name(), t.name())
+	t.up.launch(&x.g.buffers, x.plan.conf.Timeouts.Silence)
 	return true
 }
 
-// couldBeBettered reports whether an attempt that ended with err leaves
-// something to hope for from its rival: the backend failed or refused, and not
-// for what the client sent.
-func (x *exchange) couldBeBettered(err error) bool {
-	var up *upstreamError
-	return x.try.busy || errors.As(err, &up)
-}
-
-// swap makes the rival the attempt that the request is served by.
-func (x *exchange) swap() {
-	was := x.try
-	x.adopt(x.rival)
-	x.rival = was
-}
-
-// dropRival cancels the attempt beside the one that serves the request, if there
-// is one, and gives its lease back.
-func (x *exchange) dropRival() {
-	t := x.rival
-	if t == nil {
-		return
-	}
-	x.rival = nil
-	x.putBack(t)
-	x.g.Deliver(t.lease.Done(time.Now(), 0))
-}
-
 // noteFirstByte takes note of how late the first byte of a good answer was.
-func (x *exchange) noteFirstByte() {
-	if t := x.try; !x.opaque {
-		t.backend.firstByte.note(t.at.Sub(t.sent).Seconds() / t.lease.TTFT().Seconds())
+func (t *attempt) noteFirstByte() {
+	if t.answer.form != formUnread {
+		t.backend.firstByte.note(t.up.first.at.Sub(t.up.sent).Seconds() / t.lease().TTFT().Seconds())
 	}
 }

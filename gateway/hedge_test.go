@@ -447,8 +447,10 @@ func TestNothingIsLeftOfManyRaces(t *testing.T) {
 func TestAPanicBesideAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, breakIt := range map[string]func(*race){
-			"placing": func(h *race) { h.gateway.placer = panickingPlacer{h.gateway.placer} },
-			"sending": func(h *race) { h.gateway.plan.Load().backends["b"].Backend = &providers.Backend{} },
+			"placing": func(h *race) { h.gateway.placer = besides{h.gateway.placer, func() { panic("boom") }} },
+			"sending": func(h *race) {
+				h.gateway.placer = besides{h.gateway.placer, func() { h.gateway.plan.Load().backends["b"].Backend = &providers.Backend{} }}
+			},
 		} {
 			h := openRace(t, nil)
 			h.a.answer = silent
@@ -465,27 +467,31 @@ func TestAPanicBesideAnAttempt(t *testing.T) {
 	})
 }
 
-// panickingPlacer breaks where it is asked for a second place.
-type panickingPlacer struct{ Placer }
+// besides does something where it is asked for a second place.
+type besides struct {
+	Placer
+	do func()
+}
 
-func (p panickingPlacer) Place(now time.Time, req router.Request) router.Decision {
+func (p besides) Place(now time.Time, req router.Request) router.Decision {
 	if req.Spare {
-		panic("boom")
+		p.do()
 	}
 	return p.Placer.Place(now, req)
 }
 
 func TestAPanicWhileSendingIsTheExchanges(t *testing.T) {
-	x := &exchange{try: &attempt{name: "a", verdict: func(error) {}}}
-	x.try.launch(&sync.Pool{}, time.Minute) // without a backend
-	<-x.try.done
+	x := &exchange{}
+	a := &attempt{target: router.Target{Backend: "a"}}
+	a.up.launch(&sync.Pool{}, time.Minute) // without a backend
+	<-a.up.done
 	defer func() {
 		if recover() == nil {
 			t.Error("the panic went unnoticed")
 		}
-		x.try.end()
+		a.up.close(&sync.Pool{})
 	}()
-	_ = x.firstByte()
+	_ = x.firstByte(a)
 }
 
 // What is late follows what first bytes do: one in twenty.
@@ -529,8 +535,7 @@ func TestNoAllocationToAskWhetherToHedge(t *testing.T) {
 		c.Routes[0].Hedge = hedge
 		h := openWith(t, c, nil, houseOptions{})
 		x := relayed(t, h, &repeat{chunk: delta})
-		x.try.lease = x.lease
-		if got := testing.AllocsPerRun(100, func() { x.hedgeAfter(x.try) }); got != 0 {
+		if got := testing.AllocsPerRun(100, func() { x.hedgeAfter(x.attempt) }); got != 0 {
 			t.Errorf("hedge %v: %v allocations, want 0", hedge, got)
 		}
 		x.settle(x.relay())

@@ -37,38 +37,21 @@ func (t *lastError) note(now time.Time, status int, message string) {
 	if was := t.last.Load(); was != nil {
 		since = was.Since
 	}
-	t.last.Store(&LastError{Status: status, Message: message, Since: since})
+	t.last.Store(&LastError{Status: status, Message: cmp.Or(message, "it did not say why"), Since: since})
 }
 
-// noteError notes that the attempt failed, and in what words.
-func (x *exchange) noteError(message string) {
-	t := x.try
-	status := 0
-	if t.resp != nil && t.resp.StatusCode >= 300 {
-		status = t.resp.StatusCode
+// clear notes that the target serves, and reports whether the log has that it
+// rests.
+func (t *lastError) clear() (told bool) {
+	if t.last.Load() == nil {
+		return false
 	}
-	if tr := x.plan.lastErrors[t.target]; tr != nil {
-		tr.note(time.Now(), status, cmp.Or(message, "it did not say why"))
-	}
+	t.last.Store(nil)
+	return t.told.Swap(false)
 }
 
-// good notes that the attempt gets a good answer.
-func (x *exchange) good() {
-	t := x.try
-	t.verdict(nil)
-	t.lease.Served()
-	tr := x.plan.lastErrors[t.target]
-	if tr == nil || tr.last.Load() == nil {
-		return
-	}
-	tr.last.Store(nil)
-	if tr.told.Swap(false) {
-		x.g.log.Info("the backend takes requests again", "backend", t.target.Backend, "model", t.target.Model)
-	}
-}
-
-// sayRests says, once until it serves again, that a target gets only probes.
-func (x *exchange) sayRests(t router.Target) {
+// logRest says, once until it serves again, that a target gets only probes.
+func (x *exchange) logRest(t router.Target) {
 	tr := x.plan.lastErrors[t]
 	if tr == nil || tr.told.Swap(true) {
 		return

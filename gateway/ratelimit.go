@@ -13,7 +13,7 @@ import (
 // its body is read: a key that may not send costs nothing but its head.
 func (x *exchange) enter() (err error) {
 	if x.permit, err = x.tenant.limits.Enter(time.Now()); err != nil {
-		x.tenant.limitHeaders(x.w.Header())
+		x.tenant.limitHeaders(x.down.w.Header())
 	}
 	return err
 }
@@ -38,13 +38,14 @@ func (x *exchange) endBody() { x.tenant.sending.Add(-1) }
 // charge charges the request to its key, with the estimated prompt and the
 // whole answer that it allows.
 func (x *exchange) charge() error {
-	if !x.req.Form() && !x.end.Stored && !x.end.Counts { // what is heard, fetched or counted is no prompt
-		x.bodyTokens = openai.EstimatePromptTokens(x.body.bytes())
+	r := &x.request
+	if !r.parsed.Form() && !r.end.Stored && !r.end.Counts { // what is heard, fetched or counted is no prompt
+		r.estimate = openai.EstimatePromptTokens(r.body.bytes())
 	}
-	x.promptTokens = x.route.prompt.apply(x.bodyTokens)
-	answer := min(x.req.MaxTokens, maxPromptTokens) * max(x.req.Sequences, 1) // Sequences is bounded: no overflow
-	err := x.permit.Charge(time.Now(), x.promptTokens+answer)
-	x.tenant.limitHeaders(x.w.Header())
+	x.prompt.tokens = x.route.prompt.apply(r.estimate)
+	answer := min(r.parsed.MaxTokens, maxPromptTokens) * max(r.parsed.Sequences, 1) // Sequences is bounded: no overflow
+	err := x.permit.Charge(time.Now(), x.prompt.tokens+answer)
+	x.tenant.limitHeaders(x.down.w.Header())
 	return err
 }
 

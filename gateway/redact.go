@@ -41,23 +41,23 @@ func (b *backend) tells(values []string) bool {
 	})
 }
 
-// saying reads what an error answer says that begins with start. One that is
+// readError reads what an error answer says that begins with start. One that is
 // Shaped may go to the client as it is. Of others the secrets are cut out.
-func (t *attempt) saying(start []byte) openai.Failure {
-	encoding := t.resp.Header.Get("Content-Encoding")
+func (u *roundTrip) readError(start []byte) openai.Failure {
+	encoding := u.resp.Header.Get("Content-Encoding")
 	text, hid := unpacked(start, encoding), false
-	for _, secret := range t.backend.secrets {
+	for _, secret := range u.backend.secrets {
 		text = bytes.ReplaceAll(text, []byte(secret), []byte("…"))
 	}
-	f := openai.ReadFailure(t.resp.Header.Get("Content-Type"), text)
+	f := openai.ReadFailure(u.resp.Header.Get("Content-Type"), text)
 	for _, s := range []*string{&f.Message, &f.Type, &f.Param, &f.Code} {
-		for _, secret := range t.backend.secrets { // it was escaped
+		for _, secret := range u.backend.secrets { // it was escaped
 			if strings.Contains(*s, secret) {
 				*s, hid = strings.ReplaceAll(*s, secret, "…"), true
 			}
 		}
 	}
-	unbroken := t.rerr == nil || t.rerr == io.EOF && json.Valid(start)
+	unbroken := u.first.err == nil || u.first.err == io.EOF && json.Valid(start)
 	f.Shaped = f.Shaped && unbroken && !hid && isPlain(encoding)
 	return f
 }

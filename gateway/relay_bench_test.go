@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"testing"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/internal/openai"
-	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -34,29 +32,32 @@ func (*repeat) Close() error { return nil }
 // when forward has done its work.
 func relayed(tb testing.TB, h *house, body io.ReadCloser) *exchange {
 	tb.Helper()
-	w := &discardWriter{header: http.Header{}}
+	w, now := &discardWriter{header: http.Header{}}, time.Now()
 	x := &exchange{
-		g: h.gateway, plan: h.gateway.plan.Load(), w: w, rc: http.NewResponseController(w),
-		r: h.request("POST", chat, streamBody), end: endpoint.Of("/chat/completions"), path: "/chat/completions", tenant: anyone, stream: true,
+		g: h.gateway, plan: h.gateway.plan.Load(), tenant: anyone,
+		request:   request{http: h.request("POST", chat, streamBody), end: endpoint.Of("/chat/completions"), path: "/chat/completions", arrived: now},
+		memory:    holding{budgets: budgets{all: &h.gateway.buffered, tenant: anyone.held}},
+		placement: placement{g: h.gateway},
 	}
-	x.deadline.start(x.rc, x.r, time.Minute)
-	now := time.Now()
-	x.arrived, x.sent, x.route = now, now, x.plan.route("chat")
+	x.request.parsed.Stream = true
+	x.down.start(w, x.request.http, time.Minute)
+	x.route = x.plan.route("chat")
 	d := h.router.Place(now, router.Request{Route: "chat", Arrived: now, Stream: true})
 	if d.Lease == nil {
 		tb.Fatal("no lease")
 	}
-	x.decision, x.lease = d, d.Lease
-	target := x.lease.Target()
-	t := &attempt{name: target.Backend, target: target, lease: d.Lease, backend: x.plan.backends[target.Backend], events: true, sse: true, at: now, ask: openai.AskUsage}
-	t.verdict, _ = t.backend.Begin()
-	t.ctx, t.cancel = context.WithCancelCause(x.r.Context())
-	t.timer = startUpstreamTimer(now, now.Add(time.Hour), time.Hour, errFirstByte, t.cancel)
-	t.resp = &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}
-	t.buf = h.gateway.buffers.Get().(*[relayBuffer]byte)
-	t.look = t.backend.NewMeter(x.path, true, providers.StripEvent)
-	x.meter = h.book.Open(target, profiles.Open{Sent: now, Occupancy: x.lease.Occupancy()})
-	x.try = t
+	x.attempt = x.newAttempt(d)
+	if err := x.send(x.attempt); err != nil {
+		tb.Fatal(err)
+	}
+	t, u := x.attempt, &x.attempt.up
+	u.ask = openai.AskUsage
+	u.resp = &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}
+	u.first = firstRead{buf: h.gateway.buffers.Get().(*[relayBuffer]byte), at: now}
+	t.answer.form, t.answer.events = formEvents, true
+	t.answer.meter = t.backend.NewMeter(x.request.path, true, providers.StripEvent)
+	t.phase.answer()
+	t.measured.stream = x.openStream(t)
 	return x
 }
 
@@ -91,7 +92,7 @@ func TestAChunkAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations for %d chunks", got, chunks)
 	}
 	x := streams[1]
-	if w := x.w.(*discardWriter); w.bytes < chunks*int64(len(delta)) {
+	if w := x.down.w.(*discardWriter); w.bytes < chunks*int64(len(delta)) {
 		t.Errorf("%d bytes came through, want at least %d", w.bytes, chunks*len(delta))
 	}
 }

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"math"
 	"time"
 
@@ -27,142 +26,117 @@ const (
 // was taken, and says what became of the request.
 func (x *exchange) settle(err error) {
 	now := time.Now()
-	if x.try != nil {
-		x.endAttempt() // first of all: the backend's own slot
+	if x.attempt != nil {
+		x.attempt.end(now, err == nil)
 	}
-	x.dropRival()
+	x.hedge.end()
 	x.letGo()
-	x.forgetAccused()
-	x.leaveLine()
-	x.release(now, err == nil)
-	x.budgets().give(x.held)
-	if x.counted {
-		x.g.running.Add(-1)
-	}
+	x.failover.faults.forget()
+	x.placement.leave()
+	x.memory.giveBack()
 	uncounted := x.guess()
-	output, _ := x.billed()
-	x.permit.Settle(now, float64(x.usedPrompt())+output)
-	if x.hasUsage && x.route != nil {
-		x.route.prompt.learn(x.bodyTokens, x.usage.PromptTokens)
-	}
-	x.perToken = x.learnText(err)
+	x.permit.Settle(now, float64(x.usedPrompt())+x.outputTokens())
+	x.learn(err)
 	account := func() {
 		e := x.telemetry(now, err)
 		x.g.metrics.Observe(e)
-		x.writeLog(now, e, err)
+		x.writeLog(e, err)
 	}
 	if !uncounted || !x.countLater(account) {
 		account()
 	}
 }
 
-// release ends the measurement and gives the lease back. Calls after the first
-// do nothing.
-func (x *exchange) release(now time.Time, complete bool) {
-	defer func() { x.giveBack(now, x.summary.Tokens) }() // also if the measurement panics
-	if x.closed {
+// learn takes what the answer shows of its route's prompts and its target's
+// tokenizer.
+func (x *exchange) learn(err error) {
+	if x.attempt == nil {
 		return
 	}
-	x.closed = true
-	switch {
-	case x.meter != nil:
-		x.summary = x.meter.Close(now, complete && !x.garbage)
-	case x.hasUsage:
-		x.summary = profiles.Summary{Tokens: float64(x.usage.CompletionTokens), Source: profiles.SourceUsage, TPS: math.NaN()}
+	m := &x.attempt.measured
+	if m.hasUsage {
+		x.route.prompt.learn(x.request.estimate, m.usage.PromptTokens)
+	}
+	m.bytesPerToken = math.NaN()
+	if err == nil {
+		m.bytesPerToken = m.learnText(x.plan.texts[x.attempt.target])
 	}
 }
 
-// giveBack gives the lease back, if there is one, and wakes those whom that
-// lets go.
-func (x *exchange) giveBack(now time.Time, outputTokens float64) {
-	if l := x.lease; l != nil {
-		x.lease = nil
-		x.g.Deliver(l.Done(now, outputTokens))
+// outputTokens are those that are paid for.
+func (x *exchange) outputTokens() float64 {
+	if x.attempt == nil {
+		return 0
 	}
-}
-
-// learnText takes what a whole answer shows of its target's tokenizer. Reasoning
-// that was counted and not shown is no text.
-func (x *exchange) learnText(err error) float64 {
-	if err != nil || !x.hasUsage || x.try == nil || x.usage.ReasoningTokens > 0 && !x.reasoned {
-		return math.NaN()
-	}
-	return x.plan.texts[x.target].learn(x.text, x.usage.CompletionTokens)
+	tokens, _ := x.attempt.measured.billed()
+	return tokens
 }
 
 // usedPrompt is the prompt as the backend counted it, else as estimated; 0
 // when nothing went up.
 func (x *exchange) usedPrompt() int {
 	switch {
-	case x.hasUsage:
-		return x.usage.PromptTokens
-	case x.sent.IsZero():
+	case x.failover.sends == 0:
 		return 0
+	case x.attempt.measured.hasUsage:
+		return x.attempt.measured.usage.PromptTokens
 	}
-	return x.promptTokens
+	return x.prompt.tokens
 }
 
-// inputTokens is the prompt as the metrics count it: as the backend told, or,
-// of an answer that did not tell, as estimated.
-func (x *exchange) inputTokens() float64 {
-	if x.hasUsage || x.summary.Tokens > 0 {
-		return float64(x.usedPrompt())
+// sent is when the request went up to the backend that it ended at, or, if that
+// was not sent it, to the one before; zero = to none.
+func (x *exchange) sent() time.Time {
+	if x.attempt != nil && !x.attempt.up.sent.IsZero() {
+		return x.attempt.up.sent
 	}
-	return 0
-}
-
-// billed is how many tokens of answer are paid for, and by whose count. What
-// the backend counted beyond those that it showed, as hidden reasoning, is in no
-// speed, and yet is paid for.
-func (x *exchange) billed() (tokens float64, source profiles.Source) {
-	tokens, source = x.summary.Tokens, x.summary.Source
-	if counted := float64(x.usage.CompletionTokens); x.hasUsage && counted > tokens {
-		tokens = counted
-		if source != profiles.SourceContinuous {
-			source = profiles.SourceUsage
-		}
-	}
-	return tokens, source
+	return x.failover.sent
 }
 
 // telemetry is the request as the metrics see it.
 func (x *exchange) telemetry(now time.Time, err error) telemetry.Exchange {
-	output, source := x.billed()
 	e := telemetry.Exchange{
-		Route:     "unknown",
-		Class:     x.class.String(),
-		Waited:    x.waited,
-		Overhead:  x.own,
-		TPS:       x.summary.TPS,
-		Predicted: x.summary.Predicted,
-		Hedge:     x.hedge,
-
-		InputTokens:  x.inputTokens(),
-		CachedTokens: float64(x.usage.CachedTokens),
-		OutputTokens: output,
-		Source:       source.String(),
+		Route:    "unknown",
+		Class:    x.objective.class.String(),
+		Waited:   x.placement.waited,
+		Overhead: x.overhead,
+		Hedge:    x.hedge.result,
+		Source:   profiles.Source(0).String(),
 	}
 	if x.route != nil {
 		e.Route = x.route.name
 	}
-	if x.try != nil {
-		e.Backend = x.try.name
-		if b := x.try.backend; b != nil {
-			e.CostUSD = (e.InputTokens*b.price.Input + e.OutputTokens*b.price.Output) / 1e6
-		}
-		end := now
-		if !x.ended.IsZero() {
-			end = x.ended
-		}
-		if !x.sent.IsZero() {
-			e.Duration = end.Sub(x.sent)
-		}
-	}
-	if !x.firstToken.IsZero() {
-		e.TTFT = x.firstToken.Sub(x.sent)
+	if t := x.attempt; t != nil {
+		x.describe(&e, t, now)
 	}
 	e.Outcome, e.Counted, e.Result, e.ShedReason = x.judge(err)
 	return e
+}
+
+// describe adds the attempt that the request ended at.
+func (x *exchange) describe(e *telemetry.Exchange, t *attempt, now time.Time) {
+	m := &t.measured
+	e.Backend = t.name()
+	e.TPS, e.Predicted = m.summary.TPS, m.summary.Predicted
+	if m.hasUsage || m.summary.Tokens > 0 {
+		e.InputTokens = float64(x.usedPrompt())
+	}
+	e.CachedTokens = float64(m.usage.CachedTokens)
+	output, source := m.billed()
+	e.OutputTokens, e.Source = output, source.String()
+	if b := t.backend; b != nil {
+		e.CostUSD = (e.InputTokens*b.price.Input + e.OutputTokens*b.price.Output) / 1e6
+	}
+	end := now
+	if !m.ended.IsZero() {
+		end = m.ended
+	}
+	if sent := x.sent(); !sent.IsZero() {
+		e.Duration = end.Sub(sent)
+	}
+	if !m.firstToken.IsZero() {
+		e.TTFT = m.firstToken.Sub(t.up.sent)
+	}
 }
 
 // judge says what became of the request: for whom it counts, and how.
@@ -176,19 +150,19 @@ func (x *exchange) judge(err error) (outcome string, counted bool, result teleme
 		exceeded *limit.Exceeded
 	)
 	switch {
-	case err == nil && x.opaque && x.status >= 400, errors.As(err, &plain):
-		if x.backendsFault {
+	case err == nil && x.down.status >= 400, errors.As(err, &plain):
+		if x.attempt.kind == answerLastResort {
 			return outcomeUpstream, true, telemetry.Failed, ""
 		}
 		return outcomeRejected, false, telemetry.Failed, ""
-	case err == nil && x.upError:
+	case err == nil && x.attempt.measured.reportedError:
 		return outcomeUpstream, true, telemetry.Failed, ""
 	case err == nil:
 		return outcomeOK, true, x.kept(), ""
 	case errors.As(err, &shed) && shed.refusal.Reason != router.NoBackend:
 		return outcomeShed, true, telemetry.Shed, shed.refusal.Reason.String()
 	case errors.As(err, &gone), errors.Is(err, context.Canceled):
-		if x.firstToken.IsZero() {
+		if x.attempt == nil || x.attempt.measured.firstToken.IsZero() {
 			return outcomeGone, false, telemetry.Unmeasured, ""
 		}
 		return outcomeGone, true, x.kept(), ""
@@ -208,79 +182,13 @@ func (x *exchange) judge(err error) (outcome string, counted bool, result teleme
 
 // kept judges the stream by what its request was promised.
 func (x *exchange) kept() telemetry.Result {
-	if x.meter == nil {
+	m := &x.attempt.measured
+	if m.stream == nil {
 		return telemetry.Unmeasured
 	}
-	p := promise{floor: x.floor, grace: x.route.conf.SLO.Grace, maxTTFT: x.maxTTFT}
 	var ttft time.Duration
-	if !x.firstToken.IsZero() {
-		ttft = x.firstToken.Sub(x.arrived)
+	if !m.firstToken.IsZero() {
+		ttft = m.firstToken.Sub(x.request.arrived)
 	}
-	return p.judge(ttft, x.summary)
-}
-
-// writeLog writes the one access-log line of the request. It holds no text of
-// prompts or answers, and no key.
-func (x *exchange) writeLog(now time.Time, e telemetry.Exchange, err error) {
-	attrs := []slog.Attr{
-		slog.String("request", requestID(x.r.Context())),
-		slog.String("client", x.plan.client(x.r)),
-		slog.String("method", x.r.Method),
-		slog.String("path", x.r.URL.Path),
-		slog.String("tenant", x.tenant.name),
-		slog.String("route", e.Route),
-		slog.String("class", e.Class),
-		slog.String("backend", e.Backend),
-		slog.Int("status", x.status),
-		slog.String("outcome", e.Outcome),
-		slog.Bool("stream", x.stream),
-		slog.Float64("waited_ms", milliseconds(x.waited)),
-		slog.Float64("duration_ms", milliseconds(e.Duration)),
-		slog.Int64("bytes", x.bytes),
-	}
-	if e.TTFT > 0 {
-		attrs = append(attrs, slog.Float64("ttft_ms", milliseconds(e.TTFT)))
-	}
-	if known(e.TPS) {
-		attrs = append(attrs, slog.Float64("tps", math.Round(e.TPS*10)/10))
-	}
-	if e.OutputTokens > 0 {
-		attrs = append(attrs, slog.Float64("tokens", e.OutputTokens), slog.String("source", e.Source))
-	}
-	if hidden := e.OutputTokens - x.summary.Tokens; hidden > 0 {
-		attrs = append(attrs, slog.Float64("hidden_tokens", hidden))
-	}
-	if !math.IsNaN(x.perToken) {
-		attrs = append(attrs, slog.Float64("bytes_per_token", math.Round(x.perToken*100)/100))
-	}
-	if x.try != nil && x.try.encoding != "" { // why there are no tokens
-		attrs = append(attrs, slog.String("unread", x.try.encoding))
-	}
-	if x.hasUsage {
-		attrs = append(attrs, slog.Int("prompt_tokens", x.usage.PromptTokens), slog.Int("cached_tokens", x.usage.CachedTokens))
-	}
-	if x.try != nil {
-		attrs = append(attrs, slog.Int("attempts", x.sends), slog.Int("n", x.decision.Chosen.N), slog.Int("m", x.decision.Chosen.M))
-		if known(x.decision.Chosen.TPS) {
-			attrs = append(attrs, slog.Float64("predicted_tps", math.Round(x.decision.Chosen.TPS*10)/10))
-		}
-		if x.hedgedTo != "" {
-			attrs = append(attrs, slog.String("hedged", x.hedgedTo))
-		}
-		if x.decision.Spilled != "" {
-			attrs = append(attrs, slog.String("spill", x.decision.Spilled))
-		}
-	}
-	level := slog.LevelInfo
-	if err != nil {
-		attrs = append(attrs, slog.String("error", err.Error()))
-	}
-	if e.Outcome == outcomeUpstream || e.Outcome == outcomeCut {
-		level = slog.LevelWarn
-	}
-	x.g.access.LogAttrs(context.Background(), level, "request", attrs...)
-}
-
-func milliseconds(d time.Duration) float64 {
-	return math.Round(float64(d.Microseconds())) / 1000
+	return x.objective.judge(ttft, m.summary)
 }

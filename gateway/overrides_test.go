@@ -11,20 +11,20 @@ import (
 )
 
 func TestWishesAreReadFromHeaders(t *testing.T) {
-	tps := func(v float64) func(wishes) bool {
-		return func(w wishes) bool { return w.minTPS != nil && *w.minTPS == v }
+	tps := func(v float64) func(overrides) bool {
+		return func(w overrides) bool { return w.minTPS != nil && *w.minTPS == v }
 	}
-	ttft := func(d time.Duration) func(wishes) bool {
-		return func(w wishes) bool { return w.maxTTFT != nil && *w.maxTTFT == d }
+	ttft := func(d time.Duration) func(overrides) bool {
+		return func(w overrides) bool { return w.maxTTFT != nil && *w.maxTTFT == d }
 	}
-	class := func(c router.Class) func(wishes) bool {
-		return func(w wishes) bool { return w.class != nil && *w.class == c }
+	class := func(c router.Class) func(overrides) bool {
+		return func(w overrides) bool { return w.class != nil && *w.class == c }
 	}
 	for _, c := range []struct {
 		header []string
-		want   func(wishes) bool // nil = malformed
+		want   func(overrides) bool // nil = malformed
 	}{
-		{nil, func(w wishes) bool { return w == wishes{} }},
+		{nil, func(w overrides) bool { return w == overrides{} }},
 		{[]string{"x-pacer-min-tps", "30"}, tps(30)},
 		{[]string{"x-pacer-min-tps", " 12.5 "}, tps(12.5)},
 		{[]string{"x-pacer-min-tps", "0"}, tps(0)},
@@ -63,7 +63,7 @@ func TestWishesAreReadFromHeaders(t *testing.T) {
 		for i := 0; i < len(c.header); i += 2 {
 			h.Add(c.header[i], c.header[i+1])
 		}
-		w, err := parseWishes(h)
+		w, err := parseOverrides(h)
 		var bad *headerError
 		switch {
 		case c.want == nil && !errors.As(err, &bad):
@@ -105,7 +105,7 @@ func TestAKeyAllowsLooserAlwaysAndStricterAsFarAsItSays(t *testing.T) {
 		{"to what it is", config.Allow{}, "interactive", promises, "x-pacer-class", "interactive", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w, err := parseWishes(http.Header{http.CanonicalHeaderKey(c.header): {c.value}})
+			w, err := parseOverrides(http.Header{http.CanonicalHeaderKey(c.header): {c.value}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +130,7 @@ func TestAFloorForBatchIsRefusedByTheHeaderItCameBy(t *testing.T) {
 		h := http.Header{}
 		h.Set(name, "20")
 		h.Set("x-pacer-class", "batch")
-		_, err := parseWishes(h)
+		_, err := parseOverrides(h)
 		var bad *headerError
 		if !errors.As(err, &bad) || bad.header != name {
 			t.Errorf("%s with batch: got %v, want an error about %s", name, err, name)
@@ -147,7 +147,7 @@ func TestARefusedWishIsCalledByItsHeader(t *testing.T) {
 	} {
 		h := http.Header{}
 		h.Set(name, value)
-		w, err := parseWishes(h)
+		w, err := parseOverrides(h)
 		if err == nil {
 			err = (&tenant{conf: &config.Key{}}).grants(rt, w)
 		}

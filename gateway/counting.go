@@ -12,15 +12,24 @@ import (
 // known of its target's tokenizer.
 const bytesPerToken = 4
 
+// promptEstimate is how many tokens the prompt of a request has, as long as no
+// backend tells.
+type promptEstimate struct {
+	tokens int    // by the size of the body, and what the route's prompts have shown
+	keep   bool   // the beginnings of prompt and answer are kept for a tokenizer
+	sample []byte // that of the prompt
+	within int    // bytes of the body that the sample was found in
+}
+
 // keepText has the meter keep the beginning of the answer, and letGo that of the
 // prompt, in case that no usage comes and nothing is known of how many tokens a
 // chunk holds. Their room is of the budget for bodies.
-func (x *exchange) keepText() {
-	keeper, ok := x.try.look.(providers.TextKeeper)
-	if !ok || !x.end.Decodes || x.try.sse && x.g.book.Calibrated(x.target) || !x.hold(2*tokens.MaxText) {
+func (x *exchange) keepText(t *attempt) {
+	keeper, ok := t.answer.meter.(providers.TextKeeper)
+	if !ok || !x.request.end.Decodes || t.answer.form == formEvents && x.g.book.Calibrated(t.target) || x.memory.take(2*tokens.MaxText) != nil {
 		return
 	}
-	x.keepsText = true
+	x.prompt.keep = true
 	keeper.KeepText(tokens.MaxText)
 }
 
@@ -28,16 +37,20 @@ func (x *exchange) keepText() {
 // many as its bytes say, and reports whether a tokenizer could tell better: its
 // target's own ratio of bytes to tokens is not known.
 func (x *exchange) guess() (uncounted bool) {
-	isCounted := x.meter != nil && x.summary.Source != profiles.SourceEstimate
-	if x.hasUsage || isCounted || x.text == 0 || !x.end.Decodes {
+	if x.attempt == nil {
 		return false
 	}
-	perToken := x.plan.texts[x.target].bytesPerToken()
+	m := &x.attempt.measured
+	isCounted := m.stream != nil && m.summary.Source != profiles.SourceEstimate
+	if m.hasUsage || isCounted || m.text == 0 || !x.request.end.Decodes {
+		return false
+	}
+	perToken := x.plan.texts[x.attempt.target].bytesPerToken()
 	if uncounted = math.IsNaN(perToken); uncounted {
 		perToken = bytesPerToken
 	}
-	x.summary.Source = profiles.SourceEstimate
-	x.summary.Tokens = max(1, math.Round(float64(x.text)/perToken))
+	m.summary.Source = profiles.SourceEstimate
+	m.summary.Tokens = max(1, math.Round(float64(m.text)/perToken))
 	return uncounted
 }
 
@@ -46,16 +59,18 @@ func (x *exchange) guess() (uncounted bool) {
 // It returns false when that cannot be done.
 func (x *exchange) countLater(account func()) bool {
 	var answer []byte
-	if keeper, ok := x.try.look.(providers.TextKeeper); ok {
+	t := x.attempt
+	if keeper, ok := t.answer.meter.(providers.TextKeeper); ok {
 		answer = keeper.Text()
 	}
 	if len(answer) == 0 {
 		return false
 	}
-	x.try.look = nil // it may keep much, which must not wait in line
+	t.answer.meter = nil // it may keep much, which must not wait in line
 	return x.g.uncounted.do(func() {
-		x.summary.Tokens = math.Round(tokens.Count(string(answer)) * float64(x.text) / float64(len(answer)))
-		if len(x.prompt) > 0 {
+		m := &t.measured
+		m.summary.Tokens = math.Round(tokens.Count(string(answer)) * float64(m.text) / float64(len(answer)))
+		if len(x.prompt.sample) > 0 {
 			x.countPrompt()
 		}
 		account()
@@ -66,7 +81,8 @@ func (x *exchange) countLater(account func()) bool {
 // body that was found in. The estimate from the size of the body knows what of the
 // rest is no text.
 func (x *exchange) countPrompt() {
-	n := tokens.Count(string(x.prompt)) * max(1, float64(x.bodyTokens)*bytesPerToken/float64(x.promptWithin))
-	x.promptTokens = int(min(max(1, n), maxPromptTokens))
-	x.route.prompt.learn(x.bodyTokens, x.promptTokens)
+	p, estimate := &x.prompt, x.request.estimate
+	n := tokens.Count(string(p.sample)) * max(1, float64(estimate)*bytesPerToken/float64(p.within))
+	p.tokens = int(min(max(1, n), maxPromptTokens))
+	x.route.prompt.learn(estimate, p.tokens)
 }

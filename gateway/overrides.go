@@ -13,14 +13,14 @@ import (
 
 // Bounds of what a header may ask for: beyond them it is a mistake.
 const (
-	maxWishTPS = 1e6            // tokens/s
-	minWishTPS = 1e-3           // tokens/s, but for 0
-	maxWish    = 24 * time.Hour // to the first token
+	maxTPSAsked  = 1e6            // tokens/s
+	minTPSAsked  = 1e-3           // tokens/s, but for 0
+	maxTTFTAsked = 24 * time.Hour // to the first token
 )
 
-// wishes are what a request asks for in place of its route's promise. nil =
-// the route's own.
-type wishes struct {
+// overrides are what the headers of a request ask for in place of its route's
+// objective. nil = the route's own.
+type overrides struct {
 	class   *router.Class
 	minTPS  *float64
 	maxTTFT *time.Duration
@@ -28,54 +28,9 @@ type wishes struct {
 	floorBy, ttftBy string // the headers that said so
 }
 
-// wish resolves the model, reads the wishes in the headers, and checks that
-// the key may have them.
-func (x *exchange) wish() error {
-	if x.end.Stored {
-		if err := x.wishStored(); err != nil {
-			return err
-		}
-		return x.narrow()
-	}
-	rt := x.plan.route(x.req.Model)
-	if rt == nil || !x.tenant.may(rt) {
-		return &unknownModelError{model: x.req.Model}
-	}
-	x.route = rt
-	w, err := parseWishes(x.r.Header)
-	if err != nil {
-		return err
-	}
-	if err := x.tenant.grants(rt, w); err != nil {
-		return err
-	}
-	x.class, x.floor, x.maxTTFT = rt.class, rt.conf.SLO.MinTPS, rt.conf.SLO.MaxTTFT
-	if w.class != nil {
-		x.class = *w.class
-	}
-	if w.minTPS != nil {
-		x.floor = *w.minTPS
-	}
-	if w.maxTTFT != nil {
-		x.maxTTFT = *w.maxTTFT
-	}
-	if x.class == router.Batch {
-		x.floor = 0 // whatever was wished: batch has none
-		w.minTPS = &x.floor
-	}
-	if !x.end.Decodes {
-		x.floor = 0 // the router knows that there is no speed to keep
-	}
-	x.wishes = w
-	if err := x.wishPrevious(); err != nil {
-		return err
-	}
-	return x.narrow()
-}
-
 // grants says whether t may have w on rt: looser than the route always,
 // stricter as far as the key's allow says. Without a key everything goes.
-func (t *tenant) grants(rt *route, w wishes) error {
+func (t *tenant) grants(rt *route, w overrides) error {
 	if t.conf == nil {
 		return nil
 	}
@@ -103,25 +58,25 @@ func (t *tenant) grants(rt *route, w wishes) error {
 	return nil
 }
 
-// wishHeader is one spelling of a wish.
-type wishHeader struct {
+// tpsHeader is one spelling of a floor.
+type tpsHeader struct {
 	name string
 	tpot bool // milliseconds per token instead of tokens per second
 }
 
 var (
-	minTPSHeaders  = []wishHeader{{name: "x-pacer-min-tps"}, {name: "x-llm-d-slo-tpot-ms", tpot: true}, {name: "x-slo-tpot-ms", tpot: true}}
+	minTPSHeaders  = []tpsHeader{{name: "x-pacer-min-tps"}, {name: "x-llm-d-slo-tpot-ms", tpot: true}, {name: "x-slo-tpot-ms", tpot: true}}
 	maxTTFTHeaders = []string{"x-pacer-max-ttft-ms", "x-llm-d-slo-ttft-ms", "x-slo-ttft-ms"}
 )
 
-// parseWishes reads the headers. Where a wish is spelled more than once,
+// parseOverrides reads the headers. Where one is spelled more than once,
 // Pacer's own name counts, but every spelling must be sound.
-func parseWishes(h http.Header) (wishes, error) {
-	var w wishes
+func parseOverrides(h http.Header) (overrides, error) {
+	var w overrides
 	for _, name := range minTPSHeaders {
 		v, ok, err := number(h, name.name)
 		if err != nil {
-			return wishes{}, err
+			return overrides{}, err
 		}
 		if !ok {
 			continue
@@ -129,8 +84,8 @@ func parseWishes(h http.Header) (wishes, error) {
 		if name.tpot {
 			v = 1000 / v
 		}
-		if v != 0 && !(v >= minWishTPS && v <= maxWishTPS) { // also +Inf, from 0 ms per token
-			return wishes{}, &headerError{header: name.name, problem: "out of range"}
+		if v != 0 && !(v >= minTPSAsked && v <= maxTPSAsked) { // also +Inf, from 0 ms per token
+			return overrides{}, &headerError{header: name.name, problem: "out of range"}
 		}
 		if w.minTPS == nil {
 			w.minTPS, w.floorBy = &v, name.name
@@ -139,14 +94,14 @@ func parseWishes(h http.Header) (wishes, error) {
 	for _, name := range maxTTFTHeaders {
 		v, ok, err := number(h, name)
 		if err != nil {
-			return wishes{}, err
+			return overrides{}, err
 		}
 		if !ok {
 			continue
 		}
 		// Rounded down to nothing it would mean that there is no limit.
-		if !(v*float64(time.Millisecond) >= 1 && v <= float64(maxWish.Milliseconds())) {
-			return wishes{}, &headerError{header: name, problem: "must be more than 0 ms and at most a day"}
+		if !(v*float64(time.Millisecond) >= 1 && v <= float64(maxTTFTAsked.Milliseconds())) {
+			return overrides{}, &headerError{header: name, problem: "must be more than 0 ms and at most a day"}
 		}
 		if w.maxTTFT == nil {
 			d := time.Duration(v * float64(time.Millisecond))
@@ -155,7 +110,7 @@ func parseWishes(h http.Header) (wishes, error) {
 	}
 	class, ok, err := single(h, "x-pacer-class")
 	if err != nil {
-		return wishes{}, err
+		return overrides{}, err
 	}
 	if ok {
 		c := router.Interactive
@@ -164,10 +119,10 @@ func parseWishes(h http.Header) (wishes, error) {
 		case router.Batch.String():
 			c = router.Batch
 		default:
-			return wishes{}, &headerError{header: "x-pacer-class", problem: "must be interactive or batch"}
+			return overrides{}, &headerError{header: "x-pacer-class", problem: "must be interactive or batch"}
 		}
 		if c == router.Batch && w.minTPS != nil && *w.minTPS > 0 {
-			return wishes{}, &headerError{header: w.floorBy, problem: "a batch request has no floor: leave out this header, or x-pacer-class: batch"}
+			return overrides{}, &headerError{header: w.floorBy, problem: "a batch request has no floor: leave out this header, or x-pacer-class: batch"}
 		}
 		w.class = &c
 	}

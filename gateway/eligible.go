@@ -7,17 +7,17 @@ import (
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
-// narrow leaves those backends out that cannot serve the request: all but the
-// one that keeps the answer it is about, those that do not speak the endpoint,
+// excludeUnfit leaves those backends out that cannot serve the request: all but the
+// one that stores the response it is about, those that do not speak the endpoint,
 // and those whose URL cannot hold the client's name of the model.
-func (x *exchange) narrow() error {
+func (x *exchange) excludeUnfit() error {
 	misnamed := false
 	for i := range x.plan.conf.Backends {
 		name := x.plan.conf.Backends[i].Name
 		b := x.plan.backends[name]
 		switch {
-		case x.pinned != "" && name != x.pinned, !b.Serves(x.path):
-		case b.Deploys(x.path) && !upstream.DeploymentName(x.req.Model) && x.plan.passesName(x.route, name):
+		case x.owner != "" && name != x.owner, !b.Serves(x.request.path):
+		case b.Deploys(x.request.path) && !upstream.DeploymentName(x.request.parsed.Model) && x.plan.passesName(x.route, name):
 			misnamed = true
 		default:
 			continue
@@ -28,9 +28,9 @@ func (x *exchange) narrow() error {
 		return nil
 	}
 	if misnamed {
-		return &unknownModelError{model: x.req.Model}
+		return &unknownModelError{model: x.request.parsed.Model}
 	}
-	return &endpointError{model: x.req.Model, path: x.path, counts: x.end.Counts}
+	return &endpointError{model: x.request.parsed.Model, path: x.request.path, counts: x.request.end.Counts}
 }
 
 // passesName reports whether a request of rt may get to backend under the name

@@ -1,0 +1,88 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/pacer-dev/pacer/internal/telemetry"
+	"github.com/pacer-dev/pacer/router"
+)
+
+// writeLog writes the one access-log line of the request. It holds no text of
+// prompts or answers, and no key.
+func (x *exchange) writeLog(e telemetry.Exchange, err error) {
+	attrs := []slog.Attr{
+		slog.String("request", requestID(x.request.http.Context())),
+		slog.String("client", x.plan.client(x.request.http)),
+		slog.String("method", x.request.http.Method),
+		slog.String("path", x.request.http.URL.Path),
+		slog.String("tenant", x.tenant.name),
+		slog.String("route", e.Route),
+		slog.String("class", e.Class),
+		slog.String("backend", e.Backend),
+		slog.Int("status", x.down.status),
+		slog.String("outcome", e.Outcome),
+		slog.Bool("stream", x.request.parsed.Stream),
+		slog.Float64("waited_ms", milliseconds(e.Waited)),
+		slog.Float64("duration_ms", milliseconds(e.Duration)),
+		slog.Int64("bytes", x.down.bytes),
+	}
+	if e.TTFT > 0 {
+		attrs = append(attrs, slog.Float64("ttft_ms", milliseconds(e.TTFT)))
+	}
+	if known(e.TPS) {
+		attrs = append(attrs, slog.Float64("tps", math.Round(e.TPS*10)/10))
+	}
+	if e.OutputTokens > 0 {
+		attrs = append(attrs, slog.Float64("tokens", e.OutputTokens), slog.String("source", e.Source))
+	}
+	if t := x.attempt; t != nil {
+		attrs = x.logPlace(x.logAnswer(attrs, e, &t.measured), &t.decision)
+	}
+	level := slog.LevelInfo
+	if err != nil {
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	if e.Outcome == outcomeUpstream || e.Outcome == outcomeCut {
+		level = slog.LevelWarn
+	}
+	x.g.access.LogAttrs(context.Background(), level, "request", attrs...)
+}
+
+func milliseconds(d time.Duration) float64 {
+	return math.Round(float64(d.Microseconds())) / 1000
+}
+
+// logAnswer adds what is known of the answer's tokens.
+func (x *exchange) logAnswer(attrs []slog.Attr, e telemetry.Exchange, m *measurement) []slog.Attr {
+	if hidden := e.OutputTokens - m.summary.Tokens; hidden > 0 {
+		attrs = append(attrs, slog.Float64("hidden_tokens", hidden))
+	}
+	if !math.IsNaN(m.bytesPerToken) {
+		attrs = append(attrs, slog.Float64("bytes_per_token", math.Round(m.bytesPerToken*100)/100))
+	}
+	if encoding := x.attempt.answer.encoding; encoding != "" { // why there are no tokens
+		attrs = append(attrs, slog.String("unread", encoding))
+	}
+	if m.hasUsage {
+		attrs = append(attrs, slog.Int("prompt_tokens", m.usage.PromptTokens), slog.Int("cached_tokens", m.usage.CachedTokens))
+	}
+	return attrs
+}
+
+// logPlace adds why the request went where it did.
+func (x *exchange) logPlace(attrs []slog.Attr, d *router.Decision) []slog.Attr {
+	attrs = append(attrs, slog.Int("attempts", x.failover.sends), slog.Int("n", d.Chosen.N), slog.Int("m", d.Chosen.M))
+	if known(d.Chosen.TPS) {
+		attrs = append(attrs, slog.Float64("predicted_tps", math.Round(d.Chosen.TPS*10)/10))
+	}
+	if x.hedge.backend != "" {
+		attrs = append(attrs, slog.String("hedged", x.hedge.backend))
+	}
+	if d.Spilled != "" {
+		attrs = append(attrs, slog.String("spill", d.Spilled))
+	}
+	return attrs
+}

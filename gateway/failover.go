@@ -1,0 +1,114 @@
+package gateway
+
+import (
+	"errors"
+	"time"
+)
+
+// failover is what became of a request until a backend took it. It belongs to
+// the goroutine of the exchange.
+type failover struct {
+	sends  int       // backends that it was sent to
+	spared int       // of these, those that refuse whatever they are sent
+	sent   time.Time // to the last one that failed
+
+	// kept is an attempt whose answer is passed on if nobody takes the request,
+	// since it says when to come back, or what is wrong; nil = none. keptErr is why
+	// its own words do not go on; nil = they do.
+	kept    *attempt
+	keptErr error
+
+	faults faults
+}
+
+// setAside ends t, which failed with err; what a busy backend said is kept, and so
+// is what a failing one said, until a busy one says more.
+func (x *exchange) setAside(t *attempt, err error) {
+	if !t.up.sent.IsZero() {
+		x.failover.sent = t.up.sent
+	}
+	switch {
+	case t.kind == answerBusy:
+		x.failover.keep(t, err)
+	case t.kind == answerFailed && x.failover.kept == nil:
+		x.failover.keep(t, nil)
+	default:
+		t.end(time.Now(), false)
+	}
+	t.giveBack(time.Now(), 0)
+}
+
+// keep keeps t in place of another one.
+func (f *failover) keep(t *attempt, err error) {
+	f.drop()
+	t.up.timer.pause()
+	f.kept, f.keptErr = t, err
+}
+
+// drop ends the attempt that was kept, if there is one.
+func (f *failover) drop() {
+	if t := f.kept; t != nil {
+		f.kept = nil
+		t.end(time.Now(), false)
+	}
+}
+
+// couldBeBettered reports whether an attempt that ended with err leaves
+// something to hope for from another one: the backend failed or refused, and not
+// for what the client sent.
+func couldBeBettered(t *attempt, err error) bool {
+	var up *upstreamError
+	return t.kind == answerBusy || errors.As(err, &up)
+}
+
+// logMove says that the request goes on to another backend.
+func (x *exchange) logMove(failed *attempt, err error) {
+	why := "is busy"
+	if err != nil {
+		why = err.Error()
+	}
+	x.g.log.Warn("moving on to another backend", "request", requestID(x.request.http.Context()), "failed", failed.name(), "error", why)
+}
+
+// moveOn takes a lease on a backend that was not asked yet, if the request may
+// be sent once more, if need be by way of the line. nil = it goes nowhere.
+//
+// It is free where that is no load on top: nobody is busy any more with what
+// never went up or was lost with its connection, however many a backend takes
+// with it when it dies; and what is known to refuse, or to be full, is sent
+// nothing more but probes. On what is known so itself nobody lands for free, or
+// every request would run round a fleet of which all refuse.
+func (x *exchange) moveOn(failed *attempt) (*attempt, error) {
+	if x.failover.sends-x.failover.spared >= maxSends {
+		return nil, nil
+	}
+	if !failed.free && !x.g.retries.take(time.Now()) {
+		return nil, nil
+	}
+	d, err := x.placement.again(x.request.http.Context(), failed.name())
+	if d.Lease == nil {
+		if !failed.free {
+			x.g.retries.give()
+		}
+		return nil, err
+	}
+	if failed.free && d.Lease.Probe() && !x.g.retries.take(time.Now()) {
+		x.g.Deliver(d.Lease.Done(time.Now(), 0))
+		return nil, nil
+	}
+	return x.newAttempt(d), nil
+}
+
+// nobody is what the client gets when no backend takes the request; err is why
+// the last one did not.
+func (x *exchange) nobody(err error) error {
+	t := x.failover.kept
+	if t == nil {
+		return err
+	}
+	x.failover.kept = nil
+	x.attempt = t
+	t.kind = answerLastResort
+	t.up.first.at = time.Now() // it comes to the client only from here on
+	return x.failover.keptErr
+}

@@ -1,0 +1,172 @@
+package gateway
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/pacer-dev/pacer/internal/openai"
+	"github.com/pacer-dev/pacer/providers"
+)
+
+const (
+	// relayBuffer is how much of an answer is passed on at once, at most.
+	relayBuffer = 32 << 10
+
+	// errorStart is how much of an error answer is looked at.
+	errorStart = 4 << 10
+)
+
+// roundTrip is the backend's side of an attempt: the request on its way up, and
+// the answer until its first bytes have come.
+//
+// It belongs to the goroutine of the exchange, but for send while that is at
+// work in a goroutine of its own, which closes done.
+type roundTrip struct {
+	backend *backend
+	request *request
+	model   string // what the backend calls it; "" = as the client does
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc // nil = nothing was prepared
+	detach func() bool             // the end of the gateway no longer cancels it
+	timer  *upstreamTimer
+	done   chan struct{} // closed when send is over; nil = it has no goroutine of its own
+
+	ask     openai.Ask // what usage the backend is asked for
+	relaxed bool       // it did not take more
+	strip   providers.Strip
+	call    providers.Call
+	sent    time.Time // zero = it did not go up
+
+	err      error // of sending
+	panicked any   // what send panicked with, in a goroutine of its own
+	resp     *http.Response
+	first    firstRead
+}
+
+// firstRead is what the first read of an answer brought.
+type firstRead struct {
+	buf *[relayBuffer]byte // of Gateway.buffers; the relay goes on with it
+	n   int
+	at  time.Time // when it came
+	err error     // with it, or after it
+}
+
+// bytes is what came. It is overwritten by the next read.
+func (f *firstRead) bytes() []byte { return f.buf[:f.n] }
+
+// send sends the request up and reads the start of the answer. Where a backend
+// refuses to be asked for usage, it sends the request again without. It touches
+// nothing but u. silence is how long the words of an error may take.
+func (u *roundTrip) send(buffers *sync.Pool, silence time.Duration) {
+	for u.sendOnce(buffers, silence) {
+		less, ok := providers.RefusesAsk(u.resp.StatusCode, u.first.bytes(), &u.request.parsed, u.ask)
+		if !ok {
+			return
+		}
+		_ = u.resp.Body.Close()
+		u.ask, u.strip, u.relaxed = less, u.backend.Strip(u.request.path, &u.request.parsed, less), true
+		u.call.Body = edited{u.call.Body.(edited).body, u.request.parsed.Edit(u.model, less)}
+	}
+}
+
+// sendOnce sends the request and reads of a good answer its first bytes, of an
+// error as much as is looked at. It reports whether there is an answer.
+func (u *roundTrip) sendOnce(buffers *sync.Pool, silence time.Duration) bool {
+	u.first.n, u.first.err = 0, nil
+	if u.resp, u.err = u.backend.Send(u.ctx, u.call); u.err != nil || !u.answers() {
+		return false
+	}
+	f := &u.first
+	if f.buf == nil {
+		f.buf = buffers.Get().(*[relayBuffer]byte)
+	}
+	if u.resp.StatusCode < 300 {
+		for f.n == 0 && f.err == nil {
+			f.n, f.err = u.resp.Body.Read(f.buf[:])
+		}
+	} else {
+		u.resp.Body = mask(u.resp.Body, u.backend.secrets)
+		over := time.AfterFunc(silence, func() { u.cancel(errSilence) })
+		f.n, f.err = readStart(u.resp.Body, f.buf[:errorStart])
+		over.Stop()
+	}
+	f.at = time.Now()
+	return true
+}
+
+// launch has send done by a goroutine of its own; close waits for it.
+func (u *roundTrip) launch(buffers *sync.Pool, silence time.Duration) {
+	u.done = make(chan struct{})
+	go func() {
+		defer close(u.done)
+		defer func() { u.panicked = recover() }()
+		u.send(buffers, silence)
+	}()
+}
+
+// answers reports whether the status can be that of a completion or of an
+// error. 101 would make the client's connection one of another protocol, 204 and
+// 205 have no body, which is an answer only where something is deleted, and what
+// is below 100 cannot be passed on at all.
+func (u *roundTrip) answers() bool {
+	status := u.resp.StatusCode
+	if status == http.StatusNoContent || status == http.StatusResetContent {
+		return u.request.end.Stored
+	}
+	return status >= 200 && status < 600
+}
+
+// status is that of the answer; 0 = there is none.
+func (u *roundTrip) status() int {
+	if u.resp == nil {
+		return 0
+	}
+	return u.resp.StatusCode
+}
+
+// close cancels what still runs at the backend and gives the buffer back.
+func (u *roundTrip) close(buffers *sync.Pool) {
+	if u.timer != nil {
+		u.timer.stop()
+	}
+	if u.cancel != nil {
+		u.detach()
+		u.cancel(context.Canceled)
+	}
+	if u.done != nil {
+		<-u.done // soon: sending and reading end with the context
+	}
+	if u.resp != nil {
+		_ = u.resp.Body.Close()
+	}
+	if u.first.buf != nil {
+		buffers.Put(u.first.buf)
+		u.first.buf = nil
+	}
+}
+
+// readStart fills buf as far as the answer goes.
+func readStart(r io.Reader, buf []byte) (n int, err error) {
+	for n < len(buf) && err == nil {
+		var m int
+		m, err = r.Read(buf[n:])
+		n += m
+	}
+	return n, err
+}
+
+// retryHeaders returns what the answer says of trying again, by the headers that
+// SDKs read.
+func (u *roundTrip) retryHeaders() http.Header {
+	h := http.Header{}
+	for _, name := range []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry"} {
+		if v := u.resp.Header[name]; v != nil && !u.backend.tells(v) {
+			h[name] = v
+		}
+	}
+	return h
+}
