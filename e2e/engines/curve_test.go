@@ -67,15 +67,17 @@ func apart(got, want map[int]float64) (off []float64) {
 	return off
 }
 
-// known returns the TPS of the levels with enough tokens.
-func known(all []answer) map[int]float64 {
-	out := map[int]float64{}
-	for n, l := range timings.Levels(whole(all)) {
+// known returns the TPS of the levels with enough tokens, and how many prompt
+// tokens were prefilled at each for each token of an answer.
+func known(all []timings.Answer, perPromptToken float64) (tps, rho map[int]float64) {
+	tps, rho = map[int]float64{}, map[int]float64{}
+	prompts := timings.PromptsAt(all, perPromptToken)
+	for n, l := range timings.Levels(all) {
 		if l.Tokens >= enough {
-			out[n] = l.TPS()
+			tps[n], rho[n] = l.TPS(), prompts[n]/l.Tokens
 		}
 	}
-	return out
+	return tps, rho
 }
 
 // quantile is the q-th of a list, which it sorts; NaN of an empty one.
@@ -132,11 +134,11 @@ func TestCurve(t *testing.T) {
 			again := sweep(t, e, "after", r)
 			r.write(t)
 
-			users := known(all)
-			ns := slices.Sorted(maps.Keys(users))
-			shown := asked(t, g, ns, "")
-			for _, n := range ns {
-				t.Logf("n = %2d: users got %.1f, Pacer says %.1f (%+.1f %%)", n, users[n], shown[n], 100*(shown[n]/users[n]-1))
+			users, rho := known(whole(all), timings.PerPromptToken(r.alone()))
+			shown := map[int]float64{}
+			for _, n := range slices.Sorted(maps.Keys(users)) {
+				maps.Copy(shown, asked(t, g, []int{n}, fmt.Sprintf("&rho=%g", rho[n])))
+				t.Logf("n = %2d, %5.1f prompt tokens a step: users got %.1f, Pacer says %.1f (%+.1f %%)", n, rho[n]*float64(n), users[n], shown[n], 100*(shown[n]/users[n]-1))
 			}
 			same := apart(shown, users)
 			var off, repeat []float64

@@ -135,6 +135,7 @@ type running struct {
 	dir  string
 	port int
 	url  string // without /v1
+	more string // of the backend, in Pacer's configuration
 
 	cmd   *exec.Cmd
 	ended chan struct{}
@@ -241,7 +242,7 @@ func gateway(t *testing.T, routes string, engines ...*running) *proctest.Process
 	t.Helper()
 	text := "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nlog: { level: warn }\nbackends:\n"
 	for _, e := range engines {
-		text += fmt.Sprintf("  - { name: %s, url: %q, kind: %s }\n", e.name, e.url+"/v1", e.kind)
+		text += fmt.Sprintf("  - { name: %s, url: %q, kind: %s%s }\n", e.name, e.url+"/v1", e.kind, e.more)
 	}
 	return proctest.Gateway(t, text+routes)
 }

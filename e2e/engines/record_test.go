@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pacer-dev/pacer/internal/timings"
@@ -30,6 +31,16 @@ func (r *recording) add(part string, all []answer) {
 		a.Part = part
 		r.all = append(r.all, a)
 	}
+}
+
+// alone returns the answers of users who had the engine for themselves.
+func (r *recording) alone() (out []timings.Answer) {
+	for _, a := range r.all {
+		if strings.HasSuffix(a.Part, " 1 users") {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // write writes the recording, where one is wanted.

@@ -132,35 +132,6 @@ func (r *relayed) happens(zero time.Time, h happening) {
 	}
 }
 
-// perPromptToken is what a prompt token took in the recording's sweeps with one
-// user: the slope of the first token over the prompt.
-func perPromptToken(all []timings.Answer) float64 {
-	var n, x, y, xx, xy float64
-	for _, a := range all {
-		if !oneUser(a.Part) {
-			continue
-		}
-		p, s := float64(a.Prompt), (a.First() - a.Sent).Seconds()
-		n, x, y, xx, xy = n+1, x+p, y+s, xx+p*p, xy+p*s
-	}
-	return (n*xy - x*y) / (n*xx - x*x)
-}
-
-// promptsAt are the prompt tokens that were prefilled beside n decoding
-// streams, by the users' clocks: the prompt lies in the time before its first
-// token, as long as a prompt of its size takes.
-func promptsAt(all []timings.Answer, each float64) map[int]float64 {
-	out := map[int]float64{}
-	for i := range all {
-		a := &all[i]
-		from := max(a.Sent, a.First()-time.Duration(float64(a.Prompt)*each*float64(time.Second)))
-		for n, part := range timings.During(all, from, a.First()) {
-			out[n] += float64(a.Prompt) * part
-		}
-	}
-	return out
-}
-
 // recordedEnough is how many tokens a level needs to be compared: below, chance
 // says more than the engine.
 const recordedEnough = 500
@@ -176,8 +147,17 @@ func grade(levels map[int]timings.Level, curve func(n int) float64) (off []float
 	return off
 }
 
-// oneUser reports whether a part is of a sweep with one user.
-func oneUser(part string) bool { return strings.HasSuffix(part, " 1 users") }
+// perPromptToken is what a prompt token took in the recording's sweeps with one
+// user.
+func perPromptToken(all []timings.Answer) float64 {
+	var alone []timings.Answer
+	for _, a := range all {
+		if strings.HasSuffix(a.Part, " 1 users") {
+			alone = append(alone, a)
+		}
+	}
+	return timings.PerPromptToken(alone)
+}
 
 // sweepOff says how far a curve is from the sweeps of the engine alone, asked at
 // their prompts, and how far the second sweep is from the first, in percent.
@@ -214,7 +194,7 @@ func replayRow(name, engine string, g replayGates) row {
 		r := &relayed{book: profiles.NewBook(profiles.Options{}), answers: taught}
 		r.run(nil)
 		c, levels := r.book.Curve(target), timings.Levels(taught)
-		prompts := promptsAt(taught, perPromptToken(all))
+		prompts := timings.PromptsAt(taught, perPromptToken(all))
 		load := func(n int) float64 { return prompts[n] / (levels[n].Tokens / float64(n)) }
 		asked := func(n int) float64 { return c.AtRho(n, load(n)/float64(n)).TPS }
 		for _, n := range slices.Sorted(maps.Keys(levels)) {

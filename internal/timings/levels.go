@@ -99,6 +99,32 @@ func spread(changes []change, from, to time.Duration, visit func(n int, d time.D
 	}
 }
 
+// PerPromptToken is what a prompt token took, in seconds, where users were alone:
+// the slope of their first tokens over their prompts.
+func PerPromptToken(alone []Answer) float64 {
+	var n, x, y, xx, xy float64
+	for i := range alone {
+		p, s := float64(alone[i].Prompt), (alone[i].First() - alone[i].Sent).Seconds()
+		n, x, y, xx, xy = n+1, x+p, y+s, xx+p*p, xy+p*s
+	}
+	return (n*xy - x*y) / (n*xx - x*x)
+}
+
+// PromptsAt are the prompt tokens that were prefilled beside n decoding streams,
+// by the users' clocks: a prompt lies in the time before its first token, each of
+// its tokens as long as it is said.
+func PromptsAt(all []Answer, each float64) map[int]float64 {
+	out := map[int]float64{}
+	for i := range all {
+		a := &all[i]
+		from := max(a.Sent, a.First()-time.Duration(float64(a.Prompt)*each*float64(time.Second)))
+		for n, part := range During(all, from, a.First()) {
+			out[n] += float64(a.Prompt) * part
+		}
+	}
+	return out
+}
+
 // During says which part of the time from, to so many answers decoded.
 func During(all []Answer, from, to time.Duration) map[int]float64 {
 	out := map[int]float64{}

@@ -112,3 +112,14 @@ func TestTokensAfterTheFirstArrival(t *testing.T) {
 		t.Errorf("by chunks: %v, want 6", got)
 	}
 }
+
+// A prompt token takes 2 ms: the second prompt of 2 lies from 16 to 20 ms, beside
+// the first answer; the first of 9 began before anything did.
+func TestPromptsAt(t *testing.T) {
+	if got, want := PromptsAt(two(), 0.002), (map[int]float64{0: 9, 1: 2}); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := PerPromptToken(two()); math.Abs(got-(0.010-0.01488)/7) > 1e-12 {
+		t.Errorf("%v s a prompt token", got)
+	}
+}
