@@ -102,9 +102,11 @@ func changes() []pool {
 	third := slices.Clone(h)
 	third[2].Joins = 100 * time.Second
 	one := func(b []Backend) []Route { return []Route{chat("chat", 30, b)} }
-	const hiccup, length = 5 * time.Minute, 20 * time.Minute
+	const hiccup, length, half = 5 * time.Minute, 37 * time.Minute, 30 * time.Minute
 	short := generated(Generator{Rate: 9, Duration: length, Prompt: Lengths{Mean: 150}, Output: Lengths{Mean: 150}}, "chat")
 	after := pool{backends: slow, routes: one(slow), load: short, length: length, warmup: hiccup + 70*time.Second}
+	const dayAt = 150 * time.Second
+	day := pool{backends: h, routes: one(h), load: chatting(22, dayAt+70*time.Second+half), length: dayAt + 70*time.Second + half, warmup: dayAt + 70*time.Second}
 	prompt := one(h)
 	prompt[0].SLO.MaxTTFT = 10 * time.Second
 	night, slowNight := []Route{chat("chat", 30, h), nightly(h)}, []Route{chat("chat", 30, slow), nightly(slow)}
@@ -119,8 +121,14 @@ func changes() []pool {
 		named(after, "T", "two slow prefills, 9 requests/s, from 6 min on", nil, 0),
 		named(after, "T hiccup", "the same, after ×3 for 10 s", slowdown(slow, hiccup, 10*time.Second, 3), 0),
 		named(after, "T retries", "the same, and who is refused comes back as told, 3 times", slowdown(slow, hiccup, 10*time.Second, 3), 3),
-		{name: "H day", what: "three curves, 115 %, from 220 s on", backends: h, routes: one(h), load: chatting(22, 10*time.Minute), length: 10 * time.Minute, warmup: 220 * time.Second},
-		{name: "H hiccup", what: "the same, after ×3 for 10 s", backends: h, routes: one(h), load: chatting(22, 10*time.Minute), length: 10 * time.Minute, warmup: 220 * time.Second, faults: slowdown(h, 150*time.Second, 10*time.Second, 3)},
+		named(after, "T restart", "the same, after a restart with a store", []Fault{{At: hiccup + 10*time.Second, Kind: Restart}}, 0),
+		named(after, "T restart empty", "the same, without a store", []Fault{{At: hiccup + 10*time.Second, Kind: RestartEmpty}}, 0),
+		named(after, "T tenant", "the same, after 8 hidden users of 2 min", tenancy("v3", hiccup+10*time.Second, 8), 0),
+		named(day, "H day", "three curves, 115 %, from 220 s on", nil, 0),
+		named(day, "H hiccup", "the same, after ×3 for 10 s", slowdown(h, dayAt, 10*time.Second, 3), 0),
+		named(day, "H restart", "the same, after a restart with a store", []Fault{{At: dayAt + 10*time.Second, Kind: Restart}}, 0),
+		named(day, "H restart empty", "the same, without a store", []Fault{{At: dayAt + 10*time.Second, Kind: RestartEmpty}}, 0),
+		named(day, "H tenant", "the same, after 60 hidden users of 2 min", tenancy("llama", dayAt+10*time.Second, 60), 0),
 		{name: "L", what: "long conversations", backends: h, routes: one(h), load: longTalks(1.6, Shape{}), length: 240 * time.Second},
 		{name: "L prior", what: "the same, with priors", backends: withPriors(h), routes: one(h), load: longTalks(1.6, Shape{}), length: 240 * time.Second},
 		{name: "L bursts", what: "in bursts, first token within 10 s", backends: h, routes: prompt, load: longTalks(1.2, bursts), length: 240 * time.Second},
@@ -139,10 +147,19 @@ func changes() []pool {
 		{name: "J", what: "the largest engine joins at 100 s, from 130 s on", backends: third, routes: one(h), load: chatting(18, length300), warmup: 130 * time.Second},
 		{name: "D long", what: "the largest engine slows by 1.5 for 10 min", backends: h, routes: one(h), load: chatting(16, 15*time.Minute), length: 15 * time.Minute, warmup: 100 * time.Second, faults: slowdown(h[2:], 100*time.Second, 10*time.Minute, 1.5)},
 		{name: "P", what: "prompts four times as long from 100 s on", backends: h, routes: one(h), load: grown, warmup: 100 * time.Second},
+		{name: "C 12+3", what: "12/s and 3/s", backends: h, routes: two, load: twoFloors(12, 3)},
 		{name: "K cold", what: "10/s from a cold start, 30 s", backends: h, routes: one(h), load: chatting(10, time.Minute), length: 30 * time.Second},
 		{name: "K slow", what: "the two slow ones from a cold start, 30 s", backends: slow, routes: one(slow), load: short, length: 30 * time.Second},
 	}
 }
+
+// tenancy is so many hidden users of a backend, who leave at the time and came
+// before it.
+func tenancy(backend string, until time.Duration, users int) []Fault {
+	return []Fault{{At: until - tenancyTime, Kind: Tenant, Backend: backend, Users: users}, {At: until, Kind: TenantGone, Backend: backend}}
+}
+
+const tenancyTime = 2 * time.Minute
 
 func named(p pool, name, what string, faults []Fault, retries int) pool {
 	p.name, p.what, p.faults, p.retries = name, what, faults, retries

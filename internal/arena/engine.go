@@ -2,23 +2,24 @@ package arena
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pacer-dev/pacer/sim"
 )
 
-// engine is one backend: the engine of sim, and what it did.
+// engine is one backend: the engines of sim behind it, and what they did.
 type engine struct {
 	world *world
 	conf  Backend
 	index int
-	sim   *sim.Engine
+	ranks []*rank
 	drift float64
 	dead  bool
 	lives uint64 // how often it was started
 
-	visits []*visit // that run or wait here
-	stepAt time.Duration
+	visits  []*visit // that run or wait here
+	tenants []*tenant
 
 	mix   mix
 	share float64            // of the requests, by weight; 0 = not worked out yet
@@ -26,8 +27,16 @@ type engine struct {
 
 	cap                        int // that somebody who knew would have set, see LeastCapped
 	peakM                      int
-	busy                       time.Duration
+	busy                       time.Duration // of all ranks together
 	promptTokens, outputTokens int
+}
+
+// rank is one engine of sim; most backends are one.
+type rank struct {
+	engine *engine
+	sim    *sim.Engine
+	stepAt time.Duration
+	count  int // sequences that run or wait here
 }
 
 func newEngine(w *world, index int, b Backend) (*engine, error) {
@@ -40,44 +49,72 @@ func newEngine(w *world, index int, b Backend) (*engine, error) {
 	return e, nil
 }
 
-// start makes a fresh engine.
+// start makes fresh ranks.
 func (e *engine) start() error {
-	o := e.conf.Engine
-	if o.Seed == 0 {
-		o.Seed = e.world.s.Seed*1000003 + uint64(e.index)*101 + e.lives + 1
+	e.ranks = nil
+	for i := range max(e.conf.Ranks, 1) {
+		o := e.conf.Engine
+		if o.Seed == 0 {
+			o.Seed = e.world.s.Seed*1000003 + uint64(e.index)*101 + uint64(i)*10007 + e.lives + 1
+		}
+		s, err := sim.NewEngine(o)
+		if err != nil {
+			return fmt.Errorf("arena: backend %q: %w", e.conf.Name, err)
+		}
+		s.SetDrift(e.drift)
+		e.ranks = append(e.ranks, &rank{engine: e, sim: s})
 	}
 	e.lives++
-	s, err := sim.NewEngine(o)
-	if err != nil {
-		return fmt.Errorf("arena: backend %q: %w", e.conf.Name, err)
-	}
-	s.SetDrift(e.drift)
-	e.sim, e.dead = s, false
+	e.dead = false
 	return nil
+}
+
+// emptiest is the rank on which the fewest sequences are.
+func (e *engine) emptiest() *rank {
+	return slices.MinFunc(e.ranks, func(a, b *rank) int { return a.count - b.count })
 }
 
 // submit sends v to the engine; false when it can never run there.
 func (e *engine) submit(v *visit) bool {
-	s, err := e.sim.Submit(v.arrival.PromptTokens, v.arrival.OutputTokens, v)
-	if err != nil {
+	r := e.emptiest()
+	s, ok := r.take(v.arrival.PromptTokens, v.arrival.OutputTokens, v)
+	if !ok {
 		return false
 	}
-	v.engine, v.sequence = e, s
+	v.engine, v.rank, v.sequence = e, r, s
 	v.slot = len(e.visits)
 	e.visits = append(e.visits, v)
 	e.peakM = max(e.peakM, len(e.visits))
-	if _, busy := e.sim.Next(); !busy {
-		e.sim.Step(e.world.clock)
-		e.plan()
-	}
 	return true
 }
 
+// take gives the rank a sequence, and begins a step if none is under way.
+func (r *rank) take(prompt, output int, tag any) (*sim.Sequence, bool) {
+	s, err := r.sim.Submit(prompt, output, tag)
+	if err != nil {
+		return nil, false
+	}
+	r.count++
+	if _, busy := r.sim.Next(); !busy {
+		r.sim.Step(r.engine.world.clock)
+		r.plan()
+	}
+	return s, true
+}
+
+// cancel ends a sequence here.
+func (r *rank) cancel(s *sim.Sequence) {
+	if r.sim.Cancel(s) {
+		r.count--
+	}
+}
+
 // plan enters the end of the step that has begun.
-func (e *engine) plan() {
-	if due, busy := e.sim.Next(); busy {
-		e.stepAt = e.world.now
-		e.world.agenda.enter(due.Sub(epoch), e)
+func (r *rank) plan() {
+	if due, busy := r.sim.Next(); busy {
+		w := r.engine.world
+		r.stepAt = w.now
+		w.agenda.enter(due.Sub(epoch), r)
 	}
 }
 
@@ -92,18 +129,26 @@ func (e *engine) leave(v *visit) {
 
 // fire ends the step that is due and hands out what it made. The next step has
 // begun by then: who may go because somebody has ended waits for the one after.
-func (e *engine) fire(w *world) {
-	due, busy := e.sim.Next()
+func (r *rank) fire(w *world) {
+	e := r.engine
+	due, busy := r.sim.Next()
 	if !busy || due.After(w.clock) || e.dead {
 		return // a step of an engine that was killed meanwhile
 	}
-	e.work(e.stepAt, w.now)
-	step := e.sim.Step(w.clock)
-	e.plan()
+	e.work(r.stepAt, w.now)
+	step := r.sim.Step(w.clock)
+	r.plan()
 	counted := w.now >= w.s.Warmup && w.now < w.s.Duration
 	for i := range step.Outputs {
 		out := &step.Outputs[i]
-		v := out.Sequence.Tag.(*visit)
+		if out.Last {
+			r.count--
+		}
+		v, ok := out.Sequence.Tag.(*visit)
+		if !ok {
+			out.Sequence.Tag.(*tenant).receive(out)
+			continue
+		}
 		w.tokens += out.Tokens
 		if counted {
 			e.outputTokens += out.Tokens
@@ -126,7 +171,9 @@ func (e *engine) work(from, to time.Duration) {
 // slow makes every step from the next one on take factor times as long.
 func (e *engine) slow(factor float64) {
 	e.drift = factor
-	e.sim.SetDrift(factor)
+	for _, r := range e.ranks {
+		r.sim.SetDrift(factor)
+	}
 }
 
 // kill ends all that runs here: who has no token yet is sent elsewhere, who
@@ -136,8 +183,10 @@ func (e *engine) kill() {
 		return
 	}
 	e.dead = true
-	if _, busy := e.sim.Next(); busy {
-		e.work(e.stepAt, e.world.now)
+	for _, r := range e.ranks {
+		if _, busy := r.sim.Next(); busy {
+			e.work(r.stepAt, e.world.now)
+		}
 	}
 	victims := e.visits
 	e.visits = nil
@@ -170,8 +219,9 @@ func (e *engine) floor() float64 {
 func (e *engine) result() BackendResult {
 	w := e.world
 	measured := w.s.Duration - w.s.Warmup
+	busy := e.busy / time.Duration(len(e.ranks))
 	r := BackendResult{
-		Backend: e.conf.Name, Busy: e.busy, Utilisation: e.busy.Seconds() / measured.Seconds(), PeakM: e.peakM,
+		Backend: e.conf.Name, Busy: busy, Utilisation: busy.Seconds() / measured.Seconds(), PeakM: e.peakM,
 		Floor: e.floor(), PromptTokens: e.promptTokens, OutputTokens: e.outputTokens,
 		TokensUSD: (float64(e.promptTokens)*e.conf.Price.Input + float64(e.outputTokens)*e.conf.Price.Output) / 1e6,
 		HourUSD:   e.conf.USDPerHour * measured.Hours(),

@@ -34,6 +34,7 @@ type gateway struct {
 	inFlight []int // by backend: what this gateway runs there
 	waiting  bool  // a look at the lines is due
 
+	lives    uint64 // how often it was started
 	seq      uint64
 	unpushed []profiles.Delta // one per target, for the store
 }
@@ -46,31 +47,64 @@ type (
 )
 
 func newGateway(w *world, index int) *gateway {
-	random := rand.New(rand.NewPCG(w.s.Seed, uint64(100+index)))
-	g := &gateway{
-		world: w, name: fmt.Sprint(index), index: index,
-		router:   router.New(router.Options{Rand: random.Float64}),
-		inFlight: make([]int, len(w.engines)), breakers: make([]breaker, len(w.engines)),
-	}
-	for i := range g.breakers {
-		g.breakers[i] = breaker{gateway: g, engine: w.engines[i]}
-	}
-	g.placer = newPlacer(g, random)
-	g.router.Update(w.clock, router.Configure{Topology: w.topology()})
+	g := &gateway{world: w, name: fmt.Sprint(index), index: index}
+	g.start()
 	// Replicas are not in step with each other.
 	phase := func(period time.Duration) time.Duration {
 		return period * time.Duration(index+1) / time.Duration(w.s.Replicas)
 	}
 	if w.s.Policy.learns() {
-		g.book = profiles.NewBook(profiles.Options{})
-		g.prepare()
-		g.teach()
 		w.agenda.enter(phase(foldEvery), &learning{g})
 	}
 	if w.s.Replicas > 1 {
 		w.agenda.enter(phase(w.s.ShareDelay), &sharing{g})
 	}
 	return g
+}
+
+// start makes a gateway that knows what the configuration and the store say.
+func (g *gateway) start() {
+	w := g.world
+	random := rand.New(rand.NewPCG(w.s.Seed, uint64(100+g.index)+1000*g.lives))
+	g.lives++
+	g.router = router.New(router.Options{Rand: random.Float64})
+	g.inFlight, g.breakers = make([]int, len(w.engines)), make([]breaker, len(w.engines))
+	for i := range g.breakers {
+		g.breakers[i] = breaker{gateway: g, engine: w.engines[i]}
+	}
+	g.placer = newPlacer(g, random)
+	g.router.Update(w.clock, router.Configure{Topology: w.topology()})
+	if !w.s.Policy.learns() {
+		return
+	}
+	g.book, g.unpushed = profiles.NewBook(profiles.Options{}), nil
+	g.prepare()
+	if !w.lost {
+		g.book.Apply(w.clock, g.load(), nil)
+	}
+	g.teach()
+}
+
+// restart ends the gateway and starts it again: all its connections end, and the
+// engines hear of it. Who waits in a line of the old one is refused in the end.
+func (g *gateway) restart() {
+	for _, e := range g.world.engines {
+		for _, v := range slices.Clone(e.visits) {
+			if v.gateway == g {
+				v.abandon()
+			}
+		}
+	}
+	g.start()
+}
+
+// load is what the store knows.
+func (g *gateway) load() map[profiles.Target]profiles.Sums {
+	sums, err := g.world.store.Load(context.Background(), g.book.Targets())
+	if err != nil {
+		panic(err) // it fails only with its context
+	}
+	return sums
 }
 
 // prepare tells the book what the configuration says.
@@ -120,11 +154,7 @@ func (l *learning) fire(w *world) {
 		if err := w.store.Push(ctx, g.name, g.seq, g.unpushed); err != nil {
 			panic(err) // it fails only with its context
 		}
-		sums, err := w.store.Load(ctx, g.book.Targets())
-		if err != nil {
-			panic(err)
-		}
-		g.book.Apply(w.clock, sums, g.unpushed)
+		g.book.Apply(w.clock, g.load(), g.unpushed)
 		g.unpushed = nil
 	}
 	g.teach()

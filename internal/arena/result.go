@@ -27,6 +27,7 @@ type Counts struct {
 	Offered int
 	Met     int // kept floor and TTFT, or were promised nothing
 	Missed  int
+	Late    int // of Missed: their first token was not in time
 	Shed    int
 
 	// Unmeasured streams had a floor and too few tokens to judge them by it;
@@ -56,6 +57,10 @@ type RouteResult struct {
 	Counts
 
 	Goodput float64 // tokens/s of all streams that met their promise, together
+
+	// MetTokens is the tokens of those streams by the minute of the scenario in
+	// which they came.
+	MetTokens []float64
 
 	TPSP10, TPSP50       float64       // tokens/s of one stream while decoding
 	TTFTP50, TTFTP99     time.Duration // from arrival, so with the wait; 0 of nothing

@@ -86,7 +86,7 @@ func newWorld(s Scenario, more func() (Arrival, bool)) *world {
 		random: rand.New(rand.NewPCG(s.Seed, 1)),
 		byName: map[string]*engine{}, routes: map[string]*routeTally{},
 	}
-	w.store = &learn.Memory{Now: func() time.Time { return w.clock }}
+	w.store = w.emptyStore()
 	return w
 }
 
@@ -107,12 +107,14 @@ func (s *Scenario) complete() error {
 		names[b.Name] = true
 	}
 	for _, f := range s.Faults {
-		ofBackend := f.Kind == Drift || f.Kind == Kill || f.Kind == Back
-		if ofBackend && !names[f.Backend] {
+		if f.Kind.ofBackend() && !names[f.Backend] {
 			return fmt.Errorf("arena: a fault of a backend %q, which is none", f.Backend)
 		}
 		if f.Kind == Drift && !(f.Factor > 0) {
 			return fmt.Errorf("arena: Fault.Factor is %v, must be positive", f.Factor)
+		}
+		if f.Kind == Tenant && f.Users <= 0 {
+			return fmt.Errorf("arena: Fault.Users is %d, must be positive", f.Users)
 		}
 	}
 	routes := map[string]bool{}
@@ -246,7 +248,22 @@ func (f *Fault) fire(w *world) {
 		}
 	case RedisBack:
 		w.lost = false
+	case Restart, RestartEmpty:
+		if f.Kind == RestartEmpty {
+			w.store = w.emptyStore()
+		}
+		for _, g := range w.gateways {
+			g.restart()
+		}
+	case Tenant:
+		w.byName[f.Backend].host(f.Users)
+	case TenantGone:
+		w.byName[f.Backend].evict()
 	}
+}
+
+func (w *world) emptyStore() *learn.Memory {
+	return &learn.Memory{Now: func() time.Time { return w.clock }}
 }
 
 // topology is what the gateways are configured with.

@@ -66,6 +66,10 @@ type Backend struct {
 	// Joins is when the gateway is told of it. Default: from the start.
 	Joins time.Duration
 
+	// Ranks is how many engines stand behind one URL, as with data parallelism:
+	// each sequence goes to the one on which the fewest are. Default: 1.
+	Ranks int
+
 	Price      Price   // for the cost of tokens
 	USDPerHour float64 // for the cost of having it
 }
@@ -99,8 +103,9 @@ type Arrival struct {
 type Fault struct {
 	At      time.Duration
 	Kind    FaultKind
-	Backend string  // of Drift, Kill and Back
+	Backend string  // of Drift, Kill, Back, Tenant and TenantGone
 	Factor  float64 // of Drift: how many times as long every step takes from then on
+	Users   int     // of Tenant: sequences that it keeps running
 }
 
 // FaultKind says what happens.
@@ -108,14 +113,24 @@ type FaultKind uint8
 
 // The faults.
 const (
-	Drift     FaultKind = iota // a backend becomes slower, or faster
-	Kill                       // a backend dies with all that runs there
-	Back                       // and is started again
-	RedisLost                  // gateways no longer hear of each other
-	RedisBack                  // and hear again
+	Drift        FaultKind = iota // a backend becomes slower, or faster
+	Kill                          // a backend dies with all that runs there
+	Back                          // and is started again
+	RedisLost                     // gateways no longer hear of each other
+	RedisBack                     // and hear again
+	Restart                       // the gateways are started again: who streams is cut, the curves come from the store
+	RestartEmpty                  // the same, and the store is empty
+	Tenant                        // somebody whom no gateway sees keeps sequences running on a backend
+	TenantGone                    // and leaves
 )
 
-// String returns drift, kill, back, redis_lost or redis_back.
+// ofBackend reports whether the fault happens to one backend.
+func (k FaultKind) ofBackend() bool {
+	return k == Drift || k == Kill || k == Back || k == Tenant || k == TenantGone
+}
+
+// String returns drift, kill, back, redis_lost, redis_back, restart,
+// restart_empty, tenant or tenant_gone.
 func (k FaultKind) String() string {
 	switch k {
 	case Drift:
@@ -128,6 +143,14 @@ func (k FaultKind) String() string {
 		return "redis_lost"
 	case RedisBack:
 		return "redis_back"
+	case Restart:
+		return "restart"
+	case RestartEmpty:
+		return "restart_empty"
+	case Tenant:
+		return "tenant"
+	case TenantGone:
+		return "tenant_gone"
 	}
 	return "unknown"
 }

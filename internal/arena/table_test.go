@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"sync"
 	"testing"
@@ -11,10 +12,12 @@ import (
 )
 
 var (
-	seedsFlag   = flag.Int("seeds", 0, "seeds that each pool and policy is played with for the table; 0 = no table")
-	changesFlag = flag.Int("changes", 0, "seeds for the table of changes alone; 0 = no table")
-	tableFlag   = flag.String("table", "", "file to write the table to")
+	seedsFlag = flag.Int("seeds", 0, "seeds that each pool and policy is played with for the table; 0 = no table")
+	tableFlag = flag.String("table", "", "file to write the table to")
 )
+
+// gradeSeeds are those of the goals and of the days on which something changes.
+const gradeSeeds = 5
 
 // cell is one policy on one pool, over all seeds.
 type cell struct {
@@ -54,17 +57,24 @@ func TestTable(t *testing.T) {
 	}
 	list := pools()
 	cells := make([]map[Policy]*cell, len(list))
+	bounds := make([]float64, len(list))
 	t.Run("pools", func(t *testing.T) {
 		for i := range list {
 			cells[i] = map[Policy]*cell{}
 			t.Run(list[i].name, func(t *testing.T) {
 				t.Parallel()
+				for seed := range *seedsFlag {
+					bounds[i] += list[i].upperBound(uint64(seed + 1))
+				}
 				for _, policy := range Policies() {
 					c := &cell{}
 					for seed := range *seedsFlag {
 						c.add(&list[i], play(t, list[i].scenario(policy, uint64(seed+1))), *seedsFlag)
 					}
 					cells[i][policy] = c
+					if most := math.Ceil(bounds[i]); float64(c.promised.Met) > most {
+						t.Errorf("%s: %d met of at most %.0f", policy, c.promised.Met, most)
+					}
 				}
 			})
 		}
@@ -75,10 +85,26 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	writeTable(f, list, cells)
+	p := newPlays(t)
+	writeGrades(p, f, 1, gradeSeeds)
+	writeChanges(p, f, 1, gradeSeeds)
+	writeTable(f, list, cells, bounds)
 	writeLoads(f, loads)
-	fmt.Fprintln(f)
-	writeChanges(t, f, max(*seedsFlag, 5))
+}
+
+// highest finds the highest load that a policy takes with 99 % attainment.
+func highest(t *testing.T, p pool, policy Policy, from, to float64) float64 {
+	for to-from > 0.25 {
+		rate := (from + to) / 2
+		p.load = steady(rate)
+		c := p.promised(play(t, p.scenario(policy, 1)))
+		if c.Attainment() >= 0.99 {
+			from = rate
+		} else {
+			to = rate
+		}
+	}
+	return from
 }
 
 // highestLoads are the requests/s that each policy takes on the mixed pool,
@@ -103,11 +129,13 @@ func highestLoads(t *testing.T) map[Policy][2]float64 {
 	return loads
 }
 
-func writeTable(w io.Writer, list []pool, cells []map[Policy]*cell) {
+func writeTable(w io.Writer, list []pool, cells []map[Policy]*cell, bounds []float64) {
 	for i, p := range list {
 		fmt.Fprintf(w, "**%s**: %s\n\n", p.name, p.what)
 		fmt.Fprintln(w, "| policy | attainment | missed of served | shed | prompts served | goodput | TPS p10 | TTFT p99 | all requests: met |")
 		fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|")
+		offered := cells[i][Pacer].promised
+		fmt.Fprintf(w, "| upper bound | %.1f %% | | | | | | | |\n", 100*bounds[i]/float64(offered.Offered-offered.Unmeasured))
 		for _, policy := range Policies() {
 			c := cells[i][policy]
 			x := &c.promised

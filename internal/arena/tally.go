@@ -14,7 +14,8 @@ type routeTally struct {
 	counts   Counts
 	hammers  Counts // of them those who heed no Retry-After
 	byPrompt [len(PromptClasses)]Counts
-	goodput  float64 // tokens
+	goodput  float64   // tokens
+	minutes  []float64 // of it, by the minute in which the request came
 
 	tps, ttft, waited []float64 // tokens/s, seconds, seconds
 
@@ -90,6 +91,9 @@ func (r *routeTally) end(v *visit, o outcome) {
 			c.Met++
 		case missed:
 			c.Missed++
+			if v.late() {
+				c.Late++
+			}
 		case unmeasured:
 			c.Unmeasured++
 		case shed:
@@ -106,6 +110,9 @@ func (r *routeTally) end(v *visit, o outcome) {
 	}
 	if o == met {
 		r.goodput += float64(v.tokens)
+		minute := int(v.arrival.At / time.Minute)
+		r.minutes = append(r.minutes, make([]float64, max(minute+1-len(r.minutes), 0))...)
+		r.minutes[minute] += float64(v.tokens)
 	}
 	if v.measured() {
 		r.tps = append(r.tps, v.tps())
@@ -125,8 +132,8 @@ func (r *routeTally) result() RouteResult {
 	}
 	out := RouteResult{
 		Route: r.route.Name, Counts: r.counts, Hammering: r.hammers, ByPrompt: r.byPrompt,
-		Goodput: r.goodput / r.measured.Seconds(),
-		TPSP10:  quantile(r.tps, 0.1), TPSP50: quantile(r.tps, 0.5),
+		Goodput: r.goodput / r.measured.Seconds(), MetTokens: r.minutes,
+		TPSP10: quantile(r.tps, 0.1), TPSP50: quantile(r.tps, 0.5),
 		TTFTP50: seconds(quantile(r.ttft, 0.5)), TTFTP99: seconds(quantile(r.ttft, 0.99)),
 		WaitedP50: seconds(quantile(r.waited, 0.5)), WaitedP99: seconds(quantile(r.waited, 0.99)),
 		FirstPlaced: -1, Returned: r.returned, ReturnedPlaced: r.returnedPlaced,

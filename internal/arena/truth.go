@@ -40,9 +40,13 @@ func (w *world) mixOn(backend string) mix {
 func (m *mix) rho() float64 { return m.prompts / max(m.answer-1, 1) }
 
 // stepSeconds is how long a step of the engine takes as it is now, without
-// noise: n sequences decode in it and p prompt tokens are prefilled.
+// noise: n sequences decode in it and p prompt tokens are prefilled, on all
+// ranks together.
 func (e *engine) stepSeconds(n int, p float64) float64 {
 	o := &e.conf.Engine
+	if ranks := max(e.conf.Ranks, 1); ranks > 1 {
+		n, p = (n+ranks-1)/ranks, p/float64(ranks)
+	}
 	s := o.Model.StepSeconds(n, p)
 	if o.Prefill != nil {
 		s = o.Model.StepSeconds(n, 0) + o.Prefill(n, int(p+0.5))
@@ -54,17 +58,21 @@ func (e *engine) stepSeconds(n int, p float64) float64 {
 // tokenSeconds is how long one of n streams waits for a token while load prompt
 // tokens are prefilled beside each.
 func (e *engine) tokenSeconds(n int, load float64) float64 {
-	return e.stepSeconds(n, load*e.perStep()) / e.perStep()
+	perStep := e.perStep(n)
+	return e.stepSeconds(n, load*perStep) / perStep
 }
 
 // trueTPS is what one of n streams gets, for ever, each answer followed by the
 // next prompt.
 func (e *engine) trueTPS(n int) float64 { return 1 / e.tokenSeconds(n, float64(n)*e.mix.rho()) }
 
-// perStep is the tokens that a sequence gets of a step.
-func (e *engine) perStep() float64 {
+// perStep is the tokens that a sequence gets of a step beside n in all.
+func (e *engine) perStep(n int) float64 {
 	o := &e.conf.Engine
 	share := cmp.Or(o.Acceptance, 0.7)
+	if ranks := max(e.conf.Ranks, 1); o.AcceptanceAt != nil {
+		share = o.AcceptanceAt((n + ranks - 1) / ranks)
+	}
 	tokens, chance := 1.0, 1.0
 	for range o.Draft {
 		chance *= share
@@ -73,9 +81,15 @@ func (e *engine) perStep() float64 {
 	return tokens
 }
 
-// slots is how many sequences the engine runs at once.
+// slots is how many sequences the engine runs at once: those that it has a place
+// for, and whose prompts and half of whose answers fit into the cache.
 func (e *engine) slots() int {
-	return cmp.Or(e.conf.Engine.MaxNumSeqs, 256)
+	o := &e.conf.Engine
+	slots := cmp.Or(o.MaxNumSeqs, 256)
+	if o.KVTokens > 0 {
+		slots = min(slots, int(float64(o.KVTokens)/(e.mix.prompts+e.mix.answer/2)))
+	}
+	return slots * max(e.conf.Ranks, 1)
 }
 
 // trueUsers is the highest n at which every stream keeps floor.

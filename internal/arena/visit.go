@@ -48,6 +48,7 @@ type visit struct {
 	hammers  bool          // it comes back when it likes, as somebody new
 
 	engine   *engine
+	rank     *rank
 	sequence *sim.Sequence
 	slot     int // in engine.visits
 
@@ -189,7 +190,7 @@ func (v *visit) moveOn(e *engine) {
 // cut is what the client sees when the backend dies.
 func (v *visit) cut() {
 	w, g, e := v.world, v.gateway, v.engine
-	e.sim.Cancel(v.sequence)
+	v.rank.cancel(v.sequence)
 	g.failure(e)
 	if v.arrivals == 0 {
 		v.moveOn(e)
@@ -199,6 +200,18 @@ func (v *visit) cut() {
 	v.route.end(v, failed)
 	w.open--
 	g.deliver(g.done(v, e))
+}
+
+// abandon is what happens to a stream whose gateway ends: its client is cut off,
+// and the engine stops working for it.
+func (v *visit) abandon() {
+	e := v.engine
+	v.rank.cancel(v.sequence)
+	e.leave(v)
+	v.close(false)
+	v.lease = nil
+	v.route.end(v, failed)
+	v.world.open--
 }
 
 // close ends the measurement of a stream that will not be whole.
@@ -255,7 +268,7 @@ const (
 // first token + (tokens − first chunk's)/floor + grace.
 func (v *visit) judge() outcome {
 	switch {
-	case v.maxTTFT > 0 && v.first-v.arrived > v.maxTTFT:
+	case v.late():
 		return missed
 	case v.floor <= 0:
 		return met
@@ -268,6 +281,9 @@ func (v *visit) judge() outcome {
 	}
 	return met
 }
+
+// late reports whether the first token came later than was promised.
+func (v *visit) late() bool { return v.maxTTFT > 0 && v.first-v.arrived > v.maxTTFT }
 
 // measured reports whether the stream has a speed.
 func (v *visit) measured() bool { return v.arrivals >= minArrivals && v.last-v.first >= minDecode }
