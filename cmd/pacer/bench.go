@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/report"
 )
 
 // benchOptions say what pacer bench sends, and where.
@@ -81,10 +82,10 @@ load is real: it takes the engine's time, or money.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(args[0], levels); err != nil {
-				return usageError{err}
+				return report.Usage(err)
 			}
 			if asJSON && asCSV {
-				return usageError{errors.New("--json and --csv are given; keep one")}
+				return report.Usage(errors.New("--json and --csv are given; keep one"))
 			}
 			answer, err := o.run(cmd.Context(), cmd.ErrOrStderr())
 			if err != nil {
@@ -93,7 +94,7 @@ load is real: it takes the engine's time, or money.`,
 			out := cmd.OutOrStdout()
 			switch {
 			case asJSON:
-				return printJSON(out, answer)
+				return report.JSON(out, answer)
 			case asCSV:
 				return answer.csv(out)
 			}
@@ -154,7 +155,7 @@ func (o *benchOptions) run(ctx context.Context, progress io.Writer) (*benchAnswe
 			return nil, err
 		}
 	}
-	show := progressTo(progress)
+	show := report.Progress(progress)
 	answer := &benchAnswer{URL: o.base, Model: o.model, PromptTokens: o.prompt, OutputTokens: o.output, DurationS: o.duration.Seconds()}
 	for i, n := range o.levels {
 		done := 20 * i / len(o.levels)
@@ -194,7 +195,7 @@ func (o *benchOptions) findModel(ctx context.Context) error {
 	err = json.NewDecoder(io.LimitReader(resp.Body, 4<<20)).Decode(&list)
 	switch {
 	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("bench: %s/models answers %s; set OPENAI_API_KEY, or name the model with --model", o.base, harmless(resp.Status))
+		return fmt.Errorf("bench: %s/models answers %s; set OPENAI_API_KEY, or name the model with --model", o.base, report.Harmless(resp.Status))
 	case err != nil || len(list.Data) == 0 || list.Data[0].ID == "":
 		return fmt.Errorf("bench: %s/models lists no model; name one with --model", o.base)
 	}
@@ -255,7 +256,7 @@ func benchPointOf(n int, results []loadgen.Result) (benchPoint, error) {
 			p.Shed++
 		case loadgen.Failed:
 			p.Failed++
-			failure = errors.New(harmless(r.Err.Error()))
+			failure = errors.New(report.Harmless(r.Err.Error()))
 		case loadgen.Done:
 			p.Streams++
 			if r.Counted > 0 && r.Tokens > 0 {
@@ -293,22 +294,22 @@ func benchPointOf(n int, results []loadgen.Result) (benchPoint, error) {
 
 // print writes the table.
 func (a *benchAnswer) print(out io.Writer) error {
-	w := &failing{out: out}
-	fmt.Fprintf(w, "%s · %s: prompts of about %d tokens, answers of up to %d, %v s a level\n\n", a.URL, harmless(a.Model), a.PromptTokens, a.OutputTokens, a.DurationS)
+	w := report.NewWriter(out)
+	fmt.Fprintf(w, "%s · %s: prompts of about %d tokens, answers of up to %d, %v s a level\n\n", a.URL, report.Harmless(a.Model), a.PromptTokens, a.OutputTokens, a.DurationS)
 	fmt.Fprintf(w, "%6s %14s %14s %12s %12s %9s %9s %6s %6s\n", "n", "TOKENS/S EACH", "TOKENS/S ALL", "TTFT MEAN", "TTFT P99", "TOKENS", "STREAMS", "SHED", "FAILED")
 	for _, p := range a.Points {
 		fmt.Fprintf(w, "%6d %14.4g %14.5g %10.3g s %10.3g s %9.0f %9d %6d %6d\n",
 			p.N, p.TPS, p.AggregateTPS, p.TTFT, p.TTFTP99, p.Tokens, p.Streams, p.Shed, p.Failed)
 	}
-	return w.err
+	return w.Err()
 }
 
 // csv writes what a prior reads.
 func (a *benchAnswer) csv(out io.Writer) error {
-	w := &failing{out: out}
+	w := report.NewWriter(out)
 	fmt.Fprintln(w, "n,tps,ttft_s")
 	for _, p := range a.Points {
 		fmt.Fprintf(w, "%d,%s,%s\n", p.N, strconv.FormatFloat(p.TPS, 'g', 6, 64), strconv.FormatFloat(p.TTFT, 'g', 6, 64))
 	}
-	return w.err
+	return w.Err()
 }

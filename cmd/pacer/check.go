@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/report"
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
@@ -81,11 +81,11 @@ wrong; what to write instead. The exit code is 2 if there is one.`,
 			}
 			if problems := config.Errors(nil); errors.As(err, &problems) {
 				// Bare, so that each line begins with its place.
-				fmt.Fprintln(&failing{out: cmd.ErrOrStderr()}, problems)
-				return usageError{errReported}
+				fmt.Fprintln(report.NewWriter(cmd.ErrOrStderr()), problems)
+				return report.Usage(errReported)
 			}
 			if err != nil {
-				return usageError{err}
+				return report.Usage(err)
 			}
 			return print
 		},
@@ -127,17 +127,16 @@ func checkReport(file string, cfg *config.Config, err error) checked {
 
 // printChecked prints what a valid configuration sets up.
 func printChecked(out io.Writer, file string, cfg *config.Config) error {
-	w := &failing{out: out}
+	w := report.NewWriter(out)
 	fmt.Fprintf(w, "%s: ok\n", file)
 	for _, warning := range append(slices.Clip(cfg.Warnings), engineWarnings(cfg)...) {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "\nBACKEND\tKIND\tURL\tUSAGE\tMETRICS\tPRIOR\n")
+	backends := report.Table{Head: []string{"BACKEND", "KIND", "URL", "USAGE", "METRICS", "PRIOR"}, Left: 6}
 	for _, b := range cfg.Backends {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", b.Name, b.Kind, b.URL, usageOf(b), cmp.Or(pageOf(b), "none"), priorOf(b.Prior))
+		backends.Add(b.Name, b.Kind, b.URL, usageOf(b), cmp.Or(pageOf(b), "none"), priorOf(b.Prior))
 	}
-	fmt.Fprintf(table, "\nROUTE\tCLASS\tMIN TPS\tMAX TTFT\tTARGETS\n")
+	routes := report.Table{Head: []string{"ROUTE", "CLASS", "MIN TPS", "MAX TTFT", "TARGETS"}, Left: 5}
 	for _, r := range cfg.Routes {
 		floor, ttft := "none", "none"
 		if r.SLO.MinTPS > 0 {
@@ -146,16 +145,19 @@ func printChecked(out io.Writer, file string, cfg *config.Config) error {
 		if r.SLO.MaxTTFT > 0 {
 			ttft = r.SLO.MaxTTFT.String()
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", strings.Join(r.Models, ", "), r.Class, floor, ttft, strings.Join(targetNames(r), ", "))
+		routes.Add(strings.Join(r.Models, ", "), r.Class, floor, ttft, strings.Join(targetNames(r), ", "))
 	}
-	table.Flush()
+	for _, t := range []report.Table{backends, routes} {
+		fmt.Fprintln(w)
+		t.Print(w, 0)
+	}
 	for _, b := range cfg.Backends {
 		if b.Separate() {
 			fmt.Fprintf(w, "\n%s: each model is counted by itself\n", b.Name)
 		}
 	}
 	fmt.Fprintf(w, "%s\ndata port %s (%d keys), admin port %s\n", engineLines(cfg), cfg.Listen, len(cfg.Keys), cfg.Admin.Listen)
-	return w.err
+	return w.Err()
 }
 
 // targetNames are a route's targets as backend:model, or the backend alone

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
-	"log/slog"
 	"math"
 	"net"
 	"net/http"
@@ -20,34 +17,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/api"
+	"github.com/pacer-dev/pacer/internal/ask"
 	"github.com/pacer-dev/pacer/internal/benchfile"
+	"github.com/pacer-dev/pacer/internal/golden"
 	"github.com/pacer-dev/pacer/internal/loadgen"
-	"github.com/pacer-dev/pacer/internal/redisconn"
-	"github.com/pacer-dev/pacer/internal/redistest"
 	"github.com/pacer-dev/pacer/profiles"
-	"github.com/pacer-dev/pacer/profiles/redisstore"
 )
-
-var update = flag.Bool("update", false, "rewrite the expected output in testdata")
-
-// wantGolden compares text with a file in testdata.
-func wantGolden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s:\n%s\nwant (go test -update rewrites it):\n%s", path, got, want)
-	}
-}
 
 // curves runs pacer curves and returns its exit code and output.
 func curves(t *testing.T, args ...string) (code int, stdout, stderr string) {
@@ -84,7 +60,7 @@ func TestCurvesOfFiles(t *testing.T) {
 				t.Errorf("exit code %d, stderr %q; want 0 and nothing", code, stderr)
 			}
 		})
-		wantGolden(t, name, stdout)
+		golden.Want(t, name, stdout)
 		most, err := strconv.Atoi(width)
 		if err != nil {
 			t.Fatal(err)
@@ -126,77 +102,6 @@ func TestCurvesCanBeReadBack(t *testing.T) {
 	}
 }
 
-// lesson is one level that teach plays.
-type lesson struct {
-	n    int
-	tpot time.Duration
-	take time.Duration
-}
-
-// teach plays lessons to the book: n streams at once, each a token every tpot,
-// after prompts of 40 tokens.
-func teach(book *profiles.Book, target profiles.Target, now time.Time, lessons ...lesson) time.Time {
-	occupancy := profiles.NewOccupancy(now)
-	for _, l := range lessons {
-		var streams []*profiles.Stream
-		for range l.n {
-			streams = append(streams, book.Open(target, profiles.Open{Sent: now, Occupancy: occupancy, PromptTokens: 40}))
-		}
-		now = now.Add(50 * time.Millisecond)
-		occupancy.Set(now, l.n)
-		tokens := 0
-		for end := now.Add(l.take); now.Before(end); now = now.Add(l.tpot) {
-			tokens++
-			for _, s := range streams {
-				s.Read(now, 1)
-			}
-		}
-		occupancy.Set(now, 0)
-		for _, s := range streams {
-			s.Usage(profiles.Usage{PromptTokens: 40, CompletionTokens: tokens})
-			s.Close(now, true)
-		}
-		now = now.Add(time.Second)
-	}
-	return now.Add(10 * time.Second)
-}
-
-// stairs is an engine with a knee after 4 and a wall after 16.
-var stairs = []lesson{
-	{1, 16 * time.Millisecond, 8 * time.Second},
-	{2, 16 * time.Millisecond, 8 * time.Second},
-	{4, 17 * time.Millisecond, 12 * time.Second},
-	{6, 21 * time.Millisecond, 12 * time.Second},
-	{16, 26 * time.Millisecond, 20 * time.Second},
-	{24, 38 * time.Millisecond, 6 * time.Second},
-}
-
-func TestCurvesOfALearnedTarget(t *testing.T) {
-	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	big, cold := profiles.Target{Backend: "big", Model: "llama-70b"}, profiles.Target{Backend: "cold"}
-	book := profiles.NewBook(profiles.Options{})
-	now := teach(book, big, start, stairs...)
-	book.Fold(now)
-
-	for name, o := range map[string]curvesOptions{
-		"curves_learned.txt":       {rho: math.NaN(), promptTokens: math.NaN()},
-		"curves_prompt_tokens.txt": {rho: math.NaN(), promptTokens: 4000, levels: []int{1, 3, 16, 48, 400}},
-	} {
-		target := o.describe(big, book.Curve(big), now.Add(3*time.Minute))
-		target.Kind, target.Health, target.InFlight = "vllm", "up", &curvesInFlight{Decoding: 5, N: 11, M: 12}
-		target.Floors = []curvesFloor{{Route: "chat", MinTPS: 30}, {Route: "a-long-name-of-a-route", MinTPS: 50}, {Route: "batch-like", MinTPS: 1}, {Route: "dream", MinTPS: 500}}
-		target.measure()
-		unknown := o.describe(cold, book.Curve(cold), now)
-		unknown.Kind, unknown.Health = "openai", "down"
-		answer := curvesAnswer{From: "http://127.0.0.1:9090", Targets: []curvesTarget{target, unknown}}
-		var out bytes.Buffer
-		if err := answer.print(&out, 92); err != nil {
-			t.Fatal(err)
-		}
-		wantGolden(t, name, out.String())
-	}
-}
-
 // The terminal shows what the book of the running gateway knows, at every
 // level and load, and what runs there at that moment.
 func TestCurvesOfAGateway(t *testing.T) {
@@ -215,43 +120,41 @@ func TestCurvesOfAGateway(t *testing.T) {
 		sleep(3 * time.Second)
 		defer wg.Wait()
 
-		ask := func(o curvesOptions) (*curvesAnswer, error) {
-			o.admin, o.dial = "127.0.0.1:9090", h.network.Dial
-			return o.gather(t.Context())
+		asked := func(q ask.CurvesQuestion) (*ask.Curves, error) {
+			q.Admin, q.Dial = "127.0.0.1:9090", h.network.Dial
+			return q.Ask(t.Context())
 		}
 		nan := math.NaN()
-		for name, o := range map[string]curvesOptions{
-			"learned load":  {rho: nan, promptTokens: nan},
-			"levels":        {rho: nan, promptTokens: nan, levels: []int{7, 1, 300}},
-			"rho":           {rho: 20, promptTokens: nan},
-			"prompt tokens": {rho: nan, promptTokens: 3000, backend: "a"},
+		for name, q := range map[string]ask.CurvesQuestion{
+			"learned load":  {PointsQuery: api.PointsQuery{Rho: nan, PromptTokens: nan}},
+			"levels":        {PointsQuery: api.PointsQuery{Rho: nan, PromptTokens: nan, Levels: []int{7, 1, 300}}},
+			"rho":           {PointsQuery: api.PointsQuery{Rho: 20, PromptTokens: nan}},
+			"prompt tokens": {PointsQuery: api.PointsQuery{Rho: nan, PromptTokens: 3000}, Backend: "a"},
 		} {
-			answer, err := ask(o)
+			answer, err := asked(q)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			a, c := answer.Targets[0], h.curve("a")
-			want := o.describe(profiles.Target{Backend: "a", Model: "m"}, c, time.Now())
-			want.Floors = []curvesFloor{{Route: "chat", MinTPS: 30}}
-			want.measure()
-			if len(a.Points) != len(want.Points) || len(a.Points) < 3 || len(a.line) != len(want.line) || len(a.line) < 20 {
-				t.Fatalf("%s: %d points and a line of %d, want %d and %d", name, len(a.Points), len(a.line), len(want.Points), len(want.line))
+			want := q.Describe(profiles.Target{Backend: "a", Model: "m"}, c, []ask.Floor{{Route: "chat", MinTPS: 30}}, time.Now())
+			if len(a.Points) != len(want.Points) || len(a.Points) < 3 || len(a.Line) != len(want.Line) || len(a.Line) < 20 {
+				t.Fatalf("%s: %d points and a line of %d, want %d and %d", name, len(a.Points), len(a.Line), len(want.Points), len(want.Line))
 			}
 			for i := range want.Points {
-				if a.Points[i] != want.Points[i] && !(a.Points[i].AgeS != a.Points[i].AgeS) {
+				if !samePoint(a.Points[i], want.Points[i]) && a.Points[i].AgeS.Known() {
 					t.Errorf("%s: point %+v, want %+v", name, a.Points[i], want.Points[i])
 				}
 			}
-			for i := range want.line {
-				if a.line[i].N != want.line[i].N || a.line[i].TPS != want.line[i].TPS || a.line[i].Low != want.line[i].Low {
-					t.Errorf("%s: line %+v, want %+v", name, a.line[i], want.line[i])
+			for i := range want.Line {
+				if a.Line[i].N != want.Line[i].N || a.Line[i].TPS != want.Line[i].TPS || a.Line[i].Low != want.Line[i].Low {
+					t.Errorf("%s: line %+v, want %+v", name, a.Line[i], want.Line[i])
 				}
 			}
 			if len(a.Floors) != 1 || a.Floors[0] != want.Floors[0] || a.Floors[0].Holds == 0 {
 				t.Errorf("%s: floors %+v, want %+v, above n = 0", name, a.Floors, want.Floors)
 			}
-			if a.InFlight == nil || a.InFlight.N != 3 || a.load != want.load || a.Health != "up" || a.Kind != "vllm" {
-				t.Errorf("%s: in flight %+v, %q, %s %s; want n = 3, %q, up vllm", name, a.InFlight, a.load, a.Health, a.Kind, want.load)
+			if a.State == nil || a.InFlight.N != 3 || a.Load != want.Load || a.Health != "up" || a.Kind != "vllm" {
+				t.Errorf("%s: in flight %+v, %q, %s %s; want n = 3, %q, up vllm", name, a.InFlight, a.Load, a.Health, a.Kind, want.Load)
 			}
 			if a.Scale != want.Scale || (a.OutputTokens != nil) != (name == "prompt tokens") || a.OutputTokens != nil && *a.OutputTokens != *want.OutputTokens {
 				t.Errorf("%s: scale %v, output tokens %v; want %v and %v", name, a.Scale, a.OutputTokens, want.Scale, want.OutputTokens)
@@ -259,85 +162,31 @@ func TestCurvesOfAGateway(t *testing.T) {
 			if name == "learned load" && a.Floors[0].Holds != c.MaxConcurrency(30) {
 				t.Errorf("the floor holds to n = %d, want %d", a.Floors[0].Holds, c.MaxConcurrency(30))
 			}
-			if wantTargets := map[bool]int{true: 2, false: 1}[o.backend == ""]; len(answer.Targets) != wantTargets {
+			if wantTargets := map[bool]int{true: 2, false: 1}[q.Backend == ""]; len(answer.Targets) != wantTargets {
 				t.Errorf("%s: %d targets, want %d", name, len(answer.Targets), wantTargets)
 			}
 			var out bytes.Buffer
-			if err := answer.print(&out, 100); err != nil || !strings.Contains(out.String(), "▲") || !strings.Contains(out.String(), "chat 30") {
+			if err := answer.Print(&out, 100); err != nil || !strings.Contains(out.String(), "▲") || !strings.Contains(out.String(), "chat 30") {
 				t.Errorf("%s: %v, no live n or no floor in:\n%s", name, err, out.String())
 			}
-			if o.backend == "" && !strings.Contains(out.String(), "b · m (vllm, up)") {
+			if q.Backend == "" && !strings.Contains(out.String(), "b · m (vllm, up)") {
 				t.Errorf("%s: no target b in:\n%s", name, out.String())
 			}
 		}
-		if _, err := ask(curvesOptions{rho: nan, promptTokens: nan, backend: "c"}); err == nil || err.Error() != `no backend "c"; known are a, b` {
+		everyField(t, h, asked)
+		if _, err := asked(ask.CurvesQuestion{PointsQuery: api.PointsQuery{Rho: nan, PromptTokens: nan}, Backend: "c"}); err == nil || err.Error() != `no backend "c"; known are a, b` {
 			t.Errorf("unknown backend: %v", err)
 		}
-		o := curvesOptions{rho: nan, promptTokens: nan, admin: "http://127.0.0.1:8080", dial: h.network.Dial}
-		if _, err := o.gather(t.Context()); err == nil || !strings.Contains(err.Error(), "answers 404 Not Found, but not as the admin port of a gateway does") {
+		q := ask.CurvesQuestion{PointsQuery: api.PointsQuery{Rho: nan, PromptTokens: nan}, Admin: "http://127.0.0.1:8080", Dial: h.network.Dial}
+		if _, err := q.Ask(t.Context()); err == nil || !strings.Contains(err.Error(), "answers 404 Not Found, but not as the admin port of a gateway does") {
 			t.Errorf("the data port: %v", err)
 		}
 		wg.Wait()
 		h.stop()
-		if _, err := ask(curvesOptions{rho: nan, promptTokens: nan}); err == nil || !strings.HasPrefix(err.Error(), "no gateway at http://127.0.0.1:9090: ") {
+		if _, err := asked(ask.CurvesQuestion{PointsQuery: api.PointsQuery{Rho: nan, PromptTokens: nan}}); err == nil || !strings.HasPrefix(err.Error(), "no gateway at http://127.0.0.1:9090: ") {
 			t.Errorf("no gateway: %v", err)
 		}
 	})
-}
-
-func TestCurvesOfAStore(t *testing.T) {
-	server := redistest.Start(t)
-	path := writeConfig(t, `backends:
-  - { name: big, url: "http://big:8000/v1", kind: vllm }
-  - { name: believed, url: "http://b:8000/v1", prior: { 1: 52, 8: 47 } }
-routes:
-  - { model: chat, targets: [ { backend: big, model: llama-70b }, { backend: believed } ], slo: { min_tps: 30 } }
-`)
-	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Store = config.Store{Addrs: []string{server.Addr}, Prefix: "pacer"}
-	big := profiles.Target{Backend: "big", Model: "llama-70b"}
-	book := profiles.NewBook(profiles.Options{})
-	deltas := book.Fold(teach(book, big, time.Now().Add(-time.Hour), stairs...))
-	client, err := redisconn.New(cfg.Store, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	if err := redisstore.New(client).Push(t.Context(), "r", 1, deltas); err != nil {
-		t.Fatal(err)
-	}
-
-	o := curvesOptions{config: path, rho: math.NaN(), promptTokens: math.NaN()}
-	answer, err := o.askStore(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(answer.Targets) != 2 {
-		t.Fatalf("%d targets, want 2", len(answer.Targets))
-	}
-	believed, learned := answer.Targets[0], answer.Targets[1]
-	want := book.Curve(big)
-	if learned.Backend != "big" || len(learned.Points) != 6 || len(learned.line) != 48 || learned.InFlight != nil {
-		t.Fatalf("%+v, want 6 points of big, a line to 48, and nobody who counts", learned)
-	}
-	for _, p := range learned.Points {
-		if w := want.At(p.N); math.Abs(float64(p.TPS)/w.TPS-1) > 1e-9 || p.Source != "learned" || p.Steps == 0 {
-			t.Errorf("point %+v, want %v tokens/s", p, w.TPS)
-		}
-	}
-	if f := learned.Floors; len(f) != 1 || f[0].Route != "chat" || f[0].Holds != want.MaxConcurrency(30) {
-		t.Errorf("floors %+v, want chat up to n = %d", f, want.MaxConcurrency(30))
-	}
-	if len(believed.Points) != 2 || believed.Points[1].Source != "prior" || math.Abs(float64(believed.Points[1].TPS)-47) > 1e-9 {
-		t.Errorf("points of the prior %+v, want 8: 47", believed.Points)
-	}
-	server.Kill()
-	if _, err := o.askStore(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "does not answer") || !strings.Contains(err.Error(), "--store redis://HOST:6379/0") {
-		t.Errorf("a dead store: %v", err)
-	}
 }
 
 func TestCurvesRefuses(t *testing.T) {
@@ -401,52 +250,43 @@ func TestCurvesWhereNoGatewayIs(t *testing.T) {
 	}
 }
 
-func TestCurvesPassesAClosedPipeOn(t *testing.T) {
-	answer := curvesAnswer{From: "x"}
-	if err := answer.print(brokenPipe{}, 80); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("print returned %v, want the error of the writer", err)
+// everyField finds each field of /api/v1/profiles in the JSON of the command.
+func everyField(t *testing.T, h *house, asked func(ask.CurvesQuestion) (*ask.Curves, error)) {
+	t.Helper()
+	fields := func(text []byte, err error) map[string]any {
+		t.Helper()
+		var all struct{ Targets []map[string]any }
+		if err == nil {
+			err = json.Unmarshal(text, &all)
+		}
+		if err != nil || len(all.Targets) == 0 {
+			t.Fatalf("%v in %s", err, text)
+		}
+		return all.Targets[0]
 	}
-}
-
-func TestCurvesPrintsNoControlCharacters(t *testing.T) {
-	answer := curvesAnswer{From: "a\x1b[2Jfile", Targets: []curvesTarget{{Backend: "gpu\x07", Model: "m\r\u009b1m"}}, Notes: []string{"\x1b]0;x"}}
-	var out bytes.Buffer
-	if err := answer.print(&out, 80); err != nil {
+	answer, err := asked(ask.CurvesQuestion{PointsQuery: api.PointsQuery{Rho: math.NaN(), PromptTokens: math.NaN()}})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if text := out.String(); strings.ContainsAny(text, "\x1b\x07\r\u009b") || !strings.Contains(text, "gpu? · m??1m") {
-		t.Errorf("a control character reaches the terminal: %q", text)
-	}
-}
-
-type brokenPipe struct{}
-
-func (brokenPipe) Write([]byte) (int, error) { return 0, os.ErrClosed }
-
-func TestFigure(t *testing.T) {
-	var got struct{ A, B figure }
-	if err := json.Unmarshal([]byte(`{"A":null,"B":1.5}`), &got); err != nil || got.A.known() || got.B != 1.5 {
-		t.Errorf("%+v, %v; want unknown and 1.5", got, err)
-	}
-	if text, err := json.Marshal(got); err != nil || string(text) != `{"A":null,"B":1.5}` {
-		t.Errorf("%s, %v", text, err)
-	}
-	if got.A.text(1) != "–" || got.B.text(2) != "1.50" {
-		t.Errorf("as text %s and %s", got.A.text(1), got.B.text(2))
-	}
-}
-
-func TestLineLevels(t *testing.T) {
-	if got := lineLevels(5); len(got) != 5 || got[4] != 5 {
-		t.Errorf("to 5: %v", got)
-	}
-	got := lineLevels(8000)
-	if len(got) > 512 || got[0] != 1 || got[len(got)-1] != 8000 {
-		t.Errorf("to 8000: %d levels from %d to %d", len(got), got[0], got[len(got)-1])
-	}
-	for i := 1; i < len(got); i++ {
-		if got[i] <= got[i-1] {
-			t.Fatalf("level %d after %d", got[i], got[i-1])
+	command := fields(json.Marshal(answer))
+	w := httptest.NewRecorder()
+	h.program.admin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9090/api/v1/profiles", nil))
+	for field := range fields(w.Body.Bytes(), nil) {
+		if _, there := command[field]; !there {
+			t.Errorf("pacer curves --json has no %s, which the admin port says", field)
 		}
 	}
+}
+
+// samePoint compares what the points say.
+func samePoint(a, b api.Point) bool {
+	source := func(p api.Point) string {
+		if p.Source == nil {
+			return ""
+		}
+		return *p.Source
+	}
+	same := source(a) == source(b)
+	a.Source, b.Source = nil, nil
+	return same && a == b
 }

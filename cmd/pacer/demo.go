@@ -17,6 +17,7 @@ import (
 
 	"github.com/pacer-dev/pacer/gateway"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/report"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -44,13 +45,13 @@ curves compare with the true ones. Nothing leaves this machine.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.policy != "pacer" && o.policy != "round-robin" {
-				return usageError{fmt.Errorf("--policy %q: want pacer or round-robin", o.policy)}
+				return report.Usage(fmt.Errorf("--policy %q: want pacer or round-robin", o.policy))
 			}
 			if o.duration < 10*time.Second || o.duration > 24*time.Hour {
-				return usageError{fmt.Errorf("--duration %v: want 10s to 24h", o.duration)}
+				return report.Usage(fmt.Errorf("--duration %v: want 10s to 24h", o.duration))
 			}
 			if _, _, err := net.SplitHostPort(o.admin); err != nil {
-				return usageError{fmt.Errorf("--admin %q: want host:port, as 127.0.0.1:9090", o.admin)}
+				return report.Usage(fmt.Errorf("--admin %q: want host:port, as 127.0.0.1:9090", o.admin))
 			}
 			return runDemo(cmd.Context(), o, cmd.OutOrStdout())
 		},
@@ -80,12 +81,12 @@ type demo struct {
 func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
 	load, err := newLoad(o)
 	if err != nil {
-		return usageError{err}
+		return report.Usage(err)
 	}
 	var file *os.File
 	if o.jsonFile != "" { // opened first: a mistake should not cost a whole run
 		if file, err = os.Create(o.jsonFile); err != nil {
-			return usageError{fmt.Errorf("--json: %w", err)}
+			return report.Usage(fmt.Errorf("--json: %w", err))
 		}
 		defer file.Close()
 	}
@@ -108,14 +109,14 @@ func runDemo(ctx context.Context, o demoOptions, out io.Writer) error {
 	if err := d.run(ctx, out); err != nil {
 		return err
 	}
-	report := d.report(ctx.Err() != nil)
-	report.print(out, widthOf(out))
+	said := d.report(ctx.Err() != nil)
+	said.print(out, report.Width(out))
 	if file == nil {
 		return nil
 	}
 	enc := json.NewEncoder(file)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(report); err != nil {
+	if err := enc.Encode(said); err != nil {
 		return fmt.Errorf("--json: %w", err)
 	}
 	return file.Close()

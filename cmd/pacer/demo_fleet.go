@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/arena"
 	"github.com/pacer-dev/pacer/internal/presets"
 	"github.com/pacer-dev/pacer/sim"
 )
@@ -72,7 +73,7 @@ func newSimulated(name string, seed uint64, o options) (*simulated, error) {
 	if !ok {
 		return nil, fmt.Errorf("no published curve %q", name)
 	}
-	engine, err := sim.NewServer(sim.Options{Names: []string{p.Model}, Model: simModel(p), Seed: seed})
+	engine, err := sim.NewServer(sim.Options{Names: []string{p.Model}, Model: arena.Published(p), Seed: seed})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/arena"
+	"github.com/pacer-dev/pacer/internal/report"
 	"github.com/pacer-dev/pacer/profiles"
 )
 
@@ -118,7 +120,7 @@ func compare(s *simulated, curve *profiles.Curve) demoBackendReport {
 		r.Tokens += p.Tokens
 	}
 	var truthErrors, recordErrors []float64
-	model := simModel(s.preset)
+	model := arena.Published(s.preset)
 	for _, p := range truth.Points {
 		if p.StreamSeconds < 0.01*seconds || p.TPS == 0 {
 			continue
@@ -140,28 +142,28 @@ func compare(s *simulated, curve *profiles.Curve) demoBackendReport {
 // print writes the report for a terminal of width columns.
 func (r demoReport) print(out io.Writer, width int) {
 	say := func(format string, args ...any) {
-		fmt.Fprintf(out, "\n%s\n", strings.Join(wrap(fmt.Sprintf(format, args...), width), "\n"))
+		fmt.Fprintf(out, "\n%s\n", strings.Join(report.Wrap(fmt.Sprintf(format, args...), width), "\n"))
 	}
 	say("after %.0f s, policy %s, %s; what the clients saw:", r.Seconds, r.Policy, r.Load)
-	t := table{
-		head: []string{"route", "offered", "met", "missed", "unmeasured", "shed", "failed", "kept", "TPS p10", "TPS p50", "TTFT p50", "TTFT p99"},
-		left: 1, drop: []string{"unmeasured", "TTFT p50", "TPS p50"},
+	t := report.Table{
+		Head: []string{"route", "offered", "met", "missed", "unmeasured", "shed", "failed", "kept", "TPS p10", "TPS p50", "TTFT p50", "TTFT p99"},
+		Left: 1, Drop: []string{"unmeasured", "TTFT p50", "TPS p50"},
 	}
 	for _, x := range r.Routes {
 		kept := fmt.Sprintf("%.1f %%", 100*x.Kept)
 		if x.Route != "chat" {
 			kept = "no floor"
 		}
-		t.add(x.Route, fmt.Sprint(x.Offered), fmt.Sprint(x.Met), fmt.Sprint(x.Missed), fmt.Sprint(x.Unmeasured), fmt.Sprint(x.Shed), fmt.Sprint(x.Failed),
+		t.Add(x.Route, fmt.Sprint(x.Offered), fmt.Sprint(x.Met), fmt.Sprint(x.Missed), fmt.Sprint(x.Unmeasured), fmt.Sprint(x.Shed), fmt.Sprint(x.Failed),
 			kept, fmt.Sprintf("%.1f", x.TPSP10), fmt.Sprintf("%.1f", x.TPSP50), fmt.Sprintf("%.2f s", x.TTFTP50), fmt.Sprintf("%.2f s", x.TTFTP99))
 	}
 	fmt.Fprintln(out)
-	t.print(out, width)
+	t.Print(out, width)
 	say("chat promises %g tokens/s; failed: the backend died mid-stream; kept: met of those that were admitted, which are met, missed and failed", r.FloorTPS)
 	say("learned against true curve (tokens/s for one of n streams, at the same n and prompt load; levels with ≥ 1 %% of the exposure):")
-	t = table{
-		head: []string{"backend", "tokens", "median error", "p90", "against this run's record", "streams at floor", "n: true → learned"},
-		left: 1, drop: []string{"n: true → learned", "against this run's record"},
+	t = report.Table{
+		Head: []string{"backend", "tokens", "median error", "p90", "against this run's record", "streams at floor", "n: true → learned"},
+		Left: 1, Drop: []string{"n: true → learned", "against this run's record"},
 	}
 	for _, b := range r.Backends {
 		cells := []string{b.Backend, fmt.Sprintf("%.0f", b.Tokens), "–", "–", "–", "–", "nothing learned yet"}
@@ -169,10 +171,10 @@ func (r demoReport) print(out io.Writer, width int) {
 			cells = append(cells[:2], fmt.Sprintf("%.1f %%", 100*b.MedianError), fmt.Sprintf("%.1f %%", 100*b.P90Error),
 				fmt.Sprintf("%.1f / %.1f %%", 100*b.RecordMedianError, 100*b.RecordP90Error), b.carries(), b.sample())
 		}
-		t.add(cells...)
+		t.Add(cells...)
 	}
 	fmt.Fprintln(out)
-	t.print(out, width)
+	t.Print(out, width)
 }
 
 func (b demoBackendReport) carries() string {

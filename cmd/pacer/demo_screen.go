@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/pacer-dev/pacer/internal/report"
 	"github.com/pacer-dev/pacer/profiles"
 )
 
@@ -28,11 +29,7 @@ type screen struct {
 }
 
 func newScreen(out io.Writer, d *demo) *screen {
-	s := &screen{demo: d, out: out}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		s.tty = f
-	}
-	return s
+	return &screen{demo: d, out: out, tty: report.Terminal(out)}
 }
 
 func (s *screen) intro(dataURL, adminURL string) {

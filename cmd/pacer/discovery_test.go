@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/fleet"
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/providers"
 )
@@ -45,14 +44,14 @@ func TestEnginesAreDiscovered(t *testing.T) {
 			defer mu.Unlock()
 			addresses, broken = list, err
 		}
-		engines := &discovery{log: slog.New(slog.DiscardHandler), look: func(context.Context, providers.Source) ([]string, error) {
+		engines := &fleet.Discovery{Log: slog.New(slog.DiscardHandler), Look: func(context.Context, providers.Source) ([]string, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			return addresses, broken
 		}}
 		// A house with engines a, b and c, whose gateway is then told of the pool.
 		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 1}, {name: "b", model: carries64, seed: 2}, {name: "c", model: carries64, seed: 3}}, oneRoute, options{})
-		if err := h.program.reload(engines.of(context.Background(), pool(""))); err != nil {
+		if err := h.program.reload(engines.Of(context.Background(), pool(""))); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(context.Background())
@@ -70,7 +69,7 @@ func TestEnginesAreDiscovered(t *testing.T) {
 		}
 		expect := func(when, want string) {
 			t.Helper()
-			sleep(discoverEvery + time.Second)
+			sleep(fleet.DiscoverEvery + time.Second)
 			var names []string
 			for _, l := range h.program.router.Loads() {
 				names = append(names, l.Backend)
@@ -154,28 +153,6 @@ func TestAnEmptyPoolIsUnavailable(t *testing.T) {
 	})
 }
 
-// That a pool is larger than what is used of it is said, once.
-func TestTooManyEnginesAreSaid(t *testing.T) {
-	cfg, err := config.Parse("test.yaml", []byte("backends: [ { name: pool, url: \"http://pool/v1\", discover: dns } ]\nroutes: [ { model: m, targets: [ { backend: pool } ] } ]\n"), func(string) (string, bool) { return "", false })
-	if err != nil {
-		t.Fatal(err)
-	}
-	var addresses []string
-	for i := range config.MaxDiscovered + 1 {
-		addresses = append(addresses, fmt.Sprintf("10.0.%d.%d:80", i/256, i%256))
-	}
-	var said bytes.Buffer
-	engines := &discovery{log: slog.New(slog.NewTextHandler(&said, nil)), look: func(context.Context, providers.Source) ([]string, error) { return addresses, nil }}
-	for range 3 {
-		if n := len(engines.of(t.Context(), cfg).Backends); n != config.MaxDiscovered {
-			t.Errorf("%d are used", n)
-		}
-	}
-	if n := strings.Count(said.String(), "found=257 used=256"); n != 1 {
-		t.Errorf("said %d times: %q", n, said.String())
-	}
-}
-
 func TestAddressesOfAName(t *testing.T) {
 	found, err := providers.Source{URL: "https://localhost/v1"}.Look(context.Background())
 	if err != nil || len(found) == 0 || !strings.HasSuffix(found[0], ":443") {
@@ -202,7 +179,7 @@ func TestEnginesFoundAtABadTimeAreNotForgotten(t *testing.T) {
 			return cfg
 		}
 		var found atomic.Pointer[[]string] // nil = the resolver is down
-		engines := &discovery{log: slog.New(slog.DiscardHandler), look: func(context.Context, providers.Source) ([]string, error) {
+		engines := &fleet.Discovery{Log: slog.New(slog.DiscardHandler), Look: func(context.Context, providers.Source) ([]string, error) {
 			if list := found.Load(); list != nil {
 				return *list, nil
 			}
@@ -218,7 +195,7 @@ func TestEnginesFoundAtABadTimeAreNotForgotten(t *testing.T) {
 			}
 		}
 		write()
-		if err := h.program.reload(engines.of(t.Context(), base)); err != nil {
+		if err := h.program.reload(engines.Of(t.Context(), base)); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(context.Background())
@@ -230,7 +207,7 @@ func TestEnginesFoundAtABadTimeAreNotForgotten(t *testing.T) {
 		}()
 		expect := func(when, want string) {
 			t.Helper()
-			sleep(discoverEvery + time.Second)
+			sleep(fleet.DiscoverEvery + time.Second)
 			var names []string
 			for _, l := range h.program.router.Loads() {
 				names = append(names, l.Backend)
@@ -265,9 +242,6 @@ func TestEnginesFoundAtABadTimeAreNotForgotten(t *testing.T) {
 		stop()
 		if err := <-following; err != nil {
 			t.Error(err)
-		}
-		if n := len(engines.known); n != 1 {
-			t.Errorf("%d places are known, 1 is configured", n)
 		}
 		h.stop()
 	})

@@ -12,6 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/api"
+	"github.com/pacer-dev/pacer/internal/ask"
+	"github.com/pacer-dev/pacer/internal/golden"
 	"github.com/pacer-dev/pacer/internal/loadgen"
 )
 
@@ -44,7 +47,7 @@ func TestExplainPrintsDecisions(t *testing.T) {
 		if code != 0 || stderr != "" {
 			t.Fatalf("exit code %d, stderr %q; want 0 and nothing", code, stderr)
 		}
-		wantGolden(t, name, stdout)
+		golden.Want(t, name, stdout)
 	}
 	code, stdout, stderr := explain(t, "--last", "6", "--json", "--admin", s.URL)
 	var got, want any
@@ -74,13 +77,14 @@ func TestExplainBeforeAnythingIsLearned(t *testing.T) {
   - { model: nightly, class: batch, targets: [ { backend: a, model: m } ] }
 `, options{})
 		for model, want := range map[string]string{"chat": "its speed is not known yet", "nightly": "no floor to keep"} {
-			o := explainOptions{model: model, admin: "127.0.0.1:9090", dial: h.network.Dial}
-			_, decisions, err := o.ask(t.Context())
+			q := ask.DecisionsQuestion{Request: api.Question{Model: model}, Admin: "127.0.0.1:9090", Dial: h.network.Dial}
+			_, decisions, err := q.Ask(t.Context())
 			if err != nil || len(decisions) != 1 || len(decisions[0].Candidates) != 1 {
 				t.Fatalf("%s: %+v, %v", model, decisions, err)
 			}
-			if got := decisions[0].Candidates[0].words(); got != want {
-				t.Errorf("%s: %q, want %q", model, got, want)
+			var out strings.Builder
+			if err := ask.PrintDecisions(&out, decisions, false, 140); err != nil || !strings.HasSuffix(out.String(), "  "+want+"\n") {
+				t.Errorf("%s: %v, %q, want %q", model, err, out.String(), want)
 			}
 		}
 		h.stop()
@@ -99,13 +103,13 @@ func TestExplainOfAGateway(t *testing.T) {
 		if result.Err != nil {
 			t.Fatal(result.Err)
 		}
-		ask := func(o explainOptions) ([]explained, error) {
-			o.admin, o.dial = "127.0.0.1:9090", h.network.Dial
-			_, decisions, err := o.ask(t.Context())
+		asked := func(q ask.DecisionsQuestion) ([]api.Decision, error) {
+			q.Admin, q.Dial = "127.0.0.1:9090", h.network.Dial
+			_, decisions, err := q.Ask(t.Context())
 			return decisions, err
 		}
-		last, err := ask(explainOptions{last: 1})
-		if err != nil || len(last) != 1 || last[0].Outcome != "placed" || last[0].Chosen != "a" || last[0].RequestID == "" {
+		last, err := asked(ask.DecisionsQuestion{Last: 1})
+		if err != nil || len(last) != 1 || last[0].Outcome != "placed" || last[0].Chosen == nil || *last[0].Chosen != "a" || last[0].RequestID == "" {
 			t.Fatalf("the last decision: %+v, %v", last, err)
 		}
 		if c := last[0].Candidates; len(c) != 1 || c[0].M != 0 || !c[0].Feasible || !(c[0].Low >= 30) {
@@ -113,24 +117,24 @@ func TestExplainOfAGateway(t *testing.T) {
 		}
 		tps := 9000.0
 		for _, c := range []struct {
-			o       explainOptions
+			request api.Question
 			outcome string
-			floor   figure
+			floor   api.Number
 		}{
-			{explainOptions{model: "chat"}, "placed", 30},
-			{explainOptions{model: "chat", promptTokens: 100, class: "batch"}, "placed", 0},
-			{explainOptions{model: "chat", minTPS: &tps}, "shed", 9000},
+			{api.Question{Model: "chat"}, "placed", 30},
+			{api.Question{Model: "chat", PromptTokens: 100, Class: "batch"}, "placed", 0},
+			{api.Question{Model: "chat", MinTPS: &tps}, "shed", 9000},
 		} {
-			got, err := ask(c.o)
+			got, err := asked(ask.DecisionsQuestion{Request: c.request})
 			if err != nil || len(got) != 1 || got[0].Outcome != c.outcome || got[0].Floor != c.floor {
-				t.Errorf("%+v: got %+v, %v; want %s at %v", c.o, got, err, c.outcome, c.floor)
+				t.Errorf("%+v: got %+v, %v; want %s at %v", c.request, got, err, c.outcome, c.floor)
 			}
 		}
-		if _, err := ask(explainOptions{model: "talk"}); err == nil || !strings.HasPrefix(err.Error(), `no route serves the model "talk"`) {
+		if _, err := asked(ask.DecisionsQuestion{Request: api.Question{Model: "talk"}}); err == nil || !strings.HasPrefix(err.Error(), `no route serves the model "talk"`) {
 			t.Errorf("unknown model: %v", err)
 		}
 		h.stop()
-		if _, err := ask(explainOptions{model: "chat"}); err == nil || !strings.HasPrefix(err.Error(), "no gateway at http://127.0.0.1:9090: ") || strings.Contains(err.Error(), "store") {
+		if _, err := asked(ask.DecisionsQuestion{Request: api.Question{Model: "chat"}}); err == nil || !strings.HasPrefix(err.Error(), "no gateway at http://127.0.0.1:9090: ") || strings.Contains(err.Error(), "store") {
 			t.Errorf("no gateway: %v", err)
 		}
 	})
@@ -163,13 +167,5 @@ func TestExplainRefuses(t *testing.T) {
 	defer s.Close()
 	if code, _, stderr := explain(t, "chat", "--admin", s.URL); code != 1 || !strings.Contains(stderr, "but not as the admin port of a gateway does (it has no /api/v1/explain)") {
 		t.Errorf("another service: exit code %d, stderr %q", code, stderr)
-	}
-}
-
-func TestExplainPrintsNoControlCharacters(t *testing.T) {
-	var out bytes.Buffer
-	d := explained{Route: "a\x1b[2J", RequestID: "\x07", Candidates: []explainedCandidate{{Backend: "g\r", Reason: "\u009b1m"}}}
-	if err := printDecisions(&out, []explained{d}, true, 140); err != nil || strings.ContainsAny(out.String(), "\x1b\x07\r\u009b") {
-		t.Errorf("%v; a control character reaches the terminal: %q", err, out.String())
 	}
 }

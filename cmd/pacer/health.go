@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pacer-dev/pacer/internal/report"
 )
 
 func newHealthCommand() *cobra.Command {
@@ -26,7 +28,7 @@ for a health check in a container, where nothing else is that could ask.`,
 			if len(args) == 1 {
 				u, err := url.Parse(args[0])
 				if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-					return usageError{fmt.Errorf("%q is no URL; write http://127.0.0.1:8080", args[0])}
+					return report.Usage(fmt.Errorf("%q is no URL; write http://127.0.0.1:8080", args[0]))
 				}
 				if u.Path == "" || u.Path == "/" {
 					u.Path = "/healthz"

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/golden"
 )
 
 // noticeFiles are the names, in capitals and without what follows a dot, under
@@ -95,7 +97,7 @@ func TestLicenses(t *testing.T) {
 	for _, terms := range groups {
 		want.WriteString("\n" + rule + strings.Join(of[terms], "\n") + "\n\n" + terms)
 	}
-	if *update {
+	if golden.Update() {
 		if err := os.WriteFile("licenses.txt", []byte(want.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/admin"
+	"github.com/pacer-dev/pacer/fleet"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
@@ -15,12 +16,12 @@ func (p *program) live() telemetry.Live {
 	l := telemetry.Live{LogDropped: p.options.lines.Dropped()}
 	now := time.Now()
 	below := p.router.Below(now)
-	cfg := p.conf.Load()
+	cfg := p.fleet.Config()
 	scraped := map[string]bool{}
 	for _, b := range cfg.Backends {
 		scraped[b.Name] = b.MetricsURL != ""
 	}
-	breakers := p.fleet.breakers()
+	breakers := p.fleet.Breakers()
 	for _, b := range p.router.Loads() {
 		lb := telemetry.LiveBackend{
 			Name: b.Backend, Waiting: b.Waiting, Decoding: b.Decoding,
@@ -51,7 +52,7 @@ func (p *program) live() telemetry.Live {
 	}
 	// Not those of the book: a late stream may have brought back a target that is
 	// gone, or was counted otherwise.
-	for _, t := range targetsOf(topology(cfg)) {
+	for _, t := range fleet.Targets(fleet.Topology(cfg)) {
 		c := p.book.Curve(t)
 		lt := telemetry.LiveTarget{Backend: t.Backend, Model: t.Model, BytesPerToken: p.gateway.BytesPerToken(t)}
 		_, hi := c.Support()
@@ -76,7 +77,7 @@ func (p *program) capacity(r router.Route, t profiles.Target) int {
 // breakers returns the states of all breakers in the words of the admin port.
 func (p *program) breakers() map[string]string {
 	out := map[string]string{}
-	for name, h := range p.fleet.breakers() {
+	for name, h := range p.fleet.Breakers() {
 		out[name] = [...]string{"closed", "half_open", "open"}[breakerState(h)]
 	}
 	return out

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/logqueue"
+	"github.com/pacer-dev/pacer/internal/report"
 )
 
 const (
@@ -137,7 +138,7 @@ func clip(text string, most int) string {
 		text = text[:end] + mark
 	}
 	return strings.Map(func(c rune) rune {
-		if c >= 0x7f && obeyed(c) {
+		if c >= 0x7f && report.Obeyed(c) {
 			return '?'
 		}
 		return c

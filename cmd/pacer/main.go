@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/pacer-dev/pacer/internal/report"
 )
 
 func main() {
@@ -40,17 +42,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	if !errors.Is(err, errReported) {
-		fmt.Fprintf(&failing{out: stderr}, "pacer: %v\n", err)
+		fmt.Fprintf(report.NewWriter(stderr), "pacer: %v\n", err)
 	}
-	if usage := (usageError{}); errors.As(err, &usage) {
+	if usage := (report.UsageError{}); errors.As(err, &usage) {
 		return 2
 	}
 	return 1
 }
-
-// usageError marks a mistake in the command line or the configuration: exit
-// code 2.
-type usageError struct{ err error }
-
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }

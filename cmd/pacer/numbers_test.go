@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/arena"
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/presets"
 	"github.com/pacer-dev/pacer/internal/racetest"
@@ -31,7 +32,7 @@ func preset(t *testing.T, name string) sim.Model {
 	if !ok {
 		t.Fatalf("no preset %q", name)
 	}
-	return simModel(p)
+	return arena.Published(p)
 }
 
 // After about 100k tokens under bursty load the learned curve is within 5 %

@@ -11,8 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/arena"
+	"github.com/pacer-dev/pacer/internal/golden"
+	"github.com/pacer-dev/pacer/internal/plan"
 	"github.com/pacer-dev/pacer/internal/racetest"
+	"github.com/pacer-dev/pacer/internal/report"
 )
 
 // smallFleet is quick to play: both machines together carry about five
@@ -29,7 +33,7 @@ func TestPlanGivesTheSameAnswerTwice(t *testing.T) {
 	fleet := inFile(t, "pacer.yaml", smallFleet)
 	args := []string{"-c", fleet, "--rate", "5/s", "--prompt", "200", "--output", "100", "--duration", "30s", "--policy", "all", "--seed", "7"}
 	first, second := planned(t, args...), planned(t, args...)
-	if diff := cmp.Diff(first, second, cmp.AllowUnexported(planAnswer{}), cmp.Comparer(sameFigure)); diff != "" {
+	if diff := cmp.Diff(first, second, cmp.AllowUnexported(plan.Answer{}), cmp.Comparer(sameFigure)); diff != "" {
 		t.Errorf("the second answer differs:\n%s", diff)
 	}
 	if len(first.Runs) != len(arena.Policies()) {
@@ -37,11 +41,11 @@ func TestPlanGivesTheSameAnswerTwice(t *testing.T) {
 	}
 	other := planned(t, append(args, "--seed", "8")...)
 	if cmp.Equal(first.Runs, other.Runs, cmp.Comparer(sameFigure)) {
-		t.Error("another seed gives the same figures")
+		t.Error("another seed gives the same api.Numbers")
 	}
 }
 
-func sameFigure(a, b figure) bool { return a == b || !a.known() && !b.known() }
+func sameFigure(a, b api.Number) bool { return a == b || !a.Known() && !b.Known() }
 
 func TestPlanOfATrace(t *testing.T) {
 	var trace strings.Builder
@@ -67,7 +71,7 @@ func TestPlanOfATrace(t *testing.T) {
 			t.Errorf("%q: factor %v, %d requests in %.1f s; want %v, about %d in %v s", tt.args, r.Factor, r.Routes[0].Offered, r.MeasuredS, tt.factor, tt.offered, tt.measured)
 		}
 		if !r.Holds || r.Kept < 0.99 || !strings.HasPrefix(a.Verdict, "Yes: ") {
-			t.Errorf("%q: %s of this light load is kept (%s), want all", tt.args, percent(r.Kept), a.Verdict)
+			t.Errorf("%q: %s of this light load is kept (%s), want all", tt.args, report.Percent(r.Kept), a.Verdict)
 		}
 	}
 	a := planned(t, "-c", fleet, "--trace", file)
@@ -81,7 +85,7 @@ func TestPlanSaysYesWithCare(t *testing.T) {
 	fleet := inFile(t, "pacer.yaml", strings.ReplaceAll(smallFleet, "4: 50, 16: 25", "2: 59"))
 	a := planned(t, "-c", fleet, "--rate", "6/s", "--prompt", "200", "--output", "200", "--duration", "1m")
 	if !a.Runs[0].Holds || a.Runs[0].Backends[0].Peak <= 4 || !strings.HasPrefix(a.Verdict, "Yes, if curves go on as they are extrapolated: ") {
-		t.Errorf("%s with up to %d at once where the curve ends at 2: %q", percent(a.Runs[0].Kept), a.Runs[0].Backends[0].Peak, a.Verdict)
+		t.Errorf("%s with up to %d at once where the curve ends at 2: %q", report.Percent(a.Runs[0].Kept), a.Runs[0].Backends[0].Peak, a.Verdict)
 	}
 	if !strings.Contains(strings.Join(a.Notes, "; "), fmt.Sprintf("a %d (known up to 2)", a.Runs[0].Backends[0].Peak)) {
 		t.Errorf("notes %q do not say how far the curve is known", a.Notes)
@@ -101,9 +105,9 @@ func TestPlanReplicas(t *testing.T) {
 	for n := 1; n <= 6; n++ {
 		r := planned(t, append(args, "--replicas-of", fmt.Sprintf("b=%d", n))...).Runs[0]
 		if got := float64(r.Kept); got < before-0.02 {
-			t.Errorf("with %d of b %s are kept, with one less %.1f %%", n, percent(r.Kept), 100*before)
+			t.Errorf("with %d of b %s are kept, with one less %.1f %%", n, report.Percent(r.Kept), 100*before)
 		}
-		if len(r.Backends) != n+1 || r.USDPerHour != figure(2+n) {
+		if len(r.Backends) != n+1 || r.USDPerHour != api.Number(2+n) {
 			t.Errorf("with %d of b: %d machines at %v USD an hour, want %d at %d", n, len(r.Backends), r.USDPerHour, n+1, 2+n)
 		}
 		for _, b := range r.Backends {
@@ -151,7 +155,7 @@ func TestPlanFaults(t *testing.T) {
 	healthy := planned(t, args...).Runs[0]
 	killed := planned(t, append(args, "--fault", "kill:a@20s+20s")...).Runs[0]
 	if healthy.Routes[0].Failed != 0 || killed.Routes[0].Failed == 0 || killed.Kept >= healthy.Kept {
-		t.Errorf("%d failed and %s kept; with a killed %d and %s; want some to fail", healthy.Routes[0].Failed, percent(healthy.Kept), killed.Routes[0].Failed, percent(killed.Kept))
+		t.Errorf("%d failed and %s kept; with a killed %d and %s; want some to fail", healthy.Routes[0].Failed, report.Percent(healthy.Kept), killed.Routes[0].Failed, report.Percent(killed.Kept))
 	}
 	slowed := planned(t, append(args, "--fault", "drift:a:3@20s")...).Runs[0]
 	if slowed.Backends[0].OutputTokens >= healthy.Backends[0].OutputTokens {
@@ -168,11 +172,11 @@ func TestPlanEndsWhenTold(t *testing.T) {
 	}
 }
 
-// docs/PLAN.md shows what the command says. Its figures may move a little with
+// docs/PLAN.md shows what the command says. Its api.Numbers may move a little with
 // the router; -update writes them anew.
 func TestPlanIsDocumented(t *testing.T) {
 	if racetest.On {
-		t.Skip("the same figures, ten times slower")
+		t.Skip("the same api.Numbers, ten times slower")
 	}
 	const page, command, end = "../../docs/PLAN.md", "$ pacer plan --rate 11/s --policy pacer,least_requests\n", "```"
 	t.Setenv("COLUMNS", "120")
@@ -190,7 +194,7 @@ func TestPlanIsDocumented(t *testing.T) {
 	if !ok || !closed {
 		t.Fatalf("%s does not show %s", page, command)
 	}
-	if *update {
+	if golden.Update() {
 		if err := os.WriteFile(page, []byte(before+command+got+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -199,8 +203,8 @@ func TestPlanIsDocumented(t *testing.T) {
 	if !similar(got, want) {
 		t.Errorf("%s shows\n%s\nbut the command says (go test -update rewrites it)\n%s", page, want, got)
 	}
-	if !strings.Contains(string(data), string(planExample)) {
-		t.Errorf("%s does not show plan_example.yaml", page)
+	if !strings.Contains(string(data), string(plan.Example)) {
+		t.Errorf("%s does not show its example", page)
 	}
 }
 
@@ -249,15 +253,15 @@ routes:
 	if len(shared.Backends) != 1 || !slices.Equal(names, []string{"a:big", "a:small"}) {
 		t.Errorf("machines %v, want a:big and a:small", names)
 	}
-	if !separate.USDPerMillionOutputTokens.known() {
+	if !separate.USDPerMillionOutputTokens.Known() {
 		t.Error("the cost of all is not known, though the backend states what it costs by the hour")
 	}
 	for _, fault := range []string{"kill:a:big@20s", "drift:a:big:30@20s+20s"} {
 		if run := planned(t, append(args, "-c", fleet("separate"), "--fault", fault)...).Runs[0]; run.Kept > separate.Kept-0.1 {
-			t.Errorf("%s: %s kept, want fewer than the %s without it", fault, percent(run.Kept), percent(separate.Kept))
+			t.Errorf("%s: %s kept, want fewer than the %s without it", fault, report.Percent(run.Kept), report.Percent(separate.Kept))
 		}
 	}
 	if separate.USDPerHour != 2 || shared.Kept > 0.95 || separate.Kept < shared.Kept+0.04 {
-		t.Errorf("%s kept apart and %s together, at %v USD an hour; want more apart, at 2", percent(separate.Kept), percent(shared.Kept), separate.USDPerHour)
+		t.Errorf("%s kept apart and %s together, at %v USD an hour; want more apart, at 2", report.Percent(separate.Kept), report.Percent(shared.Kept), separate.USDPerHour)
 	}
 }

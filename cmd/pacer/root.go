@@ -2,6 +2,8 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/pacer-dev/pacer/internal/report"
 )
 
 // newRootCommand returns the pacer command with all its subcommands.
@@ -20,7 +22,7 @@ route, without breaking the floor of those already streaming.`,
 			return cmd.Help()
 		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return report.Usage(err) })
 	root.AddCommand(
 		newServeCommand(),
 		newDemoCommand(),
@@ -37,7 +39,7 @@ route, without breaking the floor of those already streaming.`,
 		if check := c.Args; check != nil {
 			c.Args = func(cmd *cobra.Command, args []string) error {
 				if err := check(cmd, args); err != nil {
-					return usageError{err}
+					return report.Usage(err)
 				}
 				return nil
 			}

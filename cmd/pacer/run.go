@@ -49,7 +49,7 @@ func (p *program) run(ctx context.Context, ready func(dataURL, adminURL string))
 			c()
 		}
 	}()
-	cfg := p.conf.Load()
+	cfg := p.fleet.Config()
 	dataListener, err := p.options.listenTCP(cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("data port: %w; choose another address with listen: or --listen", err)
@@ -138,7 +138,7 @@ func lingers(ctx context.Context) bool {
 // All have settled when it returns, so that the loops, which end after it, hand
 // on what the last of them taught.
 func (p *program) drain(data, adm *http.Server, requests *inFlight, linger bool) {
-	timeouts := p.conf.Load().Timeouts
+	timeouts := p.fleet.Config().Timeouts
 	over := time.Now().Add(timeouts.Drain)
 	p.systemd.stopping(timeouts.Drain + endTimeout + settleTimeout + flushTimeout)
 	p.gateway.Drain()

@@ -227,7 +227,7 @@ func TestReloadBetweenSharedAndSeparate(t *testing.T) {
 		h.users(20*time.Second, map[string]int{"chat": 12})
 		sleep(2 * time.Second)
 		learned := h.curve("a").Tokens()
-		member := h.program.fleet.member("a")
+		backend := h.program.fleet.Backends()["a"]
 
 		done := make(chan map[string]*results)
 		go func() { done <- h.users(10*time.Second, map[string]int{"chat": 6, "n": 6}) }()
@@ -252,7 +252,7 @@ func TestReloadBetweenSharedAndSeparate(t *testing.T) {
 			}
 		}
 		h.idle()
-		if h.program.fleet.member("a") != member {
+		if h.program.fleet.Backends()["a"] != backend {
 			t.Error("the connection was made anew")
 		}
 		if l := h.program.router.Loads()[0]; l.Health != router.Up || len(l.Models) != 3 {

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/fleet"
+	"github.com/pacer-dev/pacer/internal/report"
 )
 
 func newServeCommand() *cobra.Command {
@@ -45,11 +47,11 @@ OPENAI_API_KEY) give one backend and a route for every model.`,
 			cfg, err := load()
 			if problems := config.Errors(nil); errors.As(err, &problems) {
 				// Bare, so that each line begins with its place.
-				fmt.Fprintln(&failing{out: cmd.ErrOrStderr()}, problems)
-				return usageError{errReported}
+				fmt.Fprintln(report.NewWriter(cmd.ErrOrStderr()), problems)
+				return report.Usage(errReported)
 			}
 			if err != nil {
-				return usageError{err}
+				return report.Usage(err)
 			}
 			if file == "" { // from the environment, which does not change
 				load = nil
@@ -96,8 +98,8 @@ func serveWith(ctx context.Context, cfg *config.Config, load func() (*config.Con
 	for _, w := range cfg.Warnings {
 		log.Warn(w)
 	}
-	engines := &discovery{log: log}
-	p, err := wire(engines.of(ctx, cfg), log, options{access: logs.access, lines: logs.lines})
+	engines := &fleet.Discovery{Log: log}
+	p, err := wire(engines.Of(ctx, cfg), log, options{access: logs.access, lines: logs.lines})
 	if err != nil {
 		return err
 	}

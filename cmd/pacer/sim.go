@@ -15,7 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pacer-dev/pacer/internal/arena"
 	"github.com/pacer-dev/pacer/internal/presets"
+	"github.com/pacer-dev/pacer/internal/report"
 	"github.com/pacer-dev/pacer/sim"
 )
 
@@ -54,7 +56,7 @@ Faults (--fault KIND[:VALUE][@DELAY], or POST /sim/set {"KIND": VALUE}):
 				return listPresets(cmd.OutOrStdout(), f.asJSON)
 			}
 			if f.asJSON {
-				return usageError{errors.New("--json goes with --list")}
+				return report.Usage(errors.New("--json goes with --list"))
 			}
 			return runSim(cmd.Context(), f, cmd.ErrOrStderr())
 		},
@@ -86,10 +88,10 @@ func describe(list []sim.Named) string {
 func runSim(ctx context.Context, f simFlags, stderr io.Writer) error {
 	engine, names, err := f.engine()
 	if err != nil {
-		return usageError{err}
+		return report.Usage(err)
 	}
 	if _, _, err := net.SplitHostPort(f.listen); err != nil {
-		return usageError{fmt.Errorf("sim: --listen %q is no address; write host:port, such as 127.0.0.1:9101", f.listen)}
+		return report.Usage(fmt.Errorf("sim: --listen %q is no address; write host:port, such as 127.0.0.1:9101", f.listen))
 	}
 	l, err := net.Listen("tcp", f.listen)
 	if err != nil {
@@ -128,19 +130,10 @@ func (f simFlags) engine() (*sim.Server, []string, error) {
 	}
 	names := slices.DeleteFunc([]string{f.model, p.Model}, func(name string) bool { return name == "" })
 	engine, err := sim.NewServer(sim.Options{
-		Names: slices.Compact(names), Model: simModel(p), MaxNumSeqs: f.maxNumSeqs, Seed: f.seed, Speed: f.speed,
+		Names: slices.Compact(names), Model: arena.Published(p), MaxNumSeqs: f.maxNumSeqs, Seed: f.seed, Speed: f.speed,
 		Behaviours: f.behave, Faults: f.fault,
 	})
 	return engine, names, err
-}
-
-// simModel is the step law of a published curve.
-func simModel(p presets.Preset) sim.Model {
-	m := sim.Model{D: p.SecondsPerPromptToken}
-	for _, point := range p.Points {
-		m.Table = append(m.Table, sim.Point{N: point.N, TPS: point.TPS})
-	}
-	return m
 }
 
 // listPresets prints the published curves.

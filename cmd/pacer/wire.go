@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net"
@@ -14,10 +13,10 @@ import (
 
 	"github.com/pacer-dev/pacer/admin"
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/fleet"
 	"github.com/pacer-dev/pacer/gateway"
 	"github.com/pacer-dev/pacer/gateway/limit/redislimit"
 	"github.com/pacer-dev/pacer/internal/logqueue"
-	"github.com/pacer-dev/pacer/internal/presets"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
@@ -60,87 +59,43 @@ type program struct {
 	router  *router.Router
 	book    *profiles.Book
 	metrics *telemetry.Metrics
-	fleet   *fleet
+	fleet   *fleet.Fleet
 	gateway *gateway.Gateway
 	admin   http.Handler
 	loops   []func(context.Context) error
-	conf    atomic.Pointer[config.Config] // in force
-	dataURL atomic.Pointer[string]        // where the data port is; nil = not open yet
-	start   func(context.Context)         // before the first request: what the store knows
+	dataURL atomic.Pointer[string] // where the data port is; nil = not open yet
+	start   func(context.Context)  // before the first request: what the store knows
 	close   []func()
-}
-
-// plans is what a configuration asks for, worked out before anything changes.
-type plans struct {
-	cfg     *config.Config
-	topo    router.Topology
-	priors  map[string][]profiles.PriorPoint // by backend
-	members map[string]*member
-}
-
-// plan works out cfg. Nothing changes, whether it fails or not.
-func (p *program) plan(cfg *config.Config) (plans, error) {
-	priors, err := priorsOf(cfg)
-	if err != nil {
-		return plans{}, err
-	}
-	members, err := p.fleet.plan(cfg)
-	if err != nil {
-		return plans{}, err
-	}
-	topo := topology(cfg)
-	p.fleet.hold(topo)
-	return plans{cfg, topo, priors, members}, nil
 }
 
 // wire builds everything, top to bottom, in the order of dependency. It opens
 // no port and starts no loop.
 func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 	p := &program{options: o, log: log, start: func(context.Context) {}}
-	p.conf.Store(cfg)
-	p.fleet = &fleet{program: p}
-	plans, err := p.plan(cfg)
-	if err != nil {
-		return nil, err
-	}
 
-	// What we know about speed.
+	// What we know about speed, and who serves it.
 	p.book = profiles.NewBook(profiles.Options{})
-	p.believe(plans)
-
-	// Who serves it.
 	p.router = router.New(router.Options{Rand: mathrand.Float64})
-	now := time.Now()
-	p.router.Update(now, router.Configure{Topology: plans.topo})
-	p.router.Update(now, router.Curves{ByTarget: p.curves()})
 
-	// How to talk to the backends. A change of health may let somebody in line
-	// go, so the gateway hears of it; it exists before any request does.
-	p.fleet.adopt(plans.members)
-	p.loops = append(p.loops, p.fleet.run)
-	p.close = append(p.close, p.fleet.close)
-
-	p.metrics = telemetry.New(routeClasses(plans.topo), backendNames(cfg), p.live)
-
-	var placer gateway.Placer = p.router
-	if o.placer != nil {
-		placer = o.placer(p.router, plans.topo)
-	}
-	p.gateway, err = gateway.New(gateway.Options{
-		Config: cfg, Placer: placer, Router: p.router, Book: p.book,
-		Backends: backendsOf(plans.members), Metrics: p.metrics, Log: log, Access: o.access,
+	// How to talk to the backends, and to the clients. A change of health may let
+	// somebody in line go, so the gateway hears of it.
+	p.fleet = fleet.New(fleet.Options{
+		Router: p.router, Book: p.book, Log: log, Dial: o.dial, Install: p.install,
+		Deliver: func(grants []router.Grant) { p.gateway.Deliver(grants) },
 	})
-	if err != nil {
+	if _, err := p.fleet.Apply(cfg, "configuration in force"); err != nil {
 		return nil, err
 	}
+	p.loops = append(p.loops, p.fleet.Run)
+	p.close = append(p.close, p.fleet.Close)
 	p.loops = append(p.loops, p.gateway.Run)
 
 	if err := p.sharing(cfg); err != nil {
 		return nil, err
 	}
 	p.admin = admin.New(admin.Options{
-		Config: p.conf.Load, Router: p.router, Book: p.book, Metrics: p.metrics,
-		Drain: p.fleet.drain, Breakers: p.breakers, LastErrors: p.lastErrors,
+		Config: p.fleet.Config, Router: p.router, Book: p.book, Metrics: p.metrics,
+		Drain: p.fleet.Drain, Breakers: p.breakers, LastErrors: p.lastErrors,
 		DataURL: func() string {
 			if url := p.dataURL.Load(); url != nil {
 				return *url
@@ -151,17 +106,29 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 	return p, nil
 }
 
-// believe tells the book which targets there are, what they are believed to be
-// worth before any evidence, and what is promised on them.
-func (p *program) believe(x plans) {
-	targets := targetsOf(x.topo)
-	p.book.Retain(targets...)
-	for id, most := range promises(x.cfg) {
-		p.book.Attain(id, most.share, most.grace)
+// install puts a configuration into force at the data port: it builds the
+// gateway with the first one.
+func (p *program) install(s fleet.Service, tellRouter func()) (err error) {
+	classes, names := routeClasses(s.Topology), fleet.Names(s.Config)
+	if p.gateway != nil {
+		p.metrics.Configure(classes, names)
+		err = p.gateway.Configure(s.Config, s.Backends, tellRouter)
+		if err == nil && p.level != nil {
+			p.level.Set(levelOf(s.Config.Log))
+		}
+		return err
 	}
-	for _, t := range targets {
-		p.book.Prior(t, x.priors[t.Backend])
+	p.metrics = telemetry.New(classes, names, p.live)
+	tellRouter()
+	var placer gateway.Placer = p.router
+	if p.options.placer != nil {
+		placer = p.options.placer(p.router, s.Topology)
 	}
+	p.gateway, err = gateway.New(gateway.Options{
+		Config: s.Config, Placer: placer, Router: p.router, Book: p.book,
+		Backends: s.Backends, Metrics: p.metrics, Log: p.log, Access: p.options.access,
+	})
+	return err
 }
 
 // tell hands a change to the router and lets go who may go.
@@ -230,50 +197,10 @@ func (p *program) sharing(cfg *config.Config) error {
 	return nil
 }
 
-// priorsOf returns what cfg believes of its backends, by their names.
-func priorsOf(cfg *config.Config) (map[string][]profiles.PriorPoint, error) {
-	priors := map[string][]profiles.PriorPoint{}
-	for _, b := range cfg.Backends {
-		var points []profiles.PriorPoint
-		if b.Prior.Preset != "" {
-			preset, ok := presets.Lookup(b.Prior.Preset)
-			if !ok {
-				return nil, fmt.Errorf("backend %s: prior: no published curve %q; pacer sim --list prints them", b.Name, b.Prior.Preset)
-			}
-			for _, pt := range preset.Points {
-				points = append(points, profiles.PriorPoint{N: pt.N, TPS: pt.TPS})
-			}
-		}
-		for n, tps := range b.Prior.Points {
-			points = append(points, profiles.PriorPoint{N: n, TPS: tps})
-		}
-		if len(points) > 0 {
-			priors[b.Name] = points
-		}
-	}
-	return priors, nil
-}
-
-func (p *program) curves() map[profiles.Target]*profiles.Curve {
-	curves := map[profiles.Target]*profiles.Curve{}
-	for _, t := range p.book.Targets() {
-		curves[t] = p.book.Curve(t)
-	}
-	return curves
-}
-
 func routeClasses(t router.Topology) map[string]string {
 	out := map[string]string{}
 	for _, r := range t.Routes {
 		out[r.Name] = r.Class.String()
-	}
-	return out
-}
-
-func backendNames(cfg *config.Config) []string {
-	var out []string
-	for _, b := range cfg.Backends {
-		out = append(out, b.Name)
 	}
 	return out
 }

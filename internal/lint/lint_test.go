@@ -36,9 +36,14 @@ var arrows = map[string][]string{
 	"gateway/limit/redislimit": {"gateway/limit", "internal/redisconn"},
 
 	"api":       {"profiles"},
+	"fleet":     {"config", "internal/presets", "profiles", "providers", "router"},
 	"admin":     {"api", "config", "dashboard", "internal/clientconn", "internal/hostname", "internal/telemetry", "profiles", "router"},
 	"dashboard": {},
 
+	"internal/ask":        {"api", "config", "fleet", "internal/benchfile", "internal/redisconn", "internal/report", "profiles", "profiles/redisstore"},
+	"internal/plan":       {"api", "config", "fleet", "internal/arena", "internal/ask", "internal/presets", "internal/report", "profiles", "router", "sim"},
+	"internal/report":     {},
+	"internal/golden":     {},
 	"internal/arena":      {"internal/loadgen", "internal/presets", "profiles", "profiles/learn", "router", "sim"},
 	"internal/benchfile":  {},
 	"internal/accuracy":   {}, // tests alone

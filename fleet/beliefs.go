@@ -1,0 +1,98 @@
+package fleet
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/presets"
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/router"
+)
+
+// beliefs are what a configuration says of speed: which targets there are, what
+// they are believed to be worth before any evidence, and what is promised on
+// them.
+type beliefs struct {
+	targets  []profiles.Target
+	priors   map[string][]profiles.PriorPoint // by backend
+	promises map[profiles.GroupID]promise
+}
+
+func beliefsOf(cfg *config.Config, t router.Topology) (beliefs, error) {
+	priors, err := priorsOf(cfg)
+	return beliefs{Targets(t), priors, promises(cfg)}, err
+}
+
+func (b beliefs) tell(book *profiles.Book) {
+	book.Retain(b.targets...)
+	for id, most := range b.promises {
+		book.Attain(id, most.share, most.grace)
+	}
+	for _, t := range b.targets {
+		book.Prior(t, b.priors[t.Backend])
+	}
+}
+
+// Believe tells book what cfg says of speed.
+func Believe(book *profiles.Book, cfg *config.Config) error {
+	b, err := beliefsOf(cfg, Topology(cfg))
+	if err == nil {
+		b.tell(book)
+	}
+	return err
+}
+
+// priorsOf returns what cfg believes of its backends, by their names.
+func priorsOf(cfg *config.Config) (map[string][]profiles.PriorPoint, error) {
+	priors := map[string][]profiles.PriorPoint{}
+	for _, b := range cfg.Backends {
+		var points []profiles.PriorPoint
+		if b.Prior.Preset != "" {
+			preset, ok := presets.Lookup(b.Prior.Preset)
+			if !ok {
+				return nil, fmt.Errorf("backend %s: prior: no published curve %q; pacer sim --list prints them", b.Name, b.Prior.Preset)
+			}
+			for _, pt := range preset.Points {
+				points = append(points, profiles.PriorPoint{N: pt.N, TPS: pt.TPS})
+			}
+		}
+		for n, tps := range b.Prior.Points {
+			points = append(points, profiles.PriorPoint{N: n, TPS: tps})
+		}
+		if len(points) > 0 {
+			priors[b.Name] = points
+		}
+	}
+	return priors, nil
+}
+
+// promise is what streams in a group are promised: the share that shall keep
+// its floor, and how much longer than it says they may take.
+type promise struct {
+	share float64
+	grace time.Duration
+}
+
+// promises returns, by what is counted together, the highest share and the
+// shortest grace of the routes with a floor.
+func promises(cfg *config.Config) map[profiles.GroupID]promise {
+	out := map[profiles.GroupID]promise{}
+	for _, r := range cfg.Routes {
+		if r.SLO.MinTPS <= 0 || classOf(r.Class) == router.Batch {
+			continue
+		}
+		for _, name := range r.Models {
+			for _, t := range r.Targets {
+				model, separate := cfg.Upstream(t, name)
+				id := profiles.Target{Backend: t.Backend, Model: model, Separate: separate}.GroupID()
+				most, known := out[id]
+				if !known {
+					most.grace = r.SLO.Grace
+				}
+				out[id] = promise{max(most.share, r.SLO.Attainment), min(most.grace, r.SLO.Grace)}
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,100 @@
+package fleet
+
+import (
+	"github.com/pacer-dev/pacer/providers"
+	"github.com/pacer-dev/pacer/router"
+)
+
+// hearBreaker takes what the breaker thinks.
+func (m *member) hearBreaker(h providers.Health) {
+	if m.hear(func() { m.breaker = h }, h == providers.Closed) { // it was open before
+		m.fleet.o.Log.Warn("backend health", "backend", m.name, "breaker", h.String())
+	}
+}
+
+// hearProber takes what the health page says.
+func (m *member) hearProber(c providers.Condition, err error) {
+	if !m.hear(func() { m.page = c }, c == providers.Sound) { // it was not before
+		return
+	}
+	log := m.fleet.o.Log.With("backend", m.name, "health", c.String())
+	if err != nil {
+		log.Warn("backend health", "error", err)
+	} else {
+		log.Warn("backend health")
+	}
+}
+
+// hear takes note of news, and tells the book of an engine that is back, and the
+// router; false = nobody wants to know, for the member is gone.
+func (m *member) hear(note func(), back bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	note()
+	if m.gone {
+		return false
+	}
+	if back {
+		m.fleet.o.Book.Restarted(m.name)
+	}
+	m.publish()
+	return true
+}
+
+// drain is what an operator says.
+func (m *member) drain(drained bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.drained == drained {
+		return
+	}
+	m.drained = drained
+	m.fleet.o.Log.Warn("backend drained or resumed by an operator", "backend", m.name, "drained", drained)
+	m.publish()
+}
+
+// announce tells the router what is thought of a member that it did not know.
+func (m *member) announce() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.publish()
+}
+
+// publish tells the router whether the backend may be used. mu is held.
+func (m *member) publish() {
+	h := healthOf(m.breaker)
+	switch m.page {
+	case providers.Failing:
+		h = router.Down
+	case providers.Loading:
+		h = router.Loading
+	}
+	say := func(h router.Health) { m.fleet.tell(router.BackendHealth{Backend: m.name, Health: h}) }
+	if !m.drained {
+		say(h)
+		return
+	}
+	if h == router.Down || h == router.Loading {
+		say(h) // one that is restarted while it is drained starts slowly, too
+	}
+	say(router.Draining)
+}
+
+// tell hands a change to the router unless the member is gone.
+func (m *member) tell(c router.Change) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.gone {
+		m.fleet.tell(c)
+	}
+}
+
+func healthOf(h providers.Health) router.Health {
+	switch h {
+	case providers.Open:
+		return router.Down
+	case providers.HalfOpen:
+		return router.Probing
+	}
+	return router.Up
+}

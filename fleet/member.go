@@ -1,0 +1,152 @@
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/providers"
+	"github.com/pacer-dev/pacer/router"
+)
+
+// member is one incarnation of a backend, with the loops that belong to it.
+type member struct {
+	fleet   *Fleet
+	name    string
+	link    link
+	backend *providers.Backend
+	loops   []func(context.Context) error
+	stop    context.CancelFunc // nil = no loop runs
+
+	mu      sync.Mutex // guards what follows, and is held while the router is told: news arrives in order
+	breaker providers.Health
+	page    providers.Condition // by its health page
+	drained bool                // by an operator
+	gone    bool                // another member has its name, or nobody
+}
+
+// link is what makes a connection: while it stays, so does the member.
+type link struct {
+	conf    config.Backend // what concerns the connection alone
+	roots   [sha256.Size]byte
+	connect time.Duration
+}
+
+func linkOf(b config.Backend, connect time.Duration) (link, []byte, error) {
+	l := link{conf: b, connect: connect}
+	l.conf.Models = ""
+	l.conf.MaxConcurrency, l.conf.Price, l.conf.Labels, l.conf.Prior = 0, config.Price{}, nil, config.Prior{}
+	if b.CAFile == "" {
+		return l, nil, nil
+	}
+	pem, err := os.ReadFile(b.CAFile)
+	if err != nil {
+		return link{}, nil, fmt.Errorf("backend %s: ca_file: %w", b.Name, err)
+	}
+	l.roots = sha256.Sum256(pem)
+	return l, pem, nil
+}
+
+// build makes one incarnation of an upstream engine. pem are the authorities
+// that it is trusted by beside the system's.
+func (f *Fleet) build(b config.Backend, l link, pem []byte) (*member, error) {
+	m := &member{fleet: f, name: b.Name, link: l}
+	header := http.Header{}
+	for name, value := range b.Headers {
+		header.Set(name, value.Reveal())
+	}
+	var tlsConfig *tls.Config
+	if pem != nil {
+		roots, err := x509.SystemCertPool()
+		if err != nil {
+			roots = x509.NewCertPool()
+		}
+		if !roots.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("backend %s: ca_file %s holds no PEM certificate", b.Name, b.CAFile)
+		}
+		tlsConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	}
+	dial := f.o.Dial
+	if b.Address != "" {
+		var err error
+		if dial, err = providers.At(b.Address, b.URL, dial); err != nil {
+			return nil, err
+		}
+	}
+	o := providers.Options{
+		Name: b.Name, BaseURL: b.URL, Kind: b.Kind, APIKey: b.APIKey.Reveal(), Headers: header,
+		Usage: b.Usage, Dial: dial, ConnectTimeout: l.connect, TLS: tlsConfig,
+		OnHealth: m.hearBreaker,
+	}
+	var err error
+	if m.backend, err = providers.New(o); err != nil {
+		return nil, err
+	}
+	m.loops = append(m.loops, m.backend.Run)
+	if err := m.probe(o, b.HealthURL); err != nil {
+		return nil, err
+	}
+	if b.MetricsURL != "" {
+		if err := m.scrape(o, b.MetricsURL); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// probe adds the loop that looks whether the backend is well.
+func (m *member) probe(o providers.Options, page string) error {
+	if page == "off" {
+		return nil
+	}
+	p, err := providers.NewProber(providers.ProberOptions{Backend: o, URL: page, OnCondition: m.hearProber})
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		m.loops = append(m.loops, p.Run)
+	}
+	return nil
+}
+
+// scrape adds the loop that reads an engine's own load.
+func (m *member) scrape(o providers.Options, page string) error {
+	log := m.fleet.o.Log
+	s, err := providers.NewScraper(providers.ScraperOptions{
+		Backend: o, URL: page, Life: router.EngineLoadLife,
+		OnLoad: func(l providers.EngineLoad) {
+			m.tell(router.EngineLoad{Backend: o.Name, Running: l.Running, Waiting: l.Waiting, At: l.At})
+		},
+		OnSignal: func(err error) {
+			if err != nil {
+				log.Warn("the engine's own load is not known: only what passes through Pacer is counted", "backend", o.Name, "error", err)
+			} else {
+				log.Info("the engine's own load is known", "backend", o.Name)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	m.loops = append(m.loops, s.Run)
+	return nil
+}
+
+// retire ends the member's loops, and what it says is heard no more; requests
+// that it serves go on.
+func (m *member) retire() {
+	m.mu.Lock()
+	m.gone = true
+	m.mu.Unlock()
+	if m.stop != nil {
+		m.stop()
+	}
+	m.backend.Close()
+}
