@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/pacer-dev/pacer/internal/hostname"
 	"github.com/pacer-dev/pacer/internal/upstream"
@@ -168,7 +168,7 @@ func (r *reader) keyFile(v value, to *[sha256.Size]byte) bool {
 
 // keyRoutes reads the routes of a key; "*" is all of them, and so nil.
 func (r *reader) keyRoutes(v value) (names []string, mentions []mention) {
-	if n, ok := v.node.(*ast.StringNode); ok && n.Value == everyModel {
+	if v.is(yaml.ScalarNode) && v.node.Value == everyModel {
 		return nil, nil
 	}
 	all := false

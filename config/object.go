@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/goccy/go-yaml/ast"
+	"go.yaml.in/yaml/v4"
 )
 
 // fields are what a mapping may hold, each with what reads it.
@@ -54,39 +54,37 @@ func (r *reader) object(v value, known fields) (object, bool) {
 
 // pairs walks the fields of a mapping, each key once.
 func (r *reader) pairs(v value, want string, each func(key string, at place, v value)) bool {
-	m, ok := v.node.(*ast.MappingNode)
-	if !ok {
+	if !v.is(yaml.MappingNode) {
 		r.mismatch(v, want)
 		return false
 	}
-	seen := make(map[string]place, len(m.Values))
-	for _, f := range m.Values {
-		t := f.Key.GetToken()
-		at := place{t.Position.Line, t.Position.Column}
-		if _, complex := f.Key.(*ast.MappingKeyNode); complex {
+	parts := v.node.Content // a key, its value, a key …
+	seen := make(map[string]place, len(parts)/2)
+	for ; len(parts) > 1; parts = parts[2:] {
+		at := place{parts[0].Line, parts[0].Column}
+		if parts[0].Kind != yaml.ScalarNode {
 			r.problem(at, "a key that starts with ? is not supported; write name: value")
 			continue
 		}
-		key := unmask(t.Value)
+		key := unmask(parts[0].Value)
 		if earlier, twice := seen[key]; twice {
 			r.problem(at, "%s is given twice, first in line %d; keep one", quote(key), earlier.line)
 			continue
 		}
 		seen[key] = at
-		each(key, at, value{node: f.Value, name: quote(key), key: at})
+		each(key, at, value{node: parts[1], name: quote(key), key: at})
 	}
 	return true
 }
 
 // list returns the entries of a list.
 func (r *reader) list(v value, want string) ([]value, bool) {
-	s, ok := v.node.(*ast.SequenceNode)
-	if !ok {
+	if !v.is(yaml.SequenceNode) {
 		r.mismatch(v, want)
 		return nil, false
 	}
-	entries := make([]value, len(s.Values))
-	for i, n := range s.Values {
+	entries := make([]value, len(v.node.Content))
+	for i, n := range v.node.Content {
 		entries[i] = value{node: n, name: fmt.Sprintf("%s[%d]", v.name, i), key: v.place()}
 	}
 	return entries, true
@@ -113,7 +111,4 @@ func (o object) require(field, example string) {
 	}
 }
 
-func isMapping(v value) bool {
-	_, ok := v.node.(*ast.MappingNode)
-	return ok
-}
+func isMapping(v value) bool { return v.is(yaml.MappingNode) }

@@ -1,11 +1,10 @@
 package config
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/pacer-dev/pacer/internal/benchfile"
 	"github.com/pacer-dev/pacer/internal/presets"
@@ -26,14 +25,14 @@ const (
 // prior reads the name of a preset, or the points of a curve: bare, under
 // points:, or from the files of a benchmark under file:.
 func (r *reader) prior(v value, to *Prior) {
-	m, ok := v.node.(*ast.MappingNode)
-	if !ok {
+	if !isMapping(v) {
 		r.preset(v, to)
 		return
 	}
-	named := len(m.Values) > 0 && slices.ContainsFunc(m.Values, func(f *ast.MappingValueNode) bool {
-		return f.Key.Type() == ast.StringType
-	})
+	named := false
+	for i := 0; i < len(v.node.Content); i += 2 {
+		named = named || v.node.Content[i].ShortTag() == "!!str"
+	}
 	if !named {
 		to.Points = r.points(v)
 		return
@@ -56,7 +55,7 @@ func (r *reader) prior(v value, to *Prior) {
 func (r *reader) benchmark(v value) map[int]float64 {
 	const want = "the result of a benchmark, such as bench.json, or a list of such files"
 	entries := []value{v}
-	if _, many := v.node.(*ast.SequenceNode); many {
+	if v.is(yaml.SequenceNode) {
 		entries, _ = r.list(v, want)
 		if len(entries) == 0 || len(entries) > maxPriorFiles {
 			r.problem(v.place(), "%s names %d files; write from 1 to %d", v.name, len(entries), maxPriorFiles)

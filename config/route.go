@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/goccy/go-yaml/ast"
+	"go.yaml.in/yaml/v4"
 )
 
 // Route is what clients name in "model".
@@ -110,9 +110,9 @@ func (r *reader) route(v value) (Route, routeMarks) {
 
 // orList returns the entries of a list, or the value itself.
 func orList(v value) []value {
-	if s, ok := v.node.(*ast.SequenceNode); ok {
-		list := make([]value, len(s.Values))
-		for i, n := range s.Values {
+	if v.is(yaml.SequenceNode) {
+		list := make([]value, len(v.node.Content))
+		for i, n := range v.node.Content {
 			list[i] = value{node: n, name: v.name, key: v.key}
 		}
 		return list
@@ -122,7 +122,7 @@ func orList(v value) []value {
 
 // single hands on a value that must not be a list.
 func (r *reader) single(v value, read func(value)) {
-	if _, ok := v.node.(*ast.SequenceNode); ok {
+	if v.is(yaml.SequenceNode) {
 		r.mismatch(v, "text; several are written "+v.name+"s: [a, b]")
 		return
 	}

@@ -8,25 +8,21 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/scanner"
-	"github.com/goccy/go-yaml/token"
+	"go.yaml.in/yaml/v4"
 )
 
-// Bounds on the shape of a file. The parser is recursive, and its time grows
-// with the square of the fields of one block; a fleet of 1000 backends and
-// 1000 keys stays below all of them.
+// Bounds on the shape of a file; a fleet of 1000 backends and 1000 keys stays
+// below both.
 const (
-	maxTokens = 100_000
-	maxDepth  = 64
-	maxFields = 1000 // of one mapping
+	maxNodes = 100_000
+	maxDepth = 64
 )
+
+const nestedTooDeep = "this is nested too deep; a configuration needs no more than 8 levels"
 
 // tree parses the text into its one document. A syntax error comes alone: what
 // follows it is guesswork.
-func tree(data []byte) (root ast.Node, p *Problem) {
+func tree(data []byte) (root *yaml.Node, p *Problem) {
 	// A parser that breaks on a file must not take a running gateway with it.
 	defer func() {
 		if recover() != nil {
@@ -40,41 +36,79 @@ func tree(data []byte) (root ast.Node, p *Problem) {
 	if p := foreign(text); p != nil {
 		return nil, p
 	}
-	text = mask(text)
-	if p := tooDeep(text); p != nil {
+	docs, p := documents(text)
+	switch {
+	case p != nil:
 		return nil, p
+	case len(docs) == 0:
+		return nil, &Problem{Line: 1, Col: 1, Message: "the file is empty; write at least backends: and routes:"}
+	case len(docs) > 1:
+		return nil, at(docs[1], "a second document starts here; write one document, without --- between")
 	}
-	tokens, p := tokenize(text)
-	if p != nil {
-		return nil, p
+	w := walk{}
+	w.over(docs[0])
+	if w.problem == nil && w.nodes > maxNodes {
+		w.problem = &Problem{Message: fmt.Sprintf("the file has more than %d words; split the fleet over several gateways", maxNodes)}
 	}
-	return document(tokens, text)
+	return docs[0], w.problem
 }
 
-// document builds the tree of the only document.
-func document(tokens token.Tokens, text string) (ast.Node, *Problem) {
-	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
+// documents returns the first two documents that are not empty.
+func documents(text string) (docs []*yaml.Node, p *Problem) {
+	loader, err := yaml.NewLoader(strings.NewReader(mask(text)), yaml.WithUniqueKeys(false), yaml.WithPlugin(shallow{}))
+	for err == nil && len(docs) < 2 {
+		var doc yaml.Node
+		if err = loader.Load(&doc); err == nil && len(doc.Content) > 0 && doc.Content[0].ShortTag() != nullTag {
+			docs = append(docs, doc.Content[0])
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, syntaxProblem(err, text)
 	}
-	var docs []*ast.DocumentNode
-	for _, d := range file.Docs {
-		if d.Body == nil {
-			continue
-		}
-		if d.Body.Type() == ast.DirectiveType {
-			return nil, at(d.Body.GetToken(), "a %%YAML or %%TAG directive is not supported; leave it out")
-		}
-		docs = append(docs, d)
-	}
-	switch len(docs) {
-	case 0:
-		return nil, &Problem{Line: 1, Col: 1, Message: "the file is empty; write at least backends: and routes:"}
-	case 1:
-		return docs[0].Body, nil
-	}
-	return nil, at(first(docs[1].Body), "a second document starts here; write one document, without --- between")
+	return docs, nil
 }
+
+// shallow keeps the parser, which is recursive, from what is nested deep. No
+// alias is followed here, so none is counted.
+type shallow struct{}
+
+func (shallow) CheckDepth(depth int, _ *yaml.DepthContext) error {
+	if depth > maxDepth {
+		return errors.New(nestedTooDeep)
+	}
+	return nil
+}
+
+func (shallow) CheckAlias(int, int) error { return nil }
+
+// walk looks for what a configuration does not need: anchors and aliases, whose
+// expansion would have to be bounded, tags, and merge keys.
+type walk struct {
+	nodes   int
+	problem *Problem // the first one
+}
+
+func (w *walk) over(n *yaml.Node) {
+	w.nodes++
+	switch {
+	case w.problem != nil:
+		return
+	case n.Kind == yaml.AliasNode:
+		w.problem = at(n, noAlias)
+	case n.Anchor != "":
+		w.problem = at(n, "an anchor (&name) is not supported; write the value out, or quote it if a & is meant")
+	case n.Style&yaml.TaggedStyle != 0:
+		w.problem = at(n, "a tag (!name) is not supported; leave it out, or quote the value if a ! is meant")
+	}
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && c.Value == "<<" && !quoted(c) && w.problem == nil {
+			w.problem = at(c, "a merge key (<<) is not supported; write the fields out")
+		}
+		w.over(c)
+	}
+}
+
+const noAlias = `an alias (*name) is not supported; write the value out, or quote it: "*"`
 
 // foreign finds what no YAML file may hold, and the characters that mask
 // needs for itself.
@@ -89,156 +123,124 @@ func foreign(text string) *Problem {
 			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
 				return &Problem{Line: line, Col: col, Message: "this is not UTF-8; save the file as UTF-8"}
 			}
-		case c < ' ' && c != '\t' && c != '\r', c == 0x7f, c >= masked && c < masked+utf8.RuneSelf:
+		case c < ' ' && c != '\t' && c != '\r', c == 0x7f, breaks(c), c >= masked && c < masked+utf8.RuneSelf:
 			return &Problem{Line: line, Col: col, Message: fmt.Sprintf("the character %U is not allowed; take it out", c)}
+		case c == '%' && directive.MatchString(text[i:]) && col == 1:
+			return &Problem{Line: line, Col: col, Message: "a %YAML or %TAG directive is not supported; leave it out"}
 		}
 	}
 	return nil
 }
 
-// entries is a run of block entries on one line, each nested in the one
-// before.
-var entries = regexp.MustCompile(`(?:[-?:][ \t]+){64}`)
+// breaks tells whether c ends a line for the parser and no editor.
+func breaks(c rune) bool { return c == '\u0085' || c == '\u2028' || c == '\u2029' }
 
-// tooDeep finds nesting that the recursive parser should not see. It knows no
-// strings: 64 brackets that one of them opens and never closes are too many,
-// too.
-func tooDeep(text string) *Problem {
-	const message = "this is nested too deep; a configuration needs no more than 8 levels"
-	if i := entries.FindStringIndex(text); i != nil {
-		before := text[:i[0]]
-		line := before[strings.LastIndexByte(before, '\n')+1:]
-		return &Problem{Line: 1 + strings.Count(before, "\n"), Col: 1 + utf8.RuneCountInString(line), Message: message}
-	}
-	depth, line, col := 0, 1, 0
-	for _, c := range text {
-		col++
-		switch c {
-		case '\n':
-			line, col = line+1, 0
-		case '[', '{':
-			if depth++; depth > maxDepth {
-				return &Problem{Line: line, Col: col, Message: message}
-			}
-		case ']', '}':
-			depth = max(0, depth-1)
-		}
-	}
-	return nil
-}
+var directive = regexp.MustCompile(`^%(YAML|TAG)\b`)
 
-// tokenize splits the text, and refuses what a configuration does not need:
-// anchors and aliases, whose expansion would have to be bounded, tags, and
-// merge keys.
-func tokenize(text string) (token.Tokens, *Problem) {
-	var s scanner.Scanner
-	s.Init(text)
-	var tokens token.Tokens
-	for {
-		some, err := s.Scan()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		tokens.Add(some...)
-		if len(tokens) > maxTokens {
-			return nil, &Problem{Message: fmt.Sprintf("the file has more than %d words; split the fleet over several gateways", maxTokens)}
-		}
-	}
-	for _, t := range tokens {
-		switch t.Type {
-		case token.AnchorType:
-			return nil, at(t, "an anchor (&name) is not supported; write the value out, or quote it if a & is meant")
-		case token.AliasType:
-			return nil, at(t, `an alias (*name) is not supported; write the value out, or quote it: "*"`)
-		case token.TagType:
-			return nil, at(t, "a tag (!name) is not supported; leave it out, or quote the value if a ! is meant")
-		case token.MergeKeyType:
-			return nil, at(t, "a merge key (<<) is not supported; write the fields out")
-		}
-	}
-	if p := tooWide(tokens); p != nil {
-		return nil, p
-	}
-	return tokens, nil
-}
-
-// tooWide finds a block mapping with more fields than the parser takes in
-// reasonable time.
-func tooWide(tokens token.Tokens) *Problem {
-	type block struct{ col, lines int }
-	var open []block // by column, outermost first
-	line := 0
-	for _, t := range tokens {
-		if t.Position.Line == line {
-			continue
-		}
-		line = t.Position.Line
-		col := t.Position.Column
-		for len(open) > 0 && open[len(open)-1].col > col {
-			open = open[:len(open)-1]
-		}
-		if t.Type == token.SequenceEntryType || t.Type == token.CommentType {
-			continue
-		}
-		if len(open) == 0 || open[len(open)-1].col < col {
-			open = append(open, block{col: col})
-		}
-		last := &open[len(open)-1]
-		if last.lines++; last.lines > maxFields {
-			return at(t, "more than %d fields in one mapping; no part of a configuration needs so many", maxFields)
-		}
-	}
-	return nil
-}
-
-// at is a problem at a token.
-func at(t *token.Token, format string, args ...any) *Problem {
-	p := &Problem{Message: fmt.Sprintf(format, args...)}
-	if t != nil && t.Position != nil {
-		p.Line, p.Col = t.Position.Line, t.Position.Column
-	}
-	return p
+// at is a problem at a node.
+func at(n *yaml.Node, message string) *Problem {
+	return &Problem{Line: n.Line, Col: n.Column, Message: message}
 }
 
 // syntaxHints say what to write instead, for what the parser complains about
 // most.
 var syntaxHints = map[string]string{
-	"mapping value is not allowed in this context": "a field starts here where none may; indent it like its neighbours, and quote a value that holds \": \"",
-	"',' or '}' must be specified":                 "this { … } is broken; separate its fields by commas and close it with }",
-	"',' or ']' must be specified":                 "this [ … ] is broken; separate its entries by commas and close it with ]",
-	"sequence end token ']' not found":             "this [ is never closed; add ]",
-	"could not find flow mapping end token '}'":    "this { is never closed; add }",
-	"unexpected key name":                          "this is no field; write name: value, indented like its neighbours",
-	"non-map value is specified":                   "this is no field; write name: value",
+	"mapping values are not allowed in this context":         "a field starts here where none may; indent it like its neighbours, and quote a value that holds \": \"",
+	"block sequence entries are not allowed in this context": "an entry starts here where none may; indent it like its neighbours",
+	"did not find expected ',' or '}'":                       "this { … } is broken; separate its fields by commas and close it with }",
+	"did not find expected ',' or ']'":                       "this [ … ] is broken; separate its entries by commas and close it with ]",
+	"did not find expected node content":                     "a value is missing here; write one, or take out a comma or a bracket too many",
+	"could not find expected ':'":                            "this is no field; write name: value, indented like its neighbours",
+	"did not find expected key":                              "this is no field; write name: value, indented like its neighbours",
+	"did not find expected '-' indicator":                    "this is no entry of the list; begin it with - , indented like its neighbours",
+	"while scanning an alias":                                noAlias,
 }
 
-// syntaxProblem turns the parser's error into a problem. Its own text would
-// repeat lines of the file, and so maybe secrets: only its message is used.
+// openedBy is about brackets that are open at the end of the file.
+var openedBy = map[string]string{
+	"while parsing a flow sequence": "this [ is never closed; add ]",
+	"while parsing a flow mapping":  "this { is never closed; add }",
+}
+
+// syntaxWords are those of the parser, in other words.
+var syntaxWords = map[string]string{
+	"did not find expected comment or line break": "invalid header option",
+	"while scanning a quoted scalar":              "could not find the end of quoted text",
+}
+
+// syntaxProblem turns the parser's error into a problem. Its own text may
+// repeat what is in the file, and so maybe a secret: that part is left out.
 func syntaxProblem(err error, text string) *Problem {
-	var e yaml.Error
+	var e *yaml.LoadError
 	if !errors.As(err, &e) {
-		return &Problem{Message: "the file cannot be read as YAML"}
+		return &Problem{Message: "the file cannot be read as YAML; look for unusual punctuation, and quote values that hold it"}
 	}
-	p := at(e.GetToken(), "")
-	message := unmask(e.GetMessage())
-	if before, _, quoted := strings.Cut(message, `"`); quoted {
-		message = strings.TrimRight(before, " :") // the rest repeats the file
+	mark, message := e.Mark, e.Message
+	if strings.HasPrefix(e.ContextMsg, "while scanning a") && e.ContextMark.Line > 0 { // where what is broken begins
+		mark = e.ContextMark
 	}
+	p := &Problem{Line: mark.Line, Col: mark.Column}
+	next := charAt(text, p.Line, p.Col)
 	hint, ok := syntaxHints[message]
+	if !ok {
+		hint, ok = syntaxHints[e.ContextMsg]
+	}
 	switch {
+	case message == nestedTooDeep:
+		p.Message = nestedTooDeep
 	case indentedByTab(text, p.Line):
 		p.Message = "a tab indents this line; write spaces"
+	case next == 0 && openedBy[e.ContextMsg] != "" && e.ContextMark.Line > 0 && ends(text, p.Line):
+		p.Line, p.Col = e.ContextMark.Line, e.ContextMark.Column
+		p.Message = openedBy[e.ContextMsg]
+	case strings.HasPrefix(message, "unknown anchor"):
+		p.Message = noAlias
 	case ok:
 		p.Message = hint
+		if next == ':' && p.Col > 1 {
+			p.Col-- // the name before it
+		}
 	default:
-		p.Message = "not valid YAML: " + message + "; quote the value, or indent the line like its neighbours"
+		if message == "found character that cannot start any token" && next != 0 {
+			message = fmt.Sprintf("%q is a reserved character", next)
+		} else {
+			for _, found := range []string{message, e.ContextMsg} {
+				if words, known := syntaxWords[found]; known {
+					message = words
+				}
+			}
+			message, _, _ = strings.Cut(message, "'") // the rest may repeat the file
+			message, _, _ = strings.Cut(message, `"`)
+		}
+		p.Message = "not valid YAML: " + strings.TrimRight(unmask(message), " :") + "; quote the value, or indent the line like its neighbours"
+	}
+	if p.Line == 0 || p.Col == 0 {
+		p.Line, p.Col = 0, 0
 	}
 	return p
 }
 
+// ends tells whether nothing follows a line.
+func ends(text string, line int) bool {
+	return line > strings.Count(strings.TrimRight(text, "\r\n"), "\n")+1
+}
+
+// charAt returns the character at a place, 0 where there is none.
+func charAt(text string, line, col int) rune {
+	for l := range strings.Lines(text) {
+		if line--; line == 0 {
+			if r := []rune(l); col >= 1 && col <= len(r) {
+				return r[col-1]
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
 func indentedByTab(text string, line int) bool {
-	for i, l := range strings.Split(text, "\n") {
-		if i+1 == line {
+	for l := range strings.Lines(text) {
+		if line--; line == 0 {
 			blank := l[:len(l)-len(strings.TrimLeft(l, " \t"))]
 			return strings.Contains(blank, "\t")
 		}

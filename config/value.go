@@ -7,39 +7,46 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/token"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
 // value is one node of the file, and what messages call it.
 type value struct {
-	node ast.Node
+	node *yaml.Node
 	name string
-	key  place // of its key or list, for nodes that have no text of their own
+	key  place // of its key or list, for a node that has no text of its own
 }
 
 // place is where the value starts.
 func (v value) place() place {
-	if v.node != nil && v.node.Type() != ast.NullType {
-		if t := first(v.node); t != nil && t.Position != nil {
-			return place{t.Position.Line, t.Position.Column}
-		}
-	}
-	if v.key == (place{}) {
+	switch {
+	case v.has():
+		return place{v.node.Line, v.node.Column}
+	case v.key == (place{}):
 		return place{1, 1}
 	}
 	return v.key
 }
 
-// first is the token that a node starts with: a block mapping's own token is
-// the colon of its first field.
-func first(n ast.Node) *token.Token {
-	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
-		return m.Values[0].Key.GetToken()
-	}
-	return n.GetToken()
+// has tells whether there is a value.
+func (v value) has() bool { return v.node != nil && v.node.ShortTag() != nullTag }
+
+// is tells whether the value is of a kind.
+func (v value) is(kind yaml.Kind) bool { return v.has() && v.node.Kind == kind }
+
+// The tags that YAML gives to what is not in quotes, and no text.
+const (
+	nullTag  = "!!null"
+	intTag   = "!!int"
+	floatTag = "!!float"
+	boolTag  = "!!bool"
+)
+
+// quoted tells whether a scalar is text whatever it looks like.
+func quoted(n *yaml.Node) bool {
+	return n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
 }
 
 // scalar is a value without parts.
@@ -57,18 +64,19 @@ func (s scalar) typed() bool { return s.plain || s.filled }
 
 // scalar reads a value without parts. want says what the field takes.
 func (r *reader) scalar(v value, want string) (scalar, bool) {
-	var s scalar
-	switch n := v.node.(type) {
-	case *ast.StringNode:
-		s.raw, s.string = n.Value, true
-		s.plain = n.Token.Type != token.SingleQuoteType && n.Token.Type != token.DoubleQuoteType
-	case *ast.LiteralNode:
-		s.raw, s.string = n.Value.Value, true
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		s.raw, s.plain = v.node.GetToken().Value, true
-	default:
+	if !v.is(yaml.ScalarNode) {
 		r.mismatch(v, want)
 		return scalar{}, false
+	}
+	s := scalar{raw: v.node.Value, plain: !quoted(v.node)}
+	switch v.node.ShortTag() {
+	case intTag, boolTag:
+	case floatTag:
+		// One without a point is text where text is wanted: a key of digits with
+		// an e among them, or too many for a number.
+		s.string = !strings.Contains(s.raw, ".")
+	default:
+		s.string = true
 	}
 	s.raw = unmask(s.raw)
 	var ok bool
@@ -79,12 +87,12 @@ func (r *reader) scalar(v value, want string) (scalar, bool) {
 // mismatch says that a value is of another type. It never shows the value,
 // which may be a secret in the wrong place.
 func (r *reader) mismatch(v value, want string) {
-	switch v.node.(type) {
-	case nil, *ast.NullNode:
+	switch {
+	case !v.has():
 		r.problem(v.place(), "%s has no value; write %s, or leave the field out", v.name, want)
-	case *ast.MappingNode:
+	case v.is(yaml.MappingNode):
 		r.problem(v.place(), "%s is a mapping; it must be %s", v.name, want)
-	case *ast.SequenceNode:
+	case v.is(yaml.SequenceNode):
 		r.problem(v.place(), "%s is a list; it must be %s", v.name, want)
 	default:
 		r.problem(v.place(), "%s has the wrong type; it must be %s", v.name, want)
