@@ -58,16 +58,19 @@ func (s *faults) forget() {
 	s.open = nil
 }
 
-// mayBeOwners reports whether an error answer that begins with start may be for
-// the backend's owner to mend, rather than for the client: its key is wrong, its
-// account empty, it lacks the model that the route names, or it broke. On a
+// mayBeOwners reports whether an error answer that begins with start, and says
+// says, may be for
+// the backend's owner to mend, rather than for the client: its key is wrong, for
+// the backend or for a proxy before it, its account empty, it lacks the model that the route names, or it broke. On a
 // route for whatever clients name, a 404 is about that; and a client may ask for
 // an endpoint, or an earlier answer, that an engine does not have.
-func (x *exchange) mayBeOwners(t *attempt, start []byte) bool {
+func (x *exchange) mayBeOwners(t *attempt, start []byte, says openai.Failure) bool {
 	status, r := t.up.resp.StatusCode, &x.request
 	switch status {
-	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusProxyAuthRequired:
 		return true
+	case http.StatusBadRequest:
+		return providers.AboutKey(says.Message)
 	case http.StatusNotFound:
 		if r.end.Stored || x.owner != "" || r.parsed.PreviousResponseID != "" {
 			return false
@@ -140,10 +143,12 @@ func (x *exchange) settleFaults(err error) {
 func (x *exchange) sentAway(t *attempt, start []byte, says openai.Failure) error {
 	status := t.up.resp.StatusCode
 	problem := map[int]string{
-		http.StatusUnauthorized:    "does not take the credentials of this gateway",
-		http.StatusPaymentRequired: "wants this gateway to pay first",
-		http.StatusForbidden:       "does not allow this gateway what was asked",
-		http.StatusNotFound:        "does not have the model that this route names",
+		http.StatusUnauthorized:      "does not take the credentials of this gateway",
+		http.StatusBadRequest:        "does not take the credentials of this gateway",
+		http.StatusProxyAuthRequired: "is behind a proxy that does not take the credentials of this gateway",
+		http.StatusPaymentRequired:   "wants this gateway to pay first",
+		http.StatusForbidden:         "does not allow this gateway what was asked",
+		http.StatusNotFound:          "does not have the model that this route names",
 	}[status]
 	if status == http.StatusNotFound && !t.aboutModel(start) {
 		problem = "has nothing at the address of this endpoint"

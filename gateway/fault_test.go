@@ -29,7 +29,7 @@ var bigAtA = router.Target{Backend: "a", Model: "big"}
 // What a backend says of the gateway's key is for its owner. The client reads
 // that it is not the client's, at once, and the next request tries again.
 func TestTheClientReadsNothingOfTheGatewaysKey(t *testing.T) {
-	for _, status := range []int{401, 402, 403, 404} {
+	for _, status := range []int{401, 402, 403, 404, 407} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				words := "Incorrect API key provided:\n sk-of-the-backend. " + strings.Repeat("ü", 200)
@@ -78,6 +78,37 @@ func TestTheClientReadsNothingOfTheGatewaysKey(t *testing.T) {
 				}
 				if !strings.Contains(h.log.String(), "takes requests again") {
 					t.Error("the log does not say that it takes requests again")
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+// A key that Gemini does not take is a 400: of the gateway's own key too, and so is
+// none of the client's doing. Another backend may have a key that is taken.
+func TestGeminisWrongKeyIsNotTheClients(t *testing.T) {
+	const details = `,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID","domain":"googleapis.com"}]`
+	for name, body := range map[string]string{
+		"list":    `[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"` + details + `}}]`,
+		"object":  `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}`,
+		"expired": `{"error":{"code":400,"message":"API key expired. Please renew the API key.","status":"INVALID_ARGUMENT"` + details + `}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := &script{answer: states(400, body)}, &script{answer: talk(1, time.Millisecond)}
+				conf := settings("a", "b")
+				conf.Routes[0].Prefer = "order"
+				h := open(t, conf, map[string]http.Handler{"a": a, "b": b})
+				if r := h.post(chat, streamBody); r.status != 200 || a.calls() != 1 || b.calls() != 1 {
+					t.Errorf("got %d %s after %d and %d calls, want 200 of b after one each", r.status, r.body, a.calls(), b.calls())
+				}
+				if got := h.gateway.LastErrors()[bigAtA]; got.Status != 400 || !strings.HasPrefix(got.Message, "API key ") {
+					t.Errorf("last error %+v, want 400 and the words", got)
+				}
+				b.answer = states(400, body)
+				if r := h.post(chat, streamBody); r.status != 502 || strings.Contains(r.body, "valid") || !strings.Contains(r.body, "credentials of this gateway (400)") {
+					t.Errorf("got %d %s, want a 502 that names the credentials of this gateway", r.status, r.body)
 				}
 				h.idle()
 			})

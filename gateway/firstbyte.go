@@ -93,7 +93,7 @@ func (x *exchange) refusal(t *attempt, start []byte, full bool) error {
 		t.kind = answerBusy
 		t.verdict(nil)
 		t.full(says)
-	case x.mayBeOwners(t, start):
+	case x.mayBeOwners(t, start, says):
 		x.openFault(t, says)
 		if status < 500 {
 			return x.sentAway(t, start, says)

@@ -224,7 +224,7 @@ func TestAnErrorThatIsNoJSON(t *testing.T) {
 		"its key, escaped":     {400, "application/json", `{"error":{"message":"bad key sk\u002dof\u002dthe-backend"}}`, "The backend answered 400: bad key …", outcomeRejected},
 		"its key, as a code":   {400, "application/json", `{"detail":"no","code":"sk-of-the-backend"}`, "The backend answered 400: no", outcomeRejected},
 		"a secret header":      {400, "text/plain", "who is tenant-secret?", "The backend answered 400: who is *************?", outcomeRejected},
-		"Gemini":               {400, "application/json", `[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT"}}]`, "The backend answered 400: API key not valid.", outcomeRejected},
+		"Gemini":               {400, "application/json", `[{"error":{"code":400,"message":"Please use a valid role: user, model.","status":"INVALID_ARGUMENT"}}]`, "The backend answered 400: Please use a valid role: user, model.", outcomeRejected},
 		"a string":             {400, "application/json", `"too long"`, "The backend answered 400: too long", outcomeRejected},
 		"RFC 9457":             {422, "application/problem+json", `{"title":"No credit","detail":"30 is less than 50","status":422}`, "The backend answered 422: No credit: 30 is less than 50", outcomeRejected},
 		"FastAPI":              {422, "application/json", `{"detail":[{"loc":["body","n"],"msg":"Field required"}]}`, "The backend answered 422: body.n: Field required", outcomeRejected},
@@ -497,6 +497,75 @@ func TestALargeBodyThatIsCutShort(t *testing.T) {
 		}
 		if r := h.post(chat, streamBody); r.status != 200 || calls != times+1 {
 			t.Errorf("the next user got %d after %d calls, want 200 after %d", r.status, calls, times+1)
+		}
+		h.idle()
+	})
+}
+
+// An error that does not end is cut off: by size where it comes fast, by time
+// where it comes slowly. Nobody's connection is held for as long as an answer may
+// take.
+func TestAnErrorThatDoesNotEndIsCutOff(t *testing.T) {
+	for name, c := range map[string]struct {
+		piece int           // bytes
+		gap   time.Duration // between two pieces
+		took  time.Duration // at most
+		bytes int           // at most
+	}{
+		"fast": {64 << 10, 0, time.Second, maxErrorBody + relayBuffer},
+		"slow": {100, time.Second, 62 * time.Second, 12 << 10},
+	} {
+		for _, status := range []int{400, 429, 503} { // the client's own, kept while others are asked, a failure that says so
+			t.Run(fmt.Sprint(name, " ", status), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					engine := &script{answer: func(w http.ResponseWriter, r *http.Request) {
+						w.Header().Set("Content-Type", "application/json")
+						w.WriteHeader(status)
+						say(w, `{"error":{"message":"no","details":"`+strings.Repeat("y", errorStart))
+						for range 500 { // some time it ends, or a failure of this test would not
+							if !pause(r, c.gap) {
+								return
+							}
+							say(w, strings.Repeat("x", c.piece))
+						}
+					}}
+					conf := settings("a")
+					conf.Timeouts.Silence = time.Minute
+					h := open(t, conf, map[string]http.Handler{"a": engine})
+					begun := time.Now()
+					r := h.post(chat, streamBody)
+					if took := time.Since(begun); r.status != status || r.err == nil || took > c.took || len(r.body) > c.bytes {
+						t.Errorf("got %d, %d bytes in %v, then %v; want %d, broken off after %d bytes or %v", r.status, len(r.body), took, r.err, status, c.bytes, c.took)
+					}
+					synctest.Wait()
+					if engine.left() != 1 {
+						t.Error("the backend is not told")
+					}
+					if line := h.last(); line.Outcome != outcomeCut {
+						t.Errorf("log line %+v, want cut", line)
+					}
+					h.idle()
+				})
+			})
+		}
+	}
+}
+
+// An error may take its time, and be long, if it ends.
+func TestALongErrorThatEndsIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		want := `{"error":{"message":"no","details":"` + strings.Repeat("x", 300_000) + `"}}`
+		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(422)
+			for rest := want; len(rest) > 0 && pause(r, time.Second); {
+				n := min(len(rest), 10_000)
+				say(w, rest[:n])
+				rest = rest[n:]
+			}
+		}}})
+		if r := h.post(chat, streamBody); r.status != 422 || r.body != want {
+			t.Errorf("got %d and %d bytes (%v), want 422 and %d", r.status, len(r.body), r.err, len(want))
 		}
 		h.idle()
 	})

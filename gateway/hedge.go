@@ -65,8 +65,8 @@ func times(d time.Duration, factor float64) time.Duration {
 }
 
 // race sends first up, and, if it is silent for as long as wait, a second
-// attempt beside it. The one whose good answer begins first is kept; the other
-// is cancelled at once, which is no verdict about its backend and teaches
+// attempt beside it. The one whose good answer begins first is kept, or else what
+// the first one answers; the other is cancelled at once, which is no verdict about its backend and teaches
 // nothing.
 func (x *exchange) race(first *attempt, wait time.Duration) error {
 	first.up.launch(&x.g.buffers, x.plan.conf.Timeouts.Silence)
@@ -88,15 +88,18 @@ func (x *exchange) race(first *attempt, wait time.Duration) error {
 		x.attempt, x.hedge.rival = second, first
 	}
 	err := x.firstByte(x.attempt)
-	if failed := x.attempt; couldBeBettered(failed, err) {
-		x.setAside(failed, err)
-		x.logMove(failed, err)
+	switch came := x.attempt; {
+	case couldBeBettered(came, err):
+		x.setAside(came, err)
+		x.logMove(came, err)
 		x.attempt, x.hedge.rival = x.hedge.rival, nil
 		<-x.attempt.up.done
 		err = x.firstByte(x.attempt)
+	case came == second && came.kind == answerRefused:
+		err = x.hearFirst(first, second, err)
 	}
 	switch {
-	case x.attempt == second && err == nil:
+	case x.attempt == second && second.kind == answerGood && err == nil:
 		x.hedge.result = telemetry.HedgeWon
 		if x.hedge.rival != nil { // the first is silent still
 			first.backend.firstByte.note(math.Inf(1))
@@ -106,6 +109,24 @@ func (x *exchange) race(first *attempt, wait time.Duration) error {
 		first.noteFirstByte()
 	}
 	x.hedge.end()
+	return err
+}
+
+// hearFirst has the first attempt decide what second refused with err, for what
+// the client sent: without a second attempt its client would not have read that.
+// Where the first one fails, the refusal is what there is.
+func (x *exchange) hearFirst(first, second *attempt, err error) error {
+	second.up.timer.pause()
+	x.attempt, x.hedge.rival = first, second
+	<-first.up.done
+	firstErr := x.firstByte(first)
+	if !couldBeBettered(first, firstErr) {
+		return firstErr
+	}
+	x.setAside(first, firstErr)
+	x.logMove(first, firstErr)
+	second.up.first.at = time.Now() // it comes to the client only from here on
+	x.attempt, x.hedge.rival = second, nil
 	return err
 }
 

@@ -155,8 +155,23 @@ func TestASecondAttempt(t *testing.T) {
 		"both fail, a third comes": {
 			a: failAfter(2*time.Second, 502), b: failAfter(0, 502), backend: "c", took: 2*time.Second + usualFirst + 180*time.Millisecond, result: "lost", third: true,
 		},
-		"the client made a mistake": {
-			a: silent, b: failAfter(0, 400), backend: "b", status: 400, took: lateAt, left: [2]int{1, 0}, result: "won",
+		"the second refuses the request, the first comes": {
+			a: after(2 * time.Second), b: failAfter(0, 400), backend: "a", took: 2180 * time.Millisecond, result: "lost",
+		},
+		"the second refuses without words, the first comes": {
+			a: after(2 * time.Second), b: states(400, ""), backend: "a", took: 2180 * time.Millisecond, result: "lost",
+		},
+		"both refuse the request": {
+			a: failAfter(2*time.Second, 422), b: failAfter(0, 400), backend: "a", status: 422, took: 2 * time.Second, result: "lost",
+		},
+		"the second refuses the request, the first fails": {
+			a: failAfter(2*time.Second, 502), b: failAfter(0, 400), backend: "b", status: 400, took: 2 * time.Second, result: "lost",
+		},
+		"the second refuses the request, the first is silent": {
+			a: silent, b: failAfter(0, 400), backend: "b", status: 400, took: 2 * time.Minute, left: [2]int{1, 0}, result: "lost",
+		},
+		"the first refuses the request": {
+			a: failAfter(lateAt+time.Second, 400), b: silent, backend: "a", status: 400, took: lateAt + time.Second, left: [2]int{0, 1}, result: "lost",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,10 +19,16 @@ const (
 	// maxAnswerTokens bounds what a backend can make us believe of one sequence.
 	maxAnswerTokens = 1 << 20
 
+	// maxErrorBody is how much of an error answer is passed on, in bytes. It may
+	// take as long as a silence, however often something of it comes.
+	maxErrorBody = 4 << 20
+
 	// linger is how long the end of a stream is waited for after its last
 	// event, so that the connection can be used again.
 	linger = time.Second
 )
+
+var errLongError = errors.New("gateway: an error answer that is longer than any")
 
 // relay passes the answer on as it comes, and flushes at once. Time is taken
 // when bytes arrive from the backend, never when the client took them.
@@ -54,6 +60,9 @@ func (x *exchange) relay() error {
 			}
 			x.nextPhase(t, wrote)
 			now = wrote
+		}
+		if rerr == nil && t.kind != answerGood && x.down.bytes > maxErrorBody {
+			rerr = errLongError
 		}
 		if rerr != nil {
 			return x.finish(t, rerr)
@@ -106,6 +115,9 @@ func (x *exchange) nextPhase(t *attempt, ready time.Time) {
 		return
 	}
 	until := ready.Add(timeouts.Silence)
+	if t.kind != answerGood {
+		until = t.up.first.at.Add(timeouts.Silence)
+	}
 	if t.answer.form == formEvents {
 		if first := t.up.sent.Add(timeouts.FirstByte); m.firstToken.IsZero() && first.After(until) {
 			until = first

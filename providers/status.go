@@ -67,6 +67,18 @@ func AboutModel(body []byte, model string) bool {
 		(containsAny(body, "model", "deployment") || len(model) > 3 && containsAny(body, strings.ToLower(model)))
 }
 
+// AboutKey reports whether a 400 with this message is about the key that it was
+// sent with: Gemini has no other status for it. A message may repeat what the
+// client wrote, but does not begin with it.
+func AboutKey(message string) bool {
+	for _, words := range []string{"API key not valid", "API key expired", "API Key not found"} {
+		if strings.HasPrefix(message, words) {
+			return true
+		}
+	}
+	return false
+}
+
 func containsAny(body []byte, all ...string) bool {
 	for _, words := range all {
 		if bytes.Contains(body, []byte(words)) {
