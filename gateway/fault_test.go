@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -380,4 +382,48 @@ func TestTheLogDoesNotSayWhatAnEngineBrokeAt(t *testing.T) {
 		}
 		h.idle()
 	})
+}
+
+// Who is at fault is open until another backend answers.
+func TestFaultsAreOpenUntilAnotherOneAnswers(t *testing.T) {
+	type verdicts map[string]error
+	broke := errors.New("broke")
+	for name, c := range map[string]struct {
+		statuses []int
+		clients  int  // another one finds fault with the request by this status; 0 = none
+		cleared  bool // all of them
+	}{
+		"one alone":                 {[]int{500}, 0, false},
+		"two that differ":           {[]int{500, 401}, 0, false},
+		"two of the same":           {[]int{500, 500}, 0, true},
+		"the client was told so":    {[]int{500, 401}, 400, true},
+		"a failure says nothing":    {[]int{500, 401}, 502, false},
+		"nor does one that is good": {[]int{500}, 200, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s faults
+			got := verdicts{}
+			for i, status := range c.statuses {
+				key := string(rune('a' + i))
+				s.add(openFault{status: status, failure: broke, verdict: func(err error) { got[key] = err }})
+			}
+			if c.clients > 0 {
+				s.clientsOwn(c.clients)
+			}
+			for i, f := range s.open {
+				if f.cleared != c.cleared {
+					t.Errorf("fault %d is cleared: %v, want %v", i, f.cleared, c.cleared)
+				}
+			}
+			s.forget()
+			for i := range c.statuses {
+				if err := got[string(rune('a'+i))]; !errors.Is(err, providers.ErrNoVerdict) {
+					t.Errorf("verdict %d is %v, want none for anybody", i, err)
+				}
+			}
+			if s.forget(); len(s.open) != 0 {
+				t.Error("faults are left")
+			}
+		})
+	}
 }

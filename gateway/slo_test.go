@@ -176,3 +176,28 @@ func TestARunningStreamBelowItsFloorIsSeenAndTeachesTheDrift(t *testing.T) {
 		}
 	})
 }
+
+func TestAnObjectiveIsTheRoutesUnlessAskedOtherwise(t *testing.T) {
+	interactive, batch := router.Interactive, router.Batch
+	floor, ttft := 60.0, time.Second
+	rt := &route{class: router.Interactive, conf: &config.Route{SLO: config.SLO{MinTPS: 30, MaxTTFT: 2 * time.Second, Grace: time.Second}}}
+	nightly := &route{class: router.Batch, conf: &config.Route{SLO: config.SLO{MinTPS: 30, Grace: time.Second}}}
+	for _, c := range []struct {
+		name    string
+		route   *route
+		asked   overrides
+		decodes bool
+		want    objective
+	}{
+		{"nothing asked", rt, overrides{}, true, objective{router.Interactive, 30, time.Second, 2 * time.Second}},
+		{"a floor and a first token", rt, overrides{minTPS: &floor, maxTTFT: &ttft}, true, objective{router.Interactive, 60, time.Second, time.Second}},
+		{"batch has no floor", rt, overrides{class: &batch, minTPS: &floor}, true, objective{router.Batch, 0, time.Second, 2 * time.Second}},
+		{"nor has a route of batch", nightly, overrides{}, true, objective{router.Batch, 0, time.Second, 0}},
+		{"interactive on a route of batch", nightly, overrides{class: &interactive}, true, objective{router.Interactive, 30, time.Second, 0}},
+		{"what does not decode has no speed", rt, overrides{minTPS: &floor}, false, objective{router.Interactive, 0, time.Second, 2 * time.Second}},
+	} {
+		if got := newObjective(c.route, c.asked, c.decodes); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
