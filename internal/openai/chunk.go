@@ -188,55 +188,39 @@ func (p *chunkParser) choices(i int) int {
 	if p.kind(i) != '[' {
 		return p.value(i, 1)
 	}
-	at, done := p.first(i, ']')
-	p.noChoices, p.someChoices = done, !done
-	for !done {
+	p.noChoices, p.someChoices = true, false
+	return p.items(i, func(at int) int {
+		p.noChoices, p.someChoices = false, true
 		end := p.choice(at)
-		if end < 0 {
-			return -1
-		}
 		if p.c.Choices.Count++; p.c.Choices.Count == 1 {
 			p.c.Choices.FirstBytes = p.c.Bytes
 		}
-		at, done = p.next(end, ']')
-	}
-	return at
+		return end
+	})
 }
 
 func (p *chunkParser) choice(i int) int {
 	if p.kind(i) != '{' {
 		return p.value(i, 2)
 	}
-	at, done := p.first(i, '}')
-	for !done {
-		key, _, v := p.key(at)
-		if v < 0 {
-			return -1
-		}
-		var end int
+	return p.fields(i, func(key []byte, v int) int {
 		switch string(key) {
 		case "delta", "message":
-			end = p.message(v)
+			return p.message(v)
 		case "text":
-			end = p.text(v, 3)
+			return p.text(v, 3)
 		case "index":
 			n := 0
-			end = p.tokens(v, 3, &n)
+			end := p.tokens(v, 3, &n)
 			p.c.Choices.Index = max(p.c.Choices.Index, n)
+			return end
 		case "finish_reason":
-			end = p.value(v, 3)
 			p.c.Choices.Finished = p.c.Choices.Finished || p.kind(v) == '"'
 		case "usage": // Moonshot has it here
-			end = p.usage(v, 3)
-		default:
-			end = p.value(v, 3)
+			return p.usage(v, 3)
 		}
-		if end < 0 {
-			return -1
-		}
-		at, done = p.next(end, '}')
-	}
-	return at
+		return p.value(v, 3)
+	})
 }
 
 // message reads a delta or a whole message.
@@ -244,33 +228,20 @@ func (p *chunkParser) message(i int) int {
 	if p.kind(i) != '{' {
 		return p.value(i, 3)
 	}
-	at, done := p.first(i, '}')
-	for !done {
-		key, _, v := p.key(at)
-		if v < 0 {
-			return -1
-		}
-		var end int
+	return p.fields(i, func(key []byte, v int) int {
 		switch string(key) {
-		case "content":
-			end = p.parts(v, 4)
 		case "reasoning_content", "reasoning":
 			before := p.c.Bytes
-			end = p.parts(v, 4)
+			end := p.parts(v, 4)
 			p.c.Reasoning = p.c.Reasoning || p.c.Bytes > before
+			return end
 		case "refusal":
-			end = p.text(v, 4)
-		case "tool_calls", "function_call", "audio":
-			end = p.parts(v, 4)
-		default:
-			end = p.value(v, 4)
+			return p.text(v, 4)
+		case "content", "tool_calls", "function_call", "audio":
+			return p.parts(v, 4)
 		}
-		if end < 0 {
-			return -1
-		}
-		at, done = p.next(end, '}')
-	}
-	return at
+		return p.value(v, 4)
+	})
 }
 
 // text counts the string at v as content; anything else is passed over.
@@ -300,20 +271,12 @@ func (p *chunkParser) parts(v, depth int) int {
 		if !p.enter(v, depth) {
 			return -1
 		}
-		at, done := p.first(v, ']')
-		for !done {
-			var end int
+		return p.items(v, func(at int) int {
 			if p.kind(at) == '"' { // plain strings are no parts
-				end = p.value(at, depth+1)
-			} else {
-				end = p.parts(at, depth+1)
+				return p.value(at, depth+1)
 			}
-			if end < 0 {
-				return -1
-			}
-			at, done = p.next(end, ']')
-		}
-		return at
+			return p.parts(at, depth+1)
+		})
 	case '{':
 		return p.part(v, depth)
 	}
@@ -324,35 +287,24 @@ func (p *chunkParser) part(i, depth int) int {
 	if !p.enter(i, depth) {
 		return -1
 	}
-	at, done := p.first(i, '}')
-	for !done {
-		key, _, v := p.key(at)
-		if v < 0 {
-			return -1
-		}
-		var end int
+	return p.fields(i, func(key []byte, v int) int {
 		switch string(key) {
 		case "text", "transcript", "name", "input", "function", "custom":
-			end = p.parts(v, depth+1)
+			return p.parts(v, depth+1)
 		case "thinking":
 			before := p.c.Bytes
-			end = p.parts(v, depth+1)
+			end := p.parts(v, depth+1)
 			p.c.Reasoning = p.c.Reasoning || p.c.Bytes > before
+			return end
 		case "arguments":
-			end = p.arguments(v, depth+1)
+			return p.arguments(v, depth+1)
 		case "data": // audio
-			if end = p.value(v, depth+1); end > v+2 && p.kind(v) == '"' {
-				p.c.Content = true
-			}
-		default:
-			end = p.value(v, depth+1)
+			end := p.value(v, depth+1)
+			p.c.Content = p.c.Content || end > v+2 && p.kind(v) == '"'
+			return end
 		}
-		if end < 0 {
-			return -1
-		}
-		at, done = p.next(end, '}')
-	}
-	return at
+		return p.value(v, depth+1)
+	})
 }
 
 // arguments counts those of a tool call: a string that holds JSON, or with

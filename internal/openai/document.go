@@ -147,9 +147,9 @@ func (d *Document) endMember() {
 	d.expectKey = true
 	switch d.keeping {
 	case 'u':
-		p := eventParser{chunkParser: chunkParser{walker: walker{b: d.member, inf: true}}, counts: d.tally}
-		if len(d.member) <= maxMember && p.tally(0, 1) == len(d.member) {
-			d.tally = p.counts
+		w, counts := walker{b: d.member, inf: true}, d.tally
+		if len(d.member) <= maxMember && w.tally(0, 1, &counts) == len(d.member) {
+			d.tally = counts
 		}
 	case 'e':
 		d.failed = saysError(d.member)

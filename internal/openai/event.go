@@ -69,21 +69,7 @@ type eventParser struct {
 	failing bool  // an error that is an object or text
 }
 
-func (p *eventParser) top(i int) int {
-	at, done := p.first(i, '}')
-	for !done {
-		key, _, v := p.key(at)
-		if v < 0 {
-			return -1
-		}
-		end := p.field(key, v)
-		if end < 0 {
-			return -1
-		}
-		at, done = p.next(end, '}')
-	}
-	return at
-}
+func (p *eventParser) top(i int) int { return p.fields(i, p.field) }
 
 // field reads the value at v of a top-level key.
 func (p *eventParser) field(key []byte, v int) (end int) {
@@ -100,7 +86,7 @@ func (p *eventParser) field(key []byte, v int) (end int) {
 		}
 		return end
 	case "usage":
-		return p.tally(v, 1)
+		return p.tally(v, 1, &p.counts)
 	case "response", "message":
 		return p.inner(v)
 	case "error":
@@ -131,24 +117,12 @@ func (p *eventParser) inner(i int) int {
 	if p.kind(i) != '{' {
 		return p.value(i, 1)
 	}
-	at, done := p.first(i, '}')
-	for !done {
-		key, _, v := p.key(at)
-		if v < 0 {
-			return -1
-		}
-		var end int
+	return p.fields(i, func(key []byte, v int) int {
 		if string(key) == "usage" {
-			end = p.tally(v, 2)
-		} else {
-			end = p.value(v, 2)
+			return p.tally(v, 2, &p.counts)
 		}
-		if end < 0 {
-			return -1
-		}
-		at, done = p.next(end, '}')
-	}
-	return at
+		return p.value(v, 2)
+	})
 }
 
 // gather adds the content at v to sum.
@@ -170,15 +144,7 @@ func (p *eventParser) content(v, depth int) int {
 		if !p.enter(v, depth) {
 			return -1
 		}
-		at, done := p.first(v, ']')
-		for !done {
-			end := p.content(at, depth+1)
-			if end < 0 {
-				return -1
-			}
-			at, done = p.next(end, ']')
-		}
-		return at
+		return p.items(v, func(at int) int { return p.content(at, depth+1) })
 	}
 	return p.value(v, depth)
 }
@@ -188,31 +154,20 @@ func (p *eventParser) block(v, depth int) int {
 	if !p.enter(v, depth) {
 		return -1
 	}
-	at, done := p.first(v, '}')
-	for !done {
-		key, _, v := p.key(at)
-		if v < 0 {
-			return -1
-		}
-		var end int
+	return p.fields(v, func(key []byte, v int) int {
 		switch string(key) {
 		case "text", "refusal", "transcript", "name", "code", "partial_json", "content":
-			end = p.content(v, depth+1)
+			return p.content(v, depth+1)
 		case "thinking", "summary":
 			before := p.c.Bytes
-			end = p.content(v, depth+1)
+			end := p.content(v, depth+1)
 			p.c.Reasoning = p.c.Reasoning || p.c.Bytes > before
+			return end
 		case "arguments", "input":
-			end = p.arguments(v, depth+1)
-		default:
-			end = p.value(v, depth+1)
+			return p.arguments(v, depth+1)
 		}
-		if end < 0 {
-			return -1
-		}
-		at, done = p.next(end, '}')
-	}
-	return at
+		return p.value(v, depth+1)
+	})
 }
 
 // add moves what was read last to sum.

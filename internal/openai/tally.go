@@ -29,79 +29,57 @@ func (t *tally) usage() Usage {
 	return u.clamped()
 }
 
-// tally adds the counts of the usage object at v.
-func (p *eventParser) tally(v, depth int) int {
-	t := &p.counts
-	if p.kind(v) != '{' {
-		return p.value(v, depth)
+// tally adds the counts of the usage object at v to t.
+func (w *walker) tally(v, depth int, t *tally) int {
+	if w.kind(v) != '{' {
+		return w.value(v, depth)
 	}
-	at, done := p.first(v, '}')
-	for !done {
-		key, _, v := p.key(at)
-		if v < 0 {
-			return -1
-		}
-		var end int
+	return w.fields(v, func(key []byte, v int) int {
 		switch string(key) {
 		case "input_tokens", "prompt_tokens":
-			end = p.count(v, depth+1, &t.prompt)
-			t.found = t.found || isNumber(p.kind(v))
+			t.found = t.found || isNumber(w.kind(v))
 			t.beside = t.beside || key[0] == 'i'
+			return w.count(v, depth+1, &t.prompt)
 		case "output_tokens", "completion_tokens":
-			end = p.count(v, depth+1, &t.completion)
-			t.found = t.found || isNumber(p.kind(v))
+			t.found = t.found || isNumber(w.kind(v))
+			return w.count(v, depth+1, &t.completion)
 		case "total_tokens":
-			end = p.count(v, depth+1, &t.total)
-			t.found = t.found || isNumber(p.kind(v))
+			t.found = t.found || isNumber(w.kind(v))
+			return w.count(v, depth+1, &t.total)
+		case "prompt_cache_hit_tokens": // DeepSeek
+			return w.count(v, depth+1, &t.cached)
+		case "reasoning_tokens": // SGLang
+			return w.count(v, depth+1, &t.reasoning)
 		case "cache_read_input_tokens":
-			end = p.count(v, depth+1, &t.cacheRead)
+			return w.count(v, depth+1, &t.cacheRead)
 		case "cache_creation_input_tokens":
-			end = p.count(v, depth+1, &t.cacheWritten)
+			return w.count(v, depth+1, &t.cacheWritten)
 		case "input_tokens_details", "input_token_details", "prompt_tokens_details", "output_tokens_details", "completion_tokens_details":
-			end = p.tallyDetails(v, depth+1)
-		default:
-			end = p.value(v, depth+1)
+			return w.tallyDetails(v, depth+1, t)
 		}
-		if end < 0 {
-			return -1
-		}
-		at, done = p.next(end, '}')
-	}
-	return at
+		return w.value(v, depth+1)
+	})
 }
 
-func (p *eventParser) tallyDetails(v, depth int) int {
-	t := &p.counts
-	if p.kind(v) != '{' {
-		return p.value(v, depth)
+func (w *walker) tallyDetails(v, depth int, t *tally) int {
+	if w.kind(v) != '{' {
+		return w.value(v, depth)
 	}
-	at, done := p.first(v, '}')
-	for !done {
-		key, _, v := p.key(at)
-		if v < 0 {
-			return -1
-		}
-		var end int
+	return w.fields(v, func(key []byte, v int) int {
 		switch string(key) {
 		case "cached_tokens":
-			end = p.count(v, depth+1, &t.cached)
+			return w.count(v, depth+1, &t.cached)
 		case "reasoning_tokens", "thinking_tokens":
-			end = p.count(v, depth+1, &t.reasoning)
-		default:
-			end = p.value(v, depth+1)
+			return w.count(v, depth+1, &t.reasoning)
 		}
-		if end < 0 {
-			return -1
-		}
-		at, done = p.next(end, '}')
-	}
-	return at
+		return w.value(v, depth+1)
+	})
 }
 
 // count reads the count at v into n, unless it is 0.
-func (p *eventParser) count(v, depth int, n *int) int {
+func (w *walker) count(v, depth int, n *int) int {
 	count := 0
-	end := p.tokens(v, depth, &count)
+	end := w.tokens(v, depth, &count)
 	if count > 0 {
 		*n = count
 	}

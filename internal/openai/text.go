@@ -47,29 +47,9 @@ func (p *promptReader) read(i int, isText bool) int {
 		}
 		return end
 	case '[':
-		at, done := p.first(i, ']')
-		for !done {
-			end := p.read(at, isText)
-			if end < 0 {
-				return -1
-			}
-			at, done = p.next(end, ']')
-		}
-		return at
+		return p.items(i, func(at int) int { return p.read(at, isText) })
 	case '{':
-		at, done := p.first(i, '}')
-		for !done {
-			key, _, v := p.key(at)
-			if v < 0 {
-				return -1
-			}
-			end := p.read(v, promptKeys[string(key)])
-			if end < 0 {
-				return -1
-			}
-			at, done = p.next(end, '}')
-		}
-		return at
+		return p.fields(i, func(key []byte, v int) int { return p.read(v, promptKeys[string(key)]) })
 	}
 	return p.value(i, 0)
 }

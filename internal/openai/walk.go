@@ -89,13 +89,26 @@ func (w *walker) object(i, depth int) int {
 	if !w.enter(i, depth) {
 		return -1
 	}
+	return w.fields(i, func(_ []byte, v int) int { return w.value(v, depth+1) })
+}
+
+func (w *walker) array(i, depth int) int {
+	if !w.enter(i, depth) {
+		return -1
+	}
+	return w.items(i, func(at int) int { return w.value(at, depth+1) })
+}
+
+// fields goes over the object at i. take gets each key, as it is written, and
+// where its value begins, and returns the offset behind that, or -1.
+func (w *walker) fields(i int, take func(key []byte, v int) int) int {
 	at, done := w.first(i, '}')
 	for !done {
-		_, _, v := w.key(at)
+		key, _, v := w.key(at)
 		if v < 0 {
 			return -1
 		}
-		if v = w.value(v, depth+1); v < 0 {
+		if v = take(key, v); v < 0 {
 			return -1
 		}
 		at, done = w.next(v, '}')
@@ -103,17 +116,15 @@ func (w *walker) object(i, depth int) int {
 	return at
 }
 
-func (w *walker) array(i, depth int) int {
-	if !w.enter(i, depth) {
-		return -1
-	}
+// items goes over the array at i. take gets where each item begins, and returns
+// the offset behind it, or -1.
+func (w *walker) items(i int, take func(at int) int) int {
 	at, done := w.first(i, ']')
 	for !done {
-		v := w.value(at, depth+1)
-		if v < 0 {
+		if at = take(at); at < 0 {
 			return -1
 		}
-		at, done = w.next(v, ']')
+		at, done = w.next(at, ']')
 	}
 	return at
 }
