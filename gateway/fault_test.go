@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -303,6 +304,10 @@ func TestOneGoodMemberOfMany(t *testing.T) {
 // One client whose requests an engine refuses for what is in them does not take
 // it from the others.
 func TestAHostileClientTakesNoBackendAway(t *testing.T) {
+	pause := 5 * time.Millisecond
+	if racetest.On {
+		pause = 20 * time.Millisecond // 500 refusals a second, where ten once took a backend away
+	}
 	for _, status := range []int{401, 404, 500} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -328,7 +333,7 @@ func TestAHostileClientTakesNoBackendAway(t *testing.T) {
 							select {
 							case <-stop:
 								return
-							case <-time.After(5 * time.Millisecond):
+							case <-time.After(pause):
 								h.post(chat, streamBody, "X-Poison", "1")
 							}
 						}

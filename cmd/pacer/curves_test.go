@@ -110,7 +110,7 @@ func TestCurvesOfAGateway(t *testing.T) {
   - { model: chat, targets: [ { backend: a, model: m } ], slo: { min_tps: 30 } }
   - { model: nightly, class: batch, targets: [ { backend: a, model: m }, { backend: b, model: m } ] }
 `, options{})
-		warmUp(h, 30, time.Minute)
+		warmUp(h, 20, 20*time.Second)
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {

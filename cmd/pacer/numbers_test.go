@@ -160,6 +160,9 @@ var carries64 = sim.Model{A: 0.010, B: 0.0015, C: (1.0/30 - 0.010 - 0.0015*8) / 
 // floor: at least 90 % of those admitted keep it, because the decision counts
 // those who wait for their first token and the prompts still to prefill.
 func TestABurstDoesNotBreakTheFloor(t *testing.T) {
+	if racetest.On {
+		t.Skip("a minute of 40 users first: make numbers runs it, and TestTheMarginIsLearned goes the same way under the race detector")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, []gpu{{name: "a", model: carries38, seed: 3}}, floor30, options{})
 		warmUp(h, 40, time.Minute)
