@@ -44,26 +44,61 @@ func (k *knots) at(x float64) float64 {
 	return k.y[i-1] + (k.y[i]-k.y[i-1])*(x-k.x[i-1])/(k.x[i]-k.x[i-1])
 }
 
-// corrections learns r(n): the stream-seconds of each bin against those that
-// the fit expects of what was decoded and prefilled there.
+// residual is what one bin says against the fit, at ln n = x: r in ln, and e the
+// standard error of the bin, relative.
+type residual struct{ x, r, e float64 }
+
+// corrections learns r(n), in ln: the stream-seconds of each bin against those
+// that the fit expects of what was decoded and prefilled there,
+//
+//	r = ln(S/(A·Y + B·R + C·N + D·PN)) · τ²/(τ² + e²)
+//
+// with S in stream-seconds, Y, R, N in tokens, and tokens times √n and n, PN in
+// prompt tokens times n. τ is how far the curve bends away from the fit: see
+// bendOf.
 func corrections(s *Sums, f Fit) knots {
-	var k knots
+	var list, sure []residual
 	noise := s.stepNoise()
 	for i := range s.bins {
 		b := &s.bins[i]
 		n, ok := b.meanN()
-		if !ok {
-			continue
-		}
 		expected := f.expect(b)
-		if !(expected > 0) || !(b.S > 0) {
+		if !ok || !(expected > 0) || !(b.S > 0) {
 			continue
 		}
 		limit := min(minResidual+b.K/residualGrowth, maxResidual)
-		r := min(max(math.Log(b.S/expected), -limit), limit)
-		k.add(math.Log(n), r*believed(b.error(noise)))
+		q := residual{math.Log(n), min(max(math.Log(b.S/expected), -limit), limit), b.error(noise)}
+		if list = append(list, q); !b.thin() {
+			sure = append(sure, q)
+		}
+	}
+	bent := bendOf(sure)
+	var k knots
+	for _, q := range list {
+		k.add(q.x, q.r*bent/(bent+q.e*q.e))
 	}
 	return k
+}
+
+// bendOf returns τ², the variance in ln of what a curve has and the fit has not:
+// bend² at least, and more where the bins differ from the fit by more than their
+// errors. Each r² is τ² + e² on average, and varies by as much:
+//
+//	τ² = max(bend², Σ w·(r² − e²)/Σ w), w = 1/(bend² + e²)²
+func bendOf(bins []residual) float64 {
+	var sum, weights float64
+	for _, q := range bins {
+		w := 1 / (bend*bend + q.e*q.e)
+		w *= w
+		if more := w * (q.r*q.r - q.e*q.e); w > 0 && finite(more) {
+			sum += more
+			weights += w
+		}
+	}
+	if !(sum > 0) {
+		return bend * bend
+	}
+	return max(bend*bend, sum/weights)
 }
 
 // meanN returns the mean n of the steps of a bin; ok is false when it has

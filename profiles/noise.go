@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// bend is how much real curves differ from the fit at one level, as a
+	// bend is how much published curves differ from the fit at one level, as a
 	// standard deviation in ln: what a bin says against the fit is believed as
 	// far as its own standard error is smaller.
 	bend = 0.03
