@@ -143,7 +143,7 @@ func changes() []pool {
 		{name: "C 18+4", what: "18/s and 4/s", backends: h, routes: two, load: twoFloors(18, 4)},
 		{name: "R", what: "225 %, nobody comes back", backends: h, routes: one(h), load: chatting(43, length300)},
 		{name: "R told", what: "the same, all come back as told, 3 times", backends: h, routes: one(h), load: chatting(43, length300), retries: 3},
-		{name: "R half", what: "the same, half of them each second as somebody new", backends: h, routes: one(h), load: chatting(43, length300), retries: 3, hammer: 0.5},
+		{name: "R half", what: "the same, half of them each second as somebody new", backends: h, routes: one(h), load: chatting(43, length300), retries: 3, manners: [manners]float64{Obeying: 0.5, Disguised: 0.5}},
 		{name: "J", what: "the largest engine joins at 100 s, from 130 s on", backends: third, routes: one(h), load: chatting(18, length300), warmup: 130 * time.Second},
 		{name: "D long", what: "the largest engine slows by 1.5 for 10 min", backends: h, routes: one(h), load: chatting(16, 15*time.Minute), length: 15 * time.Minute, warmup: 100 * time.Second, faults: slowdown(h[2:], 100*time.Second, 10*time.Minute, 1.5)},
 		{name: "P", what: "prompts four times as long from 100 s on", backends: h, routes: one(h), load: grown, warmup: 100 * time.Second},

@@ -25,7 +25,7 @@ type pool struct {
 	warmup     time.Duration
 	length     time.Duration // how long requests come; 0 = length300
 	retries    int
-	hammer     float64
+	manners    [manners]float64
 	seeds      int // that its goals are summed up over, where its requests are few; 0 = 1
 }
 
@@ -35,7 +35,7 @@ const length300 = 300 * time.Second
 func (p pool) scenario(policy Policy, seed uint64) Scenario {
 	return Scenario{
 		Backends: p.backends, Routes: p.routes, Load: p.load(seed), Faults: p.faults, Replicas: p.replicas,
-		Policy: policy, Duration: cmp.Or(p.length, length300), Warmup: p.warmup, Retries: p.retries, Hammer: p.hammer, Seed: seed,
+		Policy: policy, Duration: cmp.Or(p.length, length300), Warmup: p.warmup, Retries: p.retries, Manners: p.manners, Seed: seed,
 	}
 }
 

@@ -57,6 +57,7 @@ type RouteResult struct {
 	Counts
 
 	Goodput float64 // tokens/s of all streams that met their promise, together
+	Ended   float64 // the same of those that ended while it was counted, whenever they came
 
 	// MetTokens is the tokens of those streams by the minute of the scenario in
 	// which they came.
@@ -69,8 +70,8 @@ type RouteResult struct {
 	// ByPrompt is Counts by length of the prompt, in the order of PromptClasses.
 	ByPrompt [len(PromptClasses)]Counts
 
-	// Hammering is what of Counts are the clients who heed no Retry-After.
-	Hammering Counts
+	// ByManner is Counts by how clients come back who were refused.
+	ByManner [manners]Counts
 
 	// FirstPlaced is how long after the route's first arrival one was placed;
 	// negative when none was.

@@ -36,14 +36,13 @@ type Scenario struct {
 	// Warmup: none.
 	Duration, Warmup time.Duration
 
-	// Retries is how often a client that was shed comes back when
-	// Retry-After says; a request counts once, by what became of it in the
-	// end. Default: never.
+	// Retries is how often a client that was shed comes back; a request counts
+	// once, by what became of it in the end. Default: never.
 	Retries int
 
-	// Hammer is the share of clients who heed no Retry-After: each comes back a
-	// second after it was refused, as somebody new, as often as Retries allows.
-	Hammer float64
+	// Manners are the shares of clients by how they come back, as often as Retries
+	// allows. Default: all obey.
+	Manners [manners]float64
 
 	// margins is filled by Pacer, and an oracle takes its own from it. nil: each
 	// learns its own.

@@ -12,10 +12,11 @@ type routeTally struct {
 	measured time.Duration
 
 	counts   Counts
-	hammers  Counts // of them those who heed no Retry-After
+	byManner [manners]Counts
 	byPrompt [len(PromptClasses)]Counts
 	goodput  float64   // tokens
 	minutes  []float64 // of it, by the minute in which the request came
+	ended    float64   // tokens, of those that met their promise and ended while it was counted, whenever they came
 
 	tps, ttft, waited []float64 // tokens/s, seconds, seconds
 
@@ -51,11 +52,7 @@ func (r *routeTally) offer(v *visit) {
 
 // countsOf are those that v counts in.
 func (r *routeTally) countsOf(v *visit) []*Counts {
-	list := []*Counts{&r.counts, &r.byPrompt[promptClass(v.arrival.PromptTokens)]}
-	if v.hammers {
-		list = append(list, &r.hammers)
-	}
-	return list
+	return []*Counts{&r.counts, &r.byPrompt[promptClass(v.arrival.PromptTokens)], &r.byManner[v.manner]}
 }
 
 // place counts one that was placed.
@@ -70,10 +67,10 @@ func (r *routeTally) place(v *visit) {
 
 // back counts a client that came back when it was told to.
 func (r *routeTally) back(v *visit, placed bool) {
-	if !v.returned {
+	if !v.told {
 		return
 	}
-	v.returned = false
+	v.told = false
 	r.returned++
 	if placed {
 		r.returnedPlaced++
@@ -82,6 +79,9 @@ func (r *routeTally) back(v *visit, placed bool) {
 
 // end counts what became of v.
 func (r *routeTally) end(v *visit, o outcome) {
+	if s := &v.world.s; o == met && v.world.now >= s.Warmup && v.world.now < s.Duration {
+		r.ended += float64(v.tokens)
+	}
 	if !v.counts {
 		return
 	}
@@ -126,13 +126,15 @@ func (r *routeTally) result() RouteResult {
 		c.Failed = c.Offered - c.Met - c.Missed - c.Unmeasured - c.Shed
 	}
 	settle(&r.counts)
-	settle(&r.hammers)
+	for i := range r.byManner {
+		settle(&r.byManner[i])
+	}
 	for i := range r.byPrompt {
 		settle(&r.byPrompt[i])
 	}
 	out := RouteResult{
-		Route: r.route.Name, Counts: r.counts, Hammering: r.hammers, ByPrompt: r.byPrompt,
-		Goodput: r.goodput / r.measured.Seconds(), MetTokens: r.minutes,
+		Route: r.route.Name, Counts: r.counts, ByManner: r.byManner, ByPrompt: r.byPrompt,
+		Goodput: r.goodput / r.measured.Seconds(), Ended: r.ended / r.measured.Seconds(), MetTokens: r.minutes,
 		TPSP10: quantile(r.tps, 0.1), TPSP50: quantile(r.tps, 0.5),
 		TTFTP50: seconds(quantile(r.ttft, 0.5)), TTFTP99: seconds(quantile(r.ttft, 0.99)),
 		WaitedP50: seconds(quantile(r.waited, 0.5)), WaitedP99: seconds(quantile(r.waited, 0.99)),

@@ -1,7 +1,6 @@
 package arena
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pacer-dev/pacer/profiles"
@@ -18,9 +17,6 @@ const (
 	// floor, as in profiles.
 	minArrivals = 5
 	minDecode   = 20 * time.Millisecond
-
-	// hammerEvery is after how long who heeds no Retry-After comes back.
-	hammerEvery = time.Second
 )
 
 // visit is one request of a client, from its arrival to its end.
@@ -42,10 +38,10 @@ type visit struct {
 	excluded []string
 	sends    int
 	retries  int
-	returns  bool          // it is away, and comes back at returnAt
-	returnAt time.Duration // that Retry-After named
-	returned bool          // this is a retry
-	hammers  bool          // it comes back when it likes, as somebody new
+	manner   Manner
+	returns  bool // it is away, and comes back at returnAt
+	returnAt time.Duration
+	told     bool // it is away until it was told to come back, or has just come back then
 
 	engine   *engine
 	rank     *rank
@@ -75,9 +71,7 @@ func newVisit(w *world, route *routeTally, a Arrival) *visit {
 	if class == router.Interactive {
 		v.floor = max(floor, 0)
 	}
-	if w.s.Hammer > 0 {
-		v.hammers = w.random.Float64() < w.s.Hammer
-	}
+	v.manner = w.manner()
 	route.offer(v)
 	return v
 }
@@ -101,7 +95,7 @@ func (v *visit) fire(w *world) {
 		v.ticket = nil
 		v.answer(t.Expire(w.clock))
 	case v.returns && v.returnAt <= w.now:
-		v.returns, v.returned = false, !v.hammers
+		v.returns = false
 		v.come(w)
 	}
 }
@@ -126,23 +120,21 @@ func (v *visit) answer(d router.Decision) {
 func (v *visit) refused(r *router.Refusal) {
 	w := v.world
 	v.route.back(v, false)
+	d, told, ok := v.comeBack(r)
 	switch {
 	case r.Reason == router.NoBackend || v.sends > 0:
 		v.route.end(v, failed)
 		w.open--
-	case v.hammers && v.retries < w.s.Retries:
-		v.retries++
-		w.ever++
-		v.key, v.arrival.Tenant = w.ever, fmt.Sprint("key ", w.ever)
-		v.returns, v.returnAt = true, w.now+hammerEvery
-		w.agenda.enter(v.returnAt, v)
-	case r.RetryAfter > 0 && v.retries < w.s.Retries:
-		v.retries++
-		v.returns, v.returnAt = true, w.now+r.RetryAfter
-		w.agenda.enter(v.returnAt, v)
-	default:
+	case !ok:
 		v.route.end(v, shed)
 		w.open--
+	default:
+		if v.manner == Disguised {
+			v.disguise()
+		}
+		v.retries++
+		v.returns, v.returnAt, v.told = true, w.now+d, told
+		w.agenda.enter(v.returnAt, v)
 	}
 }
 
