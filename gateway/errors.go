@@ -289,7 +289,7 @@ func shedAnswer(e *shedError) answer {
 	}
 	switch r.Reason {
 	case router.ShedFloor:
-		if r.RetryAfter <= 0 {
+		if r.RetryAfter <= 0 && !r.NoPlace {
 			a.message = "This request asks for more sequences at once (n, best_of, or prompts) than any backend of this model takes. Waiting does not help: ask for fewer."
 			a.noRetry = true
 			break
@@ -315,6 +315,11 @@ func shedAnswer(e *shedError) answer {
 			a.retryAfter = 5 * time.Second
 		}
 		a.message = "No backend of this model is in service."
+	}
+	if r.NoPlace {
+		// A library would come back again and again, for places that are all taken.
+		a.noRetry = true
+		a.message = strings.Replace(a.message, "Retry after the time given", "Every place that comes free within a minute is promised: do not retry before", 1)
 	}
 	return a
 }

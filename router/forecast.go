@@ -262,16 +262,17 @@ func (a *ask) short(b *backend) int {
 	return max(a.weight, 1) - spare
 }
 
-// untilPlace is when the k-th place comes free, by places.
-func untilPlace(places *[forecastSteps]float64, k float64) time.Duration {
+// untilPlace is when the k-th place comes free, by places; ok is false where none
+// of the times says so.
+func untilPlace(places *[forecastSteps]float64, k float64) (d time.Duration, ok bool) {
 	before, at := 0.0, 0.0
 	for i, t := range forecastTimes {
 		if places[i] >= k {
-			return seconds(at + (t-at)*(k-before)/max(places[i]-before, 1e-9))
+			return seconds(at + (t-at)*(k-before)/max(places[i]-before, 1e-9)), true
 		}
 		before, at = places[i], t
 	}
-	return retryMost
+	return retryMost, false
 }
 
 // placesBy is how many places come free within d, by places.

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -89,8 +90,8 @@ func TestForecastGoesByHowFarStreamsGot(t *testing.T) {
 	}
 	for _, k := range []int{1, 3, 5, 9} {
 		want := float64(30*k) / v
-		if got := untilPlace(&places, float64(k)).Seconds(); math.Abs(got-want) > 0.25*want+0.3 {
-			t.Errorf("place %d in %.2f s, want %.2f", k, got, want)
+		if got, ok := untilPlace(&places, float64(k)); !ok || math.Abs(got.Seconds()-want) > 0.25*want+0.3 {
+			t.Errorf("place %d in %v, want %.2f s", k, got, want)
 		}
 	}
 	// One who needs two places less there waits for three to end.
@@ -100,7 +101,8 @@ func TestForecastGoesByHowFarStreamsGot(t *testing.T) {
 		t.Errorf("%d have to end, want 3", got)
 	}
 	later, _ := b.places(&strict)
-	if got, want := untilPlace(&later, 1), untilPlace(&places, 3); got != want {
+	got, _ := untilPlace(&later, 1)
+	if want, _ := untilPlace(&places, 3); got != want {
 		t.Errorf("the first place for a strict one in %v, want that of the third, %v", got, want)
 	}
 }
@@ -187,27 +189,21 @@ func TestPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p promises
 		type open struct {
-			at, since time.Time
-			key       uint64
-			tenant    string
+			at, from, since time.Time
+			key             uint64
+			tenant          string
 		}
 		var list []open
 		now := time.Unix(rapid.SampledFrom([]int64{-1 << 35, -3, 0, 1 << 31}).Draw(t, "epoch"), 0)
 		for range rapid.IntRange(1, 200).Draw(t, "events") {
 			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 300, 2000, 9000, 100_000}).Draw(t, "ms")) * time.Millisecond)
-			kept := list[:0]
-			for _, o := range list {
-				if o.at.Unix() > now.Unix()-promiseLate {
-					kept = append(kept, o)
-				}
-			}
-			list = kept
+			list = slices.DeleteFunc(list, func(o open) bool { return o.at.Unix() <= now.Unix()-promiseLate })
 			key := rapid.Uint64Range(0, 3).Draw(t, "key")
 			tenant := []string{"", "b"}[key%2]
 			if rapid.Bool().Draw(t, "make") {
 				at := now.Add(time.Duration(rapid.IntRange(1000, 60_000).Draw(t, "told")) * time.Millisecond)
 				p.make(now, at, now, tenant, key)
-				list = append(list, open{at, now, key, tenant})
+				list = append(list, open{at, at.Add(-max(promiseEarly, at.Sub(now)/8)), now, key, tenant})
 			} else {
 				first := -1
 				for i, o := range list {
@@ -215,7 +211,7 @@ func TestPromises(t *testing.T) {
 						first = i
 					}
 				}
-				ok := first >= 0 && !list[first].at.After(now.Add(promiseEarly))
+				ok := first >= 0 && !now.Before(list[first].from)
 				since, got := p.keep(now, key)
 				if got != ok {
 					t.Fatalf("recognised %v, want %v", got, ok)
@@ -232,10 +228,10 @@ func TestPromises(t *testing.T) {
 				}
 			}
 			end := now.Add(time.Duration(rapid.IntRange(0, 70).Draw(t, "end")) * time.Second)
-			want, own, others, keyed := 0, 0, 0, 0
+			due, own, others, keyed := 0, 0, 0, 0
 			for _, o := range list {
 				if o.at.Unix() <= end.Unix() {
-					want++
+					due++
 					if o.tenant == tenant {
 						own++
 					}
@@ -247,19 +243,20 @@ func TestPromises(t *testing.T) {
 					keyed++
 				}
 			}
-			want = min(want, own+min(others, own+1))
-			if got := p.before(now, end, tenant); got != want {
-				t.Fatalf("%d before %v, want %d", got, end, want)
+			// All of them are expected at most.
+			most := float64(own + min(others, own+1))
+			if got := p.before(now, end, tenant); got > most || got < 0 || due > 0 && !(got > 0) {
+				t.Fatalf("%v before %v, want at most %v of the %d", got, end, most, due)
 			}
 			sum := 0
-			for _, n := range p.of {
-				sum += n
+			for _, tenant := range p.tenants {
+				sum += tenant.open
 			}
-			if sum != len(list) {
-				t.Fatalf("%d open by tenant, want %d", sum, len(list))
+			if sum != len(list) || p.open != len(list) || p.keyed != keyed {
+				t.Fatalf("%d open, %d by tenant, %d recognisable, want %d and %d", p.open, sum, p.keyed, len(list), keyed)
 			}
-			if p.open != len(list) || p.keyed != keyed {
-				t.Fatalf("%d open, %d recognisable, want %d and %d", p.open, p.keyed, len(list), keyed)
+			if got := p.expected(now); got < 0 || got > float64(len(list)) {
+				t.Fatalf("%v expected of %d", got, len(list))
 			}
 		}
 	})
@@ -267,21 +264,55 @@ func TestPromises(t *testing.T) {
 
 func TestPromisesAreBounded(t *testing.T) {
 	var p promises
+	made := 0
 	for i := range 3 * mostPromises {
-		p.make(start, start.Add(30*time.Second), start, "", uint64(i+1))
+		if p.full(start) {
+			continue
+		}
+		p.make(start, start.Add(30*time.Second), start, fmt.Sprint(i), uint64(i+1))
+		made++
 	}
-	if p.keyed != mostPromises || len(p.byKey) != mostPromises || p.open != 3*mostPromises {
-		t.Errorf("%d recognisable of %d, want %d of %d", p.keyed, p.open, mostPromises, 3*mostPromises)
+	if made != mostPromises || p.keyed != made || len(p.byKey) != made || p.open != made || len(p.tenants) != made {
+		t.Errorf("%d recognisable of %d, %d tenants, want %d", p.keyed, p.open, len(p.tenants), mostPromises)
 	}
-	p.sweep(start.Add(time.Minute))
-	if p.keyed != 0 || len(p.byKey) != 0 || p.open != 0 {
-		t.Errorf("%d recognisable of %d a minute later", p.keyed, p.open)
+	late := start.Add(time.Minute)
+	if p.full(late) || p.keyed != 0 || len(p.byKey) != 0 || p.open != 0 || len(p.tenants) != 0 {
+		t.Errorf("%d recognisable of %d, %d tenants a minute later", p.keyed, p.open, len(p.tenants))
 	}
-	for range 1000 { // what is kept at once leaves nothing behind
-		p.make(start, start.Add(time.Second), start, "", 7)
-		p.keep(start.Add(time.Second), 7)
+	for i := range 3 * mostRecords { // what is kept at once leaves little behind
+		p.make(late, late.Add(time.Second), late, fmt.Sprint(i), 7)
+		p.keep(late.Add(time.Second), 7)
 	}
-	if kept := len(p.slot(start.Add(time.Second).Unix()).keys); kept > 1 {
-		t.Errorf("%d keys of kept promises are left", kept)
+	if kept := len(p.slot(late.Add(time.Second).Unix()).keys); kept > 1 || len(p.tenants) > mostRecords+1 {
+		t.Errorf("%d keys of kept promises are left, and %d tenants", kept, len(p.tenants))
+	}
+}
+
+// A crowd that never comes is not waited for: of those who are told, as many are
+// expected as came of late, and who comes is not put behind a crowd of strangers
+// that does not.
+func TestWhoDoesNotComeIsNotExpected(t *testing.T) {
+	var p promises
+	now := start
+	for i := range 2000 { // each second ten of a crowd, and one who comes
+		p.make(now, now.Add(5*time.Second), now, fmt.Sprint("crowd ", i), uint64(i+1))
+		if i%10 == 0 {
+			p.make(now, now.Add(5*time.Second), now, "faithful", uint64(1_000_000+i))
+		}
+		if back := i - 50; back >= 0 && back%10 == 0 {
+			if _, ok := p.keep(now, uint64(1_000_000+back)); !ok {
+				t.Fatal("who comes as told is not recognised")
+			}
+		}
+		now = now.Add(100 * time.Millisecond)
+	}
+	if got := p.expected(now); got > 15 {
+		t.Errorf("%.0f are expected of %d, want about 5", got, p.open)
+	}
+	if share, strangers := p.shares("faithful"); share < 0.9 || strangers > 0.1 {
+		t.Errorf("%.2f of the faithful come, and %.2f of the strangers, as it sees them", share, strangers)
+	}
+	if _, strangers := p.shares("crowd"); strangers != 1 {
+		t.Errorf("%.2f of the strangers, as they see each other", strangers)
 	}
 }

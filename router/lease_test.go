@@ -466,8 +466,10 @@ func (g *ledger) end(t interface{ Fatalf(string, ...any) }) {
 		t.Fatalf("%d pending, %d in line, %d not told", len(g.pending), g.inLine, len(g.displaced))
 	}
 	for _, rt := range g.routes {
-		if len(rt.lines[Interactive].tenants)+len(rt.lines[Batch].tenants) != 0 {
-			t.Fatalf("%s: tenants of empty lines", rt.conf.Name)
+		for class := range rt.lines {
+			if q := &rt.lines[class]; len(q.told.tenants)+len(q.fresh.tenants) != 0 {
+				t.Fatalf("%s: tenants of empty lines", rt.conf.Name)
+			}
 		}
 	}
 }

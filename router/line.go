@@ -5,135 +5,45 @@ import (
 	"time"
 )
 
-// line is one class's waiting line of one route. The tenants in it take turns;
-// of each the earliest due is next, which is the earliest deadline but for those
-// who come back as they were told, and among equals who came first. So a
-// tenant with a thousand requests in line puts another's first one off by one
-// grant. The zero value is empty.
+// line is one class's waiting line of one route. Who comes back as told goes
+// before all others: else a crowd that comes as somebody new each time, and has
+// a turn each time, would be served before those who did what they were told. The
+// zero value is empty.
 type line struct {
-	waiting int
-	tenants map[string]*turn
-	front   *turn // whose turn it is; the rest follows by next
-	back    *turn
+	told  turns // who comes back as told
+	fresh turns // everybody else
 
 	round  uint64 // of waking that failed is of
 	failed []demand
 }
 
-// turn is what one tenant has in a line: at least one ticket, in the order in
-// which they are served.
-type turn struct {
-	tenant     string
-	tickets    []*Ticket
-	prev, next *turn
-}
+func (q *line) len() int { return q.told.waiting + q.fresh.waiting }
 
-func (q *line) len() int { return q.waiting }
+// turns returns those among whom one takes turns that comes back, or does not.
+func (q *line) turns(back bool) *turns {
+	if back {
+		return &q.told
+	}
+	return &q.fresh
+}
 
 // of is how many of tenant are in line.
-func (q *line) of(tenant string) int {
-	if own := q.tenants[tenant]; own != nil {
-		return len(own.tickets)
-	}
-	return 0
-}
+func (q *line) of(tenant string) int { return q.told.of(tenant) + q.fresh.of(tenant) }
 
 // first returns who is next, nil if nobody waits.
 func (q *line) first() *Ticket {
-	if q.front == nil {
-		return nil
+	if t := q.told.first(); t != nil {
+		return t
 	}
-	return q.front.tickets[0]
+	return q.fresh.first()
 }
 
-// join puts t where its deadline belongs among those of its tenant; one who had
-// nobody in line gets the last turn. Lines are short, and deadlines come nearly
-// in order: a sorted slice beats a heap and can be read in order.
-func (q *line) join(t *Ticket) {
-	own := q.tenants[t.req.Tenant]
-	if own == nil {
-		if q.tenants == nil {
-			q.tenants = map[string]*turn{}
-		}
-		own = &turn{tenant: t.req.Tenant}
-		q.tenants[own.tenant] = own
-		q.append(own)
+// before is at most how many in line go before a, which is due then.
+func (q *line) before(a *ask, due time.Time) int {
+	if a.back() {
+		return q.told.before(a.req.Tenant, due)
 	}
-	i, _ := slices.BinarySearchFunc(own.tickets, t, compareTickets)
-	own.tickets = slices.Insert(own.tickets, i, t)
-	q.waiting++
-}
-
-// leave removes t, which must be in line.
-func (q *line) leave(t *Ticket) {
-	own := q.tenants[t.req.Tenant]
-	i, found := 0, false
-	if own != nil {
-		i, found = slices.BinarySearchFunc(own.tickets, t, compareTickets)
-	}
-	if !found {
-		panic("router: a ticket left a line that it was not in")
-	}
-	own.tickets = slices.Delete(own.tickets, i, i+1)
-	q.waiting--
-	if len(own.tickets) == 0 {
-		q.unlink(own)
-		delete(q.tenants, own.tenant)
-	}
-}
-
-// served ends the turn of a tenant that got a place.
-func (q *line) served(tenant string) {
-	if own := q.tenants[tenant]; own != nil && own != q.back {
-		q.unlink(own)
-		q.append(own)
-	}
-}
-
-func (q *line) append(own *turn) {
-	own.prev, own.next = q.back, nil
-	if q.back != nil {
-		q.back.next = own
-	} else {
-		q.front = own
-	}
-	q.back = own
-}
-
-func (q *line) unlink(own *turn) {
-	if own.prev != nil {
-		own.prev.next = own.next
-	} else {
-		q.front = own.next
-	}
-	if own.next != nil {
-		own.next.prev = own.prev
-	} else {
-		q.back = own.prev
-	}
-}
-
-// before is at most how many in line go before one of tenant that is due then:
-// of its own tenant those that are due before, and of every other one as many
-// and one more.
-func (q *line) before(tenant string, due time.Time) int {
-	own, others := 0, len(q.tenants)
-	if t := q.tenants[tenant]; t != nil {
-		own, _ = slices.BinarySearchFunc(t.tickets, due.Add(1), func(t *Ticket, due time.Time) int { return t.due.Compare(due) })
-		others--
-	}
-	return min(q.waiting, own+others*(own+1))
-}
-
-// crowder returns the tenant with the most in line.
-func (q *line) crowder() *turn {
-	most := q.front
-	for t := q.front; t != nil; t = t.next {
-		if len(t.tickets) > len(most.tickets) {
-			most = t
-		}
-	}
-	return most
+	return q.told.waiting + q.fresh.before(a.req.Tenant, due)
 }
 
 // demand is what a ticket asks of a backend, as far as one that could not be
@@ -167,8 +77,8 @@ const (
 	mostLooked = 64
 )
 
-// next returns who is to be tried in this round of waking: the first of the
-// tenant whose turn it is, or where that one cannot go, of the next who asks for
+// next returns who is to be tried in this round of waking: of those who come back
+// as told, then of the others, the first of the tenant whose turn it is, or where that one cannot go, of the next who asks for
 // less. Who could not go keeps the turn. One who failed over, and may not go
 // everywhere, holds up nobody behind it. nil when nobody else is worth a try.
 func (q *line) next(round uint64) *Ticket {
@@ -185,15 +95,17 @@ func (q *line) next(round uint64) *Ticket {
 		return nil
 	}
 	looked := 0
-	for own := q.front; own != nil && looked < mostLooked; own = own.next {
-		for _, t := range own.tickets {
-			looked++
-			failedOver := len(t.demand.exclude) > 0
-			if t.tried != round && !(failedOver && again == mostTried) && !slices.ContainsFunc(q.failed, func(d demand) bool { return d.covers(t.demand) }) {
-				return t
-			}
-			if !failedOver || looked >= mostLooked {
-				break
+	for _, in := range []*turns{&q.told, &q.fresh} {
+		for own := in.front; own != nil && looked < mostLooked; own = own.next {
+			for _, t := range own.tickets {
+				looked++
+				failedOver := len(t.demand.exclude) > 0
+				if t.tried != round && !(failedOver && again == mostTried) && !slices.ContainsFunc(q.failed, func(d demand) bool { return d.covers(t.demand) }) {
+					return t
+				}
+				if !failedOver || looked >= mostLooked {
+					break
+				}
 			}
 		}
 	}
@@ -207,19 +119,6 @@ func (q *line) stuck(t *Ticket, round uint64, picky bool) {
 	d := t.demand
 	d.picky = d.picky || picky
 	q.failed = append(q.failed, d)
-}
-
-func compareTickets(a, b *Ticket) int {
-	if c := a.due.Compare(b.due); c != 0 {
-		return c
-	}
-	switch {
-	case a.number < b.number:
-		return -1
-	case a.number > b.number:
-		return 1
-	}
-	return 0
 }
 
 // usualMaxWaiting bounds a line whose route does not say.
@@ -265,11 +164,18 @@ func (rt *route) full() bool {
 
 // toDisplace returns who makes room for a in a full line: the last of the
 // tenant that has the most there, if that is more than a's has with a. So a
-// flood of one tenant does not keep the others out. nil if there is nobody.
+// flood of one tenant does not keep the others out. Who comes back as told takes
+// the room of one who does not. nil if there is nobody.
 func (rt *route) toDisplace(a *ask) *Ticket {
 	q := &rt.lines[a.class]
-	own := q.of(a.req.Tenant)
-	if most := q.crowder(); most != nil && len(most.tickets) > own+1 {
+	most, own := q.fresh.crowder(), q.fresh.of(a.req.Tenant)+1
+	switch {
+	case most == nil && a.back():
+		most, own = q.told.crowder(), q.told.of(a.req.Tenant)+1
+	case a.back():
+		own = 0
+	}
+	if most != nil && len(most.tickets) > own {
 		return most.tickets[len(most.tickets)-1]
 	}
 	return nil
@@ -312,21 +218,21 @@ func (r *Router) hopeless(a *ask, deadline time.Time, o outlook) bool {
 	if !o.known || rt.lengths.weight < enough {
 		return false
 	}
-	ahead := rt.lines[a.class].before(a.req.Tenant, a.due(deadline))
+	ahead := float64(rt.lines[a.class].before(a, a.due(deadline)))
 	if a.class == Batch {
-		ahead += rt.lines[Interactive].len()
+		ahead += float64(rt.lines[Interactive].len())
 	}
-	if a.since.IsZero() {
+	if !a.back() {
 		ahead += rt.promises.before(a.now, deadline, a.req.Tenant)
 	}
 	places, known := r.places(a)
-	return known && float64(ahead+1) > 2*placesBy(&places, deadline.Sub(a.now))
+	return known && ahead+1 > 2*placesBy(&places, deadline.Sub(a.now))
 }
 
 // enter and exit keep the counts of who waits for what.
 func (r *Router) enter(t *Ticket) {
 	q := &t.route.lines[t.class]
-	if q.join(t); q.len() == 1 && t.class == Interactive {
+	if q.turns(t.back()).join(t); q.len() == 1 && t.class == Interactive {
 		t.route.want(+1)
 	}
 	r.inLine++
@@ -334,7 +240,7 @@ func (r *Router) enter(t *Ticket) {
 
 func (r *Router) exit(t *Ticket) {
 	q := &t.route.lines[t.class]
-	if q.leave(t); q.len() == 0 && t.class == Interactive {
+	if q.turns(t.back()).leave(t); q.len() == 0 && t.class == Interactive {
 		t.route.want(-1)
 	}
 	r.inLine--

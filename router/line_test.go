@@ -374,8 +374,14 @@ func TestRetryAfter(t *testing.T) {
 	for k := 1; k <= 40; k++ {
 		d := b.place("chat")
 		b.wantRefusal(d, ShedFloor)
-		want := min(max(float64(k)/rate, 1.25), 50)
+		want := max(float64(k)/rate, 1)
 		got := d.Refusal.RetryAfter.Seconds()
+		if want > 52 || d.Refusal.NoPlace && want > 48 { // beyond what SDKs wait for
+			if !d.Refusal.NoPlace || got != 0 {
+				t.Errorf("refused number %d comes back in %.2f s, want it told that no place comes free", k, got)
+			}
+			continue
+		}
 		least, most = min(least, got/want), max(most, got/want)
 		if got < 0.8*want-1e-6 || got > 1.2*want+1e-6 {
 			t.Errorf("refused number %d comes back in %.2f s, want %.2f ± 20 %%", k, got, want)
@@ -384,11 +390,11 @@ func TestRetryAfter(t *testing.T) {
 			t.Errorf("best %.1f, floor %.1f", d.Refusal.Best, d.Refusal.Floor)
 		}
 	}
-	if least > 0.85 || most < 1.15 {
-		t.Errorf("from %.2f to %.2f of it is told, want it spread by ± 20 %%", least, most)
+	if most-least < 0.15 {
+		t.Errorf("from %.2f to %.2f of it is told, want it spread by 20 %%", least, most)
 	}
 	b.sleep(time.Hour) // they have all been
-	if got := b.place("chat").Refusal.RetryAfter.Seconds(); got > 1.2*max(1/rate, 1.25) {
+	if got := b.place("chat").Refusal.RetryAfter.Seconds(); got > 1.2*max(1/rate, 1) {
 		t.Errorf("an hour later: %.2f s", got)
 	}
 }

@@ -37,7 +37,7 @@ func (r *Router) planNewcomer(a *ask) plan {
 	}
 	// Who waits in line waits for speed, or for more places than there are: one
 	// place is taken as soon as it comes free. Who does not decode takes no speed.
-	if a.req.NoQueue || a.weight == 0 || !a.route.mustQueue(a.class) {
+	if a.req.NoQueue || a.weight == 0 || !a.mustQueue() {
 		if v := r.choose(a); v != nil {
 			return a.onto(v, OutcomePlaced)
 		}
@@ -238,7 +238,7 @@ func (r *Router) Preview(now time.Time, req Request) (rec Record, ok bool) {
 	p := r.planNewcomer(&a)
 	rec.describe(&a, &p, math.MaxInt)
 	if p.outcome.refused() {
-		rec.RetryAfter = r.comeBack(&a, p.cause)
+		rec.RetryAfter, _ = r.comeBack(&a, p.cause)
 	}
 	return rec, true
 }

@@ -1,69 +1,90 @@
 package router
 
 import (
+	"math"
 	"slices"
 	"time"
 )
 
 // promises are the times at which refused requests of one route were told to
-// come back. Who comes back then goes before those who come for the first time:
-// else every place would be taken by somebody who had not been told to wait for
-// it. The zero value has made none.
+// come back: the book of who gets which place. Who comes back then goes before
+// those who come for the first time: else every place would be taken by somebody
+// who had not been told to wait for it. The zero value has made none.
 type promises struct {
 	byKey map[uint64][]promise // of requests that can be recognised, the earliest first
 	keyed int                  // in byKey
 	slots [promiseSlots]promiseSlot
-	swept int64          // unix second up to which no promise is open
-	open  int            // in all slots
-	of    map[string]int // of that by tenant, none of them 0
-	dirty bool           // some slot has keys
+	swept int64 // unix second up to which no promise is open
+	open  int   // in all slots
+	dirty bool  // some slot has keys
+
+	tenants   map[string]*promised
+	strangers record // of all tenants of whom nobody ever came
 }
 
 type promise struct {
 	at     time.Time
-	since  time.Time // when it was refused for the first time
+	from   time.Time // from when on it is kept
+	since  time.Time // when the request was refused for the first time
 	tenant string
 }
 
 // promiseSlot is of the promises for one second.
 type promiseSlot struct {
 	open int
-	of   map[string]int // as promises.of
+	of   map[string]int // of that by tenant, none of them 0
 	keys []uint64
 }
 
+// promised is a tenant that was told to come back.
+type promised struct {
+	open   int // in all slots
+	record record
+}
+
 const (
-	// A promise holds from promiseEarly before its time to promiseLate after
-	// it; then nobody is expected any more.
+	// A promise holds from promiseEarly before its time, or from an eighth of the
+	// wait where that is more, to promiseLate after it: clients spread their
+	// retries. Then nobody is expected any more.
 	promiseEarly = 500 * time.Millisecond
-	promiseLate  = 8 // seconds
+	promiseLate  = 12 // seconds
 
 	// promiseSlots is more seconds than the longest time told and promiseLate.
 	promiseSlots = 128
 
-	// mostPromises are recognised in one route; of more it is only known how
-	// many there are.
-	mostPromises = 4096
+	// mostPromises are open in one route. Nobody more is told a time: nobody would
+	// be recognised then.
+	mostPromises = 16384
+
+	// mostRecords is of how many tenants of whom nobody is expected it is known
+	// whether they come.
+	mostRecords = 1024
 )
 
 // slot is that of a unix second, which may be negative.
 func (p *promises) slot(second int64) *promiseSlot { return &p.slots[uint64(second)%promiseSlots] }
 
-// make notes that a request of tenant was told to come back at at.
+// full reports whether nobody more can be told a time.
+func (p *promises) full(now time.Time) bool {
+	if p.open >= mostPromises {
+		p.sweep(now)
+	}
+	return p.open >= mostPromises
+}
+
+// make notes that a request of tenant was told to come back at at. The book is
+// not full.
 func (p *promises) make(now, at, since time.Time, tenant string, key uint64) {
 	p.sweep(now)
 	slot := p.slot(at.Unix())
-	if p.of == nil {
-		p.of = map[string]int{}
-	}
 	if slot.of == nil {
 		slot.of = map[string]int{}
 	}
 	slot.open++
 	slot.of[tenant]++
 	p.open++
-	p.of[tenant]++
-	if key == 0 || p.keyed >= mostPromises {
+	p.tenant(tenant).open++
+	if key == 0 {
 		return
 	}
 	if p.byKey == nil {
@@ -71,10 +92,35 @@ func (p *promises) make(now, at, since time.Time, tenant string, key uint64) {
 	}
 	list := p.byKey[key]
 	i, _ := slices.BinarySearchFunc(list, at, func(q promise, at time.Time) int { return q.at.Compare(at) })
-	p.byKey[key] = slices.Insert(list, i, promise{at: at, since: since, tenant: tenant})
+	p.byKey[key] = slices.Insert(list, i, promise{at: at, from: at.Add(-max(promiseEarly, at.Sub(now)/8)), since: since, tenant: tenant})
 	p.keyed++
 	slot.keys = append(slot.keys, key)
 	p.dirty = true
+}
+
+// tenant finds or makes what is known of a tenant.
+func (p *promises) tenant(name string) *promised {
+	t := p.tenants[name]
+	if t == nil {
+		if p.tenants == nil {
+			p.tenants = map[string]*promised{}
+		}
+		if len(p.tenants) > mostRecords+p.open {
+			p.forget()
+		}
+		t = &promised{}
+		p.tenants[name] = t
+	}
+	return t
+}
+
+// forget drops the records of tenants of whom nobody is expected.
+func (p *promises) forget() {
+	for name, t := range p.tenants {
+		if t.open == 0 {
+			delete(p.tenants, name)
+		}
+	}
 }
 
 // keep returns since when a request that comes now has been coming back, if it
@@ -85,23 +131,31 @@ func (p *promises) keep(now time.Time, key uint64) (since time.Time, ok bool) {
 	}
 	p.sweep(now)
 	list := p.byKey[key]
-	if len(list) == 0 || list[0].at.After(now.Add(promiseEarly)) {
+	if len(list) == 0 || now.Before(list[0].from) {
 		return time.Time{}, false
 	}
 	first := list[0]
 	p.drop(key, 1)
 	slot := p.slot(first.at.Unix())
 	slot.open--
-	p.open--
-	less(slot.of, first.tenant, 1)
-	less(p.of, first.tenant, 1)
+	if slot.of[first.tenant]--; slot.of[first.tenant] == 0 {
+		delete(slot.of, first.tenant)
+	}
+	p.close(first.tenant, 1, 1)
 	return first.since, true
 }
 
-// less takes n off a tenant's count.
-func less(of map[string]int, tenant string, n int) {
-	if of[tenant] -= n; of[tenant] == 0 {
-		delete(of, tenant)
+// close ends n promises to a tenant, of which so many were kept.
+func (p *promises) close(name string, n, kept int) {
+	t := p.tenants[name]
+	p.open -= n
+	t.open -= n
+	if t.record.came == 0 {
+		p.strangers.see(n, kept)
+	}
+	t.record.see(n, kept)
+	if t.open == 0 && t.record.came == 0 {
+		delete(p.tenants, name)
 	}
 }
 
@@ -147,18 +201,63 @@ func (p *promises) sweep(now time.Time) {
 			}
 		}
 		for tenant, n := range slot.of {
-			less(p.of, tenant, n)
+			p.close(tenant, n, 0)
 		}
-		p.open -= slot.open
 		clear(slot.of)
 		*slot = promiseSlot{keys: slot.keys[:0], of: slot.of}
 	}
 	p.swept = max(p.swept, end)
 }
 
-// before is at most how many of those who come back by end go before one of
-// tenant: of its own all, and of every other one as many and one more.
-func (p *promises) before(now, end time.Time, tenant string) int {
+// record is how many of those who were told came then, of the last
+// recordMemory. The zero value has seen nobody.
+type record struct{ told, came float64 }
+
+const (
+	recordMemory = 256
+
+	// recordDoubt is how many are taken to have come before any could.
+	recordDoubt = 4
+
+	// leastShare of those who are told come, whatever was seen.
+	leastShare = 0.02
+)
+
+// see notes that of n who were told so many came.
+func (r *record) see(n, came int) {
+	keep := math.Pow(1-1.0/recordMemory, float64(n))
+	r.told = r.told*keep + (1-keep)*recordMemory
+	r.came = r.came*keep + (1-keep)*recordMemory*float64(came)/float64(n)
+}
+
+// share is how many of those who are told are expected to come.
+func (r *record) share() float64 {
+	return max((r.came+recordDoubt)/(r.told+recordDoubt), leastShare)
+}
+
+// shares says how many of those who were told are expected, as tenant sees it: of
+// its own, and of strangers. A stranger takes all of them to come: they may be of
+// another kind today, or may only not be recognised. Who has come when told is
+// not put behind a crowd that never has.
+func (p *promises) shares(tenant string) (own, strangers float64) {
+	if t := p.tenants[tenant]; t != nil && t.record.came > 0 {
+		return t.record.share(), p.strangers.share()
+	}
+	return 1, 1
+}
+
+// share of those of t who were told are expected, that of strangers given.
+func (t *promised) share(strangers float64) float64 {
+	if t.record.came > 0 {
+		return t.record.share()
+	}
+	return strangers
+}
+
+// before is at most how many of those who come back by end are expected to go
+// before one of tenant: of its own all, and of every other one as many and one
+// more.
+func (p *promises) before(now, end time.Time, tenant string) float64 {
 	if p.open == 0 {
 		return 0
 	}
@@ -168,16 +267,30 @@ func (p *promises) before(now, end time.Time, tenant string) int {
 		slot := p.slot(second)
 		count, own = count+slot.open, own+slot.of[tenant]
 	}
-	return min(count, own+p.others(tenant, own+1))
-}
-
-// others counts the open promises to other tenants, at most so many of each.
-func (p *promises) others(tenant string, most int) int {
-	count := 0
-	for name, n := range p.of {
+	share, strangers := p.shares(tenant)
+	others, all := 0.0, 0.0
+	for name, t := range p.tenants {
+		s := t.share(strangers)
+		all += s * float64(t.open)
 		if name != tenant {
-			count += min(n, most)
+			others += s * float64(min(t.open, own+1))
 		}
 	}
-	return count
+	if p.open > 0 {
+		all *= float64(count) / float64(p.open)
+	}
+	return min(all, share*float64(own)+others)
+}
+
+// expected is how many of all who were told are expected to come.
+func (p *promises) expected(now time.Time) float64 {
+	if p.open == 0 {
+		return 0
+	}
+	p.sweep(now)
+	strangers, sum := p.strangers.share(), 0.0
+	for _, t := range p.tenants {
+		sum += t.share(strangers) * float64(t.open)
+	}
+	return sum
 }

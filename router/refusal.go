@@ -39,16 +39,23 @@ func (s ShedReason) String() string {
 // Refusal says why a request was not placed and when to come back.
 type Refusal struct {
 	Reason     ShedReason
-	RetryAfter time.Duration // 1 s to 60 s, jittered; 0 when waiting cannot help
+	RetryAfter time.Duration // 1 s to 60 s, jittered; 0 when waiting cannot help, or NoPlace
+	NoPlace    bool          // no place is expected that is not somebody else's within the longest time told
 	Best       float64       // highest Low on offer, tokens/s; 0 when unknown
 	Floor      float64       // what was asked for
 }
 
-// The bounds of Retry-After before the jitter of ±20 %, so that it ends up
-// within 1 s and 60 s and nobody is told the bound itself, all at once.
+// The bounds of Retry-After before the jitter, so that it ends up within 1 s and
+// 60 s and nobody is told the bound itself, all at once.
 const (
-	retryLeast = 1250 * time.Millisecond
+	retryLeast = time.Second
 	retryMost  = 50 * time.Second
+
+	// retryLater is how much later than a place is expected somebody may be told to
+	// come. On average it is half of that, so a tenth of all places is told to
+	// nobody: without it those who come back would need all there are, and each
+	// one that comes free a little late would be missed by somebody.
+	retryLater = 0.2
 
 	// retryNoBackend is what a client is told while nothing is in service:
 	// about as long as a breaker stays open.
@@ -58,7 +65,8 @@ const (
 // refuse says no to a, and when to come back; who failed over is not told, but
 // how it failed.
 func (r *Router) refuse(a *ask, reason ShedReason, best float64) *Refusal {
-	f := &Refusal{Reason: reason, Best: best, Floor: a.floor, RetryAfter: r.comeBack(a, reason)}
+	f := &Refusal{Reason: reason, Best: best, Floor: a.floor}
+	f.RetryAfter, f.NoPlace = r.comeBack(a, reason)
 	if f.RetryAfter > 0 && reason != NoBackend && !a.req.NoQueue && !a.req.Again {
 		since := a.since
 		if since.IsZero() {
@@ -70,43 +78,50 @@ func (r *Router) refuse(a *ask, reason ShedReason, best float64) *Refusal {
 }
 
 // comeBack is when a request that is refused for reason may come back, 0 when
-// waiting cannot help.
-func (r *Router) comeBack(a *ask, reason ShedReason) time.Duration {
+// waiting cannot help or, as noPlace says, no place comes free for so long.
+func (r *Router) comeBack(a *ask, reason ShedReason) (d time.Duration, noPlace bool) {
 	switch reason {
 	case ShedUnattainable:
-		return 0
+		return 0, false
 	case NoBackend:
-		return r.jitter(a, retryNoBackend)
+		return r.jitter(a, retryNoBackend), false
 	}
 	if a.tooWide() {
-		return 0
+		return 0, false
+	}
+	if a.route.promises.full(a.now) {
+		return 0, true
 	}
 	places, known := r.places(a)
 	if !known {
-		return r.jitter(a, retryLeast)
+		return r.jitter(a, retryLeast), false
 	}
-	return r.jitter(a, untilPlace(&places, float64(a.ahead()+1)))
+	d, ok := untilPlace(&places, a.ahead()+1)
+	if (!ok || d > retryMost) && a.route.lengths.weight >= enough {
+		return 0, true
+	}
+	return r.jitter(a, d), false
 }
 
 // ahead is how many have a place before a refused request like a: those in line
 // and those who were told to come back, also on the routes that share its
 // backends. On its own route tenants take turns.
-func (a *ask) ahead() int {
+func (a *ask) ahead() float64 {
 	rt := a.route
-	count := 0
+	count := 0.0
 	if a.class == Batch {
-		count = rt.lines[Interactive].len()
+		count = float64(rt.lines[Interactive].len())
 	}
-	if rt.promised(a.now) > 0 || rt.lines[a.class].len() > 0 {
-		count += rt.lastTurn(a.class, a.req.Tenant)
+	if rt.promises.open > 0 || rt.lines[a.class].len() > 0 {
+		count += rt.lastTurn(a.now, a.class, a.req.Tenant)
 	}
 	for _, other := range rt.rivals {
 		if !a.rivals(other) {
 			continue
 		}
-		count += other.lines[Interactive].len()
+		count += float64(other.lines[Interactive].len())
 		if other.conf.Class == Interactive || a.class == Batch {
-			count += other.promised(a.now)
+			count += other.promises.expected(a.now)
 		}
 	}
 	return count
@@ -129,33 +144,32 @@ func (a *ask) rivals(other *route) bool {
 
 // lastTurn is how many in a line or expected back go before one more of tenant:
 // all of its own, and of every other tenant as many and one more.
-func (rt *route) lastTurn(class Class, tenant string) int {
+func (rt *route) lastTurn(now time.Time, class Class, tenant string) float64 {
 	q, p := &rt.lines[class], &rt.promises
-	own := q.of(tenant) + p.of[tenant]
-	count := own
-	for name, n := range p.of {
+	p.sweep(now)
+	share, strangers := p.shares(tenant)
+	own, count := q.of(tenant), float64(q.of(tenant))
+	if t := p.tenants[tenant]; t != nil {
+		own, count = own+t.open, count+share*float64(t.open)
+	}
+	for name, t := range p.tenants {
 		if name != tenant {
-			count += min(n+q.of(name), own+1)
+			here := q.of(name)
+			count += float64(min(here, own+1)) + t.share(strangers)*float64(min(t.open, max(own+1-here, 0)))
 		}
 	}
-	for name, t := range q.tenants {
-		if name != tenant && p.of[name] == 0 {
-			count += min(len(t.tickets), own+1)
+	for _, in := range []*turns{&q.told, &q.fresh} {
+		for name, t := range in.tenants {
+			if name != tenant && p.tenants[name] == nil {
+				count += float64(min(len(t.tickets), own+1))
+			}
 		}
 	}
 	return count
 }
 
-// promised is how many are expected to come back.
-func (rt *route) promised(now time.Time) int {
-	if rt.promises.open > 0 {
-		rt.promises.sweep(now)
-	}
-	return rt.promises.open
-}
-
-// jitter keeps d within bounds and spreads it by ±20 %.
+// jitter keeps d within bounds and spreads it by up to 20 %, later.
 func (r *Router) jitter(a *ask, d time.Duration) time.Duration {
 	d = min(max(d, retryLeast), retryMost)
-	return time.Duration(float64(d) * (0.8 + 0.4*r.chance(a)))
+	return time.Duration(float64(d) * (1 + retryLater*r.chance(a)))
 }

@@ -87,6 +87,18 @@ func newAsk(now time.Time, rt *route, req *Request) ask {
 	return a
 }
 
+// back reports whether a comes back as it was told.
+func (a *ask) back() bool { return !a.since.IsZero() }
+
+// mustQueue reports whether a would pass somebody who waits on its route and goes
+// before it.
+func (a *ask) mustQueue() bool {
+	if a.back() && (a.class == Interactive || a.route.lines[Interactive].len() == 0) {
+		return a.route.lines[a.class].told.waiting > 0
+	}
+	return a.route.mustQueue(a.class)
+}
+
 // due is by when a is to be served if it may wait until deadline: then, or for
 // one that comes back as told, as if it had waited ever since.
 func (a *ask) due(deadline time.Time) time.Time {

@@ -39,12 +39,12 @@ type simStream struct {
 }
 
 // user sends one request after the other: an answer of some length, again
-// after a refusal when it is told to, at once otherwise.
+// after a refusal when it is told to, or a second later.
 type user struct {
 	route          string
 	prompt, tokens int
 	once           bool
-	patient        bool      // of one that comes once: it comes back when told until it is served
+	patient        bool      // of one that comes once: it comes back when told until it is served, or told no more
 	spread         bool      // lengths vary from half to one and a half
 	at             time.Time // when to send; zero while waiting or streaming
 	ticket         *Ticket
@@ -171,8 +171,8 @@ func (w *world) answer(u *user, d Decision) {
 		if u.tries > 0 {
 			w.retries++
 		}
-		if u.tries++; !u.once || u.patient {
-			u.at = w.now.Add(d.Refusal.RetryAfter)
+		if u.tries++; !u.once || u.patient && d.Refusal.RetryAfter > 0 {
+			u.at = w.now.Add(max(d.Refusal.RetryAfter, time.Second))
 		}
 	default:
 		if u.tries > 0 {

@@ -28,6 +28,9 @@ func (t *Ticket) ask(now time.Time) ask {
 	return a
 }
 
+// back reports whether it comes back as it was told.
+func (t *Ticket) back() bool { return !t.since.IsZero() }
+
 type ticketState uint8
 
 const (

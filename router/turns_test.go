@@ -174,7 +174,7 @@ func TestTurnsAreFair(t *testing.T) {
 			count := 0
 			for name, list := range waiting {
 				count += len(list)
-				if own := b.routes[0].lines[Interactive].tenants[name]; (own != nil) != (len(list) > 0) || own != nil && len(own.tickets) != len(list) {
+				if own := b.routes[0].lines[Interactive].fresh.tenants[name]; (own != nil) != (len(list) > 0) || own != nil && len(own.tickets) != len(list) {
 					t.Fatalf("%s: the line does not have its %d", name, len(list))
 				}
 			}

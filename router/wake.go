@@ -34,7 +34,7 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 				continue
 			}
 			if d.Lease != nil {
-				q.served(t.req.Tenant)
+				q.turns(t.back()).served(t.req.Tenant)
 			}
 			t.state, t.decision = granted, d
 			grants = append(grants, Grant{Ticket: t, Waiter: t.req.Waiter, Decision: d})

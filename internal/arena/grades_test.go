@@ -130,8 +130,7 @@ var (
 	}}
 	obeyedOfHammered = figure{of: func(p *plays, pool string, seed uint64) float64 {
 		r := p.run(pool, Pacer, seed).Routes[0]
-		obeyed := float64(r.Met-r.Hammering.Met) / float64(r.Offered-r.Hammering.Offered)
-		return obeyed / r.Hammering.Attainment()
+		return r.ByManner[Obeying].Attainment() / r.ByManner[Disguised].Attainment()
 	}}
 	// batchPlaced is the share of batch in what was placed.
 	batchPlaced = figure{of: func(p *plays, pool string, seed uint64) float64 {
