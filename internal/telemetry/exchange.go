@@ -1,6 +1,9 @@
 package telemetry
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Result is what became of a request in the eyes of its route's SLO.
 type Result uint8
@@ -77,3 +80,47 @@ type Exchange struct {
 	Source       string  // of OutputTokens: usage | continuous | chunks | estimate | none
 	CostUSD      float64
 }
+
+// ofRoute is a metric of a route, to which each of its finished requests may
+// add. Its series stand there with 0 from the start, and leave with the route.
+type ofRoute struct {
+	name, help string
+	edges      []float64 // of a histogram; nil = it is a counter
+	label      string    // of a counter, beside the route: one of words
+	words      []string
+
+	// of returns the index of the word that x counts for, and what is added or
+	// observed; 0 = x says nothing.
+	of func(x Exchange) (word int, value float64)
+}
+
+// ofRoutes is the list of these metrics.
+var ofRoutes = []ofRoute{
+	{
+		name: "pacer_slo_total", help: "Requests by what became of them in the eyes of the route's SLO.",
+		label: "result", words: resultNames[:],
+		of: func(x Exchange) (int, float64) { return int(x.Result), oneIf(x.judged()) },
+	},
+	{
+		name: "pacer_shed_total", help: "Requests refused because of load, by the rule that refused.",
+		label: "reason", words: shedReasons,
+		of: func(x Exchange) (int, float64) {
+			reason := slices.Index(shedReasons, x.ShedReason)
+			return reason, oneIf(x.judged() && x.Result == Shed && reason >= 0)
+		},
+	},
+	{
+		name: "pacer_hedges_total", help: "Streams that waited too long for their first byte, by what became of a second attempt: won and lost were sent, refused were not.",
+		label: "result", words: hedgeNames[NotHedged+1:],
+		of: func(x Exchange) (int, float64) {
+			return int(x.Hedge) - 1, oneIf(x.Hedge > NotHedged && x.Hedge < numHedges)
+		},
+	},
+	{
+		name: "pacer_queue_wait_seconds", help: "Time in line, of requests that stood in it.", edges: waitEdges,
+		of: func(x Exchange) (int, float64) { return 0, x.Waited.Seconds() },
+	},
+}
+
+// judged reports whether x has a result in the eyes of an SLO.
+func (x *Exchange) judged() bool { return x.Counted && x.Result < numResults }

@@ -136,20 +136,14 @@ func (m *Metrics) Observe(x Exchange) {
 
 // observe books what concerns the route alone.
 func (r *routeSeries) observe(x *Exchange) {
-	if x.Waited > 0 {
-		r.queueWait.Observe(x.Waited.Seconds())
+	for i := range ofRoutes {
+		if word, value := ofRoutes[i].of(*x); value > 0 {
+			r.add[i][word](value)
+		}
 	}
-	if x.Hedge > NotHedged && x.Hedge < numHedges {
-		r.hedges[x.Hedge].Inc()
+	if x.judged() {
+		r.stats.observe(time.Now(), x)
 	}
-	if !x.Counted || x.Result >= numResults {
-		return
-	}
-	r.slo[x.Result].Inc()
-	if i := slices.Index(shedReasons, x.ShedReason); x.Result == Shed && i >= 0 {
-		r.shed[i].Inc()
-	}
-	r.stats.observe(time.Now(), x)
 }
 
 // newPair returns the series of k; where its route or its backend has gone

@@ -25,13 +25,13 @@ const (
 
 // routeSeries is everything bound for one route.
 type routeSeries struct {
-	class     string // as configured
-	slo       [numResults]prometheus.Counter
-	shed      []prometheus.Counter          // by index in shedReasons
-	hedges    [numHedges]prometheus.Counter // of NotHedged there is none
-	queueWait prometheus.Observer
-	stats     routeStats
+	class string     // as configured
+	add   [][]adding // of each row of ofRoutes, by its words
+	stats routeStats
 }
+
+// adding adds to, or observes, one series.
+type adding func(value float64)
 
 // pairKey names what is bound for one route on one backend. Class is its own
 // part because a request may ask for another class than its route's.
@@ -65,15 +65,21 @@ func (b *bound) has(k pairKey) bool {
 }
 
 func (v *vectors) route(name, class string) *routeSeries {
-	r := &routeSeries{class: class, queueWait: v.queueWait.WithLabelValues(name)}
-	for i := range r.slo {
-		r.slo[i] = v.slo.WithLabelValues(name, Result(i).String())
-	}
-	for h := NotHedged + 1; h < numHedges; h++ {
-		r.hedges[h] = v.hedges.WithLabelValues(name, h.String())
-	}
-	for _, reason := range shedReasons {
-		r.shed = append(r.shed, v.shed.WithLabelValues(name, reason))
+	r := &routeSeries{class: class}
+	for i := range ofRoutes {
+		var add []adding
+		switch metric := v.ofRoutes[i].(type) {
+		case *prometheus.HistogramVec:
+			add = append(add, metric.WithLabelValues(name).Observe)
+		case *prometheus.CounterVec:
+			for _, word := range ofRoutes[i].words {
+				add = append(add, metric.WithLabelValues(name, word).Add)
+			}
+			if ofRoutes[i].label == "" {
+				add = append(add, metric.WithLabelValues(name).Add)
+			}
+		}
+		r.add = append(r.add, add)
 	}
 	return r
 }

@@ -18,11 +18,20 @@ var (
 	ratioEdges    = []float64{.25, .5, .7, .8, .85, .9, .95, .98, 1, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 4}
 )
 
-// vectors is the list of metric names. Those of Live stand in live.go.
-type vectors struct {
-	requests, slo, shed, hedges, tokens, cost, reloads *prometheus.CounterVec
+// vector is a metric with labels.
+type vector interface {
+	prometheus.Collector
+	DeletePartialMatch(prometheus.Labels) int
+}
 
-	ttft, tps, duration, queueWait, ratio *prometheus.HistogramVec
+// vectors is the list of metric names. Those of a route alone stand in
+// ofRoutes, those of Live in live.go.
+type vectors struct {
+	requests, tokens, cost, reloads *prometheus.CounterVec
+
+	ttft, tps, duration, ratio *prometheus.HistogramVec
+
+	ofRoutes []vector // as the list of that name
 
 	overhead          prometheus.Histogram
 	storeUp, storeLag prometheus.Gauge
@@ -33,30 +42,30 @@ func newVectors(reg *prometheus.Registry) *vectors {
 	served := []string{"route", "backend", "class"}
 	v := &vectors{
 		requests: counter("pacer_requests_total", "Requests by what became of them; backend is empty when none was reached.", append(served, "outcome")...),
-		slo:      counter("pacer_slo_total", "Requests by what became of them in the eyes of the route's SLO.", "route", "result"),
-		shed:     counter("pacer_shed_total", "Requests refused because of load, by the rule that refused.", "route", "reason"),
-		hedges:   counter("pacer_hedges_total", "Streams that waited too long for their first byte, by what became of a second attempt: won and lost were sent, refused were not.", "route", "result"),
 		tokens:   counter("pacer_tokens_total", "Tokens as the target counts them. input is the whole prompt, input_cached the part of it that came from a prefix cache; output has hidden reasoning, too. source is where the count is from.", "route", "backend", "direction", "source"),
 		cost:     counter("pacer_cost_usd_total", "US dollars, from tokens and the configured prices.", "route", "backend"),
 		reloads:  counter("pacer_config_reloads_total", "Configurations read while running: put into force (ok), or refused, and then the one before stays.", "result"),
 
-		ttft:      histogram("pacer_ttft_seconds", "Time from sending the request to the first chunk that carries a token.", ttftEdges, served...),
-		tps:       histogram("pacer_decode_tps", "Tokens per second of one stream, first to last token.", tpsEdges, served...),
-		duration:  histogram("pacer_stream_duration_seconds", "Time from sending the request to the end of its stream.", durationEdges, served...),
-		queueWait: histogram("pacer_queue_wait_seconds", "Time in line, of requests that stood in it.", waitEdges, "route"),
-		ratio:     histogram("pacer_prediction_ratio", "Delivered over predicted tokens per second of a stream, for the levels of concurrency that it lived at.", ratioEdges, "backend"),
+		ttft:     histogram("pacer_ttft_seconds", "Time from sending the request to the first chunk that carries a token.", ttftEdges, served...),
+		tps:      histogram("pacer_decode_tps", "Tokens per second of one stream, first to last token.", tpsEdges, served...),
+		duration: histogram("pacer_stream_duration_seconds", "Time from sending the request to the end of its stream.", durationEdges, served...),
+		ratio:    histogram("pacer_prediction_ratio", "Delivered over predicted tokens per second of a stream, for the levels of concurrency that it lived at.", ratioEdges, "backend"),
 
 		overhead: prometheus.NewHistogram(histogramOpts("pacer_overhead_seconds", "Time from the arrival of a request to its sending, without waiting in line.", overheadEdges)),
 		storeUp:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "pacer_store_up", Help: "1 when the last exchange with the store of curves worked."}),
 		storeLag: prometheus.NewGauge(prometheus.GaugeOpts{Name: "pacer_store_lag_seconds", Help: "Age of the oldest measurement that the store does not have."}),
 	}
 	reg.MustRegister(
-		v.requests, v.slo, v.shed, v.hedges, v.tokens, v.cost, v.reloads,
-		v.ttft, v.tps, v.duration, v.queueWait, v.ratio,
+		v.requests, v.tokens, v.cost, v.reloads,
+		v.ttft, v.tps, v.duration, v.ratio,
 		v.overhead, v.storeUp, v.storeLag,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	for _, row := range ofRoutes {
+		v.ofRoutes = append(v.ofRoutes, row.vector())
+		reg.MustRegister(v.ofRoutes[len(v.ofRoutes)-1])
+	}
 	for _, result := range []string{"ok", "refused"} {
 		v.reloads.WithLabelValues(result)
 	}
@@ -66,12 +75,20 @@ func newVectors(reg *prometheus.Registry) *vectors {
 // forget drops every series that has a label of this value.
 func (v *vectors) forget(label, value string) {
 	of := prometheus.Labels{label: value}
-	for _, c := range []*prometheus.CounterVec{v.requests, v.slo, v.shed, v.hedges, v.tokens, v.cost} {
-		c.DeletePartialMatch(of)
+	for _, metric := range append([]vector{v.requests, v.tokens, v.cost, v.ttft, v.tps, v.duration, v.ratio}, v.ofRoutes...) {
+		metric.DeletePartialMatch(of)
 	}
-	for _, h := range []*prometheus.HistogramVec{v.ttft, v.tps, v.duration, v.queueWait, v.ratio} {
-		h.DeletePartialMatch(of)
+}
+
+// vector returns the metric of a row.
+func (row *ofRoute) vector() vector {
+	switch {
+	case row.edges != nil:
+		return histogram(row.name, row.help, row.edges, "route")
+	case row.label == "":
+		return counter(row.name, row.help, "route")
 	}
+	return counter(row.name, row.help, "route", row.label)
 }
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
