@@ -28,13 +28,13 @@ func decisionOf(rec *router.Record) api.Decision {
 	}
 	for i, c := range rec.Candidates {
 		low := api.Number(c.Low)
-		if c.TPS != c.TPS { // NaN: no curve speaks of it
-			low = api.Number(c.TPS)
+		if c.TPS != c.TPS || c.Basis == router.BySlowStart { // no curve speaks of it, or none is believed
+			low = api.Unknown()
 		}
 		d.Candidates[i] = api.Candidate{
 			Backend: c.Target.Backend, Model: c.Target.Model, N: c.N, M: c.M, TPS: api.Number(c.TPS), Low: low,
 			Floor: api.Number(c.Floor), Protect: api.Number(c.Protect), Headroom: api.Number(c.Headroom), Price: api.Number(c.Price),
-			Feasible: c.Feasible, Reason: c.Reason.String(),
+			Feasible: c.Feasible, Reason: c.Reason.String(), Basis: c.Basis.String(),
 		}
 	}
 	return d

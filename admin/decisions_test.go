@@ -42,6 +42,7 @@ type wantDecision struct {
 		Price    *float64 `json:"price"`
 		Feasible bool     `json:"feasible"`
 		Reason   string   `json:"reason"`
+		Basis    string   `json:"basis"`
 	} `json:"candidates"`
 	LeftOut int `json:"left_out"`
 }

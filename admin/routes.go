@@ -2,7 +2,6 @@ package admin
 
 import (
 	"net/http"
-	"sort"
 	"time"
 
 	"github.com/pacer-dev/pacer/api"
@@ -46,26 +45,19 @@ func (p *port) route(state router.RouteState) api.Route {
 	if judged := s.Met + s.Missed + s.Shed + s.Failed; judged > 0 {
 		out.Attainment = api.Number(float64(s.Met) / float64(judged))
 	}
-	for _, t := range r.Targets {
-		out.Targets = append(out.Targets, targetOf(t.Target, p.o.Book.Curve(t.Target), r.SLO.MinTPS))
+	for i, t := range r.Targets {
+		out.Targets = append(out.Targets, targetOf(t.Target, state.Targets[i], r.SLO.MinTPS > 0 && r.Class == router.Interactive))
 	}
 	return out
 }
 
-func targetOf(t profiles.Target, c *profiles.Curve, floorTPS float64) api.RouteTarget {
+func targetOf(t profiles.Target, room router.TargetRoom, floored bool) api.RouteTarget {
 	rt := api.RouteTarget{Backend: t.Backend, Model: t.Model}
-	if !(floorTPS > 0) || !c.Known() {
-		return rt
+	if !room.Unlimited {
+		rt.Admits, rt.AdmitsIsLowerBound = &room.Admits, room.AdmitsLowerBound
 	}
-	holds, taken := c.MaxConcurrency(floorTPS), admits(c, floorTPS)
-	rt.Capacity, rt.CapacityIsLowerBound = &holds, c.TPS(holds+1) >= floorTPS
-	rt.Admits, rt.AdmitsIsLowerBound = &taken, taken > 0 && c.Low(taken+1, 0) == 0
+	if floored {
+		rt.Capacity, rt.CapacityIsLowerBound = &room.Capacity, room.CapacityLowerBound
+	}
 	return rt
-}
-
-// admits returns the largest n whose bound meets the floor, 0 when none.
-func admits(c *profiles.Curve, floorTPS float64) int {
-	_, hi := c.Support()
-	// The bound never rises with n, and is 0 beyond twice the support.
-	return sort.Search(2*hi, func(i int) bool { return c.Low(i+1, 0) < floorTPS })
 }

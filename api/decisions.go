@@ -67,7 +67,7 @@ type Candidate struct {
 	// TPS is with this request; null when unknown.
 	TPS Number `json:"tps"`
 
-	// Low is the bound of tps; null when unknown.
+	// Low is the bound that decided; null when unknown, or none did.
 	Low   Number `json:"low"`
 	Floor Number `json:"floor"`
 
@@ -80,6 +80,10 @@ type Candidate struct {
 	// Price is USD, of this request as expected.
 	Price    Number `json:"price"`
 	Feasible bool   `json:"feasible"`
+
+	// Basis is what low rests on: level, one_more, curve, seen, edge or slow_start;
+	// lead where the prompt would cost a stream its floor; "" where no speed was asked.
+	Basis string `json:"basis"`
 
 	// Reason is ok, or why the target is not feasible.
 	Reason string `json:"reason"`

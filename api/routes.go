@@ -78,13 +78,13 @@ type RouteTarget struct {
 	Backend string `json:"backend"`
 	Model   string `json:"model"`
 
-	// Capacity is the largest n at which the curve meets the floor; null without a
-	// floor or a curve.
+	// Capacity is up to how many streams there, whosever, one of this route is let
+	// in; null without a floor.
 	Capacity             *int `json:"capacity"`
 	CapacityIsLowerBound bool `json:"capacity_is_lower_bound"`
 
-	// Admits is the largest n at which the bound meets the floor, by which is
-	// decided; null without a floor or a curve.
+	// Admits is how many more of this route are placed there now; null where neither
+	// a floor nor a cap limits them.
 	Admits             *int `json:"admits"`
 	AdmitsIsLowerBound bool `json:"admits_is_lower_bound"`
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"net/http"
 	"strings"
+
+	"github.com/pacer-dev/pacer/router"
 )
 
 // hopByHop are the headers that belong to one connection, by canonical name.
@@ -67,10 +69,16 @@ func (x *exchange) decisionHeaders(t *attempt, h http.Header) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "policy=%s; n=%d; m=%d", t.decision.Policy, c.N, c.M)
 	if known(c.TPS) {
-		fmt.Fprintf(&b, "; tps=%.1f; low=%.1f", c.TPS, c.Low)
+		fmt.Fprintf(&b, "; tps=%.1f", c.TPS)
+		if c.Low > 0 {
+			fmt.Fprintf(&b, "; low=%.1f", c.Low)
+		}
 		h.Set("X-Pacer-Predicted-Tps", fmt.Sprintf("%.1f", c.TPS))
 	}
 	fmt.Fprintf(&b, "; floor=%s", formatFloat(x.objective.floor))
+	if c.Basis != router.NoBasis {
+		fmt.Fprintf(&b, "; by=%s", c.Basis)
+	}
 	if t.decision.Spilled != "" {
 		fmt.Fprintf(&b, "; spill=%s", t.decision.Spilled)
 	}

@@ -78,7 +78,7 @@ func TestNoFloorWhereNothingDecodes(t *testing.T) {
 		h := open(t, c, map[string]http.Handler{"a": asker()})
 		for path, want := range map[string]string{
 			"/v1/embeddings": "policy=order; n=0; m=0; floor=0", "/v1/audio/speech": "policy=order; n=0; m=0; floor=0",
-			chat: "policy=order; n=0; m=0; floor=30",
+			chat: "policy=order; n=0; m=0; floor=30; by=slow_start",
 		} {
 			body := `{"model":"chat"}`
 			if path == chat {

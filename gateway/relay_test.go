@@ -116,7 +116,7 @@ func TestHeadersOfAStream(t *testing.T) {
 		for name, want := range map[string]string{
 			"Content-Type": "text/event-stream; charset=utf-8", "X-Engine": "yes", "X-Hop": "", "X-Request-Id": "mine",
 			"Cache-Control": "no-cache", "X-Accel-Buffering": "no", "Access-Control-Allow-Origin": "",
-			"X-Pacer-Backend": "a", "X-Pacer-Predicted-Tps": "", "X-Pacer-Decision": "policy=order; n=0; m=0; floor=5",
+			"X-Pacer-Backend": "a", "X-Pacer-Predicted-Tps": "", "X-Pacer-Decision": "policy=order; n=0; m=0; floor=5; by=slow_start",
 		} {
 			if got := r.header.Get(name); got != want {
 				t.Errorf("%s: %q, want %q", name, got, want)

@@ -7,6 +7,7 @@ type Candidate struct {
 	Target   Target
 	N, M     int     // sequences decoding, with a lease: before this request
 	TPS, Low float64 // at M plus this request; NaN and 0 when unknown, or when it does not decode
+	Basis    Basis   // what Low, or the verdict on somebody else's floor, rests on
 	Floor    float64 // of the request
 	Protect  float64 // highest floor that must hold there
 	Headroom float64 // Low over the highest floor it has to meet; +Inf without one
@@ -104,8 +105,11 @@ func (r Reason) outOfService() bool {
 func (a *ask) candidate(v *verdict) Candidate {
 	t := &a.route.conf.Targets[v.index]
 	c := Candidate{
-		Target: t.Target, TPS: math.NaN(), Low: v.low, Floor: a.floor,
+		Target: t.Target, TPS: math.NaN(), Low: v.low, Basis: v.basis, Floor: a.floor,
 		Protect: v.protect, Headroom: v.headroom, Feasible: v.reason == OK, Reason: v.reason,
+	}
+	if v.basis == BySlowStart { // no bound decided
+		c.Low, c.Headroom = 0, math.Inf(1)
 	}
 	m := v.model
 	if m == nil {

@@ -17,6 +17,24 @@ type RouteState struct {
 	Free           int
 	Unlimited      bool
 	FreeLowerBound bool // it is what was ever visited that limits Free, not speed
+
+	Targets []TargetRoom // in the order of the route's
+}
+
+// TargetRoom is the room for users of a route on one of its targets, by the rules
+// that Place goes by.
+type TargetRoom struct {
+	// Admits is how many more are placed there now, one after the other, if all go
+	// there; as Free otherwise.
+	Admits           int
+	Unlimited        bool
+	AdmitsLowerBound bool
+
+	// Capacity is up to how many sequences there, whosever, one of this route is
+	// let in, or would be if some of those who run had ended; no more than the
+	// engine runs at once. 0 without a floor.
+	Capacity           int
+	CapacityLowerBound bool
 }
 
 // Routes returns the state of every configured route, in their order.
@@ -26,13 +44,49 @@ func (r *Router) Routes(now time.Time) []RouteState {
 	r.advance(now)
 	states := make([]RouteState, len(r.routes))
 	for i, rt := range r.routes {
-		states[i] = RouteState{Route: rt.conf, Waiting: rt.waiting()}
+		states[i] = RouteState{Route: rt.conf, Waiting: rt.waiting(), Targets: make([]TargetRoom, len(rt.models))}
 		a := newAsk(now, rt, &Request{})
-		if !rt.mustQueue(a.class) {
+		open := !rt.mustQueue(a.class)
+		if open {
 			a.allRoom(&states[i])
+		}
+		for j, m := range rt.models {
+			if m != nil {
+				states[i].Targets[j] = a.roomOn(m, open)
+			}
 		}
 	}
 	return states
+}
+
+// roomOn is the room on m; open = nobody stands in line before who comes.
+func (a *ask) roomOn(m *model, open bool) (room TargetRoom) {
+	c := m.group.present()
+	if open {
+		room.Admits, room.AdmitsLowerBound = a.admits(m, c)
+	}
+	if room.Admits >= endlessRoom {
+		room.Admits, room.Unlimited = 0, true
+	}
+	if a.floor <= 0 {
+		return room
+	}
+	bears := func(n int) bool {
+		c, v := a.with(m.group, c, n-1), verdict{model: m}
+		return a.bears(&v, &c) == OK
+	}
+	more := most(bears)
+	room.Capacity = c.m + more
+	if more == 0 {
+		room.Capacity = c.m + 1 - a.missing(m)
+	} else {
+		c = a.with(m.group, c, more)
+		room.CapacityLowerBound = a.moreIfKnown(a.beside(m, c), &c)
+	}
+	if slots := m.ttft.Slots; slots > 0 && room.Capacity > slots {
+		room.Capacity, room.CapacityLowerBound = slots, false
+	}
+	return room
 }
 
 // allRoom adds up the room on the backends of a's route.
@@ -88,8 +142,17 @@ func (a *ask) room(i int, c present) (free int, lowerBound bool) {
 // admits returns how many like a are placed on m beside c, one after the other,
 // and whether only lack of evidence stops the next.
 func (a *ask) admits(m *model, c present) (users int, lowerBound bool) {
-	feasible := func(n int) bool { return a.beside(m, a.with(m.group, c, n-1)).reason == OK }
-	// Nothing gets more feasible with more users: double, then halve.
+	fits := most(func(n int) bool { return a.beside(m, a.with(m.group, c, n-1)).reason == OK })
+	if fits == endlessRoom {
+		return fits, false
+	}
+	c = a.with(m.group, c, fits)
+	return fits, a.moreIfKnown(a.beside(m, c), &c)
+}
+
+// most is up to how many feasible says yes, at most endlessRoom. Nothing gets more
+// feasible with more users: it doubles, then halves.
+func most(feasible func(n int) bool) int {
 	fits, fails := 0, endlessRoom+1
 	for step := 1; fits+step < fails; step *= 2 {
 		if !feasible(fits + step) {
@@ -105,11 +168,7 @@ func (a *ask) admits(m *model, c present) (users int, lowerBound bool) {
 			fails = mid
 		}
 	}
-	if fails > endlessRoom {
-		return fits, false
-	}
-	c = a.with(m.group, c, fits)
-	return fits, a.moreIfKnown(a.beside(m, c), &c)
+	return fits
 }
 
 // beside is the verdict on one more of a's kind on m, beside c.
@@ -144,13 +203,13 @@ func (a *ask) moreIfKnown(v verdict, c *present) bool {
 // rules that count them, at least 1; as many as run there when nothing less would
 // do.
 func (a *ask) missing(m *model) int {
-	now := m.group.present()
+	c, v, gone := m.group.present(), verdict{model: m}, 0
 	fitsWithout := func(ended int) bool {
-		c, v := now, verdict{model: m}
-		c.leave(ended)
+		c.leave(ended - gone)
+		gone = ended
 		return a.bears(&v, &c) == OK
 	}
-	most := max(now.m, 1)
+	most := max(c.m, 1)
 	fails, fits := 0, 1
 	for fits < most && !fitsWithout(fits) {
 		fails, fits = fits, min(2*fits, most)

@@ -142,6 +142,9 @@ func (a *ask) bears(v *verdict, c *present) Reason {
 	if a.floor > 0 && m.known {
 		v.headroom = v.low / a.floor
 	}
+	if a.floor <= 0 {
+		v.basis = NoBasis
+	}
 	protects, basis := a.protects(v, c)
 	switch {
 	case c.places < a.weight:

@@ -40,10 +40,10 @@ func (p *program) live() telemetry.Live {
 	for _, r := range p.router.Routes(now) {
 		lr := telemetry.LiveRoute{Name: r.Route.Name, Queued: r.Waiting, Capacity: map[string]int{}}
 		best := map[profiles.GroupID]int{}
-		for _, t := range r.Route.Targets {
+		for i, t := range r.Route.Targets {
 			// Of several models that share a backend the best: each of them has
 			// all of it. Separate ones add up.
-			id, carries := t.GroupID(), p.capacity(r.Route, t.Target)
+			id, carries := t.GroupID(), r.Targets[i].Capacity
 			more := max(carries-best[id], 0)
 			best[id] += more
 			lr.Capacity[t.Backend] += more
@@ -63,15 +63,6 @@ func (p *program) live() telemetry.Live {
 		l.Targets = append(l.Targets, lt)
 	}
 	return l
-}
-
-// capacity is how many streams t carries at the floor of r; 0 without a floor:
-// what the curve was drawn for is no capacity.
-func (p *program) capacity(r router.Route, t profiles.Target) int {
-	if r.Class == router.Batch || r.SLO.MinTPS <= 0 {
-		return 0
-	}
-	return p.book.Curve(t).MaxConcurrency(r.SLO.MinTPS)
 }
 
 // breakers returns the states of all breakers in the words of the admin port.

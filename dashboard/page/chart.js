@@ -129,7 +129,7 @@ function floors(v, k) {
     out.push(s("text", { class: "floor-name", x: k.right + 5, y: label }, plain(f.tps)));
     // Where the bound crosses the floor; a bound that never came down to it
     // crosses nowhere.
-    if (f.admits > 0 && !f.admits_is_lower_bound) out.push(s("circle", { class: "holds-at", cx: k.x(f.admits), cy: y, r: 4.2 }));
+    if (f.capacity > 0 && !f.capacity_is_lower_bound) out.push(s("circle", { class: "holds-at", cx: k.x(f.capacity), cy: y, r: 4.2 }));
   }
   return out;
 }

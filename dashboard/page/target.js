@@ -14,7 +14,7 @@ const health = {
   draining: ["idle", "draining"],
 };
 
-const holdsTitle = "By the curve the floor holds up to so many streams; by the lower bound so many are admitted. ≥: nothing is known beyond twice what was seen.";
+const holdsTitle = "Up to so many streams there, whosever, one of the route is let in; so many more are placed now. ≥: what is known ends there, not the speed.";
 const atLeast = (isLowerBound) => (isLowerBound ? "≥\u00a0" : "");
 
 const unknown = { curve: { n: [], tps: [], low: [] }, bins: [], support: null, tokens_seen: 0, updated_at: null };
@@ -111,7 +111,7 @@ export class TargetCard {
     this.say(this.chart.reader);
     rebuild(this.holds, this.floors, () => this.floors.map((f) => h("li", { title: holdsTitle },
       h("b", null, `floor ${plain(f.tps)}`), h("span", { class: "who" }, f.routes.join(", ")),
-      h("span", null, f.capacity === null ? "not known yet" : f.capacity === 0 ? "never reached" : `holds ${atLeast(f.capacity_is_lower_bound)}${whole(f.capacity)} · admits ${atLeast(f.admits_is_lower_bound)}${whole(f.admits)}`))));
+      h("span", null, f.capacity === null ? "not known yet" : f.capacity === 0 ? "never reached" : `holds ${atLeast(f.capacity_is_lower_bound)}${whole(f.capacity)}${f.admits === null ? "" : ` · admits ${atLeast(f.admits_is_lower_bound)}${whole(f.admits)} more`}`))));
     text(this.basis, this.basisText());
     this.draw();
     this.drawTable();

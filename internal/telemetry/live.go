@@ -37,7 +37,7 @@ type LiveEngine struct {
 type LiveRoute struct {
 	Name     string
 	Queued   int            // requests in line
-	Capacity map[string]int // backend → largest n with tps ≥ floor; 0 = unknown, or no floor
+	Capacity map[string]int // backend → router.TargetRoom.Capacity; 0 = no floor
 }
 
 // LiveTarget is the curve of one target.
@@ -69,7 +69,7 @@ var (
 	curveLowDesc   = describe("pacer_curve_low_tps", "Lower bound of pacer_curve_tps, on which decisions are made.", "backend", "model", "n")
 	bytesDesc      = describe("pacer_bytes_per_token", "Bytes of text that a token of the target has: tokens per second of targets with different tokenizers compare only beside it.", "backend", "model")
 	logDroppedDesc = describe("pacer_log_dropped_total", "Lines of the log that were lost because their reader did not take them in time.")
-	capacityDesc   = describe("pacer_capacity_streams", "Largest number of streams at which the curve meets the floor of the route; 0 while unknown, and for a route without a floor.", "route", "backend")
+	capacityDesc   = describe("pacer_capacity_streams", "Up to how many streams on the backend, whosever, one of the route is let in; 0 for a route without a floor.", "route", "backend")
 )
 
 // liveCollector exports one Live, taken for one scrape.
