@@ -167,7 +167,7 @@ func (b *Book) profile(t Target) *profile {
 // newProfile returns a profile that knows nothing, for a place in g. mu is held.
 func (b *Book) newProfile(t Target, g *group, index int) *profile {
 	p := &profile{target: t, group: g, index: index}
-	p.curve.Store(&Curve{margin: b.marginOf(g)})
+	p.curve.Store(&Curve{margins: b.marginsOf(g)})
 	return p
 }
 
@@ -182,15 +182,15 @@ func (b *Book) Prior(t Target, points []PriorPoint) {
 	p.group.mu.Lock()
 	known := p.known
 	p.group.mu.Unlock()
-	p.draw(&known, b.marginOf(p.group))
+	p.draw(&known, b.marginsOf(p.group))
 }
 
-// marginOf returns the margin of a group. mu is held.
-func (b *Book) marginOf(g *group) float64 {
+// marginsOf returns the margins of a group. mu is held.
+func (b *Book) marginsOf(g *group) margins {
 	if b.margin > 0 {
-		return b.margin
+		return margins{b.margin, b.margin}
 	}
-	return g.margin
+	return g.margins
 }
 
 // Attain says which share of the streams in a group shall keep their floor,
@@ -213,7 +213,7 @@ func (b *Book) Attain(id GroupID, share float64, grace time.Duration) {
 func (b *Book) group(id GroupID) *group {
 	g := b.groups[id]
 	if g == nil {
-		g = &group{attainment: usualAttainment, margin: startMargin}
+		g = &group{attainment: usualAttainment, margins: margins{all: startMargin}}
 		b.groups[id] = g
 	}
 	return g
@@ -257,9 +257,9 @@ func (b *Book) Fold(now time.Time) []Delta {
 		if ok {
 			deltas = append(deltas, d)
 		}
-		margin := b.marginOf(p.group)
-		if ok || pooled[p.group] || margin != p.curve.Load().Margin() {
-			p.draw(&known, margin)
+		margins := b.marginsOf(p.group)
+		if ok || pooled[p.group] || margins != p.curve.Load().margins {
+			p.draw(&known, margins)
 		}
 	}
 	return deltas
@@ -313,7 +313,7 @@ func (b *Book) Apply(now time.Time, sums map[Target]Sums, acked []Delta) {
 		p.group.mu.Lock()
 		known := p.known
 		p.group.mu.Unlock()
-		p.draw(&known, b.marginOf(p.group))
+		p.draw(&known, b.marginsOf(p.group))
 	}
 }
 
@@ -323,7 +323,7 @@ func (b *Book) Curve(t Target) *Curve {
 	if p := (*b.profiles.Load())[t]; p != nil {
 		return p.curve.Load()
 	}
-	return &Curve{margin: cmp.Or(b.margin, startMargin)}
+	return &Curve{margins: margins{all: cmp.Or(b.margin, startMargin)}}
 }
 
 // Targets returns all targets, sorted by backend, then model.

@@ -29,7 +29,7 @@ func (c *Curve) bound(s *Sums) {
 	running := math.Inf(1)
 	for i := rungOf(lo); i < len(c.low); i++ {
 		n := min(rungTop(i), c.top)
-		v, off := c.TPS(n), c.margin
+		v, off := c.TPS(n), c.margins.all
 		if c.source == Learned {
 			b := &s.bins[BinOf(n)]
 			e := b.error(noise)
@@ -43,7 +43,7 @@ func (c *Curve) bound(s *Sums) {
 		c.low[i] = running
 	}
 	for i := rungOf(lo) - 1; i >= 0; i-- {
-		c.low[i] = max(c.low[i+1], extrapolated*(1-c.margin)*c.TPS(rungTop(i)))
+		c.low[i] = max(c.low[i+1], extrapolated*(1-c.margins.all)*c.TPS(rungTop(i)))
 	}
 }
 

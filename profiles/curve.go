@@ -22,7 +22,7 @@ type Curve struct {
 	borrowed bool       // the prior is what the group's other targets know
 	fit      Fit
 	fitted   bool
-	margin   float64
+	margins  margins
 	pace     float64 // ln of what shifts multiplied its seconds by, as far as it is remembered
 	lo, hi   int     // support
 
@@ -269,4 +269,8 @@ func (c *Curve) TTFT() TTFT { return c.ttft }
 func (c *Curve) Updated() time.Time { return c.updated }
 
 // Margin is what the deciding bound takes off the curve at least.
-func (c *Curve) Margin() float64 { return c.margin }
+func (c *Curve) Margin() float64 { return c.margins.all }
+
+// Shown is the part of the margin that finished streams have shown to be needed.
+// It is 0 where few have finished, or all keep what the curve says.
+func (c *Curve) Shown() float64 { return c.margins.shown }

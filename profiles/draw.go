@@ -5,7 +5,7 @@ import "math"
 // newCurve draws the curve of s. margin is what the bound takes off at least;
 // pr may be nil.
 func newCurve(s *Sums, pr *prior, margin float64) *Curve {
-	c := &Curve{margin: margin, pace: s.pace.Ln, prior: pr, updated: s.Updated}
+	c := &Curve{margins: margins{all: margin}, pace: s.pace.Ln, prior: pr, updated: s.Updated}
 	l, ok := levelOf(s)
 	c.describe(s, ok)
 	switch {

@@ -20,7 +20,7 @@ type group struct {
 	// attainment is the share of streams that shall keep their floor, and grace
 	// the seconds that they may take longer.
 	attainment, grace float64
-	margin            float64 // what that takes; guarded by Book.mu, not by mu
+	margins           margins // what that takes; guarded by Book.mu, not by mu
 
 	pool pool
 }
@@ -35,7 +35,7 @@ func (g *group) adapt() {
 	}
 	attainment := g.attainment
 	g.mu.Unlock()
-	g.margin = all.margin(attainment)
+	g.margins = all.margin(attainment)
 }
 
 // windowAt returns the open window of that index, or the one that takes what

@@ -53,12 +53,16 @@ func (d *deliverySums) see(ratio, occupied float64) {
 	d.T += occupied
 }
 
+// margins are what is taken off a curve so that streams deliver what is left: in
+// all, and what of it streams have shown that it takes, 0 where few have finished.
+type margins struct{ all, shown float64 }
+
 // margin returns what has to be taken off the curve so that the given share of
 // streams delivers what is left. The streams bound it from both sides, as far
 // as a quantile of so many can be trusted; within these bounds it is the value
 // nearest to startMargin. For 99 of 100 streams it begins to fall when 200 have
 // finished, and to rise when 4 of 100 fell below it.
-func (d *deliverySums) margin(attainment float64) float64 {
+func (d *deliverySums) margin(attainment float64) margins {
 	var all float64
 	for _, n := range d.Streams {
 		all += max(n, 0)
@@ -70,7 +74,8 @@ func (d *deliverySums) margin(attainment float64) float64 {
 	most := d.shortfall(root*root - 1)
 	least := d.shortfall(allowed + 1 + math.Sqrt(allowed+1))
 	m := min(max(startMargin, least), most)
-	return math.Round(1000*min(max(m, leastMargin), mostMargin)) / 1000
+	held := func(x, from float64) float64 { return math.Round(1000*min(max(x, from), mostMargin)) / 1000 }
+	return margins{held(m, leastMargin), held(least, 0)}
 }
 
 // shortfall returns 1 − the ratio below which k streams lie; +Inf for k below 0.

@@ -42,7 +42,7 @@ func TestMarginByHand(t *testing.T) {
 		{"half of them nowhere near", map[float64]int{0.1: 500, 1: 500}, 0.99, 0.20},
 	} {
 		d := ratios(test.streams)
-		if got := d.margin(test.attainment); math.Abs(got-test.want) > 0.001 {
+		if got := d.margin(test.attainment).all; math.Abs(got-test.want) > 0.001 {
 			t.Errorf("%s: the margin is %.4f, want %.4f", test.name, got, test.want)
 		}
 	}
@@ -58,7 +58,7 @@ func TestMarginIsAQuantile(t *testing.T) {
 			d.see(1-spread*2*float64(i)/20_000, 1) // even between 1 and 1 − 2·spread
 		}
 		want := min(max(2*spread*0.99, leastMargin), mostMargin)
-		if got := d.margin(0.99); got < want-0.002 || got > want+deliveryWidth {
+		if got := d.margin(0.99).all; got < want-0.002 || got > want+deliveryWidth {
 			t.Fatalf("even between 0 and %.3f: the margin is %.4f, want %.4f", 2*spread, got, want)
 		}
 	})
@@ -67,7 +67,7 @@ func TestMarginIsAQuantile(t *testing.T) {
 		for i := range d.Streams {
 			d.Streams[i] = rapid.Float64Range(-maxSum, maxSum).Draw(t, "streams")
 		}
-		if got := d.margin(rapid.Float64Range(0.001, 0.999).Draw(t, "attainment")); !(got >= leastMargin && got <= mostMargin) {
+		if got := d.margin(rapid.Float64Range(0.001, 0.999).Draw(t, "attainment")).all; !(got >= leastMargin && got <= mostMargin) {
 			t.Fatalf("the margin is %v", got)
 		}
 	})
@@ -80,7 +80,7 @@ func marginBench(t *testing.T) *bench {
 	b.book.profile(target).known.Add(Delta{Sums: s}, 0)
 	b.book.Fold(start.Add(time.Millisecond))
 	known := b.book.profile(target).known
-	b.book.profile(target).draw(&known, 0.1)
+	b.book.profile(target).draw(&known, margins{all: 0.1})
 	b.occ.Set(start, 1)
 	return b
 }
@@ -140,7 +140,7 @@ func TestWhatTeachesTheMargin(t *testing.T) {
 		{name: "levels seen as little as this", sooner: func(b *bench) {
 			p := b.book.profile(target)
 			s := sumsOf(Fit{A: 0.05}, even(400, 1), flat)
-			p.draw(&s, 0.1)
+			p.draw(&s, margins{all: 0.1})
 		}},
 	} {
 		b := marginBench(t)
@@ -167,7 +167,7 @@ func TestWhatTeachesTheMargin(t *testing.T) {
 func TestPredictedForTheLevelsLivedAt(t *testing.T) {
 	b := marginBench(t)
 	s := sumsOf(Fit{A: 1e-9, C: 0.05}, even(1e6, 1, 2), flat)
-	b.book.profile(target).draw(&s, 0.1)
+	b.book.profile(target).draw(&s, margins{all: 0.1})
 	st := b.open(Open{})
 	steady(st, 0, 55555*time.Microsecond, 37) // 2 s at n = 1
 	b.occ.Set(start.Add(2*time.Second), 2)

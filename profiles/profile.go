@@ -238,12 +238,13 @@ func (p *profile) rebase(base Sums, acked uint64, halfLife time.Duration) {
 
 // draw draws the curve anew from a copy of what is known: it takes too long to
 // keep streams from handing over meanwhile. Book.mu is held.
-func (p *profile) draw(known *Sums, margin float64) {
+func (p *profile) draw(known *Sums, m margins) {
 	pr := p.prior
 	if pr == nil {
 		pr = p.borrowed
 	}
-	c := newCurve(known, pr, margin)
+	c := newCurve(known, pr, m.all)
+	c.margins = m
 	c.borrowed = p.prior == nil
 	c.ttft = newTTFT(known, c)
 	p.curve.Store(c)

@@ -51,7 +51,7 @@ func (f form) AtRho(n int, _ float64) profiles.Point {
 	return profiles.Point{N: n, TPS: f.TPS(n), Low: f.Low(n, 0)}
 }
 
-func (f form) Margin() float64 {
+func (f form) Shown() float64 {
 	if f.margin == 0 {
 		return 0.1
 	}

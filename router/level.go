@@ -59,8 +59,8 @@ func (l *level) tps() float64 { return l.tokens / l.seconds }
 func (l *level) n() float64   { return max(l.atN/l.seconds, 1) }
 
 // settle works out what the level says of every other n: pace is what one
-// sequence would get if a token took a second, less the margin; 0 while the
-// level is not known.
+// sequence would get if a token took a second, less what streams have shown to be
+// needed of a margin; 0 while the level is not known.
 func (m *model) settle() {
 	m.speed, m.pace = 0, 0
 	if !m.known || !m.level.known() {
@@ -68,7 +68,7 @@ func (m *model) settle() {
 	}
 	if shape := m.curve.Shape(m.level.n()); shape > 0 {
 		m.speed = m.level.tps() * shape
-		m.pace = m.speed * (1 - m.curve.Margin())
+		m.pace = m.speed * (1 - m.curve.Shown())
 	}
 }
 

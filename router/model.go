@@ -22,7 +22,7 @@ type curve interface {
 	TTFT() profiles.TTFT
 	AtRho(n int, rho float64) profiles.Point
 	Shape(n float64) float64
-	Margin() float64
+	Shown() float64
 }
 
 // model is one target of one backend incarnation: what is known of its speed,

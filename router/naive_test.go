@@ -171,7 +171,7 @@ func (w *naive) keeps(m *model, k, prompts int, answer, need float64) bool {
 	k = max(k, 1)
 	if v := m.level; k > 1 && v.steps >= 20 && v.time >= 3 {
 		tps, n := v.tokens/v.seconds, max(v.atN/v.seconds, 1)
-		low := charged(tps * c.Shape(n) / c.Shape(float64(k)) * (1 - c.Margin()))
+		low := charged(tps * c.Shape(n) / c.Shape(float64(k)) * (1 - c.Shown()))
 		within := c.visited == 0 || k <= max(c.visited, m.group.ramp.cap, int(1.25*n)+1)
 		return low >= need && within || tps >= 1.15*need && float64(k) < n+2
 	}

@@ -196,7 +196,7 @@ func grades() []grade {
 	for _, c := range []struct{ name, of string }{{"N 19+19", "N 19"}, {"N 25+25", "N 25"}, {"N slow+2", "N slow"}} {
 		add(grade{"beside batch: met ≥ 98 % of those without", c.name, metOf(c.of), 0.98, 0.93, 1},
 			grade{"batch is ≥ 2 % of what is placed", c.name, batchPlaced, 0.0196, 0, 1},
-			grade{"batch gets what is left: tokens ≥ those without", c.name, allTokensOf(c.of), 1, 0, 1})
+			grade{"batch gets what is left: tokens ≥ those without", c.name, allTokensOf(c.of), 1, 0.98, 1})
 	}
 	for _, name := range []string{"L", "L prior", "L bursts", "L bursts prior"} {
 		add(grade{"prompts up to 64k: missed ≤ 0.5 %", name, missedOfServed, 0.005, 0.01, 3},
@@ -208,7 +208,7 @@ func grades() []grade {
 	add(grade{"retries as told: goodput ≥ 97 % of the run without", "R told", goodputOf("R", Pacer), 0.97, 0, 1},
 		grade{"retries, half hammering: goodput ≥ 97 %", "R half", goodputOf("R", Pacer), 0.97, 0, 1},
 		grade{"obeying is no worse than hammering", "R half", obeyedOfHammered, 1, 0, 1},
-		grade{"≥ 80 % of those who come as told are placed at 225 %", "R told", cameBackPlaced, 0.8, 0.25, 1},
+		grade{"≥ 80 % of those who come as told are placed at 225 %", "R told", cameBackPlaced, 0.8, 0.6, 1},
 		grade{"cold start: missed ≤ 0.5 %", "K cold", missedOfServed, 0.005, 0.01, 3},
 		grade{"cold start: missed ≤ 0.5 %", "K slow", missedOfServed, 0.005, 0.02, 5},
 		grade{"two slow engines, cold: goodput ≥ 100 % of perfect caps by hand", "N slow", goodputOf("", LeastCapped), 1, 0.9, 1})
