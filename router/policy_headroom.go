@@ -1,0 +1,17 @@
+package router
+
+// byHeadroom takes the feasible target with the largest bound over need, those
+// last on which a higher floor would lose a place.
+//
+// An unknown target goes first while slow start has room on it, the emptiest
+// before the others: it costs little while nothing runs there, and the next
+// spike finds it learned.
+type byHeadroom struct{}
+
+func (byHeadroom) pick(r *Router, a *ask) *verdict {
+	feasible := a.rankAll()
+	if feasible > 1 {
+		a.spare()
+	}
+	return r.best(a)
+}
