@@ -9,27 +9,27 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
+	"github.com/pacer-dev/pacer/internal/demo"
 	"github.com/pacer-dev/pacer/internal/memnet"
 	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
 // runVirtualDemo runs a demo in virtual time and returns its report and what
 // it printed.
-func runVirtualDemo(t *testing.T, o demoOptions) (r demoReport, printed string) {
+func runVirtualDemo(t *testing.T, o demo.Options) (r demo.Report, printed string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var network memnet.Network
-		o.network = options{dial: network.Dial, listen: network.Listen}
-		o.admin = "127.0.0.1:0"
-		o.jsonFile = filepath.Join(t.TempDir(), "report.json")
+		o.Dial, o.Listen = network.Dial, network.Listen
+		o.Admin = "127.0.0.1:0"
+		o.JSONFile = filepath.Join(t.TempDir(), "report.json")
 		var out bytes.Buffer
 		if err := runDemo(t.Context(), o, &out); err != nil {
 			t.Fatal(err)
 		}
 		printed = out.String()
-		b, err := os.ReadFile(o.jsonFile)
+		b, err := os.ReadFile(o.JSONFile)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestTheDemoKeepsItsFloor(t *testing.T) {
 		t.Skip("two minutes of a load of hundreds, twice: make numbers runs it")
 	}
 	const length, least = 2 * time.Minute, 1000
-	ours, printed := runVirtualDemo(t, demoOptions{duration: length, policy: "pacer", seed: 1})
+	ours, printed := runVirtualDemo(t, demo.Options{Duration: length, Policy: "pacer", Seed: 1})
 	chat := ours.Routes[0]
 	if judged := chat.Met + chat.Missed; judged < least || float64(chat.Met) < 0.99*float64(judged) {
 		t.Errorf("%d of %d streams that their backend outlived kept the floor, want 99 %% of at least %d", chat.Met, judged, least)
@@ -73,7 +73,7 @@ func TestTheDemoKeepsItsFloor(t *testing.T) {
 		t.Errorf("first learned point after %v, want it within 15 s", at)
 	}
 
-	control, _ := runVirtualDemo(t, demoOptions{duration: length, policy: "round-robin", seed: 1})
+	control, _ := runVirtualDemo(t, demo.Options{Duration: length, Policy: "round-robin", Seed: 1})
 	if c := control.Routes[0]; c.Kept > 0.8 {
 		t.Errorf("round-robin kept the floor of %.1f %%: this load shows nothing", 100*c.Kept)
 	}
@@ -97,43 +97,11 @@ func firstLearned(t *testing.T, printed string) time.Duration {
 
 // The first minute of a real trace: every request arrives as recorded.
 func TestTheDemoReplaysATrace(t *testing.T) {
-	r, _ := runVirtualDemo(t, demoOptions{
-		duration: 60 * time.Second, policy: "pacer", seed: 1,
-		replay: filepath.Join("..", "..", "examples", "traces", "azure-conv-2023.csv"),
+	r, _ := runVirtualDemo(t, demo.Options{
+		Duration: 60 * time.Second, Policy: "pacer", Seed: 1,
+		Replay: filepath.Join("..", "..", "examples", "traces", "azure-conv-2023.csv"),
 	})
 	if chat := r.Routes[0]; chat.Offered < 50 || chat.Met == 0 || chat.Failed != 0 {
 		t.Errorf("got %+v, want the trace's requests, none failed", chat)
-	}
-}
-
-// What the demo says at its end fits the terminal: a narrow one shows fewer
-// columns.
-func TestTheDemosReportFitsTheTerminal(t *testing.T) {
-	r := demoReport{
-		Policy: "round-robin", Load: "ramp to 50, spike to 200, one backend killed and back", Seconds: 125, FloorTPS: 30,
-		Routes: []demoRouteReport{{Route: "chat", Offered: 12345, Met: 12000, Kept: 0.995, TPSP10: 140.9, TPSP50: 169}, {Route: "nightly", Offered: 265}},
-		Backends: []demoBackendReport{
-			{Backend: "llama-3-1-70b-h200", Tokens: 357712, AtFloor: 265, Levels: []levelError{{N: 30, True: 80.3, Learned: 80.2}, {N: 134, True: 143.9, Learned: 144.3}}},
-			{Backend: "glm-5-h200"},
-		},
-	}
-	for width, more := range map[int]bool{80: false, 200: true} {
-		var out strings.Builder
-		r.print(&out, width)
-		for line := range strings.Lines(out.String()) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
-				t.Errorf("%d columns on %d: %q", n, width, line)
-			}
-		}
-		for _, always := range []string{"99.5 %", "TTFT p99", "streams at floor", "357712"} {
-			if !strings.Contains(out.String(), always) {
-				t.Errorf("%d columns: no %q in\n%s", width, always, out.String())
-			}
-		}
-		for _, wide := range []string{"unmeasured", "30: 80.3 → 80.2  134: 143.9 → 144.3\n", "nothing learned yet"} {
-			if strings.Contains(out.String(), wide) != more {
-				t.Errorf("%d columns: %q is shown: %v, want %v, in\n%s", width, wide, !more, more, out.String())
-			}
-		}
 	}
 }

@@ -41,6 +41,7 @@ var arrows = map[string][]string{
 	"dashboard": {},
 
 	"internal/ask":        {"api", "config", "fleet", "internal/benchfile", "internal/redisconn", "internal/report", "profiles", "profiles/redisstore"},
+	"internal/demo":       {"config", "internal/arena", "internal/loadgen", "internal/presets", "internal/report", "profiles", "router", "sim"},
 	"internal/plan":       {"api", "config", "fleet", "internal/arena", "internal/ask", "internal/presets", "internal/report", "profiles", "router", "sim"},
 	"internal/report":     {},
 	"internal/golden":     {},

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func newScreen(out io.Writer, d *demo) *screen {
 }
 
 func (s *screen) intro(dataURL, adminURL string) {
-	fmt.Fprintf(s.out, "three simulated GPUs, one gateway at %s (policy %s), floor %g tokens/s\n", dataURL, s.demo.options.policy, demoFloor)
+	fmt.Fprintf(s.out, "three simulated GPUs, one gateway at %s (policy %s), floor %g tokens/s\n", dataURL, s.demo.options.Policy, floorTPS)
 	for _, sim := range s.demo.fleet {
 		fmt.Fprintf(s.out, "  %-22s published curve %s\n", sim.name, sim.preset.Name)
 	}
@@ -76,8 +76,8 @@ func (s *screen) news() {
 	if s.learned {
 		return
 	}
-	for _, t := range s.demo.program.book.Targets() {
-		for _, p := range s.demo.program.book.Curve(t).Points() {
+	for _, t := range s.demo.gateway.Book.Targets() {
+		for _, p := range s.demo.gateway.Book.Curve(t).Points() {
 			if p.Source == profiles.Learned && !math.IsNaN(p.TPS) {
 				s.learned = true
 				s.say(fmt.Sprintf("first learned point: %s gives %.1f tokens/s each to %d", t.Backend, p.TPS, p.N))
@@ -123,7 +123,7 @@ func (s *screen) frame() {
 		width = 80
 	}
 	c := s.demo.tally.counts("chat")
-	lines := []string{fmt.Sprintf("%6s of %v  %s, %d interactive requests running", s.clock(), s.demo.options.duration,
+	lines := []string{fmt.Sprintf("%6s of %v  %s, %d interactive requests running", s.clock(), s.demo.options.Duration,
 		s.demo.load.describe(time.Since(s.demo.started)), s.demo.load.users())}
 	bar := max(min(width-besideBar, 40), 5)
 	for _, b := range s.demo.backends() {
@@ -172,11 +172,11 @@ func (b backendView) carries() string {
 
 func (d *demo) backends() []backendView {
 	var out []backendView
-	for i, l := range d.program.router.Loads() {
-		curve := d.program.book.Curve(profiles.Target{Backend: l.Backend, Model: d.fleet[i].preset.Model})
+	for i, l := range d.gateway.Router.Loads() {
+		curve := d.gateway.Book.Curve(profiles.Target{Backend: l.Backend, Model: d.fleet[i].preset.Model})
 		out = append(out, backendView{
 			name: l.Backend, health: l.Health.String(), n: l.N,
-			tps: curve.TPS(max(l.N, 1)), capacity: curve.MaxConcurrency(demoFloor),
+			tps: curve.TPS(max(l.N, 1)), capacity: curve.MaxConcurrency(floorTPS),
 		})
 	}
 	return out

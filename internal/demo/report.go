@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"fmt"
@@ -12,18 +12,18 @@ import (
 	"github.com/pacer-dev/pacer/profiles"
 )
 
-// demoReport is what the demo says at its end.
-type demoReport struct {
-	Policy   string              `json:"policy"`
-	Load     string              `json:"load"`
-	Seconds  float64             `json:"seconds"`
-	FloorTPS float64             `json:"floor_tps"`
-	Routes   []demoRouteReport   `json:"routes"`
-	Backends []demoBackendReport `json:"backends"`
+// Report is what the demo says at its end.
+type Report struct {
+	Policy   string          `json:"policy"`
+	Load     string          `json:"load"`
+	Seconds  float64         `json:"seconds"`
+	FloorTPS float64         `json:"floor_tps"`
+	Routes   []RouteReport   `json:"routes"`
+	Backends []BackendReport `json:"backends"`
 }
 
-// demoRouteReport is what the clients of one route saw.
-type demoRouteReport struct {
+// RouteReport is what the clients of one route saw.
+type RouteReport struct {
 	Route      string  `json:"route"`
 	Offered    int     `json:"offered"`
 	Met        int     `json:"met"`
@@ -38,13 +38,13 @@ type demoRouteReport struct {
 	TTFTP99    float64 `json:"ttft_s_p99"`
 }
 
-// demoBackendReport compares one learned curve with the true one, at the levels
+// BackendReport compares one learned curve with the true one, at the levels
 // that hold at least 1 % of the exposure.
-type demoBackendReport struct {
+type BackendReport struct {
 	Backend string       `json:"backend"`
 	Preset  string       `json:"preset"`
 	Tokens  float64      `json:"tokens"`
-	Levels  []levelError `json:"levels"`
+	Levels  []LevelError `json:"levels"`
 
 	// Errors of the learned curve against what the engine does at the same n
 	// and the same prompt load, and against what it recorded in this run, in
@@ -60,8 +60,8 @@ type demoBackendReport struct {
 	AtFloorIsLowerBound bool `json:"streams_at_floor_is_lower_bound"`
 }
 
-// levelError is one level of n, in tokens/s for one stream.
-type levelError struct {
+// LevelError is one level of n, in tokens/s for one stream.
+type LevelError struct {
 	N        int     `json:"n"`
 	P        float64 `json:"p"` // prompt tokens per decode step that Learned and True hold for
 	Learned  float64 `json:"learned_tps"`
@@ -70,12 +70,12 @@ type levelError struct {
 }
 
 // report says how the demo went; stopped, that it was ended before its time.
-func (d *demo) report(stopped bool) demoReport {
-	r := demoReport{
-		Policy: d.options.policy, Load: d.load.describe(time.Since(d.started)),
-		Seconds: time.Since(d.started).Seconds(), FloorTPS: demoFloor,
+func (d *demo) report(stopped bool) Report {
+	r := Report{
+		Policy: d.options.Policy, Load: d.load.describe(time.Since(d.started)),
+		Seconds: time.Since(d.started).Seconds(), FloorTPS: floorTPS,
 	}
-	if d.options.replay == "" {
+	if d.options.Replay == "" {
 		r.Load = "ramp to 50, spike to 200, one backend killed and back"
 	}
 	if stopped {
@@ -87,17 +87,17 @@ func (d *demo) report(stopped bool) demoReport {
 		}
 	}
 	for _, s := range d.fleet {
-		curve := d.program.book.Curve(profiles.Target{Backend: s.name, Model: s.preset.Model})
+		curve := d.gateway.Book.Curve(profiles.Target{Backend: s.name, Model: s.preset.Model})
 		r.Backends = append(r.Backends, compare(s, curve))
 	}
 	return r
 }
 
-func (t *tally) report(route string) demoRouteReport {
+func (t *tally) report(route string) RouteReport {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	rt := t.routes[route]
-	r := demoRouteReport{
+	r := RouteReport{
 		Route: route, Offered: rt.offered, Met: rt.met, Missed: rt.missed, Unmeasured: rt.unmeasured, Shed: rt.shed, Failed: rt.failed,
 		TPSP10: quantile(rt.tps, 0.10), TPSP50: quantile(rt.tps, 0.50),
 		TTFTP50: quantile(rt.ttft, 0.50), TTFTP99: quantile(rt.ttft, 0.99),
@@ -109,9 +109,9 @@ func (t *tally) report(route string) demoRouteReport {
 }
 
 // compare sets the learned curve against what the engine recorded itself.
-func compare(s *simulated, curve *profiles.Curve) demoBackendReport {
+func compare(s *simulated, curve *profiles.Curve) BackendReport {
 	truth := s.engine.Truth()
-	r := demoBackendReport{Backend: s.name, Preset: s.preset.Name, AtFloor: curve.MaxConcurrency(demoFloor)}
+	r := BackendReport{Backend: s.name, Preset: s.preset.Name, AtFloor: curve.MaxConcurrency(floorTPS)}
 	_, visited := curve.Support()
 	r.AtFloorIsLowerBound = r.AtFloor >= 2*visited
 	var seconds float64
@@ -126,7 +126,7 @@ func compare(s *simulated, curve *profiles.Curve) demoBackendReport {
 			continue
 		}
 		at := curve.At(p.N)
-		l := levelError{N: p.N, P: at.P, Learned: at.TPS, Recorded: p.TPS, True: 1 / model.StepSeconds(p.N, at.P)}
+		l := LevelError{N: p.N, P: at.P, Learned: at.TPS, Recorded: p.TPS, True: 1 / model.StepSeconds(p.N, at.P)}
 		if math.IsNaN(l.Learned) {
 			continue // nothing learned yet
 		}
@@ -140,7 +140,7 @@ func compare(s *simulated, curve *profiles.Curve) demoBackendReport {
 }
 
 // print writes the report for a terminal of width columns.
-func (r demoReport) print(out io.Writer, width int) {
+func (r Report) print(out io.Writer, width int) {
 	say := func(format string, args ...any) {
 		fmt.Fprintf(out, "\n%s\n", strings.Join(report.Wrap(fmt.Sprintf(format, args...), width), "\n"))
 	}
@@ -177,7 +177,7 @@ func (r demoReport) print(out io.Writer, width int) {
 	t.Print(out, width)
 }
 
-func (b demoBackendReport) carries() string {
+func (b BackendReport) carries() string {
 	if b.AtFloorIsLowerBound {
 		return fmt.Sprintf("≥ %d", b.AtFloor)
 	}
@@ -185,7 +185,7 @@ func (b demoBackendReport) carries() string {
 }
 
 // sample shows four levels, spread over those seen.
-func (b demoBackendReport) sample() string {
+func (b BackendReport) sample() string {
 	var levels []string
 	last := -1
 	for i := range 4 {

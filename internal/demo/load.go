@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -24,23 +24,23 @@ type load interface {
 	users() int // active now
 }
 
-func newLoad(o demoOptions) (load, error) {
-	if o.replay == "" {
-		return &scenario{duration: o.duration, seed: o.seed}, nil
+func newLoad(o Options) (load, error) {
+	if o.Replay == "" {
+		return &scenario{duration: o.Duration, seed: o.Seed}, nil
 	}
-	f, err := os.Open(o.replay)
+	f, err := os.Open(o.Replay)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	arrivals, err := loadgen.ReadTrace(o.replay, f, o.duration)
+	arrivals, err := loadgen.ReadTrace(o.Replay, f, o.Duration)
 	if err != nil {
 		return nil, err
 	}
 	if len(arrivals) == 0 {
-		return nil, fmt.Errorf("%s: no request in the first %v", o.replay, o.duration)
+		return nil, fmt.Errorf("%s: no request in the first %v", o.Replay, o.Duration)
 	}
-	return &replay{arrivals: arrivals, file: o.replay}, nil
+	return &replay{arrivals: arrivals, file: o.Replay}, nil
 }
 
 // Shares of the demo's duration at which things happen, and its numbers.
@@ -224,8 +224,8 @@ func wait(ctx context.Context, d time.Duration) bool {
 }
 
 // newClientTransport returns the transport of all users together.
-func newClientTransport(o options) *http.Transport {
-	dial := o.dial
+func newClientTransport(o Options) *http.Transport {
+	dial := o.Dial
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
 	}

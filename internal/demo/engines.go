@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -19,12 +19,12 @@ import (
 
 // The promise of the demo's interactive route.
 const (
-	demoFloor = 30.0 // tokens/s
-	demoGrace = time.Second
+	floorTPS = 30.0
+	grace    = time.Second
 )
 
-// demoPresets are the published curves of the three simulated GPUs.
-var demoPresets = []string{"glm-5/h200", "deepseek-r1/h200/sglang", "llama-3.1-70b/h200/vllm"}
+// published are the published curves of the three simulated GPUs.
+var published = []string{"glm-5/h200", "deepseek-r1/h200/sglang", "llama-3.1-70b/h200/vllm"}
 
 // simulated is one simulated GPU behind a port of its own.
 type simulated struct {
@@ -43,10 +43,10 @@ type simulated struct {
 }
 
 // startFleet starts the simulated GPUs.
-func startFleet(seed uint64, o options) ([]*simulated, error) {
+func startFleet(o Options) ([]*simulated, error) {
 	var fleet []*simulated
-	for i, name := range demoPresets {
-		s, err := newSimulated(name, seed+uint64(i), o)
+	for i, name := range published {
+		s, err := newSimulated(name, o.Seed+uint64(i), o)
 		if err == nil {
 			err = s.start()
 		}
@@ -68,7 +68,7 @@ func stopFleet(fleet []*simulated) {
 	}
 }
 
-func newSimulated(name string, seed uint64, o options) (*simulated, error) {
+func newSimulated(name string, seed uint64, o Options) (*simulated, error) {
 	p, ok := presets.Lookup(name)
 	if !ok {
 		return nil, fmt.Errorf("no published curve %q", name)
@@ -80,7 +80,7 @@ func newSimulated(name string, seed uint64, o options) (*simulated, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &simulated{
 		name: strings.ReplaceAll(p.Model, ".", "-") + "-" + p.GPU, preset: p, engine: engine,
-		listen: o.listenTCP, stop: cancel, ended: make(chan struct{}), addr: "127.0.0.1:0",
+		listen: o.listen, stop: cancel, ended: make(chan struct{}), addr: "127.0.0.1:0",
 	}
 	go func() {
 		defer close(s.ended)
@@ -99,7 +99,7 @@ func (s *simulated) start() error {
 		return fmt.Errorf("simulated GPU %s: %w", s.name, err)
 	}
 	s.addr = l.Addr().String()
-	s.server = &http.Server{Handler: s.engine, ReadHeaderTimeout: readHeaderTimeout}
+	s.server = &http.Server{Handler: s.engine, ReadHeaderTimeout: 10 * time.Second}
 	server := s.server
 	s.serving.Go(func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -119,8 +119,8 @@ func (s *simulated) kill() {
 	}
 }
 
-// demoConfig is the gateway's configuration, written and parsed like any.
-func demoConfig(fleet []*simulated, adminListen string) (*config.Config, error) {
+// configOf is the gateway's configuration, written and parsed like any.
+func configOf(fleet []*simulated, adminListen string) (*config.Config, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "listen: 127.0.0.1:0\nadmin: { listen: %q }\nbackends:\n", adminListen)
 	for _, s := range fleet {
@@ -140,6 +140,6 @@ func demoConfig(fleet []*simulated, adminListen string) (*config.Config, error) 
   - model: nightly
     class: batch
     targets: [ %s ]
-`, all, demoFloor, demoGrace, all)
+`, all, floorTPS, grace, all)
 	return config.Parse("demo.yaml", []byte(b.String()), os.LookupEnv)
 }
