@@ -73,7 +73,7 @@ func NewScraper(o ScraperOptions) (*Scraper, error) {
 		return nil, fmt.Errorf("providers: backend %q: %w", o.Backend.Name, err)
 	}
 	if o.Life <= 0 || o.OnLoad == nil || o.OnSignal == nil {
-		return fail(errors.New("Life, OnLoad and OnSignal are required"))
+		return fail(errors.New("fields Life, OnLoad and OnSignal are required"))
 	}
 	kind, base, headers, err := o.Backend.reach()
 	if err != nil {
