@@ -10,10 +10,21 @@ import (
 	"github.com/pacer-dev/pacer/router"
 )
 
+// maxLogAttrs is how many attributes a line has at most.
+const maxLogAttrs = 30
+
 // writeLog writes the one access-log line of the request. It holds no text of
 // prompts or answers, and no key.
 func (x *exchange) writeLog(e telemetry.Exchange, err error) {
-	attrs := []slog.Attr{
+	level := slog.LevelInfo
+	if e.Outcome == outcomeUpstream || e.Outcome == outcomeCut {
+		level = slog.LevelWarn
+	}
+	if !x.g.access.Enabled(context.Background(), level) {
+		return
+	}
+	var room [maxLogAttrs]slog.Attr
+	attrs := append(room[:0],
 		slog.String("request", requestID(x.request.http.Context())),
 		slog.String("client", x.plan.client(x.request.http)),
 		slog.String("method", x.request.http.Method),
@@ -28,7 +39,7 @@ func (x *exchange) writeLog(e telemetry.Exchange, err error) {
 		slog.Float64("waited_ms", milliseconds(e.Waited)),
 		slog.Float64("duration_ms", milliseconds(e.Duration)),
 		slog.Int64("bytes", x.down.bytes),
-	}
+	)
 	if e.TTFT > 0 {
 		attrs = append(attrs, slog.Float64("ttft_ms", milliseconds(e.TTFT)))
 	}
@@ -41,12 +52,8 @@ func (x *exchange) writeLog(e telemetry.Exchange, err error) {
 	if t := x.attempt; t != nil {
 		attrs = x.logPlace(x.logAnswer(attrs, e, &t.measured), &t.decision)
 	}
-	level := slog.LevelInfo
 	if err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))
-	}
-	if e.Outcome == outcomeUpstream || e.Outcome == outcomeCut {
-		level = slog.LevelWarn
 	}
 	x.g.access.LogAttrs(context.Background(), level, "request", attrs...)
 }

@@ -61,7 +61,7 @@ type Gateway struct {
 	responses responseIndex // answers that backends keep
 	catalog   catalog
 	running   atomic.Int64 // requests between place and settle
-	buffers   sync.Pool    // *[relayBuffer]byte
+	buffers   buffers
 	seed      maphash.Seed // of request.fingerprint
 	uncounted jobQueue     // answers that nobody counted the tokens of
 }
@@ -92,7 +92,6 @@ func New(o Options) (*Gateway, error) {
 		seed:    maphash.MakeSeed(),
 	}
 	g.ending, g.end = context.WithCancelCause(context.Background())
-	g.buffers.New = func() any { return new([relayBuffer]byte) }
 	if err := g.Configure(o.Config, o.Backends, nil); err != nil {
 		return nil, err
 	}

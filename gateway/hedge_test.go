@@ -498,13 +498,13 @@ func (p besides) Place(now time.Time, req router.Request) router.Decision {
 func TestAPanicWhileSendingIsTheExchanges(t *testing.T) {
 	x := &exchange{}
 	a := &attempt{target: router.Target{Backend: "a"}}
-	a.up.launch(&sync.Pool{}, time.Minute) // without a backend
+	a.up.launch(&buffers{}, time.Minute) // without a backend
 	<-a.up.done
 	defer func() {
 		if recover() == nil {
 			t.Error("the panic went unnoticed")
 		}
-		a.up.close(&sync.Pool{})
+		a.up.close(&buffers{})
 	}()
 	_ = x.firstByte(a)
 }

@@ -23,8 +23,8 @@ type placement struct {
 
 // waiter is where a grant finds the request that waits for it. The channel has
 // room for more than one grant because a ticket that expired just as it was
-// granted leaves its grant behind.
-type waiter struct{ grants chan router.Grant }
+// granted leaves its grant behind. Most requests never wait, so it holds pointers.
+type waiter struct{ grants chan *router.Grant }
 
 // place gets the request its lease: at once, or after waiting in line.
 func (x *exchange) place() error {
@@ -80,7 +80,7 @@ func (p *placement) enter(streams int) error {
 
 // first decides where req goes, if need be by way of the line.
 func (p *placement) first(ctx context.Context, req router.Request) (router.Decision, error) {
-	p.waiter.grants = make(chan router.Grant, 4)
+	p.waiter.grants = make(chan *router.Grant, 4)
 	req.Waiter, req.Into = &p.waiter, &p.lease
 	p.req = req
 	return p.queue(ctx, p.g.placer.Place(time.Now(), p.req))

@@ -40,7 +40,7 @@ func (x *exchange) relay() error {
 	x.begin(t)
 	u := &t.up
 	n, now, rerr := u.first.n, u.first.at, u.first.err
-	pass, seen := t.answer.pass, t.answer.seen
+	room, pass, seen := u.first.buf.room(), t.answer.pass, t.answer.seen
 	if t.answer.meter == nil {
 		pass = u.first.bytes()
 	}
@@ -67,17 +67,20 @@ func (x *exchange) relay() error {
 		if rerr != nil {
 			return x.finish(t, rerr)
 		}
+		if t.answer.form == formEvents {
+			room = u.first.buf.next(n, &x.g.buffers)
+		}
 		ready := now
-		n, rerr = u.resp.Body.Read(u.first.buf[:])
+		n, rerr = u.resp.Body.Read(room)
 		now = time.Now()
 		if x.down.blocked && now.Sub(ready) >= waitedRead {
 			x.down.blocked = false
 		}
 		if n > 0 {
 			if x.request.end.Stores && t.answer.form != formUnread {
-				x.indexResponse(t, u.first.buf[:n])
+				x.indexResponse(t, room[:n])
 			}
-			pass, seen = t.answer.observe(u.first.buf[:n], &x.memory)
+			pass, seen = t.answer.observe(room[:n], &x.memory)
 		}
 	}
 }

@@ -53,9 +53,11 @@ func relayed(tb testing.TB, h *house, body io.ReadCloser) *exchange {
 	t, u := x.attempt, &x.attempt.up
 	u.ask = openai.AskUsage
 	u.resp = &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}
-	u.first = firstRead{buf: h.gateway.buffers.Get().(*[relayBuffer]byte), at: now}
+	u.first.at = now
+	u.first.buf.begin(&h.gateway.buffers)
 	t.answer.form, t.answer.events = formEvents, true
 	t.answer.meter = t.backend.NewMeter(x.request.path, true, providers.StripEvent)
+	t.kind = answerGood
 	t.phase.answer()
 	t.measured.stream = x.openStream(t)
 	return x

@@ -4,20 +4,14 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/providers"
 )
 
-const (
-	// relayBuffer is how much of an answer is passed on at once, at most.
-	relayBuffer = 32 << 10
-
-	// errorStart is how much of an error answer is looked at.
-	errorStart = 4 << 10
-)
+// errorStart is how much of an error answer is looked at.
+const errorStart = 4 << 10
 
 // roundTrip is the backend's side of an attempt: the request on its way up, and
 // the answer until its first bytes have come.
@@ -49,19 +43,19 @@ type roundTrip struct {
 
 // firstRead is what the first read of an answer brought.
 type firstRead struct {
-	buf *[relayBuffer]byte // of Gateway.buffers; the relay goes on with it
+	buf readBuffer // the relay goes on with it
 	n   int
 	at  time.Time // when it came
 	err error     // with it, or after it
 }
 
 // bytes is what came. It is overwritten by the next read.
-func (f *firstRead) bytes() []byte { return f.buf[:f.n] }
+func (f *firstRead) bytes() []byte { return f.buf.room()[:f.n] }
 
 // send sends the request up and reads the start of the answer. Where a backend
 // refuses to be asked for usage, it sends the request again without. It touches
 // nothing but u. silence is how long the words of an error may take.
-func (u *roundTrip) send(buffers *sync.Pool, silence time.Duration) {
+func (u *roundTrip) send(buffers *buffers, silence time.Duration) {
 	for u.sendOnce(buffers, silence) {
 		less, ok := providers.RefusesAsk(u.resp.StatusCode, u.first.bytes(), &u.request.parsed, u.ask)
 		if !ok {
@@ -75,23 +69,22 @@ func (u *roundTrip) send(buffers *sync.Pool, silence time.Duration) {
 
 // sendOnce sends the request and reads of a good answer its first bytes, of an
 // error as much as is looked at. It reports whether there is an answer.
-func (u *roundTrip) sendOnce(buffers *sync.Pool, silence time.Duration) bool {
+func (u *roundTrip) sendOnce(buffers *buffers, silence time.Duration) bool {
 	u.first.n, u.first.err = 0, nil
 	if u.resp, u.err = u.backend.Send(u.ctx, u.call); u.err != nil || !u.answers() {
 		return false
 	}
 	f := &u.first
-	if f.buf == nil {
-		f.buf = buffers.Get().(*[relayBuffer]byte)
-	}
+	f.buf.begin(buffers)
+	room := f.buf.room()
 	if u.resp.StatusCode < 300 {
 		for f.n == 0 && f.err == nil {
-			f.n, f.err = u.resp.Body.Read(f.buf[:])
+			f.n, f.err = u.resp.Body.Read(room)
 		}
 	} else {
 		u.resp.Body = mask(u.resp.Body, u.backend.secrets)
 		over := time.AfterFunc(silence, func() { u.cancel(errSilence) })
-		f.n, f.err = readStart(u.resp.Body, f.buf[:errorStart])
+		f.n, f.err = readStart(u.resp.Body, room[:errorStart])
 		over.Stop()
 	}
 	f.at = time.Now()
@@ -99,7 +92,7 @@ func (u *roundTrip) sendOnce(buffers *sync.Pool, silence time.Duration) bool {
 }
 
 // launch has send done by a goroutine of its own; close waits for it.
-func (u *roundTrip) launch(buffers *sync.Pool, silence time.Duration) {
+func (u *roundTrip) launch(buffers *buffers, silence time.Duration) {
 	u.done = make(chan struct{})
 	go func() {
 		defer close(u.done)
@@ -129,7 +122,7 @@ func (u *roundTrip) status() int {
 }
 
 // close cancels what still runs at the backend and gives the buffer back.
-func (u *roundTrip) close(buffers *sync.Pool) {
+func (u *roundTrip) close(buffers *buffers) {
 	if u.timer != nil {
 		u.timer.stop()
 	}
@@ -143,10 +136,7 @@ func (u *roundTrip) close(buffers *sync.Pool) {
 	if u.resp != nil {
 		_ = u.resp.Body.Close()
 	}
-	if u.first.buf != nil {
-		buffers.Put(u.first.buf)
-		u.first.buf = nil
-	}
+	u.first.buf.giveBack(buffers)
 }
 
 // readStart fills buf as far as the answer goes.

@@ -61,7 +61,7 @@ func (g *Gateway) Deliver(grants []router.Grant) {
 			continue // not one of ours: Placers other than the router keep their own
 		}
 		select {
-		case w.grants <- grant:
+		case w.grants <- &grant:
 		default:
 			// Cannot happen while a ticket is granted at most once. If it
 			// does, the place must not be lost with the grant.
