@@ -283,3 +283,39 @@ func TestACrowdLeavesNothingBehind(t *testing.T) {
 		}
 	})
 }
+
+// Whoever is told a time finds a place then; where all are promised, nobody is
+// told one, and libraries are told not to try again by themselves.
+func TestNoTimeIsToldWhereNoPlaceIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, crowded(time.Second), map[string]http.Handler{"a": &script{answer: talk(20, time.Second)}})
+		h.believe("a", profiles.PriorPoint{N: 1, TPS: 1}, profiles.PriorPoint{N: 8, TPS: 1})
+		for range 20 { // the length of the answers becomes known
+			if r := h.post(chat, streamBody); r.status != 200 {
+				t.Fatalf("got %d %s", r.status, r.body)
+			}
+		}
+		last := make(chan reply, 1)
+		go func() { last <- h.post(chat, streamBody) }()
+		<-time.After(time.Second)
+		told := 0
+		for range 6 { // places come free every 20 s
+			r := h.post(chat, streamBody)
+			if r.status != 429 {
+				t.Fatalf("got %d %s", r.status, r.body)
+			}
+			after, never := r.header.Get("Retry-After"), r.header.Get("X-Should-Retry")
+			switch {
+			case after != "" && never == "":
+				told++
+			case after != "" || never != "false" || !strings.Contains(r.body, "within a minute is promised"):
+				t.Errorf("x-should-retry %q, Retry-After %q: %s", never, after, r.body)
+			}
+		}
+		if told < 1 || told > 3 {
+			t.Errorf("%d of six were told a time within a minute, want those who find a place", told)
+		}
+		<-last
+		h.idle()
+	})
+}

@@ -151,3 +151,38 @@ func TestRetryTable(t *testing.T) {
 		}
 	}
 }
+
+// At more than twice the load nearly all who are told to come back and do find a
+// place, and nothing is lost by waiting for them; nobody gets more by coming each
+// second, as somebody new or not.
+func TestWhoComesBackAsToldIsServed(t *testing.T) {
+	skipUnderRace(t)
+	for _, c := range []crowd{
+		{fleet: "mixed", name: "told", manners: [manners]float64{Obeying: 1}},
+		{fleet: "slow", name: "told", manners: [manners]float64{Obeying: 1}},
+		{fleet: "mixed", name: "half disguised", manners: [manners]float64{Obeying: 1, Disguised: 1}},
+		{fleet: "slow", name: "half hammer", manners: [manners]float64{Obeying: 1, Hammering: 1}},
+	} {
+		t.Run(c.fleet+" "+c.name, func(t *testing.T) {
+			t.Parallel()
+			c.load = 225
+			o := c.play(t, alone{}, 1, 2)
+			t.Logf("goodput %.3f of the run without retries; placed %.3f of those who came when told; met %.3f of those who obey, %.3f of those who do not", o.goodput, o.placed, o.obeys, o.hammers)
+			if low := least(o.goodput); !(low >= 0.97) {
+				t.Errorf("goodput is %.1f %% of the run without retries, want 97 %%", 100*low)
+			}
+			want := 0.8
+			if c.name != "told" { // what is expected of a crowd goes by chance
+				want = 0.7
+			}
+			if placed := mean(o.placed); !(placed >= want) {
+				t.Errorf("%.1f %% of those who came when told are placed, want %.0f %%", 100*placed, 100*want)
+			}
+			for i, obeys := range o.obeys {
+				if obeys < o.hammers[i] {
+					t.Errorf("%.1f %% of those who obey are served, and %.1f %% of those who do not", 100*obeys, 100*o.hammers[i])
+				}
+			}
+		})
+	}
+}
