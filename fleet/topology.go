@@ -70,12 +70,8 @@ func classOf(s string) router.Class {
 }
 
 func preferOf(s string) router.Prefer {
-	for _, p := range []router.Prefer{router.Order, router.Cheapest, router.Pack} {
-		if s == p.String() {
-			return p
-		}
-	}
-	return router.Headroom
+	p, _ := router.PreferOf(s) // the configuration was checked
+	return p
 }
 
 // Targets returns every target that some route names, each once.

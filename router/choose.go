@@ -1,53 +1,54 @@
 package router
 
-import "math"
-
 // tie is how close to the best a rank must be to count as equal: choosing at
 // random among equals keeps replicas from running after the same backend.
 const tie = 0.95
 
-// choose picks among the feasible targets as the route prefers, nil when there
-// is none.
-//
-// An unknown target goes first while slow start has room on it, the emptiest
-// before the others: it costs little while nothing runs there, and the next
-// spike finds it learned.
+// policy is how a route chooses among its targets. A new one is a file with this one
+// method, and a row in policies.
+type policy interface {
+	// pick returns the verdict on the target that a goes to, nil when it is to go
+	// nowhere. a was judged; what it returns is one of a.verdicts.
+	pick(r *Router, a *ask) *verdict
+}
+
+// policies are the policies by Prefer, each with the word that the configuration
+// has for it.
+var policies = [...]struct {
+	word   string
+	policy policy
+}{
+	Headroom: {"headroom", byHeadroom{}},
+	Order:    {"order", byOrder{}},
+	Cheapest: {"cheapest", byPrice{}},
+	Pack:     {"pack", tightest{}},
+}
+
+// String returns headroom, order, cheapest or pack.
+func (p Prefer) String() string {
+	if int(p) < len(policies) {
+		return policies[p].word
+	}
+	return policies[Headroom].word
+}
+
+// PreferOf returns the preference that the configuration has a word for.
+func PreferOf(word string) (p Prefer, ok bool) {
+	for i := range policies {
+		if policies[i].word == word {
+			return Prefer(i), true
+		}
+	}
+	return Headroom, false
+}
+
+// choose picks among the targets as the route prefers, nil when there is none.
 func (r *Router) choose(a *ask) *verdict {
-	verdicts := a.verdicts
-	feasible := a.rankAll()
-	if feasible == 0 {
-		return nil
+	p := a.route.conf.Prefer
+	if int(p) >= len(policies) {
+		p = Headroom
 	}
-	switch a.route.conf.Prefer {
-	case Order:
-		for i := range verdicts {
-			if verdicts[i].reason == OK {
-				return &verdicts[i]
-			}
-		}
-	case Cheapest:
-		least := math.Inf(1)
-		for i := range verdicts {
-			if v := &verdicts[i]; v.reason == OK {
-				least = min(least, a.priceOf(v))
-			}
-		}
-		for i := range verdicts {
-			if v := &verdicts[i]; v.reason == OK && a.priceOf(v) > least {
-				v.rank = -1
-			}
-		}
-	case Pack:
-		for i := range verdicts {
-			if v := &verdicts[i]; v.reason == OK && !v.fresh {
-				v.rank = 1 / (v.rank + 1e-9)
-			}
-		}
-	}
-	if feasible > 1 && (a.route.conf.Prefer == Headroom || a.route.conf.Prefer == Pack) {
-		a.spare()
-	}
-	return r.best(a)
+	return policies[p].policy.pick(r, a)
 }
 
 // spare puts the feasible targets on which a would take a place from a higher

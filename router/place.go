@@ -15,17 +15,18 @@ func (r *Router) Place(now time.Time, req Request) Decision {
 		return Decision{Refusal: &Refusal{Reason: NoBackend}}
 	}
 	r.advance(now)
-	a := newAsk(now, rt, &req)
+	a := &r.asking
+	*a = newAsk(now, rt, &req)
 	if !req.NoQueue && !req.Spare && !req.Again {
 		if since, ok := rt.promises.keep(now, req.Key); ok {
 			a.since = since
 		}
 	}
-	p := r.planNewcomer(&a)
+	p := r.planNewcomer(a)
 	if req.Spare && p.chosen == nil { // nobody is turned away, to come back later
 		return Decision{Refusal: &Refusal{Reason: p.cause, Best: p.best, Floor: a.floor}, Policy: p.policy, Waited: a.waited}
 	}
-	return r.carryOut(&a, &p)
+	return r.carryOut(a, &p)
 }
 
 // Assign places a request on target without asking whether it is feasible,

@@ -32,6 +32,7 @@ type Router struct {
 	sweptAt   int64                   // unix second up to which promises were swept
 	verdicts  []verdict               // scratch of judge
 	elsewhere ask                     // the same for the route that a request spills to
+	asking    ask                     // the request that is being placed: a policy sees it, so it would be moved to the heap
 	cohorts   [forecastCohorts]cohort // scratch of predict
 	journal   journal
 }

@@ -41,19 +41,6 @@ const (
 	Pack                   // tightest fit
 )
 
-// String returns headroom, order, cheapest or pack.
-func (p Prefer) String() string {
-	switch p {
-	case Order:
-		return "order"
-	case Cheapest:
-		return "cheapest"
-	case Pack:
-		return "pack"
-	}
-	return "headroom"
-}
-
 // StepKind is one thing to do when no target is feasible.
 type StepKind uint8
 

@@ -57,17 +57,18 @@ func nextInLine(routes []*route, class Class, round uint64) *Ticket {
 // serve tries to place one who waits; ok is false if it has to go on
 // waiting. It is refused when waiting became pointless.
 func (r *Router) serve(now time.Time, t *Ticket) (d Decision, ok bool) {
-	a := t.ask(now)
-	r.judge(&a)
-	if v := r.choose(&a); v != nil {
+	a := &r.asking
+	*a = t.ask(now)
+	r.judge(a)
+	if v := r.choose(a); v != nil {
 		r.exit(t)
 		p := a.onto(v, OutcomeGranted)
-		return r.carryOut(&a, &p), true
+		return r.carryOut(a, &p), true
 	}
 	if pointless, _ := a.unattainable(); pointless {
 		r.exit(t)
-		p := r.planSteps(&a, t.steps, ShedFloor)
-		return r.carryOut(&a, &p), true
+		p := r.planSteps(a, t.steps, ShedFloor)
+		return r.carryOut(a, &p), true
 	}
 	return Decision{}, false
 }
