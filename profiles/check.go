@@ -115,6 +115,15 @@ var rules = slices.Concat(
 		{Kind: "g", X: 0, Of: -1, Most: paceSlowness * mostSeconds, Slack: exact},
 		{Kind: "g", X: 1, Of: -1, Least: -4 * mostPace, Most: 4 * mostPace},
 	},
+	// What requests bring. A prompt may be taken back when it has faded.
+	positive("m", mixNames[:], exact, "t", "y", "n", "x"),
+	[]Rule{
+		{Kind: "m", X: 0, Of: -1, Most: mostSeconds, Slack: exact},
+		{Kind: "m", X: 1, Of: 0, Least: -mostPerSecond, Most: mostPerSecond, Slack: promptSlack},
+		{Kind: "m", X: 2, Of: 0, Most: mostTPS * mostLevel, Slack: few},
+	},
+	// Of those of late. A change counts as hours.
+	positive("q", recentNames[:], exact, recentNames[:]...),
 )
 
 // The places of T and K among the rows.
@@ -273,5 +282,5 @@ func ParseSums(fields map[string]string, updated time.Time) (Sums, error) {
 
 // storedNames returns the names of all sums, by group.
 func storedNames() [][]string {
-	return slices.Concat(storedBins[:], storedSlow[:], [][]string{storedRows, storedTotals, storedFirsts, storedKnee, storedDeliveries, storedPace})
+	return slices.Concat(storedBins[:], storedSlow[:], [][]string{storedRows, storedTotals, storedFirsts, storedKnee, storedDeliveries, storedPace, storedMix, storedRecent})
 }

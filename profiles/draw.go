@@ -36,18 +36,16 @@ func (c *Curve) describe(s *Sums, ok bool) {
 	if !ok {
 		return
 	}
-	var prompts float64
 	for i := range s.bins {
 		b := &s.bins[i]
 		c.steps += b.K
 		c.tokens += b.Y
-		prompts += b.P
 		// A bin with less than a step is what a change of n brushed.
 		if n, ok := b.meanN(); ok && b.K >= 1 && b.S > 0 {
 			c.bins[i] = binPoint{n: inBin(i, n), seconds: b.S, tokens: b.Y, k: b.K, windows: b.W}
 		}
 	}
-	c.rho = min(max(prompts/c.tokens, 0), maxLoad)
+	c.rho = s.rho()
 }
 
 // inBin rounds a mean n of bin i to a level of that bin.

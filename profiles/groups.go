@@ -140,6 +140,12 @@ func (s *Sums) Groups() []Group {
 	if s.pace != (paceSums{}) {
 		groups = append(groups, namedGroup(s.pace.T/paceSlowness, storedPace, s.pace.fields()))
 	}
+	if s.mix != (mixSums{}) {
+		groups = append(groups, namedGroup(s.mix.T, storedMix, s.mix.fields()))
+	}
+	if s.recent != (recentSums{}) {
+		groups = append(groups, namedGroup(s.recent.T, storedRecent, s.recent.fields()))
+	}
 	return groups
 }
 
@@ -171,6 +177,8 @@ func SumsFrom(fields map[string]float64, updated time.Time) Sums {
 	readFields(fields, storedKnee, s.knee.fields())
 	readFields(fields, storedDeliveries, s.deliveries.fields())
 	readFields(fields, storedPace, s.pace.fields())
+	readFields(fields, storedMix, s.mix.fields())
+	readFields(fields, storedRecent, s.recent.fields())
 	return s
 }
 

@@ -90,6 +90,7 @@ func (s *Sums) lend(o *Sums, share float64) {
 		}
 	}
 	add(s.rows.fields(), o.rows.fields())
+	add(s.mix.fields(), o.mix.fields())
 	for i := range s.slow {
 		if o.slow[i] != (rowSums{}) {
 			add(s.slow[i].fields(), o.slow[i].fields())

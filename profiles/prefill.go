@@ -95,6 +95,9 @@ func (g *group) bookPrompt(s *Stream) {
 	defer g.mu.Unlock()
 	s.joined = g.abreast
 	s.prompt = s.estimate * s.profile.totals().promptScale()
+	if s.prompt > 0 {
+		s.profile.seePrompt(s.prompt)
+	}
 	if s.prompt > 0 && s.prefill.len > 0 {
 		s.prefill.addTo(&g.windowAt(s.prefill.window).prompts, s.prompt)
 	}

@@ -28,6 +28,7 @@ type profile struct {
 	fold    Sums     // gathered since the last fold
 	shift   Shift    // of what was known then
 	row     row      // windows too thin for a row of their own
+	newest  newest   // prompts
 
 	// held are the prompts of windows whose exposures streams still keep,
 	// because tokens per chunk is not known; flowing counts the windows closed
@@ -142,10 +143,15 @@ func (p *profile) move(step float64) {
 // from one of several replicas that is unbiased while prompts are divided as
 // streams are.
 func (p *profile) takePrompts(cells *[NumBins]exposure) {
-	var occupied float64
+	var occupied, tokens float64
+	m := &p.fold.mix
 	for i := range cells {
 		occupied += cells[i].T
+		tokens += cells[i].Y
 	}
+	m.T += occupied
+	m.Y += max(tokens, 0)
+	p.fold.recent.T += occupied
 	share := 0.0
 	if occupied > 0 {
 		share = occupied / max(p.held.seen, occupied)
@@ -153,7 +159,9 @@ func (p *profile) takePrompts(cells *[NumBins]exposure) {
 	for i := range p.fold.bins {
 		prompts := p.held.prompts.P[i] * share
 		p.row.P += prompts
-		p.fold.bins[i].P += prompts + p.held.late.P[i]*share
+		all := prompts + p.held.late.P[i]*share
+		p.fold.bins[i].P += all
+		m.P += all
 		p.fold.bins[i].PN += (p.held.prompts.PN[i] + p.held.late.PN[i]) * share
 	}
 	p.holdRest(1 - share)

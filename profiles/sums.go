@@ -20,6 +20,8 @@ type Sums struct {
 
 	deliveries deliverySums
 	pace       paceSums
+	mix        mixSums
+	recent     recentSums
 
 	// slow is the slow copy of rows, by octave of n: fed by the same deltas, it
 	// halves by the clock of the store, so that it still holds what rows forget
@@ -114,6 +116,12 @@ func (s *Sums) Add(d Delta, halfLife time.Duration) {
 	if d.Sums.pace != (paceSums{}) {
 		mergeFields(s.pace.fields(), d.Sums.pace.fields(), kept(d.Sums.pace.T/paceSlowness, halfLife))
 	}
+	if d.Sums.mix != (mixSums{}) {
+		mergeFields(s.mix.fields(), d.Sums.mix.fields(), kept(d.Sums.mix.T, halfLife))
+	}
+	if d.Sums.recent != (recentSums{}) {
+		mergeFields(s.recent.fields(), d.Sums.recent.fields(), kept(d.Sums.recent.T, halfLife))
+	}
 	if d.Sums.Updated.After(s.Updated) {
 		s.Updated = d.Sums.Updated
 	}
@@ -173,7 +181,7 @@ func kept(occupied float64, halfLife time.Duration) float64 {
 // empty reports whether s holds nothing.
 func (s *Sums) empty() bool {
 	return s.bins == [NumBins]binSums{} && s.rows == fastRows{} && s.slow == [numOctaves]rowSums{} && s.totals == totals{} &&
-		s.firsts == firstSums{} && s.knee == kneeSums{} && s.deliveries == deliverySums{} && s.pace == paceSums{}
+		s.firsts == firstSums{} && s.knee == kneeSums{} && s.deliveries == deliverySums{} && s.pace == paceSums{} && s.mix == mixSums{} && s.recent == recentSums{}
 }
 
 // take adds an exposure whose tokens are in chunks.

@@ -74,7 +74,7 @@ var rows = []row{
 	ttftRow("S4 prefill mix, bursts", s4, 30e3, 25, true, 0),
 	ttftRow("S6 short answers, real arrivals", s6, 30e3, 25, true, 0),
 	ttftRow("S7 24 slots, bursts", s7, 60e3, 25, true, 24),
-	formRow("KV bandwidth", forms[0].known, held{floor: 70}, edge),
+	formRow("KV bandwidth", forms[0].known, held{floor: 85}, edge),
 	formRow(forms[1].name, forms[1].known, held{floor: 80}, edge),
 	formRow(forms[2].name, forms[2].known, held{shown: 12, p90: 30, spread: 40, above: 40, floor: 20, same: 12, same90: 30}, fades),
 	formRow(forms[3].name, forms[3].known, held{}, ""),

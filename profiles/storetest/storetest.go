@@ -92,6 +92,7 @@ func delta(t profiles.Target, size, occupied float64) profiles.Delta {
 		"s0.a00": 1.25 * size, "s4.a33": size, "s4.yy": size, "s4.b3": size / 7, "s4.k": size, "s4.t": occupied,
 		"t.answers": size, "t.output": 123.456 * size, "t.t": occupied,
 		"ft.w": size, "ft.wy": 5 * size, "ft.y": size / 9, "ft.n": size, "g.t": occupied,
+		"m.t": occupied, "m.p": size * 7, "m.y": size, "m.n": size, "m.x": size * 9, "q.t": occupied, "q.n": size, "q.x": size * 8, "q.xx": size * 99,
 	}
 	for i, bin := range []int{0, 7, 23} {
 		name := "b" + strconv.Itoa(bin) + "."
