@@ -17,9 +17,12 @@ const (
 	confidence = 1.0
 )
 
-// bound fills in low: the running minimum over m ≤ n of the curve less the
-// margin, or less its own error where that is more, and of the bins' own
-// speeds where they are lower. The running minimum keeps a step in the curve
+// bound fills in low, in tokens/s for one of n streams:
+//
+//	low(n) = min over lo ≤ m ≤ n of min(TPS(m), own(m))·(1 − max(margin, τ·e/√(τ² + e²)))
+//
+// with e the standard error of the bin of m and τ = bend, both relative; times
+// extrapolated above the support. The running minimum keeps a step in the curve
 // from being averaged away. It starts at the lowest visited n, so that what is
 // extrapolated below cannot poison it.
 func (c *Curve) bound(s *Sums) {
@@ -47,10 +50,13 @@ func (c *Curve) bound(s *Sums) {
 	}
 }
 
-// own returns the speed at n that the bin of n shows by itself, as fast as its
-// standard error e allows; +Inf where the bin is too thin to say. It is the fit
-// times all that the bin says against it, at the prompt load of n streams: what the
-// bin's tokens took with the prompts that happened to fall beside them is
+// own returns the speed at n, in tokens/s, that the bin of n shows by itself:
+//
+//	own(n) = 1/((A + B·√n + C·n + D·ρ·n) · S/(A·Y + B·R + C·N + D·PN) · (1 − e))
+//
+// the fit at the prompt load of n streams, times all that the bin says against it,
+// as fast as its standard error e allows; +Inf where the bin is too thin to say.
+// What the bin's tokens took with the prompts that happened to fall beside them is
 // several times as far off. A stall that hit a single window is all in e, and
 // is taken off again.
 func (c *Curve) own(n int, b *binSums, e float64) float64 {

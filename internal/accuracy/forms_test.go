@@ -29,6 +29,24 @@ var (
 	}
 )
 
+// Two more, on which nothing was ever chosen: they say whether what helps the
+// others helps an engine that nobody has seen.
+var (
+	slowPrefill = sim.EngineOptions{
+		Model: sim.Model{Table: []sim.Point{{N: 1, TPS: 32}, {N: 4, TPS: 29}, {N: 8, TPS: 24}, {N: 12, TPS: 21}, {N: 16, TPS: 15}, {N: 24, TPS: 12}}, D: 250e-6},
+		Noise: 0.1, PrefillBatch: 512, MaxNumSeqs: 24,
+	}
+	pairs = sim.EngineOptions{Model: sim.Model{A: 0.006, B: 0.002, C: 0.0002, D: 45e-6, E: 4e-8}, Noise: 0.1, PrefillBatch: 1024, SharedBudget: true}
+
+	apart = []struct {
+		name string
+		*known
+	}{
+		{"slow prefill, 24 slots, kernels that change at 13", knownBy(setup{engine: slowPrefill, load: bursts(0.7, conversations), jitter: longJitter, leave: 0.02, seesFew: 24}, truthTokens/2)},
+		{"two ranks that read their caches and share a budget", knownBy(setup{engine: pairs, ranks: 2, load: bursts(3, conversations), jitter: longJitter, leave: 0.02}, truthTokens)},
+	}
+)
+
 func sharing(o sim.EngineOptions, budget int) sim.EngineOptions {
 	o.PrefillBatch, o.SharedBudget = budget, true
 	return o
