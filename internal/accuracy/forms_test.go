@@ -162,7 +162,7 @@ type held struct{ shown, p90, spread, above, floor, same, same90 float64 }
 
 // sampledGates hold what is reached at the mix of the long run, of which a run is
 // a sample: no estimator can know it.
-var sampledGates = held{shown: 9, p90: 25, spread: 13, above: 15, floor: 20}
+var sampledGates = held{shown: 9, p90: 25, spread: 16, above: 30, floor: 20}
 
 // over sums up what was seen in many runs.
 func over(list []verdict, of func(v *verdict) sight, g held) []figure {
