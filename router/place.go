@@ -16,7 +16,7 @@ func (r *Router) Place(now time.Time, req Request) Decision {
 	}
 	r.advance(now)
 	a := &r.asking
-	*a = newAsk(now, rt, &req)
+	a.put(now, rt, &req)
 	if !req.NoQueue && !req.Spare && !req.Again {
 		if since, ok := rt.promises.keep(now, req.Key); ok {
 			a.since = since

@@ -59,8 +59,14 @@ type ask struct {
 }
 
 // newAsk puts req to rt.
-func newAsk(now time.Time, rt *route, req *Request) ask {
-	a := ask{
+func newAsk(now time.Time, rt *route, req *Request) (a ask) {
+	a.put(now, rt, req)
+	return a
+}
+
+// put makes a what req asks of rt.
+func (a *ask) put(now time.Time, rt *route, req *Request) {
+	*a = ask{
 		req: *req, route: rt, now: now, arrived: req.Arrived,
 		class: rt.conf.Class, floor: rt.conf.SLO.MinTPS, maxTTFT: rt.conf.SLO.MaxTTFT,
 		weight: max(req.Sequences, 1), prompt: max(req.PromptTokens, 0),
@@ -84,7 +90,6 @@ func newAsk(now time.Time, rt *route, req *Request) ask {
 	if a.class == Batch || !(a.floor > 0) { // NaN is no floor either
 		a.floor = 0
 	}
-	return a
 }
 
 // back reports whether a comes back as it was told.
