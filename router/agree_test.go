@@ -116,6 +116,9 @@ func TestFreePlaceAndPreviewAgree(t *testing.T) {
 			}
 			req := Request{Route: name, Arrived: b.now, Stream: true}
 			seen, _ := b.Preview(b.now, req)
+			if only := s.Targets[0]; len(s.Targets) == 1 && (only.Admits != s.Free || only.Unlimited != s.Unlimited) {
+				t.Fatalf("%+v are free, the only target admits %+v", s, only)
+			}
 			if before != "" {
 				if after := dump(b.Router); after != before {
 					t.Fatalf("a preview changed\n%s", difference(before, after))

@@ -56,6 +56,7 @@ type ask struct {
 
 	verdicts []verdict // on the route's targets, in their order, once they were judged
 	preview  bool      // it is only asked what would become of it
+	probed   bool      // what is asked is what comes when every backend that is tried out has its probe
 }
 
 // newAsk puts req to rt.

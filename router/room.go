@@ -92,31 +92,59 @@ func (a *ask) roomOn(m *model, open bool) (room TargetRoom) {
 // allRoom adds up the room on the backends of a's route.
 func (a *ask) allRoom(s *RouteState) {
 	taken := make([]int, len(a.route.models)) // by target: the room that was counted there
+	probes := 0
 	for i, m := range a.route.models {
-		if m == nil || a.route.sharesGroup(i) {
-			continue
-		}
-		c, elsewhere := m.group.present(), 0 // in other groups of the backend
-		for j, n := range taken[:i] {
-			if other := a.route.models[j]; other != nil && other.group.backend == m.group.backend {
-				elsewhere += n
-			}
-		}
-		if elsewhere > 0 && m.group.backend.health == Probing {
-			continue // the one probe
-		}
-		if c.places != math.MaxInt {
-			c.places -= elsewhere
-		}
-		free, bound := a.room(i, c)
-		taken[i] = free
-		if free >= endlessRoom {
-			s.Free, s.Unlimited, s.FreeLowerBound = 0, true, false
+		if !a.addRoom(s, taken, i) {
 			return
 		}
-		s.Free += free
-		s.FreeLowerBound = s.FreeLowerBound || bound
+		if m != nil && m.group.backend.health == Probing {
+			probes += taken[i]
+		}
 	}
+	if probes == 0 {
+		return
+	}
+	// Once these are out, a target that rests may be all that there is.
+	a.probed = true
+	defer func() { a.probed = false }()
+	for i := range taken {
+		if m := a.route.models[i]; m != nil && m.group.backend.health != Probing && !a.addRoom(s, taken, i) {
+			return
+		}
+	}
+}
+
+// addRoom counts the room on the group of target i, once for all targets there,
+// beside what was taken on others of its backend. It adds to s what was not counted
+// before, and reports whether there is a limit.
+func (a *ask) addRoom(s *RouteState, taken []int, i int) (limited bool) {
+	m := a.route.models[i]
+	if m == nil || a.route.sharesGroup(i) {
+		return true
+	}
+	c, elsewhere := m.group.present(), 0 // in other groups of the backend
+	for j, n := range taken {
+		if other := a.route.models[j]; j != i && other != nil && other.group.backend == m.group.backend {
+			elsewhere += n
+		}
+	}
+	if elsewhere > 0 && m.group.backend.health == Probing {
+		return true // the one probe
+	}
+	if c.places != math.MaxInt {
+		c.places -= elsewhere
+	}
+	free, bound := a.room(i, c)
+	if free >= endlessRoom {
+		s.Free, s.Unlimited, s.FreeLowerBound = 0, true, false
+		return false
+	}
+	if free > taken[i] || taken[i] == 0 {
+		s.Free += free - taken[i]
+		s.FreeLowerBound = s.FreeLowerBound || bound
+		taken[i] = free
+	}
+	return true
 }
 
 // endlessRoom is more users than any engine takes: where so many fit, there is

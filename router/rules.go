@@ -120,7 +120,7 @@ func (a *ask) service(b *backend) Reason {
 		return ReasonDown
 	case b.health == Draining:
 		return ReasonDrain
-	case b.health == Probing && (b.probing(a.now) || a.req.Spare):
+	case b.health == Probing && (a.probed || b.probing(a.now) || a.req.Spare):
 		return ReasonBreaker
 	}
 	return OK
