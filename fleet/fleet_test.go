@@ -131,7 +131,7 @@ func TestALateReloadStartsNothing(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- f.Run(ctx) }()
 		time.Sleep(time.Second) // of the bubble
-		if f.members["a"].stop == nil {
+		if !loops(f, "a") {
 			t.Error("no loop was started")
 		}
 		cancel()
@@ -139,10 +139,17 @@ func TestALateReloadStartsNothing(t *testing.T) {
 			t.Error(err)
 		}
 		apply(t, f, engines(t, ", api_key: other", "a"))
-		if f.members["a"].stop != nil {
+		if loops(f, "a") {
 			t.Error("loops were started after the end")
 		}
 	})
+}
+
+// loops says whether the loops of a member were started.
+func loops(f *Fleet, name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.members[name].stop != nil
 }
 
 // What a backend was replaced by is not spoken of in its name: its streams that
