@@ -72,3 +72,24 @@ func TestLevelFades(t *testing.T) {
 		t.Error("still known after 20 s")
 	}
 }
+
+// unshown is a curve with a margin that no stream has shown to be needed.
+type unshown struct{ form }
+
+func (unshown) Shown() float64 { return 0 }
+
+// An idle engine is judged by what is expected of it. Kept empty by the margin it
+// would show nothing, and stay empty.
+func TestAnIdleEngineTakesOne(t *testing.T) {
+	truth := form{a: 1.0 / 33, b: 1.0 / 1000} // 32 tokens/s alone, a bound of 28.8
+	b := newBench(t, []string{"x"})
+	b.learn("x", truth)
+	b.wantReason("chat", ReasonOwnFloor)
+	b.learn("x", unshown{truth})
+	b.wantReason("chat", OK)
+	b.fill("chat", 1)
+	b.wantReason("chat", ReasonOwnFloor)
+	slower := newBench(t, []string{"x"})
+	slower.learn("x", unshown{form{a: 1.0 / 30, b: 1.0 / 1000}}) // 29.1 alone
+	slower.wantReason("chat", ReasonOwnFloor)
+}

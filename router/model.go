@@ -84,8 +84,9 @@ func (m *model) learn(c curve) {
 	m.cost = finite(c.SecondsPerPromptToken())
 	m.lowest, m.visited = c.Support()
 	m.answer = finite(c.MeanOutput())
+	// Alone it harms nobody but itself, and an engine that is kept empty shows nothing.
 	alone := c.AtRho(1, 0)
-	m.idle = max(finite(alone.Low), c.Low(1, 0))
+	m.idle = max(finite(alone.Low), c.Low(1, 0), finite(alone.TPS)*(1-c.Shown()))
 	if solo := max(alone.TPS, c.TPS(1), c.Seen(1)); solo > 0 && !m.guessed {
 		m.solo = solo
 	}
