@@ -49,6 +49,10 @@ const (
 
 	// mostMix bounds by how much prompts may have changed.
 	mostMix = 64
+
+	// mixEnough is how many occupied seconds of a mix are enough: what it lacks is
+	// taken from the bins.
+	mixEnough = 60
 )
 
 func (m *mixSums) fields() []*float64    { return []*float64{&m.T, &m.P, &m.Y, &m.N, &m.X} }
@@ -61,17 +65,19 @@ var (
 	storedRecent = prefixed("q.", recentNames[:])
 )
 
-// rho returns ρ; of sums that were stored before there was a mix, what the bins
-// say.
+// rho returns ρ. Sums that were stored before there was a mix have hours of it in
+// their bins: a mix of the first seconds, when prompts come and hardly a token,
+// must not stand for them.
 func (s *Sums) rho() float64 {
 	m, q := &s.mix, &s.recent
 	prompts, tokens, change := m.P, m.Y, 1.0
-	if !(tokens > 0) {
-		prompts, tokens = 0, 0
+	if lack := 1 - m.T/mixEnough; lack > 0 || !(tokens > 0) {
+		lack = max(lack, 0.01)
 		for i := range s.bins {
-			prompts, tokens = prompts+s.bins[i].P, tokens+s.bins[i].Y
+			prompts, tokens = prompts+lack*s.bins[i].P, tokens+lack*s.bins[i].Y
 		}
-	} else if m.N >= 1 && q.N >= 1 && m.X > 0 && q.X > 0 {
+	}
+	if m.N >= 1 && q.N >= 1 && m.X > 0 && q.X > 0 {
 		change = min(max(q.X/q.N/(m.X/m.N), 1.0/mostMix), mostMix)
 	}
 	if rho := prompts / tokens * change; rho > 0 {

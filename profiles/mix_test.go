@@ -23,7 +23,7 @@ func TestPromptsThatGrow(t *testing.T) {
 	for seed := range int64(20) {
 		r := rand.New(rand.NewSource(seed))
 		p := &profile{}
-		p.known.mix = mixSums{P: 5000, Y: 1000}
+		p.known.mix = mixSums{T: mixEnough, P: 5000, Y: 1000}
 		reads(p, r, 500, 1000)
 		if got := p.known.rho(); got != 5 {
 			t.Errorf("seed %d: a load that stays gives ρ = %.2f, want 5", seed, got)
@@ -37,10 +37,13 @@ func TestPromptsThatGrow(t *testing.T) {
 	}
 }
 
-// Sums that were stored before there was a mix have the ρ of their bins.
+// Sums that were stored before there was a mix have the ρ of their bins, and not
+// that of the prompts which happen to come in the first second with one.
 func TestRhoOfOlderSums(t *testing.T) {
 	s := sumsOf(Fit{A: 0.01, D: 1e-5}, even(100, 1, 4), func(n int) float64 { return 3 * float64(n) })
 	within(t, "ρ", s.rho(), 3, 1e-9)
-	s.mix = mixSums{T: 1, P: 40, Y: 10}
+	s.mix = mixSums{T: 1, P: 100, Y: 10}
+	within(t, "ρ after a second", s.rho(), 3, 0.1)
+	s.mix = mixSums{T: mixEnough, P: 40, Y: 10}
 	within(t, "ρ of the mix", s.rho(), 4, 1e-9)
 }

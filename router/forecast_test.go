@@ -262,6 +262,17 @@ func TestPromises(t *testing.T) {
 	})
 }
 
+// The promises of a key are in the order of their slots, also when the clock of the
+// wall was set back between two of them: they are compared by that clock alone.
+func TestPromisesGoByTheClockOfTheirSlots(t *testing.T) {
+	var p promises
+	now := time.Now()
+	p.make(now, now.Add(10*time.Second), now, "a", 7)
+	if q := p.byKey[7][0]; q.at != q.at.Round(0) || q.from != q.from.Round(0) {
+		t.Errorf("a promise for %v, kept from %v, goes by the monotonic clock too", q.at, q.from)
+	}
+}
+
 func TestPromisesAreBounded(t *testing.T) {
 	var p promises
 	made := 0

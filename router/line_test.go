@@ -363,6 +363,46 @@ func TestRefusedAtOnceWhenTheWaitIsTooLong(t *testing.T) {
 	}
 }
 
+// Where nobody goes before it nothing is promised, however long the answers are:
+// who is refused is told a time, and only the next one that no place comes free.
+func TestWhoIsAloneIsToldATime(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.topo.Backends[0].MaxConcurrency = 1
+	b.configure()
+	b.learn("x", carrying(10, 30, 60))
+	for range 40 {
+		b.place("chat").Lease.Done(b.now, 5000) // 100 s each
+	}
+	b.place("chat").Lease.FirstToken(b.now)
+	if f := b.place("chat").Refusal; f.NoPlace || f.RetryAfter < retryMost {
+		t.Errorf("alone: told %v, no place %v; want a time", f.RetryAfter, f.NoPlace)
+	}
+	if f := b.place("chat").Refusal; !f.NoPlace {
+		t.Errorf("the next one: told %v, want that no place comes free", f.RetryAfter)
+	}
+}
+
+// Batch that is kept out of an idle backend, because somebody interactive was
+// refused there, waits for time to pass: it is told to come back, all of it.
+func TestBatchThatYieldsIsToldATime(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}}, Route{Name: "jobs", Class: Batch})
+	b.learn("x", carrying(4, 30, 60))
+	for range 40 {
+		b.place("jobs").Lease.Done(b.now, 300)
+	}
+	leases := b.fill("chat", 4)
+	b.wantRefusal(b.place("chat"), ShedFloor)
+	for _, l := range leases {
+		l.Done(b.now, 300)
+	}
+	b.sleep(time.Second)
+	for i := range 3 {
+		if f := b.place("jobs").Refusal; f == nil || f.NoPlace || f.RetryAfter <= 0 {
+			t.Errorf("number %d on an idle backend: %+v, want a time", i+1, f)
+		}
+	}
+}
+
 func TestRetryAfter(t *testing.T) {
 	b, leases := full(t, Route{Name: "chat", SLO: SLO{MinTPS: 30}})
 	for range 400 {

@@ -76,6 +76,7 @@ func (p *promises) full(now time.Time) bool {
 // not full.
 func (p *promises) make(now, at, since time.Time, tenant string, key uint64) {
 	p.sweep(now)
+	at = at.Round(0) // by the clock of the slots: else one that is set back has a promise outlive its slot
 	slot := p.slot(at.Unix())
 	if slot.of == nil {
 		slot.of = map[string]int{}

@@ -40,7 +40,7 @@ func (s ShedReason) String() string {
 type Refusal struct {
 	Reason     ShedReason
 	RetryAfter time.Duration // 1 s to 60 s, jittered; 0 when waiting cannot help, or NoPlace
-	NoPlace    bool          // no place is expected that is not somebody else's within the longest time told
+	NoPlace    bool          // somebody goes before it, and no place is expected after theirs within the longest time told
 	Best       float64       // highest Low on offer, tokens/s; 0 when unknown
 	Floor      float64       // what was asked for
 }
@@ -96,11 +96,20 @@ func (r *Router) comeBack(a *ask, reason ShedReason) (d time.Duration, noPlace b
 	if !known {
 		return r.jitter(a, retryLeast), false
 	}
-	d, ok := untilPlace(&places, a.ahead()+1)
-	if (!ok || d > retryMost) && a.route.lengths.weight >= enough {
+	ahead := a.ahead()
+	d, ok := untilPlace(&places, ahead+1)
+	if (!ok || d > retryMost) && ahead >= 1 && a.route.lengths.weight >= enough && !a.yields() {
 		return 0, true
 	}
 	return r.jitter(a, d), false
+}
+
+// yields reports whether a is batch that leaves some target to those who are kept
+// out of it: that passes with time, and no place has to come free.
+func (a *ask) yields() bool {
+	return slices.ContainsFunc(a.verdicts, func(v verdict) bool {
+		return v.reason == ReasonReserve && v.model.group.keptOut(a.now)
+	})
 }
 
 // ahead is how many have a place before a refused request like a: those in line
