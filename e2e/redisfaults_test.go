@@ -125,6 +125,8 @@ keys: [ { name: mobile, key: %s, limits: { requests_per_minute: 1000000, tokens_
 	}
 	calm := runPhase(t, gateway, calmFor, nil)
 	proctest.Until(t, "the calm streams are in Redis", func() bool { return f.stored(redis) > 0 })
+	// On a busy machine an exchange of the calm time may have come too late.
+	proctest.Until(t, "pacer_store_up 1 before the fault", func() bool { return metrics(t, gateway)["pacer_store_up"] == 1 })
 
 	said := len(warnings(gateway))
 	f.fail(redis)
