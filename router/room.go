@@ -75,14 +75,16 @@ func (a *ask) roomOn(m *model, open bool) (room TargetRoom) {
 		c, v := a.with(m.group, c, n-1), verdict{model: m}
 		return a.bears(&v, &c) == OK
 	}
-	more := most(bears)
-	room.Capacity = c.m + more
-	if more == 0 {
-		room.Capacity = c.m + 1 - a.missing(m)
+	if more := most(bears); more > 0 {
+		room.Capacity, c = c.m+more, a.with(m.group, c, more)
 	} else {
-		c = a.with(m.group, c, more)
-		room.CapacityLowerBound = a.moreIfKnown(a.beside(m, c), &c)
+		c.leave(a.missing(m) - 1)
+		room.Capacity = c.m
 	}
+	// What speaks against one more there; whether it is in service is another question.
+	next := verdict{model: m}
+	next.reason = a.bears(&next, &c)
+	room.CapacityLowerBound = a.moreIfKnown(next, &c)
 	if slots := m.ttft.Slots; slots > 0 && room.Capacity > slots {
 		room.Capacity, room.CapacityLowerBound = slots, false
 	}

@@ -88,3 +88,27 @@ func TestNothingIsFreeBehindALine(t *testing.T) {
 		t.Errorf("free %d with %d in line, want none", s.Free, s.Waiting)
 	}
 }
+
+// How far a capacity is known is a question of evidence alone: not of the health
+// of the backend, and not of who is there.
+func TestCapacityOfSlowStartIsALowerBound(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}})
+	want := func(capacity int, lowerBound bool) {
+		t.Helper()
+		room := b.Routes(b.now)[0].Targets[0]
+		if room.Capacity != capacity || room.CapacityLowerBound != lowerBound {
+			t.Errorf("%+v: want a capacity of %d, lower bound: %v", room, capacity, lowerBound)
+		}
+	}
+	for _, h := range []Health{Up, Down, Loading, Draining, Probing, Up} {
+		b.health("x", h)
+		want(slowStartCap, true)
+	}
+	b.fill("chat", slowStartCap)
+	want(slowStartCap, true)
+	b = newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}})
+	b.learn("x", carrying(20, 30, 60))
+	want(20, false)
+	b.health("x", Down)
+	want(20, false)
+}
