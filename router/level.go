@@ -74,12 +74,12 @@ func (m *model) settle() {
 
 // bound is what each of k sequences is believed to get at least, while extraP
 // prompt tokens per step come on top of the usual: by the level where it is
-// known, else by the curve. A single sequence gets what the curve says: a level
-// seen beside others is no measure of an idle engine.
+// known and something decodes, else by the curve. A single sequence gets what the
+// curve says: a level seen beside others is no measure of an idle engine.
 func (m *model) bound(k int, extraP float64) float64 {
 	low := m.idle
 	switch {
-	case k > 1 && m.pace > 0:
+	case k > 1 && m.pace > 0 && m.group.n() > 0:
 		low = m.pace / m.curve.Shape(float64(k))
 	case k > 1:
 		return m.curve.Low(k, extraP)

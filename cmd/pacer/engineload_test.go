@@ -89,9 +89,9 @@ func TestTheFloorHoldsBesideAHiddenTenant(t *testing.T) {
 // learnsBesideATenant returns the error of a curve that was learned beside a
 // hidden tenant, against what the engine did, over the levels with at least 1 %
 // of the exposure.
-func learnsBesideATenant(t *testing.T, conf string) (median, p90 float64) {
+func learnsBesideATenant(t *testing.T, seed uint64, conf string) (median, p90 float64) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, []gpu{{name: "a", model: carries38, seed: 11, conf: conf, opts: sim.Options{Faults: []string{"hidden:20"}}}}, floor30, options{})
+		h := newHouse(t, []gpu{{name: "a", model: carries38, seed: seed, conf: conf, opts: sim.Options{Faults: []string{"hidden:20"}}}}, floor30, options{})
 		warmUp(h, 40, 4*time.Minute)
 		truth, curve := h.engines["a"].Truth(), h.curve("a")
 		var seconds float64
@@ -114,8 +114,19 @@ func TestTheCurveIsRightBesideAHiddenTenant(t *testing.T) {
 	if racetest.On {
 		t.Skip("too slow under the race detector")
 	}
-	median, p90 := learnsBesideATenant(t, readMetrics)
-	without, without90 := learnsBesideATenant(t, "")
+	var with, blind [2][]float64 // medians and p90 of three runs: the next order of goroutines is another run
+	for seed := uint64(11); seed < 14; seed++ {
+		for _, run := range []struct {
+			conf string
+			into *[2][]float64
+		}{{readMetrics, &with}, {"", &blind}} {
+			m, p := learnsBesideATenant(t, seed, run.conf)
+			run.into[0], run.into[1] = append(run.into[0], m), append(run.into[1], p)
+		}
+	}
+	median, p90 := quantile(with[0], 0.5), quantile(with[1], 0.5)
+	without, without90 := quantile(blind[0], 0.5), quantile(blind[1], 0.5)
+	t.Logf("p90 of each run: %.3f", with[1])
 	t.Logf("beside a hidden tenant: learned %.1f / %.1f %%, without metrics_url %.1f / %.1f %%", 100*median, 100*p90, 100*without, 100*without90)
 	if !(median <= 0.03) || !(p90 <= 0.08) {
 		t.Errorf("the curve is off by %.1f %% (median) and %.1f %% (p90), want ≤ 3 and ≤ 8", 100*median, 100*p90)
