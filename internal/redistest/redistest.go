@@ -7,6 +7,7 @@ package redistest
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -130,13 +131,14 @@ func (s *Server) signal(sig syscall.Signal) {
 	}
 }
 
-// Do sends one command past the code under test and returns the reply.
+// Do sends one command past the code under test and returns the reply, nil for
+// what the server does not have.
 func (s *Server) Do(args ...any) any {
 	s.t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: s.Addr, DisableIdentity: true})
 	defer c.Close()
 	reply, err := c.Do(context.Background(), args...).Result()
-	if err != nil {
+	if err != nil && !errors.Is(err, redis.Nil) {
 		s.t.Fatalf("redis-server: %s: %v", fmt.Sprint(args...), err)
 	}
 	return reply
