@@ -156,7 +156,7 @@ func (x *exchange) sentAway(t *attempt, start []byte, says openai.Failure) error
 	return t.fails(http.StatusBadGateway, problem+" ("+strconv.Itoa(status)+")", errors.New(saidOf(status, says.Message)))
 }
 
-// full notes that the backend takes no more for now, as it says.
+// full notes that the backend has said that it takes no more requests.
 func (t *attempt) full(says openai.Failure) {
 	now := time.Now()
 	t.lease().Full(now, retryAfter(now, t.up.resp.Header))
