@@ -11,23 +11,44 @@ import (
 
 // Backend is one upstream engine.
 type Backend struct {
-	Name           string
-	URL            string // with /v1 or whatever the engine's prefix is; no trailing slash; kind azure: with ?api-version
-	Discover       Discover
-	Address        string // host:port that is dialed in place of the url's host; "" = that. Set by Expand
-	Kind           string // a word of package upstream
-	APIKey         Secret // sent in the header of the kind, mostly Authorization: Bearer; "" = none
-	Headers        map[string]Secret
-	Models         string // shared: their users slow each other down | separate: they do not
-	MaxConcurrency int    // hard cap on requests at once, of all models; 0 = none
-	Usage          string // inject | continuous | never
-	MetricsURL     string // page with the engine's own load; "" = none
-	HealthURL      string // page that tells whether it is well; "" = that of the kind, "off" = none
-	CAFile         string // PEM; "" = the system's authorities alone
-	Price          Price
-	USDPerHour     float64 // what the machine costs, whether it works or not; 0 = not said
-	Labels         map[string]string
-	Prior          Prior
+	// label, header and part of admin URLs: 1 to 64 letters, digits, `. _ -`
+	Name string `yaml:"name" is:"name" required:"gpu-1"`
+	// base URL up to the version, such as `http://10.0.0.11:8000/v1`; no credentials, and no query but Azure's
+	URL string `yaml:"url" required:"http://10.0.0.11:8000/v1"`
+	// what the backend is: see [kinds](#kinds)
+	Kind string `yaml:"kind" enum:"@kind" default:"openai"`
+	// sent as `Authorization: Bearer`; `api-key` for Azure, `x-api-key` for Anthropic
+	APIKey Secret `yaml:"api_key" is:"header_secret" unset:"none"`
+	// sent in addition; names to values
+	Headers map[string]Secret `yaml:"headers" is:"headers" unset:"none"`
+	// `shared`: all users of the backend slow each other down, whatever their model; `separate`: only those of one model do, as on most
+	// hosted APIs (see below)
+	Models string `yaml:"models" enum:"shared,separate" default:"shared"`
+	// hard cap on requests at once that Pacer sends, of all models together, at least 1
+	MaxConcurrency int `yaml:"max_concurrency" min:"1" unset:"none"`
+	// what the engine is asked to count: see [usage](#usage)
+	Usage string `yaml:"usage" enum:"inject,continuous,never" default:"inject"`
+	// PEM file with authorities to trust in addition
+	CAFile string `yaml:"ca_file" is:"ca_file" unset:"none"`
+	// USD per million tokens: `{ input: 0.20, output: 0.60 }`
+	Price Price `yaml:"price" unset:"0"`
+	// names to text
+	Labels map[string]string `yaml:"labels" is:"labels" unset:"none"`
+	// what is believed of the curve before any evidence: the name of a published curve (`pacer sim --list` prints them), tokens per
+	// second of ONE stream by users at once, as in `{ 1: 52, 8: 47, 64: 31 }`, or the results of a benchmark: see [prior](#prior)
+	Prior Prior `yaml:"prior" unset:"none: slow start"`
+	// the backend stands for several engines: `dns` or `{ file: fleet.json }`; see [discover](#discover)
+	Discover Discover `yaml:"discover" unset:"none: one engine, at url"`
+	// the page that says whether the backend is well: a path on the server of `url`, a whole URL, or `off`; see [health_url](#health_url)
+	HealthURL string `yaml:"health_url" unset:"that of the kind"`
+	// page where the engine tells how many sequences it runs, whoever sent them: see [metrics_url](#metrics_url)
+	MetricsURL string `yaml:"metrics_url" unset:"none: what passes through Pacer is all there is"`
+	// what the machine costs in USD per hour, busy or not: what [`pacer plan`](PLAN.md) counts
+	USDPerHour float64 `yaml:"usd_per_hour" eg:"2.50" unset:"0: not said"`
+
+	// Address is the host:port that is dialed in place of the url's host; "" =
+	// that. Expand sets it.
+	Address string
 }
 
 // Separate reports whether each model of b is counted by itself.
@@ -37,10 +58,12 @@ func (b Backend) Separate() bool { return b.Models == modelsSeparate }
 func (b Backend) kind() *upstream.Kind { return upstream.Of(b.Kind) }
 
 // Price is in USD per million tokens.
-type Price struct{ Input, Output float64 }
-
-// backendMarks are the places of a backend's fields.
-type backendMarks struct{ name, url, usage, metricsURL place }
+type Price struct {
+	// of prompts
+	Input float64 `yaml:"input" eg:"0.20" default:"0"`
+	// of answers
+	Output float64 `yaml:"output" eg:"0.60" default:"0"`
+}
 
 const (
 	modelsShared   = "shared"
@@ -51,58 +74,41 @@ const (
 	usageNever      = "never"
 )
 
-func (r *reader) backends(v value) {
-	list, ok := r.list(v, "a list of backends")
-	if ok && len(list) == 0 {
-		r.problem(v.place(), "backends is empty; write at least one { name: gpu, url: http://10.0.0.11:8000/v1 }")
+// check reads the URLs, which depend on the kind and on each other. They are
+// shown in no message: a key may have been put into them.
+func (b *Backend) check(r *reader, o object) {
+	if o.fine["url"] {
+		base, wrong := b.kind().BaseURL(b.URL)
+		switch b.URL = base; {
+		case wrong != "":
+			r.problem(o.at("url"), "%s", wrong)
+		case b.kind().Doubtful(base):
+			r.warn(o.at("url"), "the url does not end in a version; most engines serve under /v1, as in http://10.0.0.11:8000/v1")
+		}
 	}
-	for _, v := range list {
-		b, marks := r.backend(v)
-		r.cfg.Backends = append(r.cfg.Backends, b)
-		r.marks.backends = append(r.marks.backends, marks)
-	}
-}
-
-func (r *reader) backend(v value) (Backend, backendMarks) {
-	b := defaultBackend()
-	var address value         // read last: what it may be depends on the kind
-	var metrics, health value // and these after it, to which they may be relative
-	o, ok := r.object(v, fields{
-		"name":            func(v value) { r.name(v, &b.Name) },
-		"url":             func(v value) { address = v },
-		"discover":        func(v value) { r.discover(v, &b.Discover) },
-		"kind":            r.oneOfInto(&b.Kind, upstream.Words()...),
-		"api_key":         r.headerSecretInto(&b.APIKey),
-		"headers":         func(v value) { b.Headers = r.headers(v) },
-		"models":          r.oneOfInto(&b.Models, modelsShared, modelsSeparate),
-		"max_concurrency": r.wholeInto(&b.MaxConcurrency, 1),
-		"usage":           r.oneOfInto(&b.Usage, usageInject, usageContinuous, usageNever),
-		"metrics_url":     func(v value) { metrics = v },
-		"health_url":      func(v value) { health = v },
-		"ca_file":         func(v value) { r.caFile(v, &b.CAFile) },
-		"price":           func(v value) { r.price(v, &b.Price) },
-		"usd_per_hour":    r.numberInto(&b.USDPerHour, "2.50"),
-		"labels":          func(v value) { b.Labels = r.labels(v) },
-		"prior":           func(v value) { r.prior(v, &b.Prior) },
-	})
-	if ok {
-		o.require("name", "gpu-1")
-		o.require("url", "http://10.0.0.11:8000/v1")
-	}
-	if address.node != nil {
-		r.backendURL(address, b.kind(), &b.URL)
-	}
-	if o.has("metrics_url") {
-		r.metricsURL(metrics, b.URL, &b.MetricsURL)
-	}
-	if o.has("health_url") {
-		r.healthURL(health, b.URL, &b.HealthURL)
+	b.page(r, o, "metrics_url", "/metrics", &b.MetricsURL)
+	if b.HealthURL != noHealth {
+		b.page(r, o, "health_url", "/health", &b.HealthURL)
 	}
 	header, _ := b.kind().Key("")
 	if _, set := b.Headers[header]; set && b.APIKey != "" {
 		r.problem(o.at("headers"), "headers has an %s beside api_key; keep one", header)
 	}
-	return b, backendMarks{name: o.at("name"), url: o.at("url"), usage: o.at("usage"), metricsURL: o.at("metrics_url")}
+}
+
+// noHealth is the health_url of a backend that is not to be looked at.
+const noHealth = "off"
+
+// page reads a field that names a page: a URL, or a path on the server of the
+// backend's url.
+func (b *Backend) page(r *reader, o object, field, usual string, to *string) {
+	if *to == "" {
+		return
+	}
+	page, wrong := upstream.PageURL(*to, b.URL, field, usual)
+	if *to = page; wrong != "" {
+		r.problem(o.at(field), "%s", wrong)
+	}
 }
 
 // name reads the name of a backend, which is a label, a header, and a part of
@@ -118,29 +124,11 @@ func (r *reader) name(v value, to *string) {
 	}
 }
 
-// backendURL reads a base URL. It is shown in no message: a key may have been
-// put into it.
-func (r *reader) backendURL(v value, kind *upstream.Kind, to *string) {
-	s, ok := r.text(v)
-	if !ok {
-		return
-	}
-	base, wrong := kind.BaseURL(s.text)
-	if wrong != "" {
-		r.problem(v.place(), "%s", wrong)
-		return
-	}
-	*to = base
-	if kind.Doubtful(base) {
-		r.warn(v.place(), "the url does not end in a version; most engines serve under /v1, as in http://10.0.0.11:8000/v1")
-	}
-}
-
-func (r *reader) headers(v value) map[string]Secret {
+func (r *reader) headers(v value, to *map[string]Secret) {
 	headers := map[string]Secret{}
 	r.pairs(v, "a mapping of header names to values", func(name string, at place, v value) {
 		var s Secret
-		r.headerSecretInto(&s)(v)
+		r.headerSecret(v, &s)
 		canonical := http.CanonicalHeaderKey(name)
 		_, twice := headers[canonical]
 		switch {
@@ -154,7 +142,19 @@ func (r *reader) headers(v value) map[string]Secret {
 			headers[canonical] = s
 		}
 	})
-	return headers
+	*to = headers
+}
+
+// headerSecret reads a secret that travels in an HTTP header.
+func (r *reader) headerSecret(v value, to *Secret) {
+	s, ok := r.text(v)
+	switch {
+	case !ok:
+	case !upstream.HeaderValue(s.text):
+		r.problem(v.place(), "%s holds a line break, a control character or outer blanks, which no HTTP header can carry; take them out", v.name)
+	default:
+		*to = Secret(s.text)
+	}
 }
 
 func (r *reader) caFile(v value, to *string) {
@@ -175,11 +175,7 @@ func (r *reader) caFile(v value, to *string) {
 	}
 }
 
-func (r *reader) price(v value, to *Price) {
-	r.object(v, fields{"input": r.numberInto(&to.Input, "0.20"), "output": r.numberInto(&to.Output, "0.60")})
-}
-
-func (r *reader) labels(v value) map[string]string {
+func (r *reader) labels(v value, to *map[string]string) {
 	labels := map[string]string{}
 	r.pairs(v, "a mapping of names to text", func(name string, at place, v value) {
 		s, ok := r.text(v)
@@ -189,5 +185,5 @@ func (r *reader) labels(v value) map[string]string {
 			labels[name] = s.text
 		}
 	})
-	return labels
+	*to = labels
 }

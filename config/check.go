@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -27,26 +28,37 @@ func (r *reader) check() {
 	r.checkUnused(backends)
 }
 
+// backendAt and the like are paths, for reader.at.
+func backendAt(i int, field string) string { return fmt.Sprintf(".backends[%d]%s", i, field) }
+func routeAt(i int, field string) string   { return fmt.Sprintf(".routes[%d]%s", i, field) }
+func keyAt(i int, field string) string     { return fmt.Sprintf(".keys[%d]%s", i, field) }
+func modelAt(i, j int) string              { return routeAt(i, fmt.Sprintf(".models[%d]", j)) }
+func stepAt(i, j int) string { return routeAt(i, fmt.Sprintf(".on_infeasible[%d]", j)) }
+
+func targetAt(i, j int, field string) string {
+	return routeAt(i, fmt.Sprintf(".targets[%d]%s", j, field))
+}
+
 func (r *reader) checkPorts() {
 	c := r.cfg
 	if len(c.Keys) == 0 && !loopback(c.Listen) {
-		r.warn(r.marks.listen, "listen %s is reachable from other machines and no keys are configured: anyone there may use the backends; add keys:, or listen on 127.0.0.1", c.Listen)
+		r.warn(r.at(".listen"), "listen %s is reachable from other machines and no keys are configured: anyone there may use the backends; add keys:, or listen on 127.0.0.1", c.Listen)
 	}
 	if len(c.Keys) > 0 && len(c.Hosts) > 0 {
-		r.warn(r.marks.hosts, "hosts has no effect where there are keys: a page needs one; leave it out")
+		r.warn(r.at(".hosts"), "hosts has no effect where there are keys: a page needs one; leave it out")
 	}
 	if c.Admin.Token == "" && !loopback(c.Admin.Listen) {
-		r.warn(r.marks.adminListen, "admin.listen %s is reachable from other machines and has no token: changing calls are refused; add token:, or listen on 127.0.0.1", c.Admin.Listen)
+		r.warn(r.at(".admin.listen"), "admin.listen %s is reachable from other machines and has no token: changing calls are refused; add token:, or listen on 127.0.0.1", c.Admin.Listen)
 	}
 	if clash(c.Listen, c.Admin.Listen) {
-		at := r.marks.adminListen
-		if at == (place{}) {
-			at = r.marks.listen
+		at := r.at(".listen")
+		if r.given(".admin.listen") {
+			at = r.at(".admin.listen")
 		}
 		r.problem(at, "listen and admin.listen are one port; write another port for one of them")
 	}
 	if c.Replicas > 1 && c.Store.Memory {
-		r.warn(r.marks.replicas, "replicas is %d but the store is memory: each gateway learns alone and assumes the others carry as much as itself; write store: redis://host:6379/0", c.Replicas)
+		r.warn(r.at(".replicas"), "replicas is %d but the store is memory: each gateway learns alone and assumes the others carry as much as itself; write store: redis://host:6379/0", c.Replicas)
 	}
 }
 
@@ -68,30 +80,30 @@ func clash(a, b string) bool {
 func (r *reader) checkBackends() map[string]int {
 	names, urls, pages := map[string]int{}, map[string]int{}, map[string]int{}
 	for i, b := range r.cfg.Backends {
-		m := r.marks.backends[i]
+		at := func(field string) place { return r.at(backendAt(i, field)) }
 		if first, twice := names[b.Name]; twice && b.Name != "" {
-			r.problem(m.name, "a backend %s stands in line %d already; write another name", quote(b.Name), r.marks.backends[first].name.line)
+			r.problem(at(".name"), "a backend %s stands in line %d already; write another name", quote(b.Name), r.at(backendAt(first, ".name")).line)
 		} else {
 			names[b.Name] = i
 		}
 		if b.Usage == usageContinuous && !b.kind().Usage.Continuous {
-			r.warn(m.usage, "usage: continuous is understood by %s; other engines ignore it, or refuse every stream: write the kind: of the engine, or usage: inject", series(upstream.Continuous(), "and"))
+			r.warn(at(".usage"), "usage: continuous is understood by %s; other engines ignore it, or refuse every stream: write the kind: of the engine, or usage: inject", series(upstream.Continuous(), "and"))
 		}
 		if b.MetricsURL != "" && b.kind().Pageless() {
-			r.warn(m.metricsURL, "a backend of kind %s has no page of metrics that tells what its engine runs; leave metrics_url out, or write the kind: of the engine: %s", b.Kind, series(upstream.WithGauges(), "or"))
+			r.warn(at(".metrics_url"), "a backend of kind %s has no page of metrics that tells what its engine runs; leave metrics_url out, or write the kind: of the engine: %s", b.Kind, series(upstream.WithGauges(), "or"))
 		}
 		if b.MetricsURL != "" && b.Separate() {
-			r.problem(m.metricsURL, "metrics_url tells the load of all models together, and with models: separate each is counted by itself; leave metrics_url out, or write models: shared")
+			r.problem(at(".metrics_url"), "metrics_url tells the load of all models together, and with models: separate each is counted by itself; leave metrics_url out, or write models: shared")
 		}
 		if first, twice := urls[b.URL]; twice && b.URL != "" {
-			r.problem(m.url, "this is the url of backend %s in line %d already, and concurrency belongs to one backend; name its models in targets instead",
-				quote(r.cfg.Backends[first].Name), r.marks.backends[first].url.line)
+			r.problem(at(".url"), "this is the url of backend %s in line %d already, and concurrency belongs to one backend; name its models in targets instead",
+				quote(r.cfg.Backends[first].Name), r.at(backendAt(first, ".url")).line)
 		} else {
 			urls[b.URL] = i
 		}
 		if first, twice := pages[b.MetricsURL]; twice && b.MetricsURL != "" {
-			r.problem(m.metricsURL, "this is the metrics_url of backend %s in line %d already, and a page tells the load of one engine; leave one of them out",
-				quote(r.cfg.Backends[first].Name), r.marks.backends[first].metricsURL.line)
+			r.problem(at(".metrics_url"), "this is the metrics_url of backend %s in line %d already, and a page tells the load of one engine; leave one of them out",
+				quote(r.cfg.Backends[first].Name), r.at(backendAt(first, ".metrics_url")).line)
 		} else {
 			pages[b.MetricsURL] = i
 		}
@@ -109,7 +121,7 @@ func (r *reader) checkRouteNames() map[string]int {
 	names, routes := map[string]name{}, map[string]int{}
 	for i, route := range r.cfg.Routes {
 		for j, model := range route.Models {
-			at := r.marks.routes[i].models[j]
+			at := r.at(modelAt(i, j))
 			if first, twice := names[model]; twice {
 				r.problem(at, "the model %s has a route in line %d already; keep one", quote(model), first.at.line)
 				continue
@@ -124,16 +136,19 @@ func (r *reader) checkTargets(i int, backends map[string]int) {
 	priced := false
 	for j, t := range r.cfg.Routes[i].Targets {
 		b, known := backends[t.Backend]
-		if !known {
-			m := r.marks.routes[i].targets[j]
-			r.problem(m.at, "unknown backend %s; %s", quote(m.raw), meantOr(t.Backend, backends, "write the name of one in backends:"))
+		switch {
+		case t.Backend == "":
+			continue
+		case !known:
+			at := targetAt(i, j, ".backend")
+			r.problem(r.at(at), "unknown backend %s; %s", quote(r.raw(at)), meantOr(t.Backend, backends, "write the name of one in backends:"))
 			continue
 		}
 		priced = priced || r.cfg.Backends[b].Price != Price{}
 		r.checkDeployment(i, j, &r.cfg.Backends[b])
 	}
 	if r.cfg.Routes[i].Prefer == "cheapest" && !priced {
-		r.warn(r.marks.routes[i].prefer, "prefer is cheapest but no target has a price: all cost the same; add price: to the backends")
+		r.warn(r.at(routeAt(i, ".prefer")), "prefer is cheapest but no target has a price: all cost the same; add price: to the backends")
 	}
 	r.checkHedge(i)
 }
@@ -145,16 +160,16 @@ func (r *reader) checkDeployment(i, j int, b *Backend) {
 		return
 	}
 	const write = "write its name in Azure: letters, digits, dots, - and _, 64 at most"
-	target, marks := r.cfg.Routes[i].Targets[j], r.marks.routes[i]
+	target := r.cfg.Routes[i].Targets[j]
 	if target.Model != "" {
 		if !upstream.DeploymentName(target.Model) {
-			r.problem(marks.targets[j].at, "the model of this target is no name of a deployment; %s", write)
+			r.problem(r.at(targetAt(i, j, ".backend")), "the model of this target is no name of a deployment; %s", write)
 		}
 		return
 	}
 	for k, name := range r.cfg.Routes[i].Models {
 		if name != everyModel && !upstream.DeploymentName(name) {
-			r.problem(marks.models[k], "this name goes up unchanged to backend %s, and is none of a deployment; give the target a model:, or %s", quote(b.Name), write)
+			r.problem(r.at(modelAt(i, k)), "this name goes up unchanged to backend %s, and is none of a deployment; give the target a model:, or %s", quote(b.Name), write)
 		}
 	}
 }
@@ -168,9 +183,9 @@ func (r *reader) checkHedge(i int) {
 	alone := !slices.ContainsFunc(route.Targets, func(t Target) bool { return t.Backend != route.Targets[0].Backend })
 	switch {
 	case alone:
-		r.warn(r.marks.routes[i].hedge, "hedge has no effect: all targets of the route are on one backend; add a target on another one")
+		r.warn(r.at(routeAt(i, ".hedge")), "hedge has no effect: all targets of the route are on one backend; add a target on another one")
 	case route.Class == classBatch:
-		r.warn(r.marks.routes[i].hedge, "hedge has no effect on a batch route, but for requests that ask to be interactive; leave it out")
+		r.warn(r.at(routeAt(i, ".hedge")), "hedge has no effect on a batch route, but for requests that ask to be interactive; leave it out")
 	}
 }
 
@@ -186,7 +201,7 @@ func (r *reader) checkMeasured(i int, backends map[string]int) {
 			continue
 		}
 		if b := r.cfg.Backends[k]; b.Usage == usageNever && b.Prior.Preset == "" && len(b.Prior.Points) == 0 {
-			r.warn(r.marks.routes[i].targets[j].at, "min_tps needs to know how fast backend %s is, and with usage: never only answers that tell their tokens unasked teach it, so it may stay in slow start for ever; write usage: inject for it, or give it a prior:", quote(b.Name))
+			r.warn(r.at(targetAt(i, j, ".backend")), "min_tps needs to know how fast backend %s is, and with usage: never only answers that tell their tokens unasked teach it, so it may stay in slow start for ever; write usage: inject for it, or give it a prior:", quote(b.Name))
 		}
 	}
 }
@@ -205,8 +220,8 @@ func (r *reader) checkSpills(i int, routes map[string]int) {
 			continue
 		}
 		if _, known := routes[s.Spill]; !known {
-			m := r.marks.routes[i].steps[j]
-			r.problem(m.at, "spill to the unknown route %s; %s", quote(m.raw), meantOr(s.Spill, routes, "write the model of another route"))
+			at := stepAt(i, j)
+			r.problem(r.at(at), "spill to the unknown route %s; %s", quote(r.raw(at+".spill")), meantOr(s.Spill, routes, "write the model of another route"))
 		}
 	}
 }
@@ -215,7 +230,7 @@ func (r *reader) checkSpills(i int, routes map[string]int) {
 func (r *reader) checkClass(i int) {
 	route := r.cfg.Routes[i]
 	if route.Class == classBatch && route.SLO.MinTPS > 0 {
-		r.problem(r.marks.routes[i].slo, "a batch route has no floor; leave min_tps out, or write class: interactive")
+		r.problem(r.at(routeAt(i, ".slo")), "a batch route has no floor; leave min_tps out, or write class: interactive")
 	}
 }
 
@@ -235,7 +250,7 @@ func (r *reader) checkCircles(routes map[string]int) {
 			trail = append(trail, s.Spill)
 			switch state[next] {
 			case open:
-				r.problem(r.marks.routes[i].steps[j].at, "routes spill in a circle: %s; take one of the spills out", circle(trail, routes))
+				r.problem(r.at(stepAt(i, j)), "routes spill in a circle: %s; take one of the spills out", circle(trail, routes))
 			case fresh:
 				visit(next)
 			}
@@ -269,22 +284,23 @@ func circle(trail []string, routes map[string]int) string {
 }
 
 func (r *reader) checkKeys(routes map[string]int) {
-	names, sums := map[string]place{}, map[[sha256.Size]byte]int{}
+	names, sums := map[string]int{}, map[[sha256.Size]byte]int{}
 	for i, k := range r.cfg.Keys {
-		m := r.marks.keys[i]
 		if first, twice := names[k.Name]; twice && k.Name != "" {
-			r.problem(m.name, "a key %s stands in line %d already; write another name", quote(k.Name), first.line)
+			r.problem(r.at(keyAt(i, ".name")), "a key %s stands in line %d already; write another name", quote(k.Name), r.at(keyAt(first, ".name")).line)
 		} else {
-			names[k.Name] = m.name
+			names[k.Name] = i
 		}
-		if first, twice := sums[k.SHA256]; twice && m.known {
-			r.problem(m.secret, "this is the key %s in line %d again; give each its own", quote(r.cfg.Keys[first].Name), r.marks.keys[first].secret.line)
-		} else if m.known {
+		read := k.SHA256 != [sha256.Size]byte{}
+		if first, twice := sums[k.SHA256]; twice && read {
+			r.problem(r.at(keyAt(i, ".key_sha256")), "this is the key %s in line %d again; give each its own", quote(r.cfg.Keys[first].Name), r.at(keyAt(first, ".key_sha256")).line)
+		} else if read {
 			sums[k.SHA256] = i
 		}
 		for j, name := range k.Routes {
-			if _, known := routes[name]; !known {
-				r.problem(m.routes[j].at, "unknown route %s; %s", quote(m.routes[j].raw), meantOr(name, routes, "write the model of a route"))
+			at := keyAt(i, fmt.Sprintf(".routes[%d]", j))
+			if _, known := routes[name]; !known && name != "" && !slices.Contains(k.Routes[:j], name) {
+				r.problem(r.at(at), "unknown route %s; %s", quote(r.raw(at)), meantOr(name, routes, "write the model of a route"))
 			}
 		}
 	}
@@ -300,7 +316,7 @@ func (r *reader) checkUnused(backends map[string]int) {
 	}
 	for name, i := range backends {
 		if !used[name] {
-			r.warn(r.marks.backends[i].name, "no route has a target on the backend %s: it serves nobody", quote(name))
+			r.warn(r.at(backendAt(i, ".name")), "no route has a target on the backend %s: it serves nobody", quote(name))
 		}
 	}
 }

@@ -1,37 +1,50 @@
 package config
 
 import (
+	"crypto/tls"
+	"net"
 	"net/netip"
+	"strings"
 	"time"
 )
 
 // Config is one pacer.yaml, complete and valid. It is immutable, and so safe
-// for concurrent use.
+// for concurrent use. The comment of a field that stands in the file is its row
+// in docs/CONFIG.md and its description in the JSON Schema.
 type Config struct {
-	Listen   string // data port, host:port; port 0 = any free one
-	Admin    Admin
-	Store    Store
-	Replicas int // gateways that share the backends until Redis tells; at least 1
-	Log      Log
-	TLS      TLS
-	CORS     CORS
-	Timeouts Timeouts
-	Limits   Limits
-	Backends []Backend // in the order of the file
-	Routes   []Route   // in the order of the file
-	Keys     []Key     // none = the data port is open
-
-	// ExposeDecision sends the x-pacer-backend, -decision and -predicted-tps
-	// headers although keys are configured. Without keys they are always sent.
-	ExposeDecision bool
-
-	// Hosts are names, in lower case, under which browsers may use the data port
-	// while there are no keys, beside those that are nobody else's.
-	Hosts []string
-
-	// TrustedProxies are who is believed when it says for whom it forwards. Only
-	// log lines show it. none = nobody is.
-	TrustedProxies []netip.Prefix
+	// address of the data port, `host:port`; port 0 is any free one; without host, all addresses. With no `keys` the port is open
+	// to whoever reaches it
+	Listen string `yaml:"listen" is:"address" default:"127.0.0.1:8080"`
+	// the [admin port](#admin)
+	Admin Admin `yaml:"admin"`
+	// where curves and load are shared: see [store](#store)
+	Store Store `yaml:"store" unset:"memory"`
+	// how many gateways share the backends, until the store tells
+	Replicas int `yaml:"replicas" min:"1" default:"1"`
+	// what is logged: see [log](#log)
+	Log Log `yaml:"log"`
+	// the data port's certificate: see [tls](#tls)
+	TLS TLS `yaml:"tls" unset:"plain"`
+	// web pages that may call the data port: see [cors](#cors)
+	CORS CORS `yaml:"cors" unset:"none"`
+	// see [timeouts](#timeouts)
+	Timeouts Timeouts `yaml:"timeouts"`
+	// see [limits](#limits)
+	Limits Limits `yaml:"limits"`
+	// the engines: see [backends](#backends)
+	Backends []Backend `yaml:"backends" required:"[ { name: gpu, url: http://10.0.0.11:8000/v1 } ]" want:"a list of backends" empty:"write at least one { name: gpu, url: http://10.0.0.11:8000/v1 }"`
+	// what clients may name: see [routes](#routes)
+	Routes []Route `yaml:"routes" required:"[ { model: chat, targets: [ { backend: gpu } ] } ]" want:"a list of routes" empty:"write at least one { model: chat, targets: [ { backend: gpu-1 } ] }"`
+	// who may call: see [keys](#keys)
+	Keys []Key `yaml:"keys" want:"a list of keys" unset:"none: open"`
+	// send `x-pacer-backend`, `x-pacer-decision` and `x-pacer-predicted-tps` although there are keys; without keys they are always sent
+	ExposeDecision bool `yaml:"expose_decision" default:"false"`
+	// names under which [web pages](#web-pages) may use a data port without `keys`, without scheme and port, beside loopback,
+	// addresses and the name in `listen`
+	Hosts []string `yaml:"hosts" is:"host" want:"a list of names" unset:"none"`
+	// addresses and networks (`10.0.0.7`, `10.0.0.0/8`) whose `X-Forwarded-For` is believed: `client` in the log is then the last
+	// address there that is not trusted. Nothing else goes by it
+	TrustedProxies []netip.Prefix `yaml:"trusted_proxies" is:"network" want:"a list of addresses and networks" unset:"none: client is who is connected"`
 
 	// files are those that Load read, as they were just before: the
 	// configuration and what it names. nil after Parse.
@@ -44,43 +57,123 @@ type Config struct {
 
 // Admin is the admin port.
 type Admin struct {
-	Listen string // host:port
-	Token  Secret // "" = changing calls are refused
+	// address of metrics, API and page
+	Listen string `yaml:"listen" is:"address" default:"127.0.0.1:9090"`
+	// what changing calls have to bring
+	Token Secret `yaml:"token" is:"header_secret" unset:"none: changing calls are refused"`
 }
 
 // Log says what is logged, and how.
 type Log struct {
-	Level  string // debug | info | warn | error
-	Format string // json | text
+	// the least that is said
+	Level string `yaml:"level" enum:"debug,info,warn,error" default:"info"`
+	// a line of JSON for each event, or text for people
+	Format string `yaml:"format" enum:"json,text" default:"json"`
 }
 
 // TLS holds the files of the data port's certificate and key; both "" = plain.
-type TLS struct{ Cert, Key string }
+type TLS struct {
+	// PEM file of the certificate; with `key`. The port then speaks HTTP/2 too
+	Cert string `yaml:"cert" unset:"plain"`
+	// PEM file of its key. Both files are read again when they change; what cannot be read leaves the old certificate in use
+	Key string `yaml:"key" unset:"plain"`
+}
 
 // CORS says which web pages may call the data port; no origins = none.
 type CORS struct {
-	Origins []string      // scheme://host[:port], or "*"
-	MaxAge  time.Duration // how long a browser may remember the answer
+	// a list of `scheme://host[:port]`, or `"*"`
+	Origins []string `yaml:"origins" is:"origin" want:"a list of origins" unset:"none"`
+	// how long a browser may remember the answer
+	MaxAge time.Duration `yaml:"max_age" default:"10m"`
 }
 
-// Timeouts are those of the data port and its backends; all above 0.
+// Timeouts are those of the data port and its backends; all but Linger above 0.
 type Timeouts struct {
-	Connect   time.Duration // to open a connection to a backend
-	FirstByte time.Duration // from sending a request to the first byte of its answer
-	Silence   time.Duration // between two reads from a backend
-	Total     time.Duration // for a whole request
-	Write     time.Duration // for one write to a client
-	Drain     time.Duration // for running requests to finish when the program ends
-
-	// Linger is how much of Drain new requests are still taken for, while
-	// /readyz says no; at most half of Drain counts. 0 = not at all.
-	Linger time.Duration
+	// to open a connection to a backend
+	Connect time.Duration `yaml:"connect" above:"0" default:"5s"`
+	// from sending a request to the first byte of its answer, and in a stream to its first token. An answer that is generated and not
+	// streamed has at least 10 minutes, since it is silent until its last token (embeddings, `rerank` and moderations are not). Comments
+	// alone (`: ping`) keep a stream open for as long, or for `silence` if that is longer
+	FirstByte time.Duration `yaml:"first_byte" above:"0" default:"120s"`
+	// between two reads from a backend; and from the head of an error answer to its words: what is there by then is told
+	Silence time.Duration `yaml:"silence" above:"0" default:"60s"`
+	// for a whole request
+	Total time.Duration `yaml:"total" above:"0" default:"30m"`
+	// for one write to a client
+	Write time.Duration `yaml:"write" above:"0" default:"30s"`
+	// for running requests to finish when the program ends
+	Drain time.Duration `yaml:"drain" above:"0" default:"30s"`
+	// the part of `drain` in which new requests are still taken after SIGTERM, while `/readyz` says 503, so that a load balancer has
+	// time to notice. At most half of `drain` counts; `0s`: none. Ctrl-C does not linger
+	Linger time.Duration `yaml:"linger" default:"3s"`
 }
 
 // Limits bounds what clients can make grow; sizes in bytes; all above 0.
 type Limits struct {
-	Body, Header int64 // of one request
-	Streams      int   // requests at once
-	Queue        int   // waiters in the line of one route
-	Buffered     int64 // request bodies held at once, in all
+	// size of one request body
+	Body int64 `yaml:"body" default:"32MiB"`
+	// size of one request's headers
+	Header int64 `yaml:"header" default:"64KiB"`
+	// requests at once. Where there are several `keys`, one of them may be sending the bodies of half as many, and over half of the
+	// connections that there may be
+	Streams int `yaml:"streams" min:"1" default:"20000"`
+	// waiters in the line of one route
+	Queue int `yaml:"queue" min:"1" default:"1000"`
+	// bodies held at once, in all: of requests until their answers begin, of answers that are one document, and of events that are not
+	// whole. At least `body`, better many times that. Where there are several `keys`, one of them holds half of it at most. What is
+	// refused for want of it is told 503 `gateway_overloaded`. See [memory](#memory)
+	Buffered int64 `yaml:"buffered" default:"1GiB"`
+}
+
+func (l *Limits) check(r *reader, o object) {
+	if l.Body <= l.Buffered {
+		return
+	}
+	field := "buffered"
+	if !o.has(field) {
+		field = "body"
+	}
+	r.problem(o.at(field), "one body may be larger than all buffered ones; write a buffered of at least body, better a multiple")
+}
+
+// check reads the certificate of the data port. Both fields empty is the same
+// as no tls: at all.
+func (t *TLS) check(r *reader, o object) {
+	if !o.clean() {
+		return
+	}
+	if (t.Cert == "") != (t.Key == "") {
+		r.problem(o.start, "tls needs both cert and key; write the files of both, or leave tls out for a plain port")
+		return
+	}
+	t.Cert, t.Key = r.path(t.Cert), r.path(t.Key)
+	if r.readFile == nil || t.Cert == "" {
+		return
+	}
+	cert, certErr := r.readFile(t.Cert)
+	if certErr != nil {
+		r.problem(o.at("cert"), "the certificate %s cannot be read (%s); name a PEM file", quote(o.raw("cert")), reason(certErr))
+	}
+	key, keyErr := r.readFile(t.Key)
+	if keyErr != nil {
+		r.problem(o.at("key"), "the key %s cannot be read (%s); name a PEM file", quote(o.raw("key")), reason(keyErr))
+	}
+	if certErr == nil && keyErr == nil {
+		if _, err := tls.X509KeyPair(cert, key); err != nil {
+			r.problem(o.at("cert"), "cert and key do not go together (%s); name a PEM certificate and its own key", strings.TrimPrefix(err.Error(), "tls: "))
+		}
+	}
+}
+
+// loopback tells whether only this machine reaches the address.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
 }

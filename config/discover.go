@@ -11,28 +11,23 @@ import (
 // Discover says where the addresses of a backend come from that stands for
 // several engines. The zero value is a backend of its own.
 type Discover struct {
-	DNS  bool   // every address that the host of its url has
-	File string // a file of target groups, as Prometheus reads them (file_sd); "" = none
+	// DNS is every address that the host of the backend's url has.
+	DNS bool
+	// a file of target groups, as Prometheus reads them (file_sd)
+	File string `yaml:"file" is:"file" required:"fleet.json"`
 }
 
 // On reports whether addresses are discovered.
 func (d Discover) On() bool { return d.DNS || d.File != "" }
 
-func (r *reader) discover(v value, to *Discover) {
-	if !isMapping(v) {
-		if _, ok := r.oneOf(v, []string{"dns"}, map[string]string{"file": "needs its name; write { file: fleet.json }"}); ok {
-			to.DNS = true
-		}
+func (d *Discover) decode(r *reader, v value) {
+	if isMapping(v) {
+		r.object(v, d)
 		return
 	}
-	o, ok := r.object(v, fields{"file": func(v value) {
-		if s, ok := r.text(v); ok {
-			to.File = r.path(s.text)
-		}
-	}})
-	if ok {
-		o.require("file", "fleet.json")
-	}
+	var word string
+	r.oneOf(v, &word, []string{"dns"}, map[string]string{"file": "needs its name; write { file: fleet.json }"})
+	d.DNS = word == "dns"
 }
 
 // MaxDiscovered bounds how many engines one backend stands for.

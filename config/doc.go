@@ -7,7 +7,7 @@
 // literal ${. An unset variable without default is a problem.
 //
 // Reading goes in three steps: tree bounds the text and parses it, a reader
-// walks the tree, and check looks at what spans several parts. Parse does no
+// walks it as the tags of the types say, and check looks at what spans several parts. Parse does no
 // I/O; Load also reads the files that a configuration names.
 //
 // A Config is immutable once parsed, with every default filled in: no reader

@@ -28,16 +28,15 @@ func FromEnvironment(getenv func(string) (string, bool)) (*Config, error) {
 	if err := r.result(); err != nil {
 		return nil, err
 	}
-	c := defaults()
-	b := defaultBackend()
+	c, b, route := defaulted[Config](), defaulted[Backend](), defaulted[Route]()
+	c.Store = inMemory()
 	b.Name, b.URL, b.APIKey = "default", base, Secret(key)
-	route := defaultRoute()
 	route.Models = []string{everyModel}
 	route.Targets = []Target{{Backend: b.Name}}
-	route.OnInfeasible = defaultSteps(route.Class)
+	route.steps(r, object{})
 	c.Backends, c.Routes = []Backend{b}, []Route{route}
 	if kind.Doubtful(base) {
 		c.Warnings = append(c.Warnings, "environment: OPENAI_BASE_URL does not end in a version; most engines serve under /v1, as in http://127.0.0.1:8000/v1")
 	}
-	return c, nil
+	return &c, nil
 }

@@ -3,11 +3,10 @@ package config
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v4"
 
 	"github.com/pacer-dev/pacer/internal/hostname"
 	"github.com/pacer-dev/pacer/internal/upstream"
@@ -15,74 +14,74 @@ import (
 
 // Key is one API key of the data port.
 type Key struct {
-	Name   string
-	SHA256 [sha256.Size]byte // of the key's bytes
-	Routes []string          // names of models; nil = all
-	Allow  Allow
-	Limits KeyLimits
+	// how the key is called in logs: 1 to 64 letters, digits, `. _ - : @ /`
+	Name string `yaml:"name" is:"key_name" required:"mobile"`
+	// lower-case hex of the SHA-256 of the key's bytes; `printf %s KEY | sha256sum` prints it. Or `key_file`, a file that holds the
+	// key; one line break at its end is not part of it. Or `key`, the key itself; works, with a warning
+	SHA256 [sha256.Size]byte `yaml:"key_sha256,key_file,key" is:"key" unset:"one of them is required"`
+	// models that the key may use; `"*"` is all
+	Routes []string `yaml:"routes" is:"model" all:"*" want:"a list of routes, or \"*\" for all" empty:"write at least one entry, or leave the field out" unset:"all"`
+	// wishes that requests may state beyond their route: see [allow](#allow)
+	Allow Allow `yaml:"allow" unset:"none"`
+	// what it may use, over all gateways that share a Redis: see [limits of a key](#limits-of-a-key)
+	Limits KeyLimits `yaml:"limits" unset:"none"`
 }
 
 // Allow says which wishes of a request the key may state beyond its route.
 type Allow struct {
-	Classes    []string      // none = the route's own
-	MinTPSMax  float64       // tokens/s; 0 = no stricter than the route
-	MaxTTFTMin time.Duration // 0 = no stricter than the route
+	// classes other than the route's
+	Classes []string `yaml:"class" enum:"interactive,batch" want:"a list of interactive, batch" empty:"write at least one entry, or leave the field out" unset:"the route's"`
+	// the highest floor, in tokens per second
+	MinTPSMax float64 `yaml:"min_tps_max" eg:"60" unset:"the route's"`
+	// the shortest time to the first token
+	MaxTTFTMin time.Duration `yaml:"max_ttft_min" above:"0" unset:"the route's"`
 }
 
 // KeyLimits bounds a key; 0 = no limit.
 type KeyLimits struct {
-	RequestsPerMinute, TokensPerMinute, Concurrency int
+	// requests that may start within a minute
+	RequestsPerMinute int `yaml:"requests_per_minute" min:"1" unset:"none"`
+	// tokens of prompts and answers
+	TokensPerMinute int `yaml:"tokens_per_minute" min:"1" unset:"none"`
+	// requests at once, from their heads on: one that sends its body counts
+	Concurrency int `yaml:"concurrency" min:"1" unset:"none"`
 }
 
-// keyMarks are the places of a key's fields; routes is parallel to Routes.
-type keyMarks struct {
-	name, secret place
-	known        bool // SHA256 was read
-	routes       []mention
-}
-
-func (r *reader) keys(v value) {
-	list, _ := r.list(v, "a list of keys")
-	for _, v := range list {
-		k, marks := r.key(v)
-		r.cfg.Keys = append(r.cfg.Keys, k)
-		r.marks.keys = append(r.marks.keys, marks)
-	}
-}
-
-func (r *reader) key(v value) (Key, keyMarks) {
-	var k Key
-	var m keyMarks
-	o, ok := r.object(v, fields{
-		"name":       func(v value) { r.keyName(v, &k.Name) },
-		"key":        func(v value) { m.known = r.plainKey(v, &k.SHA256) },
-		"key_sha256": func(v value) { m.known = r.keyHash(v, &k.SHA256) },
-		"key_file":   func(v value) { m.known = r.keyFile(v, &k.SHA256) },
-		"routes":     func(v value) { k.Routes, m.routes = r.keyRoutes(v) },
-		"allow":      func(v value) { r.allow(v, &k.Allow) },
-		"limits":     func(v value) { r.keyLimits(v, &k.Limits) },
-	})
-	if !ok {
-		return k, m
-	}
-	o.require("name", "mobile")
+func (k *Key) check(r *reader, o object) {
 	var given []string
 	for _, field := range []string{"key", "key_sha256", "key_file"} {
 		if o.has(field) {
 			given = append(given, field)
 		}
 	}
-	switch len(given) {
-	case 0:
+	switch {
+	case len(given) == 0:
 		r.problem(o.start, "%s has no key_sha256; write key_sha256: with the hash that printf %%s KEY | sha256sum prints, or key_file: with a file that holds the key", o.name)
-	case 1:
-		m.secret = o.at(given[0])
-	default:
+	case len(given) > 1:
 		r.problem(o.keys[given[1]], "%s are given; keep one, best key_sha256", strings.Join(given, " and "))
-		m.known = false
+		k.SHA256 = [sha256.Size]byte{}
 	}
-	m.name = o.at("name")
-	return k, m
+	for j, name := range k.Routes {
+		if name != "" && slices.Contains(k.Routes[:j], name) {
+			at := fmt.Sprintf("routes[%d]", j)
+			r.problem(o.at(at), "the route %s is listed twice; keep one", quote(o.raw(at)))
+		}
+	}
+	if slices.Contains(k.Routes, everyModel) {
+		k.Routes = nil
+	}
+}
+
+// key reads one of the ways to write a key.
+func (r *reader) key(v value, to *[sha256.Size]byte) {
+	switch v.name {
+	case "key":
+		r.plainKey(v, to)
+	case "key_file":
+		r.keyFile(v, to)
+	default:
+		r.keyHash(v, to)
+	}
 }
 
 // keyName reads the name under which a key is logged.
@@ -97,14 +96,13 @@ func (r *reader) keyName(v value, to *string) {
 	*to = s.text
 }
 
-func (r *reader) plainKey(v value, to *[sha256.Size]byte) bool {
+func (r *reader) plainKey(v value, to *[sha256.Size]byte) {
 	s, ok := r.text(v)
 	if !ok || !r.usableKey(v, s.text) {
-		return false
+		return
 	}
 	r.warn(v.place(), "the key is configured as plain text; better write key_sha256: with the hash that printf %%s KEY | sha256sum prints, or key_file:")
 	*to = sha256.Sum256([]byte(s.text))
-	return true
 }
 
 // usableKey reports a key that no client could send.
@@ -120,12 +118,12 @@ func (r *reader) usableKey(v value, key string) bool {
 	return false
 }
 
-func (r *reader) keyHash(v value, to *[sha256.Size]byte) bool {
+func (r *reader) keyHash(v value, to *[sha256.Size]byte) {
 	// A hash of decimal digits alone is a number to YAML, and then the same
 	// digits again.
 	s, ok := r.scalar(v, "a hash")
 	if !ok {
-		return false
+		return
 	}
 	sum, err := hex.DecodeString(s.text)
 	switch {
@@ -137,81 +135,28 @@ func (r *reader) keyHash(v value, to *[sha256.Size]byte) bool {
 		r.problem(v.place(), "key_sha256 is the hash of no key at all; check that the command that made it was given the key")
 	default:
 		*to = [sha256.Size]byte(sum)
-		return true
 	}
-	return false
 }
 
 // keyFile reads a key from a file; one line break at its end is not part of
 // the key.
-func (r *reader) keyFile(v value, to *[sha256.Size]byte) bool {
+func (r *reader) keyFile(v value, to *[sha256.Size]byte) {
 	s, ok := r.text(v)
 	if !ok {
-		return false
+		return
 	}
 	if r.readFile == nil {
 		r.problem(v.place(), "a key_file cannot be read here; write key_sha256")
-		return false
+		return
 	}
 	data, err := r.readFile(r.path(s.text))
 	if err != nil {
 		r.problem(v.place(), "the key_file %s cannot be read (%s); name a file that holds the key", quote(s.raw), reason(err))
-		return false
+		return
 	}
 	key := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
 	if !r.usableKey(v, key) {
-		return false
+		return
 	}
 	*to = sha256.Sum256([]byte(key))
-	return true
-}
-
-// keyRoutes reads the routes of a key; "*" is all of them, and so nil.
-func (r *reader) keyRoutes(v value) (names []string, mentions []mention) {
-	if v.is(yaml.ScalarNode) && v.node.Value == everyModel {
-		return nil, nil
-	}
-	all := false
-	r.several(v, `a list of routes, or "*" for all`, func(v value) {
-		for _, v := range orList(v) {
-			name, ok := r.modelName(v)
-			switch {
-			case !ok:
-			case slices.Contains(names, name.text):
-				r.problem(v.place(), "the route %s is listed twice; keep one", quote(name.raw))
-			default:
-				names, mentions = append(names, name.text), append(mentions, mention{v.place(), name.raw})
-				all = all || name.text == everyModel
-			}
-		}
-	})
-	if all {
-		return nil, nil
-	}
-	return names, mentions
-}
-
-func (r *reader) allow(v value, to *Allow) {
-	r.object(v, fields{
-		"class": func(v value) {
-			r.several(v, "a list of interactive, batch", func(v value) {
-				for _, v := range orList(v) {
-					c, ok := r.oneOf(v, []string{classInteractive, classBatch}, nil)
-					if ok && !slices.Contains(to.Classes, c) {
-						to.Classes = append(to.Classes, c)
-					}
-				}
-			})
-		},
-		"min_tps_max":  r.numberInto(&to.MinTPSMax, "60"),
-		"max_ttft_min": r.durationInto(&to.MaxTTFTMin, positive),
-	})
-}
-
-func (r *reader) keyLimits(v value, to *KeyLimits) {
-	r.object(v, fields{
-		"requests_per_minute": r.wholeInto(&to.RequestsPerMinute, 1),
-		"tokens_per_minute":   r.wholeInto(&to.TokensPerMinute, 1),
-		"concurrency":         r.wholeInto(&to.Concurrency, 1),
-	})
 }

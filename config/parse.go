@@ -62,8 +62,13 @@ func parse(r *reader, data []byte) (*Config, error) {
 		problem.File = r.file
 		return nil, Errors{*problem}
 	}
-	r.cfg = defaults()
-	r.config(value{node: root, name: "the configuration"})
+	r.cfg = &Config{}
+	v := value{node: root, name: "the configuration"}
+	r.note(v, "")
+	o, _ := r.object(v, r.cfg)
+	if !o.fine["store"] {
+		r.cfg.Store = inMemory()
+	}
 	r.check()
 	if err := r.result(); err != nil {
 		return nil, err

@@ -293,7 +293,7 @@ expose_decision: true
 	if cfg.Routes[0].Reserve != 0 {
 		t.Errorf("reserve = %d, want the 0 of the file", cfg.Routes[0].Reserve)
 	}
-	if !cfg.Routes[0].Hedge || defaultRoute().Hedge {
+	if !cfg.Routes[0].Hedge || defaulted[Route]().Hedge {
 		t.Errorf("hedge = %v, want the true of the file; it is false by default", cfg.Routes[0].Hedge)
 	}
 	if diff := cmp.Diff([]Step{{Spill: "org/model"}, {BestEffort: true}, {Shed: true}}, cfg.Routes[1].OnInfeasible); diff != "" {

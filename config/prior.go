@@ -22,11 +22,11 @@ const (
 	maxPriorFiles = 64      // most benchmarks write one level a file
 )
 
-// prior reads the name of a preset, or the points of a curve: bare, under
+// decode reads the name of a preset, or the points of a curve: bare, under
 // points:, or from the files of a benchmark under file:.
-func (r *reader) prior(v value, to *Prior) {
+func (p *Prior) decode(r *reader, v value) {
 	if !isMapping(v) {
-		r.preset(v, to)
+		r.preset(v, p)
 		return
 	}
 	named := false
@@ -34,49 +34,55 @@ func (r *reader) prior(v value, to *Prior) {
 		named = named || v.node.Content[i].ShortTag() == "!!str"
 	}
 	if !named {
-		to.Points = r.points(v)
+		r.points(v, &p.Points)
 		return
 	}
-	o, ok := r.object(v, fields{
-		"points": func(v value) { to.Points = r.points(v) },
-		"file":   func(v value) { to.Points = r.benchmark(v) },
-	})
-	switch {
+	var form struct {
+		Points map[int]float64 `yaml:"points" is:"points"`
+		File   map[int]float64 `yaml:"file" is:"benchmark"`
+	}
+	o, ok := r.object(v, &form)
+	switch p.Points = form.Points; {
 	case !ok:
 	case o.has("points") && o.has("file"):
 		r.problem(o.keys["file"], "points and file are given; keep one")
-	case !o.has("points") && !o.has("file"):
+	case o.has("file"):
+		p.Points = form.File
+	case !o.has("points"):
 		r.problem(o.start, "the prior has no points; write some, as in { 1: 52, 8: 47, 64: 31 }, or the name of a preset")
 	}
 }
 
 // benchmark reads the points of a curve from one file, or from several that
 // are one curve. Messages name the files as the configuration does.
-func (r *reader) benchmark(v value) map[int]float64 {
+func (r *reader) benchmark(v value, to *map[int]float64) {
 	const want = "the result of a benchmark, such as bench.json, or a list of such files"
 	entries := []value{v}
 	if v.is(yaml.SequenceNode) {
-		entries, _ = r.list(v, want)
+		entries = entries[:0]
+		for i, n := range v.node.Content {
+			entries = append(entries, v.entry(i, n))
+		}
 		if len(entries) == 0 || len(entries) > maxPriorFiles {
 			r.problem(v.place(), "%s names %d files; write from 1 to %d", v.name, len(entries), maxPriorFiles)
-			return nil
+			return
 		}
 	} else if isMapping(v) {
 		r.mismatch(v, want)
-		return nil
+		return
 	}
 	var paths, names []string
 	for _, e := range entries {
 		s, ok := r.text(e)
 		switch {
 		case !ok:
-			return nil
+			return
 		case s.text == "":
 			r.problem(e.place(), "%s is empty; name the result of a benchmark, such as bench.json", e.name)
-			return nil
+			return
 		case r.readFile == nil:
 			r.problem(e.place(), "a prior cannot be read from a file here; write its points, as in { 1: 52, 8: 47, 64: 31 }")
-			return nil
+			return
 		}
 		path := r.path(s.text)
 		paths, names = append(paths, path), append(names, path, s.raw)
@@ -85,7 +91,7 @@ func (r *reader) benchmark(v value) map[int]float64 {
 	as := strings.NewReplacer(names...)
 	if err != nil {
 		r.problem(v.place(), "%s", as.Replace(err.Error()))
-		return nil
+		return
 	}
 	for _, n := range c.Notes {
 		r.warn(v.place(), "the prior: %s", as.Replace(n.String()))
@@ -94,7 +100,7 @@ func (r *reader) benchmark(v value) map[int]float64 {
 	for _, p := range c.Points {
 		points[p.N] = p.TPS
 	}
-	return points
+	*to = points
 }
 
 func (r *reader) preset(v value, to *Prior) {
@@ -121,7 +127,7 @@ func presetNames() []string {
 	return names
 }
 
-func (r *reader) points(v value) map[int]float64 {
+func (r *reader) points(v value, to *map[int]float64) {
 	points := map[int]float64{}
 	count := 0
 	ok := r.pairs(v, "points such as { 1: 52, 8: 47, 64: 31 }", func(key string, at place, v value) {
@@ -141,5 +147,5 @@ func (r *reader) points(v value) map[int]float64 {
 	if ok && count == 0 {
 		r.problem(v.place(), "the prior has no points; write some, as in { 1: 52, 8: 47, 64: 31 }, or the name of a preset")
 	}
-	return points
+	*to = points
 }

@@ -3,15 +3,18 @@ package config
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
+	"strings"
 )
 
 // place is a position in the file, 1-based, columns in characters.
 type place struct{ line, col int }
 
-// mention is a place where the file names something that stands elsewhere.
-type mention struct {
+// note is where a value of the file stands, and its text as the file has it,
+// variables unexpanded; "" if it has parts.
+type note struct {
 	at  place
-	raw string // as the file has it, which is what messages show
+	raw string
 }
 
 // reader turns the tree of one file into a Config and gathers everything that
@@ -29,18 +32,45 @@ type reader struct {
 	warnings []Problem
 	expanded int // bytes that variables put in so far
 
-	cfg   *Config
-	marks marks
+	shapes map[reflect.Type]*shape
+	cfg    *Config
+
+	// noted is what the file holds, by path: ".routes[0].slo.min_tps". The checks
+	// that span several parts ask it for places.
+	noted map[string]note
 }
 
-// marks are the places of what the checks across sections talk about, each
-// slice parallel to the one it is named after.
-type marks struct {
-	listen, adminListen, replicas, hosts place
-	backends                             []backendMarks
-	routes                               []routeMarks
-	keys                                 []keyMarks
+// note keeps where a value stands.
+func (r *reader) note(v value, raw string) {
+	if r.noted == nil {
+		r.noted = map[string]note{}
+	}
+	r.noted[v.path] = note{v.place(), raw}
 }
+
+// at is the place of what the file has at a path, or else of what would hold it.
+func (r *reader) at(path string) place {
+	for {
+		n, ok := r.noted[path]
+		end := strings.LastIndexAny(path, ".[")
+		if ok || end < 0 {
+			return n.at
+		}
+		path = path[:end]
+	}
+}
+
+// given tells whether the file has something at a path.
+func (r *reader) given(path string) bool {
+	_, ok := r.noted[path]
+	return ok
+}
+
+// raw is the text at a path as the file has it.
+func (r *reader) raw(path string) string { return r.noted[path].raw }
+
+// count is how many problems there were so far.
+func (r *reader) count() int { return len(r.problems) + r.dropped }
 
 // problem records that something at a place is wrong.
 func (r *reader) problem(at place, format string, args ...any) {

@@ -1,30 +1,42 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
-
-	"go.yaml.in/yaml/v4"
 )
 
 // Route is what clients name in "model".
 type Route struct {
-	Models       []string // "*" = whatever no other route names
-	Class        string   // interactive | batch
-	Targets      []Target
-	SLO          SLO
-	Prefer       string  // headroom | order | cheapest | pack
-	Reserve      int     // streams that must still fit before a batch request goes
-	BatchShare   float64 // of the places, that batch gets even while interactive requests are kept out
-	Hedge        bool    // a stream that waits too long is tried on a second target
-	OnInfeasible []Step  // in order; the last is BestEffort or Shed
+	// one name, or a list under `models`: what clients write in `model`; `"*"` (in quotes) is whatever no other route names
+	Models []string `yaml:"models" single:"model" is:"model" required:"chat" want:"a list of names" empty:"write at least one entry, or leave the field out"`
+	// `interactive` may have a floor; `batch` has none, fills what is left, and never breaks or locks out a floor
+	Class string `yaml:"class" enum:"interactive,batch" default:"interactive"`
+	// list of `{ backend, model }`; without `model` the client's name goes up unchanged
+	Targets []Target `yaml:"targets" required:"[ { backend: gpu-1 } ]" want:"a list such as [ { backend: gpu-1 } ]" empty:"write at least one { backend: gpu-1, model: NAME }"`
+	// what is promised: see [slo](#slo)
+	SLO SLO `yaml:"slo" unset:"no floor"`
+	// among the targets that meet the floor: `headroom` (most room), `order` (first in the list), `cheapest`, `pack` (tightest fit)
+	Prefer string `yaml:"prefer" enum:"headroom,order,cheapest,pack" default:"headroom"`
+	// streams that must still fit, by speed and below `max_concurrency`, before a batch request goes to a target of this route
+	Reserve int `yaml:"reserve" min:"0" default:"1"`
+	// batch stays off a backend while interactive requests that could run there are kept waiting or refused, and for 3 s, after a
+	// refusal 10 s, more. For each of them that is placed there it saves up this share of a place, and whole ones let it in all the
+	// same. The largest of the routes on a backend counts. From 0 (none) to 1
+	BatchShare float64 `yaml:"batch_share" range:"[0,1]" eg:"0.02" default:"0.02"`
+	// `true`: a stream that is silent for too long is tried on a second target as well: see [hedge](#hedge)
+	Hedge bool `yaml:"hedge" default:"false"`
+	// what to do, in order, when no target meets the floor: see [on_infeasible](#on_infeasible)
+	OnInfeasible []Step `yaml:"on_infeasible" want:"a list of { queue: 2s }, { spill: ROUTE }, best_effort or shed" empty:"write [ shed ] to refuse at once, or leave it out" unset:"by class"`
 }
 
 // Target is one upstream model on one backend.
 type Target struct {
-	Backend string
-	Model   string // "" = the client's name goes up unchanged
+	// name of a backend
+	Backend string `yaml:"backend" required:"gpu-1"`
+	// the model that it is asked for
+	Model string `yaml:"model" is:"model" unset:"the client's name, unchanged"`
 }
 
 // Upstream is the model that t sends requests for name to, where that is known
@@ -48,153 +60,33 @@ const (
 	everyModel       = "*"
 )
 
-// routeMarks are the places of what a route refers to, parallel to its
-// Models, Targets and OnInfeasible.
-type routeMarks struct {
-	models         []place
-	targets, steps []mention
-	slo, prefer    place
-	hedge          place
-}
-
-func (r *reader) routes(v value) {
-	list, ok := r.list(v, "a list of routes")
-	if ok && len(list) == 0 {
-		r.problem(v.place(), "routes is empty; write at least one { model: chat, targets: [ { backend: gpu-1 } ] }")
-	}
-	for _, v := range list {
-		route, marks := r.route(v)
-		r.cfg.Routes = append(r.cfg.Routes, route)
-		r.marks.routes = append(r.marks.routes, marks)
-	}
-}
-
-func (r *reader) route(v value) (Route, routeMarks) {
-	route, marks := defaultRoute(), routeMarks{}
-	model := func(v value) {
-		for _, v := range orList(v) {
-			if name, ok := r.modelName(v); ok {
-				route.Models = append(route.Models, name.text)
-				marks.models = append(marks.models, v.place())
-			}
-		}
-	}
-	o, ok := r.object(v, fields{
-		"model":         func(v value) { r.single(v, model) },
-		"models":        func(v value) { r.several(v, "a list of names", model) },
-		"class":         r.oneOfInto(&route.Class, classInteractive, classBatch),
-		"targets":       func(v value) { route.Targets, marks.targets = r.targets(v) },
-		"slo":           func(v value) { r.slo(v, &route.SLO) },
-		"prefer":        r.oneOfInto(&route.Prefer, "headroom", "order", "cheapest", "pack"),
-		"reserve":       r.wholeInto(&route.Reserve, 0),
-		"batch_share":   func(v value) { r.batchShare(v, &route.BatchShare) },
-		"hedge":         func(v value) { route.Hedge, _ = r.truth(v) },
-		"on_infeasible": func(v value) { route.OnInfeasible, marks.steps = r.steps(v) },
-	})
-	if !ok {
-		return route, marks
-	}
-	switch {
-	case o.has("model") && o.has("models"):
+func (route *Route) check(r *reader, o object) {
+	if o.has("model") && o.has("models") {
 		r.problem(o.keys["models"], "model and models are both given; keep one")
-	case !o.has("models"):
-		o.require("model", "chat")
 	}
-	o.require("targets", "[ { backend: gpu-1 } ]")
-	if !o.has("on_infeasible") {
-		route.OnInfeasible = defaultSteps(route.Class)
-	}
-	marks.slo, marks.prefer, marks.hedge = o.at("slo"), o.at("prefer"), o.at("hedge")
-	return route, marks
-}
-
-// orList returns the entries of a list, or the value itself.
-func orList(v value) []value {
-	if v.is(yaml.SequenceNode) {
-		list := make([]value, len(v.node.Content))
-		for i, n := range v.node.Content {
-			list[i] = value{node: n, name: v.name, key: v.key}
+	for j, t := range route.Targets {
+		if t.Backend != "" && slices.Contains(route.Targets[:j], t) {
+			r.problem(o.at(fmt.Sprintf("targets[%d]", j)), "the route has this target twice; keep one")
 		}
-		return list
 	}
-	return []value{v}
+	route.steps(r, o)
 }
 
-// single hands on a value that must not be a list.
-func (r *reader) single(v value, read func(value)) {
-	if v.is(yaml.SequenceNode) {
-		r.mismatch(v, "text; several are written "+v.name+"s: [a, b]")
-		return
-	}
-	read(v)
-}
-
-// several hands on a value that must be a list with entries.
-func (r *reader) several(v value, want string, read func(value)) {
-	list, ok := r.list(v, want)
-	if ok && len(list) == 0 {
-		r.problem(v.place(), "%s is empty; write at least one entry, or leave the field out", v.name)
-	}
-	if ok {
-		read(v)
+func (t *Target) check(r *reader, o object) {
+	if o.fine["backend"] && t.Backend == "" {
+		r.problem(o.at("backend"), "backend is empty; write the name of one in backends:")
 	}
 }
 
 // modelName reads a name that clients and engines use for a model.
-func (r *reader) modelName(v value) (scalar, bool) {
+func (r *reader) modelName(v value, to *string) {
 	s, ok := r.text(v)
 	if !ok {
-		return s, false
+		return
 	}
 	if s.text == "" || len(s.text) > 256 || strings.TrimSpace(s.text) != s.text || strings.ContainsFunc(s.text, unicode.IsControl) {
 		r.problem(v.place(), "%s %s is no name of a model; write 1 to 256 bytes without outer blanks or control characters", v.name, quote(s.raw))
-		return scalar{}, false
+		return
 	}
-	return s, true
-}
-
-func (r *reader) targets(v value) ([]Target, []mention) {
-	list, ok := r.list(v, "a list such as [ { backend: gpu-1 } ]")
-	if ok && len(list) == 0 {
-		r.problem(v.place(), "targets is empty; write at least one { backend: gpu-1, model: NAME }")
-	}
-	var targets []Target
-	var mentions []mention
-	for _, v := range list {
-		var t Target
-		var raw string
-		o, ok := r.object(v, fields{
-			"backend": func(v value) {
-				s, _ := r.text(v)
-				t.Backend, raw = s.text, s.raw
-			},
-			"model": func(v value) {
-				s, _ := r.modelName(v)
-				t.Model = s.text
-			},
-		})
-		if !ok {
-			continue
-		}
-		o.require("backend", "gpu-1")
-		if t.Backend == "" {
-			continue
-		}
-		if slices.Contains(targets, t) {
-			r.problem(o.start, "the route has this target twice; keep one")
-			continue
-		}
-		targets = append(targets, t)
-		mentions = append(mentions, mention{o.at("backend"), raw})
-	}
-	return targets, mentions
-}
-
-// batchShare reads a share from 0 to 1, both included.
-func (r *reader) batchShare(v value, to *float64) {
-	if x, ok := r.number(v, "0.02"); ok && x >= 0 && x <= 1 {
-		*to = x
-	} else if ok {
-		r.problem(v.place(), "batch_share must be from 0 to 1; write a share such as 0.02")
-	}
+	*to = s.text
 }

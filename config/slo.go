@@ -9,10 +9,16 @@ import (
 
 // SLO is what a route promises per stream.
 type SLO struct {
-	MinTPS     float64       // floor in tokens/s of one stream; 0 = none
-	MaxTTFT    time.Duration // 0 = none
-	Attainment float64       // share of streams that shall keep it, in (0, 1)
-	Grace      time.Duration // allowed beyond the floor, once per stream
+	// the floor: tokens per second that every stream keeps, from its first token to its last
+	MinTPS float64 `yaml:"min_tps" eg:"30" unset:"none"`
+	// time to the first token, waiting included
+	MaxTTFT time.Duration `yaml:"max_ttft" above:"0" unset:"none"`
+	// share of streams that shall keep the floor, between 0 and 1; what decisions take off a backend's curve follows it ([how](CURVES.md))
+	Attainment float64 `yaml:"attainment" range:"(0,1)" eg:"0.99" default:"0.99"`
+	// allowed beyond the floor, once per stream; with `0s` every stall by another user's prompt has to be kept free for, which costs capacity
+	Grace time.Duration `yaml:"grace" default:"1s"`
+	// instead of `min_tps` and `max_ttft`: one of the limits below
+	Preset string `yaml:"preset" is:"slo_preset"`
 }
 
 // latency is a pair of limits: time to the first token, and per output token
@@ -32,16 +38,9 @@ var sloPresets = map[string]latency{
 	"deepseek-r1-interactive":   {1500 * time.Millisecond, 15 * time.Millisecond},
 }
 
-func (r *reader) slo(v value, to *SLO) {
-	var preset latency
-	o, ok := r.object(v, fields{
-		"preset":     func(v value) { preset = r.sloPreset(v) },
-		"min_tps":    r.numberInto(&to.MinTPS, "30"),
-		"max_ttft":   r.durationInto(&to.MaxTTFT, positive),
-		"attainment": func(v value) { r.attainment(v, &to.Attainment) },
-		"grace":      r.durationInto(&to.Grace, 0),
-	})
-	if !ok || !o.has("preset") {
+// check puts the limits of the preset in place.
+func (s *SLO) check(r *reader, o object) {
+	if !o.has("preset") {
 		return
 	}
 	for _, field := range []string{"min_tps", "max_ttft"} {
@@ -49,31 +48,17 @@ func (r *reader) slo(v value, to *SLO) {
 			r.problem(o.keys[field], "%s is part of the preset; keep one of the two", field)
 		}
 	}
-	if preset.tpot > 0 {
-		to.MinTPS, to.MaxTTFT = 1/preset.tpot.Seconds(), preset.ttft
+	if preset, known := sloPresets[s.Preset]; known {
+		s.MinTPS, s.MaxTTFT = 1/preset.tpot.Seconds(), preset.ttft
 	}
 }
 
-func (r *reader) sloPreset(v value) latency {
+func (r *reader) sloPreset(v value, to *string) {
 	s, ok := r.text(v)
 	if !ok {
-		return latency{}
+		return
 	}
-	preset, known := sloPresets[strings.ToLower(s.text)]
-	if !known {
+	if *to = strings.ToLower(s.text); sloPresets[*to] == (latency{}) {
 		r.problem(v.place(), "unknown preset %s; %s", quote(s.raw), meant(s.raw, slices.Collect(maps.Keys(sloPresets))))
 	}
-	return preset
-}
-
-func (r *reader) attainment(v value, to *float64) {
-	x, ok := r.number(v, "0.99")
-	if !ok {
-		return
-	}
-	if x <= 0 || x >= 1 {
-		r.problem(v.place(), "attainment must be between 0 and 1, both excluded; write a share such as 0.99")
-		return
-	}
-	*to = x
 }

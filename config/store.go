@@ -2,50 +2,94 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"net"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
+
+	"go.yaml.in/yaml/v4"
 
 	"github.com/pacer-dev/pacer/internal/hostname"
 )
 
 // Store says where curves and load are shared.
 type Store struct {
-	Memory   bool     // no Redis: the fields below are empty, but for Prefix
-	Addrs    []string // host:port; several without a Master are a Cluster
-	Master   string   // name of the master that Sentinels at Addrs watch; "" = no Sentinel
-	DB       int
-	Prefix   string // every key starts with it
-	Username string // "" = the default user
-	Password Secret // "" = none
-	Sentinel Login  // of the Sentinels themselves
-	TLS      bool
-	CAFile   string // with TLS: PEM of authorities trusted beside the system's; "" = the system's alone
+	// `host:port` of a single Redis or Valkey, of the nodes of a Cluster, or of the Sentinels
+	Addrs []string `yaml:"addrs" is:"redis" required:"[ \"redis:6379\" ]" want:"a list such as [ \"redis:6379\" ]" empty:"write one address for a single Redis, several for Sentinel or a Cluster, or store: memory"`
+	// name of the master that the Sentinels at `addrs` watch
+	Master string `yaml:"master" unset:"no Sentinel"`
+	// number of the database; a Cluster has only 0
+	DB int `yaml:"db" min:"0" default:"0"`
+	// every key starts with it; letters, digits and `. _ - :`
+	Prefix string `yaml:"prefix" is:"prefix" default:"pacer"`
+	// of the user; "" is the default one
+	Username string `yaml:"username" unset:"none"`
+	// of the user
+	Password Secret `yaml:"password" unset:"none"`
+	// `{ username: …, password: … }` of the Sentinels themselves
+	Sentinel Login `yaml:"sentinel" unset:"none"`
+	// `{}` or `true`: TLS with the system's authorities; `{ ca_file: redis-ca.pem }` adds those of a PEM file
+	TLS bool `yaml:"tls" is:"store_tls" unset:"off"`
+
+	CAFile string // with TLS: PEM of authorities trusted beside the system's; "" = the system's alone
+	Memory bool   // no Redis: the fields above are empty, but for Prefix
 }
 
 // Login is what a Sentinel is asked with.
 type Login struct {
-	Username string // "" = the default user
-	Password Secret // "" = none
+	// "" is the default user
+	Username string `yaml:"username" unset:"none"`
+	// of that user
+	Password Secret `yaml:"password" unset:"none"`
 }
 
-// store reads memory, a redis:// URL, or the fields of a Redis.
-func (r *reader) store(v value) {
-	var s Store
-	var ok bool
+// decode reads memory, a redis:// URL, or the fields of a Redis.
+func (s *Store) decode(r *reader, v value) {
 	if isMapping(v) {
-		s, ok = r.storeFields(v)
-	} else {
-		s, ok = r.storeURL(v)
+		r.object(v, s)
+		return
 	}
-	if ok {
-		r.cfg.Store = s
+	if read, ok := r.storeURL(v); ok {
+		*s = read
 	}
+}
+
+// check looks at what the fields of a Redis say together.
+func (s *Store) check(r *reader, o object) {
+	s.Memory = false
+	if !o.clean() {
+		return
+	}
+	if o.has("sentinel") && s.Master == "" {
+		r.problem(o.at("sentinel"), "sentinel has no effect without master; name the master that the Sentinels watch, or leave sentinel out")
+	}
+	if len(s.Addrs) > 1 && s.Master == "" && s.DB != 0 {
+		r.problem(o.at("db"), "a Cluster has no database but 0; leave db out, or name the Sentinels' master")
+	}
+}
+
+// inMemory is the store of a file that names none.
+func inMemory() Store {
+	s := defaulted[Store]()
+	s.Memory = true
+	return s
+}
+
+// ParseStore reads a store as store: has it as text: memory, or a redis:// or
+// rediss:// URL. The error never shows the text, which may hold a password.
+func ParseStore(text string) (Store, error) {
+	r := &reader{getenv: os.LookupEnv}
+	s, ok := r.storeURL(value{node: &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}, name: "store"})
+	if !ok {
+		return Store{}, errors.New(r.problems[0].Message)
+	}
+	return s, nil
 }
 
 func (r *reader) storeURL(v value) (Store, bool) {
-	s := defaultStore()
+	s := inMemory()
 	t, ok := r.scalar(v, `memory, a redis:// URL, or { addrs: ["host:6379"], … }`)
 	if !ok || t.text == "memory" {
 		return s, ok
@@ -75,51 +119,17 @@ func (r *reader) storeURL(v value) (Store, bool) {
 	return s, true
 }
 
-func (r *reader) storeFields(v value) (Store, bool) {
-	s := defaultStore()
-	before := len(r.problems)
-	o, _ := r.object(v, fields{
-		"addrs":    func(v value) { s.Addrs = r.addresses(v) },
-		"master":   r.textInto(&s.Master),
-		"db":       r.wholeInto(&s.DB, 0),
-		"prefix":   func(v value) { r.prefix(v, &s.Prefix) },
-		"username": r.textInto(&s.Username),
-		"password": r.secretInto(&s.Password),
-		"sentinel": func(v value) { r.sentinel(v, &s) },
-		"tls":      func(v value) { r.storeTLS(v, &s) },
-	})
-	o.require("addrs", `[ "redis:6379" ]`)
-	if len(r.problems) > before {
-		return s, false
+// redisAddress reads where a Redis listens.
+func (r *reader) redisAddress(v value, to *string) {
+	s, ok := r.text(v)
+	if !ok {
+		return
 	}
-	if o.has("sentinel") && s.Master == "" {
-		r.problem(o.at("sentinel"), "sentinel has no effect without master; name the master that the Sentinels watch, or leave sentinel out")
+	if host, port, err := net.SplitHostPort(s.text); err != nil || !hostname.Valid(host) || !hostname.ValidPort(port) {
+		r.problem(v.place(), "%s is no address; write host:port, such as redis:6379", v.name)
+		return
 	}
-	if len(s.Addrs) > 1 && s.Master == "" && s.DB != 0 {
-		r.problem(o.at("db"), "a Cluster has no database but 0; leave db out, or name the Sentinels' master")
-	}
-	s.Memory = false
-	return s, true
-}
-
-func (r *reader) addresses(v value) []string {
-	list, ok := r.list(v, `a list such as [ "redis:6379" ]`)
-	if ok && len(list) == 0 {
-		r.problem(v.place(), `addrs is empty; write one address for a single Redis, several for Sentinel or a Cluster, or store: memory`)
-	}
-	var addrs []string
-	for _, v := range list {
-		s, ok := r.text(v)
-		if !ok {
-			continue
-		}
-		if host, port, err := net.SplitHostPort(s.text); err != nil || !hostname.Valid(host) || !hostname.ValidPort(port) {
-			r.problem(v.place(), "%s is no address; write host:port, such as redis:6379", v.name)
-			continue
-		}
-		addrs = append(addrs, s.text)
-	}
-	return addrs
+	*to = s.text
 }
 
 // prefix reads what every key starts with. Braces would move the hash tags
@@ -136,16 +146,15 @@ func (r *reader) prefix(v value, to *string) {
 	*to = s.text
 }
 
-// sentinel reads with what the Sentinels are asked.
-func (r *reader) sentinel(v value, to *Store) {
-	r.object(v, fields{"username": r.textInto(&to.Sentinel.Username), "password": r.secretInto(&to.Sentinel.Password)})
-}
-
 // storeTLS reads true, false, or a mapping; an empty one is TLS as it comes.
-func (r *reader) storeTLS(v value, to *Store) {
-	if isMapping(v) {
-		_, to.TLS = r.object(v, fields{"ca_file": func(v value) { r.caFile(v, &to.CAFile) }})
+func (r *reader) storeTLS(v value, s *Store) {
+	if !isMapping(v) {
+		r.truth(v, &s.TLS)
 		return
 	}
-	to.TLS, _ = r.truth(v)
+	var files struct {
+		CA string `yaml:"ca_file" is:"ca_file"`
+	}
+	_, s.TLS = r.object(v, &files)
+	s.CAFile = files.CA
 }

@@ -8,15 +8,14 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
-
-	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
 // value is one node of the file, and what messages call it.
 type value struct {
 	node *yaml.Node
 	name string
-	key  place // of its key or list, for a node that has no text of its own
+	key  place  // of its key or list, for a node that has no text of its own
+	path string // see reader.noted
 }
 
 // place is where the value starts.
@@ -79,6 +78,7 @@ func (r *reader) scalar(v value, want string) (scalar, bool) {
 		s.string = true
 	}
 	s.raw = unmask(s.raw)
+	r.note(v, s.raw)
 	var ok bool
 	s.text, s.filled, ok = r.expand(v.place(), s.raw)
 	return s, ok
@@ -111,39 +111,33 @@ func (r *reader) text(v value) (scalar, bool) {
 }
 
 // textInto reads text that has no rules of its own.
-func (r *reader) textInto(to *string) func(value) {
-	return func(v value) {
-		if s, ok := r.text(v); ok {
-			*to = s.text
-		}
+func (r *reader) textInto(v value, to *string) {
+	if s, ok := r.text(v); ok {
+		*to = s.text
 	}
 }
 
 // truth reads true or false.
-func (r *reader) truth(v value) (value bool, ok bool) {
+func (r *reader) truth(v value, to *bool) {
 	s, ok := r.scalar(v, "true or false")
 	if !ok {
-		return false, false
+		return
 	}
-	if s.typed() {
-		switch strings.ToLower(s.text) {
-		case "true":
-			return true, true
-		case "false":
-			return false, true
-		}
+	word := strings.ToLower(s.text)
+	if !s.typed() || word != "true" && word != "false" {
+		r.problem(v.place(), "%s is no truth value; write true or false, without quotes", v.name)
+		return
 	}
-	r.problem(v.place(), "%s is no truth value; write true or false, without quotes", v.name)
-	return false, false
+	*to = word == "true"
 }
 
 // whole reads a whole number of at least low. Only decimal digits: 010 is 8
 // to some readers of YAML and 10 to others.
-func (r *reader) whole(v value, low int) (int, bool) {
+func (r *reader) whole(v value, to *int, low int) {
 	const most = 1 << 40 // far above every use, far below where sums overflow
 	s, ok := r.scalar(v, "a whole number")
 	if !ok {
-		return 0, false
+		return
 	}
 	n, err := strconv.ParseInt(s.text, 10, 64)
 	switch {
@@ -154,16 +148,21 @@ func (r *reader) whole(v value, low int) (int, bool) {
 	case n > most:
 		r.problem(v.place(), "%s is too large; write a number below 10^12", v.name)
 	default:
-		return int(n), true
+		*to = int(n)
 	}
-	return 0, false
 }
 
-func (r *reader) wholeInto(to *int, low int) func(value) {
-	return func(v value) {
-		if n, ok := r.whole(v, low); ok {
-			*to = n
-		}
+// share reads a number within bounds: "" = from 0 on.
+func (r *reader) share(v value, to *float64, bounds, example string) {
+	x, ok := r.number(v, example)
+	switch {
+	case !ok:
+	case bounds == "(0,1)" && (x <= 0 || x >= 1):
+		r.problem(v.place(), "%s must be between 0 and 1, both excluded; write a share such as %s", v.name, example)
+	case bounds == "[0,1]" && x > 1:
+		r.problem(v.place(), "%s must be from 0 to 1; write a share such as %s", v.name, example)
+	default:
+		*to = x
 	}
 }
 
@@ -197,45 +196,25 @@ func isNonFinite(text string, x float64) bool {
 	return math.IsInf(x, 0)
 }
 
-func (r *reader) numberInto(to *float64, example string) func(value) {
-	return func(v value) {
-		if x, ok := r.number(v, example); ok {
-			*to = x
-		}
-	}
-}
-
-// duration reads a time with its unit, of at least low, which is 0 or positive.
-func (r *reader) duration(v value, low time.Duration) (time.Duration, bool) {
+// duration reads a time with its unit, from 0 on or above it.
+func (r *reader) duration(v value, to *time.Duration, above bool) {
 	const most = 365 * 24 * time.Hour
 	s, ok := r.scalar(v, "a duration such as 2s")
 	if !ok {
-		return 0, false
+		return
 	}
 	d, err := time.ParseDuration(s.text)
 	switch {
 	case err != nil || s.text == "0": // the one duration that Go takes without a unit
 		r.problem(v.place(), "%s is no duration; write one with its unit, such as 500ms, 2s or 10m", v.name)
-	case d < low && low == positive:
+	case d <= 0 && above:
 		r.problem(v.place(), "%s is not above 0; write a duration such as 500ms, 2s or 10m", v.name)
-	case d < low:
+	case d < 0:
 		r.problem(v.place(), "%s is negative; write a duration such as 500ms or 2s, or 0s", v.name)
 	case d > most:
 		r.problem(v.place(), "%s is longer than a year; write less", v.name)
 	default:
-		return d, true
-	}
-	return 0, false
-}
-
-// positive is the lower bound of a duration that must not be 0.
-const positive = time.Nanosecond
-
-func (r *reader) durationInto(to *time.Duration, low time.Duration) func(value) {
-	return func(v value) {
-		if d, ok := r.duration(v, low); ok {
-			*to = d
-		}
+		*to = d
 	}
 }
 
@@ -249,74 +228,52 @@ var units = map[string]int64{
 // maxSize is far above every use, far below where sums overflow.
 const maxSize = 1 << 50
 
-// sizeInto reads bytes, with a unit or without, above 0.
-func (r *reader) sizeInto(to *int64) func(value) {
-	return func(v value) {
-		s, ok := r.scalar(v, "a size such as 32MiB")
-		if !ok {
-			return
-		}
-		digits := strings.TrimRight(s.text, "KMGTkiB ")
-		unit, known := units[strings.TrimSpace(s.text[len(digits):])]
-		n, err := strconv.ParseUint(digits, 10, 40)
-		switch {
-		case err != nil || !known || len(digits) > 1 && digits[0] == '0':
-			r.problem(v.place(), "%s is no size; write one such as 64KiB, 32MiB or 1GiB", v.name)
-		case n == 0:
-			r.problem(v.place(), "%s is 0; write a size such as 64KiB, 32MiB or 1GiB", v.name)
-		case int64(n) > maxSize/unit:
-			r.problem(v.place(), "%s is too large; write a size such as 1GiB", v.name)
-		default:
-			*to = int64(n) * unit
-		}
+// size reads bytes, with a unit or without, above 0.
+func (r *reader) size(v value, to *int64) {
+	s, ok := r.scalar(v, "a size such as 32MiB")
+	if !ok {
+		return
 	}
+	n, ok := size(s.text)
+	switch {
+	case !ok:
+		r.problem(v.place(), "%s is no size; write one such as 64KiB, 32MiB or 1GiB", v.name)
+	case n == 0:
+		r.problem(v.place(), "%s is 0; write a size such as 64KiB, 32MiB or 1GiB", v.name)
+	case n > maxSize:
+		r.problem(v.place(), "%s is too large; write a size such as 1GiB", v.name)
+	default:
+		*to = n
+	}
+}
+
+// size returns how many bytes text is, at most a little more than maxSize.
+func size(text string) (int64, bool) {
+	digits := strings.TrimRight(text, "KMGTkiB ")
+	unit, known := units[strings.TrimSpace(text[len(digits):])]
+	n, err := strconv.ParseUint(digits, 10, 40)
+	if err != nil || !known || len(digits) > 1 && digits[0] == '0' {
+		return 0, false
+	}
+	if int64(n) > maxSize/unit {
+		return maxSize + 1, true
+	}
+	return int64(n) * unit, true
 }
 
 // oneOf reads one of some words. unsupported has a message for words that
 // have a meaning, but not here.
-func (r *reader) oneOf(v value, words []string, unsupported map[string]string) (string, bool) {
+func (r *reader) oneOf(v value, to *string, words []string, unsupported map[string]string) {
 	s, ok := r.scalar(v, "one of "+strings.Join(words, ", "))
 	if !ok {
-		return "", false
+		return
 	}
-	if slices.Contains(words, s.text) {
-		return s.text, true
-	}
-	if message, ok := unsupported[s.text]; ok {
+	switch message, known := unsupported[s.text]; {
+	case slices.Contains(words, s.text):
+		*to = s.text
+	case known:
 		r.problem(v.place(), "%s: %s %s", v.name, s.raw, message)
-	} else {
+	default:
 		r.problem(v.place(), "unknown %s %s; %s", v.name, quote(s.raw), meant(s.raw, words))
-	}
-	return "", false
-}
-
-func (r *reader) oneOfInto(to *string, words ...string) func(value) {
-	return func(v value) {
-		if s, ok := r.oneOf(v, words, nil); ok {
-			*to = s
-		}
-	}
-}
-
-// secretInto reads text that no message may show.
-func (r *reader) secretInto(to *Secret) func(value) {
-	return func(v value) {
-		if s, ok := r.text(v); ok {
-			*to = Secret(s.text)
-		}
-	}
-}
-
-// headerSecretInto reads a secret that travels in an HTTP header.
-func (r *reader) headerSecretInto(to *Secret) func(value) {
-	return func(v value) {
-		s, ok := r.text(v)
-		switch {
-		case !ok:
-		case !upstream.HeaderValue(s.text):
-			r.problem(v.place(), "%s holds a line break, a control character or outer blanks, which no HTTP header can carry; take them out", v.name)
-		default:
-			*to = Secret(s.text)
-		}
 	}
 }
