@@ -11,7 +11,7 @@ import (
 )
 
 // maxLogAttrs is how many attributes a line has at most.
-const maxLogAttrs = 30
+const maxLogAttrs = 32
 
 // writeLog writes the one access-log line of the request. It holds no text of
 // prompts or answers, and no key.
@@ -40,6 +40,9 @@ func (x *exchange) writeLog(e telemetry.Exchange, err error) {
 		slog.Float64("duration_ms", milliseconds(e.Duration)),
 		slog.Int64("bytes", x.down.bytes),
 	)
+	if t := traceOf(x.request.http.Header); t.id != "" {
+		attrs = append(attrs, slog.String("trace", t.id))
+	}
 	if e.TTFT > 0 {
 		attrs = append(attrs, slog.Float64("ttft_ms", milliseconds(e.TTFT)))
 	}

@@ -60,6 +60,9 @@ func (c *Certificate) Config() *tls.Config {
 	}
 }
 
+// Ends is when the certificate that is used now expires.
+func (c *Certificate) Ends() time.Time { return c.current.Load().Leaf.NotAfter }
+
 // look reads the files again if they have changed.
 func (c *Certificate) look(now time.Time) {
 	if !c.mu.TryLock() { // somebody else is looking

@@ -364,12 +364,12 @@ func (l *logLines) String() string {
 
 // logLine is one access-log line.
 type logLine struct {
-	Msg, Request, Tenant, Route, Class, Backend, Outcome, Source, Error, Unread string
-	Status, Attempts                                                            int
-	Hedged                                                                      string
-	Stream                                                                      bool
-	Tokens, Hidden, TPS, TTFTms, WaitedMS, PerToken                             float64
-	Bytes                                                                       int64
+	Msg, Request, Tenant, Route, Class, Backend, Outcome, Source, Error, Unread, Trace string
+	Status, Attempts                                                                   int
+	Hedged                                                                             string
+	Stream                                                                             bool
+	Tokens, Hidden, TPS, TTFTms, WaitedMS, PerToken                                    float64
+	Bytes                                                                              int64
 }
 
 func (l *logLines) requests() []logLine {

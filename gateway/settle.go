@@ -102,6 +102,7 @@ func (x *exchange) telemetry(now time.Time, err error) telemetry.Exchange {
 		Overhead: x.overhead,
 		Hedge:    x.hedge.result,
 		Source:   profiles.Source(0).String(),
+		TraceID:  traceOf(x.request.http.Header).exemplar(),
 	}
 	if x.route != nil {
 		e.Route = x.route.name

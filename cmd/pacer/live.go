@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/admin"
+	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/fleet"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
@@ -13,18 +14,35 @@ import (
 
 // live is what a scrape of the metrics shows of the router and the curves.
 func (p *program) live() telemetry.Live {
-	l := telemetry.Live{LogDropped: p.options.lines.Dropped()}
+	build := currentBuild()
+	l := telemetry.Live{
+		LogDropped: p.options.lines.Dropped(),
+		Build:      telemetry.LiveBuild{Version: build.Version, Revision: build.Revision, Go: build.Go},
+	}
+	if cert := p.certificate.Load(); cert != nil {
+		l.CertificateEnds = cert.Ends()
+	}
 	now := time.Now()
 	below := p.router.Below(now)
 	cfg := p.fleet.Config()
-	scraped := map[string]bool{}
+	configured := map[string]config.Backend{}
 	for _, b := range cfg.Backends {
-		scraped[b.Name] = b.MetricsURL != ""
+		configured[b.Name] = b
+	}
+	scales := map[string]float64{}
+	for _, t := range fleet.Targets(fleet.Topology(cfg)) {
+		c := p.book.Curve(t)
+		if old, has := scales[t.Backend]; c.Known() && (!has || c.Scale() < old) {
+			scales[t.Backend] = c.Scale()
+		}
+		l.Targets = append(l.Targets, p.liveTarget(t, c))
 	}
 	breakers := p.fleet.Breakers()
+	running := map[string]int{} // by backend
 	for _, b := range p.router.Loads() {
+		running[b.Backend] = b.M
 		lb := telemetry.LiveBackend{
-			Name: b.Backend, Waiting: b.Waiting, Decoding: b.Decoding,
+			Name: b.Backend, Kind: configured[b.Backend].Kind, Waiting: b.Waiting, Decoding: b.Decoding, Scale: scales[b.Backend],
 			Up: b.Health == router.Up || b.Health == router.Probing, BreakerState: breakerState(breakers[b.Backend]),
 		}
 		for id, n := range below {
@@ -32,37 +50,59 @@ func (p *program) live() telemetry.Live {
 				lb.Below += n
 			}
 		}
-		if scraped[b.Backend] {
+		if configured[b.Backend].MetricsURL != "" {
 			lb.Engine = &telemetry.LiveEngine{Up: b.Engine != nil, ForeignWaiting: b.ForeignWaiting, ForeignDecoding: b.ForeignDecoding}
 		}
 		l.Backends = append(l.Backends, lb)
 	}
-	for _, r := range p.router.Routes(now) {
-		lr := telemetry.LiveRoute{Name: r.Route.Name, Queued: r.Waiting, Capacity: map[string]int{}}
-		best := map[profiles.GroupID]int{}
-		for i, t := range r.Route.Targets {
-			// Of several models that share a backend the best: each of them has
-			// all of it. Separate ones add up.
-			id, carries := t.GroupID(), r.Targets[i].Capacity
-			more := max(carries-best[id], 0)
-			best[id] += more
-			lr.Capacity[t.Backend] += more
+	goals := map[string]float64{}
+	for _, r := range cfg.Routes {
+		for _, name := range r.Models {
+			goals[name] = r.SLO.Attainment
 		}
+	}
+	for _, r := range p.router.Routes(now) {
+		lr := liveRoute(r, running)
+		lr.Goal = goals[r.Route.Name]
 		l.Routes = append(l.Routes, lr)
 	}
-	// Not those of the book: a late stream may have brought back a target that is
-	// gone, or was counted otherwise.
-	for _, t := range fleet.Targets(fleet.Topology(cfg)) {
-		c := p.book.Curve(t)
-		lt := telemetry.LiveTarget{Backend: t.Backend, Model: t.Model, BytesPerToken: p.gateway.BytesPerToken(t)}
-		_, hi := c.Support()
-		for n := 1; n <= 2*hi; n *= 2 {
-			pt := c.At(n)
-			lt.Points = append(lt.Points, telemetry.LivePoint{N: n, TPS: pt.TPS, Low: pt.Low})
-		}
-		l.Targets = append(l.Targets, lt)
-	}
 	return l
+}
+
+// liveRoute is what a scrape shows of a route. running is what runs on each backend,
+// whosever.
+func liveRoute(r router.RouteState, running map[string]int) telemetry.LiveRoute {
+	out := telemetry.LiveRoute{
+		Name: r.Route.Name, Class: r.Route.Class.String(), Prefer: r.Route.Prefer.String(),
+		FloorTPS: r.Route.SLO.MinTPS, MaxTTFT: r.Route.SLO.MaxTTFT,
+		Queued: r.Waiting, Capacity: map[string]int{}, Free: r.Free, Unlimited: r.Unlimited,
+	}
+	best := map[profiles.GroupID]int{}
+	for i, t := range r.Route.Targets {
+		if _, seen := out.Capacity[t.Backend]; !seen {
+			out.Running += running[t.Backend]
+		}
+		// Of several models that share a backend the best: each of them has
+		// all of it. Separate ones add up.
+		id, carries := t.GroupID(), r.Targets[i].Capacity
+		more := max(carries-best[id], 0)
+		best[id] += more
+		out.Capacity[t.Backend] += more
+	}
+	return out
+}
+
+// liveTarget is what a scrape shows of a target. Its curve is not looked up in the
+// list of the book: a late stream may have brought back one that is gone there, or
+// was counted otherwise.
+func (p *program) liveTarget(t profiles.Target, c *profiles.Curve) telemetry.LiveTarget {
+	out := telemetry.LiveTarget{Backend: t.Backend, Model: t.Model, BytesPerToken: p.gateway.BytesPerToken(t)}
+	_, hi := c.Support()
+	for n := 1; n <= 2*hi; n *= 2 {
+		pt := c.At(n)
+		out.Points = append(out.Points, telemetry.LivePoint{N: n, TPS: pt.TPS, Low: pt.Low})
+	}
+	return out
 }
 
 // breakers returns the states of all breakers in the words of the admin port.

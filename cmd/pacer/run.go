@@ -71,6 +71,7 @@ func (p *program) run(ctx context.Context, ready func(dataURL, adminURL string))
 		if err != nil {
 			return fmt.Errorf("tls: %w", err)
 		}
+		p.certificate.Store(cert)
 		scheme = "https://"
 		dataListener = tls.NewListener(dataListener, cert.Config())
 	}

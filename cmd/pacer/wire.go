@@ -66,6 +66,9 @@ type program struct {
 	dataURL atomic.Pointer[string] // where the data port is; nil = not open yet
 	start   func(context.Context)  // before the first request: what the store knows
 	close   []func()
+
+	// certificate is that of the data port; nil = not open yet, or plain.
+	certificate atomic.Pointer[gateway.Certificate]
 }
 
 // wire builds everything, top to bottom, in the order of dependency. It opens

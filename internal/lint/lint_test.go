@@ -57,6 +57,7 @@ var arrows = map[string][]string{
 	"internal/memnet":     {},
 	"internal/openai":     {},
 	"internal/presets":    {},
+	"internal/promtest":   {},
 	"internal/proctest":   {},
 	"internal/racetest":   {},
 	"internal/redisconn":  {"config"},

@@ -59,6 +59,7 @@ type Exchange struct {
 	Backend string // "" when it reached none
 	Class   string // interactive | batch; "" is the class of the route
 	Outcome string // ok | client_gone | upstream_error | cut | rejected | shed
+	TraceID string // of the trace that it is part of, if that is recorded; "" = none
 
 	// Counted says that the request belongs to an SLO: false for rejected
 	// requests and for clients that left before the first token.

@@ -3,26 +3,37 @@ package telemetry
 import (
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Live is read at each scrape: what router and profiles know at that moment.
+// Live is read at each scrape: what router, profiles and configuration know at
+// that moment.
 type Live struct {
 	Backends []LiveBackend
 	Routes   []LiveRoute
 	Targets  []LiveTarget
 
 	LogDropped uint64 // lines of the log, since the start
+	Build      LiveBuild
+
+	// CertificateEnds is when the certificate of the data port expires; zero = it
+	// has none, and nothing of it is exported.
+	CertificateEnds time.Time
 }
+
+// LiveBuild is which program this is; "" = unknown.
+type LiveBuild struct{ Version, Revision, Go string }
 
 // LiveBackend is the load of one backend.
 type LiveBackend struct {
-	Name              string
-	Waiting, Decoding int  // sequences without and with a first token
-	Below             int  // streams that average less than the floor they asked for
-	Up                bool // in service: not down, drained or loading
-	BreakerState      int  // 0 closed, 1 half-open, 2 open
+	Name, Kind        string
+	Waiting, Decoding int     // sequences without and with a first token
+	Below             int     // streams that average less than the floor they asked for
+	Up                bool    // in service: not down, drained or loading
+	BreakerState      int     // 0 closed, 1 half-open, 2 open
+	Scale             float64 // speed over what was learned, 1 = as learned; NaN or 0 = unknown, and not exported
 	Engine            *LiveEngine
 }
 
@@ -33,11 +44,20 @@ type LiveEngine struct {
 	ForeignWaiting, ForeignDecoding int  // sequences that are not Pacer's
 }
 
-// LiveRoute is the line of one route, and what its targets carry.
+// LiveRoute is the line of one route, what it promises, and what its targets
+// carry.
 type LiveRoute struct {
-	Name     string
-	Queued   int            // requests in line
-	Capacity map[string]int // backend → router.TargetRoom.Capacity; 0 = no floor
+	Name, Class, Prefer string
+
+	Goal     float64       // share of requests that are to keep the floor, in (0, 1); 0 = unknown, and not exported
+	FloorTPS float64       // tokens/s of one stream; 0 = none, and not exported
+	MaxTTFT  time.Duration // 0 = none, and not exported
+
+	Queued    int            // requests in line
+	Capacity  map[string]int // backend → router.TargetRoom.Capacity; 0 = no floor
+	Free      int            // users that would be let in now
+	Running   int            // sequences on its backends, whosever
+	Unlimited bool           // nothing known limits Free: neither it nor the users it carries are exported
 }
 
 // LiveTarget is the curve of one target.
@@ -53,71 +73,207 @@ type LivePoint struct {
 	TPS, Low float64 // tokens/s of one stream, and its deciding bound
 }
 
-func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, labels, nil)
+// emit exports one series; NaN is unknown, and not exported. The labels are those
+// of the row, in their order.
+type emit func(value float64, labels ...string)
+
+// ofLive is a metric that is read at each scrape.
+type ofLive struct {
+	name, help string
+	labels     []string
+	counter    bool // else it is a gauge
+	each       func(l *Live, to emit)
 }
 
-var (
-	inflightDesc   = describe("pacer_inflight", "Sequences of this replica on the backend: waiting for a first token, or decoding.", "backend", "phase")
-	belowDesc      = describe("pacer_below_floor_streams", "Streams of this replica that decode now and average less than the floor they asked for, over their life so far.", "backend")
-	breakerDesc    = describe("pacer_breaker_state", "Breaker of the backend: 0 closed, 1 half-open, 2 open.", "backend")
-	upDesc         = describe("pacer_backend_up", "1 while the backend is in service; 0 while its breaker is open, its health page fails, its model loads, or an operator has drained it.", "backend")
-	signalDesc     = describe("pacer_engine_signal_up", "1 while the engine's own count of its sequences (metrics_url) is read and holds; with 0 only what passes through Pacer is counted.", "backend")
-	foreignDesc    = describe("pacer_foreign_sequences", "Sequences on the backend that did not come through Pacer, by the engine's own count (metrics_url).", "backend", "phase")
-	queueDepthDesc = describe("pacer_queue_depth", "Requests in the line of the route.", "route")
-	curveTPSDesc   = describe("pacer_curve_tps", "Tokens per second of ONE stream when n streams decode on the backend, at the usual prompt load.", "backend", "model", "n")
-	curveLowDesc   = describe("pacer_curve_low_tps", "Lower bound of pacer_curve_tps, on which decisions are made.", "backend", "model", "n")
-	bytesDesc      = describe("pacer_bytes_per_token", "Bytes of text that a token of the target has: tokens per second of targets with different tokenizers compare only beside it.", "backend", "model")
-	logDroppedDesc = describe("pacer_log_dropped_total", "Lines of the log that were lost because their reader did not take them in time.")
-	capacityDesc   = describe("pacer_capacity_streams", "Up to how many streams on the backend, whosever, one of the route is let in; 0 for a route without a floor.", "route", "backend")
-)
+// ofLives is the list of these metrics.
+var ofLives = []ofLive{
+	{
+		name: "pacer_build_info", help: "1, with the version of the program in its labels.", labels: []string{"version", "revision", "goversion"},
+		each: func(l *Live, to emit) { to(1, l.Build.Version, l.Build.Revision, l.Build.Go) },
+	},
+	{
+		name: "pacer_backend_info", help: "1, with what kind of engine the backend is in its labels.", labels: []string{"backend", "kind"},
+		each: ofLiveBackend(func(b *LiveBackend, to emit) { to(1, b.Name, b.Kind) }),
+	},
+	{
+		name: "pacer_route_info", help: "1, with how the route is served in its labels.", labels: []string{"route", "class", "prefer"},
+		each: ofLiveRoute(func(r *LiveRoute, to emit) { to(1, r.Name, r.Class, r.Prefer) }),
+	},
+	{
+		name: "pacer_slo_goal", help: "Share of the route's requests that are to be kept: slo.attainment.", labels: []string{"route"},
+		each: ofLiveRoute(func(r *LiveRoute, to emit) { to(positive(r.Goal), r.Name) }),
+	},
+	{
+		name: "pacer_slo_floor_tps", help: "Tokens per second that each stream of the route is promised: slo.min_tps.", labels: []string{"route"},
+		each: ofLiveRoute(func(r *LiveRoute, to emit) { to(positive(r.FloorTPS), r.Name) }),
+	},
+	{
+		name: "pacer_slo_max_ttft_seconds", help: "Time to the first token that each stream of the route is promised: slo.max_ttft.", labels: []string{"route"},
+		each: ofLiveRoute(func(r *LiveRoute, to emit) { to(positive(r.MaxTTFT.Seconds()), r.Name) }),
+	},
+	{
+		name: "pacer_inflight", help: "Sequences of this replica on the backend: waiting for a first token, or decoding.", labels: []string{"backend", "phase"},
+		each: ofLiveBackend(func(b *LiveBackend, to emit) {
+			to(float64(b.Waiting), b.Name, "waiting")
+			to(float64(b.Decoding), b.Name, "decoding")
+		}),
+	},
+	{
+		name: "pacer_below_floor_streams", help: "Streams of this replica that decode now and average less than the floor they asked for, over their life so far.", labels: []string{"backend"},
+		each: ofLiveBackend(func(b *LiveBackend, to emit) { to(float64(b.Below), b.Name) }),
+	},
+	{
+		name: "pacer_breaker_state", help: "Breaker of the backend: 0 closed, 1 half-open, 2 open.", labels: []string{"backend"},
+		each: ofLiveBackend(func(b *LiveBackend, to emit) { to(float64(b.BreakerState), b.Name) }),
+	},
+	{
+		name: "pacer_backend_up", help: "1 while the backend is in service; 0 while its breaker is open, its health page fails, its model loads, or an operator has drained it.", labels: []string{"backend"},
+		each: ofLiveBackend(func(b *LiveBackend, to emit) { to(oneIf(b.Up), b.Name) }),
+	},
+	{
+		name: "pacer_backend_scale", help: "Speed of the backend over what was learned of it, at all levels of concurrency: 1 as learned, 0.5 half as fast.", labels: []string{"backend"},
+		each: ofLiveBackend(func(b *LiveBackend, to emit) { to(positive(b.Scale), b.Name) }),
+	},
+	{
+		name: "pacer_engine_signal_up", help: "1 while the engine's own count of its sequences (metrics_url) is read and holds; with 0 only what passes through Pacer is counted.", labels: []string{"backend"},
+		each: ofLiveBackend(func(b *LiveBackend, to emit) {
+			if b.Engine != nil {
+				to(oneIf(b.Engine.Up), b.Name)
+			}
+		}),
+	},
+	{
+		name: "pacer_foreign_sequences", help: "Sequences on the backend that did not come through Pacer, by the engine's own count (metrics_url).", labels: []string{"backend", "phase"},
+		each: ofLiveBackend(func(b *LiveBackend, to emit) {
+			if b.Engine != nil {
+				to(float64(b.Engine.ForeignWaiting), b.Name, "waiting")
+				to(float64(b.Engine.ForeignDecoding), b.Name, "decoding")
+			}
+		}),
+	},
+	{
+		name: "pacer_queue_depth", help: "Requests in the line of the route.", labels: []string{"route"},
+		each: ofLiveRoute(func(r *LiveRoute, to emit) { to(float64(r.Queued), r.Name) }),
+	},
+	{
+		name: "pacer_capacity_streams", help: "Up to how many streams on the backend, whosever, one of the route is let in; 0 for a route without a floor.", labels: []string{"route", "backend"},
+		each: ofLiveRoute(func(r *LiveRoute, to emit) {
+			for backend, n := range r.Capacity {
+				to(float64(n), r.Name, backend)
+			}
+		}),
+	},
+	{
+		name: "pacer_capacity_users", help: "Users that the backends of the route carry: those who are there now, whosever, and those of the route who would be let in beside them. Absent where nothing known limits it.", labels: []string{"route"},
+		each: ofLiveRoute(func(r *LiveRoute, to emit) {
+			if !r.Unlimited {
+				to(float64(r.Running+r.Free), r.Name)
+			}
+		}),
+	},
+	{
+		name: "pacer_free_users", help: "Users of the route who would be let in now, one after the other; 0 while somebody stands in line. Absent where nothing known limits it.", labels: []string{"route"},
+		each: ofLiveRoute(func(r *LiveRoute, to emit) {
+			if !r.Unlimited {
+				to(float64(r.Free), r.Name)
+			}
+		}),
+	},
+	{
+		name: "pacer_curve_tps", help: "Tokens per second of ONE stream when n streams decode on the backend, at the usual prompt load.", labels: []string{"backend", "model", "n"},
+		each: ofLivePoint(func(t *LiveTarget, p *LivePoint, to emit) { to(p.TPS, t.Backend, t.Model, strconv.Itoa(p.N)) }),
+	},
+	{
+		name: "pacer_curve_low_tps", help: "Lower bound of pacer_curve_tps, on which decisions are made.", labels: []string{"backend", "model", "n"},
+		each: ofLivePoint(func(t *LiveTarget, p *LivePoint, to emit) { to(p.Low, t.Backend, t.Model, strconv.Itoa(p.N)) }),
+	},
+	{
+		name: "pacer_bytes_per_token", help: "Bytes of text that a token of the target has: tokens per second of targets with different tokenizers compare only beside it.", labels: []string{"backend", "model"},
+		each: func(l *Live, to emit) {
+			for _, t := range l.Targets {
+				to(positive(t.BytesPerToken), t.Backend, t.Model)
+			}
+		},
+	},
+	{
+		name: "pacer_log_dropped_total", help: "Lines of the log that were lost because their reader did not take them in time.", counter: true,
+		each: func(l *Live, to emit) { to(float64(l.LogDropped)) },
+	},
+	{
+		name: "pacer_certificate_expiry_timestamp_seconds", help: "When the certificate of the data port expires, in seconds since 1970. Absent without one.",
+		each: func(l *Live, to emit) {
+			if !l.CertificateEnds.IsZero() {
+				to(float64(l.CertificateEnds.Unix()))
+			}
+		},
+	},
+}
+
+func ofLiveBackend(each func(*LiveBackend, emit)) func(*Live, emit) {
+	return func(l *Live, to emit) {
+		for i := range l.Backends {
+			each(&l.Backends[i], to)
+		}
+	}
+}
+
+func ofLiveRoute(each func(*LiveRoute, emit)) func(*Live, emit) {
+	return func(l *Live, to emit) {
+		for i := range l.Routes {
+			each(&l.Routes[i], to)
+		}
+	}
+}
+
+func ofLivePoint(each func(*LiveTarget, *LivePoint, emit)) func(*Live, emit) {
+	return func(l *Live, to emit) {
+		for i := range l.Targets {
+			for j := range l.Targets[i].Points {
+				each(&l.Targets[i], &l.Targets[i].Points[j], to)
+			}
+		}
+	}
+}
+
+// liveDescs are what the rows of ofLives are to Prometheus.
+var liveDescs = func() (descs []*prometheus.Desc) {
+	for _, row := range ofLives {
+		descs = append(descs, prometheus.NewDesc(row.name, row.help, row.labels, nil))
+	}
+	return descs
+}()
 
 // liveCollector exports one Live, taken for one scrape.
 type liveCollector struct{ Live }
 
 // Describe implements prometheus.Collector.
 func (c liveCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{inflightDesc, belowDesc, breakerDesc, upDesc, signalDesc, foreignDesc, queueDepthDesc, curveTPSDesc, curveLowDesc, capacityDesc, bytesDesc, logDroppedDesc} {
+	for _, d := range liveDescs {
 		ch <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (c liveCollector) Collect(ch chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		if !math.IsNaN(v) {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	for i, row := range ofLives {
+		kind := prometheus.GaugeValue
+		if row.counter {
+			kind = prometheus.CounterValue
 		}
+		row.each(&c.Live, func(v float64, labels ...string) {
+			if !math.IsNaN(v) {
+				ch <- prometheus.MustNewConstMetric(liveDescs[i], kind, v, labels...)
+			}
+		})
 	}
-	ch <- prometheus.MustNewConstMetric(logDroppedDesc, prometheus.CounterValue, float64(c.LogDropped))
-	for _, b := range c.Backends {
-		gauge(inflightDesc, float64(b.Waiting), b.Name, "waiting")
-		gauge(inflightDesc, float64(b.Decoding), b.Name, "decoding")
-		gauge(belowDesc, float64(b.Below), b.Name)
-		gauge(breakerDesc, float64(b.BreakerState), b.Name)
-		gauge(upDesc, oneIf(b.Up), b.Name)
-		if e := b.Engine; e != nil {
-			gauge(signalDesc, oneIf(e.Up), b.Name)
-			gauge(foreignDesc, float64(e.ForeignWaiting), b.Name, "waiting")
-			gauge(foreignDesc, float64(e.ForeignDecoding), b.Name, "decoding")
-		}
+}
+
+// positive is v, or unknown where v is not above 0.
+func positive(v float64) float64 {
+	if v > 0 {
+		return v
 	}
-	for _, r := range c.Routes {
-		gauge(queueDepthDesc, float64(r.Queued), r.Name)
-		for backend, n := range r.Capacity {
-			gauge(capacityDesc, float64(n), r.Name, backend)
-		}
-	}
-	for _, t := range c.Targets {
-		if t.BytesPerToken > 0 {
-			gauge(bytesDesc, t.BytesPerToken, t.Backend, t.Model)
-		}
-		for _, p := range t.Points {
-			n := strconv.Itoa(p.N)
-			gauge(curveTPSDesc, p.TPS, t.Backend, t.Model, n)
-			gauge(curveLowDesc, p.Low, t.Backend, t.Model, n)
-		}
-	}
+	return math.NaN()
 }
 
 func oneIf(yes bool) float64 {

@@ -8,10 +8,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
@@ -67,17 +70,21 @@ func twoRoutes() map[string]string {
 func exampleLive() Live {
 	return Live{
 		Backends: []LiveBackend{
-			{Name: "h200", Waiting: 3, Decoding: 12, Below: 2, Engine: &LiveEngine{Up: true, ForeignWaiting: 1, ForeignDecoding: 7}},
-			{Name: "l40s", BreakerState: 2},
+			{Name: "h200", Kind: "vllm", Waiting: 3, Decoding: 12, Below: 2, Scale: 0.5, Engine: &LiveEngine{Up: true, ForeignWaiting: 1, ForeignDecoding: 7}},
+			{Name: "l40s", Kind: "openai", BreakerState: 2},
 		},
 		Routes: []LiveRoute{
-			{Name: "chat", Queued: 4, Capacity: map[string]int{"h200": 64, "l40s": 0}},
-			{Name: "nightly", Capacity: map[string]int{"l40s": 0}},
+			{
+				Name: "chat", Class: "interactive", Prefer: "headroom", Goal: 0.99, FloorTPS: 30, MaxTTFT: 2 * time.Second,
+				Queued: 4, Capacity: map[string]int{"h200": 64, "l40s": 0}, Free: 49, Running: 15,
+			},
+			{Name: "nightly", Class: "batch", Prefer: "pack", Goal: 0.9, Capacity: map[string]int{"l40s": 0}, Unlimited: true},
 		},
 		Targets: []LiveTarget{
-			{Backend: "h200", Model: "llama", Points: []LivePoint{{N: 1, TPS: 52, Low: 46.8}, {N: 2, TPS: 50, Low: math.NaN()}}},
+			{Backend: "h200", Model: "llama", BytesPerToken: 4.5, Points: []LivePoint{{N: 1, TPS: 52, Low: 46.8}, {N: 2, TPS: 50, Low: math.NaN()}}},
 			{Backend: "l40s", Model: "llama", Points: []LivePoint{{N: 1, TPS: math.NaN(), Low: math.NaN()}}},
 		},
+		Build: LiveBuild{Version: "v1.2.3", Revision: "8875d4f", Go: "go1.26"}, CertificateEnds: time.Unix(2e9, 0),
 	}
 }
 
@@ -154,7 +161,7 @@ func TestObserve(t *testing.T) {
 		`pacer_hedges_total{result="won",route="chat"} 1`,
 		`pacer_hedges_total{result="lost",route="chat"} 0`,
 		`pacer_ttft_seconds_bucket{backend="h200",class="interactive",route="chat",le="0.2"} 0`,
-		`pacer_ttft_seconds_bucket{backend="h200",class="interactive",route="chat",le="0.3"} 1`,
+		`pacer_ttft_seconds_bucket{backend="h200",class="interactive",route="chat",le="0.5"} 1`,
 		`pacer_decode_tps_bucket{backend="h200",class="interactive",route="chat",le="40"} 0`,
 		`pacer_decode_tps_bucket{backend="h200",class="interactive",route="chat",le="50"} 1`,
 		`pacer_stream_duration_seconds_sum{backend="h200",class="interactive",route="chat"} 9`,
@@ -372,5 +379,69 @@ func TestObserveDoesNotAllocate(t *testing.T) {
 	m.Observe(x)
 	if n := testing.AllocsPerRun(1000, func() { m.Observe(x) }); n > 0 {
 		t.Errorf("Observe allocates %.2f times, want 0", n)
+	}
+}
+
+// Each metric of the list is exported as it says, and no other is.
+func TestCatalog(t *testing.T) {
+	m := New(twoRoutes(), []string{"h200", "l40s"}, exampleLive)
+	m.Observe(example())
+	families, err := m.gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed, exported []string
+	for _, c := range Catalog() {
+		labels := slices.Clone(c.Labels)
+		slices.Sort(labels)
+		listed = append(listed, fmt.Sprintf("%s %s %v", c.Name, []string{"GAUGE", "COUNTER", "HISTOGRAM"}[c.Kind], labels))
+	}
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "pacer_") {
+			continue
+		}
+		labels := []string{}
+		for _, l := range f.Metric[0].Label {
+			labels = append(labels, l.GetName())
+		}
+		exported = append(exported, fmt.Sprintf("%s %s %v", f.GetName(), f.GetType(), labels))
+	}
+	if diff := cmp.Diff(listed, exported); diff != "" {
+		t.Errorf("listed, but not exported (-), and exported, but not listed (+):\n%s", diff)
+	}
+}
+
+// A recorded trace stands beside the figures of its request, where it can be asked
+// for; what has none costs nothing.
+func TestExemplars(t *testing.T) {
+	m := New(twoRoutes(), []string{"h200"}, nil)
+	x := example()
+	x.TraceID = "0af7651916cd43dd8448eb211c80319c"
+	m.Observe(x)
+	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	r.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, r)
+	for name, value := range map[string]string{"pacer_ttft_seconds": "0.3", "pacer_decode_tps": "42.0", "pacer_stream_duration_seconds": "9.0"} {
+		want := `# {trace_id="` + x.TraceID + `"} ` + value
+		if got := series(w.Body.String(), name+"_bucket{", "trace_id"); len(got) != 1 || !strings.Contains(got[0], want) {
+			t.Errorf("%s: exemplars %q, want one with %s", name, got, want)
+		}
+	}
+	if strings.Contains(scrape(t, m), "trace_id") {
+		t.Error("the text of a scraper that cannot read exemplars has some")
+	}
+}
+
+// A route on a backend that is used is few series.
+func TestAUsedPairIsFewSeries(t *testing.T) {
+	m := New(twoRoutes(), []string{"h200", "l40s"}, nil)
+	m.Observe(example())
+	before := strings.Count(scrape(t, m), "\n")
+	x := example()
+	x.Backend = "l40s"
+	m.Observe(x)
+	if more := strings.Count(scrape(t, m), "\n") - before; more > 50 {
+		t.Errorf("a route on one more backend is %d series, want at most 50", more)
 	}
 }

@@ -108,13 +108,13 @@ func (v *vectors) pair(k pairKey) *pairSeries {
 // serve books what a request got that reached a backend.
 func (p *pairSeries) serve(x *Exchange) {
 	if x.TTFT > 0 {
-		p.ttft.Observe(x.TTFT.Seconds())
+		observe(p.ttft, x.TTFT.Seconds(), x.TraceID)
 	}
 	if x.TPS > 0 {
-		p.tps.Observe(x.TPS)
+		observe(p.tps, x.TPS, x.TraceID)
 	}
 	if x.Duration > 0 {
-		p.duration.Observe(x.Duration.Seconds())
+		observe(p.duration, x.Duration.Seconds(), x.TraceID)
 	}
 	source := slices.Index(sources, x.Source)
 	if source < 0 {
