@@ -11,12 +11,12 @@ import (
 // one that stores the response it is about, those that do not speak the endpoint,
 // and those whose URL cannot hold the client's name of the model.
 func (x *exchange) excludeUnfit() error {
-	misnamed := false
+	misnamed, sure := false, x.countsSurely()
 	for i := range x.plan.conf.Backends {
 		name := x.plan.conf.Backends[i].Name
 		b := x.plan.backends[name]
 		switch {
-		case x.owner != "" && name != x.owner, !b.Serves(x.request.path):
+		case x.owner != "" && name != x.owner, !b.Serves(x.request.path), sure && !b.Counts():
 		case b.Deploys(x.request.path) && !upstream.DeploymentName(x.request.parsed.Model) && x.plan.passesName(x.route, name):
 			misnamed = true
 		default:
@@ -31,6 +31,15 @@ func (x *exchange) excludeUnfit() error {
 		return &unknownModelError{model: x.request.parsed.Model}
 	}
 	return &endpointError{model: x.request.parsed.Model, path: x.request.path, counts: x.request.end.Counts}
+}
+
+// countsSurely reports whether tokens are to be counted, and a backend of the
+// route is known to do so.
+func (x *exchange) countsSurely() bool {
+	return x.request.end.Counts && x.plan.reaches(x.route, func(t config.Target) bool {
+		b := x.plan.backends[t.Backend]
+		return b != nil && b.Counts()
+	})
 }
 
 // passesName reports whether a request of rt may get to backend under the name

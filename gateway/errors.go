@@ -223,9 +223,9 @@ func answerFor(err error) answer {
 		}
 		return answer{status: 404, typ: invalid, code: "response_not_found", param: "response_id", message: fmt.Sprintf("Response with id %.120q not found.", response.id) + why}
 	case errors.As(err, &unspoken) && unspoken.counts:
-		return answer{status: 404, typ: invalid, code: "unsupported_endpoint", param: "model", message: fmt.Sprintf("Tokens are not counted for the model %.120q: none of its backends is of kind anthropic.", unspoken.model)}
+		return answer{status: 404, typ: invalid, code: "unsupported_endpoint", param: "model", message: fmt.Sprintf("Tokens are not counted for the model %.120q: none of its backends can.", unspoken.model)}
 	case errors.As(err, &unspoken):
-		return answer{status: 400, typ: invalid, code: "unsupported_endpoint", param: "model", message: fmt.Sprintf("The model %.120q is not served at /v1%s: its backends speak another API, such as /v1/messages.", unspoken.model, unspoken.path)}
+		return answer{status: 400, typ: invalid, code: "unsupported_endpoint", param: "model", message: fmt.Sprintf("The model %.120q is not served at %s: its backends speak another API, such as /v1/messages.", unspoken.model, unspoken.path)}
 	case errors.As(err, &header):
 		return answer{status: 400, typ: invalid, code: "invalid_header", param: header.header, message: "Header " + header.header + ": " + header.problem + "."}
 	case errors.As(err, &permission):
@@ -341,7 +341,7 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) int {
 		maps.Copy(h, a.retry)
 	}
 	var body []byte
-	if path, ok := strings.CutPrefix(r.URL.Path, "/v1"); ok && endpoint.InMessages(path) {
+	if endpoint.InMessages(strings.TrimPrefix(r.URL.Path, "/v1")) {
 		body = openai.MessagesErrorBody(a.message, a.status, a.param, a.code, requestID(r.Context()))
 	} else {
 		body = openai.ErrorBody(a.message, a.typ, a.param, a.code)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/pacer-dev/pacer/gateway/limit"
@@ -39,21 +40,25 @@ type exchange struct {
 	failover failover
 }
 
-// journey returns the handler of one endpoint.
-func (g *Gateway) journey(end *endpoint.Endpoint) http.HandlerFunc {
+// journey returns the handler of one endpoint below base.
+func (g *Gateway) journey(end *endpoint.Endpoint, base string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		x := &exchange{
-			g: g, plan: g.plan.Load(), tenant: anyone,
-			request:   request{http: r, end: end, path: r.URL.Path[len("/v1"):]},
-			memory:    holding{budgets: budgets{all: &g.buffered, tenant: anyone.held}},
-			placement: placement{g: g},
-		}
-		x.down.start(w, r, x.plan.conf.Timeouts.Write)
-		defer x.down.deadline.stop()
-		x.serve()
-		if x.down.delivery == aborted {
-			panic(http.ErrAbortHandler)
-		}
+		g.travel(w, request{http: r, end: end, path: strings.TrimSuffix(r.URL.Path[len(base):], "/")})
+	}
+}
+
+func (g *Gateway) travel(w http.ResponseWriter, r request) {
+	x := &exchange{
+		g: g, plan: g.plan.Load(), tenant: anyone,
+		request:   r,
+		memory:    holding{budgets: budgets{all: &g.buffered, tenant: anyone.held}},
+		placement: placement{g: g},
+	}
+	x.down.start(w, r.http, x.plan.conf.Timeouts.Write)
+	defer x.down.deadline.stop()
+	x.serve()
+	if x.down.delivery == aborted {
+		panic(http.ErrAbortHandler)
 	}
 }
 

@@ -18,24 +18,36 @@ type methods map[string]http.HandlerFunc
 // routes is the table of what the data port serves. Whatever is not in it is
 // 404, and what is asked with another method 405.
 func (g *Gateway) routes() http.Handler {
-	table := map[string]methods{
-		"/v1/models":   {http.MethodGet: g.listModels, http.MethodHead: g.listModels},
-		"/v1/models/*": {http.MethodGet: g.showModel, http.MethodHead: g.showModel},
-		"/healthz":     {http.MethodGet: g.healthz, http.MethodHead: g.healthz},
-		"/readyz":      {http.MethodGet: g.readyz, http.MethodHead: g.readyz},
-		"/health":      {http.MethodGet: g.readyz, http.MethodHead: g.readyz}, // as the engines call it
+	table := map[string]http.HandlerFunc{}
+	add := func(path string, e methods) {
+		table[path] = func(w http.ResponseWriter, r *http.Request) { g.dispatch(w, r, e) }
+	}
+	for path, h := range map[string]http.HandlerFunc{
+		"/healthz": g.healthz,
+		"/readyz":  g.readyz,
+		"/health":  g.readyz, // as the engines call it
+	} {
+		add(path, methods{http.MethodGet: h, http.MethodHead: h})
+	}
+	for _, base := range []string{"/v1", "", "/openai/v1"} {
+		show := g.showModel(base + "/models/")
+		add(base+"/models", methods{http.MethodGet: g.listModels, http.MethodHead: g.listModels})
+		add(base+"/models/*", methods{http.MethodGet: show, http.MethodHead: show})
 	}
 	for _, end := range endpoint.All() {
-		journey, served := g.journey(end), methods{}
-		for _, method := range end.AskedWith() {
-			served[method] = journey
+		for _, at := range end.Addresses() {
+			e := served(end, g.journey(end, at.Base))
+			add(at.Path, e)
+			add(at.Path+"/", e)
 		}
-		table["/v1"+end.Path] = served
+	}
+	for _, base := range endpoint.ModelBases() {
+		table[base+"*"] = g.named(base)
 	}
 	mux := chi.NewRouter()
 	mux.Use(clientconn.Early, g.guard, g.crossOrigin, g.webPages)
-	for path, e := range table {
-		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { g.dispatch(w, r, e) })
+	for path, h := range table {
+		mux.HandleFunc(path, h)
 	}
 	mux.NotFound(g.unknown)
 	// chi asks this one only for methods that it does not know itself, on
@@ -46,9 +58,33 @@ func (g *Gateway) routes() http.Handler {
 			g.unknown(w, r)
 			return
 		}
-		g.dispatch(w, r, table[ctx.RoutePattern()])
+		table[ctx.RoutePattern()](w, r)
 	})
 	return mux
+}
+
+// served returns the methods of end, which all go on the journey.
+func served(end *endpoint.Endpoint, journey http.HandlerFunc) methods {
+	m := methods{}
+	for _, method := range end.AskedWith() {
+		m[method] = journey
+	}
+	return m
+}
+
+// named returns the handler of what is below base, which has the model in its
+// path.
+func (g *Gateway) named(base string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		end, model := endpoint.Named(r.URL.Path[len(base):])
+		if end == nil {
+			g.unknown(w, r)
+			return
+		}
+		g.dispatch(w, r, served(end, func(w http.ResponseWriter, r *http.Request) {
+			g.travel(w, request{http: r, end: end, path: end.Path, named: model})
+		}))
+	}
 }
 
 func (g *Gateway) dispatch(w http.ResponseWriter, r *http.Request, table methods) {

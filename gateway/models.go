@@ -44,18 +44,27 @@ func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) {
 	g.sendJSON(w, r, list)
 }
 
-// showModel answers for one model. Its id may hold slashes, plain or as %2F:
+// showModel answers for one model, which base stands before in the path. Its id may hold slashes, plain or as %2F:
 // the path is already decoded. What the catch-all route would send on is
 // there, unless its backends have told what they serve, and it is not that.
-func (g *Gateway) showModel(w http.ResponseWriter, r *http.Request) {
+func (g *Gateway) showModel(base string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if id := strings.TrimPrefix(r.URL.Path, base); id == "" {
+			g.listModels(w, r)
+		} else {
+			g.modelOf(w, r, id)
+		}
+	}
+}
+
+func (g *Gateway) modelOf(w http.ResponseWriter, r *http.Request, id string) {
 	p := g.plan.Load()
 	t, err := p.authenticate(r)
 	if err != nil {
 		g.refuse(w, r, err)
 		return
 	}
-	id := strings.TrimPrefix(r.URL.Path, "/v1/models/")
-	if rt := p.route(id); id == "" || rt == nil || !t.may(rt) {
+	if rt := p.route(id); rt == nil || !t.may(rt) {
 		g.refuse(w, r, &unknownModelError{model: id})
 		return
 	}

@@ -38,6 +38,9 @@ func (x *exchange) read() error {
 		}
 		r.parsed, err = openai.Peek(r.body.bytes())
 	}
+	if r.named != "" {
+		r.parsed.Name(r.named)
+	}
 	return err
 }
 

@@ -481,8 +481,8 @@ func TestA404SaysWhatIsWrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, settings("a"), nil)
 		for path, hint := range map[string]bool{
-			"/v1/files": false, "/v1/audio/translations": false, "/v1/batches/b1": false, "/v1/fine_tuning/jobs": false,
-			"/chat/completions": true, "/v1/v1/chat/completions": true, "/api/v1/chat/completions": true,
+			"/v1/files": false, "/v1/realtime": false, "/v1/batches/b1": false, "/v1/fine_tuning/jobs": false,
+			"/chat/completion": true, "/v1/v1/chat/completions": true, "/api/v1/chat/completions": true,
 		} {
 			r := h.post(path, `{"model":"chat"}`)
 			if code := r.code(t); r.status != 404 || code != "unknown_url" || strings.Contains(r.body, "base URL") != hint {

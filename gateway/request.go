@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 type request struct {
 	http     *http.Request
 	end      *endpoint.Endpoint
-	path     string    // below /v1: "/chat/completions"
+	path     string    // of the endpoint: "/chat/completions"
+	named    string    // the model, where the address has it; "" = it has none
 	arrived  time.Time // the body was complete: waiting counts from here
 	body     *body     // nil = not there, or let go
 	parsed   openai.Request
@@ -33,12 +35,29 @@ func (r *request) dropBody() {
 	}
 }
 
-// upPath is the path of the request at the backend, with the client's query.
+// upPath is the path of the request at the backend, with the client's query as
+// far as it is for the backend: not a key, which is for Pacer, nor the version
+// of an address that has the model in it.
 func (r *request) upPath() string {
-	if q := r.http.URL.RawQuery; q != "" {
-		return r.path + "?" + q
+	query := r.http.URL.RawQuery
+	for _, ours := range []string{"key=", "api-version="} {
+		if strings.Contains(query, ours) && (ours == "key=" || r.named != "") {
+			query = withoutParameter(query, strings.TrimSuffix(ours, "="))
+		}
+	}
+	if query != "" {
+		return r.path + "?" + query
 	}
 	return r.path
+}
+
+// withoutParameter returns query without what is named name.
+func withoutParameter(query, name string) string {
+	kept := slices.DeleteFunc(strings.Split(query, "&"), func(p string) bool {
+		key, _, _ := strings.Cut(p, "=")
+		return key == name
+	})
+	return strings.Join(kept, "&")
 }
 
 // upHeader returns the client's headers as they go up: without Pacer's own.

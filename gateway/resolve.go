@@ -1,6 +1,9 @@
 package gateway
 
-import "github.com/pacer-dev/pacer/router"
+import (
+	"github.com/pacer-dev/pacer/internal/openai"
+	"github.com/pacer-dev/pacer/router"
+)
 
 // resolve finds the route of the model, the objective that the headers ask for,
 // as far as the key may have it, and the backends that could serve the request.
@@ -11,9 +14,14 @@ func (x *exchange) resolve() error {
 		}
 		return x.excludeUnfit()
 	}
-	rt := x.plan.route(x.request.parsed.Model)
-	if rt == nil || !x.tenant.may(rt) {
-		return &unknownModelError{model: x.request.parsed.Model}
+	model := x.request.parsed.Model
+	rt := x.plan.route(model)
+	switch {
+	case rt != nil && x.tenant.may(rt):
+	case model == "":
+		return openai.ErrNoModel
+	default:
+		return &unknownModelError{model: model}
 	}
 	x.route = rt
 	o, err := parseOverrides(x.request.http.Header)

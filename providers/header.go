@@ -18,7 +18,7 @@ import (
 func withheld(name string) bool {
 	switch name {
 	case "Proxy-Authenticate", "Proxy-Authorization", "Http2-Settings",
-		"Authorization", "X-Api-Key", "Api-Key", "Cookie", "X-Request-Id":
+		"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Cookie", "X-Request-Id":
 		return true
 	}
 	return upstream.OfConnection(name) || strings.HasPrefix(name, "X-Pacer-")

@@ -6,14 +6,18 @@ import (
 	"strings"
 
 	"github.com/pacer-dev/pacer/internal/endpoint"
+	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
 // Serves reports whether a request to path, which is below the base URL, can be
 // sent to this backend. One of kind anthropic speaks Messages and nothing else,
-// and nothing is translated into it; it alone is asked to count tokens. Of other
-// kinds it is true even where the engine may lack the endpoint: that it says
-// itself.
+// and nothing is translated into it. Of other kinds it is true even where the
+// engine may lack the endpoint: that it says itself.
 func (b *Backend) Serves(path string) bool { return b.kind.Serves(path) }
+
+// Counts reports whether the tokens of a prompt are surely counted here: by
+// Anthropic's own API. Not all engines that speak Messages can.
+func (b *Backend) Counts() bool { return b.kind.API&endpoint.Anthropic != 0 }
 
 // Deploys reports whether a call of path has the model in its URL. Such a model
 // has to be the name of a deployment (upstream.DeploymentName).
@@ -29,6 +33,9 @@ func (b *Backend) target(c Call) *url.URL {
 	path, query, _ := strings.Cut(c.Path, "?")
 	u := *b.base
 	prefix, escaped := u.Path, u.EscapedPath()
+	if endpoint.Of(path).Root {
+		prefix, escaped = upstream.Root(prefix), upstream.Root(escaped)
+	}
 	if c.Model != "" && b.Deploys(path) {
 		prefix += "/deployments/" + c.Model
 		escaped += "/deployments/" + url.PathEscape(c.Model)

@@ -89,8 +89,8 @@ func TestServes(t *testing.T) {
 		{"anthropic", "/responses", false},
 		{"anthropic", "/embeddings", false},
 		{"vllm", "/messages", true},
-		{"vllm", "/messages/count_tokens", false},
-		{"openai", "/messages/count_tokens?beta=true", false},
+		{"vllm", "/messages/count_tokens", true},
+		{"openai", "/messages/count_tokens?beta=true", true},
 		{"openai", "/chat/completions", true},
 		{"azure", "/responses", true},
 	} {

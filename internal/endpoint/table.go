@@ -12,6 +12,10 @@ type Endpoint struct {
 	// Path is below /v1. {id} stands for one step that the client names.
 	Path string
 
+	// Root: Path stands at the root of a server in place of its /v1, at the
+	// gateway and at the backend.
+	Root bool
+
 	// Methods are those that it is asked with; nil = POST.
 	Methods []string
 
@@ -60,13 +64,25 @@ var table = []*Endpoint{
 	{Path: "/completions", Dialect: Completions, Decodes: true, Basic: true, Deployed: true, Pasted: true},
 	{Path: "/responses", Dialect: Responses, Decodes: true, Stores: true, Pasted: true},
 	{Path: messages, Dialect: Messages, Decodes: true, Pasted: true, APIs: OpenAI | Anthropic},
-	{Path: messages + "/count_tokens", Dialect: Documents, Counts: true, Quick: true, APIs: Anthropic},
+	{Path: messages + "/count_tokens", Dialect: Documents, Counts: true, Quick: true, APIs: OpenAI | Anthropic},
 	{Path: "/embeddings", Dialect: Documents, Quick: true, Deployed: true, Pasted: true},
 	{Path: "/rerank", Dialect: Documents, Quick: true},
 	{Path: "/moderations", Dialect: Documents, Quick: true},
 	{Path: "/images/generations", Dialect: Images, Events: true, Deployed: true},
+	{Path: "/images/edits", Dialect: Images, Events: true, Form: true, Deployed: true},
+	{Path: "/images/variations", Dialect: Images, Form: true},
 	{Path: "/audio/speech", Dialect: Speech, Events: true, Deployed: true},
 	{Path: "/audio/transcriptions", Dialect: Transcription, Events: true, Form: true, Deployed: true},
+	{Path: "/audio/translations", Dialect: Transcription, Form: true, Deployed: true},
+
+	// What vLLM, SGLang and llama.cpp have beside OpenAI's, and Cohere's.
+	{Path: "/tokenize", Root: true, Dialect: Documents, Quick: true},
+	{Path: "/detokenize", Root: true, Dialect: Documents, Quick: true},
+	{Path: "/score", Root: true, Dialect: Documents, Quick: true},
+	{Path: "/classify", Root: true, Dialect: Documents, Quick: true},
+	{Path: "/pooling", Root: true, Dialect: Documents, Quick: true},
+	{Path: "/v2/rerank", Root: true, Dialect: Documents, Quick: true},
+	{Path: "/v2/embed", Root: true, Dialect: Documents, Quick: true},
 
 	// What a client does with an answer that a backend keeps.
 	{Path: "/responses/{id}", Methods: []string{http.MethodGet, http.MethodDelete}, Stored: true, Quick: true},

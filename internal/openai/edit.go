@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"slices"
 	"unicode/utf8"
 )
@@ -16,22 +17,39 @@ const (
 )
 
 // Edit returns what has to be changed in the body so that model is replaced
-// (unless "" or the same) and the stream_options are set that ask names, in the
-// order of the bytes. All others stay. nil = nothing has to be.
+// (with "", the Model that r asks for), or added where the body has none, and the
+// stream_options are set that ask names, in the order of the bytes. All others
+// stay. nil = nothing has to be.
 func (r *Request) Edit(model string, ask Ask) []Splice {
 	var edits []Splice
-	if model != "" && model != r.Model {
-		text := []byte(model)
-		if !r.form {
-			text = appendString(make([]byte, 0, len(model)+2), model)
-		}
-		edits = append(edits, Splice{r.spans.model.from, r.spans.model.to, text})
+	if model = cmp.Or(model, r.Model); model != r.model {
+		edits = append(edits, r.rename(model))
 	}
 	if !r.form {
 		edits = r.ask(ask, edits)
 	}
 	slices.SortFunc(edits, func(a, b Splice) int { return a.From - b.From })
 	return edits
+}
+
+// rename returns the edit that has the body say model.
+func (r *Request) rename(model string) Splice {
+	at, first := r.spans.model, r.spans.first
+	switch {
+	case r.form && at.to > 0:
+		return Splice{at.from, at.to, []byte(model)}
+	case r.form:
+		first := r.spans.delimiter
+		text := slices.Concat(r.body[first.from:first.to], []byte("\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n"), []byte(model), []byte("\r\n"))
+		return Splice{first.from, first.from, text}
+	case at.to > 0:
+		return Splice{at.from, at.to, appendString(make([]byte, 0, len(model)+2), model)}
+	}
+	text := appendString([]byte(`"model":`), model)
+	if !r.spans.empty {
+		text = append(text, ',')
+	}
+	return Splice{first, first, text}
 }
 
 // Forget lets go of the body. It cannot be edited any more.
@@ -66,7 +84,7 @@ func (r *Request) ask(ask Ask, edits []Splice) []Splice {
 	options := r.spans.streamOptions
 	bare := len(text) - 1 // without the last comma
 	switch {
-	case options.to == 0: // a body has a model, so something follows
+	case options.to == 0: // a body that asks for a stream is not empty
 		return append(edits, Splice{r.spans.first, r.spans.first, append(text[:bare], "},"...)})
 	case r.body[options.from] != '{': // null
 		return append(edits, Splice{options.from, options.to, append(text[len(key):bare], '}')})

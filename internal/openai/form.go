@@ -35,10 +35,7 @@ func PeekForm(body []byte, contentType string) (Request, error) {
 	if bad := f.read(); bad != nil {
 		return Request{}, bad
 	}
-	switch {
-	case f.model == 0:
-		return Request{}, &BadRequest{Message: "You must provide a model parameter.", Param: "model"}
-	case f.req.Model == "":
+	if f.model > 0 && f.req.Model == "" {
 		return Request{}, &BadRequest{Message: "model must not be empty.", Param: "model"}
 	}
 	f.req.Sequences = 1
@@ -78,11 +75,13 @@ func (f *form) read() *BadRequest {
 func (f *form) start() (at int, last bool) {
 	if bytes.HasPrefix(f.body, f.delimiter[2:]) {
 		i := len(f.delimiter) - 2
+		f.req.spans.delimiter = span{0, i}
 		if at, last = f.behind(i); at >= 0 || f.unclear(i) {
 			return at, last
 		}
 	}
 	begins, at, last := f.next(0)
+	f.req.spans.delimiter = span{begins + 2, begins + len(f.delimiter)}
 	if begins > 0 && bytes.Contains(f.body[:begins], f.delimiter[1:]) {
 		return -1, false // parsers that take a line end without CR begin there
 	}
@@ -198,7 +197,7 @@ func (f *form) field(name string, plain bool, value span) *BadRequest {
 	seen := &f.stream
 	if name == "model" {
 		seen = &f.model
-		f.req.Model, f.req.spans.model = string(text), value
+		f.req.Model, f.req.model, f.req.spans.model = string(text), string(text), value
 	} else {
 		f.req.Stream, _ = truth(string(text))
 	}

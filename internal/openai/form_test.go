@@ -60,6 +60,26 @@ const (
 	formHeader = "multipart/form-data; boundary=b"
 )
 
+// A form without a model gets the field that the address or the target names.
+func TestAFormIsNamed(t *testing.T) {
+	const file = `Content-Disposition: form-data; name="file"; filename="x"`
+	for _, body := range []string{formOf(file, "data"), "a preamble\r\n" + formOf(file, "data"), "--b--\r\n", formOf(file, "data", modelHead, "other")} {
+		r, err := PeekForm([]byte(body), formHeader)
+		if err != nil {
+			t.Fatalf("%q: %v", body, err)
+		}
+		r.Name("m")
+		got, err := io.ReadAll(NewReader([]byte(body), r.Edit("", AskNothing)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		form, err := multipart.NewReader(bytes.NewReader(got), "b").ReadForm(1 << 20)
+		if err != nil || len(form.Value["model"]) != 1 || form.Value["model"][0] != "m" || len(form.File["file"]) != strings.Count(body, "filename") {
+			t.Errorf("%q became %q, which Go reads as %+v (%v)", body, got, form, err)
+		}
+	}
+}
+
 func TestFormsThatAreRefused(t *testing.T) {
 	good := formOf(modelHead, "m")
 	for name, c := range map[string]struct{ body, kind string }{
@@ -67,7 +87,6 @@ func TestFormsThatAreRefused(t *testing.T) {
 		"other boundary":       {good, "multipart/form-data; boundary=c"},
 		"empty":                {"", formHeader},
 		"cut":                  {good[:len(good)-6], formHeader},
-		"no model":             {formOf(`Content-Disposition: form-data; name="file"; filename="x"`, "m"), formHeader},
 		"empty model":          {formOf(modelHead, ""), formHeader},
 		"model twice":          {formOf(modelHead, "m", modelHead, "m"), formHeader},
 		"model is a file":      {formOf(modelHead+`; filename="m"`, "m"), formHeader},
@@ -137,8 +156,8 @@ func FuzzPeekForm(f *testing.F) {
 				t.Fatalf("Go's parser reads model %q, Pacer %q", text, r.Model)
 			}
 		}
-		if models != 1 {
-			t.Fatalf("Go's parser finds %d models, want 1", models)
+		if found := r.Model != ""; found != (models == 1) || models > 1 {
+			t.Fatalf("Go's parser finds %d models, Pacer %q", models, r.Model)
 		}
 	})
 }

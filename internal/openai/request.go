@@ -25,7 +25,7 @@ const (
 // Request is what was found at the top level of a request body. Nothing nested
 // is looked at but two of the stream_options and the shape of prompt.
 type Request struct {
-	Model           string
+	Model           string // "" = the body has none
 	Stream          bool
 	IncludeUsage    bool // the client itself asked for usage
 	ContinuousUsage bool // and for it in every chunk, as vLLM and SGLang do
@@ -41,23 +41,32 @@ type Request struct {
 	PreviousResponseID string
 
 	body  []byte
-	form  bool // the body is multipart/form-data
+	form  bool   // the body is multipart/form-data
+	model string // as the body has it
 	spans struct {
 		model         span // the value
 		streamOptions span // the value
 		includeUsage  span // the value within stream_options
 		continuous    span // the value of continuous_usage_stats within stream_options
 		first         int  // of the first byte behind the opening brace
+		delimiter     span // of a form: its first one, without the line ends
 		optionsEmpty  bool // stream_options is {}
+		empty         bool // the body is {}
 	}
 }
+
+// ErrNoModel refuses a request whose body has no model, and which needs one.
+var ErrNoModel = &BadRequest{Message: "You must provide a model parameter.", Param: "model"}
+
+// Name has r ask for model, whatever its body says.
+func (r *Request) Name(model string) { r.Model = model }
 
 // Form reports whether the body is multipart/form-data.
 func (r *Request) Form() bool { return r.form }
 
 // Peek reads the top level of body. It refuses what is not one JSON object,
 // invalid JSON, nesting deeper than 1,000, duplicate top-level keys, a model
-// that is not a non-empty string, and wrong types of the fields above; the
+// that is neither null nor a non-empty string, and wrong types of the fields above; the
 // error is a *BadRequest. A key that differs from one of those fields only by
 // case is refused too: some engines read it as the field.
 //
@@ -77,7 +86,6 @@ type peeker struct {
 	req  Request
 	keys keySet
 
-	hasModel                                     bool
 	n, bestOf                                    int
 	prompts                                      int
 	maxTokens, maxCompletionTokens, maxOutTokens int
@@ -93,7 +101,7 @@ func (p *peeker) object() *BadRequest {
 		}
 	case '{':
 		at, done := p.first(start, '}')
-		p.req.spans.first = start + 1
+		p.req.spans.first, p.req.spans.empty = start+1, done
 		for !done {
 			end, bad := p.member(at)
 			if bad != nil {
@@ -194,13 +202,17 @@ func lookalike(key string) *BadRequest {
 }
 
 func (p *peeker) model(v, end int) *BadRequest {
-	if p.kind(v) != '"' {
+	p.req.spans.model = span{v, end}
+	switch p.kind(v) {
+	case 'n': // null is none
+		return nil
+	case '"':
+	default:
 		return &BadRequest{Message: "model must be a string.", Param: "model"}
 	}
 	raw := p.b[v:end]
 	p.req.Model = unquote(raw, bytes.IndexByte(raw, '\\') >= 0)
-	p.req.spans.model = span{v, end}
-	p.hasModel = true
+	p.req.model = p.req.Model
 	if p.req.Model == "" {
 		return &BadRequest{Message: "model must not be empty.", Param: "model"}
 	}
@@ -356,9 +368,6 @@ func (p *peeker) countPrompts(v int) {
 // request returns what was gathered.
 func (p *peeker) request() (Request, error) {
 	r := p.req
-	if !p.hasModel {
-		return Request{}, &BadRequest{Message: "You must provide a model parameter.", Param: "model"}
-	}
 	choices := max(1, min(max(p.n, p.bestOf), maxChoices))
 	r.Sequences = min(choices*max(1, p.prompts), maxSequences)
 	for _, n := range []int{p.maxCompletionTokens, p.maxTokens, p.maxOutTokens} {

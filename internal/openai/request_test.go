@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
 	"testing"
@@ -15,6 +16,8 @@ func TestPeekReads(t *testing.T) {
 		body string
 		want Request
 	}{
+		{`{}`, Request{Sequences: 1}},
+		{`{"model":null,"n":2}`, Request{Sequences: 2}},
 		{`{"model":"m"}`, Request{Model: "m", Sequences: 1}},
 		{" \n{ \"model\" : \"m\" , \"stream\" : true } \r\n", Request{Model: "m", Stream: true, Sequences: 1}},
 		{`{"model":"org\/näme\u00e9\ud83d\ude00"}`, Request{Model: "org/nämeé😀", Sequences: 1}},
@@ -53,7 +56,7 @@ func TestPeekReads(t *testing.T) {
 			t.Errorf("%.80s: %v", tt.body, err)
 			continue
 		}
-		got.body, got.spans = nil, tt.want.spans
+		got.body, got.spans, got.model = nil, tt.want.spans, ""
 		if !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%.80s:\ngot  %+v\nwant %+v", tt.body, got, tt.want)
 		}
@@ -87,10 +90,8 @@ func TestPeekRefuses(t *testing.T) {
 		{`{"model":"\x"}`, "", `unexpected "x" at byte 11`},
 		{`{"model":"\u00g0"}`, "", `unexpected "g" at byte 14`},
 		{`{"model":"\u00`, "", "ends too early"},
-		{`{}`, "model", "must provide a model"},
 		{`{"model":""}`, "model", "must not be empty"},
 		{`{"model":7}`, "model", "must be a string"},
-		{`{"model":null}`, "model", "must be a string"},
 		{`{"model":["m"]}`, "model", "must be a string"},
 		{`{"model":"a","model":"b"}`, "model", `field "model" twice`},
 		{`{"model":"a","mod\u0065l":"b"}`, "model", `field "model" twice`},
@@ -192,6 +193,49 @@ func TestEdit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A model that the address names, or the target, is written where the body has
+// another one, or none.
+func TestEditNames(t *testing.T) {
+	for _, tt := range []struct{ body, named, target, want string }{
+		{`{"a":1}`, "m", "", `{"model":"m","a":1}`},
+		{`{ }`, "m", "", `{"model":"m" }`},
+		{`{}`, "", "up", `{"model":"up"}`},
+		{`{}`, "", "", `{}`},
+		{`{"model":null,"a":1}`, "m", "", `{"model":"m","a":1}`},
+		{`{"model":"x"}`, "m", "", `{"model":"m"}`},
+		{`{"model":"x"}`, "m", "up", `{"model":"up"}`},
+		{`{"model":"m"}`, "m", "", `{"model":"m"}`},
+		{`{"stream":true}`, "m\"", "", `{"model":"m\"","stream_options":{"include_usage":true},"stream":true}`},
+	} {
+		r, err := Peek([]byte(tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask := AskNothing
+		if r.Stream {
+			ask = AskUsage
+		}
+		if tt.named != "" {
+			r.Name(tt.named)
+		}
+		got, err := io.ReadAll(NewReader([]byte(tt.body), r.Edit(tt.target, ask)))
+		if err != nil || !sameFields(t, string(got), tt.want) {
+			t.Errorf("%s named %q for %q is %s (%v), want %s", tt.body, tt.named, tt.target, got, err, tt.want)
+		}
+	}
+}
+
+// sameFields reports whether two bodies are the same JSON, and each key of got is
+// there once.
+func sameFields(t *testing.T, got, want string) bool {
+	t.Helper()
+	var a, b any
+	if _, err := Peek([]byte(got)); err != nil || json.Unmarshal([]byte(got), &a) != nil || json.Unmarshal([]byte(want), &b) != nil {
+		return false
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 func TestNothingToEdit(t *testing.T) {

@@ -49,6 +49,9 @@ func (k *Kind) BaseURL(text string) (base, wrong string) {
 	return base + query, ""
 }
 
+// Root returns the path of a base URL without the version that it ends in.
+func Root(path string) string { return versioned.ReplaceAllString(path, "") }
+
 // Doubtful reports whether base, which BaseURL returned, likely lacks the
 // version that it has to end in.
 func (k *Kind) Doubtful(base string) bool { return !k.AnyPath && !versioned.MatchString(base) }
