@@ -26,11 +26,11 @@ type Backend struct {
 	Models string `yaml:"models" enum:"shared,separate" default:"shared"`
 	// hard cap on requests at once that Pacer sends, of all models together, at least 1
 	MaxConcurrency int `yaml:"max_concurrency" min:"1" unset:"none"`
-	// what the engine is asked to count: see [usage](#usage)
+	// what the engine is asked to count: `inject`, `continuous` or `never`; see [usage](#usage)
 	Usage string `yaml:"usage" enum:"inject,continuous,never" default:"inject"`
 	// PEM file with authorities to trust in addition
 	CAFile string `yaml:"ca_file" is:"ca_file" unset:"none"`
-	// USD per million tokens: `{ input: 0.20, output: 0.60 }`
+	// USD per million tokens: `input` of prompts and `output` of answers, as in `{ input: 0.20, output: 0.60 }`
 	Price Price `yaml:"price" unset:"0"`
 	// names to text
 	Labels map[string]string `yaml:"labels" is:"labels" unset:"none"`
@@ -40,7 +40,7 @@ type Backend struct {
 	// the backend stands for several engines: `dns` or `{ file: fleet.json }`; see [discover](#discover)
 	Discover Discover `yaml:"discover" unset:"none: one engine, at url"`
 	// the page that says whether the backend is well: a path on the server of `url`, a whole URL, or `off`; see [health_url](#health_url)
-	HealthURL string `yaml:"health_url" unset:"that of the kind"`
+	HealthURL string `yaml:"health_url" unset:"/health of vllm, sglang, llamacpp and tgi, / of ollama; none for the others"`
 	// page where the engine tells how many sequences it runs, whoever sent them: see [metrics_url](#metrics_url)
 	MetricsURL string `yaml:"metrics_url" unset:"none: what passes through Pacer is all there is"`
 	// what the machine costs in USD per hour, busy or not: what [`pacer plan`](PLAN.md) counts

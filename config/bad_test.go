@@ -3,13 +3,12 @@ package config
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"os"
 	"strings"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "rewrite the expected messages in testdata")
+	"github.com/pacer-dev/pacer/internal/golden"
+)
 
 // variables looks names up in a map.
 func variables(m map[string]string) func(string) (string, bool) {
@@ -48,7 +47,7 @@ func TestBadFiles(t *testing.T) {
 		}
 		got := problems.Error() + "\n"
 		out.WriteString("=== " + name + "\n" + text + ">>>\n" + got + "\n")
-		if want = strings.TrimSuffix(want, "\n"); !*update && got != want {
+		if want = strings.TrimSuffix(want, "\n"); !golden.Update() && got != want {
 			t.Errorf("%s:\n%s\ngot:\n%swant:\n%s", name, text, got, want)
 		}
 		for _, problem := range problems {
@@ -63,7 +62,7 @@ func TestBadFiles(t *testing.T) {
 	if cases < 40 {
 		t.Errorf("%s has %d cases, want at least 40", path, cases)
 	}
-	if *update {
+	if golden.Update() {
 		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func backendAt(i int, field string) string { return fmt.Sprintf(".backends[%d]%s
 func routeAt(i int, field string) string   { return fmt.Sprintf(".routes[%d]%s", i, field) }
 func keyAt(i int, field string) string     { return fmt.Sprintf(".keys[%d]%s", i, field) }
 func modelAt(i, j int) string              { return routeAt(i, fmt.Sprintf(".models[%d]", j)) }
-func stepAt(i, j int) string { return routeAt(i, fmt.Sprintf(".on_infeasible[%d]", j)) }
+func stepAt(i, j int) string               { return routeAt(i, fmt.Sprintf(".on_infeasible[%d]", j)) }
 
 func targetAt(i, j int, field string) string {
 	return routeAt(i, fmt.Sprintf(".targets[%d]%s", j, field))

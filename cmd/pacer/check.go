@@ -58,20 +58,30 @@ type checkedRoute struct {
 }
 
 func newCheckCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, asSchema bool
 	c := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a configuration file",
 		Long: `Read a configuration as serve would, with the variables of the environment and
 the files that it names. Every problem goes to stderr as FILE:LINE:COL: what is
-wrong; what to write instead. The exit code is 2 if there is one.`,
+wrong; what to write instead. The exit code is 2 if there is one.
+
+With --schema print the JSON Schema by which editors complete and check the
+file: pacer check --schema > pacer.schema.json`,
 		Args: func(_ *cobra.Command, args []string) error {
+			if asSchema && len(args) == 0 {
+				return nil
+			}
 			if len(args) != 1 {
 				return fmt.Errorf("check: want one file, got %d; write pacer check pacer.yaml", len(args))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if asSchema {
+				_, err := cmd.OutOrStdout().Write(config.Schema())
+				return err
+			}
 			cfg, err := config.Load(args[0])
 			var print error
 			if asJSON {
@@ -91,6 +101,8 @@ wrong; what to write instead. The exit code is 2 if there is one.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&asSchema, "schema", false, "print the JSON Schema of the file")
+	c.MarkFlagsMutuallyExclusive("json", "schema")
 	return c
 }
 

@@ -140,3 +140,18 @@ func TestCheckUsage(t *testing.T) {
 		}
 	}
 }
+
+// The schema is JSON, and the one that describes the file.
+func TestCheckPrintsTheSchema(t *testing.T) {
+	code, stdout, stderr := check(t, "--schema")
+	var schema struct {
+		Schema     string         `json:"$schema"`
+		Properties map[string]any `json:"properties"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &schema); code != 0 || stderr != "" || err != nil {
+		t.Fatalf("exit code %d, stderr %q, %v; want 0, nothing and JSON", code, stderr, err)
+	}
+	if schema.Schema == "" || schema.Properties["backends"] == nil {
+		t.Errorf("the schema names no draft (%q), or has no backends", schema.Schema)
+	}
+}
