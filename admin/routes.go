@@ -26,7 +26,7 @@ func (p *port) routes(now time.Time) api.Routes {
 func (p *port) route(state router.RouteState) api.Route {
 	r, s := state.Route, p.o.Metrics.Route(state.Route.Name)
 	out := api.Route{
-		Model: r.Name, Class: r.Class.String(), Prefer: r.Prefer.String(),
+		Model: r.Name, Class: r.Class.String(), Prefer: string(r.Prefer),
 		MinTPS:         api.Positive(r.SLO.MinTPS),
 		MaxTTFTS:       api.Positive(r.SLO.MaxTTFT.Seconds()),
 		AttainmentGoal: api.Positive(p.settings().goals[r.Name]),

@@ -133,7 +133,10 @@ func (w *world) occupy(t testing.TB, waiting, decoding int) {
 	t.Helper()
 	now := time.Now()
 	for i := range waiting + decoding {
-		d := w.router.Assign(now, router.Request{Route: "chat", Arrived: now, PromptTokens: 10, MaxTokens: 100, Stream: true}, h200, "test")
+		d := w.router.Place(now, router.Request{
+			Route: "chat", Arrived: now, PromptTokens: 10, MaxTokens: 100, Stream: true,
+			Exclude: []string{l40s.Backend, idle.Backend},
+		})
 		if d.Lease == nil {
 			t.Fatalf("request %d was not placed: %+v", i, d.Refusal)
 		}

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/pacer-dev/pacer/internal/upstream"
+	"github.com/pacer-dev/pacer/router"
 )
 
 // The types of a Config say in tags what their fields are called in the file and
@@ -20,7 +21,7 @@ import (
 //	single    of a list: the name under which one entry is written without brackets
 //	default   value where the file has none; unset says in docs what none means
 //	required  the field has to be there; what to write, as an example
-//	enum      the words that may stand there; @kind = those of package upstream
+//	enum      the words that may stand there; @kind = those of package upstream, @policy = of router
 //	min       least whole number
 //	above     0: a duration of 0 is too short
 //	range     bounds of a number: (0,1) or [0,1]
@@ -52,10 +53,14 @@ func (f *field) has(tag string) bool {
 
 // words are those that an enum allows.
 func (f *field) words() []string {
-	if e := f.tag("enum"); e != "@kind" {
+	switch e := f.tag("enum"); e {
+	case "@kind":
+		return upstream.Words()
+	case "@policy":
+		return router.Preferences()
+	default:
 		return strings.Split(e, ",")
 	}
-	return upstream.Words()
 }
 
 // shape is what a mapping may hold.

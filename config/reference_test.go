@@ -52,7 +52,7 @@ func commentsOf(t *testing.T) comments {
 // of is the comment of a field, with the words that may stand there.
 func (c comments) of(t reflect.Type, f *field) string {
 	text := c[t.Name()+"."+f.Name]
-	if !f.has("enum") || strings.HasPrefix(f.tag("enum"), "@") {
+	if !f.has("enum") || f.tag("enum") == "@kind" {
 		return text
 	}
 	var missing []string

@@ -18,7 +18,7 @@ type Route struct {
 	// what is promised: see [slo](#slo)
 	SLO SLO `yaml:"slo" unset:"no floor"`
 	// among the targets that meet the floor: `headroom` (most room), `order` (first in the list), `cheapest`, `pack` (tightest fit)
-	Prefer string `yaml:"prefer" enum:"headroom,order,cheapest,pack" default:"headroom"`
+	Prefer string `yaml:"prefer" enum:"@policy" default:"headroom"`
 	// streams that must still fit, by speed and below `max_concurrency`, before a batch request goes to a target of this route
 	Reserve int `yaml:"reserve" min:"0" default:"1"`
 	// batch stays off a backend while interactive requests that could run there are kept waiting or refused, and for 3 s, after a

@@ -28,7 +28,7 @@ func routeOf(cfg *config.Config, r config.Route, name string, prices map[string]
 		Name:       name,
 		Class:      classOf(r.Class),
 		SLO:        router.SLO{MinTPS: r.SLO.MinTPS, MaxTTFT: r.SLO.MaxTTFT, Grace: r.SLO.Grace},
-		Prefer:     preferOf(r.Prefer),
+		Prefer:     router.Prefer(r.Prefer),
 		Reserve:    r.Reserve,
 		MaxWaiting: cfg.Limits.Queue,
 		BatchShare: r.BatchShare,
@@ -67,11 +67,6 @@ func classOf(s string) router.Class {
 		return router.Batch
 	}
 	return router.Interactive
-}
-
-func preferOf(s string) router.Prefer {
-	p, _ := router.PreferOf(s) // the configuration was checked
-	return p
 }
 
 // Targets returns every target that some route names, each once.

@@ -20,17 +20,10 @@ import (
 	"github.com/pacer-dev/pacer/router"
 )
 
-// Placer decides where a request goes. *router.Router is one; the demo has a
-// round-robin.
-type Placer interface {
-	Place(now time.Time, req router.Request) router.Decision
-}
-
 // Options configures a Gateway; all fields are required unless said.
 type Options struct {
 	Config   *config.Config
-	Placer   Placer
-	Router   *router.Router // for grants, readiness and ticks
+	Router   *router.Router
 	Book     *profiles.Book
 	Backends map[string]*providers.Backend // by name, one for each of Config.Backends
 	Metrics  *telemetry.Metrics
@@ -40,7 +33,6 @@ type Options struct {
 
 // Gateway serves the data port. It is safe for concurrent use.
 type Gateway struct {
-	placer  Placer
 	router  *router.Router
 	book    *profiles.Book
 	metrics *telemetry.Metrics
@@ -69,8 +61,6 @@ type Gateway struct {
 // New checks o and returns a Gateway. It starts nothing.
 func New(o Options) (*Gateway, error) {
 	switch {
-	case o.Placer == nil:
-		return nil, errors.New("gateway: Placer is required")
 	case o.Router == nil:
 		return nil, errors.New("gateway: Router is required")
 	case o.Book == nil:
@@ -81,7 +71,6 @@ func New(o Options) (*Gateway, error) {
 		return nil, errors.New("gateway: Log is required")
 	}
 	g := &Gateway{
-		placer:  o.Placer,
 		router:  o.Router,
 		book:    o.Book,
 		metrics: o.Metrics,

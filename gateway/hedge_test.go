@@ -462,9 +462,9 @@ func TestNothingIsLeftOfManyRaces(t *testing.T) {
 func TestAPanicBesideAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, breakIt := range map[string]func(*race){
-			"placing": func(h *race) { h.gateway.placer = besides{h.gateway.placer, func() { panic("boom") }} },
+			"placing": func(h *race) { h.beside = func() { panic("boom") } },
 			"sending": func(h *race) {
-				h.gateway.placer = besides{h.gateway.placer, func() { h.gateway.plan.Load().backends["b"].Backend = &providers.Backend{} }}
+				h.beside = func() { h.gateway.plan.Load().backends["b"].Backend = &providers.Backend{} }
 			},
 		} {
 			h := openRace(t, nil)
@@ -480,19 +480,6 @@ func TestAPanicBesideAnAttempt(t *testing.T) {
 			h.idle()
 		}
 	})
-}
-
-// besides does something where it is asked for a second place.
-type besides struct {
-	Placer
-	do func()
-}
-
-func (p besides) Place(now time.Time, req router.Request) router.Decision {
-	if req.Spare {
-		p.do()
-	}
-	return p.Placer.Place(now, req)
 }
 
 func TestAPanicWhileSendingIsTheExchanges(t *testing.T) {

@@ -40,6 +40,7 @@ type house struct {
 	log      *logLines
 	conns    sync.Map // every connection to gateway and engines → its http.ConnState
 	stop     func()
+	beside   func() // called where a second place is asked for; nil = nothing
 }
 
 // settings is a configuration with the defaults filled in, as config.Parse
@@ -95,7 +96,10 @@ func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, o
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 
-	h.router = router.New(router.Options{Rand: rand.New(rand.NewPCG(1, 2)).Float64})
+	h.router = router.New(router.Options{
+		Rand:     rand.New(rand.NewPCG(1, 2)).Float64,
+		Policies: map[router.Prefer]router.Registered{ordered: {Policy: firstOf{h}}},
+	})
 	h.router.Update(time.Now(), router.Configure{Topology: topologyOf(c)})
 	h.book = profiles.NewBook(profiles.Options{})
 	routes, names := map[string]string{}, []string{}
@@ -123,7 +127,7 @@ func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, o
 	h.metrics = telemetry.New(routes, names, nil)
 	var err error
 	h.gateway, err = New(Options{
-		Config: c, Placer: h.router, Router: h.router, Book: h.book,
+		Config: c, Router: h.router, Book: h.book,
 		Backends: h.backends, Metrics: h.metrics, Log: logger,
 	})
 	if err != nil {
@@ -190,6 +194,23 @@ func (h *house) serve(addr string, handler http.Handler, running *sync.WaitGroup
 	return s
 }
 
+// ordered is the policy of the house: the first in the configuration, as order is.
+const ordered router.Prefer = "order"
+
+type firstOf struct{ h *house }
+
+func (p firstOf) Pick(c router.Choice) int {
+	if c.Spare() && p.h.beside != nil {
+		p.h.beside()
+	}
+	for i := range c.Len() {
+		if c.Open(i) {
+			return i
+		}
+	}
+	return -1
+}
+
 func topologyOf(c *config.Config) router.Topology {
 	t := router.Topology{Replicas: 1}
 	for _, b := range c.Backends {
@@ -199,7 +220,7 @@ func topologyOf(c *config.Config) router.Topology {
 		for _, m := range r.Models {
 			out := router.Route{
 				Name: m, SLO: router.SLO{MinTPS: r.SLO.MinTPS, MaxTTFT: r.SLO.MaxTTFT},
-				Prefer: router.Order, Reserve: r.Reserve, MaxWaiting: c.Limits.Queue,
+				Prefer: ordered, Reserve: r.Reserve, MaxWaiting: c.Limits.Queue,
 			}
 			if r.Class == "batch" {
 				out.Class = router.Batch

@@ -83,7 +83,7 @@ func (p *placement) first(ctx context.Context, req router.Request) (router.Decis
 	p.waiter.grants = make(chan *router.Grant, 4)
 	req.Waiter, req.Into = &p.waiter, &p.lease
 	p.req = req
-	return p.queue(ctx, p.g.placer.Place(time.Now(), p.req))
+	return p.queue(ctx, p.g.router.Place(time.Now(), p.req))
 }
 
 // again decides where the request goes after failed, ahead of those in line.
@@ -95,9 +95,9 @@ func (p *placement) again(ctx context.Context, failed string) (router.Decision, 
 	p.req.Again = true
 	first := p.req
 	first.NoQueue = true
-	d := p.g.placer.Place(time.Now(), first)
+	d := p.g.router.Place(time.Now(), first)
 	if d.Refusal != nil && d.Refusal.Reason != router.NoBackend && d.Refusal.Reason != router.ShedUnattainable {
-		d = p.g.placer.Place(time.Now(), p.req)
+		d = p.g.router.Place(time.Now(), p.req)
 	}
 	return p.queue(ctx, d)
 }
@@ -107,11 +107,7 @@ func (p *placement) again(ctx context.Context, failed string) (router.Decision, 
 func (p *placement) spare(beside string) router.Decision {
 	req := p.req
 	req.Exclude, req.Spare = append(slices.Clip(req.Exclude), beside), true
-	d := p.g.placer.Place(time.Now(), req)
-	if d.Ticket != nil { // of a Placer that knows no spare places
-		p.g.Deliver(d.Ticket.Cancel(time.Now()))
-	}
-	return d
+	return p.g.router.Place(time.Now(), req)
 }
 
 // exclude has the request placed on these no more.

@@ -24,7 +24,7 @@ func loaded(b *testing.B, backends int) *bench {
 	}
 	for i, name := range names {
 		w.learn(name, curves[i%len(curves)])
-		l := w.Assign(w.now, Request{Route: "chat", Stream: true, PromptTokens: 300}, Target{Backend: name, Model: "m"}, "x").Lease
+		l := w.force(Request{Route: "chat", Stream: true, PromptTokens: 300}, Target{Backend: name, Model: "m"}).Lease
 		if i%2 == 0 {
 			l.FirstToken(w.now)
 		}
@@ -163,7 +163,7 @@ func BenchmarkProgress(b *testing.B) {
 func BenchmarkScan(b *testing.B) {
 	w := newBench(b, []string{"x"})
 	for range 256 {
-		l := w.Assign(w.now, Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}, "x").Lease
+		l := w.force(Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}).Lease
 		l.FirstToken(w.now)
 		l.Progress(w.now.Add(time.Second), profiles.Count{Tokens: 50})
 	}
@@ -225,7 +225,7 @@ func BenchmarkForecast(b *testing.B) {
 	w := newBench(b, []string{"x"})
 	w.learn("x", learned(b, 64))
 	for i := range 256 {
-		l := w.Assign(w.now, Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}, "x").Lease
+		l := w.force(Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}).Lease
 		l.FirstToken(w.now)
 		l.Progress(w.now.Add(time.Second), profiles.Count{Tokens: float64(2 * i)})
 		w.routes[0].lengths.add(float64(100 + i))

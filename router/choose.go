@@ -4,53 +4,6 @@ package router
 // random among equals keeps replicas from running after the same backend.
 const tie = 0.95
 
-// policy is how a route chooses among its targets. A new one is a file with this one
-// method, and a row in policies.
-type policy interface {
-	// pick returns the verdict on the target that a goes to, nil when it is to go
-	// nowhere. a was judged; what it returns is one of a.verdicts.
-	pick(r *Router, a *ask) *verdict
-}
-
-// policies are the policies by Prefer, each with the word that the configuration
-// has for it.
-var policies = [...]struct {
-	word   string
-	policy policy
-}{
-	Headroom: {"headroom", byHeadroom{}},
-	Order:    {"order", byOrder{}},
-	Cheapest: {"cheapest", byPrice{}},
-	Pack:     {"pack", tightest{}},
-}
-
-// String returns headroom, order, cheapest or pack.
-func (p Prefer) String() string {
-	if int(p) < len(policies) {
-		return policies[p].word
-	}
-	return policies[Headroom].word
-}
-
-// PreferOf returns the preference that the configuration has a word for.
-func PreferOf(word string) (p Prefer, ok bool) {
-	for i := range policies {
-		if policies[i].word == word {
-			return Prefer(i), true
-		}
-	}
-	return Headroom, false
-}
-
-// choose picks among the targets as the route prefers, nil when there is none.
-func (r *Router) choose(a *ask) *verdict {
-	p := a.route.conf.Prefer
-	if int(p) >= len(policies) {
-		p = Headroom
-	}
-	return policies[p].policy.pick(r, a)
-}
-
 // spare puts the feasible targets on which a would take a place from a higher
 // floor behind the others: who needs that floor has fewer to go to. An interactive
 // request without a floor goes where it is fastest: nobody said what is enough.
@@ -98,12 +51,11 @@ func (a *ask) rankAll() int {
 	return feasible
 }
 
-// best returns a feasible verdict of the highest rank, at random among those
-// within 5 % of it. There is at least one.
-func (r *Router) best(a *ask) *verdict {
-	verdicts := a.verdicts
-	top, ties := -1.0, 0
-	var only *verdict
+// best returns the index of a feasible target of the highest rank, at random among
+// those within 5 % of it; -1 when there is none.
+func (c Choice) best() int {
+	verdicts := c.ask.verdicts
+	top, ties, only := -1.0, 0, -1
 	for i := range verdicts {
 		if v := &verdicts[i]; v.reason == OK && v.rank > top {
 			top = v.rank
@@ -111,17 +63,17 @@ func (r *Router) best(a *ask) *verdict {
 	}
 	for i := range verdicts {
 		if v := &verdicts[i]; v.reason == OK && v.rank >= top*tie {
-			only, ties = v, ties+1
+			only, ties = i, ties+1
 		}
 	}
 	if ties < 2 {
 		return only
 	}
-	pick := min(int(r.chance(a)*float64(ties)), ties-1)
+	pick := min(int(c.Rand()*float64(ties)), ties-1)
 	for i := range verdicts {
 		if v := &verdicts[i]; v.reason == OK && v.rank >= top*tie {
 			if pick == 0 {
-				return v
+				return i
 			}
 			pick--
 		}

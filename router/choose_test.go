@@ -3,6 +3,7 @@ package router
 import (
 	"math"
 	"testing"
+	"time"
 )
 
 // three is a bench with a fast, a middle and a slow backend, all of which give
@@ -196,20 +197,42 @@ func TestUnknownIsNaNAndZero(t *testing.T) {
 	}
 }
 
-func TestAssign(t *testing.T) {
-	b := three(t, nil)
-	slow := Target{Backend: "slow", Model: "m"}
-	for range 30 { // far beyond what is feasible
-		if d := b.Assign(b.now, Request{Route: "chat", Stream: true}, slow, "round-robin"); d.Lease == nil || d.Policy != "round-robin" || d.Lease.Target() != slow {
-			t.Fatalf("got %+v", d)
+// A policy that is asked regardless sends requests to any target in service, as
+// long as there is one.
+func TestAPolicyOfItsOwn(t *testing.T) {
+	turns := Registered{Policy: inTurn{}, Regardless: true}
+	b := &bench{tb: t, now: start, seed: 1}
+	b.Router = New(Options{Rand: b.rand01, Policies: map[Prefer]Registered{"turns": turns}})
+	b.topo.Backends = []Backend{{Name: "x", MaxConcurrency: 3}, {Name: "y"}}
+	b.topo.Routes = []Route{{Name: "chat", SLO: SLO{MinTPS: 30}, Prefer: "turns", Targets: targets("x", "y", "gone"), OnInfeasible: []Step{{Kind: Queue, Wait: time.Minute}}}}
+	b.configure()
+	b.learn("x", carrying(5, 30, 60))
+	for i := range 30 { // far beyond what is feasible
+		want := []string{"x", "y", "x"}[i%3] // the third is not configured: the next in turn takes its requests
+		d := b.Place(b.now, Request{Route: "chat", Stream: true})
+		if d.Lease == nil || d.Policy != "turns" || d.Lease.Target().Backend != want || d.Lease.Floor() != 30 {
+			t.Fatalf("request %d: got %+v, want it on %s", i, d, want)
 		}
 	}
-	if l := b.load(0); l.M != 30 || l.Floor != 30 {
-		t.Errorf("load %+v", l)
+	if rec, _ := b.Preview(b.now, Request{Route: "chat"}); rec.Chosen.Backend != "x" || rec.Outcome != OutcomePlaced || rec.Candidates[0].Reason != ReasonCap {
+		t.Errorf("preview: %+v", rec)
 	}
-	b.wantRefusal(b.Assign(b.now, Request{Route: "chat", Exclude: []string{"slow"}}, slow, "round-robin"), NoBackend)
-	b.wantRefusal(b.Assign(b.now, Request{Route: "chat"}, Target{Backend: "fast", Model: "other"}, "round-robin"), NoBackend)
-	b.wantRefusal(b.Assign(b.now, Request{Route: "other"}, slow, "round-robin"), NoBackend)
-	b.health("slow", Down)
-	b.wantRefusal(b.Assign(b.now, Request{Route: "chat"}, slow, "round-robin"), NoBackend)
+	if d := b.Place(b.now, Request{Route: "chat", Exclude: []string{"x"}}); d.Lease.Target().Backend != "y" {
+		t.Errorf("placed on %v, which was excluded", d.Lease.Target())
+	}
+	b.health("x", Down)
+	b.health("y", Down)
+	b.wantRefusal(b.Place(b.now, Request{Route: "chat"}), NoBackend)
+}
+
+// inTurn takes the next of the route's targets that is open.
+type inTurn struct{}
+
+func (inTurn) Pick(c Choice) int {
+	for i := range c.Len() {
+		if next := int((c.Turn() + uint64(i)) % uint64(c.Len())); c.Open(next) {
+			return next
+		}
+	}
+	return -1
 }

@@ -81,6 +81,7 @@ func (r *Router) configureRoutes(now time.Time, routes []Route) []Grant {
 			rt = &route{}
 		}
 		rt.conf = c
+		rt.conf.Prefer, rt.policy = r.prefer(c.Prefer)
 		r.routes = append(r.routes, rt)
 		r.routeOf[c.Name] = rt
 		r.resolve(now, rt, old)

@@ -10,7 +10,7 @@ type Decision struct {
 	Refusal *Refusal
 
 	Chosen  Candidate // with a Lease
-	Policy  string    // headroom, order, cheapest, pack, best_effort, round-robin
+	Policy  string    // the word of the policy, or best_effort
 	Spilled string    // the route it was spilled to, "" if none
 	Waited  time.Duration
 }

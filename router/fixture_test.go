@@ -239,3 +239,24 @@ func queue(d time.Duration) []Step    { return []Step{{Kind: Queue, Wait: d}, {K
 func ttft(d time.Duration) func(*Request) {
 	return func(r *Request) { r.MaxTTFT = &d }
 }
+
+// force places req on target, whatever runs there.
+func (b *bench) force(req Request, target Target) Decision {
+	if rt := b.routeOf[req.Route]; rt != nil {
+		defer func(p Registered) { rt.policy = p }(rt.policy)
+		rt.policy = Registered{Policy: onto(target), Regardless: true}
+	}
+	return b.Place(b.now, req)
+}
+
+// onto is the policy that knows one target.
+type onto Target
+
+func (o onto) Pick(c Choice) int {
+	for i := range c.Len() {
+		if c.Target(i) == Target(o) {
+			return i
+		}
+	}
+	return -1
+}

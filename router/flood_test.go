@@ -12,7 +12,7 @@ import (
 func TestAFloodOfRefusedDoesNotShutOthersOut(t *testing.T) {
 	b, leases := full(t, Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: queue(2 * time.Second)})
 	for range 40 {
-		l := b.Assign(b.now, Request{Route: "chat", Stream: true}, leases[0].Target(), "x").Lease
+		l := b.force(Request{Route: "chat", Stream: true}, leases[0].Target()).Lease
 		l.Done(b.now, 30)
 	}
 	b.sleep(2 * forecastStale)

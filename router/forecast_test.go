@@ -134,7 +134,7 @@ func TestForecastAgainstASimulation(t *testing.T) {
 			v := curve.TPS(streams) / c.slower
 			lease, got, want := make([]*Lease, streams), make([]float64, streams), make([]float64, streams)
 			begin := func(i int) {
-				lease[i] = b.Assign(b.now, Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}, "x").Lease
+				lease[i] = b.force(Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}).Lease
 				lease[i].FirstToken(b.now)
 				got[i], want[i] = 0, c.length(r)
 			}

@@ -29,7 +29,7 @@ func (b *bench) wantLoad(m, n int) {
 func (b *bench) decodes(count int) []*Lease {
 	var leases []*Lease
 	for range count {
-		l := b.Assign(b.now, Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}, "x").Lease
+		l := b.force(Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}).Lease
 		l.FirstToken(b.now)
 		leases = append(leases, l)
 	}
@@ -79,7 +79,7 @@ func TestForeignLoadOfAFullEngine(t *testing.T) {
 	b := newBench(t, []string{"x"})
 	b.decodes(4)
 	for range 6 {
-		b.Assign(b.now, Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}, "x")
+		b.force(Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"})
 	}
 	for range 2 {
 		b.report(24, 6)
@@ -306,7 +306,7 @@ func BenchmarkEngineLoad(b *testing.B) {
 func TestShortOwnRequestsAreNotForeign(t *testing.T) {
 	b := newBench(t, []string{"x"})
 	for range 4 {
-		b.Assign(b.now, Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}, "x").Lease.Done(b.now, 0)
+		b.force(Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}).Lease.Done(b.now, 0)
 		b.report(1, 0)
 		b.wantLoad(0, 0)
 	}
@@ -321,7 +321,7 @@ func TestForeignLoadThatGivesWay(t *testing.T) {
 	}
 	b.wantLoad(10, 10)
 	for range 5 {
-		b.Assign(b.now, Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}, "x")
+		b.force(Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"})
 	}
 	for range 3 {
 		b.report(10, 0)
@@ -338,7 +338,7 @@ func TestForeignLoadIsConsistent(t *testing.T) {
 		for range rapid.IntRange(1, 30).Draw(t, "events") {
 			switch rapid.IntRange(0, 3).Draw(t, "event") {
 			case 0:
-				own = append(own, b.Assign(b.now, Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}, "x").Lease)
+				own = append(own, b.force(Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}).Lease)
 			case 1:
 				if len(own) > 0 {
 					own[0].FirstToken(b.now)

@@ -91,7 +91,7 @@ func TestRecordedCandidatesAreThoseOfTheDecision(t *testing.T) {
 	b := newBench(t, []string{"x", "y"})
 	b.learn("x", carrying(5, 30, 60))
 	for range 4 {
-		b.Assign(b.now, Request{Route: "chat"}, Target{Backend: "x", Model: "m"}, "other")
+		b.force(Request{Route: "chat"}, Target{Backend: "x", Model: "m"})
 	}
 	d := b.place("chat", id("r"))
 	rec := b.Decisions(1)[0]
@@ -106,7 +106,7 @@ func TestRecordedCandidatesAreThoseOfTheDecision(t *testing.T) {
 	if x := rec.Candidates[0]; x.M != 4 || x.TPS != carrying(5, 30, 60).TPS(5) || rec.Policy != "headroom" {
 		t.Errorf("x: %+v", x)
 	}
-	if other := b.Decisions(2)[1]; other.Policy != "other" || other.Outcome != OutcomePlaced {
+	if other := b.Decisions(2)[1]; other.Outcome != OutcomePlaced {
 		t.Errorf("assigned: %+v", other)
 	}
 }

@@ -352,7 +352,7 @@ func TestRefusedAtOnceWhenTheWaitIsTooLong(t *testing.T) {
 		t.Errorf("%d stand in line while nothing is known of the answers, want %d", got, usualMaxWaiting)
 	}
 	for range 40 {
-		l := b.Assign(b.now, Request{Route: "chat", Stream: true}, leases[0].Target(), "x").Lease
+		l := b.force(Request{Route: "chat", Stream: true}, leases[0].Target()).Lease
 		l.Done(b.now, 30)
 	}
 	// Three streams at TPS(3), answers of 30 tokens, 2 s, twice as many.
@@ -406,7 +406,7 @@ func TestBatchThatYieldsIsToldATime(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	b, leases := full(t, Route{Name: "chat", SLO: SLO{MinTPS: 30}})
 	for range 400 {
-		l := b.Assign(b.now, Request{Route: "chat", Stream: true}, leases[0].Target(), "x").Lease
+		l := b.force(Request{Route: "chat", Stream: true}, leases[0].Target()).Lease
 		l.Done(b.now, 300)
 	}
 	rate := 3 * carrying(3, 30, 40).TPS(3) / 300 // places per second

@@ -58,7 +58,7 @@ func newNaive(t *testing.T, seed uint64) *naive {
 
 func (w *naive) route(i int, names []string) Route {
 	rt := Route{
-		Name: fmt.Sprint("r", i), Class: oneOf(w, Interactive, Interactive, Batch), Prefer: Prefer(w.pick(4)),
+		Name: fmt.Sprint("r", i), Class: oneOf(w, Interactive, Interactive, Batch), Prefer: oneOf(w, Headroom, Order, Cheapest, Pack),
 		SLO:     SLO{MinTPS: oneOf(w, 0, 15, 30, 30, 45, 1e6), MaxTTFT: oneOf(w, 0, 0, 0, 2*time.Second, time.Millisecond)},
 		Reserve: oneOf(w, 1, 1, 0, 3, 50), MaxWaiting: oneOf(w, 0, 1, 3), Targets: []RouteTarget{{Target: w.target(names[0], "m")}},
 	}

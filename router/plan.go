@@ -26,14 +26,20 @@ type plan struct {
 
 // onto is the plan to place a where v says.
 func (a *ask) onto(v *verdict, outcome Outcome) plan {
-	return plan{outcome: outcome, policy: a.route.conf.Prefer.String(), chosen: v, floor: a.floor}
+	return plan{outcome: outcome, policy: string(a.route.conf.Prefer), chosen: v, floor: a.floor}
 }
 
 // planNewcomer decides about a request that has just come.
 func (r *Router) planNewcomer(a *ask) plan {
 	r.judge(a)
+	if a.route.policy.Regardless {
+		if v := r.choose(a); v != nil {
+			return a.onto(v, OutcomePlaced)
+		}
+		return plan{outcome: OutcomeNoBackend, policy: string(a.route.conf.Prefer), cause: NoBackend}
+	}
 	if v := a.stale(); v != nil {
-		return plan{outcome: OutcomeProbe, policy: a.route.conf.Prefer.String(), chosen: v}
+		return plan{outcome: OutcomeProbe, policy: string(a.route.conf.Prefer), chosen: v}
 	}
 	// Who waits in line waits for speed, or for more places than there are: one
 	// place is taken as soon as it comes free. Who does not decode takes no speed.
@@ -55,7 +61,7 @@ func (r *Router) planSteps(a *ask, steps []Step, cause ShedReason) plan {
 	pointless, best := a.unattainable()
 	if pointless {
 		if v := a.probe(); v != nil {
-			return plan{outcome: OutcomeProbe, policy: a.route.conf.Prefer.String(), chosen: v}
+			return plan{outcome: OutcomeProbe, policy: string(a.route.conf.Prefer), chosen: v}
 		}
 		o.best = best
 	}
@@ -67,7 +73,7 @@ func (r *Router) planSteps(a *ask, steps []Step, cause ShedReason) plan {
 			}
 			deadline, why, ok := r.mayWait(a, step.Wait, o)
 			if ok {
-				return plan{outcome: OutcomeQueued, policy: a.route.conf.Prefer.String(), deadline: deadline, after: steps[i+1:]}
+				return plan{outcome: OutcomeQueued, policy: string(a.route.conf.Prefer), deadline: deadline, after: steps[i+1:]}
 			}
 			if cause == ShedFloor {
 				cause = why
@@ -98,7 +104,7 @@ func (a *ask) planShed(o outlook, pointless bool, cause ShedReason) plan {
 	case cause == ShedFloor && o.ttft:
 		cause = ShedTTFT
 	}
-	return plan{outcome: outcome, policy: a.route.conf.Prefer.String(), cause: cause, best: o.best}
+	return plan{outcome: outcome, policy: string(a.route.conf.Prefer), cause: cause, best: o.best}
 }
 
 // planSpill places a on another route, with that route's promises except for

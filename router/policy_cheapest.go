@@ -6,7 +6,8 @@ import "math"
 // among equals the one with the most headroom.
 type byPrice struct{}
 
-func (byPrice) pick(r *Router, a *ask) *verdict {
+func (byPrice) Pick(c Choice) int {
+	a := c.ask
 	a.rankAll()
 	least := math.Inf(1)
 	for i := range a.verdicts {
@@ -19,5 +20,5 @@ func (byPrice) pick(r *Router, a *ask) *verdict {
 			v.rank = -1
 		}
 	}
-	return r.best(a)
+	return c.best()
 }

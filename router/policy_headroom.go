@@ -8,10 +8,9 @@ package router
 // spike finds it learned.
 type byHeadroom struct{}
 
-func (byHeadroom) pick(r *Router, a *ask) *verdict {
-	feasible := a.rankAll()
-	if feasible > 1 {
-		a.spare()
+func (byHeadroom) Pick(c Choice) int {
+	if c.ask.rankAll() > 1 {
+		c.ask.spare()
 	}
-	return r.best(a)
+	return c.best()
 }

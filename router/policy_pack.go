@@ -4,7 +4,8 @@ package router
 // empty; an unknown one as by headroom.
 type tightest struct{}
 
-func (tightest) pick(r *Router, a *ask) *verdict {
+func (tightest) Pick(c Choice) int {
+	a := c.ask
 	feasible := a.rankAll()
 	for i := range a.verdicts {
 		if v := &a.verdicts[i]; v.reason == OK && !v.fresh {
@@ -14,5 +15,5 @@ func (tightest) pick(r *Router, a *ask) *verdict {
 	if feasible > 1 {
 		a.spare()
 	}
-	return r.best(a)
+	return c.best()
 }

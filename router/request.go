@@ -52,6 +52,7 @@ type ask struct {
 	maxTTFT time.Duration // 0 = none
 	weight  int           // sequences; 0 for a request that does not decode
 	prompt  int           // tokens to prefill; 0 for a request that does not decode
+	turn    uint64        // requests that came to the route before it
 	since   time.Time     // it comes back as told: when it was refused for the first time; else zero
 
 	verdicts []verdict // on the route's targets, in their order, once they were judged
@@ -70,7 +71,7 @@ func (a *ask) put(now time.Time, rt *route, req *Request) {
 	*a = ask{
 		req: *req, route: rt, now: now, arrived: req.Arrived,
 		class: rt.conf.Class, floor: rt.conf.SLO.MinTPS, maxTTFT: rt.conf.SLO.MaxTTFT,
-		weight: max(req.Sequences, 1), prompt: max(req.PromptTokens, 0),
+		weight: max(req.Sequences, 1), prompt: max(req.PromptTokens, 0), turn: rt.came,
 	}
 	if a.arrived.IsZero() || a.arrived.After(now) {
 		a.arrived = now

@@ -9,8 +9,10 @@ import (
 // keeps its identity as long as its name is configured.
 type route struct {
 	conf    Route
-	models  []*model // of conf.Targets, in their order; nil where the backend is not configured
+	policy  Registered // that conf.Prefer names
+	models  []*model   // of conf.Targets, in their order; nil where the backend is not configured
 	lines   [classes]line
+	came    uint64  // requests that were to be placed
 	lengths lengths // of its answers, in tokens of one sequence
 
 	promises promises

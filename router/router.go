@@ -9,7 +9,8 @@ import (
 // Router places requests and counts what runs where. It is safe for concurrent
 // use. It never blocks and does no I/O.
 type Router struct {
-	rand func() float64
+	rand   func() float64
+	others map[Prefer]Registered // policies beside those of the configuration
 
 	mu        sync.Mutex // guards all below, and every backend, model, route, line and lease
 	backends  []*backend // as configured
@@ -42,6 +43,10 @@ type Options struct {
 	// Rand breaks ties and spreads retries: a source of floats in [0, 1).
 	// Required. Called under the router's lock.
 	Rand func() float64
+
+	// Policies are those beside the ones that the configuration has words for, and
+	// go before them. They belong to this router.
+	Policies map[Prefer]Registered
 }
 
 // New returns a router without backends; Update(Configure) gives it some.
@@ -50,7 +55,7 @@ func New(o Options) *Router {
 		panic("router: Options.Rand is missing")
 	}
 	return &Router{
-		rand: o.Rand, replicas: 1, scale: 1,
+		rand: o.Rand, others: o.Policies, replicas: 1, scale: 1,
 		byName: map[string]*backend{}, left: map[incarnation]*backend{}, routeOf: map[string]*route{}, curves: map[Target]curve{},
 	}
 }

@@ -30,17 +30,6 @@ func (c Class) String() string {
 	return "interactive"
 }
 
-// Prefer is how a route chooses among its feasible targets.
-type Prefer uint8
-
-// The preferences; ties within 5 % are broken at random, except by Order.
-const (
-	Headroom Prefer = iota // largest bound over need
-	Order                  // first in the configuration
-	Cheapest               // lowest price, then headroom
-	Pack                   // tightest fit
-)
-
 // StepKind is one thing to do when no target is feasible.
 type StepKind uint8
 
@@ -80,8 +69,8 @@ type Route struct {
 	Name    string
 	Class   Class
 	Targets []RouteTarget
-	SLO     SLO // of an interactive route; a batch route has no floor, whatever MinTPS says
-	Prefer  Prefer
+	SLO     SLO    // of an interactive route; a batch route has no floor, whatever MinTPS says
+	Prefer  Prefer // the word of its policy; "" = Headroom
 
 	// BatchShare is what batch gets even while interactive requests are kept
 	// waiting: for each of those that is placed on a backend, so much of a place.

@@ -11,10 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pacer-dev/pacer/config"
-	"github.com/pacer-dev/pacer/gateway"
+	"github.com/pacer-dev/pacer/internal/baseline"
 	"github.com/pacer-dev/pacer/internal/demo"
 	"github.com/pacer-dev/pacer/internal/report"
-	"github.com/pacer-dev/pacer/router"
 )
 
 func newDemoCommand() *cobra.Command {
@@ -55,9 +54,14 @@ curves compare with the true ones. Nothing leaves this machine.`,
 func runDemo(ctx context.Context, o demo.Options, out io.Writer) error {
 	wiring := options{dial: o.Dial, listen: o.Listen}
 	if o.Policy == "round-robin" {
-		wiring.placer = func(r *router.Router, t router.Topology) gateway.Placer { return newRoundRobin(r, t) }
+		wiring.policies = baseline.Policies(baseline.Options{})
 	}
 	o.Wire = func(cfg *config.Config) (*demo.Gateway, error) {
+		if wiring.policies != nil {
+			for i := range cfg.Routes {
+				cfg.Routes[i].Prefer = string(baseline.RoundRobin)
+			}
+		}
 		p, err := wire(cfg, slog.New(slog.DiscardHandler), wiring)
 		if err != nil {
 			return nil, err

@@ -73,7 +73,7 @@ func (p *program) live() telemetry.Live {
 // whosever.
 func liveRoute(r router.RouteState, running map[string]int) telemetry.LiveRoute {
 	out := telemetry.LiveRoute{
-		Name: r.Route.Name, Class: r.Route.Class.String(), Prefer: r.Route.Prefer.String(),
+		Name: r.Route.Name, Class: r.Route.Class.String(), Prefer: string(r.Route.Prefer),
 		FloorTPS: r.Route.SLO.MinTPS, MaxTTFT: r.Route.SLO.MaxTTFT,
 		Queued: r.Waiting, Capacity: map[string]int{}, Free: r.Free, Unlimited: r.Unlimited,
 	}

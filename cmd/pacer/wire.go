@@ -37,8 +37,8 @@ type options struct {
 	// dial and listen replace the network; nil means TCP.
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	listen func(addr string) (net.Listener, error)
-	// placer replaces the router's own policy; nil keeps it.
-	placer func(*router.Router, router.Topology) gateway.Placer
+	// policies are those beside the ones that the configuration has words for.
+	policies map[router.Prefer]router.Registered
 }
 
 // listenTCP opens a port of the network.
@@ -78,7 +78,7 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 
 	// What we know about speed, and who serves it.
 	p.book = profiles.NewBook(profiles.Options{})
-	p.router = router.New(router.Options{Rand: mathrand.Float64})
+	p.router = router.New(router.Options{Rand: mathrand.Float64, Policies: o.policies})
 
 	// How to talk to the backends, and to the clients. A change of health may let
 	// somebody in line go, so the gateway hears of it.
@@ -123,12 +123,8 @@ func (p *program) install(s fleet.Service, tellRouter func()) (err error) {
 	}
 	p.metrics = telemetry.New(classes, names, p.live)
 	tellRouter()
-	var placer gateway.Placer = p.router
-	if p.options.placer != nil {
-		placer = p.options.placer(p.router, s.Topology)
-	}
 	p.gateway, err = gateway.New(gateway.Options{
-		Config: s.Config, Placer: placer, Router: p.router, Book: p.book,
+		Config: s.Config, Router: p.router, Book: p.book,
 		Backends: s.Backends, Metrics: p.metrics, Log: p.log, Access: p.options.access,
 	})
 	return err

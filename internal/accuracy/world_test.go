@@ -273,7 +273,7 @@ func (w *world) submit(a arrival) {
 		if o.sees == nil || o.sees(r.index) {
 			open := profiles.Open{Sent: at(w.now), Occupancy: o.occ, PromptTokens: r.guess, Ahead: ahead}
 			if o.n != nil {
-				l := o.n.Assign(at(w.now), router.Request{Route: "r", Stream: true}, target, "x").Lease
+				l := o.n.Place(at(w.now), router.Request{Route: "r", Stream: true}).Lease
 				r.leases = append(r.leases, l)
 				open.Occupancy = l.Occupancy()
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/baseline"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -28,11 +29,10 @@ type gateway struct {
 	index    int
 	router   *router.Router
 	book     *profiles.Book // nil for a policy that learns nothing
-	placer   placer
+	policies map[router.Prefer]router.Registered
 	breakers []breaker
 
-	inFlight []int // by backend: what this gateway runs there
-	waiting  bool  // a look at the lines is due
+	waiting bool // a look at the lines is due
 
 	lives    uint64 // how often it was started
 	seq      uint64
@@ -67,12 +67,15 @@ func (g *gateway) start() {
 	w := g.world
 	random := rand.New(rand.NewPCG(w.s.Seed, uint64(100+g.index)+1000*g.lives))
 	g.lives++
-	g.router = router.New(router.Options{Rand: random.Float64})
-	g.inFlight, g.breakers = make([]int, len(w.engines)), make([]breaker, len(w.engines))
+	g.policies = baseline.Policies(baseline.Options{
+		Random: random, Now: func() time.Time { return w.clock },
+		Weight: func(t router.Target) float64 { return w.byName[t.Backend].weight() },
+	})
+	g.router = router.New(router.Options{Rand: random.Float64, Policies: g.policies})
+	g.breakers = make([]breaker, len(w.engines))
 	for i := range g.breakers {
 		g.breakers[i] = breaker{gateway: g, engine: w.engines[i]}
 	}
-	g.placer = newPlacer(g, random)
 	g.router.Update(w.clock, router.Configure{Topology: w.topology()})
 	if !w.s.Policy.learns() {
 		return
@@ -268,12 +271,12 @@ func (l *looking) fire(w *world) {
 // place asks where v goes.
 func (g *gateway) place(v *visit) {
 	w := g.world
-	v.answer(g.placer.place(router.Request{
+	v.answer(g.router.Place(w.clock, router.Request{
 		Route: v.arrival.Route, Tenant: v.arrival.Tenant, Key: v.key, Arrived: epoch.Add(v.arrived),
 		PromptTokens: v.arrival.PromptTokens, MaxTokens: v.arrival.MaxTokens, Sequences: 1, Stream: true,
 		Class: v.arrival.Class, MinTPS: v.arrival.MinTPS, MaxTTFT: v.arrival.MaxTTFT,
 		Exclude: v.excluded, NoQueue: v.sends > 0, Waiter: v,
-	}, w.clock))
+	}))
 }
 
 // deliver lets those go who may.
@@ -288,13 +291,20 @@ func (g *gateway) deliver(grants []router.Grant) {
 	}
 }
 
-// sent and done count what this gateway runs on a backend. done gives the
-// lease back and returns who may go instead.
-func (g *gateway) sent(e *engine) { g.inFlight[e.index]++ }
-
-func (g *gateway) done(v *visit, e *engine) []router.Grant {
+// done gives the lease back and returns who may go instead.
+func (g *gateway) done(v *visit) []router.Grant {
 	l := v.lease
 	v.lease = nil
-	g.inFlight[e.index]--
 	return l.Done(g.world.clock, float64(v.tokens))
+}
+
+// heard tells the policy of a whole answer, if it wants to hear.
+func (g *gateway) heard(v *visit) {
+	learner, ok := g.policies[router.Prefer(g.world.s.Policy)].Policy.(baseline.Learner)
+	if !ok || !v.measured() {
+		return
+	}
+	learner.Learn(baseline.Answer{
+		Target: v.lease.Target(), Ended: g.world.clock, Tokens: v.tokens, Took: v.last - v.sent, Decoded: v.tps(),
+	})
 }

@@ -282,6 +282,9 @@ func (w *world) topology() router.Topology {
 	for _, r := range w.s.Routes {
 		route := r.Route
 		route.SLO.Grace = r.Grace
+		if w.s.Policy.compared() {
+			route.Prefer = router.Prefer(w.s.Policy)
+		}
 		if capped {
 			route.SLO.MinTPS, route.Reserve = 0, 0
 		}

@@ -144,7 +144,6 @@ func (v *visit) send() {
 	e := w.byName[v.lease.Target().Backend]
 	v.sent = w.now
 	v.sends++
-	g.sent(e)
 	if e.dead {
 		g.failure(e)
 		v.moveOn(e)
@@ -161,7 +160,7 @@ func (v *visit) send() {
 		v.close(false)
 		v.route.end(v, failed)
 		w.open--
-		g.deliver(g.done(v, e))
+		g.deliver(g.done(v))
 	}
 }
 
@@ -169,7 +168,7 @@ func (v *visit) send() {
 func (v *visit) moveOn(e *engine) {
 	w, g := v.world, v.gateway
 	v.close(false)
-	g.deliver(g.done(v, e))
+	g.deliver(g.done(v))
 	v.excluded = append(v.excluded, e.conf.Name)
 	if v.sends >= maxSends {
 		v.route.end(v, failed)
@@ -191,7 +190,7 @@ func (v *visit) cut() {
 	v.close(false)
 	v.route.end(v, failed)
 	w.open--
-	g.deliver(g.done(v, e))
+	g.deliver(g.done(v))
 }
 
 // abandon is what happens to a stream whose gateway ends: its client is cut off,
@@ -240,8 +239,8 @@ func (v *visit) receive(out *sim.Output) {
 	e.leave(v)
 	v.route.end(v, v.judge())
 	w.open--
-	g.placer.ended(v, e)
-	g.deliver(g.done(v, e))
+	g.heard(v)
+	g.deliver(g.done(v))
 }
 
 // outcome is what became of a request.

@@ -27,7 +27,7 @@ var arrows = map[string][]string{
 	"router":           {"profiles"},
 	"router/redisload": {"router", "internal/redisconn"},
 
-	"config":    {"internal/benchfile", "internal/hostname", "internal/presets", "internal/upstream"},
+	"config":    {"internal/benchfile", "internal/hostname", "internal/presets", "internal/upstream", "router"},
 	"providers": {"internal/endpoint", "internal/hostname", "internal/openai", "internal/sse", "internal/upstream"},
 	"sim":       {}, // writer and reader must not share a bug
 
@@ -45,7 +45,8 @@ var arrows = map[string][]string{
 	"internal/plan":       {"api", "config", "fleet", "internal/arena", "internal/ask", "internal/presets", "internal/report", "profiles", "router", "sim"},
 	"internal/report":     {},
 	"internal/golden":     {},
-	"internal/arena":      {"internal/loadgen", "internal/presets", "profiles", "profiles/learn", "router", "sim"},
+	"internal/arena":      {"internal/baseline", "internal/loadgen", "internal/presets", "profiles", "profiles/learn", "router", "sim"},
+	"internal/baseline":   {"router"},
 	"internal/benchfile":  {},
 	"internal/accuracy":   {}, // tests alone
 	"internal/clientconn": {},
