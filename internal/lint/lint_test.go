@@ -69,11 +69,12 @@ var arrows = map[string][]string{
 	"internal/tokens":     {},
 	"internal/upstream":   {"internal/endpoint", "internal/hostname"},
 
-	"cmd/pacer":   {"*"},
-	"e2e":         {"*"},
-	"e2e/attack":  {"*"},
-	"e2e/engines": {"*"},
-	"e2e/load":    {"*"},
+	"cmd/pacer":         {"*"},
+	"e2e":               {"*"},
+	"deploy/prometheus": {}, // tests alone
+	"e2e/attack":        {"*"},
+	"e2e/engines":       {"*"},
+	"e2e/load":          {"*"},
 }
 
 // pure packages import the standard library only, and of it nothing that does
