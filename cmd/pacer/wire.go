@@ -24,6 +24,7 @@ import (
 	"github.com/pacer-dev/pacer/profiles/redisstore"
 	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/router/redisload"
+	"github.com/pacer-dev/pacer/share"
 )
 
 // options are what stands around a gateway. The zero value is one as configured,
@@ -145,33 +146,28 @@ func (p *program) sharing(cfg *config.Config) error {
 	replica := hex.EncodeToString(id[:])
 
 	var store profiles.Store = &learn.Memory{}
+	shared := func() bool { return true }
 	if !cfg.Store.Memory {
-		client, err := redisconn.New(cfg.Store, p.log)
+		client, err := redisconn.New(cfg.Store)
 		if err != nil {
 			return err
 		}
 		p.close = append(p.close, client.Close)
 		store = redisstore.Open(redisstore.Options{Conn: client, Log: p.log})
-		var others atomic.Pointer[router.RemoteLoad]
-		others.Store(&router.RemoteLoad{Replicas: cfg.Replicas})
+		link, err := share.NewLink(share.Options{Replicas: cfg.Replicas, Log: p.log})
+		if err != nil {
+			return err
+		}
+		shared = func() bool { return !link.State().Alone }
 		load, err := redisload.New(redisload.Options{
-			Conn: client, Replica: replica, Replicas: cfg.Replicas, Log: p.log,
-			Loads: p.router.Loads,
-			OnLoad: func(l router.RemoteLoad) {
-				others.Store(&l)
-				p.tell(l)
-			},
+			Conn: client, Link: link, Replica: replica, Log: p.log,
+			Loads: p.router.Loads, OnLoad: func(l router.RemoteLoad) { p.tell(l) },
 		})
 		if err != nil {
 			return err
 		}
 		limits, err := redislimit.New(redislimit.Options{
-			Conn: client, Replica: replica, Log: p.log,
-			Limiters: p.gateway.Limiters,
-			Replicas: func() (int, bool) {
-				l := others.Load()
-				return l.Replicas, l.Lost
-			},
+			Conn: client, Link: link, Replica: replica, Log: p.log, Limiters: p.gateway.Limiters,
 		})
 		if err != nil {
 			return err
@@ -183,8 +179,8 @@ func (p *program) sharing(cfg *config.Config) error {
 		OnCurves: func(_ time.Time, curves map[profiles.Target]*profiles.Curve) {
 			p.tell(router.Curves{ByTarget: curves})
 		},
-		OnStore: func(up bool, lag time.Duration) {
-			p.metrics.StoreUp(up)
+		OnStore: func(whole bool, lag time.Duration) {
+			p.metrics.StoreUp(whole && shared())
 			p.metrics.StoreLag(lag)
 		},
 	})

@@ -117,7 +117,7 @@ func changes() []pool {
 		}
 	})
 	bursts := Shape{Kind: Bursts}
-	return []pool{
+	list := []pool{
 		named(after, "T", "two slow prefills, 9 requests/s, from 6 min on", nil, 0),
 		named(after, "T hiccup", "the same, after ×3 for 10 s", slowdown(slow, hiccup, 10*time.Second, 3), 0),
 		named(after, "T retries", "the same, and who is refused comes back as told, 3 times", slowdown(slow, hiccup, 10*time.Second, 3), 3),
@@ -150,8 +150,20 @@ func changes() []pool {
 		{name: "C 12+3", what: "12/s and 3/s", backends: h, routes: two, load: twoFloors(12, 3)},
 		{name: "K cold", what: "10/s from a cold start, 30 s", backends: h, routes: one(h), load: chatting(10, time.Minute), length: 30 * time.Second},
 		{name: "K slow", what: "the two slow ones from a cold start, 30 s", backends: slow, routes: one(slow), load: short, length: 30 * time.Second},
+		{name: "T ten", what: "two slow prefills, 9 requests/s, 10 min", backends: slow, routes: one(slow), load: short, length: 10 * time.Minute, warmup: time.Minute},
 	}
+	for _, p := range list {
+		if slices.Contains(dear, p.name) {
+			p.name, p.what, p.replicas = p.name+" four", p.what+"; four gateways", 4
+			list = append(list, p)
+		}
+	}
+	return list
 }
+
+// dear are pools whose prompts stop those who stream for long: they are played
+// with four gateways too, which have to know each other's streams.
+var dear = []string{"L", "L prior", "L bursts", "L bursts prior", "T ten"}
 
 // tenancy is so many hidden users of a backend, who leave at the time and came
 // before it.

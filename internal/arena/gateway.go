@@ -9,23 +9,19 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/baseline"
 	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/profiles/learn"
 	"github.com/pacer-dev/pacer/router"
+	"github.com/pacer-dev/pacer/router/peers"
+	"github.com/pacer-dev/pacer/share"
 )
 
-const (
-	// foldEvery is how often what was gathered is folded, shared and handed to
-	// the router, as in profiles/learn.
-	foldEvery = time.Second
-
-	// expiry is how many times ShareDelay what the others said last is
-	// believed once nothing more is heard, as in router/redisload.
-	expiry = 5
-)
+// foldEvery is how often what was gathered is folded, shared and handed to
+// the router, as in profiles/learn.
+const foldEvery = time.Second
 
 // gateway is one replica: the real router and the real book.
 type gateway struct {
 	world    *world
-	name     string
 	index    int
 	router   *router.Router
 	book     *profiles.Book // nil for a policy that learns nothing
@@ -34,10 +30,13 @@ type gateway struct {
 
 	waiting bool // a look at the lines is due
 
-	lives    uint64 // how often it was started
-	seq      uint64
-	unpushed []profiles.Delta // one per target, for the store
+	lives   uint64         // how often it was started
+	learner *learn.Learner // nil as book
+	verdict share.Verdict
 }
+
+// replica is the name by which the store and the others know it.
+func (g *gateway) replica() string { return fmt.Sprint(g.index, " ", g.lives) }
 
 // The timers of a gateway.
 type (
@@ -47,7 +46,7 @@ type (
 )
 
 func newGateway(w *world, index int) *gateway {
-	g := &gateway{world: w, name: fmt.Sprint(index), index: index}
+	g := &gateway{world: w, index: index}
 	g.start()
 	// Replicas are not in step with each other.
 	phase := func(period time.Duration) time.Duration {
@@ -77,14 +76,22 @@ func (g *gateway) start() {
 		g.breakers[i] = breaker{gateway: g, engine: w.engines[i]}
 	}
 	g.router.Update(w.clock, router.Configure{Topology: w.topology()})
+	g.verdict = share.NewVerdict(w.s.Replicas, w.expiry())
 	if !w.s.Policy.learns() {
 		return
 	}
-	g.book, g.unpushed = profiles.NewBook(profiles.Options{}), nil
+	g.book = profiles.NewBook(profiles.Options{})
+	g.learner = learn.NewLearner(g.book, 0)
 	g.prepare()
-	if !w.lost {
-		g.book.Apply(w.clock, g.load(), nil)
-	}
+	g.exchange()
+}
+
+// exchange pushes what is due, loads what the store knows, and hands the curves to
+// the router.
+func (g *gateway) exchange() {
+	a := g.learner.Next().Do(context.Background(), link{g.world}, g.replica())
+	g.learner.Settle(a)
+	g.learner.Apply(g.world.clock, a)
 	g.teach()
 }
 
@@ -98,16 +105,8 @@ func (g *gateway) restart() {
 			}
 		}
 	}
+	delete(g.world.published, g.replica())
 	g.start()
-}
-
-// load is what the store knows.
-func (g *gateway) load() map[profiles.Target]profiles.Sums {
-	sums, err := g.world.store.Load(context.Background(), g.book.Targets())
-	if err != nil {
-		panic(err) // it fails only with its context
-	}
-	return sums
 }
 
 // prepare tells the book what the configuration says.
@@ -137,30 +136,11 @@ func (g *gateway) prepare() {
 	}
 }
 
-// fire folds what was gathered, exchanges it with the store and hands the
-// curves to the router: what profiles/learn does each second.
+// fire is the round that profiles/learn does each second.
 func (l *learning) fire(w *world) {
-	g := l.g
 	w.agenda.enter(w.now+foldEvery, l)
-	deltas := g.book.Fold(w.clock)
-	for _, d := range deltas {
-		i := slices.IndexFunc(g.unpushed, func(u profiles.Delta) bool { return u.Target == d.Target })
-		if i >= 0 {
-			g.unpushed[i].Sums.Add(d, 600*time.Second)
-		} else {
-			g.unpushed = append(g.unpushed, d)
-		}
-	}
-	if !w.lost {
-		ctx := context.Background() // the store is memory: nothing to wait for
-		g.seq++
-		if err := w.store.Push(ctx, g.name, g.seq, g.unpushed); err != nil {
-			panic(err) // it fails only with its context
-		}
-		g.book.Apply(w.clock, g.load(), g.unpushed)
-		g.unpushed = nil
-	}
-	g.teach()
+	l.g.learner.Fold(w.clock)
+	l.g.exchange()
 }
 
 // teach hands the curves to the router.
@@ -221,33 +201,16 @@ func (m *margins) at(g *gateway, t profiles.Target) float64 {
 	return m.taught[teaching{g.index, 0, t}]
 }
 
-// fire tells the others what runs here and hears what they run: what
+// fire tells the others what runs here and hears what they run: the round that
 // router/redisload does.
 func (s *sharing) fire(w *world) {
 	g := s.g
 	w.agenda.enter(w.now+w.s.ShareDelay, s)
-	if w.lost {
-		if w.now-w.lostAt > expiry*w.s.ShareDelay {
-			g.deliver(g.router.Update(w.clock, router.RemoteLoad{Replicas: w.s.Replicas, Lost: true}))
-		}
-		return
+	others, err := link{w}.tell(g.replica(), peers.Encode(g.router.Loads()))
+	state := g.verdict.See(w.clock, len(others), err)
+	if remote, ok := peers.Remote(state, others, err); ok {
+		g.deliver(g.router.Update(w.clock, remote))
 	}
-	w.published[g.index] = g.router.Loads()
-	others := make(map[string]router.Load, len(w.engines))
-	for i, loads := range w.published {
-		if i == g.index {
-			continue
-		}
-		for _, l := range loads {
-			sum := others[l.Backend]
-			sum.Waiting += l.Waiting
-			sum.Decoding += l.Decoding
-			sum.PromptTokens += l.PromptTokens
-			sum.Floor = max(sum.Floor, l.Floor)
-			others[l.Backend] = sum
-		}
-	}
-	g.deliver(g.router.Update(w.clock, router.RemoteLoad{ByBackend: others, Replicas: w.s.Replicas}))
 }
 
 // someoneWaits has the lines looked at for as long as somebody is in one.

@@ -205,6 +205,10 @@ func grades() []grade {
 			add(grade{"max_ttft kept by ≥ 99 % of the placed", name, inTime, 0.99, 0, 3})
 		}
 	}
+	for _, name := range dear {
+		add(grade{"dear prompts, four gateways: missed ≤ 1 %", name + " four", missedOfServed, 0.01, 0, 0},
+			grade{"four gateways: goodput ≥ 95 % of one's", name + " four", goodputOf(name, Pacer), 0.95, 0, 0})
+	}
 	add(grade{"retries as told: goodput ≥ 97 % of the run without", "R told", goodputOf("R", Pacer), 0.97, 0, 1},
 		grade{"retries, half hammering: goodput ≥ 97 %", "R half", goodputOf("R", Pacer), 0.97, 0, 1},
 		grade{"obeying is no worse than hammering", "R half", obeyedOfHammered, 1, 0, 1},

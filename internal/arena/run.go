@@ -45,9 +45,8 @@ type world struct {
 	gateways []*gateway
 	store    *learn.Memory // of all gateways
 
-	lost      bool // Redis is
-	lostAt    time.Duration
-	published [][]router.BackendLoad // by gateway
+	lost      bool                 // Redis is
+	published map[string]published // by gateway
 
 	ahead []Arrival // peeked at, not played yet
 	more  func() (Arrival, bool)
@@ -84,7 +83,7 @@ func newWorld(s Scenario, more func() (Arrival, bool)) *world {
 	w := &world{
 		s: s, clock: epoch, more: more,
 		random: rand.New(rand.NewPCG(s.Seed, 1)),
-		byName: map[string]*engine{}, routes: map[string]*routeTally{},
+		byName: map[string]*engine{}, routes: map[string]*routeTally{}, published: map[string]published{},
 	}
 	w.store = w.emptyStore()
 	return w
@@ -171,7 +170,6 @@ func (w *world) build() error {
 	for i := range w.s.Replicas {
 		w.gateways = append(w.gateways, newGateway(w, i))
 	}
-	w.published = make([][]router.BackendLoad, w.s.Replicas)
 	for _, b := range w.s.Backends {
 		if b.Joins > 0 {
 			w.agenda.enter(b.Joins, &joining{})
@@ -243,9 +241,7 @@ func (f *Fault) fire(w *world) {
 	case Back:
 		w.byName[f.Backend].revive()
 	case RedisLost:
-		if !w.lost {
-			w.lost, w.lostAt = true, w.now
-		}
+		w.lost = true
 	case RedisBack:
 		w.lost = false
 	case Restart, RestartEmpty:

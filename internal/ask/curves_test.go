@@ -3,7 +3,6 @@ package ask
 import (
 	"bytes"
 	"errors"
-	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -110,7 +109,7 @@ routes:
 	big := profiles.Target{Backend: "big", Model: "llama-70b"}
 	book := profiles.NewBook(profiles.Options{})
 	deltas := book.Fold(teach(book, big, time.Now().Add(-time.Hour), stairs...))
-	client, err := redisconn.New(cfg.Store, slog.New(slog.DiscardHandler))
+	client, err := redisconn.New(cfg.Store)
 	if err != nil {
 		t.Fatal(err)
 	}

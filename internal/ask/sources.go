@@ -71,7 +71,7 @@ func (q *CurvesQuestion) fromStore(ctx context.Context) (*Curves, error) {
 }
 
 func (q *CurvesQuestion) askStore(ctx context.Context, cfg *config.Config) (*Curves, error) {
-	client, err := redisconn.New(cfg.Store, slog.New(slog.DiscardHandler))
+	client, err := redisconn.New(cfg.Store)
 	if err != nil {
 		return nil, err
 	}

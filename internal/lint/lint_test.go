@@ -20,12 +20,15 @@ const module = "github.com/pacer-dev/pacer"
 // new package gets a row here.
 var arrows = map[string][]string{
 	"profiles":            {},
-	"profiles/learn":      {"profiles"},
-	"profiles/redisstore": {"profiles", "internal/redisconn"},
+	"profiles/learn":      {"profiles", "share"},
+	"profiles/redisstore": {"profiles", "internal/redisconn", "share"},
 	"profiles/storetest":  {"profiles"},
 
 	"router":           {"profiles"},
-	"router/redisload": {"router", "internal/redisconn"},
+	"router/peers":     {"router", "share"},
+	"router/redisload": {"router", "router/peers", "internal/redisconn", "share"},
+
+	"share": {},
 
 	"config":    {"internal/benchfile", "internal/hostname", "internal/presets", "internal/upstream", "router"},
 	"providers": {"internal/endpoint", "internal/hostname", "internal/openai", "internal/sse", "internal/upstream"},
@@ -33,7 +36,7 @@ var arrows = map[string][]string{
 
 	"gateway":                  {"config", "gateway/limit", "internal/clientconn", "internal/endpoint", "internal/hostname", "internal/openai", "internal/telemetry", "internal/tokens", "internal/upstream", "profiles", "providers", "router"},
 	"gateway/limit":            {"config"},
-	"gateway/limit/redislimit": {"gateway/limit", "internal/redisconn"},
+	"gateway/limit/redislimit": {"gateway/limit", "internal/redisconn", "share"},
 
 	"api":       {"profiles"},
 	"fleet":     {"config", "internal/presets", "profiles", "providers", "router"},
@@ -45,7 +48,7 @@ var arrows = map[string][]string{
 	"internal/plan":       {"api", "config", "fleet", "internal/arena", "internal/ask", "internal/presets", "internal/report", "profiles", "router", "sim"},
 	"internal/report":     {},
 	"internal/golden":     {},
-	"internal/arena":      {"internal/baseline", "internal/loadgen", "internal/presets", "profiles", "profiles/learn", "router", "sim"},
+	"internal/arena":      {"internal/baseline", "internal/loadgen", "internal/presets", "profiles", "profiles/learn", "router", "router/peers", "share", "sim"},
 	"internal/baseline":   {"router"},
 	"internal/benchfile":  {},
 	"internal/accuracy":   {}, // tests alone

@@ -39,7 +39,6 @@ type breaker struct {
 	mu       sync.Mutex
 	failures int       // in a row
 	period   uint64    // grows when it opens or closes: a call that began in an older period has no say
-	since    time.Time // of the first failure
 	until    time.Time // not asked before; zero while closed
 	back     time.Time // when it last came back; zero = never
 	before   int       // failures in a row until then
@@ -70,49 +69,33 @@ const (
 	failed
 )
 
-type change uint8
-
-const (
-	unchanged change = iota
-	wentDown
-	stillDown
-	cameBack
-)
-
-// leave ends a call that entered in period. With wentDown and stillDown it
-// returns how long the server is left alone, with cameBack how long it was out.
-func (b *breaker) leave(now time.Time, period uint64, v verdict, cause error) (time.Duration, change) {
+// leave ends a call that entered in period. It reports whether the server is left
+// alone from now on.
+func (b *breaker) leave(now time.Time, period uint64, v verdict, cause error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if period != b.period {
-		return 0, unchanged
+		return false
 	}
 	wasOut := b.failures > 0
 	b.trial = false
 	switch {
 	case v == failed:
-		if !wasOut {
-			b.since = now
-			if !b.back.IsZero() && now.Sub(b.back) < b.max {
-				b.failures = b.before
-			}
+		if !wasOut && !b.back.IsZero() && now.Sub(b.back) < b.max {
+			b.failures = b.before
 		}
 		wait := min(b.min<<min(b.failures, 20), b.max)
 		wait += time.Duration(rand.Float64() * float64(wait) / 5)
 		b.failures++
 		b.period++
 		b.until, b.cause = now.Add(wait), cause
-		if wasOut {
-			return wait, stillDown
-		}
-		return wait, wentDown
+		return true
 	case v == worked && wasOut:
 		b.before, b.back = b.failures, now
 		b.failures, b.until, b.cause = 0, time.Time{}, nil
 		b.period++
-		return now.Sub(b.since), cameBack
 	}
-	return 0, unchanged
+	return false
 }
 
 // unavailable are the error replies with which a server says that it cannot

@@ -42,8 +42,8 @@ func TestBreakerSendsOneTrialAndClosesWhenItWorks(t *testing.T) {
 	b := breaker{min: time.Second, max: 10 * time.Second}
 	now := time.Unix(1000, 0)
 	p, _ := b.enter(now)
-	if wait, c := b.leave(now, p, failed, errDown); c != wentDown || wait < time.Second {
-		t.Fatalf("leave = %v, %v; want wentDown and at least 1s", wait, c)
+	if left := b.leave(now, p, failed, errDown); !left || b.until.Before(now.Add(time.Second)) {
+		t.Fatalf("left alone: %v, until %v; want so for at least 1s", left, b.until)
 	}
 	now = now.Add(2 * time.Second)
 	trial, err := b.enter(now)
@@ -59,8 +59,8 @@ func TestBreakerSendsOneTrialAndClosesWhenItWorks(t *testing.T) {
 	if err != nil {
 		t.Fatalf("trial after a cancelled one: %v", err)
 	}
-	if out, c := b.leave(now, trial, worked, nil); c != cameBack || out != 2*time.Second {
-		t.Errorf("leave = %v, %v; want cameBack after 2s", out, c)
+	if b.leave(now, trial, worked, nil) {
+		t.Error("a server that is back is left alone")
 	}
 	for range 2 {
 		if _, err := b.enter(now); err != nil {
@@ -77,13 +77,11 @@ func TestBreakerCountsOneFailurePerPeriod(t *testing.T) {
 	second, _ := b.enter(now)
 	third, _ := b.enter(now)
 	b.leave(now, first, failed, errDown)
-	if _, c := b.leave(now, second, failed, errDown); c != unchanged {
-		t.Errorf("second failure of the same moment: %v, want unchanged", c)
+	if b.leave(now, second, failed, errDown) {
+		t.Error("a second failure of the same moment counts again")
 	}
 	// An answer that was on its way before the failure does not close it.
-	if _, c := b.leave(now, third, worked, nil); c != unchanged {
-		t.Errorf("late answer: %v, want unchanged", c)
-	}
+	b.leave(now, third, worked, nil)
 	if _, err := b.enter(now.Add(500 * time.Millisecond)); err == nil {
 		t.Error("asked again half a second after the failure")
 	}
@@ -99,14 +97,14 @@ func TestBreakerIsPatientWithAServerThatFailsAgain(t *testing.T) {
 	now := time.Unix(1000, 0)
 	outage := func() time.Duration {
 		p, _ := b.enter(now)
-		wait, c := b.leave(now, p, failed, errDown)
-		if c != wentDown {
-			t.Fatalf("a failure is %v, want wentDown", c)
+		if !b.leave(now, p, failed, errDown) {
+			t.Fatal("a failure does not count")
 		}
+		wait := b.until.Sub(now)
 		now = now.Add(wait)
-		p, _ = b.enter(now)
-		if _, c := b.leave(now, p, worked, nil); c != cameBack {
-			t.Fatalf("a trial that works is %v, want cameBack", c)
+		p, err := b.enter(now)
+		if b.leave(now, p, worked, nil) || err != nil {
+			t.Fatalf("a trial that works leaves the server alone: %v", err)
 		}
 		return wait
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -34,9 +33,6 @@ type Options struct {
 	// Store says where Redis is. Required, and not Memory.
 	Store config.Store
 
-	// Log is told when the server is lost and when it is back. Required.
-	Log *slog.Logger
-
 	// Dial opens the connection to a server. Default: a net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
@@ -58,7 +54,6 @@ type Options struct {
 type Client struct {
 	options *redis.UniversalOptions // read only
 	prefix  string
-	log     *slog.Logger
 	breaker breaker
 
 	mu     sync.Mutex // guards the fields below; a leaf
@@ -67,8 +62,8 @@ type Client struct {
 }
 
 // New returns a client for s with the default options.
-func New(s config.Store, log *slog.Logger) (*Client, error) {
-	return Open(Options{Store: s, Log: log})
+func New(s config.Store) (*Client, error) {
+	return Open(Options{Store: s})
 }
 
 // Open checks o and returns a client. It connects with the first Do.
@@ -78,8 +73,6 @@ func Open(o Options) (*Client, error) {
 		return nil, errors.New("redisconn: the store is memory, there is no Redis to talk to")
 	case len(o.Store.Addrs) == 0:
 		return nil, errors.New("redisconn: Store.Addrs is empty")
-	case o.Log == nil:
-		return nil, errors.New("redisconn: Log is missing")
 	}
 	if o.MinBackoff <= 0 {
 		o.MinBackoff = time.Second
@@ -100,7 +93,6 @@ func Open(o Options) (*Client, error) {
 		options: options,
 		rdb:     redis.NewUniversalClient(options),
 		prefix:  o.Store.Prefix,
-		log:     o.Log,
 		breaker: breaker{min: o.MinBackoff, max: o.MaxBackoff},
 	}, nil
 }
@@ -117,23 +109,14 @@ func (c *Client) Do(ctx context.Context, ask func(context.Context, redis.Univers
 		return err
 	}
 	verdict := ignored // stays so only if ask panics
-	defer func() { c.settle(period, verdict, err) }()
+	defer func() {
+		if c.breaker.leave(time.Now(), period, verdict, err) {
+			c.reconnect()
+		}
+	}()
 	err = ask(ctx, c.client())
 	verdict = judge(ctx, err)
 	return err
-}
-
-func (c *Client) settle(period uint64, v verdict, cause error) {
-	wait, change := c.breaker.leave(time.Now(), period, v, cause)
-	switch change {
-	case stillDown:
-		c.reconnect()
-	case wentDown:
-		c.reconnect()
-		c.log.Warn("redis is out: going on with local knowledge", "error", cause, "retry_in", wait.Round(time.Millisecond).String())
-	case cameBack:
-		c.log.Info("redis is back", "out_for", wait.Round(time.Millisecond).String())
-	}
 }
 
 // Close closes all connections. A Do that is still running, or comes later,

@@ -8,5 +8,6 @@
 // left alone after a failure. The wait starts at a second and doubles up to
 // ten; one call then goes out as a trial.
 //
-// No error and no log line of this package holds a password.
+// It logs nothing: a failure comes back as the error of Do, and package share says
+// what it means. No error of this package holds a password.
 package redisconn

@@ -188,7 +188,7 @@ func (m *Metrics) Reloaded(ok bool) {
 	m.vectors.reloads.WithLabelValues(result).Inc()
 }
 
-// StoreUp says whether the last exchange with the store worked. Until it is
+// StoreUp says whether all that replicas know is shared. Until it is
 // first told, the store is not up.
 func (m *Metrics) StoreUp(up bool) {
 	v := 0.0

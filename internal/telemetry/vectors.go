@@ -88,7 +88,7 @@ func newVectors(reg *prometheus.Registry) *vectors {
 	v.duration = v.histogram("pacer_stream_duration_seconds", "Time from sending the request to the end of its stream.", durationEdges, served...)
 	v.ratio = v.histogram("pacer_prediction_ratio", "Delivered over predicted tokens per second of a stream, for the levels of concurrency that it lived at.", ratioEdges, "backend")
 	v.overhead = v.histogram("pacer_overhead_seconds", "Time from the arrival of a request to its sending, without waiting in line.", overheadEdges).WithLabelValues()
-	v.storeUp = v.gauge("pacer_store_up", "1 when the last exchange with the store of curves worked.")
+	v.storeUp = v.gauge("pacer_store_up", "1 while this replica is not alone, and the last exchange of curves worked in full.")
 	v.storeLag = v.gauge("pacer_store_lag_seconds", "Age of the oldest measurement that the store does not have.")
 	for _, row := range ofRoutes {
 		v.ofRoutes = append(v.ofRoutes, v.row(row))

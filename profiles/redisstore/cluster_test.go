@@ -2,7 +2,6 @@ package redisstore_test
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -29,7 +28,7 @@ func TestRedisCluster(t *testing.T) {
 		}
 	}
 	conn, err := redisconn.Open(redisconn.Options{
-		Store: config.Store{Addrs: []string{"node-a:6379", "node-b:6379"}, Prefix: "pacer"}, Log: slog.New(slog.DiscardHandler),
+		Store: config.Store{Addrs: []string{"node-a:6379", "node-b:6379"}, Prefix: "pacer"},
 		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { // the node has no address of its own
 			return (&net.Dialer{}).DialContext(ctx, "unix", s.Addr)
 		},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"math"
 	"net"
 	"strconv"
@@ -130,7 +129,7 @@ func TestRetryAfterALostAnswerDoesNotCountTwice(t *testing.T) {
 	s := redistest.Start(t)
 	var on atomic.Bool
 	conn, err := redisconn.Open(redisconn.Options{
-		Store: config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"}, Log: slog.New(slog.DiscardHandler),
+		Store:      config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"},
 		MinBackoff: time.Nanosecond, MaxBackoff: time.Nanosecond,
 		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
@@ -161,7 +160,7 @@ func TestRetryAfterALostAnswerDoesNotCountTwice(t *testing.T) {
 func TestFrozenServerHoldsUpNoCall(t *testing.T) {
 	s := redistest.Start(t)
 	conn, err := redisconn.Open(redisconn.Options{
-		Store: config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"}, Log: slog.New(slog.DiscardHandler),
+		Store:      config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"},
 		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond,
 	})
 	if err != nil {
@@ -194,7 +193,7 @@ func TestFrozenServerHoldsUpNoCall(t *testing.T) {
 
 func TestWrongPasswordIsSaidWithoutThePassword(t *testing.T) {
 	s := redistest.Start(t, "--requirepass", "right")
-	conn, err := redisconn.New(config.Store{Addrs: []string{s.Addr}, Password: "hunter2-wrong"}, slog.New(slog.DiscardHandler))
+	conn, err := redisconn.New(config.Store{Addrs: []string{s.Addr}, Password: "hunter2-wrong"})
 	if err != nil {
 		t.Fatal(err)
 	}

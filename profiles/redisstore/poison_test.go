@@ -34,7 +34,7 @@ func measured() profiles.Delta {
 func logged(t *testing.T, s *redistest.Server, lines *bytes.Buffer) *redisstore.Store {
 	t.Helper()
 	conn, err := redisconn.Open(redisconn.Options{
-		Store: config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"}, Log: slog.New(slog.DiscardHandler),
+		Store:      config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"},
 		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, IOTimeout: patience,
 	})
 	if err != nil {

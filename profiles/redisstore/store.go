@@ -16,6 +16,7 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/share"
 )
 
 //go:embed lua/push.lua
@@ -59,19 +60,17 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// healEvery is how often it is said that sums were dropped.
-const healEvery = 10 * time.Minute
-
 // Store keeps sums in Redis. It is safe for concurrent use.
 type Store struct {
 	o                Options
 	push, seed, drop *redis.Script
 
-	mu sync.Mutex // guards the fields below; a leaf
+	mu sync.Mutex // guards known; a leaf
 	// known is what this replica knows the server to hold: what it puts back
 	// when the server has lost it.
-	known  map[profiles.Target]hash
-	healed time.Time // when it was last said that sums were dropped; zero = never
+	known map[profiles.Target]hash
+
+	healed share.Seldom // sums were dropped
 }
 
 var _ profiles.Store = (*Store)(nil)
@@ -187,17 +186,8 @@ func (s *Store) Push(ctx context.Context, replica string, seq uint64, deltas []p
 
 // tell says that the sums of t were dropped because of what was found there.
 func (s *Store) tell(t profiles.Target, found string) {
-	now := time.Now()
-	s.mu.Lock()
-	again := !s.healed.IsZero() && now.Sub(s.healed) < healEvery
-	if !again {
-		s.healed = now
-	}
-	s.mu.Unlock()
-	if !again {
-		s.o.Log.Warn("sums in Redis that no gateway can have measured: they are dropped, and what is known here is put back",
-			"backend", t.Backend, "model", t.Model, "found", found)
-	}
+	s.healed.Warn(s.o.Log, time.Now(), "sums in Redis that no gateway can have measured: they are dropped, and what is known here is put back",
+		"backend", t.Backend, "model", t.Model, "found", found)
 }
 
 // added notes that the server now has d, for the case that it loses it before the

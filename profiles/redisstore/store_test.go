@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"log/slog"
 	"testing"
 	"time"
 
@@ -48,7 +47,7 @@ func pass(s *redistest.Server, d time.Duration) {
 func store(t testing.TB, s *redistest.Server) *redisstore.Store {
 	t.Helper()
 	conn, err := redisconn.Open(redisconn.Options{
-		Store: config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"}, Log: slog.New(slog.DiscardHandler),
+		Store:      config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"},
 		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, IOTimeout: patience,
 	})
 	if err != nil {

@@ -16,14 +16,19 @@ import (
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
 	"github.com/pacer-dev/pacer/router"
+	"github.com/pacer-dev/pacer/share"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// expiry is how long a replica under test believes in what it heard last.
+const expiry = time.Second
 
 // replica is one gateway's end of the sharing, driven step by step. It is as
 // patient as a busy machine may need; impatient makes it what it is by default.
 type replica struct {
 	*Loop
+	link *share.Link
 	load router.BackendLoad
 	told []router.RemoteLoad
 	log  bytes.Buffer
@@ -34,15 +39,19 @@ func newReplica(t *testing.T, s *redistest.Server, name string, decoding int) *r
 	r := &replica{load: router.BackendLoad{Backend: "gpu", Decoding: decoding, N: 99, M: 99}}
 	log := slog.New(slog.NewTextHandler(&r.log, nil))
 	conn, err := redisconn.Open(redisconn.Options{
-		Store: config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"}, Log: log,
+		Store:      config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"},
 		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, IOTimeout: 20 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
+	const every = 10 * time.Second
+	if r.link, err = share.NewLink(share.Options{Replicas: 2, Expiry: expiry, Log: log}); err != nil {
+		t.Fatal(err)
+	}
 	r.Loop, err = New(Options{
-		Conn: conn, Replica: name, Replicas: 2, Log: log, Every: 10 * time.Second,
+		Conn: conn, Link: r.link, Replica: name, Log: log, Every: every, Expiry: 4 * every,
 		Loads:  func() []router.BackendLoad { return []router.BackendLoad{r.load} },
 		OnLoad: func(l router.RemoteLoad) { r.told = append(r.told, l) },
 	})
@@ -54,7 +63,6 @@ func newReplica(t *testing.T, s *redistest.Server, name string, decoding int) *r
 
 func (r *replica) impatient() {
 	r.o.Every, r.o.Expiry = 200*time.Millisecond, time.Second
-	r.view.expiry = r.o.Expiry
 }
 
 func (r *replica) last(t *testing.T) router.RemoteLoad {
@@ -190,21 +198,19 @@ func TestLostAndFoundIsToldAndLoggedOnce(t *testing.T) {
 	b.step(t.Context())
 	a.step(t.Context())
 	s.Kill()
-	a.view.read = a.view.read.Add(-2 * a.o.Expiry) // the last answer is long ago
-	for range 3 {
-		a.step(t.Context())
+	for deadline := time.Now().Add(time.Minute); !a.link.State().Alone; {
+		if a.step(t.Context()); time.Now().After(deadline) {
+			t.Fatal("the loss is not noticed")
+		}
 	}
 	want(t, "a without redis", a.last(t), router.RemoteLoad{Replicas: 2, Lost: true})
 
-	s.Restart()                // empty
-	back := func(r *replica) { // past its backoff of a millisecond
-		for deadline := time.Now().Add(time.Minute); r.view.back.IsZero() && r.view.troubled; {
-			if r.step(t.Context()); time.Now().After(deadline) {
-				t.Fatalf("not back: %v", r.told)
-			}
+	s.Restart() // empty
+	for deadline := time.Now().Add(time.Minute); s.Do("HEXISTS", a.key, "a") != int64(1); {
+		if a.step(t.Context()); time.Now().After(deadline) { // past its backoff of a millisecond
+			t.Fatalf("not back: %v", a.told)
 		}
 	}
-	back(a)
 	want(t, "a, first to come back", a.last(t), router.RemoteLoad{Replicas: 2, Lost: true})
 	for deadline := time.Now().Add(time.Minute); len(b.told) == 1; { // its first step fails, its connection is gone
 		if b.step(t.Context()); time.Now().After(deadline) {
@@ -214,7 +220,7 @@ func TestLostAndFoundIsToldAndLoggedOnce(t *testing.T) {
 	a.step(t.Context())
 	want(t, "a when b is back", a.last(t), decodingElsewhere(2, 20))
 
-	for _, line := range []string{"load is not shared", "load is shared"} {
+	for _, line := range []string{"alone: ", "shared: "} {
 		if n := strings.Count(a.log.String(), line); n != 1 {
 			t.Errorf("%q is logged %d times, want once:\n%s", line, n, a.log.String())
 		}
@@ -250,6 +256,7 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 	for field, clear := range map[string]func(*Options){
 		"Conn":    func(o *Options) { o.Conn = nil },
 		"Replica": func(o *Options) { o.Replica = "" },
+		"Link":    func(o *Options) { o.Link = nil },
 		"Loads":   func(o *Options) { o.Loads = nil },
 		"OnLoad":  func(o *Options) { o.OnLoad = nil },
 		"Log":     func(o *Options) { o.Log = nil },
@@ -265,7 +272,7 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 func BenchmarkExchange(b *testing.B) {
 	// Budget: 1 ms, five times a second; 0.15 ms with eight replicas of 16 backends.
 	s := redistest.Start(b)
-	conn, err := redisconn.New(config.Store{Addrs: []string{s.Addr}}, slog.New(slog.DiscardHandler))
+	conn, err := redisconn.New(config.Store{Addrs: []string{s.Addr}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -275,9 +282,13 @@ func BenchmarkExchange(b *testing.B) {
 		loads[i] = router.BackendLoad{Backend: fmt.Sprint("gpu-", i), Waiting: i, Decoding: 100, PromptTokens: 5000, Floor: 30}
 	}
 	var loops []*Loop
+	link, err := share.NewLink(share.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
 	for i := range 8 {
 		l, err := New(Options{
-			Conn: conn, Replica: fmt.Sprint("replica-", i), Log: slog.New(slog.DiscardHandler),
+			Conn: conn, Link: link, Replica: fmt.Sprint("replica-", i), Log: slog.New(slog.DiscardHandler),
 			Loads:  func() []router.BackendLoad { return loads },
 			OnLoad: func(router.RemoteLoad) {},
 		})

@@ -7,7 +7,7 @@
 // let through in one such period, and is paid for after it: over any longer
 // time a key gets its limit and no more.
 //
-// Where Redis is lost each replica allows its limit divided by the replicas
+// Alone (package share) each replica allows its limit divided by the replicas
 // last seen; what was used meanwhile is told when it is back, less what time
 // has paid for.
 //

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pacer-dev/pacer/gateway/limit"
 	"github.com/pacer-dev/pacer/internal/redisconn"
+	"github.com/pacer-dev/pacer/share"
 )
 
 //go:embed lua/exchange.lua
@@ -32,9 +33,6 @@ const (
 	// idleEvery is in how many exchanges a key takes part that is not busy
 	// here: its first request finds what others have used.
 	idleEvery = 10
-
-	// leaveTimeout bounds the last word of a replica that ends.
-	leaveTimeout = 500 * time.Millisecond
 )
 
 // Options configures a Loop. The zero value of every optional field means the
@@ -50,19 +48,18 @@ type Options struct {
 	// their keys; nil where a key has no limits. Required.
 	Limiters func() map[string]*limit.Limiter
 
-	// Replicas returns how many share the limits, this one included, and
-	// whether they are out of touch: then each is held to its part, and nothing
-	// is told until they are back. Required.
-	Replicas func() (n int, lost bool)
+	// Link says whether the others are out of touch: then each is held to its
+	// part, and nothing is told until they are back. Required.
+	Link *share.Link
 
-	// Log is told when the sharing is lost and when it is back. Required.
+	// Log is told of keys that cannot be shared, and of what was replaced.
+	// Required.
 	Log *slog.Logger
 
-	// Every is the time between exchanges. Default: 200ms.
+	// Every is the time between exchanges. Default: share.Every.
 	Every time.Duration
 
-	// Expiry is how long the last exchange is good for. Default: four times
-	// Every.
+	// Expiry is how long the last exchange is good for. Default: share.Expiry.
 	Expiry time.Duration
 }
 
@@ -71,17 +68,11 @@ type Options struct {
 type Loop struct {
 	o       Options
 	script  *redis.Script
-	seq     uint64    // of the last report
-	turn    int       // of idleEvery: at 0 keys that are not busy take part
-	good    bool      // an exchange has worked
-	failing time.Time // since when none does; zero = the last one worked
-	lost    bool      // the last step held keys to their parts
-	said    bool      // a key that cannot be shared was logged
-	mended  time.Time // when it was last said that something was replaced; zero = never
+	seq     uint64       // of the last report
+	turn    int          // of idleEvery: at 0 keys that are not busy take part
+	refused share.Seldom // a key cannot be shared
+	mended  share.Seldom // something was replaced
 }
-
-// mendEvery is how often it is said that something was replaced.
-const mendEvery = 10 * time.Minute
 
 // New checks o. It starts nothing.
 func New(o Options) (*Loop, error) {
@@ -92,101 +83,47 @@ func New(o Options) (*Loop, error) {
 		return nil, errors.New("redislimit: Replica is missing")
 	case o.Limiters == nil:
 		return nil, errors.New("redislimit: Limiters is missing")
-	case o.Replicas == nil:
-		return nil, errors.New("redislimit: Replicas is missing")
+	case o.Link == nil:
+		return nil, errors.New("redislimit: Link is missing")
 	case o.Log == nil:
 		return nil, errors.New("redislimit: Log is missing")
 	}
 	if o.Every <= 0 {
-		o.Every = 200 * time.Millisecond
+		o.Every = share.Every
 	}
 	if o.Expiry <= 0 {
-		o.Expiry = 4 * o.Every
+		o.Expiry = share.Expiry
 	}
 	return &Loop{o: o, script: redis.NewScript(exchangeSource)}, nil
 }
 
 // Run exchanges until ctx ends, then tells what is left.
 func (l *Loop) Run(ctx context.Context) error {
-	tick := time.NewTicker(l.o.Every)
-	defer tick.Stop()
-	defer l.leave(ctx)
-	for {
-		l.step(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	share.Loop(ctx, l.o.Every, l.step, l.leave)
+	return nil
 }
 
-// leave tells what is left. Without Redis nobody is told.
+// leave tells what is left. Alone there is nobody to tell.
 func (l *Loop) leave(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
-	defer cancel()
-	if _, lost := l.o.Replicas(); !lost {
+	if !l.o.Link.State().Alone {
 		_ = l.exchange(ctx, l.reports(time.Now()))
 	}
 }
 
-// step is one exchange and what follows from it.
+// step is one exchange; alone all keys are held to their parts instead. An
+// exchange that fails leaves all keys as they are: the breaker of the connection
+// makes the next one of loads fail too, and so turns the verdict.
 func (l *Loop) step(ctx context.Context) {
-	replicas, lost := l.o.Replicas()
-	var err error
-	if !lost {
-		err = l.talk(ctx)
-		lost = !l.failing.IsZero() && (!l.good || time.Since(l.failing) > l.o.Expiry)
-	}
-	if ctx.Err() == nil {
-		l.tell(lost, replicas, err)
-	}
-}
-
-// talk exchanges what there is to tell and to ask, and notes whether it works.
-func (l *Loop) talk(ctx context.Context) error {
-	reports := l.reports(time.Now())
-	if len(reports) == 0 {
-		return nil
-	}
-	// Longer is no use: by then the next exchange is due.
-	bounded, cancel := context.WithTimeout(ctx, max(2*l.o.Every, 100*time.Millisecond))
-	defer cancel()
-	err := l.exchange(bounded, reports)
-	switch {
-	case err == nil:
-		l.good, l.failing = true, time.Time{}
-	case l.failing.IsZero():
-		l.failing = time.Now()
-	}
-	return err
-}
-
-// tell holds all keys to their parts while the others are lost.
-func (l *Loop) tell(lost bool, replicas int, err error) {
-	limited := 0
-	now := time.Now()
-	for _, limiter := range l.o.Limiters() {
-		if limiter != nil {
-			limited++
-			if lost {
-				limiter.Alone(now, replicas)
+	if state := l.o.Link.State(); state.Alone {
+		now := time.Now()
+		for _, limiter := range l.o.Limiters() {
+			if limiter != nil {
+				limiter.Alone(now, state.Replicas)
 			}
 		}
-	}
-	switch {
-	case lost == l.lost || limited == 0:
 		return
-	case lost:
-		args := []any{"replicas", replicas}
-		if err != nil {
-			args = append(args, "error", err)
-		}
-		l.o.Log.Warn("limits of keys are not shared: each replica allows its part of them", args...)
-	default:
-		l.o.Log.Info("limits of keys are shared", "replicas", replicas)
 	}
-	l.lost = lost
+	_ = l.exchange(ctx, l.reports(time.Now()))
 }
 
 // report is what is told of one key.
@@ -210,11 +147,10 @@ func (l *Loop) reports(now time.Time) []report {
 	return list
 }
 
-// exchange tells reports and hands the answers on. Keys that the server cannot
-// take, because there is something else in their place, are held to their
-// parts.
+// exchange tells reports and hands the answers on, as far as the server gives any.
+// Keys that the server cannot take, because there is something else in their place,
+// are held to their parts.
 func (l *Loop) exchange(ctx context.Context, reports []report) error {
-	refused := error(nil)
 	for trip := range slices.Chunk(reports, perTrip) {
 		calls := make([]redisconn.Call, len(trip))
 		for i := range trip {
@@ -226,37 +162,23 @@ func (l *Loop) exchange(ctx context.Context, reports []report) error {
 			return err
 		})
 		if err != nil {
-			return err
+			return err // what was told is told again, under its number
 		}
 		now := time.Now()
-		replicas, _ := l.o.Replicas()
 		for i, reply := range replies {
 			totals, replaced, err := readTotals(reply, &trip[i].Report)
 			if replaced != "" {
-				l.mend(now, trip[i].name, replaced)
+				l.mended.Warn(l.o.Log, now, "limits of a key in Redis that no gateway can have written: replaced by what is known here", "key", trip[i].name, "found", replaced)
 			}
 			if err != nil {
-				refused = fmt.Errorf("key %s: %w", trip[i].name, err)
-				trip[i].limiter.Alone(now, replicas)
+				l.refused.Warn(l.o.Log, now, "the limits of a key cannot be shared: each replica allows its part of them", "key", trip[i].name, "error", err)
+				trip[i].limiter.Alone(now, l.o.Link.State().Replicas)
 				continue
 			}
 			trip[i].limiter.Answer(now, trip[i].Seq, totals)
 		}
 	}
-	if refused != nil && !l.said {
-		l.o.Log.Warn("the limits of a key cannot be shared: each replica allows its part of them", "error", refused)
-	}
-	l.said = refused != nil
 	return nil
-}
-
-// mend says that something in Redis was replaced, which no replica can have
-// written.
-func (l *Loop) mend(now time.Time, name, found string) {
-	if l.mended.IsZero() || now.Sub(l.mended) >= mendEvery {
-		l.mended = now
-		l.o.Log.Warn("limits of a key in Redis that no gateway can have written: replaced by what is known here", "key", name, "found", found)
-	}
 }
 
 // call is one run of exchange.lua. Keys of other limits are other keys.

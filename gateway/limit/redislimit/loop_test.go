@@ -2,6 +2,7 @@ package redislimit
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"github.com/pacer-dev/pacer/gateway/limit"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
+	"github.com/pacer-dev/pacer/share"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,28 +29,37 @@ var hundred = config.KeyLimits{RequestsPerMinute: 100, TokensPerMinute: 1}
 // machine may need.
 type replica struct {
 	*Loop
+	link     *share.Link
 	limiters map[string]*limit.Limiter
-	replicas int
-	away     bool
 	log      bytes.Buffer
 }
 
+// lost is what the exchange of loads sees when the others are out of touch, found
+// that two others are there.
+func (r *replica) lost() {
+	r.link.See(time.Now().Add(time.Hour), 0, errors.New("out"))
+}
+func (r *replica) found() { r.link.See(time.Now(), 2, nil) }
+
 func newReplica(t *testing.T, s *redistest.Server, name string, l config.KeyLimits) *replica {
 	t.Helper()
-	r := &replica{limiters: map[string]*limit.Limiter{"mobile": limit.New(l), "open": nil}, replicas: 3}
+	r := &replica{limiters: map[string]*limit.Limiter{"mobile": limit.New(l), "open": nil}}
 	log := slog.New(slog.NewTextHandler(&r.log, nil))
 	conn, err := redisconn.Open(redisconn.Options{
-		Store: config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"}, Log: slog.New(slog.DiscardHandler),
+		Store:      config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"},
 		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, IOTimeout: 20 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
+	if r.link, err = share.NewLink(share.Options{Log: log}); err != nil {
+		t.Fatal(err)
+	}
+	r.found()
 	r.Loop, err = New(Options{
-		Conn: conn, Replica: name, Log: log, Every: 10 * time.Second,
+		Conn: conn, Link: r.link, Replica: name, Log: log, Every: 10 * time.Second, Expiry: 40 * time.Second,
 		Limiters: func() map[string]*limit.Limiter { return r.limiters },
-		Replicas: func() (int, bool) { return r.replicas, r.away },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -222,10 +233,9 @@ func TestRedisLost(t *testing.T) {
 	for _, r := range fleet {
 		r.take(1, 0) // so that there is something to tell
 		passed++
-		for range 3 {
-			r.step(t.Context())
-			r.failing = r.failing.Add(-2 * r.o.Expiry)
-		}
+		r.step(t.Context())
+		r.lost()
+		r.step(t.Context())
 		got, _ := r.take(100, 0)
 		passed += got
 		if lines := strings.Count(r.log.String(), "\n"); lines != 1 || !strings.Contains(r.log.String(), "level=WARN") || !strings.Contains(r.log.String(), "replicas=3") {
@@ -238,6 +248,9 @@ func TestRedisLost(t *testing.T) {
 	}
 
 	s.Restart()
+	for _, r := range fleet {
+		r.found()
+	}
 	steps(t, fleet...) // what was told and not answered
 	steps(t, fleet...) // what was used since
 	for _, r := range fleet {
@@ -258,7 +271,7 @@ func TestRedisLost(t *testing.T) {
 func TestReplicasOutOfTouch(t *testing.T) {
 	s := redistest.Start(t)
 	a := newReplica(t, s, "a", config.KeyLimits{RequestsPerMinute: 9})
-	a.away = true
+	a.lost()
 	start := time.Now()
 	a.step(t.Context())
 	if got, _ := a.take(9, 0); got < 3 || got > 3+flowed(start, 3) {
@@ -268,7 +281,7 @@ func TestReplicasOutOfTouch(t *testing.T) {
 	if n := s.Do("DBSIZE"); n != int64(0) {
 		t.Errorf("%v keys in Redis, want none yet", n)
 	}
-	a.away = false
+	a.found()
 	a.step(t.Context())
 	if got := a.left(); got < 5 || got > 6+flowed(start, 9) {
 		t.Errorf("%d requests left when in touch again, want 6 of 9", got)
@@ -429,7 +442,7 @@ func TestTotalsAreBounded(t *testing.T) {
 func BenchmarkExchange(b *testing.B) {
 	// Budget: 20 ms, five times a second, for 256 keys.
 	s := redistest.Start(b)
-	conn, err := redisconn.Open(redisconn.Options{Store: config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"}, Log: slog.New(slog.DiscardHandler)})
+	conn, err := redisconn.Open(redisconn.Options{Store: config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -438,10 +451,13 @@ func BenchmarkExchange(b *testing.B) {
 	for i := range 256 {
 		limiters[fmt.Sprint(i)] = limit.New(config.KeyLimits{RequestsPerMinute: 1e9, TokensPerMinute: 1e9, Concurrency: 1e9})
 	}
+	link, err := share.NewLink(share.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
 	l, err := New(Options{
-		Conn: conn, Replica: "a", Log: slog.New(slog.DiscardHandler),
+		Conn: conn, Link: link, Replica: "a", Log: slog.New(slog.DiscardHandler),
 		Limiters: func() map[string]*limit.Limiter { return limiters },
-		Replicas: func() (int, bool) { return 1, false },
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -1,16 +1,17 @@
-package redisload
+package peers
 
 import (
 	"encoding/json"
 	"fmt"
 
 	"github.com/pacer-dev/pacer/router"
+	"github.com/pacer-dev/pacer/share"
 )
 
-// report is what one replica says of itself. Its JSON is the stored form:
+// Report is what one replica says of itself. Its JSON is the stored form:
 // {"v":1,"b":{"h200-a":[waiting,decoding,prompt tokens,floor]}}, and where models
 // are counted by themselves, the part of each: "m":{"api":{"gpt-4o":[…]}}.
-type report struct {
+type Report struct {
 	Version  int                          `json:"v"`
 	Backends map[string]counts            `json:"b"`
 	Models   map[string]map[string]counts `json:"m,omitempty"`
@@ -54,9 +55,9 @@ func (c counts) addTo(l *router.Load) {
 
 const reportVersion = 1
 
-// encode writes what this replica runs, leaving out idle backends.
-func encode(loads []router.BackendLoad) string {
-	r := report{Version: reportVersion, Backends: map[string]counts{}}
+// Encode writes what this replica runs, leaving out idle backends.
+func Encode(loads []router.BackendLoad) string {
+	r := Report{Version: reportVersion, Backends: map[string]counts{}}
 	for _, b := range loads {
 		all := countsOf(router.Load{Waiting: b.Waiting, Decoding: b.Decoding, PromptTokens: b.PromptTokens, Floor: b.Floor})
 		if all == (counts{}) {
@@ -76,7 +77,7 @@ func encode(loads []router.BackendLoad) string {
 	return string(text)
 }
 
-func (r *report) addModel(backend, model string, c counts) {
+func (r *Report) addModel(backend, model string, c counts) {
 	if r.Models == nil {
 		r.Models = map[string]map[string]counts{}
 	}
@@ -86,32 +87,45 @@ func (r *report) addModel(backend, model string, c counts) {
 	r.Models[backend][model] = c
 }
 
-// decode reads a report. One of another version is a replica that is alive and
+// Decode reads a report. One of another version is a replica that is alive and
 // of which no more is known, and so is one that no gateway can have written,
 // which is an error.
-func decode(text string) (report, error) {
-	var r report
+func Decode(text string) (Report, error) {
+	var r Report
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return report{}, fmt.Errorf("redisload: a report that cannot be read: %w", err)
+		return Report{}, fmt.Errorf("peers: a report that cannot be read: %w", err)
 	}
 	if r.Version != reportVersion {
-		return report{}, nil
+		return Report{}, nil
 	}
 	for name, c := range r.Backends {
 		if !c.possible() {
-			return report{}, fmt.Errorf("redisload: backend %q with %v", name, c)
+			return Report{}, fmt.Errorf("peers: backend %q with %v", name, c)
 		}
 		for model, c := range r.Models[name] {
 			if !c.possible() {
-				return report{}, fmt.Errorf("redisload: backend %q, model %q with %v", name, model, c)
+				return Report{}, fmt.Errorf("peers: backend %q, model %q with %v", name, model, c)
 			}
 		}
 	}
 	return r, nil
 }
 
+// Remote is what the router is to be told after an exchange that brought the
+// reports of the others, by replica, or failed with err, and after which the
+// verdict is state; false when the router should go on with what it has.
+func Remote(state share.State, others map[string]Report, err error) (router.RemoteLoad, bool) {
+	switch {
+	case state.Alone:
+		return router.RemoteLoad{Replicas: state.Replicas, Lost: true}, true
+	case err != nil: // what was read last still holds
+		return router.RemoteLoad{}, false
+	}
+	return router.RemoteLoad{ByBackend: total(others), Replicas: state.Replicas}, true
+}
+
 // total adds up the reports by backend.
-func total(reports map[string]report) map[string]router.Load {
+func total(reports map[string]Report) map[string]router.Load {
 	sum := map[string]router.Load{}
 	for _, r := range reports {
 		for backend, v := range r.Backends {

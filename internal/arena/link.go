@@ -1,0 +1,66 @@
+package arena
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/router/peers"
+)
+
+// errLost is what a gateway gets instead of an answer while Redis is lost.
+var errLost = errors.New("arena: redis is lost")
+
+// link is how gateways reach what they share: the store of curves, and the loads
+// that they tell each other.
+type link struct{ *world }
+
+// published is the load that a gateway told last.
+type published struct {
+	at   time.Duration
+	load string
+}
+
+// expiry is how old another's load may be: share.Expiry where loads are told as
+// often as in a gateway.
+func (w *world) expiry() time.Duration { return 4 * w.s.ShareDelay }
+
+// tell publishes the load of a gateway and returns those of the others.
+func (l link) tell(replica, load string) (map[string]peers.Report, error) {
+	if l.lost {
+		return nil, errLost
+	}
+	l.published[replica] = published{l.now, load}
+	others := map[string]peers.Report{}
+	for name, p := range l.published {
+		if name == replica || l.now-p.at > l.expiry() {
+			continue
+		}
+		r, err := peers.Decode(p.load)
+		if err != nil {
+			panic(err) // Encode wrote it
+		}
+		others[name] = r
+	}
+	return others, nil
+}
+
+// Push is the store's, unless it is out of reach.
+func (l link) Push(ctx context.Context, replica string, seq uint64, deltas []profiles.Delta) error {
+	if l.lost {
+		return errLost
+	}
+	if err := l.store.Push(ctx, replica, seq, deltas); err != nil {
+		panic(err) // nobody learns here what cannot be
+	}
+	return nil
+}
+
+// Load is the store's, unless it is out of reach.
+func (l link) Load(ctx context.Context, targets []profiles.Target) (map[profiles.Target]profiles.Sums, error) {
+	if l.lost {
+		return nil, errLost
+	}
+	return l.store.Load(ctx, targets)
+}

@@ -1,0 +1,157 @@
+package peers
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-dev/pacer/router"
+	"github.com/pacer-dev/pacer/share"
+)
+
+var errDown = errors.New("down")
+
+// What a failed exchange means for the router is the verdict's: nothing yet, or
+// that the others are lost.
+func TestRemote(t *testing.T) {
+	others := map[string]Report{"b": {Version: 1, Backends: map[string]counts{"gpu": {1, 2, 300, 30}}}}
+	gpu := map[string]router.Load{"gpu": {Waiting: 1, Decoding: 2, PromptTokens: 300, Floor: 30}}
+	for name, c := range map[string]struct {
+		state  share.State
+		others map[string]Report
+		err    error
+		want   *router.RemoteLoad
+	}{
+		"shared":       {share.State{Replicas: 2}, others, nil, &router.RemoteLoad{Replicas: 2, ByBackend: gpu}},
+		"alone":        {share.State{Replicas: 3, Alone: true}, others, nil, &router.RemoteLoad{Replicas: 3, Lost: true}},
+		"out":          {share.State{Replicas: 3, Alone: true}, nil, errDown, &router.RemoteLoad{Replicas: 3, Lost: true}},
+		"a failure":    {share.State{Replicas: 2}, nil, errDown, nil},
+		"nobody there": {share.State{Replicas: 1}, nil, nil, &router.RemoteLoad{Replicas: 1, ByBackend: map[string]router.Load{}}},
+	} {
+		got, ok := Remote(c.state, c.others, c.err)
+		if ok != (c.want != nil) {
+			t.Fatalf("%s: the router is told something = %v", name, ok)
+		}
+		if ok {
+			if diff := cmp.Diff(*c.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+	}
+}
+
+func TestReportSurvivesTheTrip(t *testing.T) {
+	loads := []router.BackendLoad{
+		{Backend: `odd "name" {a}/b: ü`, Waiting: 3, Decoding: 17, N: 40, M: 60, PromptTokens: 123456, Floor: 32.5},
+		{Backend: "idle"},
+		{Backend: "api", Waiting: 2, Decoding: 9, PromptTokens: 70, Floor: 20, Models: []router.ModelLoad{
+			{Model: `{"odd"}`, Load: router.Load{Waiting: 2, Decoding: 3, PromptTokens: 70}, N: 30, M: 50},
+			{Model: "", Load: router.Load{Decoding: 6, Floor: 20}},
+			{Model: "idle"},
+		}},
+	}
+	got := total(map[string]Report{"x": read(t, Encode(loads))})
+	want := map[string]router.Load{
+		loads[0].Backend: {Waiting: 3, Decoding: 17, PromptTokens: 123456, Floor: 32.5},
+		"api": {Waiting: 2, Decoding: 9, PromptTokens: 70, Floor: 20, Models: map[string]router.Load{
+			`{"odd"}`: {Waiting: 2, Decoding: 3, PromptTokens: 70}, "": {Decoding: 6, Floor: 20},
+		}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := Encode([]router.BackendLoad{{Backend: "b", Decoding: 1, Floor: math.NaN()}}); got != `{"v":1,"b":{"b":[0,1,0,0]}}` {
+		t.Errorf("a floor that is no number is written as %s", got)
+	}
+}
+
+// read is Decode of what has to be readable.
+func read(t *testing.T, text string) Report {
+	t.Helper()
+	r, err := Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// What another version or a stranger wrote is a replica of which nothing is
+// known, and never a negative or an endless load.
+func TestDecodeBelievesWhatAGatewayCanWrite(t *testing.T) {
+	gpu := map[string]router.Load{"gpu": {Waiting: 1}}
+	for text, want := range map[string]struct {
+		load map[string]router.Load
+		odd  bool
+	}{
+		``:                                       {odd: true},
+		`not json`:                               {odd: true},
+		`[]`:                                     {odd: true},
+		`{"v":2,"b":{"gpu":[1,1,1,1]}}`:          {},
+		`{"v":1}`:                                {},
+		`{"v":1,"b":{"gpu":[1]}}`:                {load: gpu},
+		`{"v":1,"b":{"gpu":[1000000,1e6,0,99]}}`: {load: map[string]router.Load{"gpu": {Waiting: 1e6, Decoding: 1e6, Floor: 99}}},
+		`{"v":1,"b":{"gpu":["x"]}}`:              {odd: true},
+		`{"v":1,"b":{"gpu":[-5,2,1,0]}}`:         {odd: true},
+		`{"v":1,"b":{"gpu":[0,1e300,0,0]}}`:      {odd: true},
+		`{"v":1,"b":{"gpu":[0,1e400,0,0]}}`:      {odd: true},
+		`{"v":1,"b":{"gpu":[1000001,0,0,0]}}`:    {odd: true},
+		`{"v":1,"b":{"gpu":[0,0,1e13,0]}}`:       {odd: true},
+		`{"v":1,"b":{"gpu":[0,0,0,1e6]}}`:        {odd: true},
+		`{"v":1,"b":{"gpu":[NaN,0,0,0]}}`:        {odd: true},
+		`{"v":1,"b":{"gpu":[0,3]},"m":{"gpu":{"a":[-1,1]},"gone":{"b":[1,1]}}}`: {odd: true},
+		`{"v":1,"b":{"gpu":[1]},"m":{"gone":{"b":[-1,1]}}}`:                     {load: gpu},
+	} {
+		r, err := Decode(text)
+		if (err != nil) != want.odd {
+			t.Errorf("%s: %v, want an error: %v", text, err, want.odd)
+		}
+		if want.load == nil {
+			want.load = map[string]router.Load{}
+		}
+		if diff := cmp.Diff(want.load, total(map[string]Report{"x": r})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+// Whatever is written, what is believed is within the bounds, and what a
+// gateway writes is believed.
+func FuzzDecode(f *testing.F) {
+	f.Add(`{"v":1,"b":{"gpu":[1,2,300,30]},"m":{"gpu":{"a":[1,1,1,1]}}}`, 3, 4.5)
+	f.Add(`{"v":1,"b":{"gpu":[-1,2e9]}}`, -3, math.Inf(1))
+	f.Fuzz(func(t *testing.T, text string, count int, floor float64) {
+		r, _ := Decode(text)
+		for name, l := range total(map[string]Report{"x": r}) {
+			for _, l := range append([]router.Load{l}, slices.Collect(maps.Values(l.Models))...) {
+				if l.Waiting < 0 || l.Decoding < 0 || l.PromptTokens < 0 || !(l.Floor >= 0) || l.Waiting > 1e6 || l.Decoding > 1e6 || l.PromptTokens > 1e12 || l.Floor > 1e5 {
+					t.Fatalf("%q: %s runs %+v", text, name, l)
+				}
+			}
+		}
+		own := Encode([]router.BackendLoad{{Backend: text, Waiting: count, Decoding: -count, PromptTokens: count, Floor: floor}})
+		if _, err := Decode(own); err != nil {
+			t.Fatalf("%s: %v", own, err)
+		}
+	})
+}
+
+// The parts of a backend add up like the whole, over all replicas.
+func TestModelsAddUp(t *testing.T) {
+	one := read(t, Encode([]router.BackendLoad{{Backend: "api", Decoding: 5, Models: []router.ModelLoad{
+		{Model: "a", Load: router.Load{Decoding: 2, Floor: 20}}, {Model: "b", Load: router.Load{Decoding: 3}},
+	}}}))
+	other := read(t, Encode([]router.BackendLoad{{Backend: "api", Waiting: 1, Decoding: 4, Models: []router.ModelLoad{
+		{Model: "a", Load: router.Load{Waiting: 1, Decoding: 4, Floor: 30}},
+	}}}))
+	together := read(t, Encode([]router.BackendLoad{{Backend: "api", Decoding: 7}}))
+	want := map[string]router.Load{"api": {Waiting: 1, Decoding: 16, Models: map[string]router.Load{
+		"a": {Waiting: 1, Decoding: 6, Floor: 30}, "b": {Decoding: 3},
+	}}}
+	if diff := cmp.Diff(want, total(map[string]Report{"x": one, "y": other, "z": together})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,64 @@
+package share
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// Every is the time between two exchanges of what changes with each request.
+	Every = 200 * time.Millisecond
+
+	// Expiry is how long such an exchange is good for: with the one that finds it,
+	// a dead replica is gone within a second.
+	Expiry = 4 * Every
+
+	// leaveTimeout bounds the last word of a replica that ends.
+	leaveTimeout = 500 * time.Millisecond
+)
+
+// Loop calls step at once and then every so often until ctx ends, and then leave.
+// A step gets no more time than until the exchange after next is due; leave gets
+// half a second.
+func Loop(ctx context.Context, every time.Duration, step, leave func(context.Context)) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		bounded, cancel := context.WithTimeout(ctx, max(2*every, 100*time.Millisecond))
+		step(bounded)
+		cancel()
+		select {
+		case <-ctx.Done():
+			bounded, cancel = context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+			leave(bounded)
+			cancel()
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// sayEvery is how often Seldom says the same.
+const sayEvery = 10 * time.Minute
+
+// Seldom warns of what would come again with each exchange: once in ten minutes.
+// The zero value has said nothing. It is safe for concurrent use.
+type Seldom struct {
+	mu   sync.Mutex // guards said; a leaf
+	said time.Time  // zero = never
+}
+
+// Warn logs message, unless something was said in the last ten minutes.
+func (s *Seldom) Warn(log *slog.Logger, now time.Time, message string, args ...any) {
+	s.mu.Lock()
+	again := !s.said.IsZero() && now.Sub(s.said) < sayEvery
+	if !again {
+		s.said = now
+	}
+	s.mu.Unlock()
+	if !again {
+		log.Warn(message, args...)
+	}
+}
