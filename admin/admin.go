@@ -11,6 +11,7 @@ import (
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/dashboard"
+	"github.com/pacer-dev/pacer/history"
 	"github.com/pacer-dev/pacer/internal/clientconn"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
@@ -23,6 +24,7 @@ type Options struct {
 	Router  *router.Router
 	Book    *profiles.Book
 	Metrics *telemetry.Metrics
+	Watch   *history.Watch
 
 	// Drain takes a backend out of service for new requests, or puts it back in;
 	// false = there is none of that name, and none that was drained and is gone.
@@ -55,8 +57,7 @@ type LastError struct {
 type port struct {
 	o         Options
 	known     atomic.Pointer[settings]
-	started   time.Time
-	frames    frames
+	frames    [4]frames // by window
 	listeners listeners
 }
 
@@ -88,8 +89,10 @@ func (p *port) settings() *settings {
 
 // New returns the handler of the admin port. It starts nothing.
 func New(o Options) http.Handler {
-	p := &port{o: o, started: time.Now()}
-	p.frames.take = p.frame
+	p := &port{o: o}
+	for w := range p.frames {
+		p.frames[w].take = func(now time.Time) (*frame, error) { return p.frame(now, history.Window(w)) }
+	}
 
 	mux := chi.NewRouter()
 	mux.Use(clientconn.Early, secured, newHostGuard(o.Config().Admin.Listen).handler)
@@ -99,6 +102,8 @@ func New(o Options) http.Handler {
 	mux.Method(http.MethodGet, "/metrics", o.Metrics.Handler())
 	mux.Get("/api/v1/profiles", p.serveProfiles)
 	mux.Get("/api/v1/routes", p.serveRoutes)
+	mux.Get("/api/v1/history", p.serveHistory)
+	mux.Get("/api/v1/timeline", p.serveTimeline)
 	mux.Get("/api/v1/decisions", p.serveDecisions)
 	mux.With(sameOrigin).Post("/api/v1/explain", p.serveExplain)
 	mux.Get("/api/v1/events", p.serveEvents)

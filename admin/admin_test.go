@@ -13,9 +13,22 @@ import (
 )
 
 type wantRoutes struct {
-	Since   string  `json:"since"`
-	WindowS float64 `json:"window_s"`
-	Routes  []struct {
+	Since    string  `json:"since"`
+	Window   string  `json:"window"`
+	WindowS  float64 `json:"window_s"`
+	Replica  string  `json:"replica"`
+	Replicas int     `json:"replicas"`
+	Verdict  struct {
+		State  string  `json:"state"`
+		Text   string  `json:"text"`
+		Since  *string `json:"since"`
+		Causes []struct {
+			Of   string `json:"of"`
+			Name string `json:"name"`
+			wantCause
+		} `json:"causes"`
+	} `json:"verdict"`
+	Routes []struct {
 		Model          string   `json:"model"`
 		Class          string   `json:"class"`
 		Prefer         string   `json:"prefer"`
@@ -29,7 +42,12 @@ type wantRoutes struct {
 		Shed           uint64   `json:"shed"`
 		Failed         uint64   `json:"failed"`
 		Attainment     *float64 `json:"attainment"`
-		TPS            struct {
+		BudgetLeft     *float64 `json:"budget_left"`
+		OfferedPerS    *float64 `json:"offered_per_s"`
+		MetPerS        *float64 `json:"met_per_s"`
+		ShedPerS       *float64 `json:"shed_per_s"`
+		wantCause
+		TPS struct {
 			P10 *float64 `json:"p10"`
 			P50 *float64 `json:"p50"`
 			P90 *float64 `json:"p90"`
@@ -66,8 +84,8 @@ func TestRoutes(t *testing.T) {
 	}
 	var got wantRoutes
 	decode(t, w.get("/api/v1/routes"), &got)
-	if _, err := time.Parse(time.RFC3339, got.Since); err != nil || !strings.HasSuffix(got.Since, "Z") || got.WindowS != 10800 {
-		t.Errorf("got since %q and a window of %g s, want RFC 3339 in UTC and 10800", got.Since, got.WindowS)
+	if _, err := time.Parse(time.RFC3339, got.Since); err != nil || !strings.HasSuffix(got.Since, "Z") || got.WindowS <= 0 || got.Window != "start" || got.Replica != "this one only" || got.Replicas != 1 {
+		t.Errorf("got since %q and a window of %g s, want RFC 3339 in UTC and some seconds, of this replica alone", got.Since, got.WindowS)
 	}
 	if len(got.Routes) != 3 || got.Routes[0].Model != "chat" || got.Routes[1].Model != "nightly" || got.Routes[2].Model != "*" {
 		t.Fatalf("got %+v, want chat, nightly and * in the order of the configuration", got.Routes)

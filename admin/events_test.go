@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/api"
+	"github.com/pacer-dev/pacer/history"
 )
 
 // events opens the stream of events in a bubble of virtual time. next returns
@@ -224,10 +225,10 @@ func TestDataURL(t *testing.T) {
 // are open.
 func BenchmarkFrame(b *testing.B) {
 	w := newWorld(b, "")
-	p := &port{o: Options{Config: inForce(configListening(":8080")), Router: w.router, Book: w.book, Metrics: w.metrics}}
+	p := &port{o: Options{Config: inForce(configListening(":8080")), Router: w.router, Book: w.book, Metrics: w.metrics, Watch: w.watch}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := p.frame(time.Now()); err != nil {
+		if _, err := p.frame(time.Now(), history.Start); err != nil {
 			b.Fatal(err)
 		}
 	}

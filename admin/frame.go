@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"encoding/json"
 	"math"
 	"net"
 	"net/netip"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/api"
+	"github.com/pacer-dev/pacer/history"
 	"github.com/pacer-dev/pacer/profiles"
 )
 
@@ -16,6 +18,7 @@ type frame struct {
 	time    time.Time
 	targets []frameTarget
 	routes  api.Routes
+	encoded [][]byte // each of the routes, to be compared
 }
 
 // frameTarget keeps what rarely changes apart and encoded, so that a listener
@@ -23,6 +26,7 @@ type frame struct {
 type frameTarget struct {
 	state   targetState
 	learned api.Encoded[api.Drawing]
+	rest    []byte // encoded, to be compared
 }
 
 // frames hands out one frame for all who ask within the same second.
@@ -50,14 +54,28 @@ func (f *frames) at(now time.Time) (*frame, error) {
 	return fr, err
 }
 
-func (p *port) frame(now time.Time) (*frame, error) {
-	f := &frame{time: now, routes: p.routes(now)}
+func (p *port) frame(now time.Time, w history.Window) (*frame, error) {
+	f := &frame{time: now, routes: p.routes(now, w)}
 	for _, s := range p.targets(now) {
 		learned, err := api.Encode(draw(p.o.Book.Curve(s.target)))
 		if err != nil {
 			return nil, err
 		}
-		f.targets = append(f.targets, frameTarget{state: s, learned: learned})
+		rest, err := json.Marshal(struct {
+			api.Identity
+			api.State
+		}{s.Identity, s.State})
+		if err != nil {
+			return nil, err
+		}
+		f.targets = append(f.targets, frameTarget{state: s, learned: learned, rest: rest})
+	}
+	for _, r := range f.routes.Routes {
+		text, err := json.Marshal(r)
+		if err != nil {
+			return nil, err
+		}
+		f.encoded = append(f.encoded, text)
 	}
 	return f, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/history"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -111,6 +112,15 @@ func busy(t *testing.T) *world {
 	for i := range 2 {
 		w.router.Update(now, router.EngineLoad{Backend: "h200", Running: 16, Waiting: 4, At: now.Add(time.Duration(i-2) * time.Second)})
 	}
+	w.watch.Note(now, "start", "started")
+	bad := history.Snapshot{
+		Store:    history.Store{Shared: true},
+		Backends: []history.Backend{{Name: "h200", Health: history.IsDown, BreakerOpen: true}},
+		Routes:   []history.Route{{Name: "chat", Floor: 30, Best: 20, Backends: []string{"h200", "l40s"}}},
+	}
+	for range 5 {
+		w.watch.Tick(now, bad)
+	}
 	w.errors = map[profiles.Target]LastError{h200: {Status: 401, Message: "no", Since: now}, idle: {Message: "refused", Since: now}}
 	return w
 }
@@ -130,6 +140,15 @@ func TestAnswersAreAsOpenAPISays(t *testing.T) {
 		{"/api/v1/profiles", "?rho=-1", "get", "", 400},
 		{"/api/v1/profiles", "?%zz", "get", "", 400},
 		{"/api/v1/routes", "", "get", "", 200},
+		{"/api/v1/routes", "?window=5m", "get", "", 200},
+		{"/api/v1/routes", "?window=7m", "get", "", 400},
+		{"/api/v1/history", "", "get", "", 200},
+		{"/api/v1/history", "?window=6h&by=backend&name=h200", "get", "", 200},
+		{"/api/v1/history", "?window=start", "get", "", 400},
+		{"/api/v1/history", "?by=key", "get", "", 400},
+		{"/api/v1/history", "?name=nobody", "get", "", 400},
+		{"/api/v1/timeline", "?limit=2", "get", "", 200},
+		{"/api/v1/timeline", "?limit=0", "get", "", 400},
 		{"/api/v1/explain", "", "post", `{"model":"chat"}`, 200},
 		{"/api/v1/explain", "", "post", `{"model":"chat","min_tps":5000}`, 200},
 		{"/api/v1/explain", "", "post", `{"model":"nightly","class":"batch","prompt_tokens":9}`, 200},

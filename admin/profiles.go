@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/api"
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/history"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -70,6 +72,7 @@ func (p *port) targets(now time.Time) []targetState {
 	if p.o.LastErrors != nil {
 		errors = p.o.LastErrors()
 	}
+	ring, causes, admits := p.o.Metrics.History(), p.causes(history.OfBackend), admitted(p.o.Router.Routes(now))
 	var out []targetState
 	for _, t := range p.o.Book.Targets() {
 		l, configured := loads[t.Backend]
@@ -77,9 +80,12 @@ func (p *port) targets(now time.Time) []targetState {
 		if !configured || t.Separate != b.Separate() {
 			continue // of a backend that is gone, or was configured otherwise
 		}
-		s := targetState{target: t, Identity: api.Identity{
-			Backend: t.Backend, Model: t.Model, Separate: t.Separate, Kind: b.Kind, Labels: b.Labels,
-		}}
+		s := targetState{target: t, Identity: identityOf(t, b)}
+		s.Admits = admits[t]
+		s.TokensPerS, s.Delivered = api.Brief(ring.Recent(now, ring.Backend(t.Backend)).Tokens), api.Brief(p.o.Watch.Delivered(t.Backend))
+		if c, has := causes[t.Backend]; has && (c.Model == "" || c.Model == t.Model) {
+			s.Cause = causeOf(c)
+		}
 		s.InFlight = inFlightOf(l, t)
 		s.InFlight.BelowFloor = below[t.GroupID()]
 		s.Health, s.Breaker = healthOf(l.Health)
@@ -97,6 +103,37 @@ func (p *port) targets(now time.Time) []targetState {
 			}
 		}
 		out = append(out, s)
+	}
+	return out
+}
+
+// identityOf is t, on b, without what may be secret.
+func identityOf(t profiles.Target, b config.Backend) api.Identity {
+	id := api.Identity{
+		Backend: t.Backend, Model: t.Model, Separate: t.Separate, Kind: b.Kind, Labels: b.Labels,
+		USDPerHour: api.Positive(b.USDPerHour),
+	}
+	if u, err := url.Parse(b.URL); err == nil {
+		u.User, u.RawQuery, u.Fragment = nil, "", ""
+		id.URL = u.String()
+	}
+	if b.MaxConcurrency > 0 {
+		id.MaxConcurrency = &b.MaxConcurrency
+	}
+	return id
+}
+
+// admitted is, for each target, how many more of any route are placed there now:
+// the fewest of all its routes; nil where nothing limits them.
+func admitted(routes []router.RouteState) map[profiles.Target]*int {
+	out := map[profiles.Target]*int{}
+	for _, r := range routes {
+		for i, t := range r.Route.Targets {
+			room := r.Targets[i]
+			if least := out[t.Target]; !room.Unlimited && (least == nil || room.Admits < *least) {
+				out[t.Target] = &room.Admits
+			}
+		}
 	}
 	return out
 }

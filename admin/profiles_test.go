@@ -19,6 +19,9 @@ type wantProfiles struct {
 		Model    string            `json:"model"`
 		Kind     string            `json:"kind"`
 		Labels   map[string]string `json:"labels"`
+		URL      string            `json:"url"`
+		Most     *int              `json:"max_concurrency"`
+		Hourly   *float64          `json:"usd_per_hour"`
 		Health   string            `json:"health"`
 		Breaker  string            `json:"breaker"`
 		InFlight struct {
@@ -42,6 +45,10 @@ type wantProfiles struct {
 			Message string `json:"message"`
 			Since   string `json:"since"`
 		} `json:"last_error"`
+		Admits     *int     `json:"admits"`
+		TokensPerS *float64 `json:"tokens_per_s"`
+		Delivered  *float64 `json:"delivered"`
+		wantCause
 		Scale   float64             `json:"scale"`
 		Margin  float64             `json:"margin"`
 		Rho     *float64            `json:"rho"`
@@ -58,6 +65,15 @@ type wantProfiles struct {
 		OutputTokens     *float64    `json:"output_tokens"`
 		UpdatedAt        *string     `json:"updated_at"`
 	} `json:"targets"`
+}
+
+type wantCause struct {
+	Cause   *string `json:"cause"`
+	Kind    *string `json:"cause_kind"`
+	Backend *string `json:"cause_backend"`
+	Since   *string `json:"since"`
+	Means   *string `json:"means"`
+	Advice  *string `json:"advice"`
 }
 
 type wantPoint struct {

@@ -5,45 +5,55 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/api"
-	"github.com/pacer-dev/pacer/internal/telemetry"
+	"github.com/pacer-dev/pacer/history"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 )
 
 // serveRoutes answers GET /api/v1/routes.
-func (p *port) serveRoutes(w http.ResponseWriter, _ *http.Request) {
-	send(w, http.StatusOK, p.routes(time.Now()))
+func (p *port) serveRoutes(w http.ResponseWriter, r *http.Request) {
+	window, ok := windowOf(w, r, history.Start, history.Windows())
+	if ok {
+		send(w, http.StatusOK, p.routes(time.Now(), window))
+	}
 }
 
-func (p *port) routes(now time.Time) api.Routes {
-	answer := api.Routes{Since: p.started.UTC(), WindowS: telemetry.Window.Seconds(), Routes: []api.Route{}}
+func (p *port) routes(now time.Time, w history.Window) api.Routes {
+	ring := p.o.Metrics.History()
+	answer := api.Routes{
+		Since: ring.Started().UTC(), Window: w.String(), WindowS: ring.Reach(now, w).Seconds(),
+		Replica: thisReplica, Replicas: 1, Verdict: p.verdict(), Routes: []api.Route{},
+	}
+	causes := p.causes(history.OfRoute)
 	for _, state := range p.o.Router.Routes(now) {
-		answer.Routes = append(answer.Routes, p.route(state))
+		answer.Routes = append(answer.Routes, p.route(now, w, state, causes[state.Route.Name]))
 	}
 	return answer
 }
 
-func (p *port) route(state router.RouteState) api.Route {
-	r, s := state.Route, p.o.Metrics.Route(state.Route.Name)
+func (p *port) route(now time.Time, w history.Window, state router.RouteState, c history.Cause) api.Route {
+	r, ring, goal := state.Route, p.o.Metrics.History(), p.settings().goals[state.Route.Name]
+	series := ring.Route(r.Name)
+	f := ring.Figures(now, series, w)
+	rates := ring.Recent(now, series)
 	out := api.Route{
 		Model: r.Name, Class: r.Class.String(), Prefer: string(r.Prefer),
 		MinTPS:         api.Positive(r.SLO.MinTPS),
 		MaxTTFTS:       api.Positive(r.SLO.MaxTTFT.Seconds()),
-		AttainmentGoal: api.Positive(p.settings().goals[r.Name]),
-		Offered:        s.Offered, Met: s.Met, Missed: s.Missed,
-		Unmeasured: s.Unmeasured, Shed: s.Shed, Failed: s.Failed,
-		Attainment: api.Unknown(),
-		TPS:        api.TPSQuantiles{P10: api.Brief(s.TPSP10), P50: api.Brief(s.TPSP50), P90: api.Brief(s.TPSP90)},
-		TPSStreams: s.TPSCount,
-		TTFTS:      api.TTFTQuantiles{P50: api.Brief(s.TTFTP50), P90: api.Brief(s.TTFTP90), P99: api.Brief(s.TTFTP99)}, TTFTStreams: s.TTFTCount,
+		AttainmentGoal: api.Positive(goal),
+		Offered:        f.Offered(), Met: f.Results[history.Met], Missed: f.Results[history.Missed],
+		Unmeasured: f.Results[history.Unmeasured], Shed: f.Results[history.Shed], Failed: f.Results[history.Failed],
+		Attainment: api.Number(f.Attainment()), BudgetLeft: api.Number(f.BudgetLeft(goal)),
+		OfferedPerS: api.Brief(rates.Offered()), MetPerS: api.Brief(rates.Results[history.Met]), ShedPerS: api.Brief(rates.Results[history.Shed]),
+		Cause:      causeOf(c),
+		TPS:        api.TPSQuantiles{P10: api.Brief(f.TPS.Quantile(0.1)), P50: api.Brief(f.TPS.Quantile(0.5)), P90: api.Brief(f.TPS.Quantile(0.9))},
+		TPSStreams: f.TPS.Count(),
+		TTFTS:      api.TTFTQuantiles{P50: api.Brief(f.TTFT.Quantile(0.5)), P90: api.Brief(f.TTFT.Quantile(0.9)), P99: api.Brief(f.TTFT.Quantile(0.99))}, TTFTStreams: f.TTFT.Count(),
 		Waiting: state.Waiting, FreeIsLowerBound: state.FreeLowerBound,
 		Targets: []api.RouteTarget{},
 	}
 	if !state.Unlimited {
 		out.Free = &state.Free
-	}
-	if judged := s.Met + s.Missed + s.Shed + s.Failed; judged > 0 {
-		out.Attainment = api.Number(float64(s.Met) / float64(judged))
 	}
 	for i, t := range r.Targets {
 		out.Targets = append(out.Targets, targetOf(t.Target, state.Targets[i], r.SLO.MinTPS > 0 && r.Class == router.Interactive))

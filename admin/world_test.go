@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/history"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
@@ -21,6 +22,7 @@ type world struct {
 	router  *router.Router
 	book    *profiles.Book
 	metrics *telemetry.Metrics
+	watch   *history.Watch
 	busy    []*router.Lease
 	errors  map[profiles.Target]LastError
 }
@@ -80,8 +82,9 @@ func newWorld(t testing.TB, listen string) *world {
 	w.router.Update(now, router.Curves{ByTarget: map[profiles.Target]*profiles.Curve{
 		h200: w.book.Curve(h200), l40s: w.book.Curve(l40s), idle: w.book.Curve(idle),
 	}})
+	w.watch = history.NewWatch(w.metrics.History())
 	w.handler = New(Options{
-		Config: inForce(cfg), Router: w.router, Book: w.book, Metrics: w.metrics,
+		Config: inForce(cfg), Router: w.router, Book: w.book, Metrics: w.metrics, Watch: w.watch,
 		LastErrors: func() map[profiles.Target]LastError { return w.errors },
 	})
 	return w

@@ -46,6 +46,7 @@ const (
 	MaxLevels    = 1024    // of concurrency, in one question
 	MaxLevel     = 1 << 20 // of each
 	MaxDecisions = 1000    // in one answer
+	MaxMarks     = 1000    // of the timeline, in one answer
 )
 
 // PointsQuery says at which levels, and at which prompt load, a curve is asked.

@@ -2,13 +2,21 @@ package api
 
 import "time"
 
-// Event is what a listener gets once a second. Its targets are all there are,
-// in their order.
+// Event is what a listener gets once a second.
 type Event struct {
 	Time time.Time `json:"time"`
 
+	// All says that targets and routes are all there are, in their order. Else, which
+	// only happens with deltas=true, they are those that have changed since the
+	// event before; none has come or gone.
+	All bool `json:"all"`
+
 	// DataURL is where clients of this machine reach the data port; "" = unknown.
 	DataURL string `json:"data_url"`
+
+	// Marks are those of the timeline that are new since the event before, or have
+	// changed; in the first event the last ones.
+	Marks []Mark `json:"marks"`
 
 	Targets []EventTarget `json:"targets"`
 	Routes

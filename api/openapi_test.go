@@ -36,6 +36,11 @@ func query(name, text string, schema object) object {
 	return object{"name": name, "in": "query", "description": text, "schema": schema}
 }
 
+// window is the parameter of that name.
+func window(usual string, words ...string) object {
+	return query("window", "How far back the figures reach.", object{"type": "string", "enum": words, "default": usual})
+}
+
 // operations are the paths in the order of the documentation.
 func (d *document) operations() []operation {
 	answer := func(of any) object {
@@ -57,7 +62,24 @@ func (d *document) operations() []operation {
 			},
 			answer: answer(Profiles{}), refusals: badQuery,
 		},
-		{path: "/api/v1/routes", method: "get", name: "routes", summary: "What each route promised and gave", answer: answer(Routes{})},
+		{
+			path: "/api/v1/routes", method: "get", name: "routes", summary: "What each route promised and gave, and what is wrong",
+			parameters: []object{window("start", "5m", "1h", "6h", "start")}, answer: answer(Routes{}), refusals: badQuery,
+		},
+		{
+			path: "/api/v1/history", method: "get", name: "history", summary: "How it went, of each route or backend over time",
+			parameters: []object{
+				window("1h", "5m", "1h", "6h"),
+				query("by", "Of each route, or of each backend.", object{"type": "string", "enum": []string{"route", "backend"}, "default": "route"}),
+				query("name", "Of this one alone; absent = of all.", object{"type": "string"}),
+			},
+			answer: answer(History{}), refusals: badQuery,
+		},
+		{
+			path: "/api/v1/timeline", method: "get", name: "timeline", summary: "What happened, the latest first",
+			parameters: []object{query("limit", "So many at most.", object{"type": "integer", "minimum": 1, "maximum": MaxMarks, "default": MaxMarks})},
+			answer:     answer(Timeline{}), refusals: badQuery,
+		},
 		{
 			path: "/api/v1/decisions", method: "get", name: "decisions", summary: "What became of the last requests, and why",
 			parameters: []object{query("limit", "So many at most.", object{"type": "integer", "minimum": 1, "maximum": MaxDecisions, "default": 100})},
@@ -77,7 +99,11 @@ func (d *document) operations() []operation {
 				"type": "string", "description": "The data of each event is one Event.",
 				"contentMediaType": "application/json", "contentSchema": d.schema(reflect.TypeFor[Event]()),
 			}}},
-			refusals: map[string]string{"503": "Too many listeners."},
+			parameters: []object{
+				window("start", "5m", "1h", "6h", "start"),
+				query("deltas", "true = after the first event only what has changed.", object{"type": "boolean", "default": false}),
+			},
+			refusals: map[string]string{"400": "The query is wrong.", "503": "Too many listeners."},
 		},
 		{path: "/api/openapi.json", method: "get", name: "openapi", summary: "This document", answer: object{"application/json": object{"schema": object{"type": "object"}}}},
 	}

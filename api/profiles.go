@@ -37,6 +37,15 @@ type Identity struct {
 
 	// Labels of the backend in the configuration.
 	Labels map[string]string `json:"labels,omitempty"`
+
+	// URL of the backend, without what may be secret in it.
+	URL string `json:"url"`
+
+	// MaxConcurrency as configured; null = none.
+	MaxConcurrency *int `json:"max_concurrency"`
+
+	// USDPerHour as configured; null = not known.
+	USDPerHour Number `json:"usd_per_hour"`
 }
 
 // State is how a target is now. It changes with every request.
@@ -54,6 +63,20 @@ type State struct {
 
 	// LastError is what went wrong since it last served a request; null = nothing.
 	LastError *LastError `json:"last_error"`
+
+	// Admits is how many more of any of its routes are placed there now, by the
+	// router's own rule; null where neither a floor nor a cap limits them.
+	Admits *int `json:"admits"`
+
+	// TokensPerS is what the backend's finished streams of this replica brought, over
+	// the last 30 seconds.
+	TokensPerS Brief `json:"tokens_per_s"`
+
+	// Delivered is the speed of the streams over what the curve predicts, over the last seconds; null
+	// while too little runs.
+	Delivered Brief `json:"delivered"`
+
+	Cause
 }
 
 // InFlight counts sequences on the backend, whatever the model, or of a model

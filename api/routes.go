@@ -2,12 +2,77 @@ package api
 
 import "time"
 
-// Routes is what the routes promised and gave. Counts are since since,
-// quantiles over the last window_s seconds.
+// Routes is what the routes promised and gave within a window, and what is wrong
+// now.
 type Routes struct {
-	Since   time.Time `json:"since"`
-	WindowS float64   `json:"window_s"`
-	Routes  []Route   `json:"routes"`
+	// Since is when the gateway started. The window start reaches back to it; the
+	// others reach further, where the history was kept over a restart.
+	Since time.Time `json:"since"`
+
+	// Window is 5m, 1h, 6h or start; what nobody asks for is start.
+	Window string `json:"window" enum:"5m,1h,6h,start"`
+
+	// WindowS is how far back the counts and quantiles reach, in seconds: less than
+	// the window while less is known.
+	WindowS float64 `json:"window_s"`
+
+	// Replica says whose figures these are: this one only, or all of those that
+	// share a store.
+	Replica string `json:"replica" enum:"this one only,all"`
+
+	// Replicas is how many gateways the figures are of.
+	Replicas int `json:"replicas"`
+
+	Verdict Verdict `json:"verdict"`
+	Routes  []Route `json:"routes"`
+}
+
+// Verdict is what is wrong, in one line.
+type Verdict struct {
+	// State is ok, warn (something is wrong, and every route keeps what it promises)
+	// or bad (a route does not, or cannot).
+	State string `json:"state" enum:"ok,warn,bad"`
+
+	// Text is one line: "2 of 30 routes below what was promised: gpu-a: slower than
+	// learned ×0.41 since 09:04 UTC, shedding 52/s".
+	Text string `json:"text"`
+
+	// Since is when the oldest of the causes began; null = nothing is wrong.
+	Since *time.Time `json:"since"`
+
+	// Causes is everything that is wrong, the worst first.
+	Causes []Standing `json:"causes"`
+}
+
+// Standing is a cause, and what has it.
+type Standing struct {
+	// Of is what is affected: a route, a backend, or the gateway.
+	Of string `json:"of" enum:"route,backend,gateway"`
+
+	// Name of the route or backend; "" = the gateway.
+	Name string `json:"name"`
+
+	Cause
+}
+
+// Cause says why something does not do what it should; all null where it does.
+type Cause struct {
+	// Cause in words, with since when: "backend down: connection refused since 09:04
+	// UTC". The log, the metrics' label cause_kind, and the page say the same.
+	Cause *string `json:"cause"`
+
+	// Kind is the word of the metrics' label cause.
+	Kind *string `json:"cause_kind" enum:"backend_down,loading,drained,upstream_model,upstream_credentials,upstream_quota,upstream_errors,floor_unattainable,slower,overload,ttft,floor_missed,store_down"`
+
+	// Backend is the one to look at; null where it is none alone.
+	Backend *string `json:"cause_backend"`
+
+	// Since is when it began.
+	Since *time.Time `json:"since"`
+
+	// Means is what that says, and Advice what to do.
+	Means  *string `json:"means"`
+	Advice *string `json:"advice"`
 }
 
 // Route is what one route promised and what it gave. offered = met + missed +
@@ -38,6 +103,18 @@ type Route struct {
 	// but those that were served and could not be judged. Null while there are
 	// none.
 	Attainment Number `json:"attainment"`
+
+	// BudgetLeft is the share of the misses that the goal allows within the window
+	// which is left: 1 = none was used, below 0 = more were. Null where the goal
+	// allows none.
+	BudgetLeft Number `json:"budget_left"`
+
+	// OfferedPerS, MetPerS and ShedPerS are of the last 30 seconds.
+	OfferedPerS Brief `json:"offered_per_s"`
+	MetPerS     Brief `json:"met_per_s"`
+	ShedPerS    Brief `json:"shed_per_s"`
+
+	Cause
 
 	TPS TPSQuantiles `json:"tps"`
 

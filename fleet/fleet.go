@@ -261,6 +261,22 @@ func (f *Fleet) Breakers() map[string]providers.Health {
 	return out
 }
 
+// Failing returns why the health pages fail of those backends of which they do, in
+// words of this process and of the network, by backend.
+func (f *Fleet) Failing() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := map[string]string{}
+	for name, m := range f.members {
+		m.mu.Lock()
+		if m.says != "" {
+			out[name] = m.says
+		}
+		m.mu.Unlock()
+	}
+	return out
+}
+
 // Drain takes a backend out of service for new requests, or puts it back in;
 // false = there is none of that name, and none that was drained.
 func (f *Fleet) Drain(name string, drained bool) bool {

@@ -14,7 +14,12 @@ func (m *member) hearBreaker(h providers.Health) {
 
 // hearProber takes what the health page says.
 func (m *member) hearProber(c providers.Condition, err error) {
-	if !m.hear(func() { m.page = c }, c == providers.Sound) { // it was not before
+	note := func() {
+		if m.page, m.says = c, ""; err != nil {
+			m.says = err.Error()
+		}
+	}
+	if !m.hear(note, c == providers.Sound) { // it was not before
 		return
 	}
 	log := m.fleet.o.Log.With("backend", m.name, "health", c.String())

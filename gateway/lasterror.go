@@ -16,6 +16,8 @@ type LastError struct {
 	Status  int       // of its last answer; 0 = there was none, or none that is one
 	Message string    // one line of at most 200 bytes, without secrets
 	Since   time.Time // the first failure or refusal of those in a row
+	Last    time.Time // the last of them
+	Count   int       // how many they are
 }
 
 // maxErrorText bounds a message, in bytes.
@@ -33,11 +35,11 @@ func (t *lastError) note(now time.Time, status int, message string) {
 	if len(message) > maxErrorText {
 		message = strings.ToValidUTF8(message[:maxErrorText], "")
 	}
-	since := now
-	if was := t.last.Load(); was != nil {
-		since = was.Since
+	e := &LastError{Status: status, Message: cmp.Or(message, "it did not say why"), Since: now, Last: now, Count: 1}
+	if was := t.last.Load(); was != nil { // of two at once one may not be counted
+		e.Since, e.Count = was.Since, was.Count+1
 	}
-	t.last.Store(&LastError{Status: status, Message: cmp.Or(message, "it did not say why"), Since: since})
+	t.last.Store(e)
 }
 
 // clear notes that the target serves, and reports whether the log has that it

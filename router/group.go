@@ -36,6 +36,9 @@ type group struct {
 	unserved leaseList // own waiting streams that no later one has overtaken, oldest first
 	streams  []*Lease  // own decoding streams
 
+	// Tokens that the own streams brought, and that the curves expected of them.
+	seen, expected float64
+
 	ramp ramp
 	looked
 	prefills prefills

@@ -72,6 +72,18 @@ func (m *model) settle() {
 	}
 }
 
+// compare adds tokens that so many seconds of one sequence brought, beside n, to
+// what the curve would have had them bring, where it knows that n.
+func (m *model) compare(tokens, seconds, n float64) {
+	if !m.known || m.guessed || n > 1.25*float64(m.visited) {
+		return
+	}
+	if expected := m.curve.TPS(int(n + 0.5)); expected > 0 {
+		m.group.seen += tokens
+		m.group.expected += seconds * expected
+	}
+}
+
 // bound is what each of k sequences is believed to get at least, while extraP
 // prompt tokens per step come on top of the usual: by the level where it is
 // known and something decodes, else by the curve. A single sequence gets what the

@@ -75,6 +75,7 @@ func (g *group) look(now time.Time) {
 			got.rough = got.rough || p.rough
 			if !p.rough {
 				l.model.level.see(tokens, took, beside)
+				l.model.compare(tokens, took, beside)
 			}
 			l.seen = p
 		}

@@ -71,6 +71,11 @@ type BackendLoad struct {
 	Floor             float64 // highest of this replica's running streams, 0 = none
 	Cap               int     // least slow-start cap in force, 0 = none
 
+	// Seen is how many tokens this replica's streams have brought, and Expected how
+	// many the curves would have had them bring, at levels that were seen before.
+	// Both only grow, but for another incarnation.
+	Seen, Expected float64
+
 	// Engine is what the engine itself reported, nil while no report is in
 	// force. ForeignWaiting and ForeignDecoding are what of it is taken for
 	// the load of others; N and M include it.
@@ -109,6 +114,8 @@ func (b *backend) load() BackendLoad {
 		l.Decoding += own.Decoding
 		l.PromptTokens += own.PromptTokens
 		l.Floor = max(l.Floor, own.Floor)
+		l.Seen += g.seen
+		l.Expected += g.expected
 		l.N += own.Decoding*b.router.scale + g.foreign.running.value
 		l.M += g.foreign.all.value
 		l.ForeignWaiting += g.foreign.all.value - g.foreign.running.value

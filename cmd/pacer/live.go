@@ -118,7 +118,7 @@ func (p *program) breakers() map[string]string {
 func (p *program) lastErrors() map[profiles.Target]admin.LastError {
 	out := map[profiles.Target]admin.LastError{}
 	for t, last := range p.gateway.LastErrors() {
-		out[t] = admin.LastError(last)
+		out[t] = admin.LastError{Status: last.Status, Message: last.Message, Since: last.Since}
 	}
 	return out
 }

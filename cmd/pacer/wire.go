@@ -16,6 +16,7 @@ import (
 	"github.com/pacer-dev/pacer/fleet"
 	"github.com/pacer-dev/pacer/gateway"
 	"github.com/pacer-dev/pacer/gateway/limit/redislimit"
+	"github.com/pacer-dev/pacer/history"
 	"github.com/pacer-dev/pacer/internal/logqueue"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/telemetry"
@@ -60,6 +61,8 @@ type program struct {
 	router  *router.Router
 	book    *profiles.Book
 	metrics *telemetry.Metrics
+	watch   *history.Watch
+	store   atomic.Bool // the last exchange with the store worked
 	fleet   *fleet.Fleet
 	gateway *gateway.Gateway
 	admin   http.Handler
@@ -97,8 +100,9 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 	if err := p.sharing(cfg); err != nil {
 		return nil, err
 	}
+	p.loops = append(p.loops, p.watchAll)
 	p.admin = admin.New(admin.Options{
-		Config: p.fleet.Config, Router: p.router, Book: p.book, Metrics: p.metrics,
+		Config: p.fleet.Config, Router: p.router, Book: p.book, Metrics: p.metrics, Watch: p.watch,
 		Drain: p.fleet.Drain, Breakers: p.breakers, LastErrors: p.lastErrors,
 		DataURL: func() string {
 			if url := p.dataURL.Load(); url != nil {
@@ -123,6 +127,7 @@ func (p *program) install(s fleet.Service, tellRouter func()) (err error) {
 		return err
 	}
 	p.metrics = telemetry.New(classes, names, p.live)
+	p.watch = history.NewWatch(p.metrics.History())
 	tellRouter()
 	p.gateway, err = gateway.New(gateway.Options{
 		Config: s.Config, Router: p.router, Book: p.book,
@@ -180,6 +185,7 @@ func (p *program) sharing(cfg *config.Config) error {
 			p.tell(router.Curves{ByTarget: curves})
 		},
 		OnStore: func(whole bool, lag time.Duration) {
+			p.store.Store(whole && shared())
 			p.metrics.StoreUp(whole && shared())
 			p.metrics.StoreLag(lag)
 		},

@@ -40,7 +40,8 @@ var arrows = map[string][]string{
 
 	"api":       {"profiles"},
 	"fleet":     {"config", "internal/presets", "profiles", "providers", "router"},
-	"admin":     {"api", "config", "dashboard", "internal/clientconn", "internal/hostname", "internal/telemetry", "profiles", "router"},
+	"history":   {},
+	"admin":     {"api", "config", "dashboard", "history", "internal/clientconn", "internal/hostname", "internal/telemetry", "profiles", "router"},
 	"dashboard": {},
 
 	"internal/ask":        {"api", "config", "fleet", "internal/benchfile", "internal/redisconn", "internal/report", "profiles", "profiles/redisstore"},
@@ -67,7 +68,7 @@ var arrows = map[string][]string{
 	"internal/redisconn":  {"config"},
 	"internal/redistest":  {},
 	"internal/sse":        {},
-	"internal/telemetry":  {},
+	"internal/telemetry":  {"history"},
 	"internal/timings":    {},
 	"internal/tokens":     {},
 	"internal/upstream":   {"internal/endpoint", "internal/hostname"},
@@ -83,13 +84,13 @@ var arrows = map[string][]string{
 // pure packages import the standard library only, and of it nothing that does
 // I/O, logs, or hides state.
 var (
-	pure      = []string{"profiles", "router"}
+	pure      = []string{"history", "profiles", "router"}
 	pureNever = []string{
 		"net", "os", "io", "log", "fmt", "bufio", "syscall", "database", "context",
 		"math/rand", "crypto/rand", "runtime", "unsafe", "testing",
 	}
 	// context is what a Store's methods take; the interface does no I/O itself.
-	pureExcept = map[string][]string{"profiles": {"context", "fmt"}, "router": {"fmt"}}
+	pureExcept = map[string][]string{"profiles": {"context", "fmt"}, "router": {"fmt"}, "history": {"fmt"}}
 	// impure are calls that read a clock or start something.
 	impure = []string{"time.Now", "time.Since", "time.Until", "time.After", "time.AfterFunc", "time.NewTimer", "time.NewTicker", "time.Tick", "time.Sleep"}
 )

@@ -3,6 +3,8 @@ package telemetry
 import (
 	"slices"
 	"time"
+
+	"github.com/pacer-dev/pacer/history"
 )
 
 // Result is what became of a request in the eyes of its route's SLO.
@@ -125,3 +127,17 @@ var ofRoutes = []ofRoute{
 
 // judged reports whether x has a result in the eyes of an SLO.
 func (x *Exchange) judged() bool { return x.Counted && x.Result < numResults }
+
+// outcome is x as the history has it.
+func (x *Exchange) outcome() history.Outcome {
+	o := history.Outcome{
+		Result: history.Result(x.Result), TPS: x.TPS, TTFT: x.TTFT.Seconds(),
+		Duration: x.Duration.Seconds(), Tokens: x.OutputTokens,
+	}
+	for i, reason := range shedReasons {
+		if x.ShedReason == reason {
+			o.ShedReason = history.Reason(i) // in the same order
+		}
+	}
+	return o
+}

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/pacer-dev/pacer/history"
 )
 
 // Metrics collects. It is safe for concurrent use. Observe takes one short
@@ -19,6 +21,7 @@ import (
 type Metrics struct {
 	registry *prometheus.Registry
 	vectors  *vectors
+	ring     *history.Ring
 	live     func() Live // nil = none
 
 	bound atomic.Pointer[bound]
@@ -29,11 +32,11 @@ type Metrics struct {
 // is of a route or a backend alone starts at 0. live is called at each scrape;
 // nil = none.
 func New(routes map[string]string, backends []string, live func() Live) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), live: live}
+	m := &Metrics{registry: prometheus.NewRegistry(), ring: history.NewRing(time.Now()), live: live}
 	m.vectors = newVectors(m.registry)
 	m.bound.Store(&bound{
 		routes:   map[string]*routeSeries{},
-		backends: map[string]prometheus.Observer{},
+		backends: map[string]*backendSeries{},
 		pairs:    map[pairKey]*pairSeries{},
 	})
 	m.change(func(b *bound) { m.addPair(b, pairKey{unknownRoute, "", interactive}) })
@@ -47,14 +50,16 @@ func New(routes map[string]string, backends []string, live func() Live) *Metrics
 func (m *Metrics) Configure(routes map[string]string, backends []string) {
 	m.change(func(b *bound) {
 		m.forget(b, routes, backends)
+		m.ring.Configure(slices.Collect(maps.Keys(routes)), backends)
 		for _, name := range backends {
 			if b.backends[name] == nil {
-				b.backends[name] = m.vectors.ratio.WithLabelValues(name)
+				b.backends[name] = &backendSeries{ratio: m.vectors.ratio.WithLabelValues(name), past: m.ring.Backend(name)}
 			}
 		}
 		for name, class := range routes {
 			if b.routes[name] == nil {
 				b.routes[name] = m.vectors.route(name, closedClass(class, interactive))
+				b.routes[name].past = m.ring.Route(name)
 			}
 			m.addPair(b, pairKey{name, "", b.routes[name].class})
 		}
@@ -126,11 +131,14 @@ func (m *Metrics) Observe(x Exchange) {
 	if key.backend != "" && pair.cost != nil {
 		pair.serve(&x)
 		if ratio := x.TPS / x.Predicted; x.Predicted > 0 && ratio > 0 && !math.IsInf(ratio, 1) {
-			b.backends[key.backend].Observe(ratio)
+			b.backends[key.backend].ratio.Observe(ratio)
 		}
 	}
 	if route != nil {
 		route.observe(&x)
+	}
+	if b := b.backends[key.backend]; b != nil && x.judged() {
+		b.past.Add(x.outcome())
 	}
 }
 
@@ -142,7 +150,7 @@ func (r *routeSeries) observe(x *Exchange) {
 		}
 	}
 	if x.judged() {
-		r.stats.observe(time.Now(), x)
+		r.past.Add(x.outcome())
 	}
 }
 
@@ -170,14 +178,14 @@ func closedClass(class, otherwise string) string {
 	return otherwise
 }
 
-// Route returns the figures of one route; of an unknown route there are none.
+// Route returns the figures of one route since the start; of an unknown route
+// there are none.
 func (m *Metrics) Route(name string) RouteStats {
-	if r := m.bound.Load().routes[name]; r != nil {
-		return r.stats.read(time.Now())
-	}
-	var none routeStats
-	return none.read(time.Now())
+	return statsOf(m.ring.Figures(time.Now(), m.ring.Route(name), history.Start))
 }
+
+// History is what was observed, over time.
+func (m *Metrics) History() *history.Ring { return m.ring }
 
 // Reloaded counts a configuration that was put into force, or refused.
 func (m *Metrics) Reloaded(ok bool) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pacer-dev/pacer/history"
 )
 
 // The closed label sets.
@@ -27,7 +29,13 @@ const (
 type routeSeries struct {
 	class string     // as configured
 	add   [][]adding // of each row of ofRoutes, by its words
-	stats routeStats
+	past  *history.Series
+}
+
+// backendSeries is everything bound for one backend.
+type backendSeries struct {
+	ratio prometheus.Observer // pacer_prediction_ratio
+	past  *history.Series
 }
 
 // adding adds to, or observes, one series.
@@ -51,7 +59,7 @@ type pairSeries struct {
 // bound is everything that Observe looks up: immutable, replaced as a whole.
 type bound struct {
 	routes   map[string]*routeSeries
-	backends map[string]prometheus.Observer // pacer_prediction_ratio
+	backends map[string]*backendSeries
 	pairs    map[pairKey]*pairSeries
 }
 

@@ -1,0 +1,137 @@
+package history
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// speedSeconds is over how long speeds are compared, and speedTokens the least
+	// that has to be expected in that time: less is chance.
+	speedSeconds = 4
+	speedTokens  = 30.0
+
+	// slowerBelow is from where on an engine is called slower than learned, and
+	// soundAbove from where it no longer is.
+	slowerBelow = 0.75
+	soundAbove  = 0.88
+)
+
+// backendWatch is what is known of one backend beside its state. The zero value
+// has seen nothing.
+type backendWatch struct {
+	state
+	seen, expected [speedSeconds + 1]float64 // sums, the latest first
+	heard          int                       // how many of them there are
+	ratio          float64                   // delivered over the curve; NaN = too little runs
+	speed          float64                   // of what was learned before the engine changed; NaN = unknown
+}
+
+// cause returns what is wrong with b now, the worst first.
+func (w *backendWatch) cause(now time.Time, b *Backend) Cause {
+	w.compare(b)
+	c := Cause{Backend: b.Name}
+	switch {
+	case b.Health == IsDown, b.Health == IsProbed:
+		c.Kind, c.Words = BackendDown, "backend down: "+b.why()
+		if b.Health == IsProbed && w.has.Kind == BackendDown {
+			c.Words = w.has.Words
+		}
+		return c
+	case b.Health == IsLoading:
+		c.Kind, c.Words = Loading, "loading its model"
+		return c
+	case b.Health == IsDrained:
+		c.Kind, c.Words = Drained, "drained by an operator"
+		return c
+	}
+	for _, f := range b.Faults {
+		if x := f.cause(now); x.Kind != None && (c.Kind == None || x.Kind < c.Kind) {
+			c.Kind, c.Words, c.Model = x.Kind, x.Words, x.Model
+		}
+	}
+	if c.Kind != None {
+		return c
+	}
+	limit := slowerBelow
+	if w.has.Kind == Slower {
+		limit = soundAbove
+	}
+	if w.speed < limit {
+		c.Kind, c.Words = Slower, fmt.Sprintf("slower than learned ×%.2g", w.speed)
+	}
+	return c
+}
+
+// why is what is known of why b is down.
+func (b *Backend) why() string {
+	if b.Why != "" {
+		return b.Why
+	}
+	var last Fault
+	for _, f := range b.Faults {
+		if f.Last.After(last.Last) {
+			last = f
+		}
+	}
+	switch {
+	case last.Status > 0:
+		return fmt.Sprintf("upstream %d", last.Status)
+	case strings.Contains(last.Message, "refused"):
+		return "connection refused"
+	case last.Message != "":
+		return strings.TrimPrefix(last.Message, "the backend ")
+	}
+	return "its breaker is open"
+}
+
+// compare takes the sums of b, and works out how fast it is.
+func (w *backendWatch) compare(b *Backend) {
+	if w.heard > 0 && (b.Seen < w.seen[0] || b.Expected < w.expected[0]) {
+		w.heard = 0 // another incarnation
+	}
+	copy(w.seen[1:], w.seen[:])
+	copy(w.expected[1:], w.expected[:])
+	w.seen[0], w.expected[0] = b.Seen, b.Expected
+	w.heard = min(w.heard+1, len(w.seen))
+	seen, expected := b.Seen-w.seen[w.heard-1], b.Expected-w.expected[w.heard-1]
+	w.ratio = math.NaN()
+	if expected >= speedTokens {
+		w.ratio = seen / expected
+	}
+	scale := b.Scale
+	if math.IsNaN(scale) {
+		scale = 1
+	}
+	switch {
+	case !math.IsNaN(w.ratio):
+		w.speed = w.ratio * scale
+	case scale < slowerBelow: // nothing runs that could say otherwise
+		w.speed = scale
+	default:
+		w.speed = math.NaN()
+	}
+}
+
+// worst returns the worst cause of those kinds that one of the backends has, and
+// how many have one. mu is held.
+func (w *Watch) worst(names []string, of func(Kind) bool) (c Cause, have int) {
+	for _, name := range names {
+		b := w.backends[name]
+		if b == nil || b.has.Kind == None || !of(b.has.Kind) {
+			continue
+		}
+		have++
+		if c.Kind == None || b.has.Kind < c.Kind {
+			c = b.has
+		}
+	}
+	return c, have
+}
+
+var outKinds = []Kind{BackendDown, Loading, Drained}
+
+func isOut(k Kind) bool { return slices.Contains(outKinds, k) }

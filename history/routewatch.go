@@ -1,0 +1,135 @@
+package history
+
+import (
+	"fmt"
+	"time"
+)
+
+// pulseSeconds is over how long a route is judged.
+const pulseSeconds = 10
+
+const (
+	// hurtLeast is how many requests have to have missed what was promised, within
+	// pulseSeconds, and hurtShare of how many where the route has no goal.
+	hurtLeast = 2
+	hurtShare = 0.05
+)
+
+// routeWatch is what is known of one route beside its state. The zero value has
+// seen nothing.
+type routeWatch struct {
+	state
+	heard [pulseSeconds + 1]pulse // the latest first
+	many  int                     // how many of them there are
+}
+
+func (w *routeWatch) hear(p pulse) {
+	copy(w.heard[1:], w.heard[:])
+	w.heard[0] = p
+	w.many = min(w.many+1, len(w.heard))
+}
+
+// of is how much f has grown within pulseSeconds.
+func (w *routeWatch) of(f func(*pulse) float64) float64 {
+	return f(&w.heard[0]) - f(&w.heard[w.many-1])
+}
+
+func shedOf(p *pulse) float64   { return float64(p.results[Shed]) }
+func missedOf(p *pulse) float64 { return float64(p.results[Missed]) }
+func failedOf(p *pulse) float64 { return float64(p.results[Failed]) }
+func metOf(p *pulse) float64    { return float64(p.results[Met]) }
+
+func reasonOf(r Reason) func(*pulse) float64 {
+	return func(p *pulse) float64 { return float64(p.sheds[r]) }
+}
+
+// since says what was lost since before.
+func (p *pulse) since(before *pulse) string {
+	out := ""
+	for _, x := range []struct {
+		result Result
+		word   string
+	}{{Shed, "shed"}, {Missed, "missed"}, {Failed, "failed"}} {
+		if n := p.results[x.result] - before.results[x.result]; n > 0 {
+			out += fmt.Sprintf(", %d %s", n, x.word)
+		}
+	}
+	return out
+}
+
+// routeCause returns what is wrong with r now, and the kind of the mark: what its
+// users notice of it. mu is held.
+func (w *Watch) routeCause(now time.Time, rw *routeWatch, r *Route) (c Cause, mark string) {
+	if out, n := w.worst(r.Backends, isOut); n > 0 && n == len(r.Backends) {
+		return out.forRoute(n, len(r.Backends)), "errors"
+	}
+	shed, missed, failed := rw.of(shedOf), rw.of(missedOf), rw.of(failedOf)
+	allowed := hurtShare
+	if r.Goal > 0 {
+		allowed = 1 - r.Goal
+	}
+	bad := shed + missed + failed
+	hurt := bad >= hurtLeast && bad > allowed*(bad+rw.of(metOf))
+	switch {
+	case r.Floor > 0 && r.Best < r.Floor, rw.of(reasonOf(Unattainable)) >= 1:
+		if slow, _ := w.worst(r.Backends, func(k Kind) bool { return k == Slower }); slow.Kind != None {
+			return slow.forRoute(1, 1), "floor"
+		}
+		return Cause{Kind: FloorUnattainable, Words: unattainable(r)}, "floor"
+	case !hurt:
+		return Cause{}, ""
+	case failed >= shed && failed >= missed:
+		mark = "errors"
+	case shed >= missed:
+		mark = "shedding"
+	default:
+		mark = "floor"
+	}
+	if x, n := w.worst(r.Backends, func(k Kind) bool {
+		return mark == "errors" && k < FloorUnattainable || k == Slower || isOut(k) || k < UpstreamErrors
+	}); n > 0 {
+		return x.forRoute(n, len(r.Backends)), mark
+	}
+	switch {
+	case mark == "errors":
+		return Cause{Kind: UpstreamErrors, Words: fmt.Sprintf("%.0f requests failed within %d s", failed, pulseSeconds)}, mark
+	case mark == "floor":
+		return Cause{Kind: FloorMissed, Words: fmt.Sprintf("%.0f streams of %.0f missed what was promised, within %d s", missed, missed+rw.of(metOf), pulseSeconds)}, mark
+	case rw.of(reasonOf(ByTTFT)) > shed/2:
+		return Cause{Kind: TTFT, Words: "first tokens would be late"}, mark
+	}
+	return Cause{Kind: Overload, Words: rw.overload(r)}, mark
+}
+
+// forRoute is the cause of a backend as that of a route with so many backends, of
+// which so many have one.
+func (c Cause) forRoute(have, all int) Cause {
+	if all > 1 {
+		c.Words = fmt.Sprintf("%s (%s, %d of %d backends)", c.Words, c.Backend, have, all)
+	}
+	return c
+}
+
+func unattainable(r *Route) string {
+	if r.Best > 0 && r.Best < r.Floor {
+		return fmt.Sprintf("floor above what any engine gives alone (%.3g of %.3g)", r.Best, r.Floor)
+	}
+	return fmt.Sprintf("floor above what any engine gives alone (floor %.3g)", r.Floor)
+}
+
+// overload says how many streams users ask for, of how many that fit: those that
+// run and wait, and as many more as those who were refused would be.
+func (w *routeWatch) overload(r *Route) string {
+	if !r.Bound || r.Capacity == 0 {
+		return "load above capacity"
+	}
+	p := &w.heard[0]
+	asked := float64(r.Load + r.Waiting)
+	if p.served > 0 {
+		asked += w.of(shedOf) / pulseSeconds * p.duration / p.served
+	}
+	if asked <= float64(r.Capacity) { // too few have ended to say how many that is
+		return "load above capacity"
+	}
+	return fmt.Sprintf("load above capacity: %.0f of %d", asked, r.Capacity)
+}

@@ -1,0 +1,63 @@
+package history
+
+import "time"
+
+const (
+	// clearAfter is how many seconds in a row a cause has to be absent before it is
+	// over, and turnAfter how many another one of no worse kind has to be there
+	// before it takes its place.
+	clearAfter = 5
+	turnAfter  = 10
+)
+
+// state is what one route, backend or the gateway has: at most one cause, which
+// begins and ends with hysteresis. The zero value has none.
+type state struct {
+	has     Cause
+	next    Cause // what is there, and not said yet
+	lasts   int   // seconds that next has been there
+	absent  int   // seconds that has has not
+	mark    uint64
+	counted pulse // of a route, when has began
+}
+
+// change is what became of a state in one second.
+type change struct{ ended, began bool }
+
+// step tells s what is wrong at now; a cause of kind None is nothing.
+func (s *state) step(now time.Time, c Cause) (was Cause, x change) {
+	was = s.has
+	if c.Kind == s.has.Kind {
+		s.lasts = 0
+		if s.absent = 0; c.Kind != None {
+			c.Since = was.Since // the words may have other figures
+			s.has = c
+		}
+		return was, x
+	}
+	if was.Kind != None {
+		s.absent++
+	}
+	if c.Kind == None {
+		s.lasts = 0
+		if s.absent >= clearAfter {
+			s.has, x.ended = Cause{}, true
+		}
+		return was, x
+	}
+	if s.lasts == 0 || c.Kind != s.next.Kind {
+		s.lasts, s.next = 0, c
+		s.next.Since = now
+	}
+	c.Since = s.next.Since
+	s.next = c
+	need := kinds[c.Kind].raise
+	if was.Kind != None && was.Kind < c.Kind {
+		need = turnAfter
+	}
+	if s.lasts++; s.lasts >= need {
+		x = change{ended: was.Kind != None, began: true}
+		s.has, s.lasts, s.absent = c, 0, 0
+	}
+	return was, x
+}

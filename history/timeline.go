@@ -1,0 +1,73 @@
+package history
+
+import (
+	"slices"
+	"time"
+)
+
+// MaxMarks is how many marks are kept: the latest.
+const MaxMarks = 1000
+
+// Mark is one thing that happened, or lasts.
+type Mark struct {
+	ID    uint64
+	Time  time.Time
+	Ended time.Time // zero = it lasts
+	Kind  string    // start, reload, breaker, or that of a cause
+	Of    Of
+	Name  string
+	Text  string
+
+	// Version grows with every change of a mark.
+	Version uint64
+}
+
+// MarkKinds are the words of Mark.Kind.
+func MarkKinds() []string {
+	words := []string{"start", "reload", "breaker"}
+	for _, k := range kinds[1:] {
+		words = append(words, k.mark)
+	}
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
+// timeline is a list of marks by ID, of which the oldest make room. The zero value
+// is empty.
+type timeline struct {
+	marks   []Mark
+	last    uint64
+	version uint64
+}
+
+// add adds m, and returns its ID.
+func (t *timeline) add(m Mark) uint64 {
+	t.last++
+	t.version++
+	m.ID, m.Version = t.last, t.version
+	if len(t.marks) == MaxMarks {
+		t.marks = slices.Delete(t.marks, 0, 1)
+	}
+	t.marks = append(t.marks, m)
+	return m.ID
+}
+
+// end ends the mark, unless it made room.
+func (t *timeline) end(id uint64, now time.Time, text string) {
+	i, ok := slices.BinarySearchFunc(t.marks, id, func(m Mark, id uint64) int {
+		switch {
+		case m.ID < id:
+			return -1
+		case m.ID > id:
+			return 1
+		}
+		return 0
+	})
+	if ok {
+		t.version++
+		t.marks[i].Ended, t.marks[i].Version = now, t.version
+		if text != "" {
+			t.marks[i].Text = text
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Watch finds out what is wrong, from a Snapshot each second and what the Ring
+// counted. It is safe for concurrent use.
+//
+// Lock order: Watch.mu before Ring.mu.
+type Watch struct {
+	ring *Ring
+
+	mu       sync.Mutex // guards what follows
+	routes   map[string]*routeWatch
+	backends map[string]*backendWatch
+	gateway  state
+	lines    timeline
+	breakers map[string]uint64 // open marks, by backend
+	causes   []Standing        // the worst first
+	total    int               // routes there are
+	shedding float64           // per second, of all routes with a cause
+}
+
+// NewWatch returns a Watch over what ring counts.
+func NewWatch(ring *Ring) *Watch {
+	return &Watch{ring: ring, routes: map[string]*routeWatch{}, backends: map[string]*backendWatch{}, breakers: map[string]uint64{}}
+}
+
+// Line is what the log is to say: that a cause has begun, or is over.
+type Line struct {
+	Of    Of
+	Names []string // all that it is of; "" = the gateway
+	Kind  Kind
+	Began bool
+	Text  string
+}
+
+// Tick takes the snapshot of a second, and returns what is to be said about it:
+// one line where a cause begins and one where it ends, of several routes or
+// backends with the same words one for all.
+func (w *Watch) Tick(now time.Time, s Snapshot) []Line {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.total = len(s.Routes)
+	forget(w.routes, s.Routes, func(r *Route) string { return r.Name })
+	forget(w.backends, s.Backends, func(b *Backend) string { return b.Name })
+	var said []Line
+	for i := range s.Backends {
+		b := &s.Backends[i]
+		bw := w.backends[b.Name]
+		if bw == nil {
+			bw = &backendWatch{}
+			w.backends[b.Name] = bw
+		}
+		w.breaker(now, b)
+		said = w.step(now, said, &bw.state, OfBackend, b.Name, bw.cause(now, b), "", nil)
+	}
+	w.shedding = 0
+	for i := range s.Routes {
+		r := &s.Routes[i]
+		rw := w.routes[r.Name]
+		if rw == nil {
+			rw = &routeWatch{}
+			w.routes[r.Name] = rw
+		}
+		series := w.ring.Route(r.Name)
+		if series == nil {
+			continue
+		}
+		rw.hear(series.pulse())
+		c, mark := w.routeCause(now, rw, r)
+		said = w.step(now, said, &rw.state, OfRoute, r.Name, c, mark, &rw.heard[0])
+		if rw.has.Kind != None {
+			w.shedding += rw.of(shedOf) / pulseSeconds
+		}
+	}
+	c := Cause{}
+	if s.Store.Shared && !s.Store.Up {
+		c = Cause{Kind: StoreDown, Words: "store down: curves, load and limits are not shared"}
+	}
+	said = w.step(now, said, &w.gateway, OfGateway, "", c, "", nil)
+	w.collect()
+	return said
+}
+
+// forget drops what is not among the configured, and ends nothing: a name that is
+// gone has its reload for a mark.
+func forget[W, T any](known map[string]*W, there []T, name func(*T) string) {
+	names := make(map[string]bool, len(there))
+	for i := range there {
+		names[name(&there[i])] = true
+	}
+	maps.DeleteFunc(known, func(n string, _ *W) bool { return !names[n] })
+}
+
+// step moves one state on, with its mark. counted is what a route has counted.
+func (w *Watch) step(now time.Time, said []Line, s *state, of Of, name string, c Cause, mark string, counted *pulse) []Line {
+	was, x := s.step(now, c)
+	if x.ended {
+		text := subject(of, name) + "over after " + now.Sub(was.Since).Round(time.Second).String() + ": " + was.Words
+		if counted != nil {
+			text += counted.since(&s.counted)
+		}
+		w.lines.end(s.mark, now, text)
+		said = say(said, of, name, was.Kind, false, text)
+	}
+	if x.began {
+		s.mark = w.lines.add(Mark{Time: s.has.Since, Kind: cmp.Or(mark, kinds[s.has.Kind].mark), Of: of, Name: name, Text: subject(of, name) + s.has.Text()})
+		if counted != nil {
+			s.counted = *counted
+		}
+		said = say(said, of, name, s.has.Kind, true, s.has.Text())
+	}
+	return said
+}
+
+// say adds a line, or the name to one that says the same.
+func say(said []Line, of Of, name string, k Kind, began bool, text string) []Line {
+	for i := range said {
+		if l := &said[i]; l.Of == of && l.Began == began && l.Kind == k && l.Text == text {
+			l.Names = append(l.Names, name)
+			return said
+		}
+	}
+	return append(said, Line{Of: of, Names: []string{name}, Kind: k, Began: began, Text: text})
+}
+
+// breaker keeps the mark of a breaker that is open.
+func (w *Watch) breaker(now time.Time, b *Backend) {
+	id, open := w.breakers[b.Name]
+	switch {
+	case b.BreakerOpen && !open:
+		w.breakers[b.Name] = w.lines.add(Mark{Time: now, Kind: "breaker", Of: OfBackend, Name: b.Name, Text: subject(OfBackend, b.Name) + "breaker open"})
+	case !b.BreakerOpen && open:
+		w.lines.end(id, now, "")
+		delete(w.breakers, b.Name)
+	}
+}
+
+// collect lists what is wrong, the worst first: routes before backends before the
+// gateway, and of each the worst kind.
+func (w *Watch) collect() {
+	w.causes = w.causes[:0:0] // readers have the one before
+	add := func(of Of, name string, s *state) {
+		if s.has.Kind != None {
+			w.causes = append(w.causes, Standing{of, name, s.has})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.routes)) {
+		add(OfRoute, name, &w.routes[name].state)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.backends)) {
+		add(OfBackend, name, &w.backends[name].state)
+	}
+	add(OfGateway, "", &w.gateway)
+	rank := [...]int{OfRoute: 0, OfBackend: 1, OfGateway: 2}
+	slices.SortStableFunc(w.causes, func(a, b Standing) int {
+		return cmp.Or(cmp.Compare(rank[a.Of], rank[b.Of]), cmp.Compare(a.Kind, b.Kind))
+	})
+}
+
+// Note adds a mark of what has no length: a start, a reload.
+func (w *Watch) Note(now time.Time, kind, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lines.add(Mark{Time: now, Ended: now, Kind: kind, Of: OfGateway, Text: text})
+}
+
+// Causes returns everything that is wrong, the worst first. It is not to be
+// changed.
+func (w *Watch) Causes() []Standing {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.causes
+}
+
+// Marks returns those that were added or changed after version, the latest
+// first, limit at most; and the version to ask with next.
+func (w *Watch) Marks(version uint64, limit int) (marks []Mark, next uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range slices.Backward(w.lines.marks) {
+		if len(marks) == limit {
+			break
+		}
+		if m.Version > version {
+			marks = append(marks, m)
+		}
+	}
+	return marks, w.lines.version
+}
+
+// Delivered returns the speed of the streams on a backend over what its curves
+// say, over the last seconds; NaN while too little runs.
+func (w *Watch) Delivered(backend string) float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if b := w.backends[backend]; b != nil {
+		return b.ratio
+	}
+	return math.NaN()
+}
+
+// Speed returns how fast a backend is, of what was learned before it changed; NaN
+// while that is not known.
+func (w *Watch) Speed(backend string) float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if b := w.backends[backend]; b != nil {
+		return b.speed
+	}
+	return math.NaN()
+}
+
+// Verdict is what is wrong, in one line.
+type Verdict struct {
+	State string // ok, warn or bad
+	Text  string
+	Since time.Time // of the oldest cause; zero = there is none
+}
+
+// Verdict returns what is wrong now.
+func (w *Watch) Verdict() Verdict {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.causes) == 0 {
+		return Verdict{State: "ok", Text: fmt.Sprintf("%s what %s", plural(w.total, "route keeps", "routes keep"), "was promised")}
+	}
+	v := Verdict{State: "warn", Since: w.causes[0].Since}
+	routes := 0
+	var whys []string
+	for _, c := range w.causes {
+		if c.Since.Before(v.Since) {
+			v.Since = c.Since
+		}
+		why := c.Text()
+		switch {
+		case c.Of == OfRoute:
+			v.State = "bad"
+			routes++
+			if c.Backend != "" {
+				why = c.Backend + ": " + why
+			}
+		case c.Of == OfBackend:
+			if v.State == "bad" { // the routes say it
+				continue
+			}
+			why = c.Name + ": " + why
+		}
+		if !slices.Contains(whys, why) && len(whys) < 3 {
+			whys = append(whys, why)
+		}
+	}
+	v.Text = strings.Join(whys, "; ")
+	if routes > 0 {
+		v.Text = fmt.Sprintf("%d of %s below what was promised: %s", routes, plural(w.total, "route", "routes"), v.Text)
+	}
+	if w.shedding >= 0.1 {
+		v.Text += fmt.Sprintf(", shedding %.3g/s", w.shedding)
+	}
+	return v
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", many)
+}
