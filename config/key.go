@@ -21,6 +21,8 @@ type Key struct {
 	SHA256 [sha256.Size]byte `yaml:"key_sha256,key_file,key" is:"key" unset:"one of them is required"`
 	// models that the key may use; `"*"` is all
 	Routes []string `yaml:"routes" is:"model" all:"*" want:"a list of routes, or \"*\" for all" empty:"write at least one entry, or leave the field out" unset:"all"`
+	// from when on the key is refused, such as `2027-01-01T00:00:00Z`
+	Expires time.Time `yaml:"expires" is:"time" unset:"never"`
 	// wishes that requests may state beyond their route: see [allow](#allow)
 	Allow Allow `yaml:"allow" unset:"none"`
 	// what it may use, over all gateways that share a Redis: see [limits of a key](#limits-of-a-key)
@@ -94,6 +96,21 @@ func (r *reader) keyName(v value, to *string) {
 		r.problem(v.place(), "the name %s is not allowed; write 1 to 64 letters, digits or . _ - : @ /", quote(s.raw))
 	}
 	*to = s.text
+}
+
+// moment reads a point in time; a day alone is its beginning in UTC.
+func (r *reader) moment(v value, to *time.Time) {
+	s, ok := r.scalar(v, "a time, such as 2027-01-01T00:00:00Z")
+	if !ok {
+		return
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if at, err := time.Parse(layout, s.text); err == nil {
+			*to = at
+			return
+		}
+	}
+	r.problem(v.place(), "%s %s is no time; write it with its zone, such as 2027-01-01T00:00:00Z, or a day such as 2027-01-01", v.name, quote(s.raw))
 }
 
 func (r *reader) plainKey(v value, to *[sha256.Size]byte) {

@@ -86,8 +86,9 @@ func TestContractExample(t *testing.T) {
 		},
 		Keys: []Key{{
 			Name: "mobile", SHA256: sha256.Sum256([]byte("my-mobile-key")), Routes: []string{"chat"},
-			Allow:  Allow{Classes: []string{"interactive", "batch"}, MinTPSMax: 60, MaxTTFTMin: 500 * time.Millisecond},
-			Limits: KeyLimits{RequestsPerMinute: 600, TokensPerMinute: 200000, Concurrency: 50},
+			Allow:   Allow{Classes: []string{"interactive", "batch"}, MinTPSMax: 60, MaxTTFTMin: 500 * time.Millisecond},
+			Expires: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC),
+			Limits:  KeyLimits{RequestsPerMinute: 600, TokensPerMinute: 200000, Concurrency: 50},
 		}},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{})); diff != "" {

@@ -29,6 +29,8 @@ func reads(is string) func(r *reader, v value, to, in any) {
 		return into((*reader).name)
 	case "key_name":
 		return into((*reader).keyName)
+	case "time":
+		return into((*reader).moment)
 	case "key":
 		return into((*reader).key)
 	case "model":

@@ -107,6 +107,8 @@ func (c comments) schemaOfValue(f *field, name string, t reflect.Type) node {
 			return text(`^[0-9a-f]{64}$`)
 		}
 		return node{"type": "string", "minLength": 1}
+	case "time":
+		return text(`^[0-9]{4}-[0-9]{2}-[0-9]{2}(T.*)?$`)
 	case "model":
 		return node{"type": "string", "minLength": 1}
 	case "slo_preset":

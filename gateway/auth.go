@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/pacer-dev/pacer/internal/clientconn"
 )
@@ -36,6 +37,9 @@ func (p *plan) authenticate(r *http.Request) (*tenant, error) {
 	}
 	if found == nil || key == "" {
 		return nil, &keyError{missing: key == ""}
+	}
+	if until := found.conf.Expires; !until.IsZero() && !time.Now().Before(until) {
+		return nil, &keyError{expired: true}
 	}
 	clientconn.Known(r.Context())
 	return found, nil

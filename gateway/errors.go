@@ -37,12 +37,15 @@ var (
 	errTotal       = errors.New("gateway: the request took longer than allowed")
 )
 
-// keyError reports a key that is missing or unknown.
-type keyError struct{ missing bool }
+// keyError reports a key that is missing, has expired, or else is unknown.
+type keyError struct{ missing, expired bool }
 
 func (e *keyError) Error() string {
-	if e.missing {
+	switch {
+	case e.missing:
 		return "gateway: no API key"
+	case e.expired:
+		return "gateway: expired API key"
 	}
 	return "gateway: unknown API key"
 }
@@ -195,8 +198,11 @@ func answerFor(err error) answer {
 		return answer{status: 405, typ: invalid, code: "method_not_allowed", message: "This address does not know that method; see the Allow header."}
 	case errors.As(err, &key):
 		a := answer{status: 401, typ: invalid, code: "invalid_api_key", message: "Incorrect API key provided."}
-		if key.missing {
+		switch {
+		case key.missing:
 			a.message = "No API key provided. Send it as Authorization: Bearer KEY."
+		case key.expired:
+			a.message = "This API key has expired. Ask whoever runs this gateway for another one."
 		}
 		return a
 	case errors.As(err, &tooLarge):

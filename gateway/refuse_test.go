@@ -398,6 +398,30 @@ func TestStreamsAreBounded(t *testing.T) {
 	})
 }
 
+// A key is refused from the moment on at which it expires, and models are not
+// listed for it either.
+func TestAKeyExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("a")
+		k := key("mobile", "sk-right")
+		k.Expires = time.Now().Add(time.Hour)
+		c.Keys = []config.Key{k}
+		h := open(t, c, nil)
+		ask := func() reply { return h.post("/v1/embeddings", `{"model":"chat"}`, "Authorization", "Bearer sk-right") }
+		<-time.After(time.Hour - time.Nanosecond)
+		if r := ask(); r.status == 401 {
+			t.Errorf("before it expires: got %d %s", r.status, r.body)
+		}
+		<-time.After(time.Nanosecond)
+		if r := ask(); r.status != 401 || r.code(t) != "invalid_api_key" || !strings.Contains(r.body, "expired") {
+			t.Errorf("when it has expired: got %d %s", r.status, r.body)
+		}
+		if r := h.do(h.request("GET", "/v1/models", "", "Authorization", "Bearer sk-right")); r.status != 401 {
+			t.Errorf("its models: got %d", r.status)
+		}
+	})
+}
+
 func TestKeyLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := keyed()
