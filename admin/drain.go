@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/clientconn"
+	"github.com/pacer-dev/pacer/internal/spelling"
 )
 
 // serveDrain takes a backend out of service for new requests, or puts it back
@@ -22,7 +23,11 @@ func (p *port) serveDrain(drained bool) http.HandlerFunc {
 			return
 		}
 		if p.o.Drain == nil || !p.o.Drain(name, drained) {
-			fail(w, http.StatusNotFound, "backend_not_found", "there is no backend of that name; GET /api/v1/profiles lists them")
+			var names []string
+			for _, b := range p.o.Config().Backends {
+				names = append(names, b.Name)
+			}
+			fail(w, http.StatusNotFound, "backend_not_found", "there is no backend of that name; "+spelling.Meant(name, names))
 			return
 		}
 		a := api.Drained{Backend: name, Health: "gone"}

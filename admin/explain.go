@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/api"
+	"github.com/pacer-dev/pacer/internal/spelling"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -44,10 +45,18 @@ func (p *port) serveExplain(w http.ResponseWriter, r *http.Request) {
 	}
 	rec, ok := p.preview(time.Now(), q)
 	if !ok {
-		fail(w, http.StatusNotFound, "model_not_found", fmt.Sprintf("no route serves the model %.200q; /api/v1/routes lists them", q.Model))
+		fail(w, http.StatusNotFound, "model_not_found", fmt.Sprintf("no route serves the model %.200q; %s", q.Model, spelling.Meant(q.Model, p.routeNames())))
 		return
 	}
 	send(w, http.StatusOK, decisionOf(&rec))
+}
+
+// routeNames are what clients may name.
+func (p *port) routeNames() (names []string) {
+	for _, r := range p.o.Config().Routes {
+		names = append(names, r.Models...)
+	}
+	return names
 }
 
 // preview asks the route of the model, else the one for whatever no other

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pacer-dev/pacer/internal/spelling"
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
@@ -211,7 +212,7 @@ func meantOr(word string, known map[string]int, hint string) string {
 	if len(known) == 0 {
 		return hint
 	}
-	return meant(word, slices.Collect(maps.Keys(known)))
+	return spelling.Meant(word, slices.Collect(maps.Keys(known)))
 }
 
 func (r *reader) checkSpills(i int, routes map[string]int) {

@@ -68,7 +68,7 @@ type Log struct {
 	// the least that is said
 	Level string `yaml:"level" enum:"debug,info,warn,error" default:"info"`
 	// a line of JSON for each event, or text for people
-	Format string `yaml:"format" enum:"json,text" default:"json"`
+	Format string `yaml:"format" enum:"json,text" unset:"text on a terminal, else json"`
 }
 
 // TLS holds the files of the data port's certificate and key; both "" = plain.

@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/pacer-dev/pacer/internal/spelling"
 	"github.com/pacer-dev/pacer/internal/upstream"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -208,7 +209,7 @@ func (r *reader) instead(key string, s *shape) string {
 			return fmt.Sprintf("it stands in %s: { %s: … }", f.names[0], key)
 		}
 	}
-	return meant(key, known)
+	return spelling.Meant(key, known)
 }
 
 // read reads the value of one field, which in holds.

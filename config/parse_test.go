@@ -122,7 +122,7 @@ func TestDefaults(t *testing.T) {
 		Admin:    Admin{Listen: "127.0.0.1:9090"},
 		Store:    Store{Memory: true, Prefix: "pacer"},
 		Replicas: 1,
-		Log:      Log{Level: "info", Format: "json"},
+		Log:      Log{Level: "info"},
 		CORS:     CORS{MaxAge: 10 * time.Minute},
 		Timeouts: Timeouts{
 			Connect: 5 * time.Second, FirstByte: 2 * time.Minute, Silence: time.Minute,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/benchfile"
 	"github.com/pacer-dev/pacer/internal/presets"
+	"github.com/pacer-dev/pacer/internal/spelling"
 )
 
 // Prior is what is believed of a backend's curve before any evidence. At most
@@ -110,7 +111,7 @@ func (r *reader) preset(v value, to *Prior) {
 	}
 	if _, known := presets.Lookup(s.text); !known {
 		hint := "pacer sim --list prints the known ones"
-		if n := nearest(s.raw, presetNames()); n != "" {
+		if n := spelling.Nearest(s.raw, presetNames()); n != "" {
 			hint = "did you mean " + strconv.Quote(n) + "?"
 		}
 		r.problem(v.place(), "unknown preset %s; %s", quote(s.raw), hint)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/spelling"
 )
 
 // SLO is what a route promises per stream.
@@ -59,6 +61,6 @@ func (r *reader) sloPreset(v value, to *string) {
 		return
 	}
 	if *to = strings.ToLower(s.text); sloPresets[*to] == (latency{}) {
-		r.problem(v.place(), "unknown preset %s; %s", quote(s.raw), meant(s.raw, slices.Collect(maps.Keys(sloPresets))))
+		r.problem(v.place(), "unknown preset %s; %s", quote(s.raw), spelling.Meant(s.raw, slices.Collect(maps.Keys(sloPresets))))
 	}
 }

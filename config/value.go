@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pacer-dev/pacer/internal/spelling"
 )
 
 // value is one node of the file, and what messages call it.
@@ -274,6 +276,6 @@ func (r *reader) oneOf(v value, to *string, words []string, unsupported map[stri
 	case known:
 		r.problem(v.place(), "%s: %s %s", v.name, s.raw, message)
 	default:
-		r.problem(v.place(), "unknown %s %s; %s", v.name, quote(s.raw), meant(s.raw, words))
+		r.problem(v.place(), "unknown %s %s; %s", v.name, quote(s.raw), spelling.Meant(s.raw, words))
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -34,17 +35,22 @@ type logs struct {
 	level  *slog.LevelVar
 }
 
-// newLogs returns logs that are written to stderr while lines.Run runs.
+// newLogs returns logs that are written to stderr while lines.Run runs. Where no
+// format is configured, people at a terminal get text.
 func newLogs(cfg config.Log, stderr io.Writer) *logs {
 	l := &logs{level: &slog.LevelVar{}}
 	l.level.Set(levelOf(cfg))
+	format := cmp.Or(cfg.Format, "json")
+	if cfg.Format == "" && report.Terminal(stderr) != nil {
+		format = "text"
+	}
 	l.lines = logqueue.New(stderr, logqueue.Options{Lost: func(lines uint64) []byte {
 		var line bytes.Buffer
-		slog.New(handler(cfg.Format, &line, nil, ofOthers)).Warn("log lines were lost: their reader did not take them in time", "lines", lines)
+		slog.New(handler(format, &line, nil, ofOthers)).Warn("log lines were lost: their reader did not take them in time", "lines", lines)
 		return line.Bytes()
 	}})
-	l.log = slog.New(handler(cfg.Format, l.lines, l.level, ofOthers))
-	l.access = slog.New(handler(cfg.Format, l.lines.Requests(), l.level, ofRequest))
+	l.log = slog.New(handler(format, l.lines, l.level, ofOthers))
+	l.access = slog.New(handler(format, l.lines.Requests(), l.level, ofRequest))
 	return l
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -113,4 +114,29 @@ func BenchmarkAccessLine(b *testing.B) {
 		w.Close()
 		logs.lines.Close(flushTimeout)
 	})
+}
+
+// Where no format is configured a terminal gets text, and whatever else JSON.
+func TestLogFormatFollowsTheReader(t *testing.T) {
+	formatOf := func(w io.Writer) string {
+		switch h := newLogs(config.Log{Level: "info"}, w).log.Handler().(bounded).Handler.(type) {
+		case *slog.TextHandler:
+			return "text"
+		case *slog.JSONHandler:
+			return "json"
+		default:
+			return fmt.Sprintf("%T", h)
+		}
+	}
+	if got := formatOf(&bytes.Buffer{}); got != "json" {
+		t.Errorf("elsewhere: %s, want json", got)
+	}
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("this machine gives no terminal: %v", err)
+	}
+	defer terminal.Close()
+	if got := formatOf(terminal); got != "text" {
+		t.Errorf("on a terminal: %s, want text", got)
+	}
 }

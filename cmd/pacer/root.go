@@ -1,9 +1,14 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pacer-dev/pacer/internal/report"
+	"github.com/pacer-dev/pacer/internal/spelling"
 )
 
 // newRootCommand returns the pacer command with all its subcommands.
@@ -17,12 +22,25 @@ share it, and sends each request to a backend that still meets the floor of its
 route, without breaking the floor of those already streaming.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Version:       currentBuild().String(),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			var known []string
+			for _, c := range cmd.Commands() {
+				if c.IsAvailableCommand() {
+					known = append(known, c.Name())
+				}
+			}
+			return fmt.Errorf("unknown command %.40q; %s", args[0], spelling.Meant(args[0], known))
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return report.Usage(err) })
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newServeCommand(),
 		newDemoCommand(),
@@ -46,4 +64,18 @@ route, without breaking the floor of those already streaming.`,
 		}
 	}
 	return root
+}
+
+// flagError says which flag was likely meant.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
+		return report.Usage(err)
+	}
+	var known []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	if near := spelling.Nearest(unknown.GetSpecifiedName(), known); near != "" {
+		err = fmt.Errorf("%w; did you mean --%s?", err, near)
+	}
+	return report.Usage(err)
 }

@@ -22,8 +22,9 @@ func newServeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gateway",
-		Long: `Run the gateway with the given configuration. Without -c, OPENAI_BASE_URL (and
-OPENAI_API_KEY) give one backend and a route for every model.`,
+		Long: `Run the gateway with the given configuration. Without -c, pacer.yaml in this
+folder is read; where there is none, OPENAI_BASE_URL (and OPENAI_API_KEY) give
+one backend and a route for every model.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("serve takes no argument %q; write pacer serve -c %s", args[0], args[0])
@@ -31,6 +32,12 @@ OPENAI_API_KEY) give one backend and a route for every model.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				// Whatever stands there, so that a file that cannot be read is said.
+				if _, err := os.Lstat(usualFile); err == nil {
+					file = usualFile
+				}
+			}
 			load := func() (*config.Config, error) {
 				cfg, err := loadConfig(file)
 				if err != nil {
@@ -59,11 +66,14 @@ OPENAI_API_KEY) give one backend and a route for every model.`,
 			return serve(cmd.Context(), cfg, load, cmd.ErrOrStderr())
 		},
 	}
-	c.Flags().StringVarP(&file, "config", "c", "", "configuration file (pacer.yaml)")
+	c.Flags().StringVarP(&file, "config", "c", "", "configuration file; without it "+usualFile+" if there is one, else the environment")
 	c.Flags().StringVar(&listen, "listen", "", "address of the data port, instead of the configured one")
 	c.Flags().StringVar(&adminListen, "admin", "", "address of the admin port, instead of the configured one")
 	return c
 }
+
+// usualFile is read where no other is named.
+const usualFile = "pacer.yaml"
 
 func loadConfig(file string) (*config.Config, error) {
 	if file == "" {

@@ -54,6 +54,12 @@ func currentBuild() build {
 	return b
 }
 
+// String is one line.
+func (b build) String() string {
+	words := []string{"pacer", b.Version, b.Revision, b.Date, b.Go, b.Platform}
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
+}
+
 func newVersionCommand() *cobra.Command {
 	var asJSON, asLicenses, asSBOM bool
 	c := &cobra.Command{
@@ -71,10 +77,7 @@ func newVersionCommand() *cobra.Command {
 			case asJSON:
 				return json.NewEncoder(out).Encode(currentBuild())
 			}
-			b := currentBuild()
-			words := []string{"pacer", b.Version, b.Revision, b.Date, b.Go, b.Platform}
-			words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
-			_, err := fmt.Fprintln(out, strings.Join(words, " "))
+			_, err := fmt.Fprintln(out, currentBuild())
 			return err
 		},
 	}

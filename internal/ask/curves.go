@@ -7,10 +7,10 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/report"
+	"github.com/pacer-dev/pacer/internal/spelling"
 )
 
 // CurvesQuestion says which curves are asked for, and where. Its PointsQuery
@@ -127,7 +127,7 @@ func (q *CurvesQuestion) Ask(ctx context.Context) (*Curves, error) {
 	known := answer.Backends()
 	answer.Targets = slices.DeleteFunc(answer.Targets, func(t Target) bool { return t.Backend != q.Backend })
 	if len(answer.Targets) == 0 {
-		return nil, report.Usage(fmt.Errorf("no backend %q; known are %s", q.Backend, strings.Join(known, ", ")))
+		return nil, report.Usage(fmt.Errorf("no backend %q; %s", q.Backend, spelling.Meant(q.Backend, known)))
 	}
 	return answer, nil
 }

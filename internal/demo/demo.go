@@ -56,14 +56,15 @@ type Gateway struct {
 
 // demo is one running demo.
 type demo struct {
-	options Options
-	fleet   []*simulated
-	gateway *Gateway
-	tally   *tally
-	load    load
-	client  *loadgen.Client
-	started time.Time
-	screen  *screen
+	options  Options
+	fleet    []*simulated
+	gateway  *Gateway
+	tally    *tally
+	load     load
+	client   *loadgen.Client
+	started  time.Time
+	screen   *screen
+	lateness lateness
 }
 
 // Run runs a demo until its load is over or ctx ends, and writes to out what it
@@ -135,6 +136,7 @@ func (d *demo) run(ctx context.Context, out io.Writer) error {
 	g, gctx := errgroup.WithContext(loadCtx)
 	g.Go(func() error { return d.load.run(gctx, d) })
 	g.Go(func() error { d.screen.run(gctx); return nil })
+	g.Go(func() error { d.lateness.run(gctx); return nil })
 	err := g.Wait()
 	stopGateway()
 	if endErr := <-ended; err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -20,6 +20,10 @@ type Report struct {
 	FloorTPS float64         `json:"floor_tps"`
 	Routes   []RouteReport   `json:"routes"`
 	Backends []BackendReport `json:"backends"`
+
+	// Late is the share of timers that went off late: from a twentieth on the
+	// machine was too busy to play engines.
+	Late float64 `json:"late_timers"`
 }
 
 // RouteReport is what the clients of one route saw.
@@ -31,7 +35,7 @@ type RouteReport struct {
 	Unmeasured int     `json:"unmeasured"`
 	Shed       int     `json:"shed"`
 	Failed     int     `json:"failed"`
-	Kept       float64 `json:"kept"` // met of all that were admitted: met, missed and failed
+	Kept       float64 `json:"kept"` // met of all that were offered and could be judged, shed and failed among the others
 	TPSP10     float64 `json:"tps_p10"`
 	TPSP50     float64 `json:"tps_p50"`
 	TTFTP50    float64 `json:"ttft_s_p50"`
@@ -73,7 +77,7 @@ type LevelError struct {
 func (d *demo) report(stopped bool) Report {
 	r := Report{
 		Policy: d.options.Policy, Load: d.load.describe(time.Since(d.started)),
-		Seconds: time.Since(d.started).Seconds(), FloorTPS: floorTPS,
+		Seconds: time.Since(d.started).Seconds(), FloorTPS: floorTPS, Late: d.lateness.share(),
 	}
 	if d.options.Replay == "" {
 		r.Load = "ramp to 50, spike to 200, one backend killed and back"
@@ -102,7 +106,7 @@ func (t *tally) report(route string) RouteReport {
 		TPSP10: quantile(rt.tps, 0.10), TPSP50: quantile(rt.tps, 0.50),
 		TTFTP50: quantile(rt.ttft, 0.50), TTFTP99: quantile(rt.ttft, 0.99),
 	}
-	if n := rt.met + rt.missed + rt.failed; n > 0 {
+	if n := rt.offered - rt.unmeasured; n > 0 {
 		r.Kept = float64(rt.met) / float64(n)
 	}
 	return r
@@ -159,7 +163,10 @@ func (r Report) print(out io.Writer, width int) {
 	}
 	fmt.Fprintln(out)
 	t.Print(out, width)
-	say("chat promises %g tokens/s; failed: the backend died mid-stream; kept: met of those that were admitted, which are met, missed and failed", r.FloorTPS)
+	say("chat promises %g tokens/s; kept: met of all that were offered and could be judged; shed: told to come back later; failed: the backend died mid-stream", r.FloorTPS)
+	if r.Late > tooBusy {
+		say("This machine was too busy: %.0f %% of its timers went off more than %v late, and engines that are late are slower than their curves. The figures above are not to be trusted; end other programs, or run it elsewhere.", 100*r.Late, lateBy)
+	}
 	say("learned against true curve (tokens/s for one of n streams, at the same n and prompt load; levels with ≥ 1 %% of the exposure):")
 	t = report.Table{
 		Head: []string{"backend", "tokens", "median error", "p90", "against this run's record", "streams at floor", "n: true → learned"},

@@ -3,6 +3,7 @@ package demo
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -34,6 +35,30 @@ func TestTheDemosReportFitsTheTerminal(t *testing.T) {
 			if strings.Contains(out.String(), wide) != more {
 				t.Errorf("%d columns: %q is shown: %v, want %v, in\n%s", width, wide, !more, more, out.String())
 			}
+		}
+	}
+}
+
+// Kept is met of the offered, whoever was shed counts against it; and a machine
+// that had no time for the engines is told of.
+func TestWhatKeptMeans(t *testing.T) {
+	tally := newTally(floorTPS, grace)
+	tally.routes["chat"] = &routeTally{offered: 110, met: 60, missed: 20, unmeasured: 10, shed: 15, failed: 5}
+	if got, want := tally.report("chat").Kept, 0.6; got != want {
+		t.Errorf("kept = %v, want %v: 60 of 100", got, want)
+	}
+	var l lateness
+	for i := range 100 {
+		l.saw(time.Duration(i%10) * time.Millisecond)
+	}
+	if got, want := l.share(), 0.4; got != want { // 6, 7, 8 and 9 ms
+		t.Errorf("late = %v, want %v", got, want)
+	}
+	for late, warned := range map[float64]bool{0: false, 0.05: false, 0.4: true} {
+		var out strings.Builder
+		Report{Late: late}.print(&out, 100)
+		if got := strings.Contains(out.String(), "too busy"); got != warned {
+			t.Errorf("%v of the timers late: warned is %v, want %v", late, got, warned)
 		}
 	}
 }

@@ -30,7 +30,7 @@ var arrows = map[string][]string{
 
 	"share": {},
 
-	"config":    {"internal/benchfile", "internal/hostname", "internal/presets", "internal/upstream", "router"},
+	"config":    {"internal/benchfile", "internal/hostname", "internal/presets", "internal/spelling", "internal/upstream", "router"},
 	"providers": {"internal/endpoint", "internal/hostname", "internal/openai", "internal/sse", "internal/upstream"},
 	"sim":       {}, // writer and reader must not share a bug
 
@@ -41,12 +41,12 @@ var arrows = map[string][]string{
 	"api":       {"profiles"},
 	"fleet":     {"config", "internal/presets", "profiles", "providers", "router"},
 	"history":   {},
-	"admin":     {"api", "config", "dashboard", "history", "internal/clientconn", "internal/hostname", "internal/telemetry", "profiles", "router"},
+	"admin":     {"api", "config", "dashboard", "history", "internal/clientconn", "internal/hostname", "internal/spelling", "internal/telemetry", "profiles", "router"},
 	"dashboard": {},
 
-	"internal/ask":        {"api", "config", "fleet", "internal/benchfile", "internal/redisconn", "internal/report", "profiles", "profiles/redisstore"},
+	"internal/ask":        {"api", "config", "fleet", "internal/benchfile", "internal/redisconn", "internal/report", "internal/spelling", "profiles", "profiles/redisstore"},
 	"internal/demo":       {"config", "internal/arena", "internal/loadgen", "internal/presets", "internal/report", "profiles", "router", "sim"},
-	"internal/plan":       {"api", "config", "fleet", "internal/arena", "internal/ask", "internal/presets", "internal/report", "profiles", "router", "sim"},
+	"internal/plan":       {"api", "config", "fleet", "internal/arena", "internal/ask", "internal/presets", "internal/report", "internal/spelling", "profiles", "router", "sim"},
 	"internal/report":     {},
 	"internal/golden":     {},
 	"internal/arena":      {"internal/baseline", "internal/loadgen", "internal/presets", "profiles", "profiles/learn", "router", "router/peers", "share", "sim"},
@@ -67,6 +67,7 @@ var arrows = map[string][]string{
 	"internal/racetest":   {},
 	"internal/redisconn":  {"config"},
 	"internal/redistest":  {},
+	"internal/spelling":   {},
 	"internal/sse":        {},
 	"internal/telemetry":  {"history"},
 	"internal/timings":    {},

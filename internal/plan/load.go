@@ -14,6 +14,7 @@ import (
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/arena"
 	"github.com/pacer-dev/pacer/internal/report"
+	"github.com/pacer-dev/pacer/internal/spelling"
 )
 
 // workload is the load at factor 1.
@@ -108,7 +109,7 @@ func readShares(list []string, cfg *config.Config) ([]arena.Share, error) {
 		case err != nil || !(weight >= 0 && weight <= 1e6):
 			return nil, fmt.Errorf("--share %.60q: %.20q is no share; write such as chat=0.7,nightly=0.3", text, text[i+1:])
 		case !slices.Contains(all, name):
-			return nil, fmt.Errorf("--share: no route %.60q; known are %s", name, strings.Join(all, ", "))
+			return nil, fmt.Errorf("--share: no route %.60q; %s", name, spelling.Meant(name, all))
 		case slices.ContainsFunc(shares, func(s arena.Share) bool { return s.Route == name }):
 			return nil, fmt.Errorf("--share has %s twice; keep one", name)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/fleet"
 	"github.com/pacer-dev/pacer/internal/arena"
+	"github.com/pacer-dev/pacer/internal/spelling"
 )
 
 // plan is one question, read and checked.
@@ -142,7 +143,7 @@ func readPolicies(names []string) ([]arena.Policy, error) {
 			for _, k := range arena.Policies() {
 				known = append(known, string(k))
 			}
-			return nil, fmt.Errorf("--policy: no policy %.40q; known are %s, and all", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("--policy: no policy %.40q; %s", name, spelling.Meant(name, append(known, "all")))
 		case !slices.Contains(list, policy):
 			list = append(list, policy)
 		}
@@ -195,7 +196,7 @@ func readFault(text string, cfg *config.Config) ([]arena.Fault, error) {
 	}
 	if named {
 		if !hasBackend(cfg, backend) {
-			return nil, fmt.Errorf("--fault %.60q: no backend %.60q; known are %s", text, backend, strings.Join(fleet.Names(cfg), ", "))
+			return nil, fmt.Errorf("--fault %.60q: no backend %.60q; %s", text, backend, spelling.Meant(backend, fleet.Names(cfg)))
 		}
 		first.Backend, last.Backend = backend, backend
 	}
@@ -225,7 +226,7 @@ func (p *plan) readReplicas(list []string) error {
 			return fmt.Errorf("--replicas-of %.60q says no number; write BACKEND=4, or BACKEND=1..8", text)
 		}
 		if !hasBackend(p.cfg, name) {
-			return fmt.Errorf("--replicas-of: no backend %.60q; known are %s", name, strings.Join(fleet.Names(p.cfg), ", "))
+			return fmt.Errorf("--replicas-of: no backend %.60q; %s", name, spelling.Meant(name, fleet.Names(p.cfg)))
 		}
 		if _, twice := p.replicas[name]; twice || p.searched == name {
 			return fmt.Errorf("--replicas-of %s is given twice; keep one", name)

@@ -1,4 +1,4 @@
-package config
+package spelling
 
 import (
 	"fmt"
@@ -6,21 +6,13 @@ import (
 	"strings"
 )
 
-// shownRunes is how much of a word of the file a message repeats.
-const shownRunes = 64
+// longest is how many bytes a word may have that is compared: it may be a
+// stranger's, and comparing takes time that grows with its length.
+const longest = 256
 
-// quote shows a word of the file: quoted, without control characters, cut
-// when long.
-func quote(word string) string {
-	if r := []rune(word); len(r) > shownRunes {
-		word = string(r[:shownRunes]) + "…"
-	}
-	return fmt.Sprintf("%q", word)
-}
-
-// nearest returns the known word that was most likely meant, or "".
-func nearest(word string, known []string) string {
-	if len(word) > 4*shownRunes {
+// Nearest returns the known word that was most likely meant, or "".
+func Nearest(word string, known []string) string {
+	if len(word) > longest {
 		return ""
 	}
 	word = strings.ToLower(word)
@@ -63,9 +55,9 @@ func distance(a, b string) int {
 	return last[len(t)]
 }
 
-// meant ends a message about an unknown word: the nearest known one, or all.
-func meant(word string, known []string) string {
-	if n := nearest(word, known); n != "" {
+// Meant ends a message about an unknown word: the nearest known one, or all.
+func Meant(word string, known []string) string {
+	if n := Nearest(word, known); n != "" {
 		return fmt.Sprintf("did you mean %q?", n)
 	}
 	known = slices.Sorted(slices.Values(known))
@@ -74,10 +66,4 @@ func meant(word string, known []string) string {
 		return fmt.Sprintf("known are %s and %d more", strings.Join(known[:most], ", "), len(known)-most)
 	}
 	return "known are " + strings.Join(known, ", ")
-}
-
-// series is "a, b or c", with the given word before the last.
-func series(words []string, before string) string {
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " " + before + " " + words[last]
 }

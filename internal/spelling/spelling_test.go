@@ -1,4 +1,4 @@
-package config
+package spelling
 
 import (
 	"strings"
@@ -12,8 +12,8 @@ func TestNearest(t *testing.T) {
 		"grade": "grace", "attain": "attainment", "weight": "", "x": "", "": "",
 		strings.Repeat("x", 1000): "", "größe": "",
 	} {
-		if got := nearest(word, known); got != want {
-			t.Errorf("nearest(%.40q) = %q, want %q", word, got, want)
+		if got := Nearest(word, known); got != want {
+			t.Errorf("Nearest(%.40q) = %q, want %q", word, got, want)
 		}
 	}
 }

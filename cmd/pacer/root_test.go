@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code = run(t.Context(), args, &out, &errOut)
+	return code, out.String(), errOut.String()
+}
+
+// Who mistypes reads what was likely meant, else what there is.
+func TestMistypedWordsAreAnswered(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"srve"}, "pacer: unknown command \"srve\"; did you mean \"serve\"?\n"},
+		{[]string{"cruves"}, "pacer: unknown command \"cruves\"; did you mean \"curves\"?\n"},
+		{[]string{"xyzzy"}, "pacer: unknown command \"xyzzy\"; known are bench, check, "},
+		{[]string{"serve", "--lisen", ":0"}, "pacer: unknown flag: --lisen; did you mean --listen?\n"},
+		{[]string{"serve", "--xyzzy"}, "pacer: unknown flag: --xyzzy\n"},
+	} {
+		code, stdout, stderr := command(t, tt.args...)
+		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, tt.want) {
+			t.Errorf("%q: exit code %d, %q on stdout, %q on stderr; want 2 and %q", tt.args, code, stdout, stderr, tt.want)
+		}
+	}
+}
+
+func TestVersionFlag(t *testing.T) {
+	_, want, _ := command(t, "version")
+	code, got, stderr := command(t, "--version")
+	if code != 0 || got != want || want == "" || stderr != "" {
+		t.Errorf("pacer --version: exit code %d, %q, %q; want 0 and what pacer version prints, %q", code, got, stderr, want)
+	}
+}
+
+// Without -c serve reads pacer.yaml where there is one, right or wrong, before
+// it asks the environment.
+func TestServeReadsTheUsualFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("OPENAI_BASE_URL", "nowhere")
+	code, _, stderr := command(t, "serve")
+	if code != 2 || !strings.HasPrefix(stderr, "environment: OPENAI_BASE_URL") {
+		t.Errorf("without a file: exit code %d, %q; want the environment to be read", code, stderr)
+	}
+	if err := os.WriteFile("pacer.yaml", []byte("listen: nowhere\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr = command(t, "serve")
+	if code != 2 || !strings.Contains(stderr, "pacer.yaml:1:9: listen \"nowhere\" is no address") {
+		t.Errorf("with a file: exit code %d, %q; want its problems", code, stderr)
+	}
+	if err := os.Remove("pacer.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(t.TempDir(), "gone"), "pacer.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr = command(t, "serve"); code != 2 || !strings.Contains(stderr, "pacer.yaml: no such file") {
+		t.Errorf("with a link to nothing: exit code %d, %q; want that it cannot be read", code, stderr)
+	}
+}
