@@ -58,10 +58,15 @@ type wantRoutes struct {
 			P90 *float64 `json:"p90"`
 			P99 *float64 `json:"p99"`
 		} `json:"ttft_s"`
-		TTFTStreams      uint64 `json:"ttft_streams"`
-		Waiting          int    `json:"waiting"`
-		Free             *int   `json:"free"`
-		FreeIsLowerBound bool   `json:"free_is_lower_bound"`
+		TTFTStreams uint64 `json:"ttft_streams"`
+		Guarantee   *struct {
+			Places int `json:"places"`
+			Kept   int `json:"kept"`
+			Used   int `json:"used"`
+		} `json:"guarantee"`
+		Waiting          int  `json:"waiting"`
+		Free             *int `json:"free"`
+		FreeIsLowerBound bool `json:"free_is_lower_bound"`
 		Targets          []struct {
 			Backend              string `json:"backend"`
 			Model                string `json:"model"`
@@ -69,6 +74,7 @@ type wantRoutes struct {
 			CapacityIsLowerBound bool   `json:"capacity_is_lower_bound"`
 			Admits               *int   `json:"admits"`
 			AdmitsIsLowerBound   bool   `json:"admits_is_lower_bound"`
+			Kept                 int    `json:"kept"`
 		} `json:"targets"`
 	} `json:"routes"`
 }

@@ -39,6 +39,7 @@ type wantDecision struct {
 		Floor    *float64 `json:"floor"`
 		Protect  *float64 `json:"protect"`
 		Headroom *float64 `json:"headroom"`
+		Kept     int      `json:"kept"`
 		Price    *float64 `json:"price"`
 		Feasible bool     `json:"feasible"`
 		Reason   string   `json:"reason"`

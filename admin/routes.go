@@ -52,6 +52,9 @@ func (p *port) route(now time.Time, w history.Window, state router.RouteState, c
 		Waiting: state.Waiting, FreeIsLowerBound: state.FreeLowerBound,
 		Targets: []api.RouteTarget{},
 	}
+	if state.Guaranteed > 0 {
+		out.Guarantee = &api.Guarantee{Places: state.Guaranteed, Kept: state.Kept, Used: state.Used}
+	}
 	if !state.Unlimited {
 		out.Free = &state.Free
 	}
@@ -62,7 +65,7 @@ func (p *port) route(now time.Time, w history.Window, state router.RouteState, c
 }
 
 func targetOf(t profiles.Target, room router.TargetRoom, floored bool) api.RouteTarget {
-	rt := api.RouteTarget{Backend: t.Backend, Model: t.Model}
+	rt := api.RouteTarget{Backend: t.Backend, Model: t.Model, Kept: room.Kept}
 	if !room.Unlimited {
 		rt.Admits, rt.AdmitsIsLowerBound = &room.Admits, room.AdmitsLowerBound
 	}

@@ -77,6 +77,9 @@ type Candidate struct {
 	// Headroom is null when nothing has to be met.
 	Headroom Number `json:"headroom"`
 
+	// Kept is how many places are kept there for other routes, and not yet used.
+	Kept int `json:"kept"`
+
 	// Price is USD, of this request as expected.
 	Price    Number `json:"price"`
 	Feasible bool   `json:"feasible"`
@@ -86,7 +89,7 @@ type Candidate struct {
 	Basis string `json:"basis"`
 
 	// Reason is ok, or why the target is not feasible.
-	Reason string `json:"reason"`
+	Reason string `json:"reason" enum:"ok,down,breaker,refuses,drain,cap,slow_start,own_floor,protects,reserve,guarantee,ttft,tenant,unknown"`
 }
 
 // Question is a request that is only explained. What is absent is the route's

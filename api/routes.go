@@ -124,6 +124,9 @@ type Route struct {
 	TTFTS       TTFTQuantiles `json:"ttft_s"`
 	TTFTStreams uint64        `json:"ttft_streams"`
 
+	// Guarantee is the places that are kept for the route at any load; null = none.
+	Guarantee *Guarantee `json:"guarantee"`
+
 	// Waiting is requests in line.
 	Waiting int `json:"waiting"`
 
@@ -133,6 +136,18 @@ type Route struct {
 	FreeIsLowerBound bool `json:"free_is_lower_bound"`
 
 	Targets []RouteTarget `json:"targets"`
+}
+
+// Guarantee is the places that are kept for a route.
+type Guarantee struct {
+	// Places is how many are promised.
+	Places int `json:"places"`
+
+	// Kept is how many of them the targets can keep now, used or not.
+	Kept int `json:"kept"`
+
+	// Used is how many sequences of the route this replica has on those targets.
+	Used int `json:"used"`
 }
 
 // TPSQuantiles are of the decode speed of a stream, in tokens/s.
@@ -164,4 +179,7 @@ type RouteTarget struct {
 	// a floor nor a cap limits them.
 	Admits             *int `json:"admits"`
 	AdmitsIsLowerBound bool `json:"admits_is_lower_bound"`
+
+	// Kept is how many places are kept there for this route, used or not.
+	Kept int `json:"kept"`
 }

@@ -24,6 +24,7 @@ func (r *reader) check() {
 		r.checkSpills(i, routes)
 		r.checkClass(i)
 	}
+	r.checkGuarantees()
 	r.checkCircles(routes)
 	r.checkKeys(routes)
 	r.checkUnused(backends)
@@ -232,6 +233,38 @@ func (r *reader) checkClass(i int) {
 	route := r.cfg.Routes[i]
 	if route.Class == classBatch && route.SLO.MinTPS > 0 {
 		r.problem(r.at(routeAt(i, ".slo")), "a batch route has no floor; leave min_tps out, or write class: interactive")
+	}
+	if g := route.SLO.Guarantee; g.Share > 0 && route.SLO.MinTPS <= 0 && r.uncapped(i) {
+		r.problem(r.at(routeAt(i, ".slo.guarantee")), "a share is of what the targets carry at the floor, and this route has none; add min_tps, or write a number of places")
+	}
+}
+
+// uncapped reports whether a target of the route has no max_concurrency.
+func (r *reader) uncapped(i int) bool {
+	return slices.ContainsFunc(r.cfg.Routes[i].Targets, func(t Target) bool {
+		k := slices.IndexFunc(r.cfg.Backends, func(b Backend) bool { return b.Name == t.Backend })
+		return k >= 0 && r.cfg.Backends[k].MaxConcurrency == 0
+	})
+}
+
+// checkGuarantees warns where more is promised on a backend than it takes, as far as
+// its cap and the routes that have no other backend tell.
+func (r *reader) checkGuarantees() {
+	for i, b := range r.cfg.Backends {
+		places, share := 0, 0.0
+		for _, route := range r.cfg.Routes {
+			if slices.ContainsFunc(route.Targets, func(t Target) bool { return t.Backend != b.Name }) {
+				continue
+			}
+			places += route.SLO.Guarantee.Places * len(route.Models)
+			share += route.SLO.Guarantee.Share * float64(len(route.Models))
+		}
+		switch {
+		case b.MaxConcurrency > 0 && places > b.MaxConcurrency:
+			r.warn(r.at(backendAt(i, ".max_concurrency")), "%d places are guaranteed on backend %s, which takes %d at once: who comes first has them; lower a guarantee, or raise max_concurrency", places, quote(b.Name), b.MaxConcurrency)
+		case share > 1:
+			r.warn(r.at(backendAt(i, "")), "%.3g %% of backend %s are guaranteed: who comes first has them; lower a guarantee", 100*share, quote(b.Name))
+		}
 	}
 }
 

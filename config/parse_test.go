@@ -393,6 +393,32 @@ routes:
 	}
 }
 
+func TestWarningsOfGuarantees(t *testing.T) {
+	cfg := mustParse(t, `backends:
+  - { name: a, url: "http://a:8000/v1", max_concurrency: 8 }
+  - { name: b, url: "http://b:8000/v1" }
+routes:
+  - { models: [ m, n ], targets: [ { backend: a } ], slo: { min_tps: 30, guarantee: 4 } }
+  - { model: o, targets: [ { backend: a } ], slo: { guarantee: 1 } }
+  - { model: p, targets: [ { backend: b } ], slo: { min_tps: 30, guarantee: 60% } }
+  - { model: q, targets: [ { backend: b } ], slo: { min_tps: 30, guarantee: 50.5% } }
+  - { model: r, targets: [ { backend: a }, { backend: b } ], slo: { min_tps: 30, guarantee: 100 } }
+`, nothing)
+	want := []string{
+		"f:2:58: 9 places are guaranteed on backend \"a\", which takes 8 at once: who comes first has them; lower a guarantee, or raise max_concurrency",
+		"f:3:5: 110 % of backend \"b\" are guaranteed: who comes first has them; lower a guarantee",
+	}
+	if diff := cmp.Diff(want, cfg.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	if got := cfg.Routes[3].SLO.Guarantee; got != (Guarantee{Share: 0.505}) {
+		t.Errorf("a guarantee of 50.5 %% is %+v", got)
+	}
+	if got := cfg.Routes[0].SLO.Guarantee; got != (Guarantee{Places: 4}) {
+		t.Errorf("a guarantee of 4 is %+v", got)
+	}
+}
+
 // TestBounds feeds files that are too large in one way or another; each has
 // to be refused.
 func TestBounds(t *testing.T) {

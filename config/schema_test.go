@@ -135,6 +135,8 @@ func (c comments) schemaOfValue(f *field, name string, t reflect.Type) node {
 			steps = append(steps, node{"type": "object", "additionalProperties": false, "required": []string{word}, "properties": node{word: all[word]}})
 		}
 		return node{"anyOf": steps}
+	case reflect.TypeFor[Guarantee]():
+		return anyOf(node{"type": "integer", "minimum": 0, "maximum": mostPlaces}, text(`^([0-9]|[1-9][0-9]|100)(\.[0-9]+)?%$`))
 	case reflect.TypeFor[Prior]():
 		points := node{"type": "object", "minProperties": 1, "additionalProperties": false, "patternProperties": node{"^[1-9][0-9]*$": anyOf(node{"type": "number", "exclusiveMinimum": 0})}}
 		file := node{"anyOf": []node{{"type": "string", "minLength": 1}, {"type": "array", "items": node{"type": "string", "minLength": 1}, "minItems": 1, "maxItems": maxPriorFiles}}}

@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +20,9 @@ type SLO struct {
 	Attainment float64 `yaml:"attainment" range:"(0,1)" eg:"0.99" default:"0.99"`
 	// allowed beyond the floor, once per stream; with `0s` every stall by another user's prompt has to be kept free for, which costs capacity
 	Grace time.Duration `yaml:"grace" default:"1s"`
+	// places that are kept for this route at any load: a number of streams, or a share such as `20%` of what its targets carry at
+	// its floor. See [guarantee](#guarantee)
+	Guarantee Guarantee `yaml:"guarantee" unset:"none"`
 	// instead of `min_tps` and `max_ttft`: one of the limits below
 	Preset string `yaml:"preset" is:"slo_preset"`
 }
@@ -53,6 +57,40 @@ func (s *SLO) check(r *reader, o object) {
 	if preset, known := sloPresets[s.Preset]; known {
 		s.MinTPS, s.MaxTTFT = 1/preset.tpot.Seconds(), preset.ttft
 	}
+}
+
+// Guarantee is how many places are kept for a route at any load. The zero value is
+// none; at most one of the fields is set.
+type Guarantee struct {
+	Places int     // streams
+	Share  float64 // of what its targets carry at its floor, 0 to 1
+}
+
+// mostPlaces bounds a guarantee: more than any fleet of these engines runs.
+const mostPlaces = 1 << 20
+
+// decode reads a whole number, or a share with a percent sign.
+func (g *Guarantee) decode(r *reader, v value) {
+	const want = "a number of places, such as 10, or a share, such as 20%"
+	s, ok := r.scalar(v, want)
+	if !ok {
+		return
+	}
+	if percent, share := strings.CutSuffix(s.text, "%"); share {
+		x, err := strconv.ParseFloat(percent, 64)
+		if err != nil || !(x >= 0 && x <= 100) || strings.ContainsAny(percent, "xXpP_+") {
+			r.problem(v.place(), "%s is no share from 0%% to 100%%; write one such as 20%%", v.name)
+			return
+		}
+		g.Share = x / 100
+		return
+	}
+	n, err := strconv.Atoi(s.text)
+	if err != nil || !s.typed() || n < 0 || n > mostPlaces || strings.HasPrefix(s.text, "+") {
+		r.problem(v.place(), "%s is no number of places from 0 to %d; write %s", v.name, mostPlaces, want)
+		return
+	}
+	g.Places = n
 }
 
 func (r *reader) sloPreset(v value, to *string) {

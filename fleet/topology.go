@@ -27,7 +27,7 @@ func routeOf(cfg *config.Config, r config.Route, name string, prices map[string]
 	out := router.Route{
 		Name:       name,
 		Class:      classOf(r.Class),
-		SLO:        router.SLO{MinTPS: r.SLO.MinTPS, MaxTTFT: r.SLO.MaxTTFT, Grace: r.SLO.Grace},
+		SLO:        router.SLO{MinTPS: r.SLO.MinTPS, MaxTTFT: r.SLO.MaxTTFT, Grace: r.SLO.Grace, Guarantee: router.Guarantee(r.SLO.Guarantee)},
 		Prefer:     router.Prefer(r.Prefer),
 		Reserve:    r.Reserve,
 		MaxWaiting: cfg.Limits.Queue,

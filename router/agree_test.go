@@ -28,6 +28,9 @@ func drawWorld(t *rapid.T) *bench {
 			SLO:     SLO{MinTPS: pick("floor", 0, 15, 20, 30, 30, 45), Grace: rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "grace")},
 			Reserve: rapid.IntRange(0, 3).Draw(t, "reserve"), Prefer: rapid.SampledFrom([]Prefer{Headroom, Order, Cheapest, Pack}).Draw(t, "prefer"),
 		}
+		if chance("guaranteed", 3) {
+			rt.SLO.Guarantee = Guarantee{Places: rapid.IntRange(0, 12).Draw(t, "kept"), Share: pick("share", 0.2, 0.5)}
+		}
 		if chance("in time", 3) {
 			rt.SLO.MaxTTFT = 2 * time.Second
 		}
@@ -63,6 +66,9 @@ func drawWorld(t *rapid.T) *bench {
 			b.mu.Unlock()
 		}
 	}
+	b.mu.Lock()
+	b.keepPlaces()
+	b.mu.Unlock()
 	b.live(t, names)
 	return b
 }

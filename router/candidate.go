@@ -11,6 +11,7 @@ type Candidate struct {
 	Floor    float64 // of the request
 	Protect  float64 // highest floor that must hold there
 	Headroom float64 // Low over the highest floor it has to meet; +Inf without one
+	Kept     int     // sequences for which a place is kept there, for other routes, and not yet used
 	Price    float64 // of this request as expected, in USD; 0 when none is configured
 	Feasible bool
 	Reason   Reason // OK, or the first rule that said no
@@ -18,7 +19,7 @@ type Candidate struct {
 
 // Reason is the verdict on one candidate. Its strings are those of the
 // decisions API: ok, down, breaker, refuses, drain, cap, slow_start, own_floor,
-// protects, reserve, ttft, tenant, unknown.
+// protects, reserve, guarantee, ttft, tenant, unknown.
 type Reason uint8
 
 // The reasons, in the order in which the rules are asked.
@@ -33,6 +34,7 @@ const (
 	ReasonOwnFloor
 	ReasonProtects
 	ReasonReserve
+	ReasonGuarantee // what is kept there for another route could not be taken
 	ReasonTTFT
 	ReasonTenant
 	ReasonUnknown
@@ -49,6 +51,7 @@ var reasonNames = [...]string{
 	ReasonOwnFloor:  "own_floor",
 	ReasonProtects:  "protects",
 	ReasonReserve:   "reserve",
+	ReasonGuarantee: "guarantee",
 	ReasonTTFT:      "ttft",
 	ReasonTenant:    "tenant",
 	ReasonUnknown:   "unknown",
@@ -115,7 +118,7 @@ func (a *ask) candidate(v *verdict) Candidate {
 	if m == nil {
 		return c
 	}
-	c.N, c.M = m.group.n(), m.group.m()
+	c.N, c.M, c.Kept = m.group.n(), m.group.m(), a.heldFor(m.group)
 	c.Price = a.price(t, m)
 	if m.known && a.weight > 0 {
 		c.TPS = m.expects(c.M + a.weight)

@@ -117,9 +117,13 @@ func (a *ask) priceOf(v *verdict) float64 {
 func (a *ask) leastHarm() *verdict {
 	var chosen *verdict
 	harm, speed, load := 0, 0.0, 0
+	var c present
 	for i := range a.verdicts {
 		v := &a.verdicts[i]
 		if v.model == nil || v.reason.outOfService() || v.reason == ReasonCap || a.class == Batch && v.reason != OK && v.reason != ReasonTTFT {
+			continue
+		}
+		if c.count(v.model.group); !a.leavesKept(v, &c, 0) {
 			continue
 		}
 		h, s, m := a.harm(v.model.group), v.speed(), v.model.group.m()

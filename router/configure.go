@@ -92,6 +92,7 @@ func (r *Router) configureRoutes(now time.Time, routes []Route) []Grant {
 	for _, rt := range r.routes {
 		rt.meetRivals()
 	}
+	r.meetGuarantees()
 	var grants []Grant
 	for name, rt := range before {
 		if r.routeOf[name] == nil {
@@ -123,6 +124,7 @@ func (b *backend) clear() former {
 	for _, g := range b.groups {
 		f.models = append(f.models, g.models...)
 		g.models, g.routes, g.retired, g.wanted, g.leastGrace, g.batchShare, g.promised = nil, nil, true, 0, maxLead, 0, 0
+		g.kept = nil
 	}
 	b.groups, b.routes = nil, nil
 	return f

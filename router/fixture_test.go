@@ -260,3 +260,11 @@ func (o onto) Pick(c Choice) int {
 	}
 	return -1
 }
+
+// learnNow is learn, with what follows from it for guarantees at once.
+func (b *bench) learnNow(backend string, c curve) {
+	b.learn(backend, c)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.keepPlaces()
+}

@@ -38,6 +38,8 @@ type Lease struct {
 	first time.Duration // since placed: when decoding began
 	seen  progress      // as of the group's last scan
 
+	kept *kept // what it uses of; nil = of no guarantee
+
 	refused bool // held against the target, by Refused
 
 	served atomic.Bool   // by Served
@@ -172,6 +174,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 		m.patience = 0
 	}
 	a.save(g)
+	a.use(l)
 	b.own += l.weight
 	g.waiting += l.weight
 	g.prompt += l.prompt
@@ -246,6 +249,7 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 		b.idle--
 	}
 	l.phase = done
+	l.unuse()
 	b.own -= l.weight
 	l.model.leases--
 	if l.floor > 0 {

@@ -18,6 +18,11 @@ type RouteState struct {
 	Unlimited      bool
 	FreeLowerBound bool // it is what was ever visited that limits Free, not speed
 
+	// Guaranteed is how many places the route has guaranteed; Kept, how many of
+	// them can be kept now, used or not; Used, how many sequences of this replica
+	// are on the targets that they are kept on. All 0 without a guarantee.
+	Guaranteed, Kept, Used int
+
 	Targets []TargetRoom // in the order of the route's
 }
 
@@ -35,6 +40,9 @@ type TargetRoom struct {
 	// engine runs at once. 0 without a floor.
 	Capacity           int
 	CapacityLowerBound bool
+
+	// Kept is how many places are kept there for the route, used or not.
+	Kept int
 }
 
 // Routes returns the state of every configured route, in their order.
@@ -55,8 +63,25 @@ func (r *Router) Routes(now time.Time) []RouteState {
 				states[i].Targets[j] = a.roomOn(m, open)
 			}
 		}
+		states[i].keep(rt)
 	}
 	return states
+}
+
+// keep adds what is guaranteed to rt.
+func (s *RouteState) keep(rt *route) {
+	if len(rt.kept) > 0 {
+		s.Guaranteed = rt.guaranteed
+	}
+	for _, k := range rt.kept {
+		s.Kept += k.places
+		s.Used += k.used
+		for i, m := range rt.models {
+			if m == k.model && m != nil {
+				s.Targets[i].Kept = k.places
+			}
+		}
+	}
 }
 
 // roomOn is the room on m; open = nobody stands in line before who comes.
@@ -212,6 +237,9 @@ func (a *ask) beside(m *model, c present) verdict {
 // and neither speed nor a configured cap.
 func (a *ask) moreIfKnown(v verdict, c *present) bool {
 	g, k := v.model.group, c.m+a.weight
+	if v.reason == ReasonGuarantee {
+		k += a.heldFor(g)
+	}
 	switch {
 	case v.reason.outOfService(), v.reason == ReasonCap, v.reason == ReasonTTFT, v.basis == ByLead,
 		v.reason == ReasonReserve && !a.leavesPlaces(g.backend, c):

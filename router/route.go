@@ -15,6 +15,9 @@ type route struct {
 	came    uint64  // requests that were to be placed
 	lengths lengths // of its answers, in tokens of one sequence
 
+	kept       []*kept // by group, what is guaranteed; nil = nothing
+	guaranteed int     // places in all
+
 	promises promises
 	rivals   []*route // others that share a backend with it
 

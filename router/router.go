@@ -12,30 +12,31 @@ type Router struct {
 	rand   func() float64
 	others map[Prefer]Registered // policies beside those of the configuration
 
-	mu        sync.Mutex // guards all below, and every backend, model, route, line and lease
-	backends  []*backend // as configured
-	byName    map[string]*backend
-	left      map[incarnation]*backend // those of earlier topologies that had leases at the last one
-	routes    []*route                 // as configured
-	routeOf   map[string]*route
-	curves    map[Target]curve // of configured targets
-	remote    RemoteLoad
-	replicas  int                     // configured: they count until remote load tells
-	heard     bool                    // remote load told
-	scale     int                     // own counts stand for so many replicas; 1 while loads are shared
-	pending   pendingHeap             // leases that will count as decoding
-	forgetAt  time.Time               // when the first report of an engine no longer holds; zero = there is none
-	inLine    int                     // tickets waiting in all lines
-	displaced []Grant                 // to those who had to make room in a full line, not yet told
-	tickets   uint64                  // given out so far: the order within one deadline
-	round     uint64                  // of waking, see wake
-	lookAt    time.Time               // when the streams of some group are to be looked through again
-	sweptAt   int64                   // unix second up to which promises were swept
-	verdicts  []verdict               // scratch of judge
-	elsewhere ask                     // the same for the route that a request spills to
-	asking    ask                     // the request that is being placed: a policy sees it, so it would be moved to the heap
-	cohorts   [forecastCohorts]cohort // scratch of predict
-	journal   journal
+	mu         sync.Mutex // guards all below, and every backend, model, route, line and lease
+	backends   []*backend // as configured
+	byName     map[string]*backend
+	left       map[incarnation]*backend // those of earlier topologies that had leases at the last one
+	routes     []*route                 // as configured
+	routeOf    map[string]*route
+	curves     map[Target]curve // of configured targets
+	remote     RemoteLoad
+	replicas   int                     // configured: they count until remote load tells
+	heard      bool                    // remote load told
+	scale      int                     // own counts stand for so many replicas; 1 while loads are shared
+	guarantees []*route                // that have one
+	pending    pendingHeap             // leases that will count as decoding
+	forgetAt   time.Time               // when the first report of an engine no longer holds; zero = there is none
+	inLine     int                     // tickets waiting in all lines
+	displaced  []Grant                 // to those who had to make room in a full line, not yet told
+	tickets    uint64                  // given out so far: the order within one deadline
+	round      uint64                  // of waking, see wake
+	lookAt     time.Time               // when the streams of some group are to be looked through again
+	sweptAt    int64                   // unix second up to which promises were swept
+	verdicts   []verdict               // scratch of judge
+	elsewhere  ask                     // the same for the route that a request spills to
+	asking     ask                     // the request that is being placed: a policy sees it, so it would be moved to the heap
+	cohorts    [forecastCohorts]cohort // scratch of predict
+	journal    journal
 }
 
 // Options configures a Router.

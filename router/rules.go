@@ -80,8 +80,12 @@ func (a *ask) weigh(v *verdict, c *present) {
 	v.m = int32(c.m)
 	v.reason = a.admitted(v.model, c)
 	if a.weight == 0 { // it does not decode: no curve speaks of it
-		if v.reason == OK && c.places < 1 {
+		switch {
+		case v.reason != OK:
+		case c.places < 1:
 			v.reason = ReasonCap
+		case !a.leavesKept(v, c, 0):
+			v.reason = ReasonGuarantee
 		}
 		return
 	}
@@ -127,7 +131,8 @@ func (a *ask) service(b *backend) Reason {
 }
 
 // bears is what the rules say that depend on how many run there: the cap, slow
-// start, the floor of the request, those of the running, and the reserve. It notes
+// start, the floor of the request, those of the running, the reserve, and what is
+// kept for other routes. It notes
 // in v what the answer rests on.
 func (a *ask) bears(v *verdict, c *present) Reason {
 	m := v.model
@@ -161,6 +166,8 @@ func (a *ask) bears(v *verdict, c *present) Reason {
 		return protects
 	case a.class == Batch && !(a.leavesReserve(g, c) && a.leavesPlaces(g.backend, c)):
 		return ReasonReserve
+	case !a.leavesKept(v, c, a.floor):
+		return ReasonGuarantee
 	}
 	return OK
 }

@@ -55,6 +55,8 @@ type SLO struct {
 
 	// Grace is by how much the last token of a stream may be late for the floor.
 	Grace time.Duration
+
+	Guarantee Guarantee // places that are kept for the route at any load
 }
 
 // RouteTarget is one of a route's targets. Model "" sends the client's model

@@ -1,0 +1,270 @@
+package router
+
+import (
+	"math"
+	"slices"
+)
+
+// A route may have places guaranteed: whatever runs there for others, so many of
+// its requests find a place. They are split among its targets, and on each of them
+// who is not of the route is let in only where the places that are kept, and not
+// yet used, can all be taken afterwards: each at the floor of its route, beside all
+// who run. The split does not follow who runs where, so what is free on one target
+// says nothing about another one.
+
+// Guarantee is how many places are kept for a route at any load. The zero value
+// keeps none.
+type Guarantee struct {
+	Places int     // streams; 0 = Share says
+	Share  float64 // of what the route's targets carry at its floor, 0 to 1
+}
+
+func (g Guarantee) none() bool { return g.Places <= 0 && !(g.Share > 0) }
+
+// kept is what a route has guaranteed in one group. Guarded by Router.mu.
+//
+// Invariant: used is the sum of the weights of the leases that point here.
+type kept struct {
+	route *route
+	group *group
+	model *model // the target of the route there that carries most
+
+	most   int // how many places can be kept here, at most
+	places int // how many are: never more than most
+	used   int // own sequences of the route's class here
+}
+
+// unused is how many sequences are to find a place here still. Who of the route runs
+// elsewhere does not count: when it ends there, nobody could give the place back.
+func (k *kept) unused() int { return max(k.places-k.used*k.group.router.scale, 0) }
+
+// heldFor is how many sequences are kept in g for others than a, unused.
+func (a *ask) heldFor(g *group) int {
+	held := 0
+	for _, k := range g.kept {
+		if !a.owns(k) {
+			held += k.unused()
+		}
+	}
+	return held
+}
+
+// owns reports whether k is kept for a.
+func (a *ask) owns(k *kept) bool { return k.route == a.route && a.class == k.route.conf.Class }
+
+// leavesKept is the rule of guarantees: with one more of a's kind, and a floor, on
+// v.model the places that are kept for others there can still be taken, all at once.
+func (a *ask) leavesKept(v *verdict, c *present, floor float64) bool {
+	g := v.model.group
+	if a.takesKept(g, c, floor) {
+		return true
+	}
+	if c.places != math.MaxInt && !a.leavesKeptBelowCap(g.backend, c) {
+		return false
+	}
+	held := a.heldFor(g)
+	if held == 0 || a.weight == 0 {
+		return true
+	}
+	k := c.m + a.weight + held
+	if g.ramp.recovered && k > g.ramp.cap {
+		return false
+	}
+	for _, m := range g.models {
+		need := max(m.protect(), a.keptFloor(m))
+		if m == v.model && floor <= m.solo {
+			need = max(need, floor)
+		}
+		if need <= 0 {
+			continue
+		}
+		if _, _, ok := m.carries(k, extraP(c.prompt+a.prompt, m.answer), need); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// takesKept reports whether one more of a's kind takes a place in g that is kept for
+// it. Then nobody else loses one: all that are kept fit together. Where more is
+// promised than fits, who comes first has it.
+func (a *ask) takesKept(g *group, c *present, floor float64) bool {
+	if len(g.kept) == 0 || a.weight == 0 {
+		return false
+	}
+	k := a.route.keptIn(g)
+	return k != nil && a.owns(k) && floor <= a.route.floor() && k.unused() >= (c.alike+1)*a.weight
+}
+
+// leavesKeptBelowCap is the same for the cap of b, whatever decodes together there.
+func (a *ask) leavesKeptBelowCap(b *backend, c *present) bool {
+	held := 0
+	for _, g := range b.groups {
+		held += a.heldFor(g)
+	}
+	return held == 0 || c.places-max(a.weight, 1) >= held
+}
+
+// keptFloor is the highest floor of those for whom places are kept on m, unused.
+func (a *ask) keptFloor(m *model) float64 {
+	floor := 0.0
+	for _, k := range m.group.kept {
+		if k.model == m && !a.owns(k) && k.unused() > 0 {
+			floor = max(floor, k.route.floor())
+		}
+	}
+	return floor
+}
+
+// floor is what rt promises, 0 if nothing.
+func (rt *route) floor() float64 {
+	if rt.conf.Class == Batch || !(rt.conf.SLO.MinTPS > 0) {
+		return 0
+	}
+	return rt.conf.SLO.MinTPS
+}
+
+// keptIn is what rt has guaranteed in g, nil if nothing.
+func (rt *route) keptIn(g *group) *kept {
+	for _, k := range rt.kept {
+		if k.group == g {
+			return k
+		}
+	}
+	return nil
+}
+
+// use counts the new lease l of a among those that its guarantee is for.
+func (a *ask) use(l *Lease) {
+	k := a.route.keptIn(l.group)
+	if k == nil || !a.owns(k) {
+		return
+	}
+	l.kept = k
+	k.used += l.weight
+}
+
+// unuse takes l off again.
+func (l *Lease) unuse() {
+	if l.kept != nil {
+		l.kept.used -= l.weight
+		l.kept = nil
+	}
+}
+
+// meetGuarantees finds the groups in which routes have places guaranteed. What is
+// counted there already goes on being counted.
+func (r *Router) meetGuarantees() {
+	r.guarantees = r.guarantees[:0]
+	for _, rt := range r.routes {
+		before := rt.kept
+		rt.kept = nil
+		if rt.conf.SLO.Guarantee.none() {
+			continue
+		}
+		for i, m := range rt.models {
+			if m == nil || rt.sharesGroup(i) {
+				continue
+			}
+			j := slices.IndexFunc(before, func(k *kept) bool { return k.group == m.group })
+			k := &kept{route: rt, group: m.group}
+			if j >= 0 {
+				k = before[j]
+			}
+			rt.kept = append(rt.kept, k)
+			m.group.kept = append(m.group.kept, k)
+		}
+		r.guarantees = append(r.guarantees, rt)
+	}
+	r.keepPlaces()
+}
+
+// keepPlaces splits the guarantees among the targets, by what each carries. A split
+// stays as long as it is about right: each change leaves a place in one group before
+// it is free in the other.
+func (r *Router) keepPlaces() {
+	for _, rt := range r.guarantees {
+		total, carried, split := 0, 0, 0
+		for _, k := range rt.kept {
+			carries := k.weigh()
+			carried += carries
+			total += k.most
+			split += k.places
+		}
+		rt.guaranteed = rt.conf.SLO.Guarantee.Places
+		if rt.guaranteed <= 0 {
+			rt.guaranteed = int(math.Ceil(min(rt.conf.SLO.Guarantee.Share, 1)*float64(carried) - 1e-9))
+		}
+		want := min(rt.guaranteed, total)
+		if split != want || slices.ContainsFunc(rt.kept, func(k *kept) bool { return k.misfits(want, total) }) {
+			rt.split(want, total)
+		}
+	}
+}
+
+// uneven is how far a part may be from its share, of all that is kept, before the
+// places are split anew.
+const uneven = 0.25
+
+// misfits reports whether k's part of want places, of total that can be kept, cannot
+// be kept, or is far from its share.
+func (k *kept) misfits(want, total int) bool {
+	share := float64(want) * float64(k.most) / float64(max(total, 1))
+	return k.places > k.most || math.Abs(float64(k.places)-share) > max(uneven*float64(want), 1)
+}
+
+// split hands out want places, of total that can be kept.
+func (rt *route) split(want, total int) {
+	for _, k := range rt.kept {
+		k.places = 0
+		if total > 0 {
+			k.places = min(int(math.Ceil(float64(want)*float64(k.most)/float64(total))), k.most)
+		}
+		want -= k.places
+		total -= k.most
+	}
+}
+
+// weigh finds how many sequences carry the floor of the route in k's group, and
+// how many of them can be kept. Where it is evidence that ends there, half may be
+// kept: the others have to show what more it takes.
+func (k *kept) weigh() (carries int) {
+	k.model, k.most = nil, 0
+	b := k.group.backend
+	if !b.inService() {
+		return 0
+	}
+	bound := false
+	for _, m := range k.route.models {
+		if m == nil || m.group != k.group {
+			continue
+		}
+		n, lowerBound := m.carriesMost(k.route.floor())
+		if k.model == nil || n > carries {
+			k.model, carries, bound = m, n, lowerBound
+		}
+	}
+	if k.group.ramp.recovered && carries > k.group.ramp.cap {
+		carries, bound = k.group.ramp.cap, true
+	}
+	if b.maxConcurrency > 0 && carries >= b.maxConcurrency {
+		carries, bound = b.maxConcurrency, false
+	}
+	if k.most = carries; bound {
+		k.most /= 2
+	}
+	return carries
+}
+
+// carriesMost is how many sequences keep floor here when no prompt waits, and
+// whether it is evidence and not speed that ends there.
+func (m *model) carriesMost(floor float64) (n int, lowerBound bool) {
+	n = most(func(k int) bool {
+		_, _, ok := m.carries(k, 0, floor)
+		return ok
+	})
+	if slots := m.ttft.Slots; slots > 0 && n >= slots {
+		return slots, false
+	}
+	return n, n < endlessRoom && m.limitedByEvidence(n+1, floor)
+}
