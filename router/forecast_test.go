@@ -202,7 +202,7 @@ func TestPromises(t *testing.T) {
 			tenant := []string{"", "b"}[key%2]
 			if rapid.Bool().Draw(t, "make") {
 				at := now.Add(time.Duration(rapid.IntRange(1000, 60_000).Draw(t, "told")) * time.Millisecond)
-				p.make(now, at, now, tenant, key)
+				p.make(now, promise{at: at, since: now, tenant: tenant}, key)
 				list = append(list, open{at, at.Add(-max(promiseEarly, at.Sub(now)/8)), now, key, tenant})
 			} else {
 				first := -1
@@ -212,17 +212,17 @@ func TestPromises(t *testing.T) {
 					}
 				}
 				ok := first >= 0 && !now.Before(list[first].from)
-				since, got := p.keep(now, key)
+				kept, got := p.keep(now, key)
 				if got != ok {
 					t.Fatalf("recognised %v, want %v", got, ok)
 				}
 				if ok {
 					// Of several for one time it may be any.
 					same := slices.IndexFunc(list, func(o open) bool {
-						return o.key == key && o.at.Equal(list[first].at) && o.since.Equal(since)
+						return o.key == key && o.at.Equal(list[first].at) && o.since.Equal(kept.since)
 					})
 					if same < 0 {
-						t.Fatalf("refused first at %v, want %v", since, list[first].since)
+						t.Fatalf("refused first at %v, want %v", kept.since, list[first].since)
 					}
 					list = slices.Delete(list, same, same+1)
 				}
@@ -267,7 +267,7 @@ func TestPromises(t *testing.T) {
 func TestPromisesGoByTheClockOfTheirSlots(t *testing.T) {
 	var p promises
 	now := time.Now()
-	p.make(now, now.Add(10*time.Second), now, "a", 7)
+	p.make(now, promise{at: now.Add(10 * time.Second), since: now, tenant: "a"}, 7)
 	if q := p.byKey[7][0]; q.at != q.at.Round(0) || q.from != q.from.Round(0) {
 		t.Errorf("a promise for %v, kept from %v, goes by the monotonic clock too", q.at, q.from)
 	}
@@ -280,7 +280,7 @@ func TestPromisesAreBounded(t *testing.T) {
 		if p.full(start) {
 			continue
 		}
-		p.make(start, start.Add(30*time.Second), start, fmt.Sprint(i), uint64(i+1))
+		p.make(start, promise{at: start.Add(30 * time.Second), since: start, tenant: fmt.Sprint(i)}, uint64(i+1))
 		made++
 	}
 	if made != mostPromises || p.keyed != made || len(p.byKey) != made || p.open != made || len(p.tenants) != made {
@@ -291,7 +291,7 @@ func TestPromisesAreBounded(t *testing.T) {
 		t.Errorf("%d recognisable of %d, %d tenants a minute later", p.keyed, p.open, len(p.tenants))
 	}
 	for i := range 3 * mostRecords { // what is kept at once leaves little behind
-		p.make(late, late.Add(time.Second), late, fmt.Sprint(i), 7)
+		p.make(late, promise{at: late.Add(time.Second), since: late, tenant: fmt.Sprint(i)}, 7)
 		p.keep(late.Add(time.Second), 7)
 	}
 	if kept := len(p.slot(late.Add(time.Second).Unix()).keys); kept > 1 || len(p.tenants) > mostRecords+1 {
@@ -306,9 +306,9 @@ func TestWhoDoesNotComeIsNotExpected(t *testing.T) {
 	var p promises
 	now := start
 	for i := range 2000 { // each second ten of a crowd, and one who comes
-		p.make(now, now.Add(5*time.Second), now, fmt.Sprint("crowd ", i), uint64(i+1))
+		p.make(now, promise{at: now.Add(5 * time.Second), since: now, tenant: fmt.Sprint("crowd ", i)}, uint64(i+1))
 		if i%10 == 0 {
-			p.make(now, now.Add(5*time.Second), now, "faithful", uint64(1_000_000+i))
+			p.make(now, promise{at: now.Add(5 * time.Second), since: now, tenant: "faithful"}, uint64(1_000_000+i))
 		}
 		if back := i - 50; back >= 0 && back%10 == 0 {
 			if _, ok := p.keep(now, uint64(1_000_000+back)); !ok {

@@ -7,8 +7,10 @@ import (
 
 // line is one class's waiting line of one route. Who comes back as told goes
 // before all others: else a crowd that comes as somebody new each time, and has
-// a turn each time, would be served before those who did what they were told. The
-// zero value is empty.
+// a turn each time, would be served before those who did what they were told. What
+// a tenant asks for the first time waits while one of its own that came back
+// cannot go, however little it asks for: else long prompts, for which a place is free least
+// often, would be passed until they are refused again. The zero value is empty.
 type line struct {
 	told  turns // who comes back as told
 	fresh turns // everybody else
@@ -78,9 +80,11 @@ const (
 )
 
 // next returns who is to be tried in this round of waking: of those who come back
-// as told, then of the others, the first of the tenant whose turn it is, or where that one cannot go, of the next who asks for
-// less. Who could not go keeps the turn. One who failed over, and may not go
-// everywhere, holds up nobody behind it. nil when nobody else is worth a try.
+// as told, then of the others, the first of the tenant whose turn it is, or where
+// that one cannot go, of the next who asks for less. Who could not go keeps the
+// turn. It is passed by its own tenant only where both come back, and it for the
+// first time. One who failed over, and may not go everywhere, holds up nobody
+// behind it. nil when nobody else is worth a try.
 func (q *line) next(round uint64) *Ticket {
 	if q.round != round {
 		q.round, q.failed = round, q.failed[:0]
@@ -97,13 +101,17 @@ func (q *line) next(round uint64) *Ticket {
 	looked := 0
 	for _, in := range []*turns{&q.told, &q.fresh} {
 		for own := in.front; own != nil && looked < mostLooked; own = own.next {
+			if in == &q.fresh && q.told.of(own.tenant) > 0 {
+				looked++
+				continue
+			}
 			for _, t := range own.tickets {
 				looked++
 				failedOver := len(t.demand.exclude) > 0
 				if t.tried != round && !(failedOver && again == mostTried) && !slices.ContainsFunc(q.failed, func(d demand) bool { return d.covers(t.demand) }) {
 					return t
 				}
-				if !failedOver || looked >= mostLooked {
+				if passable := failedOver || t.back() && !t.inVain; !passable || looked >= mostLooked {
 					break
 				}
 			}
@@ -200,7 +208,7 @@ func (r *Router) stand(a *ask, p *plan) *Ticket {
 	r.tickets++
 	t := &Ticket{
 		router: r, route: a.route, req: a.req, class: a.class,
-		deadline: p.deadline, due: a.due(p.deadline), since: a.since, number: r.tickets, steps: p.after,
+		deadline: p.deadline, due: a.due(p.deadline), since: a.since, inVain: a.inVain, number: r.tickets, steps: p.after,
 		demand: demand{floor: a.floor, weight: a.weight, prompt: a.prompt, exclude: a.req.Exclude},
 	}
 	t.req.Arrived = a.arrived

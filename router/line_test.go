@@ -103,6 +103,41 @@ func TestNewcomersDoNotPass(t *testing.T) {
 	b.wantGrants(leases[2].Done(b.now, 100), "small")
 }
 
+// Who comes back as told and asks for more than there is has nobody of its own
+// tenant served who comes for the first time, however little that one asks for; and
+// when it came back in vain before, nobody else who comes back either.
+func TestNewcomersDoNotPassWhoComesBack(t *testing.T) {
+	for _, c := range []struct {
+		inVain bool
+		want   []any
+	}{
+		{false, []any{"told", "other", "big", "newcomer"}},
+		{true, []any{"other", "big", "told", "newcomer"}},
+	} {
+		b, leases := full(t)
+		back := func(key uint64, inVain bool, edit ...func(*Request)) {
+			b.routes[0].promises.make(b.now, promise{at: b.now, since: b.now.Add(time.Duration(key)*time.Second - time.Minute), back: inVain}, key)
+			if ticket := b.stand("chat", append(edit, func(r *Request) { r.Key = key })...); !ticket.back() {
+				t.Fatal("it is not recognised")
+			}
+		}
+		back(1, c.inVain, waiter("big"), sequences(2))
+		back(2, false, waiter("told"))
+		b.stand("chat", waiter("newcomer"))
+		b.stand("chat", waiter("other"), tenant("other"))
+		var got []any
+		for i := 0; i < len(leases); i++ {
+			for _, g := range leases[i].Done(b.now, 100) {
+				got = append(got, g.Waiter)
+				leases = append(leases, g.Decision.Lease)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("in vain before: %v: served %v, want %v", c.inVain, got, c.want)
+		}
+	}
+}
+
 // What no backend takes at once, however idle, does not hold up the line.
 func TestWhoIsTooWideDoesNotStandInLine(t *testing.T) {
 	b := newBench(t, []string{"x", "y"}, Route{Name: "chat", OnInfeasible: queue(time.Second)})

@@ -16,8 +16,8 @@ func (r *Router) Place(now time.Time, req Request) Decision {
 	a.put(now, rt, &req)
 	rt.came++
 	if !req.NoQueue && !req.Spare && !req.Again {
-		if since, ok := rt.promises.keep(now, req.Key); ok {
-			a.since = since
+		if kept, ok := rt.promises.keep(now, req.Key); ok {
+			a.since, a.inVain = kept.since, kept.back
 		}
 	}
 	p := r.planNewcomer(a)

@@ -26,6 +26,7 @@ type promise struct {
 	at     time.Time
 	from   time.Time // from when on it is kept
 	since  time.Time // when the request was refused for the first time
+	back   bool      // it had come back as told when it was refused
 	tenant string
 }
 
@@ -72,19 +73,20 @@ func (p *promises) full(now time.Time) bool {
 	return p.open >= mostPromises
 }
 
-// make notes that a request of tenant was told to come back at at. The book is
+// make notes that the request with key was told to come back at q.at. The book is
 // not full.
-func (p *promises) make(now, at, since time.Time, tenant string, key uint64) {
+func (p *promises) make(now time.Time, q promise, key uint64) {
 	p.sweep(now)
-	at = at.Round(0) // by the clock of the slots: else one that is set back has a promise outlive its slot
-	slot := p.slot(at.Unix())
+	q.at = q.at.Round(0) // by the clock of the slots: else one that is set back has a promise outlive its slot
+	q.from = q.at.Add(-max(promiseEarly, q.at.Sub(now)/8))
+	slot := p.slot(q.at.Unix())
 	if slot.of == nil {
 		slot.of = map[string]int{}
 	}
 	slot.open++
-	slot.of[tenant]++
+	slot.of[q.tenant]++
 	p.open++
-	p.tenant(tenant).open++
+	p.tenant(q.tenant).open++
 	if key == 0 {
 		return
 	}
@@ -92,8 +94,8 @@ func (p *promises) make(now, at, since time.Time, tenant string, key uint64) {
 		p.byKey = map[uint64][]promise{}
 	}
 	list := p.byKey[key]
-	i, _ := slices.BinarySearchFunc(list, at, func(q promise, at time.Time) int { return q.at.Compare(at) })
-	p.byKey[key] = slices.Insert(list, i, promise{at: at, from: at.Add(-max(promiseEarly, at.Sub(now)/8)), since: since, tenant: tenant})
+	i, _ := slices.BinarySearchFunc(list, q.at, func(q promise, at time.Time) int { return q.at.Compare(at) })
+	p.byKey[key] = slices.Insert(list, i, q)
 	p.keyed++
 	slot.keys = append(slot.keys, key)
 	p.dirty = true
@@ -124,16 +126,16 @@ func (p *promises) forget() {
 	}
 }
 
-// keep returns since when a request that comes now has been coming back, if it
-// was told to come now. With that the promise is kept, and no longer open.
-func (p *promises) keep(now time.Time, key uint64) (since time.Time, ok bool) {
+// keep returns the promise to a request that comes now, if it was told to come
+// now. With that the promise is kept, and no longer open.
+func (p *promises) keep(now time.Time, key uint64) (kept promise, ok bool) {
 	if p.keyed == 0 || key == 0 {
-		return time.Time{}, false
+		return promise{}, false
 	}
 	p.sweep(now)
 	list := p.byKey[key]
 	if len(list) == 0 || now.Before(list[0].from) {
-		return time.Time{}, false
+		return promise{}, false
 	}
 	first := list[0]
 	p.drop(key, 1)
@@ -143,7 +145,7 @@ func (p *promises) keep(now time.Time, key uint64) (since time.Time, ok bool) {
 		delete(slot.of, first.tenant)
 	}
 	p.close(first.tenant, 1, 1)
-	return first.since, true
+	return first, true
 }
 
 // close ends n promises to a tenant, of which so many were kept.

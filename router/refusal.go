@@ -72,7 +72,7 @@ func (r *Router) refuse(a *ask, reason ShedReason, best float64) *Refusal {
 		if since.IsZero() {
 			since = a.arrived
 		}
-		a.route.promises.make(a.now, a.now.Add(f.RetryAfter), since, a.req.Tenant, a.req.Key)
+		a.route.promises.make(a.now, promise{at: a.now.Add(f.RetryAfter), since: since, back: a.back(), tenant: a.req.Tenant}, a.req.Key)
 	}
 	return f
 }

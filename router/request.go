@@ -54,6 +54,7 @@ type ask struct {
 	prompt  int           // tokens to prefill; 0 for a request that does not decode
 	turn    uint64        // requests that came to the route before it
 	since   time.Time     // it comes back as told: when it was refused for the first time; else zero
+	inVain  bool          // it came back as told before this
 
 	verdicts []verdict // on the route's targets, in their order, once they were judged
 	preview  bool      // it is only asked what would become of it

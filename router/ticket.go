@@ -12,6 +12,7 @@ type Ticket struct {
 	deadline time.Time
 	due      time.Time // by which those in line are served; the deadline, unless it comes back as told
 	since    time.Time // ask.since
+	inVain   bool      // ask.inVain
 	number   uint64    // order of arrival
 	steps    []Step    // what comes when the wait is over
 	demand   demand
@@ -24,7 +25,7 @@ type Ticket struct {
 // ask is the request as put to its route at now.
 func (t *Ticket) ask(now time.Time) ask {
 	a := newAsk(now, t.route, &t.req)
-	a.since = t.since
+	a.since, a.inVain = t.since, t.inVain
 	return a
 }
 

@@ -212,7 +212,7 @@ func grades() []grade {
 	add(grade{"retries as told: goodput ≥ 97 % of the run without", "R told", goodputOf("R", Pacer), 0.97, 0, 1},
 		grade{"retries, half hammering: goodput ≥ 97 %", "R half", goodputOf("R", Pacer), 0.97, 0, 1},
 		grade{"obeying is no worse than hammering", "R half", obeyedOfHammered, 1, 0, 1},
-		grade{"≥ 80 % of those who come as told are placed at 225 %", "R told", cameBackPlaced, 0.8, 0.6, 1},
+		grade{"≥ 80 % of those who come as told are placed at 225 %", "R told", cameBackPlaced, 0.8, 0, 1},
 		grade{"cold start: missed ≤ 0.5 %", "K cold", missedOfServed, 0.005, 0.01, 3},
 		grade{"cold start: missed ≤ 0.5 %", "K slow", missedOfServed, 0.005, 0.02, 5},
 		grade{"two slow engines, cold: goodput ≥ 100 % of perfect caps by hand", "N slow", goodputOf("", LeastCapped), 1, 0.9, 1})

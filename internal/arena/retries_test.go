@@ -40,12 +40,14 @@ var (
 var mixes = []crowd{
 	{name: "told", manners: [manners]float64{Obeying: 1}},
 	{name: "told, uneven", manners: [manners]float64{Obeying: 1}, uneven: true},
+	{name: "told, uneven, 20 tenants", manners: [manners]float64{Obeying: 1}, tenants: 20, uneven: true},
 	{name: "told, 20 tenants", manners: [manners]float64{Obeying: 1}, tenants: 20},
 	{name: "sloppy", manners: [manners]float64{Sloppy: 1}},
 	{name: "persistent", manners: [manners]float64{Persistent: 1}},
 	{name: "libraries", manners: [manners]float64{Obeying: 2, Persistent: 1, BackingOff: 1}},
 	{name: "half hammer", manners: [manners]float64{Obeying: 1, Hammering: 1}},
 	{name: "half disguised", manners: [manners]float64{Obeying: 1, Disguised: 1}},
+	{name: "half disguised, uneven", manners: [manners]float64{Obeying: 1, Disguised: 1}, uneven: true},
 	{name: "half disguised, 20 tenants", manners: [manners]float64{Obeying: 1, Disguised: 1}, tenants: 20},
 	{name: "all hammer", manners: [manners]float64{Hammering: 1}},
 	{name: "all disguised", manners: [manners]float64{Disguised: 1}},
@@ -118,6 +120,13 @@ func (c crowd) play(t *testing.T, before alone, first, seeds uint64) (o crowdRes
 	return o
 }
 
+func sum(shares [manners]float64) (all float64) {
+	for _, share := range shares {
+		all += share
+	}
+	return all
+}
+
 // least of xs that are known.
 func least(xs []float64) float64 {
 	low := math.NaN()
@@ -160,6 +169,8 @@ func TestWhoComesBackAsToldIsServed(t *testing.T) {
 	for _, c := range []crowd{
 		{fleet: "mixed", name: "told", manners: [manners]float64{Obeying: 1}},
 		{fleet: "slow", name: "told", manners: [manners]float64{Obeying: 1}},
+		{fleet: "mixed", name: "told, uneven", manners: [manners]float64{Obeying: 1}, uneven: true},
+		{fleet: "slow", name: "told, uneven", manners: [manners]float64{Obeying: 1}, uneven: true},
 		{fleet: "mixed", name: "half disguised", manners: [manners]float64{Obeying: 1, Disguised: 1}},
 		{fleet: "slow", name: "half hammer", manners: [manners]float64{Obeying: 1, Hammering: 1}},
 	} {
@@ -168,11 +179,15 @@ func TestWhoComesBackAsToldIsServed(t *testing.T) {
 			c.load = 225
 			o := c.play(t, alone{}, 1, 2)
 			t.Logf("goodput %.3f of the run without retries; placed %.3f of those who came when told; met %.3f of those who obey, %.3f of those who do not", o.goodput, o.placed, o.obeys, o.hammers)
-			if low := least(o.goodput); !(low >= 0.97) {
-				t.Errorf("goodput is %.1f %% of the run without retries, want 97 %%", 100*low)
+			most := 0.97
+			if c.uneven { // without retries the short prompts alone are served, which cost less
+				most = 0.93
+			}
+			if low := least(o.goodput); !(low >= most) {
+				t.Errorf("goodput is %.1f %% of the run without retries, want %.0f %%", 100*low, 100*most)
 			}
 			want := 0.8
-			if c.name != "told" { // what is expected of a crowd goes by chance
+			if c.manners[Obeying] < sum(c.manners) { // what is expected of a crowd goes by chance
 				want = 0.7
 			}
 			if placed := mean(o.placed); !(placed >= want) {
