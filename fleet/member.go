@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -59,34 +60,11 @@ func linkOf(b config.Backend, connect time.Duration) (link, []byte, error) {
 // that it is trusted by beside the system's.
 func (f *Fleet) build(b config.Backend, l link, pem []byte) (*member, error) {
 	m := &member{fleet: f, name: b.Name, link: l}
-	header := http.Header{}
-	for name, value := range b.Headers {
-		header.Set(name, value.Reveal())
+	o, err := reach(b, l.connect, pem, f.o.Dial)
+	if err != nil {
+		return nil, err
 	}
-	var tlsConfig *tls.Config
-	if pem != nil {
-		roots, err := x509.SystemCertPool()
-		if err != nil {
-			roots = x509.NewCertPool()
-		}
-		if !roots.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("backend %s: ca_file %s holds no PEM certificate", b.Name, b.CAFile)
-		}
-		tlsConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	}
-	dial := f.o.Dial
-	if b.Address != "" {
-		var err error
-		if dial, err = providers.At(b.Address, b.URL, dial); err != nil {
-			return nil, err
-		}
-	}
-	o := providers.Options{
-		Name: b.Name, BaseURL: b.URL, Kind: b.Kind, APIKey: b.APIKey.Reveal(), Headers: header,
-		Usage: b.Usage, Dial: dial, ConnectTimeout: l.connect, TLS: tlsConfig,
-		OnHealth: m.hearBreaker,
-	}
-	var err error
+	o.OnHealth = m.hearBreaker
 	if m.backend, err = providers.New(o); err != nil {
 		return nil, err
 	}
@@ -100,6 +78,44 @@ func (f *Fleet) build(b config.Backend, l link, pem []byte) (*member, error) {
 		}
 	}
 	return m, nil
+}
+
+// Reach returns how b is talked to over the network: where, by whom it is trusted,
+// and with which credentials.
+func Reach(b config.Backend, connect time.Duration) (providers.Options, error) {
+	_, pem, err := linkOf(b, connect)
+	if err != nil {
+		return providers.Options{}, err
+	}
+	return reach(b, connect, pem, nil)
+}
+
+func reach(b config.Backend, connect time.Duration, pem []byte, dial func(ctx context.Context, network, addr string) (net.Conn, error)) (providers.Options, error) {
+	o := providers.Options{
+		Name: b.Name, BaseURL: b.URL, Kind: b.Kind, APIKey: b.APIKey.Reveal(), Headers: http.Header{},
+		Usage: b.Usage, Dial: dial, ConnectTimeout: connect,
+	}
+	for name, value := range b.Headers {
+		o.Headers.Set(name, value.Reveal())
+	}
+	if pem != nil {
+		roots, err := x509.SystemCertPool()
+		if err != nil {
+			roots = x509.NewCertPool()
+		}
+		if !roots.AppendCertsFromPEM(pem) {
+			return o, fmt.Errorf("backend %s: ca_file %s holds no PEM certificate", b.Name, b.CAFile)
+		}
+		o.TLS = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	}
+	if b.Address != "" {
+		at, err := providers.At(b.Address, b.URL, dial)
+		if err != nil {
+			return o, err
+		}
+		o.Dial = at
+	}
+	return o, nil
 }
 
 // probe adds the loop that looks whether the backend is well.

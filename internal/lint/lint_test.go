@@ -47,6 +47,7 @@ var arrows = map[string][]string{
 	"internal/ask":        {"api", "config", "fleet", "internal/benchfile", "internal/redisconn", "internal/report", "internal/spelling", "profiles", "profiles/redisstore"},
 	"internal/demo":       {"config", "internal/arena", "internal/loadgen", "internal/presets", "internal/report", "profiles", "router", "sim"},
 	"internal/plan":       {"api", "config", "fleet", "internal/arena", "internal/ask", "internal/presets", "internal/report", "internal/spelling", "profiles", "router", "sim"},
+	"internal/doctor":     {"config", "fleet", "internal/endpoint", "internal/redisconn", "internal/spelling", "internal/upstream", "profiles", "providers"},
 	"internal/report":     {},
 	"internal/golden":     {},
 	"internal/arena":      {"internal/baseline", "internal/loadgen", "internal/presets", "profiles", "profiles/learn", "router", "router/peers", "share", "sim"},
