@@ -93,7 +93,7 @@ func (a *ask) takesKept(g *group, c *present, floor float64) bool {
 		return false
 	}
 	k := a.route.keptIn(g)
-	return k != nil && a.owns(k) && floor <= a.route.floor() && k.unused() >= (c.alike+1)*a.weight
+	return k != nil && a.owns(k) && floor <= a.route.floor() && k.unused() >= (c.alike*g.router.scale+1)*a.weight
 }
 
 // leavesKeptBelowCap is the same for the cap of b, whatever decodes together there.
@@ -186,8 +186,9 @@ func (r *Router) keepPlaces() {
 	for _, rt := range r.guarantees {
 		total, carried, split := 0, 0, 0
 		for _, k := range rt.kept {
-			carries := k.weigh()
-			carried += carries
+			if carries := k.weigh(); carries < endlessRoom { // else there is no share of it
+				carried += carries
+			}
 			total += k.most
 			split += k.places
 		}
