@@ -273,9 +273,9 @@ func (b *backend) instead(model string, known []string) string {
 		return fmt.Sprintf("write %q", lower[near])
 	}
 	model = strings.ToLower(model)
-	for l, k := range lower { // meta-llama/Llama-3.1-8B for llama-3.1-8b
+	for _, l := range slices.Sorted(maps.Keys(lower)) { // meta-llama/Llama-3.1-8B for llama-3.1-8b
 		if strings.Contains(l, model) || strings.Contains(model, l) {
-			return fmt.Sprintf("write %q", k)
+			return fmt.Sprintf("write %q", lower[l])
 		}
 	}
 	if len(known) > 5 {

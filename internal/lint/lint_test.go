@@ -69,6 +69,7 @@ var arrows = map[string][]string{
 	"internal/redisconn":  {"config"},
 	"internal/redistest":  {},
 	"internal/spelling":   {},
+	"internal/slofile":    {"config"},
 	"internal/sse":        {},
 	"internal/telemetry":  {"history"},
 	"internal/timings":    {},
