@@ -4,17 +4,25 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/pacer-dev/pacer/internal/chromium"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 )
 
+// browser is one that looks at the page of the admin port.
+type browser struct {
+	*chromium.Browser
+	t testing.TB
+}
+
 // servedPage opens the page of w in a real browser.
-func servedPage(t *testing.T, w *world, width int) (*chromium, *httptest.Server, *atomic.Bool) {
+func servedPage(t *testing.T, w *world, width int) (*browser, *httptest.Server, *atomic.Bool) {
 	t.Helper()
-	c := startChromium(t)
+	c := &browser{Browser: chromium.Start(t), t: t}
 	var down atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if down.Load() {
@@ -27,16 +35,16 @@ func servedPage(t *testing.T, w *world, width int) (*chromium, *httptest.Server,
 		server.CloseClientConnections()
 		server.Close()
 	})
-	c.open(server.URL+"/", width, 1000, false)
-	c.until(`document.querySelectorAll(".target .curve").length > 0`)
+	c.Open(server.URL+"/", width, 1000, false)
+	c.Until(`document.querySelectorAll(".target .curve").length > 0`)
 	return c, server, &down
 }
 
 // quiet fails when the browser complained: of a script, of the policy, of a
 // missing file.
-func (c *chromium) quiet() {
+func (c *browser) quiet() {
 	c.t.Helper()
-	for _, complaint := range c.complaints() {
+	for _, complaint := range c.Complaints() {
 		c.t.Errorf("the browser says: %s", complaint)
 	}
 }
@@ -50,10 +58,10 @@ type mark struct {
 }
 
 // marks returns what matches selector in the card of backend.
-func (c *chromium) marks(backend, selector string) []mark {
+func (c *browser) marks(backend, selector string) []mark {
 	c.t.Helper()
 	var got []mark
-	c.eval(`(() => {
+	c.Eval(`(() => {
 		const card = [...document.querySelectorAll(".target")].find((el) => el.querySelector("h3").textContent === "`+backend+`");
 		return [...card.querySelectorAll("`+selector+`")].map((el) => {
 			const b = el.getBoundingClientRect(), s = card.querySelector("svg").getBoundingClientRect();
@@ -76,7 +84,7 @@ func TestPageDrawsWhatWasLearned(t *testing.T) {
 
 	bins := c.marks("h200", ".bin")
 	if len(bins) != 11 {
-		t.Fatalf("h200: %d measured points are drawn, want 11\n%s", len(bins), c.page())
+		t.Fatalf("h200: %d measured points are drawn, want 11\n%s", len(bins), c.Page())
 	}
 	for i, b := range bins {
 		if !near(b.TPS, truth(int(b.N)), 0.02) {
@@ -113,10 +121,10 @@ func TestPageDrawsWhatWasLearned(t *testing.T) {
 	if got := c.marks("l40s", ".bin"); len(got) != 0 {
 		t.Errorf("l40s: %d measured points are drawn, want none", len(got))
 	}
-	page := c.page()
+	page := c.Page()
 	for _, want := range []string{
-		"Live", "12 decoding", "4 waiting for a first token", "n = 12 now", "80 %", "of 50 judged requests", "floor 30",
-		"Waiting for the first streams", "http://127.0.0.1:8080/v1/chat/completions", "From the configured prior",
+		"Live", "12 decoding", "4 waiting for a first token", "n = 12 now", "80 %", "budget spent >10×", "Nothing is wrong now; 1 route still below the goal", "floor 30",
+		"No streams yet", "http://127.0.0.1:8080/v1/chat/completions", "From the configured prior",
 		"gpu <b>H200</b>", // a name is text, whatever it holds
 	} {
 		if !strings.Contains(strings.ReplaceAll(page, "\u00a0", " "), want) {
@@ -136,13 +144,13 @@ func TestPageFitsItsWindow(t *testing.T) {
 	w.occupy(t, 1, 3)
 	c, _, _ := servedPage(t, w, 1400)
 	for _, width := range []int{320, 400, 800, 1400, 2400} {
-		c.resize(width, 900)
-		c.until(`innerWidth === ` + jsNumber(width))
+		c.Resize(width, 900)
+		c.Until(`innerWidth === ` + strconv.Itoa(width))
 		var got struct {
 			Page  int      `json:"page"`
 			Wider []string `json:"wider"`
 		}
-		c.eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done({
+		c.Eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done({
 			page: document.documentElement.scrollWidth,
 			wider: [...document.querySelectorAll("main *")].filter((el) => el.getBoundingClientRect().right > innerWidth + 1).map((el) => el.tagName + "." + el.getAttribute("class")),
 		}))))`, &got)
@@ -158,11 +166,11 @@ func TestPageFitsItsWindow(t *testing.T) {
 func TestPageUpdatesInPlace(t *testing.T) {
 	w := newWorld(t, "")
 	c, _, _ := servedPage(t, w, 1400)
-	c.eval(`window.kept = document.querySelector(".target svg"); kept.focus(); 0`, nil)
+	c.Eval(`window.kept = document.querySelector(".target svg"); kept.focus(); 0`, nil)
 	w.occupy(t, 0, 7)
-	c.until(`document.querySelector(".target .now-name")?.textContent === "n = 7 now"`)
+	c.Until(`document.querySelector(".target .now-name")?.textContent === "n = 7 now"`)
 	var same bool
-	c.eval(`document.querySelector(".target svg") === kept && document.activeElement === kept`, &same)
+	c.Eval(`document.querySelector(".target svg") === kept && document.activeElement === kept`, &same)
 	if !same {
 		t.Error("the chart was made anew, or lost the focus, when the load changed")
 	}
@@ -173,9 +181,9 @@ func TestPageIsReadableWithoutAPointer(t *testing.T) {
 	w := newWorld(t, "")
 	w.occupy(t, 0, 12)
 	c, _, _ := servedPage(t, w, 1400)
-	c.until(`document.querySelector(".target svg").getAttribute("aria-valuenow") === "12"`)
+	c.Until(`document.querySelector(".target svg").getAttribute("aria-valuenow") === "12"`)
 	var said string
-	c.eval(`(() => {
+	c.Eval(`(() => {
 		const chart = document.querySelector(".target svg");
 		chart.focus();
 		for (const key of ["ArrowRight", "PageUp", "ArrowLeft"]) chart.dispatchEvent(new KeyboardEvent("keydown", { key }));
@@ -185,14 +193,14 @@ func TestPageIsReadableWithoutAPointer(t *testing.T) {
 		t.Errorf("at n = (12+1)·2−1 the chart says %q, want n = 25 and 35.7 tok/s", said)
 	}
 	var unnamed []string
-	c.eval(`[...document.querySelectorAll("svg[role], input, [role=region], article.target, [role=img]")]
+	c.Eval(`[...document.querySelectorAll("svg[role], input, [role=region], article.target, [role=img]")]
 		.filter((el) => !el.getAttribute("aria-label") && !el.closest("label"))
 		.map((el) => el.outerHTML.slice(0, 80))`, &unnamed)
 	if len(unnamed) > 0 {
 		t.Errorf("without a name for a screen reader: %q", unnamed)
 	}
 	var table string
-	c.eval(`(() => { const d = document.querySelector(".target details"); d.open = true; return new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(d.innerText)))); })()`, &table)
+	c.Eval(`(() => { const d = document.querySelector(".target details"); d.open = true; return new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(d.innerText)))); })()`, &table)
 	if !strings.Contains(table, "measured") || strings.Count(table, "\n") < 11 {
 		t.Errorf("the table of measurements says %q, want 11 rows", table)
 	}
@@ -202,13 +210,13 @@ func TestPageIsReadableWithoutAPointer(t *testing.T) {
 func TestPageSaysThatTheConnectionIsLost(t *testing.T) {
 	w := newWorld(t, "")
 	c, server, down := servedPage(t, w, 1400)
-	c.until(`document.getElementById("lost").hidden`)
+	c.Until(`document.getElementById("lost").hidden`)
 	down.Store(true)
 	server.CloseClientConnections()
-	c.until(`!document.getElementById("lost").hidden && document.getElementById("connection").textContent === "Connection lost"`)
-	if page := c.page(); !strings.Contains(page, "The connection to Pacer is lost. This is the state of") {
+	c.Until(`!document.getElementById("lost").hidden && document.getElementById("connection").textContent === "Connection lost"`)
+	if page := c.Page(); !strings.Contains(page, "The connection to Pacer is lost. This is the state of") {
 		t.Errorf("the page does not say how old it is:\n%s", page)
 	}
 	down.Store(false)
-	c.until(`document.getElementById("lost").hidden && document.getElementById("connection").textContent === "Live"`)
+	c.Until(`document.getElementById("lost").hidden && document.getElementById("connection").textContent === "Live"`)
 }

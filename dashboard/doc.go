@@ -1,5 +1,5 @@
 // Package dashboard is the page of the admin port: one HTML file, its style
-// and its script, embedded as they are. There is no build step, and nothing is
+// and its scripts, one for each part of the page, embedded as they are. There is no build step, and nothing is
 // loaded from elsewhere.
 //
 // The page draws what the admin API says, once a second, from its stream of

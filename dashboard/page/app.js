@@ -1,111 +1,48 @@
-// The page: one stream of events from the admin API, shown in cards. Elements
+// The page: one stream of events from the admin API, shown in parts. Elements
 // are made once and then kept, so nothing flickers and no focus is lost.
 
-import { h, text, attr, rebuild, keyed } from "./dom.js";
-import { clock, span, whole } from "./format.js";
-import { RouteCard } from "./route.js";
-import { TargetCard } from "./target.js";
+import { Access } from "./access.js";
+import { BackendTable } from "./backends.js";
+import { Curves } from "./curves.js";
+import { Decisions } from "./decisions.js";
+import { attr, byId, text } from "./dom.js";
+import { clock, plural } from "./format.js";
+import { idOf, named } from "./links.js";
+import { RouteTable } from "./routes.js";
+import { State } from "./state.js";
+import { Timeline } from "./timeline.js";
+import { showVerdict } from "./verdict.js";
 
 const staleAfter = 5000; // ms without an event: the connection is no good
 const retryAfter = 4000; // ms, when the server has refused for good
-const filterFrom = 7; // targets from which a filter helps
-const denseFrom = 13; // targets from which the cards get smaller
+const historyEvery = 10_000; // ms
 
-const $ = (id) => document.getElementById(id);
-const keyOf = (t) => t.backend + "\n" + t.model;
+const state = new State();
+let at = 0; // performance.now() of the last event
+let broken = false; // the connection ended since
 
-const state = {
-  event: null,
-  at: 0, // performance.now() of the last event
-  broken: false, // the connection ended since
-  learned: new Map(), // by target: sent only when it changes
-};
+const access = new Access(() => show());
+const parts = { routes: new RouteTable(), timeline: new Timeline(), backends: new BackendTable(access), curves: new Curves() };
+new Decisions();
 
-// visibility tells each chart when it comes into sight, and when its size
-// changes.
-const visibility = {
-  tell: new Map(),
-  seen: new Set(),
-  watch(el, tell) {
-    this.tell.set(el, tell);
-    this.sight.observe(el);
-    this.size.observe(el);
-  },
-  forget(el) {
-    this.tell.delete(el);
-    this.seen.delete(el);
-    this.sight.unobserve(el);
-    this.size.unobserve(el);
-  },
-};
-visibility.sight = new IntersectionObserver((entries) => {
-  for (const e of entries) {
-    visibility.seen[e.isIntersecting ? "add" : "delete"](e.target);
-    visibility.tell.get(e.target)?.(e.isIntersecting);
-  }
-}, { rootMargin: "400px" });
-visibility.size = new ResizeObserver((entries) => {
-  for (const e of entries) if (visibility.seen.has(e.target)) visibility.tell.get(e.target)?.(true);
-});
-
-function take(event) {
-  const kept = new Map();
-  for (const t of event.targets) {
-    const key = keyOf(t);
-    kept.set(key, t.learned ?? state.learned.get(key) ?? null);
-  }
-  state.learned = kept;
-  state.event = event;
-  state.at = performance.now();
-  state.broken = false;
-}
-
-function showSummary(e) {
-  const backends = new Map(e.targets.map((t) => [t.backend, t]));
-  const all = [...backends.values()];
-  const up = all.filter((t) => t.health === "up").length;
-  // in_flight is of a whole backend, or of one model that is counted by itself.
-  const counts = [...new Map(e.targets.map((t) => [t.separate ? keyOf(t) : t.backend, t])).values()];
-  const n = counts.reduce((sum, t) => sum + t.in_flight.n, 0);
-  const m = counts.reduce((sum, t) => sum + t.in_flight.m, 0);
-  const line = e.routes.reduce((sum, r) => sum + r.waiting, 0);
-  rebuild($("summary"), [up, all.length, n, m, line], () => [
-    [whole(up), ` of ${whole(all.length)}`, all.length === 1 ? "backend up" : "backends up"],
-    [whole(n), "", "streams decoding"],
-    [whole(Math.max(m - n, 0)), "", "waiting for a first token"],
-    [whole(line), "", "in line, not sent yet"],
-  ].map(([value, small, name]) => h("div", null, h("dt", null, name), h("dd", null, value, h("small", null, small)))));
-}
-
-function matches(t, routes, words) {
-  const names = routes.filter((r) => r.targets.some((x) => x.backend === t.backend && x.model === t.model)).map((r) => r.model);
-  const all = [t.backend, t.model, t.kind, t.health, ...Object.values(t.labels ?? {}), ...names].join(" ").toLowerCase();
-  return words.every((w) => all.includes(w));
-}
+const filter = byId("filter");
+const windowOf = () => document.querySelector("input[name=window]:checked").value;
 
 function show() {
-  const e = state.event;
-  if (!e) return;
-  const time = Date.parse(e.time);
-  showSummary(e);
-  text($("routes-note"), `Counts since ${new Date(e.since).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })} (${span((time - Date.parse(e.since)) / 1000)}), ` +
-    `this replica. Quantiles of the last ${span(e.window_s)}.`);
-  keyed($("routes"), e.routes, (r) => r.model, () => new RouteCard());
-
-  attr($("filter-label"), "hidden", e.targets.length < filterFrom);
-  const words = $("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const shown = e.targets.filter((t) => matches(t, e.routes, words));
-  $("cards").classList.toggle("dense", e.targets.length >= denseFrom);
-  attr($("nothing"), "hidden", shown.length > 0 || e.targets.length === 0);
-  keyed($("cards"), shown.map((target) => ({ target, learned: state.learned.get(keyOf(target)), routes: e.routes, time, dataURL: e.data_url })),
-    (x) => keyOf(x.target), () => new TargetCard(visibility));
+  const { world } = state;
+  if (!world) return;
+  showVerdict(world);
+  const routes = parts.routes.update(world, filter.value);
+  const backends = parts.backends.update(world, filter.value);
+  parts.timeline.update(world, filter.value);
+  parts.curves.update(world, filter.value);
+  text(byId("matching"), filter.value.trim() ? `${plural(routes, "route", "routes")}, ${plural(backends, "backend", "backends")}` : "");
 }
 
 // showConnection says how fresh the page is.
 function showConnection() {
-  const stale = !state.event ? performance.now() > staleAfter : performance.now() - state.at > staleAfter;
-  const pill = $("connection");
-  const lost = $("lost");
+  const stale = !state.event ? performance.now() > staleAfter : performance.now() - at > staleAfter;
+  const pill = byId("connection"), lost = byId("lost");
   document.body.classList.toggle("stale", stale && state.event !== null);
   attr(lost, "hidden", !stale);
   if (stale) {
@@ -114,9 +51,9 @@ function showConnection() {
     text(lost, state.event
       ? `The connection to Pacer is lost. This is the state of ${clock(Date.parse(state.event.time))}; trying again.`
       : "Pacer does not answer; trying again.");
-  } else if (state.broken) {
+  } else if (broken) {
     text(pill, "Reconnecting");
-    attr(pill, "class", "pill waiting");
+    attr(pill, "class", "pill warn");
   } else if (state.event) {
     text(pill, "Live");
     attr(pill, "class", "pill good");
@@ -127,20 +64,71 @@ let source = null;
 
 function connect() {
   source?.close();
-  source = new EventSource("/api/v1/events");
+  source = new EventSource(`/api/v1/events?window=${windowOf()}&deltas=true`);
   source.onmessage = (m) => {
-    take(JSON.parse(m.data));
+    state.take(JSON.parse(m.data));
+    at = performance.now();
+    broken = false;
     show();
     showConnection();
   };
   // The browser comes back by itself, unless it was refused.
   const mine = source;
   source.onerror = () => {
-    state.broken = true;
+    broken = true;
     showConnection();
     if (mine.readyState === EventSource.CLOSED) setTimeout(() => mine === source && connect(), retryAfter);
   };
 }
+
+// askHistory fetches what the small pictures of the routes are drawn from.
+async function askHistory() {
+  if (document.hidden) return;
+  try {
+    const w = windowOf();
+    const answer = await fetch(`/api/v1/history?by=route&window=${w === "start" ? "6h" : w}`);
+    if (answer.ok) parts.routes.remember(await answer.json());
+  } catch {
+    // the page says by itself that the connection is lost
+  }
+}
+
+// follow goes where a link of the page points, opening what is closed.
+function follow() {
+  const to = named(location.hash);
+  if (!to) return;
+  if (to.of === "route") parts.routes.toggle(to.name, true);
+  if (to.of === "backend") parts.backends.reveal(to.name);
+  if (to.of === "curve") parts.curves.reveal(to.name);
+  const el = byId(idOf(to.of, to.name));
+  el?.scrollIntoView({ block: "center" });
+  el?.querySelector("button, a, svg[tabindex]")?.focus({ preventScroll: true });
+}
+
+// move puts the focus on the next or previous row.
+function move(by) {
+  const rows = [...document.querySelectorAll("#route-table .open")];
+  if (!rows.length) return;
+  const here = rows.indexOf(document.activeElement);
+  const next = rows[here < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, here + by))];
+  next.focus();
+}
+
+document.addEventListener("keydown", (e) => {
+  const typing = e.target.matches("input, textarea, select") || document.querySelector("dialog[open]");
+  if (e.key === "Escape" && e.target === filter) {
+    filter.value = "";
+    filter.blur();
+    show();
+  }
+  if (e.key === "Enter" && e.target === filter) move(1);
+  if (typing || e.ctrlKey || e.metaKey || e.altKey) return;
+  if (e.key === "Escape") return parts.routes.toggle(null, false);
+  const act = { "/": () => filter.focus(), j: () => move(1), k: () => move(-1) }[e.key];
+  if (!act) return;
+  e.preventDefault();
+  act();
+});
 
 // A page that nobody sees costs nothing: browsers allow few connections to
 // one host, and a forgotten tab would keep one.
@@ -149,10 +137,24 @@ document.addEventListener("visibilitychange", () => {
     source?.close();
     return;
   }
-  state.at = performance.now();
+  at = performance.now();
   connect();
+  askHistory();
 });
 
-$("filter").addEventListener("input", show);
+for (const radio of document.querySelectorAll("input[name=window]")) {
+  radio.addEventListener("change", () => {
+    connect();
+    askHistory();
+  });
+}
+addEventListener("hashchange", follow);
+document.addEventListener("click", (e) => {
+  const link = e.target.closest?.("a[href^='#']");
+  if (link && link.hash === location.hash) follow();
+});
+filter.addEventListener("input", show);
 setInterval(showConnection, 1000);
+setInterval(askHistory, historyEvery);
 connect();
+askHistory();

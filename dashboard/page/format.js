@@ -2,7 +2,7 @@
 // returns a dash, so that a missing figure never looks like a zero.
 
 export const none = "–";
-const nbsp = "\u00a0";
+export const nbsp = "\u00a0";
 const known = (x) => x !== null && x !== undefined && Number.isFinite(x);
 
 // digits writes x with about three significant digits.
@@ -21,14 +21,22 @@ export const whole = (x) => (known(x) ? Math.round(x).toLocaleString("en-US") : 
 // count writes large counts short: 950, 12.4 k, 3.1 M.
 export function count(x) {
   if (!known(x)) return none;
-  for (const [size, unit] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
-    if (x >= size) return digits(x / size) + nbsp + unit;
+  for (const [size, unit] of [[1e9, "G"], [1e6, "M"], [1e4, "k"]]) {
+    if (x >= size) return digits(x / (unit === "k" ? 1e3 : size)) + nbsp + unit;
   }
   return whole(x);
 }
 
 export function plural(x, one, many) {
   return count(x) + nbsp + (Math.round(x) === 1 ? one : many);
+}
+
+// rate writes events per second: 0, 0.4, 52, 1,240. A few are never none.
+export function rate(x) {
+  if (!known(x)) return none;
+  if (x === 0) return "0";
+  if (x < 0.05) return "<0.1";
+  return x < 9.95 ? x.toFixed(1) : whole(x);
 }
 
 export function seconds(s) {
@@ -56,5 +64,15 @@ export function percent(share) {
   return (Math.floor(p * scale + 1e-6) / scale).toFixed(places) + nbsp + "%";
 }
 
-// clock writes the time of day in the reader's zone.
-export const clock = (ms) => new Date(ms).toLocaleTimeString([], { hour12: false });
+// clock writes the time of day in the reader's zone; with seconds where asked.
+export const clock = (ms, withSeconds = true) =>
+  new Date(ms).toLocaleTimeString([], { hour12: false, hour: "2-digit", minute: "2-digit", ...(withSeconds && { second: "2-digit" }) });
+
+// since writes when something began: 09:04, and the day where that was not
+// today.
+export function since(iso, now) {
+  const at = Date.parse(iso);
+  if (!known(at)) return "";
+  const day = now - at > 20 * 3600e3 ? new Date(at).toLocaleDateString([], { month: "short", day: "numeric" }) + " " : "";
+  return day + clock(at, now - at < 90e3);
+}

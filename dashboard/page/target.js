@@ -1,16 +1,17 @@
 // The card of one target: one upstream model on one backend, its load, its
 // learned curve, and what the curve rests on.
 
-import { h, text, attr, rebuild } from "./dom.js";
+import { attr, h, rebuild, text } from "./dom.js";
 import { at, Chart } from "./chart.js";
-import { count, digits, none, plain, plural, span, whole } from "./format.js";
+import { count, digits, none, plain, plural, since, span, whole } from "./format.js";
+import { keyOf } from "./state.js";
 
 const stepsToKnow = 30; // decode steps before a curve is asked at all
 
 const health = {
   up: ["good", "up"],
   down: ["bad", "down"],
-  loading: ["waiting", "loading"],
+  loading: ["warn", "loading"],
   draining: ["idle", "draining"],
 };
 
@@ -37,11 +38,16 @@ export function floorsOf(t, routes) {
 const routesOf = (t, routes) =>
   routes.filter((r) => r.targets.some((x) => x.backend === t.backend && x.model === t.model)).map((r) => r.model);
 
+const shownFloors = 4;
+const askAfter = 250; // ms that a slider rests
+
 export class TargetCard {
   constructor(visibility) {
     this.name = h("h3");
-    this.labels = h("span");
+    this.labels = h("span", { class: "chip" });
     this.health = h("p", { class: "pill" });
+    this.shut = h("button", { type: "button", class: "shut", title: "Close" }, "×");
+    this.shut.addEventListener("click", () => this.all.curves.toggle(keyOf(this.all.target), false));
     this.model = h("p", { class: "model" });
     this.trouble = h("p", { class: "trouble", hidden: true });
     this.load = h("p", { class: "load" });
@@ -51,12 +57,12 @@ export class TargetCard {
     this.readout = h("p", { class: "readout" });
     this.holds = h("ul", { class: "holds" });
     this.basis = h("p", { class: "basis" });
-    this.table = h("div", { tabindex: 0, role: "region" });
-    this.details = h("details", null, h("summary", null, "Table of measurements"), this.table);
+    this.inside = h("div");
+    this.details = h("details", null, h("summary", null, "Explore"), this.inside);
     this.el = h("article", { class: "card target" },
-      h("header", null, this.name, this.labels, this.health),
+      h("header", null, this.name, this.labels, this.health, this.shut),
       this.model, this.trouble, this.load, this.plot, this.readout, this.holds, this.basis, this.details);
-    this.details.addEventListener("toggle", () => this.drawTable());
+    this.details.addEventListener("toggle", () => (this.details.open ? this.explore() : this.unexplore()));
 
     // Charts out of sight are not drawn; the observer also tells of new sizes.
     this.visible = false;
@@ -71,33 +77,26 @@ export class TargetCard {
     this.visibility.forget(this.plot);
   }
 
-  // update shows { target, learned, routes, time, dataURL }.
+  // update shows { target, world, curves, id }.
   update(all) {
     this.all = all;
-    const { target: t, routes } = all;
-    this.learned = all.learned ?? unknown;
-    this.floors = floorsOf(t, routes);
+    const { target: t, world } = all;
+    this.learned = t.learned ?? unknown;
+    this.floors = floorsOf(t, world.routes);
     const title = t.backend + ", " + (t.model || "the client's own model name");
+    attr(this.el, "id", all.id);
     text(this.name, t.backend);
-    attr(this.name, "title", t.backend);
     text(this.model, t.model || "(the client's own model name)");
-    attr(this.model, "title", t.model);
     attr(this.el, "aria-label", title);
-    attr(this.table, "aria-label", "Measurements of " + title);
-    rebuild(this.labels, [t.kind, t.labels], () => [
-      h("span", { class: "chip", title: Object.entries({ kind: t.kind, ...t.labels }).map(([k, v]) => `${k}: ${v}`).join("\n") },
-        Object.values(t.labels ?? {}).join(" · ") || t.kind)]);
+    attr(this.shut, "aria-label", "Close the curve of " + title);
+    text(this.labels, Object.values(t.labels ?? {}).join(" · ") || t.kind);
     const [tone, word] = health[t.health] ?? ["idle", t.health];
     const trying = t.health === "down" && t.breaker === "half_open";
     text(this.health, trying ? "trying again" : word);
-    attr(this.health, "class", "pill " + (trying ? "waiting" : tone));
-
-    const e = t.last_error;
-    attr(this.trouble, "hidden", !e);
-    if (e) {
-      const age = span(Math.max((all.time - Date.parse(e.since)) / 1000, 0));
-      text(this.trouble, `Nothing served for ${age}: ${e.status === null ? "" : e.status + " "}${e.message}`);
-    }
+    attr(this.health, "class", "pill " + (trying ? "warn" : tone));
+    const words = troubleOf(t, world.time);
+    attr(this.trouble, "hidden", !words);
+    text(this.trouble, words);
 
     const n = t.in_flight.n;
     const others = t.engine ? t.engine.foreign.waiting + t.engine.foreign.decoding : 0;
@@ -109,16 +108,17 @@ export class TargetCard {
     ]);
     this.showEmpty();
     this.say(this.chart.reader);
-    rebuild(this.holds, this.floors, () => this.floors.map((f) => h("li", { title: holdsTitle },
-      h("b", null, `floor ${plain(f.tps)}`), h("span", { class: "who" }, f.routes.join(", ")),
-      h("span", null, f.capacity === null ? "not known yet" : f.capacity === 0 ? "never reached" : `holds ${atLeast(f.capacity_is_lower_bound)}${whole(f.capacity)}${f.admits === null ? "" : ` · admits ${atLeast(f.admits_is_lower_bound)}${whole(f.admits)} more`}`))));
+    rebuild(this.holds, this.floors, () => [...this.floors.slice(0, shownFloors).map((f) => h("li", { title: holdsTitle },
+      h("b", null, `floor ${plain(f.tps)}`), h("span", { class: "who" }, f.routes.slice(0, 4).join(", ") + (f.routes.length > 4 ? ` and ${f.routes.length - 4} more` : "")),
+      h("span", null, f.capacity === null ? "not known yet" : f.capacity === 0 ? "never reached" : `holds ${atLeast(f.capacity_is_lower_bound)}${whole(f.capacity)}${f.admits === null ? "" : ` · admits ${atLeast(f.admits_is_lower_bound)}${whole(f.admits)} more`}`))),
+      this.floors.length > shownFloors ? h("li", { class: "rest" }, `and ${this.floors.length - shownFloors} floors more, down to ${plain(this.floors.at(-1).tps)}`) : ""]);
     text(this.basis, this.basisText());
     this.draw();
-    this.drawTable();
+    if (this.details.open) this.drawTable();
   }
 
   basisText() {
-    const l = this.learned, now = this.all.time;
+    const l = this.learned, now = this.all.world.time;
     if (!l.updated_at && !l.curve.n.length) return "No measurement yet.";
     const parts = [];
     if (l.updated_at) {
@@ -137,9 +137,8 @@ export class TargetCard {
   }
 
   showEmpty() {
-    const { target: t, routes, dataURL } = this.all;
-    const steps = this.learned.bins.reduce((sum, b) => sum + (b.steps ?? 0), 0);
-    const drawn = this.learned.curve.n.length > 0;
+    const { target: t, world, curves } = this.all;
+    const drawn = this.learned.curve.n.length > 0 && (curves.view !== "ttft" || this.learned.ttft);
     attr(this.empty, "hidden", drawn);
     attr(this.chart.svg, "hidden", !drawn);
     attr(this.chart.svg, "tabindex", drawn ? 0 : -1);
@@ -147,15 +146,10 @@ export class TargetCard {
     attr(this.holds, "hidden", !this.floors.length);
     attr(this.details, "hidden", !this.learned.bins.length);
     if (drawn) return;
-    const names = routesOf(t, routes).map((m) => (m === "*" ? "any model name" : m));
-    rebuild(this.empty, [Math.floor(steps), names, dataURL, t.health], () => {
-      if (steps > 0) return [h("b", null, "First streams seen"), h("span", null, `${Math.floor(steps)} of ${stepsToKnow} decode steps until there is a curve`)];
-      return [
-        h("b", null, "Waiting for the first streams"),
-        h("span", null, names.length ? `Send a streaming request for ${names.slice(0, 3).join(" or ")} to` : "No route leads here"),
-        names.length ? h("code", null, (dataURL || "the data port, ") + "/v1/chat/completions") : null,
-      ];
-    });
+    const steps = this.learned.bins.reduce((sum, b) => sum + (b.steps ?? 0), 0);
+    const names = routesOf(t, world.routes).map((m) => (m === "*" ? "any model name" : m));
+    const [title, words, code] = emptyBy(t, steps, names, this.learned.curve.n.length > 0, world);
+    rebuild(this.empty, [title, words, code], () => [h("b", null, title), h("span", null, words), code ? h("code", null, code) : ""]);
   }
 
   // say writes the figures at n, or at the present load while the reader
@@ -184,12 +178,62 @@ export class TargetCard {
   draw() {
     if (!this.visible || !this.all) return;
     const { n, m } = this.all.target.in_flight;
-    const { curve, bins, support } = this.learned;
-    if (curve.n.length) this.chart.draw({ curve, bins, support, n, m, floors: this.floors });
+    const { world, curves } = this.all;
+    const { curve, bins, support, scale, ttft } = this.learned;
+    if (!curve.n.length || (curves.view === "ttft" && !ttft)) return;
+    const other = world.targets.find((t) => keyOf(t) === this.other)?.learned ?? null;
+    const limits = world.routes.filter((r) => r.max_ttft_s !== null && r.targets.some((x) => x.backend === this.all.target.backend)).map((r) => r.max_ttft_s);
+    this.chart.draw({
+      view: curves.view, curve, bins, support, n, m, floors: this.floors, ttft, limits, scale: scale ?? 1,
+      ghost: scale !== null && Math.abs(Math.log(scale ?? 1)) > 0.05, asked: this.asked ?? null, other: other && { curve: other.curve },
+    });
+  }
+
+  // explore makes what few readers need and everybody would pay for.
+  explore() {
+    const t = this.all.target, id = "x" + Math.random().toString(36).slice(2);
+    this.slider = h("input", { type: "range", id: id + "r", min: -7, max: 7, step: 0.25, value: Math.log2(this.learned.rho > 0 ? this.learned.rho : 1).toFixed(2) });
+    this.sliderSays = h("output", { for: id + "r" }, "as learned");
+    this.slider.addEventListener("input", () => {
+      text(this.sliderSays, `${digits(2 ** this.slider.value)} prompt tokens per output token`);
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.askAt(2 ** this.slider.value), askAfter);
+    });
+    const others = this.all.world.targets.filter((x) => x.learned?.curve.n.length && keyOf(x) !== keyOf(t));
+    const select = h("select", { id: id + "c" }, h("option", { value: "" }, "nothing"), ...others.map((x) => h("option", { value: keyOf(x) }, x.model ? `${x.backend} · ${x.model}` : x.backend)));
+    select.addEventListener("change", () => {
+      this.other = select.value;
+      this.draw();
+    });
+    this.table = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Measurements of ${t.backend}` });
+    this.inside.replaceChildren(
+      h("p", { class: "control" }, h("label", { for: id + "r" }, "Prompt load"), this.slider, this.sliderSays),
+      h("p", { class: "control" }, h("label", { for: id + "c" }, "Compare with"), select),
+      this.table);
+    this.drawTable();
+  }
+
+  unexplore() {
+    this.asked = null;
+    this.other = "";
+    this.inside.replaceChildren();
+    this.draw();
+  }
+
+  // askAt draws the curve at another prompt load, from the same rule that decides.
+  async askAt(rho) {
+    const t = this.all.target, ns = this.learned.curve.n;
+    const every = Math.ceil(ns.length / 32);
+    const levels = ns.filter((_, i) => i % every === 0 || i === ns.length - 1);
+    const answer = await fetch(`/api/v1/profiles?rho=${rho}&n=${levels.join(",")}`).catch(() => null);
+    if (!answer?.ok) return;
+    const found = (await answer.json()).targets.find((x) => keyOf(x) === keyOf(t));
+    if (!found || !this.details.open) return;
+    this.asked = { n: levels, tps: found.points.map((p) => p.tps) };
+    this.draw();
   }
 
   drawTable() {
-    if (!this.details.open || !this.all) return;
     const l = this.learned;
     const head = ["n", "measured", "curve", "bound", "together", "tokens", "steps", "prompt load"];
     rebuild(this.table, [l.bins, l.curve], () => [h("table", null,
@@ -201,4 +245,25 @@ export class TargetCard {
       }))),
     h("p", { class: "note" }, `Speeds in tok/s of one stream; together: of all n. Prompt load: prompt tokens per decode step. ${plural(l.bins.length, "level", "levels")} of n.`)]);
   }
+}
+
+// troubleOf says what is wrong with a target, "" = nothing is.
+function troubleOf(t, now) {
+  if (t.cause) return t.cause;
+  const e = t.last_error;
+  if (!e) return "";
+  return `Nothing served since ${since(e.since, now)}: ${e.status === null ? "" : e.status + " "}${e.message}`;
+}
+
+// emptyBy says why there is no curve: a title, a sentence, a line of code.
+function emptyBy(t, steps, names, learned, world) {
+  const e = t.last_error;
+  if (learned) return ["No first token measured yet", "The time to the first token is learned from streams with prompts of different lengths."];
+  if (t.health === "down") return ["Backend down", e ? `${e.status === null ? "" : e.status + " "}${e.message}, since ${since(e.since, world.time)}` : t.cause ?? "It does not answer; it is tried again by itself."];
+  if (t.health === "loading") return ["Loading its model", "The engine answers and does not serve yet; the first streams follow by themselves."];
+  if (t.health === "draining") return ["Drained", "An operator took it out of service; Resume puts it back in."];
+  if (e) return ["Nothing served yet", `${e.status === null ? "" : e.status + " "}${e.message}, since ${since(e.since, world.time)}`];
+  if (steps > 0) return ["First streams seen", `${Math.floor(steps)} of ${stepsToKnow} decode steps until there is a curve`];
+  if (!names.length) return ["No route leads here", "Name this backend under targets: of a route."];
+  return ["No streams yet", `Send a streaming request for ${names.slice(0, 3).join(" or ")} to`, (world.dataURL || "the data port, ") + "/v1/chat/completions"];
 }

@@ -54,6 +54,7 @@ var arrows = map[string][]string{
 	"internal/baseline":   {"router"},
 	"internal/benchfile":  {},
 	"internal/accuracy":   {}, // tests alone
+	"internal/chromium":   {},
 	"internal/clientconn": {},
 	"internal/endpoint":   {},
 	"internal/hostname":   {},

@@ -1,4 +1,4 @@
-package admin
+package chromium
 
 import (
 	"bufio"
@@ -7,15 +7,17 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
-// chromium is a real browser, driven over a pipe in the DevTools protocol:
-// messages of JSON, each ended by a zero byte.
-type chromium struct {
+// Browser is one browser with one page. It is driven over a pipe in the
+// DevTools protocol: messages of JSON, each ended by a zero byte. Its methods
+// are for the goroutine of the test.
+type Browser struct {
 	t       testing.TB
 	in      *os.File
 	session string // of the one page
@@ -24,6 +26,7 @@ type chromium struct {
 	next    int
 	answers map[int]chan answer
 	errors  []string // what the page complained of: exceptions, console, policy
+	asked   []string // addresses that the page asked for
 	err     error    // set once the pipe is closed
 }
 
@@ -37,9 +40,9 @@ type answer struct {
 	} `json:"error"`
 }
 
-// startChromium opens an empty page. Without a browser the test is skipped,
+// Start opens an empty page. Without a browser the test is skipped,
 // except in CI.
-func startChromium(t testing.TB) *chromium {
+func Start(t testing.TB) *Browser {
 	t.Helper()
 	var path string
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
@@ -70,7 +73,7 @@ func startChromium(t testing.TB) *chromium {
 	}
 	toBrowser.Close()
 	fromBrowser.Close()
-	c := &chromium{t: t, in: in, answers: map[int]chan answer{}}
+	c := &Browser{t: t, in: in, answers: map[int]chan answer{}}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -92,7 +95,7 @@ func startChromium(t testing.TB) *chromium {
 
 type none struct{}
 
-func (c *chromium) attach() {
+func (c *Browser) attach() {
 	c.t.Helper()
 	var target struct {
 		ID string `json:"targetId"`
@@ -108,12 +111,12 @@ func (c *chromium) attach() {
 		Flatten bool   `json:"flatten"`
 	}{target.ID, true}, &attached)
 	c.session = attached.Session
-	for _, domain := range []string{"Runtime", "Log", "Page"} {
+	for _, domain := range []string{"Runtime", "Log", "Page", "Network"} {
 		c.call(domain+".enable", none{}, nil)
 	}
 }
 
-func (c *chromium) read(r *bufio.Reader) {
+func (c *Browser) read(r *bufio.Reader) {
 	for {
 		line, err := r.ReadBytes(0)
 		if err != nil {
@@ -137,12 +140,14 @@ func (c *chromium) read(r *bufio.Reader) {
 			delete(c.answers, a.ID)
 		case a.Method == "Runtime.exceptionThrown", a.Method == "Runtime.consoleAPICalled", a.Method == "Log.entryAdded":
 			c.errors = append(c.errors, a.Method+": "+string(a.Params))
+		case a.Method == "Network.requestWillBeSent":
+			c.asked = append(c.asked, address(a.Params))
 		}
 		c.mu.Unlock()
 	}
 }
 
-func (c *chromium) send(session, method string, params any) (<-chan answer, error) {
+func (c *Browser) send(session, method string, params any) (<-chan answer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -165,7 +170,7 @@ func (c *chromium) send(session, method string, params any) (<-chan answer, erro
 }
 
 // call asks the browser, or the page once there is one.
-func (c *chromium) call(method string, params, into any) {
+func (c *Browser) call(method string, params, into any) {
 	c.t.Helper()
 	ch, err := c.send(c.session, method, params)
 	if err != nil {
@@ -189,10 +194,10 @@ func (c *chromium) call(method string, params, into any) {
 	}
 }
 
-// open loads url in a window of that size.
-func (c *chromium) open(url string, width, height int, dark bool) {
+// Open loads url in a window of that size.
+func (c *Browser) Open(url string, width, height int, dark bool) {
 	c.t.Helper()
-	c.resize(width, height)
+	c.Resize(width, height)
 	scheme := "light"
 	if dark {
 		scheme = "dark"
@@ -209,7 +214,8 @@ func (c *chromium) open(url string, width, height int, dark bool) {
 	}{url}, nil)
 }
 
-func (c *chromium) resize(width, height int) {
+// Resize gives the window another size, in CSS pixels.
+func (c *Browser) Resize(width, height int) {
 	c.t.Helper()
 	c.call("Emulation.setDeviceMetricsOverride", struct {
 		Width  int  `json:"width"`
@@ -219,8 +225,8 @@ func (c *chromium) resize(width, height int) {
 	}{width, height, 1, false}, nil)
 }
 
-// eval returns what the expression says, waiting for it when it is a promise.
-func (c *chromium) eval(expression string, into any) {
+// Eval returns what the expression says, waiting for it when it is a promise.
+func (c *Browser) Eval(expression string, into any) {
 	c.t.Helper()
 	var got struct {
 		Result struct {
@@ -249,33 +255,135 @@ func (c *chromium) eval(expression string, into any) {
 	}
 }
 
-// until waits for the condition to become true in the page.
-func (c *chromium) until(condition string) {
+// Until waits for the condition to become true in the page.
+func (c *Browser) Until(condition string) {
 	c.t.Helper()
 	var ok bool
-	c.eval(`new Promise((done) => {
+	c.Eval(`new Promise((done) => {
 		const end = Date.now() + 20000;
 		const look = () => { let ok = false; try { ok = !!(`+condition+`); } catch {} if (ok || Date.now() > end) done(ok); else setTimeout(look, 20); };
 		look();
 	})`, &ok)
 	if !ok {
-		c.t.Fatalf("the page never came to %s; it says:\n%s", condition, c.page())
+		c.t.Fatalf("the page never came to %s; it says:\n%s", condition, c.Page())
 	}
 }
 
-// page is the text that a reader sees, and what the browser complained of.
-func (c *chromium) page() string {
+// Page is the text that a reader sees, and what the browser complained of.
+func (c *Browser) Page() string {
 	c.t.Helper()
 	var text string
-	c.eval("document.body.innerText", &text)
-	return text + "\n" + strings.Join(c.complaints(), "\n")
+	c.Eval("document.body.innerText", &text)
+	return text + "\n" + strings.Join(c.Complaints(), "\n")
 }
 
-func (c *chromium) complaints() []string {
+// Complaints are what the browser said of the page: exceptions, refusals by its
+// policy, missing files.
+func (c *Browser) Complaints() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]string(nil), c.errors...)
 }
 
-// jsNumber writes n for an expression.
-func jsNumber(n int) string { return fmt.Sprint(n) }
+// address is where the request of that event goes.
+func address(params json.RawMessage) string {
+	var p struct {
+		Request struct {
+			URL string `json:"url"`
+		} `json:"request"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return "unreadable: " + string(params)
+	}
+	return p.Request.URL
+}
+
+// Asked are the addresses that the page asked for so far.
+func (c *Browser) Asked() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.asked...)
+}
+
+// Shoot writes a picture of the page into file: of the whole page, or of the
+// window alone.
+func (c *Browser) Shoot(file string, whole bool) {
+	c.t.Helper()
+	var shot struct {
+		Data []byte `json:"data"`
+	}
+	c.call("Page.captureScreenshot", struct {
+		Format string `json:"format"`
+		Beyond bool   `json:"captureBeyondViewport"`
+	}{"png", whole}, &shot)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := os.WriteFile(file, shot.Data, 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Print makes the page look as on paper, or as on the screen again.
+func (c *Browser) Print(yes bool) {
+	c.t.Helper()
+	media := "screen"
+	if yes {
+		media = "print"
+	}
+	c.call("Emulation.setEmulatedMedia", struct {
+		Media string `json:"media"`
+	}{media}, nil)
+}
+
+// Load runs a script in the page, past the page's policy.
+func (c *Browser) Load(script string) {
+	c.t.Helper()
+	var got struct {
+		Exception *struct {
+			Text string `json:"text"`
+		} `json:"exceptionDetails"`
+	}
+	c.call("Runtime.evaluate", struct {
+		Expression string `json:"expression"`
+	}{script}, &got)
+	if got.Exception != nil {
+		c.t.Fatalf("the script failed: %s", got.Exception.Text)
+	}
+}
+
+// Type writes into what has the focus.
+func (c *Browser) Type(words string) {
+	c.t.Helper()
+	c.call("Input.insertText", struct {
+		Text string `json:"text"`
+	}{words}, nil)
+}
+
+// Press presses one key: a letter or sign, Enter, Escape or Tab.
+func (c *Browser) Press(key string) {
+	c.t.Helper()
+	type event struct {
+		Type string `json:"type"`
+		Key  string `json:"key"`
+		Code string `json:"code"`
+		Text string `json:"text,omitempty"`
+		VK   int    `json:"windowsVirtualKeyCode"`
+	}
+	e := event{Type: "keyDown", Key: key, Code: "Key" + strings.ToUpper(key), Text: key}
+	switch key {
+	case "Enter":
+		e.Code, e.Text, e.VK = key, "\r", 13
+	case "Escape":
+		e.Code, e.Text, e.VK = key, "", 27
+	case "Tab":
+		e.Code, e.Text, e.VK = key, "", 9
+	case "/":
+		e.Code, e.VK = "Slash", 191
+	default:
+		e.VK = int(strings.ToUpper(key)[0])
+	}
+	c.call("Input.dispatchKeyEvent", e, nil)
+	e.Type, e.Text = "keyUp", ""
+	c.call("Input.dispatchKeyEvent", e, nil)
+}
