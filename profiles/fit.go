@@ -63,9 +63,18 @@ func levelOf(s *Sums) (l level, ok bool) {
 	return l, finite(l.n) && finite(l.tpot) && finite(l.p)
 }
 
-// fit solves the rows of s and what the slow copy knows beyond them, with weak
-// rows beside them: those of the prior, or else four around the level at hand
-// that rise like n^0.7, the usual shape of published curves.
+// fit returns the (A, B, C, D) ≥ 0, in seconds, that minimise Σ w·(y − x·θ)² over
+//
+//	rows          x = (1, Q/K, Y/K, P/K)        y = T/K                w = K/ŷ²
+//	weak rows     x = (1, √n, n, p·n/n₀)        y = y₀·(1+(n/n₀)^0.7)/2  w = priorSteps/y²
+//	the price     x = (0, 0, 0, 1)              y = price              w = its info
+//	a weak price  x = (0, 0, 0, priorPrompt)    y = priorPrompt·usualCost  w = priorSteps/y₀²
+//
+// with T seconds, K steps, Y tokens, Q = Σ tokens/√n and P prompt tokens of a
+// window, ŷ what was predicted of it, and n₀, y₀, p the mean n, seconds and prompt
+// tokens of a step of all evidence. Weak rows stand at ¼, ½, 2 and 4 times n₀:
+// n^0.7 is the usual shape of published curves. A prior's points take their place.
+// The slow copy adds what the rows have forgotten.
 func (s *Sums) fit(l level, pr *prior) Fit {
 	g := s.rows.gram()
 	s.addSlow(&g)
@@ -84,5 +93,13 @@ func (s *Sums) fit(l level, pr *prior) Fit {
 	// prompts are usually prefilled.
 	g.add([4]float64{0, 0, 0, priorPrompt}, priorPrompt*usualCost, priorSteps/(l.tpot*l.tpot))
 	theta := g.solve()
+	if d, info := s.price(fitOf(theta)); info > 0 {
+		g.add([4]float64{0, 0, 0, 1}, d, info)
+		theta = g.solve()
+	}
+	return fitOf(theta)
+}
+
+func fitOf(theta [4]float64) Fit {
 	return Fit{A: theta[0], B: theta[1], C: theta[2], D: theta[3]}
 }

@@ -22,7 +22,8 @@ type group struct {
 	attainment, grace float64
 	margins           margins // what that takes; guarded by Book.mu, not by mu
 
-	pool pool
+	pool  pool
+	trail trail
 }
 
 // adapt works out the margin from what the streams of all targets delivered.
@@ -57,6 +58,7 @@ func (g *group) windowAt(index int64) *window {
 // closeUntil closes the windows that ended before at, and any from a future
 // that at is not in, which a clock set back leaves behind. g.mu is held.
 func (g *group) closeUntil(at time.Duration) {
+	g.trail.judge(at, !g.drift.unsettled())
 	for len(g.windows) > 0 {
 		w := g.windows[0]
 		if windowEnd(w.index)+windowGrace > at && w.index <= windowOf(at)+1 {

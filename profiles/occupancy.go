@@ -24,12 +24,14 @@ type Occupancy struct {
 	ring [occupancyReach]change // guarded by mu
 	next int                    // slot of the next change, guarded by mu
 	size int                    // changes held, 1…occupancyReach, guarded by mu
+	own  int32                  // sequences that the streams of this replica decode, guarded by mu
 }
 
-// change says that n held from at until the change that follows.
+// change says that n held from at until the change that follows, and that this
+// replica relayed so many of them.
 type change struct {
-	at time.Duration
-	n  int32
+	at     time.Duration
+	n, own int32
 }
 
 // NewOccupancy returns a record that starts at n = 0.
@@ -45,7 +47,7 @@ func (o *Occupancy) Set(now time.Time, n int) {
 	defer o.mu.Unlock()
 	last := o.ring[(o.next+occupancyReach-1)%occupancyReach]
 	at := max(now.Sub(o.origin), last.at)
-	o.ring[o.next] = change{at: at, n: int32(n)}
+	o.ring[o.next] = change{at: at, n: int32(n), own: o.own}
 	o.next = (o.next + 1) % occupancyReach
 	o.size = min(o.size+1, occupancyReach)
 	version := uint32(o.state.Load()>>32) + 1
@@ -58,28 +60,63 @@ func (o *Occupancy) Load() (version uint32, n int) {
 	return uint32(state >> 32), int(uint32(state))
 }
 
+// joins says that so many more sequences of n are relayed by this replica, leaves
+// that they will not be from the next change of n on: n falls because they ended.
+// Neither does anything without a record.
+func (o *Occupancy) joins(sequences int) {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.own += int32(sequences)
+	last := &o.ring[(o.next+occupancyReach-1)%occupancyReach]
+	last.own = max(last.own, o.own)
+}
+
+func (o *Occupancy) leaves(sequences int) {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.own -= int32(sequences)
+}
+
+// relayed returns how many of the present n this replica relays; 0 without a
+// record.
+func (o *Occupancy) relayed() int {
+	if o == nil {
+		return 0
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return int(o.ring[(o.next+occupancyReach-1)%occupancyReach].own)
+}
+
 // walk cuts the time between from and to, both since origin, into pieces of
-// one n each and calls visit for every piece, latest first. What lies before
+// one n each and calls visit for every piece, latest first, with how many of the
+// n this replica relayed. What lies before
 // the oldest change still known counts as the oldest known n. visit runs under
 // mu: it must only add up.
-func (o *Occupancy) walk(from, to time.Duration, visit func(n int, d time.Duration)) {
+func (o *Occupancy) walk(from, to time.Duration, visit func(n, own int, d time.Duration)) {
 	if from >= to {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	i, n := o.next, 0
+	i, n, own := o.next, 0, 0
 	for range o.size {
 		i = (i + occupancyReach - 1) % occupancyReach
-		n = int(o.ring[i].n)
+		n, own = int(o.ring[i].n), int(o.ring[i].own)
 		start := max(o.ring[i].at, from)
 		if start < to {
-			visit(n, to-start)
+			visit(n, own, to-start)
 			to = start
 		}
 		if to <= from {
 			return
 		}
 	}
-	visit(n, to-from)
+	visit(n, own, to-from)
 }

@@ -13,7 +13,7 @@ type piece struct {
 }
 
 func pieces(o *Occupancy, from, to time.Duration) (out []piece) {
-	o.walk(from, to, func(n int, d time.Duration) { out = append(out, piece{n, d}) })
+	o.walk(from, to, func(n, _ int, d time.Duration) { out = append(out, piece{n, d}) })
 	return out
 }
 
@@ -53,7 +53,7 @@ func TestOccupancyForgetsTheOldest(t *testing.T) {
 	oldest := occupancyReach + 1
 	from := time.Duration(oldest-10) * time.Millisecond
 	var total, early time.Duration
-	o.walk(from, 3*occupancyReach*time.Millisecond, func(n int, d time.Duration) {
+	o.walk(from, 3*occupancyReach*time.Millisecond, func(n, _ int, d time.Duration) {
 		total += d
 		if n == oldest {
 			early += d

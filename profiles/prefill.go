@@ -71,30 +71,34 @@ func (p *prefill) addTo(l *promptLoad, tokens float64) {
 // joins.
 func (s *Stream) bookPrompt(first time.Duration) {
 	s.prefill.window = windowOf(first)
-	if s.occ == nil || s.piled { // a pause is no time that it could have slowed down
-		return
-	}
-	size := s.estimate
-	if size <= 0 {
-		size = nominalPrompt
-	}
-	span := time.Duration(min(size/prefillRate, 3600) * float64(time.Second))
-	from := max(s.sent, first-span)
-	whole := float64(first - from)
-	s.occ.walk(from+s.shift, first+s.shift, func(n int, d time.Duration) {
-		if n >= 1 {
-			s.prefill.book(n, float64(d)/whole)
+	if s.occ != nil && !s.piled { // a pause is no time that it could have slowed down
+		size := s.estimate
+		if size <= 0 {
+			size = nominalPrompt
 		}
-	})
-	s.profile.group.bookPrompt(s)
+		span := time.Duration(min(size/prefillRate, 3600) * float64(time.Second))
+		from := max(s.sent, first-span)
+		whole := float64(first - from)
+		s.occ.walk(from+s.shift, first+s.shift, func(n, _ int, d time.Duration) {
+			if n >= 1 {
+				s.prefill.book(n, float64(d)/whole)
+			}
+		})
+	}
+	s.profile.group.bookPrompt(s, first)
 }
 
 // bookPrompt books the prompt of s in the window of its first token.
-func (g *group) bookPrompt(s *Stream) {
+func (g *group) bookPrompt(s *Stream, first time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s.joined = g.abreast
 	s.prompt = s.estimate * s.profile.totals().promptScale()
+	g.joins(s, first)
+	if s.occ == nil || s.piled {
+		s.prompt = 0
+		return
+	}
+	s.joined = g.abreast
 	if s.prompt > 0 {
 		s.profile.seePrompt(s.prompt)
 	}

@@ -57,6 +57,7 @@ func (s *Stream) deliver() {
 		s.profile.take(w, &s.pending, s.perChunk)
 	}
 	s.age()
+	s.tell(g, s.flowing && evidence)
 }
 
 // decoded tells the window how much of the backend's time was decoding seen
@@ -156,6 +157,11 @@ func (s *Stream) settle(complete bool, got delivery) tally {
 		p.fold.totals.Output += t.tokens
 	}
 	s.age()
+	if s.arrivals > 0 {
+		s.tell(g, s.flowing && s.evidence())
+		g.leaves(s)
+		s.occ.leaves(s.sequences)
+	}
 	return t
 }
 

@@ -87,6 +87,8 @@ type Stream struct {
 	window  int64             // index of the window that pending belongs to
 	turnAt  time.Duration     // when pending has to go
 	idle    float64           // ∫dt/n that was decoding and no evidence, not handed over yet
+	slots   []slot            // gathered since the last turn; nil = this stream notes none
+	foreign time.Duration     // when n was more than that, since epoch; 0 = never
 	touched uint64            // the bins of pending that hold something
 	pending [NumBins]exposure // gathered since the last turn; its tokens are chunks unless counted
 	life    [NumBins]exposure // gathered before it
@@ -95,6 +97,8 @@ type Stream struct {
 // run is the exposure at one n that has not been booked to a bin yet.
 type run struct {
 	n    int
+	own  int           // of n, the sequences that this replica relays
+	from time.Duration // when it began, since epoch
 	time time.Duration
 	k    int64 // chunks, or tokens if counted
 }
@@ -162,6 +166,9 @@ func (s *Stream) ReadCounted(now time.Time, chunks, total int) {
 func (s *Stream) spend(at time.Duration, k int64) {
 	version, n := s.load()
 	if s.split = version != s.version; !s.split {
+		if at-s.run.from > slotLength && s.slots != nil {
+			s.flush()
+		}
 		s.run.time += at - s.last
 		s.run.k += k
 		return
@@ -169,8 +176,11 @@ func (s *Stream) spend(at time.Duration, k int64) {
 	s.flush()
 	s.version, s.run.n = version, n
 	gap := float64(at - s.last)
-	s.occ.walk(s.last+s.shift, at+s.shift, func(n int, d time.Duration) {
-		s.book(n, d.Seconds(), float64(k)*float64(d)/gap)
+	s.run.from, s.run.own = at, s.occ.relayed()
+	s.occ.walk(s.last+s.shift, at+s.shift, func(n, own int, d time.Duration) {
+		part := float64(k) * float64(d) / gap
+		s.book(n, d.Seconds(), part)
+		s.note(s.last, at, n, own, d, part)
 	})
 }
 
@@ -190,9 +200,10 @@ func (s *Stream) again(k int64, chunks int) {
 		s.run.k += k
 	default:
 		gap := float64(s.last - s.gapFrom)
-		s.occ.walk(s.gapFrom+s.shift, s.last+s.shift, func(n int, d time.Duration) {
+		s.occ.walk(s.gapFrom+s.shift, s.last+s.shift, func(n, _ int, d time.Duration) {
 			s.book(n, 0, float64(k)*float64(d)/gap)
 		})
+		s.noteMore(float64(k))
 	}
 }
 
@@ -209,7 +220,9 @@ func (s *Stream) begin(at time.Duration, chunks, total int) {
 	if s.heart.pausedIn(s.sent, at) {
 		s.firstBlocked, s.piled = true, true
 	}
+	s.occ.joins(s.sequences)
 	s.version, s.run.n = s.load()
+	s.run.from, s.run.own = at, s.occ.relayed()
 	s.firstN = s.run.n
 	s.window = windowOf(at)
 	s.turnAt = min(at+segment, windowEnd(s.window))
@@ -224,6 +237,7 @@ func (s *Stream) reopen(at time.Duration) {
 	s.idleUntil(at)
 	s.flush()
 	s.version, s.run.n = s.load()
+	s.run.from, s.run.own = at, s.occ.relayed()
 	s.gapFrom, s.last = at, at
 }
 
@@ -235,7 +249,7 @@ func (s *Stream) idleUntil(at time.Duration) {
 		s.idle += (at - s.last).Seconds()
 		return
 	}
-	s.occ.walk(s.last+s.shift, at+s.shift, func(n int, d time.Duration) {
+	s.occ.walk(s.last+s.shift, at+s.shift, func(n, _ int, d time.Duration) {
 		s.idle += d.Seconds() / float64(max(n, 1))
 	})
 }
@@ -254,7 +268,9 @@ func (s *Stream) load() (version uint32, n int) {
 func (s *Stream) flush() {
 	if s.run.time > 0 || s.run.k > 0 {
 		s.book(s.run.n, s.run.time.Seconds(), float64(s.run.k))
+		s.note(s.run.from, s.run.from+s.run.time, s.run.n, s.run.own, s.run.time, float64(s.run.k))
 	}
+	s.run.from += s.run.time
 	s.run.time, s.run.k = 0, 0
 }
 

@@ -47,6 +47,10 @@ type binSums struct {
 	// of one batch share their step, so tokens are no independent samples.
 	W          float64 // windows with exposure in the bin
 	SS, YY, SY float64 // Σ s², Σ y², Σ s·y over these windows
+
+	// Of the streams that note slots: see trail and price.
+	Tq, Kq     float64 // T and K of quiet time
+	Td, Kd, Pd float64 // of disturbed time, with the prompt tokens prefilled in it
 }
 
 // rowSums are the weighted normal equations of the rows

@@ -1,0 +1,198 @@
+package profiles
+
+import "time"
+
+const (
+	// slotLength is how long gaps at one n are taken together.
+	slotLength = 100 * time.Millisecond
+
+	// maxWatching is how many streams of a group note their slots at a time: the
+	// streams of a batch share its steps, so a few tell as much as all. notedSlots
+	// is how many one of them keeps until it hands them over, and fullSlots how
+	// many make it do so with its next arrival.
+	maxWatching = 16
+	notedSlots  = 32
+	fullSlots   = 24
+
+	// maxSlots and maxSpans bound the slots and the prefills of a group that are
+	// remembered. Slots beyond are lost.
+	maxSlots = 4096
+	maxSpans = 256
+
+	// spanReach is how long before a first token its prefill may have begun: slots
+	// wait that long to be judged.
+	spanReach = 3 * time.Second
+
+	// spanLength is how many times as long as expected a prefill may have taken.
+	// Too long an interval costs evidence, too short a one takes disturbed time
+	// for quiet.
+	spanLength = 3
+)
+
+// slot is a piece of a stream's time at one n: whole gaps between arrivals, or of
+// one gap in which n changed the part at n.
+type slot struct {
+	of       *profile
+	from, to time.Duration // of the whole gaps, since epoch; from < to
+	n        int32
+	seconds  float64 // at n
+	k        float64 // chunks, or tokens where they are counted; in a trail always tokens
+}
+
+// span is the interval in which a prompt was prefilled, as far as that can be
+// seen: it ends with the first token, and begins no earlier than the request was
+// sent, the first token before it came, and spanLength times what so many tokens
+// are expected to take. Tokens is 0 where nobody knows what lies in it.
+type span struct {
+	from, to time.Duration // since epoch; to never falls from one to the next
+	tokens   float64
+}
+
+// trail holds the slots of the streams of a group until it is known beside which
+// prefills they lay, which only the first tokens after them tell. Then they are
+// quiet time or disturbed time of their bins (binSums.Tq and the following). Where
+// sequences decode that this replica does not relay, whose prompts it cannot know,
+// slots are neither. group.mu guards it.
+type trail struct {
+	slots    []slot
+	spans    [maxSpans]span // a ring
+	prefills int            // spans so far
+	watching int            // streams that note their slots
+	foreign  time.Duration  // when others decoded beside them last, since epoch; 0 = never
+}
+
+// prefilled adds a span. One prefill follows the other, unless their first
+// tokens are less than least apart: then one batch held both prompts.
+func (t *trail) prefilled(q span, least time.Duration) {
+	if t.prefills > 0 {
+		last := t.spans[(t.prefills-1)%maxSpans]
+		q.to = max(q.to, last.to)
+		from := last.to
+		if q.to-last.to < least {
+			from = last.from
+		}
+		q.from = min(max(q.from, from), q.to)
+	}
+	t.spans[t.prefills%maxSpans] = q
+	t.prefills++
+}
+
+// beside returns the prompt tokens that were prefilled while sl lasted, and
+// whether there was a prefill at all; known is false where nobody can tell.
+func (t *trail) beside(sl *slot) (tokens float64, disturbed, known bool) {
+	for i := t.prefills - 1; i >= max(0, t.prefills-maxSpans); i-- {
+		q := &t.spans[i%maxSpans]
+		if q.to <= sl.from {
+			break // as all before it
+		}
+		if sl.to <= q.from && sl.to < q.to {
+			continue
+		}
+		if q.tokens == 0 {
+			return 0, true, false
+		}
+		disturbed = true
+		share := 1.0 // of a span without length
+		if q.to > q.from {
+			share = float64(min(sl.to, q.to)-max(sl.from, q.from)) / float64(q.to-q.from)
+		}
+		tokens += q.tokens * share
+	}
+	return tokens * sl.seconds / (sl.to - sl.from).Seconds(), disturbed, true
+}
+
+// judge books the slots of which at is far enough away. Where settled is false
+// the engine may just have changed: then they are neither.
+func (t *trail) judge(at time.Duration, settled bool) {
+	rest := t.slots[:0]
+	for i := range t.slots {
+		sl := &t.slots[i]
+		if sl.to > at+spanReach { // of a clock that was set back
+			continue
+		}
+		if sl.to > at-spanReach {
+			rest = append(rest, *sl)
+			continue
+		}
+		alone := t.foreign == 0 || sl.to >= t.foreign+spanReach
+		if tokens, disturbed, known := t.beside(sl); known && alone && settled {
+			sl.of.fold.bins[BinOf(int(sl.n))].see(sl, tokens, disturbed)
+		}
+	}
+	clear(t.slots[len(rest):])
+	t.slots = rest
+}
+
+// see books a slot, beside which so many prompt tokens were prefilled.
+func (b *binSums) see(sl *slot, tokens float64, disturbed bool) {
+	n := float64(sl.n)
+	if !disturbed {
+		b.Tq += sl.seconds / n
+		b.Kq += sl.k / n
+		return
+	}
+	b.Td += sl.seconds / n
+	b.Kd += sl.k / n
+	b.Pd += tokens / n
+}
+
+// joins says that s decodes from first on, and that its prompt was prefilled
+// before. g.mu is held.
+func (g *group) joins(s *Stream, first time.Duration) {
+	t := &g.trail
+	if t.watching < maxWatching && s.sequences == 1 && s.occ != nil {
+		t.watching++
+		s.slots = make([]slot, 0, notedSlots)
+	}
+	c := s.profile.curve.Load()
+	each := max(c.fit.D, c.ttft.PerToken, usualPrefill)
+	expected := time.Duration(min(s.prompt*each, longestTTFT) * float64(time.Second))
+	q := span{from: max(s.sent, first-spanLength*expected), to: first, tokens: s.prompt}
+	if s.prompt <= 0 || s.piled || first-q.from > spanReach {
+		q = span{from: max(s.sent, first-spanReach), to: first}
+	}
+	t.prefilled(q, expected/2)
+}
+
+// leaves undoes joins. g.mu is held.
+func (g *group) leaves(s *Stream) {
+	if s.slots != nil {
+		g.trail.watching--
+		s.slots = nil
+	}
+}
+
+// note keeps a slot, if this stream does. own of the n are relayed by this replica.
+func (s *Stream) note(from, to time.Duration, n, own int, d time.Duration, k float64) {
+	if s.slots == nil || to <= from {
+		return
+	}
+	if n > own {
+		s.foreign = to
+	}
+	s.slots = append(s.slots, slot{of: s.profile, from: from, to: to, n: int32(max(n, 1)), seconds: d.Seconds(), k: k})
+	if len(s.slots) >= fullSlots {
+		s.turnAt = s.last
+	}
+}
+
+// noteMore adds k to the slots of the last gap, in which n changed.
+func (s *Stream) noteMore(k float64) {
+	for i := len(s.slots) - 1; i >= 0 && s.slots[i].to == s.last && s.slots[i].from == s.gapFrom; i-- {
+		s.slots[i].k += k * s.slots[i].seconds / (s.last - s.gapFrom).Seconds()
+	}
+}
+
+// tell hands the slots to the trail, where what the stream gathers is evidence and
+// its tokens are known. g.mu is held.
+func (s *Stream) tell(g *group, known bool) {
+	t := &g.trail
+	t.foreign = max(t.foreign, s.foreign)
+	if known {
+		for _, sl := range s.slots[:min(len(s.slots), maxSlots-len(t.slots))] {
+			sl.k *= s.perChunk
+			t.slots = append(t.slots, sl)
+		}
+	}
+	s.slots = s.slots[:0]
+}
