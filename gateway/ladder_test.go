@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/tokens"
 	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/sim"
@@ -273,6 +274,46 @@ func TestNobodyWaitsForTheTokenizer(t *testing.T) {
 		if line := h.last(); line.Source != "estimate" || line.Tokens != 2 {
 			t.Errorf("%v tokens by %s, want 2 by estimate", line.Tokens, line.Source)
 		}
+	})
+}
+
+// What a key was charged for an answer stays charged until the answer was
+// counted, and then it has paid for what was counted; its place is free at once.
+func TestAKeyIsSettledWithWhatWasCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit, most = 6000, 3000
+		conf := settings("a")
+		conf.Backends[0].Usage = "never"
+		k := key("mobile", "sk-right")
+		k.Limits = config.KeyLimits{TokensPerMinute: limit, Concurrency: 1}
+		conf.Keys = []config.Key{k}
+		// Two bytes a token: by its bytes it is taken for 500.
+		answer := reciting(time.Millisecond, saying("content", strings.Repeat(" a", 1000)))
+		h := open(t, conf, map[string]http.Handler{"a": &script{answer: answer}})
+		synctest.Wait()
+		busy := make(chan struct{})
+		h.gateway.uncounted.do(func() { <-busy })
+		body := fmt.Sprintf(`{"model":"chat","stream":true,"max_tokens":%d,"messages":[{"role":"user","content":"hi"}]}`, most)
+		if r := h.post(chat, body, "Authorization", "Bearer sk-right"); r.err != nil {
+			t.Fatal(r.err)
+		}
+		synctest.Wait()
+		limits := h.gateway.plan.Load().tenants[0].limits
+		left := func() int { return limits.State(time.Now()).Tokens.Remaining }
+		if got := left(); got > limit-most {
+			t.Errorf("%d of %d tokens are left while nobody has counted, want those of the estimate gone: %d at most", got, limit, limit-most)
+		}
+		permit, err := limits.Enter(time.Now())
+		if err != nil {
+			t.Errorf("the place of a request that has its answer is not free: %v", err)
+		}
+		permit.Settle(time.Now(), 0)
+		close(busy)
+		synctest.Wait()
+		if got := left(); got < limit-1100 || got > limit-950 {
+			t.Errorf("%d of %d tokens are left after 1000 were counted", got, limit)
+		}
+		h.idle()
 	})
 }
 

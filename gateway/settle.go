@@ -35,9 +35,12 @@ func (x *exchange) settle(err error) {
 	x.placement.leave()
 	x.memory.giveBack()
 	uncounted := x.guess()
-	x.permit.Settle(now, float64(x.usedPrompt())+x.outputTokens())
+	x.permit.Leave()
 	x.learn(err)
 	account := func() {
+		// What was estimated stays taken until the tokens are known: given back before,
+		// it would let the key pass its limit.
+		x.permit.Settle(time.Now(), float64(x.usedPrompt())+x.outputTokens())
 		e := x.telemetry(now, err)
 		x.g.metrics.Observe(e)
 		x.writeLog(e, err)
