@@ -86,9 +86,9 @@ func (f *Fleet) Apply(cfg *config.Config, why string) (needRestart []string, err
 	if err != nil {
 		return nil, err
 	}
-	x.beliefs.tell(f.o.Book)
 	var grants []router.Grant
 	err = f.o.Install(x.service, func() {
+		x.beliefs.tell(f.o.Book) // whose targets have to be there before a lease is
 		grants = f.o.Router.Update(time.Now(), router.Configure{Topology: x.service.Topology})
 		f.conf.Store(cfg)
 	})
@@ -261,16 +261,16 @@ func (f *Fleet) Breakers() map[string]providers.Health {
 	return out
 }
 
-// Failing returns why the health pages fail of those backends of which they do, in
-// words of this process and of the network, by backend.
-func (f *Fleet) Failing() map[string]string {
+// Failing returns why the health pages fail of those backends of which they do, by
+// backend.
+func (f *Fleet) Failing() map[string]Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := map[string]string{}
+	out := map[string]Failure{}
 	for name, m := range f.members {
 		m.mu.Lock()
-		if m.says != "" {
-			out[name] = m.says
+		if m.failure.Message != "" {
+			out[name] = m.failure
 		}
 		m.mu.Unlock()
 	}

@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/profiles"
@@ -88,9 +90,12 @@ func TestApplyIsStartAndReload(t *testing.T) {
 		t.Errorf("after the first: %q, and the log has %q", got, said)
 	}
 	f.o.Install = func(Service, func()) error { return errors.New("no") }
-	before := f.Backends()
-	if _, err := f.Apply(engines(t, ", api_key: other", "a"), "refused"); err == nil {
+	before, known := f.Backends(), f.o.Book.Targets()
+	if _, err := f.Apply(engines(t, ", api_key: other, prior: { 1: 50 }", "a", "d"), "refused"); err == nil {
 		t.Error("a configuration that the data port refuses is in force")
+	}
+	if got := f.o.Book.Targets(); !slices.Equal(got, known) || f.o.Book.Curve(known[0]).Known() {
+		t.Errorf("after a refusal the book has the targets %v, want %v without a prior", got, known)
 	}
 	if got := health(f); got != "a up, b up" || f.Config() != first || !maps.Equal(before, f.Backends()) {
 		t.Errorf("after a refusal: %q", got)
@@ -169,6 +174,39 @@ func TestWhatIsReplacedIsSilent(t *testing.T) {
 	if got := health(f); said.Len() == 0 || got != "a down" {
 		t.Errorf("of the one in service: %q, and the log has %q", got, said.String())
 	}
+}
+
+// Why a health page fails is told, since when, in one short line, and not with
+// the keys that the server may repeat.
+func TestWhyAPageFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, said := newFleet(t)
+		apply(t, f, engines(t, ", api_key: s3cret, headers: { x-team: t0ken }", "a", "b"))
+		m := f.members["a"]
+		if got := f.Failing(); len(got) > 0 {
+			t.Errorf("before anything was seen: %v", got)
+		}
+		began := time.Now()
+		m.hearProber(providers.Failing, errors.New("no Bearer s3cret\nnor t0ken: "+strings.Repeat("ü", 200)))
+		<-time.After(time.Minute)
+		m.hearProber(providers.Loading, errors.New("it is loading its model"))
+		want := map[string]Failure{"a": {"it is loading its model", began}}
+		if got := f.Failing(); !maps.Equal(got, want) {
+			t.Errorf("failing is %v, want %v: since it was well last", got, want)
+		}
+		m.hearProber(providers.Failing, errors.New("no Bearer s3cret\nnor t0ken: "+strings.Repeat("ü", 200)))
+		got := f.Failing()["a"].Message
+		if !strings.HasPrefix(got, "no Bearer *** nor ***: üü") || len(got) > maxFailureText || !utf8.ValidString(got) {
+			t.Errorf("the reason is %q, want one line of at most %d bytes without keys", got, maxFailureText)
+		}
+		if strings.Contains(said.String(), "s3cret") || strings.Contains(said.String(), "t0ken") {
+			t.Errorf("a key is in the log: %s", said)
+		}
+		m.hearProber(providers.Sound, nil)
+		if got := f.Failing(); len(got) > 0 {
+			t.Errorf("it is well again, and failing is %v", got)
+		}
+	})
 }
 
 // What the breaker, the health page and an operator say is one word: the

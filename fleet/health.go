@@ -1,6 +1,12 @@
 package fleet
 
 import (
+	"cmp"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -15,8 +21,10 @@ func (m *member) hearBreaker(h providers.Health) {
 // hearProber takes what the health page says.
 func (m *member) hearProber(c providers.Condition, err error) {
 	note := func() {
-		if m.page, m.says = c, ""; err != nil {
-			m.says = err.Error()
+		was := m.failure
+		m.page, m.failure = c, Failure{}
+		if err != nil {
+			m.failure = Failure{m.harmless(err), cmp.Or(was.Since, time.Now())}
 		}
 	}
 	if !m.hear(note, c == providers.Sound) { // it was not before
@@ -24,10 +32,39 @@ func (m *member) hearProber(c providers.Condition, err error) {
 	}
 	log := m.fleet.o.Log.With("backend", m.name, "health", c.String())
 	if err != nil {
-		log.Warn("backend health", "error", err)
+		log.Warn("backend health", "error", m.harmless(err))
 	} else {
 		log.Warn("backend health")
 	}
+}
+
+// Failure is why a health page fails.
+type Failure struct {
+	Message string // one line of at most 200 bytes, without secrets
+	Since   time.Time
+}
+
+// maxFailureText bounds a message, in bytes.
+const maxFailureText = 200
+
+// harmless is err in one line of bounded length. What a server wrote may be part
+// of it, and servers repeat what they were sent: keys are taken out.
+func (m *member) harmless(err error) string {
+	text := err.Error()
+	secrets := []string{m.link.conf.APIKey.Reveal()}
+	for _, s := range m.link.conf.Headers {
+		secrets = append(secrets, s.Reveal())
+	}
+	for _, s := range secrets {
+		if s != "" {
+			text = strings.ReplaceAll(text, s, config.Secret(s).String())
+		}
+	}
+	text = strings.Join(strings.FieldsFunc(text, unicode.IsControl), " ")
+	if len(text) > maxFailureText {
+		text = text[:maxFailureText]
+	}
+	return strings.ToValidUTF8(text, "")
 }
 
 // hear takes note of news, and tells the book of an engine that is back, and the

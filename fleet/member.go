@@ -29,7 +29,7 @@ type member struct {
 	mu      sync.Mutex // guards what follows, and is held while the router is told: news arrives in order
 	breaker providers.Health
 	page    providers.Condition // by its health page
-	says    string              // why the page fails; "" = it does not, or did not say
+	failure Failure             // of the health page; "" = it does not fail
 	drained bool                // by an operator
 	gone    bool                // another member has its name, or nobody
 }

@@ -117,8 +117,16 @@ func (p *program) breakers() map[string]string {
 // lastErrors returns what went wrong at the targets, for the admin port.
 func (p *program) lastErrors() map[profiles.Target]admin.LastError {
 	out := map[profiles.Target]admin.LastError{}
-	for t, last := range p.gateway.LastErrors() {
-		out[t] = admin.LastError{Status: last.Status, Message: last.Message, Since: last.Since}
+	last := p.gateway.LastErrors()
+	for t, e := range last {
+		out[t] = admin.LastError{Status: e.Status, Message: e.Message, Since: e.Since}
+	}
+	// What only the health page knows: no request has found out, or none since.
+	failing := p.fleet.Failing()
+	for _, t := range fleet.Targets(fleet.Topology(p.fleet.Config())) {
+		if f, down := failing[t.Backend]; down && !last[t].Last.After(f.Since) {
+			out[t] = admin.LastError{Message: f.Message, Since: f.Since}
+		}
 	}
 	return out
 }

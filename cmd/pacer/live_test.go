@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/memnet"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -65,4 +68,39 @@ routes:
 			t.Errorf("%s: %d were placed, the capacity is %d", name, placed, capacity)
 		}
 	}
+}
+
+// A backend that only its health page found dead says so as one does that a
+// request found: nobody has asked it anything yet.
+func TestWhatOnlyTheHealthPageKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg, err := config.Parse("test.yaml", []byte(`
+backends: [ { name: a, url: http://a.test/v1, kind: vllm } ]
+routes: [ { model: chat, targets: [ { backend: a, model: m } ] } ]
+`), func(string) (string, bool) { return "", false })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var network memnet.Network // on which nobody listens
+		p, err := wire(cfg, slog.New(slog.DiscardHandler), options{dial: network.Dial, listen: network.Listen})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.lastErrors(); len(got) > 0 {
+			t.Errorf("before anybody looked: %v", got)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.fleet.Run(ctx) }()
+		<-time.After(20 * time.Second)
+		got := p.lastErrors()[profiles.Target{Backend: "a", Model: "m"}]
+		if got.Message == "" || got.Status != 0 || got.Since.IsZero() || time.Since(got.Since) > 20*time.Second {
+			t.Errorf("last error %+v, want what the health page met", got)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		p.fleet.Close()
+	})
 }

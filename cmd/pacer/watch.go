@@ -71,7 +71,7 @@ func (p *program) snapshot(now time.Time) history.Snapshot {
 	for _, l := range p.router.Loads() {
 		load[l.Backend] = l.M
 		s.Backends = append(s.Backends, history.Backend{
-			Name: l.Backend, Health: healthWord(l.Health), Why: failing[l.Backend], BreakerOpen: breakerState(breakers[l.Backend]) > 0,
+			Name: l.Backend, Health: healthWord(l.Health), Why: failing[l.Backend].Message, BreakerOpen: breakerState(breakers[l.Backend]) > 0,
 			N: l.N, M: l.M, Faults: faults[l.Backend], Seen: l.Seen, Expected: l.Expected, Scale: scales[l.Backend],
 		})
 	}

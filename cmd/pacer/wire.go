@@ -119,8 +119,10 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 func (p *program) install(s fleet.Service, tellRouter func()) (err error) {
 	classes, names := routeClasses(s.Topology), fleet.Names(s.Config)
 	if p.gateway != nil {
-		p.metrics.Configure(classes, names)
-		err = p.gateway.Configure(s.Config, s.Backends, tellRouter)
+		err = p.gateway.Configure(s.Config, s.Backends, func() {
+			p.metrics.Configure(classes, names)
+			tellRouter()
+		})
 		if err == nil && p.level != nil {
 			p.level.Set(levelOf(s.Config.Log))
 		}
