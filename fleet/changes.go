@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -84,4 +85,20 @@ func byName[T any](list []T, names func(T) []string) map[string]any {
 		}
 	}
 	return out
+}
+
+// mostSummary bounds a summary, in bytes.
+const mostSummary = 300
+
+// summary is what differences says, in one line: ": backends_added c; …".
+func summary(differences []any) string {
+	var b strings.Builder
+	for i := 0; i+1 < len(differences); i += 2 {
+		fmt.Fprintf(&b, "; %s %s", strings.ReplaceAll(differences[i].(string), "_", " "), differences[i+1])
+	}
+	text := strings.Replace(b.String(), "; ", ": ", 1)
+	if len(text) > mostSummary {
+		text = strings.ToValidUTF8(text[:mostSummary], "") + "…"
+	}
+	return text
 }

@@ -32,6 +32,10 @@ type Options struct {
 	// Install has returned once.
 	Deliver func([]router.Grant)
 
+	// Changed hears, in one line, what a configuration has changed that came into
+	// force after the first; nil = nobody wants to know.
+	Changed func(text string)
+
 	// Dial replaces the network; nil means TCP.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
@@ -104,7 +108,11 @@ func (f *Fleet) Apply(cfg *config.Config, why string) (needRestart []string, err
 	}
 	f.tell(router.Curves{ByTarget: f.curves()})
 	if old != nil {
-		f.o.Log.Info(why, differences(old, cfg)...)
+		changed := differences(old, cfg)
+		f.o.Log.Info(why, changed...)
+		if f.o.Changed != nil {
+			f.o.Changed(why + summary(changed))
+		}
 	}
 	return needRestart, nil
 }

@@ -24,6 +24,8 @@ const (
 // has seen nothing.
 type backendWatch struct {
 	state
+	last           Cause // that stood, and when it was last there
+	lastAt         time.Time
 	seen, expected [speedSeconds + 1]float64 // sums, the latest first
 	heard          int                       // how many of them there are
 	ratio          float64                   // delivered over the curve; NaN = too little runs
@@ -68,9 +70,6 @@ func (w *backendWatch) cause(now time.Time, b *Backend) Cause {
 
 // why is what is known of why b is down.
 func (b *Backend) why() string {
-	if b.Why != "" {
-		return b.Why
-	}
 	var last Fault
 	for _, f := range b.Faults {
 		if f.Last.After(last.Last) {
@@ -80,12 +79,31 @@ func (b *Backend) why() string {
 	switch {
 	case last.Status > 0:
 		return fmt.Sprintf("upstream %d", last.Status)
-	case strings.Contains(last.Message, "refused"):
-		return "connection refused"
 	case last.Message != "":
-		return strings.TrimPrefix(last.Message, "the backend ")
+		return inShort(strings.TrimPrefix(last.Message, "the backend "))
+	case b.Why != "":
+		return inShort(b.Why)
 	}
 	return "its breaker is open"
+}
+
+// inShort says what went wrong as people say it.
+func inShort(text string) string {
+	for _, x := range []struct{ has, says string }{
+		{"refused", "connection refused"},
+		{"reset", "connection reset"},
+		{"EOF", "connection closed"},
+		{"no such host", "its name does not resolve"},
+		{"does not resolve", "its name does not resolve"},
+		{"deadline exceeded", "no answer in time"},
+		{"timeout", "no answer in time"},
+		{"in time", "no answer in time"},
+	} {
+		if strings.Contains(text, x.has) {
+			return x.says
+		}
+	}
+	return text
 }
 
 // compare takes the sums of b, and works out how fast it is.
@@ -98,35 +116,34 @@ func (w *backendWatch) compare(b *Backend) {
 	w.seen[0], w.expected[0] = b.Seen, b.Expected
 	w.heard = min(w.heard+1, len(w.seen))
 	seen, expected := b.Seen-w.seen[w.heard-1], b.Expected-w.expected[w.heard-1]
-	w.ratio = math.NaN()
-	if expected >= speedTokens {
-		w.ratio = seen / expected
-	}
-	scale := b.Scale
-	if math.IsNaN(scale) {
-		scale = 1
-	}
+	w.ratio, w.speed = math.NaN(), math.NaN()
 	switch {
-	case !math.IsNaN(w.ratio):
-		w.speed = w.ratio * scale
-	case scale < slowerBelow: // nothing runs that could say otherwise
-		w.speed = scale
-	default:
-		w.speed = math.NaN()
+	case expected >= speedTokens:
+		w.speed = seen / expected
+		w.ratio = w.speed / b.Scale
+	case b.Scale < slowerBelow: // nothing runs that could say otherwise
+		w.speed = b.Scale
 	}
 }
 
-// worst returns the worst cause of those kinds that one of the backends has, and
-// how many have one. mu is held.
-func (w *Watch) worst(names []string, of func(Kind) bool) (c Cause, have int) {
+// note remembers the cause that stands, as long as it is there.
+func (w *backendWatch) note(now time.Time) {
+	if w.has.Kind != None && w.absent == 0 {
+		w.last, w.lastAt = w.has, now
+	}
+}
+
+// worst returns the worst cause of those kinds that one of the backends has, or
+// had within so much time, and how many of them. mu is held.
+func (w *Watch) worst(now time.Time, names []string, within time.Duration, of func(Kind) bool) (c Cause, have int) {
 	for _, name := range names {
 		b := w.backends[name]
-		if b == nil || b.has.Kind == None || !of(b.has.Kind) {
+		if b == nil || b.last.Kind == None || now.Sub(b.lastAt) > within || !of(b.last.Kind) {
 			continue
 		}
 		have++
-		if c.Kind == None || b.has.Kind < c.Kind {
-			c = b.has
+		if c.Kind == None || b.last.Kind < c.Kind {
+			c = b.last
 		}
 	}
 	return c, have

@@ -60,7 +60,7 @@ func (p *pulse) since(before *pulse) string {
 // routeCause returns what is wrong with r now, and the kind of the mark: what its
 // users notice of it. mu is held.
 func (w *Watch) routeCause(now time.Time, rw *routeWatch, r *Route) (c Cause, mark string) {
-	if out, n := w.worst(r.Backends, isOut); n > 0 && n == len(r.Backends) {
+	if out, n := w.worst(now, r.Backends, 0, isOut); n > 0 && n == len(r.Backends) {
 		return out.forRoute(n, len(r.Backends)), "errors"
 	}
 	shed, missed, failed := rw.of(shedOf), rw.of(missedOf), rw.of(failedOf)
@@ -72,7 +72,7 @@ func (w *Watch) routeCause(now time.Time, rw *routeWatch, r *Route) (c Cause, ma
 	hurt := bad >= hurtLeast && bad > allowed*(bad+rw.of(metOf))
 	switch {
 	case r.Floor > 0 && r.Best < r.Floor, rw.of(reasonOf(Unattainable)) >= 1:
-		if slow, _ := w.worst(r.Backends, func(k Kind) bool { return k == Slower }); slow.Kind != None {
+		if slow, _ := w.worst(now, r.Backends, pulseSeconds*time.Second, func(k Kind) bool { return k == Slower }); slow.Kind != None {
 			return slow.forRoute(1, 1), "floor"
 		}
 		return Cause{Kind: FloorUnattainable, Words: unattainable(r)}, "floor"
@@ -85,9 +85,11 @@ func (w *Watch) routeCause(now time.Time, rw *routeWatch, r *Route) (c Cause, ma
 	default:
 		mark = "floor"
 	}
-	if x, n := w.worst(r.Backends, func(k Kind) bool {
-		return mark == "errors" && k < FloorUnattainable || k == Slower || isOut(k) || k < UpstreamErrors
-	}); n > 0 {
+	// What was lost of late may be due to what is over already.
+	explains := func(k Kind) bool {
+		return mark == "errors" && k < FloorUnattainable || k == Slower || k < UpstreamErrors
+	}
+	if x, n := w.worst(now, r.Backends, (pulseSeconds+clearAfter)*time.Second, explains); n > 0 {
 		return x.forRoute(n, len(r.Backends)), mark
 	}
 	switch {

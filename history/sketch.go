@@ -37,33 +37,38 @@ func bucketOf(ratio float64) int {
 type packed []uint32
 
 // pack returns s in at most packedMost entries. With more buckets than that the
-// neighbours that hold the least become one: what is lost is where in a thin part
-// of the range a few values lay.
+// neighbours become one that hold the least over the shortest range: what is lost
+// is where in a thin part of the range a few values lay.
 func (s *sketch) pack() packed {
-	var entries [buckets]uint32
+	type entry struct {
+		low, high int    // buckets
+		count     uint64 // in all of them
+	}
+	var entries [buckets]entry
 	used := 0
 	for b, c := range s {
 		if c > 0 {
-			entries[used] = uint32(b)<<countBits | min(c, packedCount)
+			entries[used] = entry{b, b, uint64(c)}
 			used++
 		}
 	}
 	for ; used > packedMost; used-- {
-		least, at := uint64(math.MaxUint64), 0
+		least, at := math.Inf(1), 0
 		for i := range used - 1 {
-			if c := uint64(entries[i]&packedCount) + uint64(entries[i+1]&packedCount); c < least {
-				least, at = c, i
+			a, b := &entries[i], &entries[i+1]
+			if cost := float64(a.count+b.count) * float64(b.high-a.low); cost < least {
+				least, at = cost, i
 			}
 		}
-		// The bucket of the one with more stands for both.
-		keep := entries[at]
-		if entries[at+1]&packedCount > keep&packedCount {
-			keep = entries[at+1]
-		}
-		entries[at] = keep&^packedCount | uint32(min(least, packedCount))
+		a, b := &entries[at], entries[at+1]
+		a.high, a.count = b.high, a.count+b.count
 		copy(entries[at+1:used-1], entries[at+2:used])
 	}
-	return append(packed(nil), entries[:used]...)
+	out := make(packed, used)
+	for i, e := range entries[:used] {
+		out[i] = uint32((e.low+e.high)/2)<<countBits | uint32(min(e.count, packedCount))
+	}
+	return out
 }
 
 // Sketch is the sum of sketches, from which quantiles are read. The zero value is

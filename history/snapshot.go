@@ -29,7 +29,7 @@ type Backend struct {
 	Faults      []Fault // of its targets
 
 	// Seen is how many tokens the own streams brought since the start, and Expected
-	// how many the curves, as they are, would have given them in that time.
+	// how many they would have brought in that time before the engine changed.
 	Seen, Expected float64
 
 	// Scale is how fast the engine is by its curve, of what it was before it

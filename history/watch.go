@@ -62,6 +62,7 @@ func (w *Watch) Tick(now time.Time, s Snapshot) []Line {
 		}
 		w.breaker(now, b)
 		said = w.step(now, said, &bw.state, OfBackend, b.Name, bw.cause(now, b), "", nil)
+		bw.note(now)
 	}
 	w.shedding = 0
 	for i := range s.Routes {

@@ -51,6 +51,8 @@ func (f form) AtRho(n int, _ float64) profiles.Point {
 	return profiles.Point{N: n, TPS: f.TPS(n), Low: f.Low(n, 0)}
 }
 
+func (f form) Scale() float64 { return 1 }
+
 func (f form) Shown() float64 {
 	if f.margin == 0 {
 		return 0.1

@@ -37,7 +37,8 @@ type group struct {
 	unserved leaseList // own waiting streams that no later one has overtaken, oldest first
 	streams  []*Lease  // own decoding streams
 
-	// Tokens that the own streams brought, and that the curves expected of them.
+	// Tokens that the own streams brought, and that they would have brought before
+	// the engine changed.
 	seen, expected float64
 
 	ramp ramp

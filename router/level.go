@@ -72,13 +72,14 @@ func (m *model) settle() {
 	}
 }
 
-// compare adds tokens that so many seconds of one sequence brought, beside n, to
-// what the curve would have had them bring, where it knows that n.
+// compare adds tokens that so many seconds of one sequence brought, beside n, and
+// what the engine would have brought before it changed, where its curve knows
+// that n.
 func (m *model) compare(tokens, seconds, n float64) {
 	if !m.known || m.guessed || n > 1.25*float64(m.visited) {
 		return
 	}
-	if expected := m.curve.TPS(int(n + 0.5)); expected > 0 {
+	if expected := m.curve.TPS(int(n+0.5)) / m.curve.Scale(); expected > 0 {
 		m.group.seen += tokens
 		m.group.expected += seconds * expected
 	}

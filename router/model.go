@@ -23,6 +23,7 @@ type curve interface {
 	AtRho(n int, rho float64) profiles.Point
 	Shape(n float64) float64
 	Shown() float64
+	Scale() float64
 }
 
 // model is one target of one backend incarnation: what is known of its speed,

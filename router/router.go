@@ -73,7 +73,8 @@ type BackendLoad struct {
 	Cap               int     // least slow-start cap in force, 0 = none
 
 	// Seen is how many tokens this replica's streams have brought, and Expected how
-	// many the curves would have had them bring, at levels that were seen before.
+	// many by the curves they would have brought before the engine became slower, or
+	// faster, at levels that were seen.
 	// Both only grow, but for another incarnation.
 	Seen, Expected float64
 

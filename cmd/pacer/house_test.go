@@ -52,6 +52,12 @@ type gpu struct {
 // configuration; every gpu is a backend of its name that serves "m".
 func newHouse(t *testing.T, gpus []gpu, routes string, o options) *house {
 	t.Helper()
+	return newLoggedHouse(t, gpus, routes, o, io.Discard)
+}
+
+// newLoggedHouse is newHouse with a log.
+func newLoggedHouse(t *testing.T, gpus []gpu, routes string, o options, log io.Writer) *house {
+	t.Helper()
 	h := &house{t: t, engines: map[string]*sim.Server{}, servers: map[string]*http.Server{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -68,7 +74,7 @@ func newHouse(t *testing.T, gpus []gpu, routes string, o options) *house {
 	cfg := houseConfig(t, gpus, routes)
 	o.dial, o.listen = h.network.Dial, h.network.Listen
 	var err error
-	if h.program, err = wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), o); err != nil {
+	if h.program, err = wire(cfg, slog.New(slog.NewTextHandler(log, nil)), o); err != nil {
 		t.Fatal(err)
 	}
 	ready := make(chan struct{})

@@ -6,6 +6,7 @@ import (
 	"github.com/pacer-dev/pacer/admin"
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/fleet"
+	"github.com/pacer-dev/pacer/history"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
@@ -60,6 +61,16 @@ func (p *program) live() telemetry.Live {
 		for _, name := range r.Models {
 			goals[name] = r.SLO.Attainment
 		}
+	}
+	for _, c := range p.watch.Causes() {
+		lc := telemetry.LiveCause{Kind: c.Kind.String()}
+		switch c.Of {
+		case history.OfRoute:
+			lc.Route = c.Name
+		case history.OfBackend:
+			lc.Backend = c.Name
+		}
+		l.Causes = append(l.Causes, lc)
 	}
 	for _, r := range p.router.Routes(now) {
 		lr := liveRoute(r, running)

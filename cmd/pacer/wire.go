@@ -89,6 +89,7 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 	p.fleet = fleet.New(fleet.Options{
 		Router: p.router, Book: p.book, Log: log, Dial: o.dial, Install: p.install,
 		Deliver: func(grants []router.Grant) { p.gateway.Deliver(grants) },
+		Changed: func(text string) { p.watch.Note(time.Now(), "reload", text) },
 	})
 	if _, err := p.fleet.Apply(cfg, "configuration in force"); err != nil {
 		return nil, err

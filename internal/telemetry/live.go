@@ -15,6 +15,8 @@ type Live struct {
 	Routes   []LiveRoute
 	Targets  []LiveTarget
 
+	Causes []LiveCause // of what is wrong; what is well has none
+
 	LogDropped uint64 // lines of the log, since the start
 	Build      LiveBuild
 
@@ -42,6 +44,12 @@ type LiveBackend struct {
 type LiveEngine struct {
 	Up                              bool // it is read, and holds
 	ForeignWaiting, ForeignDecoding int  // sequences that are not Pacer's
+}
+
+// LiveCause is why a route, or a backend, does not do what it should.
+type LiveCause struct {
+	Route, Backend string // one of them; "" = it is of the other
+	Kind           string // a word of history.Kind
 }
 
 // LiveRoute is the line of one route, what it promises, and what its targets
@@ -110,6 +118,26 @@ var ofLives = []ofLive{
 	{
 		name: "pacer_slo_max_ttft_seconds", help: "Time to the first token that each stream of the route is promised: slo.max_ttft.", labels: []string{"route"},
 		each: ofLiveRoute(func(r *LiveRoute, to emit) { to(positive(r.MaxTTFT.Seconds()), r.Name) }),
+	},
+	{
+		name: "pacer_route_cause", help: "1 while the route does not keep what it promises, with the reason in cause.", labels: []string{"route", "cause"},
+		each: func(l *Live, to emit) {
+			for _, c := range l.Causes {
+				if c.Route != "" {
+					to(1, c.Route, c.Kind)
+				}
+			}
+		},
+	},
+	{
+		name: "pacer_backend_cause", help: "1 while the backend does not do what it should, with the reason in cause.", labels: []string{"backend", "cause"},
+		each: func(l *Live, to emit) {
+			for _, c := range l.Causes {
+				if c.Backend != "" {
+					to(1, c.Backend, c.Kind)
+				}
+			}
+		},
 	},
 	{
 		name: "pacer_inflight", help: "Sequences of this replica on the backend: waiting for a first token, or decoding.", labels: []string{"backend", "phase"},

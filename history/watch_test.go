@@ -1,0 +1,237 @@
+package history
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// story is a watch over one route on one backend, told second by second.
+type story struct {
+	ring  *Ring
+	watch *Watch
+	now   time.Time
+	said  []Line
+}
+
+func newStory() *story {
+	r := NewRing(noon)
+	r.Configure([]string{"chat"}, []string{"a"})
+	return &story{ring: r, watch: NewWatch(r), now: noon}
+}
+
+// healthy is how everything is when nothing is wrong.
+func healthy() Snapshot {
+	return Snapshot{
+		Backends: []Backend{{Name: "a", Scale: math.NaN()}},
+		Routes:   []Route{{Name: "chat", Goal: 0.99, Floor: 30, Best: math.NaN(), Free: math.NaN(), Backends: []string{"a"}}},
+	}
+}
+
+// tell plays so many seconds, in each of which so many requests end so.
+func (s *story) tell(seconds int, snapshot Snapshot, results map[Result]int) {
+	for range seconds {
+		for result, n := range results {
+			for range n {
+				s.ring.Route("chat").Add(Outcome{Result: result, Duration: 2})
+			}
+		}
+		s.said = append(s.said, s.watch.Tick(s.now, snapshot)...)
+		s.ring.Advance(s.now)
+		s.now = s.now.Add(time.Second)
+	}
+}
+
+func (s *story) causes() string {
+	var out []string
+	for _, c := range s.watch.Causes() {
+		out = append(out, c.Of.String()+" "+c.Name+": "+c.Text())
+	}
+	return strings.Join(out, "; ")
+}
+
+func TestOneLineAtTheStartAndOneAtTheEnd(t *testing.T) {
+	s := newStory()
+	s.tell(30, healthy(), map[Result]int{Met: 20})
+	if len(s.said) > 0 || s.watch.Verdict().State != "ok" {
+		t.Fatalf("nothing is wrong, and said is %+v", s.said)
+	}
+	full := healthy()
+	full.Routes[0].Bound, full.Routes[0].Capacity, full.Routes[0].Load = true, 58, 58
+	s.tell(100, full, map[Result]int{Met: 5, Shed: 50})
+	if got, want := s.causes(), "route chat: load above capacity: 158 of 58 since 12:00 UTC"; got != want {
+		t.Errorf("%q, want %q", got, want) // 58 run, and 50/s for 2 s each are refused
+	}
+	v := s.watch.Verdict()
+	if want := "1 of 1 route below what was promised: load above capacity: 158 of 58 since 12:00 UTC, shedding 50/s"; v.Text != want || v.State != "bad" {
+		t.Errorf("the verdict is %s: %q, want %q", v.State, v.Text, want)
+	}
+	s.tell(30, healthy(), map[Result]int{Met: 20})
+	if got := s.causes(); got != "" {
+		t.Errorf("15 s after it was over: %s", got)
+	}
+	if len(s.said) != 2 || !s.said[0].Began || s.said[1].Began {
+		t.Fatalf("5,000 refused requests say %d lines, want two: %+v", len(s.said), s.said)
+	}
+	if text := s.said[1].Text; !strings.HasPrefix(text, "route chat: over after 1m") || !strings.HasSuffix(text, " shed") {
+		t.Errorf("at the end: %q", text)
+	}
+	marks, _ := s.watch.Marks(0, 10)
+	if len(marks) != 1 || marks[0].Kind != "shedding" || marks[0].Ended.IsZero() || !marks[0].Time.Equal(noon.Add(30*time.Second)) {
+		t.Errorf("the timeline has %+v", marks)
+	}
+}
+
+func TestTheWorstCauseStands(t *testing.T) {
+	s := newStory()
+	sick := healthy()
+	sick.Backends[0].Faults = []Fault{{Model: "llama", Status: 404, Count: 3, Last: noon.Add(time.Minute)}}
+	s.tell(5, sick, map[Result]int{Failed: 5})
+	if got, want := s.causes(), `route chat: upstream 404: model "llama" not found since 12:00 UTC; backend a: upstream 404: model "llama" not found since 12:00 UTC`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	sick.Backends[0].Health, sick.Backends[0].Why = IsDown, "dial tcp 10.0.0.1:80: connect: connection refused"
+	sick.Backends[0].Faults = nil
+	s.tell(2, sick, nil)
+	if got := s.causes(); strings.Count(got, "backend down: connection refused since 12:00 UTC") != 2 {
+		t.Errorf("%s: both are down", got)
+	}
+	sick.Backends[0].Health = IsProbed // words stay while it is probed
+	s.tell(20, sick, nil)
+	if got := s.causes(); strings.Count(got, "backend down: connection refused") != 2 {
+		t.Errorf("while it is probed: %s", got)
+	}
+	s.tell(clearAfter+1, healthy(), nil)
+	if got := s.causes(); got != "" {
+		t.Errorf("when it is back: %s", got)
+	}
+}
+
+func TestSlower(t *testing.T) {
+	s := newStory()
+	x := healthy()
+	run := func(seconds int, speed float64) {
+		for range seconds {
+			x.Backends[0].Expected += 400
+			x.Backends[0].Seen += 400 * speed
+			s.tell(1, x, map[Result]int{Met: 3})
+		}
+	}
+	run(20, 1)
+	run(4, 0.41)
+	if s.causes() != "" && !strings.HasPrefix(s.causes(), "backend a: slower") {
+		t.Errorf("%s", s.causes())
+	}
+	run(1, 0.41)
+	if got, want := s.causes(), "backend a: slower than learned ×0.41 since 12:00 UTC"; got != want {
+		t.Errorf("after 5 s %q, want %q", got, want)
+	}
+	if v := s.watch.Verdict(); v.State != "warn" {
+		t.Errorf("the verdict is %s: %s; every route keeps what it promises", v.State, v.Text)
+	}
+	run(20, 0.8) // not slow enough to be said, and too slow to be over
+	if s.causes() == "" {
+		t.Error("over at ×0.8")
+	}
+	run(20, 0.95)
+	if got := s.causes(); got != "" {
+		t.Errorf("at ×0.95: %s", got)
+	}
+	run(100, 0.8)
+	if got := s.causes(); got != "" {
+		t.Errorf("at ×0.8, which was never below the limit: %s", got)
+	}
+	if len(s.said) != 2 {
+		t.Errorf("%d lines, want two: %+v", len(s.said), s.said)
+	}
+}
+
+// Whatever comes, no cause flaps: of one subject there is at most one change in
+// two seconds while it gets worse and worse, and a few in a minute of noise.
+func TestNothingFlaps(t *testing.T) {
+	worst := 0
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(5, seed))
+		s := newStory()
+		for range 600 {
+			x := healthy()
+			if rng.IntN(3) == 0 {
+				x.Backends[0].Faults = []Fault{{Status: []int{0, 401, 404, 429, 500}[rng.IntN(5)], Count: 5, Last: s.now, Message: "was cut"}}
+			}
+			s.tell(1, x, map[Result]int{Met: rng.IntN(10), Shed: rng.IntN(3), Failed: rng.IntN(2), Missed: rng.IntN(2)})
+		}
+		worst = max(worst, len(s.said))
+	}
+	t.Logf("%d lines in ten minutes of noise, at worst", worst)
+	if worst > 100 { // ten a minute, of route and backend together
+		t.Errorf("%d lines in ten minutes", worst)
+	}
+}
+
+// Thirty routes that lose the same backend are one line.
+func TestManyRoutesAreOneLine(t *testing.T) {
+	r := NewRing(noon)
+	x := Snapshot{Backends: []Backend{{Name: "a", Health: IsDown, Why: "EOF", Scale: math.NaN()}}}
+	var names []string
+	for i := range 30 {
+		names = append(names, fmt.Sprint("route-", i))
+		x.Routes = append(x.Routes, Route{Name: names[i], Best: math.NaN(), Backends: []string{"a"}})
+	}
+	r.Configure(names, []string{"a"})
+	w := NewWatch(r)
+	said := w.Tick(noon, x)
+	if len(said) != 2 || len(said[1].Names) != 30 {
+		t.Errorf("%d lines, want one of the backend and one of 30 routes: %+v", len(said), said)
+	}
+}
+
+func TestTheTimelineIsBounded(t *testing.T) {
+	w := NewWatch(NewRing(noon))
+	for i := range MaxMarks + 10 {
+		w.Note(noon, "reload", fmt.Sprint(i))
+	}
+	marks, version := w.Marks(0, MaxMarks+100)
+	if len(marks) != MaxMarks || marks[0].Text != fmt.Sprint(MaxMarks+9) || marks[0].ID != MaxMarks+10 {
+		t.Errorf("%d marks, the latest %+v", len(marks), marks[0])
+	}
+	if more, _ := w.Marks(version, 10); len(more) > 0 {
+		t.Errorf("%d marks are new that were read", len(more))
+	}
+}
+
+// A cause that ends after its mark made room ends all the same.
+func TestAMarkThatMadeRoomEnds(t *testing.T) {
+	s := newStory()
+	x := healthy()
+	x.Store = Store{Shared: true}
+	s.tell(3, x, nil)
+	for range MaxMarks {
+		s.watch.Note(s.now, "reload", "another")
+	}
+	s.tell(10, healthy(), nil)
+	if len(s.said) != 2 {
+		t.Errorf("%d lines, want two", len(s.said))
+	}
+}
+
+// Every kind has all of its words, and docs/OPERATIONS.md has the same.
+func TestOperationsHasEveryCause(t *testing.T) {
+	text, err := os.ReadFile("../docs/OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	for _, k := range Kinds() {
+		if k.String() == "" || k.Means() == "" || k.Advice() == "" || kinds[k].mark == "" || kinds[k].raise == 0 {
+			t.Errorf("kind %d: %+v", k, kinds[k])
+		}
+		if want := fmt.Sprintf("| `%s` | %s | %s |", k, k.Means(), k.Advice()); !slices.Contains(lines, want) {
+			t.Errorf("docs/OPERATIONS.md has no line\n%s", want)
+		}
+	}
+}
