@@ -295,7 +295,7 @@ func shedAnswer(e *shedError) answer {
 	}
 	switch r.Reason {
 	case router.ShedFloor:
-		if r.RetryAfter <= 0 && !r.NoPlace {
+		if r.RetryAfter <= 0 {
 			a.message = "This request asks for more sequences at once (n, best_of, or prompts) than any backend of this model takes. Waiting does not help: ask for fewer."
 			a.noRetry = true
 			break
@@ -325,7 +325,7 @@ func shedAnswer(e *shedError) answer {
 	if r.NoPlace {
 		// A library would come back again and again, for places that are all taken.
 		a.noRetry = true
-		a.message = strings.Replace(a.message, "Retry after the time given", "Every place that comes free within a minute is promised: do not retry before", 1)
+		a.message = strings.Replace(a.message, "Retry after the time given", "Every place that comes free until the time given is promised: do not retry before", 1)
 	}
 	return a
 }
@@ -335,15 +335,16 @@ func shedAnswer(e *shedError) answer {
 func (a answer) write(w http.ResponseWriter, r *http.Request) int {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
-	switch {
-	case a.noRetry:
+	if a.noRetry {
 		h.Set("X-Should-Retry", "false")
+	}
+	switch {
 	case a.retryAfter > 0:
 		// SDKs ignore what is above a minute.
 		ms := min(max(a.retryAfter.Milliseconds(), 1), 60_000)
 		h.Set("Retry-After", strconv.FormatInt((ms+999)/1000, 10))
 		h.Set("Retry-After-Ms", strconv.FormatInt(ms, 10))
-	default:
+	case !a.noRetry:
 		maps.Copy(h, a.retry)
 	}
 	var body []byte

@@ -284,9 +284,9 @@ func TestACrowdLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// Whoever is told a time finds a place then; where all are promised, nobody is
-// told one, and libraries are told not to try again by themselves.
-func TestNoTimeIsToldWhereNoPlaceIs(t *testing.T) {
+// Every refusal for load says when to come back. Where all places until then are
+// promised, libraries are told not to try again by themselves.
+func TestLibrariesDoNotRetryWhereNoPlaceIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, crowded(time.Second), map[string]http.Handler{"a": &script{answer: talk(20, time.Second)}})
 		h.believe("a", profiles.PriorPoint{N: 1, TPS: 1}, profiles.PriorPoint{N: 8, TPS: 1})
@@ -305,10 +305,13 @@ func TestNoTimeIsToldWhereNoPlaceIs(t *testing.T) {
 				t.Fatalf("got %d %s", r.status, r.body)
 			}
 			after, never := r.header.Get("Retry-After"), r.header.Get("X-Should-Retry")
+			seconds, err := strconv.Atoi(after)
 			switch {
-			case after != "" && never == "":
+			case err != nil || seconds < 1 || seconds > 60:
+				t.Errorf("Retry-After %q, want 1 to 60 s", after)
+			case never == "":
 				told++
-			case after != "" || never != "false" || !strings.Contains(r.body, "within a minute is promised"):
+			case seconds < 50 || never != "false" || !strings.Contains(r.body, "until the time given is promised"):
 				t.Errorf("x-should-retry %q, Retry-After %q: %s", never, after, r.body)
 			}
 		}

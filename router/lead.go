@@ -154,15 +154,7 @@ func (a *ask) pays(target *model, c *present) bool {
 		front = float64(a.prompt)
 	}
 	if g.lead < maxLead {
-		done := 0.0 // of the front one, by now
-		if l := g.unserved.front; l != nil {
-			began := l.placed
-			if g.prefills.front.After(began) {
-				began = g.prefills.front
-			}
-			done = min(a.now.Sub(began).Seconds()/g.promptCost, front)
-		}
-		if cost*(waiting-done+float64(prompt)) > g.lead.Seconds() {
+		if cost*(waiting-g.prefilled(a.now)+float64(prompt)) > g.lead.Seconds() {
 			return false
 		}
 	}
@@ -176,4 +168,22 @@ func (a *ask) pays(target *model, c *present) bool {
 		}
 	}
 	return true
+}
+
+// prefilled is how many tokens of the prompt that waited longest must be done by now.
+func (g *group) prefilled(now time.Time) float64 {
+	l := g.unserved.front
+	if l == nil {
+		return 0
+	}
+	began := l.placed
+	if g.prefills.front.After(began) {
+		began = g.prefills.front
+	}
+	return min(now.Sub(began).Seconds()/g.promptCost, float64(l.prompt))
+}
+
+// prefillLeft is how long it takes until the prompts that wait are prefilled.
+func (g *group) prefillLeft(now time.Time) time.Duration {
+	return seconds(max(float64(g.promptWaiting())-g.prefilled(now), 0) * g.promptCost)
 }

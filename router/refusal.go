@@ -1,6 +1,7 @@
 package router
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -39,8 +40,8 @@ func (s ShedReason) String() string {
 // Refusal says why a request was not placed and when to come back.
 type Refusal struct {
 	Reason     ShedReason
-	RetryAfter time.Duration // 1 s to 60 s, jittered; 0 when waiting cannot help, or NoPlace
-	NoPlace    bool          // somebody goes before it, and no place is expected after theirs within the longest time told
+	RetryAfter time.Duration // 1 s to 60 s, jittered; 0 when waiting cannot help
+	NoPlace    bool          // RetryAfter is the longest time told, and until then every place is promised to somebody else
 	Best       float64       // highest Low on offer, tokens/s; 0 when unknown
 	Floor      float64       // what was asked for
 }
@@ -67,7 +68,7 @@ const (
 func (r *Router) refuse(a *ask, reason ShedReason, best float64) *Refusal {
 	f := &Refusal{Reason: reason, Best: best, Floor: a.floor}
 	f.RetryAfter, f.NoPlace = r.comeBack(a, reason)
-	if f.RetryAfter > 0 && reason != NoBackend && !a.req.NoQueue && !a.req.Again {
+	if f.RetryAfter > 0 && !f.NoPlace && reason != NoBackend && !a.req.NoQueue && !a.req.Again {
 		since := a.since
 		if since.IsZero() {
 			since = a.arrived
@@ -78,7 +79,7 @@ func (r *Router) refuse(a *ask, reason ShedReason, best float64) *Refusal {
 }
 
 // comeBack is when a request that is refused for reason may come back, 0 when
-// waiting cannot help or, as noPlace says, no place comes free for so long.
+// waiting cannot help. noPlace says that no place is expected for it by then.
 func (r *Router) comeBack(a *ask, reason ShedReason) (d time.Duration, noPlace bool) {
 	switch reason {
 	case ShedUnattainable:
@@ -90,18 +91,51 @@ func (r *Router) comeBack(a *ask, reason ShedReason) (d time.Duration, noPlace b
 		return 0, false
 	}
 	if a.route.promises.full(a.now) {
-		return 0, true
+		return r.jitter(a, retryMost), true
 	}
 	places, known := r.places(a)
 	if !known {
 		return r.jitter(a, retryLeast), false
 	}
 	ahead := a.ahead()
+	left, passes := a.passes(ahead)
+	if passes {
+		ahead-- // that place is free
+	}
 	d, ok := untilPlace(&places, ahead+1)
+	if passes {
+		if !ok {
+			d, ok = 0, true
+		}
+		d = max(d, left)
+	}
 	if (!ok || d > retryMost) && ahead >= 1 && a.route.lengths.weight >= enough && !a.yields() {
-		return 0, true
+		return r.jitter(a, retryMost), true
 	}
 	return r.jitter(a, d), false
+}
+
+// passes is how long it takes until what keeps a place from a that is free passes
+// by itself: a prompt is prefilled there, or a slow start goes on. Those who go
+// before it have prompts like its own. ok is false where no place is free.
+func (a *ask) passes(ahead float64) (d time.Duration, ok bool) {
+	for i := range a.verdicts {
+		v := &a.verdicts[i]
+		var left time.Duration
+		switch m := v.model; {
+		case v.reason == ReasonTTFT && (m.ttft.Slots <= 0 || int(v.m) < m.ttft.Slots),
+			v.reason == ReasonProtects && v.basis == ByLead:
+			left = m.group.prefillLeft(a.now) + seconds(ahead*m.prefill*float64(a.prompt))
+		case v.reason == ReasonSlowStart && m.group.ramp.recovered:
+			left = seconds(math.Log2(1+ahead/float64(m.group.ramp.cap)) * retryLeast.Seconds()) // it doubles
+		default:
+			continue
+		}
+		if !ok || left < d {
+			d, ok = left, true
+		}
+	}
+	return d, ok
 }
 
 // yields reports whether a is batch that leaves some target to those who are kept

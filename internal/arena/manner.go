@@ -12,9 +12,9 @@ type Manner uint8
 
 // The manners.
 const (
-	Obeying    Manner = iota // when it was told, or a little later; never without having been told
+	Obeying    Manner = iota // when it was told, or a little later; not where no place is expected by then (x-should-retry: false)
 	Sloppy                   // the same, with up to a tenth of that time less or a quarter more
-	Persistent               // when it was told; and without having been told, as BackingOff
+	Persistent               // when it was told, a place expected or not; and without having been told, as BackingOff
 	BackingOff               // whatever it was told, after 0.5 s, then twice that, up to 8 s
 	Hammering                // each second
 	Disguised                // each second, as somebody new
@@ -60,16 +60,16 @@ func (w *world) manner() Manner {
 }
 
 // comeBack says in how long v comes back after r, and whether that is when it
-// was told; ok is false for one that does not.
+// was told that there is a place; ok is false for one that does not.
 func (v *visit) comeBack(r *router.Refusal) (d time.Duration, told, ok bool) {
 	w := v.world
 	if v.retries >= w.s.Retries {
 		return 0, false, false
 	}
-	if r.RetryAfter > 0 {
+	if r.RetryAfter > 0 && (!r.NoPlace || v.manner == Persistent) {
 		switch v.manner {
 		case Obeying, Persistent:
-			return r.RetryAfter + time.Duration(w.random.Int64N(int64(mostLate))), true, true
+			return r.RetryAfter + time.Duration(w.random.Int64N(int64(mostLate))), !r.NoPlace, true
 		case Sloppy:
 			return time.Duration(float64(r.RetryAfter) * (0.9 + 0.35*w.random.Float64())), true, true
 		}

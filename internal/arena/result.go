@@ -77,7 +77,7 @@ type RouteResult struct {
 	// negative when none was.
 	FirstPlaced time.Duration
 
-	// Returned is how many retries came when Retry-After had said,
+	// Returned is how many retries came when they were told that there is a place,
 	// ReturnedPlaced how many of them were placed.
 	Returned, ReturnedPlaced int
 }
