@@ -170,8 +170,8 @@ func TestCompose(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(fromRoot(t, "docker-compose.yml")), &file); err != nil {
 		t.Fatal(err)
 	}
-	if len(file.Services) != 6 {
-		t.Fatalf("%d services, want 6", len(file.Services))
+	if len(file.Services) != 8 {
+		t.Fatalf("%d services, want 8", len(file.Services))
 	}
 	for name, s := range file.Services {
 		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Contains(s.SecurityOpt, "no-new-privileges:true") {

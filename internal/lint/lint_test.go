@@ -79,6 +79,7 @@ var arrows = map[string][]string{
 
 	"cmd/pacer":         {"*"},
 	"e2e":               {"*"},
+	"deploy/grafana":    {"internal/telemetry"},
 	"deploy/prometheus": {}, // tests alone
 	"e2e/attack":        {"*"},
 	"e2e/engines":       {"*"},
