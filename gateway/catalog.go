@@ -22,16 +22,10 @@ const (
 	maxCatalog = 4 << 20
 )
 
-// catalog is what the backends of the catch-all route say they serve: that
-// route has no names of its own. A backend is asked when a client asks, at most
-// once in catalogAge, and what it said last stands while it does not answer.
+// sheet is what one backend incarnation of the catch-all route says it serves:
+// that route has no names of its own. A backend is asked when a client asks, at
+// most once in catalogAge, and what it said last stands while it does not answer.
 // The zero value is ready; it is safe for concurrent use.
-type catalog struct {
-	mu     sync.Mutex // guards sheets
-	sheets map[*providers.Backend]*sheet
-}
-
-// sheet is what one backend incarnation serves.
 type sheet struct {
 	mu     sync.Mutex // held while the backend is asked: the others wait for its answer
 	asked  time.Time
@@ -39,19 +33,9 @@ type sheet struct {
 	known  bool // it has told at least once
 }
 
-// of returns what b serves; known is false if it has never told.
-func (c *catalog) of(ctx context.Context, b *providers.Backend) (models []model, known bool) {
-	c.mu.Lock()
-	if c.sheets == nil {
-		c.sheets = map[*providers.Backend]*sheet{}
-	}
-	s := c.sheets[b]
-	if s == nil {
-		s = &sheet{}
-		c.sheets[b] = s
-	}
-	c.mu.Unlock()
-
+// of returns what b, whose sheet this is, serves; known is false if it has never
+// told.
+func (s *sheet) of(ctx context.Context, b *providers.Backend) (models []model, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := time.Now(); s.asked.IsZero() || now.Sub(s.asked) >= catalogAge {
@@ -63,19 +47,6 @@ func (c *catalog) of(ctx context.Context, b *providers.Backend) (models []model,
 		s.asked = now
 	}
 	return s.models, s.known
-}
-
-// keep forgets all backends but these: a new configuration has new ones.
-func (c *catalog) keep(backends map[string]*backend) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	old := c.sheets
-	c.sheets = map[*providers.Backend]*sheet{}
-	for _, b := range backends {
-		if s := old[b.Backend]; s != nil {
-			c.sheets[b.Backend] = s
-		}
-	}
 }
 
 func fetchModels(ctx context.Context, b *providers.Backend) ([]model, error) {
@@ -117,7 +88,7 @@ func (g *Gateway) rest(ctx context.Context, p *plan, t *tenant) (models []model,
 			known = false
 			continue
 		}
-		served, ok := g.catalog.of(ctx, b.Backend)
+		served, ok := p.sheets[b.Backend].of(ctx, b.Backend)
 		known = known && ok
 		for _, m := range served {
 			if p.routes[m.ID] == nil && !seen[m.ID] {

@@ -51,8 +51,7 @@ type Gateway struct {
 	clients   int           // connections that there may be of clients; 0 = no bound. Set before they are served
 	retries   retryBudget
 	responses responseIndex // answers that backends keep
-	catalog   catalog
-	running   atomic.Int64 // requests between place and settle
+	running   atomic.Int64  // requests between place and settle
 	buffers   buffers
 	seed      maphash.Seed // of request.fingerprint
 	uncounted jobQueue     // answers that nobody counted the tokens of
@@ -111,7 +110,6 @@ func (g *Gateway) Configure(c *config.Config, backends map[string]*providers.Bac
 		tellRouter()
 	}
 	g.plan.Store(p)
-	g.catalog.keep(p.backends)
 	g.buffered.limit.Store(c.Limits.Buffered)
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -83,21 +82,4 @@ func (g *Gateway) LastErrors() map[router.Target]LastError {
 		}
 	}
 	return found
-}
-
-// newLastErrors has one for each configured target: that of old, if it is there.
-func newLastErrors(c *config.Config, old *plan) map[router.Target]*lastError {
-	byTarget := map[router.Target]*lastError{}
-	for i := range c.Routes {
-		for _, name := range c.Routes[i].Models {
-			for _, t := range c.Routes[i].Targets {
-				model, separate := c.Upstream(t, name)
-				key := router.Target{Backend: t.Backend, Model: model, Separate: separate}
-				if byTarget[key] = (&lastError{}); old != nil && old.lastErrors[key] != nil {
-					byTarget[key] = old.lastErrors[key]
-				}
-			}
-		}
-	}
-	return byTarget
 }

@@ -3,7 +3,6 @@ package gateway
 import (
 	"math"
 	"slices"
-	"sync/atomic"
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/gateway/limit"
@@ -14,15 +13,14 @@ import (
 // plan is one configuration, indexed for the request path. It is immutable but
 // for what its parts count; a request keeps the plan that it began with.
 type plan struct {
-	conf       *config.Config
-	backends   map[string]*backend
-	routes     map[string]*route // by model; without "*"
-	rest       *route            // "*": whatever no other route names; nil = refused
-	models     []string          // the names of routes, in the order of the configuration
-	tenants    []*tenant         // no keys = open
-	texts      map[router.Target]*textScale
-	lastErrors map[router.Target]*lastError
-	expose     bool // send what the fleet looks like
+	conf     *config.Config
+	backends map[string]*backend
+	routes   map[string]*route // by model; without "*"
+	rest     *route            // "*": whatever no other route names; nil = refused
+	models   []string          // the names of routes, in the order of the configuration
+	tenants  []*tenant         // no keys = open
+	expose   bool              // send what the fleet looks like
+	lasting
 }
 
 // backend is one configured backend with the incarnation behind it.
@@ -51,13 +49,11 @@ type tenant struct {
 	name   string
 	conf   *config.Key // nil for the tenant of an open gateway
 	limits *limit.Limiter
-	held   *budget // bytes of bodies; its limit leaves the others half of all
-
-	sending *atomic.Int64 // requests whose bodies are not all there
+	*uploads
 }
 
 // anyone is the tenant of a gateway without keys.
-var anyone = &tenant{held: unbounded(), sending: &atomic.Int64{}}
+var anyone = &tenant{uploads: &uploads{held: unbounded()}}
 
 func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan) *plan {
 	p := &plan{
@@ -66,21 +62,19 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 		routes:   map[string]*route{},
 		expose:   len(c.Keys) == 0 || c.ExposeDecision,
 	}
+	if old != nil {
+		p.lasting = old.lasting
+	}
+	p.lasting = lastingOf(c, backends, p.lasting)
 	for _, b := range c.Backends {
-		firstByte := &firstByteQuantile{}
-		if was := old.backend(b.Name); was != nil && was.Backend == backends[b.Name] {
-			firstByte = was.firstByte
-		}
-		p.backends[b.Name] = &backend{Backend: backends[b.Name], engine: b.Engine(), price: b.Price, secrets: secretsOf(b), firstByte: firstByte}
+		up := backends[b.Name]
+		p.backends[b.Name] = &backend{Backend: up, engine: b.Engine(), price: b.Price, secrets: secretsOf(b), firstByte: p.firstBytes[up]}
 	}
 	for i := range c.Routes {
 		for _, name := range c.Routes[i].Models {
-			r := &route{name: name, conf: &c.Routes[i], prompt: &promptScale{}}
+			r := &route{name: name, conf: &c.Routes[i], prompt: p.prompts[name]}
 			if c.Routes[i].Class == router.Batch.String() {
 				r.class = router.Batch
-			}
-			if was := old.route(name); was != nil && was.name == name {
-				r.prompt = was.prompt
 			}
 			if name == "*" {
 				p.rest = r
@@ -90,17 +84,9 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 			p.models = append(p.models, name)
 		}
 	}
-	p.texts = newTexts(c, p.routes, p.rest, old)
-	p.lastErrors = newLastErrors(c, old)
 	for i := range c.Keys {
 		k := &c.Keys[i]
-		t := &tenant{name: k.Name, conf: k, limits: limit.New(k.Limits), held: unbounded(), sending: &atomic.Int64{}}
-		if was := old.tenant(k.Name); was != nil {
-			t.held, t.sending = was.held, was.sending
-			if was.conf.Limits == k.Limits {
-				t.limits = was.limits
-			}
-		}
+		t := &tenant{name: k.Name, conf: k, limits: p.limits[limited{k.Name, k.Limits}], uploads: p.uploads[k.Name]}
 		t.held.limit.Store(tenantShare(c))
 		p.tenants = append(p.tenants, t)
 	}
@@ -128,32 +114,10 @@ func (p *plan) incarnation(l *router.Lease) *backend {
 
 // route returns what model stands for; nil when no route names it.
 func (p *plan) route(model string) *route {
-	if p == nil {
-		return nil
-	}
 	if r := p.routes[model]; r != nil {
 		return r
 	}
 	return p.rest
-}
-
-func (p *plan) backend(name string) *backend {
-	if p == nil {
-		return nil
-	}
-	return p.backends[name]
-}
-
-func (p *plan) tenant(name string) *tenant {
-	if p == nil {
-		return nil
-	}
-	for _, t := range p.tenants {
-		if t.name == name {
-			return t
-		}
-	}
-	return nil
 }
 
 // may reports whether t may use r.

@@ -4,7 +4,6 @@ import (
 	"math"
 	"sync"
 
-	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -58,29 +57,4 @@ func (s *textScale) bytesPerToken() float64 {
 // a model of its own, which has as many tokenizers as clients name models.
 func (g *Gateway) BytesPerToken(t router.Target) float64 {
 	return g.plan.Load().texts[t].bytesPerToken()
-}
-
-// newTexts has a scale for each configured target: the one of old, if it is
-// there.
-func newTexts(c *config.Config, routes map[string]*route, rest *route, old *plan) map[router.Target]*textScale {
-	texts := map[router.Target]*textScale{}
-	add := func(r *route) {
-		for _, t := range r.conf.Targets {
-			model, separate := c.Upstream(t, r.name)
-			key := router.Target{Backend: t.Backend, Model: model, Separate: separate}
-			if model == "" || texts[key] != nil {
-				continue
-			}
-			if texts[key] = (&textScale{}); old != nil && old.texts[key] != nil {
-				texts[key] = old.texts[key]
-			}
-		}
-	}
-	for _, r := range routes {
-		add(r)
-	}
-	if rest != nil {
-		add(rest)
-	}
-	return texts
 }

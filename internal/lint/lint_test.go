@@ -34,7 +34,7 @@ var arrows = map[string][]string{
 	"providers": {"internal/endpoint", "internal/hostname", "internal/openai", "internal/sse", "internal/upstream"},
 	"sim":       {}, // writer and reader must not share a bug
 
-	"gateway":                  {"config", "gateway/limit", "internal/clientconn", "internal/endpoint", "internal/hostname", "internal/openai", "internal/telemetry", "internal/tokens", "internal/upstream", "profiles", "providers", "router"},
+	"gateway":                  {"config", "gateway/limit", "internal/clientconn", "internal/endpoint", "internal/hostname", "internal/keep", "internal/openai", "internal/telemetry", "internal/tokens", "internal/upstream", "profiles", "providers", "router"},
 	"gateway/limit":            {"config"},
 	"gateway/limit/redislimit": {"gateway/limit", "internal/redisconn", "share"},
 
@@ -58,6 +58,7 @@ var arrows = map[string][]string{
 	"internal/clientconn": {},
 	"internal/endpoint":   {},
 	"internal/hostname":   {},
+	"internal/keep":       {},
 	"internal/lint":       {},
 	"internal/loadgen":    {},
 	"internal/logqueue":   {},
@@ -72,7 +73,7 @@ var arrows = map[string][]string{
 	"internal/spelling":   {},
 	"internal/slofile":    {"config"},
 	"internal/sse":        {},
-	"internal/telemetry":  {"history"},
+	"internal/telemetry":  {"history", "internal/keep"},
 	"internal/timings":    {},
 	"internal/tokens":     {},
 	"internal/upstream":   {"internal/endpoint", "internal/hostname"},

@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/pacer-dev/pacer/history"
+	"github.com/pacer-dev/pacer/internal/keep"
 )
 
 // Metrics collects. It is safe for concurrent use. Observe takes one short
@@ -49,40 +50,30 @@ func New(routes map[string]string, backends []string, live func() Live) *Metrics
 // ends on them later is counted without their names.
 func (m *Metrics) Configure(routes map[string]string, backends []string) {
 	m.change(func(b *bound) {
-		m.forget(b, routes, backends)
 		m.ring.Configure(slices.Collect(maps.Keys(routes)), backends)
-		for _, name := range backends {
-			if b.backends[name] == nil {
-				b.backends[name] = &backendSeries{ratio: m.vectors.ratio.WithLabelValues(name), past: m.ring.Backend(name)}
-			}
-		}
-		for name, class := range routes {
-			if b.routes[name] == nil {
-				b.routes[name] = m.vectors.route(name, closedClass(class, interactive))
-				b.routes[name].past = m.ring.Route(name)
-			}
-			m.addPair(b, pairKey{name, "", b.routes[name].class})
-		}
-	})
-}
-
-// forget drops what is of a route or a backend that is gone. mu is held.
-func (m *Metrics) forget(b *bound, routes map[string]string, backends []string) {
-	for name := range b.backends {
-		if !slices.Contains(backends, name) {
-			delete(b.backends, name)
+		var goneBackends map[string]*backendSeries
+		b.backends, goneBackends = keep.Map(b.backends, slices.Values(backends), func(name string) *backendSeries {
+			return &backendSeries{ratio: m.vectors.ratio.WithLabelValues(name), past: m.ring.Backend(name)}
+		})
+		for name := range goneBackends {
 			m.vectors.forget("backend", name)
 		}
-	}
-	for name := range b.routes {
-		if _, stays := routes[name]; !stays {
-			delete(b.routes, name)
+		var goneRoutes map[string]*routeSeries
+		b.routes, goneRoutes = keep.Map(b.routes, maps.Keys(routes), func(name string) *routeSeries {
+			s := m.vectors.route(name, closedClass(routes[name], interactive))
+			s.past = m.ring.Route(name)
+			return s
+		})
+		for name := range goneRoutes {
 			if name != unknownRoute { // whose series are also those of no route
 				m.vectors.forget("route", name)
 			}
 		}
-	}
-	maps.DeleteFunc(b.pairs, func(k pairKey, _ *pairSeries) bool { return !b.has(k) })
+		maps.DeleteFunc(b.pairs, func(k pairKey, _ *pairSeries) bool { return !b.has(k) })
+		for name, s := range b.routes {
+			m.addPair(b, pairKey{name, "", s.class})
+		}
+	})
 }
 
 // change replaces what is bound by an edited copy.
