@@ -19,7 +19,8 @@ type Guarantee struct {
 	Share  float64 // of what the route's targets carry at its floor, 0 to 1
 }
 
-func (g Guarantee) none() bool { return g.Places <= 0 && !(g.Share > 0) }
+// None reports whether nothing is kept.
+func (g Guarantee) None() bool { return g.Places <= 0 && !(g.Share > 0) }
 
 // kept is what a route has guaranteed in one group. Guarded by Router.mu.
 //
@@ -159,7 +160,7 @@ func (r *Router) meetGuarantees() {
 	for _, rt := range r.routes {
 		before := rt.kept
 		rt.kept = nil
-		if rt.conf.SLO.Guarantee.none() {
+		if rt.conf.SLO.Guarantee.None() {
 			continue
 		}
 		for i, m := range rt.models {

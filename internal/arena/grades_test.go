@@ -43,7 +43,7 @@ type plays struct {
 }
 
 func newPlays(t *testing.T) *plays {
-	return &plays{t: t, done: map[string]*Result{}, all: slices.Concat(pools(), changes(), formPools())}
+	return &plays{t: t, done: map[string]*Result{}, all: slices.Concat(pools(), changes(), formPools(), guarantees())}
 }
 
 func (p *plays) pool(name string) *pool {
@@ -123,6 +123,10 @@ var (
 	}}
 	ofUpperBound = figure{of: func(p *plays, pool string, seed uint64) float64 {
 		return float64(p.promised(pool, Pacer, seed).Met) / p.pool(pool).upperBound(seed)
+	}}
+	// ofGuaranteed is who met the floor of those for whom places are guaranteed.
+	ofGuaranteed = figure{of: func(p *plays, pool string, seed uint64) float64 {
+		return p.run(pool, Pacer, seed).route("fast").Attainment()
 	}}
 	cameBackPlaced = figure{of: func(p *plays, pool string, seed uint64) float64 {
 		r := p.run(pool, Pacer, seed).Routes[0]
@@ -208,6 +212,11 @@ func grades() []grade {
 	for _, name := range dear {
 		add(grade{"dear prompts, four gateways: missed ≤ 1 %", name + " four", missedOfServed, 0.01, 0, 0},
 			grade{"four gateways: goodput ≥ 95 % of one's", name + " four", goodputOf(name, Pacer), 0.95, 0, 0})
+	}
+	for _, p := range guarantees() {
+		if !p.routes[0].SLO.Guarantee.None() {
+			add(grade{"guaranteed places: found and kept ≥ 97 %", p.name, ofGuaranteed, 0.97, 0, 0})
+		}
 	}
 	add(grade{"retries as told: goodput ≥ 97 % of the run without", "R told", goodputOf("R", Pacer), 0.97, 0, 1},
 		grade{"retries, half hammering: goodput ≥ 97 %", "R half", goodputOf("R", Pacer), 0.97, 0, 1},
