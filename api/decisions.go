@@ -85,7 +85,8 @@ type Candidate struct {
 	Feasible bool   `json:"feasible"`
 
 	// Basis is what low rests on: level, one_more, curve, seen, edge or slow_start;
-	// lead where the prompt would cost a stream its floor; "" where no speed was asked.
+	// lead where the prompt would cost a stream its floor; others where the other
+	// replicas keep the place for the route; "" where no speed was asked.
 	Basis string `json:"basis"`
 
 	// Reason is ok, or why the target is not feasible.

@@ -78,12 +78,13 @@ const (
 	BySeen                   // seen: what streams got there, against the fit
 	ByEdge                   // edge: the curve goes on beyond what was visited
 	BySlowStart              // slow_start: nothing is known; a few show what it takes
+	ByOthers                 // others: what the other replicas keep free for the route
 	ByLead                   // lead: a stream there would fall behind while the prompt is prefilled
 )
 
 var basisNames = [...]string{
 	NoBasis: "", ByLevel: "level", ByOneMore: "one_more", ByCurve: "curve",
-	BySeen: "seen", ByEdge: "edge", BySlowStart: "slow_start", ByLead: "lead",
+	BySeen: "seen", ByEdge: "edge", BySlowStart: "slow_start", ByLead: "lead", ByOthers: "others",
 }
 
 // String returns the basis as in the decisions API.
