@@ -26,7 +26,7 @@ class Lane {
   }
 
   update({ of, subject, marks, from, to }) {
-    rebuild(this.name, [of, subject], () => [of === "gateway" ? "gateway" : h("a", { href: linkOf(of, subject) }, subject)]);
+    rebuild(this.name, [of, subject], () => [of === "gateway" ? "gateway" : h("a", { href: linkOf(of, subject) }, subject), of === "gateway" ? "" : h("small", null, " " + of)]);
     const x = (t) => Math.max(0, Math.min(1000, ((t - from) / (to - from)) * 1000));
     const rects = marks.map((m) => {
       const start = x(Date.parse(m.time)), end = m.ended === null ? 1000 : x(Date.parse(m.ended));
@@ -46,12 +46,14 @@ class Item {
 
   update({ mark: m, now }) {
     const lasts = m.ended === null, length = lasts ? now - Date.parse(m.time) : Date.parse(m.ended) - Date.parse(m.time);
+    const lead = `${m.of} ${m.subject}: `; // the log says it in one line, here the link does
+    const words = m.text.startsWith(lead) ? m.text.slice(lead.length) : m.text;
     text(this.when, since(m.time, now));
     attr(this.when, "datetime", m.time);
     attr(this.el, "class", `mark ${tones[m.kind] ?? "idle"}${lasts ? " lasts" : ""}`);
-    rebuild(this.what, [m.text, m.subject, lasts, length >= 1000 ? span(length / 1000) : ""], () => [
-      m.of === "gateway" ? "" : h("a", { href: linkOf(m.of, m.subject) }, m.subject), m.of === "gateway" ? "" : " ", m.text,
-      lasts ? h("small", null, ` for ${span(length / 1000)}, and lasts`) : length >= 1000 ? h("small", null, ` for ${span(length / 1000)}`) : ""]);
+    rebuild(this.what, [words, m.subject, lasts, length >= 1000 ? span(length / 1000) : ""], () => [
+      m.of === "gateway" ? "" : h("a", { href: linkOf(m.of, m.subject) }, m.subject), m.of === "gateway" ? "" : ": ", words,
+      lasts ? h("small", null, length >= 1000 ? ` for ${span(length / 1000)} so far` : " now") : length >= 1000 ? h("small", null, ` for ${span(length / 1000)}`) : ""]);
   }
 }
 
@@ -68,7 +70,10 @@ export class Timeline {
     this.again = () => this.update(world, filter);
     const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
     const length = world.window === "start" ? world.windowS : lengths[world.window];
-    const to = world.time, from = to - Math.max(length, leastS) * 1000;
+    const to = world.time, begin = to - Math.max(length, leastS) * 1000;
+    // Before the gateway ran, nothing is known to have happened.
+    const oldest = Math.min(Date.parse(world.since), ...world.marks.map((m) => Date.parse(m.time)));
+    const from = Math.max(begin, Math.min(oldest - 5000, to - 120e3));
     const marks = world.marks.filter((m) => (m.ended === null || Date.parse(m.ended) >= from) && words.every((w) => `${m.subject} ${m.kind} ${m.text}`.toLowerCase().includes(w)));
     const lanes = new Map();
     for (const m of marks) {

@@ -40,7 +40,7 @@ function reason(c) {
   const who = c.all.map((x) => x.name || "gateway");
   const routes = c.all.filter((x) => x.of === "route");
   const names = [...new Set(who)];
-  return h("li", null,
+  return h("li", { "data-kind": c.cause_kind },
     ...names.slice(0, 3).flatMap((name, i) => {
       const of = c.all.find((x) => (x.name || "gateway") === name).of;
       return [i ? ", " : "", of === "gateway" ? h("b", null, name) : h("a", { href: linkOf(of, name) }, name)];

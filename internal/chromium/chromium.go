@@ -258,15 +258,22 @@ func (c *Browser) Eval(expression string, into any) {
 // Until waits for the condition to become true in the page.
 func (c *Browser) Until(condition string) {
 	c.t.Helper()
-	var ok bool
-	c.Eval(`new Promise((done) => {
-		const end = Date.now() + 20000;
-		const look = () => { let ok = false; try { ok = !!(`+condition+`); } catch {} if (ok || Date.now() > end) done(ok); else setTimeout(look, 20); };
-		look();
-	})`, &ok)
-	if !ok {
+	if !c.Within(20*time.Second, condition) {
 		c.t.Fatalf("the page never came to %s; it says:\n%s", condition, c.Page())
 	}
+}
+
+// Within waits for the condition at most so long, which is less than a minute, and
+// reports whether it came true.
+func (c *Browser) Within(most time.Duration, condition string) bool {
+	c.t.Helper()
+	var ok bool
+	c.Eval(fmt.Sprintf(`new Promise((done) => {
+		const end = Date.now() + %d;
+		const look = () => { let ok = false; try { ok = !!(%s); } catch {} if (ok || Date.now() > end) done(ok); else setTimeout(look, 20); };
+		look();
+	})`, most.Milliseconds(), condition), &ok)
+	return ok
 }
 
 // Page is the text that a reader sees, and what the browser complained of.
