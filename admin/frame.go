@@ -99,12 +99,16 @@ func draw(c *profiles.Curve) api.Drawing {
 	if !c.Known() {
 		return d
 	}
+	prior := !math.IsNaN(c.PriorTPS(1))
 	_, hi := c.Support()
 	for n := 1; n <= 2*hi; n += max(1, n/16) {
 		pt := c.At(n)
 		d.Curve.N = append(d.Curve.N, n)
 		d.Curve.TPS = append(d.Curve.TPS, pt.TPS)
 		d.Curve.Low = append(d.Curve.Low, pt.Low)
+		if prior {
+			d.Curve.Prior = append(d.Curve.Prior, c.PriorTPS(n))
+		}
 	}
 	return d
 }

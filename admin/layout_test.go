@@ -83,7 +83,9 @@ func TestPageAtEveryWidth(t *testing.T) {
 				t.Errorf("%s: %s", name, s)
 			}
 			c.Shoot(filepath.Join(pictures, fmt.Sprintf("fleet-%s-%d.png", scheme, size[0])), false)
-			t.Logf("%s: %d nodes", name, nodes)
+			var paint float64
+			c.Eval(`performance.getEntriesByName("first-contentful-paint")[0].startTime`, &paint)
+			t.Logf("%s: %d nodes, first paint after %.0f ms", name, nodes, paint)
 		}
 	}
 	for _, complaint := range c.Complaints() {
@@ -234,5 +236,15 @@ func TestPageIsReadOnlyWithoutTheToken(t *testing.T) {
 	c.Eval(`JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, document.documentElement.outerHTML.includes("letmein")])`, &kept)
 	if kept != `[{},{},"",false]` {
 		t.Errorf("the token was kept: %s", kept)
+	}
+}
+
+// TestBarriersAreFound: a page that shuts people out is found to.
+func TestBarriersAreFound(t *testing.T) {
+	c := chromium.Start(t)
+	openFleet(t, c, newFleet(t, false).world, 1280, 900, false)
+	c.Eval(`document.querySelector("#filter").closest("label").replaceWith(document.querySelector("#filter")); document.querySelector("#filter").removeAttribute("placeholder"); 0`, nil)
+	if found := c.Barriers(); len(found) != 1 || !strings.HasPrefix(found[0], "label ") {
+		t.Errorf("of a field without a name, axe-core says %q", found)
 	}
 }

@@ -118,6 +118,9 @@ func TestPageDrawsWhatWasLearned(t *testing.T) {
 	if got := c.marks("l40s", ".prior"); len(got) != 3 {
 		t.Errorf("l40s: %d points of the prior are drawn, want 3", len(got))
 	}
+	if got := c.marks("l40s", ".prior-line"); len(got) != 1 {
+		t.Errorf("l40s: %d lines of a prior are drawn, want one", len(got))
+	}
 	if got := c.marks("l40s", ".bin"); len(got) != 0 {
 		t.Errorf("l40s: %d measured points are drawn, want none", len(got))
 	}

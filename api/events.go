@@ -43,6 +43,10 @@ type CurveLine struct {
 	N   []int `json:"n"`
 	TPS Line  `json:"tps"`
 	Low Line  `json:"low"`
+
+	// Prior is what the configured prior says, whatever was learned since; absent
+	// where there is none.
+	Prior Line `json:"prior,omitempty"`
 }
 
 // Bin is the evidence at n as it is, not smoothed.

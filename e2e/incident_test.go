@@ -63,7 +63,7 @@ var incidents = []incident{
 		mend: func(th *theatre) { th.calm() },
 	},
 	{
-		name: "floor out of reach", kind: "floor_unattainable", route: "greedy", cause: `^floor above what any engine gives alone \([\d.]+ of 900\) since \d\d:\d\d UTC$`,
+		name: "floor out of reach", kind: "floor_unattainable", route: "greedy", cause: `^floor above what any engine gives alone \((floor 900|[\d.]+ of 900)\) since \d\d:\d\d UTC$`,
 		fail: func(th *theatre) { th.floor = 900; th.configure() },
 		mend: func(th *theatre) { th.floor = 10; th.configure() },
 	},

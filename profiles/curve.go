@@ -69,6 +69,15 @@ func (c *Curve) Known() bool { return c.source != Unknown }
 // know, and nothing of its own: this one may be faster, or slower.
 func (c *Curve) Borrowed() bool { return c.source == Prior && c.borrowed }
 
+// PriorTPS returns what the configured prior says of one of n streams, in
+// tokens/s, whatever was learned since; NaN where there is none.
+func (c *Curve) PriorTPS(n int) float64 {
+	if c.prior == nil || c.borrowed {
+		return math.NaN()
+	}
+	return 1 / min(max(c.prior.tpot(float64(max(n, 1))), minTPOT), maxTPOT)
+}
+
 // TPS returns tokens/s for one of n streams at the prompt load that they bring; NaN
 // when unknown. n below 1 counts as 1.
 func (c *Curve) TPS(n int) float64 {

@@ -237,6 +237,10 @@ func TestEvidenceOutweighsThePrior(t *testing.T) {
 	if got := d.TPS(64); got > 14 {
 		t.Errorf("TPS(64) after 6000 steps at n = 1 = %.1f, want the prior's 20 scaled down to about 10", got)
 	}
+	within(t, "the prior itself, after 6000 steps", d.PriorTPS(64), 20, 1e-9)
+	if none := newCurve(&many, nil, 0.1); !math.IsNaN(none.PriorTPS(64)) {
+		t.Errorf("without a prior it says %v tokens/s, want nothing", none.PriorTPS(64))
+	}
 	if d.Low(60, 0) == 0 {
 		t.Error("the range of the prior is lost once there is evidence at n = 1")
 	}
