@@ -74,6 +74,7 @@ example fleet is played, at a load that you may change.`,
 	f.StringArrayVar(&q.Replicas, "replicas-of", nil, "BACKEND=4: so many of it; BACKEND=1..8: find the least that keeps the floors")
 	f.Float64Var(&q.Attainment, "attainment", 0, "share of requests that shall get what they are promised (default: the routes' own)")
 	f.StringVar(&q.Sweep, "sweep", "", "play the load at several factors, such as 0.5..2.0 or 0.5..2.0/7")
+	f.IntVar(&q.Slots, "slots", 0, "sequences that engines run at once of which no gateway has learned it (default: 256, or as far as the curve goes)")
 	f.Float64Var(&q.Prefill, "prefill", 0, "prompt tokens/s of backends whose curve does not tell (default: as published curves of that speed)")
 	f.Uint64Var(&q.Seed, "seed", 1, "seed of all that is drawn")
 	f.BoolVar(&asJSON, "json", false, "print JSON")

@@ -3,6 +3,8 @@ package arena
 import (
 	"math"
 	"time"
+
+	"github.com/pacer-dev/pacer/router"
 )
 
 // Result is what became of a scenario. Counts and quantiles are of the
@@ -72,6 +74,13 @@ type RouteResult struct {
 
 	// ByManner is Counts by how clients come back who were refused.
 	ByManner [manners]Counts
+
+	// Room is what the router says of each of the route's targets when all is over,
+	// with what it has learned; nil for a policy that goes by no curve.
+	Room []router.TargetRoom
+
+	// Unkept is the same if no route had places guaranteed; nil where none has.
+	Unkept []router.TargetRoom
 
 	// FirstPlaced is how long after the route's first arrival one was placed;
 	// negative when none was.

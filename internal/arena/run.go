@@ -319,11 +319,33 @@ func (r *Route) on(backend string) bool {
 	return slices.ContainsFunc(r.Targets, func(t router.RouteTarget) bool { return t.Backend == backend })
 }
 
+// room asks a gateway what it lets in when all is over, with guarantees and without.
+func (w *world) room(r *Result) {
+	g := w.gateways[0].router
+	for i, state := range g.Routes(w.clock) {
+		r.Routes[i].Room = state.Targets
+	}
+	t := w.topology()
+	if !slices.ContainsFunc(t.Routes, func(rt router.Route) bool { return !rt.SLO.Guarantee.None() }) {
+		return
+	}
+	for i := range t.Routes {
+		t.Routes[i].SLO.Guarantee = router.Guarantee{}
+	}
+	g.Update(w.clock, router.Configure{Topology: t})
+	for i, state := range g.Routes(w.clock) {
+		r.Routes[i].Unkept = state.Targets
+	}
+}
+
 // result sums up.
 func (w *world) result() Result {
 	r := Result{Policy: w.s.Policy, Measured: w.s.Duration - w.s.Warmup, Requests: w.played, Tokens: w.tokens}
 	for i := range w.s.Routes {
 		r.Routes = append(r.Routes, w.routes[w.s.Routes[i].Name].result())
+	}
+	if w.s.Policy.learns() {
+		w.room(&r)
 	}
 	for _, e := range w.engines {
 		r.Backends = append(r.Backends, e.result())

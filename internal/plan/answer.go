@@ -14,6 +14,7 @@ import (
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/arena"
 	"github.com/pacer-dev/pacer/internal/report"
+	"github.com/pacer-dev/pacer/router"
 )
 
 // Answer is what pacer plan --json prints.
@@ -24,6 +25,10 @@ type Answer struct {
 	Curves  []Rests  `json:"curves"`
 	Runs    []Run    `json:"runs"`
 	Notes   []string `json:"notes"` // what limits the figures
+
+	// Guarantees is what places that are kept for routes cost the others, by the first
+	// policy that goes by curves.
+	Guarantees []Guarantee `json:"guarantees,omitempty"`
 
 	// Least is the outcome of a search for replicas, Highest that of a sweep.
 	Least   []Least   `json:"least,omitempty"`
@@ -119,11 +124,30 @@ type Backend struct {
 	TokensUSDPerHour          api.Number `json:"tokens_usd_per_hour"`
 }
 
-// Users is how many streams keep a floor by the curve, at the prompts of
+// Users is up to how many streams at once one with the floor is let in, at the prompts of
 // the load.
 type Users struct {
 	MinTPS float64 `json:"min_tps"`
 	Users  int     `json:"users"`
+
+	IsLowerBound bool `json:"users_is_lower_bound"` // knowledge ends there, and not speed
+}
+
+// Guarantee is the places that are kept for a route on a backend, and what they take
+// from the others there while nobody uses them.
+type Guarantee struct {
+	Route   string `json:"route"`
+	Backend string `json:"backend"`
+	Kept    int    `json:"kept"` // places
+	Costs   []Cost `json:"costs"`
+}
+
+// Cost is how many users of a route are let in on a backend where places are kept, one
+// after the other onto an idle engine, and how many without any guarantee.
+type Cost struct {
+	Route   string `json:"route"`
+	Users   int    `json:"users"`
+	Without *int   `json:"users_without"` // null = nothing known limits them
 }
 
 type Least struct {
@@ -165,6 +189,11 @@ func (p *plan) answer(runs []played) *Answer {
 		p.leastOf(a)
 	case p.swept:
 		p.highestOf(a)
+	}
+	for i := range runs {
+		if a.Guarantees = runs[i].guarantees(); a.Guarantees != nil {
+			break
+		}
 	}
 	a.Verdict = p.verdict(a, runs)
 	a.Notes = p.notes(runs, a)
@@ -254,9 +283,58 @@ func (p *plan) describeBackend(r *played, i int, b *arena.BackendResult, hours f
 	}
 	out.USDPerMillionOutputTokens = perMillion(out.USDPerHour, hours, b.OutputTokens)
 	for _, floor := range p.floorsOn(m.of) {
-		out.Users = append(out.Users, Users{floor, m.curve.users(floor, r.rho)})
+		if u, known := r.users(b.Backend, floor); known {
+			u.Users = min(u.Users, m.curve.slots)
+			out.Users = append(out.Users, u)
+		}
 	}
 	return out
+}
+
+// users is up to how many streams on a backend the router lets in one with a floor,
+// by what it knows when the load is over; unknown of a policy that goes by no curve.
+func (r *played) users(backend string, floor float64) (u Users, known bool) {
+	u.MinTPS = floor
+	r.rooms(func(route *arena.RouteResult, conf *router.Route, i int) {
+		room := route.Room[i]
+		if conf.Targets[i].Backend != backend || conf.SLO.MinTPS != floor || known && room.Capacity <= u.Users {
+			return
+		}
+		known, u.Users, u.IsLowerBound = true, room.Capacity, room.CapacityLowerBound
+	})
+	return u, known
+}
+
+// guarantees are the prices of those of a run.
+func (r *played) guarantees() (list []Guarantee) {
+	r.rooms(func(route *arena.RouteResult, conf *router.Route, i int) {
+		if route.Room[i].Kept == 0 || route.Unkept == nil {
+			return
+		}
+		g := Guarantee{Route: conf.Name, Backend: conf.Targets[i].Backend, Kept: route.Room[i].Kept, Costs: []Cost{}}
+		r.rooms(func(other *arena.RouteResult, of *router.Route, j int) {
+			if of.Name == conf.Name || of.Targets[j].Backend != g.Backend {
+				return
+			}
+			cost := Cost{Route: of.Name, Users: other.Room[j].Admits}
+			if free := other.Unkept[j]; !free.Unlimited {
+				cost.Without = &free.Admits
+			}
+			g.Costs = append(g.Costs, cost)
+		})
+		list = append(list, g)
+	})
+	return list
+}
+
+// rooms hands over every target of every route whose room is known.
+func (r *played) rooms(each func(route *arena.RouteResult, conf *router.Route, target int)) {
+	for k := range r.result.Routes {
+		route := &r.result.Routes[k]
+		for i := range route.Room {
+			each(route, &r.routes[k].Route, i)
+		}
+	}
 }
 
 // floorsOn are the floors that routes promise on a backend, rising.

@@ -214,7 +214,11 @@ func (p *plan) priorCurve(b config.Backend) (truth, bool) {
 
 // complete fills in what a curve does not tell.
 func (p *plan) complete(c *truth) {
-	if c.slots == 0 {
+	switch {
+	case c.slots > 0:
+	case p.slots > 0:
+		c.slots = p.slots
+	default:
 		c.slots = max(usualSlots, c.hi)
 	}
 	switch {
@@ -242,16 +246,6 @@ func publishedRatio() float64 {
 // prompt tokens of others.
 func (c *truth) tps(n int, rho float64) float64 {
 	return 1 / c.model.StepSeconds(n, float64(n)*rho)
-}
-
-// users is how many streams keep a floor, 0 if not even one does, at most as
-// many as run together.
-func (c *truth) users(floor, rho float64) int {
-	n := 0
-	for n < c.slots && c.tps(n+1, rho) >= floor {
-		n++
-	}
-	return n
 }
 
 // believed is what a gateway with this curve in its memory starts from.

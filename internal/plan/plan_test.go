@@ -15,6 +15,7 @@ import (
 	"github.com/pacer-dev/pacer/internal/arena"
 	"github.com/pacer-dev/pacer/internal/golden"
 	"github.com/pacer-dev/pacer/internal/presets"
+	"github.com/pacer-dev/pacer/router"
 )
 
 // inFile writes text to a file of the test and returns its path.
@@ -25,6 +26,18 @@ func inFile(t *testing.T, name, text string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// answered plays q, with what the command would fill in.
+func answered(t *testing.T, q Question) *Answer {
+	t.Helper()
+	q.Shape, q.Prompt, q.Output, q.Scale, q.Seed = "poisson", "1000", "300", 1, 1
+	q.Policies, q.Given = []string{"pacer", "least_requests"}, func(string) bool { return false }
+	a, err := q.Answer(t.Context(), func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }
 
 // The report of results that were made up, so that it does not change with what
@@ -108,7 +121,11 @@ routes:
 		p.from = "pacer.yaml"
 		runs := tt.cases(p)
 		for i := range runs {
-			runs[i].fleet, runs[i].rho, runs[i].warmup = p.fleet(runs[i].runCase), p.load.rho(), time.Minute
+			runs[i].fleet, runs[i].warmup = p.fleet(runs[i].runCase), time.Minute
+			runs[i].routes = p.routes(runs[i].fleet)
+			if runs[i].policy == arena.Pacer {
+				runs[i].room()
+			}
 		}
 		answer := p.answer(runs)
 		var all bytes.Buffer
@@ -122,6 +139,24 @@ routes:
 			t.Fatal(err)
 		}
 		golden.Want(t, name, all.String())
+	}
+}
+
+// room is what a router may say: five places are kept for idle, which has a floor of
+// 20, on the first of its targets.
+func (r *played) room() {
+	for k := range r.result.Routes {
+		route := &r.result.Routes[k]
+		for i, t := range r.routes[k].Targets {
+			with := router.TargetRoom{Admits: 46 - 10*k - i, Capacity: 48 - 10*k - i, CapacityLowerBound: t.Backend != "big"}
+			without := with
+			without.Admits += 20
+			without.Unlimited = r.routes[k].Class == router.Batch
+			if r.routes[k].Name == "idle" && i == 0 {
+				with.Kept = 5
+			}
+			route.Room, route.Unkept = append(route.Room, with), append(route.Unkept, without)
+		}
 	}
 }
 
@@ -203,22 +238,48 @@ routes: [ { model: chat, targets: [ { backend: a, model: m }, { backend: a, mode
 	}
 }
 
+// Users at a floor are those that the router lets in, which knows what the load has
+// taught it: about as many as the curve carries at the prompts of the load, and never
+// more than ran at once where nobody missed.
 func TestPlanUsersAtAFloor(t *testing.T) {
-	preset, _ := presets.Lookup("llama-3.1-70b/h200/vllm")
-	c := truth{model: arena.Published(preset), slots: 256}
-	// Published: 64 users at 73.622 tokens/s.
-	if got := c.users(73.622, 0); got != 64 {
-		t.Errorf("%d users at 73.622 tokens/s, want 64", got)
+	a := answered(t, Question{Rate: "11/s"})
+	for i, b := range a.Runs[0].Backends {
+		if len(b.Users) != 1 || b.Users[0].MinTPS != 40 || b.Users[0].Users > b.Peak+2 || b.Users[0].Users < b.Peak*8/10 {
+			t.Errorf("%s: %+v, while %d ran there at most under load", b.Backend, b.Users, b.Peak)
+		}
+		if other := a.Runs[1].Backends[i]; a.Runs[1].Policy != "least_requests" || len(other.Users) != 0 {
+			t.Errorf("%s goes by no curve, and says %+v", a.Runs[1].Policy, other.Users)
+		}
 	}
-	c.slots = 50
-	if got := c.users(1, 0); got != 50 {
-		t.Errorf("%d users at 1 token/s, want as many as have a slot, 50", got)
+}
+
+// What a guarantee costs is what the others lose while nobody uses it.
+func TestPlanPricesAGuarantee(t *testing.T) {
+	const file = "backends: [ { name: a, url: \"http://a:1/v1\", prior: llama-3.1-70b/h200/vllm } ]\n" +
+		"routes:\n" +
+		"  - { model: fast, targets: [ { backend: a } ], slo: { min_tps: 60, guarantee: 10 } }\n" +
+		"  - { model: slow, targets: [ { backend: a } ], slo: { min_tps: 30 } }\n"
+	a := answered(t, Question{Config: inFile(t, "pacer.yaml", file), Rate: "4/s", Shares: []string{"fast=0.1", "slow=0.9"}})
+	if len(a.Guarantees) != 1 {
+		t.Fatalf("%d prices, want one: %+v", len(a.Guarantees), a.Guarantees)
 	}
-	if got := c.users(1e6, 0); got != 0 {
-		t.Errorf("%d users at a million tokens/s", got)
+	g := a.Guarantees[0]
+	if g.Route != "fast" || g.Backend != "a" || g.Kept != 10 || len(g.Costs) != 1 {
+		t.Fatalf("%+v", g)
 	}
-	if with, without := c.users(80, 3), c.users(80, 0); with >= without {
-		t.Errorf("%d users with prompts, %d without; want fewer", with, without)
+	fast := 0
+	for _, u := range a.Runs[0].Backends[0].Users {
+		if u.MinTPS == 60 {
+			fast = u.Users
+		}
+	}
+	cost := g.Costs[0]
+	if cost.Route != "slow" || cost.Users != fast-10 || cost.Without == nil || *cost.Without <= fast {
+		t.Errorf("slow has room for %d, %v without; want %d, and more than %d", cost.Users, cost.Without, fast-10, fast)
+	}
+	var out strings.Builder
+	if err := a.Print(&out, 200); err != nil || !strings.Contains(out.String(), "10 places for fast on a: while nobody uses them, slow has room for ") {
+		t.Errorf("%v, printed:\n%s", err, out.String())
 	}
 }
 

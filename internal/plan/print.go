@@ -22,6 +22,9 @@ func (a *Answer) Print(out io.Writer, width int) error {
 		report.Paragraph(w, "curve   ", fmt.Sprintf("%s: %s; a prompt token takes %.3g ms (%s)",
 			c.Backend, c.RestsOn, 1000*c.SecondsPerPromptToken, c.PromptCost), width)
 	}
+	for _, g := range a.Guarantees {
+		report.Paragraph(w, "kept    ", g.sentence(), width)
+	}
 	for _, n := range a.Notes {
 		report.Paragraph(w, "note    ", n, width)
 	}
@@ -43,6 +46,23 @@ func (a *Answer) Print(out io.Writer, width int) error {
 		fmt.Fprintf(w, "\nThis is an example. Write your fleet down like it, and play your load:\n  pacer plan -c pacer.yaml --rate 5/s --prompt 1000 --output 300\n  pacer plan -c pacer.yaml --trace requests.csv\n\n%s", Example)
 	}
 	return w.Err()
+}
+
+// sentence says what a guarantee keeps and costs.
+func (g *Guarantee) sentence() string {
+	text := fmt.Sprintf("%s for %s on %s", report.Plural(g.Kept, "place"), g.Route, g.Backend)
+	if len(g.Costs) == 0 {
+		return text + ", which no other route uses"
+	}
+	var costs []string
+	for _, c := range g.Costs {
+		without := "without limit"
+		if c.Without != nil {
+			without = strconv.Itoa(*c.Without)
+		}
+		costs = append(costs, fmt.Sprintf("%s has room for %d there, not %s", c.Route, c.Users, without))
+	}
+	return text + ": while nobody uses them, " + strings.Join(costs, "; ")
 }
 
 // fleet is the machines of all runs, which differ in a search alone.
@@ -178,7 +198,11 @@ func printBackends(w io.Writer, runs []Run, width int) {
 		for _, b := range r.Backends {
 			var users []string
 			for _, u := range b.Users {
-				users = append(users, fmt.Sprintf("%d at %s", u.Users, report.Brief(u.MinTPS)))
+				least := ""
+				if u.IsLowerBound {
+					least = "≥ "
+				}
+				users = append(users, fmt.Sprintf("%s%d at %s", least, u.Users, report.Brief(u.MinTPS)))
 			}
 			tokens += b.OutputTokens
 			t.Add(b.Backend, r.Policy, report.Percent(api.Number(b.Utilisation)), strconv.Itoa(b.Peak), strings.Join(users, ", "),

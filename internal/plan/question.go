@@ -30,6 +30,7 @@ type Question struct {
 	Attainment                 float64 // 0 = what each route promises
 	Sweep                      string  // "" = none
 	Prefill                    float64 // prompt tokens/s where nothing tells; 0 = not stated
+	Slots                      int     // sequences that engines run at once where nothing tells; 0 = not stated
 	Seed                       uint64
 
 	// Given tells which flags were typed.

@@ -23,6 +23,7 @@ type plan struct {
 
 	curves  map[string]truth // by backend; filled by learnCurves
 	prefill float64          // prompt tokens/s where nothing tells; 0 = not stated
+	slots   int              // sequences that run together where nothing tells; 0 = not stated
 
 	load     workload
 	policies []arena.Policy
@@ -47,6 +48,7 @@ const (
 	maxPlanned  = 10_000_000 // requests of one run
 	maxFactors  = 50         // of a sweep
 	maxReplicas = 256        // of one backend
+	maxSlots    = 1 << 16    // of one engine
 	maxScale    = 1000
 	maxRate     = 1e6 // requests/s
 	usualTime   = 10 * time.Minute
@@ -59,7 +61,7 @@ func (q *Question) read() (*plan, error) {
 	if err := q.exclusive(); err != nil {
 		return nil, err
 	}
-	p := &plan{prefill: q.Prefill, seed: q.Seed, attainment: q.Attainment, replicas: map[string]int{}}
+	p := &plan{prefill: q.Prefill, slots: q.Slots, seed: q.Seed, attainment: q.Attainment, replicas: map[string]int{}}
 	var err error
 	if p.cfg, p.from, err = q.configuration(); err != nil {
 		return nil, err
@@ -119,6 +121,8 @@ func (q *Question) exclusive() error {
 		return fmt.Errorf("--scale is %v; write a number up to %d, such as 1.5", q.Scale, maxScale)
 	case given("attainment") && !(q.Attainment > 0 && q.Attainment < 1):
 		return fmt.Errorf("--attainment is %v; write a share between 0 and 1, such as 0.99", q.Attainment)
+	case given("slots") && (q.Slots < 1 || q.Slots > maxSlots):
+		return fmt.Errorf("--slots is %d; write how many sequences an engine runs at once, from 1 to %d", q.Slots, maxSlots)
 	case given("prefill") && !(q.Prefill > 0 && q.Prefill <= 1e9):
 		return fmt.Errorf("--prefill is %v; write prompt tokens per second, such as 12000", q.Prefill)
 	case given("duration") && (q.Duration < time.Second || q.Duration > maxTime):

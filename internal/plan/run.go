@@ -32,8 +32,8 @@ type runCase struct {
 type played struct {
 	runCase
 	result arena.Result
-	fleet  []machine // in the order of result.Backends
-	rho    float64   // prompt tokens per output token
+	fleet  []machine     // in the order of result.Backends
+	routes []arena.Route // in the order of result.Routes
 	took   time.Duration
 	warmup time.Duration
 }
@@ -114,7 +114,7 @@ func (p *plan) search(ctx context.Context, board *scoreboard) ([]played, error) 
 // play plays one case.
 func (p *plan) play(ctx context.Context, c runCase, board *scoreboard) (played, error) {
 	load, length, failed := p.load.at(c.factor)
-	out := played{runCase: c, took: length, warmup: p.load.warmupOf(length), rho: p.load.rho()}
+	out := played{runCase: c, took: length, warmup: p.load.warmupOf(length)}
 	s := arena.Scenario{
 		Load:     board.watch(load, length),
 		Faults:   p.faults,
@@ -126,9 +126,10 @@ func (p *plan) play(ctx context.Context, c runCase, board *scoreboard) (played, 
 	}
 	out.fleet = p.fleet(c)
 	for _, m := range out.fleet {
-		s.Backends = append(s.Backends, p.backendOf(m, out.rho))
+		s.Backends = append(s.Backends, p.backendOf(m, p.load.rho()))
 	}
 	s.Routes = p.routes(out.fleet)
+	out.routes = s.Routes
 	var err error
 	if out.result, err = arena.Run(ctx, s); err == nil {
 		err = failed()
