@@ -116,7 +116,7 @@ func busy(t *testing.T) *world {
 	bad := history.Snapshot{
 		Store:    history.Store{Shared: true},
 		Backends: []history.Backend{{Name: "h200", Health: history.IsDown, BreakerOpen: true}},
-		Routes:   []history.Route{{Name: "chat", Floor: 30, Best: 20, Backends: []string{"h200", "l40s"}}},
+		Routes:   []history.Route{{Name: "chat", Floor: 30, Best: 20, Unattainable: true, Backends: []string{"h200", "l40s"}}},
 	}
 	for range 5 {
 		w.watch.Tick(now, bad)

@@ -46,6 +46,10 @@ type Config struct {
 	// address there that is not trusted. Nothing else goes by it
 	TrustedProxies []netip.Prefix `yaml:"trusted_proxies" is:"network" want:"a list of addresses and networks" unset:"none: client is who is connected"`
 
+	// directory of this gateway alone in which it keeps over a restart what it knows of the last hours: see
+	// [what is kept](#state). It is made where it is missing
+	StateDir string `yaml:"state_dir" unset:"nothing is kept"`
+
 	// files are those that Load read, as they were just before: the
 	// configuration and what it names. nil after Parse.
 	files stamps

@@ -54,7 +54,7 @@ routes: [ { model: m, targets: [ { backend: a } ] } ]
 // wrong, and looks for it in what is said.
 func TestVariablesNeverShow(t *testing.T) {
 	env := variables(map[string]string{"S": "s3cret value\n"})
-	fields := strings.Split(`listen admin store replicas log tls cors timeouts limits backends routes keys expose_decision hosts trusted_proxies
+	fields := strings.Split(`listen admin store replicas log tls cors timeouts limits backends routes keys expose_decision hosts trusted_proxies state_dir
 admin.listen admin.token store.addrs store.prefix store.tls store.db log.level log.format tls.cert cors.origins cors.max_age
 timeouts.connect limits.body limits.streams`, "\n")
 	for _, field := range strings.Fields(strings.Join(fields, " ")) {

@@ -71,7 +71,7 @@ func (w *Watch) routeCause(now time.Time, rw *routeWatch, r *Route) (c Cause, ma
 	bad := shed + missed + failed
 	hurt := bad >= hurtLeast && bad > allowed*(bad+rw.of(metOf))
 	switch {
-	case r.Floor > 0 && r.Best < r.Floor, rw.of(reasonOf(Unattainable)) >= 1:
+	case r.Unattainable, rw.of(reasonOf(Unattainable)) >= 1:
 		if slow, _ := w.worst(now, r.Backends, pulseSeconds*time.Second, func(k Kind) bool { return k == Slower }); slow.Kind != None {
 			return slow.forRoute(1, 1), "floor"
 		}
@@ -114,9 +114,17 @@ func (c Cause) forRoute(have, all int) Cause {
 
 func unattainable(r *Route) string {
 	if r.Best > 0 && r.Best < r.Floor {
-		return fmt.Sprintf("floor above what any engine gives alone (%.3g of %.3g)", r.Best, r.Floor)
+		return fmt.Sprintf("floor above what any engine gives alone (%s of %s)", figure(r.Best), figure(r.Floor))
 	}
-	return fmt.Sprintf("floor above what any engine gives alone (floor %.3g)", r.Floor)
+	return fmt.Sprintf("floor above what any engine gives alone (floor %s)", figure(r.Floor))
+}
+
+// figure is v as people write it.
+func figure(v float64) string {
+	if v >= 1000 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
 }
 
 // overload says how many streams users ask for, of how many that fit: those that

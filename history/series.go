@@ -156,14 +156,14 @@ func (s *Series) gauge(g Gauges) {
 func (s *Series) close(at int64, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fine[at%fineSteps] = step{At: at, Tally: s.open.tally, TPS: s.open.tps.pack(), TTFT: s.open.ttft.pack()}
+	s.fine[at%fineSteps] = s.open.end(at)
 	s.minute.add(&s.open)
 	s.open = cell{}
 	if !last {
 		return
 	}
 	minute := at / finePerCoarse
-	s.coarse[minute%coarseSteps] = step{At: minute, Tally: s.minute.tally, TPS: s.minute.tps.pack(), TTFT: s.minute.ttft.pack()}
+	s.coarse[minute%coarseSteps] = s.minute.end(minute)
 	for i, n := range s.minute.Results {
 		s.total[i] += uint64(n)
 	}

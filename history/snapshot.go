@@ -39,10 +39,14 @@ type Backend struct {
 
 // Route is one route.
 type Route struct {
-	Name     string
-	Goal     float64 // attainment; 0 = none
-	Floor    float64 // tokens/s; 0 = none
-	Best     float64 // bound on the speed of a stream alone, of its fastest target
+	Name  string
+	Goal  float64 // attainment; 0 = none
+	Floor float64 // tokens/s; 0 = none
+	Best  float64 // bound on the speed of a stream alone, of the fastest target that is known
+
+	// Unattainable = all targets are known, and none would take a single stream.
+	Unattainable bool
+
 	Backends []string
 	Free     float64 // users it would take
 	Waiting  int     // in line

@@ -115,9 +115,7 @@ func (p *program) routeNow(state router.RouteState, goal float64, load map[strin
 			}
 		}
 	}
-	if !known { // of one it is not known, or one carries a stream
-		r.Best = math.NaN()
-	}
+	r.Unattainable = known && r.Floor > 0 && r.Best < r.Floor
 	return r
 }
 

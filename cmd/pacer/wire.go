@@ -101,6 +101,7 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 	if err := p.sharing(cfg); err != nil {
 		return nil, err
 	}
+	p.remember(cfg.StateDir)
 	p.loops = append(p.loops, p.watchAll)
 	p.admin = admin.New(admin.Options{
 		Config: p.fleet.Config, Router: p.router, Book: p.book, Metrics: p.metrics, Watch: p.watch,

@@ -40,7 +40,8 @@ var arrows = map[string][]string{
 
 	"api":       {"profiles"},
 	"fleet":     {"config", "internal/presets", "profiles", "providers", "router"},
-	"history":   {},
+	"history":      {},
+	"history/disk": {"history"},
 	"admin":     {"api", "config", "dashboard", "history", "internal/clientconn", "internal/hostname", "internal/spelling", "internal/telemetry", "profiles", "router"},
 	"dashboard": {},
 

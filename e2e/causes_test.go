@@ -1,0 +1,246 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/api"
+	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/proctest"
+	"github.com/pacer-dev/pacer/internal/redistest"
+)
+
+// trouble is what goes wrong in TestCausesOfAProcess, each on a route and a
+// backend of its own.
+type trouble struct {
+	of, name   string // whose cause it is
+	kind, says string
+}
+
+var troubles = []trouble{
+	{"backend", "drifts", "slower", `^slower than learned ×0\.\d+ since`},
+	{"backend", "dead", "backend_down", `^backend down: connection refused since`},
+	{"route", "dead", "backend_down", `^backend down: connection refused since`},
+	{"backend", "model", "upstream_model", `^upstream 404: model "nope" not found since`},
+	{"backend", "key", "upstream_credentials", `^credentials refused: upstream 401 since`},
+	{"route", "full", "overload", `^load above capacity`},
+	{"route", "high", "floor_unattainable", `^floor above what any engine gives alone \([0-9.]+ of 5000\) since`},
+	{"gateway", "", "store_down", `^store down: .* since`},
+}
+
+// standing is every cause there is, by whose it is.
+func standing(t *testing.T, gateway *proctest.Process) map[string]api.Standing {
+	t.Helper()
+	var routes api.Routes
+	if err := json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/routes?window=5m"), &routes); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]api.Standing{}
+	for _, c := range routes.Verdict.Causes {
+		out[c.Of+" "+c.Name] = c
+	}
+	return out
+}
+
+func setFault(t *testing.T, engine *proctest.Process, body string) {
+	t.Helper()
+	resp, err := http.Post(engine.Ready["url"]+"/sim/set", "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("set %s: %s", body, resp.Status)
+	}
+}
+
+// The built program before engines that all go wrong at once, each in its own way,
+// and Redis with them: every cause is told, with since when, in the API, in the log
+// with two lines, and on the timeline; and all of it is over when it was mended. A
+// restart knows the timeline.
+func TestCausesOfAProcess(t *testing.T) {
+	const preset = "llama-3.1-70b/h200/vllm"
+	port, deadPort := freePort(t), freePort(t)
+	redis := redistest.Start(t, "--bind", "127.0.0.1", "--port", port)
+	engines := map[string]*proctest.Process{}
+	for _, name := range []string{"drifts", "model", "key", "full"} {
+		engines[name] = proctest.Engine(t, "--preset", preset)
+	}
+	startDead := func() *proctest.Process {
+		return proctest.Start(t, nil, "sim", "--listen", "127.0.0.1:"+deadPort, "--preset", preset)
+	}
+	dead := startDead()
+	file, state := proctest.Write(t, ""), filepath.Join(t.TempDir(), "state")
+	put := func(model, floor string) {
+		var b strings.Builder
+		fmt.Fprintf(&b, "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nlog: { format: text }\nstate_dir: %s\nstore: redis://127.0.0.1:%s/0\nbackends:\n", state, port)
+		for name, engine := range engines {
+			fmt.Fprintf(&b, "  - { name: %s, url: %q, kind: vllm, prior: %s }\n", name, engine.Ready["url"]+"/v1", preset)
+		}
+		fmt.Fprintf(&b, "  - { name: dead, url: \"http://127.0.0.1:%s/v1\", kind: vllm, prior: %s }\nroutes:\n", deadPort, preset)
+		for _, r := range []struct{ name, backend, model, floor string }{
+			{"drifts", "drifts", "llama-3.1-70b", "5"},
+			{"dead", "dead", "llama-3.1-70b", "5"},
+			{"model", "model", model, "5"},
+			{"key", "key", "llama-3.1-70b", "5"},
+			{"full", "full", "llama-3.1-70b", "50"},
+			{"high", "model", "llama-3.1-70b", floor},
+		} {
+			fmt.Fprintf(&b, "  - { model: %s, slo: { min_tps: %s }, on_infeasible: [ shed ], targets: [ { backend: %s, model: %s } ] }\n", r.name, r.floor, r.backend, r.model)
+		}
+		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("llama-3.1-70b", "5")
+	gateway := proctest.Start(t, nil, "serve", "-c", file)
+	crowd := func(model string, users int) (stop func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		c := client(gateway)
+		for range users {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					if r := c.Stream(ctx, loadgen.Request{Model: model, PromptTokens: 20, MaxTokens: 60}); r.Outcome != loadgen.Done {
+						select {
+						case <-time.After(300 * time.Millisecond):
+						case <-ctx.Done():
+						}
+					}
+				}
+			})
+		}
+		return func() { cancel(); all.Wait() }
+	}
+	for name, users := range map[string]int{"drifts": 6, "dead": 2, "model": 2, "key": 2, "full": 2} {
+		defer crowd(name, users)()
+	}
+	proctest.Until(t, "streams on every route, and none of the causes", func() bool {
+		var routes api.Routes
+		if err := json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/routes?window=5m"), &routes); err != nil {
+			t.Fatal(err)
+		}
+		served := 0
+		for _, r := range routes.Routes {
+			if r.Met >= 4 {
+				served++
+			}
+		}
+		return served == 5 && routes.Verdict.State == "ok"
+	})
+
+	setFault(t, engines["drifts"], `{"drift":2.5}`)
+	setFault(t, engines["key"], `{"status":401}`)
+	dead.Stop(syscall.SIGKILL)
+	redis.Kill()
+	put("nope", "5000")
+	endBurst, endHigh := crowd("full", 150), crowd("high", 1)
+	for _, x := range troubles {
+		var c api.Standing
+		proctest.Until(t, x.of+" "+x.name+" has a cause of kind "+x.kind, func() bool {
+			found, ok := standing(t, gateway)[x.of+" "+x.name]
+			c = found
+			return ok && *c.Kind == x.kind
+		})
+		if series := fmt.Sprintf("pacer_%s_cause{", x.of); x.of != "gateway" {
+			page := string(proctest.Get(t, gateway.Ready["admin"]+"/metrics"))
+			if proctest.Sum(page, series) < 1 || !strings.Contains(page, fmt.Sprintf(`cause=%q`, x.kind)) {
+				t.Errorf("the metrics have no %s of kind %s", series, x.kind)
+			}
+		}
+		if !regexp.MustCompile(x.says).MatchString(*c.Cause.Cause) || c.Since == nil || c.Advice == nil {
+			t.Errorf("%s %s: %q, want %s", x.of, x.name, *c.Cause.Cause, x.says)
+		}
+	}
+	endBurst()
+	endHigh()
+	setFault(t, engines["drifts"], `{"drift":1}`)
+	setFault(t, engines["key"], `{"status":0}`)
+	dead = startDead()
+	redis.Restart()
+	put("llama-3.1-70b", "5")
+	proctest.Until(t, "everything is well again", func() bool { return len(standing(t, gateway)) == 0 })
+	for _, x := range troubles {
+		if n := linesOf(gateway.Log(), x); n != 2 {
+			t.Errorf("%s %s: %d lines say %s, want two:\n%s", x.of, x.name, n, x.kind, regexp.MustCompile(`(?m)^.*cause=.*$`).FindAllString(gateway.Log(), -1))
+		}
+	}
+	marks := timeline(t, gateway)
+	for _, m := range marks {
+		if m.Ended == nil {
+			t.Errorf("a mark is open: %+v", m)
+		}
+	}
+
+	if code := gateway.Stop(syscall.SIGTERM); code != 0 {
+		t.Fatalf("ended with %d:\n%s", code, gateway.Log())
+	}
+	gateway = proctest.Start(t, nil, "serve", "-c", file)
+	if again := timeline(t, gateway); len(again) != len(marks)+1 {
+		t.Errorf("after a restart the timeline has %d marks, want %d and the start", len(again), len(marks))
+	}
+	var routes api.Routes
+	if err := json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/routes?window=1h"), &routes); err != nil || routes.Routes[0].Offered == 0 {
+		t.Errorf("after a restart the last hour has %d requests, %v", routes.Routes[0].Offered, err)
+	}
+}
+
+// linesOf counts the lines of a log that say that x begins or is over.
+func linesOf(log string, x trouble) (n int) {
+	subject := " " + x.of + "="
+	if x.of == "gateway" {
+		subject = ""
+	}
+	for line := range strings.Lines(log) {
+		if !strings.Contains(line, "cause="+x.kind+subject) {
+			continue
+		}
+		names := line[strings.Index(line, "cause="):]
+		if names, _, _ = strings.Cut(names, " advice="); strings.Contains(names, x.name) {
+			n++
+		}
+	}
+	return n
+}
+
+func timeline(t *testing.T, gateway *proctest.Process) []api.Mark {
+	t.Helper()
+	var out api.Timeline
+	if err := json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/timeline"), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Marks
+}
+
+// Whatever becomes of its directory, a gateway serves, and says what is wrong.
+func TestAStateThatIsNoHelp(t *testing.T) {
+	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "history.bin"), []byte("of somebody else"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	blocked := filepath.Join(dir, "a file", "state")
+	if err := os.WriteFile(filepath.Dir(blocked), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for where, says := range map[string]string{dir: "history.bin.unreadable", blocked: "not a directory"} {
+		gateway := proctest.Start(t, nil, "serve", "-c", gatewayConfig(t, engine.Ready["url"], fmt.Sprintf("state_dir: %q\n", where)))
+		load(t, gateway, 2, 1)
+		if code := gateway.Stop(syscall.SIGTERM); code != 0 || !strings.Contains(gateway.Log(), says) {
+			t.Errorf("%s: ended with %d, and the log says nothing of %q:\n%s", where, code, says, gateway.Log())
+		}
+	}
+	if kept, err := os.ReadFile(filepath.Join(dir, "history.bin")); err != nil || !strings.HasPrefix(string(kept), "pacer history") {
+		t.Errorf("what is kept is %.20q, %v", kept, err)
+	}
+}

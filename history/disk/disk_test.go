@@ -1,0 +1,152 @@
+package disk
+
+import (
+	"errors"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/history"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// gateway is a history that begins at now.
+func gateway(now time.Time) (*history.Ring, *history.Watch) {
+	r := history.NewRing(now)
+	r.Configure([]string{"chat"}, []string{"a"})
+	return r, history.NewWatch(r)
+}
+
+// serve counts a request a second for so long.
+func serve(r *history.Ring, now time.Time, d time.Duration, result history.Result) time.Time {
+	for end := now.Add(d); now.Before(end); now = now.Add(time.Second) {
+		r.Route("chat").Add(history.Outcome{Result: result, TPS: 40, TTFT: 0.2})
+		r.Advance(now)
+	}
+	return now
+}
+
+// What a gateway knew of the last hours, the next one knows: all of it but what
+// passed between them.
+func TestARestartKeepsTheHistory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made", "by", "Load")
+	if p, err := Load(dir); p != nil || err != nil {
+		t.Fatalf("of nothing: %v, %v", p, err)
+	}
+	r, w := gateway(noon)
+	w.Note(noon, "start", "started")
+	now := serve(r, noon, 2*time.Hour, history.Met)
+	now = serve(r, now, 95*time.Second, history.Shed)
+	w.Tick(now, history.Snapshot{Store: history.Store{Shared: true}})
+	w.Tick(now.Add(time.Second), history.Snapshot{Store: history.Store{Shared: true}})
+	if err := Save(dir, r.Past(now, w)); err != nil {
+		t.Fatal(err)
+	}
+
+	later := now.Add(3 * time.Second) // within the minute
+	past, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r2, w2 := gateway(later)
+	r2.Restore(w2, past)
+	for _, window := range []history.Window{history.FiveMinutes, history.Hour, history.SixHours} {
+		before, after := r.Figures(now, r.Route("chat"), window), r2.Figures(later, r2.Route("chat"), window)
+		if !reflect.DeepEqual(before.Results, after.Results) || before.TPS.Quantile(0.5) != after.TPS.Quantile(0.5) {
+			t.Errorf("%s: %v before, and %v after", window, before.Results, after.Results)
+		}
+	}
+	if got := r2.Reach(later, history.SixHours); got < 2*time.Hour {
+		t.Errorf("six hours reach back %s, want two hours", got)
+	}
+	if f := r2.Figures(later, r2.Route("chat"), history.Start); f.Offered() > 60 {
+		t.Errorf("since the start of this one %d, want what of its minute there is", f.Offered())
+	}
+	marks, _ := w2.Marks(0, 10)
+	if len(marks) != 2 || marks[0].Kind != "store" || !marks[0].Ended.Equal(now) {
+		t.Errorf("the timeline has %+v; what lasted ended when it was saved", marks)
+	}
+}
+
+// A file that is cut, changed, foreign or of another version is moved aside, and the
+// next one is kept.
+func TestWhatCannotBeReadIsMovedAside(t *testing.T) {
+	r, w := gateway(noon)
+	good, err := encode(r.Past(serve(r, noon, time.Minute, history.Met), w))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := append([]byte(nil), good...)
+	changed[len(changed)/2] ^= 1
+	other := append([]byte(nil), good...)
+	other[len(magic)-2] = '2'
+	for what, data := range map[string][]byte{
+		"empty": nil, "cut": good[:len(good)-1], "cut early": good[:len(magic)+2], "changed": changed,
+		"of another version": other, "foreign": []byte("{}"),
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		past, err := Load(dir)
+		moved := (*Error)(nil)
+		if past != nil || !errors.As(err, &moved) {
+			t.Errorf("%s: %v, %v", what, past, err)
+			continue
+		}
+		if kept, err := os.ReadFile(moved.Aside); err != nil || string(kept) != string(data) {
+			t.Errorf("%s: aside are %d bytes, %v", what, len(kept), err)
+		}
+		if err := Save(dir, r.Past(noon, w)); err != nil {
+			t.Errorf("%s: afterwards: %v", what, err)
+		}
+		if past, err := Load(dir); past == nil || err != nil {
+			t.Errorf("%s: the next one is %v, %v", what, past, err)
+		}
+	}
+}
+
+// Where nothing can be written, what is there stays whole, and nothing is left
+// behind.
+func TestADiskThatTakesNothing(t *testing.T) {
+	r, w := gateway(noon)
+	dir := t.TempDir()
+	if err := Save(dir, r.Past(noon, w)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Save(filepath.Join(dir, "gone"), r.Past(noon, w)); err == nil {
+		t.Error("a directory that is not there takes a file")
+	}
+	os.WriteFile(filepath.Join(dir, name+".1.new"), []byte("half"), 0o600)
+	Clean(dir)
+	files, _ := os.ReadDir(dir)
+	if len(files) != 1 || files[0].Name() != name {
+		t.Errorf("the directory has %v", files)
+	}
+}
+
+// Bytes from elsewhere with a sum that is right end nothing.
+func FuzzDecode(f *testing.F) {
+	r, w := gateway(noon)
+	good, err := encode(r.Past(noon, w))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good[len(magic)+sumLen:])
+	f.Add([]byte("\x1f\x8b"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		data := append([]byte(magic+"0000"), body...)
+		putSum(data[len(magic):], crc32.ChecksumIEEE(body))
+		if p, err := decode(data); err == nil {
+			r, w := gateway(noon)
+			r.Restore(w, p)
+			r.Advance(noon.Add(time.Minute))
+			r.Figures(noon.Add(time.Minute), r.Route("chat"), history.Hour)
+		}
+	})
+}
