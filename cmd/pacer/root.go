@@ -13,6 +13,7 @@ import (
 
 // newRootCommand returns the pacer command with all its subcommands.
 func newRootCommand() *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "pacer",
 		Short: "A gateway that keeps a tokens-per-second floor on any mix of OpenAI-compatible backends",
@@ -22,7 +23,6 @@ share it, and sends each request to a backend that still meets the floor of its
 route, without breaking the floor of those already streaming.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       currentBuild().String(),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -36,10 +36,16 @@ route, without breaking the floor of those already streaming.`,
 			return fmt.Errorf("unknown command %.40q; %s", args[0], spelling.Meant(args[0], known))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), currentBuild())
+				return err
+			}
 			return cmd.Help()
 		},
 	}
-	root.SetVersionTemplate("{{.Version}}\n")
+	// Not cobra's own flag: a template of its makes the linker keep every method
+	// there is, 8 MB of them.
+	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newServeCommand(),
