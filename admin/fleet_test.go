@@ -93,6 +93,17 @@ func newFleet(t testing.TB, busy bool) *fleet {
 		}
 	}
 	w.watch = history.NewWatch(w.metrics.History())
+	for s := range 5 { // a cause is said once it has lasted
+		var seen history.Snapshot
+		for i, name := range names {
+			b := history.Backend{Name: name, Scale: 1}
+			if i%10 == 9 {
+				b.Health, b.BreakerOpen = history.IsDown, true
+			}
+			seen.Backends = append(seen.Backends, b)
+		}
+		w.watch.Tick(now.Add(time.Duration(s-5)*time.Second), seen)
+	}
 	w.handler = New(Options{
 		Config: func() *config.Config { return w.conf.Load() }, Router: w.router, Book: w.book, Metrics: w.metrics, Watch: w.watch,
 		LastErrors: func() map[profiles.Target]LastError { return w.errors },

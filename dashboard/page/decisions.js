@@ -6,7 +6,7 @@ import { clock, digits, none, plain, plural, seconds, whole } from "./format.js"
 import { linkOf } from "./links.js";
 
 const columns = [["c-time", "Time"], ["c-id", "Request"], ["c-route", "Route"], ["c-floor", "Floor"], ["c-outcome", "Outcome"], ["c-chosen", "Where"], ["c-waited", "Waited"], ["c-cause", "Why"]];
-const shown = 12;
+const shown = 10;
 const askEvery = 2000; // ms
 const refused = (d) => d.outcome === "shed" || d.outcome === "no_backend";
 

@@ -8,8 +8,8 @@ import { ticks } from "./trend.js";
 
 const lengths = { "5m": 300, "1h": 3600, "6h": 21600 };
 const leastS = 900; // the axis is never shorter: what led to it matters
-const maxLanes = 12;
-const shownFirst = 10;
+const maxLanes = 8;
+const shownFirst = 8;
 
 const tones = {
   backend_down: "bad", errors: "bad", floor: "bad", shedding: "warn", overload: "warn", drift: "warn",

@@ -8,22 +8,37 @@ import { linkOf } from "./links.js";
 const shownCauses = 5;
 const icons = { ok: "/favicon.svg", warn: "/favicon-warn.svg", bad: "/favicon-bad.svg", none: "/favicon.svg" };
 
-// fold puts causes with the same words into one, with all that have it.
+// fold puts together what has one reason: the routes that suffer from a backend
+// with that backend, and then all of which the same is said.
 function fold(causes) {
-  const kept = new Map();
-  for (const c of causes) {
-    const key = c.cause_backend ?? c.cause;
-    const same = kept.get(key);
-    if (same) same.all.push(c);
-    else kept.set(key, { ...c, all: [c] });
-  }
-  return [...kept.values()];
+  const gather = (items, keyOf) => {
+    const kept = new Map();
+    for (const c of items) {
+      const same = kept.get(keyOf(c));
+      if (same) same.all.push(...c.all);
+      else kept.set(keyOf(c), { ...c, all: [...c.all] });
+    }
+    return [...kept.values()];
+  };
+  return gather(gather(causes.map((c) => ({ ...c, all: [c] })), (c) => c.cause_backend ?? c.cause), (c) => c.cause);
 }
 
-// headline splits the verdict's line into what is broken and why.
+const longest = 150; // characters of a headline that is read at a glance
+
+// shorter says of many causes the first two, and of many names how many.
+function shorter(v) {
+  const lead = v.state === "bad" ? v.text.split(":")[0] + ": " : "";
+  return lead + fold(v.causes).slice(0, 2).map((c) => {
+    const backends = c.all.filter((x) => x.of === "backend");
+    const who = backends.length > 2 ? `${backends.length} backends` : backends.map((x) => x.name).join(", ");
+    return who ? `${who}: ${c.cause}` : c.cause;
+  }).join("; ");
+}
+
+// headline is what is broken and why, in one line.
 function headline(world) {
   const { verdict: v, routes } = world;
-  if (v && v.state !== "ok") return v.text;
+  if (v && v.state !== "ok") return v.text.length > longest ? shorter(v) : v.text;
   const short = routes.filter((r) => r.cause === null && r.attainment_goal !== null && r.attainment !== null && r.attainment < r.attainment_goal);
   if (short.length) {
     return `Nothing is wrong now; ${plural(short.length, "route", "routes")} still below the goal over ${spoken[world.window]}`;
