@@ -2,8 +2,11 @@ package admin
 
 import (
 	"fmt"
+	"math"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/router"
@@ -22,7 +25,7 @@ func decisionOf(rec *router.Record) api.Decision {
 	if rec.Spilled != "" {
 		d.SpilledTo = &rec.Spilled
 	}
-	if rec.Outcome == router.OutcomeShed || rec.Outcome == router.OutcomeNoBackend {
+	if isRefused(rec) {
 		why := rec.Shed.String()
 		d.ShedReason = &why
 	}
@@ -40,6 +43,10 @@ func decisionOf(rec *router.Record) api.Decision {
 	return d
 }
 
+func isRefused(rec *router.Record) bool {
+	return rec.Outcome == router.OutcomeShed || rec.Outcome == router.OutcomeNoBackend
+}
+
 // usualDecisions is how many are answered when nobody says how many.
 const usualDecisions = 100
 
@@ -53,7 +60,23 @@ func (p *port) serveDecisions(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	records := p.o.Router.Decisions(limit)
+	refused, ok := wordOf(w, r, "refused", "false", []string{"true", "false"})
+	if !ok {
+		return
+	}
+	find := strings.ToLower(r.URL.Query().Get("find"))
+	if len(find) > api.MaxFind {
+		badQuery(w, "find", fmt.Sprintf("find: write at most %d characters", api.MaxFind))
+		return
+	}
+	asked := limit
+	if refused == "true" || find != "" { // they may be among the oldest
+		asked = math.MaxInt
+	}
+	records := slices.DeleteFunc(p.o.Router.Decisions(asked), func(rec router.Record) bool {
+		return refused == "true" && !isRefused(&rec) || !strings.Contains(strings.ToLower(rec.ID+" "+rec.Route+" "+rec.Chosen.Backend), find)
+	})
+	records = records[:min(limit, len(records))]
 	answer := api.Decisions{Decisions: make([]api.Decision, len(records))}
 	for i := range records {
 		answer.Decisions[i] = decisionOf(&records[i])

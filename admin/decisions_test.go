@@ -77,6 +77,17 @@ func TestDecisions(t *testing.T) {
 		t.Fatalf("got %+v, want three, two, one", got)
 	}
 	one, two, three := got[2], got[1], got[0]
+	if refused := list("?refused=true"); len(refused) != 1 || refused[0].RequestID != "two" {
+		t.Errorf("refused: %+v, want two alone", refused)
+	}
+	for query, want := range map[string]string{"?find=THRE": "three", "?find=%2A": "three", "?find=two&refused=true": "two"} {
+		if found := list(query); len(found) != 1 || found[0].RequestID != want {
+			t.Errorf("%s: %+v, want %s alone", query, found, want)
+		}
+	}
+	if found := list("?find=nobody"); len(found) != 0 {
+		t.Errorf("found %+v, want nothing", found)
+	}
 	if at, err := time.Parse(time.RFC3339, one.Time); err != nil || !strings.HasSuffix(one.Time, "Z") || at.Sub(now).Abs() > time.Millisecond {
 		t.Errorf("time %q, want %v", one.Time, now)
 	}

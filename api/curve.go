@@ -46,6 +46,7 @@ const (
 	MaxLevels    = 1024    // of concurrency, in one question
 	MaxLevel     = 1 << 20 // of each
 	MaxDecisions = 1000    // in one answer
+	MaxFind      = 128     // bytes that decisions are looked for
 	MaxMarks     = 1000    // of the timeline, in one answer
 )
 

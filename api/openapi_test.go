@@ -82,8 +82,12 @@ func (d *document) operations() []operation {
 		},
 		{
 			path: "/api/v1/decisions", method: "get", name: "decisions", summary: "What became of the last requests, and why",
-			parameters: []object{query("limit", "So many at most.", object{"type": "integer", "minimum": 1, "maximum": MaxDecisions, "default": 100})},
-			answer:     answer(Decisions{}), refusals: badQuery,
+			parameters: []object{
+				query("limit", "So many at most.", object{"type": "integer", "minimum": 1, "maximum": MaxDecisions, "default": 100}),
+				query("refused", "true = only what was refused.", object{"type": "boolean", "default": false}),
+				query("find", "Only those whose request id, route or backend holds this.", object{"type": "string", "maxLength": MaxFind}),
+			},
+			answer: answer(Decisions{}), refusals: badQuery,
 		},
 		{
 			path: "/api/v1/explain", method: "post", name: "explain", summary: "What would become of a request, without sending it",

@@ -2,7 +2,7 @@
 // candidate as the decision saw it.
 
 import { attr, byId, h, keyed, rebuild, text } from "./dom.js";
-import { clock, digits, none, plain, plural, seconds, whole } from "./format.js";
+import { clock, digits, none, plain, seconds, whole } from "./format.js";
 import { linkOf } from "./links.js";
 
 const columns = [["c-time", "Time"], ["c-id", "Request"], ["c-route", "Route"], ["c-floor", "Floor"], ["c-outcome", "Outcome"], ["c-chosen", "Where"], ["c-waited", "Waited"], ["c-cause", "Why"]];
@@ -90,8 +90,13 @@ export class Decisions {
     this.asking = true;
     try {
       const wanted = byId("request-id").value.trim().toLowerCase();
-      const answer = await fetch(`/api/v1/decisions?limit=${wanted ? 1000 : 200}`);
-      if (answer.ok) this.show((await answer.json()).decisions, wanted);
+      const ask = async (query) => {
+        const answer = await fetch(`/api/v1/decisions?limit=${shown}&find=${encodeURIComponent(wanted)}${query}`);
+        if (!answer.ok) throw new Error(answer.status);
+        return (await answer.json()).decisions;
+      };
+      const [first, all] = await Promise.all([ask("&refused=true"), ask("")]);
+      this.show(first, all.filter((d) => !refused(d)), wanted);
     } catch {
       // the page says by itself that the connection is lost
     } finally {
@@ -99,17 +104,16 @@ export class Decisions {
     }
   }
 
-  show(decisions, wanted) {
-    const found = wanted ? decisions.filter((d) => `${d.request_id} ${d.route} ${d.chosen ?? ""} ${d.outcome}`.toLowerCase().includes(wanted)) : decisions;
-    const first = found.filter(refused), rest = found.filter((d) => !refused(d));
+  show(first, rest, wanted) {
     // What the reader opened stays where it is.
     const open = [...(this.el.keyed ?? new Map()).entries()].filter(([, row]) => row.detail).map(([key, row]) => [key, row.d]);
     const keyOf = (d) => `${d.time} ${d.request_id} ${d.outcome}`;
     const kept = open.map(([, d]) => d);
     const keys = new Set(kept.map(keyOf));
     keyed(this.el, [...kept, ...[...first, ...rest].filter((d) => !keys.has(keyOf(d)))].slice(0, shown), keyOf, () => new Row(this));
-    attr(byId("decisions-none"), "hidden", found.length > 0);
-    text(byId("decisions-none"), wanted ? `None of the last ${whole(decisions.length)} decisions matches.` : "No request has come yet.");
-    text(byId("decisions-note"), decisions.length ? `${plural(first.length, "refused", "refused")} of the last ${whole(decisions.length)}` + (found.length > shown ? `; ${shown} shown, the refused first` : "") : "");
+    const some = first.length + rest.length > 0;
+    attr(byId("decisions-none"), "hidden", some);
+    text(byId("decisions-none"), wanted ? "None of the decisions that are kept matches." : "No request has come yet.");
+    text(byId("decisions-note"), !some ? "" : first.length ? "the refused first, of those that are kept" : "none of those that are kept was refused");
   }
 }

@@ -124,7 +124,7 @@ class Row {
   }
 
   showDetail() {
-    const { r } = this, series = this.table.history?.get(r.model), width = Math.min(620, Math.max(240, this.inside.clientWidth - 32));
+    const { r } = this, series = this.table.history?.get(r.model), width = Math.min(340, Math.max(240, this.inside.clientWidth - 32));
     rebuild(this.inside, [results.map((x) => r[x]), r.tps, r.ttft_s, r.targets, r.cause, r.advice, r.means, r.attainment_goal, series?.drawn, width], () => [h("div", { class: "detail-grid" },
       r.cause ? h("div", { class: "cure" },
         h("p", null, h("b", null, r.cause)), r.means ? h("p", null, r.means) : "", r.advice ? h("p", { class: "advice" }, r.advice) : "",
