@@ -146,6 +146,29 @@ func BenchmarkRefuse(b *testing.B) {
 	b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
 }
 
+// Budget: under 10 µs over 16 targets, as where nobody was told to come back: with the
+// book full of promises, each to another tenant.
+func BenchmarkRefuseBehindManyTenants(b *testing.B) {
+	w := loaded(b, 16)
+	req := Request{Route: "chat", Stream: true, PromptTokens: 300, Arrived: w.now}
+	w.routes[0].conf.OnInfeasible = nil
+	for w.Place(w.now, req).Lease != nil {
+	}
+	p := &w.routes[0].promises
+	for i := range mostPromises - 1 {
+		p.make(w.now, promise{at: w.now.Add(time.Minute), since: w.now, tenant: fmt.Sprint(i)}, uint64(i+1))
+	}
+	b.ReportAllocs()
+	used := cpuTime()
+	for b.Loop() {
+		req.Arrived = w.now
+		if w.Place(w.now, req).Refusal == nil {
+			b.Fatal("it is placed")
+		}
+	}
+	b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
+}
+
 // Budget: under 20 ns, no allocation, no lock.
 func BenchmarkProgress(b *testing.B) {
 	w := loaded(b, 1)

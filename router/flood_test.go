@@ -59,3 +59,37 @@ func TestAClockThatIsSetBack(t *testing.T) {
 		t.Errorf("told to come back in %v when all those are past, want about %v", got, first)
 	}
 }
+
+// A client that never heeds its time fills no book for good: one of its tenant that
+// would is told a time, and when it comes, shows how few do.
+func TestAHammererDoesNotShutItsTenantOut(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}})
+	b.learn("x", carrying(30, 30, 60))
+	leases := b.fill("chat", 30)
+	for range 40 { // three places a second
+		b.force(Request{Route: "chat", Stream: true}, leases[0].Target()).Lease.Done(b.now, 300)
+	}
+	key := uint64(1 << 32)
+	hammer := func(d time.Duration) {
+		for end := b.now.Add(d); b.now.Before(end); b.sleep(100 * time.Millisecond) {
+			key++
+			b.place("chat", tenant("a"), func(r *Request) { r.Key = key })
+		}
+	}
+	faithful := func(key uint64) Decision { return b.place("chat", tenant("a"), func(r *Request) { r.Key = key }) }
+	hammer(2 * time.Minute)
+	var f *Refusal
+	for i := range 20 {
+		if f = faithful(uint64(i + 1)).Refusal; f.NoPlace {
+			t.Fatalf("number %d is told %v, and that no place comes free: it can never show that it comes", i+1, f.RetryAfter)
+		}
+	}
+	hammer(f.RetryAfter)
+	faithful(20)
+	if share, _ := b.routes[0].promises.shares("a"); share > 0.1 {
+		t.Errorf("%.2f of the tenant's promises are expected to be kept, and one of hundreds was", share)
+	}
+	if f := faithful(21).Refusal; f.NoPlace || f.RetryAfter > 20*time.Second {
+		t.Errorf("told %v, no place %v, behind %d promises that nobody heeds; want some seconds", f.RetryAfter, f.NoPlace, b.routes[0].promises.open)
+	}
+}

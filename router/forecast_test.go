@@ -277,7 +277,7 @@ func TestPromisesAreBounded(t *testing.T) {
 	var p promises
 	made := 0
 	for i := range 3 * mostPromises {
-		if p.full(start) {
+		if p.full(start, fmt.Sprint(i)) {
 			continue
 		}
 		p.make(start, promise{at: start.Add(30 * time.Second), since: start, tenant: fmt.Sprint(i)}, uint64(i+1))
@@ -286,8 +286,17 @@ func TestPromisesAreBounded(t *testing.T) {
 	if made != mostPromises || p.keyed != made || len(p.byKey) != made || p.open != made || len(p.tenants) != made {
 		t.Errorf("%d recognisable of %d, %d tenants, want %d", p.keyed, p.open, len(p.tenants), mostPromises)
 	}
+	var alone promises
+	for i := range mostPromises {
+		if !alone.full(start, "greedy") {
+			alone.make(start, promise{at: start.Add(30 * time.Second), since: start, tenant: "greedy"}, uint64(i+1))
+		}
+	}
+	if alone.open != mostPromises/2 || alone.full(start, "other") {
+		t.Errorf("one tenant has %d promises, want half of %d; another one is kept out: %v", alone.open, mostPromises, alone.full(start, "other"))
+	}
 	late := start.Add(time.Minute)
-	if p.full(late) || p.keyed != 0 || len(p.byKey) != 0 || p.open != 0 || len(p.tenants) != 0 {
+	if p.full(late, "") || p.keyed != 0 || len(p.byKey) != 0 || p.open != 0 || len(p.tenants) != 0 {
 		t.Errorf("%d recognisable of %d, %d tenants a minute later", p.keyed, p.open, len(p.tenants))
 	}
 	for i := range 3 * mostRecords { // what is kept at once leaves little behind
@@ -326,4 +335,64 @@ func TestWhoDoesNotComeIsNotExpected(t *testing.T) {
 	if _, strangers := p.shares("crowd"); strangers != 1 {
 		t.Errorf("%.2f of the strangers, as they see each other", strangers)
 	}
+}
+
+// Who has come as told is remembered, when many others were told since.
+func TestTenantsAreForgottenOneByOne(t *testing.T) {
+	var p promises
+	now := start
+	come := func(name string, key uint64) {
+		p.make(now, promise{at: now.Add(time.Second), since: now, tenant: name}, key)
+		now = now.Add(time.Second)
+		if _, ok := p.keep(now, key); !ok {
+			t.Fatal("who comes as told is not recognised")
+		}
+	}
+	for i := range mostRecords - 1 {
+		come(fmt.Sprint("early ", i), uint64(i+1))
+	}
+	come("regular", 1<<32)
+	for i := range mostRecords - 1 { // as many as are remembered
+		come(fmt.Sprint("late ", i), uint64(i+1))
+	}
+	come("regular", 1<<32)
+	come("one more", 1)
+	if len(p.tenants) != mostRecords || p.idle.count != mostRecords || p.tenants["late 0"] != nil || p.tenants["late 1"] == nil {
+		t.Errorf("%d are remembered, %d idle, the first of the late ones %v, want %d without that one", len(p.tenants), p.idle.count, p.tenants["late 0"], mostRecords)
+	}
+	if r := p.tenants["regular"]; r == nil || r.record.told < 1.9 {
+		t.Errorf("of the regular one it is known %+v, want two promises", r)
+	}
+}
+
+// The sums over tenants against a loop over all of them.
+func TestCrowdAgainstALoop(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var c crowd
+		type member struct {
+			count  int
+			weight float64
+		}
+		var list []member
+		for range rapid.IntRange(1, 100).Draw(t, "events") {
+			if n := len(list); n > 0 && rapid.Bool().Draw(t, "leaves") {
+				i := rapid.IntRange(0, n-1).Draw(t, "who")
+				c.remove(list[i].count, list[i].weight)
+				list = slices.Delete(list, i, i+1)
+			} else {
+				m := member{rapid.OneOf(rapid.IntRange(0, 12), rapid.IntRange(0, mostPromises)).Draw(t, "count"), rapid.Float64Range(0.02, 1).Draw(t, "weight")}
+				c.add(m.count, m.weight)
+				list = append(list, m)
+			}
+		}
+		most := rapid.OneOf(rapid.IntRange(1, 8), rapid.IntRange(1, mostPromises)).Draw(t, "most")
+		want := 0.0
+		for _, m := range list {
+			want += m.weight * float64(min(m.count, most))
+		}
+		got := c.upTo(most)
+		if got < want-1e-6*(want+1) || got > want+1e-6*(want+1) && (most <= 8 || got > 1.2*want) {
+			t.Fatalf("%v of at most %d each, want %v", got, most, want)
+		}
+	})
 }

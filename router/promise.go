@@ -20,6 +20,9 @@ type promises struct {
 
 	tenants   map[string]*promised
 	strangers record // of all tenants of whom nobody ever came
+	unproven  crowd  // how many are told, of each of those tenants
+	proven    crowd  // of each of the others, by its share
+	idle      idle   // tenants of whom nobody is expected
 }
 
 type promise struct {
@@ -39,8 +42,45 @@ type promiseSlot struct {
 
 // promised is a tenant that was told to come back.
 type promised struct {
+	name   string
 	open   int // in all slots
 	record record
+	weight float64 // by which it is counted in its crowd
+
+	prev, next *promised // in promises.idle
+}
+
+// idle are tenants of whom nobody is expected, who was forgotten longest first. The
+// zero value is empty.
+type idle struct {
+	first, last *promised
+	count       int
+}
+
+func (l *idle) push(t *promised) {
+	t.prev, t.next = l.last, nil
+	if l.last != nil {
+		l.last.next = t
+	} else {
+		l.first = t
+	}
+	l.last = t
+	l.count++
+}
+
+func (l *idle) remove(t *promised) {
+	if t.prev != nil {
+		t.prev.next = t.next
+	} else {
+		l.first = t.next
+	}
+	if t.next != nil {
+		t.next.prev = t.prev
+	} else {
+		l.last = t.prev
+	}
+	t.prev, t.next = nil, nil
+	l.count--
 }
 
 const (
@@ -53,8 +93,9 @@ const (
 	// promiseSlots is more seconds than the longest time told and promiseLate.
 	promiseSlots = 128
 
-	// mostPromises are open in one route. Nobody more is told a time: nobody would
-	// be recognised then.
+	// mostPromises are open in one route, and of one tenant no more than are left:
+	// alone it has half, and no other is kept out by what it does with them. Nobody
+	// more is promised a place: nobody would be recognised then.
 	mostPromises = 16384
 
 	// mostRecords is of how many tenants of whom nobody is expected it is known
@@ -65,12 +106,16 @@ const (
 // slot is that of a unix second, which may be negative.
 func (p *promises) slot(second int64) *promiseSlot { return &p.slots[uint64(second)%promiseSlots] }
 
-// full reports whether nobody more can be told a time.
-func (p *promises) full(now time.Time) bool {
-	if p.open >= mostPromises {
+// full reports whether no request of tenant can be promised anything more.
+func (p *promises) full(now time.Time, tenant string) bool {
+	if 2*p.open >= mostPromises {
 		p.sweep(now)
 	}
-	return p.open >= mostPromises
+	own := 0
+	if t := p.tenants[tenant]; t != nil {
+		own = t.open
+	}
+	return own >= mostPromises-p.open
 }
 
 // make notes that the request with key was told to come back at q.at. The book is
@@ -86,7 +131,10 @@ func (p *promises) make(now time.Time, q promise, key uint64) {
 	slot.open++
 	slot.of[q.tenant]++
 	p.open++
-	p.tenant(q.tenant).open++
+	t := p.tenant(q.tenant)
+	p.discount(t)
+	t.open++
+	p.count(t)
 	if key == 0 {
 		return
 	}
@@ -101,30 +149,40 @@ func (p *promises) make(now time.Time, q promise, key uint64) {
 	p.dirty = true
 }
 
-// tenant finds or makes what is known of a tenant.
+// tenant finds or makes what is known of a tenant of whom one more is expected.
 func (p *promises) tenant(name string) *promised {
 	t := p.tenants[name]
-	if t == nil {
+	switch {
+	case t == nil:
 		if p.tenants == nil {
 			p.tenants = map[string]*promised{}
 		}
-		if len(p.tenants) > mostRecords+p.open {
-			p.forget()
-		}
-		t = &promised{}
+		t = &promised{name: name}
 		p.tenants[name] = t
+	case t.open == 0:
+		p.idle.remove(t)
 	}
 	return t
 }
 
-// forget drops the records of tenants of whom nobody is expected.
-func (p *promises) forget() {
-	for name, t := range p.tenants {
-		if t.open == 0 {
-			delete(p.tenants, name)
-		}
+// crowd is where t is counted.
+func (p *promises) crowd(t *promised) *crowd {
+	if t.record.came > 0 {
+		return &p.proven
 	}
+	return &p.unproven
 }
+
+// count and discount have t counted with what is open, and not.
+func (p *promises) count(t *promised) {
+	t.weight = 1
+	if t.record.came > 0 {
+		t.weight = t.record.share()
+	}
+	p.crowd(t).add(t.open, t.weight)
+}
+
+func (p *promises) discount(t *promised) { p.crowd(t).remove(t.open, t.weight) }
 
 // keep returns the promise to a request that comes now, if it was told to come
 // now. With that the promise is kept, and no longer open.
@@ -148,17 +206,29 @@ func (p *promises) keep(now time.Time, key uint64) (kept promise, ok bool) {
 	return first, true
 }
 
-// close ends n promises to a tenant, of which so many were kept.
+// close ends n promises to a tenant, of which so many were kept. Who has come is
+// remembered, unless mostRecords others were idle since.
 func (p *promises) close(name string, n, kept int) {
 	t := p.tenants[name]
+	p.discount(t)
 	p.open -= n
 	t.open -= n
 	if t.record.came == 0 {
 		p.strangers.see(n, kept)
 	}
 	t.record.see(n, kept)
-	if t.open == 0 && t.record.came == 0 {
+	switch {
+	case t.open > 0:
+		p.count(t)
+	case t.record.came == 0:
 		delete(p.tenants, name)
+	default:
+		p.idle.push(t)
+		if p.idle.count > mostRecords {
+			oldest := p.idle.first
+			p.idle.remove(oldest)
+			delete(p.tenants, oldest.name)
+		}
 	}
 }
 
@@ -249,12 +319,22 @@ func (p *promises) shares(tenant string) (own, strangers float64) {
 	return 1, 1
 }
 
-// share of those of t who were told are expected, that of strangers given.
-func (t *promised) share(strangers float64) float64 {
-	if t.record.came > 0 {
-		return t.record.share()
+// ignored reports whether promises to tenant were made, and nobody came. How long
+// those take that are open is not known then: if one does come, its record tells.
+func (p *promises) ignored(tenant string) bool {
+	t := p.tenants[tenant]
+	return t != nil && t.record.told > 0 && t.record.came == 0
+}
+
+// others is how many of other tenants than this one are expected, of each at most so
+// many, that share of strangers given.
+func (p *promises) others(tenant string, most int, strangers float64) float64 {
+	own := p.tenants[tenant]
+	if own != nil {
+		p.discount(own)
+		defer p.count(own)
 	}
-	return strangers
+	return p.proven.upTo(most) + strangers*p.unproven.upTo(most)
 }
 
 // before is at most how many of those who come back by end are expected to go
@@ -270,19 +350,17 @@ func (p *promises) before(now, end time.Time, tenant string) float64 {
 		slot := p.slot(second)
 		count, own = count+slot.open, own+slot.of[tenant]
 	}
+	if count == 0 {
+		return 0
+	}
 	share, strangers := p.shares(tenant)
-	others, all := 0.0, 0.0
-	for name, t := range p.tenants {
-		s := t.share(strangers)
-		all += s * float64(t.open)
-		if name != tenant {
-			others += s * float64(min(t.open, own+1))
-		}
-	}
-	if p.open > 0 {
-		all *= float64(count) / float64(p.open)
-	}
-	return min(all, share*float64(own)+others)
+	all := p.all(strangers) * float64(count) / float64(p.open)
+	return min(all, share*float64(own)+p.others(tenant, own+1, strangers))
+}
+
+// all is how many are expected, that share of strangers given.
+func (p *promises) all(strangers float64) float64 {
+	return p.proven.upTo(mostPromises) + strangers*p.unproven.upTo(mostPromises)
 }
 
 // expected is how many of all who were told are expected to come.
@@ -291,9 +369,5 @@ func (p *promises) expected(now time.Time) float64 {
 		return 0
 	}
 	p.sweep(now)
-	strangers, sum := p.strangers.share(), 0.0
-	for _, t := range p.tenants {
-		sum += t.share(strangers) * float64(t.open)
-	}
-	return sum
+	return p.all(p.strangers.share())
 }

@@ -90,7 +90,7 @@ func (r *Router) comeBack(a *ask, reason ShedReason) (d time.Duration, noPlace b
 	if a.tooWide() {
 		return 0, false
 	}
-	if a.route.promises.full(a.now) {
+	if a.route.promises.full(a.now, a.req.Tenant) {
 		return r.jitter(a, retryMost), true
 	}
 	places, known := r.places(a)
@@ -109,11 +109,17 @@ func (r *Router) comeBack(a *ask, reason ShedReason) (d time.Duration, noPlace b
 		}
 		d = max(d, left)
 	}
-	if (!ok || d > retryMost) && ahead >= 1 && a.route.lengths.weight >= enough && !a.yields() {
+	if (!ok || d > retryMost) && ahead >= 1 && a.route.lengths.weight >= enough && !a.yields() && !a.mayProve() {
 		return r.jitter(a, retryMost), true
 	}
 	return r.jitter(a, d), false
 }
+
+// mayProve reports whether what keeps the next minute's places from a may be
+// promises to its own tenant that nobody heeds. One who comes as told shows how
+// many do: without a promise nobody could, and a client that hammers would have its
+// tenant refused for as long as it goes on.
+func (a *ask) mayProve() bool { return a.req.Key != 0 && a.route.promises.ignored(a.req.Tenant) }
 
 // passes is how long it takes until what keeps a place from a that is free passes
 // by itself: a prompt is prefilled there, or a slow start goes on. Those who go
@@ -186,29 +192,17 @@ func (a *ask) rivals(other *route) bool {
 }
 
 // lastTurn is how many in a line or expected back go before one more of tenant:
-// all of its own, and of every other tenant as many and one more.
+// all of its own, and of every other tenant as many and one more, of both.
 func (rt *route) lastTurn(now time.Time, class Class, tenant string) float64 {
 	q, p := &rt.lines[class], &rt.promises
 	p.sweep(now)
 	share, strangers := p.shares(tenant)
-	own, count := q.of(tenant), float64(q.of(tenant))
+	own := q.of(tenant)
+	count := float64(own)
 	if t := p.tenants[tenant]; t != nil {
 		own, count = own+t.open, count+share*float64(t.open)
 	}
-	for name, t := range p.tenants {
-		if name != tenant {
-			here := q.of(name)
-			count += float64(min(here, own+1)) + t.share(strangers)*float64(min(t.open, max(own+1-here, 0)))
-		}
-	}
-	for _, in := range []*turns{&q.told, &q.fresh} {
-		for name, t := range in.tenants {
-			if name != tenant && p.tenants[name] == nil {
-				count += float64(min(len(t.tickets), own+1))
-			}
-		}
-	}
-	return count
+	return count + q.told.others(tenant, own+1) + q.fresh.others(tenant, own+1) + p.others(tenant, own+1, strangers)
 }
 
 // jitter keeps d within bounds and spreads it by up to 20 %, later.

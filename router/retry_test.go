@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// crowd are patient users who come at random, so many a second.
-func crowd(perSecond float64, last time.Duration, tokens func(*rand.Rand) int) []*user {
+// patientUsers are users who come at random, so many a second.
+func patientUsers(perSecond float64, last time.Duration, tokens func(*rand.Rand) int) []*user {
 	r := rand.New(rand.NewPCG(7, 8))
 	var list []*user
 	for at := start; at.Before(start.Add(last)); at = at.Add(seconds(r.ExpFloat64() / perSecond)) {
@@ -44,7 +44,7 @@ func TestThoseWhoComeBackWhenToldAreAdmitted(t *testing.T) {
 			w := newWorld(newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: c.steps}), map[string]*engine{"x": flat()})
 			w.learn("x", form{a: 0.0193, b: 0.00016, d: 5e-5, answer: 300})
 			const capacity = 64 * 33.9 / 300 // users a second
-			w.later = crowd(1.3*capacity, 3*time.Minute, c.tokens)
+			w.later = patientUsers(1.3*capacity, 3*time.Minute, c.tokens)
 			if !c.recognised {
 				for _, u := range w.later {
 					u.key = 0

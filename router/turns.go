@@ -15,6 +15,7 @@ type turns struct {
 	tenants map[string]*turn
 	front   *turn // whose turn it is; the rest follows by next
 	back    *turn
+	sizes   crowd // how many tickets each has
 }
 
 // turn is what one tenant has in a line: at least one ticket, in the order in
@@ -55,7 +56,9 @@ func (q *turns) join(t *Ticket) {
 		q.append(own)
 	}
 	i, _ := slices.BinarySearchFunc(own.tickets, t, compareTickets)
+	q.sizes.remove(len(own.tickets), 1)
 	own.tickets = slices.Insert(own.tickets, i, t)
+	q.sizes.add(len(own.tickets), 1)
 	q.waiting++
 }
 
@@ -69,7 +72,9 @@ func (q *turns) leave(t *Ticket) {
 	if !found {
 		panic("router: a ticket left a line that it was not in")
 	}
+	q.sizes.remove(len(own.tickets), 1)
 	own.tickets = slices.Delete(own.tickets, i, i+1)
+	q.sizes.add(len(own.tickets), 1)
 	q.waiting--
 	if len(own.tickets) == 0 {
 		q.unlink(own)
@@ -118,6 +123,16 @@ func (q *turns) before(tenant string, due time.Time) int {
 		others--
 	}
 	return min(q.waiting, own+others*(own+1))
+}
+
+// others is how many of other tenants than this one are in line, of each at most so
+// many.
+func (q *turns) others(tenant string, most int) float64 {
+	if q.waiting == 0 {
+		return 0
+	}
+	all := q.sizes.upTo(most)
+	return max(all-float64(min(q.of(tenant), most)), 0)
 }
 
 // crowder returns the tenant with the most in line.
