@@ -150,8 +150,13 @@ func TestCurvesOfAGateway(t *testing.T) {
 					t.Errorf("%s: line %+v, want %+v", name, a.Line[i], want.Line[i])
 				}
 			}
-			if len(a.Floors) != 1 || a.Floors[0] != want.Floors[0] || a.Floors[0].Holds == 0 {
+			if f := a.Floors; len(f) != 1 || f[0].Route != "chat" || f[0].MinTPS != 30 || f[0].Holds != want.Floors[0].Holds || f[0].Holds == 0 {
 				t.Errorf("%s: floors %+v, want %+v, above n = 0", name, a.Floors, want.Floors)
+			}
+			// What the terminal says of the floor is what the router does.
+			room := h.program.router.Routes(time.Now())[0].Targets[0]
+			if f := a.Floors[0]; f.Capacity == nil || *f.Capacity != room.Capacity || f.Admits == nil || *f.Admits != room.Admits || room.Capacity == 0 {
+				t.Errorf("%s: floors %+v, and the router says %+v", name, a.Floors, room)
 			}
 			if a.State == nil || a.InFlight.N != 3 || a.Load != want.Load || a.Health != "up" || a.Kind != "vllm" {
 				t.Errorf("%s: in flight %+v, %q, %s %s; want n = 3, %q, up vllm", name, a.InFlight, a.Load, a.Health, a.Kind, want.Load)

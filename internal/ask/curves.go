@@ -53,15 +53,21 @@ type Target struct {
 	Age  string `json:"-"` // of the newest evidence, in words; "" = none
 }
 
-// Floor is what a route promises, and how far the target keeps it at the
+// Floor is what a route promises, and how far the target keeps it by its curve, at the
 // prompt load of the answer. A lower bound is where knowledge ends, not speed.
 type Floor struct {
-	Route              string     `json:"route"`
-	MinTPS             api.Number `json:"min_tps"`
-	Holds              int        `json:"holds"` // largest n whose TPS meets the floor; 0 = none
-	HoldsIsLowerBound  bool       `json:"holds_is_lower_bound"`
-	Admits             int        `json:"admits"` // largest n whose bound does, which is what decides
-	AdmitsIsLowerBound bool       `json:"admits_is_lower_bound"`
+	Route             string     `json:"route"`
+	MinTPS            api.Number `json:"min_tps"`
+	Holds             int        `json:"holds"` // largest n whose TPS meets the floor; 0 = none
+	HoldsIsLowerBound bool       `json:"holds_is_lower_bound"`
+
+	// Capacity and Admits are those of the gateway, as in /api/v1/routes: up to how many
+	// streams there one of the route is let in, and how many more now. Null in a store
+	// or a file, where nobody decides.
+	Capacity             *int `json:"capacity"`
+	CapacityIsLowerBound bool `json:"capacity_is_lower_bound"`
+	Admits               *int `json:"admits"`
+	AdmitsIsLowerBound   bool `json:"admits_is_lower_bound"`
 }
 
 // measure fills in how far the floors are kept, by the line.
@@ -72,10 +78,6 @@ func (t *Target) measure() {
 		for j, p := range t.Line {
 			if p.TPS >= f.MinTPS {
 				f.Holds, f.HoldsIsLowerBound = p.N, j == last
-			}
-			if p.Low >= f.MinTPS {
-				// The bound ends at 0 where knowledge does.
-				f.Admits, f.AdmitsIsLowerBound = p.N, j == last || !(t.Line[j+1].Low > 0)
 			}
 		}
 	}

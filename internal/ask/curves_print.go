@@ -107,8 +107,18 @@ func (f *Floor) sentence(known bool) string {
 		}
 		return fmt.Sprintf("up to n = %d", n)
 	}
-	return fmt.Sprintf("%s promises %.4g tokens/s: kept %s by the curve, %s by the bound, which decides", f.Route, float64(f.MinTPS),
-		reach(f.Holds, f.HoldsIsLowerBound), reach(f.Admits, f.AdmitsIsLowerBound))
+	text := fmt.Sprintf("%s promises %.4g tokens/s: kept %s by the curve", f.Route, float64(f.MinTPS), reach(f.Holds, f.HoldsIsLowerBound))
+	if f.Capacity != nil {
+		text += "; users are let in " + reach(*f.Capacity, f.CapacityIsLowerBound)
+	}
+	if f.Admits != nil && *f.Admits > 0 {
+		least := ""
+		if f.AdmitsIsLowerBound {
+			least = "at least "
+		}
+		text += fmt.Sprintf(", %s%d more now", least, *f.Admits)
+	}
+	return text
 }
 
 // table lists the points. A narrow terminal loses what follows from the rest.
@@ -126,7 +136,7 @@ func (t *Target) table(w io.Writer, width int) {
 			report.Figure(p.Tokens, 0), report.Figure(p.Steps, 0), age, cmp.Or(sourceOf(p), "unknown"))
 	}
 	rows.Print(w, width)
-	report.Indented(w, "p: prompt tokens prefilled per decode step; low: the bound that decides; age: of the target's newest evidence", width)
+	report.Indented(w, "p: prompt tokens prefilled per decode step; low: the lower bound; age: of the target's newest evidence", width)
 }
 
 // drawing is the target as a plot shows it.

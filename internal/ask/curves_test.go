@@ -75,7 +75,13 @@ func TestCurvesOfALearnedTarget(t *testing.T) {
 		"curves_learned.txt":       {PointsQuery: api.PointsQuery{Rho: math.NaN(), PromptTokens: math.NaN()}},
 		"curves_prompt_tokens.txt": {PointsQuery: api.PointsQuery{Rho: math.NaN(), PromptTokens: 4000, Levels: []int{1, 3, 16, 48, 400}}},
 	} {
-		floors := []Floor{{Route: "chat", MinTPS: 30}, {Route: "a-long-name-of-a-route", MinTPS: 50}, {Route: "batch-like", MinTPS: 1}, {Route: "dream", MinTPS: 500}}
+		floors := []Floor{
+			{Route: "chat", MinTPS: 30, Capacity: new(21), Admits: new(9)},
+			{Route: "a-long-name-of-a-route", MinTPS: 50, Capacity: new(0), Admits: new(0)},
+			{Route: "eager", MinTPS: 20, Capacity: new(30), CapacityIsLowerBound: true, Admits: new(18), AdmitsIsLowerBound: true},
+			{Route: "batch-like", MinTPS: 1},
+			{Route: "dream", MinTPS: 500},
+		}
 		target := q.Describe(big, book.Curve(big), floors, now.Add(3*time.Minute))
 		target.Kind, target.State = "vllm", &api.State{Health: "up", InFlight: api.InFlight{Decoding: 5, N: 11, M: 12}}
 		unknown := q.Describe(cold, book.Curve(cold), nil, now)

@@ -56,7 +56,10 @@ func (q *CurvesQuestion) targetOf(t *api.Target, lines []api.Target, routes []ap
 	for _, r := range routes {
 		for _, rt := range r.Targets {
 			if r.MinTPS > 0 && rt.Backend == t.Backend && rt.Model == t.Model {
-				out.Floors = append(out.Floors, Floor{Route: r.Model, MinTPS: r.MinTPS})
+				out.Floors = append(out.Floors, Floor{
+					Route: r.Model, MinTPS: r.MinTPS, Capacity: rt.Capacity, CapacityIsLowerBound: rt.CapacityIsLowerBound,
+					Admits: rt.Admits, AdmitsIsLowerBound: rt.AdmitsIsLowerBound,
+				})
 			}
 		}
 	}
