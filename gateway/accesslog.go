@@ -40,7 +40,7 @@ func (x *exchange) writeLog(e telemetry.Exchange, err error) {
 		slog.Float64("duration_ms", milliseconds(e.Duration)),
 		slog.Int64("bytes", x.down.bytes),
 	)
-	if t := traceOf(x.request.http.Header); t.id != "" {
+	if t := x.trace(); t.id != "" {
 		attrs = append(attrs, slog.String("trace", t.id))
 	}
 	if e.TTFT > 0 {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/openai"
+	"github.com/pacer-dev/pacer/internal/tracing"
 	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -40,6 +41,7 @@ type attempt struct {
 	up       roundTrip
 	answer   reading
 	measured measurement
+	span     *tracing.Span // nil = nobody follows it
 }
 
 // newAttempt is an attempt that has the lease of d, and nothing else yet.
@@ -123,5 +125,6 @@ func (t *attempt) end(now time.Time, complete bool) {
 	t.verdict(providers.ErrNoVerdict) // does nothing if one was given
 	t.up.close(&t.g.buffers)          // first of all: the backend's own slot
 	t.finish(now, complete)
+	t.endSpan(now)
 	t.phase.end()
 }

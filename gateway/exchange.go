@@ -10,6 +10,7 @@ import (
 
 	"github.com/pacer-dev/pacer/gateway/limit"
 	"github.com/pacer-dev/pacer/internal/endpoint"
+	"github.com/pacer-dev/pacer/internal/tracing"
 )
 
 // exchange is the journey of one request: what was sent and what it is to get,
@@ -38,6 +39,7 @@ type exchange struct {
 	attempt  *attempt // the last one; nil = it got no place yet
 	hedge    hedge
 	failover failover
+	span     *tracing.Span // nil = nobody follows it
 }
 
 // journey returns the handler of one endpoint below base.
@@ -53,6 +55,9 @@ func (g *Gateway) travel(w http.ResponseWriter, r request) {
 		request:   r,
 		memory:    holding{budgets: budgets{all: &g.buffered, tenant: anyone.held}},
 		placement: placement{g: g},
+	}
+	if g.tracer != nil {
+		x.span = g.tracer.Request(r.http.Header, operation(r.end), time.Now())
 	}
 	x.down.start(w, r.http, x.plan.conf.Timeouts.Write)
 	defer x.down.deadline.stop()

@@ -67,6 +67,7 @@ func (x *exchange) logMove(failed *attempt, err error) {
 	if err != nil {
 		why = err.Error()
 	}
+	x.followMove(failed)
 	x.g.log.Warn("moving on to another backend", "request", requestID(x.request.http.Context()), "failed", failed.name(), "error", why)
 }
 

@@ -93,6 +93,7 @@ func (x *exchange) send(t *attempt) error {
 	u.detach = context.AfterFunc(x.g.ending, func() { u.cancel(errDraining) })
 	timeouts := x.plan.conf.Timeouts
 	u.sent = time.Now()
+	x.followAttempt(t)
 	first := timeouts.FirstByte
 	if !r.parsed.Stream && !r.end.Quick {
 		first = max(first, documentWait)

@@ -15,6 +15,7 @@ import (
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/gateway/limit"
 	"github.com/pacer-dev/pacer/internal/telemetry"
+	"github.com/pacer-dev/pacer/internal/tracing"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
@@ -29,6 +30,8 @@ type Options struct {
 	Metrics  *telemetry.Metrics
 	Log      *slog.Logger
 	Access   *slog.Logger // takes the line of each request; nil = Log
+
+	Tracer *tracing.Tracer // follows each request; nil = nobody does
 }
 
 // Gateway serves the data port. It is safe for concurrent use.
@@ -38,7 +41,8 @@ type Gateway struct {
 	metrics *telemetry.Metrics
 	log     *slog.Logger
 	access  *slog.Logger
-	started time.Time // what /v1/models gives as the models' age
+	tracer  *tracing.Tracer // nil = none
+	started time.Time       // what /v1/models gives as the models' age
 
 	plan      atomic.Pointer[plan]
 	switching sync.RWMutex // held while router and plan are not of one configuration
@@ -75,6 +79,7 @@ func New(o Options) (*Gateway, error) {
 		metrics: o.Metrics,
 		log:     o.Log,
 		access:  cmp.Or(o.Access, o.Log),
+		tracer:  o.Tracer,
 		started: time.Now(),
 		waiting: make(chan struct{}, 1),
 		seed:    maphash.MakeSeed(),

@@ -44,6 +44,7 @@ func (x *exchange) settle(err error) {
 		e := x.telemetry(now, err)
 		x.g.metrics.Observe(e)
 		x.writeLog(e, err)
+		x.endSpan(now, &e)
 	}
 	if !uncounted || !x.countLater(account) {
 		account()
@@ -105,7 +106,7 @@ func (x *exchange) telemetry(now time.Time, err error) telemetry.Exchange {
 		Overhead: x.overhead,
 		Hedge:    x.hedge.result,
 		Source:   profiles.Source(0).String(),
-		TraceID:  traceOf(x.request.http.Header).exemplar(),
+		TraceID:  x.trace().exemplar(),
 	}
 	if x.route != nil {
 		e.Route = x.route.name

@@ -15,6 +15,9 @@ import (
 // engine may lack the endpoint: that it says itself.
 func (b *Backend) Serves(path string) bool { return b.kind.Serves(path) }
 
+// Kind is the word of b's kind.
+func (b *Backend) Kind() string { return b.kind.Word }
+
 // Counts reports whether the tokens of a prompt are surely counted here: by
 // Anthropic's own API. Not all engines that speak Messages can.
 func (b *Backend) Counts() bool { return b.kind.API&endpoint.Anthropic != 0 }

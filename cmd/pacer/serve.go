@@ -9,12 +9,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/fleet"
 	"github.com/pacer-dev/pacer/internal/report"
+	"github.com/pacer-dev/pacer/internal/tracing"
 )
 
 func newServeCommand() *cobra.Command {
@@ -102,14 +104,22 @@ func serve(ctx context.Context, cfg *config.Config, load func() (*config.Config,
 	return nil
 }
 
+// tracesTimeout is how long the last spans may take to their collector at the end.
+const tracesTimeout = 2 * time.Second
+
 // serveWith is serve where the log is open.
 func serveWith(ctx context.Context, cfg *config.Config, load func() (*config.Config, error), logs *logs) error {
 	log := logs.log
 	for _, w := range cfg.Warnings {
 		log.Warn(w)
 	}
+	tracer, err := tracing.New(ctx, tracing.Options{Getenv: os.Getenv, Version: currentBuild().Version, Log: log})
+	if err != nil {
+		return report.Usage(err)
+	}
+	defer tracer.CloseWithin(tracesTimeout)
 	engines := &fleet.Discovery{Log: log}
-	p, err := wire(engines.Of(ctx, cfg), log, options{access: logs.access, lines: logs.lines})
+	p, err := wire(engines.Of(ctx, cfg), log, options{access: logs.access, lines: logs.lines, tracer: tracer})
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/pacer-dev/pacer/internal/logqueue"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/telemetry"
+	"github.com/pacer-dev/pacer/internal/tracing"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/profiles/learn"
 	"github.com/pacer-dev/pacer/profiles/redisstore"
@@ -35,6 +36,7 @@ type options struct {
 	// queue that both go through; nil means none that drops.
 	access *slog.Logger
 	lines  *logqueue.Queue
+	tracer *tracing.Tracer // nil = none
 
 	// dial and listen replace the network; nil means TCP.
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -135,7 +137,7 @@ func (p *program) install(s fleet.Service, tellRouter func()) (err error) {
 	tellRouter()
 	p.gateway, err = gateway.New(gateway.Options{
 		Config: s.Config, Router: p.router, Book: p.book,
-		Backends: s.Backends, Metrics: p.metrics, Log: p.log, Access: p.options.access,
+		Backends: s.Backends, Metrics: p.metrics, Log: p.log, Access: p.options.access, Tracer: p.options.tracer,
 	})
 	return err
 }

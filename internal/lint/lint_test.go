@@ -34,16 +34,16 @@ var arrows = map[string][]string{
 	"providers": {"internal/endpoint", "internal/hostname", "internal/openai", "internal/sse", "internal/upstream"},
 	"sim":       {}, // writer and reader must not share a bug
 
-	"gateway":                  {"config", "gateway/limit", "internal/clientconn", "internal/endpoint", "internal/hostname", "internal/keep", "internal/openai", "internal/telemetry", "internal/tokens", "internal/upstream", "profiles", "providers", "router"},
+	"gateway":                  {"config", "gateway/limit", "internal/clientconn", "internal/endpoint", "internal/hostname", "internal/keep", "internal/openai", "internal/telemetry", "internal/tokens", "internal/tracing", "internal/upstream", "profiles", "providers", "router"},
 	"gateway/limit":            {"config"},
 	"gateway/limit/redislimit": {"gateway/limit", "internal/redisconn", "share"},
 
-	"api":       {"profiles"},
-	"fleet":     {"config", "internal/presets", "profiles", "providers", "router"},
+	"api":          {"profiles"},
+	"fleet":        {"config", "internal/presets", "profiles", "providers", "router"},
 	"history":      {},
 	"history/disk": {"history"},
-	"admin":     {"api", "config", "dashboard", "history", "internal/clientconn", "internal/hostname", "internal/spelling", "internal/telemetry", "profiles", "router"},
-	"dashboard": {},
+	"admin":        {"api", "config", "dashboard", "history", "internal/clientconn", "internal/hostname", "internal/spelling", "internal/telemetry", "profiles", "router"},
+	"dashboard":    {},
 
 	"internal/ask":        {"api", "config", "fleet", "internal/benchfile", "internal/redisconn", "internal/report", "internal/spelling", "profiles", "profiles/redisstore"},
 	"internal/demo":       {"config", "internal/arena", "internal/loadgen", "internal/presets", "internal/report", "profiles", "router", "sim"},
@@ -77,6 +77,7 @@ var arrows = map[string][]string{
 	"internal/telemetry":  {"history", "internal/keep"},
 	"internal/timings":    {},
 	"internal/tokens":     {},
+	"internal/tracing":    {},
 	"internal/upstream":   {"internal/endpoint", "internal/hostname"},
 
 	"cmd/pacer":         {"*"},
