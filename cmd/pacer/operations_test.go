@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/telemetry"
 )
 
 // What docs/OPERATIONS.md and SECURITY.md name is there: each metric, also those
@@ -37,6 +38,9 @@ func TestOperationsNamesWhatIsThere(t *testing.T) {
 	}
 	if known == "\n" {
 		t.Fatal("no metrics")
+	}
+	for _, m := range telemetry.Catalog() { // those that have no series now are metrics, too
+		known += "\n# TYPE " + m.Name + " "
 	}
 	metric := regexp.MustCompile(`\b(?:pacer|go|process)_[a-z_]+`)
 	named := metric.FindAllString(string(text), -1)
