@@ -165,13 +165,14 @@ type TTFTQuantiles struct {
 }
 
 // RouteTarget is one target of a route. A lower bound is one where not the
-// speed ends, but what is known of it: twice the n that was seen.
+// speed ends, but what is known of it: what slow start lets in while the curve is
+// unknown, and what was visited, or a few streams more than run there, after that.
 type RouteTarget struct {
 	Backend string `json:"backend"`
 	Model   string `json:"model"`
 
 	// Capacity is up to how many streams there, whosever, one of this route is let
-	// in; null without a floor.
+	// in, were its backend in service; null without a floor.
 	Capacity             *int `json:"capacity"`
 	CapacityIsLowerBound bool `json:"capacity_is_lower_bound"`
 

@@ -39,9 +39,9 @@ func (p *program) live() telemetry.Live {
 		l.Targets = append(l.Targets, p.liveTarget(t, c))
 	}
 	breakers := p.fleet.Breakers()
-	running := map[string]int{} // by backend
+	loads := map[string]router.BackendLoad{} // by backend
 	for _, b := range p.router.Loads() {
-		running[b.Backend] = b.M
+		loads[b.Backend] = b
 		lb := telemetry.LiveBackend{
 			Name: b.Backend, Kind: configured[b.Backend].Kind, Waiting: b.Waiting, Decoding: b.Decoding, Scale: scales[b.Backend],
 			Up: b.Health == router.Up || b.Health == router.Probing, BreakerState: breakerState(breakers[b.Backend]),
@@ -73,16 +73,16 @@ func (p *program) live() telemetry.Live {
 		l.Causes = append(l.Causes, lc)
 	}
 	for _, r := range p.router.Routes(now) {
-		lr := liveRoute(r, running)
+		lr := liveRoute(r, loads)
 		lr.Goal = goals[r.Route.Name]
 		l.Routes = append(l.Routes, lr)
 	}
 	return l
 }
 
-// liveRoute is what a scrape shows of a route. running is what runs on each backend,
-// whosever.
-func liveRoute(r router.RouteState, running map[string]int) telemetry.LiveRoute {
+// liveRoute is what a scrape shows of a route. loads are by backend. One that takes
+// nobody now has no capacity, whatever its curve says.
+func liveRoute(r router.RouteState, loads map[string]router.BackendLoad) telemetry.LiveRoute {
 	out := telemetry.LiveRoute{
 		Name: r.Route.Name, Class: r.Route.Class.String(), Prefer: string(r.Route.Prefer),
 		FloorTPS: r.Route.SLO.MinTPS, MaxTTFT: r.Route.SLO.MaxTTFT,
@@ -91,7 +91,11 @@ func liveRoute(r router.RouteState, running map[string]int) telemetry.LiveRoute 
 	best := map[profiles.GroupID]int{}
 	for i, t := range r.Route.Targets {
 		if _, seen := out.Capacity[t.Backend]; !seen {
-			out.Running += running[t.Backend]
+			out.Running += loads[t.Backend].M
+			out.Capacity[t.Backend] = 0
+		}
+		if h := loads[t.Backend].Health; h != router.Up && h != router.Probing {
+			continue
 		}
 		// Of several models that share a backend the best: each of them has
 		// all of it. Separate ones add up.

@@ -68,6 +68,14 @@ routes:
 			t.Errorf("%s: %d were placed, the capacity is %d", name, placed, capacity)
 		}
 	}
+	for _, h := range []router.Health{router.Down, router.Loading, router.Draining} {
+		p.router.Update(now, router.BackendHealth{Backend: "a", Health: h})
+		for _, r := range p.live().Routes {
+			if got, has := r.Capacity["a"]; r.Name == "chat" && (got != 0 || !has) {
+				t.Errorf("the capacity of a backend that takes nobody (%v) is %d, shown: %v; want 0", h, got, has)
+			}
+		}
+	}
 }
 
 // A backend that only its health page found dead says so as one does that a

@@ -62,7 +62,7 @@ type LiveRoute struct {
 	MaxTTFT  time.Duration // 0 = none, and not exported
 
 	Queued    int            // requests in line
-	Capacity  map[string]int // backend → router.TargetRoom.Capacity; 0 = no floor
+	Capacity  map[string]int // backend → router.TargetRoom.Capacity; 0 = no floor, or it takes nobody
 	Free      int            // users that would be let in now
 	Running   int            // sequences on its backends, whosever
 	Unlimited bool           // nothing known limits Free: neither it nor the users it carries are exported
@@ -184,7 +184,7 @@ var ofLives = []ofLive{
 		each: ofLiveRoute(func(r *LiveRoute, to emit) { to(float64(r.Queued), r.Name) }),
 	},
 	{
-		name: "pacer_capacity_streams", help: "Up to how many streams on the backend, whosever, one of the route is let in; 0 for a route without a floor.", labels: []string{"route", "backend"},
+		name: "pacer_capacity_streams", help: "Up to how many streams on the backend, whosever, one of the route is let in: while its speed is unknown, as many as slow start lets in; 0 while it is out of service or drained, and for a route without a floor.", labels: []string{"route", "backend"},
 		each: ofLiveRoute(func(r *LiveRoute, to emit) {
 			for backend, n := range r.Capacity {
 				to(float64(n), r.Name, backend)
