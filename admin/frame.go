@@ -55,8 +55,9 @@ func (f *frames) at(now time.Time) (*frame, error) {
 }
 
 func (p *port) frame(now time.Time, w history.Window) (*frame, error) {
-	f := &frame{time: now, routes: p.routes(now, w)}
-	for _, s := range p.targets(now) {
+	states := p.o.Router.Routes(now)
+	f := &frame{time: now, routes: p.routes(now, w, states)}
+	for _, s := range p.targets(now, states) {
 		learned, err := api.Encode(draw(p.o.Book.Curve(s.target)))
 		if err != nil {
 			return nil, err

@@ -46,7 +46,7 @@ func (p *port) serveProfiles(w http.ResponseWriter, r *http.Request) {
 	}
 	now := time.Now()
 	answer := api.Profiles{Targets: []api.Target{}}
-	for _, s := range p.targets(now) {
+	for _, s := range p.targets(now, p.o.Router.Routes(now)) {
 		c := p.o.Book.Curve(s.target)
 		t := api.Target{Identity: s.Identity, State: s.State, Knowledge: api.KnowledgeOf(c)}
 		t.Points, t.OutputTokens = q.Points(now, c)
@@ -57,7 +57,7 @@ func (p *port) serveProfiles(w http.ResponseWriter, r *http.Request) {
 
 // targets returns the state of every target, sorted by backend, then model:
 // those that a route names, and those that were measured all the same.
-func (p *port) targets(now time.Time) []targetState {
+func (p *port) targets(now time.Time, routes []router.RouteState) []targetState {
 	loads := map[string]router.BackendLoad{}
 	for _, l := range p.o.Router.Loads() {
 		loads[l.Backend] = l
@@ -72,7 +72,7 @@ func (p *port) targets(now time.Time) []targetState {
 	if p.o.LastErrors != nil {
 		errors = p.o.LastErrors()
 	}
-	ring, causes, admits := p.o.Metrics.History(), p.causes(history.OfBackend), admitted(p.o.Router.Routes(now))
+	ring, causes, admits := p.o.Metrics.History(), p.causes(history.OfBackend), admitted(routes)
 	var out []targetState
 	for _, t := range p.o.Book.Targets() {
 		l, configured := loads[t.Backend]

@@ -14,18 +14,19 @@ import (
 func (p *port) serveRoutes(w http.ResponseWriter, r *http.Request) {
 	window, ok := windowOf(w, r, history.Start, history.Windows())
 	if ok {
-		send(w, http.StatusOK, p.routes(time.Now(), window))
+		now := time.Now()
+		send(w, http.StatusOK, p.routes(now, window, p.o.Router.Routes(now)))
 	}
 }
 
-func (p *port) routes(now time.Time, w history.Window) api.Routes {
+func (p *port) routes(now time.Time, w history.Window, states []router.RouteState) api.Routes {
 	ring := p.o.Metrics.History()
 	answer := api.Routes{
 		Since: ring.Started().UTC(), Window: w.String(), WindowS: ring.Reach(now, w).Seconds(),
 		Replica: thisReplica, Replicas: 1, Verdict: p.verdict(), Routes: []api.Route{},
 	}
 	causes := p.causes(history.OfRoute)
-	for _, state := range p.o.Router.Routes(now) {
+	for _, state := range states {
 		answer.Routes = append(answer.Routes, p.route(now, w, state, causes[state.Route.Name]))
 	}
 	return answer

@@ -45,27 +45,44 @@ type TargetRoom struct {
 	Kept int
 }
 
-// Routes returns the state of every configured route, in their order.
+// Routes returns the state of every configured route, in their order. Each is of
+// one moment, and they are of one after the other: of thirty routes on a hundred
+// backends all takes 30 ms, for which no request should wait.
 func (r *Router) Routes(now time.Time) []RouteState {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	routes := r.routes // replaced as a whole
 	r.advance(now)
-	states := make([]RouteState, len(r.routes))
-	for i, rt := range r.routes {
-		states[i] = RouteState{Route: rt.conf, Waiting: rt.waiting(), Targets: make([]TargetRoom, len(rt.models))}
-		a := newAsk(now, rt, &Request{})
-		open := !rt.mustQueue(a.class)
-		if open {
-			a.allRoom(&states[i])
+	r.mu.Unlock()
+	states := make([]RouteState, 0, len(routes))
+	for _, rt := range routes {
+		if s, ok := r.routeState(now, rt); ok {
+			states = append(states, s)
 		}
-		for j, m := range rt.models {
-			if m != nil {
-				states[i].Targets[j] = a.roomOn(m, open)
-			}
-		}
-		states[i].keep(rt)
 	}
 	return states
+}
+
+// routeState is that of rt; false = it is not configured any more.
+func (r *Router) routeState(now time.Time, rt *route) (RouteState, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.routeOf[rt.conf.Name] != rt {
+		return RouteState{}, false
+	}
+	r.advance(now)
+	s := RouteState{Route: rt.conf, Waiting: rt.waiting(), Targets: make([]TargetRoom, len(rt.models))}
+	a := newAsk(now, rt, &Request{})
+	open := !rt.mustQueue(a.class)
+	if open {
+		a.allRoom(&s)
+	}
+	for j, m := range rt.models {
+		if m != nil {
+			s.Targets[j] = a.roomOn(m, open)
+		}
+	}
+	s.keep(rt)
+	return s, true
 }
 
 // keep adds what is guaranteed to rt.

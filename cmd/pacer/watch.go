@@ -105,8 +105,12 @@ func (p *program) routeNow(state router.RouteState, goal float64, load map[strin
 			r.Capacity += room.Capacity
 		}
 		r.Bound = r.Bound && room.Capacity > 0
+		if room.Capacity > 0 || room.CapacityLowerBound {
+			known = false
+			continue
+		}
 		c := p.book.Curve(t.Target)
-		known = known && c.Known() && room.Capacity == 0 && !room.CapacityLowerBound
+		known = known && c.Known()
 		// As the router judges a stream that is alone.
 		alone := c.AtRho(1, 0)
 		for _, bound := range []float64{alone.Low, c.Low(1, 0), alone.TPS * (1 - c.Shown())} {
