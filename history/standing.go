@@ -14,11 +14,12 @@ const (
 // begins and ends with hysteresis. The zero value has none.
 type state struct {
 	has     Cause
-	next    Cause // what is there, and not said yet
-	lasts   int   // seconds that next has been there
-	absent  int   // seconds that has has not
-	mark    uint64
-	counted pulse // of a route, when has began
+	next    Cause    // what is there, and not said yet
+	lasts   int      // seconds that next has been there
+	absent  int      // seconds that has has not
+	marks   []uint64 // of has, that are open
+	noted   []string // their kinds
+	counted pulse    // of a route, when has began
 }
 
 // change is what became of a state in one second.

@@ -102,23 +102,35 @@ func forget[W, T any](known map[string]*W, there []T, name func(*T) string) {
 	maps.DeleteFunc(known, func(n string, _ *W) bool { return !names[n] })
 }
 
-// step moves one state on, with its mark. counted is what a route has counted.
-func (w *Watch) step(now time.Time, said []Line, s *state, of Of, name string, c Cause, mark string, counted *pulse) []Line {
+// step moves one state on, with its marks: one of the kind of its cause, or for a
+// route, whose counts are counted, one of each kind that its users have noticed.
+func (w *Watch) step(now time.Time, said []Line, s *state, of Of, name string, c Cause, noticed string, counted *pulse) []Line {
 	was, x := s.step(now, c)
 	if x.ended {
 		text := subject(of, name) + "over after " + now.Sub(was.Since).Round(time.Second).String() + ": " + was.Words
 		if counted != nil {
 			text += counted.since(&s.counted)
 		}
-		w.lines.end(s.mark, now, text)
+		for _, id := range s.marks {
+			w.lines.end(id, now, text)
+		}
+		s.marks, s.noted = nil, nil
 		said = say(said, of, name, was.Kind, false, text)
 	}
+	began := now
 	if x.began {
-		s.mark = w.lines.add(Mark{Time: s.has.Since, Kind: cmp.Or(mark, kinds[s.has.Kind].mark), Of: of, Name: name, Text: subject(of, name) + s.has.Text()})
+		began = s.has.Since
 		if counted != nil {
 			s.counted = *counted
 		}
 		said = say(said, of, name, s.has.Kind, true, s.has.Text())
+	}
+	if s.has.Kind == None || c.Kind != s.has.Kind {
+		return said
+	}
+	if kind := cmp.Or(noticed, kinds[s.has.Kind].mark); !slices.Contains(s.noted, kind) {
+		s.noted = append(s.noted, kind)
+		s.marks = append(s.marks, w.lines.add(Mark{Time: began, Kind: kind, Of: of, Name: name, Text: subject(of, name) + s.has.Text()}))
 	}
 	return said
 }
