@@ -102,7 +102,7 @@ func New(o Options) (*Backend, error) {
 	}
 	b := &Backend{
 		name: o.Name, kind: *kind, base: base, deploys: kind.Deploys(base.Path), headers: headers, ask: ask,
-		kept: newTransport(o), fresh: newTransport(o), breaker: newBreaker(o.Name, o.OnHealth),
+		kept: newTransport(o), fresh: newTransport(o), breaker: newBreaker(o.OnHealth),
 	}
 	b.fresh.DisableKeepAlives = true
 	return b, nil

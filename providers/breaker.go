@@ -4,109 +4,73 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/sony/gobreaker/v2"
+	core "github.com/pacer-dev/pacer/internal/breaker"
 )
 
-const (
-	// The breaker opens after tripConsecutive failures in a row, after as many
-	// streams in a row that broke off, or when half of at least tripRequests
-	// verdicts within tripWindow are failures.
-	tripConsecutive = 5
-	tripRequests    = 20
-	tripWindow      = 60 * time.Second
-	tripBucket      = 5 * time.Second // by which the window moves on
-
-	// openTimeout is how long an open breaker waits for its next probe.
-	openTimeout = 5 * time.Second
-
-	// probeTimeout is when a probe without a verdict is given up, and another
-	// one may go: longer than any first byte is waited for by default.
-	probeTimeout = 3 * time.Minute
-
-	// pollInterval is how often run looks at the state: how late a half-open
-	// breaker is announced at most.
-	pollInterval = 250 * time.Millisecond
-)
+// pollInterval is how often run looks at the state: how late a half-open
+// breaker is announced at most.
+const pollInterval = 250 * time.Millisecond
 
 // ErrNoVerdict is given to a verdict for a request that says nothing about its
 // backend.
 var ErrNoVerdict = errors.New("providers: no verdict")
 
-// saysNothing reports whether err is the client's doing, or nobody's.
-func saysNothing(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, ErrNoVerdict)
+// verdictOf is what err says about the backend: what is the client's doing, or
+// nobody's, says nothing.
+func verdictOf(err error) core.Verdict {
+	switch {
+	case err == nil:
+		return core.Worked
+	case errors.Is(err, context.Canceled), errors.Is(err, ErrNoVerdict):
+		return core.Nothing
+	}
+	return core.Failed
 }
 
-// breaker keeps requests away from a backend that fails. It stands around
-// gobreaker's, which drops a verdict that comes later than its window, knows
-// no probe that is lost, and calls back under its lock.
+// breaker keeps requests away from a backend that fails, and tells of it.
 //
-// Lock order: gobreaker's own, then mu. No callback runs under either.
+// Lock order: mu is a leaf. No callback runs under it.
 type breaker struct {
-	two      *gobreaker.TwoStepCircuitBreaker[struct{}]
-	onHealth func(Health)
-
-	state       atomic.Uint32 // Health
-	epoch       atomic.Uint64 // rises with each change of state: older verdicts are about the past
-	consecutive atomic.Int32  // failures since the last success
-	cuts        atomic.Int32  // streams that broke off since the last one that ended whole
+	onHealth func(Health) // nil = nobody is told
 
 	mu      sync.Mutex // guards what follows
-	news    []Health   // not told yet
-	telling bool       // one goroutine tells, so that the order holds
-	probe   *verdict   // the one that is out while half-open
+	core    *core.Breaker
+	told    core.State
+	news    []Health // not told yet
+	telling bool     // one goroutine tells, so that the order holds
 }
 
-func newBreaker(name string, onHealth func(Health)) *breaker {
-	b := &breaker{onHealth: onHealth}
-	b.two = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		Name: name, MaxRequests: 1,
-		Interval: tripWindow, BucketPeriod: tripBucket, Timeout: openTimeout,
-		ReadyToTrip:   b.readyToTrip,
-		OnStateChange: b.changed,
-		IsExcluded:    saysNothing,
-	})
-	return b
+func newBreaker(onHealth func(Health)) *breaker {
+	return &breaker{onHealth: onHealth, core: core.New(core.OfBackend())}
 }
 
-// readyToTrip is called under gobreaker's lock.
-func (b *breaker) readyToTrip(c gobreaker.Counts) bool {
-	settled := c.TotalSuccesses + c.TotalFailures
-	return max(b.consecutive.Load(), b.cuts.Load()) >= tripConsecutive || settled >= tripRequests && 2*c.TotalFailures >= settled
-}
-
-// changed is called under gobreaker's lock.
-func (b *breaker) changed(_ string, _, to gobreaker.State) {
-	h := Closed
-	switch to {
-	case gobreaker.StateOpen:
-		h = Open
-	case gobreaker.StateHalfOpen:
-		h = HalfOpen
-	}
-	b.state.Store(uint32(h))
-	b.epoch.Add(1)
-	b.consecutive.Store(0)
-	b.cuts.Store(0)
-	b.mu.Lock()
-	b.probe = nil
-	if b.onHealth != nil {
-		b.news = append(b.news, h)
-	}
-	b.mu.Unlock()
-}
-
-// health is the state as it was announced last.
-func (b *breaker) health() Health { return Health(b.state.Load()) }
-
-// tell announces what changed, in order. Who comes while another one tells
-// leaves it to that one; so may onHealth itself.
-func (b *breaker) tell() {
+// do takes a step at now, and announces what it changed.
+func (b *breaker) do(step func(now time.Time)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	now := time.Now()
+	if b.note(b.core.State(now)); step != nil {
+		step(now)
+		b.note(b.core.State(now))
+	}
+	b.tell()
+}
+
+func (b *breaker) note(s core.State) {
+	if s == b.told {
+		return
+	}
+	b.told = s
+	if b.onHealth != nil {
+		b.news = append(b.news, [...]Health{core.Closed: Closed, core.HalfOpen: HalfOpen, core.Open: Open}[s])
+	}
+}
+
+// tell announces what changed, in order. Who comes while another one tells
+// leaves it to that one; so may onHealth itself. mu is held.
+func (b *breaker) tell() {
 	if b.telling {
 		return
 	}
@@ -121,112 +85,30 @@ func (b *breaker) tell() {
 	b.telling = false
 }
 
-// verdict is one request that the breaker let through.
-type verdict struct {
-	breaker *breaker
-	done    func(error)
-	begun   time.Time
-	epoch   uint64
-	given   atomic.Bool
-}
-
-func (b *breaker) begin() (func(error), bool) {
-	defer b.tell()
-	done, err := b.two.Allow()
-	if errors.Is(err, gobreaker.ErrTooManyRequests) && b.expireProbe(time.Now()) {
-		done, err = b.two.Allow()
-	}
-	if err != nil {
+// begin asks for leave to send a request, which verdict ends.
+func (b *breaker) begin() (verdict func(error), ok bool) {
+	var try *core.Try
+	b.do(func(now time.Time) { try, ok = b.core.Begin(now) })
+	if !ok {
 		return nil, false
 	}
-	v := &verdict{breaker: b, done: done, begun: time.Now(), epoch: b.epoch.Load()}
-	if b.health() == HalfOpen {
-		b.mu.Lock()
-		b.probe = v
-		b.mu.Unlock()
-	}
-	return v.give, true
+	return func(err error) {
+		b.do(func(now time.Time) { b.core.Give(now, try, verdictOf(err)) })
+	}, true
 }
 
-// give settles the request, once.
-func (v *verdict) give(err error) {
-	if v.given.Swap(true) {
-		return
-	}
-	b := v.breaker
-	defer b.tell()
-	b.mu.Lock()
-	probe := b.probe == v
-	if probe {
-		b.probe = nil
-	}
-	b.mu.Unlock()
-	if saysNothing(err) || probe || v.epoch != b.epoch.Load() {
-		v.done(err) // gobreaker ignores one from before a change of state
-		return
-	}
-	if time.Since(v.begun) > tripWindow-tripBucket {
-		v.done(ErrNoVerdict)
-		b.count(err)
-		return
-	}
-	b.countConsecutive(err)
-	v.done(err)
-}
-
-// count gives a verdict of its own about now, if the breaker is closed.
-func (b *breaker) count(err error) {
-	if b.two.State() != gobreaker.StateClosed {
-		return // it is known to be in trouble, and this is about earlier
-	}
-	b.countConsecutive(err)
-	if done, no := b.two.Allow(); no == nil {
-		done(err)
-	}
-}
-
-func (b *breaker) countConsecutive(err error) {
-	if err == nil {
-		b.consecutive.Store(0)
-	} else {
-		b.consecutive.Add(1)
-	}
-}
-
+// cut counts a failure after the verdict was given.
 func (b *breaker) cut(err error) {
-	if err == nil || saysNothing(err) {
-		return
+	if v := verdictOf(err); v == core.Failed {
+		b.do(func(now time.Time) { b.core.Count(now, v) })
 	}
-	b.count(err)
-	b.tell()
 }
 
-// streamEnded counts the streams that break off by themselves: a backend that
-// begins every stream well has no failures in a row.
 func (b *breaker) streamEnded(err error) {
-	switch {
-	case err == nil:
-		b.cuts.Store(0)
-	case !saysNothing(err):
-		if b.two.State() == gobreaker.StateClosed {
-			b.cuts.Add(1)
-		}
-		b.cut(err)
-	}
+	b.do(func(now time.Time) { b.core.Ended(now, verdictOf(err)) })
 }
 
-// expireProbe gives the place of a probe back whose verdict is overdue.
-func (b *breaker) expireProbe(now time.Time) bool {
-	b.mu.Lock()
-	v := b.probe
-	b.mu.Unlock()
-	if v == nil || now.Sub(v.begun) < probeTimeout {
-		return false
-	}
-	v.give(ErrNoVerdict)
-	return true
-}
-
+// run announces what changes by time alone.
 func (b *breaker) run(ctx context.Context) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -234,10 +116,8 @@ func (b *breaker) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case now := <-tick.C:
-			b.two.State() // half-opens it when it is time
-			b.expireProbe(now)
-			b.tell()
+		case <-tick.C:
+			b.do(nil)
 		}
 	}
 }

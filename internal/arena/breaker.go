@@ -1,58 +1,58 @@
 package arena
 
 import (
-	"time"
-
+	core "github.com/pacer-dev/pacer/internal/breaker"
 	"github.com/pacer-dev/pacer/router"
 )
 
-const (
-	// tripAfter failures in a row open a breaker, which lets a probe through
-	// after openFor: what providers does. That one also opens by the share of
-	// failures in a minute; backends here are dead or alive.
-	tripAfter = 5
-	openFor   = 5 * time.Second
-)
-
-// breaker is what one gateway thinks of one backend.
+// breaker is what one gateway thinks of one backend: what providers has, in
+// virtual time. Its router lets the probe through, not the breaker.
 type breaker struct {
 	gateway *gateway
 	engine  *engine
-	health  router.Health
-	failed  int // in a row
+	core    *core.Breaker
+	told    core.State
 }
 
 // failure counts a request that e failed.
-func (g *gateway) failure(e *engine) {
-	b := &g.breakers[e.index]
-	b.failed++
-	if b.health == router.Probing || b.health == router.Up && b.failed >= tripAfter {
-		b.become(router.Down)
-		g.world.agenda.enter(g.world.now+openFor, b)
-	}
-}
+func (g *gateway) failure(e *engine) { g.breakers[e.index].count(core.Failed) }
 
 // success counts a first token.
-func (g *gateway) success(e *engine) {
-	b := &g.breakers[e.index]
-	b.failed = 0
-	if b.health == router.Probing {
-		if g.book != nil {
-			g.book.Restarted(e.conf.Name)
-		}
-		b.become(router.Up)
+func (g *gateway) success(e *engine) { g.breakers[e.index].count(core.Worked) }
+
+func (b *breaker) count(v core.Verdict) {
+	now := b.gateway.world.clock
+	if b.told == core.HalfOpen {
+		b.core.Probed(now, v)
+	} else {
+		b.core.Count(now, v)
 	}
+	b.tell()
 }
 
 // fire lets a probe through.
-func (b *breaker) fire(*world) {
-	if b.health == router.Down {
-		b.become(router.Probing)
-	}
-}
+func (b *breaker) fire(*world) { b.tell() }
 
-func (b *breaker) become(h router.Health) {
-	b.health, b.failed = h, 0
+// tell hands a change of state to the router.
+func (b *breaker) tell() {
 	g := b.gateway
-	g.deliver(g.router.Update(g.world.clock, router.BackendHealth{Backend: b.engine.conf.Name, Health: h}))
+	s := b.core.State(g.world.clock)
+	if s == b.told {
+		return
+	}
+	was := b.told
+	b.told = s
+	health := router.Up
+	switch s {
+	case core.Open:
+		health = router.Down
+		g.world.agenda.enter(g.world.now+b.core.RetryIn(g.world.clock), b)
+	case core.HalfOpen:
+		health = router.Probing
+	case core.Closed:
+		if was == core.HalfOpen && g.book != nil {
+			g.book.Restarted(b.engine.conf.Name)
+		}
+	}
+	g.deliver(g.router.Update(g.world.clock, router.BackendHealth{Backend: b.engine.conf.Name, Health: health}))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/baseline"
+	core "github.com/pacer-dev/pacer/internal/breaker"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/profiles/learn"
 	"github.com/pacer-dev/pacer/router"
@@ -73,7 +74,7 @@ func (g *gateway) start() {
 	g.router = router.New(router.Options{Rand: random.Float64, Policies: g.policies})
 	g.breakers = make([]breaker, len(w.engines))
 	for i := range g.breakers {
-		g.breakers[i] = breaker{gateway: g, engine: w.engines[i]}
+		g.breakers[i] = breaker{gateway: g, engine: w.engines[i], core: core.New(core.OfBackend())}
 	}
 	g.router.Update(w.clock, router.Configure{Topology: w.topology()})
 	g.verdict = share.NewVerdict(w.s.Replicas, w.expiry())

@@ -31,7 +31,7 @@ var arrows = map[string][]string{
 	"share": {},
 
 	"config":    {"internal/benchfile", "internal/hostname", "internal/presets", "internal/spelling", "internal/upstream", "router"},
-	"providers": {"internal/endpoint", "internal/hostname", "internal/openai", "internal/sse", "internal/upstream"},
+	"providers": {"internal/breaker", "internal/endpoint", "internal/hostname", "internal/openai", "internal/sse", "internal/upstream"},
 	"sim":       {}, // writer and reader must not share a bug
 
 	"gateway":                  {"config", "gateway/limit", "internal/clientconn", "internal/endpoint", "internal/hostname", "internal/keep", "internal/openai", "internal/telemetry", "internal/tokens", "internal/tracing", "internal/upstream", "profiles", "providers", "router"},
@@ -51,11 +51,12 @@ var arrows = map[string][]string{
 	"internal/doctor":     {"config", "fleet", "internal/endpoint", "internal/redisconn", "internal/spelling", "internal/upstream", "profiles", "providers"},
 	"internal/report":     {},
 	"internal/golden":     {},
-	"internal/arena":      {"internal/baseline", "internal/loadgen", "internal/presets", "profiles", "profiles/learn", "router", "router/peers", "share", "sim"},
+	"internal/arena":      {"internal/baseline", "internal/breaker", "internal/loadgen", "internal/presets", "profiles", "profiles/learn", "router", "router/peers", "share", "sim"},
 	"internal/baseline":   {"router"},
 	"internal/benchfile":  {},
 	"internal/accuracy":   {}, // tests alone
 	"internal/chromium":   {},
+	"internal/breaker":    {},
 	"internal/clientconn": {},
 	"internal/endpoint":   {},
 	"internal/hostname":   {},
@@ -69,7 +70,7 @@ var arrows = map[string][]string{
 	"internal/promtest":   {},
 	"internal/proctest":   {},
 	"internal/racetest":   {},
-	"internal/redisconn":  {"config"},
+	"internal/redisconn":  {"config", "internal/breaker"},
 	"internal/redistest":  {},
 	"internal/spelling":   {},
 	"internal/slofile":    {"config"},

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	core "github.com/pacer-dev/pacer/internal/breaker"
 )
 
 // OutError reports that the server was not asked, because it failed a moment
@@ -26,76 +28,52 @@ func (e *OutError) Error() string {
 // Unwrap returns how the server failed.
 func (e *OutError) Unwrap() error { return e.Err }
 
-// breaker leaves a server alone after a failure: for min, then twice as long
-// with each failure in a row, up to max, and up to a fifth more at random so
+// breaker leaves a server alone after a failure: for least, then twice as long
+// with each failure in a row, up to most, and up to a fifth more at random so
 // that replicas do not come back together. After that one call goes out as a
-// trial.
+// trial. A server that was back for less than most is taken for one that is still
+// failing.
 //
-// The zero value with min and max set is closed. It is safe for concurrent
-// use; mu is a leaf.
+// It is safe for concurrent use; mu is a leaf.
 type breaker struct {
-	min, max time.Duration
+	mu    sync.Mutex // guards what follows
+	core  *core.Breaker
+	cause error // of the last failure
+}
 
-	mu       sync.Mutex
-	failures int       // in a row
-	period   uint64    // grows when it opens or closes: a call that began in an older period has no say
-	until    time.Time // not asked before; zero while closed
-	back     time.Time // when it last came back; zero = never
-	before   int       // failures in a row until then
-	trial    bool      // a call is out to see whether the server is back
-	cause    error
+func newBreaker(least, most time.Duration) *breaker {
+	return &breaker{core: core.New(core.Options{
+		InARow: 1, Calm: most,
+		Wait: func(opened int) time.Duration {
+			wait := min(least<<min(opened, 20), most)
+			return wait + time.Duration(rand.Float64()*float64(wait)/5)
+		},
+	})}
 }
 
 // enter asks for leave to call; the answer holds for one call, which ends with
 // leave.
-func (b *breaker) enter(now time.Time) (period uint64, err error) {
+func (b *breaker) enter(now time.Time) (*core.Try, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.failures == 0 {
-		return b.period, nil
+	try, ok := b.core.Begin(now)
+	if !ok {
+		return nil, &OutError{RetryIn: b.core.RetryIn(now), Err: b.cause}
 	}
-	if wait := b.until.Sub(now); wait > 0 || b.trial {
-		return 0, &OutError{RetryIn: max(wait, 0), Err: b.cause}
-	}
-	b.trial = true
-	return b.period, nil
+	return try, nil
 }
 
-type verdict uint8
-
-const (
-	ignored verdict = iota // the call says nothing about the server
-	worked
-	failed
-)
-
-// leave ends a call that entered in period. It reports whether the server is left
-// alone from now on.
-func (b *breaker) leave(now time.Time, period uint64, v verdict, cause error) bool {
+// leave ends a call. It reports whether the server is left alone from now on.
+func (b *breaker) leave(now time.Time, try *core.Try, v core.Verdict, cause error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if period != b.period {
+	was := b.core.State(now)
+	b.core.Give(now, try, v)
+	if b.core.State(now) != core.Open || was == core.Open {
 		return false
 	}
-	wasOut := b.failures > 0
-	b.trial = false
-	switch {
-	case v == failed:
-		if !wasOut && !b.back.IsZero() && now.Sub(b.back) < b.max {
-			b.failures = b.before
-		}
-		wait := min(b.min<<min(b.failures, 20), b.max)
-		wait += time.Duration(rand.Float64() * float64(wait) / 5)
-		b.failures++
-		b.period++
-		b.until, b.cause = now.Add(wait), cause
-		return true
-	case v == worked && wasOut:
-		b.before, b.back = b.failures, now
-		b.failures, b.until, b.cause = 0, time.Time{}, nil
-		b.period++
-	}
-	return false
+	b.cause = cause
+	return true
 }
 
 // unavailable are the error replies with which a server says that it cannot
@@ -109,24 +87,24 @@ var unavailable = []string{
 // about the command, its keys or its script, and would come again.
 func AboutCommand(err error) bool {
 	var reply redis.Error
-	return errors.As(err, &reply) && !errors.Is(err, redis.Nil) && judge(context.Background(), err) == worked
+	return errors.As(err, &reply) && !errors.Is(err, redis.Nil) && judge(context.Background(), err) == core.Worked
 }
 
 // judge says what err means for the server.
-func judge(ctx context.Context, err error) verdict {
+func judge(ctx context.Context, err error) core.Verdict {
 	var reply redis.Error
 	switch {
 	case err == nil, errors.Is(err, redis.Nil):
-		return worked
+		return core.Worked
 	case errors.Is(ctx.Err(), context.Canceled):
-		return ignored
+		return core.Nothing
 	case errors.As(err, &reply):
 		for _, prefix := range unavailable {
 			if redis.HasErrorPrefix(reply, prefix) {
-				return failed
+				return core.Failed
 			}
 		}
-		return worked
+		return core.Worked
 	}
-	return failed
+	return core.Failed
 }

@@ -4,16 +4,18 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	core "github.com/pacer-dev/pacer/internal/breaker"
 )
 
 var errDown = errors.New("down")
 
 func TestBreakerLeavesADeadServerAloneForLongerAndLonger(t *testing.T) {
-	b := breaker{min: time.Second, max: 10 * time.Second}
+	b := newBreaker(time.Second, 10*time.Second)
 	start := time.Unix(1000, 0)
 	var asked []time.Duration
 	for at := time.Duration(0); at < 60*time.Second; at += 100 * time.Millisecond {
-		period, err := b.enter(start.Add(at))
+		try, err := b.enter(start.Add(at))
 		if err != nil {
 			var out *OutError
 			if !errors.As(err, &out) || !errors.Is(err, errDown) {
@@ -22,7 +24,7 @@ func TestBreakerLeavesADeadServerAloneForLongerAndLonger(t *testing.T) {
 			continue
 		}
 		asked = append(asked, at)
-		b.leave(start.Add(at), period, failed, errDown)
+		b.leave(start.Add(at), try, core.Failed, errDown)
 	}
 	// Waits of 1, 2, 4, 8, 10, 10 … s, each up to a fifth (and one step of
 	// this loop) longer.
@@ -39,11 +41,11 @@ func TestBreakerLeavesADeadServerAloneForLongerAndLonger(t *testing.T) {
 }
 
 func TestBreakerSendsOneTrialAndClosesWhenItWorks(t *testing.T) {
-	b := breaker{min: time.Second, max: 10 * time.Second}
+	b := newBreaker(time.Second, 10*time.Second)
 	now := time.Unix(1000, 0)
 	p, _ := b.enter(now)
-	if left := b.leave(now, p, failed, errDown); !left || b.until.Before(now.Add(time.Second)) {
-		t.Fatalf("left alone: %v, until %v; want so for at least 1s", left, b.until)
+	if left := b.leave(now, p, core.Failed, errDown); !left || b.core.RetryIn(now) < time.Second {
+		t.Fatalf("left alone: %v, for %v; want so for at least 1s", left, b.core.RetryIn(now))
 	}
 	now = now.Add(2 * time.Second)
 	trial, err := b.enter(now)
@@ -54,12 +56,12 @@ func TestBreakerSendsOneTrialAndClosesWhenItWorks(t *testing.T) {
 		t.Error("a second call went out while the trial was out")
 	}
 	// A trial that its caller gave up says nothing, and frees its place.
-	b.leave(now, trial, ignored, nil)
+	b.leave(now, trial, core.Nothing, nil)
 	trial, err = b.enter(now)
 	if err != nil {
 		t.Fatalf("trial after a cancelled one: %v", err)
 	}
-	if b.leave(now, trial, worked, nil) {
+	if b.leave(now, trial, core.Worked, nil) {
 		t.Error("a server that is back is left alone")
 	}
 	for range 2 {
@@ -71,17 +73,17 @@ func TestBreakerSendsOneTrialAndClosesWhenItWorks(t *testing.T) {
 
 // Calls that were out together when the server died are one failure.
 func TestBreakerCountsOneFailurePerPeriod(t *testing.T) {
-	b := breaker{min: time.Second, max: 10 * time.Second}
+	b := newBreaker(time.Second, 10*time.Second)
 	now := time.Unix(1000, 0)
 	first, _ := b.enter(now)
 	second, _ := b.enter(now)
 	third, _ := b.enter(now)
-	b.leave(now, first, failed, errDown)
-	if b.leave(now, second, failed, errDown) {
+	b.leave(now, first, core.Failed, errDown)
+	if b.leave(now, second, core.Failed, errDown) {
 		t.Error("a second failure of the same moment counts again")
 	}
 	// An answer that was on its way before the failure does not close it.
-	b.leave(now, third, worked, nil)
+	b.leave(now, third, core.Worked, nil)
 	if _, err := b.enter(now.Add(500 * time.Millisecond)); err == nil {
 		t.Error("asked again half a second after the failure")
 	}
@@ -93,17 +95,17 @@ func TestBreakerCountsOneFailurePerPeriod(t *testing.T) {
 // A server that answers every trial and fails the next call is not out and back
 // every second; one that was back for long enough begins anew.
 func TestBreakerIsPatientWithAServerThatFailsAgain(t *testing.T) {
-	b := breaker{min: time.Second, max: 10 * time.Second}
+	b := newBreaker(time.Second, 10*time.Second)
 	now := time.Unix(1000, 0)
 	outage := func() time.Duration {
 		p, _ := b.enter(now)
-		if !b.leave(now, p, failed, errDown) {
+		if !b.leave(now, p, core.Failed, errDown) {
 			t.Fatal("a failure does not count")
 		}
-		wait := b.until.Sub(now)
+		wait := b.core.RetryIn(now)
 		now = now.Add(wait)
 		p, err := b.enter(now)
-		if b.leave(now, p, worked, nil) || err != nil {
+		if b.leave(now, p, core.Worked, nil) || err != nil {
 			t.Fatalf("a trial that works leaves the server alone: %v", err)
 		}
 		return wait

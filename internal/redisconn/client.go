@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/pacer-dev/pacer/config"
+	core "github.com/pacer-dev/pacer/internal/breaker"
 )
 
 // Limits of one exchange with the server. They are short because everything
@@ -54,7 +55,7 @@ type Options struct {
 type Client struct {
 	options *redis.UniversalOptions // read only
 	prefix  string
-	breaker breaker
+	breaker *breaker
 
 	mu     sync.Mutex // guards the fields below; a leaf
 	rdb    redis.UniversalClient
@@ -93,7 +94,7 @@ func Open(o Options) (*Client, error) {
 		options: options,
 		rdb:     redis.NewUniversalClient(options),
 		prefix:  o.Store.Prefix,
-		breaker: breaker{min: o.MinBackoff, max: o.MaxBackoff},
+		breaker: newBreaker(o.MinBackoff, o.MaxBackoff),
 	}, nil
 }
 
@@ -104,13 +105,13 @@ func Open(o Options) (*Client, error) {
 // A reply that is about the command (a wrong type, a script's own error) is no
 // failure of the server, and neither is a ctx that the caller cancelled.
 func (c *Client) Do(ctx context.Context, ask func(context.Context, redis.UniversalClient) error) error {
-	period, err := c.breaker.enter(time.Now())
+	try, err := c.breaker.enter(time.Now())
 	if err != nil {
 		return err
 	}
-	verdict := ignored // stays so only if ask panics
+	verdict := core.Nothing // stays so only if ask panics
 	defer func() {
-		if c.breaker.leave(time.Now(), period, verdict, err) {
+		if c.breaker.leave(time.Now(), try, verdict, err) {
 			c.reconnect()
 		}
 	}()

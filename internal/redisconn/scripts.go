@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/redis/go-redis/v9"
+
+	core "github.com/pacer-dev/pacer/internal/breaker"
 )
 
 // Call is one run of a script. All keys share a tag.
@@ -48,7 +50,7 @@ func RunAll(ctx context.Context, rdb redis.UniversalClient, script *redis.Script
 // transport keeps an error that is not a reply, or that says that the server
 // cannot serve: a pipeline reports the first error of any of its commands.
 func transport(err error) error {
-	if judge(context.Background(), err) == worked {
+	if judge(context.Background(), err) == core.Worked {
 		return nil
 	}
 	return err
