@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -56,7 +55,7 @@ func examine(ctx context.Context, file string) ([]doctor.Finding, error) {
 	if err != nil {
 		return nil, report.Usage(err)
 	}
-	here := room{descriptors: mayOpen(), memory: containerMemory(os.DirFS("/"))}
+	here := room{descriptors: mayOpen(), memory: containerMemory()}
 	return doctor.Examine(ctx, doctor.Options{Config: cfg, Room: here.problems(cfg.Limits)}), nil
 }
 

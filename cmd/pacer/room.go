@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"math"
-	"os"
-	"path"
 	"runtime/debug"
-	"strconv"
-	"strings"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"github.com/pacer-dev/pacer/config"
 )
@@ -48,7 +44,7 @@ func takeRoom(log *slog.Logger, buffered int64) room {
 		r.memory = set
 		return r
 	}
-	if r.memory = containerMemory(os.DirFS("/")); r.memory > 0 {
+	if r.memory = containerMemory(); r.memory > 0 {
 		limit := heapLimit(r.memory, buffered)
 		debug.SetMemoryLimit(limit)
 		log.Info("memory limit taken from the container", "container_bytes", r.memory, "gomemlimit_bytes", limit)
@@ -96,27 +92,12 @@ func (r room) connections() int {
 	return int(max(int64(min(r.descriptors, math.MaxInt32))-spareDescriptors, 2*perStream) / perStream)
 }
 
-// containerMemory returns the lowest memory limit of the control groups (v2)
-// that this process is in, in bytes; 0 = none. root is the file system's root.
-func containerMemory(root fs.FS) int64 {
-	groups, err := fs.ReadFile(root, "proc/self/cgroup")
-	if err != nil {
+// containerMemory returns the lowest memory limit of the control groups that this
+// process is in, of either version, in bytes; 0 = none, or it cannot be read.
+func containerMemory() int64 {
+	limit, err := memlimit.FromCgroup()
+	if err != nil || limit > math.MaxInt64 {
 		return 0
 	}
-	at := "" // of v2: the line that begins with 0::
-	for line := range strings.Lines(string(groups)) {
-		if rest, ok := strings.CutPrefix(line, "0::"); ok {
-			at = strings.TrimSpace(rest)
-		}
-	}
-	lowest := int64(0)
-	for at = path.Clean("/" + at); ; at = path.Dir(at) {
-		text, err := fs.ReadFile(root, path.Join("sys/fs/cgroup", at, "memory.max"))
-		if n, bad := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64); err == nil && bad == nil && n > 0 && (lowest == 0 || n < lowest) {
-			lowest = n
-		}
-		if at == "/" {
-			return lowest
-		}
-	}
+	return int64(limit)
 }
