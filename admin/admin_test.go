@@ -61,7 +61,7 @@ type wantRoutes struct {
 		TTFTStreams uint64 `json:"ttft_streams"`
 		Guarantee   *struct {
 			Places int `json:"places"`
-			Kept   int `json:"kept"`
+			Held   int `json:"held"`
 			Used   int `json:"used"`
 		} `json:"guarantee"`
 		Waiting          int  `json:"waiting"`
@@ -74,7 +74,7 @@ type wantRoutes struct {
 			CapacityIsLowerBound bool   `json:"capacity_is_lower_bound"`
 			Admits               *int   `json:"admits"`
 			AdmitsIsLowerBound   bool   `json:"admits_is_lower_bound"`
-			Kept                 int    `json:"kept"`
+			Held                 int    `json:"held"`
 		} `json:"targets"`
 	} `json:"routes"`
 }

@@ -39,7 +39,7 @@ type wantDecision struct {
 		Floor    *float64 `json:"floor"`
 		Protect  *float64 `json:"protect"`
 		Headroom *float64 `json:"headroom"`
-		Kept     int      `json:"kept"`
+		Held     int      `json:"held"`
 		Price    *float64 `json:"price"`
 		Feasible bool     `json:"feasible"`
 		Reason   string   `json:"reason"`

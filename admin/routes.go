@@ -54,7 +54,7 @@ func (p *port) route(now time.Time, w history.Window, state router.RouteState, c
 		Targets: []api.RouteTarget{},
 	}
 	if state.Guaranteed > 0 {
-		out.Guarantee = &api.Guarantee{Places: state.Guaranteed, Kept: state.Kept, Used: state.Used}
+		out.Guarantee = &api.Guarantee{Places: state.Guaranteed, Held: state.Held, Used: state.Used}
 	}
 	if !state.Unlimited {
 		out.Free = &state.Free
@@ -66,7 +66,7 @@ func (p *port) route(now time.Time, w history.Window, state router.RouteState, c
 }
 
 func targetOf(t profiles.Target, room router.TargetRoom, floored bool) api.RouteTarget {
-	rt := api.RouteTarget{Backend: t.Backend, Model: t.Model, Kept: room.Kept}
+	rt := api.RouteTarget{Backend: t.Backend, Model: t.Model, Held: room.Held}
 	if !room.Unlimited {
 		rt.Admits, rt.AdmitsIsLowerBound = &room.Admits, room.AdmitsLowerBound
 	}

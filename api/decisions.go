@@ -77,8 +77,8 @@ type Candidate struct {
 	// Headroom is null when nothing has to be met.
 	Headroom Number `json:"headroom"`
 
-	// Kept is how many places are kept there for other routes, and not yet used.
-	Kept int `json:"kept"`
+	// Held is how many places are kept there for other routes, and not yet used.
+	Held int `json:"held"`
 
 	// Price is USD, of this request as expected.
 	Price    Number `json:"price"`

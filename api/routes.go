@@ -143,8 +143,8 @@ type Guarantee struct {
 	// Places is how many are promised.
 	Places int `json:"places"`
 
-	// Kept is how many of them the targets can keep now, used or not.
-	Kept int `json:"kept"`
+	// Held is how many of them the targets can keep now, used or not.
+	Held int `json:"held"`
 
 	// Used is how many sequences of the route this replica has on those targets.
 	Used int `json:"used"`
@@ -181,6 +181,6 @@ type RouteTarget struct {
 	Admits             *int `json:"admits"`
 	AdmitsIsLowerBound bool `json:"admits_is_lower_bound"`
 
-	// Kept is how many places are kept there for this route, used or not.
-	Kept int `json:"kept"`
+	// Held is how many places are kept there for this route, used or not.
+	Held int `json:"held"`
 }

@@ -67,7 +67,7 @@ func drawWorld(t *rapid.T) *bench {
 		}
 	}
 	b.mu.Lock()
-	b.keepPlaces()
+	b.holdPlaces()
 	b.mu.Unlock()
 	b.live(t, names)
 	return b

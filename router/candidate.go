@@ -11,7 +11,7 @@ type Candidate struct {
 	Floor    float64 // of the request
 	Protect  float64 // highest floor that must hold there
 	Headroom float64 // Low over the highest floor it has to meet; +Inf without one
-	Kept     int     // sequences for which a place is kept there, for other routes, and not yet used
+	Held     int     // sequences for which a place is kept there, for other routes, and not yet used
 	Price    float64 // of this request as expected, in USD; 0 when none is configured
 	Feasible bool
 	Reason   Reason // OK, or the first rule that said no
@@ -119,7 +119,7 @@ func (a *ask) candidate(v *verdict) Candidate {
 	if m == nil {
 		return c
 	}
-	c.N, c.M, c.Kept = m.group.n(), m.group.m(), a.heldFor(m.group)
+	c.N, c.M, c.Held = m.group.n(), m.group.m(), a.heldFor(m.group)
 	c.Price = a.price(t, m)
 	if m.known && a.weight > 0 {
 		c.TPS = m.expects(c.M + a.weight)

@@ -134,11 +134,11 @@ func (r *Router) Update(now time.Time, c Change) []Grant {
 				r.learn(t, curve)
 			}
 		}
-		r.keepPlaces()
+		r.holdPlaces()
 	case BackendHealth:
 		if b := r.byName[c.Backend]; b != nil {
 			b.become(c.Health)
-			r.keepPlaces()
+			r.holdPlaces()
 		}
 	case RemoteLoad:
 		r.remote, r.heard = c, true

@@ -123,7 +123,7 @@ func (a *ask) leastHarm() *verdict {
 		if v.model == nil || v.reason.outOfService() || v.reason == ReasonCap || a.class == Batch && v.reason != OK && v.reason != ReasonTTFT {
 			continue
 		}
-		if c.count(v.model.group); !a.leavesKept(v, &c, 0) {
+		if c.count(v.model.group); !a.leavesHeld(v, &c, 0) {
 			continue
 		}
 		h, s, m := a.harm(v.model.group), v.speed(), v.model.group.m()

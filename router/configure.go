@@ -124,7 +124,7 @@ func (b *backend) clear() former {
 	for _, g := range b.groups {
 		f.models = append(f.models, g.models...)
 		g.models, g.routes, g.retired, g.wanted, g.leastGrace, g.batchShare, g.promised = nil, nil, true, 0, maxLead, 0, 0
-		g.kept = nil
+		g.held = nil
 	}
 	b.groups, b.routes = nil, nil
 	return f

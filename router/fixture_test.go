@@ -268,5 +268,5 @@ func (b *bench) learnNow(backend string, c curve) {
 	b.learn(backend, c)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.keepPlaces()
+	b.holdPlaces()
 }

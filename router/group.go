@@ -23,7 +23,7 @@ type group struct {
 	retired bool // its targets are counted otherwise since a reload, or gone: it has leases still
 	models  []*model
 	routes  []*route // that have a target here
-	kept    []*kept  // what routes have guaranteed here
+	held    []*held  // what routes have guaranteed here
 
 	waiting, decoding int       // own sequences
 	prompt            int       // prompt tokens of the own waiting

@@ -22,10 +22,10 @@ type Guarantee struct {
 // None reports whether nothing is kept.
 func (g Guarantee) None() bool { return g.Places <= 0 && !(g.Share > 0) }
 
-// kept is what a route has guaranteed in one group. Guarded by Router.mu.
+// held is what a route has guaranteed in one group. Guarded by Router.mu.
 //
 // Invariant: used is the sum of the weights of the leases that point here.
-type kept struct {
+type held struct {
 	route *route
 	group *group
 	model *model // the target of the route there that carries most
@@ -37,12 +37,12 @@ type kept struct {
 
 // unused is how many sequences are to find a place here still. Who of the route runs
 // elsewhere does not count: when it ends there, nobody could give the place back.
-func (k *kept) unused() int { return max(k.places-k.used*k.group.router.scale, 0) }
+func (k *held) unused() int { return max(k.places-k.used*k.group.router.scale, 0) }
 
 // heldFor is how many sequences are kept in g for others than a, unused.
 func (a *ask) heldFor(g *group) int {
 	held := 0
-	for _, k := range g.kept {
+	for _, k := range g.held {
 		if !a.owns(k) {
 			held += k.unused()
 		}
@@ -51,16 +51,16 @@ func (a *ask) heldFor(g *group) int {
 }
 
 // owns reports whether k is kept for a.
-func (a *ask) owns(k *kept) bool { return k.route == a.route && a.class == k.route.conf.Class }
+func (a *ask) owns(k *held) bool { return k.route == a.route && a.class == k.route.conf.Class }
 
-// leavesKept is the rule of guarantees: with one more of a's kind, and a floor, on
+// leavesHeld is the rule of guarantees: with one more of a's kind, and a floor, on
 // v.model the places that are kept for others there can still be taken, all at once.
-func (a *ask) leavesKept(v *verdict, c *present, floor float64) bool {
+func (a *ask) leavesHeld(v *verdict, c *present, floor float64) bool {
 	g := v.model.group
-	if a.takesKept(g, c, floor) {
+	if a.takesHeld(g, c, floor) {
 		return true
 	}
-	if c.places != math.MaxInt && !a.leavesKeptBelowCap(g.backend, c) {
+	if c.places != math.MaxInt && !a.leavesHeldBelowCap(g.backend, c) {
 		return false
 	}
 	held := a.heldFor(g)
@@ -72,7 +72,7 @@ func (a *ask) leavesKept(v *verdict, c *present, floor float64) bool {
 		return false
 	}
 	for _, m := range g.models {
-		need := max(m.protect(), a.keptFloor(m))
+		need := max(m.protect(), a.heldFloor(m))
 		if m == v.model && floor <= m.solo {
 			need = max(need, floor)
 		}
@@ -86,14 +86,14 @@ func (a *ask) leavesKept(v *verdict, c *present, floor float64) bool {
 	return true
 }
 
-// takesKept reports whether one more of a's kind takes a place in g that is kept for
+// takesHeld reports whether one more of a's kind takes a place in g that is kept for
 // it. Then nobody else loses one: all that are kept fit together. Where more is
 // promised than fits, who comes first has it.
-func (a *ask) takesKept(g *group, c *present, floor float64) bool {
-	if len(g.kept) == 0 || a.weight == 0 {
+func (a *ask) takesHeld(g *group, c *present, floor float64) bool {
+	if len(g.held) == 0 || a.weight == 0 {
 		return false
 	}
-	k := a.route.keptIn(g)
+	k := a.route.heldIn(g)
 	return k != nil && a.owns(k) && floor <= a.route.floor() && k.unused() >= (c.alike*g.router.scale+1)*a.weight
 }
 
@@ -101,11 +101,11 @@ func (a *ask) takesKept(g *group, c *present, floor float64) bool {
 // who know how fast the streams there are, while none of this one's has said so: then
 // its curve, which is more careful, does not speak against it.
 func (a *ask) vouched(m *model, c *present) bool {
-	return m.known && m.pace == 0 && m.group.remote.Decoding > 0 && a.takesKept(m.group, c, a.floor)
+	return m.known && m.pace == 0 && m.group.remote.Decoding > 0 && a.takesHeld(m.group, c, a.floor)
 }
 
-// leavesKeptBelowCap is the same for the cap of b, whatever decodes together there.
-func (a *ask) leavesKeptBelowCap(b *backend, c *present) bool {
+// leavesHeldBelowCap is the same for the cap of b, whatever decodes together there.
+func (a *ask) leavesHeldBelowCap(b *backend, c *present) bool {
 	held := 0
 	for _, g := range b.groups {
 		held += a.heldFor(g)
@@ -113,10 +113,10 @@ func (a *ask) leavesKeptBelowCap(b *backend, c *present) bool {
 	return held == 0 || c.places-max(a.weight, 1) >= held
 }
 
-// keptFloor is the highest floor of those for whom places are kept on m, unused.
-func (a *ask) keptFloor(m *model) float64 {
+// heldFloor is the highest floor of those for whom places are kept on m, unused.
+func (a *ask) heldFloor(m *model) float64 {
 	floor := 0.0
-	for _, k := range m.group.kept {
+	for _, k := range m.group.held {
 		if k.model == m && !a.owns(k) && k.unused() > 0 {
 			floor = max(floor, k.route.floor())
 		}
@@ -132,9 +132,9 @@ func (rt *route) floor() float64 {
 	return rt.conf.SLO.MinTPS
 }
 
-// keptIn is what rt has guaranteed in g, nil if nothing.
-func (rt *route) keptIn(g *group) *kept {
-	for _, k := range rt.kept {
+// heldIn is what rt has guaranteed in g, nil if nothing.
+func (rt *route) heldIn(g *group) *held {
+	for _, k := range rt.held {
 		if k.group == g {
 			return k
 		}
@@ -144,19 +144,19 @@ func (rt *route) keptIn(g *group) *kept {
 
 // use counts the new lease l of a among those that its guarantee is for.
 func (a *ask) use(l *Lease) {
-	k := a.route.keptIn(l.group)
+	k := a.route.heldIn(l.group)
 	if k == nil || !a.owns(k) {
 		return
 	}
-	l.kept = k
+	l.held = k
 	k.used += l.weight
 }
 
 // unuse takes l off again.
 func (l *Lease) unuse() {
-	if l.kept != nil {
-		l.kept.used -= l.weight
-		l.kept = nil
+	if l.held != nil {
+		l.held.used -= l.weight
+		l.held = nil
 	}
 }
 
@@ -165,8 +165,8 @@ func (l *Lease) unuse() {
 func (r *Router) meetGuarantees() {
 	r.guarantees = r.guarantees[:0]
 	for _, rt := range r.routes {
-		before := rt.kept
-		rt.kept = nil
+		before := rt.held
+		rt.held = nil
 		if rt.conf.SLO.Guarantee.None() {
 			continue
 		}
@@ -174,26 +174,26 @@ func (r *Router) meetGuarantees() {
 			if m == nil || rt.sharesGroup(i) {
 				continue
 			}
-			j := slices.IndexFunc(before, func(k *kept) bool { return k.group == m.group })
-			k := &kept{route: rt, group: m.group}
+			j := slices.IndexFunc(before, func(k *held) bool { return k.group == m.group })
+			k := &held{route: rt, group: m.group}
 			if j >= 0 {
 				k = before[j]
 			}
-			rt.kept = append(rt.kept, k)
-			m.group.kept = append(m.group.kept, k)
+			rt.held = append(rt.held, k)
+			m.group.held = append(m.group.held, k)
 		}
 		r.guarantees = append(r.guarantees, rt)
 	}
-	r.keepPlaces()
+	r.holdPlaces()
 }
 
-// keepPlaces splits the guarantees among the targets, by what each carries. A split
+// holdPlaces splits the guarantees among the targets, by what each carries. A split
 // stays as long as it is about right: each change leaves a place in one group before
 // it is free in the other.
-func (r *Router) keepPlaces() {
+func (r *Router) holdPlaces() {
 	for _, rt := range r.guarantees {
 		total, carried, split := 0, 0, 0
-		for _, k := range rt.kept {
+		for _, k := range rt.held {
 			if carries := k.weigh(); carries < endlessRoom { // else there is no share of it
 				carried += carries
 			}
@@ -205,7 +205,7 @@ func (r *Router) keepPlaces() {
 			rt.guaranteed = int(math.Ceil(min(rt.conf.SLO.Guarantee.Share, 1)*float64(carried) - 1e-9))
 		}
 		want := min(rt.guaranteed, total)
-		if split != want || slices.ContainsFunc(rt.kept, func(k *kept) bool { return k.misfits(want, total) }) {
+		if split != want || slices.ContainsFunc(rt.held, func(k *held) bool { return k.misfits(want, total) }) {
 			rt.split(want, total)
 		}
 	}
@@ -217,14 +217,14 @@ const uneven = 0.25
 
 // misfits reports whether k's part of want places, of total that can be kept, cannot
 // be kept, or is far from its share.
-func (k *kept) misfits(want, total int) bool {
+func (k *held) misfits(want, total int) bool {
 	share := float64(want) * float64(k.most) / float64(max(total, 1))
 	return k.places > k.most || math.Abs(float64(k.places)-share) > max(uneven*float64(want), 1)
 }
 
 // split hands out want places, of total that can be kept.
 func (rt *route) split(want, total int) {
-	for _, k := range rt.kept {
+	for _, k := range rt.held {
 		k.places = 0
 		if total > 0 {
 			k.places = min(int(math.Ceil(float64(want)*float64(k.most)/float64(total))), k.most)
@@ -237,7 +237,7 @@ func (rt *route) split(want, total int) {
 // weigh finds how many sequences carry the floor of the route in k's group, and
 // how many of them can be kept. Where it is evidence that ends there, half may be
 // kept: the others have to show what more it takes.
-func (k *kept) weigh() (carries int) {
+func (k *held) weigh() (carries int) {
 	k.model, k.most = nil, 0
 	b := k.group.backend
 	if !b.inService() {

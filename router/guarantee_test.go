@@ -24,18 +24,18 @@ func TestGuaranteedPlacesAreLeft(t *testing.T) {
 	}
 	b.wantReason("flood", ReasonGuarantee)
 	b.wantReason("batch", ReasonReserve)
-	if c := b.Explain(b.now, Request{Route: "flood"})[0]; c.Kept != 6 {
-		t.Errorf("%d places are kept there for others, want 6", c.Kept)
+	if c := b.Explain(b.now, Request{Route: "flood"})[0]; c.Held != 6 {
+		t.Errorf("%d places are kept there for others, want 6", c.Held)
 	}
-	if c := b.Explain(b.now, Request{Route: "kept"})[0]; c.Kept != 0 {
-		t.Errorf("%d places are kept from who has them, want 0", c.Kept)
+	if c := b.Explain(b.now, Request{Route: "kept"})[0]; c.Held != 0 {
+		t.Errorf("%d places are kept from who has them, want 0", c.Held)
 	}
-	kept := b.fill("kept", 100)
-	if len(kept) != 6 {
-		t.Fatalf("%d found a place, want the 6 that were kept", len(kept))
+	held := b.fill("kept", 100)
+	if len(held) != 6 {
+		t.Fatalf("%d found a place, want the 6 that were kept", len(held))
 	}
 	// A place that is used is not kept any more, and comes back when it is free.
-	kept[0].Done(b.now, 100)
+	held[0].Done(b.now, 100)
 	b.wantReason("flood", ReasonGuarantee)
 	flood[0].Done(b.now, 100)
 	b.wantReason("flood", OK)
@@ -110,7 +110,7 @@ func TestGuaranteedPlacesAreSplit(t *testing.T) {
 	b.learnNow("y", carrying(10, 30, 60))
 	split := func() (out [2]int) {
 		for i, c := range b.Explain(b.now, Request{Route: "flood"}) {
-			out[i] = c.Kept
+			out[i] = c.Held
 		}
 		return out
 	}
@@ -157,21 +157,21 @@ func TestAReloadKeepsWhatIsUsed(t *testing.T) {
 	b.learnNow("x", carrying(20, 30, 60))
 	leases := b.fill("kept", 4)
 	b.configure()
-	if c := b.Explain(b.now, Request{Route: "flood"})[0]; c.Kept != 2 {
-		t.Errorf("%d are kept after a reload beside 4 used of 6, want 2", c.Kept)
+	if c := b.Explain(b.now, Request{Route: "flood"})[0]; c.Held != 2 {
+		t.Errorf("%d are kept after a reload beside 4 used of 6, want 2", c.Held)
 	}
 	b.topo.Routes[0].SLO.Guarantee = Guarantee{}
 	b.configure()
-	if c := b.Explain(b.now, Request{Route: "flood"})[0]; c.Kept != 0 {
-		t.Errorf("%d are kept without a guarantee, want 0", c.Kept)
+	if c := b.Explain(b.now, Request{Route: "flood"})[0]; c.Held != 0 {
+		t.Errorf("%d are kept without a guarantee, want 0", c.Held)
 	}
 	for _, l := range leases {
 		l.Done(b.now, 100)
 	}
 	b.topo.Routes[0].SLO.Guarantee = Guarantee{Places: 6}
 	b.configure()
-	if c := b.Explain(b.now, Request{Route: "flood"})[0]; c.Kept != 6 {
-		t.Errorf("%d are kept, want 6: those of before have ended", c.Kept)
+	if c := b.Explain(b.now, Request{Route: "flood"})[0]; c.Held != 6 {
+		t.Errorf("%d are kept, want 6: those of before have ended", c.Held)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestWhatIsKeptIsFound(t *testing.T) {
 		for _, back := range b.backends { // all that is promised has to fit
 			places, floor := 0, 0.0
 			g := back.groups[0]
-			for _, k := range g.kept {
+			for _, k := range g.held {
 				places, floor = places+k.places, max(floor, k.route.floor())
 			}
 			_, _, fits := g.models[0].carries(places, 0, floor)
@@ -223,7 +223,7 @@ func TestWhatIsKeptIsFound(t *testing.T) {
 		}
 		for _, rt := range b.guarantees {
 			want := 0
-			for _, k := range rt.kept {
+			for _, k := range rt.held {
 				want += k.unused()
 			}
 			if got := len(b.fill(rt.conf.Name, want)); got != want {

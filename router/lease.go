@@ -38,7 +38,7 @@ type Lease struct {
 	first time.Duration // since placed: when decoding began
 	seen  progress      // as of the group's last scan
 
-	kept *kept // what it uses of; nil = of no guarantee
+	held *held // what it uses of; nil = of no guarantee
 
 	refused bool // held against the target, by Refused
 

@@ -41,7 +41,7 @@ func (r *Router) look(now time.Time) {
 		return
 	}
 	r.lookAt = now.Add(scanEvery)
-	defer r.keepPlaces()
+	defer r.holdPlaces()
 	for _, b := range r.backends {
 		for _, g := range b.groups {
 			if !now.Before(g.scanAt) {

@@ -18,10 +18,10 @@ type RouteState struct {
 	Unlimited      bool
 	FreeLowerBound bool // it is what was ever visited that limits Free, not speed
 
-	// Guaranteed is how many places the route has guaranteed; Kept, how many of
+	// Guaranteed is how many places the route has guaranteed; Held, how many of
 	// them can be kept now, used or not; Used, how many sequences of this replica
 	// are on the targets that they are kept on. All 0 without a guarantee.
-	Guaranteed, Kept, Used int
+	Guaranteed, Held, Used int
 
 	Targets []TargetRoom // in the order of the route's
 }
@@ -41,8 +41,8 @@ type TargetRoom struct {
 	Capacity           int
 	CapacityLowerBound bool
 
-	// Kept is how many places are kept there for the route, used or not.
-	Kept int
+	// Held is how many places are kept there for the route, used or not.
+	Held int
 }
 
 // Routes returns the state of every configured route, in their order. Each is of
@@ -87,15 +87,15 @@ func (r *Router) routeState(now time.Time, rt *route) (RouteState, bool) {
 
 // keep adds what is guaranteed to rt.
 func (s *RouteState) keep(rt *route) {
-	if len(rt.kept) > 0 {
+	if len(rt.held) > 0 {
 		s.Guaranteed = rt.guaranteed
 	}
-	for _, k := range rt.kept {
-		s.Kept += k.places
+	for _, k := range rt.held {
+		s.Held += k.places
 		s.Used += k.used
 		for i, m := range rt.models {
 			if m == k.model && m != nil {
-				s.Targets[i].Kept = k.places
+				s.Targets[i].Held = k.places
 			}
 		}
 	}

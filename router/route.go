@@ -15,7 +15,7 @@ type route struct {
 	came    uint64  // requests that were to be placed
 	lengths lengths // of its answers, in tokens of one sequence
 
-	kept       []*kept // by group, what is guaranteed; nil = nothing
+	held       []*held // by group, what is guaranteed; nil = nothing
 	guaranteed int     // places in all
 
 	promises promises

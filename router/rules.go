@@ -84,7 +84,7 @@ func (a *ask) weigh(v *verdict, c *present) {
 		case v.reason != OK:
 		case c.places < 1:
 			v.reason = ReasonCap
-		case !a.leavesKept(v, c, 0):
+		case !a.leavesHeld(v, c, 0):
 			v.reason = ReasonGuarantee
 		}
 		return
@@ -169,7 +169,7 @@ func (a *ask) bears(v *verdict, c *present) Reason {
 		return protects
 	case a.class == Batch && !(a.leavesReserve(g, c) && a.leavesPlaces(g.backend, c)):
 		return ReasonReserve
-	case !a.leavesKept(v, c, a.floor):
+	case !a.leavesHeld(v, c, a.floor):
 		return ReasonGuarantee
 	}
 	return OK

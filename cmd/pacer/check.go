@@ -125,7 +125,7 @@ func checkReport(file string, cfg *config.Config, err error) checked {
 	if cfg == nil {
 		return out
 	}
-	out.Warnings = append(append(out.Warnings, cfg.Warnings...), engineWarnings(cfg)...)
+	out.Warnings = append(out.Warnings, warningsOf(cfg)...)
 	for _, b := range cfg.Backends {
 		out.Backends = append(out.Backends, checkedBackend{Name: b.Name, URL: b.URL, Kind: b.Kind, Models: separateOf(b), Usage: usageOf(b), MetricsURL: pageOf(b), Engines: enginesOf(b)})
 	}
@@ -141,7 +141,7 @@ func checkReport(file string, cfg *config.Config, err error) checked {
 func printChecked(out io.Writer, file string, cfg *config.Config) error {
 	w := report.NewWriter(out)
 	fmt.Fprintf(w, "%s: ok\n", file)
-	for _, warning := range append(slices.Clip(cfg.Warnings), engineWarnings(cfg)...) {
+	for _, warning := range warningsOf(cfg) {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
 	backends := report.Table{Head: []string{"BACKEND", "KIND", "URL", "USAGE", "METRICS", "PRIOR"}, Left: 6}
@@ -170,6 +170,11 @@ func printChecked(out io.Writer, file string, cfg *config.Config) error {
 	}
 	fmt.Fprintf(w, "%s\ndata port %s (%d keys), admin port %s\n", engineLines(cfg), cfg.Listen, len(cfg.Keys), cfg.Admin.Listen)
 	return w.Err()
+}
+
+// warningsOf are about what serve starts with all the same.
+func warningsOf(cfg *config.Config) []string {
+	return slices.Concat(cfg.Warnings, engineWarnings(cfg), guaranteeWarnings(cfg))
 }
 
 // targetNames are a route's targets as backend:model, or the backend alone

@@ -102,8 +102,8 @@ func reasonOf(c *api.Candidate) string {
 		return "no floor to keep"
 	case c.Reason == "own_floor" && c.Low.Known():
 		return fmt.Sprintf("it would get %s of its %s", report.Figure(c.Low, 1), report.Figure(c.Floor, 1))
-	case c.Reason == "guarantee" && c.Kept > 0:
-		return fmt.Sprintf("%d places are kept there for other routes", c.Kept)
+	case c.Reason == "guarantee" && c.Held > 0:
+		return fmt.Sprintf("%d places are kept there for other routes", c.Held)
 	case c.Reason == "protects":
 		return fmt.Sprintf("those running there need their %s", report.Figure(c.Protect, 1))
 	}

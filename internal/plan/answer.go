@@ -138,7 +138,7 @@ type Users struct {
 type Guarantee struct {
 	Route   string `json:"route"`
 	Backend string `json:"backend"`
-	Kept    int    `json:"kept"` // places
+	Held    int    `json:"held"` // places
 	Costs   []Cost `json:"costs"`
 }
 
@@ -308,10 +308,10 @@ func (r *played) users(backend string, floor float64) (u Users, known bool) {
 // guarantees are the prices of those of a run.
 func (r *played) guarantees() (list []Guarantee) {
 	r.rooms(func(route *arena.RouteResult, conf *router.Route, i int) {
-		if route.Room[i].Kept == 0 || route.Unkept == nil {
+		if route.Room[i].Held == 0 || route.Unkept == nil {
 			return
 		}
-		g := Guarantee{Route: conf.Name, Backend: conf.Targets[i].Backend, Kept: route.Room[i].Kept, Costs: []Cost{}}
+		g := Guarantee{Route: conf.Name, Backend: conf.Targets[i].Backend, Held: route.Room[i].Held, Costs: []Cost{}}
 		r.rooms(func(other *arena.RouteResult, of *router.Route, j int) {
 			if of.Name == conf.Name || of.Targets[j].Backend != g.Backend {
 				return

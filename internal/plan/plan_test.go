@@ -153,7 +153,7 @@ func (r *played) room() {
 			without.Admits += 20
 			without.Unlimited = r.routes[k].Class == router.Batch
 			if r.routes[k].Name == "idle" && i == 0 {
-				with.Kept = 5
+				with.Held = 5
 			}
 			route.Room, route.Unkept = append(route.Room, with), append(route.Unkept, without)
 		}
@@ -264,7 +264,7 @@ func TestPlanPricesAGuarantee(t *testing.T) {
 		t.Fatalf("%d prices, want one: %+v", len(a.Guarantees), a.Guarantees)
 	}
 	g := a.Guarantees[0]
-	if g.Route != "fast" || g.Backend != "a" || g.Kept != 10 || len(g.Costs) != 1 {
+	if g.Route != "fast" || g.Backend != "a" || g.Held != 10 || len(g.Costs) != 1 {
 		t.Fatalf("%+v", g)
 	}
 	fast := 0

@@ -23,7 +23,7 @@ func (a *Answer) Print(out io.Writer, width int) error {
 			c.Backend, c.RestsOn, 1000*c.SecondsPerPromptToken, c.PromptCost), width)
 	}
 	for _, g := range a.Guarantees {
-		report.Paragraph(w, "kept    ", g.sentence(), width)
+		report.Paragraph(w, "held    ", g.sentence(), width)
 	}
 	for _, n := range a.Notes {
 		report.Paragraph(w, "note    ", n, width)
@@ -50,7 +50,7 @@ func (a *Answer) Print(out io.Writer, width int) error {
 
 // sentence says what a guarantee keeps and costs.
 func (g *Guarantee) sentence() string {
-	text := fmt.Sprintf("%s for %s on %s", report.Plural(g.Kept, "place"), g.Route, g.Backend)
+	text := fmt.Sprintf("%s for %s on %s", report.Plural(g.Held, "place"), g.Route, g.Backend)
 	if len(g.Costs) == 0 {
 		return text + ", which no other route uses"
 	}
