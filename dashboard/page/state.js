@@ -101,7 +101,7 @@ function rankOfBackend(b) {
   if (b.health === "down" || b.cause) return rank.bad;
   if (b.health === "loading" || b.last_error) return rank.warn;
   if (b.health === "draining" || b.admits === 0) return rank.tight;
-  return b.in_flight.m === 0 ? rank.idle : rank.good;
+  return rank.good; // whether it runs something changes too often to sort by
 }
 
 // matching returns those of items that hold every word.

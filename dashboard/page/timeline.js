@@ -98,6 +98,7 @@ export class Timeline {
     const axis = byId("axis");
     attr(axis.parentElement, "hidden", !some);
     const marks = ticks(from, to, innerWidth < 700 ? 4 : 9);
+    marks.at = marks.at.filter((t) => Math.abs((t - from) / (to - from) - 0.5) < 0.46); // whole within the axis
     rebuild(axis, marks.at, () => marks.at.map((t) => h("span", null, clock(t, marks.seconds))));
     [...axis.children].forEach((el, i) => el.style.setProperty("--at", ((marks.at[i] - from) / (to - from)).toFixed(4)));
   }
