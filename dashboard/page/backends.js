@@ -41,8 +41,9 @@ class Row {
         f.below_floor ? h("small", { class: "hurt block" }, `${whole(f.below_floor)} below their floor`) : "",
         others ? h("small", { class: "block" }, `${whole(others)} not through Pacer`) : ""];
     });
-    text(this.admits, b.admits === null || b.admits === undefined ? none : whole(b.admits));
-    attr(this.admits, "class", b.admits === 0 ? "c-admits hurt" : "c-admits");
+    text(this.admits, !b.room ? none : b.room[0] === b.room[1] ? whole(b.room[0]) : `${whole(b.room[0])}\u00a0–\u00a0${whole(b.room[1])}`);
+    attr(this.admits, "title", "So many more are placed there now, by the route that fits least and the one that fits most.");
+    attr(this.admits, "class", b.room?.[1] === 0 ? "c-admits hurt" : "c-admits");
     text(this.speed, b.delivered === null || b.delivered === undefined ? none : "×\u00a0" + b.delivered.toFixed(2));
     attr(this.speed, "class", b.delivered !== null && b.delivered < 0.8 ? "c-speed hurt" : "c-speed");
     const drifts = Math.abs(Math.log(b.scale)) > Math.log(1.05);

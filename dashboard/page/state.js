@@ -72,10 +72,18 @@ function backendsOf({ targets, routes }) {
     if (!b) backends.set(t.backend, { ...t, targets: [t], scale: scaleOf(t) });
     else join(b, t);
   }
-  const names = new Map();
-  for (const r of routes) for (const t of r.targets) names.set(t.backend, (names.get(t.backend) ?? new Set()).add(r.model));
+  const names = new Map(), room = new Map();
+  for (const r of routes) {
+    for (const t of r.targets) {
+      names.set(t.backend, (names.get(t.backend) ?? new Set()).add(r.model));
+      if (t.admits !== null) room.set(t.backend, [...(room.get(t.backend) ?? []), t.admits]);
+    }
+  }
   for (const b of backends.values()) {
     b.routes = [...(names.get(b.backend) ?? [])];
+    // Of the route that fits least, and of the one that fits most.
+    const admits = room.get(b.backend) ?? [];
+    b.room = admits.length ? [Math.min(...admits), Math.max(...admits)] : null;
     b.rank = rankOfBackend(b);
     b.words = [b.backend, b.kind, b.health, b.url, b.cause, ...Object.values(b.labels ?? {}), ...b.targets.map((t) => t.model), ...b.routes].join(" ").toLowerCase();
   }
@@ -100,7 +108,7 @@ function join(b, t) {
 function rankOfBackend(b) {
   if (b.health === "down" || b.cause) return rank.bad;
   if (b.health === "loading" || b.last_error) return rank.warn;
-  if (b.health === "draining" || b.admits === 0) return rank.tight;
+  if (b.health === "draining" || b.room?.[1] === 0) return rank.tight;
   return rank.good; // whether it runs something changes too often to sort by
 }
 
