@@ -75,10 +75,10 @@ func (b *backend) share(l Load) {
 	}
 	for _, g := range b.groups {
 		if g.remote = b.elsewhere; g.id.Separate {
-			g.remote = anywhere.plus(b.elsewhere.Models[g.id.Model])
+			g.remote = anywhere.Plus(b.elsewhere.Models[g.id.Model])
 		}
 		if !g.retired {
-			g.remote = g.remote.plus(left)
+			g.remote = g.remote.Plus(left)
 		}
 		g.shareRemoteFloor()
 	}

@@ -54,44 +54,6 @@ type BackendHealth struct {
 	Health  Health
 }
 
-// Load is what one replica runs on one backend, or all the others there.
-type Load struct {
-	Waiting, Decoding int
-	PromptTokens      int     // of the waiting
-	Floor             float64 // highest floor of its running streams, 0 = none
-
-	// Models is what of it is counted by model, by its name; nil = nothing.
-	Models map[string]Load
-}
-
-// sane returns l without what no load can be.
-func (l Load) sane() Load {
-	l.Waiting, l.Decoding, l.PromptTokens = max(l.Waiting, 0), max(l.Decoding, 0), max(l.PromptTokens, 0)
-	l.Floor = finite(l.Floor)
-	return l
-}
-
-// plus returns l and o together, both sane or not; Models are l's.
-func (l Load) plus(o Load) Load {
-	o = o.sane()
-	l.Waiting += o.Waiting
-	l.Decoding += o.Decoding
-	l.PromptTokens += o.PromptTokens
-	l.Floor = max(l.Floor, o.Floor)
-	return l
-}
-
-// less returns what is left of l without o, which is a part of it. Whose the
-// floor is nobody says: it is that of what is left, if anything is.
-func (l Load) less(o Load) Load {
-	o = o.sane()
-	l.Waiting, l.Decoding, l.PromptTokens = l.Waiting-o.Waiting, l.Decoding-o.Decoding, l.PromptTokens-o.PromptTokens
-	if l = l.sane(); l.Waiting+l.Decoding == 0 {
-		l.Floor = 0
-	}
-	return l
-}
-
 // RemoteLoad replaces what the other replicas together run. Replicas is how
 // many are alive, this one included. Lost means that the sharing is out: the
 // own count is multiplied by Replicas instead.
@@ -193,6 +155,7 @@ func (r *Router) shareOn(now time.Time, b *backend) {
 	}
 	b.share(l)
 	for _, g := range b.groups {
+		g.reprice()
 		g.write(now)
 	}
 }

@@ -15,6 +15,10 @@ const (
 	// leadSafety is by how much a prefill is taken to be longer than predicted.
 	leadSafety = 1.2
 
+	// unheard is how many times a prompt counts where other replicas may be placing
+	// one at the same moment.
+	unheard = 1.3
+
 	// lostLead is by how much a stream has missed its floor before nobody waits
 	// for it any more.
 	lostLead = 500 * time.Millisecond
@@ -36,15 +40,33 @@ const (
 // where prompts differ, and is none under load: base and slope go together there,
 // and the slope was seen at a hundredth of the truth. The zero value has seen none.
 type prefills struct {
-	xy, xx float64
-	at     time.Time
-	front  time.Time // when the last first token came
+	sums  Prefills
+	at    time.Time
+	front time.Time // when the last first token came
 }
 
+// Prefills are those sums: of seconds and of prompt tokens, each times the prompt
+// tokens. The zero value has seen none.
+type Prefills struct {
+	XY float64 // seconds·tokens
+	XX float64 // tokens²
+}
+
+func (p Prefills) plus(o Prefills) Prefills { return Prefills{XY: p.XY + o.XY, XX: p.XX + o.XX} }
+
 // cost is the seconds that a prompt token takes, begun with start.
-func (p *prefills) cost(start float64) float64 {
+func (p Prefills) cost(start float64) float64 {
 	const weight = startPrompt * startPrompt
-	return (p.xy + start*weight) / (p.xx + weight)
+	return (p.XY + start*weight) / (p.XX + weight)
+}
+
+// told are the sums as of now.
+func (p *prefills) told(now time.Time) Prefills {
+	if p.at.IsZero() {
+		return Prefills{}
+	}
+	keep := math.Exp(-now.Sub(p.at).Seconds() / costMemory.Seconds())
+	return Prefills{XY: p.sums.XY * keep, XX: p.sums.XX * keep}
 }
 
 // see takes the first token of l, which is still counted as waiting.
@@ -55,16 +77,12 @@ func (p *prefills) see(now time.Time, l *Lease) {
 	if x <= 0 || float64(beside) > x/4 || l.model.ttft.Slots > 0 && l.ahead.Sequences >= l.model.ttft.Slots {
 		return // it waited for others
 	}
-	keep := 1.0
-	if !p.at.IsZero() {
-		keep = math.Exp(-now.Sub(p.at).Seconds() / costMemory.Seconds())
-	}
 	y := now.Sub(l.placed).Seconds()
 	if m := l.model; m.known {
 		y -= min(1/max(finite(m.expects(max(m.group.n(), 1))), 1), y) // the step that was under way
 	}
 	y = min(y, mostCost*l.group.firstCost*x+bareTTFT)
-	p.xy, p.xx, p.at = p.xy*keep+x*y, p.xx*keep+x*x, now
+	p.sums, p.at = p.told(now).plus(Prefills{XY: x * y, XX: x * x}), now
 	l.group.reprice()
 }
 
@@ -80,7 +98,7 @@ func (g *group) reprice() {
 	if fit > 0 {
 		start = min(max(fit, startCost/2), 4*startCost)
 	}
-	g.firstCost = g.prefills.cost(start)
+	g.firstCost = g.prefills.sums.plus(g.remote.Prefills).cost(start)
 	g.promptCost = max(g.firstCost, fit)
 	for _, m := range g.models {
 		m.prefill = max(m.ttft.PerToken*m.ttft.Uncached, g.firstCost)
@@ -108,9 +126,22 @@ func (g *group) leads(now time.Time, l *Lease, p progress) {
 	if !l.model.level.known() && l.averagesBelow(l.floor, now, p) {
 		lead = 0 // nothing says yet how fast it is going to be
 	}
-	if lead > -lostLead && lead < g.lead {
+	if lead <= -lostLead {
+		return
+	}
+	g.floored++
+	if lead < g.lead {
 		g.lead, g.least = lead, l
 	}
+}
+
+// leastLead is for how long all streams with a floor that decode in g may stand
+// still, of all replicas that tell.
+func (g *group) leastLead() time.Duration {
+	if far := g.remote.Leads; far.Streams > 0 {
+		return min(g.lead, far.Least)
+	}
+	return g.lead
 }
 
 // gain is the lead that a stream which has so many tokens is going to win over
@@ -138,14 +169,17 @@ func (m *model) usualAnswer() float64 {
 }
 
 // pays reports whether those who run beside target, and those who wait there, can
-// pay for a's prompt.
+// pay for a's prompt: of this replica, and of the others as far as they tell.
 func (a *ask) pays(target *model, c *present) bool {
 	if a.prompt <= 0 {
 		return true
 	}
-	g, prompt := target.group, a.prompt
+	g := target.group
 	cost := leadSafety * g.promptCost
-	waiting := float64(c.prompt)
+	waiting, prompt := float64(c.prompt), float64(a.prompt)
+	if g.router.remote.Replicas > 1 {
+		prompt *= unheard
+	}
 	front := 0.0
 	switch l := g.unserved.front; {
 	case l != nil:
@@ -153,24 +187,22 @@ func (a *ask) pays(target *model, c *present) bool {
 	case c.alike > 0:
 		front = float64(a.prompt)
 	}
-	if g.lead < maxLead {
-		if cost*(waiting-g.prefilled(a.now)+float64(prompt)) > g.lead.Seconds() {
-			return false
-		}
+	if lead := g.leastLead(); lead < maxLead && cost*(waiting-g.prefilled(a.now)+prompt) > lead.Seconds() {
+		return false
 	}
 	for _, m := range g.models {
-		floor := m.waits.highest(m.solo)
+		floor := m.waitingFloor()
 		if m == target && c.alike > 0 && a.floor <= m.solo {
 			floor = max(floor, a.floor)
 		}
-		if floor > 0 && cost*(waiting-front+float64(prompt)) > (g.leastGrace+m.gain(floor, 0)).Seconds() {
+		if floor > 0 && cost*(waiting-front+prompt) > (g.leastGrace+m.gain(floor, 0)).Seconds() {
 			return false
 		}
 	}
 	return true
 }
 
-// prefilled is how many tokens of the prompt that waited longest must be done by now.
+// prefilled is how many tokens of the own prompt that waited longest must be done by now.
 func (g *group) prefilled(now time.Time) float64 {
 	l := g.unserved.front
 	if l == nil {
@@ -186,4 +218,14 @@ func (g *group) prefilled(now time.Time) float64 {
 // prefillLeft is how long it takes until the prompts that wait are prefilled.
 func (g *group) prefillLeft(now time.Time) time.Duration {
 	return seconds(max(float64(g.promptWaiting())-g.prefilled(now), 0) * g.promptCost)
+}
+
+// waitingFloor is the highest floor of those who wait for their first token here,
+// 0 if none. Of the others' it is that of all that they run.
+func (m *model) waitingFloor() float64 {
+	floor := m.waits.highest(m.solo)
+	if m.group.remote.Waiting > 0 && m.remoteFloor <= m.solo {
+		floor = max(floor, m.remoteFloor)
+	}
+	return floor
 }

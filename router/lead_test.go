@@ -110,3 +110,93 @@ func TestPrefillCost(t *testing.T) {
 	near(260)
 	behind.Done(b.now, 0)
 }
+
+// The streams of other replicas are protected like the own: their least lead pays
+// for a prompt, which counts 1.3 times since somebody else may be placing one, too.
+// One that does not tell is protected by speed alone.
+func TestLeadsOfOtherReplicas(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		far    Load
+		prompt int
+		want   Reason
+	}{
+		// 1.2 · 100 µs · 1.3 · 6,400 tokens = 0.998 s.
+		{"can pay", Load{Decoding: 1, Leads: Leads{Streams: 1, Least: time.Second}}, 6_400, OK},
+		{"cannot pay", Load{Decoding: 1, Leads: Leads{Streams: 1, Least: time.Second}}, 6_500, ReasonProtects},
+		{"no lead at all", Load{Decoding: 1, Leads: Leads{Streams: 1}}, 100, ReasonProtects},
+		{"does not tell", Load{Decoding: 1}, 50_000, OK},
+		// 1.2 · 100 µs · (2,000 + 1.3 · 4,800) = 0.989 s.
+		{"behind their prompt", Load{Decoding: 1, Waiting: 1, PromptTokens: 2_000, Leads: Leads{Streams: 1, Least: time.Second}}, 4_800, OK},
+		{"too much behind it", Load{Decoding: 1, Waiting: 1, PromptTokens: 2_000, Leads: Leads{Streams: 1, Least: time.Second}}, 4_900, ReasonProtects},
+		// Who waits there with a floor has a grace of a second.
+		{"behind one that waits", Load{Waiting: 1, PromptTokens: 2_000, Floor: 30}, 4_800, OK},
+		{"too much for one that waits", Load{Waiting: 1, PromptTokens: 2_000, Floor: 30}, 4_900, ReasonProtects},
+		// A prompt token takes 300 µs there, by a weight of 4: 260 µs for all.
+		{"dearer than it knows", Load{Decoding: 1, Leads: Leads{Streams: 1, Least: time.Second}, Prefills: Prefills{XY: 432, XX: 1.44e6}}, 2_400, OK},
+		{"too dear", Load{Decoding: 1, Leads: Leads{Streams: 1, Least: time.Second}, Prefills: Prefills{XY: 432, XX: 1.44e6}}, 2_500, ReasonProtects},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}})
+			curve := carrying(20, 30, 60)
+			curve.d, curve.answer = 100e-6, 1e6
+			b.learn("x", curve)
+			b.Update(b.now, RemoteLoad{Replicas: 2, ByBackend: map[string]Load{"x": c.far}})
+			b.wantReason("chat", c.want, prompt(c.prompt))
+			b.Update(b.now, RemoteLoad{Replicas: 1})
+			b.wantReason("chat", OK, prompt(c.prompt))
+		})
+	}
+}
+
+// What a replica tells is what another one reckons with: counts, the least lead, the
+// level and the price of prompts; of models that are counted by themselves each its own.
+func TestOwn(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}})
+	curve := carrying(20, 30, 60)
+	b.learn("x", curve)
+	if own := b.Own(b.now); len(own) != 0 {
+		t.Errorf("an idle replica tells %+v", own)
+	}
+	first := b.place("chat", prompt(1200)).Lease
+	b.sleep(360 * time.Millisecond)
+	first.FirstToken(b.now)
+	b.place("chat", prompt(500))
+	b.tick()
+	b.sleep(500 * time.Millisecond)
+	first.Progress(b.now, profiles.Count{Tokens: 21})
+	own := b.Own(b.now)["x"]
+	if own.Waiting != 1 || own.Decoding != 1 || own.PromptTokens != 500 || own.Floor != 30 {
+		t.Errorf("tells %+v, want one that waits with 500 tokens, one that decodes, a floor of 30", own)
+	}
+	// 21/30 + 1 − 0.5 = 1.2 s.
+	if want := (Leads{Streams: 1, Least: 1200 * time.Millisecond}); own.Leads.Streams != 1 || (own.Leads.Least-want.Least).Abs() > time.Microsecond {
+		t.Errorf("tells leads %+v, want %+v", own.Leads, want)
+	}
+	if own.Level.Tokens != 21 || own.Level.Seconds != 0.5 {
+		t.Errorf("tells a level of %+v, want 21 tokens in half a second", own.Level)
+	}
+	keep := math.Exp(-0.5 / 60)
+	want := Prefills{XY: 1200 * (0.36 - 1/curve.TPS(1)) * keep, XX: 1200 * 1200 * keep} // less the step under way
+	if got := own.Prefills; math.Abs(got.XY-want.XY) > 1e-6 || math.Abs(got.XX-want.XX) > 1 {
+		t.Errorf("tells prefills %+v, want %+v", got, want)
+	}
+}
+
+// That a dear prompt was placed is news for the others; a cheap one is none, and
+// nothing is while there are no others.
+func TestDearPromptsAreNews(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat"})
+	place := func(tokens int, want uint64) {
+		t.Helper()
+		before := b.News()
+		b.place("chat", prompt(tokens))
+		if got := b.News() - before; got != want {
+			t.Errorf("a prompt of %d tokens is news %d times, want %d", tokens, got, want)
+		}
+	}
+	place(1100, 0)
+	b.Update(b.now, RemoteLoad{Replicas: 2})
+	place(900, 0)
+	place(1100, 1) // 110 ms
+}

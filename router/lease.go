@@ -179,6 +179,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	g.waiting += l.weight
 	g.prompt += l.prompt
 	g.prompts.see(l.prompt)
+	r.announce(l)
 	if l.floor > 0 {
 		m.waits.add(l.floor)
 	}

@@ -5,18 +5,22 @@ import (
 	"time"
 )
 
-// level is what the own streams of one target got of late: sums that fade with
+// Level is what the streams of one target got of late: sums that fade with
 // levelMemory. A curve says how speed falls from one n to another, and how fast
 // the engine is; the level says how fast it is at the moment. So after a
 // disturbance nothing has to be learned anew, and no n that was seen only while
 // the engine was slow keeps others out. The zero value has seen nothing.
-type level struct {
-	tokens  float64
-	seconds float64 // of one sequence
-	atN     float64 // Σ seconds·n
-	steps   float64 // Σ tokens/n
-	time    float64 // in which there were any
-	moved   bool    // there were since the last look
+type Level struct {
+	Tokens  float64
+	Seconds float64 // of one sequence
+	AtN     float64 // Σ seconds·n
+	Steps   float64 // Σ tokens/n
+	Time    float64 // in which there were any, in seconds
+}
+
+// plus returns the level of the streams of both, which ran at the same time.
+func (l Level) plus(o Level) Level {
+	return Level{Tokens: l.Tokens + o.Tokens, Seconds: l.Seconds + o.Seconds, AtN: l.AtN + o.AtN, Steps: l.Steps + o.Steps, Time: max(l.Time, o.Time)}
 }
 
 const (
@@ -33,30 +37,29 @@ const (
 )
 
 // fade ages l by d.
-func (l *level) fade(d time.Duration) {
+func (l *Level) fade(d time.Duration) {
 	keep := math.Exp(-d.Seconds() / levelMemory.Seconds())
-	l.tokens *= keep
-	l.seconds *= keep
-	l.atN *= keep
-	l.steps *= keep
-	l.time *= keep
+	l.Tokens *= keep
+	l.Seconds *= keep
+	l.AtN *= keep
+	l.Steps *= keep
+	l.Time *= keep
 }
 
 // see adds tokens that so many seconds of one sequence brought, beside n.
-func (l *level) see(tokens, seconds, n float64) {
-	l.moved = true
-	l.tokens += tokens
-	l.seconds += seconds
-	l.atN += seconds * n
-	l.steps += tokens / n
+func (l *Level) see(tokens, seconds, n float64) {
+	l.Tokens += tokens
+	l.Seconds += seconds
+	l.AtN += seconds * n
+	l.Steps += tokens / n
 }
 
 // known reports whether enough was seen of late.
-func (l *level) known() bool { return l.steps >= levelSteps && l.time >= levelSeconds }
+func (l *Level) known() bool { return l.Steps >= levelSteps && l.Time >= levelSeconds }
 
 // tps is what one sequence got, n the level it got it at.
-func (l *level) tps() float64 { return l.tokens / l.seconds }
-func (l *level) n() float64   { return max(l.atN/l.seconds, 1) }
+func (l *Level) tps() float64 { return l.Tokens / l.Seconds }
+func (l *Level) n() float64   { return max(l.AtN/l.Seconds, 1) }
 
 // settle works out what the level says of every other n: pace is what one
 // sequence would get if a token took a second, less what streams have shown to be

@@ -55,15 +55,15 @@ func TestAHiccupIsForgotten(t *testing.T) {
 
 // The level fades with time: ten seconds later a third of it is left.
 func TestLevelFades(t *testing.T) {
-	var l level
+	var l Level
 	l.see(400, 10, 4) // 40 tokens/s beside 4: 100 steps
-	l.time = 10
+	l.Time = 10
 	if !l.known() || l.tps() != 40 || l.n() != 4 {
 		t.Fatalf("known %v, %v tokens/s at n = %v; want 40 at 4", l.known(), l.tps(), l.n())
 	}
 	l.fade(10 * time.Second)
-	if math.Abs(l.tokens-400/math.E) > 1e-9 || l.tps() != 40 {
-		t.Errorf("%v tokens at %v tokens/s after 10 s, want %v at 40", l.tokens, l.tps(), 400/math.E)
+	if math.Abs(l.Tokens-400/math.E) > 1e-9 || l.tps() != 40 {
+		t.Errorf("%v tokens at %v tokens/s after 10 s, want %v at 40", l.Tokens, l.tps(), 400/math.E)
 	}
 	if !l.known() {
 		t.Error("not known any more after 10 s")
@@ -92,4 +92,28 @@ func TestAnIdleEngineTakesOne(t *testing.T) {
 	slower := newBench(t, []string{"x"})
 	slower.learn("x", unshown{form{a: 1.0 / 30, b: 1.0 / 1000}}) // 29.1 alone
 	slower.wantReason("chat", ReasonOwnFloor)
+}
+
+// The level is of all streams: what those of other replicas got counts with the own.
+func TestTheLevelIsOfAllReplicas(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.learn("x", form{a: 1.0 / 60, b: 1.0 / 2000}) // 46 tokens/s at n = 10
+	m := b.backends[0].groups[0].models[0]
+	b.tick()
+	far := Load{Decoding: 10, Level: Level{Tokens: 2000, Seconds: 100, AtN: 1000, Steps: 200, Time: 10}} // 20 at n = 10
+	b.Update(b.now, RemoteLoad{Replicas: 2, ByBackend: map[string]Load{"x": far}})
+	b.wantReason("chat", OK) // not looked at yet
+	b.sleep(scanEvery)
+	b.tick()
+	if !m.level.known() || math.Abs(m.level.tps()-20) > 1e-9 || m.own.known() {
+		t.Errorf("level %+v, own %+v; want one of 20 tokens/s that is all of others", m.level, m.own)
+	}
+	b.wantReason("chat", ReasonOwnFloor)
+	b.Update(b.now, RemoteLoad{Replicas: 2, Lost: true})
+	b.sleep(scanEvery)
+	b.tick()
+	if m.level.known() {
+		t.Error("alone, and the level of others is known")
+	}
+	b.wantReason("chat", OK)
 }

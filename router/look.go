@@ -30,6 +30,7 @@ type looked struct {
 	scanAt   time.Time     // when the streams are to be looked through again
 	lead     time.Duration // least lead of a stream with a floor; maxLead = nobody has one
 	least    *Lease        // whose it is
+	floored  int           // of how many it is the least
 	area     float64       // ∫n dt since the look, up to areaAt, in seconds
 	areaAt   time.Time
 }
@@ -59,9 +60,10 @@ func (r *Router) look(now time.Time) {
 func (g *group) look(now time.Time) {
 	beside, since := g.beside(now), now.Sub(g.lookedAt)
 	for _, m := range g.models {
-		m.level.fade(since)
-		m.level.moved = false
+		m.own.fade(since)
+		m.moved = false
 	}
+	g.remote.Level.fade(since)
 	g.looked = looked{lookedAt: now, scanAt: now.Add(scanEvery), lead: maxLead, areaAt: now}
 	var got evidence
 	for _, l := range g.streams {
@@ -75,16 +77,21 @@ func (g *group) look(now time.Time) {
 			got.seconds += took
 			got.rough = got.rough || p.rough
 			if !p.rough {
-				l.model.level.see(tokens, took, beside)
+				l.model.own.see(tokens, took, beside)
 				l.model.compare(tokens, took, beside)
+				l.model.moved = true
 			}
 			l.seen = p
 		}
 		g.leads(now, l, p)
 	}
 	for _, m := range g.models {
-		if m.level.moved {
-			m.level.time += min(since, time.Second).Seconds()
+		if m.moved {
+			m.own.Time += min(since, time.Second).Seconds()
+		}
+		m.level = m.own
+		if len(g.models) == 1 {
+			m.level = m.own.plus(g.remote.Level)
 		}
 		m.settle()
 	}

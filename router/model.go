@@ -48,7 +48,9 @@ type model struct {
 	solo    float64 // TPS(1), or more where that was seen; +Inf while unknown or guessed
 
 	// What its own streams got of late, and what follows from it: see settle.
-	level level
+	own   Level   // of this replica's streams
+	moved bool    // there were any since the last look
+	level Level   // of all streams, as far as it is known
 	speed float64 // seconds per token at n, by the curve's shape, times what one got of it
 	pace  float64 // the same less the margin; both 0 while the level is not known
 

@@ -169,8 +169,8 @@ func (w *naive) keeps(m *model, k, prompts int, answer, need float64) bool {
 	extra := float64(prompts) / max(answer, 32)
 	charged := func(low float64) float64 { return low / (1 + low*c.d*extra) }
 	k = max(k, 1)
-	if v := m.level; k > 1 && v.steps >= 20 && v.time >= 3 {
-		tps, n := v.tokens/v.seconds, max(v.atN/v.seconds, 1)
+	if v := m.level; k > 1 && v.Steps >= 20 && v.Time >= 3 {
+		tps, n := v.Tokens/v.Seconds, max(v.AtN/v.Seconds, 1)
 		low := charged(tps * c.Shape(n) / c.Shape(float64(k)) * (1 - c.Shown()))
 		within := c.visited == 0 || k <= max(c.visited, m.group.ramp.cap, int(1.25*n)+1)
 		return low >= need && within || tps >= 1.15*need && float64(k) < n+2
@@ -267,7 +267,7 @@ func (w *naive) protected(g *group, k, prompts int) bool {
 }
 
 // promptCosts are the seconds of a prompt token by the fit and by first tokens.
-func promptCosts(g *group) (fit, first float64) {
+func (w *naive) promptCosts(g *group) (fit, first float64) {
 	start := 100e-6
 	for _, m := range g.models {
 		if c, ok := m.curve.(form); ok {
@@ -277,13 +277,14 @@ func promptCosts(g *group) (fit, first float64) {
 	if fit > 0 {
 		start = min(max(fit, 50e-6), 400e-6)
 	}
-	return fit, (g.prefills.xy + start*600*600) / (g.prefills.xx + 600*600)
+	own, far := g.prefills.sums, w.far(g).Prefills
+	return fit, (own.XY + far.XY + start*600*600) / (own.XX + far.XX + 600*600)
 }
 
 // inTime reports whether the first token comes in time, as far as it can anywhere.
 func (w *naive) inTime(req *Request, rt *route, m *model, present int, most time.Duration) bool {
 	own := func(m *model) time.Duration {
-		_, first := promptCosts(m.group)
+		_, first := w.promptCosts(m.group)
 		return seconds(m.ttft.Base + max(m.ttft.PerToken*m.ttft.Uncached, first)*float64(req.PromptTokens))
 	}
 	c := m.group.present()
@@ -297,10 +298,14 @@ func (w *naive) inTime(req *Request, rt *route, m *model, present int, most time
 
 // payable reports whether a prompt breaks nobody's lead.
 func (w *naive) payable(g *group, prompt int) bool {
-	fit, first := promptCosts(g)
+	fit, first := w.promptCosts(g)
 	cost := max(fit, first)
 	_, prompts := w.on(g)
 	behind, done := float64(prompts), 0.0
+	far, size := w.far(g), float64(prompt)
+	if w.remote != nil || w.scaled > 1 {
+		size *= 1.3 // somebody else may be placing one, too
+	}
 	if l := g.unserved.front; l != nil {
 		behind -= float64(l.prompt)
 		began := l.placed
@@ -321,26 +326,44 @@ func (w *naive) payable(g *group, prompt int) bool {
 		if p.rough {
 			lead = max(lead, l.grace.Seconds()/2)
 		}
-		if v := l.model.level; !(v.steps >= 20 && v.time >= 3) && l.averagesBelow(l.floor, g.lookedAt, p) {
+		if v := l.model.level; !(v.Steps >= 20 && v.Time >= 3) && l.averagesBelow(l.floor, g.lookedAt, p) {
 			lead = 0
 		}
-		if lead > -0.5 && 1.2*cost*(float64(prompts)-done+float64(prompt)) > lead {
+		if lead > -0.5 && 1.2*cost*(float64(prompts)-done+size) > lead {
 			return false
+		}
+	}
+	if far.Leads.Streams > 0 && 1.2*cost*(float64(prompts)-done+size) > far.Leads.Least.Seconds() {
+		return false
+	}
+	interactive := slices.ContainsFunc(w.Router.routes, func(rt *route) bool {
+		return rt.conf.Class == Interactive && slices.ContainsFunc(rt.models, func(m *model) bool { return m != nil && m.group == g })
+	})
+	if far.Waiting > 0 && interactive { // else nobody knows their grace
+		for _, m := range g.models {
+			if m.remoteFloor > 0 && m.remoteFloor <= m.solo && 1.2*cost*(behind+size) > w.patience(m, m.remoteFloor) {
+				return false
+			}
 		}
 	}
 	for _, l := range w.leases {
 		if l.group != g || l.floor <= 0 || l.floor > l.model.solo || l.phase != waiting {
 			continue
 		}
-		allowed := 0.25 // no route here has a grace
-		if !l.model.known {
-			allowed += usual(l.model, nil) / (4 * l.floor)
-		}
-		if 1.2*cost*(behind+float64(prompt)) > allowed {
+		if 1.2*cost*(behind+size) > w.patience(l.model, l.floor) {
 			return false
 		}
 	}
 	return true
+}
+
+// patience is for how long who waits on m for its first token may wait behind the
+// first in line, in seconds.
+func (w *naive) patience(m *model, floor float64) float64 {
+	if m.known {
+		return 0.25 // no route here has a grace
+	}
+	return 0.25 + usual(m, nil)/(4*floor)
 }
 
 // reserved is rule 4.

@@ -3,6 +3,7 @@ package router
 import (
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,7 +13,7 @@ type Router struct {
 	rand   func() float64
 	others map[Prefer]Registered // policies beside those of the configuration
 
-	mu         sync.Mutex // guards all below, and every backend, model, route, line and lease
+	mu         sync.Mutex // guards all below but news, and every backend, model, route, line and lease
 	backends   []*backend // as configured
 	byName     map[string]*backend
 	left       map[incarnation]*backend // those of earlier topologies that had leases at the last one
@@ -37,6 +38,8 @@ type Router struct {
 	asking     ask                     // the request that is being placed: a policy sees it, so it would be moved to the heap
 	cohorts    [forecastCohorts]cohort // scratch of predict
 	journal    journal
+
+	news atomic.Uint64 // see News
 }
 
 // Options configures a Router.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,7 +83,7 @@ func TestAStepThatHangsHoldsUpNothing(t *testing.T) {
 		done := make(chan bool)
 		go func() {
 			defer close(done)
-			Loop(ctx, Every, func(ctx context.Context) {
+			Loop(ctx, Every, nil, func(ctx context.Context) {
 				steps++
 				<-ctx.Done()
 				last = ctx.Err()
@@ -101,6 +103,30 @@ func TestAStepThatHangsHoldsUpNothing(t *testing.T) {
 		}
 		if want := 1600 * time.Millisecond; left != want {
 			t.Errorf("ended after %v, want %v", left, want)
+		}
+	})
+}
+
+// What is to be told at once is told within LookEvery, and once.
+func TestNewsAreToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		start := time.Now()
+		var news atomic.Uint64
+		var steps []time.Duration
+		done := make(chan bool)
+		go func() {
+			defer close(done)
+			Loop(ctx, Every, news.Load, func(context.Context) { steps = append(steps, time.Since(start)) }, func(context.Context) {})
+		}()
+		<-time.After(50 * time.Millisecond)
+		news.Add(2)
+		<-time.After(400 * time.Millisecond)
+		cancel()
+		<-done
+		const ms = time.Millisecond
+		if want := []time.Duration{0, 60 * ms, 200 * ms, 400 * ms}; !slices.Equal(steps, want) {
+			t.Errorf("steps at %v, want %v", steps, want)
 		}
 	})
 }

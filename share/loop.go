@@ -15,27 +15,45 @@ const (
 	// a dead replica is gone within a second.
 	Expiry = 4 * Every
 
+	// LookEvery is how soon it is seen that there is something to tell at once.
+	LookEvery = 20 * time.Millisecond
+
 	// leaveTimeout bounds the last word of a replica that ends.
 	leaveTimeout = 500 * time.Millisecond
 )
 
 // Loop calls step at once and then every so often until ctx ends, and then leave.
 // A step gets no more time than until the exchange after next is due; leave gets
-// half a second.
-func Loop(ctx context.Context, every time.Duration, step, leave func(context.Context)) {
+// half a second. news, unless it is nil, is looked at each LookEvery: where it has
+// changed since the last step began, the next one does not wait.
+func Loop(ctx context.Context, every time.Duration, news func() uint64, step, leave func(context.Context)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	var look <-chan time.Time
+	if news == nil {
+		news = func() uint64 { return 0 }
+	} else {
+		t := time.NewTicker(LookEvery)
+		defer t.Stop()
+		look = t.C
+	}
 	for {
+		heard := news()
 		bounded, cancel := context.WithTimeout(ctx, max(2*every, 100*time.Millisecond))
 		step(bounded)
 		cancel()
-		select {
-		case <-ctx.Done():
-			bounded, cancel = context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
-			leave(bounded)
-			cancel()
-			return
-		case <-tick.C:
+		for due := false; !due; {
+			select {
+			case <-ctx.Done():
+				bounded, cancel = context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+				leave(bounded)
+				cancel()
+				return
+			case <-look:
+				due = news() != heard
+			case <-tick.C:
+				due = true
+			}
 		}
 	}
 }

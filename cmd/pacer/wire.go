@@ -172,7 +172,7 @@ func (p *program) sharing(cfg *config.Config) error {
 		shared = func() bool { return !link.State().Alone }
 		load, err := redisload.New(redisload.Options{
 			Conn: client, Link: link, Replica: replica, Log: p.log,
-			Loads: p.router.Loads, OnLoad: func(l router.RemoteLoad) { p.tell(l) },
+			Own: p.router.Own, News: p.router.News, OnLoad: func(l router.RemoteLoad) { p.tell(l) },
 		})
 		if err != nil {
 			return err

@@ -104,6 +104,7 @@ func changes() []pool {
 	one := func(b []Backend) []Route { return []Route{chat("chat", 30, b)} }
 	const hiccup, length, half = 5 * time.Minute, 37 * time.Minute, 30 * time.Minute
 	short := generated(Generator{Rate: 9, Duration: length, Prompt: Lengths{Mean: 150}, Output: Lengths{Mean: 150}}, "chat")
+	prompts := generated(Generator{Rate: 3, Duration: 5 * time.Minute, Prompt: Lengths{Mean: 1500}, Output: Lengths{Mean: 60}}, "chat")
 	after := pool{backends: slow, routes: one(slow), load: short, length: length, warmup: hiccup + 70*time.Second}
 	const dayAt = 150 * time.Second
 	day := pool{backends: h, routes: one(h), load: chatting(22, dayAt+70*time.Second+half), length: dayAt + 70*time.Second + half, warmup: dayAt + 70*time.Second}
@@ -151,6 +152,7 @@ func changes() []pool {
 		{name: "K cold", what: "10/s from a cold start, 30 s", backends: h, routes: one(h), load: chatting(10, time.Minute), length: 30 * time.Second},
 		{name: "K slow", what: "the two slow ones from a cold start, 30 s", backends: slow, routes: one(slow), load: short, length: 30 * time.Second},
 		{name: "T ten", what: "two slow prefills, 9 requests/s, 10 min", backends: slow, routes: one(slow), load: short, length: 10 * time.Minute, warmup: time.Minute},
+		{name: "T prompts", what: "the two slow ones, prompts of 1,500 and answers of 60, 3 requests/s", backends: slow, routes: one(slow), load: prompts, length: 5 * time.Minute},
 	}
 	for _, p := range list {
 		if slices.Contains(dear, p.name) {
@@ -163,7 +165,7 @@ func changes() []pool {
 
 // dear are pools whose prompts stop those who stream for long: they are played
 // with four gateways too, which have to know each other's streams.
-var dear = []string{"L", "L prior", "L bursts", "L bursts prior", "T ten"}
+var dear = []string{"L", "L prior", "L bursts", "L bursts prior", "T ten", "T prompts"}
 
 // tenancy is so many hidden users of a backend, who leave at the time and came
 // before it.

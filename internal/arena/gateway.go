@@ -34,6 +34,7 @@ type gateway struct {
 	lives   uint64         // how often it was started
 	learner *learn.Learner // nil as book
 	verdict share.Verdict
+	news    uint64 // of the router, as told
 }
 
 // replica is the name by which the store and the others know it.
@@ -41,9 +42,10 @@ func (g *gateway) replica() string { return fmt.Sprint(g.index, " ", g.lives) }
 
 // The timers of a gateway.
 type (
-	learning struct{ g *gateway }
-	sharing  struct{ g *gateway }
-	looking  struct{ g *gateway }
+	learning   struct{ g *gateway }
+	sharing    struct{ g *gateway }
+	newsworthy struct{ g *gateway }
+	looking    struct{ g *gateway }
 )
 
 func newGateway(w *world, index int) *gateway {
@@ -77,6 +79,7 @@ func (g *gateway) start() {
 		g.breakers[i] = breaker{gateway: g, engine: w.engines[i], core: core.New(core.OfBackend())}
 	}
 	g.router.Update(w.clock, router.Configure{Topology: w.topology()})
+	g.news = 0
 	g.verdict = share.NewVerdict(w.s.Replicas, w.expiry())
 	if !w.s.Policy.learns() {
 		return
@@ -202,15 +205,32 @@ func (m *margins) at(g *gateway, t profiles.Target) float64 {
 	return m.taught[teaching{g.index, 0, t}]
 }
 
-// fire tells the others what runs here and hears what they run: the round that
-// router/redisload does.
+// fire is due each ShareDelay.
 func (s *sharing) fire(w *world) {
-	g := s.g
 	w.agenda.enter(w.now+w.s.ShareDelay, s)
-	others, err := link{w}.tell(g.replica(), peers.Encode(g.router.Loads()))
+	s.g.tell()
+}
+
+// fire is due when there is something to tell at once.
+func (n *newsworthy) fire(*world) { n.g.tell() }
+
+// tell says to the others what runs here and hears what they run: the step of
+// router/redisload.
+func (g *gateway) tell() {
+	w := g.world
+	g.news = g.router.News()
+	others, err := link{w}.tell(g.replica(), peers.Encode(g.router.Own(w.clock)))
 	state := g.verdict.See(w.clock, len(others), err)
 	if remote, ok := peers.Remote(state, others, err); ok {
 		g.deliver(g.router.Update(w.clock, remote))
+	}
+}
+
+// hasten tells soon what cannot wait, as share.Loop does.
+func (g *gateway) hasten() {
+	if n := g.router.News(); n != g.news {
+		g.news = n
+		g.world.agenda.enter(g.world.now+share.LookEvery, &newsworthy{g})
 	}
 }
 

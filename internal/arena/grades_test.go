@@ -210,8 +210,8 @@ func grades() []grade {
 		}
 	}
 	for _, name := range dear {
-		add(grade{"dear prompts, four gateways: missed ≤ 1 %", name + " four", missedOfServed, 0.01, 0, 0},
-			grade{"four gateways: goodput ≥ 95 % of one's", name + " four", goodputOf(name, Pacer), 0.95, 0, 0})
+		add(grade{"dear prompts, four gateways: missed ≤ 1 %", name + " four", missedOfServed, 0.01, 0.015, 5},
+			grade{"four gateways: goodput ≥ 95 % of one's", name + " four", goodputOf(name, Pacer), 0.95, 0.9, 5})
 	}
 	for _, p := range guarantees() {
 		if !p.routes[0].SLO.Guarantee.None() {

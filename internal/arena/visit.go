@@ -112,6 +112,7 @@ func (v *visit) answer(d router.Decision) {
 		v.refused(d.Refusal)
 	default:
 		v.lease, v.waited = d.Lease, w.now-v.arrived
+		v.gateway.hasten()
 		v.send()
 	}
 }

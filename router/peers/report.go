@@ -3,25 +3,58 @@ package peers
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/share"
 )
 
 // Report is what one replica says of itself. Its JSON is the stored form:
-// {"v":1,"b":{"h200-a":[waiting,decoding,prompt tokens,floor]}}, and where models
-// are counted by themselves, the part of each: "m":{"api":{"gpt-4o":[…]}}.
+// {"v":1,"b":{"h200-a":[…]}}, and where models are counted by themselves, the part
+// of each: "m":{"api":{"gpt-4o":[…]}}. Numbers are added at the end of a list: one
+// that is missing is of a replica that does not tell it, and those beyond what is
+// known here are left out.
 type Report struct {
 	Version  int                          `json:"v"`
 	Backends map[string]counts            `json:"b"`
 	Models   map[string]map[string]counts `json:"m,omitempty"`
 }
 
-// counts are waiting, decoding, prompt tokens and floor.
-type counts [4]float64
+// counts are the numbers of a router.Load, in this order.
+type counts [13]float64
+
+const (
+	waiting = iota
+	decoding
+	promptTokens
+	floor
+	leads     // streams
+	leastLead // seconds
+	levelTokens
+	levelSeconds
+	levelAtN
+	levelSteps
+	levelTime
+	prefillsXY
+	prefillsXX
+)
+
+// most bounds each count of one replica: more was written by no gateway. A
+// backend that is believed to run that much gets nothing.
+var most = counts{
+	waiting: 1e6, decoding: 1e6, promptTokens: 1e12, floor: 1e5, leads: 1e6, leastLead: 3600,
+	levelTokens: 1e9, levelSeconds: 1e8, levelAtN: 1e14, levelSteps: 1e9, levelTime: 3600, prefillsXY: 1e15, prefillsXX: 1e15,
+}
 
 func countsOf(l router.Load) counts {
-	c := counts{float64(l.Waiting), float64(l.Decoding), float64(l.PromptTokens), l.Floor}
+	c := counts{
+		waiting: float64(l.Waiting), decoding: float64(l.Decoding), promptTokens: float64(l.PromptTokens), floor: l.Floor,
+		leads: float64(l.Leads.Streams), leastLead: l.Leads.Least.Seconds(),
+		levelTokens: l.Level.Tokens, levelSeconds: l.Level.Seconds, levelAtN: l.Level.AtN, levelSteps: l.Level.Steps, levelTime: l.Level.Time,
+		prefillsXY: l.Prefills.XY, prefillsXX: l.Prefills.XX,
+	}
 	for i, v := range c {
 		if !(v >= 0) { // false for NaN
 			c[i] = 0
@@ -30,10 +63,6 @@ func countsOf(l router.Load) counts {
 	}
 	return c
 }
-
-// most bounds each count of one replica: more was written by no gateway. A
-// backend that is believed to run that much gets nothing.
-var most = counts{1e6, 1e6, 1e12, 1e5}
 
 // possible reports whether a gateway can have written c.
 func (c counts) possible() bool {
@@ -45,29 +74,24 @@ func (c counts) possible() bool {
 	return true
 }
 
-// addTo adds c to l.
-func (c counts) addTo(l *router.Load) {
-	l.Waiting += int(c[0])
-	l.Decoding += int(c[1])
-	l.PromptTokens += int(c[2])
-	l.Floor = max(l.Floor, c[3])
+func (c counts) load() router.Load {
+	return router.Load{
+		Waiting: int(c[waiting]), Decoding: int(c[decoding]), PromptTokens: int(c[promptTokens]), Floor: c[floor],
+		Leads:    router.Leads{Streams: int(c[leads]), Least: time.Duration(c[leastLead] * float64(time.Second))},
+		Level:    router.Level{Tokens: c[levelTokens], Seconds: c[levelSeconds], AtN: c[levelAtN], Steps: c[levelSteps], Time: c[levelTime]},
+		Prefills: router.Prefills{XY: c[prefillsXY], XX: c[prefillsXX]},
+	}
 }
 
 const reportVersion = 1
 
-// Encode writes what this replica runs, leaving out idle backends.
-func Encode(loads []router.BackendLoad) string {
+// Encode writes what this replica runs.
+func Encode(loads map[string]router.Load) string {
 	r := Report{Version: reportVersion, Backends: map[string]counts{}}
-	for _, b := range loads {
-		all := countsOf(router.Load{Waiting: b.Waiting, Decoding: b.Decoding, PromptTokens: b.PromptTokens, Floor: b.Floor})
-		if all == (counts{}) {
-			continue
-		}
-		r.Backends[b.Backend] = all
-		for _, m := range b.Models {
-			if c := countsOf(m.Load); c != (counts{}) {
-				r.addModel(b.Backend, m.Model, c)
-			}
+	for backend, l := range loads {
+		r.Backends[backend] = countsOf(l)
+		for model, part := range l.Models {
+			r.addModel(backend, model, countsOf(part))
 		}
 	}
 	text, err := json.Marshal(r)
@@ -124,20 +148,18 @@ func Remote(state share.State, others map[string]Report, err error) (router.Remo
 	return router.RemoteLoad{ByBackend: total(others), Replicas: state.Replicas}, true
 }
 
-// total adds up the reports by backend.
+// total adds up the reports by backend, in the order of the replicas' names.
 func total(reports map[string]Report) map[string]router.Load {
 	sum := map[string]router.Load{}
-	for _, r := range reports {
+	for _, replica := range slices.Sorted(maps.Keys(reports)) {
+		r := reports[replica]
 		for backend, v := range r.Backends {
-			s := sum[backend]
-			v.addTo(&s)
+			s := sum[backend].Plus(v.load())
 			for model, v := range r.Models[backend] {
 				if s.Models == nil {
 					s.Models = map[string]router.Load{}
 				}
-				part := s.Models[model]
-				v.addTo(&part)
-				s.Models[model] = part
+				s.Models[model] = s.Models[model].Plus(v.load())
 			}
 			sum[backend] = s
 		}

@@ -1,11 +1,13 @@
 package peers
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -45,27 +47,53 @@ func TestRemote(t *testing.T) {
 }
 
 func TestReportSurvivesTheTrip(t *testing.T) {
-	loads := []router.BackendLoad{
-		{Backend: `odd "name" {a}/b: ü`, Waiting: 3, Decoding: 17, N: 40, M: 60, PromptTokens: 123456, Floor: 32.5},
-		{Backend: "idle"},
-		{Backend: "api", Waiting: 2, Decoding: 9, PromptTokens: 70, Floor: 20, Models: []router.ModelLoad{
-			{Model: `{"odd"}`, Load: router.Load{Waiting: 2, Decoding: 3, PromptTokens: 70}, N: 30, M: 50},
-			{Model: "", Load: router.Load{Decoding: 6, Floor: 20}},
-			{Model: "idle"},
+	told := router.Load{
+		Waiting: 3, Decoding: 17, PromptTokens: 123456, Floor: 32.5,
+		Leads:    router.Leads{Streams: 16, Least: 250 * time.Millisecond},
+		Level:    router.Level{Tokens: 600, Seconds: 20, AtN: 80, Steps: 150, Time: 9.5},
+		Prefills: router.Prefills{XY: 25.5, XX: 1e6},
+	}
+	loads := map[string]router.Load{
+		`odd "name" {a}/b: ü`: told,
+		"api": {Waiting: 2, Decoding: 9, PromptTokens: 70, Floor: 20, Models: map[string]router.Load{
+			`{"odd"}`: told, "": {Decoding: 6, Floor: 20},
 		}},
 	}
 	got := total(map[string]Report{"x": read(t, Encode(loads))})
-	want := map[string]router.Load{
-		loads[0].Backend: {Waiting: 3, Decoding: 17, PromptTokens: 123456, Floor: 32.5},
-		"api": {Waiting: 2, Decoding: 9, PromptTokens: 70, Floor: 20, Models: map[string]router.Load{
-			`{"odd"}`: {Waiting: 2, Decoding: 3, PromptTokens: 70}, "": {Decoding: 6, Floor: 20},
-		}},
+	if diff := cmp.Diff(loads, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
+	odd := map[string]router.Load{"b": {Decoding: 1, Floor: math.NaN(), Leads: router.Leads{Streams: 1, Least: -time.Second}}}
+	if got, want := Encode(odd), `{"v":1,"b":{"b":[0,1,0,0,1,0,0,0,0,0,0,0,0]}}`; got != want {
+		t.Errorf("a floor that is no number and a lead that is lost are written as %s, want %s", got, want)
+	}
+}
+
+// Replicas of several versions stand side by side during an upgrade. What an older
+// one does not tell is unknown: it takes nothing from what the others tell. An older
+// one reads of ours what it knows.
+func TestVersionsUnderstandEachOther(t *testing.T) {
+	ours := Encode(map[string]router.Load{"gpu": {
+		Waiting: 1, Decoding: 2, PromptTokens: 300, Floor: 30,
+		Leads: router.Leads{Streams: 2, Least: time.Second}, Level: router.Level{Tokens: 60, Seconds: 2, AtN: 4, Steps: 30, Time: 2}, Prefills: router.Prefills{XY: 9, XX: 3e5},
+	}})
+	older := `{"v":1,"b":{"gpu":[1,4,500,20]}}`
+	newer := `{"v":1,"b":{"gpu":[0,1,0,0,1,3,0,0,0,0,0,0,0,7,8]},"later":{"gpu":[1]}}`
+	want := map[string]router.Load{"gpu": {
+		Waiting: 2, Decoding: 7, PromptTokens: 800, Floor: 30,
+		Leads: router.Leads{Streams: 3, Least: time.Second}, Level: router.Level{Tokens: 60, Seconds: 2, AtN: 4, Steps: 30, Time: 2}, Prefills: router.Prefills{XY: 9, XX: 3e5},
+	}}
+	got := total(map[string]Report{"a": read(t, older), "b": read(t, ours), "c": read(t, newer)})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := Encode([]router.BackendLoad{{Backend: "b", Decoding: 1, Floor: math.NaN()}}); got != `{"v":1,"b":{"b":[0,1,0,0]}}` {
-		t.Errorf("a floor that is no number is written as %s", got)
+
+	var asBefore struct { // what a report was when it had four numbers
+		Version  int                   `json:"v"`
+		Backends map[string][4]float64 `json:"b"`
+	}
+	if err := json.Unmarshal([]byte(ours), &asBefore); err != nil || asBefore.Version != 1 || asBefore.Backends["gpu"] != [4]float64{1, 2, 300, 30} {
+		t.Errorf("an older replica reads %+v of %s, %v", asBefore, ours, err)
 	}
 }
 
@@ -87,21 +115,23 @@ func TestDecodeBelievesWhatAGatewayCanWrite(t *testing.T) {
 		load map[string]router.Load
 		odd  bool
 	}{
-		``:                                       {odd: true},
-		`not json`:                               {odd: true},
-		`[]`:                                     {odd: true},
-		`{"v":2,"b":{"gpu":[1,1,1,1]}}`:          {},
-		`{"v":1}`:                                {},
-		`{"v":1,"b":{"gpu":[1]}}`:                {load: gpu},
-		`{"v":1,"b":{"gpu":[1000000,1e6,0,99]}}`: {load: map[string]router.Load{"gpu": {Waiting: 1e6, Decoding: 1e6, Floor: 99}}},
-		`{"v":1,"b":{"gpu":["x"]}}`:              {odd: true},
-		`{"v":1,"b":{"gpu":[-5,2,1,0]}}`:         {odd: true},
-		`{"v":1,"b":{"gpu":[0,1e300,0,0]}}`:      {odd: true},
-		`{"v":1,"b":{"gpu":[0,1e400,0,0]}}`:      {odd: true},
-		`{"v":1,"b":{"gpu":[1000001,0,0,0]}}`:    {odd: true},
-		`{"v":1,"b":{"gpu":[0,0,1e13,0]}}`:       {odd: true},
-		`{"v":1,"b":{"gpu":[0,0,0,1e6]}}`:        {odd: true},
-		`{"v":1,"b":{"gpu":[NaN,0,0,0]}}`:        {odd: true},
+		``:                                        {odd: true},
+		`not json`:                                {odd: true},
+		`[]`:                                      {odd: true},
+		`{"v":2,"b":{"gpu":[1,1,1,1]}}`:           {},
+		`{"v":1}`:                                 {},
+		`{"v":1,"b":{"gpu":[1]}}`:                 {load: gpu},
+		`{"v":1,"b":{"gpu":[1000000,1e6,0,99]}}`:  {load: map[string]router.Load{"gpu": {Waiting: 1e6, Decoding: 1e6, Floor: 99}}},
+		`{"v":1,"b":{"gpu":["x"]}}`:               {odd: true},
+		`{"v":1,"b":{"gpu":[-5,2,1,0]}}`:          {odd: true},
+		`{"v":1,"b":{"gpu":[0,1e300,0,0]}}`:       {odd: true},
+		`{"v":1,"b":{"gpu":[0,1e400,0,0]}}`:       {odd: true},
+		`{"v":1,"b":{"gpu":[1000001,0,0,0]}}`:     {odd: true},
+		`{"v":1,"b":{"gpu":[0,0,1e13,0]}}`:        {odd: true},
+		`{"v":1,"b":{"gpu":[0,0,0,1e6]}}`:         {odd: true},
+		`{"v":1,"b":{"gpu":[NaN,0,0,0]}}`:         {odd: true},
+		`{"v":1,"b":{"gpu":[0,1,0,0,1,-2]}}`:      {odd: true},
+		`{"v":1,"b":{"gpu":[0,1,0,0,0,0,1e300]}}`: {odd: true},
 		`{"v":1,"b":{"gpu":[0,3]},"m":{"gpu":{"a":[-1,1]},"gone":{"b":[1,1]}}}`: {odd: true},
 		`{"v":1,"b":{"gpu":[1]},"m":{"gone":{"b":[-1,1]}}}`:                     {load: gpu},
 	} {
@@ -132,7 +162,10 @@ func FuzzDecode(f *testing.F) {
 				}
 			}
 		}
-		own := Encode([]router.BackendLoad{{Backend: text, Waiting: count, Decoding: -count, PromptTokens: count, Floor: floor}})
+		own := Encode(map[string]router.Load{text: {
+			Waiting: count, Decoding: -count, PromptTokens: count, Floor: floor,
+			Leads: router.Leads{Streams: count, Least: time.Duration(count)}, Level: router.Level{Tokens: floor, Time: -floor}, Prefills: router.Prefills{XX: floor},
+		}})
 		if _, err := Decode(own); err != nil {
 			t.Fatalf("%s: %v", own, err)
 		}
@@ -141,13 +174,13 @@ func FuzzDecode(f *testing.F) {
 
 // The parts of a backend add up like the whole, over all replicas.
 func TestModelsAddUp(t *testing.T) {
-	one := read(t, Encode([]router.BackendLoad{{Backend: "api", Decoding: 5, Models: []router.ModelLoad{
-		{Model: "a", Load: router.Load{Decoding: 2, Floor: 20}}, {Model: "b", Load: router.Load{Decoding: 3}},
+	one := read(t, Encode(map[string]router.Load{"api": {Decoding: 5, Models: map[string]router.Load{
+		"a": {Decoding: 2, Floor: 20}, "b": {Decoding: 3},
 	}}}))
-	other := read(t, Encode([]router.BackendLoad{{Backend: "api", Waiting: 1, Decoding: 4, Models: []router.ModelLoad{
-		{Model: "a", Load: router.Load{Waiting: 1, Decoding: 4, Floor: 30}},
+	other := read(t, Encode(map[string]router.Load{"api": {Waiting: 1, Decoding: 4, Models: map[string]router.Load{
+		"a": {Waiting: 1, Decoding: 4, Floor: 30},
 	}}}))
-	together := read(t, Encode([]router.BackendLoad{{Backend: "api", Decoding: 7}}))
+	together := read(t, Encode(map[string]router.Load{"api": {Decoding: 7}}))
 	want := map[string]router.Load{"api": {Waiting: 1, Decoding: 16, Models: map[string]router.Load{
 		"a": {Waiting: 1, Decoding: 6, Floor: 30}, "b": {Decoding: 3},
 	}}}

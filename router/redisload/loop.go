@@ -33,8 +33,12 @@ type Options struct {
 	// Link takes what became of each exchange, and gives the verdict. Required.
 	Link *share.Link
 
-	// Loads returns what this replica runs: router.Router.Loads. Required.
-	Loads func() []router.BackendLoad
+	// Own returns what this replica runs: router.Router.Own. Required.
+	Own func(now time.Time) map[string]router.Load
+
+	// News changes when the others are to hear of something at once:
+	// router.Router.News. Default: they never are.
+	News func() uint64
 
 	// OnLoad is told what the others run, after every exchange. Required.
 	OnLoad func(router.RemoteLoad)
@@ -67,8 +71,8 @@ func New(o Options) (*Loop, error) {
 		return nil, errors.New("redisload: Replica is missing")
 	case o.Link == nil:
 		return nil, errors.New("redisload: Link is missing")
-	case o.Loads == nil:
-		return nil, errors.New("redisload: Loads is missing")
+	case o.Own == nil:
+		return nil, errors.New("redisload: Own is missing")
 	case o.OnLoad == nil:
 		return nil, errors.New("redisload: OnLoad is missing")
 	case o.Log == nil:
@@ -85,7 +89,7 @@ func New(o Options) (*Loop, error) {
 
 // Run exchanges load until ctx ends, then takes this replica out.
 func (l *Loop) Run(ctx context.Context) error {
-	share.Loop(ctx, l.o.Every, l.step, l.leave)
+	share.Loop(ctx, l.o.Every, l.o.News, l.step, l.leave)
 	return nil
 }
 
@@ -103,7 +107,7 @@ func (l *Loop) step(ctx context.Context) {
 
 // exchange writes our load and reads that of the others, by replica.
 func (l *Loop) exchange(ctx context.Context) (map[string]peers.Report, error) {
-	mine := peers.Encode(l.o.Loads())
+	mine := peers.Encode(l.o.Own(time.Now()))
 	var flat []string
 	err := l.o.Conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
 		flat, err = l.script.Run(ctx, rdb, []string{l.key},

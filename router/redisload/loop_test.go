@@ -15,6 +15,7 @@ import (
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
+	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/share"
 )
@@ -29,14 +30,14 @@ const expiry = time.Second
 type replica struct {
 	*Loop
 	link *share.Link
-	load router.BackendLoad
+	load router.Load
 	told []router.RemoteLoad
 	log  bytes.Buffer
 }
 
 func newReplica(t *testing.T, s *redistest.Server, name string, decoding int) *replica {
 	t.Helper()
-	r := &replica{load: router.BackendLoad{Backend: "gpu", Decoding: decoding, N: 99, M: 99}}
+	r := &replica{load: router.Load{Decoding: decoding}}
 	log := slog.New(slog.NewTextHandler(&r.log, nil))
 	conn, err := redisconn.Open(redisconn.Options{
 		Store:      config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"},
@@ -52,7 +53,12 @@ func newReplica(t *testing.T, s *redistest.Server, name string, decoding int) *r
 	}
 	r.Loop, err = New(Options{
 		Conn: conn, Link: r.link, Replica: name, Log: log, Every: every, Expiry: 4 * every,
-		Loads:  func() []router.BackendLoad { return []router.BackendLoad{r.load} },
+		Own: func(time.Time) map[string]router.Load {
+			if r.load.Decoding == 0 {
+				return nil
+			}
+			return map[string]router.Load{"gpu": r.load}
+		},
 		OnLoad: func(l router.RemoteLoad) { r.told = append(r.told, l) },
 	})
 	if err != nil {
@@ -257,7 +263,7 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 		"Conn":    func(o *Options) { o.Conn = nil },
 		"Replica": func(o *Options) { o.Replica = "" },
 		"Link":    func(o *Options) { o.Link = nil },
-		"Loads":   func(o *Options) { o.Loads = nil },
+		"Own":     func(o *Options) { o.Own = nil },
 		"OnLoad":  func(o *Options) { o.OnLoad = nil },
 		"Log":     func(o *Options) { o.Log = nil },
 	} {
@@ -270,16 +276,19 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 }
 
 func BenchmarkExchange(b *testing.B) {
-	// Budget: 1 ms, five times a second; 0.15 ms with eight replicas of 16 backends.
+	// Budget: 1 ms, five times a second; 0.5 ms with eight replicas of 16 backends.
 	s := redistest.Start(b)
 	conn, err := redisconn.New(config.Store{Addrs: []string{s.Addr}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(conn.Close)
-	loads := make([]router.BackendLoad, 16)
-	for i := range loads {
-		loads[i] = router.BackendLoad{Backend: fmt.Sprint("gpu-", i), Waiting: i, Decoding: 100, PromptTokens: 5000, Floor: 30}
+	loads := map[string]router.Load{}
+	for i := range 16 {
+		loads[fmt.Sprint("gpu-", i)] = router.Load{
+			Waiting: i, Decoding: 100, PromptTokens: 5000, Floor: 30, Leads: router.Leads{Streams: 90, Least: 1234567 * time.Microsecond},
+			Level: router.Level{Tokens: 29876.54, Seconds: 1000.0 / 3, AtN: 1e5 / 3, Steps: 1000.0 / 3, Time: 9.99}, Prefills: router.Prefills{XY: 1e4 / 3, XX: 1e8 / 3},
+		}
 	}
 	var loops []*Loop
 	link, err := share.NewLink(share.Options{Log: slog.New(slog.DiscardHandler)})
@@ -289,7 +298,7 @@ func BenchmarkExchange(b *testing.B) {
 	for i := range 8 {
 		l, err := New(Options{
 			Conn: conn, Link: link, Replica: fmt.Sprint("replica-", i), Log: slog.New(slog.DiscardHandler),
-			Loads:  func() []router.BackendLoad { return loads },
+			Own:    func(time.Time) map[string]router.Load { return loads },
 			OnLoad: func(router.RemoteLoad) {},
 		})
 		if err != nil {
@@ -322,7 +331,7 @@ func TestReplicasShareTheLoadOfEachModel(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		r, conn := router.New(router.Options{Rand: func() float64 { return 0.5 }}), newReplica(t, s, name, 0)
 		r.Update(now, router.Configure{Topology: topo})
-		conn.o.Loads, conn.o.OnLoad = r.Loads, func(l router.RemoteLoad) { r.Update(now, l) }
+		conn.o.Own, conn.o.OnLoad = r.Own, func(l router.RemoteLoad) { r.Update(now, l) }
 		routers, replicas = append(routers, r), append(replicas, conn)
 	}
 	for route, users := range map[string]int{"chat": 2, "*": 3} {
@@ -344,5 +353,69 @@ func TestReplicasShareTheLoadOfEachModel(t *testing.T) {
 	}
 	if c := routers[1].Explain(now, router.Request{Route: "*", Stream: true})[0]; c.Reason != router.ReasonCap {
 		t.Errorf("the seventh is %v, want cap", c.Reason)
+	}
+}
+
+// Two gateways before one engine, with a real Redis between them: what would stop
+// the streams of one for longer than they can stand, the other does not send; and
+// it knows how fast they are, and what prompts take there.
+func TestReplicasProtectEachOthersStreams(t *testing.T) {
+	s := redistest.Start(t)
+	topo := router.Topology{
+		Backends: []router.Backend{{Name: "gpu"}},
+		Routes: []router.Route{{
+			Name: "chat", SLO: router.SLO{MinTPS: 30, Grace: time.Second},
+			Targets: []router.RouteTarget{{Target: router.Target{Backend: "gpu", Model: "m"}}},
+		}},
+	}
+	now := time.Now()
+	book := profiles.NewBook(profiles.Options{})
+	target := router.Target{Backend: "gpu", Model: "m"}
+	book.Prior(target, []profiles.PriorPoint{{N: 1, TPS: 80}, {N: 16, TPS: 60}})
+	var routers []*router.Router
+	var replicas []*replica
+	for _, name := range []string{"a", "b"} {
+		r, end := router.New(router.Options{Rand: func() float64 { return 0.5 }}), newReplica(t, s, name, 0)
+		r.Update(now, router.Configure{Topology: topo})
+		r.Update(now, router.Curves{ByTarget: map[router.Target]*profiles.Curve{target: book.Curve(target)}})
+		end.o.Own, end.o.OnLoad = func(time.Time) map[string]router.Load { return r.Own(now) }, func(l router.RemoteLoad) { r.Update(now, l) }
+		routers, replicas = append(routers, r), append(replicas, end)
+	}
+	exchange := func() {
+		for range 2 {
+			for _, r := range replicas {
+				r.step(t.Context())
+			}
+		}
+	}
+	exchange()
+	takes := func(i, prompt int) router.Reason {
+		return routers[i].Explain(now, router.Request{Route: "chat", Stream: true, PromptTokens: prompt})[0].Reason
+	}
+	const dear = 20_000 // two seconds, at 100 µs a token
+	if got := takes(1, dear); got != router.OK {
+		t.Fatalf("b, while nobody streams: %v, want ok", got)
+	}
+	lease := routers[0].Place(now, router.Request{Route: "chat", Stream: true, PromptTokens: 2000}).Lease
+	now = now.Add(600 * time.Millisecond) // 300 µs a token
+	lease.FirstToken(now)
+	now = now.Add(500 * time.Millisecond)
+	lease.Progress(now, profiles.Count{Tokens: 20})
+	if got := takes(1, dear); got != router.OK {
+		t.Errorf("b, before it hears of a's stream: %v, want ok", got)
+	}
+	exchange()
+	for i, name := range []string{"a", "b"} {
+		if got := takes(i, dear); got != router.ReasonProtects {
+			t.Errorf("%s, beside a's stream with a second and a sixth of a lead: %v, want protects", name, got)
+		}
+		if got := takes(i, 100); got != router.OK {
+			t.Errorf("%s, a short prompt: %v, want ok", name, got)
+		}
+	}
+	lease.Done(now, 20)
+	exchange()
+	if got := takes(1, dear); got != router.OK {
+		t.Errorf("b, when a's stream has ended: %v, want ok", got)
 	}
 }

@@ -1,0 +1,128 @@
+package router
+
+import "time"
+
+// Load is what one replica runs on one backend, or all the others there.
+type Load struct {
+	Waiting, Decoding int
+	PromptTokens      int     // of the waiting
+	Floor             float64 // highest floor of its running streams, 0 = none
+
+	// What others need to know to protect these streams. The zero value of each
+	// is that nobody tells.
+	Leads    Leads
+	Level    Level    // of the only target that is counted here; 0 where there are several
+	Prefills Prefills // of its first tokens
+
+	// Models is what of it is counted by model, by its name; nil = nothing.
+	Models map[string]Load
+}
+
+// Leads is how far the streams that decode with a floor are ahead of it.
+type Leads struct {
+	Streams int           // how many there are; 0 = none, or nobody tells
+	Least   time.Duration // for how long all of them may get no token and keep their floors
+}
+
+func (l Leads) plus(o Leads) Leads {
+	if l.Streams <= 0 || o.Streams > 0 && o.Least < l.Least {
+		l.Least = o.Least
+	}
+	l.Streams += o.Streams
+	return l
+}
+
+// sane returns l without what no load can be.
+func (l Load) sane() Load {
+	l.Waiting, l.Decoding, l.PromptTokens = max(l.Waiting, 0), max(l.Decoding, 0), max(l.PromptTokens, 0)
+	l.Floor = finite(l.Floor)
+	return l
+}
+
+// Plus returns l and o together, both sane or not; Models are l's.
+func (l Load) Plus(o Load) Load {
+	o = o.sane()
+	l.Waiting += o.Waiting
+	l.Decoding += o.Decoding
+	l.PromptTokens += o.PromptTokens
+	l.Floor = max(l.Floor, o.Floor)
+	l.Leads = l.Leads.plus(o.Leads)
+	l.Level = l.Level.plus(o.Level)
+	l.Prefills = l.Prefills.plus(o.Prefills)
+	return l
+}
+
+// less returns what is left of l without o, which is a part of it. Whose the
+// floor and the least lead are nobody says: they are those of what is left, if
+// anything is. Of speed nothing is known then.
+func (l Load) less(o Load) Load {
+	o = o.sane()
+	l.Waiting, l.Decoding, l.PromptTokens = l.Waiting-o.Waiting, l.Decoding-o.Decoding, l.PromptTokens-o.PromptTokens
+	l.Level, l.Prefills = Level{}, Prefills{}
+	if l = l.sane(); l.Waiting+l.Decoding == 0 {
+		l.Floor, l.Leads = 0, Leads{}
+	}
+	return l
+}
+
+// Own returns what this replica runs, by backend, for the other replicas: those
+// backends where it runs anything.
+func (r *Router) Own(now time.Time) map[string]Load {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.advance(now)
+	all := map[string]Load{}
+	for _, b := range r.backends {
+		if b.own == 0 {
+			continue
+		}
+		var l Load
+		for _, g := range b.groups {
+			part := g.ownLoad(now)
+			if g.id.Separate && part.Waiting+part.Decoding > 0 {
+				if l.Models == nil {
+					l.Models = map[string]Load{}
+				}
+				l.Models[g.id.Model] = part
+				part.Level, part.Prefills = Level{}, Prefills{}
+			}
+			l = l.Plus(part)
+		}
+		all[b.name] = l
+	}
+	return all
+}
+
+// ownLoad is what this replica runs in g. It looks at the streams anew: who hears
+// of them knows nothing of what comes after.
+func (g *group) ownLoad(now time.Time) Load {
+	if g.lookedAt.Before(now) {
+		g.look(now)
+	}
+	l := Load{
+		Waiting: g.waiting, Decoding: g.decoding, PromptTokens: g.prompt, Floor: g.highestFloor(),
+		Prefills: g.prefills.told(now),
+	}
+	if g.floored > 0 {
+		l.Leads = Leads{Streams: g.floored, Least: g.lead}
+	}
+	if len(g.models) == 1 {
+		l.Level = g.models[0].own
+	}
+	return l
+}
+
+// News counts the requests that were placed and that the other replicas should
+// hear of at once: while their prompts are prefilled, all who stream there stand
+// still. It takes no lock.
+func (r *Router) News() uint64 { return r.news.Load() }
+
+// newsFrom is from which time of prefill on a prompt is news.
+const newsFrom = 100 * time.Millisecond
+
+// announce notes that l was placed.
+func (r *Router) announce(l *Lease) {
+	if r.remote.Replicas > 1 && seconds(l.group.promptCost*float64(l.prompt)) >= newsFrom {
+		r.news.Add(1)
+	}
+}
