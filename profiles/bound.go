@@ -21,7 +21,8 @@ const (
 //
 //	low(n) = min over lo ≤ m ≤ n of min(TPS(m), own(m))·(1 − max(margin, τ·e/√(τ² + e²)))
 //
-// with e the standard error of the bin of m and τ = bend, both relative; times
+// with lo the lowest visited n, margin the share that is taken off at least (0 to
+// 1), e the standard error of the bin of m and τ = bend, both relative; times
 // extrapolated above the support. The running minimum keeps a step in the curve
 // from being averaged away. It starts at the lowest visited n, so that what is
 // extrapolated below cannot poison it.
@@ -35,8 +36,8 @@ func (c *Curve) bound(s *Sums) {
 		v, off := c.TPS(n), c.margins.all
 		if c.source == Learned {
 			b := &s.bins[BinOf(n)]
-			e := b.error(noise)
-			v = min(v, c.own(n, b, e))
+			own, e := c.own(n, b, noise)
+			v = min(v, own)
 			off = max(off, unexplained(e))
 		}
 		if i > rungOf(hi) {
@@ -50,20 +51,24 @@ func (c *Curve) bound(s *Sums) {
 	}
 }
 
-// own returns the speed at n, in tokens/s, that the bin of n shows by itself:
+// own returns the speed at n, in tokens/s, that the bin of n shows by itself, with
+// the relative standard error e of that:
 //
-//	own(n) = 1/((A + B·√n + C·n + D·ρ·n) · S/(A·Y + B·R + C·N + D·PN) · (1 − e))
+//	own(n) = 1/((A + B·√n + C·n)·e^r·(1 − e) + D·ρ·n)
 //
-// the fit at the prompt load of n streams, times all that the bin says against it,
-// as fast as its standard error e allows; +Inf where the bin is too thin to say.
-// What the bin's tokens took with the prompts that happened to fall beside them is
-// several times as far off. A stall that hit a single window is all in e, and
-// is taken off again.
-func (c *Curve) own(n int, b *binSums, e float64) float64 {
-	expected := c.fit.expect(b)
-	if b.K < ownSteps || !(b.S > 0) || !(expected > 0) || confidence*e >= 1 {
-		return math.Inf(1)
+// with r, in ln, all that the bin says against the fit, as fast as e allows, at the
+// prompt load ρ·n of n streams; +Inf where the bin is too thin to say. What its
+// tokens took with the prompts that happened to fall beside them is several times
+// as far off. A stall that hit a single window is all in e, and is taken off again.
+// noise is the variance of a step, relative, as in binSums.error.
+func (c *Curve) own(n int, b *binSums, noise float64) (tps, e float64) {
+	r, e, ok := b.against(c.fit, noise)
+	if !ok {
+		return math.Inf(1), math.Inf(1)
 	}
-	t := c.fit.tpot(float64(n), float64(n)*c.rho) * (b.S / expected) * (1 - confidence*e)
-	return 1 / min(max(t, minTPOT), maxTPOT)
+	if b.K < ownSteps || confidence*e >= 1 {
+		return math.Inf(1), e
+	}
+	t := c.fit.tpot(float64(n), 0)*math.Exp(r)*(1-confidence*e) + c.fit.D*float64(n)*c.rho
+	return 1 / min(max(t, minTPOT), maxTPOT), e
 }

@@ -66,7 +66,7 @@ const (
 // rules is all that Check knows.
 var rules = slices.Concat(
 	// A bin: time and tokens, their sums over n, and the moments of its windows.
-	positive("b", binNames[:], exact, "s", "t", "y", "k", "r", "n", "w", "ss", "yy", "tq", "kq", "td", "kd", "pd"),
+	positive("b", binNames[:], exact, "s", "t", "y", "k", "r", "n", "w", "ss", "yy", "tq", "kq", "td", "kd", "pd", "wq", "vq"),
 	[]Rule{
 		{Kind: "b", X: 1, Of: -1, Most: mostSeconds, Slack: exact},
 		{Kind: "b", X: 0, Of: 1, Least: 1, Most: 1, Level: 1, Slack: exact},

@@ -8,7 +8,7 @@ import (
 // Curve is TPS(n) of one target as known at one moment: immutable, safe for
 // concurrent use. The zero value knows nothing.
 //
-//	TPS(n) = 1/((A + B·√n + C·n + D·ρ·n)·e^r(n))
+//	TPS(n) = 1/((A + B·√n + C·n)·e^r(n) + D·ρ·n)
 //
 // in tokens/s for one of n streams; A, B, C, D in seconds; ρ in prompt tokens for
 // each output token, over all n; r(n), in ln, the correction where the bins say
@@ -97,7 +97,12 @@ func (c *Curve) tpot(n float64) float64 {
 	if c.source == Prior {
 		return min(max(c.prior.tpot(n), minTPOT), maxTPOT)
 	}
-	t := c.fit.tpot(n, n*c.rho) * math.Exp(c.correction.at(math.Log(n)))
+	return c.tpotAt(n, n*c.rho)
+}
+
+// tpotAt returns the same at prompt load p, of a curve that is fitted.
+func (c *Curve) tpotAt(n, p float64) float64 {
+	t := c.fit.tpot(n, 0)*math.Exp(c.correction.at(math.Log(n))) + c.fit.D*p
 	return min(max(t, minTPOT), maxTPOT)
 }
 
@@ -182,11 +187,11 @@ func (c *Curve) expect(r row, cells *[NumBins]exposure) (seconds float64, famili
 			known += e.T
 		}
 	}
-	seconds = c.fit.A*r.K + c.fit.B*r.Q + c.fit.C*r.Y + c.fit.D*r.P
+	seconds = c.fit.A*r.K + c.fit.B*r.Q + c.fit.C*r.Y
 	if plain <= 0 || seconds <= 0 {
 		return 0, false
 	}
-	return seconds * corrected / plain, known >= expectShare*all
+	return seconds*corrected/plain + max(c.fit.D*r.P, 0), known >= expectShare*all
 }
 
 // Points returns every bin with evidence (or the prior's points), by n, at the
@@ -233,12 +238,10 @@ func (c *Curve) AtRho(n int, rho float64) Point {
 	if !c.fitted || !(p >= 0) || math.IsInf(p, 0) {
 		return point
 	}
-	usual, asked := c.fit.tpot(float64(point.N), point.P), c.fit.tpot(float64(point.N), p)
+	change := c.tpotAt(float64(point.N), point.P) / c.tpotAt(float64(point.N), p)
 	point.P = p
-	if usual > 0 && asked > 0 {
-		point.TPS = min(point.TPS*usual/asked, 1/minTPOT)
-		point.Low = min(point.Low*usual/asked, point.TPS)
-	}
+	point.TPS = min(point.TPS*change, 1/minTPOT)
+	point.Low = min(point.Low*change, point.TPS)
 	return point
 }
 

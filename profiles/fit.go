@@ -11,12 +11,6 @@ func (f Fit) tpot(n, p float64) float64 {
 	return f.A + f.B*math.Sqrt(n) + f.C*n + f.D*p
 }
 
-// expect returns the stream-seconds that f expects of what was decoded and
-// prefilled at a bin.
-func (f Fit) expect(b *binSums) float64 {
-	return f.A*b.Y + f.B*b.R + f.C*b.N + f.D*max(b.PN, 0)
-}
-
 // plausible reports whether f gives a speed at the level it was fitted to.
 func (f Fit) plausible(l level) bool {
 	t := f.tpot(l.n, l.p)

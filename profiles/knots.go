@@ -48,26 +48,48 @@ func (k *knots) at(x float64) float64 {
 // standard error of the bin, relative.
 type residual struct{ x, r, e float64 }
 
-// corrections learns r(n), in ln: the stream-seconds of each bin against those
-// that the fit expects of what was decoded and prefilled there,
+// against returns what a bin says against the fit of time without prompts, r in ln,
+// and its standard error e, relative. With f(n) = A + B·√n + C·n seconds of a step
+// at the mean n of the bin, it is the surer of
 //
-//	r = ln(S/(A·Y + B·R + C·N + D·PN)) · τ²/(τ² + e²)
+//	r = ln(T°/(K°·f(n)))                    e = quietError, else error·√(K/K°)
+//	r = ln((S − D·PN)/(A·Y + B·R + C·N))    e = error·S/(S − D·PN)
 //
-// with S in stream-seconds, Y, R, N in tokens, and tokens times √n and n, PN in
-// prompt tokens times n. τ is how far the curve bends away from the fit: see
-// bendOf.
+// T° seconds and K° steps of quiet time, from ownSteps on; S stream-seconds, Y, R,
+// N tokens, and tokens times √n and n, PN prompt tokens times n of all time. noise
+// is as in error. ok is false where the bin says nothing.
+func (b *binSums) against(f Fit, noise float64) (r, e float64, ok bool) {
+	n, ok := b.meanN()
+	plain, rest := f.A*b.Y+f.B*b.R+f.C*b.N, max(b.S-f.D*max(b.PN, 0), 0)
+	if !ok || !(plain > 0) || !(b.S > 0) {
+		return 0, 0, false
+	}
+	own := b.error(noise)
+	quiet, told := b.quietError()
+	if !told {
+		quiet = own * math.Sqrt(b.K/b.Kq)
+	}
+	e = own * b.S / rest
+	if step := f.tpot(n, 0); b.Kq >= ownSteps && b.Tq > 0 && step > 0 && quiet < e {
+		return math.Log(b.Tq / (b.Kq * step)), quiet, true
+	}
+	return math.Log(rest / plain), e, rest > 0
+}
+
+// corrections learns r(n), in ln: what each bin says against the fit, times
+// τ²/(τ² + e²). τ is how far the curve bends away from the fit: see bendOf.
 func corrections(s *Sums, f Fit) knots {
 	var list, sure []residual
 	noise := s.stepNoise()
 	for i := range s.bins {
 		b := &s.bins[i]
-		n, ok := b.meanN()
-		expected := f.expect(b)
-		if !ok || !(expected > 0) || !(b.S > 0) {
+		r, e, ok := b.against(f, noise)
+		if !ok {
 			continue
 		}
+		n, _ := b.meanN()
 		limit := min(minResidual+b.K/residualGrowth, maxResidual)
-		q := residual{math.Log(n), min(max(math.Log(b.S/expected), -limit), limit), b.error(noise)}
+		q := residual{math.Log(n), min(max(r, -limit), limit), e}
 		if list = append(list, q); !b.thin() {
 			sure = append(sure, q)
 		}

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// TestMemoryOfATarget holds the heap of a book to 64 MiB for 1,000 targets with
+// TestMemoryOfATarget holds the heap of a book to 72 MiB for 1,000 targets with
 // evidence in every bin, two open windows and curves up to n = 8192: while the
 // store acknowledges every fold, and while it does not. A fifth of them stand
 // for all.
 func TestMemoryOfATarget(t *testing.T) {
-	const targets, budget = 200, 64 << 20 / 1000 // bytes for each
+	const targets, budget = 200, 72 << 20 / 1000 // bytes for each
 	steps := map[int]float64{}
 	for i := range NumBins {
 		_, hi := BinBounds(i)

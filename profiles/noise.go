@@ -73,6 +73,20 @@ func (b *binSums) error(noise float64) float64 {
 	return e
 }
 
+// quietError returns the standard error of what the bin says of the speed in quiet
+// time, relative, by the windows of that:
+//
+//	e² = W°/(W° − 1) · Σ(T° − τ·K°)²/T°²
+//
+// ok is false where there are too few of them.
+func (b *binSums) quietError() (e float64, ok bool) {
+	if b.Kq < thinSteps || b.Wq < thinWindows {
+		return 0, false
+	}
+	e = math.Sqrt(b.Wq/(b.Wq-1)*b.Vq) / b.Tq
+	return e, finite(e)
+}
+
 // believed is the share of what a bin with error e says against the fit that
 // is taken for the curve's and not for chance.
 func believed(e float64) float64 { return bend * bend / (bend*bend + e*e) }

@@ -29,6 +29,7 @@ type profile struct {
 	shift   Shift    // of what was known then
 	row     row      // windows too thin for a row of their own
 	newest  newest   // prompts
+	calm    calm     // quiet time of the window that is being judged
 
 	// held are the prompts of windows whose exposures streams still keep,
 	// because tokens per chunk is not known; flowing counts the windows closed

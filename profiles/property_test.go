@@ -234,7 +234,7 @@ func slowed(s Sums, k float64) Sums {
 	for i := range s.bins {
 		b := &s.bins[i]
 		b.S, b.T, b.SS, b.SY = b.S*k, b.T*k, b.SS*k*k, b.SY*k
-		b.Tq, b.Td = b.Tq*k, b.Td*k
+		b.Tq, b.Td, b.Vq = b.Tq*k, b.Td*k, b.Vq*k*k
 	}
 	r := &s.rows
 	for _, f := range r.fields()[:10] { // Σ w·x·xᵀ, and a weight is 1/seconds²

@@ -57,7 +57,9 @@ func (s *Stream) deliver() {
 		s.profile.take(w, &s.pending, s.perChunk)
 	}
 	s.age()
-	s.tell(g, s.flowing && evidence)
+	if s.flowing || len(s.slots) >= fullSlots {
+		s.tell(g, s.flowing && evidence, s.perChunk)
+	}
 }
 
 // decoded tells the window how much of the backend's time was decoding seen
@@ -158,7 +160,7 @@ func (s *Stream) settle(complete bool, got delivery) tally {
 	}
 	s.age()
 	if s.arrivals > 0 {
-		s.tell(g, s.flowing && s.evidence())
+		s.tell(g, s.evidence() && (s.flowing || t.source != SourceEstimate), t.each)
 		g.leaves(s)
 		s.occ.leaves(s.sequences)
 	}

@@ -268,7 +268,10 @@ func (s *Stream) load() (version uint32, n int) {
 func (s *Stream) flush() {
 	if s.run.time > 0 || s.run.k > 0 {
 		s.book(s.run.n, s.run.time.Seconds(), float64(s.run.k))
-		s.note(s.run.from, s.run.from+s.run.time, s.run.n, s.run.own, s.run.time, float64(s.run.k))
+		if s.slots != nil { // others may have joined at the instant at which it began
+			own := max(s.run.own, s.occ.relayed())
+			s.note(s.run.from, s.run.from+s.run.time, s.run.n, own, s.run.time, float64(s.run.k))
+		}
 	}
 	s.run.from += s.run.time
 	s.run.time, s.run.k = 0, 0

@@ -51,6 +51,7 @@ type binSums struct {
 	// Of the streams that note slots: see trail and price.
 	Tq, Kq     float64 // T and K of quiet time
 	Td, Kd, Pd float64 // of disturbed time, with the prompt tokens prefilled in it
+	Wq, Vq     float64 // windows with quiet time, and Σ (T° − τ·K°)² of them
 }
 
 // rowSums are the weighted normal equations of the rows

@@ -17,7 +17,7 @@ const (
 	// maxSlots and maxSpans bound the slots and the prefills of a group that are
 	// remembered. Slots beyond are lost.
 	maxSlots = 4096
-	maxSpans = 256
+	maxSpans = 128
 
 	// spanReach is how long before a first token its prefill may have begun: slots
 	// wait that long to be judged.
@@ -45,6 +45,7 @@ type slot struct {
 // are expected to take. Tokens is 0 where nobody knows what lies in it.
 type span struct {
 	from, to time.Duration // since epoch; to never falls from one to the next
+	batch    time.Duration // when the batch before its own ended, since epoch
 	tokens   float64
 }
 
@@ -67,11 +68,11 @@ func (t *trail) prefilled(q span, least time.Duration) {
 	if t.prefills > 0 {
 		last := t.spans[(t.prefills-1)%maxSpans]
 		q.to = max(q.to, last.to)
-		from := last.to
+		q.batch = last.to
 		if q.to-last.to < least {
-			from = last.from
+			q.batch = last.batch
 		}
-		q.from = min(max(q.from, from), q.to)
+		q.from = min(max(q.from, q.batch), q.to)
 	}
 	t.spans[t.prefills%maxSpans] = q
 	t.prefills++
@@ -116,24 +117,50 @@ func (t *trail) judge(at time.Duration, settled bool) {
 		}
 		alone := t.foreign == 0 || sl.to >= t.foreign+spanReach
 		if tokens, disturbed, known := t.beside(sl); known && alone && settled {
-			sl.of.fold.bins[BinOf(int(sl.n))].see(sl, tokens, disturbed)
+			sl.of.see(sl, tokens, disturbed)
 		}
 	}
 	clear(t.slots[len(rest):])
 	t.slots = rest
 }
 
-// see books a slot, beside which so many prompt tokens were prefilled.
-func (b *binSums) see(sl *slot, tokens float64, disturbed bool) {
-	n := float64(sl.n)
-	if !disturbed {
-		b.Tq += sl.seconds / n
-		b.Kq += sl.k / n
+// calm is quiet time of one window, by bin.
+type calm struct {
+	window int64
+	T, K   [NumBins]float64 // as in binSums.Tq and Kq
+}
+
+// see books a slot, beside which so many prompt tokens were prefilled. g.mu is
+// held.
+func (p *profile) see(sl *slot, tokens float64, disturbed bool) {
+	n, i := float64(sl.n), BinOf(int(sl.n))
+	b := &p.fold.bins[i]
+	if disturbed {
+		b.Td += sl.seconds / n
+		b.Kd += sl.k / n
+		b.Pd += tokens / n
 		return
 	}
-	b.Td += sl.seconds / n
-	b.Kd += sl.k / n
-	b.Pd += tokens / n
+	if w := windowOf(sl.to); w > p.calm.window {
+		p.closeCalm()
+		p.calm = calm{window: w}
+	}
+	b.Tq += sl.seconds / n
+	b.Kq += sl.k / n
+	p.calm.T[i] += sl.seconds / n
+	p.calm.K[i] += sl.k / n
+}
+
+// closeCalm adds how far each bin was from its quiet step in the window.
+func (p *profile) closeCalm() {
+	for i := range p.calm.T {
+		known := &p.known.bins[i]
+		if t := p.calm.T[i]; t > 0 && known.Kq >= visitedSteps {
+			off := t - p.calm.K[i]*known.Tq/known.Kq
+			p.fold.bins[i].Wq++
+			p.fold.bins[i].Vq += off * off
+		}
+	}
 }
 
 // joins says that s decodes from first on, and that its prompt was prefilled
@@ -183,14 +210,14 @@ func (s *Stream) noteMore(k float64) {
 	}
 }
 
-// tell hands the slots to the trail, where what the stream gathers is evidence and
-// its tokens are known. g.mu is held.
-func (s *Stream) tell(g *group, known bool) {
+// tell hands the slots to the trail, if they are evidence and it is known how many
+// tokens one of what they count is; else they are lost. g.mu is held.
+func (s *Stream) tell(g *group, known bool, each float64) {
 	t := &g.trail
 	t.foreign = max(t.foreign, s.foreign)
 	if known {
 		for _, sl := range s.slots[:min(len(s.slots), maxSlots-len(t.slots))] {
-			sl.k *= s.perChunk
+			sl.k *= each
 			t.slots = append(t.slots, sl)
 		}
 	}

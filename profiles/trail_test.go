@@ -141,7 +141,7 @@ func TestATrailIsBounded(t *testing.T) {
 	for i := range 2 * maxSlots {
 		at := time.Hour + time.Duration(i)*time.Microsecond
 		s.note(at, at+time.Microsecond, 1, 1, time.Microsecond, 1)
-		s.tell(g, true)
+		s.tell(g, true, 1)
 		g.trail.prefilled(span{from: at, to: at, tokens: 1}, 0)
 	}
 	if len(g.trail.slots) != maxSlots || cap(s.slots) != notedSlots {

@@ -216,13 +216,13 @@ func replayRow(name, engine string, g replayGates) row {
 				{name: "median %", got: quantile(same, 0.5), goal: 3, gate: g.same.median},
 				{name: "p90 %", got: quantile(same, 0.9), goal: 8, gate: g.same.p90},
 				{name: "worst", got: quantile(same, 1)},
-			}, why: heavyPrompts},
+			}, why: unsteady},
 			{what: name + ", against a sweep of the engine alone, at its prompts", figures: []figure{
 				{name: "beyond the sweep's own repeatability, median %", got: quantile(swept, 0.5) - again, goal: 3, gate: g.sweep.median},
 				{name: "the sweep from itself", got: again},
 				{name: "p90 %", got: quantile(swept, 0.9), gate: g.sweep.p90},
 				{name: "worst", got: quantile(swept, 1)},
-			}, why: heavyPrompts},
+			}, why: engineAlone},
 		}
 	}}
 }
