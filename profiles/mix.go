@@ -1,6 +1,9 @@
 package profiles
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // mixSums are what the requests of a target bring, in one memory for all n:
 //
@@ -36,7 +39,7 @@ const (
 	// the recent ones for these to be forgotten, in seconds that stand for
 	// occupied ones: ten half-lives.
 	mixErrors = 4.5
-	mixOver   = 6000.0
+	mixOver   = 10 * float64(defaultHalfLife) / float64(time.Second)
 
 	// mixLeast is how many requests there have to be before anything is a change,
 	// and mixKept how many the newest count as when it is one.
