@@ -65,6 +65,7 @@ let source = null;
 function connect() {
   source?.close();
   source = new EventSource(`/api/v1/events?window=${windowOf()}&deltas=true`);
+  source.onopen = () => state.forgetMarks();
   source.onmessage = (m) => {
     state.take(JSON.parse(m.data));
     at = performance.now();

@@ -1,8 +1,8 @@
 // The backends: whether each serves, what runs there, whether it gives what was
 // learned, and the two things an operator may do.
 
-import { attr, byId, h, keyed, rebuild, size, text } from "./dom.js";
-import { digits, none, plain, plural, rate, since, span, whole } from "./format.js";
+import { attr, byId, h, keyed, rebuild, text } from "./dom.js";
+import { none, plain, plural, rate, since, whole } from "./format.js";
 import { idOf, linkOf } from "./links.js";
 import { matching, Order, rank } from "./state.js";
 

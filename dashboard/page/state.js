@@ -28,9 +28,9 @@ export class State {
     this.world = worldOf(this);
   }
 
-  forget() {
-    this.targets = new Map();
-    this.routes = new Map();
+  // forgetMarks is for a new connection, which is sent the marks anew: those of a
+  // gateway that was restarted are numbered from the start.
+  forgetMarks() {
     this.marks = new Map();
   }
 }
