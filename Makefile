@@ -32,9 +32,10 @@ notices: ## cmd/pacer/licenses.txt anew, from the modules in the program
 test: deps ## every test, with the race detector
 	$(GO) test $(TESTFLAGS) ./...
 
-sdk: ## the official SDKs for Go, Python and Node in front of the built program
+sdk: ## the official SDKs for Go, Python and Node, and OpenTelemetry's collector, with the built program
 	@sh deploy/test-deps.sh sdk
 	cd e2e/sdk && $(GO) test -count=1 -timeout 25m ./...
+	cd e2e/otel && $(GO) test -count=1 -timeout 25m ./...
 
 numbers: ## the promises in numbers at full length, which the race detector would make slow
 	$(GO) test -timeout 10m ./cmd/pacer ./gateway ./internal/accuracy ./internal/arena ./profiles ./providers ./router
