@@ -108,6 +108,7 @@ func Examine(ctx context.Context, o Options) []Finding {
 	looks := []func(*findings){
 		func(f *findings) { configuration(o.Config, f) },
 		func(f *findings) { machine(o, f) },
+		func(f *findings) { writable(o.Config.StateDir, f) },
 		func(f *findings) { certificate(o.Config.TLS, f) },
 		func(f *findings) { store(ctx, o, f) },
 		func(f *findings) { pools(o.Config, cfg, f) },

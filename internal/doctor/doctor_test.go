@@ -282,9 +282,10 @@ func TestTheMachine(t *testing.T) {
 	found = examineText(t, "admin: { listen: 0.0.0.0:9090 }\nbackends: [ { name: gpu, url: http://127.0.0.1:1/v1 } ]\nroutes: [ { model: chat, targets: [ { backend: gpu, model: m } ] } ]\n", nil)
 	has(t, found, "warn: pacer.yaml:1:*admin.listen 0.0.0.0:9090 is reachable from other machines and has no token: changing calls are refused; add token:, or listen on 127.0.0.1")
 
-	var f findings
-	writable(t.TempDir(), &f)
-	writable(filepath.Join(t.TempDir(), "none"), &f)
-	has(t, f, "ok: state_dir * can be written")
-	has(t, f, "fail: state_dir */none cannot be written: no such file or directory; make the directory, and give it to the user that pacer runs as")
+	for _, c := range []struct{ dir, want string }{
+		{t.TempDir(), "ok: state_dir * can be written"},
+		{filepath.Join(t.TempDir(), "none"), "fail: state_dir */none cannot be written: no such file or directory; make the directory, and give it to the user that pacer runs as"},
+	} {
+		has(t, examine(t, "url: http://127.0.0.1:1/v1", "m", func(cfg *config.Config) { cfg.StateDir = c.dir }), c.want)
+	}
 }
