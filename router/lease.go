@@ -96,7 +96,7 @@ func (l *Lease) FirstToken(now time.Time) {
 		l.group.prefills.see(now, l)
 		l.group.unserved.overtake(l)
 		r.decode(now, l)
-		l.model.standing.serve(now, l.placed)
+		l.model.rest.serve(now, l.placed)
 	}
 }
 
@@ -149,13 +149,13 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	l.group, l.model, l.route, l.target = g, m, a.route, a.route.conf.Targets[v.index].Target
 	l.placed, l.weight, l.prompt, l.stream = a.now, a.weight, a.prompt, a.req.Stream
 	l.heap, l.slot = -1, -1
-	l.tenant, l.probe = a.req.Tenant, b.health == Probing || m.standing.rests(a.req.Tenant)
+	l.tenant, l.probe = a.req.Tenant, b.health == Probing || m.rest.rests(a.req.Tenant)
 	m.leases++
 	if b.health == Probing {
 		b.probe, floor = l, 0
 	}
-	if m.standing.rests(a.req.Tenant) {
-		m.standing.try(a.now)
+	if m.rest.rests(a.req.Tenant) {
+		m.rest.try(a.now)
 	}
 	if a.weight == 0 {
 		l.phase = holding
@@ -171,7 +171,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	}
 	if floor > 0 {
 		m.floors.add(floor)
-		m.patience = 0
+		m.probeAfter = 0
 	}
 	a.save(g)
 	a.use(l)
@@ -230,10 +230,10 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 	b := g.backend
 	switch served := l.served.Load(); {
 	case served && !(l.stream && l.phase == decoding): // else FirstToken has said so
-		l.model.standing.serve(now, l.placed)
-		l.model.standing.leave()
+		l.model.rest.serve(now, l.placed)
+		l.model.rest.leave()
 	case served || outputTokens > 0:
-		l.model.standing.leave()
+		l.model.rest.leave()
 	}
 	switch l.phase {
 	case waiting:

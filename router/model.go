@@ -61,13 +61,13 @@ type model struct {
 	reserve     int      // streams those routes want kept free
 	leases      int      // that point here: the model outlives its configuration until 0
 
-	patience time.Duration // idle for so long, it is tried with a floor that it is too slow for; 0 = staleAfter
+	probeAfter time.Duration // idle for so long, it is tried with a floor that it is too slow for; 0 = staleAfter
 
-	standing standing
+	rest rest
 }
 
-// waitLonger notes that the target is tried with a floor that it is too slow for.
-func (m *model) waitLonger() { m.patience = min(2*max(m.patience, staleAfter), staleMost) }
+// probed notes that the target is tried with a floor that it is too slow for.
+func (m *model) probed() { m.probeAfter = min(2*max(m.probeAfter, staleAfter), staleMost) }
 
 // learn takes a new curve, or none.
 func (m *model) learn(c curve) {

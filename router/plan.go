@@ -164,7 +164,7 @@ func (a *ask) stale() *verdict {
 			continue
 		}
 		m := v.model
-		if a.now.Sub(m.group.usedAt) >= max(m.patience, staleAfter) {
+		if a.now.Sub(m.group.usedAt) >= max(m.probeAfter, staleAfter) {
 			return v
 		}
 	}
@@ -200,7 +200,7 @@ func (r *Router) carryOut(a *ask, p *plan) Decision {
 		a.route.probeAt = a.now.Add(probeEvery)
 	}
 	if p.outcome == OutcomeProbe {
-		p.chosen.model.waitLonger()
+		p.chosen.model.probed()
 	}
 	switch p.outcome {
 	case OutcomeQueued:

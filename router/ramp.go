@@ -40,11 +40,11 @@ type ramp struct {
 	cleanAt time.Time // of the last look of which n held since the one before
 }
 
-// patience is how long only clean evidence is taken: of times in which n stood
+// cleanFor is how long only clean evidence is taken: of times in which n stood
 // still and no prompt was prefilled. The stall by a prefill would count as the
 // slope of the curve, and end a slow start early. Under a load that is never
 // still, everything is evidence.
-const patience = time.Second
+const cleanFor = time.Second
 
 // clean reports whether what happened since the last look is evidence of one
 // level, and notes the look.
@@ -58,7 +58,7 @@ func (p *ramp) clean(g *group, now time.Time) bool {
 	if still || p.cleanAt.IsZero() {
 		p.cleanAt = now
 	}
-	return still || now.Sub(p.cleanAt) > patience
+	return still || now.Sub(p.cleanAt) > cleanFor
 }
 
 // evidence is what own streams did, summed up.

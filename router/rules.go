@@ -111,7 +111,7 @@ func (a *ask) admitted(m *model, c *present) Reason {
 	switch {
 	case b.health == Probing && c.alike > 0:
 		return ReasonBreaker
-	case m.standing.rests(a.req.Tenant) && (a.req.Again || a.req.Spare || c.alike > 0 || !m.standing.due(a.now)) && a.passesOver(m):
+	case m.rest.rests(a.req.Tenant) && (a.req.Again || a.req.Spare || c.alike > 0 || !m.rest.due(a.now)) && a.passesOver(m):
 		return ReasonRefuses
 	}
 	return OK

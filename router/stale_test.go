@@ -100,7 +100,7 @@ func TestStaleTargetsAreTriedOneAtATime(t *testing.T) {
 	}
 	b.learn("y", carrying(5, 30, 60))
 	b.fill("chat", 45)
-	if m := b.backends[1].groups[0].models[0]; m.patience != 0 {
-		t.Errorf("it keeps a floor, and its patience is %v", m.patience)
+	if m := b.backends[1].groups[0].models[0]; m.probeAfter != 0 {
+		t.Errorf("it keeps a floor, and is tried after %v", m.probeAfter)
 	}
 }

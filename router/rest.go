@@ -20,8 +20,7 @@ const (
 	servedLately = 10 * time.Second
 )
 
-// standing is whether a target serves what is sent there, as its answers tell. A
-// target that refuses everything rests: as long as a route has another one in
+// rest is whether a target is spared, as its answers tell. One that refuses everything rests: as long as a route has another one in
 // service, it gets one probe at a time, and nobody else. One good answer ends the
 // rest.
 //
@@ -30,7 +29,7 @@ const (
 //
 // The zero value is that of a target of which nothing bad is known. Guarded by
 // Router.mu.
-type standing struct {
+type rest struct {
 	refusals int       // in a row, held against it
 	tenant   string    // whose requests they were
 	several  bool      // of more than one tenant
@@ -44,7 +43,7 @@ type standing struct {
 // refuse notes a refusal, and reports whether it is held against the target: for
 // sure, as another one served the same request, or because there was no good
 // answer for a while.
-func (s *standing) refuse(now time.Time, tenant string, sure bool) bool {
+func (s *rest) refuse(now time.Time, tenant string, sure bool) bool {
 	if since := now.Sub(s.served); !sure && since >= 0 && since < servedLately {
 		return false
 	}
@@ -53,13 +52,13 @@ func (s *standing) refuse(now time.Time, tenant string, sure bool) bool {
 		s.since = now
 	}
 	if s.refusals++; s.refusals >= manyRefusals && s.until.IsZero() {
-		s.rest(now, restLeast)
+		s.begin(now, restLeast)
 	}
 	return true
 }
 
 // note notes whose request the target turned down.
-func (s *standing) note(tenant string) {
+func (s *rest) note(tenant string) {
 	if s.since.IsZero() {
 		s.tenant = tenant
 	}
@@ -68,50 +67,50 @@ func (s *standing) note(tenant string) {
 
 // fill notes that the target said to tenant that it is full, and wants to be left
 // alone for so long; 0 = it did not say.
-func (s *standing) fill(now time.Time, tenant string, told time.Duration) {
+func (s *rest) fill(now time.Time, tenant string, told time.Duration) {
 	s.note(tenant)
 	s.since = now
 	s.full = told <= 0 && (s.full || s.until.IsZero())
 	if told = min(told, restTold); told > 0 {
 		s.until, s.wait = later(s.until, now.Add(told)), max(s.wait, restLeast)
 	} else if s.until.IsZero() {
-		s.rest(now, restLeast)
+		s.begin(now, restLeast)
 	}
 }
 
-func (s *standing) rest(now time.Time, d time.Duration) {
+func (s *rest) begin(now time.Time, d time.Duration) {
 	s.until, s.wait = now.Add(d), min(2*d, restMost)
 }
 
 // try notes that a probe goes there.
-func (s *standing) try(now time.Time) { s.rest(now, max(s.wait, restLeast)) }
+func (s *rest) try(now time.Time) { s.begin(now, max(s.wait, restLeast)) }
 
 // serve notes a good answer to a request that was placed then. What was accepted
 // before the first refusal says nothing about what comes after it; what came
 // between two of them shows that not everything is refused.
-func (s *standing) serve(now, placed time.Time) {
+func (s *rest) serve(now, placed time.Time) {
 	if placed.Before(s.since) && !now.Before(s.since) { // else the clock was set back
 		s.served = now
 		return
 	}
-	*s = standing{served: now}
+	*s = rest{served: now}
 }
 
 // leave notes that a request ended there that had been served: a full target has
 // room again.
-func (s *standing) leave() {
+func (s *rest) leave() {
 	if s.full {
-		*s = standing{served: s.served}
+		*s = rest{served: s.served}
 	}
 }
 
 // rests reports whether the target rests, as far as tenant is concerned.
-func (s *standing) rests(tenant string) bool {
+func (s *rest) rests(tenant string) bool {
 	return !s.until.IsZero() && (s.several || s.tenant == tenant)
 }
 
 // due reports whether it is time for a probe: also when the clock was set back.
-func (s *standing) due(now time.Time) bool {
+func (s *rest) due(now time.Time) bool {
 	left := s.until.Sub(now)
 	return left <= 0 || left > restTold
 }
@@ -127,14 +126,14 @@ func later(a, b time.Time) time.Time {
 // place, or the route has another target in service that may serve it, however
 // many run there.
 func (a *ask) passesOver(m *model) bool {
-	if !m.standing.rests(a.req.Tenant) {
+	if !m.rest.rests(a.req.Tenant) {
 		return false
 	}
 	if a.req.Spare {
 		return true
 	}
 	for _, other := range a.route.models {
-		if other != nil && a.service(other.group.backend) == OK && !other.standing.rests(a.req.Tenant) && a.everFits(other) {
+		if other != nil && a.service(other.group.backend) == OK && !other.rest.rests(a.req.Tenant) && a.everFits(other) {
 			return true
 		}
 	}
@@ -158,7 +157,7 @@ func (l *Lease) Refused(now time.Time, sure bool) (held, rests bool) {
 	r := l.group.router
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := &l.model.standing
+	s := &l.model.rest
 	if !l.refused {
 		l.refused = s.refuse(now, l.tenant, sure)
 	}
@@ -171,7 +170,7 @@ func (l *Lease) Full(now time.Time, wait time.Duration) {
 	r := l.group.router
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.model.standing.fill(now, l.tenant, wait)
+	l.model.rest.fill(now, l.tenant, wait)
 }
 
 // Served says that the backend answers well. FirstToken says so too. It takes

@@ -13,8 +13,8 @@ func pool(tb testing.TB) *bench {
 	return b
 }
 
-// standing is that of the i-th backend's target.
-func (b *bench) standing(i int) *standing { return &b.backends[i].groups[0].models[0].standing }
+// rest is that of the i-th backend's target.
+func (b *bench) rest(i int) *rest { return &b.backends[i].groups[0].models[0].rest }
 
 // refuse sends a request to a backend that refuses it.
 func (b *bench) refuse(backend string, sure bool, edit ...func(*Request)) (held, rests bool) {
@@ -62,7 +62,7 @@ func TestWhatRefusesEverythingIsTriedByProbes(t *testing.T) {
 			b.sleep(restMost)
 			l := b.place("chat", exclude("good")).Lease
 			l.FirstToken(b.now)
-			if b.standing(0).rests("") {
+			if b.rest(0).rests("") {
 				t.Errorf("%v: it rests after a first token", prefer)
 			}
 		}
@@ -137,7 +137,7 @@ func TestAProbeThatIsServedEndsTheRest(t *testing.T) {
 			probe := b.tick()[0].Decision.Lease
 			probe.stream = name == "stream"
 			serve(b, probe)
-			if b.standing(0).rests("") {
+			if b.rest(0).rests("") {
 				t.Fatal("it rests still")
 			}
 			b.tick()
@@ -180,7 +180,7 @@ func TestWhoseRefusalItIs(t *testing.T) {
 	l = b.place("chat", exclude("good")).Lease
 	l.Refused(b.now, true)
 	l.Refused(b.now, true)
-	if got := b.standing(0).refusals; got != 2 {
+	if got := b.rest(0).refusals; got != 2 {
 		t.Errorf("%d refusals, want 2: one of a request", got)
 	}
 }
@@ -191,8 +191,8 @@ func TestOneTenantCannotTakeABackendFromTheOthers(t *testing.T) {
 	for range 100 {
 		b.refuse("bad", true, by("hostile"))
 	}
-	if !b.standing(0).rests("hostile") || b.standing(0).rests("victim") {
-		t.Fatalf("rests for the hostile one %v, for the victim %v; want only the first", b.standing(0).rests("hostile"), b.standing(0).rests("victim"))
+	if !b.rest(0).rests("hostile") || b.rest(0).rests("victim") {
+		t.Fatalf("rests for the hostile one %v, for the victim %v; want only the first", b.rest(0).rests("hostile"), b.rest(0).rests("victim"))
 	}
 	b.fill("chat", 3, exclude("bad"))
 	if d := b.place("chat", by("hostile")); d.Ticket == nil {
@@ -204,7 +204,7 @@ func TestOneTenantCannotTakeABackendFromTheOthers(t *testing.T) {
 		t.Fatalf("the victim: %+v, want a place on what serves him", grants)
 	}
 	b.refuse("bad", false, by("victim"))
-	if !b.standing(0).rests("somebody") {
+	if !b.rest(0).rests("somebody") {
 		t.Error("it does not rest for all, though it refused two tenants")
 	}
 	b = pool(t)
@@ -212,7 +212,7 @@ func TestOneTenantCannotTakeABackendFromTheOthers(t *testing.T) {
 		l := b.place("chat", exclude("good"), by(tenant)).Lease
 		l.Full(b.now, 0)
 		l.Done(b.now, 0)
-		if rests := b.standing(0).rests("somebody"); rests != (i == 2) || !b.standing(0).rests("hostile") {
+		if rests := b.rest(0).rests("somebody"); rests != (i == 2) || !b.rest(0).rests("hostile") {
 			t.Errorf("full for %d: rests for others %v", i+1, rests)
 		}
 	}
@@ -234,8 +234,8 @@ func TestWhatServesBetweenRefusalsDoesNotRest(t *testing.T) {
 			streams[0].Done(b.now, 10)
 			streams = streams[1:]
 		}
-		if b.standing(0).rests("victim") {
-			t.Fatalf("it rests after %d refusals in a row", b.standing(0).refusals)
+		if b.rest(0).rests("victim") {
+			t.Fatalf("it rests after %d refusals in a row", b.rest(0).refusals)
 		}
 	}
 }
@@ -263,7 +263,7 @@ func TestAFullBackendRests(t *testing.T) {
 		full.Full(b.now, c.told)
 		full.Done(b.now, 0)
 		runs.Done(b.now, 10)
-		if rests := b.standing(0).rests(""); rests != (c.told > 0) {
+		if rests := b.rest(0).rests(""); rests != (c.told > 0) {
 			t.Errorf("told %v: rests %v after one of its streams has ended", c.told, rests)
 		}
 	}
