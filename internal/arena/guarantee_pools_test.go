@@ -11,17 +11,13 @@ import (
 )
 
 // Who has places guaranteed finds them, and the floor on them, at any load: of five
-// seeds the worst. Without, at twice what the engine carries, nobody does. Several
-// gateways hear of each other late, and are held to what was measured.
+// seeds the worst. Without, at twice what the engine carries, nobody does.
 func TestGuaranteesAreKept(t *testing.T) {
 	skipUnderRace(t)
 	p := newPlays(t)
 	for _, g := range guarantees() {
 		t.Run(g.name, func(t *testing.T) {
-			worst, want := 1.0, 0.97
-			if g.replicas > 1 {
-				want = 0.95
-			}
+			worst := 1.0
 			for seed := range uint64(gradeSeeds) {
 				worst = min(worst, ofGuaranteed.of(p, g.name, seed+1))
 			}
@@ -29,8 +25,8 @@ func TestGuaranteesAreKept(t *testing.T) {
 			switch none := g.routes[0].SLO.Guarantee.None(); {
 			case none && g.name == "G 200 none" && worst > 0.5:
 				t.Errorf("%.2f %% found a place without a guarantee: this load shows nothing", 100*worst)
-			case !none && worst < want:
-				t.Errorf("in the worst seed %.2f %% were placed and kept their floor, want %.0f %%", 100*worst, 100*want)
+			case !none && worst < 0.97:
+				t.Errorf("in the worst seed %.2f %% were placed and kept their floor, want 97 %%", 100*worst)
 			}
 		})
 	}
