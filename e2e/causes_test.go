@@ -166,7 +166,7 @@ func TestCausesOfAProcess(t *testing.T) {
 	endHigh()
 	setFault(t, engines["drifts"], `{"drift":1}`)
 	setFault(t, engines["key"], `{"status":0}`)
-	dead = startDead()
+	startDead()
 	redis.Restart()
 	put("llama-3.1-70b", "5")
 	proctest.Until(t, "everything is well again", func() bool { return len(standing(t, gateway)) == 0 })

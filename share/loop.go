@@ -22,7 +22,8 @@ const (
 	leaveTimeout = 500 * time.Millisecond
 )
 
-// Loop calls step at once and then every so often until ctx ends, and then leave.
+// Loop calls step at once and then every so often until ctx ends, and then leave:
+// no step begins once ctx has ended.
 // A step gets no more time than until the exchange after next is due; leave gets
 // half a second. news, unless it is nil, is looked at each LookEvery: where it has
 // changed since the last step began, the next one does not wait.
@@ -37,18 +38,14 @@ func Loop(ctx context.Context, every time.Duration, news func() uint64, step, le
 		defer t.Stop()
 		look = t.C
 	}
-	for {
+	for ctx.Err() == nil {
 		heard := news()
 		bounded, cancel := context.WithTimeout(ctx, max(2*every, 100*time.Millisecond))
 		step(bounded)
 		cancel()
-		for due := false; !due; {
+		for due := false; !due && ctx.Err() == nil; {
 			select {
 			case <-ctx.Done():
-				bounded, cancel = context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
-				leave(bounded)
-				cancel()
-				return
 			case <-look:
 				due = news() != heard
 			case <-tick.C:
@@ -56,6 +53,9 @@ func Loop(ctx context.Context, every time.Duration, news func() uint64, step, le
 			}
 		}
 	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	leave(bounded)
+	cancel()
 }
 
 // sayEvery is how often Seldom says the same.
