@@ -38,8 +38,8 @@ sdk: ## the official SDKs for Go, Python and Node, and OpenTelemetry's collector
 	cd e2e/otel && $(GO) test -count=1 -timeout 25m ./...
 
 numbers: ## the promises in numbers at full length, which the race detector would make slow
-	$(GO) test -timeout 10m ./cmd/pacer ./gateway ./internal/accuracy ./internal/arena ./profiles ./providers ./router
-	$(GO) test -run TestThreeGateways ./e2e
+	$(GO) test -timeout 10m ./admin ./cmd/pacer ./gateway ./internal/accuracy ./internal/arena ./profiles ./providers ./router
+	$(GO) test -run 'TestThreeGateways|TestAnIncident' ./e2e
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./... >/dev/null # benchmarks still measure something
 
 deps: ## redis-server and chromium, by apt when absent and root

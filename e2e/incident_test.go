@@ -18,6 +18,7 @@ import (
 	"github.com/pacer-dev/pacer/internal/chromium"
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/proctest"
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
 
@@ -217,6 +218,9 @@ type said struct {
 // what it is, since when, in which window, and what to do; and once it is
 // mended, that it is over. With -long it is green again within the window.
 func TestAnIncidentIsReadFromThePage(t *testing.T) {
+	if racetest.On {
+		t.Skip("seven incidents take two minutes, of processes that the race detector does not see; make numbers plays them")
+	}
 	th := newTheatre(t)
 	c := chromium.Start(t)
 	c.Open(th.gateway.Ready["admin"]+"/", 1280, 1000, false)
