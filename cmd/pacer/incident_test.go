@@ -17,6 +17,7 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
 // incident is something that goes wrong while users stream, and is mended.
@@ -158,6 +159,9 @@ func TestIncidentsAreSeen(t *testing.T) {
 		},
 	} {
 		t.Run(x.name, func(t *testing.T) {
+			if racetest.On && x.name != "dead engine" {
+				t.Skip("two minutes of traffic beside the race detector take one each; make numbers plays all")
+			}
 			synctest.Test(t, func(t *testing.T) { x.play(t) })
 		})
 	}
@@ -285,6 +289,9 @@ func (x *incident) greenAgain(t *testing.T, h *house) {
 // Nothing is wrong while users of all sorts come and go below capacity, and nothing
 // is said.
 func TestAQuietDayHasNoCause(t *testing.T) {
+	if racetest.On {
+		t.Skip("four minutes of traffic of many users; make numbers plays them")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedBuffer
 		h := newLoggedHouse(t, []gpu{{name: "a", model: carries64, seed: 3}, {name: "b", model: carries38, seed: 4}},
