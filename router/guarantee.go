@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -22,7 +23,8 @@ type Guarantee struct {
 // None reports whether nothing is kept.
 func (g Guarantee) None() bool { return g.Places <= 0 && !(g.Share > 0) }
 
-// held is what a route has guaranteed in one group. Guarded by Router.mu.
+// held is what runs of a route in one group, and what it has guaranteed there. Guarded
+// by Router.mu.
 //
 // Invariant: used is the sum of the weights of the leases that point here.
 type held struct {
@@ -50,8 +52,10 @@ func (a *ask) heldFor(g *group) int {
 	return held
 }
 
-// owns reports whether k is kept for a.
-func (a *ask) owns(k *held) bool { return k.route == a.route && a.class == k.route.conf.Class }
+// owns reports whether k is kept for a: not for what another route spills.
+func (a *ask) owns(k *held) bool {
+	return k.route == a.route && a.class == k.route.conf.Class && !a.spilled
+}
 
 // leavesHeld is the rule of guarantees: with one more of a's kind, and a floor, on
 // v.model the places that are kept for others there can still be taken, all at once.
@@ -142,14 +146,13 @@ func (rt *route) heldIn(g *group) *held {
 	return nil
 }
 
-// use counts the new lease l of a among those that its guarantee is for.
-func (a *ask) use(l *Lease) {
-	k := a.route.heldIn(l.group)
-	if k == nil || !a.owns(k) {
-		return
+// use counts the new lease l of a, on that target, among those that a guarantee of its
+// route is for, whether it has one or not: it may get one while l runs.
+func (a *ask) use(l *Lease, target int32) {
+	if k := a.route.uses[target]; a.owns(k) {
+		l.held = k
+		k.used += l.weight
 	}
-	l.held = k
-	k.used += l.weight
 }
 
 // unuse takes l off again.
@@ -160,31 +163,51 @@ func (l *Lease) unuse() {
 	}
 }
 
-// meetGuarantees finds the groups in which routes have places guaranteed. What is
-// counted there already goes on being counted.
+// meetGuarantees finds the groups in which routes have places guaranteed.
 func (r *Router) meetGuarantees() {
 	r.guarantees = r.guarantees[:0]
 	for _, rt := range r.routes {
-		before := rt.held
+		rt.meetUses()
 		rt.held = nil
 		if rt.conf.SLO.Guarantee.None() {
 			continue
 		}
-		for i, m := range rt.models {
-			if m == nil || rt.sharesGroup(i) {
+		for i, k := range rt.uses {
+			if k == nil || rt.sharesGroup(i) {
 				continue
 			}
-			j := slices.IndexFunc(before, func(k *held) bool { return k.group == m.group })
-			k := &held{route: rt, group: m.group}
-			if j >= 0 {
-				k = before[j]
-			}
 			rt.held = append(rt.held, k)
-			m.group.held = append(m.group.held, k)
+			k.group.held = append(k.group.held, k)
 		}
 		r.guarantees = append(r.guarantees, rt)
 	}
 	r.holdPlaces()
+}
+
+// meetUses finds where what runs of rt is counted. What is counted there already
+// goes on being counted, also where a target was gone for a while.
+func (rt *route) meetUses() {
+	before := slices.Concat(rt.uses, rt.left)
+	rt.uses, rt.left = make([]*held, len(rt.models)), nil
+	find := func(list []*held, g *group) *held {
+		if i := slices.IndexFunc(list, func(k *held) bool { return k != nil && k.group == g }); i >= 0 {
+			return list[i]
+		}
+		return nil
+	}
+	for i, m := range rt.models {
+		if m == nil {
+			continue
+		}
+		if rt.uses[i] = cmp.Or(find(rt.uses[:i], m.group), find(before, m.group)); rt.uses[i] == nil {
+			rt.uses[i] = &held{route: rt, group: m.group}
+		}
+	}
+	for _, k := range before {
+		if k != nil && k.used > 0 && !slices.Contains(rt.uses, k) && !slices.Contains(rt.left, k) {
+			rt.left = append(rt.left, k)
+		}
+	}
 }
 
 // holdPlaces splits the guarantees among the targets, by what each carries. A split

@@ -88,6 +88,20 @@ func TestBestEffortLeavesWhatIsGuaranteed(t *testing.T) {
 	}
 }
 
+// What other routes spill takes no place that is guaranteed either.
+func TestSpillLeavesWhatIsGuaranteed(t *testing.T) {
+	b := newBench(t, []string{"x", "y"}, guaranteed("kept", 30, 6, "x"),
+		Route{Name: "flood", SLO: SLO{MinTPS: 30}, Targets: targets("y"), OnInfeasible: []Step{{Kind: Spill, Route: "kept"}}})
+	b.learnNow("x", carrying(20, 30, 60))
+	b.health("y", Down)
+	if got := len(b.fill("flood", 100)); got != 14 {
+		t.Errorf("%d were let in beside 6 kept of 20, want 14", got)
+	}
+	if got := len(b.fill("kept", 100)); got != 6 {
+		t.Errorf("%d found a place, want 6", got)
+	}
+}
+
 // What is kept below a cap is kept from requests that do not decode, too.
 func TestGuaranteedPlacesBelowACap(t *testing.T) {
 	b := newBench(t, []string{"x"}, Route{Name: "kept", SLO: SLO{Guarantee: Guarantee{Places: 3}}}, Route{Name: "flood"})
@@ -173,6 +187,40 @@ func TestAReloadKeepsWhatIsUsed(t *testing.T) {
 	if c := b.Explain(b.now, Request{Route: "flood"})[0]; c.Held != 6 {
 		t.Errorf("%d are kept, want 6: those of before have ended", c.Held)
 	}
+}
+
+// A target that goes and comes back has the leases that were there; and those that a
+// route has when it gets its guarantee are of that.
+func TestLeasesAreCountedWhateverIsReloaded(t *testing.T) {
+	b := newBench(t, []string{"x", "y"}, guaranteed("kept", 30, 6, "x"), Route{Name: "flood", SLO: SLO{MinTPS: 30}, Targets: targets("x")})
+	b.learnNow("x", carrying(20, 30, 60))
+	want := func(held int, what string) {
+		t.Helper()
+		if c := b.Explain(b.now, Request{Route: "flood"})[0]; c.Held != held {
+			t.Errorf("%s: %d are kept, want %d", what, c.Held, held)
+		}
+	}
+	leases := b.fill("kept", 4)
+	all := b.topo.Backends
+	for range 2 {
+		b.topo.Backends = all[1:]
+		b.configure()
+	}
+	b.topo.Backends = all
+	b.configure()
+	b.learnNow("x", carrying(20, 30, 60))
+	want(2, "4 used of 6, the target was gone for two reloads")
+	for _, g := range []Guarantee{{}, {Places: 5}} {
+		b.topo.Routes[0].SLO.Guarantee = g
+		b.configure()
+	}
+	want(1, "4 used of 5, given anew")
+	leases = append(leases, b.fill("kept", 1)...)
+	want(0, "5 used of 5")
+	for _, l := range leases {
+		l.Done(b.now, 100)
+	}
+	want(5, "all have ended")
 }
 
 // In any world, after any flood, what is kept of known engines is found: as many as

@@ -38,7 +38,7 @@ type Lease struct {
 	first time.Duration // since placed: when decoding began
 	seen  progress      // as of the group's last scan
 
-	held *held // what it uses of; nil = of no guarantee
+	held *held // where it is counted for a guarantee; nil = for none
 
 	refused bool // held against the target, by Refused
 
@@ -174,7 +174,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 		m.probeAfter = 0
 	}
 	a.save(g)
-	a.use(l)
+	a.use(l, v.index)
 	b.own += l.weight
 	g.waiting += l.weight
 	g.prompt += l.prompt

@@ -118,7 +118,7 @@ func (r *Router) planSpill(a *ask, name string) (plan, bool) {
 	there := &r.elsewhere
 	memory := there.verdicts
 	*there = newAsk(a.now, rt, &a.req)
-	there.preview = a.preview
+	there.preview, there.spilled = a.preview, true
 	if there.weight > 0 && rt.mustQueue(there.class) {
 		return plan{}, false
 	}

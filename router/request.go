@@ -55,6 +55,7 @@ type ask struct {
 	turn    uint64        // requests that came to the route before it
 	since   time.Time     // it comes back as told: when it was refused for the first time; else zero
 	inVain  bool          // it came back as told before this
+	spilled bool          // it is another route's, which had no place for it
 
 	verdicts []verdict // on the route's targets, in their order, once they were judged
 	preview  bool      // it is only asked what would become of it

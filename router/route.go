@@ -15,6 +15,8 @@ type route struct {
 	came    uint64  // requests that were to be placed
 	lengths lengths // of its answers, in tokens of one sequence
 
+	uses       []*held // of conf.Targets, in their order: what runs in their groups; nil where the backend is not configured
+	left       []*held // of groups that are none of its targets any more, and have leases
 	held       []*held // by group, what is guaranteed; nil = nothing
 	guaranteed int     // places in all
 
