@@ -81,7 +81,10 @@ func (t *trail) prefilled(q span, least time.Duration) {
 // beside returns the prompt tokens that were prefilled while sl lasted, and
 // whether there was a prefill at all; known is false where nobody can tell.
 func (t *trail) beside(sl *slot) (tokens float64, disturbed, known bool) {
-	for i := t.prefills - 1; i >= max(0, t.prefills-maxSpans); i-- {
+	for i := t.prefills - 1; i >= 0; i-- {
+		if i < t.prefills-maxSpans {
+			return 0, true, false // overwritten: it may have lain in sl
+		}
 		q := &t.spans[i%maxSpans]
 		if q.to <= sl.from {
 			break // as all before it

@@ -152,3 +152,22 @@ func TestATrailIsBounded(t *testing.T) {
 		t.Errorf("%d slots of an hour that is not yet wait", len(g.trail.slots))
 	}
 }
+
+// Where more prefills end within seconds than are remembered, nobody knows which of
+// them lay beside a slot: it is not quiet.
+func TestForgottenPrefillsAreNotQuiet(t *testing.T) {
+	p := &profile{group: &group{}}
+	g := p.group
+	const at, end = time.Minute, time.Minute + spanReach + time.Second
+	g.trail.slots = []slot{{of: p, from: at, to: at + 100*ms, n: 1, seconds: 0.1, k: 5}}
+	for first := at; first < end; first += 20 * ms {
+		g.trail.prefilled(span{from: first - 15*ms, to: first, tokens: 500}, 0)
+	}
+	if g.trail.prefills <= maxSpans {
+		t.Fatalf("%d prefills, want more than are remembered", g.trail.prefills)
+	}
+	g.trail.judge(end, true)
+	if quiet := p.fold.bins[0].Tq; quiet > 0 {
+		t.Errorf("%.0f ms beside %d prefills are taken for quiet", 1e3*quiet, g.trail.prefills)
+	}
+}
