@@ -67,6 +67,9 @@ func (c *cell) end(at int64) step {
 func (r *Ring) Restore(w *Watch, p *Past) {
 	w.mu.Lock()
 	for _, m := range p.Marks[max(len(p.Marks)-MaxMarks, 0):] {
+		if m.Of > OfBackend {
+			continue // of another version
+		}
 		if m.Ended.IsZero() {
 			m.Ended = p.Saved
 		}
@@ -126,7 +129,11 @@ func (s *Series) restoreFine(st step, now int64) {
 // restoreCoarse puts st into its place; the minute that runs goes on.
 func (s *Series) restoreCoarse(st step, now int64) {
 	if st.At == now {
+		if s.before == nil {
+			s.before = &cell{}
+		}
 		s.minute.take(&st)
+		s.before.take(&st)
 		return
 	}
 	if place := &s.coarse[st.At%coarseSteps]; place.At < st.At {

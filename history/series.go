@@ -104,8 +104,9 @@ type step struct {
 // concurrent use; its lock is a leaf.
 type Series struct {
 	mu     sync.Mutex
-	open   cell // the ten seconds that run
-	minute cell // what of the minute that runs has ended
+	open   cell  // the ten seconds that run
+	minute cell  // what of the minute that runs has ended
+	before *cell // of that, what was counted before the gateway started; nil = nothing
 	total  [NumResults]uint64
 	all    struct{ tps, ttft sketch } // since the start, without open and minute
 	fine   [fineSteps]step
@@ -171,7 +172,16 @@ func (s *Series) close(at int64, last bool) {
 		s.all.tps[b] += s.minute.tps[b]
 		s.all.ttft[b] += s.minute.ttft[b]
 	}
-	s.minute = cell{}
+	if s.before != nil {
+		for i, n := range s.before.Results {
+			s.total[i] -= uint64(n)
+		}
+		for b := range buckets {
+			s.all.tps[b] -= s.before.tps[b]
+			s.all.ttft[b] -= s.before.ttft[b]
+		}
+	}
+	s.minute, s.before = cell{}, nil
 }
 
 // pulse is what the Watch reads.

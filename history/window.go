@@ -134,6 +134,13 @@ func (r *Ring) Figures(now time.Time, s *Series, w Window) *Figures {
 		}
 		f.TPS.addDense(&s.all.tps)
 		f.TTFT.addDense(&s.all.ttft)
+		if s.before != nil {
+			for i, n := range s.before.Results {
+				f.Results[i] -= uint64(n)
+			}
+			f.TPS.takeAway(&s.before.tps)
+			f.TTFT.takeAway(&s.before.ttft)
+		}
 		return f
 	case SixHours:
 		f.addCell(&s.minute)
@@ -186,6 +193,9 @@ func (r *Ring) Recent(now time.Time, s *Series) *Rates {
 	for i := range s.fine {
 		if st := &s.fine[i]; st.At > 0 && st.At < at && at-st.At <= int64(recent/Step) {
 			sum.add(&st.Tally)
+			if began := time.Unix(0, st.At*int64(Step)); began.Before(from) {
+				from = began // it was kept over a restart
+			}
 		}
 	}
 	if first := time.Unix(0, (at-int64(recent/Step))*int64(Step)); first.After(from) {

@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"hash/crc32"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -63,8 +64,16 @@ func TestARestartKeepsTheHistory(t *testing.T) {
 	if got := r2.Reach(later, history.SixHours); got < 2*time.Hour {
 		t.Errorf("six hours reach back %s, want two hours", got)
 	}
-	if f := r2.Figures(later, r2.Route("chat"), history.Start); f.Offered() > 60 {
-		t.Errorf("since the start of this one %d, want what of its minute there is", f.Offered())
+	if rates := r2.Recent(later, r2.Route("chat")); math.Abs(rates.Offered()-1) > 0.3 {
+		t.Errorf("%.2f per second of late, want 1", rates.Offered())
+	}
+	// What was counted before belongs to the minute, and not to the start.
+	if f := r2.Figures(later, r2.Route("chat"), history.Start); f.Offered() > 0 || f.TPS.Count() > 0 {
+		t.Errorf("since the start of this one %d, %d of which have a speed, want none", f.Offered(), f.TPS.Count())
+	}
+	end := serve(r2, later, 2*time.Minute, history.Met)
+	if f := r2.Figures(end, r2.Route("chat"), history.Start); f.Offered() != 120 || f.TPS.Count() != 120 || f.Results[history.Shed] > 0 {
+		t.Errorf("after two minutes since the start %v, %d of which have a speed, want 120 that met", f.Results, f.TPS.Count())
 	}
 	marks, _ := w2.Marks(0, 10)
 	if len(marks) != 2 || marks[0].Kind != "store" || !marks[0].Ended.Equal(now) {
@@ -147,6 +156,11 @@ func FuzzDecode(f *testing.F) {
 			r.Restore(w, p)
 			r.Advance(noon.Add(time.Minute))
 			r.Figures(noon.Add(time.Minute), r.Route("chat"), history.Hour)
+			r.Figures(noon.Add(time.Minute), r.Route("chat"), history.Start)
+			marks, _ := w.Marks(0, history.MaxMarks)
+			for _, m := range marks {
+				_ = m.Of.String()
+			}
 		}
 	})
 }
