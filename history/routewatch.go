@@ -5,8 +5,12 @@ import (
 	"time"
 )
 
-// pulseSeconds is over how long a route is judged.
-const pulseSeconds = 10
+const (
+	// pulseSeconds is over how long a route is judged, and slowSeconds where so few
+	// ask that pulseSeconds would rarely hold hurtLeast of them.
+	pulseSeconds = 10
+	slowSeconds  = 60
+)
 
 const (
 	// hurtLeast is how many requests have to have missed what was promised, within
@@ -19,8 +23,8 @@ const (
 // seen nothing.
 type routeWatch struct {
 	state
-	heard [pulseSeconds + 1]pulse // the latest first
-	many  int                     // how many of them there are
+	heard [slowSeconds + 1]pulse // the latest first
+	many  int                    // how many of them there are
 }
 
 func (w *routeWatch) hear(p pulse) {
@@ -30,14 +34,29 @@ func (w *routeWatch) hear(p pulse) {
 }
 
 // of is how much f has grown within pulseSeconds.
-func (w *routeWatch) of(f func(*pulse) float64) float64 {
-	return f(&w.heard[0]) - f(&w.heard[w.many-1])
+func (w *routeWatch) of(f func(*pulse) float64) float64 { return w.within(pulseSeconds, f) }
+
+// within is how much f has grown within so many seconds.
+func (w *routeWatch) within(seconds int, f func(*pulse) float64) float64 {
+	return f(&w.heard[0]) - f(&w.heard[min(w.many-1, seconds)])
+}
+
+// over is the seconds over which the route is judged now: pulseSeconds, or slowSeconds
+// where few ask, nobody was served of late, and most were not before.
+func (w *routeWatch) over() int {
+	lost, served := w.within(slowSeconds, lostOf), w.within(slowSeconds, servedOf)
+	if lost+served <= hurtLeast*slowSeconds/pulseSeconds && lost > served && w.of(servedOf) == 0 {
+		return slowSeconds
+	}
+	return pulseSeconds
 }
 
 func shedOf(p *pulse) float64   { return float64(p.results[Shed]) }
 func missedOf(p *pulse) float64 { return float64(p.results[Missed]) }
 func failedOf(p *pulse) float64 { return float64(p.results[Failed]) }
 func metOf(p *pulse) float64    { return float64(p.results[Met]) }
+func lostOf(p *pulse) float64   { return shedOf(p) + missedOf(p) + failedOf(p) }
+func servedOf(p *pulse) float64 { return float64(p.results[Met] + p.results[Unmeasured]) }
 
 func reasonOf(r Reason) func(*pulse) float64 {
 	return func(p *pulse) float64 { return float64(p.sheds[r]) }
@@ -63,15 +82,17 @@ func (w *Watch) routeCause(now time.Time, rw *routeWatch, r *Route) (c Cause, ma
 	if out, n := w.worst(now, r.Backends, 0, isOut); n > 0 && n == len(r.Backends) {
 		return out.forRoute(n, len(r.Backends)), "errors"
 	}
-	shed, missed, failed := rw.of(shedOf), rw.of(missedOf), rw.of(failedOf)
+	over := rw.over()
+	of := func(f func(*pulse) float64) float64 { return rw.within(over, f) }
+	shed, missed, failed := of(shedOf), of(missedOf), of(failedOf)
 	allowed := hurtShare
 	if r.Goal > 0 {
 		allowed = 1 - r.Goal
 	}
 	bad := shed + missed + failed
-	hurt := bad >= hurtLeast && bad > allowed*(bad+rw.of(metOf))
+	hurt := bad >= hurtLeast && bad > allowed*(bad+of(metOf))
 	switch {
-	case r.Unattainable, rw.of(reasonOf(Unattainable)) >= 1:
+	case r.Unattainable:
 		if slow, _ := w.worst(now, r.Backends, pulseSeconds*time.Second, func(k Kind) bool { return k == Slower }); slow.Kind != None {
 			return slow.forRoute(1, 1), "floor"
 		}
@@ -94,10 +115,12 @@ func (w *Watch) routeCause(now time.Time, rw *routeWatch, r *Route) (c Cause, ma
 	}
 	switch {
 	case mark == "errors":
-		return Cause{Kind: UpstreamErrors, Words: fmt.Sprintf("%.0f requests failed within %d s", failed, pulseSeconds)}, mark
+		return Cause{Kind: UpstreamErrors, Words: fmt.Sprintf("%.0f requests failed within %d s", failed, over)}, mark
 	case mark == "floor":
-		return Cause{Kind: FloorMissed, Words: fmt.Sprintf("%.0f streams of %.0f missed what was promised, within %d s", missed, missed+rw.of(metOf), pulseSeconds)}, mark
-	case rw.of(reasonOf(ByTTFT)) > shed/2:
+		return Cause{Kind: FloorMissed, Words: fmt.Sprintf("%.0f streams of %.0f missed what was promised, within %d s", missed, missed+of(metOf), over)}, mark
+	case of(reasonOf(Unattainable)) > shed/2: // by what they ask for themselves, or many sequences at once
+		return Cause{Kind: FloorUnattainable, Words: unattainable(r)}, "floor"
+	case of(reasonOf(ByTTFT)) > shed/2:
 		return Cause{Kind: TTFT, Words: "first tokens would be late"}, mark
 	}
 	return Cause{Kind: Overload, Words: rw.overload(r)}, mark
@@ -115,6 +138,9 @@ func (c Cause) forRoute(have, all int) Cause {
 func unattainable(r *Route) string {
 	if r.Best > 0 && r.Best < r.Floor {
 		return fmt.Sprintf("floor above what any engine gives alone (%s of %s)", figure(r.Best), figure(r.Floor))
+	}
+	if r.Capacity > 0 || r.Floor == 0 {
+		return "requests ask for more than any engine gives alone"
 	}
 	return fmt.Sprintf("floor above what any engine gives alone (floor %s)", figure(r.Floor))
 }

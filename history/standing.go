@@ -5,7 +5,7 @@ import "time"
 const (
 	// clearAfter is how many seconds in a row a cause has to be absent before it is
 	// over, and turnAfter how many another one of no worse kind has to be there
-	// before it takes its place.
+	// before it takes its place, or several that take turns before one is said.
 	clearAfter = 5
 	turnAfter  = 10
 )
@@ -17,6 +17,7 @@ type state struct {
 	next    Cause    // what is there, and not said yet
 	lasts   int      // seconds that next has been there
 	absent  int      // seconds that has has not
+	unsaid  int      // seconds that something is there, of whatever kind, and nothing said
 	marks   []uint64 // of has, that are open
 	noted   []string // their kinds
 	counted pulse    // of a route, when has began
@@ -29,7 +30,7 @@ type change struct{ ended, began bool }
 func (s *state) step(now time.Time, c Cause) (was Cause, x change) {
 	was = s.has
 	if c.Kind == s.has.Kind {
-		s.lasts = 0
+		s.lasts, s.unsaid = 0, 0
 		if s.absent = 0; c.Kind != None {
 			c.Since = was.Since // the words may have other figures
 			s.has = c
@@ -53,12 +54,16 @@ func (s *state) step(now time.Time, c Cause) (was Cause, x change) {
 	c.Since = s.next.Since
 	s.next = c
 	need := kinds[c.Kind].raise
-	if was.Kind != None && was.Kind < c.Kind {
+	switch {
+	case was.Kind == None:
+		s.unsaid++
+	case was.Kind < c.Kind:
 		need = turnAfter
 	}
-	if s.lasts++; s.lasts >= need {
+	// Where kinds take turns none of them would ever last.
+	if s.lasts++; s.lasts >= need || s.unsaid >= turnAfter {
 		x = change{ended: was.Kind != None, began: true}
-		s.has, s.lasts, s.absent = c, 0, 0
+		s.has, s.lasts, s.absent, s.unsaid = c, 0, 0, 0
 	}
 	return was, x
 }

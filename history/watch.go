@@ -50,8 +50,14 @@ func (w *Watch) Tick(now time.Time, s Snapshot) []Line {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.total = len(s.Routes)
-	forget(w.routes, s.Routes, func(r *Route) string { return r.Name })
-	forget(w.backends, s.Backends, func(b *Backend) string { return b.Name })
+	forget(w.routes, s.Routes, func(r *Route) string { return r.Name }, func(_ string, rw *routeWatch) { w.endMarks(now, rw.marks...) })
+	forget(w.backends, s.Backends, func(b *Backend) string { return b.Name }, func(name string, bw *backendWatch) {
+		w.endMarks(now, bw.marks...)
+		if id, open := w.breakers[name]; open {
+			w.endMarks(now, id)
+			delete(w.breakers, name)
+		}
+	})
 	var said []Line
 	for i := range s.Backends {
 		b := &s.Backends[i]
@@ -92,14 +98,26 @@ func (w *Watch) Tick(now time.Time, s Snapshot) []Line {
 	return said
 }
 
-// forget drops what is not among the configured, and ends nothing: a name that is
-// gone has its reload for a mark.
-func forget[W, T any](known map[string]*W, there []T, name func(*T) string) {
+// endMarks ends marks as they are.
+func (w *Watch) endMarks(now time.Time, ids ...uint64) {
+	for _, id := range ids {
+		w.lines.end(id, now, "")
+	}
+}
+
+// forget drops what is not among the configured, and says nothing of it: a name that
+// is gone has its reload for a mark.
+func forget[W, T any](known map[string]*W, there []T, name func(*T) string, gone func(name string, was *W)) {
 	names := make(map[string]bool, len(there))
 	for i := range there {
 		names[name(&there[i])] = true
 	}
-	maps.DeleteFunc(known, func(n string, _ *W) bool { return !names[n] })
+	maps.DeleteFunc(known, func(n string, was *W) bool {
+		if !names[n] {
+			gone(n, was)
+		}
+		return !names[n]
+	})
 }
 
 // step moves one state on, with its marks: one of the kind of its cause, or for a

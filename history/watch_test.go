@@ -219,6 +219,98 @@ func TestAMarkThatMadeRoomEnds(t *testing.T) {
 	}
 }
 
+// A route that few ask for, and that refuses them all, does not keep what it promises:
+// ten seconds rarely hold two requests. When one is served, it is over.
+func TestFewRequestsAreRequestsToo(t *testing.T) {
+	s := newStory()
+	every := func(seconds, times int, result Result) {
+		for range times {
+			s.tell(1, healthy(), map[Result]int{result: 1})
+			s.tell(seconds-1, healthy(), nil)
+		}
+	}
+	every(12, 20, Met)
+	if got := s.causes(); got != "" {
+		t.Errorf("while all are served: %s", got)
+	}
+	every(12, 8, Shed)
+	if v := s.watch.Verdict(); v.State != "bad" || s.causes() == "" {
+		t.Errorf("eight of eight requests were refused, and the verdict is %s: %s", v.State, v.Text)
+	}
+	every(12, 1, Met)
+	if got := s.causes(); got != "" {
+		t.Errorf("12 s after one was served: %s", got)
+	}
+	every(12, 20, Met)
+	s.tell(1, healthy(), map[Result]int{Shed: 1})
+	s.tell(40, healthy(), nil)
+	if len(s.said) != 2 {
+		t.Errorf("one refusal of twenty is said: %+v", s.said)
+	}
+}
+
+// Of two reasons that take turns one is said, and not neither.
+func TestReasonsThatTakeTurns(t *testing.T) {
+	var s state
+	kinds, began := []Kind{Overload, FloorMissed, TTFT}, 0
+	for i := range 60 {
+		if _, x := s.step(noon.Add(time.Duration(i)*time.Second), Cause{Kind: kinds[i/2%len(kinds)]}); x.began {
+			began++
+		}
+		if i > turnAfter && s.has.Kind == None {
+			t.Fatalf("after %d s with a reason each nothing is said", i)
+		}
+	}
+	if began > 1 {
+		t.Errorf("%d causes began", began)
+	}
+}
+
+// What one client asks for is no fault of the route: a floor of its own that no engine
+// reaches, or more sequences than that at once.
+func TestAWishIsNoFaultOfTheRoute(t *testing.T) {
+	s := newStory()
+	x := healthy()
+	x.Routes[0].Capacity = 20
+	for range 30 {
+		s.tell(1, x, map[Result]int{Met: 20})
+		s.ring.Route("chat").Add(Outcome{Result: Shed, ShedReason: Unattainable})
+		s.tell(9, x, map[Result]int{Met: 20})
+	}
+	if got := s.causes(); got != "" || len(s.said) > 0 {
+		t.Errorf("one request of two hundred: %s, %+v", got, s.said)
+	}
+	for range 20 {
+		s.ring.Route("chat").Add(Outcome{Result: Shed, ShedReason: Unattainable})
+		s.tell(1, x, map[Result]int{Met: 1})
+	}
+	if got := s.causes(); !strings.HasPrefix(got, "route chat: requests ask for more than any engine gives alone since") {
+		t.Errorf("half of all requests: %q", got)
+	}
+}
+
+// What is no longer configured lasts no longer: an engine that died, and that
+// discovery then took out.
+func TestMarksEndWithTheirNames(t *testing.T) {
+	s := newStory()
+	x := healthy()
+	x.Backends[0].Health, x.Backends[0].BreakerOpen = IsDown, true
+	s.tell(5, x, nil)
+	if marks, _ := s.watch.Marks(0, 10); len(marks) != 3 {
+		t.Fatalf("%d marks, want those of route, backend and breaker: %+v", len(marks), marks)
+	}
+	s.tell(5, Snapshot{}, nil)
+	marks, _ := s.watch.Marks(0, 10)
+	for _, m := range marks {
+		if m.Ended.IsZero() {
+			t.Errorf("it is gone, and lasts: %+v", m)
+		}
+	}
+	if len(s.watch.breakers) > 0 {
+		t.Errorf("breakers that are gone are remembered: %v", s.watch.breakers)
+	}
+}
+
 // Every kind has all of its words, and docs/OPERATIONS.md has the same.
 func TestOperationsHasEveryCause(t *testing.T) {
 	text, err := os.ReadFile("../docs/OPERATIONS.md")
