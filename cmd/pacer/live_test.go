@@ -27,6 +27,7 @@ routes:
   - { model: free, targets: [ { backend: a, model: fast } ] }
   - { model: nightly, class: batch, targets: [ { backend: a, model: fast } ] }
   - { model: both, slo: { min_tps: 30 }, targets: [ { backend: api, model: fast }, { backend: api } ] }
+  - { model: two, slo: { min_tps: 30 }, targets: [ { backend: a, model: fast }, { backend: api, model: fast } ] }
 `), func(string) (string, bool) { return "", false })
 	if err != nil {
 		t.Fatal(err)
@@ -68,12 +69,24 @@ routes:
 			t.Errorf("%s: %d were placed, the capacity is %d", name, placed, capacity)
 		}
 	}
+	capacity := func() int {
+		for _, r := range p.snapshot(now).Routes {
+			if r.Name == "two" {
+				return r.Capacity
+			}
+		}
+		return -1
+	}
+	both := capacity()
 	for _, h := range []router.Health{router.Down, router.Loading, router.Draining} {
 		p.router.Update(now, router.BackendHealth{Backend: "a", Health: h})
 		for _, r := range p.live().Routes {
 			if got, has := r.Capacity["a"]; r.Name == "chat" && (got != 0 || !has) {
 				t.Errorf("the capacity of a backend that takes nobody (%v) is %d, shown: %v; want 0", h, got, has)
 			}
+		}
+		if got := capacity(); got <= 0 || got >= both {
+			t.Errorf("one of two takes nobody (%v), and causes speak of a capacity of %d; both have %d", h, got, both)
 		}
 	}
 }

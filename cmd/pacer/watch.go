@@ -67,9 +67,9 @@ func (p *program) snapshot(now time.Time) history.Snapshot {
 	s := history.Snapshot{Store: history.Store{Shared: !cfg.Store.Memory, Up: p.store.Load()}}
 	breakers, failing, faults := p.fleet.Breakers(), p.fleet.Failing(), faultsOf(p.gateway.LastErrors())
 	scales := p.scales(cfg)
-	load := map[string]int{}
+	loads := map[string]router.BackendLoad{}
 	for _, l := range p.router.Loads() {
-		load[l.Backend] = l.M
+		loads[l.Backend] = l
 		s.Backends = append(s.Backends, history.Backend{
 			Name: l.Backend, Health: healthWord(l.Health), Why: failing[l.Backend].Message, BreakerOpen: breakerState(breakers[l.Backend]) > 0,
 			N: l.N, M: l.M, Faults: faults[l.Backend], Seen: l.Seen, Expected: l.Expected, Scale: scales[l.Backend],
@@ -82,13 +82,13 @@ func (p *program) snapshot(now time.Time) history.Snapshot {
 		}
 	}
 	for _, state := range p.router.Routes(now) {
-		s.Routes = append(s.Routes, p.routeNow(state, goals[state.Route.Name], load))
+		s.Routes = append(s.Routes, p.routeNow(state, goals[state.Route.Name], loads))
 	}
 	return s
 }
 
-// routeNow is one route, whose backends have so much load.
-func (p *program) routeNow(state router.RouteState, goal float64, load map[string]int) history.Route {
+// routeNow is one route. loads are by backend.
+func (p *program) routeNow(state router.RouteState, goal float64, loads map[string]router.BackendLoad) history.Route {
 	r := history.Route{Name: state.Route.Name, Goal: goal, Free: float64(state.Free), Waiting: state.Waiting, Best: math.NaN(), Bound: true}
 	if state.Unlimited {
 		r.Free = math.NaN()
@@ -96,15 +96,19 @@ func (p *program) routeNow(state router.RouteState, goal float64, load map[strin
 	if state.Route.Class == router.Interactive {
 		r.Floor = state.Route.SLO.MinTPS
 	}
+	for backend, carries := range liveRoute(state, loads).Capacity {
+		if takes(loads[backend].Health) { // who ends elsewhere asks for nothing
+			r.Load += loads[backend].M
+			r.Capacity += carries
+		}
+	}
 	known := true
 	for i, t := range state.Route.Targets {
 		room := state.Targets[i]
 		if !slices.Contains(r.Backends, t.Backend) {
 			r.Backends = append(r.Backends, t.Backend)
-			r.Load += load[t.Backend]
-			r.Capacity += room.Capacity
 		}
-		r.Bound = r.Bound && room.Capacity > 0
+		r.Bound = r.Bound && (room.Capacity > 0 || !takes(loads[t.Backend].Health))
 		if room.Capacity > 0 || room.CapacityLowerBound {
 			known = false
 			continue
@@ -149,6 +153,9 @@ func faultsOf(errors map[profiles.Target]gateway.LastError) map[string][]history
 	}
 	return out
 }
+
+// takes reports whether a backend of that health takes anybody.
+func takes(h router.Health) bool { return h == router.Up || h == router.Probing }
 
 func healthWord(h router.Health) history.Health {
 	switch h {
