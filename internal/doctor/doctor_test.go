@@ -284,7 +284,8 @@ func TestTheMachine(t *testing.T) {
 
 	for _, c := range []struct{ dir, want string }{
 		{t.TempDir(), "ok: state_dir * can be written"},
-		{filepath.Join(t.TempDir(), "none"), "fail: state_dir */none cannot be written: no such file or directory; make the directory, and give it to the user that pacer runs as"},
+		{filepath.Join(t.TempDir(), "none", "yet"), "ok: state_dir */none/yet can be written"}, // pacer makes it
+		{certFile, "fail: state_dir * cannot be written: not a directory; make the directory, and give it to the user that pacer runs as"},
 	} {
 		has(t, examine(t, "url: http://127.0.0.1:1/v1", "m", func(cfg *config.Config) { cfg.StateDir = c.dir }), c.want)
 	}

@@ -2,7 +2,10 @@ package doctor
 
 import (
 	"crypto/tls"
+	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
@@ -20,12 +23,20 @@ func machine(o Options, f *findings) {
 	}
 }
 
-// writable looks whether files can be made in dir; "" = none is wanted.
+// writable looks whether files can be made in dir, or, where pacer would make it
+// first, in the nearest one above that is there; "" = none is wanted.
 func writable(dir string, f *findings) {
 	if dir == "" {
 		return
 	}
-	file, err := os.CreateTemp(dir, ".doctor-*")
+	there := dir
+	for {
+		if _, err := os.Stat(there); !errors.Is(err, fs.ErrNotExist) || there == filepath.Dir(there) {
+			break
+		}
+		there = filepath.Dir(there)
+	}
+	file, err := os.CreateTemp(there, ".doctor-*")
 	if err != nil {
 		f.fail("make the directory, and give it to the user that pacer runs as", "state_dir %s cannot be written: %s", dir, describe(err))
 		return
