@@ -38,7 +38,7 @@ sdk: ## the official SDKs for Go, Python and Node, and OpenTelemetry's collector
 	cd e2e/otel && $(GO) test -count=1 -timeout 25m ./...
 
 numbers: ## the promises in numbers at full length, which the race detector would make slow
-	$(GO) test -timeout 10m ./admin ./cmd/pacer ./gateway ./internal/accuracy ./internal/arena ./profiles ./providers ./router
+	$(GO) test -timeout 10m ./admin ./cmd/pacer ./gateway ./history ./internal/accuracy ./internal/arena ./profiles ./providers ./router
 	$(GO) test -run 'TestThreeGateways|TestAnIncident' ./e2e
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./... >/dev/null # benchmarks still measure something
 
