@@ -54,6 +54,17 @@ const (
 // is a two-sided CUSUM over windows of 5 seconds; with shorter ones, whose
 // neighbours resemble each other, it would cry wolf.
 //
+// With r the residual of a window in ln (0.1 = 10 % slower than expected), σ its
+// standard deviation, and doubt what the curve itself may be off by:
+//
+//	z  = sign(r)·max(|r| − doubt, 0)/σ      held within ±3
+//	S⁺ = max(0, S⁺ + z − 0.85)              slower; S⁻ the same of −z, faster
+//	alarm where S⁺ or S⁻ > 7                then the step is the median of the last 4 r
+//	σ² = 0.95·σ² + 0.05·r²                  of windows without an alarm, σ ≥ 3 %
+//
+// It is Page's test (Biometrika 41, 1954). Slack and level are in standard
+// deviations of one window.
+//
 // What it finds becomes a Shift of all that is known of the group, by the mean
 // of the last windows. As many windows later, and again after twice and four
 // times as many, half of what they are off by is added: so the level comes to

@@ -57,6 +57,18 @@ func (d *deliverySums) see(ratio, occupied float64) {
 // all, and what of it streams have shown that it takes, 0 where few have finished.
 type margins struct{ all, shown float64 }
 
+// The margin, from N finished streams of which each kept the share r of what was
+// predicted (grace taken off its time):
+//
+//	A    = (1 − attainment)·N          streams that may keep less, a count
+//	q(k) = 1 − r of which k streams lie below      by the buckets of ln r
+//	most = q(k₁), k₁ + 1 + √(k₁+1) = A             surely not more is needed
+//	least = q(A + 1 + √(A+1))                      surely not less
+//	margin = 10 %, moved into [least, most], then into [2 %, 20 %]
+//
+// √(k+1) is one standard error of a count k of rare, independent streams (their
+// number is Poisson's). With few streams A < 1, and 10 % stands.
+//
 // margin returns what has to be taken off the curve so that the given share of
 // streams delivers what is left. The streams bound it from both sides, as far
 // as a quantile of so many can be trusted; within these bounds it is the value

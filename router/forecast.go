@@ -127,6 +127,17 @@ func enrol(cohorts *[forecastCohorts]cohort, used int, l *Lease) int {
 	return used
 }
 
+// Of a stream that has x tokens so far, and gets v tokens/s, on a route whose
+// answers are longer than y with probability F(y):
+//
+//	ended by t    1 − F(x + v·t)/F(x)
+//	successors    the next answer begins where one ends, and has ended M(v·s) times
+//	              in the s seconds since: M is the renewal function of F
+//	releases(t) = e^bias · (Σ ended by t + Σ successors ended by t)
+//
+// t in seconds, one of forecastTimes; sequences that nobody knows end at v over
+// the mean answer. bias follows ln(ended/forecast), a fifth of it each 4 s.
+//
 // release adds to releases how many sequences of c, and of those that take their
 // places, are expected to have ended, and returns how many c has.
 func (c *cohort) release(m int, releases *[forecastSteps]float64) float64 {
