@@ -124,6 +124,9 @@ func (r *reader) checkRouteNames() map[string]int {
 	for i, route := range r.cfg.Routes {
 		for j, model := range route.Models {
 			at := r.at(modelAt(i, j))
+			if model == "" { // it could not be read
+				continue
+			}
 			if first, twice := names[model]; twice {
 				r.problem(at, "the model %s has a route in line %d already; keep one", quote(model), first.at.line)
 				continue

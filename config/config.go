@@ -85,7 +85,7 @@ type TLS struct {
 
 // CORS says which web pages may call the data port; no origins = none.
 type CORS struct {
-	// a list of `scheme://host[:port]`, or `"*"`
+	// a list of `scheme://host[:port]`; `[ "*" ]` is every page
 	Origins []string `yaml:"origins" is:"origin" want:"a list of origins" unset:"none"`
 	// how long a browser may remember the answer
 	MaxAge time.Duration `yaml:"max_age" default:"10m"`

@@ -105,7 +105,7 @@ func (r *reader) moment(v value, to *time.Time) {
 		return
 	}
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if at, err := time.Parse(layout, s.text); err == nil {
+		if at, err := time.Parse(layout, s.text); err == nil && !at.IsZero() { // zero stands for never
 			*to = at
 			return
 		}

@@ -136,7 +136,7 @@ func (c comments) schemaOfValue(f *field, name string, t reflect.Type) node {
 		}
 		return node{"anyOf": steps}
 	case reflect.TypeFor[Guarantee]():
-		return anyOf(node{"type": "integer", "minimum": 0, "maximum": mostPlaces}, text(`^([0-9]|[1-9][0-9]|100)(\.[0-9]+)?%$`))
+		return anyOf(node{"type": "integer", "minimum": 0, "maximum": mostPlaces}, text(percentage.String()))
 	case reflect.TypeFor[Prior]():
 		points := node{"type": "object", "minProperties": 1, "additionalProperties": false, "patternProperties": node{"^[1-9][0-9]*$": anyOf(node{"type": "number", "exclusiveMinimum": 0})}}
 		file := node{"anyOf": []node{{"type": "string", "minLength": 1}, {"type": "array", "items": node{"type": "string", "minLength": 1}, "minItems": 1, "maxItems": maxPriorFiles}}}
@@ -145,7 +145,7 @@ func (c comments) schemaOfValue(f *field, name string, t reflect.Type) node {
 		}
 		return anyOf(node{"enum": presetNames()}, node{"type": "string", "minLength": 1}, points, form("points", points), form("file", file))
 	case durationType:
-		return text(`^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
+		return text(`^[+]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`)
 	case secretType:
 		return node{"type": "string"}
 	}
@@ -264,7 +264,7 @@ store: { addrs: [ "r:1" ], tls: { ca_file: ca.pem }, sentinel: { username: u }, 
 replicas: ${N}
 limits: { streams: "${N}", body: ${N}KiB, buffered: 1073741824 }
 expose_decision: ${YES:-true}
-timeouts: { linger: 0s, total: 1h30m }
+timeouts: { linger: 0s, total: 1h30m, silence: .5m, connect: +5s }
 hosts: [ pacer.example ]
 trusted_proxies: [ 10.0.0.0/8 ]
 cors: { origins: [ "*" ] }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,6 +70,9 @@ type Guarantee struct {
 // mostPlaces bounds a guarantee: more than any fleet of these engines runs.
 const mostPlaces = 1 << 20
 
+// percentage is a share as a file may have it.
+var percentage = regexp.MustCompile(`^([0-9]|[1-9][0-9]|100)(\.[0-9]+)?%$`)
+
 // decode reads a whole number, or a share with a percent sign.
 func (g *Guarantee) decode(r *reader, v value) {
 	const want = "a number of places, such as 10, or a share, such as 20%"
@@ -78,7 +82,7 @@ func (g *Guarantee) decode(r *reader, v value) {
 	}
 	if percent, share := strings.CutSuffix(s.text, "%"); share {
 		x, err := strconv.ParseFloat(percent, 64)
-		if err != nil || !(x >= 0 && x <= 100) || strings.ContainsAny(percent, "xXpP_+") {
+		if err != nil || x > 100 || !percentage.MatchString(s.text) {
 			r.problem(v.place(), "%s is no share from 0%% to 100%%; write one such as 20%%", v.name)
 			return
 		}
@@ -86,7 +90,7 @@ func (g *Guarantee) decode(r *reader, v value) {
 		return
 	}
 	n, err := strconv.Atoi(s.text)
-	if err != nil || !s.typed() || n < 0 || n > mostPlaces || strings.HasPrefix(s.text, "+") {
+	if err != nil || !s.typed() || n < 0 || n > mostPlaces || strconv.Itoa(n) != s.text {
 		r.problem(v.place(), "%s is no number of places from 0 to %d; write %s", v.name, mostPlaces, want)
 		return
 	}
