@@ -65,6 +65,24 @@ func TestAddressesOfClients(t *testing.T) {
 	})
 }
 
+// What is wrong is said in the dialect of the address, under whatever base, and of
+// the address that was asked for.
+func TestErrorsFitTheAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("a")
+		c.Backends[0].Kind = "anthropic"
+		h := open(t, c, map[string]http.Handler{"a": asker()})
+		for _, base := range []string{"", "/v1", "/openai/v1"} {
+			if r := h.post(base+"/messages", `{"model":"nobody's","messages":[]}`); r.status != 404 || !strings.HasPrefix(r.body, `{"type":"error"`) {
+				t.Errorf("%s: got %d %s, want an error of the Messages API", base, r.status, r.body)
+			}
+			if r := h.post(base+"/chat/completions", `{"model":"chat"}`); r.status != 400 || !strings.Contains(r.body, " at "+base+"/chat/completions: ") {
+				t.Errorf("%s: got %d %s, want that the model is not served there", base, r.status, r.body)
+			}
+		}
+	})
+}
+
 // A body without a model is for the route that takes whatever it is, if the key
 // may use it, and gets the name that its target has.
 func TestARequestWithoutAModel(t *testing.T) {
@@ -97,7 +115,7 @@ func TestKeysOfGooglesFormStayHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := echo("application/json", `{}`)
 		h := open(t, settings("a"), map[string]http.Handler{"a": engine})
-		r := h.post("/v1/embeddings?key=secret&alt=json", `{"model":"chat","input":"x"}`, "X-Goog-Api-Key", "secret")
+		r := h.post("/v1/embeddings?key=secret&alt=json&k%65y=secret", `{"model":"chat","input":"x"}`, "X-Goog-Api-Key", "secret")
 		if r.status != 200 || engine.paths[0] != "/v1/embeddings?alt=json" || engine.heads[0].Get("X-Goog-Api-Key") != "" {
 			t.Errorf("got %d; the backend got %s with %v", r.status, engine.paths[0], engine.heads[0])
 		}

@@ -30,7 +30,7 @@ func (x *exchange) excludeUnfit() error {
 	if misnamed {
 		return &unknownModelError{model: x.request.parsed.Model}
 	}
-	return &endpointError{model: x.request.parsed.Model, path: x.request.path, counts: x.request.end.Counts}
+	return &endpointError{model: x.request.parsed.Model, path: x.request.http.URL.Path, counts: x.request.end.Counts}
 }
 
 // countsSurely reports whether tokens are to be counted, and a backend of the

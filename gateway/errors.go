@@ -80,8 +80,9 @@ func (e *unknownModelError) Error() string {
 
 // endpointError reports a model none of whose backends speaks the endpoint.
 type endpointError struct {
-	model, path string
-	counts      bool // the endpoint is one that clients can do without
+	model  string
+	path   string // as the client asked
+	counts bool   // the endpoint is one that clients can do without
 }
 
 func (e *endpointError) Error() string {
@@ -348,7 +349,7 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) int {
 		maps.Copy(h, a.retry)
 	}
 	var body []byte
-	if endpoint.InMessages(strings.TrimPrefix(r.URL.Path, "/v1")) {
+	if endpoint.InMessages(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/openai"), "/v1")) {
 		body = openai.MessagesErrorBody(a.message, a.status, a.param, a.code, requestID(r.Context()))
 	} else {
 		body = openai.ErrorBody(a.message, a.typ, a.param, a.code)

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -39,25 +40,20 @@ func (r *request) dropBody() {
 // far as it is for the backend: not a key, which is for Pacer, nor the version
 // of an address that has the model in it.
 func (r *request) upPath() string {
-	query := r.http.URL.RawQuery
-	for _, ours := range []string{"key=", "api-version="} {
-		if strings.Contains(query, ours) && (ours == "key=" || r.named != "") {
-			query = withoutParameter(query, strings.TrimSuffix(ours, "="))
-		}
+	if r.http.URL.RawQuery == "" {
+		return r.path
 	}
-	if query != "" {
+	kept := slices.DeleteFunc(strings.Split(r.http.URL.RawQuery, "&"), func(p string) bool {
+		name, _, _ := strings.Cut(p, "=")
+		if plain, err := url.QueryUnescape(name); err == nil {
+			name = plain
+		}
+		return name == "key" || name == "api-version" && r.named != ""
+	})
+	if query := strings.Join(kept, "&"); query != "" {
 		return r.path + "?" + query
 	}
 	return r.path
-}
-
-// withoutParameter returns query without what is named name.
-func withoutParameter(query, name string) string {
-	kept := slices.DeleteFunc(strings.Split(query, "&"), func(p string) bool {
-		key, _, _ := strings.Cut(p, "=")
-		return key == name
-	})
-	return strings.Join(kept, "&")
 }
 
 // upHeader returns the client's headers as they go up: without Pacer's own.

@@ -14,7 +14,7 @@ import (
 // is the path.
 var operations = map[string]string{
 	"/chat/completions": "chat", "/responses": "chat", "/messages": "chat",
-	"/completions": "text_completion", "/embeddings": "embeddings", "/v1/embed": "embeddings",
+	"/completions": "text_completion", "/embeddings": "embeddings", "/v2/embed": "embeddings",
 }
 
 func operation(end *endpoint.Endpoint) string {
@@ -112,7 +112,7 @@ func (x *exchange) endSpan(now time.Time, e *telemetry.Exchange) {
 	}
 	s.Set(
 		tracing.String("http.request.method", x.request.http.Method),
-		tracing.String("http.route", "/v1"+x.request.end.Path),
+		tracing.String("http.route", x.request.end.Addresses()[0].Path),
 		tracing.Int("http.response.status_code", x.down.status),
 		tracing.String("gen_ai.operation.name", word),
 		tracing.String("gen_ai.request.model", e.Route),

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/endpoint"
 )
 
 const (
@@ -42,6 +44,15 @@ func TestTraceOf(t *testing.T) {
 	}
 	if got := traceOf(http.Header{"Traceparent": {traceparent, traceparent}}); got != (trace{}) {
 		t.Errorf("of two headers: got %+v, want none", got)
+	}
+}
+
+// Every word for an operation is of an endpoint that there is.
+func TestOperationsAreOfEndpoints(t *testing.T) {
+	for path := range operations {
+		if endpoint.Of(path).Path != path {
+			t.Errorf("no endpoint is at %s", path)
+		}
 	}
 }
 
