@@ -32,7 +32,7 @@ func newDoctorCommand() *cobra.Command {
 certificates, keys, models, the store and its clock, open files, floors. Each
 finding is a line: ok, warn or fail, what it is, and after a semicolon the mend.
 Nothing is changed and no token generated. The exit code is 1 if anything fails.`,
-		Args: cobra.NoArgs,
+		Args: fileByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			findings, err := examine(cmd.Context(), file)
 			if err != nil {
@@ -41,14 +41,14 @@ Nothing is changed and no token generated. The exit code is 1 if anything fails.
 			return printExamined(cmd.OutOrStdout(), findings, asJSON)
 		},
 	}
-	c.Flags().StringVarP(&file, "config", "c", "", "configuration file (pacer.yaml)")
+	c.Flags().StringVarP(&file, "config", "c", "", configUsage)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
 // examine looks at the configuration in file as serve would read it.
 func examine(ctx context.Context, file string) ([]doctor.Finding, error) {
-	cfg, err := loadConfig(file)
+	cfg, err := loadConfig(configFile(file))
 	if problems := config.Errors(nil); errors.As(err, &problems) {
 		return doctor.Refused(problems), nil
 	}

@@ -23,18 +23,7 @@ share it, and sends each request to a backend that still meets the floor of its
 route, without breaking the floor of those already streaming.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			var known []string
-			for _, c := range cmd.Commands() {
-				if c.IsAvailableCommand() {
-					known = append(known, c.Name())
-				}
-			}
-			return fmt.Errorf("unknown command %.40q; %s", args[0], spelling.Meant(args[0], known))
-		},
+		Args:          oneOfCommands,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if version {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), currentBuild())
@@ -61,17 +50,37 @@ route, without breaking the floor of those already streaming.`,
 		newHealthCommand(),
 		newVersionCommand(),
 	)
-	for _, c := range append(root.Commands(), root) {
-		if check := c.Args; check != nil {
-			c.Args = func(cmd *cobra.Command, args []string) error {
-				if err := check(cmd, args); err != nil {
-					return report.Usage(err)
-				}
-				return nil
-			}
+	badUsage(root)
+	return root
+}
+
+// oneOfCommands says which command was likely meant.
+func oneOfCommands(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var known []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			known = append(known, c.Name())
 		}
 	}
-	return root
+	return fmt.Errorf("unknown command %.40q; %s", args[0], spelling.Meant(args[0], known))
+}
+
+// badUsage makes wrong arguments of c, and of all commands below it, bad usage.
+func badUsage(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return report.Usage(err)
+			}
+			return nil
+		}
+	}
+	for _, below := range c.Commands() {
+		badUsage(below)
+	}
 }
 
 // flagError says which flag was likely meant.

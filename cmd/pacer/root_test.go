@@ -25,6 +25,9 @@ func TestMistypedWordsAreAnswered(t *testing.T) {
 		{[]string{"cruves"}, "pacer: unknown command \"cruves\"; did you mean \"curves\"?\n"},
 		{[]string{"xyzzy"}, "pacer: unknown command \"xyzzy\"; known are bench, check, "},
 		{[]string{"serve", "--lisen", ":0"}, "pacer: unknown flag: --lisen; did you mean --listen?\n"},
+		{[]string{"slo", "exprt"}, "pacer: unknown command \"exprt\"; did you mean \"export\"?\n"},
+		{[]string{"doctor", "pacer.yaml"}, "pacer: doctor takes no argument \"pacer.yaml\"; write pacer doctor -c pacer.yaml\n"},
+		{[]string{"slo", "export", "pacer.yaml"}, "pacer: export takes no argument \"pacer.yaml\"; write pacer slo export -c pacer.yaml\n"},
 		{[]string{"serve", "--xyzzy"}, "pacer: unknown flag: --xyzzy\n"},
 	} {
 		code, stdout, stderr := command(t, tt.args...)
@@ -39,6 +42,22 @@ func TestVersionFlag(t *testing.T) {
 	code, got, stderr := command(t, "--version")
 	if code != 0 || got != want || want == "" || stderr != "" {
 		t.Errorf("pacer --version: exit code %d, %q, %q; want 0 and what pacer version prints, %q", code, got, stderr, want)
+	}
+}
+
+// So do those that look at what serve would read.
+func TestDoctorAndSLOReadTheUsualFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+	if err := os.WriteFile("pacer.yaml", []byte("listen: nowhere\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "pacer.yaml:1:9: listen \"nowhere\" is no address"
+	if code, stdout, _ := command(t, "doctor"); code != 1 || !strings.Contains(stdout, want) {
+		t.Errorf("doctor: exit code %d, %q; want the problems of the file", code, stdout)
+	}
+	if code, _, stderr := command(t, "slo", "export"); code != 2 || !strings.Contains(stderr, want) {
+		t.Errorf("slo export: exit code %d, %q; want the problems of the file", code, stderr)
 	}
 }
 

@@ -27,19 +27,9 @@ func newServeCommand() *cobra.Command {
 		Long: `Run the gateway with the given configuration. Without -c, pacer.yaml in this
 folder is read; where there is none, OPENAI_BASE_URL (and OPENAI_API_KEY) give
 one backend and a route for every model.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("serve takes no argument %q; write pacer serve -c %s", args[0], args[0])
-			}
-			return nil
-		},
+		Args: fileByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if file == "" {
-				// Whatever stands there, so that a file that cannot be read is said.
-				if _, err := os.Lstat(usualFile); err == nil {
-					file = usualFile
-				}
-			}
+			file = configFile(file)
 			load := func() (*config.Config, error) {
 				cfg, err := loadConfig(file)
 				if err != nil {
@@ -68,7 +58,7 @@ one backend and a route for every model.`,
 			return serve(cmd.Context(), cfg, load, cmd.ErrOrStderr())
 		},
 	}
-	c.Flags().StringVarP(&file, "config", "c", "", "configuration file; without it "+usualFile+" if there is one, else the environment")
+	c.Flags().StringVarP(&file, "config", "c", "", configUsage)
 	c.Flags().StringVar(&listen, "listen", "", "address of the data port, instead of the configured one")
 	c.Flags().StringVar(&adminListen, "admin", "", "address of the admin port, instead of the configured one")
 	return c
@@ -76,6 +66,28 @@ one backend and a route for every model.`,
 
 // usualFile is read where no other is named.
 const usualFile = "pacer.yaml"
+
+const configUsage = "configuration file; without it " + usualFile + " if there is one, else the environment"
+
+// fileByFlag refuses arguments: who writes one means the file, mostly.
+func fileByFlag(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no argument %q; write %s -c %s", cmd.Name(), args[0], cmd.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// configFile is the file to read where -c says named; "" = there is none, and the
+// environment says what to serve.
+func configFile(named string) string {
+	if named == "" {
+		// Whatever stands there, so that a file that cannot be read is said.
+		if _, err := os.Lstat(usualFile); err == nil {
+			return usualFile
+		}
+	}
+	return named
+}
 
 func loadConfig(file string) (*config.Config, error) {
 	if file == "" {

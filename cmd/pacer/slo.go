@@ -15,7 +15,7 @@ func newSLOCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "slo",
 		Short: "The promises of the routes, for other tools",
-		Args:  cobra.NoArgs,
+		Args:  oneOfCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(newSLOExportCommand())
@@ -32,12 +32,12 @@ func newSLOExportCommand() *cobra.Command {
 		Short: "Write the routes' objectives as OpenSLO or Sloth YAML",
 		Long: `Write one objective for each route: the share of its requests that were kept, by
 pacer_slo_total, and slo.attainment as its goal. Shed requests count as lost.`,
-		Args: cobra.NoArgs,
+		Args: fileByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !windows.MatchString(window) {
 				return report.Usage(fmt.Errorf("slo export: --window %q is no time; write one such as 28d or 4w", window))
 			}
-			cfg, err := loadConfig(file)
+			cfg, err := loadConfig(configFile(file))
 			if err != nil {
 				return report.Usage(err)
 			}
@@ -49,7 +49,7 @@ pacer_slo_total, and slo.attainment as its goal. Shed requests count as lost.`,
 			return err
 		},
 	}
-	c.Flags().StringVarP(&file, "config", "c", "", "configuration file (pacer.yaml)")
+	c.Flags().StringVarP(&file, "config", "c", "", configUsage)
 	c.Flags().StringVar(&format, "format", slofile.Formats[0], strings.Join(slofile.Formats, " or "))
 	c.Flags().StringVar(&window, "window", "28d", "how long a budget lasts; Sloth takes it as a flag of its own")
 	return c
