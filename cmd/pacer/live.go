@@ -44,7 +44,7 @@ func (p *program) live() telemetry.Live {
 		loads[b.Backend] = b
 		lb := telemetry.LiveBackend{
 			Name: b.Backend, Kind: configured[b.Backend].Kind, Waiting: b.Waiting, Decoding: b.Decoding, Scale: scales[b.Backend],
-			Up: takes(b.Health), BreakerState: breakerState(breakers[b.Backend]),
+			Up: b.Health == router.Up, BreakerState: breakerState(breakers[b.Backend]),
 		}
 		for id, n := range below {
 			if id.Backend == b.Backend {

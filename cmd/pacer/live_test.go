@@ -78,6 +78,12 @@ routes:
 		return -1
 	}
 	both := capacity()
+	for _, h := range []router.Health{router.Up, router.Down, router.Probing, router.Loading, router.Draining} {
+		p.router.Update(now, router.BackendHealth{Backend: "a", Health: h})
+		if got := p.live().Backends[0]; got.Name != "a" || got.Up != (h == router.Up) {
+			t.Errorf("backend %s with health %v is in service: %v", got.Name, h, got.Up)
+		}
+	}
 	for _, h := range []router.Health{router.Down, router.Loading, router.Draining} {
 		p.router.Update(now, router.BackendHealth{Backend: "a", Health: h})
 		for _, r := range p.live().Routes {

@@ -33,7 +33,7 @@ type LiveBackend struct {
 	Name, Kind        string
 	Waiting, Decoding int     // sequences without and with a first token
 	Below             int     // streams that average less than the floor they asked for
-	Up                bool    // in service: not down, drained or loading
+	Up                bool    // in service: not down, drained, loading or only tried out
 	BreakerState      int     // 0 closed, 1 half-open, 2 open
 	Scale             float64 // speed over what was learned, 1 = as learned; NaN or 0 = unknown, and not exported
 	Engine            *LiveEngine
