@@ -3,6 +3,7 @@ package admin
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,12 @@ func windowOf(w http.ResponseWriter, r *http.Request, usual history.Window, word
 // wordOf returns a query parameter that is one of words; false = the request was
 // answered.
 func wordOf(w http.ResponseWriter, r *http.Request, name, usual string, words []string) (string, bool) {
-	given := r.URL.Query()[name]
+	values, err := url.ParseQuery(r.URL.RawQuery) // URL.Query leaves out what it cannot read
+	if err != nil {
+		badQuery(w, "", "the query cannot be read: "+err.Error())
+		return "", false
+	}
+	given := values[name]
 	switch {
 	case len(given) == 0:
 		return usual, true

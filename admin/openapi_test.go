@@ -142,6 +142,7 @@ func TestAnswersAreAsOpenAPISays(t *testing.T) {
 		{"/api/v1/routes", "", "get", "", 200},
 		{"/api/v1/routes", "?window=5m", "get", "", 200},
 		{"/api/v1/routes", "?window=7m", "get", "", 400},
+		{"/api/v1/routes", "?window=5m;x", "get", "", 400},
 		{"/api/v1/history", "", "get", "", 200},
 		{"/api/v1/history", "?window=6h&by=backend&name=h200", "get", "", 200},
 		{"/api/v1/history", "?window=start", "get", "", 400},
