@@ -32,9 +32,10 @@ type held struct {
 	group *group
 	model *model // the target of the route there that carries most
 
-	most   int // how many places can be kept here, at most
-	places int // how many are: never more than most
-	used   int // own sequences of the route's class here
+	carries int // how many sequences keep the route's floor here
+	most    int // how many places can be kept here, at most
+	places  int // how many are: never more than most
+	used    int // own sequences of the route's class here
 }
 
 // unused is how many sequences are to find a place here still. Who of the route runs
@@ -217,8 +218,12 @@ func (r *Router) holdPlaces() {
 	for _, rt := range r.guarantees {
 		total, carried, split := 0, 0, 0
 		for _, k := range rt.held {
-			if carries := k.weigh(); carries < endlessRoom { // else there is no share of it
-				carried += carries
+			k.carries = k.weigh()
+		}
+		rt.shareCaps()
+		for _, k := range rt.held {
+			if k.carries < endlessRoom { // else there is no share of it
+				carried += k.carries
 			}
 			total += k.most
 			split += k.places
@@ -230,6 +235,32 @@ func (r *Router) holdPlaces() {
 		want := min(rt.guaranteed, total)
 		if split != want || slices.ContainsFunc(rt.held, func(k *held) bool { return k.misfits(want, total) }) {
 			rt.split(want, total)
+		}
+	}
+}
+
+// shareCaps has the groups of one backend share its cap: each alone would have all of
+// it.
+func (rt *route) shareCaps() {
+	for i, k := range rt.held {
+		b := k.group.backend
+		on := func(o *held) bool { return o.group.backend == b }
+		if b.maxConcurrency <= 0 || len(b.groups) < 2 || slices.ContainsFunc(rt.held[:i], on) {
+			continue
+		}
+		for _, count := range []func(*held) *int{func(o *held) *int { return &o.carries }, func(o *held) *int { return &o.most }} {
+			all, left := 0, b.maxConcurrency
+			for _, o := range rt.held[i:] {
+				if on(o) {
+					all += *count(o)
+				}
+			}
+			for _, o := range rt.held[i:] {
+				if n := count(o); on(o) && all > left {
+					part := (left**n + all - 1) / all
+					all, left, *n = all-*n, left-part, part
+				}
+			}
 		}
 	}
 }

@@ -223,6 +223,27 @@ func TestLeasesAreCountedWhateverIsReloaded(t *testing.T) {
 	want(5, "all have ended")
 }
 
+// Models that are counted by themselves share the cap of their backend, so half of it
+// is kept and half is left.
+func TestAGuaranteedShareOfACapThatModelsShare(t *testing.T) {
+	both := []RouteTarget{{Target: Target{Backend: "x", Model: "a", Separate: true}}, {Target: Target{Backend: "x", Model: "b", Separate: true}}}
+	for _, most := range []int{1, 3, 10} {
+		b := newBench(t, []string{"x"}, Route{Name: "kept", SLO: SLO{Guarantee: Guarantee{Share: 0.5}}, Targets: both}, Route{Name: "flood", Targets: both})
+		b.topo.Backends[0].MaxConcurrency = most
+		b.configure()
+		kept := (most + 1) / 2
+		if got := b.Routes(b.now)[0].Held; got != kept {
+			t.Errorf("%d places are held below a cap of %d, want %d", got, most, kept)
+		}
+		if got := len(b.fill("flood", 100)); got != most-kept {
+			t.Errorf("%d were let in below a cap of %d with %d kept, want %d", got, most, kept, most-kept)
+		}
+		if got := len(b.fill("kept", 100)); got != kept {
+			t.Errorf("%d found a place, want %d", got, kept)
+		}
+	}
+}
+
 // In any world, after any flood, what is kept of known engines is found: as many as
 // are kept and unused are placed, one after the other.
 func TestWhatIsKeptIsFound(t *testing.T) {
