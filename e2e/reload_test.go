@@ -31,6 +31,16 @@ func ask(t *testing.T, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
+// Without a file a SIGHUP ends nothing either.
+func TestSIGHUPWithoutAFile(t *testing.T) {
+	gateway := proctest.Start(t, []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1"}, "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	gateway.Signal(syscall.SIGHUP)
+	proctest.Until(t, "it goes on", func() bool { return strings.Contains(gateway.Log(), "configuration reloaded") })
+	if code := gateway.Stop(syscall.SIGINT); code != 0 {
+		t.Errorf("exit code %d, want 0:\n%s", code, gateway.Log())
+	}
+}
+
 // The built program follows its file while it streams: a new route, a new key,
 // a broken file that it refuses and explains, and a SIGHUP.
 func TestReload(t *testing.T) {

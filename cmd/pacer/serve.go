@@ -52,9 +52,6 @@ one backend and a route for every model.`,
 			if err != nil {
 				return report.Usage(err)
 			}
-			if file == "" { // from the environment, which does not change
-				load = nil
-			}
 			return serve(cmd.Context(), cfg, load, cmd.ErrOrStderr())
 		},
 	}
