@@ -200,3 +200,30 @@ func TestDearPromptsAreNews(t *testing.T) {
 	place(900, 0)
 	place(1100, 1) // 110 ms
 }
+
+// A prompt that the leads of those who stream cannot pay for comes back as told:
+// it waits, and its tenant's newcomers take the places that are there. They would
+// not make it wait less by waiting too.
+func TestWhoWaitsForLeadsHoldsUpNobody(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}, OnInfeasible: queue(5 * time.Second), MaxWaiting: 5})
+	curve := carrying(20, 30, 60)
+	curve.d, curve.answer = 100e-6, 1e6
+	b.learn("x", curve)
+	l := b.place("chat").Lease
+	b.sleep(time.Second)
+	l.FirstToken(b.now)
+	b.sleep(time.Second)
+	l.Progress(b.now, profiles.Count{Tokens: 30})
+	b.routes[0].promises.make(b.now, promise{at: b.now, since: b.now.Add(-time.Minute)}, 1)
+	dear := b.stand("chat", prompt(60_000), waiter("dear"), func(r *Request) { r.Key = 1 })
+	if !dear.back() {
+		t.Fatal("it is not recognised")
+	}
+	d := b.place("chat", waiter("newcomer"), prompt(20))
+	if d.Lease == nil {
+		b.wantGrants(b.tick(), "newcomer")
+	}
+	if leads := b.routes[0].lines[Interactive].told.first(); leads != dear {
+		t.Error("the prompt that leads cannot pay for is not in line")
+	}
+}

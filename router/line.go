@@ -82,8 +82,9 @@ const (
 // next returns who is to be tried in this round of waking: of those who come back
 // as told, then of the others, the first of the tenant whose turn it is, or where
 // that one cannot go, of the next who asks for less. Who could not go keeps the
-// turn. It is passed by its own tenant only where both come back, and it for the
-// first time. One who failed over, and may not go everywhere, holds up nobody
+// turn. One who comes back is passed by its own tenant only where both do, and it
+// for the first time; or while leads alone keep it out, which do not grow because
+// others wait. One who failed over, and may not go everywhere, holds up nobody
 // behind it. nil when nobody else is worth a try.
 func (q *line) next(round uint64) *Ticket {
 	if q.round != round {
@@ -101,7 +102,7 @@ func (q *line) next(round uint64) *Ticket {
 	looked := 0
 	for _, in := range []*turns{&q.told, &q.fresh} {
 		for own := in.front; own != nil && looked < mostLooked; own = own.next {
-			if in == &q.fresh && q.told.of(own.tenant) > 0 {
+			if in == &q.fresh && q.told.holds(own.tenant) {
 				looked++
 				continue
 			}

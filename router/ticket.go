@@ -17,6 +17,7 @@ type Ticket struct {
 	steps    []Step    // what comes when the wait is over
 	demand   demand
 	tried    uint64 // the round of waking in which it could not go
+	leads    bool   // then somewhere the leads of those who stream were all that kept it out
 
 	state    ticketState // guarded by Router.mu, as is decision
 	decision Decision    // once granted or expired

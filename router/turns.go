@@ -34,6 +34,13 @@ func (q *turns) of(tenant string) int {
 	return 0
 }
 
+// holds reports whether the first of tenant in line lacks a place, which nobody
+// of its tenant may then take.
+func (q *turns) holds(tenant string) bool {
+	own := q.tenants[tenant]
+	return own != nil && !own.tickets[0].leads
+}
+
 // first returns who is next, nil if nobody waits.
 func (q *turns) first() *Ticket {
 	if q.front == nil {

@@ -30,6 +30,7 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 			q := &t.route.lines[class]
 			d, ok := r.serve(now, t)
 			if !ok {
+				t.leads = slices.ContainsFunc(r.verdicts, func(v verdict) bool { return v.reason == ReasonProtects && v.basis == ByLead })
 				q.stuck(t, r.round, slices.ContainsFunc(r.verdicts, func(v verdict) bool { return v.reason == ReasonRefuses }))
 				continue
 			}
