@@ -135,12 +135,14 @@ func (c Cause) forRoute(have, all int) Cause {
 	return c
 }
 
+// unattainable says whose floor it is: the route's, unless an engine is known to
+// give that.
 func unattainable(r *Route) string {
-	if r.Best > 0 && r.Best < r.Floor {
-		return fmt.Sprintf("floor above what any engine gives alone (%s of %s)", figure(r.Best), figure(r.Floor))
-	}
-	if r.Capacity > 0 || r.Floor == 0 {
+	switch {
+	case r.Floor == 0 || r.Best >= r.Floor:
 		return "requests ask for more than any engine gives alone"
+	case r.Best > 0:
+		return fmt.Sprintf("floor above what any engine gives alone (%s of %s)", figure(r.Best), figure(r.Floor))
 	}
 	return fmt.Sprintf("floor above what any engine gives alone (floor %s)", figure(r.Floor))
 }

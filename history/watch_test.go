@@ -271,7 +271,7 @@ func TestReasonsThatTakeTurns(t *testing.T) {
 func TestAWishIsNoFaultOfTheRoute(t *testing.T) {
 	s := newStory()
 	x := healthy()
-	x.Routes[0].Capacity = 20
+	x.Routes[0].Capacity, x.Routes[0].Best = 20, 100
 	for range 30 {
 		s.tell(1, x, map[Result]int{Met: 20})
 		s.ring.Route("chat").Add(Outcome{Result: Shed, ShedReason: Unattainable})
