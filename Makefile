@@ -8,7 +8,7 @@ GORACE    ?= atexit_sleep_ms=50
 export GORACE
 BIN       := bin/pacer
 
-.PHONY: build image sbom notices test sdk numbers deps bench accuracy arena fuzz soak attack engines faults loadtools long lint format demo clean
+.PHONY: build image sbom release packages notices test sdk envoy numbers deps bench microbench accuracy arena fuzz soak attack batches engines faults loadtools long lint format demo clean
 
 # What pacer version says, in every way to build: here, in the image
 # (--build-arg), and by the Go tool itself (go install …@v1.2.3).
@@ -26,26 +26,48 @@ image: ## the container image pacer:VERSION
 sbom: build ## what is in bin/pacer, as CycloneDX: bin/pacer.cdx.json
 	$(BIN) version --sbom >$(BIN).cdx.json
 
+release: ## everything that a release consists of, in dist/: programs, packages, image, checksums; RELEASE_KEY signs
+	cd release && $(GO) run . -version "$(VERSION)" -commit "$(REVISION)" -date "$(DATE)"
+
+packages: ## what make release makes, installed and run here: a Debian of its own, pip, npm, rpm, the image; the version before beside this one
+	@sh deploy/test-deps.sh packages
+	cd release && $(GO) test -count=1 -timeout 20m ./...
+	$(GO) test -count=1 -run TestTwoVersions ./e2e
+
 notices: ## cmd/pacer/licenses.txt anew, from the modules in the program
 	$(GO) test -count=1 -run '^TestLicenses$$' ./cmd/pacer -update
 
 test: deps ## every test, with the race detector
 	$(GO) test $(TESTFLAGS) ./...
 
-sdk: ## the official SDKs for Go, Python and Node, and OpenTelemetry's collector, with the built program
+sdk: ## the official SDKs for Go, Python and Node, OpenTelemetry's collector and a real Envoy, with the built program
 	@sh deploy/test-deps.sh sdk
 	cd e2e/sdk && $(GO) test -count=1 -timeout 25m ./...
 	cd e2e/otel && $(GO) test -count=1 -timeout 25m ./...
+	$(GO) test -count=1 -timeout 25m ./e2e/envoy -args -envoy $(CURDIR)/bin/envoy
+
+envoy: ## pacer picker beside a real Envoy at full length, and what it costs: docs/ENVOY.md
+	@sh deploy/test-deps.sh sdk
+	@mkdir -p bin && rm -f bin/envoy.md
+	$(GO) test -count=1 -timeout 60m -v ./e2e/envoy -args -envoy $(CURDIR)/bin/envoy -long -table $(CURDIR)/bin/envoy.md; \
+	status=$$?; cat bin/envoy.md; exit $$status
 
 numbers: ## the promises in numbers at full length, which the race detector would make slow
-	$(GO) test -timeout 10m ./admin ./cmd/pacer ./gateway ./history ./internal/accuracy ./internal/arena ./profiles ./providers ./router
-	$(GO) test -run 'TestThreeGateways|TestAnIncident' ./e2e
+	$(GO) test -timeout 10m ./admin ./cmd/pacer ./gateway ./history ./internal/accuracy ./internal/arena ./internal/plan ./profiles ./providers ./router
+	$(GO) test -timeout 10m ./gateway ./providers -args -client net/http
+	$(GO) test -run 'TestThreeGateways|TestAnIncident|TestABatch|TestGatewaysTellOneHistory|TestABudget' ./e2e
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./... >/dev/null # benchmarks still measure something
 
 deps: ## redis-server and chromium, by apt when absent and root
 	@sh deploy/test-deps.sh
 
-bench: ## every benchmark once, with allocations
+BENCHFLAGS ?= -rounds 5 -length 3s
+bench: ## Pacer beside a bare Go proxy, HAProxy and nginx, as ratios within one run: docs/PERFORMANCE.md
+	@mkdir -p bin && rm -f bin/bench.md
+	$(GO) test -count=1 -timeout 60m -run '^TestPaired$$' ./e2e/bench -args -paired -table $(CURDIR)/bin/bench.md -json $(CURDIR)/bin/bench.json $(BENCHFLAGS); \
+	status=$$?; cat bin/bench.md; exit $$status
+
+microbench: ## every benchmark once, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 SEEDS ?= 36
@@ -84,11 +106,15 @@ engines: ## llama.cpp's and vLLM's own servers behind the built program; keeps 7
 
 attack: ## every attack of docs/OPERATIONS.md at full size, and what the victim saw
 	$(GO) test -count=1 -timeout 30m -v ./e2e/attack -args -full
+	$(GO) test -count=1 -timeout 30m ./e2e/attack -args -client net/http
 
 faults: ## what Redis can suffer, each for as long as docs/OPERATIONS.md says
 	$(GO) test -count=1 -timeout 15m -v -run 'TestRedisFaults|TestAKilledGateway|TestEachGateway|TestThreeGateways' ./e2e -args -long
 
-long: fuzz soak attack faults loadtools engines accuracy arena ## what takes too long for every change
+batches: ## a job of 10,000 requests beside users, while a gateway, Redis and an engine are killed
+	$(GO) test -count=1 -timeout 20m -v -run '^TestABatchAmongUsers$$' ./e2e -args -long
+
+long: fuzz soak attack faults batches loadtools engines accuracy arena ## what takes too long for every change
 
 TOOL = cd tools && $(GO) tool
 lint: ## gofumpt, vet, staticcheck

@@ -1,21 +1,26 @@
 package admin
 
 import (
+	"context"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/pacer-dev/pacer/admin/signin"
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/dashboard"
 	"github.com/pacer-dev/pacer/history"
 	"github.com/pacer-dev/pacer/internal/clientconn"
 	"github.com/pacer-dev/pacer/internal/telemetry"
+	"github.com/pacer-dev/pacer/keys"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
+	"github.com/pacer-dev/pacer/usage"
 )
 
 // Options configures the admin port; all fields are required unless said.
@@ -40,6 +45,32 @@ type Options struct {
 	// request; those without are left out. nil = nobody knows.
 	LastErrors func() map[profiles.Target]LastError
 
+	// BytesPerToken returns how many bytes of text a token of a target has; NaN = not
+	// known. nil = nobody knows.
+	BytesPerToken func(profiles.Target) float64
+
+	// Plan answers what would become of the load, in requests per second by route, were
+	// something else. It tells progress, from 0 to 1. Its errors but that of ctx are
+	// mistakes of the question. nil = the port cannot.
+	Plan func(ctx context.Context, q api.PlanQuestion, offered map[string]float64, progress func(share float64)) (*api.Plan, error)
+
+	// Usage returns what was used within [from, to); all = by all replicas. Budgets
+	// returns those of keys and teams. nil = nobody counts.
+	Usage   func(ctx context.Context, from, to usage.Hour) (cells []usage.Cell, all bool)
+	Budgets func() []usage.State
+
+	// Keys are those that are handed out; nil = none can be. KeysChanged is called
+	// when one was changed here. Note writes to the audit log, and does not wait. nil
+	// = nobody wants to know.
+	Keys        *keys.Ring
+	KeysChanged func()
+	Note        func(ctx context.Context, who, did, to string)
+
+	// Log is told why somebody could not sign in; nil = nobody is. Provider carries
+	// requests to the provider of sign-ins; nil = the network.
+	Log      *slog.Logger
+	Provider http.RoundTripper
+
 	// DataURL says where clients reach the data port, for the hints of the
 	// page: "http://127.0.0.1:8080", or "" while that is not known. Called for
 	// each event; nil = from Config.Listen.
@@ -59,6 +90,8 @@ type port struct {
 	known     atomic.Pointer[settings]
 	frames    [4]frames // by window
 	listeners listeners
+	plan      planState
+	doors     doors
 }
 
 // settings is one configuration, indexed.
@@ -95,7 +128,7 @@ func New(o Options) http.Handler {
 	}
 
 	mux := chi.NewRouter()
-	mux.Use(clientconn.Early, secured, newHostGuard(o.Config().Admin.Listen).handler)
+	mux.Use(clientconn.Early, secured, newHostGuard(o.Config().Admin.Listen).handler(p.publicHost), p.private)
 	mux.NotFound(notFound)
 	mux.MethodNotAllowed(wrongMethod(mux))
 	mux.Get("/healthz", healthz)
@@ -104,11 +137,24 @@ func New(o Options) http.Handler {
 	mux.Get("/api/v1/routes", p.serveRoutes)
 	mux.Get("/api/v1/history", p.serveHistory)
 	mux.Get("/api/v1/timeline", p.serveTimeline)
+	mux.Get("/api/v1/usage", p.serveUsage)
+	mux.Get("/api/v1/scorecard", p.serveScorecard)
+	mux.Get("/api/v1/keys", p.needs(administrator, p.serveKeys))
+	mux.Post("/api/v1/keys", p.needs(administrator, p.serveNewKey))
+	mux.Delete("/api/v1/keys/{name}", p.needs(administrator, p.serveRevoke))
+	mux.Post("/api/v1/keys/{name}/rotate", p.needs(administrator, p.serveRotate))
+	mux.Get("/api/v1/audit", p.needs(administrator, p.serveAudit))
+	mux.Get("/api/v1/session", p.serveSession)
+	mux.Get(signin.LoginPath, p.serveLogin)
+	mux.Get(signin.CallbackPath, p.serveCallback)
+	mux.With(sameOrigin).Post(signin.LogoutPath, p.serveLogout)
 	mux.Get("/api/v1/decisions", p.serveDecisions)
 	mux.With(sameOrigin).Post("/api/v1/explain", p.serveExplain)
+	mux.Get("/api/v1/plan", p.servePlanState)
+	mux.With(sameOrigin).Post("/api/v1/plan", p.servePlan)
 	mux.Get("/api/v1/events", p.serveEvents)
-	mux.Post("/api/v1/backends/{name}/drain", p.serveDrain(true))
-	mux.Post("/api/v1/backends/{name}/resume", p.serveDrain(false))
+	mux.With(sameOrigin).Post("/api/v1/backends/{name}/drain", p.serveDrain(true))
+	mux.With(sameOrigin).Post("/api/v1/backends/{name}/resume", p.serveDrain(false))
 	mux.Get("/api/openapi.json", serveOpenAPI)
 	servePage(mux, dashboard.Files())
 	return mux

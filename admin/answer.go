@@ -3,6 +3,7 @@ package admin
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
 
@@ -34,17 +35,19 @@ func send(w http.ResponseWriter, status int, body any) {
 }
 
 func notFound(w http.ResponseWriter, r *http.Request) {
-	fail(w, http.StatusNotFound, "not_found", "nothing is here; the admin port has /, /metrics, /healthz, /api/v1/profiles, /api/v1/routes, /api/v1/history, /api/v1/timeline, /api/v1/decisions, /api/v1/explain, /api/v1/events, /api/v1/backends/NAME/drain or resume, and /api/openapi.json")
+	fail(w, http.StatusNotFound, "not_found", "nothing is here; the admin port has /, /metrics, /healthz, /api/v1/profiles, /api/v1/routes, /api/v1/history, /api/v1/timeline, /api/v1/usage, /api/v1/scorecard, /api/v1/keys, /api/v1/audit, /api/v1/session, /api/v1/decisions, /api/v1/explain, /api/v1/plan, /api/v1/events, /api/v1/backends/NAME/drain or resume, and /api/openapi.json")
 }
 
 // wrongMethod refuses a path of mux that is there, but not with this method.
 func wrongMethod(mux *chi.Mux) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		allowed := http.MethodGet
-		if mux.Match(chi.NewRouteContext(), http.MethodPost, r.URL.Path) {
-			allowed = http.MethodPost
+		var allowed []string
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+			if mux.Match(chi.NewRouteContext(), method, r.URL.Path) {
+				allowed = append(allowed, method)
+			}
 		}
-		w.Header().Set("Allow", allowed)
-		fail(w, http.StatusMethodNotAllowed, "method_not_allowed", "only "+allowed+" is answered here")
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		fail(w, http.StatusMethodNotAllowed, "method_not_allowed", "only "+strings.Join(allowed, " and ")+" is answered here")
 	}
 }

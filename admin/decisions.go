@@ -39,6 +39,9 @@ func decisionOf(rec *router.Record) api.Decision {
 			Floor: api.Number(c.Floor), Protect: api.Number(c.Protect), Headroom: api.Number(c.Headroom), Held: c.Held, Price: api.Number(c.Price),
 			Feasible: c.Feasible, Reason: c.Reason.String(), Basis: c.Basis.String(),
 		}
+		if h := c.Warm; h.Tokens > 0 {
+			d.Candidates[i].Warm = &api.WarmPrompt{Tokens: h.Tokens, PromptTokens: h.Prompt, SavesS: api.Number(h.Saves.Seconds())}
+		}
 	}
 	return d
 }

@@ -41,9 +41,14 @@ type wantDecision struct {
 		Headroom *float64 `json:"headroom"`
 		Held     int      `json:"held"`
 		Price    *float64 `json:"price"`
-		Feasible bool     `json:"feasible"`
-		Reason   string   `json:"reason"`
-		Basis    string   `json:"basis"`
+		Warm     *struct {
+			Tokens       int     `json:"tokens"`
+			PromptTokens int     `json:"prompt_tokens"`
+			SavesS       float64 `json:"saves_s"`
+		} `json:"warm"`
+		Feasible bool   `json:"feasible"`
+		Reason   string `json:"reason"`
+		Basis    string `json:"basis"`
 	} `json:"candidates"`
 	LeftOut int `json:"left_out"`
 }
@@ -127,6 +132,33 @@ func (w *world) ask(body string, headers ...string) *httptest.ResponseRecorder {
 	rec := httptest.NewRecorder()
 	w.handler.ServeHTTP(rec, r)
 	return rec
+}
+
+// What the cache of one candidate has of the prompt is in the decision, and nothing
+// for the others.
+func TestDecisionsTellWhatIsWarm(t *testing.T) {
+	w := newWorld(t, "")
+	w.router.Place(time.Now(), router.Request{
+		ID: "turn", Route: "chat", PromptTokens: 12_400, Stream: true,
+		Warm: []router.Warmth{{Target: h200, Likely: 11_900, Sure: 11_900}},
+	})
+	var got struct {
+		Decisions []wantDecision `json:"decisions"`
+	}
+	decode(t, w.get("/api/v1/decisions"), &got)
+	if len(got.Decisions) != 1 || len(got.Decisions[0].Candidates) != 2 {
+		t.Fatalf("got %+v", got)
+	}
+	for _, c := range got.Decisions[0].Candidates {
+		switch {
+		case c.Backend != "h200":
+			if c.Warm != nil {
+				t.Errorf("%s: warm %+v, want null", c.Backend, *c.Warm)
+			}
+		case c.Warm == nil || c.Warm.Tokens != 11_900 || c.Warm.PromptTokens != 12_400 || c.Warm.SavesS < 0:
+			t.Errorf("h200: warm %+v, want 11900 of 12400 tokens", c.Warm)
+		}
+	}
 }
 
 func TestExplain(t *testing.T) {

@@ -52,7 +52,7 @@ func (p *port) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	tick := time.NewTicker(eventEvery)
 	defer tick.Stop()
-	for {
+	for p.mayLook(r) { // a session ends, or is ended
 		f, err := p.frames[window].at(time.Now())
 		if err != nil {
 			return

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/pacer-dev/pacer/api"
@@ -26,17 +25,9 @@ const (
 // without sending it. It changes nothing, so it asks for no token; a page of
 // another origin is refused all the same.
 func (p *port) serveExplain(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxQuestion))
-	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		fail(w, http.StatusRequestEntityTooLarge, "body_too_large", fmt.Sprintf("a question has at most %d KiB", maxQuestion>>10))
+	body, ok := questionBody(w, r)
+	if !ok {
 		return
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		fail(w, http.StatusRequestTimeout, "request_timeout", "the question came too slowly")
-		return
-	}
-	if err != nil {
-		return // the client is gone
 	}
 	q, err := parseQuestion(body)
 	if err != nil {
@@ -59,10 +50,9 @@ func (p *port) routeNames() (names []string) {
 	return names
 }
 
-// preview asks the route of the model, else the one for whatever no other
-// route names.
+// preview asks the route that the model belongs to.
 func (p *port) preview(now time.Time, q api.Question) (router.Record, bool) {
-	req := router.Request{Route: q.Model, Arrived: now, MinTPS: q.MinTPS, PromptTokens: q.PromptTokens, Stream: true}
+	req := router.Request{Route: p.o.Config().RouteName(q.Model), Arrived: now, MinTPS: q.MinTPS, PromptTokens: q.PromptTokens, Stream: true}
 	switch q.Class {
 	case router.Interactive.String():
 		class := router.Interactive
@@ -71,16 +61,8 @@ func (p *port) preview(now time.Time, q api.Question) (router.Record, bool) {
 		class := router.Batch
 		req.Class = &class
 	}
-	rec, ok := p.o.Router.Preview(now, req)
-	if !ok {
-		req.Route = catchAll
-		rec, ok = p.o.Router.Preview(now, req)
-	}
-	return rec, ok
+	return p.o.Router.Preview(now, req)
 }
-
-// catchAll is the name of the route for models that no other route names.
-const catchAll = "*"
 
 func parseQuestion(body []byte) (api.Question, error) {
 	var q api.Question

@@ -83,9 +83,14 @@ func (g hostGuard) allows(hostport string) bool {
 	return false
 }
 
-func (g hostGuard) handler(next http.Handler) http.Handler {
+// handler refuses other hosts; public names one more, "" = none.
+func (g hostGuard) handler(public func() string) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler { return g.guard(public, next) }
+}
+
+func (g hostGuard) guard(public func() string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !g.allows(r.Host) {
+		if host := hostname.Of(r.Host); !g.allows(r.Host) && (host == "" || host != public()) {
 			fail(w, http.StatusForbidden, "host_not_allowed",
 				fmt.Sprintf("the admin port does not answer to Host %.200q; call it by 127.0.0.1, localhost or the host in admin.listen", r.Host))
 			return

@@ -16,6 +16,15 @@ import (
 // thisReplica says that figures are not those of all gateways.
 const thisReplica = "this one only"
 
+// replicas says of how many gateways the figures of a window are, and in a word
+// whether of all that share a store.
+func (p *port) replicas(now time.Time, w history.Window) (word string, n int) {
+	if n, all := p.o.Metrics.History().Replicas(now); all && w != history.Start {
+		return "all", n
+	}
+	return thisReplica, 1
+}
+
 // windowOf returns the window that is asked for; false = the request was answered.
 func windowOf(w http.ResponseWriter, r *http.Request, usual history.Window, words []string) (history.Window, bool) {
 	word, ok := wordOf(w, r, "window", usual.String(), words)
@@ -55,9 +64,10 @@ func (p *port) serveHistory(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("name")
 	now := time.Now()
 	grid := history.GridOf(now, window)
+	word, replicas := p.replicas(now, window)
 	answer := api.History{
 		By: by, Window: window.String(), StepS: grid.Step.Seconds(), Times: []time.Time{},
-		Replica: thisReplica, Replicas: 1,
+		Replica: word, Replicas: replicas,
 	}
 	for i := range grid.Steps {
 		answer.Times = append(answer.Times, grid.From.Add(time.Duration(i)*grid.Step).UTC())
@@ -143,13 +153,15 @@ func (p *port) serveTimeline(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	marks, _ := p.o.Watch.Marks(0, limit)
+	// What other gateways noticed comes some seconds later.
+	slices.SortStableFunc(marks, func(a, b history.Mark) int { return b.Time.Compare(a.Time) })
 	send(w, http.StatusOK, api.Timeline{Marks: marksOf(marks)})
 }
 
 func marksOf(marks []history.Mark) []api.Mark {
 	out := make([]api.Mark, len(marks))
 	for i, m := range marks {
-		out[i] = api.Mark{ID: m.ID, Time: m.Time.UTC(), Ended: api.Instant(m.Ended), Kind: m.Kind, Of: m.Of.String(), Subject: m.Name, Text: m.Text}
+		out[i] = api.Mark{ID: m.ID, Replica: m.Replica, Time: m.Time.UTC(), Ended: api.Instant(m.Ended), Kind: m.Kind, Of: m.Of.String(), Subject: m.Name, Text: m.Text}
 	}
 	return out
 }

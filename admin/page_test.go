@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/pacer-dev/pacer/api"
+	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/chromium"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 )
@@ -222,4 +225,78 @@ func TestPageSaysThatTheConnectionIsLost(t *testing.T) {
 	}
 	down.Store(false)
 	c.Until(`document.getElementById("lost").hidden && document.getElementById("connection").textContent === "Live"`)
+}
+
+// TestPageAsksWhatIf: the form asks the gateway, shows how far it is, and reads as
+// text what came of it; a plan can be stopped, and a token is asked for where one is
+// needed.
+func TestPageAsksWhatIf(t *testing.T) {
+	w := newWorld(t, "")
+	asked, proceed := make(chan api.PlanQuestion, 1), make(chan struct{})
+	w.options.Plan = func(ctx context.Context, q api.PlanQuestion, offered map[string]float64, progress func(float64)) (*api.Plan, error) {
+		asked <- q
+		progress(0.4)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-proceed:
+		}
+		answer, err := playedAlready(ctx, q, offered, progress)
+		answer.Then.Routes = []api.PlanRoute{{Route: "chat", Class: "interactive", MinTPS: 40, Goal: 0.99, Offered: 100, Shed: 25, Attainment: 0.75}}
+		answer.Then.Holds, answer.Verdict, answer.Notes = false, "It does not hold: chat <b>sheds</b>.", []string{"a note"}
+		return answer, err
+	}
+	token := "t0ken"
+	conf := *w.options.Config()
+	conf.Admin.Token = config.Secret(token)
+	w.options.Config = inForce(&conf)
+	w.handler = New(w.options)
+	c, _, _ := servedPage(t, w, 1280)
+	set := func(id, value string) {
+		c.Eval(`document.getElementById("`+id+`").value = "`+value+`"; 0`, nil)
+	}
+	click := func(id string) { c.Eval(`document.getElementById("`+id+`").click(); 0`, nil) }
+	says := func(words string) {
+		t.Helper()
+		c.Until(`document.getElementById("plan").innerText.replaceAll("\u00a0", " ").includes(` + strconv.Quote(words) + `)`)
+	}
+	says("in virtual time; nothing is sent anywhere")
+	c.Eval(`document.getElementById("plan-load").focus(); 0`, nil)
+	set("plan-load", "3")
+	set("plan-backend", "h200")
+	set("plan-route", "chat")
+	set("plan-floor", "40")
+	click("plan-play")
+	says("the admin token is missing or wrong")
+	c.Until(`document.getElementById("access").open`)
+	c.Type(token)
+	c.Press("Enter")
+	c.Until(`document.getElementById("unlock").textContent === "Lock again"`)
+
+	click("plan-play")
+	q := <-asked
+	if q.Load != 3 || q.Engines["h200"] != 0 || len(q.Engines) != 1 || q.MinTPS["chat"] != 40 || q.Window != "5m" {
+		t.Errorf("the page asked %+v", q)
+	}
+	c.Until(`document.getElementById("plan-progress").getAttribute("aria-valuenow") === "40"`)
+	click("plan-stop")
+	says("Stopped.")
+	c.Until(`fetch("/api/v1/plan").then((a) => a.json()).then((s) => !s.running)`)
+
+	click("plan-play")
+	<-asked
+	close(proceed)
+	says("It does not hold: chat <b>sheds</b>.")
+	for _, words := range []string{"100 % → 75 %", "– → 25 %", "30 → 40", "a note"} {
+		says(words)
+	}
+	for _, b := range c.Barriers() {
+		t.Error(b)
+	}
+	c.Until(`document.getElementById("plan-progress").hidden && !document.getElementById("plan-play").disabled`)
+	for _, never := range []string{"NaN", "undefined", "[object"} {
+		if strings.Contains(c.Page(), never) {
+			t.Errorf("the page says %q", never)
+		}
+	}
 }

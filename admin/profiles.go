@@ -88,6 +88,7 @@ func (p *port) targets(now time.Time, routes []router.RouteState) []targetState 
 		}
 		s.InFlight = inFlightOf(l, t)
 		s.InFlight.BelowFloor = below[t.GroupID()]
+		s.Warm.Predicted, s.Warm.Reported = p.o.Metrics.Warm(t.Backend)
 		s.Health, s.Breaker = healthOf(l.Health)
 		if b, ok := breakers[t.Backend]; ok {
 			s.Breaker = b

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/api"
+	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -45,7 +46,11 @@ type wantProfiles struct {
 			Message string `json:"message"`
 			Since   string `json:"since"`
 		} `json:"last_error"`
-		Admits     *int     `json:"admits"`
+		Admits *int `json:"admits"`
+		Warm   struct {
+			Predicted int `json:"predicted"`
+			Reported  int `json:"reported"`
+		} `json:"warm"`
 		TokensPerS *float64 `json:"tokens_per_s"`
 		Delivered  *float64 `json:"delivered"`
 		wantCause
@@ -111,6 +116,26 @@ func TestProfilesShowTheEnginesOwnLoad(t *testing.T) {
 	for _, o := range others {
 		if o.Engine != nil {
 			t.Errorf("%s: engine %+v, want null: nobody reported", o.Backend, o.Engine)
+		}
+	}
+}
+
+// What caches were expected to have, and told that they had, stands beside their
+// backend; nothing is 0.
+func TestProfilesTellWhatWasWarm(t *testing.T) {
+	w := newWorld(t, "")
+	for range 2 {
+		w.metrics.Observe(telemetry.Exchange{Route: "chat", Class: "interactive", Backend: "h200", Outcome: "ok", WarmTokens: 5950.25, CachedTokens: 5904})
+	}
+	var got wantProfiles
+	decode(t, w.get("/api/v1/profiles"), &got)
+	for _, p := range got.Targets {
+		predicted, reported := 0, 0
+		if p.Backend == "h200" {
+			predicted, reported = 11901, 11808
+		}
+		if p.Warm.Predicted != predicted || p.Warm.Reported != reported {
+			t.Errorf("%s: warm %+v, want %d predicted and %d reported", p.Backend, p.Warm, predicted, reported)
 		}
 	}
 }

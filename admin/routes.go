@@ -21,9 +21,10 @@ func (p *port) serveRoutes(w http.ResponseWriter, r *http.Request) {
 
 func (p *port) routes(now time.Time, w history.Window, states []router.RouteState) api.Routes {
 	ring := p.o.Metrics.History()
+	word, replicas := p.replicas(now, w)
 	answer := api.Routes{
 		Since: ring.Started().UTC(), Window: w.String(), WindowS: ring.Reach(now, w).Seconds(),
-		Replica: thisReplica, Replicas: 1, Verdict: p.verdict(), Routes: []api.Route{},
+		Replica: word, Replicas: replicas, Verdict: p.verdict(), Routes: []api.Route{},
 	}
 	causes := p.causes(history.OfRoute)
 	for _, state := range states {

@@ -19,6 +19,7 @@ import (
 // world is an admin port over a real router and a real book.
 type world struct {
 	handler http.Handler
+	options Options
 	router  *router.Router
 	book    *profiles.Book
 	metrics *telemetry.Metrics
@@ -83,10 +84,12 @@ func newWorld(t testing.TB, listen string) *world {
 		h200: w.book.Curve(h200), l40s: w.book.Curve(l40s), idle: w.book.Curve(idle),
 	}})
 	w.watch = history.NewWatch(w.metrics.History())
-	w.handler = New(Options{
+	w.options = Options{
 		Config: inForce(cfg), Router: w.router, Book: w.book, Metrics: w.metrics, Watch: w.watch,
 		LastErrors: func() map[profiles.Target]LastError { return w.errors },
-	})
+		Plan:       playedAlready,
+	}
+	w.handler = New(w.options)
 	return w
 }
 

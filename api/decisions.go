@@ -81,16 +81,33 @@ type Candidate struct {
 	Held int `json:"held"`
 
 	// Price is USD, of this request as expected.
-	Price    Number `json:"price"`
-	Feasible bool   `json:"feasible"`
+	Price Number `json:"price"`
+
+	// Warm is what its prefix cache is expected to have of the prompt; null = nothing.
+	Warm *WarmPrompt `json:"warm"`
+
+	Feasible bool `json:"feasible"`
 
 	// Basis is what low rests on: level, one_more, curve, seen, edge or slow_start;
-	// lead where the prompt would cost a stream its floor; others where the other
-	// replicas keep the place for the route; "" where no speed was asked.
+	// lead where the prompt would cost a stream its floor; quota where the backend
+	// told that a limit of its own is used up; others where the other replicas keep
+	// the place for the route; "" where no speed was asked.
 	Basis string `json:"basis"`
 
 	// Reason is ok, or why the target is not feasible.
 	Reason string `json:"reason" enum:"ok,down,breaker,refuses,drain,cap,slow_start,own_floor,protects,reserve,guarantee,ttft,tenant,unknown"`
+}
+
+// WarmPrompt is what a target's prefix cache is expected to have of one prompt.
+type WarmPrompt struct {
+	// Tokens are in the cache.
+	Tokens int `json:"tokens"`
+
+	// PromptTokens are those of the whole prompt.
+	PromptTokens int `json:"prompt_tokens"`
+
+	// SavesS is how many seconds sooner the first token comes.
+	SavesS Number `json:"saves_s"`
 }
 
 // Question is a request that is only explained. What is absent is the route's

@@ -94,4 +94,8 @@ type Mark struct {
 
 	// Text is one line, the same as in the log.
 	Text string `json:"text"`
+
+	// Replica is the gateway that noticed it, by the name of its host; "" = this one. What
+	// several have noticed stands once.
+	Replica string `json:"replica"`
 }

@@ -82,3 +82,6 @@ func Encode[T any](v T) (Encoded[T], error) {
 
 // MarshalJSON implements json.Marshaler.
 func (e Encoded[T]) MarshalJSON() ([]byte, error) { return e, nil }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (b *Brief) UnmarshalJSON(data []byte) error { return (*Number)(b).UnmarshalJSON(data) }

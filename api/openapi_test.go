@@ -49,6 +49,13 @@ func (d *document) operations() []operation {
 	number := object{"type": "number", "minimum": 0}
 	badQuery := map[string]string{"400": "The query is wrong."}
 	backend := []object{{"name": "name", "in": "path", "required": true, "description": "Name of a backend.", "schema": object{"type": "string"}}}
+	keyName := []object{{"name": "name", "in": "path", "required": true, "description": "Name of a key.", "schema": object{"type": "string"}}}
+	needsRole := map[string]string{"401": "The admin token is missing or wrong.", "403": "The token has not the role admin, or no token is configured.", "503": "The store does not answer."}
+	changesKeys := map[string]string{
+		"400": "The body is wrong.", "401": needsRole["401"], "403": needsRole["403"], "404": "There is no key of that name.",
+		"408": "The body came too slowly.", "409": "The key is there already, is revoked or was changed meanwhile, or no key can be handed out.",
+		"413": "The body is too long.", "503": "The store does not take the change.",
+	}
 	operations := []operation{
 		{
 			path: "/api/v1/profiles", method: "get", name: "profiles", summary: "What runs at each target, and its curve",
@@ -81,6 +88,28 @@ func (d *document) operations() []operation {
 			answer:     answer(Timeline{}), refusals: badQuery,
 		},
 		{
+			path: "/api/v1/usage", method: "get", name: "usage", summary: "Tokens and USD, of whom and where",
+			parameters: []object{
+				{
+					"name": "by", "in": "query", "style": "form", "explode": false, "description": "What rows are told apart by; absent = one row of all.",
+					"schema": object{"type": "array", "items": object{"type": "string", "enum": []string{"key", "team", "route", "backend", "model", "tags", "hour", "day"}}},
+				},
+				query("from", "A time, or a day in UTC; its hour is part of it. Absent = a day before to.", object{"type": "string"}),
+				query("to", "A time, or a day in UTC. Absent = now.", object{"type": "string"}),
+				query("format", "How the rows are written.", object{"type": "string", "enum": []string{"json", "csv"}, "default": "json"}),
+			},
+			answer:   object{"application/json": object{"schema": d.schema(reflect.TypeFor[Usage]())}, "text/csv": object{"schema": object{"type": "string"}}},
+			refusals: badQuery,
+		},
+		{
+			path: "/api/v1/scorecard", method: "get", name: "scorecard", summary: "The targets of each route side by side, as live traffic found them",
+			parameters: []object{
+				query("model", "Of the route of this model alone; absent = of all.", object{"type": "string"}),
+				query("n", "Level of concurrency to compare at; absent = n of the busiest target now.", object{"type": "integer", "minimum": 1, "maximum": MaxLevel}),
+			},
+			answer: answer(Scorecard{}), refusals: map[string]string{"400": "The query is wrong.", "404": "No route serves the model."},
+		},
+		{
 			path: "/api/v1/decisions", method: "get", name: "decisions", summary: "What became of the last requests, and why",
 			parameters: []object{
 				query("limit", "So many at most.", object{"type": "integer", "minimum": 1, "maximum": MaxDecisions, "default": 100}),
@@ -98,6 +127,15 @@ func (d *document) operations() []operation {
 			},
 		},
 		{
+			path: "/api/v1/plan", method: "post", name: "plan", summary: "What would become of the load of late, were something else; played in virtual time, one at a time",
+			question: reflect.TypeFor[PlanQuestion](), answer: answer(Plan{}), token: true,
+			refusals: map[string]string{
+				"400": "The question cannot be read, or asks for what is not there.", "401": "The admin token is missing or wrong; where none is configured, none is asked for.", "403": "A page of another origin asks.",
+				"408": "The question came too slowly.", "409": "Another plan is played.", "413": "The question is too long.", "503": "It took too long.",
+			},
+		},
+		{path: "/api/v1/plan", method: "get", name: "planState", summary: "Whether a plan is played, and how far", answer: answer(PlanState{})},
+		{
 			path: "/api/v1/events", method: "get", name: "events", summary: "All of it once a second, as server-sent events",
 			answer: object{"text/event-stream": object{"schema": object{
 				"type": "string", "description": "The data of each event is one Event.",
@@ -109,6 +147,27 @@ func (d *document) operations() []operation {
 			},
 			refusals: map[string]string{"400": "The query is wrong.", "503": "Too many listeners."},
 		},
+		{
+			path: "/api/v1/keys", method: "get", name: "keys", summary: "All keys, without their secrets",
+			answer: answer(Keys{}), token: true, refusals: needsRole,
+		},
+		{
+			path: "/api/v1/keys", method: "post", name: "newKey", summary: "Hand out a key; its secret is told this once",
+			question: reflect.TypeFor[KeySpec](), answer: answer(NewKey{}), token: true, refusals: changesKeys,
+		},
+		{
+			path: "/api/v1/keys/{name}", method: "delete", name: "revokeKey", summary: "Take a key back: all gateways refuse it within a second", parameters: keyName,
+			answer: answer(Key{}), token: true, refusals: changesKeys,
+		},
+		{
+			path: "/api/v1/keys/{name}/rotate", method: "post", name: "rotateKey", summary: "Give a key another secret", parameters: keyName,
+			question: reflect.TypeFor[Rotation](), answer: answer(NewKey{}), token: true, refusals: changesKeys,
+		},
+		{
+			path: "/api/v1/audit", method: "get", name: "audit", summary: "Who changed what, the latest first",
+			answer: answer(Audit{}), token: true, refusals: needsRole,
+		},
+		{path: "/api/v1/session", method: "get", name: "session", summary: "Who asks, and whether people can sign in", answer: answer(Session{})},
 		{path: "/api/openapi.json", method: "get", name: "openapi", summary: "This document", answer: object{"application/json": object{"schema": object{"type": "object"}}}},
 	}
 	for _, o := range []struct{ name, summary string }{
@@ -145,7 +204,7 @@ func (d *document) schema(t reflect.Type) object {
 		return object{"type": "string"}
 	case reflect.Bool:
 		return object{"type": "boolean"}
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		return object{"type": "integer"}
 	case reflect.Uint64:
 		return object{"type": "integer", "minimum": 0}
@@ -239,7 +298,12 @@ func build(t *testing.T) []byte {
 		if o.token {
 			op["security"] = []object{{"adminToken": []string{}}}
 		}
-		paths[o.path] = object{o.method: op}
+		of, _ := paths[o.path].(object)
+		if of == nil {
+			of = object{}
+			paths[o.path] = of
+		}
+		of[o.method] = op
 	}
 	text, err := json.MarshalIndent(object{
 		"openapi": "3.1.0",

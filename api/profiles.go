@@ -68,6 +68,9 @@ type State struct {
 	// router's own rule; null where neither a floor nor a cap limits them.
 	Admits *int `json:"admits"`
 
+	// Warm is of its backend, since this replica started.
+	Warm Warm `json:"warm"`
+
 	// TokensPerS is what the backend's finished streams of this replica brought, over
 	// the last 30 seconds.
 	TokensPerS Brief `json:"tokens_per_s"`
@@ -128,6 +131,16 @@ type LastError struct {
 
 	// Since is when the first of them happened.
 	Since time.Time `json:"since"`
+}
+
+// Warm is how many prompt tokens a prefix cache had, as pacer_prefix_tokens_total
+// counts them. Both are 0 where nothing was sent, or nothing is cached.
+type Warm struct {
+	// Predicted were expected to be there.
+	Predicted int64 `json:"predicted"`
+
+	// Reported were there, as the usage of the answers tells.
+	Reported int64 `json:"reported"`
 }
 
 // Knowledge is what a curve rests on. It changes when evidence comes in.

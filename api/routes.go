@@ -16,8 +16,10 @@ type Routes struct {
 	// the window while less is known.
 	WindowS float64 `json:"window_s"`
 
-	// Replica says whose figures these are: this one only, or all of those that
-	// share a store.
+	// Replica says whose figures these are: this one only, or all of those that share a
+	// store, of which the others' are some ten seconds old. Of this one only are always
+	// the window start, and where the store is lost all windows. What stands beside the
+	// counts and quantiles is what this gateway knows: free and causes go by all that run.
 	Replica string `json:"replica" enum:"this one only,all"`
 
 	// Replicas is how many gateways the figures are of.

@@ -14,11 +14,23 @@ type Backend struct {
 	// label, header and part of admin URLs: 1 to 64 letters, digits, `. _ -`
 	Name string `yaml:"name" is:"name" required:"gpu-1"`
 	// base URL up to the version, such as `http://10.0.0.11:8000/v1`; no credentials, and no query but Azure's
-	URL string `yaml:"url" required:"http://10.0.0.11:8000/v1"`
+	URL string `yaml:"url" unset:"that of the [kind](#kinds), where its maker hosts it; else required"`
 	// what the backend is: see [kinds](#kinds)
 	Kind string `yaml:"kind" enum:"@kind" default:"openai"`
+	// of a cloud, which is a part of the URL of `vertex` and `bedrock`, as `us-east-1`
+	Region string `yaml:"region" is:"place" unset:"none"`
+	// in Google's cloud, which is a part of the URL of `vertex`
+	Project string `yaml:"project" is:"place" unset:"none"`
 	// sent as `Authorization: Bearer`; `api-key` for Azure, `x-api-key` for Anthropic
 	APIKey Secret `yaml:"api_key" is:"header_secret" unset:"none"`
+	// file that holds the key, read again when it has changed
+	APIKeyFile string `yaml:"api_key_file" is:"file" unset:"none"`
+	// command that prints the key, or a token and when it expires: see [credentials](#credentials)
+	APIKeyCommand Command `yaml:"api_key_command" unset:"none"`
+	// several credentials, which take turns: see [credentials](#credentials)
+	APIKeys []BackendKey `yaml:"api_keys" want:"a list such as [ { key: \"sk-…\" }, { file: key.txt } ]" empty:"name a key, or leave it out" unset:"none"`
+	// whose library makes tokens, or signs, where there is no key: `google`, `azure` or `aws`
+	Auth string `yaml:"auth" enum:"google,azure,aws" unset:"google for vertex, aws for bedrock, none for others"`
 	// sent in addition; names to values
 	Headers map[string]Secret `yaml:"headers" is:"headers" unset:"none"`
 	// `shared`: all users of the backend slow each other down, whatever their model; `separate`: only those of one model do, as on most
@@ -26,12 +38,19 @@ type Backend struct {
 	Models string `yaml:"models" enum:"shared,separate" default:"shared"`
 	// hard cap on requests at once that Pacer sends, of all models together, at least 1
 	MaxConcurrency int `yaml:"max_concurrency" min:"1" unset:"none"`
-	// what the engine is asked to count: `inject`, `continuous` or `never`; see [usage](#usage)
-	Usage string `yaml:"usage" enum:"inject,continuous,never" default:"inject"`
+	// what the engine is asked to count: `auto`, `inject`, `continuous` or `never`; see [usage](#usage)
+	Usage string `yaml:"usage" enum:"auto,inject,continuous,never" default:"inject"`
+	// of what a translated request asks for and the backend's dialect lacks: `true` drops it and names it in `x-pacer-dropped`; `false` answers 400
+	DropParams bool `yaml:"drop_params" default:"false"`
+	// what speaks HTTP/1.1 to it: `own`, or `net/http`, which is Go's, costs more, and is there should the former ever fail
+	Client string `yaml:"client" enum:"own,net/http" default:"own"`
+	// proxy through which requests go up: `http://`, `https://` or `socks5://` with a host and a port; or `off`: none, whatever the
+	// environment says
+	EgressProxy Secret `yaml:"egress_proxy" is:"proxy" unset:"HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment"`
 	// PEM file with authorities to trust in addition
 	CAFile string `yaml:"ca_file" is:"ca_file" unset:"none"`
-	// USD per million tokens: `input` of prompts and `output` of answers, as in `{ input: 0.20, output: 0.60 }`
-	Price Price `yaml:"price" unset:"0"`
+	// USD per million tokens, as in `{ input: 0.20, output: 0.60 }`: see [price](#price)
+	Price Price `yaml:"price" unset:"of prices, else usd_per_hour, else 0"`
 	// names to text
 	Labels map[string]string `yaml:"labels" is:"labels" unset:"none"`
 	// what is believed of the curve before any evidence: the name of a published curve (`pacer sim --list` prints them), tokens per
@@ -43,7 +62,7 @@ type Backend struct {
 	HealthURL string `yaml:"health_url" unset:"/health of vllm, sglang, llamacpp and tgi, / of ollama; none for the others"`
 	// page where the engine tells how many sequences it runs, whoever sent them: see [metrics_url](#metrics_url)
 	MetricsURL string `yaml:"metrics_url" unset:"none: what passes through Pacer is all there is"`
-	// what the machine costs in USD per hour, busy or not: what [`pacer plan`](PLAN.md) counts
+	// what the machine costs in USD per hour, busy or not: what [`pacer plan`](PLAN.md) counts, and requests share: see [price](#price)
 	USDPerHour float64 `yaml:"usd_per_hour" eg:"2.50" unset:"0: not said"`
 
 	// Address is the host:port that is dialed in place of the url's host; "" =
@@ -55,7 +74,7 @@ type Backend struct {
 func (b Backend) Separate() bool { return b.Models == modelsSeparate }
 
 // kind is the row of b's kind.
-func (b Backend) kind() *upstream.Kind { return upstream.Of(b.Kind) }
+func (b Backend) kind() *upstream.Kind { return upstream.Of(b.Kind).At(b.URL) }
 
 // Price is in USD per million tokens.
 type Price struct {
@@ -63,12 +82,21 @@ type Price struct {
 	Input float64 `yaml:"input" eg:"0.20" default:"0"`
 	// of answers
 	Output float64 `yaml:"output" eg:"0.60" default:"0"`
+	// of the part of a prompt that a cache served
+	Cached float64 `yaml:"cached" eg:"0.02" unset:"that of input"`
+	// of the part of an answer that is reasoning
+	Reasoning float64 `yaml:"reasoning" eg:"0.60" unset:"that of output"`
+	// of the part of a prompt that is sound
+	AudioInput float64 `yaml:"audio_input" eg:"40" unset:"that of input"`
+	// of the part of an answer that is sound
+	AudioOutput float64 `yaml:"audio_output" eg:"80" unset:"that of output"`
 }
 
 const (
 	modelsShared   = "shared"
 	modelsSeparate = "separate"
 
+	usageAuto       = "auto"
 	usageInject     = "inject"
 	usageContinuous = "continuous"
 	usageNever      = "never"
@@ -77,6 +105,9 @@ const (
 // check reads the URLs, which depend on the kind and on each other. They are
 // shown in no message: a key may have been put into them.
 func (b *Backend) check(r *reader, o object) {
+	if !o.has("url") {
+		b.home(r, o)
+	}
 	if o.fine["url"] {
 		base, wrong := b.kind().BaseURL(b.URL)
 		switch b.URL = base; {
@@ -90,9 +121,27 @@ func (b *Backend) check(r *reader, o object) {
 	if b.HealthURL != noHealth {
 		b.page(r, o, "health_url", "/health", &b.HealthURL)
 	}
-	header, _ := b.kind().Key("")
-	if _, set := b.Headers[header]; set && b.APIKey != "" {
-		r.problem(o.at("headers"), "headers has an %s beside api_key; keep one", header)
+	b.checkKeys(r, o)
+	if b.Usage == usageAuto {
+		if b.Usage = usageInject; b.kind().Usage.Continuous {
+			b.Usage = usageContinuous
+		}
+	}
+}
+
+// home fills in the URL of what the maker of the kind hosts.
+func (b *Backend) home(r *reader, o object) {
+	if o.has("kind") && !o.fine["kind"] || o.has("region") && !o.fine["region"] || o.has("project") && !o.fine["project"] {
+		return // whether it has one cannot be said
+	}
+	k := upstream.Of(b.Kind)
+	if k.Home == "" {
+		r.problem(o.start, "%s has no url; write url: http://10.0.0.11:8000/v1", o.name)
+		return
+	}
+	var wrong string
+	if b.URL, wrong = k.HomeURL(b.Region, b.Project); wrong != "" {
+		r.problem(o.start, "%s", wrong)
 	}
 }
 
@@ -122,6 +171,32 @@ func (r *reader) name(v value, to *string) {
 	if s.text == "" || len(s.text) > 64 || strings.ContainsFunc(s.text, func(c rune) bool { return !hostname.NameRune(c) }) || strings.Trim(s.text, ".") == "" {
 		r.problem(v.place(), "the name %s is not allowed; write 1 to 64 letters, digits or . _ -, such as gpu-1", quote(s.raw))
 	}
+}
+
+// place reads the name of a region or project, which becomes a part of a URL.
+func (r *reader) place(v value, to *string) {
+	s, ok := r.text(v)
+	if !ok {
+		return
+	}
+	if !upstream.PlaceName(s.text) {
+		r.problem(v.place(), "%s %s is not allowed; write it as its maker does, in small letters, digits and -, such as us-east-1", v.name, quote(s.raw))
+		return
+	}
+	*to = s.text
+}
+
+// proxy reads where a proxy is. It may hold a password, so no message shows it.
+func (r *reader) proxy(v value, to *Secret) {
+	s, ok := r.text(v)
+	if !ok {
+		return
+	}
+	if s.text != ProxyOff && s.text != "" && !upstream.ProxyURL(s.text) {
+		r.problem(v.place(), "egress_proxy is no proxy; write one such as http://proxy:3128 or socks5://proxy:1080, or off")
+		return
+	}
+	*to = Secret(s.text)
 }
 
 func (r *reader) headers(v value, to *map[string]Secret) {

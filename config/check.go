@@ -20,6 +20,8 @@ func (r *reader) check() {
 	routes := r.checkRouteNames()
 	for i := range r.cfg.Routes {
 		r.checkTargets(i, backends)
+		r.checkWildcards(i)
+		r.checkSplit(i)
 		r.checkMeasured(i, backends)
 		r.checkSpills(i, routes)
 		r.checkClass(i)
@@ -27,6 +29,7 @@ func (r *reader) check() {
 	r.checkGuarantees()
 	r.checkCircles(routes)
 	r.checkKeys(routes)
+	r.checkMoney(routes)
 	r.checkUnused(backends)
 }
 
@@ -49,7 +52,7 @@ func (r *reader) checkPorts() {
 	if len(c.Keys) > 0 && len(c.Hosts) > 0 {
 		r.warn(r.at(".hosts"), "hosts has no effect where there are keys: a page needs one; leave it out")
 	}
-	if c.Admin.Token == "" && !loopback(c.Admin.Listen) {
+	if c.Admin.Token == "" && len(c.Admin.Tokens) == 0 && c.Admin.OIDC.Issuer == "" && !loopback(c.Admin.Listen) {
 		r.warn(r.at(".admin.listen"), "admin.listen %s is reachable from other machines and has no token: changing calls are refused; add token:, or listen on 127.0.0.1", c.Admin.Listen)
 	}
 	if clash(c.Listen, c.Admin.Listen) {
@@ -97,7 +100,7 @@ func (r *reader) checkBackends() map[string]int {
 		if b.MetricsURL != "" && b.Separate() {
 			r.problem(at(".metrics_url"), "metrics_url tells the load of all models together, and with models: separate each is counted by itself; leave metrics_url out, or write models: shared")
 		}
-		if first, twice := urls[b.URL]; twice && b.URL != "" {
+		if first, twice := urls[b.URL]; twice && b.URL != "" && !b.apart(&r.cfg.Backends[first]) {
 			r.problem(at(".url"), "this is the url of backend %s in line %d already, and concurrency belongs to one backend; name its models in targets instead",
 				quote(r.cfg.Backends[first].Name), r.at(backendAt(first, ".url")).line)
 		} else {
@@ -149,13 +152,14 @@ func (r *reader) checkTargets(i int, backends map[string]int) {
 			r.problem(r.at(at), "unknown backend %s; %s", quote(r.raw(at)), meantOr(t.Backend, backends, "write the name of one in backends:"))
 			continue
 		}
-		priced = priced || r.cfg.Backends[b].Price != Price{}
+		priced = priced || r.cfg.Backends[b].Price != Price{} || len(r.cfg.Prices) > 0
 		r.checkDeployment(i, j, &r.cfg.Backends[b])
 	}
 	if r.cfg.Routes[i].Prefer == "cheapest" && !priced {
 		r.warn(r.at(routeAt(i, ".prefer")), "prefer is cheapest but no target has a price: all cost the same; add price: to the backends")
 	}
 	r.checkHedge(i)
+	r.checkContinue(i, backends)
 }
 
 // checkDeployment looks at the names that a target puts into its backend's URL.
@@ -166,6 +170,9 @@ func (r *reader) checkDeployment(i, j int, b *Backend) {
 	}
 	const write = "write its name in Azure: letters, digits, dots, - and _, 64 at most"
 	target := r.cfg.Routes[i].Targets[j]
+	if _, wild := Wildcard(target.Model); wild {
+		return
+	}
 	if target.Model != "" {
 		if !upstream.DeploymentName(target.Model) {
 			r.problem(r.at(targetAt(i, j, ".backend")), "the model of this target is no name of a deployment; %s", write)
@@ -173,7 +180,7 @@ func (r *reader) checkDeployment(i, j int, b *Backend) {
 		return
 	}
 	for k, name := range r.cfg.Routes[i].Models {
-		if name != everyModel && !upstream.DeploymentName(name) {
+		if _, wild := Wildcard(name); !wild && !upstream.DeploymentName(name) {
 			r.problem(r.at(modelAt(i, k)), "this name goes up unchanged to backend %s, and is none of a deployment; give the target a model:, or %s", quote(b.Name), write)
 		}
 	}
@@ -191,6 +198,22 @@ func (r *reader) checkHedge(i int) {
 		r.warn(r.at(routeAt(i, ".hedge")), "hedge has no effect: all targets of the route are on one backend; add a target on another one")
 	case route.Class == classBatch:
 		r.warn(r.at(routeAt(i, ".hedge")), "hedge has no effect on a batch route, but for requests that ask to be interactive; leave it out")
+	}
+}
+
+// checkContinue warns of streams that have nowhere to go on.
+func (r *reader) checkContinue(i int, backends map[string]int) {
+	route, able := &r.cfg.Routes[i], map[string]bool{}
+	if !route.Continue {
+		return
+	}
+	for _, t := range route.Targets {
+		if at, ok := backends[t.Backend]; ok && upstream.Of(r.cfg.Backends[at].Kind).Continue != upstream.NoContinue {
+			able[t.Backend] = true
+		}
+	}
+	if len(able) < 2 {
+		r.warn(r.at(routeAt(i, ".continue")), "continue has no effect: a stream goes on at another backend of kind vllm, sglang or llamacpp, and the route has not two of them; write kind:, or add a target")
 	}
 }
 
@@ -220,6 +243,24 @@ func meantOr(word string, known map[string]int, hint string) string {
 }
 
 func (r *reader) checkSpills(i int, routes map[string]int) {
+	if to := r.cfg.Routes[i].Shadow.Route; to != "" {
+		at := routeAt(i, ".shadow.route")
+		switch other, known := routes[to]; {
+		case !known:
+			r.problem(r.at(at), "shadow to the unknown route %s; %s", quote(r.raw(at)), meantOr(to, routes, "write the model of another route"))
+		case other == i:
+			r.problem(r.at(at), "shadow names the route itself; write another one, or leave it out")
+		}
+	}
+	if to := r.cfg.Routes[i].ContextFallback; to != "" {
+		at := routeAt(i, ".context_fallback")
+		switch other, known := routes[to]; {
+		case !known:
+			r.problem(r.at(at), "context_fallback to the unknown route %s; %s", quote(r.raw(at)), meantOr(to, routes, "write the model of another route"))
+		case other == i:
+			r.problem(r.at(at), "context_fallback names the route itself; write one whose targets take longer prompts, or leave it out")
+		}
+	}
 	for j, s := range r.cfg.Routes[i].OnInfeasible {
 		if s.Spill == "" {
 			continue

@@ -27,16 +27,33 @@ type Config struct {
 	TLS TLS `yaml:"tls" unset:"plain"`
 	// web pages that may call the data port: see [cors](#cors)
 	CORS CORS `yaml:"cors" unset:"none"`
+	// who passes streams on: `loop` has one loop for each processor do so, for plain HTTP on both sides on Linux, at a part of the
+	// CPU and the memory; `goroutines` has one for each stream, which is the way of everything else in any case
+	Relay string `yaml:"relay" enum:"goroutines,loop" default:"goroutines"`
 	// see [timeouts](#timeouts)
 	Timeouts Timeouts `yaml:"timeouts"`
 	// see [limits](#limits)
 	Limits Limits `yaml:"limits"`
+	// jobs of many requests: see [batches](#batches)
+	Batches Batches `yaml:"batches"`
+	// sessions over WebSocket: see [realtime](#realtime)
+	Realtime Realtime `yaml:"realtime"`
 	// the engines: see [backends](#backends)
 	Backends []Backend `yaml:"backends" required:"[ { name: gpu, url: http://10.0.0.11:8000/v1 } ]" want:"a list of backends" empty:"write at least one { name: gpu, url: http://10.0.0.11:8000/v1 }"`
 	// what clients may name: see [routes](#routes)
 	Routes []Route `yaml:"routes" required:"[ { model: chat, targets: [ { backend: gpu } ] } ]" want:"a list of routes" empty:"write at least one { model: chat, targets: [ { backend: gpu-1 } ] }"`
+	// what `pacer picker` tells an Envoy: see [picker](#picker)
+	Picker Picker `yaml:"picker"`
 	// who may call: see [keys](#keys)
 	Keys []Key `yaml:"keys" want:"a list of keys" unset:"none: open"`
+	// several keys together: see [teams](#teams)
+	Teams []Team `yaml:"teams" want:"a list of teams" unset:"none"`
+	// file with the prices of models: see [price](#price)
+	Prices Prices `yaml:"prices" unset:"none"`
+	// what is told apart of what was used: see [usage of keys](#usage-of-keys)
+	Usage Usage `yaml:"usage"`
+	// who is told when a budget ends: see [webhooks](#webhooks)
+	Webhooks []Webhook `yaml:"webhooks" want:"a list of webhooks" unset:"none"`
 	// send `x-pacer-backend`, `x-pacer-decision` and `x-pacer-predicted-tps` although there are keys; without keys they are always sent
 	ExposeDecision bool `yaml:"expose_decision" default:"false"`
 	// names under which [web pages](#web-pages) may use a data port without `keys`, without scheme and port, beside loopback,
@@ -65,6 +82,29 @@ type Admin struct {
 	Listen string `yaml:"listen" is:"address" default:"127.0.0.1:9090"`
 	// what changing calls have to bring
 	Token Secret `yaml:"token" is:"header_secret" unset:"none: changing calls are refused"`
+	// tokens with a role each: see [roles](#roles)
+	Tokens []AdminToken `yaml:"tokens" want:"a list of tokens" unset:"none"`
+	// whether looking needs a token too: see [roles](#roles)
+	Private bool `yaml:"private" default:"false"`
+	// people sign in by OpenID Connect: see [sign-in](#sign-in)
+	OIDC OIDC `yaml:"oidc" unset:"nobody signs in"`
+}
+
+// AdminToken is one token of the admin port.
+type AdminToken struct {
+	// how the audit log calls whoever shows it
+	Name string `yaml:"name" is:"key_name" required:"alice"`
+	// the token itself
+	Token Secret `yaml:"token" is:"header_secret" required:"${ALICE_TOKEN}"`
+	// `view` may look, `operate` may drain and resume backends too, `admin` may hand out keys and read the audit log too
+	Role string `yaml:"role" enum:"view,operate,admin" required:"operate"`
+}
+
+// check refuses a token that anybody could show.
+func (t *AdminToken) check(r *reader, o object) {
+	if o.fine["token"] && t.Token == "" {
+		r.problem(o.at("token"), "token is empty; write one such as openssl rand -hex 32 prints")
+	}
 }
 
 // Log says what is logged, and how.
@@ -127,6 +167,29 @@ type Limits struct {
 	// whole. At least `body`, better many times that. Where there are several `keys`, one of them holds half of it at most. What is
 	// refused for want of it is told 503 `gateway_overloaded`. See [memory](#memory)
 	Buffered int64 `yaml:"buffered" default:"1GiB"`
+	// what is remembered of prompts, as hashes, to know which target has them in its cache; each target has the same share. 72 bytes for
+	// some 64 tokens
+	Prefixes int64 `yaml:"prefixes" default:"64MiB"`
+}
+
+// Batches bounds the jobs of /v1/batches.
+type Batches struct {
+	// requests of jobs that one gateway has under way at once
+	Slots int `yaml:"slots" min:"1" default:"64"`
+	// room for all uploaded files; with the store memory, for what came of the jobs too
+	Bytes int64 `yaml:"bytes" default:"256MiB"`
+	// how long files stay, and jobs after their end
+	Keep time.Duration `yaml:"keep" above:"0" default:"168h"`
+}
+
+// Realtime bounds the sessions of /v1/realtime.
+type Realtime struct {
+	// how long neither side of a session may send anything
+	Idle time.Duration `yaml:"idle" above:"0" default:"5m"`
+	// how long a session may last
+	Total time.Duration `yaml:"total" above:"0" default:"1h"`
+	// size of one message, either way
+	Message int64 `yaml:"message" default:"16MiB"`
 }
 
 func (l *Limits) check(r *reader, o object) {

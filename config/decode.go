@@ -203,6 +203,9 @@ func (r *reader) object(v value, into any) (object, bool) {
 // instead says what to write for a field that a mapping of shape s does not
 // have: the section in which it stands, or the one that was meant.
 func (r *reader) instead(key string, s *shape) string {
+	if key == "model_list" {
+		return "this is a configuration of LiteLLM: pacer import litellm FILE makes one of Pacer of it"
+	}
 	var known []string
 	for _, f := range s.fields {
 		if known = append(known, f.names...); f.Type.Kind() == reflect.Struct && !reflect.PointerTo(f.Type).Implements(reflect.TypeFor[decoder]()) && r.shape(f.Type).byName[key] != nil {

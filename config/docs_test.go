@@ -57,10 +57,11 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	}
 	seen := 0
 	for _, outer := range []string{
-		"%", "admin: { % }", "store: { % }", "log: { % }", "tls: { % }", "cors: { % }", "timeouts: { % }", "limits: { % }",
+		"%", "admin: { % }", "store: { % }", "log: { % }", "tls: { % }", "cors: { % }", "timeouts: { % }", "limits: { % }", "batches: { % }", "realtime: { % }", "picker: { % }", "picker: { objectives: [ { % } ] }",
 		"backends: [ { % } ]", "backends: [ { price: { % } } ]", "routes: [ { % } ]", "routes: [ { targets: [ { % } ] } ]",
-		"routes: [ { slo: { % } } ]", "routes: [ { on_infeasible: [ { % } ] } ]",
+		"routes: [ { slo: { % } } ]", "routes: [ { shadow: { % } } ]", "routes: [ { on_infeasible: [ { % } ] } ]",
 		"keys: [ { % } ]", "keys: [ { allow: { % } } ]", "keys: [ { limits: { % } } ]",
+		"keys: [ { budget: { % } } ]", "teams: [ { % } ]", "webhooks: [ { % } ]", "usage: { % }", "admin: { tokens: [ { % } ] }", "admin: { oidc: { % } }", "admin: { oidc: { roles: { % } } }",
 	} {
 		_, err := Parse("f", []byte(strings.Replace(outer, "%", "zzzzzzzz: 1", 1)+"\n"), nothing)
 		if err == nil {

@@ -27,6 +27,14 @@ type Key struct {
 	Allow Allow `yaml:"allow" unset:"none"`
 	// what it may use, over all gateways that share a Redis: see [limits of a key](#limits-of-a-key)
 	Limits KeyLimits `yaml:"limits" unset:"none"`
+	// whom its usage is added up with: see [teams](#teams)
+	Team string `yaml:"team" is:"key_name" unset:"none"`
+	// what it may spend: see [budget](#budget)
+	Budget Budget `yaml:"budget" unset:"none"`
+
+	// Issued says that the key was handed out while the gateway ran, and stands in no
+	// file.
+	Issued bool
 }
 
 // Allow says which wishes of a request the key may state beyond its route.
@@ -37,6 +45,8 @@ type Allow struct {
 	MinTPSMax float64 `yaml:"min_tps_max" eg:"60" unset:"the route's"`
 	// the shortest time to the first token
 	MaxTTFTMin time.Duration `yaml:"max_ttft_min" above:"0" unset:"the route's"`
+	// `true`: it may name the backend, by `x-pacer-target`
+	Target bool `yaml:"target" default:"false"`
 }
 
 // KeyLimits bounds a key; 0 = no limit.

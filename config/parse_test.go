@@ -42,26 +42,29 @@ func TestContractExample(t *testing.T) {
 	small := Target{Backend: "l40s-a", Model: "meta-llama/Llama-3.1-8B-Instruct"}
 	want := &Config{
 		Listen:   "0.0.0.0:8080",
-		Admin:    Admin{Listen: "127.0.0.1:9090", Token: "admin-token"},
+		Admin:    Admin{Listen: "127.0.0.1:9090", Token: "admin-token", OIDC: OIDC{Claim: "groups", Session: 8 * time.Hour}},
 		Store:    Store{Addrs: []string{"redis:6379"}, Prefix: "pacer"},
-		Replicas: 1,
-		Log:      Log{Level: "info", Format: "json"},
-		CORS:     CORS{MaxAge: 10 * time.Minute},
+		Replicas: 1, Relay: "goroutines",
+		Log:  Log{Level: "info", Format: "json"},
+		CORS: CORS{MaxAge: 10 * time.Minute},
 		Timeouts: Timeouts{
 			Connect: 5 * time.Second, FirstByte: 2 * time.Minute, Silence: time.Minute,
 			Total: 30 * time.Minute, Write: 30 * time.Second, Drain: 30 * time.Second, Linger: 3 * time.Second,
 		},
-		Limits: Limits{Body: 32 << 20, Header: 64 << 10, Streams: 20000, Queue: 1000, Buffered: 1 << 30},
+		Limits:   Limits{Body: 32 << 20, Header: 64 << 10, Streams: 20000, Queue: 1000, Buffered: 1 << 30, Prefixes: 64 << 20},
+		Batches:  Batches{Slots: 64, Bytes: 256 << 20, Keep: 168 * time.Hour},
+		Picker:   Picker{Listen: "127.0.0.1:9002", Fail: FailOpen},
+		Realtime: Realtime{Idle: 5 * time.Minute, Total: time.Hour, Message: 16 << 20},
 		Backends: []Backend{
 			{
 				Name: "h200-a", URL: "http://10.0.0.11:8000/v1", Kind: "vllm", APIKey: "h200-key",
-				Headers: map[string]Secret{}, MaxConcurrency: 256, Models: "shared", Usage: "inject",
+				Headers: map[string]Secret{}, MaxConcurrency: 256, Models: "shared", Usage: "inject", Client: "own",
 				Price:  Price{Input: 0.20, Output: 0.60},
 				Labels: map[string]string{"gpu": "H200", "region": "eu"},
 				Prior:  Prior{Preset: "llama-3.1-70b/h200/vllm"},
 			},
 			{
-				Name: "l40s-a", URL: "http://10.0.0.12:8000/v1", Kind: "vllm", Models: "shared", Usage: "inject",
+				Name: "l40s-a", URL: "http://10.0.0.12:8000/v1", Kind: "vllm", Models: "shared", Usage: "inject", Client: "own",
 				Labels: map[string]string{"gpu": "L40S", "region": "eu"},
 			},
 		},
@@ -70,17 +73,17 @@ func TestContractExample(t *testing.T) {
 				Models: []string{"chat"}, Class: "interactive",
 				Targets: []Target{{Backend: "h200-a", Model: "meta-llama/Llama-3.1-70B-Instruct"}, small},
 				SLO:     SLO{MinTPS: 30, MaxTTFT: 2 * time.Second, Attainment: 0.99, Grace: time.Second},
-				Prefer:  "headroom", Reserve: 1, BatchShare: 0.02,
+				Prefer:  "headroom", Reserve: 1, BatchShare: 0.02, Affinity: "auto", Isolation: "none",
 				OnInfeasible: []Step{{Queue: 2 * time.Second}, {Spill: "chat-small"}, {Shed: true}},
 			},
 			{
 				Models: []string{"chat-small"}, Class: "interactive", Targets: []Target{small},
-				SLO: SLO{Attainment: 0.99, Grace: time.Second}, Prefer: "headroom", Reserve: 1, BatchShare: 0.02,
+				SLO: SLO{Attainment: 0.99, Grace: time.Second}, Prefer: "headroom", Reserve: 1, BatchShare: 0.02, Affinity: "auto", Isolation: "none",
 				OnInfeasible: []Step{{Queue: 2 * time.Second}, {Shed: true}},
 			},
 			{
 				Models: []string{"nightly"}, Class: "batch", Targets: []Target{small},
-				SLO: SLO{Attainment: 0.99, Grace: time.Second}, Prefer: "headroom", Reserve: 1, BatchShare: 0.02,
+				SLO: SLO{Attainment: 0.99, Grace: time.Second}, Prefer: "headroom", Reserve: 1, BatchShare: 0.02, Affinity: "auto", Isolation: "none",
 				OnInfeasible: []Step{{Queue: time.Minute}, {Shed: true}},
 			},
 		},
@@ -119,20 +122,23 @@ func TestDefaults(t *testing.T) {
 	got := mustParse(t, fleet, nothing)
 	want := &Config{
 		Listen:   "127.0.0.1:8080",
-		Admin:    Admin{Listen: "127.0.0.1:9090"},
+		Admin:    Admin{Listen: "127.0.0.1:9090", OIDC: OIDC{Claim: "groups", Session: 8 * time.Hour}},
 		Store:    Store{Memory: true, Prefix: "pacer"},
-		Replicas: 1,
-		Log:      Log{Level: "info"},
-		CORS:     CORS{MaxAge: 10 * time.Minute},
+		Replicas: 1, Relay: "goroutines",
+		Log:  Log{Level: "info"},
+		CORS: CORS{MaxAge: 10 * time.Minute},
 		Timeouts: Timeouts{
 			Connect: 5 * time.Second, FirstByte: 2 * time.Minute, Silence: time.Minute,
 			Total: 30 * time.Minute, Write: 30 * time.Second, Drain: 30 * time.Second, Linger: 3 * time.Second,
 		},
-		Limits:   Limits{Body: 32 << 20, Header: 64 << 10, Streams: 20000, Queue: 1000, Buffered: 1 << 30},
-		Backends: []Backend{{Name: "a", URL: "http://a:1/v1", Kind: "openai", Models: "shared", Usage: "inject"}},
+		Limits:   Limits{Body: 32 << 20, Header: 64 << 10, Streams: 20000, Queue: 1000, Buffered: 1 << 30, Prefixes: 64 << 20},
+		Batches:  Batches{Slots: 64, Bytes: 256 << 20, Keep: 168 * time.Hour},
+		Picker:   Picker{Listen: "127.0.0.1:9002", Fail: FailOpen},
+		Realtime: Realtime{Idle: 5 * time.Minute, Total: time.Hour, Message: 16 << 20},
+		Backends: []Backend{{Name: "a", URL: "http://a:1/v1", Kind: "openai", Models: "shared", Usage: "inject", Client: "own"}},
 		Routes: []Route{{
 			Models: []string{"m"}, Class: "interactive", Targets: []Target{{Backend: "a"}},
-			SLO: SLO{Attainment: 0.99, Grace: time.Second}, Prefer: "headroom", Reserve: 1, BatchShare: 0.02,
+			SLO: SLO{Attainment: 0.99, Grace: time.Second}, Prefer: "headroom", Reserve: 1, BatchShare: 0.02, Affinity: "auto", Isolation: "none",
 			OnInfeasible: []Step{{Queue: 2 * time.Second}, {Shed: true}},
 		}},
 	}
@@ -146,7 +152,7 @@ func TestFromEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantBackends := []Backend{{Name: "default", URL: "http://gpu:8000/v1", Kind: "openai", Models: "shared", Usage: "inject", APIKey: "sk-1"}}
+	wantBackends := []Backend{{Name: "default", URL: "http://gpu:8000/v1", Kind: "openai", Models: "shared", Usage: "inject", Client: "own", APIKey: "sk-1"}}
 	if diff := cmp.Diff(wantBackends, cfg.Backends); diff != "" {
 		t.Errorf("backends (-want +got):\n%s", diff)
 	}
@@ -276,7 +282,7 @@ expose_decision: true
 	if got, want := cfg.Backends[0].URL, "https://gpu.example/v1"; got != want {
 		t.Errorf("url = %q, want %q", got, want)
 	}
-	if got, want := cfg.Backends[0].Price, (Price{0.1, 3}); got != want {
+	if got, want := cfg.Backends[0].Price, (Price{Input: 0.1, Output: 3}); got != want {
 		t.Errorf("price = %v, want %v", got, want)
 	}
 	if got := cfg.Backends[0].USDPerHour; got != 2.5 {
@@ -368,6 +374,7 @@ routes:
   - { model: alone, targets: [ { backend: a, model: x }, { backend: a, model: y } ], hedge: true }
   - { model: night, class: batch, targets: [ { backend: a }, { backend: gemini } ], hedge: true }
   - { model: good, targets: [ { backend: a }, { backend: gemini } ], hedge: true }
+  - { model: ends, targets: [ { backend: a }, { backend: gemini } ], continue: true }
 `, nothing)
 	want := []string{
 		"f:1:9: listen 0.0.0.0:8080 is reachable from other machines and no keys are configured: anyone there may use the backends; add keys:, or listen on 127.0.0.1",
@@ -378,6 +385,7 @@ routes:
 		"f:9:75: prefer is cheapest but no target has a price: all cost the same; add price: to the backends",
 		"f:10:93: hedge has no effect: all targets of the route are on one backend; add a target on another one",
 		"f:11:92: hedge has no effect on a batch route, but for requests that ask to be interactive; leave it out",
+		"f:13:80: continue has no effect: a stream goes on at another backend of kind vllm, sglang or llamacpp, and the route has not two of them; write kind:, or add a target",
 	}
 	if diff := cmp.Diff(want, cfg.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)

@@ -27,18 +27,28 @@ func reads(is string) func(r *reader, v value, to, in any) {
 		return into((*reader).prefix)
 	case "name":
 		return into((*reader).name)
+	case "place":
+		return into((*reader).place)
 	case "key_name":
 		return into((*reader).keyName)
 	case "time":
 		return into((*reader).moment)
 	case "key":
 		return into((*reader).key)
+	case "split":
+		return into((*reader).split)
+	case "model_or_none":
+		return into((*reader).modelOrNone)
 	case "model":
 		return into((*reader).modelName)
 	case "slo_preset":
 		return into((*reader).sloPreset)
 	case "header_secret":
 		return into((*reader).headerSecret)
+	case "proxy":
+		return into((*reader).proxy)
+	case "command":
+		return into((*reader).command)
 	case "headers":
 		return into((*reader).headers)
 	case "labels":
@@ -53,6 +63,16 @@ func reads(is string) func(r *reader, v value, to, in any) {
 		return into((*reader).benchmark)
 	case "store_tls":
 		return func(r *reader, v value, _, in any) { r.storeTLS(v, in.(*Store)) }
+	case "tag":
+		return into((*reader).tag)
+	case "issuer":
+		return into((*reader).issuer)
+	case "site":
+		return into((*reader).site)
+	case "scope":
+		return into((*reader).scope)
+	case "webhook_url":
+		return into((*reader).webhookURL)
 	case "bare":
 		return func(r *reader, v value, _, _ any) {
 			r.problem(v.place(), "%s stands alone; write it without a value", v.name)

@@ -5,11 +5,14 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"go.yaml.in/yaml/v4"
 )
 
 // Route is what clients name in "model".
 type Route struct {
-	// one name, or a list under `models`: what clients write in `model`; `"*"` (in quotes) is whatever no other route names
+	// one name, or a list under `models`: what clients write in `model`. `"openai/*"` is every name that begins so, the longest beginning first; `"*"` (in quotes) is
+	// whatever no other route names
 	Models []string `yaml:"models" single:"model" is:"model" required:"chat" want:"a list of names" empty:"write at least one entry, or leave the field out"`
 	// `interactive` may have a floor; `batch` has none, fills what is left, and never breaks or locks out a floor
 	Class string `yaml:"class" enum:"interactive,batch" default:"interactive"`
@@ -27,15 +30,43 @@ type Route struct {
 	BatchShare float64 `yaml:"batch_share" range:"[0,1]" eg:"0.02" default:"0.02"`
 	// `true`: a stream that is silent for too long is tried on a second target as well: see [hedge](#hedge)
 	Hedge bool `yaml:"hedge" default:"false"`
+	// `auto`: among the targets that meet the floor, one whose prefix cache has the prompt, where that saves time; `session`: one that has had the
+	// same session (`x-session-id`, `prompt_cache_key`, `user`, `previous_response_id`); `off`: as `prefer` says. See [affinity](#affinity)
+	Affinity string `yaml:"affinity" enum:"auto,off,session" default:"auto"`
+	// whose prompts warm a target for whom: `none`, everybody's for everybody; `key`, each key's for itself, for engines that keep their caches apart so
+	Isolation string `yaml:"isolation" enum:"none,key" default:"none"`
+	// parts of the requests by target: see [split](#split)
+	Split map[string]float64 `yaml:"split" is:"split" unset:"as prefer says"`
+	// copies for another route: see [shadow](#shadow)
+	Shadow Shadow `yaml:"shadow" unset:"none"`
+	// route that a request goes on to, once, whose prompt is too long for the target that it was sent to; it keeps the floor of its own
+	// route in the figures
+	ContextFallback string `yaml:"context_fallback" is:"model_or_none" unset:"none: the client reads what the engine said"`
+	// `true`: a stream whose backend dies goes on at another one, where that can be: see [continue](#continue)
+	Continue bool `yaml:"continue" default:"false"`
 	// what to do, in order, when no target meets the floor: see [on_infeasible](#on_infeasible)
 	OnInfeasible []Step `yaml:"on_infeasible" want:"a list of { queue: 2s }, { spill: ROUTE }, best_effort or shed" empty:"write [ shed ] to refuse at once, or leave it out" unset:"by class"`
+}
+
+// Shadow says which of a route's requests are copied; no route = none.
+type Shadow struct {
+	// name of the route that has the copies
+	Route string `yaml:"route" is:"model" required:"chat-next"`
+	// part of the requests that is copied, from 0 to 1
+	Share float64 `yaml:"share" range:"[0,1]" eg:"0.1" unset:"1: all"`
+}
+
+func (s *Shadow) check(_ *reader, o object) {
+	if !o.has("share") {
+		s.Share = 1
+	}
 }
 
 // Target is one upstream model on one backend.
 type Target struct {
 	// name of a backend
 	Backend string `yaml:"backend" required:"gpu-1"`
-	// the model that it is asked for
+	// the model that it is asked for; a `*` at its end is what the `*` of the route's name stands for
 	Model string `yaml:"model" is:"model" unset:"the client's name, unchanged"`
 }
 
@@ -48,7 +79,7 @@ func (c *Config) Upstream(t Target, name string) (model string, separate bool) {
 			break
 		}
 	}
-	if separate && t.Model == "" && name != everyModel {
+	if _, wild := Wildcard(name); separate && t.Model == "" && !wild {
 		return name, true
 	}
 	return t.Model, separate
@@ -79,6 +110,13 @@ func (t *Target) check(r *reader, o object) {
 }
 
 // modelName reads a name that clients and engines use for a model.
+// modelOrNone reads the name of a model, or "" where there is none.
+func (r *reader) modelOrNone(v value, to *string) {
+	if !v.is(yaml.ScalarNode) || v.node.Value != "" {
+		r.modelName(v, to)
+	}
+}
+
 func (r *reader) modelName(v value, to *string) {
 	s, ok := r.text(v)
 	if !ok {

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/pacer-dev/pacer/internal/golden"
+	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
 // node is a part of a JSON Schema.
@@ -61,6 +62,10 @@ func (c comments) schemaOf(t reflect.Type) node {
 	}
 	if len(ways) > 0 {
 		out["oneOf"] = ways
+	}
+	if t == reflect.TypeFor[Backend]() {
+		hosted := anyOf(node{"enum": upstream.Hosted()})
+		out["anyOf"] = []node{{"required": []string{"url"}}, {"required": []string{"kind"}, "properties": node{"kind": hosted}}}
 	}
 	return out
 }
@@ -118,14 +123,27 @@ func (c comments) schemaOfValue(f *field, name string, t reflect.Type) node {
 		}
 		slices.Sort(names)
 		return anyOf(node{"enum": names})
+	case "place":
+		return text(`^[a-z0-9](?:[a-z0-9:.-]{0,62}[a-z0-9])?$`)
+	case "split":
+		return node{"type": "object", "additionalProperties": anyOf(node{"type": "number", "minimum": 0})}
 	case "headers", "labels":
 		return node{"type": "object", "additionalProperties": node{"type": "string"}}
+	case "tag":
+		return text(`^[a-z0-9_-]{1,32}$`)
+	case "webhook_url":
+		return text(`^https?://`)
 	case "store_tls":
 		return anyOf(node{"type": "boolean"}, node{"type": "object", "additionalProperties": false, "properties": node{"ca_file": node{"type": "string"}}})
 	}
 	switch t {
 	case reflect.TypeFor[Store]():
 		return anyOf(node{"const": "memory"}, node{"type": "string", "pattern": "^rediss?://"}, c.schemaOf(t))
+	case reflect.TypeFor[Command]():
+		form := c.schemaOf(t)
+		return node{"anyOf": []node{form["properties"].(node)["run"].(node), form}}
+	case reflect.TypeFor[BackendKey]():
+		return node{"anyOf": []node{{"type": "string"}, c.schemaOf(t)}}
 	case reflect.TypeFor[Discover]():
 		return anyOf(node{"const": "dns"}, c.schemaOf(t))
 	case reflect.TypeFor[Step]():
@@ -135,6 +153,12 @@ func (c comments) schemaOfValue(f *field, name string, t reflect.Type) node {
 			steps = append(steps, node{"type": "object", "additionalProperties": false, "required": []string{word}, "properties": node{word: all[word]}})
 		}
 		return node{"anyOf": steps}
+	case reflect.TypeFor[Prices]():
+		return node{"type": "string", "minLength": 1}
+	case reflect.TypeFor[Then]():
+		return anyOf(node{"enum": []string{"refuse", "warn"}}, node{
+			"type": "object", "additionalProperties": false, "required": []string{"spill"}, "properties": node{"spill": node{"type": "string", "minLength": 1}},
+		})
 	case reflect.TypeFor[Guarantee]():
 		return anyOf(node{"type": "integer", "minimum": 0, "maximum": mostPlaces}, text(percentage.String()))
 	case reflect.TypeFor[Prior]():

@@ -25,6 +25,22 @@ if [ "${1:-}" = sdk ]; then # a suite whose language is missing is skipped, and 
 	exit 0
 fi
 
+if [ "${1:-}" = packages ]; then # what cannot be installed is skipped, and says so
+	missing=""
+	have debootstrap || missing="$missing debootstrap"
+	have rpm || missing="$missing rpm"
+	have npm || missing="$missing nodejs npm"
+	python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3 python3-venv"
+	if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && have apt-get; then
+		echo "installing:$missing"
+		export DEBIAN_FRONTEND=noninteractive
+		apt-get update -qq || true # the lists at hand may do
+		# shellcheck disable=SC2086 # a list of packages
+		apt-get install -y -qq --no-install-recommends $missing >/dev/null || echo "apt could not install$missing" >&2
+	fi
+	exit 0
+fi
+
 missing=""
 have redis-server || missing="$missing redis-server"
 have gcc || have clang || [ -n "${CC:-}" ] || missing="$missing gcc libc6-dev"

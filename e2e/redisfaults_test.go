@@ -251,9 +251,6 @@ func runPhase(t *testing.T, p *proctest.Process, d time.Duration, look func()) p
 func warnings(p *proctest.Process) []string {
 	var lines []string
 	for line := range strings.Lines(p.Log()) {
-		if strings.Contains(line, `"cause":"store_down"`) {
-			continue // what the history makes of it, with advice
-		}
 		if strings.Contains(line, `"level":"WARN"`) || strings.Contains(line, `"level":"ERROR"`) ||
 			strings.Contains(line, `"shared: `) {
 			lines = append(lines, strings.TrimSpace(line))

@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/proctest"
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
 
@@ -168,3 +170,71 @@ func (s *tally) add(value int) {
 }
 
 func (s *tally) mean() float64 { return s.area / s.last.Sub(s.first).Seconds() }
+
+// Two gateways answer for both: counts, history and timeline. Without Redis each
+// answers for itself, and says so.
+func TestGatewaysTellOneHistory(t *testing.T) {
+	if racetest.On {
+		t.Skip("a minute of real processes: make numbers runs it")
+	}
+	redis := redistest.Start(t)
+	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "20")
+	file := gatewayConfig(t, engine.Ready["url"], "replicas: 2\nstore: \""+redisURL(t, redis)+"\"\n")
+	a, b := proctest.Start(t, nil, "serve", "-c", file), proctest.Start(t, nil, "serve", "-c", file)
+	for i, p := range []*proctest.Process{a, a, a, b, b} {
+		if r := client(p).Stream(t.Context(), loadgen.Request{Model: "chat", PromptTokens: 10, MaxTokens: 50}); r.Outcome != loadgen.Done {
+			t.Fatalf("request %d: %v", i, r.Err)
+		}
+	}
+	routes := func(p *proctest.Process, window string) (out api.Routes) {
+		t.Helper()
+		if err := json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/routes?window="+window), &out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	for _, p := range []*proctest.Process{a, b} {
+		proctest.Until(t, "five requests, of both gateways", func() bool {
+			r := routes(p, "5m")
+			return r.Replica == "all" && r.Replicas == 2 && r.Routes[0].Offered == 5
+		})
+	}
+	if r := routes(a, "start"); r.Replica != "this one only" || r.Routes[0].Offered != 3 {
+		t.Errorf("since its start the first says %d requests of %q, want its own three", r.Routes[0].Offered, r.Replica)
+	}
+	var h api.History
+	if err := json.Unmarshal(proctest.Get(t, b.Ready["admin"]+"/api/v1/history?window=5m"), &h); err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, rate := range h.Routes[0].Offered {
+		if rate > 0 { // null is 0 here
+			sum += rate * h.StepS
+		}
+	}
+	if h.Replica != "all" || sum < 4.5 {
+		t.Errorf("the history of %q has %.1f requests, want five", h.Replica, sum)
+	}
+	var timeline api.Timeline
+	proctest.Until(t, "the start of each gateway on the timeline of the first", func() bool {
+		if err := json.Unmarshal(proctest.Get(t, a.Ready["admin"]+"/api/v1/timeline"), &timeline); err != nil {
+			t.Fatal(err)
+		}
+		starts, foreign := 0, 0
+		for _, m := range timeline.Marks {
+			if m.Kind == "start" {
+				starts++
+			}
+			if m.Replica != "" {
+				foreign++
+			}
+		}
+		return starts == 2 && foreign == 1
+	})
+
+	redis.Kill()
+	proctest.Until(t, "the own figures alone, without Redis", func() bool {
+		r := routes(a, "5m")
+		return r.Replica == "this one only" && r.Replicas == 1 && r.Routes[0].Offered == 3
+	})
+}

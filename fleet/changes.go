@@ -25,6 +25,7 @@ func withRunning(old, cfg *config.Config) (*config.Config, []string) {
 	keep("store", old.Store, cfg.Store, func() { next.Store = old.Store })
 	keep("log.format", old.Log.Format, cfg.Log.Format, func() { next.Log.Format = old.Log.Format })
 	keep("tls", old.TLS, cfg.TLS, func() { next.TLS = old.TLS })
+	keep("relay", old.Relay, cfg.Relay, func() { next.Relay = old.Relay })
 	keep("state_dir", old.StateDir, cfg.StateDir, func() { next.StateDir = old.StateDir })
 	keep("limits.header", old.Limits.Header, cfg.Limits.Header, func() { next.Limits.Header = old.Limits.Header })
 	return &next, fields

@@ -18,6 +18,15 @@ func (m *member) hearBreaker(h providers.Health) {
 	}
 }
 
+// hearUnasked takes note that the backend sent what no request asked for, and says
+// it once a minute, without what that was: it may be the text of an answer.
+func (m *member) hearUnasked() {
+	now, last := time.Now().Unix(), m.unasked.Load()
+	if now-last >= 60 && m.unasked.CompareAndSwap(last, now) {
+		m.fleet.o.Log.Warn("a backend sent what no request asked for; the connection was closed", "backend", m.name)
+	}
+}
+
 // hearProber takes what the health page says.
 func (m *member) hearProber(c providers.Condition, err error) {
 	note := func() {
@@ -51,7 +60,7 @@ const maxFailureText = 200
 // of it, and servers repeat what they were sent: keys are taken out.
 func (m *member) harmless(err error) string {
 	text := err.Error()
-	secrets := []string{m.link.conf.APIKey.Reveal()}
+	secrets := m.backend.Secrets()
 	for _, s := range m.link.conf.Headers {
 		secrets = append(secrets, s.Reveal())
 	}

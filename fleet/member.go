@@ -8,11 +8,15 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/credential"
+	"github.com/pacer-dev/pacer/internal/upstream"
 	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -25,6 +29,7 @@ type member struct {
 	backend *providers.Backend
 	loops   []func(context.Context) error
 	stop    context.CancelFunc // nil = no loop runs
+	unasked atomic.Int64       // when hearUnasked last said it, in Unix seconds
 
 	mu      sync.Mutex // guards what follows, and is held while the router is told: news arrives in order
 	breaker providers.Health
@@ -64,7 +69,7 @@ func (f *Fleet) build(b config.Backend, l link, pem []byte) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.OnHealth = m.hearBreaker
+	o.OnHealth, o.OnUnasked = m.hearBreaker, m.hearUnasked
 	if m.backend, err = providers.New(o); err != nil {
 		return nil, err
 	}
@@ -92,8 +97,8 @@ func Reach(b config.Backend, connect time.Duration) (providers.Options, error) {
 
 func reach(b config.Backend, connect time.Duration, pem []byte, dial func(ctx context.Context, network, addr string) (net.Conn, error)) (providers.Options, error) {
 	o := providers.Options{
-		Name: b.Name, BaseURL: b.URL, Kind: b.Kind, APIKey: b.APIKey.Reveal(), Headers: http.Header{},
-		Usage: b.Usage, Dial: dial, ConnectTimeout: connect,
+		Name: b.Name, BaseURL: b.URL, Kind: b.Kind, Headers: http.Header{},
+		Usage: b.Usage, Client: b.Client, Dial: dial, ConnectTimeout: connect, Keys: keysOf(b), Proxy: proxyOf(b), Region: b.Region,
 	}
 	for name, value := range b.Headers {
 		o.Headers.Set(name, value.Reveal())
@@ -113,9 +118,50 @@ func reach(b config.Backend, connect time.Duration, pem []byte, dial func(ctx co
 		if err != nil {
 			return o, err
 		}
-		o.Dial = at
+		o.Dial, o.Address = at, b.Address
 	}
 	return o, nil
+}
+
+// keysOf are the credentials of b.
+func keysOf(b config.Backend) (keys []providers.Key) {
+	one := func(secret config.Secret, file string, c config.Command) credential.Source {
+		switch {
+		case file != "":
+			return credential.File(file)
+		case c.On():
+			return credential.Command(credential.CommandOptions{Args: c.Run, Timeout: c.Timeout, Life: c.Life})
+		}
+		return credential.Static(secret.Reveal())
+	}
+	for _, k := range b.APIKeys {
+		keys = append(keys, providers.Key{Source: one(k.Key, k.File, k.Command), MaxConcurrency: k.MaxConcurrency})
+	}
+	switch {
+	case len(keys) > 0:
+	case b.Auth == upstream.AuthGoogle:
+		keys = []providers.Key{{Source: credential.Google()}}
+	case b.Auth == upstream.AuthAzure:
+		keys = []providers.Key{{Source: credential.Azure()}}
+	case b.Auth == upstream.AuthAWS:
+		keys = []providers.Key{{Source: credential.Amazon()}}
+	case b.Keyed():
+		keys = []providers.Key{{Source: one(b.APIKey, b.APIKeyFile, b.APIKeyCommand)}}
+	}
+	return keys
+}
+
+// proxyOf is the way out to b: its own proxy, that of the environment, or none.
+func proxyOf(b config.Backend) func(*http.Request) (*url.URL, error) {
+	switch text := b.EgressProxy.Reveal(); text {
+	case "":
+		return http.ProxyFromEnvironment
+	case config.ProxyOff:
+		return nil
+	default:
+		u, err := url.Parse(text)
+		return func(*http.Request) (*url.URL, error) { return u, err }
+	}
 }
 
 // probe adds the loop that looks whether the backend is well.

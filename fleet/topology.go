@@ -13,7 +13,7 @@ func Topology(cfg *config.Config) router.Topology {
 	prices := map[string]config.Price{}
 	for _, b := range cfg.Backends {
 		prices[b.Name] = b.Price
-		t.Backends = append(t.Backends, router.Backend{Name: b.Name, Engine: b.Engine(), MaxConcurrency: b.MaxConcurrency})
+		t.Backends = append(t.Backends, router.Backend{Name: b.Name, Engine: b.Engine(), MaxConcurrency: b.Cap()})
 	}
 	for _, r := range cfg.Routes {
 		for _, name := range r.Models {
@@ -36,12 +36,13 @@ func routeOf(cfg *config.Config, r config.Route, name string, prices map[string]
 	if r.BatchShare == 0 {
 		out.BatchShare = -1 // the router takes 0 for its default
 	}
-	for _, t := range r.Targets {
+	for i, t := range r.Targets {
 		model, separate := cfg.Upstream(t, name)
 		out.Targets = append(out.Targets, router.RouteTarget{
 			Target:      profiles.Target{Backend: t.Backend, Model: model, Separate: separate},
 			InputPrice:  prices[t.Backend].Input,
 			OutputPrice: prices[t.Backend].Output,
+			Weight:      r.Split[r.TargetName(i)],
 		})
 	}
 	for _, s := range r.OnInfeasible {

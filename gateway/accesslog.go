@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/telemetry"
@@ -67,7 +68,7 @@ func milliseconds(d time.Duration) float64 {
 
 // logAnswer adds what is known of the answer's tokens.
 func (x *exchange) logAnswer(attrs []slog.Attr, e telemetry.Exchange, m *measurement) []slog.Attr {
-	if hidden := e.OutputTokens - m.summary.Tokens; hidden > 0 {
+	if hidden := e.OutputTokens - x.onward.summary(x.attempt).Tokens; hidden > 0 {
 		attrs = append(attrs, slog.Float64("hidden_tokens", hidden))
 	}
 	if !math.IsNaN(m.bytesPerToken) {
@@ -77,7 +78,7 @@ func (x *exchange) logAnswer(attrs []slog.Attr, e telemetry.Exchange, m *measure
 		attrs = append(attrs, slog.String("unread", encoding))
 	}
 	if m.hasUsage {
-		attrs = append(attrs, slog.Int("prompt_tokens", m.usage.PromptTokens), slog.Int("cached_tokens", m.usage.CachedTokens))
+		attrs = append(attrs, slog.Int("prompt_tokens", x.usedPrompt()), slog.Int("cached_tokens", m.usage.CachedTokens))
 	}
 	return attrs
 }
@@ -90,6 +91,9 @@ func (x *exchange) logPlace(attrs []slog.Attr, d *router.Decision) []slog.Attr {
 	}
 	if x.hedge.backend != "" {
 		attrs = append(attrs, slog.String("hedged", x.hedge.backend))
+	}
+	if len(x.onward.from) > 0 {
+		attrs = append(attrs, slog.String("continued", strings.Join(x.onward.from, ",")))
 	}
 	if d.Spilled != "" {
 		attrs = append(attrs, slog.String("spill", d.Spilled))

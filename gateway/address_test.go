@@ -76,7 +76,7 @@ func TestErrorsFitTheAddress(t *testing.T) {
 			if r := h.post(base+"/messages", `{"model":"nobody's","messages":[]}`); r.status != 404 || !strings.HasPrefix(r.body, `{"type":"error"`) {
 				t.Errorf("%s: got %d %s, want an error of the Messages API", base, r.status, r.body)
 			}
-			if r := h.post(base+"/chat/completions", `{"model":"chat"}`); r.status != 400 || !strings.Contains(r.body, " at "+base+"/chat/completions: ") {
+			if r := h.post(base+"/completions", `{"model":"chat"}`); r.status != 400 || !strings.Contains(r.body, " at "+base+"/completions: ") {
 				t.Errorf("%s: got %d %s, want that the model is not served there", base, r.status, r.body)
 			}
 		}
@@ -107,6 +107,36 @@ func TestARequestWithoutAModel(t *testing.T) {
 		if r := h.post("/v1/moderations", `{"input":"x"}`, "Authorization", "Bearer sk-right"); r.status != 400 {
 			t.Errorf("a key that may not use the catch-all: got %d %s", r.status, r.body)
 		}
+	})
+}
+
+// Where the API has a default model, a body without one asks for that, if a route
+// serves it.
+func TestTheModelOfAnEndpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("a", "b")
+		c.Routes[0].Targets = c.Routes[0].Targets[:1]
+		image, rest := c.Routes[0], c.Routes[0]
+		image.Models, image.Targets = []string{"dall-e-2"}, []config.Target{{Backend: "b", Model: "sdxl"}}
+		rest.Models, rest.Targets = []string{"omni-*"}, []config.Target{{Backend: "b"}}
+		c.Routes = append(c.Routes, image, rest)
+		engine := echo("application/json", `{"data":[]}`)
+		h := open(t, c, map[string]http.Handler{"b": engine})
+		form, kind := transcription(t, 10, "prompt", "x")
+		for i, x := range []struct{ path, body, kind, want string }{
+			{"/v1/images/generations", `{"prompt":"x"}`, "application/json", `{"model":"sdxl","prompt":"x"}`},
+			{"/v1/moderations", `{"input":"x"}`, "application/json", `{"model":"omni-moderation-latest","input":"x"}`},
+			{"/v1/images/variations", form, kind, "sdxl"},
+		} {
+			r := h.post(x.path, x.body, "Content-Type", x.kind)
+			if r.status != 200 || engine.calls() != i+1 || !strings.Contains(engine.bodies[i], x.want) {
+				t.Errorf("%s: got %d %s, and the backend %q", x.path, r.status, r.body, engine.bodies)
+			}
+		}
+		if r := h.post("/v1/embeddings", `{"input":"x"}`); r.status != 400 || engine.calls() != 3 {
+			t.Errorf("an endpoint without a default: got %d", r.status)
+		}
+		h.idle()
 	})
 }
 

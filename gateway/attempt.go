@@ -3,6 +3,7 @@ package gateway
 import (
 	"time"
 
+	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/internal/tracing"
 	"github.com/pacer-dev/pacer/providers"
@@ -17,6 +18,7 @@ const (
 	answerGood                         // it is passed on
 	answerRefused                      // an error that is the client's own: it is passed on
 	answerBusy                         // an error of one that is full or broke: kept while others are asked
+	answerTooLong                      // the prompt does not fit there: kept while the route for longer ones is asked
 	answerFailed                       // a failure in words that a client may have: kept until a busy one says more
 	answerLastResort                   // one that was kept, and is passed on since nobody took the request
 )
@@ -51,7 +53,7 @@ func (x *exchange) newAttempt(d router.Decision) *attempt {
 	return &attempt{
 		g: x.g, request: &x.request, backend: b, target: target, decision: d, lastError: x.plan.lastErrors[target],
 		failover: x.placement.req.Again, free: true, verdict: func(error) {},
-		up: roundTrip{backend: b, request: &x.request, model: target.Model},
+		up: roundTrip{backend: b, request: &x.request, onward: &x.onward, model: config.Expand(target.Model, x.route.name, x.request.parsed.Model)},
 	}
 }
 
@@ -114,6 +116,7 @@ func (t *attempt) finish(now time.Time, complete bool) {
 	t.phase.finish()
 	defer func() { t.giveBack(now, t.measured.summary.Tokens) }() // also if the measurement panics
 	t.measured.close(now, complete)
+	t.settleVisit()
 }
 
 // end cancels what still runs at the backend and gives everything back that the

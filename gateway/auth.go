@@ -45,8 +45,8 @@ func (p *plan) authenticate(r *http.Request) (*tenant, error) {
 	return found, nil
 }
 
-// clientKey returns the key in Authorization, x-api-key or api-key, whichever
-// comes first; "" when there is none.
+// clientKey returns the key in Authorization, x-api-key or api-key, or that of a
+// WebSocket of a browser, whichever comes first; "" when there is none.
 func clientKey(h http.Header) string {
 	if scheme, key, ok := strings.Cut(h.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(key)
@@ -54,5 +54,8 @@ func clientKey(h http.Header) string {
 	if key := h.Get("X-Api-Key"); key != "" {
 		return key
 	}
-	return h.Get("Api-Key")
+	if key := h.Get("Api-Key"); key != "" {
+		return key
+	}
+	return keyOffered(h)
 }

@@ -211,7 +211,7 @@ func (e edited) Open() (io.ReadCloser, error) {
 		return nil, errBodyGone
 	}
 	e.users++
-	return &bodyReader{body: e.body, text: openai.NewReader(e.bytes(), e.edits)}, nil
+	return &bodyReader{body: e.body, text: *openai.NewReader(e.bytes(), e.edits)}, nil
 }
 
 // bodyReader reads a body on its way up. It is safe for concurrent use: a
@@ -219,7 +219,7 @@ func (e edited) Open() (io.ReadCloser, error) {
 type bodyReader struct {
 	mu   sync.Mutex // before body.mu
 	body *body      // nil = closed
-	text *openai.Reader
+	text openai.Reader
 }
 
 // Read implements io.Reader.
@@ -238,7 +238,7 @@ func (r *bodyReader) Close() error {
 	defer r.mu.Unlock()
 	if r.body != nil {
 		r.body.leave()
-		r.body, r.text = nil, nil
+		r.body, r.text = nil, openai.Reader{}
 	}
 	return nil
 }

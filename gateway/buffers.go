@@ -63,10 +63,10 @@ func (r *readBuffer) room() []byte {
 // brought n bytes. What those lay in may be another's from here on.
 func (r *readBuffer) next(n int, from *buffers) []byte {
 	switch {
-	case r.large != nil && n < waitBuffer:
+	case r.large != nil && n < waitBuffer/2:
 		from.large.Put(r.large)
 		r.large, r.small = nil, from.getSmall()
-	case r.small != nil && n == waitBuffer:
+	case r.small != nil && n >= waitBuffer*3/4: // what frames took of it is not in n
 		from.small.Put(r.small)
 		r.large, r.small = from.getLarge(), nil
 	}

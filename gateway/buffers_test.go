@@ -23,10 +23,11 @@ func TestAStreamWaitsWithASmallBuffer(t *testing.T) {
 	for i, c := range []struct{ read, want int }{
 		{relayBuffer, relayBuffer}, // it filled all
 		{waitBuffer, relayBuffer},
-		{waitBuffer - 1, waitBuffer},
+		{waitBuffer/2 - 1, waitBuffer},
 		{100, waitBuffer},
 		{0, waitBuffer},
-		{waitBuffer, relayBuffer},
+		{waitBuffer/2 + 1, waitBuffer},
+		{waitBuffer - 900, relayBuffer}, // the frames of its chunks were the rest
 		{1, waitBuffer},
 	} {
 		if got := len(r.next(c.read, &all)); got != c.want || len(r.room()) != got {

@@ -43,6 +43,46 @@ func (h *house) modelIDs() []string {
 	return ids
 }
 
+// A name that ends with * stands for all that begin as it does, the longest
+// beginning first; what the star stands for goes into the name of the target's
+// model.
+func TestWildcardNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := catchAll("a")
+		for _, r := range []struct{ name, model string }{{"openai/*", "*"}, {"openai/o*", "reasoning/o*"}, {"kept/*", ""}} {
+			route := c.Routes[0]
+			route.Models, route.Targets = []string{r.name}, []config.Target{{Backend: "a", Model: r.model}}
+			c.Routes = append(c.Routes, route)
+		}
+		engine := echo("application/json", `{"data":[{"id":"gpt"},{"id":"kept/it"},{"id":"reasoning/o4"}]}`)
+		h := open(t, c, map[string]http.Handler{"a": engine})
+		for i, x := range []struct{ asked, up, route string }{
+			{"openai/gpt-4o", "gpt-4o", "openai/*"},
+			{"openai/a/b", "a/b", "openai/*"},
+			{"openai/o3", "reasoning/o3", "openai/o*"},
+			{"openai/o", "o", "openai/*"},
+			{"openai/", "openai/", "*"},
+			{"kept/llama", "kept/llama", "kept/*"},
+			{"other", "other", "*"},
+			{"chat", "big", "chat"},
+		} {
+			r := h.post("/v1/embeddings", `{"model":"`+x.asked+`","input":"x"}`)
+			if want := `{"model":"` + x.up + `","input":"x"}`; r.status != 200 || engine.bodies[i] != want {
+				t.Errorf("%s: got %d and the backend %s, want %s", x.asked, r.status, engine.bodies[i], want)
+			}
+			if got := h.last().Route; got != x.route || c.RouteName(x.asked) != x.route {
+				t.Errorf("%s: went by the route %q, and is said to go by %q; want %q", x.asked, got, c.RouteName(x.asked), x.route)
+			}
+		}
+		want := []string{"chat", "gpt", "kept/it", "openai/gpt", "openai/kept/it", "openai/o4", "openai/reasoning/o4", "reasoning/o4"}
+		got := h.modelIDs()
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("the models are %q, want %q", got, want)
+		}
+	})
+}
+
 func TestTheCatchAllListsWhatItsBackendsServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := echo("application/json", `{"object":"list","data":[{"id":"org/name","object":"model","created":7,"owned_by":"vllm"},{"id":"chat"},{"id":""}]}`)
@@ -117,7 +157,8 @@ func TestACatchAllThatKnowsNothingDeniesNothing(t *testing.T) {
 
 func TestAKeyWithoutTheCatchAllSeesNothingOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := catchAll("a")
+		c := catchAll("a", "b")
+		c.Routes[0].Targets, c.Routes[1].Targets = c.Routes[0].Targets[1:], c.Routes[1].Targets[:1]
 		k := key("mobile", "sk-right")
 		k.Routes = []string{"chat"}
 		c.Keys = []config.Key{k}
@@ -132,6 +173,46 @@ func TestAKeyWithoutTheCatchAllSeesNothingOfIt(t *testing.T) {
 		}
 		if a.calls() != 0 {
 			t.Error("the backend was asked")
+		}
+		h.idle()
+	})
+}
+
+// Clients size their prompts by what the engine says of its model, and of several
+// engines by the smallest. Where its files lie is for nobody with a key.
+func TestWhatEnginesSayOfTheirModels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("a", "b", "c")
+		c.Routes[0].SLO.MinTPS = 30
+		c.Routes = append(c.Routes, config.Route{Models: []string{"rest/*"}, Class: "batch", Targets: []config.Target{{Backend: "b", Model: "*"}}})
+		a := echo("application/json", `{"data":[{"id":"big","object":"model","created":7,"owned_by":"vllm","root":"/models/big","parent":null,"max_model_len":32768,"permission":[{"id":"p"}],"capabilities":{"vision":true},"pacer":{"floor":99}}]}`)
+		b := echo("application/json", `{"data":[{"id":"big","max_model_len":8192,"meta":{"n_ctx_train":4096}},{"id":"tiny","created":"yesterday","max_model_len":512}]}`)
+		engines := map[string]http.Handler{"a": a, "b": b} // c does not answer
+		h := open(t, c, engines)
+		const promise = `"pacer":{"floor":30,"class":"interactive"}`
+		r := h.do(h.request("GET", "/v1/models/chat", ""))
+		for _, want := range []string{`"id":"chat"`, `"owned_by":"pacer"`, `"max_model_len":8192`, `"capabilities":{"vision":true}`, `"root":"/models/big"`, promise} {
+			if !strings.Contains(r.body, want) {
+				t.Errorf("got %s, want %s in it", r.body, want)
+			}
+		}
+		if strings.Contains(r.body, "99") {
+			t.Errorf("got %s: a floor is Pacer's own to say", r.body)
+		}
+		list := h.do(h.request("GET", "/v1/models", "")).body
+		for _, want := range []string{promise, `"id":"rest/tiny","max_model_len":512,"object":"model","owned_by":"","pacer":{"floor":null,"class":"batch"}`} {
+			if !strings.Contains(list, want) {
+				t.Errorf("got %s, want %s in it", list, want)
+			}
+		}
+		if a.calls() != 1 || b.calls() != 1 {
+			t.Errorf("the engines were asked %d and %d times, want once", a.calls(), b.calls())
+		}
+		c.Keys = []config.Key{key("mobile", "sk-right")}
+		h = open(t, c, engines)
+		r = h.do(h.request("GET", "/v1/models/chat", "", "x-api-key", "sk-right"))
+		if !strings.Contains(r.body, `"max_model_len":8192`) || strings.Contains(r.body, "/models/big") || strings.Contains(r.body, "permission") {
+			t.Errorf("a client with a key got %s", r.body)
 		}
 		h.idle()
 	})

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"crypto/rand"
 	"net"
 	"net/http"
 	"strconv"
@@ -22,7 +21,7 @@ func (g *Gateway) Listen(s *http.Server, l net.Listener, most int) *clientconn.L
 // ownAnswer is the whole answer in place of one of net/http's own.
 func (g *Gateway) ownAnswer(client net.Addr, status int) []byte {
 	a := answerForServer(status)
-	id := "req-" + rand.Text()
+	id := newID()
 	body := openai.ErrorBody(a.message, a.typ, "", a.code)
 	head := "HTTP/1.1 " + strconv.Itoa(status) + " " + http.StatusText(status) +
 		"\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) +

@@ -134,7 +134,7 @@ func TestDocumentsOfEveryDialectAreCounted(t *testing.T) {
 	}
 }
 
-// A backend that speaks Messages alone gets nothing else: another target does,
+// A backend that speaks Messages alone gets nothing that cannot be translated: another target does,
 // or the client is told.
 func TestABackendGetsOnlyWhatItSpeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -145,10 +145,10 @@ func TestABackendGetsOnlyWhatItSpeaks(t *testing.T) {
 		c.Routes = append(c.Routes, lone)
 		a, b := &script{answer: slowly(messagesStream)}, asker()
 		h := open(t, c, map[string]http.Handler{"a": a, "b": b})
-		if r := h.post(chat, streamBody); r.status != 200 || r.header.Get("X-Pacer-Backend") != "b" {
-			t.Errorf("got %d from %q, want the backend that speaks chat", r.status, r.header.Get("X-Pacer-Backend"))
+		if r := h.post("/v1/completions", streamBody); r.status != 200 || r.header.Get("X-Pacer-Backend") != "b" {
+			t.Errorf("got %d from %q, want the backend that speaks completions", r.status, r.header.Get("X-Pacer-Backend"))
 		}
-		r := h.post(chat, `{"model":"claude","stream":true}`)
+		r := h.post("/v1/completions", `{"model":"claude","stream":true}`)
 		if code := r.code(t); r.status != 400 || code != "unsupported_endpoint" {
 			t.Errorf("got %d %s, want 400 unsupported_endpoint", r.status, code)
 		}

@@ -59,6 +59,12 @@ func (d *downstream) start(w http.ResponseWriter, r *http.Request, limit time.Du
 	d.deadline.start(d.control, r, limit)
 }
 
+// resume goes on with another way to the client, of which nothing was written yet.
+func (d *downstream) resume(w http.ResponseWriter, r *http.Request, limit time.Duration) {
+	d.deadline = writeDeadline{}
+	d.start(w, r, limit)
+}
+
 // begin sends the head, which came at now.
 func (d *downstream) begin(now time.Time, status int) {
 	d.delivery.begin()
@@ -96,10 +102,28 @@ func (d *downstream) write(now time.Time, p []byte) (wrote time.Time, err error)
 		return wrote, &goneError{err: err}
 	}
 	d.keepTail(p)
+	d.took(now, wrote)
+	return wrote, nil
+}
+
+// passed notes that p is written, by somebody else.
+func (d *downstream) passed(p []byte) {
+	d.bytes += int64(len(p))
+	d.keepTail(p)
+}
+
+// took notes that the client has taken by wrote what came at now.
+func (d *downstream) took(now, wrote time.Time) {
 	if wrote.Sub(now) > blockedWrite {
 		d.blocked = true
 	}
-	return wrote, nil
+}
+
+// waited notes that nothing was there to read from ready to now.
+func (d *downstream) waited(ready, now time.Time) {
+	if d.blocked && now.Sub(ready) >= waitedRead {
+		d.blocked = false
+	}
 }
 
 // keepTail remembers the last bytes that went out.

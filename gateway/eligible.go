@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
@@ -11,13 +13,27 @@ import (
 // one that stores the response it is about, those that do not speak the endpoint,
 // and those whose URL cannot hold the client's name of the model.
 func (x *exchange) excludeUnfit() error {
-	misnamed, sure := false, x.countsSurely()
+	misnamed, cut, sure := false, false, x.countsSurely()
+	var unable error
 	for i := range x.plan.conf.Backends {
-		name := x.plan.conf.Backends[i].Name
+		conf := &x.plan.conf.Backends[i]
+		name := conf.Name
 		b := x.plan.backends[name]
 		switch {
-		case x.owner != "" && name != x.owner, !b.Serves(x.request.path), sure && !b.Counts():
-		case b.Deploys(x.request.path) && !upstream.DeploymentName(x.request.parsed.Model) && x.plan.passesName(x.route, name):
+		case x.owner != "" && name != x.owner, x.overrides.target != "" && name != x.overrides.target, sure && !b.Counts():
+		case !x.request.reachable(b):
+			cut = true
+		case x.translates(b):
+			if !x.mayReach(name) {
+				break
+			}
+			err := x.carries(b, conf.DropParams)
+			if err == nil {
+				continue
+			}
+			unable = cmp.Or(unable, err)
+		case !b.Serves(x.request.path) && !x.request.end.Counts: // what it cannot count, the gateway does
+		case b.Deploys(x.request.path) && x.misnames(name):
 			misnamed = true
 		default:
 			continue
@@ -27,25 +43,46 @@ func (x *exchange) excludeUnfit() error {
 	if len(x.excluded) == 0 || x.plan.reaches(x.route, func(t config.Target) bool { return !slices.Contains(x.excluded, t.Backend) }) {
 		return nil
 	}
+	if cut {
+		return errNoBackend
+	}
+	if unable != nil {
+		return uncarried(unable)
+	}
 	if misnamed {
 		return &unknownModelError{model: x.request.parsed.Model}
 	}
-	return &endpointError{model: x.request.parsed.Model, path: x.request.http.URL.Path, counts: x.request.end.Counts}
+	return &endpointError{model: x.request.parsed.Model, path: x.request.http.URL.Path}
+}
+
+// mayReach reports whether the request may get to a backend.
+func (x *exchange) mayReach(backend string) bool {
+	return x.plan.reaches(x.route, func(t config.Target) bool { return t.Backend == backend })
 }
 
 // countsSurely reports whether tokens are to be counted, and a backend of the
 // route is known to do so.
 func (x *exchange) countsSurely() bool {
-	return x.request.end.Counts && x.plan.reaches(x.route, func(t config.Target) bool {
+	return x.request.end.Counts && endpoint.InMessages(x.request.path) && x.plan.reaches(x.route, func(t config.Target) bool {
 		b := x.plan.backends[t.Backend]
 		return b != nil && b.Counts()
 	})
 }
 
-// passesName reports whether a request of rt may get to backend under the name
-// that its client gave the model.
-func (p *plan) passesName(rt *route, backend string) bool {
-	return p.reaches(rt, func(t config.Target) bool { return t.Backend == backend && t.Model == "" })
+// misnames reports whether the request may get to backend under a name that its
+// client made up, and that is none of a deployment.
+func (x *exchange) misnames(backend string) bool {
+	model := x.request.parsed.Model
+	return x.plan.reaches(x.route, func(t config.Target) bool {
+		return t.Backend == backend && clientNames(t.Model) && !upstream.DeploymentName(cmp.Or(config.Expand(t.Model, x.route.name, model), model))
+	})
+}
+
+// clientNames reports whether the model of a target is, in whole or in part, what
+// clients name.
+func clientNames(model string) bool {
+	_, wild := config.Wildcard(model)
+	return model == "" || wild
 }
 
 // reaches reports whether a request of rt may get to a target that is good, be
@@ -54,8 +91,11 @@ func (p *plan) reaches(rt *route, good func(config.Target) bool) bool {
 	if slices.ContainsFunc(rt.conf.Targets, good) {
 		return true
 	}
+	if long := p.called(rt.conf.ContextFallback); long != nil && slices.ContainsFunc(long.conf.Targets, good) {
+		return true
+	}
 	for _, s := range rt.conf.OnInfeasible {
-		if spill := p.routes[s.Spill]; s.Spill != "" && spill != nil && slices.ContainsFunc(spill.conf.Targets, good) {
+		if spill := p.called(s.Spill); spill != nil && slices.ContainsFunc(spill.conf.Targets, good) {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"io"
 	"mime/multipart"
@@ -322,6 +323,74 @@ func TestCountTokens(t *testing.T) {
 		}
 		if r := h.do(h.request("GET", path, "")); r.status != 405 || r.header.Get("Allow") != "POST" {
 			t.Errorf("GET: %d, Allow %q", r.status, r.header.Get("Allow"))
+		}
+		h.idle()
+	})
+}
+
+// Whatever kind a backend is of, its prompts can be counted: where it cannot do it
+// itself the gateway does, and asks nobody.
+func TestTokensAreCountedForEveryKind(t *testing.T) {
+	long := strings.Repeat("word ", 1000)
+	for _, kind := range []string{"openai", "vllm", "sglang", "llamacpp", "tgi", "ollama", "anthropic", "gemini", "mistral", "cohere", "groq"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := settings("a")
+				c.Backends[0].Kind = kind
+				engine := &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+					w.WriteHeader(404)
+					say(w, `{"detail":"Not Found"}`)
+				}}
+				if kind == "anthropic" {
+					engine = echo("application/json", `{"input_tokens":1008}`)
+				}
+				h := open(t, c, map[string]http.Handler{"a": engine})
+				var m, r struct {
+					Object      string `json:"object"`
+					InputTokens int    `json:"input_tokens"`
+				}
+				for path, to := range map[string]any{"/v1/messages/count_tokens": &m, "/v1/responses/input_tokens": &r} {
+					body := `{"model":"chat","messages":[{"role":"user","content":"` + long + `"}]}`
+					if to == any(&r) {
+						body = `{"model":"chat","input":"` + long + `"}`
+					}
+					for range 2 { // the second time it is known what the engine lacks
+						got := h.post(path, body)
+						if err := json.Unmarshal([]byte(got.body), to); err != nil || got.status != 200 {
+							t.Fatalf("%s: got %d %s", path, got.status, got.body)
+						}
+					}
+				}
+				if m.InputTokens < 950 || m.InputTokens > 1100 || r.InputTokens < 950 || r.InputTokens > 1100 || m.Object != "" || r.Object != "response.input_tokens" {
+					t.Errorf("a prompt of 1000 words: %+v, %+v", m, r)
+				}
+				if n := engine.calls(); n > 2 || kind == "gemini" && n > 0 {
+					t.Errorf("the backend was asked %d times", n)
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+// A compaction goes to the backend that keeps the answer it goes on from.
+func TestResponsesAreCompacted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := `{"id":"resp_c","object":"response.compaction","output":[{"type":"compaction","encrypted_content":"x"}],"usage":{"input_tokens":9,"output_tokens":4}}`
+		a, b := echo("application/json", `{"id":"resp_a","object":"response"}`), echo("application/json", answer)
+		c := settings("a", "b")
+		h := open(t, c, map[string]http.Handler{"a": a, "b": b})
+		h.post("/v1/responses", `{"model":"chat","input":"x"}`, "X-Pacer-Target", "b")
+		b.answer = func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			say(w, answer)
+		}
+		r := h.post("/v1/responses/compact", `{"model":"chat","previous_response_id":"resp_c"}`)
+		if r.status != 200 || r.body != answer || b.calls() != 2 || b.paths[1] != "/v1/responses/compact" || b.bodies[1] != `{"model":"big","previous_response_id":"resp_c"}` {
+			t.Errorf("got %d %s; the backend %q", r.status, r.body, b.bodies)
+		}
+		if r := h.do(h.request("GET", "/v1/responses/compact", "")); r.status != 405 {
+			t.Errorf("GET: %d", r.status)
 		}
 		h.idle()
 	})

@@ -80,9 +80,8 @@ func (e *unknownModelError) Error() string {
 
 // endpointError reports a model none of whose backends speaks the endpoint.
 type endpointError struct {
-	model  string
-	path   string // as the client asked
-	counts bool   // the endpoint is one that clients can do without
+	model string
+	path  string // as the client asked
 }
 
 func (e *endpointError) Error() string {
@@ -189,6 +188,7 @@ func answerFor(err error) answer {
 		up         *upstreamError
 		plain      *backendError
 		gone       *goneError
+		poor       *budgetError
 	)
 	switch {
 	case errors.Is(err, errUnknownPath):
@@ -197,6 +197,8 @@ func answerFor(err error) answer {
 		return answer{status: 404, typ: invalid, code: "unknown_url", message: "This endpoint is not served here."}
 	case errors.Is(err, errWrongMethod):
 		return answer{status: 405, typ: invalid, code: "method_not_allowed", message: "This address does not know that method; see the Allow header."}
+	case errors.Is(err, errNoSocket):
+		return answer{status: 426, typ: invalid, code: "upgrade_required", message: "This endpoint is a WebSocket: connect with ws:// or wss:// over HTTP/1.1."}
 	case errors.As(err, &key):
 		a := answer{status: 401, typ: invalid, code: "invalid_api_key", message: "Incorrect API key provided."}
 		switch {
@@ -214,6 +216,10 @@ func answerFor(err error) answer {
 		return answer{status: 408, typ: invalid, code: "request_timeout", message: "The request body came too slowly."}
 	case errors.As(err, &encoding):
 		return answer{status: 415, typ: invalid, code: "unsupported_encoding", message: "The request body may be compressed with gzip alone; else send it without Content-Encoding."}
+	case errors.As(err, &bad) && bad.Code == notThere:
+		return answer{status: 404, typ: invalid, code: bad.Code, param: bad.Param, message: bad.Message}
+	case errors.Is(err, errNoStore):
+		return answer{status: 503, typ: server, code: "store_unavailable", message: "Files and batches cannot be reached now. What was stored is not lost; try again.", retryAfter: 5 * time.Second}
 	case errors.As(err, &bad):
 		return answer{status: 400, typ: invalid, code: bad.Code, param: bad.Param, message: bad.Message}
 	case errors.As(err, &gone), errors.Is(err, context.Canceled):
@@ -229,8 +235,6 @@ func answerFor(err error) answer {
 			return answer{status: 404, typ: invalid, code: "previous_response_not_found", param: "previous_response_id", message: fmt.Sprintf("Previous response with id %.120q not found.", response.id) + why}
 		}
 		return answer{status: 404, typ: invalid, code: "response_not_found", param: "response_id", message: fmt.Sprintf("Response with id %.120q not found.", response.id) + why}
-	case errors.As(err, &unspoken) && unspoken.counts:
-		return answer{status: 404, typ: invalid, code: "unsupported_endpoint", param: "model", message: fmt.Sprintf("Tokens are not counted for the model %.120q: none of its backends can.", unspoken.model)}
 	case errors.As(err, &unspoken):
 		return answer{status: 400, typ: invalid, code: "unsupported_endpoint", param: "model", message: fmt.Sprintf("The model %.120q is not served at %s: its backends speak another API, such as /v1/messages.", unspoken.model, unspoken.path)}
 	case errors.As(err, &header):
@@ -239,6 +243,8 @@ func answerFor(err error) answer {
 		return answer{status: 403, typ: "permission_error", code: "permission_denied", param: permission.header, message: "Header " + permission.header + " asks for more than this key may have (" + permission.allowed + ")."}
 	case errors.As(err, &page):
 		return answer{status: 403, typ: "permission_error", code: "page_not_allowed", param: page.header, message: fmt.Sprintf("The gateway has no keys, so of web pages it serves only its own and those that its configuration names. This one came with %s: %.200s. If it is yours, add %s to the configuration.", page.header, page.value, page.add)}
+	case errors.As(err, &poor):
+		return poor.answer()
 	case errors.As(err, &exceeded):
 		return answer{status: 429, typ: "rate_limit_error", code: "rate_limit_exceeded", message: "This key's limit of " + exceeded.Error() + " is reached.", retryAfter: exceeded.RetryAfter}
 	case errors.As(err, &shed):

@@ -11,6 +11,7 @@ import (
 	"github.com/pacer-dev/pacer/gateway/limit"
 	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/internal/tracing"
+	"github.com/pacer-dev/pacer/providers"
 )
 
 // exchange is the journey of one request: what was sent and what it is to get,
@@ -30,16 +31,21 @@ type exchange struct {
 	owner     string   // the one backend that stores the response this is about; "" = any
 	excluded  []string // backends that cannot serve it
 	overrides overrides
+	bill      bill
 	objective objective
 
+	speech    speech // the request for backends of another dialect
 	prompt    promptEstimate
+	warmth    warmth
 	placement placement
 	overhead  time.Duration // arrival to the first attempt, without the line
 
 	attempt  *attempt // the last one; nil = it got no place yet
 	hedge    hedge
+	onward   onward
 	failover failover
 	span     *tracing.Span // nil = nobody follows it
+	looped   *looped       // passes the answer on when the handler has returned; nil = the handler does
 }
 
 // journey returns the handler of one endpoint below base.
@@ -50,6 +56,9 @@ func (g *Gateway) journey(end *endpoint.Endpoint, base string) http.HandlerFunc 
 }
 
 func (g *Gateway) travel(w http.ResponseWriter, r request) {
+	if r.carried = providers.CarriedIn(r.http.Context()); r.carried != nil && r.carried.Model != "" {
+		r.named = r.carried.Model
+	}
 	x := &exchange{
 		g: g, plan: g.plan.Load(), tenant: anyone,
 		request:   r,
@@ -60,33 +69,58 @@ func (g *Gateway) travel(w http.ResponseWriter, r request) {
 		x.span = g.tracer.Request(r.http.Header, operation(r.end), time.Now())
 	}
 	x.down.start(w, r.http, x.plan.conf.Timeouts.Write)
-	defer x.down.deadline.stop()
+	defer func() {
+		if x.looped == nil {
+			x.down.deadline.stop()
+		}
+	}()
 	x.serve()
+	if x.looped != nil {
+		x.looped.start() // from here on x is the loop's
+		return
+	}
 	if x.down.delivery == aborted {
 		panic(http.ErrAbortHandler)
 	}
 }
 
 func (x *exchange) serve() {
-	err := errPanicked               // stays so only if a step panics
-	defer func() { x.settle(err) }() // gives the lease back, feeds the profile, writes the log line
+	if x.request.end.Socket {
+		x.walk(x.authenticate, x.enter, x.read, x.resolve, x.place, x.forward, x.converse) // realtime.go
+		return
+	}
+	x.walk(
+		x.authenticate, // auth.go    API key → tenant
+		x.enter,        // ratelimit.go  a place under the limits of the key
+		x.read,         // read.go    the whole body; model, stream, max_tokens; nothing else is parsed
+		x.resolve,      // resolve.go model → route; the objective that the headers ask for
+		x.place,        // placement.go route + class → lease on a backend
+		x.shadow,       // shadow.go  a copy for another route, which nobody waits for
+		x.forward,      // forward.go send; move on to the next backend until a first byte arrives
+		x.relay,        // relay.go   copy the answer, with the meter looking on
+	)
+}
+
+// walk takes the steps of a journey until one fails, and settles it. One that is
+// handed over goes on elsewhere.
+func (x *exchange) walk(steps ...func() error) {
+	err := errPanicked // stays so only if a step panics
+	defer func() {
+		if err != errHandedOver {
+			x.settle(err) // gives the lease back, feeds the profile, writes the log line
+		}
+	}()
 	defer func() {
 		if err == errPanicked {
 			x.g.log.Error("panic", "request", requestID(x.request.http.Context()), "panic", recover(), "stack", string(debug.Stack()))
 			x.fail(err)
 		}
 	}()
-
-	for _, step := range []func() error{
-		x.authenticate, // auth.go    API key → tenant
-		x.enter,        // ratelimit.go  a place under the limits of the key
-		x.read,         // read.go    the whole body; model, stream, max_tokens; nothing else is parsed
-		x.resolve,      // resolve.go model → route; the objective that the headers ask for
-		x.place,        // placement.go route + class → lease on a backend
-		x.forward,      // forward.go send; move on to the next backend until a first byte arrives
-		x.relay,        // relay.go   copy the answer, with the meter looking on
-	} {
-		if err = step(); err != nil {
+	for _, step := range steps {
+		if err = step(); err == errHandedOver {
+			return
+		}
+		if err != nil {
 			x.fail(err) // errors.go  the one place that knows status codes
 			return
 		}

@@ -28,7 +28,7 @@ func (x *exchange) setAside(t *attempt, err error) {
 		x.failover.sent = t.up.sent
 	}
 	switch {
-	case t.kind == answerBusy:
+	case t.kind == answerBusy, t.kind == answerTooLong:
 		x.failover.keep(t, err)
 	case t.kind == answerFailed && x.failover.kept == nil:
 		x.failover.keep(t, nil)
@@ -57,15 +57,27 @@ func (f *failover) drop() {
 // something to hope for from another one: the backend failed or refused, and not
 // for what the client sent.
 func couldBeBettered(t *attempt, err error) bool {
+	if t.kind == answerBusy || t.kind == answerTooLong {
+		return true
+	}
+	if err == nil {
+		return false
+	}
+	if err == t.up.uncarried { //nolint:errorlint // the very one: another backend may have the endpoint
+		return true
+	}
 	var up *upstreamError
-	return t.kind == answerBusy || errors.As(err, &up)
+	return errors.As(err, &up)
 }
 
 // logMove says that the request goes on to another backend.
 func (x *exchange) logMove(failed *attempt, err error) {
 	why := "is busy"
-	if err != nil {
+	switch {
+	case err != nil:
 		why = err.Error()
+	case failed.kind == answerTooLong:
+		why = "has no context for a prompt of this length"
 	}
 	x.followMove(failed)
 	x.g.log.Warn("moving on to another backend", "request", requestID(x.request.http.Context()), "failed", failed.name(), "error", why)
@@ -86,7 +98,7 @@ func (x *exchange) moveOn(failed *attempt) (*attempt, error) {
 	if !failed.free && !x.g.retries.take(time.Now()) {
 		return nil, nil
 	}
-	d, err := x.placement.again(x.request.http.Context(), failed.name())
+	d, err := x.placement.again(x.request.http.Context(), failed.left())
 	if d.Lease == nil {
 		if !failed.free {
 			x.g.retries.give()
@@ -97,7 +109,29 @@ func (x *exchange) moveOn(failed *attempt) (*attempt, error) {
 		x.g.Deliver(d.Lease.Done(time.Now(), 0))
 		return nil, nil
 	}
+	if x.placement.elsewhere != "" && d.Spilled == "" {
+		d.Spilled = x.placement.elsewhere
+	}
 	return x.newAttempt(d), nil
+}
+
+// left is the backend that the request does not go to again after t: not where it
+// goes on to a route for longer prompts, which may have another model there.
+func (t *attempt) left() string {
+	if t.kind == answerTooLong {
+		return ""
+	}
+	return t.name()
+}
+
+// toLongContext gives the request to the route for prompts that are too long for
+// its own targets, once. It is no load on top: t refused before it did anything.
+func (x *exchange) toLongContext(t *attempt) {
+	t.free = true
+	x.failover.spared++
+	x.placement.elsewhere = x.route.conf.ContextFallback
+	x.placement.req.Route = x.placement.elsewhere
+	x.placement.req.Exclude = x.excluded
 }
 
 // nobody is what the client gets when no backend takes the request; err is why

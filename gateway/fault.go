@@ -3,12 +3,12 @@ package gateway
 import (
 	"cmp"
 	"errors"
-	"math"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/openai"
+	"github.com/pacer-dev/pacer/internal/upstream"
 	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -75,7 +75,7 @@ func (x *exchange) mayBeOwners(t *attempt, start []byte, says openai.Failure) bo
 		if r.end.Stored || x.owner != "" || r.parsed.PreviousResponseID != "" {
 			return false
 		}
-		if t.target.Model == "" && x.route == x.plan.rest {
+		if x.route.wild && clientNames(t.target.Model) {
 			return false
 		}
 		return r.end.Basic || t.aboutModel(start)
@@ -86,7 +86,7 @@ func (x *exchange) mayBeOwners(t *attempt, start []byte, says openai.Failure) bo
 // aboutModel reports whether a 404 that begins with start is about the model that
 // went up.
 func (t *attempt) aboutModel(start []byte) bool {
-	return providers.AboutModel(start, cmp.Or(t.target.Model, t.request.parsed.Model))
+	return providers.AboutModel(start, cmp.Or(t.up.model, t.request.parsed.Model))
 }
 
 // openFault notes that the backend of t may be at fault.
@@ -156,30 +156,24 @@ func (x *exchange) sentAway(t *attempt, start []byte, says openai.Failure) error
 	return t.fails(http.StatusBadGateway, problem+" ("+strconv.Itoa(status)+")", errors.New(saidOf(status, says.Message)))
 }
 
+// noteLimits hands on what the backend has told of its rate limits.
+func (x *exchange) noteLimits(t *attempt) {
+	now := time.Now()
+	limits, told := t.backend.Limits(now, t.up.call.Model)
+	if !told {
+		return
+	}
+	var quota router.Quota
+	for i, l := range limits {
+		quota[i] = router.Allowance(l)
+	}
+	t.lease().Quota(now, quota)
+}
+
 // full notes that the backend has said that it takes no more requests.
 func (t *attempt) full(says openai.Failure) {
 	now := time.Now()
-	t.lease().Full(now, retryAfter(now, t.up.resp.Header))
+	t.lease().Full(now, upstream.RetryAfter(now, t.up.resp.Header))
 	t.free = true
 	t.noteError(says.Message)
-}
-
-// retryAfter reads for how long a backend wants to be left alone; 0 = it does not
-// say.
-func retryAfter(now time.Time, h http.Header) time.Duration {
-	seconds, err := strconv.ParseFloat(h.Get("Retry-After"), 64)
-	if ms, bad := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); bad == nil {
-		seconds, err = ms/1000, nil
-	}
-	if err != nil {
-		at, bad := http.ParseTime(h.Get("Retry-After"))
-		if bad != nil {
-			return 0
-		}
-		seconds = at.Sub(now).Seconds()
-	}
-	if !(seconds > 0) {
-		return 0
-	}
-	return time.Duration(math.Min(seconds, 3600) * float64(time.Second))
 }

@@ -28,6 +28,7 @@ func (x *exchange) firstByte(t *attempt) error {
 	if u.err != nil {
 		return x.sendFailed(t, u.err, "did not answer")
 	}
+	x.noteLimits(t)
 	status := u.resp.StatusCode
 	if !u.answers() {
 		return x.sendFailed(t, errGarbage, "answered with status "+strconv.Itoa(status)+", which answers nothing")
@@ -37,12 +38,22 @@ func (x *exchange) firstByte(t *attempt) error {
 	if good && u.relaxed {
 		x.noteRelaxed(t)
 	}
+	x.noteLack(t, status)
+	if err := x.cannotCarry(t); err != nil {
+		return err
+	}
 	// An error whose words broke off is one all the same.
 	if err := context.Cause(u.ctx); err != nil && !errors.Is(err, errSilence) {
 		return x.sendFailed(t, err, "")
 	}
 	condition := t.backend.Condition(status, start)
 	switch {
+	case status == http.StatusSwitchingProtocols:
+		t.kind = answerGood
+		t.good()
+		return nil
+	case good && x.request.end.Socket:
+		return x.sendFailed(t, errGarbage, "did not open a session")
 	case condition == providers.Loading:
 		t.verdict(providers.ErrNoVerdict) // alive, not ready
 		t.full(u.readError(start))
@@ -51,7 +62,7 @@ func (x *exchange) firstByte(t *attempt) error {
 		t.verdict(t.fails(status, "failed", nil))
 		t.phase.judge()
 		says := u.readError(start)
-		if says.Shaped {
+		if says.Shaped && t.up.translation == nil {
 			t.kind = answerFailed
 		}
 		t.noteError(says.Message)
@@ -61,6 +72,8 @@ func (x *exchange) firstByte(t *attempt) error {
 		return t.fails(http.StatusBadGateway, "answered with a redirect", nil)
 	case !good:
 		return x.refusal(t, start, condition == providers.Full)
+	case u.blindRead():
+		return x.unseen(t)
 	case u.first.n == 0 && u.first.err != io.EOF:
 		return x.sendFailed(t, u.first.err, "closed the connection before the first byte")
 	case u.first.n == 0 && !x.request.end.Stored:
@@ -72,7 +85,8 @@ func (x *exchange) firstByte(t *attempt) error {
 // noteRelaxed remembers what usage the backend does not want to be asked for: it
 // has taken the request without.
 func (x *exchange) noteRelaxed(t *attempt) {
-	if !t.backend.AskAtMost(x.request.path, t.up.ask) {
+	path, _ := t.up.asked()
+	if !t.backend.AskAtMost(path, t.up.ask) {
 		return
 	}
 	refused, instead := "stream_options", "never"
@@ -80,7 +94,7 @@ func (x *exchange) noteRelaxed(t *attempt) {
 		refused, instead = "continuous_usage_stats", "inject"
 	}
 	x.g.log.Warn("the backend refuses to be asked for usage in this way, and is not for some minutes; configure usage: "+instead+" for it",
-		"backend", t.name(), "path", x.request.path, "refused", refused)
+		"backend", t.name(), "path", path, "refused", refused)
 }
 
 // refusal takes an error answer that begins with start: of a backend that is
@@ -99,13 +113,17 @@ func (x *exchange) refusal(t *attempt, start []byte, full bool) error {
 			return x.sentAway(t, start, says)
 		}
 		t.kind = answerBusy // whose fault it is shows when another one is asked
+	case x.placement.elsewhere == "" && len(x.onward.from) == 0 && x.route.conf.ContextFallback != "" && !x.request.end.Stored && x.owner == "" && providers.TooLong(status, says):
+		t.kind = answerTooLong
+		t.verdict(nil)
+		x.toLongContext(t)
 	default:
 		t.kind = answerRefused
 		t.verdict(nil)
 		x.failover.faults.clientsOwn(status)
 	}
 	t.phase.judge()
-	if !says.Shaped {
+	if !says.Shaped || t.up.translation != nil {
 		return &backendError{backend: t.name(), status: status, says: says, retry: t.up.retryHeaders()}
 	}
 	return nil
@@ -114,8 +132,11 @@ func (x *exchange) refusal(t *attempt, start []byte, full bool) error {
 // recognize looks at the first bytes of a good answer: a stream of events, one
 // JSON document, or, where nothing is decoded, anything else.
 func (x *exchange) recognize(t *attempt, start []byte) error {
+	if t.up.translation != nil {
+		return x.recognizeTranslated(t, start)
+	}
 	u, a, end := &t.up, &t.answer, x.request.end
-	kind, _, _ := mime.ParseMediaType(u.resp.Header.Get("Content-Type"))
+	kind := mediaType(u.resp.Header.Get("Content-Type"))
 	streams := x.request.streams()
 	a.events = kind == "text/event-stream" || streams && beginsEvents(start)
 	known := a.events && (streams || end.Events) // the meter knows its last event
@@ -148,10 +169,10 @@ func (x *exchange) recognize(t *attempt, start []byte) error {
 // backend can still be asked.
 func (x *exchange) readFirst(t *attempt, start []byte) error {
 	u, a, end := &t.up, &t.answer, x.request.end
-	if end.Stores {
+	if end.Stores && u.translation == nil {
 		x.indexResponse(t, start)
 	}
-	a.meter = t.backend.NewMeter(x.request.path, a.form == formEvents, u.strip)
+	a.meter = x.onward.meter(x, t, t.newMeter(x.request.path))
 	x.keepText(t)
 	a.pass, a.seen = a.observe(start, &x.memory)
 	a.whole = a.form == formDocument && (u.first.err == io.EOF || int64(u.first.n) == u.resp.ContentLength)
@@ -165,6 +186,7 @@ func (x *exchange) readFirst(t *attempt, start []byte) error {
 	}
 	t.kind = answerGood
 	if a.form == formDocument {
+		t.measured.waits.Over() // when its prompt was prefilled, nobody will know
 		t.good()
 		return nil
 	}
@@ -179,6 +201,7 @@ func (x *exchange) readFirst(t *attempt, start []byte) error {
 func (x *exchange) openStream(t *attempt) *profiles.Stream {
 	o := profiles.Open{
 		Sent: t.up.sent, Occupancy: t.lease().Occupancy(), PromptTokens: x.request.estimate, Sequences: x.request.parsed.Sequences,
+		Waiting: t.measured.waits, CachedTokens: x.cached(t.target),
 	}
 	if !t.failover { // a herd that moves on together is no usual load
 		o.Ahead = t.lease().Ahead()
@@ -197,6 +220,16 @@ func (x *exchange) noteEncoding(t *attempt, encoding string) {
 	if t.backend.compresses.due(time.Now()) {
 		x.g.log.Warn("the backend compresses its answers although it is asked not to: they are passed on, and not measured", "backend", t.name(), "encoding", t.answer.encoding)
 	}
+}
+
+// mediaType is what a Content-Type says without its parameters.
+func mediaType(said string) string {
+	switch said {
+	case "application/json", "text/event-stream": // as almost all say it
+		return said
+	}
+	kind, _, _ := mime.ParseMediaType(said)
+	return kind
 }
 
 // beginsEvents reports whether start is the beginning of a stream of events,

@@ -33,9 +33,15 @@ var errTripped = errors.New("breaker open")
 func (x *exchange) forward() error {
 	x.overhead = time.Since(x.request.arrived) - x.placement.waited
 	x.g.retries.earn()
+	x.onward.begin(x)
+	return x.deliver()
+}
+
+// deliver sends the attempt's request up, and where it fails that of the next one.
+func (x *exchange) deliver() error {
 	for {
 		err := x.try()
-		if !couldBeBettered(x.attempt, err) {
+		if x.request.carried != nil || !couldBeBettered(x.attempt, err) {
 			x.settleFaults(err)
 			return err
 		}
@@ -65,7 +71,22 @@ func (x *exchange) try() error {
 		return x.race(t, wait)
 	}
 	t.up.send(&x.g.buffers, x.plan.conf.Timeouts.Silence)
+	x.turned()
 	return x.firstByte(t)
+}
+
+// call makes the call of t, whose backend speaks the client's dialect.
+func (x *exchange) call(t *attempt) {
+	u, r := &t.up, &x.request
+	body := edited{body: r.body}
+	if !r.end.Stored {
+		u.ask, u.strip = x.onward.ask(t.backend, r)
+		body.edits = x.onward.edits(t.backend, r.parsed.Edit(u.model, u.ask))
+	}
+	u.call = providers.Call{
+		Method: r.http.Method, Path: r.upPath(), Model: cmp.Or(u.model, r.parsed.Model),
+		Header: r.upHeader(x.span != nil), Body: body, RequestID: requestID(r.http.Context()), Prompt: r.estimate, Answer: r.parsed.MaxTokens,
+	}
 }
 
 // send has the breaker's leave given and makes t ready to be sent.
@@ -80,25 +101,32 @@ func (x *exchange) send(t *attempt) error {
 	t.verdict = verdict
 
 	u, r := &t.up, &x.request
-	body := edited{body: r.body}
-	if !r.end.Stored {
-		u.ask, u.strip = t.backend.Usage(r.path, &r.parsed)
-		body.edits = r.parsed.Edit(u.model, u.ask)
+	if r.end.Socket {
+		x.callSocket(t)
+	} else if x.translates(t.backend) {
+		if err := x.translate(t); err != nil {
+			t.verdict(providers.ErrNoVerdict)
+			return err
+		}
+	} else {
+		x.call(t)
+		x.offerInstead(t)
 	}
-	u.call = providers.Call{
-		Method: r.http.Method, Path: r.upPath(), Model: cmp.Or(u.model, r.parsed.Model),
-		Header: r.upHeader(), Body: body, RequestID: requestID(r.http.Context()),
-	}
+	x.offer(t)
 	u.ctx, u.cancel = context.WithCancelCause(r.http.Context())
-	u.detach = context.AfterFunc(x.g.ending, func() { u.cancel(errDraining) })
+	x.g.endings.add(u)
 	timeouts := x.plan.conf.Timeouts
 	u.sent = time.Now()
+	if r.streams() {
+		t.measured.waits = x.g.book.Send(t.target, u.sent, r.estimate-x.cached(t.target))
+	}
+	x.visit(t)
 	x.followAttempt(t)
 	first := timeouts.FirstByte
 	if !r.parsed.Stream && !r.end.Quick {
 		first = max(first, documentWait)
 	}
-	u.timer = startUpstreamTimer(u.sent, r.arrived.Add(timeouts.Total), first, errFirstByte, u.cancel)
+	u.timer = startUpstreamTimer(u.sent, r.arrived.Add(timeouts.Total), first, &errFirstByte, u.cancel)
 	t.phase.send()
 	t.free = false
 	x.failover.sends++

@@ -7,18 +7,23 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"math"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/pacer-dev/pacer/batch"
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/gateway/limit"
+	"github.com/pacer-dev/pacer/internal/relayloop"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/internal/tracing"
+	"github.com/pacer-dev/pacer/prefix"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
+	"github.com/pacer-dev/pacer/usage"
 )
 
 // Options configures a Gateway; all fields are required unless said.
@@ -31,7 +36,12 @@ type Options struct {
 	Log      *slog.Logger
 	Access   *slog.Logger // takes the line of each request; nil = Log
 
+	Batches batch.Store // of /v1/files and /v1/batches; nil = they are not served
+
+	Loops *relayloop.Loops // pass streams on; nil = goroutines do
+
 	Tracer *tracing.Tracer // follows each request; nil = nobody does
+	Usage  *usage.Book     // takes what each request used, and knows the budgets; nil = nobody does
 }
 
 // Gateway serves the data port. It is safe for concurrent use.
@@ -42,21 +52,28 @@ type Gateway struct {
 	log     *slog.Logger
 	access  *slog.Logger
 	tracer  *tracing.Tracer // nil = none
+	usage   *usage.Book     // nil = nobody counts
+	batches batch.Store     // nil = none
+	uploads chan struct{}   // holds a token for each file that comes in
+	files   chan struct{}   // holds a token for each file that is held whole
 	started time.Time       // what /v1/models gives as the models' age
 
+	relays    relays
 	plan      atomic.Pointer[plan]
 	switching sync.RWMutex // held while router and plan are not of one configuration
 	handler   http.Handler
 	draining  atomic.Bool
-	ending    context.Context // over when running requests are to end at once
-	end       context.CancelCauseFunc
+	endings   endings       // cancels running requests that are to end at once
 	waiting   chan struct{} // holds a token after somebody began to wait in line
 	buffered  budget        // bytes of bodies held
 	clients   int           // connections that there may be of clients; 0 = no bound. Set before they are served
 	retries   retryBudget
 	responses responseIndex // answers that backends keep
 	running   atomic.Int64  // requests between place and settle
+	shadows   atomic.Int64  // copies under way
 	buffers   buffers
+	prefixes  *prefix.Index
+	chains    sync.Pool    // of *prefix.Chain
 	seed      maphash.Seed // of request.fingerprint
 	uncounted jobQueue     // answers that nobody counted the tokens of
 }
@@ -80,11 +97,17 @@ func New(o Options) (*Gateway, error) {
 		log:     o.Log,
 		access:  cmp.Or(o.Access, o.Log),
 		tracer:  o.Tracer,
+		usage:   o.Usage,
+		batches: o.Batches,
+		relays:  relays{loops: o.Loops},
+		uploads: make(chan struct{}, mostUploads),
+		files:   make(chan struct{}, mostFiles),
 		started: time.Now(),
 		waiting: make(chan struct{}, 1),
 		seed:    maphash.MakeSeed(),
 	}
-	g.ending, g.end = context.WithCancelCause(context.Background())
+	g.prefixes = prefix.New()
+	g.endings.ctx, g.endings.cancel = context.WithCancelCause(context.Background())
 	if err := g.Configure(o.Config, o.Backends, nil); err != nil {
 		return nil, err
 	}
@@ -115,6 +138,10 @@ func (g *Gateway) Configure(c *config.Config, backends map[string]*providers.Bac
 		tellRouter()
 	}
 	g.plan.Store(p)
+	if g.usage != nil {
+		g.usage.Configure(spendable(c), ownedBackends(c))
+	}
+	g.prefixes.Configure(int(min(c.Limits.Prefixes, math.MaxInt32)), p.targets())
 	g.buffered.limit.Store(c.Limits.Buffered)
 	return nil
 }
@@ -155,4 +182,6 @@ func (g *Gateway) Drain() { g.draining.Store(true) }
 // End breaks off what still runs: who got nothing yet is told so with a 503, an
 // answer that has begun ends in an error event and an aborted connection. It
 // does not wait for that.
-func (g *Gateway) End() { g.end(errDraining) }
+func (g *Gateway) End() {
+	g.endings.end()
+}

@@ -11,6 +11,22 @@ import (
 
 type requestIDKey struct{}
 
+// idContext is the context of a request that has an id.
+type idContext struct {
+	context.Context
+	id string
+}
+
+func withID(ctx context.Context, id string) context.Context { return &idContext{ctx, id} }
+
+// Value implements context.Context.
+func (c *idContext) Value(key any) any {
+	if key == (requestIDKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
 // guard is what every URL shares: an id on every answer, a time by which the
 // client must have taken it (an exchange rolls it on), and an answer even when
 // a handler panics.
@@ -18,7 +34,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get("X-Request-Id")
 		if !saneID(id) {
-			id = "req-" + rand.Text()
+			id = newID()
 		}
 		w.Header().Set("X-Request-Id", id)
 		extendWrite(w, g.plan.Load().conf.Timeouts.Write)
@@ -35,7 +51,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 				answerFor(errPanicked).write(w, r)
 			}
 		}()
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id)))
+		next.ServeHTTP(w, r.WithContext(withID(r.Context(), id)))
 	})
 }
 
@@ -45,8 +61,24 @@ func isAbort(p any) bool {
 }
 
 func requestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey{}).(string)
-	return id
+	if c, ok := ctx.Value(requestIDKey{}).(*idContext); ok {
+		return c.id
+	}
+	return ""
+}
+
+// newID is the id of a request that came without: as random as rand.Text.
+func newID() string {
+	const (
+		letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+		prefix  = "req-"
+	)
+	var id [len(prefix) + 26]byte
+	_, _ = rand.Read(id[copy(id[:], prefix):])
+	for i := len(prefix); i < len(id); i++ {
+		id[i] = letters[id[i]%32]
+	}
+	return string(id[:])
 }
 
 // saneID reports whether a client's request id may go into headers and logs.
@@ -68,5 +100,10 @@ func saneID(id string) bool {
 // extendWrite gives the client d from now to take what is written next. A
 // connection that knows no deadlines has none.
 func extendWrite(w http.ResponseWriter, d time.Duration) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
+	until := time.Now().Add(d)
+	if own, ok := w.(interface{ SetWriteDeadline(time.Time) error }); ok { // net/http's
+		_ = own.SetWriteDeadline(until)
+		return
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(until)
 }

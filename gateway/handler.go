@@ -38,14 +38,18 @@ func (g *Gateway) routes() http.Handler {
 		for _, at := range end.Addresses() {
 			e := served(end, g.journey(end, at.Base))
 			add(at.Path, e)
-			add(at.Path+"/", e)
+			if !strings.HasSuffix(at.Path, "*") {
+				add(at.Path+"/", e)
+			}
 		}
+	}
+	if g.batches != nil {
+		g.batchRoutes(add)
 	}
 	for _, base := range endpoint.ModelBases() {
 		table[base+"*"] = g.named(base)
 	}
 	mux := chi.NewRouter()
-	mux.Use(clientconn.Early, g.guard, g.crossOrigin, g.webPages)
 	for path, h := range table {
 		mux.HandleFunc(path, h)
 	}
@@ -60,8 +64,19 @@ func (g *Gateway) routes() http.Handler {
 		}
 		table[ctx.RoutePattern()](w, r)
 	})
-	return mux
+	// Most addresses are one path: those need no search.
+	direct := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h := table[r.URL.Path]; h != nil && r.URL.RawPath == "" && !strings.ContainsAny(r.URL.Path, "*{") {
+			h(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+	return &port{clientconn.Early(g.guard(g.crossOrigin(g.webPages(direct))))}
 }
+
+// port is a handler that can be compared, as those of chi can.
+type port struct{ http.Handler }
 
 // served returns the methods of end, which all go on the journey.
 func served(end *endpoint.Endpoint, journey http.HandlerFunc) methods {

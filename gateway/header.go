@@ -1,9 +1,9 @@
 package gateway
 
 import (
-	"fmt"
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/pacer-dev/pacer/router"
@@ -20,6 +20,10 @@ var hopByHop = map[string]bool{
 // secret, and a length that no longer holds.
 func (x *exchange) copyHeader(t *attempt) {
 	from, to := t.up.resp.Header, x.down.w.Header()
+	if t.up.translation != nil {
+		from = x.translateHeader(t)
+		t.up.translation.droppedHeader(to)
+	}
 	var named []string
 	for _, v := range from["Connection"] {
 		for name := range strings.SplitSeq(v, ",") {
@@ -57,6 +61,7 @@ func (x *exchange) copyHeader(t *attempt) {
 		to.Set("Cache-Control", "no-cache")
 		to.Set("X-Accel-Buffering", "no")
 	}
+	x.costHeader(t, to)
 	if x.plan.expose {
 		x.decisionHeaders(t, to)
 	}
@@ -64,25 +69,32 @@ func (x *exchange) copyHeader(t *attempt) {
 
 // decisionHeaders says which backend serves the request, and why.
 func (x *exchange) decisionHeaders(t *attempt, h http.Header) {
-	c := &t.decision.Chosen
-	h.Set("X-Pacer-Backend", t.name())
-	var b strings.Builder
-	fmt.Fprintf(&b, "policy=%s; n=%d; m=%d", t.decision.Policy, c.N, c.M)
-	if known(c.TPS) {
-		fmt.Fprintf(&b, "; tps=%.1f", c.TPS)
-		if c.Low > 0 {
-			fmt.Fprintf(&b, "; low=%.1f", c.Low)
-		}
-		h.Set("X-Pacer-Predicted-Tps", fmt.Sprintf("%.1f", c.TPS))
+	var room [128]byte
+	c, says, values := &t.decision.Chosen, append(room[:0], "policy="...), new([3]string)
+	put := func(i int, name, value string) {
+		values[i] = value
+		h[name] = values[i : i+1 : i+1]
 	}
-	fmt.Fprintf(&b, "; floor=%s", formatFloat(x.objective.floor))
+	put(0, "X-Pacer-Backend", t.name())
+	says = append(says, t.decision.Policy...)
+	says = strconv.AppendInt(append(says, "; n="...), int64(c.N), 10)
+	says = strconv.AppendInt(append(says, "; m="...), int64(c.M), 10)
+	if known(c.TPS) {
+		at := len(says) + len("; tps=")
+		says = strconv.AppendFloat(append(says, "; tps="...), c.TPS, 'f', 1, 64)
+		put(1, "X-Pacer-Predicted-Tps", string(says[at:]))
+		if c.Low > 0 {
+			says = strconv.AppendFloat(append(says, "; low="...), c.Low, 'f', 1, 64)
+		}
+	}
+	says = strconv.AppendFloat(append(says, "; floor="...), x.objective.floor, 'f', -1, 64)
 	if c.Basis != router.NoBasis {
-		fmt.Fprintf(&b, "; by=%s", c.Basis)
+		says = append(append(says, "; by="...), c.Basis.String()...)
 	}
 	if t.decision.Spilled != "" {
-		fmt.Fprintf(&b, "; spill=%s", t.decision.Spilled)
+		says = append(append(says, "; spill="...), t.decision.Spilled...)
 	}
-	h.Set("X-Pacer-Decision", b.String())
+	put(2, "X-Pacer-Decision", string(says))
 }
 
 // known reports whether tps is a figure that says something.

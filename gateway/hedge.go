@@ -44,7 +44,7 @@ func (h *hedge) end() {
 // twice, batch has time, and of a target whose first tokens are not known
 // nobody can say that one is late.
 func (x *exchange) hedgeAfter(t *attempt) time.Duration {
-	if !x.route.conf.Hedge || !x.request.streams() || x.request.end.Stores || x.request.parsed.Store {
+	if !x.route.conf.Hedge || x.request.carried != nil || !x.request.streams() || x.request.end.Stores || x.request.parsed.Store {
 		return 0
 	}
 	predicted := t.lease().TTFT()

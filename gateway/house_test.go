@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"flag"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -16,8 +17,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/batch"
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/relayloop"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/profiles/learn"
@@ -25,6 +28,9 @@ import (
 	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/sim"
 )
+
+// client is what speaks HTTP/1.1 to the engines in these tests.
+var client = flag.String("client", providers.ClientOwn, "own or net/http")
 
 // house is a whole gateway between real HTTP servers and a real client, over a
 // network in memory.
@@ -52,7 +58,8 @@ func settings(backends ...string) *config.Config {
 			Connect: 5 * time.Second, FirstByte: 2 * time.Minute, Silence: time.Minute,
 			Total: 30 * time.Minute, Write: 30 * time.Second, Drain: 30 * time.Second,
 		},
-		Limits: config.Limits{Body: 32 << 20, Header: 64 << 10, Streams: 20000, Queue: 1000, Buffered: 1 << 30},
+		Realtime: config.Realtime{Idle: 5 * time.Minute, Total: time.Hour, Message: 16 << 20},
+		Limits:   config.Limits{Body: 32 << 20, Header: 64 << 10, Streams: 20000, Queue: 1000, Buffered: 1 << 30},
 	}
 	r := config.Route{
 		Models: []string{"chat"}, Class: "interactive", Prefer: "order", Reserve: 1,
@@ -82,6 +89,8 @@ func open(t *testing.T, c *config.Config, engines map[string]http.Handler) *hous
 type houseOptions struct {
 	dial       func(context.Context, string, string) (net.Conn, error) // to the engines; nil = the network in memory
 	learnEvery time.Duration                                           // 0 = as usual
+	batches    batch.Store                                             // nil = none
+	loops      *relayloop.Loops                                        // nil = none
 }
 
 func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, o houseOptions) *house {
@@ -112,7 +121,7 @@ func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, o
 		names = append(names, b.Name)
 		backend, err := providers.New(providers.Options{
 			Name: b.Name, BaseURL: b.URL, Kind: b.Kind, APIKey: b.APIKey.Reveal(), Usage: b.Usage,
-			Dial: o.dial, ConnectTimeout: c.Timeouts.Connect,
+			Client: *client, Dial: o.dial, ConnectTimeout: c.Timeouts.Connect,
 			OnHealth: func(s providers.Health) {
 				health := map[providers.Health]router.Health{providers.Closed: router.Up, providers.HalfOpen: router.Probing, providers.Open: router.Down}[s]
 				h.gateway.Deliver(h.router.Update(time.Now(), router.BackendHealth{Backend: b.Name, Health: health}))
@@ -128,7 +137,7 @@ func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, o
 	var err error
 	h.gateway, err = New(Options{
 		Config: c, Router: h.router, Book: h.book,
-		Backends: h.backends, Metrics: h.metrics, Log: logger,
+		Backends: h.backends, Metrics: h.metrics, Log: logger, Batches: o.batches, Loops: o.loops,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -157,6 +166,11 @@ func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, o
 		}
 		running.Wait()
 		<-time.After(settling)
+		for _, target := range h.book.Targets() { // whatever became of a request, nobody waits for its tokens
+			if waits := h.book.Waits(target); waits != 0 {
+				t.Errorf("%d requests to %v still wait for a first token", waits, target)
+			}
+		}
 	})
 	t.Cleanup(h.stop)
 	return h
@@ -225,8 +239,8 @@ func topologyOf(c *config.Config) router.Topology {
 			if r.Class == "batch" {
 				out.Class = router.Batch
 			}
-			for _, rt := range r.Targets {
-				out.Targets = append(out.Targets, router.RouteTarget{Target: router.Target{Backend: rt.Backend, Model: rt.Model}})
+			for i, rt := range r.Targets {
+				out.Targets = append(out.Targets, router.RouteTarget{Target: router.Target{Backend: rt.Backend, Model: rt.Model}, Weight: r.Split[r.TargetName(i)]})
 			}
 			for _, s := range r.OnInfeasible {
 				switch {

@@ -47,7 +47,7 @@ func lastingOf(c *config.Config, backends map[string]*providers.Backend, old las
 				model, separate := c.Upstream(t, name)
 				target := router.Target{Backend: t.Backend, Model: model, Separate: separate}
 				targets = append(targets, target)
-				if model != "" { // else it has as many tokenizers as clients name models
+				if !clientNames(model) { // else it has as many tokenizers as clients name models
 					named = append(named, target)
 				}
 			}

@@ -49,18 +49,23 @@ func TestTheCurveIsLearnedFromTheRelay(t *testing.T) {
 		for _, p := range truth.Points {
 			all += p.StreamSeconds
 		}
-		levels := 0
+		// Of a level that was visited for seconds alone, the engine's own figure is
+		// noise too: levels side by side are taken together until they are 3 % of all.
+		var seconds, tokens, learned float64
+		groups := 0
 		for _, p := range truth.Points {
-			if p.StreamSeconds < 0.01*all {
+			seconds, tokens, learned = seconds+p.StreamSeconds, tokens+p.Tokens, learned+curve.TPS(p.N)*p.StreamSeconds
+			if seconds < 0.03*all {
 				continue
 			}
-			levels++
-			if got := curve.TPS(p.N); math.Abs(got/p.TPS-1) > 0.05 {
-				t.Errorf("at n = %d learned %.2f tokens/s, the engine gave %.2f", p.N, got, p.TPS)
+			groups++
+			if math.Abs(learned/tokens-1) > 0.02 {
+				t.Errorf("up to n = %d learned %.2f tokens/s, the engine gave %.2f", p.N, learned/seconds, tokens/seconds)
 			}
+			seconds, tokens, learned = 0, 0, 0
 		}
-		if levels < 5 {
-			t.Errorf("only %d levels of concurrency were visited: the load is no test", levels)
+		if groups < 5 {
+			t.Errorf("only %d levels of concurrency were visited: the load is no test", groups)
 		}
 	})
 }

@@ -4,13 +4,17 @@ import (
 	"math"
 	"time"
 
+	"github.com/pacer-dev/pacer/prefix"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
 )
 
 // measurement is what the relay learns of one answer.
 type measurement struct {
-	stream *profiles.Stream // nil = not a stream that is measured
+	stream *profiles.Stream  // nil = not a stream that is measured
+	waits  *profiles.Waiting // for the first token of a stream; nil = nobody does
+
+	visit prefix.Visit // to the target's cache
 
 	usage    profiles.Usage
 	hasUsage bool
@@ -42,7 +46,9 @@ func (m *measurement) see(seen *providers.Seen) {
 func (m *measurement) count(u *providers.Usage) {
 	m.usage, m.hasUsage = profiles.Usage(*u), true
 	if m.stream != nil {
-		m.stream.Usage(m.usage)
+		u := m.usage
+		u.CachedTokens = m.visit.Trusted(u.PromptTokens, u.CachedTokens)
+		m.stream.Usage(u)
 	}
 }
 
@@ -55,6 +61,7 @@ func (m *measurement) block() {
 
 // close sums up. complete = the answer came to its end.
 func (m *measurement) close(now time.Time, complete bool) {
+	m.waits.Over()
 	switch {
 	case m.stream != nil:
 		m.summary = m.stream.Close(now, complete && !m.garbage)

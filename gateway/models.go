@@ -2,17 +2,78 @@ package gateway
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/pacer-dev/pacer/router"
 )
 
 // model is one entry of GET /v1/models.
 type model struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"` // unix seconds
-	OwnedBy string `json:"owned_by"`
+	ID      string
+	Object  string
+	Created int64 // unix seconds
+	OwnedBy string
+	Promise *promise                   // nil = it is not Pacer's own
+	Told    map[string]json.RawMessage // what else its engine says of it, by name
+}
+
+// promise is what Pacer itself says of a model.
+type promise struct {
+	Floor *float64 `json:"floor"` // tokens/s for one stream; null = there is none
+	Class string   `json:"class"`
+}
+
+// MarshalJSON has what engines say beside what OpenAI's API has.
+func (m model) MarshalJSON() ([]byte, error) {
+	all := maps.Clone(m.Told)
+	if all == nil {
+		all = map[string]json.RawMessage{}
+	}
+	own := map[string]any{"id": m.ID, "object": m.Object, "created": m.Created, "owned_by": m.OwnedBy}
+	if m.Promise != nil {
+		own["pacer"] = m.Promise
+	}
+	for name, v := range own {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		all[name] = text
+	}
+	return json.Marshal(all)
+}
+
+// inside are fields of engines that say where their files lie.
+var inside = []string{"root", "parent", "permission"}
+
+// UnmarshalJSON reads what an engine says. What of it has another form than
+// OpenAI's is left out.
+func (m *model) UnmarshalJSON(text []byte) error {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	*m = model{Object: "model"}
+	for name, to := range map[string]any{"id": &m.ID, "created": &m.Created, "owned_by": &m.OwnedBy, "object": new(any), "pacer": new(any)} {
+		_ = json.Unmarshal(all[name], to) // of another form it says nothing
+		delete(all, name)
+	}
+	m.Told = all
+	return nil
+}
+
+// shown is m without what no client with a key is to see.
+func (m model) shown(p *plan) model {
+	if !p.expose {
+		m.Told = maps.Clone(m.Told)
+		for _, name := range inside {
+			delete(m.Told, name)
+		}
+	}
+	return m
 }
 
 type modelList struct {
@@ -20,12 +81,18 @@ type modelList struct {
 	Data   []model `json:"data"`
 }
 
-func (g *Gateway) model(id string) model {
-	return model{ID: id, Object: "model", Created: g.started.Unix(), OwnedBy: "pacer"}
+// model is what clients read of the name id of rt.
+func (g *Gateway) model(id string, rt *route) model {
+	m := model{ID: id, Object: "model", Created: g.started.Unix(), OwnedBy: "pacer"}
+	m.Promise = &promise{Class: rt.class.String()}
+	if floor := rt.conf.SLO.MinTPS; floor > 0 && rt.class != router.Batch {
+		m.Promise.Floor = &floor
+	}
+	return m
 }
 
-// listModels answers with the routes that the key may use, and, if it may use
-// the catch-all, with what the backends behind that say they serve.
+// listModels answers with the routes that the key may use, and, for those
+// whose names end with *, with what the backends behind them say they serve.
 func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) {
 	p := g.plan.Load()
 	t, err := p.authenticate(r)
@@ -33,19 +100,31 @@ func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, r, err)
 		return
 	}
-	list := modelList{Object: "list", Data: []model{}}
+	var routes []*route
 	for _, name := range p.models {
-		if t.may(p.routes[name]) {
-			list.Data = append(list.Data, g.model(name))
+		if rt := p.routes[name]; t.may(rt) {
+			routes = append(routes, rt)
 		}
 	}
-	rest, _ := g.rest(r.Context(), p, t)
-	list.Data = append(list.Data, rest...)
+	for _, rt := range p.wild {
+		if t.may(rt) {
+			routes = append(routes, rt)
+		}
+	}
+	told := p.askCatalogs(r.Context(), routes)
+	list := modelList{Object: "list", Data: []model{}}
+	for _, rt := range routes {
+		if !rt.wild {
+			list.Data = append(list.Data, told.describe(g.model(rt.name, rt), p, rt))
+		}
+	}
+	wild, _ := g.wildModels(told, p, t)
+	list.Data = append(list.Data, wild...)
 	g.sendJSON(w, r, list)
 }
 
 // showModel answers for one model, which base stands before in the path. Its id may hold slashes, plain or as %2F:
-// the path is already decoded. What the catch-all route would send on is
+// the path is already decoded. What a route for many names would send on is
 // there, unless its backends have told what they serve, and it is not that.
 func (g *Gateway) showModel(base string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -64,22 +143,25 @@ func (g *Gateway) modelOf(w http.ResponseWriter, r *http.Request, id string) {
 		g.refuse(w, r, err)
 		return
 	}
-	if rt := p.route(id); rt == nil || !t.may(rt) {
+	rt := p.route(id)
+	if rt == nil || !t.may(rt) {
 		g.refuse(w, r, &unknownModelError{model: id})
 		return
 	}
-	if p.routes[id] == nil {
-		models, known := g.rest(r.Context(), p, t)
-		if i := slices.IndexFunc(models, func(m model) bool { return m.ID == id }); i >= 0 {
-			g.sendJSON(w, r, models[i])
-			return
-		}
-		if known {
+	told := p.askCatalogs(r.Context(), []*route{rt})
+	m := told.describe(g.model(id, rt), p, rt)
+	if rt.wild {
+		models, known := g.wildModels(told, p, t)
+		i := slices.IndexFunc(models, func(m model) bool { return m.ID == id })
+		switch {
+		case i >= 0:
+			m = models[i]
+		case known(id):
 			g.refuse(w, r, &unknownModelError{model: id})
 			return
 		}
 	}
-	g.sendJSON(w, r, g.model(id))
+	g.sendJSON(w, r, m)
 }
 
 // healthz says that the process lives.

@@ -26,6 +26,7 @@ type overrides struct {
 	maxTTFT *time.Duration
 
 	floorBy, ttftBy string // the headers that said so
+	target          string // the backend that is to serve it, and no other; "" = any
 }
 
 // grants says whether t may have w on rt: looser than the route always,
@@ -35,6 +36,9 @@ func (t *tenant) grants(rt *route, w overrides) error {
 		return nil
 	}
 	allow, slo := t.conf.Allow, rt.conf.SLO
+	if w.target != "" && !allow.Target {
+		return &permissionError{header: targetHeader, allowed: "none"}
+	}
 	if w.class != nil && *w.class != rt.class && *w.class == router.Interactive &&
 		!slices.Contains(allow.Classes, router.Interactive.String()) {
 		return &permissionError{header: "x-pacer-class", allowed: "batch"}
@@ -69,9 +73,30 @@ var (
 	maxTTFTHeaders = []string{"x-pacer-max-ttft-ms", "x-llm-d-slo-ttft-ms", "x-slo-ttft-ms"}
 )
 
+// targetHeader names the backend that is to serve a request, and no other.
+const targetHeader = "x-pacer-target"
+
+// wishes are the headers that parseOverrides reads, by their canonical names.
+var wishes = func() (names []string) {
+	for _, h := range minTPSHeaders {
+		names = append(names, http.CanonicalHeaderKey(h.name))
+	}
+	for _, name := range append(maxTTFTHeaders, "x-pacer-class", targetHeader) {
+		names = append(names, http.CanonicalHeaderKey(name))
+	}
+	return names
+}()
+
 // parseOverrides reads the headers. Where one is spelled more than once,
 // Pacer's own name counts, but every spelling must be sound.
 func parseOverrides(h http.Header) (overrides, error) {
+	if !slices.ContainsFunc(wishes, func(name string) bool { return len(h[name]) > 0 }) {
+		return overrides{}, nil // as most requests
+	}
+	return readOverrides(h)
+}
+
+func readOverrides(h http.Header) (overrides, error) {
 	var w overrides
 	for _, name := range minTPSHeaders {
 		v, ok, err := number(h, name.name)
@@ -107,6 +132,10 @@ func parseOverrides(h http.Header) (overrides, error) {
 			d := time.Duration(v * float64(time.Millisecond))
 			w.maxTTFT, w.ttftBy = &d, name
 		}
+	}
+	var err error
+	if w.target, _, err = single(h, targetHeader); err != nil {
+		return overrides{}, err
 	}
 	class, ok, err := single(h, "x-pacer-class")
 	if err != nil {

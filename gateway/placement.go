@@ -19,6 +19,9 @@ type placement struct {
 	waited  time.Duration  // in line
 	counted bool           // in Gateway.running
 	lease   router.Lease   // memory of the first one
+
+	now       bool   // it stands in no line
+	elsewhere string // the route that it was given to for a prompt that its own cannot take; "" = none
 }
 
 // waiter is where a grant finds the request that waits for it. The channel has
@@ -61,9 +64,11 @@ func (x *exchange) placing() router.Request {
 		Class:        x.overrides.class,
 		MinTPS:       x.overrides.minTPS,
 		MaxTTFT:      x.overrides.maxTTFT,
-		Tenant:       x.tenant.name,
+		Tenant:       x.turnOf(),
 		Key:          r.fingerprint(x.g.seed, x.tenant.name),
 		Exclude:      x.excluded,
+		Split:        x.split(),
+		Warm:         x.warm(),
 	}
 }
 
@@ -82,16 +87,20 @@ func (p *placement) enter(streams int) error {
 func (p *placement) first(ctx context.Context, req router.Request) (router.Decision, error) {
 	p.waiter.grants = make(chan *router.Grant, 4)
 	req.Waiter, req.Into = &p.waiter, &p.lease
+	req.NoQueue = p.now
 	p.req = req
 	return p.queue(ctx, p.g.router.Place(time.Now(), p.req))
 }
 
-// again decides where the request goes after failed, ahead of those in line.
+// again decides where the request goes after failed, ahead of those in line; "" =
+// every backend of the route may have it.
 // Where none has room it stands in line itself, for what is left of its time
 // there: as one who comes a moment later would. Without a lease in the decision
 // it goes nowhere. The error is why it could not wait.
 func (p *placement) again(ctx context.Context, failed string) (router.Decision, error) {
-	p.exclude(failed)
+	if failed != "" {
+		p.exclude(failed)
+	}
 	p.req.Again = true
 	first := p.req
 	first.NoQueue = true
@@ -147,7 +156,7 @@ func (p *placement) wait(ctx context.Context, t *router.Ticket) (router.Decision
 			now := time.Now()
 			p.waited += now.Sub(began)
 			return t.Expire(now), nil
-		case <-p.g.ending.Done():
+		case <-p.g.endings.ctx.Done():
 			p.waited += time.Since(began)
 			p.leaveLine()
 			return router.Decision{}, errDraining

@@ -15,8 +15,8 @@ import (
 type plan struct {
 	conf     *config.Config
 	backends map[string]*backend
-	routes   map[string]*route // by model; without "*"
-	rest     *route            // "*": whatever no other route names; nil = refused
+	routes   map[string]*route // by model; without those that stand for many
+	wild     []*route          // whose name ends with *, those of the longest beginning first; the last may be "*"
 	models   []string          // the names of routes, in the order of the configuration
 	tenants  []*tenant         // no keys = open
 	expose   bool              // send what the fleet looks like
@@ -27,8 +27,8 @@ type plan struct {
 type backend struct {
 	*providers.Backend
 	engine    string // as the router has it: its URL
-	price     config.Price
-	secrets   []string // what no error of its, and no header, may repeat; the longest first
+	conf      *config.Backend
+	fixed     []string // what no error of its, and no header, may repeat, beside its keys
 	firstByte *firstByteQuantile
 
 	compresses warning // that it compresses its answers
@@ -36,10 +36,14 @@ type backend struct {
 
 // route is what one model name stands for.
 type route struct {
-	name   string // as in the router: the model, or "*"
+	name   string // as in the router: the model, or what ends with *
+	prefix string // of the models of a name that ends with *
+	wild   bool   // the name ends with *
 	conf   *config.Route
 	class  router.Class
 	prompt *promptScale
+
+	targets []router.Target // of the route, and of those that it may go on to
 
 	unattainable warning // that the floor is out of reach
 }
@@ -66,9 +70,9 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 		p.lasting = old.lasting
 	}
 	p.lasting = lastingOf(c, backends, p.lasting)
-	for _, b := range c.Backends {
+	for i, b := range c.Backends {
 		up := backends[b.Name]
-		p.backends[b.Name] = &backend{Backend: up, engine: b.Engine(), price: b.Price, secrets: secretsOf(b), firstByte: p.firstBytes[up]}
+		p.backends[b.Name] = &backend{Backend: up, engine: b.Engine(), conf: &c.Backends[i], fixed: secretsOf(b), firstByte: p.firstBytes[up]}
 	}
 	for i := range c.Routes {
 		for _, name := range c.Routes[i].Models {
@@ -76,14 +80,21 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 			if c.Routes[i].Class == router.Batch.String() {
 				r.class = router.Batch
 			}
-			if name == "*" {
-				p.rest = r
+			if r.prefix, r.wild = config.Wildcard(name); r.wild {
+				p.wild = append(p.wild, r)
 				continue
 			}
 			p.routes[name] = r
 			p.models = append(p.models, name)
 		}
 	}
+	for _, name := range p.models {
+		p.routes[name].targets = p.within(p.routes[name])
+	}
+	for _, r := range p.wild {
+		r.targets = p.within(r)
+	}
+	slices.SortStableFunc(p.wild, func(a, b *route) int { return len(b.prefix) - len(a.prefix) })
 	for i := range c.Keys {
 		k := &c.Keys[i]
 		t := &tenant{name: k.Name, conf: k, limits: p.limits[limited{k.Name, k.Limits}], uploads: p.uploads[k.Name]}
@@ -91,6 +102,52 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 		p.tenants = append(p.tenants, t)
 	}
 	return p
+}
+
+// within returns the targets of rt, and of the routes that it may go on to, each
+// once.
+func (p *plan) within(rt *route) (list []router.Target) {
+	add := func(name string, conf *config.Route) {
+		for _, t := range conf.Targets {
+			model, separate := p.conf.Upstream(t, name)
+			if target := (router.Target{Backend: t.Backend, Model: model, Separate: separate}); !slices.Contains(list, target) {
+				list = append(list, target)
+			}
+		}
+	}
+	add(rt.name, rt.conf)
+	further := []string{rt.conf.ContextFallback}
+	for _, s := range rt.conf.OnInfeasible {
+		further = append(further, s.Spill)
+	}
+	for _, name := range further {
+		if to := p.route(name); to != nil {
+			add(to.name, to.conf)
+		}
+	}
+	return list
+}
+
+// targets returns every target that some route names, each once.
+func (p *plan) targets() (list []router.Target) {
+	for _, r := range p.conf.Routes {
+		for _, name := range r.Models {
+			for _, t := range p.named(name).targets {
+				if !slices.Contains(list, t) {
+					list = append(list, t)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// named returns the route of that name.
+func (p *plan) named(name string) *route {
+	if r := p.routes[name]; r != nil {
+		return r
+	}
+	return p.wild[slices.IndexFunc(p.wild, func(r *route) bool { return r.name == name })]
 }
 
 // tenantShare is how many bytes of bodies one tenant may hold: half of all, so
@@ -117,7 +174,25 @@ func (p *plan) route(model string) *route {
 	if r := p.routes[model]; r != nil {
 		return r
 	}
-	return p.rest
+	for _, r := range p.wild {
+		if config.Covers(r.prefix, model) {
+			return r
+		}
+	}
+	return nil
+}
+
+// called returns the route of that name.
+func (p *plan) called(name string) *route {
+	if r := p.routes[name]; r != nil {
+		return r
+	}
+	for _, r := range p.wild {
+		if r.name == name {
+			return r
+		}
+	}
+	return nil
 }
 
 // may reports whether t may use r.

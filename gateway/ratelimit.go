@@ -12,6 +12,9 @@ import (
 // enter takes the request's place under the limits of its key, before a byte of
 // its body is read: a key that may not send costs nothing but its head.
 func (x *exchange) enter() (err error) {
+	if err := x.afford(); err != nil {
+		return err
+	}
 	if x.permit, err = x.tenant.limits.Enter(time.Now()); err != nil {
 		x.tenant.limitHeaders(x.down.w.Header())
 	}
@@ -39,7 +42,7 @@ func (x *exchange) endBody() { x.tenant.sending.Add(-1) }
 // whole answer that it allows.
 func (x *exchange) charge() error {
 	r := &x.request
-	if !r.parsed.Form() && !r.end.Stored && !r.end.Counts { // what is heard, fetched or counted is no prompt
+	if !r.parsed.Form() && !r.end.Stored && !r.end.Counts && !r.end.Socket { // what is heard, fetched or counted is no prompt
 		r.estimate = openai.EstimatePromptTokens(r.body.bytes())
 	}
 	x.prompt.tokens = x.route.prompt.apply(r.estimate)

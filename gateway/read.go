@@ -27,6 +27,9 @@ func (x *exchange) read() error {
 	if r.end.Stored {
 		return nil
 	}
+	if r.end.Socket {
+		return x.readSocket()
+	}
 	var err error
 	kind := r.http.Header.Get("Content-Type")
 	if r.end.Form && isForm(kind) {

@@ -17,26 +17,26 @@ import (
 // (none, EMPTY) is a word like any other.
 const leastSecret = 6
 
-// secretsOf returns what no error of b, and no header, may repeat.
-func secretsOf(b config.Backend) (secrets []string) {
-	values := []string{b.APIKey.Reveal()}
+// secretsOf returns what no error of b, and no header, may repeat, beside its keys.
+func secretsOf(b config.Backend) (values []string) {
 	for _, value := range b.Headers {
 		words := strings.Fields(value.Reveal()) // Bearer, Basic, and then the secret
 		values = append(values, words[max(0, len(words)-1):]...)
 	}
-	for _, value := range values {
-		if len(value) >= leastSecret {
-			secrets = append(secrets, value)
-		}
-	}
-	// One that holds another one goes first.
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
-	return secrets
+	return values
+}
+
+// secrets returns what no error of b, and no header, may repeat; the longest first,
+// since one may hold another one.
+func (b *backend) secrets() []string {
+	all := slices.DeleteFunc(slices.Concat(b.fixed, b.Secrets()), func(s string) bool { return len(s) < leastSecret })
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
+	return all
 }
 
 // tells reports whether one of values, of a header, repeats a secret.
 func (b *backend) tells(values []string) bool {
-	return slices.ContainsFunc(b.secrets, func(secret string) bool {
+	return slices.ContainsFunc(b.secrets(), func(secret string) bool {
 		return slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, secret) })
 	})
 }
@@ -45,13 +45,13 @@ func (b *backend) tells(values []string) bool {
 // Shaped may go to the client as it is. Of others the secrets are cut out.
 func (u *roundTrip) readError(start []byte) openai.Failure {
 	encoding := u.resp.Header.Get("Content-Encoding")
-	text, hid := unpacked(start, encoding), false
-	for _, secret := range u.backend.secrets {
+	text, hid, secrets := unpacked(start, encoding), false, u.backend.secrets()
+	for _, secret := range secrets {
 		text = bytes.ReplaceAll(text, []byte(secret), []byte("…"))
 	}
 	f := openai.ReadFailure(u.resp.Header.Get("Content-Type"), text)
 	for _, s := range []*string{&f.Message, &f.Type, &f.Param, &f.Code} {
-		for _, secret := range u.backend.secrets { // it was escaped
+		for _, secret := range secrets { // it was escaped
 			if strings.Contains(*s, secret) {
 				*s, hid = strings.ReplaceAll(*s, secret, "…"), true
 			}

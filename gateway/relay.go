@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/openai"
@@ -28,6 +30,9 @@ const (
 	linger = time.Second
 )
 
+// eventEnd is how an event ends behind which a comment may follow.
+var eventEnd = []byte("\n\n")
+
 var errLongError = errors.New("gateway: an error answer that is longer than any")
 
 // relay passes the answer on as it comes, and flushes at once. Time is taken
@@ -35,30 +40,42 @@ var errLongError = errors.New("gateway: an error answer that is longer than any"
 //
 // Per chunk: two clock reads (arrival, and the end of the write), a few
 // additions; no lock and no allocation of its own.
+//
+// Where a backend dies, the stream may go on with another one's answer.
 func (x *exchange) relay() error {
-	t := x.attempt
-	x.begin(t)
+	x.begin(x.attempt)
+	for {
+		if err := x.copy(x.attempt); err == nil || !x.goOn(err) {
+			return err
+		}
+	}
+}
+
+// copy passes on the answer of t, whose head went out.
+func (x *exchange) copy(t *attempt) error {
 	u := &t.up
 	n, now, rerr := u.first.n, u.first.at, u.first.err
+	asked := false // whether a loop can go on with it
 	room, pass, seen := u.first.buf.room(), t.answer.pass, t.answer.seen
 	if t.answer.meter == nil {
 		pass = u.first.bytes()
 	}
 	for {
 		if n > 0 {
+			before := t.phase
 			x.look(t, now, &seen)
 			if t.answer.form != formEvents && errors.Is(rerr, io.EOF) {
 				x.complete(t, now)
+			}
+			if before < phaseFinished && t.phase >= phaseFinished && bytes.HasSuffix(pass, eventEnd) {
+				pass = append(slices.Clip(pass), x.costComment(t)...)
 			}
 			u.timer.pause() // from here on the client is waited for
 			wrote, err := x.pass(t, now, pass)
 			if err != nil {
 				return err
 			}
-			if seen.Moved {
-				t.measured.lastEvent = wrote
-			}
-			x.nextPhase(t, wrote)
+			x.passed(t, wrote, seen.Moved)
 			now = wrote
 		}
 		if rerr == nil && t.kind != answerGood && x.down.bytes > maxErrorBody {
@@ -67,17 +84,19 @@ func (x *exchange) relay() error {
 		if rerr != nil {
 			return x.finish(t, rerr)
 		}
+		if !asked && x.handOver(t) {
+			return errHandedOver
+		}
+		asked = true
 		if t.answer.form == formEvents {
 			room = u.first.buf.next(n, &x.g.buffers)
 		}
 		ready := now
 		n, rerr = u.resp.Body.Read(room)
 		now = time.Now()
-		if x.down.blocked && now.Sub(ready) >= waitedRead {
-			x.down.blocked = false
-		}
+		x.down.waited(ready, now)
 		if n > 0 {
-			if x.request.end.Stores && t.answer.form != formUnread {
+			if x.request.end.Stores && t.answer.form != formUnread && u.translation == nil {
 				x.indexResponse(t, room[:n])
 			}
 			pass, seen = t.answer.observe(room[:n], &x.memory)
@@ -85,14 +104,27 @@ func (x *exchange) relay() error {
 	}
 }
 
+// passed notes that what came was with the client at wrote. moved: it was more than
+// comments.
+func (x *exchange) passed(t *attempt, wrote time.Time, moved bool) {
+	if moved {
+		t.measured.lastEvent = wrote
+	}
+	x.nextPhase(t, wrote)
+}
+
 // begin sends the head of the answer.
 func (x *exchange) begin(t *attempt) {
-	if !t.answer.whole { // else it ends at once, and its usage is still to be seen
+	switch {
+	case t.answer.whole: // it ends at once, and its usage is still to be seen
+	case x.onward.thread != nil: // the body may go up once more
+		x.failover.drop()
+	default:
 		x.letGo()
 	}
 	x.copyHeader(t)
 	x.down.begin(t.up.first.at, t.up.resp.StatusCode)
-	t.up.timer.restart(t.up.first.at.Add(x.plan.conf.Timeouts.Silence), errSilence)
+	t.up.timer.restart(t.up.first.at.Add(x.plan.conf.Timeouts.Silence), &errSilence)
 }
 
 // letGo lets go of the body, and of the answer that was set aside: nobody else
@@ -114,7 +146,7 @@ func (x *exchange) letGo() {
 func (x *exchange) nextPhase(t *attempt, ready time.Time) {
 	timer, timeouts, m := t.up.timer, &x.plan.conf.Timeouts, &t.measured
 	if t.phase >= phaseFinished {
-		timer.restart(ready.Add(linger), errSilence)
+		timer.restart(ready.Add(linger), &errSilence)
 		return
 	}
 	until := ready.Add(timeouts.Silence)
@@ -215,10 +247,17 @@ func (x *exchange) token(t *attempt, now time.Time, seen *providers.Seen) {
 // pass writes p, of t's answer, to the client. It returns when that was done.
 func (x *exchange) pass(t *attempt, now time.Time, p []byte) (time.Time, error) {
 	wrote, err := x.down.write(now, p)
-	if err == nil && x.down.blocked && t.phase < phaseFinished {
-		t.measured.block()
+	if err == nil {
+		x.blockIfBlocked(t)
 	}
 	return wrote, err
+}
+
+// blockIfBlocked notes that the client does not take what comes.
+func (x *exchange) blockIfBlocked(t *attempt) {
+	if x.down.blocked && t.phase < phaseFinished {
+		t.measured.block()
+	}
 }
 
 // finish says what the end of the answer means.
@@ -267,7 +306,7 @@ func (x *exchange) finish(t *attempt, rerr error) error {
 // caller, the connection.
 func (x *exchange) breakOff(err error) {
 	t := x.attempt
-	if t == nil || t.answer.form != formEvents || t.phase >= phaseFinished {
+	if t == nil || t.answer.form != formEvents || t.phase >= phaseFinished && !x.onward.lost() {
 		return
 	}
 	now := time.Now()

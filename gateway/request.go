@@ -9,16 +9,18 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/internal/openai"
+	"github.com/pacer-dev/pacer/providers"
 )
 
 // request is what the client sent, as far as it was read.
 type request struct {
 	http     *http.Request
 	end      *endpoint.Endpoint
-	path     string    // of the endpoint: "/chat/completions"
-	named    string    // the model, where the address has it; "" = it has none
-	arrived  time.Time // the body was complete: waiting counts from here
-	body     *body     // nil = not there, or let go
+	path     string             // of the endpoint: "/chat/completions"
+	named    string             // the model, where the address has it; "" = it has none
+	carried  *providers.Carried // who takes it to its backend; nil = the gateway itself
+	arrived  time.Time          // the body was complete: waiting counts from here
+	body     *body              // nil = not there, or let go
 	parsed   openai.Request
 	estimate int // tokens of the prompt, by the size of the body; 0 = it is no prompt
 }
@@ -56,14 +58,15 @@ func (r *request) upPath() string {
 	return r.path
 }
 
-// upHeader returns the client's headers as they go up: without Pacer's own.
-func (r *request) upHeader() http.Header {
-	h := r.http.Header.Clone()
-	for name := range h {
-		if strings.HasPrefix(name, "X-Pacer-") {
-			delete(h, name)
-		}
+// upHeader returns the client's headers as they go up, which who changes them has
+// to be told: a copy is made where it is needed alone. What is Pacer's own is left
+// out by providers.
+func (r *request) upHeader(changed bool) http.Header {
+	h := r.http.Header
+	if !changed && h["Content-Encoding"] == nil {
+		return h
 	}
+	h = h.Clone()
 	delete(h, "Content-Encoding") // the body goes up as it was read
 	return h
 }

@@ -1,6 +1,10 @@
 package gateway
 
 import (
+	"slices"
+	"strings"
+
+	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -9,11 +13,16 @@ import (
 // as far as the key may have it, and the backends that could serve the request.
 func (x *exchange) resolve() error {
 	if x.request.end.Stored {
-		if err := x.resolveStored(); err != nil {
+		find := x.resolveStored
+		if x.request.end.Pinned {
+			find = x.resolvePinned
+		}
+		if err := find(); err != nil {
 			return err
 		}
 		return x.excludeUnfit()
 	}
+	x.takeDefault()
 	model := x.request.parsed.Model
 	rt := x.plan.route(model)
 	switch {
@@ -23,13 +32,20 @@ func (x *exchange) resolve() error {
 	default:
 		return &unknownModelError{model: model}
 	}
+	if x.spills(rt) {
+		rt = x.plan.routes[x.bill.spill]
+	}
 	x.route = rt
+	x.tag()
 	o, err := parseOverrides(x.request.http.Header)
 	if err != nil {
 		return err
 	}
 	if err := x.tenant.grants(rt, o); err != nil {
 		return err
+	}
+	if o.target != "" && !x.plan.reaches(rt, func(t config.Target) bool { return t.Backend == o.target }) {
+		return &headerError{header: targetHeader, problem: "names no backend that this route has"}
 	}
 	x.objective = newObjective(rt, o, x.request.end.Decodes)
 	if x.objective.class == router.Batch { // whatever was asked for: batch has no floor
@@ -40,4 +56,58 @@ func (x *exchange) resolve() error {
 		return err
 	}
 	return x.excludeUnfit()
+}
+
+// takeDefault has a request that names no model ask for the one that its endpoint
+// has by default, where a route of its key serves that.
+func (x *exchange) takeDefault() {
+	r := &x.request
+	if r.parsed.Model != "" || r.end.Default == "" {
+		return
+	}
+	if rt := x.plan.route(r.end.Default); rt != nil && x.tenant.may(rt) {
+		r.parsed.Name(r.end.Default)
+	}
+}
+
+// plainSteps reports whether path has ids and words alone. The backend, or a proxy
+// before it, may clean paths: .. would lead to all that its credential may do.
+func plainSteps(path string) bool {
+	for step := range strings.SplitSeq(path[1:], "/") {
+		if !openai.SaneResponseID(step) {
+			return false
+		}
+	}
+	return true
+}
+
+// resolvePinned finds the backend that keeps what the key has at a hosted API, such as
+// its vector stores: the first that one of its routes leads to, so the same for each
+// request, on every replica. Who may name a backend gets that one.
+func (x *exchange) resolvePinned() error {
+	if !plainSteps(x.request.path) {
+		return errUnserved
+	}
+	o, err := parseOverrides(x.request.http.Header)
+	if err != nil {
+		return err
+	}
+	for _, b := range x.plan.conf.Backends {
+		if !x.plan.backends[b.Name].Keeps() || o.target != "" && o.target != b.Name {
+			continue
+		}
+		is := func(t config.Target) bool { return t.Backend == b.Name }
+		for _, r := range x.plan.conf.Routes {
+			rt := x.plan.named(r.Models[0])
+			if !x.tenant.may(rt) || !slices.ContainsFunc(r.Targets, is) {
+				continue
+			}
+			if err := x.tenant.grants(rt, o); err != nil {
+				return err
+			}
+			x.route, x.objective.class, x.owner, x.overrides = rt, rt.class, b.Name, o
+			return nil
+		}
+	}
+	return errUnserved
 }

@@ -30,10 +30,7 @@ func (x *exchange) resolveStored() error {
 	if !ok || !openai.SaneResponseID(id) || x.plan.backends[p.backend] == nil {
 		return &unknownResponseError{id: id}
 	}
-	rt := x.plan.routes[p.route]
-	if rt == nil && x.plan.rest != nil && p.route == x.plan.rest.name {
-		rt = x.plan.rest
-	}
+	rt := x.plan.called(p.route)
 	if rt == nil || !x.plan.reaches(rt, p.is) {
 		return &unknownResponseError{id: id}
 	}
@@ -46,7 +43,7 @@ func (x *exchange) resolveStored() error {
 // gateway with one backend, the backend itself is asked whether it knows it.
 func (x *exchange) resolvePrevious() error {
 	id := x.request.parsed.PreviousResponseID
-	if !x.request.end.Stores || id == "" {
+	if !x.request.end.Continues || id == "" {
 		return nil
 	}
 	p, ok := x.g.responses.get(time.Now(), responseKey{x.tenant.name, id})

@@ -229,3 +229,77 @@ func TestTheResponseIndexIsBoundedAndExpires(t *testing.T) {
 		t.Errorf("%d remembered after a day, want the one used at noon, and the new one", n)
 	}
 }
+
+// What a key keeps at a hosted API is asked of one backend, and no other takes its
+// place.
+func TestWhatAKeyKeepsAtAHostedAPI(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("engine", "a", "b")
+		c.Backends[0].Kind = "vllm"
+		for i, name := range []string{"engine", "a", "b"} {
+			r := c.Routes[0]
+			r.Models, r.Targets = []string{"on-" + name}, c.Routes[0].Targets[i:i+1]
+			c.Routes = append(c.Routes, r)
+		}
+		all, second, none := key("all", "sk-all"), key("second", "sk-second"), key("none", "sk-none")
+		second.Routes, none.Routes = []string{"on-b", "on-engine"}, []string{"on-engine"}
+		all.Allow.Target = true
+		c.Keys = []config.Key{all, second, none}
+		engines := map[string]http.Handler{}
+		scripts := map[string]*script{}
+		for _, name := range []string{"engine", "a", "b"} {
+			scripts[name] = echo("application/json", `{"id":"vs_1","object":"vector_store","by":"`+name+`"}`)
+			engines[name] = scripts[name]
+		}
+		h := open(t, c, engines)
+		const made = `{"name":"papers", "file_ids":["file-1"]}`
+		for _, x := range []struct{ method, path, body, secret, target, by, up string }{
+			{"POST", "/v1/vector_stores", made, "sk-all", "", "a", "/v1/vector_stores"},
+			{"GET", "/v1/vector_stores/vs_1", "", "sk-all", "", "a", "/v1/vector_stores/vs_1"},
+			{"POST", "/v1/vector_stores/vs_1/search", `{"query":"x"}`, "sk-second", "", "b", "/v1/vector_stores/vs_1/search"},
+			{"DELETE", "/vector_stores/vs_1/files/file-1", "", "sk-second", "", "b", "/v1/vector_stores/vs_1/files/file-1"},
+			{"POST", "/v1/fine_tuning/jobs", `{"model":"gpt-4o-mini","training_file":"file-1"}`, "sk-all", "", "a", "/v1/fine_tuning/jobs"},
+			{"GET", "/v1/fine_tuning/jobs/ftjob-1/events?limit=2&key=sk-all", "", "sk-all", "", "a", "/v1/fine_tuning/jobs/ftjob-1/events?limit=2"},
+			{"GET", "/v1/vector_stores", "", "sk-all", "b", "b", "/v1/vector_stores"},
+		} {
+			header := []string{"Authorization", "Bearer " + x.secret, "OpenAI-Beta", "assistants=v2"}
+			if x.target != "" {
+				header = append(header, "X-Pacer-Target", x.target)
+			}
+			s := scripts[x.by]
+			n := s.calls()
+			r := h.do(h.request(x.method, x.path, x.body, header...))
+			if r.status != 200 || !strings.Contains(r.body, `"by":"`+x.by+`"`) || s.calls() != n+1 {
+				t.Errorf("%s %s of %s: got %d %s, want the answer of %s", x.method, x.path, x.secret, r.status, r.body, x.by)
+				continue
+			}
+			if s.paths[n] != x.up || s.methods[n] != x.method || s.bodies[n] != x.body || s.heads[n].Get("Openai-Beta") == "" || s.heads[n].Get("Authorization") != "" {
+				t.Errorf("%s %s %q went up with %v", s.methods[n], s.paths[n], s.bodies[n], s.heads[n])
+			}
+		}
+		scripts["a"].answer = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }
+		n := scripts["b"].calls()
+		if r := h.do(h.request("GET", "/v1/vector_stores", "", "Authorization", "Bearer sk-all")); r.status < 500 || scripts["b"].calls() != n {
+			t.Errorf("while its backend fails: %d, and another one was asked", r.status)
+		}
+		if r := h.do(h.request("GET", "/v1/vector_stores", "", "Authorization", "Bearer sk-none")); r.status != 404 || scripts["engine"].calls() != 0 {
+			t.Errorf("a key without such a backend: %d", r.status)
+		}
+		// Whoever cleans paths behind us would ask what the gateway has not allowed.
+		for _, way := range []string{
+			"/v1/vector_stores/../chat/completions", "/v1/vector_stores/%2e%2e/files", "/v1/vector_stores/vs_1%2F..%2F..%2Ffiles",
+			"/fine_tuning/../../v1/models", "/v1/fine_tuning/./jobs", "/v1/fine_tuning//jobs", `/v1/vector_stores/..%5Cfiles`, "/v1/vector_stores/a%3Fb",
+		} {
+			n := scripts["a"].calls()
+			req := h.request("GET", "/v1/vector_stores", "", "Authorization", "Bearer sk-all")
+			req.URL.Opaque = "//" + req.URL.Host + way
+			if r := h.do(req); r.status != 404 || scripts["a"].calls() != n {
+				t.Errorf("%s: %d, and %d calls, want 404 and none", way, r.status, scripts["a"].calls()-n)
+			}
+		}
+		if r := h.do(h.request("PUT", "/v1/vector_stores", "", "Authorization", "Bearer sk-all")); r.status != 405 {
+			t.Errorf("PUT: %d", r.status)
+		}
+		h.idle()
+	})
+}

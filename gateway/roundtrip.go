@@ -25,9 +25,17 @@ type roundTrip struct {
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc // nil = nothing was prepared
-	detach func() bool             // the end of the gateway no longer cancels it
+	ending *endings                // cancels it with the gateway; nil = it is not there
 	timer  *upstreamTimer
 	done   chan struct{} // closed when send is over; nil = it has no goroutine of its own
+
+	translation *translation // nil = the backend speaks the client's dialect
+	instead     []substitute // what goes up where the backend lacks the endpoint, one after the other
+	lacked      bool         // it did
+	uncarried   error        // why nothing can go up instead; nil = it can, or was not looked at
+	counted     int          // the tokens of a prompt, which the gateway itself answers with; 0 = it does not
+
+	onward *onward // what came before it, which goes up behind the prompt
 
 	ask     openai.Ask // what usage the backend is asked for
 	relaxed bool       // it did not take more
@@ -56,14 +64,18 @@ func (f *firstRead) bytes() []byte { return f.buf.room()[:f.n] }
 // refuses to be asked for usage, it sends the request again without. It touches
 // nothing but u. silence is how long the words of an error may take.
 func (u *roundTrip) send(buffers *buffers, silence time.Duration) {
-	for u.sendOnce(buffers, silence) {
-		less, ok := providers.RefusesAsk(u.resp.StatusCode, u.first.bytes(), &u.request.parsed, u.ask)
+	for u.sendOnce(buffers, silence) && !u.carried() {
+		if u.substitute() {
+			continue
+		}
+		path, asked := u.asked()
+		less, ok := providers.RefusesAsk(u.resp.StatusCode, u.first.bytes(), asked, u.ask)
 		if !ok {
 			return
 		}
 		_ = u.resp.Body.Close()
-		u.ask, u.strip, u.relaxed = less, u.backend.Strip(u.request.path, &u.request.parsed, less), true
-		u.call.Body = edited{u.call.Body.(edited).body, u.request.parsed.Edit(u.model, less)}
+		u.ask, u.strip, u.relaxed = less, u.backend.Strip(path, asked, less), true
+		u.call.Body = u.edit(less)
 	}
 }
 
@@ -71,18 +83,29 @@ func (u *roundTrip) send(buffers *buffers, silence time.Duration) {
 // error as much as is looked at. It reports whether there is an answer.
 func (u *roundTrip) sendOnce(buffers *buffers, silence time.Duration) bool {
 	u.first.n, u.first.err = 0, nil
-	if u.resp, u.err = u.backend.Send(u.ctx, u.call); u.err != nil || !u.answers() {
+	if u.counted > 0 {
+		u.resp, u.err = countAnswer(u.request.path, u.counted), nil
+	} else {
+		u.resp, u.err = u.backend.Send(u.ctx, u.call)
+	}
+	if u.err != nil || !u.answers() {
 		return false
 	}
 	f := &u.first
+	if u.resp.StatusCode == http.StatusSwitchingProtocols {
+		f.at = time.Now()
+		return true
+	}
 	f.buf.begin(buffers)
 	room := f.buf.room()
-	if u.resp.StatusCode < 300 {
+	if u.resp.StatusCode < 300 && u.blindRead() {
+		f.n = 0
+	} else if u.resp.StatusCode < 300 {
 		for f.n == 0 && f.err == nil {
 			f.n, f.err = u.resp.Body.Read(room)
 		}
 	} else {
-		u.resp.Body = mask(u.resp.Body, u.backend.secrets)
+		u.resp.Body = mask(u.resp.Body, u.backend.secrets())
 		over := time.AfterFunc(silence, func() { u.cancel(errSilence) })
 		f.n, f.err = readStart(u.resp.Body, room[:errorStart])
 		over.Stop()
@@ -102,11 +125,14 @@ func (u *roundTrip) launch(buffers *buffers, silence time.Duration) {
 }
 
 // answers reports whether the status can be that of a completion or of an
-// error. 101 would make the client's connection one of another protocol, 204 and
+// error. 101 makes the client's connection one of another protocol, 204 and
 // 205 have no body, which is an answer only where something is deleted, and what
 // is below 100 cannot be passed on at all.
 func (u *roundTrip) answers() bool {
 	status := u.resp.StatusCode
+	if status == http.StatusSwitchingProtocols {
+		return u.request.end.Socket
+	}
 	if status == http.StatusNoContent || status == http.StatusResetContent {
 		return u.request.end.Stored
 	}
@@ -127,7 +153,7 @@ func (u *roundTrip) close(buffers *buffers) {
 		u.timer.stop()
 	}
 	if u.cancel != nil {
-		u.detach()
+		u.ending.remove(u)
 		u.cancel(context.Canceled)
 	}
 	if u.done != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
+	"github.com/pacer-dev/pacer/usage"
 )
 
 // The outcomes of a request, as in pacer_requests_total.
@@ -34,21 +35,25 @@ func (x *exchange) settle(err error) {
 	x.failover.faults.forget()
 	x.placement.leave()
 	x.memory.giveBack()
+	x.coolDown()
 	uncounted := x.guess()
 	x.permit.Leave()
 	x.learn(err)
-	account := func() {
-		// What was estimated stays taken until the tokens are known: given back before,
-		// it would let the key pass its limit.
-		x.permit.Settle(time.Now(), float64(x.usedPrompt())+x.outputTokens())
-		e := x.telemetry(now, err)
-		x.g.metrics.Observe(e)
-		x.writeLog(e, err)
-		x.endSpan(now, &e)
+	if !uncounted || !x.countLater(func() { x.account(now, err) }) {
+		x.account(now, err)
 	}
-	if !uncounted || !x.countLater(account) {
-		account()
-	}
+}
+
+// account says what became of the request, whose tokens are known. What was
+// estimated of them stays taken until then: given back before, it would let the
+// key pass its limit.
+func (x *exchange) account(now time.Time, err error) {
+	x.permit.Settle(time.Now(), float64(x.usedPrompt())+x.outputTokens())
+	e := x.telemetry(now, err)
+	x.g.metrics.Observe(e)
+	x.spend(now, usage.Dollars(e.CostUSD))
+	x.writeLog(e, err)
+	x.endSpan(now, &e)
 }
 
 // learn takes what the answer shows of its route's prompts and its target's
@@ -73,7 +78,7 @@ func (x *exchange) outputTokens() float64 {
 		return 0
 	}
 	tokens, _ := x.attempt.measured.billed()
-	return tokens
+	return x.onward.output(x.attempt, tokens)
 }
 
 // usedPrompt is the prompt as the backend counted it, else as estimated; 0
@@ -83,7 +88,7 @@ func (x *exchange) usedPrompt() int {
 	case x.failover.sends == 0:
 		return 0
 	case x.attempt.measured.hasUsage:
-		return x.attempt.measured.usage.PromptTokens
+		return x.onward.prompt(x.attempt, x.attempt.measured.usage.PromptTokens)
 	}
 	return x.prompt.tokens
 }
@@ -91,6 +96,9 @@ func (x *exchange) usedPrompt() int {
 // sent is when the request went up to the backend that it ended at, or, if that
 // was not sent it, to the one before; zero = to none.
 func (x *exchange) sent() time.Time {
+	if !x.onward.sent.IsZero() {
+		return x.onward.sent
+	}
 	if x.attempt != nil && !x.attempt.up.sent.IsZero() {
 		return x.attempt.up.sent
 	}
@@ -105,6 +113,7 @@ func (x *exchange) telemetry(now time.Time, err error) telemetry.Exchange {
 		Waited:   x.placement.waited,
 		Overhead: x.overhead,
 		Hedge:    x.hedge.result,
+		Passages: x.onward.passages,
 		Source:   profiles.Source(0).String(),
 		TraceID:  x.trace().exemplar(),
 	}
@@ -122,30 +131,35 @@ func (x *exchange) telemetry(now time.Time, err error) telemetry.Exchange {
 func (x *exchange) describe(e *telemetry.Exchange, t *attempt, now time.Time) {
 	m := &t.measured
 	e.Backend = t.name()
-	e.TPS, e.Predicted = m.summary.TPS, m.summary.Predicted
+	whole := x.onward.summary(t)
+	e.TPS, e.Predicted = whole.TPS, whole.Predicted
 	if m.hasUsage || m.summary.Tokens > 0 {
 		e.InputTokens = float64(x.usedPrompt())
 	}
-	e.CachedTokens = float64(m.usage.CachedTokens)
+	e.CachedTokens, e.WarmTokens = float64(m.usage.CachedTokens), m.visit.Predicted()
 	output, source := m.billed()
+	output = x.onward.output(t, output)
 	e.OutputTokens, e.Source = output, source.String()
-	if b := t.backend; b != nil {
-		e.CostUSD = (e.InputTokens*b.price.Input + e.OutputTokens*b.price.Output) / 1e6
-	}
-	end := now
-	if !m.ended.IsZero() {
-		end = m.ended
-	}
+	tokens, end := x.used(t, now)
+	e.CostUSD = x.cost(tokens, end).USD()
 	if sent := x.sent(); !sent.IsZero() {
 		e.Duration = end.Sub(sent)
 	}
-	if !m.firstToken.IsZero() {
-		e.TTFT = m.firstToken.Sub(t.up.sent)
+	if sent, token := x.onward.first(t); !token.IsZero() {
+		e.TTFT = token.Sub(sent)
 	}
 }
 
 // judge says what became of the request: for whom it counts, and how.
 func (x *exchange) judge(err error) (outcome string, counted bool, result telemetry.Result, shedReason string) {
+	if err == nil && x.down.status < 400 && !x.attempt.measured.reportedError {
+		return outcomeOK, true, x.kept(), ""
+	}
+	return x.judgeFailure(err)
+}
+
+// judgeFailure is judge of what did not end well.
+func (x *exchange) judgeFailure(err error) (outcome string, counted bool, result telemetry.Result, shedReason string) {
 	var (
 		shed     *shedError
 		up       *upstreamError
@@ -160,10 +174,8 @@ func (x *exchange) judge(err error) (outcome string, counted bool, result teleme
 			return outcomeUpstream, true, telemetry.Failed, ""
 		}
 		return outcomeRejected, false, telemetry.Failed, ""
-	case err == nil && x.attempt.measured.reportedError:
+	case err == nil: // the backend reported an error within its answer
 		return outcomeUpstream, true, telemetry.Failed, ""
-	case err == nil:
-		return outcomeOK, true, x.kept(), ""
 	case errors.As(err, &shed) && shed.refusal.Reason != router.NoBackend:
 		return outcomeShed, true, telemetry.Shed, shed.refusal.Reason.String()
 	case errors.As(err, &gone), errors.Is(err, context.Canceled):
@@ -192,8 +204,8 @@ func (x *exchange) kept() telemetry.Result {
 		return telemetry.Unmeasured
 	}
 	var ttft time.Duration
-	if !m.firstToken.IsZero() {
-		ttft = m.firstToken.Sub(x.request.arrived)
+	if _, token := x.onward.first(x.attempt); !token.IsZero() {
+		ttft = token.Sub(x.request.arrived)
 	}
-	return x.objective.judge(ttft, m.summary)
+	return x.objective.judge(ttft, x.onward.summary(x.attempt))
 }

@@ -37,20 +37,28 @@ const (
 )
 
 // startUpstreamTimer watches a phase that may take d, from now on, in a request that
-// must be over at end. cause is what cancel is told.
-func startUpstreamTimer(now, end time.Time, d time.Duration, cause error, cancel context.CancelCauseFunc) *upstreamTimer {
+// must be over at end. What cause points to is what cancel is told; it stays as it is.
+func startUpstreamTimer(now, end time.Time, d time.Duration, cause *error, cancel context.CancelCauseFunc) *upstreamTimer {
 	u := &upstreamTimer{base: now, last: end.Sub(now), cancel: cancel}
-	u.cause.Store(&cause)
+	u.cause.Store(cause)
 	u.deadline.Store(int64(d))
 	u.timer = time.AfterFunc(min(d, u.last), u.fire)
 	return u
 }
 
 // restart begins another phase, which may last until then.
-func (u *upstreamTimer) restart(until time.Time, cause error) {
-	u.cause.Store(&cause)
+func (u *upstreamTimer) restart(until time.Time, cause *error) {
+	u.cause.Store(cause)
 	u.extend(until)
 	u.timer.Reset(max(0, min(until.Sub(u.base), u.last)-time.Since(u.base)))
+}
+
+// handOn stops u, and returns one that goes on with the same phase, and cancels by
+// cancel.
+func (u *upstreamTimer) handOn(now time.Time, cancel context.CancelCauseFunc) *upstreamTimer {
+	left := u.base.Add(time.Duration(u.deadline.Load())).Sub(now)
+	u.stop()
+	return startUpstreamTimer(now, u.base.Add(u.last), max(0, left), u.cause.Load(), cancel)
 }
 
 // extend moves the end of the phase. The hot path: one store.

@@ -17,7 +17,7 @@ func TestAnUpstreamTimerCancelsThePhaseThatTakesTooLong(t *testing.T) {
 		want error
 	}{
 		{"first phase", func(*upstreamTimer) {}, 10 * time.Second, errFirstByte},
-		{"next phase", func(w *upstreamTimer) { w.restart(time.Now().Add(3*time.Second), other) }, 3 * time.Second, other},
+		{"next phase", func(w *upstreamTimer) { w.restart(time.Now().Add(3*time.Second), &other) }, 3 * time.Second, other},
 		{"extended", func(w *upstreamTimer) {
 			for range 8 {
 				w.extend(time.Now().Add(10 * time.Second))
@@ -31,13 +31,13 @@ func TestAnUpstreamTimerCancelsThePhaseThatTakesTooLong(t *testing.T) {
 			w.extend(time.Now().Add(10 * time.Second))
 		}, 30 * time.Second, errFirstByte},
 		{"stopped", func(w *upstreamTimer) { w.stop() }, 0, nil},
-		{"whole request", func(w *upstreamTimer) { w.restart(time.Now().Add(time.Hour), other) }, time.Minute, errTotal},
+		{"whole request", func(w *upstreamTimer) { w.restart(time.Now().Add(time.Hour), &other) }, time.Minute, errTotal},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(context.Background())
 				start := time.Now()
-				w := startUpstreamTimer(start, start.Add(time.Minute), 10*time.Second, errFirstByte, cancel)
+				w := startUpstreamTimer(start, start.Add(time.Minute), 10*time.Second, &errFirstByte, cancel)
 				defer w.stop()
 				c.do(w)
 				select {

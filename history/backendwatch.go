@@ -92,6 +92,7 @@ func inShort(text string) string {
 	for _, x := range []struct{ has, says string }{
 		{"refused", "connection refused"},
 		{"reset", "connection reset"},
+		{"closed the connection before", "connection closed"},
 		{"EOF", "connection closed"},
 		{"no such host", "its name does not resolve"},
 		{"does not resolve", "its name does not resolve"},

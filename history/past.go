@@ -1,7 +1,9 @@
 package history
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -9,6 +11,7 @@ import (
 // the start are not among it. Its fields are for an encoder.
 type Past struct {
 	Saved            time.Time
+	Replicas         []string // names of the processes whose history this is, the latest last
 	Routes, Backends map[string]PastSteps
 	Marks            []Mark
 }
@@ -33,6 +36,24 @@ func (r *Ring) Past(now time.Time, w *Watch) *Past {
 		p.Backends[name] = s.past(at)
 	}
 	return p
+}
+
+// Latest is p with that share of the steps of each series, the latest; 1 = all.
+func (p *Past) Latest(share float64) *Past {
+	if share >= 1 {
+		return p
+	}
+	out := &Past{Saved: p.Saved, Marks: p.Marks, Routes: map[string]PastSteps{}, Backends: map[string]PastSteps{}}
+	latest := func(steps []step) []step {
+		kept := slices.SortedFunc(slices.Values(steps), func(a, b step) int { return cmp.Compare(a.At, b.At) })
+		return kept[len(kept)-int(share*float64(len(kept))):]
+	}
+	for _, x := range []struct{ from, to map[string]PastSteps }{{p.Routes, out.Routes}, {p.Backends, out.Backends}} {
+		for name, s := range x.from {
+			x.to[name] = PastSteps{Fine: latest(s.Fine), Coarse: latest(s.Coarse)}
+		}
+	}
+	return out
 }
 
 // past is s, of which the step at runs, with what of it has run.

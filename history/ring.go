@@ -1,11 +1,12 @@
 package history
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/keep"
 )
 
 const (
@@ -32,6 +33,8 @@ type Ring struct {
 	started  time.Time
 	oldest   time.Time // since when something is remembered
 	at       int64     // the step that runs
+	heard    time.Time // when the other replicas were last heard of; zero = never
+	replicas int       // then, this one included
 }
 
 // NewRing returns an empty ring of a gateway that starts at now.
@@ -41,21 +44,14 @@ func NewRing(now time.Time) *Ring {
 
 func stepOf(t time.Time) int64 { return t.UnixNano() / int64(Step) }
 
-// Configure makes these the names that are remembered; others are forgotten.
+// Configure makes these the names that are remembered, the first MaxNames of each;
+// others are forgotten.
 func (r *Ring) Configure(routes, backends []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, x := range []struct {
-		of    map[string]*Series
-		names []string
-	}{{r.routes, routes}, {r.backends, backends}} {
-		maps.DeleteFunc(x.of, func(name string, _ *Series) bool { return !slices.Contains(x.names, name) })
-		for _, name := range x.names {
-			if x.of[name] == nil && len(x.of) < MaxNames {
-				x.of[name] = &Series{}
-			}
-		}
-	}
+	series := func(string) *Series { return &Series{} }
+	r.routes, _ = keep.Map(r.routes, slices.Values(routes[:min(len(routes), MaxNames)]), series)
+	r.backends, _ = keep.Map(r.backends, slices.Values(backends[:min(len(backends), MaxNames)]), series)
 }
 
 // Route returns the series of a route, nil when it is not remembered.

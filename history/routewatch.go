@@ -62,18 +62,12 @@ func reasonOf(r Reason) func(*pulse) float64 {
 	return func(p *pulse) float64 { return float64(p.sheds[r]) }
 }
 
-// since says what was lost since before.
-func (p *pulse) since(before *pulse) string {
-	out := ""
-	for _, x := range []struct {
-		result Result
-		word   string
-	}{{Shed, "shed"}, {Missed, "missed"}, {Failed, "failed"}} {
-		if n := p.results[x.result] - before.results[x.result]; n > 0 {
-			out += fmt.Sprintf(", %d %s", n, x.word)
-		}
+// since is what was lost since before, by result.
+func (p *pulse) since(before *pulse) (lost [NumResults]uint64) {
+	for _, r := range []Result{Shed, Missed, Failed} {
+		lost[r] = p.results[r] - before.results[r]
 	}
-	return out
+	return lost
 }
 
 // routeCause returns what is wrong with r now, and the kind of the mark: what its
@@ -107,7 +101,11 @@ func (w *Watch) routeCause(now time.Time, rw *routeWatch, r *Route) (c Cause, ma
 		mark = "floor"
 	}
 	// What was lost of late may be due to what is over already.
+	asked := rw.asked(r)
 	explains := func(k Kind) bool {
+		if mark == "shedding" && isOut(k) && r.Bound && asked > float64(r.Capacity+r.Out) {
+			return false // with all of them in service it would be too much as well
+		}
 		return mark == "errors" && k < FloorUnattainable || k == Slower || k < UpstreamErrors
 	}
 	if x, n := w.worst(now, r.Backends, (pulseSeconds+clearAfter)*time.Second, explains); n > 0 {
@@ -155,17 +153,23 @@ func figure(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
-// overload says how many streams users ask for, of how many that fit: those that
-// run and wait, and as many more as those who were refused would be.
-func (w *routeWatch) overload(r *Route) string {
-	if !r.Bound || r.Capacity == 0 {
-		return "load above capacity"
-	}
+// asked is how many streams users ask for: those that run and wait, and as many more
+// as those who were refused would be.
+func (w *routeWatch) asked(r *Route) float64 {
 	p := &w.heard[0]
 	asked := float64(r.Load + r.Waiting)
 	if p.served > 0 {
 		asked += w.of(shedOf) / pulseSeconds * p.duration / p.served
 	}
+	return asked
+}
+
+// overload says how many streams users ask for, of how many that fit.
+func (w *routeWatch) overload(r *Route) string {
+	if !r.Bound || r.Capacity == 0 {
+		return "load above capacity"
+	}
+	asked := w.asked(r)
 	if asked <= float64(r.Capacity) { // too few have ended to say how many that is
 		return "load above capacity"
 	}

@@ -116,6 +116,8 @@ type Series struct {
 	sheds            [numReasons]uint64
 	results          [NumResults]uint64
 	duration, served float64
+
+	others others // its lock is its own
 }
 
 // Add counts one finished request in the step that runs. It allocates nothing.

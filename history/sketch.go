@@ -39,7 +39,10 @@ type packed []uint32
 // pack returns s in at most packedMost entries. With more buckets than that the
 // neighbours become one that hold the least over the shortest range: what is lost
 // is where in a thin part of the range a few values lay.
-func (s *sketch) pack() packed {
+func (s *sketch) pack() packed { return s.packIn(packedMost) }
+
+// packIn is pack in at most so many entries.
+func (s *sketch) packIn(most int) packed {
 	type entry struct {
 		low, high int    // buckets
 		count     uint64 // in all of them
@@ -52,7 +55,7 @@ func (s *sketch) pack() packed {
 			used++
 		}
 	}
-	for ; used > packedMost; used-- {
+	for ; used > most; used-- {
 		least, at := math.Inf(1), 0
 		for i := range used - 1 {
 			a, b := &entries[i], &entries[i+1]

@@ -55,6 +55,9 @@ type Route struct {
 	// they have. Bound = Capacity is known, or believed; without a floor it is not.
 	Capacity, Load int
 	Bound          bool
+
+	// Out is how many more those targets would carry whose backends are out of service.
+	Out int
 }
 
 // Store is where curves are shared.

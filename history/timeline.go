@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -17,6 +18,9 @@ type Mark struct {
 	Of    Of
 	Name  string
 	Text  string
+
+	// Replica is the gateway that noticed it; "" = this one.
+	Replica string
 
 	// Version grows with every change of a mark.
 	Version uint64
@@ -54,20 +58,16 @@ func (t *timeline) add(m Mark) uint64 {
 
 // end ends the mark, unless it made room.
 func (t *timeline) end(id uint64, now time.Time, text string) {
-	i, ok := slices.BinarySearchFunc(t.marks, id, func(m Mark, id uint64) int {
-		switch {
-		case m.ID < id:
-			return -1
-		case m.ID > id:
-			return 1
-		}
-		return 0
-	})
-	if ok {
+	if i, ok := t.find(id); ok {
 		t.version++
 		t.marks[i].Ended, t.marks[i].Version = now, t.version
 		if text != "" {
 			t.marks[i].Text = text
 		}
 	}
+}
+
+// find is where the mark stands; false = it made room.
+func (t *timeline) find(id uint64) (int, bool) {
+	return slices.BinarySearchFunc(t.marks, id, func(m Mark, id uint64) int { return cmp.Compare(m.ID, id) })
 }

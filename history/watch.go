@@ -3,12 +3,15 @@ package history
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/keep"
 )
 
 // Watch finds out what is wrong, from a Snapshot each second and what the Ring
@@ -26,12 +29,16 @@ type Watch struct {
 	breakers map[string]uint64 // open marks, by backend
 	causes   []Standing        // the worst first
 	total    int               // routes there are
-	shedding float64           // per second, of all routes with a cause
+	losing   []string          // routes that lose requests, and why is not said yet
+
+	gathering map[shared]*gathered
+	foreign   map[markOf]uint64 // marks of other replicas, and what stands for each
+	shedding  float64           // per second, of all routes with a cause
 }
 
 // NewWatch returns a Watch over what ring counts.
 func NewWatch(ring *Ring) *Watch {
-	return &Watch{ring: ring, routes: map[string]*routeWatch{}, backends: map[string]*backendWatch{}, breakers: map[string]uint64{}}
+	return &Watch{ring: ring, routes: map[string]*routeWatch{}, backends: map[string]*backendWatch{}, breakers: map[string]uint64{}, gathering: map[shared]*gathered{}}
 }
 
 // Line is what the log is to say: that a cause has begun, or is over.
@@ -41,43 +48,34 @@ type Line struct {
 	Kind  Kind
 	Began bool
 	Text  string
+
+	// What the text of an end is made of, of all of Names.
+	backend string // whose cause it is; "" = none alone
+	words   string
+	lasted  time.Duration // the longest
+	lost    [NumResults]uint64
 }
 
 // Tick takes the snapshot of a second, and returns what is to be said about it:
 // one line where a cause begins and one where it ends, of several routes or
-// backends with the same words one for all.
+// backends with the same words, or the cause of one backend, one for all.
 func (w *Watch) Tick(now time.Time, s Snapshot) []Line {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.total = len(s.Routes)
-	forget(w.routes, s.Routes, func(r *Route) string { return r.Name }, func(_ string, rw *routeWatch) { w.endMarks(now, rw.marks...) })
-	forget(w.backends, s.Backends, func(b *Backend) string { return b.Name }, func(name string, bw *backendWatch) {
-		w.endMarks(now, bw.marks...)
-		if id, open := w.breakers[name]; open {
-			w.endMarks(now, id)
-			delete(w.breakers, name)
-		}
-	})
+	w.follow(now, &s)
 	var said []Line
 	for i := range s.Backends {
 		b := &s.Backends[i]
 		bw := w.backends[b.Name]
-		if bw == nil {
-			bw = &backendWatch{}
-			w.backends[b.Name] = bw
-		}
 		w.breaker(now, b)
 		said = w.step(now, said, &bw.state, OfBackend, b.Name, bw.cause(now, b), "", nil)
 		bw.note(now)
 	}
-	w.shedding = 0
+	w.shedding, w.losing = 0, nil
 	for i := range s.Routes {
 		r := &s.Routes[i]
 		rw := w.routes[r.Name]
-		if rw == nil {
-			rw = &routeWatch{}
-			w.routes[r.Name] = rw
-		}
 		series := w.ring.Route(r.Name)
 		if series == nil {
 			continue
@@ -85,8 +83,11 @@ func (w *Watch) Tick(now time.Time, s Snapshot) []Line {
 		rw.hear(series.pulse())
 		c, mark := w.routeCause(now, rw, r)
 		said = w.step(now, said, &rw.state, OfRoute, r.Name, c, mark, &rw.heard[0])
-		if rw.has.Kind != None {
+		switch {
+		case rw.has.Kind != None:
 			w.shedding += rw.of(shedOf) / pulseSeconds
+		case c.Kind != None:
+			w.losing = append(w.losing, r.Name)
 		}
 	}
 	c := Cause{}
@@ -95,7 +96,7 @@ func (w *Watch) Tick(now time.Time, s Snapshot) []Line {
 	}
 	said = w.step(now, said, &w.gateway, OfGateway, "", c, "", nil)
 	w.collect()
-	return said
+	return w.gather(now, said)
 }
 
 // endMarks ends marks as they are.
@@ -105,19 +106,33 @@ func (w *Watch) endMarks(now time.Time, ids ...uint64) {
 	}
 }
 
-// forget drops what is not among the configured, and says nothing of it: a name that
-// is gone has its reload for a mark.
-func forget[W, T any](known map[string]*W, there []T, name func(*T) string, gone func(name string, was *W)) {
-	names := make(map[string]bool, len(there))
-	for i := range there {
-		names[name(&there[i])] = true
+// follow makes those of s the routes and backends that are looked at. The marks of
+// what is gone end, and nothing is said of it: its reload is a mark.
+func (w *Watch) follow(now time.Time, s *Snapshot) {
+	var goneRoutes map[string]*routeWatch
+	w.routes, goneRoutes = keep.Map(w.routes, names(s.Routes, func(r *Route) string { return r.Name }), func(string) *routeWatch { return &routeWatch{} })
+	for _, rw := range goneRoutes {
+		w.endMarks(now, rw.marks...)
 	}
-	maps.DeleteFunc(known, func(n string, was *W) bool {
-		if !names[n] {
-			gone(n, was)
+	var goneBackends map[string]*backendWatch
+	w.backends, goneBackends = keep.Map(w.backends, names(s.Backends, func(b *Backend) string { return b.Name }), func(string) *backendWatch { return &backendWatch{} })
+	for name, bw := range goneBackends {
+		w.endMarks(now, bw.marks...)
+		if id, open := w.breakers[name]; open {
+			w.endMarks(now, id)
+			delete(w.breakers, name)
 		}
-		return !names[n]
-	})
+	}
+}
+
+func names[T any](of []T, name func(*T) string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range of {
+			if !yield(name(&of[i])) {
+				return
+			}
+		}
+	}
 }
 
 // step moves one state on, with its marks: one of the kind of its cause, or for a
@@ -125,15 +140,15 @@ func forget[W, T any](known map[string]*W, there []T, name func(*T) string, gone
 func (w *Watch) step(now time.Time, said []Line, s *state, of Of, name string, c Cause, noticed string, counted *pulse) []Line {
 	was, x := s.step(now, c)
 	if x.ended {
-		text := subject(of, name) + "over after " + now.Sub(was.Since).Round(time.Second).String() + ": " + was.Words
+		l := Line{Of: of, Names: []string{name}, Kind: was.Kind, backend: was.Backend, words: was.Words, lasted: now.Sub(was.Since)}
 		if counted != nil {
-			text += counted.since(&s.counted)
+			l.lost = counted.since(&s.counted)
 		}
 		for _, id := range s.marks {
-			w.lines.end(id, now, text)
+			w.lines.end(id, now, subject(of, name)+overText(l.lasted, l.words, l.lost))
 		}
 		s.marks, s.noted = nil, nil
-		said = say(said, of, name, was.Kind, false, text)
+		said = say(said, l)
 	}
 	began := now
 	if x.began {
@@ -141,7 +156,7 @@ func (w *Watch) step(now time.Time, said []Line, s *state, of Of, name string, c
 		if counted != nil {
 			s.counted = *counted
 		}
-		said = say(said, of, name, s.has.Kind, true, s.has.Text())
+		said = say(said, Line{Of: of, Names: []string{name}, Kind: s.has.Kind, Began: true, Text: s.has.Text(), backend: s.has.Backend, words: s.has.Words})
 	}
 	if s.has.Kind == None || c.Kind != s.has.Kind {
 		return said
@@ -153,15 +168,15 @@ func (w *Watch) step(now time.Time, said []Line, s *state, of Of, name string, c
 	return said
 }
 
-// say adds a line, or the name to one that says the same.
-func say(said []Line, of Of, name string, k Kind, began bool, text string) []Line {
+// say adds a line, or its name to one that says the same.
+func say(said []Line, n Line) []Line {
 	for i := range said {
-		if l := &said[i]; l.Of == of && l.Began == began && l.Kind == k && l.Text == text {
-			l.Names = append(l.Names, name)
+		if l := &said[i]; l.Of == n.Of && l.Began == n.Began && l.Kind == n.Kind && l.words == n.words && l.Text == n.Text {
+			l.join(n)
 			return said
 		}
 	}
-	return append(said, Line{Of: of, Names: []string{name}, Kind: k, Began: began, Text: text})
+	return append(said, n)
 }
 
 // breaker keeps the mark of a breaker that is open.
@@ -262,7 +277,12 @@ type Verdict struct {
 func (w *Watch) Verdict() Verdict {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.causes) == 0 {
+	switch {
+	case len(w.causes) == 0 && len(w.losing) == 1:
+		return Verdict{State: "warn", Text: w.losing[0] + " loses requests; why is looked into"}
+	case len(w.causes) == 0 && len(w.losing) > 1:
+		return Verdict{State: "warn", Text: fmt.Sprintf("%d of %d routes lose requests; why is looked into", len(w.losing), w.total)}
+	case len(w.causes) == 0:
 		return Verdict{State: "ok", Text: fmt.Sprintf("%s what %s", plural(w.total, "route keeps", "routes keep"), "was promised")}
 	}
 	v := Verdict{State: "warn", Since: w.causes[0].Since}

@@ -87,6 +87,25 @@ func TestOneLineAtTheStartAndOneAtTheEnd(t *testing.T) {
 	}
 }
 
+// What ends a connection is said in the same words, whoever found out, and in
+// whichever phase.
+func TestOneWordingOfAConnectionThatEnds(t *testing.T) {
+	for why, want := range map[string]string{
+		"EOF":            "connection closed",
+		"unexpected EOF": "connection closed",
+		"closed the connection before it answered":       "connection closed",
+		"closed the connection before the first byte":    "connection closed",
+		"reset the connection":                           "connection reset",
+		"read tcp 10.0.0.1:80: connection reset by peer": "connection reset",
+		"refused the connection":                         "connection refused",
+	} {
+		b := Backend{Faults: []Fault{{Message: "the backend " + why, Last: noon}}}
+		if got := b.why(); got != want {
+			t.Errorf("%q is said as %q, want %q", why, got, want)
+		}
+	}
+}
+
 func TestTheWorstCauseStands(t *testing.T) {
 	s := newStory()
 	sick := healthy()
@@ -325,5 +344,106 @@ func TestOperationsHasEveryCause(t *testing.T) {
 		if want := fmt.Sprintf("| `%s` | %s | %s |", k, k.Means(), k.Advice()); !slices.Contains(lines, want) {
 			t.Errorf("docs/OPERATIONS.md has no line\n%s", want)
 		}
+	}
+}
+
+// Thirty routes lose the one engine they have, and notice at different seconds: the
+// log has a line for the first, one for the others, and one when all is over, with
+// what all of them lost.
+func TestManyRoutesOfOneBackend(t *testing.T) {
+	r := NewRing(noon)
+	var names []string
+	s := Snapshot{Backends: []Backend{{Name: "a", Scale: math.NaN()}, {Name: "b", Scale: math.NaN()}}}
+	for i := range 30 {
+		name := fmt.Sprintf("route-%02d", i)
+		names = append(names, name)
+		s.Routes = append(s.Routes, Route{Name: name, Goal: 0.99, Best: math.NaN(), Free: math.NaN(), Backends: []string{"a", "b"}})
+	}
+	r.Configure(names, []string{"a", "b"})
+	w, now, said := NewWatch(r), noon, []Line(nil)
+	tell := func(seconds int, losing func(route int) bool) {
+		for range seconds {
+			for i, name := range names {
+				result := Met
+				if losing(i) {
+					result = Failed
+				}
+				for range 3 {
+					r.Route(name).Add(Outcome{Result: result})
+				}
+			}
+			said = append(said, w.Tick(now, s)...)
+			r.Advance(now)
+			now = now.Add(time.Second)
+		}
+	}
+	tell(5, func(int) bool { return false })
+	s.Backends[0].Health, s.Backends[0].Why = IsDown, "connection refused"
+	for k := range 6 { // some notice later than others
+		tell(2, func(i int) bool { return i <= k*6 })
+	}
+	tell(20, func(int) bool { return true })
+	s.Backends[0].Health = IsUp
+	for k := range 6 {
+		tell(2, func(i int) bool { return i > k*6 })
+	}
+	tell(60, func(int) bool { return false })
+	var begins, ends []Line
+	for _, l := range said {
+		switch {
+		case l.Of != OfRoute:
+		case l.Began:
+			begins = append(begins, l)
+		default:
+			ends = append(ends, l)
+		}
+	}
+	if len(begins) > 3 || len(ends) != 1 {
+		t.Fatalf("%d lines that it began and %d that it is over, want at most three and one: %+v", len(begins), len(ends), said)
+	}
+	told := map[string]bool{}
+	for _, l := range begins {
+		for _, name := range l.Names {
+			told[name] = true
+		}
+	}
+	if len(told) != 30 || len(ends[0].Names) != 30 || !strings.HasPrefix(ends[0].Text, "30 routes: over after ") || !strings.HasSuffix(ends[0].Text, " failed") {
+		t.Errorf("%d routes at the start, %d at the end: %s", len(told), len(ends[0].Names), ends[0].Text)
+	}
+}
+
+// One engine that an operator took out does not explain a load that all of them
+// together could not carry; where they could, it does.
+func TestADrainedEngineExplainsOnlyWhatItWouldCarry(t *testing.T) {
+	for _, tt := range []struct {
+		out  int
+		want string
+	}{{12, "overload"}, {400, "drained"}} {
+		s := newStory()
+		s.ring.Configure([]string{"chat"}, []string{"a", "b"})
+		x := healthy()
+		x.Backends = append(x.Backends, Backend{Name: "b", Health: IsDrained, Scale: math.NaN()})
+		r := &x.Routes[0]
+		r.Backends, r.Bound, r.Capacity, r.Load, r.Out = []string{"a", "b"}, true, 58, 58, tt.out
+		s.tell(60, x, map[Result]int{Met: 5, Shed: 50}) // 158 of 58 are asked for
+		if got := s.watch.routes["chat"].has; got.Kind.String() != tt.want {
+			t.Errorf("b is drained, which would carry %d more: %q, want the cause %s", tt.out, got.Text(), tt.want)
+		}
+	}
+}
+
+// In the seconds before a cause is known nobody is told that all is well.
+func TestWhatIsNotKnownYetIsNotWell(t *testing.T) {
+	s := newStory()
+	s.tell(30, healthy(), map[Result]int{Met: 20})
+	full := healthy()
+	full.Routes[0].Bound, full.Routes[0].Capacity, full.Routes[0].Load = true, 58, 58
+	s.tell(2, full, map[Result]int{Met: 5, Shed: 50})
+	if v := s.watch.Verdict(); v.State != "warn" || v.Text != "chat loses requests; why is looked into" || len(s.watch.Causes()) > 0 {
+		t.Errorf("two seconds after it began: %+v", v)
+	}
+	s.tell(30, healthy(), map[Result]int{Met: 20})
+	if v := s.watch.Verdict(); v.State != "ok" {
+		t.Errorf("when it is over: %+v", v)
 	}
 }

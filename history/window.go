@@ -95,6 +95,13 @@ func (f *Figures) addCell(c *cell) {
 	f.TTFT.addDense(&c.ttft)
 }
 
+// addOthers adds the steps of the other replicas that fit.
+func (f *Figures) addOthers(s *Series, minutes bool, fits func(at int64) bool) {
+	for _, st := range s.others.fitting(minutes, fits) {
+		f.add(&st)
+	}
+}
+
 func (f *Figures) addTally(t *tally) {
 	for i, n := range t.Results {
 		f.Results[i] += uint64(n)
@@ -123,6 +130,14 @@ func (r *Ring) Figures(now time.Time, s *Series, w Window) *Figures {
 	r.mu.Lock()
 	at := r.at
 	r.mu.Unlock()
+	if _, all := r.Replicas(now); all && w != Start {
+		last, minutes := int64(w.Length()/Step), w == SixHours
+		running := at
+		if minutes {
+			last, running = coarseSteps, at/finePerCoarse
+		}
+		f.addOthers(s, minutes, func(of int64) bool { return of <= running && running-of <= last })
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.addCell(&s.open)
@@ -187,6 +202,11 @@ func (r *Ring) Recent(now time.Time, s *Series) *Rates {
 	r.mu.Lock()
 	at, from := r.at, r.started
 	r.mu.Unlock()
+	var elsewhere []step
+	if _, all := r.Replicas(now); all {
+		// The steps that have ended, as long as these here: the last one may not have come.
+		elsewhere = s.others.fitting(false, func(of int64) bool { return of < at && at-of <= int64(recent/Step) })
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sum := s.open.tally
@@ -206,7 +226,25 @@ func (r *Ring) Recent(now time.Time, s *Series) *Rates {
 		out.Results[i] = float64(n) / seconds
 	}
 	out.Tokens = float64(sum.Tokens) / seconds
+	out.addOthers(at, elsewhere)
 	return out
+}
+
+// addOthers adds the steps of other replicas before at, as rates of the time that they
+// are of: without the last one where that has not come.
+func (r *Rates) addOthers(at int64, steps []step) {
+	seconds := (recent - Step).Seconds()
+	var sum tally
+	for i := range steps {
+		if steps[i].At == at-1 {
+			seconds = recent.Seconds()
+		}
+		sum.add(&steps[i].Tally)
+	}
+	for i, n := range sum.Results {
+		r.Results[i] += float64(n) / seconds
+	}
+	r.Tokens += float64(sum.Tokens) / seconds
 }
 
 // Point is one step of a line over time. What is not known is NaN.
@@ -258,6 +296,10 @@ func (r *Ring) Line(now time.Time, s *Series, g Grid) []*Point {
 	r.mu.Lock()
 	running := r.at
 	r.mu.Unlock()
+	var elsewhere []step
+	if _, all := r.Replicas(now); all {
+		elsewhere = s.others.fitting(g.Step >= Minute, func(int64) bool { return true })
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ended, length, cells := s.fine[:], Step, []*cell{&s.open}
@@ -271,6 +313,14 @@ func (r *Ring) Line(now time.Time, s *Series, g Grid) []*Point {
 			if slot, ok := g.slot(time.Unix(0, st.At*int64(length))); ok {
 				bySlot[slot] = append(bySlot[slot], st)
 			}
+		}
+	}
+	theirs := make([]tally, g.Steps)
+	for i := range elsewhere {
+		if slot, ok := g.slot(time.Unix(0, elsewhere[i].At*int64(length))); ok {
+			theirs[slot].add(&elsewhere[i].Tally)
+			elsewhere[i].Tally.Sums, elsewhere[i].Tally.Samples = [numGauges]float32{}, [numGauges]uint16{}
+			bySlot[slot] = append(bySlot[slot], &elsewhere[i])
 		}
 	}
 	nowIn, _ := g.slot(now)
@@ -289,7 +339,9 @@ func (r *Ring) Line(now time.Time, s *Series, g Grid) []*Point {
 		}
 		if len(steps) > 0 || i == nowIn {
 			begin := g.From.Add(time.Duration(i) * g.Step)
-			points[i] = f.point(&sum, min(max(now.Sub(begin), time.Second), g.Step))
+			over := min(max(now.Sub(begin), time.Second), g.Step)
+			points[i] = f.point(&sum, over)
+			points[i].Gauges = s.others.gauges(&sum, &theirs[i], over)
 		}
 	}
 	return points
@@ -307,7 +359,7 @@ func unknownPoint() *Point {
 	return p
 }
 
-// point is f and t, of so much time.
+// point is f and t, of so much time, without gauges.
 func (f *Figures) point(t *tally, over time.Duration) *Point {
 	p := &Point{
 		Rates: Rates{Tokens: f.Tokens / over.Seconds()}, Kept: f.Attainment(),
@@ -315,9 +367,6 @@ func (f *Figures) point(t *tally, over time.Duration) *Point {
 	}
 	for i, n := range t.Results {
 		p.Results[i] = float64(n) / over.Seconds()
-	}
-	for i := range p.Gauges {
-		p.Gauges[i] = float64(t.Sums[i]) / float64(t.Samples[i]) // NaN without samples
 	}
 	return p
 }

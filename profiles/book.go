@@ -68,12 +68,18 @@ func (b *Book) Open(t Target, o Open) *Stream {
 		estimate: float64(min(max(o.PromptTokens, 0), maxPrompt)),
 	}
 	s.sent = start.Sub(s.epoch)
+	if s.waiting = o.Waiting; s.waiting == nil {
+		s.waiting = b.Send(t, start, o.PromptTokens)
+	}
 	if s.occ != nil {
 		s.shift = s.epoch.Sub(s.occ.origin)
 		_, s.sentN = s.occ.Load()
 	}
 	p.group.mu.Lock()
-	s.perChunk, s.sure = p.totals().perChunk(), p.calibrated()
+	if p.caches {
+		s.cached = min(float64(max(o.CachedTokens, 0)), s.estimate)
+	}
+	s.each, s.sure, s.fill = p.totals().perChunk(), p.calibrated(), p.curve.Load().fill
 	p.group.mu.Unlock()
 	return s
 }

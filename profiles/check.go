@@ -66,7 +66,7 @@ const (
 // rules is all that Check knows.
 var rules = slices.Concat(
 	// A bin: time and tokens, their sums over n, and the moments of its windows.
-	positive("b", binNames[:], exact, "s", "t", "y", "k", "r", "n", "w", "ss", "yy", "tq", "kq", "td", "kd", "pd", "wq", "vq"),
+	positive("b", binNames[:], exact, "s", "t", "y", "k", "r", "n", "w", "ss", "yy", "tq", "kq", "td", "kd", "pd", "wq", "vq", "ch", "to"),
 	[]Rule{
 		{Kind: "b", X: 1, Of: -1, Most: mostSeconds, Slack: exact},
 		{Kind: "b", X: 0, Of: 1, Least: 1, Most: 1, Level: 1, Slack: exact},
@@ -82,6 +82,7 @@ var rules = slices.Concat(
 		{Kind: "b", X: 14, Of: -1, Most: mostSeconds, Slack: exact},
 		{Kind: "b", X: 15, Of: 14, Most: mostTPS, Slack: few},
 		{Kind: "b", X: 16, Of: 14, Most: mostPerSecond, Slack: promptSlack},
+		{Kind: "b", X: 20, Of: 19, Most: 1.1 * mostPerChunk, Slack: few},
 	},
 	normal("f"), normal("s"),
 	[]Rule{{Kind: "f", X: rowT, Of: -1, Most: mostSeconds, Slack: exact}, {Kind: "s", X: rowT, Of: -1, Most: mostSlow, Slack: exact}},

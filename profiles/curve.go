@@ -36,6 +36,7 @@ type Curve struct {
 	correction knots
 	prior      *prior
 
+	fill       *fill // how many tokens chunks hold by n; nil = as many everywhere
 	bins       [NumBins]binPoint
 	steps      float64
 	tokens     float64

@@ -8,6 +8,7 @@ func newCurve(s *Sums, pr *prior, margin float64) *Curve {
 	c := &Curve{margins: margins{all: margin}, pace: s.pace.Ln, prior: pr, updated: s.Updated}
 	l, ok := levelOf(s)
 	c.describe(s, ok)
+	c.fill = s.fill()
 	switch {
 	case ok && l.steps >= minSteps:
 		c.source, c.fitted = Learned, true

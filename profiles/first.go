@@ -96,10 +96,10 @@ func (p *profile) learnFirst(s *Stream) {
 	own, counted := s.usage.prefilled(s.estimate)
 	switch {
 	case counted:
-		p.fold.firsts.Asked += float64(s.usage.PromptTokens)
+		p.fold.firsts.Asked += max(float64(s.usage.PromptTokens)-s.cached, own)
 		p.fold.firsts.Fresh += own
 	case s.estimate > 0:
-		own = s.estimate * p.totals().promptScale()
+		own = s.expected() * p.totals().promptScale()
 	default:
 		return // nobody knows what was prefilled
 	}

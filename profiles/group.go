@@ -88,7 +88,7 @@ func (g *group) closeOldest() {
 	var measured, expected, foreign float64
 	for _, p := range g.profiles {
 		cells := w.exposure(p)
-		if !p.gather(w) {
+		if !p.gather(w, g.trail.crosses(windowEnd(w.index), p)) {
 			continue
 		}
 		if e, familiar := p.curve.Load().expect(p.row, cells); e > 0 {

@@ -22,7 +22,7 @@ type Field struct {
 // The stored names of the fields, in the order of the fields methods. Stores
 // hold them for days: names may be added and never change their meaning.
 var (
-	binNames   = [...]string{"s", "t", "y", "k", "r", "n", "p", "pn", "w", "ss", "yy", "sy", "tq", "kq", "td", "kd", "pd", "wq", "vq"}
+	binNames   = [...]string{"s", "t", "y", "k", "r", "n", "p", "pn", "w", "ss", "yy", "sy", "tq", "kq", "td", "kd", "pd", "wq", "vq", "ch", "to"}
 	rowNames   = [...]string{"a00", "a01", "a02", "a03", "a11", "a12", "a13", "a22", "a23", "a33", "b0", "b1", "b2", "b3", "yy", "t", "k"}
 	totalNames = [...]string{"t", "answers", "output", "cal", "counted", "chunks", "est", "pre"}
 
@@ -72,7 +72,7 @@ func prefixed(prefix string, names []string) []string {
 }
 
 func (b *binSums) fields() []*float64 {
-	return []*float64{&b.S, &b.T, &b.Y, &b.K, &b.R, &b.N, &b.P, &b.PN, &b.W, &b.SS, &b.YY, &b.SY, &b.Tq, &b.Kq, &b.Td, &b.Kd, &b.Pd, &b.Wq, &b.Vq}
+	return []*float64{&b.S, &b.T, &b.Y, &b.K, &b.R, &b.N, &b.P, &b.PN, &b.W, &b.SS, &b.YY, &b.SY, &b.Tq, &b.Kq, &b.Td, &b.Kd, &b.Pd, &b.Wq, &b.Vq, &b.Chunks, &b.Told}
 }
 
 func (r *rowSums) fields() []*float64 {

@@ -107,7 +107,10 @@ func corrections(s *Sums, f Fit) knots {
 // errors. Each r² is τ² + e² on average, and varies by as much:
 //
 //	τ² = max(bend², Σ w·(r² − e²)/Σ w), w = 1/(bend² + e²)²
-func bendOf(bins []residual) float64 {
+func bendOf(bins []residual) float64 { return max(bend*bend, variance(bins)) }
+
+// variance returns the second term of that; it may be below 0.
+func variance(bins []residual) float64 {
 	var sum, weights float64
 	for _, q := range bins {
 		w := 1 / (bend*bend + q.e*q.e)
@@ -117,10 +120,10 @@ func bendOf(bins []residual) float64 {
 			weights += w
 		}
 	}
-	if !(sum > 0) {
-		return bend * bend
+	if !(weights > 0) {
+		return 0
 	}
-	return max(bend*bend, sum/weights)
+	return sum / weights
 }
 
 // meanN returns the mean n of the steps of a bin; ok is false when it has

@@ -142,7 +142,7 @@ func (s *Stream) delivery(c *Curve) (d delivery) {
 		d.expected += e.S / c.tpot(e.S/e.T)
 		d.occupied += e.T
 		d.seconds += e.S
-		if c.bins[i].k >= max(expectSteps, familiarTimes*e.K*s.perChunk) {
+		if c.bins[i].k >= max(expectSteps, familiarTimes*e.K*s.each) {
 			familiar += e.S
 		}
 	}

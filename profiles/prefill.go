@@ -65,6 +65,9 @@ func (p *prefill) addTo(l *promptLoad, tokens float64) {
 	}
 }
 
+// expected is how many prompt tokens are expected to be computed; 0 = unknown.
+func (s *Stream) expected() float64 { return s.estimate - s.cached }
+
 // bookPrompt books the prompt of a stream whose first token came at first. It
 // is spread over the time its prefill took; only what fell beside decoding
 // streams counts, and this stream is none of them: the walk ends where it
@@ -72,7 +75,7 @@ func (p *prefill) addTo(l *promptLoad, tokens float64) {
 func (s *Stream) bookPrompt(first time.Duration) {
 	s.prefill.window = windowOf(first)
 	if s.occ != nil && !s.piled { // a pause is no time that it could have slowed down
-		size := s.estimate
+		size := s.expected()
 		if size <= 0 {
 			size = nominalPrompt
 		}
@@ -92,7 +95,9 @@ func (s *Stream) bookPrompt(first time.Duration) {
 func (g *group) bookPrompt(s *Stream, first time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s.prompt = s.estimate * s.profile.totals().promptScale()
+	g.trail.over(s.waiting)
+	s.waiting = nil
+	s.prompt = s.expected() * s.profile.totals().promptScale()
 	g.joins(s, first)
 	if s.occ == nil || s.piled {
 		s.prompt = 0
@@ -115,8 +120,10 @@ func (g *group) settlePrompt(s *Stream) {
 	if !ok || s.arrivals == 0 {
 		return
 	}
+	s.profile.caches = s.profile.caches || s.usage.CachedTokens > 0
 	if s.estimate > 0 {
-		s.profile.fold.totals.Estimated += s.estimate
+		// What a cache was wrongly expected to have is no matter of scale.
+		s.profile.fold.totals.Estimated += max(s.expected(), min(tokens, s.estimate))
 		s.profile.fold.totals.Prefilled += tokens
 	}
 	w := g.windowAt(s.prefill.window)

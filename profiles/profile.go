@@ -37,6 +37,10 @@ type profile struct {
 	held    promptPool
 	flowing int
 
+	// caches: a usage told of cached prompt tokens. Before one has, what is expected
+	// in a cache is a guess, and what is booked goes by what the usage will tell.
+	caches bool
+
 	prior    *prior // guarded by Book.mu, as borrowed and pooled are
 	borrowed *prior // what the group's other targets know, where there is no prior
 	pooled   bool   // it was asked what they know
@@ -93,8 +97,9 @@ func (p *profile) totals() *totals {
 }
 
 // gather takes the target's share of the prompts of w, and adds what it did
-// there to its row; it reports whether the row is whole.
-func (p *profile) gather(w *window) bool {
+// there to its row; it reports whether the row is whole. It is not while a long
+// prefill goes on: then what it brings is in another window than what it takes.
+func (p *profile) gather(w *window, goesOn bool) bool {
 	p.held.add(&w.promptPool, 1)
 	cells := w.exposure(p)
 	for i := range cells {
@@ -105,7 +110,9 @@ func (p *profile) gather(w *window) bool {
 		p.row.Y += e.Y
 	}
 	p.takePrompts(cells)
-	return p.row.K >= minRowSteps && p.row.T > 0
+	p.row.windows++
+	p.row.goesOn = goesOn
+	return p.row.whole()
 }
 
 // close adds what the target did in w to the next fold: the second moments of
@@ -123,7 +130,7 @@ func (p *profile) close(w *window, by float64) {
 			b.SY += by * e.S * e.Y
 		}
 	}
-	if smooth := p.predict(p.row); p.row.K >= minRowSteps && p.row.T > 0 && smooth > 0 {
+	if smooth := p.predict(p.row); p.row.whole() && smooth > 0 {
 		p.row.T *= by
 		p.fold.learn(p.row, smooth)
 		p.row = row{}

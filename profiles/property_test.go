@@ -392,7 +392,7 @@ func TestHostileStream(t *testing.T) {
 				s.Blocked()
 			case 4:
 				any := rapid.Int()
-				s.Usage(Usage{any.Draw(t, "p"), any.Draw(t, "cached"), any.Draw(t, "c"), any.Draw(t, "r")})
+				s.Usage(Usage{any.Draw(t, "p"), any.Draw(t, "cached"), any.Draw(t, "c"), any.Draw(t, "r"), 0, 0})
 			case 5:
 				b.book.Fold(instant())
 			}

@@ -49,16 +49,16 @@ func (s *Stream) deliver() {
 	if !s.flowing && evidence && (s.counted || s.profile.calibrated()) {
 		s.flowing, s.sure = true, true
 		if !s.counted {
-			s.perChunk = s.profile.totals().perChunk()
+			s.each = s.profile.totals().perChunk()
 		}
-		s.profile.take(w, &s.life, s.perChunk)
+		s.profile.take(w, &s.life, s.each)
 	}
 	if s.flowing && evidence {
-		s.profile.take(w, &s.pending, s.perChunk)
+		s.profile.take(w, &s.pending, s.each)
 	}
 	s.age()
 	if s.flowing || len(s.slots) >= fullSlots {
-		s.tell(g, s.flowing && evidence, s.perChunk)
+		s.tell(g, s.flowing && evidence, s.each)
 	}
 }
 
@@ -113,7 +113,7 @@ func (s *Stream) Close(now time.Time, complete bool) Summary {
 		if s.blocked || at-s.last >= pauseGap && s.heart.pausedIn(s.last, at) {
 			s.idleUntil(at)
 		} else {
-			s.spend(at, 0)
+			s.spend(at, 0, 0)
 		}
 	}
 	s.flush()
@@ -132,6 +132,7 @@ func (s *Stream) settle(complete bool, got delivery) tally {
 	p, g := s.profile, s.profile.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.trail.over(s.waiting) // of a stream without a token
 	w := g.windowAt(s.window)
 	s.decoded(w)
 	g.settlePrompt(s)
@@ -143,13 +144,14 @@ func (s *Stream) settle(complete bool, got delivery) tally {
 	case !s.evidence():
 	case s.flowing:
 		p.take(w, &s.pending, t.each)
-		p.correct(w, &s.life, t.each-s.perChunk)
+		p.correct(w, &s.life, t.each-s.each)
 	case t.source != SourceEstimate:
 		p.take(w, &s.life, t.each)
 		p.take(w, &s.pending, t.each)
 	}
 	if t.source.counted() && s.evidence() {
 		p.calibrate(s.calibration(t))
+		p.seeFill(s, t)
 	}
 	if spreads && got.counts(s, t) {
 		p.fold.deliveries.see(got.kept(t.each, g.grace), got.occupied)
@@ -177,14 +179,23 @@ type tally struct {
 }
 
 // calibration returns the tokens and chunks that tell how many tokens a chunk
-// holds after the first, as perChunkAfter reads them. Where the text is known it
-// tells what the first arrival held; else that is one token.
+// holds after the first, as perChunkAfter reads them.
 func (s *Stream) calibration(t tally) (tokens, chunks float64) {
-	if s.firstText > 0 && s.text > s.firstText && s.chunks > s.firstChunks {
-		return t.decoded + 1, float64(s.chunks-s.firstChunks) + 1
+	if s.firstByText(t.tokens) {
+		return t.decoded + 1, s.made + 1
 	}
-	return t.tokens, float64(s.chunks)
+	return t.tokens, s.filled()
 }
+
+// firstByText reports whether the text tells how many of so many tokens came with
+// the first arrival: where chunks hold several. Else it was one, and its text, long
+// or short, says less.
+func (s *Stream) firstByText(tokens float64) bool {
+	return s.firstText > 0 && s.text > s.firstText && s.chunks > s.firstChunks && tokens > (1+oneToken)*float64(s.chunks)
+}
+
+// filled is how many chunks there were, as fill counts them.
+func (s *Stream) filled() float64 { return float64(s.firstChunks) + s.made }
 
 // tally counts the tokens by the best source there is. group.mu is held.
 func (s *Stream) tally() tally {
@@ -201,7 +212,7 @@ func (s *Stream) tally() tally {
 		}
 		return t
 	}
-	t := tally{source: SourceChunks, each: s.perChunk}
+	t := tally{source: SourceChunks, each: s.each}
 	if !s.flowing || s.counted {
 		t.each = s.profile.totals().perChunk()
 		if !s.profile.calibrated() {
@@ -209,18 +220,18 @@ func (s *Stream) tally() tally {
 		}
 	}
 	if believed {
-		t.source, t.each = SourceUsage, perChunkAfter(1, shown, float64(s.chunks))
+		t.source, t.each = SourceUsage, perChunkAfter(1, shown, s.filled())
 		if s.usages > 1 {
 			t.source = SourceContinuous
 		}
 	}
-	if believed && s.firstText > 0 && s.text > s.firstText && s.chunks > s.firstChunks {
+	if believed && s.firstByText(shown) {
 		t.tokens, t.decoded = shown, shown*(1-float64(s.firstText)/float64(s.text))
 		t.first = t.tokens - t.decoded
-		t.each = min(max(t.decoded/float64(s.chunks-s.firstChunks), 1.0/maxPerChunk), mostPerChunk)
+		t.each = min(max(t.decoded/s.made, 1.0/maxPerChunk), mostPerChunk)
 		return t
 	}
-	t.tokens, t.first = tokensIn(float64(s.chunks), t.each), tokensIn(float64(s.firstChunks), t.each)
+	t.tokens, t.first = tokensIn(s.filled(), t.each), tokensIn(float64(s.firstChunks), t.each)
 	if believed {
 		t.tokens = shown
 	}

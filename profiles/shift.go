@@ -36,7 +36,7 @@ func (s Shift) Pace() float64 {
 // powers of seconds in each sum, in the order of the fields methods: by them a
 // sum changes when seconds are multiplied. The weights of rows are 1/seconds².
 var (
-	binPowers   = [...]int{1, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 1, 0, 1, 0, 0, 0, 2}
+	binPowers   = [...]int{1, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 1, 0, 1, 0, 0, 0, 2, 0, 0}
 	rowPowers   = [...]int{-2, -2, -2, -2, -2, -2, -2, -2, -2, -2, -1, -1, -1, -1, 0, 1, 0}
 	firstPowers = [...]int{0, -2, -2, -2, -1, -1, 0, 1, 0, 0, 0}
 )

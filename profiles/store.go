@@ -18,6 +18,17 @@ type Store interface {
 	Load(ctx context.Context, targets []Target) (map[Target]Sums, error)
 }
 
+// An Adopter is a Store that takes over what was learned elsewhere: from a file, or from
+// another store. Every implementation passes profiles/storetest.
+type Adopter interface {
+	Store
+
+	// Adopt makes sums those of their targets. A target that has sums already
+	// keeps them, and is returned, unless replace is true. What replicas push
+	// meanwhile is added. After an error some may have been taken: call it again.
+	Adopt(ctx context.Context, sums map[Target]Sums, replace bool) (left []Target, err error)
+}
+
 // DroppedError reports deltas that no streams can have given. They are not to be
 // sent again.
 type DroppedError struct {

@@ -7,8 +7,10 @@ type Open struct {
 	Sent         time.Time  // when the request went to the backend; required
 	Occupancy    *Occupancy // of the backend incarnation that serves it; nil = the stream counts as alone
 	PromptTokens int        // estimate from the body until usage is known; 0 = unknown
+	CachedTokens int        // of these, expected in the prefix cache; counts once a usage told of any
 	Sequences    int        // the n of the request; above 1 the stream is no evidence; 0 = 1
 	Ahead        Ahead      // what stood before it; unknown = its first token teaches nothing
+	Waiting      *Waiting   // its mark, since it was sent; nil = it is marked from now on
 }
 
 const (
@@ -47,15 +49,18 @@ type Stream struct {
 	sequences    int
 	sent         time.Duration
 	ahead        Ahead
-	sentN        int     // n when it was sent
-	firstN       int     // n when the first token came, with this stream
-	firstBlocked bool    // the client blocked before the first token
-	prompt       float64 // prompt tokens as booked, scaled by what the target taught
-	estimate     float64 // prompt tokens as the caller estimated them
+	waiting      *Waiting // until the first token
+	sentN        int      // n when it was sent
+	firstN       int      // n when the first token came, with this stream
+	firstBlocked bool     // the client blocked before the first token
+	prompt       float64  // prompt tokens as booked, scaled by what the target taught
+	estimate     float64  // prompt tokens as the caller estimated them
+	cached       float64  // of these, expected in a prefix cache
 	prefill      prefill
-	counted      bool    // the backend counts: tokens are booked, not chunks, and perChunk is 1
-	perChunk     float64 // tokens in one of what is booked; fixed once flowing
-	sure         bool    // perChunk is 1, or what finished streams of the target taught
+	counted      bool    // the backend counts: tokens are booked, not chunks, and each is 1
+	each         float64 // tokens in one of what is booked; fixed once flowing
+	sure         bool    // each is 1, or what finished streams of the target taught
+	fill         *fill   // what a chunk counts by n; nil = one
 	flowing      bool    // what is gathered goes to the profile each second
 	blocked      bool    // until the next Read nothing is evidence
 	piled        bool    // what piled up in a pause of this process is being read
@@ -77,7 +82,9 @@ type Stream struct {
 	firstChunks int64
 	count       int64 // tokens by the backend's own count, if counted
 	firstCount  int64
+	made        float64       // chunks after the first arrival, as fill counts them
 	text        int64         // bytes of text that arrived
+	unread      int64         // of these, the ones since the last Read
 	firstText   int64         // of these, the ones of the first arrival
 	first       time.Duration // first arrival
 	gapFrom     time.Duration // where the last gap began
@@ -92,6 +99,7 @@ type Stream struct {
 	touched uint64            // the bins of pending that hold something
 	pending [NumBins]exposure // gathered since the last turn; its tokens are chunks unless counted
 	life    [NumBins]exposure // gathered before it
+	said    [NumBins]float64  // bytes of text since the first arrival
 }
 
 // run is the exposure at one n that has not been booked to a bin yet.
@@ -101,6 +109,7 @@ type run struct {
 	from time.Duration // when it began, since epoch
 	time time.Duration
 	k    int64 // chunks, or tokens if counted
+	text int64 // their bytes
 }
 
 // Read books an arrival of content from the backend at now, in chunks
@@ -133,16 +142,20 @@ func (s *Stream) ReadCounted(now time.Time, chunks, total int) {
 		s.begin(at, chunks, total)
 		return
 	}
-	k := int64(chunks)
+	k, text := int64(chunks), s.unread
+	s.unread = 0
 	if s.counted {
 		k = max(int64(total)-s.count, 0)
 		s.count += k
+	}
+	if at > s.first { // what comes with the first arrival is part of it
+		s.made += float64(chunks) * s.fill.at(s.run.n)
 	}
 	if s.piled = s.piled && at-s.last < piledGap; s.piled {
 		s.blocked = true
 	}
 	if at <= s.last {
-		s.again(k, chunks)
+		s.again(k, text, chunks)
 		return
 	}
 	if at-s.last >= pauseGap && s.heart.pausedIn(s.last, at) {
@@ -156,14 +169,14 @@ func (s *Stream) ReadCounted(now time.Time, chunks, total int) {
 		s.reopen(at)
 		return
 	}
-	s.spend(at, k)
+	s.spend(at, k, text)
 	s.opened = false
 	s.gapFrom, s.last = s.last, at
 }
 
 // spend books the gap from the last arrival to at, and the k chunks or tokens
-// that ended it.
-func (s *Stream) spend(at time.Duration, k int64) {
+// that ended it, with so many bytes of text.
+func (s *Stream) spend(at time.Duration, k, text int64) {
 	version, n := s.load()
 	if s.split = version != s.version; !s.split {
 		if at-s.run.from > slotLength && s.slots != nil {
@@ -171,6 +184,7 @@ func (s *Stream) spend(at time.Duration, k int64) {
 		}
 		s.run.time += at - s.last
 		s.run.k += k
+		s.run.text += text
 		return
 	}
 	s.flush()
@@ -178,16 +192,16 @@ func (s *Stream) spend(at time.Duration, k int64) {
 	gap := float64(at - s.last)
 	s.run.from, s.run.own = at, s.occ.relayed()
 	s.occ.walk(s.last+s.shift, at+s.shift, func(n, own int, d time.Duration) {
-		part := float64(k) * float64(d) / gap
-		s.book(n, d.Seconds(), part)
-		s.note(s.last, at, n, own, d, part)
+		share := float64(d) / gap
+		s.book(n, d.Seconds(), float64(k)*share, float64(text)*share)
+		s.note(s.last, at, n, own, d, float64(k)*share)
 	})
 }
 
 // again books k more chunks or tokens, in chunks, at the instant of the last
 // arrival: they were made in the same gap, or, when that arrival opened the
 // exposure, do not count.
-func (s *Stream) again(k int64, chunks int) {
+func (s *Stream) again(k, text int64, chunks int) {
 	if s.arrivals == 1 {
 		s.firstChunks += int64(chunks)
 		s.firstCount = s.count
@@ -198,10 +212,12 @@ func (s *Stream) again(k int64, chunks int) {
 	case s.opened:
 	case !s.split:
 		s.run.k += k
+		s.run.text += text
 	default:
 		gap := float64(s.last - s.gapFrom)
 		s.occ.walk(s.gapFrom+s.shift, s.last+s.shift, func(n, _ int, d time.Duration) {
-			s.book(n, 0, float64(k)*float64(d)/gap)
+			share := float64(d) / gap
+			s.book(n, 0, float64(k)*share, float64(text)*share)
 		})
 		s.noteMore(float64(k))
 	}
@@ -214,8 +230,9 @@ func (s *Stream) begin(at time.Duration, chunks, total int) {
 	s.firstChunks = int64(chunks)
 	if s.counted = total > 0; s.counted {
 		s.count, s.firstCount = int64(total), int64(total)
-		s.perChunk, s.sure = 1, true
+		s.each, s.sure, s.fill = 1, true, nil
 	}
+	s.unread = 0
 	s.first, s.gapFrom, s.last = at, at, at
 	if s.heart.pausedIn(s.sent, at) {
 		s.firstBlocked, s.piled = true, true
@@ -267,21 +284,22 @@ func (s *Stream) load() (version uint32, n int) {
 // flush books the current run.
 func (s *Stream) flush() {
 	if s.run.time > 0 || s.run.k > 0 {
-		s.book(s.run.n, s.run.time.Seconds(), float64(s.run.k))
+		s.book(s.run.n, s.run.time.Seconds(), float64(s.run.k), float64(s.run.text))
 		if s.slots != nil { // others may have joined at the instant at which it began
 			own := max(s.run.own, s.occ.relayed())
 			s.note(s.run.from, s.run.from+s.run.time, s.run.n, own, s.run.time, float64(s.run.k))
 		}
 	}
 	s.run.from += s.run.time
-	s.run.time, s.run.k = 0, 0
+	s.run.time, s.run.k, s.run.text = 0, 0, 0
 }
 
 // book adds to the pending bin of n. It takes no lock: walk calls it under
 // Occupancy.mu.
-func (s *Stream) book(n int, seconds, k float64) {
+func (s *Stream) book(n int, seconds, k, text float64) {
 	bin := BinOf(n)
-	s.pending[bin].book(n, seconds, k)
+	s.pending[bin].book(n, seconds, k*s.fill.in(bin))
+	s.said[bin] += text
 	s.touched |= 1 << bin
 }
 
@@ -302,6 +320,7 @@ func (s *Stream) Blocked() {
 // chunks hold, if that is more than a few tokens.
 func (s *Stream) Text(bytes int) {
 	s.text += int64(max(bytes, 0))
+	s.unread += int64(max(bytes, 0))
 	if s.arrivals == 0 {
 		s.firstText = s.text
 	}
@@ -341,7 +360,7 @@ func (s *Stream) Decoding() (c Count, first, last time.Time) {
 	case s.arrivals == 0:
 		return c, time.Time{}, time.Time{}
 	case !s.counted:
-		c.Tokens = float64(s.chunks-s.firstChunks) * s.perChunk
+		c.Tokens = s.made * s.each
 	case s.countable():
 		c.Tokens = float64(s.count - s.firstCount)
 	default:

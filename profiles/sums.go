@@ -52,6 +52,8 @@ type binSums struct {
 	Tq, Kq     float64 // T and K of quiet time
 	Td, Kd, Pd float64 // of disturbed time, with the prompt tokens prefilled in it
 	Wq, Vq     float64 // windows with quiet time, and Σ (T° − τ·K°)² of them
+
+	Chunks, Told float64 // of finished streams whose text is known, and the tokens in these
 }
 
 // rowSums are the weighted normal equations of the rows

@@ -19,9 +19,13 @@ const (
 	maxSlots = 4096
 	maxSpans = 128
 
-	// spanReach is how long before a first token its prefill may have begun: slots
-	// wait that long to be judged.
+	// spanReach is how long slots wait to be judged at least: the streams that note
+	// them hand them over once a second, and nobody has to be marked as waiting.
 	spanReach = 3 * time.Second
+
+	// longestSpan is how long before a first token a prefill may have begun: of a
+	// longer one nobody knows what lies in it.
+	longestSpan = time.Minute
 
 	// spanLength is how many times as long as expected a prefill may have taken.
 	// Too long an interval costs evidence, too short a one takes disturbed time
@@ -59,6 +63,7 @@ type trail struct {
 	spans    [maxSpans]span // a ring
 	prefills int            // spans so far
 	watching int            // streams that note their slots
+	waiting  []*Waiting     // requests without a token, at most maxWaiting
 	foreign  time.Duration  // when others decoded beside them last, since epoch; 0 = never
 }
 
@@ -105,16 +110,21 @@ func (t *trail) beside(sl *slot) (tokens float64, disturbed, known bool) {
 	return tokens * sl.seconds / (sl.to - sl.from).Seconds(), disturbed, true
 }
 
-// judge books the slots of which at is far enough away. Where settled is false
-// the engine may just have changed: then they are neither.
+// judge books the slots of which at is far enough away, and that the prefill of
+// no request that still waits can have lain beside. Where settled is false the
+// engine may just have changed: then they are neither.
 func (t *trail) judge(at time.Duration, settled bool) {
+	until := at - spanReach
+	for _, w := range t.waiting {
+		until = min(until, max(w.sent, at-w.span()))
+	}
 	rest := t.slots[:0]
 	for i := range t.slots {
 		sl := &t.slots[i]
 		if sl.to > at+spanReach { // of a clock that was set back
 			continue
 		}
-		if sl.to > at-spanReach {
+		if sl.to > until {
 			rest = append(rest, *sl)
 			continue
 		}
@@ -174,14 +184,20 @@ func (g *group) joins(s *Stream, first time.Duration) {
 		t.watching++
 		s.slots = make([]slot, 0, notedSlots)
 	}
-	c := s.profile.curve.Load()
-	each := max(c.fit.D, c.ttft.PerToken, usualPrefill)
-	expected := time.Duration(min(s.prompt*each, longestTTFT) * float64(time.Second))
+	expected := s.profile.expectedPrefill(s.prompt)
 	q := span{from: max(s.sent, first-spanLength*expected), to: first, tokens: s.prompt}
-	if s.prompt <= 0 || s.piled || first-q.from > spanReach {
-		q = span{from: max(s.sent, first-spanReach), to: first}
+	if s.prompt <= 0 || s.piled || first-q.from > longestSpan {
+		q = span{from: max(s.sent, first-longestSpan), to: first}
 	}
 	t.prefilled(q, expected/2)
+}
+
+// expectedPrefill is how long so many prompt tokens take to prefill, as far as
+// that is known.
+func (p *profile) expectedPrefill(tokens float64) time.Duration {
+	c := p.curve.Load()
+	each := max(c.fit.D, c.ttft.PerToken, usualPrefill)
+	return time.Duration(min(tokens*each, longestTTFT) * float64(time.Second))
 }
 
 // leaves undoes joins. g.mu is held.
@@ -200,7 +216,7 @@ func (s *Stream) note(from, to time.Duration, n, own int, d time.Duration, k flo
 	if n > own {
 		s.foreign = to
 	}
-	s.slots = append(s.slots, slot{of: s.profile, from: from, to: to, n: int32(max(n, 1)), seconds: d.Seconds(), k: k})
+	s.slots = append(s.slots, slot{of: s.profile, from: from, to: to, n: int32(max(n, 1)), seconds: d.Seconds(), k: k * s.fill.at(n)})
 	if len(s.slots) >= fullSlots {
 		s.turnAt = s.last
 	}
@@ -209,7 +225,7 @@ func (s *Stream) note(from, to time.Duration, n, own int, d time.Duration, k flo
 // noteMore adds k to the slots of the last gap, in which n changed.
 func (s *Stream) noteMore(k float64) {
 	for i := len(s.slots) - 1; i >= 0 && s.slots[i].to == s.last && s.slots[i].from == s.gapFrom; i-- {
-		s.slots[i].k += k * s.slots[i].seconds / (s.last - s.gapFrom).Seconds()
+		s.slots[i].k += k * s.fill.at(int(s.slots[i].n)) * s.slots[i].seconds / (s.last - s.gapFrom).Seconds()
 	}
 }
 

@@ -137,7 +137,7 @@ func TestOthersDisturb(t *testing.T) {
 func TestATrailIsBounded(t *testing.T) {
 	p := &profile{group: &group{}}
 	g := p.group
-	s := &Stream{profile: p, perChunk: 1, slots: make([]slot, 0, notedSlots)}
+	s := &Stream{profile: p, each: 1, slots: make([]slot, 0, notedSlots)}
 	for i := range 2 * maxSlots {
 		at := time.Hour + time.Duration(i)*time.Microsecond
 		s.note(at, at+time.Microsecond, 1, 1, time.Microsecond, 1)
@@ -169,5 +169,62 @@ func TestForgottenPrefillsAreNotQuiet(t *testing.T) {
 	g.trail.judge(end, true)
 	if quiet := p.fold.bins[0].Tq; quiet > 0 {
 		t.Errorf("%.0f ms beside %d prefills are taken for quiet", 1e3*quiet, g.trail.prefills)
+	}
+}
+
+// beside8s relays a stream of 20 ms a step for 20 s, beside whose steps from 8 to 16
+// s on, which take 60 ms, a prompt of 40,000 tokens is prefilled. tell says what
+// the book hears of that request.
+func beside8s(t *testing.T, tell func(b *bench, sent time.Duration) *Stream) (quiet, d float64) {
+	b := newBench(t).calibrated(1, 1)
+	b.occ.Set(start, 1)
+	s, folded := b.open(Open{PromptTokens: 10}), time.Duration(0)
+	var long *Stream
+	for at := time.Duration(0); at < 40*time.Second; {
+		step := 20 * ms
+		if at >= 8*time.Second && at < 16*time.Second {
+			step = 60 * ms
+		}
+		at += step
+		if long == nil && at >= 8*time.Second && at < 9*time.Second {
+			long = tell(b, 8*time.Second)
+		}
+		if long != nil && at >= 16*time.Second {
+			if long.arrivals == 0 {
+				long.Read(start.Add(at), 1)
+				long.Close(start.Add(at), true)
+			}
+		}
+		s.Read(start.Add(at), 1)
+		if at-folded >= time.Second {
+			folded = at
+			b.book.Fold(start.Add(at))
+		}
+	}
+	s.Close(start.Add(40*time.Second), true)
+	b.book.Fold(start.Add(3 * time.Minute))
+	known := &b.book.profile(target).known
+	d, _ = known.price(b.book.Curve(target).fit)
+	return known.bins[0].Tq / known.bins[0].Kq, d
+}
+
+// Of a prefill of eight seconds nothing passes for quiet time, whether the stream is
+// opened when the request is sent or when its first bytes come.
+func TestALongPrefillIsNotQuiet(t *testing.T) {
+	opened := func(b *bench, sent time.Duration) *Stream {
+		return b.open(Open{Sent: start.Add(sent), PromptTokens: 40_000})
+	}
+	marked := func(b *bench, sent time.Duration) *Stream {
+		w := b.book.Send(target, start.Add(sent), 40_000)
+		return b.open(Open{Sent: start.Add(sent), PromptTokens: 40_000, Waiting: w})
+	}
+	for name, tell := range map[string]func(*bench, time.Duration) *Stream{"opened": opened, "marked": marked} {
+		quiet, d := beside8s(t, tell)
+		if math.Abs(quiet/0.020-1) > 0.002 {
+			t.Errorf("%s: a quiet step takes %.2f ms, want 20", name, 1e3*quiet)
+		}
+		if truth := 8 * (1 - 20.0/60) / 40_000; math.Abs(d/truth-1) > 0.05 {
+			t.Errorf("%s: a prompt token takes %.1f µs, want %.1f", name, 1e6*d, 1e6*truth)
+		}
 	}
 }

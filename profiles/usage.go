@@ -7,6 +7,8 @@ type Usage struct {
 	CachedTokens     int // of the prompt, served from a prefix cache
 	CompletionTokens int
 	ReasoningTokens  int // part of CompletionTokens
+
+	AudioPromptTokens, AudioCompletionTokens int // those of sound
 }
 
 // maxPerChunk is how many tokens one chunk can stand for, whatever it holds.

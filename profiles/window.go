@@ -73,7 +73,17 @@ func (w *window) exposure(p *profile) *[NumBins]exposure {
 }
 
 // row is one equation T = a·K + b·Q + c·Y + d·P.
-type row struct{ T, K, Q, Y, P float64 }
+type row struct {
+	T, K, Q, Y, P float64
+
+	windows int  // that it is of
+	goesOn  bool // a long prefill begins in it, and ends later
+}
+
+// whole reports whether r may teach.
+func (r *row) whole() bool {
+	return r.K >= minRowSteps && r.T > 0 && (!r.goesOn || r.windows >= longestRow)
+}
 
 // addTo adds the row to the normal equations. smooth is the time per step that
 // is predicted for it: the weight K/smooth² makes errors relative. It is never

@@ -35,6 +35,17 @@ func (b *Backend) Usage(path string, r *openai.Request) (ask openai.Ask, strip S
 	return ask, b.Strip(path, r, ask)
 }
 
+// Exactly is Usage for a stream of which it has to be known at every moment how many
+// tokens came: it asks for continuous usage where the kind knows of it.
+func (b *Backend) Exactly(path string, r *openai.Request) (ask openai.Ask, strip Strip) {
+	ask, strip = b.Usage(path, r)
+	no := b.refusalOf(path).Load()
+	if ask != openai.AskUsage || !b.kind.Usage.Continuous || no != nil && time.Now().Before(no.until) {
+		return ask, strip
+	}
+	return openai.AskContinuous, b.Strip(path, r, openai.AskContinuous)
+}
+
 // Strip returns what is taken out of the answer to r, which was sent to path
 // with ask.
 func (b *Backend) Strip(path string, r *openai.Request, ask openai.Ask) (strip Strip) {

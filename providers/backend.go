@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/credential"
+	"github.com/pacer-dev/pacer/internal/h1client"
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
@@ -22,8 +25,13 @@ type Options struct {
 	BaseURL string      // required: scheme, host, and the prefix that ends in /v1; with kind azure a query too
 	Kind    string      // a word of package upstream; default: openai
 	APIKey  string      // replaces the client's credentials, in the header of the kind; "" sends none
+	Keys    []Key       // several credentials, or such as change, in place of APIKey
 	Headers http.Header // sent in addition, in place of the client's of the same name
 	Usage   string      // inject (default), continuous, or never
+
+	// Address is the host and port that Dial connects to, whatever it is asked for;
+	// "" = those of BaseURL.
+	Address string
 
 	// Dial replaces the network; nil means TCP. ConnectTimeout bounds it,
 	// default 5s. TLS may add roots for https.
@@ -31,11 +39,33 @@ type Options struct {
 	ConnectTimeout time.Duration
 	TLS            *tls.Config
 
+	// Proxy says through which proxy a request goes up; nil = through none. It is
+	// used by the transport, as http.Transport.Proxy is.
+	Proxy func(*http.Request) (*url.URL, error)
+
+	// Region is that of a cloud whose requests are signed; "" = it is read off the
+	// host of BaseURL.
+	Region string
+
+	// Client is what speaks HTTP/1.1: ClientOwn (default), or ClientNetHTTP.
+	Client string
+
 	// OnHealth is told when the breaker opens, half-opens or closes, in that
 	// order even if it happens at once. It is called without locks held and
 	// must not block. nil = nobody.
 	OnHealth func(Health)
+
+	// OnUnasked is told when the backend sent what no request asked for, where the
+	// own client speaks to it. The connection is closed. It must not block. nil =
+	// nobody.
+	OnUnasked func()
 }
+
+// What speaks HTTP/1.1 to a backend.
+const (
+	ClientOwn     = "own"      // package h1client
+	ClientNetHTTP = "net/http" // Go's Transport
+)
 
 // Health is the breaker's view of a backend.
 type Health uint8
@@ -62,17 +92,26 @@ func (h Health) String() string {
 
 // Backend is one incarnation of an upstream engine. Safe for concurrent use.
 type Backend struct {
-	name    string
-	kind    upstream.Kind
-	base    *url.URL
-	deploys bool        // the model is a part of some endpoints' paths
-	headers http.Header // of ours: credentials and Options.Headers
-	ask     openai.Ask  // what every stream is asked for
+	name     string
+	kind     upstream.Kind
+	base     *url.URL
+	endpoint string      // host and port that connections are made to
+	deploys  bool        // the model is a part of some endpoints' paths
+	headers  http.Header // Options.Headers
+	pool     *pool       // credentials
+	region   string      // that requests are signed for
+	ask      openai.Ask  // what every stream is asked for
+
+	has has
 
 	refusedChat, refusedText atomic.Pointer[refusal] // what of ask is not taken; nil = nothing is known
 
-	kept    *http.Transport // keeps its connections
-	fresh   *http.Transport // makes one for each request
+	own     *h1client.Client // nil = the transports below are used
+	host    string           // as Host says it
+	prefix  string           // the path of base, as it goes up
+	flat    bool             // that and a call's own path are its URL
+	kept    *http.Transport  // keeps its connections
+	fresh   *http.Transport  // makes one for each request
 	breaker *breaker
 }
 
@@ -101,10 +140,22 @@ func New(o Options) (*Backend, error) {
 		return fail("field ConnectTimeout %v is negative", o.ConnectTimeout)
 	}
 	b := &Backend{
-		name: o.Name, kind: *kind, base: base, deploys: kind.Deploys(base.Path), headers: headers, ask: ask,
+		name: o.Name, kind: *kind, base: base, endpoint: cmp.Or(o.Address, hostPort(base)), deploys: kind.Deploys(base.Path), headers: headers, ask: ask,
+		pool: newPool(kind, o.keys()), region: cmp.Or(o.Region, upstream.RegionOf(base.Hostname())),
 		kept: newTransport(o), fresh: newTransport(o), breaker: newBreaker(o.OnHealth),
 	}
 	b.fresh.DisableKeepAlives = true
+	switch o.Client {
+	case "", ClientOwn:
+		if o.direct(base) {
+			b.host, b.prefix = base.Host, base.EscapedPath()
+			b.flat = base.RawQuery == "" && !b.deploys && len(kind.Paths) == 0
+			b.own = b.newOwn(o)
+		}
+	case ClientNetHTTP:
+	default:
+		return fail("field Client %q is unknown; write own or net/http", o.Client)
+	}
 	return b, nil
 }
 
@@ -121,8 +172,16 @@ func (o Options) reach() (kind *upstream.Kind, base *url.URL, headers http.Heade
 	if base, err = url.Parse(text); err != nil {
 		return nil, nil, nil, errors.New("field BaseURL is no URL")
 	}
-	headers, err = o.ownHeaders(kind)
-	return kind, base, headers, err
+	headers, err = o.ownHeaders()
+	return kind.At(text), base, headers, err
+}
+
+// keys are the credentials; none = requests go up without.
+func (o Options) keys() []Key {
+	if o.APIKey != "" {
+		return []Key{{Source: credential.Static(o.APIKey)}}
+	}
+	return o.Keys
 }
 
 // Run half-opens the breaker in time although no request asks, and takes a
@@ -148,6 +207,9 @@ func (b *Backend) StreamEnded(err error) { b.breaker.streamEnded(err) }
 
 // Close closes idle connections.
 func (b *Backend) Close() {
+	if b.own != nil {
+		b.own.CloseIdle()
+	}
 	b.kept.CloseIdleConnections()
 	b.fresh.CloseIdleConnections()
 }

@@ -92,8 +92,9 @@ func (b *breaker) begin() (verdict func(error), ok bool) {
 	if !ok {
 		return nil, false
 	}
+	begun := try // one that stays: else it would be kept for itself
 	return func(err error) {
-		b.do(func(now time.Time) { b.core.Give(now, try, verdictOf(err)) })
+		b.do(func(now time.Time) { b.core.Give(now, begun, verdictOf(err)) })
 	}, true
 }
 

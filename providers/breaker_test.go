@@ -45,7 +45,7 @@ func newGuarded(t *testing.T) *guarded {
 	t.Helper()
 	g := &guarded{t: t}
 	var err error
-	g.Backend, err = New(Options{Name: "b", BaseURL: "http://b", OnHealth: func(h Health) {
+	g.Backend, err = New(Options{Client: *client, Name: "b", BaseURL: "http://b", OnHealth: func(h Health) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.told = append(g.told, h)
@@ -411,7 +411,7 @@ func TestOnHealthMayCallBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
 		var b *Backend
-		b, err := New(Options{Name: "b", BaseURL: "http://b", OnHealth: func(h Health) {
+		b, err := New(Options{Client: *client, Name: "b", BaseURL: "http://b", OnHealth: func(h Health) {
 			told = append(told, "begin "+h.String())
 			if verdict, ok := b.Begin(); ok && h == HalfOpen {
 				verdict(nil) // we are the probe
@@ -482,7 +482,7 @@ func TestTheBreakerUnderManyHands(t *testing.T) {
 
 // Budget: 1 µs for a request's way through the breaker.
 func BenchmarkBreaker(b *testing.B) {
-	backend, err := New(Options{Name: "b", BaseURL: "http://b"})
+	backend, err := New(Options{Client: *client, Name: "b", BaseURL: "http://b"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -14,9 +14,13 @@ type documentMeter struct {
 	typed bool // it is of Responses or Messages
 	text  []byte
 	over  bool
+	chunk openai.Chunk
+	read  bool // seen is what the document says
+	seen  Seen
 }
 
 func (m *documentMeter) Read(p []byte) (pass []byte, seen Seen) {
+	m.read = false
 	if m.over = m.over || len(m.text)+len(p) > maxDocument; m.over {
 		m.text = nil
 	} else {
@@ -29,19 +33,27 @@ func (m *documentMeter) End() (pass []byte, seen Seen) {
 	if m.over {
 		return nil, Seen{}
 	}
-	if m.typed {
-		return nil, m.readTyped()
+	if !m.read {
+		m.read = true
+		if m.typed {
+			m.seen = m.readTyped()
+		} else {
+			m.seen = m.readPlain()
+		}
 	}
-	var c openai.Chunk
-	var ok bool
-	if m.kept, ok = openai.ParseChunkText(m.text, &c, m.kept, m.most); !ok {
-		return nil, Seen{Bad: true}
+	return nil, m.seen
+}
+
+func (m *documentMeter) readPlain() (seen Seen) {
+	c, ok := &m.chunk, false
+	if m.kept, ok = openai.ParseChunkText(m.text, c, m.kept, m.most); !ok {
+		return Seen{Bad: true}
 	}
-	seen = Seen{Bytes: c.Bytes, Reasoning: c.Reasoning, Usage: m.take(&c), Error: c.Error, Done: true}
+	seen = Seen{Bytes: c.Bytes, Reasoning: c.Reasoning, Usage: m.take(c), Error: c.Error, Done: true}
 	if c.Content {
 		seen.Chunks = 1
 	}
-	return nil, seen
+	return seen
 }
 
 func (m *documentMeter) readTyped() (seen Seen) {

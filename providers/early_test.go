@@ -83,7 +83,8 @@ func TestAnEarlyAnswerIsRead(t *testing.T) {
 					wrap = func(c net.Conn) net.Conn { return tls.Server(c, &tls.Config{Certificates: tlsServer.TLS.Certificates}) }
 				}
 				b, err := New(Options{
-					Name: "a", BaseURL: c.scheme + "://" + refuser(t, c.end, wrap) + "/v1",
+					Client: *client,
+					Name:   "a", BaseURL: c.scheme + "://" + refuser(t, c.end, wrap) + "/v1",
 					TLS: &tls.Config{RootCAs: roots, ServerName: "example.com"},
 				})
 				if err != nil {
@@ -133,7 +134,7 @@ func TestALargeBodyThatIsCutShort(t *testing.T) {
 				_ = conn.Close()
 			}
 		}()
-		b, err := New(Options{Name: "a", BaseURL: "http://" + l.Addr().String() + "/v1"})
+		b, err := New(Options{Client: *client, Name: "a", BaseURL: "http://" + l.Addr().String() + "/v1"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,26 +45,26 @@ func checkCuts(t *testing.T, path string, strip Strip, stream []byte, want total
 
 // recorded are the streams with typed events, and what is in them.
 var recorded = map[string]total{
-	"responses-openai":         {Chunks: 3, Bytes: 4 + 9 + 1, Usage: Usage{37, 32, 5, 0}, Done: true},
-	"responses-openai-tools":   {Chunks: 2 + 1 + 3, Bytes: 9 + 9 + 11 + 2 + 6 + 8, Reasoning: true, Usage: Usage{61, 0, 145, 128}, Done: true},
+	"responses-openai":         {Chunks: 3, Bytes: 4 + 9 + 1, Usage: Usage{37, 32, 5, 0, 0, 0}, Done: true},
+	"responses-openai-tools":   {Chunks: 2 + 1 + 3, Bytes: 9 + 9 + 11 + 2 + 6 + 8, Reasoning: true, Usage: Usage{61, 0, 145, 128, 0, 0}, Done: true},
 	"responses-openai-failed":  {Chunks: 1, Bytes: 2, Error: true, Done: true},
 	"responses-openai-error":   {Error: true, Done: true},
-	"responses-vllm":           {Chunks: 5, Bytes: 4 + 5 + 3 + 3 + 2, Reasoning: true, Usage: Usage{71, 64, 9, 3}, Done: true},
-	"responses-llamacpp":       {Chunks: 3, Bytes: 2 + 2 + 5, Usage: Usage{11, 4, 3, 0}, Done: true},
+	"responses-vllm":           {Chunks: 5, Bytes: 4 + 5 + 3 + 3 + 2, Reasoning: true, Usage: Usage{71, 64, 9, 3, 0, 0}, Done: true},
+	"responses-llamacpp":       {Chunks: 3, Bytes: 2 + 2 + 5, Usage: Usage{11, 4, 3, 0, 0, 0}, Done: true},
 	"responses-llamacpp-error": {Chunks: 1, Bytes: 2, Error: true},
-	"responses-ollama":         {Chunks: 3, Bytes: 3 + 4 + 9, Reasoning: true, Usage: Usage{30, 0, 17, 0}, Done: true},
-	"messages-anthropic":       {Chunks: 2 + 3 + 1 + 2, Bytes: 6 + 6 + 4 + 9 + 4 + 11 + 12 + 9, Reasoning: true, Usage: Usage{2572, 2000, 89, 0}, Done: true},
+	"responses-ollama":         {Chunks: 3, Bytes: 3 + 4 + 9, Reasoning: true, Usage: Usage{30, 0, 17, 0, 0, 0}, Done: true},
+	"messages-anthropic":       {Chunks: 2 + 3 + 1 + 2, Bytes: 6 + 6 + 4 + 9 + 4 + 11 + 12 + 9, Reasoning: true, Usage: Usage{2572, 2000, 89, 0, 0, 0}, Done: true},
 	"messages-anthropic-error": {Chunks: 1, Bytes: 2, Error: true, Done: true},
-	"messages-vllm":            {Chunks: 3, Bytes: 4 + 1 + 3, Reasoning: true, Usage: Usage{18, 0, 6, 0}, Done: true},
-	"messages-sglang":          {Chunks: 1, Bytes: 4, Usage: Usage{123, 0, 45, 0}, Done: true},
-	"messages-llamacpp":        {Chunks: 2 + 1 + 2, Bytes: 2 + 2 + 4 + 4 + 3, Usage: Usage{11, 4, 12, 0}, Done: true},
+	"messages-vllm":            {Chunks: 3, Bytes: 4 + 1 + 3, Reasoning: true, Usage: Usage{18, 0, 6, 0, 0, 0}, Done: true},
+	"messages-sglang":          {Chunks: 1, Bytes: 4, Usage: Usage{123, 0, 45, 0, 0, 0}, Done: true},
+	"messages-llamacpp":        {Chunks: 2 + 1 + 2, Bytes: 2 + 2 + 4 + 4 + 3, Usage: Usage{11, 4, 12, 0, 0, 0}, Done: true},
 	"messages-llamacpp-error":  {Chunks: 1, Bytes: 2, Error: true, Done: true},
-	"messages-ollama":          {Chunks: 2 + 1 + 1, Bytes: 3 + 4 + 4 + 9, Usage: Usage{26, 0, 21, 0}, Done: true},
-	"transcription-openai":     {Chunks: 3, Bytes: 1 + 4 + 6, Usage: Usage{14, 0, 45, 0}, Done: true},
-	"transcription-vllm":       {Chunks: 3, Bytes: 5 + 4 + 7, Usage: Usage{10, 0, 5, 0}, Done: true},
-	"transcription-llamacpp":   {Chunks: 2, Bytes: 3 + 3, Usage: Usage{55, 0, 3, 0}, Done: true},
-	"speech-openai":            {Chunks: 2, Usage: Usage{14, 0, 101, 0}, Done: true},
-	"images-openai":            {Chunks: 3, Usage: Usage{50, 0, 50, 0}, Done: true},
+	"messages-ollama":          {Chunks: 2 + 1 + 1, Bytes: 3 + 4 + 4 + 9, Usage: Usage{26, 0, 21, 0, 0, 0}, Done: true},
+	"transcription-openai":     {Chunks: 3, Bytes: 1 + 4 + 6, Usage: Usage{14, 0, 45, 0, 14, 0}, Done: true},
+	"transcription-vllm":       {Chunks: 3, Bytes: 5 + 4 + 7, Usage: Usage{10, 0, 5, 0, 0, 0}, Done: true},
+	"transcription-llamacpp":   {Chunks: 2, Bytes: 3 + 3, Usage: Usage{55, 0, 3, 0, 0, 0}, Done: true},
+	"speech-openai":            {Chunks: 2, Usage: Usage{14, 0, 101, 0, 0, 0}, Done: true},
+	"images-openai":            {Chunks: 3, Usage: Usage{50, 0, 50, 0, 0, 0}, Done: true},
 }
 
 var pathOf = map[string]string{
@@ -120,8 +120,8 @@ func TestBrokenChatStreams(t *testing.T) {
 		"llamacpp-error":     {Chunks: 1, Bytes: 2, Error: true},
 		"tgi-error":          {Chunks: 1, Bytes: 2, Error: true},
 		"sglang-full":        {Error: true, Done: true},
-		"ollama":             {Chunks: 4, Bytes: 2 + 2 + 2 + 4 + 9, Reasoning: true, Usage: Usage{26, 0, 21, 0}, HasUsage: true, Done: true},
-		"ollama-completions": {Chunks: 2, Bytes: 9, Usage: Usage{5, 0, 3, 0}, HasUsage: true, Done: true},
+		"ollama":             {Chunks: 4, Bytes: 2 + 2 + 2 + 4 + 9, Reasoning: true, Usage: Usage{26, 0, 21, 0, 0, 0}, HasUsage: true, Done: true},
+		"ollama-completions": {Chunks: 2, Bytes: 9, Usage: Usage{5, 0, 3, 0, 0, 0}, HasUsage: true, Done: true},
 	} {
 		stream := readStream(t, name)
 		want.passed = stripped(string(stream), "\n\n", StripEvent)

@@ -26,14 +26,10 @@ func withheld(name string) bool {
 
 // ownHeaders returns the headers that every request to the backend carries. Its
 // errors name a header, never its value.
-func (o Options) ownHeaders(kind *upstream.Kind) (http.Header, error) {
+func (o Options) ownHeaders() (http.Header, error) {
 	own := http.Header{}
-	if o.APIKey != "" {
-		if !upstream.HeaderValue(o.APIKey) {
-			return nil, errors.New("field APIKey holds a control character or outer blanks")
-		}
-		name, value := kind.Key(o.APIKey)
-		own[name] = []string{value}
+	if o.APIKey != "" && !upstream.HeaderValue(o.APIKey) {
+		return nil, errors.New("field APIKey holds a control character or outer blanks")
 	}
 	for name, values := range o.Headers {
 		name = textproto.CanonicalMIMEHeaderKey(name)
@@ -52,44 +48,56 @@ func (o Options) ownHeaders(kind *upstream.Kind) (http.Header, error) {
 
 // upward returns the headers of one request as the backend gets it.
 func (b *Backend) upward(c Call) http.Header {
+	h := make(http.Header, len(c.Header)+len(b.headers)+5)
+	b.eachUpward(c, func(name, value string) { h[name] = append(h[name], value) })
+	if h["Idempotency-Key"] == nil {
+		// An empty list is not sent, but tells the transport that the request may
+		// be sent again when a kept connection turns out to be closed.
+		h["Idempotency-Key"] = []string{}
+	}
+	return h
+}
+
+// eachUpward calls add for each header of one request as the backend gets it,
+// by its canonical name, and each of its values.
+func (b *Backend) eachUpward(c Call, add func(name, value string)) {
 	var named []string // by Connection: they belong to the client's connection
 	for _, v := range c.Header["Connection"] {
 		for name := range strings.SplitSeq(v, ",") {
 			named = append(named, textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name)))
 		}
 	}
-	h := make(http.Header, len(c.Header)+len(b.headers)+5)
+	ours := func(name string) bool { return b.headers[name] != nil }
+	typed, agent := false, false
 	for name, values := range c.Header {
 		name = textproto.CanonicalMIMEHeaderKey(name)
-		if !withheld(name) {
-			h[name] = values
+		if withheld(name) || len(named) > 0 && slices.Contains(named, name) || ours(name) {
+			continue
+		}
+		typed, agent = typed || name == "Content-Type", agent || name == "User-Agent"
+		for _, v := range values {
+			add(name, v)
 		}
 	}
-	for _, name := range named {
-		delete(h, name)
+	add("Accept-Encoding", "identity")
+	if c.RequestID != "" && !ours("X-Request-Id") {
+		add("X-Request-Id", c.RequestID)
 	}
-	h["Accept-Encoding"] = []string{"identity"}
-	if c.RequestID != "" {
-		h["X-Request-Id"] = []string{c.RequestID}
+	if !typed && !ours("Content-Type") && (c.Method == "" || c.Method == http.MethodPost) {
+		add("Content-Type", "application/json")
 	}
-	if h["Content-Type"] == nil && (c.Method == "" || c.Method == http.MethodPost) {
-		h["Content-Type"] = []string{"application/json"}
-	}
-	if h["User-Agent"] == nil {
-		h["User-Agent"] = []string{"pacer"}
-	}
-	if h["Idempotency-Key"] == nil {
-		// An empty list is not sent, but tells the transport that the request may
-		// be sent again when a kept connection turns out to be closed.
-		h["Idempotency-Key"] = []string{}
+	if !agent && !ours("User-Agent") {
+		add("User-Agent", "pacer")
 	}
 	for name, value := range b.kind.Headers {
-		if h[name] == nil {
-			h[name] = []string{value}
+		if ours(name) || c.Header[name] != nil && !withheld(name) && !slices.Contains(named, name) {
+			continue
 		}
+		add(name, value)
 	}
 	for name, values := range b.headers {
-		h[name] = values
+		for _, v := range values {
+			add(name, v)
+		}
 	}
-	return h
 }

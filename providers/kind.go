@@ -1,7 +1,9 @@
 package providers
 
 import (
+	"cmp"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -10,10 +12,32 @@ import (
 )
 
 // Serves reports whether a request to path, which is below the base URL, can be
-// sent to this backend. One of kind anthropic speaks Messages and nothing else,
-// and nothing is translated into it. Of other kinds it is true even where the
-// engine may lack the endpoint: that it says itself.
+// sent to this backend as it is. One of kind anthropic speaks Messages and nothing
+// else. Of other kinds it is true even where the engine may lack the endpoint: that
+// it says itself, and Has knows.
 func (b *Backend) Serves(path string) bool { return b.kind.Serves(path) }
+
+// FormOf returns the form in which b is asked to generate with model, and what it
+// calls that model.
+func (b *Backend) FormOf(model string) (f upstream.Form, name string) { return b.kind.FormOf(model) }
+
+// IsEngine reports whether b is, or may be, an inference engine, which has fields
+// beside OpenAI's own.
+func (b *Backend) IsEngine() bool {
+	return b.kind.Gauges != nil || b.kind.AnyServer || b.kind.HealthPage != ""
+}
+
+// thinks are the names of OpenAI's models that do not know max_tokens.
+var thinks = regexp.MustCompile(`(?:^|/)(?:o[1-9]|gpt-[5-9])`)
+
+// WantsCompletionLimit reports whether model is asked with max_completion_tokens
+// for no more than so many tokens. Engines and older models know max_tokens.
+func (b *Backend) WantsCompletionLimit(model string) bool {
+	return b.kind.Word == "azure" || thinks.MatchString(model)
+}
+
+// Continues is how b goes on with a text that another backend began.
+func (b *Backend) Continues() upstream.Continue { return b.kind.Continue }
 
 // Kind is the word of b's kind.
 func (b *Backend) Kind() string { return b.kind.Word }
@@ -26,6 +50,14 @@ func (b *Backend) Counts() bool { return b.kind.API&endpoint.Anthropic != 0 }
 // has to be the name of a deployment (upstream.DeploymentName).
 func (b *Backend) Deploys(path string) bool { return b.deploys && endpoint.Of(path).Deployed }
 
+// Keeps reports whether b may keep what clients leave there, such as vector stores: it
+// speaks OpenAI's API itself. Engines keep nothing of that kind.
+func (b *Backend) Keeps() bool { return b.kind.Word == "openai" || b.kind.Word == "azure" }
+
+// NamesDeployments reports whether b calls its models deployments: Azure's API with a
+// version in the query.
+func (b *Backend) NamesDeployments() bool { return b.deploys }
+
 // target returns the URL for a call: path and query behind those of the base.
 // The base's query parameters stand, whatever the client's say.
 //
@@ -36,14 +68,22 @@ func (b *Backend) target(c Call) *url.URL {
 	path, query, _ := strings.Cut(c.Path, "?")
 	u := *b.base
 	prefix, escaped := u.Path, u.EscapedPath()
-	if endpoint.Of(path).Root {
-		prefix, escaped = upstream.Root(prefix), upstream.Root(escaped)
+	if elsewhere := b.kind.Paths[path]; elsewhere != "" || endpoint.Of(path).Root {
+		prefix, escaped, path = b.kind.Root(prefix), b.kind.Root(escaped), cmp.Or(elsewhere, path)
 	}
 	if c.Model != "" && b.Deploys(path) {
 		prefix += "/deployments/" + c.Model
 		escaped += "/deployments/" + url.PathEscape(c.Model)
 	}
-	u.Path, u.RawPath = prefix+path, escaped+(&url.URL{Path: path}).EscapedPath()
+	if c.Escaped {
+		escaped += path
+		if plain, err := url.PathUnescape(path); err == nil {
+			path = plain
+		}
+	} else {
+		escaped += (&url.URL{Path: path}).EscapedPath()
+	}
+	u.Path, u.RawPath = prefix+path, escaped
 	u.RawQuery = joinQueries(u.RawQuery, query)
 	return &u
 }

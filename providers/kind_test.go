@@ -1,7 +1,11 @@
 package providers
 
 import (
+	"bufio"
+	"bytes"
+	"errors"
 	"net/http"
+	"slices"
 	"testing"
 )
 
@@ -64,10 +68,21 @@ func TestKeyHeaders(t *testing.T) {
 		{"anthropic", http.Header{"anthropic-version": {"2042"}}, http.Header{"Anthropic-Version": {"2042"}}},
 	} {
 		b := newKind(t, Options{Kind: tt.kind, BaseURL: "http://h/v1", APIKey: "k", Headers: tt.own})
-		got := b.upward(Call{Header: client})
-		for name, want := range tt.want {
-			if g := got[name]; len(g) != len(want) || len(g) > 0 && g[0] != want[0] {
-				t.Errorf("%s: %s is %q, want %q", tt.kind, name, g, want)
+		req := b.request(Call{Header: client})
+		v, err := b.pool.keys[0].Source.Get(t.Context())
+		l := &loan{key: b.pool.keys[0], value: v}
+		if err := errors.Join(err, b.authorize(t.Context(), req, nil, l)); err != nil {
+			t.Fatal(err)
+		}
+		own, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(b.appendHead(nil, Call{Header: client, Path: "/x"}, 0, l))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for by, got := range map[string]http.Header{"net/http": req.Header, "own": own.Header} {
+			for name, want := range tt.want {
+				if g := got[name]; !slices.Equal(g, want) {
+					t.Errorf("%s by %s: %s is %q, want %q", tt.kind, by, name, g, want)
+				}
 			}
 		}
 	}

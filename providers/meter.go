@@ -10,6 +10,8 @@ import (
 // Usage is the token count in an answer.
 type Usage struct {
 	PromptTokens, CachedTokens, CompletionTokens, ReasoningTokens int
+
+	AudioPromptTokens, AudioCompletionTokens int // those of sound
 }
 
 // Seen is what came by in one Read of a Meter.

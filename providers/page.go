@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -31,6 +32,22 @@ func pageRequest(page, base *url.URL, headers http.Header) *http.Request {
 		r.Header = headers
 	}
 	return r
+}
+
+// pageKey returns what puts the backend's first key into the request for a page,
+// where that is on its own server. Pages are not signed.
+func (o Options) pageKey(kind *upstream.Kind, base *url.URL) func(context.Context, *http.Request) error {
+	keys := o.keys()
+	return func(ctx context.Context, r *http.Request) error {
+		if len(keys) == 0 || !sameOrigin(r.URL, base) {
+			return nil
+		}
+		v, err := keys[0].Source.Get(ctx)
+		if err == nil && v.AWS == nil {
+			carry(r.Header, kind, v)
+		}
+		return err
+	}
 }
 
 // sameOrigin reports whether a and b are served by one server, by scheme, host

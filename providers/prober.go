@@ -51,6 +51,7 @@ type Prober struct {
 	o         ProberOptions
 	request   *http.Request
 	transport *http.Transport
+	key       func(context.Context, *http.Request) error // puts the backend's into a request
 
 	condition Condition
 	failures  int // in a row
@@ -80,7 +81,7 @@ func NewProber(o ProberOptions) (*Prober, error) {
 	o.Backend.ConnectTimeout = min(cmp.Or(o.Backend.ConnectTimeout, defaultConnectTimeout), probeConnect)
 	t := newTransport(o.Backend)
 	t.DisableKeepAlives = true // whether it takes a connection is what is asked
-	return &Prober{o: o, request: pageRequest(page, base, headers), transport: t}, nil
+	return &Prober{o: o, request: pageRequest(page, base, headers), transport: t, key: o.Backend.pageKey(kind, base)}, nil
 }
 
 // Run looks until ctx ends.
@@ -143,7 +144,11 @@ func (p *Prober) look(ctx context.Context) (c Condition, news bool, err error) {
 	defer cancel()
 	// By the transport itself: redirects are not followed, and what goes wrong
 	// is told without the URL.
-	response, err := p.transport.RoundTrip(p.request.Clone(ctx))
+	request := p.request.Clone(ctx)
+	if err := p.key(ctx, request); err != nil {
+		return Sound, false, nil
+	}
+	response, err := p.transport.RoundTrip(request)
 	if err != nil {
 		if ownTrouble(err) {
 			return Sound, false, nil

@@ -59,6 +59,7 @@ type Scraper struct {
 	o         ScraperOptions
 	request   *http.Request
 	transport *http.Transport
+	key       func(context.Context, *http.Request) error // puts the backend's into a request
 	reader    *pageReader
 	page      []byte // reused
 
@@ -85,7 +86,7 @@ func NewScraper(o ScraperOptions) (*Scraper, error) {
 	}
 	request := pageRequest(page, base, headers)
 	request.Header.Set("Accept", "text/plain;version=0.0.4;q=1,*/*;q=0.1")
-	return &Scraper{o: o, request: request, transport: newTransport(o.Backend), reader: newPageReader(kind)}, nil
+	return &Scraper{o: o, request: request, transport: newTransport(o.Backend), key: o.Backend.pageKey(kind, base), reader: newPageReader(kind)}, nil
 }
 
 // Run reads until ctx ends.
@@ -135,7 +136,11 @@ func (s *Scraper) scrape(ctx context.Context) (EngineLoad, error) {
 	defer cancel()
 	// By the transport itself: redirects are not followed, and what goes wrong
 	// is told without the URL.
-	response, err := s.transport.RoundTrip(s.request.Clone(ctx))
+	request := s.request.Clone(ctx)
+	if err := s.key(ctx, request); err != nil {
+		return EngineLoad{}, err
+	}
+	response, err := s.transport.RoundTrip(request)
 	if err != nil {
 		return EngineLoad{}, s.slow(err)
 	}

@@ -226,6 +226,9 @@ func TestCredentialsStayWithTheBackend(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := s.key(t.Context(), s.request); err != nil {
+			t.Fatal(err)
+		}
 		if sent := s.request.Header.Get("Authorization") != ""; sent != want {
 			t.Errorf("%s for a backend behind TLS: credentials sent: %v, want %v", page, sent, want)
 		}

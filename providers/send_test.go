@@ -2,8 +2,10 @@ package providers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -26,6 +28,9 @@ type inMemory []byte
 func (b inMemory) Len() int64                   { return int64(len(b)) }
 func (b inMemory) Open() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
 
+// client is what speaks HTTP/1.1 in these tests.
+var client = flag.String("client", ClientOwn, "own or net/http")
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // engine is a real HTTP server in memory, and a Backend for it.
@@ -45,7 +50,7 @@ func serve(t *testing.T, o Options, handler http.HandlerFunc) *engine {
 	}
 	server := &http.Server{Handler: handler}
 	go server.Serve(l)
-	o.Name, o.BaseURL = "engine", "http://engine/v1/"
+	o.Client, o.Name, o.BaseURL = *client, "engine", cmp.Or(o.BaseURL, "http://engine/v1/")
 	o.Dial = func(ctx context.Context, n, addr string) (net.Conn, error) {
 		e.dials.Add(1)
 		return network.Dial(ctx, n, addr)
@@ -272,7 +277,7 @@ func TestConnectErrors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, err := New(Options{Name: "b", BaseURL: "http://secret-host", Dial: tt.dial, ConnectTimeout: 3 * time.Second})
+				b, err := New(Options{Client: *client, Name: "b", BaseURL: "http://secret-host", Dial: tt.dial, ConnectTimeout: 3 * time.Second})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -82,9 +82,12 @@ func (e *SendError) Reason() string {
 		hostname x509.HostnameError
 	)
 	err := e.Err
+	var key *KeyError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return "was not waited for"
+	case errors.As(err, &key):
+		return "was not asked: its credentials cannot be had"
 	case errors.As(err, &dns):
 		return "has a name that does not resolve"
 	case errors.As(err, &record), errors.As(err, &alert), errors.As(err, &verify), errors.As(err, &unknown), errors.As(err, &hostname):

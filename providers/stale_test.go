@@ -21,7 +21,7 @@ func raw(t *testing.T, handle func(n int, c net.Conn, r *bufio.Reader)) *engine 
 	e := &engine{}
 	var running sync.WaitGroup
 	var err error
-	e.Backend, err = New(Options{Name: "raw", BaseURL: "http://raw/v1", Dial: func(context.Context, string, string) (net.Conn, error) {
+	e.Backend, err = New(Options{Client: *client, Name: "raw", BaseURL: "http://raw/v1", Dial: func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
 		n := int(e.dials.Add(1))
 		running.Go(func() {
@@ -131,7 +131,7 @@ func TestTheRetryIsOnAFreshConnection(t *testing.T) {
 // The transport sends a POST again only if its header is there; an empty list
 // is, and yet goes nowhere.
 func TestARequestMayBeReplayed(t *testing.T) {
-	b, err := New(Options{Name: "b", BaseURL: "http://b"})
+	b, err := New(Options{Client: *client, Name: "b", BaseURL: "http://b"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestBackToBackStreamsOfAnEngineThatCloses(t *testing.T) {
 			})
 		}
 	})
-	b, err := New(Options{Name: "b", BaseURL: "http://" + l.Addr().String()})
+	b, err := New(Options{Client: *client, Name: "b", BaseURL: "http://" + l.Addr().String()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/pacer-dev/pacer/internal/openai"
 )
 
 // statusOverloaded is what Anthropic answers when it is overloaded.
@@ -77,6 +79,29 @@ func AboutKey(message string) bool {
 		}
 	}
 	return false
+}
+
+// TooLong reports whether an error answer says that the prompt, or what was asked
+// for with it, is longer than the model's context. Only some engines have a code for
+// that; the others are known by their words.
+func TooLong(status int, says openai.Failure) bool {
+	if status != http.StatusBadRequest && status != http.StatusRequestEntityTooLarge && status != http.StatusUnprocessableEntity {
+		return false
+	}
+	if says.Code == "context_length_exceeded" || says.Type == "exceed_context_size_error" {
+		return true
+	}
+	return containsAny(bytes.ToLower([]byte(says.Message)),
+		"maximum context length", "context length is only", // OpenAI, vLLM, Mistral, OpenRouter
+		"longer than the maximum model length",       // vLLM, of prompts that it encoded
+		"longer than the model's context length",     // SGLang
+		"exceeds the model's maximum context",        // SGLang, with max_tokens
+		"exceeds the available context size",         // llama.cpp
+		"`inputs` tokens + `max_new_tokens` must be", // TGI
+		"prompt is too long", "exceed context limit", // Anthropic
+		"exceeds the maximum number of tokens allowed", // Gemini
+		"input is too long for requested model",        // Bedrock
+	)
 }
 
 func containsAny(body []byte, all ...string) bool {

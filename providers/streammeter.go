@@ -51,12 +51,22 @@ type streamMeter struct {
 	cut   bool   // the last event was cut out: an LF that comes late goes with it
 	chunk openai.Chunk
 	data  []byte // of the last event, as chunk was read from it
+	shape shape  // of the events that were read
 
 	suspect   suspect // of the unfinished event
 	suspectAt int64   // where that begins
 }
 
 func (m *streamMeter) Read(p []byte) (pass []byte, seen Seen) {
+	if len(m.held) == 0 && !m.last.waits && m.most == 0 && m.scan.Between() {
+		if events, text := m.shape.count(p); events > 0 {
+			m.scan.Skip(p)
+			m.read += int64(len(p))
+			m.cut = false
+			m.chunks += events
+			return p, Seen{Chunks: events, Bytes: text, Reasoning: m.shape.reasoning, Moved: true}
+		}
+	}
 	if m.strip == 0 {
 		m.scan.Feed(p)
 		for ev, ok := m.scan.Next(); ok; ev, ok = m.scan.Next() {
@@ -322,6 +332,9 @@ func (m *streamMeter) event(ev sse.Event, seen *Seen) {
 		seen.Reasoning = seen.Reasoning || m.chunk.Reasoning
 		if m.chunk.HasUsage {
 			seen.Tokens = m.chunk.Usage.CompletionTokens
+		}
+		if ev.Name == nil {
+			m.shape.learn(data, &m.chunk)
 		}
 	}
 	if u := m.take(&m.chunk); u != nil {

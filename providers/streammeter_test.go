@@ -116,23 +116,23 @@ func TestStreams(t *testing.T) {
 		want total
 		cut  int // events taken out
 	}{
-		{"openai", total{Chunks: 5, Bytes: 4 + 8 + 1 + 2 + 5 + 6, Usage: Usage{13, 0, 7, 0}}, 1},
-		{"openai-tools", total{Chunks: 6, Bytes: 11 + 2 + 4 + 3 + 4 + 2, Usage: Usage{61, 0, 14, 0}}, 1},
-		{"azure", total{Chunks: 3, Bytes: 3 + 4 + 6, Usage: Usage{9, 0, 4, 0}}, 1},
-		{"vllm", total{Chunks: 6, Bytes: 3 + 3 + 6 + 2 + 10 + 7, Reasoning: true, Usage: Usage{21, 0, 15, 0}}, 1},
-		{"vllm-continuous", total{Chunks: 3, Bytes: 7 + 14 + 1, Usage: Usage{21, 0, 7, 0}, Tokens: 6}, 1},
+		{"openai", total{Chunks: 5, Bytes: 4 + 8 + 1 + 2 + 5 + 6, Usage: Usage{13, 0, 7, 0, 0, 0}}, 1},
+		{"openai-tools", total{Chunks: 6, Bytes: 11 + 2 + 4 + 3 + 4 + 2, Usage: Usage{61, 0, 14, 0, 0, 0}}, 1},
+		{"azure", total{Chunks: 3, Bytes: 3 + 4 + 6, Usage: Usage{9, 0, 4, 0, 0, 0}}, 1},
+		{"vllm", total{Chunks: 6, Bytes: 3 + 3 + 6 + 2 + 10 + 7, Reasoning: true, Usage: Usage{21, 0, 15, 0, 0, 0}}, 1},
+		{"vllm-continuous", total{Chunks: 3, Bytes: 7 + 14 + 1, Usage: Usage{21, 0, 7, 0, 0, 0}, Tokens: 6}, 1},
 		{"vllm-error", total{Chunks: 1, Bytes: 3, Error: true}, 0},
-		{"sglang", total{Chunks: 4, Bytes: 3 + 5 + 3 + 1, Reasoning: true, Usage: Usage{12, 8, 6, 6}}, 1},
-		{"llamacpp", total{Chunks: 4, Bytes: 7, Usage: Usage{11, 4, 4, 0}}, 1},
-		{"llamacpp-timings", total{Chunks: 4, Bytes: 7, Usage: Usage{11, 4, 4, 0}}, 0},
-		{"tgi", total{Chunks: 3, Bytes: 2 + 6 + 1, Usage: Usage{14, 0, 3, 0}}, 1},
-		{"deepseek", total{Chunks: 3, Bytes: 2 + 4 + 1, Reasoning: true, Usage: Usage{10, 0, 5, 3}}, 0},
-		{"xai", total{Chunks: 2, Bytes: 3 + 7, Usage: Usage{8, 0, 2, 0}}, 0},
-		{"crlf-comments", total{Chunks: 2, Bytes: 12, Usage: Usage{5, 0, 2, 0}}, 1},
-		{"completions", total{Chunks: 2, Bytes: 8, Usage: Usage{4, 0, 2, 0}}, 1},
-		{"llamacpp-three", total{Chunks: 10, Bytes: 48, Usage: Usage{58, 0, 10, 0}}, 3},
-		{"llamacpp-completions-two", total{Chunks: 11, Bytes: 64, Usage: Usage{5, 0, 11, 0}}, 0},
-		{"two-choices", total{Chunks: 2, Bytes: 3, Usage: Usage{4, 0, 3, 0}}, 1},
+		{"sglang", total{Chunks: 4, Bytes: 3 + 5 + 3 + 1, Reasoning: true, Usage: Usage{12, 8, 6, 6, 0, 0}}, 1},
+		{"llamacpp", total{Chunks: 4, Bytes: 7, Usage: Usage{11, 4, 4, 0, 0, 0}}, 1},
+		{"llamacpp-timings", total{Chunks: 4, Bytes: 7, Usage: Usage{11, 4, 4, 0, 0, 0}}, 0},
+		{"tgi", total{Chunks: 3, Bytes: 2 + 6 + 1, Usage: Usage{14, 0, 3, 0, 0, 0}}, 1},
+		{"deepseek", total{Chunks: 3, Bytes: 2 + 4 + 1, Reasoning: true, Usage: Usage{10, 0, 5, 3, 0, 0}}, 0},
+		{"xai", total{Chunks: 2, Bytes: 3 + 7, Usage: Usage{8, 0, 2, 0, 0, 0}}, 0},
+		{"crlf-comments", total{Chunks: 2, Bytes: 12, Usage: Usage{5, 0, 2, 0, 0, 0}}, 1},
+		{"completions", total{Chunks: 2, Bytes: 8, Usage: Usage{4, 0, 2, 0, 0, 0}}, 1},
+		{"llamacpp-three", total{Chunks: 10, Bytes: 48, Usage: Usage{58, 0, 10, 0, 0, 0}}, 3},
+		{"llamacpp-completions-two", total{Chunks: 11, Bytes: 64, Usage: Usage{5, 0, 11, 0, 0, 0}}, 0},
+		{"two-choices", total{Chunks: 2, Bytes: 3, Usage: Usage{4, 0, 3, 0, 0, 0}}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			stream := readStream(t, tt.name)
@@ -281,11 +281,11 @@ func TestATrickleIsLetGoInTime(t *testing.T) {
 // that come behind it.
 func TestTimingsDoNotReplaceUsage(t *testing.T) {
 	const timings = `data: {"choices":[{"delta":{}}],"timings":{"predicted_n":99,"prompt_n":98}}` + "\n\n"
-	if got := meter(0, []byte(timings)); got.Usage != (Usage{98, 0, 99, 0}) {
+	if got := meter(0, []byte(timings)); got.Usage != (Usage{98, 0, 99, 0, 0, 0}) {
 		t.Errorf("timings alone: %+v", got.Usage)
 	}
 	for _, stream := range []string{timings + usageEvent, usageEvent + timings} {
-		if got := meter(0, []byte(stream)); got.Usage != (Usage{1, 0, 2, 0}) {
+		if got := meter(0, []byte(stream)); got.Usage != (Usage{1, 0, 2, 0, 0, 0}) {
 			t.Errorf("%q: %+v, want the usage", stream, got.Usage)
 		}
 	}
@@ -320,7 +320,7 @@ func TestTheEndOfAStream(t *testing.T) {
 		{"data: {\"choices\":[{\"text\":\"a\"}]}\n", StripEvent, total{Chunks: 1, Bytes: 1, passed: "data: {\"choices\":[{\"text\":\"a\"}]}\n"}},
 		{`data: {"choices":[{"te`, StripEvent, total{passed: `data: {"choices":[{"te`}},
 		{`data: {"cho`, StripEvent, total{passed: `data: {"cho`}},
-		{": ping\n" + strings.TrimSuffix(usageEvent, "\n\n"), StripEvent, total{Usage: Usage{1, 0, 2, 0}, HasUsage: true, passed: ": ping\n"}},
+		{": ping\n" + strings.TrimSuffix(usageEvent, "\n\n"), StripEvent, total{Usage: Usage{1, 0, 2, 0, 0, 0}, HasUsage: true, passed: ": ping\n"}},
 		{"", StripEvent, total{}},
 	} {
 		for _, pieces := range [][][]byte{{[]byte(tt.stream)}, bytewise([]byte(tt.stream))} {

@@ -1,7 +1,9 @@
 package providers
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"time"
@@ -31,18 +33,35 @@ const (
 	maxHeader = 256 << 10
 )
 
+func (o Options) connectTimeout() time.Duration {
+	return cmp.Or(o.ConnectTimeout, defaultConnectTimeout)
+}
+
+func (o Options) dial() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	if o.Dial != nil {
+		return o.Dial
+	}
+	return (&net.Dialer{KeepAlive: keepAlive}).DialContext
+}
+
+// clientTLS is what a server of that name is spoken to with.
+func (o Options) clientTLS(name string) *tls.Config {
+	c := &tls.Config{}
+	if o.TLS != nil {
+		c = o.TLS.Clone()
+	}
+	if c.ServerName == "" {
+		c.ServerName = name
+	}
+	c.NextProtos = []string{"http/1.1"}
+	return c
+}
+
 // newTransport returns the way to one backend. It has no timeout but that of
 // the connection: an engine may send its headers only when the request gets a
 // slot, so each phase is timed by who waits for it.
 func newTransport(o Options) *http.Transport {
-	timeout := o.ConnectTimeout
-	if timeout == 0 {
-		timeout = defaultConnectTimeout
-	}
-	dial := o.Dial
-	if dial == nil {
-		dial = (&net.Dialer{KeepAlive: keepAlive}).DialContext
-	}
+	timeout, dial := o.connectTimeout(), o.dial()
 	var protocols http.Protocols
 	protocols.SetHTTP1(true) // streams of HTTP/2 would share one connection and stall together
 	t := &http.Transport{
@@ -55,6 +74,7 @@ func newTransport(o Options) *http.Transport {
 			}
 			return newAnswered(conn), nil
 		},
+		Proxy:                  o.Proxy,
 		TLSHandshakeTimeout:    timeout,
 		Protocols:              &protocols,
 		MaxIdleConnsPerHost:    idleConns,

@@ -1,6 +1,9 @@
 package router
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // Candidate is one target as seen by one decision.
 type Candidate struct {
@@ -13,8 +16,17 @@ type Candidate struct {
 	Headroom float64 // Low over the highest floor it has to meet; +Inf without one
 	Held     int     // sequences for which a place is kept there, for other routes, and not yet used
 	Price    float64 // of this request as expected, in USD; 0 when none is configured
+	Warm     Warm    // what its prefix cache is expected to have of the prompt
 	Feasible bool
 	Reason   Reason // OK, or the first rule that said no
+}
+
+// Warm is what a target's prefix cache is expected to have of a prompt. The zero
+// value is nothing.
+type Warm struct {
+	Tokens int           // in the cache
+	Prompt int           // of the whole prompt
+	Saves  time.Duration // until the first token, and for all who stream there
 }
 
 // Reason is the verdict on one candidate. Its strings are those of the
@@ -79,12 +91,13 @@ const (
 	ByEdge                   // edge: the curve goes on beyond what was visited
 	BySlowStart              // slow_start: nothing is known; a few show what it takes
 	ByOthers                 // others: what the other replicas keep free for the route
+	ByQuota                  // quota: what its backend told is left of a limit
 	ByLead                   // lead: a stream there would fall behind while the prompt is prefilled
 )
 
 var basisNames = [...]string{
 	NoBasis: "", ByLevel: "level", ByOneMore: "one_more", ByCurve: "curve",
-	BySeen: "seen", ByEdge: "edge", BySlowStart: "slow_start", ByLead: "lead", ByOthers: "others",
+	BySeen: "seen", ByEdge: "edge", BySlowStart: "slow_start", ByLead: "lead", ByOthers: "others", ByQuota: "quota",
 }
 
 // String returns the basis as in the decisions API.
@@ -121,6 +134,9 @@ func (a *ask) candidate(v *verdict) Candidate {
 	}
 	c.N, c.M, c.Held = m.group.n(), m.group.m(), a.heldFor(m.group)
 	c.Price = a.price(t, m)
+	if likely, _ := a.warmth(m); likely > 0 {
+		c.Warm = Warm{Tokens: likely, Prompt: a.prompt, Saves: a.saved(m)}
+	}
 	if m.known && a.weight > 0 {
 		c.TPS = m.expects(c.M + a.weight)
 	}

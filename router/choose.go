@@ -126,7 +126,7 @@ func (a *ask) leastHarm() *verdict {
 		if c.count(v.model.group); !a.leavesHeld(v, &c, 0) {
 			continue
 		}
-		h, s, m := a.harm(v.model.group), v.speed(), v.model.group.m()
+		h, s, m := a.harm(v.model), v.speed(), v.model.group.m()
 		better := h < harm || h == harm && (s > speed || s == speed && m < load)
 		if chosen == nil || better {
 			chosen, harm, speed, load = v, h, s, m
@@ -135,13 +135,14 @@ func (a *ask) leastHarm() *verdict {
 	return chosen
 }
 
-// harm counts the streams running in g that would fall below their floor.
-func (a *ask) harm(g *group) int {
-	k := g.m() + a.weight
+// harm counts the streams running beside target that would fall below their floor.
+func (a *ask) harm(target *model) int {
+	g := target.group
+	k, prompt := g.m()+a.weight, g.promptWaiting()+a.toPrefill(target)
 	count := 0
 	for _, m := range g.models {
 		if m.known {
-			low := m.bound(k, extraP(g.promptWaiting()+a.prompt, m.answer))
+			low := m.bound(k, extraP(prompt, m.answer))
 			count += m.floors.above(low, m.solo)
 		}
 	}

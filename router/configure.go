@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -76,10 +77,8 @@ func (r *Router) configureRoutes(now time.Time, routes []Route) []Grant {
 		if r.routeOf[c.Name] != nil {
 			continue
 		}
-		rt := before[c.Name]
-		if rt == nil {
-			rt = &route{}
-		}
+		rt := cmp.Or(before[c.Name], r.gone[c.Name], &route{})
+		delete(r.gone, c.Name)
 		rt.conf = c
 		rt.conf.Prefer, rt.policy = r.prefer(c.Prefer)
 		r.routes = append(r.routes, rt)
@@ -97,8 +96,10 @@ func (r *Router) configureRoutes(now time.Time, routes []Route) []Grant {
 	for name, rt := range before {
 		if r.routeOf[name] == nil {
 			grants = append(grants, r.dismiss(now, rt)...)
+			r.gone[name] = rt
 		}
 	}
+	maps.DeleteFunc(r.gone, func(_ string, rt *route) bool { return !rt.running() })
 	for _, b := range r.backends { // dismissing counted down what is counted anew here
 		for _, g := range b.groups {
 			g.wanted = 0

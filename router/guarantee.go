@@ -84,7 +84,7 @@ func (a *ask) leavesHeld(v *verdict, c *present, floor float64) bool {
 		if need <= 0 {
 			continue
 		}
-		if _, _, ok := m.carries(k, extraP(c.prompt+a.prompt, m.answer), need); !ok {
+		if _, _, ok := m.carries(k, extraP(c.prompt+a.toPrefill(v.model), m.answer), need); !ok {
 			return false
 		}
 	}
@@ -162,6 +162,12 @@ func (l *Lease) unuse() {
 		l.held.used -= l.weight
 		l.held = nil
 	}
+}
+
+// running reports whether leases are counted for rt, on targets of now or of before.
+func (rt *route) running() bool {
+	counted := func(k *held) bool { return k != nil && k.used > 0 }
+	return slices.ContainsFunc(rt.uses, counted) || slices.ContainsFunc(rt.left, counted)
 }
 
 // meetGuarantees finds the groups in which routes have places guaranteed.

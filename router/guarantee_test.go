@@ -217,10 +217,25 @@ func TestLeasesAreCountedWhateverIsReloaded(t *testing.T) {
 	want(1, "4 used of 5, given anew")
 	leases = append(leases, b.fill("kept", 1)...)
 	want(0, "5 used of 5")
+	routes := b.topo.Routes
+	for range 2 {
+		b.topo.Routes = routes[1:]
+		b.configure()
+	}
+	b.topo.Routes = routes
+	b.configure()
+	want(0, "5 used of 5, the route was gone for two reloads")
+	b.topo.Routes = routes[1:]
+	b.configure()
 	for _, l := range leases {
 		l.Done(b.now, 100)
 	}
+	b.topo.Routes = routes
+	b.configure()
 	want(5, "all have ended")
+	if len(b.gone) != 0 {
+		t.Errorf("%d routes are remembered that are there, or have nothing", len(b.gone))
+	}
 }
 
 // Models that are counted by themselves share the cap of their backend, so half of it

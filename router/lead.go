@@ -28,9 +28,10 @@ const (
 	costMemory  = time.Minute
 	startCost   = 100e-6
 	startPrompt = 600.0
+	startWeight = startPrompt * startPrompt
 
-	// One first token moves the cost by no more than this factor of what was
-	// expected of it, and the time that one without a prompt may take.
+	// The first tokens of one batch move the cost by no more than this factor of
+	// what was expected of them, and the time that one without a prompt may take.
 	mostCost = 4.0
 	bareTTFT = 0.25 // seconds
 )
@@ -40,9 +41,26 @@ const (
 // where prompts differ, and is none under load: base and slope go together there,
 // and the slope was seen at a hundredth of the truth. The zero value has seen none.
 type prefills struct {
-	sums  Prefills
-	at    time.Time
+	sums  Prefills  // as of at, without batch
+	at    time.Time // when batch began
 	front time.Time // when the last first token came
+	batch batch
+	done  float64 // prompt tokens that were prefilled since the start
+}
+
+// batch is the prompts that an engine prefilled at once, as first tokens tell that
+// come at once: what the first of them took, all took together. A fresh gateway
+// sees no others while everybody comes at the same time.
+type batch struct {
+	tokens, seconds float64
+	cost            float64 // of a token, as it was known before
+}
+
+// prefills is what b adds to the sums. One batch moves the cost by no more than
+// mostCost, and by the time that one without a prompt may take.
+func (b batch) prefills() Prefills {
+	took := min(b.seconds, mostCost*b.cost*b.tokens+bareTTFT)
+	return Prefills{XY: b.tokens * took, XX: b.tokens * b.tokens}
 }
 
 // Prefills are those sums: of seconds and of prompt tokens, each times the prompt
@@ -56,34 +74,50 @@ func (p Prefills) plus(o Prefills) Prefills { return Prefills{XY: p.XY + o.XY, X
 
 // cost is the seconds that a prompt token takes, begun with start.
 func (p Prefills) cost(start float64) float64 {
-	const weight = startPrompt * startPrompt
-	return (p.XY + start*weight) / (p.XX + weight)
+	return (p.XY + start*startWeight) / (p.XX + startWeight)
 }
+
+// all are the sums with the last batch, as of when that began.
+func (p *prefills) all() Prefills { return p.sums.plus(p.batch.prefills()) }
 
 // told are the sums as of now.
 func (p *prefills) told(now time.Time) Prefills {
 	if p.at.IsZero() {
 		return Prefills{}
 	}
-	keep := math.Exp(-now.Sub(p.at).Seconds() / costMemory.Seconds())
-	return Prefills{XY: p.sums.XY * keep, XX: p.sums.XX * keep}
+	keep, all := math.Exp(-now.Sub(p.at).Seconds()/costMemory.Seconds()), p.all()
+	return Prefills{XY: all.XY * keep, XX: all.XX * keep}
 }
 
-// see takes the first token of l, which is still counted as waiting.
+// see takes the first token of l, which is still counted as waiting. Who was alone
+// tells what a prompt token takes. While nobody was lately, as when all come at
+// once, a batch tells: it was prefilled since the first token before it, for an
+// engine prefills in order.
 func (p *prefills) see(now time.Time, l *Lease) {
+	g, x := l.group, float64(l.prompt)
+	before := p.front
 	p.front = now
-	x := float64(l.prompt)
-	beside := max(l.ahead.PromptTokens, l.group.promptWaiting()-l.prompt) // before it, and behind
-	if x <= 0 || float64(beside) > x/4 || l.model.ttft.Slots > 0 && l.ahead.Sequences >= l.model.ttft.Slots {
-		return // it waited for others
+	if x <= 0 || l.model.ttft.Slots > 0 && l.ahead.Sequences >= l.model.ttft.Slots {
+		return // it waited for a slot
 	}
-	y := now.Sub(l.placed).Seconds()
-	if m := l.model; m.known {
-		y -= min(1/max(finite(m.expects(max(m.group.n(), 1))), 1), y) // the step that was under way
+	beside := max(l.ahead.PromptTokens, g.promptWaiting()-l.prompt) // before it, and behind
+	alone, began := float64(beside) <= x/4, later(l.placed, before)
+	if p.batch.tokens <= 0 || now.Sub(before).Seconds() >= g.firstCost*x/2 {
+		p.sums, p.at, p.batch = p.told(now), now, batch{cost: g.firstCost}
+		if alone {
+			began = l.placed
+		}
 	}
-	y = min(y, mostCost*l.group.firstCost*x+bareTTFT)
-	p.sums, p.at = p.told(now).plus(Prefills{XY: x * y, XX: x * x}), now
-	l.group.reprice()
+	if p.batch.tokens <= 0 && !alone && p.sums.XX >= startWeight {
+		return
+	}
+	y := now.Sub(began).Seconds()
+	if m := l.model; m.known && p.batch.tokens <= 0 {
+		y -= min(1/max(finite(m.expects(max(g.n(), 1))), 1), y) // the step that was under way
+	}
+	p.batch.tokens += x
+	p.batch.seconds += y
+	g.reprice()
 }
 
 // reprice works out what a prompt token takes in g, in seconds, when a first
@@ -98,7 +132,7 @@ func (g *group) reprice() {
 	if fit > 0 {
 		start = min(max(fit, startCost/2), 4*startCost)
 	}
-	g.firstCost = g.prefills.sums.plus(g.remote.Prefills).cost(start)
+	g.firstCost = g.prefills.all().plus(g.remote.Prefills).cost(start)
 	g.promptCost = max(g.firstCost, fit)
 	for _, m := range g.models {
 		m.prefill = max(m.ttft.PerToken*m.ttft.Uncached, g.firstCost)
@@ -106,11 +140,13 @@ func (g *group) reprice() {
 }
 
 // lead is how long l may get no token and keep its floor, as of now. A stream of
-// which nobody knows how many tokens its chunks are has at least half its grace.
+// which nobody knows how many tokens its chunks are has at least half its grace, as
+// far as that was not spent on prompts beside it.
 func (l *Lease) lead(now time.Time, p progress) time.Duration {
 	lead := seconds(p.tokens/(l.floor*float64(l.weight))) + l.grace - (now.Sub(l.placed) - l.first)
 	if p.rough {
-		lead = max(lead, l.grace/2)
+		spent := l.group.promptCost * (l.group.prefills.done - l.prefilled)
+		lead = max(lead, l.grace/2-seconds(spent))
 	}
 	return lead
 }
@@ -176,7 +212,8 @@ func (a *ask) pays(target *model, c *present) bool {
 	}
 	g := target.group
 	cost := leadSafety * g.promptCost
-	waiting, prompt := float64(c.prompt), float64(a.prompt)
+	own := float64(a.toPrefill(target))
+	waiting, prompt := float64(c.prompt), own
 	if g.router.remote.Replicas > 1 {
 		prompt *= unheard
 	}
@@ -185,7 +222,7 @@ func (a *ask) pays(target *model, c *present) bool {
 	case l != nil:
 		front = float64(l.prompt)
 	case c.alike > 0:
-		front = float64(a.prompt)
+		front = own
 	}
 	if lead := g.leastLead(); lead < maxLead && cost*(waiting-g.prefilled(a.now)+prompt) > lead.Seconds() {
 		return false

@@ -82,16 +82,20 @@ func TestAFreshStreamHasALead(t *testing.T) {
 	b.wantReason("chat", ReasonProtects, prompt(8_400))
 }
 
-// The cost of a prompt token is what first tokens took, through the origin; who
-// waited for others says nothing, and one that is far off little.
+// The cost of a prompt token is what first tokens took, through the origin: of a
+// batch, what all of it took; and one that is far off says little.
 func TestPrefillCost(t *testing.T) {
 	b := newBench(t, []string{"x"}, Route{Name: "chat"})
 	g := b.backends[0].groups[0]
-	first := func(tokens int, took time.Duration) {
-		l := b.place("chat", prompt(tokens)).Lease
+	place := func(tokens int) *Lease { return b.place("chat", prompt(tokens)).Lease }
+	first := func(took time.Duration, leases ...*Lease) {
 		b.sleep(took)
-		l.FirstToken(b.now)
-		l.Done(b.now, 1)
+		for _, l := range leases {
+			l.FirstToken(b.now)
+		}
+		for _, l := range leases {
+			l.Done(b.now, 1)
+		}
 	}
 	near := func(want float64) {
 		t.Helper()
@@ -99,16 +103,42 @@ func TestPrefillCost(t *testing.T) {
 			t.Errorf("a prompt token costs %.2f µs, want %.2f", got, want)
 		}
 	}
+	forget := func() { b.sleep(time.Hour) }
 	near(100)
-	first(1200, 360*time.Millisecond) // 300 µs each, of weight 4: (100 + 4·300)/5
+	first(360*time.Millisecond, place(1200)) // 300 µs each, of weight 4: (100 + 4·300)/5
 	near(260)
-	b.sleep(10 * time.Minute) // forgotten but for what is to come
-	first(1200, 360*time.Millisecond)
+	forget()
+	first(360*time.Millisecond, place(900), place(200), place(100)) // at once
 	near(260)
-	behind := b.place("chat", prompt(3000)).Lease
-	first(1200, 10*time.Second) // 3,000 tokens before it
-	near(260)
-	behind.Done(b.now, 0)
+	forget()
+	front, back := place(600), place(600)
+	first(180*time.Millisecond, front) // then 180 ms for the one behind it: (100 + 300 + 300)/3
+	first(180*time.Millisecond, back)
+	near(233.3)
+	forget()
+	first(time.Hour, place(1200)) // taken for 4 · 233.3 µs each, and 250 ms
+	near(933.1)
+}
+
+// Who may have several tokens in a chunk has half its grace at least, and loses what
+// prompts beside it take of that.
+func TestTheLeadOfRoughCounts(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}})
+	l := b.place("chat").Lease
+	l.FirstToken(b.now)
+	g := b.backends[0].groups[0]
+	lead := func() time.Duration { return l.lead(b.now, progress{rough: true, last: l.first}) }
+	b.sleep(2 * time.Second)
+	if got := lead(); got != 500*time.Millisecond {
+		t.Errorf("a lead of %v, want half a second", got)
+	}
+	beside := b.place("chat", prompt(2000)).Lease
+	b.sleep(200 * time.Millisecond)
+	beside.FirstToken(b.now)
+	want := 500*time.Millisecond - seconds(2000*g.promptCost)
+	if got := lead(); (got - want).Abs() > time.Microsecond {
+		t.Errorf("a lead of %v beside a prompt of 2,000, want %v", got, want)
+	}
 }
 
 // The streams of other replicas are protected like the own: their least lead pays

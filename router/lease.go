@@ -29,14 +29,15 @@ type Lease struct {
 	ahead   profiles.Ahead
 	stream  bool
 
-	phase phase // guarded by Router.mu, as is all that follows up to tokens
-	prev  *Lease
-	next  *Lease
-	slot  int           // in group.streams
-	due   time.Time     // when a lease that is no stream counts as decoding
-	heap  int           // in Router.pending
-	first time.Duration // since placed: when decoding began
-	seen  progress      // as of the group's last scan
+	phase     phase // guarded by Router.mu, as is all that follows up to tokens
+	prev      *Lease
+	next      *Lease
+	slot      int           // in group.streams
+	due       time.Time     // when a lease that is no stream counts as decoding
+	heap      int           // in Router.pending
+	first     time.Duration // since placed: when decoding began
+	prefilled float64       // group.prefills.done then
+	seen      progress      // as of the group's last scan
 
 	held *held // where it is counted for a guarantee; nil = for none
 
@@ -147,10 +148,11 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 		l = new(Lease)
 	}
 	l.group, l.model, l.route, l.target = g, m, a.route, a.route.conf.Targets[v.index].Target
-	l.placed, l.weight, l.prompt, l.stream = a.now, a.weight, a.prompt, a.req.Stream
+	l.placed, l.weight, l.prompt, l.stream = a.now, a.weight, a.toPrefill(m), a.req.Stream
 	l.heap, l.slot = -1, -1
 	l.tenant, l.probe = a.req.Tenant, b.health == Probing || m.rest.rests(a.req.Tenant)
 	m.leases++
+	m.quota.spend(a, m)
 	if b.health == Probing {
 		b.probe, floor = l, 0
 	}
@@ -165,9 +167,9 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	}
 	l.floor, l.asked, l.grace = floor, a.floor, a.route.grace()
 	l.ahead = g.ahead()
-	l.prefill = seconds(m.ttft.Prefill(l.ahead.PromptTokens + a.prompt))
+	l.prefill = seconds(m.ttft.Prefill(l.ahead.PromptTokens + l.prompt))
 	if m.timed {
-		l.ttft = seconds(m.ttft.Predict(l.ahead, a.prompt))
+		l.ttft = seconds(m.ttft.Predict(l.ahead, l.prompt))
 	}
 	if floor > 0 {
 		m.floors.add(floor)
@@ -188,7 +190,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 		g.unserved.push(l)
 		return l
 	}
-	l.due = a.now.Add(seconds(m.ttft.Predict(l.ahead, a.prompt)))
+	l.due = a.now.Add(seconds(m.ttft.Predict(l.ahead, l.prompt)))
 	r.pending.push(l)
 	r.advance(a.now)
 	return l
@@ -200,6 +202,8 @@ func (r *Router) decode(now time.Time, l *Lease) {
 	g.leaveWaiting(l)
 	l.phase = decoding
 	l.first = max(now.Sub(l.placed), 0)
+	g.prefills.done += float64(l.prompt)
+	l.prefilled = g.prefills.done
 	l.seen = progress{last: l.first}
 	g.decoding += l.weight
 	if l.stream {

@@ -103,9 +103,13 @@ func (m *model) bound(k int, extraP float64) float64 {
 	return low / (1 + low*m.cost*extraP)
 }
 
-// expects is what each of k sequences is expected to get, NaN when unknown.
+// expects is what each of k sequences is expected to get, NaN when unknown: of a
+// single one, as for its bound, while no prompt is prefilled beside it.
 func (m *model) expects(k int) float64 {
-	if m.pace > 0 && k > 1 {
+	switch {
+	case k <= 1:
+		return m.alone
+	case m.pace > 0:
 		return m.speed / m.curve.Shape(float64(k))
 	}
 	return m.curve.TPS(k)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
 )
 
 // A level of 10 s: what streams get now, times what the curve says of the way
@@ -116,4 +118,26 @@ func TestTheLevelIsOfAllReplicas(t *testing.T) {
 		t.Error("alone, and the level of others is known")
 	}
 	b.wantReason("chat", OK)
+}
+
+// quieter is a form that was learned beside prompts: alone a stream gets quiet.
+type quieter struct {
+	form
+	quiet float64
+}
+
+func (q quieter) AtRho(int, float64) profiles.Point {
+	return profiles.Point{N: 1, TPS: q.quiet, Low: 0.9 * q.quiet}
+}
+
+// What a stream that is alone is expected to get is never below its bound, whatever
+// prompts the curve was learned with.
+func TestAloneIsNotBelowItsBound(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}})
+	curve := quieter{carrying(20, 30, 60), 80}
+	b.learn("x", curve)
+	c := b.Explain(b.now, Request{Route: "chat"})[0]
+	if !(c.Low > curve.TPS(1)) || c.TPS < c.Low {
+		t.Errorf("expected to get %.1f tokens/s and at least %.1f, by a curve that says %.1f with prompts", c.TPS, c.Low, curve.TPS(1))
+	}
 }

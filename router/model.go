@@ -44,6 +44,7 @@ type model struct {
 	cost    float64 // seconds per prompt token, by the fit
 	prefill float64 // seconds per prompt token, for the time to the first token
 	idle    float64 // bound of a stream that is alone and stays so: no prompt is prefilled beside it
+	alone   float64 // what that stream is expected to get, at least idle; NaN when unknown
 	answer  float64 // mean output tokens; 0 = unknown
 	solo    float64 // TPS(1), or more where that was seen; +Inf while unknown or guessed
 
@@ -63,7 +64,8 @@ type model struct {
 
 	probeAfter time.Duration // idle for so long, it is tried with a floor that it is too slow for; 0 = staleAfter
 
-	rest rest
+	rest  rest
+	quota quota
 }
 
 // probed notes that the target is tried with a floor that it is too slow for.
@@ -75,7 +77,7 @@ func (m *model) learn(c curve) {
 	m.known = c != nil && c.Known()
 	m.guessed = m.known && c.Borrowed()
 	m.lowest, m.visited = 0, 0
-	m.answer, m.cost, m.idle, m.solo = 0, 0, 0, math.Inf(1)
+	m.answer, m.cost, m.idle, m.alone, m.solo = 0, 0, 0, math.NaN(), math.Inf(1)
 	m.learnTTFT(c)
 	defer func() {
 		m.settle()
@@ -90,6 +92,9 @@ func (m *model) learn(c curve) {
 	// Alone it harms nobody but itself, and an engine that is kept empty shows nothing.
 	alone := c.AtRho(1, 0)
 	m.idle = max(finite(alone.Low), c.Low(1, 0), finite(alone.TPS)*(1-c.Shown()))
+	if tps := max(finite(alone.TPS), finite(c.TPS(1)), m.idle); tps > 0 {
+		m.alone = tps
+	}
 	if solo := max(alone.TPS, c.TPS(1), c.Seen(1)); solo > 0 && !m.guessed {
 		m.solo = solo
 	}
@@ -215,7 +220,7 @@ func (m *model) seen(k int, extraP float64) float64 {
 // can say so: a backend that has always had more to do is believed only about
 // floors far beyond what its fit gives a single stream.
 func (m *model) outOfReach(k int, floor float64) bool {
-	if !m.known || m.limitedByEvidence(k, floor) {
+	if !m.known || m.thin(floor) || m.limitedByEvidence(k, floor) {
 		return false
 	}
 	if k < m.lowest && m.curve.Steps() > 0 && floor <= probeWithin*m.solo {
@@ -223,6 +228,18 @@ func (m *model) outOfReach(k int, floor float64) bool {
 	}
 	_, _, ok := m.byCurve(k, 0, floor)
 	return !ok
+}
+
+// thinSteps is up to how many decode steps a curve was learned from too little to
+// keep everybody out. Where prompts are long and answers short, the first steps are
+// all beside prefills, and a curve of 40 of them has said 9 tokens/s of an engine
+// that gives 65: it got no request any more, and so nothing showed the contrary.
+const thinSteps = 300
+
+// thin reports whether what speaks against floor here is no more than that.
+func (m *model) thin(floor float64) bool {
+	steps := m.curve.Steps()
+	return steps > 0 && steps < thinSteps && floor <= probeWithin*m.solo
 }
 
 // outside reports whether k lies beyond the evidence, on either side.

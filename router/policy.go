@@ -93,6 +93,20 @@ func (c Choice) InFlight(i int) int {
 	return m.group.backend.own + m.group.backend.idle
 }
 
+// Warm is the share of the prompt that target i is thought to have in its cache,
+// from 0 to 1.
+func (c Choice) Warm(i int) float64 {
+	m := c.ask.verdicts[i].model
+	if m == nil || c.ask.prompt <= 0 {
+		return 0
+	}
+	likely, _ := c.ask.warmth(m)
+	return float64(likely) / float64(c.ask.prompt)
+}
+
+// Session is the same for all requests of a session, in [0, 1).
+func (c Choice) Session() float64 { return c.ask.req.Split }
+
 // Turn is how many requests the route had before this one.
 func (c Choice) Turn() uint64 { return c.ask.turn }
 
@@ -107,12 +121,15 @@ func (a *ask) open(v *verdict) bool {
 	return v.reason == OK || a.route.policy.Regardless && !v.reason.outOfService()
 }
 
-// choose picks among the targets that were judged as the route prefers, nil when
-// there is none to go to.
+// choose picks among the targets that were judged: the one that a split route gives
+// the request to, else as the route prefers; nil when there is none to go to.
 func (r *Router) choose(a *ask) *verdict {
+	if v := a.assigned(); v != nil {
+		return v
+	}
 	i := a.route.policy.Pick(Choice{router: r, ask: a})
 	if i < 0 || i >= len(a.verdicts) || !a.open(&a.verdicts[i]) {
 		return nil
 	}
-	return &a.verdicts[i]
+	return a.warmer(&a.verdicts[i])
 }

@@ -18,6 +18,11 @@ const (
 	// to be let in: a mean at the floor fails half the time.
 	beaten = 1.1
 
+	// mostGrowth is how many times as many as were seen two levels may let in. Where
+	// steps are padded to eight sequences, 4 take as long as 8, and 9 a quarter longer:
+	// a slope of nothing says little of what comes after it.
+	mostGrowth = 3
+
 	// apart is by which factor two levels of n must differ to tell a slope.
 	apart = 1.5
 )
@@ -101,7 +106,7 @@ func (p *ramp) see(g *group, got evidence) {
 	if p.level.steps < rampSteps {
 		return
 	}
-	p.move(g.need(), g.promptLoad())
+	p.move(n, g.need(), g.promptLoad())
 	if p.recovered && p.cap >= g.warm() {
 		p.recovered = false
 	}
@@ -116,21 +121,25 @@ func (p *ramp) whole(g *group, l *Lease, now time.Time, tokens float64) {
 	}
 }
 
-// move sets the cap by the level just completed, and starts the next.
-func (p *ramp) move(need, load float64) {
+// move sets the cap by the level just completed, and starts the next; n decode.
+func (p *ramp) move(n int, need, load float64) {
 	level := p.level
 	p.level = evidence{rough: level.rough}
 	if p.before.rough != level.rough {
 		p.before = evidence{}
 	}
 	reach := level.reach(p.before, need, load)
-	if reach < 1 { // the floor is not kept at this level
-		if !level.rough {
-			p.cap = max(slowStartCap, min(p.cap, int(level.n())))
+	if reach < 1 {
+		// The floor is not kept at this level. By rough counts it may be all the same:
+		// then nobody more is let in beside those who are there.
+		most := int(level.n())
+		if level.rough {
+			most = max(most, n)
 		}
+		p.cap = max(slowStartCap, min(p.cap, most))
 		return
 	}
-	if reach := int(min(reach, 4*level.n()) + 1e-6); reach > p.cap {
+	if reach := int(reach + 1e-6); reach > p.cap {
 		p.cap = reach
 		if p.before.tokens <= 0 {
 			p.before = level
@@ -165,9 +174,9 @@ func (e *evidence) reach(before evidence, need, load float64) float64 {
 	}
 	slope := (1/tps-1/before.tps())/(n-before.n()) + load
 	if slope <= 0 {
-		return 4 * n
+		return mostGrowth * n
 	}
-	return max(n+(allowed-step)/slope, n)
+	return min(max(n+(allowed-step)/slope, n), mostGrowth*n)
 }
 
 // promptLoad is the seconds that the prompts of one sequence more add to every

@@ -95,7 +95,7 @@ func (r *Router) comeBack(a *ask, reason ShedReason) (d time.Duration, noPlace b
 	}
 	places, known := r.places(a)
 	if !known {
-		return r.jitter(a, retryLeast), false
+		return r.jitter(a, a.paidBack()), false
 	}
 	ahead := a.ahead()
 	left, passes := a.passes(ahead)
@@ -122,7 +122,7 @@ func (r *Router) comeBack(a *ask, reason ShedReason) (d time.Duration, noPlace b
 func (a *ask) mayProve() bool { return a.req.Key != 0 && a.route.promises.ignored(a.req.Tenant) }
 
 // passes is how long it takes until what keeps a place from a that is free passes
-// by itself: a prompt is prefilled there, or a slow start goes on. Those who go
+// by itself: a prompt is prefilled there, a limit is paid back, or a slow start goes on. Those who go
 // before it have prompts like its own. ok is false where no place is free.
 func (a *ask) passes(ahead float64) (d time.Duration, ok bool) {
 	for i := range a.verdicts {
@@ -132,6 +132,8 @@ func (a *ask) passes(ahead float64) (d time.Duration, ok bool) {
 		case v.reason == ReasonTTFT && (m.ttft.Slots <= 0 || int(v.m) < m.ttft.Slots),
 			v.reason == ReasonProtects && v.basis == ByLead:
 			left = m.group.prefillLeft(a.now) + seconds(ahead*m.prefill*float64(a.prompt))
+		case v.basis == ByQuota:
+			left, _ = a.affords(m, int(min(ahead, endlessRoom)))
 		case v.reason == ReasonSlowStart && m.group.ramp.recovered:
 			left = seconds(math.Log2(1+ahead/float64(m.group.ramp.cap)) * retryLeast.Seconds()) // it doubles
 		default:

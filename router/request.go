@@ -8,11 +8,12 @@ type Request struct {
 	Route   string
 	Arrived time.Time // when it came to the gateway: waiting counts from here; zero = when it is placed
 
-	PromptTokens int  // estimate; 0 = unknown
-	MaxTokens    int  // asked for; 0 = unknown
-	Sequences    int  // decoded at once (n, best_of, prompts of an array); 0 counts as 1
-	Stream       bool // a stream tells its first token by Lease.FirstToken; any other counts as decoding from the predicted TTFT on
-	NoDecode     bool // embeddings and the like: a lease for caps and health, weight 0
+	PromptTokens int      // estimate; 0 = unknown
+	Warm         []Warmth // targets whose prefix cache is expected to have a part of the prompt
+	MaxTokens    int      // asked for; 0 = unknown
+	Sequences    int      // decoded at once (n, best_of, prompts of an array); 0 counts as 1
+	Stream       bool     // a stream tells its first token by Lease.FirstToken; any other counts as decoding from the predicted TTFT on
+	NoDecode     bool     // embeddings and the like: a lease for caps and health, weight 0
 
 	// Wishes of the request that replace the route's; nil = the route's own.
 	Class   *Class
@@ -30,6 +31,10 @@ type Request struct {
 	// behind all who wait in line; else it is refused.
 	Spare bool
 
+	// Split says which target of a route with weights has the request, in [0, 1):
+	// the weights in the order of the targets fill that range.
+	Split float64
+
 	// Waiter is handed back in the Grant, untouched.
 	Waiter any
 
@@ -37,6 +42,20 @@ type Request struct {
 	// was never used, so that a decision allocates nothing. nil, or one that
 	// was used already, and the router makes its own.
 	Into *Lease
+}
+
+// Warmth is what the prefix cache of a target is expected to have of a prompt, in
+// tokens: Likely as the best guess, by which one is preferred, and Sure as far as it
+// was seen to be so, by which one is let in.
+//
+// Told are those that the target is going to say it has, and Most the seconds that
+// each of such took at most, whatever it waited for; 0 = not known. So many tokens
+// of Told are computed at most as take that long.
+type Warmth struct {
+	Target       Target
+	Likely, Sure int
+	Told         int
+	Most         float64
 }
 
 // ask is a request as put to one route: with the request's wishes applied, at

@@ -19,7 +19,8 @@ type Router struct {
 	left       map[incarnation]*backend // those of earlier topologies that had leases at the last one
 	routes     []*route                 // as configured
 	routeOf    map[string]*route
-	curves     map[Target]curve // of configured targets
+	gone       map[string]*route // those of earlier topologies that have leases which a guarantee counts
+	curves     map[Target]curve  // of configured targets
 	remote     RemoteLoad
 	replicas   int                     // configured: they count until remote load tells
 	heard      bool                    // remote load told
@@ -60,7 +61,7 @@ func New(o Options) *Router {
 	}
 	return &Router{
 		rand: o.Rand, others: o.Policies, replicas: 1, scale: 1,
-		byName: map[string]*backend{}, left: map[incarnation]*backend{}, routeOf: map[string]*route{}, curves: map[Target]curve{},
+		byName: map[string]*backend{}, left: map[incarnation]*backend{}, routeOf: map[string]*route{}, gone: map[string]*route{}, curves: map[Target]curve{},
 	}
 }
 

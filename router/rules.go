@@ -81,6 +81,8 @@ func (a *ask) weigh(v *verdict, c *present) {
 	v.reason = a.admitted(v.model, c)
 	if a.weight == 0 { // it does not decode: no curve speaks of it
 		switch {
+		case v.reason == ReasonCap:
+			v.basis = ByQuota
 		case v.reason != OK:
 		case c.places < 1:
 			v.reason = ReasonCap
@@ -91,6 +93,8 @@ func (a *ask) weigh(v *verdict, c *present) {
 	}
 	bears := a.bears(v, c)
 	switch {
+	case v.reason == ReasonCap:
+		v.basis = ByQuota
 	case v.reason != OK:
 	case bears != OK:
 		v.reason = bears
@@ -102,7 +106,8 @@ func (a *ask) weigh(v *verdict, c *present) {
 }
 
 // admitted is rule 1 as far as it does not depend on the load: the target is in
-// service, and is not being tried out by somebody else.
+// service, is not being tried out by somebody else, and has something left of the
+// limits that its backend tells of.
 func (a *ask) admitted(m *model, c *present) Reason {
 	b := m.group.backend
 	if reason := a.service(b); reason != OK {
@@ -113,6 +118,9 @@ func (a *ask) admitted(m *model, c *present) Reason {
 		return ReasonBreaker
 	case m.rest.rests(a.req.Tenant) && (a.req.Again || a.req.Spare || c.alike > 0 || !m.rest.due(a.now)) && a.passesOver(m):
 		return ReasonRefuses
+	}
+	if _, ok := a.affords(m, c.alike); !ok {
+		return ReasonCap
 	}
 	return OK
 }
@@ -141,7 +149,7 @@ func (a *ask) bears(v *verdict, c *present) Reason {
 	k := c.m + a.weight
 	own := false
 	v.low, v.basis, own = m.carries(k, extraP(c.prompt, a.answer(m)), a.floor)
-	if !own && c.leased <= 0 && (v.fresh || m.guessed) { // one shows what it takes
+	if !own && c.leased <= 0 && (v.fresh || m.guessed || m.thin(a.floor)) { // one shows what it takes
 		v.basis, own = BySlowStart, true
 	}
 	if a.floor > 0 && m.known {
@@ -167,7 +175,7 @@ func (a *ask) bears(v *verdict, c *present) Reason {
 	case protects != OK:
 		v.basis = basis
 		return protects
-	case a.class == Batch && !(a.leavesReserve(g, c) && a.leavesPlaces(g.backend, c)):
+	case a.class == Batch && !(a.leavesReserve(m, c) && a.leavesPlaces(g.backend, c)):
 		return ReasonReserve
 	case !a.leavesHeld(v, c, a.floor):
 		return ReasonGuarantee
@@ -179,7 +187,7 @@ func (a *ask) bears(v *verdict, c *present) Reason {
 // more of a's kind. It notes the highest such floor and the least headroom in v.
 // Streams without a floor are skipped.
 func (a *ask) protects(v *verdict, c *present) (Reason, Basis) {
-	k, prompt := c.m+a.weight, c.prompt+a.prompt
+	k, prompt := c.m+a.weight, c.prompt+a.toPrefill(v.model)
 	reason, basis := OK, NoBasis
 	for _, m := range v.model.group.models {
 		floor := m.protect()
@@ -209,7 +217,8 @@ func (a *ask) protects(v *verdict, c *present) (Reason, Basis) {
 // highest floor configured for each target of g still holds. While interactive
 // requests are kept out nothing is left for batch, but for what it has saved up. A
 // floor that no stream would be admitted with, even alone, needs no reserve.
-func (a *ask) leavesReserve(g *group, c *present) bool {
+func (a *ask) leavesReserve(target *model, c *present) bool {
+	g := target.group
 	if g.keptOut(a.now) {
 		return g.credit-float64(c.alike) >= 1
 	}
@@ -227,7 +236,7 @@ func (a *ask) leavesReserve(g *group, c *present) bool {
 			}
 			continue
 		}
-		if _, _, ok := m.carries(k+reserve, extraP(c.prompt+a.prompt, m.answer), m.promised); ok {
+		if _, _, ok := m.carries(k+reserve, extraP(c.prompt+a.toPrefill(target), m.answer), m.promised); ok {
 			continue
 		}
 		// Where the floor is not believed even of a single stream, and was

@@ -64,6 +64,10 @@ type SLO struct {
 type RouteTarget struct {
 	Target
 	InputPrice, OutputPrice float64 // USD per million tokens
+
+	// Weight is the target's part of the requests of its route, relative to those
+	// of the others. All 0: the policy of the route chooses.
+	Weight float64
 }
 
 // Route is what a client names in "model".

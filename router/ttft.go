@@ -30,7 +30,7 @@ func (a *ask) inTime(m *model, c *present) bool {
 
 // own is the time to the first token of a on an idle m.
 func (a *ask) own(m *model) time.Duration {
-	return seconds(m.ttft.Base + m.prefill*float64(a.prompt))
+	return seconds(m.ttft.Base + m.prefill*float64(a.toPrefill(m)))
 }
 
 // ttft predicts how long a newcomer on m waits for its first token, beside its

@@ -62,9 +62,9 @@ func (l *Link) See(now time.Time, others int, err error) State {
 
 	switch {
 	case turned && state.Alone:
-		l.log.Warn("alone: nothing is shared with other replicas, each goes on with what it knows", "replicas", state.Replicas, "error", err)
+		l.log.Warn("alone: nothing is shared with other replicas, each goes on with what it knows", "cause", "store_down", "replicas", state.Replicas, "error", err)
 	case turned:
-		l.log.Info("shared: replicas know of each other again", "replicas", state.Replicas, "alone_for", out.Round(time.Millisecond).String())
+		l.log.Info("shared: replicas know of each other again", "cause", "store_down", "replicas", state.Replicas, "alone_for", out.Round(time.Millisecond).String())
 	}
 	return state
 }

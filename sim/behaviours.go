@@ -21,6 +21,8 @@ type quirks struct {
 	unboundedQueue    bool
 	shortQueue        bool
 	reasoning         bool
+	follows           bool
+	twoWords          bool
 	ping              bool
 	loading           bool
 	prefillStalls     bool
@@ -30,6 +32,8 @@ type quirks struct {
 	metrics           string  // whose page of metrics it has; "" = vLLM's
 	curve             []Point // instead of the model's; nil = the model's
 	noUsage           bool
+	noCached          bool
+	wrongCached       bool
 	usageOnFinish     bool
 	usageNull         bool
 	repeatedUsage     bool
@@ -54,6 +58,7 @@ var behaviours = []behaviour{
 	{Named{"metrics-as-sglang", fmt.Sprintf("export the load as SGLang does: by each rank of the batch, with every %dth step", sglangLogEvery)}, func(q *quirks) { q.metrics = "sglang" }},
 	{Named{"metrics-as-tgi", "export the load as TGI does"}, func(q *quirks) { q.metrics = "tgi" }},
 	{Named{"n2-usage-wrong", "usage counts the tokens of one choice only, whatever n is (llama.cpp)"}, func(q *quirks) { q.wrongUsage = true }},
+	{Named{"no-cached-tokens", "tell nothing of the prefix cache in usage (vLLM without --enable-prompt-tokens-details)"}, func(q *quirks) { q.noCached = true }},
 	{Named{"no-usage", "tell no usage in a stream, whatever is asked for"}, func(q *quirks) { q.noUsage = true }},
 	{Named{"ping-comments", fmt.Sprintf("a comment line before the first token and after every %d-th (llama.cpp, TGI, hosted APIs)", pingEvery)}, func(q *quirks) { q.ping = true }},
 	{Named{"prefill-stalls-decode", "prefill a prompt in one step, for which all others wait"}, func(q *quirks) { q.prefillStalls = true }},
@@ -62,10 +67,13 @@ var behaviours = []behaviour{
 	{Named{"role-and-first-token-in-one-write", "send the role chunk in one write with the first token (llama.cpp)"}, func(q *quirks) { q.roleWithFirst = true }},
 	{Named{"role-at-once", "send the role chunk with the headers, long before the first token"}, func(q *quirks) { q.roleAtOnce = true }},
 	{Named{"step-curve", "a measured curve in steps, on which four streams are faster each than three"}, func(q *quirks) { q.curve = stepCurve }},
+	{Named{"text-of-prompt", "say words that follow from all the text before them, not the same to everybody"}, func(q *quirks) { q.follows = true }},
+	{Named{"two-words", "a tokenizer with one token for two words, where others have one for each: the same text is half as many tokens"}, func(q *quirks) { q.twoWords = true }},
 	{Named{"unbounded-queue", fmt.Sprintf("never refuse; without it more than %d waiting sequences are answered 503", queueLimit)}, func(q *quirks) { q.unboundedQueue = true }},
 	{Named{"unknown-model-200", "answer whatever model is named, as the model that is loaded (llama.cpp)"}, func(q *quirks) { q.anyModel = true }},
 	{Named{"usage-null", "write \"usage\":null in every chunk of a stream that is asked for its usage and has none yet (OpenAI, Azure, DeepSeek, early vLLM)"}, func(q *quirks) { q.usageNull = true }},
 	{Named{"usage-on-finish", "tell the usage in the chunk that says why the answer ended, not in one of its own (DeepSeek)"}, func(q *quirks) { q.usageOnFinish = true }},
+	{Named{"wrong-cached-tokens", "say in usage that all of each prompt was cached, whatever was"}, func(q *quirks) { q.wrongCached = true }},
 }
 
 // The curves of a llama.cpp server as measured on two CPU cores, with two

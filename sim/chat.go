@@ -30,15 +30,22 @@ func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) error {
 	if len(q.Messages) == 0 {
 		return badRequest("messages", "messages must hold at least one message.")
 	}
-	var bytes int
-	for _, m := range q.Messages {
-		bytes += m.Content.bytes
+	begun, messages, err := q.begun()
+	if err != nil {
+		return err
 	}
+	var bytes int
+	for _, m := range messages {
+		bytes += m.Content.bytes
+		q.text += m.Content.text
+	}
+	q.said = wordsIn(begun)
+	q.text += begun
 	wire, err := s.chatWireFor(q)
 	if err != nil {
 		return err
 	}
-	return s.generate(w, r, q, []int{tokensOf(bytes)}, wire.speak)
+	return s.generate(w, r, q, []int{tokensOf(bytes) + q.said}, wire.speak)
 }
 
 // chatWireFor is the shape of the answer to q: a call of its first tool, JSON,
@@ -56,7 +63,18 @@ func (s *Server) chatWireFor(q *request) (*wire, error) {
 	case s.quirks.reasoning:
 		return reasoningWire, nil
 	}
-	return chatWire, nil
+	return s.plainWire(chatWire, q), nil
+}
+
+// plainWire is w, the shape of an answer that is text alone, for q.
+func (s *Server) plainWire(w *wire, q *request) *wire {
+	if s.quirks.follows {
+		return w.follows(q.text)
+	}
+	if s.quirks.twoWords {
+		return w.twoWords()
+	}
+	return w.goesOn(q.said)
 }
 
 // calledTool is the tool that the answer calls, nil if none.

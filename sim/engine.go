@@ -43,6 +43,11 @@ type EngineOptions struct {
 	// its cache and its slot; it goes to the head of the line, and prefills
 	// again what it had read and written.
 	Preempt bool
+
+	// Block gives the engine a prefix cache of blocks of so many tokens, in what
+	// KVTokens leaves beside the sequences that run. Default: none. It needs
+	// KVTokens, and excludes Preempt.
+	Block int
 }
 
 const (
@@ -78,7 +83,8 @@ type Engine struct {
 
 	line    line        // waiting, in order of arrival
 	batch   []*Sequence // running, in order of admission
-	kvInUse int
+	kvInUse int         // by the batch, without what it uses of the cache
+	cache   blockCache
 
 	busy bool      // a step is under way
 	due  time.Time // when it ends; only while busy
@@ -150,11 +156,15 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 	if err := o.checkDraft(); err != nil {
 		return nil, err
 	}
+	if o.Block < 0 || o.Block > 0 && (o.Preempt || o.KVTokens == math.MaxInt) {
+		return nil, fmt.Errorf("sim: Block is %d, must be 0 or more, with KVTokens and without Preempt", o.Block)
+	}
 	if o.Prefill == nil {
 		d := o.Model.D
 		o.Prefill = func(_, p int) float64 { return d * float64(p) }
 	}
 	e := &Engine{o: o, drift: 1, record: newRecord(o.MaxNumSeqs)}
+	e.cache = blockCache{size: o.Block, blocks: map[uint64]*block{}}
 	e.noise = newNoise(o.Noise, rand.New(rand.NewPCG(o.Seed, 0)))
 	e.drafts = rand.New(rand.NewPCG(o.Seed, 1))
 	e.base = make([]float64, o.MaxNumSeqs+1)
@@ -167,7 +177,17 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 // Submit puts a sequence at the end of the line. Less than one token, of
 // prompt or answer, counts as one.
 func (e *Engine) Submit(promptTokens, maxTokens int, tag any) (*Sequence, error) {
+	return e.SubmitText(promptTokens, maxTokens, nil, tag)
+}
+
+// SubmitText is Submit for an engine with a prefix cache: hashes stand for the
+// blocks of the prompt and of the answer to it, one behind the other, each for
+// its own block and all before it.
+func (e *Engine) SubmitText(promptTokens, maxTokens int, hashes []uint64, tag any) (*Sequence, error) {
 	s := &Sequence{Tag: tag, prompt: max(promptTokens, 1), left: max(maxTokens, 1)}
+	if e.o.Block > 0 {
+		s.hashes = hashes
+	}
 	s.context = s.prompt
 	// The whole answer is reserved, so no running sequence is ever put back.
 	s.cache = s.prompt + s.left
@@ -192,12 +212,15 @@ func (e *Engine) Cancel(s *Sequence) bool {
 	case running:
 		i := slices.Index(e.batch, s)
 		e.batch = slices.Delete(e.batch, i, i+1)
-		e.kvInUse -= s.cache
+		e.release(s)
 	}
 	s.state = ended
 	e.record.cancelled++
 	return true
 }
+
+// Forget empties the prefix cache, but for what those who run use of it.
+func (e *Engine) Forget() { e.cache.evict(e.cache.held()) }
 
 // Running is how many sequences have a slot, prefilling or decoding.
 func (e *Engine) Running() int { return len(e.batch) }
@@ -269,9 +292,10 @@ func (e *Engine) finish(now time.Time) {
 			}
 			e.outputs = append(e.outputs, Output{Sequence: s, Tokens: got, First: first, Last: s.left == 0})
 		}
+		e.keep(s)
 		if s.left == 0 {
 			s.state = ended
-			e.kvInUse -= s.cache
+			e.release(s)
 			continue
 		}
 		kept = append(kept, s)
@@ -304,7 +328,7 @@ func (e *Engine) begin(now time.Time) {
 	}
 	for budget > 0 && e.line.length > 0 && len(e.batch) < e.o.MaxNumSeqs {
 		s := e.line.head
-		if s.cache > e.o.KVTokens-e.kvInUse {
+		if !e.fits(s) {
 			break // those behind it wait too, or a long one would wait for ever
 		}
 		e.line.remove(s)
@@ -327,4 +351,46 @@ func (e *Engine) begin(now time.Time) {
 	// Time must go on, and may not overflow.
 	seconds = min(max(seconds, minStep.Seconds()), maxStep.Seconds())
 	e.due = now.Add(time.Duration(math.Round(seconds * 1e9)))
+}
+
+// fits makes room for s in the KV cache, and reports whether there is enough. What
+// the prefix cache has of it needs no room, and no prefill.
+func (e *Engine) fits(s *Sequence) bool {
+	if e.o.Block == 0 {
+		return s.cache <= e.o.KVTokens-e.kvInUse
+	}
+	cached := e.cache.find(s) * e.o.Block
+	e.cache.evict(e.kvInUse + e.cache.held() + s.cache - cached - e.o.KVTokens)
+	if e.kvInUse+e.cache.held()+s.cache-cached > e.o.KVTokens {
+		e.cache.leave(s)
+		return false
+	}
+	e.cache.counts.Prompt += s.prompt
+	e.cache.counts.Cached += cached
+	s.cached = cached
+	s.prompt -= cached
+	s.cache -= cached
+	return true
+}
+
+// keep puts what s has computed into the prefix cache.
+func (e *Engine) keep(s *Sequence) {
+	if e.o.Block == 0 || len(s.hashes) == len(s.held) {
+		return
+	}
+	computed := s.context - s.prompt
+	if s.prompt == 0 {
+		computed-- // the newest token is read in the next step
+	}
+	moved := e.cache.grow(s, computed)
+	s.cache -= moved
+	e.kvInUse -= moved
+}
+
+// release gives back what s had of the KV cache.
+func (e *Engine) release(s *Sequence) {
+	e.kvInUse -= s.cache
+	if e.o.Block > 0 {
+		e.cache.leave(s)
+	}
 }

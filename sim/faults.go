@@ -23,7 +23,9 @@ type faultState struct {
 	SlowStart int  `json:"slow-start"` // seconds until it is as fast as usual; 0 = it always is
 	cold      bool // a slow start was asked for and has not begun
 
-	Hidden  int    `json:"hidden"`  // most sequences of a tenant that nobody sees; 0 = none
+	Hidden int  `json:"hidden"` // most sequences of a tenant that nobody sees; 0 = none
+	Forget bool `json:"-"`      // the prefix cache is to be emptied
+
 	Metrics string `json:"metrics"` // what is wrong with the page of metrics; "" = nothing
 }
 
@@ -38,6 +40,7 @@ type fault struct {
 var faults = []fault{
 	{Named{"cut", "abort the connection of every answer after so many tokens (default 1, 0 ends it)"}, func(f *faultState, v string) error { return setInt(&f.Cut, v, 1, 0, math.MaxInt32) }},
 	{Named{"drift", "every step takes so many times as long (1 ends it)"}, func(f *faultState, v string) error { return setFactor(&f.Drift, v) }},
+	{Named{"forget", "empty the prefix cache, but for what runs, once"}, func(f *faultState, v string) error { return setSwitch(&f.Forget, v) }},
 	{Named{"garbage", "answer generations with what is no JSON and, in a stream, has no [DONE] (false ends it)"}, func(f *faultState, v string) error { return setSwitch(&f.Garbage, v) }},
 	{Named{"hidden", "a tenant beside the clients, of none to so many sequences that come and go (default 20, 0 ends it)"}, func(f *faultState, v string) error { return setInt(&f.Hidden, v, 20, 0, 10_000) }},
 	{Named{"metrics", "the page of metrics is gone, nonsense, slow, or stands still: 404, garbage, slow or stale (default 404, off ends it)"}, setMetrics},
@@ -114,6 +117,10 @@ func (s *Server) applyNext() {
 func (s *Server) publish(f faultState) {
 	if f.cold {
 		s.coldSince, f.cold = time.Time{}, false
+	}
+	if f.Forget {
+		s.engine.Forget()
+		f.Forget = false
 	}
 	if f.Metrics == "stale" && s.faults.Load().Metrics != "stale" {
 		s.staleMetrics = s.exported

@@ -11,6 +11,10 @@ type generation struct {
 	maxTokens    int           // of each choice
 	wrongUsage   bool          // usage counts one choice only
 	news         chan struct{} // a counter moved; holds one
+
+	hashes      []uint64 // of the blocks of prompt and answer, for the prefix cache
+	tellsCached bool     // usage says what the prefix cache had
+	wrongCached bool     // and that is all of the prompt, whatever it had
 }
 
 // choice is one sequence of a generation. The engine's side calls deliver and
@@ -20,6 +24,7 @@ type choice struct {
 	sequence     *Sequence
 	promptTokens int
 	admitted     atomic.Bool
+	cached       atomic.Int64 // tokens of the prompt that the prefix cache had
 	produced     atomic.Int64 // tokens
 
 	written int // tokens, by the handler
@@ -33,6 +38,7 @@ func (c *choice) deliver(tokens int) {
 
 // admit says that the sequence got a slot. It never blocks.
 func (c *choice) admit() {
+	c.cached.Store(int64(c.sequence.Cached()))
 	c.admitted.Store(true)
 	c.generation.tell()
 }

@@ -62,8 +62,10 @@ func (s *Server) message(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("max_tokens", "max_tokens: Field required")
 	}
 	bytes := more.System.bytes
+	q.text = more.System.text
 	for _, m := range q.Messages {
 		bytes += m.Content.bytes
+		q.text += m.Content.text
 	}
 	return s.generate(w, r, q, []int{tokensOf(bytes)}, func(a *answer) voice {
 		v := &messagesVoice{answer: a}

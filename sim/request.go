@@ -33,6 +33,12 @@ type request struct {
 	MaxCompletionTokens *int           `json:"max_completion_tokens"`
 	N                   *int           `json:"n"`
 
+	ContinueFinalMessage bool  `json:"continue_final_message"`
+	AddGenerationPrompt  *bool `json:"add_generation_prompt"`
+
+	text string // of the only prompt, for the prefix cache; "" = it is no text
+	said int    // tokens of the answer that the prompt has already
+
 	Tools          []tool          `json:"tools"`
 	ToolChoice     json.RawMessage `json:"tool_choice"`
 	ResponseFormat *responseFormat `json:"response_format"`
@@ -49,8 +55,11 @@ type message struct {
 }
 
 // content is the text of a message, which comes as a string, as a list of
-// parts, or as null. Only its length is kept.
-type content struct{ bytes int }
+// parts, or as null.
+type content struct {
+	bytes int
+	text  string // for the prefix cache
+}
 
 func (c *content) UnmarshalJSON(data []byte) error {
 	if data[0] != '[' {
@@ -59,7 +68,7 @@ func (c *content) UnmarshalJSON(data []byte) error {
 			return errors.New("content must be a string or a list of parts")
 		}
 		if text != nil {
-			c.bytes = len(*text)
+			c.bytes, c.text = len(*text), *text
 		}
 		return nil
 	}
@@ -71,17 +80,22 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	}
 	for _, p := range parts {
 		c.bytes += len(p.Text)
+		c.text += p.Text
 	}
 	return nil
 }
 
 // prompt is what a completion continues: one text or one list of token ids, or
 // a list of either. Only the lengths are kept, in tokens.
-type prompt struct{ tokens []int }
+type prompt struct {
+	tokens []int
+	text   string // of one that is a text, for the prefix cache
+}
 
 func (p *prompt) UnmarshalJSON(data []byte) error {
 	if n, ok := onePrompt(data); ok {
 		p.tokens = []int{n}
+		_ = json.Unmarshal(data, &p.text) // token ids have none
 		return nil
 	}
 	var list []json.RawMessage
@@ -157,7 +171,7 @@ func (q *request) maxTokens() int {
 	case q.MaxTokens != nil:
 		return *q.MaxTokens
 	}
-	return standardTokens
+	return max(standardTokens-q.said, 1)
 }
 
 // generation is what q asks for, with a choice for each of n answers to each

@@ -18,6 +18,10 @@ type Sequence struct {
 	context int  // tokens that a decode step attends to
 	resumed bool // was preempted after its first token, and prefills what it lost
 
+	hashes []uint64 // of the blocks of prompt and answer; nil = nothing of it is cached
+	held   []*block // of the prefix cache, that it uses
+	cached int      // tokens of its prompt that were there when it got its slot
+
 	before, after *Sequence // neighbours while waiting
 }
 
@@ -31,6 +35,10 @@ const (
 
 // Admitted reports whether the sequence was ever given a slot or has ended.
 func (s *Sequence) Admitted() bool { return s.state != waiting }
+
+// Cached is how many tokens of the prompt the prefix cache had when the sequence
+// got its slot.
+func (s *Sequence) Cached() int { return s.cached }
 
 // line is a first-in-first-out queue from whose middle sequences may leave.
 // The zero value is empty.

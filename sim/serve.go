@@ -14,7 +14,8 @@ func (s *Server) serveCompletions(w http.ResponseWriter, r *http.Request) error 
 	if q.Prompt == nil || len(q.Prompt.tokens) == 0 {
 		return badRequest("prompt", "prompt must be given.")
 	}
-	return s.generate(w, r, q, q.Prompt.tokens, completionWire.speak)
+	q.text = q.Prompt.text
+	return s.generate(w, r, q, q.Prompt.tokens, s.plainWire(completionWire, q).speak)
 }
 
 // generate runs one generation to its end. Sequences that have not ended when
@@ -25,6 +26,11 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, q *request, pr
 		return err
 	}
 	g.wrongUsage = s.quirks.wrongUsage
+	g.tellsCached = s.block > 0 && !s.quirks.noCached
+	g.wrongCached = s.quirks.wrongCached
+	if s.block > 0 && len(g.choices) == 1 && q.text != "" {
+		g.hashes = blockHashes(q.text+s.plainWire(chatWire, q).join(0, 0, g.maxTokens, g.maxTokens), s.block*bytesPerToken)
+	}
 	if err := s.submit(g); err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ type Options struct {
 	MaxNumSeqs   int      // default 256; more wait in a queue
 	PrefillBatch int      // prompt tokens per step; default 8192
 	KVTokens     int      // room for prompts and answers; default: no limit
+	Block        int      // tokens in a block of the prefix cache; default: there is none; needs KVTokens
 	Noise        float64  // standard deviation of the AR(1) step noise; default 0.05; negative = none
 	Seed         uint64
 	Speed        float64  // default 1: how much faster than real time
@@ -43,6 +44,7 @@ const queueLimit = 10_000
 type Server struct {
 	names    []string
 	quirks   quirks
+	block    int          // tokens in a block of the prefix cache, 0 = there is none
 	schedule []timedFault // by time; Run takes from it
 
 	mu                     sync.Mutex // guards engine and writes to faults; a leaf
@@ -77,7 +79,7 @@ func NewServer(o Options) (*Server, error) {
 		o.PrefillBatch = math.MaxInt32
 	}
 	engine, err := NewEngine(EngineOptions{
-		Model: o.Model, MaxNumSeqs: o.MaxNumSeqs, PrefillBatch: o.PrefillBatch, KVTokens: o.KVTokens,
+		Model: o.Model, MaxNumSeqs: o.MaxNumSeqs, PrefillBatch: o.PrefillBatch, KVTokens: o.KVTokens, Block: o.Block,
 		Noise: o.Noise, Seed: o.Seed, Speed: o.Speed,
 	})
 	if err != nil {
@@ -85,7 +87,7 @@ func NewServer(o Options) (*Server, error) {
 	}
 	s := &Server{
 		tenant: tenant{random: rand.New(rand.NewPCG(o.Seed, 2))},
-		names:  slices.Clone(o.Names), quirks: quirks, engine: engine, ids: o.Seed,
+		names:  slices.Clone(o.Names), quirks: quirks, engine: engine, block: o.Block, ids: o.Seed,
 		wake: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
 	s.loading.Store(quirks.loading)
@@ -216,7 +218,7 @@ func (s *Server) submit(g *generation) error {
 	for i := range g.choices {
 		c := &g.choices[i]
 		var err error
-		if c.sequence, err = s.engine.Submit(c.promptTokens, g.maxTokens, c); err != nil {
+		if c.sequence, err = s.engine.SubmitText(c.promptTokens, g.maxTokens, g.hashes, c); err != nil {
 			s.withdraw(g)
 			return badRequest("", "%v", err)
 		}

@@ -9,6 +9,8 @@ type Truth struct {
 	Running   int          `json:"running"`
 	Waiting   int          `json:"waiting"`
 	Cancelled int          `json:"cancelled"`
+
+	Cache *CacheTruth `json:"cache,omitempty"` // of an engine with a prefix cache
 }
 
 // TruthPoint is one level of concurrency.
@@ -28,6 +30,11 @@ func (e *Engine) Truth() Truth {
 			t.Points = append(t.Points, TruthPoint{N: n, StreamSeconds: l.seconds, Tokens: l.tokens, TPS: l.tokens / l.seconds})
 		}
 	}
+	if e.o.Block > 0 {
+		cache := e.cache.counts
+		cache.Held = e.cache.held()
+		t.Cache = &cache
+	}
 	return t
 }
 
@@ -35,6 +42,7 @@ func (e *Engine) Truth() Truth {
 // neither seconds nor tokens.
 func (e *Engine) Reset() {
 	e.record.clear()
+	e.cache.counts = CacheTruth{}
 	e.record.skip = e.busy
 }
 

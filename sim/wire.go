@@ -194,6 +194,14 @@ type usage struct {
 	PromptTokens     int `json:"prompt_tokens"`
 	TotalTokens      int `json:"total_tokens"`
 	CompletionTokens int `json:"completion_tokens"`
+
+	Details *promptDetails `json:"prompt_tokens_details,omitempty"`
+}
+
+// promptDetails is what vLLM tells of a prompt if it is started with
+// --enable-prompt-tokens-details.
+type promptDetails struct {
+	CachedTokens int `json:"cached_tokens"`
 }
 
 func (g *generation) usage() usage {
@@ -202,6 +210,15 @@ func (g *generation) usage() usage {
 		u.CompletionTokens = g.maxTokens
 	}
 	u.TotalTokens = u.PromptTokens + u.CompletionTokens
+	if g.tellsCached {
+		u.Details = &promptDetails{}
+		for i := range g.choices {
+			u.Details.CachedTokens += int(g.choices[i].cached.Load())
+		}
+		if g.wrongCached {
+			u.Details.CachedTokens = u.PromptTokens
+		}
+	}
 	return u
 }
 

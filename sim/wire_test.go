@@ -285,7 +285,7 @@ func TestRefusedRequests(t *testing.T) {
 			{"GET", chat, ``, 405, `{"detail":"Method Not Allowed"}`},
 			{"POST", "/v1/models", `{}`, 405, `{"detail":"Method Not Allowed"}`},
 			{"GET", "/v1/nothing", ``, 404, `{"detail":"Not Found"}`},
-			{"POST", "/sim/set", `{"drift":"fast","nope":1}`, 400, `sim: fault drift: \"fast\" is no factor from 0.001 to 1000; sim: no fault \"nope\"; there are cut, drift, garbage, hidden, metrics, refuse, slow-start, stall, status`},
+			{"POST", "/sim/set", `{"drift":"fast","nope":1}`, 400, `sim: fault drift: \"fast\" is no factor from 0.001 to 1000; sim: no fault \"nope\"; there are cut, drift, forget, garbage, hidden, metrics, refuse, slow-start, stall, status`},
 			{"POST", "/sim/set", `[`, 400, "no JSON object"},
 		} {
 			status, got := r.call(c.method, c.path, c.body)

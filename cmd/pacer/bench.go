@@ -1,119 +1,116 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pacer-dev/pacer/internal/arena"
+	"github.com/pacer-dev/pacer/internal/bench"
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/report"
 )
 
-// benchOptions say what pacer bench sends, and where.
+// benchOptions are the flags of pacer bench.
 type benchOptions struct {
-	base     string // ends in the version
-	key      string // "" = none
-	model    string // "" = the first that the URL lists
-	levels   []int
-	duration time.Duration // of each level
-	prompt   int           // tokens, estimated
-	output   int           // tokens, at most
-
-	client *http.Client
-}
-
-// benchAnswer is what was measured. As JSON it can be the prior of a backend.
-type benchAnswer struct {
-	URL          string       `json:"url"`
-	Model        string       `json:"model"`
-	PromptTokens int          `json:"prompt_tokens"`
-	OutputTokens int          `json:"output_tokens"`
-	DurationS    float64      `json:"duration_s"` // of each level
-	Points       []benchPoint `json:"points"`
-}
-
-// benchPoint is one level: n users, each with one stream after the other.
-type benchPoint struct {
-	N            int     `json:"n"`
-	TPS          float64 `json:"tps"` // of ONE stream, after its first token
-	AggregateTPS float64 `json:"aggregate_tps"`
-	TTFT         float64 `json:"ttft_s"` // mean
-	TTFTP99      float64 `json:"ttft_p99_s"`
-	StreamS      float64 `json:"stream_seconds"`
-	Tokens       float64 `json:"tokens"`
-	Streams      int     `json:"streams"` // that came to their end
-	Shed         int     `json:"shed"`
-	Failed       int     `json:"failed"`
+	bench.Options
+	levels, rates, trace    string
+	prompt, output, dataset string
+	warmup                  string
+	speed                   float64
+	compare                 bool
+	asJSON, asCSV           bool
+	html                    string
 }
 
 func newBenchCommand() *cobra.Command {
 	var o benchOptions
-	var asJSON, asCSV bool
-	var levels string
 	c := &cobra.Command{
-		Use:   "bench URL",
+		Use:   "bench URL | bench --compare A.json B.json",
 		Short: "Measure an OpenAI-compatible URL: tokens/s of one user by users at once",
-		Long: `Stream chat completions from a URL, with so many users at once for each level, and
-say how many tokens per second ONE of them got after its first token. A key is
-read from OPENAI_API_KEY.
+		Long: `Stream chat completions from a URL, level by level: with so many users at once
+(--n), so many requests per second whatever becomes of them (--rate), or as a
+trace has them (--trace). It says how many tokens per second ONE user got after
+the first token, and how TTFT, TPOT and E2E are spread. A key is read from
+OPENAI_API_KEY. A level that gives nothing is reported and ends nothing.
+
+Lengths are tokens, such as 256, lognormal:256:0.8 or bimodal:200:4000:0.2. A
+dataset is a file with a prompt on each line: as text, as a JSON string, or as an
+object with "prompt".
 
 --json and --csv can be the prior of a backend: prior: { file: bench.json }. The
 load is real: it takes the engine's time, or money.`,
 		Example: `  pacer bench http://127.0.0.1:8000/v1
-  pacer bench http://127.0.0.1:8000/v1 --n 1,8,32,128 --duration 30s --json > bench.json`,
+  pacer bench http://127.0.0.1:8000/v1 --n 1,8,32,128 --duration 30s --json > bench.json
+  pacer bench http://127.0.0.1:8000/v1 --rate 2,4,8 --slo-ttft 2s --slo-tps 30 --html report.html
+  pacer bench --compare before.json after.json`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
+			switch {
+			case o.compare && len(args) != 2:
+				return fmt.Errorf("bench --compare: want two files, got %d; write pacer bench --compare before.json after.json", len(args))
+			case !o.compare && len(args) != 1:
 				return fmt.Errorf("bench: want one URL, got %d; write pacer bench http://127.0.0.1:8000/v1", len(args))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.check(args[0], levels); err != nil {
-				return report.Usage(err)
-			}
-			if asJSON && asCSV {
+			if o.asJSON && o.asCSV {
 				return report.Usage(errors.New("--json and --csv are given; keep one"))
+			}
+			if o.compare {
+				return o.runCompare(cmd.OutOrStdout(), args)
+			}
+			if err := o.check(args[0], cmd.Flags().Changed); err != nil {
+				return report.Usage(err)
 			}
 			answer, err := o.run(cmd.Context(), cmd.ErrOrStderr())
 			if err != nil {
 				return ignoreCanceled(err)
 			}
-			out := cmd.OutOrStdout()
-			switch {
-			case asJSON:
-				return report.JSON(out, answer)
-			case asCSV:
-				return answer.csv(out)
-			}
-			return answer.print(out)
+			return o.write(cmd.OutOrStdout(), answer)
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.model, "model", "", "model to name (default: the first that URL/models lists)")
-	f.StringVar(&levels, "n", "1,2,4,8,16,32", "users at once, level by level")
-	f.DurationVar(&o.duration, "duration", 10*time.Second, "how long each level lasts")
-	f.IntVar(&o.prompt, "prompt", 256, "tokens of a prompt, about")
-	f.IntVar(&o.output, "output", 256, "tokens of an answer, at most")
-	f.BoolVar(&asJSON, "json", false, "print JSON")
-	f.BoolVar(&asCSV, "csv", false, "print CSV")
+	f.StringVar(&o.Model, "model", "", "model to name (default: the first that URL/models lists)")
+	f.StringVar(&o.levels, "n", "1,2,4,8,10,16,25,32,50,64", "users at once, level by level")
+	f.StringVar(&o.rates, "rate", "", "requests per second instead, level by level, at random times")
+	f.StringVar(&o.trace, "trace", "", "send as this trace has it instead: CSV of arrival_s,prompt_tokens,output_tokens")
+	f.Float64Var(&o.speed, "trace-speed", 1, "play the trace so many times as fast")
+	f.DurationVar(&o.Duration, "duration", 10*time.Second, "how long each level lasts, after its warm-up")
+	f.StringVar(&o.warmup, "warmup", "", "how long each level is loaded before it counts (default: a tenth of --duration)")
+	f.IntVar(&o.Requests, "requests", 0, "send so many requests a level, all to their end (default: as many as come in --duration)")
+	f.IntVar(&o.Repeats, "repeats", 1, "measure each level so many times, and say the confidence")
+	f.StringVar(&o.prompt, "prompt", "256", "tokens of a prompt, about")
+	f.StringVar(&o.output, "output", "256", "tokens of an answer, at most")
+	f.StringVar(&o.dataset, "dataset", "", "file of prompts, one a line")
+	f.DurationVar(&o.SLO.TTFT, "slo-ttft", 0, "a request is good when its first token came within this")
+	f.Float64Var(&o.SLO.TPS, "slo-tps", 0, "… and its tokens at this speed or faster")
+	f.DurationVar(&o.SLO.E2E, "slo-e2e", 0, "… and its last token within this")
+	f.Float64Var(&o.Floor, "floor", 0, "say how many users still get so many tokens/s each")
+	f.Uint64Var(&o.Seed, "seed", 1, "of lengths and arrivals")
+	f.BoolVar(&o.compare, "compare", false, "compare two results of --json")
+	f.BoolVar(&o.asJSON, "json", false, "print JSON")
+	f.BoolVar(&o.asCSV, "csv", false, "print CSV")
+	f.StringVar(&o.html, "html", "", "write a page with plots to this file as well")
 	return c
 }
 
 // check reads the URL and the flags.
-func (o *benchOptions) check(base, levels string) error {
+func (o *benchOptions) check(base string, given func(string) bool) error {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return fmt.Errorf("bench: %.200q is no base URL; write one such as http://127.0.0.1:8000/v1", base)
@@ -121,68 +118,177 @@ func (o *benchOptions) check(base, levels string) error {
 	if strings.Trim(u.Path, "/") == "" {
 		u.Path = "/v1"
 	}
-	o.base = strings.TrimRight(u.String(), "/")
-	o.key = os.Getenv("OPENAI_API_KEY")
-	if o.levels, err = readLevels(levels); err != nil {
+	o.Base = strings.TrimRight(u.String(), "/")
+	o.Key = os.Getenv("OPENAI_API_KEY")
+	o.Warmup = o.Duration / 10
+	if o.warmup != "" {
+		if o.Warmup, err = time.ParseDuration(o.warmup); err != nil {
+			return fmt.Errorf("--warmup %.40q is no duration; write one such as 2s", o.warmup)
+		}
+	}
+	for _, l := range []struct {
+		flag, text string
+		into       *arena.Lengths
+	}{{"--prompt", o.prompt, &o.Prompt}, {"--output", o.output, &o.Output}} {
+		text := l.text
+		if _, err := strconv.Atoi(text); err == nil {
+			text = "fixed:" + text
+		}
+		if *l.into, err = arena.ParseLengths(text); err != nil {
+			return fmt.Errorf("%s: %w", l.flag, err)
+		}
+	}
+	if o.rates == "" && o.trace == "" || given("n") {
+		if o.Users, err = readLevels(o.levels); err != nil {
+			return err
+		}
+		slices.Sort(o.Users)
+		o.Users = slices.Compact(o.Users)
+	}
+	if o.Requests > 0 && (given("duration") || given("warmup")) {
+		return errors.New("--requests and --duration or --warmup are ways to say how long a level is; keep one")
+	}
+	if err := o.readRates(); err != nil {
 		return err
 	}
-	slices.Sort(o.levels)
-	o.levels = slices.Compact(o.levels)
-	const most = 10_000
-	switch {
-	case o.levels[len(o.levels)-1] > most:
-		return fmt.Errorf("--n: %d users at once are too many; write up to %d", o.levels[len(o.levels)-1], most)
-	case o.duration < 100*time.Millisecond || o.duration > 24*time.Hour:
-		return fmt.Errorf("--duration %v: want 100ms to 24h", o.duration)
-	case o.prompt < 1 || o.prompt > 1<<20:
-		return fmt.Errorf("--prompt %d: want 1 to %d tokens", o.prompt, 1<<20)
-	case o.output < 2 || o.output > 1<<20:
-		return fmt.Errorf("--output %d: want 2 to %d tokens", o.output, 1<<20)
+	if err := o.readTrace(); err != nil {
+		return err
+	}
+	if err := o.readDataset(); err != nil {
+		return err
+	}
+	return o.Check()
+}
+
+func (o *benchOptions) readRates() error {
+	for word := range strings.SplitSeq(o.rates, ",") {
+		if o.rates == "" {
+			return nil
+		}
+		r, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
+		if err != nil {
+			return fmt.Errorf("--rate: %.40q is no number; write requests per second, such as 2,4,8", word)
+		}
+		o.Rates = append(o.Rates, r)
 	}
 	return nil
 }
 
-// run measures level by level and tells of each on progress.
-func (o *benchOptions) run(ctx context.Context, progress io.Writer) (*benchAnswer, error) {
+func (o *benchOptions) readTrace() error {
+	if o.trace == "" {
+		return nil
+	}
+	if !(o.speed > 0 && o.speed <= 1e6) {
+		return errors.New("--trace-speed: want a number above 0")
+	}
+	f, err := os.Open(o.trace)
+	if err != nil {
+		return fmt.Errorf("--trace: %w", err)
+	}
+	defer f.Close()
+	arrivals, err := loadgen.ReadTrace(o.trace, f, 24*time.Hour)
+	if err != nil {
+		return err
+	}
+	for i := range arrivals {
+		arrivals[i].At = time.Duration(float64(arrivals[i].At) / o.speed)
+	}
+	o.Trace = arrivals
+	return nil
+}
+
+// Bounds on a dataset.
+const (
+	maxDataset     = 100_000
+	maxDatasetLine = 4 << 20 // bytes
+)
+
+func (o *benchOptions) readDataset() error {
+	if o.dataset == "" {
+		return nil
+	}
+	f, err := os.Open(o.dataset)
+	if err != nil {
+		return fmt.Errorf("--dataset: %w", err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, maxDatasetLine)
+	for lines.Scan() && len(o.Dataset) < maxDataset {
+		if text := promptOf(bytes.TrimSpace(lines.Bytes())); text != "" {
+			o.Dataset = append(o.Dataset, text)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("--dataset %s: %w", o.dataset, err)
+	}
+	if len(o.Dataset) == 0 {
+		return fmt.Errorf("--dataset %s has no prompts; write one on each line", o.dataset)
+	}
+	// In another order than the file, so that neighbours that are alike do not meet.
+	rng := rand.New(rand.NewPCG(o.Seed, 2))
+	rng.Shuffle(len(o.Dataset), func(i, j int) { o.Dataset[i], o.Dataset[j] = o.Dataset[j], o.Dataset[i] })
+	return nil
+}
+
+// promptOf is the prompt on one line of a dataset.
+func promptOf(line []byte) string {
+	var text string
+	if json.Unmarshal(line, &text) == nil {
+		return text
+	}
+	var object struct {
+		Prompt string `json:"prompt"`
+		Text   string `json:"text"`
+	}
+	if len(line) > 0 && line[0] == '{' && json.Unmarshal(line, &object) == nil {
+		return object.Prompt + object.Text
+	}
+	return string(line)
+}
+
+// run measures, and tells of each level on progress.
+func (o *benchOptions) run(ctx context.Context, progress io.Writer) (*bench.Answer, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableCompression = true
-	transport.MaxIdleConnsPerHost = o.levels[len(o.levels)-1]
+	transport.MaxIdleConnsPerHost = bench.MostUsers
+	transport.MaxIdleConns = 0
 	transport.IdleConnTimeout = 4 * time.Second // engines close theirs after 5 s
 	defer transport.CloseIdleConnections()
-	o.client = &http.Client{Transport: transport}
-	if o.model == "" {
+	o.HTTP = &http.Client{Transport: transport}
+	if o.Model == "" {
 		if err := o.findModel(ctx); err != nil {
 			return nil, err
 		}
 	}
 	show := report.Progress(progress)
-	answer := &benchAnswer{URL: o.base, Model: o.model, PromptTokens: o.prompt, OutputTokens: o.output, DurationS: o.duration.Seconds()}
-	for i, n := range o.levels {
-		done := 20 * i / len(o.levels)
-		show(fmt.Sprintf("[%s%s] n = %d for %v", strings.Repeat("#", done), strings.Repeat(".", 20-done), n, o.duration))
-		p, err := o.level(ctx, n)
-		show("")
-		if err != nil {
-			return nil, err
-		}
-		fmt.Fprintf(progress, "n = %d: %.4g tokens/s each, first token after %.3g s, %d shed, %d failed\n", n, p.TPS, p.TTFT, p.Shed, p.Failed)
-		answer.Points = append(answer.Points, p)
+	o.Progress = func(what string, share float64, left time.Duration) {
+		done := int(20 * share)
+		show(fmt.Sprintf("[%s%s] %s, %v left", strings.Repeat("#", done), strings.Repeat(".", 20-done), what, left.Round(time.Second)))
 	}
-	return answer, nil
+	o.Done = func(p *bench.Point) {
+		show("")
+		what := fmt.Sprintf("n = %d", p.N)
+		if p.Rate > 0 {
+			what = fmt.Sprintf("%.3g requests/s, n = %d", p.Rate, p.N)
+		}
+		fmt.Fprintf(progress, "%s: %.4g tokens/s each, first token after %.3g s, %d shed, %d failed\n", what, p.TPS, p.TTFT, p.Shed, p.Failed)
+	}
+	return o.Run(ctx)
 }
 
 // findModel takes the first model that the URL lists.
 func (o *benchOptions) findModel(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, o.base+"/models", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, o.Base+"/models", nil)
 	if err != nil {
 		return err
 	}
-	if o.key != "" {
-		r.Header.Set("Authorization", "Bearer "+o.key)
+	if o.Key != "" {
+		r.Header.Set("Authorization", "Bearer "+o.Key)
 	}
-	resp, err := o.client.Do(r)
+	resp, err := o.HTTP.Do(r)
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)
 	}
@@ -195,121 +301,54 @@ func (o *benchOptions) findModel(ctx context.Context) error {
 	err = json.NewDecoder(io.LimitReader(resp.Body, 4<<20)).Decode(&list)
 	switch {
 	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("bench: %s/models answers %s; set OPENAI_API_KEY, or name the model with --model", o.base, report.Harmless(resp.Status))
+		return fmt.Errorf("bench: %s/models answers %s; set OPENAI_API_KEY, or name the model with --model", o.Base, report.Harmless(resp.Status))
 	case err != nil || len(list.Data) == 0 || list.Data[0].ID == "":
-		return fmt.Errorf("bench: %s/models lists no model; name one with --model", o.base)
+		return fmt.Errorf("bench: %s/models lists no model; name one with --model", o.Base)
 	}
-	o.model = list.Data[0].ID
+	o.Model = list.Data[0].ID
 	return nil
 }
 
-// level keeps n streams running until its time is over. What is under way then
-// counts as far as it came.
-func (o *benchOptions) level(ctx context.Context, n int) (benchPoint, error) {
-	running, cancel := context.WithTimeout(ctx, o.duration)
-	defer cancel()
-	client := loadgen.Client{BaseURL: o.base, Key: o.key, HTTP: o.client}
-	var mu sync.Mutex
-	var results []loadgen.Result
-	var users sync.WaitGroup
-	for user := range n {
-		users.Go(func() {
-			salt := uint64(time.Now().UnixNano()) + uint64(user)<<56
-			for running.Err() == nil {
-				salt++
-				r := client.Stream(running, loadgen.Request{Model: o.model, PromptTokens: o.prompt, MaxTokens: o.output, Salt: salt, Usage: true})
-				mu.Lock()
-				results = append(results, r)
-				mu.Unlock()
-				if r.Outcome == loadgen.Shed || r.Outcome == loadgen.Failed {
-					rest(running, max(r.RetryAfter, 100*time.Millisecond))
-				}
-			}
-		})
-	}
-	users.Wait()
-	if err := ctx.Err(); err != nil {
-		return benchPoint{}, err
-	}
-	return benchPointOf(n, results)
-}
-
-// rest waits, but not beyond ctx.
-func rest(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
-
-// benchPointOf sums up what the users of one level saw. TPS is tokens over
-// stream-seconds: each second of a stream weighs the same, however many there
-// were. An event counts for as many tokens as the engine says it had.
-func benchPointOf(n int, results []loadgen.Result) (benchPoint, error) {
-	p := benchPoint{N: n}
-	var told, toldEvents, events float64
-	var firsts []float64
-	var failure error
-	for _, r := range results {
-		switch r.Outcome {
-		case loadgen.Shed:
-			p.Shed++
-		case loadgen.Failed:
-			p.Failed++
-			failure = errors.New(report.Harmless(r.Err.Error()))
-		case loadgen.Done:
-			p.Streams++
-			if r.Counted > 0 && r.Tokens > 0 {
-				told += float64(r.Counted)
-				toldEvents += float64(r.Tokens)
-			}
+// write prints the answer, and writes its page.
+func (o *benchOptions) write(out io.Writer, answer *bench.Answer) error {
+	if o.html != "" {
+		var b bytes.Buffer
+		if err := answer.HTML(&b); err != nil {
+			return err
 		}
-		if r.TTFT > 0 {
-			firsts = append(firsts, r.TTFT.Seconds())
-			p.TTFT += r.TTFT.Seconds()
+		if err := os.WriteFile(o.html, b.Bytes(), 0o644); err != nil {
+			return fmt.Errorf("--html: %w", err)
 		}
-		events += float64(max(r.Tokens-r.First, 0))
-		p.StreamS += r.Decode.Seconds()
 	}
-	p.Tokens = events
-	if toldEvents > 0 {
-		p.Tokens *= told / toldEvents
-	}
-	p.TPS = p.Tokens / p.StreamS
 	switch {
-	case p.Tokens > 0 && p.StreamS > 0:
-	case failure != nil:
-		return p, fmt.Errorf("bench: n = %d: no stream came: %w", n, failure)
-	case p.Shed > 0:
-		return p, fmt.Errorf("bench: n = %d: every request was refused with 429", n)
-	default:
-		return p, fmt.Errorf("bench: n = %d: no stream had two tokens; raise --duration or --output", n)
+	case o.asJSON:
+		return report.JSON(out, answer)
+	case o.asCSV:
+		return answer.CSV(out)
 	}
-	slices.Sort(firsts)
-	p.TTFT /= float64(len(firsts))
-	p.TTFTP99 = firsts[int(math.Ceil(0.99*float64(len(firsts))))-1]
-	p.AggregateTPS = float64(n) * p.TPS
-	return p, nil
+	return answer.Print(out)
 }
 
-// print writes the table.
-func (a *benchAnswer) print(out io.Writer) error {
-	w := report.NewWriter(out)
-	fmt.Fprintf(w, "%s · %s: prompts of about %d tokens, answers of up to %d, %v s a level\n\n", a.URL, report.Harmless(a.Model), a.PromptTokens, a.OutputTokens, a.DurationS)
-	fmt.Fprintf(w, "%6s %14s %14s %12s %12s %9s %9s %6s %6s\n", "n", "TOKENS/S EACH", "TOKENS/S ALL", "TTFT MEAN", "TTFT P99", "TOKENS", "STREAMS", "SHED", "FAILED")
-	for _, p := range a.Points {
-		fmt.Fprintf(w, "%6d %14.4g %14.5g %10.3g s %10.3g s %9.0f %9d %6d %6d\n",
-			p.N, p.TPS, p.AggregateTPS, p.TTFT, p.TTFTP99, p.Tokens, p.Streams, p.Shed, p.Failed)
+// runCompare puts two results side by side.
+func (o *benchOptions) runCompare(out io.Writer, files []string) error {
+	var answers []*bench.Answer
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return report.Usage(fmt.Errorf("bench --compare: %w", err))
+		}
+		a, err := bench.Read(name, data)
+		if err != nil {
+			return report.Usage(fmt.Errorf("bench --compare: %w", err))
+		}
+		answers = append(answers, a)
 	}
-	return w.Err()
-}
-
-// csv writes what a prior reads.
-func (a *benchAnswer) csv(out io.Writer) error {
-	w := report.NewWriter(out)
-	fmt.Fprintln(w, "n,tps,ttft_s")
-	for _, p := range a.Points {
-		fmt.Fprintf(w, "%d,%s,%s\n", p.N, strconv.FormatFloat(p.TPS, 'g', 6, 64), strconv.FormatFloat(p.TTFT, 'g', 6, 64))
+	changes := bench.Compare(answers[0], answers[1])
+	if len(changes) == 0 {
+		return errors.New("bench --compare: the two have no level in common")
 	}
-	return w.Err()
+	if o.asJSON {
+		return report.JSON(out, changes)
+	}
+	return bench.PrintChanges(out, answers[0], answers[1], changes)
 }

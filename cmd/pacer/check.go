@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/doctor"
 	"github.com/pacer-dev/pacer/internal/report"
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
@@ -58,13 +60,16 @@ type checkedRoute struct {
 }
 
 func newCheckCommand() *cobra.Command {
-	var asJSON, asSchema bool
+	var asJSON, asSchema, probe bool
 	c := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a configuration file",
 		Long: `Read a configuration as serve would, with the variables of the environment and
 the files that it names. Every problem goes to stderr as FILE:LINE:COL: what is
 wrong; what to write instead. The exit code is 2 if there is one.
+
+With --probe each backend is asked what it serves, and names that are wrong are
+said: a line each, ok, warn or fail. The exit code is 1 if anything fails.
 
 With --schema print the JSON Schema by which editors complete and check the
 file: pacer check --schema > pacer.schema.json`,
@@ -97,12 +102,17 @@ file: pacer check --schema > pacer.schema.json`,
 			if err != nil {
 				return report.Usage(err)
 			}
-			return print
+			if print != nil || !probe {
+				return print
+			}
+			fmt.Fprintln(cmd.OutOrStdout())
+			return printExamined(cmd.OutOrStdout(), doctor.Probe(cmd.Context(), doctor.Options{Config: cfg}), false)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&asSchema, "schema", false, "print the JSON Schema of the file")
-	c.MarkFlagsMutuallyExclusive("json", "schema")
+	c.Flags().BoolVar(&probe, "probe", false, "ask each backend for its models, and compare the names")
+	c.MarkFlagsMutuallyExclusive("json", "schema", "probe")
 	return c
 }
 
@@ -174,7 +184,7 @@ func printChecked(out io.Writer, file string, cfg *config.Config) error {
 
 // warningsOf are about what serve starts with all the same.
 func warningsOf(cfg *config.Config) []string {
-	return slices.Concat(cfg.Warnings, engineWarnings(cfg), guaranteeWarnings(cfg))
+	return slices.Concat(cfg.Warnings, cfg.Expiring(time.Now()), engineWarnings(cfg), guaranteeWarnings(cfg))
 }
 
 // targetNames are a route's targets as backend:model, or the backend alone

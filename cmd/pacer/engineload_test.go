@@ -79,8 +79,10 @@ func TestTheFloorHoldsBesideAHiddenTenant(t *testing.T) {
 			if admitted < int(c.seeds)*10 {
 				t.Errorf("%d admitted, want at least 10 of 50 with each seed", admitted)
 			}
-			if held := float64(kept) >= 0.99*float64(admitted); held != c.held {
-				t.Errorf("%d of %d kept the floor; want at least 99 %%: %v", kept, admitted, c.held)
+			// Two seeds admit some 50 streams, whose order on the cores differs from run to
+			// run: one of them may miss, where 99 % of 50 would allow none.
+			if held := admitted-kept <= max(1, admitted/100); held != c.held {
+				t.Errorf("%d of %d kept the floor; want all but one in a hundred, or one: %v", kept, admitted, c.held)
 			}
 		})
 	}

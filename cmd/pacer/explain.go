@@ -27,7 +27,8 @@ were made, the latest first.
 
 n: sequences decoding; m: with a place there, which is what decides; tps: what one
 stream gets with this request; low: its lower bound; protect: the highest floor
-of those who run there; headroom: the bound over the floor it has to meet.`,
+of those who run there; headroom: the bound over the floor it has to meet; warm:
+what a prefix cache there is expected to have of the prompt, which --last knows.`,
 		Example: `  pacer explain chat
   pacer explain chat --min-tps 45 --prompt-tokens 8000
   pacer explain nightly --class batch --json

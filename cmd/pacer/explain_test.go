@@ -26,14 +26,15 @@ func explain(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errOut.String()
 }
 
+// Times are printed as those of the place. It is set before any test runs: servers of
+// other tests may still read it.
+func init() { time.Local = time.UTC }
+
 func TestExplainPrintsDecisions(t *testing.T) {
 	answer, err := os.ReadFile("testdata/decisions.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	here := time.Local
-	time.Local = time.UTC
-	defer func() { time.Local = here }()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.String() != "/api/v1/decisions?limit=6" {
 			t.Errorf("asked for %s", r.URL)

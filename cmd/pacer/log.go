@@ -14,6 +14,7 @@ import (
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/logqueue"
 	"github.com/pacer-dev/pacer/internal/report"
+	"github.com/pacer-dev/pacer/internal/tracing"
 )
 
 const (
@@ -52,6 +53,36 @@ func newLogs(cfg config.Log, stderr io.Writer) *logs {
 	l.log = slog.New(handler(format, l.lines, l.level, ofOthers))
 	l.access = slog.New(handler(format, l.lines.Requests(), l.level, ofRequest))
 	return l
+}
+
+// alsoTo makes all lines go to a collector too, where there is one, and returns the log.
+func (l *logs) alsoTo(c *tracing.Logs) *slog.Logger {
+	if c != nil {
+		l.log = slog.New(slog.NewMultiHandler(l.log.Handler(), leveled{bounded{c.Handler(), ofOthers}, l.level}))
+		l.access = slog.New(slog.NewMultiHandler(l.access.Handler(), leveled{bounded{c.Handler(), ofRequest}, l.level}))
+	}
+	return l.log
+}
+
+// leveled is a handler that takes what is at that level at least.
+type leveled struct {
+	slog.Handler
+	level slog.Leveler
+}
+
+// Enabled implements slog.Handler.
+func (h leveled) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= h.level.Level() && h.Handler.Enabled(ctx, l)
+}
+
+// WithAttrs implements slog.Handler.
+func (h leveled) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return leveled{h.Handler.WithAttrs(attrs), h.level}
+}
+
+// WithGroup implements slog.Handler.
+func (h leveled) WithGroup(name string) slog.Handler {
+	return leveled{h.Handler.WithGroup(name), h.level}
 }
 
 // handler writes lines in which no text has more than most bytes, but for the

@@ -17,8 +17,18 @@ import (
 )
 
 // A backend that sends more than it announced is told of in the log, in the
-// log's own format and without the text it sent.
+// log's own format and without the text it sent, whatever speaks to it.
 func TestTheLogDoesNotQuoteABackend(t *testing.T) {
+	for client, tells := range map[string]string{
+		"own":      "a backend sent what no request asked for; the connection was closed",
+		"net/http": "Unsolicited response",
+	} {
+		t.Run(client, func(t *testing.T) { sendsMore(t, client, tells) })
+	}
+}
+
+func sendsMore(t *testing.T, client, tells string) {
+	t.Helper()
 	defer func(flags int) {
 		stdlog.SetOutput(os.Stderr)
 		stdlog.SetFlags(flags)
@@ -41,7 +51,7 @@ func TestTheLogDoesNotQuoteABackend(t *testing.T) {
 			}
 		}
 	}()
-	cfg, err := config.Parse("test.yaml", fmt.Appendf(nil, "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nbackends:\n  - { name: a, url: \"http://%s/v1\" }\nroutes:\n  - { model: chat, targets: [ { backend: a } ] }\n", backend.Addr()),
+	cfg, err := config.Parse("test.yaml", fmt.Appendf(nil, "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nbackends:\n  - { name: a, url: \"http://%s/v1\", client: %s }\nroutes:\n  - { model: chat, targets: [ { backend: a } ] }\n", backend.Addr(), client),
 		func(string) (string, bool) { return "", false })
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +60,7 @@ func TestTheLogDoesNotQuoteABackend(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- serve(ctx, cfg, nil, stderr)
+		ended <- serve(ctx, cfg, nil, stderr, false)
 		stderr.Close()
 	}()
 	told := false
@@ -70,7 +80,7 @@ func TestTheLogDoesNotQuoteABackend(t *testing.T) {
 		if strings.Contains(line, "confidential") || !strings.HasPrefix(line, "{") {
 			t.Errorf("the log says %s", line)
 		}
-		if strings.Contains(line, "Unsolicited response") {
+		if strings.Contains(line, tells) {
 			told = true
 			stop()
 		}

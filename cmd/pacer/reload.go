@@ -17,7 +17,7 @@ import (
 // reload puts another configuration into force, and says what is wrong with it
 // all the same. Only one reload runs at a time: the caller sees to it.
 func (p *program) reload(cfg *config.Config) error {
-	needRestart, err := p.fleet.Apply(cfg, "configuration reloaded")
+	needRestart, err := p.apply(cfg, "configuration reloaded")
 	if err != nil {
 		return err
 	}
@@ -25,6 +25,7 @@ func (p *program) reload(cfg *config.Config) error {
 		p.log.Warn(w)
 	}
 	p.sayRoom(cfg)
+	p.audit(context.Background(), "file", "config.reload", "")
 	if len(needRestart) > 0 {
 		p.log.Warn("these changes take a restart; the running values stay", "fields", strings.Join(needRestart, ", "))
 	}
@@ -80,7 +81,7 @@ func (p *program) discover(ctx context.Context, cfg *config.Config, refused stri
 	if ctx.Err() != nil || reflect.DeepEqual(cfg.Backends, p.fleet.Config().Backends) {
 		return ""
 	}
-	_, err := p.fleet.Apply(cfg, "engines discovered")
+	_, err := p.apply(cfg, "engines discovered")
 	if err == nil {
 		return ""
 	}

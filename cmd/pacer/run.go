@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/pacer-dev/pacer/gateway"
 	"github.com/pacer-dev/pacer/internal/clientconn"
 )
 
@@ -50,33 +48,17 @@ func (p *program) run(ctx context.Context, ready func(dataURL, adminURL string))
 		}
 	}()
 	cfg := p.fleet.Config()
-	dataListener, err := p.options.listenTCP(cfg.Listen)
+	requests := &inFlight{handler: p.gateway.Handler(), looped: p.gateway.Looped}
+	data, err := p.open(cfg, requests)
 	if err != nil {
-		return fmt.Errorf("data port: %w; choose another address with listen: or --listen", err)
+		return err
 	}
-	defer dataListener.Close()
+	defer data.close()
 	adminListener, err := p.options.listenTCP(cfg.Admin.Listen)
 	if err != nil {
 		return fmt.Errorf("admin port: %w; choose another address with admin.listen: or --admin", err)
 	}
 	defer adminListener.Close()
-	requests := &inFlight{handler: p.gateway.Handler()}
-	data := p.server(requests, int(cfg.Limits.Header))
-	dataClients := p.gateway.Listen(data, dataListener, p.room.connections())
-	defer dataClients.End()
-	dataListener = dataClients
-	scheme := "http://"
-	if cfg.TLS.Cert != "" {
-		cert, err := gateway.LoadCertificate(cfg.TLS.Cert, cfg.TLS.Key, p.log)
-		if err != nil {
-			return fmt.Errorf("tls: %w", err)
-		}
-		p.certificate.Store(cert)
-		scheme = "https://"
-		dataListener = tls.NewListener(dataListener, cert.Config())
-	}
-	dataURL := fromHere(scheme, dataListener.Addr())
-	p.dataURL.Store(&dataURL)
 	p.start(ctx)
 
 	adm := p.server(p.admin, 64<<10)
@@ -89,16 +71,19 @@ func (p *program) run(ctx context.Context, ready func(dataURL, adminURL string))
 	for _, loop := range p.loops {
 		g.Go(func() error { return ignoreCanceled(loop(gctx)) })
 	}
-	g.Go(func() error { return ignoreClosed(data.Serve(dataListener)) })
+	g.Go(func() error { return ignoreClosed(data.server.Serve(data.listener)) })
+	if data.returned != nil {
+		g.Go(func() error { return ignoreClosed(data.server.Serve(data.returned)) })
+	}
 	g.Go(func() error { return ignoreClosed(adm.Serve(adminClients)) })
-	ready(scheme+dataListener.Addr().String(), "http://"+adminListener.Addr().String())
+	ready(data.at, "http://"+adminListener.Addr().String())
 
 	g.Go(func() error {
 		select {
 		case <-ctx.Done():
 		case <-gctx.Done():
 		}
-		p.drain(data, adm, requests, lingers(ctx))
+		p.drain(data.server, adm, requests, lingers(ctx))
 		stopLoops()
 		return nil
 	})
@@ -138,19 +123,23 @@ func lingers(ctx context.Context) bool {
 // With linger, those that come in the first part of that time are still served.
 // All have settled when it returns, so that the loops, which end after it, hand
 // on what the last of them taught.
-func (p *program) drain(data, adm *http.Server, requests *inFlight, linger bool) {
+func (p *program) drain(data portServer, adm *http.Server, requests *inFlight, linger bool) {
 	timeouts := p.fleet.Config().Timeouts
 	over := time.Now().Add(timeouts.Drain)
 	p.systemd.stopping(timeouts.Drain + endTimeout + settleTimeout + flushTimeout)
 	p.gateway.Drain()
-	p.log.Info("stopping", "requests", requests.running.Load(), "drain", timeouts.Drain.String())
+	p.log.Info("stopping", "requests", requests.count(), "drain", timeouts.Drain.String())
 	if linger {
 		<-time.After(min(timeouts.Linger, timeouts.Drain/2))
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), over)
 	defer cancel()
-	if err := data.Shutdown(ctx); err != nil {
-		p.log.Warn("requests cut at the end of timeouts.drain", "requests", requests.running.Load(), "drain", timeouts.Drain.String())
+	err := data.Shutdown(ctx)
+	if err == nil && requests.wait(time.Until(over)) > 0 { // whose connections are no longer the server's: sessions, and streams in loops
+		err = context.DeadlineExceeded
+	}
+	if err != nil {
+		p.log.Warn("requests cut at the end of timeouts.drain", "requests", requests.count(), "drain", timeouts.Drain.String())
 		p.gateway.End()
 		requests.wait(endTimeout)
 		data.Close()
@@ -161,11 +150,12 @@ func (p *program) drain(data, adm *http.Server, requests *inFlight, linger bool)
 	adm.Close()
 }
 
-// inFlight counts the requests whose handler runs: a server that is closed
-// does not wait for them.
+// inFlight counts the requests whose handler runs, or whose answer a loop passes
+// on: a server that is closed, or shuts down, does not wait for those.
 type inFlight struct {
 	handler http.Handler
 	running atomic.Int64
+	looped  func() int64
 }
 
 // ServeHTTP implements http.Handler.
@@ -175,14 +165,16 @@ func (f *inFlight) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.handler.ServeHTTP(w, r)
 }
 
+func (f *inFlight) count() int64 { return f.running.Load() + f.looped() }
+
 // wait waits until none runs, for limit at most, and returns how many still do.
 func (f *inFlight) wait(limit time.Duration) int64 {
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()
-	for end := time.Now().Add(limit); f.running.Load() > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(limit); f.count() > 0 && time.Now().Before(end); {
 		<-poll.C
 	}
-	return f.running.Load()
+	return f.count()
 }
 
 func ignoreClosed(err error) error {

@@ -20,7 +20,7 @@ import (
 )
 
 func newServeCommand() *cobra.Command {
-	var file, listen, adminListen string
+	f := serveFlags{}
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gateway",
@@ -29,36 +29,49 @@ folder is read; where there is none, OPENAI_BASE_URL (and OPENAI_API_KEY) give
 one backend and a route for every model.`,
 		Args: fileByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			file = configFile(file)
-			load := func() (*config.Config, error) {
-				cfg, err := loadConfig(file)
-				if err != nil {
-					return nil, err
-				}
-				if listen != "" {
-					cfg.Listen = listen
-				}
-				if adminListen != "" {
-					cfg.Admin.Listen = adminListen
-				}
-				return cfg, nil
-			}
-			cfg, err := load()
-			if problems := config.Errors(nil); errors.As(err, &problems) {
-				// Bare, so that each line begins with its place.
-				fmt.Fprintln(report.NewWriter(cmd.ErrOrStderr()), problems)
-				return report.Usage(errReported)
-			}
-			if err != nil {
-				return report.Usage(err)
-			}
-			return serve(cmd.Context(), cfg, load, cmd.ErrOrStderr())
+			return f.run(cmd, false, func(cfg *config.Config) *string { return &cfg.Listen })
 		},
 	}
-	c.Flags().StringVarP(&file, "config", "c", "", configUsage)
-	c.Flags().StringVar(&listen, "listen", "", "address of the data port, instead of the configured one")
-	c.Flags().StringVar(&adminListen, "admin", "", "address of the admin port, instead of the configured one")
+	f.add(c, "address of the data port, instead of the configured one")
 	return c
+}
+
+// serveFlags are those of the commands that serve requests.
+type serveFlags struct{ file, listen, admin string }
+
+func (f *serveFlags) add(c *cobra.Command, listen string) {
+	c.Flags().StringVarP(&f.file, "config", "c", "", configUsage)
+	c.Flags().StringVar(&f.listen, "listen", "", listen)
+	c.Flags().StringVar(&f.admin, "admin", "", "address of the admin port, instead of the configured one")
+}
+
+// run serves until the command's context ends; at is where a configuration has the
+// address that --listen replaces.
+func (f *serveFlags) run(cmd *cobra.Command, picker bool, at func(*config.Config) *string) error {
+	file := configFile(f.file)
+	load := func() (*config.Config, error) {
+		cfg, err := loadConfig(file)
+		if err != nil {
+			return nil, err
+		}
+		if f.listen != "" {
+			*at(cfg) = f.listen
+		}
+		if f.admin != "" {
+			cfg.Admin.Listen = f.admin
+		}
+		return cfg, nil
+	}
+	cfg, err := load()
+	if problems := config.Errors(nil); errors.As(err, &problems) {
+		// Bare, so that each line begins with its place.
+		fmt.Fprintln(report.NewWriter(cmd.ErrOrStderr()), problems)
+		return report.Usage(errReported)
+	}
+	if err != nil {
+		return report.Usage(err)
+	}
+	return serve(cmd.Context(), cfg, load, cmd.ErrOrStderr(), picker)
 }
 
 // usualFile is read where no other is named.
@@ -99,14 +112,14 @@ func loadConfig(file string) (*config.Config, error) {
 //
 // Whatever becomes of stderr ends nothing: it may be read slowly, or not at
 // all, or be closed. What serve has to say it says there itself.
-func serve(ctx context.Context, cfg *config.Config, load func() (*config.Config, error), stderr io.Writer) error {
+func serve(ctx context.Context, cfg *config.Config, load func() (*config.Config, error), stderr io.Writer, picker bool) error {
 	signal.Ignore(syscall.SIGPIPE) // a write that fails says so
 	logs := newLogs(cfg.Log, stderr)
 	go logs.lines.Run()
 	defer logs.lines.Close(flushTimeout)
 	stdlog.SetFlags(0)
 	stdlog.SetOutput(clientNotices{logs.log})
-	if err := serveWith(ctx, cfg, load, logs); err != nil {
+	if err := serveWith(ctx, cfg, load, logs, picker); err != nil {
 		fmt.Fprintf(logs.lines, "pacer: %v\n", err)
 		return fmt.Errorf("%w: %w", errReported, err)
 	}
@@ -117,7 +130,7 @@ func serve(ctx context.Context, cfg *config.Config, load func() (*config.Config,
 const tracesTimeout = 2 * time.Second
 
 // serveWith is serve where the log is open.
-func serveWith(ctx context.Context, cfg *config.Config, load func() (*config.Config, error), logs *logs) error {
+func serveWith(ctx context.Context, cfg *config.Config, load func() (*config.Config, error), logs *logs, picker bool) error {
 	log := logs.log
 	for _, w := range cfg.Warnings {
 		log.Warn(w)
@@ -127,11 +140,22 @@ func serveWith(ctx context.Context, cfg *config.Config, load func() (*config.Con
 		return report.Usage(err)
 	}
 	defer tracer.CloseWithin(tracesTimeout)
+	lines, err := tracing.NewLogs(ctx, tracing.Options{Getenv: os.Getenv, Version: currentBuild().Version, Log: log})
+	if err != nil {
+		return report.Usage(err)
+	}
+	defer lines.CloseWithin(tracesTimeout)
+	log = logs.alsoTo(lines)
 	engines := &fleet.Discovery{Log: log}
-	p, err := wire(engines.Of(ctx, cfg), log, options{access: logs.access, lines: logs.lines, tracer: tracer})
+	p, err := wire(engines.Of(ctx, cfg), log, options{access: logs.access, lines: logs.lines, tracer: tracer, picker: picker})
 	if err != nil {
 		return err
 	}
+	sent, err := tracing.NewMetrics(ctx, tracing.Options{Getenv: os.Getenv, Version: currentBuild().Version, Log: log}, p.metrics.Gatherer())
+	if err != nil {
+		return report.Usage(err)
+	}
+	defer sent.CloseWithin(tracesTimeout)
 	p.level = logs.level
 	p.room = takeRoom(log, cfg.Limits.Buffered)
 	p.sayRoom(cfg)
@@ -152,7 +176,11 @@ func serveWith(ctx context.Context, cfg *config.Config, load func() (*config.Con
 		})
 	}
 	return p.run(ctx, func(data, admin string) {
-		fmt.Fprintf(logs.lines, "pacer: ready data=%s admin=%s\n", data, admin)
+		if picker {
+			fmt.Fprintf(logs.lines, "picker: ready grpc=%s admin=%s\n", data, admin)
+		} else {
+			fmt.Fprintf(logs.lines, "pacer: ready data=%s admin=%s\n", data, admin)
+		}
 		p.systemd.ready()
 	})
 }

@@ -29,6 +29,7 @@ const simIdleTimeout = 5 * time.Second
 type simFlags struct {
 	listen, preset, model string
 	maxNumSeqs            int
+	kvTokens, block       int
 	seed                  uint64
 	speed                 float64
 	behave, fault         []string
@@ -65,6 +66,8 @@ Faults (--fault KIND[:VALUE][@DELAY], or POST /sim/set {"KIND": VALUE}):
 	c.Flags().StringVar(&f.preset, "preset", "llama-3.1-70b/h200/vllm", "published curve: model[/gpu[/engine]]")
 	c.Flags().StringVar(&f.model, "model", "", "a further name for the model (default: the preset's alone)")
 	c.Flags().IntVar(&f.maxNumSeqs, "max-num-seqs", 256, "sequences that run together; more wait")
+	c.Flags().IntVar(&f.kvTokens, "kv-tokens", 0, "room for prompts and answers together (default: no limit)")
+	c.Flags().IntVar(&f.block, "prefix-block", 0, "tokens in a block of the prefix cache, such as 16 (default: no prefix cache); needs --kv-tokens")
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the noise")
 	c.Flags().Float64Var(&f.speed, "speed", 1, "how much faster than the curve")
 	c.Flags().StringSliceVar(&f.behave, "behave", nil, "habits of real servers, see above")
@@ -130,7 +133,7 @@ func (f simFlags) engine() (*sim.Server, []string, error) {
 	}
 	names := slices.DeleteFunc([]string{f.model, p.Model}, func(name string) bool { return name == "" })
 	engine, err := sim.NewServer(sim.Options{
-		Names: slices.Compact(names), Model: arena.Published(p), MaxNumSeqs: f.maxNumSeqs, Seed: f.seed, Speed: f.speed,
+		Names: slices.Compact(names), Model: arena.Published(p), MaxNumSeqs: f.maxNumSeqs, KVTokens: f.kvTokens, Block: f.block, Seed: f.seed, Speed: f.speed,
 		Behaviours: f.behave, Faults: f.fault,
 	})
 	return engine, names, err

@@ -46,6 +46,9 @@ func (p *program) watchAll(ctx context.Context) error {
 const mostNames = 5
 
 func (p *program) sayLine(l history.Line) {
+	if l.Kind == history.StoreDown {
+		return // what exchanges with the store says it, with the error
+	}
 	attrs := []any{"cause", l.Kind.String()}
 	if l.Of != history.OfGateway {
 		names := strings.Join(l.Names[:min(len(l.Names), mostNames)], ", ")
@@ -103,8 +106,14 @@ func (p *program) routeNow(state router.RouteState, goal float64, loads map[stri
 		}
 	}
 	known := true
+	out := map[profiles.GroupID]int{}
 	for i, t := range state.Route.Targets {
 		room := state.Targets[i]
+		if !takes(loads[t.Backend].Health) {
+			more := max(room.Capacity-out[t.GroupID()], 0)
+			out[t.GroupID()] += more
+			r.Out += more
+		}
 		if !slices.Contains(r.Backends, t.Backend) {
 			r.Backends = append(r.Backends, t.Backend)
 		}

@@ -4,29 +4,40 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net"
 	"net/http"
+	"os"
+	"runtime"
 	"sync/atomic"
 	"time"
 
 	"github.com/pacer-dev/pacer/admin"
+	"github.com/pacer-dev/pacer/batch"
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/fleet"
 	"github.com/pacer-dev/pacer/gateway"
 	"github.com/pacer-dev/pacer/gateway/limit/redislimit"
 	"github.com/pacer-dev/pacer/history"
+	"github.com/pacer-dev/pacer/history/redishistory"
 	"github.com/pacer-dev/pacer/internal/logqueue"
 	"github.com/pacer-dev/pacer/internal/redisconn"
+	"github.com/pacer-dev/pacer/internal/relayloop"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/internal/tracing"
+	"github.com/pacer-dev/pacer/keys"
+	"github.com/pacer-dev/pacer/keys/rediskeys"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/profiles/learn"
 	"github.com/pacer-dev/pacer/profiles/redisstore"
 	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/router/redisload"
 	"github.com/pacer-dev/pacer/share"
+	"github.com/pacer-dev/pacer/usage"
+	"github.com/pacer-dev/pacer/usage/notify"
+	"github.com/pacer-dev/pacer/usage/redisusage"
 )
 
 // options are what stands around a gateway. The zero value is one as configured,
@@ -37,6 +48,7 @@ type options struct {
 	access *slog.Logger
 	lines  *logqueue.Queue
 	tracer *tracing.Tracer // nil = none
+	picker bool            // an Envoy asks, in place of a data port
 
 	// dial and listen replace the network; nil means TCP.
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -64,8 +76,18 @@ type program struct {
 	book    *profiles.Book
 	metrics *telemetry.Metrics
 	watch   *history.Watch
+	usage   *usage.Book
+	notify  *notify.Sender
+	batches batch.Store
+	alone   func() bool // the store as a whole is away
 	store   atomic.Bool // the last exchange with the store worked
+	replica string      // name of this process among those that share the store
+	before  []string    // and of those whose history it has taken over from its disk
 	fleet   *fleet.Fleet
+
+	usageStore *redisusage.Loop // nil = the store is memory
+	issued     issued
+
 	gateway *gateway.Gateway
 	admin   http.Handler
 	loops   []func(context.Context) error
@@ -80,11 +102,17 @@ type program struct {
 // wire builds everything, top to bottom, in the order of dependency. It opens
 // no port and starts no loop.
 func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
-	p := &program{options: o, log: log, start: func(context.Context) {}}
+	p := &program{options: o, log: log, start: func(context.Context) {}, alone: func() bool { return false }, usage: usage.New(!cfg.Store.Memory)}
 
 	// What we know about speed, and who serves it.
 	p.book = profiles.NewBook(profiles.Options{})
 	p.router = router.New(router.Options{Rand: mathrand.Float64, Policies: o.policies})
+
+	// Jobs that nobody waits for.
+	var err error
+	if p.batches, err = p.batchStore(cfg); err != nil {
+		return nil, err
+	}
 
 	// How to talk to the backends, and to the clients. A change of health may let
 	// somebody in line go, so the gateway hears of it.
@@ -93,21 +121,34 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 		Deliver: func(grants []router.Grant) { p.gateway.Deliver(grants) },
 		Changed: func(text string) { p.watch.Note(time.Now(), "reload", text) },
 	})
-	if _, err := p.fleet.Apply(cfg, "configuration in force"); err != nil {
+	if _, err := p.apply(cfg, "configuration in force"); err != nil {
 		return nil, err
 	}
 	p.loops = append(p.loops, p.fleet.Run)
 	p.close = append(p.close, p.fleet.Close)
 	p.loops = append(p.loops, p.gateway.Run)
+	p.runBatches(cfg)
 
+	var id [8]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return nil, err
+	}
+	p.replica = hex.EncodeToString(id[:])
+	p.remember(cfg.StateDir)
 	if err := p.sharing(cfg); err != nil {
 		return nil, err
 	}
-	p.remember(cfg.StateDir)
+	p.spending(cfg)
+	if err := p.issuing(cfg); err != nil {
+		return nil, err
+	}
 	p.loops = append(p.loops, p.watchAll)
 	p.admin = admin.New(admin.Options{
 		Config: p.fleet.Config, Router: p.router, Book: p.book, Metrics: p.metrics, Watch: p.watch,
-		Drain: p.fleet.Drain, Breakers: p.breakers, LastErrors: p.lastErrors,
+		BytesPerToken: func(t profiles.Target) float64 { return p.gateway.BytesPerToken(t) },
+		Plan:          p.plan, Drain: p.fleet.Drain, Breakers: p.breakers, LastErrors: p.lastErrors,
+		Keys: p.issued.ring, KeysChanged: p.applyKeys, Note: p.audit, Log: log,
+		Usage: p.usageCells, Budgets: func() []usage.State { return p.usage.States(time.Now()) },
 		DataURL: func() string {
 			if url := p.dataURL.Load(); url != nil {
 				return *url
@@ -135,11 +176,33 @@ func (p *program) install(s fleet.Service, tellRouter func()) (err error) {
 	p.metrics = telemetry.New(classes, names, p.live)
 	p.watch = history.NewWatch(p.metrics.History())
 	tellRouter()
+	relays, err := p.relays(s.Config)
+	if err != nil {
+		return err
+	}
 	p.gateway, err = gateway.New(gateway.Options{
-		Config: s.Config, Router: p.router, Book: p.book,
-		Backends: s.Backends, Metrics: p.metrics, Log: p.log, Access: p.options.access, Tracer: p.options.tracer,
+		Config: s.Config, Router: p.router, Book: p.book, Loops: relays,
+		Backends: s.Backends, Metrics: p.metrics, Log: p.log, Batches: p.batches, Access: p.options.access, Tracer: p.options.tracer, Usage: p.usage,
 	})
 	return err
+}
+
+// relays are the loops that pass streams on; nil = goroutines do, as they do where the
+// system has no loops.
+func (p *program) relays(cfg *config.Config) (*relayloop.Loops, error) {
+	if cfg.Relay != gateway.RelayByLoop {
+		return nil, nil
+	}
+	relays, err := relayloop.New(runtime.GOMAXPROCS(0))
+	switch {
+	case errors.Is(err, relayloop.ErrUnsupported):
+		p.log.Warn("this system has no loops for streams; goroutines pass them on", "relay", cfg.Relay)
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	p.loops = append(p.loops, relays.Run)
+	return relays, nil
 }
 
 // tell hands a change to the router and lets go who may go.
@@ -150,13 +213,10 @@ func (p *program) tell(c router.Change) {
 // sharing builds the store, the loop that learns, and, with Redis, the one
 // that shares load.
 func (p *program) sharing(cfg *config.Config) error {
-	var id [8]byte
-	if _, err := rand.Read(id[:]); err != nil {
-		return err
-	}
-	replica := hex.EncodeToString(id[:])
+	replica := p.replica
 
-	var store profiles.Store = &learn.Memory{}
+	memory := &learn.Memory{}
+	var store profiles.Store = memory
 	shared := func() bool { return true }
 	if !cfg.Store.Memory {
 		client, err := redisconn.New(cfg.Store)
@@ -170,6 +230,7 @@ func (p *program) sharing(cfg *config.Config) error {
 			return err
 		}
 		shared = func() bool { return !link.State().Alone }
+		p.alone = func() bool { return link.State().Alone }
 		load, err := redisload.New(redisload.Options{
 			Conn: client, Link: link, Replica: replica, Log: p.log,
 			Own: p.router.Own, News: p.router.News, OnLoad: func(l router.RemoteLoad) { p.tell(l) },
@@ -183,7 +244,21 @@ func (p *program) sharing(cfg *config.Config) error {
 		if err != nil {
 			return err
 		}
-		p.loops = append(p.loops, load.Run, limits.Run)
+		p.usageStore, err = redisusage.New(redisusage.Options{Conn: client, Replica: replica, Book: p.usage, Link: link, Log: p.log})
+		if err != nil {
+			return err
+		}
+		host, _ := os.Hostname() // without one it is called by its number
+		past, err := redishistory.New(redishistory.Options{
+			Conn: client, Replica: replica, Name: host, Past: p.before, Log: p.log,
+			Ring: p.metrics.History(), Watch: p.watch, Alone: func() bool { return link.State().Alone },
+		})
+		if err != nil {
+			return err
+		}
+		p.loops = append(p.loops, past.Run)
+		p.loops = append(p.loops, load.Run, limits.Run, p.usageStore.Run)
+		p.issued.ring = keys.New(rediskeys.New(client))
 	}
 	loop, err := learn.New(learn.Options{
 		Book: p.book, Store: store, Replica: replica, Log: p.log,
@@ -200,7 +275,18 @@ func (p *program) sharing(cfg *config.Config) error {
 		return err
 	}
 	p.start = loop.Start
-	p.loops = append(p.loops, loop.Run)
+	if p.usageStore != nil {
+		p.start = func(ctx context.Context) {
+			loop.Start(ctx)
+			p.usageStore.Start(ctx)
+		}
+	}
+	run := loop.Run
+	if cfg.Store.Memory && cfg.StateDir != "" {
+		p.rememberCurves(memory, cfg.StateDir)
+		run = p.learnAndKeep(run, memory, cfg.StateDir)
+	}
+	p.loops = append(p.loops, run)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import { Decisions } from "./decisions.js";
 import { attr, byId, text } from "./dom.js";
 import { clock, plural } from "./format.js";
 import { idOf, named } from "./links.js";
+import { Plan } from "./plan.js";
 import { RouteTable } from "./routes.js";
 import { State } from "./state.js";
 import { Timeline } from "./timeline.js";
@@ -27,16 +28,40 @@ new Decisions();
 
 const filter = byId("filter");
 const windowOf = () => document.querySelector("input[name=window]:checked").value;
+const plan = new Plan(access, windowOf);
 
+let left = []; // what show has yet to write
+
+// show writes what is known: the verdict and the routes first, then a part in each
+// frame, since all of them would take longer than a frame has.
 function show() {
   const { world } = state;
   if (!world) return;
-  showVerdict(world);
-  const routes = parts.routes.update(world, filter.value);
-  const backends = parts.backends.update(world, filter.value);
-  parts.timeline.update(world, filter.value);
-  parts.curves.update(world, filter.value);
-  text(byId("matching"), filter.value.trim() ? `${plural(routes, "route", "routes")}, ${plural(backends, "backend", "backends")}` : "");
+  const idle = left.length === 0;
+  let routes = 0, backends = 0;
+  left = [
+    () => {
+      showVerdict(world);
+      routes = parts.routes.update(world, filter.value);
+    },
+    () => (backends = parts.backends.update(world, filter.value)),
+    () => parts.timeline.update(world, filter.value),
+    () => parts.curves.update(world, filter.value),
+    () => {
+      plan.update(world);
+      text(byId("matching"), filter.value.trim() ? `${plural(routes, "route", "routes")}, ${plural(backends, "backend", "backends")}` : "");
+      showConnection(); // "Live" is said of a page that is written
+    },
+  ];
+  if (idle) write();
+}
+
+function write() {
+  try {
+    left.shift()();
+  } finally {
+    if (left.length) requestAnimationFrame(write);
+  }
 }
 
 // showConnection says how fresh the page is.
@@ -71,14 +96,15 @@ function connect() {
     at = performance.now();
     broken = false;
     show();
-    showConnection();
   };
   // The browser comes back by itself, unless it was refused.
   const mine = source;
   source.onerror = () => {
     broken = true;
     showConnection();
-    if (mine.readyState === EventSource.CLOSED) setTimeout(() => mine === source && connect(), retryAfter);
+    if (mine.readyState !== EventSource.CLOSED) return;
+    access.refresh(); // a session may be over
+    setTimeout(() => mine === source && connect(), retryAfter);
   };
 }
 

@@ -50,6 +50,7 @@ class Row {
     text(this.drift, drifts ? "×\u00a0" + b.scale.toFixed(2) : none);
     attr(this.drift, "class", b.scale < 0.9 ? "c-drift hurt" : "c-drift");
     text(this.tokens, b.tokens_per_s === null || b.tokens_per_s === undefined ? none : b.tokens_per_s < 10 ? rate(b.tokens_per_s) : whole(b.tokens_per_s));
+    attr(this.tokens, "title", b.warm?.predicted || b.warm?.reported ? `Prompt tokens from its prefix cache: ${whole(b.warm.reported)} told, ${whole(b.warm.predicted)} predicted.` : null);
     text(this.usd, b.usd_per_hour === null || b.usd_per_hour === undefined ? none : plain(b.usd_per_hour));
     this.showAct(b);
   }
@@ -66,7 +67,7 @@ class Row {
 
   showAct(b) {
     const verb = b.health === "draining" ? "resume" : "drain";
-    const may = this.table.access.token !== "";
+    const may = this.table.access.may;
     rebuild(this.act, [verb, may], () => {
       if (!may) return [];
       const button = h("button", { type: "button", class: "ghost", "aria-label": `${verb} ${b.backend}` }, verb === "drain" ? "Drain" : "Resume");

@@ -51,8 +51,9 @@ class Item {
     text(this.when, since(m.time, now));
     attr(this.when, "datetime", m.time);
     attr(this.el, "class", `mark ${tones[m.kind] ?? "idle"}${lasts ? " lasts" : ""}`);
-    rebuild(this.what, [words, m.subject, lasts, length >= 1000 ? span(length / 1000) : ""], () => [
+    rebuild(this.what, [words, m.subject, m.replica, lasts, length >= 1000 ? span(length / 1000) : ""], () => [
       m.of === "gateway" ? "" : h("a", { href: linkOf(m.of, m.subject) }, m.subject), m.of === "gateway" ? "" : ": ", words,
+      m.replica ? h("small", null, ` on ${m.replica}`) : "",
       lasts ? h("small", null, length >= 1000 ? ` for ${span(length / 1000)} so far` : " now") : length >= 1000 ? h("small", null, ` for ${span(length / 1000)}`) : ""]);
   }
 }

@@ -74,6 +74,7 @@ var boards = []board{
 				{"Tokens", "none", []query{{`sum by (route, direction) (rate(pacer_tokens_total{route=~"$route"}[$__rate_interval]))`, "{{route}} {{direction}}"}}, false},
 				{"Cost per hour", "currencyUSD", []query{{`3600 * sum by (route) (rate(pacer_cost_usd_total{route=~"$route"}[$__rate_interval]))`, "{{route}}"}}, false},
 				{"Length of a stream, p50", "s", []query{{`histogram_quantile(0.5, sum by (le, route) (rate(pacer_stream_duration_seconds_bucket{route=~"$route"}[$__rate_interval])))`, "{{route}}"}}, false},
+				{"Streams whose backend died, by what became of them", "reqps", []query{{`sum by (backend, result) (rate(pacer_continued_total[$__rate_interval]))`, "{{backend}} {{result}}"}}, false},
 				{"Second attempts", "reqps", []query{{`sum by (route, result) (rate(pacer_hedges_total{route=~"$route"}[$__rate_interval]))`, "{{route}} {{result}}"}}, false},
 			}},
 		},

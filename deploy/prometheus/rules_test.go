@@ -103,6 +103,10 @@ func TestEveryAlertSaysWhatToDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	short, err := os.ReadFile("../../docs/OPERATE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var anchors []string
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
 		anchors = append(anchors, strings.ReplaceAll(strings.ToLower(heading[1]), " ", "-"))
@@ -118,6 +122,10 @@ func TestEveryAlertSaysWhatToDo(t *testing.T) {
 		anchor, ok := strings.CutPrefix(r.Annotations["runbook_url"], page)
 		if !ok || anchor != strings.ToLower(r.Alert) || !slices.Contains(anchors, anchor) {
 			t.Errorf("%s: no part of docs/OPERATIONS.md is at its runbook_url %q", r.Alert, r.Annotations["runbook_url"])
+		}
+		row := regexp.MustCompile(`(?m)^\| \[` + r.Alert + `\]\(OPERATIONS\.md#` + anchor + `\) \| ` + r.Labels["severity"] + ` \| .{20,} \|$`)
+		if !row.Match(short) {
+			t.Errorf("%s: docs/OPERATE.md has no row that says what to do", r.Alert)
 		}
 	}
 }

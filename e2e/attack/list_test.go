@@ -12,6 +12,9 @@ import (
 
 // full asks for the numbers of docs/OPERATIONS.md; the short form does the same
 // with fewer of each.
+// client is what speaks HTTP/1.1 to the engines.
+var client = flag.String("client", "own", "own or net/http")
+
 var full = flag.Bool("full", false, "run each attack at its full size")
 
 func TestMain(m *testing.M) {

@@ -113,6 +113,7 @@ routes:
 	if s.fleet != nil {
 		fleet = s.fleet(v.T, v.engine.Ready["url"])
 	}
+	fleet = strings.ReplaceAll(fleet, "url: \"", "client: "+*client+", url: \"")
 	if s.limit == "" {
 		s.limit = "body: 1MiB"
 	}

@@ -2,6 +2,7 @@ package otel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -9,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
@@ -22,9 +25,16 @@ import (
 
 func TestMain(m *testing.M) { proctest.Main(m) }
 
-// collector starts the receiver of a real collector and returns where it listens,
-// and what it has taken.
-func collector(t *testing.T) (url string, taken *consumertest.TracesSink) {
+// taken is what a collector has taken.
+type taken struct {
+	consumertest.TracesSink
+	metrics consumertest.MetricsSink
+	logs    consumertest.LogsSink
+}
+
+// collector starts the receivers of a real collector, which share a port, and returns
+// where they listen.
+func collector(t *testing.T, protocol string) (url string, sink *taken) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the receiver does not say which port it got
 	if err != nil {
@@ -34,28 +44,39 @@ func collector(t *testing.T) (url string, taken *consumertest.TracesSink) {
 	l.Close()
 	factory := otlpreceiver.NewFactory()
 	conf := factory.CreateDefaultConfig()
-	wanted := confmap.NewFromStringMap(map[string]any{"protocols": map[string]any{"http": map[string]any{"endpoint": address}}})
+	wanted := confmap.NewFromStringMap(map[string]any{"protocols": map[string]any{protocol: map[string]any{"endpoint": address}}})
 	if err := wanted.Unmarshal(conf); err != nil {
 		t.Fatal(err)
 	}
-	taken = new(consumertest.TracesSink)
-	receiver, err := factory.CreateTraces(context.Background(), receivertest.NewNopSettings(factory.Type()), conf, taken)
-	if err != nil {
+	sink = &taken{}
+	settings := receivertest.NewNopSettings(factory.Type())
+	traces, err1 := factory.CreateTraces(context.Background(), settings, conf, &sink.TracesSink)
+	metrics, err2 := factory.CreateMetrics(context.Background(), settings, conf, &sink.metrics)
+	logs, err3 := factory.CreateLogs(context.Background(), settings, conf, &sink.logs)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		t.Fatal(err)
 	}
-	if err := receiver.Start(context.Background(), componenttest.NewNopHost()); err != nil {
-		t.Fatal(err)
+	for _, receiver := range []component.Component{traces, metrics, logs} {
+		if err := receiver.Start(context.Background(), componenttest.NewNopHost()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = receiver.Shutdown(context.Background()) })
 	}
-	t.Cleanup(func() { _ = receiver.Shutdown(context.Background()) })
-	return "http://" + address, taken
+	return "http://" + address, sink
 }
 
 // Ten streams are ten traces of the collector's, each with its request, its attempt
-// and its phases.
-func TestTheCollectorTakesOurTraces(t *testing.T) {
-	url, taken := collector(t)
+// and its phases. Its metrics count them, and each has a log line.
+func TestTheCollectorTakesAllOurSignals(t *testing.T) {
+	for protocol, receiver := range map[string]string{"http/protobuf": "http", "grpc": "grpc"} {
+		t.Run(receiver, func(t *testing.T) { takesAll(t, protocol, receiver) })
+	}
+}
+
+func takesAll(t *testing.T, protocol, receiver string) {
+	url, taken := collector(t, receiver)
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "10")
-	gateway := proctest.Start(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + url, "OTEL_SERVICE_NAME=pacer-test"}, "serve", "-c", proctest.Write(t, fmt.Sprintf(`
+	gateway := proctest.Start(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + url, "OTEL_EXPORTER_OTLP_PROTOCOL=" + protocol, "OTEL_SERVICE_NAME=pacer-test"}, "serve", "-c", proctest.Write(t, fmt.Sprintf(`
 listen: 127.0.0.1:0
 admin: { listen: 127.0.0.1:0 }
 backends: [ { name: gpu, url: %s/v1, kind: vllm } ]
@@ -91,5 +112,42 @@ routes: [ { model: chat, targets: [ { backend: gpu, model: llama-3.1-70b } ] } ]
 	}
 	if counts["chat chat"] != streams || counts["read"] != streams || counts["stream"] != streams || kinds[ptrace.SpanKindClient] != streams || tokens != 20*streams {
 		t.Errorf("the collector has %v, of kinds %v, and %d tokens", counts, kinds, tokens)
+	}
+	requests, histogram := 0.0, false
+	for _, metrics := range taken.metrics.AllMetrics() {
+		for _, resource := range metrics.ResourceMetrics().All() {
+			for _, scope := range resource.ScopeMetrics().All() {
+				for _, m := range scope.Metrics().All() {
+					switch m.Name() {
+					case "pacer_requests_total":
+						requests = 0 // each message has the sums since the start
+						for _, point := range m.Sum().DataPoints().All() {
+							requests += point.DoubleValue()
+						}
+					case "pacer_ttft_seconds":
+						histogram = m.Type() == pmetric.MetricTypeExponentialHistogram || m.Type() == pmetric.MetricTypeHistogram
+					}
+				}
+			}
+		}
+	}
+	if requests != streams || !histogram {
+		t.Errorf("by the metrics %v requests were served, and a histogram of first tokens is there: %v", requests, histogram)
+	}
+	lines, of := 0, map[string]bool{}
+	for _, logs := range taken.logs.AllLogs() {
+		for _, resource := range logs.ResourceLogs().All() {
+			for _, scope := range resource.ScopeLogs().All() {
+				for _, line := range scope.LogRecords().All() {
+					if id, is := line.Attributes().Get("request"); is {
+						lines++
+						of[id.Str()] = true
+					}
+				}
+			}
+		}
+	}
+	if lines != streams || len(of) != streams {
+		t.Errorf("%d lines of %d requests came, want one of each of %d", lines, len(of), streams)
 	}
 }

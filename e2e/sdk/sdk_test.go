@@ -47,15 +47,17 @@ backends:
   - { name: a, url: %s/v1, kind: vllm }
   - { name: t, url: %s/v1, kind: vllm }
   - { name: dead, url: http://127.0.0.1:1/v1 }
+  - { name: voice, url: %s/v1 }
 routes:
   - { models: [chat, org/model], targets: [ { backend: a, model: llama-3.1-70b } ], slo: { min_tps: 5 } }
   - { model: thinking, targets: [ { backend: t, model: llama-3.1-70b } ] }
   - { model: dead, targets: [ { backend: dead } ] }
+  - { model: voice, targets: [ { backend: dead }, { backend: voice, model: gpt-realtime } ], prefer: order }
 keys:
   - { name: full, key_sha256: %s, allow: { min_tps_max: 1000000 } }
   - { name: narrow, key_sha256: %s, routes: [chat], allow: { min_tps_max: 10 } }
   - { name: limited, key_sha256: %s, limits: { requests_per_minute: 1 } }
-`, engine.Ready["url"], thinking.Ready["url"], hash(fullKey), hash(narrowKey), hash(limitedKey)))
+`, engine.Ready["url"], thinking.Ready["url"], realtimeAPI(t), hash(fullKey), hash(narrowKey), hash(limitedKey)))
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the gateway's log:\n%s", gateway.Log())

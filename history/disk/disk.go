@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 
 	"github.com/pacer-dev/pacer/history"
+	"github.com/pacer-dev/pacer/internal/atomicfile"
 )
 
 const (
@@ -74,58 +75,70 @@ func Load(dir string) (*history.Past, error) {
 	return nil, &Error{Err: err, Aside: to}
 }
 
-// Save puts p in the place of what is kept in dir.
-func Save(dir string, p *history.Past) error {
-	data, err := encode(p)
+// Save puts p in the place of what is kept in dir, without the oldest steps where all
+// of them are more than is kept. It returns the share of them that is.
+func Save(dir string, p *history.Past) (kept float64, err error) {
+	data, kept, err := fitting(p, mostBytes, mostPlain)
 	if err != nil {
-		return fmt.Errorf("disk: %w", err)
+		return 0, fmt.Errorf("disk: %w", err)
 	}
-	f, err := os.CreateTemp(dir, name+".*.new")
-	if err != nil {
-		return fmt.Errorf("disk: %w", err)
+	if err := atomicfile.Write(filepath.Join(dir, name), data); err != nil {
+		return kept, fmt.Errorf("disk: %w", err)
 	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
+	return kept, nil
+}
+
+// fitting is p in at most so many bytes, packed and not, and the share of its steps
+// that it has.
+func fitting(p *history.Past, packed, plain int) (data []byte, kept float64, err error) {
+	kept = 1
+	for range 8 {
+		data, size, err := encode(p.Latest(kept))
+		if err != nil {
+			return nil, 0, err
+		}
+		over := max(float64(len(data))/float64(packed), float64(size)/float64(plain))
+		if over <= 1 {
+			return data, kept, nil
+		}
+		kept *= 0.9 / over
 	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, name))
-	}
-	if err != nil {
-		os.Remove(f.Name()) // it is of no use; that it stays would only cost its room
-		return fmt.Errorf("disk: %w", err)
-	}
-	return nil
+	return nil, 0, fmt.Errorf("the names and marks alone are more than %d bytes", packed)
 }
 
 // Clean removes what a crash left half written.
-func Clean(dir string) {
-	left, _ := filepath.Glob(filepath.Join(dir, name+".*.new")) // the pattern is sound
-	for _, path := range left {
-		os.Remove(path)
-	}
-}
+func Clean(dir string) { atomicfile.Clean(filepath.Join(dir, name)) }
 
-// encode is p behind its name and its sum.
-func encode(p *history.Past) ([]byte, error) {
+// encode is p behind its name and its sum, and how much of it there was before it was
+// packed.
+func encode(p *history.Past) (data []byte, plain int, err error) {
 	var b bytes.Buffer
 	b.WriteString(magic)
 	b.Write(make([]byte, sumLen))
 	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if err := errors.Join(gob.NewEncoder(z).Encode(p), z.Close()); err != nil {
-		return nil, err
+	counted := &counter{to: z}
+	if err := errors.Join(gob.NewEncoder(counted).Encode(p), z.Close()); err != nil {
+		return nil, 0, err
 	}
-	data := b.Bytes()
-	if len(data) > mostBytes {
-		return nil, fmt.Errorf("a history of %d bytes is more than is kept", len(data))
-	}
+	data = b.Bytes()
 	body := data[len(magic)+sumLen:]
 	putSum(data[len(magic):], crc32.ChecksumIEEE(body))
-	return data, nil
+	return data, counted.bytes, nil
+}
+
+// counter counts what is written to another one.
+type counter struct {
+	to    io.Writer
+	bytes int
+}
+
+// Write implements io.Writer.
+func (c *counter) Write(b []byte) (int, error) {
+	c.bytes += len(b)
+	return c.to.Write(b)
 }
 
 func putSum(to []byte, sum uint32) {

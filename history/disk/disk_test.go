@@ -44,7 +44,7 @@ func TestARestartKeepsTheHistory(t *testing.T) {
 	now = serve(r, now, 95*time.Second, history.Shed)
 	w.Tick(now, history.Snapshot{Store: history.Store{Shared: true}})
 	w.Tick(now.Add(time.Second), history.Snapshot{Store: history.Store{Shared: true}})
-	if err := Save(dir, r.Past(now, w)); err != nil {
+	if _, err := Save(dir, r.Past(now, w)); err != nil {
 		t.Fatal(err)
 	}
 
@@ -85,7 +85,7 @@ func TestARestartKeepsTheHistory(t *testing.T) {
 // next one is kept.
 func TestWhatCannotBeReadIsMovedAside(t *testing.T) {
 	r, w := gateway(noon)
-	good, err := encode(r.Past(serve(r, noon, time.Minute, history.Met), w))
+	good, _, err := encode(r.Past(serve(r, noon, time.Minute, history.Met), w))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestWhatCannotBeReadIsMovedAside(t *testing.T) {
 		if kept, err := os.ReadFile(moved.Aside); err != nil || string(kept) != string(data) {
 			t.Errorf("%s: aside are %d bytes, %v", what, len(kept), err)
 		}
-		if err := Save(dir, r.Past(noon, w)); err != nil {
+		if _, err := Save(dir, r.Past(noon, w)); err != nil {
 			t.Errorf("%s: afterwards: %v", what, err)
 		}
 		if past, err := Load(dir); past == nil || err != nil {
@@ -125,10 +125,10 @@ func TestWhatCannotBeReadIsMovedAside(t *testing.T) {
 func TestADiskThatTakesNothing(t *testing.T) {
 	r, w := gateway(noon)
 	dir := t.TempDir()
-	if err := Save(dir, r.Past(noon, w)); err != nil {
+	if _, err := Save(dir, r.Past(noon, w)); err != nil {
 		t.Fatal(err)
 	}
-	if err := Save(filepath.Join(dir, "gone"), r.Past(noon, w)); err == nil {
+	if _, err := Save(filepath.Join(dir, "gone"), r.Past(noon, w)); err == nil {
 		t.Error("a directory that is not there takes a file")
 	}
 	os.WriteFile(filepath.Join(dir, name+".1.new"), []byte("half"), 0o600)
@@ -142,7 +142,7 @@ func TestADiskThatTakesNothing(t *testing.T) {
 // Bytes from elsewhere with a sum that is right end nothing.
 func FuzzDecode(f *testing.F) {
 	r, w := gateway(noon)
-	good, err := encode(r.Past(noon, w))
+	good, _, err := encode(r.Past(noon, w))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -163,4 +163,41 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A history that is too large loses its oldest steps, and not all of it: packed or
+// not, it is never more than is read again.
+func TestALargeHistoryKeepsItsLatest(t *testing.T) {
+	r, w := gateway(noon)
+	now := serve(r, noon, 5*time.Hour, history.Met)
+	p := r.Past(now, w)
+	whole, kept, err := fitting(p, mostBytes, mostPlain)
+	if err != nil || kept != 1 {
+		t.Fatalf("kept %v, %v; want all of a small one", kept, err)
+	}
+	_, plain, err := encode(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, most := range [][2]int{{len(whole) / 3, mostPlain}, {mostBytes, plain / 3}} {
+		data, kept, err := fitting(p, most[0], most[1])
+		if err != nil || len(data) > most[0] || kept > 0.34 || kept < 0.1 {
+			t.Fatalf("of %d bytes, %d may stay: %d and a share of %.2f do; %v", len(whole), most, len(data), kept, err)
+		}
+		past, err := decode(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, watch := gateway(now)
+		after.Restore(watch, past)
+		all, other := gateway(now)
+		all.Restore(other, p)
+		was, is := all.Figures(now, all.Route("chat"), history.FiveMinutes), after.Figures(now, after.Route("chat"), history.FiveMinutes)
+		if was.Results != is.Results || is.Offered() < 250 {
+			t.Errorf("of the last five minutes %v are left, of %v", is.Results, was.Results)
+		}
+		if reach := after.Reach(now, history.SixHours); reach > 3*time.Hour || reach < 20*time.Minute {
+			t.Errorf("it reaches back %v", reach)
+		}
+	}
 }

@@ -25,8 +25,16 @@ var (
 		{"speculation that fades with load", knownBy(setup{engine: fading(mixed), load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02}, truthTokens)},
 		{"four ranks behind one URL", knownBy(setup{engine: mixed, ranks: 4, load: bursts(4, conversations), jitter: longJitter, leave: 0.02}, truthTokens)},
 		{"padded batches", knownBy(setup{engine: padded(), load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02, seesFew: 16}, truthTokens)},
+		{"speculation that fades, counted by the engine at every chunk", knownBy(setup{engine: fading(mixed), load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02, tells: true}, truthTokens)},
 		{"preemption at a full cache", knownBy(setup{engine: preempting(mixed, 40_000), load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02}, truthTokens)},
 	}
+)
+
+// A prompt in twenty takes ten seconds, in which those who decode go on at a third
+// of their speed.
+var (
+	longPrefill  = sim.EngineOptions{Model: sim.Model{A: 0.03, B: 0.002, C: 0.0005, D: 160e-6}, Noise: 0.1, PrefillBatch: 512, SharedBudget: true}
+	longPrefills = knownBy(setup{engine: longPrefill, load: sometimes(bursts(0.6, conversations), 20, 40_000), jitter: longJitter, leave: 0.02}, truthTokens)
 )
 
 // Two more, on which nothing was ever chosen: they say whether what helps the
@@ -194,6 +202,11 @@ func over(list []verdict, of func(v *verdict) sight, g held) []figure {
 
 // formRow judges the curves of an engine as users see them.
 func formRow(name string, k *known, g held, why string) row {
+	return sampledRow(name, k, g, sampledGates, why)
+}
+
+// sampledRow is formRow with other gates for the long run's mix.
+func sampledRow(name string, k *known, g, sampledGates held, why string) row {
 	return row{name: "as users see it, " + name, measure: func(t *testing.T) []line {
 		var list []verdict
 		var levels, same, same90 []float64

@@ -104,6 +104,20 @@ func scaled(l load, prompts float64) load {
 	}
 }
 
+// sometimes makes one prompt in so many as long as is said.
+func sometimes(l load, one, prompt int) load {
+	return func(r *rand.Rand) source {
+		next := l(r)
+		return func() arrival {
+			a := next()
+			if r.IntN(one) == 0 {
+				a.prompt = prompt
+			}
+			return a
+		}
+	}
+}
+
 // promptless leaves one token of every prompt.
 func promptless(l load) load {
 	return func(r *rand.Rand) source {

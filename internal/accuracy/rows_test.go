@@ -76,12 +76,14 @@ var rows = []row{
 	ttftRow("S7 24 slots, bursts", s7, 60e3, 25, true, 24),
 	formRow("KV bandwidth", forms[0].known, held{floor: 75}, edge),
 	formRow(forms[1].name, forms[1].known, held{floor: 80}, edge),
-	formRow(forms[2].name, forms[2].known, held{shown: 12, p90: 30, spread: 40, above: 40, floor: 20, same: 12, same90: 30}, fades),
+	formRow(forms[2].name, forms[2].known, held{shown: 5.5, p90: 12, spread: 13, above: 14, floor: 60, same: 5.5, same90: 11}, fades),
+	formRow(forms[5].name, forms[5].known, held{shown: 5, p90: 11, spread: 7, above: 16, floor: 70, same: 5, same90: 11}, fades),
 	formRow(forms[3].name, forms[3].known, held{}, ""),
 	formRow(forms[4].name, forms[4].known, held{above: 5, floor: 80, same: 2.5, same90: 7}, edge),
-	formRow(forms[5].name, forms[5].known, held{floor: 85}, edge),
-	formRow(apart[0].name, apart[0].known, held{spread: 8, floor: 60, same90: 6}, unseen),
+	formRow(forms[6].name, forms[6].known, held{floor: 85}, edge),
+	formRow(apart[0].name, apart[0].known, held{floor: 60}, unseen),
 	formRow(apart[1].name, apart[1].known, held{floor: 80}, edge),
+	sampledRow("prefills of ten seconds", longPrefills, held{spread: 8, floor: 1}, held{shown: 9, p90: 25, spread: 24, floor: 5}, stopped),
 	formRow("S1", s1, held{}, ""),
 	formRow("S3", s3, held{}, ""),
 	formRow("S4", s4, held{floor: 80}, edge),
@@ -103,7 +105,8 @@ const (
 	sampled     = "the prompts of one run are not those of the long run"
 	edge        = "where streams spread, or few have 50 tokens, the margin is at 10 % still, which is several times as much in streams"
 	unseen      = "a kernel changes inside a bin, and who is slow makes few tokens; nothing was chosen on this engine"
-	fades       = "how many tokens a chunk holds depends on the load, and usage tells only their sum"
+	stopped     = "a prompt in twenty holds up for ten seconds whoever decodes: the margin follows, and a run has some forty such prompts"
+	fades       = "the time of a token bends where the drafts end, and levels beyond were seen for a few hundred steps: so it is with exact counts"
 	overrun     = "an engine a third as fast is overrun by this load, and judged at levels that were never seen"
 	flat        = "a margin in speed is several times as much in streams where the step hardly grows with n: at 10 streams of S1 5 % are 2.9 streams, 10 % are 5.9"
 	thin        = "a bin that is more than its standard error too slow holds for all above"

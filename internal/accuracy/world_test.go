@@ -76,6 +76,7 @@ type request struct {
 	sent, first, last time.Duration
 	delivered         time.Duration // when its newest chunk arrives
 	held, got         int           // tokens not in a chunk yet; arrived
+	text              text          // what its tokens say
 	firstTokens       int
 	produced, over    bool // the engine has made a token; the stream has ended
 }
@@ -89,6 +90,7 @@ type level struct {
 type world struct {
 	setup
 	random   *rand.Rand
+	words    *rand.Rand    // how long tokens are
 	engines  []*sim.Engine // ranks of them
 	next     source
 	coming   arrival
@@ -120,7 +122,27 @@ type chunk struct {
 	order  int
 	to     *request
 	tokens int
+	bytes  int // of text
 	last   bool
+}
+
+// text is what the tokens of an answer say. Answers differ in how long their tokens
+// are, and within each the kind of text changes: words, code, figures.
+type text struct{ language, kind float64 }
+
+// write returns the bytes of so many tokens.
+func (t *text) write(r *rand.Rand, tokens int) (bytes int) {
+	if t.language == 0 {
+		t.language, t.kind = math.Exp(0.25*r.NormFloat64()), 1
+	}
+	for range tokens {
+		if r.IntN(60) == 0 {
+			t.kind = [...]float64{0.6, 1, 1, 1.4}[r.IntN(4)]
+		}
+		usual := [...]float64{1, 1, 2, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 11}[r.IntN(14)]
+		bytes += max(int(usual*t.language*t.kind+0.5), 1)
+	}
+	return bytes
 }
 
 type chunkHeap []chunk
@@ -140,7 +162,7 @@ func (h *chunkHeap) Pop() any {
 
 func newWorld(s setup, seed uint64, watchers ...*watcher) *world {
 	w := &world{
-		setup: s, random: rand.New(rand.NewPCG(seed, 7)), watchers: watchers,
+		setup: s, random: rand.New(rand.NewPCG(seed, 7)), words: rand.New(rand.NewPCG(seed, 9)), watchers: watchers,
 		levels: make([]level, maxN+1), usual: map[int]float64{},
 	}
 	for rank := range uint64(max(s.ranks, 1)) {
@@ -403,7 +425,7 @@ func (w *world) send(r *request, out sim.Output) {
 		return
 	}
 	r.delivered = max(w.now+time.Duration(w.random.Float64()*float64(w.jitter)), r.delivered)
-	heap.Push(&w.chunks, chunk{at: r.delivered, order: w.random.Int(), to: r, tokens: r.held, last: out.Last})
+	heap.Push(&w.chunks, chunk{at: r.delivered, order: w.random.Int(), to: r, tokens: r.held, bytes: r.text.write(w.words, r.held), last: out.Last})
 	r.held = 0
 }
 
@@ -427,7 +449,7 @@ func (w *world) arrive(c chunk) {
 		}
 		o := w.watchers[i]
 		w.hear(o)
-		s.Text(4 * c.tokens)
+		s.Text(c.bytes)
 		if w.tells {
 			s.ReadCounted(at(w.now), 1, r.got)
 			u := w.usageOf(o, r)

@@ -40,6 +40,7 @@ import (
 // is far too much, it is therefore far from what can be done.
 type bound struct {
 	start   time.Duration
+	bin     time.Duration
 	bins    int
 	engines []boundEngine
 	jobs    []boundJob
@@ -63,52 +64,76 @@ const (
 // had never been slowed, and the price of one.
 type boundEngine struct {
 	conf     *Backend
-	hull     [][2]float64 // (b, b/n) by rising b and falling b/n
+	speed    float64
+	rho      float64      // prompt tokens beside each token
+	step     float64      // seconds, of each step with all who run there; 0 = each stream has its own
+	hull     [][2]float64 // (step, decoding/n) by rising step and falling cost
 	capacity []float64
 	least    []float64 // lowest drift, by bin
 	price    []float64
 	wanted   []float64   // seconds, at these prices
+	served   [2]float64  // prompts and answers in tokens, at these prices
 	cheapest [][]float64 // lowest price from a bin on, by how many more
 }
 
-// boundJob is one stream: the bins it may be in, and its cost by engine, +Inf where
-// it cannot meet its floor.
+// boundJob is one stream: the bins it may be in, and by engine its cost, +Inf where
+// it cannot run, and what it is worth.
 type boundJob struct {
+	Arrival
+	route    *Route
+	until    time.Duration
 	from, to int
 	cost     []float64
+	worth    []float64
 }
 
-func (b *bound) binOf(at float64) int  { return min(max(int(at/boundBin.Seconds()), 0), b.bins-1) }
-func (p pool) promises(a Arrival) bool { return a.At >= p.warmup && a.At < p.duration() }
-func (p pool) duration() time.Duration { return cmp.Or(p.length, length300) }
+func (b *bound) binOf(at time.Duration) int { return min(max(int((at-b.start)/b.bin), 0), b.bins-1) }
+func (p pool) promises(a Arrival) bool      { return a.At >= p.warmup && a.At < p.duration() }
+func (p pool) duration() time.Duration      { return cmp.Or(p.length, length300) }
 
 // upperBound is the most requests of the routes with a floor that can be met of the
 // load of a seed.
 func (p pool) upperBound(seed uint64) float64 {
-	b := &bound{start: p.warmup}
-	var jobs []Arrival
+	b := p.bound(seed, boundBin, func(Arrival, *Route) time.Duration { return patience })
+	for i := range b.engines {
+		b.engines[i].see(0)
+	}
+	for i := range b.jobs {
+		j := &b.jobs[i]
+		for e := range b.engines {
+			j.cost[e], j.worth[e] = b.engines[e].cost(j, j.OutputTokens, j.least(&b.engines[e]))
+		}
+	}
+	return b.solve(boundRounds)
+}
+
+// bound has the jobs of a seed, without their costs, and the engines.
+func (p pool) bound(seed uint64, bin time.Duration, patience func(Arrival, *Route) time.Duration) *bound {
+	b := &bound{start: p.warmup, bin: bin}
 	routes := map[string]*Route{}
 	for i := range p.routes {
-		if p.routes[i].floored() {
-			routes[p.routes[i].Name] = &p.routes[i]
+		if r := &p.routes[i]; r.floored() {
+			routes[r.Name] = r
 		}
 	}
 	last := p.duration()
 	for a := range p.load(seed) {
 		// Fewer tokens cannot be judged by a floor, and count with neither.
 		if r := routes[a.Route]; r != nil && p.promises(a) && a.OutputTokens >= minArrivals {
-			jobs = append(jobs, a)
-			last = max(last, a.At+patience+r.span(a.OutputTokens))
+			until := a.At + patience(a, r) + r.span(a.OutputTokens)
+			b.jobs = append(b.jobs, boundJob{Arrival: a, route: r, until: until, cost: make([]float64, len(p.backends)), worth: make([]float64, len(p.backends))})
+			last = max(last, until)
 		}
 	}
-	b.bins = int((last-b.start)/boundBin) + 1
+	b.bins = int((last-b.start)/bin) + 1
+	for i := range b.jobs {
+		j := &b.jobs[i]
+		j.from, j.to = b.binOf(j.At), b.binOf(j.until)
+	}
 	for i := range p.backends {
 		b.engines = append(b.engines, p.boundEngine(b, &p.backends[i]))
 	}
-	for _, a := range jobs {
-		b.jobs = append(b.jobs, b.job(a, routes[a.Route]))
-	}
-	return b.solve()
+	return b
 }
 
 // span is how long an answer of so many tokens may take after its first.
@@ -116,55 +141,59 @@ func (r *Route) span(tokens int) time.Duration {
 	return seconds(noiseOfAnswer * (float64(tokens-1)/r.SLO.MinTPS + r.Grace.Seconds()))
 }
 
-// job is what a costs.
-func (b *bound) job(a Arrival, r *Route) boundJob {
-	span := r.span(a.OutputTokens)
-	j := boundJob{from: b.binOf((a.At - b.start).Seconds()), to: b.binOf((a.At + patience + span - b.start).Seconds())}
-	w := float64(a.OutputTokens - 1)
-	for i := range b.engines {
-		e := &b.engines[i]
-		o := &e.conf.Engine
-		speed := cmp.Or(o.Speed, 1)
-		// Its own context is read in each of its steps, whoever else runs.
-		context := o.Model.E * (w*float64(a.PromptTokens) + w*w/2) / speed
-		cost := math.Inf(1)
-		if r.on(e.conf.Name) {
-			drift := slices.Min(e.least[j.from : j.to+1])
-			cost = w*e.hullAt((span.Seconds()/drift-context)/w) + context + o.Model.D*float64(a.PromptTokens)/speed
-		}
-		j.cost = append(j.cost, cost)
+// least is the lowest drift of e while j may run there.
+func (j *boundJob) least(e *boundEngine) float64 { return slices.Min(e.least[j.from : j.to+1]) }
+
+// cost is what j costs e with an answer of so many tokens, and that drift, and
+// what it is worth: 1 where it meets its floor.
+func (e *boundEngine) cost(j *boundJob, tokens int, drift float64) (cost, worth float64) {
+	if !j.route.on(e.conf.Name) {
+		return math.Inf(1), 0
 	}
-	return j
+	w, prompt := float64(tokens-1), float64(j.PromptTokens)
+	// Its own context is read in each of its steps, whoever else runs.
+	context := e.conf.Engine.Model.E * (w*prompt + w*w/2) / e.speed
+	step, worth := (j.route.span(tokens).Seconds()/drift-context)/w, 1.0
+	if e.step > 0 {
+		if step < e.step/drift {
+			worth = 0
+		}
+		step = e.step / drift
+	}
+	return w*e.hullAt(step) + context + e.conf.Engine.Model.D*prompt/e.speed, worth
 }
 
-// boundEngine works out the hull of a backend, and when it can be used.
+// boundEngine finds when a backend can be used.
 func (p pool) boundEngine(b *bound, conf *Backend) boundEngine {
-	o := &conf.Engine
-	speed := cmp.Or(o.Speed, 1)
-	e := boundEngine{conf: conf, price: make([]float64, b.bins)}
-	var points [][2]float64
-	for n := 1; n <= cmp.Or(o.MaxNumSeqs, 256); n++ {
-		step := o.Model.StepSeconds(n, 0) / speed
-		points = append(points, [2]float64{step, step / float64(n)})
-	}
-	e.hull = lowerHull(points)
+	e := boundEngine{conf: conf, speed: cmp.Or(conf.Engine.Speed, 1), price: make([]float64, b.bins)}
 	for k := range b.bins {
-		from := b.start + time.Duration(k)*boundBin
+		from := b.start + time.Duration(k)*b.bin
 		var have, least float64
 		const slices = 50
 		for i := range slices {
-			drift, dead := p.stateAt(conf, from+boundBin*time.Duration(i)/slices)
+			drift, dead := p.stateAt(conf, from+b.bin*time.Duration(i)/slices)
 			if least == 0 || drift < least {
 				least = drift
 			}
 			if !dead {
-				have += boundBin.Seconds() / slices / drift
+				have += b.bin.Seconds() / slices / drift
 			}
 		}
 		e.capacity = append(e.capacity, have*noiseOfRun*float64(max(conf.Ranks, 1)))
 		e.least = append(e.least, least)
 	}
 	return e
+}
+
+// see works out the hull where each step of n sequences has rho·n prompt tokens too.
+func (e *boundEngine) see(rho float64) {
+	o := &e.conf.Engine
+	var points [][2]float64
+	for n := 1; n <= cmp.Or(o.MaxNumSeqs, 256); n++ {
+		decode := o.Model.StepSeconds(n, 0) / e.speed
+		points = append(points, [2]float64{o.Model.StepSeconds(n, rho*float64(n)) / e.speed, decode / float64(n)})
+	}
+	e.rho, e.hull = rho, lowerHull(points)
 }
 
 // stateAt is how slow a backend is at a time, and whether nobody can use it.
@@ -219,28 +248,26 @@ func (e *boundEngine) hullAt(s float64) float64 {
 }
 
 // solve looks for prices, and returns the least bound that it finds.
-func (b *bound) solve() float64 {
-	var value, cost float64
-	for _, j := range b.jobs {
-		if least := slices.Min(j.cost); !math.IsInf(least, 1) {
-			value++
-			cost += least
-		}
+func (b *bound) solve(rounds int) float64 {
+	best := 0.0
+	for i := range b.jobs {
+		best += b.jobs[i].most()
 	}
-	// A common price to begin with: the best of many.
-	best, at := value, 0.0
-	for x := 0.01; x < 100; x *= 1.3 {
-		b.setPrices(x * value / max(cost, 1e-9))
+	// To begin with, a second of each engine costs what can be met in it: as much as
+	// is best for all.
+	usual, at := b.usual(), 0.0
+	for x := 0.05; x < 3; x *= 1.25 {
+		b.setPrices(usual, x)
 		if y := b.worth(); y < best {
-			best, at = y, x*value/cost
+			best, at = y, x
 		}
 	}
-	if at == 0 {
-		return best // all of it fits
+	if at == 0 { // all of it fits, on the whole; maybe not at all times
+		at, rounds = 0.3, (rounds+2)/3
 	}
-	b.setPrices(at)
+	b.setPrices(usual, at)
 	kept := b.prices()
-	for round := range boundRounds {
+	for round := range rounds {
 		y := b.worth()
 		if y < best {
 			best, kept = y, b.prices()
@@ -254,17 +281,45 @@ func (b *bound) solve() float64 {
 			e := &b.engines[i]
 			for k := range e.price {
 				over := (e.wanted[k] - e.capacity[k]) / max(e.capacity[k], 0.1)
-				e.price[k] = max(e.price[k], at*1e-4) * math.Exp(step*min(max(over, -2), 2))
+				e.price[k] = max(e.price[k], usual[i]*1e-4) * math.Exp(step*min(max(over, -2), 2))
 			}
+		}
+	}
+	b.restore(kept)
+	b.worth()
+	return best
+}
+
+// most is what j is worth at best.
+func (j *boundJob) most() float64 {
+	best := 0.0
+	for e, c := range j.cost {
+		if !math.IsInf(c, 1) {
+			best = max(best, j.worth[e])
 		}
 	}
 	return best
 }
 
-func (b *bound) setPrices(x float64) {
+// usual is how many are met in a second of each engine, on average.
+func (b *bound) usual() []float64 {
+	list := make([]float64, len(b.engines))
+	for i := range list {
+		sum, count := 0.0, 0.0
+		for k := range b.jobs {
+			if c := b.jobs[k].cost[i]; !math.IsInf(c, 1) {
+				sum, count = sum+c, count+1
+			}
+		}
+		list[i] = count / max(sum, 1e-9)
+	}
+	return list
+}
+
+func (b *bound) setPrices(usual []float64, x float64) {
 	for i := range b.engines {
 		for k := range b.engines[i].price {
-			b.engines[i].price[k] = x
+			b.engines[i].price[k] = x * usual[i]
 		}
 	}
 }
@@ -292,19 +347,22 @@ func (b *bound) worth() float64 {
 		for k, c := range e.capacity {
 			sum += c * e.price[k]
 		}
-		e.cheapest = [][]float64{e.price}
+		e.cheapest, e.served = [][]float64{e.price}, [2]float64{}
 	}
 	for i := range b.jobs {
 		j := &b.jobs[i]
-		chosen, least := -1, math.Inf(1)
+		chosen, gain := -1, 0.0
 		for e := range b.engines {
-			if price := j.cost[e] * b.engines[e].lowest(j.from, j.to); price < least {
-				chosen, least = e, price
+			if x := j.worth[e] - j.cost[e]*b.engines[e].lowest(j.from, j.to); x > gain {
+				chosen, gain = e, x
 			}
 		}
-		if gain := 1 - least; gain > 0 {
+		if chosen >= 0 {
 			sum += gain
-			b.engines[chosen].want(j.from, j.to, j.cost[chosen])
+			e := &b.engines[chosen]
+			e.served[0] += float64(j.PromptTokens)
+			e.served[1] += float64(j.OutputTokens - 1)
+			e.want(j.from, j.to, j.cost[chosen])
 		}
 	}
 	return sum

@@ -88,3 +88,54 @@ func TestTheLowerHull(t *testing.T) {
 		t.Error("a step that short cannot be")
 	}
 }
+
+// With one step for all, the grace does not help, and nobody waits in line for
+// more than two seconds: 4 + 1 + 100/30 s, in whole seconds nine, in which 0.6 are taken by each.
+func TestTheAssignmentOfAFlatEngine(t *testing.T) {
+	p := pool{backends: []Backend{flat()}, load: alikes(100), length: time.Second}
+	p.routes = []Route{chat("chat", 30, p.backends)}
+	if got, want := p.assignment(1), 9/0.6*noiseOfRun; math.Abs(got-want) > 0.1 {
+		t.Errorf("%.2f of 100, want %.2f", got, want)
+	}
+	p.load = alikes(10)
+	if got := p.assignment(1); got != 10 {
+		t.Errorf("%.2f of 10 that fit, want all", got)
+	}
+	// Each prompt of 1000 stops three others too: a step of four has 40 tokens of
+	// prompts, 24 ms in all, and 45 tokens/s are beyond it. Three have 23 ms.
+	p.load, p.routes[0].SLO.MinTPS, p.routes[0].Grace = alikes(100), 1/0.02301, 0
+	if got, want := p.assignment(1), 7/(0.1+100*0.02/3)*noiseOfRun; math.Abs(got-want) > 0.2 {
+		t.Errorf("%.2f at a floor that three keep, want %.2f", got, want)
+	}
+}
+
+// Two engines that give one stream 100 tokens/s and four streams 40: one serves those who
+// need 90, the other those who need 30.
+func TestTheAssignmentGivesAFloorItsEngine(t *testing.T) {
+	law := Backend{Engine: sim.EngineOptions{Model: sim.Model{A: 0.005, C: 0.005}, MaxNumSeqs: 4, Noise: -1}}
+	a, b := law, law
+	a.Name, b.Name = "a", "b"
+	p := pool{backends: []Backend{a, b}, length: 100 * time.Second, load: func(uint64) iter.Seq[Arrival] {
+		return func(yield func(Arrival) bool) {
+			for at := time.Duration(0); at < 100*time.Second; at += time.Second {
+				for _, route := range []string{"slow", "slow", "fast"} {
+					if !yield(Arrival{At: at, Route: route, PromptTokens: 1, OutputTokens: 91}) {
+						return
+					}
+				}
+			}
+		}
+	}}
+	p.routes = []Route{chat("slow", 30, p.backends), chat("fast", 90, p.backends)}
+	for i := range p.routes {
+		p.routes[i].Grace = 0
+	}
+	if got := p.assignment(1); got < 280 {
+		t.Errorf("%.1f of 300, want nearly all: 100 on one engine, 200 on the other", got)
+	}
+	p.backends = p.backends[:1]
+	// For those who need 30 it has 160 tokens/s, in the 100 s and the seven of the last one.
+	if got, want := p.assignment(1), 107*160/90.0; math.Abs(got-want) > 5 {
+		t.Errorf("%.1f of 300 on one engine, want %.0f", got, want)
+	}
+}

@@ -29,6 +29,7 @@ type engine struct {
 	peakM                      int
 	busy                       time.Duration // of all ranks together
 	promptTokens, outputTokens int
+	cachedTokens               int // of promptTokens
 }
 
 // rank is one engine of sim; most backends are one.
@@ -77,7 +78,11 @@ func (e *engine) emptiest() *rank {
 // submit sends v to the engine; false when it can never run there.
 func (e *engine) submit(v *visit) bool {
 	r := e.emptiest()
-	s, ok := r.take(v.arrival.PromptTokens, v.arrival.OutputTokens, v)
+	var blocks []uint64
+	if size := e.conf.Engine.Block; size > 0 && v.arrival.Turn != nil {
+		blocks = v.arrival.blocks(size)
+	}
+	s, ok := r.take(v.arrival.PromptTokens, v.arrival.OutputTokens, blocks, v)
 	if !ok {
 		return false
 	}
@@ -89,8 +94,8 @@ func (e *engine) submit(v *visit) bool {
 }
 
 // take gives the rank a sequence, and begins a step if none is under way.
-func (r *rank) take(prompt, output int, tag any) (*sim.Sequence, bool) {
-	s, err := r.sim.Submit(prompt, output, tag)
+func (r *rank) take(prompt, output int, blocks []uint64, tag any) (*sim.Sequence, bool) {
+	s, err := r.sim.SubmitText(prompt, output, blocks, tag)
 	if err != nil {
 		return nil, false
 	}
@@ -154,6 +159,7 @@ func (r *rank) fire(w *world) {
 			e.outputTokens += out.Tokens
 			if out.First {
 				e.promptTokens += v.arrival.PromptTokens
+				e.cachedTokens += out.Sequence.Cached()
 			}
 		}
 		v.receive(out)
@@ -222,7 +228,7 @@ func (e *engine) result() BackendResult {
 	busy := e.busy / time.Duration(len(e.ranks))
 	r := BackendResult{
 		Backend: e.conf.Name, Busy: busy, Utilisation: busy.Seconds() / measured.Seconds(), PeakM: e.peakM,
-		Floor: e.floor(), PromptTokens: e.promptTokens, OutputTokens: e.outputTokens,
+		Floor: e.floor(), PromptTokens: e.promptTokens, CachedTokens: e.cachedTokens, OutputTokens: e.outputTokens,
 		TokensUSD: (float64(e.promptTokens)*e.conf.Price.Input + float64(e.outputTokens)*e.conf.Price.Output) / 1e6,
 		HourUSD:   e.conf.USDPerHour * measured.Hours(),
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/baseline"
 	core "github.com/pacer-dev/pacer/internal/breaker"
+	"github.com/pacer-dev/pacer/prefix"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/profiles/learn"
 	"github.com/pacer-dev/pacer/router"
@@ -28,6 +29,9 @@ type gateway struct {
 	book     *profiles.Book // nil for a policy that learns nothing
 	policies map[router.Prefer]router.Registered
 	breakers []breaker
+
+	prefixes *prefix.Index
+	chain    prefix.Chain // of the request that is placed
 
 	waiting bool // a look at the lines is due
 
@@ -74,6 +78,8 @@ func (g *gateway) start() {
 		Weight: func(t router.Target) float64 { return w.byName[t.Backend].weight() },
 	})
 	g.router = router.New(router.Options{Rand: random.Float64, Policies: g.policies})
+	g.prefixes = prefix.New()
+	g.prefixes.Configure(0, w.targets())
 	g.breakers = make([]breaker, len(w.engines))
 	for i := range g.breakers {
 		g.breakers[i] = breaker{gateway: g, engine: w.engines[i], core: core.New(core.OfBackend())}
@@ -255,11 +261,17 @@ func (l *looking) fire(w *world) {
 // place asks where v goes.
 func (g *gateway) place(v *visit) {
 	w := g.world
+	v.warm = nil
+	if v.arrival.Turn != nil && !w.s.Cold {
+		v.arrival.chain(&g.chain)
+		v.warm = g.prefixes.Look(w.clock, &g.chain, v.arrival.PromptTokens, w.targets(), nil)
+	}
 	v.answer(g.router.Place(w.clock, router.Request{
 		Route: v.arrival.Route, Tenant: v.arrival.Tenant, Key: v.key, Arrived: epoch.Add(v.arrived),
 		PromptTokens: v.arrival.PromptTokens, MaxTokens: v.arrival.MaxTokens, Sequences: 1, Stream: true,
 		Class: v.arrival.Class, MinTPS: v.arrival.MinTPS, MaxTTFT: v.arrival.MaxTTFT,
 		Exclude: v.excluded, NoQueue: v.sends > 0, Waiter: v,
+		Warm: v.warm, Split: v.arrival.session(),
 	}))
 }
 

@@ -43,7 +43,7 @@ type plays struct {
 }
 
 func newPlays(t *testing.T) *plays {
-	return &plays{t: t, done: map[string]*Result{}, all: slices.Concat(pools(), changes(), formPools(), guarantees())}
+	return &plays{t: t, done: map[string]*Result{}, all: slices.Concat(pools(), changes(), formPools(), guarantees(), coldPools())}
 }
 
 func (p *plays) pool(name string) *pool {
@@ -121,8 +121,8 @@ var (
 		c := p.promised(pool, Pacer, seed)
 		return 1 - float64(c.Late)/float64(c.Met+c.Missed+c.Unmeasured)
 	}}
-	ofUpperBound = figure{of: func(p *plays, pool string, seed uint64) float64 {
-		return float64(p.promised(pool, Pacer, seed).Met) / p.pool(pool).upperBound(seed)
+	ofAssignment = figure{of: func(p *plays, pool string, seed uint64) float64 {
+		return float64(p.promised(pool, Pacer, seed).Met) / p.pool(pool).assignment(seed)
 	}}
 	// ofGuaranteed is who met the floor of those for whom places are guaranteed.
 	ofGuaranteed = figure{of: func(p *plays, pool string, seed uint64) float64 {
@@ -181,6 +181,9 @@ func grades() []grade {
 		}
 		for _, what := range []string{"hiccup", "restart", "restart empty", "tenant"} {
 			name := fleet + " " + what
+			if name == "T tenant" { // its seeds differ by 5 %: one of them says nothing
+				seeds = gradeSeeds
+			}
 			add(grade{least, name, goodputOf(calm, Pacer), 0.95, 0, seeds}, grade{again, name, relapse(calm), 0.95, 0.9, seeds})
 		}
 		add(grade{"a steady mix: goodput ≥ 100 % of perfect caps by hand", calm, goodputOf("", LeastCapped), 1, 0, seeds},
@@ -191,11 +194,11 @@ func grades() []grade {
 	}
 	for _, p := range pools() {
 		if p.name != "F" { // floors of two kinds
-			add(grade{"met ≥ 92 % of the upper bound", p.name, ofUpperBound, 0.92, 0, 0})
+			add(grade{"met ≥ 92 % of the assignment", p.name, ofAssignment, 0.92, 0, 0})
 		}
 	}
 	for _, name := range []string{"C 12+1", "C 12+3", "C 18+4"} {
-		add(grade{"two floors: met ≥ 97 % of the upper bound of both", name, ofUpperBound, 0.97, 0, 0})
+		add(grade{"two floors: met ≥ 97 % of the assignment of both", name, ofAssignment, 0.97, 0, 0})
 	}
 	for _, c := range []struct{ name, of string }{{"N 19+19", "N 19"}, {"N 25+25", "N 25"}, {"N slow+2", "N slow"}} {
 		add(grade{"beside batch: met ≥ 98 % of those without", c.name, metOf(c.of), 0.98, 0.93, 1},
@@ -222,15 +225,22 @@ func grades() []grade {
 		grade{"retries, half hammering: goodput ≥ 97 %", "R half", goodputOf("R", Pacer), 0.97, 0, 1},
 		grade{"obeying is no worse than hammering", "R half", obeyedOfHammered, 1, 0, 1},
 		grade{"≥ 80 % of those who come as told are placed at 225 %", "R told", cameBackPlaced, 0.8, 0, 1},
-		grade{"cold start: missed ≤ 0.5 %", "K cold", missedOfServed, 0.005, 0.01, 3},
-		grade{"cold start: missed ≤ 0.5 %", "K slow", missedOfServed, 0.005, 0.02, 5},
+		grade{"cold start: missed ≤ 0.5 %", "K cold", missedOfServed, 0.005, 0, 3},
+		grade{"cold start: missed ≤ 0.5 %", "K slow", missedOfServed, 0.005, 0, 5},
 		grade{"two slow engines, cold: goodput ≥ 100 % of perfect caps by hand", "N slow", goodputOf("", LeastCapped), 1, 0.9, 1})
+	for _, p := range coldPools() {
+		add(grade{"cold start: missed ≤ 0.5 %", p.name, missedOfServed, 0.005, coldGates[p.name], 5})
+	}
 	for _, p := range formPools() {
 		add(grade{"other forms: goodput ≥ 100 % of perfect caps by hand", p.name, goodputOf("", LeastCapped), 1, 0.9, 0},
 			grade{"other forms: missed ≤ 0.5 %", p.name, missedOfServed, 0.005, 0.01, 0})
 	}
 	return list
 }
+
+// coldGates are those of the cold pools that do not reach their goal: of the first
+// four streams on an engine nobody knows yet what their prompts cost.
+var coldGates = map[string]float64{"K v3 4": 0.02, "K v3 16": 0.01}
 
 // graded is what a grade came to, by seed.
 func (g *grade) graded(p *plays, first, seeds int) (xs []float64) {

@@ -94,7 +94,10 @@ func (l Lengths) sigma() float64 {
 	return l.Sigma
 }
 
-// draw returns a length of at least 1.
+// Draw returns a length of at least 1.
+func (l Lengths) Draw(rng *rand.Rand) int { return l.draw(rng) }
+
+// draw is Draw.
 func (l Lengths) draw(rng *rand.Rand) int {
 	x := l.Mean
 	switch l.Kind {

@@ -15,6 +15,8 @@ const (
 	LeastRequests         = Policy(baseline.LeastRequests) // the fewest requests in flight
 	P2C                   = Policy(baseline.P2C)           // the emptier of two drawn at random
 	EWMA                  = Policy(baseline.EWMA)          // the highest moving average of tokens/s
+	CacheFirst            = Policy(baseline.CacheFirst)    // the most of the prompt in its cache, while nobody has far more requests than others
+	SessionHash           = Policy(baseline.SessionHash)   // by the session alone
 	LowestLatency         = Policy(baseline.LowestLatency) // the lowest mean time per token of the last requests
 	Oracle         Policy = "oracle"                       // the router, told the true curves; the margin by the same rule
 	OracleNoMargin Policy = "oracle_no_margin"             // and without a margin
@@ -32,7 +34,10 @@ func (p Policy) learns() bool { return p == Pacer || p == Oracle || p == OracleN
 // compared reports whether it is one of internal/baseline, and not the routes' own.
 func (p Policy) compared() bool { return !p.learns() && p != LeastCapped }
 
-// Policies returns all of them, Pacer first.
+// talkPolicies are those that differ from others where prompts come again.
+func talkPolicies() []Policy { return []Policy{CacheFirst, SessionHash} }
+
+// Policies returns all others, Pacer first.
 func Policies() []Policy {
 	return []Policy{Pacer, Oracle, OracleNoMargin, LeastCapped, EWMA, LowestLatency, LeastRequests, P2C, RoundRobin, Random}
 }

@@ -111,6 +111,7 @@ type BackendResult struct {
 	Users, TrueUsers int
 
 	PromptTokens, OutputTokens int     // within the time that was counted
+	CachedTokens               int     // of PromptTokens, that were in the prefix cache
 	TokensUSD                  float64 // by the price
 	HourUSD                    float64 // by the hour, for that time
 }

@@ -140,7 +140,7 @@ func (s *Scenario) complete() error {
 		return errors.New("arena: Scenario.Load is missing")
 	case s.Duration <= 0 || s.Warmup < 0 || s.Warmup >= s.Duration:
 		return fmt.Errorf("arena: Duration is %v and Warmup %v: want 0 ≤ Warmup < Duration", s.Duration, s.Warmup)
-	case !slices.Contains(Policies(), s.Policy):
+	case !slices.Contains(Policies(), s.Policy) && !slices.Contains(talkPolicies(), s.Policy):
 		return fmt.Errorf("arena: no policy %q", s.Policy)
 	}
 	return nil

@@ -36,6 +36,11 @@ type Scenario struct {
 	// Warmup: none.
 	Duration, Warmup time.Duration
 
+	// Cold has Pacer not ask where a prompt is cached: affinity: off. Telling is what
+	// engines say of their caches. Default: Pacer asks, and they are honest.
+	Cold    bool
+	Telling Telling
+
 	// Retries is how often a client that was shed comes back; a request counts
 	// once, by what became of it in the end. Default: never.
 	Retries int
@@ -91,6 +96,10 @@ type Arrival struct {
 	PromptTokens int
 	OutputTokens int // of the answer; nobody knows it before its end
 	MaxTokens    int // what the client tells of it; 0 = nothing
+
+	// Turn is what the prompt is of, where a prefix cache may have it; nil = nothing
+	// that ever comes again.
+	Turn *Turn
 
 	// Wishes that replace the route's; nil = the route's own.
 	MinTPS  *float64

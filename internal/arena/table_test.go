@@ -57,7 +57,7 @@ func TestTable(t *testing.T) {
 	}
 	list := pools()
 	cells := make([]map[Policy]*cell, len(list))
-	bounds := make([]float64, len(list))
+	bounds, assignments := make([]float64, len(list)), make([]float64, len(list))
 	t.Run("pools", func(t *testing.T) {
 		for i := range list {
 			cells[i] = map[Policy]*cell{}
@@ -65,6 +65,7 @@ func TestTable(t *testing.T) {
 				t.Parallel()
 				for seed := range *seedsFlag {
 					bounds[i] += list[i].upperBound(uint64(seed + 1))
+					assignments[i] += list[i].assignment(uint64(seed + 1))
 				}
 				for _, policy := range Policies() {
 					c := &cell{}
@@ -88,7 +89,7 @@ func TestTable(t *testing.T) {
 	p := newPlays(t)
 	writeGrades(p, f, 1, gradeSeeds)
 	writeChanges(p, f, 1, gradeSeeds)
-	writeTable(f, list, cells, bounds)
+	writeTable(f, list, cells, bounds, assignments)
 	writeLoads(f, loads)
 }
 
@@ -129,13 +130,14 @@ func highestLoads(t *testing.T) map[Policy][2]float64 {
 	return loads
 }
 
-func writeTable(w io.Writer, list []pool, cells []map[Policy]*cell, bounds []float64) {
+func writeTable(w io.Writer, list []pool, cells []map[Policy]*cell, bounds, assignments []float64) {
 	for i, p := range list {
 		fmt.Fprintf(w, "**%s**: %s\n\n", p.name, p.what)
 		fmt.Fprintln(w, "| policy | attainment | missed of served | shed | prompts served | goodput | TPS p10 | TTFT p99 | all requests: met |")
 		fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|")
 		offered := cells[i][Pacer].promised
-		fmt.Fprintf(w, "| upper bound | %.1f %% | | | | | | | |\n", 100*bounds[i]/float64(offered.Offered-offered.Unmeasured))
+		judged := float64(offered.Offered - offered.Unmeasured)
+		fmt.Fprintf(w, "| upper bound | %.1f %% | | | | | | | |\n| assignment | %.1f %% | | | | | | | |\n", 100*bounds[i]/judged, 100*assignments[i]/judged)
 		for _, policy := range Policies() {
 			c := cells[i][policy]
 			x := &c.promised

@@ -34,7 +34,7 @@ func (e *engine) evict() {
 
 func (t *tenant) ask() {
 	t.rank = t.engine.emptiest()
-	t.sequence, _ = t.rank.take(tenantPrompt, tenantAnswer, t)
+	t.sequence, _ = t.rank.take(tenantPrompt, tenantAnswer, nil, t)
 }
 
 // receive asks again when an answer is whole.

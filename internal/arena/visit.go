@@ -3,6 +3,7 @@ package arena
 import (
 	"time"
 
+	"github.com/pacer-dev/pacer/prefix"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/sim"
@@ -35,6 +36,8 @@ type visit struct {
 	ticket   *router.Ticket
 	lease    *router.Lease
 	stream   *profiles.Stream // nil where nobody learns
+	warm     []router.Warmth
+	caching  prefix.Visit
 	excluded []string
 	sends    int
 	retries  int
@@ -152,9 +155,14 @@ func (v *visit) send() {
 	}
 	v.route.back(v, true)
 	v.route.place(v)
+	if v.arrival.Turn != nil && !w.s.Cold {
+		v.arrival.chain(&g.chain)
+		v.caching = g.prefixes.Send(w.clock, v.lease.Target(), &g.chain, v.arrival.PromptTokens)
+	}
 	if g.book != nil {
 		v.stream = g.book.Open(v.lease.Target(), profiles.Open{
 			Sent: w.clock, Occupancy: v.lease.Occupancy(), PromptTokens: v.arrival.PromptTokens, Sequences: 1, Ahead: v.lease.Ahead(),
+			CachedTokens: int(v.caching.Predicted()),
 		})
 	}
 	if !e.submit(v) { // the engine says 400: too long for it
@@ -234,14 +242,24 @@ func (v *visit) receive(out *sim.Output) {
 		return
 	}
 	if v.stream != nil {
-		v.stream.Usage(profiles.Usage{PromptTokens: v.arrival.PromptTokens, CompletionTokens: v.tokens})
+		cached := v.caching.Trusted(v.arrival.PromptTokens, v.tells())
+		v.stream.Usage(profiles.Usage{PromptTokens: v.arrival.PromptTokens, CachedTokens: cached, CompletionTokens: v.tokens})
 		v.close(true)
 	}
+	v.learn()
 	e.leave(v)
 	v.route.end(v, v.judge())
 	w.open--
 	g.heard(v)
 	g.deliver(g.done(v))
+}
+
+// learn teaches what the cache had of the prompt.
+func (v *visit) learn() {
+	v.caching.Settle(prefix.Outcome{
+		PromptTokens: v.arrival.PromptTokens, CachedTokens: v.tells(), AnswerTokens: v.tokens,
+		TTFT: v.first - v.sent, Ahead: v.lease.Ahead().PromptTokens,
+	})
 }
 
 // outcome is what became of a request.

@@ -33,6 +33,7 @@ type Dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 type adminPort struct {
 	base   string // without a slash at its end
 	client *http.Client
+	token  string // of an admin; "" = none is shown
 
 	// What a user may do otherwise: ask for less when an answer is too large,
 	// and ask elsewhere when nobody is there. "" = nothing.
@@ -85,6 +86,9 @@ func (g *adminPort) exchange(ctx context.Context, method, path string, question 
 	if err != nil {
 		return err
 	}
+	if g.token != "" {
+		request.Header.Set("Authorization", "Bearer "+g.token)
+	}
 	if question != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
@@ -109,7 +113,7 @@ func (g *adminPort) exchange(ctx context.Context, method, path string, question 
 	if json.Unmarshal(body, &refusal) == nil && refusal.Error.Message != "" {
 		why = report.Harmless(refusal.Error.Message)
 	}
-	if code := refusal.Error.Code; code == "model_not_found" || code == "invalid_body" {
+	if code := refusal.Error.Code; code == "model_not_found" || code == "invalid_body" || g.token != "" && code != "" && code != "not_found" {
 		return &refusedError{code: code, message: fmt.Sprintf("%.500s", why)}
 	}
 	return fmt.Errorf("%s answers %s, but not as the admin port of a gateway does (%.200s); name that port with --admin http://HOST:PORT", g.base, report.Harmless(response.Status), why)

@@ -91,7 +91,16 @@ var shedWords = map[string]string{
 	"no_backend":         "no backend is in service",
 }
 
-// words says why a candidate is, or is not, feasible.
+// whyOf is reasonOf, and what of the prompt the candidate's cache has.
+func whyOf(c *api.Candidate) string {
+	w := c.Warm
+	if w == nil {
+		return reasonOf(c)
+	}
+	return fmt.Sprintf("%s; warm: %s of %s tokens, saves %s s", reasonOf(c), report.Thousands(w.Tokens), report.Thousands(w.PromptTokens), report.Figure(w.SavesS, 2))
+}
+
+// reasonOf says why a candidate is, or is not, feasible.
 func reasonOf(c *api.Candidate) string {
 	switch {
 	case c.Reason == "ok" && c.Headroom.Known():
@@ -102,6 +111,8 @@ func reasonOf(c *api.Candidate) string {
 		return "no floor to keep"
 	case c.Reason == "own_floor" && c.Low.Known():
 		return fmt.Sprintf("it would get %s of its %s", report.Figure(c.Low, 1), report.Figure(c.Floor, 1))
+	case c.Reason == "cap" && c.Basis == "quota":
+		return "a rate limit of its own is used up, as it told"
 	case c.Reason == "guarantee" && c.Held > 0:
 		return fmt.Sprintf("%d places are kept there for other routes", c.Held)
 	case c.Reason == "protects":
@@ -148,7 +159,7 @@ func tableOf(d *api.Decision, width int) *report.Table {
 			verdict = "feasible"
 		}
 		t.Add(c.Backend, report.OrDash(c.Model), fmt.Sprint(c.N), fmt.Sprint(c.M), report.Figure(c.TPS, 1), report.Figure(c.Low, 1),
-			report.Positive(c.Floor, 1), report.Positive(c.Protect, 1), report.Figure(c.Headroom, 2), report.Positive(c.Price, 6), verdict, reasonOf(c))
+			report.Positive(c.Floor, 1), report.Positive(c.Protect, 1), report.Figure(c.Headroom, 2), report.Positive(c.Price, 6), verdict, whyOf(c))
 	}
 	return t
 }

@@ -15,6 +15,8 @@ const (
 	P2C           router.Prefer = "p2c"
 	EWMA          router.Prefer = "ewma"
 	LowestLatency router.Prefer = "lowest_latency"
+	CacheFirst    router.Prefer = "cache_first"
+	SessionHash   router.Prefer = "session_hash"
 )
 
 // Options are what the policies need beside the router's choice.
@@ -40,6 +42,8 @@ func Policies(o Options) map[router.Prefer]router.Registered {
 		LeastRequests: fewest{random: o.Random},
 		P2C:           fewest{random: o.Random, choices: 2},
 		EWMA:          &movingAverage{random: o.Random, tps: map[router.Target]float64{}},
+		CacheFirst:    cacheFirst{random: o.Random},
+		SessionHash:   bySession{},
 		LowestLatency: &recent{random: o.Random, now: o.Now, by: map[router.Target][]latency{}},
 	} {
 		all[word] = router.Registered{Policy: p, Regardless: true}

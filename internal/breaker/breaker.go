@@ -197,7 +197,7 @@ func (b *Breaker) bucketAt(now time.Time) *bucket {
 		return &bucket{}
 	}
 	number := now.UnixNano() / int64(b.o.Bucket)
-	c := &b.buckets[number%int64(len(b.buckets))]
+	c := &b.buckets[uint64(number)%uint64(len(b.buckets))] // number is negative before 1970
 	if c.number != number {
 		*c = bucket{number: number}
 	}

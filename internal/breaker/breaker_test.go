@@ -119,3 +119,14 @@ func TestLaws(t *testing.T) {
 		}
 	})
 }
+
+// A clock that stands before 1970 counts like any other.
+func TestBeforeTheEpoch(t *testing.T) {
+	b, now := New(OfBackend()), time.Unix(-1000, 0)
+	for i := range 20 {
+		b.Count(now.Add(time.Duration(i)*time.Second), []Verdict{Worked, Failed}[i%2])
+	}
+	if got := b.State(now.Add(20 * time.Second)); got != Open {
+		t.Errorf("%v after half of 20 failed, want it open", got)
+	}
+}

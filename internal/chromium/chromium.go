@@ -172,9 +172,15 @@ func (c *Browser) send(session, method string, params any) (<-chan answer, error
 // call asks the browser, or the page once there is one.
 func (c *Browser) call(method string, params, into any) {
 	c.t.Helper()
+	if err := c.try(method, params, into); err != nil {
+		c.t.Fatalf("%s: %v", method, err)
+	}
+}
+
+func (c *Browser) try(method string, params, into any) error {
 	ch, err := c.send(c.session, method, params)
 	if err != nil {
-		c.t.Fatalf("%s: %v", method, err)
+		return err
 	}
 	select {
 	case a, ok := <-ch:
@@ -189,9 +195,7 @@ func (c *Browser) call(method string, params, into any) {
 	case <-time.After(time.Minute):
 		err = errors.New("no answer in a minute")
 	}
-	if err != nil {
-		c.t.Fatalf("%s: %v", method, err)
-	}
+	return err
 }
 
 // Open loads url in a window of that size.
@@ -261,6 +265,28 @@ func (c *Browser) Until(condition string) {
 	if !c.Within(20*time.Second, condition) {
 		c.t.Fatalf("the page never came to %s; it says:\n%s", condition, c.Page())
 	}
+}
+
+// Arrive waits for the condition to become true in whatever page the browser goes
+// to meanwhile.
+func (c *Browser) Arrive(condition string) {
+	c.t.Helper()
+	type question struct {
+		Expression string `json:"expression"`
+		ByValue    bool   `json:"returnByValue"`
+	}
+	q := question{"(() => { try { return !!(" + condition + "); } catch { return false; } })()", true}
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+		var got struct {
+			Result struct {
+				Value bool `json:"value"`
+			} `json:"result"`
+		}
+		if c.try("Runtime.evaluate", q, &got) == nil && got.Result.Value {
+			return
+		}
+	}
+	c.t.Fatalf("the browser never came to %s; it says:\n%s", condition, c.Page())
 }
 
 // Within waits for the condition at most so long, which is less than a minute, and

@@ -2,6 +2,7 @@ package clientconn
 
 import (
 	"container/list"
+	"net"
 	"sync"
 	"time"
 )
@@ -136,6 +137,13 @@ func (c *connections) closed(n *conn) {
 	n.standing.open = false
 	c.open--
 	c.settle(n, false)
+}
+
+// under is the connection below n, which is another one while n waits.
+func (c *connections) under(n *conn) net.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return n.Conn
 }
 
 // lingers notes that n does, and reports whether it may.

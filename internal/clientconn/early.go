@@ -32,9 +32,8 @@ func Early(next http.Handler) http.Handler {
 				}
 			}
 		}()
-		with := *r
-		with.Body = b
-		next.ServeHTTP(w, &with)
+		r.Body = b // as net/http's own wrappers do: it keeps the one that it gave
+		next.ServeHTTP(w, r)
 	})
 }
 

@@ -50,7 +50,7 @@ func (c *conn) closeWrite() error {
 
 // end closes the connection, whatever still comes.
 func (c *conn) end() error {
-	err := c.Conn.Close()
+	err := c.listener.connections.under(c).Close()
 	c.listener.connections.closed(c)
 	return err
 }

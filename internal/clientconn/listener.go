@@ -37,6 +37,8 @@ type Listener struct {
 	net.Listener
 	o           Options
 	connections connections
+	returned    returned
+	idle        time.Duration // IdleTimeout of the server
 }
 
 // Listen wraps l, which s is to serve, directly or behind TLS. It takes
@@ -44,7 +46,8 @@ type Listener struct {
 //
 // Behind TLS Own sees only the answer to a client that speaks no TLS.
 func Listen(s *http.Server, l net.Listener, o Options) *Listener {
-	own := &Listener{Listener: l, o: o, connections: connections{most: o.Most}}
+	own := &Listener{Listener: l, o: o, connections: connections{most: o.Most}, idle: s.IdleTimeout}
+	own.returned.bell.L = &own.returned.mu
 	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
 		if c := under(nc); c != nil {
 			return context.WithValue(ctx, connKey{}, c)
@@ -109,19 +112,13 @@ type conn struct {
 	ours     atomic.Bool  // from the beginning of a handler to the end of its answer
 	linger   atomic.Int64 // bytes to throw away before the end; 0 = none
 	once     sync.Once    // of discard
+	ahead    []byte       // is read before what comes: the client sent it while it was answered
 
 	standing standing // of connections, under its lock
 	place    *list.Element
 }
 
 type connKey struct{}
-
-// of returns the connection that the request of ctx came on; nil = none of
-// ours.
-func of(ctx context.Context) *conn {
-	c, _ := ctx.Value(connKey{}).(*conn)
-	return c
-}
 
 // Known notes that the client of ctx has shown a valid key: from here on its
 // connection is the last to make room for others, and does not while a request
@@ -149,6 +146,16 @@ func (c *conn) follow(state http.ConnState) {
 		c.ours.Store(false)
 		c.listener.connections.update(c, func(s *standing) { s.active, s.answering = false, false })
 	}
+}
+
+// Read implements net.Conn.
+func (c *conn) Read(p []byte) (int, error) {
+	if len(c.ahead) > 0 {
+		n := copy(p, c.ahead)
+		c.ahead = c.ahead[n:]
+		return n, nil
+	}
+	return c.Conn.Read(p)
 }
 
 // Write implements net.Conn.

@@ -34,6 +34,7 @@ type backend struct {
 	patience time.Duration
 	reach    providers.Options
 	url      *url.URL
+	proxy    *url.URL // that leads there; nil = none
 	f        *findings
 }
 
@@ -49,10 +50,15 @@ func examineBackend(ctx context.Context, patience time.Duration, cfg *config.Con
 		f.fail("correct it", "%s", err)
 		return
 	}
-	if !b.resolves(ctx) || !b.connects(ctx) {
-		return
+	reached := false
+	if b.proxy = b.wayOut(); b.proxy != nil { // which looks names up itself
+		reached = b.reachesProxy(ctx)
+	} else {
+		reached = b.resolves(ctx) && b.connects(ctx)
 	}
-	b.asks(ctx, cfg)
+	if reached {
+		b.asks(ctx, cfg)
+	}
 }
 
 // step bounds one step.
@@ -151,6 +157,9 @@ func (b *backend) asks(ctx context.Context, cfg *config.Config) {
 	}
 	defer p.Close()
 	status, list, date, err := b.send(ctx, p, http.MethodGet, "/models", nil)
+	if b.proxy != nil && b.refusedByProxy(status, err) {
+		return
+	}
 	if err != nil {
 		b.f.fail("look at the engine's log", "backend %s: no answer: %s", b.conf.Name, err)
 		return
@@ -159,10 +168,14 @@ func (b *backend) asks(ctx context.Context, cfg *config.Config) {
 		b.f.warn("run NTP on both machines", "backend %s: its clock is %s of ours", b.conf.Name, aheadOrBehind(skew))
 	}
 	path, body := "/chat/completions", []byte("{}")
-	if kind := upstream.Of(b.conf.Kind); kind.API&endpoint.Anthropic != 0 {
+	kind := upstream.Of(b.conf.Kind).At(b.conf.URL)
+	if kind.API&endpoint.Anthropic != 0 {
 		path = "/messages"
 	}
-	key, _, _, err := b.send(ctx, p, http.MethodPost, path, body)
+	key := status
+	if foreign := kind.API&endpoint.Foreign != 0; !foreign { // else its list needs the key as well
+		key, _, _, err = b.send(ctx, p, http.MethodPost, path, body)
+	}
 	if refused(status) || err == nil && refused(key) {
 		if refused(key) {
 			status = key
@@ -170,10 +183,10 @@ func (b *backend) asks(ctx context.Context, cfg *config.Config) {
 		b.refusesKey(status)
 		return
 	}
-	if b.conf.APIKey != "" {
+	if b.conf.Keyed() && !(kind.Unlisted && kind.API&endpoint.Foreign != 0) {
 		b.f.ok("backend %s: its key is taken", b.conf.Name)
 	}
-	b.models(cfg, status, list, p.Deploys(path))
+	b.models(cfg, status, list, p.Deploys(path) || kind.Unlisted)
 }
 
 func refused(status int) bool {
@@ -181,7 +194,7 @@ func refused(status int) bool {
 }
 
 func (b *backend) refusesKey(status int) {
-	if b.conf.APIKey == "" {
+	if !b.conf.Keyed() {
 		b.f.fail("give the backend an api_key", "backend %s: it wants a key (status %d), and none is configured", b.conf.Name, status)
 		return
 	}
@@ -224,11 +237,15 @@ func (b *backend) models(cfg *config.Config, status int, list []byte, deployed b
 		Data []struct {
 			ID string `json:"id"`
 		} `json:"data"`
-		More bool `json:"has_more"`
+		Models []struct { // of Gemini and Cohere
+			Name string `json:"name"`
+		} `json:"models"`
+		Next string `json:"nextPageToken"`
+		More bool   `json:"has_more"`
 	}
 	switch {
 	case deployed:
-		b.f.ok("backend %s: answers; it does not list its deployments, so their names are not compared", name)
+		b.f.ok("backend %s: answers; it has no list of what it serves, so names are not compared", name)
 		return
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
 		b.f.warn("end the url in the version, mostly /v1", "backend %s: it answers and has no list of models (status %d), so the url may be wrong", name, status)
@@ -247,6 +264,10 @@ func (b *backend) models(cfg *config.Config, status int, list []byte, deployed b
 	for _, m := range answer.Data {
 		known = append(known, strings.TrimPrefix(m.ID, "models/"))
 	}
+	for _, m := range answer.Models {
+		known = append(known, strings.TrimPrefix(m.Name, "models/"))
+	}
+	answer.More = answer.More || answer.Next != ""
 	wrong := 0
 	for route, model := range asked(cfg, name) {
 		if slices.Contains(known, model) || slices.Contains(known, model+":latest") || answer.More {
@@ -292,8 +313,11 @@ func asked(cfg *config.Config, name string) func(yield func(route, model string)
 		for _, r := range cfg.Routes {
 			for _, t := range r.Targets {
 				model := t.Model
-				if model == "" && r.Models[0] != "*" {
+				if _, wild := config.Wildcard(r.Models[0]); model == "" && !wild {
 					model = r.Models[0]
+				}
+				if _, wild := config.Wildcard(model); wild {
+					continue // what clients name
 				}
 				if t.Backend != name || model == "" || seen[model] {
 					continue

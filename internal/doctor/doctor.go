@@ -97,10 +97,13 @@ func Refused(problems config.Errors) []Finding {
 	return f
 }
 
+// defaultPatience is how long one step may take.
+const defaultPatience = 5 * time.Second
+
 // Examine looks at everything. It returns when all was looked at, or ctx ends.
 func Examine(ctx context.Context, o Options) []Finding {
 	if o.Patience <= 0 {
-		o.Patience = 5 * time.Second
+		o.Patience = defaultPatience
 	}
 	discovery := fleet.Discovery{Log: slog.New(slog.DiscardHandler)}
 	cfg := discovery.Of(ctx, o.Config)
@@ -113,11 +116,33 @@ func Examine(ctx context.Context, o Options) []Finding {
 		func(f *findings) { store(ctx, o, f) },
 		func(f *findings) { pools(o.Config, cfg, f) },
 	}
-	for _, b := range cfg.Backends {
-		looks = append(looks, func(f *findings) { examineBackend(ctx, o.Patience, cfg, b, f) })
-	}
+	looks = append(looks, backends(ctx, o.Patience, cfg)...)
 	looks = append(looks, func(f *findings) { floors(cfg, f) })
+	return look(looks)
+}
 
+// Probe asks each backend what it serves, and says which names are wrong.
+func Probe(ctx context.Context, o Options) []Finding {
+	if o.Patience <= 0 {
+		o.Patience = defaultPatience
+	}
+	discovery := fleet.Discovery{Log: slog.New(slog.DiscardHandler)}
+	cfg := discovery.Of(ctx, o.Config)
+	looks := []func(*findings){func(f *findings) { pools(o.Config, cfg, f) }}
+	return look(append(looks, backends(ctx, o.Patience, cfg)...))
+}
+
+// backends are the looks at each backend.
+func backends(ctx context.Context, patience time.Duration, cfg *config.Config) (looks []func(*findings)) {
+	for _, b := range cfg.Backends {
+		looks = append(looks, func(f *findings) { examineBackend(ctx, patience, cfg, b, f) })
+	}
+	return looks
+}
+
+// look does all that is to be looked at, several at once, and says what was found
+// in their order.
+func look(looks []func(*findings)) []Finding {
 	found := make([]findings, len(looks))
 	var g errgroup.Group
 	g.SetLimit(atOnce)
@@ -134,7 +159,7 @@ func Examine(ctx context.Context, o Options) []Finding {
 // configuration says that it was read, and what it warns of.
 func configuration(cfg *config.Config, f *findings) {
 	f.ok("configuration: backends %d, routes %d, keys %d", len(cfg.Backends), len(cfg.Routes), len(cfg.Keys))
-	for _, w := range cfg.Warnings {
+	for _, w := range slices.Concat(cfg.Warnings, cfg.Expiring(time.Now())) {
 		f.said(Warn, w)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -188,7 +189,14 @@ func TestBackends(t *testing.T) {
 			fmt.Fprint(w, body)
 		}), nil)
 	}
-	silent := listen(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), nil)
+	over := make(chan struct{})
+	silent := listen(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-over: // a server that has not seen its client go ends with the test
+		}
+	}), nil)
+	t.Cleanup(func() { close(over) })
 	late := listen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
 		fmt.Fprint(w, `{"data":[{"id":"m"}]}`)
@@ -219,6 +227,60 @@ func TestBackends(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			has(t, examine(t, c.fields, c.model, nil), c.want)
+		})
+	}
+}
+
+// A backend behind a proxy: it is the proxy that is looked for, and what it refuses is
+// not put down to the engine.
+func TestProxies(t *testing.T) {
+	good, goodFile, _ := certified(t, "127.0.0.1", time.Now().Add(400*time.Hour))
+	plain, secure := listen(t, engine(t), nil), listen(t, engine(t), &good)
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	proxy := func(status int) string { // of CONNECT and of plain requests; 200 = it carries them
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if status != http.StatusOK {
+				w.WriteHeader(status)
+				return
+			}
+			to, err := net.Dial("tcp", r.Host)
+			if err != nil {
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
+			defer to.Close()
+			if r.Method != http.MethodConnect {
+				r.Close = true
+				_ = r.Write(to)
+			}
+			from, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				return
+			}
+			defer from.Close()
+			if r.Method == http.MethodConnect {
+				fmt.Fprint(from, "HTTP/1.1 200 OK\r\n\r\n")
+				go func() { _, _ = io.Copy(to, from) }()
+			}
+			_, _ = io.Copy(from, to)
+		}))
+		t.Cleanup(s.Close)
+		return strings.Replace(s.URL, "http://", "http://me:"+secret+"@", 1)
+	}
+	for name, c := range map[string]struct{ url, proxy, want string }{
+		"plain":           {plain, proxy(http.StatusOK), "ok: backend gpu: it knows the models of its routes"},
+		"TLS":             {secure + ", ca_file: " + goodFile, proxy(http.StatusOK), "ok: backend gpu: it knows the models of its routes"},
+		"way":             {plain, proxy(http.StatusOK), "ok: backend gpu: is reached by way of the proxy 127.0.0.1:*"},
+		"not there":       {plain, closed.URL, "fail: backend gpu: no connection to the proxy 127.0.0.1:*: connection refused; start it, or correct egress_proxy"},
+		"credentials":     {plain, proxy(http.StatusProxyAuthRequired), "fail: backend gpu: the proxy 127.0.0.1:* wants other credentials (status 407); write http://USER:PASSWORD@127.0.0.1:* into egress_proxy"},
+		"credentials TLS": {secure + ", ca_file: " + goodFile, proxy(http.StatusProxyAuthRequired), "fail: backend gpu: the proxy 127.0.0.1:* wants other credentials (status 407)*"},
+		"forbidden TLS":   {secure + ", ca_file: " + goodFile, proxy(http.StatusForbidden), "fail: backend gpu: the proxy 127.0.0.1:* refuses the way to 127.0.0.1:*; let 127.0.0.1:* pass there, or set egress_proxy: off"},
+		"lost TLS":        {secure + ", ca_file: " + goodFile, proxy(http.StatusBadGateway), "fail: backend gpu: no answer by way of the proxy 127.0.0.1:*: *; look at the log of the proxy, and whether it reaches 127.0.0.1:*"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			has(t, examine(t, "url: "+c.url+", api_key: "+secret+", egress_proxy: "+strconv.Quote(c.proxy), "llama-3.1-70b", nil), c.want)
 		})
 	}
 }

@@ -22,6 +22,9 @@ func (e *Endpoint) Addresses() (all []Address) {
 			all = append(all, Address{Path: base + e.Path, Base: base})
 		}
 	}
+	if e.Socket { // Azure's names its deployment in the query
+		all = append(all, Address{Path: "/openai" + e.Path, Base: "/openai"})
+	}
 	return all
 }
 

@@ -9,7 +9,8 @@ import (
 // Endpoint is what the house must know of an address that clients ask. The zero
 // value is an endpoint that is not known: one JSON document, passed through.
 type Endpoint struct {
-	// Path is below /v1. {id} stands for one step that the client names.
+	// Path is below /v1. {id} stands for one step that the client names, * at its end
+	// for all that follows.
 	Path string
 
 	// Root: Path stands at the root of a server in place of its /v1, at the
@@ -32,7 +33,15 @@ type Endpoint struct {
 	Form   bool // the body may be multipart/form-data
 	Stores bool // the answer has an id that stays with its backend
 	Stored bool // the request is about such an answer, and has no model
+	Socket bool // the answer is a session over WebSocket, and the model in the query
+	Pinned bool // the request is about what one backend keeps for its key; Stored too
 	Counts bool // the request is only counted: its prompt goes into no limit
+
+	Continues bool // the request may go on from an answer that its backend keeps
+
+	// Default is the model of a body that names none, as OpenAI's API has it; "" =
+	// there is no such.
+	Default string
 
 	// APIs are those that it is part of; 0 = OpenAI's. A backend serves it whose
 	// kind has one of them.
@@ -54,6 +63,7 @@ type API uint8
 const (
 	OpenAI API = 1 << iota
 	Anthropic
+	Foreign // of a dialect that no endpoint has: what goes there was translated
 )
 
 // messages, and what is below it, speaks Anthropic's dialect.
@@ -62,18 +72,22 @@ const messages = "/messages"
 var table = []*Endpoint{
 	{Path: "/chat/completions", Dialect: Chat, Decodes: true, Basic: true, Deployed: true, Pasted: true},
 	{Path: "/completions", Dialect: Completions, Decodes: true, Basic: true, Deployed: true, Pasted: true},
-	{Path: "/responses", Dialect: Responses, Decodes: true, Stores: true, Pasted: true},
+	{Path: "/responses", Dialect: Responses, Decodes: true, Stores: true, Continues: true, Pasted: true},
+	{Path: "/responses/input_tokens", Dialect: Documents, Counts: true, Continues: true, Quick: true},
+	{Path: "/responses/compact", Dialect: Documents, Continues: true},
 	{Path: messages, Dialect: Messages, Decodes: true, Pasted: true, APIs: OpenAI | Anthropic},
 	{Path: messages + "/count_tokens", Dialect: Documents, Counts: true, Quick: true, APIs: OpenAI | Anthropic},
 	{Path: "/embeddings", Dialect: Documents, Quick: true, Deployed: true, Pasted: true},
 	{Path: "/rerank", Dialect: Documents, Quick: true},
-	{Path: "/moderations", Dialect: Documents, Quick: true},
-	{Path: "/images/generations", Dialect: Images, Events: true, Deployed: true},
-	{Path: "/images/edits", Dialect: Images, Events: true, Form: true, Deployed: true},
-	{Path: "/images/variations", Dialect: Images, Form: true},
+	{Path: "/moderations", Dialect: Documents, Quick: true, Default: "omni-moderation-latest"},
+	{Path: "/images/generations", Dialect: Images, Events: true, Deployed: true, Default: "dall-e-2"},
+	{Path: "/images/edits", Dialect: Images, Events: true, Form: true, Deployed: true, Default: "dall-e-2"},
+	{Path: "/images/variations", Dialect: Images, Form: true, Default: "dall-e-2"},
 	{Path: "/audio/speech", Dialect: Speech, Events: true, Deployed: true},
 	{Path: "/audio/transcriptions", Dialect: Transcription, Events: true, Form: true, Deployed: true},
 	{Path: "/audio/translations", Dialect: Transcription, Form: true, Deployed: true},
+
+	{Path: "/realtime", Methods: []string{http.MethodGet}, Dialect: Documents, Socket: true, Quick: true},
 
 	// What vLLM, SGLang and llama.cpp have beside OpenAI's, and Cohere's.
 	{Path: "/tokenize", Root: true, Dialect: Documents, Quick: true},
@@ -88,6 +102,11 @@ var table = []*Endpoint{
 	{Path: "/responses/{id}", Methods: []string{http.MethodGet, http.MethodDelete}, Stored: true, Quick: true},
 	{Path: "/responses/{id}/cancel", Stored: true, Quick: true},
 	{Path: "/responses/{id}/input_items", Methods: []string{http.MethodGet}, Stored: true, Quick: true},
+
+	// What a client keeps at a hosted API.
+	{Path: "/vector_stores", Methods: []string{http.MethodGet, http.MethodPost}, Stored: true, Pinned: true, Quick: true},
+	{Path: "/vector_stores/*", Methods: []string{http.MethodGet, http.MethodPost, http.MethodDelete}, Stored: true, Pinned: true, Quick: true},
+	{Path: "/fine_tuning/*", Methods: []string{http.MethodGet, http.MethodPost, http.MethodDelete}, Stored: true, Pinned: true, Quick: true},
 }
 
 // AskedWith returns the methods of e.

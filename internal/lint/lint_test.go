@@ -23,6 +23,7 @@ var arrows = map[string][]string{
 	"profiles/learn":      {"profiles", "share"},
 	"profiles/redisstore": {"profiles", "internal/redisconn", "share"},
 	"profiles/storetest":  {"profiles"},
+	"profiles/curvesfile": {"internal/atomicfile", "profiles"},
 
 	"router":           {"profiles"},
 	"router/peers":     {"router", "share"},
@@ -30,20 +31,42 @@ var arrows = map[string][]string{
 
 	"share": {},
 
+	"batch":            {},
+	"batch/redisbatch": {"batch", "internal/redisconn"},
+	"batch/storetest":  {"batch"},
+
+	"prefix": {"router"},
+
+	"keys":           {"api"},
+	"keys/filekeys":  {"api", "internal/atomicfile", "keys"},
+	"keys/rediskeys": {"api", "internal/redisconn", "keys"},
+
+	"usage":            {},
+	"usage/disk":       {"internal/atomicfile", "usage"},
+	"usage/notify":     {"usage"},
+	"usage/redisusage": {"internal/redisconn", "share", "usage"},
+
 	"config":    {"internal/benchfile", "internal/hostname", "internal/presets", "internal/spelling", "internal/upstream", "router"},
-	"providers": {"internal/breaker", "internal/endpoint", "internal/hostname", "internal/openai", "internal/sse", "internal/upstream"},
+	"providers": {"internal/breaker", "internal/credential", "internal/endpoint", "internal/h1client", "internal/hostname", "internal/openai", "internal/sse", "internal/upstream"},
+	"translate": {"internal/sse"},
 	"sim":       {}, // writer and reader must not share a bug
 
-	"gateway":                  {"config", "gateway/limit", "internal/clientconn", "internal/endpoint", "internal/hostname", "internal/keep", "internal/openai", "internal/telemetry", "internal/tokens", "internal/tracing", "internal/upstream", "profiles", "providers", "router"},
+	"gateway":                  {"batch", "config", "gateway/limit", "internal/clientconn", "internal/continuation", "internal/endpoint", "internal/hostname", "internal/keep", "internal/openai", "internal/realtime", "internal/relayloop", "internal/telemetry", "internal/tokens", "internal/tracing", "internal/upstream", "prefix", "profiles", "providers", "router", "translate", "usage"},
 	"gateway/limit":            {"config"},
+	"picker":                   {"internal/openai", "providers"},
 	"gateway/limit/redislimit": {"gateway/limit", "internal/redisconn", "share"},
 
 	"api":          {"profiles"},
-	"fleet":        {"config", "internal/presets", "profiles", "providers", "router"},
-	"history":      {},
-	"history/disk": {"history"},
-	"admin":        {"api", "config", "dashboard", "history", "internal/clientconn", "internal/hostname", "internal/spelling", "internal/telemetry", "profiles", "router"},
-	"dashboard":    {},
+	"fleet":        {"config", "internal/credential", "internal/presets", "internal/upstream", "profiles", "providers", "router"},
+	"history":      {"internal/keep"},
+	"history/disk": {"history", "internal/atomicfile"},
+
+	"history/redishistory": {"history", "internal/redisconn", "share"},
+
+	"admin":     {"admin/signin", "api", "config", "dashboard", "history", "internal/clientconn", "internal/hostname", "internal/spelling", "internal/telemetry", "keys", "profiles", "router", "usage"},
+	"dashboard": {},
+
+	"admin/signin": {},
 
 	"internal/ask":        {"api", "config", "fleet", "internal/benchfile", "internal/redisconn", "internal/report", "internal/spelling", "profiles", "profiles/redisstore"},
 	"internal/demo":       {"config", "internal/arena", "internal/loadgen", "internal/presets", "internal/report", "profiles", "router", "sim"},
@@ -51,17 +74,21 @@ var arrows = map[string][]string{
 	"internal/doctor":     {"config", "fleet", "internal/endpoint", "internal/redisconn", "internal/spelling", "internal/upstream", "profiles", "providers"},
 	"internal/report":     {},
 	"internal/golden":     {},
-	"internal/arena":      {"internal/baseline", "internal/breaker", "internal/loadgen", "internal/presets", "profiles", "profiles/learn", "router", "router/peers", "share", "sim"},
+	"internal/arena":      {"internal/baseline", "internal/breaker", "internal/loadgen", "internal/presets", "prefix", "profiles", "profiles/learn", "router", "router/peers", "share", "sim"},
 	"internal/baseline":   {"router"},
+	"internal/bench":      {"internal/arena", "internal/loadgen", "internal/report"},
 	"internal/benchfile":  {},
 	"internal/accuracy":   {}, // tests alone
 	"internal/chromium":   {},
+	"internal/atomicfile": {},
 	"internal/breaker":    {},
 	"internal/clientconn": {},
+	"internal/credential": {},
 	"internal/endpoint":   {},
+	"internal/h1client":   {},
 	"internal/hostname":   {},
 	"internal/keep":       {},
-	"internal/lint":       {},
+	"internal/lint":       {}, // tests alone
 	"internal/loadgen":    {},
 	"internal/logqueue":   {},
 	"internal/memnet":     {},
@@ -71,9 +98,13 @@ var arrows = map[string][]string{
 	"internal/proctest":   {},
 	"internal/racetest":   {},
 	"internal/redisconn":  {"config", "internal/breaker"},
+	"internal/realtime":   {},
 	"internal/redistest":  {},
 	"internal/spelling":   {},
+	"internal/relayloop":  {},
+	"internal/storemove":  {"config", "fleet", "internal/redisconn", "profiles", "profiles/curvesfile", "profiles/learn", "profiles/redisstore"},
 	"internal/slofile":    {"config"},
+	"internal/importer":   {"config"},
 	"internal/sse":        {},
 	"internal/telemetry":  {"history", "internal/keep"},
 	"internal/timings":    {},
@@ -81,19 +112,23 @@ var arrows = map[string][]string{
 	"internal/tracing":    {},
 	"internal/upstream":   {"internal/endpoint", "internal/hostname"},
 
+	"internal/continuation": {"internal/endpoint", "internal/openai", "internal/sse", "internal/upstream", "providers"},
+
 	"cmd/pacer":         {"*"},
 	"e2e":               {"*"},
 	"deploy/grafana":    {"internal/telemetry"},
 	"deploy/prometheus": {}, // tests alone
 	"e2e/attack":        {"*"},
+	"e2e/bench":         {"*"},
 	"e2e/engines":       {"*"},
+	"e2e/envoy":         {"*"},
 	"e2e/load":          {"*"},
 }
 
 // pure packages import the standard library only, and of it nothing that does
 // I/O, logs, or hides state.
 var (
-	pure      = []string{"history", "profiles", "router"}
+	pure      = []string{"history", "prefix", "profiles", "router", "usage"}
 	pureNever = []string{
 		"net", "os", "io", "log", "fmt", "bufio", "syscall", "database", "context",
 		"math/rand", "crypto/rand", "runtime", "unsafe", "testing",

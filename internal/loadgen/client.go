@@ -34,7 +34,8 @@ func (o Outcome) String() string {
 // Request is one streamed chat completion.
 type Request struct {
 	Model        string
-	PromptTokens int // sent as four bytes each
+	PromptTokens int    // sent as four bytes each
+	Text         string // sent as the prompt instead; "" = PromptTokens are made up
 	MaxTokens    int
 	Salt         uint64 // the prompt begins with it, so that no cache knows it; 0 = it does not
 	Usage        bool   // ask for the engine's own count
@@ -196,14 +197,26 @@ func body(req Request) []byte {
 		b.WriteString(`,"stream_options":{"include_usage":true}`)
 	}
 	b.WriteString(`,"messages":[{"role":"user","content":"`)
-	text := strings.Repeat("word", max(req.PromptTokens, 1))
-	if req.Salt != 0 {
-		salt := fmt.Sprintf("%016x", req.Salt)
-		text = (salt + text)[:len(text)]
+	if req.Text != "" {
+		text, err := json.Marshal(req.Text)
+		if err != nil {
+			panic(err) // a string always has a form
+		}
+		b.Write(text[1 : len(text)-1])
+	} else {
+		b.WriteString(madeUp(req))
 	}
-	b.WriteString(text)
 	b.WriteString(`"}]}`)
 	return b.Bytes()
+}
+
+// madeUp is a prompt of as many tokens as are asked for.
+func madeUp(req Request) string {
+	text := strings.Repeat("word", max(req.PromptTokens, 1))
+	if req.Salt == 0 {
+		return text
+	}
+	return (fmt.Sprintf("%016x", req.Salt) + text)[:len(text)]
 }
 
 func retryAfter(h http.Header) time.Duration {

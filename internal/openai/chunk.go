@@ -4,9 +4,11 @@ import "unicode/utf8"
 
 // Usage is the token count in an answer. Backends are not believed further
 // than this: no count is negative or above 2^31-1, CachedTokens is part of
-// PromptTokens, ReasoningTokens of CompletionTokens.
+// PromptTokens, ReasoningTokens of CompletionTokens, and of both some may be sound.
 type Usage struct {
 	PromptTokens, CachedTokens, CompletionTokens, ReasoningTokens int
+
+	AudioPromptTokens, AudioCompletionTokens int
 }
 
 // Chunk is what one event of a stream of chat.completions or completions
@@ -19,6 +21,10 @@ type Chunk struct {
 	Bytes   int
 
 	Reasoning bool // some of the content is reasoning
+
+	// Texts is how many strings the content is made of, and Text the last of them.
+	Texts int
+	Text  Text
 
 	HasUsage bool // Usage is the answer's own count
 	Usage    Usage
@@ -39,6 +45,13 @@ type Chunk struct {
 	Fingerprint Fingerprint
 
 	Error bool // the backend reports an error
+}
+
+// Text is a string of the content: [From, To) is what stands between its quotes, in
+// offsets of the event's data.
+type Text struct {
+	From, To int
+	Escaped  bool // it holds escapes
 }
 
 // OfOne reports whether the usage counts a single choice although there may be
@@ -253,6 +266,8 @@ func (p *chunkParser) text(v, depth int) int {
 	if end > v+2 {
 		p.c.Content = true
 		p.c.Bytes += textLen(p.b[v+1:end-1], escaped)
+		p.c.Texts++
+		p.c.Text = Text{From: v + 1, To: end - 1, Escaped: escaped}
 		if len(p.kept) <= p.keep-utf8.UTFMax { // with less room a character may have been left out already
 			p.kept, _ = appendUnquoted(p.kept, p.b[v+1:end-1], escaped, p.keep)
 		}

@@ -57,6 +57,9 @@ func (r *Request) Forget() { r.body = nil }
 
 // ask adds the edits that set the stream_options of ask.
 func (r *Request) ask(ask Ask, edits []Splice) []Splice {
+	if (ask < AskUsage || r.IncludeUsage) && (ask < AskContinuous || r.ContinuousUsage) {
+		return edits
+	}
 	const key = `"stream_options":`
 	text := append(make([]byte, 0, 96), key...)
 	text = append(text, '{')

@@ -29,7 +29,7 @@ func TestParseEvent(t *testing.T) {
 		{"text done", `{"type":"response.output_text.done","text":"all of it"}`, Event{Sequence: -1}},
 		{"part done", `{"type":"response.content_part.done","part":{"type":"output_text","text":"all"}}`, Event{Sequence: -1}},
 		{"created", `{"type":"response.created","response":{"id":"r","error":null,"output":[],"usage":null},"sequence_number":0}`, Event{}},
-		{"completed", `{"type":"response.completed","response":{"id":"r","output":[{"content":[{"text":"all"}]}],"usage":{"input_tokens":37,"input_tokens_details":{"cached_tokens":30},"output_tokens":11,"output_tokens_details":{"reasoning_tokens":4},"total_tokens":48}}}`, Event{HasUsage: true, Usage: Usage{37, 30, 11, 4}, Sequence: -1}},
+		{"completed", `{"type":"response.completed","response":{"id":"r","output":[{"content":[{"text":"all"}]}],"usage":{"input_tokens":37,"input_tokens_details":{"cached_tokens":30},"output_tokens":11,"output_tokens_details":{"reasoning_tokens":4},"total_tokens":48}}}`, Event{HasUsage: true, Usage: Usage{37, 30, 11, 4, 0, 0}, Sequence: -1}},
 		{"failed", `{"type":"response.failed","response":{"error":{"code":"server_error"},"usage":null}}`, Event{Error: true, Sequence: -1}},
 		{"Responses error", `{"type":"error","code":"x","message":"m","param":null,"sequence_number":1}`, Event{Error: true, Sequence: 1}},
 
@@ -43,12 +43,12 @@ func TestParseEvent(t *testing.T) {
 		{"signature_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"EqQB"}}`, Event{Sequence: -1}},
 		{"citations_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"cited_text":"x"}}}`, Event{Sequence: -1}},
 		{"message_delta", `{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":15}}`, Event{HasUsage: true, Usage: Usage{CompletionTokens: 15}, Sequence: -1}},
-		{"Messages cache", `{"type":"message_delta","delta":{},"usage":{"input_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":20,"output_tokens":15,"output_tokens_details":{"thinking_tokens":9}}}`, Event{HasUsage: true, Usage: Usage{125, 100, 15, 9}, Sequence: -1}},
+		{"Messages cache", `{"type":"message_delta","delta":{},"usage":{"input_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":20,"output_tokens":15,"output_tokens_details":{"thinking_tokens":9}}}`, Event{HasUsage: true, Usage: Usage{125, 100, 15, 9, 0, 0}, Sequence: -1}},
 		{"ping", `{"type": "ping"}`, Event{Sequence: -1}},
 		{"Messages error", `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, Event{Error: true, Sequence: -1}},
 
 		{"transcript", `{"type":"transcript.text.delta","delta":"I","logprobs":[{"token":"I"}]}`, Event{Content: true, Bytes: 1, Sequence: -1}},
-		{"transcript done", `{"type":"transcript.text.done","text":"I see","usage":{"type":"tokens","input_tokens":14,"input_token_details":{"text_tokens":0,"audio_tokens":14},"output_tokens":45,"total_tokens":59}}`, Event{HasUsage: true, Usage: Usage{PromptTokens: 14, CompletionTokens: 45}, Sequence: -1}},
+		{"transcript done", `{"type":"transcript.text.done","text":"I see","usage":{"type":"tokens","input_tokens":14,"input_token_details":{"text_tokens":0,"audio_tokens":14},"output_tokens":45,"total_tokens":59}}`, Event{HasUsage: true, Usage: Usage{PromptTokens: 14, CompletionTokens: 45, AudioPromptTokens: 14}, Sequence: -1}},
 		{"vLLM's transcription", `{"object":"transcription.chunk","choices":[{"delta":{"content":"I"}}]}`, Event{Content: true, Bytes: 1, Sequence: -1}},
 		{"speech", `{"type":"speech.audio.delta","audio":"QUJD"}`, Event{Content: true, Sequence: -1}},
 		{"speech done", `{"type":"speech.audio.done","usage":{"input_tokens":14,"output_tokens":101,"total_tokens":115}}`, Event{HasUsage: true, Usage: Usage{PromptTokens: 14, CompletionTokens: 101}, Sequence: -1}},
@@ -60,7 +60,7 @@ func TestParseEvent(t *testing.T) {
 		{"whole transcription", `{"text":"I see","usage":{"type":"duration","seconds":3}}`, Event{Content: true, Bytes: 5, Sequence: -1}},
 		{"rerank", `{"results":[{"index":0,"document":{"text":"x"}}],"usage":{"total_tokens":56}}`, Event{HasUsage: true, Usage: Usage{PromptTokens: 56}, Sequence: -1}},
 		{"error answer", `{"error":{"message":"no"}}`, Event{Error: true, Sequence: -1}},
-		{"usage beyond belief", `{"type":"message_delta","usage":{"input_tokens":-4,"cache_read_input_tokens":1e99,"cache_creation_input_tokens":1e99,"output_tokens":99999999999999999999}}`, Event{HasUsage: true, Usage: Usage{maxCount, maxCount, maxCount, 0}, Sequence: -1}},
+		{"usage beyond belief", `{"type":"message_delta","usage":{"input_tokens":-4,"cache_read_input_tokens":1e99,"cache_creation_input_tokens":1e99,"output_tokens":99999999999999999999}}`, Event{HasUsage: true, Usage: Usage{maxCount, maxCount, maxCount, 0, 0, 0}, Sequence: -1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := Event{Content: true, HasUsage: true, Bytes: 99, Error: true} // must be overwritten
@@ -103,7 +103,7 @@ func TestEventsOfOneStream(t *testing.T) {
 			t.Errorf("%s: content %v", e[0], got)
 		}
 	}
-	if want := (Usage{32, 7, 15, 0}); ev.Usage != want {
+	if want := (Usage{32, 7, 15, 0, 0, 0}); ev.Usage != want {
 		t.Errorf("usage %+v, want %+v", ev.Usage, want)
 	}
 	// What is refused leaves nothing behind.

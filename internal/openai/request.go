@@ -40,6 +40,10 @@ type Request struct {
 	// "" = none.
 	PreviousResponseID string
 
+	// Session is what tells the requests of one conversation or user: prompt_cache_key,
+	// else user; "" = neither is there, or is no text.
+	Session string
+
 	body  []byte
 	form  bool   // the body is multipart/form-data
 	model string // as the body has it
@@ -52,6 +56,9 @@ type Request struct {
 		delimiter     span // of a form: its first one, without the line ends
 		optionsEmpty  bool // stream_options is {}
 		empty         bool // the body is {}
+
+		tools, system, text span   // the values; text is a prompt, input or instructions that is no list
+		items               []span // of messages, or of input
 	}
 }
 
@@ -146,7 +153,7 @@ func (p *peeker) member(at int) (int, *BadRequest) {
 	if bad := p.keys.add(raw); bad != nil {
 		return -1, bad
 	}
-	end := p.value(v, 1)
+	end := p.part(raw, v)
 	if end < 0 {
 		return -1, p.invalid()
 	}
@@ -176,6 +183,10 @@ func (p *peeker) field(key []byte, v, end int) (bad *BadRequest) {
 		p.countPrompts(v)
 	case "previous_response_id":
 		return p.previous(v, end)
+	case "prompt_cache_key", "user": // what is no text is the backend's to refuse
+		if raw := p.b[v:end]; raw[0] == '"' && (len(key) > len("user") || p.req.Session == "") {
+			p.req.Session = unquote(raw, bytes.IndexByte(raw, '\\') >= 0)
+		}
 	case "store": // what is neither true nor false is the backend's to refuse
 		p.req.Store = p.kind(v) != 'f' && p.kind(v) != 'n'
 	default:

@@ -26,6 +26,10 @@ func TestPeekReads(t *testing.T) {
 		{`{"model":"m","stream_options":{"include_usage":true}}`, Request{Model: "m", IncludeUsage: true, Sequences: 1}},
 		{`{"model":"m","stream_options":{"continuous_usage_stats":true}}`, Request{Model: "m", ContinuousUsage: true, Sequences: 1}},
 		{`{"model":"m","stream_options":{"x":[1],"include_usage":false}}`, Request{Model: "m", Sequences: 1}},
+		{`{"user":"u","model":"m"}`, Request{Model: "m", Session: "u", Sequences: 1}},
+		{`{"user":"u","prompt_cache_key":"k\u0065y","model":"m"}`, Request{Model: "m", Session: "key", Sequences: 1}},
+		{`{"prompt_cache_key":"k","user":"u","model":"m"}`, Request{Model: "m", Session: "k", Sequences: 1}},
+		{`{"prompt_cache_key":null,"user":7,"model":"m"}`, Request{Model: "m", Sequences: 1}},
 		{`{"model":"m","max_tokens":7}`, Request{Model: "m", MaxTokens: 7, Sequences: 1}},
 		{`{"model":"m","max_tokens":7,"max_completion_tokens":5,"max_output_tokens":3}`, Request{Model: "m", MaxTokens: 5, Sequences: 1}},
 		{`{"model":"m","max_output_tokens":3}`, Request{Model: "m", MaxTokens: 3, Sequences: 1}},
@@ -396,5 +400,33 @@ func BenchmarkEdit(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Edit("meta-llama/Llama-3.1-70B-Instruct", AskContinuous)
+	}
+}
+
+// The parts stand in the order in which engines put them together, whatever the
+// order in the body, and the next turn begins with those of the last.
+func TestPartsOfAPrompt(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"messages":[{"role":"user"}, {"a":[1]}],"model":"m","tools":[{"x":1}],"system":"s"}`: `[{"x":1}]|"s"|{"role":"user"}|{"a":[1]}`,
+		`{"prompt":"text","model":"m"}`:                        `"text"`,
+		`{"input":[{"a":1},"b"],"instructions":"i"}`:           `"i"|{"a":1}|"b"`,
+		`{"input":"text","tools":null}`:                        `"text"`,
+		`{"prompt":["one","two"]}`:                             ``, // two prompts
+		`{"messages":[{}],"n":2}`:                              ``,
+		`{"model":"m"}`:                                        ``,
+		`{"messages":[]}`:                                      ``,
+		`{"messages":{"not":"a list"},"metadata":{"tools":1}}`: `{"not":"a list"}`,
+	} {
+		r, err := Peek([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var parts []string
+		r.Parts(func(part []byte) { parts = append(parts, string(part)) })
+		if got := strings.Join(parts, "|"); got != want {
+			t.Errorf("%s: parts %s, want %s", body, got, want)
+		}
+		r.Forget()
+		r.Parts(func(part []byte) { t.Errorf("%s: a part %q of a body that was let go", body, part) })
 	}
 }

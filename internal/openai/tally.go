@@ -9,6 +9,7 @@ type tally struct {
 
 	prompt, completion      int
 	cached, reasoning       int
+	audioIn, audioOut       int
 	cacheRead, cacheWritten int  // Messages: beside input_tokens, not within
 	beside                  bool // prompt came as input_tokens: cacheRead and cacheWritten are not in it
 	total                   int
@@ -19,6 +20,7 @@ func (t *tally) usage() Usage {
 	u := Usage{
 		PromptTokens: t.prompt, CachedTokens: max(t.cached, t.cacheRead),
 		CompletionTokens: t.completion, ReasoningTokens: t.reasoning,
+		AudioPromptTokens: t.audioIn, AudioCompletionTokens: t.audioOut,
 	}
 	if t.beside {
 		u.PromptTokens += t.cacheRead + t.cacheWritten
@@ -54,14 +56,17 @@ func (w *walker) tally(v, depth int, t *tally) int {
 			return w.count(v, depth+1, &t.cacheRead)
 		case "cache_creation_input_tokens":
 			return w.count(v, depth+1, &t.cacheWritten)
-		case "input_tokens_details", "input_token_details", "prompt_tokens_details", "output_tokens_details", "completion_tokens_details":
-			return w.tallyDetails(v, depth+1, t)
+		case "input_tokens_details", "input_token_details", "prompt_tokens_details":
+			return w.tallyDetails(v, depth+1, t, &t.audioIn)
+		case "output_tokens_details", "completion_tokens_details":
+			return w.tallyDetails(v, depth+1, t, &t.audioOut)
 		}
 		return w.value(v, depth+1)
 	})
 }
 
-func (w *walker) tallyDetails(v, depth int, t *tally) int {
+// tallyDetails adds what the counts are made of to t, and those of sound to audio.
+func (w *walker) tallyDetails(v, depth int, t *tally, audio *int) int {
 	if w.kind(v) != '{' {
 		return w.value(v, depth)
 	}
@@ -71,6 +76,8 @@ func (w *walker) tallyDetails(v, depth int, t *tally) int {
 			return w.count(v, depth+1, &t.cached)
 		case "reasoning_tokens", "thinking_tokens":
 			return w.count(v, depth+1, &t.reasoning)
+		case "audio_tokens":
+			return w.count(v, depth+1, audio)
 		}
 		return w.value(v, depth+1)
 	})

@@ -82,5 +82,7 @@ func (u Usage) clamped() Usage {
 	u.PromptTokens = min(u.PromptTokens, math.MaxInt32)
 	u.CachedTokens = min(u.CachedTokens, u.PromptTokens)
 	u.ReasoningTokens = min(u.ReasoningTokens, u.CompletionTokens)
+	u.AudioPromptTokens = min(u.AudioPromptTokens, u.PromptTokens)
+	u.AudioCompletionTokens = min(u.AudioCompletionTokens, u.CompletionTokens)
 	return u
 }

@@ -49,89 +49,16 @@ type Load struct {
 	OutputTokens float64 `json:"output_tokens"` // mean
 }
 
-// Rests is what the curve of a backend rests on.
-type Rests struct {
-	Backend               string  `json:"backend"`
-	RestsOn               string  `json:"rests_on"`
-	Support               [2]int  `json:"support"`
-	SecondsPerPromptToken float64 `json:"seconds_per_prompt_token"`
-	PromptCost            string  `json:"prompt_cost"` // what that rests on
-	Slots                 int     `json:"slots"`       // sequences that run together
-}
-
-// Run is one load against one fleet under one policy.
-type Run struct {
-	Policy    string     `json:"policy"`
-	Factor    float64    `json:"factor"`             // on the load
-	Replicas  int        `json:"replicas,omitempty"` // of the backend that is searched
-	MeasuredS float64    `json:"measured_s"`         // without the warm-up
-	WarmupS   float64    `json:"warmup_s"`
-	Holds     bool       `json:"holds"` // every promise
-	Kept      api.Number `json:"kept"`  // the lowest attainment of the routes that promise
-	Routes    []Route    `json:"routes"`
-	Backends  []Backend  `json:"backends"`
-
-	USDPerHour                api.Number `json:"usd_per_hour"`                  // of the machines that state it; null = none does
-	USDPerMillionOutputTokens api.Number `json:"usd_per_million_output_tokens"` // null = not all of them do
-	TokensUSDPerHour          api.Number `json:"tokens_usd_per_hour"`           // by price; null = none states it
-}
-
-// Route is what the users of a route got.
-type Route struct {
-	Route    string  `json:"route"`
-	Class    string  `json:"class"`
-	MinTPS   float64 `json:"min_tps"`    // 0 = none
-	MaxTTFTS float64 `json:"max_ttft_s"` // 0 = none
-	Goal     float64 `json:"attainment_goal"`
-	Holds    bool    `json:"holds"`
-
-	Offered    int        `json:"offered"`
-	Met        int        `json:"met"`
-	Missed     int        `json:"missed"`
-	Unmeasured int        `json:"unmeasured"`
-	Shed       int        `json:"shed"`
-	Failed     int        `json:"failed"`
-	Attainment api.Number `json:"attainment"`
-	Goodput    api.Number `json:"goodput_tps"`
-
-	TPS    TPSQuantiles `json:"tps"`
-	TTFT   Quantiles    `json:"ttft_s"`
-	Waited Waited       `json:"waited_s"`
-}
-
-type TPSQuantiles struct {
-	P10 api.Number `json:"p10"`
-	P50 api.Number `json:"p50"`
-}
-
-type Quantiles struct {
-	P50 float64 `json:"p50"`
-	P99 float64 `json:"p99"`
-}
-
-type Waited Quantiles
-
-// Backend is what one machine did.
-type Backend struct {
-	Backend     string  `json:"backend"`
-	Utilisation float64 `json:"utilisation"` // share of the time that it was in a step
-	Peak        int     `json:"peak"`        // most sequences there at once
-	Users       []Users `json:"users"`       // by floor, rising
-
-	OutputTokens              int        `json:"output_tokens"`
-	USDPerHour                api.Number `json:"usd_per_hour"`
-	USDPerMillionOutputTokens api.Number `json:"usd_per_million_output_tokens"`
-	TokensUSDPerHour          api.Number `json:"tokens_usd_per_hour"`
-}
-
-// Users is up to how many streams at once one with the floor is let in, at the prompts of
-// the load.
-type Users struct {
-	MinTPS float64 `json:"min_tps"`
-	Users  int     `json:"users"`
-
-	IsLowerBound bool `json:"users_is_lower_bound"` // knowledge ends there, and not speed
-}
+// What the admin port answers in the same form.
+type (
+	Rests        = api.PlanCurve
+	Run          = api.PlanRun
+	Route        = api.PlanRoute
+	TPSQuantiles = api.PlanTPS
+	Quantiles    = api.PlanQuantiles
+	Backend      = api.PlanBackend
+	Users        = api.PlanUsers
+)
 
 // Guarantee is the places that are kept for a route on a backend, and what they take
 // from the others there while nobody uses them.
@@ -171,7 +98,9 @@ func (p *plan) answer(runs []played) *Answer {
 	}
 	for _, b := range p.cfg.Backends {
 		if c, ok := p.curves[b.Name]; ok {
-			a.Curves = append(a.Curves, Rests{b.Name, c.rests, [2]int{c.lo, c.hi}, c.model.D, c.prompt, c.slots})
+			a.Curves = append(a.Curves, Rests{
+				Backend: b.Name, RestsOn: c.rests, Support: [2]int{c.lo, c.hi}, SecondsPerPromptToken: c.model.D, PromptCost: c.prompt, Slots: c.slots,
+			})
 		}
 	}
 	for i := range runs {
@@ -214,13 +143,13 @@ func (p *plan) describe(r *played) Run {
 		if route.Offered > 0 {
 			out.Routes = append(out.Routes, p.describeRoute(&route))
 			last := &out.Routes[len(out.Routes)-1]
-			promised = promised || last.promises()
+			promised = promised || promises(last)
 		}
 	}
 	out.Holds = true
 	for _, route := range out.Routes {
 		// Who promises nothing is judged only where nobody does: by who was served.
-		if route.promises() != promised || !route.Attainment.Known() {
+		if promises(&route) != promised || !route.Attainment.Known() {
 			continue
 		}
 		out.Holds = out.Holds && route.Holds
@@ -245,7 +174,7 @@ func (p *plan) describe(r *played) Run {
 	return out
 }
 
-func (r *Route) promises() bool { return r.MinTPS > 0 || r.MaxTTFTS > 0 }
+func promises(r *Route) bool { return r.MinTPS > 0 || r.MaxTTFTS > 0 }
 
 // holds tells whether a run keeps every promise.
 func (p *plan) holds(r *played) bool { return p.describe(r).Holds }
@@ -261,9 +190,9 @@ func (p *plan) describeRoute(r *arena.RouteResult) Route {
 		Route: r.Route, Class: of.Class, MinTPS: of.SLO.MinTPS, MaxTTFTS: of.SLO.MaxTTFT.Seconds(), Goal: p.goal(of.SLO.Attainment),
 		Offered: r.Offered, Met: r.Met, Missed: r.Missed, Unmeasured: r.Unmeasured, Shed: r.Shed, Failed: r.Failed,
 		Attainment: api.Number(r.Attainment()), Goodput: api.Number(r.Goodput),
-		TPS:    TPSQuantiles{api.Number(r.TPSP10), api.Number(r.TPSP50)},
-		TTFT:   Quantiles{r.TTFTP50.Seconds(), r.TTFTP99.Seconds()},
-		Waited: Waited{r.WaitedP50.Seconds(), r.WaitedP99.Seconds()},
+		TPS:    TPSQuantiles{P10: api.Number(r.TPSP10), P50: api.Number(r.TPSP50)},
+		TTFT:   Quantiles{P50: r.TTFTP50.Seconds(), P99: r.TTFTP99.Seconds()},
+		Waited: Quantiles{P50: r.WaitedP50.Seconds(), P99: r.WaitedP99.Seconds()},
 	}
 	out.Holds = !(float64(out.Attainment) < out.Goal)
 	return out
@@ -300,7 +229,7 @@ func (r *played) users(backend string, floor float64) (u Users, known bool) {
 		if conf.Targets[i].Backend != backend || conf.SLO.MinTPS != floor || known && room.Capacity <= u.Users {
 			return
 		}
-		known, u.Users, u.IsLowerBound = true, room.Capacity, room.CapacityLowerBound
+		known, u.Users, u.UsersIsLowerBound = true, room.Capacity, room.CapacityLowerBound
 	})
 	return u, known
 }
@@ -414,13 +343,7 @@ func (p *plan) verdict(a *Answer, runs []played) string {
 		return fmt.Sprintf("Not even ×%.3g of this load is carried as promised (policy %s).", p.factors[0], a.Highest[0].Policy)
 	}
 	first := a.Runs[0]
-	var broken []string
-	for _, r := range first.Routes {
-		if first.Holds || r.Holds || !r.promises() && slices.ContainsFunc(first.Routes, func(r Route) bool { return r.promises() }) {
-			continue
-		}
-		broken = append(broken, fmt.Sprintf("%s gets what it is promised in %s, and %s is wanted", r.Route, report.Percent(r.Attainment), report.Percent(api.Number(r.Goal))))
-	}
+	broken := brokenIn(&first)
 	switch {
 	case len(broken) == 0 && runs[0].extrapolated():
 		return fmt.Sprintf("Yes, if curves go on as they are extrapolated: what is promised is kept (policy %s).", first.Policy)
@@ -428,6 +351,17 @@ func (p *plan) verdict(a *Answer, runs []played) string {
 		return fmt.Sprintf("Yes: what is promised is kept (policy %s).", first.Policy)
 	}
 	return fmt.Sprintf("No: %s (policy %s).", strings.Join(broken, "; "), first.Policy)
+}
+
+// brokenIn are the promises that a run does not keep, in words.
+func brokenIn(run *Run) (broken []string) {
+	for _, r := range run.Routes {
+		if run.Holds || r.Holds || !promises(&r) && slices.ContainsFunc(run.Routes, func(r Route) bool { return promises(&r) }) {
+			continue
+		}
+		broken = append(broken, fmt.Sprintf("%s gets what it is promised in %s, and %s is wanted", r.Route, report.Percent(r.Attainment), report.Percent(api.Number(r.Goal))))
+	}
+	return broken
 }
 
 // extrapolated tells whether some machine ran more at once than twice what its
@@ -476,7 +410,7 @@ func (p *plan) notes(runs []played, a *Answer) []string {
 	for _, route := range first.Routes {
 		// Requests of one burst share their luck, so this is the least.
 		spread := 2 * math.Sqrt(route.Goal*(1-route.Goal)/float64(route.Offered))
-		if one && route.promises() && math.Abs(float64(route.Attainment)-route.Goal) < spread {
+		if one && promises(&route) && math.Abs(float64(route.Attainment)-route.Goal) < spread {
 			notes = append(notes, fmt.Sprintf("%s: %s of %d requests is too close to %s to call; a longer --duration says more", route.Route, report.Percent(route.Attainment), route.Offered, report.Percent(api.Number(route.Goal))))
 		}
 	}

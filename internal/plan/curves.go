@@ -44,6 +44,14 @@ func (p *plan) learnCurves(ctx context.Context, q *Question) error {
 	if err != nil {
 		return err
 	}
+	if err := p.takeCurves(learned); err != nil {
+		return report.Usage(err)
+	}
+	return nil
+}
+
+// takeCurves finds them where learned is what was learned; nil = nothing.
+func (p *plan) takeCurves(learned *ask.Curves) error {
 	p.curves = map[string]truth{}
 	var missing []string
 	for _, b := range p.cfg.Backends {
@@ -72,7 +80,7 @@ func (p *plan) learnCurves(ctx context.Context, q *Question) error {
 	if learned != nil {
 		of += " (" + learned.From + " has learned none; it knows " + strings.Join(learned.Backends(), ", ") + ")"
 	}
-	return report.Usage(fmt.Errorf("no curve is known of %s; %s", of, how))
+	return fmt.Errorf("no curve is known of %s; %s", of, how)
 }
 
 // used tells whether a route has a target on the backend.

@@ -162,7 +162,7 @@ func (r *played) room() {
 
 func TestPlanWritesFastFloorsOut(t *testing.T) {
 	for tps, want := range map[float64]string{30: "≥ 30 tok/s", 12.5: "≥ 12.5 tok/s", 1200: "≥ 1200 tok/s", 0.5: "≥ 0.5 tok/s"} {
-		if got := (&Route{MinTPS: tps}).promise(); got != want {
+		if got := promise(&Route{MinTPS: tps}); got != want {
 			t.Errorf("a floor of %v reads %q, want %q", tps, got, want)
 		}
 	}

@@ -160,7 +160,7 @@ func printRoutes(w io.Writer, runs []Run, width int) {
 	hideUnless(&t, "waited p99", runs, func(r Route) bool { return r.Waited.P99 > 0 })
 	for _, r := range runs {
 		for _, route := range r.Routes {
-			t.Add(route.Route, r.Policy, route.promise(), strconv.Itoa(route.Offered), strconv.Itoa(route.Met), strconv.Itoa(route.Missed), strconv.Itoa(route.Unmeasured),
+			t.Add(route.Route, r.Policy, promise(&route), strconv.Itoa(route.Offered), strconv.Itoa(route.Met), strconv.Itoa(route.Missed), strconv.Itoa(route.Unmeasured),
 				strconv.Itoa(route.Shed), strconv.Itoa(route.Failed), report.Percent(route.Attainment), report.Figure(route.Goodput, 0),
 				report.Figure(route.TPS.P10, 1), report.Figure(route.TPS.P50, 1), report.Seconds(route.TTFT.P50), report.Seconds(route.TTFT.P99), report.Seconds(route.Waited.P99))
 		}
@@ -169,7 +169,7 @@ func printRoutes(w io.Writer, runs []Run, width int) {
 }
 
 // promise is what the route promises, in words.
-func (r *Route) promise() string {
+func promise(r *Route) string {
 	var words []string
 	if r.MinTPS > 0 {
 		words = append(words, "≥ "+report.Brief(r.MinTPS)+" tok/s")
@@ -199,7 +199,7 @@ func printBackends(w io.Writer, runs []Run, width int) {
 			var users []string
 			for _, u := range b.Users {
 				least := ""
-				if u.IsLowerBound {
+				if u.UsersIsLowerBound {
 					least = "≥ "
 				}
 				users = append(users, fmt.Sprintf("%s%d at %s", least, u.Users, report.Brief(u.MinTPS)))

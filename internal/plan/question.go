@@ -52,7 +52,8 @@ func (q *Question) Answer(ctx context.Context, progress func(string)) (*Answer, 
 	if err := p.measureLoad(); err != nil {
 		return nil, report.Usage(err)
 	}
-	runs, err := p.playAll(ctx, progress)
+	runs, err := p.playAll(ctx, func(runs int, share float64) { progress(bar(runs, share)) })
+	progress("")
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,7 @@ type plan struct {
 		text string // as written
 	}
 	seed uint64
+	idle float64 // seconds of rest after each second of work; 0 = none
 
 	attainment float64   // 0 = what each route promises
 	factors    []float64 // of the load; one, or those of a sweep

@@ -47,9 +47,8 @@ type machine struct {
 }
 
 // playAll plays the cases of the question, side by side.
-func (p *plan) playAll(ctx context.Context, progress func(string)) ([]played, error) {
+func (p *plan) playAll(ctx context.Context, progress func(runs int, share float64)) ([]played, error) {
 	board := &scoreboard{show: progress}
-	defer board.clear()
 	if p.searched != "" {
 		return p.search(ctx, board)
 	}
@@ -114,6 +113,9 @@ func (p *plan) search(ctx context.Context, board *scoreboard) ([]played, error) 
 // play plays one case.
 func (p *plan) play(ctx context.Context, c runCase, board *scoreboard) (played, error) {
 	load, length, failed := p.load.at(c.factor)
+	if p.idle > 0 {
+		load = paced(ctx, load, p.idle)
+	}
 	out := played{runCase: c, took: length, warmup: p.load.warmupOf(length)}
 	s := arena.Scenario{
 		Load:     board.watch(load, length),
@@ -184,7 +186,7 @@ func (p *plan) backendOf(m machine, rho float64) arena.Backend {
 		Engine:         sim.EngineOptions{Model: m.curve.model, MaxNumSeqs: m.curve.slots},
 		MaxConcurrency: b.MaxConcurrency,
 		Prior:          m.curve.believed(rho),
-		Price:          arena.Price(b.Price),
+		Price:          arena.Price{Input: b.Price.Input, Output: b.Price.Output},
 		USDPerHour:     m.hour,
 	}
 }
@@ -217,7 +219,7 @@ func (p *plan) routes(machines []machine) []arena.Route {
 
 // scoreboard shows how far the runs of a plan are. Safe for concurrent use.
 type scoreboard struct {
-	show func(string)
+	show func(runs int, share float64)
 
 	mu    sync.Mutex // guards what follows
 	runs  int
@@ -258,10 +260,13 @@ func (b *scoreboard) move(part float64) {
 	b.parts += part
 	if now := time.Now(); now.Sub(b.told) > 100*time.Millisecond {
 		b.told = now
-		const width = 30
-		done := int(b.parts / float64(b.runs) * width)
-		b.show(fmt.Sprintf("playing %d runs %s%s %3.0f %%", b.runs, strings.Repeat("█", done), strings.Repeat("░", width-done), 100*b.parts/float64(b.runs)))
+		b.show(b.runs, min(b.parts/float64(b.runs), 1))
 	}
 }
 
-func (b *scoreboard) clear() { b.show("") }
+// bar draws how far so many runs are.
+func bar(runs int, share float64) string {
+	const width = 30
+	done := int(share * width)
+	return fmt.Sprintf("playing %d runs %s%s %3.0f %%", runs, strings.Repeat("█", done), strings.Repeat("░", width-done), 100*share)
+}

@@ -88,8 +88,9 @@ var readyField = regexp.MustCompile(`(\w+)=(\S+)|(http://\S+)`)
 // Options says how a process differs from one that is run by hand. The zero
 // value is such a one.
 type Options struct {
-	Env   []string // added to the environment
-	Files int      // descriptors it may have open, soft and hard; 0 = as many as the test may
+	Env     []string // added to the environment
+	Files   int      // descriptors it may have open, soft and hard; 0 = as many as the test may
+	Program string   // the file that is run; "" = the program as it is here
 }
 
 // Start runs the program with env added to the environment, and waits for its
@@ -103,9 +104,13 @@ func Start(t testing.TB, env []string, args ...string) *Process {
 func Run(t testing.TB, o Options, args ...string) *Process {
 	t.Helper()
 	p := &Process{t: t, Ready: map[string]string{}, ended: make(chan struct{}), readAll: make(chan struct{})}
-	p.cmd = exec.Command(Binary(t), args...)
+	program := o.Program
+	if program == "" {
+		program = Binary(t)
+	}
+	p.cmd = exec.Command(program, args...)
 	if o.Files > 0 { // only a shell can set limits between fork and exec
-		p.cmd = exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, o.Files), Binary(t)}, args...)...)
+		p.cmd = exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, o.Files), program}, args...)...)
 	}
 	p.cmd.Env = append(os.Environ(), o.Env...)
 	var err error

@@ -159,14 +159,7 @@ func (c *Client) reconnect() {
 // never give the same key.
 func (c *Client) Key(tag string, parts ...string) string {
 	var b strings.Builder
-	// No tag is in a prefix, so colons in it do no harm, and an ACL can be
-	// written as it stands.
-	for i, part := range strings.Split(c.prefix, ":") {
-		if i > 0 {
-			b.WriteByte(':')
-		}
-		escape(&b, part)
-	}
+	b.WriteString(c.Prefix())
 	b.WriteString(":{")
 	if tag == "" {
 		b.WriteByte('%') // an empty tag would be none: the server would hash the whole key
@@ -176,6 +169,20 @@ func (c *Client) Key(tag string, parts ...string) string {
 	for _, p := range parts {
 		b.WriteByte(':')
 		escape(&b, p)
+	}
+	return b.String()
+}
+
+// Prefix is what all keys begin with, up to the colon before the brace.
+func (c *Client) Prefix() string {
+	var b strings.Builder
+	// No tag is in a prefix, so colons in it do no harm, and an ACL can be
+	// written as it stands.
+	for i, part := range strings.Split(c.prefix, ":") {
+		if i > 0 {
+			b.WriteByte(':')
+		}
+		escape(&b, part)
 	}
 	return b.String()
 }

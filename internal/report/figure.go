@@ -49,6 +49,15 @@ func Cell[F ~float64](x F) string {
 	return strconv.FormatFloat(float64(x), 'g', 6, 64)
 }
 
+// Thousands writes a whole number with commas.
+func Thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
 // Count writes a large number short.
 func Count(x float64) string {
 	switch {

@@ -14,6 +14,7 @@ func TestFigures(t *testing.T) {
 		Figure(math.NaN(), 1): "–", Figure(1.5, 2): "1.50", Positive(0.0, 1): "–", Positive(2.0, 1): "2.0",
 		Percent(0.99999): "99.9 %", Percent(1.0): "100.0 %",
 		Brief(1234.5): "1234", Brief(0.12345): "0.123", Cell(math.Inf(1)): "", Count(1.2e6): "1.2 M", Count(999): "999",
+		Thousands(0): "0", Thousands(999): "999", Thousands(11_900): "11,900", Thousands(-1_234_567): "-1,234,567",
 		Seconds(0): "0", Seconds(1.234): "1.23s", Seconds(123): "123s",
 		Ago(99 * time.Second): "99 s", Ago(100 * time.Second): "2 min", Ago(47 * time.Hour): "47 h", Ago(48 * time.Hour): "2 days",
 	} {

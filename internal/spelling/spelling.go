@@ -61,7 +61,7 @@ func Meant(word string, known []string) string {
 		return fmt.Sprintf("did you mean %q?", n)
 	}
 	known = slices.Sorted(slices.Values(known))
-	const most = 24
+	const most = 32
 	if len(known) > most {
 		return fmt.Sprintf("known are %s and %d more", strings.Join(known[:most], ", "), len(known)-most)
 	}

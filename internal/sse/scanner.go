@@ -149,6 +149,19 @@ func (s *Scanner) Next() (Event, bool) {
 	return Event{}, false
 }
 
+// Between reports whether the stream is at the beginning of an event, or of a
+// comment, as far as it came.
+func (s *Scanner) Between() bool {
+	return s.bomSeen < 0 && !s.afterCR && s.partLen == 0 && s.pos == len(s.chunk) && (s.spent || !s.open)
+}
+
+// Skip takes p, which is whole events that end with LF: the caller has read them.
+// The stream must be Between events.
+func (s *Scanner) Skip(p []byte) {
+	s.Feed(p)
+	s.pos = len(p)
+}
+
 // Pending reports whether the last piece ended within an event, and where that
 // event begins.
 func (s *Scanner) Pending() (from int64, ok bool) {

@@ -75,10 +75,12 @@ type Exchange struct {
 	Waited    time.Duration // in line; 0 = did not stand in it
 	Overhead  time.Duration // own time: arrival to send, without waiting in line; 0 = never sent
 	Hedge     Hedge
+	Passages  []Passage
 	Predicted float64 // tokens/s that the curve says for the levels of n it lived at, 0 = unknown
 
 	InputTokens  float64 // the whole prompt
 	CachedTokens float64 // of these, served from a prefix cache
+	WarmTokens   float64 // and so many were expected to be
 	OutputTokens float64 // with those that the backend counted and did not show
 	Source       string  // of OutputTokens: usage | continuous | chunks | estimate | none
 	CostUSD      float64

@@ -53,7 +53,14 @@ func (m *Metrics) Configure(routes map[string]string, backends []string) {
 		m.ring.Configure(slices.Collect(maps.Keys(routes)), backends)
 		var goneBackends map[string]*backendSeries
 		b.backends, goneBackends = keep.Map(b.backends, slices.Values(backends), func(name string) *backendSeries {
-			return &backendSeries{ratio: m.vectors.ratio.WithLabelValues(name), past: m.ring.Backend(name)}
+			s := &backendSeries{
+				ratio: m.vectors.ratio.WithLabelValues(name), past: m.ring.Backend(name),
+				predicted: m.vectors.prefix.WithLabelValues(name, "predicted"), reported: m.vectors.prefix.WithLabelValues(name, "reported"),
+			}
+			for f := range s.fates {
+				s.fates[f] = m.vectors.continued.WithLabelValues(name, fateNames[f])
+			}
+			return s
 		})
 		for name := range goneBackends {
 			m.vectors.forget("backend", name)
@@ -121,8 +128,15 @@ func (m *Metrics) Observe(x Exchange) {
 	}
 	if key.backend != "" && pair.cost != nil {
 		pair.serve(&x)
+		b.backends[key.backend].predicted.Add(max(x.WarmTokens, 0))
+		b.backends[key.backend].reported.Add(max(x.CachedTokens, 0))
 		if ratio := x.TPS / x.Predicted; x.Predicted > 0 && ratio > 0 && !math.IsInf(ratio, 1) {
 			b.backends[key.backend].ratio.Observe(ratio)
+		}
+	}
+	for _, p := range x.Passages {
+		if s := b.backends[p.From]; s != nil {
+			s.fates[p.Fate].Inc()
 		}
 	}
 	if route != nil {
@@ -175,6 +189,26 @@ func (m *Metrics) Route(name string) RouteStats {
 	return statsOf(m.ring.Figures(time.Now(), m.ring.Route(name), history.Start))
 }
 
+// Warm returns how many prompt tokens were expected in the prefix cache of a backend,
+// and how many it told were there, since the start; 0 for one that is not configured.
+// Safe for concurrent use.
+func (m *Metrics) Warm(backend string) (predicted, reported int64) {
+	s := m.bound.Load().backends[backend]
+	if s == nil {
+		return 0, 0
+	}
+	return standing(s.predicted), standing(s.reported)
+}
+
+// standing is what c stands at, as a whole number.
+func standing(c prometheus.Counter) int64 {
+	var d dto.Metric
+	if c.Write(&d) != nil { // it cannot fail for a counter
+		return 0
+	}
+	return int64(math.Round(d.GetCounter().GetValue()))
+}
+
 // History is what was observed, over time.
 func (m *Metrics) History() *history.Ring { return m.ring }
 
@@ -202,7 +236,7 @@ func (m *Metrics) StoreLag(lag time.Duration) { m.vectors.storeLag.Set(lag.Secon
 
 // Handler serves the Prometheus text. At most 8 scrapes run at once.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(prometheus.GathererFunc(m.gather), promhttp.HandlerOpts{
+	return promhttp.HandlerFor(m.Gatherer(), promhttp.HandlerOpts{
 		EnableOpenMetrics:   true,
 		MaxRequestsInFlight: 8,
 	})
@@ -218,3 +252,6 @@ func (m *Metrics) gather() ([]*dto.MetricFamily, error) {
 	snapshot.MustRegister(liveCollector{l})
 	return prometheus.Gatherers{m.registry, snapshot}.Gather()
 }
+
+// Gatherer is what a scrape shows, for who sends it elsewhere.
+func (m *Metrics) Gatherer() prometheus.Gatherer { return prometheus.GathererFunc(m.gather) }

@@ -35,7 +35,12 @@ type routeSeries struct {
 // backendSeries is everything bound for one backend.
 type backendSeries struct {
 	ratio prometheus.Observer // pacer_prediction_ratio
-	past  *history.Series
+
+	predicted, reported prometheus.Counter // pacer_prefix_tokens_total
+
+	fates [numFates]prometheus.Counter // pacer_continued_total
+
+	past *history.Series
 }
 
 // adding adds to, or observes, one series.

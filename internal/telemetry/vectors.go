@@ -65,7 +65,7 @@ type vectors struct {
 	registry *prometheus.Registry
 	list     []Metric
 
-	requests, tokens, cost, reloads *prometheus.CounterVec
+	requests, tokens, prefix, continued, cost, reloads *prometheus.CounterVec
 
 	ttft, tps, duration, ratio *prometheus.HistogramVec
 
@@ -81,6 +81,8 @@ func newVectors(reg *prometheus.Registry) *vectors {
 	served := []string{"route", "backend", "class"}
 	v.requests = v.counter("pacer_requests_total", "Requests by what became of them; backend is empty when none was reached.", append(served, "outcome")...)
 	v.tokens = v.counter("pacer_tokens_total", "Tokens as the target counts them. input is the whole prompt, input_cached the part of it that came from a prefix cache; output has hidden reasoning, too. source is where the count is from.", "route", "backend", "direction", "source")
+	v.prefix = v.counter("pacer_prefix_tokens_total", "Prompt tokens that were expected in a backend's prefix cache (predicted), and that it told were there (reported).", "backend", "kind")
+	v.continued = v.counter("pacer_continued_total", "Streams of routes with continue whose backend died in the middle: went on elsewhere (ok), broke off for want of another (lost), or could not be continued (unfit).", "backend", "result")
 	v.cost = v.counter("pacer_cost_usd_total", "US dollars, from tokens and the configured prices.", "route", "backend")
 	v.reloads = v.counter("pacer_config_reloads_total", "Configurations read while running: put into force (ok), or refused, and then the one before stays.", "result")
 	v.ttft = v.histogram("pacer_ttft_seconds", "Time from sending the request to the first chunk that carries a token.", ttftEdges, served...)
@@ -103,7 +105,7 @@ func newVectors(reg *prometheus.Registry) *vectors {
 // forget drops every series that has a label of this value.
 func (v *vectors) forget(label, value string) {
 	of := prometheus.Labels{label: value}
-	for _, metric := range append([]vector{v.requests, v.tokens, v.cost, v.ttft, v.tps, v.duration, v.ratio}, v.ofRoutes...) {
+	for _, metric := range append([]vector{v.requests, v.tokens, v.prefix, v.continued, v.cost, v.ttft, v.tps, v.duration, v.ratio}, v.ofRoutes...) {
 		metric.DeletePartialMatch(of)
 	}
 }

@@ -1,7 +1,7 @@
-// Package tracing tells a collector of traces what became of each request, by
-// OpenTelemetry's own library and its standard variables: OTEL_EXPORTER_OTLP_ENDPOINT
-// turns it on, and without it there is no Tracer. A nil Tracer and a nil Span are
-// valid, do nothing, and cost nothing.
+// Package tracing tells a collector what became of each request, and gives it metrics
+// and log lines, by OpenTelemetry's own library and its standard variables:
+// OTEL_EXPORTER_OTLP_ENDPOINT turns it on, and without it there is no Tracer. A nil
+// Tracer and a nil Span are valid, do nothing, and cost nothing.
 //
 // A span is told of as it begins, because its number goes to the backend in
 // traceparent, and is ended with the times that the gateway measured. What is
@@ -11,19 +11,14 @@ package tracing
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -39,13 +34,6 @@ var (
 	Bool   = attribute.Bool
 )
 
-// Options configures a Tracer; all fields are required.
-type Options struct {
-	Getenv  func(string) string // of the standard variables
-	Version string              // of the program
-	Log     *slog.Logger        // is told when the collector does not take spans, and when it does again
-}
-
 // Tracer begins the spans of requests. It is safe for concurrent use.
 type Tracer struct {
 	provider *sdktrace.TracerProvider
@@ -55,67 +43,27 @@ type Tracer struct {
 // New returns a Tracer as the environment says; nil where it asks for none. What it
 // cannot do is an error, that a collector is not there is none.
 func New(ctx context.Context, o Options) (*Tracer, error) {
-	on, err := wanted(o.Getenv)
-	if !on || err != nil {
+	protocol, about, err := o.begin(ctx, "TRACES")
+	if protocol == off || err != nil {
 		return nil, err
 	}
-	exporter, err := otlptracehttp.New(ctx) // endpoint, headers, certificates, timeout by OTEL_EXPORTER_OTLP_…
+	exporter, err := exporterOver(protocol, // endpoint, headers, certificates, timeout by OTEL_EXPORTER_OTLP_…
+		func() (sdktrace.SpanExporter, error) { return otlptracehttp.New(ctx) },
+		func() (sdktrace.SpanExporter, error) { return otlptracegrpc.New(ctx) })
 	if err != nil {
-		return nil, fmt.Errorf("tracing: %w", err)
+		return nil, err
 	}
-	about, err := resource.New(ctx,
-		resource.WithAttributes(String("service.name", "pacer"), String("service.version", o.Version)),
-		resource.WithTelemetrySDK(), resource.WithFromEnv(), // OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES
-	)
-	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
-		return nil, fmt.Errorf("tracing: %w", err)
-	}
-	otel.SetErrorHandler(&reporter{log: o.Log}) // the library has one for the process
-	provider := sdktrace.NewTracerProvider(     // sampler, limits and queue by OTEL_TRACES_SAMPLER, OTEL_SPAN_…, OTEL_BSP_…
+	provider := sdktrace.NewTracerProvider( // sampler, limits and queue by OTEL_TRACES_SAMPLER, OTEL_SPAN_…, OTEL_BSP_…
 		sdktrace.WithBatcher(exporter), sdktrace.WithResource(about),
 	)
 	return &Tracer{provider, provider.Tracer("github.com/pacer-dev/pacer", trace.WithInstrumentationVersion(o.Version))}, nil
 }
 
-// wanted reads which variables turn tracing on.
-func wanted(getenv func(string) string) (bool, error) {
-	if getenv("OTEL_SDK_DISABLED") == "true" {
-		return false, nil
-	}
-	switch exporter := getenv("OTEL_TRACES_EXPORTER"); exporter {
-	case "none":
-		return false, nil
-	case "otlp":
-	case "":
-		if getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
-			return false, nil
-		}
-	default:
-		return false, fmt.Errorf("tracing: OTEL_TRACES_EXPORTER is %q; write otlp, or none", exporter)
-	}
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
-		switch protocol := getenv(name); protocol {
-		case "":
-			continue
-		case "http/protobuf":
-			return true, nil
-		default:
-			return false, fmt.Errorf("tracing: %s is %q; write http/protobuf, which collectors take at port 4318", name, protocol)
-		}
-	}
-	return true, nil
-}
-
 // CloseWithin sends what is left, for at most that long: what is not out by then is
 // lost.
 func (t *Tracer) CloseWithin(limit time.Duration) {
-	if t == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	if err := t.provider.Shutdown(ctx); err != nil {
-		otel.Handle(err)
+	if t != nil {
+		closeWithin(limit, t.provider.Shutdown)
 	}
 }
 
@@ -212,26 +160,4 @@ func (s *Span) TraceID() (id string, recorded bool) {
 	}
 	c := s.span.SpanContext()
 	return c.TraceID().String(), c.IsSampled()
-}
-
-// reporter puts the library's complaints into the log: the first at once, then one a
-// minute.
-type reporter struct {
-	log *slog.Logger
-
-	mu   sync.Mutex // guards what follows; a leaf
-	said time.Time
-}
-
-// Handle implements otel.ErrorHandler.
-func (r *reporter) Handle(err error) {
-	r.mu.Lock()
-	due := time.Since(r.said) >= time.Minute
-	if due {
-		r.said = time.Now()
-	}
-	r.mu.Unlock()
-	if due {
-		r.log.Warn("traces do not reach their collector, and are lost", "error", err.Error())
-	}
 }

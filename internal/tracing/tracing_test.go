@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Which variables turn tracing on, and which words are refused with what to write.
@@ -24,8 +26,9 @@ func TestWhatTurnsItOn(t *testing.T) {
 		{map[string]string{"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}, false, ""},
 		{map[string]string{"OTEL_SDK_DISABLED": "true", "OTEL_TRACES_EXPORTER": "otlp"}, false, ""},
 		{map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, false, "write otlp, or none"},
-		{map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, false, "write http/protobuf"},
-		{map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf"}, true, ""},
+		{map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, false, "write http/protobuf (port 4318) or grpc (port 4317)"},
+		{map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, true, ""},
+		{map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf"}, true, ""},
 	} {
 		tracer, err := New(context.Background(), Options{
 			Getenv: func(name string) string { return c.env[name] }, Version: "v1", Log: slog.New(slog.DiscardHandler),
@@ -66,5 +69,37 @@ func BenchmarkOff(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		follow(tracer, h)
+	}
+}
+
+// Metrics and log lines follow the same words, each signal its own.
+func TestSignalsAreTurnedOnOneByOne(t *testing.T) {
+	for _, c := range []struct {
+		env           map[string]string
+		metrics, logs bool
+		says          string
+	}{
+		{nil, false, false, ""},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}, true, true, ""},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318", "OTEL_METRICS_EXPORTER": "none"}, false, true, ""},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318", "OTEL_METRICS_EXPORTER": "prometheus", "OTEL_LOGS_EXPORTER": "none"}, false, false, ""},
+		{map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:4318/v1/traces"}, false, false, ""},
+		{map[string]string{"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "http://127.0.0.1:4318/v1/logs"}, false, true, ""},
+		{map[string]string{"OTEL_METRICS_EXPORTER": "otlp", "OTEL_LOGS_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, false, false, "write http/protobuf"},
+		{map[string]string{"OTEL_METRICS_EXPORTER": "console", "OTEL_LOGS_EXPORTER": "console"}, false, false, "write otlp, or none"},
+	} {
+		o := Options{Getenv: func(name string) string { return c.env[name] }, Version: "v1", Log: slog.New(slog.DiscardHandler)}
+		metrics, err1 := NewMetrics(context.Background(), o, prometheus.NewRegistry())
+		logs, err2 := NewLogs(context.Background(), o)
+		for _, err := range []error{err1, err2} {
+			if (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v: %v, want %q", c.env, err, c.says)
+			}
+		}
+		if (metrics != nil) != c.metrics || (logs != nil) != c.logs {
+			t.Errorf("%v: metrics %v, logs %v, want %v and %v", c.env, metrics != nil, logs != nil, c.metrics, c.logs)
+		}
+		metrics.CloseWithin(time.Nanosecond)
+		logs.CloseWithin(time.Nanosecond)
 	}
 }

@@ -49,8 +49,38 @@ func (k *Kind) BaseURL(text string) (base, wrong string) {
 	return base + query, ""
 }
 
-// Root returns the path of a base URL without the version that it ends in.
-func Root(path string) string { return versioned.ReplaceAllString(path, "") }
+// Root returns the path of a base URL of this kind without the version that it
+// ends in, and what stands above that: where endpoints at the root are.
+func (k *Kind) Root(path string) string {
+	return strings.TrimSuffix(versioned.ReplaceAllString(path, ""), k.Above)
+}
+
+// HomeURL returns the base URL of what the maker of this kind hosts in a region
+// and a project of theirs; or what is missing.
+func (k *Kind) HomeURL(region, project string) (base, wrong string) {
+	base = k.Home
+	if region == "global" && k.GlobalHome != "" {
+		base = k.GlobalHome
+	}
+	for _, part := range []struct{ hole, name, value, example string }{
+		{"{region}", "region", region, "us-east-1"}, {"{project}", "project", project, "my-project"},
+	} {
+		if !strings.Contains(base, part.hole) {
+			continue
+		}
+		if part.value == "" {
+			return "", "a backend of kind " + k.Word + " needs a url or a " + part.name + "; write " + part.name + ": " + part.example
+		}
+		base = strings.ReplaceAll(base, part.hole, part.value)
+	}
+	return base, ""
+}
+
+var placeName = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9:.-]{0,62}[a-z0-9])?$`)
+
+// PlaceName tells whether s can be the name of a region or a project, which
+// becomes a part of a host's name or of a path.
+func PlaceName(s string) bool { return placeName.MatchString(s) && !strings.Contains(s, "..") }
 
 // Doubtful reports whether base, which BaseURL returned, likely lacks the
 // version that it has to end in.

@@ -15,6 +15,38 @@ type Kind struct {
 
 	API endpoint.API // what it serves; 0 = OpenAI's
 
+	// Home is the base URL of one that its maker hosts, which a backend need not
+	// write; "" = it has none. {region} and {project} stand for the backend's.
+	// GlobalHome is that of the region "global".
+	Home, GlobalHome string
+
+	// Forms are how it is asked to generate, where that is not by the endpoints of
+	// API; nil = by them, and nothing is translated. The first whose Prefix a model
+	// has is the one.
+	Forms []Form
+
+	// Layers are other APIs of the same maker on the same server. The first one is
+	// it that the base URL's path ends in.
+	Layers []Layer
+
+	// Above is what the base URL's path has above its version, where endpoints at
+	// the root of the server do not lie below it; "" = nothing.
+	Above string
+
+	// Paths are where it has pages and endpoints, by their paths, that stand
+	// elsewhere: at the root of the server.
+	Paths map[string]string
+
+	// Unlisted: it has no list of what a target's model may be.
+	Unlisted bool
+
+	// Auth is who makes the credentials where a backend has no key: one of the
+	// words of Auths; "" = nobody.
+	Auth string
+
+	// Service is what requests are signed for, with AWS's keys.
+	Service string
+
 	// AnyServer: it may be any server with the API, so that nothing follows from
 	// what the kind does not have.
 	AnyServer bool
@@ -33,6 +65,10 @@ type Kind struct {
 
 	KeyHeader string // that carries the API key; "" = Authorization, as a bearer's
 
+	// KeyRefused reports whether an answer with status 400, which begins with start,
+	// is about the key; nil = none is: there are 401 and 403.
+	KeyRefused func(start []byte) bool
+
 	// Headers are sent where the client has none of that name.
 	Headers map[string]string
 
@@ -40,10 +76,31 @@ type Kind struct {
 	// looked at: hosted APIs have no such page, and requests to others cost.
 	HealthPage string
 
+	// Limits are how it tells its rate limits; nil = it does not.
+	Limits []Limit
+
 	// Gauges are how its page of metrics tells its load; nil = it has none.
 	Gauges *Gauges
 
 	Usage Usage
+
+	Continue Continue
+}
+
+// Continue is how a kind goes on with a text that another one began.
+type Continue uint8
+
+// The zero value is for those that cannot, or of which that is not known.
+const (
+	NoContinue     Continue = iota
+	ContinueBehind          // with a final message of the assistant as it is, and with a completion behind its prompt
+	ContinueTold            // as ContinueBehind, but a chat has to be told so: continue_final_message
+)
+
+// Layer is an API that a server has beside that of its kind.
+type Layer struct {
+	End  string // of the base URL's path, from a slash on
+	Kind Kind   // without Word, Name and Home, which are those of the kind it belongs to
 }
 
 // Gauges are the names under which an engine exports its load.
@@ -75,16 +132,20 @@ type Usage struct {
 const Default = "openai"
 
 var table = []*Kind{
-	{Word: Default, Name: "OpenAI", AnyServer: true, Usage: Usage{Nulls: true, Print: true}},
+	{Word: Default, Name: "OpenAI", AnyServer: true, Limits: openAILimits, Usage: Usage{Nulls: true, Print: true}},
 	{
 		Word: "vllm", Name: "vLLM", HealthPage: "/health",
 		Gauges: &Gauges{"vllm:", "vllm:num_requests_running", "vllm:num_requests_waiting"},
 		Usage:  Usage{Continuous: true, Nulls: true, Print: true},
+
+		Continue: ContinueTold,
 	},
 	{
 		Word: "sglang", Name: "SGLang", HealthPage: "/health",
 		Gauges: &Gauges{"sglang:", "sglang:num_running_reqs", "sglang:num_queue_reqs"},
 		Usage:  Usage{Continuous: true},
+
+		Continue: ContinueTold,
 	},
 	{
 		Word: "tgi", Name: "TGI", HealthPage: "/health",
@@ -93,17 +154,76 @@ var table = []*Kind{
 	{
 		Word: "llamacpp", Name: "llama.cpp", HealthPage: "/health",
 		Gauges: &Gauges{"llamacpp:", "llamacpp:requests_processing", "llamacpp:requests_deferred"},
+
+		Continue: ContinueBehind,
 	},
 	{Word: "ollama", Name: "Ollama", mistaken: ollamaMistaken, HealthPage: "/", Usage: Usage{Zeros: true}},
 	{
 		Word: "azure", Name: "Azure", query: azureQuery, AnyPath: true, deployments: true,
-		KeyHeader: "Api-Key", Usage: Usage{Nulls: true},
+		KeyHeader: "Api-Key", Limits: openAILimits, Usage: Usage{Nulls: true},
 	},
 	{
 		Word: "anthropic", Name: "Anthropic", API: endpoint.Anthropic,
+		Home:      "https://api.anthropic.com/v1",
 		KeyHeader: "X-Api-Key", Headers: map[string]string{"Anthropic-Version": "2023-06-01"},
-		Usage: Usage{Unasked: true},
+		Limits: anthropicLimits,
+		Forms:  []Form{{Dialect: Anthropic}},
+		Usage:  Usage{Unasked: true},
 	},
+	{
+		Word: "gemini", Name: "Gemini", API: endpoint.Foreign,
+		Home:      "https://generativelanguage.googleapis.com/v1beta",
+		KeyHeader: "X-Goog-Api-Key", KeyRefused: googleKeyRefused,
+		Forms: []Form{{
+			Dialect: Gemini, Generate: "/models/{model}:generateContent",
+			Stream: "/models/{model}:streamGenerateContent?alt=sse", Count: "/models/{model}:countTokens",
+		}},
+		Usage:  Usage{Unasked: true},
+		Layers: []Layer{{End: "/openai", Kind: Kind{KeyRefused: googleKeyRefused}}},
+	},
+	{
+		Word: "vertex", Name: "Vertex AI", API: endpoint.Foreign, AnyPath: true, Unlisted: true, Auth: AuthGoogle,
+		Home:       "https://{region}-aiplatform.googleapis.com/v1/projects/{project}/locations/{region}",
+		GlobalHome: "https://aiplatform.googleapis.com/v1/projects/{project}/locations/global",
+		Forms: []Form{
+			{
+				Prefix: "anthropic/", Dialect: Anthropic, Generate: "/publishers/anthropic/models/{model}:rawPredict",
+				Stream: "/publishers/anthropic/models/{model}:streamRawPredict",
+				Set:    map[string]string{"anthropic_version": "vertex-2023-10-16"},
+			},
+			{
+				Prefix: "google/", Dialect: Gemini, Generate: "/publishers/google/models/{model}:generateContent",
+				Stream: "/publishers/google/models/{model}:streamGenerateContent?alt=sse", Count: "/publishers/google/models/{model}:countTokens",
+			},
+			{
+				Dialect: Gemini, Generate: "/publishers/google/models/{model}:generateContent",
+				Stream: "/publishers/google/models/{model}:streamGenerateContent?alt=sse", Count: "/publishers/google/models/{model}:countTokens",
+			},
+		},
+		Usage:  Usage{Unasked: true},
+		Layers: []Layer{{"/endpoints/openapi", Kind{AnyPath: true, Unlisted: true, Auth: AuthGoogle}}},
+	},
+	{
+		Word: "bedrock", Name: "Bedrock", API: endpoint.Foreign, AnyPath: true, Unlisted: true, Auth: AuthAWS, Service: "bedrock",
+		Home:   "https://bedrock-runtime.{region}.amazonaws.com",
+		Forms:  []Form{{Dialect: Converse, Generate: "/model/{model}/converse", Stream: "/model/{model}/converse-stream"}},
+		Usage:  Usage{Unasked: true},
+		Layers: []Layer{{"/openai/v1", Kind{Unlisted: true, Auth: AuthAWS, Service: "bedrock"}}},
+	},
+	{
+		Word: "mistral", Name: "Mistral", Home: "https://api.mistral.ai/v1",
+		Limits: mistralLimits, Usage: Usage{Unasked: true}, // stream_options are an error
+	},
+	{Word: "deepseek", Name: "DeepSeek", Home: "https://api.deepseek.com/v1", Usage: Usage{Nulls: true}},
+	{
+		Word: "cohere", Name: "Cohere", Home: "https://api.cohere.ai/compatibility/v1", Above: "/compatibility",
+		Paths: map[string]string{"/rerank": "/v2/rerank", "/models": "/v1/models"},
+	},
+	{Word: "groq", Name: "Groq", Home: "https://api.groq.com/openai/v1", Limits: openAILimits},
+	{Word: "together", Name: "Together", Home: "https://api.together.xyz/v1", Limits: plainLimits},
+	{Word: "fireworks", Name: "Fireworks", Home: "https://api.fireworks.ai/inference/v1", Limits: fireworksLimits},
+	{Word: "openrouter", Name: "OpenRouter", Home: "https://openrouter.ai/api/v1", Limits: plainLimits},
+	{Word: "xai", Name: "xAI", Home: "https://api.x.ai/v1", Limits: openAILimits},
 }
 
 // All returns the kinds, which nobody may change.
@@ -133,6 +253,11 @@ func WithGauges() []string {
 // Continuous returns the names of the kinds that count in every chunk.
 func Continuous() []string {
 	return list(func(k *Kind) (string, bool) { return k.Name, k.Usage.Continuous })
+}
+
+// Hosted returns the words of the kinds that need no url.
+func Hosted() []string {
+	return list(func(k *Kind) (string, bool) { return k.Word, k.Home != "" })
 }
 
 func list(of func(*Kind) (text string, ok bool)) (all []string) {

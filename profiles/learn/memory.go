@@ -2,6 +2,7 @@ package learn
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -44,10 +45,7 @@ func (m *Memory) Push(ctx context.Context, replica string, seq uint64, deltas []
 	if m.seqs[replica] >= seq {
 		return nil
 	}
-	if m.sums == nil {
-		m.sums, m.seqs = map[profiles.Target]profiles.Sums{}, map[string]uint64{}
-		m.faded, m.asked = map[profiles.Target]time.Time{}, map[profiles.Target]time.Time{}
-	}
+	m.make()
 	m.seqs[replica] = seq
 	now := m.now()
 	var dropped profiles.DroppedError
@@ -64,6 +62,43 @@ func (m *Memory) Push(ctx context.Context, replica string, seq uint64, deltas []
 		m.sums[d.Target], m.faded[d.Target] = s, now
 	}
 	return dropped.OrNil()
+}
+
+// Adopt makes sums those of their targets, as profiles.Adopter says. The slow copy goes
+// on fading from when the last evidence came in.
+func (m *Memory) Adopt(ctx context.Context, sums map[profiles.Target]profiles.Sums, replace bool) (left []profiles.Target, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.make()
+	for t, s := range sums {
+		if _, has := m.sums[t]; has && !replace {
+			left = append(left, t)
+			continue
+		}
+		m.sums[t], m.faded[t] = s, m.now()
+		if !s.Updated.IsZero() {
+			m.faded[t] = s.Updated
+		}
+	}
+	return left, nil
+}
+
+// All returns a copy of everything that is held.
+func (m *Memory) All() map[profiles.Target]profiles.Sums {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.sums)
+}
+
+// make makes the maps. mu is held.
+func (m *Memory) make() {
+	if m.sums == nil {
+		m.sums, m.seqs = map[profiles.Target]profiles.Sums{}, map[string]uint64{}
+		m.faded, m.asked = map[profiles.Target]time.Time{}, map[profiles.Target]time.Time{}
+	}
 }
 
 // Load returns the sums of those targets that have any.

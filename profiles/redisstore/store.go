@@ -73,7 +73,7 @@ type Store struct {
 	healed share.Seldom // sums were dropped
 }
 
-var _ profiles.Store = (*Store)(nil)
+var _ profiles.Adopter = (*Store)(nil)
 
 // New returns a store over c with the default options.
 func New(c *redisconn.Client) *Store { return Open(Options{Conn: c}) }
@@ -336,6 +336,61 @@ func (s *Store) restore(ctx context.Context, targets []profiles.Target, stored m
 		}
 	}
 	return nil
+}
+
+// Adopt makes sums those of their targets, as profiles.Adopter says. Gateways that run
+// take them for what another has put back after a loss, so they do not put theirs on top.
+func (s *Store) Adopt(ctx context.Context, sums map[profiles.Target]profiles.Sums, replace bool) (left []profiles.Target, err error) {
+	var refused RefusedError
+	for trip := range slices.Chunk(slices.Collect(maps.Keys(sums)), perTrip) {
+		kept, err := s.adopt(ctx, trip, sums, replace, &refused)
+		if err != nil {
+			return left, fmt.Errorf("redisstore: adopt: %w", err)
+		}
+		left = append(left, kept...)
+	}
+	return left, refused.orNil()
+}
+
+func (s *Store) adopt(ctx context.Context, trip []profiles.Target, sums map[profiles.Target]profiles.Sums, replace bool, refused *RefusedError) (left []profiles.Target, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	stored, err := s.read(ctx, trip, refused)
+	if err != nil {
+		return nil, err
+	}
+	var drops, seeds []redisconn.Call
+	for _, t := range trip {
+		h, has := stored[t]
+		switch {
+		case slices.Contains(refused.targets, t):
+			continue
+		case has && !replace:
+			left = append(left, t)
+			continue
+		case has:
+			drops = append(drops, redisconn.Call{Keys: []string{s.sumsKey(t)}, Args: []any{layoutVersion, h.birth}})
+		}
+		seeds = append(seeds, s.seedCall(t, sums[t]))
+	}
+	for _, step := range []struct {
+		script *redis.Script
+		calls  []redisconn.Call
+	}{{s.drop, drops}, {s.seed, seeds}} {
+		if len(step.calls) == 0 {
+			continue
+		}
+		replies, err := s.run(ctx, step.script, step.calls)
+		if err != nil {
+			return left, err
+		}
+		for _, r := range replies {
+			if err := r.Err(); err != nil {
+				return left, err
+			}
+		}
+	}
+	return left, nil
 }
 
 func (s *Store) run(ctx context.Context, script *redis.Script, calls []redisconn.Call) (replies []*redis.Cmd, err error) {

@@ -72,6 +72,8 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"ReplicasPushAtOnce", replicasPushAtOnce},
 		{"AnEndedContextIsAnError", anEndedContextIsAnError},
 		{"WhatCannotBeIsDropped", whatCannotBeIsDropped},
+		{"WhatIsAdoptedIsLoaded", whatIsAdoptedIsLoaded},
+		{"WhatIsThereStaysOrIsReplaced", whatIsThereStaysOrIsReplaced},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t).Store) })
 	}

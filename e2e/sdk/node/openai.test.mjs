@@ -100,7 +100,7 @@ suite("other endpoints", () => {
   test("completions, models, embeddings, moderations, images, speech", async () => {
     const c = client();
     assert.equal((await c.completions.create({ model: "chat", prompt: "Once", max_tokens: 5 })).usage.completion_tokens, 5);
-    assert.deepEqual((await c.models.list()).data.map((m) => m.id).sort(), ["chat", "dead", "org/model", "thinking"]);
+    assert.deepEqual((await c.models.list()).data.map((m) => m.id).sort(), ["chat", "dead", "org/model", "thinking", "voice"]);
     assert.equal((await c.models.retrieve("org/model")).id, "org/model");
     assert.equal((await c.embeddings.create({ model: "chat", input: ["one", "three"] })).data[1].embedding.length, 8);
     assert.equal((await c.moderations.create({ model: "chat", input: "hello" })).results[0].flagged, false);

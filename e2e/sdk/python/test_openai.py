@@ -151,7 +151,7 @@ class Others(unittest.TestCase):
         self.assertEqual({c.index for chunk in stream for c in chunk.choices}, {0, 1})
 
     def test_models(self):
-        self.assertEqual({m.id for m in client().models.list()}, {"chat", "org/model", "thinking", "dead"})
+        self.assertEqual({m.id for m in client().models.list()}, {"chat", "org/model", "thinking", "dead", "voice"})
         self.assertEqual(client().models.retrieve("org/model").id, "org/model")
 
     def test_embeddings(self):

@@ -1,0 +1,194 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/api"
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/keys"
+	"github.com/pacer-dev/pacer/keys/filekeys"
+)
+
+// guarded is a world with a token of each role, one key in its file, and keys that
+// can be handed out.
+func guarded(t *testing.T, private bool) http.Handler {
+	t.Helper()
+	store, err := filekeys.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, "")
+	o := w.options
+	cfg := *o.Config()
+	cfg.Admin.Token = "root"
+	cfg.Admin.Private = private
+	cfg.Admin.Tokens = []config.AdminToken{{Name: "v", Token: "t-view", Role: "view"}, {Name: "o", Token: "t-operate", Role: "operate"}, {Name: "a", Token: "t-admin", Role: "admin"}}
+	cfg.Keys = []config.Key{{Name: "of-file"}}
+	o.Config, o.Keys = inForce(&cfg), keys.New(store)
+	o.Drain = func(string, bool) bool { return true }
+	o.Note = func(ctx context.Context, who, did, to string) {
+		if err := o.Keys.Note(ctx, time.Now(), who, did, to); err != nil {
+			t.Error(err)
+		}
+	}
+	return New(o)
+}
+
+func call(h http.Handler, method, path, token, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://127.0.0.1:9090"+path, strings.NewReader(body))
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// Every call of the admin port with each role: what the description says of it is
+// so. One that is added without a row here fails.
+func TestEveryCallWithEachRole(t *testing.T) {
+	needs := map[string]role{
+		"GET /api/v1/keys": administrator, "POST /api/v1/keys": administrator, "DELETE /api/v1/keys/{name}": administrator,
+		"POST /api/v1/keys/{name}/rotate": administrator, "GET /api/v1/audit": administrator,
+		"POST /api/v1/backends/{name}/drain": operator, "POST /api/v1/backends/{name}/resume": operator, "POST /api/v1/plan": operator,
+	}
+	for _, path := range []string{"profiles", "routes", "history", "timeline", "usage", "scorecard", "decisions", "plan", "events", "session"} {
+		needs["GET /api/v1/"+path] = viewer
+	}
+	needs["POST /api/v1/explain"], needs["GET /api/openapi.json"], needs["GET /metrics"], needs["GET /"] = viewer, viewer, viewer, viewer
+	var described struct {
+		Paths map[string]map[string]any `json:"paths"`
+	}
+	if err := json.Unmarshal(api.OpenAPI, &described); err != nil {
+		t.Fatal(err)
+	}
+	for path, methods := range described.Paths {
+		for method := range methods {
+			if name := strings.ToUpper(method) + " " + path; !slices.Contains([]string{"PARAMETERS"}, strings.ToUpper(method)) && needs[name] == anybody {
+				t.Errorf("%s has no row here: say which role it needs", name)
+			}
+		}
+	}
+	h := guarded(t, true)
+	tokens := []struct {
+		token string
+		role  role
+	}{{"", anybody}, {"wrong", anybody}, {"t-view", viewer}, {"t-operate", operator}, {"t-admin", administrator}, {"root", administrator}}
+	for name, need := range needs {
+		if name == "GET /api/v1/events" {
+			continue // does not end; its guard is that of all paths
+		}
+		method, path, _ := strings.Cut(name, " ")
+		path = strings.ReplaceAll(path, "{name}", "h200")
+		for _, c := range tokens {
+			w := call(h, method, path, c.token, "{")
+			want := c.role >= need
+			refused := w.Code == http.StatusUnauthorized || w.Code == http.StatusForbidden
+			if want == refused || !want && (c.role == anybody) != (w.Code == http.StatusUnauthorized) {
+				t.Errorf("%s with %q: %d; the role %v is needed", name, c.token, w.Code, need)
+			}
+		}
+	}
+	if w := call(h, "GET", "/healthz", "", ""); w.Code != http.StatusOK {
+		t.Errorf("/healthz: %d", w.Code)
+	}
+	if w := call(guarded(t, false), "GET", "/api/v1/routes", "", ""); w.Code != http.StatusOK {
+		t.Errorf("looking without private: %d", w.Code)
+	}
+}
+
+// A browser shows a token as a password; a page of another origin gets nothing by it.
+func TestATokenAsAPassword(t *testing.T) {
+	h := guarded(t, true)
+	w := call(h, "GET", "/", "", "")
+	if !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Basic ") {
+		t.Errorf("a browser is not asked: %v", w.Header())
+	}
+	for origin, want := range map[string]int{"": 200, "http://127.0.0.1:9090": 200, "https://evil.example": 403} {
+		r := httptest.NewRequest("POST", "http://127.0.0.1:9090/api/v1/backends/h200/drain", nil)
+		r.SetBasicAuth("anybody", "t-operate")
+		if origin != "" {
+			r.Header.Set("Origin", origin)
+		}
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("from %q: %d, want %d", origin, w.Code, want)
+		}
+	}
+}
+
+func TestKeysAreHandedOut(t *testing.T) {
+	h := guarded(t, false)
+	w := call(h, "POST", "/api/v1/keys", "t-admin", `{"name":"mobile","routes":["chat"],"team":"apps","limits":{"concurrency":2},"budget":{"usd":5}}`)
+	var made api.NewKey
+	if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != http.StatusOK {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	if len(made.Secret) < 40 || made.Key.By != "a" || made.Key.Budget.Per != "month" || made.Key.Budget.Warn != 0.8 || made.Key.Budget.Then != "refuse" {
+		t.Errorf("made %+v", made)
+	}
+	everywhere := `{"name":"y","routes":["*"],"expires":"2999-01-01T00:00:00Z"}`
+	for body, want := range map[string]int{
+		`{"name":"mobile"}`:                              409,
+		`{"name":"of-file"}`:                             400,
+		`{"name":"a b"}`:                                 400,
+		`{"name":"x","routes":["nowhere"]}`:              400,
+		`{"name":"x","expires":"2020-01-01T00:00:00Z"}`:  400,
+		`{"name":"x","budget":{"usd":0}}`:                400,
+		`{"name":"x","budget":{"usd":1,"then":"spill"}}`: 400,
+		`{"name":"x","budget":{"usd":1,"spill":"chat"}}`: 400,
+		`{"name":"x","budget":{"usd":1,"per":"year"}}`:   400,
+		`{"name":"x","limits":{"concurrency":-1}}`:       400,
+		`{"name":"x","unknown":1}`:                       400,
+		`{"name":"x"} {`:                                 400,
+		``:                                               400,
+		everywhere:                                       200,
+	} {
+		if w := call(h, "POST", "/api/v1/keys", "t-admin", body); w.Code != want {
+			t.Errorf("%s: %d %s, want %d", body, w.Code, w.Body, want)
+		}
+	}
+	w = call(h, "POST", "/api/v1/keys/mobile/rotate", "root", `{"grace_s":60}`)
+	var turned api.NewKey
+	if err := json.Unmarshal(w.Body.Bytes(), &turned); err != nil || turned.Secret == made.Secret || turned.Secret == "" {
+		t.Errorf("rotated: %d %s", w.Code, w.Body)
+	}
+	for path, want := range map[string]int{"/api/v1/keys/nobody": 404, "/api/v1/keys/of-file": 404, "/api/v1/keys/mobile": 200} {
+		if w := call(h, "DELETE", path, "t-admin", ""); w.Code != want {
+			t.Errorf("DELETE %s: %d, want %d", path, w.Code, want)
+		}
+	}
+	if w := call(h, "POST", "/api/v1/keys/mobile/rotate", "t-admin", ""); w.Code != http.StatusConflict {
+		t.Errorf("a rotation of what is revoked: %d", w.Code)
+	}
+	w = call(h, "GET", "/api/v1/keys", "t-admin", "")
+	var list api.Keys
+	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Keys) != 3 || list.Keys[0].State != "revoked" || list.Keys[1].Source != "file" {
+		t.Errorf("listed %s", w.Body)
+	}
+	call(h, "POST", "/api/v1/backends/h200/drain", "t-operate", "")
+	w = call(h, "GET", "/api/v1/audit", "t-admin", "")
+	var audit api.Audit
+	if err := json.Unmarshal(w.Body.Bytes(), &audit); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range slices.Backward(audit.Entries) {
+		got = append(got, e.Who+" "+e.Did+" "+e.To)
+	}
+	if want := []string{"a key.create mobile", "a key.create y", "admin key.rotate mobile", "a key.revoke mobile", "o backend.drain h200"}; !slices.Equal(got, want) {
+		t.Errorf("the audit log says %q, want %q", got, want)
+	}
+	for _, secret := range []string{made.Secret, turned.Secret} {
+		if strings.Contains(w.Body.String(), secret) {
+			t.Error("a secret is in the audit log")
+		}
+	}
+}

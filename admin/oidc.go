@@ -1,0 +1,163 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+
+	"github.com/pacer-dev/pacer/admin/signin"
+	"github.com/pacer-dev/pacer/api"
+	"github.com/pacer-dev/pacer/config"
+)
+
+// doors keeps the door of the configuration in force. One that is configured
+// otherwise is another one, and knows nobody yet.
+type doors struct {
+	mu   sync.Mutex // a leaf
+	door *signin.Door
+}
+
+// of returns the door that c describes; nil = nobody can sign in.
+func (d *doors) of(c *config.OIDC, transport http.RoundTripper) *signin.Door {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.Issuer == "" {
+		d.door = nil
+		return nil
+	}
+	o := signin.Options{
+		Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret.Reveal(), URL: c.URL,
+		Scopes: c.Scopes, Claim: c.Claim, Session: c.Session, Transport: transport,
+	}
+	if d.door == nil || !d.door.Options().Same(&o) {
+		d.door = signin.New(o)
+	}
+	return d.door
+}
+
+func (p *port) door() *signin.Door {
+	return p.doors.of(&p.settings().conf.Admin.OIDC, p.o.Provider)
+}
+
+// visitor is somebody who has signed in, with the highest role of their groups.
+func visitor(c *config.OIDC, v *signin.Visit) shower {
+	s := shower{name: "oidc:" + v.Subject, visit: v}
+	if v.Name != "" {
+		s.name += " " + v.Name
+	}
+	in := func(groups []string) bool {
+		return slices.ContainsFunc(v.Groups, func(g string) bool { return slices.Contains(groups, g) })
+	}
+	switch {
+	case in(c.Roles.Admin):
+		s.role = administrator
+	case in(c.Roles.Operate):
+		s.role = operator
+	case in(c.Roles.View):
+		s.role = viewer
+	}
+	return s
+}
+
+// identify finds who sends r: by a token, or else by a session.
+func (p *port) identify(r *http.Request) shower {
+	a := &p.settings().conf.Admin
+	if r.Header.Get("Authorization") != "" {
+		return byToken(a, r)
+	}
+	if door := p.door(); door != nil {
+		if v, ok := door.Visit(r); ok {
+			return visitor(&a.OIDC, &v)
+		}
+	}
+	return byToken(a, r)
+}
+
+// serveLogin answers GET /oidc/login.
+func (p *port) serveLogin(w http.ResponseWriter, r *http.Request) {
+	door := p.door()
+	if door == nil {
+		notFound(w, r)
+		return
+	}
+	if err := door.Login(w, r); err != nil {
+		p.refuseLogin(w, err)
+	}
+}
+
+// serveCallback answers GET /oidc/callback.
+func (p *port) serveCallback(w http.ResponseWriter, r *http.Request) {
+	door := p.door()
+	if door == nil {
+		notFound(w, r)
+		return
+	}
+	v, err := door.Callback(w, r)
+	if err != nil {
+		p.refuseLogin(w, err)
+		return
+	}
+	s := visitor(&p.settings().conf.Admin.OIDC, &v)
+	p.noteBy(context.WithoutCancel(r.Context()), s.name, "session.open", s.role.String())
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// serveLogout answers POST /oidc/logout.
+func (p *port) serveLogout(w http.ResponseWriter, r *http.Request) {
+	door := p.door()
+	if door == nil {
+		notFound(w, r)
+		return
+	}
+	if s := p.identify(r); s.visit != nil {
+		p.noteBy(context.WithoutCancel(r.Context()), s.name, "session.end", s.role.String())
+	}
+	send(w, http.StatusOK, api.SignedOut{Next: door.Logout(w, r)})
+}
+
+// refuseLogin tells a person that signing in came to nothing, and the log why.
+func (p *port) refuseLogin(w http.ResponseWriter, err error) {
+	status, words := http.StatusForbidden, "signing in came to nothing; the log of the gateway says why"
+	switch {
+	case errors.Is(err, signin.ErrStale):
+		status, words = http.StatusBadRequest, "this sign-in was not begun in this browser, or too long ago; begin again at "+signin.LoginPath
+	case errors.Is(err, signin.ErrBusy), errors.Is(err, signin.ErrProvider):
+		status, words = http.StatusServiceUnavailable, "nobody can sign in at the moment; try again"
+	}
+	if p.o.Log != nil && !errors.Is(err, signin.ErrStale) {
+		p.o.Log.Warn("somebody could not sign in", "error", err)
+	}
+	fail(w, status, "sign_in", words)
+}
+
+// serveSession answers GET /api/v1/session.
+func (p *port) serveSession(w http.ResponseWriter, r *http.Request) {
+	answer := api.Session{}
+	if p.door() != nil {
+		answer.SignIn = signin.LoginPath
+	}
+	if s := p.identify(r); s.role != anybody || s.visit != nil {
+		answer.Name = s.name
+		if s.role != anybody {
+			answer.Role = s.role.String()
+		}
+		if s.visit != nil {
+			ends := s.visit.Ends.UTC()
+			answer.SignedIn, answer.Ends = true, &ends
+		}
+	}
+	send(w, http.StatusOK, answer)
+}
+
+// publicHost is the host under which browsers reach the port behind a proxy; "" =
+// none is configured.
+func (p *port) publicHost() string {
+	u, err := url.Parse(p.settings().conf.Admin.OIDC.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}

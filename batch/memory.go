@@ -1,0 +1,320 @@
+package batch
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// mostJobs is how many files, and how many jobs, Memory keeps: each takes room,
+// whatever is in it.
+const mostJobs = 10_000
+
+// Memory is a Store that ends with the process.
+type Memory struct {
+	most int64         // bytes of all files, notes and results
+	keep time.Duration // how long what is over stays
+
+	mu    sync.Mutex // guards what follows
+	files map[string]*memoryFile
+	jobs  map[string]*memoryJob
+	order []string // jobs, the oldest first
+	used  int64
+	swept time.Time
+}
+
+type memoryFile struct {
+	File
+	content []byte
+}
+
+type memoryJob struct {
+	Job
+	next    int // the first line that was never claimed
+	claims  map[int]time.Time
+	results map[int][]byte
+	bytes   int64
+}
+
+// NewMemory returns an empty store for at most most bytes, which keeps a job for
+// keep after its end.
+func NewMemory(most int64, keep time.Duration) *Memory {
+	return &Memory{most: most, keep: keep, files: map[string]*memoryFile{}, jobs: map[string]*memoryJob{}}
+}
+
+// AddFile implements Store.
+func (m *Memory) AddFile(_ context.Context, f File, content []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	fits := func() bool { return m.used+int64(len(content)) <= m.most && len(m.files) < mostJobs }
+	if !fits() {
+		m.sweep(f.Created)
+	}
+	if !fits() {
+		return ErrFull
+	}
+	m.used += int64(len(content))
+	m.files[f.ID] = &memoryFile{f, bytes.Clone(content)}
+	return nil
+}
+
+// sweep drops what has expired by now. mu is held.
+func (m *Memory) sweep(now time.Time) {
+	for id, f := range m.files {
+		if now.After(f.Expires) {
+			m.used -= int64(len(f.content))
+			delete(m.files, id)
+		}
+	}
+	for id, j := range m.jobs {
+		if !j.Ended.IsZero() && now.Sub(j.Ended) > m.keep {
+			m.used -= j.bytes
+			delete(m.jobs, id)
+			m.order = slices.DeleteFunc(m.order, func(o string) bool { return o == id })
+		}
+	}
+}
+
+// File implements Store.
+func (m *Memory) File(_ context.Context, id string) (File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if f := m.files[id]; f != nil {
+		return f.File, nil
+	}
+	return File{}, ErrNotFound
+}
+
+// Content implements Store.
+func (m *Memory) Content(_ context.Context, id string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if f := m.files[id]; f != nil {
+		return f.content, nil
+	}
+	return nil, ErrNotFound
+}
+
+// Files implements Store.
+func (m *Memory) Files(_ context.Context, owner string) (all []File, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range m.files {
+		if f.Owner == owner {
+			all = append(all, f.File)
+		}
+	}
+	slices.SortFunc(all, func(a, b File) int { return newer(a.Created, b.Created, a.ID, b.ID) })
+	return all, nil
+}
+
+// newer orders by time, the latest first.
+func newer(a, b time.Time, idA, idB string) int {
+	if c := b.Compare(a); c != 0 {
+		return c
+	}
+	return bytes.Compare([]byte(idB), []byte(idA))
+}
+
+// DeleteFile implements Store.
+func (m *Memory) DeleteFile(_ context.Context, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := m.files[id]
+	if f == nil {
+		return ErrNotFound
+	}
+	m.used -= int64(len(f.content))
+	delete(m.files, id)
+	return nil
+}
+
+// AddJob implements Store.
+func (m *Memory) AddJob(_ context.Context, j Job) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	notes := int64(len(j.Metadata))
+	fits := func() bool { return m.used+notes <= m.most && len(m.jobs) < mostJobs }
+	if !fits() {
+		m.sweep(j.Created)
+	}
+	if !fits() {
+		return ErrFull
+	}
+	m.used += notes
+	if j.Status == "" {
+		j.Status = InProgress
+	}
+	if j.Status.Over() {
+		j.Ended = j.Created
+	}
+	m.jobs[j.ID] = &memoryJob{Job: j, claims: map[int]time.Time{}, results: map[int][]byte{}, bytes: notes}
+	m.order = append(m.order, j.ID)
+	return nil
+}
+
+// Job implements Store.
+func (m *Memory) Job(_ context.Context, id string) (Job, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if j := m.jobs[id]; j != nil {
+		return j.Job, nil
+	}
+	return Job{}, ErrNotFound
+}
+
+// Jobs implements Store.
+func (m *Memory) Jobs(_ context.Context, owner string) (all []Job, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, j := range m.jobs {
+		if j.Owner == owner {
+			all = append(all, j.Job)
+		}
+	}
+	slices.SortFunc(all, func(a, b Job) int { return newer(a.Created, b.Created, a.ID, b.ID) })
+	return all, nil
+}
+
+// Cancel implements Store.
+func (m *Memory) Cancel(_ context.Context, id string, now time.Time) (Job, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	j := m.jobs[id]
+	if j == nil {
+		return Job{}, ErrNotFound
+	}
+	if j.Status == InProgress {
+		j.Status, j.Asked = Cancelling, now
+		j.settle(now)
+	}
+	return j.Job, nil
+}
+
+// settle ends a job of which nothing runs any more, and that is to go no further.
+func (j *memoryJob) settle(now time.Time) {
+	if j.Status.Over() {
+		return
+	}
+	running := 0
+	for _, until := range j.claims {
+		if until.After(now) {
+			running++
+		}
+	}
+	switch {
+	case j.Completed+j.Failed == j.Total:
+		j.Status, j.Ended = Completed, now
+	case running > 0:
+	case j.Status == Cancelling:
+		j.Status, j.Ended = Cancelled, now
+	case !now.Before(j.Expires):
+		j.Status, j.Ended = Expired, now
+	}
+}
+
+// Claim implements Store.
+func (m *Memory) Claim(_ context.Context, now, until time.Time, most int) (all []Claim, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.used >= m.most || now.Sub(m.swept) > time.Minute {
+		m.swept = now
+		m.sweep(now)
+	}
+	full := m.used >= m.most // what runs may pass it; no more is begun
+	for _, i := range rand.Perm(len(m.order)) {
+		id := m.order[i]
+		j := m.jobs[id]
+		j.settle(now)
+		if j.Status != InProgress || !now.Before(j.Expires) {
+			continue
+		}
+		if full {
+			err = ErrFull
+			continue
+		}
+		for line, held := range j.claims {
+			if len(all) < most && !held.After(now) {
+				j.claims[line] = until
+				all = append(all, Claim{id, line})
+			}
+		}
+		for ; len(all) < most && j.next < j.Total; j.next++ {
+			j.claims[j.next] = until
+			all = append(all, Claim{id, j.next})
+		}
+	}
+	return all, err
+}
+
+// Renew implements Store.
+func (m *Memory) Renew(_ context.Context, claims []Claim, now, until time.Time) (ended []Claim, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range claims {
+		j := m.jobs[c.Job]
+		switch {
+		case j == nil || j.Status != InProgress || !now.Before(j.Expires):
+			ended = append(ended, c)
+		default:
+			if _, held := j.claims[c.Line]; held {
+				j.claims[c.Line] = until
+			}
+		}
+	}
+	return ended, nil
+}
+
+// Done implements Store.
+func (m *Memory) Done(_ context.Context, c Claim, now time.Time, ok bool, result []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	j := m.jobs[c.Job]
+	if j == nil {
+		return ErrNotFound
+	}
+	if _, is := j.results[c.Line]; !is && !j.Status.Over() {
+		j.results[c.Line] = bytes.Clone(result)
+		j.bytes += int64(len(result))
+		m.used += int64(len(result))
+		if ok {
+			j.Completed++
+		} else {
+			j.Failed++
+		}
+	}
+	delete(j.claims, c.Line)
+	j.settle(now)
+	return nil
+}
+
+// Release implements Store.
+func (m *Memory) Release(_ context.Context, c Claim) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if j := m.jobs[c.Job]; j != nil {
+		if _, held := j.claims[c.Line]; held {
+			j.claims[c.Line] = time.Time{}
+		}
+	}
+	return nil
+}
+
+// Results implements Store.
+func (m *Memory) Results(_ context.Context, job string, from, n int) ([][]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	j := m.jobs[job]
+	if j == nil {
+		return nil, ErrNotFound
+	}
+	n = max(0, min(n, j.Total-from))
+	all := make([][]byte, n)
+	for i := range all {
+		all[i] = j.results[from+i]
+	}
+	return all, nil
+}

@@ -1,0 +1,39 @@
+package batch
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Jobs are bounded as files are, and one that failed as it was made is dropped in
+// time.
+func TestMemoryBoundsJobs(t *testing.T) {
+	m := NewMemory(1000, time.Hour)
+	now := time.Now()
+	add := func(id string, status Status, at time.Time, metadata int) error {
+		return m.AddJob(t.Context(), Job{ID: id, Status: status, Created: at, Metadata: make([]byte, metadata)})
+	}
+	if err := add("large", InProgress, now, 1001); !errors.Is(err, ErrFull) {
+		t.Errorf("metadata beyond the store's size: %v", err)
+	}
+	if err := add("failed", Failed, now, 0); err != nil {
+		t.Fatal(err)
+	}
+	for i := len(m.jobs); i < mostJobs; i++ { // each Add looks through all
+		m.jobs[fmt.Sprint(i)] = &memoryJob{Job: m.jobs["failed"].Job}
+	}
+	if err := add("another", Failed, now, 0); !errors.Is(err, ErrFull) {
+		t.Errorf("one job more than there may be: %v", err)
+	}
+	for i := range mostJobs {
+		m.files[fmt.Sprint(i)] = &memoryFile{File: File{Created: now, Expires: now.Add(time.Hour)}}
+	}
+	if err := m.AddFile(t.Context(), File{ID: "another", Created: now}, nil); !errors.Is(err, ErrFull) {
+		t.Errorf("one empty file more than there may be: %v", err)
+	}
+	if err := add("later", InProgress, now.Add(2*time.Hour), 900); err != nil || len(m.jobs) != 1 || m.used != 900 {
+		t.Errorf("after those have expired: %v, %d jobs of %d bytes", err, len(m.jobs), m.used)
+	}
+}

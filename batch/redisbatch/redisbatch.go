@@ -1,0 +1,371 @@
+// Package redisbatch keeps batch jobs in Redis, for all replicas: what one of them
+// had under way when it died is done by another.
+//
+// Everything lies under one tag, so that scripts may change a job as a whole: a
+// job is a hash, with a sorted set of the lines that are claimed, by the time when
+// their claims end, and a hash of results by line.
+package redisbatch
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pacer-dev/pacer/batch"
+	"github.com/pacer-dev/pacer/internal/redisconn"
+)
+
+var (
+	//go:embed claim.lua
+	claimSource string
+	//go:embed done.lua
+	doneSource string
+	//go:embed renew.lua
+	renewSource string
+	//go:embed cancel.lua
+	cancelSource string
+	//go:embed addfile.lua
+	addFileSource string
+)
+
+const (
+	tag = "batch"
+
+	// mostActive is how many jobs are looked at for lines at once, of which mostFound
+	// are known: others the next time, so that jobs that are stuck keep nobody off.
+	mostActive, mostFound = 32, 1000
+
+	// mostListed is how many files or jobs of one owner are listed, the newest ones.
+	mostListed = 1000
+)
+
+// Store is a batch.Store. It is safe for concurrent use.
+type Store struct {
+	conn *redisconn.Client
+	most int64
+	keep time.Duration
+
+	claim, done, renew, cancel, addFile *redis.Script
+}
+
+// Open returns a store for files of at most most bytes in all, which keeps a job
+// for keep after its end. conn should be one of its own: files take longer than
+// what else is shared.
+func Open(conn *redisconn.Client, most int64, keep time.Duration) *Store {
+	return &Store{
+		conn: conn, most: most, keep: keep,
+		claim: redis.NewScript(claimSource), done: redis.NewScript(doneSource), renew: redis.NewScript(renewSource),
+		cancel: redis.NewScript(cancelSource), addFile: redis.NewScript(addFileSource),
+	}
+}
+
+func (s *Store) key(parts ...string) string {
+	return s.conn.Key(tag, append([]string{"1"}, parts...)...)
+}
+
+func ms(t time.Time) int64 { return t.UnixMilli() }
+
+func at(text string) time.Time {
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || v == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(v)
+}
+
+// run runs a script once.
+func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
+	var reply *redis.Cmd
+	err := s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
+		replies, err := redisconn.RunAll(ctx, rdb, script, []redisconn.Call{{Keys: keys, Args: args}})
+		if err == nil {
+			reply = replies[0]
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return reply.Result()
+}
+
+// AddFile implements batch.Store.
+func (s *Store) AddFile(ctx context.Context, f batch.File, content []byte) error {
+	head, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	added, err := s.run(ctx, s.addFile,
+		[]string{s.key("sizes"), s.key("ends"), s.key("file", f.ID), s.key("content", f.ID), s.key("files", f.Owner)},
+		f.ID, ms(f.Created), ms(f.Expires), len(content), s.most, head, content)
+	if err == nil && added == int64(0) {
+		return batch.ErrFull
+	}
+	return err
+}
+
+func (s *Store) get(ctx context.Context, key string) (value []byte, err error) {
+	err = s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
+		value, err = rdb.Get(ctx, key).Bytes()
+		return err
+	})
+	if errors.Is(err, redis.Nil) {
+		return nil, batch.ErrNotFound
+	}
+	return value, err
+}
+
+// File implements batch.Store.
+func (s *Store) File(ctx context.Context, id string) (f batch.File, err error) {
+	head, err := s.get(ctx, s.key("file", id))
+	if err != nil {
+		return f, err
+	}
+	return f, json.Unmarshal(head, &f)
+}
+
+// Content implements batch.Store.
+func (s *Store) Content(ctx context.Context, id string) ([]byte, error) {
+	return s.get(ctx, s.key("content", id))
+}
+
+// listed returns ids of a sorted set, the latest first.
+func (s *Store) listed(ctx context.Context, key string) (ids []string, err error) {
+	err = s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
+		ids, err = rdb.ZRevRange(ctx, key, 0, mostListed-1).Result()
+		return err
+	})
+	return ids, err
+}
+
+// Files implements batch.Store.
+func (s *Store) Files(ctx context.Context, owner string) (all []batch.File, err error) {
+	ids, err := s.listed(ctx, s.key("files", owner))
+	for _, id := range ids {
+		f, err := s.File(ctx, id)
+		switch {
+		case errors.Is(err, batch.ErrNotFound): // it has expired
+		case err != nil:
+			return nil, err
+		default:
+			all = append(all, f)
+		}
+	}
+	return all, err
+}
+
+// DeleteFile implements batch.Store.
+func (s *Store) DeleteFile(ctx context.Context, id string) error {
+	f, err := s.File(ctx, id)
+	if err != nil {
+		return err
+	}
+	return s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
+		_, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			p.Del(ctx, s.key("file", id), s.key("content", id))
+			p.HDel(ctx, s.key("sizes"), id)
+			p.ZRem(ctx, s.key("ends"), id)
+			p.ZRem(ctx, s.key("files", f.Owner), id)
+			return nil
+		})
+		return err
+	})
+}
+
+// AddJob implements batch.Store.
+func (s *Store) AddJob(ctx context.Context, j batch.Job) error {
+	head, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	status := j.Status
+	if status == "" {
+		status = batch.InProgress
+	}
+	return s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
+		_, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			p.HSet(ctx, s.key("job", j.ID), "job", head, "status", string(status), "total", j.Total, "next", 0, "done", 0,
+				"completed", 0, "failed", 0, "expires", ms(j.Expires))
+			left := max(time.Until(j.Expires), 0) + s.keep
+			p.PExpire(ctx, s.key("job", j.ID), left)
+			if status == batch.InProgress {
+				p.ZAdd(ctx, s.key("active"), redis.Z{Score: float64(ms(j.Created)), Member: j.ID})
+			} else {
+				p.HSet(ctx, s.key("job", j.ID), "ended", ms(j.Created))
+			}
+			p.ZAdd(ctx, s.key("jobs", j.Owner), redis.Z{Score: float64(ms(j.Created)), Member: j.ID})
+			p.ZRemRangeByRank(ctx, s.key("jobs", j.Owner), 0, -mostListed-1)
+			p.PExpire(ctx, s.key("jobs", j.Owner), left)
+			return nil
+		})
+		return err
+	})
+}
+
+// Job implements batch.Store.
+func (s *Store) Job(ctx context.Context, id string) (j batch.Job, err error) {
+	var fields map[string]string
+	err = s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
+		fields, err = rdb.HGetAll(ctx, s.key("job", id)).Result()
+		return err
+	})
+	switch {
+	case err != nil:
+		return j, err
+	case fields["job"] == "":
+		return j, batch.ErrNotFound
+	}
+	if err := json.Unmarshal([]byte(fields["job"]), &j); err != nil {
+		return j, fmt.Errorf("redisbatch: a job that no gateway can have written: %w", err)
+	}
+	j.Status = batch.Status(fields["status"])
+	j.Completed, _ = strconv.Atoi(fields["completed"])
+	j.Failed, _ = strconv.Atoi(fields["failed"])
+	j.Asked, j.Ended = at(fields["asked"]), at(fields["ended"])
+	return j, nil
+}
+
+// Jobs implements batch.Store.
+func (s *Store) Jobs(ctx context.Context, owner string) (all []batch.Job, err error) {
+	ids, err := s.listed(ctx, s.key("jobs", owner))
+	for _, id := range ids {
+		j, err := s.Job(ctx, id)
+		switch {
+		case errors.Is(err, batch.ErrNotFound):
+		case err != nil:
+			return nil, err
+		default:
+			all = append(all, j)
+		}
+	}
+	return all, err
+}
+
+// Cancel implements batch.Store.
+func (s *Store) Cancel(ctx context.Context, id string, now time.Time) (batch.Job, error) {
+	found, err := s.run(ctx, s.cancel, []string{s.key("job", id)}, ms(now))
+	switch {
+	case err != nil:
+		return batch.Job{}, err
+	case found == int64(0):
+		return batch.Job{}, batch.ErrNotFound
+	}
+	if _, err := s.Claim(ctx, now, now, 0); err != nil { // it may be over already
+		return batch.Job{}, err
+	}
+	return s.Job(ctx, id)
+}
+
+// Claim implements batch.Store.
+func (s *Store) Claim(ctx context.Context, now, until time.Time, most int) (all []batch.Claim, err error) {
+	var ids []string
+	err = s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
+		ids, err = rdb.ZRange(ctx, s.key("active"), 0, mostFound-1).Result()
+		return err
+	})
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	ids = ids[:min(len(ids), mostActive)]
+	keys := []string{s.key("active")}
+	args := []any{ms(now), ms(until), most, s.keep.Milliseconds()}
+	for _, id := range ids {
+		keys = append(keys, s.key("job", id), s.key("claims", id), s.key("results", id))
+		args = append(args, id)
+	}
+	reply, err := s.run(ctx, s.claim, keys, args...)
+	if err != nil {
+		return nil, err
+	}
+	list, _ := reply.([]any)
+	for i := 0; i+1 < len(list); i += 2 {
+		id, _ := list[i].(string)
+		text, _ := list[i+1].(string)
+		if line, err := strconv.Atoi(text); err == nil {
+			all = append(all, batch.Claim{Job: id, Line: line})
+		}
+	}
+	return all, nil
+}
+
+// Renew implements batch.Store.
+func (s *Store) Renew(ctx context.Context, claims []batch.Claim, now, until time.Time) (ended []batch.Claim, err error) {
+	byJob := map[string][]batch.Claim{}
+	for _, c := range claims {
+		byJob[c.Job] = append(byJob[c.Job], c)
+	}
+	for id, of := range byJob {
+		args := []any{ms(now), ms(until)}
+		for _, c := range of {
+			args = append(args, c.Line)
+		}
+		runs, err := s.run(ctx, s.renew, []string{s.key("job", id), s.key("claims", id)}, args...)
+		if err != nil {
+			return ended, err
+		}
+		if runs == int64(0) {
+			ended = append(ended, of...)
+		}
+	}
+	return ended, nil
+}
+
+// Done implements batch.Store.
+func (s *Store) Done(ctx context.Context, c batch.Claim, now time.Time, ok bool, result []byte) error {
+	counts := 0
+	if ok {
+		counts = 1
+	}
+	found, err := s.run(ctx, s.done, []string{s.key("active"), s.key("job", c.Job), s.key("claims", c.Job), s.key("results", c.Job)},
+		c.Job, c.Line, ms(now), counts, result, s.keep.Milliseconds())
+	if err == nil && found == int64(0) {
+		return batch.ErrNotFound
+	}
+	return err
+}
+
+// Release implements batch.Store.
+func (s *Store) Release(ctx context.Context, c batch.Claim) error {
+	return s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
+		return rdb.ZAddXX(ctx, s.key("claims", c.Job), redis.Z{Score: 0, Member: strconv.Itoa(c.Line)}).Err()
+	})
+}
+
+// Results implements batch.Store.
+func (s *Store) Results(ctx context.Context, job string, from, n int) (all [][]byte, err error) {
+	j, err := s.Job(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	if n = max(0, min(n, j.Total-from)); n == 0 {
+		return nil, nil
+	}
+	fields := make([]string, n)
+	for i := range fields {
+		fields[i] = strconv.Itoa(from + i)
+	}
+	var values []any
+	err = s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
+		values, err = rdb.HMGet(ctx, s.key("results", job), fields...).Result()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range values {
+		if text, ok := v.(string); ok {
+			all = append(all, []byte(text))
+		} else {
+			all = append(all, nil)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,227 @@
+// Package storetest is the suite that every batch.Store passes.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/batch"
+)
+
+// Run runs the suite; open returns an empty store with room for 1,000 bytes of
+// files.
+func Run(t *testing.T, open func(t *testing.T) batch.Store) {
+	for name, test := range map[string]func(*testing.T, batch.Store){
+		"files":         files,
+		"lines once":    linesOnce,
+		"a dead claim":  deadClaim,
+		"cancel":        cancel,
+		"expiry":        expiry,
+		"what is over":  over,
+		"owners' lists": lists,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+	}
+}
+
+func file(id string) batch.File {
+	now := time.Now()
+	return batch.File{ID: id, Owner: "o", Name: "x.jsonl", Purpose: "batch", Bytes: 3, Created: now, Expires: now.Add(time.Hour)}
+}
+
+func job(id string, total int) batch.Job {
+	now := time.Now()
+	return batch.Job{ID: id, Owner: "o", Endpoint: "/v1/chat/completions", Input: "f", Total: total, Created: now, Expires: now.Add(time.Hour)}
+}
+
+func files(t *testing.T, s batch.Store) {
+	ctx := t.Context()
+	if _, err := s.File(ctx, "f"); !errors.Is(err, batch.ErrNotFound) {
+		t.Errorf("a file that is none: %v", err)
+	}
+	f := file("f")
+	must(t, s.AddFile(ctx, f, []byte("abc")))
+	got, err := s.File(ctx, "f")
+	if err != nil || got.Name != f.Name || got.Owner != "o" || got.Created.Sub(f.Created).Abs() > time.Second {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if content, err := s.Content(ctx, "f"); err != nil || string(content) != "abc" {
+		t.Errorf("got %q, %v", content, err)
+	}
+	if err := s.AddFile(ctx, file("g"), make([]byte, 998)); !errors.Is(err, batch.ErrFull) {
+		t.Errorf("a file beyond the room: %v", err)
+	}
+	must(t, s.DeleteFile(ctx, "f"))
+	if _, err := s.Content(ctx, "f"); !errors.Is(err, batch.ErrNotFound) {
+		t.Errorf("a file that was deleted: %v", err)
+	}
+	must(t, s.AddFile(ctx, file("g"), make([]byte, 998)))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func claim(t *testing.T, s batch.Store, now time.Time, most int) []batch.Claim {
+	t.Helper()
+	claims, err := s.Claim(t.Context(), now, now.Add(30*time.Second), most)
+	must(t, err)
+	return claims
+}
+
+// linesOnce claims and does all lines of two jobs; the first result of a line stays.
+func linesOnce(t *testing.T, s batch.Store) {
+	ctx := t.Context()
+	must(t, s.AddJob(ctx, job("a", 5)))
+	must(t, s.AddJob(ctx, job("b", 3)))
+	now := time.Now()
+	seen := map[batch.Claim]bool{}
+	for {
+		claims := claim(t, s, now, 2)
+		if len(claims) == 0 {
+			break
+		}
+		if len(claims) > 2 {
+			t.Fatalf("%d claims, want 2 at most", len(claims))
+		}
+		for _, c := range claims {
+			if seen[c] {
+				t.Fatalf("%+v was claimed twice", c)
+			}
+			seen[c] = true
+			must(t, s.Done(ctx, c, now, c.Line != 1, []byte(fmt.Sprintf("%s-%d", c.Job, c.Line))))
+			must(t, s.Done(ctx, c, now, true, []byte("again")))
+		}
+	}
+	if len(seen) != 8 {
+		t.Errorf("%d lines were claimed, want 8", len(seen))
+	}
+	j, err := s.Job(ctx, "a")
+	if err != nil || j.Status != batch.Completed || j.Completed != 4 || j.Failed != 1 || j.Ended.IsZero() {
+		t.Errorf("got %+v, %v", j, err)
+	}
+	results, err := s.Results(ctx, "a", 1, 10)
+	if err != nil || len(results) != 4 || string(results[0]) != "a-1" || string(results[3]) != "a-4" {
+		t.Errorf("got %q, %v", results, err)
+	}
+}
+
+// deadClaim has a line done by another one when its claim has run out.
+func deadClaim(t *testing.T, s batch.Store) {
+	ctx, now := t.Context(), time.Now()
+	must(t, s.AddJob(ctx, job("a", 2)))
+	first := claim(t, s, now, 2)
+	if len(first) != 2 || len(claim(t, s, now, 2)) != 0 {
+		t.Fatalf("got %v, then more", first)
+	}
+	if ended, err := s.Renew(ctx, first[:1], now, now.Add(90*time.Second)); err != nil || len(ended) != 0 {
+		t.Errorf("renewing: %v, %v", ended, err)
+	}
+	again := claim(t, s, now.Add(31*time.Second), 2)
+	if len(again) != 1 || again[0] != first[1] {
+		t.Errorf("after a dead claim: got %v, want %v", again, first[1:])
+	}
+	must(t, s.Release(ctx, first[0]))
+	if got := claim(t, s, now.Add(32*time.Second), 2); len(got) != 1 || got[0] != first[0] {
+		t.Errorf("after a release: got %v, want %v", got, first[:1])
+	}
+}
+
+func cancel(t *testing.T, s batch.Store) {
+	ctx, now := t.Context(), time.Now()
+	must(t, s.AddJob(ctx, job("a", 3)))
+	claims := claim(t, s, now, 2)
+	j, err := s.Cancel(ctx, "a", now)
+	if err != nil || j.Status != batch.Cancelling || j.Asked.IsZero() {
+		t.Errorf("got %+v, %v", j, err)
+	}
+	if more := claim(t, s, now, 2); len(more) != 0 {
+		t.Errorf("claimed %v of a job that is cancelled", more)
+	}
+	ended, err := s.Renew(ctx, claims, now, now.Add(time.Minute))
+	if err != nil || len(ended) != 2 {
+		t.Errorf("renewing: %v, %v", ended, err)
+	}
+	must(t, s.Done(ctx, claims[0], now, true, []byte("x")))
+	must(t, s.Release(ctx, claims[1]))
+	claim(t, s, now, 2)
+	if j, err = s.Job(ctx, "a"); err != nil || j.Status != batch.Cancelled || j.Completed != 1 {
+		t.Errorf("got %+v, %v", j, err)
+	}
+	if _, err := s.Cancel(ctx, "none", now); !errors.Is(err, batch.ErrNotFound) {
+		t.Errorf("a job that is none: %v", err)
+	}
+	must(t, s.AddJob(ctx, job("b", 3)))
+	if j, err := s.Cancel(ctx, "b", now); err != nil || j.Status != batch.Cancelled {
+		t.Errorf("one of which nothing runs: %+v, %v", j, err)
+	}
+}
+
+func expiry(t *testing.T, s batch.Store) {
+	ctx, now := t.Context(), time.Now()
+	must(t, s.AddJob(ctx, job("a", 2)))
+	claims := claim(t, s, now, 1)
+	late := now.Add(2 * time.Hour)
+	if ended, err := s.Renew(ctx, claims, late, late.Add(time.Minute)); err != nil || len(ended) != 1 {
+		t.Errorf("renewing after the end: %v, %v", ended, err)
+	}
+	if got := claim(t, s, late, 5); len(got) != 0 {
+		t.Errorf("claimed %v after the end", got)
+	}
+	j, err := s.Job(ctx, "a")
+	if err != nil || j.Status != batch.Expired {
+		t.Errorf("got %+v, %v", j, err)
+	}
+	must(t, s.Done(ctx, claims[0], late, true, []byte("late")))
+	if j, err = s.Job(ctx, "a"); err != nil || j.Completed != 0 || j.Status != batch.Expired {
+		t.Errorf("got %+v, %v", j, err)
+	}
+}
+
+func over(t *testing.T, s batch.Store) {
+	ctx, now := t.Context(), time.Now()
+	j := job("a", 0)
+	j.Status, j.Problems = batch.Failed, []batch.Problem{{Code: "empty_file", Line: 0}}
+	must(t, s.AddJob(ctx, j))
+	got, err := s.Job(ctx, "a")
+	if err != nil || got.Status != batch.Failed || len(got.Problems) != 1 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if claims := claim(t, s, now, 5); len(claims) != 0 {
+		t.Errorf("claimed %v", claims)
+	}
+	if _, err := s.Results(ctx, "none", 0, 1); !errors.Is(err, batch.ErrNotFound) {
+		t.Errorf("results of no job: %v", err)
+	}
+	if err := s.Done(ctx, batch.Claim{Job: "none"}, now, true, nil); !errors.Is(err, batch.ErrNotFound) {
+		t.Errorf("a line of no job: %v", err)
+	}
+}
+
+func lists(t *testing.T, s batch.Store) {
+	ctx := context.Background()
+	for i := range 3 {
+		f, j := file(fmt.Sprint("f", i)), job(fmt.Sprint("j", i), 1)
+		f.Created = f.Created.Add(time.Duration(i) * time.Second)
+		j.Created = j.Created.Add(time.Duration(i) * time.Second)
+		must(t, s.AddFile(ctx, f, []byte("x")))
+		must(t, s.AddJob(ctx, j))
+	}
+	files, err := s.Files(ctx, "o")
+	if err != nil || len(files) != 3 || files[0].ID != "f2" {
+		t.Errorf("got %v, %v", files, err)
+	}
+	jobs, err := s.Jobs(ctx, "o")
+	if err != nil || len(jobs) != 3 || jobs[0].ID != "j2" {
+		t.Errorf("got %v, %v", jobs, err)
+	}
+	if other, err := s.Jobs(ctx, "p"); err != nil || len(other) != 0 {
+		t.Errorf("another's: %v, %v", other, err)
+	}
+}

@@ -1,0 +1,204 @@
+package bench
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/internal/proctest"
+	"github.com/pacer-dev/pacer/internal/racetest"
+)
+
+var (
+	paired  = flag.Bool("paired", false, "measure at full length")
+	rounds  = flag.Int("rounds", 5, "rounds of a paired run")
+	length  = flag.Duration("length", 3*time.Second, "length of each leg of a paired run")
+	only    = flag.String("only", "", "measure this load alone: request, paced, full or held")
+	against = flag.String("against", "", "another build of Pacer, measured beside this one")
+	table   = flag.String("table", "", "file that the table is written to")
+	report  = flag.String("json", "", "file that the figures of every leg are written to")
+)
+
+// loads are what is measured.
+func loads(small bool) []load {
+	if small {
+		return []load{
+			{name: "request", clients: 4},
+			{name: "paced", clients: 10, chunks: 1 << 20, every: 20 * time.Millisecond},
+			{name: "full", clients: 4, chunks: 100},
+			{name: "held", clients: 10, chunks: 1 << 20, every: 200 * time.Millisecond, hold: true},
+		}
+	}
+	all := []load{
+		{name: "request", clients: 64},
+		{name: "paced", clients: 1000, chunks: 1 << 20, every: 50 * time.Millisecond},
+		{name: "full", clients: 64, chunks: 500},
+		{name: "held", clients: 1000, chunks: 1 << 20, every: 2 * time.Second, hold: true},
+	}
+	if *only != "" {
+		all = slices.DeleteFunc(all, func(l load) bool { return l.name != *only })
+	}
+	return all
+}
+
+// units say what a load's figure is.
+var units = map[string]string{
+	"request": "µs of CPU for a request, 64 at once, not streamed",
+	"paced":   "µs of CPU for a chunk, 1,000 streams of 20 tokens/s",
+	"full":    "µs of CPU for a chunk, 64 streams at full speed",
+	"held":    "KiB for a stream of 1,000 that hardly say anything",
+}
+
+// outcome is all that was measured of one load and one proxy.
+type outcome struct {
+	Load, Proxy string
+	Rounds      []figures
+	Ratios      []float64 // to F, of the same round
+}
+
+func TestPaired(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("CPU is read from /proc, which is Linux's")
+	}
+	n, long := 1, 150*time.Millisecond
+	if *paired {
+		if racetest.On {
+			t.Fatal("the race detector is no part of what is measured")
+		}
+		n, long = *rounds, *length
+	}
+	backend, _ := startRole(t, "backend")
+	all := proxies(t, backend)
+	var outcomes []*outcome
+	said := ""
+	for _, p := range all { // streams that end, by which Pacer learns what a chunk holds
+		leg(t, p, &load{name: "taught", clients: 8, chunks: 20, every: 5 * time.Millisecond}, long)
+	}
+	for _, l := range loads(!*paired) {
+		of := measure(t, all, l, n, long)
+		outcomes = append(outcomes, of...)
+		if l.name == "paced" && *paired {
+			said = learned(t, all, of, l.clients) // before another load teaches another speed
+		}
+	}
+	text := render(outcomes) + said
+	t.Log("\n" + text)
+	if *table != "" {
+		if err := os.WriteFile(*table, []byte(text), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+	if *report != "" {
+		b, err := json.MarshalIndent(outcomes, "", " ")
+		if err == nil {
+			err = os.WriteFile(*report, b, 0o644)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// measure puts l on all proxies in turns, n times, from another one each time.
+func measure(t *testing.T, all []*proxy, l load, n int, long time.Duration) []*outcome {
+	of := make([]*outcome, len(all))
+	for i, p := range all {
+		of[i] = &outcome{Load: l.name, Proxy: p.name}
+	}
+	for round := range n {
+		now := make([]figures, len(all))
+		control := math.NaN()
+		for k := range all {
+			i := (k + round) % len(all)
+			if l.hold && len(all[i].pids) == 0 {
+				continue
+			}
+			now[i] = leg(t, all[i], &l, long)
+			if all[i].name == "F" {
+				control = now[i].Each
+			}
+			if l.chunks == 0 && now[i].Requests == 0 || l.chunks > 0 && now[i].Chunks == 0 && !l.hold {
+				t.Errorf("%s, %s: nothing came", all[i].name, l.name)
+			}
+		}
+		for i := range all {
+			of[i].Rounds = append(of[i].Rounds, now[i])
+			of[i].Ratios = append(of[i].Ratios, now[i].Each/control)
+		}
+	}
+	return of
+}
+
+// render is the table: medians, and of the ratios also the least and the most.
+func render(all []*outcome) string {
+	var b strings.Builder
+	load := ""
+	for _, o := range all {
+		if o.Load != load {
+			load = o.Load
+			fmt.Fprintf(&b, "\n| %s: %s | median | of F | least–most | to the client p50, p99, ms |\n|---|---|---|---|---|\n", load, units[load])
+		}
+		each := median(o.Rounds, func(f figures) float64 { return f.Each })
+		ratios := slices.Sorted(slices.Values(o.Ratios))
+		late := ""
+		if p50 := median(o.Rounds, func(f figures) float64 { return f.P50 }); p50 > 0 {
+			late = fmt.Sprintf("%.2f, %.1f", p50, median(o.Rounds, func(f figures) float64 { return f.P99 }))
+		}
+		if o.Proxy == "none" {
+			if late != "" {
+				fmt.Fprintf(&b, "| no proxy | | | | %s |\n", late)
+			}
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | %.1f | %.2f | %.2f–%.2f | %s |\n", o.Proxy, each, ratios[len(ratios)/2], ratios[0], ratios[len(ratios)-1], late)
+	}
+	return b.String()
+}
+
+func median(of []figures, value func(figures) float64) float64 {
+	var all []float64
+	for _, f := range of {
+		all = append(all, value(f))
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// learned says how far the curve that Pacer learned under n streams lies from the
+// speed that they had.
+func learned(t *testing.T, all []*proxy, of []*outcome, n int) string {
+	t.Helper()
+	var b strings.Builder
+	for i, p := range all {
+		if p.admin == "" {
+			continue
+		}
+		truth := median(of[i].Rounds, func(f figures) float64 { return float64(f.Chunks) / float64(n) / length.Seconds() })
+		var answer struct {
+			Targets []struct {
+				Points []struct {
+					TPS    *float64 `json:"tps"`
+					Source string   `json:"source"`
+				} `json:"points"`
+				Seen float64 `json:"tokens_seen"`
+			} `json:"targets"`
+		}
+		if err := json.Unmarshal(proctest.Get(t, fmt.Sprintf("%s/api/v1/profiles?n=%d", p.admin, n)), &answer); err != nil {
+			t.Fatal(err)
+		}
+		if len(answer.Targets) != 1 || len(answer.Targets[0].Points) != 1 || answer.Targets[0].Points[0].TPS == nil {
+			t.Errorf("%s has learned nothing: %+v", p.name, answer)
+			continue
+		}
+		at := answer.Targets[0].Points[0]
+		fmt.Fprintf(&b, "\n%s's curve at n = %d says %.2f tokens/s (%s, after %.0f tokens), the streams had %.2f: %+.1f %%.\n", p.name, n, *at.TPS, at.Source, answer.Targets[0].Seen, truth, 100*(*at.TPS/truth-1))
+	}
+	return b.String()
+}

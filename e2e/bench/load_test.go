@@ -1,0 +1,205 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// load is what one leg sends.
+type load struct {
+	name    string
+	clients int
+	chunks  int           // of each answer; 0 = it is a document
+	every   time.Duration // between two chunks; 0 = as fast as they come
+	hold    bool          // streams are held, and nothing but that is measured
+}
+
+// client is one connection that sends one request after the other.
+type client struct {
+	addr    string
+	load    *load
+	request []byte
+	counts  *counts
+	stop    *atomic.Bool
+	late    []int64 // nanoseconds from the backend's write of a chunk to its arrival here, while counting
+}
+
+// counts are what all clients of a leg have seen.
+type counts struct {
+	counting atomic.Bool
+	requests atomic.Int64 // answered whole
+	chunks   atomic.Int64
+	running  atomic.Int64 // streams that have begun
+	errors   atomic.Int64
+	first    atomic.Pointer[error]
+}
+
+func (c *counts) fail(err error) {
+	c.errors.Add(1)
+	c.first.CompareAndSwap(nil, &err)
+}
+
+func newRequest(l *load) []byte {
+	body := `{"model":"chat","messages":[{"role":"user","content":"` + string(bytes.Repeat([]byte("What is it? "), 20)) + `"}],"max_tokens":` + strconv.Itoa(max(l.chunks, 8))
+	if l.chunks > 0 {
+		body += `,"stream":true`
+	}
+	body += "}"
+	return fmt.Appendf(nil, "POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\nAccept: */*\r\n%s: %d\r\n%s: %d\r\nContent-Length: %d\r\n\r\n%s",
+		headerChunks, l.chunks, headerEvery, l.every.Microseconds(), len(body), body)
+}
+
+// run sends requests until it is stopped.
+func (c *client) run() {
+	conn, err := net.Dial("tcp", c.addr)
+	if err != nil {
+		c.counts.fail(err)
+		return
+	}
+	defer conn.Close()
+	r := bufio.NewReaderSize(conn, 4<<10)
+	lines := bufio.NewReaderSize(nil, 4<<10)
+	for !c.stop.Load() {
+		if err := c.once(conn, r, lines); err != nil {
+			if !c.stop.Load() {
+				c.counts.fail(err)
+			}
+			return
+		}
+		if c.counts.counting.Load() {
+			c.counts.requests.Add(1)
+		}
+	}
+}
+
+func (c *client) once(conn net.Conn, r, lines *bufio.Reader) error {
+	if _, err := conn.Write(c.request); err != nil {
+		return err
+	}
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		b, _ := io.ReadAll(resp.Body)
+		return fmt.Errorf("status %d: %s", resp.StatusCode, b)
+	}
+	if c.load.chunks == 0 {
+		b, err := io.ReadAll(resp.Body)
+		if err == nil && string(b) != document {
+			err = fmt.Errorf("another document: %s", b)
+		}
+		return err
+	}
+	lines.Reset(resp.Body)
+	c.counts.running.Add(1)
+	defer c.counts.running.Add(-1)
+	return c.stream(lines)
+}
+
+// stream reads one stream, and finds every chunk of it there, in order.
+func (c *client) stream(lines *bufio.Reader) error {
+	chunks, finished, last := 0, false, int64(0)
+	for {
+		line, err := lines.ReadSlice('\n')
+		switch {
+		case err == io.EOF:
+			if chunks != c.load.chunks || !finished {
+				return fmt.Errorf("%d chunks of %d, finished: %v", chunks, c.load.chunks, finished)
+			}
+			return nil
+		case err != nil:
+			return err
+		case c.stop.Load():
+			return nil
+		case string(line) == done[:len(done)-1]:
+			finished = true
+		case len(line) > len(chunkHead) && string(line[:len(chunkHead)]) == chunkHead:
+			const digits = 19
+			at, err := strconv.ParseInt(string(line[len(chunkHead):len(chunkHead)+digits]), 10, 64)
+			if err != nil || at < last {
+				return fmt.Errorf("not the next chunk: %s", line)
+			}
+			last = at
+			chunks++
+			if c.counts.counting.Load() {
+				c.counts.chunks.Add(1)
+				c.late = append(c.late, time.Now().UnixNano()-at)
+			}
+		}
+	}
+}
+
+// figures are those of one leg.
+type figures struct {
+	Requests, Chunks, Errors int64
+	CPU                      time.Duration
+	Each                     float64 // µs of CPU for each request or chunk; for streams that are held, KiB for each
+	P50, P99                 float64 // ms from the backend to the client
+}
+
+// leg puts l on p for as long as that takes to be measured.
+func leg(t *testing.T, p *proxy, l *load, length time.Duration) figures {
+	t.Helper()
+	var (
+		c    counts
+		stop atomic.Bool
+		all  sync.WaitGroup
+	)
+	before := int64(0)
+	if l.hold {
+		before = p.memory(t)
+	}
+	clients := make([]*client, l.clients)
+	request := newRequest(l)
+	for i := range clients {
+		clients[i] = &client{addr: p.addr, load: l, request: request, counts: &c, stop: &stop}
+		all.Go(clients[i].run)
+		if l.chunks > 0 && i%50 == 49 { // no burst of a thousand handshakes
+			<-time.After(5 * time.Millisecond)
+		}
+	}
+	begun := time.Now()
+	for l.chunks > 0 && l.every > 0 && c.running.Load() < int64(l.clients) && c.errors.Load() == 0 && time.Since(begun) < time.Minute {
+		<-time.After(10 * time.Millisecond)
+	}
+	<-time.After(length / 5)
+	cpu := p.cpu(t)
+	c.counting.Store(true)
+	<-time.After(length)
+	c.counting.Store(false)
+	f := figures{Requests: c.requests.Load(), Chunks: c.chunks.Load(), CPU: p.cpu(t) - cpu}
+	if l.hold {
+		f.Each = float64(p.memory(t)-before) / 1024 / float64(l.clients)
+	}
+	stop.Store(true)
+	all.Wait()
+	if f.Errors = c.errors.Load(); f.Errors > 0 {
+		t.Errorf("%s, %s: %d errors, the first: %v", p.name, l.name, f.Errors, *c.first.Load())
+	}
+	if !l.hold {
+		f.Each = float64(f.CPU.Microseconds()) / float64(max(f.Requests, 1))
+		if l.chunks > 0 {
+			f.Each = float64(f.CPU.Microseconds()) / float64(max(f.Chunks, 1))
+		}
+	}
+	var late []int64
+	for _, one := range clients {
+		late = append(late, one.late...)
+	}
+	if len(late) > 0 {
+		slices.Sort(late)
+		f.P50, f.P99 = float64(late[len(late)/2])/1e6, float64(late[len(late)*99/100])/1e6
+	}
+	return f
+}

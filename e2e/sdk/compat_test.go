@@ -1,0 +1,151 @@
+package sdk
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/COMPAT.md anew")
+
+// version is that of a module in go.mod.
+func version(t *testing.T, module string) string {
+	t.Helper()
+	text, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "\t"+module+" ")
+	if !found {
+		t.Fatalf("go.mod has no %s", module)
+	}
+	version, _, _ := strings.Cut(rest, "\n")
+	return version
+}
+
+var compatFile = filepath.Join("..", "..", "docs", "COMPAT.md")
+
+// nodeVersion is that of a package in agents/package.json.
+func nodeVersion(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("agents", "package.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p struct{ Dependencies map[string]string }
+	if err := json.Unmarshal(text, &p); err != nil || p.Dependencies[name] == "" {
+		t.Fatalf("agents/package.json has no %s (%v)", name, err)
+	}
+	return p.Dependencies[name]
+}
+
+// TestCompat holds docs/COMPAT.md to the cases that run here.
+func TestCompat(t *testing.T) {
+	if *update {
+		writeCompat(t)
+	}
+	if want, err := os.ReadFile(compatFile); err != nil || string(want) != compat(t) {
+		t.Errorf("%s is not of these cases (%v); go test -run TestCompat -update writes it", compatFile, err)
+	}
+}
+
+func writeCompat(t *testing.T) {
+	t.Helper()
+	if err := os.WriteFile(compatFile, []byte(compat(t)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// apiNames are the APIs of the fakes, as people call them.
+var apiNames = map[string]string{
+	"anthropic": "Anthropic's messages, Claude 4.5", "claude-5": "Anthropic's messages, Claude 5", "gemini": "Gemini's generateContent",
+	"bedrock": "Bedrock's converse", "engine": "chat of an engine that lacks all else",
+}
+
+// compat is the text of docs/COMPAT.md.
+func compat(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("# Clients and the dialects of backends\n\n")
+	b.WriteString("Which official client was run before which API, and in what. Made by the test run: `cd e2e/sdk && go test -run TestCompat -update`. ")
+	b.WriteString("`make sdk` runs every case through the built program, as a document and as a stream. The servers behind it are made from what the makers publish, and take nothing that the makers' own types do not hold. Those of Bedrock are the model of its API in botocore.\n\n")
+	b.WriteString("| client | version | backend's API | cases | errors, cancel | command |\n|---|---|---|---|---|---|\n")
+	for _, c := range []struct {
+		client, module, api, run string
+		cases                    int
+	}{
+		{"openai-go", "github.com/openai/openai-go/v3", "Anthropic's messages", "TestChatOnClaude", 2 * len(chatCases)},
+		{"anthropic-sdk-go", "github.com/anthropics/anthropic-sdk-go", "chat of an engine that lacks messages", "TestMessagesOnAnEngine", 2 * len(messagesCases)},
+	} {
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | yes | `cd e2e/sdk && go test -run %s` |\n", c.client, version(t, c.module), c.api, c.cases, c.run)
+	}
+	text, err := os.ReadFile(pairsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pairs []pair
+	if err := json.Unmarshal(text, &pairs); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pairs {
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | yes | `cd e2e/sdk && go test -run TestPairs` |\n", p.Client, p.Version, apiNames[p.To], p.Cases)
+	}
+	b.WriteString("\n## Coding agents\n\nRun headless before an engine that has chat alone: each looks into a file by a tool of its own and tells what it read (`cd e2e/sdk && go test -run TestAgents`). Every request is checked by OpenAI's types.\n\n")
+	b.WriteString("| agent | version | speaks | what it needs |\n|---|---|---|---|\n")
+	fmt.Fprintf(&b, "| Claude Code | %s | messages | `ANTHROPIC_BASE_URL`, `ANTHROPIC_API_KEY` |\n", nodeVersion(t, "@anthropic-ai/claude-code"))
+	fmt.Fprintf(&b, "| Codex | %s | responses | `model_providers` with `base_url` and `wire_api = \"responses\"`; `web_search` is OpenAI's own: `drop_params: true` at the backend leaves it out |\n", nodeVersion(t, "@openai/codex"))
+	b.WriteString("\n## The cases\n\nThe cases of Python and Node are one table, `e2e/sdk/pairs/cases.py`: text, images, files, audio, tools alone and in parallel, loops of forty calls, structured output, thoughts, limits, what is refused and what is dropped.")
+	b.WriteString(" To them come nine errors, one within a stream, and a client that hangs up.\n\nThe cases of Go: ")
+	var names []string
+	for _, c := range chatCases {
+		names = append(names, c.name)
+	}
+	b.WriteString("of chat " + strings.Join(names, ", "))
+	names = nil
+	for _, c := range messagesCases {
+		names = append(names, c.name)
+	}
+	b.WriteString("; of messages " + strings.Join(names, ", ") + ", count_tokens.\n\n")
+	b.WriteString(`## What is not carried
+
+| from | to | what | what becomes of it |
+|---|---|---|---|
+| chat | any other | ` + "`n` above 1, `logit_bias`, `audio`, `web_search_options`, `functions`" + `, custom tools, fields of engines | 400 by its name, or dropped with ` + "`drop_params`" + ` |
+| chat | messages | ` + "`seed`, `logprobs`, penalties, `temperature` above 1, `response_format: json_object`" + `, audio, files but PDF | the same |
+| chat | messages | ` + "`temperature`, a forced tool, `top_p` below 0.95 beside `reasoning_effort`" + ` | the same: one that thinks takes none |
+| chat | messages | ` + "`reasoning_effort`" + ` in a loop of tools whose client does not send back ` + "`thinking_blocks`" + ` | the same |
+| messages | chat | tools that Anthropic runs, ` + "`mcp_servers`, `container`" + ` | the same |
+| responses | any | ` + "`previous_response_id`, `conversation`, `background`" + `, tools that OpenAI runs | the same; nothing is stored |
+| any | any | marks for a cache, ids for billing, ` + "`metadata`, `service_tier: auto`, `context_management`" + ` | left out: the answer is the same without |
+
+## Beside LiteLLM
+
+The chats of the table through LiteLLM 1.106.2 and through Pacer, and what each sends up (` + "`" + `e2e/sdk/pairs/incumbent.py` + "`" + `). Both drop what cannot be carried. What is not here is the same.
+
+| API | what | LiteLLM | Pacer | verdict |
+|---|---|---|---|---|
+| messages | no limit was said | the model's most, 64000 or 128000 | 32000 | ours: a limit that large takes its part of the rate limit |
+| messages | ` + "`" + `temperature` + "`" + ` above 1 | sent as it is, and refused | dropped | ours |
+| messages | ` + "`" + `temperature: 1` + "`" + ` at Claude 5 | sent | left out: it asks for nothing | ours: the types of 2026-10-21 have no such field |
+| messages | schema | ` + "`" + `output_format` + "`" + ` of the beta | ` + "`" + `output_config.format` + "`" + ` | ours: the types of 2026-10-21 have that alone |
+| messages | no thinking at Claude 5 | nothing | ` + "`" + `thinking: disabled` + "`" + ` | ours |
+| messages | name of a file, type of a tool, a result of a tool | no title; ` + "`" + `custom` + "`" + `; a string | its title; no type; a list of blocks | the same to the API |
+| all | medium effort | 2048 tokens | 8192 | ours: it is what Google maps medium to |
+| all | limit beside a budget | the budget and 4096 | 32000 | ours: an answer of 4096 tokens is cut too often |
+| generateContent | system | several parts | one part | the same to the API |
+| generateContent | results of tools, then words | two turns of the user in a row | one turn | the API takes both |
+| generateContent | a call without arguments | ` + "`" + `args: {type: object}` + "`" + ` | ` + "`" + `args: {}` + "`" + ` | ours: the model never said so |
+| generateContent | schema of a tool | ` + "`" + `parameters` + "`" + ` | ` + "`" + `parametersJsonSchema` + "`" + ` | ours: it takes any JSON schema |
+| generateContent | ` + "`" + `detail: low` + "`" + ` of an image | ` + "`" + `mediaResolution` + "`" + ` for the whole request | left out | theirs is closer for one image, and wrong for several |
+| generateContent | ` + "`" + `service_tier: auto` + "`" + ` | ` + "`" + `priority` + "`" + ` | left out | ours: auto asks for nothing, and priority costs more |
+| generateContent, converse | image by its address | fetched by the gateway | passed on, or refused by its name | ours: a gateway that fetches what clients name reaches what they cannot |
+| converse | schema | a tool that is forced | ` + "`" + `outputConfig.textFormat` + "`" + ` | ours: the model of the API has it, and streams stay text |
+| converse | no tool | tools are sent all the same | no tools | ours: with no way to forbid, the model may call one |
+| converse | id of a call with a dot | as it is | ` + "`" + `_` + "`" + ` for it | ours: the pattern of the API has no dot |
+`)
+	return b.String()
+}

@@ -1,0 +1,172 @@
+"""The cases of the pairs of dialects, as JSON: each is a request of a client's SDK.
+
+body is what the SDK is called with. up is what has to stand in the request that a
+backend gets, by its API, and down what has to stand in the answer, both by paths:
+"#" is a length, a value {"JSON": …} is text that holds it, null is nothing at all.
+no names what that API has no place for: the request is refused by that name, and
+goes up without it where the backend drops parameters."""
+
+import json
+H='Hello "wörld" 😀\n'
+PNG="iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+URL="data:image/png;base64,"+PNG
+W={"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+SCHEMA={"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":False}
+def u(x): return [{"role":"user","content":x}]
+def c(name, body, up=None, down=None, no=None, doc=True):
+    d={"name":name,"body":body}
+    if up: d["up"]=up
+    if down: d["down"]=down
+    if no: d["no"]=no
+    return d
+# ---- chat
+ct=[{"type":"function","function":{"name":"weather","description":"d","parameters":W}},{"type":"function","function":{"name":"time"}}]
+loop=[{"role":"user","content":"x"},{"role":"assistant","content":None,"tool_calls":[{"id":"a.1","type":"function","function":{"name":"weather","arguments":'{"city":"Paris","n":1.50}'}},{"id":"b","type":"function","function":{"name":"time","arguments":""}}]},{"role":"tool","tool_call_id":"a.1","content":"sunny"},{"role":"tool","tool_call_id":"b","content":[{"type":"text","text":'{"hour":12}'}]},{"role":"user","content":"hi"}]
+def chats(n):
+    m=[{"role":"user","content":"begin"}]
+    for i in range(n):
+        m+= [{"role":"assistant","content":f"step {i}","tool_calls":[{"id":f"c{i}","type":"function","function":{"name":"weather","arguments":'{"city":"%d"}'%i}}]},{"role":"tool","tool_call_id":f"c{i}","content":f"result {i}"}]
+    return m+[{"role":"user","content":"hi"}]
+A,G,B,E,A5="anthropic","gemini","bedrock","engine","claude-5"
+chat=[
+ c("text",{"messages":u("hi")},{A:{"messages.0.content.0.text":"hi","model":"claude-sonnet-4-5"},A5:{"model":"claude-opus-5"},G:{"contents.0.parts.0.text":"hi","contents.0.role":"user"},B:{"messages.0.content.0.text":"hi"}},{"choices.0.message.content":H,"choices.0.finish_reason":"stop","choices.0.message.role":"assistant"}),
+ c("usage",{"messages":u("hi")},None,{"usage.prompt_tokens":25,"usage.completion_tokens":9,"usage.total_tokens":34,"usage.prompt_tokens_details.cached_tokens":5}),
+ c("names",{"messages":u("hi")},None,{"model":"MODEL"}),
+ c("big",{"messages":u("big")},None,{"choices.0.message.content":"".join(f"word{i} " for i in range(300))}),
+ c("empty",{"messages":u("empty")},None,{"choices.0.finish_reason":"stop"}),
+ c("system",{"messages":[{"role":"system","content":"be short"},{"role":"developer","content":"in French"}]+u("hi")},{A:{"system.0.text":"be short","system.1.text":"in French"},G:{"systemInstruction.parts.0.text":"be short\n\nin French"},B:{"system.1.text":"in French"}}),
+ c("parts",{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"hi"}]}]},{A:{"messages.0.content.#":2},G:{"contents.0.parts.#":2},B:{"messages.0.content.#":2}}),
+ c("turns",{"messages":u("one")+[{"role":"assistant","content":"two"}]+u("three")+u("hi")},{A:{"messages.#":3,"messages.1.role":"assistant"},G:{"contents.1.role":"model","contents.2.parts.1.text":"hi"},B:{"messages.1.content.0.text":"two"}}),
+ c("unicode",{"messages":u("日本語 \u2028 \"q\" \\ 😀 \u0001")+[{"role":"assistant","content":"ok"}]+u("hi")},{A:{"messages.0.content.0.text":"日本語 \u2028 \"q\" \\ 😀 \u0001"},G:{"contents.0.parts.0.text":"日本語 \u2028 \"q\" \\ 😀 \u0001"},B:{"messages.0.content.0.text":"日本語 \u2028 \"q\" \\ 😀 \u0001"}}),
+ c("limit",{"max_tokens":77,"messages":u("long")},{A:{"max_tokens":77},G:{"generationConfig.maxOutputTokens":77},B:{"inferenceConfig.maxTokens":77}},{"choices.0.finish_reason":"length"}),
+ c("newer limit",{"max_completion_tokens":78,"messages":u("hi")},{A:{"max_tokens":78},G:{"generationConfig.maxOutputTokens":78},B:{"inferenceConfig.maxTokens":78}}),
+ c("sampling",{"temperature":0.3,"top_p":0.9,"messages":u("hi")},{A:{"temperature":0.3,"top_p":0.9},A5:{"temperature":None},G:{"generationConfig.temperature":0.3,"generationConfig.topP":0.9},B:{"inferenceConfig.topP":0.9}},None,{A5:"temperature, top_p"}),
+ c("sampling as ever",{"temperature":1,"top_p":1,"messages":u("hi")},{A:{"temperature":1},A5:{"temperature":None}}),
+ c("hot",{"temperature":1.5,"messages":u("hi")},{G:{"generationConfig.temperature":1.5}},None,{A:"temperature",B:"temperature"}),
+ c("seed",{"seed":7,"messages":u("hi")},{G:{"generationConfig.seed":7}},None,{A:"seed",B:"seed"}),
+ c("penalties",{"frequency_penalty":0.5,"presence_penalty":0.25,"messages":u("hi")},{G:{"generationConfig.frequencyPenalty":0.5,"generationConfig.presencePenalty":0.25}},None,{A:"frequency_penalty, presence_penalty",B:"frequency_penalty, presence_penalty"}),
+ c("logprobs",{"logprobs":True,"top_logprobs":3,"messages":u("hi")},{G:{"generationConfig.responseLogprobs":True,"generationConfig.logprobs":3}},None,{A:"logprobs, top_logprobs",B:"logprobs, top_logprobs"}),
+ c("stop",{"stop":"END","messages":u("sequence")},{A:{"stop_sequences":["END"]},G:{"generationConfig.stopSequences":["END"]},B:{"inferenceConfig.stopSequences":["END"]}},{"choices.0.finish_reason":"stop"}),
+ c("stops",{"stop":["A","B"],"messages":u("hi")},{A:{"stop_sequences.1":"B"},G:{"generationConfig.stopSequences.1":"B"},B:{"inferenceConfig.stopSequences.1":"B"}}),
+ c("refusal",{"messages":u("refuse")},None,{"choices.0.finish_reason":"content_filter"}),
+ c("user",{"user":"u1","messages":u("hi")},{A:{"metadata.user_id":"u1"}}),
+ c("image",{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":URL,"detail":"low"}},{"type":"text","text":"hi"}]}]},{A:{"messages.0.content.0.source":{"type":"base64","media_type":"image/png","data":PNG}},G:{"contents.0.parts.0.inlineData":{"mimeType":"image/png","data":PNG}},B:{"messages.0.content.0.image":{"format":"png","source":{"bytes":PNG}}}}),
+ c("image by address",{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},{"type":"text","text":"hi"}]}]},{A:{"messages.0.content.0.source.url":"https://example.com/a.png"},G:{"contents.0.parts.0.fileData.fileUri":"https://example.com/a.png"}},None,{B:"messages[0].content[0]"}),
+ c("file",{"messages":[{"role":"user","content":[{"type":"file","file":{"filename":"a b_c.pdf","file_data":"data:application/pdf;base64,JVBERg=="}},{"type":"text","text":"hi"}]}]},{A:{"messages.0.content.0.type":"document"},G:{"contents.0.parts.0.inlineData.mimeType":"application/pdf"},B:{"messages.0.content.0.document.format":"pdf"}}),
+ c("audio",{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"UklGRg==","format":"wav"}},{"type":"text","text":"hi"}]}]},{G:{"contents.0.parts.0.inlineData.mimeType":"audio/wav"}},None,{A:"messages[0].content[0]",B:"messages[0].content[0]"}),
+ c("a call",{"tools":ct,"messages":u("call")},{A:{"tools.#":2,"tools.0.input_schema.properties.city.type":"string"},G:{"tools.0.functionDeclarations.#":2},B:{"toolConfig.tools.0.toolSpec.inputSchema.json.properties.city.type":"string"}},{"choices.0.message.content":H,"choices.0.message.tool_calls.0.function.name":"weather","choices.0.message.tool_calls.0.function.arguments":{"JSON":{"city":"Paris","n":1.5}},"choices.0.finish_reason":"tool_calls","choices.0.message.tool_calls.#":1}),
+ c("parallel calls",{"tools":ct,"messages":u("four calls")},None,{"choices.0.message.tool_calls.#":4,"choices.0.message.tool_calls.3.function.arguments":{"JSON":{"city":"東京"}},"choices.0.message.tool_calls.0.function.arguments":{"JSON":{"city":"Paris"}}}),
+ c("two calls",{"tools":ct,"messages":u("calls")},None,{"choices.0.message.tool_calls.1.function.name":"time","choices.0.message.tool_calls.1.function.arguments":{"JSON":{}}}),
+ c("deep call",{"tools":ct,"messages":u("deep call")},None,{"choices.0.message.tool_calls.0.function.arguments":{"JSON":{"a":{"b":[1,2.5,None,True,{"c":"\"\\ü"}]},"big":12345678901234567890}}}),
+ c("serial calls",{"tools":ct,"parallel_tool_calls":False,"messages":u("call")},{A:{"tool_choice":{"type":"auto","disable_parallel_tool_use":True}}},None,{G:"parallel_tool_calls",B:"parallel_tool_calls"}),
+ c("a named tool",{"tools":ct,"tool_choice":{"type":"function","function":{"name":"time"}},"messages":u("call")},{A:{"tool_choice":{"type":"tool","name":"time"}},G:{"toolConfig.functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["time"]}},B:{"toolConfig.toolChoice":{"tool":{"name":"time"}}}}),
+ c("any tool",{"tools":ct,"tool_choice":"required","messages":u("call")},{A:{"tool_choice.type":"any"},G:{"toolConfig.functionCallingConfig.mode":"ANY"},B:{"toolConfig.toolChoice":{"any":{}}}}),
+ c("no tool",{"tools":ct,"tool_choice":"none","messages":u("hi")},{A:{"tool_choice.type":"none"},G:{"toolConfig.functionCallingConfig.mode":"NONE"},B:{"toolConfig":None}}),
+ c("results",{"tools":ct,"messages":loop},{A:{"messages.1.content.0.input.city":"Paris","messages.2.content.0.tool_use_id":"a_1","messages.2.content.2.text":"hi"},G:{"contents.2.parts.0.functionResponse.response":{"result":"sunny"},"contents.2.parts.1.functionResponse.response":{"hour":12},"contents.1.parts.0.functionCall.args.n":1.5},B:{"messages.2.content.1.toolResult.toolUseId":"b"}}),
+ c("long loop",{"tools":ct,"messages":chats(40)},{A:{"messages.#":81,"messages.79.content.0.text":"step 39"},G:{"contents.#":81},B:{"messages.#":81}}),
+ c("schema",{"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":True,"schema":SCHEMA}},"messages":u("json")},{A:{"output_config.format.schema":SCHEMA},G:{"generationConfig.responseJsonSchema":SCHEMA,"generationConfig.responseMimeType":"application/json"},B:{"outputConfig.textFormat.structure.jsonSchema.schema":{"JSON":SCHEMA}}},{"choices.0.message.content":'{"a":1}'}),
+ c("json",{"response_format":{"type":"json_object"},"messages":u("json")},{G:{"generationConfig.responseMimeType":"application/json"}},{"choices.0.message.content":'{"a":1}'},{A:"response_format",B:"response_format"}),
+ c("thinking",{"reasoning_effort":"low","messages":u("think")},{A:{"thinking.budget_tokens":1024},A5:{"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"low"}},G:{"generationConfig.thinkingConfig.thinkingBudget":1024},B:{"additionalModelRequestFields.thinking.budget_tokens":1024}},{"choices.0.message.content":H,"choices.0.message.reasoning_content":"let me see\n…"}),
+ c("thinking, then a call",{"reasoning_effort":"medium","tools":ct,"messages":u("think call")},None,{"choices.0.message.tool_calls.0.function.name":"weather","choices.0.message.reasoning_content":"a tool, then"}),
+ c("no thinking",{"reasoning_effort":"none","messages":u("hi")},{A:{"thinking":None},A5:{"thinking":{"type":"disabled"}},G:{"generationConfig.thinkingConfig":{"thinkingBudget":0}},B:{"additionalModelRequestFields":None}}),
+ c("what is not carried",{"logit_bias":{"1":1},"messages":u("hi")},None,None,{A:"logit_bias",G:"logit_bias",B:"logit_bias"}),
+ c("what changes nothing",{"metadata":{"a":"b"},"store":False,"service_tier":"auto","prompt_cache_key":"k","n":1,"messages":u("hi")},{A:{"store":None,"n":None}}),
+]
+# ---- messages
+mt=[{"name":"weather","description":"d","input_schema":W},{"name":"time","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"}}]
+mloop=[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"text","text":"so"},{"type":"tool_use","id":"a","name":"weather","input":{"city":"Paris"}},{"type":"tool_use","id":"b","name":"time","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"sunny"},{"type":"tool_result","tool_use_id":"b","is_error":True,"content":[{"type":"text","text":"no"}]},{"type":"text","text":"hi"}]}]
+def mchats(n):
+    m=[{"role":"user","content":"begin"}]
+    for i in range(n):
+        m+= [{"role":"assistant","content":[{"type":"text","text":f"step {i}"},{"type":"tool_use","id":f"c{i}","name":"weather","input":{"city":str(i)}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":f"c{i}","content":f"result {i}"}]+([{"type":"text","text":"hi"}] if i==n-1 else [])}]
+    return m
+messages=[
+ c("text",{"messages":u("hi")},{E:{"messages.0.content":"hi","model":"llama","max_tokens":9000},G:{"contents.0.parts.0.text":"hi","generationConfig.maxOutputTokens":9000},B:{"inferenceConfig.maxTokens":9000}},{"content.0.text":H,"stop_reason":"end_turn","type":"message","role":"assistant"}),
+ c("usage",{"messages":u("hi")},None,{"usage.input_tokens":20,"usage.cache_read_input_tokens":5,"usage.output_tokens":9}),
+ c("names",{"messages":u("hi")},None,{"model":"MODEL"}),
+ c("big",{"messages":u("big")},None,{"content.0.text":"".join(f"word{i} " for i in range(300))}),
+ c("empty",{"messages":u("empty")},None,{"stop_reason":"end_turn","content.#":0}),
+ c("system",{"system":"be short","messages":u("hi")},{E:{"messages.0":{"role":"system","content":"be short"}},G:{"systemInstruction.parts.0.text":"be short"},B:{"system.0.text":"be short"}}),
+ c("system of blocks",{"system":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"text","text":"b"}],"messages":u("hi")},{E:{"messages.0.content":"a\n\nb"},B:{"system.1.cachePoint":{"type":"default"}}}),
+ c("blocks",{"messages":[{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"text","text":"hi"}]}]},{E:{"messages.0.content":"a\n\nhi"},G:{"contents.0.parts.#":2}}),
+ c("turns",{"messages":u("one")+[{"role":"assistant","content":"two"}]+u("hi")},{E:{"messages.1":{"role":"assistant","content":"two"}},G:{"contents.1.role":"model"},B:{"messages.1.content.0.text":"two"}}),
+ c("unicode",{"messages":u("日本語 \u2028 \"q\" \\ 😀 \u0001")+[{"role":"assistant","content":"ok"}]+u("hi")},{E:{"messages.0.content":"日本語 \u2028 \"q\" \\ 😀 \u0001"}}),
+ c("sampling",{"extra_body":{"temperature":0.3,"top_p":0.9},"messages":u("hi")},{E:{"temperature":0.3,"top_p":0.9},G:{"generationConfig.temperature":0.3},B:{"inferenceConfig.temperature":0.3}}),
+ c("top_k",{"extra_body":{"top_k":5},"messages":u("hi")},{E:{"top_k":5},G:{"generationConfig.topK":5},B:{"additionalModelRequestFields.top_k":5}}),
+ c("length",{"messages":u("long")},None,{"stop_reason":"max_tokens"}),
+ c("refusal",{"messages":u("refuse")},None,{"stop_reason":"refusal"}),
+ c("stop",{"stop_sequences":["END"],"messages":u("hi")},{E:{"stop":["END"]},G:{"generationConfig.stopSequences":["END"]},B:{"inferenceConfig.stopSequences":["END"]}}),
+ c("user",{"metadata":{"user_id":"u1"},"messages":u("hi")},{E:{"user":"u1"}}),
+ c("image",{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":PNG}},{"type":"text","text":"hi"}]}]},{E:{"messages.0.content.0.image_url.url":URL},G:{"contents.0.parts.0.inlineData.data":PNG},B:{"messages.0.content.0.image.format":"png"}}),
+ c("image by address",{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}},{"type":"text","text":"hi"}]}]},{E:{"messages.0.content.0.image_url.url":"https://example.com/a.png"},G:{"contents.0.parts.0.fileData.fileUri":"https://example.com/a.png"}},None,{B:"messages[0].content[0]"}),
+ c("file",{"messages":[{"role":"user","content":[{"type":"document","title":"a.pdf","source":{"type":"base64","media_type":"application/pdf","data":"JVBERg=="}},{"type":"text","text":"hi"}]}]},{E:{"messages.0.content.0.file.file_data":"data:application/pdf;base64,JVBERg=="},G:{"contents.0.parts.0.inlineData.mimeType":"application/pdf"},B:{"messages.0.content.0.document.name":"a pdf"}}),
+ c("plain document",{"messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"of a file"}},{"type":"text","text":"hi"}]}]},{E:{"messages.0.content":"of a file\n\nhi"}}),
+ c("a call",{"tools":mt,"messages":u("call")},{E:{"tools.#":2,"tools.0.function.parameters":W},G:{"tools.0.functionDeclarations.0.parametersJsonSchema":W},B:{"toolConfig.tools.#":2}},{"content.0.text":H,"content.1.name":"weather","content.1.input":{"city":"Paris","n":1.5},"stop_reason":"tool_use"}),
+ c("parallel calls",{"tools":mt,"messages":u("four calls")},None,{"content.#":4,"content.3.input":{"city":"東京"}}),
+ c("two calls",{"tools":mt,"messages":u("calls")},None,{"content.1.name":"time","content.1.input":{}}),
+ c("deep call",{"tools":mt,"messages":u("deep call")},None,{"content.0.input.a":{"b":[1,2.5,None,True,{"c":"\"\\ü"}]}}),
+ c("serial calls",{"tools":mt,"tool_choice":{"type":"auto","disable_parallel_tool_use":True},"messages":u("call")},{E:{"parallel_tool_calls":False,"tool_choice":"auto"}},None,{G:"tool_choice.disable_parallel_tool_use",B:"tool_choice.disable_parallel_tool_use"}),
+ c("a named tool",{"tools":mt,"tool_choice":{"type":"tool","name":"time"},"messages":u("call")},{E:{"tool_choice":{"type":"function","function":{"name":"time"}}},G:{"toolConfig.functionCallingConfig.allowedFunctionNames":["time"]},B:{"toolConfig.toolChoice.tool.name":"time"}}),
+ c("any tool",{"tools":mt,"tool_choice":{"type":"any"},"messages":u("call")},{E:{"tool_choice":"required"},G:{"toolConfig.functionCallingConfig.mode":"ANY"},B:{"toolConfig.toolChoice":{"any":{}}}}),
+ c("no tool",{"tools":mt,"tool_choice":{"type":"none"},"messages":u("hi")},{E:{"tool_choice":"none"},G:{"toolConfig.functionCallingConfig.mode":"NONE"},B:{"toolConfig":None}}),
+ c("results",{"tools":mt,"messages":mloop},{E:{"messages.#":5,"messages.1.tool_calls.0.function.arguments":{"JSON":{"city":"Paris"}},"messages.1.reasoning_content":"hm","messages.2.content":"sunny","messages.3.content":"Error: no"},G:{"contents.2.parts.1.functionResponse.response":{"error":"no"}},B:{"messages.2.content.1.toolResult.status":"error"}}),
+ c("a result with an image",{"tools":mt,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"weather","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"see"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":PNG}}]},{"type":"text","text":"hi"}]}]},{E:{"messages.2.content":"see","messages.3.content.1.image_url.url":URL},B:{"messages.2.content.0.toolResult.content.1.image.format":"png"}}),
+ c("a result without text",{"tools":mt,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"time","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"text","text":"hi"}]}]},{E:{"messages.2.content":""}}),
+ c("long loop",{"tools":mt,"messages":mchats(40)},{E:{"messages.#":82},G:{"contents.#":81},B:{"messages.#":81}}),
+ c("thinking",{"thinking":{"type":"enabled","budget_tokens":2000},"messages":u("think")},{E:{"reasoning_effort":"low"},G:{"generationConfig.thinkingConfig":{"thinkingBudget":2000,"includeThoughts":True}},B:{"additionalModelRequestFields.thinking.budget_tokens":2000}},{"content.0.type":"thinking","content.0.thinking":"let me see\n…","content.1.text":H}),
+ c("adaptive thinking",{"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},"messages":u("think")},{E:{"reasoning_effort":"high"}},{"content.0.thinking":"let me see\n…"}),
+ c("thinking, then a call",{"thinking":{"type":"enabled","budget_tokens":2000},"tools":mt,"messages":u("think call")},None,{"content.0.thinking":"a tool, then","stop_reason":"tool_use"}),
+ c("thoughts go back",{"thinking":{"type":"enabled","budget_tokens":2000},"tools":mt,"messages":mloop},{E:{"messages.1.reasoning_content":"hm"},B:{"messages.1.content.0.reasoningContent.reasoningText.signature":"c2ln"}}),
+ c("no thinking",{"thinking":{"type":"disabled"},"messages":u("hi")},{E:{"reasoning_effort":None},G:{"generationConfig.thinkingConfig":{"thinkingBudget":0}}}),
+ c("schema",{"output_config":{"format":{"type":"json_schema","schema":SCHEMA}},"messages":u("json")},{E:{"response_format.json_schema.schema":SCHEMA},G:{"generationConfig.responseJsonSchema":SCHEMA},B:{"outputConfig.textFormat.structure.jsonSchema.schema":{"JSON":SCHEMA}}},{"content.0.text":'{"a":1}'}),
+ c("a tool that Anthropic runs",{"tools":[{"type":"web_search_20250305","name":"web_search"}],"messages":u("hi")},None,None,{E:"tools[0]",G:"tools[0]",B:"tools[0]"}),
+ c("what changes nothing",{"service_tier":"auto","metadata":{"user_id":"u"},"messages":u("hi")},{E:{"service_tier":None}}),
+]
+# ---- responses
+rt=[{"type":"function","name":"weather","description":"d","parameters":W,"strict":False},{"type":"function","name":"time","parameters":{"type":"object","properties":{}},"strict":False}]
+rloop=[{"role":"user","content":"x"},{"type":"function_call","call_id":"a","name":"weather","arguments":'{"city":"Paris"}'},{"type":"function_call","call_id":"b","name":"time","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":"sunny"},{"type":"function_call_output","call_id":"b","output":"noon"},{"role":"user","content":"hi"}]
+def rchats(n):
+    m=[{"role":"user","content":"begin"}]
+    for i in range(n):
+        m+=[{"role":"assistant","content":f"step {i}"},{"type":"function_call","call_id":f"c{i}","name":"weather","arguments":'{"city":"%d"}'%i},{"type":"function_call_output","call_id":f"c{i}","output":f"result {i}"}]
+    return m+[{"role":"user","content":"hi"}]
+responses=[
+ c("text",{"input":"hi"},{E:{"messages.0.content":"hi","model":"llama"},A:{"messages.0.content.0.text":"hi"},G:{"contents.0.parts.0.text":"hi"},B:{"messages.0.content.0.text":"hi"}},{"output.0.content.0.text":H,"output.0.type":"message","status":"completed","object":"response"}),
+ c("usage",{"input":"hi"},None,{"usage.input_tokens":25,"usage.input_tokens_details.cached_tokens":5,"usage.output_tokens":9,"usage.total_tokens":34}),
+ c("names",{"input":"hi"},None,{"model":"MODEL"}),
+ c("big",{"input":"big"},None,{"output.0.content.0.text":"".join(f"word{i} " for i in range(300))}),
+ c("empty",{"input":"empty"},None,{"status":"completed","output.#":0}),
+ c("instructions",{"instructions":"be short","input":u("hi")},{E:{"messages.0":{"role":"system","content":"be short"}},A:{"system.0.text":"be short"},G:{"systemInstruction.parts.0.text":"be short"},B:{"system.0.text":"be short"}}),
+ c("developer",{"instructions":"a","input":[{"role":"developer","content":"b"}]+u("hi")},{E:{"messages.0.content":"a\n\nb"},A:{"system.1.text":"b"}}),
+ c("parts",{"input":[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_text","text":"hi"}]}]},{E:{"messages.0.content":"a\n\nhi"},A:{"messages.0.content.#":2}}),
+ c("turns",{"input":u("one")+[{"type":"message","id":"msg_1","status":"completed","role":"assistant","content":[{"type":"output_text","text":"two","annotations":[]}]}]+u("hi")},{E:{"messages.1.content":"two"},A:{"messages.1.content.0.text":"two"}}),
+ c("unicode",{"input":u("日本語 \u2028 \"q\" \\ 😀 \u0001")+[{"role":"assistant","content":"ok"}]+u("hi")},{E:{"messages.0.content":"日本語 \u2028 \"q\" \\ 😀 \u0001"}}),
+ c("limit",{"max_output_tokens":77,"input":"long"},{E:{"max_tokens":77},A:{"max_tokens":77},G:{"generationConfig.maxOutputTokens":77},B:{"inferenceConfig.maxTokens":77}},{"status":"incomplete","incomplete_details.reason":"max_output_tokens"}),
+ c("sampling",{"temperature":0.3,"top_p":0.9,"input":"hi"},{E:{"temperature":0.3},A:{"top_p":0.9}}),
+ c("refusal",{"input":"refuse"},None,{"status":"incomplete","incomplete_details.reason":"content_filter"}),
+ c("user",{"user":"u1","input":"hi"},{E:{"user":"u1"},A:{"metadata.user_id":"u1"}}),
+ c("image",{"input":[{"role":"user","content":[{"type":"input_image","detail":"auto","image_url":URL},{"type":"input_text","text":"hi"}]}]},{E:{"messages.0.content.0.image_url.url":URL},A:{"messages.0.content.0.source.data":PNG},G:{"contents.0.parts.0.inlineData.data":PNG},B:{"messages.0.content.0.image.format":"png"}}),
+ c("image by address",{"input":[{"role":"user","content":[{"type":"input_image","detail":"auto","image_url":"https://example.com/a.png"},{"type":"input_text","text":"hi"}]}]},{E:{"messages.0.content.0.image_url.url":"https://example.com/a.png"},A:{"messages.0.content.0.source.type":"url"}},None,{B:"input[0].content[0]"}),
+ c("file",{"input":[{"role":"user","content":[{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERg=="},{"type":"input_text","text":"hi"}]}]},{E:{"messages.0.content.0.file.filename":"a.pdf"},A:{"messages.0.content.0.title":"a.pdf"}}),
+ c("a call",{"tools":rt,"input":"call"},{E:{"tools.0.function.parameters":W},A:{"tools.0.input_schema":W}},{"output.0.content.0.text":H,"output.1.type":"function_call","output.1.name":"weather","output.1.arguments":{"JSON":{"city":"Paris","n":1.5}}}),
+ c("parallel calls",{"tools":rt,"input":"four calls"},None,{"output.#":4,"output.3.arguments":{"JSON":{"city":"東京"}}}),
+ c("two calls",{"tools":rt,"input":"calls"},None,{"output.1.name":"time","output.1.arguments":{"JSON":{}}}),
+ c("deep call",{"tools":rt,"input":"deep call"},None,{"output.0.arguments":{"JSON":{"a":{"b":[1,2.5,None,True,{"c":"\"\\ü"}]},"big":12345678901234567890}}}),
+ c("serial calls",{"tools":rt,"parallel_tool_calls":False,"input":"call"},{E:{"parallel_tool_calls":False},A:{"tool_choice.disable_parallel_tool_use":True}},None,{G:"parallel_tool_calls",B:"parallel_tool_calls"}),
+ c("a named tool",{"tools":rt,"tool_choice":{"type":"function","name":"time"},"input":"call"},{E:{"tool_choice.function.name":"time"},A:{"tool_choice.name":"time"}}),
+ c("any tool",{"tools":rt,"tool_choice":"required","input":"call"},{E:{"tool_choice":"required"},A:{"tool_choice.type":"any"}}),
+ c("no tool",{"tools":rt,"tool_choice":"none","input":"hi"},{E:{"tool_choice":"none"},A:{"tool_choice.type":"none"}}),
+ c("results",{"tools":rt,"input":rloop},{E:{"messages.1.tool_calls.#":2,"messages.2.content":"sunny","messages.3.tool_call_id":"b"},A:{"messages.2.content.2.text":"hi"},G:{"contents.2.parts.0.functionResponse.name":"weather"}}),
+ c("a result with an image",{"tools":rt,"input":[{"role":"user","content":"x"},{"type":"function_call","call_id":"a","name":"time","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":[{"type":"input_text","text":"see"},{"type":"input_image","image_url":URL}]},{"role":"user","content":"hi"}]},{E:{"messages.2.content":"see"},A:{"messages.2.content.0.content.1.type":"image"}}),
+ c("long loop",{"tools":rt,"input":rchats(40)},{E:{"messages.#":82},A:{"messages.#":81},G:{"contents.#":81}}),
+ c("schema",{"text":{"format":{"type":"json_schema","name":"n","strict":True,"schema":SCHEMA}},"input":"json"},{E:{"response_format.json_schema.schema":SCHEMA},A:{"output_config.format.schema":SCHEMA}},{"output.0.content.0.text":'{"a":1}'}),
+ c("json",{"text":{"format":{"type":"json_object"}},"input":"json"},{E:{"response_format.type":"json_object"},G:{"generationConfig.responseMimeType":"application/json"}},None,{A:"text.format",B:"text.format"}),
+ c("thinking",{"reasoning":{"effort":"low","summary":"auto"},"input":"think"},{E:{"reasoning_effort":"low"},A:{"thinking.budget_tokens":1024},G:{"generationConfig.thinkingConfig.thinkingBudget":1024}},{"output.0.type":"reasoning","output.0.summary.0.text":"let me see\n…","output.1.content.0.text":H}),
+ c("thinking, then a call",{"reasoning":{"effort":"medium"},"tools":rt,"input":"think call"},None,{"output.0.summary.0.text":"a tool, then","output.1.name":"weather"}),
+ c("no thinking",{"reasoning":{"effort":"none"},"input":"hi"},{E:{"reasoning_effort":None},A:{"thinking":None}}),
+ c("verbosity",{"text":{"verbosity":"low"},"input":"hi"},None,None,None),
+ c("a tool that OpenAI runs",{"tools":[{"type":"web_search"}],"input":"hi"},None,None,{E:"tools[0]",A:"tools[0]",G:"tools[0]",B:"tools[0]"}),
+ c("what changes nothing",{"store":False,"metadata":{"a":"b"},"include":["reasoning.encrypted_content"],"prompt_cache_key":"k","input":"hi"},{E:{"store":None}}),
+]
+out={"chat":{"body":{},"cases":chat},"messages":{"body":{"max_tokens":9000},"cases":messages},"responses":{"body":{},"cases":responses}}
+print(json.dumps(out))

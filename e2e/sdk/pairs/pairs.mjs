@@ -1,0 +1,207 @@
+// Official SDKs for Node before backends of other dialects, as pairs.py has those
+// for Python: the same cases, each as a document and as a stream.
+
+import { readFileSync } from "node:fs";
+import { isDeepStrictEqual } from "node:util";
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI from "openai";
+
+const { PACER_URL, FAKES_URL } = process.env;
+
+const seen = async () => (await fetch(FAKES_URL + "/seen")).json();
+
+const version = (name) => JSON.parse(readFileSync(`node_modules/${name}/package.json`)).version;
+
+// get is what stands at path; null where nothing does.
+function get(value, path) {
+  for (const step of path.split(".")) {
+    if (step === "#") return value.length;
+    value = value?.[step];
+  }
+  return value ?? null;
+}
+
+// differ is the first of want that value does not hold, in words.
+function differ(what, value, want, model) {
+  for (let [path, expected] of Object.entries(want ?? {})) {
+    let got = get(value, path);
+    if (expected !== null && typeof expected === "object" && "JSON" in expected) {
+      got = JSON.parse(got);
+      expected = expected.JSON;
+    }
+    if (expected === "MODEL") expected = model;
+    if (!isDeepStrictEqual(JSON.parse(JSON.stringify(got)), expected)) {
+      return `${what}: ${path} is ${JSON.stringify(got)}, want ${JSON.stringify(expected)}`;
+    }
+  }
+}
+
+// body is what the SDK is called with: extra_body is Python's word for the rest.
+const spread = ({ extra_body, ...body }) => ({ ...body, ...extra_body });
+
+const chat = {
+  client: "openai (Node)",
+  package: "openai",
+  targets: ["anthropic", "claude-5", "gemini", "bedrock"],
+  words: (text) => ({ messages: [{ role: "user", content: text }] }),
+  api: new OpenAI({ baseURL: PACER_URL + "/v1", apiKey: "x", maxRetries: 0 }),
+  error: OpenAI.APIError,
+  create: (api, body) => api.chat.completions.create(body).withResponse(),
+  async stream(api, body) {
+    const stream = api.chat.completions.stream({ ...body, stream_options: { include_usage: true } });
+    let thought = ""; // of fields that it does not know, the SDK keeps the last piece alone
+    stream.on("chunk", (chunk) => (thought += chunk.choices[0]?.delta.reasoning_content ?? ""));
+    try {
+      const final = await stream.finalChatCompletion();
+      if (thought) final.choices[0].message.reasoning_content = thought;
+      return final;
+    } catch (err) {
+      // It throws for answers that were cut; what it has gathered stays.
+      if (!/LengthFinishReason|ContentFilterFinishReason/.test(err.constructor.name)) throw err;
+      return { choices: [{ finish_reason: err.constructor.name.startsWith("Length") ? "length" : "content_filter" }] };
+    }
+  },
+  pieces: (api, body) => api.chat.completions.create({ ...body, stream: true }),
+};
+
+const messages = {
+  ...chat,
+  client: "anthropic (Node)",
+  package: "@anthropic-ai/sdk",
+  targets: ["engine", "gemini", "bedrock"],
+  words: (text) => ({ max_tokens: 100, messages: [{ role: "user", content: text }] }),
+  api: new Anthropic({ baseURL: PACER_URL, apiKey: "x", maxRetries: 0 }),
+  error: Anthropic.APIError,
+  create: (api, body) => api.messages.create(body).withResponse(),
+  stream: (api, body) => api.messages.stream(body).finalMessage(),
+  pieces: (api, body) => api.messages.create({ ...body, stream: true }),
+};
+
+const responses = {
+  ...chat,
+  client: "openai (Node), responses",
+  targets: ["engine", "anthropic", "gemini", "bedrock"],
+  words: (text) => ({ input: text }),
+  create: (api, body) => api.responses.create(body).withResponse(),
+  stream: (api, body) => api.responses.stream(body).finalResponse(),
+  pieces: (api, body) => api.responses.create({ ...body, stream: true }),
+};
+
+class Pair {
+  ran = 0;
+  failed = [];
+
+  constructor(side, target) {
+    this.side = side;
+    this.target = target;
+  }
+
+  note(name, wrong) {
+    this.ran++;
+    if (wrong) this.failed.push(`${name}: ${wrong}`);
+  }
+
+  of(byTarget) {
+    if (this.target === "claude-5" && !(this.target in (byTarget ?? {}))) return byTarget?.anthropic;
+    return byTarget?.[this.target];
+  }
+
+  async run(cases) {
+    for (const one of cases.cases) {
+      const body = spread({ ...cases.body, ...one.body });
+      const refused = this.of(one.no);
+      let model = this.target;
+      if (refused) {
+        this.note(one.name + ", refused", await this.refused({ ...body, model }, refused));
+        model += "-lenient";
+      }
+      for (const how of ["document", "stream"]) {
+        let wrong;
+        try {
+          wrong = await this.case(one, { ...body, model }, how, refused);
+        } catch (err) {
+          wrong = `${err.constructor.name}: ${err.message}`;
+          await seen();
+        }
+        this.note(`${one.name}, ${how}`, wrong);
+      }
+    }
+    for (const status of [400, 401, 403, 404, 422, 429, 500, 503, 529]) this.note(`status ${status}`, await this.status(status));
+    this.note("an error within a stream", await this.overload());
+    this.note("a client that hangs up", await this.cancel());
+  }
+
+  async refused(body, names) {
+    try {
+      await this.side.create(this.side.api, body);
+    } catch (err) {
+      const name = names.split(",")[0];
+      const { n } = await seen();
+      const param = this.side === messages ? name : err.param;
+      return err.status === 400 && param === name && err.message.includes(name) && n === 0 ? null : `${err.status} ${err.message}, after ${n} requests`;
+    }
+    return "it is not refused";
+  }
+
+  async case(one, body, how, dropped) {
+    let answer;
+    if (how === "document") {
+      const { data, response } = await this.side.create(this.side.api, body);
+      answer = data;
+      const got = response.headers.get("x-pacer-dropped") ?? "";
+      if (!isDeepStrictEqual(got.split(", ").sort(), (dropped ?? "").split(", ").sort())) return `x-pacer-dropped is ${got}, want ${dropped}`;
+    } else {
+      answer = await this.side.stream(this.side.api, body);
+    }
+    const told = await seen();
+    if (told.wrong.length) return "the request is none of this API: " + told.wrong.join("; ");
+    if (!told.n) return "no request came";
+    return differ("up", told.last.body, this.of(one.up), body.model) ?? differ("down", answer, one.down, body.model);
+  }
+
+  async status(status) {
+    try {
+      await this.side.create(this.side.api, { ...this.side.words(`status ${status}`), model: this.target });
+    } catch (err) {
+      const want = { 400: [400], 422: [400, 422], 404: [404, 502], 429: [429] }[status];
+      const ok = want ? want.includes(err.status) : err.status >= 500;
+      return ok && ([401, 403, 404].includes(status) || err.message.includes(`because of ${status}`)) ? null : `${err.status} ${err.message}`;
+    } finally {
+      await seen();
+    }
+    return "no error";
+  }
+
+  async overload() {
+    try {
+      for await (const piece of await this.side.pieces(this.side.api, { ...this.side.words("overload"), model: this.target })) {
+        if (["error", "response.failed"].includes(piece.type)) return JSON.stringify(piece).includes("Overloaded") ? null : JSON.stringify(piece);
+      }
+    } catch (err) {
+      return err instanceof this.side.error && JSON.stringify([err.message, err.error]).includes("Overloaded") ? null : `${err}`;
+    } finally {
+      await seen();
+    }
+    return "no error";
+  }
+
+  async cancel() {
+    await seen();
+    const stream = await this.side.pieces(this.side.api, { ...this.side.words("hang"), model: this.target });
+    for await (const _ of stream) break;
+    stream.controller.abort();
+    for (const end = Date.now() + 60_000; Date.now() < end; await new Promise((go) => setTimeout(go, 10))) {
+      if ((await seen()).gone) return null;
+    }
+    return "the backend's request was not cancelled";
+  }
+}
+
+const cases = JSON.parse(readFileSync(process.argv[2]));
+for (const [name, side] of Object.entries({ chat, messages, responses })) {
+  for (const target of side.targets) {
+    const pair = new Pair(side, target);
+    await pair.run(cases[name]);
+    console.log(JSON.stringify({ client: side.client, version: version(side.package), from: name, to: target, cases: pair.ran, failed: pair.failed }));
+  }
+}

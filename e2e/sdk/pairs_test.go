@@ -1,0 +1,174 @@
+package sdk
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/internal/proctest"
+)
+
+// pair is what a suite tells of one client before one API.
+type pair struct {
+	Client  string   `json:"client"`
+	Version string   `json:"version"`
+	From    string   `json:"from"`
+	To      string   `json:"to"`
+	Cases   int      `json:"cases"`
+	Failed  []string `json:"failed,omitempty"`
+}
+
+// fakeServers starts pairs/fakes.py, which ends with the test, and returns its URL.
+func fakeServers(t *testing.T, python string) string {
+	t.Helper()
+	cmd := exec.Command(python, "fakes.py")
+	cmd.Dir, cmd.Stderr = "pairs", os.Stderr
+	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	var ready struct{ URL string }
+	if err == nil {
+		err = json.Unmarshal(line, &ready)
+	}
+	if err != nil {
+		t.Fatalf("the fakes do not start: %v, %s", err, line)
+	}
+	return ready.URL
+}
+
+// pairsGateway is a gateway before the fakes: of each API a backend that refuses
+// what it cannot be told, and one that drops it.
+func pairsGateway(t *testing.T, fakes string) string {
+	t.Helper()
+	var backends, routes strings.Builder
+	for _, b := range []struct{ name, path, kind, model string }{
+		{"anthropic", "/anthropic/v1", "anthropic", "claude-sonnet-4-5"},
+		{"gemini", "/gemini/v1beta", "gemini", "gemini-2.5-flash"},
+		{"bedrock", "/bedrock", "bedrock", "us.anthropic.claude-sonnet-4-5-v1:0"},
+		{"claude-5", "/anthropic/v1", "anthropic", "claude-opus-5"},
+		{"engine", "/engine/v1", "vllm", "llama"},
+	} {
+		fmt.Fprintf(&backends, "  - { name: %s, url: %s%s, kind: %s, api_key: k, models: separate, health_url: off }\n", b.name, fakes, b.path, b.kind)
+		fmt.Fprintf(&backends, "  - { name: %s-lenient, url: %s%s, kind: %s, api_key: l, models: separate, health_url: off, drop_params: true }\n",
+			b.name, strings.Replace(fakes, "127.0.0.1", "localhost", 1), b.path, b.kind)
+		for _, name := range []string{b.name, b.name + "-lenient"} {
+			fmt.Fprintf(&routes, "  - { model: %s, targets: [ { backend: %s, model: %q } ] }\n", name, name, b.model)
+		}
+	}
+	gateway := proctest.Gateway(t, "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nbackends:\n"+backends.String()+"routes:\n"+routes.String())
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the gateway's log:\n%s", tail(gateway.Log()))
+		}
+	})
+	return gateway.Ready["data"]
+}
+
+// tail is the end of a log.
+func tail(log string) string { return log[max(0, len(log)-16<<10):] }
+
+// pairsPython is a Python with what the fakes and the suites need.
+func pairsPython(t *testing.T) string {
+	t.Helper()
+	venv := scratch(t, "pairs")
+	python := filepath.Join(venv, "bin", "python")
+	var w world
+	if _, err := os.Stat(python); err != nil {
+		w.install(t, ".", "python3", "-m", "venv", venv)
+	}
+	w.install(t, "pairs", python, "-m", "pip", "install", "-q", "-r", "requirements.txt")
+	return python
+}
+
+// TestPairs runs the official SDKs before backends of other dialects.
+func TestPairs(t *testing.T) {
+	python := pairsPython(t)
+	cases := filepath.Join(t.TempDir(), "cases.json")
+	list := exec.Command(python, "cases.py")
+	list.Dir = "pairs"
+	text, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(cases, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var got []pair
+	t.Run("python", func(t *testing.T) { got = append(got, runPairs(t, python, "pairs", python, "pairs.py", cases)...) })
+	t.Run("node", func(t *testing.T) {
+		dir := installNode(t, "pairs", "pairs-node")
+		got = append(got, runPairs(t, python, dir, "node", "pairs.mjs", cases)...)
+	})
+	if !t.Failed() {
+		keepPairs(t, got)
+	}
+}
+
+// pairsFile has what became of the last run, for docs/COMPAT.md.
+var pairsFile = filepath.Join("testdata", "pairs.json")
+
+// keepPairs holds the file to what ran.
+func keepPairs(t *testing.T, got []pair) {
+	t.Helper()
+	text, err := json.MarshalIndent(got, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		_ = os.MkdirAll(filepath.Dir(pairsFile), 0o755)
+		if err := os.WriteFile(pairsFile, append(text, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		writeCompat(t)
+	}
+	if kept, err := os.ReadFile(pairsFile); err != nil || string(kept) != string(text)+"\n" {
+		t.Errorf("%s is not of this run (%v); go test -run TestPairs -update writes it", pairsFile, err)
+	}
+}
+
+// runPairs runs a suite, which prints what became of each pair.
+func runPairs(t *testing.T, python, dir string, command ...string) (all []pair) {
+	t.Helper()
+	fakes := fakeServers(t, python)
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	cmd.Env = append(os.Environ(), "PACER_URL="+pairsGateway(t, fakes), "FAKES_URL="+fakes, "PYTHONDONTWRITEBYTECODE=1")
+	timer := time.AfterFunc(suiteTimeout, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Errorf("%v: %v", command, err)
+	}
+	for line := range strings.Lines(string(out)) {
+		var p pair
+		if err := json.Unmarshal([]byte(line), &p); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		for _, f := range p.Failed {
+			t.Errorf("%s on %s: %s", p.Client, p.To, f)
+		}
+		if p.Cases < 40 {
+			t.Errorf("%s on %s: %d cases, want 40 at least", p.Client, p.To, p.Cases)
+		}
+		t.Logf("%s %s on %s: %d cases", p.Client, p.Version, p.To, p.Cases)
+		all = append(all, p)
+	}
+	return all
+}

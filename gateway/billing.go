@@ -1,0 +1,256 @@
+package gateway
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/usage"
+)
+
+// maxTag is how much of a tag's value is kept, in bytes.
+const maxTag = 64
+
+// bill is what a request has to do with money. The zero value is that of a
+// request that nobody pays for.
+type bill struct {
+	tags  string // as in usage.Of
+	spill string // the route that its budget sends it to; "" = the one it names
+}
+
+// budgetError reports that the budget of a key or its team is spent.
+type budgetError struct{ state usage.State }
+
+func (e *budgetError) Error() string {
+	return fmt.Sprintf("gateway: the budget of %s, %.2f USD a %s, is spent", e.state.Holder, e.state.Budget.Limit.USD(), e.state.Budget.Per)
+}
+
+// answer says when there is money again. A library would come back before that.
+func (e *budgetError) answer() answer {
+	whose := "this key"
+	if e.state.Holder.Team {
+		whose = "the team of this key"
+	}
+	return answer{
+		status: 429, typ: "insufficient_quota", code: "insufficient_quota", noRetry: true,
+		message: fmt.Sprintf("The budget of %s, %.2f USD a %s, is spent until %s.", whose, e.state.Budget.Limit.USD(), e.state.Budget.Per, e.state.End.Format(time.RFC3339)),
+	}
+}
+
+// afford looks at the budgets of the key and its team. The error is a *budgetError.
+func (x *exchange) afford() error {
+	if x.g.usage == nil || x.tenant.conf == nil {
+		return nil
+	}
+	v := x.g.usage.Check(time.Now(), x.tenant.name, x.tenant.conf.Team)
+	switch {
+	case !v.Exhausted:
+	case v.State.Budget.Then == usage.Spill && x.plan.routes[v.State.Budget.Spill] != nil:
+		x.bill.spill = v.State.Budget.Spill
+	default:
+		return &budgetError{v.State}
+	}
+	return nil
+}
+
+// spend settles what the request used.
+func (x *exchange) spend(now time.Time, cost usage.Money) {
+	if x.g.usage == nil || x.failover.sends == 0 || x.attempt == nil {
+		return
+	}
+	m := &x.attempt.measured
+	output := x.outputTokens()
+	s := usage.Sums{Requests: 1, Output: int64(math.Round(output)), Cost: cost}
+	if m.hasUsage || output > 0 {
+		s.Input = int64(x.usedPrompt())
+	}
+	if m.hasUsage {
+		s.Cached, s.Reasoning = int64(m.usage.CachedTokens), int64(m.usage.ReasoningTokens)
+	}
+	of := usage.Of{Key: x.tenant.name, Route: x.route.name, Backend: x.attempt.name(), Model: x.upModel(), Tags: x.bill.tags}
+	if x.tenant.conf != nil {
+		of.Team = x.tenant.conf.Team
+	}
+	x.g.usage.Add(usage.Record{At: now, Of: of, Sums: s})
+}
+
+// upModel is the model that the backend was asked for.
+func (x *exchange) upModel() string {
+	model := x.attempt.target.Model
+	if model == "" {
+		model = x.request.parsed.Model
+	}
+	return model[:min(len(model), 256)]
+}
+
+// cost is what the attempt that the request ended at costs: by the prices of its
+// tokens, else by its part of the machine from when it was sent until end.
+func (x *exchange) cost(s usage.Tokens, end time.Time) usage.Money {
+	b := x.attempt.backend
+	if b == nil {
+		return 0
+	}
+	if p, ok := x.plan.conf.PriceOf(b.conf, x.upModel()); ok {
+		return usage.Price(p).Of(s)
+	}
+	if x.g.usage == nil {
+		return 0
+	}
+	return x.g.usage.OwnedCost(b.conf.Name, x.sent(), end)
+}
+
+// costHeader says what a document costs that is there as a whole.
+func (x *exchange) costHeader(t *attempt, h http.Header) {
+	if !t.answer.whole || t.kind != answerGood || !x.request.end.Decodes || t.answer.meter == nil {
+		return
+	}
+	_, seen := t.answer.meter.End()
+	if seen.Usage == nil {
+		seen.Usage = t.answer.seen.Usage
+	}
+	if seen.Usage == nil || !x.believes(seen.Usage) {
+		return
+	}
+	tokens := tokensOf((*profiles.Usage)(seen.Usage))
+	if cost := x.cost(tokens, time.Now()); cost > 0 {
+		h.Set("X-Pacer-Cost-Usd", formatUSD(cost))
+		h.Set("X-Pacer-Tokens", formatTokens(&tokens))
+	}
+}
+
+// costComment is what the request cost, as the comment behind the last event of a
+// stream, where no reader of events looks; nil = nobody knows, or it is nothing.
+func (x *exchange) costComment(t *attempt) []byte {
+	if t.answer.form != formEvents || t.kind != answerGood || !x.request.end.Decodes {
+		return nil
+	}
+	tokens, end := x.used(t, time.Now())
+	cost := x.cost(tokens, end)
+	if cost <= 0 {
+		return nil
+	}
+	return fmt.Appendf(nil, ": x-pacer-cost-usd %s\n: x-pacer-tokens %s\n\n", formatUSD(cost), formatTokens(&tokens))
+}
+
+// used are the tokens of a request that ended at t, with what backends that died
+// before gave, and when the last of them came; now if that is not known.
+func (x *exchange) used(t *attempt, now time.Time) (usage.Tokens, time.Time) {
+	m := &t.measured
+	tokens := tokensOf(&m.usage)
+	output, _ := m.billed()
+	tokens.Input, tokens.Output = 0, int64(math.Round(x.onward.output(t, output)))
+	if m.hasUsage || m.summary.Tokens > 0 {
+		tokens.Input = int64(x.usedPrompt())
+	}
+	if !m.ended.IsZero() {
+		now = m.ended
+	}
+	return tokens, now
+}
+
+func tokensOf(u *profiles.Usage) usage.Tokens {
+	return usage.Tokens{
+		Input: int64(u.PromptTokens), Cached: int64(u.CachedTokens), Output: int64(u.CompletionTokens), Reasoning: int64(u.ReasoningTokens),
+		AudioInput: int64(u.AudioPromptTokens), AudioOutput: int64(u.AudioCompletionTokens),
+	}
+}
+
+// formatTokens writes counts that are parts of others behind them.
+func formatTokens(t *usage.Tokens) string {
+	return fmt.Sprintf("input=%d cached=%d output=%d reasoning=%d", t.Input, t.Cached, t.Output, t.Reasoning)
+}
+
+// formatUSD writes an amount without an exponent: 0.000123.
+func formatUSD(m usage.Money) string { return strconv.FormatFloat(m.USD(), 'f', -1, 64) }
+
+// tag reads the tags of the request that the configuration allows: from a header
+// of ours, else from the body's metadata, or its user.
+func (x *exchange) tag() {
+	names := x.plan.conf.Usage.Tags
+	if len(names) == 0 || x.g.usage == nil {
+		return
+	}
+	var b strings.Builder
+	for _, name := range names {
+		value := x.request.http.Header.Get("X-Pacer-Tag-" + name)
+		if value == "" && x.request.body != nil && !x.request.parsed.Form() {
+			path := "metadata." + name
+			if name == "user" {
+				path = "user"
+			}
+			value = gjson.GetBytes(x.request.body.bytes(), path).String()
+		}
+		if value == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(name + "=" + cleanTag(value))
+	}
+	x.bill.tags = b.String()
+}
+
+// cleanTag cuts a value, and takes out what would end it.
+func cleanTag(value string) string {
+	value = strings.ToValidUTF8(value[:min(len(value), maxTag)], "")
+	return strings.Map(func(c rune) rune {
+		if c == ',' || c == '=' || c < ' ' || c == 0x7f {
+			return '_'
+		}
+		return c
+	}, value)
+}
+
+// spendable are the budgets of the keys and teams of c.
+func spendable(c *config.Config) map[usage.Holder]usage.Budget {
+	out := map[usage.Holder]usage.Budget{}
+	add := func(team bool, name string, b config.Budget) {
+		if b.USD <= 0 {
+			return
+		}
+		then := usage.Refuse
+		switch {
+		case b.Then.Warn:
+			then = usage.OnlySay
+		case b.Then.Spill != "":
+			then = usage.Spill
+		}
+		out[usage.Holder{Team: team, Name: name}] = usage.Budget{
+			Limit: usage.Dollars(b.USD), Per: usage.PeriodOf(b.Per), Warn: b.Warn, Then: then, Spill: b.Then.Spill,
+		}
+	}
+	for _, k := range c.Keys {
+		add(false, k.Name, k.Budget)
+	}
+	for _, t := range c.Teams {
+		add(true, t.Name, t.Budget)
+	}
+	return out
+}
+
+// ownedBackends are those that cost by the hour, and whose tokens have no price of
+// their own.
+func ownedBackends(c *config.Config) map[string]usage.Owned {
+	out := map[string]usage.Owned{}
+	for _, b := range c.Backends {
+		if b.USDPerHour > 0 && b.Price == (config.Price{}) {
+			out[b.Name] = usage.Owned{USDPerHour: b.USDPerHour}
+		}
+	}
+	return out
+}
+
+// spills reports whether x goes to another route than it names, because its budget
+// is spent.
+func (x *exchange) spills(rt *route) bool {
+	return x.bill.spill != "" && rt != nil && !slices.Contains(rt.conf.Models, x.bill.spill)
+}

@@ -1,0 +1,150 @@
+package gateway
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/usage"
+)
+
+// A request is billed by its key, team, route, backend, model and tags, with what
+// the cache and reasoning cost. A document says it in a header.
+func TestWhoPaysForARequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conf := settings("a")
+		conf.Backends[0].Price = config.Price{Input: 2, Cached: 0.5, Output: 8, Reasoning: 10}
+		conf.Usage.Tags = []string{"env", "project", "user"}
+		k := key("mobile", "sk-right")
+		k.Team = "apps"
+		conf.Keys = []config.Key{k}
+		h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"choices":[{"message":{"content":"hello"}}],"usage":{"prompt_tokens":1000,"completion_tokens":300,`+
+				`"prompt_tokens_details":{"cached_tokens":400},"completion_tokens_details":{"reasoning_tokens":100}}}`)
+		}}})
+		h.gateway.usage = usage.New(false)
+		r := h.post(chat, `{"model":"chat","messages":[],"user":"u1","metadata":{"env":"prod","project":"no,no"}}`,
+			"Authorization", "Bearer sk-right", "X-Pacer-Tag-Project", "p=1", "X-Pacer-Tag-Nobody", "asked")
+		if r.err != nil || r.status != http.StatusOK {
+			t.Fatal(r.status, r.err)
+		}
+		h.idle()
+		const usd = (600*2 + 400*0.5 + 200*8 + 100*10) / 1e6
+		if got := r.header.Get("X-Pacer-Cost-Usd"); got != "0.004" {
+			t.Errorf("the answer says that it cost %q, want %v", got, usd)
+		}
+		if got, want := r.header.Get("X-Pacer-Tokens"), "input=1000 cached=400 output=300 reasoning=100"; got != want {
+			t.Errorf("the answer says that it had %q, want %q", got, want)
+		}
+		cells := h.gateway.usage.Cells(0, math.MaxInt64)
+		want := usage.Cell{
+			Hour: usage.HourOf(time.Now()),
+			Of:   usage.Of{Key: "mobile", Team: "apps", Route: "chat", Backend: "a", Model: "big", Tags: "env=prod,project=p_1,user=u1"},
+			Sums: usage.Sums{Requests: 1, Input: 1000, Cached: 400, Output: 300, Reasoning: 100, Cost: usage.Dollars(usd)},
+		}
+		if len(cells) != 1 || cells[0] != want {
+			t.Errorf("billed %+v, want %+v", cells, want)
+		}
+	})
+}
+
+// A stream says what it cost in a comment behind its last event, where it is known;
+// what was sound has its own price. However the end is cut into reads, and without a
+// price, the events are those of the backend.
+func TestAStreamSaysWhatItCost(t *testing.T) {
+	const events = `data: {"choices":[{"delta":{"content":"hello"}}]}` + "\n\n" +
+		`data: {"choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":300,` +
+		`"prompt_tokens_details":{"cached_tokens":400,"audio_tokens":100},"completion_tokens_details":{"reasoning_tokens":100,"audio_tokens":50}}}` + "\n\n" +
+		"data: [DONE]\n\n"
+	const comment = ": x-pacer-cost-usd 0.0115\n: x-pacer-tokens input=1000 cached=400 output=300 reasoning=100\n\n"
+	for name, c := range map[string]struct {
+		price config.Price
+		cut   int // bytes that come later
+		want  string
+	}{
+		"priced":         {config.Price{Input: 2, Cached: 0.5, Output: 8, Reasoning: 10, AudioInput: 41, AudioOutput: 80}, 0, events + comment},
+		"in two pieces":  {config.Price{Input: 2, Cached: 0.5, Output: 8, Reasoning: 10, AudioInput: 41, AudioOutput: 80}, 9, events + comment},
+		"without prices": {config.Price{}, 0, events},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conf := settings("a")
+				conf.Backends[0].Price = c.price
+				h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "text/event-stream")
+					fmt.Fprint(w, events[:len(events)-c.cut])
+					w.(http.Flusher).Flush()
+					time.Sleep(50 * time.Millisecond)
+					fmt.Fprint(w, events[len(events)-c.cut:])
+				}}})
+				h.gateway.usage = usage.New(false)
+				r := h.post(chat, `{"model":"chat","stream":true,"stream_options":{"include_usage":true},"messages":[]}`)
+				if r.err != nil || string(r.body) != c.want {
+					t.Errorf("%v, the client read\n%s\nwant\n%s", r.err, r.body, c.want)
+				}
+				h.idle()
+				var cost usage.Money
+				for _, cell := range h.gateway.usage.Cells(0, math.MaxInt64) {
+					cost += cell.Cost
+				}
+				if want := c.price != (config.Price{}); want && formatUSD(cost) != "0.0115" || !want && cost != 0 {
+					t.Errorf("billed %s USD, want what the comment says", formatUSD(cost))
+				}
+			})
+		})
+	}
+}
+
+// When a budget is spent requests are refused in words that a library understands,
+// or go to another route.
+func TestASpentBudget(t *testing.T) {
+	for name, c := range map[string]struct {
+		then   config.Then
+		status int
+		route  string
+	}{
+		"refuse": {config.Then{}, http.StatusTooManyRequests, "unknown"},
+		"spill":  {config.Then{Spill: "cheap"}, http.StatusOK, "cheap"},
+		"warn":   {config.Then{Warn: true}, http.StatusOK, "chat"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conf := settings("a")
+				conf.Backends[0].Price = config.Price{Output: 1000}
+				cheap := conf.Routes[0]
+				cheap.Models = []string{"cheap"}
+				conf.Routes = append(conf.Routes, cheap)
+				k := key("mobile", "sk-right")
+				k.Routes = []string{"chat"}
+				k.Budget = config.Budget{USD: 0.5, Per: "month", Then: c.then}
+				conf.Keys = []config.Key{k}
+				h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					fmt.Fprint(w, `{"choices":[{"message":{"content":"hello"}}],"usage":{"prompt_tokens":1,"completion_tokens":600}}`)
+				}}})
+				h.gateway.usage = usage.New(false)
+				h.gateway.usage.Configure(spendable(conf), nil)
+				ask := func() reply {
+					return h.post(chat, `{"model":"chat","messages":[]}`, "Authorization", "Bearer sk-right")
+				}
+				if r := ask(); r.status != http.StatusOK {
+					t.Fatalf("status %d while there is money", r.status)
+				}
+				h.idle()
+				r := ask()
+				h.idle()
+				if r.status != c.status || h.last().Route != c.route {
+					t.Errorf("status %d on route %q, want %d on %q", r.status, h.last().Route, c.status, c.route)
+				}
+				if c.status == http.StatusTooManyRequests && (r.header.Get("X-Should-Retry") != "false" || r.header.Get("Retry-After") != "") {
+					t.Errorf("a library would come back: %v", r.header)
+				}
+			})
+		})
+	}
+}

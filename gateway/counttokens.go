@@ -1,0 +1,58 @@
+package gateway
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/pacer-dev/pacer/internal/endpoint"
+	"github.com/pacer-dev/pacer/internal/openai"
+	"github.com/pacer-dev/pacer/internal/tokens"
+	"github.com/pacer-dev/pacer/providers"
+)
+
+// offerCount has the gateway count a prompt where the backend cannot. Clients of
+// Messages ask before they send, and few engines have an answer.
+func (x *exchange) offerCount(t *attempt) {
+	path := x.request.path
+	serves := t.backend.Serves(path)
+	has, known := t.backend.Has(path)
+	if serves && (t.backend.Counts() || known && has) {
+		return
+	}
+	own := substitute{call: t.up.call, counted: x.countTokens()}
+	if known || !serves {
+		t.verdict(providers.ErrNoVerdict) // it is not asked
+		t.up.use(own)
+		return
+	}
+	t.up.instead = append(t.up.instead, own)
+}
+
+// countTokens is about how many tokens the request's prompt has: what a tokenizer
+// says of its text, and, for what is no text, what the size of the body says. It
+// is at least 1.
+func (x *exchange) countTokens() int {
+	r := &x.request
+	sample, within := openai.PromptText(r.body.bytes(), tokens.MaxText)
+	if len(sample) == 0 || within == 0 {
+		return max(1, x.prompt.tokens, r.estimate)
+	}
+	whole := float64(len(r.body.bytes())) / float64(within)
+	return int(min(max(1, tokens.Count(string(sample))*max(1, whole)), maxPromptTokens))
+}
+
+// countAnswer is the gateway's own answer to who asks how many tokens a prompt has.
+// It has the form that the endpoint at path has.
+func countAnswer(path string, n int) *http.Response {
+	object := ""
+	if !endpoint.InMessages(path) {
+		object = `"object":"response.input_tokens",`
+	}
+	body := `{` + object + `"input_tokens":` + strconv.Itoa(n) + `}`
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+	}
+}

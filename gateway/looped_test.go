@@ -1,0 +1,542 @@
+//go:build linux
+
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/relayloop"
+)
+
+// These tests send the same to a gateway whose streams loops pass on, and to one
+// whose streams goroutines do, over real sockets, and compare what the client, the
+// backend and the log see.
+
+// patience bounds each wait for a condition.
+const patience = time.Minute
+
+// speaker is a backend that says by hand what a test has it say, to each request
+// on each connection.
+type speaker struct {
+	net.Listener
+	say   atomic.Pointer[func(c net.Conn) (again bool)]
+	conns atomic.Int64 // accepted
+}
+
+func startSpeaker(t *testing.T) *speaker {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &speaker{Listener: l}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.conns.Add(1)
+			running.Go(func() { s.serve(c) })
+		}
+	})
+	t.Cleanup(func() { l.Close(); running.Wait() })
+	return s
+}
+
+func (s *speaker) serve(c net.Conn) {
+	defer c.Close()
+	for r := bufio.NewReader(c); ; {
+		req, err := http.ReadRequest(r)
+		if err != nil {
+			return
+		}
+		if _, err := io.Copy(io.Discard, req.Body); err != nil {
+			return
+		}
+		if req.Method == http.MethodGet { // the prober's
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+			continue
+		}
+		if !(*s.say.Load())(c) {
+			return
+		}
+	}
+}
+
+func (s *speaker) says(f func(c net.Conn) (again bool)) { s.say.Store(&f) }
+
+// front is a gateway before s, by loops or by goroutines.
+type front struct {
+	*house
+	addr string
+	name string
+}
+
+func openFront(t *testing.T, s *speaker, relay string, change func(*config.Config)) *front {
+	t.Helper()
+	c := settings("a")
+	c.Relay = relay
+	c.Backends[0].Kind = "vllm"
+	c.Routes[0].SLO.MinTPS = 0
+	if change != nil {
+		change(c)
+	}
+	loops, err := relayloop.New(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = loops.Run(ctx) })
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, s.Addr().String())
+	}
+	h := openWith(t, c, nil, houseOptions{dial: dial, loops: loops})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: h.gateway.Handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)}
+	wrapped := h.gateway.Listen(server, l, 0)
+	running.Go(func() { _ = server.Serve(wrapped) })
+	running.Go(func() { _ = server.Serve(wrapped.Returned()) })
+	t.Cleanup(func() {
+		h.gateway.End()
+		server.Close()
+		until(t, "no answer is with the loops", func() bool { return h.gateway.Looped() == 0 })
+		cancel()
+		running.Wait()
+		wrapped.End()
+	})
+	return &front{house: h, addr: l.Addr().String(), name: relay}
+}
+
+func until(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); !so(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+	}
+}
+
+// both are the two ways, before one backend.
+func both(t *testing.T, change func(*config.Config)) (*speaker, []*front) {
+	t.Helper()
+	s := startSpeaker(t)
+	return s, []*front{openFront(t, s, "goroutines", change), openFront(t, s, "loop", change)}
+}
+
+func (f *front) dial() net.Conn {
+	f.t.Helper()
+	c, err := net.Dial("tcp", f.addr)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	_ = c.SetDeadline(time.Now().Add(patience))
+	f.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+const askedStream = `{"model":"chat","stream":true,"messages":[{"role":"user","content":"hi"}]}`
+
+func asking(proto, header string) string {
+	return fmt.Sprintf("POST /v1/chat/completions %s\r\nHost: gateway\r\nX-Request-Id: same\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s", proto, header, len(askedStream), askedStream)
+}
+
+// seen is what a client saw of one answer.
+type seen struct {
+	Status int
+	Header string
+	Body   string
+	Err    string // of reading the body
+	Close  bool
+}
+
+func read(t *testing.T, r *bufio.Reader) seen {
+	t.Helper()
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		return seen{Err: err.Error()}
+	}
+	body, err := io.ReadAll(resp.Body)
+	resp.Header.Del("Date")
+	resp.Header.Del("X-Pacer-Decision")
+	resp.Header.Del("X-Pacer-Predicted-Tps")
+	var header bytes.Buffer
+	_ = resp.Header.Write(&header)
+	out := seen{Status: resp.StatusCode, Header: header.String(), Body: string(body), Close: resp.Close}
+	if err != nil {
+		out.Err = err.Error()
+	}
+	return out
+}
+
+// line is the access-log line of the request that is the nth, without times.
+func (f *front) line(n int) logLine {
+	f.t.Helper()
+	until(f.t, "the log has its line", func() bool { return len(f.log.requests()) >= n })
+	line := f.log.requests()[n-1]
+	line.TPS, line.TTFTms, line.WaitedMS = 0, 0, 0
+	if line.Source == "estimate" { // it goes by how much came at once
+		line.Tokens = 0
+	}
+	line.Error = ports.ReplaceAllString(line.Error, "")
+	return line
+}
+
+// ports are those that net names in its errors.
+var ports = regexp.MustCompile(`read tcp [0-9.:]+->[0-9.:]+: `)
+
+func sayHead(c net.Conn, header string) {
+	_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"+header+"\r\n")
+}
+
+func sayChunks(c net.Conn, text string, cut func(n int) int) {
+	for len(text) > 0 {
+		n := min(cut(len(text)), len(text))
+		_, _ = fmt.Fprintf(c, "%x\r\n%s\r\n", n, text[:n])
+		text = text[n:]
+	}
+}
+
+const (
+	chunked = "Transfer-Encoding: chunked\r\n"
+	content = `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"hello"},"finish_reason":null}]}` + "\n\n"
+	ends    = "data: [DONE]\n\n"
+)
+
+// What a client gets of recorded streams is the same, however they are cut, and so
+// is what the log says of them.
+func TestLoopsPassOnWhatGoroutinesDo(t *testing.T) {
+	s, fronts := both(t, nil)
+	files, err := filepath.Glob(filepath.Join("..", "providers", "testdata", "*.sse"))
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d recorded streams (%v)", len(files), err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	requests := 0
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			requests++
+			most, seed := 1+random.IntN(200), random.Uint64()
+			s.says(func(c net.Conn) bool {
+				cuts := rand.New(rand.NewPCG(seed, 1))
+				sayHead(c, chunked)
+				sayChunks(c, string(b), func(n int) int {
+					if cuts.IntN(20) == 0 {
+						return n // all that is left
+					}
+					return 1 + cuts.IntN(most)
+				})
+				_, _ = io.WriteString(c, "0\r\n\r\n")
+				return true
+			})
+			compare(t, filepath.Base(file), fronts, requests, func(f *front) seen {
+				c := f.dial()
+				_, _ = io.WriteString(c, asking("HTTP/1.1", ""))
+				defer c.Close()
+				return read(t, bufio.NewReader(c))
+			})
+		}
+	}
+}
+
+// compare has both fronts do the same, and checks that they do, and log, the same.
+func compare(t *testing.T, name string, fronts []*front, n int, do func(*front) seen) (saw seen, line logLine) {
+	t.Helper()
+	for i, f := range fronts {
+		got := do(f)
+		logged := f.line(n)
+		if i == 0 {
+			saw, line = got, logged
+			continue
+		}
+		if got != saw {
+			t.Errorf("%s: %s: the client saw\n%+v\nwant\n%+v", name, f.name, got, saw)
+		}
+		if logged != line {
+			t.Errorf("%s: %s: the log has\n%+v\nwant\n%+v", name, f.name, logged, line)
+		}
+	}
+	return saw, line
+}
+
+// Ends of all kinds look the same, to the client and in the log.
+func TestLoopsEndAsGoroutinesDo(t *testing.T) {
+	start := func(c net.Conn, header string) {
+		sayHead(c, header)
+		sayChunks(c, content+content, func(n int) int { return len(content) })
+	}
+	for name, say := range map[string]func(c net.Conn) bool{
+		"closed within the stream": func(c net.Conn) bool { start(c, chunked); return false },
+		"closed within a chunk": func(c net.Conn) bool {
+			start(c, chunked)
+			_, _ = io.WriteString(c, "ff\r\ndata: {")
+			return false
+		},
+		"reset": func(c net.Conn) bool {
+			start(c, chunked)
+			_ = c.(*net.TCPConn).SetLinger(0)
+			return false
+		},
+		"no chunk": func(c net.Conn) bool {
+			start(c, chunked)
+			_, _ = io.WriteString(c, "no size\r\n")
+			_, _ = c.Read(make([]byte, 1)) // until it is closed there
+			return false
+		},
+		"a clean end without the last event": func(c net.Conn) bool {
+			start(c, chunked)
+			_, _ = io.WriteString(c, "0\r\n\r\n")
+			return true
+		},
+		"an error event": func(c net.Conn) bool {
+			start(c, chunked)
+			sayChunks(c, `data: {"error":{"message":"no","code":500}}`+"\n\n", func(n int) int { return n })
+			_, _ = io.WriteString(c, "0\r\n\r\n")
+			return true
+		},
+		"garbage": func(c net.Conn) bool {
+			start(c, chunked)
+			sayChunks(c, "data: {garbage\n\n"+ends, func(n int) int { return n })
+			_, _ = io.WriteString(c, "0\r\n\r\n")
+			return true
+		},
+		"more behind the end": func(c net.Conn) bool {
+			start(c, chunked)
+			sayChunks(c, ends, func(n int) int { return n })
+			_, _ = io.WriteString(c, "0\r\n\r\nHTTP/1.1 200 OK\r\n")
+			return false
+		},
+		"the last event, and no end": func(c net.Conn) bool {
+			start(c, chunked)
+			sayChunks(c, ends, func(n int) int { return n })
+			_, _ = c.Read(make([]byte, 1))
+			return false
+		},
+		"silence": func(c net.Conn) bool {
+			start(c, chunked)
+			_, _ = c.Read(make([]byte, 1))
+			return false
+		},
+		"until the connection ends": func(c net.Conn) bool {
+			sayHead(c, "Connection: close\r\n")
+			_, _ = io.WriteString(c, content)
+			_, _ = io.WriteString(c, content+ends)
+			return false
+		},
+		"a length": func(c net.Conn) bool {
+			sayHead(c, fmt.Sprintf("Content-Length: %d\r\n", 2*len(content)+len(ends)))
+			_, _ = io.WriteString(c, content)
+			_, _ = io.WriteString(c, content+ends)
+			return true
+		},
+		"a length, and less": func(c net.Conn) bool {
+			sayHead(c, "Content-Length: 100000\r\n")
+			_, _ = io.WriteString(c, content)
+			_, _ = io.WriteString(c, content)
+			return false
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, fronts := both(t, func(c *config.Config) {
+				if name == "silence" {
+					c.Timeouts.Silence, c.Timeouts.FirstByte = 200*time.Millisecond, 200*time.Millisecond
+				}
+			})
+			s.says(say)
+			saw, line := compare(t, name, fronts, 1, func(f *front) seen {
+				c := f.dial()
+				_, _ = io.WriteString(c, asking("HTTP/1.1", ""))
+				return read(t, bufio.NewReader(c))
+			})
+			if !strings.HasPrefix(saw.Body, content) {
+				t.Errorf("the client saw %+v (%+v)", saw, line)
+			}
+		})
+	}
+}
+
+// A connection serves one request after the other, also those that were sent
+// before they could be read, and ends where somebody says so.
+func TestALoopedConnectionGoesBack(t *testing.T) {
+	s, fronts := both(t, nil)
+	s.says(func(c net.Conn) bool {
+		sayHead(c, chunked)
+		sayChunks(c, content+content+ends, func(int) int { return len(content) })
+		_, _ = io.WriteString(c, "0\r\n\r\n")
+		return true
+	})
+	for _, f := range fronts {
+		c := f.dial()
+		r := bufio.NewReader(c)
+		one := asking("HTTP/1.1", "")
+		for i, text := range []string{one, one, one + one + one, "", "", "GET /healthz HTTP/1.1\r\nHost: gateway\r\n\r\n", one + one[:40], one[40:], asking("HTTP/1.1", "Connection: close\r\n")} {
+			_, _ = io.WriteString(c, text)
+			got := read(t, r)
+			if i == 6 {
+				continue // of the second nothing may come yet
+			}
+			if got.Status != 200 || got.Err != "" || got.Close != (i == 8) || i != 5 && got.Body != content+content+ends {
+				t.Fatalf("%s: answer %d: %+v", f.name, i, got)
+			}
+		}
+		if _, err := r.ReadByte(); err != io.EOF {
+			t.Errorf("%s: the connection did not end: %v", f.name, err)
+		}
+		old := f.dial()
+		_, _ = io.WriteString(old, asking("HTTP/1.0", ""))
+		if got, err := io.ReadAll(old); err != nil || !bytes.HasSuffix(got, []byte("\r\n\r\n"+content+content+ends)) {
+			t.Errorf("%s: HTTP/1.0 got %q (%v)", f.name, got, err)
+		}
+	}
+	if n := s.conns.Load(); n > 2+2 { // a connection of its own for each prober
+		t.Errorf("%d connections were made to the backend for requests that came one by one, want two, and two of the probers", n)
+	}
+}
+
+// A client that leaves takes its request with it, before the backend says another
+// word, in the middle of a stream and behind bytes that it has not read.
+func TestALoopedClientThatLeaves(t *testing.T) {
+	s, fronts := both(t, nil)
+	for _, f := range fronts {
+		for n, reset := range []bool{false, true} {
+			left := make(chan error, 1)
+			s.says(func(c net.Conn) bool {
+				sayHead(c, chunked)
+				sayChunks(c, content+content, func(int) int { return len(content) })
+				_, err := c.Read(make([]byte, 1)) // it says nothing more until the connection ends
+				left <- err
+				return false
+			})
+			c := f.dial()
+			_, _ = io.WriteString(c, asking("HTTP/1.1", ""))
+			got := make([]byte, 4<<10)
+			for all := 0; !bytes.Contains(got[:all], []byte("hello")); {
+				m, err := c.Read(got[all:])
+				if all += m; err != nil {
+					t.Fatal(err)
+				}
+			}
+			if reset {
+				_ = c.(*net.TCPConn).SetLinger(0)
+			}
+			c.Close()
+			select {
+			case err := <-left:
+				if err == nil {
+					t.Errorf("%s: the backend was told something", f.name)
+				}
+			case <-time.After(patience):
+				t.Fatalf("%s: the backend was not told that its client has left", f.name)
+			}
+			if line := f.line(n + 1); line.Outcome != "client_gone" {
+				t.Errorf("%s: outcome %q, want client_gone", f.name, line.Outcome)
+			}
+		}
+	}
+}
+
+// A client that takes nothing stops nobody else, and gets all when it reads.
+func TestALoopedClientThatBlocks(t *testing.T) {
+	s, fronts := both(t, nil)
+	long := strings.Repeat(content, 100_000) // beyond what sockets hold
+	for _, f := range fronts {
+		s.says(func(c net.Conn) bool {
+			sayHead(c, chunked)
+			sayChunks(c, long+ends, func(int) int { return 100 * len(content) })
+			_, _ = io.WriteString(c, "0\r\n\r\n")
+			return true
+		})
+		blocked := f.dial()
+		_, _ = io.WriteString(blocked, asking("HTTP/1.1", ""))
+		first := bufio.NewReader(blocked)
+		if _, err := first.Peek(1); err != nil {
+			t.Fatal(err)
+		}
+		s.says(func(c net.Conn) bool {
+			sayHead(c, chunked)
+			sayChunks(c, content+content+ends, func(int) int { return len(content) })
+			_, _ = io.WriteString(c, "0\r\n\r\n")
+			return true
+		})
+		for range 20 {
+			c := f.dial()
+			_, _ = io.WriteString(c, asking("HTTP/1.1", ""))
+			if got := read(t, bufio.NewReader(c)); got.Body != content+content+ends || got.Err != "" {
+				t.Fatalf("%s: beside one that blocks: %+v", f.name, got)
+			}
+			c.Close()
+		}
+		if got := read(t, first); got.Body != long+ends || got.Err != "" {
+			t.Errorf("%s: %d bytes (%s), want %d", f.name, len(got.Body), got.Err, len(long)+len(ends))
+		}
+	}
+}
+
+// One that takes nothing for too long is given up, and one that the gateway's end
+// breaks off is told so.
+func TestALoopedStreamThatIsGivenUp(t *testing.T) {
+	s, fronts := both(t, func(c *config.Config) { c.Timeouts.Write = 300 * time.Millisecond })
+	long := strings.Repeat(content, 200_000)
+	for _, f := range fronts {
+		s.says(func(c net.Conn) bool {
+			sayHead(c, chunked)
+			sayChunks(c, long, func(int) int { return 100 * len(content) })
+			return false
+		})
+		c := f.dial()
+		_, _ = io.WriteString(c, asking("HTTP/1.1", ""))
+		if line := f.line(1); line.Outcome != "client_gone" || line.Error != errClientSlow.Error() && !strings.Contains(line.Error, errClientSlow.Error()) {
+			t.Errorf("%s: %+v, want a client that is too slow", f.name, line)
+		}
+		s.says(func(c net.Conn) bool {
+			sayHead(c, chunked)
+			sayChunks(c, content+content, func(int) int { return len(content) })
+			_, _ = c.Read(make([]byte, 1))
+			return false
+		})
+		c = f.dial()
+		_, _ = io.WriteString(c, asking("HTTP/1.1", ""))
+		r := bufio.NewReader(c)
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(resp.Body, make([]byte, 2*len(content))); err != nil {
+			t.Fatal(err)
+		}
+		f.gateway.End()
+		rest, err := io.ReadAll(resp.Body)
+		if !errors.Is(err, io.ErrUnexpectedEOF) || !bytes.Contains(rest, []byte("upstream_disconnected")) {
+			t.Errorf("%s: the end of the gateway: %q (%v), want an error event and no end", f.name, rest, err)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package gateway
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+)
+
+// shadowing is a gateway whose route "chat" on a is copied to "next" on b.
+func shadowing() *config.Config {
+	c := settings("a", "b")
+	c.Routes[0].Targets = []config.Target{{Backend: "a"}}
+	next := c.Routes[0]
+	next.Models, next.Targets = []string{"next"}, []config.Target{{Backend: "b", Model: "newer"}}
+	c.Routes[0].Shadow = config.Shadow{Route: "next", Share: 1}
+	c.Routes = append(c.Routes, next)
+	return c
+}
+
+func TestShadow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := echo("application/json", `{"by":"a"}`), echo("application/json", `{"by":"b"}`)
+		c := shadowing()
+		k := key("mobile", "sk-right")
+		k.Limits.RequestsPerMinute = 1
+		c.Keys = []config.Key{k}
+		h := open(t, c, map[string]http.Handler{"a": a, "b": b})
+		r := h.post("/v1/embeddings", `{"model":"chat","input":"x"}`, "Authorization", "Bearer sk-right", "X-Request-Id", "r-1")
+		synctest.Wait()
+		if r.status != 200 || r.body != `{"by":"a"}` {
+			t.Errorf("the client got %d %s", r.status, r.body)
+		}
+		if b.calls() != 1 || b.bodies[0] != `{"model":"newer","input":"x"}` || b.heads[0].Get("Authorization") != "" || b.heads[0].Get("X-Request-Id") != "r-1-shadow" {
+			t.Errorf("the copy was %q with %v", b.bodies, b.heads)
+		}
+		if s := h.metrics.Route("chat"); s.Offered != 1 {
+			t.Errorf("the route has %d requests, want 1", s.Offered)
+		}
+		if s := h.metrics.Route("next"); s.Offered != 1 {
+			t.Errorf("the route of the copies has %d requests, want 1", s.Offered)
+		}
+		// A second request is refused for the key's limit: the copy was not charged, and nothing refused is copied.
+		if r := h.post("/v1/embeddings", `{"model":"chat","input":"x"}`, "Authorization", "Bearer sk-right"); r.status != 429 || b.calls() != 1 {
+			t.Errorf("got %d, and %d copies", r.status, b.calls())
+		}
+	})
+}
+
+// A copy that stalls, dies, or finds no place changes nothing for the client, and
+// copies have their bound.
+func TestAShadowThatStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := echo("application/json", `{"by":"a"}`)
+		b := echo("application/json", `{}`)
+		b.answer = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+		c := shadowing()
+		h := open(t, c, map[string]http.Handler{"a": a, "b": b})
+		start := time.Now()
+		for range mostShadows + 10 {
+			if r := h.post("/v1/embeddings", `{"model":"chat","input":"x"}`); r.status != 200 {
+				t.Fatalf("the client got %d %s", r.status, r.body)
+			}
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("copies that stall kept the clients waiting: %v", took)
+		}
+		synctest.Wait()
+		if got := b.calls(); got != mostShadows {
+			t.Errorf("%d copies are under way, want %d", got, mostShadows)
+		}
+		<-time.After(c.Timeouts.Total)
+		synctest.Wait()
+		if h.gateway.shadows.Load() != 0 || h.gateway.running.Load() != 0 || h.gateway.buffered.used.Load() != 0 {
+			t.Errorf("left: %d copies, %d running, %d bytes", h.gateway.shadows.Load(), h.gateway.running.Load(), h.gateway.buffered.used.Load())
+		}
+	})
+}
+
+// Who may name the backend gets that one or none.
+func TestTheTargetThatARequestNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := echo("application/json", `{}`), echo("application/json", `{}`)
+		c := settings("a", "b")
+		c.Routes[0].Targets = []config.Target{{Backend: "a"}, {Backend: "b"}}
+		h := open(t, c, map[string]http.Handler{"a": a, "b": b})
+		const body = `{"model":"chat","input":"x"}`
+		if r := h.post("/v1/embeddings", body, "X-Pacer-Target", "b"); r.status != 200 || b.calls() != 1 {
+			t.Errorf("got %d, and b was asked %d times", r.status, b.calls())
+		}
+		if r := h.post("/v1/embeddings", body, "X-Pacer-Target", "c"); r.status != 400 {
+			t.Errorf("a backend that is none: got %d", r.status)
+		}
+		b.answer = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }
+		if r := h.post("/v1/embeddings", body, "X-Pacer-Target", "b"); r.status < 500 || a.calls() != 0 {
+			t.Errorf("got %d, and a was asked %d times", r.status, a.calls())
+		}
+		k := key("mobile", "sk-right")
+		c.Keys = []config.Key{k}
+		h = open(t, c, map[string]http.Handler{"a": a, "b": b})
+		if r := h.post("/v1/embeddings", body, "X-Pacer-Target", "a", "Authorization", "Bearer sk-right"); r.status != 403 {
+			t.Errorf("a key that may not: got %d", r.status)
+		}
+		c.Keys[0].Allow.Target = true
+		h = open(t, c, map[string]http.Handler{"a": a, "b": b})
+		if r := h.post("/v1/embeddings", body, "X-Pacer-Target", "a", "Authorization", "Bearer sk-right"); r.status != 200 || a.calls() != 1 {
+			t.Errorf("a key that may: got %d", r.status)
+		}
+	})
+}

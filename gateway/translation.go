@@ -1,0 +1,469 @@
+package gateway
+
+import (
+	"bytes"
+	"cmp"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/endpoint"
+	"github.com/pacer-dev/pacer/internal/openai"
+	"github.com/pacer-dev/pacer/internal/upstream"
+	"github.com/pacer-dev/pacer/providers"
+	"github.com/pacer-dev/pacer/translate"
+)
+
+// speech is a request as its client wrote it, read for backends that speak another
+// dialect. The zero value was not read yet.
+type speech struct {
+	read   bool
+	parsed *translate.Request
+	err    error // why it cannot be read
+
+	// The last one that was written: mostly that which goes up.
+	target  translate.Target
+	written *translate.Written
+}
+
+// translation is how an attempt speaks the dialect of a backend for a client of
+// another one.
+type translation struct {
+	from, to translate.Name // the backend's, and the client's
+	path     string         // of the endpoint at the backend; "" = it has one by model
+	parsed   openai.Request // what goes up, where that is a chat
+	text     []byte         // and as bytes
+	dropped  []string
+	reply    translate.Reply
+}
+
+// clientDialect is the dialect of an endpoint, as far as it is translated.
+func clientDialect(end *endpoint.Endpoint) translate.Name {
+	switch end.Dialect {
+	case endpoint.Chat:
+		return translate.Chat
+	case endpoint.Messages:
+		return translate.Messages
+	case endpoint.Responses:
+		return translate.Responses
+	}
+	return translate.None
+}
+
+// targetDialect is that which a form of a backend has.
+func targetDialect(f upstream.Form) translate.Name {
+	switch f.Dialect {
+	case upstream.Anthropic:
+		return translate.Messages
+	case upstream.Gemini:
+		return translate.Gemini
+	case upstream.Converse:
+		return translate.Converse
+	}
+	return translate.Chat
+}
+
+// translates reports whether the request goes to b in another dialect: it is not
+// of b's API, or b was found to lack the endpoint.
+func (x *exchange) translates(b *backend) bool {
+	if clientDialect(x.request.end) == translate.None {
+		return false
+	}
+	if !b.Serves(x.request.path) {
+		return true
+	}
+	has, known := b.Has(x.request.path)
+	return known && !has
+}
+
+// targetFor is where a request for model goes at b.
+func targetFor(b *backend, model string) (translate.Target, upstream.Form) {
+	form, name := b.FormOf(model)
+	t := translate.Target{Dialect: targetDialect(form), Model: name, Engine: b.IsEngine(), NewLimit: b.WantsCompletionLimit(name), Set: form.Set}
+	t.Bare = form.Generate != ""
+	return t, form
+}
+
+// write returns the request as it goes to b under the name model.
+func (x *exchange) write(b *backend, model string) (*translate.Written, error) {
+	s := &x.speech
+	if !s.read {
+		s.read = true
+		s.parsed, s.err = translate.Read(clientDialect(x.request.end), x.request.body.bytes())
+	}
+	if s.err != nil {
+		return nil, s.err
+	}
+	target, _ := targetFor(b, model)
+	if s.written == nil || !s.target.Equal(target) {
+		w, err := s.parsed.Write(target)
+		if err != nil {
+			return nil, err
+		}
+		s.target, s.written = target, w
+	}
+	return s.written, nil
+}
+
+// carries says why the request cannot be told to b; nil = it can.
+func (x *exchange) carries(b *backend, drop bool) error {
+	w, err := x.write(b, x.modelAt(b))
+	if err == nil && len(w.Lost) > 0 && !drop {
+		l := w.Lost[0]
+		err = &translate.Refusal{Param: l.Param, Message: "The parameter " + l.Param + " cannot be carried to the backends of this model: " + l.Why + "."}
+	}
+	return err
+}
+
+// modelAt is what the request's route calls its model at b: of several targets
+// there, the first.
+func (x *exchange) modelAt(b *backend) string {
+	for _, t := range x.route.conf.Targets {
+		if x.plan.backends[t.Backend] == b {
+			return cmp.Or(config.Expand(t.Model, x.route.name, x.request.parsed.Model), x.request.parsed.Model)
+		}
+	}
+	return x.request.parsed.Model
+}
+
+// uncarried is what a client reads whose request no backend of its route can be
+// told.
+func uncarried(err error) error {
+	if r, ok := err.(*translate.Refusal); ok { //nolint:errorlint // it is made here and never wrapped
+		return &openai.BadRequest{Message: r.Message, Param: r.Param, Code: "unsupported_parameter"}
+	}
+	return err
+}
+
+// substitute is another way to send a request.
+type substitute struct {
+	call        providers.Call
+	ask         openai.Ask
+	translation *translation
+	counted     int // the gateway itself answers: so many tokens has the prompt; 0 = it does not
+}
+
+// translate makes the call of t, whose backend speaks another dialect.
+func (x *exchange) translate(t *attempt) error {
+	s, err := x.translated(t)
+	if err == nil {
+		t.up.use(s)
+	}
+	return err
+}
+
+// use has s go up.
+func (u *roundTrip) use(s substitute) {
+	u.call, u.ask, u.strip, u.translation, u.counted = s.call, s.ask, 0, s.translation, s.counted
+}
+
+// offerInstead prepares the translation for a backend of which it is not known
+// whether it has the endpoint: engines have come to have OpenAI's chat first.
+func (x *exchange) offerInstead(t *attempt) {
+	path := x.request.path
+	if x.request.end.Counts {
+		x.offerCount(t)
+		return
+	}
+	if path == "/chat/completions" || clientDialect(x.request.end) == translate.None || x.request.parsed.PreviousResponseID != "" {
+		return
+	}
+	if _, known := t.backend.Has(path); known || t.backend.Counts() {
+		return
+	}
+	if err := x.carries(t.backend, x.dropsAt(t.name())); err != nil {
+		t.up.uncarried = uncarried(err)
+		return
+	}
+	if s, err := x.translated(t); err == nil {
+		t.up.instead = append(t.up.instead, s)
+	}
+}
+
+// dropsAt reports whether what a backend's dialect lacks is left out.
+func (x *exchange) dropsAt(backend string) bool {
+	for i := range x.plan.conf.Backends {
+		if x.plan.conf.Backends[i].Name == backend {
+			return x.plan.conf.Backends[i].DropParams
+		}
+	}
+	return false
+}
+
+// substitute has the next of what there is go up, if the backend has answered that
+// it lacks the endpoint.
+func (u *roundTrip) substitute() bool {
+	if len(u.instead) == 0 || !providers.LacksEndpoint(u.resp.StatusCode, u.first.bytes(), u.call.Model) {
+		return false
+	}
+	_ = u.resp.Body.Close()
+	u.use(u.instead[0])
+	u.instead, u.lacked = u.instead[1:], true
+	return true
+}
+
+// noteLack remembers whether t's backend has the endpoint, as an answer with status
+// shows.
+func (x *exchange) noteLack(t *attempt, status int) {
+	u, path := &t.up, x.request.path
+	switch {
+	case u.lacked:
+		if t.backend.NoteHas(path, false) {
+			x.g.log.Info("the backend lacks the endpoint: requests for it are translated", "backend", t.name(), "path", path)
+		}
+	case len(u.instead) > 0 && status < 300:
+		t.backend.NoteHas(path, true)
+	}
+}
+
+// cannotCarry is why the request cannot be told to t's backend, which has answered
+// that it lacks the endpoint; nil = it has not, or it can be told.
+func (x *exchange) cannotCarry(t *attempt) error {
+	u := &t.up
+	if u.uncarried == nil || !providers.LacksEndpoint(u.resp.StatusCode, u.first.bytes(), u.call.Model) {
+		return nil
+	}
+	t.backend.NoteHas(x.request.path, false)
+	t.verdict(providers.ErrNoVerdict)
+	t.free = true
+	return u.uncarried
+}
+
+// translated is the call to t's backend in its dialect.
+func (x *exchange) translated(t *attempt) (s substitute, err error) {
+	u, r := &t.up, &x.request
+	model := cmp.Or(u.model, r.parsed.Model)
+	w, err := x.write(t.backend, model)
+	if err != nil {
+		return s, uncarried(err)
+	}
+	if err := x.memory.take(int64(len(w.Body))); err != nil {
+		return s, err
+	}
+	target, form := targetFor(t.backend, model)
+	n := &translation{from: target.Dialect, to: clientDialect(r.end), path: w.Path, text: w.Body}
+	for _, l := range w.Lost {
+		n.dropped = append(n.dropped, l.Param)
+	}
+	n.reply = translate.Reply{
+		ID: replyID(requestID(r.http.Context())), Model: r.parsed.Model, Created: r.arrived.Unix(),
+		WantUsage: x.speech.parsed.WantUsage, Prompt: x.prompt.tokens, Spaces: x.speech.parsed.Spaces,
+	}
+	s.translation = n
+	var body plainBody
+	body.text = w.Body
+	if n.from == translate.Chat {
+		if n.parsed, err = openai.Peek(w.Body); err != nil {
+			return s, err
+		}
+		s.ask, _ = t.backend.Usage(n.path, &n.parsed)
+		body.edits = n.parsed.Edit("", s.ask)
+	}
+	s.call = providers.Call{
+		Method: http.MethodPost, Path: n.path, Model: target.Model, Header: x.translatedHeader(n.from), Body: body, RequestID: requestID(r.http.Context()),
+		Prompt: r.estimate, Answer: r.parsed.MaxTokens,
+	}
+	if path := form.Path(target.Model, r.parsed.Stream); path != "" {
+		s.call.Path, s.call.Escaped = path, true
+	}
+	return s, nil
+}
+
+// replyID is id as far as ids of answers may be made of it.
+func replyID(id string) string {
+	return strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
+			return r
+		}
+		return -1
+	}, id)
+}
+
+// translatedHeader returns the client's headers, less those that mean something in
+// its own dialect alone.
+func (x *exchange) translatedHeader(to translate.Name) http.Header {
+	h := x.request.upHeader(true)
+	maps.DeleteFunc(h, func(name string, _ []string) bool {
+		for _, own := range []string{"Anthropic-", "Openai-", "X-Goog-", "X-Stainless-", "Accept"} {
+			if strings.HasPrefix(name, own) {
+				return true
+			}
+		}
+		return name == "User-Agent" && to != translate.Chat
+	})
+	h.Set("Content-Type", "application/json")
+	return h
+}
+
+// plainBody is a translated body as it goes up. It implements providers.Body.
+type plainBody struct {
+	text  []byte
+	edits []openai.Splice
+}
+
+// Len implements providers.Body.
+func (b plainBody) Len() int64 { return int64(openai.EditedLen(len(b.text), b.edits)) }
+
+// Open implements providers.Body.
+func (b plainBody) Open() (io.ReadCloser, error) {
+	return io.NopCloser(openai.NewReader(b.text, b.edits)), nil
+}
+
+// asked is the path that the request has at its backend, and what goes up there.
+func (u *roundTrip) asked() (path string, r *openai.Request) {
+	if n := u.translation; n != nil {
+		return n.path, &n.parsed
+	}
+	return u.request.path, &u.request.parsed
+}
+
+// edit is the body with the edits that ask for less.
+func (u *roundTrip) edit(less openai.Ask) providers.Body {
+	if n := u.translation; n != nil {
+		return plainBody{n.text, n.parsed.Edit("", less)}
+	}
+	return edited{u.call.Body.(edited).body, u.onward.edits(u.backend, u.request.parsed.Edit(u.model, less))}
+}
+
+// recognizeTranslated looks at the first bytes of a good answer in another
+// dialect. A document is read as a whole, while another backend can still be asked.
+func (x *exchange) recognizeTranslated(t *attempt, start []byte) error {
+	u, n := &t.up, t.up.translation
+	if encoding := u.resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return x.sendFailed(t, errGarbage, "compressed an answer that has to be translated")
+	}
+	if !x.request.streams() {
+		return x.readDocument(t, start)
+	}
+	kind, _, _ := mime.ParseMediaType(u.resp.Header.Get("Content-Type"))
+	if kind != n.from.StreamType() && !(n.from.StreamType() == "text/event-stream" && beginsEvents(start)) {
+		return x.sendFailed(t, errGarbage, "answered with no stream, which was asked for")
+	}
+	t.answer.events, t.answer.form = true, formEvents
+	return x.readFirst(t, start)
+}
+
+// readDocument reads an answer to its end and translates it.
+func (x *exchange) readDocument(t *attempt, start []byte) error {
+	u, a, n := &t.up, &t.answer, t.up.translation
+	silence := x.plan.conf.Timeouts.Silence
+	text := bytes.Clone(start)
+	u.timer.restart(time.Now().Add(silence), &errSilence)
+	for u.first.err == nil {
+		if err := x.memory.take(int64(u.first.n)); err != nil {
+			t.verdict(providers.ErrNoVerdict) // for want of room here
+			return err
+		}
+		if len(text) > translate.MaxDocument {
+			return x.sendFailed(t, errGarbage, "answered with more than can be translated")
+		}
+		u.first.n, u.first.err = u.resp.Body.Read(u.first.buf.room())
+		text = append(text, u.first.bytes()...)
+		u.timer.extend(time.Now().Add(silence))
+	}
+	if u.first.err != io.EOF { //nolint:errorlint // as a Reader returns it
+		return x.sendFailed(t, u.first.err, "broke off its answer")
+	}
+	out, look, err := translate.Document(n.from, n.to, n.reply, text)
+	if err != nil {
+		return x.sendFailed(t, errGarbage, "answered with something that is not of its API")
+	}
+	u.first.n = max(u.first.n, 1) // there is something to pass on
+	a.form, a.whole, a.pass = formDocument, true, out
+	a.meter = &documentTranslator{seen: seenOf(&look)}
+	x.keepText(t)
+	t.kind = answerGood
+	t.good()
+	return nil
+}
+
+// seenOf is what a translator saw, as meters tell it.
+func seenOf(l *translate.Look) providers.Seen {
+	s := providers.Seen{
+		Chunks: l.Chunks, Bytes: l.Bytes, Reasoning: l.Reasoning, Tokens: l.Tokens,
+		Done: l.Done, Error: l.Error, Bad: l.Bad, Moved: l.Moved,
+	}
+	if u := l.Usage; u != nil {
+		s.Usage = &providers.Usage{
+			PromptTokens: u.Prompt, CachedTokens: u.Cached, CompletionTokens: u.Completion, ReasoningTokens: u.Reasoning,
+		}
+	}
+	return s
+}
+
+// streamTranslator is the meter of a stream in another dialect: it counts what the
+// backend sends, before that is translated, and passes on what comes of it.
+type streamTranslator struct{ *translate.Stream }
+
+// newMeter returns the meter for t's answer.
+func (t *attempt) newMeter(path string) providers.Meter {
+	if n := t.up.translation; n != nil {
+		return streamTranslator{translate.NewStream(n.from, n.to, n.reply)}
+	}
+	return t.backend.NewMeter(path, t.answer.form == formEvents, t.up.strip)
+}
+
+// Read implements providers.Meter.
+func (s streamTranslator) Read(p []byte) (pass []byte, seen providers.Seen) {
+	out, look := s.Feed(p)
+	return out, seenOf(&look)
+}
+
+// End implements providers.Meter.
+func (s streamTranslator) End() (pass []byte, seen providers.Seen) {
+	out, look := s.Stream.End()
+	return out, seenOf(&look)
+}
+
+// ErrorEvent implements providers.Meter.
+func (s streamTranslator) ErrorEvent(message string) []byte { return s.Break(message) }
+
+// documentTranslator is the meter of a document that was translated as a whole.
+type documentTranslator struct{ seen providers.Seen }
+
+// Read implements providers.Meter.
+func (d *documentTranslator) Read(p []byte) ([]byte, providers.Seen) { return p, providers.Seen{} }
+
+// End implements providers.Meter.
+func (d *documentTranslator) End() ([]byte, providers.Seen) { return nil, d.seen }
+
+// ErrorEvent implements providers.Meter.
+func (d *documentTranslator) ErrorEvent(string) []byte { return nil }
+
+// Held implements providers.Meter.
+func (d *documentTranslator) Held() int { return 0 }
+
+// Shed implements providers.Meter.
+func (d *documentTranslator) Shed() {}
+
+// translateHeader returns the headers of t's answer as the client's dialect has
+// them.
+func (x *exchange) translateHeader(t *attempt) http.Header {
+	n, from := t.up.translation, t.up.resp.Header
+	h := translate.RateLimits(n.from, n.to, from, time.Now())
+	for _, name := range []string{"Date", "Retry-After", "Retry-After-Ms", "X-Should-Retry"} {
+		if v := from[name]; v != nil {
+			h[name] = v
+		}
+	}
+	h.Set("Content-Type", "application/json")
+	if t.answer.form == formEvents {
+		h.Set("Content-Type", n.to.StreamType())
+	} else {
+		h.Set("Content-Length", strconv.Itoa(len(t.answer.pass)))
+	}
+	return h
+}
+
+// droppedHeader says what was left out of the request.
+func (n *translation) droppedHeader(h http.Header) {
+	if n != nil && len(n.dropped) > 0 {
+		h.Set("X-Pacer-Dropped", strings.Join(slices.Clone(n.dropped), ", "))
+	}
+}

@@ -1,0 +1,86 @@
+package gateway
+
+import (
+	"time"
+
+	"github.com/pacer-dev/pacer/prefix"
+	"github.com/pacer-dev/pacer/router"
+)
+
+// warmth is what of a request's prompt may be in the caches of targets.
+type warmth struct {
+	chain   *prefix.Chain // nil = nothing of it can be, or nobody asks
+	targets []router.Warmth
+}
+
+// warm works out which targets of the route, and of those that it spills to, are
+// expected to have the prompt in their caches.
+func (x *exchange) warm() []router.Warmth {
+	affinity, r := x.route.conf.Affinity, &x.request
+	if affinity == "off" || !r.end.Decodes || r.parsed.Sequences > 1 || r.body == nil {
+		return nil
+	}
+	salt := [3]string{affinity, r.parsed.Model}
+	if x.route.conf.Isolation == "key" {
+		salt[2] = x.tenant.name
+	}
+	c, _ := x.g.chains.Get().(*prefix.Chain)
+	if c == nil {
+		c = new(prefix.Chain)
+	}
+	c.Begin(salt[:]...)
+	if affinity == "session" {
+		c.Add([]byte(r.session()))
+	} else {
+		r.parsed.Parts(c.Add)
+	}
+	if c.Empty() {
+		x.g.chains.Put(c)
+		return nil
+	}
+	x.warmth.chain = c
+	x.warmth.targets = x.g.prefixes.Look(time.Now(), c, x.prompt.tokens, x.route.targets, nil)
+	return x.warmth.targets
+}
+
+// cached is how many tokens of the prompt, as estimated, the target is expected to
+// have.
+func (x *exchange) cached(t router.Target) int {
+	for _, w := range x.warmth.targets {
+		if w.Target == t && x.prompt.tokens > 0 {
+			return int(float64(w.Likely) / float64(x.prompt.tokens) * float64(x.request.estimate))
+		}
+	}
+	return 0
+}
+
+// visit notes that the request goes to the attempt's target.
+func (x *exchange) visit(t *attempt) {
+	if c := x.warmth.chain; c != nil {
+		t.measured.visit = x.g.prefixes.Send(t.up.sent, t.target, c, x.prompt.tokens)
+	}
+}
+
+// coolDown lets go of the chain. Calls after the first do nothing.
+func (x *exchange) coolDown() {
+	if x.warmth.chain != nil {
+		x.g.chains.Put(x.warmth.chain)
+		x.warmth.chain = nil
+	}
+}
+
+// settleVisit teaches what the target's cache had.
+func (t *attempt) settleVisit() {
+	m := &t.measured
+	o := prefix.Outcome{PromptTokens: m.usage.PromptTokens, CachedTokens: m.usage.CachedTokens}
+	if m.usage.ReasoningTokens == 0 { // what was thought does not come back
+		o.AnswerTokens = m.usage.CompletionTokens
+	}
+	if first := m.firstToken; !first.IsZero() && !t.failover {
+		o.TTFT, o.Ahead = first.Sub(t.up.sent), t.lease().Ahead().PromptTokens
+	}
+	m.visit.Settle(o)
+}
+
+// Warm is what is known of a target's cache.
+func (g *Gateway) Warm(t router.Target) prefix.Counts { return g.prefixes.Counts(t) }

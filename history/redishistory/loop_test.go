@@ -1,0 +1,154 @@
+package redishistory
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"log/slog"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/history"
+	"github.com/pacer-dev/pacer/internal/redisconn"
+	"github.com/pacer-dev/pacer/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// replica is one gateway's history, with a clock of its own.
+type replica struct {
+	*Loop
+	ring *history.Ring
+	log  bytes.Buffer
+}
+
+func newReplica(t *testing.T, s *redistest.Server, id string, past ...string) *replica {
+	t.Helper()
+	conn, err := redisconn.Open(redisconn.Options{
+		Store:      config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"},
+		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, IOTimeout: 20 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	r := &replica{ring: history.NewRing(time.Now().Add(-20 * time.Minute))}
+	r.ring.Configure([]string{"chat"}, []string{"a"})
+	r.Loop, err = New(Options{
+		Conn: conn, Replica: id, Name: "host-" + id, Past: past, Ring: r.ring, Watch: history.NewWatch(r.ring),
+		Alone: func() bool { return false }, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// serve counts n requests in each of the steps from so long ago to now, and tells
+// Redis after each.
+func (r *replica) serve(t *testing.T, ago time.Duration, n int) {
+	t.Helper()
+	for now := time.Now(); ago > 0; ago -= history.Step {
+		for range n {
+			r.ring.Route("chat").Add(history.Outcome{Result: history.Met, TPS: 40, TTFT: 0.1})
+		}
+		r.ring.Advance(now.Add(-ago))
+		if err := r.write(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.ring.Advance(time.Now())
+}
+
+func (r *replica) offered(w history.Window) uint64 {
+	return r.ring.Figures(time.Now(), r.ring.Route("chat"), w).Offered()
+}
+
+// Each step is counted once, however often it is read; one that comes later learns
+// the past of the others bit by bit; one that restarted does not count itself twice.
+func TestReplicasCountEachOtherOnce(t *testing.T) {
+	s := redistest.Start(t)
+	a, b := newReplica(t, s, "a"), newReplica(t, s, "b")
+	a.step(t.Context())
+	b.step(t.Context())
+	a.serve(t, 10*time.Minute, 3)
+	want := a.offered(history.Hour)
+	if want < 170 {
+		t.Fatalf("a has counted %d", want)
+	}
+	b.ring.Advance(time.Now())
+	for range 12 { // 60 steps, a dozen each
+		b.step(t.Context())
+	}
+	if got := b.offered(history.Hour); got < want-3 || got > want {
+		t.Errorf("b says %d for both, of which a has counted %d", got, want)
+	}
+	if n, all := b.ring.Replicas(time.Now()); n != 2 || !all {
+		t.Errorf("b counts %d replicas, all %v", n, all)
+	}
+	after := newReplica(t, s, "c", "a") // a, which was restarted with its disk
+	after.ring.Advance(time.Now())
+	for range 12 {
+		after.step(t.Context())
+	}
+	if got := after.offered(history.Hour); got != 0 {
+		t.Errorf("the one that has a's history from its disk counts %d once more", got)
+	}
+	marks, _ := b.o.Watch.Marks(0, 10)
+	if len(marks) != 0 {
+		t.Errorf("nobody noticed anything, and b has %+v", marks)
+	}
+	a.o.Watch.Note(time.Now(), "reload", "one route more")
+	a.step(t.Context())
+	b.step(t.Context())
+	if marks, _ = b.o.Watch.Marks(0, 10); len(marks) != 1 || marks[0].Replica != "host-a" || marks[0].Text != "one route more" {
+		t.Errorf("a reloaded, and b has %+v", marks)
+	}
+}
+
+// What somebody else wrote into Redis is no history, whatever it is, and costs no
+// more than a line.
+func TestForeignHistories(t *testing.T) {
+	s := redistest.Start(t)
+	b := newReplica(t, s, "b")
+	b.ring.Advance(time.Now())
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr})
+	defer rdb.Close()
+	ctx := context.Background()
+	bomb := func() string {
+		var out bytes.Buffer
+		z := gzip.NewWriter(&out)
+		z.Write(bytes.Repeat([]byte(" "), 64<<20))
+		z.Close()
+		return out.String()
+	}()
+	at := b.ring.Ended()
+	present := `{"at":` + slot(at) + `}`
+	full := `{"at":9223372036854775807,"time":"` + time.Now().UTC().Format(time.RFC3339) + `","name":"x"}`
+	for i, bad := range []string{"", "nonsense", "{}", present, strings.Repeat("x", maxMarks+1), full, `{"at":-5,"time":"` + time.Now().UTC().Format(time.RFC3339) + `"}`} {
+		rdb.HSet(ctx, b.index(), string(rune('m'+i)), bad)
+	}
+	here := `{"at":` + "AT" + `,"time":"` + time.Now().UTC().Format(time.RFC3339) + `","name":"x"}`
+	rdb.HSet(ctx, b.index(), "z", strings.Replace(here, "AT", strconv.FormatInt(at, 10), 1))
+	for i, bad := range []string{"", "nonsense", bomb, strings.Repeat("x", maxPacked+1)} {
+		rdb.HSet(ctx, b.steps("z"), slot(at-int64(i)), bad)
+	}
+	for range 5 {
+		b.step(ctx)
+	}
+	if got := b.offered(history.SixHours); got != 0 {
+		t.Errorf("%d requests were believed", got)
+	}
+	if lines := strings.Count(b.log.String(), "\n"); lines != 1 {
+		t.Errorf("%d lines, want one in ten minutes:\n%s", lines, b.log.String())
+	}
+	rdb.Del(ctx, b.index())
+	rdb.Set(ctx, b.index(), "no hash", 0)
+	b.step(ctx) // and nothing happens
+}

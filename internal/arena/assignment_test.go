@@ -1,0 +1,164 @@
+package arena
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/pacer-dev/pacer/router"
+)
+
+// The upper bound holds for who knows the future, and lets prompts stop nobody. On
+// most pools that is all that was offered. The assignment is what the true curves
+// give without these two: the same linear program, where
+//
+//   - all who run on an engine share its steps. How long those are is settled for
+//     each engine: by the floor of one of the routes, and by how much of the grace is
+//     used up. Of all ways the best counts. Who needs shorter steps misses;
+//   - each step of n sequences has rho·n prompt tokens as well, rho of those that
+//     are served on the engine, as for every curve of Pacer;
+//   - nobody knows how long an answer will be: each costs the mean of those to
+//     prompts as long;
+//   - a request waits in line no longer than its route lets it.
+//
+// It is a fluid: nobody comes at a bad moment, and prompts come evenly. So it is what
+// can be done, not a proof: who knew more could do more.
+
+const (
+	fluidBin = time.Second
+
+	// Beside its time in line a request waits for the step of now, and for prompts
+	// before its own.
+	prefillWait = 2 * time.Second
+
+	// alikeAnswers are the answers that a request's is taken from.
+	alikeAnswers = 16
+
+	rhoRounds  = 3
+	waysRounds = 60 // of prices, for a first look at each way
+	bestWays   = 3  // of which all is worked out
+)
+
+// slacks are by how much steps may be longer than the floor allows without grace.
+var slacks = [...]float64{0, 0.03, 0.1, 0.3, 1}
+
+// assignment is how many requests of the routes with a floor are met at best.
+func (p pool) assignment(seed uint64) float64 {
+	b := p.bound(seed, fluidBin, func(a Arrival, r *Route) time.Duration {
+		wait := prefillWait
+		for _, s := range r.OnInfeasible {
+			if s.Kind == router.Queue {
+				wait += s.Wait
+			}
+		}
+		return wait
+	})
+	for i := range b.engines {
+		b.engines[i].see(b.offeredRho())
+	}
+	floors := p.floors()
+	type way struct {
+		steps []float64
+		value float64
+	}
+	var ways []way
+	for number := range power(len(floors), len(b.engines)) {
+		for _, slack := range slacks {
+			x := number
+			var steps []float64
+			for range b.engines {
+				steps = append(steps, (1+slack)/floors[x%len(floors)])
+				x /= len(floors)
+			}
+			b.step(steps)
+			ways = append(ways, way{steps, b.solve(waysRounds)})
+		}
+	}
+	slices.SortFunc(ways, func(x, y way) int { return cmp.Compare(y.value, x.value) })
+	best := 0.0
+	for _, w := range ways[:min(len(ways), bestWays)] {
+		for i := range b.engines {
+			b.engines[i].see(b.offeredRho())
+		}
+		best = max(best, b.settle(w.steps))
+	}
+	return min(best, p.upperBound(seed))
+}
+
+// step settles how long the steps of each engine are.
+func (b *bound) step(steps []float64) {
+	for i := range steps {
+		b.engines[i].step = steps[i]
+	}
+	b.expect()
+}
+
+// floors are those of the routes, each once.
+func (p pool) floors() (list []float64) {
+	for i := range p.routes {
+		if p.routes[i].floored() {
+			list = append(list, p.routes[i].SLO.MinTPS)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func power(base, exponent int) int {
+	x := 1
+	for range exponent {
+		x *= base
+	}
+	return x
+}
+
+// offeredRho is how many prompt tokens come with each token of the answers.
+func (b *bound) offeredRho() float64 {
+	var prompts, answers float64
+	for i := range b.jobs {
+		prompts += float64(b.jobs[i].PromptTokens)
+		answers += float64(b.jobs[i].OutputTokens - 1)
+	}
+	return prompts / max(answers, 1)
+}
+
+// settle solves b with prompts as they are served.
+func (b *bound) settle(steps []float64) (value float64) {
+	for range rhoRounds {
+		b.step(steps)
+		value = b.solve(boundRounds)
+		for i := range b.engines {
+			if e := &b.engines[i]; e.served[1] > 0 {
+				e.see((e.rho + e.served[0]/e.served[1]) / 2)
+			}
+		}
+	}
+	return value
+}
+
+// expect is what each job costs with the answers to prompts that are as long.
+func (b *bound) expect() {
+	order := make([]int, len(b.jobs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		a, c := &b.jobs[x], &b.jobs[y]
+		return cmp.Or(cmp.Compare(a.Route, c.Route), cmp.Compare(a.PromptTokens, c.PromptTokens))
+	})
+	for at, i := range order {
+		j := &b.jobs[i]
+		from := max(min(at-alikeAnswers/2, len(order)-alikeAnswers), 0)
+		for k := range b.engines {
+			e := &b.engines[k]
+			drift, cost, worth, count := j.least(e), 0.0, 0.0, 0.0
+			for _, x := range order[from:min(from+alikeAnswers, len(order))] {
+				if b.jobs[x].route == j.route {
+					c, v := e.cost(j, b.jobs[x].OutputTokens, drift)
+					cost, worth, count = cost+c, worth+v, count+1
+				}
+			}
+			j.cost[k], j.worth[k] = cost/count, worth/count
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package arena
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"os"
+	"testing"
+	"time"
+)
+
+// cached is four alike engines, of 32 users each at a floor of 30, with a prefix
+// cache in so many tokens of KV.
+func cached(kv int) []Backend {
+	list := alike()
+	for i := range list {
+		list[i].Engine.KVTokens, list[i].Engine.Block = kv, 16
+	}
+	return list
+}
+
+// talks are the loads of conversations, at a number of them per second.
+var talks = map[string]func(rate float64) Talks{
+	// People who chat, on eight system prompts of which few are asked for most.
+	"chats": func(rate float64) Talks {
+		return Talks{
+			Rate: rate / 6, Systems: 8, System: 1500, Zipf: 1.2, Turns: 6,
+			Question: Lengths{Mean: 200}, Answer: Lengths{Mean: 250, Sigma: 0.6}, Think: 12 * time.Second,
+		}
+	},
+	// Agents who call tools and come back with what these say.
+	"agents": func(rate float64) Talks {
+		return Talks{
+			Rate: rate / 12, Systems: 4, System: 4000, Zipf: 1.2, Turns: 12,
+			Question: Lengths{Mean: 900}, Answer: Lengths{Mean: 120, Sigma: 0.6}, Think: 2 * time.Second,
+		}
+	},
+	// Prompts of one turn that share nothing.
+	"one-off": func(rate float64) Talks {
+		return Talks{Rate: rate, Question: Lengths{Mean: 1500}, Answer: Lengths{Mean: 250, Sigma: 0.6}}
+	},
+	// Four in five share one system prompt of 16,000 tokens.
+	"hot": func(rate float64) Talks {
+		return Talks{
+			Rate: rate / 2, Systems: 2, System: 16_000, Zipf: 2.3, Turns: 2,
+			Question: Lengths{Mean: 200}, Answer: Lengths{Mean: 250, Sigma: 0.6}, Think: 10 * time.Second,
+		}
+	},
+}
+
+// talking is a pool of one of the loads.
+func talking(name string, rate float64, backends []Backend) pool {
+	return pool{
+		name: name, backends: backends, routes: []Route{chat("chat", 30, backends)},
+		load: func(seed uint64) iter.Seq[Arrival] {
+			t := talks[name](rate)
+			t.Pace, t.Duration, t.Seed = 40, length300, seed
+			return to("chat", t.Arrivals())
+		},
+	}
+}
+
+// run plays a pool and changes its scenario before.
+func (p pool) with(t *testing.T, policy Policy, seed uint64, edit func(*Scenario)) *Result {
+	s := p.scenario(policy, seed)
+	if edit != nil {
+		edit(&s)
+	}
+	return play(t, s)
+}
+
+// hits is the share of the prompt tokens that were cached.
+func (r *Result) hits() float64 {
+	prompt, cached := 0, 0
+	for _, b := range r.Backends {
+		prompt, cached = prompt+b.PromptTokens, cached+b.CachedTokens
+	}
+	return float64(cached) / float64(prompt)
+}
+
+func (s *Scenario) cold() { s.Cold = true }
+
+// contestants are the policies of the table.
+var contestants = []struct {
+	name   string
+	policy Policy
+	edit   func(*Scenario)
+}{
+	{"pacer", Pacer, nil},
+	{"pacer, affinity off", Pacer, (*Scenario).cold},
+	{"round robin", RoundRobin, nil},
+	{"least requests", LeastRequests, nil},
+	{"cache first, with a balance threshold", CacheFirst, nil},
+	{"session hash", SessionHash, nil},
+}
+
+// talkRates are the requests/s that each load is played at: about 60, 100, 130 and
+// 170 % of what affinity off carries.
+var talkRates = map[string][]float64{
+	"chats":   {5, 8, 12, 16},
+	"agents":  {2, 3, 4, 5},
+	"one-off": {4, 6, 8},
+	"hot":     {6, 10, 14},
+}
+
+// spread is a figure over seeds.
+type spread struct{ sum, least, most, n float64 }
+
+func (s *spread) add(x float64) {
+	if s.n == 0 {
+		s.least, s.most = x, x
+	}
+	s.sum, s.n = s.sum+x, s.n+1
+	s.least, s.most = min(s.least, x), max(s.most, x)
+}
+
+func (s *spread) mean() float64 { return s.sum / s.n }
+
+var warmFlag = flag.String("warm", "", "file to write the table of docs/WARM.md to; empty = no table")
+
+// TestWarmTable plays what docs/WARM.md shows.
+func TestWarmTable(t *testing.T) {
+	if *warmFlag == "" {
+		t.Skip("go test -run TestWarmTable ./internal/arena -args -warm FILE")
+	}
+	f, err := os.Create(*warmFlag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, load := range []string{"chats", "agents", "hot", "one-off"} {
+		fmt.Fprintf(f, "**%s**\n\n| requests/s | policy | met | worst seed | missed of served, worst | hit rate | TTFT p50 | p99 |\n|---|---|---|---|---|---|---|---|\n", load)
+		for _, rate := range talkRates[load] {
+			for _, c := range contestants {
+				writeTalk(t, f, load, rate, c.name, c.policy, c.edit)
+			}
+		}
+		fmt.Fprintln(f)
+	}
+}
+
+func writeTalk(t *testing.T, w io.Writer, load string, rate float64, name string, policy Policy, edit func(*Scenario)) {
+	var met, missed, hits, p50, p99 spread
+	for seed := range uint64(gradeSeeds) {
+		r := talking(load, rate, cached(400_000)).with(t, policy, seed+1, edit)
+		x := &r.Routes[0]
+		met.add(x.Attainment())
+		missed.add(x.MissedOfServed())
+		hits.add(r.hits())
+		p50.add(x.TTFTP50.Seconds())
+		p99.add(x.TTFTP99.Seconds())
+	}
+	fmt.Fprintf(w, "| %g | %s | %.1f %% | %.1f %% | %.2f %% | %.1f %% | %.2f s | %.2f s |\n",
+		rate, name, 100*met.mean(), 100*met.least, 100*missed.most, 100*hits.mean(), p50.mean(), p99.mean())
+}
+
+// The goals of docs/WARM.md, with two seeds; the table has five.
+func TestConversationsAreServedWarm(t *testing.T) {
+	skipUnderRace(t)
+	for seed := range uint64(2) {
+		seed++
+		for load, rate := range map[string]float64{"chats": 8, "agents": 3} {
+			p := talking(load, rate, cached(400_000))
+			got := p.with(t, Pacer, seed, nil)
+			least := p.with(t, LeastRequests, seed, nil)
+			one := cached(1_600_000)[:1]
+			one[0].Engine.Speed = 4
+			whole := talking(load, rate, one).with(t, LeastRequests, seed, nil)
+			if got.hits() < 0.95*whole.hits() {
+				t.Errorf("%s: %.1f %% of the prompt tokens were cached, one engine with all of the cache has %.1f %%", load, 100*got.hits(), 100*whole.hits())
+			}
+			x, y := &got.Routes[0], &least.Routes[0]
+			if x.TTFTP50 > y.TTFTP50/2 {
+				t.Errorf("%s: TTFT p50 is %v, with least requests %v, want half of it", load, x.TTFTP50, y.TTFTP50)
+			}
+		}
+		// 1.3 times what affinity off carries.
+		for load, rate := range map[string]float64{"chats": 10.5, "agents": 3.5} {
+			p := talking(load, rate, cached(400_000))
+			got, off := p.with(t, Pacer, seed, nil), p.with(t, Pacer, seed, (*Scenario).cold)
+			if x := &got.Routes[0]; x.Attainment() < 0.99 || x.MissedOfServed() > 0.003 {
+				t.Errorf("%s at %g/s: %.2f %% met, %.2f %% of the served missed, want 99 and at most 0.3 %%", load, rate, 100*x.Attainment(), 100*x.MissedOfServed())
+			}
+			if off.Routes[0].Attainment() > 0.98 {
+				t.Errorf("%s at %g/s: %.1f %% met without affinity: too easy to show anything", load, rate, 100*off.Routes[0].Attainment())
+			}
+		}
+		p := talking("one-off", 8, cached(400_000))
+		if got, off := p.with(t, Pacer, seed, nil).Routes[0].Met, p.with(t, Pacer, seed, (*Scenario).cold).Routes[0].Met; float64(got) < 0.99*float64(off) {
+			t.Errorf("one-off prompts: %d met, %d without affinity", got, off)
+		}
+	}
+}
+
+// What engines say of their caches, and how large these are, makes nothing worse than
+// no affinity.
+func TestWrongCachesHarmNobody(t *testing.T) {
+	skipUnderRace(t)
+	for _, c := range []struct {
+		name string
+		kv   int
+		none bool // there is no cache at all
+		edit func(*Scenario)
+	}{
+		{"silent", 400_000, false, func(s *Scenario) { s.Telling = Silent }},
+		{"silent and no cache", 400_000, true, func(s *Scenario) { s.Telling = Silent }},
+		{"lying and no cache", 400_000, true, func(s *Scenario) { s.Telling = Lying }},
+		{"lying", 400_000, false, func(s *Scenario) { s.Telling = Lying }},
+		{"hardly a cache", 40_000, false, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			loads, least := map[string]float64{"chats": 8, "agents": 3}, 0.99
+			if c.none {
+				// About what they carry then. Until it is seen that nothing is cached, about
+				// 70 s, prompts go where others like them went: 0.5 to 4 % of 300 s are lost.
+				loads, least = map[string]float64{"chats": 4, "agents": 1.2}, 0.93
+			}
+			for load, rate := range loads {
+				var with, without Counts
+				for seed := range uint64(3) {
+					backends := cached(c.kv)
+					if c.none {
+						for i := range backends {
+							backends[i].Engine.Block = 0
+						}
+					}
+					p := talking(load, rate, backends)
+					with = with.plus(p.with(t, Pacer, seed+1, c.edit).Routes[0].Counts)
+					without = without.plus(p.with(t, Pacer, seed+1, func(s *Scenario) {
+						if c.edit != nil {
+							c.edit(s)
+						}
+						s.Cold = true
+					}).Routes[0].Counts)
+				}
+				t.Logf("%s: %.1f %% met, %.1f %% without affinity; missed of served %.2f %%, %.2f %%", load, 100*with.Attainment(), 100*without.Attainment(), 100*with.MissedOfServed(), 100*without.MissedOfServed())
+				if float64(with.Met) < least*float64(without.Met) {
+					t.Errorf("%s: %d met, %d without affinity", load, with.Met, without.Met)
+				}
+				if with.MissedOfServed() > math.Max(0.003, without.MissedOfServed()+0.002) {
+					t.Errorf("%s: %.2f %% of the served missed their floor", load, 100*with.MissedOfServed())
+				}
+			}
+		})
+	}
+}

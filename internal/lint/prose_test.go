@@ -1,0 +1,117 @@
+package lint
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// mostWords is how long a sentence of the documentation may be.
+const mostWords = 30
+
+// longSentences is how many longer ones a page still has. It only falls: who shortens
+// one lowers the number, and a page that is not named has none.
+var longSentences = map[string]int{
+	"ARENA.md":       3,
+	"COMPAT.md":      2,
+	"PLAN.md":        1, // a list of names
+	"PERFORMANCE.md": 1,
+	"CURVES.md":      12,
+	"WARM.md":        3,
+}
+
+var (
+	fenced   = regexp.MustCompile("(?s)```.*?```")
+	inline   = regexp.MustCompile("`[^`\n]*`")
+	links    = regexp.MustCompile(`\]\([^)]*\)`)
+	sentence = regexp.MustCompile(`[.!?:;](\s|$)`)
+)
+
+// long are the sentences of a page with more than mostWords words. Code is one word,
+// and tables, titles and the parts of a list stand for themselves.
+func long(text string) (out []string) {
+	text = links.ReplaceAllString(inline.ReplaceAllString(fenced.ReplaceAllString(text, "\n\n"), "code"), "]")
+	var paragraph strings.Builder
+	end := func() {
+		for _, s := range sentence.Split(paragraph.String(), -1) {
+			if words := strings.Fields(s); len(words) > mostWords {
+				out = append(out, strings.Join(words, " "))
+			}
+		}
+		paragraph.Reset()
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "" || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "#"):
+			end()
+			continue
+		case strings.HasPrefix(line, "* ") || strings.HasPrefix(line, "- "):
+			end()
+		}
+		paragraph.WriteString(line + " ")
+	}
+	end()
+	return out
+}
+
+// Sentences of the documentation are short enough to be read once.
+func TestSentencesAreShort(t *testing.T) {
+	root := filepath.Join("..", "..")
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(pages) < 8 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range append(pages, filepath.Join(root, "README.md")) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(page)
+		text = []byte(strings.ReplaceAll(string(text), " · ", "\n\n")) // a list of links
+		if found := long(string(text)); len(found) > longSentences[name] {
+			t.Errorf("%s: %d sentences of more than %d words, at most %d are allowed; the last: %s", name, len(found), mostWords, longSentences[name], found[len(found)-1])
+		}
+	}
+}
+
+// longInDecisions is how many all decisions together still have; it only falls.
+const longInDecisions = 20
+
+func TestSentencesOfDecisionsAreShort(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "decisions", "*.md"))
+	if err != nil || len(pages) < 50 {
+		t.Fatalf("%d decisions, %v", len(pages), err)
+	}
+	var found []string
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range long(string(text)) {
+			found = append(found, filepath.Base(page)+": "+s)
+		}
+	}
+	if len(found) > longInDecisions {
+		t.Errorf("%d sentences of decisions have more than %d words, at most %d may:\n%s", len(found), mostWords, longInDecisions, strings.Join(found, "\n"))
+	}
+}
+
+func TestLongSentencesAreFound(t *testing.T) {
+	many := strings.Repeat("word ", mostWords+1)
+	for text, want := range map[string]int{
+		many + "end.":                        1,
+		many + "end. Short. " + many + "end": 2,
+		"| " + many + " |":                   0,
+		"```\n" + many + "\n```":             0,
+		"`" + many + "` is code.":            0,
+		"* " + many + "\n* " + many:          2,
+	} {
+		if got := len(long(text)); got != want {
+			t.Errorf("%d long sentences in %.40q…, want %d", got, text, want)
+		}
+	}
+}

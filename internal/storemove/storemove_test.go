@@ -1,0 +1,227 @@
+package storemove
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/redisconn"
+	"github.com/pacer-dev/pacer/internal/redistest"
+	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/profiles/curvesfile"
+	"github.com/pacer-dev/pacer/profiles/redisstore"
+	"github.com/pacer-dev/pacer/profiles/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// configured is a configuration of two backends with that store.
+func configured(t *testing.T, store string) *config.Config {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pacer.yaml")
+	text := fmt.Sprintf(`%s
+backends:
+  - { name: a, url: "http://127.0.0.1:1" }
+  - { name: b, url: "http://127.0.0.1:2" }
+routes:
+  - { model: chat, targets: [ { backend: a, model: llama }, { backend: b, model: llama } ] }
+`, store)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// onRedis is a configuration with that Redis.
+func onRedis(t *testing.T, s *redistest.Server, prefix string) *config.Config {
+	cfg := configured(t, "store: memory")
+	cfg.Store = config.Store{Addrs: []string{s.Addr}, Prefix: prefix}
+	return cfg
+}
+
+func memoryIn(t *testing.T) string {
+	return fmt.Sprintf("store: memory\nstate_dir: %q", t.TempDir())
+}
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 123_000, time.UTC)
+
+// learned is the evidence of a stream alone on a, of 101 tokens with so much between two.
+func learned(gap time.Duration) map[profiles.Target]profiles.Sums {
+	book := profiles.NewBook(profiles.Options{})
+	target := profiles.Target{Backend: "a", Model: "llama"}
+	at := now
+	occupancy := profiles.NewOccupancy(at)
+	stream := book.Open(target, profiles.Open{Sent: at, Occupancy: occupancy})
+	occupancy.Set(at, 1)
+	for range 101 {
+		stream.Read(at, 1)
+		at = at.Add(gap)
+	}
+	stream.Usage(profiles.Usage{PromptTokens: 12, CompletionTokens: 101})
+	stream.Close(at, true)
+	sums := map[profiles.Target]profiles.Sums{}
+	for _, d := range book.Fold(at.Add(10 * time.Second)) {
+		s := sums[d.Target]
+		s.Add(d, 10*time.Minute)
+		sums[d.Target] = s
+	}
+	return sums
+}
+
+// stock puts sums into the store of cfg.
+func stock(t *testing.T, cfg *config.Config, sums map[profiles.Target]profiles.Sums) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := curvesfile.New(now, sums).Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Import(t.Context(), cfg, &b, false); err != nil || len(got.Taken) != len(sums) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+}
+
+// Curves go from a file into Redis, from there into the file of a gateway without Redis,
+// and are the very same at the end.
+func TestCurvesGoAround(t *testing.T) {
+	shared, alone := onRedis(t, redistest.Start(t), "pacer"), configured(t, memoryIn(t))
+	sums := learned(25 * time.Millisecond)
+	stock(t, shared, sums)
+	m, err := Migrate(t.Context(), shared, alone)
+	if err != nil || m.Copied != 1 {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	f, where, err := Export(t.Context(), alone)
+	if err != nil || where != CurvesFile(alone.StateDir) {
+		t.Fatalf("from %s: %v", where, err)
+	}
+	got, err := f.Sums()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range sums {
+		storetest.Same(t, target.Backend, got[target], want)
+	}
+	if l := f.Curves[0].Levels; len(l) != 1 || l[0].N != 1 || l[0].TPS != 40 {
+		t.Errorf("levels %+v, want one stream at 40 tokens/s", l)
+	}
+}
+
+// What is there stays unless it is to be replaced, and a target that the configuration
+// does not have is named.
+func TestImportSaysWhatItDid(t *testing.T) {
+	cfg := configured(t, memoryIn(t))
+	stock(t, cfg, learned(25*time.Millisecond))
+	new := learned(10 * time.Millisecond)
+	gone := profiles.Target{Backend: "gone", Model: "llama"}
+	for target := range new {
+		new[gone] = new[target]
+		break
+	}
+	var b bytes.Buffer
+	if err := curvesfile.New(now, new).Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	got, err := Import(t.Context(), cfg, strings.NewReader(text), false)
+	if err != nil || len(got.Left) != 1 || got.Left[0].Backend != "a" || len(got.Taken) != 1 || len(got.Unknown) != 1 || got.Unknown[0] != gone {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err = Import(t.Context(), cfg, strings.NewReader(text), true); err != nil || len(got.Left) != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if f, _, err := Export(t.Context(), cfg); err != nil || len(f.Curves) != 1 || f.Curves[0].Levels[0].TPS != 100 {
+		t.Errorf("%+v, %v: the new one is not there", f, err)
+	}
+}
+
+// What is no export, or was changed by hand so that nobody can have measured it, changes
+// nothing and says why.
+func TestFilesThatCannotBe(t *testing.T) {
+	var b bytes.Buffer
+	if err := curvesfile.New(now, learned(25*time.Millisecond)).Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	good := b.String()
+	for text, says := range map[string]string{
+		"":                           "no file of pacer store export",
+		`{"format":"x","version":1}`: "no file of pacer store export",
+		strings.Replace(good, `"version": 1`, `"version": 2`, 1): "of version 2",
+		strings.Replace(good, `"b0.t": `, `"b0.t": -`, 1):        `a "llama"`,
+		good[:len(good)/2]: "no file of pacer store export",
+	} {
+		cfg := configured(t, memoryIn(t))
+		if _, err := Import(t.Context(), cfg, strings.NewReader(text), false); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%.60s…: %v, want %q", text, err, says)
+		}
+		if _, err := os.Stat(CurvesFile(cfg.StateDir)); err == nil {
+			t.Errorf("%.60s… was written to the store", text)
+		}
+	}
+	if _, _, err := Export(t.Context(), configured(t, "store: memory")); err == nil || !strings.Contains(err.Error(), "state_dir") {
+		t.Errorf("without a place to keep curves: %v", err)
+	}
+}
+
+// Every kind of key goes to the other store under the new prefix, with its life; what is
+// there stays, what lives for seconds is left, and keys of others are not touched.
+func TestMigrateTakesEverything(t *testing.T) {
+	from, to := redistest.Start(t), redistest.Start(t)
+	old, next := onRedis(t, from, "pacer"), onRedis(t, to, "team:pacer")
+	stock(t, old, learned(25*time.Millisecond))
+	from.Do("SET", "pacer:{s}:text", "x", "EX", "3600")
+	from.Do("RPUSH", "pacer:{s}:list", "1", "2", "1")
+	from.Do("SADD", "pacer:{s}:set", "1", "2")
+	from.Do("ZADD", "pacer:{s}:zset", "1.5", "a", "2", "b")
+	from.Do("HSET", "pacer:{s}:there", "old", "1")
+	from.Do("SET", "pacer:{s}:load", "x", "EX", "5")
+	from.Do("SET", "pacerx:{s}:other", "x")
+	to.Do("HSET", "team:pacer:{s}:there", "new", "1")
+	m, err := Migrate(t.Context(), old, next)
+	if err != nil || m.Copied != 5 || m.Left != 1 || m.Passing != 1 {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	for _, c := range []struct {
+		want any
+		ask  []any
+	}{
+		{"x", []any{"GET", "team:pacer:{s}:text"}},
+		{int64(3), []any{"LLEN", "team:pacer:{s}:list"}},
+		{int64(2), []any{"SCARD", "team:pacer:{s}:set"}},
+		{1.5, []any{"ZSCORE", "team:pacer:{s}:zset", "a"}},
+		{int64(0), []any{"HEXISTS", "team:pacer:{s}:there", "old"}},
+		{int64(6), []any{"DBSIZE"}},
+	} {
+		if got := to.Do(c.ask...); got != c.want {
+			t.Errorf("%v: %v, want %v", c.ask, got, c.want)
+		}
+	}
+	if life := to.Do("PTTL", "team:pacer:{s}:text").(int64); life < 3_500_000 || life > 3_600_000 {
+		t.Errorf("the text lives for %d ms, want an hour", life)
+	}
+	conn, err := redisconn.Open(redisconn.Options{Store: next.Store, IOTimeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for target, want := range learned(25 * time.Millisecond) {
+		got, err := redisstore.Open(redisstore.Options{Conn: conn, Timeout: patience}).Load(t.Context(), []profiles.Target{target})
+		if err != nil {
+			t.Fatal(err)
+		}
+		storetest.Same(t, "in the new store", got[target], want)
+	}
+	if _, err := Migrate(t.Context(), old, old); err == nil {
+		t.Error("a store was migrated into itself")
+	}
+}

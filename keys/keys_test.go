@@ -1,0 +1,220 @@
+package keys_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/api"
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/redisconn"
+	"github.com/pacer-dev/pacer/internal/redistest"
+	"github.com/pacer-dev/pacer/keys"
+	"github.com/pacer-dev/pacer/keys/filekeys"
+	"github.com/pacer-dev/pacer/keys/rediskeys"
+)
+
+var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+// stores are the implementations, each opened anew by what it returns.
+func stores(t *testing.T) map[string]func() keys.Store {
+	dir := t.TempDir()
+	server := redistest.Start(t)
+	return map[string]func() keys.Store{
+		"file": func() keys.Store {
+			s, err := filekeys.Open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+		"redis": func() keys.Store { return redisStore(t, server) },
+	}
+}
+
+func redisStore(t *testing.T, server *redistest.Server) keys.Store {
+	c, err := redisconn.Open(redisconn.Options{
+		Store: config.Store{Addrs: []string{server.Addr}, Prefix: "pacer"}, IOTimeout: 20 * time.Second,
+		MinBackoff: time.Nanosecond, MaxBackoff: time.Nanosecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return rediskeys.New(c)
+}
+
+// A random walk of changes: what the store keeps is what was done, and the audit
+// log has each change once, in order, and nothing else.
+func TestARandomWalkOfChanges(t *testing.T) {
+	for name, open := range stores(t) {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			ring := keys.New(open())
+			rnd := rand.New(rand.NewPCG(7, 7))
+			var want []string
+			secrets := map[string]string{} // by name, of those that are not revoked
+			for i := range 300 {
+				now := noon.Add(time.Duration(rnd.IntN(3)) * time.Second) // ids grow although the clock does not
+				name, who := fmt.Sprintf("k%d", rnd.IntN(12)), fmt.Sprintf("w%d", rnd.IntN(3))
+				_, active := secrets[name]
+				var did string
+				var secret string
+				var err error
+				switch rnd.IntN(4) {
+				case 0, 1:
+					did = "key.create"
+					_, secret, err = ring.Create(ctx, now, who, api.KeySpec{Name: name, Routes: []string{"chat"}})
+					if active != errors.Is(err, keys.ErrExists) {
+						t.Fatalf("step %d: create of %s, there: %v: %v", i, name, active, err)
+					}
+				case 2:
+					did = "key.rotate"
+					_, secret, err = ring.Rotate(ctx, now, who, name, time.Minute)
+				case 3:
+					did = "key.revoke"
+					_, err = ring.Revoke(ctx, now, who, name)
+					if err == nil {
+						delete(secrets, name)
+					}
+				}
+				if did != "key.create" && active != (err == nil) {
+					t.Fatalf("step %d: %s of %s, there: %v: %v", i, did, name, active, err)
+				}
+				if err != nil {
+					continue
+				}
+				if secret != "" {
+					secrets[name] = secret
+				}
+				want = append(want, strings.Join([]string{who, did, name}, " "))
+			}
+			if err := ring.Note(ctx, noon, "file", "config.reload", ""); err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, "file config.reload ")
+
+			again := keys.New(open()) // as after a restart, or elsewhere
+			if changed, err := again.Refresh(ctx); err != nil || !changed {
+				t.Fatalf("refresh: %v, %v", changed, err)
+			}
+			active := map[string]bool{}
+			for _, k := range again.List() {
+				if !k.Revoked.IsZero() {
+					continue
+				}
+				active[k.Spec.Name] = true
+				if k.Hash != sha256.Sum256([]byte(secrets[k.Spec.Name])) || !strings.HasPrefix(secrets[k.Spec.Name], strings.TrimSuffix(k.Hint, "…")) {
+					t.Errorf("%s has not the hash of its last secret", k.Spec.Name)
+				}
+			}
+			if len(active) != len(secrets) {
+				t.Errorf("%d keys are active, want %d", len(active), len(secrets))
+			}
+			entries, err := again.Entries(ctx, 10_000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, e := range slices.Backward(entries) {
+				got = append(got, strings.Join([]string{e.Who, e.Did, e.To}, " "))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("the audit log has %d entries:\n%q\nwant %d:\n%q", len(got), got, len(want), want)
+			}
+			if changed, err := again.Refresh(ctx); err != nil || changed {
+				t.Errorf("nothing changed, and Refresh says %v, %v", changed, err)
+			}
+		})
+	}
+}
+
+// Who changes what another one has just changed is told so, and changes nothing.
+func TestTwoWhoChangeOneKey(t *testing.T) {
+	for name, open := range stores(t) {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			store := open()
+			a, b := keys.New(store), keys.New(store)
+			if _, _, err := a.Create(ctx, noon, "a", api.KeySpec{Name: "k"}); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := b.Create(ctx, noon, "b", api.KeySpec{Name: "k"}); !errors.Is(err, keys.ErrConflict) {
+				t.Errorf("the second create: %v, want a conflict", err)
+			}
+			if _, err := b.Refresh(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.Revoke(ctx, noon, "b", "k"); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := a.Rotate(ctx, noon, "a", "k", 0); !errors.Is(err, keys.ErrConflict) {
+				t.Errorf("a rotation of what is revoked: %v, want a conflict", err)
+			}
+			entries, err := a.Entries(ctx, 10)
+			if err != nil || len(entries) != 2 {
+				t.Errorf("%d entries, %v; want those of what was done", len(entries), err)
+			}
+			if changed, err := a.Refresh(ctx); err != nil || !changed || a.List()[0].Revoked.IsZero() {
+				t.Errorf("a does not hear of it: %v, %v", changed, err)
+			}
+			if err := a.Sweep(ctx, noon.Add(31*24*time.Hour)); err != nil || len(a.List()) != 0 {
+				t.Errorf("a month later %d keys, %v; want none", len(a.List()), err)
+			}
+		})
+	}
+}
+
+// A Redis that has lost its data gets the keys back, revoked ones as such.
+func TestARedisThatLostItsKeys(t *testing.T) {
+	server := redistest.Start(t)
+	ctx := context.Background()
+	a, b := keys.New(redisStore(t, server)), keys.New(redisStore(t, server))
+	for _, name := range []string{"one", "two"} {
+		if _, _, err := a.Create(ctx, noon, "w", api.KeySpec{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.Refresh(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Revoke(ctx, noon, "w", "two"); err != nil {
+		t.Fatal(err)
+	}
+	server.Restart()
+	for _, r := range []*keys.Ring{b, a, b, b} { // b is the first, and has not heard
+		if _, err := r.Refresh(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, r := range []*keys.Ring{a, b} {
+		if list := r.List(); len(list) != 2 || !list[0].Revoked.IsZero() || list[1].Revoked.IsZero() {
+			t.Errorf("%d has %+v, want the second one revoked", i, list)
+		}
+	}
+	for _, key := range server.Do("KEYS", "*").([]any) {
+		if server.Do("PTTL", key).(int64) <= 0 {
+			t.Errorf("%s lives for ever", key)
+		}
+	}
+}
+
+// A file of keys that cannot be read is no reason to begin anew: that would bring
+// back who was revoked.
+func TestAFileOfKeysThatIsBroken(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "keys.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := filekeys.Open(dir); err == nil || !strings.Contains(err.Error(), "keys.json") {
+		t.Errorf("opened with %v, want an error that names the file", err)
+	}
+}

@@ -1,0 +1,96 @@
+package prefix
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+const (
+	// ages is how many octaves of age are told apart: of tokens from 256 on, of
+	// idle time from one second on. The last has no end.
+	ages     = 20
+	youngest = 256
+
+	// memory is how many blocks of evidence a rate remembers.
+	memory = 32.0
+
+	// hoped is what nobody has seen yet is taken for where a wrong guess costs
+	// little.
+	hoped = 0.9
+)
+
+// rate is how often something was there, of how often it was looked for, both
+// fading.
+type rate struct{ found, looked float64 }
+
+// see adds that a share x of something of weight w was there.
+func (r *rate) see(x, w float64) {
+	keep := 1 - w/memory
+	r.found = r.found*keep + x*w
+	r.looked = r.looked*keep + w
+}
+
+// mean is the rate, begun with one look that came out as first.
+func (r *rate) mean(first float64) float64 { return (r.found + first) / (r.looked + 1) }
+
+// rates are by age. What is older is there no more often than what is younger, so
+// an age that was not seen takes what its neighbours allow.
+type rates [ages]rate
+
+func (r *rates) at(age int, first float64) float64 {
+	least, most := 0.0, 1.0
+	for i := range r {
+		switch {
+		case r[i].looked < 0.5:
+		case i < age:
+			most = min(most, r[i].mean(first))
+		case i > age:
+			least = max(least, r[i].found/(r[i].looked+1))
+		}
+	}
+	return r[age].mean(max(min(first, most), least))
+}
+
+// keeping is what a target's cache was seen to keep: by what was computed there
+// since, and by the time since. That one is asked which was right more often: a
+// full cache forgets by the first, one that is rented by the second.
+type keeping struct {
+	byTokens, byTime       rates
+	tokensWrong, timeWrong float64 // squares of what they were off, fading
+	answers                rate    // of answers that come back in a prompt
+	tells                  bool    // it has told of cached tokens
+}
+
+// age is how old a block is.
+type age struct{ tokens, time int }
+
+func octave(x float64) int {
+	if !(x >= 1) {
+		return 0
+	}
+	return min(bits.Len64(uint64(min(x, math.MaxInt64))), ages-1)
+}
+
+func ageOf(tokens float64, idle time.Duration) age {
+	return age{tokens: octave(tokens / youngest), time: octave(idle.Seconds())}
+}
+
+// chance is how likely a block of that age is there; first is what is taken for
+// what nobody has seen.
+func (k *keeping) chance(a age, first float64) float64 {
+	if k.timeWrong < k.tokensWrong {
+		return k.byTime.at(a.time, first)
+	}
+	return k.byTokens.at(a.tokens, first)
+}
+
+// see learns that a share x of blocks of that age, of weight w, was there.
+func (k *keeping) see(a age, x, w float64) {
+	off := func(p float64) float64 { return w * (p - x) * (p - x) }
+	keep := 1 - w/memory/4
+	k.tokensWrong = k.tokensWrong*keep + off(k.byTokens.at(a.tokens, hoped))
+	k.timeWrong = k.timeWrong*keep + off(k.byTime.at(a.time, hoped))
+	k.byTokens[a.tokens].see(x, w)
+	k.byTime[a.time].see(x, w)
+}

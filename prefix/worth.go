@@ -1,0 +1,124 @@
+package prefix
+
+import "math"
+
+// worth is whether what is called cached saves time, by first tokens that waited
+// for nobody:
+//
+//	y = base + a·(computed tokens) + b·(cached tokens)
+//
+// In a cache that is one, b is next to nothing. Where b is a, nothing was cached,
+// whatever was said. The sums fade; the zero value has seen none.
+type worth struct {
+	m [3][3]float64 // Σ w·x·xᵀ
+	v [3]float64    // Σ w·x·y
+	y float64       // Σ w·y²
+	n float64
+
+	bound bound
+}
+
+// bound is what a cached token takes at most: first tokens that had many cached, as
+// far as was told, in seconds for each of these. Whatever else they waited for is in
+// it. It needs no prompts that differ, as a fit does. The zero value has seen none.
+type bound struct{ n, sum, squares float64 }
+
+// see takes a first token after y seconds.
+func (b *bound) see(cached, y float64) {
+	if cached < leastTold {
+		return
+	}
+	const keep = 1 - 1/firsts
+	x := y / cached
+	b.n, b.sum, b.squares = b.n*keep+1, b.sum*keep+x, b.squares*keep+x*x
+}
+
+// most is that of nearly all of them, by two standard deviations; 0 = not known.
+func (b *bound) most() float64 {
+	if b.n < leastFirsts {
+		return 0
+	}
+	mean := b.sum / b.n
+	return mean + 2*math.Sqrt(max(b.squares/b.n-mean*mean, 0))
+}
+
+const (
+	// firsts is how many first tokens count, and leastFirsts how many there have to
+	// be.
+	firsts      = 64.0
+	leastFirsts = 8.0
+
+	// sure is how well the share has to be known, as its standard error.
+	sure = 0.3
+)
+
+// see takes a first token after y seconds.
+func (t *worth) see(computed, cached, y float64) {
+	y = min(max(y, 1e-3), 3600)
+	t.bound.see(cached, y)
+	x := [3]float64{1, computed / 1000, cached / 1000}
+	w := 1 / (y * y) // what is off is off by a share
+	const keep = 1 - 1/firsts
+	for i := range x {
+		for j := range x {
+			t.m[i][j] = t.m[i][j]*keep + w*x[i]*x[j]
+		}
+		t.v[i] = t.v[i]*keep + w*x[i]*y
+	}
+	t.y = t.y*keep + w*y*y
+	t.n = t.n*keep + 1
+}
+
+// share is how much of what is called cached costs nothing, from 0 to 1, and least
+// how much at least, at three standard errors: where that is nothing, so is the
+// share. ok is false while nobody can say.
+func (t *worth) share() (share, least float64, ok bool) {
+	if t.n < leastFirsts {
+		return 0, 0, false
+	}
+	inverse, ok := invert(t.m)
+	if !ok {
+		return 0, 0, false
+	}
+	var theta [3]float64
+	rest := t.y
+	for i := range theta {
+		for j := range theta {
+			theta[i] += inverse[i][j] * t.v[j]
+		}
+	}
+	for i := range theta {
+		rest -= theta[i] * t.v[i]
+	}
+	a, b := theta[1], theta[2]
+	if !(a > 0) {
+		return 0, 0, false
+	}
+	off := math.Sqrt(max(rest, 0)/max(t.n-3, 1)*inverse[2][2]) / a
+	if !(off < sure) {
+		return 0, 0, false
+	}
+	share = min(max(1-b/a, 0), 1)
+	if least = share - 3*off; least <= 0 {
+		return 0, 0, true
+	}
+	return share, least, true
+}
+
+// invert inverts m, which is symmetric; ok is false where that means nothing.
+func invert(m [3][3]float64) (r [3][3]float64, ok bool) {
+	minor := func(i, j int) float64 {
+		a, b, c, d := (i+1)%3, (i+2)%3, (j+1)%3, (j+2)%3
+		return m[a][c]*m[b][d] - m[a][d]*m[b][c]
+	}
+	determinant := m[0][0]*minor(0, 0) + m[0][1]*minor(0, 1) + m[0][2]*minor(0, 2)
+	if !(determinant > 1e-9*m[0][0]*m[1][1]*m[2][2]) {
+		return r, false
+	}
+	for i := range r {
+		for j := range r {
+			r[j][i] = minor(i, j) / determinant
+		}
+	}
+	return r, true
+}

@@ -1,0 +1,93 @@
+package router
+
+import "time"
+
+// A prompt of which a prefix cache has a part is prefilled sooner: its first token
+// comes earlier, and nobody who streams beside it stands still for that part. The
+// floors say how many may be on a target, and the time of the engine that a request
+// takes where it goes: nobody weighs one against the other.
+
+// warmth is what the prefix cache of m is expected to have of a's prompt, in tokens;
+// never all of it, for its last token is always computed.
+func (a *ask) warmth(m *model) (likely, sure int) {
+	for i := range a.req.Warm {
+		w := &a.req.Warm[i]
+		if w.Target.Backend == m.group.backend.name && w.Target.Model == m.name {
+			most := max(a.prompt-1, 0)
+			return min(max(w.Likely, 0), most), min(max(w.Sure, w.within(m.promptCost()), 0), most)
+		}
+	}
+	return 0, 0
+}
+
+// within is how many tokens of Told are not computed, where each that is takes cost:
+// the others take no longer than first tokens ever took there.
+func (w *Warmth) within(cost float64) int {
+	if w.Most <= 0 || cost <= 0 {
+		return 0
+	}
+	return int(float64(w.Told) * max(1-w.Most/cost, 0))
+}
+
+// promptCost is what a prompt token of m takes, in seconds: the least that is said of
+// it, by which what takes a given time counts the most tokens.
+func (m *model) promptCost() float64 {
+	if m.cost > 0 {
+		return min(m.cost, m.group.promptCost)
+	}
+	return m.group.promptCost
+}
+
+// toPrefill is how many tokens of a's prompt have to be computed on m, of which
+// nobody is sure that they are there already.
+func (a *ask) toPrefill(m *model) int {
+	if len(a.req.Warm) == 0 {
+		return a.prompt
+	}
+	_, sure := a.warmth(m)
+	return a.prompt - sure
+}
+
+// saved is how long the prefill of what the cache of m is expected to have would
+// take.
+func (a *ask) saved(m *model) time.Duration {
+	likely, _ := a.warmth(m)
+	return seconds(m.prefill * float64(likely))
+}
+
+// behind is how far a policy puts a target behind another one that is to be taken
+// only where there is no other, as factor on the rank.
+const behind = 1e-6
+
+// warmer is the target on which a takes the least time, if that is another one
+// than the policy picked, and for its cache: where no cache saves more than a step,
+// the policy knows best. Those that the policy puts behind stay there.
+func (a *ask) warmer(picked *verdict) *verdict {
+	if len(a.req.Warm) == 0 || a.weight == 0 || picked.fresh || !(picked.rank > 0) {
+		return picked
+	}
+	step := 1 / max(finite(picked.model.expects(int(picked.m)+a.weight)), 1)
+	here := a.saved(picked.model) + seconds(step)
+	best, least := picked, a.spent(picked)
+	for i := range a.verdicts {
+		v := &a.verdicts[i]
+		if v.reason != OK || v.fresh || v == picked || !(v.rank > behind*picked.rank) || a.saved(v.model) < here {
+			continue
+		}
+		if s := a.spent(v); s < least {
+			best, least = v, s
+		}
+	}
+	return best
+}
+
+// spent is how many seconds a takes of the engine of v, to prefill what is not there
+// and to decode beside the others, after those that are taken by the prompts before it.
+func (a *ask) spent(v *verdict) float64 {
+	m, k := v.model, int(v.m)
+	likely, _ := a.warmth(m)
+	prompt := float64(a.prompt - likely)
+	before := 1 / max(finite(m.expects(max(k, 1))), 1e-3)
+	with := 1 / max(finite(m.expects(k+a.weight)), 1e-3)
+	return m.prefill*(float64(m.group.promptWaiting())+prompt) + a.answer(m)*max(with-before, 0)
+}

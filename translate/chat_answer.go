@@ -1,0 +1,563 @@
+package translate
+
+import (
+	"bytes"
+	"cmp"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+)
+
+// chatHearing reads chat completions.
+type chatHearing struct {
+	begun   bool
+	open    bool
+	kind    PartKind
+	refusal bool
+	call    int // the index of the tool call that is open
+	called  int // how many there were
+	usage   Usage
+}
+
+func hearChat() hearing { return &chatHearing{call: -1} }
+
+func (h *chatHearing) payload(f frame, to heard) {
+	switch {
+	case len(f.data) == 0:
+		return
+	case string(f.data) == "[DONE]":
+		h.close(to)
+		to.emit(Event{Kind: Over})
+		return
+	}
+	v, ok := parse(f.data)
+	if !ok {
+		to.bad()
+		return
+	}
+	h.read(v, "delta", to, string(f.name) == "error")
+}
+
+func (h *chatHearing) document(v gjson.Result, to heard) {
+	h.read(v, "message", to, false)
+	h.close(to)
+	to.emit(Event{Kind: Over})
+}
+
+// read reads a chunk, or a whole answer: what they say stands under within.
+func (h *chatHearing) read(v gjson.Result, within string, to heard, failed bool) {
+	var id, model, choice, usage, failure gjson.Result
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "id":
+			id = v
+		case "model":
+			model = v
+		case "choices":
+			v.ForEach(func(_, v gjson.Result) bool {
+				choice = v
+				return false
+			})
+		case "usage":
+			usage = v
+		case "error":
+			failure = v
+		}
+		return true
+	})
+	if failure.Exists() && failure.Type != gjson.Null || failed {
+		to.emit(Event{Kind: Failed, Failure: failureOf(v)})
+		return
+	}
+	if !h.begun && choice.Exists() {
+		h.begun = true
+		to.emit(Event{Kind: Begin, ID: quoted(id), Name: quoted(model)})
+	}
+	if usage.IsObject() { // before the content that it counts
+		h.usage = chatUsage(usage)
+		to.emit(Event{Kind: Used, Usage: h.usage})
+	}
+	if !choice.Exists() {
+		return
+	}
+	var said, chances, finish, stop gjson.Result
+	choice.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case within:
+			said = v
+		case "logprobs":
+			chances = v
+		case "finish_reason":
+			finish = v
+		case "stop_reason": // vLLM: which of the stop sequences it was
+			stop = v
+		}
+		return true
+	})
+	h.said(said, to)
+	if list := chances.Get("content"); list.IsArray() && len(list.Raw) > 2 {
+		to.emit(Event{Kind: Chances, Raw: bytes.TrimSpace(inner(raw(list)))})
+	}
+	if finish.Type == gjson.String {
+		h.close(to)
+		ended := Event{Kind: Ended, Finish: h.finish(finish.Str)}
+		if ended.Finish == FinishStop && stop.Type == gjson.String {
+			ended.Finish, ended.Stop = FinishSequence, raw(stop)
+		}
+		to.emit(ended)
+	}
+}
+
+// said reads a delta, or a whole message: in the order in which it was thought,
+// whatever that of the fields.
+func (h *chatHearing) said(v gjson.Result, to heard) {
+	var thought, text, refusal, calls gjson.Result
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "reasoning_content", "reasoning": // some servers write both
+			if v.Type == gjson.String {
+				thought = v
+			}
+		case "content":
+			text = v
+		case "refusal":
+			refusal = v
+		case "tool_calls":
+			calls = v
+		}
+		return true
+	})
+	if thought.Type == gjson.String && len(thought.Raw) > 2 {
+		h.text(Thinking, false, raw(thought), to)
+	}
+	if text.Type == gjson.String && len(text.Raw) > 2 {
+		h.text(Text, false, raw(text), to)
+	}
+	if refusal.Type == gjson.String && len(refusal.Raw) > 2 {
+		h.text(Text, true, raw(refusal), to)
+	}
+	i := 0
+	calls.ForEach(func(_, v gjson.Result) bool {
+		if v.IsObject() {
+			h.toolCall(i, v, to)
+			i++
+		}
+		return true
+	})
+}
+
+func (h *chatHearing) text(kind PartKind, refusal bool, text []byte, to heard) {
+	if !h.open || h.kind != kind || h.refusal != refusal {
+		h.close(to)
+		h.open, h.kind, h.refusal = true, kind, refusal
+		to.emit(Event{Kind: BlockBegin, Block: kind, Refusal: refusal})
+	}
+	to.emit(Event{Kind: BlockDelta, Block: kind, Text: text, Refusal: refusal})
+}
+
+// toolCall reads a call, or a piece of one: the i-th of its chunk.
+func (h *chatHearing) toolCall(i int, v gjson.Result, to heard) {
+	var index, id, f gjson.Result
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "index":
+			index = v
+		case "id":
+			id = v
+		case "function":
+			f = v
+		}
+		return true
+	})
+	if index.Type == gjson.Number {
+		i = int(index.Num)
+	} else if h.open && h.kind == ToolCall && id.Str == "" {
+		i = h.call
+	}
+	var name, args gjson.Result
+	f.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "name":
+			name = v
+		case "arguments":
+			args = v
+		}
+		return true
+	})
+	if !h.open || h.kind != ToolCall || h.call != i {
+		if name.Str == "" {
+			to.emit(Event{Kind: Failed, Failure: &Failure{Message: "The backend went back to a call of a tool that it had ended."}})
+			return
+		}
+		h.close(to)
+		h.open, h.kind, h.call, h.refusal = true, ToolCall, i, false
+		h.called++
+		signature := quoted(v.Get("extra_content.google.thought_signature"))
+		to.emit(Event{Kind: BlockBegin, Block: ToolCall, ID: quoted(id), Name: quoted(name), Raw: signature})
+	}
+	switch {
+	case args.Type == gjson.String && len(args.Raw) > 2:
+		to.emit(Event{Kind: BlockDelta, Block: ToolCall, Text: raw(args)})
+	case args.IsObject(): // as some engines write it
+		to.emit(Event{Kind: BlockDelta, Block: ToolCall, Text: quote(args.Raw)})
+	}
+}
+
+func (h *chatHearing) close(to heard) {
+	if h.open {
+		h.open = false
+		to.emit(Event{Kind: BlockEnd, Block: h.kind})
+	}
+}
+
+func (h *chatHearing) finish(reason string) Finish {
+	switch reason {
+	case "length":
+		return FinishLength
+	case "tool_calls", "function_call":
+		return FinishTools
+	case "content_filter":
+		return FinishFilter
+	}
+	if h.called > 0 { // of a tool that had to be called, OpenAI says stop
+		return FinishTools
+	}
+	return FinishStop
+}
+
+func chatUsage(v gjson.Result) (u Usage) {
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "prompt_tokens":
+			u.Prompt = count(v)
+		case "completion_tokens":
+			u.Completion = count(v)
+		case "prompt_tokens_details":
+			u.Cached = count(v.Get("cached_tokens"))
+		case "completion_tokens_details":
+			u.Reasoning = count(v.Get("reasoning_tokens"))
+		case "prompt_cache_hit_tokens": // DeepSeek
+			u.Cached = max(u.Cached, count(v))
+		}
+		return true
+	})
+	u.Cached, u.Reasoning = min(u.Cached, u.Prompt), min(u.Reasoning, u.Completion)
+	return u
+}
+
+// failureOf reads what an object says of an error, of whatever dialect.
+func failureOf(v gjson.Result) *Failure {
+	e := v.Get("error")
+	if e.Type == gjson.String {
+		return &Failure{Message: e.Str}
+	}
+	if !e.IsObject() {
+		e = v
+	}
+	f := &Failure{Type: cmp.Or(e.Get("type").Str, e.Get("status").Str), Message: cmp.Or(e.Get("message").Str, "The backend reported an error.")}
+	if code := e.Get("code"); code.Type == gjson.Number && code.Num >= 400 && code.Num < 600 {
+		f.Status = int(code.Num)
+	}
+	return f
+}
+
+// chatVoice writes chunks of a chat completion.
+type chatVoice struct {
+	o      Reply
+	head   []byte // of every chunk, up to its delta
+	calls  int
+	bare   bool // the call under way has no arguments yet
+	signed int
+	text   []byte // of the thought under way, as the signature is for all of it
+	ended  Finish
+	usage  Usage
+}
+
+func chatStream(o Reply) voice { return &chatVoice{o: o} }
+
+const (
+	chatTail = `},"finish_reason":null}]}` + "\n\n"
+
+	// maxThought is how long a thought may be that is handed out with its
+	// signature, in bytes.
+	maxThought = 1 << 20
+)
+
+func (c *chatVoice) begin(id []byte) {
+	w := writer{}
+	w.b = append(w.b, "data: "...)
+	w.open('{')
+	w.key("id")
+	if id == nil {
+		id = quote("chatcmpl-" + c.o.ID)
+	}
+	w.b = append(w.b, id...)
+	w.field("object", "chat.completion.chunk")
+	w.key("created")
+	w.b = strconv.AppendInt(w.b, c.o.Created, 10)
+	w.field("model", c.o.Model)
+	c.head = append(w.b, `,"choices":[`...)
+}
+
+// chunk writes a chunk whose delta is prefix, text and suffix.
+func (c *chatVoice) chunk(b []byte, prefix string, text []byte, suffix string) []byte {
+	if c.head == nil {
+		c.begin(nil)
+	}
+	b = append(append(b, c.head...), `{"index":0,"delta":{`...)
+	b = append(append(append(b, prefix...), text...), suffix...)
+	return append(b, chatTail...)
+}
+
+func (c *chatVoice) say(b []byte, e *Event) []byte {
+	switch e.Kind {
+	case Begin:
+		c.begin(e.ID)
+		return c.chunk(b, `"role":"assistant","content":""`, nil, "")
+	case BlockBegin:
+		return c.blockBegin(b, e)
+	case BlockDelta:
+		switch e.Block {
+		case Redacted:
+			return b // its beginning has all
+		case Thinking:
+			if len(c.text)+len(e.Text) < maxThought {
+				c.text = append(c.text, inner(e.Text)...)
+			}
+			return c.chunk(b, `"reasoning_content":`, e.Text, "")
+		case ToolCall:
+			c.bare = false
+			return c.chunk(b, `"tool_calls":[{"index":`+strconv.Itoa(c.calls-1)+`,"function":{"arguments":`, e.Text, "}}]")
+		}
+		if e.Refusal {
+			return c.chunk(b, `"refusal":`, e.Text, "")
+		}
+		return c.chunk(b, `"content":`, e.Text, "")
+	case BlockSigned:
+		return c.blockSigned(b, e)
+	case BlockEnd:
+		if e.Block == ToolCall && c.bare {
+			c.bare = false
+			return c.chunk(b, `"tool_calls":[{"index":`+strconv.Itoa(c.calls-1)+`,"function":{"arguments":"{}"`, nil, "}}]")
+		}
+	case Chances:
+		if c.head == nil {
+			c.begin(nil)
+		}
+		b = append(append(b, c.head...), `{"index":0,"delta":{},"logprobs":{"content":[`...)
+		return append(append(b, e.Raw...), `],"refusal":null},"finish_reason":null}]}`+"\n\n"...)
+	case Ended:
+		c.ended = e.Finish
+	case Used:
+		c.usage = e.Usage
+	case Failed:
+		b = append(b, "data: "...)
+		return append(append(b, e.Failure.chat()...), "\n\n"...)
+	case Over:
+		return c.over(b)
+	}
+	return b
+}
+
+func (c *chatVoice) blockBegin(b []byte, e *Event) []byte {
+	switch e.Block {
+	case Thinking:
+		c.text = c.text[:0]
+	case Redacted:
+		b = c.chunk(b, `"thinking_blocks":[{"index":`+strconv.Itoa(c.signed)+`,"type":"redacted_thinking","data":`, e.Text, "}]")
+		c.signed++
+	case ToolCall:
+		id := e.ID
+		if id == nil {
+			id = quote("call_" + c.o.ID + strconv.Itoa(c.calls))
+		}
+		prefix := `"tool_calls":[{"index":` + strconv.Itoa(c.calls) + `,"id":` + string(id) + `,"type":"function","function":{"name":`
+		c.calls++
+		c.bare = true
+		suffix := `,"arguments":""}}]`
+		if e.Raw != nil {
+			suffix = `,"arguments":""},"extra_content":{"google":{"thought_signature":` + string(e.Raw) + `}}}]`
+		}
+		return c.chunk(b, prefix, e.Name, suffix)
+	}
+	return b
+}
+
+// blockSigned writes a thought with its signature, for clients that send back
+// what they got.
+func (c *chatVoice) blockSigned(b []byte, e *Event) []byte {
+	prefix := `"thinking_blocks":[{"index":` + strconv.Itoa(c.signed) + `,"type":"thinking","thinking":"` + string(c.text) + `","signature":`
+	c.signed++
+	c.text = c.text[:0]
+	return c.chunk(b, prefix, e.Text, "}]")
+}
+
+func (c *chatVoice) over(b []byte) []byte {
+	if c.head == nil {
+		c.begin(nil)
+	}
+	b = append(append(b, c.head...), `{"index":0,"delta":{},"finish_reason":"`...)
+	b = append(append(b, chatFinish(c.ended)...), `"}]}`+"\n\n"...)
+	if c.o.WantUsage {
+		b = append(append(b, c.head...), `],"usage":`...)
+		b = append(appendChatUsage(b, c.usage), "}\n\n"...)
+	}
+	return append(b, "data: [DONE]\n\n"...)
+}
+
+func chatFinish(f Finish) string {
+	switch f {
+	case FinishLength:
+		return "length"
+	case FinishTools:
+		return "tool_calls"
+	case FinishFilter:
+		return "content_filter"
+	}
+	return "stop"
+}
+
+func appendChatUsage(b []byte, u Usage) []byte {
+	w := writer{b}
+	w.b = append(w.b, '{')
+	w.intField("prompt_tokens", u.Prompt)
+	w.intField("completion_tokens", u.Completion)
+	w.intField("total_tokens", u.Prompt+u.Completion)
+	w.within("prompt_tokens_details", '{', '}', func() { w.intField("cached_tokens", u.Cached) })
+	w.within("completion_tokens_details", '{', '}', func() { w.intField("reasoning_tokens", u.Reasoning) })
+	w.close('}')
+	return w.b
+}
+
+// chat is the error as OpenAI's clients read it.
+func (f *Failure) chat() []byte {
+	w := writer{}
+	w.object(func() {
+		w.within("error", '{', '}', func() {
+			w.field("message", f.Message)
+			w.field("type", cmp.Or(f.Type, "upstream_error"))
+			w.rawField("param", "null")
+			if f.Type != "" {
+				w.field("code", f.Type)
+			} else {
+				w.field("code", "upstream_disconnected")
+			}
+		})
+	})
+	return w.b
+}
+
+// chatWhole writes a whole chat completion.
+func chatWhole(o Reply, a *answer) []byte {
+	if a.failure != nil {
+		return a.failure.chat()
+	}
+	w := writer{}
+	w.object(func() {
+		if a.id != nil {
+			w.bytesField("id", a.id)
+		} else {
+			w.field("id", "chatcmpl-"+o.ID)
+		}
+		w.field("object", "chat.completion")
+		w.key("created")
+		w.b = strconv.AppendInt(w.b, o.Created, 10)
+		w.field("model", o.Model)
+		w.within("choices", '[', ']', func() {
+			w.object(func() {
+				w.intField("index", 0)
+				w.within("message", '{', '}', func() { w.chatMessage(o, a) })
+				if a.chances != nil {
+					w.within("logprobs", '{', '}', func() {
+						w.within("content", '[', ']', func() { w.b = append(w.b, a.chances...) })
+						w.rawField("refusal", "null")
+					})
+				} else {
+					w.rawField("logprobs", "null")
+				}
+				w.field("finish_reason", chatFinish(a.finish))
+			})
+		})
+		w.key("usage")
+		w.b = appendChatUsage(w.b, a.usage)
+	})
+	return w.b
+}
+
+func (w *writer) chatMessage(o Reply, a *answer) {
+	w.field("role", "assistant")
+	orNull := func(name string, text []byte) {
+		if text == nil {
+			text = []byte("null")
+		}
+		w.bytesField(name, text)
+	}
+	orNull("content", a.joined(Text, false))
+	orNull("refusal", a.joined(Text, true))
+	if thought := a.joined(Thinking, false); thought != nil {
+		w.bytesField("reasoning_content", thought)
+	}
+	if a.signed() {
+		w.within("thinking_blocks", '[', ']', func() {
+			for i := range a.blocks {
+				w.chatThought(&a.blocks[i])
+			}
+		})
+	}
+	if !a.calls() {
+		return
+	}
+	w.within("tool_calls", '[', ']', func() {
+		n := 0
+		for i := range a.blocks {
+			b := &a.blocks[i]
+			if b.kind != ToolCall {
+				continue
+			}
+			w.object(func() {
+				if b.id != nil {
+					w.bytesField("id", b.id)
+				} else {
+					w.field("id", "call_"+o.ID+strconv.Itoa(n))
+				}
+				w.field("type", "function")
+				w.within("function", '{', '}', func() {
+					w.bytesField("name", b.name)
+					w.field("arguments", b.input())
+				})
+				if b.signature != nil {
+					w.within("extra_content", '{', '}', func() {
+						w.within("google", '{', '}', func() { w.bytesField("thought_signature", b.signature) })
+					})
+				}
+			})
+			n++
+		}
+	})
+}
+
+// signed reports whether there are thoughts that have to go back.
+func (a *answer) signed() bool {
+	for i := range a.blocks {
+		if b := &a.blocks[i]; b.kind == Redacted || b.kind == Thinking && b.signature != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *writer) chatThought(b *block) {
+	switch {
+	case b.kind == Redacted:
+		w.object(func() {
+			w.field("type", "redacted_thinking")
+			w.bytesField("data", b.text)
+		})
+	case b.kind == Thinking && b.signature != nil:
+		w.object(func() {
+			w.field("type", "thinking")
+			w.bytesField("thinking", b.text)
+			w.bytesField("signature", b.signature)
+		})
+	}
+}

@@ -1,0 +1,51 @@
+package translate
+
+// Name is one of the dialects.
+type Name uint8
+
+// The zero value is none.
+const (
+	None Name = iota
+	Chat
+	Messages
+	Gemini
+	Converse
+	Responses
+)
+
+// String returns the word for it.
+func (n Name) String() string {
+	return [...]string{"none", "chat", "messages", "gemini", "converse", "responses"}[n]
+}
+
+// dialect is all that differs between them. What a dialect lacks it is not
+// translated from, or not into.
+type dialect struct {
+	read   map[string]field                // the fields of a request
+	turns  string                          // the field that holds the conversation
+	write  func(w *requestWriter) string   // a request; it returns its path
+	frames func() framing                  // of its streams
+	hear   func() hearing                  // its answers
+	stream func(o Reply) voice             // answers as a stream
+	whole  func(o Reply, a *answer) []byte // answers as one document
+}
+
+var table = [...]dialect{
+	Chat: {
+		read: chatFields, turns: "messages", write: writeChat, frames: newEventStream, hear: hearChat, stream: chatStream, whole: chatWhole,
+	},
+	Messages: {
+		read: messagesFields, turns: "messages", write: writeMessages, frames: newEventStream, hear: hearMessages, stream: messagesStream, whole: messagesWhole,
+	},
+	Gemini:    {write: writeGemini, frames: newEventStream, hear: hearGemini},
+	Converse:  {write: writeConverse, frames: newMessageStream, hear: hearConverse},
+	Responses: {read: responsesFields, turns: "input", stream: responsesStream, whole: responsesWhole},
+}
+
+// StreamType is the Content-Type of a stream in n.
+func (n Name) StreamType() string {
+	if n == Converse {
+		return "application/vnd.amazon.eventstream"
+	}
+	return "text/event-stream"
+}

@@ -1,0 +1,116 @@
+package translate
+
+// MaxDocument is how large an answer may be that is one document, in bytes: it is
+// read as a whole.
+const MaxDocument = 16 << 20
+
+// Document translates one whole answer. The error says what is wrong with it; an
+// answer that is an error of the target in itself is one with Look.Error.
+func Document(from, to Name, o Reply, text []byte) (out []byte, look Look, err error) {
+	v, ok := parse(text)
+	if !ok {
+		return nil, Look{Bad: true}, &Refusal{Message: "The answer is not one JSON object."}
+	}
+	a := &answer{}
+	table[from].hear().document(v, a)
+	if a.failed || !a.begun {
+		return nil, Look{Bad: true}, &Refusal{Message: "The answer is none of this API."}
+	}
+	look = Look{Done: true, Error: a.failure != nil}
+	for i := range a.blocks {
+		b := &a.blocks[i]
+		if b.kind == Redacted {
+			continue
+		}
+		look.Bytes += textLen(b.name) + textLen(b.text)
+		look.Reasoning = look.Reasoning || b.kind == Thinking && !isEmpty(b.text)
+	}
+	if look.Bytes > 0 {
+		look.Chunks = 1
+	}
+	if a.usage != (Usage{}) {
+		look.Usage = &a.usage
+	}
+	return table[to].whole(o, a), look, nil
+}
+
+// answer is a whole answer.
+type answer struct {
+	id, model []byte
+	blocks    []block
+	finish    Finish
+	stop      []byte
+	usage     Usage
+	chances   []byte // items of chat's logprobs.content, with commas between
+	failure   *Failure
+	begun     bool
+	failed    bool // it cannot be read
+}
+
+// block is a part of a whole answer; its strings are quoted.
+type block struct {
+	kind      PartKind
+	id, name  []byte
+	text      []byte
+	signature []byte
+	refusal   bool
+}
+
+func (a *answer) bad() { a.failed = true }
+
+func (a *answer) emit(e Event) {
+	switch e.Kind {
+	case Begin:
+		a.begun, a.id, a.model = true, e.ID, e.Name
+	case BlockBegin:
+		a.blocks = append(a.blocks, block{kind: e.Block, id: e.ID, name: e.Name, text: []byte(`""`), refusal: e.Refusal, signature: e.Raw})
+	case BlockDelta:
+		b := &a.blocks[len(a.blocks)-1]
+		b.text = append(append(b.text[:len(b.text)-1], inner(e.Text)...), '"')
+	case BlockSigned:
+		a.blocks[len(a.blocks)-1].signature = e.Text
+	case Chances:
+		a.chances = append(a.chances, e.Raw...)
+	case Ended:
+		a.finish, a.stop = e.Finish, e.Stop
+	case Used:
+		a.usage = e.Usage
+	case Failed:
+		a.failure, a.begun = e.Failure, true
+	}
+}
+
+// joined is the text of all blocks of a kind, quoted; nil = there is none.
+func (a *answer) joined(kind PartKind, refusal bool) []byte {
+	var all []byte
+	for i := range a.blocks {
+		if b := &a.blocks[i]; b.kind == kind && b.refusal == refusal {
+			if all == nil {
+				all = []byte{'"'}
+			}
+			all = append(all, inner(b.text)...)
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return append(all, '"')
+}
+
+// calls reports whether a tool is called.
+func (a *answer) calls() bool {
+	for i := range a.blocks {
+		if a.blocks[i].kind == ToolCall {
+			return true
+		}
+	}
+	return false
+}
+
+// input is the JSON object that a tool is called with.
+func (b *block) input() string {
+	if s := unquote(b.text); isObject(s) {
+		return s
+	}
+	return "{}"
+}

@@ -1,0 +1,201 @@
+package translate
+
+import (
+	"github.com/tidwall/gjson"
+)
+
+// geminiHearing reads answers of generateContent.
+type geminiHearing struct {
+	begun, open bool
+	kind        PartKind
+	called      bool
+	usage       Usage
+}
+
+func hearGemini() hearing { return &geminiHearing{} }
+
+func (h *geminiHearing) payload(f frame, to heard) {
+	if len(f.data) == 0 {
+		return
+	}
+	v, ok := parse(f.data)
+	if !ok {
+		to.bad()
+		return
+	}
+	h.read(v, to)
+}
+
+func (h *geminiHearing) document(v gjson.Result, to heard) {
+	if !v.Get("candidates").IsArray() && !v.Get("promptFeedback").Exists() && !v.Get("error").Exists() {
+		to.bad()
+		return
+	}
+	h.read(v, to)
+}
+
+// read reads a chunk, which is an answer like a whole one.
+func (h *geminiHearing) read(v gjson.Result, to heard) {
+	if v.Get("error").Exists() {
+		to.emit(Event{Kind: Failed, Failure: failureOf(v)})
+		to.emit(Event{Kind: Over})
+		return
+	}
+	var id, model, candidate, usage, feedback gjson.Result
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "responseId":
+			id = v
+		case "modelVersion":
+			model = v
+		case "candidates":
+			candidate = v.Get("0")
+		case "usageMetadata":
+			usage = v
+		case "promptFeedback":
+			feedback = v
+		}
+		return true
+	})
+	if !h.begun {
+		h.begun = true
+		to.emit(Event{Kind: Begin, ID: quoted(id), Name: quoted(model)})
+	}
+	if usage.IsObject() {
+		h.usage = geminiUsage(usage)
+		to.emit(Event{Kind: Used, Usage: h.usage})
+	}
+	candidate.Get("content.parts").ForEach(func(_, p gjson.Result) bool {
+		h.part(p, to)
+		return true
+	})
+	if chances := geminiChances(candidate.Get("logprobsResult")); len(chances) > 0 {
+		to.emit(Event{Kind: Chances, Raw: chances})
+	}
+	reason := candidate.Get("finishReason").Str
+	if reason == "" && feedback.Get("blockReason").Str != "" {
+		reason = "PROHIBITED_CONTENT"
+	}
+	if reason == "" || reason == "FINISH_REASON_UNSPECIFIED" {
+		return
+	}
+	h.close(to)
+	to.emit(Event{Kind: Ended, Finish: h.finish(reason)})
+	to.emit(Event{Kind: Over})
+}
+
+func (h *geminiHearing) part(v gjson.Result, to heard) {
+	var text, thought, call, signature gjson.Result
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "text":
+			text = v
+		case "thought":
+			thought = v
+		case "functionCall":
+			call = v
+		case "thoughtSignature":
+			signature = v
+		}
+		return true
+	})
+	switch {
+	case call.IsObject():
+		h.close(to)
+		h.called = true
+		to.emit(Event{Kind: BlockBegin, Block: ToolCall, ID: quoted(call.Get("id")), Name: quoted(call.Get("name")), Raw: quoted(signature)})
+		if args := call.Get("args"); args.IsObject() {
+			to.emit(Event{Kind: BlockDelta, Block: ToolCall, Text: quote(args.Raw)})
+		}
+		to.emit(Event{Kind: BlockEnd, Block: ToolCall})
+	case text.Type == gjson.String && len(text.Raw) > 2:
+		kind := Text
+		if thought.Bool() {
+			kind = Thinking
+		}
+		if !h.open || h.kind != kind {
+			h.close(to)
+			h.open, h.kind = true, kind
+			to.emit(Event{Kind: BlockBegin, Block: kind})
+		}
+		to.emit(Event{Kind: BlockDelta, Block: kind, Text: raw(text)})
+	}
+}
+
+func (h *geminiHearing) close(to heard) {
+	if h.open {
+		h.open = false
+		to.emit(Event{Kind: BlockEnd, Block: h.kind})
+	}
+}
+
+func (h *geminiHearing) finish(reason string) Finish {
+	switch reason {
+	case "MAX_TOKENS":
+		return FinishLength
+	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "LANGUAGE":
+		return FinishFilter
+	}
+	if h.called {
+		return FinishTools
+	}
+	return FinishStop
+}
+
+// geminiUsage reads what is counted: thoughts stand beside the rest of the answer.
+func geminiUsage(v gjson.Result) (u Usage) {
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "promptTokenCount", "toolUsePromptTokenCount":
+			u.Prompt += count(v)
+		case "cachedContentTokenCount":
+			u.Cached = count(v)
+		case "candidatesTokenCount":
+			u.Completion += count(v)
+		case "thoughtsTokenCount":
+			u.Reasoning = count(v)
+			u.Completion += u.Reasoning
+		}
+		return true
+	})
+	u.Prompt, u.Completion = min(u.Prompt, 1<<31-1), min(u.Completion, 1<<31-1)
+	u.Cached = min(u.Cached, u.Prompt)
+	return u
+}
+
+// geminiChances are the log probabilities as chat has them.
+func geminiChances(v gjson.Result) []byte {
+	chosen := v.Get("chosenCandidates")
+	if !chosen.IsArray() {
+		return nil
+	}
+	top := v.Get("topCandidates").Array()
+	w := writer{}
+	for i, c := range chosen.Array() {
+		if i > 0 {
+			w.b = append(w.b, ',')
+		}
+		w.b = append(w.b, '{')
+		w.chance(c)
+		w.within("top_logprobs", '[', ']', func() {
+			if i >= len(top) {
+				return
+			}
+			for _, t := range top[i].Get("candidates").Array() {
+				w.object(func() { w.chance(t) })
+			}
+		})
+		w.close('}')
+	}
+	return w.b
+}
+
+func (w *writer) chance(v gjson.Result) {
+	w.field("token", v.Get("token").Str)
+	p := v.Get("logProbability")
+	if p.Type != gjson.Number {
+		p.Raw = "-9999"
+	}
+	w.rawField("logprob", p.Raw)
+	w.rawField("bytes", "null")
+}

@@ -1,0 +1,268 @@
+package translate
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/tidwall/gjson"
+)
+
+// maxDepth is how deep JSON from outside may nest.
+const maxDepth = 512
+
+// shallow reports whether text nests no deeper than maxDepth: gjson calls itself
+// for each level.
+func shallow(text []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted:
+			next := bytes.IndexAny(text[i:], `"\`)
+			if next < 0 {
+				return true
+			}
+			i += next
+			if text[i] == '\\' {
+				i++
+			} else {
+				quoted = false
+			}
+		case c == '"':
+			quoted = true
+		case c == '{', c == '[':
+			if depth++; depth > maxDepth {
+				return false
+			}
+		case c == '}', c == ']':
+			depth--
+		}
+	}
+	return true
+}
+
+// parse reads text, which must not be changed while the result is in use. It
+// reports whether text is one JSON object.
+func parse(text []byte) (gjson.Result, bool) {
+	if !shallow(text) || !gjson.ValidBytes(text) {
+		return gjson.Result{}, false
+	}
+	r := gjson.Parse(unsafe.String(unsafe.SliceData(text), len(text)))
+	return r, r.IsObject()
+}
+
+// raw is the JSON of r, which shares its memory.
+func raw(r gjson.Result) []byte {
+	return unsafe.Slice(unsafe.StringData(r.Raw), len(r.Raw))
+}
+
+// quoted is r as it is written, if it is a string, and nil otherwise.
+func quoted(r gjson.Result) []byte {
+	if r.Type != gjson.String {
+		return nil
+	}
+	return raw(r)
+}
+
+// isEmpty reports whether a quoted string has no text.
+func isEmpty(q []byte) bool { return len(q) <= 2 }
+
+// inner is a quoted string without its quotes.
+func inner(q []byte) []byte {
+	if len(q) < 2 {
+		return nil
+	}
+	return q[1 : len(q)-1]
+}
+
+// textLen is about how many bytes of UTF-8 a quoted string stands for: exact
+// where nothing is escaped by its code.
+func textLen(q []byte) int {
+	in := inner(q)
+	n := len(in)
+	for i := bytes.IndexByte(in, '\\'); i >= 0 && i+1 < len(in); {
+		if in[i+1] == 'u' {
+			n, i = n-4, i+6 // six bytes of an escape for two or so of text
+		} else {
+			n, i = n-1, i+2
+		}
+		if i >= len(in) {
+			break
+		}
+		next := bytes.IndexByte(in[i:], '\\')
+		if next < 0 {
+			break
+		}
+		i += next
+	}
+	return max(n, 0)
+}
+
+// unquote is the text of a quoted string.
+func unquote(q []byte) string {
+	if len(q) < 2 {
+		return ""
+	}
+	if bytes.IndexByte(q, '\\') < 0 {
+		return string(inner(q))
+	}
+	var s string
+	_ = json.Unmarshal(q, &s)
+	return s
+}
+
+// count reads a number of tokens, which is never negative nor beyond 2³¹−1.
+func count(r gjson.Result) int {
+	if r.Type != gjson.Number || !(r.Num > 0) {
+		return 0
+	}
+	return int(min(r.Num, 1<<31-1))
+}
+
+// writer appends JSON. The commas come by themselves.
+type writer struct{ b []byte }
+
+// next puts a comma where one has to be.
+func (w *writer) next() {
+	if n := len(w.b); n > 0 {
+		switch w.b[n-1] {
+		case '{', '[', ':', ' ', '\n':
+		default:
+			w.b = append(w.b, ',')
+		}
+	}
+}
+
+func (w *writer) open(c byte) {
+	w.next()
+	w.b = append(w.b, c)
+}
+
+func (w *writer) close(c byte) { w.b = append(w.b, c) }
+
+// key writes the name of a field; it needs no escapes.
+func (w *writer) key(name string) {
+	w.next()
+	w.b = append(append(append(w.b, '"'), name...), '"', ':')
+}
+
+func (w *writer) str(s string) {
+	w.next()
+	w.b = appendString(w.b, s)
+}
+
+// raw writes JSON as it is.
+func (w *writer) raw(text string) {
+	w.next()
+	w.b = append(w.b, text...)
+}
+
+// field writes a field that is a string, rawField one that is JSON.
+func (w *writer) field(name, s string) {
+	w.key(name)
+	w.b = appendString(w.b, s)
+}
+
+func (w *writer) rawField(name, text string) {
+	w.key(name)
+	w.b = append(w.b, text...)
+}
+
+func (w *writer) bytesField(name string, text []byte) {
+	w.key(name)
+	w.b = append(w.b, text...)
+}
+
+func (w *writer) intField(name string, n int) {
+	w.key(name)
+	w.b = strconv.AppendInt(w.b, int64(n), 10)
+}
+
+func (w *writer) boolField(name string, is bool) {
+	w.key(name)
+	w.b = strconv.AppendBool(w.b, is)
+}
+
+// optional writes a field that is a string unless that is empty.
+func (w *writer) optional(name, s string) {
+	if s != "" {
+		w.field(name, s)
+	}
+}
+
+// within writes a field whose value is an object, or an array, that fill fills.
+func (w *writer) within(name string, open, end byte, fill func()) {
+	w.key(name)
+	w.b = append(w.b, open)
+	fill()
+	w.close(end)
+}
+
+// object writes an object that fill fills, as an item of an array or by itself.
+func (w *writer) object(fill func()) {
+	w.open('{')
+	fill()
+	w.close('}')
+}
+
+// plainByte are the bytes that a JSON string has as they are.
+func plainByte(c byte) bool { return c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf }
+
+// appendString appends s as a JSON string. What is not UTF-8 becomes U+FFFD.
+func appendString(b []byte, s string) []byte {
+	const digits = "0123456789abcdef"
+	b = append(b, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if plainByte(c) {
+			i++
+			continue
+		}
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && size == 1 {
+				b = append(append(b, s[from:i]...), "\uFFFD"...)
+				from = i + size
+			}
+			i += size
+			continue
+		}
+		b = append(b, s[from:i]...)
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		default:
+			b = append(b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
+		}
+		i++
+		from = i
+	}
+	return append(append(b, s[from:]...), '"')
+}
+
+// quote returns s as a quoted string.
+func quote(s string) []byte { return appendString(make([]byte, 0, len(s)+2), s) }
+
+// dataURL splits a data: URL of base64.
+func dataURL(url string) (media, data string, ok bool) {
+	rest, ok := strings.CutPrefix(url, "data:")
+	if !ok {
+		return "", "", false
+	}
+	head, data, ok := strings.Cut(rest, ",")
+	media, isBase64 := strings.CutSuffix(head, ";base64")
+	media, _, _ = strings.Cut(media, ";")
+	return media, data, ok && isBase64
+}
+
+// isObject reports whether text is one JSON object.
+func isObject(text string) bool {
+	_, ok := parse([]byte(text))
+	return ok
+}

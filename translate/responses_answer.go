@@ -1,0 +1,363 @@
+package translate
+
+import (
+	"strconv"
+	"strings"
+)
+
+// responsesVoice writes the events of OpenAI's responses. The last of them repeats
+// the whole answer, which is kept for it.
+type responsesVoice struct {
+	o        Reply
+	answer   answer
+	sequence int
+	begun    bool
+	open     bool
+	items    int // that have begun
+}
+
+func responsesStream(o Reply) voice { return &responsesVoice{o: o} }
+
+// held is how many bytes are kept of the answer.
+func (r *responsesVoice) held() int {
+	n := 0
+	for i := range r.answer.blocks {
+		n += cap(r.answer.blocks[i].text)
+	}
+	return n
+}
+
+// shed lets go of it.
+func (r *responsesVoice) shed() { r.answer.blocks, r.open = nil, false }
+
+// event writes one event; fill writes its fields but for type and number.
+func (r *responsesVoice) event(b []byte, typ string, fill func(w *writer)) []byte {
+	b = append(append(append(b, "event: "...), typ...), "\ndata: "...)
+	w := writer{b}
+	w.object(func() {
+		w.field("type", typ)
+		w.intField("sequence_number", r.sequence)
+		fill(&w)
+	})
+	r.sequence++
+	return append(w.b, "\n\n"...)
+}
+
+func (r *responsesVoice) say(b []byte, e *Event) []byte {
+	switch e.Kind {
+	case Begin:
+		r.answer.begun = true
+		return r.begin(b)
+	case BlockBegin:
+		return r.blockBegin(b, e)
+	case BlockDelta:
+		r.answer.emit(*e)
+		return r.delta(b, e)
+	case BlockSigned:
+		r.last().signature = append([]byte(nil), e.Text...)
+	case BlockEnd:
+		return r.blockEnd(b)
+	case Ended:
+		r.answer.finish = e.Finish
+	case Used:
+		r.answer.usage = e.Usage
+	case Failed:
+		return r.failed(b, e.Failure)
+	case Over:
+		return r.over(b)
+	}
+	return b
+}
+
+func (r *responsesVoice) last() *block { return &r.answer.blocks[len(r.answer.blocks)-1] }
+
+func (r *responsesVoice) begin(b []byte) []byte {
+	r.begun = true
+	for _, typ := range []string{"response.created", "response.in_progress"} {
+		b = r.event(b, typ, func(w *writer) { w.response(r.o, &r.answer, "in_progress", true) })
+	}
+	return b
+}
+
+func (r *responsesVoice) blockBegin(b []byte, e *Event) []byte {
+	if !r.begun {
+		b = r.begin(b)
+	}
+	own := *e
+	own.ID, own.Name, own.Raw = append([]byte(nil), e.ID...), append([]byte(nil), e.Name...), nil
+	if e.ID == nil {
+		own.ID = nil
+	}
+	r.answer.emit(own)
+	r.open = true
+	r.items++
+	k := r.last()
+	b = r.event(b, "response.output_item.added", func(w *writer) {
+		w.intField("output_index", r.items-1)
+		w.within("item", '{', '}', func() { w.item(r.o, k, r.items-1, "in_progress") })
+	})
+	switch k.kind {
+	case Text:
+		b = r.event(b, "response.content_part.added", func(w *writer) {
+			r.place(w, "content_index")
+			w.within("part", '{', '}', func() { w.part(k, []byte(`""`)) })
+		})
+	case Thinking:
+		b = r.event(b, "response.reasoning_summary_part.added", func(w *writer) {
+			r.place(w, "summary_index")
+			w.rawField("part", `{"type":"summary_text","text":""}`)
+		})
+	}
+	return b
+}
+
+// place writes where in the answer a piece stands.
+func (r *responsesVoice) place(w *writer, index string) {
+	w.field("item_id", r.itemID())
+	w.intField("output_index", r.items-1)
+	if index != "" {
+		w.intField(index, 0)
+	}
+}
+
+func (r *responsesVoice) itemID() string { return itemID(r.o, r.last(), r.items-1) }
+
+// itemID is the id of the n-th item of an answer.
+func itemID(o Reply, k *block, n int) string {
+	prefix := map[PartKind]string{Text: "msg_", Thinking: "rs_", Redacted: "rs_", ToolCall: "fc_"}[k.kind]
+	return prefix + o.ID + "_" + strconv.Itoa(n)
+}
+
+func (r *responsesVoice) delta(b []byte, e *Event) []byte {
+	k := r.last()
+	switch {
+	case k.kind == ToolCall:
+		return r.event(b, "response.function_call_arguments.delta", func(w *writer) {
+			r.place(w, "")
+			w.bytesField("delta", e.Text)
+		})
+	case k.kind == Thinking:
+		return r.event(b, "response.reasoning_summary_text.delta", func(w *writer) {
+			r.place(w, "summary_index")
+			w.bytesField("delta", e.Text)
+		})
+	case k.kind == Redacted:
+		return b
+	case k.refusal:
+		return r.event(b, "response.refusal.delta", func(w *writer) {
+			r.place(w, "content_index")
+			w.bytesField("delta", e.Text)
+		})
+	}
+	return r.event(b, "response.output_text.delta", func(w *writer) {
+		r.place(w, "content_index")
+		w.bytesField("delta", e.Text)
+		w.rawField("logprobs", "[]")
+	})
+}
+
+func (r *responsesVoice) blockEnd(b []byte) []byte {
+	if !r.open {
+		return b
+	}
+	r.open = false
+	k := r.last()
+	switch {
+	case k.kind == ToolCall:
+		b = r.event(b, "response.function_call_arguments.done", func(w *writer) {
+			r.place(w, "")
+			w.toolName(r.o, k.name)
+			w.field("arguments", k.input())
+		})
+	case k.kind == Thinking:
+		b = r.event(b, "response.reasoning_summary_text.done", func(w *writer) {
+			r.place(w, "summary_index")
+			w.bytesField("text", k.text)
+		})
+		b = r.event(b, "response.reasoning_summary_part.done", func(w *writer) {
+			r.place(w, "summary_index")
+			w.within("part", '{', '}', func() {
+				w.field("type", "summary_text")
+				w.bytesField("text", k.text)
+			})
+		})
+	case k.kind == Text:
+		typ, name := "response.output_text.done", "text"
+		if k.refusal {
+			typ, name = "response.refusal.done", "refusal"
+		}
+		b = r.event(b, typ, func(w *writer) {
+			r.place(w, "content_index")
+			w.bytesField(name, k.text)
+			if !k.refusal {
+				w.rawField("logprobs", "[]")
+			}
+		})
+		b = r.event(b, "response.content_part.done", func(w *writer) {
+			r.place(w, "content_index")
+			w.within("part", '{', '}', func() { w.part(k, k.text) })
+		})
+	}
+	return r.event(b, "response.output_item.done", func(w *writer) {
+		w.intField("output_index", r.items-1)
+		w.within("item", '{', '}', func() { w.item(r.o, k, r.items-1, "completed") })
+	})
+}
+
+func (r *responsesVoice) failed(b []byte, f *Failure) []byte {
+	return r.event(b, "error", func(w *writer) {
+		w.field("code", "upstream_disconnected")
+		w.field("message", f.Message)
+		w.rawField("param", "null")
+		w.within("error", '{', '}', func() {
+			w.field("message", f.Message)
+			w.field("type", "upstream_error")
+			w.field("code", "upstream_disconnected")
+		})
+	})
+}
+
+func (r *responsesVoice) over(b []byte) []byte {
+	if !r.begun {
+		b = r.begin(b)
+	}
+	b = r.blockEnd(b)
+	status := responseStatus(&r.answer)
+	return r.event(b, "response."+status, func(w *writer) { w.response(r.o, &r.answer, status, false) })
+}
+
+func responseStatus(a *answer) string {
+	if a.finish == FinishLength || a.finish == FinishFilter {
+		return "incomplete"
+	}
+	return "completed"
+}
+
+// response writes the field that holds the whole answer, or, as it begins, none of
+// it.
+func (w *writer) response(o Reply, a *answer, status string, begins bool) {
+	w.within("response", '{', '}', func() { w.responseFields(o, a, status, begins) })
+}
+
+func (w *writer) responseFields(o Reply, a *answer, status string, begins bool) {
+	w.field("id", "resp_"+o.ID)
+	w.field("object", "response")
+	w.key("created_at")
+	w.b = strconv.AppendInt(w.b, o.Created, 10)
+	w.field("status", status)
+	w.rawField("error", "null")
+	reason := map[Finish]string{FinishLength: "max_output_tokens", FinishFilter: "content_filter"}[a.finish]
+	if reason != "" {
+		w.within("incomplete_details", '{', '}', func() { w.field("reason", reason) })
+	} else {
+		w.rawField("incomplete_details", "null")
+	}
+	w.field("model", o.Model)
+	w.within("output", '[', ']', func() {
+		if begins {
+			return
+		}
+		for i := range a.blocks {
+			w.object(func() { w.item(o, &a.blocks[i], i, "completed") })
+		}
+	})
+	w.rawField("parallel_tool_calls", "true")
+	w.rawField("tool_choice", `"auto"`)
+	w.rawField("tools", "[]")
+	w.rawField("instructions", "null")
+	w.rawField("metadata", "{}")
+	w.rawField("previous_response_id", "null")
+	w.rawField("temperature", "null")
+	w.rawField("top_p", "null")
+	w.rawField("store", "false")
+	if begins {
+		w.rawField("usage", "null")
+		return
+	}
+	u := a.usage
+	w.within("usage", '{', '}', func() {
+		w.intField("input_tokens", u.Prompt)
+		w.within("input_tokens_details", '{', '}', func() { w.intField("cached_tokens", u.Cached) })
+		w.intField("output_tokens", u.Completion)
+		w.within("output_tokens_details", '{', '}', func() { w.intField("reasoning_tokens", u.Reasoning) })
+		w.intField("total_tokens", u.Prompt+u.Completion)
+	})
+}
+
+// toolName writes the name of a tool, and its namespace if it has one.
+func (w *writer) toolName(o Reply, name []byte) {
+	for _, space := range o.Spaces {
+		if rest, ok := strings.CutPrefix(unquote(name), space+spaceMark); ok {
+			w.field("namespace", space)
+			w.field("name", rest)
+			return
+		}
+	}
+	w.bytesField("name", name)
+}
+
+// item writes the fields of the n-th item of the answer.
+func (w *writer) item(o Reply, k *block, n int, status string) {
+	w.field("id", itemID(o, k, n))
+	switch k.kind {
+	case ToolCall:
+		w.field("type", "function_call")
+		w.field("status", status)
+		if k.id != nil {
+			w.bytesField("call_id", k.id)
+		} else {
+			w.field("call_id", "call_"+o.ID+strconv.Itoa(n))
+		}
+		w.toolName(o, k.name)
+		if status == "in_progress" {
+			w.field("arguments", "")
+		} else {
+			w.field("arguments", k.input())
+		}
+	case Thinking, Redacted:
+		w.field("type", "reasoning")
+		w.within("summary", '[', ']', func() {
+			if k.kind == Thinking && !isEmpty(k.text) {
+				w.object(func() {
+					w.field("type", "summary_text")
+					w.bytesField("text", k.text)
+				})
+			}
+		})
+		if k.signature != nil {
+			w.field("encrypted_content", claudeMark+unquote(k.signature))
+		}
+	default:
+		w.field("type", "message")
+		w.field("status", status)
+		w.field("role", "assistant")
+		w.within("content", '[', ']', func() {
+			if status != "in_progress" {
+				w.object(func() { w.part(k, k.text) })
+			}
+		})
+	}
+}
+
+// part writes the fields of a part of a message.
+func (w *writer) part(k *block, text []byte) {
+	if k.refusal {
+		w.field("type", "refusal")
+		w.bytesField("refusal", text)
+		return
+	}
+	w.field("type", "output_text")
+	w.bytesField("text", text)
+	w.rawField("annotations", "[]")
+	w.rawField("logprobs", "[]")
+}
+
+// responsesWhole writes a whole response.
+func responsesWhole(o Reply, a *answer) []byte {
+	if a.failure != nil {
+		return a.failure.chat()
+	}
+	w := writer{}
+	w.object(func() { w.responseFields(o, a, responseStatus(a), false) })
+	return w.b
+}

@@ -1,0 +1,239 @@
+package translate
+
+import (
+	"bytes"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/pacer-dev/pacer/internal/sse"
+)
+
+// Reply is what of a request its answer needs.
+type Reply struct {
+	ID        string // makes ids that an answer lacks its own: letters and digits
+	Model     string // as the client calls it
+	Created   int64  // seconds since 1970
+	WantUsage bool   // of a chat: its stream ends with the usage
+	Prompt    int    // tokens of the prompt, as estimated
+
+	Spaces []string // namespaces of the request's tools, as Request has them
+}
+
+// Look is what came by in one call of Feed or End.
+type Look struct {
+	Chunks    int // payloads that carry content of any kind
+	Bytes     int // of that content
+	Reasoning bool
+	Usage     *Usage // all that is counted so far; nil = nothing new
+	Tokens    int    // the completion tokens that a usage within the last of Chunks counts; 0 = there was none
+	Done      bool   // the last event came
+	Error     bool   // the target reported an error within its answer
+	Bad       bool   // something came that is not of the dialect
+	Moved     bool   // an event came, or a piece of one
+}
+
+// framing cuts a stream into payloads. next returns the next one, with its name
+// where it has one; bad is a payload that cannot be read.
+type framing interface {
+	feed(p []byte)
+	next() (f frame, ok bool)
+	end() (f frame, ok bool)
+	pending() bool
+	held() int
+	shed()
+}
+
+type frame struct {
+	name, data []byte
+	bad        bool
+}
+
+// heard takes the events of an answer.
+type heard interface {
+	emit(e Event)
+	bad()
+}
+
+// hearing reads the answers of a target.
+type hearing interface {
+	payload(f frame, to heard)
+	document(v gjson.Result, to heard)
+}
+
+// voice writes the events of a stream for a client: it appends what goes out now.
+type voice interface {
+	say(b []byte, e *Event) []byte
+}
+
+// Stream is an answer that is translated as it comes. However its bytes are cut
+// into calls of Feed, the sums of what was seen and the bytes that go out are the
+// same.
+type Stream struct {
+	frames framing
+	from   hearing
+	to     voice
+
+	out     []byte
+	look    Look
+	content bool // the payload under way has some
+	counts  bool // and a usage
+	usage   Usage
+	over    bool
+	event   Event
+
+	keep int
+	kept []byte
+}
+
+// keptOut is how large a buffer may be that a stream keeps for the next event, in
+// bytes.
+const keptOut = 4 << 10
+
+// NewStream translates a stream of from for a client of to.
+func NewStream(from, to Name, o Reply) *Stream {
+	return &Stream{frames: table[from].frames(), from: table[from].hear(), to: table[to].stream(o)}
+}
+
+// Feed takes the bytes that arrived, and returns those that go to the client.
+// They are valid until the next call.
+func (s *Stream) Feed(p []byte) (out []byte, look Look) {
+	s.begin()
+	s.frames.feed(p)
+	for f, ok := s.frames.next(); ok; f, ok = s.frames.next() {
+		s.take(f)
+		s.look.Moved = true
+	}
+	s.look.Moved = s.look.Moved || s.frames.pending()
+	return s.out, s.look
+}
+
+// End is called when no more comes, and returns what is left to go out.
+func (s *Stream) End() (out []byte, look Look) {
+	s.begin()
+	if f, ok := s.frames.end(); ok {
+		s.take(f)
+		s.look.Bad = false // the end of a stream may cut an event in two
+	}
+	return s.out, s.look
+}
+
+// Break returns the event that tells the client that the target died.
+func (s *Stream) Break(message string) []byte {
+	s.begin()
+	s.event = Event{Kind: Failed, Failure: &Failure{Message: message}}
+	s.out = s.to.say(s.out, &s.event)
+	return s.out
+}
+
+// Held is how many bytes are kept between two calls. Shed lets go of the event
+// that is under way: it will be lost, and the stream with it.
+func (s *Stream) Held() int {
+	n := s.frames.held() + cap(s.kept)
+	if h, ok := s.to.(interface{ held() int }); ok {
+		n += h.held()
+	}
+	return n
+}
+
+// Shed lets go of what is kept. An answer that its client reads again as a whole
+// ends there: what comes of it is not passed on any more.
+func (s *Stream) Shed() {
+	s.frames.shed()
+	if h, ok := s.to.(interface{ shed() }); ok {
+		h.shed()
+		s.over = true
+	}
+}
+
+// KeepText has up to most bytes of the answer's text kept, until there is a usage.
+func (s *Stream) KeepText(most int) { s.keep = most }
+
+// Text is what was kept.
+func (s *Stream) Text() []byte { return s.kept }
+
+func (s *Stream) begin() {
+	if cap(s.out) > keptOut {
+		s.out = nil
+	}
+	s.out, s.look = s.out[:0], Look{}
+}
+
+func (s *Stream) take(f frame) {
+	if s.over {
+		return
+	}
+	if f.bad {
+		s.bad()
+		return
+	}
+	s.content, s.counts = false, false
+	s.from.payload(f, s)
+	if s.content {
+		s.look.Chunks++
+		if s.counts {
+			s.look.Tokens = s.usage.Completion
+		}
+	}
+}
+
+func (s *Stream) bad() { s.look.Bad = true }
+
+// emit notes what e is worth, and has it written.
+func (s *Stream) emit(e Event) {
+	switch e.Kind {
+	case BlockBegin:
+		s.see(e.Name, e.Block == Thinking)
+	case BlockDelta:
+		if e.Block == Redacted {
+			break
+		}
+		s.see(e.Text, e.Block == Thinking)
+	case Used:
+		if e.Usage != (Usage{}) {
+			s.usage, s.counts = e.Usage, true
+			s.look.Usage = &s.usage
+			s.keep, s.kept = 0, nil
+		}
+	case Failed:
+		s.look.Error = true
+	case Over:
+		s.over, s.look.Done = true, true
+	}
+	s.event = e // it stays on the heap with the stream
+	s.out = s.to.say(s.out, &s.event)
+}
+
+func (s *Stream) see(text []byte, reasoning bool) {
+	n := textLen(text)
+	if n == 0 {
+		return
+	}
+	s.content = true
+	s.look.Bytes += n
+	s.look.Reasoning = s.look.Reasoning || reasoning
+	if len(s.kept) < s.keep {
+		t := unquote(text)
+		s.kept = append(s.kept, t[:min(len(t), s.keep-len(s.kept))]...)
+	}
+}
+
+// eventStream is server-sent events.
+type eventStream struct{ scan sse.Scanner }
+
+func newEventStream() framing { return &eventStream{} }
+
+func (s *eventStream) feed(p []byte) { s.scan.Feed(p) }
+
+func (s *eventStream) next() (frame, bool) {
+	ev, ok := s.scan.Next()
+	return frame{name: ev.Name, data: bytes.TrimSpace(ev.Data), bad: ev.Oversize}, ok
+}
+
+func (s *eventStream) end() (frame, bool) {
+	ev, ok := s.scan.End()
+	return frame{name: ev.Name, data: bytes.TrimSpace(ev.Data), bad: ev.Oversize}, ok
+}
+
+func (s *eventStream) pending() bool { _, ok := s.scan.Pending(); return ok }
+func (s *eventStream) held() int     { return s.scan.Held() }
+func (s *eventStream) shed()         { s.scan.Shed() }

@@ -1,0 +1,257 @@
+package translate
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/pacer-dev/pacer/internal/golden"
+)
+
+// sseOf joins events: each is a name, "" for none, and its data.
+func sseOf(events ...[2]string) string {
+	var b strings.Builder
+	for _, e := range events {
+		if e[0] != "" {
+			b.WriteString("event: " + e[0] + "\n")
+		}
+		b.WriteString("data: " + e[1] + "\n\n")
+	}
+	return b.String()
+}
+
+// awsOf makes an AWS event stream of the same.
+func awsOf(events ...[2]string) string {
+	var all []byte
+	for _, e := range events {
+		header := func(name, value string) []byte {
+			h := append([]byte{byte(len(name))}, name...)
+			h = append(h, 7)
+			h = binary.BigEndian.AppendUint16(h, uint16(len(value)))
+			return append(h, value...)
+		}
+		kind, typ := "event", ":event-type"
+		if strings.HasSuffix(e[0], "Exception") {
+			kind, typ = "exception", ":exception-type"
+		}
+		h := append(append(header(typ, e[0]), header(":content-type", "application/json")...), header(":message-type", kind)...)
+		var m []byte
+		m = binary.BigEndian.AppendUint32(m, uint32(16+len(h)+len(e[1])))
+		m = binary.BigEndian.AppendUint32(m, uint32(len(h)))
+		m = binary.BigEndian.AppendUint32(m, crc32.ChecksumIEEE(m))
+		m = append(append(m, h...), e[1]...)
+		all = append(all, binary.BigEndian.AppendUint32(m, crc32.ChecksumIEEE(m))...)
+	}
+	return string(all)
+}
+
+// streams are one answer in each target's dialect: a thought with its signature, a
+// text with an escape and another script, two calls of tools, and usage with cached
+// and reasoning tokens, as far as the dialect has them.
+var streams = map[Name]string{
+	Chat: sseOf(
+		[2]string{"", `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}`},
+		[2]string{"", `{"id":"chatcmpl-1","choices":[{"index":0,"delta":{"reasoning_content":"let me "},"finish_reason":null}]}`},
+		[2]string{"", `{"id":"chatcmpl-1","choices":[{"index":0,"delta":{"reasoning_content":"see"},"finish_reason":null}]}`},
+		[2]string{"", `{"id":"chatcmpl-1","choices":[{"index":0,"delta":{"content":"Look\n\"up\" "},"finish_reason":null}]}`},
+		[2]string{"", `{"id":"chatcmpl-1","choices":[{"index":0,"delta":{"content":"日本 \ud83d"},"finish_reason":null}]}`},
+		[2]string{"", `{"id":"chatcmpl-1","choices":[{"index":0,"delta":{"content":"\ude00"},"finish_reason":null}]}`},
+		[2]string{"", `{"id":"chatcmpl-1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_a","type":"function","function":{"name":"weather","arguments":""}}]},"finish_reason":null}]}`},
+		[2]string{"", `{"id":"chatcmpl-1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"city\":"}}]},"finish_reason":null}]}`},
+		[2]string{"", `{"id":"chatcmpl-1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"Paris\"}"}}]},"finish_reason":null}]}`},
+		[2]string{"", `{"id":"chatcmpl-1","choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"call_b","type":"function","function":{"name":"time","arguments":"{}"}}]},"finish_reason":null}]}`},
+		[2]string{"", `{"id":"chatcmpl-1","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`},
+		[2]string{"", `{"id":"chatcmpl-1","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":40,"total_tokens":140,"prompt_tokens_details":{"cached_tokens":60},"completion_tokens_details":{"reasoning_tokens":11}}}`},
+		[2]string{"", `[DONE]`},
+	),
+	Messages: sseOf(
+		[2]string{"message_start", `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":30,"cache_creation_input_tokens":10,"cache_read_input_tokens":60,"output_tokens":2}}}`},
+		[2]string{"content_block_start", `{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}`},
+		[2]string{"ping", `{"type":"ping"}`},
+		[2]string{"content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"let me "}}`},
+		[2]string{"content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"see"}}`},
+		[2]string{"content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}`},
+		[2]string{"content_block_stop", `{"type":"content_block_stop","index":0}`},
+		[2]string{"content_block_start", `{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"b3BhcXVl"}}`},
+		[2]string{"content_block_stop", `{"type":"content_block_stop","index":1}`},
+		[2]string{"content_block_start", `{"type":"content_block_start","index":2,"content_block":{"type":"text","text":""}}`},
+		[2]string{"content_block_delta", `{"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"Look\n\"up\" "}}`},
+		[2]string{"content_block_delta", `{"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"日本 😀"}}`},
+		[2]string{"content_block_stop", `{"type":"content_block_stop","index":2}`},
+		[2]string{"content_block_start", `{"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"toolu_a","name":"weather","input":{}}}`},
+		[2]string{"content_block_delta", `{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":""}}`},
+		[2]string{"content_block_delta", `{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{\"city\": \"Pa"}}`},
+		[2]string{"content_block_delta", `{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"ris\"}"}}`},
+		[2]string{"content_block_stop", `{"type":"content_block_stop","index":3}`},
+		[2]string{"content_block_start", `{"type":"content_block_start","index":4,"content_block":{"type":"tool_use","id":"toolu_b","name":"time","input":{}}}`},
+		[2]string{"content_block_stop", `{"type":"content_block_stop","index":4}`},
+		[2]string{"message_delta", `{"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":40}}`},
+		[2]string{"message_stop", `{"type":"message_stop"}`},
+	),
+	Gemini: sseOf(
+		[2]string{"", `{"candidates":[{"content":{"parts":[{"text":"let me see","thought":true}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":100,"totalTokenCount":100},"modelVersion":"gemini-2.5-pro","responseId":"r1"}`},
+		[2]string{"", `{"candidates":[{"content":{"parts":[{"text":"Look\n\"up\" "}],"role":"model"},"index":0}],"modelVersion":"gemini-2.5-pro","responseId":"r1"}`},
+		[2]string{"", `{"candidates":[{"content":{"parts":[{"text":"日本 😀"}],"role":"model"},"index":0}]}`},
+		[2]string{"", `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"weather","args":{"city":"Paris"}},"thoughtSignature":"c2ln"},{"functionCall":{"name":"time","args":{}}}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":100,"candidatesTokenCount":29,"thoughtsTokenCount":11,"cachedContentTokenCount":60,"totalTokenCount":140},"responseId":"r1"}`},
+	),
+	Converse: awsOf(
+		[2]string{"messageStart", `{"role":"assistant"}`},
+		[2]string{"contentBlockDelta", `{"contentBlockIndex":0,"delta":{"reasoningContent":{"text":"let me see"}}}`},
+		[2]string{"contentBlockDelta", `{"contentBlockIndex":0,"delta":{"reasoningContent":{"signature":"c2ln"}}}`},
+		[2]string{"contentBlockStop", `{"contentBlockIndex":0}`},
+		[2]string{"contentBlockDelta", `{"contentBlockIndex":1,"delta":{"text":"Look\n\"up\" "}}`},
+		[2]string{"contentBlockDelta", `{"contentBlockIndex":1,"delta":{"text":"日本 😀"}}`},
+		[2]string{"contentBlockStop", `{"contentBlockIndex":1}`},
+		[2]string{"contentBlockStart", `{"contentBlockIndex":2,"start":{"toolUse":{"toolUseId":"tooluse_a","name":"weather"}}}`},
+		[2]string{"contentBlockDelta", `{"contentBlockIndex":2,"delta":{"toolUse":{"input":"{\"city\":\"Paris\"}"}}}`},
+		[2]string{"contentBlockStop", `{"contentBlockIndex":2}`},
+		[2]string{"contentBlockStart", `{"contentBlockIndex":3,"start":{"toolUse":{"toolUseId":"tooluse_b","name":"time"}}}`},
+		[2]string{"contentBlockStop", `{"contentBlockIndex":3}`},
+		[2]string{"messageStop", `{"stopReason":"tool_use"}`},
+		[2]string{"metadata", `{"usage":{"inputTokens":40,"outputTokens":40,"totalTokens":140,"cacheReadInputTokens":60},"metrics":{"latencyMs":900}}`},
+	),
+}
+
+var clients = []Name{Chat, Messages, Responses}
+
+var reply = Reply{ID: "r9", Model: "m", Created: 1700000000, WantUsage: true, Prompt: 90}
+
+// sum adds looks up.
+type sum struct {
+	Chunks, Bytes          int
+	Usage                  Usage
+	Done, Error, Bad, Thgt bool
+}
+
+func (s *sum) add(l Look) {
+	s.Chunks += l.Chunks
+	s.Bytes += l.Bytes
+	if l.Usage != nil {
+		s.Usage = *l.Usage
+	}
+	s.Done, s.Error, s.Bad, s.Thgt = s.Done || l.Done, s.Error || l.Error, s.Bad || l.Bad, s.Thgt || l.Reasoning
+}
+
+// through feeds a stream in pieces that end at cuts.
+func through(from, to Name, stream string, cuts ...int) (string, sum) {
+	s := NewStream(from, to, reply)
+	var out strings.Builder
+	var all sum
+	at := 0
+	for _, cut := range append(cuts, len(stream)) {
+		if cut < at || cut > len(stream) {
+			continue
+		}
+		o, look := s.Feed([]byte(stream[at:cut]))
+		out.Write(o)
+		all.add(look)
+		at = cut
+	}
+	o, look := s.End()
+	out.Write(o)
+	all.add(look)
+	return out.String(), all
+}
+
+// The same answer in every target's dialect, as every client gets it.
+func TestStreams(t *testing.T) {
+	for from, stream := range streams {
+		for _, to := range clients {
+			if from == to {
+				continue
+			}
+			got, seen := through(from, to, stream)
+			golden.Want(t, fmt.Sprintf("%s-%s.txt", from, to), got)
+			if !seen.Done || seen.Bad || seen.Error || !seen.Thgt || seen.Usage.Prompt != 100 || seen.Usage.Completion != 40 || seen.Usage.Cached != 60 {
+				t.Errorf("%s to %s: saw %+v", from, to, seen)
+			}
+			for line := range strings.Lines(got) {
+				data, ok := strings.CutPrefix(line, "data: ")
+				if ok && data != "[DONE]\n" && !gjson.Valid(data) {
+					t.Errorf("%s to %s: %s is no JSON", from, to, data)
+				}
+			}
+		}
+	}
+}
+
+// However the bytes are cut, the same comes of them.
+func TestCutsChangeNothing(t *testing.T) {
+	for from, stream := range streams {
+		for _, to := range clients {
+			want, seen := through(from, to, stream)
+			for cut := range len(stream) {
+				got, s := through(from, to, stream, cut)
+				if got != want || s != seen {
+					t.Fatalf("%s to %s cut at %d: %+v, want %+v\n%s", from, to, cut, s, seen, got)
+				}
+			}
+			all := make([]int, len(stream))
+			for i := range all {
+				all[i] = i
+			}
+			if got, s := through(from, to, stream, all...); got != want || s != seen {
+				t.Errorf("%s to %s byte by byte: %+v, want %+v", from, to, s, seen)
+			}
+		}
+	}
+}
+
+// A stream that ends early is not done, and its client is told.
+func TestAStreamThatBreaksOff(t *testing.T) {
+	for from, stream := range streams {
+		for _, to := range clients {
+			s := NewStream(from, to, reply)
+			_, look := s.Feed([]byte(stream[:len(stream)*2/3]))
+			_, end := s.End()
+			if look.Done || end.Done {
+				t.Errorf("%s to %s: two thirds of a stream are done", from, to)
+			}
+			if event := string(s.Break("gone")); !strings.Contains(event, "gone") || !strings.HasSuffix(event, "\n\n") {
+				t.Errorf("%s to %s: the event of a break is %q", from, to, event)
+			}
+		}
+	}
+}
+
+func TestErrorsWithinAStream(t *testing.T) {
+	for from, stream := range map[Name]string{
+		Chat:     sseOf([2]string{"", `{"error":{"message":"out of memory","type":"server_error"}}`}),
+		Messages: sseOf([2]string{"error", `{"type":"error","error":{"type":"overloaded_error","message":"out of memory"}}`}),
+		Gemini:   sseOf([2]string{"", `{"error":{"code":503,"message":"out of memory","status":"UNAVAILABLE"}}`}),
+		Converse: awsOf([2]string{"throttlingException", `{"message":"out of memory"}`}),
+	} {
+		for _, to := range clients {
+			if got, seen := through(from, to, stream); !seen.Error || seen.Bad || !strings.Contains(got, "out of memory") {
+				t.Errorf("%s to %s: %+v %s", from, to, seen, got)
+			}
+		}
+	}
+}
+
+// Whatever comes, nothing panics, nothing grows without bound, and cuts change
+// nothing.
+func FuzzStream(f *testing.F) {
+	for from, stream := range streams {
+		f.Add(uint8(from), uint8(Messages), stream, 7)
+		f.Add(uint8(from), uint8(Chat), stream[:len(stream)/2], 3)
+		f.Add(uint8(from), uint8(Responses), stream, 100)
+	}
+	f.Fuzz(func(t *testing.T, from, to uint8, stream string, cut int) {
+		source, client := Name(from%4)+Chat, clients[int(to)%len(clients)]
+		want, seen := through(source, client, stream)
+		if cut < 0 || cut > len(stream) {
+			cut = len(stream) / 2
+		}
+		if got, s := through(source, client, stream, cut); got != want || s != seen {
+			t.Fatalf("cut at %d: %q %+v, want %q %+v", cut, got, s, want, seen)
+		}
+		if len(want) > 40*len(stream)+4096 {
+			t.Errorf("%d bytes became %d", len(stream), len(want))
+		}
+	})
+}

@@ -1,0 +1,157 @@
+package usage
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+const (
+	// KeepHours is how long cells are kept: two months, so that a month can be
+	// read while the next one runs.
+	KeepHours = 62 * 24
+
+	// mostPerHour is how many cells of one hour are told apart, and mostCells of
+	// all hours; there are twice as many at most.
+	mostPerHour = 4096
+	mostCells   = 100_000
+)
+
+type cellKey struct {
+	hour Hour
+	of   Of
+}
+
+// ledger is sums by cell. The zero value is empty. It is not safe for concurrent
+// use.
+type ledger struct {
+	cells   map[cellKey]*Sums
+	perHour map[Hour]int
+}
+
+// add adds s to the cell of h and of, or where there are too many cells to one
+// that several share.
+func (l *ledger) add(h Hour, of Of, s Sums) {
+	if l.cells == nil {
+		l.cells, l.perHour = map[cellKey]*Sums{}, map[Hour]int{}
+	}
+	at := cellKey{h, of}
+	for i, wider := range []Of{of.crowd(), {Key: Other, Team: Other, Route: Other, Backend: Other, Model: Other, Tags: Other}} {
+		// Whose it was is kept where there is room for as much again.
+		if times := i + 1; l.cells[at] != nil || l.perHour[h] < times*mostPerHour && len(l.cells) < times*mostCells {
+			break
+		}
+		at.of = wider
+	}
+	sums := l.cells[at]
+	if sums == nil {
+		sums = &Sums{}
+		l.cells[at] = sums
+		l.perHour[h]++
+	}
+	sums.Add(s)
+}
+
+// join adds all of m.
+func (l *ledger) join(m *ledger) {
+	for at, s := range m.cells {
+		l.add(at.hour, at.of, *s)
+	}
+}
+
+// forget drops the hours before h.
+func (l *ledger) forget(h Hour) {
+	for at := range l.cells {
+		if at.hour < h {
+			delete(l.cells, at)
+			if l.perHour[at.hour]--; l.perHour[at.hour] <= 0 {
+				delete(l.perHour, at.hour)
+			}
+		}
+	}
+}
+
+// list returns the cells of [from, to), oldest first.
+func (l *ledger) list(from, to Hour) []Cell {
+	out := []Cell{}
+	for at, s := range l.cells {
+		if at.hour >= from && at.hour < to {
+			out = append(out, Cell{at.hour, at.of, *s})
+		}
+	}
+	slices.SortFunc(out, compareCells)
+	return out
+}
+
+func compareCells(a, b Cell) int {
+	return cmp.Or(cmp.Compare(a.Hour, b.Hour), compareOf(a.Of, b.Of))
+}
+
+func compareOf(a, b Of) int {
+	return cmp.Or(
+		strings.Compare(a.Key, b.Key), strings.Compare(a.Team, b.Team), strings.Compare(a.Route, b.Route),
+		strings.Compare(a.Backend, b.Backend), strings.Compare(a.Model, b.Model), strings.Compare(a.Tags, b.Tags),
+	)
+}
+
+// Dimensions are what usage can be asked by.
+var Dimensions = []string{"key", "team", "route", "backend", "model", "tags", "hour", "day"}
+
+// Row is what was used of one combination of the dimensions that were asked for.
+// Those that were not are empty.
+type Row struct {
+	Hour Hour // of by hour, and of by day its first one; 0 = neither
+	Of
+	Sums
+}
+
+// Rows sums up cells by some of Dimensions: the dearest first, and by time the
+// oldest.
+func Rows(cells []Cell, by []string) []Row {
+	sums := map[cellKey]*Row{}
+	for _, c := range cells {
+		at := cellKey{of: c.Of.only(by)}
+		switch {
+		case slices.Contains(by, "hour"):
+			at.hour = c.Hour
+		case slices.Contains(by, "day"):
+			at.hour = c.Hour - (c.Hour%24+24)%24
+		}
+		r := sums[at]
+		if r == nil {
+			r = &Row{Hour: at.hour, Of: at.of}
+			sums[at] = r
+		}
+		r.Add(c.Sums)
+	}
+	rows := make([]Row, 0, len(sums))
+	for _, r := range sums {
+		rows = append(rows, *r)
+	}
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.Hour, b.Hour), cmp.Compare(b.Cost, a.Cost), cmp.Compare(b.Input+b.Output, a.Input+a.Output), compareOf(a.Of, b.Of))
+	})
+	return rows
+}
+
+// only returns o with what by does not name left out.
+func (o Of) only(by []string) Of {
+	var out Of
+	for _, name := range by {
+		switch name {
+		case "key":
+			out.Key = o.Key
+		case "team":
+			out.Team = o.Team
+		case "route":
+			out.Route = o.Route
+		case "backend":
+			out.Backend = o.Backend
+		case "model":
+			out.Model = o.Model
+		case "tags":
+			out.Tags = o.Tags
+		}
+	}
+	return out
+}

@@ -1,0 +1,275 @@
+package redisusage
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pacer-dev/pacer/internal/redisconn"
+	"github.com/pacer-dev/pacer/share"
+	"github.com/pacer-dev/pacer/usage"
+)
+
+var (
+	//go:embed lua/spend.lua
+	spendSource string
+	//go:embed lua/add.lua
+	addSource string
+)
+
+const (
+	// version is that of what is stored, and a part of its keys.
+	version = "1"
+
+	perBatch    = 128  // cells in one batch: the server has 250 ms for it
+	perTrip     = 256  // budgets in one round trip
+	perRead     = 64   // hours in one round trip
+	mostPerHour = 4096 // cells of one hour
+	addEvery    = time.Second
+
+	hoursLive  = usage.KeepHours * time.Hour
+	budgetLife = 40 * 24 * time.Hour // beyond the end of its period
+)
+
+// Options configures a Loop. All fields are required.
+type Options struct {
+	Conn    *redisconn.Client
+	Replica string // unique per process start
+	Book    *usage.Book
+	Link    *share.Link // whether the others are out of touch
+	Log     *slog.Logger
+}
+
+// Loop keeps a book in step with those of other replicas. Run is for one
+// goroutine and once; Cells is safe for concurrent use.
+type Loop struct {
+	o          Options
+	spend, add *redis.Script
+	told       time.Time // when cells were told last
+	refused    share.Seldom
+}
+
+// New checks o. It starts nothing.
+func New(o Options) (*Loop, error) {
+	switch {
+	case o.Conn == nil:
+		return nil, errors.New("redisusage: Conn is missing")
+	case o.Replica == "":
+		return nil, errors.New("redisusage: Replica is missing")
+	case o.Book == nil:
+		return nil, errors.New("redisusage: Book is missing")
+	case o.Link == nil:
+		return nil, errors.New("redisusage: Link is missing")
+	case o.Log == nil:
+		return nil, errors.New("redisusage: Log is missing")
+	}
+	return &Loop{o: o, spend: redis.NewScript(spendSource), add: redis.NewScript(addSource)}, nil
+}
+
+// Start learns what was spent before the first request comes.
+func (l *Loop) Start(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if l.exchange(ctx) != nil {
+		l.o.Book.Alone(l.o.Link.State().Replicas)
+	}
+}
+
+// Run exchanges until ctx ends, then tells what is left.
+func (l *Loop) Run(ctx context.Context) error {
+	share.Loop(ctx, share.Every, l.o.Book.News, l.step, func(ctx context.Context) {
+		_ = l.exchange(ctx)
+		_ = l.tell(ctx, 64)
+	})
+	return nil
+}
+
+// step is one exchange; alone each budget is held to this replica's part.
+func (l *Loop) step(ctx context.Context) {
+	err := l.exchange(ctx)
+	if state := l.o.Link.State(); err != nil && state.Alone {
+		l.o.Book.Alone(state.Replicas)
+	}
+	if now := time.Now(); now.Sub(l.told) >= addEvery && err == nil {
+		l.told = now
+		_ = l.tell(ctx, 4)
+	}
+}
+
+// exchange tells what was spent, and hears what all have.
+func (l *Loop) exchange(ctx context.Context) error {
+	for trip := range slices.Chunk(l.o.Book.Report(time.Now()), perTrip) {
+		calls := make([]redisconn.Call, len(trip))
+		for i, s := range trip {
+			calls[i] = redisconn.Call{
+				Keys: []string{l.o.Conn.Key(s.Holder.String(), "budget", version, s.Per.String(), strconv.FormatInt(s.Start.Unix(), 10))},
+				Args: []any{
+					l.o.Replica, s.Seq, int64(s.New), int64(s.Known), int64(s.Limit),
+					share.Expiry.Milliseconds(), (time.Until(s.End) + budgetLife).Milliseconds(), int64(s.Holds),
+				},
+			}
+		}
+		replies, err := l.run(ctx, l.spend, calls)
+		if err != nil {
+			return err // what was told is told again, under its number
+		}
+		for i, reply := range replies {
+			total, allowance, err := readSpend(reply)
+			if err != nil {
+				l.refused.Warn(l.o.Log, time.Now(), "a budget cannot be shared: each replica goes on with its part", "of", trip[i].Holder.String(), "error", err)
+				continue
+			}
+			l.o.Book.Answer(trip[i], total, allowance)
+		}
+	}
+	return nil
+}
+
+func (l *Loop) run(ctx context.Context, script *redis.Script, calls []redisconn.Call) (replies []*redis.Cmd, err error) {
+	err = l.o.Conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
+		replies, err = redisconn.RunAll(ctx, rdb, script, calls)
+		return err
+	})
+	return replies, err
+}
+
+func readSpend(reply *redis.Cmd) (total, allowance usage.Money, err error) {
+	list, err := reply.Slice()
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(list) == 3 {
+		a, ok1 := list[0].(string)
+		b, ok2 := list[1].(string)
+		t, err1 := strconv.ParseInt(a, 10, 64)
+		m, err2 := strconv.ParseInt(b, 10, 64)
+		if ok1 && ok2 && err1 == nil && err2 == nil && t >= 0 && m >= 0 {
+			return usage.Money(t), usage.Money(m), nil
+		}
+	}
+	return 0, 0, errors.New("an answer that is none of the script's")
+}
+
+// tell adds cells, at most so many batches.
+func (l *Loop) tell(ctx context.Context, batches int) error {
+	for range batches {
+		batch := l.o.Book.Out(perBatch)
+		if len(batch.Cells) == 0 {
+			return nil
+		}
+		replies, err := l.run(ctx, l.add, []redisconn.Call{l.call(batch)})
+		if err != nil {
+			return err
+		}
+		birth, err := replies[0].Text()
+		if err != nil {
+			l.refused.Warn(l.o.Log, time.Now(), "usage cannot be shared: it waits here", "error", err)
+			return err
+		}
+		l.o.Book.Arrived(batch.Seq, birth)
+	}
+	return nil
+}
+
+func (l *Loop) call(batch usage.Batch) redisconn.Call {
+	var random [8]byte
+	rand.Read(random[:]) // never fails
+	c := redisconn.Call{
+		Keys: []string{l.o.Conn.Key("usage", "told", version)},
+		Args: []any{l.o.Replica, batch.Seq, hex.EncodeToString(random[:]), hoursLive.Milliseconds(), mostPerHour},
+	}
+	at := map[usage.Hour]int{}
+	for _, cell := range batch.Cells {
+		if at[cell.Hour] == 0 {
+			c.Keys = append(c.Keys, l.hourKey(cell.Hour))
+			at[cell.Hour] = len(c.Keys)
+		}
+		s := &cell.Sums
+		other := usage.Of{Key: cell.Key, Team: cell.Team, Route: usage.Other, Backend: usage.Other, Model: usage.Other, Tags: usage.Other}
+		c.Args = append(c.Args, at[cell.Hour], nameOf(cell.Of), nameOf(other), s.Requests, s.Input, s.Cached, s.Output, s.Reasoning, int64(s.Cost))
+	}
+	return c
+}
+
+func (l *Loop) hourKey(h usage.Hour) string {
+	return l.o.Conn.Key("usage", "hour", version, strconv.FormatInt(int64(h), 10))
+}
+
+// nameOf is the field of a cell: its names as a JSON list.
+func nameOf(o usage.Of) string {
+	data, err := json.Marshal([...]string{o.Key, o.Team, o.Route, o.Backend, o.Model, o.Tags})
+	if err != nil {
+		panic(err) // strings always have a form
+	}
+	return string(data)
+}
+
+// Cells returns what all replicas used in [from, to), with what this one has not
+// told yet.
+func (l *Loop) Cells(ctx context.Context, from, to usage.Hour) ([]usage.Cell, error) {
+	to = min(to, usage.HourOf(time.Now())+2) // nothing is of later
+	from = max(from, to-usage.KeepHours-2)
+	out := l.o.Book.Cells(from, to)
+	var hours []usage.Hour
+	for h := from; h < to; h++ {
+		hours = append(hours, h)
+	}
+	for trip := range slices.Chunk(hours, perRead) {
+		replies := make([]*redis.MapStringStringCmd, len(trip))
+		err := l.o.Conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
+			_, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+				for i, h := range trip {
+					replies[i] = p.HGetAll(ctx, l.hourKey(h))
+				}
+				return nil
+			})
+			if redisconn.AboutCommand(err) {
+				return nil // that hour is in no form of ours: it is left out
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("redisusage: %w", err)
+		}
+		for i, reply := range replies {
+			for name, text := range reply.Val() {
+				if c, ok := readCell(trip[i], name, text); ok {
+					out = append(out, c)
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+func readCell(h usage.Hour, name, text string) (usage.Cell, bool) {
+	var names []string
+	if json.Unmarshal([]byte(name), &names) != nil || len(names) != 6 {
+		return usage.Cell{}, false
+	}
+	c := usage.Cell{Hour: h, Of: usage.Of{Key: names[0], Team: names[1], Route: names[2], Backend: names[3], Model: names[4], Tags: names[5]}}
+	words := strings.Fields(text)
+	into := []*int64{&c.Requests, &c.Input, &c.Cached, &c.Output, &c.Reasoning, (*int64)(&c.Cost)}
+	if len(words) != len(into) {
+		return usage.Cell{}, false
+	}
+	for i, word := range words {
+		v, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return usage.Cell{}, false
+		}
+		*into[i] = v
+	}
+	return c, true
+}

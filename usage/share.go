@@ -1,0 +1,168 @@
+package usage
+
+import "time"
+
+// Batch is cells that are to be added to those of all replicas, once, however
+// often they are sent under Seq.
+type Batch struct {
+	Seq   uint64
+	Cells []Cell
+}
+
+// Out returns what is to be told: what was told and is not known to have arrived,
+// under its old number, or else at most so many cells under a new one. No cells =
+// there is nothing to tell.
+func (b *Book) Out(most int) Batch {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.isOut && len(b.pending.cells) > 0 {
+		b.isOut = true
+		b.seq++
+		for at, s := range b.pending.cells {
+			if len(b.out.cells) >= most {
+				break
+			}
+			b.out.add(at.hour, at.of, *s)
+			b.pending.drop(at)
+		}
+	}
+	return Batch{b.seq, b.out.list(-1<<62, 1<<62)}
+}
+
+// drop takes a cell out.
+func (l *ledger) drop(at cellKey) {
+	delete(l.cells, at)
+	if l.perHour[at.hour]--; l.perHour[at.hour] <= 0 {
+		delete(l.perHour, at.hour)
+	}
+}
+
+// Arrived takes note that the batch of that number is in the store, whose birth is
+// a name that it was given when it was empty. Another one than before has lost all
+// that was told to it: what this replica knows is pending again.
+func (b *Book) Arrived(seq uint64, birth string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.isOut || seq != b.seq {
+		return
+	}
+	if b.birth != "" && b.birth != birth {
+		b.pending.join(&b.own)
+		b.own = ledger{}
+	}
+	b.birth = birth
+	b.own.join(&b.out)
+	b.out, b.isOut = ledger{}, false
+}
+
+// Spent is what is told of one budget.
+type Spent struct {
+	Holder Holder
+	Per    Period
+	Start  time.Time // of the period
+	End    time.Time
+	Limit  Money
+	Seq    uint64 // of this report; one that is told again has its old number
+	New    Money  // since the last report that arrived
+	Known  Money  // what all have spent, as this replica was told: for a store that has lost it
+	Holds  Money  // of what it was allowed: it may spend that beside New while no answer comes
+}
+
+// Report returns what is to be told of each budget at now. What was reported and
+// was not answered is told again.
+func (b *Book) Report(now time.Time) []Spent {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make([]Spent, 0, len(b.accounts))
+	for h, a := range b.accounts {
+		a.turn(now)
+		if !a.isOut {
+			b.reports++ // over all budgets: one that comes back has new numbers
+			a.seq, a.sent, a.own, a.isOut = b.reports, a.own, 0, true
+		}
+		holds := Money(0)
+		if a.divided {
+			holds = max(a.allowance-a.sent, 0)
+		}
+		out = append(out, Spent{h, a.budget.Per, a.start, a.budget.Per.End(a.start), a.budget.Limit, a.seq, a.sent, a.shared, holds})
+	}
+	return out
+}
+
+// Answer takes what all have spent, s among it, and what of the rest this replica
+// may spend until the next answer.
+func (b *Book) Answer(s Spent, total, allowance Money) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := b.accounts[s.Holder]
+	if a == nil || !a.start.Equal(s.Start) || !a.isOut || a.seq != s.Seq {
+		return
+	}
+	a.sent, a.isOut = 0, false
+	a.shared = max(total, a.shared)
+	a.allowance, a.divided = allowance, true
+	b.notice(s.Holder, a)
+}
+
+// Alone takes note that nobody tells what the others spend: of what was left when
+// they last told, each of so many replicas may spend its part.
+func (b *Book) Alone(replicas int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, a := range b.accounts {
+		a.allowance, a.divided = max(a.budget.Limit-a.shared, 0)/Money(max(replicas, 1)), true
+	}
+}
+
+// Past is what is kept over a restart without a store.
+type Past struct {
+	Cells    []Cell
+	Accounts []KeptAccount
+}
+
+// KeptAccount is what was spent of one budget.
+type KeptAccount struct {
+	Holder Holder
+	Per    Period
+	Start  time.Time
+	Spent  Money
+	Warned bool
+	Said   bool
+}
+
+// Past returns what is to be kept.
+func (b *Book) Past() *Past {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := &Past{Cells: b.own.list(-1<<62, 1<<62)}
+	for h, a := range b.accounts {
+		p.Accounts = append(p.Accounts, KeptAccount{h, a.budget.Per, a.start, a.total(), a.warned, a.spent})
+	}
+	return p
+}
+
+// Restore takes over what was kept, into a book that has counted nothing yet. What
+// belongs to a budget that is not configured yet waits for it.
+func (b *Book) Restore(p *Past) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range p.Cells {
+		b.own.add(c.Hour, c.Of, c.Sums)
+	}
+	b.kept = make(map[Holder]KeptAccount, len(p.Accounts))
+	for _, k := range p.Accounts {
+		b.kept[k.Holder] = k
+		b.takeOver(k.Holder)
+	}
+}
+
+// takeOver puts what was kept of h into its account, once there is one. mu is held.
+func (b *Book) takeOver(h Holder) {
+	k, ok := b.kept[h]
+	if a := b.accounts[h]; ok && a != nil {
+		delete(b.kept, h)
+		if a.budget.Per == k.Per {
+			a.start, a.own, a.warned, a.spent = k.Start, k.Spent, k.Warned, k.Said
+		}
+	}
+}

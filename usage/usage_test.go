@@ -1,0 +1,427 @@
+package usage
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC) // a Monday
+
+func TestPeriods(t *testing.T) {
+	for _, c := range []struct {
+		p          Period
+		at         string
+		start, end string
+	}{
+		{Day, "2026-11-23T23:59:59Z", "2026-11-23", "2026-11-24"},
+		{Week, "2026-11-23T00:00:00Z", "2026-11-23", "2026-11-30"},
+		{Week, "2026-11-22T23:59:59Z", "2026-11-16", "2026-11-23"},
+		{Week, "2027-01-01T12:00:00Z", "2026-12-28", "2027-01-04"},
+		{Month, "2026-12-31T23:59:59Z", "2026-12-01", "2027-01-01"},
+		{Month, "2027-02-01T00:30:00+02:00", "2027-01-01", "2027-02-01"},
+	} {
+		at, err := time.Parse(time.RFC3339, c.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := c.p.Start(at)
+		if got := start.Format(time.DateOnly); got != c.start {
+			t.Errorf("the %v of %s begins on %s, want %s", c.p, c.at, got, c.start)
+		}
+		if got := c.p.End(start).Format(time.DateOnly); got != c.end {
+			t.Errorf("the %v of %s ends on %s, want %s", c.p, c.at, got, c.end)
+		}
+	}
+}
+
+func TestPrice(t *testing.T) {
+	s := Tokens{Input: 1000, Cached: 400, Output: 300, Reasoning: 100, AudioInput: 200, AudioOutput: 50}
+	for _, c := range []struct {
+		p    Price
+		want float64 // USD
+	}{
+		{Price{}, 0},
+		{Price{Input: 2, Output: 8}, (1000*2 + 300*8) / 1e6},
+		{Price{Input: 2, Output: 8, Cached: 0.5}, (600*2 + 400*0.5 + 300*8) / 1e6},
+		{Price{Input: 2, Output: 8, AudioInput: 40, AudioOutput: 80}, (800*2 + 200*40 + 250*8 + 50*80) / 1e6},
+		{Price{Input: 2, Output: 8, Cached: 0.5, Reasoning: 10}, (600*2 + 400*0.5 + 200*8 + 100*10) / 1e6},
+	} {
+		if got := c.p.Of(s); got != Dollars(c.want) {
+			t.Errorf("%+v: %v USD, want %v", c.p, got.USD(), c.want)
+		}
+	}
+	if got := (Price{Input: 1}).Of(Tokens{Input: 10, Cached: 50}).USD(); got != 1e-5 {
+		t.Errorf("more cached than there were: %v USD, want 0.00001", got)
+	}
+	if got := Dollars(math.NaN()); got != 0 {
+		t.Errorf("NaN is %v", got)
+	}
+}
+
+// Whoever runs on a machine pays for it together what it costs, whatever comes and
+// goes: the sum over all requests is the price of the busy time.
+func TestRequestsShareAMachine(t *testing.T) {
+	b := New(false)
+	b.Configure(nil, map[string]Owned{"gpu": {USDPerHour: 3600}}) // a dollar a second
+	type request struct{ from, to int }
+	requests := []request{{0, 10}, {2, 8}, {2, 6}, {20, 30}, {25, 28}, {25, 26}}
+	for tenth := range 400 {
+		m := 0
+		for _, r := range requests {
+			if tenth > 10*r.from && tenth <= 10*r.to {
+				m++
+			}
+		}
+		b.Sample(noon.Add(time.Duration(tenth)*100*time.Millisecond), map[string]int{"gpu": m})
+	}
+	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
+	var sum float64
+	for _, r := range requests {
+		sum += b.OwnedCost("gpu", at(r.from), at(r.to)).USD()
+	}
+	if math.Abs(sum-20) > 0.05 {
+		t.Errorf("all requests cost %.3f USD, want that of the 20 s in which the machine was busy", sum)
+	}
+	// 10 s of which it was alone 4, with one other 2, with two 4: 4 + 1 + 4/3.
+	if got, want := b.OwnedCost("gpu", at(0), at(10)).USD(), 4+1+4./3; math.Abs(got-want) > 0.05 {
+		t.Errorf("the first request costs %.3f USD, want %.3f", got, want)
+	}
+	if got := b.OwnedCost("other", at(0), at(10)); got != 0 {
+		t.Errorf("a backend that nobody owns costs %v", got)
+	}
+}
+
+// However a client names things, the sums stay right, and bounded.
+func TestTheLedgerIsBoundedAndLosesNothing(t *testing.T) {
+	b := New(false)
+	var want Sums
+	for i := range 50_000 {
+		s := Sums{Requests: 1, Input: int64(i), Cost: Money(i)}
+		want.Add(s)
+		b.Add(Record{At: noon, Of: Of{Key: "k", Team: "t", Model: fmt.Sprint(i), Tags: fmt.Sprint(i)}, Sums: s})
+	}
+	cells := b.Cells(0, math.MaxInt64)
+	var got Sums
+	for _, c := range cells {
+		got.Add(c.Sums)
+		if c.Key != "k" || c.Team != "t" {
+			t.Fatalf("cell %+v has lost its key", c.Of)
+		}
+	}
+	if got != want || len(cells) > mostPerHour+2 {
+		t.Errorf("%d cells with %+v, want %+v in at most %d", len(cells), got, want, mostPerHour+2)
+	}
+	b.Forget(noon.Add((KeepHours + 1) * time.Hour))
+	if n := len(b.Cells(0, math.MaxInt64)); n != 0 {
+		t.Errorf("%d cells after two months, want none", n)
+	}
+}
+
+func TestRows(t *testing.T) {
+	h := HourOf(noon)
+	cells := []Cell{
+		{h, Of{Key: "a", Route: "x"}, Sums{Requests: 1, Cost: 5}},
+		{h, Of{Key: "b", Route: "x"}, Sums{Requests: 1, Cost: 7}},
+		{h + 1, Of{Key: "a", Route: "y"}, Sums{Requests: 1, Cost: 4}},
+		{h + 12, Of{Key: "a", Route: "y"}, Sums{Requests: 1, Cost: 1}},
+	}
+	for _, c := range []struct {
+		by   []string
+		want []Money
+	}{
+		{nil, []Money{17}},
+		{[]string{"key"}, []Money{10, 7}},
+		{[]string{"key", "route"}, []Money{7, 5, 5}},
+		{[]string{"day"}, []Money{16, 1}},
+		{[]string{"hour"}, []Money{12, 4, 1}},
+	} {
+		var got []Money
+		for _, r := range Rows(cells, c.by) {
+			got = append(got, r.Cost)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("by %v: %v, want %v", c.by, got, c.want)
+		}
+	}
+}
+
+// store is what the scripts do, in one place.
+type store struct {
+	total   map[string]Money
+	seq     map[string]uint64
+	allowed map[string]Money // by replica, of the one budget there is
+}
+
+func (s *store) spend(replica string, r Spent, alive int) (total, allowance Money) {
+	k := r.Start.String()
+	s.total[k] = max(s.total[k], r.Known)
+	if r.Seq > s.seq[replica+k] {
+		s.total[k] += r.New
+		s.seq[replica+k] = r.Seq
+	}
+	left := max(r.Limit-s.total[k], 0)
+	var held Money
+	for name, a := range s.allowed {
+		if name != replica {
+			held += a
+		}
+	}
+	allowance = max(min(left/Money(alive), left-held), 0)
+	s.allowed[replica] = max(allowance, r.Holds)
+	return s.total[k], allowance
+}
+
+// Three replicas with answers that are lost and come late: all that was spent is in
+// the sum once, and nobody is let in once the budget and what was running are spent.
+func TestABudgetIsNeverPassedByMoreThanWhatWasRunning(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		const replicas, limit = 3, 1000 * Dollar
+		h := Holder{Name: "k"}
+		s := &store{map[string]Money{}, map[string]uint64{}, map[string]Money{}}
+		books := make([]*Book, replicas)
+		for i := range books {
+			books[i] = New(true)
+			books[i].Configure(map[Holder]Budget{h: {Limit: limit, Per: Month}}, nil)
+		}
+		exchange := func(i int, lose float64) {
+			for _, r := range books[i].Report(noon) {
+				if rnd.Float64() < lose { // it does not get there
+					continue
+				}
+				total, allowance := s.spend(fmt.Sprint(i), r, replicas)
+				if rnd.Float64() < lose { // the answer is lost
+					continue
+				}
+				books[i].Answer(r, total, allowance)
+			}
+		}
+		for i := range books {
+			exchange(i, 0)
+		}
+		var spent Money
+		running := make([][]Money, replicas)
+		most := 0
+		for range 3000 {
+			i := rnd.IntN(replicas)
+			switch {
+			case rnd.IntN(8) == 0:
+				exchange(i, 0.2)
+			case rnd.IntN(2) == 0 && len(running[i]) < 4:
+				if !books[i].Check(noon, "k", "").Exhausted {
+					running[i] = append(running[i], Money(1+rnd.Int64N(int64(3*Dollar))))
+				}
+			case len(running[i]) > 0:
+				cost := running[i][0]
+				running[i] = running[i][1:]
+				spent += cost
+				books[i].Add(Record{At: noon, Of: Of{Key: "k"}, Sums: Sums{Requests: 1, Cost: cost}})
+			}
+			n := 0
+			for _, r := range running {
+				n += len(r)
+			}
+			most = max(most, n)
+		}
+		for i, r := range running {
+			for _, cost := range r {
+				spent += cost
+				books[i].Add(Record{At: noon, Of: Of{Key: "k"}, Sums: Sums{Cost: cost}})
+			}
+		}
+		for range 2 {
+			for i := range books {
+				exchange(i, 0)
+			}
+		}
+		if got := books[0].States(noon)[0].Spent; got != spent {
+			t.Fatalf("seed %d: the replicas know of %v USD, want %v", seed, got.USD(), spent.USD())
+		}
+		if over := spent - limit; over > 3*Dollar*Money(most) {
+			t.Fatalf("seed %d: %.2f USD over the limit, want at most what %d running cost", seed, over.USD(), most)
+		}
+		if spent < limit {
+			return // it did not get so far
+		}
+		for i := range books {
+			if !books[i].Check(noon, "k", "").Exhausted {
+				t.Fatalf("seed %d: replica %d lets requests in after the end of the budget", seed, i)
+			}
+		}
+	})
+}
+
+func TestBudgetsOfKeyAndTeam(t *testing.T) {
+	b := New(false)
+	key, team := Holder{Name: "k"}, Holder{Team: true, Name: "t"}
+	b.Configure(map[Holder]Budget{
+		key:  {Limit: 10, Warn: 0.8, Then: Spill, Spill: "cheap"},
+		team: {Limit: 15, Warn: 0.8},
+	}, nil)
+	spend := func(m Money) { b.Add(Record{At: noon, Of: Of{Key: "k", Team: "t"}, Sums: Sums{Cost: m}}) }
+	check := func(want string) {
+		t.Helper()
+		got := "in"
+		if v := b.Check(noon, "k", "t"); v.Exhausted {
+			got = v.State.Holder.String()
+		}
+		if got != want {
+			t.Errorf("the verdict is %s, want %s", got, want)
+		}
+	}
+	check("in")
+	spend(8)
+	check("in")
+	spend(2)
+	check("key:k")
+	spend(5)
+	check("team:t") // who refuses goes before who spills
+	var said []string
+	for _, n := range b.Notices() {
+		said = append(said, fmt.Sprint(n.Holder, n.Exhausted))
+	}
+	if want := []string{"key:k false", "key:k true", "team:t true"}; !slices.Equal(said, want) {
+		t.Errorf("said %q, want %q", said, want)
+	}
+	if v := b.Check(noon.AddDate(0, 1, 0), "k", "t"); v.Exhausted {
+		t.Error("the next month begins with what the last one spent")
+	}
+	if len(b.Notices()) != 0 {
+		t.Error("a notice is told twice")
+	}
+}
+
+// Alone each replica spends its part of what was left.
+func TestAlone(t *testing.T) {
+	b := New(true)
+	h := Holder{Name: "k"}
+	b.Configure(map[Holder]Budget{h: {Limit: 90}}, nil)
+	r := b.Report(noon)[0]
+	b.Answer(r, 30, 1)
+	b.Alone(3)
+	for spent := range 20 {
+		if b.Check(noon, "k", "").Exhausted {
+			t.Fatalf("refused after %d of the 20 that are its part", spent)
+		}
+		b.Add(Record{At: noon, Of: Of{Key: "k"}, Sums: Sums{Cost: 1}})
+		b.Alone(3)
+	}
+	if !b.Check(noon, "k", "").Exhausted {
+		t.Error("it spends the parts of the others")
+	}
+}
+
+// What a store has lost is told again, and nothing twice.
+func TestAStoreThatWasEmptied(t *testing.T) {
+	b := New(true)
+	add := func(n int64) { b.Add(Record{At: noon, Of: Of{Key: "k"}, Sums: Sums{Requests: n}}) }
+	sum := func(cells []Cell) (n int64) {
+		for _, c := range cells {
+			n += c.Requests
+		}
+		return n
+	}
+	add(1)
+	first := b.Out(10)
+	add(2)
+	if again := b.Out(10); again.Seq != first.Seq || sum(again.Cells) != 1 {
+		t.Fatalf("a batch that did not arrive is %+v, want the same", again)
+	}
+	b.Arrived(first.Seq, "one")
+	second := b.Out(10)
+	if sum(second.Cells) != 2 {
+		t.Fatalf("the second batch is %+v", second)
+	}
+	b.Arrived(second.Seq, "two") // the store has begun anew, and has this one
+	third := b.Out(10)
+	if sum(third.Cells) != 1 {
+		t.Fatalf("after the loss %+v is told, want what the first batch had", third)
+	}
+	b.Arrived(third.Seq, "two")
+	if last := b.Out(10); len(last.Cells) != 0 || sum(b.All(0, math.MaxInt64)) != 3 {
+		t.Fatalf("%+v is told, and %d are known; want nothing, and 3", last, sum(b.All(0, math.MaxInt64)))
+	}
+}
+
+func BenchmarkAdd(b *testing.B) {
+	book := New(false)
+	book.Configure(map[Holder]Budget{{Name: "k"}: {Limit: Dollar}}, nil)
+	b.ReportAllocs() // budget: 1 µs, no allocation
+	for b.Loop() {
+		book.Check(noon, "k", "")
+		book.Add(Record{At: noon, Of: Of{Key: "k", Route: "r", Backend: "b", Model: "m"}, Sums: Sums{Requests: 1, Input: 100, Output: 100, Cost: 1}})
+	}
+}
+
+// A key that is taken away and comes back within its period goes on in the store
+// where it was: its reports have numbers that the store has not seen.
+func TestABudgetThatComesBackIsReportedOn(t *testing.T) {
+	b := New(true)
+	h := Holder{Name: "k"}
+	budgets := map[Holder]Budget{h: {Limit: 10 * Dollar}}
+	b.Configure(budgets, nil)
+	last, total := uint64(0), Money(0)
+	exchange := func() {
+		for _, s := range b.Report(noon) {
+			if s.Seq > last {
+				last, total = s.Seq, total+s.New
+			}
+			b.Answer(s, total, 10*Dollar-total)
+		}
+	}
+	for range 5 {
+		b.Add(Record{At: noon, Of: Of{Key: "k"}, Sums: Sums{Cost: Dollar}})
+		exchange()
+	}
+	b.Configure(nil, nil)
+	b.Configure(budgets, nil)
+	exchange()
+	for range 3 {
+		b.Add(Record{At: noon, Of: Of{Key: "k"}, Sums: Sums{Cost: Dollar}})
+		exchange()
+	}
+	if total != 8*Dollar {
+		t.Errorf("the store has %v USD, want 8", total.USD())
+	}
+}
+
+// What a key spent is kept over a restart, also where the key is known only after
+// what was kept is read, as those are that are handed out.
+func TestSpendingOfAKeyThatIsKnownLater(t *testing.T) {
+	budgets := map[Holder]Budget{{Name: "k"}: {Limit: 10 * Dollar}}
+	before := New(false)
+	before.Configure(budgets, nil)
+	before.Add(Record{At: noon, Of: Of{Key: "k"}, Sums: Sums{Cost: 11 * Dollar}})
+
+	b := New(false)
+	b.Restore(before.Past())
+	b.Configure(budgets, nil)
+	if v := b.Check(noon.Add(time.Hour), "k", ""); !v.Exhausted {
+		t.Errorf("a spent budget is whole again after a restart: %+v", b.States(noon.Add(time.Hour)))
+	}
+	if v := b.Check(noon.AddDate(0, 1, 0), "k", ""); v.Exhausted {
+		t.Error("the budget of a month lasts into the next")
+	}
+}
+
+// Cells that became too old to be told do not hold up those that come after them.
+func TestToldTooLate(t *testing.T) {
+	b := New(true)
+	r := Record{At: noon, Of: Of{Key: "k"}, Sums: Sums{Requests: 1}}
+	b.Add(r)
+	b.Out(10)
+	late := noon.AddDate(0, 3, 0)
+	b.Forget(late)
+	r.At = late
+	b.Add(r)
+	if out := b.Out(10); len(out.Cells) != 1 {
+		t.Errorf("%d cells are told, want the one of now", len(out.Cells))
+	}
+}
