@@ -22,7 +22,9 @@ func (n Name) String() string {
 // translated from, or not into.
 type dialect struct {
 	read   map[string]field                // the fields of a request
+	camel  bool                            // their names may have underscores in place of capitals
 	turns  string                          // the field that holds the conversation
+	done   func(in *reader)                // what is left when all fields are read; nil = nothing
 	write  func(w *requestWriter) string   // a request; it returns its path
 	frames func() framing                  // of its streams
 	hear   func() hearing                  // its answers
@@ -37,7 +39,10 @@ var table = [...]dialect{
 	Messages: {
 		read: messagesFields, turns: "messages", write: writeMessages, frames: newEventStream, hear: hearMessages, stream: messagesStream, whole: messagesWhole,
 	},
-	Gemini:    {write: writeGemini, frames: newEventStream, hear: hearGemini},
+	Gemini: {
+		read: geminiFields, camel: true, turns: "contents", done: allowSome, write: writeGemini, frames: newEventStream, hear: hearGemini,
+		stream: geminiStream, whole: geminiWhole,
+	},
 	Converse:  {write: writeConverse, frames: newMessageStream, hear: hearConverse},
 	Responses: {read: responsesFields, turns: "input", stream: responsesStream, whole: responsesWhole},
 }

@@ -4,8 +4,9 @@ package translate
 // read as a whole.
 const MaxDocument = 16 << 20
 
-// Document translates one whole answer. The error says what is wrong with it; an
-// answer that is an error of the target in itself is one with Look.Error.
+// Document translates one whole answer; a plain one goes on as it is. The error says
+// what is wrong with it; an answer that is an error of the target in itself is one
+// with Look.Error.
 func Document(from, to Name, o Reply, text []byte) (out []byte, look Look, err error) {
 	v, ok := parse(text)
 	if !ok {
@@ -16,7 +17,16 @@ func Document(from, to Name, o Reply, text []byte) (out []byte, look Look, err e
 	if a.failed || !a.begun {
 		return nil, Look{Bad: true}, &Refusal{Message: "The answer is none of this API."}
 	}
-	look = Look{Done: true, Error: a.failure != nil}
+	look = a.look()
+	if o.Plain {
+		return text, look, nil
+	}
+	return table[to].whole(o, a), look, nil
+}
+
+// look is what a is worth.
+func (a *answer) look() Look {
+	look := Look{Done: true, Error: a.failure != nil}
 	for i := range a.blocks {
 		b := &a.blocks[i]
 		if b.kind == Redacted {
@@ -31,7 +41,7 @@ func Document(from, to Name, o Reply, text []byte) (out []byte, look Look, err e
 	if a.usage != (Usage{}) {
 		look.Usage = &a.usage
 	}
-	return table[to].whole(o, a), look, nil
+	return look
 }
 
 // answer is a whole answer.

@@ -134,7 +134,7 @@ const (
 type Param struct{ Name, Value string }
 
 // names are the client's names of what has none in the model.
-type names struct{ format, think, choice, tools, maxTokens, serial string }
+type names struct{ format, think, choice, tools, maxTokens, serial, turns string }
 
 // Usage counts the tokens of an answer. Prompt includes Cached and Written,
 // Completion includes Reasoning.

@@ -59,6 +59,7 @@ func Read(dialect Name, body []byte) (*Request, error) {
 		return nil, &Refusal{Message: "The request body must be a JSON object."}
 	}
 	r := &Request{dialect: dialect}
+	r.names.turns = d.turns
 	in := reader{r: r}
 	top.ForEach(func(key, v gjson.Result) bool {
 		if v.Type == gjson.Null {
@@ -66,6 +67,9 @@ func Read(dialect Name, body []byte) (*Request, error) {
 		}
 		name := key.String()
 		take, ok := d.read[name]
+		if d.camel && !ok {
+			take, ok = d.read[camel(name)]
+		}
 		switch {
 		case !ok:
 			r.Unknown = append(r.Unknown, name)
@@ -74,7 +78,10 @@ func Read(dialect Name, body []byte) (*Request, error) {
 		}
 		return in.bad == nil
 	})
-	if in.bad == nil && len(r.Turns)+len(r.System) == 0 {
+	if in.bad == nil && d.done != nil {
+		d.done(&in)
+	}
+	if in.bad == nil && len(r.Turns)+len(r.System)+len(r.Unknown) == 0 {
 		in.refuse(d.turns, "%s must have at least one message.", d.turns)
 	}
 	if in.bad != nil {
@@ -104,6 +111,12 @@ type field = func(in *reader, name string, v gjson.Result)
 type reader struct {
 	r   *Request
 	bad *Refusal
+
+	// Of generateContent: the calls of tools that were read, those of them that have
+	// no result yet, and the tools that may be called.
+	called  int
+	open    []openCall
+	allowed []string
 }
 
 func (in *reader) refuse(param, format string, args ...any) {
@@ -225,7 +238,7 @@ func (w *requestWriter) lose(param, why string) {
 func (w *requestWriter) losePart(p *Part, what string) {
 	param := p.path
 	if param == "" {
-		param = "messages"
+		param = w.r.names.turns
 	}
 	w.lose(param, "the API of this model's backend takes no "+what)
 }

@@ -43,6 +43,14 @@ var requests = map[Name]string{
 		{"type":"function_call","call_id":"call_1","name":"shell","arguments":"{\"command\":[\"ls\"]}"},
 		{"type":"function_call_output","call_id":"call_1","output":"a\nb"},
 		{"type":"message","role":"user","content":[{"type":"input_text","text":"and this?"},{"type":"input_image","image_url":"data:image/jpeg;base64,aVZCT1I="}]}]}`,
+	Gemini: `{"contents":[{"role":"user","parts":[{"text":"what is this?"},{"inlineData":{"mimeType":"image/png","data":"aVZCT1I_"}},{"inline_data":{"mime_type":"application/pdf","data":"JVBERg==","display_name":"a b_c.pdf"}}]},
+		{"role":"model","parts":[{"text":"h","thought":true},{"text":"m","thought":true},{"text":"","thought":true,"thoughtSignature":"YW50aHJvcGljOmMybG4="},{"functionCall":{"id":"call.1","name":"weather","args":{"city": "Paris", "n": 1.50}}},{"functionCall":{"name":"time"},"thoughtSignature":"Z29vZ2xl"}]},
+		{"role":"user","parts":[{"functionResponse":{"name":"time","response":{"hour":12}}},{"functionResponse":{"id":"call.1","name":"weather","response":{"output":"sunny"}}},{"text":"and \"now\"?\n"}]}],
+		"systemInstruction":{"parts":[{"text":"be short"},{"text":"in French"}]},"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}],"labels":{"a":"b"},
+		"tools":[{"functionDeclarations":[{"name":"weather","description":"of a city","parameters":{"type":"OBJECT","properties":{"city":{"type":"STRING","nullable":true,"maxLength":"40"}},"propertyOrdering":["city"],"required":["city"]}},{"name":"time"}]}],
+		"toolConfig":{"functionCallingConfig":{"mode":"AUTO"}},
+		"generation_config":{"max_output_tokens":20000,"temperature":1,"stopSequences":["END"],"candidateCount":1,"responseMimeType":"application/json","responseSchema":{"type":"OBJECT","properties":{"a":{"type":"INTEGER","format":"int32"}}},
+		"thinkingConfig":{"includeThoughts":true,"thinkingBudget":8192}}}`,
 }
 
 // targets are as the gateway makes them.
@@ -89,6 +97,9 @@ func TestLosses(t *testing.T) {
 	messages := func(more string) string {
 		return `{"model":"m","max_tokens":9000,"messages":[{"role":"user","content":"hi"}],` + more + `}`
 	}
+	gemini := func(more string) string {
+		return `{"contents":[{"parts":[{"text":"hi"}]}],` + more + `}`
+	}
 	tools := `"tools":[{"type":"function","function":{"name":"f"}}]`
 	for _, c := range []struct {
 		from Name
@@ -126,6 +137,15 @@ func TestLosses(t *testing.T) {
 		{Responses, `{"model":"m","input":"hi","previous_response_id":"resp_1"}`, Chat, "previous_response_id"},
 		{Responses, `{"model":"m","input":"hi","background":true,"store":true}`, Messages, "background"},
 		{Responses, `{"model":"m","input":"hi","tools":[{"type":"web_search"}]}`, Chat, "tools[0]"},
+		{Gemini, gemini(`"generationConfig":{"seed":1,"topK":5}`), Chat, ""},
+		{Gemini, gemini(`"generationConfig":{"seed":1,"candidateCount":2}`), Messages, "generationConfig.seed generationConfig.candidateCount"},
+		{Gemini, gemini(`"generation_config":{"response_modalities":["IMAGE"]}`), Chat, "generation_config.response_modalities"},
+		{Gemini, gemini(`"generationConfig":{"responseMimeType":"application/json"}`), Messages, "generationConfig.responseMimeType"},
+		{Gemini, gemini(`"tools":[{"googleSearch":{}},{"functionDeclarations":[{"name":"f"}]}]`), Chat, "tools[0].googleSearch"},
+		{Gemini, gemini(`"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_LOW_AND_ABOVE"}]`), Chat, "safetySettings"},
+		{Gemini, gemini(`"cachedContent":"cachedContents/1"`), Chat, "cachedContent"},
+		{Gemini, `{"contents":[{"parts":[{"fileData":{"mimeType":"application/pdf","fileUri":"https://generativelanguage.googleapis.com/v1beta/files/a"}}]}]}`, Messages, "contents[0].parts[0].fileData"},
+		{Gemini, `{"contents":[{"parts":[{"inlineData":{"mimeType":"video/mp4","data":"aaaa"}}]}]}`, Chat, "contents[0].parts[0].inlineData"},
 	} {
 		r, err := Read(c.from, []byte(c.body))
 		if err != nil {
@@ -175,7 +195,14 @@ func TestRefusals(t *testing.T) {
 		{Responses, `{"model":"m","input":[{"type":"function_call","call_id":"a","name":"f","arguments":"oh"}]}`, "input[0].arguments"},
 		{Chat, strings.Repeat(`{"a":`, 600) + "1" + strings.Repeat("}", 600), ""},
 		{Chat, `[]`, ""},
-		{Gemini, `{}`, ""},
+		{Gemini, `{}`, "contents"},
+		{Gemini, `{"contents":{}}`, "contents"},
+		{Gemini, `{"contents":[{"role":"narrator","parts":[{"text":"x"}]}]}`, "contents[0].role"},
+		{Gemini, `{"contents":[{"parts":[{"functionResponse":{"name":"f","response":{}}}]}]}`, "contents[0].parts[0].functionResponse"},
+		{Gemini, `{"contents":[{"parts":[{"inlineData":{"data":"aaaa"}}]}]}`, "contents[0].parts[0].inlineData.mimeType"},
+		{Gemini, `{"contents":[{"parts":[{"text":"x"}]}],"generationConfig":{"temperature":"hot"}}`, "generationConfig.temperature"},
+		{Gemini, `{"contents":[{"parts":[{"text":"x"}]}],"toolConfig":{"functionCallingConfig":{"mode":"MAYBE"}}}`, "toolConfig.functionCallingConfig.mode"},
+		{Converse, `{}`, ""},
 	} {
 		r, err := Read(c.from, []byte(c.body))
 		refusal, ok := err.(*Refusal) //nolint:errorlint // it is never wrapped
@@ -188,10 +215,10 @@ func TestRefusals(t *testing.T) {
 // Whatever a request is, what is written of it is JSON.
 func FuzzRequest(f *testing.F) {
 	for from, body := range requests {
-		f.Add(uint8(from), body)
+		f.Add(uint8(slices.Index([]Name{Chat, Messages, Responses, Gemini}, from)), body)
 	}
 	f.Fuzz(func(t *testing.T, from uint8, body string) {
-		names := []Name{Chat, Messages, Responses}
+		names := []Name{Chat, Messages, Responses, Gemini}
 		r, err := Read(names[int(from)%len(names)], []byte(body))
 		if err != nil {
 			return

@@ -14,6 +14,8 @@ type Reply struct {
 	Model     string // as the client calls it
 	Created   int64  // seconds since 1970
 	WantUsage bool   // of a chat: its stream ends with the usage
+	Array     bool   // of generateContent: its stream is an array, and no events
+	Plain     bool   // the request went up as it came, and so its answer goes down
 	Prompt    int    // tokens of the prompt, as estimated
 
 	Spaces []string // namespaces of the request's tools, as Request has them
@@ -81,6 +83,9 @@ type Stream struct {
 	over    bool
 	event   Event
 
+	plain, array bool // payloads go on as they are; and are items of an array
+	items       int  // that have gone on
+
 	keep int
 	kept []byte
 }
@@ -89,9 +94,10 @@ type Stream struct {
 // bytes.
 const keptOut = 4 << 10
 
-// NewStream translates a stream of from for a client of to.
+// NewStream translates a stream of from for a client of to. A plain one is looked at,
+// and goes on as it is, but that an array is made of it for who asked for one.
 func NewStream(from, to Name, o Reply) *Stream {
-	return &Stream{frames: table[from].frames(), from: table[from].hear(), to: table[to].stream(o)}
+	return &Stream{frames: table[from].frames(), from: table[from].hear(), to: table[to].stream(o), plain: o.Plain, array: o.Array}
 }
 
 // Feed takes the bytes that arrived, and returns those that go to the client.
@@ -104,6 +110,9 @@ func (s *Stream) Feed(p []byte) (out []byte, look Look) {
 		s.look.Moved = true
 	}
 	s.look.Moved = s.look.Moved || s.frames.pending()
+	if s.plain && !s.array {
+		return p, s.look
+	}
 	return s.out, s.look
 }
 
@@ -114,13 +123,32 @@ func (s *Stream) End() (out []byte, look Look) {
 		s.take(f)
 		s.look.Bad = false // the end of a stream may cut an event in two
 	}
+	if s.plain && s.array && s.over && s.items > 0 {
+		s.out = append(s.out, "\n]"...)
+	}
 	return s.out, s.look
+}
+
+// item passes a payload on as an item of an array.
+func (s *Stream) item(data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	mark := ",\r\n"
+	if s.items == 0 {
+		mark = "["
+	}
+	s.items++
+	s.out = append(append(s.out, mark...), data...)
 }
 
 // Break returns the event that tells the client that the target died.
 func (s *Stream) Break(message string) []byte {
 	s.begin()
 	s.event = Event{Kind: Failed, Failure: &Failure{Message: message}}
+	if g, ok := s.to.(*geminiVoice); ok && s.plain {
+		g.begun = s.items > 0
+	}
 	s.out = s.to.say(s.out, &s.event)
 	return s.out
 }
@@ -159,6 +187,9 @@ func (s *Stream) begin() {
 }
 
 func (s *Stream) take(f frame) {
+	if s.plain && s.array && !f.bad {
+		s.item(f.data)
+	}
 	if s.over {
 		return
 	}
@@ -198,6 +229,9 @@ func (s *Stream) emit(e Event) {
 		s.look.Error = true
 	case Over:
 		s.over, s.look.Done = true, true
+	}
+	if s.plain {
+		return
 	}
 	s.event = e // it stays on the heap with the stream
 	s.out = s.to.say(s.out, &s.event)

@@ -116,7 +116,7 @@ var streams = map[Name]string{
 	),
 }
 
-var clients = []Name{Chat, Messages, Responses}
+var clients = []Name{Chat, Messages, Responses, Gemini}
 
 var reply = Reply{ID: "r9", Model: "m", Created: 1700000000, WantUsage: true, Prompt: 90}
 
@@ -211,7 +211,7 @@ func TestAStreamThatBreaksOff(t *testing.T) {
 			if look.Done || end.Done {
 				t.Errorf("%s to %s: two thirds of a stream are done", from, to)
 			}
-			if event := string(s.Break("gone")); !strings.Contains(event, "gone") || !strings.HasSuffix(event, "\n\n") {
+			if event := string(s.Break("gone")); !strings.Contains(event, "gone") || !strings.HasSuffix(strings.ReplaceAll(event, "\r", ""), "\n\n") {
 				t.Errorf("%s to %s: the event of a break is %q", from, to, event)
 			}
 		}

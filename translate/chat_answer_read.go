@@ -1,0 +1,261 @@
+package translate
+
+import (
+	"bytes"
+	"cmp"
+
+	"github.com/tidwall/gjson"
+)
+
+// chatHearing reads chat completions.
+type chatHearing struct {
+	begun   bool
+	open    bool
+	kind    PartKind
+	refusal bool
+	call    int // the index of the tool call that is open
+	called  int // how many there were
+	usage   Usage
+}
+
+func hearChat() hearing { return &chatHearing{call: -1} }
+
+func (h *chatHearing) payload(f frame, to heard) {
+	switch {
+	case len(f.data) == 0:
+		return
+	case string(f.data) == "[DONE]":
+		h.close(to)
+		to.emit(Event{Kind: Over})
+		return
+	}
+	v, ok := parse(f.data)
+	if !ok {
+		to.bad()
+		return
+	}
+	h.read(v, "delta", to, string(f.name) == "error")
+}
+
+func (h *chatHearing) document(v gjson.Result, to heard) {
+	h.read(v, "message", to, false)
+	h.close(to)
+	to.emit(Event{Kind: Over})
+}
+
+// read reads a chunk, or a whole answer: what they say stands under within.
+func (h *chatHearing) read(v gjson.Result, within string, to heard, failed bool) {
+	var id, model, choice, usage, failure gjson.Result
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "id":
+			id = v
+		case "model":
+			model = v
+		case "choices":
+			v.ForEach(func(_, v gjson.Result) bool {
+				choice = v
+				return false
+			})
+		case "usage":
+			usage = v
+		case "error":
+			failure = v
+		}
+		return true
+	})
+	if failure.Exists() && failure.Type != gjson.Null || failed {
+		to.emit(Event{Kind: Failed, Failure: failureOf(v)})
+		return
+	}
+	if !h.begun && choice.Exists() {
+		h.begun = true
+		to.emit(Event{Kind: Begin, ID: quoted(id), Name: quoted(model)})
+	}
+	if usage.IsObject() { // before the content that it counts
+		h.usage = chatUsage(usage)
+		to.emit(Event{Kind: Used, Usage: h.usage})
+	}
+	if !choice.Exists() {
+		return
+	}
+	var said, chances, finish, stop gjson.Result
+	choice.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case within:
+			said = v
+		case "logprobs":
+			chances = v
+		case "finish_reason":
+			finish = v
+		case "stop_reason": // vLLM: which of the stop sequences it was
+			stop = v
+		}
+		return true
+	})
+	h.said(said, to)
+	if list := chances.Get("content"); list.IsArray() && len(list.Raw) > 2 {
+		to.emit(Event{Kind: Chances, Raw: bytes.TrimSpace(inner(raw(list)))})
+	}
+	if finish.Type == gjson.String {
+		h.close(to)
+		ended := Event{Kind: Ended, Finish: h.finish(finish.Str)}
+		if ended.Finish == FinishStop && stop.Type == gjson.String {
+			ended.Finish, ended.Stop = FinishSequence, raw(stop)
+		}
+		to.emit(ended)
+	}
+}
+
+// said reads a delta, or a whole message: in the order in which it was thought,
+// whatever that of the fields.
+func (h *chatHearing) said(v gjson.Result, to heard) {
+	var thought, text, refusal, calls gjson.Result
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "reasoning_content", "reasoning": // some servers write both
+			if v.Type == gjson.String {
+				thought = v
+			}
+		case "content":
+			text = v
+		case "refusal":
+			refusal = v
+		case "tool_calls":
+			calls = v
+		}
+		return true
+	})
+	if thought.Type == gjson.String && len(thought.Raw) > 2 {
+		h.text(Thinking, false, raw(thought), to)
+	}
+	if text.Type == gjson.String && len(text.Raw) > 2 {
+		h.text(Text, false, raw(text), to)
+	}
+	if refusal.Type == gjson.String && len(refusal.Raw) > 2 {
+		h.text(Text, true, raw(refusal), to)
+	}
+	i := 0
+	calls.ForEach(func(_, v gjson.Result) bool {
+		if v.IsObject() {
+			h.toolCall(i, v, to)
+			i++
+		}
+		return true
+	})
+}
+
+func (h *chatHearing) text(kind PartKind, refusal bool, text []byte, to heard) {
+	if !h.open || h.kind != kind || h.refusal != refusal {
+		h.close(to)
+		h.open, h.kind, h.refusal = true, kind, refusal
+		to.emit(Event{Kind: BlockBegin, Block: kind, Refusal: refusal})
+	}
+	to.emit(Event{Kind: BlockDelta, Block: kind, Text: text, Refusal: refusal})
+}
+
+// toolCall reads a call, or a piece of one: the i-th of its chunk.
+func (h *chatHearing) toolCall(i int, v gjson.Result, to heard) {
+	var index, id, f gjson.Result
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "index":
+			index = v
+		case "id":
+			id = v
+		case "function":
+			f = v
+		}
+		return true
+	})
+	if index.Type == gjson.Number {
+		i = int(index.Num)
+	} else if h.open && h.kind == ToolCall && id.Str == "" {
+		i = h.call
+	}
+	var name, args gjson.Result
+	f.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "name":
+			name = v
+		case "arguments":
+			args = v
+		}
+		return true
+	})
+	if !h.open || h.kind != ToolCall || h.call != i {
+		if name.Str == "" {
+			to.emit(Event{Kind: Failed, Failure: &Failure{Message: "The backend went back to a call of a tool that it had ended."}})
+			return
+		}
+		h.close(to)
+		h.open, h.kind, h.call, h.refusal = true, ToolCall, i, false
+		h.called++
+		signature := quoted(v.Get("extra_content.google.thought_signature"))
+		to.emit(Event{Kind: BlockBegin, Block: ToolCall, ID: quoted(id), Name: quoted(name), Raw: signature})
+	}
+	switch {
+	case args.Type == gjson.String && len(args.Raw) > 2:
+		to.emit(Event{Kind: BlockDelta, Block: ToolCall, Text: raw(args)})
+	case args.IsObject(): // as some engines write it
+		to.emit(Event{Kind: BlockDelta, Block: ToolCall, Text: quote(args.Raw)})
+	}
+}
+
+func (h *chatHearing) close(to heard) {
+	if h.open {
+		h.open = false
+		to.emit(Event{Kind: BlockEnd, Block: h.kind})
+	}
+}
+
+func (h *chatHearing) finish(reason string) Finish {
+	switch reason {
+	case "length":
+		return FinishLength
+	case "tool_calls", "function_call":
+		return FinishTools
+	case "content_filter":
+		return FinishFilter
+	}
+	if h.called > 0 { // of a tool that had to be called, OpenAI says stop
+		return FinishTools
+	}
+	return FinishStop
+}
+
+func chatUsage(v gjson.Result) (u Usage) {
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "prompt_tokens":
+			u.Prompt = count(v)
+		case "completion_tokens":
+			u.Completion = count(v)
+		case "prompt_tokens_details":
+			u.Cached = count(v.Get("cached_tokens"))
+		case "completion_tokens_details":
+			u.Reasoning = count(v.Get("reasoning_tokens"))
+		case "prompt_cache_hit_tokens": // DeepSeek
+			u.Cached = max(u.Cached, count(v))
+		}
+		return true
+	})
+	u.Cached, u.Reasoning = min(u.Cached, u.Prompt), min(u.Reasoning, u.Completion)
+	return u
+}
+
+// failureOf reads what an object says of an error, of whatever dialect.
+func failureOf(v gjson.Result) *Failure {
+	e := v.Get("error")
+	if e.Type == gjson.String {
+		return &Failure{Message: e.Str}
+	}
+	if !e.IsObject() {
+		e = v
+	}
+	f := &Failure{Type: cmp.Or(e.Get("type").Str, e.Get("status").Str), Message: cmp.Or(e.Get("message").Str, "The backend reported an error.")}
+	if code := e.Get("code"); code.Type == gjson.Number && code.Num >= 400 && code.Num < 600 {
+		f.Status = int(code.Num)
+	}
+	return f
+}
