@@ -47,6 +47,8 @@ type Allow struct {
 	MaxTTFTMin time.Duration `yaml:"max_ttft_min" above:"0" unset:"the route's"`
 	// `true`: it may name the backend, by `x-pacer-target`
 	Target bool `yaml:"target" default:"false"`
+	// `true`: it may use what the account of a backend keeps: vector stores, fine tuning, and files for them
+	Account bool `yaml:"account" default:"false"`
 }
 
 // KeyLimits bounds a key; 0 = no limit.

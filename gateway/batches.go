@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"mime/multipart"
 	"net/http"
 	"strconv"
 	"strings"
@@ -15,23 +13,9 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/pacer-dev/pacer/batch"
+	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/internal/openai"
 )
-
-// mostUploads is how many files may come in at once, and mostFiles how many may be
-// held to be read: each may be as large as a body.
-const mostUploads, mostFiles = 4, 16
-
-// hold takes a place among those who hold a whole file; the place is given back by
-// calling give.
-func (g *Gateway) hold() (give func(), err error) {
-	select {
-	case g.files <- struct{}{}:
-		return func() { <-g.files }, nil
-	default:
-		return nil, errOverloaded
-	}
-}
 
 // batchRoutes adds the files and the jobs of OpenAI's batch API.
 func (g *Gateway) batchRoutes(add func(path string, e methods)) {
@@ -60,6 +44,8 @@ func (g *Gateway) owned(serve func(w http.ResponseWriter, r *http.Request, t *te
 		}
 		v, err := serve(w, r, t)
 		switch {
+		case errors.Is(err, errElsewhere):
+			g.journey(endpoint.Of("/files"), r.URL.Path[:strings.Index(r.URL.Path, "/files")])(w, r)
 		case errors.Is(err, batch.ErrNotFound):
 			g.refuse(w, r, &openai.BadRequest{Message: "There is no file or batch of this id.", Param: "id", Code: notThere})
 		case errors.Is(err, batch.ErrFull):
@@ -80,22 +66,6 @@ const notThere = "not_found"
 
 // errNoStore reports that files and batches cannot be reached now.
 var errNoStore = errors.New("gateway: the store of batch jobs cannot be asked")
-
-// file is a file as the API has it.
-type file struct {
-	ID        string `json:"id"`
-	Object    string `json:"object"`
-	Bytes     int64  `json:"bytes"`
-	CreatedAt int64  `json:"created_at"` // unix seconds
-	ExpiresAt int64  `json:"expires_at,omitempty"`
-	Filename  string `json:"filename"`
-	Purpose   string `json:"purpose"`
-	Status    string `json:"status"`
-}
-
-func fileOf(f batch.File) file {
-	return file{f.ID, "file", f.Bytes, f.Created.Unix(), f.Expires.Unix(), f.Name, f.Purpose, "processed"}
-}
 
 // page is a list of the API.
 type page[T any] struct {
@@ -131,250 +101,6 @@ func paged[T any](r *http.Request, all []T, usual int, id func(T) string) page[T
 		p.FirstID, p.LastID = &first, &last
 	}
 	return p
-}
-
-func (g *Gateway) listFiles(_ http.ResponseWriter, r *http.Request, t *tenant) (any, error) {
-	stored, err := g.batches.Files(r.Context(), t.name)
-	if err != nil {
-		return nil, err
-	}
-	files := []file{}
-	for _, f := range stored {
-		if purpose := r.URL.Query().Get("purpose"); purpose == "" || purpose == f.Purpose {
-			files = append(files, fileOf(f))
-		}
-	}
-	return paged(r, files, 10_000, func(f file) string { return f.ID }), nil
-}
-
-func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, t *tenant) (any, error) {
-	select {
-	case g.uploads <- struct{}{}:
-		defer func() { <-g.uploads }()
-	default:
-		return nil, errOverloaded
-	}
-	conf := g.plan.Load().conf
-	r.Body = http.MaxBytesReader(w, &patient{ReadCloser: r.Body, control: http.NewResponseController(w), idle: conf.Timeouts.Write}, conf.Limits.Body)
-	name, purpose, content, err := readUpload(r)
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return nil, &bodyTooLargeError{limit: conf.Limits.Body}
-	case err != nil:
-		return nil, err
-	}
-	now := time.Now()
-	f := batch.File{ID: "file-" + rand.Text(), Owner: t.name, Name: name, Purpose: purpose, Bytes: int64(len(content)), Created: now, Expires: now.Add(conf.Batches.Keep)}
-	if err := g.batches.AddFile(r.Context(), f, content); err != nil {
-		return nil, err
-	}
-	return fileOf(f), nil
-}
-
-// patient gives a client time for each read, not for all of them.
-type patient struct {
-	io.ReadCloser
-	control *http.ResponseController
-	idle    time.Duration
-}
-
-func (p *patient) Read(b []byte) (int, error) {
-	_ = p.control.SetReadDeadline(time.Now().Add(p.idle)) // one that knows none ends with its connection
-	return p.ReadCloser.Read(b)
-}
-
-// readUpload reads the form of a file.
-func readUpload(r *http.Request) (name, purpose string, content []byte, err error) {
-	form, err := r.MultipartReader()
-	if err != nil {
-		return "", "", nil, &openai.BadRequest{Message: "A file is sent as multipart/form-data, with the fields purpose and file.", Param: "file"}
-	}
-	for parts := 0; ; parts++ {
-		part, err := form.NextPart()
-		switch {
-		case errors.Is(err, io.EOF) && content == nil:
-			return "", "", nil, &openai.BadRequest{Message: "The form has no file.", Param: "file"}
-		case errors.Is(err, io.EOF) && purpose != "batch":
-			return "", "", nil, &openai.BadRequest{Message: fmt.Sprintf("The purpose has to be batch; %.40q is not served here.", purpose), Param: "purpose"}
-		case errors.Is(err, io.EOF):
-			return name, purpose, content, nil
-		case err != nil:
-			return "", "", nil, uploadError(err)
-		case parts == 16:
-			return "", "", nil, &openai.BadRequest{Message: "The form has more than 16 parts.", Param: "file"}
-		}
-		switch part.FormName() {
-		case "purpose":
-			text, err := io.ReadAll(io.LimitReader(part, 64))
-			if err != nil {
-				return "", "", nil, uploadError(err)
-			}
-			purpose = string(text)
-		case "file":
-			if name, content, err = readPart(part); err != nil {
-				return "", "", nil, uploadError(err)
-			}
-		}
-	}
-}
-
-func readPart(part *multipart.Part) (name string, content []byte, err error) {
-	content, err = io.ReadAll(part)
-	if content == nil {
-		content = []byte{}
-	}
-	name = strings.ToValidUTF8(part.FileName(), "")
-	return name[:min(len(name), 200)], content, err
-}
-
-func uploadError(err error) error {
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		return err
-	}
-	return &bodyError{err: err}
-}
-
-// output is what came of a job, as a file: it is made when it is asked for.
-type output struct {
-	job  batch.Job
-	good bool
-}
-
-// The ids of the files of a job are made of its own.
-const outputEnd, errorsEnd = "-output", "-errors"
-
-// output returns the file that id names of what came of a job; ok is false where it
-// names none.
-func (g *Gateway) output(r *http.Request, t *tenant, id string) (o output, ok bool, err error) {
-	job, isJob := strings.CutPrefix(id, "file-batch_")
-	if !isJob {
-		return o, false, nil
-	}
-	name, good := strings.CutSuffix(job, outputEnd)
-	if !good {
-		if name, ok = strings.CutSuffix(job, errorsEnd); !ok {
-			return o, false, batch.ErrNotFound
-		}
-	}
-	o.good = good
-	if o.job, err = g.jobOf(r, t, "batch_"+name); err == nil && !o.job.Status.Over() {
-		err = batch.ErrNotFound
-	}
-	return o, true, err
-}
-
-func (g *Gateway) showFile(_ http.ResponseWriter, r *http.Request, t *tenant) (any, error) {
-	id := chi.URLParam(r, "id")
-	if o, ok, err := g.output(r, t, id); ok || err != nil {
-		if err != nil {
-			return nil, err
-		}
-		var size counter
-		if err := batch.WriteOutput(r.Context(), g.batches, o.job, o.good, &size); err != nil {
-			return nil, err
-		}
-		return file{id, "file", int64(size), o.job.Ended.Unix(), o.job.Ended.Add(g.plan.Load().conf.Batches.Keep).Unix(), id + ".jsonl", "batch_output", "processed"}, nil
-	}
-	f, err := g.fileOf(r, t, id)
-	if err != nil {
-		return nil, err
-	}
-	return fileOf(f), nil
-}
-
-// counter counts what is written to it.
-type counter int64
-
-func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
-
-// fileOf returns a file if it is t's. That it is another's looks as if it were not there.
-func (g *Gateway) fileOf(r *http.Request, t *tenant, id string) (batch.File, error) {
-	f, err := g.batches.File(r.Context(), id)
-	if err == nil && f.Owner != t.name {
-		err = batch.ErrNotFound
-	}
-	return f, err
-}
-
-func (g *Gateway) jobOf(r *http.Request, t *tenant, id string) (batch.Job, error) {
-	j, err := g.batches.Job(r.Context(), id)
-	if err == nil && j.Owner != t.name {
-		err = batch.ErrNotFound
-	}
-	return j, err
-}
-
-func (g *Gateway) deleteFile(_ http.ResponseWriter, r *http.Request, t *tenant) (any, error) {
-	id := chi.URLParam(r, "id")
-	if _, err := g.fileOf(r, t, id); err != nil {
-		return nil, err
-	}
-	if err := g.batches.DeleteFile(r.Context(), id); err != nil {
-		return nil, err
-	}
-	return map[string]any{"id": id, "object": "file", "deleted": true}, nil
-}
-
-func (g *Gateway) sendFile(w http.ResponseWriter, r *http.Request, t *tenant) (any, error) {
-	id := chi.URLParam(r, "id")
-	o, ok, err := g.output(r, t, id)
-	if err != nil {
-		return nil, err
-	}
-	if ok {
-		w.Header().Set("Content-Type", "application/jsonl")
-		to := &timely{w: w, control: http.NewResponseController(w), idle: g.plan.Load().conf.Timeouts.Write}
-		if err := batch.WriteOutput(r.Context(), g.batches, o.job, o.good, to); err != nil {
-			if !to.begun {
-				return nil, err
-			}
-			panic(http.ErrAbortHandler) // it must not look whole
-		}
-		g.logSimple(r, http.StatusOK, nil)
-		return nil, nil
-	}
-	if _, err := g.fileOf(r, t, id); err != nil {
-		return nil, err
-	}
-	give, err := g.hold()
-	if err != nil {
-		return nil, err
-	}
-	defer give()
-	content, err := g.batches.Content(r.Context(), id)
-	if err != nil {
-		return nil, err
-	}
-	w.Header().Set("Content-Type", "application/jsonl")
-	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
-	_, _ = (&timely{w: w, control: http.NewResponseController(w), idle: g.plan.Load().conf.Timeouts.Write}).Write(content) // the client's loss if it is gone
-	g.logSimple(r, http.StatusOK, nil)
-	return nil, nil
-}
-
-// timely gives a client time for each write of up to 64 KiB, not for all of them.
-type timely struct {
-	w       io.Writer
-	control *http.ResponseController
-	idle    time.Duration
-	begun   bool
-}
-
-func (t *timely) Write(p []byte) (n int, err error) {
-	for len(p) > 0 {
-		t.begun = true
-		_ = t.control.SetWriteDeadline(time.Now().Add(t.idle))
-		part := p[:min(len(p), 64<<10)]
-		m, err := t.w.Write(part)
-		n += m
-		if err != nil {
-			return n, err
-		}
-		p = p[m:]
-	}
-	return n, nil
 }
 
 // job is a batch as the API has it. Times are unix seconds.

@@ -31,6 +31,7 @@ var (
 	errManyBodies  = errors.New("gateway: the key is sending as many bodies at once as one key may")
 	errNoRoom      = errors.New("gateway: no descriptor or port for another connection")
 	errDraining    = errors.New("gateway: shutting down")
+	errAccount     = errors.New("gateway: what a backend's account keeps, beyond the key")
 	errNoBackend   = errors.New("gateway: no backend in service")
 	errPanicked    = errors.New("gateway: a step panicked")
 	errClientSlow  = errors.New("gateway: the client did not take the answer")
@@ -241,6 +242,8 @@ func answerFor(err error) answer {
 		return answer{status: 400, typ: invalid, code: "invalid_header", param: header.header, message: "Header " + header.header + ": " + header.problem + "."}
 	case errors.As(err, &permission):
 		return answer{status: 403, typ: "permission_error", code: "permission_denied", param: permission.header, message: "Header " + permission.header + " asks for more than this key may have (" + permission.allowed + ")."}
+	case errors.Is(err, errAccount):
+		return answer{status: 403, typ: "permission_error", code: "permission_denied", message: "This key may not use what the account of a backend keeps, for other keys use it too. Whoever runs this gateway allows it by allow: { account: true }."}
 	case errors.As(err, &page):
 		return answer{status: 403, typ: "permission_error", code: "page_not_allowed", param: page.header, message: fmt.Sprintf("The gateway has no keys, so of web pages it serves only its own and those that its configuration names. This one came with %s: %.200s. If it is yours, add %s to the configuration.", page.header, page.value, page.add)}
 	case errors.As(err, &poor):

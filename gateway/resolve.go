@@ -92,22 +92,33 @@ func (x *exchange) resolvePinned() error {
 	if err != nil {
 		return err
 	}
-	for _, b := range x.plan.conf.Backends {
-		if !x.plan.backends[b.Name].Keeps() || o.target != "" && o.target != b.Name {
+	rt, backend, err := x.plan.keeper(x.tenant, o)
+	if err != nil {
+		return err
+	}
+	x.route, x.objective.class, x.owner, x.overrides = rt, rt.class, backend, o
+	return nil
+}
+
+// keeper is the backend that keeps what t has at a hosted API, and the route of t
+// that leads there. Who has a key needs allow.account: all who share the backend share
+// what its account keeps.
+func (p *plan) keeper(t *tenant, o overrides) (rt *route, backend string, err error) {
+	for _, b := range p.conf.Backends {
+		if !p.backends[b.Name].Keeps() || o.target != "" && o.target != b.Name {
 			continue
 		}
 		is := func(t config.Target) bool { return t.Backend == b.Name }
-		for _, r := range x.plan.conf.Routes {
-			rt := x.plan.named(r.Models[0])
-			if !x.tenant.may(rt) || !slices.ContainsFunc(r.Targets, is) {
+		for _, r := range p.conf.Routes {
+			rt := p.named(r.Models[0])
+			if !t.may(rt) || !slices.ContainsFunc(r.Targets, is) {
 				continue
 			}
-			if err := x.tenant.grants(rt, o); err != nil {
-				return err
+			if t.conf != nil && !t.conf.Allow.Account {
+				return nil, "", errAccount
 			}
-			x.route, x.objective.class, x.owner, x.overrides = rt, rt.class, b.Name, o
-			return nil
+			return rt, b.Name, t.grants(rt, o)
 		}
 	}
-	return errUnserved
+	return nil, "", errUnserved
 }

@@ -243,8 +243,10 @@ func TestWhatAKeyKeepsAtAHostedAPI(t *testing.T) {
 		}
 		all, second, none := key("all", "sk-all"), key("second", "sk-second"), key("none", "sk-none")
 		second.Routes, none.Routes = []string{"on-b", "on-engine"}, []string{"on-engine"}
-		all.Allow.Target = true
-		c.Keys = []config.Key{all, second, none}
+		all.Allow = config.Allow{Target: true, Account: true}
+		second.Allow.Account, none.Allow.Account = true, true
+		closed := key("closed", "sk-closed")
+		c.Keys = []config.Key{all, second, none, closed}
 		engines := map[string]http.Handler{}
 		scripts := map[string]*script{}
 		for _, name := range []string{"engine", "a", "b"} {
@@ -284,6 +286,11 @@ func TestWhatAKeyKeepsAtAHostedAPI(t *testing.T) {
 		}
 		if r := h.do(h.request("GET", "/v1/vector_stores", "", "Authorization", "Bearer sk-none")); r.status != 404 || scripts["engine"].calls() != 0 {
 			t.Errorf("a key without such a backend: %d", r.status)
+		}
+		// What one key keeps there another one could read: it has to be allowed.
+		n = scripts["b"].calls()
+		if r := h.do(h.request("GET", "/v1/vector_stores", "", "Authorization", "Bearer sk-closed")); r.status != 403 || r.code(t) != "permission_denied" || scripts["b"].calls() != n {
+			t.Errorf("a key that may not: %d %s", r.status, r.body)
 		}
 		// Whoever cleans paths behind us would ask what the gateway has not allowed.
 		for _, way := range []string{

@@ -69,6 +69,8 @@ const (
 // messages, and what is below it, speaks Anthropic's dialect.
 const messages = "/messages"
 
+const files = "/files"
+
 var table = []*Endpoint{
 	{Path: "/chat/completions", Dialect: Chat, Decodes: true, Basic: true, Deployed: true, Pasted: true},
 	{Path: "/completions", Dialect: Completions, Decodes: true, Basic: true, Deployed: true, Pasted: true},
@@ -103,7 +105,9 @@ var table = []*Endpoint{
 	{Path: "/responses/{id}/cancel", Stored: true, Quick: true},
 	{Path: "/responses/{id}/input_items", Methods: []string{http.MethodGet}, Stored: true, Quick: true},
 
-	// What a client keeps at a hosted API.
+	// What a client keeps at a hosted API. Of files, those for batch jobs are Pacer's own.
+	{Path: files, Methods: []string{http.MethodGet, http.MethodPost}, Stored: true, Pinned: true, Quick: true},
+	{Path: files + "/*", Methods: []string{http.MethodGet, http.MethodDelete}, Stored: true, Pinned: true, Quick: true},
 	{Path: "/vector_stores", Methods: []string{http.MethodGet, http.MethodPost}, Stored: true, Pinned: true, Quick: true},
 	{Path: "/vector_stores/*", Methods: []string{http.MethodGet, http.MethodPost, http.MethodDelete}, Stored: true, Pinned: true, Quick: true},
 	{Path: "/fine_tuning/*", Methods: []string{http.MethodGet, http.MethodPost, http.MethodDelete}, Stored: true, Pinned: true, Quick: true},
