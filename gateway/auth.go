@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
@@ -27,7 +28,7 @@ func (p *plan) authenticate(r *http.Request) (*tenant, error) {
 	if len(p.tenants) == 0 {
 		return anyone, nil
 	}
-	key := clientKey(r.Header)
+	key := cmp.Or(clientKey(r.Header), googleKey(r))
 	sum := sha256.Sum256([]byte(key))
 	var found *tenant
 	for _, t := range p.tenants {
@@ -45,8 +46,8 @@ func (p *plan) authenticate(r *http.Request) (*tenant, error) {
 	return found, nil
 }
 
-// clientKey returns the key in Authorization, x-api-key or api-key, or that of a
-// WebSocket of a browser, whichever comes first; "" when there is none.
+// clientKey returns the key in Authorization, x-api-key, api-key or x-goog-api-key, or
+// that of a WebSocket of a browser, whichever comes first; "" when there is none.
 func clientKey(h http.Header) string {
 	if scheme, key, ok := strings.Cut(h.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(key)
@@ -55,6 +56,9 @@ func clientKey(h http.Header) string {
 		return key
 	}
 	if key := h.Get("Api-Key"); key != "" {
+		return key
+	}
+	if key := h.Get("X-Goog-Api-Key"); key != "" {
 		return key
 	}
 	return keyOffered(h)

@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/usage"
 )
@@ -129,7 +130,7 @@ func (x *exchange) costHeader(t *attempt, h http.Header) {
 // costComment is what the request cost, as the comment behind the last event of a
 // stream, where no reader of events looks; nil = nobody knows, or it is nothing.
 func (x *exchange) costComment(t *attempt) []byte {
-	if t.answer.form != formEvents || t.kind != answerGood || !x.request.end.Decodes {
+	if t.answer.form != formEvents || t.kind != answerGood || !x.request.end.Decodes || x.request.end.PartOf(endpoint.Google) { // its SDKs know no comments
 		return nil
 	}
 	tokens, end := x.used(t, time.Now())

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"strconv"
@@ -18,11 +19,11 @@ func (x *exchange) offerCount(t *attempt) {
 	path := x.request.path
 	serves := t.backend.Serves(path)
 	has, known := t.backend.Has(path)
-	if serves && (t.backend.Counts() || known && has) {
+	if serves && (t.backend.Counts(path, cmp.Or(t.up.model, x.request.parsed.Model)) || known && has) {
 		return
 	}
 	own := substitute{call: t.up.call, counted: x.countTokens()}
-	if known || !serves {
+	if known || !serves || x.request.end.PartOf(endpoint.Google) {
 		t.verdict(providers.ErrNoVerdict) // it is not asked
 		t.up.use(own)
 		return
@@ -46,11 +47,13 @@ func (x *exchange) countTokens() int {
 // countAnswer is the gateway's own answer to who asks how many tokens a prompt has.
 // It has the form that the endpoint at path has.
 func countAnswer(path string, n int) *http.Response {
-	object := ""
-	if !endpoint.InMessages(path) {
-		object = `"object":"response.input_tokens",`
+	body := `{"object":"response.input_tokens","input_tokens":` + strconv.Itoa(n) + `}`
+	switch {
+	case endpoint.InMessages(path):
+		body = `{"input_tokens":` + strconv.Itoa(n) + `}`
+	case endpoint.Of(path).PartOf(endpoint.Google):
+		body = `{"totalTokens":` + strconv.Itoa(n) + `}`
 	}
-	body := `{` + object + `"input_tokens":` + strconv.Itoa(n) + `}`
 	return &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
 		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),

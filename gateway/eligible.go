@@ -14,16 +14,17 @@ import (
 // and those whose URL cannot hold the client's name of the model.
 func (x *exchange) excludeUnfit() error {
 	misnamed, cut, sure := false, false, x.countsSurely()
+	path := x.request.path
 	var unable error
 	for i := range x.plan.conf.Backends {
 		conf := &x.plan.conf.Backends[i]
 		name := conf.Name
 		b := x.plan.backends[name]
 		switch {
-		case x.owner != "" && name != x.owner, x.overrides.target != "" && name != x.overrides.target, sure && !b.Counts():
+		case x.owner != "" && name != x.owner, x.overrides.target != "" && name != x.overrides.target, sure && !b.Counts(path, x.modelAt(b)):
 		case !x.request.reachable(b):
 			cut = true
-		case x.translates(b):
+		case x.translates(b, x.modelAt(b)):
 			if !x.mayReach(name) {
 				break
 			}
@@ -32,8 +33,8 @@ func (x *exchange) excludeUnfit() error {
 				continue
 			}
 			unable = cmp.Or(unable, err)
-		case !b.Serves(x.request.path) && !x.request.end.Counts: // what it cannot count, the gateway does
-		case b.Deploys(x.request.path) && x.misnames(name):
+		case !b.Serves(path) && !x.request.end.Counts: // what it cannot count, the gateway does
+		case b.Deploys(path) && x.misnames(name):
 			misnamed = true
 		default:
 			continue
@@ -63,9 +64,10 @@ func (x *exchange) mayReach(backend string) bool {
 // countsSurely reports whether tokens are to be counted, and a backend of the
 // route is known to do so.
 func (x *exchange) countsSurely() bool {
-	return x.request.end.Counts && endpoint.InMessages(x.request.path) && x.plan.reaches(x.route, func(t config.Target) bool {
+	end := x.request.end
+	return end.Counts && (endpoint.InMessages(end.Path) || end.PartOf(endpoint.Google)) && x.plan.reaches(x.route, func(t config.Target) bool {
 		b := x.plan.backends[t.Backend]
-		return b != nil && b.Counts()
+		return b != nil && b.Serves(x.request.path) && b.Counts(x.request.path, x.modelAt(b))
 	})
 }
 

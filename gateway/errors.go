@@ -358,7 +358,9 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) int {
 		maps.Copy(h, a.retry)
 	}
 	var body []byte
-	if endpoint.InMessages(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/openai"), "/v1")) {
+	if endpoint.InGoogle(r.URL.Path) {
+		body = a.google()
+	} else if endpoint.InMessages(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/openai"), "/v1")) {
 		body = openai.MessagesErrorBody(a.message, a.status, a.param, a.code, requestID(r.Context()))
 	} else {
 		body = openai.ErrorBody(a.message, a.typ, a.param, a.code)

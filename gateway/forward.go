@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/providers"
 )
 
@@ -78,6 +79,10 @@ func (x *exchange) try() error {
 // call makes the call of t, whose backend speaks the client's dialect.
 func (x *exchange) call(t *attempt) {
 	u, r := &t.up, &x.request
+	if model := cmp.Or(u.model, r.parsed.Model); r.end.PartOf(endpoint.Google) {
+		x.callGoogle(t, model)
+		return
+	}
 	body := edited{body: r.body}
 	if !r.end.Stored {
 		u.ask, u.strip = x.onward.ask(t.backend, r)
@@ -103,7 +108,7 @@ func (x *exchange) send(t *attempt) error {
 	u, r := &t.up, &x.request
 	if r.end.Socket {
 		x.callSocket(t)
-	} else if x.translates(t.backend) {
+	} else if x.translates(t.backend, cmp.Or(u.model, r.parsed.Model)) {
 		if err := x.translate(t); err != nil {
 			t.verdict(providers.ErrNoVerdict)
 			return err

@@ -33,6 +33,7 @@ func (g *Gateway) routes() http.Handler {
 		show := g.showModel(base + "/models/")
 		add(base+"/models", methods{http.MethodGet: g.listModels, http.MethodHead: g.listModels})
 		add(base+"/models/*", methods{http.MethodGet: show, http.MethodHead: show})
+		table[base+"/models/*"] = g.withGenerate(table[base+"/models/*"])
 	}
 	for _, end := range endpoint.All() {
 		for _, at := range end.Addresses() {
@@ -45,6 +46,9 @@ func (g *Gateway) routes() http.Handler {
 	}
 	if g.batches != nil {
 		g.batchRoutes(add)
+	}
+	for _, base := range endpoint.GoogleBases() {
+		table[base+"*"] = g.google(base)
 	}
 	for _, base := range endpoint.ModelBases() {
 		table[base+"*"] = g.named(base)

@@ -57,6 +57,7 @@ func (x *exchange) copyHeader(t *attempt) {
 	if from["Content-Type"] == nil {
 		to["Content-Type"] = nil // there, so that none is guessed from the body
 	}
+	x.request.googleHeader(t, to)
 	if t.answer.events {
 		to.Set("Cache-Control", "no-cache")
 		to.Set("X-Accel-Buffering", "no")

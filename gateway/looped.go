@@ -65,7 +65,7 @@ type looped struct {
 func (x *exchange) handOver(t *attempt) bool {
 	r := x.request.http
 	if x.g.relays.loops == nil || x.route.conf.Continue || x.plan.conf.Relay != RelayByLoop || r.ProtoMajor != 1 || r.ProtoMinor != 1 ||
-		t.answer.form != formEvents || t.kind != answerGood || t.up.translation != nil || t.phase >= phaseFinished {
+		t.answer.form != formEvents || t.kind != answerGood || t.up.translation != nil || t.phase >= phaseFinished || x.request.array() {
 		return false
 	}
 	from, client := providers.Lendable(t.up.resp.Body), clientconn.Lend(r)

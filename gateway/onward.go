@@ -151,7 +151,7 @@ func (x *exchange) leaveBehind(t *attempt, cut *cutError) {
 	x.request.estimate += (text + bytesPerToken - 1) / bytesPerToken
 	x.failover.spared = x.failover.sends
 	for name, b := range x.plan.backends {
-		if b.Continues() == upstream.NoContinue || x.translates(b) {
+		if b.Continues() == upstream.NoContinue || x.translates(b, x.modelAt(b)) {
 			p.exclude(name)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/clientconn"
+	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/internal/openai"
 )
 
@@ -43,6 +44,9 @@ func (x *exchange) read() error {
 	}
 	if r.named != "" {
 		r.parsed.Name(r.named)
+	}
+	if err == nil && r.end.Dialect == endpoint.Generate {
+		r.generates()
 	}
 	return err
 }

@@ -52,6 +52,8 @@ func clientDialect(end *endpoint.Endpoint) translate.Name {
 		return translate.Messages
 	case endpoint.Responses:
 		return translate.Responses
+	case endpoint.Generate:
+		return translate.Gemini
 	}
 	return translate.None
 }
@@ -69,11 +71,15 @@ func targetDialect(f upstream.Form) translate.Name {
 	return translate.Chat
 }
 
-// translates reports whether the request goes to b in another dialect: it is not
-// of b's API, or b was found to lack the endpoint.
-func (x *exchange) translates(b *backend) bool {
-	if clientDialect(x.request.end) == translate.None {
+// translates reports whether the request goes to model at b in another dialect: it is
+// not of b's API, or b was found to lack the endpoint.
+func (x *exchange) translates(b *backend, model string) bool {
+	switch clientDialect(x.request.end) {
+	case translate.None:
 		return false
+	case translate.Gemini: // of several APIs at one server, the model says which
+		form, _ := b.FormOf(model)
+		return targetDialect(form) != translate.Gemini
 	}
 	if !b.Serves(x.request.path) {
 		return true
@@ -96,6 +102,9 @@ func (x *exchange) write(b *backend, model string) (*translate.Written, error) {
 	if !s.read {
 		s.read = true
 		s.parsed, s.err = translate.Read(clientDialect(x.request.end), x.request.body.bytes())
+		if s.err == nil && x.request.end.Dialect == endpoint.Generate {
+			s.parsed.Stream = x.request.end.Flows
+		}
 	}
 	if s.err != nil {
 		return nil, s.err
@@ -174,7 +183,7 @@ func (x *exchange) offerInstead(t *attempt) {
 	if path == "/chat/completions" || clientDialect(x.request.end) == translate.None || x.request.parsed.PreviousResponseID != "" {
 		return
 	}
-	if _, known := t.backend.Has(path); known || t.backend.Counts() {
+	if _, known := t.backend.Has(path); known || t.backend.Counts(path, x.request.parsed.Model) || x.request.end.PartOf(endpoint.Google) {
 		return
 	}
 	if err := x.carries(t.backend, x.dropsAt(t.name())); err != nil {
@@ -254,6 +263,7 @@ func (x *exchange) translated(t *attempt) (s substitute, err error) {
 	n.reply = translate.Reply{
 		ID: replyID(requestID(r.http.Context())), Model: r.parsed.Model, Created: r.arrived.Unix(),
 		WantUsage: x.speech.parsed.WantUsage, Prompt: x.prompt.tokens, Spaces: x.speech.parsed.Spaces,
+		Array: r.array(),
 	}
 	s.translation = n
 	var body plainBody
@@ -405,6 +415,9 @@ type streamTranslator struct{ *translate.Stream }
 func (t *attempt) newMeter(path string) providers.Meter {
 	if n := t.up.translation; n != nil {
 		return streamTranslator{translate.NewStream(n.from, n.to, n.reply)}
+	}
+	if t.asGoogle() {
+		return t.googleMeter()
 	}
 	return t.backend.NewMeter(path, t.answer.form == formEvents, t.up.strip)
 }

@@ -42,9 +42,15 @@ func (b *Backend) Continues() upstream.Continue { return b.kind.Continue }
 // Kind is the word of b's kind.
 func (b *Backend) Kind() string { return b.kind.Word }
 
-// Counts reports whether the tokens of a prompt are surely counted here: by
-// Anthropic's own API. Not all engines that speak Messages can.
-func (b *Backend) Counts() bool { return b.kind.API&endpoint.Anthropic != 0 }
+// Counts reports whether the tokens of a prompt for model are surely counted here, at
+// path: by Anthropic's own API, or Google's. Not all engines that speak Messages can.
+func (b *Backend) Counts(path, model string) bool {
+	if endpoint.Of(path).PartOf(endpoint.Google) {
+		f, _ := b.kind.FormOf(model)
+		return f.Count != ""
+	}
+	return b.kind.API&endpoint.Anthropic != 0
+}
 
 // Deploys reports whether a call of path has the model in its URL. Such a model
 // has to be the name of a deployment (upstream.DeploymentName).

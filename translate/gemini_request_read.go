@@ -205,6 +205,12 @@ func (in *reader) geminiMedia(path string, p *Part) {
 		}
 	case "video":
 		in.r.Unknown = append(in.r.Unknown, path)
+	case "text":
+		text, err := base64.StdEncoding.DecodeString(p.Data)
+		if err != nil {
+			in.refuse(path+".data", "%s.data is not base64.", path)
+		}
+		*p = Part{Text: string(text)}
 	case "":
 		in.refuse(path+".mimeType", "%s.mimeType is missing.", path)
 	default:

@@ -84,7 +84,7 @@ type Stream struct {
 	event   Event
 
 	plain, array bool // payloads go on as they are; and are items of an array
-	items       int  // that have gone on
+	items        int  // that have gone on
 
 	keep int
 	kept []byte
@@ -167,7 +167,7 @@ func (s *Stream) Held() int {
 // ends there: what comes of it is not passed on any more.
 func (s *Stream) Shed() {
 	s.frames.shed()
-	if h, ok := s.to.(interface{ shed() }); ok {
+	if h, ok := s.to.(interface{ shed() }); ok && !s.plain {
 		h.shed()
 		s.over = true
 	}

@@ -17,6 +17,9 @@ var bases = []string{"/v1", "", "/openai/v1"}
 
 // Addresses returns the paths of e, without a slash at their end.
 func (e *Endpoint) Addresses() (all []Address) {
+	if e.APIs == Google { // Asked knows them
+		return nil
+	}
 	for _, base := range bases {
 		if !e.Root || base == "" || base == "/v1" && !strings.HasPrefix(e.Path, "/v2/") {
 			all = append(all, Address{Path: base + e.Path, Base: base})
@@ -45,7 +48,7 @@ func Named(rest string) (e *Endpoint, model string) {
 	rest = "/" + strings.TrimSuffix(rest, "/")
 	for _, e := range table {
 		model, found := strings.CutSuffix(rest, e.Path)
-		if found && nameable(model[min(1, len(model)):]) && !e.Root && !e.Stored && e.Methods == nil {
+		if found && e.APIs != Google && nameable(model[min(1, len(model)):]) && !e.Root && !e.Stored && e.Methods == nil {
 			return e, model[1:]
 		}
 	}

@@ -13,6 +13,7 @@ const (
 	Transcription                // typed events up to transcript.text.done, or chunks; a document may be plain text
 	Speech                       // sound, or typed events up to speech.audio.done
 	Images                       // typed events; one or several are completed
+	Generate                     // Google's: chunks with candidates, as events or as one array
 )
 
 // Chunks reports whether answers are made of choices, which are asked for their

@@ -47,6 +47,9 @@ type Endpoint struct {
 	// kind has one of them.
 	APIs API
 
+	// Flows: its answers are streams, which is said by its path alone.
+	Flows bool
+
 	// Deployed: Azure's API with a version in the query has the model in the
 	// path of it.
 	Deployed bool
@@ -63,6 +66,7 @@ type API uint8
 const (
 	OpenAI API = 1 << iota
 	Anthropic
+	Google
 	Foreign // of a dialect that no endpoint has: what goes there was translated
 )
 
@@ -79,6 +83,12 @@ var table = []*Endpoint{
 	{Path: "/responses/compact", Dialect: Documents, Continues: true},
 	{Path: messages, Dialect: Messages, Decodes: true, Pasted: true, APIs: OpenAI | Anthropic},
 	{Path: messages + "/count_tokens", Dialect: Documents, Counts: true, Quick: true, APIs: OpenAI | Anthropic},
+
+	// Google's: the model stands in the path, and Asked finds it there.
+	{Path: modelStep + "generateContent", Dialect: Generate, Decodes: true, APIs: Google},
+	{Path: modelStep + "streamGenerateContent", Dialect: Generate, Decodes: true, Flows: true, APIs: Google},
+	{Path: modelStep + "countTokens", Dialect: Documents, Counts: true, Quick: true, APIs: Google},
+
 	{Path: "/embeddings", Dialect: Documents, Quick: true, Deployed: true, Pasted: true},
 	{Path: "/rerank", Dialect: Documents, Quick: true},
 	{Path: "/moderations", Dialect: Documents, Quick: true, Default: "omni-moderation-latest"},

@@ -22,13 +22,13 @@ func (r *Request) Parts(take func(part []byte)) {
 func (p *peeker) part(key []byte, v int) (end int) {
 	at := &p.req.spans.text
 	switch string(key) {
-	case "messages", "input":
+	case "messages", "input", "contents":
 		if p.kind(v) == '[' {
 			return p.listed(v)
 		}
 	case "tools":
 		at = &p.req.spans.tools
-	case "system", "instructions":
+	case "system", "instructions", "systemInstruction", "system_instruction":
 		at = &p.req.spans.system
 	case "prompt":
 	default:

@@ -171,7 +171,7 @@ var table = []*Kind{
 		Usage:  Usage{Unasked: true},
 	},
 	{
-		Word: "gemini", Name: "Gemini", API: endpoint.Foreign,
+		Word: "gemini", Name: "Gemini", API: endpoint.Google,
 		Home:      "https://generativelanguage.googleapis.com/v1beta",
 		KeyHeader: "X-Goog-Api-Key", KeyRefused: googleKeyRefused,
 		Forms: []Form{{
@@ -182,7 +182,7 @@ var table = []*Kind{
 		Layers: []Layer{{End: "/openai", Kind: Kind{KeyRefused: googleKeyRefused}}},
 	},
 	{
-		Word: "vertex", Name: "Vertex AI", API: endpoint.Foreign, AnyPath: true, Unlisted: true, Auth: AuthGoogle,
+		Word: "vertex", Name: "Vertex AI", API: endpoint.Google, AnyPath: true, Unlisted: true, Auth: AuthGoogle,
 		Home:       "https://{region}-aiplatform.googleapis.com/v1/projects/{project}/locations/{region}",
 		GlobalHome: "https://aiplatform.googleapis.com/v1/projects/{project}/locations/global",
 		Forms: []Form{
