@@ -222,3 +222,43 @@ func TestAnAnswerAtTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// A job is cancelled within two seconds: its lines run on two replicas and never end, a
+// third replica died with lines of it, and another job has all the slots.
+func TestACancelIsQuick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := batch.NewMemory(1<<20, time.Hour)
+		var broken atomic.Int64
+		serve := func(ctx context.Context, _ batch.Job, _ batch.Line) batch.Answer {
+			<-ctx.Done()
+			broken.Add(1)
+			return batch.Answer{Status: 499}
+		}
+		add(t, s, "a", input(100), 24*time.Hour)
+		dead, err := s.Claim(t.Context(), time.Now(), time.Now().Add(30*time.Second), 10)
+		if err != nil || len(dead) != 10 {
+			t.Fatal(dead, err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		for range 2 {
+			done.Go(func() { _ = batch.NewRunner(batch.Options{Store: s, Serve: serve, Slots: 4}).Run(ctx) })
+		}
+		time.Sleep(time.Second)
+		add(t, s, "b", input(100), 24*time.Hour)
+		for _, id := range []string{"a", "b"} { // b gets the slots that a gives up
+			if j, err := s.Cancel(t.Context(), id, time.Now()); err != nil || id == "a" && j.Status != batch.Cancelling {
+				t.Fatal(j, err)
+			}
+			time.Sleep(2 * time.Second)
+			if j, err := s.Job(t.Context(), id); err != nil || j.Status != batch.Cancelled {
+				t.Errorf("%s after two seconds: %+v, %v", id, j, err)
+			}
+		}
+		if n := broken.Load(); n != 16 {
+			t.Errorf("%d lines were broken off, want the 8 of each", n)
+		}
+		stop()
+		done.Wait()
+	})
+}

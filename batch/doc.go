@@ -23,6 +23,18 @@ var ErrNotFound = errors.New("batch: there is none of this id")
 // ErrFull reports that files, jobs and results have taken all the room that there is.
 var ErrFull = errors.New("batch: there is no room for more")
 
+// ErrMany reports that as many jobs of one owner run as may.
+var ErrMany = errors.New("batch: the owner has as many jobs as may run")
+
+const (
+	// MostRunning is how many jobs of one owner may run at once.
+	MostRunning = 1000
+
+	// CancelWait is how long the end of a job that is cancelled waits for the lines that
+	// run: those of a replica that died would hold it for as long as their claims.
+	CancelWait = time.Second
+)
+
 // File is what was uploaded. It belongs to one owner, the name of a key.
 type File struct {
 	ID      string    `json:"id"`

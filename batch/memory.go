@@ -141,7 +141,16 @@ func (m *Memory) AddJob(_ context.Context, j Job) error {
 	if !fits() {
 		m.sweep(j.Created)
 	}
-	if !fits() {
+	running := 0
+	for _, have := range m.jobs {
+		if have.Owner == j.Owner && !have.Status.Over() {
+			running++
+		}
+	}
+	switch {
+	case running >= MostRunning:
+		return ErrMany
+	case !fits():
 		return ErrFull
 	}
 	m.used += notes
@@ -208,7 +217,7 @@ func (j *memoryJob) settle(now time.Time) {
 	switch {
 	case j.Completed+j.Failed == j.Total:
 		j.Status, j.Ended = Completed, now
-	case running > 0:
+	case running > 0 && (j.Status != Cancelling || now.Sub(j.Asked) < CancelWait):
 	case j.Status == Cancelling:
 		j.Status, j.Ended = Cancelled, now
 	case !now.Before(j.Expires):

@@ -130,9 +130,10 @@ func (r *Runner) claim(ctx context.Context) []Claim {
 	r.mu.Lock()
 	free := r.o.Slots - len(r.running)
 	r.mu.Unlock()
-	if free <= 0 || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return nil
 	}
+	free = max(free, 0) // also then jobs end that are cancelled
 	now := time.Now()
 	claims, err := r.o.Store.Claim(ctx, now, now.Add(r.o.Lease), free)
 	full := errors.Is(err, ErrFull)

@@ -7,7 +7,7 @@ import (
 
 // Store keeps files, jobs, and what came of their lines. It is safe for concurrent
 // use, and by several processes where it is shared. What was added is there until
-// it expires. Errors but ErrNotFound and ErrFull mean that the store cannot be
+// it expires. Errors but ErrNotFound, ErrFull and ErrMany mean that the store cannot be
 // reached, and that the same may be asked again.
 type Store interface {
 	AddFile(ctx context.Context, f File, content []byte) error
@@ -16,6 +16,7 @@ type Store interface {
 	Files(ctx context.Context, owner string) ([]File, error) // the newest first
 	DeleteFile(ctx context.Context, id string) error
 
+	// AddJob adds a job. ErrMany = its owner has MostRunning that run.
 	AddJob(ctx context.Context, j Job) error
 	Job(ctx context.Context, id string) (Job, error)
 	Jobs(ctx context.Context, owner string) ([]Job, error) // the newest first
@@ -25,7 +26,8 @@ type Store interface {
 
 	// Claim takes up to most lines of the jobs that run, of whichever comes first this
 	// time, for the caller alone until until. It also ends jobs that are to be cancelled or
-	// whose time is over, and of which nothing runs any more. ErrFull = there are
+	// whose time is over, and of which nothing runs any more, or, cancelled CancelWait
+	// ago, whatever runs. ErrFull = there are
 	// lines, and no room for what would come of them.
 	Claim(ctx context.Context, now, until time.Time, most int) ([]Claim, error)
 

@@ -176,7 +176,7 @@ type Limits struct {
 type Batches struct {
 	// requests of jobs that one gateway has under way at once
 	Slots int `yaml:"slots" min:"1" default:"64"`
-	// room for all uploaded files; with the store memory, for what came of the jobs too
+	// room for all uploaded files and what came of the jobs
 	Bytes int64 `yaml:"bytes" default:"256MiB"`
 	// how long files stay, and jobs after their end
 	Keep time.Duration `yaml:"keep" above:"0" default:"168h"`

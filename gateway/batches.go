@@ -50,6 +50,8 @@ func (g *Gateway) owned(serve func(w http.ResponseWriter, r *http.Request, t *te
 			g.refuse(w, r, &openai.BadRequest{Message: "There is no file or batch of this id.", Param: "id", Code: notThere})
 		case errors.Is(err, batch.ErrFull):
 			g.refuse(w, r, &openai.BadRequest{Message: "There is no room for another file or batch. Delete files that are done with, or ask whoever runs this gateway for more (batches.bytes).", Param: "file", Code: "files_full"})
+		case errors.Is(err, batch.ErrMany):
+			g.refuse(w, r, &openai.BadRequest{Message: fmt.Sprintf("This key has %d batches that run, as many as may. Wait until some are over, or cancel some.", batch.MostRunning), Code: "too_many_batches"})
 		case err != nil && answerFor(err).code == "internal_error": // of the store
 			g.log.Warn("the store of batch jobs cannot be asked", "error", err)
 			g.refuse(w, r, errNoStore)

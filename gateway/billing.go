@@ -23,8 +23,9 @@ const maxTag = 64
 // bill is what a request has to do with money. The zero value is that of a
 // request that nobody pays for.
 type bill struct {
-	tags  string // as in usage.Of
-	spill string // the route that its budget sends it to; "" = the one it names
+	tags   string     // as in usage.Of
+	spill  string     // the route that its budget sends it to; "" = the one it names
+	booked usage.Sums // what of it was added up before its end
 }
 
 // budgetError reports that the budget of a key or its team is spent.
@@ -62,7 +63,24 @@ func (x *exchange) afford() error {
 	return nil
 }
 
-// spend settles what the request used.
+// spendSoFar adds up what a session has used so far. The error is a *budgetError, of a key
+// or team that has nothing left.
+func (x *exchange) spendSoFar(t *attempt, now time.Time) error {
+	if x.g.usage == nil {
+		return nil
+	}
+	tokens, end := x.used(t, now)
+	x.spend(now, x.cost(tokens, end))
+	if x.tenant.conf == nil {
+		return nil
+	}
+	if v := x.g.usage.Check(now, x.tenant.name, x.tenant.conf.Team); v.Exhausted {
+		return &budgetError{v.State}
+	}
+	return nil
+}
+
+// spend adds up what the request used, as far as it was not before.
 func (x *exchange) spend(now time.Time, cost usage.Money) {
 	if x.g.usage == nil || x.failover.sends == 0 || x.attempt == nil {
 		return
@@ -80,7 +98,15 @@ func (x *exchange) spend(now time.Time, cost usage.Money) {
 	if x.tenant.conf != nil {
 		of.Team = x.tenant.conf.Team
 	}
-	x.g.usage.Add(usage.Record{At: now, Of: of, Sums: s})
+	more, had := s, x.bill.booked
+	more.Requests -= had.Requests
+	more.Input -= had.Input
+	more.Cached -= had.Cached
+	more.Output -= had.Output
+	more.Reasoning -= had.Reasoning
+	more.Cost -= had.Cost
+	x.bill.booked = s
+	x.g.usage.Add(usage.Record{At: now, Of: of, Sums: more})
 }
 
 // upModel is the model that the backend was asked for.

@@ -26,6 +26,9 @@ const (
 	// set headers.
 	socketKey = "openai-insecure-api-key."
 
+	// closePolicy is the code of a close frame that no other one fits, by RFC 6455.
+	closePolicy = 1008
+
 	socketProtocol   = "Sec-Websocket-Protocol"
 	socketExtensions = "Sec-Websocket-Extensions"
 )
@@ -161,8 +164,9 @@ func (x *exchange) roomFor(bytes int) bool {
 // sessionEnded says what the end of a session means.
 func (x *exchange) sessionEnded(t *attempt, err error) error {
 	var refused *realtime.RefusedError
+	var poor *budgetError
 	switch {
-	case err == nil, errors.Is(err, realtime.ErrIdle), errors.Is(err, errTotal):
+	case err == nil, errors.Is(err, realtime.ErrIdle), errors.Is(err, errTotal), errors.As(err, &poor):
 		return nil
 	case errors.Is(err, errDraining):
 		return &cutError{backend: t.name(), err: err}
@@ -284,5 +288,8 @@ func (x *exchange) tokensOf(t *attempt) func(text []byte) {
 		sum.AudioPromptTokens += min(max(told.Details.Audio, 0), u.PromptTokens)
 		sum.AudioCompletionTokens += min(max(told.Said.Audio, 0), u.CompletionTokens)
 		t.measured.count(&sum)
+		if err := x.spendSoFar(t, time.Now()); err != nil {
+			t.up.cancel(&realtime.EndError{Code: closePolicy, Reason: "the budget is spent", Err: err})
+		}
 	}
 }

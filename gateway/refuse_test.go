@@ -505,7 +505,7 @@ func TestA404SaysWhatIsWrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, settings("a"), nil)
 		for path, hint := range map[string]bool{
-			"/v1/files": false, "/v1/assistants": false, "/v1/batches/b1": false, "/v1/evals/e1": false,
+			"/v1/threads": false, "/v1/assistants": false, "/v1/batches/b1": false, "/v1/evals/e1": false,
 			"/chat/completion": true, "/v1/v1/chat/completions": true, "/api/v1/chat/completions": true,
 		} {
 			r := h.post(path, `{"model":"chat"}`)

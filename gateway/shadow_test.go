@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,6 +77,73 @@ func TestAShadowThatStalls(t *testing.T) {
 		synctest.Wait()
 		if h.gateway.shadows.Load() != 0 || h.gateway.running.Load() != 0 || h.gateway.buffered.used.Load() != 0 {
 			t.Errorf("left: %d copies, %d running, %d bytes", h.gateway.shadows.Load(), h.gateway.running.Load(), h.gateway.buffered.used.Load())
+		}
+	})
+}
+
+// Users with a floor stream from an engine whose copies go to another one, and from the
+// same one. Whatever the copies do, dying, stalling before or within their answers or
+// talking, no user is refused, late or short of a token, and no figure of theirs changes.
+func TestAShadowTouchesNoFloor(t *testing.T) {
+	const users, tokens, step = 8, 200, 30 * time.Millisecond // who of two comes first in an instant may be a step of the engine
+	type told struct {
+		met, offered int
+		slowest      time.Duration
+	}
+	play := func(t *testing.T, share float64, where, behave string) (got told) {
+		synctest.Test(t, func(t *testing.T) {
+			c := shadowing()
+			c.Routes[0].SLO.MinTPS, c.Routes[0].Shadow.Share = 30, share
+			c.Routes[1].Targets = []config.Target{{Backend: where, Model: "big"}}
+			c.Routes[0].Targets[0].Model = "big"
+			real, next := engine(t), engine(t)
+			if behave != "" && where == "b" {
+				fault(t, next, behave)
+			}
+			h := open(t, c, map[string]http.Handler{"a": real, "b": next})
+			var running sync.WaitGroup
+			var mu sync.Mutex
+			for range users {
+				running.Go(func() {
+					for range 3 {
+						start := time.Now()
+						r := h.post(chat, fmt.Sprintf(`{"model":"chat","max_tokens":%d,"stream":true,"messages":[{"role":"user","content":"x"}]}`, tokens))
+						took := time.Since(start)
+						mu.Lock()
+						got.slowest = max(got.slowest, took)
+						mu.Unlock()
+						if s := readStream(r.body); r.status != 200 || r.err != nil || s.done != 1 || len(s.finishes) != 1 {
+							t.Errorf("a user got %d %v", r.status, r.err)
+						}
+					}
+				})
+			}
+			running.Wait()
+			<-time.After(c.Timeouts.Total + time.Minute) // copies that stall end at last
+			s := h.metrics.Route("chat")
+			got.met, got.offered = int(s.Met), int(s.Offered)
+			h.idle()
+		})
+		return got
+	}
+	without := play(t, 0, "b", "")
+	if without.met != 3*users || without.offered != 3*users {
+		t.Fatalf("without copies: %+v", without)
+	}
+	for name, x := range map[string]struct{ where, behave string }{
+		"talks": {"b", ""}, "is dead": {"b", `{"refuse":true}`}, "fails": {"b", `{"status":500}`}, "stalls": {"b", `{"stall":true}`},
+		"is cut": {"b", `{"cut":5}`}, "is slow": {"b", `{"drift":50}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := play(t, 1, x.where, x.behave); got.met != without.met || got.offered != without.offered || (got.slowest-without.slowest).Abs() > step {
+				t.Errorf("with copies: %+v, without: %+v", got, without)
+			}
+		})
+	}
+	// On the engine of the users copies take places that are left, and no floor.
+	t.Run("on the same engine", func(t *testing.T) {
+		if got := play(t, 1, "a", ""); got.met != without.met || got.offered != without.offered {
+			t.Errorf("with copies: %+v, without: %+v", got, without)
 		}
 	})
 }

@@ -1,26 +1,40 @@
 -- Claims up to ARGV[3] lines for one replica until ARGV[2], and ends jobs that are
--- to go no further. Times are milliseconds since 1970.
--- KEYS: the jobs that run; then, per job of ARGV[5…], its hash and its claims.
--- ARGV: now, until, most, how long a finished job is kept (ms), ids …
-local now, till, most, keep = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+-- to go no further. Times are milliseconds since 1970. Where what is stored has all of
+-- the room, no line is begun, and the reply has one word more if there are lines.
+-- KEYS: the jobs that run, sizes (hash: id → bytes), ends (sorted: id by end); then, per
+-- job of ARGV[7…], its hash, its claims and its results.
+-- ARGV: now, until, most, how long a finished job is kept (ms), the room (bytes), how long
+-- the end of a job that is cancelled waits for what runs (ms), ids …
+local now, most, keep = tonumber(ARGV[1]), tonumber(ARGV[3]), tonumber(ARGV[4])
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', ARGV[1], 'LIMIT', 0, 1000)) do
+  redis.call('HDEL', KEYS[2], id)
+  redis.call('ZREM', KEYS[3], id)
+end
+local used = 0
+for _, n in ipairs(redis.call('HVALS', KEYS[2])) do used = used + tonumber(n) end
+local full, left = used >= tonumber(ARGV[5]), false
 local out = {}
-for i = 5, #ARGV do
-  local id, job, claims = ARGV[i], KEYS[2 + 3 * (i - 5)], KEYS[3 + 3 * (i - 5)]
-  local h = redis.call('HMGET', job, 'status', 'total', 'next', 'done', 'expires')
+for i = 7, #ARGV do
+  local id, at = ARGV[i], 4 + 3 * (i - 7)
+  local job, claims = KEYS[at], KEYS[at + 1]
+  local h = redis.call('HMGET', job, 'status', 'total', 'next', 'expires', 'asked')
   if not h[1] then
     redis.call('ZREM', KEYS[1], id)
   else
-    local total, next, done, expires = tonumber(h[2]), tonumber(h[3]), tonumber(h[4]), tonumber(h[5])
-    local over = now >= expires
-    if h[1] == 'cancelling' or over then
-      if redis.call('ZCOUNT', claims, '(' .. ARGV[1], '+inf') == 0 then
+    local total, next, expires = tonumber(h[2]), tonumber(h[3]), tonumber(h[4])
+    if h[1] == 'cancelling' or now >= expires then
+      local waited = h[1] == 'cancelling' and now - tonumber(h[5] or now) >= tonumber(ARGV[6])
+      if waited or redis.call('ZCOUNT', claims, '(' .. ARGV[1], '+inf') == 0 then
         local status = 'cancelled'
         if h[1] ~= 'cancelling' then status = 'expired' end
         redis.call('HSET', job, 'status', status, 'ended', ARGV[1])
         redis.call('ZREM', KEYS[1], id)
-        for k = 2, 4 do redis.call('PEXPIRE', KEYS[k + 3 * (i - 5)], keep) end
+        redis.call('ZADD', KEYS[3], 'XX', now + keep, id)
+        for k = 0, 2 do redis.call('PEXPIRE', KEYS[at + k], keep) end
       end
-    else
+    elseif full then
+      left = true
+    elseif #out / 2 < most then
       local old = redis.call('ZRANGEBYSCORE', claims, '-inf', ARGV[1], 'LIMIT', 0, most - #out / 2)
       for _, line in ipairs(old) do
         redis.call('ZADD', claims, ARGV[2], line)
@@ -34,9 +48,9 @@ for i = 5, #ARGV do
         next = next + 1
       end
       redis.call('HSET', job, 'next', next)
-      redis.call('PEXPIRE', claims, expires - now + tonumber(keep))
+      redis.call('PEXPIRE', claims, expires - now + keep)
     end
   end
-  if #out / 2 >= most then break end
 end
+if left then out[#out + 1] = 'full' end
 return out

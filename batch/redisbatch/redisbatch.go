@@ -7,12 +7,14 @@
 package redisbatch
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,6 +35,8 @@ var (
 	cancelSource string
 	//go:embed addfile.lua
 	addFileSource string
+	//go:embed addjob.lua
+	addJobSource string
 )
 
 const (
@@ -42,8 +46,9 @@ const (
 	// are known: others the next time, so that jobs that are stuck keep nobody off.
 	mostActive, mostFound = 32, 1000
 
-	// mostListed is how many files or jobs of one owner are listed, the newest ones.
-	mostListed = 1000
+	// mostListed is how many files or jobs of one owner are listed, the newest ones, and
+	// mostKept how many of all owners there are: each takes room, whatever is in it.
+	mostListed, mostKept = 1000, 20_000
 )
 
 // Store is a batch.Store. It is safe for concurrent use.
@@ -52,17 +57,17 @@ type Store struct {
 	most int64
 	keep time.Duration
 
-	claim, done, renew, cancel, addFile *redis.Script
+	claim, done, renew, cancel, addFile, addJob *redis.Script
 }
 
-// Open returns a store for files of at most most bytes in all, which keeps a job
-// for keep after its end. conn should be one of its own: files take longer than
+// Open returns a store for files, and what comes of jobs, of at most most bytes in all,
+// which keeps a job for keep after its end. conn should be one of its own: files take longer than
 // what else is shared.
 func Open(conn *redisconn.Client, most int64, keep time.Duration) *Store {
 	return &Store{
 		conn: conn, most: most, keep: keep,
 		claim: redis.NewScript(claimSource), done: redis.NewScript(doneSource), renew: redis.NewScript(renewSource),
-		cancel: redis.NewScript(cancelSource), addFile: redis.NewScript(addFileSource),
+		cancel: redis.NewScript(cancelSource), addFile: redis.NewScript(addFileSource), addJob: redis.NewScript(addJobSource),
 	}
 }
 
@@ -104,7 +109,7 @@ func (s *Store) AddFile(ctx context.Context, f batch.File, content []byte) error
 	}
 	added, err := s.run(ctx, s.addFile,
 		[]string{s.key("sizes"), s.key("ends"), s.key("file", f.ID), s.key("content", f.ID), s.key("files", f.Owner)},
-		f.ID, ms(f.Created), ms(f.Expires), len(content), s.most, head, content)
+		f.ID, ms(f.Created), ms(f.Expires), len(content), s.most, mostKept, head, content)
 	if err == nil && added == int64(0) {
 		return batch.ErrFull
 	}
@@ -185,28 +190,45 @@ func (s *Store) AddJob(ctx context.Context, j batch.Job) error {
 	if err != nil {
 		return err
 	}
-	status := j.Status
-	if status == "" {
-		status = batch.InProgress
+	if running, err := s.running(ctx, j.Owner); err != nil || running >= batch.MostRunning {
+		return cmp.Or(err, batch.ErrMany)
 	}
-	return s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
-		_, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			p.HSet(ctx, s.key("job", j.ID), "job", head, "status", string(status), "total", j.Total, "next", 0, "done", 0,
-				"completed", 0, "failed", 0, "expires", ms(j.Expires))
-			left := max(time.Until(j.Expires), 0) + s.keep
-			p.PExpire(ctx, s.key("job", j.ID), left)
-			if status == batch.InProgress {
-				p.ZAdd(ctx, s.key("active"), redis.Z{Score: float64(ms(j.Created)), Member: j.ID})
-			} else {
-				p.HSet(ctx, s.key("job", j.ID), "ended", ms(j.Created))
+	added, err := s.run(ctx, s.addJob,
+		[]string{s.key("sizes"), s.key("ends"), s.key("job", j.ID), s.key("active"), s.key("jobs", j.Owner)},
+		j.ID, ms(j.Created), ms(j.Expires), len(j.Metadata), s.most, mostKept, s.keep.Milliseconds(),
+		string(cmp.Or(j.Status, batch.InProgress)), j.Total, head, mostListed)
+	if err == nil && added == int64(0) {
+		return batch.ErrFull
+	}
+	return err
+}
+
+// running is how many jobs of owner are not over; it is looked up only if they may be
+// too many. Who adds some at the same time may have a few more than there may be.
+func (s *Store) running(ctx context.Context, owner string) (n int, err error) {
+	ids, err := s.listed(ctx, s.key("jobs", owner))
+	if err != nil || len(ids) < batch.MostRunning {
+		return len(ids), err
+	}
+	err = s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
+		n = 0
+		replies, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, id := range ids {
+				p.HGet(ctx, s.key("job", id), "status")
 			}
-			p.ZAdd(ctx, s.key("jobs", j.Owner), redis.Z{Score: float64(ms(j.Created)), Member: j.ID})
-			p.ZRemRangeByRank(ctx, s.key("jobs", j.Owner), 0, -mostListed-1)
-			p.PExpire(ctx, s.key("jobs", j.Owner), left)
 			return nil
 		})
+		for _, reply := range replies {
+			if status, ok := reply.(*redis.StringCmd); ok && status.Err() == nil && !batch.Status(status.Val()).Over() {
+				n++
+			}
+		}
+		if errors.Is(err, redis.Nil) { // one that has expired
+			return nil
+		}
 		return err
 	})
+	return n, err
 }
 
 // Job implements batch.Store.
@@ -250,14 +272,14 @@ func (s *Store) Jobs(ctx context.Context, owner string) (all []batch.Job, err er
 
 // Cancel implements batch.Store.
 func (s *Store) Cancel(ctx context.Context, id string, now time.Time) (batch.Job, error) {
-	found, err := s.run(ctx, s.cancel, []string{s.key("job", id)}, ms(now))
+	found, err := s.run(ctx, s.cancel, []string{s.key("job", id), s.key("active")}, ms(now), id)
 	switch {
 	case err != nil:
 		return batch.Job{}, err
 	case found == int64(0):
 		return batch.Job{}, batch.ErrNotFound
 	}
-	if _, err := s.Claim(ctx, now, now, 0); err != nil { // it may be over already
+	if _, err := s.Claim(ctx, now, now, 0); err != nil && !errors.Is(err, batch.ErrFull) { // it may be over already
 		return batch.Job{}, err
 	}
 	return s.Job(ctx, id)
@@ -265,18 +287,12 @@ func (s *Store) Cancel(ctx context.Context, id string, now time.Time) (batch.Job
 
 // Claim implements batch.Store.
 func (s *Store) Claim(ctx context.Context, now, until time.Time, most int) (all []batch.Claim, err error) {
-	var ids []string
-	err = s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
-		ids, err = rdb.ZRange(ctx, s.key("active"), 0, mostFound-1).Result()
-		return err
-	})
+	ids, err := s.active(ctx)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-	ids = ids[:min(len(ids), mostActive)]
-	keys := []string{s.key("active")}
-	args := []any{ms(now), ms(until), most, s.keep.Milliseconds()}
+	keys := []string{s.key("active"), s.key("sizes"), s.key("ends")}
+	args := []any{ms(now), ms(until), most, s.keep.Milliseconds(), s.most, batch.CancelWait.Milliseconds()}
 	for _, id := range ids {
 		keys = append(keys, s.key("job", id), s.key("claims", id), s.key("results", id))
 		args = append(args, id)
@@ -286,6 +302,9 @@ func (s *Store) Claim(ctx context.Context, now, until time.Time, most int) (all 
 		return nil, err
 	}
 	list, _ := reply.([]any)
+	if len(list)%2 == 1 {
+		err = batch.ErrFull
+	}
 	for i := 0; i+1 < len(list); i += 2 {
 		id, _ := list[i].(string)
 		text, _ := list[i+1].(string)
@@ -293,7 +312,23 @@ func (s *Store) Claim(ctx context.Context, now, until time.Time, most int) (all 
 			all = append(all, batch.Claim{Job: id, Line: line})
 		}
 	}
-	return all, nil
+	return all, err
+}
+
+// active returns jobs to look at: those that are to be cancelled, and some of the others
+// that run.
+func (s *Store) active(ctx context.Context) (ids []string, err error) {
+	var found []redis.Z
+	err = s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
+		found, err = rdb.ZRangeWithScores(ctx, s.key("active"), 0, mostFound-1).Result()
+		return err
+	})
+	rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
+	slices.SortStableFunc(found, func(a, b redis.Z) int { return cmp.Compare(min(a.Score, 1), min(b.Score, 1)) })
+	for _, z := range found[:min(len(found), mostActive)] {
+		ids = append(ids, fmt.Sprint(z.Member))
+	}
+	return ids, err
 }
 
 // Renew implements batch.Store.
@@ -324,7 +359,7 @@ func (s *Store) Done(ctx context.Context, c batch.Claim, now time.Time, ok bool,
 	if ok {
 		counts = 1
 	}
-	found, err := s.run(ctx, s.done, []string{s.key("active"), s.key("job", c.Job), s.key("claims", c.Job), s.key("results", c.Job)},
+	found, err := s.run(ctx, s.done, []string{s.key("active"), s.key("job", c.Job), s.key("claims", c.Job), s.key("results", c.Job), s.key("sizes"), s.key("ends")},
 		c.Job, c.Line, ms(now), counts, result, s.keep.Milliseconds())
 	if err == nil && found == int64(0) {
 		return batch.ErrNotFound

@@ -22,6 +22,9 @@ func Run(t *testing.T, open func(t *testing.T) batch.Store) {
 		"expiry":        expiry,
 		"what is over":  over,
 		"owners' lists": lists,
+		"room":          room,
+		"many jobs":     many,
+		"a dead cancel": deadCancel,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
@@ -223,5 +226,94 @@ func lists(t *testing.T, s batch.Store) {
 	}
 	if other, err := s.Jobs(ctx, "p"); err != nil || len(other) != 0 {
 		t.Errorf("another's: %v, %v", other, err)
+	}
+}
+
+// room has what came of jobs stay within the room: a full store has no line begun, says
+// so, ends jobs all the same, and goes on when something is gone.
+func room(t *testing.T, s batch.Store) {
+	ctx, now := t.Context(), time.Now()
+	must(t, s.AddFile(ctx, file("f"), make([]byte, 300)))
+	first := job("a", 3)
+	first.Expires = now.Add(24 * time.Hour)
+	must(t, s.AddJob(ctx, first))
+	done := 0
+	var err error
+	for i := range 103 {
+		if i == 3 { // the first one is over
+			for _, id := range []string{"b", "c"} {
+				j := job(id, 100)
+				j.Expires = now.Add(24 * time.Hour)
+				must(t, s.AddJob(ctx, j))
+			}
+		}
+		var claims []batch.Claim
+		if claims, err = s.Claim(ctx, now, now.Add(time.Minute), 1); err != nil || len(claims) == 0 {
+			break
+		}
+		must(t, s.Done(ctx, claims[0], now, true, make([]byte, 100)))
+		must(t, s.Done(ctx, claims[0], now, true, make([]byte, 100))) // counts once
+		done++
+	}
+	if !errors.Is(err, batch.ErrFull) || done != 7 {
+		t.Errorf("%d lines of 100 bytes beside a file of 300, then %v; want 7, then that it is full", done, err)
+	}
+	if err := s.AddFile(ctx, file("g"), []byte("x")); !errors.Is(err, batch.ErrFull) {
+		t.Errorf("another file: %v", err)
+	}
+	noted := job("d", 1)
+	noted.Metadata = []byte(`{"a":"b"}`)
+	if err := s.AddJob(ctx, noted); !errors.Is(err, batch.ErrFull) {
+		t.Errorf("another job with notes: %v", err)
+	}
+	if j, err := s.Cancel(ctx, "c", now); err != nil || j.Status != batch.Cancelled {
+		t.Errorf("cancelling in a full store: %+v, %v", j, err)
+	}
+	// The first job was over at now: its results go an hour later.
+	later := now.Add(2 * time.Hour)
+	if claims, err := s.Claim(ctx, later, later.Add(time.Minute), 1); err != nil || len(claims) != 1 {
+		t.Errorf("when there is room again: %v, %v", claims, err)
+	}
+}
+
+// many bounds the jobs of one owner that run; those of others, and what is over, do not
+// count.
+func many(t *testing.T, s batch.Store) {
+	ctx := t.Context()
+	for i := range batch.MostRunning {
+		must(t, s.AddJob(ctx, job(fmt.Sprint("j", i), 1)))
+	}
+	if err := s.AddJob(ctx, job("more", 1)); !errors.Is(err, batch.ErrMany) {
+		t.Errorf("one job more than may run: %v", err)
+	}
+	other := job("other", 1)
+	other.Owner = "p"
+	must(t, s.AddJob(ctx, other))
+	if j, err := s.Cancel(ctx, "j7", time.Now()); err != nil || j.Status != batch.Cancelled {
+		t.Errorf("cancelling one of many: %+v, %v", j, err)
+	}
+	must(t, s.AddJob(ctx, job("more", 1)))
+}
+
+// deadCancel has a job end that is cancelled, though a replica that is dead has claims on
+// its lines, and though nobody has room for another line.
+func deadCancel(t *testing.T, s batch.Store) {
+	ctx, now := t.Context(), time.Now()
+	must(t, s.AddJob(ctx, job("a", 3)))
+	claims := claim(t, s, now, 2)
+	if _, err := s.Cancel(ctx, "a", now); err != nil {
+		t.Fatal(err)
+	}
+	claim(t, s, now.Add(batch.CancelWait-time.Millisecond), 0)
+	if j, err := s.Job(ctx, "a"); err != nil || j.Status != batch.Cancelling {
+		t.Errorf("before the wait is over: %+v, %v", j, err)
+	}
+	claim(t, s, now.Add(batch.CancelWait), 0)
+	if j, err := s.Job(ctx, "a"); err != nil || j.Status != batch.Cancelled {
+		t.Errorf("when the wait is over: %+v, %v", j, err)
+	}
+	must(t, s.Done(ctx, claims[0], now.Add(2*time.Second), true, []byte("late")))
+	if j, err := s.Job(ctx, "a"); err != nil || j.Completed != 0 {
+		t.Errorf("what came too late: %+v, %v", j, err)
 	}
 }

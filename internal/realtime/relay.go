@@ -17,6 +17,19 @@ var (
 	ErrBackendGone = errors.New("realtime: the backend left without closing the session")
 )
 
+// EndError ends a session for a reason that the client is told in its close frame.
+type EndError struct {
+	Code   uint16 // of RFC 6455
+	Reason string // at most 123 bytes
+	Err    error
+}
+
+// Error is what Err says.
+func (e *EndError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *EndError) Unwrap() error { return e.Err }
+
 // RefusedError reports a frame that is not passed on.
 type RefusedError struct {
 	ByClient bool // else the backend sent it
@@ -225,9 +238,12 @@ func (w *way) end(cause error) {
 // says is what the side that w writes to is told; 0 = nothing.
 func (w *way) says(cause error) (code uint16, reason string) {
 	var refused *RefusedError
+	var end *EndError
 	switch {
 	case errors.Is(cause, errOver):
 		return 0, ""
+	case errors.As(cause, &end) && !w.byClient:
+		return end.Code, end.Reason
 	case errors.As(cause, &refused):
 		switch {
 		case refused.ByClient == w.byClient: // the side that did not send it
