@@ -58,28 +58,28 @@ func NewBook(o Options) *Book {
 // prompt as prefilled when its first token arrives. Unknown targets are added.
 func (b *Book) Open(t Target, o Open) *Stream {
 	p := b.profile(t)
-	start := o.Sent
-	if start.IsZero() && o.Occupancy != nil {
-		start = o.Occupancy.origin
+	sent := o.Sent
+	if sent.IsZero() && o.Occupancy != nil {
+		sent = o.Occupancy.origin
 	}
 	s := &Stream{
-		profile: p, heart: &b.heart, occ: o.Occupancy, epoch: b.since(start),
-		sequences: max(o.Sequences, 1), ahead: o.Ahead,
-		estimate: float64(min(max(o.PromptTokens, 0), maxPrompt)),
+		profile: p, heart: &b.heart, occ: o.Occupancy, epoch: b.since(sent),
+		sequences: max(o.Sequences, 1),
+		start:     streamStart{ahead: o.Ahead, estimate: float64(min(max(o.PromptTokens, 0), maxPrompt))},
 	}
-	s.sent = start.Sub(s.epoch)
-	if s.waiting = o.Waiting; s.waiting == nil {
-		s.waiting = b.Send(t, start, o.PromptTokens)
+	s.start.sent = sent.Sub(s.epoch)
+	if s.start.waiting = o.Waiting; s.start.waiting == nil {
+		s.start.waiting = b.Send(t, sent, o.PromptTokens)
 	}
 	if s.occ != nil {
 		s.shift = s.epoch.Sub(s.occ.origin)
-		_, s.sentN = s.occ.Load()
+		_, s.start.sentN = s.occ.Load()
 	}
 	p.group.mu.Lock()
 	if p.caches {
-		s.cached = min(float64(max(o.CachedTokens, 0)), s.estimate)
+		s.start.cached = min(float64(max(o.CachedTokens, 0)), s.start.estimate)
 	}
-	s.each, s.sure, s.fill = p.totals().perChunk(), p.calibrated(), p.curve.Load().fill
+	s.unit.each, s.unit.sure, s.unit.fill = p.totals().perChunk(), p.calibrated(), p.curve.Load().fill
 	p.group.mu.Unlock()
 	return s
 }

@@ -39,14 +39,14 @@ const (
 // lived at: its tokens are divided as its text is. g.mu is held.
 func (p *profile) seeFill(s *Stream, t tally) {
 	all := 0.0
-	for _, bytes := range s.said {
+	for _, bytes := range s.held.said {
 		all += bytes
 	}
-	if s.counted || !(all > 0) || !(t.decoded > 0) {
+	if s.unit.counted || !(all > 0) || !(t.decoded > 0) {
 		return
 	}
-	for i, bytes := range s.said {
-		if chunks := (s.life[i].Y + s.pending[i].Y) / s.fill.in(i); chunks > 0 {
+	for i, bytes := range s.held.said {
+		if chunks := (s.held.life[i].Y + s.held.pending[i].Y) / s.unit.fill.in(i); chunks > 0 {
 			p.fold.bins[i].Chunks += chunks
 			p.fold.bins[i].Told += t.decoded * bytes / all
 		}

@@ -83,8 +83,8 @@ const (
 // take: when it was asked for and what stood before it is known, nothing but
 // the backend delayed it, and it was not the end of something hidden.
 func (s *Stream) teachesTTFT() bool {
-	return s.ahead.Known && s.evidence() && !s.firstBlocked && s.first > s.sent &&
-		(s.usage.ReasoningTokens <= 0 || s.reasoning)
+	return s.start.ahead.Known && s.evidence() && !s.start.blocked && s.first > s.start.sent &&
+		(s.told.usage.ReasoningTokens <= 0 || s.told.reasoning)
 }
 
 // learnFirst books the first token of s, once its prompt is known as well as
@@ -93,20 +93,20 @@ func (p *profile) learnFirst(s *Stream) {
 	if !s.teachesTTFT() || s.deserted() {
 		return
 	}
-	own, counted := s.usage.prefilled(s.estimate)
+	own, counted := s.told.usage.prefilled(s.start.estimate)
 	switch {
 	case counted:
-		p.fold.firsts.Asked += max(float64(s.usage.PromptTokens)-s.cached, own)
+		p.fold.firsts.Asked += max(float64(s.told.usage.PromptTokens)-s.start.cached, own)
 		p.fold.firsts.Fresh += own
-	case s.estimate > 0:
+	case s.start.estimate > 0:
 		own = s.expected() * p.totals().promptScale()
 	default:
 		return // nobody knows what was prefilled
 	}
 	t := p.curve.Load().TTFT()
 	asked, fresh := p.known.firsts.Asked+p.fold.firsts.Asked, p.known.firsts.Fresh+p.fold.firsts.Fresh
-	x := own + uncached(asked, fresh)*float64(min(max(s.ahead.PromptTokens, 0), maxPromptsAhead))
-	y := min(max((s.first-s.sent).Seconds(), shortestTTFT), longestTTFT)
+	x := own + uncached(asked, fresh)*float64(min(max(s.start.ahead.PromptTokens, 0), maxPromptsAhead))
+	y := min(max((s.first-s.start.sent).Seconds(), shortestTTFT), longestTTFT)
 	expected := p.expectFirst(t, x, y)
 	gone := s.gone()
 	if t.Known() {
@@ -114,7 +114,7 @@ func (p *profile) learnFirst(s *Stream) {
 	}
 	// Who waits for slots has prompts ahead in proportion: taken for prefill,
 	// the wait would pass for a slow one.
-	if gone <= 1 && (t.Slots == 0 || s.ahead.Sequences < t.Slots) {
+	if gone <= 1 && (t.Slots == 0 || s.start.ahead.Sequences < t.Slots) {
 		p.fold.firsts.add(x, own, y, expected)
 	}
 }
@@ -148,7 +148,7 @@ func (p *profile) expectFirst(t TTFT, x, y float64) float64 {
 // no slot should have been.
 func (p *profile) seeKnee(s *Stream, late bool) {
 	k := &p.fold.knee
-	n := float64(s.firstN)
+	n := float64(s.start.n)
 	known := p.known.knee
 	mergeFields(known.fields(), k.fields(), 1)
 	if m := known.most(); n >= m+max(beyondKnee, beyondShare*m) {
@@ -172,14 +172,14 @@ func (p *profile) seeKnee(s *Stream, late bool) {
 // unnoticed: one, or a tenth of them. Above 1, some had to end before s was
 // served, or it took so long that some did.
 func (s *Stream) gone() float64 {
-	n := float64(s.firstN)
-	return (float64(s.ahead.Sequences) + 1 - n) / max(1, beyondShare*n)
+	n := float64(s.start.n)
+	return (float64(s.start.ahead.Sequences) + 1 - n) / max(1, beyondShare*n)
 }
 
 // deserted reports whether most of those who decoded when s was sent had gone
 // when it began. No slot was missing then: n was known wrongly (the engine's
 // own report came to an end), or a batch ended as one.
-func (s *Stream) deserted() bool { return s.sentN > 2*s.firstN }
+func (s *Stream) deserted() bool { return s.start.sentN > 2*s.start.n }
 
 // add adds a first token after y seconds, with x prompt tokens to prefill until
 // then, of which own are its own. The weight makes errors relative to what was

@@ -128,13 +128,13 @@ const familiarTimes = 10
 // have been flushed. What was booked by a count that turned out to be untrue is
 // nothing to go by.
 func (s *Stream) delivery(c *Curve) (d delivery) {
-	if !c.fitted || s.counted && !s.countable() {
+	if !c.fitted || s.unit.counted && !s.countable() {
 		return d
 	}
 	var familiar float64
-	for i := range s.life {
-		e := s.life[i]
-		e.add(&s.pending[i], 1)
+	for i := range s.held.life {
+		e := s.held.life[i]
+		e.add(&s.held.pending[i], 1)
 		if !(e.T > 0) {
 			continue
 		}
@@ -142,7 +142,7 @@ func (s *Stream) delivery(c *Curve) (d delivery) {
 		d.expected += e.S / c.tpot(e.S/e.T)
 		d.occupied += e.T
 		d.seconds += e.S
-		if c.bins[i].k >= max(expectSteps, familiarTimes*e.K*s.each) {
+		if c.bins[i].k >= max(expectSteps, familiarTimes*e.K*s.unit.each) {
 			familiar += e.S
 		}
 	}
@@ -170,7 +170,7 @@ func (d *delivery) kept(each, grace float64) float64 {
 // drift, and the curve's to follow) and a client that blocked say nothing of how far
 // streams spread.
 func (d *delivery) counts(s *Stream, t tally) bool {
-	exact := t.source.counted() || t.source == SourceChunks && s.sure && math.Abs(t.each-1) < deliveryWidth
+	exact := t.source.counted() || t.source == SourceChunks && s.unit.sure && math.Abs(t.each-1) < deliveryWidth
 	g := s.profile.group
 	return s.measured() && exact && d.familiar && t.decoded >= marginTokens &&
 		!g.drift.unsettled()

@@ -66,25 +66,25 @@ func (p *prefill) addTo(l *promptLoad, tokens float64) {
 }
 
 // expected is how many prompt tokens are expected to be computed; 0 = unknown.
-func (s *Stream) expected() float64 { return s.estimate - s.cached }
+func (s *Stream) expected() float64 { return s.start.estimate - s.start.cached }
 
 // bookPrompt books the prompt of a stream whose first token came at first. It
 // is spread over the time its prefill took; only what fell beside decoding
 // streams counts, and this stream is none of them: the walk ends where it
 // joins.
 func (s *Stream) bookPrompt(first time.Duration) {
-	s.prefill.window = windowOf(first)
-	if s.occ != nil && !s.piled { // a pause is no time that it could have slowed down
+	s.start.prefill.window = windowOf(first)
+	if s.occ != nil && !s.off.piled { // a pause is no time that it could have slowed down
 		size := s.expected()
 		if size <= 0 {
 			size = nominalPrompt
 		}
 		span := time.Duration(min(size/prefillRate, 3600) * float64(time.Second))
-		from := max(s.sent, first-span)
+		from := max(s.start.sent, first-span)
 		whole := float64(first - from)
 		s.occ.walk(from+s.shift, first+s.shift, func(n, _ int, d time.Duration) {
 			if n >= 1 {
-				s.prefill.book(n, float64(d)/whole)
+				s.start.prefill.book(n, float64(d)/whole)
 			}
 		})
 	}
@@ -95,20 +95,20 @@ func (s *Stream) bookPrompt(first time.Duration) {
 func (g *group) bookPrompt(s *Stream, first time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.trail.over(s.waiting)
-	s.waiting = nil
-	s.prompt = s.expected() * s.profile.totals().promptScale()
+	g.trail.over(s.start.waiting)
+	s.start.waiting = nil
+	s.start.prompt = s.expected() * s.profile.totals().promptScale()
 	g.joins(s, first)
-	if s.occ == nil || s.piled {
-		s.prompt = 0
+	if s.occ == nil || s.off.piled {
+		s.start.prompt = 0
 		return
 	}
-	s.joined = g.abreast
-	if s.prompt > 0 {
-		s.profile.seePrompt(s.prompt)
+	s.start.joined = g.abreast
+	if s.start.prompt > 0 {
+		s.profile.seePrompt(s.start.prompt)
 	}
-	if s.prompt > 0 && s.prefill.len > 0 {
-		s.prefill.addTo(&g.windowAt(s.prefill.window).prompts, s.prompt)
+	if s.start.prompt > 0 && s.start.prefill.len > 0 {
+		s.start.prefill.addTo(&g.windowAt(s.start.prefill.window).prompts, s.start.prompt)
 	}
 }
 
@@ -116,20 +116,20 @@ func (g *group) bookPrompt(s *Stream, first time.Duration) {
 // its first token is open, the correction belongs there; later it goes to the
 // bins only, since in the row of another window it would be noise.
 func (g *group) settlePrompt(s *Stream) {
-	tokens, ok := s.usage.prefilled(s.estimate)
-	if !ok || s.arrivals == 0 {
+	tokens, ok := s.told.usage.prefilled(s.start.estimate)
+	if !ok || s.shown.arrivals == 0 {
 		return
 	}
-	s.profile.caches = s.profile.caches || s.usage.CachedTokens > 0
-	if s.estimate > 0 {
+	s.profile.caches = s.profile.caches || s.told.usage.CachedTokens > 0
+	if s.start.estimate > 0 {
 		// What a cache was wrongly expected to have is no matter of scale.
-		s.profile.fold.totals.Estimated += max(s.expected(), min(tokens, s.estimate))
+		s.profile.fold.totals.Estimated += max(s.expected(), min(tokens, s.start.estimate))
 		s.profile.fold.totals.Prefilled += tokens
 	}
-	w := g.windowAt(s.prefill.window)
+	w := g.windowAt(s.start.prefill.window)
 	load := &w.prompts
-	if w.index != s.prefill.window {
+	if w.index != s.start.prefill.window {
 		load = &w.late
 	}
-	s.prefill.addTo(load, tokens-s.prompt)
+	s.start.prefill.addTo(load, tokens-s.start.prompt)
 }

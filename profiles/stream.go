@@ -40,65 +40,109 @@ const (
 // Times are since epoch, which all streams of a Book share, so that windows are
 // cut at the same instants for all.
 type Stream struct {
-	profile *profile
-	heart   *heart
-	occ     *Occupancy
-	epoch   time.Time
-	shift   time.Duration // from time since epoch to time since occ.origin
+	profile   *profile
+	heart     *heart
+	occ       *Occupancy
+	epoch     time.Time
+	shift     time.Duration // from time since epoch to time since occ.origin
+	sequences int
 
-	sequences    int
-	sent         time.Duration
-	ahead        Ahead
-	waiting      *Waiting // until the first token
-	sentN        int      // n when it was sent
-	firstN       int      // n when the first token came, with this stream
-	firstBlocked bool     // the client blocked before the first token
-	prompt       float64  // prompt tokens as booked, scaled by what the target taught
-	estimate     float64  // prompt tokens as the caller estimated them
-	cached       float64  // of these, expected in a prefix cache
-	prefill      prefill
-	counted      bool    // the backend counts: tokens are booked, not chunks, and each is 1
-	each         float64 // tokens in one of what is booked; fixed once flowing
-	sure         bool    // each is 1, or what finished streams of the target taught
-	fill         *fill   // what a chunk counts by n; nil = one
-	flowing      bool    // what is gathered goes to the profile each second
-	blocked      bool    // until the next Read nothing is evidence
-	piled        bool    // what piled up in a pause of this process is being read
-	opened       bool    // the last arrival opened the exposure: more at its instant is no evidence
-	split        bool    // n changed within the last gap
-	reasoning    bool
-	closed       bool
-	joined       abreast // of the group, when the first token came
-	usage        Usage
-	usages       int
-	readsAtUsage int // reads seen at the last Usage
-	summary      Summary
+	start   streamStart
+	unit    unit
+	shown   shown
+	told    told
+	off     off
+	flowing bool // what is gathered goes to the profile each second
+	closed  bool
+	summary Summary // once closed
 
-	version     uint32 // of occ, as of last
-	run         run
-	arrivals    int
+	first   time.Duration // first arrival
+	last    time.Duration // last arrival
+	gap     gap           // between the last two
+	version uint32        // of occ, as of last
+	run     run
+	held    held
+}
+
+// streamStart is what a stream knows of its wait and of its prompt. It is complete
+// with the first token and does not change then.
+type streamStart struct {
+	sent     time.Duration
+	sentN    int // n when it was sent
+	n        int // when the first token came, with this stream
+	ahead    Ahead
+	waiting  *Waiting // until the first token
+	blocked  bool     // the client blocked before the first token
+	joined   abreast  // of the group, when the first token came
+	estimate float64  // prompt tokens as the caller estimated them
+	cached   float64  // of these, expected in a prefix cache
+	prompt   float64  // prompt tokens as booked, scaled by what the target taught
+	prefill  prefill  // where they were booked
+}
+
+// unit is what one of what is booked stands for.
+type unit struct {
+	counted bool    // the backend counts: tokens are booked, not chunks, and each is 1
+	each    float64 // tokens in one; fixed once flowing
+	sure    bool    // each is 1, or what finished streams of the target taught
+	fill    *fill   // what a chunk counts by n; nil = one
+}
+
+// shown is what the backend has sent so far.
+type shown struct {
+	arrivals    int // distinct ones
 	reads       int
 	chunks      int64
-	firstChunks int64
+	firstChunks int64 // of these, the ones of the first arrival
 	count       int64 // tokens by the backend's own count, if counted
 	firstCount  int64
-	made        float64       // chunks after the first arrival, as fill counts them
-	text        int64         // bytes of text that arrived
-	unread      int64         // of these, the ones since the last Read
-	firstText   int64         // of these, the ones of the first arrival
-	first       time.Duration // first arrival
-	gapFrom     time.Duration // where the last gap began
-	last        time.Duration // last arrival
-	blockedTime time.Duration
+	made        float64 // chunks after the first arrival, as fill counts them
+	text        int64   // bytes of text that arrived
+	firstText   int64   // of these, the ones of the first arrival
+	unread      int64   // and those since the last Read
+}
 
+// told is what the backend says of the whole answer, beside what it sends.
+type told struct {
+	usage     Usage
+	times     int  // that it told a usage, repetitions left out
+	reads     int  // seen at the last usage
+	reasoning bool // reasoning text was seen
+}
+
+// off keeps time out of the evidence in which something other than the engine set
+// the pace: the client, or a pause of this process.
+type off struct {
+	now   bool // until the next Read nothing is evidence
+	piled bool // what piled up in a pause is being read
+	time  time.Duration
+}
+
+// gap is the time between the last two arrivals. It ends at Stream.last.
+type gap struct {
+	from time.Duration
+	kind gapKind
+}
+
+// gapKind says where more belongs that comes at the instant of the last arrival.
+type gapKind uint8
+
+const (
+	opening gapKind = iota // nowhere: that arrival opened the exposure
+	whole                  // to the run: n was the same throughout the gap
+	split                  // to several bins: n changed within it
+)
+
+// held is what a stream has gathered and the profile has not got, or not for good.
+type held struct {
 	window  int64             // index of the window that pending belongs to
 	turnAt  time.Duration     // when pending has to go
-	idle    float64           // ∫dt/n that was decoding and no evidence, not handed over yet
-	slots   []slot            // gathered since the last turn; nil = this stream notes none
-	foreign time.Duration     // when n was more than that, since epoch; 0 = never
+	idle    float64           // ∫dt/n that was decoding and no evidence
+	slots   []slot            // since the last turn; nil = this stream notes none
+	foreign time.Duration     // when n was more than this replica relays, since epoch; 0 = never
 	touched uint64            // the bins of pending that hold something
-	pending [NumBins]exposure // gathered since the last turn; its tokens are chunks unless counted
-	life    [NumBins]exposure // gathered before it
+	pending [NumBins]exposure // since the last turn; its tokens are chunks unless counted
+	life    [NumBins]exposure // before it
 	said    [NumBins]float64  // bytes of text since the first arrival
 }
 
@@ -136,50 +180,50 @@ func (s *Stream) ReadCounted(now time.Time, chunks, total int) {
 		return
 	}
 	at := now.Sub(s.epoch)
-	s.reads++
-	s.chunks += int64(chunks)
-	if s.arrivals == 0 {
+	s.shown.reads++
+	s.shown.chunks += int64(chunks)
+	if s.shown.arrivals == 0 {
 		s.begin(at, chunks, total)
 		return
 	}
-	k, text := int64(chunks), s.unread
-	s.unread = 0
-	if s.counted {
-		k = max(int64(total)-s.count, 0)
-		s.count += k
+	k, text := int64(chunks), s.shown.unread
+	s.shown.unread = 0
+	if s.unit.counted {
+		k = max(int64(total)-s.shown.count, 0)
+		s.shown.count += k
 	}
 	if at > s.first { // what comes with the first arrival is part of it
-		s.made += float64(chunks) * s.fill.at(s.run.n)
+		s.shown.made += float64(chunks) * s.unit.fill.at(s.run.n)
 	}
-	if s.piled = s.piled && at-s.last < piledGap; s.piled {
-		s.blocked = true
+	if s.off.piled = s.off.piled && at-s.last < piledGap; s.off.piled {
+		s.off.now = true
 	}
 	if at <= s.last {
 		s.again(k, text, chunks)
 		return
 	}
 	if at-s.last >= pauseGap && s.heart.pausedIn(s.last, at) {
-		s.blocked, s.piled = true, true
+		s.off.now, s.off.piled = true, true
 	}
-	s.arrivals++
-	if at >= s.turnAt {
+	s.shown.arrivals++
+	if at >= s.held.turnAt {
 		s.turn(at)
 	}
-	if s.blocked {
+	if s.off.now {
 		s.reopen(at)
 		return
 	}
 	s.spend(at, k, text)
-	s.opened = false
-	s.gapFrom, s.last = s.last, at
+	s.gap.from, s.last = s.last, at
 }
 
 // spend books the gap from the last arrival to at, and the k chunks or tokens
 // that ended it, with so many bytes of text.
 func (s *Stream) spend(at time.Duration, k, text int64) {
 	version, n := s.load()
-	if s.split = version != s.version; !s.split {
-		if at-s.run.from > slotLength && s.slots != nil {
+	if version == s.version {
+		s.gap.kind = whole
+		if at-s.run.from > slotLength && s.held.slots != nil {
 			s.flush()
 		}
 		s.run.time += at - s.last
@@ -187,6 +231,7 @@ func (s *Stream) spend(at time.Duration, k, text int64) {
 		s.run.text += text
 		return
 	}
+	s.gap.kind = split
 	s.flush()
 	s.version, s.run.n = version, n
 	gap := float64(at - s.last)
@@ -202,20 +247,20 @@ func (s *Stream) spend(at time.Duration, k, text int64) {
 // arrival: they were made in the same gap, or, when that arrival opened the
 // exposure, do not count.
 func (s *Stream) again(k, text int64, chunks int) {
-	if s.arrivals == 1 {
-		s.firstChunks += int64(chunks)
-		s.firstCount = s.count
+	if s.shown.arrivals == 1 {
+		s.shown.firstChunks += int64(chunks)
+		s.shown.firstCount = s.shown.count
 	}
 	switch {
-	case s.blocked:
-		s.blocked, s.opened = false, true
-	case s.opened:
-	case !s.split:
+	case s.off.now:
+		s.off.now, s.gap.kind = false, opening
+	case s.gap.kind == opening:
+	case s.gap.kind == whole:
 		s.run.k += k
 		s.run.text += text
 	default:
-		gap := float64(s.last - s.gapFrom)
-		s.occ.walk(s.gapFrom+s.shift, s.last+s.shift, func(n, _ int, d time.Duration) {
+		gap := float64(s.last - s.gap.from)
+		s.occ.walk(s.gap.from+s.shift, s.last+s.shift, func(n, _ int, d time.Duration) {
 			share := float64(d) / gap
 			s.book(n, 0, float64(k)*share, float64(text)*share)
 		})
@@ -225,49 +270,49 @@ func (s *Stream) again(k, text int64, chunks int) {
 
 // begin opens the exposure with the first arrival, and books the prompt.
 func (s *Stream) begin(at time.Duration, chunks, total int) {
-	s.arrivals = 1
-	s.opened = true
-	s.firstChunks = int64(chunks)
-	if s.counted = total > 0; s.counted {
-		s.count, s.firstCount = int64(total), int64(total)
-		s.each, s.sure, s.fill = 1, true, nil
+	s.shown.arrivals = 1
+	s.gap.kind = opening
+	s.shown.firstChunks = int64(chunks)
+	if s.unit.counted = total > 0; s.unit.counted {
+		s.shown.count, s.shown.firstCount = int64(total), int64(total)
+		s.unit.each, s.unit.sure, s.unit.fill = 1, true, nil
 	}
-	s.unread = 0
-	s.first, s.gapFrom, s.last = at, at, at
-	if s.heart.pausedIn(s.sent, at) {
-		s.firstBlocked, s.piled = true, true
+	s.shown.unread = 0
+	s.first, s.gap.from, s.last = at, at, at
+	if s.heart.pausedIn(s.start.sent, at) {
+		s.start.blocked, s.off.piled = true, true
 	}
 	s.occ.joins(s.sequences)
 	s.version, s.run.n = s.load()
 	s.run.from, s.run.own = at, s.occ.relayed()
-	s.firstN = s.run.n
-	s.window = windowOf(at)
-	s.turnAt = min(at+segment, windowEnd(s.window))
+	s.start.n = s.run.n
+	s.held.window = windowOf(at)
+	s.held.turnAt = min(at+segment, windowEnd(s.held.window))
 	s.bookPrompt(at)
 }
 
 // reopen starts the exposure again after the client blocked. The time until
 // at was spent decoding, but who set its pace is unknown.
 func (s *Stream) reopen(at time.Duration) {
-	s.blocked = false
-	s.opened = true
+	s.off.now = false
+	s.gap.kind = opening
 	s.idleUntil(at)
 	s.flush()
 	s.version, s.run.n = s.load()
 	s.run.from, s.run.own = at, s.occ.relayed()
-	s.gapFrom, s.last = at, at
+	s.gap.from, s.last = at, at
 }
 
 // idleUntil counts the time since the last arrival as decoding that is no
 // evidence.
 func (s *Stream) idleUntil(at time.Duration) {
-	s.blockedTime += at - s.last
+	s.off.time += at - s.last
 	if s.occ == nil {
-		s.idle += (at - s.last).Seconds()
+		s.held.idle += (at - s.last).Seconds()
 		return
 	}
 	s.occ.walk(s.last+s.shift, at+s.shift, func(n, _ int, d time.Duration) {
-		s.idle += d.Seconds() / float64(max(n, 1))
+		s.held.idle += d.Seconds() / float64(max(n, 1))
 	})
 }
 
@@ -285,7 +330,7 @@ func (s *Stream) load() (version uint32, n int) {
 func (s *Stream) flush() {
 	if s.run.time > 0 || s.run.k > 0 {
 		s.book(s.run.n, s.run.time.Seconds(), float64(s.run.k), float64(s.run.text))
-		if s.slots != nil { // others may have joined at the instant at which it began
+		if s.held.slots != nil { // others may have joined at the instant at which it began
 			own := max(s.run.own, s.occ.relayed())
 			s.note(s.run.from, s.run.from+s.run.time, s.run.n, own, s.run.time, float64(s.run.k))
 		}
@@ -298,9 +343,9 @@ func (s *Stream) flush() {
 // Occupancy.mu.
 func (s *Stream) book(n int, seconds, k, text float64) {
 	bin := BinOf(n)
-	s.pending[bin].book(n, seconds, k*s.fill.in(bin))
-	s.said[bin] += text
-	s.touched |= 1 << bin
+	s.held.pending[bin].book(n, seconds, k*s.unit.fill.in(bin))
+	s.held.said[bin] += text
+	s.held.touched |= 1 << bin
 }
 
 // Blocked says that the client's side blocked: until the next Read neither
@@ -309,37 +354,37 @@ func (s *Stream) book(n int, seconds, k, text float64) {
 func (s *Stream) Blocked() {
 	switch {
 	case s.closed:
-	case s.arrivals == 0:
-		s.firstBlocked = true
+	case s.shown.arrivals == 0:
+		s.start.blocked = true
 	default:
-		s.blocked = true
+		s.off.now = true
 	}
 }
 
 // Text says how many bytes of text an arrival held, before it is Read: what the
 // chunks hold, if that is more than a few tokens.
 func (s *Stream) Text(bytes int) {
-	s.text += int64(max(bytes, 0))
-	s.unread += int64(max(bytes, 0))
-	if s.arrivals == 0 {
-		s.firstText = s.text
+	s.shown.text += int64(max(bytes, 0))
+	s.shown.unread += int64(max(bytes, 0))
+	if s.shown.arrivals == 0 {
+		s.shown.firstText = s.shown.text
 	}
 }
 
 // Usage hands in the token counts that the backend reported. Called again, the
 // last one counts.
 func (s *Stream) Usage(u Usage) {
-	if s.usages > 0 && (s.reads == s.readsAtUsage || u.CompletionTokens == s.usage.CompletionTokens) {
-		s.usages-- // repeated, not continuous
+	if s.told.times > 0 && (s.shown.reads == s.told.reads || u.CompletionTokens == s.told.usage.CompletionTokens) {
+		s.told.times-- // repeated, not continuous
 	}
-	s.usage = u
-	s.usages++
-	s.readsAtUsage = s.reads
+	s.told.usage = u
+	s.told.times++
+	s.told.reads = s.shown.reads
 }
 
 // Reasoning says that reasoning text was seen in the stream, so that the
 // reasoning tokens of the usage are tokens that were shown.
-func (s *Stream) Reasoning() { s.reasoning = true }
+func (s *Stream) Reasoning() { s.told.reasoning = true }
 
 // Count is how many tokens a stream has put out so far.
 type Count struct {
@@ -355,16 +400,16 @@ type Count struct {
 // Decoding reports the stream so far: tokens after the first chunk, and when
 // the first and the last token arrived. For the floor guard and the log.
 func (s *Stream) Decoding() (c Count, first, last time.Time) {
-	c.Rough = !s.sure
+	c.Rough = !s.unit.sure
 	switch {
-	case s.arrivals == 0:
+	case s.shown.arrivals == 0:
 		return c, time.Time{}, time.Time{}
-	case !s.counted:
-		c.Tokens = s.made * s.each
+	case !s.unit.counted:
+		c.Tokens = s.shown.made * s.unit.each
 	case s.countable():
-		c.Tokens = float64(s.count - s.firstCount)
+		c.Tokens = float64(s.shown.count - s.shown.firstCount)
 	default:
-		c.Tokens, c.Rough = float64(s.chunks-s.firstChunks), true
+		c.Tokens, c.Rough = float64(s.shown.chunks-s.shown.firstChunks), true
 	}
 	return c, s.epoch.Add(s.first), s.epoch.Add(s.last)
 }

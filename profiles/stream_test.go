@@ -127,7 +127,7 @@ func TestTokensAreCreditedOverTheGap(t *testing.T) {
 				if left[s]--; left[s] == 0 {
 					running = slices.DeleteFunc(running, func(o *Stream) bool { return o == s })
 					b.occ.Set(start.Add(at), len(running))
-					s.Usage(Usage{CompletionTokens: int(s.chunks)})
+					s.Usage(Usage{CompletionTokens: int(s.shown.chunks)})
 					s.Close(start.Add(at), true)
 				}
 			}
@@ -445,8 +445,8 @@ func TestCachesThatNobodyToldOfTakeNothingOffAPrompt(t *testing.T) {
 		before.Close(start.Add(end), true)
 		s := b.open(Open{Sent: start.Add(end), PromptTokens: 5000, CachedTokens: 4000})
 		s.Read(start.Add(end+time.Second), 1)
-		if s.prompt != test.want {
-			t.Errorf("after a usage with %d cached tokens %v of 5000 are booked where 4000 may be cached, want %v", test.told, s.prompt, test.want)
+		if s.start.prompt != test.want {
+			t.Errorf("after a usage with %d cached tokens %v of 5000 are booked where 4000 may be cached, want %v", test.told, s.start.prompt, test.want)
 		}
 	}
 }

@@ -24,21 +24,21 @@ const blockedShare = 0.1
 
 // measured reports whether the stream's speed says something of its backend.
 func (s *Stream) measured() bool {
-	waited := s.blockedTime.Seconds() > blockedShare*(s.last-s.first).Seconds()
+	waited := s.off.time.Seconds() > blockedShare*(s.last-s.first).Seconds()
 	return s.sequences == 1 && s.distinct() && !waited
 }
 
 // summarize tells what the stream was, whose tokens are t, ratio times what
 // was predicted; NaN when nothing was.
 func (s *Stream) summarize(t tally, ratio float64) Summary {
-	sum := Summary{TPS: math.NaN(), Source: t.source, Arrivals: s.arrivals}
-	if s.arrivals == 0 {
+	sum := Summary{TPS: math.NaN(), Source: t.source, Arrivals: s.shown.arrivals}
+	if s.shown.arrivals == 0 {
 		sum.Source = SourceNone
 		return sum
 	}
 	sum.Tokens, sum.FirstTokens = t.tokens, t.first
 	sum.Decode = s.last - s.first
-	seconds, weighted := s.lifeSeconds()
+	seconds, weighted := s.held.lifeSeconds()
 	if seconds > 0 {
 		sum.MeanN = weighted / seconds
 	}

@@ -182,12 +182,12 @@ func (g *group) joins(s *Stream, first time.Duration) {
 	t := &g.trail
 	if t.watching < maxWatching && s.sequences == 1 && s.occ != nil {
 		t.watching++
-		s.slots = make([]slot, 0, notedSlots)
+		s.held.slots = make([]slot, 0, notedSlots)
 	}
-	expected := s.profile.expectedPrefill(s.prompt)
-	q := span{from: max(s.sent, first-spanLength*expected), to: first, tokens: s.prompt}
-	if s.prompt <= 0 || s.piled || first-q.from > longestSpan {
-		q = span{from: max(s.sent, first-longestSpan), to: first}
+	expected := s.profile.expectedPrefill(s.start.prompt)
+	q := span{from: max(s.start.sent, first-spanLength*expected), to: first, tokens: s.start.prompt}
+	if s.start.prompt <= 0 || s.off.piled || first-q.from > longestSpan {
+		q = span{from: max(s.start.sent, first-longestSpan), to: first}
 	}
 	t.prefilled(q, expected/2)
 }
@@ -202,30 +202,30 @@ func (p *profile) expectedPrefill(tokens float64) time.Duration {
 
 // leaves undoes joins. g.mu is held.
 func (g *group) leaves(s *Stream) {
-	if s.slots != nil {
+	if s.held.slots != nil {
 		g.trail.watching--
-		s.slots = nil
+		s.held.slots = nil
 	}
 }
 
 // note keeps a slot, if this stream does. own of the n are relayed by this replica.
 func (s *Stream) note(from, to time.Duration, n, own int, d time.Duration, k float64) {
-	if s.slots == nil || to <= from {
+	if s.held.slots == nil || to <= from {
 		return
 	}
 	if n > own {
-		s.foreign = to
+		s.held.foreign = to
 	}
-	s.slots = append(s.slots, slot{of: s.profile, from: from, to: to, n: int32(max(n, 1)), seconds: d.Seconds(), k: k * s.fill.at(n)})
-	if len(s.slots) >= fullSlots {
-		s.turnAt = s.last
+	s.held.slots = append(s.held.slots, slot{of: s.profile, from: from, to: to, n: int32(max(n, 1)), seconds: d.Seconds(), k: k * s.unit.fill.at(n)})
+	if len(s.held.slots) >= fullSlots {
+		s.held.turnAt = s.last
 	}
 }
 
 // noteMore adds k to the slots of the last gap, in which n changed.
 func (s *Stream) noteMore(k float64) {
-	for i := len(s.slots) - 1; i >= 0 && s.slots[i].to == s.last && s.slots[i].from == s.gapFrom; i-- {
-		s.slots[i].k += k * s.fill.at(int(s.slots[i].n)) * s.slots[i].seconds / (s.last - s.gapFrom).Seconds()
+	for i := len(s.held.slots) - 1; i >= 0 && s.held.slots[i].to == s.last && s.held.slots[i].from == s.gap.from; i-- {
+		s.held.slots[i].k += k * s.unit.fill.at(int(s.held.slots[i].n)) * s.held.slots[i].seconds / (s.last - s.gap.from).Seconds()
 	}
 }
 
@@ -233,12 +233,12 @@ func (s *Stream) noteMore(k float64) {
 // tokens one of what they count is; else they are lost. g.mu is held.
 func (s *Stream) tell(g *group, known bool, each float64) {
 	t := &g.trail
-	t.foreign = max(t.foreign, s.foreign)
+	t.foreign = max(t.foreign, s.held.foreign)
 	if known {
-		for _, sl := range s.slots[:min(len(s.slots), maxSlots-len(t.slots))] {
+		for _, sl := range s.held.slots[:min(len(s.held.slots), maxSlots-len(t.slots))] {
 			sl.k *= each
 			t.slots = append(t.slots, sl)
 		}
 	}
-	s.slots = s.slots[:0]
+	s.held.slots = s.held.slots[:0]
 }

@@ -137,15 +137,15 @@ func TestOthersDisturb(t *testing.T) {
 func TestATrailIsBounded(t *testing.T) {
 	p := &profile{group: &group{}}
 	g := p.group
-	s := &Stream{profile: p, each: 1, slots: make([]slot, 0, notedSlots)}
+	s := &Stream{profile: p, unit: unit{each: 1}, held: held{slots: make([]slot, 0, notedSlots)}}
 	for i := range 2 * maxSlots {
 		at := time.Hour + time.Duration(i)*time.Microsecond
 		s.note(at, at+time.Microsecond, 1, 1, time.Microsecond, 1)
 		s.tell(g, true, 1)
 		g.trail.prefilled(span{from: at, to: at, tokens: 1}, 0)
 	}
-	if len(g.trail.slots) != maxSlots || cap(s.slots) != notedSlots {
-		t.Errorf("%d slots wait, %d at the stream; want %d and %d", len(g.trail.slots), cap(s.slots), maxSlots, notedSlots)
+	if len(g.trail.slots) != maxSlots || cap(s.held.slots) != notedSlots {
+		t.Errorf("%d slots wait, %d at the stream; want %d and %d", len(g.trail.slots), cap(s.held.slots), maxSlots, notedSlots)
 	}
 	g.trail.judge(time.Minute, true)
 	if len(g.trail.slots) != 0 {
@@ -190,7 +190,7 @@ func beside8s(t *testing.T, tell func(b *bench, sent time.Duration) *Stream) (qu
 			long = tell(b, 8*time.Second)
 		}
 		if long != nil && at >= 16*time.Second {
-			if long.arrivals == 0 {
+			if long.shown.arrivals == 0 {
 				long.Read(start.Add(at), 1)
 				long.Close(start.Add(at), true)
 			}

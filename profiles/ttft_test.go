@@ -73,7 +73,7 @@ func (b *bench) firsts(list ...first) TTFT {
 		} else {
 			steady(s, from, 10*ms, 20)
 		}
-		s.Usage(Usage{PromptTokens: f.prompt, CachedTokens: f.cached, CompletionTokens: 20, ReasoningTokens: s.usage.ReasoningTokens})
+		s.Usage(Usage{PromptTokens: f.prompt, CachedTokens: f.cached, CompletionTokens: 20, ReasoningTokens: s.told.usage.ReasoningTokens})
 		s.Close(start.Add(from+time.Second), true)
 		b.book.Fold(start.Add(from + time.Second))
 	}
@@ -304,7 +304,7 @@ func TestNoEvidenceForTTFT(t *testing.T) {
 		"nobody counted what was ahead":             {openWith: func(o *Open) { o.Ahead = Ahead{} }},
 		"several sequences":                         {openWith: func(o *Open) { o.Sequences = 2 }},
 		"the client blocked before the first token": {change: func(s *Stream) { s.Blocked() }},
-		"hidden reasoning came before":              {change: func(s *Stream) { s.usage.ReasoningTokens = 10 }},
+		"hidden reasoning came before":              {change: func(s *Stream) { s.told.usage.ReasoningTokens = 10 }},
 		"the whole answer at once":                  {whole: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -64,7 +64,7 @@ func TestARowHoldsALongPrefill(t *testing.T) {
 			if long == nil && at >= 8*time.Second {
 				long = b.open(Open{Sent: start.Add(at), PromptTokens: test.prompt})
 			}
-			if long != nil && long.arrivals == 0 && at >= 8*time.Second+test.waits {
+			if long != nil && long.shown.arrivals == 0 && at >= 8*time.Second+test.waits {
 				long.Read(start.Add(at), 1)
 				long.Close(start.Add(at), true)
 			}

@@ -22,7 +22,6 @@ var wide = map[string]int{
 	"cmd/pacer.program":    26,
 	"gateway.Gateway":      29,
 	"internal/arena.visit": 32,
-	"profiles.Stream":      57,
 	"router.Lease":         30,
 	"router.Router":        29,
 	"router.group":         33,
