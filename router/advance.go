@@ -7,8 +7,8 @@ import "time"
 // themselves, who is still expected back, how fast the streams are. Every entry of
 // the router calls it first, and judging then only reads.
 func (r *Router) advance(now time.Time) {
-	for l := r.pending.next(); l != nil && !l.due.After(now); l = r.pending.next() {
-		r.decode(l.due, l)
+	for l := r.pending.next(); l != nil && !l.links.due.After(now); l = r.pending.next() {
+		r.decode(l.links.due, l)
 	}
 	if !r.forgetAt.IsZero() && now.After(r.forgetAt) {
 		r.forgetEngines(now)

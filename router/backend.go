@@ -33,7 +33,7 @@ type backend struct {
 
 // leased is the number of sequences with a lease, over all replicas.
 func (b *backend) leased() int {
-	return b.own*b.router.scale + b.elsewhere.Waiting + b.elsewhere.Decoding
+	return b.own*b.router.peers.scale + b.elsewhere.Waiting + b.elsewhere.Decoding
 }
 
 // spare is how many places the cap leaves, which may be negative; capped is
@@ -64,13 +64,13 @@ func (b *backend) share(l Load) {
 		anywhere = anywhere.less(m)
 	}
 	anywhere.Models = nil
-	scale := b.router.scale
+	scale := b.router.peers.scale
 	left := Load{}
 	for _, g := range b.groups {
 		if g.retired {
-			left.Waiting += g.waiting * scale
-			left.Decoding += g.decoding * scale
-			left.PromptTokens += g.prompt * scale
+			left.Waiting += g.own.waiting * scale
+			left.Decoding += g.own.decoding * scale
+			left.PromptTokens += g.own.prompt * scale
 		}
 	}
 	for _, g := range b.groups {

@@ -255,7 +255,7 @@ func BenchmarkForecast(b *testing.B) {
 	b.ReportAllocs()
 	used := cpuTime()
 	for b.Loop() {
-		x.predict(w.now, &x.forecast, &w.cohorts)
+		x.predict(w.now, &x.forecast, &w.scratch.cohorts)
 	}
 	b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
 }

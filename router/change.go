@@ -103,7 +103,7 @@ func (r *Router) Update(now time.Time, c Change) []Grant {
 			r.holdPlaces()
 		}
 	case RemoteLoad:
-		r.remote, r.heard = c, true
+		r.peers.load, r.peers.heard = c, true
 		r.share(now)
 	case EngineLoad:
 		r.hearEngine(now, c)
@@ -135,12 +135,12 @@ func (r *Router) model(t Target) *model {
 // share spreads the remote load over the backends. While nobody tells what the
 // others run, the own counts stand for all of them.
 func (r *Router) share(now time.Time) {
-	r.scale = 1
+	r.peers.scale = 1
 	switch {
-	case !r.heard:
-		r.scale = max(r.replicas, 1)
-	case r.remote.Lost:
-		r.scale = max(r.remote.Replicas, 1)
+	case !r.peers.heard:
+		r.peers.scale = max(r.peers.replicas, 1)
+	case r.peers.load.Lost:
+		r.peers.scale = max(r.peers.load.Replicas, 1)
 	}
 	for _, b := range r.backends {
 		r.shareOn(now, b)
@@ -150,8 +150,8 @@ func (r *Router) share(now time.Time) {
 // shareOn spreads what is known of the others over the groups of b.
 func (r *Router) shareOn(now time.Time, b *backend) {
 	l := Load{}
-	if r.heard && !r.remote.Lost {
-		l = r.remote.ByBackend[b.name]
+	if r.peers.heard && !r.peers.load.Lost {
+		l = r.peers.load.ByBackend[b.name]
 	}
 	b.share(l)
 	for _, g := range b.groups {

@@ -143,7 +143,7 @@ func (a *ask) harm(target *model) int {
 	for _, m := range g.models {
 		if m.known {
 			low := m.bound(k, extraP(prompt, m.answer))
-			count += m.floors.above(low, m.solo)
+			count += m.floors.running.above(low, m.solo)
 		}
 	}
 	return count

@@ -10,7 +10,7 @@ import (
 // configure replaces the topology. What keeps its name keeps its identity:
 // backends their counts and leases, targets their floors, routes their lines.
 func (r *Router) configure(now time.Time, t Topology) []Grant {
-	r.replicas = max(t.Replicas, 1)
+	r.peers.replicas = max(t.Replicas, 1)
 	r.configureBackends(now, t.Backends)
 	grants := r.configureRoutes(now, t.Routes)
 	maps.DeleteFunc(r.curves, func(t Target, _ curve) bool {
@@ -102,7 +102,7 @@ func (r *Router) configureRoutes(now time.Time, routes []Route) []Grant {
 	maps.DeleteFunc(r.gone, func(_ string, rt *route) bool { return !rt.running() })
 	for _, b := range r.backends { // dismissing counted down what is counted anew here
 		for _, g := range b.groups {
-			g.wanted = 0
+			g.yield.wanted = 0
 		}
 	}
 	for _, rt := range r.routes {
@@ -124,7 +124,7 @@ func (b *backend) clear() former {
 	f := former{groups: b.groups}
 	for _, g := range b.groups {
 		f.models = append(f.models, g.models...)
-		g.models, g.routes, g.retired, g.wanted, g.leastGrace, g.batchShare, g.promised = nil, nil, true, 0, maxLead, 0, 0
+		g.models, g.routes, g.retired, g.yield.wanted, g.leastGrace, g.yield.share, g.promised = nil, nil, true, 0, maxLead, 0, 0
 		g.held = nil
 	}
 	b.groups, b.routes = nil, nil
@@ -143,7 +143,7 @@ func (b *backend) keep(f former) {
 	}
 	idle := len(b.groups) == 0
 	for _, g := range f.groups {
-		if g.retired && (idle || g.waiting+g.decoding > 0) {
+		if g.retired && (idle || g.own.waiting+g.own.decoding > 0) {
 			g.retired = !idle
 			b.groups = append(b.groups, g)
 		}
@@ -178,7 +178,7 @@ func (r *Router) resolve(now time.Time, rt *route, old map[*backend]former) {
 			if rt.conf.Class == Interactive {
 				g.leastGrace = min(g.leastGrace, rt.grace())
 			}
-			g.batchShare = max(g.batchShare, rt.batchShare())
+			g.yield.share = max(g.yield.share, rt.batchShare())
 			g.routes = append(g.routes, rt)
 		}
 		rt.models[i] = m

@@ -29,7 +29,7 @@ type dumper struct {
 
 var (
 	dumpNot = map[string]bool{
-		"Router.rand": true, "Router.verdicts": true, "Router.elsewhere": true, "Router.asking": true, "Router.cohorts": true, "journal.records": true,
+		"Router.rand": true, "Router.scratch": true, "journal.records": true,
 		"lengths.tails": true, "lengths.ready": true, "Time.loc": true,
 	}
 	dumpNoType = []reflect.Type{reflect.TypeFor[sync.Mutex](), reflect.TypeFor[*profiles.Occupancy](), reflect.TypeFor[curve]()}

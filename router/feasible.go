@@ -9,8 +9,8 @@ import (
 // judge asks the rules about every target of a's route. The verdicts are good
 // until the next call, and as long as the lock is held.
 func (r *Router) judge(a *ask) []verdict {
-	r.verdicts = a.judge(r.verdicts)
-	return r.verdicts
+	r.scratch.verdicts = a.judge(r.scratch.verdicts)
+	return r.scratch.verdicts
 }
 
 // judge asks the rules about a's targets, and keeps the verdicts where there is

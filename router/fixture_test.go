@@ -216,7 +216,7 @@ func (b *bench) run(leases []*Lease, tps float64, d time.Duration) []Grant {
 	base := make([]float64, len(leases))
 	for i, l := range leases {
 		l.FirstToken(b.now)
-		base[i] = math.Float64frombits(l.tokens.Load())
+		base[i] = math.Float64frombits(l.relayed.tokens.Load())
 	}
 	for end := b.now.Add(d); b.now.Before(end); {
 		b.sleep(50 * time.Millisecond)

@@ -89,7 +89,7 @@ type cohort struct {
 func (g *group) predict(now time.Time, f *forecast, cohorts *[forecastCohorts]cohort) {
 	f.made, f.releases = now, [forecastSteps]float64{}
 	used, rest := 0, float64(g.m())
-	for _, l := range g.streams {
+	for _, l := range g.own.streams {
 		used = enrol(cohorts, used, l)
 	}
 	for i := range cohorts[:used] {
@@ -249,7 +249,7 @@ func (r *Router) places(a *ask) (places [forecastSteps]float64, known bool) {
 					kept := *f
 					f = &kept
 				}
-				g.predict(a.now, f, &r.cohorts)
+				g.predict(a.now, f, &r.scratch.cohorts)
 				spared = true
 			}
 			for i, n := range f.releases {

@@ -20,7 +20,7 @@ func (b *bench) wantLoad(m, n int) {
 	if l := b.load(0); l.M != m || l.N != n {
 		b.tb.Errorf("m = %d, n = %d, want %d and %d", l.M, l.N, m, n)
 	}
-	if _, n := b.backends[0].groups[0].occupancy.Load(); n != b.load(0).N {
+	if _, n := b.backends[0].groups[0].noted.occupancy.Load(); n != b.load(0).N {
 		b.tb.Errorf("the streams read n = %d, the router says %d", n, b.load(0).N)
 	}
 }

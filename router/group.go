@@ -14,8 +14,8 @@ type GroupID = profiles.GroupID
 // models are separate one of them. Leases point at the group that counted them.
 // Everything is guarded by Router.mu.
 //
-// Invariant: waiting and decoding are the sums of the weights of the leases in
-// these phases; none is ever negative.
+// Invariant: own.waiting and own.decoding are the sums of the weights of the leases
+// in these phases; none is ever negative.
 type group struct {
 	router  *Router
 	backend *backend
@@ -25,17 +25,10 @@ type group struct {
 	routes  []*route // that have a target here
 	held    []*held  // what routes have guaranteed here
 
-	waiting, decoding int       // own sequences
-	prompt            int       // prompt tokens of the own waiting
-	remote            Load      // of others, and of retired groups
-	foreign           foreign   // what runs there beside Pacer
-	usedAt            time.Time // when there was last a sequence with a lease, as far as noted; at first, when it was configured
-	used              bool      // there is one
-	told              int       // n as last written to occupancy
-	occupancy         *profiles.Occupancy
-
-	unserved leaseList // own waiting streams that no later one has overtaken, oldest first
-	streams  []*Lease  // own decoding streams
+	own     running // sequences of this replica
+	remote  Load    // of others, and of retired groups
+	foreign foreign // what runs there beside Pacer
+	noted   noted
 
 	// Tokens that the own streams brought, and that they would have brought before
 	// the engine changed.
@@ -43,32 +36,36 @@ type group struct {
 
 	ramp ramp
 	looked
-	prefills prefills
-	// Seconds of a prompt token: by first tokens, and what it costs the others.
-	firstCost, promptCost float64
-	prompts               usualPrompts
+	price price
 
 	promised   float64       // highest floor that a route promises here, 0 if none
 	leastGrace time.Duration // of the interactive routes here; maxLead = there is none
 
 	forecast forecast
+	yield    yield
+}
 
-	// wanted counts the interactive lines with a waiter that could go here:
-	// batch stays off until they are served.
-	wanted int
+// running is what of this replica runs in a group.
+type running struct {
+	waiting, decoding int       // sequences
+	prompt            int       // prompt tokens of those that wait
+	unserved          leaseList // waiting streams that no later one has overtaken, oldest first
+	streams           []*Lease  // decoding ones
+}
 
-	// Until denied batch stays off, since an interactive request that could run
-	// here was kept out. credit is what batch has saved up, at most 1: of each
-	// place that is taken here, batchShare.
-	denied             time.Time
-	credit, batchShare float64
+// noted is what of a group was last written to where its streams read n.
+type noted struct {
+	occupancy *profiles.Occupancy
+	n         int
+	used      bool      // there was a sequence with a lease
+	usedAt    time.Time // when there was last one; at first, when the group was configured
 }
 
 func newGroup(now time.Time, b *backend, id GroupID) *group {
 	g := &group{
 		router: b.router, backend: b, id: id,
-		occupancy: profiles.NewOccupancy(now), usedAt: now,
-		ramp: ramp{cap: slowStartCap}, looked: looked{lead: maxLead}, leastGrace: maxLead,
+		noted: noted{occupancy: profiles.NewOccupancy(now), usedAt: now},
+		ramp:  ramp{cap: slowStartCap}, looked: looked{lead: maxLead}, leastGrace: maxLead,
 	}
 	g.reprice()
 	return g
@@ -76,7 +73,7 @@ func newGroup(now time.Time, b *backend, id GroupID) *group {
 
 // leased is the number of sequences with a lease, over all replicas.
 func (g *group) leased() int {
-	return (g.waiting+g.decoding)*g.router.scale + g.remote.Waiting + g.remote.Decoding
+	return (g.own.waiting+g.own.decoding)*g.router.peers.scale + g.remote.Waiting + g.remote.Decoding
 }
 
 // m is the number of sequences in the group, waiting or decoding: those with
@@ -86,13 +83,13 @@ func (g *group) m() int { return g.leased() + g.foreign.all.value }
 // n is the number of sequences decoding, over all replicas and with the foreign
 // ones.
 func (g *group) n() int {
-	return g.decoding*g.router.scale + g.remote.Decoding + g.foreign.running.value
+	return g.own.decoding*g.router.peers.scale + g.remote.Decoding + g.foreign.running.value
 }
 
 // promptWaiting is how many prompt tokens wait for their prefill, over all
 // replicas.
 func (g *group) promptWaiting() int {
-	return g.prompt*g.router.scale + g.remote.PromptTokens
+	return g.own.prompt*g.router.peers.scale + g.remote.PromptTokens
 }
 
 // publish notes what runs in the group, and writes n where the streams read
@@ -107,15 +104,15 @@ func (g *group) publish(now time.Time) {
 
 func (g *group) write(now time.Time) {
 	g.foreign.note(g)
-	g.area += float64(g.told) * now.Sub(g.areaAt).Seconds()
+	g.area += float64(g.noted.n) * now.Sub(g.areaAt).Seconds()
 	g.areaAt = now
 	used := g.leased() > 0
-	if used || g.used {
-		g.used, g.usedAt = used, now
+	if used || g.noted.used {
+		g.noted.used, g.noted.usedAt = used, now
 	}
-	if n := g.n(); n != g.told {
-		g.told = n
-		g.occupancy.Set(now, n)
+	if n := g.n(); n != g.noted.n {
+		g.noted.n = n
+		g.noted.occupancy.Set(now, n)
 	}
 }
 
@@ -133,7 +130,7 @@ func (g *group) model(name string) *model {
 func (g *group) highestFloor() float64 {
 	floor := 0.0
 	for _, m := range g.models {
-		floor = max(floor, m.floors.highest(m.solo))
+		floor = max(floor, m.floors.running.highest(m.solo))
 	}
 	return floor
 }
@@ -148,9 +145,9 @@ func (g *group) shareRemoteFloor() {
 	}
 	least := min(g.remote.Floor, most)
 	for _, m := range g.models {
-		m.remoteFloor = 0
+		m.floors.remote = 0
 		if g.remote.Floor > 0 && m.promised >= least {
-			m.remoteFloor = g.remote.Floor
+			m.floors.remote = g.remote.Floor
 		}
 	}
 }

@@ -40,7 +40,7 @@ type held struct {
 
 // unused is how many sequences are to find a place here still. Who of the route runs
 // elsewhere does not count: when it ends there, nobody could give the place back.
-func (k *held) unused() int { return max(k.places-k.used*k.group.router.scale, 0) }
+func (k *held) unused() int { return max(k.places-k.used*k.group.router.peers.scale, 0) }
 
 // heldFor is how many sequences are kept in g for others than a, unused.
 func (a *ask) heldFor(g *group) int {
@@ -99,14 +99,14 @@ func (a *ask) takesHeld(g *group, c *present, floor float64) bool {
 		return false
 	}
 	k := a.route.heldIn(g)
-	return k != nil && a.owns(k) && floor <= a.route.floor() && k.unused() >= (c.alike*g.router.scale+1)*a.weight
+	return k != nil && a.owns(k) && floor <= a.route.floor() && k.unused() >= (c.alike*g.router.peers.scale+1)*a.weight
 }
 
 // vouched reports whether a takes a place on m that the other replicas keep for it,
 // who know how fast the streams there are, while none of this one's has said so: then
 // its curve, which is more careful, does not speak against it.
 func (a *ask) vouched(m *model, c *present) bool {
-	return m.known && m.pace == 0 && m.group.remote.Decoding > 0 && a.takesHeld(m.group, c, a.floor)
+	return m.known && m.lately.bound == 0 && m.group.remote.Decoding > 0 && a.takesHeld(m.group, c, a.floor)
 }
 
 // leavesHeldBelowCap is the same for the cap of b, whatever decodes together there.

@@ -49,7 +49,7 @@ func (r *Router) Moved(now time.Time, req Request, t Target) (d Decision, ok boo
 		return Decision{}, false
 	}
 	r.advance(now)
-	a := &r.asking
+	a := &r.scratch.asking
 	a.put(now, rt, &req)
 	r.judge(a)
 	for i := range a.verdicts {

@@ -64,7 +64,7 @@ func TestDecisionsTellEveryOutcome(t *testing.T) {
 	}
 
 	b.sleep(250 * time.Millisecond)
-	for _, l := range []*Lease{first, b.backends[0].groups[0].unserved.back} { // a, and the one without a floor
+	for _, l := range []*Lease{first, b.backends[0].groups[0].own.unserved.back} { // a, and the one without a floor
 		l.Done(b.now, 10)
 	}
 	if waiting.state != granted {

@@ -97,13 +97,13 @@ func (p *prefills) see(now time.Time, l *Lease) {
 	g, x := l.group, float64(l.prompt)
 	before := p.front
 	p.front = now
-	if x <= 0 || l.model.ttft.Slots > 0 && l.ahead.Sequences >= l.model.ttft.Slots {
+	if x <= 0 || l.model.ttft.Slots > 0 && l.expected.ahead.Sequences >= l.model.ttft.Slots {
 		return // it waited for a slot
 	}
-	beside := max(l.ahead.PromptTokens, g.promptWaiting()-l.prompt) // before it, and behind
+	beside := max(l.expected.ahead.PromptTokens, g.promptWaiting()-l.prompt) // before it, and behind
 	alone, began := float64(beside) <= x/4, later(l.placed, before)
-	if p.batch.tokens <= 0 || now.Sub(before).Seconds() >= g.firstCost*x/2 {
-		p.sums, p.at, p.batch = p.told(now), now, batch{cost: g.firstCost}
+	if p.batch.tokens <= 0 || now.Sub(before).Seconds() >= g.price.first*x/2 {
+		p.sums, p.at, p.batch = p.told(now), now, batch{cost: g.price.first}
 		if alone {
 			began = l.placed
 		}
@@ -120,6 +120,14 @@ func (p *prefills) see(now time.Time, l *Lease) {
 	g.reprice()
 }
 
+// price is what a prompt costs in a group.
+type price struct {
+	prefills prefills
+	first    float64 // seconds of a prompt token, by first tokens
+	token    float64 // and what it costs the others
+	usual    usualPrompts
+}
+
 // reprice works out what a prompt token takes in g, in seconds, when a first
 // token or a curve says something new. First tokens begin with what the fit
 // says, within reason: it may have seen no prompts to speak of. What a prompt
@@ -132,10 +140,10 @@ func (g *group) reprice() {
 	if fit > 0 {
 		start = min(max(fit, startCost/2), 4*startCost)
 	}
-	g.firstCost = g.prefills.all().plus(g.remote.Prefills).cost(start)
-	g.promptCost = max(g.firstCost, fit)
+	g.price.first = g.price.prefills.all().plus(g.remote.Prefills).cost(start)
+	g.price.token = max(g.price.first, fit)
 	for _, m := range g.models {
-		m.prefill = max(m.ttft.PerToken*m.ttft.Uncached, g.firstCost)
+		m.prefill = max(m.ttft.PerToken*m.ttft.Uncached, g.price.first)
 	}
 }
 
@@ -145,7 +153,7 @@ func (g *group) reprice() {
 func (l *Lease) lead(now time.Time, p progress) time.Duration {
 	lead := seconds(p.tokens/(l.floor*float64(l.weight))) + l.grace - (now.Sub(l.placed) - l.first)
 	if p.rough {
-		spent := l.group.promptCost * (l.group.prefills.done - l.prefilled)
+		spent := l.group.price.token * (l.group.price.prefills.done - l.prefilled)
 		lead = max(lead, l.grace/2-seconds(spent))
 	}
 	return lead
@@ -159,7 +167,7 @@ func (g *group) leads(now time.Time, l *Lease, p progress) {
 		return
 	}
 	lead := l.lead(now, p)
-	if !l.model.level.known() && l.averagesBelow(l.floor, now, p) {
+	if !l.model.lately.all.known() && l.averagesBelow(l.floor, now, p) {
 		lead = 0 // nothing says yet how fast it is going to be
 	}
 	if lead <= -lostLead {
@@ -211,14 +219,14 @@ func (a *ask) pays(target *model, c *present) bool {
 		return true
 	}
 	g := target.group
-	cost := leadSafety * g.promptCost
+	cost := leadSafety * g.price.token
 	own := float64(a.toPrefill(target))
 	waiting, prompt := float64(c.prompt), own
-	if g.router.remote.Replicas > 1 {
+	if g.router.peers.load.Replicas > 1 {
 		prompt *= unheard
 	}
 	front := 0.0
-	switch l := g.unserved.front; {
+	switch l := g.own.unserved.front; {
 	case l != nil:
 		front = float64(l.prompt)
 	case c.alike > 0:
@@ -241,28 +249,28 @@ func (a *ask) pays(target *model, c *present) bool {
 
 // prefilled is how many tokens of the own prompt that waited longest must be done by now.
 func (g *group) prefilled(now time.Time) float64 {
-	l := g.unserved.front
+	l := g.own.unserved.front
 	if l == nil {
 		return 0
 	}
 	began := l.placed
-	if g.prefills.front.After(began) {
-		began = g.prefills.front
+	if g.price.prefills.front.After(began) {
+		began = g.price.prefills.front
 	}
-	return min(now.Sub(began).Seconds()/g.promptCost, float64(l.prompt))
+	return min(now.Sub(began).Seconds()/g.price.token, float64(l.prompt))
 }
 
 // prefillLeft is how long it takes until the prompts that wait are prefilled.
 func (g *group) prefillLeft(now time.Time) time.Duration {
-	return seconds(max(float64(g.promptWaiting())-g.prefilled(now), 0) * g.promptCost)
+	return seconds(max(float64(g.promptWaiting())-g.prefilled(now), 0) * g.price.token)
 }
 
 // waitingFloor is the highest floor of those who wait for their first token here,
 // 0 if none. Of the others' it is that of all that they run.
 func (m *model) waitingFloor() float64 {
-	floor := m.waits.highest(m.solo)
-	if m.group.remote.Waiting > 0 && m.remoteFloor <= m.solo {
-		floor = max(floor, m.remoteFloor)
+	floor := m.floors.waiting.highest(m.solo)
+	if m.group.remote.Waiting > 0 && m.floors.remote <= m.solo {
+		floor = max(floor, m.floors.remote)
 	}
 	return floor
 }

@@ -99,7 +99,7 @@ func TestPrefillCost(t *testing.T) {
 	}
 	near := func(want float64) {
 		t.Helper()
-		if got := g.firstCost * 1e6; math.Abs(got-want) > 0.1 {
+		if got := g.price.first * 1e6; math.Abs(got-want) > 0.1 {
 			t.Errorf("a prompt token costs %.2f µs, want %.2f", got, want)
 		}
 	}
@@ -135,7 +135,7 @@ func TestTheLeadOfRoughCounts(t *testing.T) {
 	beside := b.place("chat", prompt(2000)).Lease
 	b.sleep(200 * time.Millisecond)
 	beside.FirstToken(b.now)
-	want := 500*time.Millisecond - seconds(2000*g.promptCost)
+	want := 500*time.Millisecond - seconds(2000*g.price.token)
 	if got := lead(); (got - want).Abs() > time.Microsecond {
 		t.Errorf("a lead of %v beside a prompt of 2,000, want %v", got, want)
 	}

@@ -12,37 +12,52 @@ import (
 // decision and given back exactly once by Done. FirstToken and Done take the
 // router's lock; Progress takes none and is for the hot path.
 type Lease struct {
-	group   *group
-	model   *model
-	route   *route
-	target  Target
-	placed  time.Time
-	floor   float64 // that counts for decisions; 0 = none
-	asked   float64 // floor of the request on its own route; 0 = none
-	tenant  string
-	probe   bool          // sent to find out whether the backend is well again
-	grace   time.Duration // by how much its last token may be late for its floor
-	weight  int           // sequences; 0 = does not decode
-	prompt  int           // tokens, counted in group.prompt while waiting
-	prefill time.Duration // of its own prompt and those ahead, as predicted when placed
-	ttft    time.Duration // predicted when placed; 0 = no first token was seen to learn from
-	ahead   profiles.Ahead
-	stream  bool
+	group  *group
+	model  *model
+	route  *route
+	target Target
+	placed time.Time
+	floor  float64 // that counts for decisions; 0 = none
+	asked  float64 // floor of the request on its own route; 0 = none
+	tenant string
+	probe  bool          // sent to find out whether the backend is well again
+	grace  time.Duration // by how much its last token may be late for its floor
+	weight int           // sequences; 0 = does not decode
+	prompt int           // tokens, counted in group.prompt while waiting
+	stream bool
 
-	phase     phase // guarded by Router.mu, as is all that follows up to tokens
-	prev      *Lease
-	next      *Lease
-	slot      int           // in group.streams
-	due       time.Time     // when a lease that is no stream counts as decoding
-	heap      int           // in Router.pending
+	expected expectation
+
+	phase     phase // guarded by Router.mu, as is all that follows but relayed
+	links     links
 	first     time.Duration // since placed: when decoding began
-	prefilled float64       // group.prefills.done then
+	prefilled float64       // group.price.prefills.done then
 	seen      progress      // as of the group's last scan
 
 	held *held // where it is counted for a guarantee; nil = for none
 
 	refused bool // held against the target, by Refused
 
+	relayed relayed
+}
+
+// expectation is what was predicted of a lease when it was placed.
+type expectation struct {
+	ahead   profiles.Ahead
+	prefill time.Duration // of its own prompt and those ahead
+	ttft    time.Duration // 0 = no first token was seen to learn from
+}
+
+// links is where a lease stands in the lists that have it.
+type links struct {
+	prev, next *Lease    // in running.unserved
+	slot       int       // in running.streams; -1 = not there
+	heap       int       // in Router.pending; -1 = not there
+	due        time.Time // when a lease that is no stream counts as decoding
+}
+
+// relayed is what the relay says of a lease, without the router's lock.
+type relayed struct {
 	served atomic.Bool   // by Served
 	tokens atomic.Uint64 // bits of a float64: after the first chunk, with a minus sign while rough
 	last   atomic.Int64  // nanoseconds since placed: when the last of them came
@@ -77,14 +92,14 @@ func (l *Lease) Engine() string { return l.group.backend.engine }
 func (l *Lease) Floor() float64 { return l.floor }
 
 // Occupancy is the record of n of what it is counted with; Load its n now.
-func (l *Lease) Occupancy() *profiles.Occupancy { return l.group.occupancy }
+func (l *Lease) Occupancy() *profiles.Occupancy { return l.group.noted.occupancy }
 
 // TTFT is the time to the first token that was predicted when the request was
 // placed; 0 while its target has shown too few of them.
-func (l *Lease) TTFT() time.Duration { return l.ttft }
+func (l *Lease) TTFT() time.Duration { return l.expected.ttft }
 
 // Ahead is what stood before the request on its backend when it was placed.
-func (l *Lease) Ahead() profiles.Ahead { return l.ahead }
+func (l *Lease) Ahead() profiles.Ahead { return l.expected.ahead }
 
 // FirstToken moves the lease from waiting to decoding. Calls after the first,
 // and after Done, do nothing.
@@ -94,8 +109,8 @@ func (l *Lease) FirstToken(now time.Time) {
 	defer r.mu.Unlock()
 	r.advance(now)
 	if l.phase == waiting {
-		l.group.prefills.see(now, l)
-		l.group.unserved.overtake(l)
+		l.group.price.prefills.see(now, l)
+		l.group.own.unserved.overtake(l)
 		r.decode(now, l)
 		l.model.rest.serve(now, l.placed)
 	}
@@ -111,14 +126,14 @@ func (l *Lease) Progress(now time.Time, c profiles.Count) {
 	}
 	// In this order, and read in the other: a reader between the two sees a
 	// stream that is too fast for a moment, never one that is too slow.
-	l.tokens.Store(math.Float64bits(tokens))
-	l.last.Store(int64(now.Sub(l.placed)))
+	l.relayed.tokens.Store(math.Float64bits(tokens))
+	l.relayed.last.Store(int64(now.Sub(l.placed)))
 }
 
 // progress reads what Progress stored.
 func (l *Lease) progress() progress {
-	last := time.Duration(l.last.Load())
-	tokens := math.Float64frombits(l.tokens.Load())
+	last := time.Duration(l.relayed.last.Load())
+	tokens := math.Float64frombits(l.relayed.tokens.Load())
 	return progress{tokens: finite(math.Abs(tokens)), rough: math.Signbit(tokens), last: max(last, l.first)}
 }
 
@@ -149,7 +164,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	}
 	l.group, l.model, l.route, l.target = g, m, a.route, a.route.conf.Targets[v.index].Target
 	l.placed, l.weight, l.prompt, l.stream = a.now, a.weight, a.toPrefill(m), a.req.Stream
-	l.heap, l.slot = -1, -1
+	l.links.heap, l.links.slot = -1, -1
 	l.tenant, l.probe = a.req.Tenant, b.health == Probing || m.rest.rests(a.req.Tenant)
 	m.leases++
 	m.quota.spend(a, m)
@@ -166,31 +181,31 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 		return l
 	}
 	l.floor, l.asked, l.grace = floor, a.floor, a.route.grace()
-	l.ahead = g.ahead()
-	l.prefill = seconds(m.ttft.Prefill(l.ahead.PromptTokens + l.prompt))
+	l.expected.ahead = g.ahead()
+	l.expected.prefill = seconds(m.ttft.Prefill(l.expected.ahead.PromptTokens + l.prompt))
 	if m.timed {
-		l.ttft = seconds(m.ttft.Predict(l.ahead, l.prompt))
+		l.expected.ttft = seconds(m.ttft.Predict(l.expected.ahead, l.prompt))
 	}
 	if floor > 0 {
-		m.floors.add(floor)
+		m.floors.running.add(floor)
 		m.probeAfter = 0
 	}
 	a.save(g)
 	a.use(l, v.index)
 	b.own += l.weight
-	g.waiting += l.weight
-	g.prompt += l.prompt
-	g.prompts.see(l.prompt)
+	g.own.waiting += l.weight
+	g.own.prompt += l.prompt
+	g.price.usual.see(l.prompt)
 	r.announce(l)
 	if l.floor > 0 {
-		m.waits.add(l.floor)
+		m.floors.waiting.add(l.floor)
 	}
 	g.publish(a.now)
 	if l.stream {
-		g.unserved.push(l)
+		g.own.unserved.push(l)
 		return l
 	}
-	l.due = a.now.Add(seconds(m.ttft.Predict(l.ahead, l.prompt)))
+	l.links.due = a.now.Add(seconds(m.ttft.Predict(l.expected.ahead, l.prompt)))
 	r.pending.push(l)
 	r.advance(a.now)
 	return l
@@ -202,13 +217,13 @@ func (r *Router) decode(now time.Time, l *Lease) {
 	g.leaveWaiting(l)
 	l.phase = decoding
 	l.first = max(now.Sub(l.placed), 0)
-	g.prefills.done += float64(l.prompt)
-	l.prefilled = g.prefills.done
+	g.price.prefills.done += float64(l.prompt)
+	l.prefilled = g.price.prefills.done
 	l.seen = progress{last: l.first}
-	g.decoding += l.weight
+	g.own.decoding += l.weight
 	if l.stream {
-		l.slot = len(g.streams)
-		g.streams = append(g.streams, l)
+		l.links.slot = len(g.own.streams)
+		g.own.streams = append(g.own.streams, l)
 		g.leads(now, l, l.seen) // the last look knows nothing of it
 	}
 	g.publish(now)
@@ -216,13 +231,13 @@ func (r *Router) decode(now time.Time, l *Lease) {
 
 // leaveWaiting takes l out of everything that counts waiting leases.
 func (g *group) leaveWaiting(l *Lease) {
-	g.waiting -= l.weight
-	g.prompt -= l.prompt
+	g.own.waiting -= l.weight
+	g.own.prompt -= l.prompt
 	if l.floor > 0 {
-		l.model.waits.remove(l.floor)
+		l.model.floors.waiting.remove(l.floor)
 	}
 	if l.stream {
-		g.unserved.remove(l)
+		g.own.unserved.remove(l)
 	} else {
 		g.router.pending.remove(l)
 	}
@@ -232,7 +247,7 @@ func (g *group) leaveWaiting(l *Lease) {
 func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 	g := l.group
 	b := g.backend
-	switch served := l.served.Load(); {
+	switch served := l.relayed.served.Load(); {
 	case served && !(l.stream && l.phase == decoding): // else FirstToken has said so
 		l.model.rest.serve(now, l.placed)
 		l.model.rest.leave()
@@ -248,7 +263,7 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 		} else {
 			g.ramp.whole(g, l, now, outputTokens)
 		}
-		g.decoding -= l.weight
+		g.own.decoding -= l.weight
 		g.forecast.check.ended += float64(l.weight)
 	case holding:
 		b.idle--
@@ -258,7 +273,7 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 	b.own -= l.weight
 	l.model.leases--
 	if l.floor > 0 {
-		l.model.floors.remove(l.floor)
+		l.model.floors.running.remove(l.floor)
 	}
 	if b.probe == l {
 		b.probe = nil
@@ -272,12 +287,12 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 // dropStream removes l from the streams that are looked through. If its lead was
 // the least, another one's is: the next decision looks.
 func (g *group) dropStream(l *Lease) {
-	last := len(g.streams) - 1
-	g.streams[l.slot] = g.streams[last]
-	g.streams[l.slot].slot = l.slot
-	g.streams[last] = nil
-	g.streams = g.streams[:last]
-	l.slot = -1
+	last := len(g.own.streams) - 1
+	g.own.streams[l.links.slot] = g.own.streams[last]
+	g.own.streams[l.links.slot].links.slot = l.links.slot
+	g.own.streams[last] = nil
+	g.own.streams = g.own.streams[:last]
+	l.links.slot = -1
 	if g.least == l {
 		g.scanAt, g.router.lookAt = time.Time{}, time.Time{}
 	}

@@ -380,11 +380,11 @@ func (g *ledger) check(t interface{ Fatalf(string, ...any) }) {
 			inQueue++
 		}
 	}
-	if g.inLine != inQueue {
-		t.Fatalf("%d counted in line, want %d", g.inLine, inQueue)
+	if g.lines.waiting != inQueue {
+		t.Fatalf("%d counted in line, want %d", g.lines.waiting, inQueue)
 	}
 	all := slices.Clone(g.ever)
-	for _, grant := range g.displaced { // not yet told
+	for _, grant := range g.lines.displaced { // not yet told
 		if l := grant.Decision.Lease; l != nil {
 			all = append(all, l)
 		}
@@ -420,7 +420,7 @@ func (g *ledger) check(t interface{ Fatalf(string, ...any) }) {
 		}
 	}
 	for group, w := range want {
-		got := sums{waiting: group.waiting, decoding: group.decoding, prompt: group.prompt, streams: len(group.streams)}
+		got := sums{waiting: group.own.waiting, decoding: group.own.decoding, prompt: group.own.prompt, streams: len(group.own.streams)}
 		if got != *w {
 			t.Fatalf("%v: counts %+v, the leases say %+v", group.id, got, *w)
 		}
@@ -428,12 +428,12 @@ func (g *ledger) check(t interface{ Fatalf(string, ...any) }) {
 		if !slices.Contains(b.groups, group) && w.waiting+w.decoding > 0 {
 			t.Fatalf("%v is not listed, and %+v run there", group.id, *w)
 		}
-		if _, n := group.occupancy.Load(); g.byName[b.name] == b && slices.Contains(b.groups, group) && n != group.n() {
+		if _, n := group.noted.occupancy.Load(); g.byName[b.name] == b && slices.Contains(b.groups, group) && n != group.n() {
 			t.Fatalf("%v: the streams read n = %d, want %d", group.id, n, group.n())
 		}
 		for _, m := range group.models {
 			got := 0
-			for _, f := range m.floors {
+			for _, f := range m.floors.running {
 				got += f.count
 			}
 			if got != floors[m] {
@@ -457,13 +457,13 @@ func (g *ledger) end(t interface{ Fatalf(string, ...any) }) {
 	g.check(t)
 	for _, b := range g.backends {
 		for _, g := range b.groups {
-			if b.own != 0 || g.waiting != 0 || g.decoding != 0 || b.idle != 0 || g.prompt != 0 || g.highestFloor() != 0 || g.unserved.front != nil || g.wanted != 0 {
+			if b.own != 0 || g.own.waiting != 0 || g.own.decoding != 0 || b.idle != 0 || g.own.prompt != 0 || g.highestFloor() != 0 || g.own.unserved.front != nil || g.yield.wanted != 0 {
 				t.Fatalf("left on %s: %+v %+v", b.name, b, g)
 			}
 		}
 	}
-	if len(g.pending) != 0 || g.inLine != 0 || len(g.displaced) != 0 {
-		t.Fatalf("%d pending, %d in line, %d not told", len(g.pending), g.inLine, len(g.displaced))
+	if len(g.pending) != 0 || g.lines.waiting != 0 || len(g.lines.displaced) != 0 {
+		t.Fatalf("%d pending, %d in line, %d not told", len(g.pending), g.lines.waiting, len(g.lines.displaced))
 	}
 	for _, rt := range g.routes {
 		for class := range rt.lines {
@@ -505,7 +505,7 @@ func TestLeasesAfterAMillionEvents(t *testing.T) {
 		g.check(t)
 		placed += max(len(g.ever)-before, 0)
 	}
-	waited = g.Router.tickets
+	waited = g.Router.lines.tickets
 	g.end(t)
 	t.Logf("%d leases, %d tickets, %d decisions", placed, waited, g.journal.written)
 	if placed < 100_000 || waited < 10_000 {

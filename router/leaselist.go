@@ -8,9 +8,9 @@ type leaseList struct{ front, back *Lease }
 
 // push adds the youngest.
 func (q *leaseList) push(l *Lease) {
-	l.prev, l.next = q.back, nil
+	l.links.prev, l.links.next = q.back, nil
 	if q.back != nil {
-		q.back.next = l
+		q.back.links.next = l
 	} else {
 		q.front = l
 	}
@@ -22,17 +22,17 @@ func (q *leaseList) remove(l *Lease) {
 	if !q.holds(l) {
 		return
 	}
-	if l.prev != nil {
-		l.prev.next = l.next
+	if l.links.prev != nil {
+		l.links.prev.links.next = l.links.next
 	} else {
-		q.front = l.next
+		q.front = l.links.next
 	}
-	if l.next != nil {
-		l.next.prev = l.prev
+	if l.links.next != nil {
+		l.links.next.links.prev = l.links.prev
 	} else {
-		q.back = l.prev
+		q.back = l.links.prev
 	}
-	l.prev, l.next = nil, nil
+	l.links.prev, l.links.next = nil, nil
 }
 
 // overtake drops everybody older than l, which has its first token.
@@ -46,7 +46,7 @@ func (q *leaseList) overtake(l *Lease) {
 }
 
 // holds reports whether l is in the list.
-func (q *leaseList) holds(l *Lease) bool { return l.prev != nil || q.front == l }
+func (q *leaseList) holds(l *Lease) bool { return l.links.prev != nil || q.front == l }
 
 // pendingHeap holds the leases that tell no first token, by the time at which
 // they count as decoding: a binary heap, each lease knowing its place.
@@ -63,13 +63,13 @@ func (h pendingHeap) next() *Lease {
 // push adds l.
 func (h *pendingHeap) push(l *Lease) {
 	*h = append(*h, l)
-	l.heap = len(*h) - 1
-	h.up(l.heap)
+	l.links.heap = len(*h) - 1
+	h.up(l.links.heap)
 }
 
 // remove takes l out; a lease that is not in the heap is left alone.
 func (h *pendingHeap) remove(l *Lease) {
-	i := l.heap
+	i := l.links.heap
 	if i < 0 {
 		return
 	}
@@ -77,7 +77,7 @@ func (h *pendingHeap) remove(l *Lease) {
 	h.swap(i, last)
 	(*h)[last] = nil
 	*h = (*h)[:last]
-	l.heap = -1
+	l.links.heap = -1
 	if i < last {
 		h.up(i)
 		h.down(i)
@@ -86,13 +86,13 @@ func (h *pendingHeap) remove(l *Lease) {
 
 func (h pendingHeap) swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].heap, h[j].heap = i, j
+	h[i].links.heap, h[j].links.heap = i, j
 }
 
 func (h pendingHeap) up(i int) {
 	for i > 0 {
 		parent := (i - 1) / 2
-		if !h[i].due.Before(h[parent].due) {
+		if !h[i].links.due.Before(h[parent].links.due) {
 			return
 		}
 		h.swap(i, parent)
@@ -106,10 +106,10 @@ func (h pendingHeap) down(i int) {
 		if child >= len(h) {
 			return
 		}
-		if right := child + 1; right < len(h) && h[right].due.Before(h[child].due) {
+		if right := child + 1; right < len(h) && h[right].links.due.Before(h[child].links.due) {
 			child = right
 		}
-		if !h[child].due.Before(h[i].due) {
+		if !h[child].links.due.Before(h[i].links.due) {
 			return
 		}
 		h.swap(i, child)

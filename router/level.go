@@ -61,17 +61,16 @@ func (l *Level) known() bool { return l.Steps >= levelSteps && l.Time >= levelSe
 func (l *Level) tps() float64 { return l.Tokens / l.Seconds }
 func (l *Level) n() float64   { return max(l.AtN/l.Seconds, 1) }
 
-// settle works out what the level says of every other n: pace is what one
-// sequence would get if a token took a second, less what streams have shown to be
-// needed of a margin; 0 while the level is not known.
+// settle works out what the level says of every other n. At k sequences each gets
+// mean/Shape(k), Shape being the curve's seconds per token.
 func (m *model) settle() {
-	m.speed, m.pace = 0, 0
-	if !m.known || !m.level.known() {
+	m.lately.mean, m.lately.bound = 0, 0
+	if !m.known || !m.lately.all.known() {
 		return
 	}
-	if shape := m.curve.Shape(m.level.n()); shape > 0 {
-		m.speed = m.level.tps() * shape
-		m.pace = m.speed * (1 - m.curve.Shown())
+	if shape := m.curve.Shape(m.lately.all.n()); shape > 0 {
+		m.lately.mean = m.lately.all.tps() * shape
+		m.lately.bound = m.lately.mean * (1 - m.curve.Shown())
 	}
 }
 
@@ -79,7 +78,7 @@ func (m *model) settle() {
 // what the engine would have brought before it changed, where its curve knows
 // that n.
 func (m *model) compare(tokens, seconds, n float64) {
-	if !m.known || m.guessed || n > 1.25*float64(m.visited) {
+	if !m.known || m.guessed || n > 1.25*float64(m.support.hi) {
 		return
 	}
 	if expected := m.curve.TPS(int(n+0.5)) / m.curve.Scale(); expected > 0 {
@@ -95,8 +94,8 @@ func (m *model) compare(tokens, seconds, n float64) {
 func (m *model) bound(k int, extraP float64) float64 {
 	low := m.idle
 	switch {
-	case k > 1 && m.pace > 0 && m.group.n() > 0:
-		low = m.pace / m.curve.Shape(float64(k))
+	case k > 1 && m.lately.bound > 0 && m.group.n() > 0:
+		low = m.lately.bound / m.curve.Shape(float64(k))
 	case k > 1:
 		return m.curve.Low(k, extraP)
 	}
@@ -109,8 +108,8 @@ func (m *model) expects(k int) float64 {
 	switch {
 	case k <= 1:
 		return m.alone
-	case m.pace > 0:
-		return m.speed / m.curve.Shape(float64(k))
+	case m.lately.bound > 0:
+		return m.lately.mean / m.curve.Shape(float64(k))
 	}
 	return m.curve.TPS(k)
 }
@@ -134,7 +133,7 @@ func (u *usualPrompts) mean() float64 { return u.tokens }
 // beside is the mean of n since the last look.
 func (g *group) beside(now time.Time) float64 {
 	if d := now.Sub(g.lookedAt).Seconds(); d > 0 && !g.lookedAt.IsZero() {
-		return max((g.area+float64(g.told)*now.Sub(g.areaAt).Seconds())/d, 1)
+		return max((g.area+float64(g.noted.n)*now.Sub(g.areaAt).Seconds())/d, 1)
 	}
 	return float64(max(g.n(), 1))
 }

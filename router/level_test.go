@@ -107,14 +107,14 @@ func TestTheLevelIsOfAllReplicas(t *testing.T) {
 	b.wantReason("chat", OK) // not looked at yet
 	b.sleep(scanEvery)
 	b.tick()
-	if !m.level.known() || math.Abs(m.level.tps()-20) > 1e-9 || m.own.known() {
-		t.Errorf("level %+v, own %+v; want one of 20 tokens/s that is all of others", m.level, m.own)
+	if !m.lately.all.known() || math.Abs(m.lately.all.tps()-20) > 1e-9 || m.lately.own.known() {
+		t.Errorf("level %+v, own %+v; want one of 20 tokens/s that is all of others", m.lately.all, m.lately.own)
 	}
 	b.wantReason("chat", ReasonOwnFloor)
 	b.Update(b.now, RemoteLoad{Replicas: 2, Lost: true})
 	b.sleep(scanEvery)
 	b.tick()
-	if m.level.known() {
+	if m.lately.all.known() {
 		t.Error("alone, and the level of others is known")
 	}
 	b.wantReason("chat", OK)

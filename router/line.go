@@ -198,7 +198,7 @@ func (r *Router) displace(t *Ticket, now time.Time) {
 	r.judge(&a)
 	p := r.planSteps(&a, t.steps, ShedQueueFull)
 	t.state, t.decision = granted, r.carryOut(&a, &p)
-	r.displaced = append(r.displaced, Grant{Ticket: t, Waiter: t.req.Waiter, Decision: t.decision})
+	r.lines.displaced = append(r.lines.displaced, Grant{Ticket: t, Waiter: t.req.Waiter, Decision: t.decision})
 }
 
 // stand gives a a ticket as planned.
@@ -206,10 +206,10 @@ func (r *Router) stand(a *ask, p *plan) *Ticket {
 	if a.route.full() {
 		r.displace(a.route.toDisplace(a), a.now)
 	}
-	r.tickets++
+	r.lines.tickets++
 	t := &Ticket{
 		router: r, route: a.route, req: a.req, class: a.class,
-		deadline: p.deadline, due: a.due(p.deadline), since: a.since, inVain: a.inVain, number: r.tickets, steps: p.after,
+		deadline: p.deadline, due: a.due(p.deadline), since: a.since, inVain: a.inVain, number: r.lines.tickets, steps: p.after,
 		demand: demand{floor: a.floor, weight: a.weight, prompt: a.prompt, exclude: a.req.Exclude},
 	}
 	t.req.Arrived = a.arrived
@@ -244,7 +244,7 @@ func (r *Router) enter(t *Ticket) {
 	if q.turns(t.back()).join(t); q.len() == 1 && t.class == Interactive {
 		t.route.want(+1)
 	}
-	r.inLine++
+	r.lines.waiting++
 }
 
 func (r *Router) exit(t *Ticket) {
@@ -252,5 +252,5 @@ func (r *Router) exit(t *Ticket) {
 	if q.turns(t.back()).leave(t); q.len() == 0 && t.class == Interactive {
 		t.route.want(-1)
 	}
-	r.inLine--
+	r.lines.waiting--
 }

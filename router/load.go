@@ -100,14 +100,14 @@ func (g *group) ownLoad(now time.Time) Load {
 		g.look(now)
 	}
 	l := Load{
-		Waiting: g.waiting, Decoding: g.decoding, PromptTokens: g.prompt, Floor: g.highestFloor(),
-		Prefills: g.prefills.told(now),
+		Waiting: g.own.waiting, Decoding: g.own.decoding, PromptTokens: g.own.prompt, Floor: g.highestFloor(),
+		Prefills: g.price.prefills.told(now),
 	}
 	if g.floored > 0 {
 		l.Leads = Leads{Streams: g.floored, Least: g.lead}
 	}
 	if len(g.models) == 1 {
-		l.Level = g.models[0].own
+		l.Level = g.models[0].lately.own
 	}
 	return l
 }
@@ -122,7 +122,7 @@ const newsFrom = 100 * time.Millisecond
 
 // announce notes that l was placed.
 func (r *Router) announce(l *Lease) {
-	if r.remote.Replicas > 1 && seconds(l.group.promptCost*float64(l.prompt)) >= newsFrom {
+	if r.peers.load.Replicas > 1 && seconds(l.group.price.token*float64(l.prompt)) >= newsFrom {
 		r.news.Add(1)
 	}
 }

@@ -60,13 +60,13 @@ func (r *Router) look(now time.Time) {
 func (g *group) look(now time.Time) {
 	beside, since := g.beside(now), now.Sub(g.lookedAt)
 	for _, m := range g.models {
-		m.own.fade(since)
-		m.moved = false
+		m.lately.own.fade(since)
+		m.lately.moved = false
 	}
 	g.remote.Level.fade(since)
 	g.looked = looked{lookedAt: now, scanAt: now.Add(scanEvery), lead: maxLead, areaAt: now}
 	var got evidence
-	for _, l := range g.streams {
+	for _, l := range g.own.streams {
 		p := l.progress()
 		switch {
 		case l.seen.rough && !p.rough: // what was counted before, is counted anew
@@ -77,21 +77,21 @@ func (g *group) look(now time.Time) {
 			got.seconds += took
 			got.rough = got.rough || p.rough
 			if !p.rough {
-				l.model.own.see(tokens, took, beside)
+				l.model.lately.own.see(tokens, took, beside)
 				l.model.compare(tokens, took, beside)
-				l.model.moved = true
+				l.model.lately.moved = true
 			}
 			l.seen = p
 		}
 		g.leads(now, l, p)
 	}
 	for _, m := range g.models {
-		if m.moved {
-			m.own.Time += min(since, time.Second).Seconds()
+		if m.lately.moved {
+			m.lately.own.Time += min(since, time.Second).Seconds()
 		}
-		m.level = m.own
+		m.lately.all = m.lately.own
 		if len(g.models) == 1 {
-			m.level = m.own.plus(g.remote.Level)
+			m.lately.all = m.lately.own.plus(g.remote.Level)
 		}
 		m.settle()
 	}
@@ -128,7 +128,7 @@ func (r *Router) Below(now time.Time) map[GroupID]int {
 	for _, b := range r.backends {
 		for _, g := range b.groups {
 			count := 0
-			for _, l := range g.streams {
+			for _, l := range g.own.streams {
 				if l.averagesBelow(l.asked, now, l.progress()) {
 					count++
 				}

@@ -37,8 +37,7 @@ type model struct {
 	curve   curve
 	known   bool
 	guessed bool // it is that of other models on the engine
-	lowest  int  // lowest n with evidence, or of a prior
-	visited int  // highest n with evidence, or of a prior; 0 = nothing says how far
+	support support
 	ttft    profiles.TTFT
 	timed   bool    // ttft rests on first tokens
 	cost    float64 // seconds per prompt token, by the fit
@@ -48,24 +47,40 @@ type model struct {
 	answer  float64 // mean output tokens; 0 = unknown
 	solo    float64 // TPS(1), or more where that was seen; +Inf while unknown or guessed
 
-	// What its own streams got of late, and what follows from it: see settle.
-	own   Level   // of this replica's streams
-	moved bool    // there were any since the last look
-	level Level   // of all streams, as far as it is known
-	speed float64 // seconds per token at n, by the curve's shape, times what one got of it
-	pace  float64 // the same less the margin; both 0 while the level is not known
-
-	floors      floorSet // of the leases that run here
-	waits       floorSet // and of those of them that have no first token yet
-	remoteFloor float64  // highest floor that another replica runs here, 0 = none
-	promised    float64  // highest floor configured on an interactive route, 0 = none
-	reserve     int      // streams those routes want kept free
-	leases      int      // that point here: the model outlives its configuration until 0
+	lately   lately
+	floors   floors
+	promised float64 // highest floor configured on an interactive route, 0 = none
+	reserve  int     // streams those routes want kept free
+	leases   int     // that point here: the model outlives its configuration until 0
 
 	probeAfter time.Duration // idle for so long, it is tried with a floor that it is too slow for; 0 = staleAfter
 
 	rest  rest
 	quota quota
+}
+
+// support is the range of n of which a curve has evidence, or a prior. Without
+// either, it is zero.
+type support struct {
+	lo int
+	hi int // 0 = nothing says how far
+}
+
+// lately is what streams of a target got of late, and what follows from it: see
+// settle.
+type lately struct {
+	own   Level   // of this replica's streams
+	moved bool    // there were any since the last look
+	all   Level   // of all streams, as far as it is known
+	mean  float64 // what one sequence would get if a token took a second; 0 while all is not known
+	bound float64 // the same less what streams have shown to be needed of a margin
+}
+
+// floors are those of the leases that run on a target.
+type floors struct {
+	running floorSet
+	waiting floorSet // of those of them that have no first token yet
+	remote  float64  // highest one that another replica runs here, 0 = none
 }
 
 // probed notes that the target is tried with a floor that it is too slow for.
@@ -76,7 +91,7 @@ func (m *model) learn(c curve) {
 	m.curve = c
 	m.known = c != nil && c.Known()
 	m.guessed = m.known && c.Borrowed()
-	m.lowest, m.visited = 0, 0
+	m.support = support{}
 	m.answer, m.cost, m.idle, m.alone, m.solo = 0, 0, 0, math.NaN(), math.Inf(1)
 	m.learnTTFT(c)
 	defer func() {
@@ -87,7 +102,7 @@ func (m *model) learn(c curve) {
 		return
 	}
 	m.cost = finite(c.SecondsPerPromptToken())
-	m.lowest, m.visited = c.Support()
+	m.support.lo, m.support.hi = c.Support()
 	m.answer = finite(c.MeanOutput())
 	// Alone it harms nobody but itself, and an engine that is kept empty shows nothing.
 	alone := c.AtRho(1, 0)
@@ -104,9 +119,9 @@ func (m *model) learn(c curve) {
 // none. A floor above what the target gives a single stream protects nothing:
 // nobody can keep it, and it would lock the backend for as long as it runs.
 func (m *model) protect() float64 {
-	floor := m.floors.highest(m.solo)
-	if m.remoteFloor > floor && m.remoteFloor <= m.solo {
-		floor = m.remoteFloor
+	floor := m.floors.running.highest(m.solo)
+	if m.floors.remote > floor && m.floors.remote <= m.solo {
+		floor = m.floors.remote
 	}
 	return floor
 }
@@ -125,7 +140,7 @@ func (m *model) carries(k int, extraP, need float64) (bound float64, basis Basis
 		return 0, BySlowStart, need <= 0 || k <= m.group.ramp.cap
 	}
 	k = max(k, 1)
-	byLevel := m.pace > 0 && k > 1
+	byLevel := m.lately.bound > 0 && k > 1
 	if need > 0 && !byLevel {
 		return m.byCurve(k, extraP, need)
 	}
@@ -139,7 +154,7 @@ func (m *model) carries(k int, extraP, need float64) (bound float64, basis Basis
 		return bound, basis, true
 	case bound >= need && k <= m.reach():
 		return bound, basis, true
-	case m.level.tps() >= oneMore*need && float64(k) < m.level.n()+2:
+	case m.lately.all.tps() >= oneMore*need && float64(k) < m.lately.all.n()+2:
 		return max(bound, need), ByOneMore, true
 	}
 	return bound, basis, false
@@ -151,12 +166,12 @@ const farther = 1.25
 // reach is up to how many sequences the level says something: as many as were
 // visited, as slow start found that there may be, or a few more than run.
 func (m *model) reach() int {
-	if m.visited == 0 {
+	if m.support.hi == 0 {
 		return math.MaxInt
 	}
-	reach := max(m.visited, m.group.ramp.cap)
-	if m.pace > 0 {
-		reach = max(reach, int(farther*m.level.n())+1)
+	reach := max(m.support.hi, m.group.ramp.cap)
+	if m.lately.bound > 0 {
+		reach = max(reach, int(farther*m.lately.all.n())+1)
 	}
 	return reach
 }
@@ -192,7 +207,7 @@ func (m *model) byCurve(k int, extraP, need float64) (bound float64, basis Basis
 	if k <= slowStartCap && m.seen(k, extraP) >= beaten*need {
 		return need, BySeen, true
 	}
-	if !m.outside(k) || k > m.visited && k > g.ramp.cap {
+	if !m.outside(k) || k > m.support.hi && k > g.ramp.cap {
 		return low, ByCurve, false
 	}
 	if grown := m.grown(k, extraP); grown >= need {
@@ -205,7 +220,7 @@ func (m *model) byCurve(k int, extraP, need float64) (bound float64, basis Basis
 // with a floor: nothing is known of its speed, or too little is guessed for what
 // is promised there.
 func (m *model) starts() bool {
-	return !m.known || m.guessed && m.curve.Low(1, 0) < max(m.promised, m.floors.highest(math.Inf(1)))
+	return !m.known || m.guessed && m.curve.Low(1, 0) < max(m.promised, m.floors.running.highest(math.Inf(1)))
 }
 
 // seen is what streams were seen to get with k or more of them there, once
@@ -223,7 +238,7 @@ func (m *model) outOfReach(k int, floor float64) bool {
 	if !m.known || m.thin(floor) || m.limitedByEvidence(k, floor) {
 		return false
 	}
-	if k < m.lowest && m.curve.Steps() > 0 && floor <= probeWithin*m.solo {
+	if k < m.support.lo && m.curve.Steps() > 0 && floor <= probeWithin*m.solo {
 		return false
 	}
 	_, _, ok := m.byCurve(k, 0, floor)
@@ -244,15 +259,15 @@ func (m *model) thin(floor float64) bool {
 
 // outside reports whether k lies beyond the evidence, on either side.
 func (m *model) outside(k int) bool {
-	return m.visited > 0 && (k > m.visited || k < m.lowest)
+	return m.support.hi > 0 && (k > m.support.hi || k < m.support.lo)
 }
 
 // grown continues the bound at the edge of the evidence by the fit. NaN where
 // the fit says nothing.
 func (m *model) grown(k int, extraP float64) float64 {
-	edge := m.visited
-	if k < m.lowest {
-		edge = m.lowest
+	edge := m.support.hi
+	if k < m.support.lo {
+		edge = m.support.lo
 	}
 	return m.curve.Low(edge, extraP) * m.curve.TPS(k) / m.curve.TPS(edge)
 }
@@ -263,7 +278,7 @@ func (m *model) limitedByEvidence(k int, need float64) bool {
 	switch {
 	case !m.known || m.guessed:
 		return true
-	case m.pace > 0 && k > 1:
+	case m.lately.bound > 0 && k > 1:
 		return k > m.reach() && m.bound(k, 0) >= need
 	}
 	return m.outside(k) && m.grown(k, 0) >= need

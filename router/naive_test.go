@@ -169,7 +169,7 @@ func (w *naive) keeps(m *model, k, prompts int, answer, need float64) bool {
 	extra := float64(prompts) / max(answer, 32)
 	charged := func(low float64) float64 { return low / (1 + low*c.d*extra) }
 	k = max(k, 1)
-	if v := m.level; k > 1 && v.Steps >= 20 && v.Time >= 3 {
+	if v := m.lately.all; k > 1 && v.Steps >= 20 && v.Time >= 3 {
 		tps, n := v.Tokens/v.Seconds, max(v.AtN/v.Seconds, 1)
 		low := charged(tps * c.Shape(n) / c.Shape(float64(k)) * (1 - c.Shown()))
 		within := c.visited == 0 || k <= max(c.visited, m.group.ramp.cap, int(1.25*n)+1)
@@ -281,7 +281,7 @@ func (w *naive) promptCosts(g *group) (fit, first float64) {
 	if fit > 0 {
 		start = min(max(fit, 50e-6), 400e-6)
 	}
-	own, far := g.prefills.all(), w.far(g).Prefills
+	own, far := g.price.prefills.all(), w.far(g).Prefills
 	return fit, (own.XY + far.XY + start*600*600) / (own.XX + far.XX + 600*600)
 }
 
@@ -310,11 +310,11 @@ func (w *naive) payable(g *group, prompt int) bool {
 	if w.remote != nil || w.scaled > 1 {
 		size *= 1.3 // somebody else may be placing one, too
 	}
-	if l := g.unserved.front; l != nil {
+	if l := g.own.unserved.front; l != nil {
 		behind -= float64(l.prompt)
 		began := l.placed
-		if g.prefills.front.After(began) {
-			began = g.prefills.front
+		if g.price.prefills.front.After(began) {
+			began = g.price.prefills.front
 		}
 		done = min(w.now.Sub(began).Seconds()/cost, float64(l.prompt))
 	}
@@ -330,7 +330,7 @@ func (w *naive) payable(g *group, prompt int) bool {
 		if p.rough {
 			lead = max(lead, l.grace.Seconds()/2)
 		}
-		if v := l.model.level; !(v.Steps >= 20 && v.Time >= 3) && l.averagesBelow(l.floor, g.lookedAt, p) {
+		if v := l.model.lately.all; !(v.Steps >= 20 && v.Time >= 3) && l.averagesBelow(l.floor, g.lookedAt, p) {
 			lead = 0
 		}
 		if lead > -0.5 && 1.2*cost*(float64(prompts)-done+size) > lead {
@@ -345,7 +345,7 @@ func (w *naive) payable(g *group, prompt int) bool {
 	})
 	if far.Waiting > 0 && interactive { // else nobody knows their grace
 		for _, m := range g.models {
-			if m.remoteFloor > 0 && m.remoteFloor <= m.solo && 1.2*cost*(behind+size) > w.patience(m, m.remoteFloor) {
+			if m.floors.remote > 0 && m.floors.remote <= m.solo && 1.2*cost*(behind+size) > w.patience(m, m.floors.remote) {
 				return false
 			}
 		}
@@ -372,12 +372,12 @@ func (w *naive) patience(m *model, floor float64) float64 {
 
 // reserved is rule 4.
 func (w *naive) reserved(rt *route, g *group, k, prompts int) bool {
-	kept := w.now.Before(g.denied)
+	kept := w.now.Before(g.yield.denied)
 	for _, t := range w.tickets {
 		kept = kept || t.class == Interactive && slices.ContainsFunc(t.route.models, func(m *model) bool { return m != nil && m.group == g })
 	}
 	if kept {
-		return g.credit >= 1
+		return g.yield.credit >= 1
 	}
 	for _, m := range g.models {
 		floor, reserve := 0.0, rt.conf.Reserve

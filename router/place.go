@@ -12,7 +12,7 @@ func (r *Router) Place(now time.Time, req Request) Decision {
 		return Decision{Refusal: &Refusal{Reason: NoBackend}}
 	}
 	r.advance(now)
-	a := &r.asking
+	a := &r.scratch.asking
 	a.put(now, rt, &req)
 	rt.came++
 	if !req.NoQueue && !req.Spare && !req.Again {

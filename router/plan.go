@@ -115,7 +115,7 @@ func (r *Router) planSpill(a *ask, name string) (plan, bool) {
 	if rt == nil || rt == a.route {
 		return plan{}, false
 	}
-	there := &r.elsewhere
+	there := &r.scratch.elsewhere
 	memory := there.verdicts
 	*there = newAsk(a.now, rt, &a.req)
 	there.preview, there.spilled = a.preview, true
@@ -164,7 +164,7 @@ func (a *ask) stale() *verdict {
 			continue
 		}
 		m := v.model
-		if a.now.Sub(m.group.usedAt) >= max(m.probeAfter, staleAfter) {
+		if a.now.Sub(m.group.noted.usedAt) >= max(m.probeAfter, staleAfter) {
 			return v
 		}
 	}

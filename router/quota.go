@@ -67,9 +67,9 @@ func (q *quota) left(now time.Time, i int) (left float64, limited bool) {
 // this one at the same time.
 func (a *ask) needs(m *model) (n [quotas]float64) {
 	r := m.group.router
-	replicas := r.replicas
-	if r.heard {
-		replicas = r.remote.Replicas
+	replicas := r.peers.replicas
+	if r.peers.heard {
+		replicas = r.peers.load.Replicas
 	}
 	scale := float64(max(replicas, 1))
 	n[QuotaRequests] = scale

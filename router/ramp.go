@@ -54,8 +54,8 @@ const cleanFor = time.Second
 // clean reports whether what happened since the last look is evidence of one
 // level, and notes the look.
 func (p *ramp) clean(g *group, now time.Time) bool {
-	n := g.decoding
-	if g.waiting > 0 {
+	n := g.own.decoding
+	if g.own.waiting > 0 {
 		n = -1
 	}
 	still := n >= 0 && n == p.n
@@ -88,7 +88,7 @@ func (p *ramp) recover(m int) {
 
 // see adds what g's streams did since the last look, and moves the cap.
 func (p *ramp) see(g *group, got evidence) {
-	if got.tokens <= 0 || g.decoding <= 0 {
+	if got.tokens <= 0 || g.own.decoding <= 0 {
 		return
 	}
 	n := g.n()
@@ -98,7 +98,7 @@ func (p *ramp) see(g *group, got evidence) {
 	if p.level.rough != got.rough {
 		p.level = evidence{rough: got.rough} // chunks and tokens make no common level
 	}
-	steps := got.tokens / float64(g.decoding)
+	steps := got.tokens / float64(g.own.decoding)
 	p.level.tokens += got.tokens
 	p.level.seconds += got.seconds
 	p.level.steps += steps
@@ -188,7 +188,7 @@ func (g *group) promptLoad() float64 {
 	if m := g.fastest(); m != nil {
 		answer = g.usualAnswer(m)
 	}
-	return g.firstCost * g.prompts.mean() / max(answer, leastAnswer) / 2
+	return g.price.first * g.price.usual.mean() / max(answer, leastAnswer) / 2
 }
 
 // need is the floor that the streams of g must beat for its cap to grow: the
@@ -210,7 +210,7 @@ func (g *group) need() float64 {
 func (g *group) warm() int {
 	visited := 0
 	for _, m := range g.models {
-		visited = max(visited, m.visited)
+		visited = max(visited, m.support.hi)
 	}
 	if visited == 0 {
 		return rampEnd

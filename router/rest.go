@@ -175,7 +175,7 @@ func (l *Lease) Full(now time.Time, wait time.Duration) {
 
 // Served says that the backend answers well. FirstToken says so too. It takes
 // effect with Done.
-func (l *Lease) Served() { l.served.Store(true) }
+func (l *Lease) Served() { l.relayed.served.Store(true) }
 
 // Probe reports whether the request was sent to find out whether its backend is
 // well again.

@@ -80,7 +80,7 @@ func (rt *route) meetRivals() {
 func (rt *route) want(delta int) {
 	for _, m := range rt.models {
 		if m != nil {
-			m.group.wanted += delta
+			m.group.yield.wanted += delta
 		}
 	}
 }

@@ -20,27 +20,43 @@ type Router struct {
 	routes     []*route                 // as configured
 	routeOf    map[string]*route
 	gone       map[string]*route // those of earlier topologies that have leases which a guarantee counts
+	guarantees []*route          // that have one
 	curves     map[Target]curve  // of configured targets
-	remote     RemoteLoad
-	replicas   int                     // configured: they count until remote load tells
-	heard      bool                    // remote load told
-	scale      int                     // own counts stand for so many replicas; 1 while loads are shared
-	guarantees []*route                // that have one
-	pending    pendingHeap             // leases that will count as decoding
-	forgetAt   time.Time               // when the first report of an engine no longer holds; zero = there is none
-	inLine     int                     // tickets waiting in all lines
-	displaced  []Grant                 // to those who had to make room in a full line, not yet told
-	tickets    uint64                  // given out so far: the order within one deadline
-	round      uint64                  // of waking, see wake
-	lookAt     time.Time               // when the streams of some group are to be looked through again
-	sweptAt    int64                   // unix second up to which promises were swept
-	verdicts   []verdict               // scratch of judge
-	elsewhere  ask                     // the same for the route that a request spills to
-	asking     ask                     // the request that is being placed: a policy sees it, so it would be moved to the heap
-	cohorts    [forecastCohorts]cohort // scratch of predict
+	peers      peers
+	pending    pendingHeap // leases that will count as decoding
+	lines      allLines
+	forgetAt   time.Time // when the first report of an engine no longer holds; zero = there is none
+	lookAt     time.Time // when the streams of some group are to be looked through again
+	sweptAt    int64     // unix second up to which promises were swept
+	scratch    scratch
 	journal    journal
 
 	news atomic.Uint64 // see News
+}
+
+// peers is what the router knows of the other replicas.
+type peers struct {
+	load     RemoteLoad
+	heard    bool // load told something
+	replicas int  // configured: they count until load tells
+	scale    int  // own counts stand for so many replicas; 1 while loads are shared
+}
+
+// allLines is what all lines have together.
+type allLines struct {
+	waiting   int     // tickets in them
+	displaced []Grant // to those who had to make room in a full line, not yet told
+	tickets   uint64  // given out so far: the order within one deadline
+	round     uint64  // of waking, see wake
+}
+
+// scratch is memory that one decision leaves to the next. Nothing in it says
+// anything between two of them.
+type scratch struct {
+	verdicts  []verdict               // of judge
+	elsewhere ask                     // the same request on the route that it spills to
+	asking    ask                     // the request that is being placed: a policy sees it, so it would be moved to the heap
+	cohorts   [forecastCohorts]cohort // of predict
 }
 
 // Options configures a Router.
@@ -60,7 +76,7 @@ func New(o Options) *Router {
 		panic("router: Options.Rand is missing")
 	}
 	return &Router{
-		rand: o.Rand, others: o.Policies, replicas: 1, scale: 1,
+		rand: o.Rand, others: o.Policies, peers: peers{replicas: 1, scale: 1},
 		byName: map[string]*backend{}, left: map[incarnation]*backend{}, routeOf: map[string]*route{}, gone: map[string]*route{}, curves: map[Target]curve{},
 	}
 }
@@ -115,14 +131,14 @@ func (r *Router) Loads() []BackendLoad {
 func (b *backend) load() BackendLoad {
 	l := BackendLoad{Backend: b.name, Health: b.health, N: b.elsewhere.Decoding, M: b.leased()}
 	for _, g := range b.groups {
-		own := Load{Waiting: g.waiting, Decoding: g.decoding, PromptTokens: g.prompt, Floor: g.highestFloor()}
+		own := Load{Waiting: g.own.waiting, Decoding: g.own.decoding, PromptTokens: g.own.prompt, Floor: g.highestFloor()}
 		l.Waiting += own.Waiting
 		l.Decoding += own.Decoding
 		l.PromptTokens += own.PromptTokens
 		l.Floor = max(l.Floor, own.Floor)
 		l.Seen += g.seen
 		l.Expected += g.expected
-		l.N += own.Decoding*b.router.scale + g.foreign.running.value
+		l.N += own.Decoding*b.router.peers.scale + g.foreign.running.value
 		l.M += g.foreign.all.value
 		l.ForeignWaiting += g.foreign.all.value - g.foreign.running.value
 		l.ForeignDecoding += g.foreign.running.value
@@ -147,7 +163,7 @@ func (g *group) slowStart() int {
 		return g.ramp.cap
 	}
 	for _, m := range g.models {
-		if m.starts() && (m.promised > 0 || m.floors.highest(math.Inf(1)) > 0) {
+		if m.starts() && (m.promised > 0 || m.floors.running.highest(math.Inf(1)) > 0) {
 			return g.ramp.cap
 		}
 	}
@@ -174,7 +190,7 @@ func (r *Router) InService() bool {
 func (r *Router) NextWake(now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.inLine == 0 && len(r.displaced) == 0 {
+	if r.lines.waiting == 0 && len(r.lines.displaced) == 0 {
 		return time.Time{}
 	}
 	return now.Add(wakeEvery)

@@ -41,10 +41,10 @@ func (c *present) count(g *group) {
 
 // with is c and n requests like a more, as if they had just been placed on g.
 func (a *ask) with(g *group, c present, n int) present {
-	sequences := n * a.weight * g.router.scale
+	sequences := n * a.weight * g.router.peers.scale
 	c.m += sequences
 	c.leased += sequences
-	c.prompt += n * a.prompt * g.router.scale
+	c.prompt += n * a.prompt * g.router.peers.scale
 	c.alike += n
 	if c.places != math.MaxInt {
 		c.places -= max(sequences, n)
@@ -220,7 +220,7 @@ func (a *ask) protects(v *verdict, c *present) (Reason, Basis) {
 func (a *ask) leavesReserve(target *model, c *present) bool {
 	g := target.group
 	if g.keptOut(a.now) {
-		return g.credit-float64(c.alike) >= 1
+		return g.yield.credit-float64(c.alike) >= 1
 	}
 	k := c.m + a.weight
 	for _, m := range g.models {

@@ -304,7 +304,7 @@ func TestBatchMakesRoomOnItsOwnModel(t *testing.T) {
 		t.Fatalf("got %+v, want a place in line", d)
 	}
 	b.wantReason("nightly-other", OK)
-	if n := b.backends[0].group(GroupID{Backend: "x", Model: "other", Separate: true}).wanted; n != 0 {
+	if n := b.backends[0].group(GroupID{Backend: "x", Model: "other", Separate: true}).yield.wanted; n != 0 {
 		t.Errorf("%d lines wait for the other model, want none", n)
 	}
 	b.wantReason("nightly-m", ReasonProtects)

@@ -50,8 +50,8 @@ func (g *group) ttft(now time.Time, m *model, c *present) time.Duration {
 // overdue is by how much the oldest stream without a first token waits longer
 // than prefill takes.
 func (g *group) overdue(now time.Time) time.Duration {
-	if l := g.unserved.front; l != nil {
-		return now.Sub(l.placed) - l.prefill
+	if l := g.own.unserved.front; l != nil {
+		return now.Sub(l.placed) - l.expected.prefill
 	}
 	return 0
 }

@@ -57,7 +57,7 @@ func TestATenantHoldsUpNobodyElse(t *testing.T) {
 	b.stand("chat", tenant("small"), waiter("small"))
 	b.wantGrants(leases[0].Done(b.now, 100), "small")
 	b.wantGrants(leases[1].Done(b.now, 100))
-	small := b.backends[0].groups[0].unserved.back
+	small := b.backends[0].groups[0].own.unserved.back
 	b.wantGrants(leases[2].Done(b.now, 100))
 	b.wantGrants(small.Done(b.now, 100), "big") // all three places
 }
@@ -178,8 +178,8 @@ func TestTurnsAreFair(t *testing.T) {
 					t.Fatalf("%s: the line does not have its %d", name, len(list))
 				}
 			}
-			if q := &b.routes[0].lines[Interactive]; q.len() != count || b.inLine != count || count > 40 {
-				t.Fatalf("%d in line, %d counted, want %d", q.len(), b.inLine, count)
+			if q := &b.routes[0].lines[Interactive]; q.len() != count || b.lines.waiting != count || count > 40 {
+				t.Fatalf("%d in line, %d counted, want %d", q.len(), b.lines.waiting, count)
 			}
 		}
 	})

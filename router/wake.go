@@ -10,9 +10,9 @@ import (
 // and route. at is the backend where something came free, nil when it may be
 // anywhere.
 func (r *Router) wake(now time.Time, at *backend) []Grant {
-	grants := r.displaced
-	r.displaced = nil
-	if r.inLine == 0 {
+	grants := r.lines.displaced
+	r.lines.displaced = nil
+	if r.lines.waiting == 0 {
 		return grants
 	}
 	r.look(now) // whose lead was the least may be gone
@@ -25,13 +25,13 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 		order = [classes]Class{Batch, Interactive}
 	}
 	for _, class := range order {
-		r.round++
-		for t := nextInLine(routes, class, r.round); t != nil; t = nextInLine(routes, class, r.round) {
+		r.lines.round++
+		for t := nextInLine(routes, class, r.lines.round); t != nil; t = nextInLine(routes, class, r.lines.round) {
 			q := &t.route.lines[class]
 			d, ok := r.serve(now, t)
 			if !ok {
-				t.leads = slices.ContainsFunc(r.verdicts, func(v verdict) bool { return v.reason == ReasonProtects && v.basis == ByLead })
-				q.stuck(t, r.round, slices.ContainsFunc(r.verdicts, func(v verdict) bool { return v.reason == ReasonRefuses }))
+				t.leads = slices.ContainsFunc(r.scratch.verdicts, func(v verdict) bool { return v.reason == ReasonProtects && v.basis == ByLead })
+				q.stuck(t, r.lines.round, slices.ContainsFunc(r.scratch.verdicts, func(v verdict) bool { return v.reason == ReasonRefuses }))
 				continue
 			}
 			if d.Lease != nil {
@@ -58,7 +58,7 @@ func nextInLine(routes []*route, class Class, round uint64) *Ticket {
 // serve tries to place one who waits; ok is false if it has to go on
 // waiting. It is refused when waiting became pointless.
 func (r *Router) serve(now time.Time, t *Ticket) (d Decision, ok bool) {
-	a := &r.asking
+	a := &r.scratch.asking
 	*a = t.ask(now)
 	r.judge(a)
 	if v := r.choose(a); v != nil {

@@ -33,9 +33,9 @@ func (w *Warmth) within(cost float64) int {
 // it, by which what takes a given time counts the most tokens.
 func (m *model) promptCost() float64 {
 	if m.cost > 0 {
-		return min(m.cost, m.group.promptCost)
+		return min(m.cost, m.group.price.token)
 	}
-	return m.group.promptCost
+	return m.group.price.token
 }
 
 // toPrefill is how many tokens of a's prompt have to be computed on m, of which

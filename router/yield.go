@@ -26,8 +26,18 @@ func (rt *route) batchShare() float64 {
 	return rt.conf.BatchShare
 }
 
+// yield is how batch yields in a group, and what it has saved up meanwhile.
+type yield struct {
+	// wanted counts the interactive lines with a waiter that could go here: batch
+	// stays off until they are served.
+	wanted int
+	denied time.Time // until then batch stays off: an interactive request that could run here was kept out
+	credit float64   // saved up, in places, at most 1
+	share  float64   // of each place that is taken here, batch saves up so much
+}
+
 // keptOut reports whether somebody interactive is kept out of g, or was lately.
-func (g *group) keptOut(now time.Time) bool { return g.wanted > 0 || now.Before(g.denied) }
+func (g *group) keptOut(now time.Time) bool { return g.yield.wanted > 0 || now.Before(g.yield.denied) }
 
 // denied notes that there is no room for a. A floor that a target cannot
 // give even alone is no reason for batch to stay off it.
@@ -41,8 +51,8 @@ func (a *ask) denied(d time.Duration) {
 			continue
 		}
 		g := v.model.group
-		if _, _, alone := v.model.carries(1, 0, a.floor); alone && g.denied.Before(a.now.Add(d)) {
-			g.denied = a.now.Add(d)
+		if _, _, alone := v.model.carries(1, 0, a.floor); alone && g.yield.denied.Before(a.now.Add(d)) {
+			g.yield.denied = a.now.Add(d)
 		}
 	}
 }
@@ -52,9 +62,9 @@ func (a *ask) denied(d time.Duration) {
 func (a *ask) save(g *group) {
 	switch {
 	case a.class != Batch:
-		g.credit = min(g.credit+g.batchShare, 1)
+		g.yield.credit = min(g.yield.credit+g.yield.share, 1)
 	case g.keptOut(a.now):
-		g.credit = max(g.credit-1, 0)
+		g.yield.credit = max(g.yield.credit-1, 0)
 	}
 }
 
@@ -63,7 +73,7 @@ func (a *ask) save(g *group) {
 func batchIsDue(routes []*route) bool {
 	return slices.ContainsFunc(routes, func(rt *route) bool {
 		return rt.lines[Batch].len() > 0 && slices.ContainsFunc(rt.models, func(m *model) bool {
-			return m != nil && m.group.credit >= 1
+			return m != nil && m.group.yield.credit >= 1
 		})
 	})
 }

@@ -22,10 +22,6 @@ var wide = map[string]int{
 	"cmd/pacer.program":    26,
 	"gateway.Gateway":      29,
 	"internal/arena.visit": 32,
-	"router.Lease":         30,
-	"router.Router":        29,
-	"router.group":         33,
-	"router.model":         29,
 }
 
 // fields counts those of s; a struct within it counts with its own.
