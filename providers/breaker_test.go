@@ -73,8 +73,10 @@ func (g *guarded) fail(n int) {
 	}
 }
 
+// expect compares what was told once Run, which may be telling it, rests.
 func (g *guarded) expect(want ...Health) {
 	g.t.Helper()
+	synctest.Wait()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !slices.Equal(g.told, want) {
