@@ -70,7 +70,7 @@ type Gateway struct {
 	retries   retryBudget
 	responses responseIndex // answers that backends keep
 	running   atomic.Int64  // requests between place and settle
-	shadows   atomic.Int64  // copies under way
+	copies    copies        // of requests, for other routes
 	buffers   buffers
 	prefixes  *prefix.Index
 	chains    sync.Pool    // of *prefix.Chain

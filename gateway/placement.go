@@ -37,7 +37,7 @@ func (x *exchange) place() error {
 	if err := x.charge(); err != nil {
 		return err
 	}
-	d, err := x.placement.first(x.request.http.Context(), x.placing())
+	d, err := x.placement.first(x.request.http.Context(), x.placing(), x.clearWay)
 	switch {
 	case err != nil:
 		return err
@@ -83,13 +83,18 @@ func (p *placement) enter(streams int) error {
 	return nil
 }
 
-// first decides where req goes, if need be by way of the line.
-func (p *placement) first(ctx context.Context, req router.Request) (router.Decision, error) {
+// first decides where req goes, if need be by way of the line. Where there is no place,
+// clear is asked to make some.
+func (p *placement) first(ctx context.Context, req router.Request, clear func() bool) (router.Decision, error) {
 	p.waiter.grants = make(chan *router.Grant, 4)
 	req.Waiter, req.Into = &p.waiter, &p.lease
 	req.NoQueue = p.now
 	p.req = req
-	return p.queue(ctx, p.g.router.Place(time.Now(), p.req))
+	d := p.g.router.Place(time.Now(), p.req)
+	if d.Lease == nil && clear() && d.Refusal != nil {
+		d = p.g.router.Place(time.Now(), p.req)
+	}
+	return p.queue(ctx, d)
 }
 
 // again decides where the request goes after failed, ahead of those in line; "" =

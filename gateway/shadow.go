@@ -6,8 +6,11 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
+	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -17,6 +20,87 @@ const (
 	mostShadows  = 256
 	mostShadowed = 1 << 20
 )
+
+// copies are the copies of requests that are under way. The zero value has none. It
+// is safe for concurrent use.
+type copies struct {
+	mu    sync.Mutex // guards under
+	under map[*shadowCopy]bool
+}
+
+// shadowCopy is one of them.
+type shadowCopy struct {
+	route  *route
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+// add has c be under way; false = there are as many as may be.
+func (l *copies) add(c *shadowCopy) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.under) >= mostShadows {
+		return false
+	}
+	if l.under == nil {
+		l.under = map[*shadowCopy]bool{}
+	}
+	l.under[c] = true
+	return true
+}
+
+// end takes c out.
+func (l *copies) end(c *shadowCopy) {
+	c.cancel()
+	l.mu.Lock()
+	delete(l.under, c)
+	l.mu.Unlock()
+	close(c.ended)
+}
+
+// beside returns the copies whose routes have a backend of rt.
+func (l *copies) beside(rt *route) (all []*shadowCopy) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.under {
+		if slices.ContainsFunc(c.route.conf.Targets, func(t config.Target) bool {
+			return slices.ContainsFunc(rt.conf.Targets, func(own config.Target) bool { return own.Backend == t.Backend })
+		}) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// waitForCopies is how long a request waits for copies to give back their places.
+const waitForCopies = 100 * time.Millisecond
+
+// clearWay breaks off the copies that run on backends of x's route, for x has no place
+// there, and reports whether any did. Nobody reads what they would have said.
+func (x *exchange) clearWay() bool {
+	if x.placement.now || x.objective.class == router.Batch {
+		return false
+	}
+	all := x.g.copies.beside(x.route)
+	if len(all) == 0 {
+		return false
+	}
+	for _, c := range all {
+		c.cancel()
+	}
+	late := time.NewTimer(waitForCopies)
+	defer late.Stop()
+	for _, c := range all {
+		select {
+		case <-c.ended:
+		case <-late.C:
+			return true
+		case <-x.request.http.Context().Done():
+			return true
+		}
+	}
+	return true
+}
 
 // shadow sends a copy of the request to the route that x's route names for it, if
 // its turn comes. The copy is of class batch, waits for nobody, is charged to no
@@ -31,22 +115,24 @@ func (x *exchange) shadow() error {
 	if rt == nil {
 		return nil
 	}
-	if x.g.shadows.Add(1) > mostShadows {
-		x.g.shadows.Add(-1)
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &shadowCopy{route: rt, cancel: cancel, ended: make(chan struct{})}
+	if !x.g.copies.add(c) {
+		cancel()
 		return nil
 	}
-	s := x.shadowed(rt)
+	s := x.shadowed(ctx, rt)
 	go func() {
-		defer x.g.shadows.Add(-1)
+		defer x.g.copies.end(c)
 		s.run()
 	}()
 	return nil
 }
 
 // shadowed is the copy, for rt.
-func (x *exchange) shadowed(rt *route) *exchange {
+func (x *exchange) shadowed(ctx context.Context, rt *route) *exchange {
 	from := x.request.http
-	ctx := withID(context.Background(), requestID(from.Context())+"-shadow")
+	ctx = withID(ctx, requestID(from.Context())+"-shadow")
 	r := from.Clone(ctx)
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(bytes.Clone(x.request.body.bytes()))), int64(x.request.body.size)
 	r.Header.Del("Content-Encoding")
