@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -9,9 +10,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/history"
 	"github.com/pacer-dev/pacer/internal/chromium"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 )
@@ -225,6 +228,35 @@ func TestPageSaysThatTheConnectionIsLost(t *testing.T) {
 	}
 	down.Store(false)
 	c.Until(`document.getElementById("lost").hidden && document.getElementById("connection").textContent === "Live"`)
+}
+
+// TestPageSaysWhatIsNotKnownYet: a route that loses requests is not called over before
+// its cause is said; and a backend that died says what became of its streams.
+func TestPageSaysWhatIsNotKnownYet(t *testing.T) {
+	w := newWorld(t, "")
+	w.watch.Tick(time.Now(), history.Snapshot{Backends: []history.Backend{{Name: "h200"}, {Name: "l40s"}}, Routes: []history.Route{{Name: "chat"}}})
+	for range 50 {
+		w.metrics.Observe(telemetry.Exchange{Route: "chat", Outcome: "shed", Counted: true, Result: telemetry.Shed, ShedReason: "floor"})
+	}
+	w.metrics.Observe(telemetry.Exchange{Route: "chat", Backend: "l40s", Outcome: "ok", Passages: []telemetry.Passage{
+		{From: "h200", Fate: telemetry.Continued}, {From: "h200", Fate: telemetry.Continued}, {From: "h200", Fate: telemetry.Uncontinuable},
+	}})
+	full := history.Snapshot{
+		Backends: []history.Backend{{Name: "h200", Scale: math.NaN()}, {Name: "l40s", Scale: math.NaN()}},
+		Routes:   []history.Route{{Name: "chat", Floor: 30, Best: 40, Bound: true, Capacity: 58, Load: 58, Backends: []string{"h200", "l40s"}}},
+	}
+	w.watch.Tick(time.Now(), full)
+	c, _, _ := servedPage(t, w, 1280)
+	cause := `document.querySelector("#route-chat .c-cause").textContent`
+	c.Until(cause + ` === "loses requests; why is looked into"`)
+	c.Until(`document.getElementById("headline").textContent === "chat loses requests; why is looked into" && document.getElementById("verdict").dataset.state === "warn"`)
+	c.Until(`document.querySelector("#backend-h200 .c-health").innerText.replaceAll("\u00a0", " ").includes("It died in the middle of them: 2 streams went on elsewhere, 1 could not be continued.")`)
+	c.Until(`!document.querySelector("#backend-l40s .c-health").innerText.includes("died")`)
+	for range 5 {
+		w.watch.Tick(time.Now(), full)
+	}
+	c.Until(cause + `.startsWith("load above capacity")`)
+	c.quiet()
 }
 
 // TestPageAsksWhatIf: the form asks the gateway, shows how far it is, and reads as

@@ -12,6 +12,7 @@ import (
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/history"
+	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -89,6 +90,8 @@ func (p *port) targets(now time.Time, routes []router.RouteState) []targetState 
 		s.InFlight = inFlightOf(l, t)
 		s.InFlight.BelowFloor = below[t.GroupID()]
 		s.Warm.Predicted, s.Warm.Reported = p.o.Metrics.Warm(t.Backend)
+		fates := p.o.Metrics.Fates(t.Backend)
+		s.Continued = api.Continued{OK: fates[telemetry.Continued], Lost: fates[telemetry.ContinueLost], Unfit: fates[telemetry.Uncontinuable]}
 		s.Health, s.Breaker = healthOf(l.Health)
 		if b, ok := breakers[t.Backend]; ok {
 			s.Breaker = b

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/pacer-dev/pacer/api"
@@ -26,9 +27,11 @@ func (p *port) routes(now time.Time, w history.Window, states []router.RouteStat
 		Since: ring.Started().UTC(), Window: w.String(), WindowS: ring.Reach(now, w).Seconds(),
 		Replica: word, Replicas: replicas, Verdict: p.verdict(), Routes: []api.Route{},
 	}
-	causes := p.causes(history.OfRoute)
+	causes, losing := p.causes(history.OfRoute), p.o.Watch.Losing()
 	for _, state := range states {
-		answer.Routes = append(answer.Routes, p.route(now, w, state, causes[state.Route.Name]))
+		r := p.route(now, w, state, causes[state.Route.Name])
+		r.Losing = r.Cause.Cause == nil && slices.Contains(losing, r.Model)
+		answer.Routes = append(answer.Routes, r)
 	}
 	return answer
 }

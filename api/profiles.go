@@ -71,6 +71,9 @@ type State struct {
 	// Warm is of its backend, since this replica started.
 	Warm Warm `json:"warm"`
 
+	// Continued is of its backend, since this replica started.
+	Continued Continued `json:"continued"`
+
 	// TokensPerS is what the backend's finished streams of this replica brought, over
 	// the last 30 seconds.
 	TokensPerS Brief `json:"tokens_per_s"`
@@ -141,6 +144,19 @@ type Warm struct {
 
 	// Reported were there, as the usage of the answers tells.
 	Reported int64 `json:"reported"`
+}
+
+// Continued is what became of streams in the middle of which a backend died, on routes
+// whose streams go on elsewhere, as pacer_continued_total counts them.
+type Continued struct {
+	// OK went on at another backend.
+	OK int64 `json:"ok"`
+
+	// Lost broke off, since no other one took them.
+	Lost int64 `json:"lost"`
+
+	// Unfit broke off, since they were of a kind that cannot go on.
+	Unfit int64 `json:"unfit"`
 }
 
 // Knowledge is what a curve rests on. It changes when evidence comes in.

@@ -116,6 +116,10 @@ type Route struct {
 	MetPerS     Brief `json:"met_per_s"`
 	ShedPerS    Brief `json:"shed_per_s"`
 
+	// Losing = more requests are lost than the route may lose, and why is not said
+	// yet: a cause has to last some seconds.
+	Losing bool `json:"losing"`
+
 	Cause
 
 	TPS TPSQuantiles `json:"tps"`

@@ -81,7 +81,7 @@ var kinds = [numKinds]kind{
 	FloorUnattainable: {
 		"floor_unattainable", "floor", 2,
 		"Even a stream that is alone on an engine gets less than min_tps. Such requests are refused at once, for waiting cannot help.",
-		"Lower min_tps of the route below the first figure, or add a faster engine.",
+		"Lower min_tps of the route to what an engine gives a stream that is alone, or add a faster one.",
 	},
 	Slower: {
 		"slower", "drift", 3,

@@ -228,6 +228,14 @@ func (w *Watch) Causes() []Standing {
 	return w.causes
 }
 
+// Losing returns the routes that lose more requests than they may, and of which why
+// is not said yet. It is not to be changed.
+func (w *Watch) Losing() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.losing
+}
+
 // Marks returns those that were added or changed after version, the latest
 // first, limit at most; and the version to ask with next.
 func (w *Watch) Marks(version uint64, limit int) (marks []Mark, next uint64) {

@@ -442,8 +442,14 @@ func TestWhatIsNotKnownYetIsNotWell(t *testing.T) {
 	if v := s.watch.Verdict(); v.State != "warn" || v.Text != "chat loses requests; why is looked into" || len(s.watch.Causes()) > 0 {
 		t.Errorf("two seconds after it began: %+v", v)
 	}
+	if l := s.watch.Losing(); !slices.Equal(l, []string{"chat"}) {
+		t.Errorf("two seconds after it began %q lose requests", l)
+	}
 	s.tell(30, healthy(), map[Result]int{Met: 20})
 	if v := s.watch.Verdict(); v.State != "ok" {
 		t.Errorf("when it is over: %+v", v)
+	}
+	if l := s.watch.Losing(); len(l) > 0 {
+		t.Errorf("when it is over %q lose requests", l)
 	}
 }

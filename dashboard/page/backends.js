@@ -16,6 +16,12 @@ const shownFirst = 12;
 const health = { up: ["good", "up"], down: ["bad", "down"], loading: ["warn", "loading"], draining: ["idle", "draining"] };
 const tones = { [rank.bad]: "bad", [rank.warn]: "warn", [rank.tight]: "tight", [rank.good]: "good", [rank.idle]: "idle" };
 
+// continued says what became of the streams in the middle of which a backend died.
+function continued(c) {
+  const parts = [c.ok ? `${plural(c.ok, "stream", "streams")} went on elsewhere` : "", c.lost ? `${whole(c.lost)} found no other backend` : "", c.unfit ? `${whole(c.unfit)} could not be continued` : ""].filter(Boolean);
+  return parts.length ? "It died in the middle of them: " + parts.join(", ") + "." : "";
+}
+
 class Row {
   constructor(table) {
     this.table = table;
@@ -59,10 +65,12 @@ class Row {
     const [tone, word] = b.health === "down" && b.breaker === "half_open" ? ["warn", "trying again"] : health[b.health] ?? ["idle", b.health];
     const e = b.last_error;
     const failing = e ? `${e.status === null ? "" : e.status + " "}${e.message}` : "";
-    rebuild(this.health, [tone, word, b.cause, failing, e?.since], () => [
+    const fate = continued(b.continued);
+    rebuild(this.health, [tone, word, b.cause, failing, e?.since, fate], () => [
       h("span", { class: "pill " + tone }, word),
       b.cause ? h("span", { class: "why" }, b.cause) : failing ? h("span", { class: "why" }, `${failing}, since ${since(e.since, this.table.time)}`) : "",
-      b.advice ? h("span", { class: "advice" }, b.advice) : ""]);
+      b.advice ? h("span", { class: "advice" }, b.advice) : "",
+      fate ? h("span", { class: "advice" }, fate) : ""]);
   }
 
   showAct(b) {

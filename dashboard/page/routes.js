@@ -103,8 +103,8 @@ class Row {
   }
 
   showCause(r) {
-    text(this.cause, r.cause ?? (r.rank === rank.warn ? "over; the window still holds it" : r.rank === rank.idle ? "no request in this window" : ""));
-    attr(this.cause, "class", r.cause ? "c-cause why" : "c-cause dim");
+    text(this.cause, r.cause ?? (r.losing ? "loses requests; why is looked into" : r.rank === rank.warn ? "over; the window still holds it" : r.rank === rank.idle ? "no request in this window" : ""));
+    attr(this.cause, "class", r.cause || r.losing ? "c-cause why" : "c-cause dim");
     attr(this.cause, "data-empty", !r.cause && r.rank !== rank.warn);
   }
 
@@ -183,7 +183,7 @@ export class RouteTable {
     const none = byId("routes-none");
     attr(none, "hidden", shown.length > 0);
     text(none, world.routes.length ? `None of the ${plural(world.routes.length, "route", "routes")} matches the filter.` : "No route is configured: add one under routes: in pacer.yaml.");
-    const whose = world.ofAll ? `all ${world.replicas} replicas` : world.replicas > 1 ? "this replica only" : "";
+    const whose = world.ofAll && world.replicas > 1 ? `all ${world.replicas} replicas` : world.replicas > 1 ? "this replica only" : "";
     text(byId("routes-note"), [`since ${since(new Date(world.time - world.windowS * 1000).toISOString(), world.time)}`, whose, "rates of the last 30 s"].filter(Boolean).join(" · "));
     return shown.length;
   }

@@ -55,11 +55,12 @@ function worldOf({ event, targets, routes, marks }) {
 }
 
 // rankOfRoute: a cause that lasts is bad where users are hurt by it, and so is a
-// goal that is missed; a goal that is missed without a cause mends itself.
+// goal that is missed; a goal that is missed without a cause mends itself, or its
+// cause is about to be said.
 function rankOfRoute(r) {
   const short = r.attainment_goal !== null && r.attainment !== null && r.attainment < r.attainment_goal;
   if (r.cause) return rank.bad;
-  if (short) return rank.warn;
+  if (short || r.losing) return rank.warn;
   if (r.free === 0 || r.waiting > 0) return rank.tight;
   return r.offered === 0 ? rank.idle : rank.good;
 }

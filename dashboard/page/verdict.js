@@ -78,7 +78,7 @@ function showSummary({ backends, routes }) {
     [whole(n), "", "decoding", ""],
     [whole(Math.max(m - n, 0)), "", "await first token", ""],
     [whole(line), "", "in line", ""],
-    [rate(shed), "/s", "shed", shed > 0 ? "bad" : ""],
+    [rate(shed), "/s", "shed, mean of 30 s", shed > 0 ? "bad" : ""],
     [whole(tokens), "/s", "tokens out", ""],
   ].map(([value, small, name, tone]) => h("div", { class: tone || null }, h("dt", null, name), h("dd", null, value, small ? h("small", null, small) : ""))));
 }

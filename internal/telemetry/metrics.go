@@ -200,6 +200,17 @@ func (m *Metrics) Warm(backend string) (predicted, reported int64) {
 	return standing(s.predicted), standing(s.reported)
 }
 
+// Fates returns what became of the streams in the middle of which a backend died, by
+// Fate, since the start; 0 for one that is not configured. Safe for concurrent use.
+func (m *Metrics) Fates(backend string) (counts [numFates]int64) {
+	if s := m.bound.Load().backends[backend]; s != nil {
+		for f := range counts {
+			counts[f] = standing(s.fates[f])
+		}
+	}
+	return counts
+}
+
 // standing is what c stands at, as a whole number.
 func standing(c prometheus.Counter) int64 {
 	var d dto.Metric
