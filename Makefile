@@ -109,7 +109,7 @@ attack: ## every attack of docs/OPERATIONS.md at full size, and what the victim 
 	$(GO) test -count=1 -timeout 30m ./e2e/attack -args -client net/http
 
 faults: ## what Redis can suffer, each for as long as docs/OPERATIONS.md says
-	$(GO) test -count=1 -timeout 15m -v -run 'TestRedisFaults|TestAKilledGateway|TestEachGateway|TestThreeGateways' ./e2e -args -long
+	$(GO) test -count=1 -timeout 15m -v -run 'TestRedisFaults|TestAKilledGateway|TestEachGateway|TestThreeGateways|TestTheCommandsWithinSentences' ./e2e -args -long
 
 batches: ## a job of 10,000 requests beside users, while a gateway, Redis and an engine are killed
 	$(GO) test -count=1 -timeout 20m -v -run '^TestABatchAmongUsers$$' ./e2e -args -long
