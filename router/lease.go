@@ -23,7 +23,7 @@ type Lease struct {
 	probe  bool          // sent to find out whether the backend is well again
 	grace  time.Duration // by how much its last token may be late for its floor
 	weight int           // sequences; 0 = does not decode
-	prompt int           // tokens, counted in group.prompt while waiting
+	prompt int           // tokens, counted in group.own.prompt while waiting
 	stream bool
 
 	expected expectation

@@ -86,8 +86,8 @@ func (e *engine) submit(v *visit) bool {
 	if !ok {
 		return false
 	}
-	v.engine, v.rank, v.sequence = e, r, s
-	v.slot = len(e.visits)
+	v.seat.engine, v.seat.rank, v.seat.sequence = e, r, s
+	v.seat.slot = len(e.visits)
 	e.visits = append(e.visits, v)
 	e.peakM = max(e.peakM, len(e.visits))
 	return true
@@ -126,8 +126,8 @@ func (r *rank) plan() {
 // leave takes v, which has ended, off the list.
 func (e *engine) leave(v *visit) {
 	last := len(e.visits) - 1
-	e.visits[v.slot] = e.visits[last]
-	e.visits[v.slot].slot = v.slot
+	e.visits[v.seat.slot] = e.visits[last]
+	e.visits[v.seat.slot].seat.slot = v.seat.slot
 	e.visits[last] = nil
 	e.visits = e.visits[:last]
 }

@@ -291,7 +291,7 @@ func (g *gateway) deliver(grants []router.Grant) {
 func (g *gateway) done(v *visit) []router.Grant {
 	l := v.lease
 	v.lease = nil
-	return l.Done(g.world.clock, float64(v.tokens))
+	return l.Done(g.world.clock, float64(v.seen.tokens))
 }
 
 // heard tells the policy of a whole answer, if it wants to hear.
@@ -301,6 +301,6 @@ func (g *gateway) heard(v *visit) {
 		return
 	}
 	learner.Learn(baseline.Answer{
-		Target: v.lease.Target(), Ended: g.world.clock, Tokens: v.tokens, Took: v.last - v.sent, Decoded: v.tps(),
+		Target: v.lease.Target(), Ended: g.world.clock, Tokens: v.seen.tokens, Took: v.seen.last - v.seen.sent, Decoded: v.tps(),
 	})
 }

@@ -167,5 +167,5 @@ func (v *visit) tells() int {
 	case Lying:
 		return v.arrival.PromptTokens
 	}
-	return v.sequence.Cached()
+	return v.seat.sequence.Cached()
 }

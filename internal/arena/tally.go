@@ -67,10 +67,10 @@ func (r *routeTally) place(v *visit) {
 
 // back counts a client that came back when it was told to.
 func (r *routeTally) back(v *visit, placed bool) {
-	if !v.told {
+	if !v.back.told {
 		return
 	}
-	v.told = false
+	v.back.told = false
 	r.returned++
 	if placed {
 		r.returnedPlaced++
@@ -80,7 +80,7 @@ func (r *routeTally) back(v *visit, placed bool) {
 // end counts what became of v.
 func (r *routeTally) end(v *visit, o outcome) {
 	if s := &v.world.s; o == met && v.world.now >= s.Warmup && v.world.now < s.Duration {
-		r.ended += float64(v.tokens)
+		r.ended += float64(v.seen.tokens)
 	}
 	if !v.counts {
 		return
@@ -109,15 +109,15 @@ func (r *routeTally) end(v *visit, o outcome) {
 		return
 	}
 	if o == met {
-		r.goodput += float64(v.tokens)
+		r.goodput += float64(v.seen.tokens)
 		minute := int(v.arrival.At / time.Minute)
 		r.minutes = append(r.minutes, make([]float64, max(minute+1-len(r.minutes), 0))...)
-		r.minutes[minute] += float64(v.tokens)
+		r.minutes[minute] += float64(v.seen.tokens)
 	}
 	if v.measured() {
 		r.tps = append(r.tps, v.tps())
 	}
-	r.ttft = append(r.ttft, (v.first - v.arrived).Seconds())
+	r.ttft = append(r.ttft, (v.seen.first - v.arrived).Seconds())
 }
 
 func (r *routeTally) result() RouteResult {

@@ -42,19 +42,32 @@ type visit struct {
 	sends    int
 	retries  int
 	manner   Manner
-	returns  bool // it is away, and comes back at returnAt
-	returnAt time.Duration
-	told     bool // it is away until it was told to come back, or has just come back then
+	back     back
+	seat     position
+	seen     seen
+	waited   time.Duration
+}
 
+// back is how a client comes back that was refused.
+type back struct {
+	away bool // it comes at at
+	at   time.Duration
+	told bool // it is away until it was told to come back, or has just come back then
+}
+
+// position is where an engine serves a visit.
+type position struct {
 	engine   *engine
 	rank     *rank
 	sequence *sim.Sequence
 	slot     int // in engine.visits
+}
 
+// seen is what the client sees of its answer.
+type seen struct {
 	sent, first, last   time.Duration
 	arrivals            int
 	tokens, firstTokens int
-	waited              time.Duration
 }
 
 func newVisit(w *world, route *routeTally, a Arrival) *visit {
@@ -97,8 +110,8 @@ func (v *visit) fire(w *world) {
 		t := v.ticket
 		v.ticket = nil
 		v.answer(t.Expire(w.clock))
-	case v.returns && v.returnAt <= w.now:
-		v.returns = false
+	case v.back.away && v.back.at <= w.now:
+		v.back.away = false
 		v.come(w)
 	}
 }
@@ -137,8 +150,8 @@ func (v *visit) refused(r *router.Refusal) {
 			v.disguise()
 		}
 		v.retries++
-		v.returns, v.returnAt, v.told = true, w.now+d, told
-		w.agenda.enter(v.returnAt, v)
+		v.back.away, v.back.at, v.back.told = true, w.now+d, told
+		w.agenda.enter(v.back.at, v)
 	}
 }
 
@@ -146,7 +159,7 @@ func (v *visit) refused(r *router.Refusal) {
 func (v *visit) send() {
 	w, g := v.world, v.gateway
 	e := w.byName[v.lease.Target().Backend]
-	v.sent = w.now
+	v.seen.sent = w.now
 	v.sends++
 	if e.dead {
 		g.failure(e)
@@ -189,10 +202,10 @@ func (v *visit) moveOn(e *engine) {
 
 // cut is what the client sees when the backend dies.
 func (v *visit) cut() {
-	w, g, e := v.world, v.gateway, v.engine
-	v.rank.cancel(v.sequence)
+	w, g, e := v.world, v.gateway, v.seat.engine
+	v.seat.rank.cancel(v.seat.sequence)
 	g.failure(e)
-	if v.arrivals == 0 {
+	if v.seen.arrivals == 0 {
 		v.moveOn(e)
 		return
 	}
@@ -205,8 +218,8 @@ func (v *visit) cut() {
 // abandon is what happens to a stream whose gateway ends: its client is cut off,
 // and the engine stops working for it.
 func (v *visit) abandon() {
-	e := v.engine
-	v.rank.cancel(v.sequence)
+	e := v.seat.engine
+	v.seat.rank.cancel(v.seat.sequence)
 	e.leave(v)
 	v.close(false)
 	v.lease = nil
@@ -224,15 +237,15 @@ func (v *visit) close(complete bool) {
 
 // receive takes what a step made of the answer, as the relay does.
 func (v *visit) receive(out *sim.Output) {
-	w, g, e := v.world, v.gateway, v.engine
+	w, g, e := v.world, v.gateway, v.seat.engine
 	if out.First {
-		v.first, v.firstTokens = w.now, out.Tokens
+		v.seen.first, v.seen.firstTokens = w.now, out.Tokens
 		v.lease.FirstToken(w.clock) // before Read: the exposure opens at the n that includes this stream
 		g.success(e)
 	}
-	v.tokens += out.Tokens
-	v.arrivals++
-	v.last = w.now
+	v.seen.tokens += out.Tokens
+	v.seen.arrivals++
+	v.seen.last = w.now
 	if v.stream != nil {
 		v.stream.Read(w.clock, 1)
 		count, _, _ := v.stream.Decoding()
@@ -243,7 +256,7 @@ func (v *visit) receive(out *sim.Output) {
 	}
 	if v.stream != nil {
 		cached := v.caching.Trusted(v.arrival.PromptTokens, v.tells())
-		v.stream.Usage(profiles.Usage{PromptTokens: v.arrival.PromptTokens, CachedTokens: cached, CompletionTokens: v.tokens})
+		v.stream.Usage(profiles.Usage{PromptTokens: v.arrival.PromptTokens, CachedTokens: cached, CompletionTokens: v.seen.tokens})
 		v.close(true)
 	}
 	v.learn()
@@ -257,8 +270,8 @@ func (v *visit) receive(out *sim.Output) {
 // learn teaches what the cache had of the prompt.
 func (v *visit) learn() {
 	v.caching.Settle(prefix.Outcome{
-		PromptTokens: v.arrival.PromptTokens, CachedTokens: v.tells(), AnswerTokens: v.tokens,
-		TTFT: v.first - v.sent, Ahead: v.lease.Ahead().PromptTokens,
+		PromptTokens: v.arrival.PromptTokens, CachedTokens: v.tells(), AnswerTokens: v.seen.tokens,
+		TTFT: v.seen.first - v.seen.sent, Ahead: v.lease.Ahead().PromptTokens,
 	})
 }
 
@@ -285,20 +298,22 @@ func (v *visit) judge() outcome {
 	case !v.measured():
 		return unmeasured
 	}
-	allowed := float64(v.tokens-v.firstTokens)/v.floor + v.route.route.Grace.Seconds()
-	if (v.last - v.first).Seconds() > allowed {
+	allowed := float64(v.seen.tokens-v.seen.firstTokens)/v.floor + v.route.route.Grace.Seconds()
+	if (v.seen.last - v.seen.first).Seconds() > allowed {
 		return missed
 	}
 	return met
 }
 
 // late reports whether the first token came later than was promised.
-func (v *visit) late() bool { return v.maxTTFT > 0 && v.first-v.arrived > v.maxTTFT }
+func (v *visit) late() bool { return v.maxTTFT > 0 && v.seen.first-v.arrived > v.maxTTFT }
 
 // measured reports whether the stream has a speed.
-func (v *visit) measured() bool { return v.arrivals >= minArrivals && v.last-v.first >= minDecode }
+func (v *visit) measured() bool {
+	return v.seen.arrivals >= minArrivals && v.seen.last-v.seen.first >= minDecode
+}
 
 // tps is the speed of the stream while decoding, in tokens/s.
 func (v *visit) tps() float64 {
-	return float64(v.tokens-v.firstTokens) / (v.last - v.first).Seconds()
+	return float64(v.seen.tokens-v.seen.firstTokens) / (v.seen.last - v.seen.first).Seconds()
 }
