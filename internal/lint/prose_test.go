@@ -14,12 +14,8 @@ const mostWords = 30
 // longSentences is how many longer ones a page still has. It only falls: who shortens
 // one lowers the number, and a page that is not named has none.
 var longSentences = map[string]int{
-	"ARENA.md":       3,
-	"COMPAT.md":      2,
-	"PLAN.md":        1, // a list of names
-	"PERFORMANCE.md": 1,
-	"CURVES.md":      12,
-	"WARM.md":        3,
+	"COMPAT.md": 2, // lists of names
+	"PLAN.md":   1, // a list of names
 }
 
 var (
@@ -77,9 +73,6 @@ func TestSentencesAreShort(t *testing.T) {
 	}
 }
 
-// longInDecisions is how many all decisions together still have; it only falls.
-const longInDecisions = 20
-
 func TestSentencesOfDecisionsAreShort(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "decisions", "*.md"))
 	if err != nil || len(pages) < 50 {
@@ -95,8 +88,8 @@ func TestSentencesOfDecisionsAreShort(t *testing.T) {
 			found = append(found, filepath.Base(page)+": "+s)
 		}
 	}
-	if len(found) > longInDecisions {
-		t.Errorf("%d sentences of decisions have more than %d words, at most %d may:\n%s", len(found), mostWords, longInDecisions, strings.Join(found, "\n"))
+	if len(found) > 0 {
+		t.Errorf("%d sentences of decisions have more than %d words:\n%s", len(found), mostWords, strings.Join(found, "\n"))
 	}
 }
 
