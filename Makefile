@@ -8,7 +8,7 @@ GORACE    ?= atexit_sleep_ms=50
 export GORACE
 BIN       := bin/pacer
 
-.PHONY: build image sbom release packages notices test sdk envoy numbers deps bench microbench accuracy arena fuzz soak attack batches engines faults loadtools long lint format demo clean
+.PHONY: build image sbom release packages notices test sdk envoy numbers numbers-packages numbers-nethttp numbers-e2e numbers-bench deps bench microbench accuracy arena fuzz soak attack batches engines faults loadtools long lint format demo clean
 
 # What pacer version says, in every way to build: here, in the image
 # (--build-arg), and by the Go tool itself (go install …@v1.2.3).
@@ -52,11 +52,20 @@ envoy: ## pacer picker beside a real Envoy at full length, and what it costs: do
 	$(GO) test -count=1 -timeout 60m -v ./e2e/envoy -args -envoy $(CURDIR)/bin/envoy -long -table $(CURDIR)/bin/envoy.md; \
 	status=$$?; cat bin/envoy.md; exit $$status
 
-numbers: ## the promises in numbers at full length, which the race detector would make slow
+numbers: numbers-packages numbers-nethttp numbers-e2e numbers-bench ## the promises in numbers at full length, which the race detector would make slow
+
+numbers-packages:
 	$(GO) test -timeout 10m ./admin ./cmd/pacer ./gateway ./history ./internal/accuracy ./internal/arena ./internal/plan ./profiles ./providers ./router
+
+numbers-nethttp:
 	$(GO) test -timeout 10m ./gateway ./providers -args -client net/http
+
+numbers-e2e:
 	$(GO) test -run 'TestThreeGateways|TestAnIncident|TestABatch|TestGatewaysTellOneHistory|TestABudget' ./e2e
-	$(GO) test -run '^$$' -bench . -benchtime 1x ./... >/dev/null # benchmarks still measure something
+
+numbers-bench: # benchmarks still measure something
+	@mkdir -p bin
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./... >bin/benchmarks.log 2>&1 || { cat bin/benchmarks.log; exit 1; }
 
 deps: ## redis-server and chromium, by apt when absent and root
 	@sh deploy/test-deps.sh
