@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -199,9 +200,11 @@ func (s scene) run(t *testing.T) {
 	for i := 0; i < len(ports); i += 2 { // what a replacement has brought in
 		script = strings.ReplaceAll(script, "$"+ports[i], ports[i+1])
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "bash", "-c", script)
+	// timeout ends what the script began, too, even when this process is killed.
+	cmd := exec.CommandContext(ctx, "timeout", "-k", "5", "180", "bash", "-c", script)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Dir, cmd.Env = dir, env
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
