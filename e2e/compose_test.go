@@ -18,7 +18,7 @@ import (
 // What docker-compose.yml puts together, as far as it can be tried without Docker:
 // the gateways' own configuration is served, and answers /metrics to the names under
 // which the Prometheus beside them asks. Prometheus, dashboards and rules are read by
-// their own tools in deploy/.
+// their own tools in deploy/. e2e/compose has Compose's own library read the file.
 func TestComposeGatewaysAreScraped(t *testing.T) {
 	read := func(path ...string) string {
 		t.Helper()

@@ -45,7 +45,7 @@ func find(t testing.TB, name string) string {
 	return ""
 }
 
-// Server is a Prometheus that scrapes one address.
+// Server is a Prometheus that runs.
 type Server struct {
 	t    testing.TB
 	base string
@@ -57,7 +57,7 @@ var listening = regexp.MustCompile(`Listening on.* address=([\d.]+:\d+)`)
 // and exemplars. The test ends it.
 func Scrape(t testing.TB, url string) *Server {
 	t.Helper()
-	program, dir := find(t, "prometheus"), t.TempDir()
+	dir := t.TempDir()
 	host, path := strings.TrimPrefix(url, "http://"), "/"
 	if i := strings.IndexByte(host, '/'); i >= 0 {
 		host, path = host[:i], host[i:]
@@ -66,9 +66,14 @@ func Scrape(t testing.TB, url string) *Server {
 	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program,
-		"--config.file", filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path", filepath.Join(dir, "data"),
+	return Start(t, "--config.file", filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path", filepath.Join(dir, "data"),
 		"--web.listen-address", "127.0.0.1:0", "--enable-feature", "native-histograms,exemplar-storage")
+}
+
+// Start starts a Prometheus with these flags, which name a free port. The test ends it.
+func Start(t testing.TB, flags ...string) *Server {
+	t.Helper()
+	cmd := exec.Command(find(t, "prometheus"), flags...)
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
