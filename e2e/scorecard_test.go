@@ -17,8 +17,10 @@ import (
 	"github.com/pacer-dev/pacer/sim"
 )
 
-// The faster of two engines stands first, and the speed beside each is what the
+// The faster of two engines stands first, and the speed beside each is about what the
 // engine says that it gave. One of them has half as many tokens for the same text.
+// How near the figures are is shown where time is virtual (TestScorecardIsTrue): here the
+// engines' clocks stop whenever the machine has no time for them.
 func TestScorecardOfTwoEngines(t *testing.T) {
 	const streams = 4
 	slow, fast := proctest.Engine(t, "--preset", "llama-3.1-70b/h100/vllm"), proctest.Engine(t, "--preset", "llama-3.1-8b/h100/trtllm", "--behave", "two-words")
@@ -98,8 +100,8 @@ func TestScorecardOfTwoEngines(t *testing.T) {
 				want = p.TPS
 			}
 		}
-		if off := math.Abs(float64(s.AtN.TPS)/want - 1); !(off <= 0.05) {
-			t.Errorf("%s: %.2f tokens/s at n = %d, want %.2f within 5 %%", s.Backend, float64(s.AtN.TPS), streams, want)
+		if off := math.Abs(float64(s.AtN.TPS)/want - 1); !(off <= 0.15) {
+			t.Errorf("%s: %.2f tokens/s at n = %d, want %.2f within 15 %%", s.Backend, float64(s.AtN.TPS), streams, want)
 		} else {
 			t.Logf("%s: %.2f tokens/s at n = %d, the engine says %.2f", s.Backend, float64(s.AtN.TPS), streams, want)
 		}
