@@ -8,7 +8,7 @@ GORACE    ?= atexit_sleep_ms=50
 export GORACE
 BIN       := bin/pacer
 
-.PHONY: build image sbom release packages notices test sdk envoy numbers numbers-packages numbers-nethttp numbers-e2e numbers-bench deps bench microbench accuracy arena fuzz soak attack batches engines faults loadtools long lint format demo clean
+.PHONY: build image sbom release packages notices test sdk envoy numbers numbers-packages numbers-nethttp numbers-e2e numbers-bench deps bench microbench accuracy arena fuzz soak attack batches engines faults loadtools kubernetes long lint format demo clean
 
 # What pacer version says, in every way to build: here, in the image
 # (--build-arg), and by the Go tool itself (go install …@v1.2.3).
@@ -124,7 +124,13 @@ faults: ## what Redis can suffer, each for as long as docs/OPERATIONS.md says
 batches: ## a job of 10,000 requests beside users, while a gateway, Redis and an engine are killed
 	$(GO) test -count=1 -timeout 20m -v -run '^TestABatchAmongUsers$$' ./e2e -args -long
 
-long: fuzz soak attack faults batches loadtools engines accuracy arena ## what takes too long for every change
+ETCD ?= etcd
+kubernetes: ## discovery against Kubernetes' own API server, which takes 12 minutes to build; ETCD names an etcd
+	@mkdir -p bin && command -v $(ETCD) >/dev/null || { echo "no etcd: apt-get install etcd-server"; exit 1; }
+	cd e2e/kubernetes/apiserver && $(GO) build -trimpath -ldflags="-s -w" -o $(CURDIR)/bin/kube-apiserver .
+	$(GO) test -count=1 -timeout 10m -v -run TestARealAPIServer ./fleet/kubernetes -args -apiserver $(CURDIR)/bin/kube-apiserver -etcd $(ETCD)
+
+long: fuzz soak attack faults batches kubernetes loadtools engines accuracy arena ## what takes too long for every change
 
 TOOL = cd tools && $(GO) tool
 lint: ## gofumpt, vet, staticcheck

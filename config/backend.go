@@ -65,9 +65,8 @@ type Backend struct {
 	// what the machine costs in USD per hour, busy or not: what [`pacer plan`](PLAN.md) counts, and requests share: see [price](#price)
 	USDPerHour float64 `yaml:"usd_per_hour" eg:"2.50" unset:"0: not said"`
 
-	// Address is the host:port that is dialed in place of the url's host; "" =
-	// that. Expand sets it.
-	Address string
+	// Standing is of an engine that was discovered: Expand sets it.
+	Standing
 }
 
 // Separate reports whether each model of b is counted by itself.

@@ -58,7 +58,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	seen := 0
 	for _, outer := range []string{
 		"%", "admin: { % }", "store: { % }", "log: { % }", "tls: { % }", "cors: { % }", "timeouts: { % }", "limits: { % }", "batches: { % }", "realtime: { % }", "picker: { % }", "picker: { objectives: [ { % } ] }",
-		"backends: [ { % } ]", "backends: [ { price: { % } } ]", "routes: [ { % } ]", "routes: [ { targets: [ { % } ] } ]",
+		"backends: [ { % } ]", "backends: [ { price: { % } } ]", "backends: [ { discover: { kubernetes: { % } } } ]", "routes: [ { % } ]", "routes: [ { targets: [ { % } ] } ]",
 		"routes: [ { slo: { % } } ]", "routes: [ { shadow: { % } } ]", "routes: [ { on_infeasible: [ { % } ] } ]",
 		"keys: [ { % } ]", "keys: [ { allow: { % } } ]", "keys: [ { limits: { % } } ]",
 		"keys: [ { budget: { % } } ]", "teams: [ { % } ]", "webhooks: [ { % } ]", "usage: { % }", "admin: { tokens: [ { % } ] }", "admin: { oidc: { % } }", "admin: { oidc: { roles: { % } } }",

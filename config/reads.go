@@ -29,6 +29,12 @@ func reads(is string) func(r *reader, v value, to, in any) {
 		return into((*reader).name)
 	case "place":
 		return into((*reader).place)
+	case "kube_name":
+		return into((*reader).kubeName)
+	case "kube_port":
+		return into((*reader).kubePort)
+	case "kube_api":
+		return into((*reader).kubeAPI)
 	case "key_name":
 		return into((*reader).keyName)
 	case "time":

@@ -109,7 +109,7 @@ func TestReference(t *testing.T) {
 	missing := map[string]reflect.Type{}
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[Config](), reflect.TypeFor[Admin](), reflect.TypeFor[Store](), reflect.TypeFor[Log](), reflect.TypeFor[TLS](),
-		reflect.TypeFor[CORS](), reflect.TypeFor[Timeouts](), reflect.TypeFor[Limits](), reflect.TypeFor[Batches](), reflect.TypeFor[Realtime](), reflect.TypeFor[Picker](), reflect.TypeFor[Objective](), reflect.TypeFor[Backend](), reflect.TypeFor[Route](),
+		reflect.TypeFor[CORS](), reflect.TypeFor[Timeouts](), reflect.TypeFor[Limits](), reflect.TypeFor[Batches](), reflect.TypeFor[Realtime](), reflect.TypeFor[Picker](), reflect.TypeFor[Objective](), reflect.TypeFor[Backend](), reflect.TypeFor[Kubernetes](), reflect.TypeFor[Route](),
 		reflect.TypeFor[Target](), reflect.TypeFor[Shadow](), reflect.TypeFor[SLO](), reflect.TypeFor[Key](), reflect.TypeFor[Allow](), reflect.TypeFor[KeyLimits](),
 		reflect.TypeFor[Price](), reflect.TypeFor[AdminToken](), reflect.TypeFor[OIDC](), reflect.TypeFor[OIDCRoles](), reflect.TypeFor[Team](), reflect.TypeFor[Budget](), reflect.TypeFor[Webhook](), reflect.TypeFor[Usage](),
 	} {

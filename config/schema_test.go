@@ -129,6 +129,12 @@ func (c comments) schemaOfValue(f *field, name string, t reflect.Type) node {
 		return node{"type": "object", "additionalProperties": anyOf(node{"type": "number", "minimum": 0})}
 	case "headers", "labels":
 		return node{"type": "object", "additionalProperties": node{"type": "string"}}
+	case "kube_name":
+		return text(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
+	case "kube_port":
+		return anyOf(node{"type": "integer", "minimum": 1, "maximum": 65535}, text(`^[a-z0-9.-]+$`))
+	case "kube_api":
+		return text(`^https?://`)
 	case "tag":
 		return text(`^[a-z0-9_-]{1,32}$`)
 	case "webhook_url":
@@ -294,7 +300,7 @@ trusted_proxies: [ 10.0.0.0/8 ]
 cors: { origins: [ "*" ] }
 backends:
   - { name: a, url: http://a/v1, discover: { file: f.json }, prior: { 1: 52, 8: 47.5 }, headers: { x-team: a }, health_url: "off" }
-  - { name: b, url: http://b/v1, discover: dns, prior: { points: { 1: 52 } }, max_concurrency: 1 }
+  - { name: b, url: http://b/v1, discover: { kubernetes: { service: vllm, port: 8000, namespace: serving } }, prior: { points: { 1: 52 } }, max_concurrency: 1 }
   - { name: c, url: http://c/v1, kind: "${KIND:-vllm}", prior: llama-3.1-70b }
 routes:
   - { models: [ m, n ], targets: [ { backend: a }, { backend: b, model: x } ], slo: { preset: llama2-70b-server, grace: 0s }, on_infeasible: [ { queue: 500ms }, { spill: o }, best_effort ] }

@@ -100,11 +100,18 @@ func (f *Fleet) Apply(cfg *config.Config, why string) (needRestart []string, err
 		return nil, err
 	}
 	f.o.Deliver(grants)
-	for _, m := range f.adopt(x.members) {
+	ending := map[string]bool{}
+	for _, b := range cfg.Backends {
+		ending[b.Name] = b.Draining
+	}
+	for _, m := range f.adopt(x.members, ending) {
 		if was := backendNamed(old, m.name); was != nil && was.Engine() != m.link.conf.Engine() {
 			f.o.Book.Restarted(m.name) // another engine: what was learned may not hold
 		}
 		m.announce()
+	}
+	for name, m := range x.members {
+		m.end(ending[name])
 	}
 	f.tell(router.Curves{ByTarget: f.curves()})
 	if old != nil {
@@ -128,7 +135,7 @@ func (f *Fleet) plan(cfg *config.Config) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	f.hold(topo)
+	f.hold(topo, cfg)
 	return plan{Service{cfg, topo, backendsOf(members)}, beliefs, members}, nil
 }
 
@@ -191,7 +198,7 @@ const maxDrained = 1024
 // operator said of a backend holds for whatever stands behind its name, and if
 // nothing does for a while, too: an engine that is drained and restarted is not
 // to be found meanwhile.
-func (f *Fleet) adopt(members map[string]*member) (young []*member) {
+func (f *Fleet) adopt(members map[string]*member, ending map[string]bool) (young []*member) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, old := range f.members {
@@ -201,7 +208,7 @@ func (f *Fleet) adopt(members map[string]*member) (young []*member) {
 	}
 	for name, m := range members {
 		if f.members[name] != m {
-			m.drained = f.drained[name] // nobody else knows m yet
+			m.drained, m.ending = f.drained[name], ending[name] // nobody else knows m yet
 			young = append(young, m)
 		}
 	}
@@ -308,11 +315,11 @@ func (f *Fleet) Drain(name string, drained bool) bool {
 
 // hold makes the drained backends of t begin so: a new incarnation would take
 // requests until the router is told of it.
-func (f *Fleet) hold(t router.Topology) {
+func (f *Fleet) hold(t router.Topology, cfg *config.Config) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, b := range t.Backends {
-		if f.drained[b.Name] {
+		if f.drained[b.Name] || cfg.Backends[i].Draining {
 			t.Backends[i].Health = router.Draining
 		}
 	}

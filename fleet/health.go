@@ -104,6 +104,18 @@ func (m *member) drain(drained bool) {
 	m.publish()
 }
 
+// end is what who found the engine says of it: it is about to end, or it is not.
+func (m *member) end(ending bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ending == ending {
+		return
+	}
+	m.ending = ending
+	m.fleet.o.Log.Info("an engine is about to end, or is not any more", "backend", m.name, "ending", ending)
+	m.publish()
+}
+
 // announce tells the router what is thought of a member that it did not know.
 func (m *member) announce() {
 	m.mu.Lock()
@@ -121,7 +133,7 @@ func (m *member) publish() {
 		h = router.Loading
 	}
 	say := func(h router.Health) { m.fleet.tell(router.BackendHealth{Backend: m.name, Health: h}) }
-	if !m.drained {
+	if !m.drained && !m.ending {
 		say(h)
 		return
 	}

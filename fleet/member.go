@@ -36,6 +36,7 @@ type member struct {
 	page    providers.Condition // by its health page
 	failure Failure             // of the health page; "" = it does not fail
 	drained bool                // by an operator
+	ending  bool                // it is about to end, by who found it
 	gone    bool                // another member has its name, or nobody
 }
 
@@ -48,7 +49,7 @@ type link struct {
 
 func linkOf(b config.Backend, connect time.Duration) (link, []byte, error) {
 	l := link{conf: b, connect: connect}
-	l.conf.Models = ""
+	l.conf.Models, l.conf.Draining = "", false
 	l.conf.MaxConcurrency, l.conf.Price, l.conf.Labels, l.conf.Prior = 0, config.Price{}, nil, config.Prior{}
 	if b.CAFile == "" {
 		return l, nil, nil

@@ -144,7 +144,7 @@ func TestAnEmptyPoolIsUnavailable(t *testing.T) {
 		if r := h.client.Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 5}); r.Status != 503 {
 			t.Errorf("no engine: status %d, want 503", r.Status)
 		}
-		if err := h.program.reload(cfg.Expand(map[string][]string{"pool": {"a.test:80"}})); err != nil {
+		if err := h.program.reload(cfg.Expand(map[string][]config.Found{"pool": {{Standing: config.Standing{Address: "a.test:80"}}}})); err != nil {
 			t.Fatal(err)
 		}
 		if r := h.client.Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 5}); r.Outcome != loadgen.Done || r.Backend != "pool-a.test-80" {

@@ -23,6 +23,11 @@ func (p *program) live() telemetry.Live {
 	if cert := p.certificate.Load(); cert != nil {
 		l.CertificateEnds = cert.Ends()
 	}
+	if p.options.discovered != nil {
+		for _, d := range p.options.discovered() {
+			l.Discoveries = append(l.Discoveries, telemetry.LiveDiscovery(d))
+		}
+	}
 	now := time.Now()
 	below := p.router.Below(now)
 	cfg := p.fleet.Config()

@@ -49,11 +49,21 @@ func (p *program) follow(ctx context.Context, base *config.Config, load func() (
 	}()
 	look := time.NewTicker(fleet.DiscoverEvery)
 	defer look.Stop()
-	refused := "" // why the engines found last could not be put into service
+	refused := ""             // why the engines found last could not be put into service
+	var soon <-chan time.Time // a look is due, after news; nil = none
 	for {
 		select {
 		case <-ctx.Done():
 			return <-watching
+		case <-engines.News(): // mostly the first of several
+			if soon == nil {
+				soon = time.After(newsDelay)
+			}
+			continue
+		case <-soon:
+			soon = nil
+			refused = p.discover(ctx, engines.Of(ctx, base), refused)
+			continue
 		case <-look.C:
 			refused = p.discover(ctx, engines.Of(ctx, base), refused)
 			continue
@@ -73,6 +83,9 @@ func (p *program) follow(ctx context.Context, base *config.Config, load func() (
 		p.say(err)
 	}
 }
+
+// newsDelay is how long after the first news of engines they are put into service.
+const newsDelay = 100 * time.Millisecond
 
 // discover puts the engines of cfg into service if they are others than those in
 // force. A refusal, which it returns, is said once, and tried again at the next

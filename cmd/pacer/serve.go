@@ -15,6 +15,7 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/fleet"
+	"github.com/pacer-dev/pacer/fleet/kubernetes"
 	"github.com/pacer-dev/pacer/internal/report"
 	"github.com/pacer-dev/pacer/internal/tracing"
 )
@@ -146,11 +147,14 @@ func serveWith(ctx context.Context, cfg *config.Config, load func() (*config.Con
 	}
 	defer lines.CloseWithin(tracesTimeout)
 	log = logs.alsoTo(lines)
-	engines := &fleet.Discovery{Log: log}
-	p, err := wire(engines.Of(ctx, cfg), log, options{access: logs.access, lines: logs.lines, tracer: tracer, picker: picker})
+	cluster := kubernetes.New(kubernetes.Options{})
+	defer cluster.Close()
+	engines := &fleet.Discovery{Log: log, Cluster: cluster}
+	p, err := wire(engines.Of(ctx, cfg), log, options{access: logs.access, lines: logs.lines, tracer: tracer, picker: picker, discovered: engines.States})
 	if err != nil {
 		return err
 	}
+	engines.Said = func(text string) { p.watch.Note(time.Now(), "discovery", text) }
 	sent, err := tracing.NewMetrics(ctx, tracing.Options{Getenv: os.Getenv, Version: currentBuild().Version, Log: log}, p.metrics.Gatherer())
 	if err != nil {
 		return report.Usage(err)

@@ -50,6 +50,9 @@ type options struct {
 	tracer *tracing.Tracer // nil = none
 	picker bool            // an Envoy asks, in place of a data port
 
+	// discovered is how it goes with the engines that are discovered; nil = none are.
+	discovered func() []fleet.DiscoveryState
+
 	// dial and listen replace the network; nil means TCP.
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	listen func(addr string) (net.Listener, error)

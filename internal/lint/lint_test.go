@@ -56,9 +56,11 @@ var arrows = map[string][]string{
 	"picker":                   {"internal/openai", "providers"},
 	"gateway/limit/redislimit": {"gateway/limit", "internal/redisconn", "share"},
 
-	"api":          {"profiles"},
-	"fleet":        {"config", "internal/credential", "internal/presets", "internal/upstream", "profiles", "providers", "router"},
-	"history":      {"internal/keep"},
+	"api":              {"profiles"},
+	"fleet":            {"config", "internal/credential", "internal/presets", "internal/upstream", "profiles", "providers", "router"},
+	"history":          {"internal/keep"},
+	"fleet/kubernetes": {"config"},
+
 	"history/disk": {"history", "internal/atomicfile"},
 
 	"history/redishistory": {"history", "internal/redisconn", "share"},

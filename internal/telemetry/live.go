@@ -15,6 +15,8 @@ type Live struct {
 	Routes   []LiveRoute
 	Targets  []LiveTarget
 
+	Discoveries []LiveDiscovery // of backends that stand for several engines
+
 	Causes []LiveCause // of what is wrong; what is well has none
 
 	LogDropped uint64 // lines of the log, since the start
@@ -44,6 +46,13 @@ type LiveBackend struct {
 type LiveEngine struct {
 	Up                              bool // it is read, and holds
 	ForeignWaiting, ForeignDecoding int  // sequences that are not Pacer's
+}
+
+// LiveDiscovery is how it goes with the engines of a backend that are discovered.
+type LiveDiscovery struct {
+	Backend           string
+	Up                bool // the last look was answered
+	Engines, Draining int  // those known, and how many of them are about to end
 }
 
 // LiveCause is why a route, or a backend, does not do what it should.
@@ -220,6 +229,23 @@ var ofLives = []ofLive{
 		each: func(l *Live, to emit) {
 			for _, t := range l.Targets {
 				to(positive(t.BytesPerToken), t.Backend, t.Model)
+			}
+		},
+	},
+	{
+		name: "pacer_discovery_up", help: "1 while the engines of the backend can be looked up; with 0 those known stay.", labels: []string{"backend"},
+		each: func(l *Live, to emit) {
+			for _, d := range l.Discoveries {
+				to(oneIf(d.Up), d.Backend)
+			}
+		},
+	},
+	{
+		name: "pacer_discovery_engines", help: "Engines known of a backend that discovers them: in service, or draining because they are about to end.", labels: []string{"backend", "state"},
+		each: func(l *Live, to emit) {
+			for _, d := range l.Discoveries {
+				to(float64(d.Engines-d.Draining), d.Backend, "serving")
+				to(float64(d.Draining), d.Backend, "draining")
 			}
 		},
 	},
