@@ -69,7 +69,7 @@ func twoRoutes() map[string]string {
 
 func exampleLive() Live {
 	return Live{
-		Causes: []LiveCause{{Route: "chat", Kind: "overload"}, {Backend: "h200", Kind: "slower"}},
+		Causes:      []LiveCause{{Route: "chat", Kind: "overload"}, {Backend: "h200", Kind: "slower"}},
 		Discoveries: []LiveDiscovery{{Backend: "h200", Up: true, Engines: 3, Draining: 1}},
 		Backends: []LiveBackend{
 			{Name: "h200", Kind: "vllm", Waiting: 3, Decoding: 12, Below: 2, Scale: 0.5, Engine: &LiveEngine{Up: true, ForeignWaiting: 1, ForeignDecoding: 7}},
