@@ -106,9 +106,10 @@ STREAMS  ?= 2000
 soak: ## streams by the thousand whose clients hang up at random, for DURATION: nothing may be left, every count exact
 	$(GO) test -count=1 -timeout 0 -v -run '^TestSoak$$' ./e2e -args -soak $(DURATION) -streams $(STREAMS)
 
-loadtools: ## guidellm and aiperf in front of the built program; keeps 7 GB in bin/load
+loadtools: ## guidellm and aiperf in front of the built program, and pacer bench beside them and (after make engines) vllm bench serve; keeps 7 GB in bin/load
 	@sh deploy/test-deps.sh sdk
-	$(GO) test -count=1 -timeout 80m -v ./e2e/load -args -tools $(CURDIR)/bin/load
+	@mkdir -p bin && rm -f bin/loadtools.md
+	$(GO) test -count=1 -timeout 120m -v ./e2e/load -args -tools $(CURDIR)/bin/load -vllm $(CURDIR)/bin/engines/vllm -table $(CURDIR)/bin/loadtools.md
 
 engines: ## llama.cpp's and vLLM's own servers behind the built program; keeps 7 GB in bin/engines
 	@sh deploy/test-deps.sh sdk

@@ -47,8 +47,11 @@ type account struct {
 	shared    Money
 	sent, own Money
 	allowance Money
-	divided   bool // allowance was given; else all that is left is
-	isOut     bool // sent is told under seq, and not answered
+	divided   bool   // allowance was given; else all that is left is
+	begun     string // when the store was begun that told last
+	told      Money  // by it
+	parts     []Part // of told; never changed
+	isOut     bool   // sent is told under seq, and not answered
 	seq       uint64
 	warned    bool
 	spent     bool // it was said that nothing is left

@@ -64,8 +64,24 @@ type Spent struct {
 	Limit  Money
 	Seq    uint64 // of this report; one that is told again has its old number
 	New    Money  // since the last report that arrived
-	Known  Money  // what all have spent, as this replica was told: for a store that has lost it
+	Known  Money  // what all have spent, as this replica was told last: for a store that has lost it
 	Holds  Money  // of what it was allowed: it may spend that beside New while no answer comes
+	Begun  string // when the store was begun, as this replica was told; "" = it was not
+	Parts  []Part // of Known, for a store that has lost it
+}
+
+// Part is what one replica has spent of a budget.
+type Part struct {
+	Replica string
+	Spent   Money
+}
+
+// Told is the answer to what was Spent.
+type Told struct {
+	Total     Money  // what all have spent
+	Allowance Money  // of the rest, what this replica may spend until the next answer
+	Begun     string // when the store was begun
+	Parts     []Part // of Total; nil = they are as they were
 }
 
 // Report returns what is to be told of each budget at now. What was reported and
@@ -84,14 +100,14 @@ func (b *Book) Report(now time.Time) []Spent {
 		if a.divided {
 			holds = max(a.allowance-a.sent, 0)
 		}
-		out = append(out, Spent{h, a.budget.Per, a.start, a.budget.Per.End(a.start), a.budget.Limit, a.seq, a.sent, a.shared, holds})
+		out = append(out, Spent{h, a.budget.Per, a.start, a.budget.Per.End(a.start), a.budget.Limit, a.seq, a.sent, a.told, holds, a.begun, a.parts})
 	}
 	return out
 }
 
-// Answer takes what all have spent, s among it, and what of the rest this replica
-// may spend until the next answer.
-func (b *Book) Answer(s Spent, total, allowance Money) {
+// Answer takes the answer to s. What was told before may be more than its total, from
+// a store that has lost something: it stands until the others have told theirs again.
+func (b *Book) Answer(s Spent, t Told) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a := b.accounts[s.Holder]
@@ -99,8 +115,11 @@ func (b *Book) Answer(s Spent, total, allowance Money) {
 		return
 	}
 	a.sent, a.isOut = 0, false
-	a.shared = max(total, a.shared)
-	a.allowance, a.divided = allowance, true
+	a.shared, a.told = max(t.Total, a.shared), t.Total
+	a.allowance, a.divided = t.Allowance, true
+	if a.begun = t.Begun; t.Parts != nil {
+		a.parts = t.Parts
+	}
 	b.notice(s.Holder, a)
 }
 

@@ -200,7 +200,7 @@ func TestABudgetIsNeverPassedByMoreThanWhatWasRunning(t *testing.T) {
 				if rnd.Float64() < lose { // the answer is lost
 					continue
 				}
-				books[i].Answer(r, total, allowance)
+				books[i].Answer(r, Told{Total: total, Allowance: allowance})
 			}
 		}
 		for i := range books {
@@ -304,7 +304,7 @@ func TestAlone(t *testing.T) {
 	h := Holder{Name: "k"}
 	b.Configure(map[Holder]Budget{h: {Limit: 90}}, nil)
 	r := b.Report(noon)[0]
-	b.Answer(r, 30, 1)
+	b.Answer(r, Told{Total: 30, Allowance: 1})
 	b.Alone(3)
 	for spent := range 20 {
 		if b.Check(noon, "k", "").Exhausted {
@@ -373,7 +373,7 @@ func TestABudgetThatComesBackIsReportedOn(t *testing.T) {
 			if s.Seq > last {
 				last, total = s.Seq, total+s.New
 			}
-			b.Answer(s, total, 10*Dollar-total)
+			b.Answer(s, Told{Total: total, Allowance: 10*Dollar - total})
 		}
 	}
 	for range 5 {

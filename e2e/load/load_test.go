@@ -153,8 +153,9 @@ func readPacer(admin string) (f figures, err error) {
 
 // command runs a program to its end, or kills it with all it has started when
 // it takes longer than limit. What it leaves in its folder for temporary files
-// goes, too; the folder's path is short, since sockets may be there.
-func command(t *testing.T, limit time.Duration, name string, args ...string) {
+// goes, too; the folder's path is short, since sockets may be there. It returns what
+// the program printed for programs.
+func command(t *testing.T, limit time.Duration, name string, args ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -163,15 +164,17 @@ func command(t *testing.T, limit time.Duration, name string, args ...string) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(tmp)
-	var out bytes.Buffer
+	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "PIP_DISABLE_PIP_VERSION_CHECK=1", "DO_NOT_TRACK=1", "HF_HUB_DISABLE_TELEMETRY=1")
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "PIP_DISABLE_PIP_VERSION_CHECK=1", "DO_NOT_TRACK=1", "HF_HUB_DISABLE_TELEMETRY=1",
+		"VLLM_NO_USAGE_STATS=1", "VLLM_TARGET_DEVICE=cpu", "CUDA_VISIBLE_DEVICES=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s %q within %v: %v\n%s", name, args, limit, err, out.Bytes())
+		t.Fatalf("%s %q within %v: %v\n%s%s", name, args, limit, err, out.Bytes(), errOut.Bytes())
 	}
+	return out.Bytes()
 }
 
 // install puts the tool into a virtual environment of its own and returns its

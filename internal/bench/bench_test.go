@@ -196,20 +196,21 @@ func TestRepeatsAndFloor(t *testing.T) {
 	})
 }
 
-// A trace is sent as it is, whatever becomes of it.
+// A trace is sent as it is, whatever becomes of it, and none of it is cut.
 func TestATrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := engine(t, sim.Options{Names: []string{"m"}, Model: sim.Model{A: 0.01}})
-		o := Options{Base: "http://engine/v1", Model: "m", Repeats: 1, Duration: time.Second, Prompt: fixed(10), Output: fixed(50), HTTP: client}
+		o := Options{Base: "http://engine/v1", Model: "m", Repeats: 1, Duration: time.Second, Warmup: time.Second, Prompt: fixed(10), Output: fixed(50), HTTP: client}
 		for i := range 20 {
-			o.Trace = append(o.Trace, loadgen.Arrival{At: time.Duration(i) * 500 * time.Millisecond, PromptTokens: 10, OutputTokens: 30})
+			o.Trace = append(o.Trace, loadgen.Arrival{At: time.Duration(i) * 500 * time.Millisecond, PromptTokens: 10, OutputTokens: 30 + 270*(i/19)})
 		}
 		a, err := o.Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p := a.Points[0]; p.Streams != 20 || p.Tokens != 20*29 || math.Abs(p.TPS-100) > 3 {
-			t.Errorf("%+v, want 20 streams of 29 tokens after the first, at 100 a second", p)
+		// The last one takes three seconds.
+		if p := a.Points[0]; p.Streams != 20 || p.Tokens != 20*29+270 || math.Abs(p.TPS-100) > 3 || math.Abs(p.Requests-20/12.5) > 0.01 || math.Abs(p.Rate-20/9.5) > 0.01 {
+			t.Errorf("%+v, want 20 streams of 29 tokens after the first, and one of 299, at 100 a second", p)
 		}
 	})
 }

@@ -35,6 +35,7 @@ type Point struct {
 
 	TTFT    float64 `json:"ttft_s"` // mean
 	TTFTP99 float64 `json:"ttft_p99_s"`
+	Connect float64 `json:"connect_s"` // mean: of TTFT, what passed until there was a connection
 	TTFTs   Spread  `json:"ttft"`
 	TPOT    Spread  `json:"tpot"`
 	E2E     Spread  `json:"e2e"`
@@ -60,13 +61,14 @@ func pointOf(l Level, all []timed, lasted time.Duration, o *Options) (Point, err
 	}
 	perEvent := tokensPerEvent(measured)
 	var ttft, tpot, e2e []float64
-	var events, busy, whole float64
+	var events, busy, whole, connect float64
 	good := 0
 	for i := range measured {
 		r := &measured[i].Result
 		p.count(r)
 		if r.TTFT > 0 {
 			ttft = append(ttft, r.TTFT.Seconds())
+			connect += r.Connect.Seconds()
 		}
 		events += float64(max(r.Tokens-r.First, 0))
 		p.StreamS += r.Decode.Seconds()
@@ -93,8 +95,8 @@ func pointOf(l Level, all []timed, lasted time.Duration, o *Options) (Point, err
 	} else {
 		p.N = max(1, int(math.Round(busy/window.Seconds())))
 		p.Sent = float64(len(measured)) / window.Seconds()
-		if p.Rate == 0 { // a trace
-			p.Rate = p.Sent
+		if p.Rate == 0 { // a trace: over the time in which it sends
+			p.Rate = float64(len(measured)) / max(o.Duration, time.Second).Seconds()
 		}
 		p.AggregateTPS = p.Tokens / window.Seconds()
 	}
@@ -104,7 +106,7 @@ func pointOf(l Level, all []timed, lasted time.Duration, o *Options) (Point, err
 		p.Good = float64(good) / float64(ended)
 	}
 	p.TTFTs, p.TPOT, p.E2E = spreadOf(ttft), spreadOf(tpot), spreadOf(e2e)
-	p.TTFT, p.TTFTP99 = p.TTFTs.Mean, p.TTFTs.P99
+	p.TTFT, p.TTFTP99, p.Connect = p.TTFTs.Mean, p.TTFTs.P99, connect/float64(max(len(ttft), 1))
 	return p, nil
 }
 
@@ -186,6 +188,7 @@ func average(runs []Point) Point {
 		out.Requests += r.Requests / k
 		out.Goodput += r.Goodput / k
 		out.Good += r.Good / k
+		out.Connect += r.Connect / k
 		spread(&out.TTFTs, r.TTFTs)
 		spread(&out.TPOT, r.TPOT)
 		spread(&out.E2E, r.E2E)

@@ -63,7 +63,7 @@ func (o *Options) Run(ctx context.Context) (*Answer, error) {
 	o.SLO.fill()
 	a := &Answer{
 		URL: o.Base, Model: o.Model, Prompt: o.Prompt.String(), Output: o.Output.String(), Dataset: len(o.Dataset), Started: time.Now().UTC(),
-		DurationS: o.Duration.Seconds(), WarmupS: o.Warmup.Seconds(), Repeats: o.Repeats, Requests: o.Requests, SLO: o.SLO, Floor: o.Floor,
+		Repeats: o.Repeats, SLO: o.SLO, Floor: o.Floor,
 		Points: []Point{}, Failed: []Level{},
 	}
 	var levels []Level
@@ -75,8 +75,10 @@ func (o *Options) Run(ctx context.Context) (*Answer, error) {
 	}
 	if len(o.Trace) > 0 {
 		levels = append(levels, Level{})
-		o.Duration = o.Trace[len(o.Trace)-1].At + time.Second
+		// All of it to its end: the last ones are as long as the others.
+		o.Requests, o.Duration, o.Warmup = len(o.Trace), o.Trace[len(o.Trace)-1].At, 0
 	}
+	a.DurationS, a.WarmupS, a.Requests = o.Duration.Seconds(), o.Warmup.Seconds(), o.Requests
 	began, all, done := time.Now(), len(levels)*o.Repeats, 0
 	var first error
 	for _, l := range levels {

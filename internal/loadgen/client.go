@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"strings"
 	"time"
@@ -48,6 +49,7 @@ type Result struct {
 	Err        error         // with Failed and Aborted
 	Backend    string        // from the response header, if shown
 	TTFT       time.Duration // request sent to first token; 0 when none came
+	Connect    time.Duration // of TTFT, until there was a connection; 0 = there was one
 	Tokens     int           // content events
 	Counted    int           // tokens of the answer by the engine's usage; 0 = it told none
 	First      int           // of these, those that arrived with the first
@@ -94,6 +96,11 @@ func (c *Client) Stream(ctx context.Context, req Request) Result {
 		hr.Header.Set("Authorization", "Bearer "+c.Key)
 	}
 	sent := time.Now()
+	hr = hr.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+		if !i.Reused {
+			r.Connect = time.Since(sent)
+		}
+	}}))
 	resp, err := c.HTTP.Do(hr)
 	if err != nil {
 		return r.fail(ctx, err)

@@ -57,6 +57,8 @@ type Loop struct {
 	o          Options
 	spend, add *redis.Script
 	told       time.Time // when cells were told last
+	most       int       // replicas that there were of late, for a store that was emptied
+	mostAt     time.Time
 	refused    share.Seldom
 }
 
@@ -107,33 +109,65 @@ func (l *Loop) step(ctx context.Context) {
 	}
 }
 
+// replicas is how many there are. A store that was just emptied knows of one alone:
+// as long as the others may take to come back, the most of late counts.
+func (l *Loop) replicas(now time.Time) int {
+	if n := l.o.Link.State().Replicas; n >= l.most || now.Sub(l.mostAt) > share.ReturnGrace {
+		l.most, l.mostAt = n, now
+	}
+	return l.most
+}
+
 // exchange tells what was spent, and hears what all have.
 func (l *Loop) exchange(ctx context.Context) error {
+	replicas := l.replicas(time.Now())
 	for trip := range slices.Chunk(l.o.Book.Report(time.Now()), perTrip) {
-		calls := make([]redisconn.Call, len(trip))
-		for i, s := range trip {
-			calls[i] = redisconn.Call{
-				Keys: []string{l.o.Conn.Key(s.Holder.String(), "budget", version, s.Per.String(), strconv.FormatInt(s.Start.Unix(), 10))},
-				Args: []any{
-					l.o.Replica, s.Seq, int64(s.New), int64(s.Known), int64(s.Limit),
-					share.Expiry.Milliseconds(), (time.Until(s.End) + budgetLife).Milliseconds(), int64(s.Holds),
-				},
-			}
+		anew, err := l.trip(ctx, trip, replicas, false)
+		if err == nil && len(anew) > 0 {
+			_, err = l.trip(ctx, anew, replicas, true)
 		}
-		replies, err := l.run(ctx, l.spend, calls)
 		if err != nil {
 			return err // what was told is told again, under its number
 		}
-		for i, reply := range replies {
-			total, allowance, err := readSpend(reply)
-			if err != nil {
-				l.refused.Warn(l.o.Log, time.Now(), "a budget cannot be shared: each replica goes on with its part", "of", trip[i].Holder.String(), "error", err)
-				continue
-			}
-			l.o.Book.Answer(trip[i], total, allowance)
-		}
 	}
 	return nil
+}
+
+// trip tells some of what was spent, with its parts or without, and returns of what
+// the store wants the parts.
+func (l *Loop) trip(ctx context.Context, trip []usage.Spent, replicas int, parts bool) (anew []usage.Spent, err error) {
+	calls := make([]redisconn.Call, len(trip))
+	for i, s := range trip {
+		calls[i] = redisconn.Call{
+			Keys: []string{l.o.Conn.Key(s.Holder.String(), "budget", version, s.Per.String(), strconv.FormatInt(s.Start.Unix(), 10))},
+			Args: []any{
+				l.o.Replica, s.Seq, int64(s.New), int64(s.Known), int64(s.Limit),
+				share.Expiry.Milliseconds(), (time.Until(s.End) + budgetLife).Milliseconds(), int64(s.Holds), s.Begun, replicas, 0,
+			},
+		}
+		if parts {
+			calls[i].Args[len(calls[i].Args)-1] = 1
+			for _, p := range s.Parts {
+				calls[i].Args = append(calls[i].Args, p.Replica, int64(p.Spent))
+			}
+		}
+	}
+	replies, err := l.run(ctx, l.spend, calls)
+	if err != nil {
+		return nil, err
+	}
+	for i, reply := range replies {
+		told, lost, err := readSpend(reply)
+		switch {
+		case err != nil:
+			l.refused.Warn(l.o.Log, time.Now(), "a budget cannot be shared: each replica goes on with its part", "of", trip[i].Holder.String(), "error", err)
+		case lost:
+			anew = append(anew, trip[i])
+		default:
+			l.o.Book.Answer(trip[i], told)
+		}
+	}
+	return anew, nil
 }
 
 func (l *Loop) run(ctx context.Context, script *redis.Script, calls []redisconn.Call) (replies []*redis.Cmd, err error) {
@@ -144,21 +178,40 @@ func (l *Loop) run(ctx context.Context, script *redis.Script, calls []redisconn.
 	return replies, err
 }
 
-func readSpend(reply *redis.Cmd) (total, allowance usage.Money, err error) {
+// readSpend reads an answer; lost = the store wants the parts as well.
+func readSpend(reply *redis.Cmd) (told usage.Told, lost bool, err error) {
 	list, err := reply.Slice()
 	if err != nil {
-		return 0, 0, err
+		return told, false, err
 	}
-	if len(list) == 3 {
-		a, ok1 := list[0].(string)
-		b, ok2 := list[1].(string)
-		t, err1 := strconv.ParseInt(a, 10, 64)
-		m, err2 := strconv.ParseInt(b, 10, 64)
-		if ok1 && ok2 && err1 == nil && err2 == nil && t >= 0 && m >= 0 {
-			return usage.Money(t), usage.Money(m), nil
+	bad := errors.New("an answer that is none of the script's")
+	if len(list) != 5 {
+		return told, false, bad
+	}
+	money := func(v any) usage.Money {
+		text, ok := v.(string)
+		n, err := strconv.ParseInt(text, 10, 64)
+		if !ok || err != nil || n < 0 {
+			return -1
 		}
+		return usage.Money(n)
 	}
-	return 0, 0, errors.New("an answer that is none of the script's")
+	want, ok1 := list[2].(int64)
+	begun, ok2 := list[3].(string)
+	parts, ok3 := list[4].([]any)
+	told = usage.Told{Total: money(list[0]), Allowance: money(list[1]), Begun: begun}
+	if !ok1 || !ok2 || !ok3 || told.Total < 0 || told.Allowance < 0 || len(parts)%2 != 0 {
+		return told, false, bad
+	}
+	for pair := range slices.Chunk(parts, 2) {
+		name, ok := pair[0].(string)
+		part := usage.Part{Replica: name, Spent: money(pair[1])}
+		if !ok || part.Spent < 0 {
+			return told, false, bad
+		}
+		told.Parts = append(told.Parts, part)
+	}
+	return told, want == 1, nil
 }
 
 // tell adds cells, at most so many batches.
