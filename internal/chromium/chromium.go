@@ -14,6 +14,10 @@ import (
 	"time"
 )
 
+// patience bounds every answer of the browser. axe-core thinks for 15 s about the
+// largest fleet where other work takes the cores.
+const patience = 4 * time.Minute
+
 // Browser is one browser with one page. It is driven over a pipe in the
 // DevTools protocol: messages of JSON, each ended by a zero byte. Its methods
 // are for the goroutine of the test.
@@ -192,8 +196,8 @@ func (c *Browser) try(method string, params, into any) error {
 		case into != nil:
 			err = json.Unmarshal(a.Result, into)
 		}
-	case <-time.After(time.Minute):
-		err = errors.New("no answer in a minute")
+	case <-time.After(patience):
+		err = fmt.Errorf("no answer in %v", patience)
 	}
 	return err
 }
@@ -262,7 +266,7 @@ func (c *Browser) Eval(expression string, into any) {
 // Until waits for the condition to become true in the page.
 func (c *Browser) Until(condition string) {
 	c.t.Helper()
-	if !c.Within(20*time.Second, condition) {
+	if !c.Within(patience/2, condition) {
 		c.t.Fatalf("the page never came to %s; it says:\n%s", condition, c.Page())
 	}
 }
@@ -276,7 +280,7 @@ func (c *Browser) Arrive(condition string) {
 		ByValue    bool   `json:"returnByValue"`
 	}
 	q := question{"(() => { try { return !!(" + condition + "); } catch { return false; } })()", true}
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+	for end := time.Now().Add(patience / 2); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
 		var got struct {
 			Result struct {
 				Value bool `json:"value"`
@@ -289,7 +293,7 @@ func (c *Browser) Arrive(condition string) {
 	c.t.Fatalf("the browser never came to %s; it says:\n%s", condition, c.Page())
 }
 
-// Within waits for the condition at most so long, which is less than a minute, and
+// Within waits for the condition at most so long, which is less than patience, and
 // reports whether it came true.
 func (c *Browser) Within(most time.Duration, condition string) bool {
 	c.t.Helper()
