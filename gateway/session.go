@@ -6,11 +6,13 @@ import (
 )
 
 // session is what the requests of one conversation have in common: the header
-// x-session-id, else what the body calls prompt_cache_key or user, else the answer
+// x-session-id, or LiteLLM's, else what the body calls prompt_cache_key or user, else the answer
 // that it goes on from. "" = nothing says.
 func (r *request) session() string {
-	if id := r.http.Header.Get("X-Session-Id"); id != "" {
-		return id
+	for _, name := range []string{"X-Session-Id", "X-Litellm-Session-Id"} {
+		if id := r.http.Header.Get(name); id != "" {
+			return id
+		}
 	}
 	if r.parsed.Session != "" {
 		return r.parsed.Session

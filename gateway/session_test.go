@@ -27,10 +27,10 @@ func TestSplit(t *testing.T) {
 		if got, off := float64(b.calls()), 4*math.Sqrt(n*0.2*0.8); math.Abs(got-0.2*n) > off {
 			t.Errorf("b had %v of %d requests, want %v ± %.0f", got, n, 0.2*n, off)
 		}
-		for _, x := range []struct{ body, header string }{{`{"model":"chat","user":"u"}`, ""}, {`{"model":"chat","prompt_cache_key":"k"}`, ""}, {`{"model":"chat"}`, "s-1"}} {
+		for _, x := range []struct{ body, header string }{{`{"model":"chat","user":"u"}`, ""}, {`{"model":"chat","prompt_cache_key":"k"}`, ""}, {`{"model":"chat"}`, "s-1"}, {`{"model": "chat"}`, "s-1"}} {
 			before, beforeB := a.calls(), b.calls()
 			for range 20 {
-				h.post("/v1/embeddings", x.body, "X-Session-Id", x.header)
+				h.post("/v1/embeddings", x.body, []string{"X-Session-Id", "X-Litellm-Session-Id"}[len(x.body)%2], x.header)
 			}
 			if a.calls() > before && b.calls() > beforeB {
 				t.Errorf("%s %s: the requests of one session went to both", x.body, x.header)

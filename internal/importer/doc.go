@@ -43,6 +43,7 @@ type file struct {
 	Backends []backend `yaml:"backends"`
 	Routes   []route   `yaml:"routes"`
 	Keys     []key     `yaml:"keys,omitempty"`
+	Teams    []team    `yaml:"teams,omitempty"`
 }
 
 type timeouts struct {
@@ -78,6 +79,7 @@ type route struct {
 	Models       []string           `yaml:"models,flow"`
 	Targets      []target           `yaml:"targets"`
 	Prefer       string             `yaml:"prefer,omitempty"`
+	Affinity     string             `yaml:"affinity,omitempty"`
 	Split        map[string]float64 `yaml:"split,omitempty,flow"`
 	LongPrompts  string             `yaml:"context_fallback,omitempty"`
 	OnInfeasible []map[string]any   `yaml:"on_infeasible,omitempty,flow"`
@@ -91,6 +93,17 @@ type target struct {
 type key struct {
 	Name string `yaml:"name"`
 	Key  string `yaml:"key"`
+	Team string `yaml:"team,omitempty"`
+}
+
+type team struct {
+	Name   string `yaml:"name"`
+	Budget budget `yaml:"budget,flow"`
+}
+
+type budget struct {
+	USD float64 `yaml:"usd"`
+	Per string  `yaml:"per"`
 }
 
 // result is a file being made.

@@ -150,7 +150,8 @@ func (f *commandLine) others() {
 		switch {
 		case name == "routing-logic" || name == "policy":
 			if logic := o.first(); logic == "session" {
-				f.note(o.line, "set affinity: session on the route, and send x-session-id", "--%s session goes by a header of its own", name)
+				sticky(f.file.Routes)
+				f.note(o.line, "send x-session-id, prompt_cache_key or user, which say what belongs together", "--%s session goes by a header of its own, here it is affinity: session", name)
 			} else if logic == "disaggregated_prefill" {
 				f.note(o.line, "keep that router as one backend", "prefill and decoding on engines of their own have no counterpart")
 			}

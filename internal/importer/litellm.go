@@ -360,5 +360,5 @@ var leftOut = map[string]string{
 	"tags":        "give the route another name, or keys their routes",
 	"region_name": "write it into labels of the backend",
 	"drop_params": "set drop_params: true on the backend",
-	"max_budget":  "set a budget on the keys",
+	"max_budget":  "set a budget on the keys", "budget_duration": "",
 }

@@ -25,6 +25,7 @@ func (l *litellm) settings(top map[string]field) {
 	for _, k := range slices.Sorted(maps.Keys(general)) {
 		l.general(k, general[k])
 	}
+	l.budget(both["max_budget"], both["budget_duration"])
 	for _, f := range mapping(top["environment_variables"].value) {
 		l.note(f.line, "set them in the environment of Pacer", "environment_variables stay behind")
 		break
@@ -80,8 +81,15 @@ func (l *litellm) setting(k string, f field) {
 		l.times().Total = seconds(f)
 	case "stream_timeout":
 		l.times().FirstByte = seconds(f)
-	case "max_budget", "budget_duration":
-		l.note(f.line, "set a budget on the keys", "%s has no counterpart for the gateway as a whole", k)
+	case "max_budget", "budget_duration": // budget
+	case "optional_pre_call_checks":
+		l.checks(f, words(f.value), l.file.Routes)
+	case "model_group_affinity_config":
+		for name, group := range mapping(f.value) {
+			if i, ok := l.byName[name]; ok {
+				l.checks(group, words(group.value), l.file.Routes[i:i+1])
+			}
+		}
 	default:
 		if do := settingsLeftOut[k]; do != "" {
 			l.note(f.line, do, "%s has no counterpart", k)
@@ -91,13 +99,64 @@ func (l *litellm) setting(k string, f field) {
 	}
 }
 
+// everyone is the team of all keys, which has the budget of LiteLLM's proxy as a whole.
+const everyone = "everyone"
+
+// periods are LiteLLM's durations of a budget that Pacer has, in calendar periods.
+var periods = map[string]string{
+	"1d": "day", "24h": "day", "daily": "day", "7d": "week", "1w": "week", "weekly": "week",
+	"28d": "month", "30d": "month", "31d": "month", "1mo": "month", "monthly": "month",
+}
+
+// budget takes what may be spent in all: by every key together.
+func (l *litellm) budget(amount, duration field) {
+	usd, per := amount.number(), periods[duration.text()]
+	switch {
+	case usd <= 0:
+	case len(l.file.Keys) == 0:
+		l.note(amount.line, "make keys, put them into one team, and give that the budget", "max_budget has no counterpart where there are no keys")
+	case per == "" && duration.text() == "":
+		l.note(amount.line, "put all keys into one team, and give that a budget by day, week or month", "max_budget without a duration, which never begins anew, has no counterpart")
+	case per == "":
+		l.note(amount.line, "put all keys into one team, and give that a budget by day, week or month", "max_budget for %s has no counterpart", duration.text())
+	default:
+		for i := range l.file.Keys {
+			l.file.Keys[i].Team = everyone
+		}
+		l.file.Teams = []team{{everyone, budget{usd, per}}}
+		l.note(amount.line, "put each key that you make into the team everyone", "max_budget is the budget of a team: it begins anew with each %s of the calendar, in UTC", per)
+	}
+}
+
+// checks takes what LiteLLM does before it chooses a deployment: it stays with one that
+// knows the prompt, which Pacer does by itself, or with that of a session.
+func (l *litellm) checks(f field, checks []string, of []route) {
+	for _, check := range checks {
+		switch check {
+		case "prompt_caching", "responses_api_deployment_check", "encrypted_content_affinity", "router_budget_limiting":
+		case "session_affinity", "deployment_affinity":
+			sticky(of)
+			l.note(f.line, "send x-session-id (or x-litellm-session-id), prompt_cache_key or user, which say what belongs together", "%s is affinity: session", check)
+		default:
+			l.note(f.line, "look into docs/CONFIG.md whether you need it", "%s of optional_pre_call_checks has no counterpart", check)
+		}
+	}
+}
+
+// sticky has the requests of a session stay with one target.
+func sticky(routes []route) {
+	for i := range routes {
+		routes[i].Affinity = "session"
+	}
+}
+
 // translated are the kinds whose dialect is not OpenAI's.
 var translated = map[string]bool{"anthropic": true, "gemini": true, "vertex": true, "bedrock": true}
 
 // silent are settings that mean nothing here, and that nobody misses.
 var silent = map[string]bool{
 	"num_retries": true, "allowed_fails": true, "cooldown_time": true, "set_verbose": true, "json_logs": true, "telemetry": true,
-	"retry_after": true, "enable_pre_call_checks": true, "cache_responses": true, "cache_params": true, "routing_strategy_args": true,
+	"retry_after": true, "deployment_affinity_ttl_seconds": true, "enable_pre_call_checks": true, "cache_responses": true, "cache_params": true, "routing_strategy_args": true,
 	"retry_policy": true, "model_group_retry_policy": true, "allowed_fails_policy": true, "disable_cooldowns": true, "debug_level": true, "turn_off_message_logging": true, "suppress_debug_info": true,
 }
 
