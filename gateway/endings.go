@@ -3,15 +3,17 @@ package gateway
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
-// endings are the round trips under way, which the end of the gateway cancels. A
-// context would do so too, at three allocations for each. The zero value is ready,
-// but for ctx and cancel;
-// it is safe for concurrent use. Lock order: mu is a leaf.
+// endings is how the gateway ends, in two steps: it drains, and then cancels the
+// round trips under way. A context would do so too, at three allocations for each.
+// The zero value is ready, but for ctx and cancel; it is safe for concurrent use. Lock order: mu is a leaf.
 type endings struct {
 	ctx    context.Context // of those that have not gone up
 	cancel context.CancelCauseFunc
+
+	draining atomic.Bool // no more requests are wanted, and none is cancelled yet
 
 	mu    sync.Mutex // guards what follows
 	trips map[*roundTrip]struct{}

@@ -22,12 +22,18 @@ import (
 // held to be read: each may be as large as a body.
 const mostUploads, mostFiles = 4, 16
 
+// fileRoom bounds the memory that files take: each channel holds a token for one.
+type fileRoom struct {
+	uploads chan struct{} // that comes in
+	whole   chan struct{} // that is held whole
+}
+
 // hold takes a place among those who hold a whole file; the place is given back by
 // calling give.
 func (g *Gateway) hold() (give func(), err error) {
 	select {
-	case g.files <- struct{}{}:
-		return func() { <-g.files }, nil
+	case g.fileRoom.whole <- struct{}{}:
+		return func() { <-g.fileRoom.whole }, nil
 	default:
 		return nil, errOverloaded
 	}
@@ -90,8 +96,8 @@ func (g *Gateway) listFiles(_ http.ResponseWriter, r *http.Request, t *tenant) (
 
 func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, t *tenant) (any, error) {
 	select {
-	case g.uploads <- struct{}{}:
-		defer func() { <-g.uploads }()
+	case g.fileRoom.uploads <- struct{}{}:
+		defer func() { <-g.fileRoom.uploads }()
 	default:
 		return nil, errOverloaded
 	}

@@ -46,36 +46,38 @@ type Options struct {
 
 // Gateway serves the data port. It is safe for concurrent use.
 type Gateway struct {
-	router  *router.Router
-	book    *profiles.Book
-	metrics *telemetry.Metrics
-	log     *slog.Logger
-	access  *slog.Logger
-	tracer  *tracing.Tracer // nil = none
-	usage   *usage.Book     // nil = nobody counts
-	batches batch.Store     // nil = none
-	uploads chan struct{}   // holds a token for each file that comes in
-	files   chan struct{}   // holds a token for each file that is held whole
-	started time.Time       // what /v1/models gives as the models' age
+	router   *router.Router
+	book     *profiles.Book
+	metrics  *telemetry.Metrics
+	log      *slog.Logger
+	access   *slog.Logger
+	tracer   *tracing.Tracer // nil = none
+	usage    *usage.Book     // nil = nobody counts
+	batches  batch.Store     // nil = none
+	fileRoom fileRoom
+	started  time.Time // what /v1/models gives as the models' age
 
 	relays    relays
 	plan      atomic.Pointer[plan]
 	switching sync.RWMutex // held while router and plan are not of one configuration
 	handler   http.Handler
-	draining  atomic.Bool
-	endings   endings       // cancels running requests that are to end at once
-	waiting   chan struct{} // holds a token after somebody began to wait in line
-	buffered  budget        // bytes of bodies held
-	clients   int           // connections that there may be of clients; 0 = no bound. Set before they are served
+	endings   endings // cancels running requests that are to end at once
+	buffered  budget  // bytes of bodies held
+	clients   int     // connections that there may be of clients; 0 = no bound. Set before they are served
 	retries   retryBudget
 	responses responseIndex // answers that backends keep
-	running   atomic.Int64  // requests between place and settle
-	copies    copies        // of requests, for other routes
+	load      load
+	copies    copies // of requests, for other routes
 	buffers   buffers
-	prefixes  *prefix.Index
-	chains    sync.Pool    // of *prefix.Chain
+	caching   caching
 	seed      maphash.Seed // of request.fingerprint
 	uncounted jobQueue     // answers that nobody counted the tokens of
+}
+
+// load is how many requests the gateway has in hand.
+type load struct {
+	running atomic.Int64  // requests between place and settle
+	waiting chan struct{} // holds a token after somebody began to wait in line
 }
 
 // New checks o and returns a Gateway. It starts nothing.
@@ -91,22 +93,21 @@ func New(o Options) (*Gateway, error) {
 		return nil, errors.New("gateway: Log is required")
 	}
 	g := &Gateway{
-		router:  o.Router,
-		book:    o.Book,
-		metrics: o.Metrics,
-		log:     o.Log,
-		access:  cmp.Or(o.Access, o.Log),
-		tracer:  o.Tracer,
-		usage:   o.Usage,
-		batches: o.Batches,
-		relays:  relays{loops: o.Loops},
-		uploads: make(chan struct{}, mostUploads),
-		files:   make(chan struct{}, mostFiles),
-		started: time.Now(),
-		waiting: make(chan struct{}, 1),
-		seed:    maphash.MakeSeed(),
+		router:   o.Router,
+		book:     o.Book,
+		metrics:  o.Metrics,
+		log:      o.Log,
+		access:   cmp.Or(o.Access, o.Log),
+		tracer:   o.Tracer,
+		usage:    o.Usage,
+		batches:  o.Batches,
+		relays:   relays{loops: o.Loops},
+		fileRoom: fileRoom{uploads: make(chan struct{}, mostUploads), whole: make(chan struct{}, mostFiles)},
+		started:  time.Now(),
+		load:     load{waiting: make(chan struct{}, 1)},
+		seed:     maphash.MakeSeed(),
 	}
-	g.prefixes = prefix.New()
+	g.caching.index = prefix.New()
 	g.endings.ctx, g.endings.cancel = context.WithCancelCause(context.Background())
 	if err := g.Configure(o.Config, o.Backends, nil); err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func (g *Gateway) Configure(c *config.Config, backends map[string]*providers.Bac
 	if g.usage != nil {
 		g.usage.Configure(spendable(c), ownedBackends(c))
 	}
-	g.prefixes.Configure(int(min(c.Limits.Prefixes, math.MaxInt32)), p.targets())
+	g.caching.index.Configure(int(min(c.Limits.Prefixes, math.MaxInt32)), p.targets())
 	g.buffered.limit.Store(c.Limits.Buffered)
 	return nil
 }
@@ -177,7 +178,7 @@ func (g *Gateway) Handler() http.Handler { return g.handler }
 // on, and so do those that still come; the connection of each answer that begins
 // from now on is closed behind it, so that its client turns elsewhere for the
 // next one.
-func (g *Gateway) Drain() { g.draining.Store(true) }
+func (g *Gateway) Drain() { g.endings.draining.Store(true) }
 
 // End breaks off what still runs: who got nothing yet is told so with a 503, an
 // answer that has begun ends in an error event and an aborted connection. It

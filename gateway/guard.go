@@ -38,7 +38,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		}
 		w.Header().Set("X-Request-Id", id)
 		extendWrite(w, g.plan.Load().conf.Timeouts.Write)
-		if g.draining.Load() {
+		if g.endings.draining.Load() {
 			w.Header().Set("Connection", "close") // on HTTP/2: GOAWAY
 		}
 		defer func() {

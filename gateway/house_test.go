@@ -363,7 +363,7 @@ func (h *house) idle() {
 	if n := h.gateway.buffered.used.Load(); n != 0 {
 		h.t.Errorf("%d bytes of bodies still held, want 0", n)
 	}
-	if n := h.gateway.running.Load(); n != 0 {
+	if n := h.gateway.load.running.Load(); n != 0 {
 		h.t.Errorf("%d requests still under way, want 0", n)
 	}
 }

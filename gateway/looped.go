@@ -238,7 +238,7 @@ func (l *looped) endAnswer() {
 	x, to := l.x, l.stream.To
 	defer l.gone()
 	now := time.Now()
-	if x.down.delivery == aborted || to.Write([]byte("0\r\n\r\n"), now.Add(x.plan.conf.Timeouts.Write)) != nil || !l.keep || x.g.draining.Load() {
+	if x.down.delivery == aborted || to.Write([]byte("0\r\n\r\n"), now.Add(x.plan.conf.Timeouts.Write)) != nil || !l.keep || x.g.endings.draining.Load() {
 		to.Close()
 		l.client.End()
 		return

@@ -173,7 +173,7 @@ func (g *Gateway) healthz(w http.ResponseWriter, _ *http.Request) {
 // readyz says whether requests are welcome here.
 func (g *Gateway) readyz(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case g.draining.Load():
+	case g.endings.draining.Load():
 		answerFor(errDraining).write(w, r)
 	case !g.router.InService():
 		answerFor(errNoBackend).write(w, r)

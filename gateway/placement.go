@@ -75,8 +75,8 @@ func (x *exchange) placing() router.Request {
 // enter counts the request among those that run; streams is how many there may
 // be.
 func (p *placement) enter(streams int) error {
-	if p.g.running.Add(1) > int64(streams) {
-		p.g.running.Add(-1)
+	if p.g.load.running.Add(1) > int64(streams) {
+		p.g.load.running.Add(-1)
 		return errOverloaded
 	}
 	p.counted = true
@@ -187,7 +187,7 @@ func (p *placement) leave() {
 	p.leaveLine()
 	if p.counted {
 		p.counted = false
-		p.g.running.Add(-1)
+		p.g.load.running.Add(-1)
 	}
 }
 

@@ -116,7 +116,7 @@ func TestRealtime(t *testing.T) {
 				}
 			}
 		}
-		if n := h.gateway.running.Load(); n != 1 {
+		if n := h.gateway.load.running.Load(); n != 1 {
 			t.Errorf("%d requests are under way while a session runs, want 1", n)
 		}
 		if err := s.Close(websocket.StatusNormalClosure, "done"); err != nil {

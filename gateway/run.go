@@ -27,7 +27,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-g.waiting:
+		case <-g.load.waiting:
 		case <-timer.C:
 			due = time.Time{}
 			g.Deliver(g.router.Update(time.Now(), router.Tick{}))
@@ -48,7 +48,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 // someoneWaits wakes Run, which sleeps while nobody waits.
 func (g *Gateway) someoneWaits() {
 	select {
-	case g.waiting <- struct{}{}:
+	case g.load.waiting <- struct{}{}:
 	default: // it is already being woken
 	}
 }

@@ -75,8 +75,8 @@ func TestAShadowThatStalls(t *testing.T) {
 		}
 		<-time.After(c.Timeouts.Total)
 		synctest.Wait()
-		if len(h.gateway.copies.under) != 0 || h.gateway.running.Load() != 0 || h.gateway.buffered.used.Load() != 0 {
-			t.Errorf("left: %d copies, %d running, %d bytes", len(h.gateway.copies.under), h.gateway.running.Load(), h.gateway.buffered.used.Load())
+		if len(h.gateway.copies.under) != 0 || h.gateway.load.running.Load() != 0 || h.gateway.buffered.used.Load() != 0 {
+			t.Errorf("left: %d copies, %d running, %d bytes", len(h.gateway.copies.under), h.gateway.load.running.Load(), h.gateway.buffered.used.Load())
 		}
 	})
 }

@@ -1,11 +1,18 @@
 package gateway
 
 import (
+	"sync"
 	"time"
 
 	"github.com/pacer-dev/pacer/prefix"
 	"github.com/pacer-dev/pacer/router"
 )
+
+// caching is what the gateway expects of the caches of targets, for all requests.
+type caching struct {
+	index  *prefix.Index
+	chains sync.Pool // of *prefix.Chain
+}
 
 // warmth is what of a request's prompt may be in the caches of targets.
 type warmth struct {
@@ -24,7 +31,7 @@ func (x *exchange) warm() []router.Warmth {
 	if x.route.conf.Isolation == "key" {
 		salt[2] = x.tenant.name
 	}
-	c, _ := x.g.chains.Get().(*prefix.Chain)
+	c, _ := x.g.caching.chains.Get().(*prefix.Chain)
 	if c == nil {
 		c = new(prefix.Chain)
 	}
@@ -35,11 +42,11 @@ func (x *exchange) warm() []router.Warmth {
 		r.parsed.Parts(c.Add)
 	}
 	if c.Empty() {
-		x.g.chains.Put(c)
+		x.g.caching.chains.Put(c)
 		return nil
 	}
 	x.warmth.chain = c
-	x.warmth.targets = x.g.prefixes.Look(time.Now(), c, x.prompt.tokens, x.route.targets, nil)
+	x.warmth.targets = x.g.caching.index.Look(time.Now(), c, x.prompt.tokens, x.route.targets, nil)
 	return x.warmth.targets
 }
 
@@ -57,14 +64,14 @@ func (x *exchange) cached(t router.Target) int {
 // visit notes that the request goes to the attempt's target.
 func (x *exchange) visit(t *attempt) {
 	if c := x.warmth.chain; c != nil {
-		t.measured.visit = x.g.prefixes.Send(t.up.sent, t.target, c, x.prompt.tokens)
+		t.measured.visit = x.g.caching.index.Send(t.up.sent, t.target, c, x.prompt.tokens)
 	}
 }
 
 // coolDown lets go of the chain. Calls after the first do nothing.
 func (x *exchange) coolDown() {
 	if x.warmth.chain != nil {
-		x.g.chains.Put(x.warmth.chain)
+		x.g.caching.chains.Put(x.warmth.chain)
 		x.warmth.chain = nil
 	}
 }
@@ -83,4 +90,4 @@ func (t *attempt) settleVisit() {
 }
 
 // Warm is what is known of a target's cache.
-func (g *Gateway) Warm(t router.Target) prefix.Counts { return g.prefixes.Counts(t) }
+func (g *Gateway) Warm(t router.Target) prefix.Counts { return g.caching.index.Counts(t) }
