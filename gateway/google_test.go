@@ -113,7 +113,7 @@ func TestGooglesDialectPassesThrough(t *testing.T) {
 		for path, want := range map[string]struct{ up, down string }{
 			flowPath + "?alt=sse&key=x": {"/v1beta/models/big:streamGenerateContent?alt=sse", geminiFlow},
 			generatePath:                {"/v1beta/models/big:generateContent", geminiOne},
-			flowPath: {"/v1beta/models/big:streamGenerateContent?alt=sse", "[" + strings.TrimSuffix(strings.NewReplacer("data: ", "", "\r\n\r\n", ",\r\n").Replace(geminiFlow), ",\r\n") + "\n]"},
+			flowPath:                    {"/v1beta/models/big:streamGenerateContent?alt=sse", "[" + strings.TrimSuffix(strings.NewReplacer("data: ", "", "\r\n\r\n", ",\r\n").Replace(geminiFlow), ",\r\n") + "\n]"},
 		} {
 			r := h.post(path, body)
 			if r.status != 200 || r.err != nil || r.body != want.down {
@@ -303,4 +303,3 @@ func TestGooglesClientsFailOver(t *testing.T) {
 		})
 	}
 }
-
