@@ -8,7 +8,7 @@ GORACE    ?= atexit_sleep_ms=50
 export GORACE
 BIN       := bin/pacer
 
-.PHONY: build image sbom release packages notices test sdk envoy numbers numbers-packages numbers-nethttp numbers-e2e numbers-bench deps bench microbench accuracy arena fuzz soak attack batches engines faults loadtools kubernetes long lint format demo clean
+.PHONY: build image sbom release packages notices test sdk envoy numbers numbers-packages numbers-nethttp numbers-e2e numbers-bench deps bench microbench accuracy arena fuzz soak attack batches engines faults loadtools chart kubernetes long lint format demo clean
 
 # What pacer version says, in every way to build: here, in the image
 # (--build-arg), and by the Go tool itself (go install …@v1.2.3).
@@ -124,6 +124,9 @@ faults: ## what Redis can suffer, each for as long as docs/OPERATIONS.md says
 
 batches: ## a job of 10,000 requests beside users, while a gateway, Redis and an engine are killed
 	$(GO) test -count=1 -timeout 20m -v -run '^TestABatchAmongUsers$$' ./e2e -args -long
+
+chart: ## the Helm chart: rendered, held against Kubernetes' types and standards; UPDATE=1 writes deploy/kubernetes/pacer.yaml
+	cd e2e/kubernetes/chart && $(GO) test -count=1 -timeout 10m . $(if $(UPDATE),-args -update)
 
 ETCD ?= etcd
 kubernetes: ## discovery against Kubernetes' own API server, which takes 12 minutes to build; ETCD names an etcd
