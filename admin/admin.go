@@ -59,6 +59,9 @@ type Options struct {
 	Usage   func(ctx context.Context, from, to usage.Hour) (cells []usage.Cell, all bool)
 	Budgets func() []usage.State
 
+	// Jobs returns the batch jobs that run, api.MaxJobs at most. nil = there are none.
+	Jobs func(ctx context.Context) ([]api.Job, error)
+
 	// Keys are those that are handed out; nil = none can be. KeysChanged is called
 	// when one was changed here. Note writes to the audit log, and does not wait. nil
 	// = nobody wants to know.
@@ -137,6 +140,7 @@ func New(o Options) http.Handler {
 	mux.Get("/api/v1/routes", p.serveRoutes)
 	mux.Get("/api/v1/history", p.serveHistory)
 	mux.Get("/api/v1/timeline", p.serveTimeline)
+	mux.Get("/api/v1/jobs", p.serveJobs)
 	mux.Get("/api/v1/usage", p.serveUsage)
 	mux.Get("/api/v1/scorecard", p.serveScorecard)
 	mux.Get("/api/v1/keys", p.needs(administrator, p.serveKeys))

@@ -35,7 +35,7 @@ func send(w http.ResponseWriter, status int, body any) {
 }
 
 func notFound(w http.ResponseWriter, r *http.Request) {
-	fail(w, http.StatusNotFound, "not_found", "nothing is here; the admin port has /, /metrics, /healthz, /api/v1/profiles, /api/v1/routes, /api/v1/history, /api/v1/timeline, /api/v1/usage, /api/v1/scorecard, /api/v1/keys, /api/v1/audit, /api/v1/session, /api/v1/decisions, /api/v1/explain, /api/v1/plan, /api/v1/events, /api/v1/backends/NAME/drain or resume, and /api/openapi.json")
+	fail(w, http.StatusNotFound, "not_found", "nothing is here; the admin port has /, /metrics, /healthz, /api/v1/profiles, /api/v1/routes, /api/v1/history, /api/v1/timeline, /api/v1/usage, /api/v1/jobs, /api/v1/scorecard, /api/v1/keys, /api/v1/audit, /api/v1/session, /api/v1/decisions, /api/v1/explain, /api/v1/plan, /api/v1/events, /api/v1/backends/NAME/drain or resume, and /api/openapi.json")
 }
 
 // wrongMethod refuses a path of mux that is there, but not with this method.

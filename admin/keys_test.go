@@ -59,7 +59,7 @@ func TestEveryCallWithEachRole(t *testing.T) {
 		"POST /api/v1/keys/{name}/rotate": administrator, "GET /api/v1/audit": administrator,
 		"POST /api/v1/backends/{name}/drain": operator, "POST /api/v1/backends/{name}/resume": operator, "POST /api/v1/plan": operator,
 	}
-	for _, path := range []string{"profiles", "routes", "history", "timeline", "usage", "scorecard", "decisions", "plan", "events", "session"} {
+	for _, path := range []string{"profiles", "routes", "history", "timeline", "usage", "jobs", "scorecard", "decisions", "plan", "events", "session"} {
 		needs["GET /api/v1/"+path] = viewer
 	}
 	needs["POST /api/v1/explain"], needs["GET /api/openapi.json"], needs["GET /metrics"], needs["GET /"] = viewer, viewer, viewer, viewer

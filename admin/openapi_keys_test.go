@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"testing"
@@ -41,6 +42,13 @@ func TestAnswersAboutKeysAreAsOpenAPISays(t *testing.T) {
 	o.Budgets = func() []usage.State {
 		return []usage.State{{Holder: usage.Holder{Name: "mobile"}, Budget: usage.Budget{Limit: usage.Dollars(500)}, Start: time.Now(), End: time.Now().Add(time.Hour), Spent: usage.Dollars(1)}}
 	}
+	out := false
+	o.Jobs = func(context.Context) ([]api.Job, error) {
+		if out {
+			return nil, errors.New("the store is out")
+		}
+		return []api.Job{{ID: "batch_1", Key: "mobile", Endpoint: "/v1/embeddings", Total: 9, Created: time.Now(), Expires: time.Now()}}, nil
+	}
 	h := New(o)
 	for _, a := range []struct {
 		method, path, described, token, body string
@@ -60,6 +68,7 @@ func TestAnswersAboutKeysAreAsOpenAPISays(t *testing.T) {
 		{"get", "/api/v1/keys", "", "root", "", 200},
 		{"get", "/api/v1/audit", "", "root", "", 200},
 		{"get", "/api/v1/audit", "", "", "", 401},
+		{"get", "/api/v1/jobs", "", "", "", 200},
 		{"get", "/api/v1/session", "", "", "", 200},
 		{"get", "/api/v1/session", "", "root", "", 200},
 		{"get", "/api/v1/usage", "", "", "", 200},
@@ -77,6 +86,12 @@ func TestAnswersAboutKeysAreAsOpenAPISays(t *testing.T) {
 		}
 		validate(t, schemaOf(t, doc, a.described, a.method, strconv.Itoa(a.status)), of, rec.Body.Bytes())
 	}
+	out = true
+	rec := call(h, http.MethodGet, "/api/v1/jobs", "", "")
+	if rec.Code != http.StatusServiceUnavailable {
+		t.Errorf("jobs of a store that is out: %d %s", rec.Code, rec.Body)
+	}
+	validate(t, schemaOf(t, doc, "/api/v1/jobs", "get", "503"), "jobs of a store that is out", rec.Body.Bytes())
 	// None of them was empty, so the fields within were looked at.
 	var used api.Usage
 	if err := json.Unmarshal(call(h, http.MethodGet, "/api/v1/usage", "", "").Body.Bytes(), &used); err != nil || len(used.Rows) == 0 || len(used.Budgets) == 0 {

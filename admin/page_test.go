@@ -231,7 +231,8 @@ func TestPageSaysThatTheConnectionIsLost(t *testing.T) {
 }
 
 // TestPageSaysWhatIsNotKnownYet: a route that loses requests is not called over before
-// its cause is said; and a backend that died says what became of its streams.
+// its cause is said; a backend that died says what became of its streams; and jobs say
+// how far they are.
 func TestPageSaysWhatIsNotKnownYet(t *testing.T) {
 	w := newWorld(t, "")
 	w.watch.Tick(time.Now(), history.Snapshot{Backends: []history.Backend{{Name: "h200"}, {Name: "l40s"}}, Routes: []history.Route{{Name: "chat"}}})
@@ -246,6 +247,10 @@ func TestPageSaysWhatIsNotKnownYet(t *testing.T) {
 		Routes:   []history.Route{{Name: "chat", Floor: 30, Best: 40, Bound: true, Capacity: 58, Load: 58, Backends: []string{"h200", "l40s"}}},
 	}
 	w.watch.Tick(time.Now(), full)
+	w.options.Jobs = func(context.Context) ([]api.Job, error) {
+		return []api.Job{{ID: "batch_1", Key: "mobile", Endpoint: "/v1/chat/completions", Total: 10_000, Completed: 1200, Failed: 4, Expires: time.Now().Add(time.Hour)}}, nil
+	}
+	w.handler = New(w.options)
 	c, _, _ := servedPage(t, w, 1280)
 	cause := `document.querySelector("#route-chat .c-cause").textContent`
 	c.Until(cause + ` === "loses requests; why is looked into"`)
@@ -256,6 +261,7 @@ func TestPageSaysWhatIsNotKnownYet(t *testing.T) {
 		w.watch.Tick(time.Now(), full)
 	}
 	c.Until(cause + `.startsWith("load above capacity")`)
+	c.Until(`document.getElementById("jobs").innerText.replaceAll("\u00a0", " ").startsWith("batch_1 of mobile, /v1/chat/completions: 1,204 of 10.0 k requests done, 4 of them failed, what is left ends in ")`)
 	c.quiet()
 }
 

@@ -88,6 +88,10 @@ func (d *document) operations() []operation {
 			answer:     answer(Timeline{}), refusals: badQuery,
 		},
 		{
+			path: "/api/v1/jobs", method: "get", name: "jobs", summary: "Batch jobs that run, the oldest first",
+			answer: answer(Jobs{}), refusals: map[string]string{"503": "The store does not answer."},
+		},
+		{
 			path: "/api/v1/usage", method: "get", name: "usage", summary: "Tokens and USD, of whom and where",
 			parameters: []object{
 				{

@@ -188,6 +188,18 @@ func (m *Memory) Jobs(_ context.Context, owner string) (all []Job, err error) {
 	return all, nil
 }
 
+// Running implements Store.
+func (m *Memory) Running(_ context.Context, most int) (all []Job, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range m.order {
+		if j := m.jobs[id]; j != nil && !j.Status.Over() && len(all) < most {
+			all = append(all, j.Job)
+		}
+	}
+	return all, nil
+}
+
 // Cancel implements Store.
 func (m *Memory) Cancel(_ context.Context, id string, now time.Time) (Job, error) {
 	m.mu.Lock()

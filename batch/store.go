@@ -21,6 +21,10 @@ type Store interface {
 	Job(ctx context.Context, id string) (Job, error)
 	Jobs(ctx context.Context, owner string) ([]Job, error) // the newest first
 
+	// Running returns jobs that are not over, of whichever owner: at most most, those
+	// that were asked for first before the others.
+	Running(ctx context.Context, most int) ([]Job, error)
+
 	// Cancel has a job that runs end. One that is over stays as it is.
 	Cancel(ctx context.Context, id string, now time.Time) (Job, error)
 

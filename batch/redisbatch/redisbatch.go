@@ -270,6 +270,32 @@ func (s *Store) Jobs(ctx context.Context, owner string) (all []batch.Job, err er
 	return all, err
 }
 
+// Running implements batch.Store.
+func (s *Store) Running(ctx context.Context, most int) (all []batch.Job, err error) {
+	if most < 1 {
+		return nil, nil
+	}
+	var ids []string
+	err = s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
+		ids, err = rdb.ZRange(ctx, s.key("active"), 0, int64(most)-1).Result()
+		return err
+	})
+	for _, id := range ids {
+		j, err := s.Job(ctx, id)
+		switch {
+		case errors.Is(err, batch.ErrNotFound): // it has expired
+		case err != nil:
+			return nil, err
+		case !j.Status.Over():
+			all = append(all, j)
+		}
+	}
+	slices.SortFunc(all, func(a, b batch.Job) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	return all, err
+}
+
 // Cancel implements batch.Store.
 func (s *Store) Cancel(ctx context.Context, id string, now time.Time) (batch.Job, error) {
 	found, err := s.run(ctx, s.cancel, []string{s.key("job", id), s.key("active")}, ms(now), id)

@@ -227,6 +227,19 @@ func lists(t *testing.T, s batch.Store) {
 	if other, err := s.Jobs(ctx, "p"); err != nil || len(other) != 0 {
 		t.Errorf("another's: %v, %v", other, err)
 	}
+	running, err := s.Running(ctx, 10)
+	if err != nil || len(running) != 3 || running[0].ID != "j0" || running[0].Total != 1 {
+		t.Errorf("running: %v, %v", running, err)
+	}
+	if first, err := s.Running(ctx, 2); err != nil || len(first) != 2 || first[1].ID != "j1" {
+		t.Errorf("the first two that run: %v, %v", first, err)
+	}
+	if _, err := s.Cancel(ctx, "j0", time.Now()); err != nil {
+		t.Error(err)
+	}
+	if left, err := s.Running(ctx, 10); err != nil || len(left) != 2 || left[0].ID != "j1" {
+		t.Errorf("running after one was cancelled: %v, %v", left, err)
+	}
 }
 
 // room has what came of jobs stay within the room: a full store has no line begun, says

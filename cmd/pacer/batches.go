@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"time"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/batch"
 	"github.com/pacer-dev/pacer/batch/redisbatch"
 	"github.com/pacer-dev/pacer/config"
@@ -24,6 +26,18 @@ func (p *program) batchStore(cfg *config.Config) (batch.Store, error) {
 	}
 	p.close = append(p.close, conn.Close)
 	return redisbatch.Open(conn, cfg.Batches.Bytes, cfg.Batches.Keep), nil
+}
+
+// jobs are the batch jobs that run, as the admin port tells them.
+func (p *program) jobs(ctx context.Context) (all []api.Job, err error) {
+	running, err := p.batches.Running(ctx, api.MaxJobs)
+	for _, j := range running {
+		all = append(all, api.Job{
+			ID: j.ID, Key: j.Owner, Endpoint: j.Endpoint, Cancelling: j.Status == batch.Cancelling,
+			Total: j.Total, Completed: j.Completed, Failed: j.Failed, Created: j.Created.UTC(), Expires: j.Expires.UTC(),
+		})
+	}
+	return all, err
 }
 
 // runBatches does the jobs.

@@ -151,7 +151,7 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 		BytesPerToken: func(t profiles.Target) float64 { return p.gateway.BytesPerToken(t) },
 		Plan:          p.plan, Drain: p.fleet.Drain, Breakers: p.breakers, LastErrors: p.lastErrors,
 		Keys: p.issued.ring, KeysChanged: p.applyKeys, Note: p.audit, Log: log,
-		Usage: p.usageCells, Budgets: func() []usage.State { return p.usage.States(time.Now()) },
+		Jobs: p.jobs, Usage: p.usageCells, Budgets: func() []usage.State { return p.usage.States(time.Now()) },
 		DataURL: func() string {
 			if url := p.dataURL.Load(); url != nil {
 				return *url

@@ -7,6 +7,7 @@ import { Curves } from "./curves.js";
 import { Decisions } from "./decisions.js";
 import { attr, byId, text } from "./dom.js";
 import { clock, plural } from "./format.js";
+import { askJobs } from "./jobs.js";
 import { idOf, named } from "./links.js";
 import { Plan } from "./plan.js";
 import { RouteTable } from "./routes.js";
@@ -167,6 +168,7 @@ document.addEventListener("visibilitychange", () => {
   at = performance.now();
   connect();
   askHistory();
+  askJobs();
 });
 
 for (const radio of document.querySelectorAll("input[name=window]")) {
@@ -183,5 +185,7 @@ document.addEventListener("click", (e) => {
 filter.addEventListener("input", show);
 setInterval(showConnection, 1000);
 setInterval(askHistory, historyEvery);
+setInterval(askJobs, historyEvery);
 connect();
 askHistory();
+askJobs();
