@@ -103,6 +103,11 @@ const firstTokenAfter = 50 * time.Millisecond
 // teach lets the book watch an engine that decodes n streams in step, for
 // several n, and folds what it saw once a second.
 func teach(book *profiles.Book, now time.Time, target profiles.Target) {
+	teachAt(book, now, target, 1)
+}
+
+// teachAt is teach of an engine that has become so many times as slow.
+func teachAt(book *profiles.Book, now time.Time, target profiles.Target, slower float64) {
 	folded := now
 	for _, n := range []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40} {
 		occupancy := profiles.NewOccupancy(now)
@@ -121,7 +126,7 @@ func teach(book *profiles.Book, now time.Time, target profiles.Target) {
 				book.Fold(now)
 				folded = now
 			}
-			now = now.Add(time.Duration(float64(time.Second) / truth(n)))
+			now = now.Add(time.Duration(slower * float64(time.Second) / truth(n)))
 		}
 		for _, s := range streams {
 			s.Usage(profiles.Usage{PromptTokens: 1, CompletionTokens: tokens})
