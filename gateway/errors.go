@@ -358,7 +358,7 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) int {
 		maps.Copy(h, a.retry)
 	}
 	var body []byte
-	if endpoint.InGoogle(r.URL.Path) {
+	if ofGoogle(r) {
 		body = a.google()
 	} else if endpoint.InMessages(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/openai"), "/v1")) {
 		body = openai.MessagesErrorBody(a.message, a.status, a.param, a.code, requestID(r.Context()))

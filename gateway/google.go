@@ -251,6 +251,12 @@ func (a answer) google() []byte {
 	return body
 }
 
+// ofGoogle reports whether r is of a client of Google's: by its address, or, where
+// others have the same, by the header that says which library it is.
+func ofGoogle(r *http.Request) bool {
+	return endpoint.InGoogle(r.URL.Path) || r.Header["X-Goog-Api-Client"] != nil
+}
+
 // googleKey is the key in the query, where Google's clients may have it.
 func googleKey(r *http.Request) string {
 	if r.URL.RawQuery == "" || !endpoint.InGoogle(r.URL.Path) {

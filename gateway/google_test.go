@@ -213,6 +213,9 @@ func TestRefusalsInGooglesShape(t *testing.T) {
 		if r.status != 200 || r.body != `{"models":[{"name":"models/chat","displayName":"chat","supportedGenerationMethods":["generateContent","countTokens"]}]}`+"\n" {
 			t.Errorf("the models are %d %s", r.status, r.body)
 		}
+		if other := h.do(h.request("GET", "/v1/models", "", "x-goog-api-key", "sk-right", "x-goog-api-client", "google-genai-sdk/3.4.0")); other.body != r.body {
+			t.Errorf("the models of version 1 are %d %s", other.status, other.body)
+		}
 		if r := h.do(h.request("GET", "/v1beta/models/none?key=sk-right", "")); r.status != 404 {
 			t.Errorf("got %d %s", r.status, r.body)
 		}

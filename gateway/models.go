@@ -94,6 +94,10 @@ func (g *Gateway) model(id string, rt *route) model {
 // listModels answers with the routes that the key may use, and, for those
 // whose names end with *, with what the backends behind them say they serve.
 func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) {
+	if ofGoogle(r) {
+		g.googleModels(w, r, "")
+		return
+	}
 	p := g.plan.Load()
 	t, err := p.authenticate(r)
 	if err != nil {
@@ -137,6 +141,10 @@ func (g *Gateway) showModel(base string) http.HandlerFunc {
 }
 
 func (g *Gateway) modelOf(w http.ResponseWriter, r *http.Request, id string) {
+	if ofGoogle(r) {
+		g.googleModels(w, r, id)
+		return
+	}
 	p := g.plan.Load()
 	t, err := p.authenticate(r)
 	if err != nil {

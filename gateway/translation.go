@@ -262,7 +262,7 @@ func (x *exchange) translated(t *attempt) (s substitute, err error) {
 	}
 	n.reply = translate.Reply{
 		ID: replyID(requestID(r.http.Context())), Model: r.parsed.Model, Created: r.arrived.Unix(),
-		WantUsage: x.speech.parsed.WantUsage, Prompt: x.prompt.tokens, Spaces: x.speech.parsed.Spaces,
+		WantUsage: x.speech.parsed.WantUsage || unaskedUsage(r.http.Header), Prompt: x.prompt.tokens, Spaces: x.speech.parsed.Spaces,
 		Array: r.array(),
 	}
 	s.translation = n
@@ -283,6 +283,12 @@ func (x *exchange) translated(t *attempt) (s substitute, err error) {
 		s.call.Path, s.call.Escaped = path, true
 	}
 	return s, nil
+}
+
+// unaskedUsage reports whether a client of chats reads the usage of its streams
+// without asking: Mistral's API always tells it, so its SDKs have no word for that.
+func unaskedUsage(h http.Header) bool {
+	return strings.HasPrefix(h.Get("User-Agent"), "mistral-client-")
 }
 
 // replyID is id as far as ids of answers may be made of it.

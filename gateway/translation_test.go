@@ -428,12 +428,20 @@ func TestResponsesAreServedByChat(t *testing.T) {
 // BenchmarkTranslatedChunk is BenchmarkRelayChunk for a stream that is translated:
 // budget twice its time, and no allocation.
 func BenchmarkTranslatedChunk(b *testing.B) {
+	geminiChunk := `data: {"candidates":[{"content":{"parts":[{"text":"word "}],"role":"model"},"index":0}],"modelVersion":"big","responseId":"r1"}` + "\r\n\r\n"
+	start := claude[:strings.Index(claude, "event: content_block_delta")]
+	messagesChunk := "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"word \"}}\n\n"
 	for name, c := range map[string]struct {
 		from, to     translate.Name
 		first, chunk string
 	}{
-		"chat to messages": {translate.Chat, translate.Messages, roleOnly, delta},
-		"messages to chat": {translate.Messages, translate.Chat, claude[:strings.Index(claude, "event: content_block_delta")], "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"word \"}}\n\n"},
+		"chat to gemini":     {translate.Chat, translate.Gemini, roleOnly, delta},
+		"chat to responses":  {translate.Chat, translate.Responses, roleOnly, delta},
+		"messages to gemini": {translate.Messages, translate.Gemini, start, messagesChunk},
+		"gemini to chat":     {translate.Gemini, translate.Chat, geminiChunk, geminiChunk},
+		"gemini to messages": {translate.Gemini, translate.Messages, geminiChunk, geminiChunk},
+		"chat to messages":   {translate.Chat, translate.Messages, roleOnly, delta},
+		"messages to chat":   {translate.Messages, translate.Chat, claude[:strings.Index(claude, "event: content_block_delta")], "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"word \"}}\n\n"},
 	} {
 		b.Run(name, func(b *testing.B) {
 			h := openWith(b, settings("a"), nil, houseOptions{})

@@ -7,6 +7,7 @@ import (
 
 const (
 	chatChunk    = `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"big","choices":[{"index":0,"delta":{"content":"word "},"finish_reason":null}]}` + "\n\n"
+	geminiChunk  = `data: {"candidates":[{"content":{"parts":[{"text":"word "}],"role":"model"},"index":0}],"modelVersion":"gemini-2.5-pro","responseId":"r1"}` + "\r\n\r\n"
 	messageChunk = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"word \"}}\n\n"
 )
 
@@ -17,8 +18,12 @@ func BenchmarkChunk(b *testing.B) {
 		from, to Name
 		chunk    string
 	}{
-		"chat to messages": {Chat, Messages, chatChunk},
-		"messages to chat": {Messages, Chat, messageChunk},
+		"chat to messages":   {Chat, Messages, chatChunk},
+		"messages to chat":   {Messages, Chat, messageChunk},
+		"chat to gemini":     {Chat, Gemini, chatChunk},
+		"gemini to chat":     {Gemini, Chat, geminiChunk},
+		"gemini to messages": {Gemini, Messages, geminiChunk},
+		"messages to gemini": {Messages, Gemini, messageChunk},
 	} {
 		b.Run(name, func(b *testing.B) {
 			s := NewStream(c.from, c.to, Reply{ID: "x", Model: "m"})

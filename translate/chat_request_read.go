@@ -22,6 +22,8 @@ var chatFields = map[string]field{
 	"stream_options": func(in *reader, _ string, v gjson.Result) { in.r.WantUsage = v.Get("include_usage").Bool() },
 	"n":              unless("1"), "logit_bias": unless("{}"), "store": unless("false"), "modalities": unless(`["text"]`),
 	"service_tier": unless(`"auto"`, `"default"`), "verbosity": unless(`"medium"`),
+	"random_seed": number(Seed), "safe_prompt": unless("false"), "prompt_mode": unless(), // Mistral's
+	"include_reasoning": unless("true"), "reasoning_format": unless(`"parsed"`), // Groq's
 	"functions": unless("[]"), "function_call": unless(`"auto"`, `"none"`),
 	"metadata": nil, "prediction": nil, "prompt_cache_key": nil, "prompt_cache_retention": nil, "prompt_cache_options": nil,
 }
@@ -137,7 +139,8 @@ func readChatChoice(in *reader, name string, v gjson.Result) {
 		}
 		return
 	}
-	mode, ok := map[string]ChoiceMode{"auto": ChoiceAuto, "none": ChoiceNone, "required": ChoiceRequired}[v.Str]
+	// any is Mistral's word for it.
+	mode, ok := map[string]ChoiceMode{"auto": ChoiceAuto, "none": ChoiceNone, "required": ChoiceRequired, "any": ChoiceRequired}[v.Str]
 	if !ok {
 		in.refuse(name, "%s must be auto, none, required or the name of a function.", name)
 	}

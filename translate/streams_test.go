@@ -138,7 +138,11 @@ func (s *sum) add(l Look) {
 
 // through feeds a stream in pieces that end at cuts.
 func through(from, to Name, stream string, cuts ...int) (string, sum) {
-	s := NewStream(from, to, reply)
+	return throughFor(reply, from, to, stream, cuts...)
+}
+
+func throughFor(r Reply, from, to Name, stream string, cuts ...int) (string, sum) {
+	s := NewStream(from, to, r)
 	var out strings.Builder
 	var all sum
 	at := 0
@@ -201,6 +205,40 @@ func TestCutsChangeNothing(t *testing.T) {
 	}
 }
 
+// Who asked Google's API for an array gets one, whoever answers; and where the answer
+// goes on as it is, each item of it is what came.
+func TestArrays(t *testing.T) {
+	for from, stream := range streams {
+		for _, plain := range []bool{false, true} {
+			if plain && from != Gemini {
+				continue
+			}
+			r := reply
+			r.Array, r.Plain = true, plain
+			want, seen := throughFor(r, from, Gemini, stream)
+			if !gjson.Valid(want) || !seen.Done || seen.Usage.Completion != 40 || len(gjson.Parse(want).Array()) < 4 {
+				t.Errorf("%s: %s, saw %+v", from, want, seen)
+			}
+			for cut := range len(stream) {
+				if got, s := throughFor(r, from, Gemini, stream, cut); got != want || s != seen {
+					t.Fatalf("%s cut at %d: %+v, want %+v\n%s", from, cut, s, seen, got)
+				}
+			}
+			s := NewStream(from, Gemini, r)
+			out, _ := s.Feed([]byte(stream[:len(stream)/2]))
+			begun := string(out)
+			if broken := begun + string(s.Break("gone")); !gjson.Valid(broken) || !strings.Contains(broken, "gone") {
+				t.Errorf("%s breaks off with %s", from, broken)
+			}
+		}
+	}
+	r := reply
+	r.Plain = true
+	if got, seen := throughFor(r, Gemini, Gemini, streams[Gemini], 7, 300); got != streams[Gemini] || !seen.Done || seen.Usage.Prompt != 100 {
+		t.Errorf("what is passed on is %s, saw %+v", got, seen)
+	}
+}
+
 // A stream that ends early is not done, and its client is told.
 func TestAStreamThatBreaksOff(t *testing.T) {
 	for from, stream := range streams {
@@ -240,6 +278,7 @@ func FuzzStream(f *testing.F) {
 		f.Add(uint8(from), uint8(Messages), stream, 7)
 		f.Add(uint8(from), uint8(Chat), stream[:len(stream)/2], 3)
 		f.Add(uint8(from), uint8(Responses), stream, 100)
+		f.Add(uint8(from), uint8(3), stream, 50)
 	}
 	f.Fuzz(func(t *testing.T, from, to uint8, stream string, cut int) {
 		source, client := Name(from%4)+Chat, clients[int(to)%len(clients)]

@@ -43,7 +43,7 @@ func installNode(t *testing.T, from, name string) string {
 	return dir
 }
 
-// TestAgents runs Claude Code and Codex before an engine that has chat alone: each
+// TestAgents runs Claude Code, Codex and Copilot before an engine that has chat alone: each
 // is told to look into a file, calls its tool for that, and tells what it read.
 func TestAgents(t *testing.T) {
 	python := pairsPython(t)
@@ -92,6 +92,7 @@ wire_api = "responses"
 	}{
 		{"claude", "Read", map[string]string{"file_path": note}, []string{"claude", "-p"}, []string{"--allowedTools", "Read", "--model", "claude-sonnet-4-5"}},
 		{"codex", "exec_command", map[string]string{"cmd": "cat note.txt"}, []string{"codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"}, nil},
+		{"copilot", "view", map[string]string{"path": note}, []string{"copilot", "-p"}, []string{"--allow-all-tools", "--allow-all-paths"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			call, _ := json.Marshal(map[string]any{"name": c.tool, "arguments": c.arguments})
@@ -104,6 +105,7 @@ wire_api = "responses"
 			cmd.Env = []string{
 				"PATH=" + os.Getenv("PATH"), "HOME=" + home, "PACER_KEY=sk-none", "ANTHROPIC_API_KEY=sk-none", "ANTHROPIC_BASE_URL=" + url,
 				"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
+				"COPILOT_PROVIDER_BASE_URL=" + url + "/v1", "COPILOT_PROVIDER_API_KEY=sk-none", "COPILOT_MODEL=llama", "COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false",
 			}
 			cmd.WaitDelay = time.Second
 			out, err := cmd.CombinedOutput()

@@ -92,12 +92,23 @@ func compat(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, p := range pairs {
-		fmt.Fprintf(&b, "| %s | %s | %s | %d | yes | `cd e2e/sdk && go test -run TestPairs` |\n", p.Client, p.Version, apiNames[p.To], p.Cases)
+		api := apiNames[p.To]
+		if p.From == "generate" && p.To == "gemini" {
+			api = "the same, byte for byte"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | yes | `cd e2e/sdk && go test -run TestPairs` |\n", p.Client, p.Version, api, p.Cases)
 	}
+	b.WriteString("\nWhat SDKs of other makers need:\n\n")
+	b.WriteString("* google-genai: `http_options={\"base_url\": \"http://pacer:8080\"}` (Python), `httpOptions: { baseUrl }` (Node), `HTTPOptions` (Go). The key of Pacer is its `api_key`. Addresses of Vertex AI are served too.\n")
+	b.WriteString("* mistralai: `server_url`. Of a call of a tool that is streamed it wants the name in each piece, as only Mistral's own API has it. So tools work in documents, and streams with tools only at Mistral. The table leaves out what its types lack.\n")
+	b.WriteString("* groq: `base_url` without `/v1`; it asks below `/openai/v1`, which is served.\n")
+	b.WriteString("* cohere: `/v2/rerank` and `/v2/embed` pass through. Its `/v2/chat` is a dialect of its own, which is not served.\n")
 	b.WriteString("\n## Coding agents\n\nRun headless before an engine that has chat alone: each looks into a file by a tool of its own and tells what it read (`cd e2e/sdk && go test -run TestAgents`). Every request is checked by OpenAI's types.\n\n")
 	b.WriteString("| agent | version | speaks | what it needs |\n|---|---|---|---|\n")
 	fmt.Fprintf(&b, "| Claude Code | %s | messages | `ANTHROPIC_BASE_URL`, `ANTHROPIC_API_KEY` |\n", nodeVersion(t, "@anthropic-ai/claude-code"))
 	fmt.Fprintf(&b, "| Codex | %s | responses | `model_providers` with `base_url` and `wire_api = \"responses\"`; `web_search` is OpenAI's own: `drop_params: true` at the backend leaves it out |\n", nodeVersion(t, "@openai/codex"))
+	fmt.Fprintf(&b, "| Copilot CLI | %s | chat | `COPILOT_PROVIDER_BASE_URL` with `/v1`, `COPILOT_PROVIDER_API_KEY`, `COPILOT_MODEL`; `COPILOT_OFFLINE=true` keeps it from GitHub. `COPILOT_PROVIDER_TYPE=anthropic` has it speak messages |\n", nodeVersion(t, "@github/copilot"))
+	b.WriteString("\nOf Copilot's habits by GitHub's own pages and issues: it wants streams and tools of each model, sends no headers of its own but `Authorization`, and asks GitHub for completions in the editor whatever is configured. In VS Code a custom endpoint has the `url` of chats (`http://pacer:8080/v1/chat/completions`), or of messages or responses by `apiType`.\n")
 	b.WriteString("\n## The cases\n\nThe cases of Python and Node are one table, `e2e/sdk/pairs/cases.py`: text, images, files, audio, tools alone and in parallel, loops of forty calls, structured output, thoughts, limits, what is refused and what is dropped.")
 	b.WriteString(" To them come nine errors, one within a stream, and a client that hangs up.\n\nThe cases of Go: ")
 	var names []string
@@ -119,6 +130,10 @@ func compat(t *testing.T) string {
 | chat | messages | ` + "`temperature`, a forced tool, `top_p` below 0.95 beside `reasoning_effort`" + ` | the same: one that thinks takes none |
 | chat | messages | ` + "`reasoning_effort`" + ` in a loop of tools whose client does not send back ` + "`thinking_blocks`" + ` | the same |
 | messages | chat | tools that Anthropic runs, ` + "`mcp_servers`, `container`" + ` | the same |
+| generateContent | any other | ` + "`candidateCount` above 1, `cachedContent`, `responseModalities` but text, `safetySettings` that filter, `mediaResolution`" + `, tools that Google runs, films, files that Google keeps | the same |
+| generateContent | messages | ` + "`seed`, `responseLogprobs`, penalties, `responseMimeType` without a schema" + `, audio | the same |
+| generateContent | any other | ` + "`labels`, `propertyOrdering` and `example` of a schema, formats of numbers" + ` | left out: the answer is the same without |
+| any other | generateContent | thoughts | parts with ` + "`thought: true`" + `, asked for or not; signatures of Anthropic's stand in ` + "`thoughtSignature`" + `, and go back from there |
 | responses | any | ` + "`previous_response_id`, `conversation`, `background`" + `, tools that OpenAI runs | the same; nothing is stored |
 | any | any | marks for a cache, ids for billing, ` + "`metadata`, `service_tier: auto`, `context_management`" + ` | left out: the answer is the same without |
 

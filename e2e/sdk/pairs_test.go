@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,16 +111,36 @@ func TestPairs(t *testing.T) {
 	if err := os.WriteFile(cases, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	var got []pair
-	t.Run("python", func(t *testing.T) { got = append(got, runPairs(t, python, "pairs", python, "pairs.py", cases)...) })
-	t.Run("node", func(t *testing.T) {
-		dir := installNode(t, "pairs", "pairs-node")
-		got = append(got, runPairs(t, python, dir, "node", "pairs.mjs", cases)...)
+	dir := installNode(t, "pairs", "pairs-node")
+	clients := []struct {
+		name, dir string
+		command   []string
+	}{{"python", "pairs", []string{python, "pairs.py", cases}}, {"node", dir, []string{"node", "pairs.mjs", cases}}}
+	got := make([][]pair, len(clients)*len(sides)+1)
+	t.Run("clients", func(t *testing.T) { // each with fakes and a gateway of its own
+		t.Run("go generate", func(t *testing.T) {
+			t.Parallel()
+			got[len(got)-1] = googlePairs(t, python, cases)
+		})
+		for i, c := range clients {
+			for k, side := range sides {
+				if side == "mistral" && c.name == "node" {
+					continue // its names are others than those of the table
+				}
+				t.Run(c.name+" "+side, func(t *testing.T) {
+					t.Parallel()
+					got[i*len(sides)+k] = runPairs(t, python, c.dir, append(slices.Clone(c.command), side)...)
+				})
+			}
+		}
 	})
 	if !t.Failed() {
-		keepPairs(t, got)
+		keepPairs(t, slices.Concat(got...))
 	}
 }
+
+// sides are the dialects of clients, as the suites call them.
+var sides = []string{"chat", "messages", "responses", "generate", "groq", "mistral"}
 
 // pairsFile has what became of the last run, for docs/COMPAT.md.
 var pairsFile = filepath.Join("testdata", "pairs.json")
@@ -161,14 +182,20 @@ func runPairs(t *testing.T, python, dir string, command ...string) (all []pair) 
 		if err := json.Unmarshal([]byte(line), &p); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}
-		for _, f := range p.Failed {
-			t.Errorf("%s on %s: %s", p.Client, p.To, f)
-		}
-		if p.Cases < 40 {
-			t.Errorf("%s on %s: %d cases, want 40 at least", p.Client, p.To, p.Cases)
-		}
-		t.Logf("%s %s on %s: %d cases", p.Client, p.Version, p.To, p.Cases)
+		p.tell(t)
 		all = append(all, p)
 	}
 	return all
+}
+
+// tell says what became of p.
+func (p *pair) tell(t *testing.T) {
+	t.Helper()
+	for _, f := range p.Failed {
+		t.Errorf("%s on %s: %s", p.Client, p.To, f)
+	}
+	if p.Cases < 40 {
+		t.Errorf("%s on %s: %d cases, want 40 at least", p.Client, p.To, p.Cases)
+	}
+	t.Logf("%s %s on %s: %d cases", p.Client, p.Version, p.To, p.Cases)
 }

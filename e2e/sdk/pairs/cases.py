@@ -3,7 +3,7 @@
 body is what the SDK is called with. up is what has to stand in the request that a
 backend gets, by its API, and down what has to stand in the answer, both by paths:
 "#" is a length, a value {"JSON": …} is text that holds it, null is nothing at all.
-no names what that API has no place for: the request is refused by that name, and
+but are the APIs that a case is not for. no names what that API has no place for: the request is refused by that name, and
 goes up without it where the backend drops parameters."""
 
 import json
@@ -13,11 +13,12 @@ URL="data:image/png;base64,"+PNG
 W={"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
 SCHEMA={"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":False}
 def u(x): return [{"role":"user","content":x}]
-def c(name, body, up=None, down=None, no=None, doc=True):
+def c(name, body, up=None, down=None, no=None, but=None):
     d={"name":name,"body":body}
     if up: d["up"]=up
     if down: d["down"]=down
     if no: d["no"]=no
+    if but: d["but"]=but
     return d
 # ---- chat
 ct=[{"type":"function","function":{"name":"weather","description":"d","parameters":W}},{"type":"function","function":{"name":"time"}}]
@@ -168,5 +169,84 @@ responses=[
  c("a tool that OpenAI runs",{"tools":[{"type":"web_search"}],"input":"hi"},None,None,{E:"tools[0]",A:"tools[0]",G:"tools[0]",B:"tools[0]"}),
  c("what changes nothing",{"store":False,"metadata":{"a":"b"},"include":["reasoning.encrypted_content"],"prompt_cache_key":"k","input":"hi"},{E:{"store":None}}),
 ]
-out={"chat":{"body":{},"cases":chat},"messages":{"body":{"max_tokens":9000},"cases":messages},"responses":{"body":{},"cases":responses}}
+# ---- generateContent: as google-genai is called, with the names that its JSON has
+def g(x): return [{"role":"user","parts":[{"text":x}]}]
+def gp(*parts): return [{"role":"user","parts":list(parts)+[{"text":"hi"}]}]
+def data(mime,text,**more): return {"inlineData":{"mimeType":mime,"data":text,**more}}
+def cfg(**config): return {"config":config}
+gw={"type":"OBJECT","properties":{"city":{"type":"STRING"}},"required":["city"]}
+gt=[{"functionDeclarations":[{"name":"weather","description":"d","parameters":gw},{"name":"time"}]}]
+gschema={"type":"OBJECT","properties":{"a":{"type":"INTEGER","format":"int32","nullable":True}},"required":["a"],"propertyOrdering":["a"]}
+GSCHEMA={"type":"object","properties":{"a":{"type":["integer","null"]}},"required":["a"]}
+def gcall(name,args,**more): return {"functionCall":{"name":name,"args":args,**more}}
+def gresult(name,response,**more): return {"functionResponse":{"name":name,"response":response,**more}}
+def gturns(first,*turns): return [{"role":"user","parts":[{"text":first}]}]+[{"role":("model","user")[i%2],"parts":list(parts)} for i,parts in enumerate(turns)]
+gloop=gturns("x",[gcall("weather",{"city":"Paris","n":1.5},id="a"),gcall("time",{},id="b")],[gresult("weather",{"output":"sunny"},id="a"),gresult("time",{"error":"no"},id="b"),{"text":"hi"}])
+def gchats(n):
+    turns=[]
+    for i in range(n):
+        turns+=[[{"text":f"step {i}"},gcall("weather",{"city":str(i)},id=f"c{i}")],[gresult("weather",{"output":f"result {i}"},id=f"c{i}")]+([{"text":"hi"}] if i==n-1 else [])]
+    return gturns("begin",*turns)
+def tools(**more): return cfg(tools=gt,**more)
+def calling(mode,*names): return {"functionCallingConfig":{"mode":mode,**({"allowedFunctionNames":list(names)} if names else {})}}
+OFF="toolConfig.functionCallingConfig"
+P0,PAR="candidates.0.content.parts.0","candidates.0.content.parts"
+generate=[
+ c("text",{"contents":g("hi")},{E:{"messages.0.content":"hi","model":"llama"},A:{"messages.0.content.0.text":"hi","model":"claude-sonnet-4-5"},A5:{"model":"claude-opus-5"},B:{"messages.0.content.0.text":"hi"},G:{"contents.0.parts.0.text":"hi"}},{P0+".text":H,"candidates.0.content.role":"model","candidates.0.finishReason":"STOP"}),
+ c("a string",{"contents":"hi"},{E:{"messages.0":{"role":"user","content":"hi"}}},{P0+".text":H}),
+ c("usage",{"contents":g("hi")},None,{"usageMetadata.promptTokenCount":25,"usageMetadata.candidatesTokenCount":9,"usageMetadata.totalTokenCount":34,"usageMetadata.cachedContentTokenCount":5}),
+ c("names",{"contents":g("hi")},None,{"modelVersion":"MODEL"},but=[G]),
+ c("big",{"contents":g("big")},None,{P0+".text":"".join(f"word{i} " for i in range(300))}),
+ c("empty",{"contents":g("empty")},None,{"candidates.0.finishReason":"STOP"}),
+ c("system",{"contents":g("hi"),**cfg(systemInstruction="be short")},{E:{"messages.0":{"role":"system","content":"be short"}},A:{"system.0.text":"be short"},B:{"system.0.text":"be short"}}),
+ c("system of parts",{"contents":g("hi"),**cfg(systemInstruction={"parts":[{"text":"a"},{"text":"b"}]})},{E:{"messages.0.content":"a\n\nb"},A:{"system.1.text":"b"}}),
+ c("parts",{"contents":gp({"text":"a"})},{E:{"messages.0.content":"a\n\nhi"},A:{"messages.0.content.#":2},B:{"messages.0.content.#":2}}),
+ c("turns",{"contents":gturns("one",[{"text":"two"}],[{"text":"hi"}])},{E:{"messages.1":{"role":"assistant","content":"two"}},A:{"messages.1.role":"assistant"},B:{"messages.1.content.0.text":"two"}}),
+ c("unicode",{"contents":gturns("日本語 \u2028 \"q\" \\ 😀 \u0001",[{"text":"ok"}],[{"text":"hi"}])},{E:{"messages.0.content":"日本語 \u2028 \"q\" \\ 😀 \u0001"},A:{"messages.0.content.0.text":"日本語 \u2028 \"q\" \\ 😀 \u0001"}}),
+ c("limit",{"contents":g("long"),**cfg(maxOutputTokens=77)},{E:{"max_tokens":77},A:{"max_tokens":77},B:{"inferenceConfig.maxTokens":77}},{"candidates.0.finishReason":"MAX_TOKENS"}),
+ c("sampling",{"contents":g("hi"),**cfg(temperature=0.25,topP=0.875)},{E:{"temperature":0.25,"top_p":0.875},A:{"temperature":0.25,"top_p":0.875},A5:{"temperature":None},B:{"inferenceConfig.temperature":0.25}},None,{A5:"generationConfig.temperature, generationConfig.topP"}),
+ c("top k",{"contents":g("hi"),**cfg(topK=5)},{E:{"top_k":5},A:{"top_k":5},A5:{"top_k":None},B:{"additionalModelRequestFields.top_k":5}},None,{A5:"generationConfig.topK"}),
+ c("seed",{"contents":g("hi"),**cfg(seed=7)},{E:{"seed":7}},None,{A:"generationConfig.seed",B:"generationConfig.seed"}),
+ c("penalties",{"contents":g("hi"),**cfg(frequencyPenalty=0.5,presencePenalty=0.25)},{E:{"frequency_penalty":0.5,"presence_penalty":0.25}},None,{A:"generationConfig.frequencyPenalty, generationConfig.presencePenalty",B:"generationConfig.frequencyPenalty, generationConfig.presencePenalty"}),
+ c("logprobs",{"contents":g("hi"),**cfg(responseLogprobs=True,logprobs=3)},{E:{"logprobs":True,"top_logprobs":3}},None,{A:"generationConfig.responseLogprobs, generationConfig.logprobs",B:"generationConfig.responseLogprobs, generationConfig.logprobs"}),
+ c("stops",{"contents":g("sequence"),**cfg(stopSequences=["END","B"])},{E:{"stop":["END","B"]},A:{"stop_sequences.1":"B"},B:{"inferenceConfig.stopSequences.1":"B"}},{"candidates.0.finishReason":"STOP"}),
+ c("refusal",{"contents":g("refuse")},None,{"candidates.0.finishReason":"SAFETY"}),
+ c("image",{"contents":gp(data("image/png",PNG))},{E:{"messages.0.content.0.image_url.url":URL},A:{"messages.0.content.0.source":{"type":"base64","media_type":"image/png","data":PNG}},B:{"messages.0.content.0.image.format":"png"}}),
+ c("image by address",{"contents":gp({"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}})},{E:{"messages.0.content.0.image_url.url":"https://example.com/a.png"},A:{"messages.0.content.0.source.url":"https://example.com/a.png"}},None,{B:"contents[0].parts[0].fileData"}),
+ c("a file of Google's",{"contents":gp({"fileData":{"mimeType":"application/pdf","fileUri":"https://generativelanguage.googleapis.com/v1beta/files/a"}})},None,None,{E:"contents[0].parts[0].fileData",A:"contents[0].parts[0].fileData",B:"contents[0].parts[0].fileData"}),
+ c("file",{"contents":gp(data("application/pdf","JVBERg=="))},{E:{"messages.0.content.0.file.file_data":"data:application/pdf;base64,JVBERg=="},A:{"messages.0.content.0.source.media_type":"application/pdf"},B:{"messages.0.content.0.document.format":"pdf"}}),
+ c("plain document",{"contents":gp(data("text/plain","b2YgYSBmaWxl"))},{E:{"messages.0.content":"of a file\n\nhi"},A:{"messages.0.content.0.text":"of a file"}}),
+ c("audio",{"contents":gp(data("audio/mpeg","UklGRg=="))},{E:{"messages.0.content.0.input_audio":{"data":"UklGRg==","format":"mp3"}}},None,{A:"contents[0].parts[0].inlineData",B:"contents[0].parts[0].inlineData"}),
+ c("a film",{"contents":gp(data("video/mp4","UklGRg=="))},None,None,{E:"contents[0].parts[0].inlineData",A:"contents[0].parts[0].inlineData",B:"contents[0].parts[0].inlineData"}),
+ c("a call",{"contents":g("call"),**tools()},{E:{"tools.#":2,"tools.0.function.parameters":W},A:{"tools.0.input_schema":W,"tools.1.name":"time"},B:{"toolConfig.tools.#":2}},{P0+".text":H,PAR+".1.functionCall.name":"weather",PAR+".1.functionCall.args":{"city":"Paris","n":1.5},"candidates.0.finishReason":"STOP"}),
+ c("a schema of JSON",{"contents":g("call"),**cfg(tools=[{"functionDeclarations":[{"name":"weather","parametersJsonSchema":SCHEMA}]}])},{E:{"tools.0.function.parameters":SCHEMA},A:{"tools.0.input_schema":SCHEMA}}),
+ c("parallel calls",{"contents":g("four calls"),**tools()},None,{PAR+".#":4,PAR+".3.functionCall.args":{"city":"東京"}}),
+ c("two calls",{"contents":g("calls"),**tools()},None,{PAR+".1.functionCall.name":"time"}),
+ c("deep call",{"contents":g("deep call"),**tools()},None,{P0+".functionCall.args.a":{"b":[1,2.5,None,True,{"c":"\"\\ü"}]}}),
+ c("a named tool",{"contents":g("call"),**tools(toolConfig=calling("ANY","time"))},{E:{"tool_choice":{"type":"function","function":{"name":"time"}}},A:{"tool_choice.name":"time"},B:{"toolConfig.toolChoice.tool.name":"time"}}),
+ c("some tools",{"contents":g("call"),**cfg(tools=[{"functionDeclarations":[{"name":n} for n in ("weather","time","other")]}],toolConfig=calling("ANY","weather","time"))},{E:{"tool_choice":"required","tools.#":2},A:{"tool_choice.type":"any","tools.#":2},B:{"toolConfig.tools.#":2}}),
+ c("any tool",{"contents":g("call"),**tools(toolConfig=calling("ANY"))},{E:{"tool_choice":"required"},A:{"tool_choice.type":"any"},B:{"toolConfig.toolChoice":{"any":{}}}}),
+ c("auto",{"contents":g("call"),**tools(toolConfig=calling("AUTO"))},{E:{"tool_choice":"auto"},A:{"tool_choice.type":"auto"}}),
+ c("no tool",{"contents":g("hi"),**tools(toolConfig=calling("NONE"))},{E:{"tool_choice":"none"},A:{"tool_choice.type":"none"},B:{"toolConfig":None}}),
+ c("results",{"contents":gloop,**tools()},{E:{"messages.#":5,"messages.1.tool_calls.0.function.arguments":{"JSON":{"city":"Paris","n":1.5}},"messages.2.content":"sunny","messages.3.content":"Error: no"},A:{"messages.2.content.0.content.0.text":"sunny","messages.2.content.1.is_error":True},B:{"messages.2.content.1.toolResult.status":"error"}}),
+ c("results by their names",{"contents":gturns("x",[gcall("weather",{}),gcall("time",{})],[gresult("weather",{"output":"sunny"}),gresult("time",{"hour":12}),{"text":"hi"}]),**tools()},{E:{"messages.2.tool_call_id":"gcall_1","messages.2.content":"sunny","messages.3.content":{"JSON":{"hour":12}}},A:{"messages.2.content.1.tool_use_id":"gcall_2"}}),
+ c("a result with an image",{"contents":gturns("x",[gcall("weather",{},id="a")],[gresult("weather",{"output":"see"},id="a",parts=[data("image/png",PNG)]),{"text":"hi"}]),**tools()},{E:{"messages.2.content":"see","messages.3.content.1.image_url.url":URL},A:{"messages.2.content.0.content.1.type":"image"}}),
+ c("long loop",{"contents":gchats(40),**tools()},{E:{"messages.#":82},A:{"messages.#":81},B:{"messages.#":81}}),
+ c("thinking",{"contents":g("think"),**cfg(thinkingConfig={"thinkingBudget":2000,"includeThoughts":True})},{E:{"reasoning_effort":"low"},A:{"thinking":{"type":"enabled","budget_tokens":2000}},A5:{"thinking.type":"adaptive"},B:{"additionalModelRequestFields.thinking.budget_tokens":2000}},{P0+".text":"let me see\n…",P0+".thought":True,PAR+".1.text":H}),
+ c("a level of thinking",{"contents":g("think"),**cfg(thinkingConfig={"thinkingLevel":"HIGH","includeThoughts":True})},{E:{"reasoning_effort":"high"},A:{"thinking.budget_tokens":24576},A5:{"output_config.effort":"high"}},{P0+".thought":True}),
+ c("as much thinking as it likes",{"contents":g("think"),**cfg(thinkingConfig={"thinkingBudget":-1})},{E:{"reasoning_effort":None},A:{"thinking.type":"enabled"},A5:{"thinking.type":"adaptive"}}),
+ c("thinking, then a call",{"contents":g("think call"),**tools(thinkingConfig={"thinkingBudget":2000,"includeThoughts":True})},None,{P0+".text":"a tool, then",PAR+".1.functionCall.name":"weather"}),
+ c("thoughts go back",{"contents":gturns("x",[{"text":"hm","thought":True,"thoughtSignature":"YW50aHJvcGljOmMybG4="},gcall("weather",{},id="a")],[gresult("weather",{"output":"sunny"},id="a"),{"text":"hi"}]),**tools(thinkingConfig={"thinkingBudget":2000})},{E:{"messages.1.reasoning_content":"hm"},A:{"messages.1.content.0":{"type":"thinking","thinking":"hm","signature":"c2ln"}},B:{"messages.1.content.0.reasoningContent.reasoningText.signature":"c2ln"}}),
+ c("no thinking",{"contents":g("hi"),**cfg(thinkingConfig={"thinkingBudget":0})},{E:{"reasoning_effort":None},A:{"thinking":None},A5:{"thinking.type":"disabled"}}),
+ c("schema",{"contents":g("json"),**cfg(responseMimeType="application/json",responseSchema=gschema)},{E:{"response_format.json_schema.schema":GSCHEMA},A:{"output_config.format.schema":GSCHEMA},B:{"outputConfig.textFormat.structure.jsonSchema.schema":{"JSON":GSCHEMA}}},{P0+".text":'{"a":1}'}),
+ c("a schema of JSON for the answer",{"contents":g("json"),**cfg(responseMimeType="application/json",responseJsonSchema=SCHEMA)},{E:{"response_format.json_schema.schema":SCHEMA},A:{"output_config.format.schema":SCHEMA}}),
+ c("json",{"contents":g("json"),**cfg(responseMimeType="application/json")},{E:{"response_format.type":"json_object"}},None,{A:"generationConfig.responseMimeType",B:"generationConfig.responseMimeType"}),
+ c("several answers",{"contents":g("hi"),**cfg(candidateCount=2)},None,None,{E:"generationConfig.candidateCount",A:"generationConfig.candidateCount",B:"generationConfig.candidateCount"}),
+ c("sound as an answer",{"contents":g("hi"),**cfg(responseModalities=["AUDIO"])},None,None,{E:"generationConfig.responseModalities",A:"generationConfig.responseModalities",B:"generationConfig.responseModalities"}),
+ c("a tool that Google runs",{"contents":g("hi"),**cfg(tools=[{"googleSearch":{}}])},None,None,{E:"tools[0].googleSearch",A:"tools[0].googleSearch",B:"tools[0].googleSearch"}),
+ c("what Google keeps",{"contents":g("hi"),**cfg(cachedContent="cachedContents/1")},None,None,{E:"cachedContent",A:"cachedContent",B:"cachedContent"}),
+ c("no filter",{"contents":g("hi"),**cfg(safetySettings=[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}])},{E:{"safetySettings":None}}),
+ c("a filter",{"contents":g("hi"),**cfg(safetySettings=[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_LOW_AND_ABOVE"}])},None,None,{E:"safetySettings",A:"safetySettings",B:"safetySettings"}),
+]
+out={"chat":{"body":{},"cases":chat},"messages":{"body":{"max_tokens":9000},"cases":messages},"responses":{"body":{},"cases":responses},"generate":{"body":{},"cases":generate}}
 print(json.dumps(out))

@@ -1,5 +1,6 @@
 """The same chats through LiteLLM's own translation and through Pacer's: prints what
-differs in the requests that the fakes get, by API and case."""
+differs in the requests that the fakes get, and in the answers that come down, by API
+and case."""
 
 import json
 import os
@@ -50,12 +51,38 @@ def leaves(value, path=""):
 def attempt(call):
     seen()
     try:
-        call()
-        err = None
+        answer, err = call(), None
     except Exception as e:
-        err = f"{type(e).__name__}: {str(e)[:160]}"
+        answer, err = None, f"{type(e).__name__}: {str(e)[:160]}"
     told = seen()
-    return (told["last"] or {}).get("body"), told["wrong"], err
+    return (told["last"] or {}).get("body"), told["wrong"], err, answer
+
+
+def said(chunks):
+    """What a stream says, in the form of a document."""
+    message, finish, usage = {"content": "", "reasoning_content": "", "tool_calls": []}, None, None
+    for chunk in chunks:
+        chunk = chunk.model_dump()
+        usage = chunk.get("usage") or usage
+        for c in chunk["choices"]:
+            finish = c["finish_reason"] or finish
+            for name in ("content", "reasoning_content"):
+                message[name] += c["delta"].get(name) or ""
+            for call in c["delta"].get("tool_calls") or []:
+                while len(message["tool_calls"]) <= call["index"]:
+                    message["tool_calls"].append({"function": {"name": "", "arguments": ""}})
+                for name in ("name", "arguments"):
+                    message["tool_calls"][call["index"]]["function"][name] += call["function"].get(name) or ""
+    return {"choices": [{"message": message, "finish_reason": finish}], "usage": usage}
+
+
+OWN = re.compile(r"^(id|created|model|object|service_tier|system_fingerprint)$|tool_calls.*\.id$|provider_specific")
+
+
+def differing(ours, theirs):
+    """What differs, but for ids, and for fields that say nothing."""
+    a, b = ({p: v for p, v in leaves(x or {}) if not OWN.search(p) and v not in (None, [], {}, "")} for x in (ours, theirs))
+    return {path: [a.get(path), b.get(path)] for path in sorted({**a, **b}) if a.get(path) != b.get(path)}
 
 
 def main():
@@ -65,8 +92,15 @@ def main():
     for target, how in TARGETS.items():
         NAMES_BOTH_WAYS[0] = target == "gemini"
         for case in cases:
-            ours, our_wrong, our_err = attempt(lambda: client.chat.completions.create(model=target + "-lenient", **case["body"]))
-            theirs, wrong, err = attempt(lambda: litellm.completion(**how, **case["body"], num_retries=0))
+            ours, our_wrong, our_err, our_answer = attempt(lambda: client.chat.completions.create(model=target + "-lenient", **case["body"]))
+            theirs, wrong, err, answer = attempt(lambda: litellm.completion(**how, **case["body"], num_retries=0))
+            more = {"stream": True, "stream_options": {"include_usage": True}}
+            _, _, _, our_stream = attempt(lambda: said(client.chat.completions.create(model=target + "-lenient", **case["body"], **more)))
+            _, _, stream_err, stream = attempt(lambda: said(litellm.completion(**how, **case["body"], **more, num_retries=0)))
+            for way, x, y in (("document", our_answer and our_answer.model_dump(), answer and answer.model_dump()), ("stream", our_stream, stream)):
+                down = differing(x, y)
+                if down:
+                    print(json.dumps({"api": target, "case": case["name"], "down": way, "differ": down, "err": stream_err}, ensure_ascii=False))
             a, b = dict(leaves(ours or {})), dict(leaves(theirs or {}))
             differ = {path: [a.get(path), b.get(path)] for path in sorted({**a, **b}) if a.get(path) != b.get(path)}
             if differ or wrong or our_wrong or err or our_err:

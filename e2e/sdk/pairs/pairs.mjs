@@ -4,6 +4,8 @@
 import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import Anthropic from "@anthropic-ai/sdk";
+import { ApiError, GoogleGenAI } from "@google/genai";
+import Groq from "groq-sdk";
 import OpenAI from "openai";
 
 const { PACER_URL, FAKES_URL } = process.env;
@@ -87,6 +89,102 @@ const responses = {
   pieces: (api, body) => api.responses.create({ ...body, stream: true }),
 };
 
+// folded is one answer of generateContent from its chunks: text is joined to that
+// before it.
+function folded(chunks) {
+  const parts = [];
+  let out = {};
+  for (const { candidates } of chunks) {
+    for (const candidate of candidates ?? []) {
+      for (const part of candidate.content?.parts ?? []) {
+        const last = parts.at(-1);
+        if ("text" in part && last && "text" in last && last.thought === part.thought) parts[parts.length - 1] = { ...last, ...part, text: last.text + part.text };
+        else if (part.text !== "") parts.push({ ...part });
+      }
+      out = { ...out, ...candidate };
+    }
+  }
+  return { ...chunks.at(-1), candidates: [{ ...out, content: { role: "model", parts } }] };
+}
+
+const google = new GoogleGenAI({ apiKey: "x", httpOptions: { baseUrl: PACER_URL } });
+const HELLO = 'Hello "wörld" 😀\n';
+
+const generate = {
+  client: "google-genai (Node)",
+  package: "@google/genai",
+  targets: ["engine", "anthropic", "claude-5", "bedrock", "gemini"],
+  words: (text) => ({ contents: text }),
+  api: google,
+  error: ApiError,
+  async create(api, body) {
+    const data = await api.models.generateContent(body);
+    return { data, response: { headers: new Headers(data.sdkHttpResponse.headers) } };
+  },
+  async stream(api, body) {
+    const chunks = [];
+    for await (const chunk of await api.models.generateContentStream(body)) chunks.push(chunk);
+    return folded(chunks);
+  },
+  async pieces(api, body) {
+    const controller = new AbortController();
+    const stream = await api.models.generateContentStream({ ...body, config: { abortSignal: controller.signal } });
+    return { controller, [Symbol.asyncIterator]: () => stream };
+  },
+  param: (err) => JSON.parse(err.message).error.details.find((d) => d.fieldViolations)?.fieldViolations[0].field,
+  // beside is what only this API has: counting, and the list of models.
+  async beside(pair) {
+    const n = (await google.models.countTokens({ model: pair.target, contents: "one two three four" })).totalTokens;
+    pair.note("countTokens", (pair.target === "gemini" ? n === 42 : n >= 4 && n <= 30) ? null : `${n} tokens`);
+    const names = [];
+    for await (const m of await google.models.list()) names.push(m.name);
+    pair.note("the models", names.includes(`models/${pair.target}`) ? null : `${names}`);
+    const got = (await google.models.get({ model: pair.target })).name;
+    pair.note("a model", got === `models/${pair.target}` ? null : got);
+    const chat = google.chats.create({ model: pair.target });
+    await chat.sendMessage({ message: "one" });
+    for await (const _ of await chat.sendMessageStream({ message: "two" }));
+    const answer = (await chat.sendMessage({ message: "hi" })).text;
+    const { body } = (await seen()).last;
+    const roles = (body.contents ?? body.messages).map((m) => m.role);
+    const turns = roles.filter((role, i) => role !== roles[i - 1]).length;
+    pair.note("a chat of three turns", turns === 5 && answer === HELLO ? null : `${turns} turns, ${answer}`);
+  },
+};
+
+// groq is a fork of openai's SDK, without what it has for streams: chunks are put
+// together here.
+const groq = {
+  ...chat,
+  client: "groq (Node)",
+  package: "groq-sdk",
+  cases: "chat",
+  targets: ["anthropic", "gemini", "bedrock"],
+  api: new Groq({ baseURL: PACER_URL, apiKey: "x", maxRetries: 0 }),
+  error: Groq.APIError,
+  param: (err) => err.error.error.param,
+  async stream(api, body) {
+    const message = { role: "assistant", content: null };
+    const calls = [];
+    let [out, choice] = [{}, {}];
+    for await (const chunk of await api.chat.completions.create({ ...body, stream: true, stream_options: { include_usage: true } })) {
+      out = { ...out, ...chunk };
+      for (const c of chunk.choices) {
+        choice = { ...choice, ...Object.fromEntries(Object.entries(c).filter(([, v]) => v !== null)) };
+        for (const name of ["content", "reasoning_content"]) {
+          if (c.delta[name]) message[name] = (message[name] ?? "") + c.delta[name];
+        }
+        for (const call of c.delta.tool_calls ?? []) {
+          calls[call.index] ??= { id: call.id, function: { name: call.function.name, arguments: "" } };
+          calls[call.index].function.arguments += call.function.arguments ?? "";
+        }
+      }
+    }
+    if (calls.length) message.tool_calls = calls;
+    return { ...out, choices: [{ ...choice, message }] };
+  },
+};
+
 class Pair {
   ran = 0;
   failed = [];
@@ -108,6 +206,7 @@ class Pair {
 
   async run(cases) {
     for (const one of cases.cases) {
+      if (one.but?.includes(this.target)) continue;
       const body = spread({ ...cases.body, ...one.body });
       const refused = this.of(one.no);
       let model = this.target;
@@ -127,6 +226,8 @@ class Pair {
       }
     }
     for (const status of [400, 401, 403, 404, 422, 429, 500, 503, 529]) this.note(`status ${status}`, await this.status(status));
+    await this.side.beside?.(this);
+    await seen();
     this.note("an error within a stream", await this.overload());
     this.note("a client that hangs up", await this.cancel());
   }
@@ -137,7 +238,7 @@ class Pair {
     } catch (err) {
       const name = names.split(",")[0];
       const { n } = await seen();
-      const param = this.side === messages ? name : err.param;
+      const param = this.side.param ? this.side.param(err) : this.side === messages ? name : err.param;
       return err.status === 400 && param === name && err.message.includes(name) && n === 0 ? null : `${err.status} ${err.message}, after ${n} requests`;
     }
     return "it is not refused";
@@ -198,10 +299,11 @@ class Pair {
 }
 
 const cases = JSON.parse(readFileSync(process.argv[2]));
-for (const [name, side] of Object.entries({ chat, messages, responses })) {
+for (const [name, side] of Object.entries({ chat, messages, responses, generate, groq })) {
+  if (name !== process.argv[3]) continue;
   for (const target of side.targets) {
     const pair = new Pair(side, target);
-    await pair.run(cases[name]);
+    await pair.run(cases[side.cases ?? name]);
     console.log(JSON.stringify({ client: side.client, version: version(side.package), from: name, to: target, cases: pair.ran, failed: pair.failed }));
   }
 }

@@ -2,6 +2,8 @@
 document and as a stream, then errors and a client that hangs up. Prints a line of
 JSON for each pair."""
 
+import base64
+import inspect
 import json
 import os
 import sys
@@ -10,10 +12,16 @@ import urllib.request
 from importlib.metadata import version
 
 import anthropic
+import groq
 import openai
+from google import genai
+from google.genai import errors as google_errors
+from mistralai.client import Mistral
+from mistralai.client.errors import MistralError
 
 PACER = os.environ["PACER_URL"]
 FAKES = os.environ["FAKES_URL"]
+HELLO = 'Hello "wörld" 😀\n'
 
 
 def seen():
@@ -49,7 +57,35 @@ class Chat:
     client, package, words = "openai (Python)", "openai", staticmethod(lambda text: {"messages": [{"role": "user", "content": text}]})
     targets = ("anthropic", "claude-5", "gemini", "bedrock")
     api = staticmethod(lambda: openai.OpenAI(base_url=PACER + "/v1", api_key="x", max_retries=0))
-    errors = openai
+    refusals, status_errors, api_errors = openai.BadRequestError, openai.APIStatusError, openai.APIError
+
+    overloaded = "Overloaded"  # how it tells of an error within a stream
+
+    @staticmethod
+    def ways(body):
+        """How it can be asked."""
+        return ("document", "stream")
+
+    @staticmethod
+    def has(body):
+        """Whether the SDK has all that body says."""
+        return True
+
+    @staticmethod
+    def read(raw):
+        return raw.parse().model_dump(), raw.headers.get("x-pacer-dropped")
+
+    @staticmethod
+    def param(err):
+        return err.body.get("param")
+
+    @staticmethod
+    def code(err):
+        return err.status_code
+
+    @staticmethod
+    def beside(pair):
+        """Nothing that the cases do not have."""
 
     @staticmethod
     def create(api, body):
@@ -73,7 +109,11 @@ class Messages(Chat):
     client, package, targets = "anthropic (Python)", "anthropic", ("engine", "gemini", "bedrock")
     words = staticmethod(lambda text: {"max_tokens": 100, "messages": [{"role": "user", "content": text}]})
     api = staticmethod(lambda: anthropic.Anthropic(base_url=PACER, api_key="x", max_retries=0))
-    errors = anthropic
+    refusals, status_errors, api_errors = anthropic.BadRequestError, anthropic.APIStatusError, anthropic.APIError
+
+    @staticmethod
+    def param(err):
+        return None  # it has no such thing
 
     @staticmethod
     def create(api, body):
@@ -116,6 +156,178 @@ class Responses(Chat):
         return iter(stream), stream.close
 
 
+def with_bytes(value):
+    """What google-genai takes as bytes, as such."""
+    if isinstance(value, list):
+        return [with_bytes(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    is_bytes = ("thoughtSignature",) if "mimeType" not in value else ("data",)
+    return {k: base64.b64decode(v) if k in is_bytes else with_bytes(v) for k, v in value.items()}
+
+
+def folded(chunks):
+    """One answer of generateContent from its chunks: text is joined to that before it."""
+    parts, out = [], {}
+    for chunk in chunks:
+        for candidate in chunk.get("candidates") or []:
+            for part in (candidate.get("content") or {}).get("parts") or []:
+                if "text" in part and parts and "text" in parts[-1] and parts[-1].get("thought") == part.get("thought"):
+                    parts[-1] = {**parts[-1], **part, "text": parts[-1]["text"] + part["text"]}
+                elif part.get("text") != "":
+                    parts.append(dict(part))
+            out = {**out, **candidate}
+    return {**chunks[-1], "candidates": [{**out, "content": {"role": "model", "parts": parts}}]}
+
+
+class Generate(Chat):
+    client, package, targets = "google-genai (Python)", "google-genai", ("engine", "anthropic", "claude-5", "bedrock", "gemini")
+    words = staticmethod(lambda text: {"contents": text})
+    api = staticmethod(lambda: genai.Client(api_key="x", http_options={"base_url": PACER}))
+    refusals = google_errors.ClientError
+    status_errors = google_errors.APIError
+    api_errors = google_errors.APIError
+
+    @staticmethod
+    def plain(answer):
+        return answer.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"sdk_http_response", "parsed"})
+
+    @staticmethod
+    def create(api, body):
+        return api.models.generate_content(**with_bytes(body))
+
+    @staticmethod
+    def read(answer):
+        return Generate.plain(answer), answer.sdk_http_response.headers.get("x-pacer-dropped")
+
+    @staticmethod
+    def stream(api, body):
+        return folded([Generate.plain(chunk) for chunk in api.models.generate_content_stream(**with_bytes(body))])
+
+    @staticmethod
+    def pieces(api, body):
+        stream = api.models.generate_content_stream(**body)
+        return stream, stream.close
+
+    @staticmethod
+    def param(err):
+        return next((d["fieldViolations"][0]["field"] for d in err.details["error"]["details"] if "fieldViolations" in d), None)
+
+    @staticmethod
+    def code(err):
+        return err.code
+
+    @staticmethod
+    def beside(pair):
+        """What only this API has: counting, and the list of models."""
+        n = pair.api.models.count_tokens(model=pair.target, contents="one two three four").total_tokens
+        pair.note("count_tokens", None if (n == 42 if pair.target == "gemini" else 4 <= n <= 30) else f"{n} tokens")
+        names = [m.name for m in pair.api.models.list()]
+        pair.note("the models", None if f"models/{pair.target}" in names else f"{names}")
+        got = pair.api.models.get(model=pair.target).name
+        pair.note("a model", None if got == f"models/{pair.target}" else got)
+        chat = pair.api.chats.create(model=pair.target)
+        chat.send_message("one")
+        for _ in chat.send_message_stream("two"):
+            pass
+        answer = chat.send_message("hi").text
+        body = seen()["last"]["body"]
+        roles = [m["role"] for m in body.get("contents") or body["messages"]]
+        turns = sum(role != before for role, before in zip(roles, [""] + roles))
+        pair.note("a chat of three turns", None if turns == 5 and answer == HELLO else f"{turns} turns, {answer!r}")
+
+
+def folded_chat(chunks):
+    """One chat completion from its chunks."""
+    message, calls, out, choice = {"role": "assistant", "content": None}, {}, {}, {}
+    for chunk in chunks:
+        out = {**out, **{k: v for k, v in chunk.items() if v is not None}}
+        for c in chunk.get("choices") or []:
+            choice = {**choice, **{k: v for k, v in c.items() if v is not None}}
+            delta = c.get("delta") or {}
+            for name in ("content", "reasoning_content"):
+                if isinstance(delta.get(name), str) and delta[name]:
+                    message[name] = (message.get(name) or "") + delta[name]
+            for n, call in enumerate(delta.get("tool_calls") or []):
+                known = calls.setdefault(call.get("index", n), {"id": call.get("id"), "function": {"name": call["function"].get("name"), "arguments": ""}})
+                known["function"]["arguments"] += call["function"].get("arguments") or ""
+    if calls:
+        message["tool_calls"] = list(calls.values())
+    return {**out, "choices": [{**choice, "message": message}]}
+
+
+class Groq(Chat):
+    client, package = "groq (Python)", "groq"
+    targets = ("anthropic", "gemini", "bedrock")
+    api = staticmethod(lambda: groq.Groq(base_url=PACER, api_key="x", max_retries=0))
+    refusals, status_errors, api_errors = groq.BadRequestError, groq.APIStatusError, groq.APIError
+    known = frozenset(inspect.signature(groq.resources.chat.Completions.create).parameters)
+
+    @classmethod
+    def has(cls, body):
+        return set(body) <= cls.known
+
+    @staticmethod
+    def param(err):
+        return err.body["error"].get("param")
+
+    @staticmethod
+    def stream(api, body):
+        more = {"stream_options": {"include_usage": True}}
+        return folded_chat([chunk.model_dump() for chunk in api.chat.completions.create(**body, stream=True, extra_body=more)])
+
+
+class MistralChat(Chat):
+    client, package = "mistralai (Python)", "mistralai"
+    targets = ("anthropic", "gemini", "bedrock")
+    api = staticmethod(lambda: Mistral(server_url=PACER, api_key="x"))
+    refusals = status_errors = api_errors = MistralError
+    known = frozenset(inspect.signature(Mistral(api_key="x").chat.complete).parameters)
+    roles = frozenset(("system", "user", "assistant", "tool"))
+
+    @classmethod
+    def has(cls, body):
+        said = [m.get("content") for m in body["messages"]]
+        parts = {p["type"] for content in said if isinstance(content, list) for p in content}
+        return set(body) <= cls.known - {"reasoning_effort"} and parts <= {"text", "image_url"} and all(m["role"] in cls.roles and "thinking_blocks" not in m for m in body["messages"])
+
+    @staticmethod
+    def ways(body):
+        # Of a call that is streamed it wants the name in each piece, which none but
+        # Mistral's own API has.
+        return ("document",) if "tools" in body else ("document", "stream")
+
+    overloaded = "validation"  # of an error within a stream it says that it is no chunk
+
+    @staticmethod
+    def said(body):
+        """What the SDK is called with: it wants parameters of each tool."""
+        tools = [{**t, "function": {"parameters": {}, **t["function"]}} for t in body.get("tools", [])]
+        return {**body, "tools": tools} if tools else body
+
+    @staticmethod
+    def create(api, body):
+        return api.chat.complete(**MistralChat.said(body))
+
+    @staticmethod
+    def read(answer):
+        return answer.model_dump(mode="json"), None
+
+    @staticmethod
+    def param(err):
+        return json.loads(err.body)["error"].get("param")
+
+    @staticmethod
+    def stream(api, body):
+        with api.chat.stream(**MistralChat.said(body)) as events:
+            return folded_chat([event.data.model_dump(mode="json") for event in events])
+
+    @staticmethod
+    def pieces(api, body):
+        stream = api.chat.stream(**body)
+        return iter(stream), stream.response.close
+
+
 class Pair:
     def __init__(self, side, name, target):
         self.side, self.name, self.target = side, name, target
@@ -129,12 +341,14 @@ class Pair:
     def run(self, cases):
         for case in cases["cases"]:
             body = {**cases["body"], **case["body"]}
+            if self.target in case.get("but", []) or not self.side.has(body):
+                continue
             refused = self.of(case.get("no", {}))
             model = self.target
             if refused:
                 self.note(case["name"] + ", refused", self.refused({**body, "model": model}, refused))
                 model += "-lenient"
-            for how in ("document", "stream"):
+            for how in self.side.ways(body):
                 try:
                     wrong = self.case(case, {**body, "model": model}, how, refused)
                 except Exception as err:
@@ -143,6 +357,8 @@ class Pair:
                 self.note(f"{case['name']}, {how}", wrong)
         for status in (400, 401, 403, 404, 422, 429, 500, 503, 529):
             self.note(f"status {status}", self.status(status))
+        self.side.beside(self)
+        seen()
         self.note("an error within a stream", self.overload())
         self.note("a client that hangs up", self.cancel())
 
@@ -155,19 +371,17 @@ class Pair:
     def refused(self, body, names):
         try:
             self.side.create(self.api, body)
-        except self.side.errors.BadRequestError as err:
+        except self.side.refusals as err:
             name = names.split(",")[0]
-            param = err.body.get("param", name) if self.side is not Messages else name
+            param = self.side.param(err) or name
             n = seen()["n"]
             return None if param == name and name in str(err) and n == 0 else f"{err}, after {n} requests"
         return "it is not refused"
 
     def case(self, case, body, how, dropped):
         if how == "document":
-            raw = self.side.create(self.api, body)
-            answer = raw.parse().model_dump()
-            got = raw.headers.get("x-pacer-dropped")
-            if sorted((got or "").split(", ")) != sorted((dropped or "").split(", ")):
+            answer, got = self.side.read(self.side.create(self.api, body))
+            if self.side is not MistralChat and sorted((got or "").split(", ")) != sorted((dropped or "").split(", ")):
                 return f"x-pacer-dropped is {got}, want {dropped}"
         else:
             answer = self.side.stream(self.api, body)
@@ -183,12 +397,13 @@ class Pair:
     def status(self, status):
         try:
             self.side.create(self.api, {**self.side.words(f"status {status}"), "model": self.target})
-        except self.side.errors.APIStatusError as err:
+        except self.side.status_errors as err:
             # What the backend thinks of the gateway's key is no fault of the client.
             want = {400: (400,), 422: (400, 422), 404: (404, 502), 429: (429,)}.get(status, range(500, 600))
             seen()
-            ok = err.status_code in want and (f"because of {status}" in str(err) or status in (401, 403, 404))
-            return None if ok else f"{err.status_code} {err}"
+            code = self.side.code(err)
+            ok = code in want and (f"because of {status}" in str(err) or status in (401, 403, 404))
+            return None if ok else f"{code} {err}"
         finally:
             seen()
         return "no error"
@@ -199,8 +414,8 @@ class Pair:
             for piece in pieces:
                 if getattr(piece, "type", "") in ("error", "response.failed"):
                     return None if "Overloaded" in str(piece) else str(piece)
-        except self.side.errors.APIError as err:
-            return None if "Overloaded" in str(err) else str(err)
+        except self.side.api_errors as err:
+            return None if self.side.overloaded in str(err) else str(err)
         finally:
             seen()
         return "no error"
@@ -221,10 +436,12 @@ class Pair:
 def main():
     with open(sys.argv[1]) as file:
         cases = json.load(file)
-    for side, name in ((Chat, "chat"), (Messages, "messages"), (Responses, "responses")):
+    for side, name in ((Chat, "chat"), (Messages, "messages"), (Responses, "responses"), (Generate, "generate"), (Groq, "groq"), (MistralChat, "mistral")):
+        if name != sys.argv[2]:
+            continue
         for target in side.targets:
             pair = Pair(side, name, target)
-            pair.run(cases[name])
+            pair.run(cases["chat" if issubclass(side, (Groq, MistralChat)) else name])
             print(json.dumps({"client": side.client, "version": version(side.package), "from": name, "to": target, "cases": pair.ran, "failed": pair.failed}), flush=True)
 
 
