@@ -31,7 +31,7 @@ know of a change within a second.`,
   pacer keys rotate mobile --grace 1h
   pacer keys revoke mobile
   pacer keys audit`,
-		Args: cobra.NoArgs,
+		Args: oneOfCommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	f := c.PersistentFlags()

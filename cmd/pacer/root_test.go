@@ -26,6 +26,7 @@ func TestMistypedWordsAreAnswered(t *testing.T) {
 		{[]string{"xyzzy"}, "pacer: unknown command \"xyzzy\"; known are bench, check, "},
 		{[]string{"serve", "--lisen", ":0"}, "pacer: unknown flag: --lisen; did you mean --listen?\n"},
 		{[]string{"slo", "exprt"}, "pacer: unknown command \"exprt\"; did you mean \"export\"?\n"},
+		{[]string{"keys", "creat"}, "pacer: unknown command \"creat\"; did you mean \"create\"?\n"},
 		{[]string{"doctor", "pacer.yaml"}, "pacer: doctor takes no argument \"pacer.yaml\"; write pacer doctor -c pacer.yaml\n"},
 		{[]string{"slo", "export", "pacer.yaml"}, "pacer: export takes no argument \"pacer.yaml\"; write pacer slo export -c pacer.yaml\n"},
 		{[]string{"serve", "--xyzzy"}, "pacer: unknown flag: --xyzzy\n"},
