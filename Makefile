@@ -2,7 +2,7 @@
 # Debian; `make deps` installs what the tests need beyond Go.
 
 GO        ?= go
-TESTFLAGS ?= -race -shuffle=on -timeout 10m
+TESTFLAGS ?= -race -shuffle=on -timeout 20m
 # The race detector would let every package sleep for a second at its end.
 GORACE    ?= atexit_sleep_ms=50
 export GORACE
@@ -56,13 +56,13 @@ envoy: ## pacer picker beside a real Envoy at full length, and what it costs: do
 numbers: numbers-packages numbers-nethttp numbers-e2e numbers-bench ## the promises in numbers at full length, which the race detector would make slow
 
 numbers-packages:
-	$(GO) test -timeout 10m ./admin ./cmd/pacer ./gateway ./history ./internal/accuracy ./internal/arena ./internal/plan ./profiles ./providers ./router
+	$(GO) test -timeout 20m ./admin ./cmd/pacer ./gateway ./history ./internal/accuracy ./internal/arena ./internal/plan ./profiles ./providers ./router
 
 numbers-nethttp:
-	$(GO) test -timeout 10m ./gateway ./providers -args -client net/http
+	$(GO) test -timeout 20m ./gateway ./providers -args -client net/http
 
 numbers-e2e:
-	$(GO) test -run 'TestThreeGateways|TestAnIncident|TestABatch|TestGatewaysTellOneHistory|TestABudget' ./e2e
+	$(GO) test -timeout 20m -run 'TestThreeGateways|TestAnIncident|TestABatch|TestGatewaysTellOneHistory|TestABudget' ./e2e
 
 numbers-bench: # benchmarks still measure something
 	@mkdir -p bin

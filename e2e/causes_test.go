@@ -82,7 +82,7 @@ func TestCausesOfAProcess(t *testing.T) {
 	}
 	dead := startDead()
 	file, state := proctest.Write(t, ""), filepath.Join(t.TempDir(), "state")
-	put := func(model, floor string) {
+	put := func(model, high, full string) {
 		var b strings.Builder
 		fmt.Fprintf(&b, "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nlog: { format: text }\nstate_dir: %s\nstore: redis://127.0.0.1:%s/0\nbackends:\n", state, port)
 		for name, engine := range engines {
@@ -94,8 +94,8 @@ func TestCausesOfAProcess(t *testing.T) {
 			{"dead", "dead", "llama-3.1-70b", "5"},
 			{"model", "model", model, "5"},
 			{"key", "key", "llama-3.1-70b", "5"},
-			{"full", "full", "llama-3.1-70b", "50"},
-			{"high", "model", "llama-3.1-70b", floor},
+			{"full", "full", "llama-3.1-70b", full},
+			{"high", "model", "llama-3.1-70b", high},
 		} {
 			fmt.Fprintf(&b, "  - { model: %s, slo: { min_tps: %s }, on_infeasible: [ shed ], targets: [ { backend: %s, model: %s } ] }\n", r.name, r.floor, r.backend, r.model)
 		}
@@ -103,7 +103,7 @@ func TestCausesOfAProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put("llama-3.1-70b", "5")
+	put("llama-3.1-70b", "5", "5")
 	gateway := proctest.Start(t, nil, "serve", "-c", file)
 	crowd := func(model string, users int) (stop func()) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -144,7 +144,7 @@ func TestCausesOfAProcess(t *testing.T) {
 	setFault(t, engines["key"], `{"status":401}`)
 	dead.Stop(syscall.SIGKILL)
 	redis.Kill()
-	put("nope", "5000")
+	put("nope", "5000", "50")
 	endBurst, endHigh := crowd("full", 150), crowd("high", 1)
 	for _, x := range troubles {
 		var c api.Standing
@@ -169,8 +169,17 @@ func TestCausesOfAProcess(t *testing.T) {
 	setFault(t, engines["key"], `{"status":0}`)
 	startDead()
 	redis.Restart()
-	put("llama-3.1-70b", "5")
-	proctest.Until(t, "everything is well again", func() bool { return len(standing(t, gateway)) == 0 })
+	put("llama-3.1-70b", "5", "5")
+	// On a machine whose cores are taken an engine is slower for a while in truth.
+	var left map[string]api.Standing
+	for end := time.Now().Add(4 * time.Minute); ; <-time.After(200 * time.Millisecond) {
+		if left = standing(t, gateway); len(left) == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("what was mended still has causes: %+v", left)
+		}
+	}
 	for _, x := range troubles {
 		if n := linesOf(gateway.Log(), x); n != 2 {
 			t.Errorf("%s %s: %d lines say %s, want two:\n%s", x.of, x.name, n, x.kind, regexp.MustCompile(`(?m)^.*cause=.*$`).FindAllString(gateway.Log(), -1))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Until polls cond every 50 ms until it holds, and fails the test after a
-// minute: a bound for a hang, not for speed.
+// Until polls cond every 50 ms until it holds, and fails the test after
+// patience: a bound for a hang, not for speed.
 func Until(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
