@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"sync"
 
 	"github.com/pacer-dev/pacer/admin/signin"
@@ -48,15 +47,12 @@ func visitor(c *config.OIDC, v *signin.Visit) shower {
 	if v.Name != "" {
 		s.name += " " + v.Name
 	}
-	in := func(groups []string) bool {
-		return slices.ContainsFunc(v.Groups, func(g string) bool { return slices.Contains(groups, g) })
-	}
 	switch {
-	case in(c.Roles.Admin):
+	case v.In(c.Roles.Admin):
 		s.role = administrator
-	case in(c.Roles.Operate):
+	case v.In(c.Roles.Operate):
 		s.role = operator
-	case in(c.Roles.View):
+	case v.In(c.Roles.View):
 		s.role = viewer
 	}
 	return s

@@ -27,10 +27,10 @@ type scene struct {
 // scenes are all pages that have commands.
 var scenes = []scene{
 	{
-		pages: []string{"docs/START.md", "docs/PAY.md"},
+		pages: []string{"docs/START.md", "docs/PAY.md", "docs/UNDERSTAND.md"},
 		want: map[string]string{
 			"usage.json": `"usd_per_million_tokens":`, "usage.csv": "key,route,model,requests",
-			"answer.json": "choices", "before.json": "goodput_per_s",
+			"answer.json": "choices", "before.json": "goodput_per_s", "curve.txt": "TOKENS/S EACH", "curve.html": "<svg", "verdict.txt": "gpu",
 		},
 	},
 	{

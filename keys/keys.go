@@ -88,16 +88,18 @@ type Ring struct {
 	mu   sync.Mutex // guards what follows; a leaf
 	keys map[string]Key
 	mark string
-	last time.Time // of the last entry, so that ids grow
+	done uint64            // changes that were made here
+	at   map[string]uint64 // by name, which of them was the last one
+	last time.Time         // of the last entry, so that ids grow
 }
 
 // New returns a ring that knows nothing yet.
-func New(s Store) *Ring { return &Ring{store: s, keys: map[string]Key{}} }
+func New(s Store) *Ring { return &Ring{store: s, keys: map[string]Key{}, at: map[string]uint64{}} }
 
 // Refresh looks at the store, and reports whether anything changed.
 func (r *Ring) Refresh(ctx context.Context) (changed bool, err error) {
 	r.mu.Lock()
-	mark := r.mark
+	mark, began := r.mark, r.done
 	r.mu.Unlock()
 	list, next, err := r.store.Load(ctx, mark, r.List())
 	if err != nil || list == nil {
@@ -108,6 +110,12 @@ func (r *Ring) Refresh(ctx context.Context) (changed bool, err error) {
 		keys[k.Spec.Name] = k
 	}
 	r.mu.Lock()
+	for name, at := range r.at {
+		// What was handed out since the store was asked is not in its answer.
+		if k, ok := r.keys[name]; ok && at > began && keys[name].Version == 0 {
+			keys[name] = k
+		}
+	}
 	changed = len(keys) != len(r.keys)
 	var newer []Key // than in a store that lost them and got old ones back
 	for name, k := range keys {
@@ -154,6 +162,8 @@ func (r *Ring) put(ctx context.Context, k Key, e api.AuditEntry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.keys[k.Spec.Name] = k
+	r.done++
+	r.at[k.Spec.Name] = r.done
 	return nil
 }
 
@@ -215,6 +225,7 @@ func (r *Ring) Sweep(ctx context.Context, now time.Time) error {
 		}
 		r.mu.Lock()
 		delete(r.keys, k.Spec.Name)
+		delete(r.at, k.Spec.Name)
 		r.mu.Unlock()
 	}
 	return nil

@@ -218,3 +218,46 @@ func TestAFileOfKeysThatIsBroken(t *testing.T) {
 		t.Errorf("opened with %v, want an error that names the file", err)
 	}
 }
+
+// slow is a store whose answer to Load is under way while something else happens.
+type slow struct {
+	keys.Store
+	meanwhile func()
+}
+
+func (s *slow) Load(ctx context.Context, mark string, known []keys.Key) ([]keys.Key, string, error) {
+	list, next, err := s.Store.Load(ctx, mark, known)
+	if s.meanwhile != nil {
+		s.meanwhile()
+	}
+	return list, next, err
+}
+
+// A key that is handed out while the store is asked for all keys is not in its
+// answer, and stays: it was refused, and its budget began anew, until the next look.
+func TestAKeyThatIsHandedOutWhileTheStoreIsAsked(t *testing.T) {
+	for name, open := range stores(t) {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			store := &slow{Store: open()}
+			ring, other := keys.New(store), keys.New(store.Store)
+			if _, _, err := other.Create(ctx, noon, "w", api.KeySpec{Name: "old"}); err != nil {
+				t.Fatal(err)
+			}
+			store.meanwhile = func() {
+				store.meanwhile = nil
+				if _, _, err := ring.Create(ctx, noon, "w", api.KeySpec{Name: "fresh"}); err != nil {
+					t.Error(err)
+				}
+			}
+			for look := range 3 {
+				if _, err := ring.Refresh(ctx); err != nil {
+					t.Fatal(err)
+				}
+				if list := ring.List(); len(list) != 2 || list[0].Spec.Name != "fresh" {
+					t.Errorf("after look %d there are %d keys, want the old and the fresh one", look+1, len(list))
+				}
+			}
+		})
+	}
+}

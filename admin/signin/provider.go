@@ -31,38 +31,71 @@ const (
 type provider struct {
 	client *http.Client
 
-	mu    sync.Mutex // held while it is asked for
-	found *oidc.Provider
-	end   string // where a session of the provider ends; "" = it does not say
-	err   error  // of the last try, until rest
-	rest  time.Time
+	mu     sync.Mutex    // guards what follows; a leaf
+	asking chan struct{} // closed when who asks has its answer; nil = nobody asks
+	found  *oidc.Provider
+	end    string // where a session of the provider ends; "" = it does not say
+	err    error  // of the last try, until rest
+	rest   time.Time
 }
 
-// find returns what the provider says of itself.
+// find returns what the provider says of itself. One asks; the others wait for its
+// answer as long as their own requests last.
 func (p *provider) find(ctx context.Context, issuer string) (*oidc.Provider, string, error) {
+	for {
+		p.mu.Lock()
+		switch {
+		case p.found != nil || p.err != nil && time.Now().Before(p.rest):
+			defer p.mu.Unlock()
+			if p.found == nil {
+				return nil, "", p.err
+			}
+			return p.found, p.end, nil
+		case p.asking == nil:
+			p.asking = make(chan struct{})
+			p.mu.Unlock()
+			p.ask(ctx, issuer)
+			continue
+		}
+		asking := p.asking
+		p.mu.Unlock()
+		select {
+		case <-asking:
+		case <-ctx.Done():
+			return nil, "", fmt.Errorf("%w: %w", ErrProvider, ctx.Err())
+		}
+	}
+}
+
+// known is what find has found; false = nothing yet. It waits for nobody.
+func (p *provider) known() (end string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.found != nil {
-		return p.found, p.end, nil
-	}
-	if p.err != nil && time.Now().Before(p.rest) {
-		return nil, "", p.err
-	}
-	// Not bound to the request: the provider goes on to fetch keys by this context.
+	return p.end, p.found != nil
+}
+
+// ask asks the provider, and wakes those who wait for its answer.
+func (p *provider) ask(ctx context.Context, issuer string) {
+	// Not bound to the request: the provider goes on to fetch keys by this context, and
+	// others wait for the answer.
 	ctx = oidc.ClientContext(context.WithoutCancel(ctx), p.client)
 	found, err := oidc.NewProvider(ctx, issuer)
-	if err != nil {
-		p.err, p.rest = fmt.Errorf("%w: %w", ErrProvider, plain(err)), time.Now().Add(restAfter)
-		return nil, "", p.err
-	}
 	var more struct {
 		End string `json:"end_session_endpoint"`
 	}
-	if err := found.Claims(&more); err == nil && sameScheme(more.End, issuer) {
-		p.end = more.End
+	end := ""
+	if err == nil && found.Claims(&more) == nil && sameScheme(more.End, issuer) {
+		end = more.End
 	}
-	p.found, p.err = found, nil
-	return p.found, p.end, nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		p.err, p.rest = fmt.Errorf("%w: %w", ErrProvider, plain(err)), time.Now().Add(restAfter)
+	} else {
+		p.found, p.end, p.err = found, end, nil
+	}
+	close(p.asking)
+	p.asking = nil
 }
 
 // sameScheme reports whether a is a URL that is as safe as b.
@@ -151,7 +184,7 @@ func nameIn(claims map[string]json.RawMessage) string {
 }
 
 // groupsIn reads one word, or a list of them.
-func groupsIn(claim json.RawMessage) []string {
+func groupsIn(claim json.RawMessage) []Group {
 	var list []string
 	var one string
 	if json.Unmarshal(claim, &one) == nil {
@@ -159,10 +192,10 @@ func groupsIn(claim json.RawMessage) []string {
 	} else if json.Unmarshal(claim, &list) != nil {
 		return nil
 	}
-	out := []string{}
+	out := []Group{}
 	for _, g := range list[:min(len(list), maxGroups)] {
 		if g != "" && len(g) <= maxText {
-			out = append(out, g)
+			out = append(out, GroupOf(g))
 		}
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"slices"
 	"sync"
 	"time"
 )
@@ -17,11 +18,27 @@ const (
 
 // Visit is somebody who has signed in.
 type Visit struct {
-	Subject string   // the provider's name of the person, which never changes
-	Name    string   // for people to read: an e-mail address, a user name, or ""
-	Groups  []string // what the provider says in the claim that is asked for
+	Subject string  // the provider's name of the person, which never changes
+	Name    string  // for people to read: an e-mail address, a user name, or ""
+	Groups  []Group // what the provider says in the claim that is asked for
 	Began   time.Time
 	Ends    time.Time
+}
+
+// Group is the beginning of the SHA-256 of a group's name. Sessions keep these: a
+// person may be in a thousand groups with long names, and any of them may give a role
+// once the configuration says so.
+type Group [16]byte
+
+// GroupOf is that of a name.
+func GroupOf(name string) Group {
+	sum := sha256.Sum256([]byte(name))
+	return Group(sum[:16])
+}
+
+// In reports whether the person is in one of those groups.
+func (v *Visit) In(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(v.Groups, GroupOf(name)) })
 }
 
 // sessions are the visits by the hash of their cookie. The zero value is ready.

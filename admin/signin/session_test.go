@@ -71,9 +71,9 @@ func TestClean(t *testing.T) {
 		}
 	}
 	if got := groupsIn([]byte(`["a","",3]`)); got != nil {
-		t.Errorf("a list that is none: %q", got)
+		t.Errorf("a list that is none: %x", got)
 	}
-	if got := fmt.Sprint(groupsIn([]byte(`["a",""]`)), groupsIn([]byte(`"b"`)), groupsIn(nil)); got != "[a] [b] []" {
+	if got := fmt.Sprint(groupsIn([]byte(`["a",""]`)), groupsIn([]byte(`"b"`)), groupsIn(nil)); got != fmt.Sprint([]Group{GroupOf("a")}, []Group{GroupOf("b")}, []Group{}) {
 		t.Errorf("groups %s", got)
 	}
 }

@@ -154,8 +154,8 @@ func (d *Door) Logout(w http.ResponseWriter, r *http.Request) string {
 		d.sessions.end(c.Value)
 	}
 	d.set(w, "session", "", -1)
-	_, end, err := d.provider.find(r.Context(), d.o.Issuer)
-	if err != nil || end == "" {
+	end, ok := d.provider.known() // who has signed in has found it
+	if !ok || end == "" {
 		return ""
 	}
 	u, err := url.Parse(end)
