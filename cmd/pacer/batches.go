@@ -42,7 +42,7 @@ func (p *program) jobs(ctx context.Context) (all []api.Job, err error) {
 
 // runBatches does the jobs.
 func (p *program) runBatches(cfg *config.Config) {
-	failing := outage{alone: func() bool { return p.alone() }}
+	failing := outage{alone: func() bool { return p.shared.alone() }}
 	r := batch.NewRunner(batch.Options{
 		Store: p.batches, Serve: p.gateway.ServeLine, Log: p.log, Slots: cfg.Batches.Slots,
 		Asked: func(err error) {

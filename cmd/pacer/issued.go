@@ -157,7 +157,7 @@ func issuedKey(k keys.Key) config.Key {
 func (p *program) watchKeys(ctx context.Context) error {
 	tick := time.NewTicker(keysEvery)
 	defer tick.Stop()
-	failing := outage{alone: p.alone}
+	failing := outage{alone: p.shared.alone}
 	for round := 0; ; round++ {
 		select {
 		case <-ctx.Done():

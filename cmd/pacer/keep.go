@@ -38,7 +38,7 @@ func (p *program) remember(dir string) {
 	disk.Clean(dir)
 	if past != nil {
 		p.metrics.History().Restore(p.watch, past)
-		p.before = past.Replicas
+		p.shared.before = past.Replicas
 		p.log.Info("the history of before goes on", "state_dir", dir, "saved", past.Saved.UTC())
 	}
 	p.loops = append(p.loops, func(ctx context.Context) error { return p.keep(ctx, dir) })
@@ -49,7 +49,7 @@ func (p *program) keep(ctx context.Context, dir string) error {
 	cut := false
 	return p.keepFile(ctx, keepEvery, "the history", dir, func() error {
 		past := p.metrics.History().Past(time.Now(), p.watch)
-		past.Replicas = append(slices.Clone(p.before[max(len(p.before)-mostBefore, 0):]), p.replica)
+		past.Replicas = append(slices.Clone(p.shared.before[max(len(p.shared.before)-mostBefore, 0):]), p.shared.replica)
 		kept, err := disk.Save(dir, past)
 		if err == nil && kept < 1 && !cut {
 			cut = true

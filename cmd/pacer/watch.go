@@ -67,7 +67,7 @@ func (p *program) sayLine(l history.Line) {
 // snapshot is how everything is now.
 func (p *program) snapshot(now time.Time) history.Snapshot {
 	cfg := p.fleet.Config()
-	s := history.Snapshot{Store: history.Store{Shared: !cfg.Store.Memory, Up: p.store.Load()}}
+	s := history.Snapshot{Store: history.Store{Shared: !cfg.Store.Memory, Up: p.shared.up.Load()}}
 	breakers, failing, faults := p.fleet.Breakers(), p.fleet.Failing(), faultsOf(p.gateway.LastErrors())
 	scales := p.scales(cfg)
 	loads := map[string]router.BackendLoad{}

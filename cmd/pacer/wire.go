@@ -82,10 +82,7 @@ type program struct {
 	usage   *usage.Book
 	notify  *notify.Sender
 	batches batch.Store
-	alone   func() bool // the store as a whole is away
-	store   atomic.Bool // the last exchange with the store worked
-	replica string      // name of this process among those that share the store
-	before  []string    // and of those whose history it has taken over from its disk
+	shared  shared
 	fleet   *fleet.Fleet
 
 	usageStore *redisusage.Loop // nil = the store is memory
@@ -102,10 +99,18 @@ type program struct {
 	certificate atomic.Pointer[gateway.Certificate]
 }
 
+// shared is what this process is among those that share its store.
+type shared struct {
+	replica string      // its name there
+	before  []string    // and of those whose history it has taken over from its disk
+	alone   func() bool // the store as a whole is away
+	up      atomic.Bool // the last exchange with the store worked
+}
+
 // wire builds everything, top to bottom, in the order of dependency. It opens
 // no port and starts no loop.
 func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
-	p := &program{options: o, log: log, start: func(context.Context) {}, alone: func() bool { return false }, usage: usage.New(!cfg.Store.Memory)}
+	p := &program{options: o, log: log, start: func(context.Context) {}, shared: shared{alone: func() bool { return false }}, usage: usage.New(!cfg.Store.Memory)}
 
 	// What we know about speed, and who serves it.
 	p.book = profiles.NewBook(profiles.Options{})
@@ -136,7 +141,7 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 	if _, err := rand.Read(id[:]); err != nil {
 		return nil, err
 	}
-	p.replica = hex.EncodeToString(id[:])
+	p.shared.replica = hex.EncodeToString(id[:])
 	p.remember(cfg.StateDir)
 	if err := p.sharing(cfg); err != nil {
 		return nil, err
@@ -216,7 +221,7 @@ func (p *program) tell(c router.Change) {
 // sharing builds the store, the loop that learns, and, with Redis, the one
 // that shares load.
 func (p *program) sharing(cfg *config.Config) error {
-	replica := p.replica
+	replica := p.shared.replica
 
 	memory := &learn.Memory{}
 	var store profiles.Store = memory
@@ -233,7 +238,7 @@ func (p *program) sharing(cfg *config.Config) error {
 			return err
 		}
 		shared = func() bool { return !link.State().Alone }
-		p.alone = func() bool { return link.State().Alone }
+		p.shared.alone = func() bool { return link.State().Alone }
 		load, err := redisload.New(redisload.Options{
 			Conn: client, Link: link, Replica: replica, Log: p.log,
 			Own: p.router.Own, News: p.router.News, OnLoad: func(l router.RemoteLoad) { p.tell(l) },
@@ -253,7 +258,7 @@ func (p *program) sharing(cfg *config.Config) error {
 		}
 		host, _ := os.Hostname() // without one it is called by its number
 		past, err := redishistory.New(redishistory.Options{
-			Conn: client, Replica: replica, Name: host, Past: p.before, Log: p.log,
+			Conn: client, Replica: replica, Name: host, Past: p.shared.before, Log: p.log,
 			Ring: p.metrics.History(), Watch: p.watch, Alone: func() bool { return link.State().Alone },
 		})
 		if err != nil {
@@ -269,7 +274,7 @@ func (p *program) sharing(cfg *config.Config) error {
 			p.tell(router.Curves{ByTarget: curves})
 		},
 		OnStore: func(whole bool, lag time.Duration) {
-			p.store.Store(whole && shared())
+			p.shared.up.Store(whole && shared())
 			p.metrics.StoreUp(whole && shared())
 			p.metrics.StoreLag(lag)
 		},
