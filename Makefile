@@ -8,7 +8,7 @@ GORACE    ?= atexit_sleep_ms=50
 export GORACE
 BIN       := bin/pacer
 
-.PHONY: build image sbom release packages notices test sdk envoy numbers numbers-packages numbers-nethttp numbers-e2e numbers-bench deps bench microbench accuracy arena fuzz soak attack batches engines faults loadtools chart kubernetes long lint format demo clean
+.PHONY: build image sbom release packages notices test sdk envoy numbers numbers-packages numbers-nethttp numbers-e2e numbers-bench deps bench microbench accuracy arena fuzz soak attack batches engines faults loadtools chart scale kubernetes long lint format demo clean
 
 # What pacer version says, in every way to build: here, in the image
 # (--build-arg), and by the Go tool itself (go install …@v1.2.3).
@@ -128,13 +128,21 @@ batches: ## a job of 10,000 requests beside users, while a gateway, Redis and an
 chart: ## the Helm chart: rendered, held against Kubernetes' types and standards; UPDATE=1 writes deploy/kubernetes/pacer.yaml
 	cd e2e/kubernetes/chart && $(GO) test -count=1 -timeout 10m . $(if $(UPDATE),-args -update)
 
+FLEET ?= 10x60
+scale: ## the tables of docs/SCALE.md: what a Redis is asked, floors with late news, decisions
+	@mkdir -p bin
+	$(GO) test -count=1 -timeout 20m -run '^TestWhatARedisIsAsked$$' ./e2e -args -scale $(CURDIR)/bin/scale-redis.md
+	$(GO) test -count=1 -timeout 120m -run '^TestScale$$' ./internal/arena -args -scale $(CURDIR)/bin/scale-arena.md -fleet $(FLEET) -seconds 30
+	$(GO) test -run '^$$' -bench 'BenchmarkPlace$$' ./router
+	@cat bin/scale-redis.md bin/scale-arena.md
+
 ETCD ?= etcd
 kubernetes: ## discovery against Kubernetes' own API server, which takes 12 minutes to build; ETCD names an etcd
 	@mkdir -p bin && command -v $(ETCD) >/dev/null || { echo "no etcd: apt-get install etcd-server"; exit 1; }
 	cd e2e/kubernetes/apiserver && $(GO) build -trimpath -ldflags="-s -w" -o $(CURDIR)/bin/kube-apiserver .
 	$(GO) test -count=1 -timeout 10m -v -run TestARealAPIServer ./fleet/kubernetes -args -apiserver $(CURDIR)/bin/kube-apiserver -etcd $(ETCD)
 
-long: fuzz soak attack faults batches kubernetes loadtools engines accuracy arena ## what takes too long for every change
+long: fuzz soak attack faults batches scale kubernetes loadtools engines accuracy arena ## what takes too long for every change
 
 TOOL = cd tools && $(GO) tool
 lint: ## gofumpt, vet, staticcheck

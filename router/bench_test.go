@@ -71,7 +71,7 @@ func learned(b *testing.B, streams int) *profiles.Curve {
 // Budget: 1 µs over 16 targets, 10 µs over 256, for the decision and its end
 // together; no allocation.
 func BenchmarkPlace(b *testing.B) {
-	for _, backends := range []int{1, 16, 256} {
+	for _, backends := range []int{1, 16, 256, 1024} {
 		b.Run(fmt.Sprint(backends), func(b *testing.B) {
 			w := loaded(b, backends)
 			var lease Lease
