@@ -21,7 +21,7 @@ import (
 )
 
 // patience bounds everything that a process is waited for.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 var built struct {
 	once sync.Once
