@@ -425,8 +425,10 @@ func TestResponsesAreServedByChat(t *testing.T) {
 	})
 }
 
-// BenchmarkTranslatedChunk is BenchmarkRelayChunk for a stream that is translated:
-// budget twice its time, and no allocation.
+// BenchmarkTranslatedChunk is BenchmarkRelayChunk for a stream that is translated, and
+// no allocation but for responses. Each event is parsed, where pass-through knows most
+// by their shape: that is 1 to 2 µs on top, of the 25 that a chunk costs with its
+// sockets. Over sockets the budget is twice the CPU of pass-through.
 func BenchmarkTranslatedChunk(b *testing.B) {
 	geminiChunk := `data: {"candidates":[{"content":{"parts":[{"text":"word "}],"role":"model"},"index":0}],"modelVersion":"big","responseId":"r1"}` + "\r\n\r\n"
 	start := claude[:strings.Index(claude, "event: content_block_delta")]

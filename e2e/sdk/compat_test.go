@@ -161,6 +161,17 @@ The chats of the table through LiteLLM 1.106.2 and through Pacer, and what each 
 | converse | schema | a tool that is forced | ` + "`" + `outputConfig.textFormat` + "`" + ` | ours: the model of the API has it, and streams stay text |
 | converse | no tool | tools are sent all the same | no tools | ours: with no way to forbid, the model may call one |
 | converse | id of a call with a dot | as it is | ` + "`" + `_` + "`" + ` for it | ours: the pattern of the API has no dot |
+
+What comes down, of the same answer, as a document and as a stream. Compared were limit, stop, refusal, schema and thinking of all four APIs, and calls of tools of messages.
+
+| API | what | LiteLLM | Pacer | verdict |
+|---|---|---|---|---|
+| messages | numbers in the arguments of a call, document | written anew: 1.50 is 1.5 | as the model wrote them | ours |
+| messages | ` + "`index`" + ` of a call, document | the block's, so 1 for the first call behind a text | none: it is of streams | ours: it is none of OpenAI's document |
+| messages | reasoning tokens that nobody counted | 5, by a tokenizer of its own | 0 | ours: nothing is made up |
+| generateContent | thoughts without a signature, document | ` + "`thinking_blocks`, too" + ` | ` + "`reasoning_content`" + ` alone | ours: what has no signature need not go back |
+| generateContent | why it ended, in Google's word | ` + "`native_finish_reason`" + ` | none | the same to OpenAI's SDKs |
+| all | usage beside OpenAI's | ` + "`cache_read_input_tokens`, `text_tokens`, `cost`" + ` | ` + "`cached_tokens`" + `; the cost in a header | the same figures |
 `)
 	return b.String()
 }
