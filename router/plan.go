@@ -134,8 +134,11 @@ func (r *Router) planSpill(a *ask, name string) (plan, bool) {
 
 const (
 	// probeEvery is how often a floor that is out of reach is tried after all:
-	// the curve may be old, and refusing everybody would never renew it.
+	// the curve may be old, and refusing everybody would never renew it. What has
+	// only just come out of reach is tried after probeFirst, then after twice as
+	// long, and so on: an engine that was slow for a moment is well again soon.
 	probeEvery = time.Minute
+	probeFirst = 5 * time.Second
 
 	// probeWithin is how far out of reach a floor may be to be worth a probe.
 	probeWithin = 4.0
@@ -145,13 +148,13 @@ const (
 	// it, and again each time after twice as long, up to staleMost. Requests
 	// without a floor have the first chance, as long as it is idle. staleWithin
 	// is how far out of reach the floor may be: it is somebody's.
-	staleAfter  = 2 * time.Minute
+	staleAfter  = 15 * time.Second
 	staleMost   = 32 * time.Minute
 	staleWithin = 2.0
 )
 
 // stale picks an idle target that is infeasible for nothing but its speed, as
-// last seen long ago; nil if there is none. Nobody runs there who could be hurt,
+// seen some time ago; nil if there is none. Nobody runs there who could be hurt,
 // and without it nobody ever would: what is too slow gets no requests, and shows
 // no more how fast it is. Where no target reaches the floor, probe does.
 func (a *ask) stale() *verdict {
@@ -171,7 +174,7 @@ func (a *ask) stale() *verdict {
 	return nil
 }
 
-// probe picks the idle target to which one request a minute is let through
+// probe picks the idle target to which one request is let through at times
 // although its floor is out of reach, nil if it is not time or there is none.
 // That request carries no floor, or it would lock the backend.
 func (a *ask) probe() *verdict {
@@ -197,7 +200,7 @@ func (r *Router) carryOut(a *ask, p *plan) Decision {
 	d := Decision{Policy: p.policy, Waited: a.waited}
 	rec := r.journal.open(a, p)
 	if p.outcome == OutcomeProbe || p.cause == ShedUnattainable && a.route.probeAt.IsZero() {
-		a.route.probeAt = a.now.Add(probeEvery)
+		a.route.probed(a.now)
 	}
 	if p.outcome == OutcomeProbe {
 		p.chosen.model.probed()

@@ -23,12 +23,24 @@ type route struct {
 	promises promises
 	rivals   []*route // others that share a backend with it
 
-	probeAt time.Time // when an unattainable floor may be probed; zero before the first such request
+	probeAt   time.Time     // when an unattainable floor may be probed; zero before the first such request
+	probeWait time.Duration // from the last such probe until then; 0 before the first such request
 }
 
 // leastGrace is by how much a stream may fall behind its floor for a moment even
 // where the last token may not be late: what a short stall costs is made good.
 const leastGrace = 250 * time.Millisecond
+
+// probed notes that an unattainable floor is tried, or asked for the first time.
+// Where nobody asked for one for long after the next try was due, the time between
+// two tries starts again from the shortest.
+func (rt *route) probed(now time.Time) {
+	if rt.probeWait == 0 || now.Sub(rt.probeAt) >= probeEvery {
+		rt.probeWait = probeFirst / 2
+	}
+	rt.probeWait = min(2*rt.probeWait, probeEvery)
+	rt.probeAt = now.Add(rt.probeWait)
+}
 
 func (rt *route) grace() time.Duration { return max(rt.conf.SLO.Grace, leastGrace) }
 

@@ -47,8 +47,8 @@ func TestAnOldVerdictIsProbed(t *testing.T) {
 	}
 }
 
-// Who is too slow for a floor is tried by one request after two minutes, then
-// after four, and so on, never beside others, and no more once it keeps one.
+// Who is too slow for a floor is tried by one request after a while, then after
+// twice as long, and so on, never beside others, and no more once it keeps one.
 func TestStaleTargetsAreTriedOneAtATime(t *testing.T) {
 	b := newBench(t, []string{"x", "y"})
 	b.learn("x", carrying(40, 30, 60))
@@ -73,7 +73,7 @@ func TestStaleTargetsAreTriedOneAtATime(t *testing.T) {
 	for _, c := range []struct {
 		during time.Duration
 		want   int
-	}{{2 * time.Minute, 0}, {4 * time.Minute, 1}, {8 * time.Minute, 1}, {16 * time.Minute, 1}} {
+	}{{staleAfter, 0}, {2 * staleAfter, 1}, {4 * staleAfter, 1}, {8 * staleAfter, 1}} {
 		if got := count(c.during); got != c.want {
 			t.Errorf("within %v tried %d times, want %d", c.during, got, c.want)
 		}

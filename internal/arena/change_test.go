@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"testing"
+	"time"
 )
 
 func mean(xs []float64) float64 {
@@ -34,4 +36,23 @@ func writeChanges(p *plays, w io.Writer, first, seeds int) {
 		}
 	}
 	fmt.Fprintln(w)
+}
+
+// While all engines are too slow nobody can be served. In the second minute after
+// they are well again as many are as if nothing had been.
+func TestAFloorComesBackIntoReach(t *testing.T) {
+	skipUnderRace(t)
+	engines := append(slowPrefill(), slowed("llama", "llama-3.1-70b/h200/vllm", 2.6))
+	const seed, minutes = 3, 4
+	second := func(faults []Fault) float64 {
+		r := play(t, Scenario{
+			Backends: engines, Routes: []Route{chat("chat", 30, engines)}, Load: chatting(9, minutes*time.Minute)(seed),
+			Policy: Pacer, Duration: minutes * time.Minute, Seed: seed, Faults: faults,
+		})
+		return r.Routes[0].MetTokens[minutes-1] / 60
+	}
+	want := second(nil)
+	if got := second(slowdown(engines, time.Minute, time.Minute, 3)); got < 0.85*want {
+		t.Errorf("%.0f tokens/s of kept streams, want at least 85 %% of %.0f", got, want)
+	}
 }
