@@ -46,6 +46,7 @@ type wantRoutes struct {
 		OfferedPerS    *float64 `json:"offered_per_s"`
 		MetPerS        *float64 `json:"met_per_s"`
 		ShedPerS       *float64 `json:"shed_per_s"`
+		Losing         bool     `json:"losing"`
 		wantCause
 		TPS struct {
 			P10 *float64 `json:"p10"`

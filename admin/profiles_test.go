@@ -51,6 +51,11 @@ type wantProfiles struct {
 			Predicted int `json:"predicted"`
 			Reported  int `json:"reported"`
 		} `json:"warm"`
+		Continued struct {
+			OK    int `json:"ok"`
+			Lost  int `json:"lost"`
+			Unfit int `json:"unfit"`
+		} `json:"continued"`
 		TokensPerS *float64 `json:"tokens_per_s"`
 		Delivered  *float64 `json:"delivered"`
 		wantCause
