@@ -145,7 +145,7 @@ func TestKeysOfGooglesFormStayHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := echo("application/json", `{}`)
 		h := open(t, settings("a"), map[string]http.Handler{"a": engine})
-		r := h.post("/v1/embeddings?key=secret&alt=json&k%65y=secret", `{"model":"chat","input":"x"}`, "X-Goog-Api-Key", "secret")
+		r := h.post("/v1/embeddings?key=secret&alt=json&k%65y=secret&api-key=secret&Authorization=Bearer%20secret&api_key=secret", `{"model":"chat","input":"x"}`, "X-Goog-Api-Key", "secret")
 		if r.status != 200 || engine.paths[0] != "/v1/embeddings?alt=json" || engine.heads[0].Get("X-Goog-Api-Key") != "" {
 			t.Errorf("got %d; the backend got %s with %v", r.status, engine.paths[0], engine.heads[0])
 		}

@@ -28,7 +28,7 @@ func (p *plan) authenticate(r *http.Request) (*tenant, error) {
 	if len(p.tenants) == 0 {
 		return anyone, nil
 	}
-	key := cmp.Or(clientKey(r.Header), googleKey(r))
+	key := cmp.Or(clientKey(r.Header), googleKey(r), socketKeyOf(r))
 	sum := sha256.Sum256([]byte(key))
 	var found *tenant
 	for _, t := range p.tenants {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -56,6 +57,16 @@ func keyOffered(h http.Header) string {
 	return ""
 }
 
+// socketKeyOf is the key in the query of a handshake, where Azure's clients have it in
+// browsers, which cannot set headers.
+func socketKeyOf(r *http.Request) string {
+	if r.URL.RawQuery == "" || r.Header.Get("Sec-Websocket-Key") == "" {
+		return ""
+	}
+	q := r.URL.Query()
+	return cmp.Or(q.Get("api-key"), strings.TrimPrefix(q.Get("Authorization"), "Bearer "))
+}
+
 // readSocket reads a handshake, which has all in its head.
 func (x *exchange) readSocket() error {
 	r := &x.request
@@ -105,8 +116,10 @@ func (r *request) socketPath(t *attempt) string {
 	if t.backend.NamesDeployments() {
 		name = "deployment"
 	}
-	for _, own := range []string{"key", "model", "deployment"} {
-		q.Del(own)
+	for own := range q {
+		if showsKey(own) || own == "model" || own == "deployment" {
+			q.Del(own)
+		}
 	}
 	if r.http.URL.Query().Has("deployment") {
 		q.Del("api-version") // of the API that the client believes to speak

@@ -438,6 +438,17 @@ func TestRealtimeRefusals(t *testing.T) {
 		if err == nil || resp == nil || resp.StatusCode != 400 || page.paths[len(page.paths)-1] != "/v1/realtime?model=big" {
 			t.Errorf("%v %v; the backend got %q", resp, err, page.paths)
 		}
+		// In browsers their key is in the query, and stays here.
+		for query, status := range map[string]int{"api-key=sk-right": 400, "Authorization=Bearer%20sk-right": 400, "api-key=sk-wrong": 401, "api-key=": 401} {
+			n := page.calls()
+			_, resp, err := h.session("/openai/realtime?api-version=2025-04-01-preview&deployment=chat&"+query, nil)
+			if err == nil || resp == nil || resp.StatusCode != status || status == 400 && (page.calls() != n+1 || page.paths[n] != "/v1/realtime?model=big") {
+				t.Errorf("%s: %v %v; the backend got %q", query, resp, err, page.paths[n:])
+			}
+		}
+		if r := h.post("/v1/embeddings?api-key=sk-right", `{"model":"chat"}`); r.status != 401 {
+			t.Errorf("a key in the query of what is no session: %d", r.status)
+		}
 		h.idle()
 	})
 }

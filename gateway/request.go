@@ -38,6 +38,16 @@ func (r *request) dropBody() {
 	}
 }
 
+// showsKey reports whether clients put their key into the parameter name of a query:
+// Google's, and those of Azure in browsers.
+func showsKey(name string) bool {
+	switch strings.ToLower(name) {
+	case "key", "api-key", "api_key", "authorization":
+		return true
+	}
+	return false
+}
+
 // upPath is the path of the request at the backend, with the client's query as
 // far as it is for the backend: not a key, which is for Pacer, nor the version
 // of an address that has the model in it.
@@ -50,7 +60,7 @@ func (r *request) upPath() string {
 		if plain, err := url.QueryUnescape(name); err == nil {
 			name = plain
 		}
-		return name == "key" || name == "api-version" && r.named != ""
+		return showsKey(name) || name == "api-version" && r.named != ""
 	})
 	if query := strings.Join(kept, "&"); query != "" {
 		return r.path + "?" + query
