@@ -49,7 +49,7 @@ func (p *port) route(now time.Time, w history.Window, state router.RouteState, c
 		Offered:        f.Offered(), Met: f.Results[history.Met], Missed: f.Results[history.Missed],
 		Unmeasured: f.Results[history.Unmeasured], Shed: f.Results[history.Shed], Failed: f.Results[history.Failed],
 		Attainment: api.Number(f.Attainment()), BudgetLeft: api.Number(f.BudgetLeft(goal)),
-		OfferedPerS: api.Brief(rates.Offered()), MetPerS: api.Brief(rates.Results[history.Met]), ShedPerS: api.Brief(rates.Results[history.Shed]),
+		Rates:      api.Rates{OfferedPerS: api.Brief(rates.Offered()), MetPerS: api.Brief(rates.Results[history.Met]), ShedPerS: api.Brief(rates.Results[history.Shed])},
 		Cause:      causeOf(c),
 		TPS:        api.TPSQuantiles{P10: api.Brief(f.TPS.Quantile(0.1)), P50: api.Brief(f.TPS.Quantile(0.5)), P90: api.Brief(f.TPS.Quantile(0.9))},
 		TPSStreams: f.TPS.Count(),

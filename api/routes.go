@@ -111,10 +111,7 @@ type Route struct {
 	// allows none.
 	BudgetLeft Number `json:"budget_left"`
 
-	// OfferedPerS, MetPerS and ShedPerS are of the last 30 seconds.
-	OfferedPerS Brief `json:"offered_per_s"`
-	MetPerS     Brief `json:"met_per_s"`
-	ShedPerS    Brief `json:"shed_per_s"`
+	Rates
 
 	// Losing = more requests are lost than the route may lose, and why is not said
 	// yet: a cause has to last some seconds.
@@ -142,6 +139,13 @@ type Route struct {
 	FreeIsLowerBound bool `json:"free_is_lower_bound"`
 
 	Targets []RouteTarget `json:"targets"`
+}
+
+// Rates are means of the last 30 seconds.
+type Rates struct {
+	OfferedPerS Brief `json:"offered_per_s"`
+	MetPerS     Brief `json:"met_per_s"`
+	ShedPerS    Brief `json:"shed_per_s"`
 }
 
 // Guarantee is the places that are kept for a route.
