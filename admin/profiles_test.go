@@ -46,8 +46,9 @@ type wantProfiles struct {
 			Message string `json:"message"`
 			Since   string `json:"since"`
 		} `json:"last_error"`
-		Admits *int `json:"admits"`
-		Warm   struct {
+		Admits    *int `json:"admits"`
+		Continued api.Continued
+		Warm      struct {
 			Predicted int `json:"predicted"`
 			Reported  int `json:"reported"`
 		} `json:"warm"`

@@ -143,6 +143,7 @@ type Route struct {
 
 // Rates are means of the last 30 seconds.
 type Rates struct {
+	// OfferedPerS, MetPerS and ShedPerS are of the last 30 seconds.
 	OfferedPerS Brief `json:"offered_per_s"`
 	MetPerS     Brief `json:"met_per_s"`
 	ShedPerS    Brief `json:"shed_per_s"`
