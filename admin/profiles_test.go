@@ -46,17 +46,12 @@ type wantProfiles struct {
 			Message string `json:"message"`
 			Since   string `json:"since"`
 		} `json:"last_error"`
-		Admits    *int `json:"admits"`
-		Continued api.Continued
+		Admits    *int          `json:"admits"`
+		Continued api.Continued `json:"continued"`
 		Warm      struct {
 			Predicted int `json:"predicted"`
 			Reported  int `json:"reported"`
 		} `json:"warm"`
-		Continued struct {
-			OK    int `json:"ok"`
-			Lost  int `json:"lost"`
-			Unfit int `json:"unfit"`
-		} `json:"continued"`
 		TokensPerS *float64 `json:"tokens_per_s"`
 		Delivered  *float64 `json:"delivered"`
 		wantCause
