@@ -23,9 +23,9 @@ import (
 // line is run for it, with the variables of TestTheCommandsWithinSentences. What is not
 // listed runs as it stands.
 var spelledOut = map[string][]string{
-	"bench":     {"bench $ENGINE --n 1 --duration 300ms"},
-	"bench URL": {}, // as bench
-	"bench --n 8 --requests 24 --prompt 100 --output 64": {"bench $ENGINE --n 8 --requests 24 --prompt 100 --output 64"},
+	"bench":                              {"bench $ENGINE --n 1 --duration 300ms"},
+	"bench URL":                          {}, // as bench
+	"bench --trace":                      {"bench $ENGINE --trace trace.csv"},
 	"bench URL --json":                   {"bench $ENGINE --json --n 1 --duration 300ms"},
 	"check":                              {"check pacer.yaml"},
 	"check FILE":                         {"check pacer.yaml"},
@@ -49,8 +49,7 @@ var spelledOut = map[string][]string{
 	"scorecard":              {"scorecard --admin $ADMIN"},
 	"scorecard --model chat": {"scorecard --model chat --admin $ADMIN"},
 	"serve":                  {"serve"},
-	"sim --preset llama-3.1-70b/h200/vllm --speed 0.25": {"sim --preset llama-3.1-70b/h200/vllm --speed 0.25 --listen 127.0.0.1:0"},
-	"top": {"top --once --admin $ADMIN"},
+	"top":                    {"top --once --admin $ADMIN"},
 }
 
 // serving are the commands that run until they are ended.
@@ -109,6 +108,7 @@ routes: [ { model: chat, targets: [ { backend: gpu, model: llama-3.1-70b } ], sl
 	for name, text := range map[string]string{
 		"pacer.yaml":  conf,
 		"picker.yaml": conf + "picker: { listen: 127.0.0.1:0 }\n",
+		"trace.csv":   "arrival_s,prompt_tokens,output_tokens\n0,50,20\n0.2,50,20\n",
 		"config.yaml": "model_list: [ { model_name: chat, litellm_params: { model: hosted_vllm/llama, api_base: \"http://10.0.0.11:8000/v1\" } } ]\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
