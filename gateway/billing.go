@@ -74,7 +74,9 @@ func (x *exchange) spendSoFar(t *attempt, now time.Time) error {
 	if x.tenant.conf == nil {
 		return nil
 	}
-	if v := x.g.usage.Check(now, x.tenant.name, x.tenant.conf.Team); v.Exhausted {
+	v := x.g.usage.Check(now, x.tenant.name, x.tenant.conf.Team)
+	there := x.bill.spill != "" && v.State.Budget.Then == usage.Spill && v.State.Budget.Spill == x.bill.spill
+	if v.Exhausted && !there { // one that began where its budget sends it goes on
 		return &budgetError{v.State}
 	}
 	return nil

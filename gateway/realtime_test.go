@@ -231,6 +231,47 @@ func TestABudgetEndsASession(t *testing.T) {
 	}
 }
 
+// A session that begins where a spent budget sends it goes on: its budget says so.
+func TestASpentBudgetSendsSessionsElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("a")
+		c.Backends[0].Price = config.Price{Input: 1e6, Output: 1e6}
+		k := key("mobile", "sk-right")
+		k.Budget = config.Budget{USD: 50, Per: "day", Then: config.Then{Spill: "cheap"}}
+		c.Keys = []config.Key{k}
+		cheap := c.Routes[0]
+		cheap.Models = []string{"cheap"}
+		c.Routes = append(c.Routes, cheap)
+		engine := &talker{talk: answerer}
+		h := open(t, c, map[string]http.Handler{"a": engine})
+		h.gateway.usage = usage.New(false)
+		h.gateway.usage.Configure(spendable(c), nil)
+		h.gateway.usage.Add(usage.Record{At: time.Now(), Of: usage.Of{Key: "mobile"}, Sums: usage.Sums{Cost: usage.Dollars(60)}})
+		s, _, err := h.session("/v1/realtime?model=chat", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer sk-right"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.SetReadLimit(1 << 20)
+		for i := range 4 {
+			if err := s.Write(t.Context(), websocket.MessageText, []byte(`{"type":"response.create"}`)); err != nil {
+				t.Fatalf("after %d answers: %v", i, err)
+			}
+			for range 2 {
+				if _, _, err := s.Read(t.Context()); err != nil {
+					t.Fatalf("after %d answers: %v", i, err)
+				}
+			}
+			<-time.After(time.Second)
+		}
+		_ = s.CloseNow()
+		<-time.After(10 * time.Second)
+		if engine.over() != 1 {
+			t.Error("the engine's session goes on")
+		}
+		h.idle()
+	})
+}
+
 // timeout is a context that ends soon.
 func timeout(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
