@@ -63,6 +63,10 @@ func (w *writer) schemaField(name string, key, v gjson.Result, null bool) {
 		if name == "defs" {
 			name = "$defs"
 		}
+		if !v.IsObject() { // it is wrong, and whoever reads it says so
+			w.rawField(name, v.Raw)
+			return
+		}
 		w.within(name, '{', '}', func() {
 			v.ForEach(func(key, v gjson.Result) bool {
 				w.next()
