@@ -194,7 +194,8 @@ func (s *source) runPool(ctx context.Context) {
 	for p, ok := receive(ctx, pools); ok; {
 		inner, stop := context.WithCancel(ctx)
 		var watching sync.WaitGroup
-		watching.Go(func() { s.watchPods(inner, p) })
+		of := p // p becomes the next one while these are watched
+		watching.Go(func() { s.watchPods(inner, of) })
 		p, ok = receive(ctx, pools)
 		stop()
 		watching.Wait()
