@@ -26,7 +26,7 @@ func playedAlready(_ context.Context, q api.PlanQuestion, offered map[string]flo
 	run := api.PlanRun{
 		Policy: "pacer", Factor: 1, MeasuredS: 540, WarmupS: 60, Holds: true, Kept: 1,
 		Routes:     []api.PlanRoute{{Route: "chat", Class: "interactive", MinTPS: 30, Goal: 0.99, Offered: int(offered["chat"]), Attainment: 1, TPS: api.PlanTPS{P10: 40, P50: api.Unknown()}}},
-		Backends:   []api.PlanBackend{{Backend: "h200", Utilisation: 0.4, Users: []api.PlanUsers{{MinTPS: 30, Users: 40}}, USDPerHour: api.Unknown()}},
+		Backends:   []api.PlanBackend{{Backend: "h200", Utilisation: 0.4, Mean: 16, Users: []api.PlanUsers{{MinTPS: 30, Users: 40}}, USDPerHour: api.Unknown()}},
 		USDPerHour: api.Unknown(),
 	}
 	return &api.Plan{Verdict: "It holds.", Now: run, Then: run, Curves: []api.PlanCurve{{Backend: "h200"}}, Notes: []string{}, TookS: 0.1}, nil

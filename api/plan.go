@@ -148,11 +148,15 @@ type PlanQuantiles struct {
 type PlanBackend struct {
 	Backend string `json:"backend"`
 
-	// Utilisation is the share of the time that it was in a step.
-	Utilisation float64 `json:"utilisation"`
+	// Mean is how many sequences were there on average, waiting or decoding, and
+	// Peak the most at once.
+	Mean float64 `json:"mean"`
+	Peak int     `json:"peak"`
 
-	// Peak is the most sequences there at once.
-	Peak int `json:"peak"`
+	// Utilisation is Mean over how many keep the highest floor that is promised
+	// here, by the curve that was played: above 1 more were there than keep it.
+	// null where no floor is promised, or nobody keeps it.
+	Utilisation Number `json:"utilisation"`
 
 	// Users are by floor, rising.
 	Users []PlanUsers `json:"users"`

@@ -28,7 +28,7 @@ type Mark struct {
 
 // MarkKinds are the words of Mark.Kind.
 func MarkKinds() []string {
-	words := []string{"start", "reload", "breaker"}
+	words := []string{"start", "reload", "breaker", "discovery"}
 	for _, k := range kinds[1:] {
 		words = append(words, k.mark)
 	}

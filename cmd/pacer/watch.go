@@ -22,7 +22,6 @@ const watchEvery = time.Second
 // watchAll feeds the history, and writes a line where something begins to be
 // wrong and one where it ends, until ctx ends.
 func (p *program) watchAll(ctx context.Context) error {
-	p.watch.Note(time.Now(), "start", "started, version "+currentBuild().Version)
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {

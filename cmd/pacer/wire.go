@@ -143,6 +143,7 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 	}
 	p.shared.replica = hex.EncodeToString(id[:])
 	p.remember(cfg.StateDir)
+	p.watch.Note(time.Now(), "start", "started, version "+currentBuild().Version)
 	if err := p.sharing(cfg); err != nil {
 		return nil, err
 	}

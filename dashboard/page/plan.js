@@ -6,7 +6,7 @@ import { digits, none, percent, plain, plural, rate, seconds, whole } from "./fo
 
 const askEvery = 400; // ms
 const shownRows = 12;
-const heads = { routes: ["Route", "Kept", "Goal", "Shed", "TPS p10", "Floor", "TTFT p99"], backends: ["Backend", "Busy", "Peak"] };
+const heads = { routes: ["Route", "Kept", "Goal", "Shed", "TPS p10", "Floor", "TTFT p99"], backends: ["Backend", "Full", "Peak"] };
 
 // options keeps the choices of a select, and what is chosen.
 function options(select, names, first) {
@@ -34,7 +34,7 @@ function routeRows({ now, then }) {
 function backendRows({ now, then }) {
   const before = new Map(now.backends.map((b) => [b.backend, b]));
   const gone = now.backends.filter((b) => !then.backends.some((x) => x.backend === b.backend));
-  const busy = [...then.backends].sort((a, b) => b.utilisation - a.utilisation);
+  const busy = [...then.backends].sort((a, b) => (b.utilisation ?? 0) - (a.utilisation ?? 0));
   return [
     ...gone.map((b) => h("tr", null, h("th", { scope: "row" }, b.backend), h("td", null, arrow(percent(b.utilisation), "gone")), h("td", null, arrow(whole(b.peak), none)))),
     ...busy.map((b) => {

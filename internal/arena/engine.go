@@ -27,7 +27,8 @@ type engine struct {
 
 	cap                        int // that somebody who knew would have set, see LeastCapped
 	peakM                      int
-	busy                       time.Duration // of all ranks together
+	held                       time.Duration // len(visits) over the time that was counted, until heldTo
+	heldTo                     time.Duration
 	promptTokens, outputTokens int
 	cachedTokens               int // of promptTokens
 }
@@ -36,7 +37,6 @@ type engine struct {
 type rank struct {
 	engine *engine
 	sim    *sim.Engine
-	stepAt time.Duration
 	count  int // sequences that run or wait here
 }
 
@@ -87,6 +87,7 @@ func (e *engine) submit(v *visit) bool {
 		return false
 	}
 	v.seat.engine, v.seat.rank, v.seat.sequence = e, r, s
+	e.hold()
 	v.seat.slot = len(e.visits)
 	e.visits = append(e.visits, v)
 	e.peakM = max(e.peakM, len(e.visits))
@@ -117,14 +118,13 @@ func (r *rank) cancel(s *sim.Sequence) {
 // plan enters the end of the step that has begun.
 func (r *rank) plan() {
 	if due, busy := r.sim.Next(); busy {
-		w := r.engine.world
-		r.stepAt = w.now
-		w.agenda.enter(due.Sub(epoch), r)
+		r.engine.world.agenda.enter(due.Sub(epoch), r)
 	}
 }
 
 // leave takes v, which has ended, off the list.
 func (e *engine) leave(v *visit) {
+	e.hold()
 	last := len(e.visits) - 1
 	e.visits[v.seat.slot] = e.visits[last]
 	e.visits[v.seat.slot].seat.slot = v.seat.slot
@@ -140,7 +140,6 @@ func (r *rank) fire(w *world) {
 	if !busy || due.After(w.clock) || e.dead {
 		return // a step of an engine that was killed meanwhile
 	}
-	e.work(r.stepAt, w.now)
 	step := r.sim.Step(w.clock)
 	r.plan()
 	counted := w.now >= w.s.Warmup && w.now < w.s.Duration
@@ -166,11 +165,13 @@ func (r *rank) fire(w *world) {
 	}
 }
 
-// work counts the part of a step that lies in the time that is measured.
-func (e *engine) work(from, to time.Duration) {
-	from, to = max(from, e.world.s.Warmup), min(to, e.world.s.Duration)
-	if to > from {
-		e.busy += to - from
+// hold counts for how long how many were here, within the time that is measured.
+// It is called before their number changes.
+func (e *engine) hold() {
+	w := e.world
+	if to := min(w.now, w.s.Duration); to > e.heldTo {
+		e.held += time.Duration(len(e.visits)) * max(0, to-max(e.heldTo, w.s.Warmup))
+		e.heldTo = to
 	}
 }
 
@@ -189,11 +190,7 @@ func (e *engine) kill() {
 		return
 	}
 	e.dead = true
-	for _, r := range e.ranks {
-		if _, busy := r.sim.Next(); busy {
-			e.work(r.stepAt, e.world.now)
-		}
-	}
+	e.hold()
 	victims := e.visits
 	e.visits = nil
 	for _, v := range victims {
@@ -225,9 +222,9 @@ func (e *engine) floor() float64 {
 func (e *engine) result() BackendResult {
 	w := e.world
 	measured := w.s.Duration - w.s.Warmup
-	busy := e.busy / time.Duration(len(e.ranks))
+	e.hold()
 	r := BackendResult{
-		Backend: e.conf.Name, Busy: busy, Utilisation: busy.Seconds() / measured.Seconds(), PeakM: e.peakM,
+		Backend: e.conf.Name, MeanM: e.held.Seconds() / measured.Seconds(), PeakM: e.peakM,
 		Floor: e.floor(), PromptTokens: e.promptTokens, CachedTokens: e.cachedTokens, OutputTokens: e.outputTokens,
 		TokensUSD: (float64(e.promptTokens)*e.conf.Price.Input + float64(e.outputTokens)*e.conf.Price.Output) / 1e6,
 		HourUSD:   e.conf.USDPerHour * measured.Hours(),

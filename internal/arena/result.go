@@ -99,9 +99,8 @@ var PromptClasses = [...]int{256, 1024, 4096, math.MaxInt}
 type BackendResult struct {
 	Backend string
 
-	Busy        time.Duration // in steps, within the time that was counted
-	Utilisation float64       // Busy over that time
-	PeakM       int           // most sequences there at once
+	MeanM float64 // sequences there, on average over the time that was counted
+	PeakM int     // most of them at once
 
 	// Floor is the highest that a route promises here, 0 if none. Users is how
 	// many streams keep it by the curve that was learned, TrueUsers by the true

@@ -201,8 +201,11 @@ func (p *plan) describeRoute(r *arena.RouteResult) Route {
 func (p *plan) describeBackend(r *played, i int, b *arena.BackendResult, hours float64) Backend {
 	m := r.fleet[i]
 	out := Backend{
-		Backend: b.Backend, Utilisation: b.Utilisation, Peak: b.PeakM, OutputTokens: b.OutputTokens, Users: []Users{},
-		USDPerHour: api.Unknown(), TokensUSDPerHour: api.Unknown(),
+		Backend: b.Backend, Mean: b.MeanM, Peak: b.PeakM, OutputTokens: b.OutputTokens, Users: []Users{},
+		Utilisation: api.Unknown(), USDPerHour: api.Unknown(), TokensUSDPerHour: api.Unknown(),
+	}
+	if b.Floor > 0 && b.TrueUsers > 0 {
+		out.Utilisation = api.Number(b.MeanM / float64(b.TrueUsers))
 	}
 	if m.hour > 0 {
 		out.USDPerHour = api.Number(m.hour)

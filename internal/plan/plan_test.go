@@ -55,7 +55,7 @@ func TestPlanReport(t *testing.T) {
 		}
 		for i, b := range backends {
 			r.Backends = append(r.Backends, arena.BackendResult{
-				Backend: b, Utilisation: 0.9987, PeakM: 60 + 10*i, OutputTokens: 926_763 / (i + 1), TokensUSD: 0.5 / float64(i+1),
+				Backend: b, MeanM: 45.5, Floor: 40, TrueUsers: 50 - 10*i, PeakM: 60 + 10*i, OutputTokens: 926_763 / (i + 1), TokensUSD: 0.5 / float64(i+1),
 			})
 		}
 		return r

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/report"
 )
 
@@ -186,8 +185,8 @@ func promise(r *Route) string {
 func printBackends(w io.Writer, runs []Run, width int) {
 	fmt.Fprintln(w)
 	t := report.Table{
-		Head: []string{"backend", "policy", "busy", "peak", "users at a floor", "tok/s", "USD/h", "USD/M tokens", "by price USD/h"}, Left: 2,
-		Drop: []string{"by price USD/h", "tok/s"},
+		Head: []string{"backend", "policy", "full", "mean", "peak", "users at a floor", "tok/s", "USD/h", "USD/M tokens", "by price USD/h"}, Left: 2,
+		Drop: []string{"by price USD/h", "mean", "tok/s"},
 	}
 	priced := slices.ContainsFunc(runs, func(r Run) bool { return r.TokensUSDPerHour.Known() })
 	if !priced {
@@ -205,10 +204,10 @@ func printBackends(w io.Writer, runs []Run, width int) {
 				users = append(users, fmt.Sprintf("%s%d at %s", least, u.Users, report.Brief(u.MinTPS)))
 			}
 			tokens += b.OutputTokens
-			t.Add(b.Backend, r.Policy, report.Percent(api.Number(b.Utilisation)), strconv.Itoa(b.Peak), strings.Join(users, ", "),
+			t.Add(b.Backend, r.Policy, report.Percent(b.Utilisation), fmt.Sprintf("%.1f", b.Mean), strconv.Itoa(b.Peak), strings.Join(users, ", "),
 				fmt.Sprintf("%.0f", float64(b.OutputTokens)/r.MeasuredS), report.Figure(b.USDPerHour, 2), report.Figure(b.USDPerMillionOutputTokens, 3), report.Figure(b.TokensUSDPerHour, 2))
 		}
-		t.Add("all", r.Policy, "", "", "", fmt.Sprintf("%.0f", float64(tokens)/r.MeasuredS),
+		t.Add("all", r.Policy, "", "", "", "", fmt.Sprintf("%.0f", float64(tokens)/r.MeasuredS),
 			report.Figure(r.USDPerHour, 2), report.Figure(r.USDPerMillionOutputTokens, 3), report.Figure(r.TokensUSDPerHour, 2))
 	}
 	t.Print(w, width)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pacer-dev/pacer/api"
@@ -128,19 +129,19 @@ func TestPacedRests(t *testing.T) {
 	w.describeLoad(&l)
 	l.duration = w.length(l.generator.Rate)
 	load, _, _ := l.at(1)
-	var worked, rested time.Duration
-	last := time.Now()
-	for range paced(t.Context(), load, 1) {
-		rested += time.Since(last)
-		began := time.Now()
-		for time.Since(began) < time.Millisecond { // the arena at work
+	synctest.Test(t, func(t *testing.T) {
+		var worked, rested time.Duration
+		last := time.Now()
+		for range paced(t.Context(), load, 1) {
+			rested += time.Since(last)
+			<-time.After(time.Millisecond) // the arena at work
+			worked += time.Millisecond
+			if last = time.Now(); worked == 101*time.Millisecond {
+				break
+			}
 		}
-		worked += time.Since(began)
-		if last = time.Now(); worked > 100*time.Millisecond {
-			break
+		if rested != worked-time.Millisecond {
+			t.Errorf("worked %v and rested %v; want as much rest as work", worked, rested)
 		}
-	}
-	if rested < worked*9/10 {
-		t.Errorf("worked %v and rested %v; want as much rest as work", worked, rested)
-	}
+	})
 }
