@@ -249,8 +249,16 @@ func (in *reader) geminiCall(path string, v gjson.Result, p *Part) {
 	} else if !args.IsObject() {
 		in.refuse(path+".args", "%s.args must be an object.", path)
 	}
+	if len(in.open) >= maxOpenCalls {
+		in.refuse(path, "More than %d functionCalls have no functionResponse.", maxOpenCalls)
+		return
+	}
 	in.open = append(in.open, openCall{p.ID, p.Name})
 }
+
+// maxOpenCalls bounds the calls without a result: each result is looked for among
+// them.
+const maxOpenCalls = 1024
 
 // openCall is a call of a tool whose result has not been read yet.
 type openCall struct{ id, name string }

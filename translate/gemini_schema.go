@@ -11,25 +11,29 @@ import (
 // and examples.
 func jsonSchemaOf(v gjson.Result) string {
 	w := writer{}
-	w.jsonSchema(v)
+	w.jsonSchema(v, 0)
 	return string(w.b)
 }
 
-func (w *writer) jsonSchema(v gjson.Result) {
-	if !v.IsObject() { // true and false are schemas, too
+// maxSchema is how deep a schema is looked into. Each level is read once more by the
+// one above it. What lies deeper goes up as it is.
+const maxSchema = 32
+
+func (w *writer) jsonSchema(v gjson.Result, depth int) {
+	if !v.IsObject() || depth > maxSchema { // true and false are schemas, too
 		w.raw(v.Raw)
 		return
 	}
 	null := googles(v, "nullable").Bool()
 	w.object(func() {
 		v.ForEach(func(key, v gjson.Result) bool {
-			w.schemaField(camel(key.Str), key, v, null)
+			w.schemaField(camel(key.Str), key, v, null, depth+1)
 			return true
 		})
 	})
 }
 
-func (w *writer) schemaField(name string, key, v gjson.Result, null bool) {
+func (w *writer) schemaField(name string, key, v gjson.Result, null bool, depth int) {
 	switch name {
 	case "nullable", "propertyOrdering", "example":
 	case "type":
@@ -51,11 +55,11 @@ func (w *writer) schemaField(name string, key, v gjson.Result, null bool) {
 		}
 	case "items", "additionalProperties":
 		w.key(name)
-		w.jsonSchema(v)
+		w.jsonSchema(v, depth)
 	case "anyOf", "oneOf", "allOf", "prefixItems":
 		w.within(name, '[', ']', func() {
 			v.ForEach(func(_, v gjson.Result) bool {
-				w.jsonSchema(v)
+				w.jsonSchema(v, depth)
 				return true
 			})
 		})
@@ -71,7 +75,7 @@ func (w *writer) schemaField(name string, key, v gjson.Result, null bool) {
 			v.ForEach(func(key, v gjson.Result) bool {
 				w.next()
 				w.b = append(append(w.b, key.Raw...), ':')
-				w.jsonSchema(v)
+				w.jsonSchema(v, depth)
 				return true
 			})
 		})
