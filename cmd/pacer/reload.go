@@ -77,8 +77,8 @@ func (p *program) follow(ctx context.Context, base *config.Config, load func() (
 		}
 		if err == nil {
 			base = next
-			engines.Keep(base)
 		}
+		engines.Keep(base) // nobody watches what a refused configuration named
 		p.systemd.ready()
 		p.say(err)
 	}

@@ -173,6 +173,9 @@ func (m *mirror[T, P]) watch(ctx context.Context) error {
 		return errGone
 	}
 	if err != nil {
+		if refused(err) {
+			m.version = ""
+		}
 		return fmt.Errorf("watch %s: %w", m.path, err)
 	}
 	defer body.Close()
@@ -190,6 +193,20 @@ func (m *mirror[T, P]) watch(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// refused reports whether a server that was not too busy refused to watch. A version
+// that it does not know yet, after its store was put back, is 504.
+func refused(err error) bool {
+	var status *statusError
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch status.code {
+	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable:
+		return false
+	}
+	return true
 }
 
 // take takes in one event.

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -153,7 +154,7 @@ func (n *notes) readOne(ctx context.Context, p podRef) bool {
 	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
 	var is pod
-	err := n.client.read(ctx, "/api/v1/namespaces/"+n.namespace+"/pods/"+p.name, nil, &is)
+	err := n.client.read(ctx, "/api/v1/namespaces/"+n.namespace+"/pods/"+url.PathEscape(p.name), nil, &is)
 	if err != nil && !isStatus(err, http.StatusForbidden) && !isStatus(err, http.StatusNotFound) {
 		return false
 	}
