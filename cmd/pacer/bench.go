@@ -331,17 +331,9 @@ func (o *benchOptions) write(out io.Writer, answer *bench.Answer) error {
 
 // runCompare puts two results side by side.
 func (o *benchOptions) runCompare(out io.Writer, files []string) error {
-	var answers []*bench.Answer
-	for _, name := range files {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return report.Usage(fmt.Errorf("bench --compare: %w", err))
-		}
-		a, err := bench.Read(name, data)
-		if err != nil {
-			return report.Usage(fmt.Errorf("bench --compare: %w", err))
-		}
-		answers = append(answers, a)
+	answers, err := readAnswers("bench --compare", files)
+	if err != nil {
+		return err
 	}
 	changes := bench.Compare(answers[0], answers[1])
 	if len(changes) == 0 {
@@ -351,4 +343,20 @@ func (o *benchOptions) runCompare(out io.Writer, files []string) error {
 		return report.JSON(out, changes)
 	}
 	return bench.PrintChanges(out, answers[0], answers[1], changes)
+}
+
+// readAnswers reads results of pacer bench --json; what names whose they are in errors.
+func readAnswers(what string, files []string) (answers []*bench.Answer, err error) {
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, report.Usage(fmt.Errorf("%s: %w", what, err))
+		}
+		a, err := bench.Read(name, data)
+		if err != nil {
+			return nil, report.Usage(fmt.Errorf("%s: %w", what, err))
+		}
+		answers = append(answers, a)
+	}
+	return answers, nil
 }

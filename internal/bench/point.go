@@ -56,8 +56,10 @@ func pointOf(l Level, all []timed, lasted time.Duration, o *Options) (Point, err
 	window := o.Duration
 	if o.Requests > 0 {
 		window = lasted
-	} else if !slices.ContainsFunc(measured, func(r timed) bool { return r.Tokens > r.First }) {
-		measured, window = all, o.Warmup+o.Duration // streams are longer than the level
+	} else if !slices.ContainsFunc(measured, func(r timed) bool { return r.Outcome == loadgen.Done && r.Tokens > r.First }) {
+		// Streams are longer than the level: of those that began within it there are
+		// only the first tokens, and nobody has said how many an event had.
+		measured, window = all, o.Warmup+o.Duration
 	}
 	perEvent := tokensPerEvent(measured)
 	var ttft, tpot, e2e []float64
