@@ -241,6 +241,25 @@ func TestALevelOfSoManyRequests(t *testing.T) {
 	}
 }
 
+// Streams that are longer than the level: those that begin within it have hardly
+// begun when it ends, so all of them count.
+func TestALevelShorterThanItsStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := engine(t, sim.Options{Names: []string{"m"}, Model: sim.Model{A: 0.01, D: 0.001}, Noise: -1})
+		o := Options{
+			Base: "http://engine/v1", Model: "m", Users: []int{4}, Duration: 2 * time.Second, Warmup: 200 * time.Millisecond, Repeats: 1,
+			Prompt: fixed(10), Output: fixed(200), HTTP: client,
+		}
+		a, err := o.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := a.Points[0]; math.Abs(p.TPS-100) > 3 || p.Tokens < 4*190 {
+			t.Errorf("%+v, want 100 tokens/s, by all four streams", p)
+		}
+	})
+}
+
 func TestKnee(t *testing.T) {
 	points := func(all ...float64) (out []Point) {
 		for i, a := range all {
