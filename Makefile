@@ -38,7 +38,7 @@ notices: ## cmd/pacer/licenses.txt anew, from the modules in the program
 	$(GO) test -count=1 -run '^TestLicenses$$' ./cmd/pacer -update
 
 test: deps ## every test, with the race detector
-	$(GO) test $(TESTFLAGS) ./...
+	@.ci/race-test $(GO) test $(TESTFLAGS)
 
 sdk: ## the official SDKs for Go, Python and Node, OpenTelemetry's collector, Compose's library and a real Envoy, with the built program
 	@sh deploy/test-deps.sh sdk
