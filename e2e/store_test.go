@@ -66,4 +66,25 @@ func TestCurvesOutliveAGatewayWithoutRedis(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "curves.json.unreadable")); err != nil || !strings.Contains(gateway.Log(), "learned anew") {
 		t.Errorf("%v; the log:\n%s", err, gateway.Log())
 	}
+	if code := gateway.Stop(syscall.SIGTERM); code != 0 {
+		t.Fatalf("ended with %d:\n%s", code, gateway.Log())
+	}
+
+	// What only cannot be read, as on a failing disk, is neither moved nor written over.
+	hidden := filepath.Join(dir, "curves.json")
+	for _, name := range []string{hidden, filepath.Join(dir, "curves.json.unreadable")} {
+		if err := os.RemoveAll(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(hidden, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	gateway = proctest.Start(t, nil, "serve", "-c", file)
+	load(t, gateway, 1, 1)
+	gateway.Stop(syscall.SIGTERM)
+	_, moved := os.Stat(filepath.Join(dir, "curves.json.unreadable"))
+	if there, err := os.Stat(hidden); err != nil || !there.IsDir() || moved == nil || !strings.Contains(gateway.Log(), "stays as it is") {
+		t.Errorf("what stood there: %v; moved aside: %v; the log:\n%s", err, moved == nil, gateway.Log())
+	}
 }

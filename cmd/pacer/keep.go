@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -87,8 +88,9 @@ func (p *program) keepFile(ctx context.Context, every time.Duration, what, dir s
 }
 
 // rememberCurves takes over the curves that are kept in state_dir, for a gateway without
-// Redis. What cannot be read is moved aside.
-func (p *program) rememberCurves(store *learn.Memory, dir string) {
+// Redis. What is no such file is moved aside. What a failing disk or missing rights hide
+// may be whole: it stays, and false says that nothing may be written over it.
+func (p *program) rememberCurves(store *learn.Memory, dir string) (keep bool) {
 	path := storemove.CurvesFile(dir)
 	atomicfile.Clean(path)
 	file, err := curvesfile.Load(path)
@@ -96,18 +98,23 @@ func (p *program) rememberCurves(store *learn.Memory, dir string) {
 	if err == nil && file != nil {
 		sums, err = file.Sums()
 	}
+	if hidden := (*fs.PathError)(nil); errors.As(err, &hidden) {
+		p.log.Error("the curves of before cannot be read, and are learned anew; their file stays as it is, and this gateway keeps none", "file", path, "error", err)
+		return false
+	}
 	if err != nil {
 		aside := path + ".unreadable"
 		err = errors.Join(err, os.Rename(path, aside))
 		p.log.Error("the curves of before cannot be used, and are learned anew; the file is moved aside", "file", aside, "error", err)
-		return
+		return true
 	}
 	if len(sums) == 0 {
-		return
+		return true
 	}
 	if _, err := store.Adopt(context.Background(), sums, true); err == nil {
 		p.log.Info("the curves of before go on", "file", path, "targets", len(sums), "saved", file.Saved)
 	}
+	return true
 }
 
 // learnAndKeep runs learn and keeps its curves in dir. They are written once more when

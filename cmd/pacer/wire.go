@@ -292,8 +292,9 @@ func (p *program) sharing(cfg *config.Config) error {
 	}
 	run := loop.Run
 	if cfg.Store.Memory && cfg.StateDir != "" {
-		p.rememberCurves(memory, cfg.StateDir)
-		run = p.learnAndKeep(run, memory, cfg.StateDir)
+		if p.rememberCurves(memory, cfg.StateDir) {
+			run = p.learnAndKeep(run, memory, cfg.StateDir)
+		}
 	}
 	p.loops = append(p.loops, run)
 	return nil

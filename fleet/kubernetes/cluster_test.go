@@ -35,6 +35,7 @@ type server struct {
 }
 
 type watching struct {
+	path  string
 	query string
 	lines chan string // "" ends the watch cleanly
 	cut   chan struct{}
@@ -89,7 +90,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"metadata":{"resourceVersion":"%d"},"items":[%s]}`, version, list)
 		return
 	}
-	one := &watching{query: r.URL.RawQuery, lines: make(chan string), cut: make(chan struct{})}
+	one := &watching{path: r.URL.Path, query: r.URL.RawQuery, lines: make(chan string), cut: make(chan struct{})}
 	_ = http.NewResponseController(w).Flush()
 	s.opened <- one
 	for {
@@ -340,6 +341,37 @@ func TestEnginesOfAPool(t *testing.T) {
 			until(t, c, b, "four-8000 10.0.0.4:8000, four-8001 10.0.0.4:8001", true)
 		})
 	}
+}
+
+// Where the cluster has both groups, the pool is found in whichever has it, and that of
+// the newer group is the one to go by. A group that may not be read is as one that is not
+// there.
+func TestAPoolInEitherGroup(t *testing.T) {
+	const (
+		newer = "/apis/inference.networking.k8s.io/v1/namespaces/serving/inferencepools"
+		older = "/apis/inference.networking.x-k8s.io/v1alpha2/namespaces/serving/inferencepools"
+	)
+	s := newServer(t)
+	s.lists[newer] = `{"metadata":{"name":"other","resourceVersion":"5"},"spec":{"selector":{"matchLabels":{"app":"other"}},"targetPorts":[{"number":1}]}}`
+	s.lists[older] = `{"metadata":{"name":"llama","resourceVersion":"5"},"spec":{"selector":{"app":"vllm"},"targetPortNumber":8000}}`
+	s.lists["/api/v1/namespaces/serving/pods"] = `{"metadata":{"name":"one","uid":"u"},"status":{"phase":"Running","podIP":"10.0.0.1","conditions":[{"type":"Ready","status":"True"}]}}`
+	c := New(Options{})
+	c.pause = time.Millisecond
+	t.Cleanup(c.Close)
+	b := backendOf(config.Kubernetes{Pool: "llama", Namespace: "serving", API: s.URL})
+	until(t, c, b, "one 10.0.0.1:8000", false)
+	of := map[string]*watching{}
+	for range 3 {
+		w := next(t, s)
+		of[w.path] = w
+	}
+	of[newer].send("ADDED", `{"metadata":{"name":"llama","resourceVersion":"8"},"spec":{"selector":{"matchLabels":{"app":"vllm"}},"targetPorts":[{"number":9000}]}}`)
+	until(t, c, b, "one 10.0.0.1:9000", false)
+	of[older].send("DELETED", `{"metadata":{"name":"llama","resourceVersion":"9"}}`)
+	of[newer].send("MODIFIED", `{"metadata":{"name":"llama","resourceVersion":"10"},"spec":{"selector":{"matchLabels":{"app":"vllm"}},"targetPorts":[{"number":9001}]}}`)
+	until(t, c, b, "one 10.0.0.1:9001", false)
+	of[newer].send("DELETED", `{"metadata":{"name":"llama","resourceVersion":"11"}}`)
+	until(t, c, b, "one 10.0.0.1:9001", true)
 }
 
 // An endpoint in two slices is one engine: by IPv4, and ending if either says so.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -181,87 +180,6 @@ func family(address string) int {
 	}
 	return 6
 }
-
-// poolGroups are where an InferencePool may be, the newer first.
-var poolGroups = []string{"inference.networking.k8s.io/v1", "inference.networking.x-k8s.io/v1alpha2"}
-
-// runPool watches the pool, and the pods that it selects.
-func (s *source) runPool(ctx context.Context) {
-	pools := make(chan inferencePool)
-	var all sync.WaitGroup
-	defer all.Wait()
-	all.Go(func() { s.watchPool(ctx, pools) })
-	for p, ok := receive(ctx, pools); ok; {
-		inner, stop := context.WithCancel(ctx)
-		var watching sync.WaitGroup
-		of := p // p becomes the next one while these are watched
-		watching.Go(func() { s.watchPods(inner, of) })
-		p, ok = receive(ctx, pools)
-		stop()
-		watching.Wait()
-	}
-}
-
-// receive waits for the next pool; false = ctx has ended.
-func receive(ctx context.Context, pools <-chan inferencePool) (inferencePool, bool) {
-	select {
-	case <-ctx.Done():
-		return inferencePool{}, false
-	case p := <-pools:
-		return p, true
-	}
-}
-
-// watchPool sends the pool whenever it selects otherwise.
-func (s *source) watchPool(ctx context.Context, to chan<- inferencePool) {
-	var last string
-	for group := 0; ctx.Err() == nil; group++ {
-		inner, cancel := context.WithCancel(ctx)
-		m := &mirror[inferencePool, *inferencePool]{
-			client: s.client, pause: s.pause, path: "/apis/" + poolGroups[group%len(poolGroups)] + "/namespaces/" + s.namespace + "/inferencepools",
-			query: url.Values{"fieldSelector": {"metadata.name=" + s.at.where.Pool}},
-		}
-		m.heard = func(err error) {
-			if isStatus(err, http.StatusNotFound) { // this cluster has no such kind; maybe the other one
-				cancel()
-				if group%len(poolGroups) == 0 {
-					return
-				}
-			}
-			if err == nil && len(m.objects) == 0 {
-				return // changed has said so
-			}
-			s.hear("pool", err)
-		}
-		m.changed = func(objects map[string]inferencePool) {
-			p, there := objects[s.at.where.Pool]
-			if !there || len(p.Spec.Selector) == 0 || len(p.ports()) == 0 {
-				s.hear("pool", fmt.Errorf("there is no InferencePool %s in %s with a selector and a port", s.at.where.Pool, s.namespace))
-				return
-			}
-			s.hear("pool", nil)
-			if now := fmt.Sprint(p.Spec.Selector, p.ports()); now != last {
-				last = now
-				select {
-				case to <- p:
-				case <-ctx.Done():
-				}
-			}
-		}
-		m.run(inner)
-		cancel()
-		if group%len(poolGroups) != 0 { // neither is there
-			select {
-			case <-ctx.Done():
-			case <-time.After(noPoolRetry * s.pause):
-			}
-		}
-	}
-}
-
-// noPoolRetry is how many pauses later it is looked again in a cluster that has no
-// InferencePools.
-const noPoolRetry = 20
 
 // watchPods watches the pods of p until ctx ends.
 func (s *source) watchPods(ctx context.Context, p inferencePool) {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +23,15 @@ const passing = time.Minute
 
 // mostElements bounds what one key may hold that is taken along.
 const mostElements = 1 << 20
+
+const (
+	// perCommand is how many elements one command writes: a server does nothing else
+	// while it does.
+	perCommand = 1000
+
+	// besideLife is how long a part of a key lives that nobody goes on with.
+	besideLife = 10 * time.Minute
+)
 
 // Migrated counts what became of the keys of a store.
 type Migrated struct {
@@ -115,47 +126,85 @@ func escapeGlob(s string) string {
 // copy takes one key over under its new name, unless it is there. It is read by its type,
 // not dumped: a dump of a newer server is nothing to an older one.
 func (m *Migrated) copy(ctx context.Context, old, next *redisconn.Client, key, renamed string) error {
-	var write func(context.Context, redis.Pipeliner)
+	var pieces []piece
 	var life time.Duration
 	err := old.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
 		if life, err = rdb.PTTL(ctx, key).Result(); err != nil {
 			return err
 		}
-		write, err = read(ctx, rdb, key, renamed)
+		pieces, err = read(ctx, rdb, key)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.From, err)
 	}
-	if write == nil || life >= 0 && life < passing { // -1 = it stays for good
+	if len(pieces) == 0 || life >= 0 && life < passing { // -1 = it stays for good
 		m.Passing++
 		return nil
 	}
-	err = next.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
-		if there, err := rdb.Exists(ctx, renamed).Result(); err != nil || there > 0 {
-			m.Left += int(there)
-			return err
-		}
-		_, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			write(ctx, p)
-			if life >= 0 {
-				p.PExpire(ctx, renamed, life)
-			}
-			return nil
-		})
-		if err == nil {
-			m.Copied++
-		}
-		return err
-	})
-	if err != nil {
+	moved, err := put(ctx, next, renamed, pieces, life)
+	switch {
+	case err != nil:
 		return fmt.Errorf("%s: %w", m.To, err)
+	case moved:
+		m.Copied++
+	default:
+		m.Left++
 	}
 	return nil
 }
 
-// read reads key and returns what writes it again under another name; nil = it is gone.
-func read(ctx context.Context, rdb redis.UniversalClient, key, renamed string) (func(context.Context, redis.Pipeliner), error) {
+// put makes a key of pieces, unless it is there. They are written beside it, each in an
+// exchange of its own, and put there whole. A life below 0 is one without an end.
+func put(ctx context.Context, next *redisconn.Client, key string, pieces []piece, life time.Duration) (moved bool, err error) {
+	beside := key + ":moving" // in the same slot of a cluster
+	there := false
+	err = next.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
+		n, err := rdb.Exists(ctx, key).Result()
+		if there = n > 0; err != nil || there {
+			return err
+		}
+		return rdb.Del(ctx, beside).Err() // what a move that broke off has left
+	})
+	if err != nil || there {
+		return false, err
+	}
+	for _, write := range pieces {
+		err := next.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
+			_, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+				write(ctx, p, beside)
+				p.PExpire(ctx, beside, besideLife)
+				return nil
+			})
+			return err
+		})
+		if err != nil {
+			return false, err
+		}
+	}
+	err = next.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
+		var renamed *redis.BoolCmd
+		_, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			if life < 0 {
+				p.Persist(ctx, beside)
+			} else {
+				p.PExpire(ctx, beside, life)
+			}
+			renamed = p.RenameNX(ctx, beside, key)
+			p.Del(ctx, beside) // where somebody else was first
+			return nil
+		})
+		moved = err == nil && renamed.Val()
+		return err
+	})
+	return moved, err
+}
+
+// piece writes a part of what one key holds.
+type piece func(ctx context.Context, to redis.Pipeliner, key string)
+
+// read reads key and returns what writes it again; nil = it is gone.
+func read(ctx context.Context, rdb redis.UniversalClient, key string) ([]piece, error) {
 	kind, err := rdb.Type(ctx, key).Result()
 	if err != nil {
 		return nil, err
@@ -165,28 +214,41 @@ func read(ctx context.Context, rdb redis.UniversalClient, key, renamed string) (
 		return nil, nil
 	case "string":
 		text, err := rdb.Get(ctx, key).Result()
-		return func(ctx context.Context, p redis.Pipeliner) { p.Set(ctx, renamed, text, 0) }, err
+		return []piece{func(ctx context.Context, p redis.Pipeliner, key string) { p.Set(ctx, key, text, 0) }}, err
 	case "hash":
 		fields, err := rdb.HGetAll(ctx, key).Result()
-		return func(ctx context.Context, p redis.Pipeliner) { p.HSet(ctx, renamed, fields) }, tooMany(err, len(fields))
+		return inPieces(slices.Collect(maps.Keys(fields)), err, func(ctx context.Context, p redis.Pipeliner, key string, names []string) {
+			words := make([]string, 0, 2*len(names))
+			for _, name := range names {
+				words = append(words, name, fields[name])
+			}
+			p.HSet(ctx, key, words)
+		})
 	case "set":
 		members, err := rdb.SMembers(ctx, key).Result()
-		return func(ctx context.Context, p redis.Pipeliner) { p.SAdd(ctx, renamed, anys(members)...) }, tooMany(err, len(members))
+		return inPieces(members, err, func(ctx context.Context, p redis.Pipeliner, key string, some []string) { p.SAdd(ctx, key, anys(some)...) })
 	case "zset":
 		members, err := rdb.ZRangeWithScores(ctx, key, 0, -1).Result()
-		return func(ctx context.Context, p redis.Pipeliner) { p.ZAdd(ctx, renamed, members...) }, tooMany(err, len(members))
+		return inPieces(members, err, func(ctx context.Context, p redis.Pipeliner, key string, some []redis.Z) { p.ZAdd(ctx, key, some...) })
 	case "list":
 		elements, err := rdb.LRange(ctx, key, 0, -1).Result()
-		return func(ctx context.Context, p redis.Pipeliner) { p.RPush(ctx, renamed, anys(elements)...) }, tooMany(err, len(elements))
+		return inPieces(elements, err, func(ctx context.Context, p redis.Pipeliner, key string, some []string) { p.RPush(ctx, key, anys(some)...) })
 	}
 	return nil, fmt.Errorf("a key of type %s, which no version of Pacer writes", kind)
 }
 
-func tooMany(err error, n int) error {
-	if err == nil && n > mostElements {
-		return fmt.Errorf("it has %d elements; no version of Pacer writes more than %d", n, mostElements)
+// inPieces are those that write all of a list.
+func inPieces[T any](list []T, err error, write func(context.Context, redis.Pipeliner, string, []T)) (pieces []piece, _ error) {
+	if err == nil && len(list) > mostElements {
+		err = fmt.Errorf("it has %d elements; no version of Pacer writes more than %d", len(list), mostElements)
 	}
-	return err
+	if err != nil {
+		return nil, err
+	}
+	for some := range slices.Chunk(list, perCommand) {
+		pieces = append(pieces, func(ctx context.Context, p redis.Pipeliner, key string) { write(ctx, p, key, some) })
+	}
+	return pieces, nil
 }
 
 func anys(list []string) []any {

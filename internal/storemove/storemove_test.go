@@ -176,7 +176,9 @@ func TestFilesThatCannotBe(t *testing.T) {
 // Every kind of key goes to the other store under the new prefix, with its life; what is
 // there stays, what lives for seconds is left, and keys of others are not touched.
 func TestMigrateTakesEverything(t *testing.T) {
-	from, to := redistest.Start(t), redistest.Start(t)
+	// The new server takes nothing of more than a megabyte at once, which one hash is.
+	const huge = 40_000
+	from, to := redistest.Start(t), redistest.Start(t, "--client-query-buffer-limit", "1mb")
 	old, next := onRedis(t, from, "pacer"), onRedis(t, to, "team:pacer")
 	stock(t, old, learned(25*time.Millisecond))
 	from.Do("SET", "pacer:{s}:text", "x", "EX", "3600")
@@ -184,11 +186,13 @@ func TestMigrateTakesEverything(t *testing.T) {
 	from.Do("SADD", "pacer:{s}:set", "1", "2")
 	from.Do("ZADD", "pacer:{s}:zset", "1.5", "a", "2", "b")
 	from.Do("HSET", "pacer:{s}:there", "old", "1")
+	from.Do("EVAL", "for i = 1, ARGV[1] do redis.call('HSET', KEYS[1], i, string.rep('x', 50) .. i) end", "1", "pacer:{s}:huge", huge)
+	from.Do("SET", "pacer:{s}:good", "for good")
 	from.Do("SET", "pacer:{s}:load", "x", "EX", "5")
 	from.Do("SET", "pacerx:{s}:other", "x")
 	to.Do("HSET", "team:pacer:{s}:there", "new", "1")
 	m, err := Migrate(t.Context(), old, next)
-	if err != nil || m.Copied != 5 || m.Left != 1 || m.Passing != 1 {
+	if err != nil || m.Copied != 7 || m.Left != 1 || m.Passing != 1 {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	for _, c := range []struct {
@@ -200,7 +204,10 @@ func TestMigrateTakesEverything(t *testing.T) {
 		{int64(2), []any{"SCARD", "team:pacer:{s}:set"}},
 		{1.5, []any{"ZSCORE", "team:pacer:{s}:zset", "a"}},
 		{int64(0), []any{"HEXISTS", "team:pacer:{s}:there", "old"}},
-		{int64(6), []any{"DBSIZE"}},
+		{int64(huge), []any{"HLEN", "team:pacer:{s}:huge"}},
+		{strings.Repeat("x", 50) + fmt.Sprint(huge), []any{"HGET", "team:pacer:{s}:huge", huge}},
+		{int64(-1), []any{"PTTL", "team:pacer:{s}:good"}},
+		{int64(8), []any{"DBSIZE"}},
 	} {
 		if got := to.Do(c.ask...); got != c.want {
 			t.Errorf("%v: %v, want %v", c.ask, got, c.want)

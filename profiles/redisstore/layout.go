@@ -70,9 +70,16 @@ func shiftArgs(d profiles.Shift) []any {
 // count writes a number of shifts; '0' is also that of a hash without one.
 func count(n uint64) string { return strconv.FormatUint(n, 10) }
 
+// What seed.lua does where the target has sums.
+const (
+	seedLost    = "lost"
+	seedKeep    = "keep"
+	seedReplace = "replace"
+)
+
 // seedCall is one run of seed.lua.
-func (s *Store) seedCall(t profiles.Target, sums profiles.Sums) redisconn.Call {
-	args := []any{layoutVersion, newBirth(), s.o.Life.Milliseconds(), stamp(sums.Updated), count(sums.Shifts)}
+func (s *Store) seedCall(t profiles.Target, sums profiles.Sums, how string) redisconn.Call {
+	args := []any{layoutVersion, newBirth(), s.o.Life.Milliseconds(), stamp(sums.Updated), count(sums.Shifts), how}
 	for _, g := range sums.Groups() {
 		for _, f := range g.Fields {
 			args = append(args, f.Name, number(f.Value))
@@ -161,7 +168,7 @@ func foundVersion(v string) string {
 	return "version " + strconv.Quote(v)
 }
 
-// readReply reads {'ok', …} as …. found says what there is instead when the
+// readReply reads {'ok', …} as …, and {'kept'} as nil. found says what there is instead when the
 // key is not in our layout: {'version', v}, or a command that the key's type
 // made fail. A delta that was refused is an *profiles.ImpossibleError.
 func readReply(reply *redis.Cmd) (rest []string, found string, err error) {
@@ -173,6 +180,8 @@ func readReply(reply *redis.Cmd) (rest []string, found string, err error) {
 		return nil, "", err
 	case len(list) >= 1 && list[0] == "ok":
 		return list[1:], "", nil
+	case len(list) == 1 && list[0] == "kept":
+		return nil, "", nil
 	case len(list) == 2 && list[0] == "version":
 		return nil, foundVersion(list[1]), nil
 	case len(list) == 3 && list[0] == "refused":

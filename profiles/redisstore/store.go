@@ -309,7 +309,7 @@ func (s *Store) restore(ctx context.Context, targets []profiles.Target, stored m
 		}
 		if h, has := stored[t]; had && (!has || h.birth != k.birth) && !slices.Contains(refused.targets, t) {
 			lost = append(lost, t)
-			calls = append(calls, s.seedCall(t, k.sums))
+			calls = append(calls, s.seedCall(t, k.sums, seedLost))
 		}
 	}
 	s.mu.Unlock()
@@ -352,42 +352,35 @@ func (s *Store) Adopt(ctx context.Context, sums map[profiles.Target]profiles.Sum
 	return left, refused.orNil()
 }
 
+// adopt is one trip of Adopt. Each target is looked at and written in one step, so that
+// no replica can put back what is replaced, or push between the two.
 func (s *Store) adopt(ctx context.Context, trip []profiles.Target, sums map[profiles.Target]profiles.Sums, replace bool, refused *RefusedError) (left []profiles.Target, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
-	stored, err := s.read(ctx, trip, refused)
+	if _, err := s.read(ctx, trip, new(RefusedError)); err != nil { // drops what cannot be: it is not worth keeping
+		return nil, err
+	}
+	how := seedKeep
+	if replace {
+		how = seedReplace
+	}
+	calls := make([]redisconn.Call, len(trip))
+	for i, t := range trip {
+		calls[i] = s.seedCall(t, sums[t], how)
+	}
+	replies, err := s.run(ctx, s.seed, calls)
 	if err != nil {
 		return nil, err
 	}
-	var drops, seeds []redisconn.Call
-	for _, t := range trip {
-		h, has := stored[t]
+	for i, reply := range replies {
+		rest, found, err := readReply(reply)
 		switch {
-		case slices.Contains(refused.targets, t):
-			continue
-		case has && !replace:
-			left = append(left, t)
-			continue
-		case has:
-			drops = append(drops, redisconn.Call{Keys: []string{s.sumsKey(t)}, Args: []any{layoutVersion, h.birth}})
-		}
-		seeds = append(seeds, s.seedCall(t, sums[t]))
-	}
-	for _, step := range []struct {
-		script *redis.Script
-		calls  []redisconn.Call
-	}{{s.drop, drops}, {s.seed, seeds}} {
-		if len(step.calls) == 0 {
-			continue
-		}
-		replies, err := s.run(ctx, step.script, step.calls)
-		if err != nil {
-			return left, err
-		}
-		for _, r := range replies {
-			if err := r.Err(); err != nil {
-				return left, err
-			}
+		case err != nil:
+			return left, fmt.Errorf("%s %q: %w", trip[i].Backend, trip[i].Model, err)
+		case found != "":
+			refused.add(trip[i], found)
+		case rest == nil:
+			left = append(left, trip[i])
 		}
 	}
 	return left, nil

@@ -136,6 +136,9 @@ func sum(deltas ...profiles.Delta) profiles.Sums {
 	return s
 }
 
+// Learned returns sums that some evidence gave, the more the larger size is.
+func Learned(size float64) profiles.Sums { return sum(delta(profiles.Target{}, size, 2)) }
+
 // Fields returns the sums by name, for a comparison that says which differs.
 func Fields(s profiles.Sums) map[string]float64 {
 	m := map[string]float64{}

@@ -1,4 +1,5 @@
--- Puts back the sums of one target that the server has lost, once.
+-- Puts sums of one target there: what the server has lost, once, or what was learned
+-- elsewhere.
 --
 -- KEYS[1]  hash of the sums
 -- ARGV[1]  version of the layout
@@ -6,9 +7,18 @@
 -- ARGV[3]  life in ms
 -- ARGV[4]  @updated of what is put back, '0' for none
 -- ARGV[5]  @shifts of it
+-- ARGV[6]  'lost': it is put back, unless another replica has done so; 'keep': it is put
+--          there unless the target has sums; 'replace': in place of those
 -- then name and value of each sum
--- returns  'ok' and the whole hash, or 'version' and the version found
+-- returns  'ok' and the whole hash, or 'kept', or 'version' and the version found
 local found = redis.call('HMGET', KEYS[1], '@v', '@seed', '@updated')
+if found[1] == ARGV[1] and ARGV[6] == 'keep' then
+  return { 'kept' }
+end
+if found[1] == ARGV[1] and ARGV[6] == 'replace' then
+  redis.call('PEXPIRE', KEYS[1], 0) -- as DEL does, which the user of CONFIG.md may not
+  found = {}
+end
 if found[1] ~= ARGV[1] then
   if redis.call('EXISTS', KEYS[1]) == 1 then
     return { 'version', found[1] or '' }
@@ -16,7 +26,7 @@ if found[1] ~= ARGV[1] then
   redis.call('HSET', KEYS[1], '@v', ARGV[1], '@birth', ARGV[2])
 end
 if not found[2] then
-  for i = 6, #ARGV, 2 do
+  for i = 7, #ARGV, 2 do
     local sum = tonumber(redis.call('HGET', KEYS[1], ARGV[i]) or '0') + tonumber(ARGV[i + 1])
     redis.call('HSET', KEYS[1], ARGV[i], string.format('%.17g', sum))
   end
