@@ -88,8 +88,8 @@ func (x *exchange) logMove(failed *attempt, err error) {
 //
 // It is free where that is no load on top: nobody is busy any more with what
 // never went up or was lost with its connection, however many a backend takes
-// with it when it dies; and what is known to refuse, or to be full, is sent
-// nothing more but probes. On what is known so itself nobody lands for free, or
+// with it when it dies; a key, an account or a model is refused before any work;
+// and what is known to refuse, or to be full, is sent nothing more but probes. On what is known so itself nobody lands for free, or
 // every request would run round a fleet of which all refuse.
 func (x *exchange) moveOn(failed *attempt) (*attempt, error) {
 	if x.failover.sends-x.failover.spared >= maxSends {

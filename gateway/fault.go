@@ -95,6 +95,7 @@ func (x *exchange) openFault(t *attempt, says openai.Failure) {
 	f := openFault{lease: t.lease(), status: status}
 	var rests bool
 	f.held, rests = f.lease.Refused(time.Now(), false)
+	t.free = status < 500 // it refused before it did any work
 	if f.held || rests || f.lease.Probe() {
 		t.free = true // it is known to refuse
 		x.failover.spared++

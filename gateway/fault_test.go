@@ -301,6 +301,43 @@ func TestOneGoodMemberOfMany(t *testing.T) {
 	})
 }
 
+// A key that is revoked while forty users are there costs none of them an answer:
+// what is refused before any work is no load on top, however many move on at once.
+func TestARevokedKeyCostsNobody(t *testing.T) {
+	for _, status := range []int{401, 402, 403, 404} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var revoked atomic.Bool
+				a := &script{answer: func(w http.ResponseWriter, r *http.Request) {
+					if revoked.Load() {
+						states(status, `{"error":{"message":"no model for this key"}}`)(w, r)
+						return
+					}
+					talk(10, 10*time.Millisecond)(w, r)
+				}}
+				conf := settings("a", "b")
+				conf.Routes[0].OnInfeasible = []config.Step{{Queue: time.Minute}, {Shed: true}}
+				conf.Backends[1].MaxConcurrency = 3
+				h := open(t, conf, map[string]http.Handler{"a": a, "b": &script{answer: talk(10, 10*time.Millisecond)}})
+				if r := h.post(chat, streamBody); r.status != 200 {
+					t.Fatalf("before: %d %s", r.status, r.body)
+				}
+				revoked.Store(true)
+				var all sync.WaitGroup
+				for range 40 {
+					all.Go(func() {
+						if r := h.post(chat, streamBody); r.status != 200 {
+							t.Errorf("got %d %s", r.status, r.body)
+						}
+					})
+				}
+				all.Wait()
+				h.idle()
+			})
+		})
+	}
+}
+
 // One client whose requests an engine refuses for what is in them does not take
 // it from the others.
 func TestAHostileClientTakesNoBackendAway(t *testing.T) {
