@@ -6,10 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/checkout"
 )
 
 // installing guards bin/axe against tests of one process. npm replaces what it
@@ -20,12 +21,12 @@ var installing sync.Mutex
 // a tool of the tests and no part of the program.
 func axe(t testing.TB) string {
 	t.Helper()
-	_, here, _, ok := runtime.Caller(0)
-	if !ok {
-		t.Fatal("this file does not know where it is")
+	root, err := checkout.Root()
+	if err != nil {
+		t.Fatal(err)
 	}
-	from := filepath.Join(filepath.Dir(here), "testdata", "axe")
-	dir := filepath.Join(filepath.Dir(here), "..", "..", "bin", "axe")
+	from := filepath.Join(root, "internal", "chromium", "testdata", "axe")
+	dir := filepath.Join(root, "bin", "axe")
 	file := filepath.Join(dir, "node_modules", "axe-core", "axe.min.js")
 
 	installing.Lock()

@@ -11,13 +11,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/checkout"
 )
 
 // patience bounds everything that a process is waited for.
@@ -33,7 +34,11 @@ var built struct {
 func Binary(t testing.TB) string {
 	t.Helper()
 	built.once.Do(func() {
-		_, here, _, _ := runtime.Caller(0)
+		root, err := checkout.Root()
+		if err != nil {
+			built.err = err
+			return
+		}
 		dir, err := os.MkdirTemp("", "pacer-test-")
 		if err != nil {
 			built.err = err
@@ -41,7 +46,7 @@ func Binary(t testing.TB) string {
 		}
 		built.file = filepath.Join(dir, "pacer")
 		build := exec.Command("go", "build", "-buildvcs=auto", "-o", built.file, "./cmd/pacer")
-		build.Dir = filepath.Join(filepath.Dir(here), "..", "..")
+		build.Dir = root
 		if out, err := build.CombinedOutput(); err != nil {
 			built.err = fmt.Errorf("building pacer: %w\n%s", err, out)
 		}
