@@ -73,6 +73,7 @@ func TestAnswersAboutKeysAreAsOpenAPISays(t *testing.T) {
 		{"get", "/api/v1/session", "", "root", "", 200},
 		{"get", "/api/v1/usage", "", "", "", 200},
 		{"get", "/api/v1/usage?by=key,team,route,backend,model,tags,hour", "/api/v1/usage", "", "", 200},
+		{"get", "/api/v1/usage?by=key&limit=1", "/api/v1/usage", "", "", 200},
 		{"get", "/api/v1/usage?by=nothing", "/api/v1/usage", "", "", 400},
 	} {
 		if a.described == "" {

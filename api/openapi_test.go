@@ -101,9 +101,13 @@ func (d *document) operations() []operation {
 				query("from", "A time, or a day in UTC; its hour is part of it. Absent = a day before to.", object{"type": "string"}),
 				query("to", "A time, or a day in UTC. Absent = now.", object{"type": "string"}),
 				query("format", "How the rows are written.", object{"type": "string", "enum": []string{"json", "csv"}, "default": "json"}),
+				query("limit", "So many rows at most. Absent = all rows as CSV, and as many as may be as JSON.", object{"type": "integer", "minimum": 1, "maximum": MaxUsageRows}),
+				query("after", "Where the page before ended: part of its next, or of its header Link (rel=next) as CSV.", object{"type": "string"}),
 			},
-			answer:   object{"application/json": object{"schema": d.schema(reflect.TypeFor[Usage]())}, "text/csv": object{"schema": object{"type": "string"}}},
-			refusals: badQuery,
+			answer: object{"application/json": object{"schema": d.schema(reflect.TypeFor[Usage]())}, "text/csv": object{"schema": object{"type": "string"}}},
+			refusals: map[string]string{
+				"400": "The query is wrong, or asks for more rows without a time than are told apart.", "503": "The store was lost or came back midway.",
+			},
 		},
 		{
 			path: "/api/v1/scorecard", method: "get", name: "scorecard", summary: "The targets of each route side by side, as live traffic found them",

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// MaxUsageRows is how many rows Usage has at most.
+// MaxUsageRows is how many rows Usage has at most; Next tells where more are.
 const MaxUsageRows = 100_000
 
 // Usage is what was used, and what it cost.
@@ -18,12 +18,16 @@ type Usage struct {
 	// answer.
 	Replica string `json:"replica" enum:"this one only,all"`
 
-	// Rows are by time, and of one time the dearest first. Cut says that there were
-	// more than are shown.
+	// Rows are by time, and of one time the dearest first.
 	Rows []UsageRow `json:"rows"`
-	Cut  bool       `json:"cut"`
 
-	// Total is that of all rows.
+	// Next is the path and the query of the rows that follow these; null = none do. Cut
+	// says the same. Figures of the hour that runs still grow, so a row of it may move
+	// from one page to another: pages of a time that is over have each row once.
+	Next *string `json:"next"`
+	Cut  bool    `json:"cut"`
+
+	// Total is that of all rows, of this page or not.
 	Total UsageRow `json:"total"`
 
 	// Budgets are those of keys and teams, as they are now.

@@ -77,6 +77,9 @@ func HourOf(t time.Time) Hour { return Hour(math.Floor(float64(t.Unix()) / 3600)
 // Start returns when h begins.
 func (h Hour) Start() time.Time { return time.Unix(int64(h)*3600, 0).UTC() }
 
+// Day returns the first hour of the day that h lies in.
+func (h Hour) Day() Hour { return h - (h%24+24)%24 }
+
 // Cell is what was used of one kind within one hour.
 type Cell struct {
 	Hour Hour
