@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/keys"
@@ -42,7 +44,11 @@ func guarded(t *testing.T, private bool) http.Handler {
 }
 
 func call(h http.Handler, method, path, token, body string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, "http://127.0.0.1:9090"+path, strings.NewReader(body))
+	return callIn(context.Background(), h, method, path, token, body)
+}
+
+func callIn(ctx context.Context, h http.Handler, method, path, token, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, method, "http://127.0.0.1:9090"+path, strings.NewReader(body))
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -81,14 +87,17 @@ func TestEveryCallWithEachRole(t *testing.T) {
 		token string
 		role  role
 	}{{"", anybody}, {"wrong", anybody}, {"t-view", viewer}, {"t-operate", operator}, {"t-admin", administrator}, {"root", administrator}}
+	gone, leave := context.WithCancel(t.Context())
+	leave() // whoever may listen to events has hung up, else they would not end
 	for name, need := range needs {
+		ctx := t.Context()
 		if name == "GET /api/v1/events" {
-			continue // does not end; its guard is that of all paths
+			ctx = gone
 		}
 		method, path, _ := strings.Cut(name, " ")
 		path = strings.ReplaceAll(path, "{name}", "h200")
 		for _, c := range tokens {
-			w := call(h, method, path, c.token, "{")
+			w := callIn(ctx, h, method, path, c.token, "{")
 			want := c.role >= need
 			refused := w.Code == http.StatusUnauthorized || w.Code == http.StatusForbidden
 			if want == refused || !want && (c.role == anybody) != (w.Code == http.StatusUnauthorized) {
@@ -102,6 +111,53 @@ func TestEveryCallWithEachRole(t *testing.T) {
 	if w := call(guarded(t, false), "GET", "/api/v1/routes", "", ""); w.Code != http.StatusOK {
 		t.Errorf("looking without private: %d", w.Code)
 	}
+}
+
+// Whatever is asked by whomever, the audit log has each change once, in order, by the
+// name of who made it, and nothing that was refused.
+func TestTheAuditLogAfterARandomWalk(t *testing.T) {
+	names := map[string]string{"t-view": "v", "t-operate": "o", "t-admin": "a", "root": "admin"}
+	rapid.Check(t, func(rt *rapid.T) {
+		h := guarded(t, rapid.Bool().Draw(rt, "private"))
+		var want []string
+		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
+			token := rapid.SampledFrom([]string{"", "wrong", "t-view", "t-operate", "t-admin", "t-admin", "root"}).Draw(rt, "token")
+			name := rapid.SampledFrom([]string{"k1", "k1", "k2", "of-file", "nobody"}).Draw(rt, "name")
+			did := rapid.SampledFrom([]string{"key.create", "key.create", "key.rotate", "key.revoke", "backend.drain", "backend.resume", "look"}).Draw(rt, "call")
+			var w *httptest.ResponseRecorder
+			switch did {
+			case "key.create":
+				body := rapid.SampledFrom([]string{`{"name":"` + name + `","routes":["*"]}`, `{"name":"` + name + `"`, `{"name":"` + name + `","routes":["nowhere"]}`}).Draw(rt, "body")
+				w = call(h, "POST", "/api/v1/keys", token, body)
+			case "key.rotate":
+				w = call(h, "POST", "/api/v1/keys/"+name+"/rotate", token, `{"grace_s":60}`)
+			case "key.revoke":
+				w = call(h, "DELETE", "/api/v1/keys/"+name, token, "")
+			case "backend.drain", "backend.resume":
+				w = call(h, "POST", "/api/v1/backends/"+name+"/"+strings.TrimPrefix(did, "backend."), token, "")
+			case "look":
+				call(h, "GET", rapid.SampledFrom([]string{"/api/v1/keys", "/api/v1/audit", "/api/v1/usage", "/api/v1/routes"}).Draw(rt, "path"), token, "")
+				continue
+			}
+			if w.Code == http.StatusOK {
+				if names[token] == "" || token == "t-view" || token == "t-operate" && strings.HasPrefix(did, "key.") {
+					rt.Fatalf("%s of %s with %q is answered", did, name, token)
+				}
+				want = append(want, names[token]+" "+did+" "+name)
+			}
+		}
+		var audit api.Audit
+		if err := json.Unmarshal(call(h, "GET", "/api/v1/audit", "t-admin", "").Body.Bytes(), &audit); err != nil {
+			rt.Fatal(err)
+		}
+		var got []string
+		for _, e := range slices.Backward(audit.Entries) {
+			got = append(got, e.Who+" "+e.Did+" "+e.To)
+		}
+		if !slices.Equal(got, want) {
+			rt.Fatalf("the audit log says %q, want %q", got, want)
+		}
+	})
 }
 
 // A browser shows a token as a password; a page of another origin gets nothing by it.

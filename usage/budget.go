@@ -50,7 +50,7 @@ type account struct {
 	divided   bool   // allowance was given; else all that is left is
 	begun     string // when the store was begun that told last
 	told      Money  // by it
-	parts     []Part // of told; never changed
+	parts     []Part // of told, by name; never changed
 	isOut     bool   // sent is told under seq, and not answered
 	seq       uint64
 	warned    bool

@@ -1,6 +1,10 @@
 package usage
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Batch is cells that are to be added to those of all replicas, once, however
 // often they are sent under Seq.
@@ -81,7 +85,7 @@ type Told struct {
 	Total     Money  // what all have spent
 	Allowance Money  // of the rest, what this replica may spend until the next answer
 	Begun     string // when the store was begun
-	Parts     []Part // of Total; nil = they are as they were
+	Parts     []Part // of Total, those that may have changed
 }
 
 // Report returns what is to be told of each budget at now. What was reported and
@@ -117,10 +121,31 @@ func (b *Book) Answer(s Spent, t Told) {
 	a.sent, a.isOut = 0, false
 	a.shared, a.told = max(t.Total, a.shared), t.Total
 	a.allowance, a.divided = t.Allowance, true
-	if a.begun = t.Begun; t.Parts != nil {
-		a.parts = t.Parts
-	}
+	a.begun, a.parts = t.Begun, joinParts(a.parts, t.Parts)
 	b.notice(s.Holder, a)
+}
+
+// joinParts returns those of both, by name; of one that both have the larger. A part
+// only grows, and one that the store tells no more is still true. Neither have nor what
+// is returned is changed later.
+func joinParts(have, told []Part) []Part {
+	if len(told) == 0 {
+		return have
+	}
+	slices.SortFunc(told, func(a, b Part) int { return strings.Compare(a.Replica, b.Replica) })
+	out := make([]Part, 0, max(len(have), len(told)))
+	for len(have) > 0 && len(told) > 0 {
+		switch p, q := have[0], told[0]; strings.Compare(p.Replica, q.Replica) {
+		case -1:
+			out, have = append(out, p), have[1:]
+		case 1:
+			out, told = append(out, q), told[1:]
+		default:
+			p.Spent = max(p.Spent, q.Spent)
+			out, have, told = append(out, p), have[1:], told[1:]
+		}
+	}
+	return append(append(out, have...), told...)
 }
 
 // Alone takes note that nobody tells what the others spend: of what was left when

@@ -136,23 +136,7 @@ func (l *Loop) exchange(ctx context.Context) error {
 // trip tells some of what was spent, with its parts or without, and returns of what
 // the store wants the parts.
 func (l *Loop) trip(ctx context.Context, trip []usage.Spent, replicas int, parts bool) (anew []usage.Spent, err error) {
-	calls := make([]redisconn.Call, len(trip))
-	for i, s := range trip {
-		calls[i] = redisconn.Call{
-			Keys: []string{l.o.Conn.Key(s.Holder.String(), "budget", version, s.Per.String(), strconv.FormatInt(s.Start.Unix(), 10))},
-			Args: []any{
-				l.o.Replica, s.Seq, int64(s.New), int64(s.Known), int64(s.Limit),
-				share.Expiry.Milliseconds(), (time.Until(s.End) + budgetLife).Milliseconds(), int64(s.Holds), s.Begun, replicas, 0,
-			},
-		}
-		if parts {
-			calls[i].Args[len(calls[i].Args)-1] = 1
-			for _, p := range s.Parts {
-				calls[i].Args = append(calls[i].Args, p.Replica, int64(p.Spent))
-			}
-		}
-	}
-	replies, err := l.run(ctx, l.spend, calls)
+	replies, err := l.run(ctx, l.spend, l.calls(trip, replicas, parts))
 	if err != nil {
 		return nil, err
 	}
@@ -168,6 +152,31 @@ func (l *Loop) trip(ctx context.Context, trip []usage.Spent, replicas int, parts
 		}
 	}
 	return anew, nil
+}
+
+// calls are those that tell trip, with its parts or without.
+func (l *Loop) calls(trip []usage.Spent, replicas int, parts bool) []redisconn.Call {
+	calls := make([]redisconn.Call, len(trip))
+	for i, s := range trip {
+		start := strconv.FormatInt(s.Start.Unix(), 10)
+		calls[i] = redisconn.Call{
+			Keys: []string{
+				l.o.Conn.Key(s.Holder.String(), "budget", version, s.Per.String(), start),
+				l.o.Conn.Key(s.Holder.String(), "budget", version, s.Per.String(), start, "left"),
+			},
+			Args: []any{
+				l.o.Replica, s.Seq, int64(s.New), int64(s.Known), int64(s.Limit),
+				share.Expiry.Milliseconds(), (time.Until(s.End) + budgetLife).Milliseconds(), int64(s.Holds), s.Begun, replicas, 0,
+			},
+		}
+		if parts {
+			calls[i].Args[len(calls[i].Args)-1] = 1
+			for _, p := range s.Parts {
+				calls[i].Args = append(calls[i].Args, p.Replica, int64(p.Spent))
+			}
+		}
+	}
+	return calls
 }
 
 func (l *Loop) run(ctx context.Context, script *redis.Script, calls []redisconn.Call) (replies []*redis.Cmd, err error) {

@@ -18,6 +18,25 @@ import (
 
 var holder = usage.Holder{Name: "mobile"}
 
+// silence has it that those of names were last heard of so long before now, as the
+// store remembers.
+func silence(server *redistest.Server, d time.Duration, names ...string) {
+	for _, key := range server.Do("KEYS", "*budget*").([]any) {
+		if server.Do("TYPE", key) != "hash" {
+			continue
+		}
+		for _, name := range names {
+			for _, field := range []string{name, "@" + name} {
+				var ms, second, third int64
+				text, _ := server.Do("HGET", key, field).(string)
+				if n, _ := fmt.Sscan(text, &ms, &second, &third); n == 3 {
+					server.Do("HSET", key, field, fmt.Sprint(ms-d.Milliseconds(), " ", second, " ", third))
+				}
+			}
+		}
+	}
+}
+
 // replica is a gateway as far as it spends.
 type replica struct {
 	loop    *Loop
@@ -98,6 +117,7 @@ func TestABudgetOutlivesAnEmptiedRedis(t *testing.T) {
 			replicas[i].exchange(t)
 		}
 		var spent usage.Money
+		var dead []string
 		most := usage.Money(0) // that ran at once
 		for step := range 900 {
 			r := replicas[rnd.IntN(len(replicas))]
@@ -115,8 +135,15 @@ func TestABudgetOutlivesAnEmptiedRedis(t *testing.T) {
 				i := rnd.IntN(len(replicas))
 				replicas[i].exchange(t)
 				replicas[(i+1)%3].exchange(t) // what nobody has heard is lost with Redis
+				dead = append(dead, replicas[i].loop.o.Replica)
 				replicas[i] = newReplica(t, server, fmt.Sprintf("%04x%d%d", seed, i, step), limit)
 				replicas[i].exchange(t)
+				if rnd.IntN(2) == 0 { // in a day all others have exchanged
+					for _, r := range append(replicas, replicas...) {
+						r.exchange(t)
+					}
+					silence(server, 25*time.Hour, dead...)
+				}
 			}
 			var running usage.Money
 			for _, r := range replicas {
@@ -199,5 +226,80 @@ func TestTheFirstToAnEmptiedRedisGetsItsPart(t *testing.T) {
 	}
 	if got := young.known().USD(); got != float64(sum) {
 		t.Errorf("%v USD are known, want %d", got, sum)
+	}
+}
+
+// What a replica has spent that has been silent for days is in the sum all the same
+// when Redis is lost, also where nobody lives that knew it, and the first one to come is
+// new.
+func TestABudgetOutlivesThoseWhoSpentIt(t *testing.T) {
+	server := redistest.Start(t)
+	const limit = 90 * usage.Dollar
+	spend := func(r *replica, times int) {
+		for range times {
+			if !r.let(usage.Dollar) {
+				t.Fatal("the budget has ended")
+			}
+			r.settle()
+		}
+		r.exchange(t)
+	}
+	old := newReplica(t, server, "old", limit)
+	old.exchange(t)
+	spend(old, 20)
+	var last *replica
+	for i := range 4 { // one day each, and the one before is gone
+		name := fmt.Sprint("day", i)
+		last = newReplica(t, server, name, limit)
+		last.exchange(t)
+		spend(last, 3)
+		silence(server, 25*time.Hour, "old", fmt.Sprint("day", i-1))
+		last.exchange(t)
+	}
+	if got := last.known(); got != 32*usage.Dollar {
+		t.Fatalf("%v USD are known, want 32", got.USD())
+	}
+	for _, key := range server.Do("KEYS", "*budget*").([]any) {
+		if ttl := server.Do("PTTL", key).(int64); ttl <= 0 {
+			t.Errorf("%s lives for ever", key)
+		}
+	}
+	server.Do("FLUSHALL")
+	young := newReplica(t, server, "young", limit)
+	young.exchange(t)
+	for range 2 {
+		last.exchange(t)
+		young.exchange(t)
+	}
+	for name, r := range map[string]*replica{"the last one": last, "a new one": young} {
+		if got := r.known(); got != 32*usage.Dollar {
+			t.Errorf("%s knows of %v USD, want 32", name, got.USD())
+		}
+	}
+}
+
+// A replica that was cut off for a day tells what was not answered again; the store had
+// it, and counts it once.
+func TestAReportIsCountedOnceADayLater(t *testing.T) {
+	server := redistest.Start(t)
+	a, b := newReplica(t, server, "a", 90*usage.Dollar), newReplica(t, server, "b", 90*usage.Dollar)
+	a.exchange(t)
+	b.exchange(t)
+	a.let(usage.Dollar)
+	a.settle()
+	if _, err := a.loop.run(t.Context(), a.loop.spend, a.loop.calls(a.book.Report(time.Now()), 2, false)); err != nil {
+		t.Fatal(err)
+	} // and the answer is lost
+	silence(server, 25*time.Hour, "a")
+	b.exchange(t)
+	a.exchange(t)
+	a.let(2 * usage.Dollar)
+	a.settle()
+	for range 2 {
+		a.exchange(t)
+		b.exchange(t)
+	}
+	if x, y := a.known(), b.known(); x != 3*usage.Dollar || y != x {
+		t.Errorf("%v and %v USD are known, want 3", x.USD(), y.USD())
 	}
 }

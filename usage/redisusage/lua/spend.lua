@@ -17,6 +17,9 @@
 --          its part. The first number of these is an hour ago: versions that know
 --          neither take them for replicas that are silent. Those leave @begun out
 --          when they begin anew; then there are no parts.
+-- KEYS[2]  hash: what replicas have left that have been silent for a day, so that
+--          KEYS[1] stays short: replica -> number of its last report, @replica -> its
+--          part. It is read for who is new or comes back, and for who brings parts.
 -- ARGV     replica, number of its report, spent since the last one that arrived,
 --          total as the replica knows it, limit, ms after which a silent replica
 --          holds no allowance, ms that the hash lives, what the replica may spend
@@ -26,7 +29,7 @@
 -- returns  total, allowance, 1 if the replica has to bring its parts (nothing is
 --          written then, and the rest says nothing), when it was begun, the parts,
 --          if anything has changed
-local hour, day = 3600000, 86400000
+local hour, day, most_left = 3600000, 86400000, 10000
 local clock = redis.call('TIME')
 local ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local all = redis.pcall('HGETALL', KEYS[1])
@@ -35,8 +38,16 @@ if all.err then -- not a hash
   all = {}
 end
 local me, known, expiry = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[6])
-local total, begun, last, held, alive = nil, nil, 0, 0, 1
+local total, begun, last, held, alive, seen = nil, nil, 0, 0, 1, false
 local parts = {}
+local function left(command, ...)
+  local reply = redis.pcall(command, KEYS[2], ...)
+  if type(reply) == 'table' and reply.err then -- not a hash
+    redis.call('PEXPIRE', KEYS[2], 0)
+    reply = redis.call(command, KEYS[2], ...)
+  end
+  return reply
+end
 for i = 1, #all, 2 do
   local name, text = all[i], all[i + 1]
   if name == 'total' then
@@ -48,10 +59,14 @@ for i = 1, #all, 2 do
       begun = second
     elseif silent > day then
       redis.call('HDEL', KEYS[1], name)
+      if at and second ~= '0' and left('HLEN') < most_left then
+        left('HSET', name, second)
+        redis.call('PEXPIRE', KEYS[2], ARGV[7])
+      end
     elseif string.sub(name, 1, 1) == '@' then
       parts[string.sub(name, 2)] = tonumber(second)
     elseif name == me then
-      last = tonumber(second)
+      last, seen = tonumber(second), true
     elseif silent <= expiry then
       alive = alive + 1
       held = held + tonumber(allowance)
@@ -59,10 +74,21 @@ for i = 1, #all, 2 do
   end
 end
 if not (total and total == total and total >= 0) then
-  total, begun = nil, nil
+  total, begun, parts = nil, nil, {}
 end
 if known > 0 and ARGV[11] == '0' and (total == nil or begun and begun ~= ARGV[9]) then
   return { '0', '0', 1, '', {} }
+end
+if not seen or ARGV[11] == '1' then
+  local all = left('HGETALL')
+  for i = 1, #all, 2 do
+    local name, of = all[i], tonumber(all[i + 1]) or 0
+    if name == me then
+      last = math.max(last, of)
+    elseif string.sub(name, 1, 1) == '@' then
+      parts[string.sub(name, 2)] = math.max(parts[string.sub(name, 2)] or 0, of)
+    end
+  end
 end
 local heard = total
 local function keep(name, part)
@@ -70,11 +96,13 @@ local function keep(name, part)
   redis.call('HSET', KEYS[1], '@' .. name, string.format('%.0f %.0f 0', ms - hour, part))
 end
 if total == nil then
-  total, begun, parts = 0, string.format('%.0f', clock[1] * 1000000 + clock[2]), {}
+  total, begun = 0, string.format('%.0f', clock[1] * 1000000 + clock[2])
   redis.call('HSET', KEYS[1], '@begun', string.format('%.0f %s 0', ms - hour, begun))
   for i = 12, #ARGV, 2 do
-    keep(ARGV[i], tonumber(ARGV[i + 1]))
-    total = total + tonumber(ARGV[i + 1])
+    keep(ARGV[i], math.max(tonumber(ARGV[i + 1]), parts[ARGV[i]] or 0))
+  end
+  for _, part in pairs(parts) do
+    total = total + part
   end
   total = math.max(total, known)
 elseif begun then
@@ -107,7 +135,7 @@ local mine = math.max(math.min(math.floor(left / alive), left - held, most), 0)
 redis.call('HSET', KEYS[1], 'total', string.format('%.0f', total), me, string.format('%.0f %.0f %.0f', ms, last, math.max(mine, tonumber(ARGV[8]))))
 redis.call('PEXPIRE', KEYS[1], ARGV[7])
 local told = {}
-if begun and (heard ~= known or begun ~= ARGV[9] or ARGV[3] ~= '0') then
+if begun and (not seen or heard ~= known or begun ~= ARGV[9] or ARGV[3] ~= '0') then
   for name, part in pairs(parts) do
     told[#told + 1] = name
     told[#told + 1] = string.format('%.0f', part)
