@@ -22,11 +22,15 @@ import (
 // can be handed out.
 func guarded(t *testing.T, private bool) http.Handler {
 	t.Helper()
+	return guardedWorld(t, newWorld(t, ""), private)
+}
+
+func guardedWorld(t *testing.T, w *world, private bool) http.Handler {
+	t.Helper()
 	store, err := filekeys.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, "")
 	o := w.options
 	cfg := *o.Config()
 	cfg.Admin.Token = "root"
@@ -117,8 +121,9 @@ func TestEveryCallWithEachRole(t *testing.T) {
 // name of who made it, and nothing that was refused.
 func TestTheAuditLogAfterARandomWalk(t *testing.T) {
 	names := map[string]string{"t-view": "v", "t-operate": "o", "t-admin": "a", "root": "admin"}
+	world := newWorld(t, "")
 	rapid.Check(t, func(rt *rapid.T) {
-		h := guarded(t, rapid.Bool().Draw(rt, "private"))
+		h := guardedWorld(t, world, rapid.Bool().Draw(rt, "private"))
 		var want []string
 		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
 			token := rapid.SampledFrom([]string{"", "wrong", "t-view", "t-operate", "t-admin", "t-admin", "root"}).Draw(rt, "token")
