@@ -163,7 +163,7 @@ func (t *attempt) googleMeter() providers.Meter {
 	if t.answer.form != formEvents {
 		return &wholeMeter{}
 	}
-	return streamTranslator{translate.NewStream(translate.Gemini, translate.Gemini, translate.Reply{Plain: true, Array: t.request.array()})}
+	return &streamTranslator{Stream: translate.NewStream(translate.Gemini, translate.Gemini, translate.Reply{Plain: true, Array: t.request.array()})}
 }
 
 // wholeMeter looks on at a document of Google's, which it reads at its end.
@@ -195,7 +195,7 @@ func (m *wholeMeter) End() ([]byte, providers.Seen) {
 	}
 	m.read = true
 	_, look, err := translate.Document(translate.Gemini, translate.Gemini, translate.Reply{Plain: true}, m.text)
-	if m.seen = seenOf(&look); err != nil {
+	if m.seen = seenOf(&look, new(providers.Usage)); err != nil {
 		m.seen = providers.Seen{Bad: true}
 	}
 	return nil, m.seen

@@ -392,35 +392,37 @@ func (x *exchange) readDocument(t *attempt, start []byte) error {
 	}
 	u.first.n = max(u.first.n, 1) // there is something to pass on
 	a.form, a.whole, a.pass = formDocument, true, out
-	a.meter = &documentTranslator{seen: seenOf(&look)}
+	a.meter = &documentTranslator{seen: seenOf(&look, new(providers.Usage))}
 	x.keepText(t)
 	t.kind = answerGood
 	t.good()
 	return nil
 }
 
-// seenOf is what a translator saw, as meters tell it.
-func seenOf(l *translate.Look) providers.Seen {
+// seenOf is what a translator saw, as meters tell it: a usage is put into u.
+func seenOf(l *translate.Look, u *providers.Usage) providers.Seen {
 	s := providers.Seen{
 		Chunks: l.Chunks, Bytes: l.Bytes, Reasoning: l.Reasoning, Tokens: l.Tokens,
 		Done: l.Done, Error: l.Error, Bad: l.Bad, Moved: l.Moved,
 	}
-	if u := l.Usage; u != nil {
-		s.Usage = &providers.Usage{
-			PromptTokens: u.Prompt, CachedTokens: u.Cached, CompletionTokens: u.Completion, ReasoningTokens: u.Reasoning,
-		}
+	if c := l.Usage; c != nil {
+		*u = providers.Usage{PromptTokens: c.Prompt, CachedTokens: c.Cached, CompletionTokens: c.Completion, ReasoningTokens: c.Reasoning}
+		s.Usage = u
 	}
 	return s
 }
 
 // streamTranslator is the meter of a stream in another dialect: it counts what the
 // backend sends, before that is translated, and passes on what comes of it.
-type streamTranslator struct{ *translate.Stream }
+type streamTranslator struct {
+	*translate.Stream
+	usage providers.Usage // what was seen last
+}
 
 // newMeter returns the meter for t's answer.
 func (t *attempt) newMeter(path string) providers.Meter {
 	if n := t.up.translation; n != nil {
-		return streamTranslator{translate.NewStream(n.from, n.to, n.reply)}
+		return &streamTranslator{Stream: translate.NewStream(n.from, n.to, n.reply)}
 	}
 	if t.asGoogle() {
 		return t.googleMeter()
@@ -429,19 +431,19 @@ func (t *attempt) newMeter(path string) providers.Meter {
 }
 
 // Read implements providers.Meter.
-func (s streamTranslator) Read(p []byte) (pass []byte, seen providers.Seen) {
+func (s *streamTranslator) Read(p []byte) (pass []byte, seen providers.Seen) {
 	out, look := s.Feed(p)
-	return out, seenOf(&look)
+	return out, seenOf(&look, &s.usage)
 }
 
 // End implements providers.Meter.
-func (s streamTranslator) End() (pass []byte, seen providers.Seen) {
+func (s *streamTranslator) End() (pass []byte, seen providers.Seen) {
 	out, look := s.Stream.End()
-	return out, seenOf(&look)
+	return out, seenOf(&look, &s.usage)
 }
 
 // ErrorEvent implements providers.Meter.
-func (s streamTranslator) ErrorEvent(message string) []byte { return s.Break(message) }
+func (s *streamTranslator) ErrorEvent(message string) []byte { return s.Break(message) }
 
 // documentTranslator is the meter of a document that was translated as a whole.
 type documentTranslator struct{ seen providers.Seen }

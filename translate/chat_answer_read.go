@@ -73,8 +73,7 @@ func (h *chatHearing) read(v gjson.Result, within string, to heard, failed bool)
 		to.emit(Event{Kind: Begin, ID: quoted(id), Name: quoted(model)})
 	}
 	if usage.IsObject() { // before the content that it counts
-		h.usage = chatUsage(usage)
-		to.emit(Event{Kind: Used, Usage: h.usage})
+		h.used(usage, to)
 	}
 	if !choice.Exists() {
 		return
@@ -107,6 +106,11 @@ func (h *chatHearing) read(v gjson.Result, within string, to heard, failed bool)
 	}
 }
 
+func (h *chatHearing) used(v gjson.Result, to heard) {
+	h.usage = chatUsage(v)
+	to.emit(Event{Kind: Used, Usage: h.usage, Raw: raw(v)})
+}
+
 // said reads a delta, or a whole message: in the order in which it was thought,
 // whatever that of the fields.
 func (h *chatHearing) said(v gjson.Result, to heard) {
@@ -136,6 +140,9 @@ func (h *chatHearing) said(v gjson.Result, to heard) {
 		h.text(Text, true, raw(refusal), to)
 	}
 	i := 0
+	if !calls.Exists() {
+		return
+	}
 	calls.ForEach(func(_, v gjson.Result) bool {
 		if v.IsObject() {
 			h.toolCall(i, v, to)
@@ -225,20 +232,26 @@ func (h *chatHearing) finish(reason string) Finish {
 }
 
 func chatUsage(v gjson.Result) (u Usage) {
-	v.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "prompt_tokens":
-			u.Prompt = count(v)
-		case "completion_tokens":
-			u.Completion = count(v)
+	eachCount(raw(v), func(parent, name []byte, n int) {
+		switch string(parent) {
+		case "":
+			switch string(name) {
+			case "prompt_tokens":
+				u.Prompt = n
+			case "completion_tokens":
+				u.Completion = n
+			case "prompt_cache_hit_tokens": // DeepSeek
+				u.Cached = max(u.Cached, n)
+			}
 		case "prompt_tokens_details":
-			u.Cached = count(v.Get("cached_tokens"))
+			if string(name) == "cached_tokens" {
+				u.Cached = max(u.Cached, n)
+			}
 		case "completion_tokens_details":
-			u.Reasoning = count(v.Get("reasoning_tokens"))
-		case "prompt_cache_hit_tokens": // DeepSeek
-			u.Cached = max(u.Cached, count(v))
+			if string(name) == "reasoning_tokens" {
+				u.Reasoning = n
+			}
 		}
-		return true
 	})
 	u.Cached, u.Reasoning = min(u.Cached, u.Prompt), min(u.Reasoning, u.Completion)
 	return u

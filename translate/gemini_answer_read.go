@@ -62,8 +62,7 @@ func (h *geminiHearing) read(v gjson.Result, to heard) {
 		to.emit(Event{Kind: Begin, ID: quoted(id), Name: quoted(model)})
 	}
 	if usage.IsObject() {
-		h.usage = geminiUsage(usage)
-		to.emit(Event{Kind: Used, Usage: h.usage})
+		h.used(usage, to)
 	}
 	candidate.Get("content.parts").ForEach(func(_, p gjson.Result) bool {
 		h.part(p, to)
@@ -82,6 +81,11 @@ func (h *geminiHearing) read(v gjson.Result, to heard) {
 	h.close(to)
 	to.emit(Event{Kind: Ended, Finish: h.finish(reason)})
 	to.emit(Event{Kind: Over})
+}
+
+func (h *geminiHearing) used(v gjson.Result, to heard) {
+	h.usage = geminiUsage(v)
+	to.emit(Event{Kind: Used, Usage: h.usage, Raw: raw(v)})
 }
 
 func (h *geminiHearing) part(v gjson.Result, to heard) {
@@ -144,19 +148,21 @@ func (h *geminiHearing) finish(reason string) Finish {
 
 // geminiUsage reads what is counted: thoughts stand beside the rest of the answer.
 func geminiUsage(v gjson.Result) (u Usage) {
-	v.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "promptTokenCount", "toolUsePromptTokenCount":
-			u.Prompt += count(v)
-		case "cachedContentTokenCount":
-			u.Cached = count(v)
-		case "candidatesTokenCount":
-			u.Completion += count(v)
-		case "thoughtsTokenCount":
-			u.Reasoning = count(v)
-			u.Completion += u.Reasoning
+	eachCount(raw(v), func(parent, name []byte, n int) {
+		if parent != nil {
+			return
 		}
-		return true
+		switch string(name) {
+		case "promptTokenCount", "toolUsePromptTokenCount":
+			u.Prompt += n
+		case "cachedContentTokenCount":
+			u.Cached = n
+		case "candidatesTokenCount":
+			u.Completion += n
+		case "thoughtsTokenCount":
+			u.Reasoning = n
+			u.Completion += n
+		}
 	})
 	u.Prompt, u.Completion = min(u.Prompt, 1<<31-1), min(u.Completion, 1<<31-1)
 	u.Cached = min(u.Cached, u.Prompt)

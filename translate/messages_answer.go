@@ -97,6 +97,9 @@ func (h *messagesHearing) document(v gjson.Result, to heard) {
 	to.emit(Event{Kind: Over})
 }
 
+// used is never called: what is counted comes beside no text.
+func (h *messagesHearing) used(gjson.Result, heard) {}
+
 // start begins a block, with what it has already: all, in a document.
 func (h *messagesHearing) start(v gjson.Result, to heard) {
 	h.open = true

@@ -181,7 +181,7 @@ type Event struct {
 	ID      []byte // quoted; nil = unknown
 	Name    []byte // of a tool, quoted
 	Text    []byte // quoted
-	Raw     []byte // JSON; of a call of a tool, the signature of the thought that led to it
+	Raw     []byte // JSON; of a call of a tool, the signature of the thought that led to it; of Used, what counts beside a text
 	Refusal bool   // the text says why there is no answer
 	Finish  Finish
 	Stop    []byte // the stop sequence, quoted; nil = unknown

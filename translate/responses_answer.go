@@ -14,6 +14,10 @@ type responsesVoice struct {
 	begun    bool
 	open     bool
 	items    int // that have begun
+
+	// What stands around the number and the text of each piece of the block.
+	head, where []byte
+	tail        string
 }
 
 func responsesStream(o Reply) voice { return &responsesVoice{o: o} }
@@ -92,6 +96,7 @@ func (r *responsesVoice) blockBegin(b []byte, e *Event) []byte {
 	r.open = true
 	r.items++
 	k := r.last()
+	r.deltas(k)
 	b = r.event(b, "response.output_item.added", func(w *writer) {
 		w.intField("output_index", r.items-1)
 		w.within("item", '{', '}', func() { w.item(r.o, k, r.items-1, "in_progress") })
@@ -124,36 +129,51 @@ func (r *responsesVoice) itemID() string { return itemID(r.o, r.last(), r.items-
 
 // itemID is the id of the n-th item of an answer.
 func itemID(o Reply, k *block, n int) string {
-	prefix := map[PartKind]string{Text: "msg_", Thinking: "rs_", Redacted: "rs_", ToolCall: "fc_"}[k.kind]
+	prefix := "msg_"
+	switch k.kind {
+	case Thinking, Redacted:
+		prefix = "rs_"
+	case ToolCall:
+		prefix = "fc_"
+	}
 	return prefix + o.ID + "_" + strconv.Itoa(n)
 }
 
+// deltaForms are what stands around a piece of text, by the kind of its block.
+var deltaForms = map[PartKind]struct{ typ, index, end string }{
+	Text:     {"response.output_text.delta", "content_index", `,"logprobs":[]}` + "\n\n"},
+	Thinking: {"response.reasoning_summary_text.delta", "summary_index", "}\n\n"},
+	ToolCall: {"response.function_call_arguments.delta", "", "}\n\n"},
+}
+
+// delta writes a piece of the block under way: what is the same for all of them was
+// written when it began.
 func (r *responsesVoice) delta(b []byte, e *Event) []byte {
-	k := r.last()
-	switch {
-	case k.kind == ToolCall:
-		return r.event(b, "response.function_call_arguments.delta", func(w *writer) {
-			r.place(w, "")
-			w.bytesField("delta", e.Text)
-		})
-	case k.kind == Thinking:
-		return r.event(b, "response.reasoning_summary_text.delta", func(w *writer) {
-			r.place(w, "summary_index")
-			w.bytesField("delta", e.Text)
-		})
-	case k.kind == Redacted:
+	if r.last().kind == Redacted {
 		return b
-	case k.refusal:
-		return r.event(b, "response.refusal.delta", func(w *writer) {
-			r.place(w, "content_index")
-			w.bytesField("delta", e.Text)
-		})
 	}
-	return r.event(b, "response.output_text.delta", func(w *writer) {
-		r.place(w, "content_index")
-		w.bytesField("delta", e.Text)
-		w.rawField("logprobs", "[]")
-	})
+	b = append(b, r.head...)
+	b = strconv.AppendInt(b, int64(r.sequence), 10)
+	r.sequence++
+	b = append(append(b, r.where...), e.Text...)
+	return append(b, r.tail...)
+}
+
+// deltas prepares the pieces of the block k, which begins.
+func (r *responsesVoice) deltas(k *block) {
+	f := deltaForms[k.kind]
+	if k.refusal {
+		f.typ, f.end = "response.refusal.delta", "}\n\n"
+	}
+	w := writer{append(append(append(r.head[:0], "event: "...), f.typ...), "\ndata: {"...)}
+	w.field("type", f.typ)
+	w.key("sequence_number")
+	r.head = w.b
+	w.b = append(r.where[:0], ' ') // so that no comma is left out
+	r.place(&w, f.index)
+	w.key("delta")
+	w.b[0] = ','
+	r.where, r.tail = w.b, f.end
 }
 
 func (r *responsesVoice) blockEnd(b []byte) []byte {

@@ -56,9 +56,11 @@ type heard interface {
 	bad()
 }
 
-// hearing reads the answers of a target.
+// hearing reads the answers of a target. used reads a usage that stands beside a
+// piece of text, and emits it with that JSON as Raw.
 type hearing interface {
 	payload(f frame, to heard)
+	used(v gjson.Result, to heard)
 	document(v gjson.Result, to heard)
 }
 
@@ -82,6 +84,7 @@ type Stream struct {
 	usage   Usage
 	over    bool
 	event   Event
+	shape   shape
 
 	plain, array bool // payloads go on as they are; and are items of an array
 	items        int  // that have gone on
@@ -104,12 +107,14 @@ func NewStream(from, to Name, o Reply) *Stream {
 // They are valid until the next call.
 func (s *Stream) Feed(p []byte) (out []byte, look Look) {
 	s.begin()
-	s.frames.feed(p)
-	for f, ok := s.frames.next(); ok; f, ok = s.frames.next() {
-		s.take(f)
-		s.look.Moved = true
+	if rest := s.known(p); len(rest) > 0 {
+		s.frames.feed(rest)
+		for f, ok := s.frames.next(); ok; f, ok = s.frames.next() {
+			s.take(f, false)
+			s.look.Moved = true
+		}
+		s.look.Moved = s.look.Moved || s.frames.pending()
 	}
-	s.look.Moved = s.look.Moved || s.frames.pending()
 	if s.plain && !s.array {
 		return p, s.look
 	}
@@ -120,7 +125,7 @@ func (s *Stream) Feed(p []byte) (out []byte, look Look) {
 func (s *Stream) End() (out []byte, look Look) {
 	s.begin()
 	if f, ok := s.frames.end(); ok {
-		s.take(f)
+		s.take(f, false)
 		s.look.Bad = false // the end of a stream may cut an event in two
 	}
 	if s.plain && s.array && s.over && s.items > 0 {
@@ -186,7 +191,31 @@ func (s *Stream) begin() {
 	s.out, s.look = s.out[:0], Look{}
 }
 
-func (s *Stream) take(f frame) {
+// known takes the events that p begins with, as long as they are of the shape, and
+// returns the rest.
+func (s *Stream) known(p []byte) (rest []byte) {
+	events, ok := s.frames.(*eventStream)
+	if !ok || s.shape.n == 0 || !events.scan.Between() {
+		return p
+	}
+	at := 0
+	for {
+		f, n := firstEvent(p[at:])
+		if n == 0 || !s.shape.matches(f) {
+			break
+		}
+		s.take(f, true)
+		at += n
+	}
+	if at > 0 {
+		events.scan.Skip(p[:at])
+		s.look.Moved = true
+	}
+	return p[at:]
+}
+
+// take takes a payload; known is one that is of the shape.
+func (s *Stream) take(f frame, known bool) {
 	if s.plain && s.array && !f.bad {
 		s.item(f.data)
 	}
@@ -198,7 +227,13 @@ func (s *Stream) take(f frame) {
 		return
 	}
 	s.content, s.counts = false, false
-	s.from.payload(f, s)
+	if known || s.shape.matches(f) {
+		s.shape.say(f, s.from, s)
+	} else {
+		s.shape.begin()
+		s.from.payload(f, s)
+		s.shape.learn(f)
+	}
 	if s.content {
 		s.look.Chunks++
 		if s.counts {
@@ -211,6 +246,7 @@ func (s *Stream) bad() { s.look.Bad = true }
 
 // emit notes what e is worth, and has it written.
 func (s *Stream) emit(e Event) {
+	s.shape.note(&e)
 	switch e.Kind {
 	case BlockBegin:
 		s.see(e.Name, e.Block == Thinking)
