@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/telemetry"
-	"github.com/pacer-dev/pacer/router"
 )
 
 // maxLogAttrs is how many attributes a line has at most.
@@ -16,7 +15,8 @@ const maxLogAttrs = 32
 
 // writeLog writes the one access-log line of the request. It holds no text of
 // prompts or answers, and no key.
-func (x *exchange) writeLog(e telemetry.Exchange, err error) {
+func (s *settlement) writeLog(e telemetry.Exchange) {
+	x := s.x
 	level := slog.LevelInfo
 	if e.Outcome == outcomeUpstream || e.Outcome == outcomeCut {
 		level = slog.LevelWarn
@@ -53,11 +53,11 @@ func (x *exchange) writeLog(e telemetry.Exchange, err error) {
 	if e.OutputTokens > 0 {
 		attrs = append(attrs, slog.Float64("tokens", e.OutputTokens), slog.String("source", e.Source))
 	}
-	if t := x.attempt; t != nil {
-		attrs = x.logPlace(x.logAnswer(attrs, e, &t.measured), &t.decision)
+	if s.t != nil {
+		attrs = s.logPlace(s.t.logAnswer(attrs, e))
 	}
-	if err != nil {
-		attrs = append(attrs, slog.String("error", err.Error()))
+	if s.err != nil {
+		attrs = append(attrs, slog.String("error", s.err.Error()))
 	}
 	x.g.access.LogAttrs(context.Background(), level, "request", attrs...)
 }
@@ -67,24 +67,26 @@ func milliseconds(d time.Duration) float64 {
 }
 
 // logAnswer adds what is known of the answer's tokens.
-func (x *exchange) logAnswer(attrs []slog.Attr, e telemetry.Exchange, m *measurement) []slog.Attr {
-	if hidden := e.OutputTokens - x.onward.summary(x.attempt).Tokens; hidden > 0 {
+func (t *attempt) logAnswer(attrs []slog.Attr, e telemetry.Exchange) []slog.Attr {
+	m := &t.measured
+	if hidden := e.OutputTokens - t.up.onward.summary(t).Tokens; hidden > 0 {
 		attrs = append(attrs, slog.Float64("hidden_tokens", hidden))
 	}
 	if !math.IsNaN(m.bytesPerToken) {
 		attrs = append(attrs, slog.Float64("bytes_per_token", math.Round(m.bytesPerToken*100)/100))
 	}
-	if encoding := x.attempt.answer.encoding; encoding != "" { // why there are no tokens
+	if encoding := t.answer.encoding; encoding != "" { // why there are no tokens
 		attrs = append(attrs, slog.String("unread", encoding))
 	}
 	if m.hasUsage {
-		attrs = append(attrs, slog.Int("prompt_tokens", x.usedPrompt()), slog.Int("cached_tokens", m.usage.CachedTokens))
+		attrs = append(attrs, slog.Int("prompt_tokens", t.usedPrompt()), slog.Int("cached_tokens", m.usage.CachedTokens))
 	}
 	return attrs
 }
 
 // logPlace adds why the request went where it did.
-func (x *exchange) logPlace(attrs []slog.Attr, d *router.Decision) []slog.Attr {
+func (s *settlement) logPlace(attrs []slog.Attr) []slog.Attr {
+	x, d := s.x, &s.t.decision
 	attrs = append(attrs, slog.Int("attempts", x.failover.sends), slog.Int("n", d.Chosen.N), slog.Int("m", d.Chosen.M))
 	if known(d.Chosen.TPS) {
 		attrs = append(attrs, slog.Float64("predicted_tps", math.Round(d.Chosen.TPS*10)/10))

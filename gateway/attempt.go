@@ -23,22 +23,23 @@ const (
 	answerLastResort                   // one that was kept, and is passed on since nobody took the request
 )
 
-// attempt is one try to have the request served by one backend, from its lease
+// attempt is one try to have an order carried out by one backend, from its lease
 // until all is given back: it owns its place, its verdict, and what the relay
 // learns of its answer.
 type attempt struct {
-	g         *Gateway
-	request   *request
+	*order
 	backend   *backend // nil = the configuration changed twice since the decision
 	target    router.Target
 	decision  router.Decision // why it goes there, and its lease
 	lastError *lastError      // of the target; nil = it is no longer configured
 
-	failover bool // after another one, or beside it
-	phase    phase
-	kind     answerKind
-	free     bool        // moving on from it is no load on top
-	verdict  func(error) // for the breaker; calls after the first do nothing
+	failover   bool // after another one, or beside it
+	phase      phase
+	kind       answerKind
+	sentBefore time.Time // when the attempt before it, or one before that, was sent; zero = none was
+
+	free    bool        // moving on from it is no load on top
+	verdict func(error) // for the breaker; calls after the first do nothing
 
 	up       roundTrip
 	answer   reading
@@ -50,11 +51,15 @@ type attempt struct {
 func (x *exchange) newAttempt(d router.Decision) *attempt {
 	target := d.Lease.Target()
 	b := x.g.incarnation(x.plan, d.Lease)
-	return &attempt{
-		g: x.g, request: &x.request, backend: b, target: target, decision: d, lastError: x.plan.lastErrors[target],
+	t := &attempt{
+		order: &x.order, backend: b, target: target, decision: d, lastError: x.plan.lastErrors[target],
 		failover: x.placement.req.Again, free: true, verdict: func(error) {},
-		up: roundTrip{backend: b, request: &x.request, onward: &x.onward, model: config.Expand(target.Model, x.route.name, x.request.parsed.Model)},
+		up: roundTrip{backend: b, order: &x.order, onward: &x.onward, model: config.Expand(target.Model, x.route.name, x.request.parsed.Model)},
 	}
+	if x.attempt != nil {
+		t.sentBefore = x.attempt.sentAt()
+	}
+	return t
 }
 
 // name is that of the backend.

@@ -12,13 +12,13 @@ import (
 )
 
 // authenticate finds the tenant whose key the client has shown.
-func (x *exchange) authenticate() error {
-	t, err := x.plan.authenticate(x.request.http)
+func (o *order) authenticate() error {
+	t, err := o.plan.authenticate(o.request.http)
 	if err != nil {
 		return err
 	}
-	x.tenant = t
-	x.memory.budgets.tenant = t.held
+	o.tenant = t
+	o.memory.budgets.tenant = t.held
 	return nil
 }
 

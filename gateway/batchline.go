@@ -40,12 +40,7 @@ func (g *Gateway) ServeLine(ctx context.Context, j batch.Job, l batch.Line) batc
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("X-Pacer-Class", "batch")
 	to := &lineAnswer{header: http.Header{}, most: int(min(p.conf.Limits.Body, 64<<20))}
-	x := &exchange{
-		g: g, plan: p, tenant: t,
-		request:   request{http: r, end: end, path: end.Path},
-		memory:    holding{budgets: budgets{all: &g.buffered, tenant: t.held}},
-		placement: placement{g: g},
-	}
+	x := g.newExchange(p, t, request{http: r, end: end, path: end.Path})
 	x.down.start(to, r, p.conf.Timeouts.Write)
 	defer x.down.deadline.stop()
 	x.walk(x.enter, x.read, x.whole, x.resolve, x.place, x.forward, x.relay)
@@ -53,8 +48,8 @@ func (g *Gateway) ServeLine(ctx context.Context, j batch.Job, l batch.Line) batc
 }
 
 // whole refuses a stream: nobody reads along.
-func (x *exchange) whole() error {
-	if x.request.parsed.Stream {
+func (o *order) whole() error {
+	if o.request.parsed.Stream {
 		return &openai.BadRequest{Message: "stream must be false in a batch.", Param: "stream"}
 	}
 	return nil

@@ -48,15 +48,15 @@ func (e *budgetError) answer() answer {
 }
 
 // afford looks at the budgets of the key and its team. The error is a *budgetError.
-func (x *exchange) afford() error {
-	if x.g.usage == nil || x.tenant.conf == nil {
+func (o *order) afford() error {
+	if o.g.usage == nil || o.tenant.conf == nil {
 		return nil
 	}
-	v := x.g.usage.Check(time.Now(), x.tenant.name, x.tenant.conf.Team)
+	v := o.g.usage.Check(time.Now(), o.tenant.name, o.tenant.conf.Team)
 	switch {
 	case !v.Exhausted:
-	case v.State.Budget.Then == usage.Spill && x.plan.routes[v.State.Budget.Spill] != nil:
-		x.bill.spill = v.State.Budget.Spill
+	case v.State.Budget.Then == usage.Spill && o.plan.routes[v.State.Budget.Spill] != nil:
+		o.bill.spill = v.State.Budget.Spill
 	default:
 		return &budgetError{v.State}
 	}
@@ -65,17 +65,17 @@ func (x *exchange) afford() error {
 
 // spendSoFar adds up what a session has used so far. The error is a *budgetError, of a key
 // or team that has nothing left.
-func (x *exchange) spendSoFar(t *attempt, now time.Time) error {
-	if x.g.usage == nil {
+func (t *attempt) spendSoFar(now time.Time) error {
+	if t.g.usage == nil {
 		return nil
 	}
-	tokens, end := x.used(t, now)
-	x.spend(now, x.cost(tokens, end))
-	if x.tenant.conf == nil {
+	tokens, end := t.used(now)
+	t.spend(now, t.cost(tokens, end))
+	if t.tenant.conf == nil {
 		return nil
 	}
-	v := x.g.usage.Check(now, x.tenant.name, x.tenant.conf.Team)
-	there := x.bill.spill != "" && v.State.Budget.Then == usage.Spill && v.State.Budget.Spill == x.bill.spill
+	v := t.g.usage.Check(now, t.tenant.name, t.tenant.conf.Team)
+	there := t.bill.spill != "" && v.State.Budget.Then == usage.Spill && v.State.Budget.Spill == t.bill.spill
 	if v.Exhausted && !there { // one that began where its budget sends it goes on
 		return &budgetError{v.State}
 	}
@@ -83,73 +83,73 @@ func (x *exchange) spendSoFar(t *attempt, now time.Time) error {
 }
 
 // spend adds up what the request used, as far as it was not before.
-func (x *exchange) spend(now time.Time, cost usage.Money) {
-	if x.g.usage == nil || x.failover.sends == 0 || x.attempt == nil {
+func (t *attempt) spend(now time.Time, cost usage.Money) {
+	if t.g.usage == nil || t.sentAt().IsZero() {
 		return
 	}
-	m := &x.attempt.measured
-	output := x.outputTokens()
+	m := &t.measured
+	output := t.outputTokens()
 	s := usage.Sums{Requests: 1, Output: int64(math.Round(output)), Cost: cost}
 	if m.hasUsage || output > 0 {
-		s.Input = int64(x.usedPrompt())
+		s.Input = int64(t.usedPrompt())
 	}
 	if m.hasUsage {
 		s.Cached, s.Reasoning = int64(m.usage.CachedTokens), int64(m.usage.ReasoningTokens)
 	}
-	of := usage.Of{Key: x.tenant.name, Route: x.route.name, Backend: x.attempt.name(), Model: x.upModel(), Tags: x.bill.tags}
-	if x.tenant.conf != nil {
-		of.Team = x.tenant.conf.Team
+	of := usage.Of{Key: t.tenant.name, Route: t.route.name, Backend: t.name(), Model: t.upModel(), Tags: t.bill.tags}
+	if t.tenant.conf != nil {
+		of.Team = t.tenant.conf.Team
 	}
-	more, had := s, x.bill.booked
+	more, had := s, t.bill.booked
 	more.Requests -= had.Requests
 	more.Input -= had.Input
 	more.Cached -= had.Cached
 	more.Output -= had.Output
 	more.Reasoning -= had.Reasoning
 	more.Cost -= had.Cost
-	x.bill.booked = s
-	x.g.usage.Add(usage.Record{At: now, Of: of, Sums: more})
+	t.bill.booked = s
+	t.g.usage.Add(usage.Record{At: now, Of: of, Sums: more})
 }
 
 // upModel is the model that the backend was asked for.
-func (x *exchange) upModel() string {
-	model := x.attempt.target.Model
+func (t *attempt) upModel() string {
+	model := t.target.Model
 	if model == "" {
-		model = x.request.parsed.Model
+		model = t.request.parsed.Model
 	}
 	return model[:min(len(model), 256)]
 }
 
-// cost is what the attempt that the request ended at costs: by the prices of its
-// tokens, else by its part of the machine from when it was sent until end.
-func (x *exchange) cost(s usage.Tokens, end time.Time) usage.Money {
-	b := x.attempt.backend
+// cost is what the request costs that ended at t: by the prices of its tokens, else by
+// its part of the machine from when it was sent until end.
+func (t *attempt) cost(s usage.Tokens, end time.Time) usage.Money {
+	b := t.backend
 	if b == nil {
 		return 0
 	}
-	if p, ok := x.plan.conf.PriceOf(b.conf, x.upModel()); ok {
+	if p, ok := t.plan.conf.PriceOf(b.conf, t.upModel()); ok {
 		return usage.Price(p).Of(s)
 	}
-	if x.g.usage == nil {
+	if t.g.usage == nil {
 		return 0
 	}
-	return x.g.usage.OwnedCost(b.conf.Name, x.sent(), end)
+	return t.g.usage.OwnedCost(b.conf.Name, t.sentAt(), end)
 }
 
 // costHeader says what a document costs that is there as a whole.
-func (x *exchange) costHeader(t *attempt, h http.Header) {
-	if !t.answer.whole || t.kind != answerGood || !x.request.end.Decodes || t.answer.meter == nil {
+func (t *attempt) costHeader(h http.Header) {
+	if !t.answer.whole || t.kind != answerGood || !t.request.end.Decodes || t.answer.meter == nil {
 		return
 	}
 	_, seen := t.answer.meter.End()
 	if seen.Usage == nil {
 		seen.Usage = t.answer.seen.Usage
 	}
-	if seen.Usage == nil || !x.believes(seen.Usage) {
+	if seen.Usage == nil || !t.request.believes(seen.Usage) {
 		return
 	}
 	tokens := tokensOf((*profiles.Usage)(seen.Usage))
-	if cost := x.cost(tokens, time.Now()); cost > 0 {
+	if cost := t.cost(tokens, time.Now()); cost > 0 {
 		h.Set("X-Pacer-Cost-Usd", formatUSD(cost))
 		h.Set("X-Pacer-Tokens", formatTokens(&tokens))
 	}
@@ -157,12 +157,12 @@ func (x *exchange) costHeader(t *attempt, h http.Header) {
 
 // costComment is what the request cost, as the comment behind the last event of a
 // stream, where no reader of events looks; nil = nobody knows, or it is nothing.
-func (x *exchange) costComment(t *attempt) []byte {
-	if t.answer.form != formEvents || t.kind != answerGood || !x.request.end.Decodes || x.request.end.PartOf(endpoint.Google) { // its SDKs know no comments
+func (t *attempt) costComment() []byte {
+	if t.answer.form != formEvents || t.kind != answerGood || !t.request.end.Decodes || t.request.end.PartOf(endpoint.Google) { // its SDKs know no comments
 		return nil
 	}
-	tokens, end := x.used(t, time.Now())
-	cost := x.cost(tokens, end)
+	tokens, end := t.used(time.Now())
+	cost := t.cost(tokens, end)
 	if cost <= 0 {
 		return nil
 	}
@@ -171,13 +171,13 @@ func (x *exchange) costComment(t *attempt) []byte {
 
 // used are the tokens of a request that ended at t, with what backends that died
 // before gave, and when the last of them came; now if that is not known.
-func (x *exchange) used(t *attempt, now time.Time) (usage.Tokens, time.Time) {
+func (t *attempt) used(now time.Time) (usage.Tokens, time.Time) {
 	m := &t.measured
 	tokens := tokensOf(&m.usage)
 	output, _ := m.billed()
-	tokens.Input, tokens.Output = 0, int64(math.Round(x.onward.output(t, output)))
+	tokens.Input, tokens.Output = 0, int64(math.Round(t.up.onward.output(t, output)))
 	if m.hasUsage || m.summary.Tokens > 0 {
-		tokens.Input = int64(x.usedPrompt())
+		tokens.Input = int64(t.usedPrompt())
 	}
 	if !m.ended.IsZero() {
 		now = m.ended
@@ -202,20 +202,20 @@ func formatUSD(m usage.Money) string { return strconv.FormatFloat(m.USD(), 'f', 
 
 // tag reads the tags of the request that the configuration allows: from a header
 // of ours, else from the body's metadata, or its user.
-func (x *exchange) tag() {
-	names := x.plan.conf.Usage.Tags
-	if len(names) == 0 || x.g.usage == nil {
+func (o *order) tag() {
+	names := o.plan.conf.Usage.Tags
+	if len(names) == 0 || o.g.usage == nil {
 		return
 	}
 	var b strings.Builder
 	for _, name := range names {
-		value := x.request.http.Header.Get("X-Pacer-Tag-" + name)
-		if value == "" && x.request.body != nil && !x.request.parsed.Form() {
+		value := o.request.http.Header.Get("X-Pacer-Tag-" + name)
+		if value == "" && o.request.body != nil && !o.request.parsed.Form() {
 			path := "metadata." + name
 			if name == "user" {
 				path = "user"
 			}
-			value = gjson.GetBytes(x.request.body.bytes(), path).String()
+			value = gjson.GetBytes(o.request.body.bytes(), path).String()
 		}
 		if value == "" {
 			continue
@@ -225,7 +225,7 @@ func (x *exchange) tag() {
 		}
 		b.WriteString(name + "=" + cleanTag(value))
 	}
-	x.bill.tags = b.String()
+	o.bill.tags = b.String()
 }
 
 // cleanTag cuts a value, and takes out what would end it.
@@ -278,8 +278,8 @@ func ownedBackends(c *config.Config) map[string]usage.Owned {
 	return out
 }
 
-// spills reports whether x goes to another route than it names, because its budget
+// spills reports whether o goes to another route than it names, because its budget
 // is spent.
-func (x *exchange) spills(rt *route) bool {
-	return x.bill.spill != "" && rt != nil && !slices.Contains(rt.conf.Models, x.bill.spill)
+func (o *order) spills(rt *route) bool {
+	return o.bill.spill != "" && rt != nil && !slices.Contains(rt.conf.Models, o.bill.spill)
 }

@@ -85,11 +85,11 @@ func (x *exchange) moveTo(t *attempt, d router.Decision, b *backend, now time.Ti
 	if x.request.streams() {
 		t.measured.waits = x.g.book.Send(t.target, t.up.sent, x.request.estimate-x.cached(t.target))
 	}
-	x.visit(t)
+	t.visit()
 }
 
 // unseen takes a good answer of which nothing but its head and its end is shown.
-func (x *exchange) unseen(t *attempt) error {
+func (t *attempt) unseen() error {
 	t.kind = answerGood
 	t.good()
 	t.measured.waits.Over()
@@ -119,11 +119,11 @@ func (u *roundTrip) carried() bool {
 
 // turnOf is whose turn in a line it is: the key's, or, where there are no keys, of
 // whom the proxy names that carries the request.
-func (x *exchange) turnOf() string {
-	if c := x.request.carried; c != nil && x.tenant == anyone {
+func (o *order) turnOf() string {
+	if c := o.request.carried; c != nil && o.tenant == anyone {
 		return c.Tenant
 	}
-	return x.tenant.name
+	return o.tenant.name
 }
 
 // reachable leaves out the backends that who carries the request cannot go to.

@@ -24,28 +24,25 @@ type promptEstimate struct {
 // keepText has the meter keep the beginning of the answer, and letGo that of the
 // prompt, in case that no usage comes and nothing is known of how many tokens a
 // chunk holds. Their room is of the budget for bodies.
-func (x *exchange) keepText(t *attempt) {
+func (t *attempt) keepText() {
 	keeper, ok := t.answer.meter.(providers.TextKeeper)
-	if !ok || !x.request.end.Decodes || t.answer.form == formEvents && x.g.book.Calibrated(t.target) || x.memory.take(2*tokens.MaxText) != nil {
+	if !ok || !t.request.end.Decodes || t.answer.form == formEvents && t.g.book.Calibrated(t.target) || t.memory.take(2*tokens.MaxText) != nil {
 		return
 	}
-	x.prompt.keep = true
+	t.prompt.keep = true
 	keeper.KeepText(tokens.MaxText)
 }
 
 // guess gives an answer whose tokens neither its backend nor its chunks tell as
 // many as its bytes say, and reports whether a tokenizer could tell better: its
 // target's own ratio of bytes to tokens is not known.
-func (x *exchange) guess() (uncounted bool) {
-	if x.attempt == nil {
-		return false
-	}
-	m := &x.attempt.measured
+func (t *attempt) guess() (uncounted bool) {
+	m := &t.measured
 	isCounted := m.stream != nil && m.summary.Source != profiles.SourceEstimate
-	if m.hasUsage || isCounted || m.text == 0 || !x.request.end.Decodes {
+	if m.hasUsage || isCounted || m.text == 0 || !t.request.end.Decodes {
 		return false
 	}
-	perToken := x.plan.texts[x.attempt.target].bytesPerToken()
+	perToken := t.plan.texts[t.target].bytesPerToken()
 	if uncounted = math.IsNaN(perToken); uncounted {
 		perToken = bytesPerToken
 	}
@@ -57,9 +54,8 @@ func (x *exchange) guess() (uncounted bool) {
 // countLater has the answer, and its prompt, counted by a tokenizer, and
 // account called then: the client, which has its answer, does not wait for it.
 // It returns false when that cannot be done.
-func (x *exchange) countLater(account func()) bool {
+func (t *attempt) countLater(account func()) bool {
 	var answer []byte
-	t := x.attempt
 	if keeper, ok := t.answer.meter.(providers.TextKeeper); ok {
 		answer = keeper.Text()
 	}
@@ -67,11 +63,11 @@ func (x *exchange) countLater(account func()) bool {
 		return false
 	}
 	t.answer.meter = nil // it may keep much, which must not wait in line
-	return x.g.uncounted.do(func() {
+	return t.g.uncounted.do(func() {
 		m := &t.measured
 		m.summary.Tokens = math.Round(tokens.Count(string(answer)) * float64(m.text) / float64(len(answer)))
-		if len(x.prompt.sample) > 0 {
-			x.countPrompt()
+		if len(t.prompt.sample) > 0 {
+			t.countPrompt()
 		}
 		account()
 	})
@@ -80,9 +76,9 @@ func (x *exchange) countLater(account func()) bool {
 // countPrompt counts a prompt by its beginning, and by how many bytes of the
 // body that was found in. The estimate from the size of the body knows what of the
 // rest is no text.
-func (x *exchange) countPrompt() {
-	p, estimate := &x.prompt, x.request.estimate
+func (o *order) countPrompt() {
+	p, estimate := &o.prompt, o.request.estimate
 	n := tokens.Count(string(p.sample)) * max(1, float64(estimate)*bytesPerToken/float64(p.within))
 	p.tokens = int(min(max(1, n), maxPromptTokens))
-	x.route.prompt.learn(estimate, p.tokens)
+	o.route.prompt.learn(estimate, p.tokens)
 }

@@ -15,15 +15,15 @@ import (
 
 // offerCount has the gateway count a prompt where the backend cannot. Clients of
 // Messages ask before they send, and few engines have an answer.
-func (x *exchange) offerCount(t *attempt) {
-	path := x.request.path
+func (t *attempt) offerCount() {
+	path := t.request.path
 	serves := t.backend.Serves(path)
 	has, known := t.backend.Has(path)
-	if serves && (t.backend.Counts(path, cmp.Or(t.up.model, x.request.parsed.Model)) || known && has) {
+	if serves && (t.backend.Counts(path, cmp.Or(t.up.model, t.request.parsed.Model)) || known && has) {
 		return
 	}
-	own := substitute{call: t.up.call, counted: x.countTokens()}
-	if known || !serves || x.request.end.PartOf(endpoint.Google) {
+	own := substitute{call: t.up.call, counted: t.countTokens()}
+	if known || !serves || t.request.end.PartOf(endpoint.Google) {
 		t.verdict(providers.ErrNoVerdict) // it is not asked
 		t.up.use(own)
 		return
@@ -34,11 +34,11 @@ func (x *exchange) offerCount(t *attempt) {
 // countTokens is about how many tokens the request's prompt has: what a tokenizer
 // says of its text, and, for what is no text, what the size of the body says. It
 // is at least 1.
-func (x *exchange) countTokens() int {
-	r := &x.request
+func (o *order) countTokens() int {
+	r := &o.request
 	sample, within := openai.PromptText(r.body.bytes(), tokens.MaxText)
 	if len(sample) == 0 || within == 0 {
-		return max(1, x.prompt.tokens, r.estimate)
+		return max(1, o.prompt.tokens, r.estimate)
 	}
 	whole := float64(len(r.body.bytes())) / float64(within)
 	return int(min(max(1, tokens.Count(string(sample))*max(1, whole)), maxPromptTokens))

@@ -12,36 +12,36 @@ import (
 // excludeUnfit leaves those backends out that cannot serve the request: all but the
 // one that stores the response it is about, those that do not speak the endpoint,
 // and those whose URL cannot hold the client's name of the model.
-func (x *exchange) excludeUnfit() error {
-	misnamed, cut, sure := false, false, x.countsSurely()
-	path := x.request.path
+func (o *order) excludeUnfit() error {
+	misnamed, cut, sure := false, false, o.countsSurely()
+	path := o.request.path
 	var unable error
-	for i := range x.plan.conf.Backends {
-		conf := &x.plan.conf.Backends[i]
+	for i := range o.plan.conf.Backends {
+		conf := &o.plan.conf.Backends[i]
 		name := conf.Name
-		b := x.plan.backends[name]
+		b := o.plan.backends[name]
 		switch {
-		case x.owner != "" && name != x.owner, x.overrides.target != "" && name != x.overrides.target, sure && !b.Counts(path, x.modelAt(b)):
-		case !x.request.reachable(b):
+		case o.owner != "" && name != o.owner, o.overrides.target != "" && name != o.overrides.target, sure && !b.Counts(path, o.modelAt(b)):
+		case !o.request.reachable(b):
 			cut = true
-		case x.translates(b, x.modelAt(b)):
-			if !x.mayReach(name) {
+		case o.translates(b, o.modelAt(b)):
+			if !o.mayReach(name) {
 				break
 			}
-			err := x.carries(b, conf.DropParams)
+			err := o.carries(b, conf.DropParams)
 			if err == nil {
 				continue
 			}
 			unable = cmp.Or(unable, err)
-		case !b.Serves(path) && !x.request.end.Counts: // what it cannot count, the gateway does
-		case b.Deploys(path) && x.misnames(name):
+		case !b.Serves(path) && !o.request.end.Counts: // what it cannot count, the gateway does
+		case b.Deploys(path) && o.misnames(name):
 			misnamed = true
 		default:
 			continue
 		}
-		x.excluded = append(x.excluded, name)
+		o.excluded = append(o.excluded, name)
 	}
-	if len(x.excluded) == 0 || x.plan.reaches(x.route, func(t config.Target) bool { return !slices.Contains(x.excluded, t.Backend) }) {
+	if len(o.excluded) == 0 || o.plan.reaches(o.route, func(t config.Target) bool { return !slices.Contains(o.excluded, t.Backend) }) {
 		return nil
 	}
 	if cut {
@@ -51,32 +51,32 @@ func (x *exchange) excludeUnfit() error {
 		return uncarried(unable)
 	}
 	if misnamed {
-		return &unknownModelError{model: x.request.parsed.Model}
+		return &unknownModelError{model: o.request.parsed.Model}
 	}
-	return &endpointError{model: x.request.parsed.Model, path: x.request.http.URL.Path}
+	return &endpointError{model: o.request.parsed.Model, path: o.request.http.URL.Path}
 }
 
 // mayReach reports whether the request may get to a backend.
-func (x *exchange) mayReach(backend string) bool {
-	return x.plan.reaches(x.route, func(t config.Target) bool { return t.Backend == backend })
+func (o *order) mayReach(backend string) bool {
+	return o.plan.reaches(o.route, func(t config.Target) bool { return t.Backend == backend })
 }
 
 // countsSurely reports whether tokens are to be counted, and a backend of the
 // route is known to do so.
-func (x *exchange) countsSurely() bool {
-	end := x.request.end
-	return end.Counts && (endpoint.InMessages(end.Path) || end.PartOf(endpoint.Google)) && x.plan.reaches(x.route, func(t config.Target) bool {
-		b := x.plan.backends[t.Backend]
-		return b != nil && b.Serves(x.request.path) && b.Counts(x.request.path, x.modelAt(b))
+func (o *order) countsSurely() bool {
+	end := o.request.end
+	return end.Counts && (endpoint.InMessages(end.Path) || end.PartOf(endpoint.Google)) && o.plan.reaches(o.route, func(t config.Target) bool {
+		b := o.plan.backends[t.Backend]
+		return b != nil && b.Serves(o.request.path) && b.Counts(o.request.path, o.modelAt(b))
 	})
 }
 
 // misnames reports whether the request may get to backend under a name that its
 // client made up, and that is none of a deployment.
-func (x *exchange) misnames(backend string) bool {
-	model := x.request.parsed.Model
-	return x.plan.reaches(x.route, func(t config.Target) bool {
-		return t.Backend == backend && clientNames(t.Model) && !upstream.DeploymentName(cmp.Or(config.Expand(t.Model, x.route.name, model), model))
+func (o *order) misnames(backend string) bool {
+	model := o.request.parsed.Model
+	return o.plan.reaches(o.route, func(t config.Target) bool {
+		return t.Backend == backend && clientNames(t.Model) && !upstream.DeploymentName(cmp.Or(config.Expand(t.Model, o.route.name, model), model))
 	})
 }
 

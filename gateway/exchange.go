@@ -8,35 +8,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pacer-dev/pacer/gateway/limit"
 	"github.com/pacer-dev/pacer/internal/endpoint"
-	"github.com/pacer-dev/pacer/internal/tracing"
 	"github.com/pacer-dev/pacer/providers"
 )
 
-// exchange is the journey of one request: what was sent and what it is to get,
-// the attempt that it is served by, and the answer on its way to the client. It
-// belongs to one goroutine.
+// exchange is the journey of one request: its order, the way to a place, the attempt
+// that it is served by, and the answer on its way to the client. It belongs to one
+// goroutine.
 type exchange struct {
-	g       *Gateway
-	plan    *plan // the configuration it began with
-	request request
-	down    downstream
-
-	tenant *tenant
-	permit *limit.Permit
-	memory holding
-
-	route     *route
-	owner     string   // the one backend that stores the response this is about; "" = any
-	excluded  []string // backends that cannot serve it
-	overrides overrides
-	bill      bill
-	objective objective
-
-	speech    speech // the request for backends of another dialect
-	prompt    promptEstimate
-	warmth    warmth
+	order
 	placement placement
 	overhead  time.Duration // arrival to the first attempt, without the line
 
@@ -44,8 +24,9 @@ type exchange struct {
 	hedge    hedge
 	onward   onward
 	failover failover
-	span     *tracing.Span // nil = nobody follows it
-	looped   *looped       // passes the answer on when the handler has returned; nil = the handler does
+
+	down   downstream
+	looped *looped // passes the answer on when the handler has returned; nil = the handler does
 }
 
 // journey returns the handler of one endpoint below base.
@@ -59,12 +40,7 @@ func (g *Gateway) travel(w http.ResponseWriter, r request) {
 	if r.carried = providers.CarriedIn(r.http.Context()); r.carried != nil && r.carried.Model != "" {
 		r.named = r.carried.Model
 	}
-	x := &exchange{
-		g: g, plan: g.plan.Load(), tenant: anyone,
-		request:   r,
-		memory:    holding{budgets: budgets{all: &g.buffered, tenant: anyone.held}},
-		placement: placement{g: g},
-	}
+	x := g.newExchange(g.plan.Load(), anyone, r)
 	if g.tracer != nil {
 		x.span = g.tracer.Request(r.http.Header, operation(r.end), time.Now())
 	}

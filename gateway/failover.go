@@ -8,9 +8,8 @@ import (
 // failover is what became of a request until a backend took it. It belongs to
 // the goroutine of the exchange.
 type failover struct {
-	sends  int       // backends that it was sent to
-	spared int       // of these, those that refuse whatever they are sent
-	sent   time.Time // to the last one that failed
+	sends  int // backends that it was sent to
+	spared int // of these, those that refuse whatever they are sent
 
 	// kept is an attempt whose answer is passed on if nobody takes the request,
 	// since it says when to come back, or what is wrong; nil = none. keptErr is why
@@ -24,9 +23,6 @@ type failover struct {
 // setAside ends t, which failed with err; what a busy backend said is kept, and so
 // is what a failing one said, until a busy one says more.
 func (x *exchange) setAside(t *attempt, err error) {
-	if !t.up.sent.IsZero() {
-		x.failover.sent = t.up.sent
-	}
 	switch {
 	case t.kind == answerBusy, t.kind == answerTooLong:
 		x.failover.keep(t, err)

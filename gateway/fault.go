@@ -64,18 +64,18 @@ func (s *faults) forget() {
 // the backend or for a proxy before it, its account empty, it lacks the model that the route names, or it broke. On a
 // route for whatever clients name, a 404 is about that; and a client may ask for
 // an endpoint, or an earlier answer, that an engine does not have.
-func (x *exchange) mayBeOwners(t *attempt, start []byte, says openai.Failure) bool {
-	status, r := t.up.resp.StatusCode, &x.request
+func (t *attempt) mayBeOwners(start []byte, says openai.Failure) bool {
+	status, r := t.up.resp.StatusCode, &t.request
 	switch status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusProxyAuthRequired:
 		return true
 	case http.StatusBadRequest:
 		return providers.AboutKey(says.Message)
 	case http.StatusNotFound:
-		if r.end.Stored || x.owner != "" || r.parsed.PreviousResponseID != "" {
+		if r.end.Stored || t.owner != "" || r.parsed.PreviousResponseID != "" {
 			return false
 		}
-		if x.route.wild && clientNames(t.target.Model) {
+		if t.route.wild && clientNames(t.target.Model) {
 			return false
 		}
 		return r.end.Basic || t.aboutModel(start)
@@ -141,7 +141,7 @@ func (x *exchange) settleFaults(err error) {
 // sentAway is what the client reads of a backend that does not serve this
 // gateway: not its words, for they are about a key and an account of which the
 // client knows nothing. Those are for the log.
-func (x *exchange) sentAway(t *attempt, start []byte, says openai.Failure) error {
+func (t *attempt) sentAway(start []byte, says openai.Failure) error {
 	status := t.up.resp.StatusCode
 	problem := map[int]string{
 		http.StatusUnauthorized:      "does not take the credentials of this gateway",
@@ -158,7 +158,7 @@ func (x *exchange) sentAway(t *attempt, start []byte, says openai.Failure) error
 }
 
 // noteLimits hands on what the backend has told of its rate limits.
-func (x *exchange) noteLimits(t *attempt) {
+func (t *attempt) noteLimits() {
 	now := time.Now()
 	limits, told := t.backend.Limits(now, t.up.call.Model)
 	if !told {

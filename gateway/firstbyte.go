@@ -26,25 +26,25 @@ func (x *exchange) firstByte(t *attempt) error {
 		panic(u.panicked)
 	}
 	if u.err != nil {
-		return x.sendFailed(t, u.err, "did not answer")
+		return t.sendFailed(u.err, "did not answer")
 	}
-	x.noteLimits(t)
+	t.noteLimits()
 	status := u.resp.StatusCode
 	if !u.answers() {
-		return x.sendFailed(t, errGarbage, "answered with status "+strconv.Itoa(status)+", which answers nothing")
+		return t.sendFailed(errGarbage, "answered with status "+strconv.Itoa(status)+", which answers nothing")
 	}
 	good := status < 300
 	start := u.first.bytes()
 	if good && u.relaxed {
-		x.noteRelaxed(t)
+		t.noteRelaxed()
 	}
-	x.noteLack(t, status)
-	if err := x.cannotCarry(t); err != nil {
+	t.noteLack(status)
+	if err := t.cannotCarry(); err != nil {
 		return err
 	}
 	// An error whose words broke off is one all the same.
 	if err := context.Cause(u.ctx); err != nil && !errors.Is(err, errSilence) {
-		return x.sendFailed(t, err, "")
+		return t.sendFailed(err, "")
 	}
 	condition := t.backend.Condition(status, start)
 	switch {
@@ -53,7 +53,7 @@ func (x *exchange) firstByte(t *attempt) error {
 		t.good()
 		return nil
 	case good && x.request.end.Socket:
-		return x.sendFailed(t, errGarbage, "did not open a session")
+		return t.sendFailed(errGarbage, "did not open a session")
 	case condition == providers.Loading:
 		t.verdict(providers.ErrNoVerdict) // alive, not ready
 		t.full(u.readError(start))
@@ -73,18 +73,18 @@ func (x *exchange) firstByte(t *attempt) error {
 	case !good:
 		return x.refusal(t, start, condition == providers.Full)
 	case u.blindRead():
-		return x.unseen(t)
+		return t.unseen()
 	case u.first.n == 0 && u.first.err != io.EOF:
-		return x.sendFailed(t, u.first.err, "closed the connection before the first byte")
+		return t.sendFailed(u.first.err, "closed the connection before the first byte")
 	case u.first.n == 0 && !x.request.end.Stored:
-		return x.sendFailed(t, io.ErrUnexpectedEOF, "sent an empty answer")
+		return t.sendFailed(io.ErrUnexpectedEOF, "sent an empty answer")
 	}
-	return x.recognize(t, start)
+	return t.recognize(start)
 }
 
 // noteRelaxed remembers what usage the backend does not want to be asked for: it
 // has taken the request without.
-func (x *exchange) noteRelaxed(t *attempt) {
+func (t *attempt) noteRelaxed() {
 	path, _ := t.up.asked()
 	if !t.backend.AskAtMost(path, t.up.ask) {
 		return
@@ -93,7 +93,7 @@ func (x *exchange) noteRelaxed(t *attempt) {
 	if t.up.ask == openai.AskUsage {
 		refused, instead = "continuous_usage_stats", "inject"
 	}
-	x.g.log.Warn("the backend refuses to be asked for usage in this way, and is not for some minutes; configure usage: "+instead+" for it",
+	t.g.log.Warn("the backend refuses to be asked for usage in this way, and is not for some minutes; configure usage: "+instead+" for it",
 		"backend", t.name(), "path", path, "refused", refused)
 }
 
@@ -107,10 +107,10 @@ func (x *exchange) refusal(t *attempt, start []byte, full bool) error {
 		t.kind = answerBusy
 		t.verdict(nil)
 		t.full(says)
-	case x.mayBeOwners(t, start, says):
+	case t.mayBeOwners(start, says):
 		x.openFault(t, says)
 		if status < 500 {
-			return x.sentAway(t, start, says)
+			return t.sentAway(start, says)
 		}
 		t.kind = answerBusy // whose fault it is shows when another one is asked
 	case x.placement.elsewhere == "" && len(x.onward.from) == 0 && x.route.conf.ContextFallback != "" && !x.request.end.Stored && x.owner == "" && providers.TooLong(status, says):
@@ -131,13 +131,13 @@ func (x *exchange) refusal(t *attempt, start []byte, full bool) error {
 
 // recognize looks at the first bytes of a good answer: a stream of events, one
 // JSON document, or, where nothing is decoded, anything else.
-func (x *exchange) recognize(t *attempt, start []byte) error {
+func (t *attempt) recognize(start []byte) error {
 	if t.up.translation != nil {
-		return x.recognizeTranslated(t, start)
+		return t.recognizeTranslated(start)
 	}
-	u, a, end := &t.up, &t.answer, x.request.end
+	u, a, end := &t.up, &t.answer, t.request.end
 	kind := mediaType(u.resp.Header.Get("Content-Type"))
-	streams := x.request.streams()
+	streams := t.request.streams()
 	a.events = kind == "text/event-stream" || streams && beginsEvents(start)
 	known := a.events && (streams || end.Events) // the meter knows its last event
 	text := bytes.TrimLeft(start, " \t\r\n")
@@ -147,42 +147,42 @@ func (x *exchange) recognize(t *attempt, start []byte) error {
 		t.kind = answerGood
 		t.good()
 		if !end.Stored {
-			x.noteEncoding(t, encoding)
+			t.noteEncoding(encoding)
 		}
 		return nil
 	case !known && u.first.err != nil && u.first.err != io.EOF: // while another backend can still be asked
-		return x.sendFailed(t, u.first.err, "broke off its answer")
+		return t.sendFailed(u.first.err, "broke off its answer")
 	case end.Decodes && a.events && !known:
-		return x.sendFailed(t, errGarbage, "answered with a stream of events that was not asked for")
-	case end.Decodes && !known && !isObject && x.request.parsed.Stream:
-		return x.sendFailed(t, errGarbage, "answered with neither a stream of events nor JSON")
+		return t.sendFailed(errGarbage, "answered with a stream of events that was not asked for")
+	case end.Decodes && !known && !isObject && t.request.parsed.Stream:
+		return t.sendFailed(errGarbage, "answered with neither a stream of events nor JSON")
 	case end.Decodes && !known && !isObject:
-		return x.sendFailed(t, errGarbage, "answered with something that is not JSON")
+		return t.sendFailed(errGarbage, "answered with something that is not JSON")
 	}
 	if a.form = formDocument; known {
 		a.form = formEvents
 	}
-	return x.readFirst(t, start)
+	return t.readFirst(start)
 }
 
 // readFirst has the meter look at the first bytes of a good answer, while another
 // backend can still be asked.
-func (x *exchange) readFirst(t *attempt, start []byte) error {
-	u, a, end := &t.up, &t.answer, x.request.end
+func (t *attempt) readFirst(start []byte) error {
+	u, a, end := &t.up, &t.answer, t.request.end
 	if end.Stores && u.translation == nil {
-		x.indexResponse(t, start)
+		t.indexResponse(start)
 	}
-	a.meter = x.onward.meter(x, t, t.newMeter(x.request.path))
-	x.keepText(t)
-	a.pass, a.seen = a.observe(start, &x.memory)
+	a.meter = t.up.onward.meter(t, t.newMeter(t.request.path))
+	t.keepText()
+	a.pass, a.seen = a.observe(start, &t.memory)
 	a.whole = a.form == formDocument && (u.first.err == io.EOF || int64(u.first.n) == u.resp.ContentLength)
 	if a.whole && end.Decodes {
 		if _, seen := a.meter.End(); seen.Bad { // while the client can still be told
-			return x.sendFailed(t, errGarbage, "answered with something that is not JSON")
+			return t.sendFailed(errGarbage, "answered with something that is not JSON")
 		}
 	}
 	if a.seen.Bad && a.seen.Chunks == 0 && end.Decodes {
-		return x.sendFailed(t, errGarbage, "answered with something that is not an event stream")
+		return t.sendFailed(errGarbage, "answered with something that is not an event stream")
 	}
 	t.kind = answerGood
 	if a.form == formDocument {
@@ -192,33 +192,33 @@ func (x *exchange) readFirst(t *attempt, start []byte) error {
 	}
 	t.phase.answer()
 	if end.Decodes {
-		t.measured.stream = x.openStream(t)
+		t.measured.stream = t.openStream()
 	}
 	return nil
 }
 
 // openStream begins the measurement of a stream.
-func (x *exchange) openStream(t *attempt) *profiles.Stream {
+func (t *attempt) openStream() *profiles.Stream {
 	o := profiles.Open{
-		Sent: t.up.sent, Occupancy: t.lease().Occupancy(), PromptTokens: x.request.estimate, Sequences: x.request.parsed.Sequences,
-		Waiting: t.measured.waits, CachedTokens: x.cached(t.target),
+		Sent: t.up.sent, Occupancy: t.lease().Occupancy(), PromptTokens: t.request.estimate, Sequences: t.request.parsed.Sequences,
+		Waiting: t.measured.waits, CachedTokens: t.cached(t.target),
 	}
 	if !t.failover { // a herd that moves on together is no usual load
 		o.Ahead = t.lease().Ahead()
 	}
-	return x.g.book.Open(t.target, o)
+	return t.g.book.Open(t.target, o)
 }
 
 // noteEncoding says that an answer is compressed, which was not asked for: it
 // goes on as it is, and can be neither measured nor changed. So that no client
 // sees a usage that it had not asked for, the next streams are asked for none.
-func (x *exchange) noteEncoding(t *attempt, encoding string) {
+func (t *attempt) noteEncoding(encoding string) {
 	t.answer.encoding = encoding[:min(len(encoding), 40)]
 	if t.up.strip != 0 {
-		t.backend.AskAtMost(x.request.path, openai.AskNothing)
+		t.backend.AskAtMost(t.request.path, openai.AskNothing)
 	}
 	if t.backend.compresses.due(time.Now()) {
-		x.g.log.Warn("the backend compresses its answers although it is asked not to: they are passed on, and not measured", "backend", t.name(), "encoding", t.answer.encoding)
+		t.g.log.Warn("the backend compresses its answers although it is asked not to: they are passed on, and not measured", "backend", t.name(), "encoding", t.answer.encoding)
 	}
 }
 
@@ -247,8 +247,8 @@ func beginsEvents(start []byte) bool {
 
 // sendFailed says why t failed: the client left, the request took too long, or
 // the backend is to blame.
-func (x *exchange) sendFailed(t *attempt, err error, problem string) error {
-	if gone := x.request.http.Context().Err(); gone != nil {
+func (t *attempt) sendFailed(err error, problem string) error {
+	if gone := t.request.http.Context().Err(); gone != nil {
 		t.verdict(context.Canceled)
 		return &goneError{err: gone}
 	}

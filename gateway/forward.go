@@ -34,7 +34,7 @@ var errTripped = errors.New("breaker open")
 func (x *exchange) forward() error {
 	x.overhead = time.Since(x.request.arrived) - x.placement.waited
 	x.g.retries.earn()
-	x.onward.begin(x)
+	x.onward.begin(&x.order)
 	return x.deliver()
 }
 
@@ -76,21 +76,21 @@ func (x *exchange) try() error {
 	return x.firstByte(t)
 }
 
-// call makes the call of t, whose backend speaks the client's dialect.
-func (x *exchange) call(t *attempt) {
-	u, r := &t.up, &x.request
+// prepare makes the call to a backend that speaks the client's dialect.
+func (u *roundTrip) prepare() {
+	r := &u.request
 	if model := cmp.Or(u.model, r.parsed.Model); r.end.PartOf(endpoint.Google) {
-		x.callGoogle(t, model)
+		u.prepareGoogle(model)
 		return
 	}
 	body := edited{body: r.body}
 	if !r.end.Stored {
-		u.ask, u.strip = x.onward.ask(t.backend, r)
-		body.edits = x.onward.edits(t.backend, r.parsed.Edit(u.model, u.ask))
+		u.ask, u.strip = u.onward.ask(u.backend, r)
+		body.edits = u.onward.edits(u.backend, r.parsed.Edit(u.model, u.ask))
 	}
 	u.call = providers.Call{
 		Method: r.http.Method, Path: r.upPath(), Model: cmp.Or(u.model, r.parsed.Model),
-		Header: r.upHeader(x.span != nil), Body: body, RequestID: requestID(r.http.Context()), Prompt: r.estimate, Answer: r.parsed.MaxTokens,
+		Header: r.upHeader(u.order.span != nil), Body: body, RequestID: requestID(r.http.Context()), Prompt: r.estimate, Answer: r.parsed.MaxTokens,
 	}
 }
 
@@ -107,15 +107,15 @@ func (x *exchange) send(t *attempt) error {
 
 	u, r := &t.up, &x.request
 	if r.end.Socket {
-		x.callSocket(t)
+		u.prepareSocket()
 	} else if x.translates(t.backend, cmp.Or(u.model, r.parsed.Model)) {
-		if err := x.translate(t); err != nil {
+		if err := u.prepareTranslated(); err != nil {
 			t.verdict(providers.ErrNoVerdict)
 			return err
 		}
 	} else {
-		x.call(t)
-		x.offerInstead(t)
+		u.prepare()
+		t.offerInstead()
 	}
 	x.offer(t)
 	u.ctx, u.cancel = context.WithCancelCause(r.http.Context())
@@ -125,8 +125,8 @@ func (x *exchange) send(t *attempt) error {
 	if r.streams() {
 		t.measured.waits = x.g.book.Send(t.target, u.sent, r.estimate-x.cached(t.target))
 	}
-	x.visit(t)
-	x.followAttempt(t)
+	t.visit()
+	t.followAttempt(t == x.hedge.rival)
 	first := timeouts.FirstByte
 	if !r.parsed.Stream && !r.end.Quick {
 		first = max(first, documentWait)

@@ -126,11 +126,11 @@ func (r *request) array() bool {
 	return q.Get("alt") != "sse" && q.Get("$alt") != "sse"
 }
 
-// callGoogle makes the call of t, whose backend speaks Google's dialect as the client
+// prepareGoogle makes the call to a backend that speaks Google's dialect as the client
 // does: the body goes up as it is, and the path says the rest.
-func (x *exchange) callGoogle(t *attempt, model string) {
-	u, r := &t.up, &x.request
-	form, name := t.backend.FormOf(model)
+func (u *roundTrip) prepareGoogle(model string) {
+	r := &u.request
+	form, name := u.backend.FormOf(model)
 	body := edited{body: r.body}
 	path := form.Path(name, r.parsed.Stream)
 	if r.end.Counts {
@@ -138,7 +138,7 @@ func (x *exchange) callGoogle(t *attempt, model string) {
 	}
 	u.call = providers.Call{
 		Method: http.MethodPost, Path: path, Escaped: true, Model: name,
-		Header: r.upHeader(x.span != nil), Body: body, RequestID: requestID(r.http.Context()), Prompt: r.estimate, Answer: r.parsed.MaxTokens,
+		Header: r.upHeader(u.order.span != nil), Body: body, RequestID: requestID(r.http.Context()), Prompt: r.estimate, Answer: r.parsed.MaxTokens,
 	}
 }
 

@@ -18,10 +18,10 @@ var hopByHop = map[string]bool{
 // copyHeader gives the client the headers of the backend's answer, less those
 // of the connection, those that Pacer answers for itself, those that repeat a
 // secret, and a length that no longer holds.
-func (x *exchange) copyHeader(t *attempt) {
-	from, to := t.up.resp.Header, x.down.w.Header()
+func (t *attempt) copyHeader(to http.Header) {
+	from := t.up.resp.Header
 	if t.up.translation != nil {
-		from = x.translateHeader(t)
+		from = t.translateHeader()
 		t.up.translation.droppedHeader(to)
 	}
 	var named []string
@@ -38,7 +38,7 @@ func (x *exchange) copyHeader(t *attempt) {
 	for _, name := range named {
 		drop[name] = true
 	}
-	if t.answer.form == formEvents || x.request.end.Decodes && t.answer.form == formDocument && !t.answer.whole {
+	if t.answer.form == formEvents || t.request.end.Decodes && t.answer.form == formDocument && !t.answer.whole {
 		// Events may be cut out, and an answer that proves to be none must break
 		// off, which nobody would see behind its last byte.
 		drop["Content-Length"] = true
@@ -57,19 +57,19 @@ func (x *exchange) copyHeader(t *attempt) {
 	if from["Content-Type"] == nil {
 		to["Content-Type"] = nil // there, so that none is guessed from the body
 	}
-	x.request.googleHeader(t, to)
+	t.request.googleHeader(t, to)
 	if t.answer.events {
 		to.Set("Cache-Control", "no-cache")
 		to.Set("X-Accel-Buffering", "no")
 	}
-	x.costHeader(t, to)
-	if x.plan.expose {
-		x.decisionHeaders(t, to)
+	t.costHeader(to)
+	if t.plan.expose {
+		t.decisionHeaders(to)
 	}
 }
 
 // decisionHeaders says which backend serves the request, and why.
-func (x *exchange) decisionHeaders(t *attempt, h http.Header) {
+func (t *attempt) decisionHeaders(h http.Header) {
 	var room [128]byte
 	c, says, values := &t.decision.Chosen, append(room[:0], "policy="...), new([3]string)
 	put := func(i int, name, value string) {
@@ -88,7 +88,7 @@ func (x *exchange) decisionHeaders(t *attempt, h http.Header) {
 			says = strconv.AppendFloat(append(says, "; low="...), c.Low, 'f', 1, 64)
 		}
 	}
-	says = strconv.AppendFloat(append(says, "; floor="...), x.objective.floor, 'f', -1, 64)
+	says = strconv.AppendFloat(append(says, "; floor="...), t.objective.floor, 'f', -1, 64)
 	if c.Basis != router.NoBasis {
 		says = append(append(says, "; by="...), c.Basis.String()...)
 	}

@@ -52,8 +52,8 @@ func (t *lastError) clear() (told bool) {
 }
 
 // logRest says, once until it serves again, that a target gets only probes.
-func (x *exchange) logRest(t router.Target) {
-	tr := x.plan.lastErrors[t]
+func (o *order) logRest(t router.Target) {
+	tr := o.plan.lastErrors[t]
 	if tr == nil || tr.told.Swap(true) {
 		return
 	}
@@ -65,7 +65,7 @@ func (x *exchange) logRest(t router.Target) {
 	default:
 		says = saidOf(last.Status, last.Message)
 	}
-	x.g.log.Warn("the backend refuses all requests: where another one is in service, it gets only probes", "backend", t.Backend, "model", t.Model, "says", says)
+	o.g.log.Warn("the backend refuses all requests: where another one is in service, it gets only probes", "backend", t.Backend, "model", t.Model, "says", says)
 }
 
 // saidOf is an error answer for the log.

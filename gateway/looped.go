@@ -147,13 +147,13 @@ func (l *looped) Arrived(now time.Time, p []byte) (out []byte, more bool) {
 		return nil, err == nil
 	}
 	if x.request.end.Stores {
-		x.indexResponse(t, p[:n])
+		t.indexResponse(p[:n])
 	}
 	out, seen := t.answer.observe(p[:n], &x.memory)
 	before := t.phase
-	x.look(t, now, &seen)
+	t.look(now, &seen, x.down.blocked)
 	if before < phaseFinished && t.phase >= phaseFinished && bytes.HasSuffix(out, eventEnd) {
-		out = append(slices.Clip(out), x.costComment(t)...)
+		out = append(slices.Clip(out), t.costComment()...)
 	}
 	t.up.timer.pause() // from here on the client is waited for
 	l.moved = seen.Moved

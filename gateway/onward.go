@@ -34,7 +34,7 @@ type onward struct {
 }
 
 // begin says whether the answer is continued where its backend dies.
-func (o *onward) begin(x *exchange) {
+func (o *onward) begin(x *order) {
 	if !x.route.conf.Continue || !x.request.streams() || x.request.body == nil {
 		return
 	}
@@ -67,7 +67,7 @@ func (o *onward) edits(b *backend, edits []openai.Splice) []openai.Splice {
 }
 
 // meter looks on at the stream of t, which inner does too.
-func (o *onward) meter(x *exchange, t *attempt, inner providers.Meter) providers.Meter {
+func (o *onward) meter(t *attempt, inner providers.Meter) providers.Meter {
 	switch {
 	case o.thread == nil || inner == nil:
 		return inner
@@ -78,7 +78,7 @@ func (o *onward) meter(x *exchange, t *attempt, inner providers.Meter) providers
 		return inner
 	}
 	label := strconv.Itoa(o.thread.Times())
-	if x.plan.expose {
+	if t.plan.expose {
 		label += "; from=" + strings.Join(o.from, ",")
 	}
 	return o.thread.Meter(inner, label)

@@ -50,25 +50,25 @@ func (x *exchange) place() error {
 }
 
 // placing is the request as it is put to the router.
-func (x *exchange) placing() router.Request {
-	r := &x.request
+func (o *order) placing() router.Request {
+	r := &o.request
 	return router.Request{
 		ID:           requestID(r.http.Context()),
-		Route:        x.route.name,
+		Route:        o.route.name,
 		Arrived:      r.arrived,
-		PromptTokens: x.prompt.tokens,
+		PromptTokens: o.prompt.tokens,
 		MaxTokens:    r.parsed.MaxTokens,
 		Sequences:    r.parsed.Sequences,
 		Stream:       r.streams(),
 		NoDecode:     !r.end.Decodes,
-		Class:        x.overrides.class,
-		MinTPS:       x.overrides.minTPS,
-		MaxTTFT:      x.overrides.maxTTFT,
-		Tenant:       x.turnOf(),
-		Key:          r.fingerprint(x.g.seed, x.tenant.name),
-		Exclude:      x.excluded,
-		Split:        x.split(),
-		Warm:         x.warm(),
+		Class:        o.overrides.class,
+		MinTPS:       o.overrides.minTPS,
+		MaxTTFT:      o.overrides.maxTTFT,
+		Tenant:       o.turnOf(),
+		Key:          r.fingerprint(o.g.seed, o.tenant.name),
+		Exclude:      o.excluded,
+		Split:        o.split(),
+		Warm:         o.warm(),
 	}
 }
 

@@ -24,19 +24,17 @@ func (x *exchange) enter() (err error) {
 // beginBody counts the request among those whose bodies its key is sending:
 // where there are several keys, one may take half of the streams, and half of
 // the connections, for bodies that come slowly.
-func (x *exchange) beginBody() error {
-	most := x.plan.conf.Limits.Streams
-	if x.g.clients > 0 {
-		most = min(most, x.g.clients)
+func (o *order) beginBody() error {
+	most := o.plan.conf.Limits.Streams
+	if o.g.clients > 0 {
+		most = min(most, o.g.clients)
 	}
-	if n := x.tenant.sending.Add(1); len(x.plan.tenants) > 1 && n > max(int64(most)/2, 1) {
-		x.endBody()
+	if n := o.tenant.sending.Add(1); len(o.plan.tenants) > 1 && n > max(int64(most)/2, 1) {
+		o.tenant.sending.Add(-1)
 		return errManyBodies
 	}
 	return nil
 }
-
-func (x *exchange) endBody() { x.tenant.sending.Add(-1) }
 
 // charge charges the request to its key, with the estimated prompt and the
 // whole answer that it allows.

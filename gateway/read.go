@@ -62,7 +62,7 @@ func (x *exchange) readBody() error {
 	if err := x.beginBody(); err != nil {
 		return err
 	}
-	defer x.endBody()
+	defer x.tenant.sending.Add(-1)
 	limit, length := x.plan.conf.Limits.Body, x.request.http.ContentLength
 	if length > limit {
 		return &bodyTooLargeError{limit: limit}

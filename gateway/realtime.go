@@ -88,9 +88,9 @@ func (x *exchange) readSocket() error {
 	return nil
 }
 
-// callSocket makes the call that opens t's session.
-func (x *exchange) callSocket(t *attempt) {
-	u, r := &t.up, &x.request
+// prepareSocket makes the call that opens a session.
+func (u *roundTrip) prepareSocket() {
+	r := &u.request
 	h := r.http.Header.Clone()
 	for _, name := range []string{socketExtensions, "Content-Encoding"} {
 		delete(h, name) // compressed, events could not be read
@@ -100,20 +100,20 @@ func (x *exchange) callSocket(t *attempt) {
 		h.Set(socketProtocol, strings.Join(protocols, ", "))
 	}
 	u.call = providers.Call{
-		Method: http.MethodGet, Path: r.socketPath(t), Model: u.model, Header: h, RequestID: requestID(r.http.Context()), Upgrade: "websocket",
+		Method: http.MethodGet, Path: r.socketPath(u), Model: u.model, Header: h, RequestID: requestID(r.http.Context()), Upgrade: "websocket",
 	}
 }
 
-// socketPath is the path of a session at t's backend, which names the model in its
+// socketPath is the path of a session at u's backend, which names the model in its
 // query.
-func (r *request) socketPath(t *attempt) string {
+func (r *request) socketPath(u *roundTrip) string {
 	q := r.http.URL.Query()
-	model := t.up.model
+	model := u.model
 	if model == "" {
 		model = r.parsed.Model
 	}
 	name := "model"
-	if t.backend.NamesDeployments() {
+	if u.backend.NamesDeployments() {
 		name = "deployment"
 	}
 	for own := range q {
@@ -142,7 +142,7 @@ func (x *exchange) converse() error {
 	}
 	backend, ok := t.up.resp.Body.(io.ReadWriteCloser)
 	if !ok {
-		return x.sendFailed(t, errGarbage, "did not change the protocol")
+		return t.sendFailed(errGarbage, "did not change the protocol")
 	}
 	if err := x.memory.take(2 * socketBuffer); err != nil {
 		return err
@@ -159,23 +159,23 @@ func (x *exchange) converse() error {
 	defer over.Stop()
 	err = realtime.Relay(t.up.ctx, client, backend, realtime.Options{
 		Idle: conf.Idle, Message: conf.Message, Buffer: socketBuffer,
-		Event: x.tokensOf(t), MaxEvent: maxEvent, Room: x.roomFor,
+		Event: t.tokensOf(), MaxEvent: maxEvent, Room: x.memory.roomFor,
 	})
 	x.down.bytes = client.wrote
-	return x.sessionEnded(t, err)
+	return t.sessionEnded(err)
 }
 
 // roomFor takes room for more bytes of an event, or gives it back.
-func (x *exchange) roomFor(bytes int) bool {
+func (h *holding) roomFor(bytes int) bool {
 	if bytes < 0 {
-		x.memory.adjust(int64(bytes))
+		h.adjust(int64(bytes))
 		return true
 	}
-	return x.memory.take(int64(bytes)) == nil
+	return h.take(int64(bytes)) == nil
 }
 
 // sessionEnded says what the end of a session means.
-func (x *exchange) sessionEnded(t *attempt, err error) error {
+func (t *attempt) sessionEnded(err error) error {
 	var refused *realtime.RefusedError
 	var poor *budgetError
 	switch {
@@ -193,7 +193,7 @@ func (x *exchange) sessionEnded(t *attempt, err error) error {
 // openSocket takes the client's connection and sends the head that opens its
 // session.
 func (x *exchange) openSocket(t *attempt) (*socket, error) {
-	x.copyHeader(t)
+	t.copyHeader(x.down.w.Header())
 	head := x.down.w.Header().Clone()
 	for _, name := range []string{"Content-Length", "Content-Type", "Date", "Transfer-Encoding", socketExtensions} {
 		delete(head, name)
@@ -270,7 +270,7 @@ type socketUsage struct {
 
 // tokensOf returns what looks at the events of t's session, and counts their tokens
 // together.
-func (x *exchange) tokensOf(t *attempt) func(text []byte) {
+func (t *attempt) tokensOf() func(text []byte) {
 	var sum providers.Usage
 	return func(text []byte) {
 		if !bytes.Contains(text, []byte(`"usage"`)) {
@@ -292,7 +292,7 @@ func (x *exchange) tokensOf(t *attempt) func(text []byte) {
 		u := providers.Usage{
 			PromptTokens: max(told.Input, told.Prompt), CompletionTokens: max(told.Output, told.Completion), CachedTokens: told.Details.Cached,
 		}
-		if min(u.PromptTokens, u.CompletionTokens, u.CachedTokens) < 0 || u.CachedTokens > u.PromptTokens || !x.believes(&u) {
+		if min(u.PromptTokens, u.CompletionTokens, u.CachedTokens) < 0 || u.CachedTokens > u.PromptTokens || !t.request.believes(&u) {
 			return
 		}
 		sum.PromptTokens += u.PromptTokens
@@ -301,7 +301,7 @@ func (x *exchange) tokensOf(t *attempt) func(text []byte) {
 		sum.AudioPromptTokens += min(max(told.Details.Audio, 0), u.PromptTokens)
 		sum.AudioCompletionTokens += min(max(told.Said.Audio, 0), u.CompletionTokens)
 		t.measured.count(&sum)
-		if err := x.spendSoFar(t, time.Now()); err != nil {
+		if err := t.spendSoFar(time.Now()); err != nil {
 			t.up.cancel(&realtime.EndError{Code: closePolicy, Reason: "the budget is spent", Err: err})
 		}
 	}

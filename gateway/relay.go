@@ -63,12 +63,12 @@ func (x *exchange) copy(t *attempt) error {
 	for {
 		if n > 0 {
 			before := t.phase
-			x.look(t, now, &seen)
+			t.look(now, &seen, x.down.blocked)
 			if t.answer.form != formEvents && errors.Is(rerr, io.EOF) {
-				x.complete(t, now)
+				t.complete(now, x.down.blocked)
 			}
 			if before < phaseFinished && t.phase >= phaseFinished && bytes.HasSuffix(pass, eventEnd) {
-				pass = append(slices.Clip(pass), x.costComment(t)...)
+				pass = append(slices.Clip(pass), t.costComment()...)
 			}
 			u.timer.pause() // from here on the client is waited for
 			wrote, err := x.pass(t, now, pass)
@@ -97,7 +97,7 @@ func (x *exchange) copy(t *attempt) error {
 		x.down.waited(ready, now)
 		if n > 0 {
 			if x.request.end.Stores && t.answer.form != formUnread && u.translation == nil {
-				x.indexResponse(t, room[:n])
+				t.indexResponse(room[:n])
 			}
 			pass, seen = t.answer.observe(room[:n], &x.memory)
 		}
@@ -110,7 +110,7 @@ func (x *exchange) passed(t *attempt, wrote time.Time, moved bool) {
 	if moved {
 		t.measured.lastEvent = wrote
 	}
-	x.nextPhase(t, wrote)
+	t.nextPhase(wrote)
 }
 
 // begin sends the head of the answer.
@@ -122,7 +122,7 @@ func (x *exchange) begin(t *attempt) {
 	default:
 		x.letGo()
 	}
-	x.copyHeader(t)
+	t.copyHeader(x.down.w.Header())
 	x.down.begin(t.up.first.at, t.up.resp.StatusCode)
 	t.up.timer.restart(t.up.first.at.Add(x.plan.conf.Timeouts.Silence), &errSilence)
 }
@@ -143,8 +143,8 @@ func (x *exchange) letGo() {
 // may announce itself long before it has a place for the request. Comments show
 // that somebody is there, and not that anything goes on: they alone keep a stream
 // open for as long as a first byte may take, and no longer.
-func (x *exchange) nextPhase(t *attempt, ready time.Time) {
-	timer, timeouts, m := t.up.timer, &x.plan.conf.Timeouts, &t.measured
+func (t *attempt) nextPhase(ready time.Time) {
+	timer, timeouts, m := t.up.timer, &t.plan.conf.Timeouts, &t.measured
 	if t.phase >= phaseFinished {
 		timer.restart(ready.Add(linger), &errSilence)
 		return
@@ -168,8 +168,8 @@ func (x *exchange) nextPhase(t *attempt, ready time.Time) {
 }
 
 // look takes note of what arrived at now. What comes behind the end, or is not
-// read, is nothing.
-func (x *exchange) look(t *attempt, now time.Time, seen *providers.Seen) {
+// read, is nothing. blocked: the client takes nothing at the moment.
+func (t *attempt) look(now time.Time, seen *providers.Seen, blocked bool) {
 	if t.answer.form == formUnread || t.phase >= phaseFinished {
 		return
 	}
@@ -179,44 +179,44 @@ func (x *exchange) look(t *attempt, now time.Time, seen *providers.Seen) {
 	m := &t.measured
 	if seen.Chunks > 0 && m.stream != nil {
 		m.stream.Text(seen.Bytes)
-		x.token(t, now, seen)
+		t.token(now, seen, blocked)
 	}
-	if seen.Usage != nil && x.believes(seen.Usage) && !t.ofOneChoice(seen) {
+	if seen.Usage != nil && t.request.believes(seen.Usage) && !t.ofOneChoice(seen) {
 		m.count(seen.Usage)
 	}
 	m.see(seen)
-	if seen.Bad && x.request.end.Decodes {
+	if seen.Bad && t.request.end.Decodes {
 		m.garbage = true
 		m.block() // whatever this is, it is no evidence
 	}
 	if seen.Done {
 		m.ended = now
-		x.leave(t, now)
+		t.leave(now)
 	}
 }
 
 // complete takes note that the document is all there, before its last piece
 // goes out.
-func (x *exchange) complete(t *attempt, now time.Time) {
+func (t *attempt) complete(now time.Time, blocked bool) {
 	if t.answer.meter != nil {
 		_, seen := t.answer.meter.End() // of a document nothing was held back
-		x.look(t, now, &seen)
+		t.look(now, &seen, blocked)
 	}
-	x.leave(t, now)
+	t.leave(now)
 }
 
 // leave gives back the places that the request held. A client that has all of
 // its answer may ask again before the last write has returned, and its places
 // have to be free then.
-func (x *exchange) leave(t *attempt, now time.Time) {
+func (t *attempt) leave(now time.Time) {
 	t.finish(now, true)
-	x.permit.Leave()
+	t.permit.Leave()
 }
 
 // believes reports whether a backend's count can be true.
-func (x *exchange) believes(u *providers.Usage) bool {
-	return u.PromptTokens <= max(maxPromptTokens, 16*x.request.estimate) &&
-		u.CompletionTokens <= maxAnswerTokens*max(x.request.parsed.Sequences, 1)
+func (r *request) believes(u *providers.Usage) bool {
+	return u.PromptTokens <= max(maxPromptTokens, 16*r.estimate) &&
+		u.CompletionTokens <= maxAnswerTokens*max(r.parsed.Sequences, 1)
 }
 
 // ofOneChoice reports whether a usage counts one sequence of several: what
@@ -226,20 +226,20 @@ func (t *attempt) ofOneChoice(seen *providers.Seen) bool {
 }
 
 // token books an arrival of content in a stream that is measured.
-func (x *exchange) token(t *attempt, now time.Time, seen *providers.Seen) {
+func (t *attempt) token(now time.Time, seen *providers.Seen, blocked bool) {
 	m, lease := &t.measured, t.lease()
 	if m.firstToken.IsZero() {
 		m.firstToken = now
 		lease.FirstToken(now) // before Read: the exposure opens at the n that includes this stream
 	}
 	total := 0 // by the backend's own count, where it was asked for one
-	if t.up.ask == openai.AskContinuous && x.request.parsed.Sequences == 1 {
+	if t.up.ask == openai.AskContinuous && t.request.parsed.Sequences == 1 {
 		total = seen.Tokens
 	}
 	m.stream.ReadCounted(now, seen.Chunks, total)
 	tokens, _, _ := m.stream.Decoding()
 	lease.Progress(now, tokens)
-	if x.down.blocked {
+	if blocked {
 		m.stream.Blocked() // this piled up while the client blocked: its time says nothing
 	}
 }
@@ -265,7 +265,7 @@ func (x *exchange) finish(t *attempt, rerr error) error {
 	now, isEvents := time.Now(), t.answer.form == formEvents
 	if t.answer.meter != nil && (isEvents || t.phase < phaseFinished) {
 		pass, seen := t.answer.meter.End()
-		x.look(t, now, &seen)
+		t.look(now, &seen, x.down.blocked)
 		if _, err := x.pass(t, now, pass); err != nil && t.phase < phaseFinished {
 			return err
 		}

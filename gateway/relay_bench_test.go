@@ -33,12 +33,8 @@ func (*repeat) Close() error { return nil }
 func relayed(tb testing.TB, h *house, body io.ReadCloser) *exchange {
 	tb.Helper()
 	w, now := &discardWriter{header: http.Header{}}, time.Now()
-	x := &exchange{
-		g: h.gateway, plan: h.gateway.plan.Load(), tenant: anyone,
-		request:   request{http: h.request("POST", chat, streamBody), end: endpoint.Of("/chat/completions"), path: "/chat/completions", arrived: now},
-		memory:    holding{budgets: budgets{all: &h.gateway.buffered, tenant: anyone.held}},
-		placement: placement{g: h.gateway},
-	}
+	x := h.gateway.newExchange(h.gateway.plan.Load(), anyone,
+		request{http: h.request("POST", chat, streamBody), end: endpoint.Of("/chat/completions"), path: "/chat/completions", arrived: now})
 	x.request.parsed.Stream = true
 	x.down.start(w, x.request.http, time.Minute)
 	x.route = x.plan.route("chat")
@@ -59,7 +55,7 @@ func relayed(tb testing.TB, h *house, body io.ReadCloser) *exchange {
 	t.answer.meter = t.backend.NewMeter(x.request.path, true, providers.StripEvent)
 	t.kind = answerGood
 	t.phase.answer()
-	t.measured.stream = x.openStream(t)
+	t.measured.stream = t.openStream()
 	return x
 }
 

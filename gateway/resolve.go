@@ -11,61 +11,61 @@ import (
 
 // resolve finds the route of the model, the objective that the headers ask for,
 // as far as the key may have it, and the backends that could serve the request.
-func (x *exchange) resolve() error {
-	if x.request.end.Stored {
-		find := x.resolveStored
-		if x.request.end.Pinned {
-			find = x.resolvePinned
+func (o *order) resolve() error {
+	if o.request.end.Stored {
+		find := o.resolveStored
+		if o.request.end.Pinned {
+			find = o.resolvePinned
 		}
 		if err := find(); err != nil {
 			return err
 		}
-		return x.excludeUnfit()
+		return o.excludeUnfit()
 	}
-	x.takeDefault()
-	model := x.request.parsed.Model
-	rt := x.plan.route(model)
+	o.takeDefault()
+	model := o.request.parsed.Model
+	rt := o.plan.route(model)
 	switch {
-	case rt != nil && x.tenant.may(rt):
+	case rt != nil && o.tenant.may(rt):
 	case model == "":
 		return openai.ErrNoModel
 	default:
 		return &unknownModelError{model: model}
 	}
-	if x.spills(rt) {
-		rt = x.plan.routes[x.bill.spill]
+	if o.spills(rt) {
+		rt = o.plan.routes[o.bill.spill]
 	}
-	x.route = rt
-	x.tag()
-	o, err := parseOverrides(x.request.http.Header)
+	o.route = rt
+	o.tag()
+	asked, err := parseOverrides(o.request.http.Header)
 	if err != nil {
 		return err
 	}
-	if err := x.tenant.grants(rt, o); err != nil {
+	if err := o.tenant.grants(rt, asked); err != nil {
 		return err
 	}
-	if o.target != "" && !x.plan.reaches(rt, func(t config.Target) bool { return t.Backend == o.target }) {
+	if asked.target != "" && !o.plan.reaches(rt, func(t config.Target) bool { return t.Backend == asked.target }) {
 		return &headerError{header: targetHeader, problem: "names no backend that this route has"}
 	}
-	x.objective = newObjective(rt, o, x.request.end.Decodes)
-	if x.objective.class == router.Batch { // whatever was asked for: batch has no floor
-		o.minTPS = new(float64)
+	o.objective = newObjective(rt, asked, o.request.end.Decodes)
+	if o.objective.class == router.Batch { // whatever was asked for: batch has no floor
+		asked.minTPS = new(float64)
 	}
-	x.overrides = o
-	if err := x.resolvePrevious(); err != nil {
+	o.overrides = asked
+	if err := o.resolvePrevious(); err != nil {
 		return err
 	}
-	return x.excludeUnfit()
+	return o.excludeUnfit()
 }
 
 // takeDefault has a request that names no model ask for the one that its endpoint
 // has by default, where a route of its key serves that.
-func (x *exchange) takeDefault() {
-	r := &x.request
+func (o *order) takeDefault() {
+	r := &o.request
 	if r.parsed.Model != "" || r.end.Default == "" {
 		return
 	}
-	if rt := x.plan.route(r.end.Default); rt != nil && x.tenant.may(rt) {
+	if rt := o.plan.route(r.end.Default); rt != nil && o.tenant.may(rt) {
 		r.parsed.Name(r.end.Default)
 	}
 }
@@ -84,19 +84,19 @@ func plainSteps(path string) bool {
 // resolvePinned finds the backend that keeps what the key has at a hosted API, such as
 // its vector stores: the first that one of its routes leads to, so the same for each
 // request, on every replica. Who may name a backend gets that one.
-func (x *exchange) resolvePinned() error {
-	if !plainSteps(x.request.path) {
+func (o *order) resolvePinned() error {
+	if !plainSteps(o.request.path) {
 		return errUnserved
 	}
-	o, err := parseOverrides(x.request.http.Header)
+	asked, err := parseOverrides(o.request.http.Header)
 	if err != nil {
 		return err
 	}
-	rt, backend, err := x.plan.keeper(x.tenant, o)
+	rt, backend, err := o.plan.keeper(o.tenant, asked)
 	if err != nil {
 		return err
 	}
-	x.route, x.objective.class, x.owner, x.overrides = rt, rt.class, backend, o
+	o.route, o.objective.class, o.owner, o.overrides = rt, rt.class, backend, asked
 	return nil
 }
 

@@ -10,47 +10,47 @@ import (
 )
 
 // indexResponse looks for the id of t's answer in p, and remembers who stores it.
-func (x *exchange) indexResponse(t *attempt, p []byte) {
-	id := t.answer.id.find(p, t.answer.events, &x.memory)
+func (t *attempt) indexResponse(p []byte) {
+	id := t.answer.id.find(p, t.answer.events, &t.memory)
 	if id == "" {
 		return
 	}
-	route := x.route.name
+	route := t.route.name
 	if t.decision.Spilled != "" {
 		route = t.decision.Spilled
 	}
-	x.g.responses.put(responseHome{key: responseKey{x.tenant.name, id}, backend: t.name(), route: route, used: time.Now()})
+	t.g.responses.put(responseHome{key: responseKey{t.tenant.name, id}, backend: t.name(), route: route, used: time.Now()})
 }
 
 // resolveStored finds who keeps the answer that the path names. That it is
 // another's, or no longer remembered, looks the same as that there is none.
-func (x *exchange) resolveStored() error {
-	id := chi.URLParam(x.request.http, "id")
-	p, ok := x.g.responses.get(time.Now(), responseKey{x.tenant.name, id})
-	if !ok || !openai.SaneResponseID(id) || x.plan.backends[p.backend] == nil {
+func (o *order) resolveStored() error {
+	id := chi.URLParam(o.request.http, "id")
+	p, ok := o.g.responses.get(time.Now(), responseKey{o.tenant.name, id})
+	if !ok || !openai.SaneResponseID(id) || o.plan.backends[p.backend] == nil {
 		return &unknownResponseError{id: id}
 	}
-	rt := x.plan.called(p.route)
-	if rt == nil || !x.plan.reaches(rt, p.is) {
+	rt := o.plan.called(p.route)
+	if rt == nil || !o.plan.reaches(rt, p.is) {
 		return &unknownResponseError{id: id}
 	}
-	x.route, x.objective.class, x.owner = rt, rt.class, p.backend
+	o.route, o.objective.class, o.owner = rt, rt.class, p.backend
 	return nil
 }
 
 // resolvePrevious holds a request that goes on from an earlier answer to the
 // backend that keeps it. Where nobody else could have it, as behind an open
 // gateway with one backend, the backend itself is asked whether it knows it.
-func (x *exchange) resolvePrevious() error {
-	id := x.request.parsed.PreviousResponseID
-	if !x.request.end.Continues || id == "" {
+func (o *order) resolvePrevious() error {
+	id := o.request.parsed.PreviousResponseID
+	if !o.request.end.Continues || id == "" {
 		return nil
 	}
-	p, ok := x.g.responses.get(time.Now(), responseKey{x.tenant.name, id})
+	p, ok := o.g.responses.get(time.Now(), responseKey{o.tenant.name, id})
 	switch {
-	case ok && x.plan.reaches(x.route, p.is):
-		x.owner = p.backend
-	case !ok && x.tenant.conf == nil && len(x.plan.conf.Backends) == 1:
+	case ok && o.plan.reaches(o.route, p.is):
+		o.owner = p.backend
+	case !ok && o.tenant.conf == nil && len(o.plan.conf.Backends) == 1:
 	default:
 		return &unknownResponseError{id: id, previous: true}
 	}

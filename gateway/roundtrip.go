@@ -19,8 +19,8 @@ const errorStart = 4 << 10
 // It belongs to the goroutine of the exchange, but for send while that is at
 // work in a goroutine of its own, which closes done.
 type roundTrip struct {
+	*order
 	backend *backend
-	request *request
 	model   string // what the backend calls it; "" = as the client does
 
 	ctx    context.Context

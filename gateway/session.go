@@ -22,16 +22,16 @@ func (r *request) session() string {
 
 // split is where in the split of its route the request falls, in [0, 1): the same
 // for all of a session, on every replica and after a restart; else at random.
-func (x *exchange) split() float64 {
-	if len(x.route.conf.Split) == 0 {
+func (o *order) split() float64 {
+	if len(o.route.conf.Split) == 0 {
 		return 0
 	}
-	session := x.request.session()
+	session := o.request.session()
 	if session == "" {
 		return rand.Float64()
 	}
 	h := fnv.New64a()
-	for _, part := range []string{x.route.name, x.tenant.name, session} {
+	for _, part := range []string{o.route.name, o.tenant.name, session} {
 		_, _ = h.Write([]byte(part))
 		_, _ = h.Write([]byte{0})
 	}

@@ -26,9 +26,9 @@ const (
 // settle runs once for every exchange, whatever happened: it gives back what
 // was taken, and says what became of the request.
 func (x *exchange) settle(err error) {
-	now := time.Now()
-	if x.attempt != nil {
-		x.attempt.end(now, err == nil)
+	s := &settlement{x: x, t: x.attempt, at: time.Now(), err: err}
+	if s.t != nil {
+		s.t.end(s.at, err == nil)
 	}
 	x.hedge.end()
 	x.letGo()
@@ -36,77 +36,88 @@ func (x *exchange) settle(err error) {
 	x.placement.leave()
 	x.memory.giveBack()
 	x.coolDown()
-	uncounted := x.guess()
+	uncounted := s.t != nil && s.t.guess()
 	x.permit.Leave()
-	x.learn(err)
-	if !uncounted || !x.countLater(func() { x.account(now, err) }) {
-		x.account(now, err)
+	if s.t != nil {
+		s.t.learn(err)
 	}
+	if !uncounted || !s.t.countLater(s.account) {
+		s.account()
+	}
+}
+
+// settlement is what is said of an exchange that is over, once its tokens are known.
+type settlement struct {
+	x   *exchange
+	t   *attempt // that it ended at; nil = it got no place
+	at  time.Time
+	err error // why it did not end well; nil = it did
 }
 
 // account says what became of the request, whose tokens are known. What was
 // estimated of them stays taken until then: given back before, it would let the
 // key pass its limit.
-func (x *exchange) account(now time.Time, err error) {
-	x.permit.Settle(time.Now(), float64(x.usedPrompt())+x.outputTokens())
-	e := x.telemetry(now, err)
-	x.g.metrics.Observe(e)
-	x.spend(now, usage.Dollars(e.CostUSD))
-	x.writeLog(e, err)
-	x.endSpan(now, &e)
+func (s *settlement) account() {
+	tokens := 0.0
+	if s.t != nil {
+		tokens = float64(s.t.usedPrompt()) + s.t.outputTokens()
+	}
+	s.x.permit.Settle(time.Now(), tokens)
+	e := s.telemetry()
+	s.x.g.metrics.Observe(e)
+	if s.t != nil {
+		s.t.spend(s.at, usage.Dollars(e.CostUSD))
+	}
+	s.writeLog(e)
+	s.endSpan(&e)
 }
 
 // learn takes what the answer shows of its route's prompts and its target's
 // tokenizer.
-func (x *exchange) learn(err error) {
-	if x.attempt == nil {
-		return
-	}
-	m := &x.attempt.measured
+func (t *attempt) learn(err error) {
+	m := &t.measured
 	if m.hasUsage {
-		x.route.prompt.learn(x.request.estimate, m.usage.PromptTokens)
+		t.route.prompt.learn(t.request.estimate, m.usage.PromptTokens)
 	}
 	m.bytesPerToken = math.NaN()
 	if err == nil {
-		m.bytesPerToken = m.learnText(x.plan.texts[x.attempt.target])
+		m.bytesPerToken = m.learnText(t.plan.texts[t.target])
 	}
 }
 
 // outputTokens are those that are paid for.
-func (x *exchange) outputTokens() float64 {
-	if x.attempt == nil {
-		return 0
-	}
-	tokens, _ := x.attempt.measured.billed()
-	return x.onward.output(x.attempt, tokens)
+func (t *attempt) outputTokens() float64 {
+	tokens, _ := t.measured.billed()
+	return t.up.onward.output(t, tokens)
 }
 
 // usedPrompt is the prompt as the backend counted it, else as estimated; 0
 // when nothing went up.
-func (x *exchange) usedPrompt() int {
+func (t *attempt) usedPrompt() int {
 	switch {
-	case x.failover.sends == 0:
+	case t.sentAt().IsZero():
 		return 0
-	case x.attempt.measured.hasUsage:
-		return x.onward.prompt(x.attempt, x.attempt.measured.usage.PromptTokens)
+	case t.measured.hasUsage:
+		return t.up.onward.prompt(t, t.measured.usage.PromptTokens)
 	}
-	return x.prompt.tokens
+	return t.prompt.tokens
 }
 
-// sent is when the request went up to the backend that it ended at, or, if that
-// was not sent it, to the one before; zero = to none.
-func (x *exchange) sent() time.Time {
-	if !x.onward.sent.IsZero() {
-		return x.onward.sent
+// sentAt is when the request went up to t's backend, or, if that was not sent it, to
+// the one before; zero = to none.
+func (t *attempt) sentAt() time.Time {
+	switch {
+	case !t.up.onward.sent.IsZero():
+		return t.up.onward.sent
+	case !t.up.sent.IsZero():
+		return t.up.sent
 	}
-	if x.attempt != nil && !x.attempt.up.sent.IsZero() {
-		return x.attempt.up.sent
-	}
-	return x.failover.sent
+	return t.sentBefore
 }
 
 // telemetry is the request as the metrics see it.
-func (x *exchange) telemetry(now time.Time, err error) telemetry.Exchange {
+func (s *settlement) telemetry() telemetry.Exchange {
+	x := s.x
 	e := telemetry.Exchange{
 		Route:    "unknown",
 		Class:    x.objective.class.String(),
@@ -120,46 +131,46 @@ func (x *exchange) telemetry(now time.Time, err error) telemetry.Exchange {
 	if x.route != nil {
 		e.Route = x.route.name
 	}
-	if t := x.attempt; t != nil {
-		x.describe(&e, t, now)
+	if s.t != nil {
+		s.t.describe(&e, s.at)
 	}
-	e.Outcome, e.Counted, e.Result, e.ShedReason = x.judge(err)
+	e.Outcome, e.Counted, e.Result, e.ShedReason = s.judge()
 	return e
 }
 
-// describe adds the attempt that the request ended at.
-func (x *exchange) describe(e *telemetry.Exchange, t *attempt, now time.Time) {
+// describe adds what t, at which the request ended, has to say.
+func (t *attempt) describe(e *telemetry.Exchange, now time.Time) {
 	m := &t.measured
 	e.Backend = t.name()
-	whole := x.onward.summary(t)
+	whole := t.up.onward.summary(t)
 	e.TPS, e.Predicted = whole.TPS, whole.Predicted
 	if m.hasUsage || m.summary.Tokens > 0 {
-		e.InputTokens = float64(x.usedPrompt())
+		e.InputTokens = float64(t.usedPrompt())
 	}
 	e.CachedTokens, e.WarmTokens = float64(m.usage.CachedTokens), m.visit.Predicted()
 	output, source := m.billed()
-	output = x.onward.output(t, output)
+	output = t.up.onward.output(t, output)
 	e.OutputTokens, e.Source = output, source.String()
-	tokens, end := x.used(t, now)
-	e.CostUSD = x.cost(tokens, end).USD()
-	if sent := x.sent(); !sent.IsZero() {
+	tokens, end := t.used(now)
+	e.CostUSD = t.cost(tokens, end).USD()
+	if sent := t.sentAt(); !sent.IsZero() {
 		e.Duration = end.Sub(sent)
 	}
-	if sent, token := x.onward.first(t); !token.IsZero() {
+	if sent, token := t.up.onward.first(t); !token.IsZero() {
 		e.TTFT = token.Sub(sent)
 	}
 }
 
 // judge says what became of the request: for whom it counts, and how.
-func (x *exchange) judge(err error) (outcome string, counted bool, result telemetry.Result, shedReason string) {
-	if err == nil && x.down.status < 400 && !x.attempt.measured.reportedError {
-		return outcomeOK, true, x.kept(), ""
+func (s *settlement) judge() (outcome string, counted bool, result telemetry.Result, shedReason string) {
+	if s.err == nil && s.x.down.status < 400 && !s.t.measured.reportedError {
+		return outcomeOK, true, s.t.kept(), ""
 	}
-	return x.judgeFailure(err)
+	return s.judgeFailure()
 }
 
 // judgeFailure is judge of what did not end well.
-func (x *exchange) judgeFailure(err error) (outcome string, counted bool, result telemetry.Result, shedReason string) {
+func (s *settlement) judgeFailure() (outcome string, counted bool, result telemetry.Result, shedReason string) {
 	var (
 		shed     *shedError
 		up       *upstreamError
@@ -169,43 +180,43 @@ func (x *exchange) judgeFailure(err error) (outcome string, counted bool, result
 		exceeded *limit.Exceeded
 	)
 	switch {
-	case err == nil && x.down.status >= 400, errors.As(err, &plain):
-		if x.attempt.kind == answerLastResort {
+	case s.err == nil && s.x.down.status >= 400, errors.As(s.err, &plain):
+		if s.t.kind == answerLastResort {
 			return outcomeUpstream, true, telemetry.Failed, ""
 		}
 		return outcomeRejected, false, telemetry.Failed, ""
-	case err == nil: // the backend reported an error within its answer
+	case s.err == nil: // the backend reported an error within its answer
 		return outcomeUpstream, true, telemetry.Failed, ""
-	case errors.As(err, &shed) && shed.refusal.Reason != router.NoBackend:
+	case errors.As(s.err, &shed) && shed.refusal.Reason != router.NoBackend:
 		return outcomeShed, true, telemetry.Shed, shed.refusal.Reason.String()
-	case errors.As(err, &gone), errors.Is(err, context.Canceled):
-		if x.attempt == nil || x.attempt.measured.firstToken.IsZero() {
+	case errors.As(s.err, &gone), errors.Is(s.err, context.Canceled):
+		if s.t == nil || s.t.measured.firstToken.IsZero() {
 			return outcomeGone, false, telemetry.Unmeasured, ""
 		}
-		return outcomeGone, true, x.kept(), ""
-	case errors.As(err, &cut):
+		return outcomeGone, true, s.t.kept(), ""
+	case errors.As(s.err, &cut):
 		return outcomeCut, true, telemetry.Failed, ""
-	case errors.As(err, &up), errors.As(err, &shed), errors.Is(err, errTotal):
+	case errors.As(s.err, &up), errors.As(s.err, &shed), errors.Is(s.err, errTotal):
 		return outcomeUpstream, true, telemetry.Failed, ""
-	case errors.Is(err, errDraining):
+	case errors.Is(s.err, errDraining):
 		return outcomeRejected, true, telemetry.Failed, ""
-	case errors.Is(err, errPanicked):
-		return outcomeUpstream, x.route != nil, telemetry.Failed, ""
-	case errors.As(err, &exceeded):
+	case errors.Is(s.err, errPanicked):
+		return outcomeUpstream, s.x.route != nil, telemetry.Failed, ""
+	case errors.As(s.err, &exceeded):
 		return outcomeRejected, false, telemetry.Failed, ""
 	}
 	return outcomeRejected, false, telemetry.Failed, ""
 }
 
 // kept judges the stream by what its request was promised.
-func (x *exchange) kept() telemetry.Result {
-	m := &x.attempt.measured
+func (t *attempt) kept() telemetry.Result {
+	m := &t.measured
 	if m.stream == nil {
 		return telemetry.Unmeasured
 	}
 	var ttft time.Duration
-	if _, token := x.onward.first(x.attempt); !token.IsZero() {
-		ttft = token.Sub(x.request.arrived)
+	if _, token := t.up.onward.first(t); !token.IsZero() {
+		ttft = token.Sub(t.request.arrived)
 	}
-	return x.objective.judge(ttft, x.onward.summary(x.attempt))
+	return t.objective.judge(ttft, t.up.onward.summary(t))
 }

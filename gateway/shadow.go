@@ -137,13 +137,8 @@ func (x *exchange) shadowed(ctx context.Context, rt *route) *exchange {
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(bytes.Clone(x.request.body.bytes()))), int64(x.request.body.size)
 	r.Header.Del("Content-Encoding")
 	class := router.Batch
-	s := &exchange{
-		g: x.g, plan: x.plan, tenant: anyone, route: rt,
-		request:   request{http: r, end: x.request.end, path: x.request.path, named: x.request.parsed.Model},
-		memory:    holding{budgets: budgets{all: &x.g.buffered, tenant: anyone.held}},
-		overrides: overrides{class: &class, minTPS: new(float64)},
-		placement: placement{g: x.g},
-	}
+	s := x.g.newExchange(x.plan, anyone, request{http: r, end: x.request.end, path: x.request.path, named: x.request.parsed.Model})
+	s.route, s.overrides = rt, overrides{class: &class, minTPS: new(float64)}
 	s.objective = newObjective(rt, s.overrides, s.request.end.Decodes)
 	s.down.start(&discard{header: http.Header{}}, r, x.plan.conf.Timeouts.Write)
 	return s

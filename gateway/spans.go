@@ -26,21 +26,21 @@ func operation(end *endpoint.Endpoint) string {
 
 // trace is the one that the request is part of: that of its own span, else the one
 // that its client names.
-func (x *exchange) trace() trace {
-	if id, recorded := x.span.TraceID(); id != "" {
+func (o *order) trace() trace {
+	if id, recorded := o.span.TraceID(); id != "" {
 		return trace{id, recorded}
 	}
-	return traceOf(x.request.http.Header)
+	return traceOf(o.request.http.Header)
 }
 
 // followAttempt begins the span of t, which is about to be sent, and names it to the
-// backend.
-func (x *exchange) followAttempt(t *attempt) {
-	if x.span == nil {
+// backend. hedges: it is the second of two.
+func (t *attempt) followAttempt(hedges bool) {
+	if t.order.span == nil {
 		return
 	}
-	word := operation(x.request.end)
-	t.span = x.span.Attempt(word+" "+t.up.call.Model, t.up.sent)
+	word := operation(t.request.end)
+	t.span = t.order.span.Attempt(word+" "+t.up.call.Model, t.up.sent)
 	t.span.Set(
 		tracing.String("gen_ai.operation.name", word),
 		tracing.String("gen_ai.request.model", t.up.call.Model),
@@ -50,10 +50,10 @@ func (x *exchange) followAttempt(t *attempt) {
 		tracing.Int("pacer.m", t.decision.Chosen.M),
 	)
 	if t.decision.Spilled != "" {
-		x.span.Event("spill", t.up.sent, tracing.String("pacer.route", t.decision.Spilled))
+		t.order.span.Event("spill", t.up.sent, tracing.String("pacer.route", t.decision.Spilled))
 	}
-	if t == x.hedge.rival {
-		x.span.Event("hedge", t.up.sent, tracing.String("pacer.backend", t.name()))
+	if hedges {
+		t.order.span.Event("hedge", t.up.sent, tracing.String("pacer.backend", t.name()))
 	}
 	t.span.Inject(t.up.call.Header)
 }
@@ -96,8 +96,8 @@ func (t *attempt) endSpan(now time.Time) {
 }
 
 // endSpan ends the span of the request with what became of it.
-func (x *exchange) endSpan(now time.Time, e *telemetry.Exchange) {
-	s := x.span
+func (f *settlement) endSpan(e *telemetry.Exchange) {
+	x, s := f.x, f.x.span
 	if s == nil {
 		return
 	}
@@ -154,5 +154,5 @@ func (x *exchange) endSpan(now time.Time, e *telemetry.Exchange) {
 	case e.Outcome != outcomeOK && e.Outcome != outcomeGone && x.down.status >= http.StatusInternalServerError, e.Outcome == outcomeCut:
 		s.Fail(e.Outcome)
 	}
-	s.End(now)
+	s.End(f.at)
 }

@@ -73,18 +73,18 @@ func targetDialect(f upstream.Form) translate.Name {
 
 // translates reports whether the request goes to model at b in another dialect: it is
 // not of b's API, or b was found to lack the endpoint.
-func (x *exchange) translates(b *backend, model string) bool {
-	switch clientDialect(x.request.end) {
+func (o *order) translates(b *backend, model string) bool {
+	switch clientDialect(o.request.end) {
 	case translate.None:
 		return false
 	case translate.Gemini: // of several APIs at one server, the model says which
 		form, _ := b.FormOf(model)
 		return targetDialect(form) != translate.Gemini
 	}
-	if !b.Serves(x.request.path) {
+	if !b.Serves(o.request.path) {
 		return true
 	}
-	has, known := b.Has(x.request.path)
+	has, known := b.Has(o.request.path)
 	return known && !has
 }
 
@@ -96,14 +96,13 @@ func targetFor(b *backend, model string) (translate.Target, upstream.Form) {
 	return t, form
 }
 
-// write returns the request as it goes to b under the name model.
-func (x *exchange) write(b *backend, model string) (*translate.Written, error) {
-	s := &x.speech
+// write returns r as it goes to b under the name model.
+func (s *speech) write(r *request, b *backend, model string) (*translate.Written, error) {
 	if !s.read {
 		s.read = true
-		s.parsed, s.err = translate.Read(clientDialect(x.request.end), x.request.body.bytes())
-		if s.err == nil && x.request.end.Dialect == endpoint.Generate {
-			s.parsed.Stream = x.request.end.Flows
+		s.parsed, s.err = translate.Read(clientDialect(r.end), r.body.bytes())
+		if s.err == nil && r.end.Dialect == endpoint.Generate {
+			s.parsed.Stream = r.end.Flows
 		}
 	}
 	if s.err != nil {
@@ -121,8 +120,8 @@ func (x *exchange) write(b *backend, model string) (*translate.Written, error) {
 }
 
 // carries says why the request cannot be told to b; nil = it can.
-func (x *exchange) carries(b *backend, drop bool) error {
-	w, err := x.write(b, x.modelAt(b))
+func (o *order) carries(b *backend, drop bool) error {
+	w, err := o.speech.write(&o.request, b, o.modelAt(b))
 	if err == nil && len(w.Lost) > 0 && !drop {
 		l := w.Lost[0]
 		err = &translate.Refusal{Param: l.Param, Message: "The parameter " + l.Param + " cannot be carried to the backends of this model: " + l.Why + "."}
@@ -132,13 +131,13 @@ func (x *exchange) carries(b *backend, drop bool) error {
 
 // modelAt is what the request's route calls its model at b: of several targets
 // there, the first.
-func (x *exchange) modelAt(b *backend) string {
-	for _, t := range x.route.conf.Targets {
-		if x.plan.backends[t.Backend] == b {
-			return cmp.Or(config.Expand(t.Model, x.route.name, x.request.parsed.Model), x.request.parsed.Model)
+func (o *order) modelAt(b *backend) string {
+	for _, t := range o.route.conf.Targets {
+		if o.plan.backends[t.Backend] == b {
+			return cmp.Or(config.Expand(t.Model, o.route.name, o.request.parsed.Model), o.request.parsed.Model)
 		}
 	}
-	return x.request.parsed.Model
+	return o.request.parsed.Model
 }
 
 // uncarried is what a client reads whose request no backend of its route can be
@@ -158,11 +157,11 @@ type substitute struct {
 	counted     int // the gateway itself answers: so many tokens has the prompt; 0 = it does not
 }
 
-// translate makes the call of t, whose backend speaks another dialect.
-func (x *exchange) translate(t *attempt) error {
-	s, err := x.translated(t)
+// prepareTranslated makes the call to a backend of another dialect.
+func (u *roundTrip) prepareTranslated() error {
+	s, err := u.translated()
 	if err == nil {
-		t.up.use(s)
+		u.use(s)
 	}
 	return err
 }
@@ -174,32 +173,32 @@ func (u *roundTrip) use(s substitute) {
 
 // offerInstead prepares the translation for a backend of which it is not known
 // whether it has the endpoint: engines have come to have OpenAI's chat first.
-func (x *exchange) offerInstead(t *attempt) {
-	path := x.request.path
-	if x.request.end.Counts {
-		x.offerCount(t)
+func (t *attempt) offerInstead() {
+	path := t.request.path
+	if t.request.end.Counts {
+		t.offerCount()
 		return
 	}
-	if path == "/chat/completions" || clientDialect(x.request.end) == translate.None || x.request.parsed.PreviousResponseID != "" {
+	if path == "/chat/completions" || clientDialect(t.request.end) == translate.None || t.request.parsed.PreviousResponseID != "" {
 		return
 	}
-	if _, known := t.backend.Has(path); known || t.backend.Counts(path, x.request.parsed.Model) || x.request.end.PartOf(endpoint.Google) {
+	if _, known := t.backend.Has(path); known || t.backend.Counts(path, t.request.parsed.Model) || t.request.end.PartOf(endpoint.Google) {
 		return
 	}
-	if err := x.carries(t.backend, x.dropsAt(t.name())); err != nil {
+	if err := t.carries(t.backend, t.dropsAt(t.name())); err != nil {
 		t.up.uncarried = uncarried(err)
 		return
 	}
-	if s, err := x.translated(t); err == nil {
+	if s, err := t.up.translated(); err == nil {
 		t.up.instead = append(t.up.instead, s)
 	}
 }
 
 // dropsAt reports whether what a backend's dialect lacks is left out.
-func (x *exchange) dropsAt(backend string) bool {
-	for i := range x.plan.conf.Backends {
-		if x.plan.conf.Backends[i].Name == backend {
-			return x.plan.conf.Backends[i].DropParams
+func (o *order) dropsAt(backend string) bool {
+	for i := range o.plan.conf.Backends {
+		if o.plan.conf.Backends[i].Name == backend {
+			return o.plan.conf.Backends[i].DropParams
 		}
 	}
 	return false
@@ -219,12 +218,12 @@ func (u *roundTrip) substitute() bool {
 
 // noteLack remembers whether t's backend has the endpoint, as an answer with status
 // shows.
-func (x *exchange) noteLack(t *attempt, status int) {
-	u, path := &t.up, x.request.path
+func (t *attempt) noteLack(status int) {
+	u, path := &t.up, t.request.path
 	switch {
 	case u.lacked:
 		if t.backend.NoteHas(path, false) {
-			x.g.log.Info("the backend lacks the endpoint: requests for it are translated", "backend", t.name(), "path", path)
+			t.g.log.Info("the backend lacks the endpoint: requests for it are translated", "backend", t.name(), "path", path)
 		}
 	case len(u.instead) > 0 && status < 300:
 		t.backend.NoteHas(path, true)
@@ -233,36 +232,36 @@ func (x *exchange) noteLack(t *attempt, status int) {
 
 // cannotCarry is why the request cannot be told to t's backend, which has answered
 // that it lacks the endpoint; nil = it has not, or it can be told.
-func (x *exchange) cannotCarry(t *attempt) error {
+func (t *attempt) cannotCarry() error {
 	u := &t.up
 	if u.uncarried == nil || !providers.LacksEndpoint(u.resp.StatusCode, u.first.bytes(), u.call.Model) {
 		return nil
 	}
-	t.backend.NoteHas(x.request.path, false)
+	t.backend.NoteHas(t.request.path, false)
 	t.verdict(providers.ErrNoVerdict)
 	t.free = true
 	return u.uncarried
 }
 
-// translated is the call to t's backend in its dialect.
-func (x *exchange) translated(t *attempt) (s substitute, err error) {
-	u, r := &t.up, &x.request
+// translated is the call to the backend in its dialect.
+func (u *roundTrip) translated() (s substitute, err error) {
+	r := &u.request
 	model := cmp.Or(u.model, r.parsed.Model)
-	w, err := x.write(t.backend, model)
+	w, err := u.speech.write(r, u.backend, model)
 	if err != nil {
 		return s, uncarried(err)
 	}
-	if err := x.memory.take(int64(len(w.Body))); err != nil {
+	if err := u.memory.take(int64(len(w.Body))); err != nil {
 		return s, err
 	}
-	target, form := targetFor(t.backend, model)
+	target, form := targetFor(u.backend, model)
 	n := &translation{from: target.Dialect, to: clientDialect(r.end), path: w.Path, text: w.Body}
 	for _, l := range w.Lost {
 		n.dropped = append(n.dropped, l.Param)
 	}
 	n.reply = translate.Reply{
 		ID: replyID(requestID(r.http.Context())), Model: r.parsed.Model, Created: r.arrived.Unix(),
-		WantUsage: x.speech.parsed.WantUsage || unaskedUsage(r.http.Header), Prompt: x.prompt.tokens, Spaces: x.speech.parsed.Spaces,
+		WantUsage: u.speech.parsed.WantUsage || unaskedUsage(r.http.Header), Prompt: u.prompt.tokens, Spaces: u.speech.parsed.Spaces,
 		Array: r.array(),
 	}
 	s.translation = n
@@ -272,11 +271,11 @@ func (x *exchange) translated(t *attempt) (s substitute, err error) {
 		if n.parsed, err = openai.Peek(w.Body); err != nil {
 			return s, err
 		}
-		s.ask, _ = t.backend.Usage(n.path, &n.parsed)
+		s.ask, _ = u.backend.Usage(n.path, &n.parsed)
 		body.edits = n.parsed.Edit("", s.ask)
 	}
 	s.call = providers.Call{
-		Method: http.MethodPost, Path: n.path, Model: target.Model, Header: x.translatedHeader(n.from), Body: body, RequestID: requestID(r.http.Context()),
+		Method: http.MethodPost, Path: n.path, Model: target.Model, Header: u.request.translatedHeader(n.from), Body: body, RequestID: requestID(r.http.Context()),
 		Prompt: r.estimate, Answer: r.parsed.MaxTokens,
 	}
 	if path := form.Path(target.Model, r.parsed.Stream); path != "" {
@@ -303,8 +302,8 @@ func replyID(id string) string {
 
 // translatedHeader returns the client's headers, less those that mean something in
 // its own dialect alone.
-func (x *exchange) translatedHeader(to translate.Name) http.Header {
-	h := x.request.upHeader(true)
+func (r *request) translatedHeader(to translate.Name) http.Header {
+	h := r.upHeader(true)
 	maps.DeleteFunc(h, func(name string, _ []string) bool {
 		for _, own := range []string{"Anthropic-", "Openai-", "X-Goog-", "X-Stainless-", "Accept"} {
 			if strings.HasPrefix(name, own) {
@@ -349,51 +348,51 @@ func (u *roundTrip) edit(less openai.Ask) providers.Body {
 
 // recognizeTranslated looks at the first bytes of a good answer in another
 // dialect. A document is read as a whole, while another backend can still be asked.
-func (x *exchange) recognizeTranslated(t *attempt, start []byte) error {
+func (t *attempt) recognizeTranslated(start []byte) error {
 	u, n := &t.up, t.up.translation
 	if encoding := u.resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return x.sendFailed(t, errGarbage, "compressed an answer that has to be translated")
+		return t.sendFailed(errGarbage, "compressed an answer that has to be translated")
 	}
-	if !x.request.streams() {
-		return x.readDocument(t, start)
+	if !t.request.streams() {
+		return t.readDocument(start)
 	}
 	kind, _, _ := mime.ParseMediaType(u.resp.Header.Get("Content-Type"))
 	if kind != n.from.StreamType() && !(n.from.StreamType() == "text/event-stream" && beginsEvents(start)) {
-		return x.sendFailed(t, errGarbage, "answered with no stream, which was asked for")
+		return t.sendFailed(errGarbage, "answered with no stream, which was asked for")
 	}
 	t.answer.events, t.answer.form = true, formEvents
-	return x.readFirst(t, start)
+	return t.readFirst(start)
 }
 
 // readDocument reads an answer to its end and translates it.
-func (x *exchange) readDocument(t *attempt, start []byte) error {
+func (t *attempt) readDocument(start []byte) error {
 	u, a, n := &t.up, &t.answer, t.up.translation
-	silence := x.plan.conf.Timeouts.Silence
+	silence := t.plan.conf.Timeouts.Silence
 	text := bytes.Clone(start)
 	u.timer.restart(time.Now().Add(silence), &errSilence)
 	for u.first.err == nil {
-		if err := x.memory.take(int64(u.first.n)); err != nil {
+		if err := t.memory.take(int64(u.first.n)); err != nil {
 			t.verdict(providers.ErrNoVerdict) // for want of room here
 			return err
 		}
 		if len(text) > translate.MaxDocument {
-			return x.sendFailed(t, errGarbage, "answered with more than can be translated")
+			return t.sendFailed(errGarbage, "answered with more than can be translated")
 		}
 		u.first.n, u.first.err = u.resp.Body.Read(u.first.buf.room())
 		text = append(text, u.first.bytes()...)
 		u.timer.extend(time.Now().Add(silence))
 	}
 	if u.first.err != io.EOF { //nolint:errorlint // as a Reader returns it
-		return x.sendFailed(t, u.first.err, "broke off its answer")
+		return t.sendFailed(u.first.err, "broke off its answer")
 	}
 	out, look, err := translate.Document(n.from, n.to, n.reply, text)
 	if err != nil {
-		return x.sendFailed(t, errGarbage, "answered with something that is not of its API")
+		return t.sendFailed(errGarbage, "answered with something that is not of its API")
 	}
 	u.first.n = max(u.first.n, 1) // there is something to pass on
 	a.form, a.whole, a.pass = formDocument, true, out
 	a.meter = &documentTranslator{seen: seenOf(&look, new(providers.Usage))}
-	x.keepText(t)
+	t.keepText()
 	t.kind = answerGood
 	t.good()
 	return nil
@@ -465,7 +464,7 @@ func (d *documentTranslator) Shed() {}
 
 // translateHeader returns the headers of t's answer as the client's dialect has
 // them.
-func (x *exchange) translateHeader(t *attempt) http.Header {
+func (t *attempt) translateHeader() http.Header {
 	n, from := t.up.translation, t.up.resp.Header
 	h := translate.RateLimits(n.from, n.to, from, time.Now())
 	for _, name := range []string{"Date", "Retry-After", "Retry-After-Ms", "X-Should-Retry"} {

@@ -22,16 +22,16 @@ type warmth struct {
 
 // warm works out which targets of the route, and of those that it spills to, are
 // expected to have the prompt in their caches.
-func (x *exchange) warm() []router.Warmth {
-	affinity, r := x.route.conf.Affinity, &x.request
+func (o *order) warm() []router.Warmth {
+	affinity, r := o.route.conf.Affinity, &o.request
 	if affinity == "off" || !r.end.Decodes || r.parsed.Sequences > 1 || r.body == nil {
 		return nil
 	}
 	salt := [3]string{affinity, r.parsed.Model}
-	if x.route.conf.Isolation == "key" {
-		salt[2] = x.tenant.name
+	if o.route.conf.Isolation == "key" {
+		salt[2] = o.tenant.name
 	}
-	c, _ := x.g.caching.chains.Get().(*prefix.Chain)
+	c, _ := o.g.caching.chains.Get().(*prefix.Chain)
 	if c == nil {
 		c = new(prefix.Chain)
 	}
@@ -42,37 +42,37 @@ func (x *exchange) warm() []router.Warmth {
 		r.parsed.Parts(c.Add)
 	}
 	if c.Empty() {
-		x.g.caching.chains.Put(c)
+		o.g.caching.chains.Put(c)
 		return nil
 	}
-	x.warmth.chain = c
-	x.warmth.targets = x.g.caching.index.Look(time.Now(), c, x.prompt.tokens, x.route.targets, nil)
-	return x.warmth.targets
+	o.warmth.chain = c
+	o.warmth.targets = o.g.caching.index.Look(time.Now(), c, o.prompt.tokens, o.route.targets, nil)
+	return o.warmth.targets
 }
 
 // cached is how many tokens of the prompt, as estimated, the target is expected to
 // have.
-func (x *exchange) cached(t router.Target) int {
-	for _, w := range x.warmth.targets {
-		if w.Target == t && x.prompt.tokens > 0 {
-			return int(float64(w.Likely) / float64(x.prompt.tokens) * float64(x.request.estimate))
+func (o *order) cached(t router.Target) int {
+	for _, w := range o.warmth.targets {
+		if w.Target == t && o.prompt.tokens > 0 {
+			return int(float64(w.Likely) / float64(o.prompt.tokens) * float64(o.request.estimate))
 		}
 	}
 	return 0
 }
 
 // visit notes that the request goes to the attempt's target.
-func (x *exchange) visit(t *attempt) {
-	if c := x.warmth.chain; c != nil {
-		t.measured.visit = x.g.caching.index.Send(t.up.sent, t.target, c, x.prompt.tokens)
+func (t *attempt) visit() {
+	if c := t.warmth.chain; c != nil {
+		t.measured.visit = t.g.caching.index.Send(t.up.sent, t.target, c, t.prompt.tokens)
 	}
 }
 
 // coolDown lets go of the chain. Calls after the first do nothing.
-func (x *exchange) coolDown() {
-	if x.warmth.chain != nil {
-		x.g.caching.chains.Put(x.warmth.chain)
-		x.warmth.chain = nil
+func (o *order) coolDown() {
+	if o.warmth.chain != nil {
+		o.g.caching.chains.Put(o.warmth.chain)
+		o.warmth.chain = nil
 	}
 }
 

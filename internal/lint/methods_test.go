@@ -1,0 +1,75 @@
+package lint
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"testing"
+)
+
+// mostMethods is how many methods a type may have. One with more does the work of the
+// types that it is made of: a method belongs to the type whose fields it uses.
+const mostMethods = 60
+
+// busy are the types with more, and how many they have at most. It only falls.
+var busy = map[string]int{
+	"config.reader":   88, // a method for each rule that spans several fields
+	"gateway.attempt": 65,
+	"router.ask":      75, // one request's questions about every target
+}
+
+// methods counts those that the files of dir declare, by type.
+func methods(t *testing.T, dir string, files []string) map[string]int {
+	t.Helper()
+	n := map[string]int{}
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, file), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Recv == nil {
+				continue
+			}
+			of := fn.Recv.List[0].Type
+			if star, ok := of.(*ast.StarExpr); ok {
+				of = star.X
+			}
+			if generic, ok := of.(*ast.IndexExpr); ok {
+				of = generic.X
+			}
+			if name, ok := of.(*ast.Ident); ok {
+				n[name.Name]++
+			}
+		}
+	}
+	return n
+}
+
+// No type does everything. TestMethods -v prints the busiest of each package.
+func TestMethods(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range packages(t) {
+		busiest, most := "", 0
+		for name, n := range methods(t, p.Dir, p.GoFiles) {
+			name = short(p.ImportPath) + "." + name
+			seen[name] = true
+			if n > most {
+				busiest, most = name, n
+			}
+			if ceiling := max(mostMethods, busy[name]); n > ceiling {
+				t.Errorf("%s has %d methods, at most %d are allowed: give those that use other types' fields to these", name, n, ceiling)
+			}
+		}
+		if busiest != "" {
+			t.Logf("%3d %s", most, busiest)
+		}
+	}
+	for name := range busy {
+		if !seen[name] {
+			t.Errorf("%s has no methods, or is not there: take it out of the table", name)
+		}
+	}
+}
