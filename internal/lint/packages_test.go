@@ -3,7 +3,9 @@ package lint
 import (
 	"fmt"
 	"go/doc"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +38,25 @@ func TestPackagesAreListed(t *testing.T) {
 	}
 	write("For tests", "What tests alone import; packages that hold tests alone are not listed", tests)
 	golden.Want(t, filepath.Join("..", "..", "..", "docs", "PACKAGES.md"), b.String())
+}
+
+// docs/HOWTO.md sends its readers to files that are there.
+func TestHowtoNamesFiles(t *testing.T) {
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "docs", "HOWTO.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, m := range regexp.MustCompile("`((?:[a-z]+/)+[a-z_]+\\.go)`").FindAllStringSubmatch(string(text), -1) {
+		found++
+		if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
+			t.Errorf("docs/HOWTO.md names %s: %v", m[1], err)
+		}
+	}
+	if found < 6 {
+		t.Errorf("docs/HOWTO.md names %d files, want those of its recipes", found)
+	}
 }
 
 // row is that of p.

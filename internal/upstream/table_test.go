@@ -9,10 +9,14 @@ import (
 
 // A row is complete enough to be used, and people can read of it.
 func TestTable(t *testing.T) {
-	docs, err := os.ReadFile("../../docs/CONFIG.md")
-	if err != nil {
-		t.Fatal(err)
+	read := func(name string) string {
+		text, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
 	}
+	run, hosted := read("CONFIG.md"), read("HOSTED.md")
 	seen := map[string]bool{}
 	for _, k := range All() {
 		if seen[k.Word] || !regexp.MustCompile(`^[a-z0-9]+$`).MatchString(k.Word) || k.Name == "" {
@@ -22,8 +26,11 @@ func TestTable(t *testing.T) {
 		if Of(k.Word) != k {
 			t.Errorf("kind %s is not found by its word", k.Word)
 		}
-		if !strings.Contains(string(docs), "`"+k.Word+"`") {
+		if k.Home == "" && !strings.Contains(run, "`"+k.Word+"`") {
 			t.Errorf("docs/CONFIG.md does not name the kind %s", k.Word)
+		}
+		if k.Home != "" && !strings.Contains(hosted, "kind: "+k.Word+",") {
+			t.Errorf("docs/HOSTED.md has no backend of kind %s", k.Word)
 		}
 		if g := k.Gauges; g != nil && (g.Prefix == "" || !strings.HasPrefix(g.Running, g.Prefix) || !strings.HasPrefix(g.Waiting, g.Prefix)) {
 			t.Errorf("kind %s: its gauges %+v do not begin with their prefix", k.Word, g)
