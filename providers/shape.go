@@ -34,25 +34,22 @@ func (s *shape) learn(data []byte, c *openai.Chunk) {
 	s.reasoning = c.Reasoning
 }
 
-// count returns how many events of the shape p is, and how much text they have; 0 =
-// p is not made of such events alone.
-func (s *shape) count(p []byte) (events, text int) {
+// count returns how far p is made of events of the shape, in bytes, how many those
+// are, and how much text they have.
+func (s *shape) count(p []byte) (size, events, text int) {
 	if len(s.before) == 0 || s.off {
-		return 0, 0
+		return 0, 0, 0
 	}
-	for len(p) > 0 {
-		if !bytes.HasPrefix(p, s.before) {
-			return 0, 0
+	for rest := p; bytes.HasPrefix(rest, s.before); {
+		rest = rest[len(s.before):]
+		n := plainText(rest)
+		if n == 0 || !bytes.HasPrefix(rest[n:], s.after) {
+			break
 		}
-		p = p[len(s.before):]
-		n := plainText(p)
-		if n == 0 || !bytes.HasPrefix(p[n:], s.after) {
-			return 0, 0
-		}
-		p = p[n+len(s.after):]
-		events, text = events+1, text+n
+		rest = rest[n+len(s.after):]
+		size, events, text = len(p)-len(rest), events+1, text+n
 	}
-	return events, text
+	return size, events, text
 }
 
 // plainText is how much of p stands for itself within a JSON string, up to its quote;

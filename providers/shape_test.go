@@ -70,21 +70,37 @@ func FuzzShape(f *testing.F) {
 			}
 			reads = append(reads, piece)
 		}
-		for _, joined := range []bool{false, true} { // and two events a read
-			if joined {
-				var pairs [][]byte
-				for i := 0; i < len(reads); i += 2 {
-					pairs = append(pairs, bytes.Join(reads[i:min(i+2, len(reads))], nil))
-				}
-				reads = pairs
-			}
+		for range 4 { // and two, four and eight of those a read, so that reads end within events
 			s := Strip(strip) & (StripEvent | StripNull | StripRunning | MovePrint)
 			by, read := &streamMeter{strip: s}, &streamMeter{strip: s, shape: shape{off: true}}
 			if got, want := tellAll(by, reads), tellAll(read, reads); got != want {
 				t.Errorf("strip %v, %q:\nby shape %+v\nread     %+v", s, reads, got, want)
 			}
+			var pairs [][]byte
+			for i := 0; i < len(reads); i += 2 {
+				pairs = append(pairs, bytes.Join(reads[i:min(i+2, len(reads))], nil))
+			}
+			reads = pairs
 		}
 	})
+}
+
+// BenchmarkShapeInBulk is of reads that are cut where they end, as at full speed:
+// budget 100 ns an event.
+func BenchmarkShapeInBulk(b *testing.B) {
+	const events, size = 150, 32 << 10
+	text := []byte(strings.Repeat(eventOf("content", " token"), events*4))
+	m := &streamMeter{strip: StripEvent}
+	at, n := 0, 0
+	for b.Loop() {
+		if at+size > len(text) {
+			m.Read(text[at:])
+			at = 0
+		}
+		m.Read(text[at : at+size])
+		at, n = at+size, n+size/(len(text)/(events*4))
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/event")
 }
 
 // A chunk that is recognised costs a fifth of one that is read: budget 100 ns.
@@ -104,7 +120,8 @@ func BenchmarkShape(b *testing.B) {
 func TestChunksAreRecognised(t *testing.T) {
 	m := &streamMeter{strip: StripEvent}
 	m.Read([]byte(eventOf("content", "Hello")))
-	if n, text := m.shape.count([]byte(eventOf("content", " you") + eventOf("content", "!"))); n != 2 || text != 5 {
-		t.Errorf("%d events of %d bytes, want 2 of 5", n, text)
+	two := eventOf("content", " you") + eventOf("content", "!")
+	if size, n, text := m.shape.count([]byte(two + eventOf("role", "x") + two)); size != len(two) || n != 2 || text != 5 {
+		t.Errorf("%d bytes, %d events of %d bytes, want %d, 2 of 5", size, n, text, len(two))
 	}
 }

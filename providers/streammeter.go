@@ -58,27 +58,35 @@ type streamMeter struct {
 }
 
 func (m *streamMeter) Read(p []byte) (pass []byte, seen Seen) {
-	if len(m.held) == 0 && !m.last.waits && m.most == 0 && m.scan.Between() {
-		if events, text := m.shape.count(p); events > 0 {
-			m.scan.Skip(p)
-			m.read += int64(len(p))
+	if m.strip != 0 {
+		return m.readStripping(p)
+	}
+	m.scan.Feed(p)
+	for ev, ok := m.next(&seen); ok; ev, ok = m.next(&seen) {
+		m.event(ev, &seen)
+		seen.Moved = true
+	}
+	if !seen.Moved {
+		_, seen.Moved = m.scan.Pending()
+	}
+	return p, seen
+}
+
+// next reports the next event that has to be read. Those before it that are of the
+// shape are added to seen: they go on as they are.
+func (m *streamMeter) next(seen *Seen) (sse.Event, bool) {
+	if !m.last.waits && m.most == 0 {
+		if n, events, text := m.shape.count(m.scan.Rest()); n > 0 {
+			m.scan.Skip(n)
 			m.cut = false
 			m.chunks += events
-			return p, Seen{Chunks: events, Bytes: text, Reasoning: m.shape.reasoning, Moved: true}
-		}
-	}
-	if m.strip == 0 {
-		m.scan.Feed(p)
-		for ev, ok := m.scan.Next(); ok; ev, ok = m.scan.Next() {
-			m.event(ev, &seen)
+			seen.Chunks += events
+			seen.Bytes += text
+			seen.Reasoning = seen.Reasoning || m.shape.reasoning
 			seen.Moved = true
 		}
-		if !seen.Moved {
-			_, seen.Moved = m.scan.Pending()
-		}
-		return p, seen
 	}
-	return m.readStripping(p)
+	return m.scan.Next()
 }
 
 // readStripping works on src: what is held, and p. done is how far of it is
@@ -100,7 +108,7 @@ func (m *streamMeter) readStripping(p []byte) (pass []byte, seen Seen) {
 		}
 		m.last.to++
 	}
-	for ev, ok := m.scan.Next(); ok; ev, ok = m.scan.Next() {
+	for ev, ok := m.next(&seen); ok; ev, ok = m.next(&seen) {
 		m.event(ev, &seen)
 		seen.Moved = true
 		if m.cut = m.ours(ev, src, from); m.cut {

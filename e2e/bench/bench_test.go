@@ -21,6 +21,7 @@ var (
 	rounds  = flag.Int("rounds", 5, "rounds of a paired run")
 	length  = flag.Duration("length", 3*time.Second, "length of each leg of a paired run")
 	only    = flag.String("only", "", "measure this load alone: request, paced, full or held")
+	who     = flag.String("who", "", "measure the proxies alone whose names match this pattern; F is always there")
 	against = flag.String("against", "", "another build of Pacer, measured beside this one")
 	table   = flag.String("table", "", "file that the table is written to")
 	report  = flag.String("json", "", "file that the figures of every leg are written to")

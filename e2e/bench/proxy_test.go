@@ -12,7 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -123,7 +125,11 @@ func proxies(t *testing.T, backend string) []*proxy {
 		}
 		all = append(all, other.start(t, backend))
 	}
-	return all
+	wanted, err := regexp.Compile(*who)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(all, func(p *proxy) bool { return p.name != "F" && !wanted.MatchString(p.name) })
 }
 
 // startPacer starts Pacer as it is used: with floors, metering, metrics and the

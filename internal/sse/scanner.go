@@ -149,17 +149,20 @@ func (s *Scanner) Next() (Event, bool) {
 	return Event{}, false
 }
 
-// Between reports whether the stream is at the beginning of an event, or of a
-// comment, as far as it came.
-func (s *Scanner) Between() bool {
-	return s.bomSeen < 0 && !s.afterCR && s.partLen == 0 && s.pos == len(s.chunk) && (s.spent || !s.open)
+// Rest returns what of the piece Next has not looked at, if an event or a comment
+// begins there; nil = one has begun before.
+func (s *Scanner) Rest() []byte {
+	if s.bomSeen >= 0 || s.afterCR || s.partLen > 0 || s.open && !s.spent {
+		return nil
+	}
+	return s.chunk[s.pos:]
 }
 
-// Skip takes p, which is whole events that end with LF: the caller has read them.
-// The stream must be Between events.
-func (s *Scanner) Skip(p []byte) {
-	s.Feed(p)
-	s.pos = len(p)
+// Skip leaves n bytes of Rest out, which are whole events that end with LF: the
+// caller has read them.
+func (s *Scanner) Skip(n int) {
+	s.forget()
+	s.pos += n
 }
 
 // Pending reports whether the last piece ended within an event, and where that
