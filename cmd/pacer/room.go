@@ -42,13 +42,16 @@ func takeRoom(log *slog.Logger, buffered int64) room {
 	r := room{descriptors: mayOpen()}
 	if set := debug.SetMemoryLimit(-1); set != math.MaxInt64 {
 		r.memory = set
+		paceCollector(log, set)
 		return r
 	}
+	limit := int64(0)
 	if r.memory = containerMemory(); r.memory > 0 {
-		limit := heapLimit(r.memory, buffered)
+		limit = heapLimit(r.memory, buffered)
 		debug.SetMemoryLimit(limit)
 		log.Info("memory limit taken from the container", "container_bytes", r.memory, "gomemlimit_bytes", limit)
 	}
+	paceCollector(log, limit)
 	return r
 }
 
