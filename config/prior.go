@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,11 +22,41 @@ type Prior struct {
 const (
 	maxPriorN     = 1 << 20 // concurrency of a point
 	maxPriorFiles = 64      // most benchmarks write one level a file
+
+	// What curves are drawn for, by package profiles.
+	maxCurveN      = 8192
+	maxCurvePoints = 256
+	minCurveTPS    = 1e-6
+	maxCurveTPS    = 1e7
 )
 
 // decode reads the name of a preset, or the points of a curve: bare, under
 // points:, or from the files of a benchmark under file:.
 func (p *Prior) decode(r *reader, v value) {
+	p.read(r, v)
+	var beyond, never []int
+	for n, tps := range p.Points {
+		switch {
+		case tps < minCurveTPS || tps > maxCurveTPS:
+			never = append(never, n)
+		case n > maxCurveN:
+			beyond = append(beyond, n)
+		}
+	}
+	slices.Sort(beyond)
+	slices.Sort(never)
+	if len(beyond) > 0 {
+		r.warn(v.place(), "the prior: curves end at %d streams; of its points from %d on what they say of that end is used, and no more", maxCurveN, beyond[0])
+	}
+	if len(never) > 0 {
+		r.warn(v.place(), "the prior: its point at %d is ignored, since no stream has so many or so few tokens per second; %d such in all", never[0], len(never))
+	}
+	if used := len(p.Points) - len(never); used > maxCurvePoints {
+		r.warn(v.place(), "the prior: of %d points %d are used; write fewer", used, maxCurvePoints)
+	}
+}
+
+func (p *Prior) read(r *reader, v value) {
 	if !isMapping(v) {
 		r.preset(v, p)
 		return

@@ -40,6 +40,16 @@ func TestPriorFromFiles(t *testing.T) {
 			map[int]float64{8: 40, 64: 25},
 			"pacer.yaml:4:20: the prior: all.json:3: n = 256 left out: the first token took 9.0 s on average, so the engine was full and fewer than 256 were decoding",
 		},
+		{
+			"{ 1: 50, 8192: 20, 9000: 18, 20000: 5 }",
+			map[int]float64{1: 50, 8192: 20, 9000: 18, 20000: 5},
+			"pacer.yaml:4:12: the prior: curves end at 8192 streams; of its points from 9000 on what they say of that end is used, and no more",
+		},
+		{
+			"{ 1: 50, 8: 20000000, 64: 0.0000001 }",
+			map[int]float64{1: 50, 8: 2e7, 64: 1e-7},
+			"pacer.yaml:4:12: the prior: its point at 8 is ignored, since no stream has so many or so few tokens per second; 2 such in all",
+		},
 	} {
 		cfg, err := loadPrior(t, tt.prior)
 		if err != nil {

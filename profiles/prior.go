@@ -34,11 +34,12 @@ type prior struct {
 }
 
 // newPrior drops points that are none and sorts the rest; of two at one n the
-// last counts. It is nil when nothing is left.
+// last counts. Where points lie beyond what curves are drawn for, what they say of its
+// end takes their place. It is nil when nothing is left.
 func newPrior(points []PriorPoint) *prior {
 	var good []PriorPoint
 	for _, p := range points {
-		if p.N < 1 || p.N > maxLevel || !(p.TPS > 0) || p.TPS < 1/maxTPOT || p.TPS > 1/minTPOT {
+		if p.N < 1 || !(p.TPS > 0) || p.TPS < 1/maxTPOT || p.TPS > 1/minTPOT {
 			continue
 		}
 		good = slices.DeleteFunc(good, func(q PriorPoint) bool { return q.N == p.N })
@@ -50,8 +51,19 @@ func newPrior(points []PriorPoint) *prior {
 		return nil
 	}
 	slices.SortFunc(good, func(a, b PriorPoint) int { return a.N - b.N })
+	pr := priorOf(good)
+	if good[len(good)-1].N > maxLevel {
+		end := PriorPoint{N: maxLevel, TPS: 1 / pr.tpot(maxLevel)}
+		within := slices.DeleteFunc(good, func(p PriorPoint) bool { return p.N >= maxLevel })
+		return priorOf(append(within, end))
+	}
+	return pr
+}
+
+// priorOf is the prior of points that are sorted by n.
+func priorOf(points []PriorPoint) *prior {
 	pr := &prior{}
-	for _, p := range good {
+	for _, p := range points {
 		pr.n = append(pr.n, p.N)
 		pr.logN = append(pr.logN, math.Log(float64(p.N)))
 		pr.logT = append(pr.logT, -math.Log(p.TPS))
