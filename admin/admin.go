@@ -160,6 +160,7 @@ func New(o Options) http.Handler {
 	mux.With(sameOrigin).Post("/api/v1/backends/{name}/drain", p.serveDrain(true))
 	mux.With(sameOrigin).Post("/api/v1/backends/{name}/resume", p.serveDrain(false))
 	mux.Get("/api/openapi.json", serveOpenAPI)
+	mux.Get(profilesPath+"*", p.servePprof)
 	servePage(mux, dashboard.Files())
 	return mux
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -34,7 +35,7 @@ func guardedWorld(t *testing.T, w *world, private bool) http.Handler {
 	o := w.options
 	cfg := *o.Config()
 	cfg.Admin.Token = "root"
-	cfg.Admin.Private = private
+	cfg.Admin.Private, cfg.Admin.Pprof = private, true
 	cfg.Admin.Tokens = []config.AdminToken{{Name: "v", Token: "t-view", Role: "view"}, {Name: "o", Token: "t-operate", Role: "operate"}, {Name: "a", Token: "t-admin", Role: "admin"}}
 	cfg.Keys = []config.Key{{Name: "of-file"}}
 	o.Config, o.Keys = inForce(&cfg), keys.New(store)
@@ -71,6 +72,9 @@ func TestEveryCallWithEachRole(t *testing.T) {
 	}
 	for _, path := range []string{"profiles", "routes", "history", "timeline", "usage", "jobs", "scorecard", "decisions", "plan", "events", "session"} {
 		needs["GET /api/v1/"+path] = viewer
+	}
+	for _, path := range []string{"", "heap", "goroutine?debug=2", "profile?seconds=1", "trace?seconds=0.01", "symbol"} {
+		needs["GET /debug/pprof/"+path] = administrator
 	}
 	needs["POST /api/v1/explain"], needs["GET /api/openapi.json"], needs["GET /metrics"], needs["GET /"] = viewer, viewer, viewer, viewer
 	var described struct {
@@ -163,6 +167,29 @@ func TestTheAuditLogAfterARandomWalk(t *testing.T) {
 			rt.Fatalf("the audit log says %q, want %q", got, want)
 		}
 	})
+}
+
+// Profiles are there where the configuration says so, and the command line never is.
+func TestPprof(t *testing.T) {
+	h := guarded(t, false)
+	if w := call(h, "GET", "/debug/pprof/heap", "root", ""); w.Code != http.StatusOK || !bytes.HasPrefix(w.Body.Bytes(), []byte{0x1f, 0x8b}) {
+		t.Errorf("heap: %d, %.20q", w.Code, w.Body)
+	}
+	if w := call(h, "GET", "/debug/pprof/", "root", ""); !strings.Contains(w.Body.String(), "goroutine") {
+		t.Errorf("the index: %d, %.200s", w.Code, w.Body)
+	}
+	for _, path := range []string{"cmdline", "nosuch"} {
+		if w := call(h, "GET", "/debug/pprof/"+path, "root", ""); w.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+	w := newWorld(t, "")
+	cfg := *w.options.Config()
+	cfg.Admin.Token = "root"
+	w.options.Config = inForce(&cfg)
+	if w := call(New(w.options), "GET", "/debug/pprof/heap", "root", ""); w.Code != http.StatusNotFound {
+		t.Errorf("without leave: %d", w.Code)
+	}
 }
 
 // A browser shows a token as a password; a page of another origin gets nothing by it.

@@ -88,6 +88,8 @@ type Admin struct {
 	Private bool `yaml:"private" default:"false"`
 	// people sign in by OpenID Connect: see [sign-in](#sign-in)
 	OIDC OIDC `yaml:"oidc" unset:"nobody signs in"`
+	// profiles of this process under `/debug/pprof/`, as `go tool pprof` reads them, for tokens of the role `admin` alone
+	Pprof bool `yaml:"pprof" default:"false"`
 }
 
 // AdminToken is one token of the admin port.
