@@ -223,7 +223,10 @@ func (l *looped) outcome(why relayloop.Why, err error) error {
 		}
 		l.gone()
 		l.err = context.Canceled
-	case relayloop.Cancelled:
+	case relayloop.Cancelled, relayloop.Torn:
+		if why == relayloop.Torn {
+			l.stream.To.Close() // what is said of the end would be a part of a chunk
+		}
 		if context.Cause(t.up.ctx) == nil {
 			t.up.cancel(errDraining) // the loops end
 		}

@@ -32,6 +32,9 @@
 //   - An end that overtakes bytes: whatever an event says of a backend, it is read
 //     from until reading says so. Events are edges: an end is told once, though its
 //     stream be parked, and what was told meanwhile is made up for by a read.
+//   - An end within a chunk: one that is cancelled while its client has a part of a
+//     chunk stays for a second at most, until the client has the rest. What is written
+//     behind is then no part of that chunk.
 //   - A client that sends ahead: its bytes stay in its socket, and it is not watched
 //     any more, until the stream is over. A client that has closed is gone.
 //   - One slow call in the loop: handlers may take leaf locks and no more. The end of

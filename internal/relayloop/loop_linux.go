@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -90,19 +89,6 @@ func (l *Loops) pick() *loop { return l.loops[int(l.next.Add(1))%len(l.loops)] }
 type spot struct {
 	slot int32
 	in   bool
-}
-
-// state is what a loop knows of a stream. It belongs to the loop.
-type state struct {
-	spot
-	pending []byte        // what the client has not taken yet; nil = it is not parked
-	room    []byte        // the buffer of the loop that it lies in; nil = it has its own
-	since   time.Time     // when what is pending came
-	place   *list.Element // of parked
-	last    bool          // no more is to be read
-	ahead   bool          // the client is not watched
-	ended   bool          // an event said that the backend has: it is read to its end
-	queued  bool          // it is in again
 }
 
 // slot is one of a loop's table. An event that names an older generation is of
@@ -261,8 +247,12 @@ func (l *loop) sweep(now time.Time) {
 	for e := l.parked.Front(); e != nil; {
 		s := e.Value.(*Stream)
 		e = e.Next()
-		if now.Sub(s.state.since) >= s.WriteLimit {
-			l.leave(s, ClientSlow, nil)
+		if !now.Before(s.state.until) {
+			why := ClientSlow
+			if s.state.cancelled {
+				why = Cancelled
+			}
+			l.leave(s, why, nil)
 		}
 	}
 }
@@ -361,7 +351,7 @@ func (l *loop) take(m message) {
 	case begin:
 		l.begin(m.stream)
 	case cancel:
-		l.leave(m.stream, Cancelled, nil)
+		l.cancel(m.stream, time.Now())
 	case wait:
 		l.await(m.idle)
 	case forget:
@@ -401,156 +391,6 @@ func (l *loop) watch(fd int, at spot, side int32, events uint32) error {
 
 // unwatch waits for nothing of fd. It fails only for one that is not waited for.
 func (l *loop) unwatch(fd int) { _ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, fd, nil) }
-
-func (l *loop) begin(s *Stream) {
-	if s.cancelled.Load() {
-		s.Handler.Left(Cancelled, nil)
-		return
-	}
-	s.state.spot = l.place(s, nil)
-	s.state.ahead = !s.Watch
-	// Edges alone: nothing has to be said to the system while a stream waits for its
-	// client, and no end is told twice.
-	err := l.watch(s.To.fd, s.state.spot, toSide, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLET)
-	if err == nil {
-		err = l.watch(s.From.fd, s.state.spot, fromSide, unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLET)
-	}
-	if err != nil {
-		l.leave(s, Broken, err)
-	}
-}
-
-// leave takes s out of the loop. If it is not there, nothing happens.
-func (l *loop) leave(s *Stream, why Why, err error) {
-	if !s.state.in {
-		return
-	}
-	l.unwatch(s.To.fd)
-	l.unwatch(s.From.fd)
-	l.unpark(s)
-	l.vacate(&s.state.spot)
-	s.Handler.Left(why, err)
-}
-
-// readFrom reads what the backend sent, once, and passes it on.
-func (l *loop) readFrom(s *Stream) {
-	if s.state.pending != nil {
-		return // it is read from when the client has taken that
-	}
-	n, err := read(s.From.fd, l.room[frameHead:frameHead+readRoom])
-	switch {
-	case err == unix.EAGAIN:
-		return
-	case err != nil:
-		l.leave(s, SourceOver, os.NewSyscallError("read", err))
-		return
-	case n == 0:
-		l.leave(s, SourceOver, io.EOF)
-		return
-	}
-	if n == readRoom || s.state.ended {
-		l.queue(s) // of all else an edge will tell
-	}
-	now := time.Now()
-	out, more := s.Handler.Arrived(now, l.room[frameHead:frameHead+n])
-	s.state.last = !more
-	if len(out) > 0 {
-		out, l.spare = frame(l.room, l.spare, out)
-	}
-	l.pass(s, now, now, out)
-	if cap(l.spare) > 2*readRoom {
-		l.spare = nil
-	}
-}
-
-// pass writes p, which came at since, and parks s where that would have to wait.
-func (l *loop) pass(s *Stream, since, now time.Time, p []byte) {
-	if len(p) > 0 {
-		n, err := write(s.To.fd, p)
-		if err != nil && err != unix.EAGAIN {
-			l.leave(s, ClientGone, os.NewSyscallError("write", err))
-			return
-		}
-		if n < len(p) {
-			l.park(s, since, p[n:])
-			return
-		}
-	}
-	if s.state.pending != nil {
-		l.unpark(s)
-		l.queue(s) // what came meanwhile
-	}
-	s.Handler.Wrote(now)
-	if s.state.last {
-		l.leave(s, Done, nil)
-	}
-}
-
-// smallRest is how much is copied for a stream that is parked, in bytes. With more
-// it takes the buffer itself.
-const smallRest = 4 << 10
-
-// park keeps rest until the client takes it.
-func (l *loop) park(s *Stream, since time.Time, rest []byte) {
-	if s.state.pending != nil {
-		s.state.pending = rest // the end of what it was
-		return
-	}
-	switch at := cap(l.room) - cap(rest); {
-	case len(rest) <= smallRest:
-		rest = append([]byte(nil), rest...)
-	case at >= 0 && at < len(l.room) && &l.room[at] == &rest[0]:
-		s.state.room, l.room = l.room, l.takeRoom()
-	default:
-		l.spare = nil // it lies there
-	}
-	s.state.pending, s.state.since = rest, since
-	s.state.place = l.parked.PushBack(s)
-}
-
-// keptRooms is how many buffers a loop keeps for those that are parked next.
-const keptRooms = 32
-
-func (l *loop) takeRoom() []byte {
-	if last := len(l.rooms) - 1; last >= 0 {
-		room := l.rooms[last]
-		l.rooms = l.rooms[:last]
-		return room
-	}
-	return make([]byte, frameHead+readRoom+frameTail)
-}
-
-// unpark gives up what is pending.
-func (l *loop) unpark(s *Stream) {
-	if s.state.pending == nil {
-		return
-	}
-	if s.state.room != nil && len(l.rooms) < keptRooms {
-		l.rooms = append(l.rooms, s.state.room)
-	}
-	l.parked.Remove(s.state.place)
-	s.state.pending, s.state.room, s.state.place = nil, nil, nil
-}
-
-// clientSaid takes an event of the client's side.
-func (l *loop) clientSaid(s *Stream, events uint32) {
-	if events&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
-		l.leave(s, ClientGone, io.EOF)
-		return
-	}
-	if events&unix.EPOLLIN != 0 && !s.state.ahead {
-		switch look(s.To.fd) {
-		case peekEnd:
-			l.leave(s, ClientGone, io.EOF)
-			return
-		case peekBytes:
-			s.state.ahead = true
-		}
-	}
-	if events&unix.EPOLLOUT != 0 && s.state.pending != nil {
-		l.pass(s, s.state.since, time.Now(), s.state.pending)
-	}
-}
 
 func (l *loop) await(i *Idle) {
 	i.spot = l.place(nil, i)

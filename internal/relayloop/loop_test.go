@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // patience bounds each wait for a condition.
@@ -66,7 +68,8 @@ type way struct {
 type through struct {
 	stream Stream
 	panics bool
-	most   int // bytes after which it wants no more; 0 = none
+	keeps  bool // the sockets, when it leaves
+	most   int  // bytes after which it wants no more; 0 = none
 	seen   int
 	wrote  int
 	left   chan way
@@ -83,8 +86,10 @@ func (h *through) Arrived(_ time.Time, p []byte) ([]byte, bool) {
 func (h *through) Wrote(time.Time) { h.wrote++ }
 
 func (h *through) Left(why Why, err error) {
-	h.stream.From.Close()
-	h.stream.To.Close()
+	if !h.keeps {
+		h.stream.From.Close()
+		h.stream.To.Close()
+	}
 	h.left <- way{why, err}
 }
 
@@ -270,6 +275,70 @@ func TestCancel(t *testing.T) {
 	never.stream.Cancel()
 	never.stream.Relay()
 	never.wantLeft(t, Cancelled)
+}
+
+// Who is cancelled while its client has a part of a chunk leaves when the client has
+// the rest, or by Torn when that takes it for too long.
+func TestCancelledWithinAChunk(t *testing.T) {
+	for _, reads := range []bool{true, false} {
+		l, err := newLoop()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var backend, client *net.TCPConn
+		h := &through{left: make(chan way, 1), keeps: true}
+		s := &h.stream
+		s.From, backend = pair(t)
+		s.To, client = pair(t)
+		s.Handler, s.WriteLimit, s.loop = h, patience, l
+		l.begin(s)
+		var sending sync.WaitGroup
+		sending.Go(func() {
+			for _, err := backend.Write(make([]byte, readRoom)); err == nil; _, err = backend.Write(make([]byte, readRoom)) {
+			}
+		})
+		for s.state.pending == nil {
+			l.readFrom(s)
+		}
+		l.take(message{kind: cancel, stream: s})
+		l.readAgain() // it is not read from any more
+		arrived := h.seen
+		if len(h.left) > 0 {
+			t.Fatal("it left within a chunk")
+		}
+		if !reads {
+			l.sweep(time.Now().Add(cancelLimit - time.Millisecond))
+			if len(h.left) > 0 {
+				t.Fatal("it left before its client had the time for the rest")
+			}
+			l.swept = time.Time{}
+			l.sweep(time.Now().Add(2 * cancelLimit))
+			h.wantLeft(t, Torn)
+		} else {
+			got := make(chan []byte, 1)
+			go func() {
+				b, _ := io.ReadAll(httputil.NewChunkedReader(client))
+				got <- b
+			}()
+			for len(h.left) == 0 {
+				l.clientSaid(s, unix.EPOLLOUT)
+			}
+			h.wantLeft(t, Cancelled)
+			if err := s.To.Write([]byte("5\r\nerror\r\n0\r\n\r\n"), time.Now().Add(patience)); err != nil {
+				t.Error(err)
+			}
+			if b := <-got; len(b) != arrived+5 || !bytes.HasSuffix(b, []byte("error")) {
+				t.Errorf("%d bytes came, want %d and what was written behind", len(b), arrived)
+			}
+		}
+		if l.parked.Len() > 0 {
+			t.Error("it is still parked")
+		}
+		s.From.Close()
+		s.To.Close()
+		sending.Wait()
+		l.close()
+	}
 }
 
 // An event of one that has left in the same batch is not another one's, although

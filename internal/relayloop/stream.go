@@ -20,6 +20,7 @@ const (
 	ClientGone            // the client's side has ended; what writing said, or io.EOF
 	ClientSlow            // the client did not take for too long what was sent; none
 	Cancelled             // somebody said so, or the loops end; none
+	Torn                  // the same, while the client had a part of a chunk, behind which nothing can be written; none
 	Broken                // the handler panicked, or the system failed; that
 )
 
@@ -35,8 +36,8 @@ type Handler interface {
 	// of it.
 	Wrote(now time.Time)
 
-	// Left is the last call. Both sockets are the handler's again. Of what
-	// was written last the client may have a part.
+	// Left is the last call. Both sockets are the handler's again. Of what was
+	// written last the client may have a part, but by Done, SourceOver and Cancelled.
 	Left(why Why, err error)
 }
 
