@@ -77,7 +77,7 @@ func (m *streamMeter) Read(p []byte) (pass []byte, seen Seen) {
 func (m *streamMeter) next(seen *Seen) (sse.Event, bool) {
 	if !m.last.waits && m.most == 0 {
 		if n, events, text := m.shape.count(m.scan.Rest()); n > 0 {
-			m.scan.Skip(n)
+			m.scan.Advance(n)
 			m.cut = false
 			m.chunks += events
 			seen.Chunks += events

@@ -152,17 +152,28 @@ func (s *Scanner) Next() (Event, bool) {
 // Rest returns what of the piece Next has not looked at, if an event or a comment
 // begins there; nil = one has begun before.
 func (s *Scanner) Rest() []byte {
-	if s.bomSeen >= 0 || s.afterCR || s.partLen > 0 || s.open && !s.spent {
+	if s.bomSeen >= 0 || s.afterCR || s.partLen > 0 || s.open && !s.spent || s.chunk == nil {
 		return nil
 	}
 	return s.chunk[s.pos:]
 }
 
-// Skip leaves n bytes of Rest out, which are whole events that end with LF: the
+// Advance leaves n bytes of Rest out, which are whole events that end with LF: the
 // caller has read them.
-func (s *Scanner) Skip(n int) {
+func (s *Scanner) Advance(n int) {
 	s.forget()
 	s.pos += n
+}
+
+// Between reports whether the stream is at the beginning of an event, or of a
+// comment, as far as it came.
+func (s *Scanner) Between() bool { return s.pos == len(s.chunk) && s.Rest() != nil }
+
+// Skip takes p, which is whole events that end with LF: the caller has read them.
+// The stream must be Between events.
+func (s *Scanner) Skip(p []byte) {
+	s.Feed(p)
+	s.Advance(len(p))
 }
 
 // Pending reports whether the last piece ended within an event, and where that
