@@ -171,7 +171,7 @@ func (g *Gateway) wildModels(c catalogs, p *plan, t *tenant) (models []model, kn
 			for _, m := range told.models {
 				if m.ID = r.nameOf(target, m.ID); m.ID != "" && p.route(m.ID) == r && !seen[m.ID] {
 					seen[m.ID] = true
-					m.Promise = g.model(m.ID, r).Promise
+					m.Terms = g.model(m.ID, r).Terms
 					models = append(models, m.shown(p))
 				}
 			}

@@ -201,8 +201,8 @@ func difference(direct, through reply) string {
 	return ""
 }
 
-// wishesForUsage are what clients say about usage.
-var wishesForUsage = []string{
+// askedUsage are what clients say about usage.
+var askedUsage = []string{
 	``, `,"stream_options":{"include_usage":true}`, `,"stream_options":{"include_usage":false}`, `,"stream_options":{}`,
 	`,"stream_options":{"include_usage":true,"continuous_usage_stats":true}`,
 }
@@ -278,7 +278,7 @@ func TestRecordedStreamsAreTheSameThroughPacer(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, uint64(len(recorded))))
 			synctest.Test(t, func(t *testing.T) {
 				p := openTwin(t)
-				for _, wish := range wishesForUsage {
+				for _, wish := range askedUsage {
 					if wish != "" && q.path != chat && q.path != "/v1/completions" {
 						continue
 					}

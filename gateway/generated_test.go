@@ -218,11 +218,11 @@ func (d *dice) generated() (ask, *prepared) {
 	others := []string{"/v1/embeddings", "/v1/rerank", "/v1/moderations", "/v1/images/generations", "/v1/audio/speech", "/v1/audio/transcriptions"}
 	switch d.n(8) {
 	case 0, 1, 2:
-		q.more += d.pick(wishesForUsage...)
+		q.more += d.pick(askedUsage...)
 		return q, d.chunks(false, slices.Contains(nullKinds, q.model))
 	case 3:
 		q.path = "/v1/completions"
-		q.more += d.pick(wishesForUsage...)
+		q.more += d.pick(askedUsage...)
 		return q, d.chunks(true, slices.Contains(nullKinds, q.model))
 	case 4:
 		q.path = d.pick("/v1/responses", "/v1/messages")

@@ -207,8 +207,8 @@ func (m *wholeMeter) ErrorEvent(string) []byte { return nil }
 // Held implements providers.Meter.
 func (m *wholeMeter) Held() int { return len(m.text) }
 
-// Shed implements providers.Meter.
-func (m *wholeMeter) Shed() { m.text, m.over = nil, true }
+// LetGo implements providers.Meter.
+func (m *wholeMeter) LetGo() { m.text, m.over = nil, true }
 
 // googleError is an error as Google's clients read it.
 type googleError struct {

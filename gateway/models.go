@@ -16,12 +16,12 @@ type model struct {
 	Object  string
 	Created int64 // unix seconds
 	OwnedBy string
-	Promise *promise                   // nil = it is not Pacer's own
+	Terms   *terms                     // nil = it is not Pacer's own
 	Told    map[string]json.RawMessage // what else its engine says of it, by name
 }
 
-// promise is what Pacer itself says of a model.
-type promise struct {
+// terms are what Pacer itself says of a model: what its route promises.
+type terms struct {
 	Floor *float64 `json:"floor"` // tokens/s for one stream; null = there is none
 	Class string   `json:"class"`
 }
@@ -33,8 +33,8 @@ func (m model) MarshalJSON() ([]byte, error) {
 		all = map[string]json.RawMessage{}
 	}
 	own := map[string]any{"id": m.ID, "object": m.Object, "created": m.Created, "owned_by": m.OwnedBy}
-	if m.Promise != nil {
-		own["pacer"] = m.Promise
+	if m.Terms != nil {
+		own["pacer"] = m.Terms
 	}
 	for name, v := range own {
 		text, err := json.Marshal(v)
@@ -84,9 +84,9 @@ type modelList struct {
 // model is what clients read of the name id of rt.
 func (g *Gateway) model(id string, rt *route) model {
 	m := model{ID: id, Object: "model", Created: g.started.Unix(), OwnedBy: "pacer"}
-	m.Promise = &promise{Class: rt.class.String()}
+	m.Terms = &terms{Class: rt.class.String()}
 	if floor := rt.conf.SLO.MinTPS; floor > 0 && rt.class != router.Batch {
-		m.Promise.Floor = &floor
+		m.Terms.Floor = &floor
 	}
 	return m
 }

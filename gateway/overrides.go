@@ -76,8 +76,8 @@ var (
 // targetHeader names the backend that is to serve a request, and no other.
 const targetHeader = "x-pacer-target"
 
-// wishes are the headers that parseOverrides reads, by their canonical names.
-var wishes = func() (names []string) {
+// overrideHeaders are the headers that parseOverrides reads, by their canonical names.
+var overrideHeaders = func() (names []string) {
 	for _, h := range minTPSHeaders {
 		names = append(names, http.CanonicalHeaderKey(h.name))
 	}
@@ -90,7 +90,7 @@ var wishes = func() (names []string) {
 // parseOverrides reads the headers. Where one is spelled more than once,
 // Pacer's own name counts, but every spelling must be sound.
 func parseOverrides(h http.Header) (overrides, error) {
-	if !slices.ContainsFunc(wishes, func(name string) bool { return len(h[name]) > 0 }) {
+	if !slices.ContainsFunc(overrideHeaders, func(name string) bool { return len(h[name]) > 0 }) {
 		return overrides{}, nil // as most requests
 	}
 	return readOverrides(h)

@@ -43,7 +43,7 @@ func (a *reading) observe(p []byte, memory *holding) (pass []byte, seen provider
 		if held < a.held {
 			memory.adjust(held - a.held)
 		} else if memory.take(held-a.held) != nil {
-			a.meter.Shed()
+			a.meter.LetGo()
 			held = int64(a.meter.Held())
 			memory.adjust(held - a.held)
 		}

@@ -459,8 +459,8 @@ func (d *documentTranslator) ErrorEvent(string) []byte { return nil }
 // Held implements providers.Meter.
 func (d *documentTranslator) Held() int { return 0 }
 
-// Shed implements providers.Meter.
-func (d *documentTranslator) Shed() {}
+// LetGo implements providers.Meter.
+func (d *documentTranslator) LetGo() {}
 
 // translateHeader returns the headers of t's answer as the client's dialect has
 // them.

@@ -48,11 +48,11 @@ type Meter interface {
 	// for an answer that is no stream.
 	ErrorEvent(message string) []byte
 
-	// Held is how many bytes it keeps between two calls. Shed lets go of them,
+	// Held is how many bytes it keeps between two calls. LetGo lets go of them,
 	// as far as what is passed on allows it: the event or document that they
 	// belong to is not looked at, like one that is too large.
 	Held() int
-	Shed()
+	LetGo()
 }
 
 // TextKeeper is a Meter that can keep the beginning of the text that it sees,

@@ -68,7 +68,7 @@ func (s *messageStream) broke() (frame, bool) {
 func (s *messageStream) end() (frame, bool) { return frame{}, false }
 func (s *messageStream) pending() bool      { return len(s.buf) > s.at }
 func (s *messageStream) held() int          { return cap(s.buf) }
-func (s *messageStream) shed()              { s.broken, s.buf, s.at = true, nil, 0 }
+func (s *messageStream) letGo()             { s.broken, s.buf, s.at = true, nil, 0 }
 
 // messageName finds the type of an event, or of an exception, among headers.
 func messageName(h []byte) (name []byte, ok bool) {

@@ -29,10 +29,10 @@ type geminiVoice struct {
 
 func geminiStream(o Reply) voice { return &geminiVoice{o: o} }
 
-// held is how many bytes are kept of a call. shed lets go of them.
+// held is how many bytes are kept of a call. letGo lets go of them.
 func (g *geminiVoice) held() int { return cap(g.args) }
 
-func (g *geminiVoice) shed() { g.args = nil }
+func (g *geminiVoice) letGo() { g.args = nil }
 
 // open begins a chunk, and close ends it: as an event, or as an item of an array.
 func (g *geminiVoice) open(b []byte) []byte {

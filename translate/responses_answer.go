@@ -31,8 +31,8 @@ func (r *responsesVoice) held() int {
 	return n
 }
 
-// shed lets go of it.
-func (r *responsesVoice) shed() { r.answer.blocks, r.open = nil, false }
+// letGo lets go of it.
+func (r *responsesVoice) letGo() { r.answer.blocks, r.open = nil, false }
 
 // event writes one event; fill writes its fields but for type and number.
 func (r *responsesVoice) event(b []byte, typ string, fill func(w *writer)) []byte {

@@ -42,7 +42,7 @@ type framing interface {
 	end() (f frame, ok bool)
 	pending() bool
 	held() int
-	shed()
+	letGo()
 }
 
 type frame struct {
@@ -158,7 +158,7 @@ func (s *Stream) Break(message string) []byte {
 	return s.out
 }
 
-// Held is how many bytes are kept between two calls. Shed lets go of the event
+// Held is how many bytes are kept between two calls. LetGo lets go of the event
 // that is under way: it will be lost, and the stream with it.
 func (s *Stream) Held() int {
 	n := s.frames.held() + cap(s.kept)
@@ -168,12 +168,12 @@ func (s *Stream) Held() int {
 	return n
 }
 
-// Shed lets go of what is kept. An answer that its client reads again as a whole
+// LetGo lets go of what is kept. An answer that its client reads again as a whole
 // ends there: what comes of it is not passed on any more.
-func (s *Stream) Shed() {
-	s.frames.shed()
-	if h, ok := s.to.(interface{ shed() }); ok && !s.plain {
-		h.shed()
+func (s *Stream) LetGo() {
+	s.frames.letGo()
+	if h, ok := s.to.(interface{ letGo() }); ok && !s.plain {
+		h.letGo()
 		s.over = true
 	}
 }
@@ -306,4 +306,4 @@ func (s *eventStream) end() (frame, bool) {
 
 func (s *eventStream) pending() bool { _, ok := s.scan.Pending(); return ok }
 func (s *eventStream) held() int     { return s.scan.Held() }
-func (s *eventStream) shed()         { s.scan.Shed() }
+func (s *eventStream) letGo()        { s.scan.LetGo() }

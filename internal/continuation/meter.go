@@ -71,10 +71,10 @@ func (m *meter) Held() int {
 	return m.inner.Held() + m.scan.Held() + cap(m.held) + cap(m.thread.text)
 }
 
-// Shed implements providers.Meter: the text is let go, so that the stream is not
+// LetGo implements providers.Meter: the text is let go, so that the stream is not
 // continued.
-func (m *meter) Shed() {
-	m.inner.Shed()
+func (m *meter) LetGo() {
+	m.inner.LetGo()
 	m.thread.drop("there is no memory for its text")
 }
 

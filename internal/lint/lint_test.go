@@ -81,7 +81,8 @@ var arrows = map[string][]string{
 	"internal/bench":      {"internal/arena", "internal/loadgen", "internal/report"},
 	"internal/benchfile":  {},
 	"internal/accuracy":   {}, // tests alone
-	"internal/chromium":   {},
+	"internal/checkout":   {},
+	"internal/chromium":   {"internal/checkout"},
 	"internal/atomicfile": {},
 	"internal/breaker":    {},
 	"internal/clientconn": {},
@@ -97,7 +98,7 @@ var arrows = map[string][]string{
 	"internal/openai":     {},
 	"internal/presets":    {},
 	"internal/promtest":   {},
-	"internal/proctest":   {},
+	"internal/proctest":   {"internal/checkout"},
 	"internal/racetest":   {},
 	"internal/redisconn":  {"config", "internal/breaker"},
 	"internal/realtime":   {},

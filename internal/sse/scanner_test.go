@@ -373,7 +373,7 @@ func BenchmarkShortLines(b *testing.B) {
 	}
 }
 
-// Shed drops the event under way and nothing else, wherever it is cut.
+// LetGo drops the event under way and nothing else, wherever it is cut.
 func TestShedDropsTheEventUnderWay(t *testing.T) {
 	stream := "event: a\ndata: one\n\nevent: b\n: note\ndata: two\ndata: 2\n\ndata: three\n\n"
 	ends := []int{strings.Index(stream, "event: b"), strings.Index(stream, "data: three")}
@@ -391,9 +391,9 @@ func TestShedDropsTheEventUnderWay(t *testing.T) {
 			}
 		}
 		take(stream[:cut])
-		s.Shed()
+		s.LetGo()
 		if held := s.Held(); held > 64 {
-			t.Errorf("cut at %d: %d bytes held after Shed", cut, held)
+			t.Errorf("cut at %d: %d bytes held after LetGo", cut, held)
 		}
 		take(stream[cut:])
 		want := []string{"one", "two\n2", "three"}

@@ -16,12 +16,12 @@ func TestShedEndsWhatKeepsTheAnswer(t *testing.T) {
 	if s.Held() < 50_000 {
 		t.Fatalf("%d bytes held of 50,000", s.Held())
 	}
-	s.Shed()
+	s.LetGo()
 	for range 50 {
 		s.Feed([]byte(sseOf([2]string{"", text})))
 	}
 	if s.Held() > 10_000 {
-		t.Errorf("%d bytes held after Shed", s.Held())
+		t.Errorf("%d bytes held after LetGo", s.Held())
 	}
 	out, look := s.Feed([]byte(sseOf([2]string{"", "[DONE]"})))
 	if look.Done || strings.Contains(string(out), "response.completed") {
