@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -49,8 +48,9 @@ the first token, and how TTFT, TPOT and E2E are spread. A key is read from
 OPENAI_API_KEY. A level that gives nothing is reported and ends nothing.
 
 Lengths are tokens, such as 256, lognormal:256:0.8 or bimodal:200:4000:0.2. A
-dataset is a file with a prompt on each line: as text, as a JSON string, or as an
-object with "prompt".
+dataset is a file of prompts: ShareGPT's list, JSON objects one after the other
+(prompt, text, messages, …), CSV with a header, or a text on each line. Where it
+has output_tokens, answers are as long, unless --output is given.
 
 --json and --csv can be the prior of a backend: prior: { file: bench.json }. The
 load is real: it takes the engine's time, or money.`,
@@ -96,7 +96,7 @@ load is real: it takes the engine's time, or money.`,
 	f.IntVar(&o.Repeats, "repeats", 1, "measure each level so many times, and say the confidence")
 	f.StringVar(&o.prompt, "prompt", "256", "tokens of a prompt, about")
 	f.StringVar(&o.output, "output", "256", "tokens of an answer, at most")
-	f.StringVar(&o.dataset, "dataset", "", "file of prompts, one a line")
+	f.StringVar(&o.dataset, "dataset", "", "file of prompts: a text or an object on each line, a list in JSON (ShareGPT), or CSV with a header")
 	f.DurationVar(&o.SLO.TTFT, "slo-ttft", 0, "a request is good when its first token came within this")
 	f.Float64Var(&o.SLO.TPS, "slo-tps", 0, "… and its tokens at this speed or faster")
 	f.DurationVar(&o.SLO.E2E, "slo-e2e", 0, "… and its last token within this")
@@ -119,7 +119,7 @@ func (o *benchOptions) check(base string, given func(string) bool) error {
 		u.Path = "/v1"
 	}
 	o.Base = strings.TrimRight(u.String(), "/")
-	o.Key = os.Getenv("OPENAI_API_KEY")
+	o.Key, o.OutputGiven = os.Getenv("OPENAI_API_KEY"), given("output")
 	o.Warmup = o.Duration / 10
 	if o.warmup != "" {
 		if o.Warmup, err = time.ParseDuration(o.warmup); err != nil {
@@ -197,12 +197,6 @@ func (o *benchOptions) readTrace() error {
 	return nil
 }
 
-// Bounds on a dataset.
-const (
-	maxDataset     = 100_000
-	maxDatasetLine = 4 << 20 // bytes
-)
-
 func (o *benchOptions) readDataset() error {
 	if o.dataset == "" {
 		return nil
@@ -212,39 +206,13 @@ func (o *benchOptions) readDataset() error {
 		return fmt.Errorf("--dataset: %w", err)
 	}
 	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, maxDatasetLine)
-	for lines.Scan() && len(o.Dataset) < maxDataset {
-		if text := promptOf(bytes.TrimSpace(lines.Bytes())); text != "" {
-			o.Dataset = append(o.Dataset, text)
-		}
-	}
-	if err := lines.Err(); err != nil {
+	if o.Dataset, err = bench.ReadDataset(o.dataset, f); err != nil {
 		return fmt.Errorf("--dataset %s: %w", o.dataset, err)
-	}
-	if len(o.Dataset) == 0 {
-		return fmt.Errorf("--dataset %s has no prompts; write one on each line", o.dataset)
 	}
 	// In another order than the file, so that neighbours that are alike do not meet.
 	rng := rand.New(rand.NewPCG(o.Seed, 2))
 	rng.Shuffle(len(o.Dataset), func(i, j int) { o.Dataset[i], o.Dataset[j] = o.Dataset[j], o.Dataset[i] })
 	return nil
-}
-
-// promptOf is the prompt on one line of a dataset.
-func promptOf(line []byte) string {
-	var text string
-	if json.Unmarshal(line, &text) == nil {
-		return text
-	}
-	var object struct {
-		Prompt string `json:"prompt"`
-		Text   string `json:"text"`
-	}
-	if len(line) > 0 && line[0] == '{' && json.Unmarshal(line, &object) == nil {
-		return object.Prompt + object.Text
-	}
-	return string(line)
 }
 
 // run measures, and tells of each level on progress.

@@ -36,10 +36,14 @@ type Options struct {
 	Requests int           // of each level, all to their end, instead of Duration and Warmup; 0 = these
 	Prompt   arena.Lengths // in tokens, about
 	Output   arena.Lengths // in tokens, at most
-	Dataset  []string      // prompts, in turns; nil = made up
-	SLO      SLO
-	Floor    float64 // tokens/s of one stream; 0 = none
-	Seed     uint64
+
+	// OutputGiven says that Output holds also where the dataset has lengths of its own.
+	OutputGiven bool
+
+	Dataset []Sample // prompts, in turns; nil = made up
+	SLO     SLO
+	Floor   float64 // tokens/s of one stream; 0 = none
+	Seed    uint64
 
 	HTTP *http.Client // required
 
@@ -113,7 +117,10 @@ func (o *Options) Check() error {
 func (o *Options) request(rng *rand.Rand, i int) loadgen.Request {
 	r := loadgen.Request{Model: o.Model, PromptTokens: o.Prompt.Draw(rng), MaxTokens: max(o.Output.Draw(rng), 2), Salt: rng.Uint64() | 1, Usage: true}
 	if len(o.Dataset) > 0 {
-		r.Text = o.Dataset[i%len(o.Dataset)]
+		s := o.Dataset[i%len(o.Dataset)]
+		if r.Text = s.Text; s.Output > 0 && !o.OutputGiven {
+			r.MaxTokens = max(s.Output, 2)
+		}
 	}
 	return r
 }
