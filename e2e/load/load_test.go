@@ -33,7 +33,7 @@ const (
 	promptTokens, promptDeviation   = 400, 100
 	outputTokens, outputDeviation   = 150, 30
 	tolerance                       = 0.03 // between their TPS per user and Pacer's
-	installTimeout, measureDeadline = 30 * time.Minute, 3 * time.Minute
+	installTimeout, measureDeadline = 30 * time.Minute, 5 * time.Minute
 )
 
 // figures are what one side says about a run.
