@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/tidwall/gjson"
 
@@ -232,7 +233,7 @@ func (o *order) tag() {
 func cleanTag(value string) string {
 	value = strings.ToValidUTF8(value[:min(len(value), maxTag)], "")
 	return strings.Map(func(c rune) rune {
-		if c == ',' || c == '=' || c < ' ' || c == 0x7f {
+		if c == ',' || c == '=' || !unicode.IsPrint(c) {
 			return '_'
 		}
 		return c

@@ -79,12 +79,20 @@ func (b *Book) Check(now time.Time, key, team string) Verdict {
 		if a == nil {
 			continue
 		}
-		a.turn(now)
+		b.turn(h, a, now)
 		if a.budget.Then != OnlySay && a.exhausted() && (!worst.Exhausted || a.budget.Then == Refuse) {
 			worst = Verdict{Exhausted: true, State: a.state(h)}
 		}
 	}
 	return worst
+}
+
+// turn has a, the account of h, begin the period that now lies in. What was spent of one
+// that begins again is told by the store, or is in the cells. mu is held.
+func (b *Book) turn(h Holder, a *account, now time.Time) {
+	if a.turn(now) && !b.sharing {
+		a.own = b.own.spentBy(h, HourOf(a.start), HourOf(a.budget.Per.End(a.start)))
+	}
 }
 
 func (a *account) state(h Holder) State {
@@ -104,7 +112,7 @@ func (b *Book) Add(r Record) {
 	}
 	for _, h := range []Holder{{Name: r.Key}, {Team: true, Name: r.Team}} {
 		if a := b.accounts[h]; a != nil {
-			a.turn(r.At)
+			b.turn(h, a, r.At)
 			a.own += r.Cost
 			b.news++
 			b.notice(h, a)
@@ -148,7 +156,7 @@ func (b *Book) States(now time.Time) []State {
 	defer b.mu.Unlock()
 	out := make([]State, 0, len(b.accounts))
 	for h, a := range b.accounts {
-		a.turn(now)
+		b.turn(h, a, now)
 		out = append(out, a.state(h))
 	}
 	slices.SortFunc(out, func(a, b State) int { return strings.Compare(a.Holder.String(), b.Holder.String()) })

@@ -57,11 +57,18 @@ type account struct {
 	spent     bool // it was said that nothing is left
 }
 
-// turn begins the period that now lies in.
-func (a *account) turn(now time.Time) {
-	if start := a.budget.Per.Start(now); start.After(a.start) {
+// turnBack is how far a clock has to go back for a period to begin again: requests that
+// settle around midnight come in any order.
+const turnBack = time.Hour
+
+// turn begins the period that now lies in. The clock may have been ahead: then an earlier
+// one begins again, and again is true.
+func (a *account) turn(now time.Time) (again bool) {
+	again = now.Before(a.start.Add(-turnBack))
+	if start := a.budget.Per.Start(now); again || start.After(a.start) {
 		*a = account{budget: a.budget, start: start}
 	}
+	return again
 }
 
 // total is what was spent, as far as this replica knows.

@@ -71,6 +71,16 @@ func (l *ledger) forget(h Hour) {
 	}
 }
 
+// spentBy is what h paid for in [from, to).
+func (l *ledger) spentBy(h Holder, from, to Hour) (sum Money) {
+	for at, s := range l.cells {
+		if name := map[bool]string{true: at.of.Team, false: at.of.Key}[h.Team]; name == h.Name && at.hour >= from && at.hour < to {
+			sum += s.Cost
+		}
+	}
+	return sum
+}
+
 // list returns the cells of [from, to), oldest first.
 func (l *ledger) list(from, to Hour) []Cell {
 	out := []Cell{}

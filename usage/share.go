@@ -95,7 +95,7 @@ func (b *Book) Report(now time.Time) []Spent {
 	defer b.mu.Unlock()
 	out := make([]Spent, 0, len(b.accounts))
 	for h, a := range b.accounts {
-		a.turn(now)
+		b.turn(h, a, now)
 		if !a.isOut {
 			b.reports++ // over all budgets: one that comes back has new numbers
 			a.seq, a.sent, a.own, a.isOut = b.reports, a.own, 0, true

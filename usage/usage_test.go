@@ -425,3 +425,59 @@ func TestToldTooLate(t *testing.T) {
 		t.Errorf("%d cells are told, want the one of now", len(out.Cells))
 	}
 }
+
+// A clock that was ahead by a month and is put right: the month that runs goes on with
+// what was spent of it. Requests that settle around midnight turn nothing back.
+func TestAClockThatWasAhead(t *testing.T) {
+	for _, sharing := range []bool{false, true} {
+		b := New(sharing)
+		holder := Holder{Name: "mobile"}
+		b.Configure(map[Holder]Budget{holder: {Limit: 10 * Dollar}, {Team: true, Name: "apps"}: {Limit: 100 * Dollar, Per: Day}}, nil)
+		spend := func(at time.Time, usd Money) {
+			b.Add(Record{At: at, Of: Of{Key: "mobile", Team: "apps"}, Sums: Sums{Requests: 1, Cost: usd * Dollar}})
+		}
+		spent := func(at time.Time) (key, team float64) {
+			states := b.States(at)
+			return states[0].Spent.USD(), states[1].Spent.USD()
+		}
+		store := Money(0) // what it knows of the key in this month
+		exchange := func(at time.Time) {
+			if !sharing {
+				return
+			}
+			for _, s := range b.Report(at) {
+				if s.Holder == holder && s.Start.Equal(Month.Start(noon)) {
+					store += s.New
+					b.Answer(s, Told{Total: store, Allowance: max(10*Dollar-store, 0), Begun: "1"})
+				}
+			}
+		}
+		spend(noon, 4)
+		exchange(noon)
+		ahead := noon.AddDate(0, 1, 3)
+		if b.Check(ahead, "mobile", "apps").Exhausted {
+			t.Error("nothing was spent of the next month")
+		}
+		spend(ahead, 1)
+		if key, team := spent(ahead); key != 1 || team != 1 {
+			t.Errorf("sharing %v: a month ahead %v and %v USD are spent, want 1 and 1", sharing, key, team)
+		}
+		back := noon.Add(2 * time.Hour)
+		b.Check(back, "mobile", "apps")
+		exchange(back)
+		if key, team := spent(back); key != 4 || team != 4 && !sharing {
+			t.Errorf("sharing %v: back again %v and %v USD are spent, want 4 and 4", sharing, key, team)
+		}
+		spend(back, 6)
+		if v := b.Check(back, "mobile", ""); !v.Exhausted || !v.State.Start.Equal(Month.Start(noon)) {
+			t.Errorf("sharing %v: %+v, want the budget of November spent", sharing, v)
+		}
+		midnight := Day.End(Day.Start(back))
+		b.Check(midnight, "mobile", "apps")
+		spend(midnight.Add(-time.Microsecond), 7)
+		spend(midnight.Add(time.Microsecond), 8)
+		if _, team := spent(midnight); team != 15 {
+			t.Errorf("sharing %v: %v USD of the new day, want 15: the period was not to turn back", sharing, team)
+		}
+	}
+}
