@@ -121,6 +121,7 @@ engines: ## llama.cpp's and vLLM's own servers behind the built program; keeps 7
 attack: ## every attack of docs/OPERATIONS.md at full size, and what the victim saw
 	$(GO) test -count=1 -timeout 30m -v ./e2e/attack -args -full
 	$(GO) test -count=1 -timeout 30m ./e2e/attack -args -client net/http
+	$(GO) test -count=1 -timeout 30m ./e2e/attack -args -relay loop
 
 faults: ## what Redis can suffer, each for as long as docs/OPERATIONS.md says
 	$(GO) test -count=1 -timeout 15m -v -run 'TestRedisFaults|TestAKilledGateway|TestEachGateway|TestThreeGateways|TestTheCommandsWithinSentences' ./e2e -args -long

@@ -10,11 +10,14 @@ import (
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
-// full asks for the numbers of docs/OPERATIONS.md; the short form does the same
-// with fewer of each.
 // client is what speaks HTTP/1.1 to the engines.
 var client = flag.String("client", "own", "own or net/http")
 
+// relay is who passes streams on.
+var relay = flag.String("relay", "goroutines", "goroutines or loop")
+
+// full asks for the numbers of docs/OPERATIONS.md; the short form does the same
+// with fewer of each.
 var full = flag.Bool("full", false, "run each attack at its full size")
 
 func TestMain(m *testing.M) {

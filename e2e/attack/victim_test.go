@@ -117,7 +117,7 @@ routes:
 	if s.limit == "" {
 		s.limit = "body: 1MiB"
 	}
-	text := "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nlog: { " + cmp.Or(s.log, "level: error") + " }\ntimeouts: { write: 3s }\nlimits: { " + s.limit + " }\n" + fleet + s.more
+	text := "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nrelay: " + *relay + "\nlog: { " + cmp.Or(s.log, "level: error") + " }\ntimeouts: { write: 3s }\nlimits: { " + s.limit + " }\n" + fleet + s.more
 	if !s.open {
 		text += fmt.Sprintf("keys:\n  - { name: served, key_sha256: %q, routes: [ chat ] }\n  - { name: other, key_sha256: %q, routes: [ other ], limits: { %s } }\n", digest("served"), digest("other"), s.other)
 	}
