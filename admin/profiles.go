@@ -127,14 +127,15 @@ func identityOf(t profiles.Target, b config.Backend) api.Identity {
 	return id
 }
 
-// admitted is, for each target, how many more of any route are placed there now:
-// the fewest of all its routes; nil where nothing limits them.
+// admitted is, for each target, how many more are placed there now: of the route
+// that it takes most of, for a floor that it can never give says nothing of the
+// others. nil where nothing limits them.
 func admitted(routes []router.RouteState) map[profiles.Target]*int {
 	out := map[profiles.Target]*int{}
 	for _, r := range routes {
 		for i, t := range r.Route.Targets {
 			room := r.Targets[i]
-			if least := out[t.Target]; !room.Unlimited && (least == nil || room.Admits < *least) {
+			if most := out[t.Target]; !room.Unlimited && (most == nil || room.Admits > *most) {
 				out[t.Target] = &room.Admits
 			}
 		}

@@ -310,3 +310,29 @@ func TestAQueryThatCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+// A route whose floor a target can never give does not make it look full.
+func TestWhatATargetAdmits(t *testing.T) {
+	route := func(rooms ...router.TargetRoom) router.RouteState {
+		s := router.RouteState{Targets: rooms}
+		for _, target := range []profiles.Target{h200, l40s, idle}[:len(rooms)] {
+			s.Route.Targets = append(s.Route.Targets, router.RouteTarget{Target: target})
+		}
+		return s
+	}
+	endless := router.TargetRoom{Unlimited: true}
+	got := admitted([]router.RouteState{
+		route(router.TargetRoom{Admits: 0}, router.TargetRoom{Admits: 0}, endless),
+		route(router.TargetRoom{Admits: 7}, router.TargetRoom{Admits: 0}),
+		route(router.TargetRoom{Admits: 3}, endless),
+	})
+	if n := got[h200]; n == nil || *n != 7 {
+		t.Errorf("h200 admits %v, want the 7 of the route that it takes most of", n)
+	}
+	if n := got[l40s]; n == nil || *n != 0 {
+		t.Errorf("l40s admits %v, want 0: no route with a limit finds a place", n)
+	}
+	if n := got[idle]; n != nil {
+		t.Errorf("idle admits %d, want null: nothing limits it", *n)
+	}
+}

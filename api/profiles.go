@@ -64,8 +64,8 @@ type State struct {
 	// LastError is what went wrong since it last served a request; null = nothing.
 	LastError *LastError `json:"last_error"`
 
-	// Admits is how many more of any of its routes are placed there now, by the
-	// router's own rule; null where neither a floor nor a cap limits them.
+	// Admits is how many more are placed there now, by the router's own rule: of the
+	// route that it takes most of; null where neither a floor nor a cap limits any.
 	Admits *int `json:"admits"`
 
 	// Warm is of its backend, since this replica started.

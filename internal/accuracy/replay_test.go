@@ -147,6 +147,33 @@ func grade(levels map[int]timings.Level, curve func(n int) float64) (off []float
 	return off
 }
 
+// whole says how far the curve is from what whole answers got, each for as long as
+// it lived at each n, in percent: at each mean n of a life, without sign, and of all
+// answers together.
+func whole(all []timings.Answer, curve func(n int) float64) (off []float64, together float64) {
+	type life struct{ tokens, seconds, shown float64 }
+	lives := map[int]life{}
+	var sum life
+	for i := range all {
+		a := &all[i]
+		parts, took, n, shown := timings.During(all, a.First(), a.Last()), (a.Last() - a.First()).Seconds(), 0.0, 0.0
+		for _, k := range slices.Sorted(maps.Keys(parts)) {
+			n += parts[k] * float64(k)
+			shown += parts[k] * took * curve(k)
+		}
+		at := int(math.Round(n))
+		l := lives[at]
+		lives[at] = life{l.tokens + a.After(), l.seconds + took, l.shown + shown}
+		sum = life{sum.tokens + a.After(), sum.seconds + took, sum.shown + shown}
+	}
+	for _, l := range lives {
+		if l.tokens >= recordedEnough {
+			off = append(off, 100*math.Abs(l.shown/l.tokens-1))
+		}
+	}
+	return off, 100 * (sum.shown/sum.tokens - 1)
+}
+
 // perPromptToken is what a prompt token took in the recording's sweeps with one
 // user.
 func perPromptToken(all []timings.Answer) float64 {
@@ -205,12 +232,15 @@ func replayRow(name, engine string, g replayGates) row {
 		t.Logf("fit %+v; a prompt token took %.3f ms before the first tokens of the sweep", fit, 1e3*perPromptToken(all))
 		shown, same := grade(levels, c.TPS), grade(levels, asked)
 		swept, repeat := sweepOff(t, all, c)
+		answers, together := whole(taught, c.TPS)
 		again := quantile(repeat, 0.5)
 		return []line{
 			{what: name + ", as shown, " + tokensName(taught), figures: []figure{
 				{name: "median %", got: quantile(shown, 0.5)},
 				{name: "p90 %", got: quantile(shown, 0.9)},
 				{name: "worst", got: quantile(shown, 1)},
+				{name: "of whole answers by their mean n, median %", got: quantile(answers, 0.5)},
+				{name: "of all answers together, %", got: math.Abs(together), goal: 6},
 			}, why: "it is shown at the load that n streams bring, and each level had another"},
 			{what: name + ", at the prompts that each level had", figures: []figure{
 				{name: "median %", got: quantile(same, 0.5), goal: 3, gate: g.same.median},
