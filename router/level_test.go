@@ -141,3 +141,24 @@ func TestAloneIsNotBelowItsBound(t *testing.T) {
 		t.Errorf("expected to get %.1f tokens/s and at least %.1f, by a curve that says %.1f with prompts", c.TPS, c.Low, curve.TPS(1))
 	}
 }
+
+// While an engine stands still nobody hears of it, and when its streams go on that
+// is over: the level says what they get now, and not that they got nothing.
+func TestAStallIsOver(t *testing.T) {
+	truth := carrying(20, 30, 60)
+	b := newBench(t, []string{"x"})
+	b.learn("x", truth)
+	leases := b.fill("chat", 10)
+	b.run(leases, truth.TPS(10), 15*time.Second)
+	b.run(leases, 0, 8*time.Second)
+	b.run(leases, truth.TPS(10), 5*time.Second)
+	got := b.Explain(b.now, Request{Route: "chat", Stream: true})[0]
+	if want := truth.TPS(11); math.Abs(got.TPS/want-1) > 0.05 || got.Reason != OK {
+		t.Errorf("five seconds after a stall of 8 s %v, at %.1f tokens/s; want a place at %.1f", got.Reason, got.TPS, want)
+	}
+	// What goes on for longer than a stream is waited for is no stall but the speed.
+	b.run(leases, truth.TPS(10)/2, 15*time.Second)
+	if got := b.Explain(b.now, Request{Route: "chat", Stream: true})[0]; got.Reason != ReasonOwnFloor {
+		t.Errorf("streams at half the speed for 15 s: %v, want %v", got.Reason, ReasonOwnFloor)
+	}
+}

@@ -71,6 +71,8 @@ func (g *group) look(now time.Time) {
 		switch {
 		case l.seen.rough && !p.rough: // what was counted before, is counted anew
 			l.seen = p
+		case p.tokens > l.seen.tokens && p.last-l.seen.last > stuckAfter: // it stood still, which is over
+			l.seen = p
 		case p.tokens > l.seen.tokens && p.last > l.seen.last:
 			tokens, took := p.tokens-l.seen.tokens, (p.last-l.seen.last).Seconds()*float64(l.weight)
 			got.tokens += tokens

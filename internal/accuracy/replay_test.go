@@ -241,7 +241,7 @@ func replayRow(name, engine string, g replayGates) row {
 				{name: "worst", got: quantile(shown, 1)},
 				{name: "of whole answers by their mean n, median %", got: quantile(answers, 0.5)},
 				{name: "of all answers together, %", got: math.Abs(together), goal: 6},
-			}, why: "it is shown at the load that n streams bring, and each level had another"},
+			}, controls: []string{"it is shown at the load that n streams bring, and each level had another"}, why: "answers had other prompts beside them than n streams bring"},
 			{what: name + ", at the prompts that each level had", figures: []figure{
 				{name: "median %", got: quantile(same, 0.5), goal: 3, gate: g.same.median},
 				{name: "p90 %", got: quantile(same, 0.9), goal: 8, gate: g.same.p90},
