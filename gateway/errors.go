@@ -169,9 +169,36 @@ type answer struct {
 // never sent.
 const statusGone = 499
 
-// answerFor is the one table from errors to status codes.
+// The types of most errors that the gateway itself finds.
+const (
+	invalidRequest = "invalid_request_error"
+	serverError    = "server_error"
+)
+
+// fixedAnswers are those to errors without facts of their own.
+var fixedAnswers = []struct {
+	err    error
+	answer answer
+}{
+	{errUnknownPath, answer{status: 404, typ: invalidRequest, code: "unknown_url", message: "There is nothing at this address. The base URL ends in /v1."}},
+	{errUnserved, answer{status: 404, typ: invalidRequest, code: "unknown_url", message: "This endpoint is not served here."}},
+	{errWrongMethod, answer{status: 405, typ: invalidRequest, code: "method_not_allowed", message: "This address does not know that method; see the Allow header."}},
+	{errNoSocket, answer{status: 426, typ: invalidRequest, code: "upgrade_required", message: "This endpoint is a WebSocket: connect with ws:// or wss:// over HTTP/1.1."}},
+	{errRatio, answer{status: 413, typ: invalidRequest, code: "compression_ratio", message: fmt.Sprintf("The request body unpacks to more than %d times its compressed size. Send it without Content-Encoding.", maxRatio)}},
+	{errSlowBody, answer{status: 408, typ: invalidRequest, code: "request_timeout", message: "The request body came too slowly."}},
+	{errNoStore, answer{status: 503, typ: serverError, code: "store_unavailable", message: "Files and batches cannot be reached now. What was stored is not lost; try again.", retryAfter: 5 * time.Second}},
+	{errAccount, answer{status: 403, typ: "permission_error", code: "permission_denied", message: "This key may not use what the account of a backend keeps, for other keys use it too. Whoever runs this gateway allows it by allow: { account: true }."}},
+	{errOverloaded, answer{status: 503, typ: serverError, code: "gateway_overloaded", message: "The gateway has too many requests under way.", retryAfter: time.Second}},
+	{errNoRoom, answer{status: 503, typ: serverError, code: "gateway_overloaded", message: "The gateway has too many requests under way.", retryAfter: time.Second}},
+	{errShareTaken, answer{status: 503, typ: serverError, code: "gateway_overloaded", message: "The requests of this key that are under way hold as many bytes as one key may (half of limits.buffered). Send this one when some of them have ended.", retryAfter: time.Second}},
+	{errManyBodies, answer{status: 503, typ: serverError, code: "gateway_overloaded", message: "This key is sending as many request bodies at once as one key may (half of limits.streams). Send this one when some of them have arrived.", retryAfter: time.Second}},
+	{errDraining, answer{status: 503, typ: serverError, code: "draining", message: "This gateway is shutting down."}},
+	{errNoBackend, answer{status: 503, typ: serverError, code: "no_backend", message: "No backend is in service."}},
+	{errTotal, answer{status: 504, typ: "upstream_error", code: "timeout", message: "The answer took longer than the gateway allows."}},
+}
+
+// answerFor is, with fixedAnswers, the one table from errors to status codes.
 func answerFor(err error) answer {
-	const invalid, server, upstream = "invalid_request_error", "server_error", "upstream_error"
 	var (
 		key        *keyError
 		tooLarge   *bodyTooLargeError
@@ -191,17 +218,14 @@ func answerFor(err error) answer {
 		gone       *goneError
 		poor       *budgetError
 	)
+	for _, f := range fixedAnswers {
+		if errors.Is(err, f.err) {
+			return f.answer
+		}
+	}
 	switch {
-	case errors.Is(err, errUnknownPath):
-		return answer{status: 404, typ: invalid, code: "unknown_url", message: "There is nothing at this address. The base URL ends in /v1."}
-	case errors.Is(err, errUnserved):
-		return answer{status: 404, typ: invalid, code: "unknown_url", message: "This endpoint is not served here."}
-	case errors.Is(err, errWrongMethod):
-		return answer{status: 405, typ: invalid, code: "method_not_allowed", message: "This address does not know that method; see the Allow header."}
-	case errors.Is(err, errNoSocket):
-		return answer{status: 426, typ: invalid, code: "upgrade_required", message: "This endpoint is a WebSocket: connect with ws:// or wss:// over HTTP/1.1."}
 	case errors.As(err, &key):
-		a := answer{status: 401, typ: invalid, code: "invalid_api_key", message: "Incorrect API key provided."}
+		a := answer{status: 401, typ: invalidRequest, code: "invalid_api_key", message: "Incorrect API key provided."}
 		switch {
 		case key.missing:
 			a.message = "No API key provided. Send it as Authorization: Bearer KEY."
@@ -210,40 +234,32 @@ func answerFor(err error) answer {
 		}
 		return a
 	case errors.As(err, &tooLarge):
-		return answer{status: 413, typ: invalid, code: "request_too_large", message: fmt.Sprintf("The request body is larger than %d bytes.", tooLarge.limit)}
-	case errors.Is(err, errRatio):
-		return answer{status: 413, typ: invalid, code: "compression_ratio", message: fmt.Sprintf("The request body unpacks to more than %d times its compressed size. Send it without Content-Encoding.", maxRatio)}
-	case errors.Is(err, errSlowBody):
-		return answer{status: 408, typ: invalid, code: "request_timeout", message: "The request body came too slowly."}
+		return answer{status: 413, typ: invalidRequest, code: "request_too_large", message: fmt.Sprintf("The request body is larger than %d bytes.", tooLarge.limit)}
 	case errors.As(err, &encoding):
-		return answer{status: 415, typ: invalid, code: "unsupported_encoding", message: "The request body may be compressed with gzip alone; else send it without Content-Encoding."}
+		return answer{status: 415, typ: invalidRequest, code: "unsupported_encoding", message: "The request body may be compressed with gzip alone; else send it without Content-Encoding."}
 	case errors.As(err, &bad) && bad.Code == notThere:
-		return answer{status: 404, typ: invalid, code: bad.Code, param: bad.Param, message: bad.Message}
-	case errors.Is(err, errNoStore):
-		return answer{status: 503, typ: server, code: "store_unavailable", message: "Files and batches cannot be reached now. What was stored is not lost; try again.", retryAfter: 5 * time.Second}
+		return answer{status: 404, typ: invalidRequest, code: bad.Code, param: bad.Param, message: bad.Message}
 	case errors.As(err, &bad):
-		return answer{status: 400, typ: invalid, code: bad.Code, param: bad.Param, message: bad.Message}
+		return answer{status: 400, typ: invalidRequest, code: bad.Code, param: bad.Param, message: bad.Message}
 	case errors.As(err, &gone), errors.Is(err, context.Canceled):
 		return answer{status: statusGone}
 	case errors.As(err, &body):
-		return answer{status: 400, typ: invalid, code: "unreadable_body", message: "The request body could not be read to its end."}
+		return answer{status: 400, typ: invalidRequest, code: "unreadable_body", message: "The request body could not be read to its end."}
 	case errors.As(err, &model):
-		return answer{status: 404, typ: invalid, code: "model_not_found", param: "model", message: fmt.Sprintf("The model %.120q does not exist or you do not have access to it.", model.model)}
+		return answer{status: 404, typ: invalidRequest, code: "model_not_found", param: "model", message: fmt.Sprintf("The model %.120q does not exist or you do not have access to it.", model.model)}
 	case errors.As(err, &response):
 		// That it is another's, or was never there, looks the same.
 		const why = " Answers are found only by the gateway that passed them on, for a day after their last use; another replica does not know them."
 		if response.previous {
-			return answer{status: 404, typ: invalid, code: "previous_response_not_found", param: "previous_response_id", message: fmt.Sprintf("Previous response with id %.120q not found.", response.id) + why}
+			return answer{status: 404, typ: invalidRequest, code: "previous_response_not_found", param: "previous_response_id", message: fmt.Sprintf("Previous response with id %.120q not found.", response.id) + why}
 		}
-		return answer{status: 404, typ: invalid, code: "response_not_found", param: "response_id", message: fmt.Sprintf("Response with id %.120q not found.", response.id) + why}
+		return answer{status: 404, typ: invalidRequest, code: "response_not_found", param: "response_id", message: fmt.Sprintf("Response with id %.120q not found.", response.id) + why}
 	case errors.As(err, &unspoken):
-		return answer{status: 400, typ: invalid, code: "unsupported_endpoint", param: "model", message: fmt.Sprintf("The model %.120q is not served at %s: its backends speak another API, such as /v1/messages.", unspoken.model, unspoken.path)}
+		return answer{status: 400, typ: invalidRequest, code: "unsupported_endpoint", param: "model", message: fmt.Sprintf("The model %.120q is not served at %s: its backends speak another API, such as /v1/messages.", unspoken.model, unspoken.path)}
 	case errors.As(err, &header):
-		return answer{status: 400, typ: invalid, code: "invalid_header", param: header.header, message: "Header " + header.header + ": " + header.problem + "."}
+		return answer{status: 400, typ: invalidRequest, code: "invalid_header", param: header.header, message: "Header " + header.header + ": " + header.problem + "."}
 	case errors.As(err, &permission):
 		return answer{status: 403, typ: "permission_error", code: "permission_denied", param: permission.header, message: "Header " + permission.header + " asks for more than this key may have (" + permission.allowed + ")."}
-	case errors.Is(err, errAccount):
-		return answer{status: 403, typ: "permission_error", code: "permission_denied", message: "This key may not use what the account of a backend keeps, for other keys use it too. Whoever runs this gateway allows it by allow: { account: true }."}
 	case errors.As(err, &page):
 		return answer{status: 403, typ: "permission_error", code: "page_not_allowed", param: page.header, message: fmt.Sprintf("The gateway has no keys, so of web pages it serves only its own and those that its configuration names. This one came with %s: %.200s. If it is yours, add %s to the configuration.", page.header, page.value, page.add)}
 	case errors.As(err, &poor):
@@ -252,24 +268,12 @@ func answerFor(err error) answer {
 		return answer{status: 429, typ: "rate_limit_error", code: "rate_limit_exceeded", message: "This key's limit of " + exceeded.Error() + " is reached.", retryAfter: exceeded.RetryAfter}
 	case errors.As(err, &shed):
 		return shedAnswer(shed)
-	case errors.Is(err, errOverloaded), errors.Is(err, errNoRoom):
-		return answer{status: 503, typ: server, code: "gateway_overloaded", message: "The gateway has too many requests under way.", retryAfter: time.Second}
-	case errors.Is(err, errShareTaken):
-		return answer{status: 503, typ: server, code: "gateway_overloaded", message: "The requests of this key that are under way hold as many bytes as one key may (half of limits.buffered). Send this one when some of them have ended.", retryAfter: time.Second}
-	case errors.Is(err, errManyBodies):
-		return answer{status: 503, typ: server, code: "gateway_overloaded", message: "This key is sending as many request bodies at once as one key may (half of limits.streams). Send this one when some of them have arrived.", retryAfter: time.Second}
-	case errors.Is(err, errDraining):
-		return answer{status: 503, typ: server, code: "draining", message: "This gateway is shutting down."}
-	case errors.Is(err, errNoBackend):
-		return answer{status: 503, typ: server, code: "no_backend", message: "No backend is in service."}
-	case errors.Is(err, errTotal):
-		return answer{status: 504, typ: upstream, code: "timeout", message: "The answer took longer than the gateway allows."}
 	case errors.As(err, &plain):
 		return answer{status: plain.status, retry: plain.retry}.saying(fmt.Sprintf("The backend answered %d", plain.status), " and did not say why", &plain.says)
 	case errors.As(err, &up):
 		return answer{status: up.status, retry: up.retry}.saying("The backend "+up.problem, "", &up.says)
 	}
-	return answer{status: 500, typ: server, code: "internal_error", message: "The gateway failed on this request."}
+	return answer{status: 500, typ: serverError, code: "internal_error", message: "The gateway failed on this request."}
 }
 
 // saying returns a with what a backend says of its error behind begin, or, if it

@@ -38,21 +38,10 @@ know of a change within a second.`,
 	f.StringVar(&m.Admin, "admin", ask.DefaultAdmin, "admin port of the gateway to ask")
 	f.StringVar(&tokenFile, "token-file", "", "file that holds the admin token, instead of PACER_ADMIN_TOKEN")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
-	// ready reads the token; print writes what came.
-	ready := func() error {
-		m.Token = os.Getenv("PACER_ADMIN_TOKEN")
-		if tokenFile != "" {
-			data, err := os.ReadFile(tokenFile)
-			if err != nil {
-				return report.Usage(fmt.Errorf("--token-file: %w", err))
-			}
-			m.Token = strings.TrimRight(string(data), "\r\n")
-		}
-		return nil
-	}
-	run := func(name, short string, args cobra.PositionalArgs, do func(cmd *cobra.Command, args []string) (answer any, text func() error, err error)) *cobra.Command {
+	run := func(name, short string, args cobra.PositionalArgs, do keyAction) *cobra.Command {
 		return &cobra.Command{Use: name, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
-			if err := ready(); err != nil {
+			var err error
+			if m.Token, err = adminToken(tokenFile); err != nil {
 				return err
 			}
 			answer, text, err := do(cmd, args)
@@ -95,6 +84,29 @@ know of a change within a second.`,
 	})
 	rotate.Flags().DurationVar(&grace, "grace", 0, "how long the old secret is taken as well, up to 720h")
 
+	c.AddCommand(newKeyCreation(&m, run, secret), rotate)
+	return c
+}
+
+// adminToken reads the token from a file, else from the environment.
+func adminToken(file string) (string, error) {
+	if file == "" {
+		return os.Getenv("PACER_ADMIN_TOKEN"), nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", report.Usage(fmt.Errorf("--token-file: %w", err))
+	}
+	return strings.TrimRight(string(data), "\r\n"), nil
+}
+
+// keyAction does what a command says, and returns what came, as JSON has it and as
+// what writes it for people.
+type keyAction func(cmd *cobra.Command, args []string) (answer any, text func() error, err error)
+
+// newKeyCreation is the command that hands out a key. run makes a command of what it
+// does, and secret writes a key that is told once.
+func newKeyCreation(m *ask.Manager, run func(name, short string, args cobra.PositionalArgs, do keyAction) *cobra.Command, secret func(*cobra.Command, *api.NewKey) func() error) *cobra.Command {
 	var spec api.KeySpec
 	var limits api.KeyLimits
 	var budget api.KeyBudget
@@ -135,8 +147,7 @@ know of a change within a second.`,
 	cf.Float64Var(&budget.USD, "budget", 0, "USD that it may spend (default: any amount)")
 	cf.StringVar(&budget.Per, "per", "month", "within a day, week or month")
 	cf.StringVar(&then, "then", "refuse", "when all is spent: refuse, warn or spill:ROUTE")
-	c.AddCommand(create, rotate)
-	return c
+	return create
 }
 
 // momentOf reads a time, a day in UTC, or how long from now on.
