@@ -226,13 +226,17 @@ func read(ctx context.Context, rdb redis.UniversalClient, key string) ([]piece, 
 		})
 	case "set":
 		members, err := rdb.SMembers(ctx, key).Result()
-		return inPieces(members, err, func(ctx context.Context, p redis.Pipeliner, key string, some []string) { p.SAdd(ctx, key, anys(some)...) })
+		return inPieces(members, err, func(ctx context.Context, p redis.Pipeliner, key string, some []string) {
+			p.SAdd(ctx, key, anys(some)...)
+		})
 	case "zset":
 		members, err := rdb.ZRangeWithScores(ctx, key, 0, -1).Result()
 		return inPieces(members, err, func(ctx context.Context, p redis.Pipeliner, key string, some []redis.Z) { p.ZAdd(ctx, key, some...) })
 	case "list":
 		elements, err := rdb.LRange(ctx, key, 0, -1).Result()
-		return inPieces(elements, err, func(ctx context.Context, p redis.Pipeliner, key string, some []string) { p.RPush(ctx, key, anys(some)...) })
+		return inPieces(elements, err, func(ctx context.Context, p redis.Pipeliner, key string, some []string) {
+			p.RPush(ctx, key, anys(some)...)
+		})
 	}
 	return nil, fmt.Errorf("a key of type %s, which no version of Pacer writes", kind)
 }
