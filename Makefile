@@ -11,7 +11,7 @@ GORACE    ?= atexit_sleep_ms=50
 export GORACE
 BIN       := bin/pacer
 
-.PHONY: build image sbom release packages notices test sdk envoy numbers numbers-packages numbers-nethttp numbers-e2e numbers-bench deps bench microbench accuracy arena fuzz soak attack batches engines faults loadtools chart scale kubernetes long lint format demo clean
+.PHONY: build image sbom release packages notices test sdk envoy numbers numbers-packages numbers-nethttp numbers-e2e numbers-bench deps bench microbench accuracy arena fuzz soak attack hosts batches engines faults loadtools chart scale kubernetes long lint format demo clean
 
 # What pacer version says, in every way to build: here, in the image
 # (--build-arg), and by the Go tool itself (go install …@v1.2.3).
@@ -123,6 +123,11 @@ attack: ## every attack of docs/OPERATIONS.md at full size, and what the victim 
 	$(GO) test -count=1 -timeout 30m ./e2e/attack -args -client net/http
 	$(GO) test -count=1 -timeout 30m ./e2e/attack -args -relay loop
 
+hosts: ## gateways on hosts of their own (as root): 30 ms, 1 % loss, a store cut off, clocks two hours apart; Valkey's Sentinel and Cluster fail over under load
+	@sh deploy/test-deps.sh
+	@sh deploy/test-deps.sh sdk
+	$(GO) test -count=1 -timeout 60m -v ./e2e/hosts -args -hosts -valkey $(CURDIR)/bin/valkey
+
 faults: ## what Redis can suffer, each for as long as docs/OPERATIONS.md says
 	$(GO) test -count=1 -timeout 15m -v -run 'TestRedisFaults|TestAKilledGateway|TestEachGateway|TestThreeGateways|TestTheCommandsWithinSentences' ./e2e -args -long
 
@@ -136,7 +141,7 @@ FLEET ?= 10x60
 scale: ## the tables of docs/SCALE.md: what a Redis is asked, floors with late news, decisions
 	@mkdir -p bin
 	$(GO) test -count=1 -timeout 20m -run '^TestWhatARedisIsAsked$$' ./e2e -args -scale $(CURDIR)/bin/scale-redis.md
-	$(GO) test -count=1 -timeout 120m -run '^TestScale$$' ./internal/arena -args -scale $(CURDIR)/bin/scale-arena.md -fleet $(FLEET) -seconds 30
+	$(GO) test -count=1 -timeout 120m -run '^TestScale$$' ./internal/arena -args -scale $(CURDIR)/bin/scale-arena.md -fleet $(FLEET) -seconds 30 $(SCALE)
 	$(GO) test -run '^$$' -bench 'BenchmarkPlace$$' ./router
 	@cat bin/scale-redis.md bin/scale-arena.md
 
@@ -146,7 +151,7 @@ kubernetes: ## discovery against Kubernetes' own API server, which takes 12 minu
 	cd e2e/kubernetes/apiserver && $(GO) build -trimpath -ldflags="-s -w" -o $(CURDIR)/bin/kube-apiserver .
 	$(GO) test -count=1 -timeout 10m -v -run TestARealAPIServer ./fleet/kubernetes -args -apiserver $(CURDIR)/bin/kube-apiserver -etcd $(ETCD)
 
-long: fuzz soak attack faults batches scale kubernetes loadtools engines accuracy arena ## what takes too long for every change
+long: fuzz soak attack hosts faults batches scale kubernetes loadtools engines accuracy arena ## what takes too long for every change
 
 TOOL = cd tools && $(GO) tool
 lint: ## gofumpt, vet, staticcheck

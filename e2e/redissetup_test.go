@@ -110,7 +110,7 @@ func TestRedisSentinelFailover(t *testing.T) {
 	proctest.Until(t, "the replica follows", func() bool {
 		return strings.Contains(replica.Do("INFO", "replication").(string), "master_link_status:up")
 	})
-	redistest.StartSentinel(t, port, faultPassword, "main", masterPort)
+	redistest.StartSentinel(t, "redis-server", port, faultPassword, "main", masterPort)
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
 	gateway := storeGateway(t, engine, fmt.Sprintf(`{ addrs: [ "127.0.0.1:%s" ], master: main, sentinel: { password: %s } }`, port, faultPassword))
 

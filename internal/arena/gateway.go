@@ -18,7 +18,7 @@ import (
 )
 
 // foldEvery is how often what was gathered is folded, shared and handed to
-// the router, as in profiles/learn.
+// the router, as in profiles/learn, unless the scenario says otherwise.
 const foldEvery = time.Second
 
 // gateway is one replica: the real router and the real book.
@@ -60,7 +60,7 @@ func newGateway(w *world, index int) *gateway {
 		return period * time.Duration(index+1) / time.Duration(w.s.Replicas)
 	}
 	if w.s.Policy.learns() {
-		w.agenda.enter(phase(foldEvery), &learning{g})
+		w.agenda.enter(phase(w.s.LearnEvery), &learning{g})
 	}
 	if w.s.Replicas > 1 {
 		w.agenda.enter(phase(w.s.ShareDelay), &sharing{g})
@@ -148,7 +148,7 @@ func (g *gateway) prepare() {
 
 // fire is the round that profiles/learn does each second.
 func (l *learning) fire(w *world) {
-	w.agenda.enter(w.now+foldEvery, l)
+	w.agenda.enter(w.now+w.s.LearnEvery, l)
 	l.g.learner.Fold(w.clock)
 	l.g.exchange()
 }

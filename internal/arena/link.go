@@ -19,7 +19,7 @@ type link struct{ *world }
 // published is the load that a gateway told last.
 type published struct {
 	at   time.Duration
-	load string
+	load peers.Report // as the others read it; it is not changed
 }
 
 // expiry is how old another's load may be: share.Expiry where loads are told as
@@ -31,17 +31,16 @@ func (l link) tell(replica, load string) (map[string]peers.Report, error) {
 	if l.lost {
 		return nil, errLost
 	}
-	l.published[replica] = published{l.now, load}
+	r, err := peers.Decode(load)
+	if err != nil {
+		panic(err) // Encode wrote it
+	}
+	l.published[replica] = published{l.now, r}
 	others := map[string]peers.Report{}
 	for name, p := range l.published {
-		if name == replica || l.now-p.at > l.expiry() {
-			continue
+		if name != replica && l.now-p.at <= l.expiry() {
+			others[name] = p.load
 		}
-		r, err := peers.Decode(p.load)
-		if err != nil {
-			panic(err) // Encode wrote it
-		}
-		others[name] = r
 	}
 	return others, nil
 }

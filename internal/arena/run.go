@@ -98,6 +98,9 @@ func (s *Scenario) complete() error {
 	if s.ShareDelay <= 0 {
 		s.ShareDelay = defaultShareDelay
 	}
+	if s.LearnEvery <= 0 {
+		s.LearnEvery = foldEvery
+	}
 	names := map[string]bool{}
 	for _, b := range s.Backends {
 		if names[b.Name] {

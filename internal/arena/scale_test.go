@@ -14,6 +14,8 @@ var (
 	scaleFlag    = flag.String("scale", "", "file for the table of many gateways and engines with late news of each other")
 	scaleSize    = flag.String("fleet", "10x40", "gateways x engines of that table")
 	scaleSeconds = flag.Int("seconds", 60, "how long it is played")
+	scaleAnswer  = flag.Float64("answer", 300, "mean tokens of an answer of that table")
+	scaleLearn   = flag.Duration("learn", time.Second, "how often gateways draw their curves")
 )
 
 // many are so many engines of one curve, each known to the gateways.
@@ -50,10 +52,11 @@ func TestScale(t *testing.T) {
 	} {
 		h := many(engines)
 		g := chats(0, 1)
-		g.Rate, g.Duration = 1.5*perEngine*float64(engines), length
+		g.Output.Mean = *scaleAnswer
+		g.Rate, g.Duration = 1.5*perEngine*300/g.Output.Mean*float64(engines), length
 		p := pool{name: "scale", backends: h, routes: []Route{chat("chat", 30, h)}, replicas: gateways, faults: c.faults, length: length, warmup: length / 3, load: generated(g, "chat")}
 		s := p.scenario(Pacer, 1)
-		s.ShareDelay = c.delay
+		s.ShareDelay, s.LearnEvery = c.delay, *scaleLearn
 		r := play(t, s)
 		sum := p.promised(r)
 		row := fmt.Sprintf("| %s | %.2f %% | %.2f %% | %.2f %% | %.0f s |", c.name, 100*sum.Attainment(), 100*sum.MissedOfServed(), 100*float64(sum.Shed)/float64(sum.Offered), r.Wall.Seconds())

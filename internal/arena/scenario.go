@@ -31,6 +31,10 @@ type Scenario struct {
 	// how old what they hear is at most. Default: 200ms.
 	ShareDelay time.Duration
 
+	// LearnEvery is how often gateways fold what they measured, share it and draw
+	// their curves. Default: 1s.
+	LearnEvery time.Duration
+
 	// Duration is how long requests come; those that have come may end later.
 	// Warmup is the first part of it, of which nothing is counted. Default of
 	// Warmup: none.

@@ -125,6 +125,7 @@ var arrows = map[string][]string{
 	"e2e/bench":         {"*"},
 	"e2e/engines":       {"*"},
 	"e2e/envoy":         {"*"},
+	"e2e/hosts":         {"*"},
 	"e2e/load":          {"*"},
 }
 

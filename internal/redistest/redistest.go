@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +32,7 @@ type Server struct {
 	Addr string
 
 	t    testing.TB
+	o    Options
 	dir  string
 	args []string
 	cmd  *exec.Cmd
@@ -38,22 +40,43 @@ type Server struct {
 	log  []string      // last lines, read after done
 }
 
+// Options says how a server differs from a plain one. The zero value is a plain one.
+type Options struct {
+	Program string   // the file that is run; "" = redis-server
+	Within  []string // the command that runs it, as of another network namespace
+}
+
 // Start starts an empty server with args added to its command line. It skips
 // the test when redis-server is not installed, and fails it when CI is set.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
+	return Run(t, Options{}, args...)
+}
+
+// Run is Start of another server, or elsewhere.
+func Run(t testing.TB, o Options, args ...string) *Server {
+	t.Helper()
+	if o.Program != "" {
+		return start(t, o, args)
+	}
+	o.Program = "redis-server"
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal("redis-server not installed: run make deps")
 		}
 		t.Skip("redis-server not installed: run make deps")
 	}
+	return start(t, o, args)
+}
+
+func start(t testing.TB, o Options, args []string) *Server {
+	t.Helper()
 	// A socket's path is short by law (108 bytes), which t.TempDir is not.
 	dir, err := os.MkdirTemp("", "redis")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{t: t, dir: dir, Addr: filepath.Join(dir, "s"), args: args}
+	s := &Server{t: t, o: o, dir: dir, Addr: filepath.Join(dir, "s"), args: args}
 	t.Cleanup(func() {
 		s.Kill()
 		_ = os.RemoveAll(dir)
@@ -67,10 +90,11 @@ func Start(t testing.TB, args ...string) *Server {
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
-	args := append([]string{
+	args := append(append(slices.Clone(s.o.Within), s.o.Program), []string{
 		"--port", "0", "--unixsocket", s.Addr, "--save", "", "--appendonly", "no", "--dir", s.dir, "--daemonize", "no",
-	}, s.args...)
-	s.cmd = exec.Command("redis-server", args...)
+	}...)
+	args = append(args, s.args...)
+	s.cmd = exec.Command(args[0], args[1:]...)
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		s.t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 
 // StartSentinel starts a Sentinel on a port of this machine that watches the
 // master at masterPort under a name, and fails over half a second after it is
-// gone. It wants a password. It ends with the test.
-func StartSentinel(t testing.TB, port, password, name, masterPort string) {
+// gone. It wants a password. It ends with the test. program is the file that is run.
+func StartSentinel(t testing.TB, program, port, password, name, masterPort string) {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "sentinel.conf")
@@ -30,9 +30,9 @@ requirepass %[5]s
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("redis-server", file, "--sentinel")
+	cmd := exec.Command(program, file, "--sentinel")
 	if err := cmd.Start(); err != nil {
-		t.Fatalf("redis-server --sentinel: %v", err)
+		t.Fatalf("%s --sentinel: %v", program, err)
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()

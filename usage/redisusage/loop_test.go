@@ -95,6 +95,28 @@ func (r *replica) settle() usage.Money {
 
 func (r *replica) known() usage.Money { return r.book.States(time.Now())[0].Spent }
 
+// Of two replicas whose clocks are an hour ahead and an hour behind, each tells what the
+// other one used.
+func TestClocksTwoHoursApart(t *testing.T) {
+	server := redistest.Start(t)
+	ahead, behind := newReplica(t, server, "ahead", usage.Dollar), newReplica(t, server, "behind", usage.Dollar)
+	for r, hours := range map[*replica]time.Duration{ahead: 2, behind: 0} { // as the one behind sees it
+		r.book.Add(usage.Record{At: time.Now().Add(hours * time.Hour), Of: usage.Of{Key: holder.Name}, Sums: usage.Sums{Requests: 1}})
+		if err := r.loop.tell(t.Context(), 4); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := usage.HourOf(time.Now())
+	cells, err := behind.loop.Cells(t.Context(), now-3, now+6)
+	var requests int64
+	for _, c := range cells {
+		requests += c.Requests
+	}
+	if err != nil || requests != 2 {
+		t.Errorf("%d requests, %v; want both", requests, err)
+	}
+}
+
 // A budget of three replicas on a real Redis that is emptied again and again, while
 // one of them is killed and another one takes its place: what they know is what was
 // spent, to the last billionth, and nobody was let in past the limit but what was
