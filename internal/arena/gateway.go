@@ -155,7 +155,9 @@ func (l *learning) fire(w *world) {
 
 // teach hands the curves to the router.
 func (g *gateway) teach() {
-	if ZZ2 != nil { ZZ2(g) }
+	if ZZ2 != nil {
+		ZZ2(g)
+	}
 	curves := map[router.Target]*profiles.Curve{}
 	for _, t := range g.book.Targets() {
 		curves[t] = g.curve(t)

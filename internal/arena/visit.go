@@ -137,7 +137,9 @@ func (v *visit) answer(d router.Decision) {
 func (v *visit) refused(r *router.Refusal) {
 	w := v.world
 	v.route.back(v, false)
-	if ZZ != nil { ZZ(v, r) }
+	if ZZ != nil {
+		ZZ(v, r)
+	}
 	d, told, ok := v.comeBack(r)
 	switch {
 	case r.Reason == router.NoBackend || v.sends > 0:
