@@ -364,6 +364,8 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) int {
 	var body []byte
 	if ofGoogle(r) {
 		body = a.google()
+	} else if r.URL.Path == "/v2/chat" {
+		body = openai.CohereErrorBody(a.message, a.typ, a.param, a.code, requestID(r.Context()))
 	} else if endpoint.InMessages(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/openai"), "/v1")) {
 		body = openai.MessagesErrorBody(a.message, a.status, a.param, a.code, requestID(r.Context()))
 	} else {

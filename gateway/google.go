@@ -153,21 +153,27 @@ func renameWithin(body []byte, model string) []openai.Splice {
 	return nil
 }
 
-// asGoogle reports whether the client and t's backend both speak Google's dialect.
-func (t *attempt) asGoogle() bool {
-	return t.up.translation == nil && t.request.end.Dialect == endpoint.Generate
-}
-
-// googleMeter looks on at an answer in Google's dialect that goes on as it is.
-func (t *attempt) googleMeter() providers.Meter {
-	if t.answer.form != formEvents {
-		return &wholeMeter{}
+// passedOn is the dialect that the client and t's backend both speak, if that is
+// Google's or Cohere's; translate.None = it is another one, or they speak two.
+func (t *attempt) passedOn() translate.Name {
+	if d := clientDialect(t.request.end); t.up.translation == nil && (d == translate.Gemini || d == translate.Cohere) {
+		return d
 	}
-	return &streamTranslator{Stream: translate.NewStream(translate.Gemini, translate.Gemini, translate.Reply{Plain: true, Array: t.request.array()})}
+	return translate.None
 }
 
-// wholeMeter looks on at a document of Google's, which it reads at its end.
+// plainMeter looks on at an answer in the dialect d that goes on as it is.
+func (t *attempt) plainMeter(d translate.Name) providers.Meter {
+	if t.answer.form != formEvents {
+		return &wholeMeter{dialect: d}
+	}
+	return &streamTranslator{Stream: translate.NewStream(d, d, translate.Reply{Plain: true, Array: t.request.array()})}
+}
+
+// wholeMeter looks on at a document of a dialect, which it reads at its end.
 type wholeMeter struct {
+	dialect translate.Name
+
 	text []byte
 	over bool // it is too large to be read
 	read bool
@@ -194,7 +200,7 @@ func (m *wholeMeter) End() ([]byte, providers.Seen) {
 		return nil, m.seen
 	}
 	m.read = true
-	_, look, err := translate.Document(translate.Gemini, translate.Gemini, translate.Reply{Plain: true}, m.text)
+	_, look, err := translate.Document(m.dialect, m.dialect, translate.Reply{Plain: true}, m.text)
 	if m.seen = seenOf(&look, new(providers.Usage)); err != nil {
 		m.seen = providers.Seen{Bad: true}
 	}

@@ -54,6 +54,8 @@ func clientDialect(end *endpoint.Endpoint) translate.Name {
 		return translate.Responses
 	case endpoint.Generate:
 		return translate.Gemini
+	case endpoint.CohereChat:
+		return translate.Cohere
 	}
 	return translate.None
 }
@@ -67,6 +69,8 @@ func targetDialect(f upstream.Form) translate.Name {
 		return translate.Gemini
 	case upstream.Converse:
 		return translate.Converse
+	case upstream.Cohere:
+		return translate.Cohere
 	}
 	return translate.Chat
 }
@@ -182,7 +186,7 @@ func (t *attempt) offerInstead() {
 	if path == "/chat/completions" || clientDialect(t.request.end) == translate.None || t.request.parsed.PreviousResponseID != "" {
 		return
 	}
-	if _, known := t.backend.Has(path); known || t.backend.Counts(path, t.request.parsed.Model) || t.request.end.PartOf(endpoint.Google) {
+	if _, known := t.backend.Has(path); known || t.backend.Counts(path, t.request.parsed.Model) || t.request.end.PartOf(endpoint.Google|endpoint.Cohere) {
 		return
 	}
 	if err := t.carries(t.backend, t.dropsAt(t.name())); err != nil {
@@ -261,7 +265,7 @@ func (u *roundTrip) translated() (s substitute, err error) {
 	}
 	n.reply = translate.Reply{
 		ID: replyID(requestID(r.http.Context())), Model: r.parsed.Model, Created: r.arrived.Unix(),
-		WantUsage: u.speech.parsed.WantUsage || unaskedUsage(r.http.Header), Prompt: u.prompt.tokens, Spaces: u.speech.parsed.Spaces,
+		WantUsage: u.speech.parsed.WantUsage || fromMistral(r.http.Header), WholeCalls: fromMistral(r.http.Header), Prompt: u.prompt.tokens, Spaces: u.speech.parsed.Spaces,
 		Array: r.array(),
 	}
 	s.translation = n
@@ -284,10 +288,12 @@ func (u *roundTrip) translated() (s substitute, err error) {
 	return s, nil
 }
 
-// unaskedUsage reports whether a client of chats reads the usage of its streams
-// without asking: Mistral's API always tells it, so its SDKs have no word for that.
-func unaskedUsage(h http.Header) bool {
-	return strings.HasPrefix(h.Get("User-Agent"), "mistral-client-")
+// fromMistral reports whether a client of chats is an SDK of Mistral's. It reads the
+// usage of its streams without asking, and each call of a tool as a whole: so is
+// Mistral's own API.
+func fromMistral(h http.Header) bool {
+	agent := h.Get("User-Agent")
+	return strings.HasPrefix(agent, "mistral-client-") || strings.HasSuffix(agent, "@mistralai/mistralai")
 }
 
 // replyID is id as far as ids of answers may be made of it.
@@ -423,8 +429,8 @@ func (t *attempt) newMeter(path string) providers.Meter {
 	if n := t.up.translation; n != nil {
 		return &streamTranslator{Stream: translate.NewStream(n.from, n.to, n.reply)}
 	}
-	if t.asGoogle() {
-		return t.googleMeter()
+	if d := t.passedOn(); d != translate.None {
+		return t.plainMeter(d)
 	}
 	return t.backend.NewMeter(path, t.answer.form == formEvents, t.up.strip)
 }

@@ -36,6 +36,8 @@ func errorEvent(d endpoint.Dialect, message string, sequence int64) []byte {
 			upstreamDisconnected, openai.Quote(message), sequence, inner)
 	case endpoint.Messages:
 		return fmt.Appendf(nil, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":%s}}\n\n", openai.Quote(message))
+	case endpoint.CohereChat:
+		return fmt.Appendf(nil, "event: message-end\ndata: {\"type\":\"message-end\",\"delta\":{\"error\":%s,\"finish_reason\":\"ERROR\"}}\n\n", openai.Quote(message))
 	case endpoint.Transcription, endpoint.Speech, endpoint.Images:
 		return fmt.Appendf(nil, "event: error\ndata: {\"type\":\"error\",%s}\n\n", body[1:len(body)-1])
 	}

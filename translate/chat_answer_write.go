@@ -15,7 +15,14 @@ type chatVoice struct {
 	text   []byte // of the thought under way, as the signature is for all of it
 	ended  Finish
 	usage  Usage
+
+	call []byte // the beginning and the arguments of the call under way, where it is told as a whole
 }
+
+// held is how many bytes are kept of a call. shed lets go of them.
+func (c *chatVoice) held() int { return cap(c.call) }
+
+func (c *chatVoice) shed() { c.call = nil }
 
 func chatStream(o Reply) voice { return &chatVoice{o: o} }
 
@@ -71,6 +78,10 @@ func (c *chatVoice) say(b []byte, e *Event) []byte {
 			return c.chunk(b, `"reasoning_content":`, e.Text, "")
 		case ToolCall:
 			c.bare = false
+			if c.o.WholeCalls {
+				c.call = append(c.call, inner(e.Text)...)
+				return b
+			}
 			return c.chunk(b, `"tool_calls":[{"index":`+strconv.Itoa(c.calls-1)+`,"function":{"arguments":`, e.Text, "}}]")
 		}
 		if e.Refusal {
@@ -80,6 +91,16 @@ func (c *chatVoice) say(b []byte, e *Event) []byte {
 	case BlockSigned:
 		return c.blockSigned(b, e)
 	case BlockEnd:
+		if e.Block == ToolCall && c.o.WholeCalls {
+			if c.bare {
+				c.call = append(c.call, "{}"...)
+			}
+			b = c.chunk(b, "", c.call, `"}}]`)
+			if c.call = c.call[:0]; cap(c.call) > keptOut {
+				c.call = nil
+			}
+			return b
+		}
 		if e.Block == ToolCall && c.bare {
 			c.bare = false
 			return c.chunk(b, `"tool_calls":[{"index":`+strconv.Itoa(c.calls-1)+`,"function":{"arguments":"{}"`, nil, "}}]")
@@ -118,6 +139,10 @@ func (c *chatVoice) blockBegin(b []byte, e *Event) []byte {
 		prefix := `"tool_calls":[{"index":` + strconv.Itoa(c.calls) + `,"id":` + string(id) + `,"type":"function","function":{"name":`
 		c.calls++
 		c.bare = true
+		if c.o.WholeCalls {
+			c.call = append(append(append(c.call[:0], prefix...), e.Name...), `,"arguments":"`...)
+			return b
+		}
 		suffix := `,"arguments":""}}]`
 		if e.Raw != nil {
 			suffix = `,"arguments":""},"extra_content":{"google":{"thought_signature":` + string(e.Raw) + `}}}]`

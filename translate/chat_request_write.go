@@ -113,10 +113,9 @@ func (w *requestWriter) chatMessages() {
 	}
 }
 
-// chatAsked writes what the user said: results of tools first, each as a message
-// of its own, then the rest.
-func (w *requestWriter) chatAsked(parts []Part) {
-	var rest []Part
+// chatResults writes the results of tools, each as a message of its own, and returns
+// the rest of what the user said.
+func (w *requestWriter) chatResults(parts []Part) (rest []Part) {
 	for i := range parts {
 		p := &parts[i]
 		if p.Kind != ToolResult {
@@ -138,6 +137,12 @@ func (w *requestWriter) chatAsked(parts []Part) {
 			}
 		}
 	}
+	return rest
+}
+
+// chatAsked writes what the user said: results of tools first, then the rest.
+func (w *requestWriter) chatAsked(parts []Part) {
+	rest := w.chatResults(parts)
 	if len(rest) == 0 {
 		return
 	}
@@ -236,22 +241,26 @@ func (w *requestWriter) chatAnswered(parts []Part) {
 		if len(thoughts) > 0 && w.t.Engine {
 			w.field("reasoning_content", strings.Join(thoughts, "\n\n"))
 		}
-		if calls == 0 {
-			return
+		if calls > 0 {
+			w.chatCalls(parts)
 		}
-		w.within("tool_calls", '[', ']', func() {
-			for i := range parts {
-				if p := &parts[i]; p.Kind == ToolCall {
-					w.object(func() {
-						w.field("id", p.ID)
-						w.field("type", "function")
-						w.within("function", '{', '}', func() {
-							w.field("name", p.Name)
-							w.field("arguments", p.Input)
-						})
+	})
+}
+
+// chatCalls writes the calls of tools among parts.
+func (w *requestWriter) chatCalls(parts []Part) {
+	w.within("tool_calls", '[', ']', func() {
+		for i := range parts {
+			if p := &parts[i]; p.Kind == ToolCall {
+				w.object(func() {
+					w.field("id", p.ID)
+					w.field("type", "function")
+					w.within("function", '{', '}', func() {
+						w.field("name", p.Name)
+						w.field("arguments", p.Input)
 					})
-				}
+				})
 			}
-		})
+		}
 	})
 }

@@ -11,11 +11,12 @@ const (
 	Gemini
 	Converse
 	Responses
+	Cohere
 )
 
 // String returns the word for it.
 func (n Name) String() string {
-	return [...]string{"none", "chat", "messages", "gemini", "converse", "responses"}[n]
+	return [...]string{"none", "chat", "messages", "gemini", "converse", "responses", "cohere"}[n]
 }
 
 // dialect is all that differs between them. What a dialect lacks it is not
@@ -43,7 +44,11 @@ var table = [...]dialect{
 		read: geminiFields, camel: true, turns: "contents", done: allowSome, write: writeGemini, frames: newEventStream, hear: hearGemini,
 		stream: geminiStream, whole: geminiWhole,
 	},
-	Converse:  {write: writeConverse, frames: newMessageStream, hear: hearConverse},
+	Converse: {write: writeConverse, frames: newMessageStream, hear: hearConverse},
+	Cohere: {
+		read: cohereFields, turns: "messages", done: strictTools, write: writeCohere, frames: newEventStream, hear: hearCohere,
+		stream: cohereStream, whole: cohereWhole,
+	},
 	Responses: {read: responsesFields, turns: "input", stream: responsesStream, whole: responsesWhole},
 }
 

@@ -157,7 +157,18 @@ func (g *geminiVoice) call(b []byte) []byte {
 	if cap(g.args) > keptOut {
 		g.args = nil
 	}
-	return g.chunk(b, "", w.b, "")
+	return g.chunk(b, "", oneLine(w.b), "")
+}
+
+// oneLine puts the JSON b on one line, as events need it: models write the arguments
+// of their calls as they like.
+func oneLine(b []byte) []byte {
+	for i, c := range b {
+		if c == '\n' || c == '\r' {
+			b[i] = ' '
+		}
+	}
+	return b
 }
 
 func (g *geminiVoice) failed(b []byte, f *Failure) []byte {

@@ -117,6 +117,8 @@ type reader struct {
 	called  int
 	open    []openCall
 	allowed []string
+
+	strict bool // of Cohere's chat: what all tools are
 }
 
 func (in *reader) refuse(param, format string, args ...any) {

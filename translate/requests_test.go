@@ -43,6 +43,13 @@ var requests = map[Name]string{
 		{"type":"function_call","call_id":"call_1","name":"shell","arguments":"{\"command\":[\"ls\"]}"},
 		{"type":"function_call_output","call_id":"call_1","output":"a\nb"},
 		{"type":"message","role":"user","content":[{"type":"input_text","text":"and this?"},{"type":"input_image","image_url":"data:image/jpeg;base64,aVZCT1I="}]}]}`,
+	Cohere: `{"model":"m","stream":true,"max_tokens":20000,"temperature":1,"p":0.95,"k":0,"stop_sequences":["END"],"priority":1,"safety_mode":"CONTEXTUAL","strict_tools":true,
+		"thinking":{"type":"enabled","token_budget":4000},"response_format":{"type":"json_object","json_schema":{"type":"object","properties":{"a":{"type":"integer"}}}},
+		"tools":[{"type":"function","function":{"name":"weather","description":"of a city","parameters":{"type":"object","properties":{"city":{"type":"string"}}}}},{"type":"function","function":{"name":"time","parameters":{"type":"object"}}}],
+		"messages":[{"role":"system","content":"be short"},{"role":"user","content":[{"type":"text","text":"what is this?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,aVZCT1I=","detail":"low"}}]},
+		{"role":"assistant","tool_plan":"I look","content":[{"type":"thinking","thinking":"hm"}],"tool_calls":[{"id":"a","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Paris\"}"}},{"id":"b","type":"function","function":{"name":"time","arguments":"{}"}}]},
+		{"role":"tool","tool_call_id":"a","content":[{"type":"document","document":{"id":"1","data":{"sky":"sunny"}}}]},{"role":"tool","tool_call_id":"b","content":"12"},
+		{"role":"user","content":"and \"now\"?\n"}]}`,
 	Gemini: `{"contents":[{"role":"user","parts":[{"text":"what is this?"},{"inlineData":{"mimeType":"image/png","data":"aVZCT1I_"}},{"inline_data":{"mime_type":"application/pdf","data":"JVBERg==","display_name":"a b_c.pdf"}}]},
 		{"role":"model","parts":[{"text":"h","thought":true},{"text":"m","thought":true},{"text":"","thought":true,"thoughtSignature":"YW50aHJvcGljOmMybG4="},{"functionCall":{"id":"call.1","name":"weather","args":{"city": "Paris", "n": 1.50}}},{"functionCall":{"name":"time"},"thoughtSignature":"Z29vZ2xl"}]},
 		{"role":"user","parts":[{"functionResponse":{"name":"time","response":{"hour":12}}},{"functionResponse":{"id":"call.1","name":"weather","response":{"output":"sunny"}}},{"text":"and \"now\"?\n"}]}],
@@ -58,6 +65,7 @@ var targets = []Target{
 	{Dialect: Chat, Model: "engine", Engine: true},
 	{Dialect: Messages, Model: "claude-sonnet-4-5"},
 	{Dialect: Gemini, Model: "gemini-2.5-pro", Bare: true},
+	{Dialect: Cohere, Model: "command-a-reasoning-08-2025"},
 	{Dialect: Converse, Model: "eu.anthropic.claude-sonnet-4-5-v1:0", Bare: true},
 }
 

@@ -18,6 +18,8 @@ type Reply struct {
 	Plain     bool   // the request went up as it came, and so its answer goes down
 	Prompt    int    // tokens of the prompt, as estimated
 
+	WholeCalls bool // of a chat: each call of a tool comes as one piece
+
 	Spaces []string // namespaces of the request's tools, as Request has them
 }
 

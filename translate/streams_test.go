@@ -98,6 +98,23 @@ var streams = map[Name]string{
 		[2]string{"", `{"candidates":[{"content":{"parts":[{"text":"日本 😀"}],"role":"model"},"index":0}]}`},
 		[2]string{"", `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"weather","args":{"city":"Paris"}},"thoughtSignature":"c2ln"},{"functionCall":{"name":"time","args":{}}}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":100,"candidatesTokenCount":29,"thoughtsTokenCount":11,"cachedContentTokenCount":60,"totalTokenCount":140},"responseId":"r1"}`},
 	),
+	Cohere: sseOf(
+		[2]string{"message-start", `{"id":"29f14a5a","type":"message-start","delta":{"message":{"role":"assistant","content":[],"tool_plan":"","tool_calls":[],"citations":[]}}}`},
+		[2]string{"content-start", `{"type":"content-start","index":0,"delta":{"message":{"content":{"type":"thinking","thinking":""}}}}`},
+		[2]string{"content-delta", `{"type":"content-delta","index":0,"delta":{"message":{"content":{"thinking":"let me see"}}}}`},
+		[2]string{"content-end", `{"type":"content-end","index":0}`},
+		[2]string{"tool-plan-delta", `{"type":"tool-plan-delta","delta":{"message":{"tool_plan":"Look\n\"up\" "}}}`},
+		[2]string{"tool-plan-delta", `{"type":"tool-plan-delta","delta":{"message":{"tool_plan":"日本 😀"}}}`},
+		[2]string{"tool-call-start", `{"type":"tool-call-start","index":0,"delta":{"message":{"tool_calls":{"id":"weather_a","type":"function","function":{"name":"weather","arguments":""}}}}}`},
+		[2]string{"tool-call-delta", `{"type":"tool-call-delta","index":0,"delta":{"message":{"tool_calls":{"function":{"arguments":"{\n    \"city\": \""}}}}}`},
+		[2]string{"tool-call-delta", `{"type":"tool-call-delta","index":0,"delta":{"message":{"tool_calls":{"function":{"arguments":"Paris\"}"}}}}}`},
+		[2]string{"tool-call-end", `{"type":"tool-call-end","index":0}`},
+		[2]string{"tool-call-start", `{"type":"tool-call-start","index":1,"delta":{"message":{"tool_calls":{"id":"time_b","type":"function","function":{"name":"time","arguments":""}}}}}`},
+		[2]string{"tool-call-end", `{"type":"tool-call-end","index":1}`},
+		[2]string{"citation-start", `{"type":"citation-start","index":0,"delta":{"message":{"citations":{"start":0,"end":4,"text":"Look","sources":[],"type":"TEXT_CONTENT"}}}}`},
+		[2]string{"citation-end", `{"type":"citation-end","index":0}`},
+		[2]string{"message-end", `{"type":"message-end","delta":{"finish_reason":"TOOL_CALL","usage":{"billed_units":{"input_tokens":30,"output_tokens":40},"tokens":{"input_tokens":100,"output_tokens":40.0},"cached_tokens":60}}}`},
+	),
 	Converse: awsOf(
 		[2]string{"messageStart", `{"role":"assistant"}`},
 		[2]string{"contentBlockDelta", `{"contentBlockIndex":0,"delta":{"reasoningContent":{"text":"let me see"}}}`},
@@ -116,7 +133,7 @@ var streams = map[Name]string{
 	),
 }
 
-var clients = []Name{Chat, Messages, Responses, Gemini}
+var clients = []Name{Chat, Messages, Responses, Gemini, Cohere}
 
 var reply = Reply{ID: "r9", Model: "m", Created: 1700000000, WantUsage: true, Prompt: 90}
 
@@ -262,6 +279,7 @@ func TestErrorsWithinAStream(t *testing.T) {
 		Messages: sseOf([2]string{"error", `{"type":"error","error":{"type":"overloaded_error","message":"out of memory"}}`}),
 		Gemini:   sseOf([2]string{"", `{"error":{"code":503,"message":"out of memory","status":"UNAVAILABLE"}}`}),
 		Converse: awsOf([2]string{"throttlingException", `{"message":"out of memory"}`}),
+		Cohere:   sseOf([2]string{"message-end", `{"type":"message-end","delta":{"finish_reason":"ERROR","error":"out of memory"}}`}),
 	} {
 		for _, to := range clients {
 			if got, seen := through(from, to, stream); !seen.Error || seen.Bad || !strings.Contains(got, "out of memory") {
@@ -281,7 +299,7 @@ func FuzzStream(f *testing.F) {
 		f.Add(uint8(from), uint8(3), stream, 50)
 	}
 	f.Fuzz(func(t *testing.T, from, to uint8, stream string, cut int) {
-		source, client := Name(from%4)+Chat, clients[int(to)%len(clients)]
+		source, client := []Name{Chat, Messages, Gemini, Converse, Cohere}[from%5], clients[int(to)%len(clients)]
 		want, seen := through(source, client, stream)
 		if cut < 0 || cut > len(stream) {
 			cut = len(stream) / 2

@@ -65,6 +65,7 @@ func pairsGateway(t *testing.T, fakes string) string {
 		{"bedrock", "/bedrock", "bedrock", "us.anthropic.claude-sonnet-4-5-v1:0"},
 		{"claude-5", "/anthropic/v1", "anthropic", "claude-opus-5"},
 		{"engine", "/engine/v1", "vllm", "llama"},
+		{"cohere", "/cohere/v2", "cohere", "command-a"},
 	} {
 		fmt.Fprintf(&backends, "  - { name: %s, url: %s%s, kind: %s, api_key: k, models: separate, health_url: off }\n", b.name, fakes, b.path, b.kind)
 		fmt.Fprintf(&backends, "  - { name: %s-lenient, url: %s%s, kind: %s, api_key: l, models: separate, health_url: off, drop_params: true }\n",
@@ -140,7 +141,7 @@ func TestPairs(t *testing.T) {
 }
 
 // sides are the dialects of clients, as the suites call them.
-var sides = []string{"chat", "messages", "responses", "generate", "groq", "mistral"}
+var sides = []string{"chat", "messages", "responses", "generate", "groq", "mistral", "cohere"}
 
 // pairsFile has what became of the last run, for docs/COMPAT.md.
 var pairsFile = filepath.Join("testdata", "pairs.json")

@@ -14,6 +14,7 @@ const (
 	Speech                       // sound, or typed events up to speech.audio.done
 	Images                       // typed events; one or several are completed
 	Generate                     // Google's: chunks with candidates, as events or as one array
+	CohereChat                   // Cohere's: typed events up to message-end
 )
 
 // Chunks reports whether answers are made of choices, which are asked for their

@@ -67,6 +67,7 @@ const (
 	OpenAI API = 1 << iota
 	Anthropic
 	Google
+	Cohere
 	Foreign // of a dialect that no endpoint has: what goes there was translated
 )
 
@@ -90,7 +91,7 @@ var table = []*Endpoint{
 	{Path: modelStep + "countTokens", Dialect: Documents, Counts: true, Quick: true, APIs: Google},
 
 	{Path: "/embeddings", Dialect: Documents, Quick: true, Deployed: true, Pasted: true},
-	{Path: "/rerank", Dialect: Documents, Quick: true},
+	{Path: "/rerank", Dialect: Documents, Quick: true, APIs: OpenAI | Cohere},
 	{Path: "/moderations", Dialect: Documents, Quick: true, Default: "omni-moderation-latest"},
 	{Path: "/images/generations", Dialect: Images, Events: true, Deployed: true, Default: "dall-e-2"},
 	{Path: "/images/edits", Dialect: Images, Events: true, Form: true, Deployed: true, Default: "dall-e-2"},
@@ -107,8 +108,9 @@ var table = []*Endpoint{
 	{Path: "/score", Root: true, Dialect: Documents, Quick: true},
 	{Path: "/classify", Root: true, Dialect: Documents, Quick: true},
 	{Path: "/pooling", Root: true, Dialect: Documents, Quick: true},
-	{Path: "/v2/rerank", Root: true, Dialect: Documents, Quick: true},
-	{Path: "/v2/embed", Root: true, Dialect: Documents, Quick: true},
+	{Path: "/v2/chat", Root: true, Dialect: CohereChat, Decodes: true, APIs: Cohere},
+	{Path: "/v2/rerank", Root: true, Dialect: Documents, Quick: true, APIs: OpenAI | Cohere},
+	{Path: "/v2/embed", Root: true, Dialect: Documents, Quick: true, APIs: OpenAI | Cohere},
 
 	// What a client does with an answer that a backend keeps.
 	{Path: "/responses/{id}", Methods: []string{http.MethodGet, http.MethodDelete}, Stored: true, Quick: true},

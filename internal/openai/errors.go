@@ -63,3 +63,12 @@ func messagesErrorType(status int) string {
 	}
 	return "api_error"
 }
+
+// CohereErrorBody is ErrorBody for the endpoint that speaks Cohere's dialect:
+// {"id","message"}, and the members of OpenAI's.
+func CohereErrorBody(message, typ, param, code, requestID string) []byte {
+	inner := ErrorBody(message, typ, param, code)
+	b := appendString([]byte(`{"id":`), requestID)
+	b = appendString(append(b, `,"message":`...), message)
+	return append(append(b, ','), inner[1:]...)
+}

@@ -15,6 +15,7 @@ const (
 	OpenAI    Dialect = ""          // chat completions, completions, responses: whatever the client asked for
 	Anthropic Dialect = "anthropic" // Messages
 	Gemini    Dialect = "gemini"    // generateContent
+	Cohere    Dialect = "cohere"    // its chat
 	Converse  Dialect = "converse"  // Bedrock's; its streams are AWS event streams, not lines
 )
 

@@ -218,6 +218,9 @@ var table = []*Kind{
 	{
 		Word: "cohere", Name: "Cohere", Home: "https://api.cohere.ai/compatibility/v1", Above: "/compatibility",
 		Paths: map[string]string{"/rerank": "/v2/rerank", "/models": "/v1/models"},
+		Layers: []Layer{{End: "/v2", Kind: Kind{
+			API: endpoint.Cohere, Forms: []Form{{Dialect: Cohere}}, Usage: Usage{Unasked: true}, Paths: map[string]string{"/models": "/v1/models"},
+		}}},
 	},
 	{Word: "groq", Name: "Groq", Home: "https://api.groq.com/openai/v1", Limits: openAILimits},
 	{Word: "together", Name: "Together", Home: "https://api.together.xyz/v1", Limits: plainLimits},

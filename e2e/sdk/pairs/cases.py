@@ -28,7 +28,7 @@ def chats(n):
     for i in range(n):
         m+= [{"role":"assistant","content":f"step {i}","tool_calls":[{"id":f"c{i}","type":"function","function":{"name":"weather","arguments":'{"city":"%d"}'%i}}]},{"role":"tool","tool_call_id":f"c{i}","content":f"result {i}"}]
     return m+[{"role":"user","content":"hi"}]
-A,G,B,E,A5="anthropic","gemini","bedrock","engine","claude-5"
+A,G,B,E,A5,C="anthropic","gemini","bedrock","engine","claude-5","cohere"
 chat=[
  c("text",{"messages":u("hi")},{A:{"messages.0.content.0.text":"hi","model":"claude-sonnet-4-5"},A5:{"model":"claude-opus-5"},G:{"contents.0.parts.0.text":"hi","contents.0.role":"user"},B:{"messages.0.content.0.text":"hi"}},{"choices.0.message.content":H,"choices.0.finish_reason":"stop","choices.0.message.role":"assistant"}),
  c("usage",{"messages":u("hi")},None,{"usage.prompt_tokens":25,"usage.completion_tokens":9,"usage.total_tokens":34,"usage.prompt_tokens_details.cached_tokens":5}),
@@ -248,5 +248,51 @@ generate=[
  c("no filter",{"contents":g("hi"),**cfg(safetySettings=[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}])},{E:{"safetySettings":None}}),
  c("a filter",{"contents":g("hi"),**cfg(safetySettings=[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_LOW_AND_ABOVE"}])},None,None,{E:"safetySettings",A:"safetySettings",B:"safetySettings"}),
 ]
-out={"chat":{"body":{},"cases":chat},"messages":{"body":{"max_tokens":9000},"cases":messages},"responses":{"body":{},"cases":responses},"generate":{"body":{},"cases":generate}}
+# ---- Cohere's chat: what its SDK has, with its own names
+hw=[{"type":"function","function":{"name":"weather","description":"d","parameters":W}},{"type":"function","function":{"name":"time","parameters":{"type":"object","properties":{}}}}]
+hloop=[{"role":"user","content":"x"},{"role":"assistant","tool_plan":"I look.","tool_calls":[{"id":"a","type":"function","function":{"name":"weather","arguments":'{"city":"Paris","n":1.50}'}},{"id":"b","type":"function","function":{"name":"time","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"sunny"},{"role":"tool","tool_call_id":"b","content":[{"type":"document","document":{"id":"1","data":{"hour":"12"}}}]},{"role":"user","content":"hi"}]
+def hchats(n):
+    m=[{"role":"user","content":"begin"}]
+    for i in range(n):
+        m+=[{"role":"assistant","tool_plan":f"step {i}","tool_calls":[{"id":f"c{i}","type":"function","function":{"name":"weather","arguments":'{"city":"%d"}'%i}}]},{"role":"tool","tool_call_id":f"c{i}","content":f"result {i}"}]
+    return m+[{"role":"user","content":"hi"}]
+M0="message.content.0"
+cohere=[
+ c("text",{"messages":u("hi")},{E:{"messages.0.content":"hi","model":"llama"},A:{"messages.0.content.0.text":"hi"},G:{"contents.0.parts.0.text":"hi"},B:{"messages.0.content.0.text":"hi"},C:{"messages.0.content":"hi","model":"command-a"}},{M0+".type":"text",M0+".text":H,"message.role":"assistant","finish_reason":"COMPLETE"}),
+ c("usage",{"messages":u("hi")},None,{"usage.tokens.input_tokens":25,"usage.tokens.output_tokens":9,"usage.cached_tokens":5}),
+ c("big",{"messages":u("big")},None,{M0+".text":"".join(f"word{i} " for i in range(300))}),
+ c("empty",{"messages":u("empty")},None,{"finish_reason":"COMPLETE"}),
+ c("system",{"messages":[{"role":"system","content":"be short"}]+u("hi")},{E:{"messages.0":{"role":"system","content":"be short"}},A:{"system.0.text":"be short"},G:{"systemInstruction.parts.0.text":"be short"},B:{"system.0.text":"be short"},C:{"messages.0.role":"system"}}),
+ c("parts",{"messages":u([{"type":"text","text":"a"},{"type":"text","text":"hi"}])},{A:{"messages.0.content.#":2},G:{"contents.0.parts.#":2}}),
+ c("turns",{"messages":u("one")+[{"role":"assistant","content":"two"}]+u("hi")},{E:{"messages.1.content":"two"},A:{"messages.1.role":"assistant"},G:{"contents.1.role":"model"},B:{"messages.1.content.0.text":"two"}}),
+ c("unicode",{"messages":u("日本語 \u2028 \"q\" \\ 😀 \u0001")+[{"role":"assistant","content":"ok"}]+u("hi")},{E:{"messages.0.content":"日本語 \u2028 \"q\" \\ 😀 \u0001"}}),
+ c("limit",{"messages":u("long"),"max_tokens":77},{E:{"max_tokens":77},A:{"max_tokens":77},G:{"generationConfig.maxOutputTokens":77},B:{"inferenceConfig.maxTokens":77},C:{"max_tokens":77}},{"finish_reason":"MAX_TOKENS"}),
+ c("sampling",{"messages":u("hi"),"temperature":0.25,"p":0.875},{E:{"temperature":0.25,"top_p":0.875},A:{"temperature":0.25,"top_p":0.875},A5:{"temperature":None},G:{"generationConfig.topP":0.875},B:{"inferenceConfig.topP":0.875},C:{"p":0.875}},None,{A5:"temperature, p"}),
+ c("top k",{"messages":u("hi"),"k":5},{E:{"top_k":5},A:{"top_k":5},A5:{"top_k":None},G:{"generationConfig.topK":5},B:{"additionalModelRequestFields.top_k":5}},None,{A5:"k"}),
+ c("no top k",{"messages":u("hi"),"k":0},{E:{"top_k":None},A:{"top_k":None}}),
+ c("seed",{"messages":u("hi"),"seed":7},{E:{"seed":7},G:{"generationConfig.seed":7}},None,{A:"seed",B:"seed"}),
+ c("penalties",{"messages":u("hi"),"frequency_penalty":0.5,"presence_penalty":0.25},{E:{"frequency_penalty":0.5,"presence_penalty":0.25},G:{"generationConfig.frequencyPenalty":0.5}},None,{A:"frequency_penalty, presence_penalty",B:"frequency_penalty, presence_penalty"}),
+ c("stops",{"messages":u("sequence"),"stop_sequences":["END","B"]},{E:{"stop":["END","B"]},A:{"stop_sequences":["END","B"]},G:{"generationConfig.stopSequences":["END","B"]}},{},None),
+ c("refusal",{"messages":u("refuse")},None,{M0+".text":H}),
+ c("image",{"messages":u([{"type":"image_url","image_url":{"url":URL}},{"type":"text","text":"hi"}])},{E:{"messages.0.content.0.image_url.url":URL},A:{"messages.0.content.0.source.media_type":"image/png"},G:{"contents.0.parts.0.inlineData.mimeType":"image/png"},B:{"messages.0.content.0.image.format":"png"}}),
+ c("image by address",{"messages":u([{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},{"type":"text","text":"hi"}])},{E:{"messages.0.content.0.image_url.url":"https://example.com/a.png"},A:{"messages.0.content.0.source.url":"https://example.com/a.png"}},None,{B:"messages[0].content[0]"}),
+ c("a call",{"messages":u("call"),"tools":hw},{E:{"tools.#":2,"tools.0.function.parameters":W},A:{"tools.0.input_schema":W},G:{"tools.0.functionDeclarations.0.name":"weather"},B:{"toolConfig.tools.#":2}},{"message.tool_calls.0.function.name":"weather","message.tool_calls.0.function.arguments":{"JSON":{"city":"Paris","n":1.5}},"finish_reason":"TOOL_CALL"}),
+ c("parallel calls",{"messages":u("four calls"),"tools":hw},None,{"message.tool_calls.#":4,"message.tool_calls.3.function.arguments":{"JSON":{"city":"東京"}}}),
+ c("two calls",{"messages":u("calls"),"tools":hw},None,{"message.tool_calls.1.function.name":"time"}),
+ c("deep call",{"messages":u("deep call"),"tools":hw},None,{"message.tool_calls.0.function.arguments":{"JSON":{"a":{"b":[1,2.5,None,True,{"c":"\"\\ü"}]},"big":12345678901234567890}}}),
+ c("any tool",{"messages":u("call"),"tools":hw,"tool_choice":"REQUIRED"},{E:{"tool_choice":"required"},A:{"tool_choice.type":"any"},G:{"toolConfig.functionCallingConfig.mode":"ANY"},B:{"toolConfig.toolChoice":{"any":{}}}}),
+ c("no tool",{"messages":u("hi"),"tools":hw,"tool_choice":"NONE"},{E:{"tool_choice":"none"},A:{"tool_choice.type":"none"},G:{"toolConfig.functionCallingConfig.mode":"NONE"}}),
+ c("results",{"messages":hloop,"tools":hw},{E:{"messages.1.content":"I look.","messages.1.tool_calls.0.function.arguments":{"JSON":{"city":"Paris","n":1.5}},"messages.2.content":"sunny","messages.3.content":{"JSON":{"hour":"12"}}},A:{"messages.2.content.0.content.0.text":"sunny"},C:{"messages.1.tool_plan":"I look."}}),
+ c("long loop",{"messages":hchats(40),"tools":hw},{E:{"messages.#":82},A:{"messages.#":81},G:{"contents.#":81},B:{"messages.#":81}}),
+ c("strict tools",{"messages":u("call"),"tools":hw,"strict_tools":True},{E:{"tools.0.function.strict":True},C:{"strict_tools":True}}),
+ c("schema",{"messages":u("json"),"response_format":{"type":"json_object","json_schema":SCHEMA}},{E:{"response_format.json_schema.schema":SCHEMA},A:{"output_config.format.schema":SCHEMA},G:{"generationConfig.responseJsonSchema":SCHEMA},C:{"response_format.json_schema":SCHEMA}},{M0+".text":'{"a":1}'}),
+ c("json",{"messages":u("json"),"response_format":{"type":"json_object"}},{E:{"response_format.type":"json_object"},G:{"generationConfig.responseMimeType":"application/json"}},None,{A:"response_format",B:"response_format"}),
+ c("thinking",{"messages":u("think"),"thinking":{"type":"enabled","token_budget":2000}},{E:{"reasoning_effort":"low"},A:{"thinking.budget_tokens":2000},A5:{"thinking.type":"adaptive"},G:{"generationConfig.thinkingConfig.thinkingBudget":2000},B:{"additionalModelRequestFields.thinking.budget_tokens":2000}},{M0+".type":"thinking",M0+".thinking":"let me see\n…","message.content.1.text":H}),
+ c("thinking, then a call",{"messages":u("think call"),"tools":hw,"thinking":{"type":"enabled"}},None,{M0+".thinking":"a tool, then","message.tool_calls.0.function.name":"weather"}),
+ c("no thinking",{"messages":u("hi"),"thinking":{"type":"disabled"}},{E:{"reasoning_effort":None},A:{"thinking":None},A5:{"thinking.type":"disabled"}}),
+ c("documents",{"messages":u("hi"),"documents":[{"id":"1","data":{"text":"of the sky"}}]},None,None,{E:"documents",A:"documents",G:"documents",B:"documents"}),
+ c("a strict safety mode",{"messages":u("hi"),"safety_mode":"STRICT"},None,None,{E:"safety_mode",A:"safety_mode",G:"safety_mode",B:"safety_mode"}),
+ c("what changes nothing",{"messages":u("hi"),"priority":3,"safety_mode":"CONTEXTUAL"},{E:{"priority":None,"safety_mode":None}}),
+]
+out={"cohere":{"body":{},"cases":cohere},"chat":{"body":{},"cases":chat},"messages":{"body":{"max_tokens":9000},"cases":messages},"responses":{"body":{},"cases":responses},"generate":{"body":{},"cases":generate}}
 print(json.dumps(out))

@@ -136,6 +136,7 @@ class Handler(BaseHTTPRequestHandler):
             "/anthropic": {"type": "error", "error": {"type": "some_error", "message": message}, "request_id": "req_1"},
             "/gemini": {"error": {"code": status, "message": message, "status": "SOME_STATUS"}},
             "/bedrock": {"message": message},
+            "/cohere": {"id": "e1", "message": message},
             "/engine": {"error": {"message": message, "type": "some_error", "param": None, "code": None}},
         }[prefix]
         if prefix == "/bedrock":
@@ -360,6 +361,64 @@ def bedrock(self, path, body, words):
     self.end()
 
 
+# Cohere.
+
+
+def cohere(self, path, body, words):
+    if path != "/cohere/v2/chat":
+        return self.document({"message": "not found"}, 404)
+    blocks, why = scene(words)
+    reason = {"tool": "TOOL_CALL", "length": "MAX_TOKENS", "filter": "ERROR_TOXIC", "sequence": "STOP_SEQUENCE"}.get(why, "COMPLETE")
+    usage = {"billed_units": {"input_tokens": 20, "output_tokens": 9}, "tokens": {"input_tokens": 25.0, "output_tokens": 9.0}, "cached_tokens": 5}
+    calls = any(b[0] == "tool" for b in blocks)
+    if not body.get("stream"):
+        message = {"role": "assistant", "content": []}
+        for i, b in enumerate(blocks):
+            if b[0] == "tool":
+                message.setdefault("tool_calls", []).append({"id": f"call_{i}", "type": "function", "function": {"name": b[1], "arguments": b[2]}})
+            elif b[0] == "think":
+                message["content"].append({"type": "thinking", "thinking": b[1]})
+            elif calls:
+                message["tool_plan"] = b[1]
+            else:
+                message["content"].append({"type": "text", "text": b[1]})
+        return self.document({"id": "c-1", "finish_reason": reason, "message": message, "usage": usage})
+
+    def event(kind, index=None, **message):
+        self.event({"type": kind, **({} if index is None else {"index": index}), **({"delta": {"message": message}} if message else {})}, kind)
+
+    self.begin("text/event-stream; charset=utf-8")
+    start = {"role": "assistant", "content": [], "tool_plan": "", "tool_calls": [], "citations": []}
+    self.event({"id": "c-1", "type": "message-start", "delta": {"message": start}}, "message-start")
+    if words == "overload":
+        self.event({"type": "message-end", "delta": {"error": "Overloaded", "finish_reason": "ERROR"}}, "message-end")
+        return self.end()
+    said = called = 0
+    for i, b in enumerate(blocks):
+        if b[0] == "tool":
+            event("tool-call-start", called, tool_calls={"id": f"call_{i}", "type": "function", "function": {"name": b[1], "arguments": ""}})
+            for piece in pieces(b[2]):
+                event("tool-call-delta", called, tool_calls={"function": {"arguments": piece}})
+            event("tool-call-end", called)
+            called += 1
+            continue
+        if b[0] == "text" and calls:
+            for piece in pieces(b[1]):
+                event("tool-plan-delta", tool_plan=piece)
+            continue
+        key = "text" if b[0] == "text" else "thinking"
+        event("content-start", said, content={"type": key, key: ""})
+        for piece in pieces(b[1]):
+            event("content-delta", said, content={key: piece})
+        if words == "hang":
+            return self.hang()
+        event("content-end", said)
+        said += 1
+    self.event({"type": "message-end", "delta": {"finish_reason": reason, "usage": usage}}, "message-end")
+    self.event("[DONE]")
+    self.end()
+
+
 # An engine.
 
 
@@ -431,6 +490,7 @@ APIS = {
         lambda body: last_words(body["messages"], of_content),
         bedrock,
     ),
+    "/cohere": (lambda self, path, body: schema.cohere_wrong(body), lambda body: last_words(body["messages"], of_content), cohere),
     "/engine": (
         lambda self, path, body: schema.chat_wrong(body) if path.endswith("/chat/completions") else None,
         lambda body: last_words(body["messages"], of_content) if "messages" in body else "",

@@ -12,8 +12,10 @@ import urllib.request
 from importlib.metadata import version
 
 import anthropic
+import cohere
 import groq
 import openai
+from cohere.core.api_error import ApiError as CohereError
 from google import genai
 from google.genai import errors as google_errors
 from mistralai.client import Mistral
@@ -55,7 +57,7 @@ def differ(what, value, want, model):
 
 class Chat:
     client, package, words = "openai (Python)", "openai", staticmethod(lambda text: {"messages": [{"role": "user", "content": text}]})
-    targets = ("anthropic", "claude-5", "gemini", "bedrock")
+    targets = ("anthropic", "claude-5", "gemini", "bedrock", "cohere")
     api = staticmethod(lambda: openai.OpenAI(base_url=PACER + "/v1", api_key="x", max_retries=0))
     refusals, status_errors, api_errors = openai.BadRequestError, openai.APIStatusError, openai.APIError
 
@@ -106,7 +108,7 @@ class Chat:
 
 
 class Messages(Chat):
-    client, package, targets = "anthropic (Python)", "anthropic", ("engine", "gemini", "bedrock")
+    client, package, targets = "anthropic (Python)", "anthropic", ("engine", "gemini", "bedrock", "cohere")
     words = staticmethod(lambda text: {"max_tokens": 100, "messages": [{"role": "user", "content": text}]})
     api = staticmethod(lambda: anthropic.Anthropic(base_url=PACER, api_key="x", max_retries=0))
     refusals, status_errors, api_errors = anthropic.BadRequestError, anthropic.APIStatusError, anthropic.APIError
@@ -133,7 +135,7 @@ class Messages(Chat):
 
 
 class Responses(Chat):
-    client, targets = "openai (Python), responses", ("engine", "anthropic", "gemini", "bedrock")
+    client, targets = "openai (Python), responses", ("engine", "anthropic", "gemini", "bedrock", "cohere")
     words = staticmethod(lambda text: {"input": text})
 
     @staticmethod
@@ -181,7 +183,7 @@ def folded(chunks):
 
 
 class Generate(Chat):
-    client, package, targets = "google-genai (Python)", "google-genai", ("engine", "anthropic", "claude-5", "bedrock", "gemini")
+    client, package, targets = "google-genai (Python)", "google-genai", ("engine", "anthropic", "claude-5", "bedrock", "cohere", "gemini")
     words = staticmethod(lambda text: {"contents": text})
     api = staticmethod(lambda: genai.Client(api_key="x", http_options={"base_url": PACER}))
     refusals = google_errors.ClientError
@@ -328,6 +330,74 @@ class MistralChat(Chat):
         return iter(stream), stream.response.close
 
 
+class CohereChat(Chat):
+    client, package, targets = "cohere (Python)", "cohere", ("engine", "anthropic", "claude-5", "gemini", "bedrock", "cohere")
+    api = staticmethod(lambda: cohere.ClientV2(base_url=PACER, api_key="x"))
+    refusals = status_errors = api_errors = CohereError
+
+    @staticmethod
+    def create(api, body):
+        # It tries again by itself, which would hide what is tested.
+        return api.with_raw_response.chat(**body, request_options={"max_retries": 0})
+
+    @staticmethod
+    def read(raw):
+        return raw.data.model_dump(mode="json"), raw.headers.get("x-pacer-dropped")
+
+    @staticmethod
+    def stream(api, body):
+        return folded_cohere([e.model_dump(mode="json") for e in api.chat_stream(**body, request_options={"max_retries": 0})])
+
+    @staticmethod
+    def pieces(api, body):
+        stream = api.chat_stream(**body)
+        return told_errors(stream), stream.close
+
+    @staticmethod
+    def param(err):
+        return err.body["error"].get("param")
+
+
+def told_errors(events):
+    """Of an error within a stream Cohere's SDK makes an event like others."""
+    for event in events:
+        if event.type == "message-end" and event.delta.error:
+            raise CohereError(body=event.delta.error)
+        yield event
+
+
+def folded_cohere(events):
+    """One answer of Cohere's chat from its events."""
+    message, out, ended = {"role": None, "content": [], "tool_calls": []}, {}, []
+    for e in events:
+        said = ((e.get("delta") or {}).get("message")) or {}
+        match e["type"]:
+            case "message-start":
+                out["id"], message["role"] = e["id"], said["role"]
+            case "content-start":
+                if e["index"] != len(message["content"]):
+                    raise AssertionError(f"content {e['index']} begins after {len(message['content'])}")
+                message["content"].append({k: v for k, v in said["content"].items() if v is not None})
+            case "content-delta":
+                for name in ("text", "thinking"):
+                    if said["content"].get(name):
+                        message["content"][e["index"]][name] += said["content"][name]
+            case "tool-call-start":
+                call = said["tool_calls"]
+                if e["index"] != len(message["tool_calls"]) or call["type"] != "function":
+                    raise AssertionError(f"call {e['index']} begins after {len(message['tool_calls'])}")
+                message["tool_calls"].append({"id": call["id"], "function": dict(call["function"])})
+            case "tool-call-delta":
+                message["tool_calls"][e["index"]]["function"]["arguments"] += said["tool_calls"]["function"]["arguments"]
+            case "content-end" | "tool-call-end":
+                ended.append(e["index"])
+            case "message-end":
+                out.update({k: v for k, v in e["delta"].items() if v is not None})
+    if len(ended) != len(message["content"]) + len(message["tool_calls"]):
+        raise AssertionError(f"{len(ended)} blocks ended")
+    return {**out, "message": message}
+
+
 class Pair:
     def __init__(self, side, name, target):
         self.side, self.name, self.target = side, name, target
@@ -436,7 +506,7 @@ class Pair:
 def main():
     with open(sys.argv[1]) as file:
         cases = json.load(file)
-    for side, name in ((Chat, "chat"), (Messages, "messages"), (Responses, "responses"), (Generate, "generate"), (Groq, "groq"), (MistralChat, "mistral")):
+    for side, name in ((Chat, "chat"), (Messages, "messages"), (Responses, "responses"), (Generate, "generate"), (Groq, "groq"), (MistralChat, "mistral"), (CohereChat, "cohere")):
         if name != sys.argv[2]:
             continue
         for target in side.targets:

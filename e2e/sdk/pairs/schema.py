@@ -7,13 +7,16 @@ import collections.abc
 import types
 import typing
 
+import inspect
+
 import botocore.session
 import botocore.validate
 import typing_extensions
+import cohere
 from anthropic.types import message_count_tokens_params, message_create_params
 from google.genai import types as gemini
 from openai.types.chat import completion_create_params
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 
 WRAPPERS = (typing.Required, typing.NotRequired, typing.Annotated, typing_extensions.Required, typing_extensions.NotRequired, typing_extensions.Annotated)
@@ -42,6 +45,8 @@ def typed(value, hint, path=""):
         if not isinstance(value, dict):
             return f"{path}: {value!r} is no object"
         return first(typed(item, args[1], f"{path}.{name}") for name, item in value.items())
+    if isinstance(hint, type) and issubclass(hint, BaseModel) and hint.__module__.startswith("cohere."):
+        return typed_model(value, hint, path)
     if typing_extensions.is_typeddict(hint):
         return typed_dict(value, hint, path)
     if hint is float:
@@ -65,6 +70,20 @@ def typed_dict(value, hint, path):
         if wire_name(name, hints[name]) not in value:
             return f"{path}.{name} is missing"
     return first(typed(value[wire], h, f"{path}.{wire}") for wire, (_, h) in names.items() if wire in value)
+
+
+def typed_model(value, model, path):
+    """As typed_dict, for a class of pydantic that takes whatever it is given."""
+    if not isinstance(value, dict):
+        return f"{path}: {value!r} is no {model.__name__}"
+    hints = typing_extensions.get_type_hints(model, include_extras=True)
+    for name in value:
+        if name not in model.model_fields:
+            return f"{path}.{name} is unknown to {model.__name__}"
+    for name, field in model.model_fields.items():
+        if field.is_required() and name not in value:
+            return f"{path}.{name} is missing"
+    return first(typed(item, hints[name], f"{path}.{name}") for name, item in value.items())
 
 
 def open_ended(hint):
@@ -275,4 +294,35 @@ def chat_wrong(body):
             open_calls = [c["id"] for c in message.get("tool_calls") or []]
     if "top_logprobs" in body and not body.get("logprobs"):
         return "top_logprobs without logprobs"
+    return None
+
+
+COHERE = typing.get_type_hints(cohere.ClientV2.chat)
+
+
+def cohere_wrong(body):
+    for name, value in body.items():
+        if name == "stream" and type(value) is bool:
+            continue
+        if name not in COHERE or name in ("return", "request_options"):
+            return f"{name} is unknown"
+        wrong = typed(value, COHERE[name], name)
+        if wrong:
+            return wrong
+    open_calls = []
+    for message in body["messages"]:
+        if message["role"] == "tool":
+            if message["tool_call_id"] not in open_calls:
+                return "a result of no call"
+            open_calls.remove(message["tool_call_id"])
+        elif open_calls:
+            return "a call without a result"
+        if message["role"] == "assistant":
+            open_calls = [c["id"] for c in message.get("tool_calls") or []]
+    if body.get("response_format", {}).get("type") == "text" and "json_schema" in body["response_format"]:
+        return "a schema of text"
+    if "tool_choice" in body and not body.get("tools"):
+        return "a choice of no tools"
+    if body.get("thinking", {}).get("token_budget", 1) < 1:
+        return "token_budget"
     return None
