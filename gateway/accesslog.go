@@ -54,7 +54,7 @@ func (s *settlement) writeLog(e telemetry.Exchange) {
 		attrs = append(attrs, slog.Float64("tokens", e.OutputTokens), slog.String("source", e.Source))
 	}
 	if s.t != nil {
-		attrs = s.logPlace(s.t.logAnswer(attrs, e))
+		attrs = s.logPlace(s.logAnswer(attrs, e))
 	}
 	if s.err != nil {
 		attrs = append(attrs, slog.String("error", s.err.Error()))
@@ -67,8 +67,8 @@ func milliseconds(d time.Duration) float64 {
 }
 
 // logAnswer adds what is known of the answer's tokens.
-func (t *attempt) logAnswer(attrs []slog.Attr, e telemetry.Exchange) []slog.Attr {
-	m := &t.measured
+func (s *settlement) logAnswer(attrs []slog.Attr, e telemetry.Exchange) []slog.Attr {
+	t, m := s.t, &s.t.measured
 	if hidden := e.OutputTokens - t.up.onward.summary(t).Tokens; hidden > 0 {
 		attrs = append(attrs, slog.Float64("hidden_tokens", hidden))
 	}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
-	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/internal/tracing"
 	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
@@ -28,10 +27,7 @@ const (
 // learns of its answer.
 type attempt struct {
 	*order
-	backend   *backend // nil = the configuration changed twice since the decision
-	target    router.Target
-	decision  router.Decision // why it goes there, and its lease
-	lastError *lastError      // of the target; nil = it is no longer configured
+	place
 
 	failover   bool // after another one, or beside it
 	phase      phase
@@ -49,24 +45,16 @@ type attempt struct {
 
 // newAttempt is an attempt that has the lease of d, and nothing else yet.
 func (x *exchange) newAttempt(d router.Decision) *attempt {
-	target := d.Lease.Target()
-	b := x.g.incarnation(x.plan, d.Lease)
 	t := &attempt{
-		order: &x.order, backend: b, target: target, decision: d, lastError: x.plan.lastErrors[target],
+		order: &x.order, place: x.plan.placeOf(d, x.g.incarnation(x.plan, d.Lease)),
 		failover: x.placement.req.Again, free: true, verdict: func(error) {},
-		up: roundTrip{backend: b, order: &x.order, onward: &x.onward, model: config.Expand(target.Model, x.route.name, x.request.parsed.Model)},
 	}
+	t.up = roundTrip{order: &x.order, place: &t.place, onward: &x.onward, model: config.Expand(t.target.Model, x.route.name, x.request.parsed.Model)}
 	if x.attempt != nil {
 		t.sentBefore = x.attempt.sentAt()
 	}
 	return t
 }
-
-// name is that of the backend.
-func (t *attempt) name() string { return t.target.Backend }
-
-// lease is the place at the backend.
-func (t *attempt) lease() *router.Lease { return t.decision.Lease }
 
 // good notes that the attempt gets a good answer.
 func (t *attempt) good() {
@@ -76,33 +64,6 @@ func (t *attempt) good() {
 	if t.lastError != nil && t.lastError.clear() {
 		t.g.log.Info("the backend takes requests again", "backend", t.target.Backend, "model", t.target.Model)
 	}
-}
-
-// noteError notes that the attempt failed, and in what words.
-func (t *attempt) noteError(message string) {
-	if t.lastError == nil {
-		return
-	}
-	status := t.up.status()
-	if status < 300 {
-		status = 0
-	}
-	t.lastError.note(time.Now(), status, message)
-}
-
-// fails is an error before the first byte, for which the client is answered
-// status.
-func (t *attempt) fails(status int, problem string, err error) *upstreamError {
-	return &upstreamError{backend: t.name(), status: status, problem: problem, err: err}
-}
-
-// failsSaying is a failure that the backend itself reported, in the words of
-// says.
-func (t *attempt) failsSaying(status int, problem string, says openai.Failure) error {
-	e := t.fails(status, problem, nil)
-	e.says = says
-	e.retry = t.up.retryHeaders()
-	return e
 }
 
 // giveBack gives the place back, and wakes those whom that lets go. Calls after

@@ -97,7 +97,7 @@ func (t *attempt) spend(now time.Time, cost usage.Money) {
 	if m.hasUsage {
 		s.Cached, s.Reasoning = int64(m.usage.CachedTokens), int64(m.usage.ReasoningTokens)
 	}
-	of := usage.Of{Key: t.tenant.name, Route: t.route.name, Backend: t.name(), Model: t.upModel(), Tags: t.bill.tags}
+	of := usage.Of{Key: t.tenant.name, Route: t.route.name, Backend: t.name(), Model: t.up.upModel(), Tags: t.bill.tags}
 	if t.tenant.conf != nil {
 		of.Team = t.tenant.conf.Team
 	}
@@ -113,10 +113,10 @@ func (t *attempt) spend(now time.Time, cost usage.Money) {
 }
 
 // upModel is the model that the backend was asked for.
-func (t *attempt) upModel() string {
-	model := t.target.Model
+func (u *roundTrip) upModel() string {
+	model := u.target.Model
 	if model == "" {
-		model = t.request.parsed.Model
+		model = u.request.parsed.Model
 	}
 	return model[:min(len(model), 256)]
 }
@@ -128,7 +128,7 @@ func (t *attempt) cost(s usage.Tokens, end time.Time) usage.Money {
 	if b == nil {
 		return 0
 	}
-	if p, ok := t.plan.conf.PriceOf(b.conf, t.upModel()); ok {
+	if p, ok := t.plan.conf.PriceOf(b.conf, t.up.upModel()); ok {
 		return usage.Price(p).Of(s)
 	}
 	if t.g.usage == nil {

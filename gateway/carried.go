@@ -71,13 +71,12 @@ func (x *exchange) turned() {
 func (x *exchange) moveTo(t *attempt, d router.Decision, b *backend, now time.Time) {
 	d.Spilled = t.decision.Spilled
 	t.verdict(errUnreached)
-	t.noteError("the backend could not be reached")
+	t.up.noteError("the backend could not be reached")
 	x.followMove(t)
 	x.g.log.Warn("another backend answered than was chosen", "request", requestID(x.request.http.Context()), "failed", t.name(), "backend", b.conf.Name)
 	t.giveBack(now, 0)
 	t.measured.waits.Over()
-	t.backend, t.target, t.decision = b, d.Lease.Target(), d
-	t.up.backend, t.lastError = b, x.plan.lastErrors[t.target]
+	t.place = x.plan.placeOf(d, b)
 	t.verdict, t.failover = func(error) {}, true
 	if verdict, ok := b.Begin(); ok {
 		t.verdict = verdict

@@ -34,15 +34,13 @@ func (t *attempt) keepText() {
 }
 
 // guess gives an answer whose tokens neither its backend nor its chunks tell as
-// many as its bytes say, and reports whether a tokenizer could tell better: its
-// target's own ratio of bytes to tokens is not known.
-func (t *attempt) guess() (uncounted bool) {
-	m := &t.measured
+// many as its bytes say, at perToken bytes each. It reports whether a tokenizer
+// could tell better, since perToken is NaN: what its target's tokens hold is not known.
+func (m *measurement) guess(perToken float64) (uncounted bool) {
 	isCounted := m.stream != nil && m.summary.Source != profiles.SourceEstimate
-	if m.hasUsage || isCounted || m.text == 0 || !t.request.end.Decodes {
+	if m.hasUsage || isCounted || m.text == 0 {
 		return false
 	}
-	perToken := t.plan.texts[t.target].bytesPerToken()
 	if uncounted = math.IsNaN(perToken); uncounted {
 		perToken = bytesPerToken
 	}

@@ -10,25 +10,25 @@ import (
 	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/internal/tokens"
-	"github.com/pacer-dev/pacer/providers"
 )
 
 // offerCount has the gateway count a prompt where the backend cannot. Clients of
-// Messages ask before they send, and few engines have an answer.
-func (t *attempt) offerCount() {
-	path := t.request.path
-	serves := t.backend.Serves(path)
-	has, known := t.backend.Has(path)
-	if serves && (t.backend.Counts(path, cmp.Or(t.up.model, t.request.parsed.Model)) || known && has) {
-		return
+// Messages ask before they send, and few engines have an answer. It reports whether
+// the backend itself is asked.
+func (u *roundTrip) offerCount() (asked bool) {
+	path := u.request.path
+	serves := u.backend.Serves(path)
+	has, known := u.backend.Has(path)
+	if serves && (u.backend.Counts(path, cmp.Or(u.model, u.request.parsed.Model)) || known && has) {
+		return true
 	}
-	own := substitute{call: t.up.call, counted: t.countTokens()}
-	if known || !serves || t.request.end.PartOf(endpoint.Google) {
-		t.verdict(providers.ErrNoVerdict) // it is not asked
-		t.up.use(own)
-		return
+	own := substitute{call: u.call, counted: u.countTokens()}
+	if known || !serves || u.request.end.PartOf(endpoint.Google) {
+		u.use(own)
+		return false
 	}
-	t.up.instead = append(t.up.instead, own)
+	u.instead = append(u.instead, own)
+	return true
 }
 
 // countTokens is about how many tokens the request's prompt has: what a tokenizer

@@ -64,29 +64,29 @@ func (s *faults) forget() {
 // the backend or for a proxy before it, its account empty, it lacks the model that the route names, or it broke. On a
 // route for whatever clients name, a 404 is about that; and a client may ask for
 // an endpoint, or an earlier answer, that an engine does not have.
-func (t *attempt) mayBeOwners(start []byte, says openai.Failure) bool {
-	status, r := t.up.resp.StatusCode, &t.request
+func (u *roundTrip) mayBeOwners(start []byte, says openai.Failure) bool {
+	status, r := u.resp.StatusCode, &u.request
 	switch status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusProxyAuthRequired:
 		return true
 	case http.StatusBadRequest:
 		return providers.AboutKey(says.Message)
 	case http.StatusNotFound:
-		if r.end.Stored || t.owner != "" || r.parsed.PreviousResponseID != "" {
+		if r.end.Stored || u.owner != "" || r.parsed.PreviousResponseID != "" {
 			return false
 		}
-		if t.route.wild && clientNames(t.target.Model) {
+		if u.route.wild && clientNames(u.target.Model) {
 			return false
 		}
-		return r.end.Basic || t.aboutModel(start)
+		return r.end.Basic || u.aboutModel(start)
 	}
 	return status >= 500 && status != http.StatusNotImplemented && !r.end.Stored
 }
 
 // aboutModel reports whether a 404 that begins with start is about the model that
 // went up.
-func (t *attempt) aboutModel(start []byte) bool {
-	return providers.AboutModel(start, cmp.Or(t.up.model, t.request.parsed.Model))
+func (u *roundTrip) aboutModel(start []byte) bool {
+	return providers.AboutModel(start, cmp.Or(u.model, u.request.parsed.Model))
 }
 
 // openFault notes that the backend of t may be at fault.
@@ -107,7 +107,7 @@ func (x *exchange) openFault(t *attempt, says openai.Failure) {
 		t.verdict(nil) // it is alive
 	}
 	x.failover.faults.add(f)
-	t.noteError(says.Message)
+	t.up.noteError(says.Message)
 	if rests {
 		x.logRest(t.target)
 	}
@@ -141,8 +141,8 @@ func (x *exchange) settleFaults(err error) {
 // sentAway is what the client reads of a backend that does not serve this
 // gateway: not its words, for they are about a key and an account of which the
 // client knows nothing. Those are for the log.
-func (t *attempt) sentAway(start []byte, says openai.Failure) error {
-	status := t.up.resp.StatusCode
+func (u *roundTrip) sentAway(start []byte, says openai.Failure) error {
+	status := u.resp.StatusCode
 	problem := map[int]string{
 		http.StatusUnauthorized:      "does not take the credentials of this gateway",
 		http.StatusBadRequest:        "does not take the credentials of this gateway",
@@ -151,16 +151,16 @@ func (t *attempt) sentAway(start []byte, says openai.Failure) error {
 		http.StatusForbidden:         "does not allow this gateway what was asked",
 		http.StatusNotFound:          "does not have the model that this route names",
 	}[status]
-	if status == http.StatusNotFound && !t.aboutModel(start) {
+	if status == http.StatusNotFound && !u.aboutModel(start) {
 		problem = "has nothing at the address of this endpoint"
 	}
-	return t.fails(http.StatusBadGateway, problem+" ("+strconv.Itoa(status)+")", errors.New(saidOf(status, says.Message)))
+	return u.fails(http.StatusBadGateway, problem+" ("+strconv.Itoa(status)+")", errors.New(saidOf(status, says.Message)))
 }
 
 // noteLimits hands on what the backend has told of its rate limits.
-func (t *attempt) noteLimits() {
+func (u *roundTrip) noteLimits() {
 	now := time.Now()
-	limits, told := t.backend.Limits(now, t.up.call.Model)
+	limits, told := u.backend.Limits(now, u.call.Model)
 	if !told {
 		return
 	}
@@ -168,7 +168,7 @@ func (t *attempt) noteLimits() {
 	for i, l := range limits {
 		quota[i] = router.Allowance(l)
 	}
-	t.lease().Quota(now, quota)
+	u.lease().Quota(now, quota)
 }
 
 // full notes that the backend has said that it takes no more requests.
@@ -176,5 +176,5 @@ func (t *attempt) full(says openai.Failure) {
 	now := time.Now()
 	t.lease().Full(now, upstream.RetryAfter(now, t.up.resp.Header))
 	t.free = true
-	t.noteError(says.Message)
+	t.up.noteError(says.Message)
 }

@@ -28,7 +28,7 @@ func (x *exchange) firstByte(t *attempt) error {
 	if u.err != nil {
 		return t.sendFailed(u.err, "did not answer")
 	}
-	t.noteLimits()
+	t.up.noteLimits()
 	status := u.resp.StatusCode
 	if !u.answers() {
 		return t.sendFailed(errGarbage, "answered with status "+strconv.Itoa(status)+", which answers nothing")
@@ -36,9 +36,9 @@ func (x *exchange) firstByte(t *attempt) error {
 	good := status < 300
 	start := u.first.bytes()
 	if good && u.relaxed {
-		t.noteRelaxed()
+		t.up.noteRelaxed()
 	}
-	t.noteLack(status)
+	t.up.noteLack(status)
 	if err := t.cannotCarry(); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (x *exchange) firstByte(t *attempt) error {
 	case condition == providers.Loading:
 		t.verdict(providers.ErrNoVerdict) // alive, not ready
 		t.full(u.readError(start))
-		return t.failsSaying(http.StatusServiceUnavailable, "is still loading its model", openai.Failure{})
+		return u.failsSaying(http.StatusServiceUnavailable, "is still loading its model", openai.Failure{})
 	case condition == providers.Failing:
 		t.verdict(t.fails(status, "failed", nil))
 		t.phase.judge()
@@ -65,8 +65,8 @@ func (x *exchange) firstByte(t *attempt) error {
 		if says.Shaped && t.up.translation == nil {
 			t.kind = answerFailed
 		}
-		t.noteError(says.Message)
-		return t.failsSaying(status, "answered "+strconv.Itoa(status), says)
+		u.noteError(says.Message)
+		return u.failsSaying(status, "answered "+strconv.Itoa(status), says)
 	case status >= 300 && status < 400:
 		t.verdict(nil)
 		return t.fails(http.StatusBadGateway, "answered with a redirect", nil)
@@ -84,17 +84,17 @@ func (x *exchange) firstByte(t *attempt) error {
 
 // noteRelaxed remembers what usage the backend does not want to be asked for: it
 // has taken the request without.
-func (t *attempt) noteRelaxed() {
-	path, _ := t.up.asked()
-	if !t.backend.AskAtMost(path, t.up.ask) {
+func (u *roundTrip) noteRelaxed() {
+	path, _ := u.asked()
+	if !u.backend.AskAtMost(path, u.ask) {
 		return
 	}
 	refused, instead := "stream_options", "never"
-	if t.up.ask == openai.AskUsage {
+	if u.ask == openai.AskUsage {
 		refused, instead = "continuous_usage_stats", "inject"
 	}
-	t.g.log.Warn("the backend refuses to be asked for usage in this way, and is not for some minutes; configure usage: "+instead+" for it",
-		"backend", t.name(), "path", path, "refused", refused)
+	u.g.log.Warn("the backend refuses to be asked for usage in this way, and is not for some minutes; configure usage: "+instead+" for it",
+		"backend", u.name(), "path", path, "refused", refused)
 }
 
 // refusal takes an error answer that begins with start: of a backend that is
@@ -107,10 +107,10 @@ func (x *exchange) refusal(t *attempt, start []byte, full bool) error {
 		t.kind = answerBusy
 		t.verdict(nil)
 		t.full(says)
-	case t.mayBeOwners(start, says):
+	case t.up.mayBeOwners(start, says):
 		x.openFault(t, says)
 		if status < 500 {
-			return t.sentAway(start, says)
+			return t.up.sentAway(start, says)
 		}
 		t.kind = answerBusy // whose fault it is shows when another one is asked
 	case x.placement.elsewhere == "" && len(x.onward.from) == 0 && x.route.conf.ContextFallback != "" && !x.request.end.Stored && x.owner == "" && providers.TooLong(status, says):
@@ -172,7 +172,7 @@ func (t *attempt) readFirst(start []byte) error {
 	if end.Stores && u.translation == nil {
 		t.indexResponse(start)
 	}
-	a.meter = t.up.onward.meter(t, t.newMeter(t.request.path))
+	a.meter = t.up.onward.meter(t, u.newMeter(t.request.path, a.form == formEvents))
 	t.keepText()
 	a.pass, a.seen = a.observe(start, &t.memory)
 	a.whole = a.form == formDocument && (u.first.err == io.EOF || int64(u.first.n) == u.resp.ContentLength)
@@ -275,7 +275,7 @@ func (t *attempt) sendFailed(err error, problem string) error {
 	}
 	t.free = lost
 	t.verdict(err)
-	t.noteError("the backend " + problem)
+	t.up.noteError("the backend " + problem)
 	return t.fails(http.StatusBadGateway, problem, err)
 }
 

@@ -115,7 +115,9 @@ func (x *exchange) send(t *attempt) error {
 		}
 	} else {
 		u.prepare()
-		t.offerInstead()
+		if asked := u.offerInstead(); !asked {
+			t.verdict(providers.ErrNoVerdict)
+		}
 	}
 	x.offer(t)
 	u.ctx, u.cancel = context.WithCancelCause(r.http.Context())

@@ -153,21 +153,21 @@ func renameWithin(body []byte, model string) []openai.Splice {
 	return nil
 }
 
-// passedOn is the dialect that the client and t's backend both speak, if that is
+// passedOn is the dialect that the client and the backend both speak, if that is
 // Google's or Cohere's; translate.None = it is another one, or they speak two.
-func (t *attempt) passedOn() translate.Name {
-	if d := clientDialect(t.request.end); t.up.translation == nil && (d == translate.Gemini || d == translate.Cohere) {
+func (u *roundTrip) passedOn() translate.Name {
+	if d := clientDialect(u.request.end); u.translation == nil && (d == translate.Gemini || d == translate.Cohere) {
 		return d
 	}
 	return translate.None
 }
 
 // plainMeter looks on at an answer in the dialect d that goes on as it is.
-func (t *attempt) plainMeter(d translate.Name) providers.Meter {
-	if t.answer.form != formEvents {
+func (u *roundTrip) plainMeter(d translate.Name, events bool) providers.Meter {
+	if !events {
 		return &wholeMeter{dialect: d}
 	}
-	return &streamTranslator{Stream: translate.NewStream(d, d, translate.Reply{Plain: true, Array: t.request.array()})}
+	return &streamTranslator{Stream: translate.NewStream(d, d, translate.Reply{Plain: true, Array: u.request.array()})}
 }
 
 // wholeMeter looks on at a document of a dialect, which it reads at its end.

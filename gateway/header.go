@@ -3,10 +3,7 @@ package gateway
 import (
 	"math"
 	"net/http"
-	"strconv"
 	"strings"
-
-	"github.com/pacer-dev/pacer/router"
 )
 
 // hopByHop are the headers that belong to one connection, by canonical name.
@@ -21,7 +18,7 @@ var hopByHop = map[string]bool{
 func (t *attempt) copyHeader(to http.Header) {
 	from := t.up.resp.Header
 	if t.up.translation != nil {
-		from = t.translateHeader()
+		from = t.up.translatedAnswer(&t.answer)
 		t.up.translation.droppedHeader(to)
 	}
 	var named []string
@@ -64,38 +61,8 @@ func (t *attempt) copyHeader(to http.Header) {
 	}
 	t.costHeader(to)
 	if t.plan.expose {
-		t.decisionHeaders(to)
+		t.place.headers(to, t.objective.floor)
 	}
-}
-
-// decisionHeaders says which backend serves the request, and why.
-func (t *attempt) decisionHeaders(h http.Header) {
-	var room [128]byte
-	c, says, values := &t.decision.Chosen, append(room[:0], "policy="...), new([3]string)
-	put := func(i int, name, value string) {
-		values[i] = value
-		h[name] = values[i : i+1 : i+1]
-	}
-	put(0, "X-Pacer-Backend", t.name())
-	says = append(says, t.decision.Policy...)
-	says = strconv.AppendInt(append(says, "; n="...), int64(c.N), 10)
-	says = strconv.AppendInt(append(says, "; m="...), int64(c.M), 10)
-	if known(c.TPS) {
-		at := len(says) + len("; tps=")
-		says = strconv.AppendFloat(append(says, "; tps="...), c.TPS, 'f', 1, 64)
-		put(1, "X-Pacer-Predicted-Tps", string(says[at:]))
-		if c.Low > 0 {
-			says = strconv.AppendFloat(append(says, "; low="...), c.Low, 'f', 1, 64)
-		}
-	}
-	says = strconv.AppendFloat(append(says, "; floor="...), t.objective.floor, 'f', -1, 64)
-	if c.Basis != router.NoBasis {
-		says = append(append(says, "; by="...), c.Basis.String()...)
-	}
-	if t.decision.Spilled != "" {
-		says = append(append(says, "; spill="...), t.decision.Spilled...)
-	}
-	put(2, "X-Pacer-Decision", string(says))
 }
 
 // known reports whether tps is a figure that says something.

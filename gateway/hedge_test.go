@@ -484,7 +484,7 @@ func TestAPanicBesideAnAttempt(t *testing.T) {
 
 func TestAPanicWhileSendingIsTheExchanges(t *testing.T) {
 	x := &exchange{}
-	a := &attempt{target: router.Target{Backend: "a"}}
+	a := &attempt{place: place{target: router.Target{Backend: "a"}}}
 	a.up.launch(&buffers{}, time.Minute) // without a backend
 	<-a.up.done
 	defer func() {

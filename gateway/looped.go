@@ -169,7 +169,7 @@ func (l *looped) Wrote(now time.Time) {
 	}
 	l.x.down.took(l.arrived, now)
 	l.x.blockIfBlocked(l.t)
-	l.x.passed(l.t, now, l.moved)
+	l.t.passed(now, l.moved)
 }
 
 // Left implements relayloop.Handler.

@@ -193,12 +193,12 @@ func (p *placement) leave() {
 
 // warnUnattainable says once a minute and route that the floor is out of
 // reach of even an idle backend: that is a mistake in the configuration.
-func (x *exchange) warnUnattainable(r router.Refusal) {
+func (o *order) warnUnattainable(r router.Refusal) {
 	if r.Reason != router.ShedUnattainable {
 		return
 	}
-	if !x.route.unattainable.due(time.Now()) {
+	if !o.route.unattainable.due(time.Now()) {
 		return
 	}
-	x.g.log.Warn("no backend reaches this floor even when idle", "route", x.route.name, "floor", r.Floor, "best", r.Best)
+	o.g.log.Warn("no backend reaches this floor even when idle", "route", o.route.name, "floor", r.Floor, "best", r.Best)
 }

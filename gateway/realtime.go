@@ -162,7 +162,7 @@ func (x *exchange) converse() error {
 		Event: t.tokensOf(), MaxEvent: maxEvent, Room: x.memory.roomFor,
 	})
 	x.down.bytes = client.wrote
-	return t.sessionEnded(err)
+	return t.place.sessionEnded(err)
 }
 
 // roomFor takes room for more bytes of an event, or gives it back.
@@ -175,17 +175,17 @@ func (h *holding) roomFor(bytes int) bool {
 }
 
 // sessionEnded says what the end of a session means.
-func (t *attempt) sessionEnded(err error) error {
+func (p *place) sessionEnded(err error) error {
 	var refused *realtime.RefusedError
 	var poor *budgetError
 	switch {
 	case err == nil, errors.Is(err, realtime.ErrIdle), errors.Is(err, errTotal), errors.As(err, &poor):
 		return nil
 	case errors.Is(err, errDraining):
-		return &cutError{backend: t.name(), err: err}
+		return &cutError{backend: p.name(), err: err}
 	case errors.As(err, &refused) && !refused.ByClient, errors.Is(err, realtime.ErrBackendGone):
-		t.backend.Cut(err)
-		return &cutError{backend: t.name(), err: err}
+		p.backend.Cut(err)
+		return &cutError{backend: p.name(), err: err}
 	}
 	return &goneError{err: err}
 }

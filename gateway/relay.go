@@ -75,7 +75,7 @@ func (x *exchange) copy(t *attempt) error {
 			if err != nil {
 				return err
 			}
-			x.passed(t, wrote, seen.Moved)
+			t.passed(wrote, seen.Moved)
 			now = wrote
 		}
 		if rerr == nil && t.kind != answerGood && x.down.bytes > maxErrorBody {
@@ -106,7 +106,7 @@ func (x *exchange) copy(t *attempt) error {
 
 // passed notes that what came was with the client at wrote. moved: it was more than
 // comments.
-func (x *exchange) passed(t *attempt, wrote time.Time, moved bool) {
+func (t *attempt) passed(wrote time.Time, moved bool) {
 	if moved {
 		t.measured.lastEvent = wrote
 	}
@@ -181,7 +181,7 @@ func (t *attempt) look(now time.Time, seen *providers.Seen, blocked bool) {
 		m.stream.Text(seen.Bytes)
 		t.token(now, seen, blocked)
 	}
-	if seen.Usage != nil && t.request.believes(seen.Usage) && !t.ofOneChoice(seen) {
+	if seen.Usage != nil && t.request.believes(seen.Usage) && !t.up.ofOneChoice(seen) {
 		m.count(seen.Usage)
 	}
 	m.see(seen)
@@ -221,8 +221,8 @@ func (r *request) believes(u *providers.Usage) bool {
 
 // ofOneChoice reports whether a usage counts one sequence of several: what
 // engines say while the answer runs, they say of each choice.
-func (t *attempt) ofOneChoice(seen *providers.Seen) bool {
-	return seen.Running && t.up.ask == openai.AskContinuous && t.request.parsed.Sequences > 1
+func (u *roundTrip) ofOneChoice(seen *providers.Seen) bool {
+	return seen.Running && u.ask == openai.AskContinuous && u.request.parsed.Sequences > 1
 }
 
 // token books an arrival of content in a stream that is measured.

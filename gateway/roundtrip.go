@@ -20,8 +20,8 @@ const errorStart = 4 << 10
 // work in a goroutine of its own, which closes done.
 type roundTrip struct {
 	*order
-	backend *backend
-	model   string // what the backend calls it; "" = as the client does
+	*place
+	model string // what the backend calls it; "" = as the client does
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc // nil = nothing was prepared
@@ -185,4 +185,25 @@ func (u *roundTrip) retryHeaders() http.Header {
 		}
 	}
 	return h
+}
+
+// failsSaying is a failure that the backend itself reported, in the words of
+// says.
+func (u *roundTrip) failsSaying(status int, problem string, says openai.Failure) error {
+	e := u.fails(status, problem, nil)
+	e.says = says
+	e.retry = u.retryHeaders()
+	return e
+}
+
+// noteError notes that the target failed, and in what words.
+func (u *roundTrip) noteError(message string) {
+	if u.lastError == nil {
+		return
+	}
+	status := u.status()
+	if status < 300 {
+		status = 0
+	}
+	u.lastError.note(time.Now(), status, message)
 }

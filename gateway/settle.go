@@ -36,10 +36,10 @@ func (x *exchange) settle(err error) {
 	x.placement.leave()
 	x.memory.giveBack()
 	x.coolDown()
-	uncounted := s.t != nil && s.t.guess()
+	uncounted := s.t != nil && x.request.end.Decodes && s.t.measured.guess(x.plan.texts[s.t.target].bytesPerToken())
 	x.permit.Leave()
 	if s.t != nil {
-		s.t.learn(err)
+		s.learn()
 	}
 	if !uncounted || !s.t.countLater(s.account) {
 		s.account()
@@ -74,13 +74,13 @@ func (s *settlement) account() {
 
 // learn takes what the answer shows of its route's prompts and its target's
 // tokenizer.
-func (t *attempt) learn(err error) {
-	m := &t.measured
+func (s *settlement) learn() {
+	t, m := s.t, &s.t.measured
 	if m.hasUsage {
 		t.route.prompt.learn(t.request.estimate, m.usage.PromptTokens)
 	}
 	m.bytesPerToken = math.NaN()
-	if err == nil {
+	if s.err == nil {
 		m.bytesPerToken = m.learnText(t.plan.texts[t.target])
 	}
 }
@@ -132,15 +132,15 @@ func (s *settlement) telemetry() telemetry.Exchange {
 		e.Route = x.route.name
 	}
 	if s.t != nil {
-		s.t.describe(&e, s.at)
+		s.describe(&e)
 	}
 	e.Outcome, e.Counted, e.Result, e.ShedReason = s.judge()
 	return e
 }
 
-// describe adds what t, at which the request ended, has to say.
-func (t *attempt) describe(e *telemetry.Exchange, now time.Time) {
-	m := &t.measured
+// describe adds what the attempt has to say at which the request ended.
+func (s *settlement) describe(e *telemetry.Exchange) {
+	t, m := s.t, &s.t.measured
 	e.Backend = t.name()
 	whole := t.up.onward.summary(t)
 	e.TPS, e.Predicted = whole.TPS, whole.Predicted
@@ -151,7 +151,7 @@ func (t *attempt) describe(e *telemetry.Exchange, now time.Time) {
 	output, source := m.billed()
 	output = t.up.onward.output(t, output)
 	e.OutputTokens, e.Source = output, source.String()
-	tokens, end := t.used(now)
+	tokens, end := t.used(s.at)
 	e.CostUSD = t.cost(tokens, end).USD()
 	if sent := t.sentAt(); !sent.IsZero() {
 		e.Duration = end.Sub(sent)
@@ -164,7 +164,7 @@ func (t *attempt) describe(e *telemetry.Exchange, now time.Time) {
 // judge says what became of the request: for whom it counts, and how.
 func (s *settlement) judge() (outcome string, counted bool, result telemetry.Result, shedReason string) {
 	if s.err == nil && s.x.down.status < 400 && !s.t.measured.reportedError {
-		return outcomeOK, true, s.t.kept(), ""
+		return outcomeOK, true, s.kept(), ""
 	}
 	return s.judgeFailure()
 }
@@ -193,7 +193,7 @@ func (s *settlement) judgeFailure() (outcome string, counted bool, result teleme
 		if s.t == nil || s.t.measured.firstToken.IsZero() {
 			return outcomeGone, false, telemetry.Unmeasured, ""
 		}
-		return outcomeGone, true, s.t.kept(), ""
+		return outcomeGone, true, s.kept(), ""
 	case errors.As(s.err, &cut):
 		return outcomeCut, true, telemetry.Failed, ""
 	case errors.As(s.err, &up), errors.As(s.err, &shed), errors.Is(s.err, errTotal):
@@ -209,9 +209,9 @@ func (s *settlement) judgeFailure() (outcome string, counted bool, result teleme
 }
 
 // kept judges the stream by what its request was promised.
-func (t *attempt) kept() telemetry.Result {
-	m := &t.measured
-	if m.stream == nil {
+func (s *settlement) kept() telemetry.Result {
+	t := s.t
+	if t.measured.stream == nil {
 		return telemetry.Unmeasured
 	}
 	var ttft time.Duration

@@ -130,17 +130,17 @@ func (x *exchange) shadow() error {
 }
 
 // shadowed is the copy, for rt.
-func (x *exchange) shadowed(ctx context.Context, rt *route) *exchange {
-	from := x.request.http
+func (o *order) shadowed(ctx context.Context, rt *route) *exchange {
+	from := o.request.http
 	ctx = withID(ctx, requestID(from.Context())+"-shadow")
 	r := from.Clone(ctx)
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(bytes.Clone(x.request.body.bytes()))), int64(x.request.body.size)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(bytes.Clone(o.request.body.bytes()))), int64(o.request.body.size)
 	r.Header.Del("Content-Encoding")
 	class := router.Batch
-	s := x.g.newExchange(x.plan, anyone, request{http: r, end: x.request.end, path: x.request.path, named: x.request.parsed.Model})
+	s := o.g.newExchange(o.plan, anyone, request{http: r, end: o.request.end, path: o.request.path, named: o.request.parsed.Model})
 	s.route, s.overrides = rt, overrides{class: &class, minTPS: new(float64)}
 	s.objective = newObjective(rt, s.overrides, s.request.end.Decodes)
-	s.down.start(&discard{header: http.Header{}}, r, x.plan.conf.Timeouts.Write)
+	s.down.start(&discard{header: http.Header{}}, r, o.plan.conf.Timeouts.Write)
 	return s
 }
 

@@ -59,9 +59,9 @@ func (t *attempt) followAttempt(hedges bool) {
 }
 
 // followMove says that the request goes on to another backend.
-func (x *exchange) followMove(failed *attempt) {
-	if x.span != nil {
-		x.span.Event("failover", time.Now(), tracing.String("pacer.backend", failed.name()), tracing.Int("http.response.status_code", failed.up.status()))
+func (o *order) followMove(failed *attempt) {
+	if o.span != nil {
+		o.span.Event("failover", time.Now(), tracing.String("pacer.backend", failed.name()), tracing.Int("http.response.status_code", failed.up.status()))
 	}
 }
 

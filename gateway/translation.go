@@ -176,26 +176,27 @@ func (u *roundTrip) use(s substitute) {
 }
 
 // offerInstead prepares the translation for a backend of which it is not known
-// whether it has the endpoint: engines have come to have OpenAI's chat first.
-func (t *attempt) offerInstead() {
-	path := t.request.path
-	if t.request.end.Counts {
-		t.offerCount()
-		return
+// whether it has the endpoint: engines have come to have OpenAI's chat first. It
+// reports whether the backend itself is asked.
+func (u *roundTrip) offerInstead() (asked bool) {
+	path := u.request.path
+	if u.request.end.Counts {
+		return u.offerCount()
 	}
-	if path == "/chat/completions" || clientDialect(t.request.end) == translate.None || t.request.parsed.PreviousResponseID != "" {
-		return
+	if path == "/chat/completions" || clientDialect(u.request.end) == translate.None || u.request.parsed.PreviousResponseID != "" {
+		return true
 	}
-	if _, known := t.backend.Has(path); known || t.backend.Counts(path, t.request.parsed.Model) || t.request.end.PartOf(endpoint.Google|endpoint.Cohere) {
-		return
+	if _, known := u.backend.Has(path); known || u.backend.Counts(path, u.request.parsed.Model) || u.request.end.PartOf(endpoint.Google|endpoint.Cohere) {
+		return true
 	}
-	if err := t.carries(t.backend, t.dropsAt(t.name())); err != nil {
-		t.up.uncarried = uncarried(err)
-		return
+	if err := u.carries(u.backend, u.dropsAt(u.name())); err != nil {
+		u.uncarried = uncarried(err)
+		return true
 	}
-	if s, err := t.up.translated(); err == nil {
-		t.up.instead = append(t.up.instead, s)
+	if s, err := u.translated(); err == nil {
+		u.instead = append(u.instead, s)
 	}
+	return true
 }
 
 // dropsAt reports whether what a backend's dialect lacks is left out.
@@ -220,17 +221,17 @@ func (u *roundTrip) substitute() bool {
 	return true
 }
 
-// noteLack remembers whether t's backend has the endpoint, as an answer with status
+// noteLack remembers whether the backend has the endpoint, as an answer with status
 // shows.
-func (t *attempt) noteLack(status int) {
-	u, path := &t.up, t.request.path
+func (u *roundTrip) noteLack(status int) {
+	path := u.request.path
 	switch {
 	case u.lacked:
-		if t.backend.NoteHas(path, false) {
-			t.g.log.Info("the backend lacks the endpoint: requests for it are translated", "backend", t.name(), "path", path)
+		if u.backend.NoteHas(path, false) {
+			u.g.log.Info("the backend lacks the endpoint: requests for it are translated", "backend", u.name(), "path", path)
 		}
 	case len(u.instead) > 0 && status < 300:
-		t.backend.NoteHas(path, true)
+		u.backend.NoteHas(path, true)
 	}
 }
 
@@ -424,15 +425,15 @@ type streamTranslator struct {
 	usage providers.Usage // what was seen last
 }
 
-// newMeter returns the meter for t's answer.
-func (t *attempt) newMeter(path string) providers.Meter {
-	if n := t.up.translation; n != nil {
+// newMeter returns the meter for the answer, which is a stream of events or a document.
+func (u *roundTrip) newMeter(path string, events bool) providers.Meter {
+	if n := u.translation; n != nil {
 		return &streamTranslator{Stream: translate.NewStream(n.from, n.to, n.reply)}
 	}
-	if d := t.passedOn(); d != translate.None {
-		return t.plainMeter(d)
+	if d := u.passedOn(); d != translate.None {
+		return u.plainMeter(d, events)
 	}
-	return t.backend.NewMeter(path, t.answer.form == formEvents, t.up.strip)
+	return u.backend.NewMeter(path, events, u.strip)
 }
 
 // Read implements providers.Meter.
@@ -468,10 +469,10 @@ func (d *documentTranslator) Held() int { return 0 }
 // LetGo implements providers.Meter.
 func (d *documentTranslator) LetGo() {}
 
-// translateHeader returns the headers of t's answer as the client's dialect has
-// them.
-func (t *attempt) translateHeader() http.Header {
-	n, from := t.up.translation, t.up.resp.Header
+// translatedAnswer returns the headers of the answer, read as a, as the client's
+// dialect has them.
+func (u *roundTrip) translatedAnswer(a *reading) http.Header {
+	n, from := u.translation, u.resp.Header
 	h := translate.RateLimits(n.from, n.to, from, time.Now())
 	for _, name := range []string{"Date", "Retry-After", "Retry-After-Ms", "X-Should-Retry"} {
 		if v := from[name]; v != nil {
@@ -479,10 +480,10 @@ func (t *attempt) translateHeader() http.Header {
 		}
 	}
 	h.Set("Content-Type", "application/json")
-	if t.answer.form == formEvents {
+	if a.form == formEvents {
 		h.Set("Content-Type", n.to.StreamType())
 	} else {
-		h.Set("Content-Length", strconv.Itoa(len(t.answer.pass)))
+		h.Set("Content-Length", strconv.Itoa(len(a.pass)))
 	}
 	return h
 }

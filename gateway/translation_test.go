@@ -449,7 +449,7 @@ func BenchmarkTranslatedChunk(b *testing.B) {
 			h := openWith(b, settings("a"), nil, houseOptions{})
 			x := relayed(b, h, &repeat{chunk: c.chunk, n: b.N})
 			x.attempt.up.translation = &translation{from: c.from, to: c.to, reply: translate.Reply{ID: "x", Model: "m"}}
-			x.attempt.answer.meter = x.attempt.newMeter("/chat/completions")
+			x.attempt.answer.meter = x.attempt.up.newMeter("/chat/completions", x.attempt.answer.form == formEvents)
 			x.attempt.answer.meter.Read([]byte(c.first))
 			b.ReportAllocs()
 			b.SetBytes(int64(len(c.chunk)))
