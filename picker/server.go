@@ -211,11 +211,11 @@ func (c *call) malformed(what string) error {
 const warnEvery = time.Minute
 
 // warn says text, once in a while for each word.
-func (s *Server) warn(word, text string, args ...any) {
+func (s *Server) warn(word, text string) {
 	now := time.Now()
 	if last, ok := s.told.Load(word); ok && now.Sub(last.(time.Time)) < warnEvery {
 		return
 	}
 	s.told.Store(word, now)
-	s.log.Warn(text, args...)
+	s.log.Warn(text)
 }

@@ -66,7 +66,7 @@ const (
 // rules is all that Check knows.
 var rules = slices.Concat(
 	// A bin: time and tokens, their sums over n, and the moments of its windows.
-	positive("b", binNames[:], exact, "s", "t", "y", "k", "r", "n", "w", "ss", "yy", "tq", "kq", "td", "kd", "pd", "wq", "vq", "ch", "to"),
+	positive("b", binNames[:], "s", "t", "y", "k", "r", "n", "w", "ss", "yy", "tq", "kq", "td", "kd", "pd", "wq", "vq", "ch", "to"),
 	[]Rule{
 		{Kind: "b", X: 1, Of: -1, Most: mostSeconds, Slack: exact},
 		{Kind: "b", X: 0, Of: 1, Least: 1, Most: 1, Level: 1, Slack: exact},
@@ -88,7 +88,7 @@ var rules = slices.Concat(
 	[]Rule{{Kind: "f", X: rowT, Of: -1, Most: mostSeconds, Slack: exact}, {Kind: "s", X: rowT, Of: -1, Most: mostSlow, Slack: exact}},
 	partsOf("f", rowK, len(rowNames), len(rowNames)+numOctaves),
 	// The totals.
-	positive("t", totalNames[:], exact, totalNames[:]...),
+	positive("t", totalNames[:], totalNames[:]...),
 	[]Rule{
 		{Kind: "t", X: 0, Of: -1, Most: mostSeconds, Slack: exact},
 		{Kind: "t", X: 2, Of: 1, Most: 1e8, Slack: few},
@@ -97,7 +97,7 @@ var rules = slices.Concat(
 		{Kind: "t", X: 7, Of: 6, Most: 1.1 * maxPerChunk, Slack: few},
 	},
 	// First tokens.
-	positive("ft", firstNames[:], exact, firstNames[:]...),
+	positive("ft", firstNames[:], firstNames[:]...),
 	[]Rule{
 		{Kind: "ft", X: 0, Of: -1, Most: mostSeconds, Slack: exact},
 		{Kind: "ft", X: 2, Of: 1, And: 3, Square: true},
@@ -107,39 +107,39 @@ var rules = slices.Concat(
 		{Kind: "ft", X: 10, Of: 9, Most: 1, Slack: exact},
 	},
 	// The knee. Its seconds are no time: each stream beyond it counts as minutes.
-	positive("kn", kneeNames[:], exact, kneeNames[:]...),
+	positive("kn", kneeNames[:], kneeNames[:]...),
 	[]Rule{
 		{Kind: "kn", X: 2, Of: 1, Most: mostLevel, Slack: exact},
 		{Kind: "kn", X: 2, Of: 1, And: 3, Square: true},
 	},
 	// Deliveries.
-	positive("d", storedDeliveries, exact, storedDeliveries...),
+	positive("d", storedDeliveries, storedDeliveries...),
 	[]Rule{{Kind: "d", X: 0, Of: -1, Most: marginSlowness * mostSeconds, Slack: exact}},
 	// What shifts are remembered.
-	positive("g", []string{"t", "ln"}, exact, "t"),
+	positive("g", []string{"t", "ln"}, "t"),
 	[]Rule{
 		{Kind: "g", X: 0, Of: -1, Most: paceSlowness * mostSeconds, Slack: exact},
 		{Kind: "g", X: 1, Of: -1, Least: -4 * mostPace, Most: 4 * mostPace},
 	},
 	// What requests bring. A prompt may be taken back when it has faded.
-	positive("m", mixNames[:], exact, "t", "y", "n", "x"),
+	positive("m", mixNames[:], "t", "y", "n", "x"),
 	[]Rule{
 		{Kind: "m", X: 0, Of: -1, Most: mostSeconds, Slack: exact},
 		{Kind: "m", X: 1, Of: 0, Least: -mostPerSecond, Most: mostPerSecond, Slack: promptSlack},
 		{Kind: "m", X: 2, Of: 0, Most: mostTPS * mostLevel, Slack: few},
 	},
 	// Of those of late. A change counts as hours.
-	positive("q", recentNames[:], exact, recentNames[:]...),
+	positive("q", recentNames[:], recentNames[:]...),
 )
 
 // The places of T and K among the rows.
 const rowT, rowK = 15, 16
 
 // positive returns that the named sums are at least 0, to rounding.
-func positive(kind string, names []string, slack float64, which ...string) []Rule {
+func positive(kind string, names []string, which ...string) []Rule {
 	var list []Rule
 	for _, name := range which {
-		list = append(list, Rule{Kind: kind, X: slices.Index(names, name), Of: -1, Most: maxSum, Slack: slack})
+		list = append(list, Rule{Kind: kind, X: slices.Index(names, name), Of: -1, Most: maxSum, Slack: exact})
 	}
 	return list
 }
@@ -157,7 +157,7 @@ func partsOf(kind string, whole, first, last int) []Rule {
 // normal returns what holds of normal equations: every product is bounded by
 // the squares (Cauchy and Schwarz), and steps by their seconds.
 func normal(kind string) []Rule {
-	list := positive(kind, rowNames[:], exact, "a00", "a11", "a22", "a33", "b0", "yy", "t", "k")
+	list := positive(kind, rowNames[:], "a00", "a11", "a22", "a33", "b0", "yy", "t", "k")
 	at := func(name string) int { return slices.Index(rowNames[:], name) }
 	for i := range 4 {
 		square := "a" + strconv.Itoa(i) + strconv.Itoa(i)

@@ -8,10 +8,7 @@ import (
 
 // judge asks the rules about every target of a's route. The verdicts are good
 // until the next call, and as long as the lock is held.
-func (r *Router) judge(a *ask) []verdict {
-	r.scratch.verdicts = a.judge(r.scratch.verdicts)
-	return r.scratch.verdicts
-}
+func (r *Router) judge(a *ask) { r.scratch.verdicts = a.judge(r.scratch.verdicts) }
 
 // judge asks the rules about a's targets, and keeps the verdicts where there is
 // memory for them.

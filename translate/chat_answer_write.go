@@ -19,10 +19,15 @@ type chatVoice struct {
 	call []byte // the beginning and the arguments of the call under way, where it is told as a whole
 }
 
-// held is how many bytes are kept of a call. shed lets go of them.
+// held implements keeper, of a call that is told as a whole.
 func (c *chatVoice) held() int { return cap(c.call) }
 
-func (c *chatVoice) shed() { c.call = nil }
+// letGo implements keeper.
+func (c *chatVoice) letGo() (lost bool) {
+	lost = len(c.call) > 0
+	c.call = nil
+	return lost
+}
 
 func chatStream(o Reply) voice { return &chatVoice{o: o} }
 

@@ -29,10 +29,14 @@ type geminiVoice struct {
 
 func geminiStream(o Reply) voice { return &geminiVoice{o: o} }
 
-// held is how many bytes are kept of a call. letGo lets go of them.
+// held implements keeper, of a call.
 func (g *geminiVoice) held() int { return cap(g.args) }
 
-func (g *geminiVoice) letGo() { g.args = nil }
+// letGo implements keeper.
+func (g *geminiVoice) letGo() (lost bool) {
+	g.args = nil
+	return true
+}
 
 // open begins a chunk, and close ends it: as an event, or as an item of an array.
 func (g *geminiVoice) open(b []byte) []byte {

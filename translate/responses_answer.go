@@ -31,8 +31,11 @@ func (r *responsesVoice) held() int {
 	return n
 }
 
-// letGo lets go of it.
-func (r *responsesVoice) letGo() { r.answer.blocks, r.open = nil, false }
+// letGo implements keeper.
+func (r *responsesVoice) letGo() (lost bool) {
+	r.answer.blocks, r.open = nil, false
+	return true
+}
 
 // event writes one event; fill writes its fields but for type and number.
 func (r *responsesVoice) event(b []byte, typ string, fill func(w *writer)) []byte {

@@ -160,12 +160,19 @@ func (s *Stream) Break(message string) []byte {
 	return s.out
 }
 
+// keeper is a voice that keeps some of the answer, because its client reads that as a
+// whole. letGo lets go of it, and reports whether the answer is lost so.
+type keeper interface {
+	held() int
+	letGo() (lost bool)
+}
+
 // Held is how many bytes are kept between two calls. LetGo lets go of the event
 // that is under way: it will be lost, and the stream with it.
 func (s *Stream) Held() int {
 	n := s.frames.held() + cap(s.kept)
-	if h, ok := s.to.(interface{ held() int }); ok {
-		n += h.held()
+	if k, ok := s.to.(keeper); ok {
+		n += k.held()
 	}
 	return n
 }
@@ -174,8 +181,7 @@ func (s *Stream) Held() int {
 // ends there: what comes of it is not passed on any more.
 func (s *Stream) LetGo() {
 	s.frames.letGo()
-	if h, ok := s.to.(interface{ letGo() }); ok && !s.plain {
-		h.letGo()
+	if k, ok := s.to.(keeper); ok && !s.plain && k.letGo() {
 		s.over = true
 	}
 }

@@ -41,16 +41,16 @@ type provider struct {
 
 // find returns what the provider says of itself. One asks; the others wait for its
 // answer as long as their own requests last.
-func (p *provider) find(ctx context.Context, issuer string) (*oidc.Provider, string, error) {
+func (p *provider) find(ctx context.Context, issuer string) (*oidc.Provider, error) {
 	for {
 		p.mu.Lock()
 		switch {
 		case p.found != nil || p.err != nil && time.Now().Before(p.rest):
 			defer p.mu.Unlock()
 			if p.found == nil {
-				return nil, "", p.err
+				return nil, p.err
 			}
-			return p.found, p.end, nil
+			return p.found, nil
 		case p.asking == nil:
 			p.asking = make(chan struct{})
 			p.mu.Unlock()
@@ -62,7 +62,7 @@ func (p *provider) find(ctx context.Context, issuer string) (*oidc.Provider, str
 		select {
 		case <-asking:
 		case <-ctx.Done():
-			return nil, "", fmt.Errorf("%w: %w", ErrProvider, ctx.Err())
+			return nil, fmt.Errorf("%w: %w", ErrProvider, ctx.Err())
 		}
 	}
 }
@@ -107,7 +107,7 @@ func sameScheme(a, b string) bool {
 
 // redeem changes a code for the visit of the person who brought it.
 func (d *Door) redeem(ctx context.Context, code string, p *pending) (Visit, error) {
-	found, _, err := d.provider.find(ctx, d.o.Issuer)
+	found, err := d.provider.find(ctx, d.o.Issuer)
 	if err != nil {
 		return Visit{}, err
 	}

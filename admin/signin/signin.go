@@ -77,7 +77,7 @@ func (d *Door) Visit(r *http.Request) (Visit, bool) {
 
 // Login sends a browser to the provider.
 func (d *Door) Login(w http.ResponseWriter, r *http.Request) error {
-	found, _, err := d.provider.find(r.Context(), d.o.Issuer)
+	found, err := d.provider.find(r.Context(), d.o.Issuer)
 	if err != nil {
 		return err
 	}

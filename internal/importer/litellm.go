@@ -37,11 +37,6 @@ func LiteLLM(text []byte) (Result, error) {
 	return l.write()
 }
 
-// IsLiteLLM reports whether text looks like a configuration of LiteLLM.
-func IsLiteLLM(text []byte) bool {
-	return regexp.MustCompile(`(?m)^model_list:`).Match(text)
-}
-
 type litellm struct {
 	result
 	creds  map[string]map[string]field
@@ -146,7 +141,7 @@ func (l *litellm) deployment(n *yaml.Node) {
 	if !ok {
 		return
 	}
-	l.add(name, target{Backend: l.place(b), Model: modelFor(name, who, rest, params)}, params, line)
+	l.add(name, target{Backend: l.place(b), Model: modelFor(name, who, rest)}, params, line)
 	l.unused(name, params)
 }
 
@@ -154,7 +149,7 @@ const everything = "*"
 
 // modelFor is what the backend is asked for. The star of a route goes over into
 // the star of the model, so a model that is * behind its provider is * alone.
-func modelFor(name, who, model string, params map[string]field) string {
+func modelFor(name, who, model string) string {
 	switch {
 	case who == "bedrock", who == "bedrock_converse":
 		model = strings.TrimPrefix(strings.TrimPrefix(model, "converse/"), "invoke/")
@@ -192,7 +187,7 @@ func (l *litellm) backend(who string, p provider, params, entry map[string]field
 	if own := params["api_base"].text() != "" || params["base_url"].text() != "" || p.kind == "ollama"; !own || p.kind == "azure" {
 		b.Models = "separate" // each model of a hosted API has engines of its own
 	}
-	l.cloud(&b, who, params, line)
+	l.cloud(&b, params, line)
 	for _, name := range []string{"extra_headers", "headers"} {
 		for k, v := range mapping(params[name].value) {
 			if b.Headers == nil {
@@ -225,7 +220,7 @@ func perMillion(usd float64) float64 {
 }
 
 // cloud fills in what the clouds are asked with.
-func (l *litellm) cloud(b *backend, who string, params map[string]field, line int) {
+func (l *litellm) cloud(b *backend, params map[string]field, line int) {
 	switch b.Kind {
 	case "bedrock":
 		b.Region = cmp.Or(params["aws_region_name"].text(), "${AWS_REGION:-us-east-1}")

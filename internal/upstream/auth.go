@@ -14,9 +14,6 @@ const (
 	AuthAWS    = "aws"    // each request is signed (SigV4) with AWS credentials
 )
 
-// Auths returns what auth: may be.
-func Auths() []string { return []string{AuthGoogle, AuthAzure, AuthAWS} }
-
 // RegionOf is the region in the name of one of AWS's hosts, as in
 // bedrock-runtime.us-east-1.amazonaws.com; "" = there is none.
 func RegionOf(host string) string {
