@@ -120,7 +120,7 @@ func before(t *testing.T, r *recorded, all []recorded, a, b *script) *house {
 func TestWhatClientsSendGoesThrough(t *testing.T) {
 	all := doorway(t)
 	for _, e := range endpoint.All() {
-		asked := e.Socket || e.PartOf(endpoint.Google|endpoint.Cohere) // TestRealtime and the pairs of dialects are about those
+		asked := e.Socket || e.PartOf(endpoint.Google|endpoint.Cohere) // TestRealtime, and those of Google's and of Cohere's dialect, are about these
 		for i := range all {
 			asked = asked || all[i].end(t) == e
 		}

@@ -9,7 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/internal/openai"
 )
 
@@ -57,6 +60,8 @@ func (u *roundTrip) readError(start []byte) openai.Failure {
 			}
 		}
 	}
+	// Cohere has the message itself where others have an object.
+	f.Shaped = f.Shaped || u.request.end.Dialect == endpoint.CohereChat && gjson.GetBytes(text, "message").Type == gjson.String
 	unbroken := u.first.err == nil || u.first.err == io.EOF && json.Valid(start)
 	f.Shaped = f.Shaped && unbroken && !hid && isPlain(encoding)
 	return f

@@ -12,7 +12,7 @@ var cohereFields = map[string]field{
 	"model": readModel, "stream": readStream, "messages": readCohereMessages, "max_tokens": readLimit,
 	"temperature": number(Temperature), "p": number(TopP), "k": chatPenalty(TopK), "seed": number(Seed),
 	"frequency_penalty": chatPenalty(FrequencyPenalty), "presence_penalty": chatPenalty(PresencePenalty),
-	"stop_sequences": readStop, "logprobs": readLogprobs,
+	"stop_sequences": readStop, "logprobs": unless("false"), // they are of numbers of tokens, which no other API tells
 	"tools": readChatTools, "tool_choice": readCohereChoice, "strict_tools": readStrictTools,
 	"response_format": readCohereFormat, "thinking": readCohereThinking,
 	"documents": unless("[]"), "safety_mode": unless(`"CONTEXTUAL"`, `"OFF"`, `"NONE"`),
@@ -134,10 +134,32 @@ func (in *reader) cohereResult(path string, m gjson.Result) (parts []Part) {
 	return parts
 }
 
-// cohereParams are the features that Cohere's chat has.
+// cohereParams are the features that Cohere's chat has. Its logprobs are those of
+// numbers of tokens, without what else might have stood there.
 var cohereParams = [features]string{
 	Temperature: "temperature", TopP: "p", TopK: "k", Seed: "seed", FrequencyPenalty: "frequency_penalty", PresencePenalty: "presence_penalty",
-	Stop: "stop_sequences", Logprobs: "logprobs",
+	Stop: "stop_sequences",
+}
+
+// cohereSampling writes what is asked for in the ranges that Cohere's chat has.
+func (w *requestWriter) cohereSampling() {
+	saved := w.r.Params
+	defer func() { w.r.Params = saved }()
+	p := &w.r.Params
+	if v := gjson.Parse(p[TopP].Value); v.Num > 0.99 {
+		p[TopP].Value = "0.99" // as near as it gets to all
+	} else if p[TopP].Name != "" && v.Num < 0.01 {
+		p[TopP].Value = "0.01"
+	}
+	if gjson.Parse(p[TopK].Value).Num > 500 {
+		w.loseParam(TopK, "the API of this model's backend chooses among 500 tokens at most")
+	}
+	for _, f := range []Feature{FrequencyPenalty, PresencePenalty} {
+		if v := gjson.Parse(p[f].Value); v.Num < 0 || v.Num > 1 {
+			w.loseParam(f, "the API of this model's backend has penalties from 0 to 1")
+		}
+	}
+	w.params(cohereParams)
 }
 
 // writeCohere writes a chat of Cohere's.
@@ -149,7 +171,7 @@ func writeCohere(w *requestWriter) (path string) {
 		if r.MaxTokens > 0 {
 			w.intField("max_tokens", r.MaxTokens)
 		}
-		w.params(cohereParams)
+		w.cohereSampling()
 		if len(r.Tools) > 0 {
 			w.cohereTools()
 		}

@@ -129,6 +129,9 @@ const (
 	features
 )
 
+// whole reports whether f is a number without a fraction.
+func (f Feature) whole() bool { return f == TopK || f == Seed || f == TopLogprobs }
+
 // Param is a feature as the client has it: its name and its value in JSON. The
 // zero value is one that was not asked for.
 type Param struct{ Name, Value string }

@@ -3,7 +3,9 @@ package translate
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -156,7 +158,11 @@ func number(f Feature) field {
 			in.refuse(name, "%s must be a number.", name)
 			return
 		}
-		in.r.Params[f] = Param{Name: name, Value: v.Raw}
+		value := v.Raw
+		if f.whole() && v.Num == math.Trunc(v.Num) && math.Abs(v.Num) < 1<<53 {
+			value = strconv.FormatInt(int64(v.Num), 10) // some clients write 5.0, which others do not read
+		}
+		in.r.Params[f] = Param{Name: name, Value: value}
 	}
 }
 

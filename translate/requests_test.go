@@ -97,6 +97,34 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// Numbers are written as the target takes them.
+func TestNumbersOfTheTarget(t *testing.T) {
+	for _, c := range []struct {
+		body string
+		to   Name
+		want string // in what is written
+	}{
+		{`"top_k":5.0,"seed":7e0`, Cohere, `"k":5,"seed":7`},
+		{`"seed":12345678901234567890`, Cohere, `"seed":12345678901234567890`},
+		{`"seed":7.5`, Cohere, `"seed":7.5`},
+		{`"top_p":1`, Cohere, `"p":0.99`},
+		{`"top_p":0`, Cohere, `"p":0.01`},
+		{`"top_p":0.7500`, Cohere, `"p":0.7500`},
+		{`"temperature":0.0`, Cohere, `"temperature":0.0`},
+		{`"top_p":1.0`, Gemini, `"topP":1.0`},
+	} {
+		r, err := Read(Chat, []byte(`{"model":"m","messages":[{"role":"user","content":"hi"}],`+c.body+`}`))
+		if err != nil {
+			t.Fatalf("%s: %v", c.body, err)
+		}
+		target := targets[slices.IndexFunc(targets, func(t Target) bool { return t.Dialect == c.to })]
+		w, err := r.Write(target)
+		if err != nil || len(w.Lost) > 0 || !strings.Contains(string(w.Body), c.want) {
+			t.Errorf("%s to %s: %s (%v, %v), want %s", c.body, c.to, w.Body, w.Lost, err, c.want)
+		}
+	}
+}
+
 // What has no place in the target's dialect is named in the client's words.
 func TestLosses(t *testing.T) {
 	chat := func(more string) string {
@@ -154,6 +182,11 @@ func TestLosses(t *testing.T) {
 		{Gemini, gemini(`"cachedContent":"cachedContents/1"`), Chat, "cachedContent"},
 		{Gemini, `{"contents":[{"parts":[{"fileData":{"mimeType":"application/pdf","fileUri":"https://generativelanguage.googleapis.com/v1beta/files/a"}}]}]}`, Messages, "contents[0].parts[0].fileData"},
 		{Gemini, `{"contents":[{"parts":[{"inlineData":{"mimeType":"video/mp4","data":"aaaa"}}]}]}`, Chat, "contents[0].parts[0].inlineData"},
+		{Chat, chat(`"logprobs":true,"frequency_penalty":-0.5,"presence_penalty":1.5,"top_k":501,"seed":1,"user":"u"`), Cohere, "logprobs frequency_penalty presence_penalty top_k"},
+		{Chat, chat(tools + `,"tool_choice":{"type":"function","function":{"name":"f"}}`), Cohere, ""},
+		{Chat, chat(tools + `,"tool_choice":{"type":"function","function":{"name":"g"}},"parallel_tool_calls":false`), Cohere, "tool_choice parallel_tool_calls"},
+		{Cohere, chat(`"documents":[{}],"safety_mode":"STRICT","logprobs":true,"raw_prompting":true,"citation_options":{},"priority":1`), Chat, "documents safety_mode logprobs raw_prompting"},
+		{Cohere, chat(`"documents":[],"safety_mode":"OFF","logprobs":false,"k":0,"p":0.75`), Messages, ""},
 	} {
 		r, err := Read(c.from, []byte(c.body))
 		if err != nil {

@@ -63,7 +63,7 @@ func writeCompat(t *testing.T) {
 // apiNames are the APIs of the fakes, as people call them.
 var apiNames = map[string]string{
 	"anthropic": "Anthropic's messages, Claude 4.5", "claude-5": "Anthropic's messages, Claude 5", "gemini": "Gemini's generateContent",
-	"bedrock": "Bedrock's converse", "engine": "chat of an engine that lacks all else",
+	"bedrock": "Bedrock's converse", "engine": "chat of an engine that lacks all else", "cohere": "Cohere's chat",
 }
 
 // compat is the text of docs/COMPAT.md.
@@ -93,16 +93,16 @@ func compat(t *testing.T) string {
 	}
 	for _, p := range pairs {
 		api := apiNames[p.To]
-		if p.From == "generate" && p.To == "gemini" {
+		if p.From == "generate" && p.To == "gemini" || p.From == p.To {
 			api = "the same, byte for byte"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %d | yes | `cd e2e/sdk && go test -run TestPairs` |\n", p.Client, p.Version, api, p.Cases)
 	}
 	b.WriteString("\nWhat SDKs of other makers need:\n\n")
 	b.WriteString("* google-genai: `http_options={\"base_url\": \"http://pacer:8080\"}` (Python), `httpOptions: { baseUrl }` (Node), `HTTPOptions` (Go). The key of Pacer is its `api_key`. Addresses of Vertex AI are served too.\n")
-	b.WriteString("* mistralai: `server_url`. Of a call of a tool that is streamed it wants the name in each piece, as only Mistral's own API has it. So tools work in documents, and streams with tools only at Mistral. The table leaves out what its types lack.\n")
+	b.WriteString("* mistralai: `server_url` (Python), `serverURL` (Node). In a stream it wants each call of a tool whole, as Mistral's own API writes it, and gets it so where the answer is translated. Of an engine that speaks chat itself the pieces pass through, and its types refuse them: tools work there in documents. The table leaves out what its types lack.\n")
 	b.WriteString("* groq: `base_url` without `/v1`; it asks below `/openai/v1`, which is served.\n")
-	b.WriteString("* cohere: `/v2/rerank` and `/v2/embed` pass through. Its `/v2/chat` is a dialect of its own, which is not served.\n")
+	b.WriteString("* cohere: `base_url` (Python), `baseUrl` (Node), without a version. `/v2/chat` is served on every backend; `/v2/rerank` and `/v2/embed` pass through.\n")
 	b.WriteString("\n## Coding agents\n\nRun headless before an engine that has chat alone: each looks into a file by a tool of its own and tells what it read (`cd e2e/sdk && go test -run TestAgents`). Every request is checked by OpenAI's types.\n\n")
 	b.WriteString("| agent | version | speaks | what it needs |\n|---|---|---|---|\n")
 	fmt.Fprintf(&b, "| Claude Code | %s | messages | `ANTHROPIC_BASE_URL`, `ANTHROPIC_API_KEY` |\n", nodeVersion(t, "@anthropic-ai/claude-code"))
@@ -134,6 +134,9 @@ func compat(t *testing.T) string {
 | generateContent | messages | ` + "`seed`, `responseLogprobs`, penalties, `responseMimeType` without a schema" + `, audio | the same |
 | generateContent | any other | ` + "`labels`, `propertyOrdering` and `example` of a schema, formats of numbers" + ` | left out: the answer is the same without |
 | any other | generateContent | thoughts | parts with ` + "`thought: true`" + `, asked for or not; signatures of Anthropic's stand in ` + "`thoughtSignature`" + `, and go back from there |
+| any other | cohere | a tool by its name among several, one call at a time, files, audio, ` + "`logprobs`, penalties below 0 or above 1, `top_k` above 500" + ` | the same |
+| any other | cohere | ` + "`top_p: 1`" + ` | ` + "`p: 0.99`" + `, the most that it has |
+| cohere | any other | ` + "`documents`, `safety_mode: STRICT`, `logprobs`, `raw_prompting`" + ` | the same |
 | responses | any | ` + "`previous_response_id`, `conversation`, `background`" + `, tools that OpenAI runs | the same; nothing is stored |
 | any | any | marks for a cache, ids for billing, ` + "`metadata`, `service_tier: auto`, `context_management`" + ` | left out: the answer is the same without |
 

@@ -125,9 +125,6 @@ func TestPairs(t *testing.T) {
 		})
 		for i, c := range clients {
 			for k, side := range sides {
-				if side == "mistral" && c.name == "node" {
-					continue // its names are others than those of the table
-				}
 				t.Run(c.name+" "+side, func(t *testing.T) {
 					t.Parallel()
 					got[i*len(sides)+k] = runPairs(t, python, c.dir, append(slices.Clone(c.command), side)...)

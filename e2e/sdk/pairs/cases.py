@@ -46,21 +46,21 @@ chat=[
  c("hot",{"temperature":1.5,"messages":u("hi")},{G:{"generationConfig.temperature":1.5}},None,{A:"temperature",B:"temperature"}),
  c("seed",{"seed":7,"messages":u("hi")},{G:{"generationConfig.seed":7}},None,{A:"seed",B:"seed"}),
  c("penalties",{"frequency_penalty":0.5,"presence_penalty":0.25,"messages":u("hi")},{G:{"generationConfig.frequencyPenalty":0.5,"generationConfig.presencePenalty":0.25}},None,{A:"frequency_penalty, presence_penalty",B:"frequency_penalty, presence_penalty"}),
- c("logprobs",{"logprobs":True,"top_logprobs":3,"messages":u("hi")},{G:{"generationConfig.responseLogprobs":True,"generationConfig.logprobs":3}},None,{A:"logprobs, top_logprobs",B:"logprobs, top_logprobs"}),
+ c("logprobs",{"logprobs":True,"top_logprobs":3,"messages":u("hi")},{G:{"generationConfig.responseLogprobs":True,"generationConfig.logprobs":3}},None,{A:"logprobs, top_logprobs",B:"logprobs, top_logprobs",C:"logprobs, top_logprobs"}),
  c("stop",{"stop":"END","messages":u("sequence")},{A:{"stop_sequences":["END"]},G:{"generationConfig.stopSequences":["END"]},B:{"inferenceConfig.stopSequences":["END"]}},{"choices.0.finish_reason":"stop"}),
  c("stops",{"stop":["A","B"],"messages":u("hi")},{A:{"stop_sequences.1":"B"},G:{"generationConfig.stopSequences.1":"B"},B:{"inferenceConfig.stopSequences.1":"B"}}),
  c("refusal",{"messages":u("refuse")},None,{"choices.0.finish_reason":"content_filter"}),
  c("user",{"user":"u1","messages":u("hi")},{A:{"metadata.user_id":"u1"}}),
  c("image",{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":URL,"detail":"low"}},{"type":"text","text":"hi"}]}]},{A:{"messages.0.content.0.source":{"type":"base64","media_type":"image/png","data":PNG}},G:{"contents.0.parts.0.inlineData":{"mimeType":"image/png","data":PNG}},B:{"messages.0.content.0.image":{"format":"png","source":{"bytes":PNG}}}}),
  c("image by address",{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},{"type":"text","text":"hi"}]}]},{A:{"messages.0.content.0.source.url":"https://example.com/a.png"},G:{"contents.0.parts.0.fileData.fileUri":"https://example.com/a.png"}},None,{B:"messages[0].content[0]"}),
- c("file",{"messages":[{"role":"user","content":[{"type":"file","file":{"filename":"a b_c.pdf","file_data":"data:application/pdf;base64,JVBERg=="}},{"type":"text","text":"hi"}]}]},{A:{"messages.0.content.0.type":"document"},G:{"contents.0.parts.0.inlineData.mimeType":"application/pdf"},B:{"messages.0.content.0.document.format":"pdf"}}),
- c("audio",{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"UklGRg==","format":"wav"}},{"type":"text","text":"hi"}]}]},{G:{"contents.0.parts.0.inlineData.mimeType":"audio/wav"}},None,{A:"messages[0].content[0]",B:"messages[0].content[0]"}),
+ c("file",{"messages":[{"role":"user","content":[{"type":"file","file":{"filename":"a b_c.pdf","file_data":"data:application/pdf;base64,JVBERg=="}},{"type":"text","text":"hi"}]}]},{A:{"messages.0.content.0.type":"document"},G:{"contents.0.parts.0.inlineData.mimeType":"application/pdf"},B:{"messages.0.content.0.document.format":"pdf"}},None,{C:"messages[0].content[0]"}),
+ c("audio",{"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"UklGRg==","format":"wav"}},{"type":"text","text":"hi"}]}]},{G:{"contents.0.parts.0.inlineData.mimeType":"audio/wav"}},None,{A:"messages[0].content[0]",B:"messages[0].content[0]",C:"messages[0].content[0]"}),
  c("a call",{"tools":ct,"messages":u("call")},{A:{"tools.#":2,"tools.0.input_schema.properties.city.type":"string"},G:{"tools.0.functionDeclarations.#":2},B:{"toolConfig.tools.0.toolSpec.inputSchema.json.properties.city.type":"string"}},{"choices.0.message.content":H,"choices.0.message.tool_calls.0.function.name":"weather","choices.0.message.tool_calls.0.function.arguments":{"JSON":{"city":"Paris","n":1.5}},"choices.0.finish_reason":"tool_calls","choices.0.message.tool_calls.#":1}),
  c("parallel calls",{"tools":ct,"messages":u("four calls")},None,{"choices.0.message.tool_calls.#":4,"choices.0.message.tool_calls.3.function.arguments":{"JSON":{"city":"東京"}},"choices.0.message.tool_calls.0.function.arguments":{"JSON":{"city":"Paris"}}}),
  c("two calls",{"tools":ct,"messages":u("calls")},None,{"choices.0.message.tool_calls.1.function.name":"time","choices.0.message.tool_calls.1.function.arguments":{"JSON":{}}}),
  c("deep call",{"tools":ct,"messages":u("deep call")},None,{"choices.0.message.tool_calls.0.function.arguments":{"JSON":{"a":{"b":[1,2.5,None,True,{"c":"\"\\ü"}]},"big":12345678901234567890}}}),
- c("serial calls",{"tools":ct,"parallel_tool_calls":False,"messages":u("call")},{A:{"tool_choice":{"type":"auto","disable_parallel_tool_use":True}}},None,{G:"parallel_tool_calls",B:"parallel_tool_calls"}),
- c("a named tool",{"tools":ct,"tool_choice":{"type":"function","function":{"name":"time"}},"messages":u("call")},{A:{"tool_choice":{"type":"tool","name":"time"}},G:{"toolConfig.functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["time"]}},B:{"toolConfig.toolChoice":{"tool":{"name":"time"}}}}),
+ c("serial calls",{"tools":ct,"parallel_tool_calls":False,"messages":u("call")},{A:{"tool_choice":{"type":"auto","disable_parallel_tool_use":True}}},None,{G:"parallel_tool_calls",B:"parallel_tool_calls",C:"parallel_tool_calls"}),
+ c("a named tool",{"tools":ct,"tool_choice":{"type":"function","function":{"name":"time"}},"messages":u("call")},{A:{"tool_choice":{"type":"tool","name":"time"}},G:{"toolConfig.functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["time"]}},B:{"toolConfig.toolChoice":{"tool":{"name":"time"}}}},None,{C:"tool_choice"}),
  c("any tool",{"tools":ct,"tool_choice":"required","messages":u("call")},{A:{"tool_choice.type":"any"},G:{"toolConfig.functionCallingConfig.mode":"ANY"},B:{"toolConfig.toolChoice":{"any":{}}}}),
  c("no tool",{"tools":ct,"tool_choice":"none","messages":u("hi")},{A:{"tool_choice.type":"none"},G:{"toolConfig.functionCallingConfig.mode":"NONE"},B:{"toolConfig":None}}),
  c("results",{"tools":ct,"messages":loop},{A:{"messages.1.content.0.input.city":"Paris","messages.2.content.0.tool_use_id":"a_1","messages.2.content.2.text":"hi"},G:{"contents.2.parts.0.functionResponse.response":{"result":"sunny"},"contents.2.parts.1.functionResponse.response":{"hour":12},"contents.1.parts.0.functionCall.args.n":1.5},B:{"messages.2.content.1.toolResult.toolUseId":"b"}}),
@@ -70,7 +70,7 @@ chat=[
  c("thinking",{"reasoning_effort":"low","messages":u("think")},{A:{"thinking.budget_tokens":1024},A5:{"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"low"}},G:{"generationConfig.thinkingConfig.thinkingBudget":1024},B:{"additionalModelRequestFields.thinking.budget_tokens":1024}},{"choices.0.message.content":H,"choices.0.message.reasoning_content":"let me see\n…"}),
  c("thinking, then a call",{"reasoning_effort":"medium","tools":ct,"messages":u("think call")},None,{"choices.0.message.tool_calls.0.function.name":"weather","choices.0.message.reasoning_content":"a tool, then"}),
  c("no thinking",{"reasoning_effort":"none","messages":u("hi")},{A:{"thinking":None},A5:{"thinking":{"type":"disabled"}},G:{"generationConfig.thinkingConfig":{"thinkingBudget":0}},B:{"additionalModelRequestFields":None}}),
- c("what is not carried",{"logit_bias":{"1":1},"messages":u("hi")},None,None,{A:"logit_bias",G:"logit_bias",B:"logit_bias"}),
+ c("what is not carried",{"logit_bias":{"1":1},"messages":u("hi")},None,None,{A:"logit_bias",G:"logit_bias",B:"logit_bias",C:"logit_bias"}),
  c("what changes nothing",{"metadata":{"a":"b"},"store":False,"service_tier":"auto","prompt_cache_key":"k","n":1,"messages":u("hi")},{A:{"store":None,"n":None}}),
 ]
 # ---- messages
@@ -100,14 +100,14 @@ messages=[
  c("user",{"metadata":{"user_id":"u1"},"messages":u("hi")},{E:{"user":"u1"}}),
  c("image",{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":PNG}},{"type":"text","text":"hi"}]}]},{E:{"messages.0.content.0.image_url.url":URL},G:{"contents.0.parts.0.inlineData.data":PNG},B:{"messages.0.content.0.image.format":"png"}}),
  c("image by address",{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}},{"type":"text","text":"hi"}]}]},{E:{"messages.0.content.0.image_url.url":"https://example.com/a.png"},G:{"contents.0.parts.0.fileData.fileUri":"https://example.com/a.png"}},None,{B:"messages[0].content[0]"}),
- c("file",{"messages":[{"role":"user","content":[{"type":"document","title":"a.pdf","source":{"type":"base64","media_type":"application/pdf","data":"JVBERg=="}},{"type":"text","text":"hi"}]}]},{E:{"messages.0.content.0.file.file_data":"data:application/pdf;base64,JVBERg=="},G:{"contents.0.parts.0.inlineData.mimeType":"application/pdf"},B:{"messages.0.content.0.document.name":"a pdf"}}),
+ c("file",{"messages":[{"role":"user","content":[{"type":"document","title":"a.pdf","source":{"type":"base64","media_type":"application/pdf","data":"JVBERg=="}},{"type":"text","text":"hi"}]}]},{E:{"messages.0.content.0.file.file_data":"data:application/pdf;base64,JVBERg=="},G:{"contents.0.parts.0.inlineData.mimeType":"application/pdf"},B:{"messages.0.content.0.document.name":"a pdf"}},None,{C:"messages[0].content[0]"}),
  c("plain document",{"messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"of a file"}},{"type":"text","text":"hi"}]}]},{E:{"messages.0.content":"of a file\n\nhi"}}),
  c("a call",{"tools":mt,"messages":u("call")},{E:{"tools.#":2,"tools.0.function.parameters":W},G:{"tools.0.functionDeclarations.0.parametersJsonSchema":W},B:{"toolConfig.tools.#":2}},{"content.0.text":H,"content.1.name":"weather","content.1.input":{"city":"Paris","n":1.5},"stop_reason":"tool_use"}),
  c("parallel calls",{"tools":mt,"messages":u("four calls")},None,{"content.#":4,"content.3.input":{"city":"東京"}}),
  c("two calls",{"tools":mt,"messages":u("calls")},None,{"content.1.name":"time","content.1.input":{}}),
  c("deep call",{"tools":mt,"messages":u("deep call")},None,{"content.0.input.a":{"b":[1,2.5,None,True,{"c":"\"\\ü"}]}}),
- c("serial calls",{"tools":mt,"tool_choice":{"type":"auto","disable_parallel_tool_use":True},"messages":u("call")},{E:{"parallel_tool_calls":False,"tool_choice":"auto"}},None,{G:"tool_choice.disable_parallel_tool_use",B:"tool_choice.disable_parallel_tool_use"}),
- c("a named tool",{"tools":mt,"tool_choice":{"type":"tool","name":"time"},"messages":u("call")},{E:{"tool_choice":{"type":"function","function":{"name":"time"}}},G:{"toolConfig.functionCallingConfig.allowedFunctionNames":["time"]},B:{"toolConfig.toolChoice.tool.name":"time"}}),
+ c("serial calls",{"tools":mt,"tool_choice":{"type":"auto","disable_parallel_tool_use":True},"messages":u("call")},{E:{"parallel_tool_calls":False,"tool_choice":"auto"}},None,{G:"tool_choice.disable_parallel_tool_use",B:"tool_choice.disable_parallel_tool_use",C:"tool_choice.disable_parallel_tool_use"}),
+ c("a named tool",{"tools":mt,"tool_choice":{"type":"tool","name":"time"},"messages":u("call")},{E:{"tool_choice":{"type":"function","function":{"name":"time"}}},G:{"toolConfig.functionCallingConfig.allowedFunctionNames":["time"]},B:{"toolConfig.toolChoice.tool.name":"time"}},None,{C:"tool_choice"}),
  c("any tool",{"tools":mt,"tool_choice":{"type":"any"},"messages":u("call")},{E:{"tool_choice":"required"},G:{"toolConfig.functionCallingConfig.mode":"ANY"},B:{"toolConfig.toolChoice":{"any":{}}}}),
  c("no tool",{"tools":mt,"tool_choice":{"type":"none"},"messages":u("hi")},{E:{"tool_choice":"none"},G:{"toolConfig.functionCallingConfig.mode":"NONE"},B:{"toolConfig":None}}),
  c("results",{"tools":mt,"messages":mloop},{E:{"messages.#":5,"messages.1.tool_calls.0.function.arguments":{"JSON":{"city":"Paris"}},"messages.1.reasoning_content":"hm","messages.2.content":"sunny","messages.3.content":"Error: no"},G:{"contents.2.parts.1.functionResponse.response":{"error":"no"}},B:{"messages.2.content.1.toolResult.status":"error"}}),
@@ -120,7 +120,7 @@ messages=[
  c("thoughts go back",{"thinking":{"type":"enabled","budget_tokens":2000},"tools":mt,"messages":mloop},{E:{"messages.1.reasoning_content":"hm"},B:{"messages.1.content.0.reasoningContent.reasoningText.signature":"c2ln"}}),
  c("no thinking",{"thinking":{"type":"disabled"},"messages":u("hi")},{E:{"reasoning_effort":None},G:{"generationConfig.thinkingConfig":{"thinkingBudget":0}}}),
  c("schema",{"output_config":{"format":{"type":"json_schema","schema":SCHEMA}},"messages":u("json")},{E:{"response_format.json_schema.schema":SCHEMA},G:{"generationConfig.responseJsonSchema":SCHEMA},B:{"outputConfig.textFormat.structure.jsonSchema.schema":{"JSON":SCHEMA}}},{"content.0.text":'{"a":1}'}),
- c("a tool that Anthropic runs",{"tools":[{"type":"web_search_20250305","name":"web_search"}],"messages":u("hi")},None,None,{E:"tools[0]",G:"tools[0]",B:"tools[0]"}),
+ c("a tool that Anthropic runs",{"tools":[{"type":"web_search_20250305","name":"web_search"}],"messages":u("hi")},None,None,{E:"tools[0]",G:"tools[0]",B:"tools[0]",C:"tools[0]"}),
  c("what changes nothing",{"service_tier":"auto","metadata":{"user_id":"u"},"messages":u("hi")},{E:{"service_tier":None}}),
 ]
 # ---- responses
@@ -148,13 +148,13 @@ responses=[
  c("user",{"user":"u1","input":"hi"},{E:{"user":"u1"},A:{"metadata.user_id":"u1"}}),
  c("image",{"input":[{"role":"user","content":[{"type":"input_image","detail":"auto","image_url":URL},{"type":"input_text","text":"hi"}]}]},{E:{"messages.0.content.0.image_url.url":URL},A:{"messages.0.content.0.source.data":PNG},G:{"contents.0.parts.0.inlineData.data":PNG},B:{"messages.0.content.0.image.format":"png"}}),
  c("image by address",{"input":[{"role":"user","content":[{"type":"input_image","detail":"auto","image_url":"https://example.com/a.png"},{"type":"input_text","text":"hi"}]}]},{E:{"messages.0.content.0.image_url.url":"https://example.com/a.png"},A:{"messages.0.content.0.source.type":"url"}},None,{B:"input[0].content[0]"}),
- c("file",{"input":[{"role":"user","content":[{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERg=="},{"type":"input_text","text":"hi"}]}]},{E:{"messages.0.content.0.file.filename":"a.pdf"},A:{"messages.0.content.0.title":"a.pdf"}}),
+ c("file",{"input":[{"role":"user","content":[{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERg=="},{"type":"input_text","text":"hi"}]}]},{E:{"messages.0.content.0.file.filename":"a.pdf"},A:{"messages.0.content.0.title":"a.pdf"}},None,{C:"input[0].content[0]"}),
  c("a call",{"tools":rt,"input":"call"},{E:{"tools.0.function.parameters":W},A:{"tools.0.input_schema":W}},{"output.0.content.0.text":H,"output.1.type":"function_call","output.1.name":"weather","output.1.arguments":{"JSON":{"city":"Paris","n":1.5}}}),
  c("parallel calls",{"tools":rt,"input":"four calls"},None,{"output.#":4,"output.3.arguments":{"JSON":{"city":"東京"}}}),
  c("two calls",{"tools":rt,"input":"calls"},None,{"output.1.name":"time","output.1.arguments":{"JSON":{}}}),
  c("deep call",{"tools":rt,"input":"deep call"},None,{"output.0.arguments":{"JSON":{"a":{"b":[1,2.5,None,True,{"c":"\"\\ü"}]},"big":12345678901234567890}}}),
- c("serial calls",{"tools":rt,"parallel_tool_calls":False,"input":"call"},{E:{"parallel_tool_calls":False},A:{"tool_choice.disable_parallel_tool_use":True}},None,{G:"parallel_tool_calls",B:"parallel_tool_calls"}),
- c("a named tool",{"tools":rt,"tool_choice":{"type":"function","name":"time"},"input":"call"},{E:{"tool_choice.function.name":"time"},A:{"tool_choice.name":"time"}}),
+ c("serial calls",{"tools":rt,"parallel_tool_calls":False,"input":"call"},{E:{"parallel_tool_calls":False},A:{"tool_choice.disable_parallel_tool_use":True}},None,{G:"parallel_tool_calls",B:"parallel_tool_calls",C:"parallel_tool_calls"}),
+ c("a named tool",{"tools":rt,"tool_choice":{"type":"function","name":"time"},"input":"call"},{E:{"tool_choice.function.name":"time"},A:{"tool_choice.name":"time"}},None,{C:"tool_choice"}),
  c("any tool",{"tools":rt,"tool_choice":"required","input":"call"},{E:{"tool_choice":"required"},A:{"tool_choice.type":"any"}}),
  c("no tool",{"tools":rt,"tool_choice":"none","input":"hi"},{E:{"tool_choice":"none"},A:{"tool_choice.type":"none"}}),
  c("results",{"tools":rt,"input":rloop},{E:{"messages.1.tool_calls.#":2,"messages.2.content":"sunny","messages.3.tool_call_id":"b"},A:{"messages.2.content.2.text":"hi"},G:{"contents.2.parts.0.functionResponse.name":"weather"}}),
@@ -166,7 +166,7 @@ responses=[
  c("thinking, then a call",{"reasoning":{"effort":"medium"},"tools":rt,"input":"think call"},None,{"output.0.summary.0.text":"a tool, then","output.1.name":"weather"}),
  c("no thinking",{"reasoning":{"effort":"none"},"input":"hi"},{E:{"reasoning_effort":None},A:{"thinking":None}}),
  c("verbosity",{"text":{"verbosity":"low"},"input":"hi"},None,None,None),
- c("a tool that OpenAI runs",{"tools":[{"type":"web_search"}],"input":"hi"},None,None,{E:"tools[0]",A:"tools[0]",G:"tools[0]",B:"tools[0]"}),
+ c("a tool that OpenAI runs",{"tools":[{"type":"web_search"}],"input":"hi"},None,None,{E:"tools[0]",A:"tools[0]",G:"tools[0]",B:"tools[0]",C:"tools[0]"}),
  c("what changes nothing",{"store":False,"metadata":{"a":"b"},"include":["reasoning.encrypted_content"],"prompt_cache_key":"k","input":"hi"},{E:{"store":None}}),
 ]
 # ---- generateContent: as google-genai is called, with the names that its JSON has
@@ -208,22 +208,22 @@ generate=[
  c("top k",{"contents":g("hi"),**cfg(topK=5)},{E:{"top_k":5},A:{"top_k":5},A5:{"top_k":None},B:{"additionalModelRequestFields.top_k":5}},None,{A5:"generationConfig.topK"}),
  c("seed",{"contents":g("hi"),**cfg(seed=7)},{E:{"seed":7}},None,{A:"generationConfig.seed",B:"generationConfig.seed"}),
  c("penalties",{"contents":g("hi"),**cfg(frequencyPenalty=0.5,presencePenalty=0.25)},{E:{"frequency_penalty":0.5,"presence_penalty":0.25}},None,{A:"generationConfig.frequencyPenalty, generationConfig.presencePenalty",B:"generationConfig.frequencyPenalty, generationConfig.presencePenalty"}),
- c("logprobs",{"contents":g("hi"),**cfg(responseLogprobs=True,logprobs=3)},{E:{"logprobs":True,"top_logprobs":3}},None,{A:"generationConfig.responseLogprobs, generationConfig.logprobs",B:"generationConfig.responseLogprobs, generationConfig.logprobs"}),
+ c("logprobs",{"contents":g("hi"),**cfg(responseLogprobs=True,logprobs=3)},{E:{"logprobs":True,"top_logprobs":3}},None,{A:"generationConfig.responseLogprobs, generationConfig.logprobs",B:"generationConfig.responseLogprobs, generationConfig.logprobs",C:"generationConfig.responseLogprobs, generationConfig.logprobs"}),
  c("stops",{"contents":g("sequence"),**cfg(stopSequences=["END","B"])},{E:{"stop":["END","B"]},A:{"stop_sequences.1":"B"},B:{"inferenceConfig.stopSequences.1":"B"}},{"candidates.0.finishReason":"STOP"}),
  c("refusal",{"contents":g("refuse")},None,{"candidates.0.finishReason":"SAFETY"}),
  c("image",{"contents":gp(data("image/png",PNG))},{E:{"messages.0.content.0.image_url.url":URL},A:{"messages.0.content.0.source":{"type":"base64","media_type":"image/png","data":PNG}},B:{"messages.0.content.0.image.format":"png"}}),
  c("image by address",{"contents":gp({"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}})},{E:{"messages.0.content.0.image_url.url":"https://example.com/a.png"},A:{"messages.0.content.0.source.url":"https://example.com/a.png"}},None,{B:"contents[0].parts[0].fileData"}),
- c("a file of Google's",{"contents":gp({"fileData":{"mimeType":"application/pdf","fileUri":"https://generativelanguage.googleapis.com/v1beta/files/a"}})},None,None,{E:"contents[0].parts[0].fileData",A:"contents[0].parts[0].fileData",B:"contents[0].parts[0].fileData"}),
- c("file",{"contents":gp(data("application/pdf","JVBERg=="))},{E:{"messages.0.content.0.file.file_data":"data:application/pdf;base64,JVBERg=="},A:{"messages.0.content.0.source.media_type":"application/pdf"},B:{"messages.0.content.0.document.format":"pdf"}}),
+ c("a file of Google's",{"contents":gp({"fileData":{"mimeType":"application/pdf","fileUri":"https://generativelanguage.googleapis.com/v1beta/files/a"}})},None,None,{E:"contents[0].parts[0].fileData",A:"contents[0].parts[0].fileData",B:"contents[0].parts[0].fileData",C:"contents[0].parts[0].fileData"}),
+ c("file",{"contents":gp(data("application/pdf","JVBERg=="))},{E:{"messages.0.content.0.file.file_data":"data:application/pdf;base64,JVBERg=="},A:{"messages.0.content.0.source.media_type":"application/pdf"},B:{"messages.0.content.0.document.format":"pdf"}},None,{C:"contents[0].parts[0].inlineData"}),
  c("plain document",{"contents":gp(data("text/plain","b2YgYSBmaWxl"))},{E:{"messages.0.content":"of a file\n\nhi"},A:{"messages.0.content.0.text":"of a file"}}),
- c("audio",{"contents":gp(data("audio/mpeg","UklGRg=="))},{E:{"messages.0.content.0.input_audio":{"data":"UklGRg==","format":"mp3"}}},None,{A:"contents[0].parts[0].inlineData",B:"contents[0].parts[0].inlineData"}),
- c("a film",{"contents":gp(data("video/mp4","UklGRg=="))},None,None,{E:"contents[0].parts[0].inlineData",A:"contents[0].parts[0].inlineData",B:"contents[0].parts[0].inlineData"}),
+ c("audio",{"contents":gp(data("audio/mpeg","UklGRg=="))},{E:{"messages.0.content.0.input_audio":{"data":"UklGRg==","format":"mp3"}}},None,{A:"contents[0].parts[0].inlineData",B:"contents[0].parts[0].inlineData",C:"contents[0].parts[0].inlineData"}),
+ c("a film",{"contents":gp(data("video/mp4","UklGRg=="))},None,None,{E:"contents[0].parts[0].inlineData",A:"contents[0].parts[0].inlineData",B:"contents[0].parts[0].inlineData",C:"contents[0].parts[0].inlineData"}),
  c("a call",{"contents":g("call"),**tools()},{E:{"tools.#":2,"tools.0.function.parameters":W},A:{"tools.0.input_schema":W,"tools.1.name":"time"},B:{"toolConfig.tools.#":2}},{P0+".text":H,PAR+".1.functionCall.name":"weather",PAR+".1.functionCall.args":{"city":"Paris","n":1.5},"candidates.0.finishReason":"STOP"}),
  c("a schema of JSON",{"contents":g("call"),**cfg(tools=[{"functionDeclarations":[{"name":"weather","parametersJsonSchema":SCHEMA}]}])},{E:{"tools.0.function.parameters":SCHEMA},A:{"tools.0.input_schema":SCHEMA}}),
  c("parallel calls",{"contents":g("four calls"),**tools()},None,{PAR+".#":4,PAR+".3.functionCall.args":{"city":"東京"}}),
  c("two calls",{"contents":g("calls"),**tools()},None,{PAR+".1.functionCall.name":"time"}),
  c("deep call",{"contents":g("deep call"),**tools()},None,{P0+".functionCall.args.a":{"b":[1,2.5,None,True,{"c":"\"\\ü"}]}}),
- c("a named tool",{"contents":g("call"),**tools(toolConfig=calling("ANY","time"))},{E:{"tool_choice":{"type":"function","function":{"name":"time"}}},A:{"tool_choice.name":"time"},B:{"toolConfig.toolChoice.tool.name":"time"}}),
+ c("a named tool",{"contents":g("call"),**tools(toolConfig=calling("ANY","time"))},{E:{"tool_choice":{"type":"function","function":{"name":"time"}}},A:{"tool_choice.name":"time"},B:{"toolConfig.toolChoice.tool.name":"time"}},None,{C:"toolConfig.functionCallingConfig"}),
  c("some tools",{"contents":g("call"),**cfg(tools=[{"functionDeclarations":[{"name":n} for n in ("weather","time","other")]}],toolConfig=calling("ANY","weather","time"))},{E:{"tool_choice":"required","tools.#":2},A:{"tool_choice.type":"any","tools.#":2},B:{"toolConfig.tools.#":2}}),
  c("any tool",{"contents":g("call"),**tools(toolConfig=calling("ANY"))},{E:{"tool_choice":"required"},A:{"tool_choice.type":"any"},B:{"toolConfig.toolChoice":{"any":{}}}}),
  c("auto",{"contents":g("call"),**tools(toolConfig=calling("AUTO"))},{E:{"tool_choice":"auto"},A:{"tool_choice.type":"auto"}}),
@@ -241,12 +241,12 @@ generate=[
  c("schema",{"contents":g("json"),**cfg(responseMimeType="application/json",responseSchema=gschema)},{E:{"response_format.json_schema.schema":GSCHEMA},A:{"output_config.format.schema":GSCHEMA},B:{"outputConfig.textFormat.structure.jsonSchema.schema":{"JSON":GSCHEMA}}},{P0+".text":'{"a":1}'}),
  c("a schema of JSON for the answer",{"contents":g("json"),**cfg(responseMimeType="application/json",responseJsonSchema=SCHEMA)},{E:{"response_format.json_schema.schema":SCHEMA},A:{"output_config.format.schema":SCHEMA}}),
  c("json",{"contents":g("json"),**cfg(responseMimeType="application/json")},{E:{"response_format.type":"json_object"}},None,{A:"generationConfig.responseMimeType",B:"generationConfig.responseMimeType"}),
- c("several answers",{"contents":g("hi"),**cfg(candidateCount=2)},None,None,{E:"generationConfig.candidateCount",A:"generationConfig.candidateCount",B:"generationConfig.candidateCount"}),
- c("sound as an answer",{"contents":g("hi"),**cfg(responseModalities=["AUDIO"])},None,None,{E:"generationConfig.responseModalities",A:"generationConfig.responseModalities",B:"generationConfig.responseModalities"}),
- c("a tool that Google runs",{"contents":g("hi"),**cfg(tools=[{"googleSearch":{}}])},None,None,{E:"tools[0].googleSearch",A:"tools[0].googleSearch",B:"tools[0].googleSearch"}),
- c("what Google keeps",{"contents":g("hi"),**cfg(cachedContent="cachedContents/1")},None,None,{E:"cachedContent",A:"cachedContent",B:"cachedContent"}),
+ c("several answers",{"contents":g("hi"),**cfg(candidateCount=2)},None,None,{E:"generationConfig.candidateCount",A:"generationConfig.candidateCount",B:"generationConfig.candidateCount",C:"generationConfig.candidateCount"}),
+ c("sound as an answer",{"contents":g("hi"),**cfg(responseModalities=["AUDIO"])},None,None,{E:"generationConfig.responseModalities",A:"generationConfig.responseModalities",B:"generationConfig.responseModalities",C:"generationConfig.responseModalities"}),
+ c("a tool that Google runs",{"contents":g("hi"),**cfg(tools=[{"googleSearch":{}}])},None,None,{E:"tools[0].googleSearch",A:"tools[0].googleSearch",B:"tools[0].googleSearch",C:"tools[0].googleSearch"}),
+ c("what Google keeps",{"contents":g("hi"),**cfg(cachedContent="cachedContents/1")},None,None,{E:"cachedContent",A:"cachedContent",B:"cachedContent",C:"cachedContent"}),
  c("no filter",{"contents":g("hi"),**cfg(safetySettings=[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}])},{E:{"safetySettings":None}}),
- c("a filter",{"contents":g("hi"),**cfg(safetySettings=[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_LOW_AND_ABOVE"}])},None,None,{E:"safetySettings",A:"safetySettings",B:"safetySettings"}),
+ c("a filter",{"contents":g("hi"),**cfg(safetySettings=[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_LOW_AND_ABOVE"}])},None,None,{E:"safetySettings",A:"safetySettings",B:"safetySettings",C:"safetySettings"}),
 ]
 # ---- Cohere's chat: what its SDK has, with its own names
 hw=[{"type":"function","function":{"name":"weather","description":"d","parameters":W}},{"type":"function","function":{"name":"time","parameters":{"type":"object","properties":{}}}}]
@@ -292,7 +292,23 @@ cohere=[
  c("no thinking",{"messages":u("hi"),"thinking":{"type":"disabled"}},{E:{"reasoning_effort":None},A:{"thinking":None},A5:{"thinking.type":"disabled"}}),
  c("documents",{"messages":u("hi"),"documents":[{"id":"1","data":{"text":"of the sky"}}]},None,None,{E:"documents",A:"documents",G:"documents",B:"documents"}),
  c("a strict safety mode",{"messages":u("hi"),"safety_mode":"STRICT"},None,None,{E:"safety_mode",A:"safety_mode",G:"safety_mode",B:"safety_mode"}),
+ c("logprobs",{"messages":u("hi"),"logprobs":True},{C:{"logprobs":True}},None,{E:"logprobs",A:"logprobs",G:"logprobs",B:"logprobs"}),
  c("what changes nothing",{"messages":u("hi"),"priority":3,"safety_mode":"CONTEXTUAL"},{E:{"priority":None,"safety_mode":None}}),
 ]
+# What Cohere's chat gets of the others' cases.
+CT={"tools.#":2,"tools.0.function.parameters":W}
+CL={"messages.1.tool_calls.0.function.arguments":{"JSON":{"city":"Paris","n":1.5}},"messages.2":{"role":"tool","tool_call_id":"a.1","content":"sunny"},"messages.3.tool_call_id":"b","messages.4.content":"hi"}
+COMMON={"limit":{"max_tokens":77},"sampling":{"temperature":0.3,"p":0.9},"image":{"messages.0.content.0.image_url.url":URL,"messages.0.content.1.text":"hi"},"a call":CT,"any tool":{"tool_choice":"REQUIRED"},"no tool":{"tool_choice":"NONE"},"schema":{"response_format":{"type":"json_object","json_schema":SCHEMA}},"no thinking":{"thinking":{"type":"disabled"}},"long loop":{"messages.#":82}}
+TO_COHERE={
+ "chat":{**COMMON,"system":{"messages.0":{"role":"system","content":"be short\n\nin French"}},"turns":{"messages.#":3,"messages.1":{"role":"assistant","content":"two"}},"newer limit":{"max_tokens":78},"sampling as ever":{"p":0.99},"hot":{"temperature":1.5},"seed":{"seed":7},"penalties":{"frequency_penalty":0.5,"presence_penalty":0.25},"stop":{"stop_sequences":["END"]},"stops":{"stop_sequences":["A","B"]},"results":CL,"json":{"response_format":{"type":"json_object"}},"thinking":{"thinking":{"type":"enabled","token_budget":1024}}},
+ "messages":{**COMMON,"limit":None,"text":{"max_tokens":9000},"system":{"messages.0":{"role":"system","content":"be short"}},"top_k":{"k":5},"stop":{"stop_sequences":["END"]},"results":{"messages.1.content.0":{"type":"thinking","thinking":"hm"},"messages.1.tool_calls.#":2,"messages.3.content":"Error: no"},"thinking":{"thinking":{"type":"enabled","token_budget":2000}}},
+ "responses":{**COMMON,"instructions":{"messages.0":{"role":"system","content":"be short"}},"results":{"messages.1.tool_calls.#":2,"messages.2.content":"sunny"}},
+ "generate":{**COMMON,"sampling":{"temperature":0.25},"schema":{"response_format":{"type":"json_object","json_schema":GSCHEMA}},"top k":{"k":5},"thinking":{"thinking":{"type":"enabled","token_budget":2000}},"results by their names":{"messages.2.tool_call_id":"gcall_1","messages.3.content":{"JSON":{"hour":12}}}},
+}
+for table,more in ((chat,"chat"),(messages,"messages"),(responses,"responses"),(generate,"generate")):
+    names=[case["name"] for case in table]
+    for name,up in TO_COHERE[more].items():
+        if up and (name in names or name not in COMMON):
+            table[names.index(name)].setdefault("up",{})[C]=up
 out={"cohere":{"body":{},"cases":cohere},"chat":{"body":{},"cases":chat},"messages":{"body":{"max_tokens":9000},"cases":messages},"responses":{"body":{},"cases":responses},"generate":{"body":{},"cases":generate}}
 print(json.dumps(out))

@@ -5,6 +5,8 @@ import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import Anthropic from "@anthropic-ai/sdk";
 import { ApiError, GoogleGenAI } from "@google/genai";
+import { HTTPClient, Mistral } from "@mistralai/mistralai";
+import { CohereClientV2, CohereError } from "cohere-ai";
 import Groq from "groq-sdk";
 import OpenAI from "openai";
 
@@ -44,7 +46,11 @@ const spread = ({ extra_body, ...body }) => ({ ...body, ...extra_body });
 const chat = {
   client: "openai (Node)",
   package: "openai",
-  targets: ["anthropic", "claude-5", "gemini", "bedrock"],
+  targets: ["anthropic", "claude-5", "gemini", "bedrock", "cohere"],
+  overloaded: /Overloaded/, // how it tells of an error within a stream
+  has: () => true, // whether the SDK has all that a body says
+  code: (err) => err.status,
+  param: (err) => err.param,
   words: (text) => ({ messages: [{ role: "user", content: text }] }),
   api: new OpenAI({ baseURL: PACER_URL + "/v1", apiKey: "x", maxRetries: 0 }),
   error: OpenAI.APIError,
@@ -70,7 +76,8 @@ const messages = {
   ...chat,
   client: "anthropic (Node)",
   package: "@anthropic-ai/sdk",
-  targets: ["engine", "gemini", "bedrock"],
+  targets: ["engine", "gemini", "bedrock", "cohere"],
+  param: (err, name) => name, // it has no such thing
   words: (text) => ({ max_tokens: 100, messages: [{ role: "user", content: text }] }),
   api: new Anthropic({ baseURL: PACER_URL, apiKey: "x", maxRetries: 0 }),
   error: Anthropic.APIError,
@@ -82,7 +89,7 @@ const messages = {
 const responses = {
   ...chat,
   client: "openai (Node), responses",
-  targets: ["engine", "anthropic", "gemini", "bedrock"],
+  targets: ["engine", "anthropic", "gemini", "bedrock", "cohere"],
   words: (text) => ({ input: text }),
   create: (api, body) => api.responses.create(body).withResponse(),
   stream: (api, body) => api.responses.stream(body).finalResponse(),
@@ -111,9 +118,10 @@ const google = new GoogleGenAI({ apiKey: "x", httpOptions: { baseUrl: PACER_URL 
 const HELLO = 'Hello "wörld" 😀\n';
 
 const generate = {
+  ...chat,
   client: "google-genai (Node)",
   package: "@google/genai",
-  targets: ["engine", "anthropic", "claude-5", "bedrock", "gemini"],
+  targets: ["engine", "anthropic", "claude-5", "bedrock", "cohere", "gemini"],
   words: (text) => ({ contents: text }),
   api: google,
   error: ApiError,
@@ -152,36 +160,167 @@ const generate = {
   },
 };
 
-// groq is a fork of openai's SDK, without what it has for streams: chunks are put
-// together here.
+// foldedChat is one chat completion from its chunks.
+async function foldedChat(chunks) {
+  const message = { role: "assistant", content: null };
+  const calls = [];
+  let [out, choice] = [{}, {}];
+  for await (const chunk of chunks) {
+    out = { ...out, ...chunk };
+    for (const c of chunk.choices) {
+      choice = { ...choice, ...Object.fromEntries(Object.entries(c).filter(([, v]) => v !== null)) };
+      for (const name of ["content", "reasoning_content"]) {
+        if (c.delta[name]) message[name] = (message[name] ?? "") + c.delta[name];
+      }
+      for (const call of c.delta.tool_calls ?? []) {
+        calls[call.index] ??= { id: call.id, function: { name: call.function.name, arguments: "" } };
+        calls[call.index].function.arguments += call.function.arguments ?? "";
+      }
+    }
+  }
+  if (calls.length) message.tool_calls = calls;
+  return { ...out, choices: [{ ...choice, message }] };
+}
+
+// groq is a fork of openai's SDK, without what it has for streams.
 const groq = {
   ...chat,
   client: "groq (Node)",
   package: "groq-sdk",
   cases: "chat",
-  targets: ["anthropic", "gemini", "bedrock"],
+  targets: ["anthropic", "claude-5", "gemini", "bedrock", "cohere"],
   api: new Groq({ baseURL: PACER_URL, apiKey: "x", maxRetries: 0 }),
   error: Groq.APIError,
   param: (err) => err.error.error.param,
   async stream(api, body) {
-    const message = { role: "assistant", content: null };
-    const calls = [];
-    let [out, choice] = [{}, {}];
-    for await (const chunk of await api.chat.completions.create({ ...body, stream: true, stream_options: { include_usage: true } })) {
-      out = { ...out, ...chunk };
-      for (const c of chunk.choices) {
-        choice = { ...choice, ...Object.fromEntries(Object.entries(c).filter(([, v]) => v !== null)) };
-        for (const name of ["content", "reasoning_content"]) {
-          if (c.delta[name]) message[name] = (message[name] ?? "") + c.delta[name];
-        }
-        for (const call of c.delta.tool_calls ?? []) {
-          calls[call.index] ??= { id: call.id, function: { name: call.function.name, arguments: "" } };
-          calls[call.index].function.arguments += call.function.arguments ?? "";
-        }
+    return foldedChat(await api.chat.completions.create({ ...body, stream: true, stream_options: { include_usage: true } }));
+  },
+};
+
+// renamed has the names of fields written anew, but for those within what is free: the
+// SDKs of Mistral and Cohere have names of their own language.
+function renamed(value, name, free) {
+  if (Array.isArray(value)) return value.map((item) => renamed(item, name, free));
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [name(key), free.has(key) ? item : renamed(item, name, free)]));
+}
+
+const camel = (key) => key.replace(/_(.)/g, (_, c) => c.toUpperCase());
+const snake = (key) => key.replace(/[A-Z]/g, (c) => "_" + c.toLowerCase());
+
+// mistralFields are what chat completions have in Mistral's SDK.
+const mistralFields = new Set(
+  "model temperature top_p max_tokens stream stop random_seed metadata messages response_format tools tool_choice presence_penalty frequency_penalty n prediction parallel_tool_calls prompt_mode safe_prompt prompt_cache_key service_tier".split(" "),
+);
+
+// toMistral is a body in the words of Mistral's SDK, which wants parameters of each tool.
+function toMistral(body) {
+  const free = new Set(["parameters", "schema", "metadata"]);
+  const tools = body.tools?.map((t) => ({ ...t, function: { parameters: {}, ...t.function } }));
+  return renamed(tools ? { ...body, tools } : body, (key) => (key === "schema" ? "schemaDefinition" : camel(key)), free);
+}
+
+let mistralHeaders = new Headers(); // of its last answer, as the SDK gives none out
+const http = new HTTPClient();
+http.addHook("response", (response) => (mistralHeaders = response.headers));
+
+const mistral = {
+  ...chat,
+  client: "mistralai (Node)",
+  package: "@mistralai/mistralai",
+  cases: "chat",
+  targets: ["anthropic", "claude-5", "gemini", "bedrock", "cohere"],
+  overloaded: /Invalid input/, // it says that this is no chunk
+  api: new Mistral({ serverURL: PACER_URL, apiKey: "x", httpClient: http }),
+  error: Error,
+  code: (err) => err.statusCode,
+  param: (err) => JSON.parse(err.body).error.param,
+  has(body) {
+    const parts = body.messages.flatMap((m) => (Array.isArray(m.content) ? m.content : []));
+    return (
+      Object.keys(body).every((key) => mistralFields.has(key)) &&
+      parts.every((p) => ["text", "image_url"].includes(p.type)) &&
+      body.messages.every((m) => ["system", "user", "assistant", "tool"].includes(m.role) && !m.thinking_blocks)
+    );
+  },
+  async create(api, body) {
+    const data = renamed(await api.chat.complete(toMistral(body)), snake, new Set());
+    return { data, response: { headers: mistralHeaders } };
+  },
+  async stream(api, body) {
+    const chunks = [];
+    for await (const event of await api.chat.stream(toMistral(body))) chunks.push(renamed(event.data, snake, new Set()));
+    return foldedChat(chunks);
+  },
+  async pieces(api, body) {
+    const controller = new AbortController();
+    const stream = await api.chat.stream(toMistral(body), { fetchOptions: { signal: controller.signal } });
+    return { controller, [Symbol.asyncIterator]: () => stream[Symbol.asyncIterator]() };
+  },
+};
+
+// foldedCohere is one answer of Cohere's chat from its events, which have to follow one
+// another as its API has them.
+function foldedCohere(events) {
+  const message = { role: null, content: [], tool_calls: [] };
+  let [out, ended] = [{}, 0];
+  for (const e of events) {
+    const said = e.delta?.message ?? {};
+    if (e.type === "message-start") {
+      [out.id, message.role] = [e.id, said.role];
+    } else if (e.type === "content-start") {
+      if (e.index !== message.content.length) throw new Error(`content ${e.index} begins after ${message.content.length}`);
+      message.content.push({ ...said.content });
+    } else if (e.type === "content-delta") {
+      for (const name of ["text", "thinking"]) if (said.content[name]) message.content[e.index][name] += said.content[name];
+    } else if (e.type === "tool-call-start") {
+      if (e.index !== message.tool_calls.length) throw new Error(`call ${e.index} begins after ${message.tool_calls.length}`);
+      message.tool_calls.push({ id: said.tool_calls.id, function: { ...said.tool_calls.function } });
+    } else if (e.type === "tool-call-delta") {
+      message.tool_calls[e.index].function.arguments += said.tool_calls.function.arguments;
+    } else if (e.type === "content-end" || e.type === "tool-call-end") {
+      ended++;
+    } else if (e.type === "message-end") {
+      out = { ...out, ...e.delta };
+    }
+  }
+  if (ended !== message.content.length + message.tool_calls.length) throw new Error(`${ended} blocks ended`);
+  return { ...out, message };
+}
+
+const toCohere = (body) => renamed(body, camel, new Set(["parameters", "json_schema", "data"]));
+const fromCohere = (value) => renamed(value, snake, new Set());
+const once = { maxRetries: 0 };
+
+const cohere = {
+  ...chat,
+  client: "cohere (Node)",
+  package: "cohere-ai",
+  targets: ["engine", "anthropic", "claude-5", "gemini", "bedrock", "cohere"],
+  api: new CohereClientV2({ baseUrl: PACER_URL, token: "x" }),
+  error: CohereError,
+  code: (err) => err.statusCode,
+  param: (err) => err.body.error.param,
+  async create(api, body) {
+    const { data, rawResponse } = await api.chat(toCohere(body), once).withRawResponse();
+    return { data: fromCohere(data), response: rawResponse };
+  },
+  async stream(api, body) {
+    const events = [];
+    for await (const event of await api.chatStream(toCohere(body), once)) events.push(fromCohere(event));
+    return foldedCohere(events);
+  },
+  async pieces(api, body) {
+    const controller = new AbortController();
+    const stream = await api.chatStream(toCohere(body), { ...once, abortSignal: controller.signal });
+    async function* told() {
+      for await (const event of stream) {
+        // Of an error within a stream the SDK makes an event like others.
+        if (event.type === "message-end" && event.delta.error) throw new CohereError({ message: event.delta.error });
+        yield event;
       }
     }
-    if (calls.length) message.tool_calls = calls;
-    return { ...out, choices: [{ ...choice, message }] };
+    return { controller, [Symbol.asyncIterator]: told };
   },
 };
 
@@ -206,8 +345,8 @@ class Pair {
 
   async run(cases) {
     for (const one of cases.cases) {
-      if (one.but?.includes(this.target)) continue;
       const body = spread({ ...cases.body, ...one.body });
+      if (one.but?.includes(this.target) || !this.side.has(body)) continue;
       const refused = this.of(one.no);
       let model = this.target;
       if (refused) {
@@ -238,8 +377,8 @@ class Pair {
     } catch (err) {
       const name = names.split(",")[0];
       const { n } = await seen();
-      const param = this.side.param ? this.side.param(err) : this.side === messages ? name : err.param;
-      return err.status === 400 && param === name && err.message.includes(name) && n === 0 ? null : `${err.status} ${err.message}, after ${n} requests`;
+      const code = this.side.code(err);
+      return code === 400 && this.side.param(err, name) === name && err.message.includes(name) && n === 0 ? null : `${code} ${err.message}, after ${n} requests`;
     }
     return "it is not refused";
   }
@@ -265,8 +404,9 @@ class Pair {
       await this.side.create(this.side.api, { ...this.side.words(`status ${status}`), model: this.target });
     } catch (err) {
       const want = { 400: [400], 422: [400, 422], 404: [404, 502], 429: [429] }[status];
-      const ok = want ? want.includes(err.status) : err.status >= 500;
-      return ok && ([401, 403, 404].includes(status) || err.message.includes(`because of ${status}`)) ? null : `${err.status} ${err.message}`;
+      const code = this.side.code(err);
+      const ok = want ? want.includes(code) : code >= 500;
+      return ok && ([401, 403, 404].includes(status) || err.message.includes(`because of ${status}`)) ? null : `${code} ${err.message}`;
     } finally {
       await seen();
     }
@@ -279,7 +419,7 @@ class Pair {
         if (["error", "response.failed"].includes(piece.type)) return JSON.stringify(piece).includes("Overloaded") ? null : JSON.stringify(piece);
       }
     } catch (err) {
-      return err instanceof this.side.error && JSON.stringify([err.message, err.error]).includes("Overloaded") ? null : `${err}`;
+      return err instanceof this.side.error && this.side.overloaded.test(JSON.stringify([err.message, err.error])) ? null : `${err}`;
     } finally {
       await seen();
     }
@@ -299,7 +439,7 @@ class Pair {
 }
 
 const cases = JSON.parse(readFileSync(process.argv[2]));
-for (const [name, side] of Object.entries({ chat, messages, responses, generate, groq })) {
+for (const [name, side] of Object.entries({ chat, messages, responses, generate, groq, mistral, cohere })) {
   if (name !== process.argv[3]) continue;
   for (const target of side.targets) {
     const pair = new Pair(side, target);

@@ -64,11 +64,6 @@ class Chat:
     overloaded = "Overloaded"  # how it tells of an error within a stream
 
     @staticmethod
-    def ways(body):
-        """How it can be asked."""
-        return ("document", "stream")
-
-    @staticmethod
     def has(body):
         """Whether the SDK has all that body says."""
         return True
@@ -260,7 +255,7 @@ def folded_chat(chunks):
 
 class Groq(Chat):
     client, package = "groq (Python)", "groq"
-    targets = ("anthropic", "gemini", "bedrock")
+    targets = ("anthropic", "claude-5", "gemini", "bedrock", "cohere")
     api = staticmethod(lambda: groq.Groq(base_url=PACER, api_key="x", max_retries=0))
     refusals, status_errors, api_errors = groq.BadRequestError, groq.APIStatusError, groq.APIError
     known = frozenset(inspect.signature(groq.resources.chat.Completions.create).parameters)
@@ -281,7 +276,7 @@ class Groq(Chat):
 
 class MistralChat(Chat):
     client, package = "mistralai (Python)", "mistralai"
-    targets = ("anthropic", "gemini", "bedrock")
+    targets = ("anthropic", "claude-5", "gemini", "bedrock", "cohere")
     api = staticmethod(lambda: Mistral(server_url=PACER, api_key="x"))
     refusals = status_errors = api_errors = MistralError
     known = frozenset(inspect.signature(Mistral(api_key="x").chat.complete).parameters)
@@ -292,12 +287,6 @@ class MistralChat(Chat):
         said = [m.get("content") for m in body["messages"]]
         parts = {p["type"] for content in said if isinstance(content, list) for p in content}
         return set(body) <= cls.known - {"reasoning_effort"} and parts <= {"text", "image_url"} and all(m["role"] in cls.roles and "thinking_blocks" not in m for m in body["messages"])
-
-    @staticmethod
-    def ways(body):
-        # Of a call that is streamed it wants the name in each piece, which none but
-        # Mistral's own API has.
-        return ("document",) if "tools" in body else ("document", "stream")
 
     overloaded = "validation"  # of an error within a stream it says that it is no chunk
 
@@ -418,7 +407,7 @@ class Pair:
             if refused:
                 self.note(case["name"] + ", refused", self.refused({**body, "model": model}, refused))
                 model += "-lenient"
-            for how in self.side.ways(body):
+            for how in ("document", "stream"):
                 try:
                     wrong = self.case(case, {**body, "model": model}, how, refused)
                 except Exception as err:

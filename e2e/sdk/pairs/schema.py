@@ -298,6 +298,7 @@ def chat_wrong(body):
 
 
 COHERE = typing.get_type_hints(cohere.ClientV2.chat)
+COHERE_RANGES = {"p": (0.01, 0.99), "k": (0, 500), "frequency_penalty": (0, 1), "presence_penalty": (0, 1), "seed": (0, 2**64 - 1)}
 
 
 def cohere_wrong(body):
@@ -309,6 +310,9 @@ def cohere_wrong(body):
         wrong = typed(value, COHERE[name], name)
         if wrong:
             return wrong
+        least, most = COHERE_RANGES.get(name, (None, None))
+        if most and not least <= value <= most:
+            return f"{name} is {value}, and has to be from {least} to {most}"
     open_calls = []
     for message in body["messages"]:
         if message["role"] == "tool":
