@@ -14,19 +14,19 @@ import (
 // they are believed to be worth before any evidence, and what is promised on
 // them.
 type beliefs struct {
-	targets  []profiles.Target
-	priors   map[string][]profiles.PriorPoint // by backend
-	promises map[profiles.GroupID]promise
+	targets []profiles.Target
+	priors  map[string][]profiles.PriorPoint // by backend
+	slos    map[profiles.GroupID]groupSLO
 }
 
 func beliefsOf(cfg *config.Config, t router.Topology) (beliefs, error) {
 	priors, err := priorsOf(cfg)
-	return beliefs{Targets(t), priors, promises(cfg)}, err
+	return beliefs{Targets(t), priors, groupSLOs(cfg)}, err
 }
 
 func (b beliefs) tell(book *profiles.Book) {
 	book.Retain(b.targets...)
-	for id, most := range b.promises {
+	for id, most := range b.slos {
 		book.Attain(id, most.share, most.grace)
 	}
 	for _, t := range b.targets {
@@ -67,17 +67,17 @@ func priorsOf(cfg *config.Config) (map[string][]profiles.PriorPoint, error) {
 	return priors, nil
 }
 
-// promise is what streams in a group are promised: the share that shall keep
+// groupSLO is what streams in a group are promised: the share that shall keep
 // its floor, and how much longer than it says they may take.
-type promise struct {
+type groupSLO struct {
 	share float64
 	grace time.Duration
 }
 
-// promises returns, by what is counted together, the highest share and the
+// groupSLOs returns, by what is counted together, the highest share and the
 // shortest grace of the routes with a floor.
-func promises(cfg *config.Config) map[profiles.GroupID]promise {
-	out := map[profiles.GroupID]promise{}
+func groupSLOs(cfg *config.Config) map[profiles.GroupID]groupSLO {
+	out := map[profiles.GroupID]groupSLO{}
 	for _, r := range cfg.Routes {
 		if r.SLO.MinTPS <= 0 || classOf(r.Class) == router.Batch {
 			continue
@@ -90,7 +90,7 @@ func promises(cfg *config.Config) map[profiles.GroupID]promise {
 				if !known {
 					most.grace = r.SLO.Grace
 				}
-				out[id] = promise{max(most.share, r.SLO.Attainment), min(most.grace, r.SLO.Grace)}
+				out[id] = groupSLO{max(most.share, r.SLO.Attainment), min(most.grace, r.SLO.Grace)}
 			}
 		}
 	}

@@ -25,11 +25,11 @@ routes:
 	d := func(model string) profiles.GroupID {
 		return profiles.GroupID{Backend: "d", Model: model, Separate: true}
 	}
-	want := map[profiles.GroupID]promise{
+	want := map[profiles.GroupID]groupSLO{
 		{Backend: "a"}: {0.999, 2 * time.Second}, {Backend: "b"}: {0.95, 2 * time.Second},
 		d("big"): {0.99, 4 * time.Second}, d("small"): {0.9, 4 * time.Second}, d(""): {0.8, 6 * time.Second},
 	}
-	if got := promises(cfg); !maps.Equal(got, want) {
+	if got := groupSLOs(cfg); !maps.Equal(got, want) {
 		t.Errorf("promises %v, want %v", got, want)
 	}
 }

@@ -68,8 +68,8 @@ func New(o Options) *Fleet { return &Fleet{o: o} }
 // Config returns the configuration in force, nil before the first.
 func (f *Fleet) Config() *config.Config { return f.conf.Load() }
 
-// plan is what a configuration asks for, worked out before anything changes.
-type plan struct {
+// draft is what a configuration asks for, worked out before anything changes.
+type draft struct {
 	service Service
 	beliefs beliefs
 	members map[string]*member
@@ -86,7 +86,7 @@ func (f *Fleet) Apply(cfg *config.Config, why string) (needRestart []string, err
 	if old != nil {
 		cfg, needRestart = withRunning(old, cfg)
 	}
-	x, err := f.plan(cfg)
+	x, err := f.draft(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -124,19 +124,19 @@ func (f *Fleet) Apply(cfg *config.Config, why string) (needRestart []string, err
 	return needRestart, nil
 }
 
-// plan works out cfg. Nothing changes, whether it fails or not.
-func (f *Fleet) plan(cfg *config.Config) (plan, error) {
+// draft works out cfg. Nothing changes, whether it fails or not.
+func (f *Fleet) draft(cfg *config.Config) (draft, error) {
 	topo := Topology(cfg)
 	beliefs, err := beliefsOf(cfg, topo)
 	if err != nil {
-		return plan{}, err
+		return draft{}, err
 	}
 	members, err := f.planMembers(cfg)
 	if err != nil {
-		return plan{}, err
+		return draft{}, err
 	}
 	f.hold(topo, cfg)
-	return plan{Service{cfg, topo, backendsOf(members)}, beliefs, members}, nil
+	return draft{Service{cfg, topo, backendsOf(members)}, beliefs, members}, nil
 }
 
 func backendsOf(members map[string]*member) map[string]*providers.Backend {

@@ -245,7 +245,7 @@ func TestADrainHoldsForAnotherEngine(t *testing.T) {
 	}
 	swapped := engines(t, "", "a", "b")
 	swapped.Backends[0].URL = "http://c.test/v1"
-	x, err := f.plan(swapped)
+	x, err := f.draft(swapped)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func (s *settlement) writeLog(e telemetry.Exchange) {
 	var room [maxLogAttrs]slog.Attr
 	attrs := append(room[:0],
 		slog.String("request", requestID(x.request.http.Context())),
-		slog.String("client", x.plan.client(x.request.http)),
+		slog.String("client", x.setup.client(x.request.http)),
 		slog.String("method", x.request.http.Method),
 		slog.String("path", x.request.http.URL.Path),
 		slog.String("tenant", x.tenant.name),

@@ -46,7 +46,7 @@ type attempt struct {
 // newAttempt is an attempt that has the lease of d, and nothing else yet.
 func (x *exchange) newAttempt(d router.Decision) *attempt {
 	t := &attempt{
-		order: &x.order, place: x.plan.placeOf(d, x.g.incarnation(x.plan, d.Lease)),
+		order: &x.order, place: x.setup.placeOf(d, x.g.incarnation(x.setup, d.Lease)),
 		failover: x.placement.req.Again, free: true, verdict: func(error) {},
 	}
 	t.up = roundTrip{order: &x.order, place: &t.place, onward: &x.onward, model: config.Expand(t.target.Model, x.route.name, x.request.parsed.Model)}

@@ -13,7 +13,7 @@ import (
 
 // authenticate finds the tenant whose key the client has shown.
 func (o *order) authenticate() error {
-	t, err := o.plan.authenticate(o.request.http)
+	t, err := o.setup.authenticate(o.request.http)
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (o *order) authenticate() error {
 
 // authenticate compares the SHA-256 of the key that r carries with those of
 // all keys, and always with all, so that the time taken tells nothing.
-func (p *plan) authenticate(r *http.Request) (*tenant, error) {
+func (p *setup) authenticate(r *http.Request) (*tenant, error) {
 	if len(p.tenants) == 0 {
 		return anyone, nil
 	}

@@ -37,7 +37,7 @@ func (g *Gateway) batchRoutes(add func(path string, e methods)) {
 // owned returns a handler that answers the owner of a key with what serve returns.
 func (g *Gateway) owned(serve func(w http.ResponseWriter, r *http.Request, t *tenant) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		t, err := g.plan.Load().authenticate(r)
+		t, err := g.setup.Load().authenticate(r)
 		if err != nil {
 			g.refuse(w, r, err)
 			return

@@ -21,7 +21,7 @@ import (
 // room now is to be sent again, and so is what a backend failed at.
 func (g *Gateway) ServeLine(ctx context.Context, j batch.Job, l batch.Line) batch.Answer {
 	id := "req-" + rand.Text()
-	p := g.plan.Load()
+	p := g.setup.Load()
 	end, _ := batchEndpoint(l.URL)
 	t := p.tenantCalled(j.Owner)
 	if end == nil || t == nil {
@@ -57,7 +57,7 @@ func (o *order) whole() error {
 
 // tenantCalled returns who has the key of that name, if it is good still; "" is
 // anyone, as long as there are no keys.
-func (p *plan) tenantCalled(name string) *tenant {
+func (p *setup) tenantCalled(name string) *tenant {
 	if len(p.tenants) == 0 && name == "" {
 		return anyone
 	}

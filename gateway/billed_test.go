@@ -56,7 +56,7 @@ func TestHiddenReasoningIsPaidFor(t *testing.T) {
 						t.Errorf("the metrics lack %s", want)
 					}
 				}
-				if left := h.gateway.plan.Load().tenants[0].limits.State(time.Now()).Tokens.Remaining; left > 5050 {
+				if left := h.gateway.setup.Load().tenants[0].limits.State(time.Now()).Tokens.Remaining; left > 5050 {
 					t.Errorf("%d tokens are left of 6000 after 1000 were paid for", left)
 				}
 				h.idle()

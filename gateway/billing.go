@@ -56,7 +56,7 @@ func (o *order) afford() error {
 	v := o.g.usage.Check(time.Now(), o.tenant.name, o.tenant.conf.Team)
 	switch {
 	case !v.Exhausted:
-	case v.State.Budget.Then == usage.Spill && o.plan.routes[v.State.Budget.Spill] != nil:
+	case v.State.Budget.Then == usage.Spill && o.setup.routes[v.State.Budget.Spill] != nil:
 		o.bill.spill = v.State.Budget.Spill
 	default:
 		return &budgetError{v.State}
@@ -128,7 +128,7 @@ func (t *attempt) cost(s usage.Tokens, end time.Time) usage.Money {
 	if b == nil {
 		return 0
 	}
-	if p, ok := t.plan.conf.PriceOf(b.conf, t.up.upModel()); ok {
+	if p, ok := t.setup.conf.PriceOf(b.conf, t.up.upModel()); ok {
 		return usage.Price(p).Of(s)
 	}
 	if t.g.usage == nil {
@@ -204,7 +204,7 @@ func formatUSD(m usage.Money) string { return strconv.FormatFloat(m.USD(), 'f', 
 // tag reads the tags of the request that the configuration allows: from a header
 // of ours, else from the body's metadata, or its user.
 func (o *order) tag() {
-	names := o.plan.conf.Usage.Tags
+	names := o.setup.conf.Usage.Tags
 	if len(names) == 0 || o.g.usage == nil {
 		return
 	}

@@ -28,7 +28,7 @@ func (x *exchange) offer(t *attempt) {
 	t.up.call.Carried, t.up.instead = c, nil
 	c.Instead = c.Instead[:0]
 	for _, other := range x.g.router.Instead(time.Now(), x.placedAs(t), t.target, mostInstead) {
-		if b := x.plan.backends[other.Backend]; b != nil && other.Model == t.target.Model && t.backend.Like(b.Backend) {
+		if b := x.setup.backends[other.Backend]; b != nil && other.Model == t.target.Model && t.backend.Like(b.Backend) {
 			c.Instead = append(c.Instead, b.Endpoint())
 		}
 	}
@@ -53,7 +53,7 @@ func (x *exchange) turned() {
 		return
 	}
 	for _, target := range x.route.targets {
-		b := x.plan.backends[target.Backend]
+		b := x.setup.backends[target.Backend]
 		if b == nil || b.Endpoint() != c.Served || target.Model != t.target.Model {
 			continue
 		}
@@ -76,7 +76,7 @@ func (x *exchange) moveTo(t *attempt, d router.Decision, b *backend, now time.Ti
 	x.g.log.Warn("another backend answered than was chosen", "request", requestID(x.request.http.Context()), "failed", t.name(), "backend", b.conf.Name)
 	t.giveBack(now, 0)
 	t.measured.waits.Over()
-	t.place = x.plan.placeOf(d, b)
+	t.place = x.setup.placeOf(d, b)
 	t.verdict, t.failover = func(error) {}, true
 	if verdict, ok := b.Begin(); ok {
 		t.verdict = verdict

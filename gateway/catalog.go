@@ -89,7 +89,7 @@ type catalog struct {
 }
 
 // askCatalogs asks the backends of routes, all at once.
-func (p *plan) askCatalogs(ctx context.Context, routes []*route) catalogs {
+func (p *setup) askCatalogs(ctx context.Context, routes []*route) catalogs {
 	all := catalogs{}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
@@ -125,7 +125,7 @@ var room = []string{"max_model_len", "context_length", "context_window", "max_co
 
 // describe adds to m, which rt serves, what the first of its backends that tells of
 // it says; of the room for a prompt the least that any of them has.
-func (c catalogs) describe(m model, p *plan, rt *route) model {
+func (c catalogs) describe(m model, p *setup, rt *route) model {
 	for _, t := range rt.conf.Targets {
 		b := p.backends[t.Backend]
 		if b == nil {
@@ -153,7 +153,7 @@ func (c catalogs) describe(m model, p *plan, rt *route) model {
 
 // wildModels returns what the routes serve whose names end with *; known tells
 // of a name whether every backend of its route has told what it serves.
-func (g *Gateway) wildModels(c catalogs, p *plan, t *tenant) (models []model, known func(name string) bool) {
+func (g *Gateway) wildModels(c catalogs, p *setup, t *tenant) (models []model, known func(name string) bool) {
 	open := map[*route]bool{} // some backend has never told, or serves any name
 	seen := map[string]bool{}
 	for _, r := range p.wild {

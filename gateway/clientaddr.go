@@ -16,7 +16,7 @@ const maxForwards = 32
 // whoever is connected, or, where that is a trusted proxy, the last one in
 // X-Forwarded-For that is none. Whoever speaks to a proxy may write there what
 // it likes, but only before what the proxy adds.
-func (p *plan) client(r *http.Request) string {
+func (p *setup) client(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr // of a network without ports
@@ -45,7 +45,7 @@ func (p *plan) client(r *http.Request) string {
 }
 
 // trusts reports whether at is a trusted proxy.
-func (p *plan) trusts(at netip.Addr) bool {
+func (p *setup) trusts(at netip.Addr) bool {
 	at = at.Unmap().WithZone("")
 	return slices.ContainsFunc(p.conf.TrustedProxies, func(n netip.Prefix) bool { return n.Contains(at) })
 }

@@ -39,7 +39,7 @@ func TestTheClientsAddress(t *testing.T) {
 		"a network without ports":        {trusted, "pipe", []string{"203.0.113.9"}, "pipe"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &plan{conf: &config.Config{}}
+			p := &setup{conf: &config.Config{}}
 			for _, n := range c.trusted {
 				p.conf.TrustedProxies = append(p.conf.TrustedProxies, netip.MustParsePrefix(n))
 			}

@@ -12,7 +12,7 @@ import (
 // answered before anybody is asked for one.
 func (g *Gateway) crossOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := g.plan.Load().conf.CORS
+		c := g.setup.Load().conf.CORS
 		if len(c.Origins) == 0 {
 			next.ServeHTTP(w, r)
 			return

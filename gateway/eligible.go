@@ -16,10 +16,10 @@ func (o *order) excludeUnfit() error {
 	misnamed, cut, sure := false, false, o.countsSurely()
 	path := o.request.path
 	var unable error
-	for i := range o.plan.conf.Backends {
-		conf := &o.plan.conf.Backends[i]
+	for i := range o.setup.conf.Backends {
+		conf := &o.setup.conf.Backends[i]
 		name := conf.Name
-		b := o.plan.backends[name]
+		b := o.setup.backends[name]
 		switch {
 		case o.owner != "" && name != o.owner, o.overrides.target != "" && name != o.overrides.target, sure && !b.Counts(path, o.modelAt(b)):
 		case !o.request.reachable(b):
@@ -41,7 +41,7 @@ func (o *order) excludeUnfit() error {
 		}
 		o.excluded = append(o.excluded, name)
 	}
-	if len(o.excluded) == 0 || o.plan.reaches(o.route, func(t config.Target) bool { return !slices.Contains(o.excluded, t.Backend) }) {
+	if len(o.excluded) == 0 || o.setup.reaches(o.route, func(t config.Target) bool { return !slices.Contains(o.excluded, t.Backend) }) {
 		return nil
 	}
 	if cut {
@@ -58,15 +58,15 @@ func (o *order) excludeUnfit() error {
 
 // mayReach reports whether the request may get to a backend.
 func (o *order) mayReach(backend string) bool {
-	return o.plan.reaches(o.route, func(t config.Target) bool { return t.Backend == backend })
+	return o.setup.reaches(o.route, func(t config.Target) bool { return t.Backend == backend })
 }
 
 // countsSurely reports whether tokens are to be counted, and a backend of the
 // route is known to do so.
 func (o *order) countsSurely() bool {
 	end := o.request.end
-	return end.Counts && (endpoint.InMessages(end.Path) || end.PartOf(endpoint.Google)) && o.plan.reaches(o.route, func(t config.Target) bool {
-		b := o.plan.backends[t.Backend]
+	return end.Counts && (endpoint.InMessages(end.Path) || end.PartOf(endpoint.Google)) && o.setup.reaches(o.route, func(t config.Target) bool {
+		b := o.setup.backends[t.Backend]
 		return b != nil && b.Serves(o.request.path) && b.Counts(o.request.path, o.modelAt(b))
 	})
 }
@@ -75,7 +75,7 @@ func (o *order) countsSurely() bool {
 // client made up, and that is none of a deployment.
 func (o *order) misnames(backend string) bool {
 	model := o.request.parsed.Model
-	return o.plan.reaches(o.route, func(t config.Target) bool {
+	return o.setup.reaches(o.route, func(t config.Target) bool {
 		return t.Backend == backend && clientNames(t.Model) && !upstream.DeploymentName(cmp.Or(config.Expand(t.Model, o.route.name, model), model))
 	})
 }
@@ -89,7 +89,7 @@ func clientNames(model string) bool {
 
 // reaches reports whether a request of rt may get to a target that is good, be
 // it by a spill.
-func (p *plan) reaches(rt *route, good func(config.Target) bool) bool {
+func (p *setup) reaches(rt *route, good func(config.Target) bool) bool {
 	if slices.ContainsFunc(rt.conf.Targets, good) {
 		return true
 	}

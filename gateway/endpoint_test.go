@@ -311,7 +311,7 @@ func TestCountTokens(t *testing.T) {
 		if line := h.last(); line.Outcome != outcomeOK || line.Backend != "b" || line.Tokens != 0 {
 			t.Errorf("log line %+v, want ok by b and no tokens", line)
 		}
-		if left := h.gateway.plan.Load().tenants[0].limits.State(time.Now()).Tokens.Remaining; left < 5990 {
+		if left := h.gateway.setup.Load().tenants[0].limits.State(time.Now()).Tokens.Remaining; left < 5990 {
 			t.Errorf("%d tokens of 6000 are left after none was used", left)
 		}
 		if engine.calls() != 0 {

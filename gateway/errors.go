@@ -94,7 +94,7 @@ type headerError struct{ header, problem string }
 
 func (e *headerError) Error() string { return "gateway: header " + e.header + " " + e.problem }
 
-// permissionError reports a wish beyond what the key allows.
+// permissionError reports that more was asked for than the key allows.
 type permissionError struct{ header, allowed string }
 
 func (e *permissionError) Error() string {

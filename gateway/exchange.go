@@ -40,11 +40,11 @@ func (g *Gateway) travel(w http.ResponseWriter, r request) {
 	if r.carried = providers.CarriedIn(r.http.Context()); r.carried != nil && r.carried.Model != "" {
 		r.named = r.carried.Model
 	}
-	x := g.newExchange(g.plan.Load(), anyone, r)
+	x := g.newExchange(g.setup.Load(), anyone, r)
 	if g.tracer != nil {
 		x.span = g.tracer.Request(r.http.Header, operation(r.end), time.Now())
 	}
-	x.down.start(w, r.http, x.plan.conf.Timeouts.Write)
+	x.down.start(w, r.http, x.setup.conf.Timeouts.Write)
 	defer func() {
 		if x.looped == nil {
 			x.down.deadline.stop()

@@ -64,7 +64,7 @@ var errElsewhere = errors.New("gateway: a file that a backend keeps")
 
 // keeps reports whether a backend may keep files of t.
 func (g *Gateway) keeps(t *tenant) bool {
-	_, _, err := g.plan.Load().keeper(t, overrides{})
+	_, _, err := g.setup.Load().keeper(t, overrides{})
 	return err == nil
 }
 
@@ -101,7 +101,7 @@ func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, t *tenant) 
 	default:
 		return nil, errOverloaded
 	}
-	conf := g.plan.Load().conf
+	conf := g.setup.Load().conf
 	r.Body = http.MaxBytesReader(w, &patient{ReadCloser: r.Body, control: http.NewResponseController(w), idle: conf.Timeouts.Write}, conf.Limits.Body)
 	var sent bytes.Buffer // the form as it came, if it may have to go up
 	whole, passes := r.Body, g.keeps(t)
@@ -230,7 +230,7 @@ func (g *Gateway) showFile(_ http.ResponseWriter, r *http.Request, t *tenant) (a
 		if err := batch.WriteOutput(r.Context(), g.batches, o.job, o.good, &size); err != nil {
 			return nil, err
 		}
-		return file{id, "file", int64(size), o.job.Ended.Unix(), o.job.Ended.Add(g.plan.Load().conf.Batches.Keep).Unix(), id + ".jsonl", "batch_output", "processed"}, nil
+		return file{id, "file", int64(size), o.job.Ended.Unix(), o.job.Ended.Add(g.setup.Load().conf.Batches.Keep).Unix(), id + ".jsonl", "batch_output", "processed"}, nil
 	}
 	f, err := g.fileOf(r, t, id)
 	if err != nil {
@@ -280,7 +280,7 @@ func (g *Gateway) sendFile(w http.ResponseWriter, r *http.Request, t *tenant) (a
 	}
 	if ok {
 		w.Header().Set("Content-Type", "application/jsonl")
-		to := &timely{w: w, control: http.NewResponseController(w), idle: g.plan.Load().conf.Timeouts.Write}
+		to := &timely{w: w, control: http.NewResponseController(w), idle: g.setup.Load().conf.Timeouts.Write}
 		if err := batch.WriteOutput(r.Context(), g.batches, o.job, o.good, to); err != nil {
 			if !to.begun {
 				return nil, err
@@ -304,7 +304,7 @@ func (g *Gateway) sendFile(w http.ResponseWriter, r *http.Request, t *tenant) (a
 	}
 	w.Header().Set("Content-Type", "application/jsonl")
 	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
-	_, _ = (&timely{w: w, control: http.NewResponseController(w), idle: g.plan.Load().conf.Timeouts.Write}).Write(content) // the client's loss if it is gone
+	_, _ = (&timely{w: w, control: http.NewResponseController(w), idle: g.setup.Load().conf.Timeouts.Write}).Write(content) // the client's loss if it is gone
 	g.logSimple(r, http.StatusOK, nil)
 	return nil, nil
 }

@@ -71,7 +71,7 @@ func (x *exchange) try() error {
 	if wait := x.hedgeAfter(t); wait > 0 {
 		return x.race(t, wait)
 	}
-	t.up.send(&x.g.buffers, x.plan.conf.Timeouts.Silence)
+	t.up.send(&x.g.buffers, x.setup.conf.Timeouts.Silence)
 	x.turned()
 	return x.firstByte(t)
 }
@@ -122,7 +122,7 @@ func (x *exchange) send(t *attempt) error {
 	x.offer(t)
 	u.ctx, u.cancel = context.WithCancelCause(r.http.Context())
 	x.g.endings.add(u)
-	timeouts := x.plan.conf.Timeouts
+	timeouts := x.setup.conf.Timeouts
 	u.sent = time.Now()
 	if r.streams() {
 		t.measured.waits = x.g.book.Send(t.target, u.sent, r.estimate-x.cached(t.target))

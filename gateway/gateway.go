@@ -58,8 +58,8 @@ type Gateway struct {
 	started  time.Time // what /v1/models gives as the models' age
 
 	relays    relays
-	plan      atomic.Pointer[plan]
-	switching sync.RWMutex // held while router and plan are not of one configuration
+	setup     atomic.Pointer[setup]
+	switching sync.RWMutex // held while router and setup are not of one configuration
 	handler   http.Handler
 	endings   endings // cancels running requests that are to end at once
 	buffered  budget  // bytes of bodies held
@@ -132,13 +132,13 @@ func (g *Gateway) Configure(c *config.Config, backends map[string]*providers.Bac
 			return fmt.Errorf("gateway: Backends has no %q", b.Name)
 		}
 	}
-	p := newPlan(c, backends, g.plan.Load())
+	p := newSetup(c, backends, g.setup.Load())
 	g.switching.Lock()
 	defer g.switching.Unlock()
 	if tellRouter != nil {
 		tellRouter()
 	}
-	g.plan.Store(p)
+	g.setup.Store(p)
 	if g.usage != nil {
 		g.usage.Configure(spendable(c), ownedBackends(c))
 	}
@@ -150,12 +150,12 @@ func (g *Gateway) Configure(c *config.Config, backends map[string]*providers.Bac
 // incarnation returns the backend that l is a lease on: of p, the configuration
 // that its request began with, or, for a lease that is younger than a reload, of
 // the one in force; nil if that has been replaced too.
-func (g *Gateway) incarnation(p *plan, l *router.Lease) *backend {
+func (g *Gateway) incarnation(p *setup, l *router.Lease) *backend {
 	if b := p.incarnation(l); b != nil {
 		return b
 	}
 	g.switching.RLock()
-	p = g.plan.Load()
+	p = g.setup.Load()
 	g.switching.RUnlock()
 	return p.incarnation(l)
 }
@@ -163,7 +163,7 @@ func (g *Gateway) incarnation(p *plan, l *router.Lease) *backend {
 // Limiters returns what holds each key to its limits, by the keys' names; nil
 // for a key without limits.
 func (g *Gateway) Limiters() map[string]*limit.Limiter {
-	tenants := g.plan.Load().tenants
+	tenants := g.setup.Load().tenants
 	limiters := make(map[string]*limit.Limiter, len(tenants))
 	for _, t := range tenants {
 		limiters[t.name] = t.limits

@@ -67,7 +67,7 @@ type googleModel struct {
 
 // googleModels answers with the models of the key's routes, or with one of them.
 func (g *Gateway) googleModels(w http.ResponseWriter, r *http.Request, id string) {
-	p := g.plan.Load()
+	p := g.setup.Load()
 	t, err := p.authenticate(r)
 	if err != nil {
 		g.refuse(w, r, err)

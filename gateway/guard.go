@@ -37,7 +37,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 			id = newID()
 		}
 		w.Header().Set("X-Request-Id", id)
-		extendWrite(w, g.plan.Load().conf.Timeouts.Write)
+		extendWrite(w, g.setup.Load().conf.Timeouts.Write)
 		if g.endings.draining.Load() {
 			w.Header().Set("Connection", "close") // on HTTP/2: GOAWAY
 		}

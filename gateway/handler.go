@@ -135,7 +135,7 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // logSimple writes the access-log line of a request that is no exchange. Of
 // the address only the path is logged: a query may hold a key.
 func (g *Gateway) logSimple(r *http.Request, status int, err error) {
-	args := []any{"request", requestID(r.Context()), "client", g.plan.Load().client(r), "method", r.Method, "path", r.URL.Path, "status", status}
+	args := []any{"request", requestID(r.Context()), "client", g.setup.Load().client(r), "method", r.Method, "path", r.URL.Path, "status", status}
 	if err != nil {
 		args = append(args, "error", err.Error())
 	}

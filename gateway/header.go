@@ -60,7 +60,7 @@ func (t *attempt) copyHeader(to http.Header) {
 		to.Set("X-Accel-Buffering", "no")
 	}
 	t.costHeader(to)
-	if t.plan.expose {
+	if t.setup.expose {
 		t.place.headers(to, t.objective.floor)
 	}
 }

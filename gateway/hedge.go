@@ -69,7 +69,7 @@ func times(d time.Duration, factor float64) time.Duration {
 // the first one answers; the other is cancelled at once, which is no verdict about its backend and teaches
 // nothing.
 func (x *exchange) race(first *attempt, wait time.Duration) error {
-	first.up.launch(&x.g.buffers, x.plan.conf.Timeouts.Silence)
+	first.up.launch(&x.g.buffers, x.setup.conf.Timeouts.Silence)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -162,7 +162,7 @@ func (x *exchange) second(first *attempt) bool {
 	}
 	x.hedge.result, x.hedge.backend = telemetry.HedgeLost, t.name() // until it is won
 	x.placement.exclude(first.name(), t.name())
-	t.up.launch(&x.g.buffers, x.plan.conf.Timeouts.Silence)
+	t.up.launch(&x.g.buffers, x.setup.conf.Timeouts.Silence)
 	return true
 }
 

@@ -464,7 +464,7 @@ func TestAPanicBesideAnAttempt(t *testing.T) {
 		for name, breakIt := range map[string]func(*race){
 			"placing": func(h *race) { h.beside = func() { panic("boom") } },
 			"sending": func(h *race) {
-				h.beside = func() { h.gateway.plan.Load().backends["b"].Backend = &providers.Backend{} }
+				h.beside = func() { h.gateway.setup.Load().backends["b"].Backend = &providers.Backend{} }
 			},
 		} {
 			h := openRace(t, nil)

@@ -298,7 +298,7 @@ func TestAKeyIsSettledWithWhatWasCounted(t *testing.T) {
 			t.Fatal(r.err)
 		}
 		synctest.Wait()
-		limits := h.gateway.plan.Load().tenants[0].limits
+		limits := h.gateway.setup.Load().tenants[0].limits
 		left := func() int { return limits.State(time.Now()).Tokens.Remaining }
 		if got := left(); got > limit-most {
 			t.Errorf("%d of %d tokens are left while nobody has counted, want those of the estimate gone: %d at most", got, limit, limit-most)
@@ -375,8 +375,8 @@ func TestPromptsAreSizedByTheTokenizerWhereNoUsageComes(t *testing.T) {
 		if line := h.last(); line.Source != "estimate" {
 			t.Fatalf("tokens by %s, want estimate", line.Source)
 		}
-		got := h.gateway.plan.Load().route("chat").prompt.apply(1000)
-		want := h.gateway.plan.Load().route("chat").prompt
+		got := h.gateway.setup.Load().route("chat").prompt.apply(1000)
+		want := h.gateway.setup.Load().route("chat").prompt
 		if got < 1200 || want.counted < 6000 {
 			t.Errorf("an estimate of 1000 is worth %d after %v tokens counted, want more: these prompts have twice the tokens that their bytes say", got, want.counted)
 		}

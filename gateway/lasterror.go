@@ -53,7 +53,7 @@ func (t *lastError) clear() (told bool) {
 
 // logRest says, once until it serves again, that a target gets only probes.
 func (o *order) logRest(t router.Target) {
-	tr := o.plan.lastErrors[t]
+	tr := o.setup.lastErrors[t]
 	if tr == nil || tr.told.Swap(true) {
 		return
 	}
@@ -76,7 +76,7 @@ func saidOf(status int, message string) string {
 // LastErrors returns what is wrong, by target.
 func (g *Gateway) LastErrors() map[router.Target]LastError {
 	found := map[router.Target]LastError{}
-	for target, t := range g.plan.Load().lastErrors {
+	for target, t := range g.setup.Load().lastErrors {
 		if last := t.last.Load(); last != nil {
 			found[target] = *last
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/pacer-dev/pacer/router"
 )
 
-// lasting is what a plan has learned and counted, and the next one goes on with:
+// lasting is what a setup has learned and counted, and the next one goes on with:
 // each by what it depends on. The maps are read alone.
 type lasting struct {
 	firstBytes map[*providers.Backend]*firstByteQuantile

@@ -64,7 +64,7 @@ type looped struct {
 // what came waits to be passed on.
 func (x *exchange) handOver(t *attempt) bool {
 	r := x.request.http
-	if x.g.relays.loops == nil || x.route.conf.Continue || x.plan.conf.Relay != RelayByLoop || r.ProtoMajor != 1 || r.ProtoMinor != 1 ||
+	if x.g.relays.loops == nil || x.route.conf.Continue || x.setup.conf.Relay != RelayByLoop || r.ProtoMajor != 1 || r.ProtoMinor != 1 ||
 		t.answer.form != formEvents || t.kind != answerGood || t.up.translation != nil || t.phase >= phaseFinished || x.request.array() {
 		return false
 	}
@@ -91,7 +91,7 @@ func (x *exchange) handOver(t *attempt) bool {
 	l := &looped{x: x, t: t, client: client, ahead: append([]byte(nil), ahead...), ready: time.Now()}
 	l.keep = !r.Close && !says(x.down.w.Header()["Connection"], "close")
 	s := &l.stream
-	s.From, s.To, s.Handler, s.WriteLimit, s.Watch = source, sink, l, x.plan.conf.Timeouts.Write, len(ahead) == 0
+	s.From, s.To, s.Handler, s.WriteLimit, s.Watch = source, sink, l, x.setup.conf.Timeouts.Write, len(ahead) == 0
 	x.g.relays.loops.Choose(s)
 	_ = client.Under().Close() // the socket is sink's
 	l.lent = providers.Lend(t.up.resp.Body)
@@ -190,7 +190,7 @@ func (l *looped) conclude(why relayloop.Why, err error) {
 	l.detach()
 	l.giveBack(why, err)
 	w := &chunkWriter{to: l.stream.To}
-	x.down.resume(w, x.request.http, x.plan.conf.Timeouts.Write)
+	x.down.resume(w, x.request.http, x.setup.conf.Timeouts.Write)
 	x.walk(func() error { return l.outcome(why, err) })
 	l.endAnswer()
 }
@@ -241,7 +241,7 @@ func (l *looped) endAnswer() {
 	x, to := l.x, l.stream.To
 	defer l.gone()
 	now := time.Now()
-	if x.down.delivery == aborted || to.Write([]byte("0\r\n\r\n"), now.Add(x.plan.conf.Timeouts.Write)) != nil || !l.keep || x.g.endings.draining.Load() {
+	if x.down.delivery == aborted || to.Write([]byte("0\r\n\r\n"), now.Add(x.setup.conf.Timeouts.Write)) != nil || !l.keep || x.g.endings.draining.Load() {
 		to.Close()
 		l.client.End()
 		return

@@ -66,7 +66,7 @@ func (m *model) UnmarshalJSON(text []byte) error {
 }
 
 // shown is m without what no client with a key is to see.
-func (m model) shown(p *plan) model {
+func (m model) shown(p *setup) model {
 	if !p.expose {
 		m.Told = maps.Clone(m.Told)
 		for _, name := range inside {
@@ -98,7 +98,7 @@ func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) {
 		g.googleModels(w, r, "")
 		return
 	}
-	p := g.plan.Load()
+	p := g.setup.Load()
 	t, err := p.authenticate(r)
 	if err != nil {
 		g.refuse(w, r, err)
@@ -145,7 +145,7 @@ func (g *Gateway) modelOf(w http.ResponseWriter, r *http.Request, id string) {
 		g.googleModels(w, r, id)
 		return
 	}
-	p := g.plan.Load()
+	p := g.setup.Load()
 	t, err := p.authenticate(r)
 	if err != nil {
 		g.refuse(w, r, err)

@@ -78,7 +78,7 @@ func (o *onward) meter(t *attempt, inner providers.Meter) providers.Meter {
 		return inner
 	}
 	label := strconv.Itoa(o.thread.Times())
-	if t.plan.expose {
+	if t.setup.expose {
 		label += "; from=" + strings.Join(o.from, ",")
 	}
 	return o.thread.Meter(inner, label)
@@ -104,7 +104,7 @@ func (x *exchange) goOn(err error) bool {
 		x.leaveBehind(t, cut)
 		if x.findNext(t) {
 			p.Fate = telemetry.Continued
-			x.attempt.up.timer.restart(x.attempt.up.first.at.Add(x.plan.conf.Timeouts.Silence), &errSilence)
+			x.attempt.up.timer.restart(x.attempt.up.first.at.Add(x.setup.conf.Timeouts.Silence), &errSilence)
 		} else if x.attempt != t {
 			x.attempt.end(time.Now(), false)
 			x.attempt = t
@@ -150,7 +150,7 @@ func (x *exchange) leaveBehind(t *attempt, cut *cutError) {
 	p.req.MaxTokens = max(p.req.MaxTokens-int(tokens), min(p.req.MaxTokens, 1))
 	x.request.estimate += (text + bytesPerToken - 1) / bytesPerToken
 	x.failover.spared = x.failover.sends
-	for name, b := range x.plan.backends {
+	for name, b := range x.setup.backends {
 		if b.Continues() == upstream.NoContinue || x.translates(b, x.modelAt(b)) {
 			p.exclude(name)
 		}

@@ -11,7 +11,7 @@ import (
 // goroutine of its exchange, but for what a roundTrip reads of its request.
 type order struct {
 	g       *Gateway
-	plan    *plan // the configuration it began with
+	setup   *setup // the configuration it began with
 	request request
 
 	tenant *tenant
@@ -32,9 +32,9 @@ type order struct {
 }
 
 // newExchange is the journey of r, which is t's, under the configuration p.
-func (g *Gateway) newExchange(p *plan, t *tenant, r request) *exchange {
+func (g *Gateway) newExchange(p *setup, t *tenant, r request) *exchange {
 	return &exchange{
-		order:     order{g: g, plan: p, tenant: t, request: r, memory: holding{budgets: budgets{all: &g.buffered, tenant: t.held}}},
+		order:     order{g: g, setup: p, tenant: t, request: r, memory: holding{budgets: budgets{all: &g.buffered, tenant: t.held}}},
 		placement: placement{g: g},
 	}
 }

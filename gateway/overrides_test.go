@@ -71,7 +71,7 @@ func TestWishesAreReadFromHeaders(t *testing.T) {
 		case c.want != nil && err != nil:
 			t.Errorf("%q: got error %v", c.header, err)
 		case c.want != nil && !c.want(w):
-			t.Errorf("%q: got the wrong wish", c.header)
+			t.Errorf("%q: got the wrong override", c.header)
 		}
 	}
 }

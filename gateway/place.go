@@ -17,7 +17,7 @@ type place struct {
 }
 
 // placeOf is the place that d gave at b.
-func (p *plan) placeOf(d router.Decision, b *backend) place {
+func (p *setup) placeOf(d router.Decision, b *backend) place {
 	target := d.Lease.Target()
 	return place{backend: b, target: target, decision: d, lastError: p.lastErrors[target]}
 }

@@ -31,7 +31,7 @@ type waiter struct{ grants chan *router.Grant }
 
 // place gets the request its lease: at once, or after waiting in line.
 func (x *exchange) place() error {
-	if err := x.placement.enter(x.plan.conf.Limits.Streams); err != nil {
+	if err := x.placement.enter(x.setup.conf.Limits.Streams); err != nil {
 		return err
 	}
 	if err := x.charge(); err != nil {

@@ -69,7 +69,7 @@ func TestPlacesAreFreeWhenTheAnswerIsThere(t *testing.T) {
 					return
 				}
 				const used = 2 * 8
-				if left := h.gateway.plan.Load().tenants[0].limits.State(time.Now()).Tokens.Remaining; left > 100000-used || left < 100000-2*used {
+				if left := h.gateway.setup.Load().tenants[0].limits.State(time.Now()).Tokens.Remaining; left > 100000-used || left < 100000-2*used {
 					t.Errorf("%d tokens left of 100000", left)
 				}
 			})

@@ -25,11 +25,11 @@ func (x *exchange) enter() (err error) {
 // where there are several keys, one may take half of the streams, and half of
 // the connections, for bodies that come slowly.
 func (o *order) beginBody() error {
-	most := o.plan.conf.Limits.Streams
+	most := o.setup.conf.Limits.Streams
 	if o.g.clients > 0 {
 		most = min(most, o.g.clients)
 	}
-	if n := o.tenant.sending.Add(1); len(o.plan.tenants) > 1 && n > max(int64(most)/2, 1) {
+	if n := o.tenant.sending.Add(1); len(o.setup.tenants) > 1 && n > max(int64(most)/2, 1) {
 		o.tenant.sending.Add(-1)
 		return errManyBodies
 	}
@@ -54,7 +54,7 @@ func (x *exchange) charge() error {
 // OpenAI uses.
 func (t *tenant) limitHeaders(h http.Header) {
 	s := t.limits.State(time.Now())
-	set := func(what string, l limit.Level) {
+	set := func(what string, l limit.Left) {
 		if l.Limit == 0 {
 			return
 		}

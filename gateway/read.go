@@ -63,7 +63,7 @@ func (x *exchange) readBody() error {
 		return err
 	}
 	defer x.tenant.sending.Add(-1)
-	limit, length := x.plan.conf.Limits.Body, x.request.http.ContentLength
+	limit, length := x.setup.conf.Limits.Body, x.request.http.ContentLength
 	if length > limit {
 		return &bodyTooLargeError{limit: limit}
 	}
@@ -82,7 +82,7 @@ func (x *exchange) readBody() error {
 	if err != nil {
 		return err
 	}
-	deadline := uploadDeadline{control: x.down.control, start: time.Now(), idle: x.plan.conf.Timeouts.Write}
+	deadline := uploadDeadline{control: x.down.control, start: time.Now(), idle: x.setup.conf.Timeouts.Write}
 	for {
 		room, err := body.next()
 		if err != nil {

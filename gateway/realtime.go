@@ -154,7 +154,7 @@ func (x *exchange) converse() error {
 		return err
 	}
 	t.up.timer.stop() // what follows has bounds of its own
-	conf := x.plan.conf.Realtime
+	conf := x.setup.conf.Realtime
 	over := time.AfterFunc(conf.Total, func() { t.up.cancel(errTotal) })
 	defer over.Stop()
 	err = realtime.Relay(t.up.ctx, client, backend, realtime.Options{
@@ -209,7 +209,7 @@ func (x *exchange) openSocket(t *attempt) (*socket, error) {
 		return nil, err
 	}
 	_ = conn.SetDeadline(time.Time{})
-	s := &socket{Conn: conn, rest: buffered.Reader, limit: x.plan.conf.Timeouts.Write}
+	s := &socket{Conn: conn, rest: buffered.Reader, limit: x.setup.conf.Timeouts.Write}
 	x.down.delivery.begin()
 	x.down.status = http.StatusSwitchingProtocols
 	if _, err := s.Write(b.Bytes()); err != nil {

@@ -134,7 +134,7 @@ func TestRealtime(t *testing.T) {
 			t.Errorf("it cost %v USD, want %v: sound has its own price", cost, want)
 		}
 		// 3 × 30 of 6000 were used, and some came back meanwhile.
-		if left := h.gateway.plan.Load().tenants[0].limits.State(time.Now()); left.Tokens.Remaining != 5910 || left.Requests.Remaining != 59 {
+		if left := h.gateway.setup.Load().tenants[0].limits.State(time.Now()); left.Tokens.Remaining != 5910 || left.Requests.Remaining != 59 {
 			t.Errorf("%+v is left", left)
 		}
 		if strings.Contains(h.log.String(), "sk-right") {

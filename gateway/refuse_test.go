@@ -434,7 +434,7 @@ func TestKeyLimits(t *testing.T) {
 		}
 		h.idle()
 		// 7 tokens of prompt and 93 of answer were used, not 500.
-		if got := h.gateway.plan.Load().tenants[0].limits.State(time.Now()).Tokens.Remaining; got < 900 || got > 905 {
+		if got := h.gateway.setup.Load().tenants[0].limits.State(time.Now()).Tokens.Remaining; got < 900 || got > 905 {
 			t.Errorf("%d tokens left of 1000 after 100 were used", got)
 		}
 		if r := h.post(chat, body, "x-api-key", "sk-right"); r.status != 200 {

@@ -124,7 +124,7 @@ func (x *exchange) begin(t *attempt) {
 	}
 	t.copyHeader(x.down.w.Header())
 	x.down.begin(t.up.first.at, t.up.resp.StatusCode)
-	t.up.timer.restart(t.up.first.at.Add(x.plan.conf.Timeouts.Silence), &errSilence)
+	t.up.timer.restart(t.up.first.at.Add(x.setup.conf.Timeouts.Silence), &errSilence)
 }
 
 // letGo lets go of the body, and of the answer that was set aside: nobody else
@@ -144,7 +144,7 @@ func (x *exchange) letGo() {
 // that somebody is there, and not that anything goes on: they alone keep a stream
 // open for as long as a first byte may take, and no longer.
 func (t *attempt) nextPhase(ready time.Time) {
-	timer, timeouts, m := t.up.timer, &t.plan.conf.Timeouts, &t.measured
+	timer, timeouts, m := t.up.timer, &t.setup.conf.Timeouts, &t.measured
 	if t.phase >= phaseFinished {
 		timer.restart(ready.Add(linger), &errSilence)
 		return

@@ -33,11 +33,11 @@ func (*repeat) Close() error { return nil }
 func relayed(tb testing.TB, h *house, body io.ReadCloser) *exchange {
 	tb.Helper()
 	w, now := &discardWriter{header: http.Header{}}, time.Now()
-	x := h.gateway.newExchange(h.gateway.plan.Load(), anyone,
+	x := h.gateway.newExchange(h.gateway.setup.Load(), anyone,
 		request{http: h.request("POST", chat, streamBody), end: endpoint.Of("/chat/completions"), path: "/chat/completions", arrived: now})
 	x.request.parsed.Stream = true
 	x.down.start(w, x.request.http, time.Minute)
-	x.route = x.plan.route("chat")
+	x.route = x.setup.route("chat")
 	d := h.router.Place(now, router.Request{Route: "chat", Arrived: now, Stream: true})
 	if d.Lease == nil {
 		tb.Fatal("no lease")

@@ -24,7 +24,7 @@ func (o *order) resolve() error {
 	}
 	o.takeDefault()
 	model := o.request.parsed.Model
-	rt := o.plan.route(model)
+	rt := o.setup.route(model)
 	switch {
 	case rt != nil && o.tenant.may(rt):
 	case model == "":
@@ -33,7 +33,7 @@ func (o *order) resolve() error {
 		return &unknownModelError{model: model}
 	}
 	if o.spills(rt) {
-		rt = o.plan.routes[o.bill.spill]
+		rt = o.setup.routes[o.bill.spill]
 	}
 	o.route = rt
 	o.tag()
@@ -44,7 +44,7 @@ func (o *order) resolve() error {
 	if err := o.tenant.grants(rt, asked); err != nil {
 		return err
 	}
-	if asked.target != "" && !o.plan.reaches(rt, func(t config.Target) bool { return t.Backend == asked.target }) {
+	if asked.target != "" && !o.setup.reaches(rt, func(t config.Target) bool { return t.Backend == asked.target }) {
 		return &headerError{header: targetHeader, problem: "names no backend that this route has"}
 	}
 	o.objective = newObjective(rt, asked, o.request.end.Decodes)
@@ -65,7 +65,7 @@ func (o *order) takeDefault() {
 	if r.parsed.Model != "" || r.end.Default == "" {
 		return
 	}
-	if rt := o.plan.route(r.end.Default); rt != nil && o.tenant.may(rt) {
+	if rt := o.setup.route(r.end.Default); rt != nil && o.tenant.may(rt) {
 		r.parsed.Name(r.end.Default)
 	}
 }
@@ -92,7 +92,7 @@ func (o *order) resolvePinned() error {
 	if err != nil {
 		return err
 	}
-	rt, backend, err := o.plan.keeper(o.tenant, asked)
+	rt, backend, err := o.setup.keeper(o.tenant, asked)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (o *order) resolvePinned() error {
 // keeper is the backend that keeps what t has at a hosted API, and the route of t
 // that leads there. Who has a key needs allow.account: all who share the backend share
 // what its account keeps.
-func (p *plan) keeper(t *tenant, o overrides) (rt *route, backend string, err error) {
+func (p *setup) keeper(t *tenant, o overrides) (rt *route, backend string, err error) {
 	for _, b := range p.conf.Backends {
 		if !p.backends[b.Name].Keeps() || o.target != "" && o.target != b.Name {
 			continue

@@ -27,11 +27,11 @@ func (t *attempt) indexResponse(p []byte) {
 func (o *order) resolveStored() error {
 	id := chi.URLParam(o.request.http, "id")
 	p, ok := o.g.responses.get(time.Now(), responseKey{o.tenant.name, id})
-	if !ok || !openai.SaneResponseID(id) || o.plan.backends[p.backend] == nil {
+	if !ok || !openai.SaneResponseID(id) || o.setup.backends[p.backend] == nil {
 		return &unknownResponseError{id: id}
 	}
-	rt := o.plan.called(p.route)
-	if rt == nil || !o.plan.reaches(rt, p.is) {
+	rt := o.setup.called(p.route)
+	if rt == nil || !o.setup.reaches(rt, p.is) {
 		return &unknownResponseError{id: id}
 	}
 	o.route, o.objective.class, o.owner = rt, rt.class, p.backend
@@ -48,9 +48,9 @@ func (o *order) resolvePrevious() error {
 	}
 	p, ok := o.g.responses.get(time.Now(), responseKey{o.tenant.name, id})
 	switch {
-	case ok && o.plan.reaches(o.route, p.is):
+	case ok && o.setup.reaches(o.route, p.is):
 		o.owner = p.backend
-	case !ok && o.tenant.conf == nil && len(o.plan.conf.Backends) == 1:
+	case !ok && o.tenant.conf == nil && len(o.setup.conf.Backends) == 1:
 	default:
 		return &unknownResponseError{id: id, previous: true}
 	}

@@ -36,7 +36,7 @@ func (x *exchange) settle(err error) {
 	x.placement.leave()
 	x.memory.giveBack()
 	x.coolDown()
-	uncounted := s.t != nil && x.request.end.Decodes && s.t.measured.guess(x.plan.texts[s.t.target].bytesPerToken())
+	uncounted := s.t != nil && x.request.end.Decodes && s.t.measured.guess(x.setup.texts[s.t.target].bytesPerToken())
 	x.permit.Leave()
 	if s.t != nil {
 		s.learn()
@@ -81,7 +81,7 @@ func (s *settlement) learn() {
 	}
 	m.bytesPerToken = math.NaN()
 	if s.err == nil {
-		m.bytesPerToken = m.learnText(t.plan.texts[t.target])
+		m.bytesPerToken = m.learnText(t.setup.texts[t.target])
 	}
 }
 

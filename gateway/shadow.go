@@ -111,7 +111,7 @@ func (x *exchange) shadow() error {
 	if conf.Route == "" || x.request.end.Stored || x.request.body.size > mostShadowed || rand.Float64() >= conf.Share {
 		return nil
 	}
-	rt := x.plan.called(conf.Route)
+	rt := x.setup.called(conf.Route)
 	if rt == nil {
 		return nil
 	}
@@ -137,10 +137,10 @@ func (o *order) shadowed(ctx context.Context, rt *route) *exchange {
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(bytes.Clone(o.request.body.bytes()))), int64(o.request.body.size)
 	r.Header.Del("Content-Encoding")
 	class := router.Batch
-	s := o.g.newExchange(o.plan, anyone, request{http: r, end: o.request.end, path: o.request.path, named: o.request.parsed.Model})
+	s := o.g.newExchange(o.setup, anyone, request{http: r, end: o.request.end, path: o.request.path, named: o.request.parsed.Model})
 	s.route, s.overrides = rt, overrides{class: &class, minTPS: new(float64)}
 	s.objective = newObjective(rt, s.overrides, s.request.end.Decodes)
-	s.down.start(&discard{header: http.Header{}}, r, o.plan.conf.Timeouts.Write)
+	s.down.start(&discard{header: http.Header{}}, r, o.setup.conf.Timeouts.Write)
 	return s
 }
 

@@ -56,5 +56,5 @@ func (s *textScale) bytesPerToken() float64 {
 // the answers that came by; NaN while nothing is known, and for a target without
 // a model of its own, which has as many tokenizers as clients name models.
 func (g *Gateway) BytesPerToken(t router.Target) float64 {
-	return g.plan.Load().texts[t].bytesPerToken()
+	return g.setup.Load().texts[t].bytesPerToken()
 }

@@ -137,7 +137,7 @@ func (o *order) carries(b *backend, drop bool) error {
 // there, the first.
 func (o *order) modelAt(b *backend) string {
 	for _, t := range o.route.conf.Targets {
-		if o.plan.backends[t.Backend] == b {
+		if o.setup.backends[t.Backend] == b {
 			return cmp.Or(config.Expand(t.Model, o.route.name, o.request.parsed.Model), o.request.parsed.Model)
 		}
 	}
@@ -201,9 +201,9 @@ func (u *roundTrip) offerInstead() (asked bool) {
 
 // dropsAt reports whether what a backend's dialect lacks is left out.
 func (o *order) dropsAt(backend string) bool {
-	for i := range o.plan.conf.Backends {
-		if o.plan.conf.Backends[i].Name == backend {
-			return o.plan.conf.Backends[i].DropParams
+	for i := range o.setup.conf.Backends {
+		if o.setup.conf.Backends[i].Name == backend {
+			return o.setup.conf.Backends[i].DropParams
 		}
 	}
 	return false
@@ -374,7 +374,7 @@ func (t *attempt) recognizeTranslated(start []byte) error {
 // readDocument reads an answer to its end and translates it.
 func (t *attempt) readDocument(start []byte) error {
 	u, a, n := &t.up, &t.answer, t.up.translation
-	silence := t.plan.conf.Timeouts.Silence
+	silence := t.setup.conf.Timeouts.Silence
 	text := bytes.Clone(start)
 	u.timer.restart(time.Now().Add(silence), &errSilence)
 	for u.first.err == nil {

@@ -25,7 +25,7 @@ func (e *pageError) Error() string {
 // whatever name.
 func (g *Gateway) webPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := g.plan.Load().judgePage(r); err != nil {
+		if err := g.setup.Load().judgePage(r); err != nil {
 			g.refuse(w, r, err)
 			return
 		}
@@ -37,7 +37,7 @@ func (g *Gateway) webPages(next http.Handler) http.Handler {
 // No page can set the headers that it goes by, or leave them out of what it
 // POSTs. Of a name that points here, without TLS, browsers GET with neither: such
 // a page can read what models there are.
-func (p *plan) judgePage(r *http.Request) error {
+func (p *setup) judgePage(r *http.Request) error {
 	origins := r.Header["Origin"]
 	if len(p.tenants) > 0 || len(origins) == 0 && !fetched(r.Header) {
 		return nil

@@ -87,7 +87,7 @@ func benchSums() Sums {
 // BenchmarkSolve is the fit alone: 15 supports. Budget: 10 µs.
 func BenchmarkSolve(b *testing.B) {
 	s := benchSums()
-	l, _ := levelOf(&s)
+	l, _ := centreOf(&s)
 	b.ReportAllocs()
 	for b.Loop() {
 		s.fit(l, nil)

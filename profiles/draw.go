@@ -6,7 +6,7 @@ import "math"
 // pr may be nil.
 func newCurve(s *Sums, pr *prior, margin float64) *Curve {
 	c := &Curve{margins: margins{all: margin}, pace: s.pace.Ln, prior: pr, updated: s.Updated}
-	l, ok := levelOf(s)
+	l, ok := centreOf(s)
 	c.describe(s, ok)
 	c.fill = s.fill()
 	switch {
@@ -60,7 +60,7 @@ func inBin(i int, n float64) int {
 
 // support returns the range of the visited bins, or the mean n where every
 // bin is too thin to count as visited.
-func support(s *Sums, l level) (lo, hi int) {
+func support(s *Sums, l centre) (lo, hi int) {
 	for i := range s.bins {
 		n, ok := s.bins[i].meanN()
 		if !ok || s.bins[i].K < visitedSteps {

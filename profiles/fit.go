@@ -11,8 +11,8 @@ func (f Fit) tpot(n, p float64) float64 {
 	return f.A + f.B*math.Sqrt(n) + f.C*n + f.D*p
 }
 
-// plausible reports whether f gives a speed at the level it was fitted to.
-func (f Fit) plausible(l level) bool {
+// plausible reports whether f gives a speed at the centre of what it was fitted to.
+func (f Fit) plausible(l centre) bool {
 	t := f.tpot(l.n, l.p)
 	return t > minTPOT && t < maxTPOT && f.D < maxTPOT
 }
@@ -34,17 +34,17 @@ const (
 	maxTPOT = 1e6
 )
 
-// level is where the evidence lies as a whole.
-type level struct {
+// centre is where the evidence lies as a whole.
+type centre struct {
 	steps float64 // Σ K
 	n     float64 // mean n of a step
 	tpot  float64 // mean seconds of a step
 	p     float64 // mean prompt tokens of a step
 }
 
-// levelOf returns the level of s; ok is false when no curve can be drawn
+// centreOf returns that of s; ok is false when no curve can be drawn
 // through it.
-func levelOf(s *Sums) (l level, ok bool) {
+func centreOf(s *Sums) (l centre, ok bool) {
 	var t, y, p float64
 	for i := range s.bins {
 		b := &s.bins[i]
@@ -69,7 +69,7 @@ func levelOf(s *Sums) (l level, ok bool) {
 // tokens of a step of all evidence. Weak rows stand at ¼, ½, 2 and 4 times n₀:
 // n^0.7 is the usual shape of published curves. A prior's points take their place.
 // The slow copy adds what the rows have forgotten.
-func (s *Sums) fit(l level, pr *prior) Fit {
+func (s *Sums) fit(l centre, pr *prior) Fit {
 	g := s.rows.gram()
 	s.addSlow(&g)
 	if pr != nil {

@@ -55,7 +55,7 @@ func (r *Router) Moved(now time.Time, req Request, t Target) (d Decision, ok boo
 	for i := range a.verdicts {
 		v := &a.verdicts[i]
 		if v.model != nil && rt.conf.Targets[v.index].Target == t {
-			return r.carryOut(a, &plan{outcome: OutcomeBestEffort, policy: "moved", chosen: v}), true
+			return r.carryOut(a, &intent{outcome: OutcomeBestEffort, policy: "moved", chosen: v}), true
 		}
 	}
 	return Decision{}, false

@@ -57,7 +57,7 @@ type journal struct {
 
 // open keeps what was decided about a, before it is carried out. It returns the
 // record for what is known only then, nil when this one is not kept.
-func (j *journal) open(a *ask, p *plan) *Record {
+func (j *journal) open(a *ask, p *intent) *Record {
 	if p.outcome == OutcomePlaced {
 		if second := a.now.Unix(); second != j.second {
 			j.second, j.placed = second, 0
@@ -74,7 +74,7 @@ func (j *journal) open(a *ask, p *plan) *Record {
 }
 
 // describe writes into rec what p says of a, with at most so many candidates.
-func (rec *Record) describe(a *ask, p *plan, candidates int) {
+func (rec *Record) describe(a *ask, p *intent, candidates int) {
 	rec.Time, rec.ID, rec.Route = a.now, a.req.ID, a.route.conf.Name
 	rec.Class, rec.Floor, rec.Waited = a.class, a.floor, a.waited
 	rec.Outcome, rec.Policy = p.outcome, p.policy
@@ -96,7 +96,7 @@ func (rec *Record) describe(a *ask, p *plan, candidates int) {
 }
 
 // list adds the verdicts on a's targets. The last place is for the chosen one.
-func (rec *Record) list(a *ask, p *plan, limit int) {
+func (rec *Record) list(a *ask, p *intent, limit int) {
 	for i := range a.verdicts {
 		v := &a.verdicts[i]
 		switch {

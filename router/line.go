@@ -202,7 +202,7 @@ func (r *Router) displace(t *Ticket, now time.Time) {
 }
 
 // stand gives a a ticket as planned.
-func (r *Router) stand(a *ask, p *plan) *Ticket {
+func (r *Router) stand(a *ask, p *intent) *Ticket {
 	if a.route.full() {
 		r.displace(a.route.toDisplace(a), a.now)
 	}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// plan is what is to become of a request. Making one changes nothing: that is
+// intent is what is to become of a request. Making one changes nothing: that is
 // carryOut's.
-type plan struct {
+type intent struct {
 	outcome Outcome
 	policy  string
 	cause   ShedReason // of one that is refused
@@ -24,22 +24,22 @@ type plan struct {
 	after    []Step
 }
 
-// onto is the plan to place a where v says.
-func (a *ask) onto(v *verdict, outcome Outcome) plan {
-	return plan{outcome: outcome, policy: string(a.route.conf.Prefer), chosen: v, floor: a.floor}
+// onto is the intent to place a where v says.
+func (a *ask) onto(v *verdict, outcome Outcome) intent {
+	return intent{outcome: outcome, policy: string(a.route.conf.Prefer), chosen: v, floor: a.floor}
 }
 
 // planNewcomer decides about a request that has just come.
-func (r *Router) planNewcomer(a *ask) plan {
+func (r *Router) planNewcomer(a *ask) intent {
 	r.judge(a)
 	if a.route.policy.Regardless {
 		if v := r.choose(a); v != nil {
 			return a.onto(v, OutcomePlaced)
 		}
-		return plan{outcome: OutcomeNoBackend, policy: string(a.route.conf.Prefer), cause: NoBackend}
+		return intent{outcome: OutcomeNoBackend, policy: string(a.route.conf.Prefer), cause: NoBackend}
 	}
 	if v := a.stale(); v != nil {
-		return plan{outcome: OutcomeProbe, policy: string(a.route.conf.Prefer), chosen: v}
+		return intent{outcome: OutcomeProbe, policy: string(a.route.conf.Prefer), chosen: v}
 	}
 	// Who waits in line waits for speed, or for more places than there are: one
 	// place is taken as soon as it comes free. Who does not decode takes no speed.
@@ -56,12 +56,12 @@ func (r *Router) planNewcomer(a *ask) plan {
 
 // planSteps goes through the steps of a request that was judged and could not be
 // placed. cause is why the steps before failed; ShedFloor when there were none.
-func (r *Router) planSteps(a *ask, steps []Step, cause ShedReason) plan {
+func (r *Router) planSteps(a *ask, steps []Step, cause ShedReason) intent {
 	o := a.outlook()
 	pointless, best := a.unattainable()
 	if pointless {
 		if v := a.probe(); v != nil {
-			return plan{outcome: OutcomeProbe, policy: string(a.route.conf.Prefer), chosen: v}
+			return intent{outcome: OutcomeProbe, policy: string(a.route.conf.Prefer), chosen: v}
 		}
 		o.best = best
 	}
@@ -73,7 +73,7 @@ func (r *Router) planSteps(a *ask, steps []Step, cause ShedReason) plan {
 			}
 			deadline, why, ok := r.mayWait(a, step.Wait, o)
 			if ok {
-				return plan{outcome: OutcomeQueued, policy: string(a.route.conf.Prefer), deadline: deadline, after: steps[i+1:]}
+				return intent{outcome: OutcomeQueued, policy: string(a.route.conf.Prefer), deadline: deadline, after: steps[i+1:]}
 			}
 			if cause == ShedFloor {
 				cause = why
@@ -84,7 +84,7 @@ func (r *Router) planSteps(a *ask, steps []Step, cause ShedReason) plan {
 			}
 		case BestEffort:
 			if v := a.leastHarm(); v != nil {
-				return plan{outcome: OutcomeBestEffort, policy: "best_effort", chosen: v}
+				return intent{outcome: OutcomeBestEffort, policy: "best_effort", chosen: v}
 			}
 		case Shed:
 			return a.planShed(o, pointless, cause)
@@ -94,7 +94,7 @@ func (r *Router) planSteps(a *ask, steps []Step, cause ShedReason) plan {
 }
 
 // planShed refuses, and says what it was for.
-func (a *ask) planShed(o outlook, pointless bool, cause ShedReason) plan {
+func (a *ask) planShed(o outlook, pointless bool, cause ShedReason) intent {
 	outcome := OutcomeShed
 	switch {
 	case !o.inService:
@@ -104,28 +104,28 @@ func (a *ask) planShed(o outlook, pointless bool, cause ShedReason) plan {
 	case cause == ShedFloor && o.ttft:
 		cause = ShedTTFT
 	}
-	return plan{outcome: outcome, policy: string(a.route.conf.Prefer), cause: cause, best: o.best}
+	return intent{outcome: outcome, policy: string(a.route.conf.Prefer), cause: cause, best: o.best}
 }
 
 // planSpill places a on another route, with that route's promises except for
 // what the request itself wished. It neither waits there nor passes those who
 // do.
-func (r *Router) planSpill(a *ask, name string) (plan, bool) {
+func (r *Router) planSpill(a *ask, name string) (intent, bool) {
 	rt := r.routeOf[name]
 	if rt == nil || rt == a.route {
-		return plan{}, false
+		return intent{}, false
 	}
 	there := &r.scratch.elsewhere
 	memory := there.verdicts
 	*there = newAsk(a.now, rt, &a.req)
 	there.preview, there.spilled = a.preview, true
 	if there.weight > 0 && rt.mustQueue(there.class) {
-		return plan{}, false
+		return intent{}, false
 	}
 	there.judge(memory)
 	v := r.choose(there)
 	if v == nil {
-		return plan{}, false
+		return intent{}, false
 	}
 	p := there.onto(v, OutcomeSpilled)
 	p.spilled = there
@@ -196,7 +196,7 @@ func (a *ask) probe() *verdict {
 
 // carryOut does what was planned for a: it takes the place, stands in line, or
 // refuses.
-func (r *Router) carryOut(a *ask, p *plan) Decision {
+func (r *Router) carryOut(a *ask, p *intent) Decision {
 	d := Decision{Policy: p.policy, Waited: a.waited}
 	rec := r.journal.open(a, p)
 	if p.outcome == OutcomeProbe || p.cause == ShedUnattainable && a.route.probeAt.IsZero() {

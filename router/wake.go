@@ -82,7 +82,7 @@ func (r *Router) dismiss(now time.Time, rt *route) []Grant {
 			r.exit(t)
 			a := t.ask(now)
 			t.state = granted
-			t.decision = r.carryOut(&a, &plan{outcome: OutcomeNoBackend, policy: string(rt.conf.Prefer), cause: NoBackend})
+			t.decision = r.carryOut(&a, &intent{outcome: OutcomeNoBackend, policy: string(rt.conf.Prefer), cause: NoBackend})
 			grants = append(grants, Grant{Ticket: t, Waiter: t.req.Waiter, Decision: t.decision})
 		}
 	}

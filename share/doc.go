@@ -8,7 +8,7 @@
 // does not answer (internal/redisconn). The exchange of loads is the heartbeat: it
 // alone tells who is alive, so the verdict follows from it.
 //
-// Verdict is that rule. It is pure, and the arena plays it. A Link keeps the
+// Judge is that rule. It is pure, and the arena plays it. A Link keeps the
 // verdict of a running gateway: it logs one line when the replica is alone, and one
 // when it is shared again.
 //

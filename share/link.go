@@ -25,9 +25,9 @@ type Options struct {
 type Link struct {
 	log *slog.Logger
 
-	mu      sync.Mutex // guards the fields below; a leaf
-	verdict Verdict
-	since   time.Time // of being alone
+	mu    sync.Mutex // guards the fields below; a leaf
+	judge Judge
+	since time.Time // of being alone
 }
 
 // NewLink checks o.
@@ -38,21 +38,21 @@ func NewLink(o Options) (*Link, error) {
 	if o.Expiry <= 0 {
 		o.Expiry = Expiry
 	}
-	return &Link{log: o.Log, verdict: NewVerdict(o.Replicas, o.Expiry)}, nil
+	return &Link{log: o.Log, judge: NewJudge(o.Replicas, o.Expiry)}, nil
 }
 
 // State returns the verdict as of the last exchange of loads.
 func (l *Link) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.verdict.State()
+	return l.judge.State()
 }
 
-// See takes the result of one exchange of loads, as Verdict.See does.
+// See takes the result of one exchange of loads, as Judge.See does.
 func (l *Link) See(now time.Time, others int, err error) State {
 	l.mu.Lock()
-	before := l.verdict.State()
-	state := l.verdict.See(now, others, err)
+	before := l.judge.State()
+	state := l.judge.See(now, others, err)
 	turned := state.Alone != before.Alone
 	if turned && state.Alone {
 		l.since = now

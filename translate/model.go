@@ -111,7 +111,7 @@ type Reasoning struct {
 	Show   bool   // thoughts are to be shown
 }
 
-// Feature is a wish of a request that not every dialect knows.
+// Feature is what a request may ask for and not every dialect knows.
 type Feature uint8
 
 // Those whose value is carried as it is written, where the target knows them.

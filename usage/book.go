@@ -70,10 +70,10 @@ func (b *Book) Configure(budgets map[Holder]Budget, owned map[string]Owned) {
 
 // Check says whether a request of key, which belongs to team ("" = none), is let
 // in at now.
-func (b *Book) Check(now time.Time, key, team string) Verdict {
+func (b *Book) Check(now time.Time, key, team string) Ruling {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var worst Verdict
+	var worst Ruling
 	for _, h := range []Holder{{Name: key}, {Team: true, Name: team}} {
 		a := b.accounts[h]
 		if a == nil {
@@ -81,7 +81,7 @@ func (b *Book) Check(now time.Time, key, team string) Verdict {
 		}
 		b.turn(h, a, now)
 		if a.budget.Then != OnlySay && a.exhausted() && (!worst.Exhausted || a.budget.Then == Refuse) {
-			worst = Verdict{Exhausted: true, State: a.state(h)}
+			worst = Ruling{Exhausted: true, State: a.state(h)}
 		}
 	}
 	return worst

@@ -101,9 +101,9 @@ type Notice struct {
 	Exhausted bool // else it is the warning
 }
 
-// Verdict is what the budgets of a request say: the worst of them. The zero value
+// Ruling is what the budgets of a request say: the worst of them. The zero value
 // lets it in.
-type Verdict struct {
+type Ruling struct {
 	Exhausted bool
 	State     State // of the budget that is spent
 }

@@ -60,7 +60,7 @@ func examine(ctx context.Context, file string) ([]doctor.Finding, error) {
 }
 
 func printExamined(out io.Writer, findings []doctor.Finding, asJSON bool) error {
-	ill := slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.Level == doctor.Fail })
+	ill := slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.Severity == doctor.Fail })
 	if asJSON {
 		if err := report.JSON(out, examined{OK: !ill, Findings: findings}); err != nil {
 			return err

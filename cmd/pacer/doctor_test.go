@@ -50,7 +50,7 @@ func TestDoctor(t *testing.T) {
 	var out, problems bytes.Buffer
 	code := run(context.Background(), []string{"doctor", "--json", "-c", file("llama")}, &out, &problems)
 	var got examined
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil || code != 1 || got.OK || len(got.Findings) < 4 || got.Findings[0].Level != doctor.OK {
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || code != 1 || got.OK || len(got.Findings) < 4 || got.Findings[0].Severity != doctor.OK {
 		t.Errorf("--json: exit code %d, %v, %+v", code, err, got)
 	}
 }

@@ -80,12 +80,12 @@ func (b *bucket) take(n float64) {
 	}
 }
 
-func (b *bucket) level(limit int, part float64) Level {
+func (b *bucket) left(limit int, part float64) Left {
 	if limit == 0 {
-		return Level{}
+		return Left{}
 	}
 	used := b.used(part)
-	return Level{
+	return Left{
 		Limit:     limit,
 		Remaining: max(0, int(b.room(part)-used+1e-3)),
 		Reset:     b.time(used, part),

@@ -189,11 +189,11 @@ func (p *Permit) settle(tokens float64) {
 
 // State is what a key has left.
 type State struct {
-	Requests, Tokens Level
+	Requests, Tokens Left
 }
 
-// Level is one limit: Limit 0 = there is none.
-type Level struct {
+// Left is what is left of one limit. Limit 0 = there is none.
+type Left struct {
 	Limit     int           // per minute
 	Remaining int           // never below 0
 	Reset     time.Duration // until all of it is there again
@@ -207,5 +207,5 @@ func (l *Limiter) State(now time.Time) State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.fill(now)
-	return State{Requests: l.requests.level(l.limits.RequestsPerMinute, l.part()), Tokens: l.tokens.level(l.limits.TokensPerMinute, l.part())}
+	return State{Requests: l.requests.left(l.limits.RequestsPerMinute, l.part()), Tokens: l.tokens.left(l.limits.TokensPerMinute, l.part())}
 }

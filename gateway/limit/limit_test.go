@@ -95,7 +95,7 @@ func TestAnEstimateAboveAMinuteCanStillBeSent(t *testing.T) {
 // the limits as it found them, whether tokens were lacking or it ended before.
 func TestAPlaceThatIsNotChargedComesBack(t *testing.T) {
 	limits := config.KeyLimits{RequestsPerMinute: 2, TokensPerMinute: 600, Concurrency: 1}
-	full := State{Requests: Level{Limit: 2, Remaining: 2}, Tokens: Level{Limit: 600, Remaining: 600}}
+	full := State{Requests: Left{Limit: 2, Remaining: 2}, Tokens: Left{Limit: 600, Remaining: 600}}
 	for name, c := range map[string]struct {
 		end  func(t *testing.T, p *Permit)
 		want State
@@ -107,7 +107,7 @@ func TestAPlaceThatIsNotChargedComesBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.Settle(at(0), 0)
-		}, State{Requests: Level{Limit: 2, Remaining: 1, Reset: 30 * time.Second}, Tokens: full.Tokens}},
+		}, State{Requests: Left{Limit: 2, Remaining: 1, Reset: 30 * time.Second}, Tokens: full.Tokens}},
 		"too few tokens": {func(t *testing.T, p *Permit) {
 			p.limiter.tokens.take(300)
 			exceeded(t, p.Charge(at(0), 400), "tokens", 10*time.Second)
@@ -158,7 +158,7 @@ func TestConcurrency(t *testing.T) {
 func TestABucketHoldsNoMoreThanAMinute(t *testing.T) {
 	l := New(config.KeyLimits{RequestsPerMinute: 5})
 	l.State(at(0))
-	if got := l.State(at(3600)).Requests; got != (Level{Limit: 5, Remaining: 5}) {
+	if got := l.State(at(3600)).Requests; got != (Left{Limit: 5, Remaining: 5}) {
 		t.Fatalf("after an idle hour %+v, want 5 of 5", got)
 	}
 	take(l, at(3600), 0)

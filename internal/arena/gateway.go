@@ -37,7 +37,7 @@ type gateway struct {
 
 	lives   uint64         // how often it was started
 	learner *learn.Learner // nil as book
-	verdict share.Verdict
+	judge   share.Judge
 	news    uint64 // of the router, as told
 }
 
@@ -86,7 +86,7 @@ func (g *gateway) start() {
 	}
 	g.router.Update(w.clock, router.Configure{Topology: w.topology()})
 	g.news = 0
-	g.verdict = share.NewVerdict(w.s.Replicas, w.expiry())
+	g.judge = share.NewJudge(w.s.Replicas, w.expiry())
 	if !w.s.Policy.learns() {
 		return
 	}
@@ -229,7 +229,7 @@ func (g *gateway) tell() {
 	w := g.world
 	g.news = g.router.News()
 	others, err := link{w}.tell(g.replica(), peers.Encode(g.router.Own(w.clock)))
-	state := g.verdict.See(w.clock, len(others), err)
+	state := g.judge.See(w.clock, len(others), err)
 	if remote, ok := peers.Remote(state, others, err); ok {
 		g.deliver(g.router.Update(w.clock, remote))
 	}

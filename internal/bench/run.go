@@ -38,7 +38,8 @@ type Answer struct {
 	AtFloorLeast bool    `json:"largest_n_at_floor_is_lower_bound,omitempty"`
 }
 
-// Level is one that could not be measured.
+// Level is a load to measure at: so many users at once, or so many requests per second.
+// Error is why it gave nothing.
 type Level struct {
 	N     int     `json:"n,omitempty"`
 	Rate  float64 `json:"rate,omitempty"`

@@ -30,50 +30,50 @@ const (
 	soon = 14 * 24 * time.Hour
 )
 
-// Level says how bad a finding is.
-type Level string
+// Severity says how bad a finding is.
+type Severity string
 
 // The levels, as they are printed.
 const (
-	OK   Level = "ok"
-	Warn Level = "warn" // it works, and may not for long, or not as was meant
-	Fail Level = "fail" // it does not work
+	OK   Severity = "ok"
+	Warn Severity = "warn" // it works, and may not for long, or not as was meant
+	Fail Severity = "fail" // it does not work
 )
 
 // Finding is one thing that was looked at.
 type Finding struct {
-	Level Level  `json:"level"`
-	What  string `json:"what"`
-	Mend  string `json:"mend,omitempty"` // "" for what is ok
+	Severity Severity `json:"level"`
+	What     string   `json:"what"`
+	Mend     string   `json:"mend,omitempty"` // "" for what is ok
 }
 
 // String returns the line for people: level: what; the mend.
 func (f Finding) String() string {
 	if f.Mend == "" {
-		return string(f.Level) + ": " + f.What
+		return string(f.Severity) + ": " + f.What
 	}
-	return string(f.Level) + ": " + f.What + "; " + f.Mend
+	return string(f.Severity) + ": " + f.What + "; " + f.Mend
 }
 
 // findings grows by what is found.
 type findings []Finding
 
 func (f *findings) ok(format string, args ...any) {
-	*f = append(*f, Finding{Level: OK, What: fmt.Sprintf(format, args...)})
+	*f = append(*f, Finding{Severity: OK, What: fmt.Sprintf(format, args...)})
 }
 
 func (f *findings) warn(mend, format string, args ...any) {
-	*f = append(*f, Finding{Level: Warn, What: fmt.Sprintf(format, args...), Mend: mend})
+	*f = append(*f, Finding{Severity: Warn, What: fmt.Sprintf(format, args...), Mend: mend})
 }
 
 func (f *findings) fail(mend, format string, args ...any) {
-	*f = append(*f, Finding{Level: Fail, What: fmt.Sprintf(format, args...), Mend: mend})
+	*f = append(*f, Finding{Severity: Fail, What: fmt.Sprintf(format, args...), Mend: mend})
 }
 
 // said adds a text that is "what; the mend" already, as the configuration's are.
-func (f *findings) said(level Level, text string) {
+func (f *findings) said(severity Severity, text string) {
 	what, mend, _ := strings.Cut(text, "; ")
-	*f = append(*f, Finding{Level: level, What: what, Mend: mend})
+	*f = append(*f, Finding{Severity: severity, What: what, Mend: mend})
 }
 
 // Options are what is looked at.

@@ -124,7 +124,7 @@ func examineText(t *testing.T, text string, change func(*config.Config)) []Findi
 		if line := f.String(); strings.Contains(line, secret) || strings.Contains(line, "\n") {
 			t.Errorf("a finding shows a secret, or is no line: %q", line)
 		}
-		if (f.Level == OK) != (f.Mend == "") {
+		if (f.Severity == OK) != (f.Mend == "") {
 			t.Errorf("%s: what is ok has no mend, and everything else has one", f)
 		}
 	}
@@ -157,7 +157,7 @@ func TestEverythingIsWell(t *testing.T) {
 		c.Routes[0].SLO.MinTPS = 30
 	})
 	for _, f := range found {
-		if f.Level != OK {
+		if f.Severity != OK {
 			t.Errorf("%s", f)
 		}
 	}

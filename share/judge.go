@@ -8,7 +8,7 @@ import "time"
 const ReturnGrace = 13 * time.Second
 
 // State is whether what replicas know is shared. The zero value is none that a
-// Verdict gives.
+// Judge gives.
 type State struct {
 	// Alone means that nobody knows what the other replicas do.
 	Alone bool
@@ -25,10 +25,10 @@ func (s State) String() string {
 	return "shared"
 }
 
-// Verdict decides whether this replica is shared or alone, by what became of each
+// Judge decides whether this replica is shared or alone, by what became of each
 // exchange of loads. It reads no clock and does no I/O. It belongs to one
-// goroutine; NewVerdict makes one.
-type Verdict struct {
+// goroutine; NewJudge makes one.
+type Judge struct {
 	state  State
 	expiry time.Duration // for how long a silence means nothing
 
@@ -37,19 +37,19 @@ type Verdict struct {
 	back     time.Time // first answer after the trouble; zero while there is none
 }
 
-// NewVerdict returns that of a replica that has heard nothing yet. It takes
+// NewJudge returns that of a replica that has heard nothing yet. It takes
 // itself to be shared by so many replicas, at least 1, until the first See. A
 // failure after an answer means nothing for expiry.
-func NewVerdict(replicas int, expiry time.Duration) Verdict {
-	return Verdict{state: State{Replicas: max(replicas, 1)}, expiry: expiry}
+func NewJudge(replicas int, expiry time.Duration) Judge {
+	return Judge{state: State{Replicas: max(replicas, 1)}, expiry: expiry}
 }
 
 // State returns the verdict as of the last See.
-func (v *Verdict) State() State { return v.state }
+func (v *Judge) State() State { return v.state }
 
 // See takes the result of one exchange: how many other replicas answered, or the
 // error for which nobody knows.
-func (v *Verdict) See(now time.Time, others int, err error) State {
+func (v *Judge) See(now time.Time, others int, err error) State {
 	alive := 1 + others
 	switch {
 	case err != nil:

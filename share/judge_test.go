@@ -62,7 +62,7 @@ func TestVerdict(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := NewVerdict(4, s)
+			v := NewJudge(4, s)
 			start := time.Unix(1000, 0)
 			for i, st := range steps {
 				if got := v.See(start.Add(st.at), st.others, st.err); got != st.want || v.State() != st.want {

@@ -10,9 +10,9 @@ import (
 	"github.com/pacer-dev/pacer/router"
 )
 
-// plan is one configuration, indexed for the request path. It is immutable but
-// for what its parts count; a request keeps the plan that it began with.
-type plan struct {
+// setup is one configuration, indexed for the request path. It is immutable but
+// for what its parts count; a request keeps the setup that it began with.
+type setup struct {
 	conf     *config.Config
 	backends map[string]*backend
 	routes   map[string]*route // by model; without those that stand for many
@@ -59,8 +59,8 @@ type tenant struct {
 // anyone is the tenant of a gateway without keys.
 var anyone = &tenant{uploads: &uploads{held: unbounded()}}
 
-func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan) *plan {
-	p := &plan{
+func newSetup(c *config.Config, backends map[string]*providers.Backend, old *setup) *setup {
+	p := &setup{
 		conf:     c,
 		backends: make(map[string]*backend, len(c.Backends)),
 		routes:   map[string]*route{},
@@ -106,7 +106,7 @@ func newPlan(c *config.Config, backends map[string]*providers.Backend, old *plan
 
 // within returns the targets of rt, and of the routes that it may go on to, each
 // once.
-func (p *plan) within(rt *route) (list []router.Target) {
+func (p *setup) within(rt *route) (list []router.Target) {
 	add := func(name string, conf *config.Route) {
 		for _, t := range conf.Targets {
 			model, separate := p.conf.Upstream(t, name)
@@ -129,7 +129,7 @@ func (p *plan) within(rt *route) (list []router.Target) {
 }
 
 // targets returns every target that some route names, each once.
-func (p *plan) targets() (list []router.Target) {
+func (p *setup) targets() (list []router.Target) {
 	for _, r := range p.conf.Routes {
 		for _, name := range r.Models {
 			for _, t := range p.named(name).targets {
@@ -143,7 +143,7 @@ func (p *plan) targets() (list []router.Target) {
 }
 
 // named returns the route of that name.
-func (p *plan) named(name string) *route {
+func (p *setup) named(name string) *route {
 	if r := p.routes[name]; r != nil {
 		return r
 	}
@@ -161,8 +161,8 @@ func tenantShare(c *config.Config) int64 {
 }
 
 // incarnation returns the backend that l is a lease on, nil if it is none of
-// the plan's.
-func (p *plan) incarnation(l *router.Lease) *backend {
+// the setup's.
+func (p *setup) incarnation(l *router.Lease) *backend {
 	if b := p.backends[l.Target().Backend]; b != nil && b.engine == l.Engine() {
 		return b
 	}
@@ -170,7 +170,7 @@ func (p *plan) incarnation(l *router.Lease) *backend {
 }
 
 // route returns what model stands for; nil when no route names it.
-func (p *plan) route(model string) *route {
+func (p *setup) route(model string) *route {
 	if r := p.routes[model]; r != nil {
 		return r
 	}
@@ -183,7 +183,7 @@ func (p *plan) route(model string) *route {
 }
 
 // called returns the route of that name.
-func (p *plan) called(name string) *route {
+func (p *setup) called(name string) *route {
 	if r := p.routes[name]; r != nil {
 		return r
 	}
