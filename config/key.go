@@ -23,7 +23,7 @@ type Key struct {
 	Routes []string `yaml:"routes" is:"model" all:"*" want:"a list of routes, or \"*\" for all" empty:"write at least one entry, or leave the field out" unset:"all"`
 	// from when on the key is refused, such as `2027-01-01T00:00:00Z`
 	Expires time.Time `yaml:"expires" is:"time" unset:"never"`
-	// wishes that requests may state beyond their route: see [allow](#allow)
+	// what requests may ask for beyond their route: see [allow](#allow)
 	Allow Allow `yaml:"allow" unset:"none"`
 	// what it may use, over all gateways that share a Redis: see [limits of a key](#limits-of-a-key)
 	Limits KeyLimits `yaml:"limits" unset:"none"`
@@ -37,7 +37,7 @@ type Key struct {
 	Issued bool
 }
 
-// Allow says which wishes of a request the key may state beyond its route.
+// Allow says what requests of the key may ask for beyond their route.
 type Allow struct {
 	// classes other than the route's
 	Classes []string `yaml:"class" enum:"interactive,batch" want:"a list of interactive, batch" empty:"write at least one entry, or leave the field out" unset:"the route's"`

@@ -1,21 +1,18 @@
 package config
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
 // sayable are the fields that an engine may say of itself. None of them moves a
 // connection, names a file or holds a secret: who may start an engine is not
 // trusted with those.
 var sayable = []string{"kind", "labels", "max_concurrency", "models", "price", "prior", "usd_per_hour"}
-
-// engineKinds are the kinds that an engine may say it is: servers of their own,
-// which need no more than a URL.
-var engineKinds = []string{"openai", "vllm", "sglang", "llamacpp", "tgi", "ollama"}
 
 // With returns b with the fields that an engine says of itself, each in its
 // YAML. A field that cannot be read stays as b has it; the error is an Errors
@@ -51,7 +48,7 @@ func (r *reader) said(f *field, name, text string, to reflect.Value, b *Backend)
 		return
 	}
 	r.read(f, value{node: root, name: name, path: "." + name}, to, b)
-	if name == "kind" && !slices.Contains(engineKinds, b.Kind) {
-		r.problem(place{}, "an engine may not say that it is %s; it may be %s", quote(fmt.Sprint(b.Kind)), strings.Join(engineKinds, ", "))
+	if engines := upstream.Engines(); name == "kind" && !slices.Contains(engines, b.Kind) {
+		r.problem(place{}, "an engine may not say that it is %s; it may be %s", quote(b.Kind), strings.Join(engines, ", "))
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // Store says where curves and load are shared.
 type Store struct {
-	// `host:port` of a single Redis or Valkey, of the nodes of a Cluster, or of the Sentinels
+	// `host:port` of a single Redis or Valkey, of two nodes of a Cluster or more (one alone is taken for a single server), or of the Sentinels
 	Addrs []string `yaml:"addrs" is:"redis" required:"[ \"redis:6379\" ]" want:"a list such as [ \"redis:6379\" ]" empty:"write one address for a single Redis, several for Sentinel or a Cluster, or store: memory"`
 	// name of the master that the Sentinels at `addrs` watch
 	Master string `yaml:"master" unset:"no Sentinel"`

@@ -23,17 +23,16 @@ func (b *Backend) FormOf(model string) (f upstream.Form, name string) { return b
 
 // IsEngine reports whether b is, or may be, an inference engine, which has fields
 // beside OpenAI's own.
-func (b *Backend) IsEngine() bool {
-	return b.kind.Gauges != nil || b.kind.AnyServer || b.kind.HealthPage != ""
-}
+func (b *Backend) IsEngine() bool { return b.kind.IsEngine() }
 
 // thinks are the names of OpenAI's models that do not know max_tokens.
 var thinks = regexp.MustCompile(`(?:^|/)(?:o[1-9]|gpt-[5-9])`)
 
 // WantsCompletionLimit reports whether model is asked with max_completion_tokens
-// for no more than so many tokens. Engines and older models know max_tokens.
+// for no more than so many tokens. Engines and older models know max_tokens; what
+// model a deployment has, its name need not say.
 func (b *Backend) WantsCompletionLimit(model string) bool {
-	return b.kind.Word == "azure" || thinks.MatchString(model)
+	return b.kind.HasDeployments() || thinks.MatchString(model)
 }
 
 // Continues is how b goes on with a text that another backend began.
@@ -58,7 +57,7 @@ func (b *Backend) Deploys(path string) bool { return b.deploys && endpoint.Of(pa
 
 // Keeps reports whether b may keep what clients leave there, such as vector stores: it
 // speaks OpenAI's API itself. Engines keep nothing of that kind.
-func (b *Backend) Keeps() bool { return b.kind.Word == "openai" || b.kind.Word == "azure" }
+func (b *Backend) Keeps() bool { return b.kind.AnyServer || b.kind.HasDeployments() }
 
 // NamesDeployments reports whether b calls its models deployments: Azure's API with a
 // version in the query.

@@ -108,7 +108,7 @@ func (a *ask) planShed(o outlook, pointless bool, cause ShedReason) intent {
 }
 
 // planSpill places a on another route, with that route's promises except for
-// what the request itself wished. It neither waits there nor passes those who
+// what the request itself overrides. It neither waits there nor passes those who
 // do.
 func (r *Router) planSpill(a *ask, name string) (intent, bool) {
 	rt := r.routeOf[name]

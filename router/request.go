@@ -15,7 +15,7 @@ type Request struct {
 	Stream       bool     // a stream tells its first token by Lease.FirstToken; any other counts as decoding from the predicted TTFT on
 	NoDecode     bool     // embeddings and the like: a lease for caps and health, weight 0
 
-	// Wishes of the request that replace the route's; nil = the route's own.
+	// Overrides of the request, in the place of the route's; nil = the route's own.
 	Class   *Class
 	MinTPS  *float64
 	MaxTTFT *time.Duration
@@ -58,7 +58,7 @@ type Warmth struct {
 	Most         float64
 }
 
-// ask is a request as put to one route: with the request's wishes applied, at
+// ask is a request as put to one route: with the request's overrides applied, at
 // one moment.
 type ask struct {
 	req     Request // a copy: a pointer would move every Request to the heap

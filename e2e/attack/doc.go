@@ -1,4 +1,4 @@
-// Package attack tests the built program as those meet it who wish it ill, or
+// Package attack tests the built program as those meet it who mean it harm, or
 // are ill themselves: strangers, tenants, web pages, engines, whoever writes to
 // the store or reads the log.
 //

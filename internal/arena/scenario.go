@@ -105,7 +105,7 @@ type Arrival struct {
 	// that ever comes again.
 	Turn *Turn
 
-	// Wishes that replace the route's; nil = the route's own.
+	// What replaces the route's; nil = the route's own.
 	MinTPS  *float64
 	MaxTTFT *time.Duration
 	Class   *router.Class

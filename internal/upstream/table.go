@@ -263,6 +263,11 @@ func Hosted() []string {
 	return list(func(k *Kind) (string, bool) { return k.Word, k.Home != "" })
 }
 
+// Engines returns the words of the kinds that are, or may be, inference engines.
+func Engines() []string {
+	return list(func(k *Kind) (string, bool) { return k.Word, k.IsEngine() })
+}
+
 func list(of func(*Kind) (text string, ok bool)) (all []string) {
 	for _, k := range table {
 		if text, ok := of(k); ok {
@@ -271,6 +276,13 @@ func list(of func(*Kind) (text string, ok bool)) (all []string) {
 	}
 	return all
 }
+
+// IsEngine reports whether it is, or may be, an inference engine: a server of its
+// own, which needs no more than a URL.
+func (k *Kind) IsEngine() bool { return k.Gauges != nil || k.AnyServer || k.HealthPage != "" }
+
+// HasDeployments reports whether its models have the names that their owners chose.
+func (k *Kind) HasDeployments() bool { return k.deployments }
 
 // Serves reports whether a backend of this kind can be sent a request to path,
 // which is below /v1. It may be one that the engine lacks: that it says itself.
