@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
-	"github.com/pacer-dev/pacer/translate"
 )
 
 const messagesPath, countPath = "/v1/messages", "/v1/messages/count_tokens"
@@ -423,43 +422,4 @@ func TestResponsesAreServedByChat(t *testing.T) {
 		}
 		h.idle()
 	})
-}
-
-// BenchmarkTranslatedChunk is BenchmarkRelayChunk for a stream that is translated, and
-// no allocation but for responses. Each event is parsed, where pass-through knows most
-// by their shape: that is 1 to 2 µs on top, of the 25 that a chunk costs with its
-// sockets. Over sockets the budget is twice the CPU of pass-through.
-func BenchmarkTranslatedChunk(b *testing.B) {
-	geminiChunk := `data: {"candidates":[{"content":{"parts":[{"text":"word "}],"role":"model"},"index":0}],"modelVersion":"big","responseId":"r1"}` + "\r\n\r\n"
-	start := claude[:strings.Index(claude, "event: content_block_delta")]
-	messagesChunk := "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"word \"}}\n\n"
-	for name, c := range map[string]struct {
-		from, to     translate.Name
-		first, chunk string
-	}{
-		"chat to gemini":     {translate.Chat, translate.Gemini, roleOnly, delta},
-		"chat to responses":  {translate.Chat, translate.Responses, roleOnly, delta},
-		"messages to gemini": {translate.Messages, translate.Gemini, start, messagesChunk},
-		"gemini to chat":     {translate.Gemini, translate.Chat, geminiChunk, geminiChunk},
-		"gemini to messages": {translate.Gemini, translate.Messages, geminiChunk, geminiChunk},
-		"chat to messages":   {translate.Chat, translate.Messages, roleOnly, delta},
-		"messages to chat":   {translate.Messages, translate.Chat, claude[:strings.Index(claude, "event: content_block_delta")], "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"word \"}}\n\n"},
-	} {
-		b.Run(name, func(b *testing.B) {
-			h := openWith(b, settings("a"), nil, houseOptions{})
-			x := relayed(b, h, &repeat{chunk: c.chunk, n: b.N})
-			x.attempt.up.translation = &translation{from: c.from, to: c.to, reply: translate.Reply{ID: "x", Model: "m"}}
-			x.attempt.answer.meter = x.attempt.up.newMeter("/chat/completions", x.attempt.answer.form == formEvents)
-			x.attempt.answer.meter.Read([]byte(c.first))
-			b.ReportAllocs()
-			b.SetBytes(int64(len(c.chunk)))
-			b.ResetTimer()
-			err := x.relay()
-			b.StopTimer()
-			if err == nil {
-				b.Fatal("a stream without an end was taken for whole")
-			}
-			x.settle(err)
-		})
-	}
 }

@@ -29,8 +29,10 @@ func (s *messageStream) feed(p []byte) {
 	if s.broken {
 		return
 	}
-	s.buf = append(s.buf[:copy(s.buf, s.buf[s.at:])], p...)
-	s.at = 0
+	if s.at > 0 { // else a message that comes in small pieces were moved with each of them
+		s.buf, s.at = s.buf[:copy(s.buf, s.buf[s.at:])], 0
+	}
+	s.buf = append(s.buf, p...)
 }
 
 func (s *messageStream) next() (frame, bool) {
@@ -70,6 +72,10 @@ func (s *messageStream) pending() bool      { return len(s.buf) > s.at }
 func (s *messageStream) held() int          { return cap(s.buf) }
 func (s *messageStream) letGo()             { s.broken, s.buf, s.at = true, nil, 0 }
 
+// headerSizes are how long the values of headers are, by their kind: booleans, numbers,
+// bytes and text with a length of their own (−1), times and UUIDs.
+var headerSizes = [...]int{0, 0, 1, 2, 4, 8, -1, -1, 8, 16}
+
 // messageName finds the type of an event, or of an exception, among headers.
 func messageName(h []byte) (name []byte, ok bool) {
 	for len(h) > 0 {
@@ -77,21 +83,27 @@ func messageName(h []byte) (name []byte, ok bool) {
 		if len(h) < n+2 {
 			return nil, false
 		}
-		key, kind := string(h[1:1+n]), h[1+n]
+		key, kind := h[1:1+n], int(h[1+n])
 		h = h[n+2:]
-		size, known := map[byte]int{0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}[kind]
-		if kind == 6 || kind == 7 {
+		if kind >= len(headerSizes) {
+			return nil, false
+		}
+		size := headerSizes[kind]
+		if size < 0 {
 			if len(h) < 2 {
 				return nil, false
 			}
-			size, known = int(binary.BigEndian.Uint16(h)), true
+			size = int(binary.BigEndian.Uint16(h))
 			h = h[2:]
 		}
-		if !known || len(h) < size {
+		if len(h) < size {
 			return nil, false
 		}
-		if kind == 7 && (key == ":event-type" || key == ":exception-type" || key == ":error-code") {
-			name = h[:size]
+		if kind == 7 {
+			switch string(key) {
+			case ":event-type", ":exception-type", ":error-code":
+				name = h[:size]
+			}
 		}
 		h = h[size:]
 	}
