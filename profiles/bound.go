@@ -22,10 +22,16 @@ const (
 //	low(n) = min over lo ≤ m ≤ n of min(TPS(m), own(m))·(1 − max(margin, τ·e/√(τ² + e²)))
 //
 // with lo the lowest visited n, margin the share that is taken off at least (0 to
-// 1), e the standard error of the bin of m and τ = bend, both relative; times
-// extrapolated above the support. The running minimum keeps a step in the curve
-// from being averaged away. It starts at the lowest visited n, so that what is
-// extrapolated below cannot poison it.
+// 1), e the standard error of the bin of m and τ = bend = 0.03, both relative; times
+// extrapolated above the support. τ·e/√(τ² + e²) (unexplained) is what is left to doubt
+// when two sources are weighed by their variances: the fit, off by τ, and the bin, off
+// by e. The running minimum keeps a step in the curve from being averaged away. It
+// starts at the lowest visited n, so that what is extrapolated below cannot poison it:
+//
+//	low(n) = max(low(n+1), extrapolated·(1 − margin)·TPS(n))    for n < lo
+//
+// n goes by rungs: each n up to 512, and above that 64 an octave. A rung has the bound
+// of its highest n.
 func (c *Curve) bound(s *Sums) {
 	c.low = make([]float64, rungOf(c.top)+1)
 	lo, hi := c.believed()
@@ -54,9 +60,10 @@ func (c *Curve) bound(s *Sums) {
 // own returns the speed at n, in tokens/s, that the bin of n shows by itself, with
 // the relative standard error e of that:
 //
-//	own(n) = 1/((A + B·√n + C·n)·e^r·(1 − e) + D·ρ·n)
+//	own(n) = 1/((A + B·√n + C·n)·exp(r)·(1 − z·e) + D·ρ·n)
 //
-// with r, in ln, all that the bin says against the fit, as fast as e allows, at the
+// with A to D of the fit in seconds, z = confidence, ρ the prompt tokens that are
+// prefilled per token of a stream, and r, in ln, all that the bin says against the fit, as fast as e allows, at the
 // prompt load ρ·n of n streams; +Inf where the bin is too thin to say. What its
 // tokens took with the prompts that happened to fall beside them is several times
 // as far off. A stall that hit a single window is all in e, and is taken off again.

@@ -60,15 +60,19 @@ const (
 //	z  = sign(r)·max(|r| − doubt, 0)/σ      held within ±3
 //	S⁺ = max(0, S⁺ + z − 0.85)              slower; S⁻ the same of −z, faster
 //	alarm where S⁺ or S⁻ > 7                then the step is the median of the last 4 r
-//	σ² = 0.95·σ² + 0.05·r²                  of windows without an alarm, σ ≥ 3 %
+//	σ² = 0.95·σ² + 0.05·min(|r|, 2σ)²       of windows without an alarm, σ ≥ 3 %
 //
-// It is Page's test (Biometrika 41, 1954). Slack and level are in standard
-// deviations of one window.
+// It is Page's test (Biometrika 41, 1954), with slack k = 0.85 and height h = 7, in
+// standard deviations of one window. Siegmund's approximation of the windows between two
+// false alarms of one side, where they are independent and normal, is
+//
+//	(e^(2k·b) − 2k·b − 1)/(2k²),  b = h + 1.166      740,000 windows of 5 s: 43 days
+//
+// and a change by d·σ is found after about h/(d − k) windows: 10 % at σ = 4 % after 5.
 //
 // What it finds becomes a Shift of all that is known of the group, by the mean
-// of the last windows. As many windows later, and again after twice and four
-// times as many, half of what they are off by is added: so the level comes to
-// rest on all windows since the alarm.
+// of the last 4 windows. After the next 4, and again after 8 and 16 more, half of what
+// those are off by is added: so the level comes to rest on all windows since the alarm.
 //
 // The zero value has seen nothing.
 type drift struct {

@@ -2,8 +2,17 @@ package profiles
 
 import "math"
 
-// Fit is TPOT(n) = A + B·√n + C·n + D·p in seconds, all coefficients ≥ 0, with
-// p the prompt tokens prefilled per decode step.
+// Fit is the seconds that a decode step takes, which gives each of the n streams in it
+// one token. All coefficients are ≥ 0, in seconds:
+//
+//	TPOT(n, p) = A + B·√n + C·n + D·p
+//
+//	n  streams that decode, from 1 on
+//	p  prompt tokens that are prefilled per decode step, from 0 on
+//	A  a step for nobody: the weights are read once, however many share them
+//	B  what published curves rise by at first, and less and less
+//	C  each further stream: its keys and values are read in every step
+//	D  each prompt token that is prefilled beside the step
 type Fit struct{ A, B, C, D float64 }
 
 // tpot returns the seconds per output token at n and prompt load p.
@@ -23,7 +32,7 @@ const (
 	priorSteps = 4
 
 	// priorPrompt is the prompt load, in tokens per step, of the weak row that
-	// holds D, and usualCost the D it holds it to: the median of the published
+	// holds D, and usualCost the D it holds it to, in seconds: the median of the published
 	// curves, whose D lie between 37 and 480 µs.
 	priorPrompt = 15
 	usualCost   = 100e-6
@@ -64,9 +73,12 @@ func centreOf(s *Sums) (l centre, ok bool) {
 //	the price     x = (0, 0, 0, 1)              y = price              w = its info
 //	a weak price  x = (0, 0, 0, priorPrompt)    y = priorPrompt·usualCost  w = priorSteps/y₀²
 //
-// with T seconds, K steps, Y tokens, Q = Σ tokens/√n and P prompt tokens of a
-// window, ŷ what was predicted of it, and n₀, y₀, p the mean n, seconds and prompt
-// tokens of a step of all evidence. Weak rows stand at ¼, ½, 2 and 4 times n₀:
+// with T seconds, K steps, Y = K·n tokens of all streams, Q = Σ tokens/√n = Σ √n over
+// steps, and P prompt tokens of a row, which is of one window of 5 s or a few. Divided by K
+// they are the means of a step. ŷ is the mean step that was predicted of the window, so
+// that its error counts relative to it. n₀, y₀, p are the mean n, seconds and prompt
+// tokens of a step of all evidence. info is 1/variance of price, in 1/s²: see price.
+// solve tries each of the 15 sets of unknowns that may be above 0: see gram. Weak rows stand at ¼, ½, 2 and 4 times n₀:
 // n^0.7 is the usual shape of published curves. A prior's points take their place.
 // The slow copy adds what the rows have forgotten.
 func (s *Sums) fit(l centre, pr *prior) Fit {

@@ -66,8 +66,9 @@ type margins struct{ all, shown float64 }
 //	least = q(A + 1 + √(A+1))                      surely not less
 //	margin = 10 %, moved into [least, most], then into [2 %, 20 %]
 //
-// √(k+1) is one standard error of a count k of rare, independent streams (their
-// number is Poisson's). With few streams A < 1, and 10 % stands.
+// √(k+1) is one standard error of a count k of rare, independent streams: their number
+// is Poisson's, whose variance is its mean. Where A < 2 there is no k₁, and q(k₁) is +∞.
+// So with few streams 10 % stands, unless three of them or more fell short of it.
 //
 // margin returns what has to be taken off the curve so that the given share of
 // streams delivers what is left. The streams bound it from both sides, as far

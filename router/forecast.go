@@ -128,15 +128,22 @@ func enrol(cohorts *[forecastCohorts]cohort, used int, l *Lease) int {
 }
 
 // Of a stream that has x tokens so far, and gets v tokens/s, on a route whose
-// answers are longer than y with probability F(y):
+// answers are longer than y tokens with probability F(y):
 //
-//	ended by t    1 − F(x + v·t)/F(x)
-//	successors    the next answer begins where one ends, and has ended M(v·s) times
-//	              in the s seconds since: M is the renewal function of F
-//	releases(t) = e^bias · (Σ ended by t + Σ successors ended by t)
+//	E(t) = 1 − F(x + v·t)/F(x)           the chance that it has ended by t
+//	S(t) = Σ (E(tⱼ) − E(tⱼ₋₁))·M(v·sⱼ)    successors that have ended by t
+//	releases(t) = exp(bias)·(Σ E(t) + Σ S(t) + rest·t·v/mean)
 //
-// t in seconds, one of forecastTimes; sequences that nobody knows end at v over
-// the mean answer. bias follows ln(ended/forecast), a fifth of it each 4 s.
+//	t     seconds from now, one of forecastTimes
+//	sⱼ    t less the middle of tⱼ₋₁ and tⱼ: how long a place has had its next streams
+//	M(y)  how many answers end, one behind the other, within y tokens on average: the
+//	      renewal function of F, Σₖ P(k answers together have at most y tokens), as
+//	      lengths.renewals estimates it
+//	rest  sequences that nobody knows; mean is the tokens of an answer on average
+//	bias  follows ln(ended/forecast), a fifth of the way each 4 s, within ±0.7
+//
+// E is the chance on the condition that the stream is longer than x, for it is. The
+// places of those that end are taken at once: requests wait, or nobody would ask.
 //
 // release adds to releases how many sequences of c, and of those that take their
 // places, are expected to have ended, and returns how many c has.
