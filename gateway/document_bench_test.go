@@ -63,13 +63,15 @@ func newSocketClient(tb testing.TB, answer string) *socketClient {
 	h := openWith(tb, settings("a"), nil, houseOptions{learnEvery: 1000 * time.Hour, dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", engine.Addr().String())
 	}})
-	front, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &http.Server{Handler: h.gateway.Handler()}
-	go s.Serve(h.gateway.Listen(s, front, 0))
-	conn, err := net.Dial("tcp", front.Addr().String())
+	settings := &http.Server{Handler: h.gateway.Handler()}
+	wrapped := h.gateway.Listen(settings, port, 0)
+	s := serverOf(tb, settings)
+	go s.Serve(wrapped)
+	conn, err := net.Dial("tcp", port.Addr().String())
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pacer-dev/pacer/batch"
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/h1server"
 	"github.com/pacer-dev/pacer/internal/memnet"
 	"github.com/pacer-dev/pacer/internal/relayloop"
 	"github.com/pacer-dev/pacer/internal/telemetry"
@@ -31,6 +32,9 @@ import (
 
 // client is what speaks HTTP/1.1 to the engines in these tests.
 var client = flag.String("client", providers.ClientOwn, "own or net/http")
+
+// server is what the gateway's port is served by in these tests.
+var server = flag.String("server", config.ServerOwn, "own or net/http")
 
 // house is a whole gateway between real HTTP servers and a real client, over a
 // network in memory.
@@ -146,7 +150,7 @@ func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, o
 	loop := h.learn(logger, o.learnEvery)
 	running.Go(func() { _ = loop.Run(ctx) })
 
-	servers := []*http.Server{h.serve("gateway:80", h.gateway.Handler(), &running)}
+	servers := []testServer{h.serve("gateway:80", h.gateway.Handler(), &running)}
 	for name, engine := range engines {
 		if s, ok := engine.(*sim.Server); ok {
 			running.Go(func() { _ = s.Run(ctx) })
@@ -190,7 +194,7 @@ func (h *house) learn(log *slog.Logger, every time.Duration) *learn.Loop {
 	return loop
 }
 
-func (h *house) serve(addr string, handler http.Handler, running *sync.WaitGroup) *http.Server {
+func (h *house) serve(addr string, handler http.Handler, running *sync.WaitGroup) testServer {
 	l, err := h.net.Listen(addr)
 	if err != nil {
 		h.t.Fatal(err)
@@ -204,8 +208,30 @@ func (h *house) serve(addr string, handler http.Handler, running *sync.WaitGroup
 		ours := s.ConnState
 		s.ConnState = func(c net.Conn, s http.ConnState) { ours(c, s); h.conns.Store(c, s) }
 	}
-	running.Go(func() { _ = s.Serve(l) })
-	return s
+	served := testServer(s)
+	if handler == h.gateway.Handler() {
+		served = serverOf(h.t, s)
+	}
+	running.Go(func() { _ = served.Serve(l) })
+	return served
+}
+
+// testServer is what a port is served by.
+type testServer interface {
+	Serve(net.Listener) error
+	Close() error
+}
+
+// serverOf returns what serves the gateway's port, of which s has the settings.
+func serverOf(t testing.TB, s *http.Server) testServer {
+	if *server != config.ServerOwn {
+		return s
+	}
+	own, err := h1server.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return own
 }
 
 // ordered is the policy of the house: the first in the configuration, as order is.

@@ -116,8 +116,9 @@ func openFront(t *testing.T, s *speaker, relay string, change func(*config.Confi
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: h.gateway.Handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)}
-	wrapped := h.gateway.Listen(server, l, 0)
+	settings := &http.Server{Handler: h.gateway.Handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)}
+	wrapped := h.gateway.Listen(settings, l, 0)
+	server := serverOf(t, settings)
 	running.Go(func() { _ = server.Serve(wrapped) })
 	running.Go(func() { _ = server.Serve(wrapped.Returned()) })
 	t.Cleanup(func() {

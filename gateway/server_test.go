@@ -46,9 +46,13 @@ func (h *house) frontOf(cert *Certificate, most int) {
 	if cert != nil {
 		wrapped = tls.NewListener(wrapped, cert.Config())
 	}
+	served := testServer(s)
+	if cert == nil {
+		served = serverOf(h.t, s)
+	}
 	done := make(chan struct{})
-	go func() { defer close(done); _ = s.Serve(wrapped) }()
-	h.t.Cleanup(func() { _ = s.Close(); <-done })
+	go func() { defer close(done); _ = served.Serve(wrapped) }()
+	h.t.Cleanup(func() { _ = served.Close(); <-done })
 }
 
 // raw sends text over a connection of its own and returns the first answer.

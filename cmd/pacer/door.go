@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/gateway"
+	"github.com/pacer-dev/pacer/internal/h1server"
 	"github.com/pacer-dev/pacer/picker"
 )
 
@@ -48,6 +49,12 @@ func (p *program) open(cfg *config.Config, requests http.Handler) (*door, error)
 		scheme = "https://"
 	} else {
 		d.returned = clients.Returned()
+		if cfg.Server == config.ServerOwn {
+			if d.server, err = h1server.New(data); err != nil {
+				d.close()
+				return nil, fmt.Errorf("data port: %w", err)
+			}
+		}
 	}
 	if err := p.secure(cfg, d); err != nil {
 		return nil, err

@@ -5,12 +5,14 @@ import (
 	"container/list"
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -156,6 +158,18 @@ func (c *conn) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	return c.Conn.Read(p)
+}
+
+// Unread puts p before what comes: a server has read it that serves it not. It
+// belongs to whoever reads the connection.
+func (c *conn) Unread(p []byte) { c.ahead = append(append([]byte(nil), p...), c.ahead...) }
+
+// SyscallConn implements syscall.Conn, where the connection below does.
+func (c *conn) SyscallConn() (syscall.RawConn, error) {
+	if s, ok := c.Conn.(syscall.Conn); ok {
+		return s.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 // Write implements net.Conn.

@@ -1,0 +1,292 @@
+package h1server
+
+import (
+	"context"
+	"errors"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Server serves connections as its http.Server would. It is safe for concurrent use.
+type Server struct {
+	http    *http.Server
+	hangups hangups
+	ending  atomic.Bool // Shutdown or Close was called
+
+	serving sync.Once
+	looked  sync.Once // hangups were closed
+	others  others    // on their way to net/http
+
+	mu        sync.Mutex // guards what follows
+	listeners map[net.Listener]bool
+	conns     map[*conn]bool
+}
+
+// New returns a server in front of s, which serves what is not plain. Of s these
+// hold here, too: Handler, ConnContext, ConnState, ReadHeaderTimeout, IdleTimeout and
+// ErrorLog. Handler is required. Who returned it calls Shutdown or Close at the end.
+func New(s *http.Server) (*Server, error) {
+	if s.Handler == nil {
+		return nil, errors.New("h1server: Handler is required")
+	}
+	own := &Server{http: s, hangups: newHangups(), listeners: map[net.Listener]bool{}, conns: map[*conn]bool{}}
+	own.others.bell.L = &own.others.mu
+	return own, nil
+}
+
+// Unreader is a connection that takes back what was read of it. Those that are none
+// are served by net/http through one.
+type Unreader interface{ Unread(p []byte) }
+
+// Serve serves what l accepts until that ends. It returns http.ErrServerClosed
+// behind Shutdown and Close.
+func (s *Server) Serve(l net.Listener) error {
+	defer l.Close()
+	if !s.track(l) {
+		return http.ErrServerClosed
+	}
+	s.serving.Do(func() {
+		s.others.addr = l.Addr()
+		go func() { _ = s.http.Serve(&s.others) }()
+	})
+	wait := time.Duration(0)
+	for {
+		nc, err := l.Accept()
+		switch {
+		case err == nil:
+			wait = 0
+			s.begin(nc)
+			continue
+		case s.ending.Load():
+			return http.ErrServerClosed
+		}
+		var passing interface{ Temporary() bool }
+		if !errors.As(err, &passing) || !passing.Temporary() {
+			return err
+		}
+		wait = min(max(2*wait, 5*time.Millisecond), time.Second)
+		s.logf("http: Accept error: %v; retrying in %v", err, wait)
+		<-time.After(wait)
+	}
+}
+
+func (s *Server) track(l net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending.Load() {
+		return false
+	}
+	s.listeners[l] = true
+	return true
+}
+
+// begin serves nc.
+func (s *Server) begin(nc net.Conn) {
+	c := &conn{server: s, nc: nc, ctx: context.Background(), remote: nc.RemoteAddr().String(), since: time.Now()}
+	if s.http.ConnContext != nil {
+		c.ctx = s.http.ConnContext(c.ctx, nc)
+	}
+	s.state(nc, http.StateNew)
+	s.mu.Lock()
+	refused := s.ending.Load()
+	if !refused {
+		s.conns[c] = true
+		c.hangup.watched = s.hangups.watch(c)
+	}
+	s.mu.Unlock()
+	if refused {
+		_ = nc.Close()
+		return
+	}
+	go c.serve()
+}
+
+func (s *Server) remove(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// handOn gives c to net/http, with what was read of it.
+func (s *Server) handOn(c *conn) {
+	c.leave()
+	_ = c.nc.SetReadDeadline(time.Time{})
+	ahead := append([]byte(nil), c.in...)
+	c.in = nil
+	c.letGo()
+	nc := c.nc
+	if u, ok := nc.(Unreader); ok {
+		u.Unread(ahead)
+	} else {
+		nc = &unread{Conn: nc, ahead: ahead}
+	}
+	if !s.others.put(nc) {
+		_ = nc.Close()
+	}
+}
+
+// unread is a connection of which something was read.
+type unread struct {
+	net.Conn
+	ahead []byte
+}
+
+// Read implements net.Conn.
+func (u *unread) Read(p []byte) (int, error) {
+	if len(u.ahead) > 0 {
+		n := copy(p, u.ahead)
+		u.ahead = u.ahead[n:]
+		return n, nil
+	}
+	return u.Conn.Read(p)
+}
+
+func (s *Server) idle() time.Duration {
+	if s.http.IdleTimeout != 0 {
+		return s.http.IdleTimeout
+	}
+	return s.http.ReadTimeout
+}
+
+func (s *Server) state(nc net.Conn, is http.ConnState) {
+	if s.http.ConnState != nil {
+		s.http.ConnState(nc, is)
+	}
+}
+
+func (s *Server) logf(format string, args ...any) {
+	if s.http.ErrorLog != nil {
+		s.http.ErrorLog.Printf(format, args...)
+		return
+	}
+	log.Printf(format, args...)
+}
+
+// Shutdown accepts no more, closes what waits for a request, and returns when all
+// answers have ended, or ctx has. What handlers took is theirs.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.end()
+	s.closeIdle(time.Now())
+	err := s.http.Shutdown(ctx)
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for err == nil {
+		if s.closeIdle(time.Now()) == 0 {
+			s.looked.Do(s.hangups.close)
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-poll.C:
+		}
+	}
+	return err
+}
+
+// closeIdle closes what waits for a request, and returns how many connections there
+// were. A new one has the time for its first request that net/http gives it.
+func (s *Server) closeIdle(now time.Time) int {
+	const patience = 5 * time.Second
+	return s.each(func(c *conn) {
+		if c.phase.CompareAndSwap(phaseIdle, phaseClosed) || now.Sub(c.since) > patience && c.phase.CompareAndSwap(phaseNew, phaseClosed) {
+			_ = c.nc.Close()
+		}
+	})
+}
+
+// Close closes all connections but those that handlers took.
+func (s *Server) Close() error {
+	s.end()
+	err := s.http.Close()
+	s.each(func(c *conn) { _ = c.nc.Close() })
+	s.looked.Do(s.hangups.close)
+	return err
+}
+
+// end accepts no more.
+func (s *Server) end() {
+	s.mu.Lock()
+	s.ending.Store(true)
+	all := s.listeners
+	s.listeners = map[net.Listener]bool{}
+	s.mu.Unlock()
+	for l := range all {
+		_ = l.Close()
+	}
+	_ = s.others.Close()
+}
+
+// each does what is to be done for each connection, and returns how many there are.
+func (s *Server) each(do func(*conn)) int {
+	s.mu.Lock()
+	all := make([]*conn, 0, len(s.conns))
+	for c := range s.conns {
+		all = append(all, c)
+	}
+	s.mu.Unlock()
+	for _, c := range all {
+		do(c)
+	}
+	return len(all)
+}
+
+// others is a listener of connections that net/http is to serve.
+type others struct {
+	addr net.Addr
+
+	mu    sync.Mutex // guards what follows
+	bell  sync.Cond
+	ended bool
+	all   []net.Conn
+}
+
+// put reports whether somebody will serve nc.
+func (o *others) put(nc net.Conn) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended {
+		return false
+	}
+	o.all = append(o.all, nc)
+	o.bell.Signal()
+	return true
+}
+
+// Accept implements net.Listener.
+func (o *others) Accept() (net.Conn, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for len(o.all) == 0 && !o.ended {
+		o.bell.Wait()
+	}
+	if o.ended {
+		return nil, net.ErrClosed
+	}
+	nc := o.all[0]
+	o.all[0] = nil
+	if o.all = o.all[1:]; len(o.all) == 0 {
+		o.all = nil
+	}
+	return nc, nil
+}
+
+// Close implements net.Listener.
+func (o *others) Close() error {
+	o.mu.Lock()
+	rest := o.all
+	o.ended, o.all = true, nil
+	o.bell.Broadcast()
+	o.mu.Unlock()
+	for _, nc := range rest {
+		_ = nc.Close()
+	}
+	return nil
+}
+
+// Addr implements net.Listener.
+func (o *others) Addr() net.Addr { return o.addr }
