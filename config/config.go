@@ -8,9 +8,6 @@ import (
 	"time"
 )
 
-// ServerOwn is Config.Server where Pacer's own server reads requests.
-const ServerOwn = "own"
-
 // Config is one pacer.yaml, complete and valid. It is immutable, and so safe
 // for concurrent use. The comment of a field that stands in the file is its row
 // in docs/CONFIG.md and its description in the JSON Schema.
@@ -31,11 +28,9 @@ type Config struct {
 	// web pages that may call the data port: see [cors](#cors)
 	CORS CORS `yaml:"cors" unset:"none"`
 	// who passes streams on: `loop` has one loop for each processor do so, for plain HTTP on both sides on Linux, at a part of the
-	// CPU and the memory; `goroutines` has one for each stream, which is the way of everything else in any case
-	Relay string `yaml:"relay" enum:"goroutines,loop" default:"goroutines"`
-	// who reads the requests of plain HTTP/1.1: `own` is Pacer's own server, which leaves all that is unusual to Go's; `net/http` is
-	// Go's for all. TLS and HTTP/2 are Go's in any case. Read at the start alone
-	Server string `yaml:"server" enum:"own,net/http" default:"own"`
+	// CPU and the memory; `goroutines` has one for each stream, which is the way of everything else in any case; `net/http` has
+	// goroutines too, and Go's own server for all requests, in place of Pacer's for plain HTTP/1.1, at more CPU for each
+	Relay string `yaml:"relay" enum:"goroutines,loop,net/http" default:"goroutines"`
 	// see [timeouts](#timeouts)
 	Timeouts Timeouts `yaml:"timeouts"`
 	// see [limits](#limits)

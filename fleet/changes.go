@@ -26,7 +26,6 @@ func withRunning(old, cfg *config.Config) (*config.Config, []string) {
 	keep("log.format", old.Log.Format, cfg.Log.Format, func() { next.Log.Format = old.Log.Format })
 	keep("tls", old.TLS, cfg.TLS, func() { next.TLS = old.TLS })
 	keep("relay", old.Relay, cfg.Relay, func() { next.Relay = old.Relay })
-	keep("server", old.Server, cfg.Server, func() { next.Server = old.Server })
 	keep("state_dir", old.StateDir, cfg.StateDir, func() { next.StateDir = old.StateDir })
 	keep("limits.header", old.Limits.Header, cfg.Limits.Header, func() { next.Limits.Header = old.Limits.Header })
 	return &next, fields

@@ -34,7 +34,9 @@ import (
 var client = flag.String("client", providers.ClientOwn, "own or net/http")
 
 // server is what the gateway's port is served by in these tests.
-var server = flag.String("server", config.ServerOwn, "own or net/http")
+var server = flag.String("server", serverOwn, "own or net/http")
+
+const serverOwn = "own"
 
 // house is a whole gateway between real HTTP servers and a real client, over a
 // network in memory.
@@ -224,7 +226,7 @@ type testServer interface {
 
 // serverOf returns what serves the gateway's port, of which s has the settings.
 func serverOf(t testing.TB, s *http.Server) testServer {
-	if *server != config.ServerOwn {
+	if *server != serverOwn {
 		return s
 	}
 	own, err := h1server.New(s)

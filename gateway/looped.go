@@ -22,8 +22,12 @@ import (
 // it may be touched any more.
 var errHandedOver = errors.New("gateway: handed over")
 
-// RelayByLoop is config.Config.Relay where loops pass streams on.
-const RelayByLoop = "loop"
+// Values of config.Config.Relay: loops pass streams on, or net/http serves all
+// requests.
+const (
+	RelayByLoop    = "loop"
+	RelayByNetHTTP = "net/http"
+)
 
 // idleClient is how long a connection waits for its next request where the server
 // has no bound.

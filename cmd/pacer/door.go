@@ -49,7 +49,7 @@ func (p *program) open(cfg *config.Config, requests http.Handler) (*door, error)
 		scheme = "https://"
 	} else {
 		d.returned = clients.Returned()
-		if cfg.Server == config.ServerOwn {
+		if cfg.Relay != gateway.RelayByNetHTTP {
 			if d.server, err = h1server.New(data); err != nil {
 				d.close()
 				return nil, fmt.Errorf("data port: %w", err)

@@ -104,6 +104,7 @@ var arrows = map[string][]string{
 	"internal/realtime":   {},
 	"internal/redistest":  {},
 	"internal/spelling":   {},
+	"internal/h1server":   {},
 	"internal/relayloop":  {},
 	"internal/storemove":  {"config", "fleet", "internal/redisconn", "profiles", "profiles/curvesfile", "profiles/learn", "profiles/redisstore"},
 	"internal/slofile":    {"config"},

@@ -1,0 +1,271 @@
+package h1server
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// patience bounds each wait for a condition.
+const patience = time.Minute
+
+// open serves handler on a port of this machine, and returns a connection to it.
+func open(t *testing.T, handler http.HandlerFunc) (*Server, *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(&http.Server{Handler: handler})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Serve(l) }()
+	t.Cleanup(func() { _ = s.Close(); <-done })
+	return s, dial(t, l.Addr().String())
+}
+
+func dial(t *testing.T, addr string) *net.TCPConn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.SetDeadline(time.Now().Add(patience))
+	t.Cleanup(func() { c.Close() })
+	return c.(*net.TCPConn)
+}
+
+func write(t *testing.T, c net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const plain = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+
+// A handler learns that its client is gone, whatever way it went, and a second
+// request behind the first is no end.
+func TestAHandlerSeesItsClientGo(t *testing.T) {
+	for name, c := range map[string]struct {
+		text  string
+		leave func(*net.TCPConn)
+	}{
+		"closed":           {plain, func(c *net.TCPConn) { c.Close() }},
+		"half closed":      {plain, func(c *net.TCPConn) { _ = c.CloseWrite() }},
+		"reset":            {plain, func(c *net.TCPConn) { _ = c.SetLinger(0); c.Close() }},
+		"behind a body":    {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi", func(c *net.TCPConn) { c.Close() }},
+		"reset, with more": {plain + plain, func(c *net.TCPConn) { _ = c.SetLinger(0); c.Close() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began, seen := make(chan struct{}), make(chan error, 1)
+			var once atomic.Bool
+			_, conn := open(t, func(w http.ResponseWriter, r *http.Request) {
+				if once.Swap(true) {
+					return
+				}
+				_, _ = io.Copy(io.Discard, r.Body)
+				close(began)
+				select {
+				case <-r.Context().Done():
+					seen <- nil
+				case <-time.After(patience):
+					seen <- errors.New("the handler was not told")
+				}
+			})
+			write(t, conn, c.text)
+			<-began
+			c.leave(conn)
+			if err := <-seen; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The client ended while its body was read, or before the handler began.
+func TestAnEndThatCameEarly(t *testing.T) {
+	seen, read := make(chan error, 1), make(chan struct{})
+	_, conn := open(t, func(w http.ResponseWriter, r *http.Request) {
+		<-read // both came, as far as this machine is concerned
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			seen <- err
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			seen <- nil
+		case <-time.After(patience):
+			seen <- errors.New("the handler was not told")
+		}
+	})
+	write(t, conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi")
+	_ = conn.CloseWrite()
+	close(read)
+	if err := <-seen; err != nil {
+		t.Error(err)
+	}
+}
+
+// A client that waits, or sends its next request early, is not gone.
+func TestAClientThatWaitsIsNotGone(t *testing.T) {
+	var gone atomic.Int64
+	release := make(chan struct{})
+	_, conn := open(t, func(w http.ResponseWriter, r *http.Request) {
+		<-release
+		if r.Context().Err() != nil {
+			gone.Add(1)
+		}
+		_, _ = io.WriteString(w, r.URL.Path)
+	})
+	write(t, conn, "GET /1 HTTP/1.1\r\nHost: h\r\n\r\n")
+	write(t, conn, "GET /2 HTTP/1.1\r\nHost: h\r\n\r\nGET /3 HTTP/1.1\r\nHost: h\r\n\r\n")
+	close(release)
+	from := bufio.NewReader(conn)
+	for i := 1; i <= 3; i++ {
+		resp, err := http.ReadResponse(from, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, _ := io.ReadAll(resp.Body); string(b) != fmt.Sprintf("/%d", i) {
+			t.Errorf("answer %d is %q", i, b)
+		}
+	}
+	if n := gone.Load(); n > 0 {
+		t.Errorf("%d of 3 were told that their client is gone", n)
+	}
+}
+
+// What the client sent ahead is in the reader that comes with a connection, and the
+// connection is nobody else's.
+func TestHijack(t *testing.T) {
+	taken := make(chan net.Conn, 1)
+	s, conn := open(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "head")
+		c, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		ahead, _ := rw.Peek(rw.Reader.Buffered())
+		_, _ = io.WriteString(c, "|"+string(ahead)+"|")
+		if _, err := w.Write([]byte("x")); err != http.ErrHijacked {
+			t.Errorf("writing says %v", err)
+		}
+		taken <- c
+	})
+	write(t, conn, plain+"more")
+	c := <-taken
+	if err := s.Shutdown(context.Background()); err != nil { // which does not wait for it
+		t.Error(err)
+	}
+	_, _ = io.WriteString(c, "end")
+	c.Close()
+	got, _ := io.ReadAll(conn)
+	if !strings.HasSuffix(string(got), "\r\n\r\n4\r\nhead\r\n|more|end") {
+		t.Errorf("the client has read %q", got)
+	}
+}
+
+// Shutdown closes what waits, and lets what runs come to its end.
+func TestShutdown(t *testing.T) {
+	began, release := make(chan struct{}), make(chan struct{})
+	s, conn := open(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			close(began)
+			<-release
+		}
+	})
+	idle := dial(t, conn.RemoteAddr().String())
+	write(t, idle, plain)
+	from := bufio.NewReader(idle)
+	if _, err := http.ReadResponse(from, nil); err != nil {
+		t.Fatal(err)
+	}
+	write(t, conn, "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n")
+	<-began
+	over := make(chan error, 1)
+	go func() { over <- s.Shutdown(context.Background()) }()
+	if _, err := from.ReadByte(); err != io.EOF {
+		t.Errorf("the one that waits reads %v, want the end", err)
+	}
+	select {
+	case err := <-over:
+		t.Errorf("Shutdown did not wait: %v", err)
+	default:
+	}
+	close(release)
+	if got, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 200 OK\r\n") {
+		t.Errorf("the answer is %q, %v", got, err)
+	}
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+	if _, err := net.Dial("tcp", conn.RemoteAddr().String()); err == nil {
+		t.Error("the port is still open")
+	}
+}
+
+// A panic ends its connection alone.
+func TestAPanicEndsItsConnectionAlone(t *testing.T) {
+	_, conn := open(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/panic" {
+			panic("on purpose")
+		}
+	})
+	other := dial(t, conn.RemoteAddr().String())
+	write(t, conn, "GET /panic HTTP/1.1\r\nHost: h\r\n\r\n")
+	if got, _ := io.ReadAll(conn); len(got) > 0 {
+		t.Errorf("who panics answers %q", got)
+	}
+	write(t, other, plain)
+	if _, err := http.ReadResponse(bufio.NewReader(other), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// A request costs few allocations: what a handler gets, and no more.
+func BenchmarkRequest(b *testing.B) {
+	for _, own := range []bool{true, false} {
+		b.Run(map[bool]string{true: "own", false: "nethttp"}[own], func(b *testing.B) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				b.Fatal(err)
+			}
+			settings := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("ok")) })}
+			s, err := New(settings)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			if own {
+				go s.Serve(l)
+			} else {
+				go settings.Serve(l)
+			}
+			c, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer c.Close()
+			buf := make([]byte, 4<<10)
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = io.WriteString(c, plain)
+				if _, err := c.Read(buf); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
