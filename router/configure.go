@@ -106,7 +106,7 @@ func (r *Router) configureRoutes(now time.Time, routes []Route) []Grant {
 		}
 	}
 	for _, rt := range r.routes {
-		if rt.lines[Interactive].len() > 0 {
+		if rt.lines[Interactive].blocks() {
 			rt.want(+1)
 		}
 	}

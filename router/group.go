@@ -43,6 +43,7 @@ type group struct {
 
 	forecast forecast
 	yield    yield
+	awaited  int // in line, who could go elsewhere and have their prompt cached here
 }
 
 // running is what of this replica runs in a group.

@@ -15,11 +15,16 @@ type line struct {
 	told  turns // who comes back as told
 	fresh turns // everybody else
 
+	patient int // of both, who wait for a place where their prompt is cached
+
 	round  uint64 // of waking that failed is of
 	failed []demand
 }
 
 func (q *line) len() int { return q.told.waiting + q.fresh.waiting }
+
+// blocks reports whether somebody is in line who takes whatever place there is.
+func (q *line) blocks() bool { return q.len() > q.patient }
 
 // turns returns those among whom one takes turns that comes back, or does not.
 func (q *line) turns(back bool) *turns {
@@ -79,14 +84,15 @@ const (
 	mostLooked = 64
 )
 
-// next returns who is to be tried in this round of waking: of those who come back
+// next returns who is to be tried in this round of waking, which is for what came free
+// at a backend, or anywhere: of those who come back
 // as told, then of the others, the first of the tenant whose turn it is, or where
 // that one cannot go, of the next who asks for less. Who could not go keeps the
 // turn. One who comes back is passed by its own tenant only where both do, and it
 // for the first time; or while leads alone keep it out, which do not grow because
 // others wait. One who failed over, and may not go everywhere, holds up nobody
-// behind it. nil when nobody else is worth a try.
-func (q *line) next(round uint64) *Ticket {
+// behind it, nor one who waits for a warm place. nil when nobody else is worth a try.
+func (q *line) next(round uint64, at *backend) *Ticket {
 	if q.round != round {
 		q.round, q.failed = round, q.failed[:0]
 	}
@@ -109,10 +115,11 @@ func (q *line) next(round uint64) *Ticket {
 			for _, t := range own.tickets {
 				looked++
 				failedOver := len(t.demand.exclude) > 0
-				if t.tried != round && !(failedOver && again == mostTried) && !slices.ContainsFunc(q.failed, func(d demand) bool { return d.covers(t.demand) }) {
+				elsewhere := t.warmer != nil && at != nil && t.warmer.backend != at
+				if t.tried != round && !elsewhere && !(failedOver && again == mostTried) && !slices.ContainsFunc(q.failed, func(d demand) bool { return d.covers(t.demand) }) {
 					return t
 				}
-				if passable := failedOver || t.back() && !t.inVain; !passable || looked >= mostLooked {
+				if passable := failedOver || t.warmer != nil || t.back() && !t.inVain; !passable || looked >= mostLooked {
 					break
 				}
 			}
@@ -214,6 +221,7 @@ func (r *Router) stand(a *ask, p *intent) *Ticket {
 	}
 	t.req.Arrived = a.arrived
 	r.enter(t)
+	r.waitsFor(t, p.warmer)
 	return t
 }
 
@@ -238,19 +246,46 @@ func (r *Router) hopeless(a *ask, deadline time.Time, o outlook) bool {
 	return known && ahead+1 > 2*placesBy(&places, deadline.Sub(a.now))
 }
 
-// enter and exit keep the counts of who waits for what.
+// enter, waitsFor and exit keep the counts of who waits for what.
 func (r *Router) enter(t *Ticket) {
-	q := &t.route.lines[t.class]
-	if q.turns(t.back()).join(t); q.len() == 1 && t.class == Interactive {
-		t.route.want(+1)
-	}
+	t.route.counted(t.class, func(q *line) { q.turns(t.back()).join(t) })
 	r.lines.waiting++
 }
 
-func (r *Router) exit(t *Ticket) {
-	q := &t.route.lines[t.class]
-	if q.turns(t.back()).leave(t); q.len() == 0 && t.class == Interactive {
-		t.route.want(-1)
+// waitsFor notes that t waits for a place in g alone; nil = anywhere.
+func (r *Router) waitsFor(t *Ticket, g *group) {
+	if t.warmer == g {
+		return
 	}
+	t.route.counted(t.class, func(q *line) {
+		if t.warmer != nil {
+			t.warmer.awaited--
+			q.patient--
+		}
+		if t.warmer = g; g != nil {
+			g.awaited++
+			q.patient++
+		}
+	})
+}
+
+func (r *Router) exit(t *Ticket) {
+	r.waitsFor(t, nil)
+	t.route.counted(t.class, func(q *line) { q.turns(t.back()).leave(t) })
 	r.lines.waiting--
+}
+
+// counted changes a line, and tells the groups whether somebody interactive wants
+// whatever place they have.
+func (rt *route) counted(class Class, change func(*line)) {
+	q := &rt.lines[class]
+	before := q.blocks()
+	change(q)
+	if after := q.blocks(); class == Interactive && after != before {
+		if after {
+			rt.want(+1)
+		} else {
+			rt.want(-1)
+		}
+	}
 }

@@ -22,6 +22,7 @@ type intent struct {
 	// Of one that waits: until when, and what comes after that.
 	deadline time.Time
 	after    []Step
+	warmer   *group // where its prompt is cached, if it waits for that
 }
 
 // onto is the intent to place a where v says.
@@ -45,6 +46,9 @@ func (r *Router) planNewcomer(a *ask) intent {
 	// place is taken as soon as it comes free. Who does not decode takes no speed.
 	if a.req.NoQueue || a.weight == 0 || !a.mustQueue() {
 		if v := r.choose(a); v != nil {
+			if p, ok := a.planWarmer(v); ok {
+				return p
+			}
 			return a.onto(v, OutcomePlaced)
 		}
 	}
@@ -207,7 +211,9 @@ func (r *Router) carryOut(a *ask, p *intent) Decision {
 	}
 	switch p.outcome {
 	case OutcomeQueued:
-		a.denied(afterWaiting)
+		if p.warmer == nil {
+			a.denied(afterWaiting)
+		}
 	case OutcomeShed:
 		a.denied(afterRefusing)
 	}

@@ -48,9 +48,10 @@ func (rt *route) grace() time.Duration { return max(rt.conf.SLO.Grace, leastGrac
 func (rt *route) waiting() int { return rt.lines[Interactive].len() + rt.lines[Batch].len() }
 
 // mustQueue reports whether a newcomer of class would pass somebody of its own
-// route: its line, or the interactive one before batch.
+// route: its line, or the interactive one before batch. Who waits for a warm place has
+// others to go to, and is not passed.
 func (rt *route) mustQueue(class Class) bool {
-	return rt.lines[Interactive].len() > 0 || class == Batch && rt.lines[Batch].len() > 0
+	return rt.lines[Interactive].blocks() || class == Batch && rt.lines[Batch].blocks()
 }
 
 // sharesGroup reports whether an earlier target has the group of target i.

@@ -17,6 +17,7 @@ type Ticket struct {
 	steps    []Step    // what comes when the wait is over
 	demand   demand
 	tried    uint64 // the round of waking in which it could not go
+	warmer   *group // nil = it takes whatever place there is; else it waits for one here, where its prompt is cached
 	leads    bool   // then somewhere the leads of those who stream were all that kept it out
 
 	state    ticketState // guarded by Router.mu, as is decision
@@ -44,8 +45,8 @@ const (
 // Deadline is when waiting ends; the caller then calls Expire.
 func (t *Ticket) Deadline() time.Time { return t.deadline }
 
-// Expire ends the wait and goes on with the route's next step (spill,
-// best_effort, shed). A Grant that is already on its way wins: its decision is
+// Expire ends the wait. Who waited for a place where its prompt is cached takes any
+// other; else the route's next step is taken (spill, best_effort, shed). A Grant that is already on its way wins: its decision is
 // returned. Called again, it returns the same decision.
 func (t *Ticket) Expire(now time.Time) Decision {
 	r := t.router
@@ -53,10 +54,16 @@ func (t *Ticket) Expire(now time.Time) Decision {
 	defer r.mu.Unlock()
 	if t.state == inLine {
 		r.advance(now)
+		patient := t.warmer != nil
 		r.exit(t)
 		a := t.ask(now)
 		r.judge(&a)
-		p := r.planSteps(&a, t.steps, ShedTimeout)
+		var p plan
+		if v := r.choose(&a); patient && v != nil {
+			p = a.onto(v, OutcomeGranted)
+		} else {
+			p = r.planSteps(&a, t.steps, ShedTimeout)
+		}
 		t.decision = r.carryOut(&a, &p)
 	}
 	t.state = spent

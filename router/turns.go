@@ -38,7 +38,7 @@ func (q *turns) of(tenant string) int {
 // of its tenant may then take.
 func (q *turns) holds(tenant string) bool {
 	own := q.tenants[tenant]
-	return own != nil && !own.tickets[0].leads
+	return own != nil && !own.tickets[0].leads && own.tickets[0].warmer == nil
 }
 
 // first returns who is next, nil if nobody waits.

@@ -26,9 +26,13 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 	}
 	for _, class := range order {
 		r.lines.round++
-		for t := nextInLine(routes, class, r.lines.round); t != nil; t = nextInLine(routes, class, r.lines.round) {
+		for t := nextInLine(routes, class, r.lines.round, at); t != nil; t = nextInLine(routes, class, r.lines.round, at) {
 			q := &t.route.lines[class]
 			d, ok := r.serve(now, t)
+			if !ok && t.warmer != nil {
+				t.tried = r.lines.round
+				continue
+			}
 			if !ok {
 				t.leads = slices.ContainsFunc(r.scratch.verdicts, func(v verdict) bool { return v.reason == ReasonProtects && v.basis == ByLead })
 				q.stuck(t, r.lines.round, slices.ContainsFunc(r.scratch.verdicts, func(v verdict) bool { return v.reason == ReasonRefuses }))
@@ -45,10 +49,10 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 }
 
 // nextInLine returns the earliest deadline among the next of every line.
-func nextInLine(routes []*route, class Class, round uint64) *Ticket {
+func nextInLine(routes []*route, class Class, round uint64, at *backend) *Ticket {
 	var next *Ticket
 	for _, rt := range routes {
-		if t := rt.lines[class].next(round); t != nil && (next == nil || compareTickets(t, next) < 0) {
+		if t := rt.lines[class].next(round, at); t != nil && (next == nil || compareTickets(t, next) < 0) {
 			next = t
 		}
 	}
@@ -61,7 +65,11 @@ func (r *Router) serve(now time.Time, t *Ticket) (d Decision, ok bool) {
 	a := &r.scratch.asking
 	*a = t.ask(now)
 	r.judge(a)
-	if v := r.choose(a); v != nil {
+	v := r.choose(a)
+	if r.waitsFor(t, a.warmerThan(v)); t.warmer != nil {
+		return Decision{}, false
+	}
+	if v != nil {
 		r.exit(t)
 		p := a.onto(v, OutcomeGranted)
 		return r.carryOut(a, &p), true

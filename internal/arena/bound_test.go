@@ -117,7 +117,9 @@ func (p pool) bound(seed uint64, bin time.Duration, patience func(Arrival, *Rout
 		}
 	}
 	last := p.duration()
+	caches := everKept{}
 	for a := range p.load(seed) {
+		a.PromptTokens -= caches.of(&a, p.backends[0].Engine.Block)
 		// Fewer tokens cannot be judged by a floor, and count with neither.
 		if r := routes[a.Route]; r != nil && p.promises(a) && a.OutputTokens >= minArrivals {
 			until := a.At + patience(a, r) + r.span(a.OutputTokens)
@@ -134,6 +136,26 @@ func (p pool) bound(seed uint64, bin time.Duration, patience func(Arrival, *Rout
 		b.engines = append(b.engines, p.boundEngine(b, &p.backends[i]))
 	}
 	return b
+}
+
+// everKept are the blocks of all prompts and answers that ever came, as in a cache that
+// all engines share, forgets nothing, and has an answer before it is written.
+type everKept map[uint64]bool
+
+// of is how many tokens of a's prompt are there, and keeps a. Without blocks there
+// is no cache.
+func (k everKept) of(a *Arrival, size int) int {
+	if size <= 0 || a.Turn == nil {
+		return 0
+	}
+	there, whole := 0, true
+	for _, b := range a.blocks(size) {
+		if whole = whole && k[b]; whole {
+			there += size
+		}
+		k[b] = true
+	}
+	return min(there, (a.PromptTokens-1)/size*size)
 }
 
 // span is how long an answer of so many tokens may take after its first.

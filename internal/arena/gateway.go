@@ -155,9 +155,6 @@ func (l *learning) fire(w *world) {
 
 // teach hands the curves to the router.
 func (g *gateway) teach() {
-	if ZZ2 != nil {
-		ZZ2(g)
-	}
 	curves := map[router.Target]*profiles.Curve{}
 	for _, t := range g.book.Targets() {
 		curves[t] = g.curve(t)
@@ -307,6 +304,3 @@ func (g *gateway) heard(v *visit) {
 		Target: v.lease.Target(), Ended: g.world.clock, Tokens: v.seen.tokens, Took: v.seen.last - v.seen.sent, Decoded: v.tps(),
 	})
 }
-
-// ZZ2 debugging.
-var ZZ2 func(g *gateway)

@@ -137,9 +137,6 @@ func (v *visit) answer(d router.Decision) {
 func (v *visit) refused(r *router.Refusal) {
 	w := v.world
 	v.route.back(v, false)
-	if ZZ != nil {
-		ZZ(v, r)
-	}
 	d, told, ok := v.comeBack(r)
 	switch {
 	case r.Reason == router.NoBackend || v.sends > 0:
@@ -320,6 +317,3 @@ func (v *visit) measured() bool {
 func (v *visit) tps() float64 {
 	return float64(v.seen.tokens-v.seen.firstTokens) / (v.seen.last - v.seen.first).Seconds()
 }
-
-// ZZ debugging.
-var ZZ func(v *visit, r *router.Refusal)

@@ -1,0 +1,93 @@
+package router
+
+import "time"
+
+// A target that is full may have a prompt in its cache which another one with room
+// would have to prefill. That costs the user as long as the prefill takes, and all who
+// stream there too. Near the limit it costs places: engines prefill again what others
+// have, carry fewer users, and so send more of them elsewhere. A place comes free
+// each time that somebody ends, which is soon where many run: such a request waits for it
+// in the route's line, as long as anybody may. It holds up nobody who goes elsewhere.
+
+// planWarmer is the plan that a waits in line for a place where its prompt is cached,
+// though it may go to v; ok is false where that is not worth it, or its route has no
+// line to begin with.
+func (a *ask) planWarmer(v *verdict) (p plan, ok bool) {
+	steps := a.route.conf.OnInfeasible
+	if len(steps) == 0 || steps[0].Kind != Queue || a.route.full() {
+		return plan{}, false
+	}
+	g := a.warmerThan(v)
+	if g == nil || a.placeIn(g) > a.sooner(v, g) {
+		return plan{}, false
+	}
+	wait := steps[0].Wait
+	if a.maxTTFT > 0 {
+		soonest, queue := a.outlast(v.model)
+		wait = min(wait, a.maxTTFT-soonest-queue)
+	}
+	if wait <= a.waited {
+		return plan{}, false
+	}
+	return plan{
+		outcome: OutcomeQueued, policy: string(a.route.conf.Prefer),
+		deadline: a.arrived.Add(wait), after: steps[1:], warmer: g,
+	}, true
+}
+
+// warmerThan is where a better waits for a place than to go to v: for its load alone it
+// cannot go there now, and the most of the prompt is cached there for sure. nil = there is
+// none.
+func (a *ask) warmerThan(v *verdict) *group {
+	if v == nil || v.fresh || len(a.req.Warm) == 0 || a.class == Batch || a.req.NoQueue || a.req.Spare || a.spilled || !a.route.followsCaches() {
+		return nil
+	}
+	var warmest *group
+	least := a.toPrefill(v.model)
+	for i := range a.verdicts {
+		w := &a.verdicts[i]
+		if w.reason != ReasonOwnFloor && w.reason != ReasonProtects {
+			continue
+		}
+		if left := a.toPrefill(w.model); left < least {
+			warmest, least = w.model.group, left
+		}
+	}
+	return warmest
+}
+
+// followsCaches reports whether the route goes where a prompt is cached: not in the
+// order of the configuration, by weights or by price.
+func (rt *route) followsCaches() bool {
+	if rt.policy.Regardless || rt.conf.Prefer == Order || rt.conf.Prefer == Cheapest {
+		return false
+	}
+	for i := range rt.conf.Targets {
+		if rt.conf.Targets[i].Weight > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// sooner is by how much the prompt is prefilled sooner in g than on v.
+func (a *ask) sooner(v *verdict, g *group) time.Duration {
+	least := a.toPrefill(v.model)
+	for i := range a.verdicts {
+		if w := &a.verdicts[i]; w.model != nil && w.model.group == g {
+			least = min(least, a.toPrefill(w.model))
+		}
+	}
+	return seconds(g.price.token * float64(a.toPrefill(v.model)-least))
+}
+
+// placeIn is how long it takes until a place comes free in g, behind those who wait for
+// one there: each of its sequences ends once in the time of a usual answer.
+func (a *ask) placeIn(g *group) time.Duration {
+	m := g.fastest()
+	if m == nil {
+		return maxLead
+	}
+	ends := float64(g.m()) * finite(m.expects(max(g.m(), 1))) / g.usualAnswer(m)
+	return seconds(float64(1+g.awaited) / max(ends, 1/maxLead.Seconds()))
+}

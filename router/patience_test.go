@@ -1,0 +1,104 @@
+package router
+
+import (
+	"testing"
+	"time"
+)
+
+// crowded has b full, with the prompts of all who come in its cache, and a nearly idle.
+// Those on a keep it from being fresh.
+func crowded(t *testing.T, prefer Prefer, steps []Step) (w *bench, there []*Lease, onA *Lease) {
+	w = newBench(t, []string{"a", "b"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}, Prefer: prefer, OnInfeasible: steps})
+	for _, name := range []string{"a", "b"} {
+		f := carrying(40, 30, 60)
+		f.d, f.answer = 1e-4, 250
+		w.learn(name, f)
+	}
+	for range 40 {
+		there = append(there, w.force(Request{Route: "chat", Stream: true}, Target{Backend: "b", Model: "m"}).Lease)
+	}
+	onA = w.force(Request{Route: "chat", Stream: true}, Target{Backend: "a", Model: "m"}).Lease
+	w.run(append([]*Lease{onA}, there...), 31, 3*time.Second)
+	return w, there, onA
+}
+
+func TestAWarmPlaceIsWorthAWait(t *testing.T) {
+	w, there, onA := crowded(t, Headroom, queue(2*time.Second))
+	long, onB := prompt(8000), warm(7900, "b") // 0.8 s elsewhere; some five of b end in a second
+
+	first := w.stand("chat", long, onB, waiter("first"))
+	second := w.stand("chat", long, onB, waiter("second"))
+	d := w.place("chat", long)
+	if d.Lease == nil || d.Lease.Target().Backend != "a" {
+		t.Fatalf("one whose prompt is nowhere was held up: %+v", d)
+	}
+	d.Lease.Done(w.now, 100)
+	if g := w.backends[1].groups[0]; g.awaited != 2 || w.routes[0].mustQueue(Interactive) {
+		t.Errorf("%d wait for b, and newcomers must queue: %v; want 2, and they need not", g.awaited, w.routes[0].mustQueue(Interactive))
+	}
+	if g := w.backends[0].groups[0]; g.keptOut(w.now) {
+		t.Error("batch is kept off a by who waits for b")
+	}
+	var grants []Grant
+	for len(grants) == 0 && len(there) > 30 { // the margin counts too
+		grants, there = there[0].Done(w.now, 100), there[1:]
+	}
+	w.wantGrants(grants, "first")
+	if len(grants) == 1 && grants[0].Decision.Lease.Target().Backend != "b" {
+		t.Errorf("who waited for b went to %v", grants[0].Decision.Lease.Target())
+	}
+	if d := first.Expire(w.now); d.Lease == nil {
+		t.Error("the grant was lost")
+	}
+
+	// Nothing more comes free: it goes where there is room, and is not refused.
+	w.run(append([]*Lease{onA}, there...), 31, 2*time.Second)
+	onA.Done(w.now, 100) // so slow beside nobody, it would keep everybody out
+	if d := second.Expire(w.now); d.Lease == nil || d.Lease.Target().Backend != "a" {
+		t.Errorf("at the end of its wait: %+v, want a place on a", d)
+	}
+	if g := w.backends[1].groups[0]; g.awaited != 0 || w.routes[0].lines[Interactive].patient != 0 {
+		t.Errorf("%d still wait for b", g.awaited)
+	}
+}
+
+func TestAWarmPlaceIsNotWorthAWait(t *testing.T) {
+	line := queue(2 * time.Second)
+	for _, c := range []struct {
+		name   string
+		prefer Prefer
+		steps  []Step
+		edit   []func(*Request)
+	}{
+		{"what is left takes less than a place does", Headroom, line, []func(*Request){prompt(1000), warm(900, "b")}},
+		{"nobody is sure of the cache", Headroom, line, []func(*Request){prompt(8000), warm(7900, "b"), func(r *Request) { r.Warm[0].Sure = 0 }}},
+		{"a has it too", Headroom, line, []func(*Request){prompt(8000), warm(7900, "a", "b")}},
+		{"the route has no line", Headroom, []Step{{Kind: Shed}}, []func(*Request){prompt(8000), warm(7900, "b")}},
+		{"the order was asked for", Order, line, []func(*Request){prompt(8000), warm(7900, "b")}},
+		{"it may not wait", Headroom, line, []func(*Request){prompt(8000), warm(7900, "b"), noQueue}},
+	} {
+		w, _, _ := crowded(t, c.prefer, c.steps)
+		if d := w.place("chat", c.edit...); d.Lease == nil || d.Lease.Target().Backend != "a" {
+			t.Errorf("%s: %+v, want a place on a", c.name, d)
+		}
+	}
+
+	// A first token that was promised in 0.85 s leaves 50 ms for a wait.
+	w, _, _ := crowded(t, Headroom, line)
+	if got := w.stand("chat", prompt(8000), warm(7900, "b"), ttft(850*time.Millisecond)).Deadline().Sub(w.now); got != 50*time.Millisecond {
+		t.Errorf("waits for %v, want 50 ms", got)
+	}
+
+	// Each of those who wait makes the wait of the next longer: in the end they go
+	// where they warm another cache.
+	w, _, _ = crowded(t, Headroom, line)
+	waiting := 0
+	for ; waiting < 40; waiting++ {
+		if d := w.place("chat", prompt(8000), warm(7900, "b")); d.Lease != nil {
+			break
+		}
+	}
+	if waiting < 2 || waiting > 6 {
+		t.Errorf("%d wait for a place that saves 0.8 s, where five come free in a second", waiting)
+	}
+}
