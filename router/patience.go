@@ -9,17 +9,17 @@ import "time"
 // each time that somebody ends, which is soon where many run: such a request waits for it
 // in the route's line, as long as anybody may. It holds up nobody who goes elsewhere.
 
-// planWarmer is the plan that a waits in line for a place where its prompt is cached,
+// planWarmer is the intent that a waits in line for a place where its prompt is cached,
 // though it may go to v; ok is false where that is not worth it, or its route has no
 // line to begin with.
-func (a *ask) planWarmer(v *verdict) (p plan, ok bool) {
+func (a *ask) planWarmer(v *verdict) (p intent, ok bool) {
 	steps := a.route.conf.OnInfeasible
 	if len(steps) == 0 || steps[0].Kind != Queue || a.route.full() {
-		return plan{}, false
+		return intent{}, false
 	}
 	g := a.warmerThan(v)
 	if g == nil || a.placeIn(g) > a.sooner(v, g) {
-		return plan{}, false
+		return intent{}, false
 	}
 	wait := steps[0].Wait
 	if a.maxTTFT > 0 {
@@ -27,9 +27,9 @@ func (a *ask) planWarmer(v *verdict) (p plan, ok bool) {
 		wait = min(wait, a.maxTTFT-soonest-queue)
 	}
 	if wait <= a.waited {
-		return plan{}, false
+		return intent{}, false
 	}
-	return plan{
+	return intent{
 		outcome: OutcomeQueued, policy: string(a.route.conf.Prefer),
 		deadline: a.arrived.Add(wait), after: steps[1:], warmer: g,
 	}, true

@@ -58,7 +58,7 @@ func (t *Ticket) Expire(now time.Time) Decision {
 		r.exit(t)
 		a := t.ask(now)
 		r.judge(&a)
-		var p plan
+		var p intent
 		if v := r.choose(&a); patient && v != nil {
 			p = a.onto(v, OutcomeGranted)
 		} else {
