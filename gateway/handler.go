@@ -54,9 +54,6 @@ func (g *Gateway) routes() http.Handler {
 		table[base+"*"] = g.named(base)
 	}
 	mux := chi.NewRouter()
-	for path, h := range table {
-		mux.HandleFunc(path, h)
-	}
 	mux.NotFound(g.unknown)
 	// chi asks this one only for methods that it does not know itself, on
 	// whatever path.
@@ -68,6 +65,9 @@ func (g *Gateway) routes() http.Handler {
 		}
 		table[ctx.RoutePattern()](w, r)
 	})
+	for path, h := range table { // behind those two: chi walks through all that it has when it is told one
+		mux.HandleFunc(path, h)
+	}
 	// Most addresses are one path: those need no search.
 	direct := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h := table[r.URL.Path]; h != nil && r.URL.RawPath == "" && !strings.ContainsAny(r.URL.Path, "*{") {

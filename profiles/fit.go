@@ -74,13 +74,15 @@ func centreOf(s *Sums) (l centre, ok bool) {
 //	a weak price  x = (0, 0, 0, priorPrompt)    y = priorPrompt·usualCost  w = priorSteps/y₀²
 //
 // with T seconds, K steps, Y = K·n tokens of all streams, Q = Σ tokens/√n = Σ √n over
-// steps, and P prompt tokens of a row, which is of one window of 5 s or a few. Divided by K
-// they are the means of a step. ŷ is the mean step that was predicted of the window, so
-// that its error counts relative to it. n₀, y₀, p are the mean n, seconds and prompt
+// steps, and P prompt tokens of a row, which is of one window of 5 s or a few. Divided
+// by K they are the means of a step. ŷ is the mean step that was predicted of the row,
+// so that its error counts relative to it. n₀, y₀, p are the mean n, seconds and prompt
 // tokens of a step of all evidence. info is 1/variance of price, in 1/s²: see price.
-// solve tries each of the 15 sets of unknowns that may be above 0: see gram. Weak rows stand at ¼, ½, 2 and 4 times n₀:
-// n^0.7 is the usual shape of published curves. A prior's points take their place.
-// The slow copy adds what the rows have forgotten.
+// solve tries each of the 15 sets of unknowns that may be above 0: see gram.
+//
+// Weak rows stand at ¼, ½, 2 and 4 times n₀: n^0.7 is the usual shape of published
+// curves. A prior's points take their place. The slow copy adds what the rows have
+// forgotten.
 func (s *Sums) fit(l centre, pr *prior) Fit {
 	g := s.rows.gram()
 	s.addSlow(&g)
