@@ -9,7 +9,7 @@ COPY . .
 ARG VERSION=dev
 ARG REVISION=
 ARG DATE=
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION} -X main.revision=${REVISION} -X main.date=${DATE}" -o /pacer ./cmd/pacer
+RUN CGO_ENABLED=0 go build -tags grpcnotrace -trimpath -ldflags "-s -w -X main.version=${VERSION} -X main.revision=${REVISION} -X main.date=${DATE}" -o /pacer ./cmd/pacer
 
 FROM scratch
 ARG VERSION=dev

@@ -21,7 +21,7 @@ DATE     ?= $(shell git log -1 --format=%cI 2>/dev/null)
 STAMP    := -s -w -X main.version=$(VERSION) -X main.revision=$(REVISION) -X main.date=$(DATE)
 
 build: ## the static binary, bin/pacer
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(STAMP)" -o $(BIN) ./cmd/pacer
+	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -ldflags "$(STAMP)" -o $(BIN) ./cmd/pacer
 
 image: ## the container image pacer:VERSION
 	docker build --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) --build-arg DATE=$(DATE) -t pacer:$(VERSION) .

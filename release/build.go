@@ -23,7 +23,7 @@ func (r *release) build(ctx context.Context) error {
 	stamp := fmt.Sprintf("-s -w -X main.version=v%s -X main.revision=%s -X main.date=%s", r.version, r.commit, r.date.UTC().Format(time.RFC3339))
 	for _, t := range r.targets {
 		program := filepath.Join(r.out, "programs", t.os+"_"+t.arch, t.file())
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", stamp, "-o", program, "./cmd/pacer")
+		cmd := exec.CommandContext(ctx, "go", "build", "-tags", "grpcnotrace", "-trimpath", "-buildvcs=false", "-ldflags", stamp, "-o", program, "./cmd/pacer")
 		cmd.Dir = r.source
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
