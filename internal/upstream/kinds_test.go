@@ -83,6 +83,8 @@ func TestForms(t *testing.T) {
 			"/model/arn:aws:bedrock:us-east-1:1:inference-profile%2F..%2Fx%3Fy/converse", "/model/arn:aws:bedrock:us-east-1:1:inference-profile%2F..%2Fx%3Fy/converse-stream",
 		},
 		{"bedrock", "https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1", "openai.gpt-oss-20b-1:0", OpenAI, "openai.gpt-oss-20b-1:0", "", ""},
+		{"cohere", "https://api.cohere.ai/compatibility/v1", "command-a-03-2025", OpenAI, "command-a-03-2025", "", ""},
+		{"cohere", "https://api.cohere.com/v2", "command-a-03-2025", Cohere, "command-a-03-2025", "", ""},
 		{"mistral", "https://api.mistral.ai/v1", "mistral-large", OpenAI, "mistral-large", "", ""},
 	} {
 		k := Of(want.kind).At(want.base)

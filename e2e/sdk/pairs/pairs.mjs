@@ -58,10 +58,15 @@ const chat = {
   async stream(api, body) {
     const stream = api.chat.completions.stream({ ...body, stream_options: { include_usage: true } });
     let thought = ""; // of fields that it does not know, the SDK keeps the last piece alone
-    stream.on("chunk", (chunk) => (thought += chunk.choices[0]?.delta.reasoning_content ?? ""));
+    const signed = [];
+    stream.on("chunk", (chunk) => {
+      thought += chunk.choices[0]?.delta.reasoning_content ?? "";
+      signed.push(...(chunk.choices[0]?.delta.thinking_blocks ?? []));
+    });
     try {
       const final = await stream.finalChatCompletion();
       if (thought) final.choices[0].message.reasoning_content = thought;
+      if (signed.length) final.choices[0].message.thinking_blocks = signed;
       return final;
     } catch (err) {
       // It throws for answers that were cut; what it has gathered stays.
@@ -172,6 +177,7 @@ async function foldedChat(chunks) {
       for (const name of ["content", "reasoning_content"]) {
         if (c.delta[name]) message[name] = (message[name] ?? "") + c.delta[name];
       }
+      message.thinking_blocks = [...(message.thinking_blocks ?? []), ...(c.delta.thinking_blocks ?? [])];
       for (const call of c.delta.tool_calls ?? []) {
         calls[call.index] ??= { id: call.id, function: { name: call.function.name, arguments: "" } };
         calls[call.index].function.arguments += call.function.arguments ?? "";

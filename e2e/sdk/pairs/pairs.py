@@ -245,6 +245,7 @@ def folded_chat(chunks):
             for name in ("content", "reasoning_content"):
                 if isinstance(delta.get(name), str) and delta[name]:
                     message[name] = (message.get(name) or "") + delta[name]
+            message.setdefault("thinking_blocks", []).extend(delta.get("thinking_blocks") or [])
             for n, call in enumerate(delta.get("tool_calls") or []):
                 known = calls.setdefault(call.get("index", n), {"id": call.get("id"), "function": {"name": call["function"].get("name"), "arguments": ""}})
                 known["function"]["arguments"] += call["function"].get("arguments") or ""
