@@ -97,6 +97,7 @@ func targetFor(b *backend, model string) (translate.Target, upstream.Form) {
 	form, name := b.FormOf(model)
 	t := translate.Target{Dialect: targetDialect(form), Model: name, Engine: b.IsEngine(), NewLimit: b.WantsCompletionLimit(name), Set: form.Set}
 	t.Bare = form.Generate != ""
+	t.Seed, t.Strict = b.ChatForm()
 	return t, form
 }
 

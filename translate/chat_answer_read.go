@@ -133,7 +133,9 @@ func (h *chatHearing) said(v gjson.Result, to heard) {
 	if thought.Type == gjson.String && len(thought.Raw) > 2 {
 		h.text(Thinking, false, raw(thought), to)
 	}
-	if text.Type == gjson.String && len(text.Raw) > 2 {
+	if text.IsArray() { // Mistral's, of a model that thinks
+		h.parts(text, false, to)
+	} else if text.Type == gjson.String && len(text.Raw) > 2 {
 		h.text(Text, false, raw(text), to)
 	}
 	if refusal.Type == gjson.String && len(refusal.Raw) > 2 {
@@ -147,6 +149,28 @@ func (h *chatHearing) said(v gjson.Result, to heard) {
 		if v.IsObject() {
 			h.toolCall(i, v, to)
 			i++
+		}
+		return true
+	})
+}
+
+// parts reads what is said in parts: texts, and thoughts that are made of texts.
+func (h *chatHearing) parts(v gjson.Result, thought bool, to heard) {
+	v.ForEach(func(_, p gjson.Result) bool {
+		switch text := p.Get("text"); p.Get("type").Str {
+		case "text":
+			if text.Type != gjson.String || len(text.Raw) <= 2 {
+				break
+			}
+			kind := Text
+			if thought {
+				kind = Thinking
+			}
+			h.text(kind, false, raw(text), to)
+		case "thinking":
+			if !thought {
+				h.parts(p.Get("thinking"), true, to)
+			}
 		}
 		return true
 	})

@@ -29,6 +29,12 @@ func writeChat(w *requestWriter) (path string) {
 		if w.t.Engine {
 			known[TopK] = "top_k"
 		}
+		if w.t.Strict {
+			known[TopK], known[User] = "top_k", ""
+		}
+		if w.t.Seed != "" {
+			known[Seed] = w.t.Seed
+		}
 		w.params(known)
 		if len(r.Tools) > 0 {
 			w.within("tools", '[', ']', w.chatTools)

@@ -69,6 +69,7 @@ type block struct {
 func (a *answer) bad() { a.failed = true }
 
 func (a *answer) emit(e Event) {
+	e.named()
 	switch e.Kind {
 	case Begin:
 		a.begun, a.id, a.model = true, e.ID, e.Name

@@ -192,6 +192,16 @@ type Event struct {
 	Failure *Failure
 }
 
+// noName is that of a tool whose name the target does not say.
+var noName = []byte(`""`)
+
+// named gives a call a name, if it has none: every dialect writes one.
+func (e *Event) named() {
+	if e.Kind == BlockBegin && e.Block == ToolCall && e.Name == nil {
+		e.Name = noName
+	}
+}
+
 // Failure is an error of the target, in words.
 type Failure struct {
 	Status  int    // as of HTTP; 0 = unknown

@@ -23,6 +23,11 @@ type Target struct {
 	// NewLimit: it wants max_completion_tokens and does not know max_tokens.
 	NewLimit bool
 
+	// Seed is what a chat calls the seed; "" = seed. Strict: it takes no fields but
+	// its own, of which user is none.
+	Seed   string
+	Strict bool
+
 	// Bare: neither the model nor whether it streams stands in the body. Set are
 	// fields that a body has in place of headers.
 	Bare bool
@@ -32,7 +37,7 @@ type Target struct {
 // Equal reports whether a request is written the same for t and other.
 func (t Target) Equal(other Target) bool {
 	return t.Dialect == other.Dialect && t.Model == other.Model && t.Engine == other.Engine && t.NewLimit == other.NewLimit &&
-		t.Bare == other.Bare && maps.Equal(t.Set, other.Set)
+		t.Seed == other.Seed && t.Strict == other.Strict && t.Bare == other.Bare && maps.Equal(t.Set, other.Set)
 }
 
 // Written is a request in a target's dialect.

@@ -125,6 +125,20 @@ func TestNumbersOfTheTarget(t *testing.T) {
 	}
 }
 
+// Mistral takes no field that is not its own.
+func TestChatsForMistral(t *testing.T) {
+	r, err := Read(Messages, []byte(`{"model":"m","max_tokens":9,"top_k":5,"metadata":{"user_id":"u"},"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"a"}]},{"role":"user","content":"hi"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Params[Seed] = Param{Name: "seed", Value: "7"}
+	w, err := r.Write(Target{Dialect: Chat, Model: "mistral-large", Seed: "random_seed", Strict: true})
+	want := `{"model":"mistral-large","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"a"},{"role":"user","content":"hi"}],"max_tokens":9,"top_k":5,"random_seed":7}`
+	if err != nil || len(w.Lost) > 0 || string(w.Body) != want {
+		t.Errorf("got %s (%v, %v), want %s", w.Body, w.Lost, err, want)
+	}
+}
+
 // What has no place in the target's dialect is named in the client's words.
 func TestLosses(t *testing.T) {
 	chat := func(more string) string {

@@ -254,6 +254,7 @@ func (s *Stream) bad() { s.look.Bad = true }
 
 // emit notes what e is worth, and has it written.
 func (s *Stream) emit(e Event) {
+	e.named()
 	s.shape.note(&e)
 	switch e.Kind {
 	case BlockBegin:

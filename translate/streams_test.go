@@ -273,6 +273,24 @@ func TestAStreamThatBreaksOff(t *testing.T) {
 	}
 }
 
+// A model of Mistral's that thinks says its text in parts.
+func TestMistralsParts(t *testing.T) {
+	const parts = `[{"type":"thinking","thinking":[{"type":"text","text":"hm "},{"type":"text","text":"so"}],"closed":true},{"type":"text","text":"yes"}]`
+	out, look, err := Document(Chat, Messages, reply, []byte(`{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":`+parts+`},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}`))
+	if content := gjson.GetBytes(out, "content"); err != nil || !look.Reasoning || content.Get("0.thinking").Str != "hm so" || content.Get("1.text").Str != "yes" {
+		t.Errorf("a document is %s (%v), saw %+v", out, err, look)
+	}
+	got, seen := through(Chat, Messages, sseOf(
+		[2]string{"", `{"id":"c","choices":[{"index":0,"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm "}]}]},"finish_reason":null}]}`},
+		[2]string{"", `{"id":"c","choices":[{"index":0,"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"so"}]}]},"finish_reason":null}]}`},
+		[2]string{"", `{"id":"c","choices":[{"index":0,"delta":{"content":"yes"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}`},
+		[2]string{"", "[DONE]"},
+	))
+	if !seen.Done || !seen.Thgt || !strings.Contains(got, `{"type":"thinking_delta","thinking":"hm "}`) || !strings.Contains(got, `{"type":"thinking_delta","thinking":"so"}`) || !strings.Contains(got, `{"type":"text_delta","text":"yes"}`) {
+		t.Errorf("a stream is %s, saw %+v", got, seen)
+	}
+}
+
 func TestErrorsWithinAStream(t *testing.T) {
 	for from, stream := range map[Name]string{
 		Chat:     sseOf([2]string{"", `{"error":{"message":"out of memory","type":"server_error"}}`}),
@@ -300,15 +318,41 @@ func FuzzStream(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, from, to uint8, stream string, cut int) {
 		source, client := []Name{Chat, Messages, Gemini, Converse, Cohere}[from%5], clients[int(to)%len(clients)]
-		want, seen := through(source, client, stream)
+		r := reply
+		r.WholeCalls, r.Array = to&64 != 0, to&128 != 0
+		want, seen := throughFor(r, source, client, stream)
 		if cut < 0 || cut > len(stream) {
 			cut = len(stream) / 2
 		}
-		if got, s := through(source, client, stream, cut); got != want || s != seen {
+		for line := range strings.Lines(want) {
+			if data, ok := strings.CutPrefix(line, "data: "); ok && data != "[DONE]\n" && !gjson.Valid(data) {
+				t.Errorf("%s to %s: %q is no JSON", source, client, data)
+			}
+		}
+		if got, s := throughFor(r, source, client, stream, cut); got != want || s != seen {
 			t.Fatalf("cut at %d: %q %+v, want %q %+v", cut, got, s, want, seen)
 		}
 		if len(want) > 40*len(stream)+4096 {
 			t.Errorf("%d bytes became %d", len(stream), len(want))
+		}
+	})
+}
+
+// Whatever a document holds, what comes of it is JSON, and no larger than it may be.
+func FuzzDocument(f *testing.F) {
+	f.Add(uint8(0), uint8(1), `{"id":"c","choices":[{"message":{"role":"assistant","content":"a","tool_calls":[{"id":"x","function":{"name":"f","arguments":"{\"a\":1}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}`)
+	f.Add(uint8(1), uint8(0), `{"id":"m","type":"message","role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"tool_use","id":"x","name":"f","input":{"a":[1.50]}}],"stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2}}`)
+	f.Add(uint8(2), uint8(2), `{"candidates":[{"content":{"parts":[{"text":"a","thought":true},{"functionCall":{"name":"f","args":{"a":1}},"thoughtSignature":"c2ln"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1}}`)
+	f.Add(uint8(3), uint8(3), `{"output":{"message":{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"a","signature":"s"}}},{"toolUse":{"toolUseId":"x","name":"f","input":{}}}]}},"stopReason":"tool_use","usage":{"inputTokens":1}}`)
+	f.Add(uint8(4), uint8(4), `{"id":"c","finish_reason":"TOOL_CALL","message":{"role":"assistant","tool_plan":"p","content":[{"type":"thinking","thinking":"t"}],"tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]},"usage":{"tokens":{"input_tokens":1.0}}}`)
+	f.Fuzz(func(t *testing.T, from, to uint8, text string) {
+		source, client := []Name{Chat, Messages, Gemini, Converse, Cohere}[from%5], clients[int(to)%len(clients)]
+		out, _, err := Document(source, client, reply, []byte(text))
+		if err == nil && !gjson.ValidBytes(out) {
+			t.Errorf("%s to %s: %q is no JSON", source, client, out)
+		}
+		if len(out) > 40*len(text)+4096 {
+			t.Errorf("%d bytes became %d", len(text), len(out))
 		}
 	})
 }

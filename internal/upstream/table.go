@@ -84,6 +84,11 @@ type Kind struct {
 
 	Usage Usage
 
+	// Seed and Strict are of chats that are translated for it: what it calls the
+	// seed, "" = seed, and that it refuses fields that are not its own.
+	Seed   string
+	Strict bool
+
 	Continue Continue
 }
 
@@ -213,6 +218,7 @@ var table = []*Kind{
 	{
 		Word: "mistral", Name: "Mistral", Home: "https://api.mistral.ai/v1",
 		Limits: mistralLimits, Usage: Usage{Unasked: true}, // stream_options are an error
+		Seed: "random_seed", Strict: true,
 	},
 	{Word: "deepseek", Name: "DeepSeek", Home: "https://api.deepseek.com/v1", Usage: Usage{Nulls: true}},
 	{
