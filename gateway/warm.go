@@ -79,7 +79,7 @@ func (o *order) coolDown() {
 // settleVisit teaches what the target's cache had.
 func (t *attempt) settleVisit() {
 	m := &t.measured
-	o := prefix.Outcome{PromptTokens: m.usage.PromptTokens, CachedTokens: m.usage.CachedTokens}
+	o := prefix.Outcome{PromptTokens: m.usage.PromptTokens, CachedTokens: m.usage.CachedTokens, Took: time.Since(t.up.sent)}
 	if m.usage.ReasoningTokens == 0 { // what was thought does not come back
 		o.AnswerTokens = m.usage.CompletionTokens
 	}
@@ -91,3 +91,11 @@ func (t *attempt) settleVisit() {
 
 // Warm is what is known of a target's cache.
 func (g *Gateway) Warm(t router.Target) prefix.Counts { return g.caching.index.Counts(t) }
+
+// Tell is what other replicas are to hear of the prompts that were sent of late.
+func (g *Gateway) Tell(now time.Time) map[router.Target][]byte { return g.caching.index.Tell(now) }
+
+// Hear takes what another replica told of the prompts that it sent to t.
+func (g *Gateway) Hear(now time.Time, t router.Target, text []byte) {
+	g.caching.index.Hear(now, t, text)
+}

@@ -24,6 +24,8 @@ type cache struct {
 	misses   int       // in a row, of all that was to be there
 	missed   time.Time // when the first of them was sent
 	counts   Counts
+	told     []told // what the other replicas are to hear, oldest first
+	heard    heard  // and what was heard of them
 }
 
 type node struct {
@@ -67,7 +69,7 @@ type stretch struct {
 
 // match is what a cache has of a prompt.
 type match struct {
-	stretches [maxStretches]stretch
+	stretches [maxStretches + 1]stretch // and one that others told of
 	count     int
 	answer    int32 // tokens of the answer to what it ends with
 }
@@ -107,7 +109,21 @@ func (h *cache) match(now time.Time, c *Chain) (m match) {
 	if depth > 0 {
 		m.answer = h.list[h.nodes[c.blocks[depth-1].hash]].answer
 	}
+	if to, n := h.heard.deepest(c, depth); to > 0 {
+		m.hear(c, to, &n, ageOf(h.computed-n.computed, now.Sub(time.Unix(0, n.used))))
+	}
 	return m
+}
+
+// hear adds what others told is there, up to block to.
+func (m *match) hear(c *Chain, to int, n *node, a age) {
+	if end := c.blocks[to-1].end; end > m.end() {
+		m.stretches[m.count] = stretch{from: m.end(), to: end, age: a}
+		m.count++
+		m.answer = n.answer
+		return
+	}
+	m.answer = max(m.answer, n.answer)
 }
 
 // sameUse is up to which block those from from on were used last at the same time.
@@ -186,4 +202,5 @@ func (h *cache) forget(then int64) {
 	for at := h.list[0].newer; at != 0 && h.list[at].used < then; at = h.list[0].newer {
 		h.drop(at)
 	}
+	h.heard.forget(then)
 }

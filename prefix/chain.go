@@ -21,8 +21,9 @@ const (
 // keeps its memory when it is used again.
 type Chain struct {
 	blocks []block
-	last   uint64 // hash of the newest block, or of the salt
-	bytes  int    // of all parts, also of those beyond maxBlocks
+	parts  []int32 // how many blocks there are up to the end of each part
+	last   uint64  // hash of the newest block, or of the salt
+	bytes  int     // of all parts, also of those beyond maxBlocks
 }
 
 type block struct {
@@ -32,7 +33,7 @@ type block struct {
 
 // Begin empties c. Prompts of another salt have no block in common.
 func (c *Chain) Begin(salt ...string) {
-	c.blocks, c.bytes = c.blocks[:0], 0
+	c.blocks, c.parts, c.bytes = c.blocks[:0], c.parts[:0], 0
 	c.last = mix(0, 0)
 	for _, s := range salt {
 		c.last = hash(c.last, []byte(s))
@@ -47,7 +48,11 @@ func (c *Chain) Add(part []byte) {
 		part = part[n:]
 	}
 	c.bytes += len(part)
+	c.End()
 }
+
+// End says that a message ends here, for who knows its blocks otherwise.
+func (c *Chain) End() { c.parts = append(c.parts, int32(len(c.blocks))) }
 
 // Block appends one block by its hash, for who knows it otherwise.
 func (c *Chain) Block(hash uint64, bytes int) {

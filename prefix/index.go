@@ -99,6 +99,7 @@ func (h *cache) expect(m *match, c *Chain, tokens int) (likely, sure, told float
 	if tells {
 		sure += answer * h.keeping.answers.mean(0)
 	}
+	likely, sure = max(likely-h.keeping.short, 0), max(sure-h.keeping.short, 0)
 	switch share, least, known := h.worth.share(); {
 	case known && tells:
 		return likely * share, sure * least, sure
@@ -135,6 +136,7 @@ func (x *Index) Send(now time.Time, t router.Target, c *Chain, tokens int) Visit
 	v := Visit{cache: h, match: h.match(now, c), last: c.last, bytes: c.bytes, tokens: tokens, sent: now}
 	v.likely, _, _ = h.expect(&v.match, c, tokens)
 	h.touch(now, c, max(float64(tokens)-v.likely, 0))
+	h.tell(now, c.last, 0)
 	return v
 }
 
@@ -146,6 +148,8 @@ type Outcome struct {
 	PromptTokens int // by the target's own count, 0 = nobody counted
 	CachedTokens int // of these; 0 = none, or nothing is told
 	AnswerTokens int // of an answer that comes back in the next prompt; 0 = it does not
+
+	Took time.Duration // from when it was sent until now
 
 	// TTFT is the time to the first token, and Ahead how many tokens of other prompts
 	// had to be computed before; 0 = not known.
@@ -179,6 +183,7 @@ func (v *Visit) Settle(o Outcome) {
 	defer h.mu.Unlock()
 	if at, ok := h.nodes[v.last]; ok && o.AnswerTokens > 0 {
 		h.list[at].answer = int32(min(o.AnswerTokens, 1<<30))
+		h.tell(v.sent.Add(o.Took), v.last, h.list[at].answer)
 		h.computed += float64(o.AnswerTokens)
 	}
 	if o.PromptTokens <= 0 {
@@ -230,6 +235,9 @@ func (v *Visit) Trusted(prompt, told int) int {
 // learn compares what was there with what was expected. The cache is locked.
 func (v *Visit) learn(o *Outcome) {
 	h, m := v.cache, &v.match
+	if v.likely > 0 {
+		h.keeping.miss(v.likely/float64(v.tokens)*float64(o.PromptTokens) - float64(o.CachedTokens))
+	}
 	upTo := float64(o.CachedTokens) / float64(o.PromptTokens) * float64(v.bytes)
 	for i := range m.count {
 		s := &m.stretches[i]

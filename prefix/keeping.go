@@ -60,6 +60,10 @@ type keeping struct {
 	tokensWrong, timeWrong float64 // squares of what they were off, fading
 	answers                rate    // of answers that come back in a prompt
 	tells                  bool    // it has told of cached tokens
+
+	// short is by how many tokens less is there than what was sent, though nothing was
+	// forgotten: engines keep whole blocks, and read an answer otherwise than they wrote it.
+	short float64
 }
 
 // age is how old a block is.
@@ -83,6 +87,14 @@ func (k *keeping) chance(a age, first float64) float64 {
 		return k.byTime.at(a.time, first)
 	}
 	return k.byTokens.at(a.tokens, first)
+}
+
+// miss learns that so many tokens less were there than was expected, where that is no
+// more than the end of a prompt.
+func (k *keeping) miss(tokens float64) {
+	if off := k.short + tokens; off > -leastTold && off < leastTold {
+		k.short = max(k.short+tokens/memory, 0)
+	}
 }
 
 // see learns that a share x of blocks of that age, of weight w, was there.

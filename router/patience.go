@@ -12,13 +12,13 @@ import "time"
 // planWarmer is the intent that a waits in line for a place where its prompt is cached,
 // though it may go to v; ok is false where that is not worth it, or its route has no
 // line to begin with.
-func (a *ask) planWarmer(v *verdict) (p intent, ok bool) {
+func (r *Router) planWarmer(a *ask, v *verdict) (p intent, ok bool) {
 	steps := a.route.conf.OnInfeasible
 	if len(steps) == 0 || steps[0].Kind != Queue || a.route.full() {
 		return intent{}, false
 	}
-	g := a.warmerThan(v)
-	if g == nil || a.placeIn(g) > a.sooner(v, g) {
+	g, sooner := v.warmer(a)
+	if g == nil || g.placeIn() > sooner {
 		return intent{}, false
 	}
 	wait := steps[0].Wait
@@ -35,25 +35,28 @@ func (a *ask) planWarmer(v *verdict) (p intent, ok bool) {
 	}, true
 }
 
-// warmerThan is where a better waits for a place than to go to v: for its load alone it
-// cannot go there now, and the most of the prompt is cached there for sure. nil = there is
-// none.
-func (a *ask) warmerThan(v *verdict) *group {
+// warmer is where a better waits for a place than to go to v: for its load alone it
+// cannot go there now, and the most of the prompt is cached there for sure. sooner is how
+// much less time the prefill takes there. nil = there is none.
+func (v *verdict) warmer(a *ask) (g *group, sooner time.Duration) {
 	if v == nil || v.fresh || len(a.req.Warm) == 0 || a.class == Batch || a.req.NoQueue || a.req.Spare || a.spilled || !a.route.followsCaches() {
-		return nil
+		return nil, 0
 	}
-	var warmest *group
-	least := a.toPrefill(v.model)
+	here := a.toPrefill(v.model)
+	least := here
 	for i := range a.verdicts {
 		w := &a.verdicts[i]
 		if w.reason != ReasonOwnFloor && w.reason != ReasonProtects {
 			continue
 		}
 		if left := a.toPrefill(w.model); left < least {
-			warmest, least = w.model.group, left
+			g, least = w.model.group, left
 		}
 	}
-	return warmest
+	if g == nil {
+		return nil, 0
+	}
+	return g, seconds(g.price.token * float64(here-least))
 }
 
 // followsCaches reports whether the route goes where a prompt is cached: not in the
@@ -70,20 +73,9 @@ func (rt *route) followsCaches() bool {
 	return true
 }
 
-// sooner is by how much the prompt is prefilled sooner in g than on v.
-func (a *ask) sooner(v *verdict, g *group) time.Duration {
-	least := a.toPrefill(v.model)
-	for i := range a.verdicts {
-		if w := &a.verdicts[i]; w.model != nil && w.model.group == g {
-			least = min(least, a.toPrefill(w.model))
-		}
-	}
-	return seconds(g.price.token * float64(a.toPrefill(v.model)-least))
-}
-
 // placeIn is how long it takes until a place comes free in g, behind those who wait for
 // one there: each of its sequences ends once in the time of a usual answer.
-func (a *ask) placeIn(g *group) time.Duration {
+func (g *group) placeIn() time.Duration {
 	m := g.fastest()
 	if m == nil {
 		return maxLead

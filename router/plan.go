@@ -46,7 +46,7 @@ func (r *Router) planNewcomer(a *ask) intent {
 	// place is taken as soon as it comes free. Who does not decode takes no speed.
 	if a.req.NoQueue || a.weight == 0 || !a.mustQueue() {
 		if v := r.choose(a); v != nil {
-			if p, ok := a.planWarmer(v); ok {
+			if p, ok := r.planWarmer(a, v); ok {
 				return p
 			}
 			return a.onto(v, OutcomePlaced)

@@ -66,7 +66,8 @@ func (r *Router) serve(now time.Time, t *Ticket) (d Decision, ok bool) {
 	*a = t.ask(now)
 	r.judge(a)
 	v := r.choose(a)
-	if r.waitsFor(t, a.warmerThan(v)); t.warmer != nil {
+	g, _ := v.warmer(a)
+	if r.waitsFor(t, g); g != nil {
 		return Decision{}, false
 	}
 	if v != nil {

@@ -243,6 +243,7 @@ func (p *program) sharing(cfg *config.Config) error {
 		load, err := redisload.New(redisload.Options{
 			Conn: client, Link: link, Replica: replica, Log: p.log,
 			Own: p.router.Own, News: p.router.News, OnLoad: func(l router.RemoteLoad) { p.tell(l) },
+			Sent: p.gateway.Tell, OnSent: p.gateway.Hear,
 		})
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package arena
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -225,7 +226,11 @@ func (n *newsworthy) fire(*world) { n.g.tell() }
 func (g *gateway) tell() {
 	w := g.world
 	g.news = g.router.News()
-	others, err := link{w}.tell(g.replica(), peers.Encode(g.router.Own(w.clock)))
+	others, err := link{w}.tell(g.replica(), peers.Encode(g.router.Own(w.clock), g.prefixes.Tell(w.clock)))
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		r := others[name]
+		r.EachSent(func(t router.Target, text []byte) { g.prefixes.Hear(w.clock, t, text) })
+	}
 	state := g.judge.See(w.clock, len(others), err)
 	if remote, ok := peers.Remote(state, others, err); ok {
 		g.deliver(g.router.Update(w.clock, remote))

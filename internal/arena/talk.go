@@ -146,6 +146,7 @@ func (a *Arrival) chain(c *prefix.Chain) {
 			hash = mixed64(hash ^ mixed64(m.ID+uint64(at)<<1) ^ uint64(n)<<50)
 			c.Block(hash, n*bytesPerToken)
 		}
+		c.End()
 	}
 }
 

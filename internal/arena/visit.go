@@ -271,7 +271,7 @@ func (v *visit) receive(out *sim.Output) {
 func (v *visit) learn() {
 	v.caching.Settle(prefix.Outcome{
 		PromptTokens: v.arrival.PromptTokens, CachedTokens: v.tells(), AnswerTokens: v.seen.tokens,
-		TTFT: v.seen.first - v.seen.sent, Ahead: v.lease.Ahead().PromptTokens,
+		Took: v.world.now - v.seen.sent, TTFT: v.seen.first - v.seen.sent, Ahead: v.lease.Ahead().PromptTokens,
 	})
 }
 

@@ -13,13 +13,16 @@ import (
 
 // Report is what one replica says of itself. Its JSON is the stored form:
 // {"v":1,"b":{"h200-a":[…]}}, and where models are counted by themselves, the part
-// of each: "m":{"api":{"gpt-4o":[…]}}. Numbers are added at the end of a list: one
+// of each: "m":{"api":{"gpt-4o":[…]}}; "w":{"h200-a":{"model":"…"}} says in base64 which prompts were sent there. Numbers are added at the end of a list: one
 // that is missing is of a replica that does not tell it, and those beyond what is
 // known here are left out.
 type Report struct {
 	Version  int                          `json:"v"`
 	Backends map[string]counts            `json:"b"`
 	Models   map[string]map[string]counts `json:"m,omitempty"`
+
+	// Sent is which prompts went to which backend and model of late, as prefix.Index tells it.
+	Sent map[string]map[string][]byte `json:"w,omitempty"`
 }
 
 // counts are the numbers of a router.Load, in this order.
@@ -85,14 +88,23 @@ func (c counts) load() router.Load {
 
 const reportVersion = 1
 
-// Encode writes what this replica runs.
-func Encode(loads map[string]router.Load) string {
+// Encode writes what this replica runs, and which prompts it sent of late.
+func Encode(loads map[string]router.Load, sent map[router.Target][]byte) string {
 	r := Report{Version: reportVersion, Backends: map[string]counts{}}
 	for backend, l := range loads {
 		r.Backends[backend] = countsOf(l)
 		for model, part := range l.Models {
 			r.addModel(backend, model, countsOf(part))
 		}
+	}
+	for t, text := range sent {
+		if r.Sent == nil {
+			r.Sent = map[string]map[string][]byte{}
+		}
+		if r.Sent[t.Backend] == nil {
+			r.Sent[t.Backend] = map[string][]byte{}
+		}
+		r.Sent[t.Backend][t.Model] = text
 	}
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -133,6 +145,15 @@ func Decode(text string) (Report, error) {
 		}
 	}
 	return r, nil
+}
+
+// EachSent calls take with what was sent to each target.
+func (r *Report) EachSent(take func(t router.Target, text []byte)) {
+	for backend, models := range r.Sent {
+		for model, text := range models {
+			take(router.Target{Backend: backend, Model: model}, text)
+		}
+	}
 }
 
 // Remote is what the router is to be told after an exchange that brought the

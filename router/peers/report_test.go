@@ -59,12 +59,12 @@ func TestReportSurvivesTheTrip(t *testing.T) {
 			`{"odd"}`: told, "": {Decoding: 6, Floor: 20},
 		}},
 	}
-	got := total(map[string]Report{"x": read(t, Encode(loads))})
+	got := total(map[string]Report{"x": read(t, Encode(loads, nil))})
 	if diff := cmp.Diff(loads, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	odd := map[string]router.Load{"b": {Decoding: 1, Floor: math.NaN(), Leads: router.Leads{Streams: 1, Least: -time.Second}}}
-	if got, want := Encode(odd), `{"v":1,"b":{"b":[0,1,0,0,1,0,0,0,0,0,0,0,0]}}`; got != want {
+	if got, want := Encode(odd, nil), `{"v":1,"b":{"b":[0,1,0,0,1,0,0,0,0,0,0,0,0]}}`; got != want {
 		t.Errorf("a floor that is no number and a lead that is lost are written as %s, want %s", got, want)
 	}
 }
@@ -76,7 +76,7 @@ func TestVersionsUnderstandEachOther(t *testing.T) {
 	ours := Encode(map[string]router.Load{"gpu": {
 		Waiting: 1, Decoding: 2, PromptTokens: 300, Floor: 30,
 		Leads: router.Leads{Streams: 2, Least: time.Second}, Level: router.Level{Tokens: 60, Seconds: 2, AtN: 4, Steps: 30, Time: 2}, Prefills: router.Prefills{XY: 9, XX: 3e5},
-	}})
+	}}, map[router.Target][]byte{{Backend: "gpu", Model: "m"}: []byte("sent")})
 	older := `{"v":1,"b":{"gpu":[1,4,500,20]}}`
 	newer := `{"v":1,"b":{"gpu":[0,1,0,0,1,3,0,0,0,0,0,0,0,7,8]},"later":{"gpu":[1]}}`
 	want := map[string]router.Load{"gpu": {
@@ -165,7 +165,7 @@ func FuzzDecode(f *testing.F) {
 		own := Encode(map[string]router.Load{text: {
 			Waiting: count, Decoding: -count, PromptTokens: count, Floor: floor,
 			Leads: router.Leads{Streams: count, Least: time.Duration(count)}, Level: router.Level{Tokens: floor, Time: -floor}, Prefills: router.Prefills{XX: floor},
-		}})
+		}}, nil)
 		if _, err := Decode(own); err != nil {
 			t.Fatalf("%s: %v", own, err)
 		}
@@ -176,11 +176,11 @@ func FuzzDecode(f *testing.F) {
 func TestModelsAddUp(t *testing.T) {
 	one := read(t, Encode(map[string]router.Load{"api": {Decoding: 5, Models: map[string]router.Load{
 		"a": {Decoding: 2, Floor: 20}, "b": {Decoding: 3},
-	}}}))
+	}}}, nil))
 	other := read(t, Encode(map[string]router.Load{"api": {Waiting: 1, Decoding: 4, Models: map[string]router.Load{
 		"a": {Waiting: 1, Decoding: 4, Floor: 30},
-	}}}))
-	together := read(t, Encode(map[string]router.Load{"api": {Decoding: 7}}))
+	}}}, nil))
+	together := read(t, Encode(map[string]router.Load{"api": {Decoding: 7}}, nil))
 	want := map[string]router.Load{"api": {Waiting: 1, Decoding: 16, Models: map[string]router.Load{
 		"a": {Waiting: 1, Decoding: 6, Floor: 30}, "b": {Decoding: 3},
 	}}}

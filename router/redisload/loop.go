@@ -36,6 +36,11 @@ type Options struct {
 	// Own returns what this replica runs: router.Router.Own. Required.
 	Own func(now time.Time) map[string]router.Load
 
+	// Sent returns which prompts this replica sent of late, and OnSent is told what one of
+	// the others sent to a target, more than once. Default: nothing is told.
+	Sent   func(now time.Time) map[router.Target][]byte
+	OnSent func(now time.Time, t router.Target, text []byte)
+
 	// News changes when the others are to hear of something at once:
 	// router.Router.News. Default: they never are.
 	News func() uint64
@@ -107,7 +112,12 @@ func (l *Loop) step(ctx context.Context) {
 
 // exchange writes our load and reads that of the others, by replica.
 func (l *Loop) exchange(ctx context.Context) (map[string]peers.Report, error) {
-	mine := peers.Encode(l.o.Own(time.Now()))
+	now := time.Now()
+	var sent map[router.Target][]byte
+	if l.o.Sent != nil {
+		sent = l.o.Sent(now)
+	}
+	mine := peers.Encode(l.o.Own(now), sent)
 	var flat []string
 	err := l.o.Conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
 		flat, err = l.script.Run(ctx, rdb, []string{l.key},
@@ -124,6 +134,9 @@ func (l *Loop) exchange(ctx context.Context) (map[string]peers.Report, error) {
 			l.odd.Warn(l.o.Log, time.Now(), "a load in Redis that no gateway can have written: it counts as none", "replica", flat[i][:min(len(flat[i]), 64)], "error", err)
 		}
 		others[flat[i]] = r
+		if l.o.OnSent != nil {
+			r.EachSent(func(t router.Target, text []byte) { l.o.OnSent(now, t, text) })
+		}
 	}
 	return others, nil
 }

@@ -419,3 +419,26 @@ func TestReplicasProtectEachOthersStreams(t *testing.T) {
 		t.Errorf("b, when a's stream has ended: %v, want ok", got)
 	}
 }
+
+// Which prompts went where is told with the load, to the others alone.
+func TestReplicasTellWhichPromptsTheySent(t *testing.T) {
+	s := redistest.Start(t)
+	a, b := newReplica(t, s, "a", 1), newReplica(t, s, "b", 20)
+	target := router.Target{Backend: "gpu", Model: "org/model:free"}
+	a.o.Sent = func(time.Time) map[router.Target][]byte {
+		return map[router.Target][]byte{target: {0, 1, 255}, {Backend: "other"}: {7}}
+	}
+	heard := func(r *replica) map[router.Target][]byte {
+		all := map[router.Target][]byte{}
+		r.o.OnSent = func(_ time.Time, t router.Target, text []byte) { all[t] = text }
+		r.step(t.Context())
+		return all
+	}
+	a.step(t.Context())
+	if diff := cmp.Diff(a.o.Sent(time.Time{}), heard(b)); diff != "" {
+		t.Errorf("b heard (-want +got):\n%s", diff)
+	}
+	if got := heard(a); len(got) != 0 {
+		t.Errorf("a heard of itself: %v", got)
+	}
+}

@@ -1,0 +1,84 @@
+package arena
+
+import (
+	"testing"
+	"time"
+)
+
+// The rows of docs/WARM.md on what happens to fleets, each on chats and on agents at
+// about 60 % of what is carried.
+var warmLoads = []struct {
+	load     string
+	rate     float64
+	replicas float64 // the share of one replica's hit rate that three have at least
+}{{"chats", 11, 0.9}, {"agents", 4, 0.95}}
+
+// share is the share of the prompt tokens that were cached on the backend called name.
+func (r *Result) share(name string) float64 {
+	for _, b := range r.Backends {
+		if b.Backend == name {
+			return float64(b.CachedTokens) / float64(b.PromptTokens)
+		}
+	}
+	return 0
+}
+
+// A conversation comes to one of three replicas by chance each time. They tell each
+// other what they sent where.
+func TestReplicasFindWhatIsWarm(t *testing.T) {
+	skipUnderRace(t)
+	for _, c := range warmLoads {
+		for seed := range uint64(2) {
+			p := talking(c.load, c.rate, cached(400_000))
+			p.warmup = 100 * time.Second
+			one := p.with(t, Pacer, seed+1, nil)
+			three := p.with(t, Pacer, seed+1, func(s *Scenario) { s.Replicas = 3 })
+			x := &three.Routes[0]
+			t.Logf("%s, seed %d: %.1f %% from a cache with three gateways, %.1f %% with one; met %.2f %%, missed of served %.2f %%", c.load, seed+1, 100*three.hits(), 100*one.hits(), 100*x.Attainment(), 100*x.MissedOfServed())
+			if three.hits() < c.replicas*one.hits() {
+				t.Errorf("%s: %.1f %% from a cache with three gateways, %.1f %% with one: want %.0f %% of it", c.load, 100*three.hits(), 100*one.hits(), 100*c.replicas)
+			}
+		}
+	}
+}
+
+// An engine that is started anew, and one that joins, have nothing in their caches.
+// After a minute they are as warm as the others, and nobody has lost a floor.
+func TestAColdEngineIsWarmWithinTheMinute(t *testing.T) {
+	skipUnderRace(t)
+	const at = 150 * time.Second
+	for name, edit := range map[string]func(p *pool){
+		"starts anew": func(p *pool) {
+			p.faults = []Fault{{At: at, Kind: Kill, Backend: "d"}, {At: at + 5*time.Second, Kind: Back, Backend: "d"}}
+		},
+		"joins": func(p *pool) { p.backends[3].Joins = at },
+	} {
+		for _, c := range warmLoads {
+			for seed := range uint64(2) {
+				p := talking(c.load, c.rate, cached(400_000))
+				edit(&p)
+				p.warmup = at
+				after := p.with(t, Pacer, seed+1, nil)
+				p.warmup = at + time.Minute
+				later := p.with(t, Pacer, seed+1, nil)
+				x := &after.Routes[0]
+				share, others, load, users := later.share("d"), 0.0, 0.0, 0.0
+				for _, b := range later.Backends {
+					users += b.MeanM
+					if b.Backend == "d" {
+						load = b.MeanM
+					} else {
+						others += later.share(b.Backend) / 3
+					}
+				}
+				t.Logf("%s, %s, seed %d: missed of served %.2f %%, met %.2f %%, failed %d; a minute later %.1f %% from its cache, of the others %.1f %%; it has %.1f of %.1f users", name, c.load, seed+1, 100*x.MissedOfServed(), 100*x.Attainment(), x.Failed, 100*share, 100*others, load, users/4)
+				if x.MissedOfServed() > 0.005 {
+					t.Errorf("%s, %s: %.2f %% of the served missed their floor, want at most 0.5 %%", name, c.load, 100*x.MissedOfServed())
+				}
+				if share < 0.95*others {
+					t.Errorf("%s, %s: after a minute %.1f %% from its cache, the others %.1f %%", name, c.load, 100*share, 100*others)
+				}
+			}
+		}
+	}
+}

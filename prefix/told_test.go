@@ -1,0 +1,91 @@
+package prefix
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/router"
+)
+
+// pair are the indexes of two replicas.
+func pair() (here, there *Index) {
+	here, there = New(), New()
+	here.Configure(0, []router.Target{target})
+	there.Configure(0, []router.Target{target})
+	return here, there
+}
+
+// tell has there hear of what here sent.
+func exchange(now time.Time, here, there *Index) {
+	for t, text := range here.Tell(now) {
+		there.Hear(now, t, text)
+	}
+}
+
+func likely(x *Index, now time.Time, c *Chain, tokens int) int {
+	for _, w := range x.Look(now, c, tokens, []router.Target{target}, nil) {
+		return w.Likely
+	}
+	return 0
+}
+
+// The next turn of a conversation may come to another replica.
+func TestReplicasTellWhatTheySent(t *testing.T) {
+	here, there := pair()
+	system, question := text(1, 8000), text(2, 800)
+	first := chainOf(system, question)
+	next := chainOf(system, question, text(3, 400), text(4, 400))
+	v := here.Send(start, target, first, 2200)
+	if got := likely(there, start, next, 2400); got != 0 {
+		t.Fatalf("%d tokens are likely of which nobody has told", got)
+	}
+	exchange(start.Add(200*time.Millisecond), here, there)
+	if got := likely(there, start.Add(time.Second), next, 2400); got < 2100 || got > 2300 {
+		t.Errorf("%d tokens are likely of the 2,200 that the other replica sent", got)
+	}
+	if got := likely(there, start.Add(time.Second), chainOf(system, text(5, 800)), 2200); got != 0 {
+		t.Errorf("%d tokens of another question are likely: what is told stands for a whole prompt", got)
+	}
+
+	v.Settle(Outcome{PromptTokens: 2200, AnswerTokens: 100, Took: 3 * time.Second})
+	before := likely(there, start.Add(4*time.Second), next, 2400)
+	exchange(start.Add(3200*time.Millisecond), here, there)
+	if after := likely(there, start.Add(4*time.Second), next, 2400); after <= before {
+		t.Errorf("%d tokens are likely with the answer of 100, %d were without", after, before)
+	}
+	if all := here.Tell(start.Add(10 * time.Second)); len(all) != 0 {
+		t.Errorf("after 10 s it still tells %v", all)
+	}
+
+	there.Forget(target.Backend)
+	if got := likely(there, start.Add(4*time.Second), next, 2400); got != 0 {
+		t.Errorf("%d tokens are likely of an engine that was started anew", got)
+	}
+}
+
+// What others tell is bounded, and what no gateway can have written does nothing.
+func TestWhatIsToldIsBounded(t *testing.T) {
+	here, there := pair()
+	there.Configure(100*nodeBytes, []router.Target{target})
+	for i := range 2 * mostTold {
+		here.Send(start, target, chainOf(text(i, 300)), 75)
+	}
+	all := here.Tell(start)[target]
+	if len(all) != mostTold*toldBytes {
+		t.Errorf("%d bytes are told, want those of the newest %d", len(all), mostTold)
+	}
+	exchange(start, here, there)
+	exchange(start, here, there)
+	if got, most := len(there.cache(target).heard.nodes), 100/heardShare; got != most {
+		t.Errorf("%d of others are kept, want %d", got, most)
+	}
+	if got := likely(there, start, chainOf(text(2*mostTold-1, 300), text(1, 300)), 150); got == 0 {
+		t.Error("the newest is forgotten")
+	}
+	there.Hear(start, router.Target{Backend: "gone"}, all)
+	there.Hear(start, target, []byte("short"))
+	there.Hear(start, target, make([]byte, 1<<20))
+	if got := len(there.cache(target).heard.nodes); got > 100/heardShare {
+		t.Errorf("%d of others are kept", got)
+	}
+}
