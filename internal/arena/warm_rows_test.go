@@ -82,3 +82,29 @@ func TestAColdEngineIsWarmWithinTheMinute(t *testing.T) {
 		}
 	}
 }
+
+// What four engines carry that prefill nothing twice: the most chats for which each
+// step of all who decode, with the prompts that come beside them, takes 1/30 s. It
+// is a fluid: nobody comes at a bad moment, and there is no margin.
+func TestWhatIsLeftToWin(t *testing.T) {
+	p := talking("chats", 17, cached(400_000))
+	var fresh, answers, last, count float64
+	kept := everKept{}
+	for a := range p.load(1) {
+		fresh += float64(a.PromptTokens - kept.of(&a, p.backends[0].Engine.Block))
+		answers += float64(a.OutputTokens)
+		count++
+		if a.At >= length300-time.Minute {
+			last += 1.0 / 60
+		}
+	}
+	m, users := p.backends[0].Engine.Model, 1
+	for m.StepSeconds(users+1, fresh/answers*float64(users+1)) <= 1.0/30 {
+		users++
+	}
+	carried := 4 * float64(users) * 30 / (answers / count)
+	t.Logf("%.0f tokens of a prompt were never there, %.0f of an answer: %d users each, %.1f chats/s; a load of 17/s has %.1f in its last minute", fresh/count, answers/count, users, carried, last)
+	if most := carried / last; most < 1.05 || most > 1.3 {
+		t.Errorf("%.2f times the load of 17/s: what docs/WARM.md says of 1.15 is wrong", most)
+	}
+}
