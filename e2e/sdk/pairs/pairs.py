@@ -496,7 +496,7 @@ class Pair:
 def main():
     with open(sys.argv[1]) as file:
         cases = json.load(file)
-    for side, name in ((Chat, "chat"), (Messages, "messages"), (Responses, "responses"), (Generate, "generate"), (Groq, "groq"), (MistralChat), (CohereChat, "cohere")):
+    for side, name in ((Chat, "chat"), (Messages, "messages"), (Responses, "responses"), (Generate, "generate"), (Groq, "groq"), (MistralChat, "mistral"), (CohereChat, "cohere")):
         if name != sys.argv[2]:
             continue
         for target in side.targets:
