@@ -84,12 +84,17 @@ type Kind struct {
 
 	Usage Usage
 
+	Chats
+}
+
+// Chats are how a kind takes chats.
+type Chats struct {
+	Continue Continue
+
 	// Seed and Strict are of chats that are translated for it: what it calls the
 	// seed, "" = seed, and that it refuses fields that are not its own.
 	Seed   string
 	Strict bool
-
-	Continue Continue
 }
 
 // Continue is how a kind goes on with a text that another one began.
@@ -143,14 +148,14 @@ var table = []*Kind{
 		Gauges: &Gauges{"vllm:", "vllm:num_requests_running", "vllm:num_requests_waiting"},
 		Usage:  Usage{Continuous: true, Nulls: true, Print: true},
 
-		Continue: ContinueTold,
+		Chats: Chats{Continue: ContinueTold},
 	},
 	{
 		Word: "sglang", Name: "SGLang", HealthPage: "/health",
 		Gauges: &Gauges{"sglang:", "sglang:num_running_reqs", "sglang:num_queue_reqs"},
 		Usage:  Usage{Continuous: true},
 
-		Continue: ContinueTold,
+		Chats: Chats{Continue: ContinueTold},
 	},
 	{
 		Word: "tgi", Name: "TGI", HealthPage: "/health",
@@ -160,7 +165,7 @@ var table = []*Kind{
 		Word: "llamacpp", Name: "llama.cpp", HealthPage: "/health",
 		Gauges: &Gauges{"llamacpp:", "llamacpp:requests_processing", "llamacpp:requests_deferred"},
 
-		Continue: ContinueBehind,
+		Chats: Chats{Continue: ContinueBehind},
 	},
 	{Word: "ollama", Name: "Ollama", mistaken: ollamaMistaken, HealthPage: "/", Usage: Usage{Zeros: true}},
 	{
@@ -218,7 +223,7 @@ var table = []*Kind{
 	{
 		Word: "mistral", Name: "Mistral", Home: "https://api.mistral.ai/v1",
 		Limits: mistralLimits, Usage: Usage{Unasked: true}, // stream_options are an error
-		Seed: "random_seed", Strict: true,
+		Chats: Chats{Seed: "random_seed", Strict: true},
 	},
 	{Word: "deepseek", Name: "DeepSeek", Home: "https://api.deepseek.com/v1", Usage: Usage{Nulls: true}},
 	{
