@@ -59,7 +59,10 @@ func (s *settlement) writeLog(e telemetry.Exchange) {
 	if s.err != nil {
 		attrs = append(attrs, slog.String("error", s.err.Error()))
 	}
-	x.g.access.LogAttrs(context.Background(), level, "request", attrs...)
+	// Not by LogAttrs, which would look for the caller's line in the source.
+	line := slog.NewRecord(time.Now(), level, "request", 0)
+	line.AddAttrs(attrs...)
+	_ = x.g.access.Handler().Handle(context.Background(), line)
 }
 
 func milliseconds(d time.Duration) float64 {

@@ -92,7 +92,7 @@ func handler(format string, w io.Writer, level slog.Leveler, most int) slog.Hand
 	if format == "text" {
 		return bounded{slog.NewTextHandler(w, o), most}
 	}
-	return bounded{slog.NewJSONHandler(w, o), most}
+	return jsonLines{Handler: bounded{slog.NewJSONHandler(w, o), most}, to: w, most: most}
 }
 
 // bounded shortens what a line holds. ReplaceAttr would do so too; it costs 2 µs
