@@ -88,6 +88,55 @@ func BenchmarkPlace(b *testing.B) {
 	}
 }
 
+// BenchmarkPlaceBusy is a decision and its end over 256 targets that have 10,000
+// streams running, beside a line of 1,000 that none of them can serve. Budget 5 µs
+// on a quiet machine.
+func BenchmarkPlaceBusy(b *testing.B) {
+	var names []string
+	for i := range 256 {
+		names = append(names, fmt.Sprint("gpu-", i))
+	}
+	w := newBench(b, names,
+		Route{Name: "chat", SLO: SLO{MinTPS: 30, MaxTTFT: 2 * time.Second}, OnInfeasible: queue(2 * time.Second)},
+		Route{Name: "dear", SLO: SLO{MinTPS: 59}, OnInfeasible: queue(24 * time.Hour)})
+	for i, name := range names {
+		w.learn(name, learnedOnce(b, i%5))
+	}
+	running, waiting := 0, 0
+	for ; running < 10_000; running++ {
+		w.force(Request{Route: "chat", Stream: true, PromptTokens: 300}, Target{Backend: names[running%256], Model: "m"}).Lease.FirstToken(w.now)
+	}
+	for ; waiting < 1000; waiting++ {
+		if d := w.Place(w.now, Request{Route: "dear", Stream: true, PromptTokens: 300, Arrived: w.now, Waiter: new(int)}); d.Ticket == nil {
+			b.Fatalf("number %d does not wait: %+v", waiting, d)
+		}
+	}
+	var lease Lease
+	req := Request{Route: "chat", Stream: true, PromptTokens: 300, Arrived: w.now, Into: &lease}
+	if d := w.Place(w.now, req); d.Lease == nil {
+		b.Fatalf("there is no place: %+v", d)
+	}
+	lease.Done(w.now, 100)
+	b.ReportAllocs()
+	used := cpuTime()
+	for b.Loop() {
+		lease = Lease{}
+		w.Place(w.now, req)
+		lease.Done(w.now, 100)
+	}
+	b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
+}
+
+// learnedOnce is one of five curves.
+func learnedOnce(b *testing.B, i int) *profiles.Curve {
+	for len(fiveCurves) <= i {
+		fiveCurves = append(fiveCurves, learned(b, 64+len(fiveCurves)))
+	}
+	return fiveCurves[i]
+}
+
+var fiveCurves []*profiles.Curve
+
 // cpuTime is what this process has used so far: the clock on the wall also
 // counts what others take of a machine that is shared.
 func cpuTime() time.Duration {

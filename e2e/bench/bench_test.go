@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
@@ -20,9 +19,11 @@ var (
 	paired  = flag.Bool("paired", false, "measure at full length")
 	rounds  = flag.Int("rounds", 5, "rounds of a paired run")
 	length  = flag.Duration("length", 3*time.Second, "length of each leg of a paired run")
-	only    = flag.String("only", "", "measure this load alone: request, paced, full or held")
+	only    = flag.String("only", "", "measure this load alone: request, paced, full, held or many")
 	who     = flag.String("who", "", "measure the proxies alone whose names match this pattern; F is always there")
 	against = flag.String("against", "", "another build of Pacer, measured beside this one")
+	streams = flag.Int("streams", 10_000, "streams of the load many, which each take two of the descriptors that a proxy may have")
+	profile = flag.String("profiles", "", "folder that gets a profile of the CPU of each leg of Pacer")
 	table   = flag.String("table", "", "file that the table is written to")
 	report  = flag.String("json", "", "file that the figures of every leg are written to")
 )
@@ -43,6 +44,9 @@ func loads(small bool) []load {
 		{name: "full", clients: 64, chunks: 500},
 		{name: "held", clients: 1000, chunks: 1 << 20, every: 2 * time.Second, hold: true},
 	}
+	if *only == "many" { // too many for a run of all
+		return []load{{name: "many", clients: *streams, chunks: 1 << 20, every: time.Second}}
+	}
 	if *only != "" {
 		all = slices.DeleteFunc(all, func(l load) bool { return l.name != *only })
 	}
@@ -54,6 +58,7 @@ var units = map[string]string{
 	"request": "µs of CPU for a request, 64 at once, not streamed",
 	"paced":   "µs of CPU for a chunk, 1,000 streams of 20 tokens/s",
 	"full":    "µs of CPU for a chunk, 64 streams at full speed",
+	"many":    "µs of CPU for a chunk, many streams of 1 token/s",
 	"held":    "KiB for a stream of 1,000 that hardly say anything",
 }
 
@@ -191,7 +196,7 @@ func learned(t *testing.T, all []*proxy, of []*outcome, n int) string {
 				Seen float64 `json:"tokens_seen"`
 			} `json:"targets"`
 		}
-		if err := json.Unmarshal(proctest.Get(t, fmt.Sprintf("%s/api/v1/profiles?n=%d", p.admin, n)), &answer); err != nil {
+		if err := json.Unmarshal(p.ask(t, fmt.Sprintf("/api/v1/profiles?n=%d", n)), &answer); err != nil {
 			t.Fatal(err)
 		}
 		if len(answer.Targets) != 1 || len(answer.Targets[0].Points) != 1 || answer.Targets[0].Points[0].TPS == nil {

@@ -7,8 +7,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -140,6 +143,16 @@ func (c *client) stream(lines *bufio.Reader) error {
 	}
 }
 
+// takeProfile has p take a profile of its CPU for as long as a leg is measured.
+func takeProfile(t *testing.T, p *proxy, l *load, length time.Duration) {
+	t.Helper()
+	b := p.ask(t, fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, int(length.Seconds()))))
+	name := fmt.Sprintf("%s-%s.pprof", l.name, strings.ReplaceAll(p.name, ", ", "-"))
+	if err := os.WriteFile(filepath.Join(*profile, name), b, 0o644); err != nil {
+		t.Error(err)
+	}
+}
+
 // figures are those of one leg.
 type figures struct {
 	Requests, Chunks, Errors int64
@@ -176,7 +189,11 @@ func leg(t *testing.T, p *proxy, l *load, length time.Duration) figures {
 	<-time.After(length / 5)
 	cpu := p.cpu(t)
 	c.counting.Store(true)
-	<-time.After(length)
+	if *profile != "" && p.admin != "" {
+		takeProfile(t, p, l, length)
+	} else {
+		<-time.After(length)
+	}
 	c.counting.Store(false)
 	f := figures{Requests: c.requests.Load(), Chunks: c.chunks.Load(), CPU: p.cpu(t) - cpu}
 	if l.hold {

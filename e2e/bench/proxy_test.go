@@ -132,21 +132,44 @@ func proxies(t *testing.T, backend string) []*proxy {
 	return slices.DeleteFunc(all, func(p *proxy) bool { return p.name != "F" && !wanted.MatchString(p.name) })
 }
 
+// adminToken opens the admin port, which profiles are taken at.
+const adminToken = "the-token-of-the-benchmark"
+
 // startPacer starts Pacer as it is used: with floors, metering, metrics and the
 // access log, whose reader throws it away. program = "" is the one that is built
 // here.
 func startPacer(t *testing.T, name, program, setting, backend string) *proxy {
 	t.Helper()
 	p := proctest.Run(t, proctest.Options{Program: program}, "serve", "-c", proctest.Write(t, fmt.Sprintf(`listen: 127.0.0.1:0
-admin: { listen: 127.0.0.1:0 }
+admin: { listen: 127.0.0.1:0, pprof: true, token: `+adminToken+` }
 backends:
   - { name: gpu, url: "http://%s/v1", health_url: off, prior: { 1: 20, 64: 20, 1024: 20, 8192: 20 } }
 routes:
-  - { model: chat, targets: [ { backend: gpu } ], slo: { min_tps: 0.2 } }
+  - { model: chat, targets: [ { backend: gpu } ], slo: { min_tps: 0.01 } }
 %s
 `, backend, setting)))
 	_, data, _ := strings.Cut(p.Ready["data"], "://")
 	return &proxy{name: name, addr: data, admin: p.Ready["admin"], pids: []int{p.PID()}}
+}
+
+// ask returns what the admin port of p answers.
+func (p *proxy) ask(t *testing.T, path string) []byte {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.admin+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+adminToken)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v: %s", path, resp.Status, err, b)
+	}
+	return b
 }
 
 // startHAProxy starts HAProxy as its manual has it for streams: nothing is
@@ -155,7 +178,7 @@ func startHAProxy(t *testing.T, backend string) *proxy {
 	t.Helper()
 	addr := freeAddress(t)
 	conf := fmt.Sprintf(`global
-  maxconn 4000
+  maxconn 9000
 defaults
   mode http
   timeout connect 5s
