@@ -43,7 +43,7 @@ func (d *delivery) abort() {
 // belongs to the goroutine of the exchange.
 type downstream struct {
 	w        http.ResponseWriter
-	control  *http.ResponseController
+	control  http.ResponseController
 	deadline writeDeadline
 	delivery delivery
 	status   int
@@ -55,8 +55,8 @@ type downstream struct {
 // start is called once, before any other method. limit is how long the client
 // may take for a write.
 func (d *downstream) start(w http.ResponseWriter, r *http.Request, limit time.Duration) {
-	d.w, d.control = w, http.NewResponseController(w)
-	d.deadline.start(d.control, r, limit)
+	d.w, d.control = w, *http.NewResponseController(w)
+	d.deadline.start(&d.control, r, limit)
 }
 
 // resume goes on with another way to the client, of which nothing was written yet.

@@ -78,6 +78,7 @@ type Gateway struct {
 type load struct {
 	running atomic.Int64  // requests between place and settle
 	waiting chan struct{} // holds a token after somebody began to wait in line
+	grants  sync.Pool     // channels of waiters that have stood in no line
 }
 
 // New checks o and returns a Gateway. It starts nothing.

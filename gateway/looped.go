@@ -125,7 +125,7 @@ func (l *looped) start() {
 	ctx, gone := context.WithCancel(context.WithoutCancel(r.Context()))
 	x.request.http = r.WithContext(ctx)
 	x.request.http.Body = http.NoBody
-	x.down.w, x.down.control = nil, nil
+	x.down.w, x.down.control = nil, http.ResponseController{}
 	x.g.endings.remove(u)
 	u.first.buf.giveBack(&x.g.buffers)
 	u.ctx, u.cancel = context.WithCancelCause(ctx)

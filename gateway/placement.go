@@ -17,6 +17,7 @@ type placement struct {
 	waiter  waiter
 	ticket  *router.Ticket // while standing in line
 	waited  time.Duration  // in line
+	stood   bool           // in line, so that a grant may still come
 	counted bool           // in Gateway.running
 	lease   router.Lease   // memory of the first one
 
@@ -86,7 +87,9 @@ func (p *placement) enter(streams int) error {
 // first decides where req goes, if need be by way of the line. Where there is no place,
 // clear is asked to make some.
 func (p *placement) first(ctx context.Context, req router.Request, clear func() bool) (router.Decision, error) {
-	p.waiter.grants = make(chan *router.Grant, 4)
+	if p.waiter.grants, _ = p.g.load.grants.Get().(chan *router.Grant); p.waiter.grants == nil {
+		p.waiter.grants = make(chan *router.Grant, 4)
+	}
 	req.Waiter, req.Into = &p.waiter, &p.lease
 	req.NoQueue = p.now
 	p.req = req
@@ -143,7 +146,7 @@ func (p *placement) queue(ctx context.Context, d router.Decision) (_ router.Deci
 // that hangs up, and so ends ctx, leaves the line at once.
 func (p *placement) wait(ctx context.Context, t *router.Ticket) (router.Decision, error) {
 	began := time.Now()
-	p.ticket = t
+	p.ticket, p.stood = t, true
 	p.g.someoneWaits()
 	timer := time.NewTimer(t.Deadline().Sub(began))
 	defer timer.Stop()
@@ -185,6 +188,10 @@ func (p *placement) leaveLine() {
 // nothing.
 func (p *placement) leave() {
 	p.leaveLine()
+	if p.waiter.grants != nil && !p.stood {
+		p.g.load.grants.Put(p.waiter.grants)
+		p.waiter.grants = nil
+	}
 	if p.counted {
 		p.counted = false
 		p.g.load.running.Add(-1)

@@ -82,7 +82,7 @@ func (x *exchange) readBody() error {
 	if err != nil {
 		return err
 	}
-	deadline := uploadDeadline{control: x.down.control, start: time.Now(), idle: x.setup.conf.Timeouts.Write}
+	deadline := uploadDeadline{control: &x.down.control, start: time.Now(), idle: x.setup.conf.Timeouts.Write}
 	for {
 		room, err := body.next()
 		if err != nil {
