@@ -19,7 +19,7 @@ var headRooms = sync.Pool{New: func() any { return new([headRoom]byte) }}
 // conn is one connection. But for what says otherwise it belongs to one goroutine,
 // which serves one request after the other.
 type conn struct {
-	server *Server
+	server *Front
 	nc     net.Conn
 	ctx    context.Context // of all its requests; never ends
 	remote string
@@ -157,7 +157,7 @@ const (
 func (c *conn) answer(h *head) outcome {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
-	t := &turn{conn: c, cancel: cancel, header: make(http.Header, 8), length: -1, closing: h.close, left: h.length}
+	t := &serving{conn: c, cancel: cancel, header: make(http.Header, 8), length: -1, closing: h.close, left: h.length}
 	t.req = (&http.Request{
 		Method: h.method, URL: h.url, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h.header, Host: h.host,
 		ContentLength: h.length, Close: h.close, RemoteAddr: c.remote, RequestURI: h.target, Body: http.NoBody,
@@ -165,7 +165,7 @@ func (c *conn) answer(h *head) outcome {
 	c.post = h.method == http.MethodPost
 	c.wanted = time.Time{}
 	if t.left > 0 {
-		t.req.Body = (*body)(t)
+		t.req.Body = (*servingBody)(t)
 	} else {
 		c.arm(cancel)
 	}

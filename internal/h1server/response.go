@@ -21,9 +21,9 @@ const heldBack = 2 << 10
 // mostWire is the largest buffer for what is written that is kept, in bytes.
 const mostWire = 64 << 10
 
-// turn is one request and its answer: the http.ResponseWriter, and what its
+// serving is one request and its answer: the http.ResponseWriter, and what its
 // ResponseController asks for. It belongs to the goroutine of the handler.
-type turn struct {
+type serving struct {
 	conn   *conn
 	cancel context.CancelFunc
 	req    *http.Request
@@ -50,10 +50,10 @@ type turn struct {
 var wires = sync.Pool{New: func() any { return new(make([]byte, 0, 4<<10)) }}
 
 // Header implements http.ResponseWriter.
-func (t *turn) Header() http.Header { return t.header }
+func (t *serving) Header() http.Header { return t.header }
 
 // WriteHeader implements http.ResponseWriter.
-func (t *turn) WriteHeader(status int) {
+func (t *serving) WriteHeader(status int) {
 	switch {
 	case status < 100 || status > 999:
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
@@ -105,7 +105,7 @@ func (t *turn) WriteHeader(status int) {
 }
 
 // declared takes the length that the header says. What is none counts for nothing.
-func (t *turn) declared(values []string) {
+func (t *serving) declared(values []string) {
 	if len(values) == 0 || values[0] == "" {
 		return
 	}
@@ -150,7 +150,7 @@ func bodyAllowed(status int) bool {
 }
 
 // Write implements http.ResponseWriter.
-func (t *turn) Write(p []byte) (int, error) {
+func (t *serving) Write(p []byte) (int, error) {
 	if t.conn.taken {
 		return 0, http.ErrHijacked
 	}
@@ -183,7 +183,7 @@ func (t *turn) Write(p []byte) (int, error) {
 }
 
 // FlushError is what http.ResponseController asks for.
-func (t *turn) FlushError() error {
+func (t *serving) FlushError() error {
 	if t.conn.taken {
 		return http.ErrHijacked
 	}
@@ -194,10 +194,10 @@ func (t *turn) FlushError() error {
 }
 
 // Flush implements http.Flusher.
-func (t *turn) Flush() { _ = t.FlushError() }
+func (t *serving) Flush() { _ = t.FlushError() }
 
 // finish sends what is left when the handler has returned.
-func (t *turn) finish() {
+func (t *serving) finish() {
 	if t.status == 0 {
 		t.WriteHeader(http.StatusOK)
 	}
@@ -209,7 +209,7 @@ func (t *turn) finish() {
 
 // send writes what waits, and p behind it, in one piece. end is whether the answer
 // ends with that.
-func (t *turn) send(p []byte, end bool) error {
+func (t *serving) send(p []byte, end bool) error {
 	if t.err != nil {
 		t.giveBack()
 		return t.err
@@ -246,7 +246,7 @@ func (t *turn) send(p []byte, end bool) error {
 }
 
 // frame ends the head, once it is known how long the body is.
-func (t *turn) frame(b, waits, p []byte, end bool) []byte {
+func (t *serving) frame(b, waits, p []byte, end bool) []byte {
 	first := waits
 	if len(first) == 0 {
 		first = p
@@ -277,7 +277,7 @@ func length(b []byte, n int64) []byte {
 }
 
 // giveBack gives the buffer back of what waited.
-func (t *turn) giveBack() {
+func (t *serving) giveBack() {
 	if t.wire != nil {
 		if cap(*t.wire) <= mostWire {
 			wires.Put(t.wire)
@@ -288,23 +288,23 @@ func (t *turn) giveBack() {
 
 // SetReadDeadline is what http.ResponseController asks for. It holds for what is
 // read of the body from here on.
-func (t *turn) SetReadDeadline(d time.Time) error {
+func (t *serving) SetReadDeadline(d time.Time) error {
 	t.conn.wanted = d
 	return nil
 }
 
 // SetWriteDeadline is what http.ResponseController asks for. It holds for what is
 // written from here on.
-func (t *turn) SetWriteDeadline(d time.Time) error {
+func (t *serving) SetWriteDeadline(d time.Time) error {
 	t.writeBy = d
 	return nil
 }
 
 // EnableFullDuplex is what http.ResponseController asks for: nothing else is done here.
-func (t *turn) EnableFullDuplex() error { return nil }
+func (t *serving) EnableFullDuplex() error { return nil }
 
 // Hijack implements http.Hijacker. What was read ahead is in the reader's buffer.
-func (t *turn) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (t *serving) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c := t.conn
 	if c.taken {
 		return nil, nil, http.ErrHijacked
@@ -328,11 +328,11 @@ func (t *turn) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return c.nc, bufio.NewReadWriter(from, bufio.NewWriterSize(c.nc, 16)), nil
 }
 
-// body is the body of a turn's request.
-type body turn
+// servingBody is the body of the request.
+type servingBody serving
 
 // Read implements io.Reader.
-func (b *body) Read(p []byte) (int, error) {
+func (b *servingBody) Read(p []byte) (int, error) {
 	c := b.conn
 	switch {
 	case b.closed:
@@ -363,7 +363,7 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 // Close implements io.Closer. What was not read is not read any more.
-func (b *body) Close() error {
+func (b *servingBody) Close() error {
 	b.closed = true
 	return nil
 }

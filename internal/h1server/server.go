@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Server serves connections as its http.Server would. It is safe for concurrent use.
-type Server struct {
+// Front serves connections as its http.Server would. It is safe for concurrent use.
+type Front struct {
 	http    *http.Server
 	hangups hangups
 	ending  atomic.Bool // Shutdown or Close was called
@@ -29,11 +29,11 @@ type Server struct {
 // New returns a server in front of s, which serves what is not plain. Of s these
 // hold here, too: Handler, ConnContext, ConnState, ReadHeaderTimeout, IdleTimeout and
 // ErrorLog. Handler is required. Who returned it calls Shutdown or Close at the end.
-func New(s *http.Server) (*Server, error) {
+func New(s *http.Server) (*Front, error) {
 	if s.Handler == nil {
 		return nil, errors.New("h1server: Handler is required")
 	}
-	own := &Server{http: s, hangups: newHangups(), listeners: map[net.Listener]bool{}, conns: map[*conn]bool{}}
+	own := &Front{http: s, hangups: newHangups(), listeners: map[net.Listener]bool{}, conns: map[*conn]bool{}}
 	own.others.bell.L = &own.others.mu
 	return own, nil
 }
@@ -44,7 +44,7 @@ type Unreader interface{ Unread(p []byte) }
 
 // Serve serves what l accepts until that ends. It returns http.ErrServerClosed
 // behind Shutdown and Close.
-func (s *Server) Serve(l net.Listener) error {
+func (s *Front) Serve(l net.Listener) error {
 	defer l.Close()
 	if !s.track(l) {
 		return http.ErrServerClosed
@@ -74,7 +74,7 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-func (s *Server) track(l net.Listener) bool {
+func (s *Front) track(l net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ending.Load() {
@@ -85,7 +85,7 @@ func (s *Server) track(l net.Listener) bool {
 }
 
 // begin serves nc.
-func (s *Server) begin(nc net.Conn) {
+func (s *Front) begin(nc net.Conn) {
 	c := &conn{server: s, nc: nc, ctx: context.Background(), remote: nc.RemoteAddr().String(), since: time.Now()}
 	if s.http.ConnContext != nil {
 		c.ctx = s.http.ConnContext(c.ctx, nc)
@@ -105,14 +105,14 @@ func (s *Server) begin(nc net.Conn) {
 	go c.serve()
 }
 
-func (s *Server) remove(c *conn) {
+func (s *Front) remove(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
 }
 
 // handOn gives c to net/http, with what was read of it.
-func (s *Server) handOn(c *conn) {
+func (s *Front) handOn(c *conn) {
 	c.leave()
 	_ = c.nc.SetReadDeadline(time.Time{})
 	ahead := append([]byte(nil), c.in...)
@@ -145,20 +145,20 @@ func (u *unread) Read(p []byte) (int, error) {
 	return u.Conn.Read(p)
 }
 
-func (s *Server) idle() time.Duration {
+func (s *Front) idle() time.Duration {
 	if s.http.IdleTimeout != 0 {
 		return s.http.IdleTimeout
 	}
 	return s.http.ReadTimeout
 }
 
-func (s *Server) state(nc net.Conn, is http.ConnState) {
+func (s *Front) state(nc net.Conn, is http.ConnState) {
 	if s.http.ConnState != nil {
 		s.http.ConnState(nc, is)
 	}
 }
 
-func (s *Server) logf(format string, args ...any) {
+func (s *Front) logf(format string, args ...any) {
 	if s.http.ErrorLog != nil {
 		s.http.ErrorLog.Printf(format, args...)
 		return
@@ -168,7 +168,7 @@ func (s *Server) logf(format string, args ...any) {
 
 // Shutdown accepts no more, closes what waits for a request, and returns when all
 // answers have ended, or ctx has. What handlers took is theirs.
-func (s *Server) Shutdown(ctx context.Context) error {
+func (s *Front) Shutdown(ctx context.Context) error {
 	s.end()
 	s.closeIdle(time.Now())
 	err := s.http.Shutdown(ctx)
@@ -190,7 +190,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // closeIdle closes what waits for a request, and returns how many connections there
 // were. A new one has the time for its first request that net/http gives it.
-func (s *Server) closeIdle(now time.Time) int {
+func (s *Front) closeIdle(now time.Time) int {
 	const patience = 5 * time.Second
 	return s.each(func(c *conn) {
 		if c.phase.CompareAndSwap(phaseIdle, phaseClosed) || now.Sub(c.since) > patience && c.phase.CompareAndSwap(phaseNew, phaseClosed) {
@@ -200,7 +200,7 @@ func (s *Server) closeIdle(now time.Time) int {
 }
 
 // Close closes all connections but those that handlers took.
-func (s *Server) Close() error {
+func (s *Front) Close() error {
 	s.end()
 	err := s.http.Close()
 	s.each(func(c *conn) { _ = c.nc.Close() })
@@ -209,7 +209,7 @@ func (s *Server) Close() error {
 }
 
 // end accepts no more.
-func (s *Server) end() {
+func (s *Front) end() {
 	s.mu.Lock()
 	s.ending.Store(true)
 	all := s.listeners
@@ -222,7 +222,7 @@ func (s *Server) end() {
 }
 
 // each does what is to be done for each connection, and returns how many there are.
-func (s *Server) each(do func(*conn)) int {
+func (s *Front) each(do func(*conn)) int {
 	s.mu.Lock()
 	all := make([]*conn, 0, len(s.conns))
 	for c := range s.conns {

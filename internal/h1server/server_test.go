@@ -18,7 +18,7 @@ import (
 const patience = time.Minute
 
 // open serves handler on a port of this machine, and returns a connection to it.
-func open(t *testing.T, handler http.HandlerFunc) (*Server, *net.TCPConn) {
+func open(t *testing.T, handler http.HandlerFunc) (*Front, *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
