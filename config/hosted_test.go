@@ -37,7 +37,7 @@ func TestHostedBackendsAreRead(t *testing.T) {
 }
 
 func nameIn(text string) string {
-	return regexp.MustCompile(`name: ([a-z]+)`).FindStringSubmatch(text)[1]
+	return regexp.MustCompile(`name: ([a-z0-9-]+)`).FindStringSubmatch(text)[1]
 }
 
 // What a backend's credentials say together.
