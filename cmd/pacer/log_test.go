@@ -119,7 +119,11 @@ func BenchmarkAccessLine(b *testing.B) {
 // Where no format is configured a terminal gets text, and whatever else JSON.
 func TestLogFormatFollowsTheReader(t *testing.T) {
 	formatOf := func(w io.Writer) string {
-		switch h := newLogs(config.Log{Level: "info"}, w).log.Handler().(bounded).Handler.(type) {
+		h := newLogs(config.Log{Level: "info"}, w).log.Handler()
+		if own, ok := h.(jsonLines); ok {
+			h = own.Handler
+		}
+		switch h := h.(bounded).Handler.(type) {
 		case *slog.TextHandler:
 			return "text"
 		case *slog.JSONHandler:
