@@ -34,7 +34,7 @@ const (
 
 var (
 	errTooManyRows = fmt.Errorf("more than %d rows over all of this time: ask by=day, for a shorter time, or by fewer names", maxUntimed)
-	errHalfUsage   = errors.New("Redis was lost or came back midway: ask again")
+	errHalfUsage   = errors.New("the Redis was lost or came back midway: ask again")
 )
 
 // usageQuery is what of the usage is asked for.

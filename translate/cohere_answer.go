@@ -158,16 +158,15 @@ func cohereUsage(v gjson.Result) (u Usage) {
 
 // cohereVoice writes the events of Cohere's chat.
 type cohereVoice struct {
-	o       Reply
-	begun   bool
-	blocks  int // of text and of thoughts that have begun
-	calls   int
-	kind    PartKind
-	open    bool
-	refused bool
-	failed  bool
-	ended   Finish
-	usage   Usage
+	o      Reply
+	begun  bool
+	blocks int // of text and of thoughts that have begun
+	calls  int
+	kind   PartKind
+	open   bool
+	failed bool
+	ended  Finish
+	usage  Usage
 }
 
 func cohereStream(o Reply) voice { return &cohereVoice{o: o} }
