@@ -271,8 +271,8 @@ class Groq(Chat):
 
     @staticmethod
     def stream(api, body):
-        more = {"stream_options": {"include_usage": True}}
-        return folded_chat([chunk.model_dump() for chunk in api.chat.completions.create(**body, stream=True, extra_body=more)])
+        more = {**body.get("extra_body", {}), "stream_options": {"include_usage": True}}
+        return folded_chat([chunk.model_dump() for chunk in api.chat.completions.create(**{**body, "extra_body": more}, stream=True)])
 
 
 class MistralChat(Chat):
