@@ -72,15 +72,17 @@ func TestABudgetOverThreeGateways(t *testing.T) {
 	}
 	const (
 		secret  = "sk-the-mobile-app"
-		limit   = 40.0 // USD
+		limit   = 20.0 // USD
 		clients = 9
 	)
 	redis := redistest.Start(t)
-	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "10")
+	// An answer takes longer than the gateways take to tell each other of the last one:
+	// else a client has several of them past the limit.
+	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "2")
 	file := proctest.Write(t, "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nreplicas: 3\nstore: \""+redisURL(t, redis)+"\"\n"+
 		"backends: [ { name: a, url: "+engine.Ready["url"]+"/v1, price: { output: 1000 } } ]\n"+
 		"routes: [ { model: chat, targets: [ { backend: a, model: "+engine.Ready["model"]+" } ] } ]\n"+
-		"keys: [ { name: mobile, key: "+secret+", team: apps, budget: { usd: 40 } } ]\n")
+		"keys: [ { name: mobile, key: "+secret+", team: apps, budget: { usd: 20 } } ]\n")
 	gateways := make([]*proctest.Process, 3)
 	for i := range gateways {
 		gateways[i] = proctest.Start(t, nil, "serve", "-c", file)
@@ -133,7 +135,9 @@ func TestABudgetOverThreeGateways(t *testing.T) {
 	})
 	t.Logf("served for %.2f USD of %.0f, known %.2f (%+.2f %%)", b.spent, limit, known, 100*(known/b.spent-1))
 	// What the one that was killed had not told is in no sum: a fiftieth of a second.
-	if over := known - limit; over > clients*0.01+1e-6 {
+	// Past the limit are those that were running, and those that began elsewhere while
+	// the news of the last cent was on its way: less than half as many again.
+	if over := known - limit; over > 1.5*clients*0.01+1e-6 {
 		t.Errorf("the gateways let requests in for %.2f USD, which is %.2f over the limit; %d were running", known, over, clients)
 	}
 	if off := known/b.spent - 1; off > 0.01 || off < -0.01 {
