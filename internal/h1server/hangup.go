@@ -99,14 +99,26 @@ func (c *conn) disarm() {
 }
 
 // tell is called when something of the connection has ended: what the client sends,
-// or all of it.
-func (c *conn) tell(gone bool) {
+// or all of it. It looks whether the client is gone only once arm knows that it was
+// told: else the rest of a body could be read between both, and nobody looked again.
+func (c *conn) tell() {
 	h := &c.hangup
 	h.mu.Lock()
 	h.told = true
-	cancel := h.cancel
+	armed := h.cancel != nil
 	h.mu.Unlock()
-	if cancel != nil && gone {
-		cancel()
+	if armed && c.server.hangups.gone(c) {
+		c.cancel()
+	}
+}
+
+// cancel ends the request that is answered, if hang-ups end it and disarm was not
+// called.
+func (c *conn) cancel() {
+	h := &c.hangup
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.cancel != nil {
+		h.cancel()
 	}
 }

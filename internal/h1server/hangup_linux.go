@@ -86,7 +86,7 @@ func (e *epoll) tell(ev *unix.EpollEvent) {
 	at := e.slots[ev.Fd]
 	e.mu.Unlock()
 	if at.generation == ev.Pad && at.conn != nil {
-		at.conn.tell(e.gone(at.conn))
+		at.conn.tell()
 	}
 }
 

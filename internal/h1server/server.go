@@ -86,7 +86,10 @@ func (s *Front) track(l net.Listener) bool {
 
 // begin serves nc.
 func (s *Front) begin(nc net.Conn) {
-	c := &conn{server: s, nc: nc, ctx: context.Background(), remote: nc.RemoteAddr().String(), since: time.Now()}
+	c := &conn{server: s, nc: nc, ctx: context.Background(), since: time.Now()}
+	if a := nc.RemoteAddr(); a != nil { // a socket that its client has reset has none
+		c.remote = a.String()
+	}
 	if s.http.ConnContext != nil {
 		c.ctx = s.http.ConnContext(c.ctx, nc)
 	}
@@ -114,7 +117,7 @@ func (s *Front) remove(c *conn) {
 // handOn gives c to net/http, with what was read of it.
 func (s *Front) handOn(c *conn) {
 	c.leave()
-	_ = c.nc.SetReadDeadline(time.Time{})
+	_ = c.nc.SetDeadline(time.Time{}) // the last request's
 	ahead := append([]byte(nil), c.in...)
 	c.in = nil
 	c.letGo()
@@ -203,7 +206,10 @@ func (s *Front) closeIdle(now time.Time) int {
 func (s *Front) Close() error {
 	s.end()
 	err := s.http.Close()
-	s.each(func(c *conn) { _ = c.nc.Close() })
+	s.each(func(c *conn) {
+		_ = c.nc.Close()
+		c.cancel() // a descriptor that is closed tells nobody
+	})
 	s.looked.Do(s.hangups.close)
 	return err
 }

@@ -216,6 +216,91 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// Close ends the requests that are answered, though their clients are still there.
+func TestCloseEndsWhatIsAnswered(t *testing.T) {
+	began, over := make(chan struct{}), make(chan struct{})
+	s, conn := open(t, func(_ http.ResponseWriter, r *http.Request) {
+		close(began)
+		<-r.Context().Done()
+		close(over)
+	})
+	write(t, conn, plain)
+	<-began
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-over:
+	case <-time.After(patience):
+		t.Error("the handler waits on")
+	}
+}
+
+// nowhere is a connection as of a socket that its client has reset.
+type nowhere struct{ net.Conn }
+
+func (nowhere) RemoteAddr() net.Addr { return nil }
+
+// once is a listener of one connection.
+type once struct {
+	net.Listener
+	conns chan net.Conn
+}
+
+func (o once) Accept() (net.Conn, error) {
+	if c, ok := <-o.conns; ok {
+		return c, nil
+	}
+	return o.Listener.Accept()
+}
+
+// A connection whose other end nobody knows is answered as any.
+func TestAConnectionWithoutAnAddress(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := make(chan string, 1)
+	s, err := New(&http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { from <- r.RemoteAddr })})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, server := net.Pipe()
+	defer client.Close()
+	conns := make(chan net.Conn, 1)
+	conns <- nowhere{server}
+	close(conns)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Serve(once{l, conns}) }()
+	defer func() { _ = s.Close(); <-done }()
+	_ = client.SetDeadline(time.Now().Add(patience))
+	write(t, client, plain)
+	if _, err := http.ReadResponse(bufio.NewReader(client), nil); err != nil {
+		t.Error(err)
+	}
+	if got := <-from; got != "" {
+		t.Errorf("it comes from %q", got)
+	}
+}
+
+// net/http has the time for its answer that it gives itself, not what was left of the
+// last request's.
+func TestWhatIsHandedOnHasNoDeadline(t *testing.T) {
+	_, conn := open(t, func(w http.ResponseWriter, _ *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+	})
+	write(t, conn, plain)
+	from := bufio.NewReader(conn)
+	if _, err := http.ReadResponse(from, nil); err != nil {
+		t.Skipf("the machine took 50 ms to answer: %v", err)
+	}
+	time.Sleep(60 * time.Millisecond) // the deadline is past
+	write(t, conn, "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n")
+	if got, err := http.ReadResponse(from, nil); err != nil || got.StatusCode != http.StatusBadRequest {
+		t.Errorf("got %v, %v, want 400", got, err)
+	}
+}
+
 // A panic ends its connection alone.
 func TestAPanicEndsItsConnectionAlone(t *testing.T) {
 	_, conn := open(t, func(w http.ResponseWriter, r *http.Request) {

@@ -53,6 +53,10 @@ func (s *Socket) Conn() (net.Conn, error) {
 	s.fd = -1
 	c, err := net.FileConn(f) // a duplicate
 	_ = f.Close()
+	if err == nil && c.RemoteAddr() == nil { // its client has reset it
+		_ = c.Close()
+		return nil, os.NewSyscallError("getpeername", syscall.ENOTCONN)
+	}
 	return c, err
 }
 
