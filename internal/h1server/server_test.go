@@ -9,8 +9,10 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -241,25 +243,24 @@ type nowhere struct{ net.Conn }
 
 func (nowhere) RemoteAddr() net.Addr { return nil }
 
-// once is a listener of one connection.
+// once is a listener of what is in conns, until it is closed.
 type once struct {
-	net.Listener
 	conns chan net.Conn
+	over  sync.Once
 }
 
-func (o once) Accept() (net.Conn, error) {
+func (o *once) Accept() (net.Conn, error) {
 	if c, ok := <-o.conns; ok {
 		return c, nil
 	}
-	return o.Listener.Accept()
+	return nil, net.ErrClosed
 }
+
+func (o *once) Close() error   { o.over.Do(func() { close(o.conns) }); return nil }
+func (o *once) Addr() net.Addr { return nil }
 
 // A connection whose other end nobody knows is answered as any.
 func TestAConnectionWithoutAnAddress(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	from := make(chan string, 1)
 	s, err := New(&http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { from <- r.RemoteAddr })})
 	if err != nil {
@@ -267,11 +268,10 @@ func TestAConnectionWithoutAnAddress(t *testing.T) {
 	}
 	client, server := net.Pipe()
 	defer client.Close()
-	conns := make(chan net.Conn, 1)
-	conns <- nowhere{server}
-	close(conns)
+	l := &once{conns: make(chan net.Conn, 1)}
+	l.conns <- nowhere{server}
 	done := make(chan struct{})
-	go func() { defer close(done); _ = s.Serve(once{l, conns}) }()
+	go func() { defer close(done); _ = s.Serve(l) }()
 	defer func() { _ = s.Close(); <-done }()
 	_ = client.SetDeadline(time.Now().Add(patience))
 	write(t, client, plain)
@@ -286,19 +286,30 @@ func TestAConnectionWithoutAnAddress(t *testing.T) {
 // net/http has the time for its answer that it gives itself, not what was left of the
 // last request's.
 func TestWhatIsHandedOnHasNoDeadline(t *testing.T) {
-	_, conn := open(t, func(w http.ResponseWriter, _ *http.Request) {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		l := &once{conns: make(chan net.Conn, 1)}
+		l.conns <- server
+		s, err := New(&http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Second))
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() { defer close(done); _ = s.Serve(l) }()
+		defer func() { _ = s.Close(); _ = client.Close(); <-done }()
+		write(t, client, plain)
+		from := bufio.NewReader(client)
+		if _, err := http.ReadResponse(from, nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second) // virtual: the deadline is past
+		go write(t, client, "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n")
+		if got, err := http.ReadResponse(from, nil); err != nil || got.StatusCode != http.StatusBadRequest {
+			t.Errorf("got %v, %v, want 400", got, err)
+		}
 	})
-	write(t, conn, plain)
-	from := bufio.NewReader(conn)
-	if _, err := http.ReadResponse(from, nil); err != nil {
-		t.Skipf("the machine took 50 ms to answer: %v", err)
-	}
-	time.Sleep(60 * time.Millisecond) // the deadline is past
-	write(t, conn, "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n")
-	if got, err := http.ReadResponse(from, nil); err != nil || got.StatusCode != http.StatusBadRequest {
-		t.Errorf("got %v, %v, want 400", got, err)
-	}
 }
 
 // A panic ends its connection alone.
