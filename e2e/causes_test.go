@@ -71,7 +71,7 @@ func setFault(t *testing.T, engine *proctest.Process, body string) {
 // restart knows the timeline.
 func TestCausesOfAProcess(t *testing.T) {
 	const preset = "llama-3.1-70b/h200/vllm"
-	port, deadPort := freePort(t), freePort(t)
+	port, deadPort := redistest.FreePort(t), redistest.FreePort(t)
 	redis := redistest.Start(t, "--bind", "127.0.0.1", "--port", port)
 	engines := map[string]*proctest.Process{}
 	for _, name := range []string{"drifts", "model", "key", "full"} {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/proctest"
+	"github.com/pacer-dev/pacer/internal/redistest"
 )
 
 // scene is where a page's commands run: what a reader has beside the page.
@@ -166,7 +167,7 @@ func TestTheCommandsOfTheDocumentation(t *testing.T) {
 func (s scene) run(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	ports := []string{"DATA_PORT", freePort(t), "ADMIN_PORT", freePort(t), "ENGINE_PORT", freePort(t), "OTHER_PORT", freePort(t)}
+	ports := []string{"DATA_PORT", redistest.FreePort(t), "ADMIN_PORT", redistest.FreePort(t), "ENGINE_PORT", redistest.FreePort(t), "OTHER_PORT", redistest.FreePort(t)}
 	env := append(os.Environ(), "PACER="+proctest.Binary(t), "ROOT="+dir, "REPOSITORY="+repository(t), "PATH="+filepath.Join(dir, "tools")+":"+os.Getenv("PATH"))
 	pairs := slices.Clone(s.replace)
 	for i := 0; i < len(ports); i += 2 {

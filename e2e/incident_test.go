@@ -115,7 +115,7 @@ func newTheatre(t *testing.T) *theatre {
 	th := &theatre{t: t, redis: redistest.Start(t), engines: map[string]*proctest.Process{}, ports: map[string]string{}, model: model, floor: 10}
 	th.store = redisURL(t, th.redis)
 	for _, e := range stage {
-		th.ports[e.name] = freePort(t)
+		th.ports[e.name] = redistest.FreePort(t)
 		th.start(e.name)
 	}
 	th.file = proctest.Write(t, th.yaml())

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"regexp"
 	"strings"
@@ -12,21 +11,6 @@ import (
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
-
-// freePort is a port that nobody listened on a moment ago.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
 
 // storeGateway starts a gateway with a store and a key with all limits.
 func storeGateway(t *testing.T, engine *proctest.Process, store string) *proctest.Process {
@@ -56,7 +40,7 @@ func aclLine(t *testing.T) []string {
 // live.
 func TestRedisWithTLSACLAndPrefix(t *testing.T) {
 	cert, key := proctest.Certificate(t)
-	port := freePort(t)
+	port := redistest.FreePort(t)
 	redis := redistest.Start(t, "--bind", "127.0.0.1", "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key,
 		"--tls-ca-cert-file", cert, "--tls-auth-clients", "no")
 	acl := []any{"ACL", "SETUSER", "pacer"}
@@ -104,7 +88,7 @@ func TestRedisWithTLSACLAndPrefix(t *testing.T) {
 // during and after it is in the new master once.
 func TestRedisSentinelFailover(t *testing.T) {
 	t.Parallel() // waits for the Sentinel to act
-	masterPort, replicaPort, port := freePort(t), freePort(t), freePort(t)
+	masterPort, replicaPort, port := redistest.FreePort(t), redistest.FreePort(t), redistest.FreePort(t)
 	master := redistest.Start(t, "--bind", "127.0.0.1", "--port", masterPort, "--repl-diskless-sync-delay", "0")
 	replica := redistest.Start(t, "--bind", "127.0.0.1", "--port", replicaPort, "--replicaof", "127.0.0.1", masterPort)
 	proctest.Until(t, "the replica follows", func() bool {
@@ -133,7 +117,7 @@ func TestRedisCluster(t *testing.T) {
 	var nodes []*redistest.Server
 	var ports, buses []string
 	for i := range 3 {
-		port, bus := freePort(t), freePort(t)
+		port, bus := redistest.FreePort(t), redistest.FreePort(t)
 		s := redistest.Start(t, "--bind", "127.0.0.1", "--port", port, "--cluster-enabled", "yes", "--cluster-port", bus)
 		s.Do("CLUSTER", "ADDSLOTSRANGE", i*16384/3, (i+1)*16384/3-1)
 		nodes, ports, buses = append(nodes, s), append(ports, port), append(buses, bus)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"net"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -45,17 +44,6 @@ func valkey(t *testing.T) string {
 	return find()
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
-}
-
 // role is what a server is: master or slave.
 func role(s *redistest.Server, want string) func() bool {
 	return func() bool {
@@ -67,7 +55,7 @@ func role(s *redistest.Server, want string) func() bool {
 // sentinels is a master with a replica and who watches them; it returns the store, the
 // master and who is to follow it.
 func sentinels(t *testing.T, program string) (string, *redistest.Server, *redistest.Server) {
-	o, one, two, watch := redistest.Options{Program: program}, freePort(t), freePort(t), freePort(t)
+	o, one, two, watch := redistest.Options{Program: program}, redistest.FreePort(t), redistest.FreePort(t), redistest.FreePort(t)
 	master := redistest.Run(t, o, "--bind", "127.0.0.1", "--port", one, "--repl-diskless-sync-delay", "0")
 	replica := redistest.Run(t, o, "--bind", "127.0.0.1", "--port", two, "--replicaof", "127.0.0.1", one)
 	proctest.Until(t, "the replica follows", role(replica, "slave"))
@@ -82,7 +70,7 @@ func cluster(t *testing.T, program string) (string, *redistest.Server, *redistes
 	var nodes []*redistest.Server
 	var ports, buses []string
 	for i := range 6 {
-		ports, buses = append(ports, freePort(t)), append(buses, freePort(t))
+		ports, buses = append(ports, redistest.FreePort(t)), append(buses, redistest.FreePort(t))
 		s := redistest.Run(t, o, "--bind", "127.0.0.1", "--port", ports[i], "--cluster-enabled", "yes", "--cluster-port", buses[i],
 			"--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0", "--cluster-replica-validity-factor", "0")
 		if i < 3 {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -178,4 +179,19 @@ func (s *Server) ping() {
 	if err != nil && !redis.HasErrorPrefix(err, "NOAUTH") {
 		s.t.Fatalf("redis-server answers PING with: %v", err)
 	}
+}
+
+// FreePort is a port of the loopback address that nobody listened on a moment ago.
+func FreePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }

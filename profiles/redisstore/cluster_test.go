@@ -17,8 +17,9 @@ import (
 
 // The whole suite on a cluster of one node, which refuses a script whose keys
 // lie in different slots as any cluster does.
+// Left alone, every node that listens on a socket takes 10000 for its bus.
 func TestRedisCluster(t *testing.T) {
-	s := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-port", freePort(t), "--bind", "127.0.0.1")
+	s := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-port", redistest.FreePort(t), "--bind", "127.0.0.1")
 	s.Do("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
@@ -45,20 +46,4 @@ func TestRedisCluster(t *testing.T) {
 			return redisstore.Open(redisstore.Options{Conn: conn, HalfLife: storetest.HalfLife, Timeout: patience})
 		})
 	})
-}
-
-// freePort is a port that nobody listens on. Left alone, every node that
-// listens on a socket would take 10000 for its bus.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
