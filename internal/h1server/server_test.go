@@ -305,7 +305,7 @@ func TestWhatIsHandedOnHasNoDeadline(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second) // virtual: the deadline is past
-		go write(t, client, "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n")
+		go func() { _, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n") }()
 		if got, err := http.ReadResponse(from, nil); err != nil || got.StatusCode != http.StatusBadRequest {
 			t.Errorf("got %v, %v, want 400", got, err)
 		}
