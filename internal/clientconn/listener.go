@@ -115,6 +115,7 @@ type conn struct {
 	linger   atomic.Int64 // bytes to throw away before the end; 0 = none
 	once     sync.Once    // of discard
 	ahead    []byte       // is read before what comes: the client sent it while it was answered
+	by       time.Time    // the first read deadline that is set is no later; zero = any
 
 	standing standing // of connections, under its lock
 	place    *list.Element
@@ -160,9 +161,21 @@ func (c *conn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Unread puts p before what comes: a server has read it that serves it not. It
-// belongs to whoever reads the connection.
-func (c *conn) Unread(p []byte) { c.ahead = append(append([]byte(nil), p...), c.ahead...) }
+// Unread puts p before what comes: a server has read it that serves it not. The next
+// read deadline is by, if that is earlier. It belongs to whoever reads the connection.
+func (c *conn) Unread(p []byte, by time.Time) {
+	c.ahead, c.by = append(append([]byte(nil), p...), c.ahead...), by
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	if by := c.by; !by.IsZero() {
+		if c.by = (time.Time{}); t.IsZero() || t.After(by) {
+			t = by
+		}
+	}
+	return c.Conn.SetReadDeadline(t)
+}
 
 // SyscallConn implements syscall.Conn, where the connection below does.
 func (c *conn) SyscallConn() (syscall.RawConn, error) {

@@ -33,6 +33,7 @@ type conn struct {
 	writeBy         time.Time // the write deadline, as the socket knows it
 	post            bool      // the last request was a POST
 	taken           bool      // by a handler
+	served          bool      // a request
 
 	hangup hangup
 }
@@ -67,7 +68,7 @@ func (c *conn) serve() {
 			c.server.handOn(c)
 			return
 		}
-		c.in = c.in[n:]
+		c.in, c.served = c.in[n:], true
 		c.server.state(c.nc, http.StateActive)
 		switch c.answer(&h) {
 		case over:

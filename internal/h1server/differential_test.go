@@ -46,6 +46,17 @@ func echo(w http.ResponseWriter, r *http.Request) {
 		return
 	case "/silent":
 		return
+	case "/early":
+		w.Header().Set("Link", "</x>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Set("Content-Length", "2")
+		w.WriteHeader(http.StatusProcessing)
+	case "/switch", "/unchanged", "/empty":
+		w.Header().Set("Content-Type", "text/plain")
+		w.Header().Set("Content-Length", "12")
+		w.Header().Set("Upgrade", "other")
+		w.WriteHeader(map[string]int{"/switch": 101, "/unchanged": 304, "/empty": 204}[r.URL.Path])
+		return
 	}
 	body, err := io.ReadAll(r.Body)
 	var b bytes.Buffer
@@ -245,6 +256,10 @@ var requests = []string{
 	"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi\r\n",
 	"GET / HTTP/1.1\r\nHost: h\r\n\r\n\r\n",
 	"\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n",
+	"GET /early HTTP/1.1\r\nHost: h\r\n\r\n",
+	"GET /switch HTTP/1.1\r\nHost: h\r\n\r\n",
+	"GET /unchanged HTTP/1.1\r\nHost: h\r\n\r\n",
+	"GET /empty HTTP/1.1\r\nHost: h\r\n\r\n",
 	"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
 }
 

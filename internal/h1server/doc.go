@@ -20,8 +20,7 @@
 // # What handlers see
 //
 // An *http.Request and an http.ResponseWriter as net/http's own, with Flush, Hijack
-// and deadlines by http.ResponseController. Missing are trailers, answers with 1xx,
-// and the values of http.ServerContextKey and http.LocalAddrContextKey. A body that
+// and deadlines by http.ResponseController. Missing are trailers and the values of http.ServerContextKey and http.LocalAddrContextKey. A body that
 // a handler has not read to its end closes the connection behind the answer. A
 // request and its body belong to the goroutine of the handler.
 //

@@ -57,10 +57,13 @@ func (t *serving) WriteHeader(status int) {
 	switch {
 	case status < 100 || status > 999:
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
-	case t.conn.taken, status < 200:
-		return // there are no answers ahead of the answer
+	case t.conn.taken:
+		return
 	case t.status != 0:
 		t.conn.server.logf("http: superfluous response.WriteHeader call")
+		return
+	case status < 200 && status != http.StatusSwitchingProtocols:
+		t.ahead(status)
 		return
 	}
 	t.status = status
@@ -76,7 +79,7 @@ func (t *serving) WriteHeader(status int) {
 			continue
 		case "Content-Type":
 			t.typed = true
-			if !bodyAllowed(status) {
+			if status == http.StatusNotModified {
 				continue
 			}
 		case "Content-Encoding":
@@ -90,18 +93,39 @@ func (t *serving) WriteHeader(status int) {
 		case "Date":
 			dated = dated || len(values) > 0
 		}
-		if !token(name) || strings.HasPrefix(name, http.TrailerPrefix) {
-			continue
-		}
-		for _, v := range values {
-			b = append(append(b, name...), ": "...)
-			b = append(appendValue(b, v), crlf...)
+		if !strings.HasPrefix(name, http.TrailerPrefix) {
+			b = appendField(b, name, values)
 		}
 	}
 	if !dated {
 		b = append(append(append(b, "Date: "...), date(time.Now())...), crlf...)
 	}
 	*t.wire, t.at = b, len(b)
+}
+
+// ahead sends an answer ahead of the answer, with what the header has by then.
+func (t *serving) ahead(status int) {
+	b := statusLine(nil, status)
+	for name, values := range t.header {
+		if name != "Content-Length" && name != "Transfer-Encoding" {
+			b = appendField(b, name, values)
+		}
+	}
+	if _, err := t.conn.write(append(b, crlf...), t.writeBy); err != nil {
+		t.err = err
+	}
+}
+
+// appendField appends a header, unless its name is none.
+func appendField(b []byte, name string, values []string) []byte {
+	if !token(name) {
+		return b
+	}
+	for _, v := range values {
+		b = append(append(b, name...), ": "...)
+		b = append(appendValue(b, v), crlf...)
+	}
+	return b
 }
 
 // declared takes the length that the header says. What is none counts for nothing.
@@ -146,7 +170,7 @@ func appendValue(b []byte, v string) []byte {
 
 // bodyAllowed reports whether an answer of that status may have a body.
 func bodyAllowed(status int) bool {
-	return status != http.StatusNoContent && status != http.StatusNotModified
+	return status != http.StatusNoContent && status != http.StatusNotModified && status != http.StatusSwitchingProtocols
 }
 
 // Write implements http.ResponseWriter.

@@ -40,7 +40,11 @@ func New(s *http.Server) (*Front, error) {
 
 // Unreader is a connection that takes back what was read of it. Those that are none
 // are served by net/http through one.
-type Unreader interface{ Unread(p []byte) }
+type Unreader interface {
+	// Unread puts p before what comes. The first read deadline that is set behind it
+	// is by, if that is earlier; zero = it is as it is set.
+	Unread(p []byte, by time.Time)
+}
 
 // Serve serves what l accepts until that ends. It returns http.ErrServerClosed
 // behind Shutdown and Close.
@@ -117,15 +121,19 @@ func (s *Front) remove(c *conn) {
 // handOn gives c to net/http, with what was read of it.
 func (s *Front) handOn(c *conn) {
 	c.leave()
+	by := time.Time{}
+	if !c.served { // its first head has the time that it was given, and not that time anew
+		by = c.applied
+	}
 	_ = c.nc.SetDeadline(time.Time{}) // the last request's
 	ahead := append([]byte(nil), c.in...)
 	c.in = nil
 	c.letGo()
 	nc := c.nc
 	if u, ok := nc.(Unreader); ok {
-		u.Unread(ahead)
+		u.Unread(ahead, by)
 	} else {
-		nc = &unread{Conn: nc, ahead: ahead}
+		nc = &unread{Conn: nc, ahead: ahead, by: by}
 	}
 	if !s.others.put(nc) {
 		_ = nc.Close()
@@ -136,6 +144,21 @@ func (s *Front) handOn(c *conn) {
 type unread struct {
 	net.Conn
 	ahead []byte
+	by    time.Time // see Unreader; zero = it was heeded
+}
+
+// SetReadDeadline implements net.Conn.
+func (u *unread) SetReadDeadline(t time.Time) error {
+	t, u.by = sooner(t, u.by), time.Time{}
+	return u.Conn.SetReadDeadline(t)
+}
+
+// sooner is the earlier of two deadlines, of which zero is none.
+func sooner(t, by time.Time) time.Time {
+	if by.IsZero() || !t.IsZero() && t.Before(by) {
+		return t
+	}
+	return by
 }
 
 // Read implements net.Conn.
