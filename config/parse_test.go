@@ -44,7 +44,7 @@ func TestContractExample(t *testing.T) {
 		Listen:   "0.0.0.0:8080",
 		Admin:    Admin{Listen: "127.0.0.1:9090", Token: "admin-token", OIDC: OIDC{Claim: "groups", Session: 8 * time.Hour}},
 		Store:    Store{Addrs: []string{"redis:6379"}, Prefix: "pacer"},
-		Replicas: 1, Relay: "goroutines",
+		Replicas: 1, Relay: "loop",
 		Log:  Log{Level: "info", Format: "json"},
 		CORS: CORS{MaxAge: 10 * time.Minute},
 		Timeouts: Timeouts{
@@ -124,7 +124,7 @@ func TestDefaults(t *testing.T) {
 		Listen:   "127.0.0.1:8080",
 		Admin:    Admin{Listen: "127.0.0.1:9090", OIDC: OIDC{Claim: "groups", Session: 8 * time.Hour}},
 		Store:    Store{Memory: true, Prefix: "pacer"},
-		Replicas: 1, Relay: "goroutines",
+		Replicas: 1, Relay: "loop",
 		Log:  Log{Level: "info"},
 		CORS: CORS{MaxAge: 10 * time.Minute},
 		Timeouts: Timeouts{

@@ -102,7 +102,7 @@ func New(o Options) (*Gateway, error) {
 		tracer:   o.Tracer,
 		usage:    o.Usage,
 		batches:  o.Batches,
-		relays:   relays{loops: o.Loops},
+		relays:   relays{loops: o.Loops, after: loopAfter},
 		fileRoom: fileRoom{uploads: make(chan struct{}, mostUploads), whole: make(chan struct{}, mostFiles)},
 		started:  time.Now(),
 		load:     load{waiting: make(chan struct{}, 1)},

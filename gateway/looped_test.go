@@ -112,6 +112,7 @@ func openFront(t *testing.T, s *speaker, relay string, change func(*config.Confi
 		return (&net.Dialer{}).DialContext(ctx, network, s.Addr().String())
 	}
 	h := openWith(t, c, nil, houseOptions{dial: dial, loops: loops})
+	h.gateway.relays.after = 0 // all that there is to a stream passes through a loop
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -236,6 +237,8 @@ const (
 // is what the log says of them.
 func TestLoopsPassOnWhatGoroutinesDo(t *testing.T) {
 	s, fronts := both(t, nil)
+	late := openFront(t, s, "loop", nil) // whose loop takes a stream somewhere on its way
+	fronts = append(fronts, late)
 	files, err := filepath.Glob(filepath.Join("..", "providers", "testdata", "*.sse"))
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d recorded streams (%v)", len(files), err)
@@ -254,6 +257,7 @@ func TestLoopsPassOnWhatGoroutinesDo(t *testing.T) {
 		for i, file := range files {
 			requests++
 			most, seed := 1+random.IntN(200), random.Uint64()
+			late.gateway.relays.after = time.Duration(random.IntN(1000)) * time.Microsecond
 			s.says(func(c net.Conn) bool {
 				cuts := rand.New(rand.NewPCG(seed, 1))
 				sayHead(c, chunked)

@@ -56,6 +56,7 @@ func (x *exchange) copy(t *attempt) error {
 	u := &t.up
 	n, now, rerr := u.first.n, u.first.at, u.first.err
 	asked := false // whether a loop can go on with it
+	settled := u.first.at.Add(x.g.relays.after)
 	room, pass, seen := u.first.buf.room(), t.answer.pass, t.answer.seen
 	if t.answer.meter == nil {
 		pass = u.first.bytes()
@@ -84,10 +85,11 @@ func (x *exchange) copy(t *attempt) error {
 		if rerr != nil {
 			return x.finish(t, rerr)
 		}
-		if !asked && x.handOver(t) {
-			return errHandedOver
+		if !asked && !now.Before(settled) {
+			if asked = true; x.handOver(t) {
+				return errHandedOver
+			}
 		}
-		asked = true
 		if t.answer.form == formEvents {
 			room = u.first.buf.next(n, &x.g.buffers)
 		}

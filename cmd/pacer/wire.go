@@ -205,7 +205,6 @@ func (p *program) relays(cfg *config.Config) (*relayloop.Loops, error) {
 	relays, err := relayloop.New(runtime.GOMAXPROCS(0))
 	switch {
 	case errors.Is(err, relayloop.ErrUnsupported):
-		p.log.Warn("this system has no loops for streams; goroutines pass them on", "relay", cfg.Relay)
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -14,7 +14,7 @@ import (
 var client = flag.String("client", "own", "own or net/http")
 
 // relay is who passes streams on.
-var relay = flag.String("relay", "goroutines", "goroutines, loop or net/http")
+var relay = flag.String("relay", "loop", "loop, goroutines or net/http")
 
 // full asks for the numbers of docs/OPERATIONS.md; the short form does the same
 // with fewer of each.
