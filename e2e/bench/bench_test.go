@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -19,10 +20,11 @@ var (
 	paired  = flag.Bool("paired", false, "measure at full length")
 	rounds  = flag.Int("rounds", 5, "rounds of a paired run")
 	length  = flag.Duration("length", 3*time.Second, "length of each leg of a paired run")
-	only    = flag.String("only", "", "measure this load alone: request, paced, full, held or many")
+	only    = flag.String("only", "", "measure these loads alone, by a pattern that matches all of their names; many is measured when it is asked for")
 	who     = flag.String("who", "", "measure the proxies alone whose names match this pattern; F is always there")
 	against = flag.String("against", "", "another build of Pacer, measured beside this one")
-	streams = flag.Int("streams", 10_000, "streams of the load many, which each take two of the descriptors that a proxy may have")
+	setting = flag.String("setting", "", "a line of configuration for that one")
+	streams = flag.Int("streams", 9_900, "streams of the load many, which each take two of the descriptors that a proxy may have")
 	profile = flag.String("profiles", "", "folder that gets a profile of the CPU of each leg of Pacer")
 	table   = flag.String("table", "", "file that the table is written to")
 	report  = flag.String("json", "", "file that the figures of every leg are written to")
@@ -36,30 +38,37 @@ func loads(small bool) []load {
 			{name: "paced", clients: 10, chunks: 1 << 20, every: 20 * time.Millisecond},
 			{name: "full", clients: 4, chunks: 100},
 			{name: "held", clients: 10, chunks: 1 << 20, every: 200 * time.Millisecond, hold: true},
+			{name: "tls-request", clients: 4, over: wiring{front: frontTLS}},
+			{name: "h2-paced", clients: 10, chunks: 1 << 20, every: 20 * time.Millisecond, over: wiring{front: frontH2}},
+			{name: "backtls-full", clients: 4, chunks: 100, over: wiring{back: true}},
 		}
 	}
 	all := []load{
 		{name: "request", clients: 64},
 		{name: "paced", clients: 1000, chunks: 1 << 20, every: 50 * time.Millisecond},
 		{name: "full", clients: 64, chunks: 500},
-		{name: "held", clients: 1000, chunks: 1 << 20, every: 2 * time.Second, hold: true},
+		{name: "held", clients: 4000, chunks: 1 << 20, every: 2 * time.Second, hold: true},
+		{name: "many", clients: *streams, chunks: 1 << 20, every: time.Second},
 	}
-	if *only == "many" { // too many for a run of all
-		return []load{{name: "many", clients: *streams, chunks: 1 << 20, every: time.Second}}
+	for prefix, over := range map[string]wiring{"tls-": {front: frontTLS}, "h2-": {front: frontH2}, "backtls-": {back: true}} {
+		for _, l := range all[:3] {
+			l.name, l.over = prefix+l.name, over
+			all = append(all, l)
+		}
 	}
-	if *only != "" {
-		all = slices.DeleteFunc(all, func(l load) bool { return l.name != *only })
-	}
-	return all
+	wanted := regexp.MustCompile("^(?:" + *only + ")$")
+	return slices.DeleteFunc(all, func(l load) bool {
+		return *only == "" && l.name == "many" || *only != "" && !wanted.MatchString(l.name) // too many for a run of all
+	})
 }
 
-// units say what a load's figure is.
+// units say what a load's figure is, by its name without what it goes over.
 var units = map[string]string{
 	"request": "µs of CPU for a request, 64 at once, not streamed",
 	"paced":   "µs of CPU for a chunk, 1,000 streams of 20 tokens/s",
 	"full":    "µs of CPU for a chunk, 64 streams at full speed",
 	"many":    "µs of CPU for a chunk, many streams of 1 token/s",
-	"held":    "KiB for a stream of 1,000 that hardly say anything",
+	"held":    "KiB for a stream of 4,000 that hardly say anything",
 }
 
 // outcome is all that was measured of one load and one proxy.
@@ -67,6 +76,7 @@ type outcome struct {
 	Load, Proxy string
 	Rounds      []figures
 	Ratios      []float64 // to F, of the same round
+	Calls       float64   // system calls for each request or chunk; 0 = they were not counted
 }
 
 func TestPaired(t *testing.T) {
@@ -80,14 +90,21 @@ func TestPaired(t *testing.T) {
 		}
 		n, long = *rounds, *length
 	}
-	backend, _ := startRole(t, "backend")
-	all := proxies(t, backend)
 	var outcomes []*outcome
 	said := ""
-	for _, p := range all { // streams that end, by which Pacer learns what a chunk holds
-		leg(t, p, &load{name: "taught", clients: 8, chunks: 20, every: 5 * time.Millisecond}, long)
-	}
+	at := map[wiring]*place{}
+	started := map[wiring][]*proxy{}
 	for _, l := range loads(!*paired) {
+		if at[l.over] == nil {
+			at[l.over] = newPlace(t, l.over)
+			started[l.over] = at[l.over].proxies(t)
+			teach(t, started[l.over], long)
+		}
+		if l.hold {
+			outcomes = append(outcomes, measureHeld(t, at[l.over], l, n, long)...)
+			continue
+		}
+		all := started[l.over]
 		of := measure(t, all, l, n, long)
 		outcomes = append(outcomes, of...)
 		if l.name == "paced" && *paired {
@@ -95,6 +112,16 @@ func TestPaired(t *testing.T) {
 		}
 	}
 	text := render(outcomes) + said
+	if *only == "" || *only == "cancel" {
+		plain := newPlace(t, wiring{})
+		clients, each := 4, 1
+		if *paired {
+			clients, each = 40, 5
+		}
+		of := measureCancels(t, plain.proxies(t), plain.backend, clients, each)
+		outcomes = append(outcomes, of...)
+		text += renderCancels(of)
+	}
 	t.Log("\n" + text)
 	if *table != "" {
 		if err := os.WriteFile(*table, []byte(text), 0o644); err != nil {
@@ -110,6 +137,34 @@ func TestPaired(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// teach sends streams that end, by which Pacer learns what a chunk holds, at the speed
+// that the paced ones have.
+func teach(t *testing.T, all []*proxy, long time.Duration) {
+	t.Helper()
+	for _, p := range all {
+		leg(t, p, &load{name: "taught", clients: 8, chunks: 20, every: 50 * time.Millisecond, over: p.over}, long)
+	}
+}
+
+// measureHeld is measure with fresh proxies in each round: what a process has grown to
+// it does not give back at once.
+func measureHeld(t *testing.T, at *place, l load, n int, long time.Duration) (of []*outcome) {
+	t.Helper()
+	for round := range n {
+		t.Run(fmt.Sprintf("%s-%d", l.name, round), func(t *testing.T) {
+			one := measure(t, at.proxies(t), l, 1, long)
+			if of == nil {
+				of = one
+				return
+			}
+			for i := range of {
+				of[i].Rounds, of[i].Ratios = append(of[i].Rounds, one[i].Rounds...), append(of[i].Ratios, one[i].Ratios...)
+			}
+		})
+	}
+	return of
 }
 
 // measure puts l on all proxies in turns, n times, from another one each time.
@@ -139,6 +194,13 @@ func measure(t *testing.T, all []*proxy, l load, n int, long time.Duration) []*o
 			of[i].Ratios = append(of[i].Ratios, now[i].Each/control)
 		}
 	}
+	if l.calls = *paired && !l.hold && countsCalls(); l.calls {
+		for i, p := range all {
+			if len(p.pids) > 0 {
+				of[i].Calls = leg(t, p, &l, long).Calls
+			}
+		}
+	}
 	return of
 }
 
@@ -149,7 +211,7 @@ func render(all []*outcome) string {
 	for _, o := range all {
 		if o.Load != load {
 			load = o.Load
-			fmt.Fprintf(&b, "\n| %s: %s | median | of F | least–most | to the client p50, p99, ms |\n|---|---|---|---|---|\n", load, units[load])
+			fmt.Fprintf(&b, "\n| %s: %s | median | of F | least–most | to the client p50, p99, ms | system calls |\n|---|---|---|---|---|---|\n", load, units[load[strings.LastIndexByte(load, '-')+1:]])
 		}
 		each := median(o.Rounds, func(f figures) float64 { return f.Each })
 		ratios := slices.Sorted(slices.Values(o.Ratios))
@@ -159,11 +221,15 @@ func render(all []*outcome) string {
 		}
 		if o.Proxy == "none" {
 			if late != "" {
-				fmt.Fprintf(&b, "| no proxy | | | | %s |\n", late)
+				fmt.Fprintf(&b, "| no proxy | | | | %s | |\n", late)
 			}
 			continue
 		}
-		fmt.Fprintf(&b, "| %s | %.1f | %.2f | %.2f–%.2f | %s |\n", o.Proxy, each, ratios[len(ratios)/2], ratios[0], ratios[len(ratios)-1], late)
+		made := ""
+		if o.Calls > 0 {
+			made = fmt.Sprintf("%.2f", o.Calls)
+		}
+		fmt.Fprintf(&b, "| %s | %.1f | %.2f | %.2f–%.2f | %s | %s |\n", o.Proxy, each, ratios[len(ratios)/2], ratios[0], ratios[len(ratios)-1], late, made)
 	}
 	return b.String()
 }

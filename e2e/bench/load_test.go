@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,11 +24,16 @@ type load struct {
 	chunks  int           // of each answer; 0 = it is a document
 	every   time.Duration // between two chunks; 0 = as fast as they come
 	hold    bool          // streams are held, and nothing but that is measured
+	over    wiring
+	header  string // of each request, beside the usual ones: whole lines
+	calls   bool   // the proxy's system calls are counted, which costs it CPU
 }
 
-// client is one connection that sends one request after the other.
+// client is one connection that sends one request after the other; over HTTP/2 one
+// stream after the other, on connections that clients share.
 type client struct {
 	addr    string
+	dial    *dialer
 	load    *load
 	request []byte
 	counts  *counts
@@ -52,28 +56,38 @@ func (c *counts) fail(err error) {
 	c.first.CompareAndSwap(nil, &err)
 }
 
-func newRequest(l *load) []byte {
+// newRequest returns a request as it is written, and as net/http sends it.
+func newRequest(l *load, header string) []byte {
 	body := `{"model":"chat","messages":[{"role":"user","content":"` + string(bytes.Repeat([]byte("What is it? "), 20)) + `"}],"max_tokens":` + strconv.Itoa(max(l.chunks, 8))
-	if l.chunks > 0 {
+	if l.chunks > 0 || l.hold {
 		body += `,"stream":true`
 	}
 	body += "}"
-	return fmt.Appendf(nil, "POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\nAccept: */*\r\n%s: %d\r\n%s: %d\r\nContent-Length: %d\r\n\r\n%s",
-		headerChunks, l.chunks, headerEvery, l.every.Microseconds(), len(body), body)
+	return fmt.Appendf(nil, "POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\nAccept: */*\r\n%s%s: %d\r\n%s: %d\r\nContent-Length: %d\r\n\r\n%s",
+		header, headerChunks, l.chunks, headerEvery, l.every.Microseconds(), len(body), body)
 }
 
 // run sends requests until it is stopped.
 func (c *client) run() {
-	conn, err := net.Dial("tcp", c.addr)
-	if err != nil {
-		c.counts.fail(err)
-		return
+	asks := c.dial.shared(c.addr, c.request)
+	if asks == nil {
+		conn, err := c.dial.connect(c.addr)
+		if err != nil {
+			c.counts.fail(err)
+			return
+		}
+		defer conn.Close()
+		r := bufio.NewReaderSize(conn, 4<<10)
+		asks = func() (*http.Response, error) {
+			if _, err := conn.Write(c.request); err != nil {
+				return nil, err
+			}
+			return http.ReadResponse(r, nil)
+		}
 	}
-	defer conn.Close()
-	r := bufio.NewReaderSize(conn, 4<<10)
 	lines := bufio.NewReaderSize(nil, 4<<10)
 	for !c.stop.Load() {
-		if err := c.once(conn, r, lines); err != nil {
+		if err := c.once(asks, lines); err != nil {
 			if !c.stop.Load() {
 				c.counts.fail(err)
 			}
@@ -85,13 +99,13 @@ func (c *client) run() {
 	}
 }
 
-func (c *client) once(conn net.Conn, r, lines *bufio.Reader) error {
-	if _, err := conn.Write(c.request); err != nil {
-		return err
-	}
-	resp, err := http.ReadResponse(r, nil)
+func (c *client) once(asks func() (*http.Response, error), lines *bufio.Reader) error {
+	resp, err := asks()
 	if err != nil {
 		return err
+	}
+	if resp.ProtoMajor == 2 {
+		defer resp.Body.Close()
 	}
 	if resp.StatusCode != http.StatusOK {
 		b, _ := io.ReadAll(resp.Body)
@@ -153,12 +167,33 @@ func takeProfile(t *testing.T, p *proxy, l *load, length time.Duration) {
 	}
 }
 
+// wait returns when the leg is over, and how many system calls p made meanwhile, if
+// these are counted.
+func wait(t *testing.T, p *proxy, l *load, length time.Duration) (made int64) {
+	t.Helper()
+	switch {
+	case l.calls:
+		var err error
+		if made, err = calls(p.pids, length); err != nil {
+			t.Error(err)
+		}
+	case *profile != "" && p.admin != "":
+		takeProfile(t, p, l, length)
+	default:
+		<-time.After(length)
+	}
+	return made
+}
+
 // figures are those of one leg.
 type figures struct {
 	Requests, Chunks, Errors int64
 	CPU                      time.Duration
 	Each                     float64 // µs of CPU for each request or chunk; for streams that are held, KiB for each
 	P50, P99                 float64 // ms from the backend to the client
+	Worst                    float64 `json:",omitempty"` // the same, of cancels
+	Memory                   int64   // bytes that the proxy has more than before
+	Calls                    float64 `json:",omitempty"` // system calls for each request or chunk, where they are counted
 }
 
 // leg puts l on p for as long as that takes to be measured.
@@ -169,14 +204,11 @@ func leg(t *testing.T, p *proxy, l *load, length time.Duration) figures {
 		stop atomic.Bool
 		all  sync.WaitGroup
 	)
-	before := int64(0)
-	if l.hold {
-		before = p.memory(t)
-	}
+	before := p.memory(t)
 	clients := make([]*client, l.clients)
-	request := newRequest(l)
+	request, dial := newRequest(l, l.header), newDialer(l.over, p.ca)
 	for i := range clients {
-		clients[i] = &client{addr: p.addr, load: l, request: request, counts: &c, stop: &stop}
+		clients[i] = &client{addr: p.addr, dial: dial, load: l, request: request, counts: &c, stop: &stop}
 		all.Go(clients[i].run)
 		if l.chunks > 0 && i%50 == 49 { // no burst of a thousand handshakes
 			<-time.After(5 * time.Millisecond)
@@ -189,18 +221,15 @@ func leg(t *testing.T, p *proxy, l *load, length time.Duration) figures {
 	<-time.After(length / 5)
 	cpu := p.cpu(t)
 	c.counting.Store(true)
-	if *profile != "" && p.admin != "" {
-		takeProfile(t, p, l, length)
-	} else {
-		<-time.After(length)
-	}
+	made := wait(t, p, l, length)
 	c.counting.Store(false)
-	f := figures{Requests: c.requests.Load(), Chunks: c.chunks.Load(), CPU: p.cpu(t) - cpu}
+	f := figures{Requests: c.requests.Load(), Chunks: c.chunks.Load(), CPU: p.cpu(t) - cpu, Memory: p.memory(t) - before}
 	if l.hold {
-		f.Each = float64(p.memory(t)-before) / 1024 / float64(l.clients)
+		f.Each = float64(f.Memory) / 1024 / float64(l.clients)
 	}
 	stop.Store(true)
 	all.Wait()
+	dial.close()
 	if f.Errors = c.errors.Load(); f.Errors > 0 {
 		t.Errorf("%s, %s: %d errors, the first: %v", p.name, l.name, f.Errors, *c.first.Load())
 	}
@@ -209,6 +238,10 @@ func leg(t *testing.T, p *proxy, l *load, length time.Duration) figures {
 		if l.chunks > 0 {
 			f.Each = float64(f.CPU.Microseconds()) / float64(max(f.Chunks, 1))
 		}
+	}
+	f.Calls = float64(made) / float64(max(f.Requests, 1))
+	if l.chunks > 0 {
+		f.Calls = float64(made) / float64(max(f.Chunks, 1))
 	}
 	var late []int64
 	for _, one := range clients {

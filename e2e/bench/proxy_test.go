@@ -3,6 +3,9 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
@@ -30,6 +33,8 @@ type proxy struct {
 	addr  string
 	admin string // of Pacer: its admin port
 	pids  []int  // empty = there is none: the backend itself
+	ca    *x509.CertPool
+	over  wiring
 }
 
 // roles are what the test's own binary is when it is told so, as a process whose
@@ -49,27 +54,50 @@ func TestMain(m *testing.M) {
 	proctest.Main(m)
 }
 
-// serveControl is F: the least that a proxy in Go can do without cutting streams.
+// serveControl is F: the least that a proxy in Go can do without cutting streams. Its
+// arguments are the backend's URL, the certificate of the backend's authority, and, for
+// TLS in front, a certificate and its key.
 func serveControl() error {
-	to, err := url.Parse("http://" + os.Args[1])
+	to, err := url.Parse(os.Args[1])
 	if err != nil {
 		return err
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: 4096, DisableCompression: true, IdleConnTimeout: 4 * time.Second}
+	authority, err := authorityOf(os.Args[2])
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: 4096, DisableCompression: true, IdleConnTimeout: 4 * time.Second, TLSClientConfig: &tls.Config{RootCAs: authority}}
 	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1, Transport: transport}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	fmt.Println("ready", l.Addr())
-	return http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		forward.ServeHTTP(w, r)
-	}))
+	})}
+	if len(os.Args) > 3 {
+		return s.ServeTLS(l, os.Args[3], os.Args[4])
+	}
+	return s.Serve(l)
+}
+
+// authorityOf returns the pool that trusts the certificate in file.
+func authorityOf(file string) (*x509.CertPool, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(b) {
+		return nil, fmt.Errorf("%s holds no certificate", file)
+	}
+	return pool, nil
 }
 
 // startRole starts the test's own binary as role and returns its address.
@@ -102,28 +130,58 @@ func run(t *testing.T, cmd *exec.Cmd) {
 	})
 }
 
-// proxies starts all that are installed, in front of backend.
-func proxies(t *testing.T, backend string) []*proxy {
+// place is a backend, and what reaches it and the proxies in front of it.
+type place struct {
+	backend   string // its address
+	over      wiring
+	cert, key string // files
+	ca        *x509.CertPool
+}
+
+// newPlace starts a backend that is reached as over says.
+func newPlace(t *testing.T, over wiring) *place {
 	t.Helper()
-	all := []*proxy{{name: "none", addr: backend}}
-	addr, pid := startRole(t, "control", backend)
-	all = append(all, &proxy{name: "F", addr: addr, pids: []int{pid}})
-	all = append(all, startPacer(t, "Pacer", "", "relay: goroutines", backend))
-	if runtime.GOOS == "linux" {
-		all = append(all, startPacer(t, "Pacer, loops", "", "relay: loop", backend))
+	at := &place{over: over}
+	at.cert, at.key = proctest.Certificate(t)
+	var err error
+	if at.ca, err = authorityOf(at.cert); err != nil {
+		t.Fatal(err)
+	}
+	var args []string
+	if over.back {
+		args = []string{at.cert, at.key}
+	}
+	at.backend, _ = startRole(t, "backend", args...)
+	return at
+}
+
+// url is where proxies reach the backend.
+func (at *place) url() string {
+	if at.over.back {
+		return "https://" + at.backend
+	}
+	return "http://" + at.backend
+}
+
+// proxies starts all that are installed; with TLS anywhere those in Go alone.
+func (at *place) proxies(t *testing.T) []*proxy {
+	t.Helper()
+	args := []string{at.url(), at.cert}
+	if at.over.front != frontPlain {
+		args = append(args, at.cert, at.key)
+	}
+	addr, pid := startRole(t, "control", args...)
+	all := []*proxy{{name: "F", addr: addr, pids: []int{pid}, ca: at.ca, over: at.over}}
+	all = append(all, at.startPacer(t, "Pacer", "", ""))
+	if at.over == (wiring{}) && runtime.GOOS == "linux" {
+		all = append(all, at.startPacer(t, "Pacer, goroutines", "", "relay: goroutines"))
 	}
 	if *against != "" {
-		all = append(all, startPacer(t, "Pacer before", *against, "", backend))
+		all = append(all, at.startPacer(t, "Pacer before", *against, *setting))
 	}
-	for _, other := range []struct {
-		name  string
-		start func(t *testing.T, backend string) *proxy
-	}{{"haproxy", startHAProxy}, {"nginx", startNginx}} {
-		if _, err := exec.LookPath(other.name); err != nil {
-			t.Logf("%s is not installed, and left out", other.name)
-			continue
-		}
-		all = append(all, other.start(t, backend))
+	if at.over == (wiring{}) {
+		all = append([]*proxy{{name: "none", addr: at.backend}}, all...)
+		all = append(all, at.others(t)...)
 	}
 	wanted, err := regexp.Compile(*who)
 	if err != nil {
@@ -132,24 +190,76 @@ func proxies(t *testing.T, backend string) []*proxy {
 	return slices.DeleteFunc(all, func(p *proxy) bool { return p.name != "F" && !wanted.MatchString(p.name) })
 }
 
+// others starts those that are not in Go.
+func (at *place) others(t *testing.T) (all []*proxy) {
+	t.Helper()
+	for _, other := range []struct {
+		name  string
+		start func(t *testing.T, backend string) *proxy
+	}{{"haproxy", startHAProxy}, {"nginx", startNginx}} {
+		if _, err := exec.LookPath(other.name); err != nil {
+			t.Logf("%s is not installed, and left out", other.name)
+			continue
+		}
+		all = append(all, other.start(t, at.backend))
+	}
+	return all
+}
+
 // adminToken opens the admin port, which profiles are taken at.
 const adminToken = "the-token-of-the-benchmark"
 
-// startPacer starts Pacer as it is used: with floors, metering, metrics and the
-// access log, whose reader throws it away. program = "" is the one that is built
-// here.
-func startPacer(t *testing.T, name, program, setting, backend string) *proxy {
+// fleet is how much there is in a configuration. The zero value is one of each, and no
+// keys.
+type fleet struct{ targets, routes, keys int }
+
+// aKey is the text of the first key.
+const aKey = "key-0"
+
+// configuration is Pacer as it is used: with floors, metering, metrics and the access
+// log. All backends are the one at that place.
+func (at *place) configuration(f fleet, setting string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0, pprof: true, token: %s }\n", adminToken)
+	if at.over.front != frontPlain {
+		fmt.Fprintf(&b, "tls: { cert: %q, key: %q }\n", at.cert, at.key)
+	}
+	var targets []string
+	b.WriteString("backends:\n")
+	for i := range max(f.targets, 1) {
+		targets = append(targets, fmt.Sprintf("{ backend: gpu-%d }", i))
+		fmt.Fprintf(&b, "  - { name: gpu-%d, url: \"%s/%d/v1\", ca_file: %q, health_url: off, prior: { 1: 20, 64: 20, 1024: 20, 8192: 20 } }\n", i, at.url(), i, at.cert)
+	}
+	b.WriteString("routes:\n")
+	for i := range max(f.routes, 1) {
+		model := "chat"
+		if i > 0 {
+			model += strconv.Itoa(i)
+		}
+		fmt.Fprintf(&b, "  - { model: %s, targets: [ %s ], slo: { min_tps: 0.01 } }\n", model, strings.Join(targets, ", "))
+	}
+	if f.keys > 0 {
+		b.WriteString("keys:\n")
+		for i := range f.keys {
+			fmt.Fprintf(&b, "  - { name: k%d, key_sha256: %x }\n", i, sha256.Sum256(fmt.Appendf(nil, "key-%d", i)))
+		}
+	}
+	fmt.Fprintln(&b, setting)
+	return b.String()
+}
+
+// startPacer starts Pacer, whose log nobody reads. program = "" is the one that is
+// built here.
+func (at *place) startPacer(t *testing.T, name, program, setting string) *proxy {
 	t.Helper()
-	p := proctest.Run(t, proctest.Options{Program: program}, "serve", "-c", proctest.Write(t, fmt.Sprintf(`listen: 127.0.0.1:0
-admin: { listen: 127.0.0.1:0, pprof: true, token: `+adminToken+` }
-backends:
-  - { name: gpu, url: "http://%s/v1", health_url: off, prior: { 1: 20, 64: 20, 1024: 20, 8192: 20 } }
-routes:
-  - { model: chat, targets: [ { backend: gpu } ], slo: { min_tps: 0.01 } }
-%s
-`, backend, setting)))
+	return at.startWith(t, name, program, at.configuration(fleet{}, setting))
+}
+
+func (at *place) startWith(t *testing.T, name, program, configuration string) *proxy {
+	t.Helper()
+	p := proctest.Run(t, proctest.Options{Program: program}, "serve", "-c", proctest.Write(t, configuration))
 	_, data, _ := strings.Cut(p.Ready["data"], "://")
-	return &proxy{name: name, addr: data, admin: p.Ready["admin"], pids: []int{p.PID()}}
+	return &proxy{name: name, addr: data, admin: p.Ready["admin"], pids: []int{p.PID()}, ca: at.ca, over: at.over}
 }
 
 // ask returns what the admin port of p answers.
@@ -178,13 +288,14 @@ func startHAProxy(t *testing.T, backend string) *proxy {
 	t.Helper()
 	addr := freeAddress(t)
 	conf := fmt.Sprintf(`global
-  maxconn 9000
+  maxconn 9950
 defaults
   mode http
   timeout connect 5s
   timeout client 10m
   timeout server 10m
   option http-no-delay
+  option abortonclose
 frontend in
   bind %s
   default_backend out
@@ -206,7 +317,7 @@ func startNginx(t *testing.T, backend string) *proxy {
 	t.Helper()
 	addr, dir := freeAddress(t), t.TempDir()
 	conf := fmt.Sprintf(`daemon off; error_log %[1]s/error.log crit; pid %[1]s/pid; worker_processes auto;
-events { worker_connections 8000; }
+events { worker_connections 10000; }
 http {
   access_log off; client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
   keepalive_requests 1000000;
