@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -17,54 +16,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/pacer-dev/pacer/internal/checkout"
 )
 
 // patience bounds everything that a process is waited for.
 const patience = 3 * time.Minute
-
-var built struct {
-	once sync.Once
-	file string
-	err  error
-}
-
-// Binary builds the program once and returns its file. Main removes it.
-func Binary(t testing.TB) string {
-	t.Helper()
-	built.once.Do(func() {
-		root, err := checkout.Root()
-		if err != nil {
-			built.err = err
-			return
-		}
-		dir, err := os.MkdirTemp("", "pacer-test-")
-		if err != nil {
-			built.err = err
-			return
-		}
-		built.file = filepath.Join(dir, "pacer")
-		build := exec.Command("go", "build", "-buildvcs=auto", "-o", built.file, "./cmd/pacer")
-		build.Dir = root
-		if out, err := build.CombinedOutput(); err != nil {
-			built.err = fmt.Errorf("building pacer: %w\n%s", err, out)
-		}
-	})
-	if built.err != nil {
-		t.Fatal(built.err)
-	}
-	return built.file
-}
-
-// Main runs the tests of a package and removes what Binary built.
-func Main(m *testing.M) {
-	code := m.Run()
-	if built.file != "" {
-		os.RemoveAll(filepath.Dir(built.file))
-	}
-	os.Exit(code)
-}
 
 // Process is one running program. Its methods may be called from the goroutine
 // of the test alone, but for Log.
