@@ -9,12 +9,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -181,17 +184,25 @@ func (s *Server) ping() {
 	}
 }
 
-// FreePort is a port of the loopback address that nobody listened on a moment ago.
+// FreePort is a port of the loopback address that nobody listens on, and that no
+// other test of this process was given. It lies below those that the kernel gives to
+// connections: else a test that listens later, or again after a kill, may find it
+// taken by a connection of somebody else.
 func FreePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := strconv.Itoa(10_000 + rand.IntN(20_000))
+		if _, given := ports.LoadOrStore(port, true); given {
+			continue
+		}
+		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port)); err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	t.Fatal("a hundred ports of the loopback address were taken")
+	return ""
 }
+
+// ports are those that FreePort has given.
+var ports sync.Map
