@@ -70,6 +70,7 @@ func setFault(t *testing.T, engine *proctest.Process, body string) {
 // with two lines, and on the timeline; and all of it is over when it was mended. A
 // restart knows the timeline.
 func TestCausesOfAProcess(t *testing.T) {
+	t.Parallel()
 	const preset = "llama-3.1-70b/h200/vllm"
 	port, deadPort := redistest.FreePort(t), redistest.FreePort(t)
 	redis := redistest.Start(t, "--bind", "127.0.0.1", "--port", port)
@@ -273,6 +274,7 @@ func timeline(t *testing.T, gateway *proctest.Process) []api.Mark {
 
 // Whatever becomes of its directory, a gateway serves, and says what is wrong.
 func TestAStateThatIsNoHelp(t *testing.T) {
+	t.Parallel()
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "history.bin"), []byte("of somebody else"), 0o600); err != nil {

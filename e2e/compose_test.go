@@ -20,6 +20,7 @@ import (
 // which the Prometheus beside them asks. Prometheus, dashboards and rules are read by
 // their own tools in deploy/. e2e/compose has Compose's own library read the file.
 func TestComposeGatewaysAreScraped(t *testing.T) {
+	t.Parallel()
 	read := func(path ...string) string {
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join(append([]string{".."}, path...)...))

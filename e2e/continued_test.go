@@ -93,6 +93,7 @@ func (s *told) event(data string, came func()) error {
 // cannot. Of the 100 none breaks off, and each has the text and the usage that it has
 // where nobody dies. The others are told that they broke off.
 func TestStreamsOutliveTheirEngine(t *testing.T) {
+	t.Parallel()
 	const kept, lost, tokens = 100, 20, 250
 	preset := []string{"--preset", "llama-3.1-70b/h200/vllm", "--behave", "text-of-prompt", "--speed"}
 	dies := proctest.Engine(t, append(preset, "0.25")...) // none has ended before all have begun

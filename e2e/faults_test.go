@@ -17,6 +17,7 @@ import (
 // their first byte. Those that have something are told that it broke off, and
 // those that have nothing are served by the other engine.
 func TestAnEngineIsKilled(t *testing.T) {
+	t.Parallel()
 	const running, waiting = 100, 60
 	preset := []string{"--preset", "llama-3.1-70b/h200/vllm"}
 	// With its slots taken, the engine answers nobody else.

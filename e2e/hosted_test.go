@@ -90,6 +90,7 @@ const hostedHead = "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\n"
 // A pool of keys out of the configuration, a file and a command: one that is full
 // rests alone, and a file that changes is read again. No key is in the log.
 func TestAPoolOfKeys(t *testing.T) {
+	t.Parallel()
 	full := true
 	var mu sync.Mutex
 	api := newHosted(t, false, func(w http.ResponseWriter, _ *http.Request, key string) bool {
@@ -144,6 +145,7 @@ routes: [ { model: chat, targets: [ { backend: pool, model: llama-3.3-70b } ] } 
 // What an API tells of its limits keeps requests off it before it refuses one: they
 // go to the next target, and the decision says why.
 func TestRateLimitsAreACap(t *testing.T) {
+	t.Parallel()
 	left := 4
 	var mu sync.Mutex
 	api := newHosted(t, false, func(w http.ResponseWriter, _ *http.Request, _ string) bool {
@@ -256,6 +258,7 @@ func (p *connectProxy) first() string {
 // Requests go up through the proxy of the backend, or of the environment, and
 // through none where it says so.
 func TestEgressProxy(t *testing.T) {
+	t.Parallel()
 	secure, plain := newHosted(t, true, nil), newHosted(t, false, nil)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o600); err != nil {
@@ -339,6 +342,7 @@ func signature(r *http.Request, body []byte, secret, region string) (string, err
 // What goes to Bedrock is signed, with the keys of the environment or of a command,
 // body and headers included.
 func TestBedrockIsSigned(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var wrong []error
 	signed := ""
@@ -384,6 +388,7 @@ routes:
 // A command that fails, hangs or prints rubbish costs its own backend, for as long as
 // it may take: the answer says so, the log why, and neither what it printed.
 func TestCommandsThatGiveNoKey(t *testing.T) {
+	t.Parallel()
 	api := newHosted(t, false, nil)
 	backends, routes := "backends:\n", "routes:\n"
 	scripts := map[string]string{
@@ -416,6 +421,7 @@ func TestCommandsThatGiveNoKey(t *testing.T) {
 
 // check --probe says which names are wrong, and which key.
 func TestCheckProbe(t *testing.T) {
+	t.Parallel()
 	api := newHosted(t, false, func(w http.ResponseWriter, _ *http.Request, key string) bool {
 		if key != "sk-right" {
 			w.WriteHeader(http.StatusUnauthorized)

@@ -28,6 +28,7 @@ func keysCommand(t *testing.T, p *proctest.Process, args ...string) string {
 // once it is revoked; a rotation keeps the old secret for its grace; a Redis that
 // loses everything gets the keys back.
 func TestKeysAreHandedOutOverThreeGateways(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "20")
 	file := gatewayConfig(t, engine.Ready["url"], "replicas: 3\nstore: \""+redisURL(t, redis)+"\"\n"+

@@ -80,6 +80,7 @@ func rest(streams []*bufio.Reader) (whole, told int) {
 
 // 200 streams run when SIGTERM comes. Within the deadline all of them finish.
 func TestSIGTERMWith200Streams(t *testing.T) {
+	t.Parallel()
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "3")
 	gateway := proctest.Start(t, nil, "serve", "-c", proctest.Write(t, fmt.Sprintf(
 		"listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nlog: { level: warn }\ntimeouts: { drain: 50s, linger: 200ms }\nbackends: [ { name: a, url: %q, kind: vllm } ]\n"+
@@ -98,6 +99,7 @@ func TestSIGTERMWith200Streams(t *testing.T) {
 
 // Beyond the deadline each of them is told so, and cut.
 func TestSIGTERMBeyondTheDeadline(t *testing.T) {
+	t.Parallel()
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm")
 	gateway := proctest.Start(t, nil, "serve", "-c", proctest.Write(t, fmt.Sprintf(
 		"listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\ntimeouts: { drain: 1s }\nbackends: [ { name: a, url: %q, kind: vllm } ]\n"+
@@ -188,6 +190,7 @@ func (f *fleet) stream(c *http.Client, tokens int) (r loadgen.Result) {
 // Three replicas are restarted one after the other under load: no request
 // fails, and no stream breaks off.
 func TestARollingRestartFailsNothing(t *testing.T) {
+	t.Parallel()
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
 	file := proctest.Write(t, fmt.Sprintf("listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nlog: { level: error }\nreplicas: 3\ntimeouts: { linger: 500ms }\n"+
 		"backends: [ { name: a, url: %q, kind: vllm } ]\nroutes: [ { model: chat, targets: [ { backend: a, model: llama-3.1-70b } ] } ]\n", engine.Ready["url"]+"/v1"))
@@ -234,6 +237,7 @@ func TestARollingRestartFailsNothing(t *testing.T) {
 
 // systemd hears of a start, a reload and the end.
 func TestSystemdIsTold(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {

@@ -37,6 +37,7 @@ func passes(t *testing.T, p *proctest.Process, key string) bool {
 
 // A key's limits hold over two gateways, and those that a reload brings do.
 func TestTwoGatewaysShareTheLimitsOfAKey(t *testing.T) {
+	t.Parallel()
 	const secret = "sk-the-mobile-app"
 	redis := redistest.Start(t)
 	engine := proctest.Start(t, nil, "sim", "--listen", "127.0.0.1:0", "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")

@@ -64,6 +64,7 @@ func servesOn(t *testing.T, data string) {
 // A reader of the log that stands still (a full disk behind it, a frozen
 // terminal, a collector that hangs) costs lines, and nobody's request.
 func TestALogReaderThatStandsStill(t *testing.T) {
+	t.Parallel()
 	engine := proctest.Engine(t, "--speed", "50")
 	gateway := proctest.Start(t, nil, "serve", "-c", gatewayConfig(t, engine.Ready["url"], "timeouts: { linger: 0s }\n"))
 	data, admin := gateway.Ready["data"], gateway.Ready["admin"]
@@ -98,6 +99,7 @@ func TestALogReaderThatStandsStill(t *testing.T) {
 
 // Nor does it keep the program from ending.
 func TestSIGTERMWithALogThatNobodyReads(t *testing.T) {
+	t.Parallel()
 	engine := proctest.Engine(t, "--speed", "50")
 	gateway := proctest.Start(t, nil, "serve", "-c", gatewayConfig(t, engine.Ready["url"], "timeouts: { linger: 0s }\n"))
 	gateway.HoldLog()
@@ -109,6 +111,7 @@ func TestSIGTERMWithALogThatNobodyReads(t *testing.T) {
 
 // A reader that dies takes nobody with it: neither the program nor its streams.
 func TestALogReaderThatDies(t *testing.T) {
+	t.Parallel()
 	engine := proctest.Engine(t)
 	gateway := proctest.Start(t, nil, "serve", "-c", gatewayConfig(t, engine.Ready["url"], "timeouts: { linger: 0s }\n"))
 	running := make(chan loadgen.Result, 1)
@@ -130,6 +133,7 @@ func TestALogReaderThatDies(t *testing.T) {
 
 // A log on a disk that is full, or behind a descriptor that is closed, is lost.
 func TestALogThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("a system without /dev/full: ", err)
 	}
@@ -167,6 +171,7 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 // Each line of a request says who sent it: who is connected, and behind a
 // trusted proxy who is connected to that.
 func TestTheLogSaysWhoAsked(t *testing.T) {
+	t.Parallel()
 	engine := proctest.Engine(t, "--speed", "50")
 	file := gatewayConfig(t, engine.Ready["url"], "trusted_proxies: [ 127.0.0.0/8 ]\n")
 	gateway := proctest.Start(t, nil, "serve", "-c", file)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,11 +19,22 @@ import (
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
-func TestMain(m *testing.M) { proctest.Main(m) }
+// Most of these tests wait for processes, and go side by side. Those that give both
+// cores work, or measure, do not.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	beside := "4"
+	if *long {
+		beside = "1"
+	}
+	_ = flag.Set("test.parallel", beside)
+	proctest.Main(m)
+}
 
 // Built by the Go tool alone, as by go install, the program says which commit it
 // is of.
 func TestThePlainBuildKnowsItsCommit(t *testing.T) {
+	t.Parallel()
 	out, err := exec.Command(proctest.Binary(t), "version").Output()
 	if words := strings.Fields(string(out)); err != nil || len(words) < 4 || words[0] != "pacer" {
 		t.Errorf("%q (%v), want a version", out, err)
@@ -105,6 +117,7 @@ func load(t *testing.T, p *proctest.Process, users, each int) {
 // The main job by its processes: an engine, a gateway, clients; curves, routes
 // and metrics tell what happened; both end with 0 on SIGTERM.
 func TestServe(t *testing.T) {
+	t.Parallel()
 	engine := proctest.Start(t, nil, "sim", "--listen", "127.0.0.1:0", "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
 	if engine.Ready["model"] != "llama-3.1-70b" {
 		t.Errorf("ready line says model=%s, want llama-3.1-70b", engine.Ready["model"])
@@ -137,6 +150,7 @@ func TestServe(t *testing.T) {
 
 // Without a file, OPENAI_BASE_URL is enough.
 func TestServeFromTheEnvironment(t *testing.T) {
+	t.Parallel()
 	engine := proctest.Start(t, nil, "sim", "--listen", "127.0.0.1:0", "--preset", "llama-3.1-70b/h200/vllm", "--model", "chat", "--speed", "5")
 	gateway := proctest.Start(t, []string{"OPENAI_BASE_URL=" + engine.Ready["url"] + "/v1", "OPENAI_API_KEY=sk-none"},
 		"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
@@ -148,6 +162,7 @@ func TestServeFromTheEnvironment(t *testing.T) {
 
 // A stream that runs when SIGTERM comes is finished, not cut.
 func TestSIGTERMLetsStreamsFinish(t *testing.T) {
+	t.Parallel()
 	engine := proctest.Start(t, nil, "sim", "--listen", "127.0.0.1:0", "--preset", "llama-3.1-70b/h200/vllm")
 	gateway := proctest.Start(t, nil, "serve", "-c", gatewayConfig(t, engine.Ready["url"], ""))
 	resp, err := http.Post(gateway.Ready["data"]+"/v1/chat/completions", "application/json",
@@ -171,6 +186,7 @@ func TestSIGTERMLetsStreamsFinish(t *testing.T) {
 }
 
 func TestBadUsageEndsWith2(t *testing.T) {
+	t.Parallel()
 	bad := proctest.Write(t, "backends: [ { name: a, url: \"ftp://x\" } ]\nroutes: [ { model: chat, targets: [ { backend: b } ] } ]\n")
 	for _, args := range [][]string{
 		{"serve", "-c", bad},
@@ -192,6 +208,7 @@ func TestBadUsageEndsWith2(t *testing.T) {
 }
 
 func TestCheckNamesEveryProblemWithItsPlace(t *testing.T) {
+	t.Parallel()
 	bad := proctest.Write(t, "backends: [ { name: a, url: \"ftp://x\" } ]\nroutes: [ { model: chat, targets: [ { backend: b } ] } ]\n")
 	out, _ := exec.Command(proctest.Binary(t), "check", bad).CombinedOutput()
 	for _, want := range []string{bad + ":1:", bad + ":2:"} {

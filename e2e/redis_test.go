@@ -93,6 +93,7 @@ func (a answers) Read(p []byte) (int, error) {
 
 // A restarted gateway knows its curves before it has served anything.
 func TestARestartedGatewayKnowsItsCurves(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	engine := proctest.Start(t, nil, "sim", "--listen", "127.0.0.1:0", "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
 	file := gatewayConfig(t, engine.Ready["url"], "store: \""+redisURL(t, redis)+"\"\n")
@@ -117,6 +118,7 @@ func TestARestartedGatewayKnowsItsCurves(t *testing.T) {
 
 // What one gateway learns the other knows, and adds to.
 func TestTwoGatewaysShareCurves(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	engine := proctest.Start(t, nil, "sim", "--listen", "127.0.0.1:0", "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
 	file := gatewayConfig(t, engine.Ready["url"], "replicas: 2\nstore: \""+redisURL(t, redis)+"\"\n")
@@ -129,6 +131,7 @@ func TestTwoGatewaysShareCurves(t *testing.T) {
 
 // Without its Redis a gateway serves on, and says so.
 func TestRedisGoneServesOn(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	engine := proctest.Start(t, nil, "sim", "--listen", "127.0.0.1:0", "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
 	gateway := proctest.Start(t, nil, "serve", "-c", gatewayConfig(t, engine.Ready["url"], "store: \""+redisURL(t, redis)+"\"\n"))

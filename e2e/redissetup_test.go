@@ -39,6 +39,7 @@ func aclLine(t *testing.T) []string {
 // are shared, nothing is denied, every key is under the prefix and has a time to
 // live.
 func TestRedisWithTLSACLAndPrefix(t *testing.T) {
+	t.Parallel()
 	cert, key := proctest.Certificate(t)
 	port := redistest.FreePort(t)
 	redis := redistest.Start(t, "--bind", "127.0.0.1", "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key,
@@ -114,6 +115,7 @@ func TestRedisSentinelFailover(t *testing.T) {
 // Three nodes of a Cluster, of which a gateway knows one: curves, load and
 // limits are shared, wherever their keys lie.
 func TestRedisCluster(t *testing.T) {
+	t.Parallel()
 	var nodes []*redistest.Server
 	var ports, buses []string
 	for i := range 3 {

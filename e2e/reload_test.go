@@ -33,6 +33,7 @@ func ask(t *testing.T, url string) (int, string) {
 
 // Without a file a SIGHUP ends nothing either.
 func TestSIGHUPWithoutAFile(t *testing.T) {
+	t.Parallel()
 	gateway := proctest.Start(t, []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1"}, "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	gateway.Signal(syscall.SIGHUP)
 	proctest.Until(t, "it goes on", func() bool { return strings.Contains(gateway.Log(), "configuration reloaded") })
@@ -44,6 +45,7 @@ func TestSIGHUPWithoutAFile(t *testing.T) {
 // The built program follows its file while it streams: a new route, a new key,
 // a broken file that it refuses and explains, and a SIGHUP.
 func TestReload(t *testing.T) {
+	t.Parallel()
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "20")
 	text := func(routes, more string) string {
 		return fmt.Sprintf("listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nbackends: [ { name: a, url: %q, kind: vllm } ]\nroutes:\n%s%s",

@@ -45,6 +45,7 @@ func running(t *testing.T, engine *proctest.Process) int {
 // A gateway that is killed without a word stops counting within a second, and
 // the streams of the others run on.
 func TestAKilledGatewayStopsCounting(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm")
 	file := gatewayConfig(t, engine.Ready["url"], "replicas: 2\nstore: \""+redisURL(t, redis)+"\"\n")
@@ -96,6 +97,7 @@ func TestAKilledGatewayStopsCounting(t *testing.T) {
 // on average over the time within 5 %, where nothing else keeps the machine
 // busy.
 func TestEachGatewaySeesWhatAllHaveInFlight(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm")
 	file := gatewayConfig(t, engine.Ready["url"], "replicas: 3\nstore: \""+redisURL(t, redis)+"\"\n")

@@ -22,6 +22,7 @@ import (
 // How near the figures are is shown where time is virtual (TestScorecardIsTrue): here the
 // engines' clocks stop whenever the machine has no time for them.
 func TestScorecardOfTwoEngines(t *testing.T) {
+	t.Parallel()
 	const streams = 4
 	slow, fast := proctest.Engine(t, "--preset", "llama-3.1-70b/h100/vllm"), proctest.Engine(t, "--preset", "llama-3.1-8b/h100/trtllm", "--behave", "two-words")
 	target := func(name string, e *proctest.Process) string {

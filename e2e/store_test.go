@@ -28,6 +28,7 @@ func once(t *testing.T, args ...string) (out string, code int) {
 // A gateway without Redis goes on with its curves after a restart. They can be taken to
 // Redis by hand, where another gateway finds them; a file that is broken is moved aside.
 func TestCurvesOutliveAGatewayWithoutRedis(t *testing.T) {
+	t.Parallel()
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
 	dir := t.TempDir()
 	file := gatewayConfig(t, engine.Ready["url"], fmt.Sprintf("state_dir: %q\n", dir))

@@ -87,6 +87,7 @@ func (withTrace) RoundTrip(r *http.Request) (*http.Response, error) {
 // A stream whose first backend fails, as a trace: the request with its phases, both
 // attempts, what was counted, and the same trace at the engine and in the log line.
 func TestTraces(t *testing.T) {
+	t.Parallel()
 	traces := &collector{}
 	receiver := httptest.NewServer(traces)
 	defer receiver.Close()
@@ -214,6 +215,7 @@ func relayTo(t *testing.T, url string, note func(*http.Request)) string {
 
 // A collector that is gone costs spans and nothing else, and is said so.
 func TestTracesWithoutACollector(t *testing.T) {
+	t.Parallel()
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "10")
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()

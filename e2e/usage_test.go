@@ -161,6 +161,7 @@ func TestABudgetOverThreeGateways(t *testing.T) {
 // Without Redis usage and budgets are kept in state_dir, also when the gateway is
 // killed.
 func TestUsageIsKeptWithoutRedis(t *testing.T) {
+	t.Parallel()
 	const secret = "sk-the-mobile-app"
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "20")
 	file := proctest.Write(t, "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nstate_dir: "+t.TempDir()+"\n"+
