@@ -45,7 +45,7 @@ var floors = []floor{
 var tests = []string{
 	"batch/storetest", "deploy/prometheus", "e2e", "e2e/attack", "e2e/bench", "e2e/engines", "e2e/envoy", "e2e/hosts", "e2e/load", "internal/accuracy",
 	"internal/checkout", "internal/chromium", "internal/golden", "internal/lint", "internal/memnet", "internal/proctest", "internal/promtest", "internal/racetest",
-	"internal/redistest", "profiles/storetest",
+	"internal/racetest/shortened", "internal/redistest", "profiles/storetest",
 }
 
 // below reports whether a package may import another one by their places.

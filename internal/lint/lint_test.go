@@ -116,6 +116,8 @@ var arrows = map[string][]string{
 	"internal/tracing":    {},
 	"internal/upstream":   {"internal/endpoint", "internal/hostname"},
 
+	"internal/racetest/shortened": {},
+
 	"internal/continuation": {"internal/endpoint", "internal/openai", "internal/sse", "internal/upstream", "providers"},
 
 	"cmd/pacer":         {"*"},
