@@ -232,6 +232,9 @@ func (t *attempt) token(now time.Time, seen *providers.Seen, blocked bool) {
 	m, lease := &t.measured, t.lease()
 	if m.firstToken.IsZero() {
 		m.firstToken = now
+		if !t.failover {
+			m.visit.First(now.Sub(t.up.sent), lease.Ahead().PromptTokens)
+		}
 		lease.FirstToken(now) // before Read: the exposure opens at the n that includes this stream
 	}
 	total := 0 // by the backend's own count, where it was asked for one

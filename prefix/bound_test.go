@@ -28,6 +28,8 @@ func TestPromptsAllAlikeShowWhatACacheSaves(t *testing.T) {
 		for i := range byte(12) {
 			prompt(i)
 			v := x.Send(now, target, &chain, 16_000)
+			v.First(10*c.ttft, 16_000) // behind another prompt: that says nothing
+			v.First(c.ttft, 0)
 			now = now.Add(5 * time.Second)
 			if i > 0 {
 				v.Settle(Outcome{PromptTokens: 16_000, CachedTokens: 15_900, TTFT: c.ttft})

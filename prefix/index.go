@@ -172,6 +172,17 @@ const (
 	wholeStretch = 4 * blockBytes
 )
 
+// First teaches how soon the first token came, with so many tokens of other prompts
+// that had to be computed before it. Of one that waited for others nothing is learned.
+func (v *Visit) First(ttft time.Duration, ahead int) {
+	if v.cache == nil || ahead*mostBefore > v.tokens {
+		return
+	}
+	v.cache.mu.Lock()
+	defer v.cache.mu.Unlock()
+	v.cache.worth.bound.see(v.possible(v.tokens), ttft.Seconds())
+}
+
 // Settle teaches what became of the visit. Calls after the first do nothing.
 func (v *Visit) Settle(o Outcome) {
 	if v.cache == nil || v.settled {
@@ -209,6 +220,10 @@ func (v *Visit) Settle(o Outcome) {
 // mostAhead is how many times its own length other prompts may be ahead of one whose
 // first token says what a token costs.
 const mostAhead = 3
+
+// mostBefore is what part of its own length other prompts may be ahead of one that
+// counts as having waited for nobody.
+const mostBefore = 4
 
 // possible is how much of so many prompt tokens can have been there, by what was sent
 // there. More is told by one that says so of each prompt, or that serves others too.

@@ -18,9 +18,10 @@ type worth struct {
 	bound bound
 }
 
-// bound is what a cached token takes at most: first tokens that had many cached, as
-// far as was told, in seconds for each of these. Whatever else they waited for is in
-// it. It needs no prompts that differ, as a fit does. The zero value has seen none.
+// bound is what a token takes at most that was sent there before: of first tokens
+// that came of prompts with many such tokens and waited for no other prompt, in
+// seconds for each of these. It needs no prompts that differ, as a fit does, and no
+// word of the engine. The zero value has seen none.
 type bound struct{ n, sum, squares float64 }
 
 // see takes a first token after y seconds.
@@ -55,7 +56,6 @@ const (
 // see takes a first token after y seconds.
 func (t *worth) see(computed, cached, y float64) {
 	y = min(max(y, 1e-3), 3600)
-	t.bound.see(cached, y)
 	x := [3]float64{1, computed / 1000, cached / 1000}
 	w := 1 / (y * y) // what is off is off by a share
 	const keep = 1 - 1/firsts

@@ -240,6 +240,7 @@ func (v *visit) receive(out *sim.Output) {
 	w, g, e := v.world, v.gateway, v.seat.engine
 	if out.First {
 		v.seen.first, v.seen.firstTokens = w.now, out.Tokens
+		v.caching.First(v.seen.first-v.seen.sent, v.lease.Ahead().PromptTokens)
 		v.lease.FirstToken(w.clock) // before Read: the exposure opens at the n that includes this stream
 		g.success(e)
 	}
