@@ -11,22 +11,20 @@ import (
 
 // measurement is what the relay learns of one answer.
 type measurement struct {
-	stream *profiles.Stream  // nil = not a stream that is measured
-	waits  *profiles.Waiting // for the first token of a stream; nil = nobody does
-
-	visit prefix.Visit // to the target's cache
-
-	usage    profiles.Usage
-	hasUsage bool
-	text     int  // bytes of content seen
-	reasoned bool // some of it was reasoning
-
+	stream     *profiles.Stream // nil = not a stream that is measured
+	text       int              // bytes of content seen
 	firstToken time.Time
 	lastEvent  time.Time // when the last event of the stream, or a piece of it, was passed on
-	ended      time.Time // when the last event of all came
 
+	reasoned      bool // some of the text was reasoning
 	reportedError bool // by the backend, within the answer
 	garbage       bool // something came that is not of the dialect
+	hasUsage      bool
+
+	waits *profiles.Waiting // for the first token of a stream; nil = nobody does
+	visit prefix.Visit      // to the target's cache
+	usage profiles.Usage
+	ended time.Time // when the last event of all came
 
 	summary       profiles.Summary
 	bytesPerToken float64 // of a whole answer; NaN = unknown

@@ -19,11 +19,11 @@ const (
 // reading is an answer as it is looked at on its way to the client.
 type reading struct {
 	form     form
-	events   bool   // its head, or its first bytes, say that it is a stream of events
-	whole    bool   // a document that came whole in the first read
-	encoding string // it is compressed; "" = it is not
+	events   bool // its head, or its first bytes, say that it is a stream of events
+	whole    bool // a document that came whole in the first read
 	meter    providers.Meter
-	held     int64 // bytes that the meter keeps, as far as they are counted
+	held     int64  // bytes that the meter keeps, as far as they are counted
+	encoding string // it is compressed; "" = it is not
 	id       idScan
 
 	// of the first read

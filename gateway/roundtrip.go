@@ -21,32 +21,33 @@ const errorStart = 4 << 10
 type roundTrip struct {
 	*order
 	*place
+	timer       *upstreamTimer
+	resp        *http.Response
+	translation *translation // nil = the backend speaks the client's dialect
+	ask         openai.Ask   // what usage the backend is asked for
+	relaxed     bool         // it did not take more
+	first       firstRead
+
 	model string // what the backend calls it; "" = as the client does
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc // nil = nothing was prepared
 	ending *endings                // cancels it with the gateway; nil = it is not there
-	timer  *upstreamTimer
-	done   chan struct{} // closed when send is over; nil = it has no goroutine of its own
+	done   chan struct{}           // closed when send is over; nil = it has no goroutine of its own
 
-	translation *translation // nil = the backend speaks the client's dialect
-	instead     []substitute // what goes up where the backend lacks the endpoint, one after the other
-	lacked      bool         // it did
-	uncarried   error        // why nothing can go up instead; nil = it can, or was not looked at
-	counted     int          // the tokens of a prompt, which the gateway itself answers with; 0 = it does not
+	instead   []substitute // what goes up where the backend lacks the endpoint, one after the other
+	lacked    bool         // it did
+	uncarried error        // why nothing can go up instead; nil = it can, or was not looked at
+	counted   int          // the tokens of a prompt, which the gateway itself answers with; 0 = it does not
 
 	onward *onward // what came before it, which goes up behind the prompt
 
-	ask     openai.Ask // what usage the backend is asked for
-	relaxed bool       // it did not take more
-	strip   providers.Strip
-	call    providers.Call
-	sent    time.Time // zero = it did not go up
+	strip providers.Strip
+	call  providers.Call
+	sent  time.Time // zero = it did not go up
 
 	err      error // of sending
 	panicked any   // what send panicked with, in a goroutine of its own
-	resp     *http.Response
-	first    firstRead
 }
 
 // firstRead is what the first read of an answer brought.

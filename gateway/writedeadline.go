@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,9 +20,13 @@ type writeDeadline struct {
 	h2    bool
 	since time.Time // when the deadline was last set; HTTP/1
 
-	timer *time.Timer // nil before the first write; HTTP/2
-	mu    sync.Mutex  // guards over
-	over  bool        // the handler returns: nothing of it may be touched
+	// On HTTP/2. The timer is not touched by a write: it fires when the last one that
+	// it knew of would have to be over, and sleeps on from what it finds.
+	timer *time.Timer // nil before the first write
+	base  time.Time
+	until atomic.Int64 // nanoseconds since base: end of the write; 0 = none is
+	mu    sync.Mutex   // guards over, and timer against look
+	over  bool         // the handler returns: nothing of it may be touched
 }
 
 // start is called once, before any other method.
@@ -43,16 +48,20 @@ func (d *writeDeadline) begin(now time.Time) {
 			_ = d.rc.SetWriteDeadline(now.Add(d.limit))
 		}
 	case d.timer == nil:
-		d.timer = time.AfterFunc(d.limit, d.lose)
+		d.mu.Lock() // look may be first
+		d.base = now
+		d.until.Store(int64(d.limit))
+		d.timer = time.AfterFunc(d.limit, d.look)
+		d.mu.Unlock()
 	default:
-		d.timer.Reset(d.limit)
+		d.until.Store(int64(now.Sub(d.base) + d.limit))
 	}
 }
 
 // end is called behind a write.
 func (d *writeDeadline) end() {
-	if d.timer != nil {
-		d.timer.Stop()
+	if d.h2 {
+		d.until.Store(0)
 	}
 }
 
@@ -60,12 +69,18 @@ func (d *writeDeadline) end() {
 // busy with when the handler has returned.
 func (d *writeDeadline) last(now time.Time) { _ = d.rc.SetWriteDeadline(now.Add(d.limit)) }
 
-// lose ends a stream whose client takes nothing. It runs on the timer's
-// goroutine.
-func (d *writeDeadline) lose() {
+// look ends a stream whose client takes nothing. It runs on the timer's goroutine.
+func (d *writeDeadline) look() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.over {
+	until, now := time.Duration(d.until.Load()), time.Since(d.base)
+	switch {
+	case d.over:
+	case until == 0:
+		d.timer.Reset(d.limit) // a write that begins meanwhile may take as long
+	case now < until:
+		d.timer.Reset(until - now)
+	default:
 		_ = d.rc.SetWriteDeadline(time.Unix(1, 0))
 	}
 }
@@ -75,8 +90,8 @@ func (d *writeDeadline) stop() {
 	if d.timer == nil {
 		return
 	}
-	d.timer.Stop()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.timer.Stop()
 	d.over = true
 }
