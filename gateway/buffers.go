@@ -33,17 +33,21 @@ func (b *buffers) getSmall() *[waitBuffer]byte {
 	return new([waitBuffer]byte)
 }
 
-// readBuffer is the room that one answer is read into: a large one for its
-// beginning, for documents, and while a stream of events fills the small one.
-// The zero value has none.
+// readBuffer is the room that one answer is read into: a large one for documents, and
+// while a stream of events fills the small one. The zero value has none.
 type readBuffer struct {
 	large *[relayBuffer]byte
 	small *[waitBuffer]byte // in place of large
 }
 
-// begin takes a large one, if there is none yet.
-func (r *readBuffer) begin(from *buffers) {
-	if r.room() == nil {
+// begin takes one to wait for the first byte with, if there is none yet: a small one
+// for what will be a stream.
+func (r *readBuffer) begin(from *buffers, streams bool) {
+	switch {
+	case r.room() != nil:
+	case streams:
+		r.small = from.getSmall()
+	default:
 		r.large = from.getLarge()
 	}
 }

@@ -19,7 +19,10 @@ func TestAStreamWaitsWithASmallBuffer(t *testing.T) {
 	if r.room() != nil {
 		t.Fatal("there is room before anything came")
 	}
-	r.begin(&all)
+	r.begin(&all, true)
+	if got := len(r.room()); got != waitBuffer {
+		t.Errorf("the first byte is waited for with %d bytes, want %d", got, waitBuffer)
+	}
 	for i, c := range []struct{ read, want int }{
 		{relayBuffer, relayBuffer}, // it filled all
 		{waitBuffer, relayBuffer},

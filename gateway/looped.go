@@ -182,8 +182,14 @@ func (l *looped) Wrote(now time.Time) {
 	l.t.passed(now, l.moved)
 }
 
-// Left implements relayloop.Handler.
-func (l *looped) Left(why relayloop.Why, err error) { go l.conclude(why, err) }
+// Left implements relayloop.Handler. A backend whose answer nobody takes any more hears
+// of it at once, and not when a goroutine gets its turn.
+func (l *looped) Left(why relayloop.Why, err error) {
+	if why != relayloop.Done && why != relayloop.SourceOver && l.err == nil {
+		l.stream.From.Close()
+	}
+	go l.conclude(why, err)
+}
 
 // conclude does what is left to do when no more is passed on.
 func (l *looped) conclude(why relayloop.Why, err error) {

@@ -50,7 +50,7 @@ func relayed(tb testing.TB, h *house, body io.ReadCloser) *exchange {
 	u.ask = openai.AskUsage
 	u.resp = &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}
 	u.first.at = now
-	u.first.buf.begin(&h.gateway.buffers)
+	u.first.buf.begin(&h.gateway.buffers, true)
 	t.answer.form, t.answer.events = formEvents, true
 	t.answer.meter = t.backend.NewMeter(x.request.path, true, providers.StripEvent)
 	t.kind = answerGood

@@ -97,7 +97,7 @@ func (u *roundTrip) sendOnce(buffers *buffers, silence time.Duration) bool {
 		f.at = time.Now()
 		return true
 	}
-	f.buf.begin(buffers)
+	f.buf.begin(buffers, u.request.streams())
 	room := f.buf.room()
 	if u.resp.StatusCode < 300 && u.blindRead() {
 		f.n = 0
