@@ -181,18 +181,41 @@ func TestPlaceAllocatesNothing(t *testing.T) {
 
 // Budget: under 10 µs over 16 targets: overload is when most are refused.
 func BenchmarkRefuse(b *testing.B) {
-	w := loaded(b, 16)
-	req := Request{Route: "chat", Stream: true, PromptTokens: 300, Arrived: w.now, NoQueue: true}
-	for w.Place(w.now, req).Lease != nil {
+	for _, backends := range []int{16, 1024} {
+		b.Run(fmt.Sprint(backends), func(b *testing.B) {
+			w := loaded(b, backends)
+			req := Request{Route: "chat", Stream: true, PromptTokens: 300, Arrived: w.now, NoQueue: true}
+			for w.Place(w.now, req).Lease != nil {
+			}
+			b.ReportAllocs()
+			used := cpuTime()
+			for b.Loop() {
+				w.sleep(time.Millisecond)
+				req.Arrived = w.now
+				w.Place(w.now, req)
+			}
+			b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
+		})
 	}
-	b.ReportAllocs()
-	used := cpuTime()
-	for b.Loop() {
-		w.sleep(time.Millisecond)
-		req.Arrived = w.now
-		w.Place(w.now, req)
+}
+
+// Budget: 3 ms for a route of 1,024 targets that runs about half of what it may. It is
+// asked each second, under the lock.
+func BenchmarkRoutes(b *testing.B) {
+	for _, backends := range []int{16, 1024} {
+		b.Run(fmt.Sprint(backends), func(b *testing.B) {
+			w := loaded(b, backends)
+			for i := range 20 * backends {
+				w.force(Request{Route: "chat", Stream: true, PromptTokens: 300}, Target{Backend: fmt.Sprint("gpu-", i%backends), Model: "m"})
+			}
+			b.ReportAllocs()
+			used := cpuTime()
+			for b.Loop() {
+				w.Routes(w.now)
+			}
+			b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
+		})
 	}
-	b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
 }
 
 // Budget: under 10 µs over 16 targets, as where nobody was told to come back: behind

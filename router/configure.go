@@ -183,6 +183,7 @@ func (r *Router) resolve(now time.Time, rt *route, old map[*backend]former) {
 		}
 		rt.models[i] = m
 	}
+	rt.meetBeside()
 }
 
 // regroup returns the group called id: of those that b has already, of its

@@ -167,10 +167,8 @@ func (a *ask) addRoom(s *RouteState, taken []int, i int) (limited bool) {
 		return true
 	}
 	c, elsewhere := m.group.present(), 0 // in other groups of the backend
-	for j, n := range taken {
-		if other := a.route.models[j]; j != i && other != nil && other.group.backend == m.group.backend {
-			elsewhere += n
-		}
+	for _, j := range a.route.beside[i].others {
+		elsewhere += taken[j]
 	}
 	if elsewhere > 0 && m.group.backend.health == Probing {
 		return true // the one probe

@@ -11,6 +11,7 @@ type route struct {
 	conf    Route
 	policy  Registered // that conf.Prefer names
 	models  []*model   // of conf.Targets, in their order; nil where the backend is not configured
+	beside  []beside   // of models
 	lines   [classes]line
 	came    uint64  // requests that were to be placed
 	lengths lengths // of its answers, in tokens of one sequence
@@ -54,25 +55,36 @@ func (rt *route) mustQueue(class Class) bool {
 	return rt.lines[Interactive].blocks() || class == Batch && rt.lines[Batch].blocks()
 }
 
-// sharesGroup reports whether an earlier target has the group of target i.
-func (rt *route) sharesGroup(i int) bool {
-	for _, m := range rt.models[:i] {
-		if m != nil && m.group == rt.models[i].group {
-			return true
-		}
-	}
-	return false
+// beside is what else of a route's targets stands where one of them does. It is
+// found once: to look for it in each answer costs the square of the targets.
+type beside struct {
+	group, backend bool  // an earlier target has the same
+	others         []int // targets on the same backend
 }
 
-// sharesBackend reports whether an earlier target has the backend of target i.
-func (rt *route) sharesBackend(i int) bool {
-	for _, m := range rt.models[:i] {
-		if m != nil && m.group.backend == rt.models[i].group.backend {
-			return true
+// meetBeside finds it for all targets of rt.
+func (rt *route) meetBeside() {
+	rt.beside = make([]beside, len(rt.models))
+	on := map[*backend][]int{}
+	for i, m := range rt.models {
+		if m == nil {
+			continue
 		}
+		b := m.group.backend
+		for _, j := range on[b] {
+			rt.beside[i].backend = true
+			rt.beside[i].group = rt.beside[i].group || rt.models[j].group == m.group
+			rt.beside[i].others, rt.beside[j].others = append(rt.beside[i].others, j), append(rt.beside[j].others, i)
+		}
+		on[b] = append(on[b], i)
 	}
-	return false
 }
+
+// sharesGroup reports whether an earlier target has the group of target i.
+func (rt *route) sharesGroup(i int) bool { return rt.beside[i].group }
+
+// sharesBackend reports whether an earlier target has the backend of target i.
+func (rt *route) sharesBackend(i int) bool { return rt.beside[i].backend }
 
 // meetRivals finds the routes that share a backend with rt.
 func (rt *route) meetRivals() {

@@ -3,7 +3,6 @@ package arena
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -39,7 +38,8 @@ type gateway struct {
 	lives   uint64         // how often it was started
 	learner *learn.Learner // nil as book
 	judge   share.Judge
-	news    uint64 // of the router, as told
+	others  map[string]router.Load // what the router heard of them last
+	news    uint64                 // of the router, as told
 }
 
 // replica is the name by which the store and the others know it.
@@ -86,7 +86,7 @@ func (g *gateway) start() {
 		g.breakers[i] = breaker{gateway: g, engine: w.engines[i], core: core.New(core.OfBackend())}
 	}
 	g.router.Update(w.clock, router.Configure{Topology: w.topology()})
-	g.news = 0
+	g.news, g.others = 0, map[string]router.Load{}
 	g.judge = share.NewJudge(w.s.Replicas, w.expiry())
 	if !w.s.Policy.learns() {
 		return
@@ -116,7 +116,7 @@ func (g *gateway) restart() {
 			}
 		}
 	}
-	delete(g.world.published, g.replica())
+	g.world.board.drop(g.replica())
 	g.start()
 }
 
@@ -226,13 +226,17 @@ func (n *newsworthy) fire(*world) { n.g.tell() }
 func (g *gateway) tell() {
 	w := g.world
 	g.news = g.router.News()
-	others, err := link{w}.tell(g.replica(), peers.Encode(g.router.Own(w.clock), g.prefixes.Tell(w.clock)))
-	for _, name := range slices.Sorted(maps.Keys(others)) {
-		r := others[name]
-		r.EachSent(func(t router.Target, text []byte) { g.prefixes.Hear(w.clock, t, text) })
+	name, since := g.replica(), w.now-w.expiry()
+	err := link{w}.tell(name, peers.Of(g.router.Own(w.clock), g.prefixes.Tell(w.clock)))
+	var others []*paper
+	if err == nil {
+		others = w.board.others(name, since)
+	}
+	for _, p := range others {
+		p.report.EachSent(func(t router.Target, text []byte) { g.prefixes.Hear(w.clock, t, text) })
 	}
 	state := g.judge.See(w.clock, len(others), err)
-	if remote, ok := peers.Remote(state, others, err); ok {
+	if remote, ok := peers.Told(state, func() map[string]router.Load { return w.board.total(g.others, name, since) }, err); ok {
 		g.deliver(g.router.Update(w.clock, remote))
 	}
 }

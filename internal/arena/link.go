@@ -16,33 +16,17 @@ var errLost = errors.New("arena: redis is lost")
 // that they tell each other.
 type link struct{ *world }
 
-// published is the load that a gateway told last.
-type published struct {
-	at   time.Duration
-	load peers.Report // as the others read it; it is not changed
-}
-
 // expiry is how old another's load may be: share.Expiry where loads are told as
 // often as in a gateway.
 func (w *world) expiry() time.Duration { return 4 * w.s.ShareDelay }
 
-// tell publishes the load of a gateway and returns those of the others.
-func (l link) tell(replica, load string) (map[string]peers.Report, error) {
+// tell publishes the load of a gateway.
+func (l link) tell(replica string, load peers.Report) error {
 	if l.lost {
-		return nil, errLost
+		return errLost
 	}
-	r, err := peers.Decode(load)
-	if err != nil {
-		panic(err) // Encode wrote it
-	}
-	l.published[replica] = published{l.now, r}
-	others := map[string]peers.Report{}
-	for name, p := range l.published {
-		if name != replica && l.now-p.at <= l.expiry() {
-			others[name] = p.load
-		}
-	}
-	return others, nil
+	l.board.put(l.now, replica, load)
+	return nil
 }
 
 // Push is the store's, unless it is out of reach.

@@ -45,8 +45,8 @@ type world struct {
 	gateways []*gateway
 	store    *learn.Memory // of all gateways
 
-	lost      bool                 // Redis is
-	published map[string]published // by gateway
+	lost  bool  // Redis is
+	board board // what gateways tell each other of their loads
 
 	ahead []Arrival // peeked at, not played yet
 	more  func() (Arrival, bool)
@@ -83,7 +83,7 @@ func newWorld(s Scenario, more func() (Arrival, bool)) *world {
 	w := &world{
 		s: s, clock: epoch, more: more,
 		random: rand.New(rand.NewPCG(s.Seed, 1)),
-		byName: map[string]*engine{}, routes: map[string]*routeTally{}, published: map[string]published{},
+		byName: map[string]*engine{}, routes: map[string]*routeTally{},
 	}
 	w.store = w.emptyStore()
 	return w

@@ -50,18 +50,20 @@ func TestScale(t *testing.T) {
 		{name: "5 s old", delay: 5 * time.Second},
 		{name: "0.2 s old, none for the middle third", delay: 200 * time.Millisecond, faults: []Fault{{At: length / 3, Kind: RedisLost}, {At: 2 * length / 3, Kind: RedisBack}}},
 	} {
-		h := many(engines)
-		g := chats(0, 1)
-		g.Output.Mean = *scaleAnswer
-		g.Rate, g.Duration = 1.5*perEngine*300/g.Output.Mean*float64(engines), length
-		p := pool{name: "scale", backends: h, routes: []Route{chat("chat", 30, h)}, replicas: gateways, faults: c.faults, length: length, warmup: length / 3, load: generated(g, "chat")}
-		s := p.scenario(Pacer, 1)
-		s.ShareDelay, s.LearnEvery = c.delay, *scaleLearn
-		r := play(t, s)
-		sum := p.promised(r)
-		row := fmt.Sprintf("| %s | %.2f %% | %.2f %% | %.2f %% | %.0f s |", c.name, 100*sum.Attainment(), 100*sum.MissedOfServed(), 100*float64(sum.Shed)/float64(sum.Offered), r.Wall.Seconds())
-		t.Log(row)
-		b.WriteString(row + "\n")
+		t.Run(c.name, func(t *testing.T) {
+			h := many(engines)
+			g := chats(0, 1)
+			g.Output.Mean = *scaleAnswer
+			g.Rate, g.Duration = 1.5*perEngine*300/g.Output.Mean*float64(engines), length
+			p := pool{name: "scale", backends: h, routes: []Route{chat("chat", 30, h)}, replicas: gateways, faults: c.faults, length: length, warmup: length / 3, load: generated(g, "chat")}
+			s := p.scenario(Pacer, 1)
+			s.ShareDelay, s.LearnEvery = c.delay, *scaleLearn
+			r := play(t, s)
+			sum := p.promised(r)
+			row := fmt.Sprintf("| %s | %.2f %% | %.2f %% | %.2f %% | %.0f s |", c.name, 100*sum.Attainment(), 100*sum.MissedOfServed(), 100*float64(sum.Shed)/float64(sum.Offered), r.Wall.Seconds())
+			t.Log(row)
+			b.WriteString(row + "\n")
+		})
 	}
 	if err := os.WriteFile(*scaleFlag, []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)

@@ -88,8 +88,8 @@ func (c counts) load() router.Load {
 
 const reportVersion = 1
 
-// Encode writes what this replica runs, and which prompts it sent of late.
-func Encode(loads map[string]router.Load, sent map[router.Target][]byte) string {
+// Of is what a replica says that runs loads, and of late sent these prompts.
+func Of(loads map[string]router.Load, sent map[router.Target][]byte) Report {
 	r := Report{Version: reportVersion, Backends: map[string]counts{}}
 	for backend, l := range loads {
 		r.Backends[backend] = countsOf(l)
@@ -106,7 +106,12 @@ func Encode(loads map[string]router.Load, sent map[router.Target][]byte) string 
 		}
 		r.Sent[t.Backend][t.Model] = text
 	}
-	text, err := json.Marshal(r)
+	return r
+}
+
+// Encode writes Of in the stored form.
+func Encode(loads map[string]router.Load, sent map[router.Target][]byte) string {
+	text, err := json.Marshal(Of(loads, sent))
 	if err != nil {
 		panic(err) // a map of finite numbers always has a JSON form
 	}
@@ -160,13 +165,18 @@ func (r *Report) EachSent(take func(t router.Target, text []byte)) {
 // reports of the others, by replica, or failed with err, and after which the
 // verdict is state; false when the router should go on with what it has.
 func Remote(state share.State, others map[string]Report, err error) (router.RemoteLoad, bool) {
+	return Told(state, func() map[string]router.Load { return total(others) }, err)
+}
+
+// Told is Remote for who has the total of the others already.
+func Told(state share.State, total func() map[string]router.Load, err error) (router.RemoteLoad, bool) {
 	switch {
 	case state.Alone:
 		return router.RemoteLoad{Replicas: state.Replicas, Lost: true}, true
 	case err != nil: // what was read last still holds
 		return router.RemoteLoad{}, false
 	}
-	return router.RemoteLoad{ByBackend: total(others), Replicas: state.Replicas}, true
+	return router.RemoteLoad{ByBackend: total(), Replicas: state.Replicas}, true
 }
 
 // total adds up the reports by backend, in the order of the replicas' names.
@@ -174,16 +184,40 @@ func total(reports map[string]Report) map[string]router.Load {
 	sum := map[string]router.Load{}
 	for _, replica := range slices.Sorted(maps.Keys(reports)) {
 		r := reports[replica]
-		for backend, v := range r.Backends {
-			s := sum[backend].Plus(v.load())
-			for model, v := range r.Models[backend] {
-				if s.Models == nil {
-					s.Models = map[string]router.Load{}
-				}
-				s.Models[model] = s.Models[model].Plus(v.load())
-			}
-			sum[backend] = s
+		for backend := range r.Backends {
+			sum[backend] = Add(sum[backend], r.load(backend))
 		}
+	}
+	return sum
+}
+
+// load is what r says of one backend.
+func (r *Report) load(backend string) router.Load {
+	l := r.Backends[backend].load()
+	for model, v := range r.Models[backend] {
+		if l.Models == nil {
+			l.Models = map[string]router.Load{}
+		}
+		l.Models[model] = v.load()
+	}
+	return l
+}
+
+// Each calls take with what r says of each backend.
+func (r *Report) Each(take func(backend string, l router.Load)) {
+	for backend := range r.Backends {
+		take(backend, r.load(backend))
+	}
+}
+
+// Add returns sum and l together, with their models; sum's are changed in place.
+func Add(sum, l router.Load) router.Load {
+	sum = sum.Plus(l)
+	for model, v := range l.Models {
+		if sum.Models == nil {
+			sum.Models = map[string]router.Load{}
+		}
+		sum.Models[model] = sum.Models[model].Plus(v)
 	}
 	return sum
 }
