@@ -19,9 +19,10 @@ type backend struct {
 	health         Health
 	out            bool // was down since it was last up
 
-	own       int  // own sequences, in all groups
-	idle      int  // own requests that do not decode
-	elsewhere Load // of the other replicas, in all groups
+	own       int      // own sequences, in all groups
+	idle      int      // own requests that do not decode
+	elsewhere Load     // of the other replicas, in all groups
+	silence   *silence // of them; nil while they tell
 
 	// groups are those of its targets as configured, and behind them the
 	// retired ones that have leases still.
@@ -33,7 +34,7 @@ type backend struct {
 
 // leased is the number of sequences with a lease, over all replicas.
 func (b *backend) leased() int {
-	return b.own*b.router.peers.scale + b.elsewhere.Waiting + b.elsewhere.Decoding
+	return b.own + b.elsewhere.Waiting + b.elsewhere.Decoding
 }
 
 // spare is how many places the cap leaves, which may be negative; capped is
@@ -54,16 +55,12 @@ func findGroup(groups []*group, id GroupID) *group {
 	return nil
 }
 
-// share hands what the other replicas run to the groups. What is counted
-// otherwise there, or was here before the last reload, may be anywhere, and
-// counts in every group.
-func (b *backend) share(l Load) {
-	b.elsewhere = l.sane()
-	anywhere := b.elsewhere
-	for _, m := range b.elsewhere.Models {
-		anywhere = anywhere.less(m)
-	}
-	anywhere.Models = nil
+// share hands what the other replicas run to the groups, as they tell it or, while
+// nobody does, as it is thought to be. What was here before the last reload may be
+// anywhere, and counts in every group.
+func (b *backend) share(now time.Time, told Load) {
+	told = told.sane()
+	b.elsewhere, _ = b.router.peers.others(now, &b.silence, told, b.counts(), b.router.rand)
 	scale := b.router.peers.scale
 	left := Load{}
 	for _, g := range b.groups {
@@ -74,14 +71,39 @@ func (b *backend) share(l Load) {
 		}
 	}
 	for _, g := range b.groups {
-		if g.remote = b.elsewhere; g.id.Separate {
-			g.remote = anywhere.Plus(b.elsewhere.Models[g.id.Model])
-		}
+		g.remote, g.spread = b.router.peers.others(now, &g.silence, told.in(g.id), g.counts(), b.router.rand)
 		if !g.retired {
 			g.remote = g.remote.Plus(left)
 		}
 		g.shareRemoteFloor()
 	}
+}
+
+// in returns what of l, which is of a backend, counts in the group called id. What is
+// counted otherwise may be anywhere.
+func (l Load) in(id GroupID) Load {
+	if !id.Separate {
+		return l
+	}
+	anywhere := l
+	for _, m := range l.Models {
+		anywhere = anywhere.less(m)
+	}
+	anywhere.Models = nil
+	return anywhere.Plus(l.Models[id.Model])
+}
+
+// counts is what of this replica runs on b, or in g, as far as others are guessed by it.
+func (b *backend) counts() (l Load) {
+	for _, g := range b.groups {
+		own := g.counts()
+		l.Waiting, l.Decoding, l.PromptTokens = l.Waiting+own.Waiting, l.Decoding+own.Decoding, l.PromptTokens+own.PromptTokens
+	}
+	return l
+}
+
+func (g *group) counts() Load {
+	return Load{Waiting: g.own.waiting, Decoding: g.own.decoding, PromptTokens: g.own.prompt}
 }
 
 // become changes the health. Who comes back from being down ramps up.

@@ -55,8 +55,8 @@ type BackendHealth struct {
 }
 
 // RemoteLoad replaces what the other replicas together run. Replicas is how
-// many are alive, this one included. Lost means that the sharing is out: the
-// own count is multiplied by Replicas instead.
+// many are alive, this one included. Lost means that the sharing is out: what was
+// told last holds then, and fades, see silence.
 type RemoteLoad struct {
 	ByBackend map[string]Load
 	Replicas  int
@@ -104,6 +104,9 @@ func (r *Router) Update(now time.Time, c Change) []Grant {
 		}
 	case RemoteLoad:
 		r.peers.load, r.peers.heard = c, true
+		if !c.Lost {
+			r.peers.told = c.ByBackend
+		}
 		r.share(now)
 	case EngineLoad:
 		r.hearEngine(now, c)
@@ -132,15 +135,22 @@ func (r *Router) model(t Target) *model {
 	return g.model(t.Model)
 }
 
-// share spreads the remote load over the backends. While nobody tells what the
-// others run, the own counts stand for all of them.
+// share spreads the remote load over the backends, as it is told or, while nobody
+// tells, as it is thought to be.
 func (r *Router) share(now time.Time) {
+	silent := r.peers.silent()
 	r.peers.scale = 1
 	switch {
 	case !r.peers.heard:
 		r.peers.scale = max(r.peers.replicas, 1)
 	case r.peers.load.Lost:
 		r.peers.scale = max(r.peers.load.Replicas, 1)
+		if !r.peers.silent() { // there is nobody else
+			r.peers.told = nil
+		}
+	}
+	if r.peers.silent() && !silent {
+		r.peers.since = now
 	}
 	for _, b := range r.backends {
 		r.shareOn(now, b)
@@ -149,11 +159,7 @@ func (r *Router) share(now time.Time) {
 
 // shareOn spreads what is known of the others over the groups of b.
 func (r *Router) shareOn(now time.Time, b *backend) {
-	l := Load{}
-	if r.peers.heard && !r.peers.load.Lost {
-		l = r.peers.load.ByBackend[b.name]
-	}
-	b.share(l)
+	b.share(now, r.peers.told[b.name])
 	for _, g := range b.groups {
 		g.reprice()
 		g.write(now)

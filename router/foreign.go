@@ -66,8 +66,8 @@ func (f *foreign) restart(g *group) {
 
 // note sees what runs in g, after every change of it.
 func (f *foreign) note(g *group) {
-	decoding := g.own.decoding*g.router.peers.scale + g.remote.Decoding
-	waiting := g.own.waiting*g.router.peers.scale + g.remote.Waiting
+	decoding := g.own.decoding + g.remote.Decoding
+	waiting := g.own.waiting + g.remote.Waiting
 	f.own.see(decoding + waiting)
 	f.ownDecoding.see(decoding)
 	f.ownWaiting.see(waiting)

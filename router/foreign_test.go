@@ -268,12 +268,12 @@ func TestForeignLoadBesideReplicas(t *testing.T) {
 	if l := b.load(0); l.Waiting != 0 || l.Decoding != 5 || l.ForeignDecoding+l.ForeignWaiting != 8 {
 		t.Errorf("this replica says %+v; want 5 decoding and 8 foreign ones", l)
 	}
-	// Without word of the others the report stands for them all.
+	// Without word of the others what they told last holds, and the report goes on.
 	b.Update(b.now, RemoteLoad{Replicas: 2, Lost: true})
 	for range 3 {
 		b.report(20, 0)
 	}
-	b.wantLoad(20, 20)
+	b.wantLoad(20, 5+6+8)
 }
 
 // Requests that do not decode are in the engine's figures and not in ours.

@@ -25,9 +25,11 @@ type group struct {
 	routes  []*route // that have a target here
 	held    []*held  // what routes have guaranteed here
 
-	own     running // sequences of this replica
-	remote  Load    // of others, and of retired groups
-	foreign foreign // what runs there beside Pacer
+	own     running  // sequences of this replica
+	remote  Load     // of others, and of retired groups
+	silence *silence // of the others; nil while they tell
+	spread  int      // sequences that a newcomer has to leave room for beside remote
+	foreign foreign  // what runs there beside Pacer
 	noted   noted
 
 	// Tokens that the own streams brought, and that they would have brought before
@@ -74,7 +76,7 @@ func newGroup(now time.Time, b *backend, id GroupID) *group {
 
 // leased is the number of sequences with a lease, over all replicas.
 func (g *group) leased() int {
-	return (g.own.waiting+g.own.decoding)*g.router.peers.scale + g.remote.Waiting + g.remote.Decoding
+	return g.own.waiting + g.own.decoding + g.remote.Waiting + g.remote.Decoding
 }
 
 // m is the number of sequences in the group, waiting or decoding: those with
@@ -84,19 +86,19 @@ func (g *group) m() int { return g.leased() + g.foreign.all.value }
 // n is the number of sequences decoding, over all replicas and with the foreign
 // ones.
 func (g *group) n() int {
-	return g.own.decoding*g.router.peers.scale + g.remote.Decoding + g.foreign.running.value
+	return g.own.decoding + g.remote.Decoding + g.foreign.running.value
 }
 
 // promptWaiting is how many prompt tokens wait for their prefill, over all
 // replicas.
 func (g *group) promptWaiting() int {
-	return g.own.prompt*g.router.peers.scale + g.remote.PromptTokens
+	return g.own.prompt + g.remote.PromptTokens
 }
 
 // publish notes what runs in the group, and writes n where the streams read
 // it. It follows every change of the counts.
 func (g *group) publish(now time.Time) {
-	if g.retired {
+	if g.retired || g.router.peers.silent() {
 		g.router.shareOn(now, g.backend)
 		return
 	}

@@ -142,8 +142,8 @@ func TestRemoteLoad(t *testing.T) {
 	want(1, 2)
 	b.Update(b.now, RemoteLoad{Replicas: 3, ByBackend: map[string]Load{"x": {Waiting: 5, Decoding: 7}}})
 	want(8, 14)
-	b.Update(b.now, RemoteLoad{Replicas: 3, Lost: true})
-	want(3, 6)
+	b.Update(b.now, RemoteLoad{Replicas: 3, Lost: true}) // what was told last holds
+	want(8, 14)
 	b.Update(b.now, RemoteLoad{Replicas: 1})
 	want(1, 2)
 	b = newBench(t, []string{"x"})

@@ -10,7 +10,7 @@ import (
 )
 
 func (w *naive) step() {
-	w.sleep(time.Duration(w.pick(150)) * time.Millisecond)
+	w.pass(time.Duration(w.pick(150)) * time.Millisecond)
 	switch w.pick(16) {
 	default:
 		w.place()
@@ -29,7 +29,7 @@ func (w *naive) step() {
 				l.Progress(w.now, profiles.Count{Tokens: w.tokens[l], Rough: w.pick(50) == 0})
 			}
 		}
-		w.sleep(scanEvery)
+		w.pass(scanEvery)
 		w.settle(w.tick())
 		w.busy()
 	case 10:
@@ -48,6 +48,14 @@ func (w *naive) step() {
 		w.tellEngine()
 	}
 	w.leave()
+}
+
+// pass lets time pass. While the others are silent the router hears so again and again.
+func (w *naive) pass(d time.Duration) {
+	w.sleep(d)
+	if w.scaled > 1 {
+		w.settle(w.Update(w.now, RemoteLoad{Replicas: 2, Lost: true}))
+	}
 }
 
 func (w *naive) tellRemote() {

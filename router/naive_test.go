@@ -24,9 +24,35 @@ type naive struct {
 	tickets []*Ticket
 	remote  map[string]Load
 	apart   map[string]bool // whose models are separate
-	scaled  int             // own counts stand for so many replicas
+	scaled  int             // of one more here there are so many over all replicas
+	levels  map[*model]levels
 
 	outcomes [OutcomeNoBackend + 1]int
+}
+
+// levels are those of a target after the last look through its streams, and after the
+// one before: by that the last look said who leads.
+type levels struct {
+	at           time.Time
+	last, before Level
+}
+
+// note follows the levels. It is called before time passes.
+func (w *naive) note() {
+	for _, b := range w.backends {
+		for _, g := range b.groups {
+			for _, m := range g.models {
+				if v := w.levels[m]; v.at != g.lookedAt {
+					w.levels[m] = levels{g.lookedAt, m.lately.all, v.last}
+				}
+			}
+		}
+	}
+}
+
+func (w *naive) sleep(d time.Duration) {
+	w.note()
+	w.bench.sleep(d)
 }
 
 func (w *naive) pick(n int) int { return w.random.IntN(n) }
@@ -34,7 +60,7 @@ func (w *naive) pick(n int) int { return w.random.IntN(n) }
 func oneOf[T any](w *naive, xs ...T) T { return xs[w.pick(len(xs))] }
 
 func newNaive(t *testing.T, seed uint64) *naive {
-	w := &naive{t: t, random: rand.New(rand.NewPCG(seed, 99)), tokens: map[*Lease]float64{}, scaled: 1}
+	w := &naive{t: t, random: rand.New(rand.NewPCG(seed, 99)), tokens: map[*Lease]float64{}, scaled: 1, levels: map[*model]levels{}}
 	names := []string{"x", "y", "z", "u"}[:1+w.pick(4)]
 	if w.pick(2) == 0 {
 		w.apart = map[string]bool{names[w.pick(len(names))]: true}
@@ -127,16 +153,71 @@ func (w *naive) on(g *group) (leased, prompts int) {
 		}
 	}
 	far := w.far(g)
-	return leased*w.scaled + far.Waiting + far.Decoding, prompts*w.scaled + far.PromptTokens
+	return leased + far.Waiting + far.Decoding, prompts + far.PromptTokens
 }
 
 // far is what other replicas run in g.
 func (w *naive) far(g *group) Load {
+	if w.scaled > 1 {
+		far, _ := w.guess(g.silence, func(l *Lease) bool { return l.group == g })
+		return far
+	}
 	far := w.remote[g.backend.name]
 	if g.id.Separate {
 		return far.Models[g.id.Model]
 	}
 	return far
+}
+
+// guess is what the other one of two replicas that are silent is thought to run: what
+// it had told, as far as it still holds, and of what has come here since, as much
+// again. room is what has to be left free for it beside that.
+func (w *naive) guess(s *silence, here func(*Lease) bool) (far Load, room int) {
+	waits, decodes, prompts := 0, 0, 0
+	for _, l := range w.leases {
+		switch {
+		case !here(l):
+		case l.phase == waiting:
+			waits, prompts = waits+l.weight, prompts+l.prompt
+		default:
+			decodes += l.weight
+		}
+	}
+	ours := float64(waits + decodes)
+	fade := math.Pow(math.E, -w.now.Sub(w.peers.since).Minutes()/5)
+	before, theirs := fade*float64(s.own), fade*float64(s.told.Waiting+s.told.Decoding)
+	if ours == 0 && s.own == 0 && s.told.Waiting+s.told.Decoding == 0 {
+		return Load{}, 0
+	}
+	left := 1.0 // of theirs
+	if waits+decodes < s.own {
+		left = (ours + 1) / float64(s.own+1)
+	}
+	copied := 0.0 // of ours, how much of each the other has beside what it told
+	if ours > before {
+		copied = (ours - before) / ours
+	}
+	whole := func(x float64) int { return int(math.Floor(x + 0.5)) }
+	far.Waiting = whole(fade*left*float64(s.told.Waiting) + copied*float64(waits))
+	far.Decoding = max(whole(left*theirs+copied*ours)-far.Waiting, 0)
+	far.PromptTokens = whole(fade*left*float64(s.told.PromptTokens) + copied*float64(prompts))
+	if theirs >= 0.5 && far.Waiting+far.Decoding > 0 {
+		far.Floor = s.told.Floor
+	}
+	full := theirs + copied*ours
+	if s.place == 0 { // of the last place here the other has the first half
+		full += min(max(ours+1-before, 0), 1)
+	}
+	return far, max(whole(full)-far.Waiting-far.Decoding, 0)
+}
+
+// spread is what a newcomer has to leave free in g for a replica that is silent.
+func (w *naive) spread(g *group) int {
+	if w.scaled == 1 {
+		return 0
+	}
+	_, room := w.guess(g.silence, func(l *Lease) bool { return l.group == g })
+	return room
 }
 
 // below counts the places below a cap that are taken on b, by all replicas.
@@ -151,7 +232,10 @@ func (w *naive) below(b *backend) int {
 		}
 	}
 	far := w.remote[b.name]
-	return leased*w.scaled + far.Waiting + far.Decoding + idle
+	if w.scaled > 1 {
+		far, _ = w.guess(b.silence, func(l *Lease) bool { return l.group.backend == b })
+	}
+	return leased + far.Waiting + far.Decoding + idle
 }
 
 // keeps reports whether each of k sequences on m keeps need with so many prompt
@@ -219,7 +303,7 @@ func (w *naive) objection(req *Request, rt *route, i int) string {
 	}
 	weight := max(req.Sequences, 1)
 	leased, prompts := w.on(g)
-	k := leased + g.foreign.all.value + weight
+	k := leased + g.foreign.all.value + w.spread(g) + weight
 	answer := usual(m, rt)
 	shows := false // alone on a target that 300 steps were not seen of
 	if c, ok := m.curve.(form); ok && leased <= 0 {
@@ -302,6 +386,7 @@ func (w *naive) inTime(req *Request, rt *route, m *model, present int, most time
 
 // payable reports whether a prompt breaks nobody's lead.
 func (w *naive) payable(g *group, prompt int) bool {
+	w.note()
 	fit, first := w.promptCosts(g)
 	cost := max(fit, first)
 	_, prompts := w.on(g)
@@ -330,7 +415,7 @@ func (w *naive) payable(g *group, prompt int) bool {
 		if p.rough {
 			lead = max(lead, l.grace.Seconds()/2)
 		}
-		if v := l.model.lately.all; !(v.Steps >= 20 && v.Time >= 3) && l.averagesBelow(l.floor, g.lookedAt, p) {
+		if v := w.levels[l.model].before; !(v.Steps >= 20 && v.Time >= 3) && l.averagesBelow(l.floor, g.lookedAt, p) {
 			lead = 0
 		}
 		if lead > -0.5 && 1.2*cost*(float64(prompts)-done+size) > lead {

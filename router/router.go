@@ -37,9 +37,11 @@ type Router struct {
 // peers is what the router knows of the other replicas.
 type peers struct {
 	load     RemoteLoad
-	heard    bool // load told something
-	replicas int  // configured: they count until load tells
-	scale    int  // own counts stand for so many replicas; 1 while loads are shared
+	heard    bool            // load told something
+	replicas int             // configured: they count until load tells
+	scale    int             // of one more here there are so many over all replicas; 1 while loads are shared
+	told     map[string]Load // last
+	since    time.Time       // of the silence
 }
 
 // allLines is what all lines have together.
@@ -138,7 +140,7 @@ func (b *backend) load() BackendLoad {
 		l.Floor = max(l.Floor, own.Floor)
 		l.Seen += g.seen
 		l.Expected += g.expected
-		l.N += own.Decoding*b.router.peers.scale + g.foreign.running.value
+		l.N += own.Decoding + g.foreign.running.value
 		l.M += g.foreign.all.value
 		l.ForeignWaiting += g.foreign.all.value - g.foreign.running.value
 		l.ForeignDecoding += g.foreign.running.value

@@ -31,7 +31,7 @@ func (g *group) present() (c present) {
 // target: a copy less is a tenth of its time.
 func (c *present) count(g *group) {
 	c.leased = g.leased()
-	c.m = c.leased + g.foreign.all.value
+	c.m = c.leased + g.foreign.all.value + g.spread
 	c.prompt = g.promptWaiting()
 	c.places, c.alike = math.MaxInt, 0
 	if spare, capped := g.backend.spare(); capped {

@@ -220,6 +220,7 @@ func TestRemoteLoadByModel(t *testing.T) {
 	if chat := counts(shared, "chat"); chat != [3]int{10, 13, 30} {
 		t.Errorf("counted together n, m, floor are %v, want 10, 13, 30", chat)
 	}
+	b.Update(b.now, RemoteLoad{Replicas: 3})
 	b.Update(b.now, RemoteLoad{Replicas: 3, Lost: true})
 	b.fill("chat", 1)
 	if chat, other := counts(b, "chat"), counts(b, "other"); chat[1] != 3 || other[1] != 0 {

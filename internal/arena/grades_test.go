@@ -43,7 +43,7 @@ type plays struct {
 }
 
 func newPlays(t *testing.T) *plays {
-	return &plays{t: t, done: map[string]*Result{}, all: slices.Concat(pools(), changes(), formPools(), guarantees(), coldPools())}
+	return &plays{t: t, done: map[string]*Result{}, all: slices.Concat(pools(), changes(), formPools(), guarantees(), coldPools(), scaleOuts())}
 }
 
 func (p *plays) pool(name string) *pool {
@@ -116,6 +116,9 @@ func relapse(other string) figure {
 var (
 	missedOfServed = figure{most: true, of: func(p *plays, pool string, seed uint64) float64 {
 		return p.promised(pool, Pacer, seed).MissedOfServed()
+	}}
+	attained = figure{of: func(p *plays, pool string, seed uint64) float64 {
+		return p.promised(pool, Pacer, seed).Attainment()
 	}}
 	inTime = figure{of: func(p *plays, pool string, seed uint64) float64 {
 		c := p.promised(pool, Pacer, seed)
@@ -228,6 +231,10 @@ func grades() []grade {
 		grade{"cold start: missed ≤ 0.5 %", "K cold", missedOfServed, 0.005, 0, 3},
 		grade{"cold start: missed ≤ 0.5 %", "K slow", missedOfServed, 0.005, 0, 5},
 		grade{"two slow engines, cold: goodput ≥ 100 % of perfect caps by hand", "N slow", goodputOf("", LeastCapped), 1, 0.9, 1})
+	for _, name := range []string{"O", "O prior"} {
+		add(grade{"a fleet that doubles: missed ≤ 0.3 %", name, missedOfServed, 0.003, 0, 2},
+			grade{"from 30 s after it: met ≥ 97 %", name + " after", attained, 0.97, 0, 2})
+	}
 	for _, p := range coldPools() {
 		add(grade{"cold start: missed ≤ 0.5 %", p.name, missedOfServed, 0.005, coldGates[p.name], 5})
 	}

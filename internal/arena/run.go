@@ -86,6 +86,7 @@ func newWorld(s Scenario, more func() (Arrival, bool)) *world {
 		byName: map[string]*engine{}, routes: map[string]*routeTally{},
 	}
 	w.store = w.emptyStore()
+	_, _ = w.store.Adopt(context.Background(), s.known, true) // it fails when its context ends
 	return w
 }
 

@@ -57,6 +57,9 @@ type Scenario struct {
 	// learns its own.
 	margins *margins
 
+	// known is what the store has at the start. Default: nothing.
+	known map[profiles.Target]profiles.Sums
+
 	// Seed decides everything that is drawn: noise, ties, which gateway.
 	Seed uint64
 }
