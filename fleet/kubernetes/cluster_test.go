@@ -261,6 +261,30 @@ func TestGarbageIsListedAnew(t *testing.T) {
 	until(t, c, b, "vllm-0 10.0.0.1:8000", false)
 }
 
+// An API server that sends without end is not read without end. What was known stays.
+func TestTooMuchIsNotRead(t *testing.T) {
+	s := newServer(t)
+	few := slice("a", 100, "vllm-0 10.0.0.1 ready")
+	s.lists[slicesPath] = few
+	c, b := newCluster(t, s)
+	until(t, c, b, "vllm-0 10.0.0.1:8000", false)
+	next(t, s).lines <- `{"type":"MODIFIED","object":{"metadata":{"name":"` + strings.Repeat("x", maxEvent+1) + `"}}}`
+	w := next(t, s) // listed anew
+	until(t, c, b, "vllm-0 10.0.0.1:8000", false)
+	many := make([]string, mostObjects+1)
+	for i := range many {
+		many[i] = slice(fmt.Sprint(i), 200)
+	}
+	s.set(func() { s.gone, s.lists[slicesPath] = 1, strings.Join(many, ",") })
+	if s.listed != 2 { // no list is under way
+		t.Errorf("listed %d times, want again after an event without end", s.listed)
+	}
+	w.lines <- ""
+	until(t, c, b, "vllm-0 10.0.0.1:8000", true)
+	s.set(func() { s.lists[slicesPath] = few })
+	until(t, c, b, "vllm-0 10.0.0.1:8000", false)
+}
+
 // The token is read again for each request, since it is replaced while the process
 // runs; and so is what the API server is trusted by.
 func TestTheTokenIsReadAgain(t *testing.T) {

@@ -17,6 +17,11 @@ const (
 	pageSize    = "500" // objects of one page of a list
 	listTimeout = 30 * time.Second
 
+	// What no cluster has in one list, and no API server keeps as one object (etcd
+	// takes 1.5 MiB): more is not read into memory.
+	mostObjects = 20_000
+	maxEvent    = 8 << 20 // bytes
+
 	// A watch is ended by the API server after watchLeast to twice that, so that
 	// those of many replicas do not come back together. One that is silent for
 	// watchGrace longer is broken off.
@@ -64,7 +69,26 @@ type mirror[T any, P interface {
 	began   time.Time
 }
 
-var errGone = errors.New("the version is gone")
+var (
+	errGone     = errors.New("the version is gone")
+	errTooMany  = fmt.Errorf("more than %d objects", mostObjects)
+	errTooLarge = fmt.Errorf("an event of more than %d bytes", maxEvent)
+)
+
+// ration reads on while something is left of it.
+type ration struct {
+	from io.Reader
+	left int // bytes
+}
+
+func (r *ration) Read(p []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, errTooLarge
+	}
+	n, err := r.from.Read(p[:min(len(p), r.left)])
+	r.left -= n
+	return n, err
+}
 
 // run keeps the copy until ctx ends.
 func (m *mirror[T, P]) run(ctx context.Context) {
@@ -128,6 +152,9 @@ func (m *mirror[T, P]) list(ctx context.Context) error {
 		if err := m.client.read(ctx, m.path, query, &page); err != nil {
 			return fmt.Errorf("list %s: %w", m.path, err)
 		}
+		if len(objects)+len(page.Items) > mostObjects {
+			return fmt.Errorf("list %s: %w", m.path, errTooMany)
+		}
 		for i := range page.Items {
 			objects[P(&page.Items[i]).meta().Name] = page.Items[i]
 		}
@@ -181,11 +208,16 @@ func (m *mirror[T, P]) watch(ctx context.Context) error {
 	defer body.Close()
 	m.began = time.Now()
 	m.heard(nil)
-	for lines := json.NewDecoder(body); ; {
+	in := &ration{from: body}
+	for lines := json.NewDecoder(in); ; {
 		var e event
+		in.left = maxEvent
 		switch err := lines.Decode(&e); {
 		case errors.Is(err, io.EOF):
 			return nil
+		case errors.Is(err, errTooLarge):
+			m.version = "" // it would come again
+			return fmt.Errorf("watch %s: %w", m.path, err)
 		case err != nil:
 			return fmt.Errorf("watch %s: %w", m.path, err)
 		}
@@ -233,6 +265,10 @@ func (m *mirror[T, P]) take(e event) error {
 	}
 	switch e.Type {
 	case "ADDED", "MODIFIED":
+		if _, known := m.objects[meta.Name]; !known && len(m.objects) >= mostObjects {
+			m.version = ""
+			return fmt.Errorf("watch %s: %w", m.path, errTooMany)
+		}
 		m.objects[meta.Name] = o
 	case "DELETED":
 		delete(m.objects, meta.Name)
