@@ -31,6 +31,7 @@ import (
 //	empty     what to write instead of an empty list; without it one is allowed
 //	all       the word that stands for the whole list, which then is nil
 //	is        text with rules of its own: see reads
+//	old       a name that goes, until when it is read at least, and what to write: "users 2027-06-30 write streams"
 //
 // A type with a method decode reads itself. One with a method check looks at what
 // its fields say together, once they were read.
@@ -64,6 +65,14 @@ func (f *field) words() []string {
 	}
 }
 
+// old is what the tag of that name says; ok is false without one.
+func (f *field) old() (name, until, instead string, ok bool) {
+	text, ok := f.Tag.Lookup("old")
+	name, text, _ = strings.Cut(text, " ")
+	until, instead, _ = strings.Cut(text, " ")
+	return name, until, instead, ok
+}
+
 // shape is what a mapping may hold.
 type shape struct {
 	empty  reflect.Value // a struct in which every default is filled in
@@ -86,6 +95,10 @@ func shapeOf(t reflect.Type) *shape {
 		s.fields = append(s.fields, f)
 		for _, name := range f.names {
 			s.byName[name] = f
+		}
+		if _, until, _, ok := f.old(); ok {
+			_, err := time.Parse(time.DateOnly, until)
+			f.mustBe(err)
 		}
 		f.fill(s.empty.Field(i))
 	}
@@ -177,6 +190,9 @@ func (r *reader) object(v value, into any) (object, bool) {
 		if f == nil {
 			r.problem(at, "unknown field %s; %s", quote(key), r.instead(key, s))
 			return
+		}
+		if name, until, instead, ok := f.old(); ok && name == key {
+			r.warn(at, "%s is deprecated, and no longer read after %s; %s", quote(key), until, instead)
 		}
 		v.name, v.path = key, o.path+"."+f.names[0]
 		r.note(v, "")
