@@ -221,6 +221,7 @@ func TestAnIncidentIsReadFromThePage(t *testing.T) {
 	if racetest.On {
 		t.Skip("seven incidents take two minutes, of processes that the race detector does not see; make numbers plays them")
 	}
+	t.Parallel()
 	th := newTheatre(t)
 	c := chromium.Start(t)
 	c.Open(th.gateway.Ready["admin"]+"/", 1280, 1000, false)

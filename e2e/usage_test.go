@@ -70,6 +70,7 @@ func TestABudgetOverThreeGateways(t *testing.T) {
 	if racetest.On {
 		t.Skip("half a minute of real processes: make numbers runs it")
 	}
+	t.Parallel()
 	const (
 		secret  = "sk-the-mobile-app"
 		limit   = 20.0 // USD
