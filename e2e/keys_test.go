@@ -48,7 +48,7 @@ func TestKeysAreHandedOutOverThreeGateways(t *testing.T) {
 	all := func(key string, want int) func() bool {
 		return func() bool {
 			for _, g := range gateways {
-				if b.buy(g.Ready["data"], key) != want {
+				if got, _ := b.buy(g.Ready["data"], key, 10); got != want {
 					return false
 				}
 			}
@@ -78,7 +78,7 @@ func TestKeysAreHandedOutOverThreeGateways(t *testing.T) {
 		t.Error("the key of the file is refused")
 	}
 	again := proctest.Start(t, nil, "serve", "-c", file)
-	if got := b.buy(again.Ready["data"], younger); got != http.StatusUnauthorized {
+	if got, _ := b.buy(again.Ready["data"], younger, 10); got != http.StatusUnauthorized {
 		t.Errorf("a gateway that has just started answers a revoked key with %d", got)
 	}
 	if audit := keysCommand(t, again, "audit"); !strings.Contains(audit, "key.revoke") {

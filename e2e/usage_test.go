@@ -2,11 +2,12 @@ package e2e
 
 import (
 	"encoding/json"
-	"io"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -32,27 +33,32 @@ func usageOf(t *testing.T, p *proctest.Process, query string) api.Usage {
 	return u
 }
 
-// buyer asks for answers that cost a cent each, and adds up what they did.
+// buyer asks for answers, and adds up what they cost.
 type buyer struct {
 	mu    sync.Mutex
 	spent float64 // USD
 }
 
-// buy reports the status of one request; 0 = there was no answer.
-func (b *buyer) buy(data, key string) int {
-	r, err := http.NewRequest(http.MethodPost, data+"/v1/chat/completions",
-		strings.NewReader(`{"model":"chat","max_tokens":10,"messages":[{"role":"user","content":"hello"}]}`))
+// buy reports the status of one request for an answer of so many tokens, or as many as the
+// engine likes, and the code of an error; 0 = there was no answer.
+func (b *buyer) buy(data, key string, tokens int) (status int, code string) {
+	most := ""
+	if tokens > 0 {
+		most = fmt.Sprintf(`"max_tokens":%d,`, tokens)
+	}
+	r, err := http.NewRequest(http.MethodPost, data+"/v1/chat/completions", strings.NewReader(`{"model":"chat",`+most+`"messages":[{"role":"user","content":"hello"}]}`))
 	if err != nil {
-		return 0
+		return 0, ""
 	}
 	r.Header.Set("Authorization", "Bearer "+key)
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return 0
+		return 0, ""
 	}
 	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return 0
+	var answer struct{ Error struct{ Code string } }
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return 0, ""
 	}
 	if resp.StatusCode == http.StatusOK {
 		usd, _ := strconv.ParseFloat(resp.Header.Get("X-Pacer-Cost-Usd"), 64)
@@ -60,30 +66,31 @@ func (b *buyer) buy(data, key string) int {
 		b.spent += usd
 		b.mu.Unlock()
 	}
-	return resp.StatusCode
+	return resp.StatusCode, answer.Error.Code
 }
 
-// A budget holds over three gateways of which one is killed, with a Redis that
-// loses all it had: what they know is within 1 % of what clients were served, and
-// that is over the limit by what was running at most.
+// A budget holds over three gateways of which one is killed, with a Redis that loses all it
+// had, and answers that take no longer than news from one gateway to the next. What the
+// gateways know is within 1 % of what clients were served. That is over the limit by what was
+// running at most, and all of it is spent.
 func TestABudgetOverThreeGateways(t *testing.T) {
 	if racetest.On {
 		t.Skip("half a minute of real processes: make numbers runs it")
 	}
 	t.Parallel()
 	const (
-		secret  = "sk-the-mobile-app"
-		limit   = 20.0 // USD
-		clients = 9
+		secret         = "sk-the-mobile-app"
+		limit          = 40.0      // USD
+		clients, tails = 9, 2      // of which so many do not say how long an answer may be
+		short, long    = 10, 128   // tokens
+		price          = 1.0 / 1e3 // USD per token
 	)
 	redis := redistest.Start(t)
-	// An answer takes longer than the gateways take to tell each other of the last one:
-	// else a client has several of them past the limit.
-	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "2")
+	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "20")
 	file := proctest.Write(t, "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nreplicas: 3\nstore: \""+redisURL(t, redis)+"\"\n"+
 		"backends: [ { name: a, url: "+engine.Ready["url"]+"/v1, price: { output: 1000 } } ]\n"+
 		"routes: [ { model: chat, targets: [ { backend: a, model: "+engine.Ready["model"]+" } ] } ]\n"+
-		"keys: [ { name: mobile, key: "+secret+", team: apps, budget: { usd: 20 } } ]\n")
+		"keys: [ { name: mobile, key: "+secret+", team: apps, budget: { usd: 40 } } ]\n")
 	gateways := make([]*proctest.Process, 3)
 	for i := range gateways {
 		gateways[i] = proctest.Start(t, nil, "serve", "-c", file)
@@ -95,19 +102,26 @@ func TestABudgetOverThreeGateways(t *testing.T) {
 		addresses[i] = g.Ready["data"]
 	}
 	var users sync.WaitGroup
-	refusals := make([]int, clients)
+	var waited atomic.Int64
 	for user := range clients {
+		tokens := short
+		if user < tails {
+			tokens = 0
+		}
 		users.Go(func() {
-			for i := user; refusals[user] < 30; i++ {
+			for i, refusals := user, 0; refusals < 30; i++ {
 				at.RLock()
 				data := addresses[i%len(addresses)]
 				at.RUnlock()
-				switch b.buy(data, secret) {
-				case http.StatusOK:
-					refusals[user] = 0
-				case http.StatusTooManyRequests:
-					refusals[user]++
-					<-time.After(50 * time.Millisecond) // a client that is refused does not spin
+				switch status, code := b.buy(data, secret, tokens); {
+				case status == http.StatusOK:
+					refusals = 0
+				case code == "insufficient_quota":
+					refusals++
+					<-time.After(10 * time.Millisecond) // a client that is refused does not spin
+				case status == http.StatusTooManyRequests:
+					waited.Add(1)
+					<-time.After(50 * time.Millisecond) // sooner than it is told
 				}
 			}
 		})
@@ -134,20 +148,22 @@ func TestABudgetOverThreeGateways(t *testing.T) {
 		known = usageOf(t, gateways[0], "").Budgets[0].SpentUSD
 		return known == usageOf(t, gateways[1], "").Budgets[0].SpentUSD && known == usageOf(t, gateways[2], "").Budgets[0].SpentUSD
 	})
-	t.Logf("served for %.2f USD of %.0f, known %.2f (%+.2f %%)", b.spent, limit, known, 100*(known/b.spent-1))
-	// What the one that was killed had not told is in no sum: a fiftieth of a second.
-	// Past the limit are those that were running, and those that began elsewhere while
-	// the news of the last cent was on its way: less than half as many again.
-	if over := known - limit; over > 1.5*clients*0.01+1e-6 {
-		t.Errorf("the gateways let requests in for %.2f USD, which is %.2f over the limit; %d were running", known, over, clients)
+	t.Logf("served for %.2f USD of %.0f, known %.2f (%+.2f %%); %d requests were told to come back", b.spent, limit, known, 100*(known/b.spent-1), waited.Load())
+	const running = price * (tails*long + (clients-tails)*short)
+	if over := known - limit; over > running+1e-6 {
+		t.Errorf("the gateways let requests in for %.2f USD, which is %.2f over the limit; %.2f were running", known, over, running)
 	}
+	// What the one that was killed had not told is in no sum: a fiftieth of a second.
 	if off := known/b.spent - 1; off > 0.01 || off < -0.01 {
 		t.Errorf("the gateways know of %.2f USD, clients were served for %.2f: %.1f %% off", known, b.spent, 100*off)
 	}
+	if known < limit {
+		t.Errorf("%.2f USD of %.0f are spent, and nobody is served: want all of it", known, limit)
+	}
 	// Kept over a restart, of the gateways that is.
 	again := proctest.Start(t, nil, "serve", "-c", file)
-	if status := b.buy(again.Ready["data"], secret); status != http.StatusTooManyRequests {
-		t.Errorf("a gateway that has just started answers %d, want 429: the budget is spent", status)
+	if status, code := b.buy(again.Ready["data"], secret, short); status != http.StatusTooManyRequests || code != "insufficient_quota" {
+		t.Errorf("a gateway that has just started answers %d %s, want 429 insufficient_quota: the budget is spent", status, code)
 	}
 	if rows := usageOf(t, again, "?by=key,team").Rows; len(rows) != 1 || *rows[0].Key != "mobile" || *rows[0].Team != "apps" || rows[0].CachedTokens != 0 {
 		t.Errorf("rows %+v, want one of mobile in apps", rows)
@@ -172,14 +188,17 @@ func TestUsageIsKeptWithoutRedis(t *testing.T) {
 	a := proctest.Start(t, nil, "serve", "-c", file)
 	var b buyer
 	for i := range 5 {
-		if status := b.buy(a.Ready["data"], secret); status != http.StatusOK {
+		if status, _ := b.buy(a.Ready["data"], secret, 10); status != http.StatusOK {
 			t.Fatalf("request %d of 5: %d", i+1, status)
 		}
 	}
-	proctest.Until(t, "all is spent", func() bool { return b.buy(a.Ready["data"], secret) == http.StatusTooManyRequests })
+	proctest.Until(t, "all is spent", func() bool {
+		_, code := b.buy(a.Ready["data"], secret, 10)
+		return code == "insufficient_quota"
+	})
 	a.Stop(syscall.SIGTERM)
 	again := proctest.Start(t, nil, "serve", "-c", file)
-	if status := b.buy(again.Ready["data"], secret); status != http.StatusTooManyRequests {
+	if status, _ := b.buy(again.Ready["data"], secret, 10); status != http.StatusTooManyRequests {
 		t.Errorf("after a restart %d, want 429", status)
 	}
 	u := usageOf(t, again, "?by=key,route,model")

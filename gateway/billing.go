@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/http"
@@ -27,41 +28,136 @@ type bill struct {
 	tags   string     // as in usage.Of
 	spill  string     // the route that its budget sends it to; "" = the one it names
 	booked usage.Sums // what of it was added up before its end
+
+	budgeted bool              // its key or team has a budget that may refuse it
+	held     usage.Reservation // what it is expected to cost
+	raised   time.Time         // when it was looked last whether it costs more
 }
 
-// budgetError reports that the budget of a key or its team is spent.
-type budgetError struct{ state usage.State }
+// raiseEvery is how often it is looked whether a request that runs costs more than it was
+// expected to.
+const raiseEvery = time.Second
+
+// budgetError reports that the budget of a key or its team lets no request in.
+type budgetError struct{ usage.Ruling }
 
 func (e *budgetError) Error() string {
-	return fmt.Sprintf("gateway: the budget of %s, %.2f USD a %s, is spent", e.state.Holder, e.state.Budget.Limit.USD(), e.state.Budget.Per)
+	return fmt.Sprintf("gateway: the budget of %s, %.2f USD a %s, %s", e.State.Holder, e.State.Budget.Limit.USD(), e.State.Budget.Per, map[bool]string{true: "is spent", false: "is held for requests that run"}[e.Exhausted])
 }
 
 // answer says when there is money again. A library would come back before that.
 func (e *budgetError) answer() answer {
 	whose := "this key"
-	if e.state.Holder.Team {
+	if e.State.Holder.Team {
 		whose = "the team of this key"
+	}
+	limit := fmt.Sprintf("%.2f USD a %s", e.State.Budget.Limit.USD(), e.State.Budget.Per)
+	if !e.Exhausted {
+		return answer{
+			status: 429, typ: "rate_limit_error", code: "budget_in_use", retryAfter: time.Second,
+			message: fmt.Sprintf("What is left of the budget of %s, %s, is held for requests that run. What they do not need is free when they end.", whose, limit),
+		}
 	}
 	return answer{
 		status: 429, typ: "insufficient_quota", code: "insufficient_quota", noRetry: true,
-		message: fmt.Sprintf("The budget of %s, %.2f USD a %s, is spent until %s.", whose, e.state.Budget.Limit.USD(), e.state.Budget.Per, e.state.End.Format(time.RFC3339)),
+		message: fmt.Sprintf("The budget of %s, %s, is spent until %s.", whose, limit, e.State.End.Format(time.RFC3339)),
 	}
 }
 
-// afford looks at the budgets of the key and its team. The error is a *budgetError.
+// afford looks at the budgets of the key and its team, before anything else is known of
+// the request. The error is a *budgetError.
 func (o *order) afford() error {
 	if o.g.usage == nil || o.tenant.conf == nil {
 		return nil
 	}
 	v := o.g.usage.Check(time.Now(), o.tenant.name, o.tenant.conf.Team)
+	o.bill.budgeted = v.Budgeted
+	return o.heed(v)
+}
+
+// heed has the request go where its budget sends it, or returns a *budgetError.
+func (o *order) heed(v usage.Ruling) error {
 	switch {
-	case !v.Exhausted:
+	case !v.Refuses():
 	case v.State.Budget.Then == usage.Spill && o.setup.routes[v.State.Budget.Spill] != nil:
 		o.bill.spill = v.State.Budget.Spill
 	default:
-		return &budgetError{v.State}
+		return &budgetError{v}
 	}
 	return nil
+}
+
+// reserve takes what the request is expected to cost on rt out of its budgets. The error
+// is a *budgetError.
+func (o *order) reserve(rt *route) error {
+	if !o.bill.budgeted || o.bill.spill != "" {
+		return nil
+	}
+	q := usage.Asked{Key: o.tenant.name, Team: o.tenant.conf.Team, Route: rt.name}
+	q.Most, q.Guess = o.priced(rt)
+	held, v := o.g.usage.Reserve(time.Now(), q)
+	o.bill.held = held
+	return o.heed(v)
+}
+
+// guessedAnswer is how many tokens an answer is taken to have of which nobody says anything,
+// and guessedTime for how long it is taken to hold an engine that is paid by the hour.
+const (
+	guessedAnswer = 1024
+	guessedTime   = 10 * time.Second
+)
+
+// priced is what the request costs at most on rt, 0 where nobody knows, and what may be
+// guessed that it costs: at the dearest of its targets, with all tokens of the dearest sort.
+func (o *order) priced(rt *route) (most, guess usage.Money) {
+	r := &o.request
+	o.estimatePrompt()
+	prompt, sequences := int64(rt.prompt.apply(r.estimate)), int64(max(r.parsed.Sequences, 1))
+	limit := int64(min(r.parsed.MaxTokens, maxAnswerTokens)) * sequences // 0 = the client does not say
+	for _, target := range rt.conf.Targets {
+		b := o.setup.backends[target.Backend]
+		if b == nil {
+			continue
+		}
+		p, ok := o.setup.conf.PriceOf(b.conf, config.Expand(target.Model, rt.name, r.parsed.Model))
+		if !ok {
+			guess = max(guess, usage.Dollars(b.conf.USDPerHour*guessedTime.Hours()))
+			continue
+		}
+		dear := usage.Price{Input: max(p.Input, p.AudioInput), Output: max(p.Output, p.Reasoning, p.AudioOutput)}
+		if limit > 0 {
+			most = max(most, dear.Of(usage.Tokens{Input: 2 * prompt, Output: limit})) // a prompt is estimated
+		}
+		answer := cmp.Or(limit, guessedAnswer*sequences)
+		if !r.end.Decodes {
+			answer = 0
+		}
+		guess = max(guess, dear.Of(usage.Tokens{Input: prompt, Output: min(answer, guessedAnswer*sequences)}))
+	}
+	return most, guess
+}
+
+// runsUp has what the request costs so far be spent by nobody else, where that is more
+// than it was expected to cost in all.
+func (t *attempt) runsUp(now time.Time) {
+	if !t.bill.held.Holds() || now.Sub(t.bill.raised) < raiseEvery {
+		return
+	}
+	t.bill.raised = now
+	tokens, end := t.used(now)
+	if stream := t.measured.stream; stream != nil {
+		shown, _, _ := stream.Decoding()
+		tokens.Output = max(tokens.Output, int64(shown.Tokens))
+		tokens.Input = max(tokens.Input, int64(t.usedPrompt()))
+	}
+	t.g.usage.Raise(&t.bill.held, t.cost(tokens, end))
+}
+
+// letGoOfMoney gives back what is held for the request: it has ended, and was paid for.
+func (o *order) letGoOfMoney() {
+	if o.bill.held.Holds() {
+		o.g.usage.Release(&o.bill.held)
+	}
 }
 
 // spendSoFar adds up what a session has used so far. The error is a *budgetError, of a key
@@ -75,10 +171,10 @@ func (t *attempt) spendSoFar(now time.Time) error {
 	if t.tenant.conf == nil {
 		return nil
 	}
-	v := t.g.usage.Check(now, t.tenant.name, t.tenant.conf.Team)
+	v := t.g.usage.Ended(now, t.tenant.name, t.tenant.conf.Team)
 	there := t.bill.spill != "" && v.State.Budget.Then == usage.Spill && v.State.Budget.Spill == t.bill.spill
 	if v.Exhausted && !there { // one that began where its budget sends it goes on
-		return &budgetError{v.State}
+		return &budgetError{v}
 	}
 	return nil
 }
@@ -109,7 +205,7 @@ func (t *attempt) spend(now time.Time, cost usage.Money) {
 	more.Reasoning -= had.Reasoning
 	more.Cost -= had.Cost
 	t.bill.booked = s
-	t.g.usage.Add(usage.Record{At: now, Of: of, Sums: more})
+	t.g.usage.Book(usage.Record{At: now, Of: of, Sums: more}, &t.bill.held)
 }
 
 // upModel is the model that the backend was asked for.

@@ -148,3 +148,114 @@ func TestASpentBudget(t *testing.T) {
 		})
 	}
 }
+
+// Near the end of a budget a request begins where what it may cost is left beside what
+// runs. Who is refused for what runs is told to come back, or goes where the budget sends it,
+// and what a request holds is free when it ends, however it ends.
+func TestWhatRunsHoldsItsPartOfABudget(t *testing.T) {
+	for name, c := range map[string]struct {
+		then   config.Then
+		status int
+	}{
+		"refuse": {config.Then{}, http.StatusTooManyRequests},
+		"spill":  {config.Then{Spill: "cheap"}, http.StatusOK},
+		"warn":   {config.Then{Warn: true}, http.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conf := settings("a")
+				conf.Backends[0].Price = config.Price{Output: 1000}
+				cheap := conf.Routes[0]
+				cheap.Models = []string{"cheap"}
+				conf.Routes = append(conf.Routes, cheap)
+				k := key("mobile", "sk-right")
+				k.Budget = config.Budget{USD: 0.15, Per: "month", Then: c.then}
+				conf.Keys = []config.Key{k}
+				h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+					time.Sleep(10 * time.Second)
+					w.Header().Set("Content-Type", "application/json")
+					fmt.Fprint(w, `{"choices":[{"message":{"content":"hello"}}],"usage":{"prompt_tokens":1,"completion_tokens":10}}`)
+				}}})
+				h.gateway.usage = usage.New(false)
+				h.gateway.usage.Configure(spendable(conf), nil)
+				ask := func(model string, tokens int) reply {
+					return h.post(chat, fmt.Sprintf(`{"model":%q,"max_tokens":%d,"messages":[]}`, model, tokens), "Authorization", "Bearer sk-right")
+				}
+				first := make(chan reply)
+				go func() { first <- ask("chat", 100) }() // may cost 0.10
+				time.Sleep(time.Second)
+				r := ask("chat", 60) // 0.06 of 0.05
+				if r.status != c.status {
+					t.Fatalf("status %d beside one that may cost most of what is left, want %d", r.status, c.status)
+				}
+				if refused := c.status != http.StatusOK; refused && (r.code(t) != "budget_in_use" || r.header.Get("Retry-After") != "1" || r.header.Get("X-Should-Retry") == "false") {
+					t.Errorf("%s with %v, want a word to come back in a second", r.code(t), r.header)
+				}
+				if r := ask("nobody", 50); r.status != http.StatusNotFound { // holds nothing
+					t.Errorf("status %d", r.status)
+				}
+				if r := ask("chat", 50); r.status != http.StatusOK {
+					t.Errorf("status %d of one for which there is room", r.status)
+				}
+				if r := <-first; r.status != http.StatusOK {
+					t.Errorf("status %d of the first one", r.status)
+				}
+				h.idle()
+				if r := ask("chat", 100); r.status != http.StatusOK {
+					t.Errorf("status %d though what the others did not need is free", r.status)
+				}
+				h.idle()
+			})
+		})
+	}
+}
+
+// A stream that costs more than its reservation holds what it has cost, once a second.
+func TestAStreamThatRunsUpACost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conf := settings("a")
+		conf.Backends[0].Price = config.Price{Output: 1000}
+		k := key("mobile", "sk-right")
+		k.Budget = config.Budget{USD: 0.26, Per: "month"}
+		conf.Keys = []config.Key{k}
+		long := false
+		h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			tokens := 10
+			if long {
+				tokens = 600
+			}
+			for range tokens {
+				fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"hello"}}]}`+"\n\n")
+				w.(http.Flusher).Flush()
+				time.Sleep(20 * time.Millisecond)
+			}
+			fmt.Fprintf(w, `data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":%d}}`+"\n\ndata: [DONE]\n\n", tokens)
+		}}})
+		h.gateway.usage = usage.New(false)
+		h.gateway.usage.Configure(spendable(conf), nil)
+		ask := func(more string) reply {
+			return h.post(chat, `{"model":"chat","stream":true,"stream_options":{"include_usage":true},"messages":[]`+more+`}`, "Authorization", "Bearer sk-right")
+		}
+		for range 20 { // which is what the next one is expected to cost, too: 0.01
+			if r := ask(""); r.status != http.StatusOK {
+				t.Fatalf("status %d", r.status)
+			}
+			h.idle()
+		}
+		long = true
+		first := make(chan reply)
+		go func() { first <- ask("") }() // 0.60 in 12 s, where 0.06 are left
+		time.Sleep(100 * time.Millisecond)
+		long = false
+		if r := ask(""); r.status != http.StatusOK {
+			t.Errorf("status %d while the long one has cost next to nothing", r.status)
+		}
+		time.Sleep(2 * time.Second)
+		if r := ask(""); r.status != http.StatusTooManyRequests || r.code(t) != "budget_in_use" {
+			t.Errorf("status %d beside one that has cost more than is left, want 429 budget_in_use", r.status)
+		}
+		<-first
+		h.idle()
+	})
+}

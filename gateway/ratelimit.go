@@ -40,14 +40,21 @@ func (o *order) beginBody() error {
 // whole answer that it allows.
 func (x *exchange) charge() error {
 	r := &x.request
-	if !r.parsed.Form() && !r.end.Stored && !r.end.Counts && !r.end.Socket { // what is heard, fetched or counted is no prompt
-		r.estimate = openai.EstimatePromptTokens(r.body.bytes())
-	}
+	x.estimatePrompt()
 	x.prompt.tokens = x.route.prompt.apply(r.estimate)
 	answer := min(r.parsed.MaxTokens, maxPromptTokens) * max(r.parsed.Sequences, 1) // Sequences is bounded: no overflow
 	err := x.permit.Charge(time.Now(), x.prompt.tokens+answer)
 	x.tenant.limitHeaders(x.down.w.Header())
 	return err
+}
+
+// estimatePrompt estimates the tokens of the prompt, once. What is heard, fetched or counted
+// is no prompt.
+func (o *order) estimatePrompt() {
+	r := &o.request
+	if r.estimate == 0 && !r.parsed.Form() && !r.end.Stored && !r.end.Counts && !r.end.Socket {
+		r.estimate = openai.EstimatePromptTokens(r.body.bytes())
+	}
 }
 
 // limitHeaders says what the key has left, in the headers and the form that

@@ -186,6 +186,7 @@ func (t *attempt) look(now time.Time, seen *providers.Seen, blocked bool) {
 	if seen.Usage != nil && t.request.believes(seen.Usage) && !t.up.ofOneChoice(seen) {
 		m.count(seen.Usage)
 	}
+	t.runsUp(now)
 	m.see(seen)
 	if seen.Bad && t.request.end.Decodes {
 		m.garbage = true

@@ -32,6 +32,9 @@ func (o *order) resolve() error {
 	default:
 		return &unknownModelError{model: model}
 	}
+	if err := o.reserve(rt); err != nil {
+		return err
+	}
 	if o.spills(rt) {
 		rt = o.setup.routes[o.bill.spill]
 	}

@@ -68,6 +68,7 @@ func (s *settlement) account() {
 	if s.t != nil {
 		s.t.spend(s.at, usage.Dollars(e.CostUSD))
 	}
+	s.x.letGoOfMoney()
 	s.writeLog(e)
 	s.endSpan(&e)
 }

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -30,13 +31,14 @@ type Book struct {
 	machines map[string]*machine // by backend
 	owned    map[string]Owned
 	sharing  bool   // there is a store
+	replicas int    // that share a budget of which nobody has told yet; at least 1
 	changes  uint64 // requests that were added
 	news     uint64 // of these, those of which a budget has something to tell
 }
 
 // New returns an empty book. sharing says that a store takes what is pending.
 func New(sharing bool) *Book {
-	return &Book{accounts: map[Holder]*account{}, machines: map[string]*machine{}, sharing: sharing}
+	return &Book{accounts: map[Holder]*account{}, machines: map[string]*machine{}, sharing: sharing, replicas: 1}
 }
 
 // Configure says which budgets there are, and which backends cost by the hour. What
@@ -46,15 +48,23 @@ func (b *Book) Configure(budgets map[Holder]Budget, owned map[string]Owned) {
 	defer b.mu.Unlock()
 	for h, budget := range budgets {
 		a := b.accounts[h]
-		if a == nil || a.budget.Per != budget.Per {
-			b.accounts[h] = &account{budget: budget}
+		switch {
+		case a == nil:
+			a = &account{budget: budget}
+			a.begin(time.Time{}, b.first(budget.Limit))
+			b.accounts[h] = a
 			b.takeOver(h)
-			continue
-		}
-		if a.budget != budget {
-			a.budget, a.warned, a.spent, a.divided = budget, false, false, false
+		case a.budget.Per != budget.Per:
+			a.budget = budget
+			a.begin(time.Time{}, b.first(budget.Limit))
+		case a.budget != budget:
+			a.budget, a.warned, a.spent = budget, false, false
+			if !a.heard {
+				a.allowance = b.first(budget.Limit).allowance
+			}
 		}
 	}
+	b.news++ // the next exchange tells of them
 	for h := range b.accounts {
 		if _, stays := budgets[h]; !stays {
 			delete(b.accounts, h)
@@ -68,29 +78,10 @@ func (b *Book) Configure(budgets map[Holder]Budget, owned map[string]Owned) {
 	}
 }
 
-// Check says whether a request of key, which belongs to team ("" = none), is let
-// in at now.
-func (b *Book) Check(now time.Time, key, team string) Ruling {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var worst Ruling
-	for _, h := range []Holder{{Name: key}, {Team: true, Name: team}} {
-		a := b.accounts[h]
-		if a == nil {
-			continue
-		}
-		b.turn(h, a, now)
-		if a.budget.Then != OnlySay && a.exhausted() && (!worst.Exhausted || a.budget.Then == Refuse) {
-			worst = Ruling{Exhausted: true, State: a.state(h)}
-		}
-	}
-	return worst
-}
-
 // turn has a, the account of h, begin the period that now lies in. What was spent of one
 // that begins again is told by the store, or is in the cells. mu is held.
 func (b *Book) turn(h Holder, a *account, now time.Time) {
-	if a.turn(now) && !b.sharing {
+	if a.turn(now, b.first(a.budget.Limit)) && !b.sharing {
 		a.own = b.own.spentBy(h, HourOf(a.start), HourOf(a.budget.Per.End(a.start)))
 	}
 }
@@ -99,10 +90,24 @@ func (a *account) state(h Holder) State {
 	return State{Holder: h, Budget: a.budget, Start: a.start, End: a.budget.Per.End(a.start), Spent: a.total()}
 }
 
+// first is what this replica may spend of a limit before anybody has told what the others
+// do: without a store all of it, else an even share.
+func (b *Book) first(limit Money) first {
+	if !b.sharing {
+		return first{allowance: math.MaxInt64 / 4, whole: true}
+	}
+	return first{allowance: limit / Money(b.replicas)}
+}
+
 // Add takes a settled request.
-func (b *Book) Add(r Record) {
+func (b *Book) Add(r Record) { b.Book(r, &Reservation{}) }
+
+// Book takes a settled request, or what one has used so far that runs on: it is paid out
+// of its reservation.
+func (b *Book) Book(r Record, of *Reservation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	of.book(r.Cost)
 	b.changes++
 	hour := HourOf(r.At)
 	if b.sharing {

@@ -35,26 +35,36 @@ type Budget struct {
 	Spill string // with Spill: the route
 }
 
-// account is what was spent of one budget within the period that began at start.
+// account is what was spent of one budget within the period that began at start, and
+// how much of the rest this replica may spend.
 //
 // shared is what all replicas have told, sent what this one has told and does not
-// know to have arrived, own what it has not told. What others may spend besides
-// is not in it: allowance is how much more than shared this replica may spend
-// before it hears from the others again. Without others it is all that is left.
+// know to have arrived, own what it has not told. allowance is how much more than shared
+// this replica may spend; what runs here is expected to cost reserved of it.
 type account struct {
 	budget    Budget
 	start     time.Time
 	shared    Money
 	sent, own Money
 	allowance Money
-	divided   bool   // allowance was given; else all that is left is
-	begun     string // when the store was begun that told last
+	whole     bool   // nobody else may spend anything of what is left
+	alone     bool   // nobody tells what the others spend
+	heard     bool   // the store has told something of this period
+	begun     string // when the store was begun that told last; "" = none has told
 	told      Money  // by it
 	parts     []Part // of told, by name; never changed
 	isOut     bool   // sent is told under seq, and not answered
 	seq       uint64
 	warned    bool
 	spent     bool // it was said that nothing is left
+
+	running  int   // reservations
+	reserved Money // by them
+	want     Money // what the last one that came was expected to cost
+	wantAt   time.Time
+	expected map[string]*expectation // what a request may cost, by route
+
+	othersExpect Money // the same, of any route, as the others know it; 0 = they do not
 }
 
 // turnBack is how far a clock has to go back for a period to begin again: requests that
@@ -63,28 +73,34 @@ const turnBack = time.Hour
 
 // turn begins the period that now lies in. The clock may have been ahead: then an earlier
 // one begins again, and again is true.
-func (a *account) turn(now time.Time) (again bool) {
+func (a *account) turn(now time.Time, first first) (again bool) {
 	again = now.Before(a.start.Add(-turnBack))
 	if start := a.budget.Per.Start(now); again || start.After(a.start) {
-		*a = account{budget: a.budget, start: start}
+		a.begin(start, first)
 	}
 	return again
+}
+
+// first is what an account has before anybody has told what the others spend.
+type first struct {
+	allowance Money
+	whole     bool
+}
+
+// begin begins a period. What runs goes on, and is paid for in it.
+func (a *account) begin(start time.Time, first first) {
+	before := *a
+	*a = account{
+		budget: before.budget, start: start, allowance: first.allowance, whole: first.whole, alone: before.alone,
+		running: before.running, reserved: before.reserved, want: before.want, wantAt: before.wantAt, expected: before.expected, othersExpect: before.othersExpect,
+	}
 }
 
 // total is what was spent, as far as this replica knows.
 func (a *account) total() Money { return a.shared + a.sent + a.own }
 
 // left is what may still be spent here; 0 or less = nothing.
-func (a *account) left() Money {
-	left := a.budget.Limit - a.total()
-	if a.divided {
-		left = min(left, a.allowance-a.sent-a.own)
-	}
-	return left
-}
-
-// exhausted reports whether no request is let in any more.
-func (a *account) exhausted() bool { return a.left() <= 0 }
+func (a *account) left() Money { return min(a.budget.Limit-a.total(), a.allowance-a.sent-a.own) }
 
 // State is what is known of one budget.
 type State struct {
@@ -99,11 +115,4 @@ type State struct {
 type Notice struct {
 	State
 	Exhausted bool // else it is the warning
-}
-
-// Ruling is what the budgets of a request say: the worst of them. The zero value
-// lets it in.
-type Ruling struct {
-	Exhausted bool
-	State     State // of the budget that is spent
 }

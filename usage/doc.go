@@ -7,8 +7,8 @@
 // number (Out), adds it to the sums of all, and says that it has arrived
 // (Arrived). A budget is shared by allowances: what is left of it is divided
 // among the replicas, so that no two of them spend the same dollar. A request is
-// let in while something is left of the allowance here, and is not cut when
-// nothing is. So a limit is passed by what was running, and by no more.
+// let in where as much is left of the allowance here as it may cost, which nobody else
+// may spend while it runs (Reservation). It is not cut when nothing is left.
 //
 // Units: Money is billionths of a dollar, so sums of it are exact; prices are USD
 // per million tokens; an hour is counted from 1970 in UTC.

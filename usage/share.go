@@ -61,17 +61,20 @@ func (b *Book) Arrived(seq uint64, birth string) {
 
 // Spent is what is told of one budget.
 type Spent struct {
-	Holder Holder
-	Per    Period
-	Start  time.Time // of the period
-	End    time.Time
-	Limit  Money
-	Seq    uint64 // of this report; one that is told again has its old number
-	New    Money  // since the last report that arrived
-	Known  Money  // what all have spent, as this replica was told last: for a store that has lost it
-	Holds  Money  // of what it was allowed: it may spend that beside New while no answer comes
-	Begun  string // when the store was begun, as this replica was told; "" = it was not
-	Parts  []Part // of Known, for a store that has lost it
+	Holder   Holder
+	Per      Period
+	Start    time.Time // of the period
+	End      time.Time
+	Limit    Money
+	Seq      uint64 // of this report; one that is told again has its old number
+	New      Money  // since the last report that arrived
+	Known    Money  // what all have spent, as this replica was told last: for a store that has lost it
+	Holds    Money  // of what it was allowed: it may spend that beside New while no answer comes
+	Reserved Money  // of Holds, for requests that run
+	Want     Money  // beside it, for the next request; 0 = there was none for a while
+	Expect   Money  // the most that a request is expected to cost; 0 = nothing is known
+	Begun    string // when the store was begun, as this replica was told; "" = it was not
+	Parts    []Part // of Known, for a store that has lost it
 }
 
 // Part is what one replica has spent of a budget.
@@ -83,7 +86,9 @@ type Part struct {
 // Told is the answer to what was Spent.
 type Told struct {
 	Total     Money  // what all have spent
-	Allowance Money  // of the rest, what this replica may spend until the next answer
+	Allowance Money  // of the rest, what this replica may spend
+	Whole     bool   // nobody else may spend anything of the rest
+	Expect    Money  // the most that a request is expected to cost, as the others know it; 0 = they do not
 	Begun     string // when the store was begun
 	Parts     []Part // of Total, those that may have changed
 }
@@ -100,13 +105,29 @@ func (b *Book) Report(now time.Time) []Spent {
 			b.reports++ // over all budgets: one that comes back has new numbers
 			a.seq, a.sent, a.own, a.isOut = b.reports, a.own, 0, true
 		}
-		holds := Money(0)
-		if a.divided {
-			holds = max(a.allowance-a.sent, 0)
-		}
-		out = append(out, Spent{h, a.budget.Per, a.start, a.budget.Per.End(a.start), a.budget.Limit, a.seq, a.sent, a.told, holds, a.begun, a.parts})
+		out = append(out, Spent{
+			Holder: h, Per: a.budget.Per, Start: a.start, End: a.budget.Per.End(a.start), Limit: a.budget.Limit,
+			Seq: a.seq, New: a.sent, Known: a.told, Holds: a.holds(), Reserved: a.reserved, Want: a.wants(now), Expect: a.dearest(), Begun: a.begun, Parts: a.parts,
+		})
 	}
 	return out
+}
+
+// holds is what a may spend beside what it has sent: what of its allowance is left, and
+// what runs, though an answer may have allowed less since that began.
+func (a *account) holds() Money {
+	if !a.heard {
+		return a.reserved
+	}
+	return max(a.allowance-a.sent, a.reserved, 0)
+}
+
+// wants is what the next request will cost, where there was one of late.
+func (a *account) wants(now time.Time) Money {
+	if now.Sub(a.wantAt) > wantFor {
+		return 0
+	}
+	return a.want
 }
 
 // Answer takes the answer to s. What was told before may be more than its total, from
@@ -120,7 +141,8 @@ func (b *Book) Answer(s Spent, t Told) {
 	}
 	a.sent, a.isOut = 0, false
 	a.shared, a.told = max(t.Total, a.shared), t.Total
-	a.allowance, a.divided = t.Allowance, true
+	a.allowance, a.whole, a.heard, a.alone = t.Allowance, t.Whole, true, false
+	a.othersExpect = t.Expect
 	a.begun, a.parts = t.Begun, joinParts(a.parts, t.Parts)
 	b.notice(s.Holder, a)
 }
@@ -148,14 +170,27 @@ func joinParts(have, told []Part) []Part {
 	return append(append(out, have...), told...)
 }
 
-// Alone takes note that nobody tells what the others spend: of what was left when
-// they last told, each of so many replicas may spend its part.
+// Alone takes note that nobody tells what the others spend. Each of so many replicas goes
+// on with its allowance: all of them together are what was left. Of a budget of which
+// nothing was told yet it is an even share.
 func (b *Book) Alone(replicas int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.replicas = max(replicas, 1)
 	for _, a := range b.accounts {
-		a.allowance, a.divided = max(a.budget.Limit-a.shared, 0)/Money(max(replicas, 1)), true
+		a.alone = true
+		if !a.heard {
+			a.allowance = b.first(a.budget.Limit).allowance
+		}
 	}
+}
+
+// Replicas takes note of how many replicas there are, at least 1: each begins a period
+// with an even share.
+func (b *Book) Replicas(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.replicas = max(n, 1)
 }
 
 // Past is what is kept over a restart without a store.

@@ -156,9 +156,10 @@ type store struct {
 	total   map[string]Money
 	seq     map[string]uint64
 	allowed map[string]Money // by replica, of the one budget there is
+	needs   map[string]Money
 }
 
-func (s *store) spend(replica string, r Spent, alive int) (total, allowance Money) {
+func (s *store) spend(replica string, r Spent, alive int) (total, allowance Money, whole bool) {
 	k := r.Start.String()
 	s.total[k] = max(s.total[k], r.Known)
 	if r.Seq > s.seq[replica+k] {
@@ -172,9 +173,24 @@ func (s *store) spend(replica string, r Spent, alive int) (total, allowance Mone
 			held += a
 		}
 	}
-	allowance = max(min(left/Money(alive), left-held), 0)
+	s.needs[replica] = r.Reserved + r.Want
+	needed := Money(0)
+	for _, n := range s.needs {
+		needed += n
+	}
+	switch free := left - held; {
+	case needed <= left:
+		allowance = min(s.needs[replica]+(left-needed)/Money(alive), free)
+	case free >= s.needs[replica]:
+		allowance = s.needs[replica]
+	case held == 0:
+		allowance = free
+	default:
+		allowance = min(r.Reserved, free)
+	}
+	allowance = max(allowance, 0)
 	s.allowed[replica] = max(allowance, r.Holds)
-	return s.total[k], allowance
+	return s.total[k], allowance, held == 0
 }
 
 // Three replicas with answers that are lost and come late: all that was spent is in
@@ -185,7 +201,7 @@ func TestABudgetIsNeverPassedByMoreThanWhatWasRunning(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		const replicas, limit = 3, 1000 * Dollar
 		h := Holder{Name: "k"}
-		s := &store{map[string]Money{}, map[string]uint64{}, map[string]Money{}}
+		s := &store{map[string]Money{}, map[string]uint64{}, map[string]Money{}, map[string]Money{}}
 		books := make([]*Book, replicas)
 		for i := range books {
 			books[i] = New(true)
@@ -196,44 +212,53 @@ func TestABudgetIsNeverPassedByMoreThanWhatWasRunning(t *testing.T) {
 				if rnd.Float64() < lose { // it does not get there
 					continue
 				}
-				total, allowance := s.spend(fmt.Sprint(i), r, replicas)
+				total, allowance, whole := s.spend(fmt.Sprint(i), r, replicas)
 				if rnd.Float64() < lose { // the answer is lost
 					continue
 				}
-				books[i].Answer(r, Told{Total: total, Allowance: allowance})
+				books[i].Answer(r, Told{Total: total, Allowance: allowance, Whole: whole})
 			}
 		}
 		for i := range books {
 			exchange(i, 0)
 		}
 		var spent Money
-		running := make([][]Money, replicas)
-		most := 0
+		type running struct {
+			cost Money
+			held Reservation
+		}
+		runs := make([][]running, replicas)
+		settle := func(i int) {
+			q := runs[i][0]
+			runs[i] = runs[i][1:]
+			spent += q.cost
+			books[i].Book(Record{At: noon, Of: Of{Key: "k"}, Sums: Sums{Requests: 1, Cost: q.cost}}, &q.held)
+			books[i].Release(&q.held)
+		}
+		var most Money
 		for range 3000 {
 			i := rnd.IntN(replicas)
 			switch {
 			case rnd.IntN(8) == 0:
 				exchange(i, 0.2)
-			case rnd.IntN(2) == 0 && len(running[i]) < 4:
-				if !books[i].Check(noon, "k", "").Exhausted {
-					running[i] = append(running[i], Money(1+rnd.Int64N(int64(3*Dollar))))
+			case rnd.IntN(2) == 0 && len(runs[i]) < 4:
+				if held, v := books[i].Reserve(noon, Asked{Key: "k", Guess: Dollar}); !v.Refuses() {
+					runs[i] = append(runs[i], running{Money(1 + rnd.Int64N(int64(3*Dollar))), held})
 				}
-			case len(running[i]) > 0:
-				cost := running[i][0]
-				running[i] = running[i][1:]
-				spent += cost
-				books[i].Add(Record{At: noon, Of: Of{Key: "k"}, Sums: Sums{Requests: 1, Cost: cost}})
+			case len(runs[i]) > 0:
+				settle(i)
 			}
-			n := 0
-			for _, r := range running {
-				n += len(r)
+			now := Money(0)
+			for _, r := range runs {
+				for _, q := range r {
+					now += q.cost
+				}
 			}
-			most = max(most, n)
+			most = max(most, now)
 		}
-		for i, r := range running {
-			for _, cost := range r {
-				spent += cost
-				books[i].Add(Record{At: noon, Of: Of{Key: "k"}, Sums: Sums{Cost: cost}})
+		for i := range runs {
+			for len(runs[i]) > 0 {
+				settle(i)
 			}
 		}
 		for range 2 {
@@ -244,8 +269,8 @@ func TestABudgetIsNeverPassedByMoreThanWhatWasRunning(t *testing.T) {
 		if got := books[0].States(noon)[0].Spent; got != spent {
 			t.Fatalf("seed %d: the replicas know of %v USD, want %v", seed, got.USD(), spent.USD())
 		}
-		if over := spent - limit; over > 3*Dollar*Money(most) {
-			t.Fatalf("seed %d: %.2f USD over the limit, want at most what %d running cost", seed, over.USD(), most)
+		if over := spent - limit; over > most {
+			t.Fatalf("seed %d: %.2f USD over the limit, want at most the %.2f that were running", seed, over.USD(), most.USD())
 		}
 		if spent < limit {
 			return // it did not get so far
@@ -298,23 +323,106 @@ func TestBudgetsOfKeyAndTeam(t *testing.T) {
 	}
 }
 
-// Alone each replica spends its part of what was left.
+// Alone each replica spends what it was allowed, or, where nobody told of a budget, an even
+// share.
 func TestAlone(t *testing.T) {
 	b := New(true)
 	h := Holder{Name: "k"}
-	b.Configure(map[Holder]Budget{h: {Limit: 90}}, nil)
-	r := b.Report(noon)[0]
-	b.Answer(r, Told{Total: 30, Allowance: 1})
-	b.Alone(3)
-	for spent := range 20 {
-		if b.Check(noon, "k", "").Exhausted {
-			t.Fatalf("refused after %d of the 20 that are its part", spent)
+	b.Configure(map[Holder]Budget{h: {Limit: 90}, {Name: "new"}: {Limit: 60}}, nil)
+	for _, r := range b.Report(noon) {
+		if r.Holder == h {
+			b.Answer(r, Told{Total: 30, Allowance: 20})
 		}
-		b.Add(Record{At: noon, Of: Of{Key: "k"}, Sums: Sums{Cost: 1}})
-		b.Alone(3)
 	}
-	if !b.Check(noon, "k", "").Exhausted {
-		t.Error("it spends the parts of the others")
+	b.Alone(3)
+	for name, want := range map[string]int{"k": 20, "new": 20} {
+		spent := 0
+		for ; !b.Check(noon, name, "").Refuses() && spent < 90; spent++ {
+			b.Add(Record{At: noon, Of: Of{Key: name}, Sums: Sums{Cost: 1}})
+			b.Alone(3)
+		}
+		if spent != want {
+			t.Errorf("%s: %d is spent alone, want %d", name, spent, want)
+		}
+		if v := b.Ended(noon, name, ""); !v.Exhausted {
+			t.Errorf("%s: what runs goes on though its part is spent", name)
+		}
+	}
+}
+
+// A request is let in where what it may cost is left beside what runs, and the last one
+// wherever nobody else holds anything.
+func TestReserve(t *testing.T) {
+	b := New(false)
+	h := Holder{Name: "k"}
+	b.Configure(map[Holder]Budget{h: {Limit: 100}, {Team: true, Name: "t"}: {Limit: 1000}}, nil)
+	ask := func(most Money) (Reservation, Ruling) {
+		return b.Reserve(noon, Asked{Key: "k", Team: "t", Most: most, Guess: most})
+	}
+	end := func(r *Reservation, cost Money) {
+		b.Book(Record{At: noon, Of: Of{Key: "k", Team: "t"}, Sums: Sums{Requests: 1, Cost: cost}}, r)
+		b.Release(r)
+		b.Release(r) // once
+	}
+	one, _ := ask(60)
+	if _, v := ask(60); !v.Reserved || v.Exhausted || v.State.Holder != h {
+		t.Fatalf("a second one of 60 of 100: %+v, want it refused for what runs", v)
+	}
+	two, v := ask(40)
+	if v.Refuses() {
+		t.Fatalf("40 beside 60 of 100: %+v", v)
+	}
+	b.Raise(&two, 50) // it costs more than was expected
+	end(&one, 10)
+	if _, v := ask(50); !v.Reserved {
+		t.Errorf("50 beside 50, with 10 of 100 spent: %+v, want it refused", v)
+	}
+	end(&two, 50)
+	last, v := ask(70)
+	if v.Refuses() {
+		t.Errorf("nothing runs and 40 are left: %+v, want the last one let in", v)
+	}
+	if _, v := ask(1); !v.Reserved {
+		t.Errorf("beside the last one: %+v, want it refused", v)
+	}
+	end(&last, 45)
+	if _, v := ask(1); !v.Exhausted {
+		t.Errorf("105 of 100 are spent: %+v", v)
+	}
+	if a := b.accounts[h]; a.reserved != 0 || a.running != 0 || b.accounts[Holder{Team: true, Name: "t"}].reserved != 0 {
+		t.Errorf("%d is held by %d that run, want nothing", a.reserved, a.running)
+	}
+}
+
+// Without a word of the client a request is expected to cost what the dearest one of late
+// did, and while little is known far more.
+func TestExpectation(t *testing.T) {
+	a := &account{}
+	expect := func(q Asked, want Money) {
+		t.Helper()
+		if got := a.expect(q); got != want {
+			t.Errorf("%+v is expected to cost %d, want %d", q, got, want)
+		}
+	}
+	expect(Asked{Guess: 10}, 640)
+	expect(Asked{Guess: 10, Most: 50}, 50)
+	a.othersExpect = 300
+	expect(Asked{Guess: 10}, 300)
+	a.learn("", 100)
+	expect(Asked{}, 900)
+	for range 7 {
+		a.learn("", 100)
+	}
+	expect(Asked{}, 112) // 100·(1 + 8/64)
+	a.learn("", 1000)
+	expect(Asked{}, 1098) // 1000·(1 + 8/81)
+	expect(Asked{Most: 200}, 200)
+	for range 500 {
+		a.learn("", 100)
+	}
+	expect(Asked{}, 100)
+	if a.dearest() != 100 {
+		t.Errorf("the dearest is %d, want 100", a.dearest())
 	}
 }
 
@@ -353,10 +461,12 @@ func TestAStoreThatWasEmptied(t *testing.T) {
 func BenchmarkAdd(b *testing.B) {
 	book := New(false)
 	book.Configure(map[Holder]Budget{{Name: "k"}: {Limit: Dollar}}, nil)
-	b.ReportAllocs() // budget: 1 µs, no allocation
+	b.ReportAllocs() // budget: 2 µs for a request in and out, no allocation
 	for b.Loop() {
 		book.Check(noon, "k", "")
-		book.Add(Record{At: noon, Of: Of{Key: "k", Route: "r", Backend: "b", Model: "m"}, Sums: Sums{Requests: 1, Input: 100, Output: 100, Cost: 1}})
+		held, _ := book.Reserve(noon, Asked{Key: "k", Route: "r", Guess: 1})
+		book.Book(Record{At: noon, Of: Of{Key: "k", Route: "r", Backend: "b", Model: "m"}, Sums: Sums{Requests: 1, Input: 100, Output: 100, Cost: 1}}, &held)
+		book.Release(&held)
 	}
 }
 

@@ -2,8 +2,8 @@
 // Valkey: single, Sentinel or Cluster.
 //
 // Within 20 ms of what it spends, and at least five times a second, each replica
-// tells what it has spent of each budget, and is told what all have spent and which part of the rest is its own until the next
-// time (lua/spend.lua). Once a second it adds its cells of usage to the hours of
+// tells what it has spent of each budget and what its requests may cost, and is told what
+// all have spent and which part of the rest is its own until the next time (lua/spend.lua). Once a second it adds its cells of usage to the hours of
 // all (lua/add.lua). Both count once by replica and number, however often they are
 // sent. No request waits for any of it.
 //

@@ -38,6 +38,10 @@ const (
 	mostPerHour = 4096 // cells of one hour
 	addEvery    = time.Second
 
+	// partExpiry is how long a replica is silent that holds nothing any more. One that is
+	// stopped for a while, by a busy machine, still spends what it holds.
+	partExpiry = 3 * time.Second
+
 	hoursLive  = usage.KeepHours * time.Hour
 	budgetLife = 40 * 24 * time.Hour // beyond the end of its period
 )
@@ -59,6 +63,9 @@ type Loop struct {
 	told       time.Time // when cells were told last
 	most       int       // replicas that there were of late, for a store that was emptied
 	mostAt     time.Time
+	answered   time.Time // last exchange that succeeded
+	cutOff     bool      // the store could not be reached for so long that others may take it for gone
+	ends       bool
 	refused    share.Seldom
 }
 
@@ -91,6 +98,7 @@ func (l *Loop) Start(ctx context.Context) {
 // Run exchanges until ctx ends, then tells what is left.
 func (l *Loop) Run(ctx context.Context) error {
 	share.Loop(ctx, share.Every, l.o.Book.News, l.step, func(ctx context.Context) {
+		l.ends = true // what it holds is the others' at once
 		_ = l.exchange(ctx)
 		_ = l.tell(ctx, 64)
 	})
@@ -121,15 +129,18 @@ func (l *Loop) replicas(now time.Time) int {
 // exchange tells what was spent, and hears what all have.
 func (l *Loop) exchange(ctx context.Context) error {
 	replicas := l.replicas(time.Now())
+	l.o.Book.Replicas(replicas)
 	for trip := range slices.Chunk(l.o.Book.Report(time.Now()), perTrip) {
 		anew, err := l.trip(ctx, trip, replicas, false)
 		if err == nil && len(anew) > 0 {
 			_, err = l.trip(ctx, anew, replicas, true)
 		}
 		if err != nil {
+			l.cutOff = l.cutOff || time.Since(l.answered) > partExpiry/2
 			return err // what was told is told again, under its number
 		}
 	}
+	l.answered, l.cutOff = time.Now(), false
 	return nil
 }
 
@@ -166,17 +177,24 @@ func (l *Loop) calls(trip []usage.Spent, replicas int, parts bool) []redisconn.C
 			},
 			Args: []any{
 				l.o.Replica, s.Seq, int64(s.New), int64(s.Known), int64(s.Limit),
-				share.Expiry.Milliseconds(), (time.Until(s.End) + budgetLife).Milliseconds(), int64(s.Holds), s.Begun, replicas, 0,
+				partExpiry.Milliseconds(), (time.Until(s.End) + budgetLife).Milliseconds(), int64(s.Holds), s.Begun, replicas,
+				int64(s.Reserved), int64(s.Want), bit(l.cutOff), bit(l.ends), share.ReturnGrace.Milliseconds(), int64(s.Expect), bit(parts),
 			},
 		}
 		if parts {
-			calls[i].Args[len(calls[i].Args)-1] = 1
 			for _, p := range s.Parts {
 				calls[i].Args = append(calls[i].Args, p.Replica, int64(p.Spent))
 			}
 		}
 	}
 	return calls
+}
+
+func bit(set bool) int {
+	if set {
+		return 1
+	}
+	return 0
 }
 
 func (l *Loop) run(ctx context.Context, script *redis.Script, calls []redisconn.Call) (replies []*redis.Cmd, err error) {
@@ -194,7 +212,7 @@ func readSpend(reply *redis.Cmd) (told usage.Told, lost bool, err error) {
 		return told, false, err
 	}
 	bad := errors.New("an answer that is none of the script's")
-	if len(list) != 5 {
+	if len(list) != 7 {
 		return told, false, bad
 	}
 	money := func(v any) usage.Money {
@@ -208,8 +226,9 @@ func readSpend(reply *redis.Cmd) (told usage.Told, lost bool, err error) {
 	want, ok1 := list[2].(int64)
 	begun, ok2 := list[3].(string)
 	parts, ok3 := list[4].([]any)
-	told = usage.Told{Total: money(list[0]), Allowance: money(list[1]), Begun: begun}
-	if !ok1 || !ok2 || !ok3 || told.Total < 0 || told.Allowance < 0 || len(parts)%2 != 0 {
+	whole, ok4 := list[5].(int64)
+	told = usage.Told{Total: money(list[0]), Allowance: money(list[1]), Whole: whole == 1, Expect: money(list[6]), Begun: begun}
+	if !ok1 || !ok2 || !ok3 || !ok4 || told.Total < 0 || told.Allowance < 0 || told.Expect < 0 || len(parts)%2 != 0 {
 		return told, false, bad
 	}
 	for pair := range slices.Chunk(parts, 2) {
