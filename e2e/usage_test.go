@@ -1,9 +1,15 @@
 package e2e
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -171,6 +177,72 @@ func TestABudgetOverThreeGateways(t *testing.T) {
 	for _, key := range redis.Do("KEYS", "*").([]any) {
 		if strings.Contains(key.(string), secret) || redis.Do("PTTL", key).(int64) <= 0 {
 			t.Errorf("%s has the key, or lives for ever", key)
+		}
+	}
+}
+
+// A webhook is told of 80 % and of the end of a budget, signed, in the form that it asks for,
+// and once more where it did not take the message.
+func TestWebhooksAreToldOfABudget(t *testing.T) {
+	const secret, sign = "sk-the-mobile-app", "whsec-of-the-hook"
+	var mu sync.Mutex // guards what follows
+	got := map[string][]string{}
+	refused := map[string]bool{}
+	hooks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		if r.URL.Path == "/signed" {
+			mac := hmac.New(sha256.New, []byte(sign))
+			mac.Write([]byte(r.Header.Get("X-Pacer-Timestamp") + "." + string(body)))
+			if want := "sha256=" + hex.EncodeToString(mac.Sum(nil)); r.Header.Get("X-Pacer-Signature") != want {
+				t.Errorf("signature %q, want %q", r.Header.Get("X-Pacer-Signature"), want)
+			}
+		}
+		if !refused[r.URL.Path] {
+			refused[r.URL.Path] = true
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		var m struct{ Event, Text, Name string }
+		if err := json.Unmarshal(body, &m); err != nil {
+			t.Error(err)
+		}
+		got[r.URL.Path] = append(got[r.URL.Path], m.Event+m.Name+" "+m.Text)
+	}))
+	defer hooks.Close()
+	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "20")
+	file := proctest.Write(t, "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\n"+
+		"backends: [ { name: a, url: "+engine.Ready["url"]+"/v1, price: { output: 1000 } } ]\n"+
+		"routes: [ { model: chat, targets: [ { backend: a, model: "+engine.Ready["model"]+" } ] } ]\n"+
+		"webhooks: [ { url: \""+hooks.URL+"/signed\", secret: "+sign+" }, { url: \""+hooks.URL+"/slack\", format: slack } ]\n"+
+		"keys: [ { name: mobile, key: "+secret+", budget: { usd: 0.10, warn: 0.8 } } ]\n")
+	a := proctest.Start(t, nil, "serve", "-c", file)
+	var b buyer
+	proctest.Until(t, "all is spent", func() bool {
+		_, code := b.buy(a.Ready["data"], secret, 10)
+		return code == "insufficient_quota"
+	})
+	proctest.Until(t, "both are told of both", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(got["/signed"]) == 2 && len(got["/slack"]) == 2
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	for path, want := range map[string][]string{
+		"/signed": {"budget.warningmobile Pacer: the key mobile has spent 80 % of its budget", "budget.exhaustedmobile Pacer: the key mobile has spent its budget"},
+		"/slack":  {" Pacer: the key mobile has spent 80 % of its budget", " Pacer: the key mobile has spent its budget"},
+	} {
+		slices.Sort(got[path]) // the first one was refused, and is told later
+		slices.Sort(want)
+		for i := range want {
+			if !strings.HasPrefix(got[path][i], want[i]) {
+				t.Errorf("%s is told %q, want %q", path, got[path][i], want[i])
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -309,3 +310,51 @@ func TestPoint(t *testing.T) {
 		t.Errorf("quantiles %s", got)
 	}
 }
+
+// What is left is told before each level, and comes true; requests of an open loop come at
+// random times, as many as are asked for.
+func TestWhatIsLeftAndWhenRequestsCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := engine(t, sim.Options{Names: []string{"m"}, Model: sim.Model{A: 0.001}})
+		var mu sync.Mutex // guards arrivals
+		var arrivals []time.Time
+		inner := client.Transport
+		client.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			arrivals = append(arrivals, time.Now())
+			mu.Unlock()
+			return inner.RoundTrip(r)
+		})
+		o := Options{
+			Base: "http://engine/v1", Model: "m", Rates: []float64{4, 4, 4, 4}, Duration: 100 * time.Second, Warmup: 10 * time.Second, Repeats: 1,
+			Prompt: fixed(1), Output: fixed(2), HTTP: client,
+		}
+		var at []time.Time
+		var left []time.Duration
+		o.Progress = func(_ string, _ float64, d time.Duration) { at, left = append(at, time.Now()), append(left, d) }
+		if _, err := o.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i, d := range left {
+			if took := time.Since(at[i]); math.Abs(d.Seconds()/took.Seconds()-1) > 0.03 {
+				t.Errorf("before level %d %v are left, and it took %v", i+1, d, took)
+			}
+		}
+		// Of times at random the distances have the mean 1/rate and the deviation 1/rate.
+		var sum, squares float64
+		n := float64(len(arrivals) - 1)
+		for i := 1; i < len(arrivals); i++ {
+			d := arrivals[i].Sub(arrivals[i-1]).Seconds()
+			sum, squares = sum+d, squares+d*d
+		}
+		mean := sum / n
+		deviation := math.Sqrt(squares/n - mean*mean)
+		if len(left) != 4 || math.Abs(mean-0.25) > 0.025 || math.Abs(deviation/mean-1) > 0.1 {
+			t.Errorf("%d levels; %.0f requests, %.3f ± %.3f s apart; want 0.25 ± 0.25", len(left), n+1, mean, deviation)
+		}
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -253,6 +253,20 @@ func TestPlanUsersAtAFloor(t *testing.T) {
 	}
 }
 
+// An engine of which no gateway has learned how many sequences it runs at once has as many
+// as the question says: no more users than that have their floor.
+func TestPlanTakesSlots(t *testing.T) {
+	for _, slots := range []int{0, 4} {
+		a := answered(t, Question{Rate: "11/s", Slots: slots})
+		for i, c := range a.Curves {
+			users := a.Runs[0].Backends[i].Users[0].Users
+			if slots == 0 && (c.Slots < usualSlots || users <= 4) || slots > 0 && (c.Slots != slots || users > slots) {
+				t.Errorf("--slots %d: %s has %d, and %d users at the floor", slots, c.Backend, c.Slots, users)
+			}
+		}
+	}
+}
+
 // What a guarantee costs is what the others lose while nobody uses it.
 func TestPlanPricesAGuarantee(t *testing.T) {
 	const file = "backends: [ { name: a, url: \"http://a:1/v1\", prior: llama-3.1-70b/h200/vllm } ]\n" +
