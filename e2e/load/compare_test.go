@@ -20,6 +20,7 @@ import (
 var (
 	vllm   = flag.String("vllm", "", "virtual environment of vLLM, as make engines keeps it, for vllm bench serve")
 	rounds = flag.Int("rounds", 2, "how often the tools are compared, each time with another seed")
+	runs   = flag.Int("runs", 2, "how often each tool runs in a round")
 	table  = flag.String("table", "", "file that the table of the comparison is written to")
 )
 
@@ -30,11 +31,14 @@ const (
 	// sends the prompts of one round, not about the engine.
 	// Prompts are long, so that TTFT is about reading them: beside short ones it is for a
 	// third about when within a step of the engine a request happens to come.
-	arrivals  = 0.93 // per second: one or two at once
+	// The engine is slow, so that what a tool or the machine holds up for a moment is a
+	// small share of each figure.
+	arrivals  = 0.4  // per second: one or two at once
+	warmup    = 6    // requests of a tool written in Python that are left out: it sends its first ones late, and several at once
 	compared  = 101  // requests of one run: then a 99th percentile is the same request by rank and by interpolation
 	ofPrompts = 4000 // bytes, and tokens of the tools' tokenizer; 1,000 of the engine's
-	ofAnswers = 32   // tokens
-	slowness  = "0.2"
+	ofAnswers = 16   // tokens
+	slowness  = "0.06"
 )
 
 // measures are what one tool says, by the names of shared.
@@ -73,9 +77,9 @@ var benches = []bench{
 		args: func(url, tokenizer, dir string, seed int) []string {
 			return []string{
 				"run", "--disable-console-interactive", "--backend", "kind=openai_http,model=chat,target=" + url,
-				"--profile", fmt.Sprintf("kind=constant,rate=%g", arrivals), "--constraint", fmt.Sprintf("kind=max_requests,count=%d", compared),
+				"--profile", fmt.Sprintf("kind=constant,rate=%g,warmup=%d", arrivals, warmup), "--constraint", fmt.Sprintf("kind=max_requests,count=%d", warmup+compared),
 				"--tokenizer", "kind=huggingface_auto,model=" + tokenizer, "--seed", fmt.Sprintf("kind=static,value=%d", seed),
-				"--data", fmt.Sprintf("kind=synthetic_text,prompt_tokens=%d,output_tokens=%d", ofPrompts, ofAnswers),
+				"--data", "kind=json_file,path=" + filepath.Join(dir, "prompts.jsonl"), // made before, not beside the load
 				"--output", "kind=json,path=" + filepath.Join(dir, "guidellm.json"),
 			}
 		},
@@ -88,7 +92,7 @@ var benches = []bench{
 		args: func(url, tokenizer, dir string, seed int) []string {
 			return []string{
 				"profile", "--model", "chat", "--endpoint-type", "chat", "--streaming", "--url", url, "--tokenizer", tokenizer, "--use-server-token-count",
-				"--request-rate", fmt.Sprint(arrivals), "--request-rate-mode", "constant", "--request-count", strconv.Itoa(compared),
+				"--request-rate", fmt.Sprint(arrivals), "--request-rate-mode", "constant", "--request-count", strconv.Itoa(compared), "--warmup-request-count", strconv.Itoa(warmup),
 				"--prompt-input-tokens-mean", strconv.Itoa(ofPrompts), "--prompt-output-tokens-mean", strconv.Itoa(ofAnswers),
 				"--random-seed", strconv.Itoa(seed), "--ui-type", "none", "--no-gpu-telemetry", "--no-server-metrics", "--output-artifact-dir", dir,
 			}
@@ -108,7 +112,7 @@ var benches = []bench{
 			return []string{
 				"bench", "serve", "--backend", "openai-chat", "--endpoint", "/v1/chat/completions", "--base-url", url, "--model", "chat", "--tokenizer", tokenizer,
 				"--dataset-name", "custom", "--dataset-path", filepath.Join(dir, "prompts.jsonl"), "--custom-output-len", strconv.Itoa(ofAnswers),
-				"--skip-chat-template", "--disable-shuffle", "--ignore-eos", "--num-prompts", strconv.Itoa(compared),
+				"--skip-chat-template", "--disable-shuffle", "--ignore-eos", "--num-prompts", strconv.Itoa(compared), "--num-warmups", strconv.Itoa(warmup),
 				"--request-rate", fmt.Sprint(arrivals), "--burstiness", "1000000", "--seed", strconv.Itoa(seed),
 				"--percentile-metrics", "ttft,tpot,e2el", "--metric-percentiles", "50,99",
 				"--save-result", "--result-dir", dir, "--result-filename", "vllm.json",
@@ -152,7 +156,7 @@ func readPacerBench(report []byte) (measures, error) {
 
 // compareGuideLLM reads its summary; tokens/s each is of each request.
 func compareGuideLLM(report []byte) (measures, error) {
-	f, err := readGuideLLM(report)
+	f, err := readGuideLLM(report, warmup)
 	if err != nil {
 		return nil, err
 	}
@@ -252,9 +256,11 @@ routes: [ { model: chat, targets: [ { backend: a, model: chat } ] } ]
 	dir := t.TempDir()
 	var trace, prompts strings.Builder
 	trace.WriteString("arrival_s,prompt_tokens,output_tokens\n")
-	for i := range compared {
-		fmt.Fprintf(&trace, "%.4f,%d,%d\n", float64(i)/arrivals, ofPrompts/4, ofAnswers)
-		fmt.Fprintf(&prompts, "{\"prompt\":%q}\n", (fmt.Sprintf("%08d%08d", seed, i) + strings.Repeat("word", ofPrompts/4))[:ofPrompts])
+	for i := range warmup + compared {
+		if i < compared {
+			fmt.Fprintf(&trace, "%.4f,%d,%d\n", float64(i)/arrivals, ofPrompts/4, ofAnswers)
+		}
+		fmt.Fprintf(&prompts, "{\"prompt\":%q,\"output_tokens_count\":%d}\n", (fmt.Sprintf("%08d%08d", seed, i) + strings.Repeat("word", ofPrompts/4))[:ofPrompts], ofAnswers)
 	}
 	for name, text := range map[string]string{"trace.csv": trace.String(), "prompts.jsonl": prompts.String()} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -320,7 +326,7 @@ func readLog(log string) (measures, error) {
 
 // pacer bench agrees with the tools of the field, on the same engine under the same
 // load, within 3 % on every figure that they share: the median of some rounds, each
-// with another seed, and the tools one after the other, twice.
+// with another seed, and the tools one after the other, so many times.
 //
 // The gateway before each tool sees what its engine did in that very run: a tool that
 // sends late sends several at once, and its slowest requests are slower in truth. So what
@@ -343,9 +349,9 @@ func TestPacerBenchAgreesWithTheTools(t *testing.T) {
 		here = append(here, b)
 	}
 	seeds := int(time.Now().Unix())
-	said := map[string][]sight{} // by tool: two runs a round
+	said := map[string][]sight{} // by tool
 	for round := range *rounds {
-		for range 2 {
+		for range *runs {
 			for _, b := range here {
 				said[b.name] = append(said[b.name], b.measure(t, programs[b.name], tokenizer, seeds+round))
 			}
@@ -405,11 +411,15 @@ func each(all []sight, figure func(sight) float64) []float64 {
 }
 
 // off is by how much theirs is above ours, as a share: the median over the rounds, of
-// the means of each round's two runs.
+// the means of each round's runs.
 func off(ours, theirs []sight, figure func(sight) float64) float64 {
 	var xs []float64
-	for i := 0; i+1 < len(ours); i += 2 {
-		xs = append(xs, (figure(theirs[i])+figure(theirs[i+1]))/(figure(ours[i])+figure(ours[i+1]))-1)
+	for i := 0; i < len(ours); i += *runs {
+		var t, o float64
+		for k := range *runs {
+			t, o = t+figure(theirs[i+k]), o+figure(ours[i+k])
+		}
+		xs = append(xs, t/o-1)
 	}
 	return middle(xs)
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,7 +34,7 @@ const (
 	promptTokens, promptDeviation   = 400, 100
 	outputTokens, outputDeviation   = 150, 30
 	tolerance                       = 0.03 // between their TPS per user and Pacer's
-	installTimeout, measureDeadline = 30 * time.Minute, 5 * time.Minute
+	installTimeout, measureDeadline = 30 * time.Minute, 10 * time.Minute
 )
 
 // figures are what one side says about a run.
@@ -67,7 +68,7 @@ var all = []tool{
 			}
 		},
 		report: "guidellm.json",
-		read:   readGuideLLM,
+		read:   func(report []byte) (figures, error) { return readGuideLLM(report, 0) },
 	},
 	{
 		name: "aiperf", version: "0.13.0",
@@ -90,21 +91,23 @@ var all = []tool{
 // readGuideLLM takes 1 / inter_token_latency_ms of each request, which rests on
 // its first and its last token. (The mean in the report's summary weighs a
 // request with its tokens, Pacer's histogram does not.)
-func readGuideLLM(report []byte) (f figures, err error) {
+func readGuideLLM(report []byte, warmup int) (f figures, err error) {
+	type request struct {
+		Start             float64 `json:"request_start_time"`
+		OutputTokens      int     `json:"output_tokens"`
+		InterTokenLatency float64 `json:"inter_token_latency_ms"`
+	}
 	var r struct {
 		Benchmarks []struct {
-			Requests struct {
-				Successful []struct {
-					OutputTokens      int     `json:"output_tokens"`
-					InterTokenLatency float64 `json:"inter_token_latency_ms"`
-				}
-			}
+			Requests struct{ Successful []request }
 		}
 	}
 	if err := json.Unmarshal(report, &r); err != nil || len(r.Benchmarks) != 1 {
 		return f, cmp.Or(err, fmt.Errorf("%d benchmarks in the report, want 1", len(r.Benchmarks)))
 	}
-	for _, q := range r.Benchmarks[0].Requests.Successful {
+	sent := r.Benchmarks[0].Requests.Successful
+	slices.SortFunc(sent, func(a, b request) int { return cmp.Compare(a.Start, b.Start) })
+	for _, q := range sent[min(warmup, len(sent)):] {
 		f.Requests++
 		f.Tokens += q.OutputTokens
 		f.TPS += 1000 / q.InterTokenLatency
@@ -168,7 +171,7 @@ func command(t *testing.T, limit time.Duration, name string, args ...string) []b
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "PIP_DISABLE_PIP_VERSION_CHECK=1", "DO_NOT_TRACK=1", "HF_HUB_DISABLE_TELEMETRY=1",
-		"VLLM_NO_USAGE_STATS=1", "VLLM_TARGET_DEVICE=cpu", "CUDA_VISIBLE_DEVICES=")
+		"VLLM_NO_USAGE_STATS=1", "GUIDELLM__MAX_WORKER_PROCESSES=1", "VLLM_TARGET_DEVICE=cpu", "CUDA_VISIBLE_DEVICES=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Run(); err != nil {
