@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,11 +219,11 @@ func TestAStreamThatRunsUpACost(t *testing.T) {
 		k := key("mobile", "sk-right")
 		k.Budget = config.Budget{USD: 0.26, Per: "month"}
 		conf.Keys = []config.Key{k}
-		long := false
+		var long atomic.Bool
 		h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			tokens := 10
-			if long {
+			if long.Load() {
 				tokens = 600
 			}
 			for range tokens {
@@ -243,11 +244,11 @@ func TestAStreamThatRunsUpACost(t *testing.T) {
 			}
 			h.idle()
 		}
-		long = true
+		long.Store(true)
 		first := make(chan reply)
 		go func() { first <- ask("") }() // 0.60 in 12 s, where 0.06 are left
 		time.Sleep(100 * time.Millisecond)
-		long = false
+		long.Store(false)
 		if r := ask(""); r.status != http.StatusOK {
 			t.Errorf("status %d while the long one has cost next to nothing", r.status)
 		}
