@@ -17,9 +17,11 @@ func keysCommand(t *testing.T, p *proctest.Process, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(proctest.Binary(t), append([]string{"keys", "--admin", p.Ready["admin"]}, args...)...)
 	cmd.Env = append(os.Environ(), "PACER_ADMIN_TOKEN=root-token")
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("pacer keys %v: %v\n%s", args, err, out)
+		t.Fatalf("pacer keys %v: %v\n%s%s", args, err, out, complaint.String())
 	}
 	return strings.TrimSpace(string(out))
 }
@@ -54,6 +56,9 @@ func TestKeysAreHandedOutOverThreeGateways(t *testing.T) {
 			}
 			return true
 		}
+	}
+	for _, g := range gateways { // on a busy machine Redis may not have been asked in time
+		proctest.Until(t, "the store is there", func() bool { return metrics(t, g)["pacer_store_up"] == 1 })
 	}
 	secret := keysCommand(t, gateways[0], "create", "mobile", "--routes", "chat")
 	proctest.Until(t, "all take the key", all(secret, http.StatusOK))

@@ -29,7 +29,7 @@ import (
 func TestEnginesAreDiscovered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := func(more string) *config.Config {
-			text := "listen: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\nbackends: [ { name: pool, url: \"http://pool.test/v1\", kind: vllm, discover: dns } ]\n" +
+			text := "relay: goroutines\nlisten: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\nbackends: [ { name: pool, url: \"http://pool.test/v1\", kind: vllm, discover: dns } ]\n" +
 				"routes: [ { model: chat, targets: [ { backend: pool, model: m } ] } ]\n" + more
 			cfg, err := config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false })
 			if err != nil {
@@ -133,7 +133,7 @@ func TestTargetFiles(t *testing.T) {
 func TestAnEmptyPoolIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 1}}, oneRoute, options{})
-		text := "backends: [ { name: pool, url: \"http://a.test/v1\", discover: dns } ]\nroutes: [ { model: chat, targets: [ { backend: pool, model: m } ], slo: { min_tps: 10 } } ]\n"
+		text := "relay: goroutines\nbackends: [ { name: pool, url: \"http://a.test/v1\", discover: dns } ]\nroutes: [ { model: chat, targets: [ { backend: pool, model: m } ], slo: { min_tps: 10 } } ]\n"
 		cfg, err := config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false })
 		if err != nil {
 			t.Fatal(err)
@@ -170,7 +170,7 @@ func TestEnginesFoundAtABadTimeAreNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 1}, {name: "b", model: carries64, seed: 2}}, oneRoute, options{})
 		parse := func(url, more string) *config.Config {
-			text := "listen: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\nbackends: [ { name: pool, url: \"" + url + "\", kind: vllm, discover: dns } ]\n" +
+			text := "relay: goroutines\nlisten: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\nbackends: [ { name: pool, url: \"" + url + "\", kind: vllm, discover: dns } ]\n" +
 				"routes: [ { model: chat, targets: [ { backend: pool, model: m } ] } ]\n" + more
 			cfg, err := config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false })
 			if err != nil {

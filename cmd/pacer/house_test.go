@@ -112,7 +112,8 @@ func newLoggedHouse(t *testing.T, gpus []gpu, routes string, o options, log io.W
 func houseConfig(t *testing.T, gpus []gpu, routes string) *config.Config {
 	t.Helper()
 	var yaml strings.Builder
-	yaml.WriteString("listen: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090, token: operator }\nlog: { level: error }\nbackends:\n")
+	// A loop waits in the kernel, where virtual time never comes.
+	yaml.WriteString("relay: goroutines\nlisten: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090, token: operator }\nlog: { level: error }\nbackends:\n")
 	for _, g := range gpus {
 		fmt.Fprintf(&yaml, "  - { name: %s, url: \"http://%s.test:80/v1\", kind: %s%s }\n", g.name, cmp.Or(g.host, g.name), cmp.Or(g.kind, "vllm"), g.conf)
 	}

@@ -102,6 +102,7 @@ routes:
 func TestWhatOnlyTheHealthPageKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, err := config.Parse("test.yaml", []byte(`
+relay: goroutines
 backends: [ { name: a, url: http://a.test/v1, kind: vllm } ]
 routes: [ { model: chat, targets: [ { backend: a, model: m } ] } ]
 `), func(string) (string, bool) { return "", false })

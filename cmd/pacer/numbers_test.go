@@ -161,7 +161,7 @@ var carries64 = sim.Model{A: 0.010, B: 0.0015, C: (1.0/30 - 0.010 - 0.0015*8) / 
 // those who wait for their first token and the prompts still to prefill.
 func TestABurstDoesNotBreakTheFloor(t *testing.T) {
 	if racetest.On {
-		t.Skip("a minute of 40 users first: make numbers runs it, and TestTheMarginIsLearned goes the same way under the race detector")
+		t.Skip("a minute of 40 users first: make numbers runs it, and TestAColdStartSheds5PercentAtMost goes the same way under the race detector")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, []gpu{{name: "a", model: carries38, seed: 3}}, floor30, options{})
@@ -212,6 +212,9 @@ func warmUp(h *house, users int, d time.Duration) {
 // The streams of a backend that keeps to its curve take the margin down, and
 // what they delivered of what was predicted is in the metrics.
 func TestTheMarginIsLearned(t *testing.T) {
+	if racetest.On {
+		t.Skip("a minute of 30 users: make numbers runs it, and TestAColdStartSheds5PercentAtMost goes the same way under the race detector")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 5}}, floor30, options{})
 		warmUp(h, 30, time.Minute)

@@ -147,7 +147,7 @@ func TestWhatIsBrokenOffSaysSo(t *testing.T) {
 // The page is told where the data port really is.
 func TestThePageKnowsTheDataPort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg, err := config.Parse("test.yaml", []byte("listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nbackends:\n  - { name: a, url: http://a.test/v1 }\n"+oneRoute),
+		cfg, err := config.Parse("test.yaml", []byte("relay: goroutines\nlisten: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nbackends:\n  - { name: a, url: http://a.test/v1 }\n"+oneRoute),
 			func(string) (string, bool) { return "", false })
 		if err != nil {
 			t.Fatal(err)

@@ -23,7 +23,7 @@ func TestSeriesLeaveWithTheirNames(t *testing.T) {
 		const many = 10
 		reloads := 40
 		if racetest.On {
-			reloads = 10 // a name that stays shows after one; make numbers does all of them
+			reloads = 4 // a name that stays shows after one; make numbers does all of them
 		}
 		base := gpu{name: "a", model: carries64}
 		gpus := []gpu{base}
