@@ -35,11 +35,11 @@ func loads(small bool) []load {
 	if small {
 		return []load{
 			{name: "request", clients: 4},
-			{name: "paced", clients: 10, chunks: 1 << 20, every: 20 * time.Millisecond},
+			{name: "paced", clients: 10, chunks: 1 << 20, every: 50 * time.Millisecond},
 			{name: "full", clients: 4, chunks: 100},
 			{name: "held", clients: 10, chunks: 1 << 20, every: 200 * time.Millisecond, hold: true},
 			{name: "tls-request", clients: 4, over: wiring{front: frontTLS}},
-			{name: "h2-paced", clients: 10, chunks: 1 << 20, every: 20 * time.Millisecond, over: wiring{front: frontH2}},
+			{name: "h2-paced", clients: 10, chunks: 1 << 20, every: 50 * time.Millisecond, over: wiring{front: frontH2}},
 			{name: "backtls-full", clients: 4, chunks: 100, over: wiring{back: true}},
 		}
 	}
@@ -92,19 +92,20 @@ func TestPaired(t *testing.T) {
 	}
 	var outcomes []*outcome
 	said := ""
-	at := map[wiring]*place{}
 	started := map[wiring][]*proxy{}
 	for _, l := range loads(!*paired) {
-		if at[l.over] == nil {
-			at[l.over] = newPlace(t, l.over)
-			started[l.over] = at[l.over].proxies(t)
-			teach(t, started[l.over], long)
-		}
 		if l.hold {
-			outcomes = append(outcomes, measureHeld(t, at[l.over], l, n, long)...)
+			outcomes = append(outcomes, measureHeld(t, newPlace(t, l.over, l.tps()), l, n, long)...)
 			continue
 		}
 		all := started[l.over]
+		if l.tps() != usualTPS {
+			all = newPlace(t, l.over, l.tps()).proxies(t)
+		} else if all == nil {
+			all = newPlace(t, l.over, usualTPS).proxies(t)
+			teach(t, all, long)
+			started[l.over] = all
+		}
 		of := measure(t, all, l, n, long)
 		outcomes = append(outcomes, of...)
 		if l.name == "paced" && *paired {
@@ -113,7 +114,7 @@ func TestPaired(t *testing.T) {
 	}
 	text := render(outcomes) + said
 	if *only == "" || *only == "cancel" {
-		plain := newPlace(t, wiring{})
+		plain := newPlace(t, wiring{}, usualTPS)
 		clients, each := 4, 1
 		if *paired {
 			clients, each = 40, 5

@@ -98,8 +98,8 @@ func growsWithStreams(t *testing.T, counts []int, long time.Duration) string {
 	cpu, memory := growth{with: "n streams of 2 tokens/s", unit: "ms of CPU a second"}, growth{with: "n such streams", unit: "MiB more than before"}
 	for _, n := range counts {
 		t.Run(fmt.Sprintf("streams-%d", n), func(t *testing.T) {
-			at := newPlace(t, wiring{})
-			f := leg(t, at.startPacer(t, "Pacer", "", ""), &load{name: "grow", clients: n, chunks: 1 << 20, every: 500 * time.Millisecond}, long)
+			l := &load{name: "grow", clients: n, chunks: 1 << 20, every: 500 * time.Millisecond}
+			f := leg(t, newPlace(t, wiring{}, l.tps()).startPacer(t, "Pacer", "", ""), l, long)
 			cpu.add(n, atLeast(float64(f.CPU.Microseconds())/1000/long.Seconds()))
 			memory.add(n, atLeast(float64(f.Memory)/(1<<20)))
 		})
@@ -113,7 +113,7 @@ func growsWith(t *testing.T, what string, counts []int, of func(n int) fleet, lo
 	cpu, memory := growth{with: "n " + what, unit: "µs of CPU a request"}, growth{with: "n " + what, unit: "MiB"}
 	for _, n := range counts {
 		t.Run(fmt.Sprintf("%s-%d", what, n), func(t *testing.T) {
-			at, l := newPlace(t, wiring{}), load{name: "grow", clients: 8}
+			at, l := newPlace(t, wiring{}, usualTPS), load{name: "grow", clients: 8}
 			if of(n).keys > 0 {
 				l.header = "Authorization: Bearer " + aKey + "\r\n"
 			}

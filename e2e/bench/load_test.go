@@ -29,6 +29,14 @@ type load struct {
 	calls   bool   // the proxy's system calls are counted, which costs it CPU
 }
 
+// tps is the speed of l's streams, where they have one.
+func (l *load) tps() float64 {
+	if l.every == 0 {
+		return usualTPS
+	}
+	return 1 / l.every.Seconds()
+}
+
 // client is one connection that sends one request after the other; over HTTP/2 one
 // stream after the other, on connections that clients share.
 type client struct {

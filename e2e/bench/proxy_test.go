@@ -134,14 +134,20 @@ func run(t *testing.T, cmd *exec.Cmd) {
 type place struct {
 	backend   string // its address
 	over      wiring
-	cert, key string // files
+	tps       float64 // what its streams have, and Pacer's prior says
+	cert, key string  // files
 	ca        *x509.CertPool
 }
 
-// newPlace starts a backend that is reached as over says.
-func newPlace(t *testing.T, over wiring) *place {
+// usualTPS is the speed of most paced streams.
+const usualTPS = 20
+
+// newPlace starts a backend that is reached as over says, and whose streams have so
+// many tokens per second: Pacer would refuse streams on one that is far slower than
+// its prior.
+func newPlace(t *testing.T, over wiring, tps float64) *place {
 	t.Helper()
-	at := &place{over: over}
+	at := &place{over: over, tps: tps}
 	at.cert, at.key = proctest.Certificate(t)
 	var err error
 	if at.ca, err = authorityOf(at.cert); err != nil {
@@ -228,7 +234,7 @@ func (at *place) configuration(f fleet, setting string) string {
 	b.WriteString("backends:\n")
 	for i := range max(f.targets, 1) {
 		targets = append(targets, fmt.Sprintf("{ backend: gpu-%d }", i))
-		fmt.Fprintf(&b, "  - { name: gpu-%d, url: \"%s/%d/v1\", ca_file: %q, health_url: off, prior: { 1: 20, 64: 20, 1024: 20, 8192: 20 } }\n", i, at.url(), i, at.cert)
+		fmt.Fprintf(&b, "  - { name: gpu-%d, url: \"%s/%d/v1\", ca_file: %q, health_url: off, prior: { 1: %[5]g, 64: %[5]g, 1024: %[5]g, 8192: %[5]g } }\n", i, at.url(), i, at.cert, at.tps)
 	}
 	b.WriteString("routes:\n")
 	for i := range max(f.routes, 1) {
