@@ -155,12 +155,13 @@ chart: ## the Helm chart: rendered, held against Kubernetes' types and standards
 	cd e2e/kubernetes/chart && $(GO) test -count=1 -timeout 10m . $(if $(UPDATE),-args -update)
 
 FLEET ?= 10x60
-scale: ## the tables of docs/SCALE.md: what a Redis is asked, floors with late news, decisions
+scale: ## the tables of docs/SCALE.md: what a Redis is asked, floors with late news, decisions, how one gateway grows
 	@mkdir -p bin
 	$(GO) test -count=1 -timeout 20m -run '^TestWhatARedisIsAsked$$' ./e2e -args -scale $(CURDIR)/bin/scale-redis.md
 	$(GO) test -count=1 -timeout 120m -run '^TestScale$$' ./internal/arena -args -scale $(CURDIR)/bin/scale-arena.md -fleet $(FLEET) -seconds 30 $(SCALE)
 	$(GO) test -run '^$$' -bench 'BenchmarkPlace$$' ./router
-	@cat bin/scale-redis.md bin/scale-arena.md
+	$(GO) test -count=1 -timeout 20m -run '^TestGrowth$$' ./e2e/bench -args -grow $(CURDIR)/bin/scale-grow.md
+	@cat bin/scale-redis.md bin/scale-arena.md bin/scale-grow.md
 
 ETCD ?= etcd
 kubernetes: ## discovery against Kubernetes' own API server, which takes 12 minutes to build; ETCD names an etcd

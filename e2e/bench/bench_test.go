@@ -47,8 +47,8 @@ func loads(small bool) []load {
 		{name: "request", clients: 64},
 		{name: "paced", clients: 1000, chunks: 1 << 20, every: 50 * time.Millisecond},
 		{name: "full", clients: 64, chunks: 500},
-		{name: "held", clients: 4000, chunks: 1 << 20, every: 2 * time.Second, hold: true},
-		{name: "many", clients: *streams, chunks: 1 << 20, every: time.Second},
+		{name: "held", clients: 4000, chunks: 1 << 20, every: 2 * time.Second, hold: true, slowly: true},
+		{name: "many", clients: *streams, chunks: 1 << 20, every: time.Second, slowly: true},
 	}
 	for prefix, over := range map[string]wiring{"tls-": {front: frontTLS}, "h2-": {front: frontH2}, "backtls-": {back: true}} {
 		for _, l := range all[:3] {

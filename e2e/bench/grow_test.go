@@ -98,7 +98,7 @@ func growsWithStreams(t *testing.T, counts []int, long time.Duration) string {
 	cpu, memory := growth{with: "n streams of 2 tokens/s", unit: "ms of CPU a second"}, growth{with: "n such streams", unit: "MiB more than before"}
 	for _, n := range counts {
 		t.Run(fmt.Sprintf("streams-%d", n), func(t *testing.T) {
-			l := &load{name: "grow", clients: n, chunks: 1 << 20, every: 500 * time.Millisecond}
+			l := &load{name: "grow", clients: n, chunks: 1 << 20, every: 500 * time.Millisecond, slowly: true}
 			f := leg(t, newPlace(t, wiring{}, l.tps()).startPacer(t, "Pacer", "", ""), l, long)
 			cpu.add(n, atLeast(float64(f.CPU.Microseconds())/1000/long.Seconds()))
 			memory.add(n, atLeast(float64(f.Memory)/(1<<20)))

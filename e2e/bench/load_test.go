@@ -27,6 +27,7 @@ type load struct {
 	over    wiring
 	header  string // of each request, beside the usual ones: whole lines
 	calls   bool   // the proxy's system calls are counted, which costs it CPU
+	slowly  bool   // 1,000 streams begin each second; else ten times as many
 }
 
 // tps is the speed of l's streams, where they have one.
@@ -219,7 +220,11 @@ func leg(t *testing.T, p *proxy, l *load, length time.Duration) figures {
 		clients[i] = &client{addr: p.addr, dial: dial, load: l, request: request, counts: &c, stop: &stop}
 		all.Go(clients[i].run)
 		if l.chunks > 0 && i%50 == 49 { // no burst of a thousand handshakes
-			<-time.After(5 * time.Millisecond)
+			pause := 5 * time.Millisecond
+			if l.slowly {
+				pause *= 10
+			}
+			<-time.After(pause)
 		}
 	}
 	begun := time.Now()
