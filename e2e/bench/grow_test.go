@@ -70,7 +70,7 @@ func (g *growth) render() string {
 func TestGrowth(t *testing.T) {
 	streams, others, long := []int{5, 20}, []int{1, 20}, 150*time.Millisecond
 	if *grow != "" {
-		streams, others, long = []int{100, 300, 1000, 3000, 9900}, []int{1, 10, 100, 1000}, 4*time.Second
+		streams, others, long = []int{100, 300, 1000, 3000, 8000}, []int{1, 10, 100, 1000}, 4*time.Second
 	}
 	var text strings.Builder
 	text.WriteString(growsWithStreams(t, streams, long))

@@ -27,6 +27,7 @@ type load struct {
 	over    wiring
 	header  string // of each request, beside the usual ones: whole lines
 	calls   bool   // the proxy's system calls are counted, which costs it CPU
+	targets int    // that the route has; 0 = one
 	slowly  bool   // 1,000 streams begin each second; else ten times as many
 }
 

@@ -135,6 +135,7 @@ type place struct {
 	backend   string // its address
 	over      wiring
 	tps       float64 // what its streams have, and Pacer's prior says
+	fleet     fleet   // of Pacer's configuration
 	cert, key string  // files
 	ca        *x509.CertPool
 }
@@ -258,7 +259,7 @@ func (at *place) configuration(f fleet, setting string) string {
 // built here.
 func (at *place) startPacer(t *testing.T, name, program, setting string) *proxy {
 	t.Helper()
-	return at.startWith(t, name, program, at.configuration(fleet{}, setting))
+	return at.startWith(t, name, program, at.configuration(at.fleet, setting))
 }
 
 func (at *place) startWith(t *testing.T, name, program, configuration string) *proxy {
