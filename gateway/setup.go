@@ -43,7 +43,8 @@ type route struct {
 	class  router.Class
 	prompt *promptScale
 
-	targets []router.Target // of the route, and of those that it may go on to
+	targets []router.Target   // of the route, and of those that it may go on to
+	models  map[string]string // by backend: of its first target there, as the configuration has it
 
 	unattainable warning // that the floor is out of reach
 }
@@ -76,7 +77,7 @@ func newSetup(c *config.Config, backends map[string]*providers.Backend, old *set
 	}
 	for i := range c.Routes {
 		for _, name := range c.Routes[i].Models {
-			r := &route{name: name, conf: &c.Routes[i], prompt: p.prompts[name]}
+			r := &route{name: name, conf: &c.Routes[i], prompt: p.prompts[name], models: modelsOf(&c.Routes[i])}
 			if c.Routes[i].Class == router.Batch.String() {
 				r.class = router.Batch
 			}
@@ -102,6 +103,15 @@ func newSetup(c *config.Config, backends map[string]*providers.Backend, old *set
 		p.tenants = append(p.tenants, t)
 	}
 	return p
+}
+
+// modelsOf returns what conf calls its model at each backend, by its first target there.
+func modelsOf(conf *config.Route) map[string]string {
+	models := make(map[string]string, len(conf.Targets))
+	for _, t := range slices.Backward(conf.Targets) {
+		models[t.Backend] = t.Model
+	}
+	return models
 }
 
 // within returns the targets of rt, and of the routes that it may go on to, each

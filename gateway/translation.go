@@ -137,12 +137,11 @@ func (o *order) carries(b *backend, drop bool) error {
 // modelAt is what the request's route calls its model at b: of several targets
 // there, the first.
 func (o *order) modelAt(b *backend) string {
-	for _, t := range o.route.conf.Targets {
-		if o.setup.backends[t.Backend] == b {
-			return cmp.Or(config.Expand(t.Model, o.route.name, o.request.parsed.Model), o.request.parsed.Model)
-		}
+	model, is := o.route.models[b.conf.Name]
+	if !is || o.setup.backends[b.conf.Name] != b {
+		return o.request.parsed.Model
 	}
-	return o.request.parsed.Model
+	return cmp.Or(config.Expand(model, o.route.name, o.request.parsed.Model), o.request.parsed.Model)
 }
 
 // uncarried is what a client reads whose request no backend of its route can be
