@@ -79,7 +79,9 @@ func (b *Book) Open(t Target, o Open) *Stream {
 	if p.caches {
 		s.start.cached = min(float64(max(o.CachedTokens, 0)), s.start.estimate)
 	}
-	s.unit.each, s.unit.sure, s.unit.fill = p.totals().perChunk(), p.calibrated(), p.curve.Load().fill
+	totals := p.totals()
+	s.unit.each, s.unit.sure, s.unit.fill = totals.perChunk(), p.calibrated(), p.curve.Load().fill
+	s.unit.measure = totals.measure()
 	p.group.mu.Unlock()
 	return s
 }

@@ -88,13 +88,15 @@ var rules = slices.Concat(
 	[]Rule{{Kind: "f", X: rowT, Of: -1, Most: mostSeconds, Slack: exact}, {Kind: "s", X: rowT, Of: -1, Most: mostSlow, Slack: exact}},
 	partsOf("f", rowK, len(rowNames), len(rowNames)+numOctaves),
 	// The totals.
-	positive("t", totalNames[:], totalNames[:]...),
+	positive("t", totalNames[:], "t", "answers", "output", "cal", "counted", "chunks", "est", "pre", "txc", "txb", "txxx", "txyy"),
 	[]Rule{
 		{Kind: "t", X: 0, Of: -1, Most: mostSeconds, Slack: exact},
 		{Kind: "t", X: 2, Of: 1, Most: 1e8, Slack: few},
 		{Kind: "t", X: 4, Of: 5, Most: 1.1 * mostPerChunk, Slack: few},
 		{Kind: "t", X: 5, Of: 4, Most: 1.1 * maxPerChunk, Slack: few},
 		{Kind: "t", X: 7, Of: 6, Most: 1.1 * maxPerChunk, Slack: few},
+		{Kind: "t", X: 10, Of: 8, And: 11, Square: true},
+		{Kind: "t", X: 12, Of: 8, And: 13, Square: true},
 	},
 	// First tokens.
 	positive("ft", firstNames[:], firstNames[:]...),

@@ -122,6 +122,9 @@ func (d *drift) unsettled() bool {
 	return d.rests > 0 || d.fresh > 0 || d.slow > driftAlarm/2 || d.fast > driftAlarm/2
 }
 
+// suspects reports whether the last windows may be those of another speed.
+func (d *drift) suspects() bool { return d.slow > 0 || d.fast > 0 }
+
 // see takes the residual of one window, of which as much as doubt may be the
 // curve's fault. It returns by how much, in ln, the seconds of all that is known
 // have to be multiplied; 0 = not at all. memory is by how much they were

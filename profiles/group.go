@@ -115,15 +115,30 @@ func (g *group) closeOldest() {
 			g.drift.learn(residual)
 		}
 	}
+	spares := g.spares(w, step)
 	for _, p := range g.profiles {
-		p.close(w, by)
 		if step != 0 {
-			p.move(step)
+			if by == 1 && spares {
+				p.remember(w)
+			}
+			p.move(step, spares)
 		}
+		p.suspect(step == 0 && g.drift.suspects())
+		p.close(w, by)
 	}
 	if step != 0 {
 		g.pool = pool{} // what is borrowed has to be drawn anew
 	}
+}
+
+// spares reports whether a shift by step leaves what was measured since the change as
+// it is. It does not where the change is so large that all windows counted as expected:
+// those that did not are of something else. Nor where another replica relays as well,
+// which may find the same change: a store takes one shift of both, and would have what
+// the other one left out.
+func (g *group) spares(w *window, step float64) bool {
+	alone := g.trail.foreign == 0 || windowEnd(w.index) > g.trail.foreign+time.Minute
+	return alone && math.Abs(step) <= farWindow*g.drift.deviation()+foreignDoubt
 }
 
 // matureSeconds is how much decoding the rows rest on before they are held

@@ -24,7 +24,7 @@ type Field struct {
 var (
 	binNames   = [...]string{"s", "t", "y", "k", "r", "n", "p", "pn", "w", "ss", "yy", "sy", "tq", "kq", "td", "kd", "pd", "wq", "vq", "ch", "to"}
 	rowNames   = [...]string{"a00", "a01", "a02", "a03", "a11", "a12", "a13", "a22", "a23", "a33", "b0", "b1", "b2", "b3", "yy", "t", "k"}
-	totalNames = [...]string{"t", "answers", "output", "cal", "counted", "chunks", "est", "pre"}
+	totalNames = [...]string{"t", "answers", "output", "cal", "counted", "chunks", "est", "pre", "txc", "txb", "txx", "txxx", "txy", "txyy"}
 
 	// storedBins holds the names of all bins in full: "b12.y".
 	storedBins = func() (names [NumBins][]string) {
@@ -91,7 +91,7 @@ func (r *fastRows) fields() []*float64 {
 }
 
 func (t *totals) fields() []*float64 {
-	return []*float64{&t.T, &t.Answers, &t.Output, &t.Calibrations, &t.Counted, &t.Chunks, &t.Estimated, &t.Prefilled}
+	return []*float64{&t.T, &t.Answers, &t.Output, &t.Calibrations, &t.Counted, &t.Chunks, &t.Estimated, &t.Prefilled, &t.text.Chunks, &t.text.Bytes, &t.text.X, &t.text.XX, &t.text.Y, &t.text.YY}
 }
 
 func (d *deliverySums) fields() []*float64 {

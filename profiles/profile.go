@@ -30,6 +30,8 @@ type profile struct {
 	row     row      // windows too thin for a row of their own
 	newest  newest   // prompts
 	calm    calm     // quiet time of the window that is being judged
+	since   *Sums    // of the windows since the engine may have changed; nil = it has not
+	windows int      // that it has lasted
 
 	// held are the prompts of windows whose exposures streams still keep,
 	// because tokens per chunk is not known; flowing counts the windows closed
@@ -119,6 +121,9 @@ func (p *profile) gather(w *window, goesOn bool) bool {
 // its bins, and its row, if that is whole. The seconds of w count by times.
 func (p *profile) close(w *window, by float64) {
 	cells := w.exposure(p)
+	if p.since != nil && by == 1 {
+		p.remember(w)
+	}
 	for i := range cells {
 		e, b := &cells[i], &p.fold.bins[i]
 		if e.S > 0 {
@@ -128,22 +133,35 @@ func (p *profile) close(w *window, by float64) {
 			b.SS += by * by * e.S * e.S
 			b.YY += e.Y * e.Y
 			b.SY += by * e.S * e.Y
+			if p.since != nil && by == 1 {
+				b := &p.since.bins[i]
+				b.SS += e.S * e.S
+				b.SY += e.S * e.Y
+			}
 		}
 	}
 	if smooth := p.predict(p.row); p.row.whole() && smooth > 0 {
 		p.row.T *= by
 		p.fold.learn(p.row, smooth)
+		if p.since != nil && by == 1 {
+			p.since.learn(p.row, smooth)
+		}
 		p.row = row{}
 	}
 }
 
-// move shifts all that is known by step, in ln, with the next fold.
-func (p *profile) move(step float64) {
+// move shifts all that is known by step, in ln, with the next fold; where spares is
+// set, all but what was measured since the engine may have changed.
+func (p *profile) move(step float64, spares bool) {
 	from := p.known.Shifts
 	if p.shift.valid() {
 		from = p.shift.To
 	}
-	p.shift = p.shift.then(Shift{From: from, To: from + 1, Factor: math.Exp(step)})
+	next := Shift{From: from, To: from + 1, Factor: math.Exp(step)}
+	p.shift = p.shift.then(next)
+	if spares && p.since != nil {
+		next.spare(&p.fold, p.since, p.kept())
+	}
 }
 
 // takePrompts books the target's share of the prompts that were prefilled on

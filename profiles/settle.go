@@ -152,6 +152,7 @@ func (s *Stream) settle(complete bool, got delivery) tally {
 	if t.source.counted() && s.evidence() {
 		p.calibrate(s.calibration(t))
 		p.seeFill(s, t)
+		s.seeText(t)
 	}
 	if spreads && got.counts(s, t) {
 		p.fold.deliveries.see(got.kept(t.each, g.grace), got.occupied)
@@ -185,6 +186,13 @@ func (s *Stream) calibration(t tally) (tokens, chunks float64) {
 		return t.decoded + 1, s.shown.made + 1
 	}
 	return t.tokens, s.filled()
+}
+
+// seeText teaches how well chunks and text tell tokens. group.mu is held.
+func (s *Stream) seeText(t tally) {
+	if !s.unit.counted {
+		s.profile.fold.totals.text.see(t.decoded, float64(s.shown.chunks-s.shown.firstChunks), float64(s.shown.text-s.shown.firstText))
+	}
 }
 
 // firstByText reports whether the text tells how many of so many tokens came with

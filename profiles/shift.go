@@ -76,6 +76,31 @@ func (d Shift) multiply(s *Sums) {
 	times(s.firsts.fields(), firstPowers[:])
 }
 
+// spare adds to fold what leaves those seconds of the known sums as they are that since
+// holds, because they were measured after the change. With F the factor, and its powers
+// for sums of other powers of seconds,
+//
+//	known·F + g·(since − since·F) = (known − g·since)·F + g·since
+//
+// g is the share of since that known has not forgotten, or less: then what comes out
+// is a sum of streams, whatever the sums are.
+func (d Shift) spare(fold, since *Sums, share float64) {
+	shifted := *since
+	d.multiply(&shifted)
+	less := func(to, as, by []*float64) {
+		for i := range to {
+			*to[i] += share * (*as[i] - *by[i])
+		}
+	}
+	for i := range since.bins {
+		less(fold.bins[i].fields(), since.bins[i].fields(), shifted.bins[i].fields())
+	}
+	less(fold.rows.rowSums.fields(), since.rows.rowSums.fields(), shifted.rows.rowSums.fields())
+	for i := range since.slow {
+		less(fold.slow[i].fields(), since.slow[i].fields(), shifted.slow[i].fields())
+	}
+}
+
 // Factors returns by how much each stored sum is multiplied, under its name
 // without the number of a bin or an octave: "b.ss" is Factor² for all bins. Sums
 // that are not there stay as they are. It is nil when nothing is shifted.

@@ -85,7 +85,8 @@ type unit struct {
 	counted bool    // the backend counts: tokens are booked, not chunks, and each is 1
 	each    float64 // tokens in one; fixed once flowing
 	sure    bool    // each is 1, or what finished streams of the target taught
-	fill    *fill   // what a chunk counts by n; nil = one
+	measure measure // what an arrival counts
+	fill    *fill   // times what; by n; nil = one
 }
 
 // shown is what the backend has sent so far.
@@ -152,8 +153,8 @@ type run struct {
 	own  int           // of n, the sequences that this replica relays
 	from time.Duration // when it began, since epoch
 	time time.Duration
-	k    int64 // chunks, or tokens if counted
-	text int64 // their bytes
+	k    float64 // chunks as measured, or tokens if counted
+	text int64   // their bytes
 }
 
 // Read books an arrival of content from the backend at now, in chunks
@@ -186,14 +187,15 @@ func (s *Stream) ReadCounted(now time.Time, chunks, total int) {
 		s.begin(at, chunks, total)
 		return
 	}
-	k, text := int64(chunks), s.shown.unread
+	k, text := s.unit.measure.of(int64(chunks), s.shown.unread), s.shown.unread
 	s.shown.unread = 0
-	if s.unit.counted {
-		k = max(int64(total)-s.shown.count, 0)
-		s.shown.count += k
-	}
 	if at > s.first { // what comes with the first arrival is part of it
-		s.shown.made += float64(chunks) * s.unit.fill.at(s.run.n)
+		s.shown.made += k * s.unit.fill.at(s.run.n)
+	}
+	if s.unit.counted {
+		more := max(int64(total)-s.shown.count, 0)
+		s.shown.count += more
+		k = float64(more)
 	}
 	if s.off.piled = s.off.piled && at-s.last < piledGap; s.off.piled {
 		s.off.now = true
@@ -219,7 +221,7 @@ func (s *Stream) ReadCounted(now time.Time, chunks, total int) {
 
 // spend books the gap from the last arrival to at, and the k chunks or tokens
 // that ended it, with so many bytes of text.
-func (s *Stream) spend(at time.Duration, k, text int64) {
+func (s *Stream) spend(at time.Duration, k float64, text int64) {
 	version, n := s.load()
 	if version == s.version {
 		s.gap.kind = whole
@@ -238,15 +240,15 @@ func (s *Stream) spend(at time.Duration, k, text int64) {
 	s.run.from, s.run.own = at, s.occ.relayed()
 	s.occ.walk(s.last+s.shift, at+s.shift, func(n, own int, d time.Duration) {
 		share := float64(d) / gap
-		s.book(n, d.Seconds(), float64(k)*share, float64(text)*share)
-		s.note(s.last, at, n, own, d, float64(k)*share)
+		s.book(n, d.Seconds(), k*share, float64(text)*share)
+		s.note(s.last, at, n, own, d, k*share)
 	})
 }
 
 // again books k more chunks or tokens, in chunks, at the instant of the last
 // arrival: they were made in the same gap, or, when that arrival opened the
 // exposure, do not count.
-func (s *Stream) again(k, text int64, chunks int) {
+func (s *Stream) again(k float64, text int64, chunks int) {
 	if s.shown.arrivals == 1 {
 		s.shown.firstChunks += int64(chunks)
 		s.shown.firstCount = s.shown.count
@@ -262,9 +264,9 @@ func (s *Stream) again(k, text int64, chunks int) {
 		gap := float64(s.last - s.gap.from)
 		s.occ.walk(s.gap.from+s.shift, s.last+s.shift, func(n, _ int, d time.Duration) {
 			share := float64(d) / gap
-			s.book(n, 0, float64(k)*share, float64(text)*share)
+			s.book(n, 0, k*share, float64(text)*share)
 		})
-		s.noteMore(float64(k))
+		s.noteMore(k)
 	}
 }
 
@@ -275,7 +277,7 @@ func (s *Stream) begin(at time.Duration, chunks, total int) {
 	s.shown.firstChunks = int64(chunks)
 	if s.unit.counted = total > 0; s.unit.counted {
 		s.shown.count, s.shown.firstCount = int64(total), int64(total)
-		s.unit.each, s.unit.sure, s.unit.fill = 1, true, nil
+		s.unit.each, s.unit.sure, s.unit.fill, s.unit.measure = 1, true, nil, measure{}
 	}
 	s.shown.unread = 0
 	s.first, s.gap.from, s.last = at, at, at
@@ -329,10 +331,10 @@ func (s *Stream) load() (version uint32, n int) {
 // flush books the current run.
 func (s *Stream) flush() {
 	if s.run.time > 0 || s.run.k > 0 {
-		s.book(s.run.n, s.run.time.Seconds(), float64(s.run.k), float64(s.run.text))
+		s.book(s.run.n, s.run.time.Seconds(), s.run.k, float64(s.run.text))
 		if s.held.slots != nil { // others may have joined at the instant at which it began
 			own := max(s.run.own, s.occ.relayed())
-			s.note(s.run.from, s.run.from+s.run.time, s.run.n, own, s.run.time, float64(s.run.k))
+			s.note(s.run.from, s.run.from+s.run.time, s.run.n, own, s.run.time, s.run.k)
 		}
 	}
 	s.run.from += s.run.time

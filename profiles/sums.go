@@ -83,6 +83,8 @@ type totals struct {
 
 	Estimated float64 // prompt tokens as estimated from the body, where the true count is known
 	Prefilled float64 // the true count, without what came from a cache
+
+	text textSums
 }
 
 // Delta is what one target gathered between two folds. Adding it to Sums

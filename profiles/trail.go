@@ -152,6 +152,9 @@ func (p *profile) see(sl *slot, tokens float64, disturbed bool) {
 		b.Td += sl.seconds / n
 		b.Kd += sl.k / n
 		b.Pd += tokens / n
+		if p.since != nil {
+			p.since.bins[i].Td += sl.seconds / n
+		}
 		return
 	}
 	if w := windowOf(sl.to); w > p.calm.window {
@@ -160,6 +163,9 @@ func (p *profile) see(sl *slot, tokens float64, disturbed bool) {
 	}
 	b.Tq += sl.seconds / n
 	b.Kq += sl.k / n
+	if p.since != nil {
+		p.since.bins[i].Tq += sl.seconds / n
+	}
 	p.calm.T[i] += sl.seconds / n
 	p.calm.K[i] += sl.k / n
 }

@@ -1,0 +1,81 @@
+package profiles
+
+import (
+	"testing"
+	"time"
+)
+
+// What was seen since an engine changed is as slow as measured, and only what was
+// seen before it is shifted: in the bins, and in the rows that make the fit.
+func TestAShiftSparesWhatCameAfterTheChange(t *testing.T) {
+	before, after := Fit{A: 0.008, C: 0.0002, D: 30e-6}, Fit{A: 0.012, C: 0.0003, D: 45e-6} // 1.5 times
+	load := func(n int) float64 { return 5 * float64(n) }
+	old, since := sumsOf(before, even(500, 1, 4), load), sumsOf(after, even(100, 4, 20, 40), load)
+	known := old
+	known.Add(Delta{Sums: since}, 0)
+	shift := Shift{To: 1, Factor: 1.5}
+	var fold Sums
+	shift.spare(&fold, &since, 1)
+	known.Add(Delta{Shift: shift, Sums: fold}, 600*time.Second)
+
+	want := old
+	shift.multiply(&want)
+	want.Add(Delta{Sums: since}, 0)
+	same := func(what string, got, want []*float64) {
+		t.Helper()
+		for i := range got {
+			within(t, what, *got[i], *want[i], 1e-9)
+		}
+	}
+	for i := range want.bins {
+		same("a bin", known.bins[i].fields(), want.bins[i].fields())
+	}
+	same("the rows", known.rows.fields(), want.rows.fields())
+	if err := known.Check(); err != nil {
+		t.Errorf("a store would refuse the sums: %v", err)
+	}
+	c := newCurve(&known, nil, 0.1)
+	for _, n := range []int{1, 4, 20, 40} {
+		within(t, "TPS", c.TPS(n), 1/after.tpot(float64(n), c.Rho()*float64(n)), 0.02)
+	}
+}
+
+// A load that goes up as an engine slows down shows levels that it never had. Once
+// the load is as before the slowdown is found, and they are not slowed a second time.
+func TestAnEngineThatSlowsAsItsLoadGrows(t *testing.T) {
+	b := newBench(t).calibrated(1, 1)
+	now := time.Duration(0)
+	spell := func(n int, tpot time.Duration, steps int) {
+		b.occ.Set(start.Add(now), n)
+		var streams []*Stream
+		for range n {
+			streams = append(streams, b.open(Open{Sent: start.Add(now)}))
+		}
+		for i := range steps {
+			now += tpot
+			for _, s := range streams {
+				s.Read(start.Add(now), 1)
+			}
+			if i%50 == 0 {
+				b.book.Fold(start.Add(now))
+			}
+		}
+		for _, s := range streams {
+			s.Usage(Usage{CompletionTokens: steps})
+			s.Close(start.Add(now), true)
+		}
+		b.book.Fold(start.Add(now))
+	}
+	tpot := func(n int) time.Duration { return time.Duration(10+n/4) * ms }
+	for range 4 {
+		spell(4, tpot(4), 1000)
+		spell(8, tpot(8), 1000)
+	}
+	slower := func(n int) time.Duration { return tpot(n) * 3 / 2 }
+	spell(8, slower(8), 600)
+	spell(24, slower(24), 800)
+	spell(4, slower(4), 3000)
+	for _, n := range []int{4, 8, 24} {
+		within(t, "TPS", b.book.Curve(target).TPS(n), 1/slower(n).Seconds(), 0.1)
+	}
+}
