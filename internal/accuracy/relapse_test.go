@@ -19,7 +19,7 @@ type episode struct {
 
 func (e episode) String() string {
 	if e.lasts == 0 {
-		return fmt.Sprintf("× %g for good", e.factor)
+		return fmt.Sprintf("× %.3g for good", e.factor)
 	}
 	return fmt.Sprintf("× %g for %v", e.factor, e.lasts)
 }

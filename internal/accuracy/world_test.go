@@ -34,6 +34,9 @@ type setup struct {
 	alike  bool          // its requests are like those that Pacer sees; else they have no prompt and no end
 	signal bool          // but for the engine's own count of them, read every second
 
+	collects time.Duration // tokens after the first are held until the oldest has waited so long; 0 = not
+	mood     mood          // in which the engine is at times
+
 	seesFew int // levels that the truth may not be smoothed over: see truth
 	ranks   int // engines behind the one URL, each of which decodes by itself; 0 = 1
 }
@@ -76,6 +79,7 @@ type request struct {
 	sent, first, last time.Duration
 	delivered         time.Duration // when its newest chunk arrives
 	held, got         int           // tokens not in a chunk yet; arrived
+	collecting, whole bool          // a chunk waits for its time; the engine has made the last token
 	text              text          // what its tokens say
 	firstTokens       int
 	produced, over    bool // the engine has made a token; the stream has ended
@@ -109,6 +113,8 @@ type world struct {
 
 	hiddenRunning []*request
 	hiddenTurn    time.Duration
+	moody         bool // the engine is slow
+	moodTurn      time.Duration
 	leaving       []*request // reused
 
 	tokens float64
@@ -116,7 +122,15 @@ type world struct {
 	usual  map[int]float64 // the usual estimator: EWMA of request averages at arrival concurrency
 }
 
-// chunk is content on its way.
+// mood is an engine that takes longer for a while, again and again: it shares a
+// host with others, or is throttled. The zero value has none.
+type mood struct {
+	factor float64       // on every step of a spell
+	spell  time.Duration // mean length of a spell, and of the time between two; exponential
+}
+
+// chunk is content on its way. Where tokens is 0 it holds what has been collected
+// by the time it is sent.
 type chunk struct {
 	at     time.Duration
 	order  int
@@ -346,6 +360,14 @@ func (w *world) slow(factor float64) {
 
 // step ends a step of e and sends what it made on its way.
 func (w *world) step(e *sim.Engine) {
+	if w.mood.factor > 0 && w.now >= w.moodTurn {
+		w.moodTurn = w.now + seconds(w.mood.spell.Seconds()*w.random.ExpFloat64())
+		if w.moody = !w.moody; w.moody {
+			w.slow(w.mood.factor)
+		} else {
+			w.slow(1)
+		}
+	}
 	s := e.Step(at(w.now))
 	visible, tokens, all, begun, over, asked := 0, 0, 0, 0, 0, 0
 	var ended []*request
@@ -421,6 +443,13 @@ func (w *world) send(r *request, out sim.Output) {
 		return
 	}
 	r.held += out.Tokens
+	if w.collects > 0 && !out.First {
+		if r.whole = out.Last; !r.collecting {
+			r.collecting = true
+			heap.Push(&w.chunks, chunk{at: w.now + w.collects, order: w.random.Int(), to: r})
+		}
+		return
+	}
 	if r.held < w.chunk && (!out.First || w.late) && !out.Last {
 		return
 	}
@@ -434,6 +463,10 @@ func (w *world) arrive(c chunk) {
 	r := c.to
 	if r.over {
 		return
+	}
+	if c.tokens == 0 {
+		c.tokens, c.bytes, c.last = r.held, r.text.write(w.words, r.held), r.whole
+		r.held, r.collecting = 0, false
 	}
 	if r.got == 0 {
 		r.first, r.firstTokens = w.now, c.tokens
