@@ -110,6 +110,37 @@ func TestATranslatedRequestIsCancelledBeforeItsFirstByte(t *testing.T) {
 	}
 }
 
+// A client that leaves while a document of another dialect arrives, which is read as a
+// whole, ends it there: no other backend is asked, and the one that was is not to blame.
+func TestADocumentIsCancelledWhileItArrives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		half := make(chan struct{})
+		engine := &script{answer: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			say(w, `{"id":"msg_2","type":"message","role":"assistant","content":[{"type":"text","text":"hel`)
+			close(half)
+			pause(r, time.Hour)
+		}}
+		other := &script{answer: slowly(claude)}
+		h := open(t, foreign(map[string]string{"a": "anthropic", "b": "anthropic"}, "a", "b"), map[string]http.Handler{"a": engine, "b": other})
+		req := h.request("POST", chat, `{"model":"chat","messages":[{"role":"user","content":"hi"}]}`)
+		ctx, leave := context.WithCancel(req.Context())
+		defer leave()
+		go func() {
+			<-half
+			<-time.After(time.Second)
+			leave()
+		}()
+		if _, err := h.client.Do(req.WithContext(ctx)); err == nil {
+			t.Error("an answer came")
+		}
+		h.idle()
+		if line := h.last(); engine.left() != 1 || other.calls() != 0 || line.Outcome != outcomeGone || line.Attempts != 1 {
+			t.Errorf("%d requests were cancelled, %d went elsewhere, log line %+v", engine.left(), other.calls(), line)
+		}
+	})
+}
+
 // A floor keeps as many streams on a backend of another dialect as on one of the
 // client's own.
 func TestAFloorHoldsInAnotherDialect(t *testing.T) {

@@ -75,8 +75,8 @@ func targetDialect(f upstream.Form) translate.Name {
 	return translate.Chat
 }
 
-// translates reports whether the request goes to model at b in another dialect: it is
-// not of b's API, or b was found to lack the endpoint.
+// translates reports whether the request goes to model at b in another dialect, or
+// another form of it: it is not of b's API, or b was found to lack the endpoint.
 func (o *order) translates(b *backend, model string) bool {
 	switch clientDialect(o.request.end) {
 	case translate.None:
@@ -84,6 +84,10 @@ func (o *order) translates(b *backend, model string) bool {
 	case translate.Gemini: // of several APIs at one server, the model says which
 		form, _ := b.FormOf(model)
 		return targetDialect(form) != translate.Gemini
+	case translate.Chat:
+		if b.MistralChats() {
+			return !fromMistral(o.request.http.Header)
+		}
 	}
 	if !b.Serves(o.request.path) {
 		return true
@@ -97,7 +101,7 @@ func targetFor(b *backend, model string) (translate.Target, upstream.Form) {
 	form, name := b.FormOf(model)
 	t := translate.Target{Dialect: targetDialect(form), Model: name, Engine: b.IsEngine(), NewLimit: b.WantsCompletionLimit(name), Set: form.Set}
 	t.Bare = form.Generate != ""
-	t.Seed, t.Strict = b.ChatForm()
+	t.Mistral = b.MistralChats()
 	return t, form
 }
 
@@ -289,12 +293,12 @@ func (u *roundTrip) translated() (s substitute, err error) {
 	return s, nil
 }
 
-// fromMistral reports whether a client of chats is an SDK of Mistral's. It reads the
-// usage of its streams without asking, and each call of a tool as a whole: so is
-// Mistral's own API.
+// fromMistral reports whether a client of chats is an SDK of Mistral's, or one that is
+// made for its API. It reads the usage of its streams without asking, and each call of a
+// tool as a whole: so is that API. What it says goes there as it is.
 func fromMistral(h http.Header) bool {
 	agent := h.Get("User-Agent")
-	return strings.HasPrefix(agent, "mistral-client-") || strings.HasSuffix(agent, "@mistralai/mistralai")
+	return strings.HasPrefix(agent, "mistral-client-") || strings.HasSuffix(agent, "@mistralai/mistralai") || strings.Contains(agent, "ai-sdk/mistral")
 }
 
 // replyID is id as far as ids of answers may be made of it.

@@ -35,9 +35,8 @@ func (b *Backend) WantsCompletionLimit(model string) bool {
 	return b.kind.HasDeployments() || thinks.MatchString(model)
 }
 
-// ChatForm is how chats are written for b: what it calls the seed, "" = seed, and
-// whether it refuses fields that are not its own.
-func (b *Backend) ChatForm() (seed string, strict bool) { return b.kind.Seed, b.kind.Strict }
+// MistralChats reports whether b takes chats of Mistral's form alone.
+func (b *Backend) MistralChats() bool { return b.kind.Mistral }
 
 // Continues is how b goes on with a text that another backend began.
 func (b *Backend) Continues() upstream.Continue { return b.kind.Continue }

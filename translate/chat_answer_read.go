@@ -13,8 +13,9 @@ type chatHearing struct {
 	open    bool
 	kind    PartKind
 	refusal bool
-	call    int // the index of the tool call that is open
-	called  int // how many there were
+	call    int    // the index of the tool call that is open
+	callID  []byte // and its id, quoted
+	called  int    // how many there were
 	usage   Usage
 }
 
@@ -45,7 +46,7 @@ func (h *chatHearing) document(v gjson.Result, to heard) {
 
 // read reads a chunk, or a whole answer: what they say stands under within.
 func (h *chatHearing) read(v gjson.Result, within string, to heard, failed bool) {
-	var id, model, choice, usage, failure gjson.Result
+	var id, model, choice, usage, failure, object gjson.Result
 	v.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "id":
@@ -61,10 +62,12 @@ func (h *chatHearing) read(v gjson.Result, within string, to heard, failed bool)
 			usage = v
 		case "error":
 			failure = v
+		case "object": // of an error of Mistral's, and of older engines
+			object = v
 		}
 		return true
 	})
-	if failure.Exists() && failure.Type != gjson.Null || failed {
+	if failure.Exists() && failure.Type != gjson.Null || failed || object.Str == "error" {
 		to.emit(Event{Kind: Failed, Failure: failureOf(v)})
 		return
 	}
@@ -98,6 +101,10 @@ func (h *chatHearing) read(v gjson.Result, within string, to heard, failed bool)
 	}
 	if finish.Type == gjson.String {
 		h.close(to)
+		if finish.Str == "error" { // Mistral's
+			to.emit(Event{Kind: Failed, Failure: &Failure{Message: "The backend ended its answer with an error."}})
+			return
+		}
 		ended := Event{Kind: Ended, Finish: h.finish(finish.Str)}
 		if ended.Finish == FinishStop && stop.Type == gjson.String {
 			ended.Finish, ended.Stop = FinishSequence, raw(stop)
@@ -170,18 +177,32 @@ func (h *chatHearing) parts(v gjson.Result, thought bool, to heard) {
 		case "thinking":
 			if !thought {
 				h.parts(p.Get("thinking"), true, to)
+				h.signed(p.Get("signature"), to)
 			}
 		}
 		return true
 	})
 }
 
-func (h *chatHearing) text(kind PartKind, refusal bool, text []byte, to heard) {
+// signed reads the signature of a thought of Mistral's.
+func (h *chatHearing) signed(v gjson.Result, to heard) {
+	if v.Type == gjson.String && v.Str != "" {
+		h.begin(Thinking, false, to)
+		to.emit(Event{Kind: BlockSigned, Block: Thinking, Text: quote(mistralMark + v.Str)})
+	}
+}
+
+// begin begins a block, if it is another than that which is open.
+func (h *chatHearing) begin(kind PartKind, refusal bool, to heard) {
 	if !h.open || h.kind != kind || h.refusal != refusal {
 		h.close(to)
 		h.open, h.kind, h.refusal = true, kind, refusal
 		to.emit(Event{Kind: BlockBegin, Block: kind, Refusal: refusal})
 	}
+}
+
+func (h *chatHearing) text(kind PartKind, refusal bool, text []byte, to heard) {
+	h.begin(kind, refusal, to)
 	to.emit(Event{Kind: BlockDelta, Block: kind, Text: text, Refusal: refusal})
 }
 
@@ -214,13 +235,17 @@ func (h *chatHearing) toolCall(i int, v gjson.Result, to heard) {
 		}
 		return true
 	})
-	if !h.open || h.kind != ToolCall || h.call != i {
+	// Some servers number all calls of an answer 0: another id and a name are another
+	// call.
+	another := name.Str != "" && id.Str != "" && id.Raw != string(h.callID)
+	if !h.open || h.kind != ToolCall || h.call != i || another {
 		if name.Str == "" {
 			to.emit(Event{Kind: Failed, Failure: &Failure{Message: "The backend went back to a call of a tool that it had ended."}})
 			return
 		}
 		h.close(to)
 		h.open, h.kind, h.call, h.refusal = true, ToolCall, i, false
+		h.callID = append(h.callID[:0], id.Raw...)
 		h.called++
 		signature := quoted(v.Get("extra_content.google.thought_signature"))
 		to.emit(Event{Kind: BlockBegin, Block: ToolCall, ID: quoted(id), Name: quoted(name), Raw: signature})
@@ -242,7 +267,7 @@ func (h *chatHearing) close(to heard) {
 
 func (h *chatHearing) finish(reason string) Finish {
 	switch reason {
-	case "length":
+	case "length", "model_length": // Mistral's is that of what the model holds
 		return FinishLength
 	case "tool_calls", "function_call":
 		return FinishTools

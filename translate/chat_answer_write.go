@@ -13,19 +13,21 @@ type chatVoice struct {
 	bare   bool // the call under way has no arguments yet
 	signed int
 	text   []byte // of the thought under way, as the signature is for all of it
+	lost   bool   // of the thought under way not all was kept
 	ended  Finish
 	usage  Usage
 
 	call []byte // the beginning and the arguments of the call under way, where it is told as a whole
 }
 
-// held implements keeper, of a call that is told as a whole.
-func (c *chatVoice) held() int { return cap(c.call) }
+// held implements keeper, of a call that is told as a whole and of a thought.
+func (c *chatVoice) held() int { return cap(c.call) + cap(c.text) }
 
 // letGo implements keeper.
 func (c *chatVoice) letGo() (lost bool) {
 	lost = len(c.call) > 0
-	c.call = nil
+	c.lost = c.lost || len(c.text) > 0
+	c.call, c.text = nil, nil
 	return lost
 }
 
@@ -77,7 +79,7 @@ func (c *chatVoice) say(b []byte, e *Event) []byte {
 		case Redacted:
 			return b // its beginning has all
 		case Thinking:
-			if len(c.text)+len(e.Text) < maxThought {
+			if c.lost = c.lost || len(c.text)+len(e.Text) > maxThought; !c.lost {
 				c.text = append(c.text, inner(e.Text)...)
 			}
 			return c.chunk(b, `"reasoning_content":`, e.Text, "")
@@ -132,7 +134,7 @@ func (c *chatVoice) say(b []byte, e *Event) []byte {
 func (c *chatVoice) blockBegin(b []byte, e *Event) []byte {
 	switch e.Block {
 	case Thinking:
-		c.text = c.text[:0]
+		c.text, c.lost = c.text[:0], false
 	case Redacted:
 		b = c.chunk(b, `"thinking_blocks":[{"index":`+strconv.Itoa(c.signed)+`,"type":"redacted_thinking","data":`, e.Text, "}]")
 		c.signed++
@@ -158,8 +160,11 @@ func (c *chatVoice) blockBegin(b []byte, e *Event) []byte {
 }
 
 // blockSigned writes a thought with its signature, for clients that send back
-// what they got.
+// what they got. Of a part of a thought the signature would be wrong.
 func (c *chatVoice) blockSigned(b []byte, e *Event) []byte {
+	if c.lost {
+		return b
+	}
 	prefix := `"thinking_blocks":[{"index":` + strconv.Itoa(c.signed) + `,"type":"thinking","thinking":"` + string(c.text) + `","signature":`
 	c.signed++
 	c.text = c.text[:0]

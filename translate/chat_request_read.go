@@ -22,7 +22,7 @@ var chatFields = map[string]field{
 	"stream_options": func(in *reader, _ string, v gjson.Result) { in.r.WantUsage = v.Get("include_usage").Bool() },
 	"n":              unless("1"), "logit_bias": unless("{}"), "store": unless("false"), "modalities": unless(`["text"]`),
 	"service_tier": unless(`"auto"`, `"default"`), "verbosity": unless(`"medium"`),
-	"random_seed": number(Seed), "safe_prompt": unless("false"), "prompt_mode": unless(), // Mistral's
+	"random_seed": number(Seed), "safe_prompt": unless("false"), // Mistral's
 	"include_reasoning": unless("true"), "reasoning_format": unless(`"parsed"`), // Groq's
 	"functions": unless("[]"), "function_call": unless(`"auto"`, `"none"`),
 	"metadata": nil, "prediction": nil, "prompt_cache_key": nil, "prompt_cache_retention": nil, "prompt_cache_options": nil,
@@ -106,7 +106,7 @@ func readChatTools(in *reader, name string, v gjson.Result) {
 	in.r.names.tools = name
 	in.array(name, v, func(path string, v gjson.Result) {
 		if kind := v.Get("type").Str; kind != "function" {
-			in.r.Unknown = append(in.r.Unknown, path) // a custom tool, or one of OpenAI's own
+			in.unknown(path) // a custom tool, or one of OpenAI's own
 			return
 		}
 		f := v.Get("function")
@@ -134,7 +134,7 @@ func readChatChoice(in *reader, name string, v gjson.Result) {
 	c := &in.r.Choice
 	if v.IsObject() {
 		if c.Mode, c.Name = ChoiceNamed, v.Get("function.name").Str; c.Name == "" {
-			in.r.Unknown = append(in.r.Unknown, name) // allowed_tools, or a custom one
+			in.unknown(name) // allowed_tools, or a custom one
 			c.Mode = ChoiceUnsaid
 		}
 		return
@@ -200,14 +200,24 @@ func (in *reader) content(path string, v gjson.Result, marked bool) (parts []Par
 		case "image_url", "input_image":
 			in.chatImage(path, v, &p)
 		case "input_audio":
-			p.Kind, p.Data = Audio, v.Get("input_audio.data").Str
-			p.Media = "audio/" + v.Get("input_audio.format").Str
+			in.audio(v.Get("input_audio"), &p)
 		case "file":
-			in.file(path+".file", v.Get("file"), &p)
+			if f := v.Get("file"); f.Exists() {
+				in.file(path+".file", f, &p)
+			} else {
+				in.file(path, v, &p)
+			}
+		case "document_url": // Mistral's
+			p.Kind, p.Name, p.URL = File, v.Get("document_name").Str, v.Get("document_url").Str
+			if media, data, ok := dataURL(p.URL); ok {
+				p.Media, p.Data, p.URL = media, data, ""
+			}
 		case "input_file":
 			in.file(path, v, &p)
-		case "thinking", "reasoning":
-			return // in the shape of no chat; those that have to go back are in thinking_blocks
+		case "thinking":
+			p = mistralThought(v)
+		case "reasoning":
+			return // in the shape of no chat
 		default:
 			in.refuse(path+".type", "%s.type %.40q is not known.", path, kind)
 		}
@@ -234,6 +244,22 @@ func (in *reader) chatImage(path string, v gjson.Result, p *Part) {
 		p.Media, p.Data = media, data
 	} else if p.URL = url.Str; strings.HasPrefix(p.URL, "data:") {
 		in.refuse(path+".image_url", "%s has a data: URL that is not base64.", path)
+	}
+}
+
+// audio reads sound, of which Mistral's form does not say what it is.
+func (in *reader) audio(v gjson.Result, p *Part) {
+	p.Kind = Audio
+	switch address := v.Str; {
+	case v.IsObject():
+		p.Data, p.Media = v.Get("data").Str, "audio/"+v.Get("format").Str
+	case strings.HasPrefix(address, "http"):
+		p.URL = address
+	default:
+		media, data, ok := dataURL(address)
+		if p.Media, p.Data = media, data; !ok {
+			p.Media, p.Data = "", address
+		}
 	}
 }
 
@@ -287,6 +313,18 @@ func (in *reader) chatAssistant(path string, m gjson.Result) (parts []Part) {
 		parts = append(parts, p)
 	})
 	return parts
+}
+
+// mistralThought reads a thought as Mistral has it: of texts.
+func mistralThought(v gjson.Result) Part {
+	p := Part{Kind: Thinking}
+	for _, t := range v.Get("thinking").Array() {
+		p.Text += t.Get("text").Str
+	}
+	if s := v.Get("signature").Str; s != "" {
+		p.Signature = mistralMark + s
+	}
+	return p
 }
 
 // thought reads a block of thinking as Anthropic has it.

@@ -29,13 +29,13 @@ func writeChat(w *requestWriter) (path string) {
 		if w.t.Engine {
 			known[TopK] = "top_k"
 		}
-		if w.t.Strict {
-			known[TopK], known[User] = "top_k", ""
-		}
-		if w.t.Seed != "" {
-			known[Seed] = w.t.Seed
+		if w.t.Mistral {
+			known = mistralParams()
 		}
 		w.params(known)
+		for _, p := range w.own {
+			w.rawField(p.Name, p.Value)
+		}
 		if len(r.Tools) > 0 {
 			w.within("tools", '[', ']', w.chatTools)
 			w.chatChoice()
@@ -112,7 +112,7 @@ func (w *requestWriter) chatMessages() {
 	}
 	for i := range w.r.Turns {
 		if t := &w.r.Turns[i]; t.Assistant {
-			w.chatAnswered(t.Parts)
+			w.chatAnswered(t.Parts, i == len(w.r.Turns)-1)
 		} else {
 			w.chatAsked(t.Parts)
 		}
@@ -130,7 +130,7 @@ func (w *requestWriter) chatResults(parts []Part) (rest []Part) {
 		}
 		w.object(func() {
 			w.field("role", "tool")
-			w.field("tool_call_id", p.ID)
+			w.field("tool_call_id", w.callID(p.ID))
 			text := textOf(p.Parts, "\n")
 			if p.Failed {
 				text = strings.TrimSpace("Error: " + text)
@@ -152,6 +152,7 @@ func (w *requestWriter) chatAsked(parts []Part) {
 	if len(rest) == 0 {
 		return
 	}
+	w.bridge(parts)
 	w.object(func() {
 		w.field("role", "user")
 		if !hasMedia(rest) {
@@ -178,10 +179,8 @@ func hasMedia(parts []Part) bool {
 func (w *requestWriter) chatPart(p *Part) {
 	switch {
 	case p.Kind == Text:
-		w.object(func() {
-			w.field("type", "text")
-			w.field("text", p.Text)
-		})
+		w.textPart(p.Text)
+	case w.mistralPart(p):
 	case p.Kind == Image && (p.Data != "" || p.URL != ""):
 		w.object(func() {
 			w.field("type", "image_url")
@@ -190,7 +189,7 @@ func (w *requestWriter) chatPart(p *Part) {
 				w.optional("detail", p.Detail)
 			})
 		})
-	case p.Kind == Audio && p.Data != "":
+	case p.Kind == Audio && p.Data != "" && p.Media != "":
 		w.object(func() {
 			w.field("type", "input_audio")
 			w.within("input_audio", '{', '}', func() {
@@ -219,8 +218,8 @@ func (p *Part) address() string {
 	return p.URL
 }
 
-// chatAnswered writes what the model said.
-func (w *requestWriter) chatAnswered(parts []Part) {
+// chatAnswered writes what the model said; last is whether nothing follows.
+func (w *requestWriter) chatAnswered(parts []Part, last bool) {
 	var thoughts []string
 	calls := 0
 	for i := range parts {
@@ -239,11 +238,14 @@ func (w *requestWriter) chatAnswered(parts []Part) {
 	}
 	w.object(func() {
 		w.field("role", "assistant")
-		if text == "" {
+		switch {
+		case w.mistralContent(parts, text):
+		case text == "":
 			w.rawField("content", "null")
-		} else {
+		default:
 			w.field("content", text)
 		}
+		w.prefix(last, calls)
 		if len(thoughts) > 0 && w.t.Engine {
 			w.field("reasoning_content", strings.Join(thoughts, "\n\n"))
 		}
@@ -259,7 +261,7 @@ func (w *requestWriter) chatCalls(parts []Part) {
 		for i := range parts {
 			if p := &parts[i]; p.Kind == ToolCall {
 				w.object(func() {
-					w.field("id", p.ID)
+					w.field("id", w.callID(p.ID))
 					w.field("type", "function")
 					w.within("function", '{', '}', func() {
 						w.field("name", p.Name)

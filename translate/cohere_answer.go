@@ -164,7 +164,6 @@ type cohereVoice struct {
 	calls  int
 	kind   PartKind
 	open   bool
-	failed bool
 	ended  Finish
 	usage  Usage
 }
@@ -196,7 +195,6 @@ func (c *cohereVoice) say(b []byte, e *Event) []byte {
 	case Used:
 		c.usage = e.Usage
 	case Failed:
-		c.failed = true
 		w := writer{c.event(b, "message-end", -1)}
 		w.within("delta", '{', '}', func() {
 			w.field("error", e.Failure.Message)
@@ -279,9 +277,6 @@ func (c *cohereVoice) blockEnd(b []byte) []byte {
 }
 
 func (c *cohereVoice) over(b []byte) []byte {
-	if c.failed {
-		return b
-	}
 	if !c.begun {
 		b = c.begin(b, nil)
 	}

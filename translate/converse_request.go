@@ -195,7 +195,7 @@ func (w *requestWriter) converseBlock(p *Part) {
 	case Text:
 		w.object(func() { w.field("text", p.Text) })
 	case Thinking:
-		if p.Signature == "" || strings.HasPrefix(p.Signature, geminiMark) {
+		if !p.claudes() {
 			return
 		}
 		w.object(func() {

@@ -125,7 +125,7 @@ func (in *reader) geminiPart(path string, v gjson.Result, parts *[]Part) {
 		case "mediaResolution", "partMetadata":
 			kinds--
 		default: // of a tool that Google runs, or of a film
-			in.r.Unknown = append(in.r.Unknown, path+"."+key.Str)
+			in.unknown(path + "." + key.Str)
 		}
 		return true
 	})
@@ -204,7 +204,7 @@ func (in *reader) geminiMedia(path string, p *Part) {
 			p.Media = "audio/" + known
 		}
 	case "video":
-		in.r.Unknown = append(in.r.Unknown, path)
+		in.unknown(path)
 	case "text":
 		text, err := base64.StdEncoding.DecodeString(p.Data)
 		if err != nil {
@@ -226,7 +226,7 @@ func (in *reader) geminiFile(path string, p *Part) {
 	case "image":
 		p.Kind = Image
 	case "audio", "video":
-		in.r.Unknown = append(in.r.Unknown, path)
+		in.unknown(path)
 	default:
 		p.Kind = File
 	}
@@ -307,7 +307,7 @@ func readGeminiTools(in *reader, name string, v gjson.Result) {
 		v.ForEach(func(key, v gjson.Result) bool {
 			path := path + "." + key.Str
 			if camel(key.Str) != "functionDeclarations" {
-				in.r.Unknown = append(in.r.Unknown, path) // one that Google runs
+				in.unknown(path) // one that Google runs
 				return true
 			}
 			in.array(path, v, func(path string, f gjson.Result) {
@@ -328,7 +328,7 @@ func readToolConfig(in *reader, name string, v gjson.Result) {
 	v.ForEach(func(key, v gjson.Result) bool {
 		path := name + "." + key.Str
 		if camel(key.Str) != "functionCallingConfig" {
-			in.r.Unknown = append(in.r.Unknown, path)
+			in.unknown(path)
 			return true
 		}
 		in.r.names.choice = path
@@ -365,7 +365,7 @@ func readGenerationConfig(in *reader, name string, v gjson.Result) {
 		switch take, ok := generationFields[camel(key.Str)]; {
 		case v.Type == gjson.Null:
 		case !ok:
-			in.r.Unknown = append(in.r.Unknown, path)
+			in.unknown(path)
 		default:
 			take(in, path, v)
 		}
@@ -379,7 +379,7 @@ func readMimeType(in *reader, name string, v gjson.Result) {
 	case "application/json":
 		in.r.Format.JSON, in.r.names.format = true, cmp.Or(in.r.names.format, name)
 	default:
-		in.r.Unknown = append(in.r.Unknown, name)
+		in.unknown(name)
 	}
 }
 
@@ -417,7 +417,7 @@ func readThinkingConfig(in *reader, name string, v gjson.Result) {
 				in.refuse(path, "%s must be MINIMAL, LOW, MEDIUM or HIGH.", path)
 			}
 		default:
-			in.r.Unknown = append(in.r.Unknown, path)
+			in.unknown(path)
 		}
 		return true
 	})
@@ -429,7 +429,7 @@ func readSafety(in *reader, name string, v gjson.Result) {
 		switch s.Get("threshold").Str {
 		case "", "BLOCK_NONE", "OFF", "HARM_BLOCK_THRESHOLD_UNSPECIFIED":
 		default:
-			in.r.Unknown = append(in.r.Unknown, name)
+			in.unknown(name)
 			return
 		}
 	}

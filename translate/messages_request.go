@@ -86,7 +86,7 @@ func (in *reader) blocks(path string, v gjson.Result) (parts []Part) {
 				Parts: in.blocks(path+".content", v.Get("content")),
 			}
 		default:
-			in.r.Unknown = append(in.r.Unknown, path) // of a tool that only Anthropic runs
+			in.unknown(path) // of a tool that only Anthropic runs
 			return
 		}
 		parts = append(parts, p)
@@ -116,7 +116,7 @@ func readMessagesTools(in *reader, name string, v gjson.Result) {
 	in.r.names.tools = name
 	in.array(name, v, func(path string, v gjson.Result) {
 		if kind := v.Get("type").Str; kind != "" && kind != "custom" {
-			in.r.Unknown = append(in.r.Unknown, path)
+			in.unknown(path)
 			return
 		}
 		in.tool(path, v, v.Get("input_schema"))
@@ -266,7 +266,7 @@ func (r *Request) brokenThoughts() bool {
 		called, signed := false, false
 		for _, p := range t.Parts {
 			called = called || p.Kind == ToolCall
-			signed = signed || p.Kind == Redacted || p.Kind == Thinking && p.Signature != "" && !strings.HasPrefix(p.Signature, geminiMark)
+			signed = signed || p.Kind == Redacted || p.claudes()
 		}
 		return called && !signed
 	}
@@ -412,7 +412,7 @@ func (w *requestWriter) messagesBlock(p *Part) {
 	case Audio:
 		w.losePart(p, "audio")
 	case Thinking:
-		if p.Signature == "" || strings.HasPrefix(p.Signature, geminiMark) {
+		if !p.claudes() {
 			return // only its author could believe it
 		}
 		w.object(func() {

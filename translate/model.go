@@ -20,8 +20,8 @@ type Request struct {
 	MaxTokens int // of the answer, reasoning counted; 0 = as many as the model gives
 	Params    [features]Param
 
-	// Unknown are fields that no other dialect has, by their names.
-	Unknown []string
+	// Unknown are fields that no other dialect has. What stands deeper has no value.
+	Unknown []Param
 
 	dialect Name
 	names   names
@@ -162,7 +162,7 @@ const (
 type EventKind uint8
 
 // An answer is Begin, then blocks, then Ended, Used and Over. Failed may come at
-// any time, and nothing but Over after it.
+// any time. The client is told nothing after it.
 const (
 	Begin       EventKind = iota // ID and Model, where known
 	BlockBegin                   // of a kind: Text, Thinking, Redacted, ToolCall

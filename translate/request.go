@@ -23,10 +23,8 @@ type Target struct {
 	// NewLimit: it wants max_completion_tokens and does not know max_tokens.
 	NewLimit bool
 
-	// Seed is what a chat calls the seed; "" = seed. Strict: it takes no fields but
-	// its own, of which user is none.
-	Seed   string
-	Strict bool
+	// Mistral: it takes chats of Mistral's form (mistral.go), and no others.
+	Mistral bool
 
 	// Bare: neither the model nor whether it streams stands in the body. Set are
 	// fields that a body has in place of headers.
@@ -37,7 +35,7 @@ type Target struct {
 // Equal reports whether a request is written the same for t and other.
 func (t Target) Equal(other Target) bool {
 	return t.Dialect == other.Dialect && t.Model == other.Model && t.Engine == other.Engine && t.NewLimit == other.NewLimit &&
-		t.Seed == other.Seed && t.Strict == other.Strict && t.Bare == other.Bare && maps.Equal(t.Set, other.Set)
+		t.Mistral == other.Mistral && t.Bare == other.Bare && maps.Equal(t.Set, other.Set)
 }
 
 // Written is a request in a target's dialect.
@@ -79,7 +77,7 @@ func Read(dialect Name, body []byte) (*Request, error) {
 		}
 		switch {
 		case !ok:
-			r.Unknown = append(r.Unknown, name)
+			r.Unknown = append(r.Unknown, Param{Name: name, Value: v.Raw})
 		case take != nil:
 			take(&in, name, v)
 		}
@@ -100,8 +98,10 @@ func Read(dialect Name, body []byte) (*Request, error) {
 // Write writes r for a target.
 func (r *Request) Write(t Target) (*Written, error) {
 	w := &requestWriter{r: r, t: t}
-	for _, name := range r.Unknown {
-		w.lose(name, "no other API has such a field")
+	for _, p := range r.Unknown {
+		if !w.owns(&p) {
+			w.lose(p.Name, "no other API has such a field")
+		}
 	}
 	w.b = make([]byte, 0, 4096)
 	path := table[t.Dialect].write(w)
@@ -189,9 +189,12 @@ func unless(nothing ...string) field {
 				return
 			}
 		}
-		in.r.Unknown = append(in.r.Unknown, name)
+		in.r.Unknown = append(in.r.Unknown, Param{Name: name, Value: v.Raw})
 	}
 }
+
+// unknown notes that no other dialect has what stands at path.
+func (in *reader) unknown(path string) { in.r.Unknown = append(in.r.Unknown, Param{Name: path}) }
 
 func readModel(in *reader, name string, v gjson.Result) { in.r.Model = in.text(name, v) }
 
@@ -235,6 +238,7 @@ type requestWriter struct {
 	r    *Request
 	t    Target
 	lost []Loss
+	own  []Param // fields of the client's that the target has, too
 	bad  *Refusal
 }
 

@@ -125,20 +125,6 @@ func TestNumbersOfTheTarget(t *testing.T) {
 	}
 }
 
-// Mistral takes no field that is not its own.
-func TestChatsForMistral(t *testing.T) {
-	r, err := Read(Messages, []byte(`{"model":"m","max_tokens":9,"top_k":5,"metadata":{"user_id":"u"},"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"a"}]},{"role":"user","content":"hi"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Params[Seed] = Param{Name: "seed", Value: "7"}
-	w, err := r.Write(Target{Dialect: Chat, Model: "mistral-large", Seed: "random_seed", Strict: true})
-	want := `{"model":"mistral-large","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"a"},{"role":"user","content":"hi"}],"max_tokens":9,"top_k":5,"random_seed":7}`
-	if err != nil || len(w.Lost) > 0 || string(w.Body) != want {
-		t.Errorf("got %s (%v, %v), want %s", w.Body, w.Lost, err, want)
-	}
-}
-
 // What has no place in the target's dialect is named in the client's words.
 func TestLosses(t *testing.T) {
 	chat := func(more string) string {
@@ -241,6 +227,7 @@ func TestRefusals(t *testing.T) {
 		{Chat, `{"model":"m","messages":[{"role":"narrator","content":"x"}]}`, "messages[0].role"},
 		{Chat, `{"model":"m","messages":[{"role":"user","content":[{"type":"smell"}]}]}`, "messages[0].content[0].type"},
 		{Chat, `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]}`, "messages[0].content[0].image_url"},
+		{Chat, `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png,abc"}}]}]}`, "messages[0].content[0].image_url"},
 		{Chat, `{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":"[1]"}}]}]}`, "messages[0].tool_calls[0].function.arguments"},
 		{Chat, `{"model":"m","messages":[{"role":"user","content":"x"}],"temperature":"hot"}`, "temperature"},
 		{Chat, `{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":0}`, "max_tokens"},
@@ -269,11 +256,11 @@ func TestRefusals(t *testing.T) {
 
 // Whatever a request is, what is written of it is JSON.
 func FuzzRequest(f *testing.F) {
+	names := []Name{Chat, Messages, Responses, Gemini, Cohere}
 	for from, body := range requests {
-		f.Add(uint8(slices.Index([]Name{Chat, Messages, Responses, Gemini}, from)), body)
+		f.Add(uint8(slices.Index(names, from)), body)
 	}
 	f.Fuzz(func(t *testing.T, from uint8, body string) {
-		names := []Name{Chat, Messages, Responses, Gemini}
 		r, err := Read(names[int(from)%len(names)], []byte(body))
 		if err != nil {
 			return

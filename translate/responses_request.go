@@ -79,7 +79,7 @@ func readInput(in *reader, name string, v gjson.Result) {
 			}
 			in.turn(true, []Part{p})
 		default:
-			in.r.Unknown = append(in.r.Unknown, path) // of a tool that OpenAI runs, or kept there
+			in.unknown(path) // of a tool that OpenAI runs, or kept there
 		}
 	})
 }
@@ -122,7 +122,7 @@ func (in *reader) responsesTool(path string, v gjson.Result) {
 			in.r.Tools[i].Name = inSpace(space, in.r.Tools[i].Name)
 		}
 	default:
-		in.r.Unknown = append(in.r.Unknown, path)
+		in.unknown(path)
 	}
 }
 
@@ -144,7 +144,7 @@ func readResponsesChoice(in *reader, name string, v gjson.Result) {
 	}
 	in.r.names.choice = name
 	if v.Get("type").Str != "function" {
-		in.r.Unknown = append(in.r.Unknown, name)
+		in.unknown(name)
 		return
 	}
 	in.r.Choice.Mode, in.r.Choice.Name = ChoiceNamed, inSpace(v.Get("namespace").Str, v.Get("name").Str)

@@ -85,6 +85,7 @@ type Stream struct {
 	counts  bool // and a usage
 	usage   Usage
 	over    bool
+	failed  bool // the client was told of an error: nothing may follow that looks like a whole answer
 	event   Event
 	shape   shape
 
@@ -149,9 +150,13 @@ func (s *Stream) item(data []byte) {
 	s.out = append(append(s.out, mark...), data...)
 }
 
-// Break returns the event that tells the client that the target died.
+// Break returns the event that tells the client that the target died; none, if it was
+// told of an error before.
 func (s *Stream) Break(message string) []byte {
 	s.begin()
+	if s.failed {
+		return nil
+	}
 	s.event = Event{Kind: Failed, Failure: &Failure{Message: message}}
 	if g, ok := s.to.(*geminiVoice); ok && s.plain {
 		g.begun = s.items > 0
@@ -275,9 +280,10 @@ func (s *Stream) emit(e Event) {
 	case Over:
 		s.over, s.look.Done = true, true
 	}
-	if s.plain {
+	if s.plain || s.failed {
 		return
 	}
+	s.failed = e.Kind == Failed
 	s.event = e // it stays on the heap with the stream
 	s.out = s.to.say(s.out, &s.event)
 }

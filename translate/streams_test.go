@@ -307,6 +307,28 @@ func TestErrorsWithinAStream(t *testing.T) {
 	}
 }
 
+// Behind an error nothing follows that looks like a whole answer, whatever the backend
+// still writes: engines end such a stream with [DONE].
+func TestNothingFollowsAnError(t *testing.T) {
+	stream := sseOf(
+		[2]string{"", `{"id":"c","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}`},
+		[2]string{"", `{"error":{"message":"out of memory","type":"server_error"}}`},
+		[2]string{"", `{"id":"c","choices":[{"index":0,"delta":{"content":"more"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}`},
+		[2]string{"", "[DONE]"},
+	)
+	for _, to := range clients {
+		got, seen := through(Chat, to, stream)
+		if _, behind, _ := strings.Cut(got, "out of memory"); !seen.Error || !seen.Done || strings.Contains(behind, "data:") || strings.Contains(behind, "more") {
+			t.Errorf("%s: %+v, and behind the error %s", to, seen, behind)
+		}
+		s := NewStream(Chat, to, reply)
+		s.Feed([]byte(stream[:strings.Index(stream, "more")]))
+		if event := s.Break("gone"); len(event) > 0 {
+			t.Errorf("%s: a second error %s", to, event)
+		}
+	}
+}
+
 // Whatever comes, nothing panics, nothing grows without bound, and cuts change
 // nothing.
 func FuzzStream(f *testing.F) {

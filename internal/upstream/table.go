@@ -91,10 +91,9 @@ type Kind struct {
 type Chats struct {
 	Continue Continue
 
-	// Seed and Strict are of chats that are translated for it: what it calls the
-	// seed, "" = seed, and that it refuses fields that are not its own.
-	Seed   string
-	Strict bool
+	// Mistral: its chats are of Mistral's form. They have fields and parts of their
+	// own, and none of OpenAI's beside those.
+	Mistral bool
 }
 
 // Continue is how a kind goes on with a text that another one began.
@@ -223,7 +222,7 @@ var table = []*Kind{
 	{
 		Word: "mistral", Name: "Mistral", Home: "https://api.mistral.ai/v1",
 		Limits: mistralLimits, Usage: Usage{Unasked: true}, // stream_options are an error
-		Chats: Chats{Seed: "random_seed", Strict: true},
+		Chats: Chats{Mistral: true},
 	},
 	{Word: "deepseek", Name: "DeepSeek", Home: "https://api.deepseek.com/v1", Usage: Usage{Nulls: true}},
 	{
