@@ -113,3 +113,15 @@ func TestACutEventIsNotBad(t *testing.T) {
 		}
 	}
 }
+
+// A message of Bedrock's that was changed on its way is none, be it its head or its text.
+func TestAChangedMessageIsBad(t *testing.T) {
+	stream := streams[Converse]
+	for _, at := range []int{5, 20, strings.Index(stream, "let me see")} {
+		changed := []byte(stream)
+		changed[at] ^= 1
+		if got, seen := through(Converse, Chat, string(changed)); !seen.Bad || seen.Done {
+			t.Errorf("byte %d: %+v, %s", at, seen, got)
+		}
+	}
+}

@@ -110,6 +110,11 @@ func TestALoopForMistral(t *testing.T) {
 }
 
 func TestMistralIDs(t *testing.T) {
+	for id, same := range map[string]bool{"abcDEF129": true, "abc_EF129": false, "abcDEF12": false, "abcDEF1299": false, "": false, "äöüäö": false} {
+		if got := mistralID(id); (got == id) != same || len(got) != 9 {
+			t.Errorf("%q is %q", id, got)
+		}
+	}
 	seen := map[string]string{}
 	for i := range 20_000 {
 		id := fmt.Sprint("call_", i)

@@ -18,7 +18,7 @@ import (
 )
 
 // googleTargets are the APIs that Google's library for Go is run before.
-var googleTargets = []string{"engine", "anthropic", "claude-5", "bedrock", "cohere", "gemini"}
+var googleTargets = []string{"engine", "anthropic", "claude-5", "bedrock", "cohere", "mistral", "gemini"}
 
 // pairCase is a case of pairs/cases.py.
 type pairCase struct {

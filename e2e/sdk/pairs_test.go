@@ -66,6 +66,7 @@ func pairsGateway(t *testing.T, fakes string) string {
 		{"claude-5", "/anthropic/v1", "anthropic", "claude-opus-5"},
 		{"engine", "/engine/v1", "vllm", "llama"},
 		{"cohere", "/cohere/v2", "cohere", "command-a"},
+		{"mistral", "/mistral/v1", "mistral", "magistral"},
 	} {
 		fmt.Fprintf(&backends, "  - { name: %s, url: %s%s, kind: %s, api_key: k, models: separate, health_url: off }\n", b.name, fakes, b.path, b.kind)
 		fmt.Fprintf(&backends, "  - { name: %s-lenient, url: %s%s, kind: %s, api_key: l, models: separate, health_url: off, drop_params: true }\n",

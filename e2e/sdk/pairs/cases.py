@@ -3,7 +3,7 @@
 body is what the SDK is called with. up is what has to stand in the request that a
 backend gets, by its API, and down what has to stand in the answer, both by paths:
 "#" is a length, a value {"JSON": …} is text that holds it, null is nothing at all.
-but are the APIs that a case is not for. no names what that API has no place for: the request is refused by that name, and
+but are the APIs that a case is not for, "own" being that of the client itself. no names what that API has no place for: the request is refused by that name, and
 goes up without it where the backend drops parameters."""
 
 import json
@@ -28,16 +28,17 @@ def chats(n):
     for i in range(n):
         m+= [{"role":"assistant","content":f"step {i}","tool_calls":[{"id":f"c{i}","type":"function","function":{"name":"weather","arguments":'{"city":"%d"}'%i}}]},{"role":"tool","tool_call_id":f"c{i}","content":f"result {i}"}]
     return m+[{"role":"user","content":"hi"}]
-A,G,B,E,A5,C="anthropic","gemini","bedrock","engine","claude-5","cohere"
+A,G,B,E,A5,C,M="anthropic","gemini","bedrock","engine","claude-5","cohere","mistral"
+OWN="own"
 chat=[
  c("text",{"messages":u("hi")},{A:{"messages.0.content.0.text":"hi","model":"claude-sonnet-4-5"},A5:{"model":"claude-opus-5"},G:{"contents.0.parts.0.text":"hi","contents.0.role":"user"},B:{"messages.0.content.0.text":"hi"}},{"choices.0.message.content":H,"choices.0.finish_reason":"stop","choices.0.message.role":"assistant"}),
  c("usage",{"messages":u("hi")},None,{"usage.prompt_tokens":25,"usage.completion_tokens":9,"usage.total_tokens":34,"usage.prompt_tokens_details.cached_tokens":5}),
- c("names",{"messages":u("hi")},None,{"model":"MODEL"}),
+ c("names",{"messages":u("hi")},None,{"model":"MODEL"},but=[OWN]),
  c("big",{"messages":u("big")},None,{"choices.0.message.content":"".join(f"word{i} " for i in range(300))}),
  c("empty",{"messages":u("empty")},None,{"choices.0.finish_reason":"stop"}),
  c("system",{"messages":[{"role":"system","content":"be short"},{"role":"developer","content":"in French"}]+u("hi")},{A:{"system.0.text":"be short","system.1.text":"in French"},G:{"systemInstruction.parts.0.text":"be short\n\nin French"},B:{"system.1.text":"in French"}}),
  c("parts",{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"hi"}]}]},{A:{"messages.0.content.#":2},G:{"contents.0.parts.#":2},B:{"messages.0.content.#":2}}),
- c("turns",{"messages":u("one")+[{"role":"assistant","content":"two"}]+u("three")+u("hi")},{A:{"messages.#":3,"messages.1.role":"assistant"},G:{"contents.1.role":"model","contents.2.parts.1.text":"hi"},B:{"messages.1.content.0.text":"two"}}),
+ c("turns",{"messages":u("one")+[{"role":"assistant","content":"two"}]+u("three")+u("hi")},{A:{"messages.#":3,"messages.1.role":"assistant"},G:{"contents.1.role":"model","contents.2.parts.1.text":"hi"},B:{"messages.1.content.0.text":"two"}},but=[OWN]),
  c("unicode",{"messages":u("日本語 \u2028 \"q\" \\ 😀 \u0001")+[{"role":"assistant","content":"ok"}]+u("hi")},{A:{"messages.0.content.0.text":"日本語 \u2028 \"q\" \\ 😀 \u0001"},G:{"contents.0.parts.0.text":"日本語 \u2028 \"q\" \\ 😀 \u0001"},B:{"messages.0.content.0.text":"日本語 \u2028 \"q\" \\ 😀 \u0001"}}),
  c("limit",{"max_tokens":77,"messages":u("long")},{A:{"max_tokens":77},G:{"generationConfig.maxOutputTokens":77},B:{"inferenceConfig.maxTokens":77}},{"choices.0.finish_reason":"length"}),
  c("newer limit",{"max_completion_tokens":78,"messages":u("hi")},{A:{"max_tokens":78},G:{"generationConfig.maxOutputTokens":78},B:{"inferenceConfig.maxTokens":78}}),
@@ -49,7 +50,7 @@ chat=[
  c("logprobs",{"logprobs":True,"top_logprobs":3,"messages":u("hi")},{G:{"generationConfig.responseLogprobs":True,"generationConfig.logprobs":3}},None,{A:"logprobs, top_logprobs",B:"logprobs, top_logprobs",C:"logprobs, top_logprobs"}),
  c("stop",{"stop":"END","messages":u("sequence")},{A:{"stop_sequences":["END"]},G:{"generationConfig.stopSequences":["END"]},B:{"inferenceConfig.stopSequences":["END"]}},{"choices.0.finish_reason":"stop"}),
  c("stops",{"stop":["A","B"],"messages":u("hi")},{A:{"stop_sequences.1":"B"},G:{"generationConfig.stopSequences.1":"B"},B:{"inferenceConfig.stopSequences.1":"B"}}),
- c("refusal",{"messages":u("refuse")},None,{"choices.0.finish_reason":"content_filter"}),
+ c("refusal",{"messages":u("refuse")},None,{"choices.0.finish_reason":"content_filter"},but=[M]),
  c("user",{"user":"u1","messages":u("hi")},{A:{"metadata.user_id":"u1"}}),
  c("image",{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":URL,"detail":"low"}},{"type":"text","text":"hi"}]}]},{A:{"messages.0.content.0.source":{"type":"base64","media_type":"image/png","data":PNG}},G:{"contents.0.parts.0.inlineData":{"mimeType":"image/png","data":PNG}},B:{"messages.0.content.0.image":{"format":"png","source":{"bytes":PNG}}}}),
  c("image by address",{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},{"type":"text","text":"hi"}]}]},{A:{"messages.0.content.0.source.url":"https://example.com/a.png"},G:{"contents.0.parts.0.fileData.fileUri":"https://example.com/a.png"}},None,{B:"messages[0].content[0]"}),
@@ -63,18 +64,23 @@ chat=[
  c("a named tool",{"tools":ct,"tool_choice":{"type":"function","function":{"name":"time"}},"messages":u("call")},{A:{"tool_choice":{"type":"tool","name":"time"}},G:{"toolConfig.functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["time"]}},B:{"toolConfig.toolChoice":{"tool":{"name":"time"}}}},None,{C:"tool_choice"}),
  c("any tool",{"tools":ct,"tool_choice":"required","messages":u("call")},{A:{"tool_choice.type":"any"},G:{"toolConfig.functionCallingConfig.mode":"ANY"},B:{"toolConfig.toolChoice":{"any":{}}}}),
  c("no tool",{"tools":ct,"tool_choice":"none","messages":u("hi")},{A:{"tool_choice.type":"none"},G:{"toolConfig.functionCallingConfig.mode":"NONE"},B:{"toolConfig":None}}),
- c("results",{"tools":ct,"messages":loop},{A:{"messages.1.content.0.input.city":"Paris","messages.2.content.0.tool_use_id":"a_1","messages.2.content.2.text":"hi"},G:{"contents.2.parts.0.functionResponse.response":{"result":"sunny"},"contents.2.parts.1.functionResponse.response":{"hour":12},"contents.1.parts.0.functionCall.args.n":1.5},B:{"messages.2.content.1.toolResult.toolUseId":"b"}}),
- c("long loop",{"tools":ct,"messages":chats(40)},{A:{"messages.#":81,"messages.79.content.0.text":"step 39"},G:{"contents.#":81},B:{"messages.#":81}}),
+ c("results",{"tools":ct,"messages":loop},{A:{"messages.1.content.0.input.city":"Paris","messages.2.content.0.tool_use_id":"a_1","messages.2.content.2.text":"hi"},G:{"contents.2.parts.0.functionResponse.response":{"result":"sunny"},"contents.2.parts.1.functionResponse.response":{"hour":12},"contents.1.parts.0.functionCall.args.n":1.5},B:{"messages.2.content.1.toolResult.toolUseId":"b"}},but=[OWN]),
+ c("a result",{"tools":ct,"messages":[u("x")[0],{"role":"assistant","content":"","tool_calls":[{"id":"abcdefgh9","type":"function","function":{"name":"weather","arguments":"{}"}}]},{"role":"tool","tool_call_id":"abcdefgh9","content":"sunny"},{"role":"assistant","content":"so"}]+u("hi")},{A:{"messages.2.content.0.tool_use_id":"abcdefgh9"},M:{"messages.#":5,"messages.1.tool_calls.0.id":"abcdefgh9","messages.2":{"role":"tool","tool_call_id":"abcdefgh9","content":"sunny"}}}),
+ c("long loop",{"tools":ct,"messages":chats(40)},{A:{"messages.#":81,"messages.79.content.0.text":"step 39"},G:{"contents.#":81},B:{"messages.#":81}},but=[OWN]),
  c("schema",{"response_format":{"type":"json_schema","json_schema":{"name":"n","strict":True,"schema":SCHEMA}},"messages":u("json")},{A:{"output_config.format.schema":SCHEMA},G:{"generationConfig.responseJsonSchema":SCHEMA,"generationConfig.responseMimeType":"application/json"},B:{"outputConfig.textFormat.structure.jsonSchema.schema":{"JSON":SCHEMA}}},{"choices.0.message.content":'{"a":1}'}),
  c("json",{"response_format":{"type":"json_object"},"messages":u("json")},{G:{"generationConfig.responseMimeType":"application/json"}},{"choices.0.message.content":'{"a":1}'},{A:"response_format",B:"response_format"}),
  c("thinking",{"reasoning_effort":"low","messages":u("think")},{A:{"thinking.budget_tokens":1024},A5:{"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"low"}},G:{"generationConfig.thinkingConfig.thinkingBudget":1024},B:{"additionalModelRequestFields.thinking.budget_tokens":1024}},{"choices.0.message.content":H,"choices.0.message.reasoning_content":"let me see\n…"}),
  c("thinking, then a call",{"reasoning_effort":"medium","tools":ct,"messages":u("think call")},None,{"choices.0.message.tool_calls.0.function.name":"weather","choices.0.message.reasoning_content":"a tool, then"}),
- c("a signed thought",{"extra_body":{"thinking":{"type":"enabled","budget_tokens":2000}},"messages":u("think")},{A:{"thinking.budget_tokens":2000},A5:{"thinking.type":"adaptive"},B:{"additionalModelRequestFields.thinking.budget_tokens":2000}},{"choices.0.message.thinking_blocks.0.signature":"c2lnbmF0dXJl","choices.0.message.thinking_blocks.0.thinking":"let me see\n…"},None,[G,C]),
- c("a signed thought goes back",{"extra_body":{"thinking":{"type":"enabled","budget_tokens":2000}},"tools":ct,"messages":[loop[0],{**loop[1],"thinking_blocks":[{"type":"thinking","thinking":"hm","signature":"c2ln"}]}]+loop[2:]},{A:{"messages.1.content.0":{"type":"thinking","thinking":"hm","signature":"c2ln"}},B:{"messages.1.content.0.reasoningContent.reasoningText":{"text":"hm","signature":"c2ln"}}},None,None,[G,C]),
- c("a signature of Google's goes back",{"extra_body":{"top_k":5},"tools":ct,"messages":[loop[0],{**loop[1],"tool_calls":[{**loop[1]["tool_calls"][0],"extra_content":{"google":{"thought_signature":"c2lnMg=="}}},loop[1]["tool_calls"][1]]}]+loop[2:]},{G:{"contents.1.parts.0.thoughtSignature":"c2lnMg==","generationConfig.topK":5}},None,None,[A,A5,B,C]),
- c("tokens of thoughts",{"reasoning_effort":"low","messages":u("think")},None,{"usage.completion_tokens":9,"usage.completion_tokens_details.reasoning_tokens":3},None,[A,A5,B,C]),
+ c("a signed thought",{"extra_body":{"thinking":{"type":"enabled","budget_tokens":2000}},"messages":u("think")},{A:{"thinking.budget_tokens":2000},A5:{"thinking.type":"adaptive"},B:{"additionalModelRequestFields.thinking.budget_tokens":2000}},{"choices.0.message.thinking_blocks.0.signature":"c2lnbmF0dXJl","choices.0.message.thinking_blocks.0.thinking":"let me see\n…"},None,[G,C,M]),
+ c("a thought that Mistral signed",{"reasoning_effort":"high","messages":u("think")},{M:{"reasoning_effort":"high"}},{"choices.0.message.thinking_blocks.0.signature":"mistral:c2lnbmF0dXJl","choices.0.message.thinking_blocks.0.thinking":"let me see\n…","choices.0.message.content":H},None,[A,A5,G,B,C]),
+ c("a signed thought goes back",{"extra_body":{"thinking":{"type":"enabled","budget_tokens":2000}},"tools":ct,"messages":[loop[0],{**loop[1],"thinking_blocks":[{"type":"thinking","thinking":"hm","signature":"c2ln"}]}]+loop[2:]},{A:{"messages.1.content.0":{"type":"thinking","thinking":"hm","signature":"c2ln"}},B:{"messages.1.content.0.reasoningContent.reasoningText":{"text":"hm","signature":"c2ln"}}},None,None,[G,C,M]),
+ c("a signature of Mistral's goes back",{"messages":[u("x")[0],{"role":"assistant","content":"so","thinking_blocks":[{"type":"thinking","thinking":"hm","signature":"mistral:c2ln"}]}]+u("hi")},{M:{"messages.1.content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}],"signature":"c2ln"},{"type":"text","text":"so"}]},A:{"messages.1.content":[{"type":"text","text":"so"}]}}),
+ c("words to go on with",{"messages":u("hi")+[{"role":"assistant","content":"so"}]},{M:{"messages.1":{"role":"assistant","content":"so","prefix":True}}},None,None,[A,A5,G,B,C,OWN]),
+ c("a signature of Google's goes back",{"extra_body":{"top_k":5},"tools":ct,"messages":[loop[0],{**loop[1],"tool_calls":[{**loop[1]["tool_calls"][0],"extra_content":{"google":{"thought_signature":"c2lnMg=="}}},loop[1]["tool_calls"][1]]}]+loop[2:]},{G:{"contents.1.parts.0.thoughtSignature":"c2lnMg==","generationConfig.topK":5}},None,None,[A,A5,B,C,M]),
+ c("tokens of thoughts",{"reasoning_effort":"low","messages":u("think")},None,{"usage.completion_tokens":9,"usage.completion_tokens_details.reasoning_tokens":3},None,[A,A5,B,C,M]),
  c("no thinking",{"reasoning_effort":"none","messages":u("hi")},{A:{"thinking":None},A5:{"thinking":{"type":"disabled"}},G:{"generationConfig.thinkingConfig":{"thinkingBudget":0}},B:{"additionalModelRequestFields":None}}),
- c("what is not carried",{"logit_bias":{"1":1},"messages":u("hi")},None,None,{A:"logit_bias",G:"logit_bias",B:"logit_bias",C:"logit_bias"}),
+ c("what is not carried",{"logit_bias":{"1":1},"messages":u("hi")},None,None,{A:"logit_bias",G:"logit_bias",B:"logit_bias",C:"logit_bias",M:"logit_bias"}),
+ c("what Mistral has alone",{"extra_body":{"safe_prompt":True},"messages":u("hi")},{M:{"safe_prompt":True}},None,{A:"safe_prompt",G:"safe_prompt",B:"safe_prompt",C:"safe_prompt"}),
  c("what changes nothing",{"metadata":{"a":"b"},"store":False,"service_tier":"auto","prompt_cache_key":"k","n":1,"messages":u("hi")},{A:{"store":None,"n":None}}),
 ]
 # ---- messages
@@ -99,7 +105,7 @@ messages=[
  c("sampling",{"extra_body":{"temperature":0.3,"top_p":0.9},"messages":u("hi")},{E:{"temperature":0.3,"top_p":0.9},G:{"generationConfig.temperature":0.3},B:{"inferenceConfig.temperature":0.3}}),
  c("top_k",{"extra_body":{"top_k":5},"messages":u("hi")},{E:{"top_k":5},G:{"generationConfig.topK":5},B:{"additionalModelRequestFields.top_k":5}}),
  c("length",{"messages":u("long")},None,{"stop_reason":"max_tokens"}),
- c("refusal",{"messages":u("refuse")},None,{"stop_reason":"refusal"}),
+ c("refusal",{"messages":u("refuse")},None,{"stop_reason":"refusal"},but=[M]),
  c("stop",{"stop_sequences":["END"],"messages":u("hi")},{E:{"stop":["END"]},G:{"generationConfig.stopSequences":["END"]},B:{"inferenceConfig.stopSequences":["END"]}}),
  c("user",{"metadata":{"user_id":"u1"},"messages":u("hi")},{E:{"user":"u1"}}),
  c("image",{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":PNG}},{"type":"text","text":"hi"}]}]},{E:{"messages.0.content.0.image_url.url":URL},G:{"contents.0.parts.0.inlineData.data":PNG},B:{"messages.0.content.0.image.format":"png"}}),
@@ -119,7 +125,8 @@ messages=[
  c("a result without text",{"tools":mt,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"time","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"text","text":"hi"}]}]},{E:{"messages.2.content":""}}),
  c("long loop",{"tools":mt,"messages":mchats(40)},{E:{"messages.#":82},G:{"contents.#":81},B:{"messages.#":81}}),
  c("thinking",{"thinking":{"type":"enabled","budget_tokens":2000},"messages":u("think")},{E:{"reasoning_effort":"low"},G:{"generationConfig.thinkingConfig":{"thinkingBudget":2000,"includeThoughts":True}},B:{"additionalModelRequestFields.thinking.budget_tokens":2000}},{"content.0.type":"thinking","content.0.thinking":"let me see\n…","content.1.text":H}),
- c("a signed thought",{"thinking":{"type":"enabled","budget_tokens":2000},"messages":u("think")},None,{"content.0.signature":"c2lnbmF0dXJl"},None,[E,G,C]),
+ c("a signed thought",{"thinking":{"type":"enabled","budget_tokens":2000},"messages":u("think")},None,{"content.0.signature":"c2lnbmF0dXJl"},None,[E,G,C,M]),
+ c("a thought that Mistral signed",{"thinking":{"type":"enabled","budget_tokens":2000},"messages":u("think")},None,{"content.0.signature":"mistral:c2lnbmF0dXJl","content.0.thinking":"let me see\n…"},None,[E,G,B,C]),
  c("adaptive thinking",{"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},"messages":u("think")},{E:{"reasoning_effort":"high"}},{"content.0.thinking":"let me see\n…"}),
  c("thinking, then a call",{"thinking":{"type":"enabled","budget_tokens":2000},"tools":mt,"messages":u("think call")},None,{"content.0.thinking":"a tool, then","stop_reason":"tool_use"}),
  c("thoughts go back",{"thinking":{"type":"enabled","budget_tokens":2000},"tools":mt,"messages":mloop},{E:{"messages.1.reasoning_content":"hm"},B:{"messages.1.content.0.reasoningContent.reasoningText.signature":"c2ln"}}),
@@ -147,10 +154,10 @@ responses=[
  c("parts",{"input":[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_text","text":"hi"}]}]},{E:{"messages.0.content":"a\n\nhi"},A:{"messages.0.content.#":2}}),
  c("turns",{"input":u("one")+[{"type":"message","id":"msg_1","status":"completed","role":"assistant","content":[{"type":"output_text","text":"two","annotations":[]}]}]+u("hi")},{E:{"messages.1.content":"two"},A:{"messages.1.content.0.text":"two"}}),
  c("unicode",{"input":u("日本語 \u2028 \"q\" \\ 😀 \u0001")+[{"role":"assistant","content":"ok"}]+u("hi")},{E:{"messages.0.content":"日本語 \u2028 \"q\" \\ 😀 \u0001"}}),
- c("tokens of thoughts",{"reasoning":{"effort":"low"},"input":"think"},None,{"usage.output_tokens":9,"usage.output_tokens_details.reasoning_tokens":3},None,[E,A,B,C]),
+ c("tokens of thoughts",{"reasoning":{"effort":"low"},"input":"think"},None,{"usage.output_tokens":9,"usage.output_tokens_details.reasoning_tokens":3},None,[E,A,B,C,M]),
  c("limit",{"max_output_tokens":77,"input":"long"},{E:{"max_tokens":77},A:{"max_tokens":77},G:{"generationConfig.maxOutputTokens":77},B:{"inferenceConfig.maxTokens":77}},{"status":"incomplete","incomplete_details.reason":"max_output_tokens"}),
  c("sampling",{"temperature":0.3,"top_p":0.9,"input":"hi"},{E:{"temperature":0.3},A:{"top_p":0.9}}),
- c("refusal",{"input":"refuse"},None,{"status":"incomplete","incomplete_details.reason":"content_filter"}),
+ c("refusal",{"input":"refuse"},None,{"status":"incomplete","incomplete_details.reason":"content_filter"},but=[M]),
  c("user",{"user":"u1","input":"hi"},{E:{"user":"u1"},A:{"metadata.user_id":"u1"}}),
  c("image",{"input":[{"role":"user","content":[{"type":"input_image","detail":"auto","image_url":URL},{"type":"input_text","text":"hi"}]}]},{E:{"messages.0.content.0.image_url.url":URL},A:{"messages.0.content.0.source.data":PNG},G:{"contents.0.parts.0.inlineData.data":PNG},B:{"messages.0.content.0.image.format":"png"}}),
  c("image by address",{"input":[{"role":"user","content":[{"type":"input_image","detail":"auto","image_url":"https://example.com/a.png"},{"type":"input_text","text":"hi"}]}]},{E:{"messages.0.content.0.image_url.url":"https://example.com/a.png"},A:{"messages.0.content.0.source.type":"url"}},None,{B:"input[0].content[0]"}),
@@ -216,7 +223,7 @@ generate=[
  c("penalties",{"contents":g("hi"),**cfg(frequencyPenalty=0.5,presencePenalty=0.25)},{E:{"frequency_penalty":0.5,"presence_penalty":0.25}},None,{A:"generationConfig.frequencyPenalty, generationConfig.presencePenalty",B:"generationConfig.frequencyPenalty, generationConfig.presencePenalty"}),
  c("logprobs",{"contents":g("hi"),**cfg(responseLogprobs=True,logprobs=3)},{E:{"logprobs":True,"top_logprobs":3}},None,{A:"generationConfig.responseLogprobs, generationConfig.logprobs",B:"generationConfig.responseLogprobs, generationConfig.logprobs",C:"generationConfig.responseLogprobs, generationConfig.logprobs"}),
  c("stops",{"contents":g("sequence"),**cfg(stopSequences=["END","B"])},{E:{"stop":["END","B"]},A:{"stop_sequences.1":"B"},B:{"inferenceConfig.stopSequences.1":"B"}},{"candidates.0.finishReason":"STOP"}),
- c("refusal",{"contents":g("refuse")},None,{"candidates.0.finishReason":"SAFETY"}),
+ c("refusal",{"contents":g("refuse")},None,{"candidates.0.finishReason":"SAFETY"},but=[M]),
  c("image",{"contents":gp(data("image/png",PNG))},{E:{"messages.0.content.0.image_url.url":URL},A:{"messages.0.content.0.source":{"type":"base64","media_type":"image/png","data":PNG}},B:{"messages.0.content.0.image.format":"png"}}),
  c("image by address",{"contents":gp({"fileData":{"mimeType":"image/png","fileUri":"https://example.com/a.png"}})},{E:{"messages.0.content.0.image_url.url":"https://example.com/a.png"},A:{"messages.0.content.0.source.url":"https://example.com/a.png"}},None,{B:"contents[0].parts[0].fileData"}),
  c("a file of Google's",{"contents":gp({"fileData":{"mimeType":"application/pdf","fileUri":"https://generativelanguage.googleapis.com/v1beta/files/a"}})},None,None,{E:"contents[0].parts[0].fileData",A:"contents[0].parts[0].fileData",B:"contents[0].parts[0].fileData",C:"contents[0].parts[0].fileData"}),
@@ -316,5 +323,27 @@ for table,more in ((chat,"chat"),(messages,"messages"),(responses,"responses"),(
     for name,up in TO_COHERE[more].items():
         if up and (name in names or name not in COMMON):
             table[names.index(name)].setdefault("up",{})[C]=up
+# What Mistral's chat gets: mostly what an engine does, in its own words.
+PDF={"type":"document_url","document_url":"data:application/pdf;base64,JVBERg=="}
+FILE={"messages.0.content.0.type":"document_url","messages.0.content.0.document_url":PDF["document_url"]}
+BRIDGED={"messages.4.role":"assistant","messages.5.content":"hi"}
+IMAGED={"messages.2.content":"see","messages.3.role":"assistant","messages.4.content.1.image_url.url":URL}
+BY_MISTRAL={
+ "chat":{"text":{"messages.0":{"role":"user","content":"hi"},"model":"magistral"},"system":{"messages.0":{"role":"system","content":"be short\n\nin French"}},"turns":{"messages.#":3},"limit":{"max_tokens":77},"newer limit":{"max_tokens":78},"sampling":{"temperature":0.3,"top_p":0.9},"hot":{"temperature":1.5},"seed":{"random_seed":7,"seed":None},"penalties":{"frequency_penalty":0.5,"presence_penalty":0.25},"logprobs":{"logprobs":True,"top_logprobs":3},"stops":{"stop":["A","B"]},"user":{"user":None},"image":{"messages.0.content.0":{"type":"image_url","image_url":{"url":URL,"detail":"low"}}},"file":{"messages.0.content.0":{**PDF,"document_name":"a b_c.pdf"}},"audio":{"messages.0.content.0":{"type":"input_audio","input_audio":"UklGRg=="}},"a call":{**CT},"serial calls":{"parallel_tool_calls":False},"a named tool":{"tool_choice":{"type":"function","function":{"name":"time"}}},"no tool":{"tool_choice":"none"},"results":{"messages.1.tool_calls.0.function.arguments":{"JSON":{"city":"Paris","n":1.5}},"messages.2.content":"sunny",**BRIDGED},"long loop":{"messages.#":83},"schema":{"response_format.json_schema.schema":SCHEMA},"json":{"response_format":{"type":"json_object"}},"thinking":{"reasoning_effort":"low"},"no thinking":{"reasoning_effort":None}},
+ "messages":{"file":{**FILE,"messages.0.content.0.document_name":"a.pdf"},"results":{"messages.1.tool_calls.0.function.arguments":{"JSON":{"city":"Paris"}},"messages.1.content":"so","messages.2.content":"sunny","messages.3.content":"Error: no",**BRIDGED},"a result with an image":IMAGED,"long loop":{"messages.#":83},"thoughts go back":{"messages.1.content":"so"}},
+ "responses":{"file":FILE,"results":{"messages.1.tool_calls.#":2,"messages.2.content":"sunny",**BRIDGED},"a result with an image":{"messages.2.content":"see","messages.3.role":"assistant"},"long loop":{"messages.#":83}},
+ "generate":{"file":FILE,"audio":{"messages.0.content.0.input_audio":"UklGRg=="},"results":{"messages.2.content":"sunny","messages.3.content":"Error: no",**BRIDGED},"results by their names":{"messages.2.content":"sunny",**BRIDGED},"a result with an image":IMAGED,"long loop":{"messages.#":83},"thoughts go back":{"messages.1.content":None}},
+ "cohere":{"results":{"messages.1.content":"I look.","messages.2.content":"sunny","messages.3.content":{"JSON":{"hour":"12"}},**BRIDGED},"long loop":{"messages.#":83}},
+}
+def by_mistral(up):
+    told={"seed":"random_seed"}
+    return {told.get(path,path):{"model":"magistral","user":None}.get(path,want) for path,want in up.items()}
+for table,name in ((chat,"chat"),(messages,"messages"),(responses,"responses"),(generate,"generate"),(cohere,"cohere")):
+    own=dict(BY_MISTRAL[name])
+    for case in table:
+        up=own.pop(case["name"],None) or by_mistral(case.get("up",{}).get(E,{}))
+        if up: case.setdefault("up",{}).setdefault(M,up)
+        if E in case.get("no",{}): case["no"].setdefault(M,case["no"][E])
+    assert not own, own
 out={"cohere":{"body":{},"cases":cohere},"chat":{"body":{},"cases":chat},"messages":{"body":{"max_tokens":9000},"cases":messages},"responses":{"body":{},"cases":responses},"generate":{"body":{},"cases":generate}}
 print(json.dumps(out))

@@ -1,5 +1,5 @@
-"""Servers with the APIs of Anthropic, Google, Bedrock and an OpenAI-shaped
-engine, made from what their makers publish: schema.py checks what comes in, and
+"""Servers with the APIs of Anthropic, Google, Bedrock, Cohere, Mistral and an
+OpenAI-shaped engine, made from what their makers publish: schema.py checks what comes in, and
 pairs.py has each maker's own SDK read what goes out. What is answered depends on
 the last words of the user.
 
@@ -118,7 +118,7 @@ class Handler(BaseHTTPRequestHandler):
         self.document({"detail": "Not Found"}, 404)
 
     def has(self, path):
-        return not path.startswith("/engine") or path == "/engine/v1/chat/completions"
+        return not path.startswith(("/engine", "/mistral")) or path.endswith("/v1/chat/completions")
 
     def document(self, value, status=200, **headers):
         text = value if isinstance(value, bytes) else json.dumps(value).encode()
@@ -137,6 +137,7 @@ class Handler(BaseHTTPRequestHandler):
             "/gemini": {"error": {"code": status, "message": message, "status": "SOME_STATUS"}},
             "/bedrock": {"message": message},
             "/cohere": {"id": "e1", "message": message},
+            "/mistral": {"object": "error", "message": message, "type": "invalid_request_error", "param": None, "code": "3000", "raw_status_code": status},
             "/engine": {"error": {"message": message, "type": "some_error", "param": None, "code": None}},
         }[prefix]
         if prefix == "/bedrock":
@@ -419,6 +420,54 @@ def cohere(self, path, body, words):
     self.end()
 
 
+# Mistral.
+
+
+def mistral_said(b, text):
+    """A piece of a text or of a thought."""
+    return text if b[0] == "text" else [{"type": "thinking", "thinking": [{"type": "text", "text": text}]}]
+
+
+def mistral(self, path, body, words):
+    if path != "/mistral/v1/chat/completions":
+        return self.document({"detail": "Not Found"}, 404)
+    blocks, why = scene(words)
+    reason = {"tool": "tool_calls", "length": "length"}.get(why, "stop")
+    usage = {"prompt_tokens": 25, "total_tokens": 34, "completion_tokens": 9, "prompt_tokens_details": {"cached_tokens": 5}}
+    head = {"id": "m1", "created": 1, "model": body["model"]}
+    token = {"token": "Hello", "logprob": -0.25, "bytes": [72], "token_id": 7}
+    chances = {"logprobs": {"content": [{**token, "top_logprobs": [token]}]}} if body.get("logprobs") else {}
+    calls = [{"id": f"abcdefg0{i}", "function": {"name": b[1], "arguments": b[2]}, "index": i} for i, b in enumerate(b for b in blocks if b[0] == "tool")]
+    said = [b for b in blocks if b[0] != "tool"]
+    if not body.get("stream"):
+        content = [{"type": "text", "text": b[1]} if b[0] == "text" else {**mistral_said(b, b[1])[0], "signature": b[2]} for b in said]
+        if all(b[0] == "text" for b in said):
+            content = "".join(b[1] for b in said)
+        message = {"role": "assistant", "tool_calls": calls or None, "content": content}
+        return self.document({**head, "object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": reason, **chances}], "usage": usage})
+
+    def chunk(delta, finish=None, **more):
+        self.event({**head, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **more})
+
+    self.begin("text/event-stream; charset=utf-8")
+    chunk({"role": "assistant", "content": ""})
+    if words == "overload":
+        self.event({"object": "error", "message": "Overloaded", "type": "service_unavailable", "param": None, "code": "3505"})
+        return self.end()
+    for b in said:
+        for piece in pieces(b[1]):
+            chunk({"content": mistral_said(b, piece)})
+        if b[0] == "think":
+            chunk({"content": [{"type": "thinking", "thinking": [], "signature": b[2]}]})
+        if words == "hang":
+            return self.hang()
+    if chances:
+        self.event({**head, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": None, **chances}]})
+    chunk({"content": "", **({"tool_calls": calls} if calls else {})}, reason, usage=usage)
+    self.event("[DONE]")
+    self.end()
+
+
 # An engine.
 
 
@@ -491,6 +540,11 @@ APIS = {
         bedrock,
     ),
     "/cohere": (lambda self, path, body: schema.cohere_wrong(body), lambda body: last_words(body["messages"], of_content), cohere),
+    "/mistral": (
+        lambda self, path, body: schema.mistral_wrong(body) if path.endswith("/chat/completions") else None,
+        lambda body: last_words(body["messages"], of_content) if "messages" in body else "",
+        mistral,
+    ),
     "/engine": (
         lambda self, path, body: schema.chat_wrong(body) if path.endswith("/chat/completions") else None,
         lambda body: last_words(body["messages"], of_content) if "messages" in body else "",

@@ -46,7 +46,7 @@ const spread = ({ extra_body, ...body }) => ({ ...body, ...extra_body });
 const chat = {
   client: "openai (Node)",
   package: "openai",
-  targets: ["anthropic", "claude-5", "gemini", "bedrock", "cohere"],
+  targets: ["anthropic", "claude-5", "gemini", "bedrock", "cohere", "mistral"],
   overloaded: /Overloaded/, // how it tells of an error within a stream
   has: () => true, // whether the SDK has all that a body says
   code: (err) => err.status,
@@ -81,7 +81,7 @@ const messages = {
   ...chat,
   client: "anthropic (Node)",
   package: "@anthropic-ai/sdk",
-  targets: ["engine", "gemini", "bedrock", "cohere"],
+  targets: ["engine", "gemini", "bedrock", "cohere", "mistral"],
   param: (err, name) => name, // it has no such thing
   words: (text) => ({ max_tokens: 100, messages: [{ role: "user", content: text }] }),
   api: new Anthropic({ baseURL: PACER_URL, apiKey: "x", maxRetries: 0 }),
@@ -94,7 +94,7 @@ const messages = {
 const responses = {
   ...chat,
   client: "openai (Node), responses",
-  targets: ["engine", "anthropic", "gemini", "bedrock", "cohere"],
+  targets: ["engine", "anthropic", "gemini", "bedrock", "cohere", "mistral"],
   words: (text) => ({ input: text }),
   create: (api, body) => api.responses.create(body).withResponse(),
   stream: (api, body) => api.responses.stream(body).finalResponse(),
@@ -126,7 +126,7 @@ const generate = {
   ...chat,
   client: "google-genai (Node)",
   package: "@google/genai",
-  targets: ["engine", "anthropic", "claude-5", "bedrock", "cohere", "gemini"],
+  targets: ["engine", "anthropic", "claude-5", "bedrock", "cohere", "mistral", "gemini"],
   words: (text) => ({ contents: text }),
   api: google,
   error: ApiError,
@@ -194,7 +194,7 @@ const groq = {
   client: "groq (Node)",
   package: "groq-sdk",
   cases: "chat",
-  targets: ["anthropic", "claude-5", "gemini", "bedrock", "cohere"],
+  targets: ["anthropic", "claude-5", "gemini", "bedrock", "cohere", "mistral"],
   api: new Groq({ baseURL: PACER_URL, apiKey: "x", maxRetries: 0 }),
   error: Groq.APIError,
   param: (err) => err.error.error.param,
@@ -235,7 +235,7 @@ const mistral = {
   client: "mistralai (Node)",
   package: "@mistralai/mistralai",
   cases: "chat",
-  targets: ["anthropic", "claude-5", "gemini", "bedrock", "cohere"],
+  targets: ["anthropic", "claude-5", "gemini", "bedrock", "cohere", "mistral"],
   overloaded: /Invalid input/, // it says that this is no chunk
   api: new Mistral({ serverURL: PACER_URL, apiKey: "x", httpClient: http }),
   error: Error,
@@ -302,7 +302,7 @@ const cohere = {
   ...chat,
   client: "cohere (Node)",
   package: "cohere-ai",
-  targets: ["engine", "anthropic", "claude-5", "gemini", "bedrock", "cohere"],
+  targets: ["engine", "anthropic", "claude-5", "gemini", "bedrock", "cohere", "mistral"],
   api: new CohereClientV2({ baseUrl: PACER_URL, token: "x" }),
   error: CohereError,
   code: (err) => err.statusCode,
@@ -334,8 +334,9 @@ class Pair {
   ran = 0;
   failed = [];
 
-  constructor(side, target) {
+  constructor(side, target, own) {
     this.side = side;
+    this.own = own; // it is the client's own API
     this.target = target;
   }
 
@@ -352,8 +353,8 @@ class Pair {
   async run(cases) {
     for (const one of cases.cases) {
       const body = spread({ ...cases.body, ...one.body });
-      if (one.but?.includes(this.target) || !this.side.has(body)) continue;
-      const refused = this.of(one.no);
+      if (one.but?.includes(this.target) || (this.own && one.but?.includes("own")) || !this.side.has(body)) continue;
+      const refused = this.own ? null : this.of(one.no);
       let model = this.target;
       if (refused) {
         this.note(one.name + ", refused", await this.refused({ ...body, model }, refused));
@@ -448,7 +449,7 @@ const cases = JSON.parse(readFileSync(process.argv[2]));
 for (const [name, side] of Object.entries({ chat, messages, responses, generate, groq, mistral, cohere })) {
   if (name !== process.argv[3]) continue;
   for (const target of side.targets) {
-    const pair = new Pair(side, target);
+    const pair = new Pair(side, target, name === target);
     await pair.run(cases[side.cases ?? name]);
     console.log(JSON.stringify({ client: side.client, version: version(side.package), from: name, to: target, cases: pair.ran, failed: pair.failed }));
   }

@@ -57,7 +57,7 @@ def differ(what, value, want, model):
 
 class Chat:
     client, package, words = "openai (Python)", "openai", staticmethod(lambda text: {"messages": [{"role": "user", "content": text}]})
-    targets = ("anthropic", "claude-5", "gemini", "bedrock", "cohere")
+    targets = ("anthropic", "claude-5", "gemini", "bedrock", "cohere", "mistral")
     api = staticmethod(lambda: openai.OpenAI(base_url=PACER + "/v1", api_key="x", max_retries=0))
     refusals, status_errors, api_errors = openai.BadRequestError, openai.APIStatusError, openai.APIError
 
@@ -103,7 +103,7 @@ class Chat:
 
 
 class Messages(Chat):
-    client, package, targets = "anthropic (Python)", "anthropic", ("engine", "gemini", "bedrock", "cohere")
+    client, package, targets = "anthropic (Python)", "anthropic", ("engine", "gemini", "bedrock", "cohere", "mistral")
     words = staticmethod(lambda text: {"max_tokens": 100, "messages": [{"role": "user", "content": text}]})
     api = staticmethod(lambda: anthropic.Anthropic(base_url=PACER, api_key="x", max_retries=0))
     refusals, status_errors, api_errors = anthropic.BadRequestError, anthropic.APIStatusError, anthropic.APIError
@@ -130,7 +130,7 @@ class Messages(Chat):
 
 
 class Responses(Chat):
-    client, targets = "openai (Python), responses", ("engine", "anthropic", "gemini", "bedrock", "cohere")
+    client, targets = "openai (Python), responses", ("engine", "anthropic", "gemini", "bedrock", "cohere", "mistral")
     words = staticmethod(lambda text: {"input": text})
 
     @staticmethod
@@ -178,7 +178,7 @@ def folded(chunks):
 
 
 class Generate(Chat):
-    client, package, targets = "google-genai (Python)", "google-genai", ("engine", "anthropic", "claude-5", "bedrock", "cohere", "gemini")
+    client, package, targets = "google-genai (Python)", "google-genai", ("engine", "anthropic", "claude-5", "bedrock", "cohere", "mistral", "gemini")
     words = staticmethod(lambda text: {"contents": text})
     api = staticmethod(lambda: genai.Client(api_key="x", http_options={"base_url": PACER}))
     refusals = google_errors.ClientError
@@ -256,7 +256,7 @@ def folded_chat(chunks):
 
 class Groq(Chat):
     client, package = "groq (Python)", "groq"
-    targets = ("anthropic", "claude-5", "gemini", "bedrock", "cohere")
+    targets = ("anthropic", "claude-5", "gemini", "bedrock", "cohere", "mistral")
     api = staticmethod(lambda: groq.Groq(base_url=PACER, api_key="x", max_retries=0))
     refusals, status_errors, api_errors = groq.BadRequestError, groq.APIStatusError, groq.APIError
     known = frozenset(inspect.signature(groq.resources.chat.Completions.create).parameters)
@@ -277,7 +277,7 @@ class Groq(Chat):
 
 class MistralChat(Chat):
     client, package = "mistralai (Python)", "mistralai"
-    targets = ("anthropic", "claude-5", "gemini", "bedrock", "cohere")
+    targets = ("anthropic", "claude-5", "gemini", "bedrock", "cohere", "mistral")
     api = staticmethod(lambda: Mistral(server_url=PACER, api_key="x"))
     refusals = status_errors = api_errors = MistralError
     known = frozenset(inspect.signature(Mistral(api_key="x").chat.complete).parameters)
@@ -321,7 +321,7 @@ class MistralChat(Chat):
 
 
 class CohereChat(Chat):
-    client, package, targets = "cohere (Python)", "cohere", ("engine", "anthropic", "claude-5", "gemini", "bedrock", "cohere")
+    client, package, targets = "cohere (Python)", "cohere", ("engine", "anthropic", "claude-5", "gemini", "bedrock", "mistral", "cohere")
     api = staticmethod(lambda: cohere.ClientV2(base_url=PACER, api_key="x"))
     refusals = status_errors = api_errors = CohereError
 
@@ -391,6 +391,7 @@ def folded_cohere(events):
 class Pair:
     def __init__(self, side, name, target):
         self.side, self.name, self.target = side, name, target
+        self.own = name == target  # it is the client's own API
         self.api, self.ran, self.failed = side.api(), 0, []
 
     def note(self, case, wrong):
@@ -401,9 +402,10 @@ class Pair:
     def run(self, cases):
         for case in cases["cases"]:
             body = {**cases["body"], **case["body"]}
-            if self.target in case.get("but", []) or not self.side.has(body):
+            but = case.get("but", [])
+            if self.target in but or self.own and "own" in but or not self.side.has(body):
                 continue
-            refused = self.of(case.get("no", {}))
+            refused = None if self.own else self.of(case.get("no", {}))
             model = self.target
             if refused:
                 self.note(case["name"] + ", refused", self.refused({**body, "model": model}, refused))

@@ -1,13 +1,12 @@
 """Says what is wrong with a request, by what its maker publishes: the types of
-Anthropic's, OpenAI's and Google's SDKs, and the model of Bedrock's API that AWS
+Anthropic's, OpenAI's, Google's, Cohere's and Mistral's SDKs, and the model of Bedrock's API that AWS
 puts into botocore. What none of them holds is wrong."""
 
 import base64
 import collections.abc
+import re
 import types
 import typing
-
-import inspect
 
 import botocore.session
 import botocore.validate
@@ -15,6 +14,8 @@ import typing_extensions
 import cohere
 from anthropic.types import message_count_tokens_params, message_create_params
 from google.genai import types as gemini
+from mistralai.client import models as mistral
+from mistralai.client.types import Nullable
 from openai.types.chat import completion_create_params
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -26,6 +27,8 @@ def typed(value, hint, path=""):
     """Returns what is wrong with value as a TypedDict of an SDK, or None."""
     origin = typing_extensions.get_origin(hint)
     args = typing_extensions.get_args(hint)
+    if origin is Nullable:  # Mistral's, with a type of its own within
+        return None if value is None else typed(value, args[0], path)
     if hasattr(hint, "__value__"):  # an alias
         return typed(value, hint.__value__, path)
     if origin in WRAPPERS:
@@ -67,6 +70,8 @@ def typed_dict(value, hint, path):
         if name not in names and not open_ended(hint):
             return f"{path}.{name} is unknown to {hint.__name__}"
     for name in hint.__required_keys__:
+        if typing.get_origin(hints[name]) in (typing.NotRequired, typing_extensions.NotRequired):
+            continue  # of a class whose hints were text as it was made
         if wire_name(name, hints[name]) not in value:
             return f"{path}.{name} is missing"
     return first(typed(value[wire], h, f"{path}.{wire}") for wire, (_, h) in names.items() if wire in value)
@@ -101,7 +106,7 @@ def wire_name(name, hint):
         if not args:
             break
         hint = args[0]
-    return name
+    return {"schema_definition": "schema"}.get(name, name)  # as Mistral's class of the same name has it
 
 
 def depth(wrong):
@@ -329,4 +334,55 @@ def cohere_wrong(body):
         return "a choice of no tools"
     if body.get("thinking", {}).get("token_budget", 1) < 1:
         return "token_budget"
+    return None
+
+
+MISTRAL_ID = re.compile("[a-zA-Z0-9]{9}")
+MISTRAL_NAME = re.compile("[a-zA-Z0-9_-]{1,64}")
+# Who may follow whom. That a user may follow a tool is of the latest models alone.
+MISTRAL_ORDER = {
+    "system": ("user", "assistant", "system"),
+    "user": ("assistant", "system", "user"),
+    "assistant": ("assistant", "user", "tool"),
+    "tool": ("assistant", "tool"),
+}
+
+
+def mistral_wrong(body):
+    """The types of Mistral's SDK, and what its package mistral_common and its API's
+    errors say in words: of what all models take."""
+    wrong = typed(body, mistral.ChatCompletionStreamRequestTypedDict if body.get("stream") else mistral.ChatCompletionRequestTypedDict)
+    if wrong:
+        return wrong
+    calls, before = [], None
+    for i, message in enumerate(body["messages"]):
+        role, last = message["role"], i == len(body["messages"]) - 1
+        if before and role not in MISTRAL_ORDER[before]:
+            return f"Unexpected role '{role}' after role '{before}'"
+        before = role
+        if role == "tool":
+            if message.get("tool_call_id") not in calls:
+                return "a result of no call"
+            calls.remove(message["tool_call_id"])
+        elif calls:
+            return "Not the same number of function calls and responses"
+        if role != "assistant":
+            continue
+        calls = [c.get("id") for c in message.get("tool_calls") or []]
+        if not message.get("content") and not calls:
+            return "Assistant message must have either content or tool_calls"
+        if len(set(calls)) != len(calls):
+            return "an id of two calls"
+        if not all(MISTRAL_ID.fullmatch(c or "") for c in calls):
+            return f"Tool call id was {calls} but must be a-z, A-Z, 0-9, with a length of 9."
+        if not all(MISTRAL_NAME.fullmatch(c["function"]["name"]) for c in message.get("tool_calls") or []):
+            return "a name of a function"
+        if message.get("prefix", False) != (last and not calls):
+            return "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant"
+    if calls:
+        return "a call without a result"
+    if not all(MISTRAL_NAME.fullmatch(t["function"]["name"]) for t in body.get("tools") or []):
+        return "a name of a function"
+    if body.get("response_format", {}).get("type") == "json_schema" and not body["response_format"].get("json_schema"):
+        return "a schema is missing"
     return None
