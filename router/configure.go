@@ -137,7 +137,7 @@ func (b *backend) clear() former {
 func (b *backend) keep(f former) {
 	for _, m := range f.models {
 		if m.leases > 0 && !slices.Contains(m.group.models, m) {
-			m.promised, m.reserve = 0, 0
+			m.promised, m.promises, m.reserve = 0, nil, 0
 			m.group.models = append(m.group.models, m)
 		}
 	}
@@ -162,12 +162,12 @@ func (r *Router) resolve(now time.Time, rt *route, old map[*backend]former) {
 		m := g.model(t.Model)
 		if m == nil {
 			m = g.adopt(t.Target, old[b])
-			m.promised, m.reserve = 0, 0
+			m.promised, m.promises, m.reserve = 0, nil, 0
 			g.models = append(g.models, m)
 			g.reprice()
 		}
 		if rt.conf.Class == Interactive && rt.conf.SLO.MinTPS > 0 {
-			m.promised = max(m.promised, rt.conf.SLO.MinTPS)
+			m.promise(rt.conf.SLO.MinTPS)
 			m.reserve = max(m.reserve, rt.conf.Reserve)
 			g.promised = max(g.promised, m.promised)
 		}
@@ -184,6 +184,15 @@ func (r *Router) resolve(now time.Time, rt *route, old map[*backend]former) {
 		rt.models[i] = m
 	}
 	rt.meetBeside()
+}
+
+// promise notes that a route promises floor on m.
+func (m *model) promise(floor float64) {
+	m.promised = max(m.promised, floor)
+	i, found := slices.BinarySearchFunc(m.promises, floor, func(p, floor float64) int { return cmp.Compare(floor, p) })
+	if !found {
+		m.promises = slices.Insert(m.promises, i, floor)
+	}
 }
 
 // regroup returns the group called id: of those that b has already, of its
@@ -213,7 +222,7 @@ func (g *group) adopt(t Target, old former) *model {
 	}
 	m := old.models[i]
 	if m.group != g {
-		m.group = g
+		m.group, m.lone = g, 0
 		m.learn(g.router.curves[t])
 	}
 	return m

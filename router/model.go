@@ -44,14 +44,16 @@ type model struct {
 	prefill float64 // seconds per prompt token, for the time to the first token
 	idle    float64 // bound of a stream that is alone and stays so: no prompt is prefilled beside it
 	alone   float64 // what that stream is expected to get, at least idle; NaN when unknown
+	lone    float64 // what the last one got that was, 0 = none was seen
 	answer  float64 // mean output tokens; 0 = unknown
 	solo    float64 // TPS(1), or more where that was seen; +Inf while unknown or guessed
 
 	lately   lately
 	floors   floors
-	promised float64 // highest floor configured on an interactive route, 0 = none
-	reserve  int     // streams those routes want kept free
-	leases   int     // that point here: the model outlives its configuration until 0
+	promised float64   // highest floor configured on an interactive route, 0 = none
+	promises []float64 // all of them, the highest first
+	reserve  int       // streams those routes want kept free
+	leases   int       // that point here: the model outlives its configuration until 0
 
 	probeAfter time.Duration // idle for so long, it is tried with a floor that it is too slow for; 0 = staleAfter
 
@@ -104,14 +106,21 @@ func (m *model) learn(c curve) {
 	m.cost = finite(c.SecondsPerPromptToken())
 	m.support.lo, m.support.hi = c.Support()
 	m.answer = finite(c.MeanOutput())
-	// Alone it harms nobody but itself, and an engine that is kept empty shows nothing.
+	m.believe()
 	alone := c.AtRho(1, 0)
-	m.idle = max(finite(alone.Low), c.Low(1, 0), finite(alone.TPS)*(1-c.Shown()))
-	if tps := max(finite(alone.TPS), finite(c.TPS(1)), m.idle); tps > 0 {
-		m.alone = tps
-	}
 	if solo := max(alone.TPS, c.TPS(1), c.Seen(1)); solo > 0 && !m.guessed {
 		m.solo = solo
+	}
+}
+
+// believe works out what is said of a stream that is alone. It harms nobody but
+// itself, and an engine that is kept empty shows nothing, so what says the most counts.
+func (m *model) believe() {
+	c := m.curve
+	alone := c.AtRho(1, 0)
+	m.idle = max(finite(alone.Low), c.Low(1, 0), max(finite(alone.TPS), m.lone)*(1-c.Shown()))
+	if tps := max(finite(alone.TPS), finite(c.TPS(1)), m.lone, m.idle); tps > 0 {
+		m.alone = tps
 	}
 }
 

@@ -465,14 +465,20 @@ func (w *naive) reserved(rt *route, g *group, k, prompts int) bool {
 		return g.yield.credit >= 1
 	}
 	for _, m := range g.models {
-		floor, reserve := 0.0, rt.conf.Reserve
+		promised, floor, reserve := false, 0.0, rt.conf.Reserve
 		for _, other := range w.Router.routes {
 			if other.conf.Class == Interactive && other.conf.SLO.MinTPS > 0 && slices.Contains(other.models, m) {
-				floor, reserve = max(floor, other.conf.SLO.MinTPS), max(reserve, other.conf.Reserve)
+				promised, reserve = true, max(reserve, other.conf.Reserve)
+				if !m.outOfReach(1, other.conf.SLO.MinTPS) {
+					floor = max(floor, other.conf.SLO.MinTPS)
+				}
 			}
 		}
+		if floor == 0 {
+			floor = m.idle / 4
+		}
 		switch {
-		case floor == 0, m.outOfReach(1, floor):
+		case !promised:
 		case !m.known:
 			if k+reserve > g.ramp.cap {
 				return false

@@ -48,15 +48,17 @@ func TestAnOverrunBackendIsNotGivenUp(t *testing.T) {
 	b.wantReason("nightly", ReasonProtects)
 }
 
-// A backend that was seen with a single stream, and too slow, needs no reserve.
-func TestAFloorOutOfReachNeedsNoReserve(t *testing.T) {
+// A backend that was seen with a single stream, and too slow, leaves no room for the
+// floor: batch has it, up to twice as many as were seen there, and a quarter of a single
+// stream's speed.
+func TestAFloorOutOfReachLeavesBatchTheEngine(t *testing.T) {
 	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}, Reserve: 1},
 		Route{Name: "nightly", Class: Batch, Reserve: 1, OnInfeasible: queue(time.Minute)})
 	slow := carrying(5, 20, 25)
 	slow.visited = 8
 	b.learn("x", slow)
 	b.wantRefusal(b.place("chat"), ShedUnattainable)
-	if got := len(b.fill("nightly", 100)); got != 100 {
-		t.Errorf("%d batch requests, want all 100", got)
+	if got := len(b.fill("nightly", 100)); got != 15 {
+		t.Errorf("%d batch requests, want 15 and a reserve of 1", got)
 	}
 }

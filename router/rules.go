@@ -213,10 +213,9 @@ func (a *ask) protects(v *verdict, c *present) (Reason, Basis) {
 	return reason, basis
 }
 
-// leavesReserve is rule 4: with one more of a's kind and the reserve on top, the
-// highest floor configured for each target of g still holds. While interactive
-// requests are kept out nothing is left for batch, but for what it has saved up. A
-// floor that no stream would be admitted with, even alone, needs no reserve.
+// leavesReserve is rule 4: with one more of a's kind and the reserve on top, the floor
+// that batch leaves on each target of g still holds. While interactive
+// requests are kept out nothing is left for batch, but for what it has saved up.
 func (a *ask) leavesReserve(target *model, c *present) bool {
 	g := target.group
 	if g.keptOut(a.now) {
@@ -224,7 +223,7 @@ func (a *ask) leavesReserve(target *model, c *present) bool {
 	}
 	k := c.m + a.weight
 	for _, m := range g.models {
-		if m.promised <= 0 || m.outOfReach(1, m.promised) {
+		if m.promised <= 0 {
 			continue
 		}
 		reserve := max(m.reserve, a.route.conf.Reserve)
@@ -236,16 +235,33 @@ func (a *ask) leavesReserve(target *model, c *present) bool {
 			}
 			continue
 		}
-		if _, _, ok := m.carries(k+reserve, extraP(c.prompt+a.toPrefill(target), m.answer), m.promised); ok {
+		need := m.leftByBatch()
+		if _, _, ok := m.carries(k+reserve, extraP(c.prompt+a.toPrefill(target), m.answer), need); ok {
 			continue
 		}
 		// Where the floor is not believed even of a single stream, and was
 		// never tried, a few of batch show what it takes.
-		if _, _, alone := m.carries(1, 0, m.promised); alone || k+reserve > slowStartCap {
+		if _, _, alone := m.carries(1, 0, need); alone || k+reserve > slowStartCap {
 			return false
 		}
 	}
 	return true
+}
+
+// crowdedByBatch is the part of a single stream's speed below which batch slows nobody
+// down: three quarters of the most that an engine puts out are reached there.
+const crowdedByBatch = 0.25
+
+// leftByBatch is the highest floor promised on m that is within reach. Where none is,
+// batch may have the engine, and not fill it for good: it may only be slow for the moment,
+// and would be no faster afterwards with all who wait on it.
+func (m *model) leftByBatch() float64 {
+	for _, floor := range m.promises {
+		if !m.outOfReach(1, floor) {
+			return floor
+		}
+	}
+	return crowdedByBatch * m.idle
 }
 
 // leavesPlaces is rule 4 for the cap of b, whatever decodes together there: with

@@ -239,8 +239,7 @@ func TestRule4Reserve(t *testing.T) {
 	}
 }
 
-// A backend that no floor is promised on takes all the batch there is; so does
-// one whose promise cannot be kept even alone.
+// A backend that no floor is promised on takes all the batch there is.
 func TestRule4OnlyWhereAFloorIsPromised(t *testing.T) {
 	routes := nightly(1)
 	routes[0].Targets = targets("x")
@@ -249,10 +248,27 @@ func TestRule4OnlyWhereAFloorIsPromised(t *testing.T) {
 	if got := len(b.fill("nightly", 300)); got != 300 {
 		t.Errorf("%d batch streams on a backend without a promise, want 300", got)
 	}
-	b = newBench(t, []string{"x"}, nightly(1)...)
-	b.learn("x", carrying(20, 10, 25))
-	if got := len(b.fill("nightly", 300)); got != 300 {
-		t.Errorf("%d batch streams where 30 tokens/s are out of reach, want 300", got)
+}
+
+// Where no floor is within reach, as on an engine that is slow for a moment, batch
+// leaves each stream a quarter of what one alone gets: filled with all that waits, the
+// engine would be slow for good.
+func TestRule4WhereFloorsAreOutOfReach(t *testing.T) {
+	b := newBench(t, []string{"x"}, nightly(1)...)
+	curve := carrying(20, 10, 25) // 22.5 alone less the margin, 5.625 at n = 46
+	b.learn("x", curve)
+	if got := len(b.fill("nightly", 300)); got != 45 {
+		t.Errorf("%d batch streams where 30 tokens/s are out of reach, want 45 and a reserve of 1", got)
+	}
+}
+
+// One floor that a target cannot give takes nothing from the others promised there.
+func TestRule4ForTheHighestFloorWithinReach(t *testing.T) {
+	routes := append(nightly(1), Route{Name: "fast", SLO: SLO{MinTPS: 90}}, Route{Name: "slow", SLO: SLO{MinTPS: 10}})
+	b := newBench(t, []string{"x"}, routes...)
+	b.learn("x", carrying(20, 30, 60))
+	if got := len(b.fill("nightly", 300)); got != 19 {
+		t.Errorf("%d batch streams, want 19 and a reserve of 1 for the floor of 30", got)
 	}
 }
 

@@ -117,8 +117,14 @@ func changes() []pool {
 			a.PromptTokens *= 4
 		}
 	})
+	longer := edited(generated(Generator{Rate: 90, Duration: length300, Prompt: Lengths{Mean: 20}, Output: Lengths{Mean: 30, Sigma: 0.4}}, "chat"), func(a *Arrival) {
+		if a.At > 100*time.Second {
+			a.OutputTokens *= 10
+		}
+	})
 	bursts := Shape{Kind: Bursts}
 	list := []pool{
+		{name: "A", what: "answers ten times as long from 100 s on", backends: slow, routes: one(slow), load: longer},
 		named(after, "T", "two slow prefills, 9 requests/s, from 6 min on", nil, 0),
 		named(after, "T hiccup", "the same, after ×3 for 10 s", slowdown(slow, hiccup, 10*time.Second, 3), 0),
 		named(after, "T retries", "the same, and who is refused comes back as told, 3 times", slowdown(slow, hiccup, 10*time.Second, 3), 3),

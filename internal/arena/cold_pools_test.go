@@ -48,10 +48,18 @@ func fitted(b Backend, users int, load func(uint64) iter.Seq[Arrival]) Backend {
 		m.prompts += float64(a.PromptTokens) / float64(len(lengths))
 		m.answer += float64(a.OutputTokens) / float64(len(lengths))
 	}
+	b, _ = fittedTo(b, users, 30, m)
+	return b
+}
+
+// fittedTo is b, slowed so that it carries just so many users with a floor; carried is
+// how many it does.
+func fittedTo(b Backend, users int, floor float64, m mix) (fitted Backend, carried int) {
 	fits := func(slower float64) bool {
 		b.Engine.Speed = 1 / slower
 		e := &engine{conf: b, drift: 1, mix: m}
-		return e.trueUsers(30) >= users
+		carried = e.trueUsers(floor)
+		return carried >= users
 	}
 	least, most := 0.01, 100.0
 	for most/least > 1.001 {
@@ -61,6 +69,6 @@ func fitted(b Backend, users int, load func(uint64) iter.Seq[Arrival]) Backend {
 			most = mid
 		}
 	}
-	b.Engine.Speed = 1 / least
-	return b
+	fits(least)
+	return b, carried
 }

@@ -235,6 +235,7 @@ func grades() []grade {
 		add(grade{"a fleet that doubles: missed ≤ 0.3 %", name, missedOfServed, 0.003, 0, 2},
 			grade{"from 30 s after it: met ≥ 97 %", name + " after", attained, 0.97, 0, 2})
 	}
+	add(grade{"answers ten times as long: missed ≤ 0.5 %", "A", missedOfServed, 0.005, 0, 1})
 	for _, p := range coldPools() {
 		add(grade{"cold start: missed ≤ 0.5 %", p.name, missedOfServed, 0.005, coldGates[p.name], 5})
 	}
