@@ -97,7 +97,6 @@ func TestAKilledGatewayStopsCounting(t *testing.T) {
 // on average over the time within 5 %, where nothing else keeps the machine
 // busy.
 func TestEachGatewaySeesWhatAllHaveInFlight(t *testing.T) {
-	t.Parallel()
 	redis := redistest.Start(t)
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm")
 	file := gatewayConfig(t, engine.Ready["url"], "replicas: 3\nstore: \""+redisURL(t, redis)+"\"\n")
