@@ -51,6 +51,25 @@ func TestNamespacesComeBack(t *testing.T) {
 	}
 }
 
+// The last item of an answer that was cut is not whole, and those before it are.
+func TestTheLastItemOfACutAnswer(t *testing.T) {
+	for _, c := range []struct{ finish, want string }{{"length", `["completed","incomplete"]`}, {"content_filter", `["completed","incomplete"]`}, {"stop", `["completed","completed"]`}} {
+		stream := sseOf(
+			[2]string{"", `{"id":"c","choices":[{"index":0,"delta":{"content":"hi"}}]}`},
+			[2]string{"", `{"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}]},"finish_reason":"` + c.finish + `"}]}`},
+			[2]string{"", "[DONE]"})
+		out, _ := through(Chat, Responses, stream)
+		last := out[strings.LastIndex(out, "data: ")+len("data: "):]
+		if got := gjson.Get(last, "response.output.#.status").Raw; got != c.want {
+			t.Errorf("%s: the items are %s, want %s: %s", c.finish, got, c.want, last)
+		}
+		body, _, err := Document(Chat, Responses, reply, []byte(`{"id":"c","choices":[{"index":0,"message":{"content":"hi","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"`+c.finish+`"}]}`))
+		if got := gjson.GetBytes(body, "output.#.status").Raw; err != nil || got != c.want {
+			t.Errorf("%s: the items of a document are %s (%v), want %s", c.finish, got, err, c.want)
+		}
+	}
+}
+
 // Calls without numbers, several in one event: what comes next is of the last one.
 func TestPiecesOfTheLastCall(t *testing.T) {
 	got, seen := through(Chat, Messages, sseOf(

@@ -281,7 +281,11 @@ func (w *writer) responseFields(o Reply, a *answer, status string, begins bool) 
 			return
 		}
 		for i := range a.blocks {
-			w.object(func() { w.item(o, &a.blocks[i], i, "completed") })
+			each := "completed"
+			if i == len(a.blocks)-1 {
+				each = status // of an answer that was cut, the last item is
+			}
+			w.object(func() { w.item(o, &a.blocks[i], i, each) })
 		}
 	})
 	w.rawField("parallel_tool_calls", "true")

@@ -105,7 +105,8 @@ def ask_incumbent(client, target, body, stream):
     if client == "messages":
         return asyncio.run(of_messages(how, body, stream))
     if client == "responses":
-        answer = litellm.responses(**how, **body, stream=stream)
+        # Else it asks an engine for responses, which this one lacks.
+        answer = litellm.responses(**how, **body, stream=stream, use_chat_completions_api=target == "engine")
         return [plain(e) for e in answer] if stream else plain(answer)
     config = genai.types.GenerateContentConfig.model_validate(body["config"]) if "config" in body else None
     if stream:
@@ -274,14 +275,16 @@ def compare(client, target, case):
 def main():
     with open(sys.argv[1]) as file:
         tables = json.load(file)
-    for client, targets in CLIENTS.items():
-        for target in targets:
-            for case in tables[client]["cases"]:
-                if not any(slow in json.dumps(case["body"]) for slow in SLOW) and target not in case.get("but", []):
-                    compare(client, target, {**case, "base": tables[client]["body"]})
-            for found in FOUND.values():
-                print(json.dumps(found, ensure_ascii=False, default=short), flush=True)
-            FOUND.clear()
+    only = sys.argv[2:]  # as chat:cohere, or all
+    for client, target in ((c, t) for c, targets in CLIENTS.items() for t in targets):
+        if only and f"{client}:{target}" not in only:
+            continue
+        for case in tables[client]["cases"]:
+            if not any(slow in json.dumps(case["body"]) for slow in SLOW) and target not in case.get("but", []):
+                compare(client, target, {**case, "base": tables[client]["body"]})
+        for found in FOUND.values():
+            print(json.dumps(found, ensure_ascii=False, default=short), flush=True)
+        FOUND.clear()
 
 
 main()
