@@ -144,56 +144,7 @@ func compat(t *testing.T) string {
 | cohere | any other | ` + "`documents`, `safety_mode: STRICT`, `logprobs`, `raw_prompting`" + ` | the same |
 | responses | any | ` + "`previous_response_id`, `conversation`, `background`" + `, tools that OpenAI runs | the same; nothing is stored |
 | any | any | marks for a cache, ids for billing, ` + "`metadata`, `service_tier: auto`, `context_management`" + ` | left out: the answer is the same without |
-
-## Beside LiteLLM
-
-The chats of the table through LiteLLM 1.106.2 and through Pacer, to Claude 4.5 and 5, Gemini and Bedrock, and what each sends up (` + "`" + `e2e/sdk/pairs/incumbent.py` + "`" + `). Both drop what cannot be carried. What is not here is the same. Left out are images by their address, which LiteLLM fetches, and loops of forty calls. Cohere, Mistral and other clients than those of chats are not compared.
-
-| API | what | LiteLLM | Pacer | verdict |
-|---|---|---|---|---|
-| messages | no limit was said | the model's most, 64000 or 128000 | 32000 | ours: a limit that large takes its part of the rate limit |
-| messages | ` + "`" + `temperature` + "`" + ` above 1 | sent as it is, and refused | dropped | ours |
-| messages | ` + "`" + `temperature: 1` + "`" + ` at Claude 5 | sent | left out: it asks for nothing | ours: the types of 2026-10-21 have no such field |
-| messages | schema | ` + "`" + `output_format` + "`" + ` of the beta | ` + "`" + `output_config.format` + "`" + ` | ours: the types of 2026-10-21 have that alone |
-| messages | no thinking at Claude 5 | nothing | ` + "`" + `thinking: disabled` + "`" + ` | ours |
-| messages | name of a file, type of a tool, a result of a tool | no title; ` + "`" + `custom` + "`" + `; a string | its title; no type; a list of blocks | the same to the API |
-| messages | the model's words are empty, beside a call | ` + "`[System: Empty message content sanitised …]`" + ` as its words | left out | ours: the model never said so |
-| messages, converse | a thought that another maker signed | sent | left out | ours: Anthropic believes its own alone |
-| messages, converse | a field of another maker, as ` + "`safe_prompt`" + ` | sent | dropped, and named | ours |
-| messages | thoughts of Claude 5 that are to be shown | no ` + "`display`" + ` | ` + "`display: summarized`" + ` | ours: else there are none to show |
-| all | medium effort | 2048 tokens | 8192 | ours: it is what Google maps medium to |
-| all | limit beside a budget | the budget and 4096 | 32000 | ours: an answer of 4096 tokens is cut too often |
-| generateContent | system | several parts | one part | the same to the API |
-| generateContent | results of tools, then words | two turns of the user in a row | one turn | the API takes both |
-| generateContent | a call without arguments | ` + "`" + `args: {type: object}` + "`" + ` | ` + "`" + `args: {}` + "`" + ` | ours: the model never said so |
-| generateContent | schema of a tool | ` + "`" + `parameters` + "`" + ` | ` + "`" + `parametersJsonSchema` + "`" + ` | ours: it takes any JSON schema |
-| generateContent | ` + "`top_logprobs`" + ` | left out | ` + "`logprobs`" + ` | ours |
-| generateContent | signature of a call that comes back | left out | goes back | ours: Gemini 3 refuses a call without its own |
-| generateContent | ` + "`n: 1`" + `, no thinking | ` + "`candidateCount: 1`, `includeThoughts: false`" + ` | left out | the same to the API |
-| generateContent | ` + "`" + `detail: low` + "`" + ` of an image | ` + "`" + `mediaResolution` + "`" + ` for the whole request | left out | theirs is closer for one image, and wrong for several |
-| generateContent | ` + "`" + `service_tier: auto` + "`" + ` | ` + "`" + `priority` + "`" + ` | left out | ours: auto asks for nothing, and priority costs more |
-| generateContent, converse | image by its address | fetched by the gateway | passed on, or refused by its name | ours: a gateway that fetches what clients name reaches what they cannot |
-| converse | schema | a tool that is forced | ` + "`" + `outputConfig.textFormat` + "`" + ` | ours: the model of the API has it, and streams stay text |
-| converse | no tool | tools are sent all the same | no tools | ours: with no way to forbid, the model may call one |
-| converse | name of a file | a hash of its content | its name, as far as the API takes it | ours: the model reads it |
-| converse | a tool without a description | its name as one | none | the same to the API |
-| converse | tokens of thoughts | asked for by ` + "`additionalModelResponseFieldPaths`" + ` | not asked for | theirs is closer, where AWS tells |
-| converse | ` + "`service_tier: auto`" + ` | ` + "`serviceTier: default`" + ` | left out | the same to the API |
-| converse | id of a call with a dot | as it is | ` + "`" + `_` + "`" + ` for it | ours: the pattern of the API has no dot |
-
-What comes down, of the same answer, as a document and as a stream.
-
-| API | what | LiteLLM | Pacer | verdict |
-|---|---|---|---|---|
-| messages | numbers in the arguments of a call, document | written anew: 1.50 is 1.5 | as the model wrote them | ours |
-| all | ` + "`index`" + ` of a call, document | the block's, so 1 for the first call behind a text | none: it is of streams | ours: it is none of OpenAI's document |
-| generateContent | an answer that ends for safety, document | its text is left out, and what came from a cache | as Google wrote it | ours: the finish reason says what it is |
-| generateContent | signature of a call, document | none | ` + "`extra_content.google.thought_signature`" + `, as Google's own layer has it | ours: it has to go back |
-| converse | usage of a stream with a schema | without what came from a cache | whole | ours |
-| messages, converse | reasoning tokens that nobody counted | 5, by a tokenizer of its own | 0 | ours: nothing is made up |
-| generateContent | thoughts without a signature, document | ` + "`thinking_blocks`, too" + ` | ` + "`reasoning_content`" + ` alone | ours: what has no signature need not go back |
-| generateContent | why it ended, in Google's word | ` + "`native_finish_reason`" + ` | none | the same to OpenAI's SDKs |
-| all | usage beside OpenAI's | ` + "`cache_read_input_tokens`, `text_tokens`, `cost`" + ` | ` + "`cached_tokens`" + `; the cost in a header | the same figures |
 `)
+	b.WriteString(besideLiteLLM)
 	return b.String()
 }

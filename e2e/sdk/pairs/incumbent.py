@@ -17,8 +17,7 @@ import warnings
 warnings.filterwarnings("ignore")
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # nothing is fetched
 import litellm  # noqa: E402
-from google import genai  # noqa: E402
-from litellm.google_genai import generate_content, generate_content_stream  # noqa: E402
+from litellm.google_genai import agenerate_content, agenerate_content_stream  # noqa: E402
 
 PACER, FAKES = os.environ["PACER_URL"], os.environ["FAKES_URL"]
 litellm.telemetry = False
@@ -108,10 +107,15 @@ def ask_incumbent(client, target, body, stream):
         # Else it asks an engine for responses, which this one lacks.
         answer = litellm.responses(**how, **body, stream=stream, use_chat_completions_api=target == "engine")
         return [plain(e) for e in answer] if stream else plain(answer)
-    config = genai.types.GenerateContentConfig.model_validate(body["config"]) if "config" in body else None
-    if stream:
-        return events("".join(c.decode() if isinstance(c, bytes) else str(c) for c in generate_content_stream(**how, contents=wire(body)["contents"], config=config)))
-    return plain(generate_content(**how, contents=wire(body)["contents"], config=config))
+    return asyncio.run(of_generate(how, wire(body), stream))
+
+
+async def of_generate(how, body, stream):
+    """As LiteLLM's own proxy calls it, with the fields of the wire."""
+    if not stream:
+        return plain(await agenerate_content(**how, **body))
+    answer = await agenerate_content_stream(**how, **body)
+    return events("".join([c.decode() if isinstance(c, bytes) else str(c) async for c in answer]))
 
 
 async def of_messages(how, body, stream):
