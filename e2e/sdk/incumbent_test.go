@@ -147,5 +147,5 @@ Google's client before the engine and Claude 4.5, called as LiteLLM's own proxy 
 | both | tokens in a stream | 0 | counted | ours |
 | engine | a tool without parameters; name of a schema | none; ~response~ | ~{type: object}~; ~answer~ | the same to the API |
 
-Not compared: images by their address, loops of forty calls, and clients of chats before Azure or Vertex. The clients of Cohere and Mistral are not either: LiteLLM serves chats in neither dialect.
+Not compared: images by their address, which LiteLLM fetches, and loops of forty calls. Nor is a pair that no heading names, as messages before Bedrock or Cohere, or responses before Mistral. The clients of Cohere and Mistral are not either: LiteLLM serves chats in neither dialect.
 `, "~", "`")
