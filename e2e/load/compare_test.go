@@ -58,7 +58,7 @@ type bench struct {
 	program func(t *testing.T) string // "" = it is not here
 	args    func(url, tokenizer, dir string, seed int) []string
 	report  string
-	read    func(report []byte) (measures, error)
+	read    func(report []byte) (m measures, requests int, err error)
 }
 
 var pacerBench = bench{
@@ -128,7 +128,7 @@ func exists(name string) bool {
 	return err == nil
 }
 
-func readPacerBench(report []byte) (measures, error) {
+func readPacerBench(report []byte) (measures, int, error) {
 	type spread struct{ Mean, P50, P99 float64 }
 	var r struct {
 		Points []struct {
@@ -140,10 +140,10 @@ func readPacerBench(report []byte) (measures, error) {
 		}
 	}
 	if err := json.Unmarshal(report, &r); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if len(r.Points) != 1 || r.Points[0].Streams != compared {
-		return nil, fmt.Errorf("%d levels, want 1 with %d streams", len(r.Points), compared)
+		return nil, 0, fmt.Errorf("%d levels, want 1 with %d streams", len(r.Points), compared)
 	}
 	p := r.Points[0]
 	return measures{
@@ -151,14 +151,14 @@ func readPacerBench(report []byte) (measures, error) {
 		"TPOT, mean (ms)": 1e3 * p.TPOT.Mean, "TPOT, p50 (ms)": 1e3 * p.TPOT.P50, "TPOT, p99 (ms)": 1e3 * p.TPOT.P99,
 		"E2E, mean (s)": p.E2E.Mean, "E2E, p50 (s)": p.E2E.P50, "E2E, p99 (s)": p.E2E.P99,
 		"output tokens/s": p.Output, "requests/s": p.Requests, "tokens/s each": p.TPS,
-	}, nil
+	}, compared, nil
 }
 
 // compareGuideLLM reads its summary; tokens/s each is of each request.
-func compareGuideLLM(report []byte) (measures, error) {
+func compareGuideLLM(report []byte) (measures, int, error) {
 	f, err := readGuideLLM(report, warmup)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	type summary struct {
 		Successful struct {
@@ -178,10 +178,10 @@ func compareGuideLLM(report []byte) (measures, error) {
 		}
 	}
 	if err := json.Unmarshal(report, &r); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if f.Requests < compared*95/100 { // on a busy machine one was missing in its report
-		return nil, fmt.Errorf("%d requests, want %d", f.Requests, compared)
+		return nil, 0, fmt.Errorf("%d requests, want %d", f.Requests, compared)
 	}
 	m := r.Benchmarks[0].Metrics
 	of := func(s summary) (mean, p50, p99 float64) {
@@ -191,10 +191,10 @@ func compareGuideLLM(report []byte) (measures, error) {
 	out["TTFT, mean (ms)"], out["TTFT, p50 (ms)"], out["TTFT, p99 (ms)"] = of(m.TTFT)
 	out["TPOT, mean (ms)"], out["TPOT, p50 (ms)"], out["TPOT, p99 (ms)"] = of(m.ITL)
 	out["E2E, mean (s)"], out["E2E, p50 (s)"], out["E2E, p99 (s)"] = of(m.E2E)
-	return out, nil
+	return out, f.Requests, nil
 }
 
-func compareAIPerf(report []byte) (measures, error) {
+func compareAIPerf(report []byte) (measures, int, error) {
 	type summary struct{ Avg, P50, P99 float64 }
 	var r struct {
 		Count    summary `json:"request_count"`
@@ -206,35 +206,35 @@ func compareAIPerf(report []byte) (measures, error) {
 		Each     summary `json:"output_token_throughput_per_user"`
 	}
 	if err := json.Unmarshal(report, &r); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if r.Count.Avg != compared {
-		return nil, fmt.Errorf("%g requests, want %d", r.Count.Avg, compared)
+		return nil, 0, fmt.Errorf("%g requests, want %d", r.Count.Avg, compared)
 	}
 	return measures{
 		"TTFT, mean (ms)": r.TTFT.Avg, "TTFT, p50 (ms)": r.TTFT.P50, "TTFT, p99 (ms)": r.TTFT.P99,
 		"TPOT, mean (ms)": r.ITL.Avg, "TPOT, p50 (ms)": r.ITL.P50, "TPOT, p99 (ms)": r.ITL.P99,
 		"E2E, mean (s)": r.E2E.Avg / 1e3, "E2E, p50 (s)": r.E2E.P50 / 1e3, "E2E, p99 (s)": r.E2E.P99 / 1e3,
 		"output tokens/s": r.Output.Avg, "requests/s": r.Requests.Avg, "tokens/s each": r.Each.Avg,
-	}, nil
+	}, compared, nil
 }
 
 // compareVLLM has no tokens/s of each user: vLLM tells none.
-func compareVLLM(report []byte) (measures, error) {
+func compareVLLM(report []byte) (measures, int, error) {
 	var r map[string]any
 	if err := json.Unmarshal(report, &r); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	number := func(name string) float64 { v, _ := r[name].(float64); return v } // a missing one is 0, and agrees with nothing
 	if n := number("completed"); n != compared {
-		return nil, fmt.Errorf("%g requests, want %d", n, compared)
+		return nil, 0, fmt.Errorf("%g requests, want %d", n, compared)
 	}
 	return measures{
 		"TTFT, mean (ms)": number("mean_ttft_ms"), "TTFT, p50 (ms)": number("median_ttft_ms"), "TTFT, p99 (ms)": number("p99_ttft_ms"),
 		"TPOT, mean (ms)": number("mean_tpot_ms"), "TPOT, p50 (ms)": number("median_tpot_ms"), "TPOT, p99 (ms)": number("p99_tpot_ms"),
 		"E2E, mean (s)": number("mean_e2el_ms") / 1e3, "E2E, p50 (s)": number("median_e2el_ms") / 1e3, "E2E, p99 (s)": number("p99_e2el_ms") / 1e3,
 		"output tokens/s": number("output_throughput"), "requests/s": number("request_throughput"),
-	}, nil
+	}, compared, nil
 }
 
 // A sight is what was seen of one run: by the tool, and by the gateway that stood
@@ -274,21 +274,21 @@ routes: [ { model: chat, targets: [ { backend: a, model: chat } ] } ]
 			t.Fatal(err)
 		}
 	}
-	m, err := b.read(report)
+	m, requests, err := b.read(report)
 	if err != nil {
 		t.Fatalf("%s: %v", b.name, err)
 	}
 	var seen measures
 	proctest.Until(t, "the gateway's log of all requests", func() bool {
-		seen, err = readLog(gateway.Log())
+		seen, err = readLog(gateway.Log(), requests)
 		return err == nil
 	})
 	return sight{tool: m, gateway: seen}
 }
 
-// readLog has the figures of the requests in a gateway's log: the last of them, for
-// some tools ask an engine whether it is there.
-func readLog(log string) (measures, error) {
+// readLog has the figures of the last requests in a gateway's log, as many as the tool
+// counted: it leaves out those that warm an engine up, and some ask whether it is there.
+func readLog(log string, requests int) (measures, error) {
 	type request struct {
 		TTFT     float64 `json:"ttft_ms"`
 		Duration float64 `json:"duration_ms"`
@@ -301,25 +301,26 @@ func readLog(log string) (measures, error) {
 			all = append(all, r)
 		}
 	}
-	if len(all) < compared {
-		return nil, fmt.Errorf("%d requests, want %d", len(all), compared)
+	if len(all) < requests {
+		return nil, fmt.Errorf("%d requests, want %d", len(all), requests)
 	}
+	last, count := all[len(all)-requests:], float64(requests)
 	out := measures{}
 	of := func(name, unit string, figure func(r request) float64) {
 		var xs []float64
 		sum := 0.0
-		for _, r := range all[len(all)-compared:] {
+		for _, r := range last {
 			xs = append(xs, figure(r))
 			sum += xs[len(xs)-1]
 		}
 		slices.Sort(xs)
-		out[name+", mean "+unit], out[name+", p50 "+unit], out[name+", p99 "+unit] = sum/compared, xs[compared/2], xs[compared-2]
+		out[name+", mean "+unit], out[name+", p50 "+unit], out[name+", p99 "+unit] = sum/count, xs[requests/2], xs[requests-2]
 	}
 	of("TTFT", "(ms)", func(r request) float64 { return r.TTFT })
 	of("TPOT", "(ms)", func(r request) float64 { return (r.Duration - r.TTFT) / (r.Tokens - 1) })
 	of("E2E", "(s)", func(r request) float64 { return r.Duration / 1e3 })
-	for _, r := range all[len(all)-compared:] {
-		out["tokens/s each"] += (r.Tokens - 1) / (r.Duration - r.TTFT) * 1e3 / compared
+	for _, r := range last {
+		out["tokens/s each"] += (r.Tokens - 1) / (r.Duration - r.TTFT) * 1e3 / count
 	}
 	return out, nil
 }
