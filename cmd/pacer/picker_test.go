@@ -44,12 +44,16 @@ func play(t testing.TB, more string) *asked {
 	if strings.Contains(more, "continue: true") {
 		kind = "vllm" // of those that can
 	}
+	cap := ""
+	if strings.Contains(more, "# b takes one") {
+		cap = ", max_concurrency: 1"
+	}
 	cfg, err := config.Parse("test.yaml", []byte(strings.ReplaceAll(`picker: { listen: 127.0.0.1:0, fail: `+fail+`, objectives: [ { name: nightly, class: batch } ] }
 admin: { listen: 127.0.0.1:0 }
 log: { level: error }
 backends:
   - { name: a, url: "http://127.0.0.1:1/v1", kind: openai, api_key: sk-up }
-  - { name: b, url: "http://127.0.0.1:2/v1", kind: openai, api_key: sk-up }
+  - { name: b, url: "http://127.0.0.1:2/v1", kind: openai, api_key: sk-up`+cap+` }
   - { name: c, url: "http://127.0.0.1:3/v1", kind: openai, api_key: sk-up }
 routes:
   - { model: chat, targets: [ { backend: a, model: m }, { backend: b, model: m }, { backend: c, model: m } ], prefer: order }
@@ -292,6 +296,38 @@ func TestSubsetsAndWhoServed(t *testing.T) {
 		t.Errorf("a has %d requests and c %d, want 0 and 1: it runs at c", loads("a"), loads("c"))
 	}
 	end()
+	a.settled()
+}
+
+// Who finds no place waits in the phase of the request: Envoy hears nothing until there
+// is one. Whoever hangs up meanwhile leaves the line.
+func TestTheLineHoldsThePhaseOfTheRequest(t *testing.T) {
+	a := play(t, "  - { model: slow, targets: [ { backend: b, model: n } ], on_infeasible: [ { queue: 60s }, shed ] } # b takes one\n")
+	waiting := func(n float64) {
+		t.Helper()
+		proctest.Until(t, fmt.Sprintf("%g requests wait", n), func() bool {
+			return proctest.Sum(string(proctest.Get(t, a.admin+"/metrics")), "pacer_queue_depth{") == n
+		})
+	}
+	ask := func() (s extproc.ExternalProcessor_ProcessClient, end func()) {
+		s, end = a.open()
+		a.send(s, askHead(fullDuplex, fullDuplex), askBody(strings.Replace(streamOf, "chat", "slow", 1), true))
+		return s, end
+	}
+	first, endFirst := ask()
+	a.hear(first)
+	a.hear(first)
+	second, endSecond := ask()
+	waiting(1)
+	_, leave := ask()
+	waiting(2)
+	leave()
+	waiting(1)
+	endFirst()
+	if got := changed(a.hear(second).GetRequestHeaders().GetResponse().GetHeaderMutation())["x-gateway-destination-endpoint"]; got != "127.0.0.1:2" {
+		t.Errorf("destination %q of the one that waited, want 127.0.0.1:2", got)
+	}
+	endSecond()
 	a.settled()
 }
 
