@@ -89,9 +89,9 @@ func TestCheckTakesALongOutage(t *testing.T) {
 	}
 }
 
-// mayBeNegative are the sums that may be below 0: products of what may be, and
+// mayBeNegative are the sums that may be below 0: products of what may be, logarithms, and
 // prompts that were taken back.
-var mayBeNegative = map[string]bool{"p": true, "pn": true, "sy": true, "a01": true, "a02": true, "a03": true, "a12": true, "a13": true, "a23": true, "b1": true, "b2": true, "b3": true, "ln": true}
+var mayBeNegative = map[string]bool{"p": true, "pn": true, "sy": true, "a01": true, "a02": true, "a03": true, "a12": true, "a13": true, "a23": true, "b1": true, "b2": true, "b3": true, "ln": true, "txx": true, "txy": true}
 
 // Each sum by itself, replaced by what no streams can give: the reader says which
 // it is.
