@@ -114,12 +114,16 @@ func (m *model) learn(c curve) {
 }
 
 // believe works out what is said of a stream that is alone. It harms nobody but
-// itself, and an engine that is kept empty shows nothing, so what says the most counts.
+// itself, and an engine that is kept empty shows nothing, so what says the most counts:
+// of the last one that was alone, where the curve would keep a floor out.
 func (m *model) believe() {
 	c := m.curve
 	alone := c.AtRho(1, 0)
-	m.idle = max(finite(alone.Low), c.Low(1, 0), max(finite(alone.TPS), m.lone)*(1-c.Shown()))
-	if tps := max(finite(alone.TPS), finite(c.TPS(1)), m.lone, m.idle); tps > 0 {
+	m.idle = max(finite(alone.Low), c.Low(1, 0), finite(alone.TPS)*(1-c.Shown()))
+	if m.idle < m.promised {
+		m.idle = max(m.idle, m.lone*(1-c.Shown()))
+	}
+	if tps := max(finite(alone.TPS), finite(c.TPS(1)), m.idle); tps > 0 {
 		m.alone = tps
 	}
 }
