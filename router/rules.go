@@ -39,15 +39,19 @@ func (c *present) count(g *group) {
 	}
 }
 
-// with is c and n requests like a more, as if they had just been placed on g.
+// with is c and n requests like a more, as if they had just been placed on g. While
+// nobody tells what the others run, each here stands for some of theirs, see silence.
 func (a *ask) with(g *group, c present, n int) present {
-	sequences := n * a.weight * g.router.peers.scale
-	c.m += sequences
-	c.leased += sequences
-	c.prompt += n * a.prompt * g.router.peers.scale
+	sequences, prompt := n*a.weight, n*a.prompt
+	more := Load{Waiting: sequences, PromptTokens: prompt}
+	far, spread := g.router.peers.beyond(a.now, g.silence, g.counts(), more)
+	c.m += sequences + far.Waiting + far.Decoding + spread
+	c.leased += sequences + far.Waiting + far.Decoding
+	c.prompt += prompt + far.PromptTokens
 	c.alike += n
 	if c.places != math.MaxInt {
-		c.places -= max(sequences, n)
+		far, _ := g.router.peers.beyond(a.now, g.backend.silence, g.backend.counts(), more)
+		c.places -= max(sequences+far.Waiting+far.Decoding, n)
 	}
 	return c
 }

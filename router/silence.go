@@ -38,6 +38,20 @@ func (p *peers) others(now time.Time, s **silence, told, own Load, draw func() f
 	return (*s).others(own, p.scale, now.Sub(p.since))
 }
 
+// beyond is by how much the others are thought to run more, and by how much more a
+// newcomer has to leave room for, where this replica runs more beside own.
+func (p *peers) beyond(now time.Time, s *silence, own, more Load) (others Load, spread int) {
+	if s == nil {
+		return Load{}, 0
+	}
+	before, room := s.others(own, p.scale, now.Sub(p.since))
+	after, wide := s.others(own.Plus(more), p.scale, now.Sub(p.since))
+	return Load{
+		Waiting: after.Waiting - before.Waiting, Decoding: after.Decoding - before.Decoding,
+		PromptTokens: after.PromptTokens - before.PromptTokens,
+	}, wide - room
+}
+
 // hush begins a silence of so many replicas, this one included.
 //
 // The part of a replica is rarely a whole number of places: of 30 places for 20
