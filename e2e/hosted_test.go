@@ -266,17 +266,20 @@ func TestEgressProxy(t *testing.T) {
 	}
 	tunnel := newConnectProxy(t, secure.Listener.Addr().String())
 	environment := newConnectProxy(t, plain.Listener.Addr().String())
+	encrypted := newConnectProxy(t, secure.Listener.Addr().String())
 	file := proctest.Write(t, hostedHead+`backends:
   - { name: own, url: "https://example.com/v1", ca_file: `+ca+`, egress_proxy: "http://user:proxy-secret@`+tunnel.Addr().String()+`" }
   - { name: environment, url: "http://nowhere.invalid/v1" }
+  - { name: encrypted, url: "https://example.com:444/v1", ca_file: `+ca+` }
   - { name: none, url: "http://nowhere.invalid:81/v1", egress_proxy: "off" }
 routes:
+  - { model: encrypted, targets: [ { backend: encrypted } ] }
   - { model: own, targets: [ { backend: own } ] }
   - { model: environment, targets: [ { backend: environment } ] }
   - { model: none, targets: [ { backend: none } ] }
 `)
-	gateway := proctest.Start(t, []string{"HTTP_PROXY=http://" + environment.Addr().String(), "NO_PROXY="}, "serve", "-c", file)
-	for model, want := range map[string]int{"own": 200, "environment": 200, "none": 502} {
+	gateway := proctest.Start(t, []string{"HTTP_PROXY=http://" + environment.Addr().String(), "HTTPS_PROXY=http://" + encrypted.Addr().String(), "NO_PROXY="}, "serve", "-c", file)
+	for model, want := range map[string]int{"own": 200, "environment": 200, "encrypted": 200, "none": 502} {
 		if status, body, _ := chat(t, gateway, model); status != want {
 			t.Errorf("%s: %d, want %d: %s", model, status, want, body)
 		}
@@ -286,6 +289,9 @@ routes:
 	}
 	if got := environment.first(); !strings.HasPrefix(got, "POST http://nowhere.invalid/v1/chat/completions") {
 		t.Errorf("the environment's proxy was asked %q", got)
+	}
+	if got, want := encrypted.first(), "CONNECT example.com:444 "; got != want {
+		t.Errorf("the environment's proxy for https was asked %q, want %q", got, want)
 	}
 	if strings.Contains(gateway.Log(), "proxy-secret") {
 		t.Error("the log holds the password of the proxy")
