@@ -260,7 +260,8 @@ func (u *roundTrip) translated() (s substitute, err error) {
 	if err != nil {
 		return s, uncarried(err)
 	}
-	if err := u.memory.take(int64(len(w.Body))); err != nil {
+	asked := asUsed(u.speech.parsed.Asked, w.Lost)
+	if err := u.memory.take(int64(len(w.Body) + size(asked))); err != nil {
 		return s, err
 	}
 	target, form := targetFor(u.backend, model)
@@ -270,7 +271,7 @@ func (u *roundTrip) translated() (s substitute, err error) {
 	}
 	n.reply = translate.Reply{
 		ID: replyID(requestID(r.http.Context())), Model: r.parsed.Model, Created: r.arrived.Unix(),
-		WantUsage: u.speech.parsed.WantUsage || fromMistral(r.http.Header), WholeCalls: fromMistral(r.http.Header), Prompt: u.prompt.tokens, Spaces: u.speech.parsed.Spaces,
+		WantUsage: u.speech.parsed.WantUsage || fromMistral(r.http.Header), WholeCalls: fromMistral(r.http.Header), Prompt: u.prompt.tokens, Spaces: u.speech.parsed.Spaces, Asked: asked,
 		Array: r.array(),
 	}
 	s.translation = n
@@ -291,6 +292,24 @@ func (u *roundTrip) translated() (s substitute, err error) {
 		s.call.Path, s.call.Escaped = path, true
 	}
 	return s, nil
+}
+
+// asUsed is what an answer says again of its request: not what the backend was not told.
+func asUsed(asked []translate.Param, lost []translate.Loss) []translate.Param {
+	if len(lost) == 0 {
+		return asked
+	}
+	return slices.DeleteFunc(slices.Clone(asked), func(p translate.Param) bool {
+		return slices.ContainsFunc(lost, func(l translate.Loss) bool { return l.Param == p.Name })
+	})
+}
+
+// size is how many bytes params keep.
+func size(params []translate.Param) (n int) {
+	for _, p := range params {
+		n += len(p.Name) + len(p.Value)
+	}
+	return n
 }
 
 // fromMistral reports whether a client of chats is an SDK of Mistral's, or one that is

@@ -267,6 +267,10 @@ func TestWhatCannotBeCarried(t *testing.T) {
 		if r.status != 200 || r.header.Get("X-Pacer-Dropped") != "logit_bias, seed" {
 			t.Errorf("got %d, dropped %q", r.status, r.header.Get("X-Pacer-Dropped"))
 		}
+		r = h.post("/v1/responses", `{"model":"chat","input":"hi","stream":true,"temperature":0.2,"top_logprobs":2,"metadata":{"job":"7"}}`)
+		if said := `"metadata":{"job":"7"}`; r.status != 200 || strings.Count(r.body, said) != 3 || !strings.Contains(r.body, `"temperature":0.2`) || strings.Contains(r.body, "top_logprobs") {
+			t.Errorf("got %d, want %s and the temperature in three events, and nothing that was left out: %s", r.status, said, r.body)
+		}
 		h.idle()
 	})
 }

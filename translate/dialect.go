@@ -25,6 +25,7 @@ type dialect struct {
 	read   map[string]field                // the fields of a request
 	camel  bool                            // their names may have underscores in place of capitals
 	turns  string                          // the field that holds the conversation
+	again  []Param                         // fields that an answer says again, and what it says where the request has none
 	done   func(in *reader)                // what is left when all fields are read; nil = nothing
 	write  func(w *requestWriter) string   // a request; it returns its path
 	frames func() framing                  // of its streams
@@ -49,7 +50,7 @@ var table = [...]dialect{
 		read: cohereFields, turns: "messages", done: strictTools, write: writeCohere, frames: newEventStream, hear: hearCohere,
 		stream: cohereStream, whole: cohereWhole,
 	},
-	Responses: {read: responsesFields, turns: "input", stream: responsesStream, whole: responsesWhole},
+	Responses: {read: responsesFields, turns: "input", again: responseAgain, stream: responsesStream, whole: responsesWhole},
 }
 
 // StreamType is the Content-Type of a stream in n.

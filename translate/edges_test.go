@@ -51,6 +51,43 @@ func TestNamespacesComeBack(t *testing.T) {
 	}
 }
 
+// A response says again what was asked for, on one line and whatever becomes of the body.
+func TestAResponseSaysWhatWasAsked(t *testing.T) {
+	body := []byte("{\"model\":\"m\",\"input\":\"hi\",\"temperature\":0.2,\"metadata\":{\"job\":\"7\"},\"store\":true,\"user\":null,\"instructions\":\"be short\",\n" +
+		"\"tools\":[\n {\"type\":\"function\",\"name\":\"f\",\"parameters\":{\"type\":\"object\"}}\n],\"tool_choice\":{\"type\":\"function\",\"name\":\"f\"}}")
+	req, err := Read(Responses, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(body) // as the gateway gives it back
+	r := reply
+	r.Asked = req.Asked
+	out, _ := throughFor(r, Chat, Responses, sseOf([2]string{"", `{"id":"c","choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`}, [2]string{"", "[DONE]"}))
+	document, _, err := Document(Chat, Responses, r, []byte(`{"id":"c","choices":[{"index":0,"message":{"content":"hi"},"finish_reason":"stop"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := []string{string(document)}
+	for line := range strings.Lines(out) {
+		if data, ok := strings.CutPrefix(line, "data: "); ok && gjson.Get(data, "response").Exists() {
+			said = append(said, gjson.Get(data, "response").Raw)
+		}
+	}
+	if len(said) != 4 {
+		t.Fatalf("%d of a document and of created, in_progress and completed: %s", len(said), out)
+	}
+	for _, response := range said {
+		for path, want := range map[string]string{
+			"temperature": "0.2", "metadata": `{"job":"7"}`, "instructions": `"be short"`, "tool_choice": `{"type":"function","name":"f"}`,
+			"tools": `[{"type":"function","name":"f","parameters":{"type":"object"}}]`, "top_p": "null", "store": "false", "user": "", "parallel_tool_calls": "true",
+		} {
+			if got := gjson.Get(response, path).Raw; got != want {
+				t.Errorf("%s is %q, want %q: %s", path, got, want, response)
+			}
+		}
+	}
+}
+
 // The last item of an answer that was cut is not whole, and those before it are.
 func TestTheLastItemOfACutAnswer(t *testing.T) {
 	for _, c := range []struct{ finish, want string }{{"length", `["completed","incomplete"]`}, {"content_filter", `["completed","incomplete"]`}, {"stop", `["completed","completed"]`}} {

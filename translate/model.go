@@ -17,6 +17,10 @@ type Request struct {
 	// Spaces are the namespaces of tools, which only responses have.
 	Spaces []string
 
+	// Asked are the fields of a request that its response says again, each as JSON on
+	// one line. They share no memory with the body. Only responses have them.
+	Asked []Param
+
 	MaxTokens int // of the answer, reasoning counted; 0 = as many as the model gives
 	Params    [features]Param
 

@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -71,6 +73,7 @@ func Read(dialect Name, body []byte) (*Request, error) {
 			return true
 		}
 		name := key.String()
+		r.ask(d.again, name, v.Raw)
 		take, ok := d.read[name]
 		if d.camel && !ok {
 			take, ok = d.read[camel(name)]
@@ -93,6 +96,17 @@ func Read(dialect Name, body []byte) (*Request, error) {
 		return nil, in.bad
 	}
 	return r, nil
+}
+
+// ask remembers a field that the answer says again.
+func (r *Request) ask(again []Param, name, value string) {
+	if !slices.ContainsFunc(again, func(p Param) bool { return p.Name == name }) {
+		return
+	}
+	var line bytes.Buffer
+	if json.Compact(&line, []byte(value)) == nil { // a line of an event ends where a line of the value does
+		r.Asked = append(r.Asked, Param{Name: name, Value: line.String()})
+	}
 }
 
 // Write writes r for a target.

@@ -288,14 +288,8 @@ func (w *writer) responseFields(o Reply, a *answer, status string, begins bool) 
 			w.object(func() { w.item(o, &a.blocks[i], i, each) })
 		}
 	})
-	w.rawField("parallel_tool_calls", "true")
-	w.rawField("tool_choice", `"auto"`)
-	w.rawField("tools", "[]")
-	w.rawField("instructions", "null")
-	w.rawField("metadata", "{}")
+	w.asked(o)
 	w.rawField("previous_response_id", "null")
-	w.rawField("temperature", "null")
-	w.rawField("top_p", "null")
 	w.rawField("store", "false")
 	if begins {
 		w.rawField("usage", "null")
@@ -309,6 +303,40 @@ func (w *writer) responseFields(o Reply, a *answer, status string, begins bool) 
 		w.within("output_tokens_details", '{', '}', func() { w.intField("reasoning_tokens", u.Reasoning) })
 		w.intField("total_tokens", u.Prompt+u.Completion)
 	})
+}
+
+// responseAgain is what OpenAI's responses say again of their request, with what they
+// say where it has none; "" = nothing.
+var responseAgain = []Param{
+	{"instructions", "null"},
+	{"max_output_tokens", "null"},
+	{"metadata", "{}"},
+	{"parallel_tool_calls", "true"},
+	{"prompt_cache_key", ""},
+	{"reasoning", ""},
+	{"safety_identifier", ""},
+	{"temperature", "null"},
+	{"text", ""},
+	{"tool_choice", `"auto"`},
+	{"tools", "[]"},
+	{"top_logprobs", ""},
+	{"top_p", "null"},
+	{"truncation", ""},
+	{"user", ""},
+}
+
+// asked writes what an answer says again of its request.
+func (w *writer) asked(o Reply) {
+	for _, p := range responseAgain {
+		for _, said := range o.Asked {
+			if said.Name == p.Name {
+				p = said
+			}
+		}
+		if p.Value != "" {
+			w.rawField(p.Name, p.Value)
+		}
+	}
 }
 
 // toolName writes the name of a tool, and its namespace if it has one.

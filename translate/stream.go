@@ -21,6 +21,7 @@ type Reply struct {
 	WholeCalls bool // of a chat: each call of a tool comes as one piece
 
 	Spaces []string // namespaces of the request's tools, as Request has them
+	Asked  []Param  // of responses: what the answer says again, as Request has it
 }
 
 // Look is what came by in one call of Feed or End.
