@@ -231,6 +231,14 @@ func TestStores(t *testing.T) {
 			Store{Addrs: []string{"a:1"}, Master: "m", Prefix: "pacer", Sentinel: Login{"u", "#s"}},
 		},
 		{`{ addrs: [ "a:1" ], tls: false }`, Store{Addrs: []string{"a:1"}, Prefix: "pacer"}},
+		{
+			`{ addrs: [ "eu:1" ], global: { addrs: [ "all:2" ], prefix: g } }`,
+			Store{Addrs: []string{"eu:1"}, Prefix: "pacer", Global: &Store{Addrs: []string{"all:2"}, Prefix: "g"}},
+		},
+		{
+			`{ addrs: [ "eu:1" ], global: "${URL}" }`,
+			Store{Addrs: []string{"eu:1"}, Prefix: "pacer", Global: &Store{Addrs: []string{"env:1"}, DB: 1, Prefix: "pacer"}},
+		},
 		{"${URL}", Store{Addrs: []string{"env:1"}, DB: 1, Prefix: "pacer"}},
 		{"${NOPE:-memory}", Store{Memory: true, Prefix: "pacer"}},
 	} {

@@ -67,6 +67,8 @@ func reads(is string) func(r *reader, v value, to, in any) {
 		return into((*reader).points)
 	case "benchmark":
 		return into((*reader).benchmark)
+	case "global_store":
+		return into(globalStore)
 	case "store_tls":
 		return func(r *reader, v value, _, in any) { r.storeTLS(v, in.(*Store)) }
 	case "tag":

@@ -139,6 +139,8 @@ func (c comments) schemaOfValue(f *field, name string, t reflect.Type) node {
 		return text(`^[a-z0-9_-]{1,32}$`)
 	case "webhook_url":
 		return text(`^https?://`)
+	case "global_store":
+		return node{"allOf": []node{{"$ref": "#/properties/store"}, {"not": node{"const": "memory"}}}}
 	case "store_tls":
 		return anyOf(node{"type": "boolean"}, node{"type": "object", "additionalProperties": false, "properties": node{"ca_file": node{"type": "string"}}})
 	}
@@ -290,7 +292,7 @@ func TestSchemaAcceptsWhatParseDoes(t *testing.T) {
 	s := compiled(t)
 	texts := map[string]string{
 		"forms": `
-store: { addrs: [ "r:1" ], tls: { ca_file: ca.pem }, sentinel: { username: u }, master: m }
+store: { addrs: [ "r:1" ], tls: { ca_file: ca.pem }, sentinel: { username: u }, master: m, global: { addrs: [ "g:1" ] } }
 replicas: ${N}
 limits: { streams: "${N}", body: ${N}KiB, buffered: 1073741824 }
 expose_decision: ${YES:-true}

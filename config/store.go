@@ -32,6 +32,8 @@ type Store struct {
 	Sentinel Login `yaml:"sentinel" unset:"none"`
 	// `{}` or `true`: TLS with the system's authorities; `{ ca_file: redis-ca.pem }` adds those of a PEM file
 	TLS bool `yaml:"tls" is:"store_tls" unset:"off"`
+	// a store, written as this one, that the gateways of all regions share: budgets, usage, and keys that are handed out are kept there, and all else here
+	Global *Store `yaml:"global" is:"global_store" unset:"all is here"`
 
 	CAFile string // with TLS: PEM of authorities trusted beside the system's; "" = the system's alone
 	Memory bool   // no Redis: the fields above are empty, but for Prefix
@@ -67,6 +69,21 @@ func (s *Store) check(r *reader, o object) {
 	}
 	if len(s.Addrs) > 1 && s.Master == "" && s.DB != 0 {
 		r.problem(o.at("db"), "a Cluster has no database but 0; leave db out, or name the Sentinels' master")
+	}
+}
+
+// globalStore reads the store of all regions.
+func globalStore(r *reader, v value, to **Store) {
+	before, s := r.count(), defaulted[Store]()
+	s.decode(r, v)
+	switch {
+	case r.count() > before:
+	case s.Memory:
+		r.problem(v.place(), "global is what several regions share, and memory is of one gateway; write redis://host:6379/0, or leave global out")
+	case s.Global != nil:
+		r.problem(v.place(), "a global store has no global store of its own; leave that out")
+	default:
+		*to = &s
 	}
 }
 

@@ -239,7 +239,11 @@ func (p *program) sharing(cfg *config.Config) error {
 		if err != nil {
 			return err
 		}
-		shared = func() bool { return !link.State().Alone }
+		money, err := p.moneyShared(cfg, client, link)
+		if err != nil {
+			return err
+		}
+		shared = func() bool { return !link.State().Alone && !money.State().Alone }
 		p.shared.alone = func() bool { return link.State().Alone }
 		load, err := redisload.New(redisload.Options{
 			Conn: client, Link: link, Replica: replica, Log: p.log,
@@ -255,10 +259,6 @@ func (p *program) sharing(cfg *config.Config) error {
 		if err != nil {
 			return err
 		}
-		p.usageStore, err = redisusage.New(redisusage.Options{Conn: client, Replica: replica, Book: p.usage, Link: link, Log: p.log})
-		if err != nil {
-			return err
-		}
 		host, _ := os.Hostname() // without one it is called by its number
 		past, err := redishistory.New(redishistory.Options{
 			Conn: client, Replica: replica, Name: host, Past: p.shared.before, Log: p.log,
@@ -268,8 +268,7 @@ func (p *program) sharing(cfg *config.Config) error {
 			return err
 		}
 		p.loops = append(p.loops, past.Run)
-		p.loops = append(p.loops, load.Run, limits.Run, p.usageStore.Run)
-		p.issued.ring = keys.New(rediskeys.New(client))
+		p.loops = append(p.loops, load.Run, limits.Run)
 	}
 	loop, err := learn.New(learn.Options{
 		Book: p.book, Store: store, Replica: replica, Log: p.log,
@@ -300,6 +299,39 @@ func (p *program) sharing(cfg *config.Config) error {
 	}
 	p.loops = append(p.loops, run)
 	return nil
+}
+
+// moneyShared builds what is shared of budgets, usage and keys: in the store at client, or
+// in the one of all regions. It returns who is heard of there.
+func (p *program) moneyShared(cfg *config.Config, client *redisconn.Client, link *share.Link) (*share.Link, error) {
+	if cfg.Store.Global != nil {
+		var err error
+		if client, err = redisconn.New(*cfg.Store.Global); err != nil {
+			return nil, err
+		}
+		p.close = append(p.close, client.Close)
+		log := p.log.With("store", "global")
+		if link, err = share.NewLink(share.Options{Replicas: cfg.Replicas, Log: log}); err != nil {
+			return nil, err
+		}
+		// Loads are of a region. To exchange none still tells who is alive.
+		alive, err := redisload.New(redisload.Options{
+			Conn: client, Link: link, Replica: p.shared.replica, Log: log,
+			Own: func(time.Time) map[string]router.Load { return nil }, OnLoad: func(router.RemoteLoad) {},
+		})
+		if err != nil {
+			return nil, err
+		}
+		p.loops = append(p.loops, alive.Run)
+	}
+	var err error
+	p.usageStore, err = redisusage.New(redisusage.Options{Conn: client, Replica: p.shared.replica, Book: p.usage, Link: link, Log: p.log})
+	if err != nil {
+		return nil, err
+	}
+	p.loops = append(p.loops, p.usageStore.Run)
+	p.issued.ring = keys.New(rediskeys.New(client))
+	return link, nil
 }
 
 func routeClasses(t router.Topology) map[string]string {

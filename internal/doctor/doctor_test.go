@@ -300,6 +300,10 @@ func TestStores(t *testing.T) {
 	keeping := redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "noeviction")
 	has(t, redis(config.Store{Addrs: []string{keeping.Addr}}), "ok: store *: nothing is evicted (noeviction)")
 
+	both := redis(config.Store{Addrs: []string{keeping.Addr}, Global: &config.Store{Addrs: []string{evicting.Addr}, Prefix: "pacer"}})
+	has(t, both, "ok: store *: nothing is evicted (noeviction)")
+	has(t, both, "warn: store *: when its memory is full it evicts keys (allkeys-lru)*")
+
 	keeping.Kill()
 	has(t, redis(config.Store{Addrs: []string{keeping.Addr}}), "fail: store * cannot be reached: *; start Redis, or correct store:; without it every gateway learns alone")
 }

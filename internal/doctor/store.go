@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 )
 
@@ -20,14 +21,22 @@ const (
 	mostSkew = time.Second
 )
 
-// store looks whether Redis answers, what it is, and whether it keeps what it is
-// given.
+// store looks at the store, and at that of all regions.
 func store(ctx context.Context, o Options, f *findings) {
 	conf := o.Config.Store
 	if conf.Memory {
 		f.ok("store: memory; curves are of this gateway alone and go with it")
 		return
 	}
+	redisOf(ctx, o, conf, f)
+	if conf.Global != nil {
+		redisOf(ctx, o, *conf.Global, f)
+	}
+}
+
+// redisOf looks whether a Redis answers, what it is, and whether it keeps what it is
+// given.
+func redisOf(ctx context.Context, o Options, conf config.Store, f *findings) {
 	where := strings.Join(conf.Addrs, ", ")
 	client, err := redisconn.Open(redisconn.Options{Store: conf, IOTimeout: o.Patience})
 	if err != nil {
