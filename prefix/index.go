@@ -58,8 +58,10 @@ func (x *Index) Look(now time.Time, c *Chain, tokens int, targets []router.Targe
 	if c.Empty() {
 		return into
 	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
 	for _, t := range targets {
-		h := x.cache(t)
+		h := x.caches[t]
 		if h == nil {
 			continue
 		}

@@ -7,6 +7,9 @@ import "time"
 // themselves, who is still expected back, how fast the streams are. Every entry of
 // the router calls it first, and judging then only reads.
 func (r *Router) advance(now time.Time) {
+	if r.began.IsZero() {
+		r.began = now
+	}
 	for l := r.pending.next(); l != nil && !l.links.due.After(now); l = r.pending.next() {
 		r.decode(l.links.due, l)
 	}

@@ -109,6 +109,7 @@ func (g *group) counts() Load {
 // become changes the health. Who comes back from being down ramps up.
 func (b *backend) become(h Health) {
 	b.health = h
+	b.changed()
 	switch h {
 	case Down, Probing, Loading:
 		b.out = true

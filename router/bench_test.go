@@ -88,6 +88,29 @@ func BenchmarkPlace(b *testing.B) {
 	}
 }
 
+// BenchmarkPlaceWarm is a decision and its end where every target has a part of the
+// prompt in its cache. Budget: 25 µs over 256 targets, and it grows as they do.
+func BenchmarkPlaceWarm(b *testing.B) {
+	for _, backends := range []int{256, 1024} {
+		b.Run(fmt.Sprint(backends), func(b *testing.B) {
+			w := loaded(b, backends)
+			var lease Lease
+			req := Request{Route: "chat", Stream: true, PromptTokens: 300, Arrived: w.now, Into: &lease}
+			for i := range w.topo.Routes[0].Targets {
+				req.Warm = append(req.Warm, Warmth{Target: w.topo.Routes[0].Targets[i].Target, Likely: 100 + i%100, Sure: 50})
+			}
+			b.ReportAllocs()
+			used := cpuTime()
+			for b.Loop() {
+				lease = Lease{}
+				w.Place(w.now, req)
+				lease.Done(w.now, 100)
+			}
+			b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
+		})
+	}
+}
+
 // BenchmarkPlaceBusy is a decision and its end over 256 targets that have 10,000
 // streams running, beside a line of 1,000 that none of them can serve. Budget 5 µs
 // on a quiet machine.

@@ -12,10 +12,27 @@ func (a *ask) spare() {
 		return
 	}
 	for i := range a.verdicts {
-		if v := &a.verdicts[i]; v.reason == OK && a.scarce(v.model.group, int(v.m)+a.weight) {
+		if v := &a.verdicts[i]; v.reason == OK && a.takesLast(v) {
 			v.rank *= lastRank
 		}
 	}
+}
+
+// takesLast is scarce for one more of a's kind where v is about, whoever asks next.
+func (a *ask) takesLast(v *verdict) bool {
+	s, k := &v.model.standing, int(v.m)+a.weight
+	switch {
+	case !s.current || !s.plain || k != int(s.m)+1:
+		return a.scarce(v.model.group, k)
+	case s.promised <= a.floor:
+		return false
+	case s.scarce == notAsked:
+		s.scarce = no
+		if a.scarce(v.model.group, k) {
+			s.scarce = yes
+		}
+	}
+	return s.scarce == yes
 }
 
 // scarce reports whether k sequences in g leave a place at a floor within reach

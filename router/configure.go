@@ -77,7 +77,7 @@ func (r *Router) configureRoutes(now time.Time, routes []Route) []Grant {
 		if r.routeOf[c.Name] != nil {
 			continue
 		}
-		rt := cmp.Or(before[c.Name], r.gone[c.Name], &route{})
+		rt := cmp.Or(before[c.Name], r.gone[c.Name], &route{router: r})
 		delete(r.gone, c.Name)
 		rt.conf = c
 		rt.conf.Prefer, rt.policy = r.prefer(c.Prefer)
@@ -152,8 +152,9 @@ func (b *backend) keep(f former) {
 
 // resolve finds or makes the targets of rt, and notes what rt promises there.
 func (r *Router) resolve(now time.Time, rt *route, old map[*backend]former) {
-	rt.models = make([]*model, len(rt.conf.Targets))
+	rt.models, rt.weights = make([]*model, len(rt.conf.Targets)), 0
 	for i, t := range rt.conf.Targets {
+		rt.weights += t.Weight
 		b := r.byName[t.Backend]
 		if b == nil {
 			continue

@@ -8,13 +8,20 @@ import (
 
 // judge asks the rules about every target of a's route. The verdicts are good
 // until the next call, and as long as the lock is held.
-func (r *Router) judge(a *ask) { r.scratch.verdicts = a.judge(r.scratch.verdicts) }
+func (r *Router) judge(a *ask) {
+	r.scratch.verdicts = a.judge(r.scratch.verdicts)
+	if r.audit != nil {
+		r.audit(a)
+	}
+}
 
 // judge asks the rules about a's targets, and keeps the verdicts where there is
 // memory for them.
 func (a *ask) judge(memory []verdict) []verdict {
 	models := a.route.models
 	a.verdicts = slices.Grow(memory[:0], len(models))[:len(models)]
+	a.at, a.unheard = a.now.Sub(a.route.router.began), a.route.router.peers.unheard()
+	plain := a.plain()
 	var c present
 	for i, m := range models {
 		v := &a.verdicts[i]
@@ -23,6 +30,10 @@ func (a *ask) judge(memory []verdict) []verdict {
 			v.reason = ReasonUnknown
 			continue
 		}
+		if plain && a.judgePlain(v) {
+			continue
+		}
+		*v = verdict{model: m, index: int32(i), headroom: math.Inf(1)}
 		c.count(m.group)
 		a.weigh(v, &c)
 	}

@@ -32,14 +32,14 @@ func (f form) Low(n int, extraP float64) float64 {
 	if margin == 0 {
 		margin = 0.1
 	}
-	low := (1 - margin) / (f.a + f.b*float64(n) + f.d*extraP)
+	low := (1 - margin) / (f.a + f.b*float64(n))
 	switch {
 	case f.visited > 0 && n > 2*f.visited:
 		return 0
 	case f.visited > 0 && n > f.visited:
-		return 0.85 * low
+		low *= 0.85
 	}
-	return low
+	return low / (1 + low*(f.d*extraP))
 }
 
 func (f form) Support() (lo, hi int)          { return min(f.visited, 1), f.visited }
@@ -102,6 +102,9 @@ type bench struct {
 func newBench(tb testing.TB, backends []string, routes ...Route) *bench {
 	b := &bench{tb: tb, now: start, seed: 1}
 	b.Router = New(Options{Rand: b.rand01})
+	if _, measured := tb.(*testing.B); !measured {
+		audited(tb, b.Router)
+	}
 	for _, name := range backends {
 		b.topo.Backends = append(b.topo.Backends, Backend{Name: name})
 	}

@@ -106,6 +106,7 @@ func (g *group) publish(now time.Time) {
 }
 
 func (g *group) write(now time.Time) {
+	g.backend.changed()
 	g.foreign.note(g)
 	g.area += float64(g.noted.n) * now.Sub(g.areaAt).Seconds()
 	g.areaAt = now

@@ -140,6 +140,7 @@ func (g *group) reprice() {
 	if fit > 0 {
 		start = min(max(fit, startCost/2), 4*startCost)
 	}
+	g.changed()
 	g.price.first = g.price.prefills.all().plus(g.remote.Prefills).cost(start)
 	g.price.token = max(g.price.first, fit)
 	for _, m := range g.models {
@@ -222,9 +223,7 @@ func (a *ask) pays(target *model, c *present) bool {
 	cost := leadSafety * g.price.token
 	own := float64(a.toPrefill(target))
 	waiting, prompt := float64(c.prompt), own
-	if g.router.peers.load.Replicas > 1 {
-		prompt *= unheard
-	}
+	prompt *= g.router.peers.unheard()
 	front := 0.0
 	switch l := g.own.unserved.front; {
 	case l != nil:
@@ -247,6 +246,14 @@ func (a *ask) pays(target *model, c *present) bool {
 	return true
 }
 
+// unheard is how many times a prompt counts, see there.
+func (p *peers) unheard() float64 {
+	if p.load.Replicas > 1 {
+		return unheard
+	}
+	return 1
+}
+
 // prefilled is how many tokens of the own prompt that waited longest must be done by now.
 func (g *group) prefilled(now time.Time) float64 {
 	l := g.own.unserved.front
@@ -257,7 +264,7 @@ func (g *group) prefilled(now time.Time) float64 {
 	if g.price.prefills.front.After(began) {
 		began = g.price.prefills.front
 	}
-	return min(now.Sub(began).Seconds()/g.price.token, float64(l.prompt))
+	return min(max(now.Sub(began).Seconds(), 0)/g.price.token, float64(l.prompt))
 }
 
 // prefillLeft is how long it takes until the prompts that wait are prefilled.

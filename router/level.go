@@ -115,7 +115,7 @@ func (m *model) bound(k int, extraP float64) float64 {
 	case k > 1:
 		return m.curve.Low(k, extraP)
 	}
-	return low / (1 + low*m.cost*extraP)
+	return low / (1 + low*(m.cost*extraP))
 }
 
 // expects is what each of k sequences is expected to get, NaN when unknown: of a

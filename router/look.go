@@ -100,6 +100,7 @@ func (g *group) look(now time.Time) {
 	if g.ramp.clean(g, now) {
 		g.ramp.see(g, got)
 	}
+	g.changed()
 }
 
 // averagesBelow reports whether the stream, averaged over its life so far, is

@@ -13,7 +13,7 @@ type curve interface {
 	Known() bool
 	Borrowed() bool
 	TPS(n int) float64
-	Low(n int, extraP float64) float64
+	Low(n int, extraP float64) float64 // Low(n, 0)/(1 + Low(n, 0)·SecondsPerPromptToken·extraP)
 	Support() (lo, hi int)
 	MeanOutput() float64
 	SecondsPerPromptToken() float64
@@ -29,8 +29,10 @@ type curve interface {
 // model is one target of one backend incarnation: what is known of its speed,
 // and what is promised there.
 type model struct {
-	group *group
-	name  string // upstream name; "" = the client's
+	group    *group
+	name     string // upstream name; "" = the client's
+	standing standing
+	mark     mark
 
 	// The curve, and of it what every decision asks. Until the curve is known
 	// the rest is zero.

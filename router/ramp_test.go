@@ -379,13 +379,14 @@ type lowless struct{ form }
 func (l lowless) Support() (lo, hi int) { return 10, 20 }
 
 func (l lowless) Low(n int, extraP float64) float64 {
+	low := l.form.Low(n, 0)
 	switch {
 	case n < 10:
-		return 0.85 * l.form.Low(n, extraP)
+		low *= 0.85
 	case n > 10:
-		return 0.9 * l.form.Low(n, extraP)
+		low *= 0.9
 	}
-	return l.form.Low(n, extraP)
+	return low / (1 + low*(l.d*extraP))
 }
 
 // Targets of one backend share its room.

@@ -76,6 +76,11 @@ type ask struct {
 	inVain  bool          // it came back as told before this
 	spilled bool          // it is another route's, which had no place for it
 
+	// Set by judge.
+	at      time.Duration // since Router.began
+	unheard float64       // see peers.unheard
+	number  uint64        // by which it marks targets; 0 = it did not
+
 	verdicts []verdict // on the route's targets, in their order, once they were judged
 	preview  bool      // it is only asked what would become of it
 	probed   bool      // what is asked is what comes when every backend that is tried out has its probe

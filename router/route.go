@@ -8,8 +8,10 @@ import (
 // route is a configured route with its lines and what was learned of it. It
 // keeps its identity as long as its name is configured.
 type route struct {
+	router  *Router
 	conf    Route
 	policy  Registered // that conf.Prefer names
+	weights float64    // of conf.Targets, all together
 	models  []*model   // of conf.Targets, in their order; nil where the backend is not configured
 	beside  []beside   // of models
 	lines   [classes]line

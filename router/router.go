@@ -28,8 +28,10 @@ type Router struct {
 	forgetAt   time.Time // when the first report of an engine no longer holds; zero = there is none
 	lookAt     time.Time // when the streams of some group are to be looked through again
 	sweptAt    int64     // unix second up to which promises were swept
+	began      time.Time // when it was asked first; zero = never
 	scratch    scratch
 	journal    journal
+	audit      func(*ask) // of every verdict, in tests; nil = none
 
 	news atomic.Uint64 // see News
 }
@@ -56,6 +58,8 @@ type allLines struct {
 // anything between two of them.
 type scratch struct {
 	verdicts  []verdict               // of judge
+	asks      uint64                  // that had marks made
+	marked    uint64                  // the last of them
 	elsewhere ask                     // the same request on the route that it spills to
 	asking    ask                     // the request that is being placed: a policy sees it, so it would be moved to the heap
 	cohorts   [forecastCohorts]cohort // of predict

@@ -136,10 +136,10 @@ func TestRule2ChargesWaitingPrompts(t *testing.T) {
 	b = newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: 10 * time.Second}})
 	b.learn("x", c)
 	leases := b.fill("chat", 100, prompt(1000))
-	// After j prompts of 1000 tokens low(j+1) = 0.9/(a + b·(j+1) + d·1000·j/200);
+	// After j prompts of 1000 tokens 1/low(j+1) = (a + b·(j+1))/0.9 + d·1000·j/200;
 	// rule 3 has j+1 prompts, as the newcomer's own slows the running. It is
-	// met up to the largest m with a + b·m + d·1000·m/200 ≤ 0.9/30.
-	want := int((0.9/30 - c.a) / (c.b + c.d*5))
+	// met up to the largest m with a + b·m + 0.9·d·1000·m/200 ≤ 0.9/30.
+	want := int((0.9/30 - c.a) / (c.b + 0.9*c.d*5))
 	if len(leases) != want || want >= none {
 		t.Errorf("%d streams with prompts of 1000 tokens, want %d; %d without", len(leases), want, none)
 	}

@@ -4,10 +4,7 @@ package router
 // route has no split, or that target cannot take it now: then the policy chooses
 // among those that can.
 func (a *ask) assigned() *verdict {
-	total := 0.0
-	for i := range a.route.conf.Targets {
-		total += a.route.conf.Targets[i].Weight
-	}
+	total := a.route.weights
 	if !(total > 0) {
 		return nil
 	}

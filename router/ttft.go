@@ -40,11 +40,16 @@ func (a *ask) own(m *model) time.Duration {
 // stream waits for something else than prefill. That sees a queue which was not
 // learned yet, and whoever comes next stands behind it.
 func (g *group) ttft(now time.Time, m *model, c *present) time.Duration {
+	return max(g.untilServed(m, c), g.overdue(now))
+}
+
+// untilServed is ttft as far as it does not depend on the time.
+func (g *group) untilServed(m *model, c *present) time.Duration {
 	wait := m.prefill * float64(c.prompt)
 	if m.ttft.Slots > 0 && c.m >= m.ttft.Slots {
 		wait = max(wait, m.ttft.QueueBound(c.m))
 	}
-	return max(seconds(wait), g.overdue(now))
+	return seconds(wait)
 }
 
 // overdue is by how much the oldest stream without a first token waits longer

@@ -10,14 +10,48 @@ import "time"
 // warmth is what the prefix cache of m is expected to have of a's prompt, in tokens;
 // never all of it, for its last token is always computed.
 func (a *ask) warmth(m *model) (likely, sure int) {
+	if len(a.req.Warm) == 0 {
+		return 0, 0
+	}
+	if s := &a.route.router.scratch; a.number == 0 || s.marked != a.number {
+		a.mark(s)
+	}
+	if m.mark.by != a.number {
+		return 0, 0
+	}
+	w, most := &a.req.Warm[m.mark.at], max(a.prompt-1, 0)
+	return min(max(w.Likely, 0), most), min(max(w.Sure, w.within(m.promptCost()), 0), most)
+}
+
+// mark says on a target which of an ask's Warm is of it: to look for it there, for
+// each of a thousand targets, costs the square of them. The zero value says nothing.
+type mark struct {
+	by uint64 // ask.number
+	at int32
+}
+
+// mark marks the targets that Warm has something of, those that another ask marked
+// meanwhile too. Where many have, Warm is in the order of the route's targets.
+func (a *ask) mark(s *scratch) {
+	if a.number == 0 {
+		s.asks++
+		a.number = s.asks
+	}
+	s.marked = a.number
+	targets, next := a.route.conf.Targets, 0
 	for i := range a.req.Warm {
-		w := &a.req.Warm[i]
-		if w.Target.Backend == m.group.backend.name && w.Target.Model == m.name {
-			most := max(a.prompt-1, 0)
-			return min(max(w.Likely, 0), most), min(max(w.Sure, w.within(m.promptCost()), 0), most)
+		w := &a.req.Warm[i].Target
+		var m *model
+		if next < len(targets) && targets[next].Target == *w {
+			m = a.route.models[next]
+			next++
+		} else {
+			m = a.route.router.model(*w)
+		}
+		if m != nil && m.mark.by != a.number {
+			m.mark = mark{by: a.number, at: int32(i)}
 		}
 	}
-	return 0, 0
 }
 
 // within is how many tokens of Told are not computed, where each that is takes cost:
