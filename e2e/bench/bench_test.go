@@ -119,9 +119,11 @@ func TestPaired(t *testing.T) {
 		plain := newPlace(t, wiring{}, usualTPS)
 		clients, each := 4, 1
 		if *paired {
-			clients, each = 40, 5
+			clients, each = 40, *rounds
 		}
-		of := measureCancels(t, plain.proxies(t), plain.backend, clients, each)
+		all := plain.proxies(t)
+		teach(t, all, long)
+		of := measureCancels(t, all, plain.backend, clients, each)
 		outcomes = append(outcomes, of...)
 		text += renderCancels(of)
 	}
