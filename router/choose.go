@@ -12,15 +12,15 @@ func (a *ask) spare() {
 		return
 	}
 	for i := range a.verdicts {
-		if v := &a.verdicts[i]; v.reason == OK && a.takesLast(v) {
+		if v := &a.verdicts[i]; v.reason == OK && v.takesLast(a) {
 			v.rank *= lastRank
 		}
 	}
 }
 
 // takesLast is scarce for one more of a's kind where v is about, whoever asks next.
-func (a *ask) takesLast(v *verdict) bool {
-	s, k := &v.model.standing, int(v.m)+a.weight
+func (v *verdict) takesLast(a *ask) bool {
+	s, k := &v.model.gist, int(v.m)+a.weight
 	switch {
 	case !s.current || !s.plain || k != int(s.m)+1:
 		return a.scarce(v.model.group, k)

@@ -30,7 +30,7 @@ type dumper struct {
 var (
 	dumpNot = map[string]bool{
 		"Router.rand": true, "Router.scratch": true, "journal.records": true,
-		"lengths.tails": true, "lengths.ready": true, "Time.loc": true, "model.standing": true, "model.mark": true,
+		"lengths.tails": true, "lengths.ready": true, "Time.loc": true, "model.gist": true,
 	}
 	dumpNoType = []reflect.Type{reflect.TypeFor[sync.Mutex](), reflect.TypeFor[*profiles.Occupancy](), reflect.TypeFor[curve]()}
 )

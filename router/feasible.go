@@ -30,7 +30,7 @@ func (a *ask) judge(memory []verdict) []verdict {
 			v.reason = ReasonUnknown
 			continue
 		}
-		if plain && a.judgePlain(v) {
+		if plain && m.gist.judge(a, v) {
 			continue
 		}
 		*v = verdict{model: m, index: int32(i), headroom: math.Inf(1)}

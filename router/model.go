@@ -29,10 +29,9 @@ type curve interface {
 // model is one target of one backend incarnation: what is known of its speed,
 // and what is promised there.
 type model struct {
-	group    *group
-	name     string // upstream name; "" = the client's
-	standing standing
-	mark     mark
+	group *group
+	name  string // upstream name; "" = the client's
+	gist  gist
 
 	// The curve, and of it what every decision asks. Until the curve is known
 	// the rest is zero.

@@ -14,12 +14,12 @@ func (a *ask) warmth(m *model) (likely, sure int) {
 		return 0, 0
 	}
 	if s := &a.route.router.scratch; a.number == 0 || s.marked != a.number {
-		a.mark(s)
+		s.mark(a)
 	}
-	if m.mark.by != a.number {
+	if m.gist.mark.by != a.number {
 		return 0, 0
 	}
-	w, most := &a.req.Warm[m.mark.at], max(a.prompt-1, 0)
+	w, most := &a.req.Warm[m.gist.mark.at], max(a.prompt-1, 0)
 	return min(max(w.Likely, 0), most), min(max(w.Sure, w.within(m.promptCost()), 0), most)
 }
 
@@ -32,7 +32,7 @@ type mark struct {
 
 // mark marks the targets that Warm has something of, those that another ask marked
 // meanwhile too. Where many have, Warm is in the order of the route's targets.
-func (a *ask) mark(s *scratch) {
+func (s *scratch) mark(a *ask) {
 	if a.number == 0 {
 		s.asks++
 		a.number = s.asks
@@ -48,8 +48,8 @@ func (a *ask) mark(s *scratch) {
 		} else {
 			m = a.route.router.model(*w)
 		}
-		if m != nil && m.mark.by != a.number {
-			m.mark = mark{by: a.number, at: int32(i)}
+		if m != nil && m.gist.mark.by != a.number {
+			m.gist.mark = mark{by: a.number, at: int32(i)}
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// standing is what the rules read of a target between two changes of it, so that a
+// gist is what the rules read of a target between two changes of it, so that a
 // decision over many targets reads two lines of memory of each, and not twenty. Only
 // where nothing but speed, prompts and first tokens can speak against a request is it
 // asked (plain); all else is weigh's to judge, and whom it does not clear at once it
@@ -14,7 +14,7 @@ import (
 // Invariant: while it is current, nothing changed that a field below rests on: who
 // changes such a thing says so by changed. The zero value is not current. Guarded by
 // Router.mu.
-type standing struct {
+type gist struct {
 	current bool
 	plain   bool
 	scarce  answer // of ask.scarce, of one sequence more with a floor below promised
@@ -37,6 +37,7 @@ type standing struct {
 	due     time.Duration // since Router.began: of the first token of who waits longest; never = nobody waits
 
 	slow slow
+	mark mark // no part of it: what the request that is judged says of the target
 }
 
 // slow is what the rule of speed said of the last floor that was too high. Who waits
@@ -69,16 +70,16 @@ func (b *backend) changed() {
 
 func (g *group) changed() {
 	for _, m := range g.models {
-		m.standing.current = false
+		m.gist.current = false
 	}
 }
 
-// take makes s the standing of m.
-func (s *standing) take(m *model) {
+// take makes s the gist of m.
+func (s *gist) take(m *model) {
 	g := m.group
 	c := g.present()
-	*s = standing{
-		current: true, plain: m.plain(&c), m: int32(c.m), prompt: c.prompt, tokens: m.answer,
+	*s = gist{
+		mark: s.mark, current: true, plain: m.plain(&c), m: int32(c.m), prompt: c.prompt, tokens: m.answer,
 		need: m.protect(), promised: g.promised,
 		token: leadSafety * g.price.token, lead: math.Inf(1), prefill: m.prefill, base: m.ttft.Base, due: never,
 	}
@@ -123,20 +124,19 @@ func (m *model) plain(c *present) bool {
 	return true
 }
 
-// plain reports whether a is a request of which standings say something.
+// plain reports whether a is a request of which gists say something.
 func (a *ask) plain() bool {
 	return a.weight == 1 && a.class == Interactive && len(a.req.Exclude) == 0
 }
 
 // bound is what each is believed to get with one sequence more, as model.bound says
 // it, while extraP prompt tokens per step come on top of the usual.
-func (s *standing) bound(extraP float64) float64 { return s.low / (1 + s.low*(s.cost*extraP)) }
+func (s *gist) bound(extraP float64) float64 { return s.low / (1 + s.low*(s.cost*extraP)) }
 
-// judgePlain is weigh for a plain request, where v.model is plain; ok is false
+// judge is weigh for a plain request, where v.model, whose gist s is, is plain; ok is false
 // elsewhere, and where one shows what it takes.
-func (a *ask) judgePlain(v *verdict) (ok bool) {
+func (s *gist) judge(a *ask, v *verdict) (ok bool) {
 	m := v.model
-	s := &m.standing
 	if !s.current {
 		s.take(m)
 	}
@@ -146,7 +146,7 @@ func (a *ask) judgePlain(v *verdict) (ok bool) {
 	prefill, own := a.toPrefill(m), true
 	v.m, v.low, v.basis = s.m, s.bound(0), s.basis
 	if s.prompt > 0 {
-		v.low = s.bound(extraP(s.prompt, a.tokens(s)))
+		v.low = s.bound(extraP(s.prompt, s.output(a)))
 	}
 	switch {
 	case a.floor <= 0:
@@ -154,27 +154,27 @@ func (a *ask) judgePlain(v *verdict) (ok bool) {
 	case v.low >= a.floor:
 		v.headroom = v.low / a.floor
 	default:
-		if own = a.fast(v); !own && m.thin(a.floor) && m.group.leased() <= 0 {
+		if own = s.fast(a, v); !own && m.thin(a.floor) && m.group.leased() <= 0 {
 			return false
 		}
 		v.headroom = v.low / a.floor
 	}
-	by, kept := a.protectsPlain(v, prefill)
+	by, kept := s.protects(v, prefill)
 	switch {
 	case !own:
 		v.reason = ReasonOwnFloor
 	case !kept:
 		v.reason, v.basis = ReasonProtects, by
-	case !s.pays(a, prefill) && !a.paysNow(m):
+	case !s.pays(a, prefill) && !m.paysNow(a):
 		v.reason, v.basis = ReasonProtects, ByLead
-	case !s.inTime(a, prefill) && !a.inTimeNow(m):
+	case !s.inTime(a, prefill) && !m.inTimeNow(a):
 		v.reason = ReasonTTFT
 	}
 	return true
 }
 
-// tokens is ask.answer.
-func (a *ask) tokens(s *standing) float64 {
+// output is ask.answer.
+func (s *gist) output(a *ask) float64 {
 	tokens := s.tokens
 	if tokens <= 0 {
 		tokens = a.route.lengths.mean(usualAnswer)
@@ -187,9 +187,8 @@ func (a *ask) tokens(s *standing) float64 {
 
 // fast is rule 2 where the bound does not do: other evidence may. It notes in v what
 // the answer rests on.
-func (a *ask) fast(v *verdict) (ok bool) {
-	s := &v.model.standing
-	before := extraP(s.prompt, a.tokens(s))
+func (s *gist) fast(a *ask, v *verdict) (ok bool) {
+	before := extraP(s.prompt, s.output(a))
 	if s.slow.floor == a.floor && s.slow.extraP == before {
 		v.low, v.basis = s.slow.low, s.slow.basis
 		return false
@@ -201,9 +200,8 @@ func (a *ask) fast(v *verdict) (ok bool) {
 	return ok
 }
 
-// protectsPlain is protects, of the only target there, beside a prompt of so many tokens.
-func (a *ask) protectsPlain(v *verdict, prefill int) (by Basis, ok bool) {
-	s := &v.model.standing
+// protects is ask.protects, of the only target there, beside a prompt of so many tokens.
+func (s *gist) protects(v *verdict, prefill int) (by Basis, ok bool) {
 	if s.need <= 0 {
 		return NoBasis, true
 	}
@@ -219,17 +217,17 @@ func (a *ask) protectsPlain(v *verdict, prefill int) (by Basis, ok bool) {
 
 // pays reports whether every lead can pay for a prompt of so many tokens, although
 // nothing of those before it were done.
-func (s *standing) pays(a *ask, prefill int) bool {
+func (s *gist) pays(a *ask, prefill int) bool {
 	return a.prompt <= 0 || s.token*(float64(s.prompt)+a.unheard*float64(prefill)) <= s.lead
 }
 
-func (a *ask) paysNow(m *model) bool {
+func (m *model) paysNow(a *ask) bool {
 	c := m.group.present()
 	return a.pays(m, &c)
 }
 
 // inTime reports whether a has its first token in time, its own prefill included.
-func (s *standing) inTime(a *ask, prefill int) bool {
+func (s *gist) inTime(a *ask, prefill int) bool {
 	if a.maxTTFT <= 0 {
 		return true
 	}
@@ -240,7 +238,7 @@ func (s *standing) inTime(a *ask, prefill int) bool {
 	return wait <= a.maxTTFT
 }
 
-func (a *ask) inTimeNow(m *model) bool {
+func (m *model) inTimeNow(a *ask) bool {
 	c := m.group.present()
 	return a.inTime(m, &c)
 }

@@ -16,10 +16,10 @@ func audited(tb testing.TB, r *Router) {
 			}
 			full, c := verdict{model: v.model, index: v.index, headroom: math.Inf(1)}, v.model.group.present()
 			if a.weigh(&full, &c); v != full {
-				tb.Errorf("%v: judged %+v, in full %+v, by %+v", a.route.conf.Targets[i].Target, v, full, v.model.standing)
+				tb.Errorf("%v: judged %+v, in full %+v, by %+v", a.route.conf.Targets[i].Target, v, full, v.model.gist)
 			}
-			if v.reason == OK && a.takesLast(&v) != a.scarce(v.model.group, int(v.m)+a.weight) {
-				tb.Errorf("%v: whether it takes the last place of a higher floor was another answer before, by %+v", a.route.conf.Targets[i].Target, v.model.standing)
+			if v.reason == OK && v.takesLast(a) != a.scarce(v.model.group, int(v.m)+a.weight) {
+				tb.Errorf("%v: whether it takes the last place of a higher floor was another answer before, by %+v", a.route.conf.Targets[i].Target, v.model.gist)
 			}
 		}
 	}
@@ -27,7 +27,7 @@ func audited(tb testing.TB, r *Router) {
 
 // What a backend says between two decisions counts in the next one: fixtures hold each
 // verdict against the rules.
-func TestAStandingEndsWithWhatItRestsOn(t *testing.T) {
+func TestAGistEndsWithWhatItRestsOn(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		say  func(*bench, []*Lease)
