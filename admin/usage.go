@@ -65,8 +65,8 @@ func (p *port) usageRows(w http.ResponseWriter, r *http.Request, q *usageQuery, 
 		return each(nil, true)
 	}
 	timed := slices.Contains(q.by, "hour") || slices.Contains(q.by, "day")
-	to := min(q.to, usage.HourOf(time.Now())+2) // nothing is of later, or of longer ago than is kept
-	from := max(q.from, to-usage.KeepHours-2)
+	to := min(q.to, usage.End(time.Now()))
+	from := max(q.from, to-usage.KeepHours-3)
 	table, all := usage.NewTable(q.by), true
 	rc := http.NewResponseController(w)
 	for at := from; at < to; at = at.Day() + 24 {

@@ -141,6 +141,17 @@ func TestUsageOfMoreRowsThanAnAnswerHas(t *testing.T) {
 
 // By day rows are those of the day; without a time they are of all of it, and what is
 // too much for one table is refused with what to ask instead.
+// What a gateway counts whose clock is an hour ahead is told by one that is an hour behind.
+func TestUsageOfClocksTwoHoursApart(t *testing.T) {
+	ahead := usage.HourOf(time.Now().Add(2 * time.Hour))
+	h, _ := spent(t, map[usage.Hour][]usage.Cell{ahead: {{Hour: ahead, Sums: usage.Sums{Requests: 7}}}})
+	w := call(h, "GET", "/api/v1/usage?to="+(ahead+4).Start().Format(time.RFC3339), "", "")
+	var u api.Usage
+	if err := json.Unmarshal(w.Body.Bytes(), &u); err != nil || u.Total.Requests != 7 {
+		t.Errorf("%.300s, want 7 requests", w.Body)
+	}
+}
+
 func TestUsageByDayAndWithoutATime(t *testing.T) {
 	cells, first, end, total := manyRows(50)
 	h, _ := spent(t, cells)

@@ -74,6 +74,10 @@ type Hour int64
 // HourOf returns the hour that t lies in.
 func HourOf(t time.Time) Hour { return Hour(math.Floor(float64(t.Unix()) / 3600)) }
 
+// End returns the hour from which on nothing was used yet: of replicas, one may have a clock
+// that is an hour ahead, and now may be of one that is an hour behind.
+func End(now time.Time) Hour { return HourOf(now) + 3 }
+
 // Start returns when h begins.
 func (h Hour) Start() time.Time { return time.Unix(int64(h)*3600, 0).UTC() }
 

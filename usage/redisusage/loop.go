@@ -299,7 +299,7 @@ func nameOf(o usage.Of) string {
 // Cells returns what all replicas used in [from, to), with what this one has not
 // told yet.
 func (l *Loop) Cells(ctx context.Context, from, to usage.Hour) ([]usage.Cell, error) {
-	to = min(to, usage.HourOf(time.Now())+3) // nothing is of later, with clocks an hour ahead there and behind here
+	to = min(to, usage.End(time.Now()))
 	from = max(from, to-usage.KeepHours-3)
 	out := l.o.Book.Cells(from, to)
 	var hours []usage.Hour
