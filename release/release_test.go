@@ -176,6 +176,38 @@ func TestTheArchiveRuns(t *testing.T) {
 	}
 }
 
+// The program for another processor checks a configuration and plays the demo under an
+// emulator. Its build takes a minute or two.
+func TestAnotherProcessorRuns(t *testing.T) {
+	other := target{"linux", "arm64"}
+	if here() == other {
+		other.arch = "amd64"
+	}
+	emulator := map[string]string{"arm64": "qemu-aarch64", "amd64": "qemu-x86_64"}[other.arch]
+	need(t, emulator)
+	r := release{source: "..", out: t.TempDir(), commit: testCommit, programs: map[target]string{}}
+	if err := r.prepare("v"+testVersion, testDate, other.String(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.build(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	program := r.programs[other]
+	says(t, command(t, r.out, emulator, program, "version"))
+	config, err := filepath.Abs("pacer.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := command(t, r.out, emulator, program, "check", config); out == "" {
+		t.Error("check of the configuration that is shipped says nothing")
+	}
+	out := command(t, r.out, emulator, program, "demo", "--duration", "10s")
+	t.Log(out)
+	if !strings.Contains(out, "learned against true curve") {
+		t.Error("the demo does not say what it has learned")
+	}
+}
+
 func TestTheWheelRuns(t *testing.T) {
 	need(t, "python3")
 	dir := t.TempDir()
@@ -461,7 +493,9 @@ func TestGoInstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := zip.CreateFromVCS(file, v, "..", "HEAD", ""); err != nil {
+	clone := filepath.Join(t.TempDir(), "clone") // the zip is made where .git is a folder, which it is not in a work tree
+	command(t, "..", "git", "clone", "--quiet", "--shared", "--no-checkout", ".", clone)
+	if err := zip.CreateFromVCS(file, v, clone, "HEAD", ""); err != nil {
 		t.Fatal(err)
 	}
 	file.Close()
