@@ -42,3 +42,32 @@ func TestPromptsAllAlikeShowWhatACacheSaves(t *testing.T) {
 		}
 	}
 }
+
+// What other prompts are ahead may be prefilled already, and then says nothing of what
+// a token costs: where it counted, no token seemed to cost anything, and no cache to
+// save anything.
+func TestWhoWaitedSaysNothingOfTheCache(t *testing.T) {
+	x, now := New(), time.Unix(1000, 0)
+	x.Configure(0, []router.Target{target})
+	system := text(1, 8000)
+	for i := range 60 {
+		question := 100 + 50*(i%4)
+		c := chainOf(system, text(100+i, 4*question))
+		computed, cached, ahead := question, 2000, 0
+		switch i % 3 {
+		case 0: // nobody had it
+			c, computed, cached = chainOf(text(200+i, 32*question)), 8*question, 0
+		case 1: // others are said to be ahead, and are not
+			ahead = 3000
+		}
+		prompt := computed + cached
+		v := x.Send(now, target, c, prompt)
+		ttft := time.Duration(20+computed/10+i%5) * time.Millisecond
+		v.Settle(Outcome{PromptTokens: prompt, CachedTokens: cached, TTFT: ttft, Ahead: ahead})
+		now = now.Add(3 * time.Second)
+	}
+	w := x.Look(now, chainOf(system, text(99, 400)), 2100, []router.Target{target}, nil)
+	if len(w) != 1 || w[0].Likely < 1800 || w[0].Sure < 1300 {
+		t.Errorf("%+v, want nearly all of the 2,000 tokens of the system prompt, and most of them for sure", w)
+	}
+}

@@ -93,7 +93,7 @@ func (h *cache) expect(m *match, c *Chain, tokens int) (likely, sure, told float
 			continue
 		}
 		likely += n * h.keeping.chance(s.age, hoped)
-		sure += n * h.keeping.chance(s.age, 0)
+		sure += n * surely(h.keeping.chance(s.age, 0))
 	}
 	room := float64(tokens) - likely
 	answer := min(float64(m.answer), max(room, 0))
@@ -112,6 +112,11 @@ func (h *cache) expect(m *match, c *Chain, tokens int) (likely, sure, told float
 	}
 	return likely, 0, 0
 }
+
+// surely is how much of what is there by chance is there for sure. Where a cache keeps
+// nearly all that is nearly all; where it forgets much, a prompt is there or is not, and
+// who counts on the mean misses floors.
+func surely(chance float64) float64 { return chance * max(1-2*(1-chance)*(1-chance), 0) }
 
 // Visit is a request that was sent to a target. The zero value is of one of which
 // nothing is known. It belongs to one goroutine.
@@ -138,6 +143,7 @@ func (x *Index) Send(now time.Time, t router.Target, c *Chain, tokens int) Visit
 	v := Visit{cache: h, match: h.match(now, c), last: c.last, bytes: c.bytes, tokens: tokens, sent: now}
 	v.likely, _, _ = h.expect(&v.match, c, tokens)
 	h.touch(now, c, max(float64(tokens)-v.likely, 0))
+	h.open(now, c, v.match.end())
 	h.tell(now, c.last, 0)
 	return v
 }
@@ -211,7 +217,7 @@ func (v *Visit) Settle(o Outcome) {
 		if told {
 			cached = min(cached, float64(o.CachedTokens))
 		}
-		h.worth.see(float64(o.PromptTokens+o.Ahead)-cached, cached, o.TTFT.Seconds())
+		h.worth.see(float64(o.PromptTokens)-cached, cached, o.TTFT.Seconds(), o.Ahead)
 	}
 	h.counts.add(v.likely, float64(o.CachedTokens), float64(o.PromptTokens))
 	if told {

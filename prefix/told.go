@@ -16,6 +16,8 @@ const (
 	tellFor  = time.Second
 	mostTold = 256
 
+	openings = 2 // tools and system
+
 	toldBytes = 12 // a hash, and the tokens of the answer
 
 	// heardShare is how many blocks a target has for each one that others told.
@@ -91,6 +93,16 @@ func (h *cache) tell(now time.Time, hash uint64, answer int32) {
 		h.told = append(h.told[:0], h.told[len(h.told)-mostTold+1:]...)
 	}
 	h.told = append(h.told, told{hash, answer, now})
+}
+
+// open tells of the first parts of a prompt that were not here before: others begin
+// with the same tools and the same system prompt, and go on otherwise.
+func (h *cache) open(now time.Time, c *Chain, here uint32) {
+	for _, n := range c.parts[:min(len(c.parts), openings)] {
+		if n > 0 && int(n) < len(c.blocks) && c.blocks[n-1].end > here {
+			h.tell(now, c.blocks[n-1].hash, 0)
+		}
+	}
 }
 
 // Tell is what the other replicas are to hear of what was sent of late, by target, in a

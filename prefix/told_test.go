@@ -43,8 +43,11 @@ func TestReplicasTellWhatTheySent(t *testing.T) {
 	if got := likely(there, start.Add(time.Second), next, 2400); got < 2100 || got > 2300 {
 		t.Errorf("%d tokens are likely of the 2,200 that the other replica sent", got)
 	}
-	if got := likely(there, start.Add(time.Second), chainOf(system, text(5, 800)), 2200); got != 0 {
-		t.Errorf("%d tokens of another question are likely: what is told stands for a whole prompt", got)
+	if got := likely(there, start.Add(time.Second), chainOf(system, text(5, 800)), 2200); got < 1900 || got > 2000 {
+		t.Errorf("%d tokens of another question are likely, of a system prompt of 2,000 that the other replica sent", got)
+	}
+	if got := likely(there, start.Add(time.Second), chainOf(text(6, 8000), question), 2200); got != 0 {
+		t.Errorf("%d tokens of another system prompt are likely", got)
 	}
 
 	v.Settle(Outcome{PromptTokens: 2200, AnswerTokens: 100, Took: 3 * time.Second})
@@ -60,6 +63,18 @@ func TestReplicasTellWhatTheySent(t *testing.T) {
 	there.Forget(target.Backend)
 	if got := likely(there, start.Add(4*time.Second), next, 2400); got != 0 {
 		t.Errorf("%d tokens are likely of an engine that was started anew", got)
+	}
+}
+
+// A system prompt is told once for each target: those that begin with it are known by
+// their own ends.
+func TestAnOpeningIsToldOnce(t *testing.T) {
+	here, _ := pair()
+	for i := range 3 {
+		here.Send(start, target, chainOf(text(1, 8000), text(10+i, 800)), 2200)
+	}
+	if got := len(here.Tell(start)[target]) / toldBytes; got != 3+1 {
+		t.Errorf("%d ends are told of three prompts with one system prompt, want 4", got)
 	}
 }
 

@@ -47,17 +47,28 @@ const (
 	// firsts is how many first tokens count, and leastFirsts how many there have to
 	// be.
 	firsts      = 64.0
-	leastFirsts = 8.0
+	leastFirsts = 6.0
 
-	// sure is how well the share has to be known, as its standard error.
-	sure = 0.3
+	// sure is how well the share has to be known, as its standard error: where a
+	// worse one counted, chance alone said of good caches that they save nothing.
+	sure = 0.08
+
+	// saving is how much has to be saved to be called so: what surely saves less
+	// saves nothing.
+	saving = 0.5
+
+	// aheadOff is by how many seconds each token of another prompt ahead may put off
+	// what is fitted: more than engines take for one. Such a prompt may be computed
+	// already, or cached, or sent by another replica, and count all the same.
+	aheadOff = 1e-3
 )
 
-// see takes a first token after y seconds.
-func (t *worth) see(computed, cached, y float64) {
+// see takes a first token after y seconds, with so many tokens of other prompts ahead.
+func (t *worth) see(computed, cached, y float64, ahead int) {
 	y = min(max(y, 1e-3), 3600)
-	x := [3]float64{1, computed / 1000, cached / 1000}
-	w := 1 / (y * y) // what is off is off by a share
+	x := [3]float64{1, (computed + float64(ahead)) / 1000, cached / 1000}
+	off := aheadOff * float64(ahead)
+	w := 1 / (y*y + off*off) // what is off is off by a share
 	const keep = 1 - 1/firsts
 	for i := range x {
 		for j := range x {
@@ -70,8 +81,8 @@ func (t *worth) see(computed, cached, y float64) {
 }
 
 // share is how much of what is called cached costs nothing, from 0 to 1, and least
-// how much at least, at three standard errors: where that is nothing, so is the
-// share. ok is false while nobody can say.
+// how much at least, at three standard errors. That it saves nothing is soon seen, how
+// much it saves takes longer; ok is false while nobody can say.
 func (t *worth) share() (share, least float64, ok bool) {
 	if t.n < leastFirsts {
 		return 0, 0, false
@@ -95,14 +106,15 @@ func (t *worth) share() (share, least float64, ok bool) {
 		return 0, 0, false
 	}
 	off := math.Sqrt(max(rest, 0)/max(t.n-3, 1)*inverse[2][2]) / a
-	if !(off < sure) {
+	share = 1 - b/a
+	switch {
+	case share+2*off < saving:
+		return 0, 0, true
+	case !(off < sure):
 		return 0, 0, false
 	}
-	share = min(max(1-b/a, 0), 1)
-	if least = share - 3*off; least <= 0 {
-		return 0, 0, true
-	}
-	return share, least, true
+	share = min(share, 1)
+	return share, max(share-3*off, 0), true
 }
 
 // invert inverts m, which is symmetric; ok is false where that means nothing.

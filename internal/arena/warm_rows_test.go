@@ -11,7 +11,7 @@ var warmLoads = []struct {
 	load     string
 	rate     float64
 	replicas float64 // the share of one replica's hit rate that three have at least, on average
-}{{"chats", 11, 0.86}, {"agents", 4, 0.93}}
+}{{"chats", 11, 0.96}, {"agents", 4, 0.96}}
 
 // share is the share of the prompt tokens that were cached on the backend called name.
 func (r *Result) share(name string) float64 {
@@ -28,7 +28,7 @@ func (r *Result) share(name string) float64 {
 func TestReplicasFindWhatIsWarm(t *testing.T) {
 	skipUnderRace(t)
 	for _, c := range warmLoads {
-		const seeds = 4 // by chance a single one has three points more or less
+		const seeds = 5
 		share := 0.0
 		for seed := range uint64(seeds) {
 			p := talking(c.load, c.rate, cached(400_000))
@@ -57,7 +57,9 @@ func TestAColdEngineIsWarmWithinTheMinute(t *testing.T) {
 		"joins": func(p *pool) { p.backends[3].Joins = at },
 	} {
 		for _, c := range warmLoads {
-			for seed := range uint64(2) {
+			const seeds = 4 // by chance a single one has five points less: few conversations come there in a minute
+			mean := 0.0
+			for seed := range uint64(seeds) {
 				p := talking(c.load, c.rate, cached(400_000))
 				edit(&p)
 				p.warmup = at
@@ -78,9 +80,12 @@ func TestAColdEngineIsWarmWithinTheMinute(t *testing.T) {
 				if x.MissedOfServed() > 0.005 {
 					t.Errorf("%s, %s: %.2f %% of the served missed their floor, want at most 0.5 %%", name, c.load, 100*x.MissedOfServed())
 				}
-				if share < 0.95*others {
+				if mean += share / others / seeds; share < 0.9*others {
 					t.Errorf("%s, %s: after a minute %.1f %% from its cache, the others %.1f %%", name, c.load, 100*share, 100*others)
 				}
+			}
+			if mean < 0.95 {
+				t.Errorf("%s, %s: after a minute it has %.1f %% of the others' hit rate, want 95 %%", name, c.load, 100*mean)
 			}
 		}
 	}
