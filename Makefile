@@ -167,7 +167,7 @@ ETCD ?= etcd
 kubernetes: ## discovery against Kubernetes' own API server, which takes 12 minutes to build; ETCD names an etcd
 	@mkdir -p bin && command -v $(ETCD) >/dev/null || { echo "no etcd: apt-get install etcd-server"; exit 1; }
 	cd e2e/kubernetes/apiserver && $(GO) build -trimpath -ldflags="-s -w" -o $(CURDIR)/bin/kube-apiserver .
-	$(GO) test -count=1 -timeout 10m -v -run TestARealAPIServer ./fleet/kubernetes -args -apiserver $(CURDIR)/bin/kube-apiserver -etcd $(ETCD)
+	$(GO) test -count=1 -timeout 10m -v -run 'TestARealAPIServer|TestTheManifests' ./fleet/kubernetes -args -apiserver $(CURDIR)/bin/kube-apiserver -etcd $(ETCD)
 
 long: fuzz soak attack hosts faults batches scale kubernetes loadtools engines accuracy arena ## what takes too long for every change
 
