@@ -1,6 +1,9 @@
 package router
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 const (
 	// EngineLoadLife is how long the report of an engine holds. After it the
@@ -31,6 +34,10 @@ type foreign struct {
 	// Estimates of the foreign sequences. running <= all.
 	all, running estimate
 
+	// high is the most that all was, fading with levelMemory: who comes and goes
+	// is expected back.
+	high float64
+
 	// What all replicas had there since the last report.
 	own, ownDecoding, ownWaiting span
 	ownIdle                      int // most requests that do not decode
@@ -48,6 +55,7 @@ func (f *foreign) hear(now time.Time, e EngineLoad) bool {
 	if !e.sane() || now.Sub(e.At) > EngineLoadLife || !e.At.After(f.report.At) {
 		return false
 	}
+	faded := f.high * math.Exp(-e.At.Sub(f.report.At).Seconds()/levelMemory.Seconds())
 	f.report = e
 	// Own sequences that wait are in the engine's queue as far as it has one;
 	// beyond it they are being prefilled, which counts as running.
@@ -55,8 +63,12 @@ func (f *foreign) hear(now time.Time, e EngineLoad) bool {
 	f.all.see(e.Running+e.Waiting-f.own.most-f.ownIdle, e.Running+e.Waiting-f.own.least)
 	f.running.see(e.Running-ownRunning-f.ownIdle, e.Running-f.ownDecoding.least)
 	f.running.value = min(f.running.value, f.all.value)
+	f.high = max(faded, float64(f.all.value))
 	return true
 }
+
+// most is how many there are, or may soon be again.
+func (f *foreign) most() int { return int(f.high + 0.5) }
 
 // restart begins the time that the next report is held against.
 func (f *foreign) restart(g *group) {

@@ -45,7 +45,8 @@ type group struct {
 
 	forecast forecast
 	yield    yield
-	awaited  int // in line, who could go elsewhere and have their prompt cached here
+	ends     float64 // own sequences that ended with an answer, fading with levelMemory
+	awaited  int     // in line, who could go elsewhere and have their prompt cached here
 }
 
 // running is what of this replica runs in a group.

@@ -1,6 +1,9 @@
 package router
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 const (
 	// scanEvery is how old a look through a group's streams may be when a
@@ -64,6 +67,7 @@ func (g *group) look(now time.Time) {
 		m.lately.moved = false
 	}
 	g.remote.Level.fade(since)
+	g.ends *= math.Exp(-since.Seconds() / levelMemory.Seconds())
 	g.looked = looked{lookedAt: now, scanAt: now.Add(scanEvery), lead: maxLead, areaAt: now}
 	var got evidence
 	for _, l := range g.own.streams {

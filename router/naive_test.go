@@ -303,7 +303,7 @@ func (w *naive) objection(req *Request, rt *route, i int) string {
 	}
 	weight := max(req.Sequences, 1)
 	leased, prompts := w.on(g)
-	k := leased + g.foreign.all.value + w.spread(g) + weight
+	k := leased + g.foreign.most() + w.spread(g) + weight
 	answer := usual(m, rt)
 	shows := false // alone on a target that 300 steps were not seen of
 	if c, ok := m.curve.(form); ok && leased <= 0 {

@@ -31,7 +31,7 @@ func (g *group) present() (c present) {
 // target: a copy less is a tenth of its time.
 func (c *present) count(g *group) {
 	c.leased = g.leased()
-	c.m = c.leased + g.foreign.all.value + g.spread
+	c.m = c.leased + g.foreign.most() + g.spread
 	c.prompt = g.promptWaiting()
 	c.places, c.alike = math.MaxInt, 0
 	if spare, capped := g.backend.spare(); capped {
@@ -152,7 +152,7 @@ func (a *ask) bears(v *verdict, c *present) Reason {
 	v.fresh = !m.known
 	k := c.m + a.weight
 	own := false
-	v.low, v.basis, own = m.carries(k, extraP(c.prompt, a.answer(m)), a.floor)
+	v.low, v.basis, own = a.keeps(m, k, extraP(c.prompt, a.answer(m)), a.floor)
 	if !own && c.leased <= 0 && (v.fresh || m.guessed || m.thin(a.floor)) { // one shows what it takes
 		v.basis, own = BySlowStart, true
 	}
@@ -202,7 +202,7 @@ func (a *ask) protects(v *verdict, c *present) (Reason, Basis) {
 			continue
 		}
 		v.protect = max(v.protect, floor)
-		bound, by, ok := m.carries(k, extraP(prompt, m.answer), floor)
+		bound, by, ok := a.keeps(m, k, extraP(prompt, m.answer), floor)
 		if m.known {
 			v.headroom = min(v.headroom, bound/floor)
 		}

@@ -52,19 +52,21 @@ func besideATenant(t *testing.T, seed uint64, g gpu) (admitted, kept int) {
 }
 
 // A tenant that Pacer cannot see breaks the floor of those it admits. With the
-// engine's own count, in whoever's words, it does not.
+// engine's own count, in whoever's words, it does so only as far as he comes back while
+// they stream: he wants another number every ten seconds, from none to half of the
+// engine. So this is of many draws, and of the mean.
 func TestTheFloorHoldsBesideAHiddenTenant(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		gpu   gpu
-		seeds uint64
-		held  bool
+		name        string
+		gpu         gpu
+		seeds       uint64
+		least, most float64 // share of the admitted that keep the floor
 	}{
-		{"without", gpu{}, 4, false},
-		{"vllm", gpu{conf: readMetrics}, 4, true},
-		{"sglang", gpu{conf: readMetrics, kind: "sglang", opts: sim.Options{Behaviours: []string{"metrics-as-sglang"}}}, 2, true},
-		{"tgi", gpu{conf: readMetrics, kind: "tgi", opts: sim.Options{Behaviours: []string{"metrics-as-tgi"}}}, 2, true},
-		{"llamacpp", gpu{conf: readMetrics, kind: "openai", opts: sim.Options{Behaviours: []string{"metrics-as-llamacpp"}}}, 2, true},
+		{"without", gpu{}, 6, 0, 0.65},
+		{"vllm", gpu{conf: readMetrics}, 12, 0.88, 1},
+		{"sglang", gpu{conf: readMetrics, kind: "sglang", opts: sim.Options{Behaviours: []string{"metrics-as-sglang"}}}, 6, 0.72, 1},
+		{"tgi", gpu{conf: readMetrics, kind: "tgi", opts: sim.Options{Behaviours: []string{"metrics-as-tgi"}}}, 6, 0.72, 1},
+		{"llamacpp", gpu{conf: readMetrics, kind: "openai", opts: sim.Options{Behaviours: []string{"metrics-as-llamacpp"}}}, 6, 0.72, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if racetest.On {
@@ -72,17 +74,16 @@ func TestTheFloorHoldsBesideAHiddenTenant(t *testing.T) {
 			}
 			var admitted, kept int
 			for seed := range c.seeds {
-				a, k := besideATenant(t, seed, c.gpu)
+				a, k := besideATenant(t, 100+seed, c.gpu)
 				admitted, kept = admitted+a, kept+k
 			}
-			t.Logf("%d of %d admitted streams kept 30 tokens/s beside a hidden tenant (%.1f %%)", kept, admitted, 100*float64(kept)/float64(admitted))
-			if admitted < int(c.seeds)*10 {
-				t.Errorf("%d admitted, want at least 10 of 50 with each seed", admitted)
+			share := float64(kept) / float64(admitted)
+			t.Logf("%d of %d admitted streams kept 30 tokens/s beside a hidden tenant (%.1f %%)", kept, admitted, 100*share)
+			if admitted < int(c.seeds)*15 {
+				t.Errorf("%d admitted, want at least 15 of 50 with each seed", admitted)
 			}
-			// Two seeds admit some 50 streams, whose order on the cores differs from run to
-			// run: one of them may miss, where 99 % of 50 would allow none.
-			if held := admitted-kept <= max(1, admitted/100); held != c.held {
-				t.Errorf("%d of %d kept the floor; want all but one in a hundred, or one: %v", kept, admitted, c.held)
+			if share < c.least || share > c.most {
+				t.Errorf("%d of %d kept the floor; want between %.0f and %.0f %%", kept, admitted, 100*c.least, 100*c.most)
 			}
 		})
 	}
