@@ -44,6 +44,29 @@ var slacks = [...]float64{0, 0.03, 0.1, 0.3, 1}
 
 // assignment is how many requests of the routes with a floor are met at best.
 func (p pool) assignment(seed uint64) float64 {
+	return min(p.assigned(seed, 1), p.upperBound(seed))
+}
+
+// strictWeights are how many others one of the highest floor may count for.
+var strictWeights = [...]float64{1, 1.5, 2, 3, 5}
+
+// assignmentBeside is the same for whoever meets so many of those with the highest
+// floor. The assignment serves whichever floor brings more requests; who serves the
+// strict one as well has less to give. For each weight w of theirs,
+//
+//	met ≤ max(met + (w − 1)·met of theirs) − (w − 1)·strict,
+//
+// and the least of these counts.
+func (p pool) assignmentBeside(seed uint64, strict float64) float64 {
+	best := p.assignment(seed)
+	for _, w := range strictWeights[1:] {
+		best = min(best, p.assigned(seed, w)-(w-1)*strict)
+	}
+	return best
+}
+
+// assigned is what is met at best where one of the highest floor counts for so many.
+func (p pool) assigned(seed uint64, strict float64) float64 {
 	b := p.bound(seed, fluidBin, func(a Arrival, r *Route) time.Duration {
 		wait := prefillWait
 		for _, s := range r.OnInfeasible {
@@ -57,6 +80,11 @@ func (p pool) assignment(seed uint64) float64 {
 		b.engines[i].see(b.offeredRho())
 	}
 	floors := p.floors()
+	for i := range b.jobs {
+		if b.jobs[i].counts = 1; b.jobs[i].route.SLO.MinTPS == slices.Max(floors) {
+			b.jobs[i].counts = strict
+		}
+	}
 	type way struct {
 		steps []float64
 		value float64
@@ -82,7 +110,7 @@ func (p pool) assignment(seed uint64) float64 {
 		}
 		best = max(best, b.settle(w.steps))
 	}
-	return min(best, p.upperBound(seed))
+	return best
 }
 
 // step settles how long the steps of each engine are.
@@ -158,7 +186,7 @@ func (b *bound) expect() {
 					cost, worth, count = cost+c, worth+v, count+1
 				}
 			}
-			j.cost[k], j.worth[k] = cost/count, worth/count
+			j.cost[k], j.worth[k] = cost/count, j.counts*worth/count
 		}
 	}
 }

@@ -85,6 +85,7 @@ type boundJob struct {
 	from, to int
 	cost     []float64
 	worth    []float64
+	counts   float64 // for how many it counts in an assignment
 }
 
 func (b *bound) binOf(at time.Duration) int { return min(max(int((at-b.start)/b.bin), 0), b.bins-1) }
