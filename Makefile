@@ -14,7 +14,7 @@ GORACE    ?= atexit_sleep_ms=50
 export GORACE
 BIN       := bin/pacer
 
-.PHONY: build image sbom release packages notices test sdk sdk-deps sdk-clients sdk-otel sdk-compose sdk-envoy envoy numbers numbers-whole numbers-cores numbers-bench deps bench microbench accuracy arena fuzz soak attack hosts batches engines faults loadtools chart scale kubernetes long lint format demo clean
+.PHONY: build image sbom release packages notices test sdk sdk-deps sdk-clients sdk-otel sdk-compose sdk-envoy envoy numbers numbers-whole numbers-cores numbers-bench deps bench microbench accuracy arena fuzz soak attack hosts batches engines faults loadtools routers chart scale kubernetes long lint format demo clean
 
 # What pacer version says, in every way to build: here, in the image
 # (--build-arg), and by the Go tool itself (go install …@v1.2.3).
@@ -131,6 +131,11 @@ loadtools: ## guidellm and aiperf in front of the built program, and pacer bench
 	@mkdir -p bin && rm -f bin/loadtools.md
 	$(GO) test -count=1 -timeout 120m -v ./e2e/load -args -tools $(CURDIR)/bin/load -vllm $(CURDIR)/bin/engines/vllm -table $(CURDIR)/bin/loadtools.md
 
+routers: ## vLLM's and SGLang's routers, cache-aware, and Pacer before the same simulated engines, one load of chats to each; 20 minutes, keeps 100 MB in bin/routers
+	@sh deploy/test-deps.sh sdk
+	@mkdir -p bin && rm -f bin/routers.md
+	$(GO) test -count=1 -timeout 60m -v ./e2e/routers -args -routers $(CURDIR)/bin/routers -table $(CURDIR)/bin/routers.md
+
 engines: ## llama.cpp's and vLLM's own servers behind the built program; keeps 7 GB in bin/engines
 	@sh deploy/test-deps.sh sdk
 	$(GO) test -count=1 -timeout 90m -v ./e2e/engines -args -engines $(CURDIR)/bin/engines
@@ -169,7 +174,7 @@ kubernetes: ## discovery against Kubernetes' own API server, which takes 12 minu
 	cd e2e/kubernetes/apiserver && $(GO) build -trimpath -ldflags="-s -w" -o $(CURDIR)/bin/kube-apiserver .
 	$(GO) test -count=1 -timeout 10m -v -run 'TestARealAPIServer|TestTheManifests' ./fleet/kubernetes -args -apiserver $(CURDIR)/bin/kube-apiserver -etcd $(ETCD)
 
-long: fuzz soak attack hosts faults batches scale kubernetes loadtools engines accuracy arena ## what takes too long for every change
+long: fuzz soak attack hosts faults batches scale kubernetes loadtools routers engines accuracy arena ## what takes too long for every change
 
 TOOL = cd tools && $(GO) tool
 lint: ## gofumpt, vet, staticcheck

@@ -58,6 +58,8 @@ type RouteResult struct {
 	Route string
 	Counts
 
+	CachedTokens int // of ServedPromptTokens, that the engines had in their prefix caches
+
 	Goodput float64 // tokens/s of all streams that met their promise, together
 	Ended   float64 // the same of those that ended while it was counted, whenever they came
 

@@ -21,42 +21,13 @@ func cached(kv int) []Backend {
 	return list
 }
 
-// talks are the loads of conversations, at a number of them per second.
-var talks = map[string]func(rate float64) Talks{
-	// People who chat, on eight system prompts of which few are asked for most.
-	"chats": func(rate float64) Talks {
-		return Talks{
-			Rate: rate / 6, Systems: 8, System: 1500, Zipf: 1.2, Turns: 6,
-			Question: Lengths{Mean: 200}, Answer: Lengths{Mean: 250, Sigma: 0.6}, Think: 12 * time.Second,
-		}
-	},
-	// Agents who call tools and come back with what these say.
-	"agents": func(rate float64) Talks {
-		return Talks{
-			Rate: rate / 12, Systems: 4, System: 4000, Zipf: 1.2, Turns: 12,
-			Question: Lengths{Mean: 900}, Answer: Lengths{Mean: 120, Sigma: 0.6}, Think: 2 * time.Second,
-		}
-	},
-	// Prompts of one turn that share nothing.
-	"one-off": func(rate float64) Talks {
-		return Talks{Rate: rate, Question: Lengths{Mean: 1500}, Answer: Lengths{Mean: 250, Sigma: 0.6}}
-	},
-	// Four in five share one system prompt of 16,000 tokens.
-	"hot": func(rate float64) Talks {
-		return Talks{
-			Rate: rate / 2, Systems: 2, System: 16_000, Zipf: 2.3, Turns: 2,
-			Question: Lengths{Mean: 200}, Answer: Lengths{Mean: 250, Sigma: 0.6}, Think: 10 * time.Second,
-		}
-	},
-}
-
 // talking is a pool of one of the loads.
 func talking(name string, rate float64, backends []Backend) pool {
 	return pool{
 		name: name, backends: backends, routes: []Route{chat("chat", 30, backends)},
 		load: func(seed uint64) iter.Seq[Arrival] {
-			t := talks[name](rate)
-			t.Pace, t.Duration, t.Seed = 40, length300, seed
+			t, _ := NamedTalks(name, rate)
+			t.Duration, t.Seed = length300, seed
 			return to("chat", t.Arrivals())
 		},
 	}
@@ -212,6 +183,21 @@ func TestAHotPromptIsServedByAll(t *testing.T) {
 	t.Logf("%.2f %% met, %.2f %% of the served missed", 100*all.Attainment(), 100*all.MissedOfServed())
 	if all.Attainment() < 0.95 || all.MissedOfServed() > 0.003 {
 		t.Errorf("%.2f %% met, %.2f %% of the served missed their floor, want 95 and at most 0.3 %%", 100*all.Attainment(), 100*all.MissedOfServed())
+	}
+}
+
+// Once each engine has the prompt that all share, hardly a token of it is prefilled again.
+func TestAHotPromptStaysWarm(t *testing.T) {
+	skipUnderRace(t)
+	for seed := range uint64(2) {
+		p := talking("hot", 10, cached(400_000))
+		p.warmup = 100 * time.Second
+		r := p.with(t, Pacer, seed+1, nil)
+		x := &r.Routes[0]
+		t.Logf("seed %d: %.2f %% from a cache, %.2f %% met, %.2f %% of the served missed", seed+1, 100*r.hits(), 100*x.Attainment(), 100*x.MissedOfServed())
+		if r.hits() < 0.98 || x.Attainment() < 0.99 || x.MissedOfServed() > 0.003 {
+			t.Errorf("%.2f %% from a cache, %.2f %% met, %.2f %% of the served missed; want 98, 99 and at most 0.3 %%", 100*r.hits(), 100*x.Attainment(), 100*x.MissedOfServed())
+		}
 	}
 }
 

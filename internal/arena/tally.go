@@ -14,6 +14,7 @@ type routeTally struct {
 	counts   Counts
 	byManner [manners]Counts
 	byPrompt [len(PromptClasses)]Counts
+	cached   int       // prompt tokens of those that were served, by the engines' caches
 	goodput  float64   // tokens
 	minutes  []float64 // of it, by the minute in which the request came
 	ended    float64   // tokens, of those that met their promise and ended while it was counted, whenever they came
@@ -108,6 +109,7 @@ func (r *routeTally) end(v *visit, o outcome) {
 	if o == shed || o == failed {
 		return
 	}
+	r.cached += v.seat.sequence.Cached()
 	if o == met {
 		r.goodput += float64(v.seen.tokens)
 		minute := int(v.arrival.At / time.Minute)
@@ -133,7 +135,7 @@ func (r *routeTally) result() RouteResult {
 		settle(&r.byPrompt[i])
 	}
 	out := RouteResult{
-		Route: r.route.Name, Counts: r.counts, ByManner: r.byManner, ByPrompt: r.byPrompt,
+		Route: r.route.Name, Counts: r.counts, CachedTokens: r.cached, ByManner: r.byManner, ByPrompt: r.byPrompt,
 		Goodput: r.goodput / r.measured.Seconds(), Ended: r.ended / r.measured.Seconds(), MetTokens: r.minutes,
 		TPSP10: quantile(r.tps, 0.1), TPSP50: quantile(r.tps, 0.5),
 		TTFTP50: seconds(quantile(r.ttft, 0.5)), TTFTP99: seconds(quantile(r.ttft, 0.99)),

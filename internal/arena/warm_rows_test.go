@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"iter"
 	"testing"
 	"time"
 )
@@ -115,4 +116,37 @@ func TestWhatIsLeftToWin(t *testing.T) {
 	if most := carried / last; most < 1.05 || most > 1.3 {
 		t.Errorf("%.2f times the load of 17/s: what docs/WARM.md says of 1.15 is wrong", most)
 	}
+}
+
+// Batch whose prompts share nothing would empty the caches of those who chat. While
+// other engines have room it goes there, and leaves their prefixes alone.
+func TestBatchLeavesWarmPrefixesAlone(t *testing.T) {
+	skipUnderRace(t)
+	for seed := range uint64(2) {
+		p := talking("chats", 4, cached(150_000))
+		p.routes = []Route{chat("chat", 30, p.backends[:2]), nightly(p.backends)}
+		p.warmup = time.Minute
+		alone := p.with(t, Pacer, seed+1, nil).route("chat")
+		chats := p.load
+		p.load = func(seed uint64) iter.Seq[Arrival] {
+			night, _ := NamedTalks("one-off", 8)
+			night.Duration, night.Seed = length300, seed+100
+			return merge(chats(seed), to("nightly", night.Arrivals()))
+		}
+		r := p.with(t, Pacer, seed+1, nil)
+		with, night := r.route("chat"), r.route("nightly")
+		hits, before := with.warm(), alone.warm()
+		t.Logf("seed %d: %.1f %% of the prompt tokens of chats are cached beside batch, %.1f %% without; %.2f %% of the chats met; batch: %d of %d done", seed+1, 100*hits, 100*before, 100*with.Attainment(), night.Met, night.Offered)
+		if hits < 0.99*before {
+			t.Errorf("%.1f %% of the prompt tokens of chats are cached beside batch, %.1f %% without it", 100*hits, 100*before)
+		}
+		if with.Attainment() < 0.99 || float64(night.Met) < 0.99*float64(night.Offered) {
+			t.Errorf("%.2f %% of the chats met, %d of %d of batch: too much for the engines to show anything", 100*with.Attainment(), night.Met, night.Offered)
+		}
+	}
+}
+
+// warm is the share of the served prompt tokens that were cached.
+func (r *RouteResult) warm() float64 {
+	return float64(r.CachedTokens) / float64(r.ServedPromptTokens)
 }

@@ -130,6 +130,8 @@ var arrows = map[string][]string{
 	"e2e/envoy":         {"*"},
 	"e2e/hosts":         {"*"},
 	"e2e/load":          {"*"},
+	"e2e/routers":       {"*"},
+	"examples/talks":    {"internal/arena", "internal/bench"},
 }
 
 // pure packages import the standard library only, and of it nothing that does
