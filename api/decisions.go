@@ -88,7 +88,7 @@ type Candidate struct {
 
 	Feasible bool `json:"feasible"`
 
-	// Basis is what low rests on: level, one_more, curve, seen, edge or slow_start;
+	// Basis is what low rests on: level, one_more, grace, curve, seen, edge or slow_start;
 	// lead where the prompt would cost a stream its floor; quota where the backend
 	// told that a limit of its own is used up; others where the other replicas keep
 	// the place for the route; "" where no speed was asked.

@@ -159,7 +159,7 @@ func (s *gist) judge(a *ask, v *verdict) (ok bool) {
 		}
 		v.headroom = v.low / a.floor
 	}
-	by, kept := s.protects(v, prefill)
+	by, kept := s.protects(a, v, prefill)
 	switch {
 	case !own:
 		v.reason = ReasonOwnFloor
@@ -193,7 +193,7 @@ func (s *gist) fast(a *ask, v *verdict) (ok bool) {
 		v.low, v.basis = s.slow.low, s.slow.basis
 		return false
 	}
-	v.low, v.basis, ok = v.model.carries(int(s.m)+1, before, a.floor)
+	v.low, v.basis, ok = a.keeps(v.model, int(s.m)+1, before, a.floor)
 	if !ok {
 		s.slow = slow{floor: a.floor, extraP: before, low: v.low, basis: v.basis}
 	}
@@ -201,7 +201,7 @@ func (s *gist) fast(a *ask, v *verdict) (ok bool) {
 }
 
 // protects is ask.protects, of the only target there, beside a prompt of so many tokens.
-func (s *gist) protects(v *verdict, prefill int) (by Basis, ok bool) {
+func (s *gist) protects(a *ask, v *verdict, prefill int) (by Basis, ok bool) {
 	if s.need <= 0 {
 		return NoBasis, true
 	}
@@ -209,7 +209,7 @@ func (s *gist) protects(v *verdict, prefill int) (by Basis, ok bool) {
 	after := extraP(s.prompt+prefill, s.tokens)
 	bound, by, ok := s.bound(after), s.basis, true
 	if bound < s.need {
-		bound, by, ok = v.model.carries(int(s.m)+1, after, s.need)
+		bound, by, ok = a.keeps(v.model, int(s.m)+1, after, s.need)
 	}
 	v.headroom = min(v.headroom, bound/s.need)
 	return by, ok
