@@ -108,6 +108,9 @@ func (r *Router) Update(now time.Time, c Change) []Grant {
 			r.peers.told = c.ByBackend
 		}
 		r.share(now)
+		if r.peers.many() {
+			r.rush.luck = r.rand()
+		}
 	case EngineLoad:
 		r.hearEngine(now, c)
 	}

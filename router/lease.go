@@ -149,7 +149,10 @@ func (l *Lease) Done(now time.Time, outputTokens float64) []Grant {
 	}
 	r.advance(now)
 	r.release(now, l, finite(outputTokens))
-	return r.wake(now, l.group.backend)
+	r.rush.ended = l.group.backend
+	grants := r.wake(now, l.group.backend)
+	r.rush.ended = nil
+	return grants
 }
 
 // take puts a new lease for a on m. It carries floor, which may be less than

@@ -128,7 +128,7 @@ func (r *Router) choose(a *ask) *verdict {
 		return v
 	}
 	i := a.route.policy.Pick(Choice{router: r, ask: a})
-	if i < 0 || i >= len(a.verdicts) || !a.open(&a.verdicts[i]) {
+	if i < 0 || i >= len(a.verdicts) || !a.open(&a.verdicts[i]) || r.yields(a, &a.verdicts[i]) {
 		return nil
 	}
 	return a.warmer(&a.verdicts[i])

@@ -1,7 +1,8 @@
 package router
 
 // byHeadroom takes the feasible target with the largest bound over need, those
-// last on which a higher floor would lose a place.
+// last on which a higher floor would lose a place. Beside many replicas it chooses among
+// some of them, see rush.
 //
 // An unknown target goes first while slow start has room on it, the emptiest
 // before the others: it costs little while nothing runs there, and the next
@@ -9,8 +10,12 @@ package router
 type byHeadroom struct{}
 
 func (byHeadroom) Pick(c Choice) int {
-	if c.ask.rankAll() > 1 {
+	feasible := c.ask.rankAll()
+	if feasible > 1 {
 		c.ask.spare()
+	}
+	if feasible > drawn && c.router.peers.many() && !c.ask.preview {
+		return c.bestOfSome(feasible)
 	}
 	return c.best()
 }

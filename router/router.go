@@ -23,6 +23,7 @@ type Router struct {
 	guarantees []*route          // that have one
 	curves     map[Target]curve  // of configured targets
 	peers      peers
+	rush       rush
 	pending    pendingHeap // leases that will count as decoding
 	lines      allLines
 	forgetAt   time.Time // when the first report of an engine no longer holds; zero = there is none
