@@ -126,10 +126,12 @@ STREAMS  ?= 2000
 soak: ## streams by the thousand whose clients hang up at random, for DURATION: nothing may be left, every count exact
 	$(GO) test -count=1 -timeout 0 -v -run '^TestSoak$$' ./e2e -args -soak $(DURATION) -streams $(STREAMS)
 
+# Before all other work, where that is allowed: a tool that is woken late sends late.
+loadtools: FIRST = $(shell chrt -r 10 true 2>/dev/null && echo '-exec "chrt -r 10"')
 loadtools: ## guidellm and aiperf in front of the built program, and pacer bench beside them and (after make engines) vllm bench serve; keeps 7 GB in bin/load
 	@sh deploy/test-deps.sh sdk
 	@mkdir -p bin && rm -f bin/loadtools.md
-	$(GO) test -count=1 -timeout 120m -v ./e2e/load -args -tools $(CURDIR)/bin/load -vllm $(CURDIR)/bin/engines/vllm -table $(CURDIR)/bin/loadtools.md
+	$(GO) test -count=1 -timeout 120m $(FIRST) -v ./e2e/load -args -tools $(CURDIR)/bin/load -vllm $(CURDIR)/bin/engines/vllm -table $(CURDIR)/bin/loadtools.md
 
 routers: ## vLLM's and SGLang's routers, cache-aware, and Pacer before the same simulated engines, one load of chats to each; 20 minutes, keeps 100 MB in bin/routers
 	@sh deploy/test-deps.sh sdk
