@@ -19,6 +19,7 @@ import (
 	"github.com/pacer-dev/pacer/internal/relayloop"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/internal/tracing"
+	"github.com/pacer-dev/pacer/internal/upstream"
 	"github.com/pacer-dev/pacer/prefix"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
@@ -144,6 +145,7 @@ func (g *Gateway) Configure(c *config.Config, backends map[string]*providers.Bac
 		g.usage.Configure(spendable(c), ownedBackends(c))
 	}
 	g.caching.index.Configure(int(min(c.Limits.Prefixes, math.MaxInt32)), p.targets())
+	g.caching.index.Believe(func(t router.Target) bool { return upstream.Of(p.backends[t.Backend].conf.Kind).Prefixes })
 	g.buffered.limit.Store(c.Limits.Buffered)
 	return nil
 }

@@ -26,6 +26,9 @@ type cache struct {
 	counts   Counts
 	told     []told // what the other replicas are to hear, oldest first
 	heard    heard  // and what was heard of them
+
+	computing []computing // prompts that were sent, and have no first token yet
+	faith     faith
 }
 
 type node struct {
@@ -88,7 +91,7 @@ func (h *cache) match(now time.Time, c *Chain) (m match) {
 	if c.Empty() {
 		return m
 	}
-	depth := h.depth(c)
+	depth := h.prefilled(now, c, h.depth(c))
 	for from := 0; from < depth; {
 		first := &h.list[h.nodes[c.blocks[from].hash]]
 		to := depth

@@ -107,6 +107,8 @@ func (h *cache) expect(m *match, c *Chain, tokens int) (likely, sure, told float
 		return likely * share, sure * least, sure
 	case known:
 		return likely * share, likely * least * least, 0
+	case h.faith.holds():
+		return likely, likely * trusted, sure // until a first token speaks against it
 	case tells:
 		return likely, sure / 2, sure // until it is seen that it saves time
 	}
@@ -124,6 +126,7 @@ type Visit struct {
 	cache   *cache
 	match   match
 	last    uint64 // hash of the newest block
+	first   uint64 // of the first that was not there, 0 = none
 	bytes   int
 	tokens  int
 	likely  float64
@@ -142,8 +145,10 @@ func (x *Index) Send(now time.Time, t router.Target, c *Chain, tokens int) Visit
 	defer h.mu.Unlock()
 	v := Visit{cache: h, match: h.match(now, c), last: c.last, bytes: c.bytes, tokens: tokens, sent: now}
 	v.likely, _, _ = h.expect(&v.match, c, tokens)
+	sent := h.depth(c)
+	v.first = h.compute(now, c, sent)
 	h.touch(now, c, max(float64(tokens)-v.likely, 0))
-	h.open(now, c, v.match.end())
+	h.open(now, c, sent, v.match.end())
 	h.tell(now, c.last, 0)
 	return v
 }
@@ -183,11 +188,16 @@ const (
 // First teaches how soon the first token came, with so many tokens of other prompts
 // that had to be computed before it. Of one that waited for others nothing is learned.
 func (v *Visit) First(ttft time.Duration, ahead int) {
-	if v.cache == nil || ahead*mostBefore > v.tokens {
+	if v.cache == nil {
 		return
 	}
 	v.cache.mu.Lock()
 	defer v.cache.mu.Unlock()
+	v.cache.computedFrom(v.first)
+	if ahead*mostBefore > v.tokens {
+		return
+	}
+	v.cache.faith.see(v.tokens, int(v.possible(v.tokens)), ttft.Seconds())
 	v.cache.worth.bound.see(v.possible(v.tokens), ttft.Seconds())
 }
 
@@ -200,6 +210,7 @@ func (v *Visit) Settle(o Outcome) {
 	h := v.cache
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.computedFrom(v.first)
 	if at, ok := h.nodes[v.last]; ok && o.AnswerTokens > 0 {
 		h.list[at].answer = int32(min(o.AnswerTokens, 1<<30))
 		h.tell(v.sent.Add(o.Took), v.last, h.list[at].answer)

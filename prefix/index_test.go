@@ -279,9 +279,15 @@ func TestMemoryIsBounded(t *testing.T) {
 	other := router.Target{Backend: "b", Model: "m"}
 	x.Configure(100*nodeBytes, []router.Target{target, other})
 	for i := range 1000 {
-		x.Send(start, target, chainOf(text(i, 5000)), 1250)
+		v := x.Send(start, target, chainOf(text(i, 5000)), 1250)
+		if i > 500 { // nobody hears of the others' first tokens
+			v.First(time.Second, 0)
+		}
 	}
 	h := x.cache(target)
+	if len(h.computing) > mostComputing {
+		t.Errorf("%d prompts are being prefilled, want at most %d", len(h.computing), mostComputing)
+	}
 	if len(h.nodes) > 50 || len(h.list) > 72 {
 		t.Errorf("%d blocks and room for %d, want at most 50, half of 100", len(h.nodes), len(h.list))
 	}

@@ -95,11 +95,12 @@ func (h *cache) tell(now time.Time, hash uint64, answer int32) {
 	h.told = append(h.told, told{hash, answer, now})
 }
 
-// open tells of the first parts of a prompt that were not here before: others begin
-// with the same tools and the same system prompt, and go on otherwise.
-func (h *cache) open(now time.Time, c *Chain, here uint32) {
+// open tells of the first parts of a prompt beyond the blocks that were sent before, and
+// beyond what is here: others begin with the same tools and the same system prompt, and go
+// on otherwise.
+func (h *cache) open(now time.Time, c *Chain, sent int, here uint32) {
 	for _, n := range c.parts[:min(len(c.parts), openings)] {
-		if n > 0 && int(n) < len(c.blocks) && c.blocks[n-1].end > here {
+		if int(n) > sent && int(n) < len(c.blocks) && c.blocks[n-1].end > here {
 			h.tell(now, c.blocks[n-1].hash, 0)
 		}
 	}

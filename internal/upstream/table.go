@@ -84,6 +84,9 @@ type Kind struct {
 
 	Usage Usage
 
+	// Prefixes: it keeps the beginnings of prompts in a cache, unless told not to.
+	Prefixes bool
+
 	Chats
 }
 
@@ -147,14 +150,16 @@ var table = []*Kind{
 		Gauges: &Gauges{"vllm:", "vllm:num_requests_running", "vllm:num_requests_waiting"},
 		Usage:  Usage{Continuous: true, Nulls: true, Print: true},
 
-		Chats: Chats{Continue: ContinueTold},
+		Prefixes: true,
+		Chats:    Chats{Continue: ContinueTold},
 	},
 	{
 		Word: "sglang", Name: "SGLang", HealthPage: "/health",
 		Gauges: &Gauges{"sglang:", "sglang:num_running_reqs", "sglang:num_queue_reqs"},
 		Usage:  Usage{Continuous: true},
 
-		Chats: Chats{Continue: ContinueTold},
+		Prefixes: true,
+		Chats:    Chats{Continue: ContinueTold},
 	},
 	{
 		Word: "tgi", Name: "TGI", HealthPage: "/health",

@@ -1,0 +1,51 @@
+package prefix
+
+import "time"
+
+// computing is a prompt that an engine prefills: its first block that was not there,
+// and how many were. Until its first token comes nobody else finds them.
+type computing struct {
+	hash  uint64
+	depth int
+	sent  time.Time
+}
+
+const (
+	// mostComputing is how many prompts are kept of those that an engine prefills, and
+	// computingFor how long one is taken to be prefilled of which nothing is heard.
+	mostComputing = 64
+	computingFor  = time.Minute
+)
+
+// compute notes that the blocks of c beyond those that were sent before are prefilled
+// now. It returns the hash of the first; 0 = there are none.
+func (h *cache) compute(now time.Time, c *Chain, depth int) uint64 {
+	if depth >= len(c.blocks) {
+		return 0
+	}
+	if len(h.computing) >= mostComputing {
+		h.computing = append(h.computing[:0], h.computing[1:]...)
+	}
+	h.computing = append(h.computing, computing{c.blocks[depth].hash, depth, now})
+	return c.blocks[depth].hash
+}
+
+// computedFrom notes that what begins with the block of that hash is prefilled.
+func (h *cache) computedFrom(hash uint64) {
+	for i := range h.computing {
+		if h.computing[i].hash == hash {
+			h.computing = append(h.computing[:i], h.computing[i+1:]...)
+			return
+		}
+	}
+}
+
+// prefilled is how many of the first blocks of c are there, of so many that were sent.
+func (h *cache) prefilled(now time.Time, c *Chain, sent int) int {
+	for i := range h.computing {
+		if p := &h.computing[i]; p.depth < sent && c.blocks[p.depth].hash == p.hash && now.Sub(p.sent) < computingFor {
+			sent = p.depth
+		}
+	}
+	return sent
+}

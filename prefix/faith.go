@@ -1,0 +1,52 @@
+package prefix
+
+import "github.com/pacer-dev/pacer/router"
+
+// faith is what is believed of a cache before a fit says what it saves: that it does,
+// where the kind of engine keeps prefixes unless told otherwise, until a first token
+// speaks against it. Else the first prompts that all begin alike are refused beside
+// streams that could bear them, for as long as the first answers last.
+type faith struct {
+	begun bool // by the kind
+
+	cold      float64 // seconds of a prompt token that was nowhere, fading
+	seen      float64 // of how many first tokens
+	good, bad int     // first tokens of prompts that were to be cached: soon, and late
+}
+
+const (
+	// trusted is what part of what is likely in such a cache counts as sure.
+	trusted = 0.9
+
+	coldFades = 0.9
+)
+
+// see takes a first token after y seconds, of a prompt of so many tokens of which so
+// many were there, that waited for nobody.
+func (f *faith) see(tokens, cached int, y float64) {
+	switch {
+	case cached*4 < tokens:
+		f.seen = f.seen*coldFades + 1
+		f.cold += (y/float64(tokens) - f.cold) / f.seen
+	case cached < leastTold || cached*2 < tokens || f.seen == 0:
+	case y < f.cold*float64(cached)/2:
+		f.good++
+	default:
+		f.bad++
+	}
+}
+
+// holds reports whether it is believed still.
+func (f *faith) holds() bool { return f.begun && (f.bad == 0 || f.good > f.bad) }
+
+// Believe says which targets are engines of a kind that keeps prefixes unless told
+// otherwise; of the others nothing is believed before it is seen. It follows Configure.
+func (x *Index) Believe(keeps func(router.Target) bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for t, h := range x.caches {
+		h.mu.Lock()
+		h.faith.begun = keeps(t)
+		h.mu.Unlock()
+	}
+}
