@@ -39,6 +39,10 @@ func (f *faith) see(tokens, cached int, y float64) {
 // holds reports whether it is believed still.
 func (f *faith) holds() bool { return f.begun && (f.bad == 0 || f.good > f.bad) }
 
+// doubted reports whether first tokens came as late as if nothing were there, whatever
+// the engine tells.
+func (f *faith) doubted() bool { return f.bad > f.good }
+
 // Believe says which targets are engines of a kind that keeps prefixes unless told
 // otherwise; of the others nothing is believed before it is seen. It follows Configure.
 func (x *Index) Believe(keeps func(router.Target) bool) {

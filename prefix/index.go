@@ -109,6 +109,8 @@ func (h *cache) expect(m *match, c *Chain, tokens int) (likely, sure, told float
 		return likely * share, likely * least * least, 0
 	case h.faith.holds():
 		return likely, likely * trusted, sure // until a first token speaks against it
+	case h.faith.doubted():
+		return likely, 0, sure
 	case tells:
 		return likely, sure / 2, sure // until it is seen that it saves time
 	}
