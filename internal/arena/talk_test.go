@@ -181,8 +181,8 @@ func TestAHotPromptIsServedByAll(t *testing.T) {
 		all = all.plus(talking("hot", 14, cached(400_000)).with(t, Pacer, seed+1, nil).Routes[0].Counts)
 	}
 	t.Logf("%.2f %% met, %.2f %% of the served missed", 100*all.Attainment(), 100*all.MissedOfServed())
-	if all.Attainment() < 0.95 || all.MissedOfServed() > 0.003 {
-		t.Errorf("%.2f %% met, %.2f %% of the served missed their floor, want 95 and at most 0.3 %%", 100*all.Attainment(), 100*all.MissedOfServed())
+	if all.Attainment() < 0.985 || all.MissedOfServed() > 0.003 {
+		t.Errorf("%.2f %% met, %.2f %% of the served missed their floor, want 98.5 and at most 0.3 %%", 100*all.Attainment(), 100*all.MissedOfServed())
 	}
 }
 
@@ -219,15 +219,16 @@ func TestWrongCachesHarmNobody(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			loads, least := map[string]float64{"chats": 8, "agents": 3}, 0.99
+			loads, least, seeds := map[string]float64{"chats": 8, "agents": 3}, 0.99, 3
 			if c.none {
-				// About what they carry then. Until it is seen that nothing is cached, about
-				// 70 s, prompts go where others like them went: up to 3 % of 300 s are lost.
-				loads, least = map[string]float64{"chats": 4, "agents": 1.2}, 0.96
+				// About what they carry then. Until it is seen that nothing is cached, prompts
+				// go where others like them went: up to 2.5 % of 300 s are lost. Few agents
+				// come, and chance makes three points in a seed.
+				loads, least, seeds = map[string]float64{"chats": 4, "agents": 1.2}, 0.965, 8
 			}
 			for load, rate := range loads {
 				var with, without Counts
-				for seed := range uint64(3) {
+				for seed := range uint64(seeds) {
 					backends := cached(c.kv)
 					if c.none {
 						for i := range backends {

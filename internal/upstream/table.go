@@ -84,15 +84,15 @@ type Kind struct {
 
 	Usage Usage
 
-	// Prefixes: it keeps the beginnings of prompts in a cache, unless told not to.
-	Prefixes bool
-
 	Chats
 }
 
 // Chats are how a kind takes chats.
 type Chats struct {
 	Continue Continue
+
+	// Prefixes: it keeps the beginnings of prompts in a cache, unless told not to.
+	Prefixes bool
 
 	// Mistral: its chats are of Mistral's form. They have fields and parts of their
 	// own, and none of OpenAI's beside those.
@@ -150,16 +150,14 @@ var table = []*Kind{
 		Gauges: &Gauges{"vllm:", "vllm:num_requests_running", "vllm:num_requests_waiting"},
 		Usage:  Usage{Continuous: true, Nulls: true, Print: true},
 
-		Prefixes: true,
-		Chats:    Chats{Continue: ContinueTold},
+		Chats: Chats{Continue: ContinueTold, Prefixes: true},
 	},
 	{
 		Word: "sglang", Name: "SGLang", HealthPage: "/health",
 		Gauges: &Gauges{"sglang:", "sglang:num_running_reqs", "sglang:num_queue_reqs"},
 		Usage:  Usage{Continuous: true},
 
-		Prefixes: true,
-		Chats:    Chats{Continue: ContinueTold},
+		Chats: Chats{Continue: ContinueTold, Prefixes: true},
 	},
 	{
 		Word: "tgi", Name: "TGI", HealthPage: "/health",
