@@ -200,8 +200,10 @@ func (h *cache) unlink(at int32) {
 	h.list[older].newer, h.list[newer].older = newer, older
 }
 
-// forget drops what was used last before then.
+// forget drops what was used last before then. That it was gone says nothing of what
+// the cache keeps from now on.
 func (h *cache) forget(then int64) {
+	h.faith.good, h.faith.bad = 0, 0
 	for at := h.list[0].newer; at != 0 && h.list[at].used < then; at = h.list[0].newer {
 		h.drop(at)
 	}

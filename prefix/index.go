@@ -107,7 +107,7 @@ func (h *cache) expect(m *match, c *Chain, tokens int) (likely, sure, told float
 		return likely * share, sure * least, sure
 	case known:
 		return likely * share, likely * least * least, 0
-	case h.faith.holds():
+	case !tells && h.faith.holds():
 		return likely, likely * trusted, sure // until a first token speaks against it
 	case h.faith.doubted():
 		return likely, 0, sure
