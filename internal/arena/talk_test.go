@@ -70,7 +70,7 @@ var contestants = []struct {
 // talkRates are the requests/s that each load is played at: from what all carry to more
 // than anybody does.
 var talkRates = map[string][]float64{
-	"chats":   {8, 12, 16, 17, 18},
+	"chats":   {8, 12, 16, 17, 18, 19, 19.5},
 	"agents":  {2, 3, 4, 5, 6, 7},
 	"one-off": {4, 6, 8},
 	"hot":     {6, 10, 14},
