@@ -9,16 +9,11 @@ import "math"
 // what the running streams get needs no margin for it.
 type abreast struct{ got, expected float64 }
 
-// take adds exposures in chunks of so many tokens.
-func (a *abreast) take(c *Curve, cells *[NumBins]exposure, perChunk float64) {
-	if !c.fitted {
-		return
-	}
-	for i := range cells {
-		if e := &cells[i]; e.T > 0 {
-			a.got += e.Y * perChunk
-			a.expected += e.S / c.tpot(e.S/e.T)
-		}
+// take adds an exposure in chunks of so many tokens.
+func (a *abreast) take(c *Curve, e *exposure, perChunk float64) {
+	if c.fitted && e.T > 0 {
+		a.got += e.Y * perChunk
+		a.expected += e.S / c.tpot(e.S/e.T)
 	}
 }
 

@@ -39,16 +39,17 @@ const (
 // lived at: its tokens are divided as its text is. g.mu is held.
 func (p *profile) seeFill(s *Stream, t tally) {
 	all := 0.0
-	for _, bytes := range s.held.said {
-		all += bytes
+	for i := range s.held.lives.list {
+		all += s.held.lives.list[i].said
 	}
 	if s.unit.counted || !(all > 0) || !(t.decoded > 0) {
 		return
 	}
-	for i, bytes := range s.held.said {
-		if chunks := (s.held.life[i].Y + s.held.pending[i].Y) / s.unit.fill.in(i); chunks > 0 {
-			p.fold.bins[i].Chunks += chunks
-			p.fold.bins[i].Told += t.decoded * bytes / all
+	for i := range s.held.lives.list {
+		l := &s.held.lives.list[i]
+		if chunks := (l.life.Y + l.pending.Y) / s.unit.fill.in(l.bin); chunks > 0 {
+			p.fold.bins[l.bin].Chunks += chunks
+			p.fold.bins[l.bin].Told += t.decoded * l.said / all
 		}
 	}
 }

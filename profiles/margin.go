@@ -133,9 +133,10 @@ func (s *Stream) delivery(c *Curve) (d delivery) {
 		return d
 	}
 	var familiar float64
-	for i := range s.held.life {
-		e := s.held.life[i]
-		e.add(&s.held.pending[i], 1)
+	for i := range s.held.lives.list {
+		l := &s.held.lives.list[i]
+		e := l.life
+		e.add(&l.pending, 1)
 		if !(e.T > 0) {
 			continue
 		}
@@ -143,7 +144,7 @@ func (s *Stream) delivery(c *Curve) (d delivery) {
 		d.expected += e.S / c.tpot(e.S/e.T)
 		d.occupied += e.T
 		d.seconds += e.S
-		if c.bins[i].k >= max(expectSteps, familiarTimes*e.K*s.unit.each) {
+		if c.bins[l.bin].k >= max(expectSteps, familiarTimes*e.K*s.unit.each) {
 			familiar += e.S
 		}
 	}

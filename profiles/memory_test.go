@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // TestMemoryOfATarget holds the heap of a book to 72 MiB for 1,000 targets with
@@ -62,4 +63,17 @@ func heapInUse() int64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// Thousands of streams wait: what one is made of, with two bins, stays below 1.25 KiB.
+func TestAStreamThatWaitsIsSmall(t *testing.T) {
+	if size := unsafe.Sizeof(Stream{}) + 2*unsafe.Sizeof(lived{}); size > 1280 {
+		t.Errorf("%d bytes, at most 1280 are allowed", size)
+	}
+	b := newBench(t)
+	s := b.open(Open{})
+	steady(s, time.Second, 20*time.Millisecond, 200)
+	if got := len(s.held.lives.list); got != 1 {
+		t.Errorf("%d bins of a stream that was alone, want 1", got)
+	}
 }

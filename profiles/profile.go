@@ -50,30 +50,30 @@ type profile struct {
 }
 
 // take adds exposures in chunks to the window and to the next fold.
-func (p *profile) take(w *window, cells *[NumBins]exposure, perChunk float64) {
-	p.group.abreast.take(p.curve.Load(), cells, perChunk)
-	own := w.exposure(p)
-	for i := range cells {
-		if e := &cells[i]; *e != (exposure{}) {
-			own[i].add(e, perChunk)
-			p.fold.bins[i].take(e, perChunk)
+func (p *profile) take(w *window, list []lived, of part, perChunk float64) {
+	c, own := p.curve.Load(), w.exposure(p)
+	for i := range list {
+		if e, bin := of(&list[i]), list[i].bin; *e != (exposure{}) {
+			p.group.abreast.take(c, e, perChunk)
+			own[bin].add(e, perChunk)
+			p.fold.bins[bin].take(e, perChunk)
 			p.fold.totals.T += e.T
 			p.fold.pace.T += e.T
 		}
 	}
 }
 
-// correct adds only the tokens of cells, multiplied by scale.
-func (p *profile) correct(w *window, cells *[NumBins]exposure, scale float64) {
+// correct adds only the tokens of what is in life, multiplied by scale.
+func (p *profile) correct(w *window, list []lived, scale float64) {
 	if scale == 0 {
 		return
 	}
 	own := w.exposure(p)
-	for i := range cells {
-		if e := &cells[i]; *e != (exposure{}) {
+	for i := range list {
+		if e, bin := &list[i].life, list[i].bin; *e != (exposure{}) {
 			p.group.abreast.got += e.Y * scale
-			own[i].addTokens(e, scale)
-			p.fold.bins[i].correct(e, scale)
+			own[bin].addTokens(e, scale)
+			p.fold.bins[bin].correct(e, scale)
 		}
 	}
 }

@@ -1,9 +1,6 @@
 package profiles
 
-import (
-	"math/bits"
-	"time"
-)
+import "time"
 
 // turn hands over what was gathered up to the last arrival, and begins what
 // belongs to the window of at.
@@ -37,7 +34,7 @@ func (s *Stream) countable() bool {
 // are counted or the target's tokens per chunk known, to the profile. A stream
 // that begins to flow hands over all of its life so far.
 func (s *Stream) deliver() {
-	if s.held.touched == 0 && s.held.idle == 0 {
+	if !s.held.touched && s.held.idle == 0 {
 		return
 	}
 	g := s.profile.group
@@ -51,10 +48,10 @@ func (s *Stream) deliver() {
 		if !s.unit.counted {
 			s.unit.each = s.profile.totals().perChunk()
 		}
-		s.profile.take(w, &s.held.life, s.unit.each)
+		s.profile.take(w, s.held.lives.list, life, s.unit.each)
 	}
 	if s.flowing && evidence {
-		s.profile.take(w, &s.held.pending, s.unit.each)
+		s.profile.take(w, s.held.lives.list, pending, s.unit.each)
 	}
 	s.held.age()
 	if s.flowing || len(s.held.slots) >= fullSlots {
@@ -66,8 +63,8 @@ func (s *Stream) deliver() {
 // through this replica, whether it is evidence or not.
 func (s *Stream) decoded(w *window) {
 	occupied := s.held.idle
-	for left := s.held.touched; left != 0; left &= left - 1 {
-		occupied += s.held.pending[bits.TrailingZeros64(left)].T
+	for i := range s.held.lives.list {
+		occupied += s.held.lives.list[i].pending.T
 	}
 	w.seen += occupied * float64(s.sequences)
 	s.held.idle = 0
@@ -75,25 +72,8 @@ func (s *Stream) decoded(w *window) {
 
 // age moves pending to life.
 func (h *held) age() {
-	for left := h.touched; left != 0; left &= left - 1 {
-		bin := bits.TrailingZeros64(left)
-		h.life[bin].add(&h.pending[bin], 1)
-		h.pending[bin] = exposure{}
-	}
-	h.touched = 0
-}
-
-// lifeSeconds returns the stream-seconds of the whole exposure, and the same
-// weighted with n. It is right after age.
-func (h *held) lifeSeconds() (seconds, weighted float64) {
-	for i := range h.life {
-		e := &h.life[i]
-		if e.T > 0 {
-			seconds += e.S
-			weighted += e.S * (e.S / e.T) // S/T is the mean n of a bin
-		}
-	}
-	return seconds, weighted
+	h.lives.age()
+	h.touched = false
 }
 
 // Close ends the stream at now. complete is false for an abort or a cut: then
@@ -143,11 +123,11 @@ func (s *Stream) settle(complete bool, got delivery) tally {
 	switch {
 	case !s.evidence():
 	case s.flowing:
-		p.take(w, &s.held.pending, t.each)
-		p.correct(w, &s.held.life, t.each-s.unit.each)
+		p.take(w, s.held.lives.list, pending, t.each)
+		p.correct(w, s.held.lives.list, t.each-s.unit.each)
 	case t.source != SourceEstimate:
-		p.take(w, &s.held.life, t.each)
-		p.take(w, &s.held.pending, t.each)
+		p.take(w, s.held.lives.list, life, t.each)
+		p.take(w, s.held.lives.list, pending, t.each)
 	}
 	if t.source.counted() && s.evidence() {
 		p.calibrate(s.calibration(t))

@@ -30,7 +30,8 @@ const (
 // Stream measures one relayed stream. It belongs to the goroutine of the
 // relay and is not safe for concurrent use. Read takes no lock while n does not
 // change, and at most once a second, and where a window ends, hands over what
-// it gathered; only then may the first stream of a window allocate its record.
+// it gathered; only then may the first stream of a window allocate its record. What it
+// lives through in a bin it makes room for when it first comes there.
 //
 // The path of an arrival: while n stays, it is two additions to run; when n
 // changes, run goes to pending, by bins; once a second, and where a window
@@ -136,15 +137,13 @@ const (
 
 // held is what a stream has gathered and the profile has not got, or not for good.
 type held struct {
-	window  int64             // index of the window that pending belongs to
-	turnAt  time.Duration     // when pending has to go
-	idle    float64           // ∫dt/n that was decoding and no evidence
-	slots   []slot            // since the last turn; nil = this stream notes none
-	foreign time.Duration     // when n was more than this replica relays, since epoch; 0 = never
-	touched uint64            // the bins of pending that hold something
-	pending [NumBins]exposure // since the last turn; its tokens are chunks unless counted
-	life    [NumBins]exposure // before it
-	said    [NumBins]float64  // bytes of text since the first arrival
+	window  int64         // index of the window that pending belongs to
+	turnAt  time.Duration // when pending has to go
+	idle    float64       // ∫dt/n that was decoding and no evidence
+	slots   []slot        // since the last turn; nil = this stream notes none
+	foreign time.Duration // when n was more than this replica relays, since epoch; 0 = never
+	touched bool          // something was booked since the last turn
+	lives   lives
 }
 
 // run is the exposure at one n that has not been booked to a bin yet.
@@ -345,9 +344,10 @@ func (s *Stream) flush() {
 // Occupancy.mu.
 func (s *Stream) book(n int, seconds, k, text float64) {
 	bin := BinOf(n)
-	s.held.pending[bin].book(n, seconds, k*s.unit.fill.in(bin))
-	s.held.said[bin] += text
-	s.held.touched |= 1 << bin
+	l := s.held.lives.at(bin)
+	l.pending.book(n, seconds, k*s.unit.fill.in(bin))
+	l.said += text
+	s.held.touched = true
 }
 
 // Blocked says that the client's side blocked: until the next Read neither

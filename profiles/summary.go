@@ -38,7 +38,7 @@ func (s *Stream) summarize(t tally, ratio float64) Summary {
 	}
 	sum.Tokens, sum.FirstTokens = t.tokens, t.first
 	sum.Decode = s.last - s.first
-	seconds, weighted := s.held.lifeSeconds()
+	seconds, weighted := s.held.lives.seconds()
 	if seconds > 0 {
 		sum.MeanN = weighted / seconds
 	}

@@ -20,23 +20,23 @@ type Lease struct {
 	floor  float64 // that counts for decisions; 0 = none
 	asked  float64 // floor of the request on its own route; 0 = none
 	tenant string
-	probe  bool          // sent to find out whether the backend is well again
 	grace  time.Duration // by how much its last token may be late for its floor
 	weight int           // sequences; 0 = does not decode
 	prompt int           // tokens, counted in group.own.prompt while waiting
 	stream bool
+	probe  bool // sent to find out whether the backend is well again
 
-	expected expectation
+	refused bool  // held against the target, by Refused; guarded by Router.mu, as is all that follows but relayed
+	phase   phase // beside the others: thousands of leases wait
 
-	phase     phase // guarded by Router.mu, as is all that follows but relayed
+	expected expectation // of when it was placed
+
 	links     links
 	first     time.Duration // since placed: when decoding began
 	prefilled float64       // group.price.prefills.done then
 	seen      progress      // as of the group's last scan
 
 	held *held // where it is counted for a guarantee; nil = for none
-
-	refused bool // held against the target, by Refused
 
 	relayed relayed
 }

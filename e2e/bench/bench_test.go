@@ -25,6 +25,7 @@ var (
 	against = flag.String("against", "", "another build of Pacer, measured beside this one")
 	setting = flag.String("setting", "", "a line of configuration for that one")
 	streams = flag.Int("streams", 9_700, "streams of the load many, which each take two of the descriptors that a proxy may have")
+	shared  = flag.Int("shared", 10_000, "streams of the load h2-many, whose clients share connections")
 	profile = flag.String("profiles", "", "folder that gets a profile of the CPU of each leg of Pacer")
 	table   = flag.String("table", "", "file that the table is written to")
 	report  = flag.String("json", "", "file that the figures of every leg are written to")
@@ -56,9 +57,10 @@ func loads(small bool) []load {
 			all = append(all, l)
 		}
 	}
+	all = append(all, load{name: "h2-many", clients: *shared, chunks: 1 << 20, every: time.Second, slowly: true, targets: 2, over: wiring{front: frontH2}})
 	wanted := regexp.MustCompile("^(?:" + *only + ")$")
 	return slices.DeleteFunc(all, func(l load) bool {
-		return *only == "" && l.name == "many" || *only != "" && !wanted.MatchString(l.name) // too many for a run of all
+		return *only == "" && strings.HasSuffix(l.name, "many") || *only != "" && !wanted.MatchString(l.name) // too many for a run of all
 	})
 }
 
