@@ -17,9 +17,9 @@ const (
 	// quietShare is the part of the memory limit that quietHeap is at most.
 	quietShare = 4
 
-	// usualPercent is what the runtime takes by itself: above quietHeap the heap may
-	// double.
-	usualPercent = 100
+	// usualPercent is by how much the heap may grow above quietHeap. The runtime takes
+	// 100 by itself: then of a stream that waits as much is garbage as is in use.
+	usualPercent = 60
 
 	// minHeap is the heap that the runtime collects at a percentage of 100, in bytes,
 	// however little of it is in use.
@@ -42,7 +42,7 @@ func paceCollector(log *slog.Logger, limit int64) {
 	c := &collector{quiet: quietFor(limit)}
 	c.set(int(c.quiet * 100 / minHeap))
 	afterCollections(func() { c.set(c.percentFor(liveHeap())) })
-	log.Info("the collector waits for a heap of that size, and then for twice of what is in use", "heap_bytes", c.quiet, "memory_limit_bytes", limit)
+	log.Info("the collector waits for a heap of that size, and then for 1.6 times of what is in use", "heap_bytes", c.quiet, "memory_limit_bytes", limit)
 }
 
 // quietFor is the heap that is waited for under a memory limit; 0 = there is none.

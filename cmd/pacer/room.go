@@ -36,7 +36,7 @@ type room struct {
 // takeRoom finds out how much room there is. Go has raised the soft limit of
 // descriptors to the hard one already. A container's memory limit, less the
 // bodies that lie outside of the heap, becomes the one of the garbage collector,
-// unless GOMEMLIMIT said something else: else the heap may double into it, and
+// unless GOMEMLIMIT said something else: else the heap may grow into it, and
 // the kernel ends the program.
 func takeRoom(log *slog.Logger, buffered int64) room {
 	r := room{descriptors: mayOpen()}
