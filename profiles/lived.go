@@ -30,8 +30,8 @@ func (l *lives) at(bin int) *lived {
 	return &l.list[i]
 }
 
-// part is one of the two exposures of a bin.
-type part func(*lived) *exposure
+// whose is one of the two exposures of a bin.
+type whose func(*lived) *exposure
 
 func pending(l *lived) *exposure { return &l.pending }
 func life(l *lived) *exposure    { return &l.life }

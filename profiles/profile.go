@@ -50,7 +50,7 @@ type profile struct {
 }
 
 // take adds exposures in chunks to the window and to the next fold.
-func (p *profile) take(w *window, list []lived, of part, perChunk float64) {
+func (p *profile) take(w *window, list []lived, of whose, perChunk float64) {
 	c, own := p.curve.Load(), w.exposure(p)
 	for i := range list {
 		if e, bin := of(&list[i]), list[i].bin; *e != (exposure{}) {
