@@ -33,6 +33,8 @@ var (
 	errDraining    = errors.New("gateway: shutting down")
 	errAccount     = errors.New("gateway: what a backend's account keeps, beyond the key")
 	errNoBackend   = errors.New("gateway: no backend in service")
+	errFewPlaces   = errors.New("gateway: no route has so many free places")
+	errFree        = errors.New("gateway: free is no number of places")
 	errPanicked    = errors.New("gateway: a step panicked")
 	errClientSlow  = errors.New("gateway: the client did not take the answer")
 	errTotal       = errors.New("gateway: the request took longer than allowed")
@@ -193,6 +195,8 @@ var fixedAnswers = []struct {
 	{errShareTaken, answer{status: 503, typ: serverError, code: "gateway_overloaded", message: "The requests of this key that are under way hold as many bytes as one key may (half of limits.buffered). Send this one when some of them have ended.", retryAfter: time.Second}},
 	{errManyBodies, answer{status: 503, typ: serverError, code: "gateway_overloaded", message: "This key is sending as many request bodies at once as one key may (half of limits.streams). Send this one when some of them have arrived.", retryAfter: time.Second}},
 	{errDraining, answer{status: 503, typ: serverError, code: "draining", message: "This gateway is shutting down."}},
+	{errFewPlaces, answer{status: 503, typ: serverError, code: "few_places", message: "No route has as many free places."}},
+	{errFree, answer{status: 400, typ: "invalid_request_error", code: "invalid_free", message: "free must be a number of places, from 1."}},
 	{errNoBackend, answer{status: 503, typ: serverError, code: "no_backend", message: "No backend is in service."}},
 	{errTotal, answer{status: 504, typ: "upstream_error", code: "timeout", message: "The answer took longer than the gateway allows."}},
 }

@@ -75,11 +75,12 @@ type Gateway struct {
 	uncounted jobQueue     // answers that nobody counted the tokens of
 }
 
-// load is how many requests the gateway has in hand.
+// load is how many requests the gateway has in hand, and how many more it may take.
 type load struct {
 	running atomic.Int64  // requests between place and settle
 	waiting chan struct{} // holds a token after somebody began to wait in line
 	grants  sync.Pool     // channels of waiters that have stood in no line
+	places  freePlaces    // that are left, for /readyz
 }
 
 // New checks o and returns a Gateway. It starts nothing.

@@ -178,18 +178,6 @@ func (g *Gateway) healthz(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte(`{"status":"ok"}` + "\n"))
 }
 
-// readyz says whether requests are welcome here.
-func (g *Gateway) readyz(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case g.endings.draining.Load():
-		answerFor(errDraining).write(w, r)
-	case !g.router.InService():
-		answerFor(errNoBackend).write(w, r)
-	default:
-		g.healthz(w, r)
-	}
-}
-
 func (g *Gateway) sendJSON(w http.ResponseWriter, r *http.Request, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(v) // the client's loss if it is gone

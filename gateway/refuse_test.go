@@ -221,6 +221,42 @@ func TestHealth(t *testing.T) {
 	})
 }
 
+// A balancer that can send people elsewhere asks for room; a probe does not.
+func TestReadinessByCapacity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := settings("a", "b")
+		c.Backends[0].MaxConcurrency, c.Backends[1].MaxConcurrency = 1, 1
+		for i := range c.Routes {
+			c.Routes[i].SLO.MinTPS = 1
+		}
+		long := func(w http.ResponseWriter, r *http.Request) {
+			eventStream(w)
+			for range 20 {
+				if !pause(r, time.Second) {
+					return
+				}
+				say(w, `data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}`+"\n\n")
+			}
+			say(w, "data: [DONE]\n\n")
+		}
+		h := open(t, c, map[string]http.Handler{"a": &script{answer: long}, "b": &script{answer: long}})
+		status := func(query string) int { return h.do(h.request("GET", "/readyz"+query, "")).status }
+		for query, want := range map[string]int{"": 200, "?free=1": 200, "?free=2": 200, "?free=3": 503, "?free=0": 400, "?free=x": 400, "?free=1&free=2": 400} {
+			if got := status(query); got != want {
+				t.Errorf("/readyz%s of two free places: %d, want %d", query, got, want)
+			}
+		}
+		done := make(chan struct{})
+		go func() { defer close(done); h.post(chat, streamBody) }()
+		time.Sleep(2 * roomAge)
+		if one, two, plain := status("?free=1"), status("?free=2"), status(""); one != 200 || two != 503 || plain != 200 {
+			t.Errorf("one of two places is free: %d, %d and %d, want 200, 503 and 200", one, two, plain)
+		}
+		<-done
+		h.idle()
+	})
+}
+
 func TestOversizeBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := settings("a")
