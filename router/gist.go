@@ -146,7 +146,7 @@ func (s *gist) judge(a *ask, v *verdict) (ok bool) {
 	prefill, own := a.toPrefill(m), true
 	v.m, v.low, v.basis = s.m, s.bound(0), s.basis
 	if s.prompt > 0 {
-		v.low = s.bound(extraP(s.prompt, s.output(a)))
+		v.low = s.bound(extraP(s.prompt, a.output(s.tokens)))
 	}
 	switch {
 	case a.floor <= 0:
@@ -173,22 +173,10 @@ func (s *gist) judge(a *ask, v *verdict) (ok bool) {
 	return true
 }
 
-// output is ask.answer.
-func (s *gist) output(a *ask) float64 {
-	tokens := s.tokens
-	if tokens <= 0 {
-		tokens = a.route.lengths.mean(usualAnswer)
-	}
-	if a.req.MaxTokens > 0 {
-		tokens = min(tokens, float64(a.req.MaxTokens))
-	}
-	return tokens
-}
-
 // fast is rule 2 where the bound does not do: other evidence may. It notes in v what
 // the answer rests on.
 func (s *gist) fast(a *ask, v *verdict) (ok bool) {
-	before := extraP(s.prompt, s.output(a))
+	before := extraP(s.prompt, a.output(s.tokens))
 	if s.slow.floor == a.floor && s.slow.extraP == before {
 		v.low, v.basis = s.slow.low, s.slow.basis
 		return false

@@ -153,8 +153,10 @@ const (
 )
 
 // answer is how many tokens one sequence is expected to put out on m.
-func (a *ask) answer(m *model) float64 {
-	tokens := m.answer
+func (a *ask) answer(m *model) float64 { return a.output(m.answer) }
+
+// output is answer where the mean of a target is tokens; 0 = the route says.
+func (a *ask) output(tokens float64) float64 {
 	if tokens <= 0 {
 		tokens = a.route.lengths.mean(usualAnswer)
 	}
