@@ -22,7 +22,7 @@ func kept(t *testing.T, redis *redistest.Server) []string {
 		_, kind, _ := strings.Cut(key.(string), "{")
 		tag, kind, _ := strings.Cut(kind, "}")
 		kind, _, _ = strings.Cut(strings.TrimPrefix(kind, ":"), ":")
-		if slices.Contains([]string{"load", "usage", "keys"}, tag) {
+		if slices.Contains([]string{"alive", "load", "usage", "keys"}, tag) {
 			kind = tag
 		}
 		kinds = append(kinds, kind)
@@ -116,7 +116,7 @@ keys: [ { name: mobile, key: %s, team: apps, budget: { usd: %v } }, { name: of-f
 		t.Errorf("%.2f USD of %.0f are spent; want all, and no more than the %.2f beyond it that were running", known[0], limit, running)
 	}
 	for i, want := range map[*redistest.Server][]string{
-		global: {"budget", "keys", "load", "usage"}, stores[0]: {"load"}, stores[1]: {"load"},
+		global: {"alive", "budget", "keys", "usage"}, stores[0]: {"load"}, stores[1]: {"load"},
 	} {
 		have := kept(t, i)
 		t.Logf("kept: %v", have)

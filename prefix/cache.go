@@ -68,6 +68,7 @@ const maxStretches = 6
 type stretch struct {
 	from, to uint32 // bytes
 	age      age
+	fresh    bool // others have told of it just now
 }
 
 // match is what a cache has of a prompt.
@@ -113,15 +114,16 @@ func (h *cache) match(now time.Time, c *Chain) (m match) {
 		m.answer = h.list[h.nodes[c.blocks[depth-1].hash]].answer
 	}
 	if to, n := h.heard.deepest(c, depth); to > 0 {
-		m.hear(c, to, &n, ageOf(h.computed-n.computed, now.Sub(time.Unix(0, n.used))))
+		since := now.Sub(time.Unix(0, n.used))
+		m.hear(c, to, &n, ageOf(h.computed-n.computed, since), since < heardFor)
 	}
 	return m
 }
 
-// hear adds what others told is there, up to block to.
-func (m *match) hear(c *Chain, to int, n *node, a age) {
+// hear adds what others told is there, up to block to; fresh = just now.
+func (m *match) hear(c *Chain, to int, n *node, a age, fresh bool) {
 	if end := c.blocks[to-1].end; end > m.end() {
-		m.stretches[m.count] = stretch{from: m.end(), to: end, age: a}
+		m.stretches[m.count] = stretch{from: m.end(), to: end, age: a, fresh: fresh}
 		m.count++
 		m.answer = n.answer
 		return

@@ -20,6 +20,9 @@ const (
 // compute notes that the blocks of c beyond those that were sent before are prefilled
 // now. It returns the hash of the first; 0 = there are none.
 func (h *cache) compute(now time.Time, c *Chain, depth int) uint64 {
+	if p := h.under(now, c, depth); p != nil {
+		return p.hash // it computes what one before it did not, or has not yet
+	}
 	if depth >= len(c.blocks) {
 		return 0
 	}
@@ -42,10 +45,19 @@ func (h *cache) computedFrom(hash uint64) {
 
 // prefilled is how many of the first blocks of c are there, of so many that were sent.
 func (h *cache) prefilled(now time.Time, c *Chain, sent int) int {
-	for i := range h.computing {
-		if p := &h.computing[i]; p.depth < sent && c.blocks[p.depth].hash == p.hash && now.Sub(p.sent) < computingFor {
-			sent = p.depth
-		}
+	if p := h.under(now, c, sent); p != nil {
+		return p.depth
 	}
 	return sent
+}
+
+// under is the prompt that is computed from the first of so many blocks of c on; nil =
+// none is.
+func (h *cache) under(now time.Time, c *Chain, sent int) (least *computing) {
+	for i := range h.computing {
+		if p := &h.computing[i]; p.depth < sent && c.blocks[p.depth].hash == p.hash && now.Sub(p.sent) < computingFor {
+			least, sent = p, p.depth
+		}
+	}
+	return least
 }

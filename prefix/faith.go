@@ -11,7 +11,7 @@ type faith struct {
 
 	cold      float64 // seconds of a prompt token that was nowhere, fading
 	seen      float64 // of how many first tokens
-	good, bad int     // first tokens of prompts that were to be cached: soon, and late
+	good, bad int     // first tokens of prompts that were to be cached: soon, and late; one of each takes one of the other off
 }
 
 const (
@@ -19,6 +19,10 @@ const (
 	trusted = 0.9
 
 	coldFades = 0.9
+
+	// mostFaith is how many first tokens are remembered as soon or late: a cache that
+	// begins to forget is doubted after half as many, however long it was good.
+	mostFaith = 16
 )
 
 // see takes a first token after y seconds, of a prompt of so many tokens of which so
@@ -30,14 +34,15 @@ func (f *faith) see(tokens, cached int, y float64) {
 		f.cold += (y/float64(tokens) - f.cold) / f.seen
 	case cached < leastTold || cached*2 < tokens || f.seen == 0:
 	case y < f.cold*float64(cached)/2:
-		f.good++
+		f.good, f.bad = min(f.good+1, mostFaith), max(f.bad-1, 0)
 	default:
-		f.bad++
+		f.good, f.bad = max(f.good-1, 0), min(f.bad+1, mostFaith)
 	}
 }
 
-// holds reports whether it is believed still.
-func (f *faith) holds() bool { return f.begun && (f.bad == 0 || f.good > f.bad) }
+// holds reports whether it is believed still. Who has seen no cold prompt cannot tell
+// that one came late.
+func (f *faith) holds() bool { return f.begun && f.seen > 0 && (f.bad == 0 || f.good > f.bad) }
 
 // doubted reports whether first tokens came as late as if nothing were there, whatever
 // the engine tells.

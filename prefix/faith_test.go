@@ -33,9 +33,14 @@ func TestAPromptIsThereOnceItIsPrefilled(t *testing.T) {
 		t.Errorf("%d tokens are likely after two minutes, want 2,000", got)
 	}
 	u := x.Send(start, target, chainOf(text(8, 8000), text(9, 800)), 2200)
-	u.Settle(Outcome{})
-	if got := likely(x, start, chainOf(text(8, 8000), text(10, 800)), 2200); got < 1900 {
-		t.Errorf("%d tokens are likely of a prompt that has ended, want 2,000", got)
+	u.Settle(Outcome{}) // it was refused, or its client went
+	if got := likely(x, start, chainOf(text(8, 8000), text(10, 800)), 2200); got != 0 {
+		t.Errorf("%d tokens are likely of a prompt that failed before its first token, want 0", got)
+	}
+	again := x.Send(start, target, chainOf(text(8, 8000), text(9, 800)), 2200)
+	again.Settle(Outcome{TTFT: time.Second})
+	if got := likely(x, start, chainOf(text(8, 8000), text(11, 800)), 2200); got < 1900 {
+		t.Errorf("%d tokens are likely once it was sent again, want 2,000", got)
 	}
 }
 

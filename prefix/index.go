@@ -84,12 +84,15 @@ func (h *cache) expect(m *match, c *Chain, tokens int) (likely, sure, told float
 	if m.count == 0 {
 		return 0, 0, 0
 	}
-	tells := h.keeping.tells
+	tells, fresh := h.keeping.tells, 0.0
 	for i := range m.count {
 		s := &m.stretches[i]
 		n := c.tokens(tokens, s.from, s.to)
 		if !tells {
 			likely += n
+			if s.fresh {
+				fresh += n
+			}
 			continue
 		}
 		likely += n * h.keeping.chance(s.age, hoped)
@@ -108,7 +111,7 @@ func (h *cache) expect(m *match, c *Chain, tokens int) (likely, sure, told float
 	case known:
 		return likely * share, likely * least * least, 0
 	case !tells && h.faith.holds():
-		return likely, likely * trusted, sure // until a first token speaks against it
+		return likely, max(likely-fresh, 0) * trusted, sure // until a first token speaks against it
 	case h.faith.doubted():
 		return likely, 0, sure
 	case tells:
@@ -212,7 +215,9 @@ func (v *Visit) Settle(o Outcome) {
 	h := v.cache
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.computedFrom(v.first)
+	if o.TTFT > 0 || o.AnswerTokens > 0 || o.PromptTokens > 0 { // else it may have ended before anything was computed
+		h.computedFrom(v.first)
+	}
 	if at, ok := h.nodes[v.last]; ok && o.AnswerTokens > 0 {
 		h.list[at].answer = int32(min(o.AnswerTokens, 1<<30))
 		h.tell(v.sent.Add(o.Took), v.last, h.list[at].answer)

@@ -22,6 +22,10 @@ const (
 
 	// heardShare is how many blocks a target has for each one that others told.
 	heardShare = 8
+
+	// heardFor is for how long what was told may be computed yet: it is told when it
+	// is sent.
+	heardFor = 10 * time.Second
 )
 
 // told is one prompt that was sent, or whose answer has come.

@@ -36,14 +36,14 @@ func (a *ask) keeps(m *model, k int, extraP, floor float64) (bound float64, basi
 }
 
 // spared is what part of floor is fast enough for now for each of k sequences. It is
-// all of it where no route here has a grace to speak of, and where streams have shown
+// all of it where no route here has a grace to speak of, while other replicas are silent, and where streams have shown
 // that floors need a margin: it reckons with the grace, which is spoken for then.
 func (m *model) spared(k int, floor float64) float64 {
 	g := m.group
 	grace := g.leastGrace
 	own := k - g.remote.Waiting - g.remote.Decoding - g.foreign.most()
 	switch {
-	case grace <= leastGrace || grace >= maxLead || m.curve.Shown() > 0,
+	case grace <= leastGrace || grace >= maxLead || m.curve.Shown() > 0 || g.router.peers.silent(), // whose leads are not known
 		g.n() == 0 || g.ends < max(endsShare*float64(own), leastEnds),
 		g.leastLead() < time.Duration(spareLead*float64(grace)):
 		return 1

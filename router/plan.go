@@ -82,6 +82,12 @@ func (r *Router) planSteps(a *ask, steps []Step, cause ShedReason) intent {
 			if cause == ShedFloor {
 				cause = why
 			}
+			continue
+		}
+		if v := r.insist(a); v != nil {
+			return a.onto(v, OutcomePlaced)
+		}
+		switch step.Kind {
 		case Spill:
 			if p, ok := r.planSpill(a, step.Route); ok {
 				return p
@@ -93,6 +99,9 @@ func (r *Router) planSteps(a *ask, steps []Step, cause ShedReason) intent {
 		case Shed:
 			return a.planShed(o, pointless, cause)
 		}
+	}
+	if v := r.insist(a); v != nil {
+		return a.onto(v, OutcomePlaced)
 	}
 	return a.planShed(o, pointless, cause)
 }

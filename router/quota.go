@@ -147,6 +147,6 @@ func (l *Lease) Quota(now time.Time, told Quota) {
 	r := l.group.router
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.group.changed()
+	l.model.group.changed()
 	l.model.quota.tell(now, told)
 }

@@ -82,6 +82,8 @@ type ask struct {
 	number  uint64        // by which it marks targets; 0 = it did not
 
 	verdicts []verdict // on the route's targets, in their order, once they were judged
+	yielded  bool      // it left a place to other replicas
+	insists  bool      // it takes one whatever they do
 	preview  bool      // it is only asked what would become of it
 	probed   bool      // what is asked is what comes when every backend that is tried out has its probe
 }

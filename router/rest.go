@@ -158,7 +158,7 @@ func (l *Lease) Refused(now time.Time, sure bool) (held, rests bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := &l.model.rest
-	l.group.changed()
+	l.model.group.changed()
 	if !l.refused {
 		l.refused = s.refuse(now, l.tenant, sure)
 	}
@@ -171,7 +171,7 @@ func (l *Lease) Full(now time.Time, wait time.Duration) {
 	r := l.group.router
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.group.changed()
+	l.model.group.changed()
 	l.model.rest.fill(now, l.tenant, wait)
 }
 

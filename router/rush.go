@@ -24,18 +24,42 @@ func (p *peers) many() bool { return p.load.Replicas > atOnce && !p.silent() }
 
 // yields reports whether a leaves the target v to other replicas until they are heard of
 // again. Where targets with room are fewer than replicas, each of these takes a place with
-// the chance that no more than atOnce do on each target. Who cannot wait takes one.
+// the chance that no more than atOnce do on each target, unless all could have one there.
+// Who cannot wait takes one, see insist.
 func (r *Router) yields(a *ask, v *verdict) bool {
-	if !r.peers.many() || a.preview || a.req.NoQueue || a.weight == 0 || a.route.policy.Regardless || v.model.group.backend == r.rush.ended {
+	if !r.peers.many() || a.preview || a.insists || a.spilled || a.req.NoQueue || a.weight == 0 || a.route.policy.Regardless || v.model.group.backend == r.rush.ended {
 		return false
 	}
-	feasible := 0
+	feasible, replicas := 0, r.peers.load.Replicas
 	for i := range a.verdicts {
 		if a.verdicts[i].reason == OK {
 			feasible++
 		}
 	}
-	return r.rush.luck*float64(r.peers.load.Replicas) >= float64(atOnce*feasible)
+	if r.rush.luck*float64(replicas) < float64(atOnce*feasible) {
+		return false
+	}
+	places := 0
+	for i := range a.verdicts {
+		if u := &a.verdicts[i]; u.reason == OK {
+			more, _ := a.admits(u.model, u.model.group.present())
+			if places += more; places >= replicas {
+				return false
+			}
+		}
+	}
+	a.yielded = true
+	return true
+}
+
+// insist chooses for one who has left a place to others and can wait for none; nil = it
+// has not.
+func (r *Router) insist(a *ask) *verdict {
+	if !a.yielded {
+		return nil
+	}
+	a.insists, a.yielded = true, false
+	return r.choose(a)
 }
 
 // bestOfSome is best among some of the feasible targets, drawn, so that replicas with the

@@ -22,14 +22,51 @@ func TestManyReplicasDoNotRunAfterOnePlace(t *testing.T) {
 				taken++
 				d.Lease.Done(b.now, 10)
 			} else {
-				b.now = d.Ticket.Deadline()
-				d.Ticket.Expire(b.now)
+				d.Ticket.Cancel(b.now)
 			}
 		}
 		t.Logf("%d of 400 times one of %d replicas takes a place", taken, c.replicas)
 		if taken < c.least || taken > c.most {
 			t.Errorf("%d of 400 times one of %d replicas takes a place, want %d to %d", taken, c.replicas, c.least, c.most)
 		}
+	}
+}
+
+// Nobody is refused beside free places for the sake of other replicas: who cannot wait,
+// or not any longer, takes one, and where there is one for all nobody waits.
+func TestLeavingAPlaceRefusesNobody(t *testing.T) {
+	queue := chatQueue()
+	shed, effort, spill := queue, queue, queue
+	shed.OnInfeasible = []Step{{Kind: Shed}}
+	effort.OnInfeasible = []Step{{Kind: BestEffort}}
+	spill.OnInfeasible = []Step{{Kind: Spill, Route: "small"}}
+	for _, c := range []struct {
+		name    string
+		route   Route
+		others  int
+		waiting bool
+	}{
+		{"room for all", queue, 2, false},
+		{"it can wait", queue, 22, true},
+		{"it would be refused", shed, 22, false},
+		{"it would lose its floor", effort, 22, false},
+		{"it would be sent elsewhere", spill, 22, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, []string{"x"}, c.route, Route{Name: "small"})
+			b.learn("x", carrying(32, 30, 60))
+			b.Update(b.now, RemoteLoad{Replicas: 20, ByBackend: map[string]Load{"x": {Decoding: c.others, Floor: 30}}})
+			b.rush.luck = 0.99
+			d := b.place("chat")
+			if (d.Ticket != nil) != c.waiting || d.Lease != nil && (d.Lease.Target().Backend != "x" || d.Lease.floor <= 0) || d.Refusal != nil {
+				t.Fatalf("got %+v, want to wait: %v, else a place with its floor", d, c.waiting)
+			}
+			if c.waiting {
+				if d = d.Ticket.Expire(d.Ticket.Deadline()); d.Lease == nil {
+					t.Errorf("it is refused at the end of its wait: %+v", d)
+				}
+			}
+		})
 	}
 }
 

@@ -46,7 +46,7 @@ const (
 func (t *Ticket) Deadline() time.Time { return t.deadline }
 
 // Expire ends the wait. Who waited for a place where its prompt is cached takes any
-// other; else the route's next step is taken (spill, best_effort, shed). A Grant that is already on its way wins: its decision is
+// other, and who left one to other replicas takes it; else the route's next step is taken (spill, best_effort, shed). A Grant that is already on its way wins: its decision is
 // returned. Called again, it returns the same decision.
 func (t *Ticket) Expire(now time.Time) Decision {
 	r := t.router
@@ -59,7 +59,8 @@ func (t *Ticket) Expire(now time.Time) Decision {
 		a := t.ask(now)
 		r.judge(&a)
 		var p intent
-		if v := r.choose(&a); patient && v != nil {
+		a.insists = true
+		if v := r.choose(&a); v != nil && (patient || r.peers.many()) {
 			p = a.onto(v, OutcomeGranted)
 		} else {
 			p = r.planSteps(&a, t.steps, ShedTimeout)

@@ -316,7 +316,7 @@ func (p *program) moneyShared(cfg *config.Config, client *redisconn.Client, link
 		}
 		// Loads are of a region. To exchange none still tells who is alive.
 		alive, err := redisload.New(redisload.Options{
-			Conn: client, Link: link, Replica: p.shared.replica, Log: log,
+			Conn: client, Key: "alive", Link: link, Replica: p.shared.replica, Log: log,
 			Own: func(time.Time) map[string]router.Load { return nil }, OnLoad: func(router.RemoteLoad) {},
 		})
 		if err != nil {

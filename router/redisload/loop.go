@@ -1,6 +1,7 @@
 package redisload
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -26,6 +27,10 @@ const hashLife = time.Minute
 type Options struct {
 	// Conn is where the load is shared. Required.
 	Conn *redisconn.Client
+
+	// Key is the name of what is exchanged, below the prefix; "" = load. Who tells
+	// nothing but that he is alive has another one: in one store both would be one.
+	Key string
 
 	// Replica names this process; unique per process start. Required.
 	Replica string
@@ -89,7 +94,7 @@ func New(o Options) (*Loop, error) {
 	if o.Expiry <= 0 {
 		o.Expiry = share.Expiry
 	}
-	return &Loop{o: o, script: redis.NewScript(exchangeSource), key: o.Conn.Key("load")}, nil
+	return &Loop{o: o, script: redis.NewScript(exchangeSource), key: o.Conn.Key(cmp.Or(o.Key, "load"))}, nil
 }
 
 // Run exchanges load until ctx ends, then takes this replica out.
