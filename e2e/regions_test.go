@@ -131,7 +131,7 @@ keys: [ { name: mobile, key: %s, team: apps, budget: { usd: %v } }, { name: of-f
 			}
 		}
 	}
-	if n := global.Do("HLEN", "pacer:{load}").(int64); n != regions {
+	if n := global.Do("HLEN", "pacer:{alive}").(int64); n != regions {
 		t.Errorf("%d gateways are alive in the global store, want %d", n, regions)
 	}
 }

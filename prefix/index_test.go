@@ -323,7 +323,8 @@ func BenchmarkLook(b *testing.B) {
 	}
 	begin()
 	for _, t := range targets {
-		x.Send(start, t, &c, 100_000)
+		v := x.Send(start, t, &c, 100_000)
+		v.First(time.Second, 0)
 	}
 	var warm []router.Warmth
 	b.ReportAllocs()
