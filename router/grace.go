@@ -35,7 +35,7 @@ func (a *ask) keeps(m *model, k int, extraP, floor float64) (bound float64, basi
 	return bound, basis, ok
 }
 
-// spared is what part of floor is fast enough for now for each of k sequences. It is
+// spared is what part of floor is fast enough at this moment for each of k sequences. It is
 // all of it where no route here has a grace to speak of, while other replicas are silent, and where streams have shown
 // that floors need a margin: it reckons with the grace, which is spoken for then.
 func (m *model) spared(k int, floor float64) float64 {
