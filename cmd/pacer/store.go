@@ -120,7 +120,8 @@ func newStoreMigrateCommand() *cobra.Command {
 		Long: `Copy all that the store of one configuration holds into the store of another: curves,
 keys that were handed out, usage, budgets, batch jobs, history. The old store keeps
 everything, and what the new one has already stays. The prefix may differ; where one of
-the stores is memory with a state_dir, only curves move.
+the stores is memory with a state_dir, only curves move. Budgets, usage and keys go to
+store.global of the new configuration, where it has one.
 
 Stop the gateways first, or what they write meanwhile stays behind.`,
 		Args: fileByFlag,

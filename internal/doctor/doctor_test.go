@@ -302,7 +302,7 @@ func TestStores(t *testing.T) {
 
 	both := redis(config.Store{Addrs: []string{keeping.Addr}, Global: &config.Store{Addrs: []string{evicting.Addr}, Prefix: "pacer"}})
 	has(t, both, "ok: store *: nothing is evicted (noeviction)")
-	has(t, both, "warn: store *: when its memory is full it evicts keys (allkeys-lru)*")
+	has(t, both, "warn: store.global *: when its memory is full it evicts keys (allkeys-lru), and budgets, usage and keys that were handed out with them;*")
 
 	keeping.Kill()
 	has(t, redis(config.Store{Addrs: []string{keeping.Addr}}), "fail: store * cannot be reached: *; start Redis, or correct store:; without it every gateway learns alone")
@@ -310,9 +310,9 @@ func TestStores(t *testing.T) {
 
 func TestOldStoresAndClocks(t *testing.T) {
 	var f findings
-	describeStore("redis:6379", map[string]string{"redis_version": "6.0.16", "maxmemory": "0"}, &f)
+	describeStore(ofRegion(config.Store{Addrs: []string{"redis:6379"}}), map[string]string{"redis_version": "6.0.16", "maxmemory": "0"}, &f)
 	has(t, f, "fail: store redis:6379: Redis 6.0.16 is older than 6.2; update it")
-	describeStore("redis:6379", map[string]string{"redis_version": "7.2.4", "valkey_version": "8.1.0", "maxmemory": "0"}, &f)
+	describeStore(ofRegion(config.Store{Addrs: []string{"redis:6379"}}), map[string]string{"redis_version": "7.2.4", "valkey_version": "8.1.0", "maxmemory": "0"}, &f)
 	has(t, f, "ok: store redis:6379: Valkey 8.1.0 answers")
 	clock("store a", -3*time.Second, time.Millisecond, &f)
 	has(t, f, "warn: store a: its clock is 3s behind of ours; run NTP on both machines")

@@ -28,19 +28,41 @@ func store(ctx context.Context, o Options, f *findings) {
 		f.ok("store: memory; curves are of this gateway alone and go with it")
 		return
 	}
-	redisOf(ctx, o, conf, f)
+	redisOf(ctx, o, ofRegion(conf), f)
 	if conf.Global != nil {
-		redisOf(ctx, o, *conf.Global, f)
+		redisOf(ctx, o, ofAllRegions(*conf.Global), f)
+	}
+}
+
+// redisAsked is one Redis, and what is said of it.
+type redisAsked struct {
+	config.Store
+	where   string // its key of the configuration, and its addresses
+	key     string // its key
+	without string // what becomes of gateways without it
+	evicts  string // what goes where it evicts keys
+}
+
+func ofRegion(s config.Store) redisAsked {
+	return redisAsked{
+		Store: s, where: "store " + strings.Join(s.Addrs, ", "), key: "store",
+		without: "every gateway learns alone", evicts: "curves and limits of keys",
+	}
+}
+
+func ofAllRegions(s config.Store) redisAsked {
+	return redisAsked{
+		Store: s, where: "store.global " + strings.Join(s.Addrs, ", "), key: "store.global",
+		without: "every gateway spends its own part of each budget", evicts: "budgets, usage and keys that were handed out",
 	}
 }
 
 // redisOf looks whether a Redis answers, what it is, and whether it keeps what it is
 // given.
-func redisOf(ctx context.Context, o Options, conf config.Store, f *findings) {
-	where := strings.Join(conf.Addrs, ", ")
-	client, err := redisconn.Open(redisconn.Options{Store: conf, IOTimeout: o.Patience})
+func redisOf(ctx context.Context, o Options, a redisAsked, f *findings) {
+	client, err := redisconn.Open(redisconn.Options{Store: a.Store, IOTimeout: o.Patience})
 	if err != nil {
-		f.fail("correct store:", "store %s: %s", where, err)
+		f.fail("correct "+a.key+":", "%s: %s", a.where, err)
 		return
 	}
 	defer client.Close()
@@ -60,7 +82,7 @@ func redisOf(ctx context.Context, o Options, conf config.Store, f *findings) {
 		return err
 	})
 	if err != nil {
-		refusedStore(where, err, f)
+		refusedStore(a, err, f)
 		return
 	}
 	facts := map[string]string{}
@@ -69,8 +91,8 @@ func redisOf(ctx context.Context, o Options, conf config.Store, f *findings) {
 			facts[name] = value
 		}
 	}
-	describeStore(where, facts, f)
-	clock("store "+where, its.Sub(before.Add(at.Sub(before)/2)), at.Sub(before)/2, f)
+	describeStore(a, facts, f)
+	clock(a.where, its.Sub(before.Add(at.Sub(before)/2)), at.Sub(before)/2, f)
 }
 
 // clock looks how far a clock is ahead of ours, known to within unsure.
@@ -91,37 +113,37 @@ func aheadOrBehind(d time.Duration) string {
 
 // refusedStore says why there is no answer. What Redis says of a password holds
 // none.
-func refusedStore(where string, err error, f *findings) {
+func refusedStore(a redisAsked, err error, f *findings) {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "WRONGPASS"), strings.Contains(text, "NOAUTH"):
-		f.fail("correct username and password in store:", "store %s: the password is refused", where)
+		f.fail("correct username and password in "+a.key+":", "%s: the password is refused", a.where)
 	case strings.Contains(text, "NOPERM"):
-		f.fail("give the user the commands that docs/CONFIG.md lists", "store %s: the user may not do what is needed", where)
+		f.fail("give the user the commands that docs/CONFIG.md lists", "%s: the user may not do what is needed", a.where)
 	default:
-		f.fail("start Redis, or correct store:; without it every gateway learns alone", "store %s cannot be reached: %s", where, describe(err))
+		f.fail("start Redis, or correct "+a.key+":; without it "+a.without, "%s cannot be reached: %s", a.where, describe(err))
 	}
 }
 
 // describeStore looks at version and eviction.
-func describeStore(where string, facts map[string]string, f *findings) {
+func describeStore(a redisAsked, facts map[string]string, f *findings) {
 	name, version := "Redis", facts["redis_version"]
 	if v := facts["valkey_version"]; v != "" {
 		name, version = "Valkey", v
 	}
 	if name == "Redis" && older(version, leastRedis) {
-		f.fail("update it", "store %s: Redis %s is older than %s", where, version, leastRedis)
+		f.fail("update it", "%s: Redis %s is older than %s", a.where, version, leastRedis)
 	} else {
-		f.ok("store %s: %s %s answers", where, name, version)
+		f.ok("%s: %s %s answers", a.where, name, version)
 	}
 	policy := facts["maxmemory_policy"]
 	switch {
 	case facts["maxmemory"] == "0" || facts["maxmemory"] == "":
-		f.ok("store %s: nothing is evicted, maxmemory is not set", where)
+		f.ok("%s: nothing is evicted, maxmemory is not set", a.where)
 	case policy == "noeviction":
-		f.ok("store %s: nothing is evicted (noeviction)", where)
+		f.ok("%s: nothing is evicted (noeviction)", a.where)
 	default:
-		f.warn("set maxmemory-policy noeviction", "store %s: when its memory is full it evicts keys (%s), and curves and limits of keys with them", where, policy)
+		f.warn("set maxmemory-policy noeviction", "%s: when its memory is full it evicts keys (%s), and %s with them", a.where, policy, a.evicts)
 	}
 }
 

@@ -106,7 +106,7 @@ var arrows = map[string][]string{
 	"internal/spelling":   {},
 	"internal/h1server":   {},
 	"internal/relayloop":  {},
-	"internal/storemove":  {"config", "fleet", "internal/redisconn", "profiles", "profiles/curvesfile", "profiles/learn", "profiles/redisstore"},
+	"internal/storemove":  {"config", "fleet", "internal/redisconn", "keys/rediskeys", "profiles", "profiles/curvesfile", "profiles/learn", "profiles/redisstore", "usage/redisusage"},
 	"internal/slofile":    {"config"},
 	"internal/importer":   {"config"},
 	"internal/sse":        {},

@@ -15,6 +15,8 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/redisconn"
+	"github.com/pacer-dev/pacer/keys/rediskeys"
+	"github.com/pacer-dev/pacer/usage/redisusage"
 )
 
 // passing is how long a key must have to live to be worth taking along: what is
@@ -44,43 +46,94 @@ type Migrated struct {
 // Migrate takes all that the store of from holds into that of to: curves, keys, usage,
 // budgets, batch jobs, history. Nothing is taken away from the old one. What the new one
 // has already stays. Where one of them is no Redis, the curves are all that moves.
+//
+// Budgets, usage and keys go from where the old configuration has them to where the new
+// one does: into the store of all regions, or out of it.
 func Migrate(ctx context.Context, from, to *config.Config) (*Migrated, error) {
 	if from.Store.Memory || to.Store.Memory {
 		return migrateCurves(ctx, from, to)
 	}
-	old, err := redisconn.Open(redisconn.Options{Store: from.Store, IOTimeout: patience})
-	if err != nil {
-		return nil, err
-	}
-	defer old.Close()
-	next, err := redisconn.Open(redisconn.Options{Store: to.Store, IOTimeout: patience})
-	if err != nil {
-		return nil, err
-	}
-	defer next.Close()
-	m := &Migrated{From: address(from), To: address(to)}
-	if m.From == m.To && from.Store.Prefix == to.Store.Prefix {
+	m := &Migrated{From: described(from.Store), To: described(to.Store)}
+	all := moves(from.Store, to.Store)
+	if len(all) == 0 {
 		return nil, errors.New("both configurations name the same store and the same prefix; there is nothing to move")
 	}
+	for _, move := range all {
+		if err := m.run(ctx, move); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+// move is one way of keys, from a Redis into another one.
+type move struct {
+	from, to config.Store
+	takes    func(key string) bool // of keys without their prefix
+}
+
+// moves are the ways that all keys take, less those that end where they began.
+func moves(from, to config.Store) (out []move) {
+	ofPeople := func(key string) bool { return redisusage.Owns(key) || rediskeys.Owns(key) }
+	for _, way := range []move{
+		{from: from, to: to, takes: func(key string) bool { return !ofPeople(key) }},
+		{from: ofAllRegions(from), to: ofAllRegions(to), takes: ofPeople},
+	} {
+		if address(way.from) != address(way.to) || way.from.Prefix != way.to.Prefix {
+			out = append(out, way)
+		}
+	}
+	return out
+}
+
+// ofAllRegions is the store where s has what is of people.
+func ofAllRegions(s config.Store) config.Store {
+	if s.Global != nil {
+		return *s.Global
+	}
+	return s
+}
+
+// run copies all keys that w takes.
+func (m *Migrated) run(ctx context.Context, w move) error {
+	old, err := redisconn.Open(redisconn.Options{Store: w.from, IOTimeout: patience})
+	if err != nil {
+		return err
+	}
+	defer old.Close()
+	next, err := redisconn.Open(redisconn.Options{Store: w.to, IOTimeout: patience})
+	if err != nil {
+		return err
+	}
+	defer next.Close()
 	var keys []string
 	err = old.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
 		keys, err = allKeys(ctx, rdb, old.Prefix())
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w (its user needs +scan +type +pttl beside the commands of docs/CONFIG.md, and +hgetall +lrange +zrange +smembers +get)", m.From, err)
+		return fmt.Errorf("%s: %w (its user needs +scan +type +pttl beside the commands of docs/CONFIG.md, and +hgetall +lrange +zrange +smembers +get)", address(w.from), err)
 	}
-	for _, key := range keys {
+	keys = slices.DeleteFunc(keys, func(key string) bool { return !w.takes(strings.TrimPrefix(key, old.Prefix()+":")) })
+	for i, key := range keys {
 		renamed := next.Prefix() + strings.TrimPrefix(key, old.Prefix())
 		if err := m.copy(ctx, old, next, key, renamed); err != nil {
-			return m, fmt.Errorf("%s: %d of %d keys are there; call it again to go on: %w", key, m.Copied+m.Left, len(keys), err)
+			return fmt.Errorf("from %s to %s: %s: %d of %d keys are there; call it again to go on: %w", address(w.from), address(w.to), key, i, len(keys), err)
 		}
 	}
-	return m, nil
+	return nil
 }
 
-func address(c *config.Config) string {
-	return fmt.Sprintf("Redis at %s, database %d", strings.Join(c.Store.Addrs, ", "), c.Store.DB)
+func address(s config.Store) string {
+	return fmt.Sprintf("Redis at %s, database %d", strings.Join(s.Addrs, ", "), s.DB)
+}
+
+// described is s, and the store of all regions where it has one.
+func described(s config.Store) string {
+	if s.Global == nil {
+		return address(s)
+	}
+	return address(s) + " (of all regions: " + address(*s.Global) + ")"
 }
 
 func migrateCurves(ctx context.Context, from, to *config.Config) (*Migrated, error) {
@@ -136,7 +189,7 @@ func (m *Migrated) copy(ctx context.Context, old, next *redisconn.Client, key, r
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %w", m.From, err)
+		return fmt.Errorf("reading: %w", err)
 	}
 	if len(pieces) == 0 || life >= 0 && life < passing { // -1 = it stays for good
 		m.Passing++
@@ -145,7 +198,7 @@ func (m *Migrated) copy(ctx context.Context, old, next *redisconn.Client, key, r
 	moved, err := put(ctx, next, renamed, pieces, life)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s: %w", m.To, err)
+		return fmt.Errorf("writing: %w", err)
 	case moved:
 		m.Copied++
 	default:

@@ -237,3 +237,44 @@ func TestMigrateTakesEverything(t *testing.T) {
 		t.Error("a store was migrated into itself")
 	}
 }
+
+// What is of people goes to the store of all regions, all else to the region's, and back
+// out of it. What stays where it is is no move.
+func TestMigrateKnowsTheStoreOfAllRegions(t *testing.T) {
+	alone, region, all := redistest.Start(t), redistest.Start(t), redistest.Start(t)
+	people := []string{"{key%3Aana}:budget:1:month:1", "{usage}:hour:1:5", "{usage}:told:1", "{keys}:issued:1", "{keys}:audit:1"}
+	engines := []string{"{keys}:sums:llama", "{usage}:sums:llama", "{budget}:sums:m", "{batch}:1:job", "{history}"}
+	for _, key := range append(people, engines...) {
+		alone.Do("SET", "pacer:"+key, "x")
+	}
+	one := onRedis(t, alone, "pacer")
+	split := onRedis(t, region, "pacer")
+	split.Store.Global = &config.Store{Addrs: []string{all.Addr}, Prefix: "world"}
+	m, err := Migrate(t.Context(), one, split)
+	if err != nil || m.Copied != len(people)+len(engines) {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	holds := func(what string, s *redistest.Server, prefix string, keys []string) {
+		t.Helper()
+		for _, key := range keys {
+			if s.Do("EXISTS", prefix+key) != int64(1) {
+				t.Errorf("%s has no %s", what, key)
+			}
+		}
+		if n := s.Do("DBSIZE").(int64); n != int64(len(keys)) {
+			t.Errorf("%s has %d keys, want %d", what, n, len(keys))
+		}
+	}
+	holds("the region", region, "pacer:", engines)
+	holds("the store of all regions", all, "world:", people)
+
+	// What is of people leaves, while all else stays where it is.
+	joined := onRedis(t, region, "pacer")
+	if m, err = Migrate(t.Context(), split, joined); err != nil || m.Copied != len(people) || m.Left != 0 {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	holds("the region", region, "pacer:", append(people, engines...))
+	if _, err := Migrate(t.Context(), split, split); err == nil {
+		t.Error("two stores were migrated into themselves")
+	}
+}

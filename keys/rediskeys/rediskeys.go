@@ -55,6 +55,11 @@ func (s *Store) keys() []string {
 	return []string{s.conn.Key("keys", "issued", version), s.conn.Key("keys", "audit", version)}
 }
 
+// Owns says whether key, less its prefix, is of handed out keys or of their audit log.
+func Owns(key string) bool {
+	return strings.HasPrefix(key, "{keys}:issued:") || strings.HasPrefix(key, "{keys}:audit:")
+}
+
 // run runs script once.
 func (s *Store) run(ctx context.Context, script *redis.Script, args ...any) (*redis.Cmd, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

@@ -283,6 +283,13 @@ func (l *Loop) call(batch usage.Batch) redisconn.Call {
 	return c
 }
 
+// Owns says whether key, less its prefix, is of usage or of a budget.
+func Owns(key string) bool {
+	tag, part, _ := strings.Cut(key, "}:")
+	part, _, _ = strings.Cut(part, ":")
+	return part == "budget" || tag == "{usage" && (part == "told" || part == "hour")
+}
+
 func (l *Loop) hourKey(h usage.Hour) string {
 	return l.o.Conn.Key("usage", "hour", version, strconv.FormatInt(int64(h), 10))
 }
