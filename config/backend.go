@@ -3,9 +3,7 @@ package config
 import (
 	"crypto/x509"
 	"net/http"
-	"strings"
 
-	"github.com/pacer-dev/pacer/internal/hostname"
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
@@ -159,50 +157,11 @@ func (b *Backend) page(r *reader, o object, field, usual string, to *string) {
 	}
 }
 
-// name reads the name of a backend, which is a label, a header, and a part of
-// the admin port's URLs.
-func (r *reader) name(v value, to *string) {
-	s, ok := r.text(v)
-	if !ok {
-		return
-	}
-	*to = s.text
-	if s.text == "" || len(s.text) > 64 || strings.ContainsFunc(s.text, func(c rune) bool { return !hostname.NameRune(c) }) || strings.Trim(s.text, ".") == "" {
-		r.problem(v.place(), "the name %s is not allowed; write 1 to 64 letters, digits or . _ -, such as gpu-1", quote(s.raw))
-	}
-}
-
-// place reads the name of a region or project, which becomes a part of a URL.
-func (r *reader) place(v value, to *string) {
-	s, ok := r.text(v)
-	if !ok {
-		return
-	}
-	if !upstream.PlaceName(s.text) {
-		r.problem(v.place(), "%s %s is not allowed; write it as its maker does, in small letters, digits and -, such as us-east-1", v.name, quote(s.raw))
-		return
-	}
-	*to = s.text
-}
-
-// proxy reads where a proxy is. It may hold a password, so no message shows it.
-func (r *reader) proxy(v value, to *Secret) {
-	s, ok := r.text(v)
-	if !ok {
-		return
-	}
-	if s.text != ProxyOff && s.text != "" && !upstream.ProxyURL(s.text) {
-		r.problem(v.place(), "egress_proxy is no proxy; write one such as http://proxy:3128 or socks5://proxy:1080, or off")
-		return
-	}
-	*to = Secret(s.text)
-}
-
 func (r *reader) headers(v value, to *map[string]Secret) {
 	headers := map[string]Secret{}
 	r.pairs(v, "a mapping of header names to values", func(name string, at place, v value) {
 		var s Secret
-		r.headerSecret(v, &s)
+		r.ruled(v, &s, textRules["header_secret"])
 		canonical := http.CanonicalHeaderKey(name)
 		_, twice := headers[canonical]
 		switch {
@@ -217,18 +176,6 @@ func (r *reader) headers(v value, to *map[string]Secret) {
 		}
 	})
 	*to = headers
-}
-
-// headerSecret reads a secret that travels in an HTTP header.
-func (r *reader) headerSecret(v value, to *Secret) {
-	s, ok := r.text(v)
-	switch {
-	case !ok:
-	case !upstream.HeaderValue(s.text):
-		r.problem(v.place(), "%s holds a line break, a control character or outer blanks, which no HTTP header can carry; take them out", v.name)
-	default:
-		*to = Secret(s.text)
-	}
 }
 
 func (r *reader) caFile(v value, to *string) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pacer-dev/pacer/internal/hostname"
 	"github.com/pacer-dev/pacer/internal/spelling"
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
@@ -16,21 +17,58 @@ import (
 // them were read, so that every problem is reported at once.
 func (r *reader) check() {
 	r.checkPorts()
-	backends := r.checkBackends()
-	routes := r.checkRouteNames()
+	r.backends = r.once("backend", ".backends", len(r.cfg.Backends), func(i int) string { return r.cfg.Backends[i].Name })
+	r.checkBackends()
+	r.routes = r.checkRouteNames()
 	for i := range r.cfg.Routes {
-		r.checkTargets(i, backends)
+		r.checkTargets(i)
 		r.checkWildcards(i)
 		r.checkSplit(i)
-		r.checkMeasured(i, backends)
-		r.checkSpills(i, routes)
+		r.checkMeasured(i)
+		r.checkSpills(i)
 		r.checkClass(i)
 	}
 	r.checkGuarantees()
-	r.checkCircles(routes)
-	r.checkKeys(routes)
-	r.checkMoney(routes)
-	r.checkUnused(backends)
+	r.checkCircles()
+	r.checkKeys()
+	r.checkMoney()
+	r.checkUnused()
+}
+
+// once reports names that stand twice in a list, and returns the index of each.
+func (r *reader) once(what, list string, n int, name func(i int) string) map[string]int {
+	at := func(i int) place { return r.at(fmt.Sprintf("%s[%d].name", list, i)) }
+	first := map[string]int{}
+	for i := range n {
+		if j, twice := first[name(i)]; twice {
+			r.problem(at(i), "a %s %s stands in line %d already; write another name", what, quote(name(i)), at(j).line)
+		} else if name(i) != "" { // else it could not be read
+			first[name(i)] = i
+		}
+	}
+	return first
+}
+
+// meant ends a message about a name that the file does not have.
+func meant(word string, known map[string]int, kind string) string {
+	if len(known) == 0 {
+		return "write the " + kind
+	}
+	return spelling.Meant(word, slices.Collect(maps.Keys(known)))
+}
+
+// another looks for the route that the field of a route names. It has to be
+// another one; use says what that is to do.
+func (r *reader) another(i int, field, to, use string) {
+	at := routeAt(i, "."+field)
+	name, _, _ := strings.Cut(field, ".")
+	switch other, known := r.routes[to]; {
+	case to == "":
+	case !known:
+		r.problem(r.at(at), "%s to the unknown route %s; %s", name, quote(r.raw(at)), meant(to, r.routes, "model of another route"))
+	case other == i:
+		r.problem(r.at(at), "%s names the route itself; write %s, or leave it out", name, use)
+	}
 }
 
 // backendAt and the like are paths, for reader.at.
@@ -46,13 +84,13 @@ func targetAt(i, j int, field string) string {
 
 func (r *reader) checkPorts() {
 	c := r.cfg
-	if len(c.Keys) == 0 && !loopback(c.Listen) {
+	if len(c.Keys) == 0 && !hostname.Loopback(hostname.Of(c.Listen)) {
 		r.warn(r.at(".listen"), "listen %s is reachable from other machines and no keys are configured: anyone there may use the backends; add keys:, or listen on 127.0.0.1", c.Listen)
 	}
 	if len(c.Keys) > 0 && len(c.Hosts) > 0 {
 		r.warn(r.at(".hosts"), "hosts has no effect where there are keys: a page needs one; leave it out")
 	}
-	if c.Admin.Token == "" && len(c.Admin.Tokens) == 0 && c.Admin.OIDC.Issuer == "" && !loopback(c.Admin.Listen) {
+	if c.Admin.Token == "" && len(c.Admin.Tokens) == 0 && c.Admin.OIDC.Issuer == "" && !hostname.Loopback(hostname.Of(c.Admin.Listen)) {
 		r.warn(r.at(".admin.listen"), "admin.listen %s is reachable from other machines and has no token: changing calls are refused; add token:, or listen on 127.0.0.1", c.Admin.Listen)
 	}
 	if clash(c.Listen, c.Admin.Listen) {
@@ -81,16 +119,10 @@ func clash(a, b string) bool {
 	return hostA == hostB || every(hostA) || every(hostB)
 }
 
-// checkBackends returns the index of each name.
-func (r *reader) checkBackends() map[string]int {
-	names, urls, pages := map[string]int{}, map[string]int{}, map[string]int{}
+func (r *reader) checkBackends() {
+	urls, pages := map[string]int{}, map[string]int{}
 	for i, b := range r.cfg.Backends {
 		at := func(field string) place { return r.at(backendAt(i, field)) }
-		if first, twice := names[b.Name]; twice && b.Name != "" {
-			r.problem(at(".name"), "a backend %s stands in line %d already; write another name", quote(b.Name), r.at(backendAt(first, ".name")).line)
-		} else {
-			names[b.Name] = i
-		}
 		if b.Usage == usageContinuous && !b.kind().Usage.Continuous {
 			r.warn(at(".usage"), "usage: continuous is understood by %s; other engines ignore it, or refuse every stream: write the kind: of the engine, or usage: inject", series(upstream.Continuous(), "and"))
 		}
@@ -113,43 +145,34 @@ func (r *reader) checkBackends() map[string]int {
 			pages[b.MetricsURL] = i
 		}
 	}
-	delete(names, "")
-	return names
 }
 
 // checkRouteNames returns the index of the route of each name.
 func (r *reader) checkRouteNames() map[string]int {
-	type name struct {
-		route int
-		at    place
-	}
-	names, routes := map[string]name{}, map[string]int{}
+	lines, routes := map[string]int{}, map[string]int{}
 	for i, route := range r.cfg.Routes {
 		for j, model := range route.Models {
 			at := r.at(modelAt(i, j))
-			if model == "" { // it could not be read
-				continue
+			if first, twice := lines[model]; twice {
+				r.problem(at, "the model %s has a route in line %d already; keep one", quote(model), first)
+			} else if model != "" { // else it could not be read
+				lines[model], routes[model] = at.line, i
 			}
-			if first, twice := names[model]; twice {
-				r.problem(at, "the model %s has a route in line %d already; keep one", quote(model), first.at.line)
-				continue
-			}
-			names[model], routes[model] = name{i, at}, i
 		}
 	}
 	return routes
 }
 
-func (r *reader) checkTargets(i int, backends map[string]int) {
+func (r *reader) checkTargets(i int) {
 	priced := false
 	for j, t := range r.cfg.Routes[i].Targets {
-		b, known := backends[t.Backend]
+		b, known := r.backends[t.Backend]
 		switch {
 		case t.Backend == "":
 			continue
 		case !known:
 			at := targetAt(i, j, ".backend")
-			r.problem(r.at(at), "unknown backend %s; %s", quote(r.raw(at)), meantOr(t.Backend, backends, "write the name of one in backends:"))
+			r.problem(r.at(at), "unknown backend %s; %s", quote(r.raw(at)), meant(t.Backend, r.backends, "name of one in backends:"))
 			continue
 		}
 		priced = priced || r.cfg.Backends[b].Price != Price{} || len(r.cfg.Prices) > 0
@@ -159,7 +182,7 @@ func (r *reader) checkTargets(i int, backends map[string]int) {
 		r.warn(r.at(routeAt(i, ".prefer")), "prefer is cheapest but no target has a price: all cost the same; add price: to the backends")
 	}
 	r.checkHedge(i)
-	r.checkContinue(i, backends)
+	r.checkContinue(i)
 }
 
 // checkDeployment looks at the names that a target puts into its backend's URL.
@@ -202,13 +225,13 @@ func (r *reader) checkHedge(i int) {
 }
 
 // checkContinue warns of streams that have nowhere to go on.
-func (r *reader) checkContinue(i int, backends map[string]int) {
+func (r *reader) checkContinue(i int) {
 	route, able := &r.cfg.Routes[i], map[string]bool{}
 	if !route.Continue {
 		return
 	}
 	for _, t := range route.Targets {
-		if at, ok := backends[t.Backend]; ok && upstream.Of(r.cfg.Backends[at].Kind).Continue != upstream.NoContinue {
+		if at, ok := r.backends[t.Backend]; ok && upstream.Of(r.cfg.Backends[at].Kind).Continue != upstream.NoContinue {
 			able[t.Backend] = true
 		}
 	}
@@ -218,13 +241,13 @@ func (r *reader) checkContinue(i int, backends map[string]int) {
 }
 
 // checkMeasured warns of targets whose curve a floor needs and nothing teaches.
-func (r *reader) checkMeasured(i int, backends map[string]int) {
+func (r *reader) checkMeasured(i int) {
 	route := r.cfg.Routes[i]
 	if route.SLO.MinTPS <= 0 {
 		return
 	}
 	for j, t := range route.Targets {
-		k, known := backends[t.Backend]
+		k, known := r.backends[t.Backend]
 		if !known {
 			continue
 		}
@@ -234,41 +257,19 @@ func (r *reader) checkMeasured(i int, backends map[string]int) {
 	}
 }
 
-// meantOr is meant, or a hint while nothing is known.
-func meantOr(word string, known map[string]int, hint string) string {
-	if len(known) == 0 {
-		return hint
+func (r *reader) checkSpills(i int) {
+	route := &r.cfg.Routes[i]
+	r.another(i, "shadow.route", route.Shadow.Route, "another one")
+	r.another(i, "context_fallback", route.ContextFallback, "one whose targets take longer prompts")
+	for j, s := range route.OnInfeasible {
+		r.spill(stepAt(i, j), s.Spill, "model of another route")
 	}
-	return spelling.Meant(word, slices.Collect(maps.Keys(known)))
 }
 
-func (r *reader) checkSpills(i int, routes map[string]int) {
-	if to := r.cfg.Routes[i].Shadow.Route; to != "" {
-		at := routeAt(i, ".shadow.route")
-		switch other, known := routes[to]; {
-		case !known:
-			r.problem(r.at(at), "shadow to the unknown route %s; %s", quote(r.raw(at)), meantOr(to, routes, "write the model of another route"))
-		case other == i:
-			r.problem(r.at(at), "shadow names the route itself; write another one, or leave it out")
-		}
-	}
-	if to := r.cfg.Routes[i].ContextFallback; to != "" {
-		at := routeAt(i, ".context_fallback")
-		switch other, known := routes[to]; {
-		case !known:
-			r.problem(r.at(at), "context_fallback to the unknown route %s; %s", quote(r.raw(at)), meantOr(to, routes, "write the model of another route"))
-		case other == i:
-			r.problem(r.at(at), "context_fallback names the route itself; write one whose targets take longer prompts, or leave it out")
-		}
-	}
-	for j, s := range r.cfg.Routes[i].OnInfeasible {
-		if s.Spill == "" {
-			continue
-		}
-		if _, known := routes[s.Spill]; !known {
-			at := stepAt(i, j)
-			r.problem(r.at(at), "spill to the unknown route %s; %s", quote(r.raw(at+".spill")), meantOr(s.Spill, routes, "write the model of another route"))
-		}
+// spill looks for the route that what stands at a path spills into; "" = into none.
+func (r *reader) spill(at, to, kind string) {
+	if _, known := r.routes[to]; to != "" && !known {
+		r.problem(r.at(at), "spill to the unknown route %s; %s", quote(r.raw(at+".spill")), meant(to, r.routes, kind))
 	}
 }
 
@@ -286,8 +287,8 @@ func (r *reader) checkClass(i int) {
 // uncapped reports whether a target of the route has no max_concurrency.
 func (r *reader) uncapped(i int) bool {
 	return slices.ContainsFunc(r.cfg.Routes[i].Targets, func(t Target) bool {
-		k := slices.IndexFunc(r.cfg.Backends, func(b Backend) bool { return b.Name == t.Backend })
-		return k >= 0 && r.cfg.Backends[k].MaxConcurrency == 0
+		k, known := r.backends[t.Backend]
+		return known && r.cfg.Backends[k].MaxConcurrency == 0
 	})
 }
 
@@ -313,7 +314,7 @@ func (r *reader) checkGuarantees() {
 }
 
 // checkCircles finds routes that spill into each other for ever.
-func (r *reader) checkCircles(routes map[string]int) {
+func (r *reader) checkCircles() {
 	const fresh, open, done = 0, 1, 2
 	state := make([]int, len(r.cfg.Routes))
 	var trail []string
@@ -321,14 +322,14 @@ func (r *reader) checkCircles(routes map[string]int) {
 	visit = func(i int) {
 		state[i] = open
 		for j, s := range r.cfg.Routes[i].OnInfeasible {
-			next, known := routes[s.Spill]
+			next, known := r.routes[s.Spill]
 			if s.Spill == "" || !known {
 				continue
 			}
 			trail = append(trail, s.Spill)
 			switch state[next] {
 			case open:
-				r.problem(r.at(stepAt(i, j)), "routes spill in a circle: %s; take one of the spills out", circle(trail, routes))
+				r.problem(r.at(stepAt(i, j)), "routes spill in a circle: %s; take one of the spills out", circle(trail, r.routes))
 			case fresh:
 				visit(next)
 			}
@@ -361,14 +362,10 @@ func circle(trail []string, routes map[string]int) string {
 	return strings.Join(names, " → ")
 }
 
-func (r *reader) checkKeys(routes map[string]int) {
-	names, sums := map[string]int{}, map[[sha256.Size]byte]int{}
+func (r *reader) checkKeys() {
+	r.once("key", ".keys", len(r.cfg.Keys), func(i int) string { return r.cfg.Keys[i].Name })
+	sums := map[[sha256.Size]byte]int{}
 	for i, k := range r.cfg.Keys {
-		if first, twice := names[k.Name]; twice && k.Name != "" {
-			r.problem(r.at(keyAt(i, ".name")), "a key %s stands in line %d already; write another name", quote(k.Name), r.at(keyAt(first, ".name")).line)
-		} else {
-			names[k.Name] = i
-		}
 		read := k.SHA256 != [sha256.Size]byte{}
 		if first, twice := sums[k.SHA256]; twice && read {
 			r.problem(r.at(keyAt(i, ".key_sha256")), "this is the key %s in line %d again; give each its own", quote(r.cfg.Keys[first].Name), r.at(keyAt(first, ".key_sha256")).line)
@@ -377,22 +374,22 @@ func (r *reader) checkKeys(routes map[string]int) {
 		}
 		for j, name := range k.Routes {
 			at := keyAt(i, fmt.Sprintf(".routes[%d]", j))
-			if _, known := routes[name]; !known && name != "" && !slices.Contains(k.Routes[:j], name) {
-				r.problem(r.at(at), "unknown route %s; %s", quote(r.raw(at)), meantOr(name, routes, "write the model of a route"))
+			if _, known := r.routes[name]; !known && name != "" && !slices.Contains(k.Routes[:j], name) {
+				r.problem(r.at(at), "unknown route %s; %s", quote(r.raw(at)), meant(name, r.routes, "model of a route"))
 			}
 		}
 	}
 }
 
 // checkUnused warns of backends that no route names.
-func (r *reader) checkUnused(backends map[string]int) {
+func (r *reader) checkUnused() {
 	used := map[string]bool{}
 	for _, route := range r.cfg.Routes {
 		for _, t := range route.Targets {
 			used[t.Backend] = true
 		}
 	}
-	for name, i := range backends {
+	for name, i := range r.backends {
 		if !used[name] {
 			r.warn(r.at(backendAt(i, ".name")), "no route has a target on the backend %s: it serves nobody", quote(name))
 		}

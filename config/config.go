@@ -2,7 +2,6 @@ package config
 
 import (
 	"crypto/tls"
-	"net"
 	"net/netip"
 	"strings"
 	"time"
@@ -233,17 +232,4 @@ func (t *TLS) check(r *reader, o object) {
 			r.problem(o.at("cert"), "cert and key do not go together (%s); name a PEM certificate and its own key", strings.TrimPrefix(err.Error(), "tls: "))
 		}
 	}
-}
-
-// loopback tells whether only this machine reaches the address.
-func loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }

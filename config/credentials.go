@@ -29,18 +29,17 @@ type BackendKey struct {
 // decode reads a key, or a mapping.
 func (k *BackendKey) decode(r *reader, v value) {
 	if v.is(yaml.ScalarNode) {
-		r.headerSecret(v, &k.Key)
+		r.ruled(v, &k.Key, textRules["header_secret"])
 		return
 	}
-	before := r.count()
-	o, ok := r.object(v, (*plainKey)(k))
-	if ok && r.count() == before && ways(k.Key != "", k.File != "", k.Command.On()) != 1 {
-		r.problem(o.start, "%s has to have one of key, file and command; write it as { file: key.txt }", v.name)
-	}
+	r.object(v, k)
 }
 
-// plainKey is a BackendKey that is read field by field.
-type plainKey BackendKey
+func (k *BackendKey) check(r *reader, o object) {
+	if o.clean() && ways(k.Key != "", k.File != "", k.Command.On()) != 1 {
+		r.problem(o.start, "%s has to have one of key, file and command; write it as { file: key.txt }", o.name)
+	}
+}
 
 // Command makes a secret.
 type Command struct {
@@ -58,31 +57,11 @@ func (c Command) On() bool { return len(c.Run) > 0 }
 // decode reads a list, or a mapping.
 func (c *Command) decode(r *reader, v value) {
 	if !v.is(yaml.SequenceNode) {
-		r.object(v, (*plainCommand)(c))
+		r.object(v, c)
 		return
 	}
-	s := r.shape(reflect.TypeFor[plainCommand]())
-	*c = Command(s.empty.Interface().(plainCommand))
-	f := s.byName["run"]
-	r.sequence(f, v, reflect.ValueOf(c).Elem().FieldByIndex(f.Index), c)
-}
-
-// plainCommand is a Command that is read field by field.
-type plainCommand Command
-
-// command reads one word of a command.
-func (r *reader) command(v value, to *string) {
-	s, ok := r.text(v)
-	if !ok {
-		return
-	}
-	for _, c := range []byte(s.text) {
-		if c == 0 {
-			r.problem(v.place(), "%s holds a zero byte, which no argument can; take it out", v.name)
-			return
-		}
-	}
-	*to = s.text
+	run := r.shape(reflect.TypeFor[Command]()).byName["run"]
+	r.sequence(run, v, reflect.ValueOf(&c.Run).Elem(), c)
 }
 
 func ways(given ...bool) (n int) {

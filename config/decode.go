@@ -30,7 +30,7 @@ import (
 //	want      what a list is, for messages
 //	empty     what to write instead of an empty list; without it one is allowed
 //	all       the word that stands for the whole list, which then is nil
-//	is        text with rules of its own: see reads
+//	is        what has rules of its own: see textRules and reads
 //	old       a name that goes, until when it is read at least, and what to write: "users 2027-06-30 write streams"
 //
 // A type with a method decode reads itself. One with a method check looks at what
@@ -105,41 +105,22 @@ func shapeOf(t reflect.Type) *shape {
 	return s
 }
 
-// fill puts the default of f in place.
+// fill puts the default of f in place, read as if the file had it.
 func (f *field) fill(to reflect.Value) {
 	text, ok := f.Tag.Lookup("default")
 	switch {
 	case !ok && to.Kind() == reflect.Struct:
 		to.Set(shapeOf(to.Type()).empty)
-	case !ok:
-	case to.Type() == durationType:
-		d, err := time.ParseDuration(text)
-		f.mustBe(err)
-		to.SetInt(int64(d))
-	case to.Kind() == reflect.Int64:
-		n, ok := size(text)
-		if !ok {
-			f.mustBe(strconv.ErrSyntax)
-		}
-		to.SetInt(n)
-	case to.Kind() == reflect.Int:
-		n, err := strconv.Atoi(text)
-		f.mustBe(err)
-		to.SetInt(int64(n))
-	case to.Kind() == reflect.Float64:
-		x, err := strconv.ParseFloat(text, 64)
-		f.mustBe(err)
-		to.SetFloat(x)
-	case to.Kind() == reflect.String:
-		to.SetString(text)
-	case to.Kind() == reflect.Bool:
-		to.SetBool(text == "true")
+	case ok:
+		r := &reader{}
+		r.read(f, value{node: &yaml.Node{Kind: yaml.ScalarNode, Value: text}, name: f.Name}, to, nil)
+		f.mustBe(r.result())
 	}
 }
 
 func (f *field) mustBe(err error) {
 	if err != nil {
-		panic(fmt.Sprintf("config: default of %s: %v", f.Name, err))
+		panic(fmt.Sprintf("config: tags of %s: %v", f.Name, err))
 	}
 }
 

@@ -3,7 +3,6 @@ package config
 import (
 	"hash/fnv"
 	"net"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,47 +67,6 @@ func (k *Kubernetes) check(r *reader, o object) {
 	if o.has("api") && !o.has("namespace") {
 		r.problem(o.start, "%s has an api and no namespace; write namespace: NAME", o.name)
 	}
-}
-
-// kubeName reads the name of an object, which becomes a part of a URL.
-func (r *reader) kubeName(v value, to *string) {
-	s, ok := r.text(v)
-	if !ok {
-		return
-	}
-	if len(s.text) > 253 || !hostname.Valid(s.text) || strings.ToLower(s.text) != s.text || strings.HasPrefix(s.text, ".") {
-		r.problem(v.place(), "%s %s is no name of an object; write small letters, digits, - and ., such as vllm", v.name, quote(s.raw))
-		return
-	}
-	*to = s.text
-}
-
-// kubePort reads a port by its name or its number.
-func (r *reader) kubePort(v value, to *string) {
-	s, ok := r.scalar(v, "a port, such as http or 8000")
-	if !ok {
-		return
-	}
-	number := strings.Trim(s.text, "0123456789") == ""
-	if number && !hostname.ValidPort(s.text) || s.text == "0" || !number && (len(s.text) > 63 || strings.Trim(s.text, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "") {
-		r.problem(v.place(), "port %s is none; write its name in the Service or its number, such as http or 8000", quote(s.raw))
-		return
-	}
-	*to = s.text
-}
-
-// kubeAPI reads where an API server is.
-func (r *reader) kubeAPI(v value, to *string) {
-	s, ok := r.text(v)
-	if !ok {
-		return
-	}
-	u, err := url.Parse(s.text)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
-		r.problem(v.place(), "api is no URL of a server; write one such as https://10.0.0.1:6443")
-		return
-	}
-	*to = u.Scheme + "://" + u.Host
 }
 
 func (d *Discover) decode(r *reader, v value) {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pacer-dev/pacer/internal/hostname"
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
@@ -96,18 +95,6 @@ func (r *reader) key(v value, to *[sha256.Size]byte) {
 	default:
 		r.keyHash(v, to)
 	}
-}
-
-// keyName reads the name under which a key is logged.
-func (r *reader) keyName(v value, to *string) {
-	s, ok := r.text(v)
-	if !ok {
-		return
-	}
-	if s.text == "" || len(s.text) > 64 || strings.ContainsFunc(s.text, func(c rune) bool { return !hostname.NameRune(c) && !strings.ContainsRune(":@/", c) }) {
-		r.problem(v.place(), "the name %s is not allowed; write 1 to 64 letters, digits or . _ - : @ /", quote(s.raw))
-	}
-	*to = s.text
 }
 
 // moment reads a point in time; a day alone is its beginning in UTC.

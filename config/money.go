@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
-	"net/url"
-	"strings"
+	"slices"
 
 	"github.com/pacer-dev/pacer/internal/spelling"
 )
@@ -82,20 +82,6 @@ type Webhook struct {
 	Secret Secret `yaml:"secret" unset:"not signed"`
 }
 
-// webhookURL reads a URL that may hold a secret, and so is shown nowhere.
-func (r *reader) webhookURL(v value, to *Secret) {
-	s, ok := r.text(v)
-	if !ok {
-		return
-	}
-	u, err := url.Parse(s.text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		r.problem(v.place(), "%s is no URL; write one such as https://hooks.example.com/pacer", v.name)
-		return
-	}
-	*to = Secret(s.text)
-}
-
 // Usage says what is told apart of what was used.
 type Usage struct {
 	// names of tags that requests may have: in `x-pacer-tag-NAME`, in `metadata` of the body, or, for `user`, in its field `user`; at most 8
@@ -108,19 +94,6 @@ func (u *Usage) check(r *reader, o object) {
 	if len(u.Tags) > maxTags {
 		r.problem(o.at("tags"), "tags has %d names; keep at most %d", len(u.Tags), maxTags)
 	}
-}
-
-// tag reads the name of a tag.
-func (r *reader) tag(v value, to *string) {
-	s, ok := r.text(v)
-	if !ok {
-		return
-	}
-	if s.text == "" || len(s.text) > 32 || strings.Trim(s.text, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-		r.problem(v.place(), "%s is no name of a tag; write 1 to 32 lower-case letters, digits, - or _", quote(s.raw))
-		return
-	}
-	*to = s.text
 }
 
 // Bounds on a list of prices.
@@ -211,41 +184,17 @@ func (c *Config) PriceOf(b *Backend, model string) (Price, bool) {
 }
 
 // checkMoney looks at what budgets and keys name.
-func (r *reader) checkMoney(routes map[string]int) {
-	teams := map[string]int{}
+func (r *reader) checkMoney() {
+	teams := r.once("team", ".teams", len(r.cfg.Teams), func(i int) string { return r.cfg.Teams[i].Name })
 	for i, t := range r.cfg.Teams {
-		at := fmt.Sprintf(".teams[%d]", i)
-		if first, twice := teams[t.Name]; twice && t.Name != "" {
-			r.problem(r.at(at+".name"), "a team %s stands in line %d already; write another name", quote(t.Name), r.at(fmt.Sprintf(".teams[%d].name", first)).line)
-		} else {
-			teams[t.Name] = i
-		}
-		r.checkThen(at+".budget.then", t.Budget.Then, routes)
+		r.spill(fmt.Sprintf(".teams[%d].budget.then", i), t.Budget.Then.Spill, "model of a route")
 	}
 	for i, k := range r.cfg.Keys {
-		r.checkThen(keyAt(i, ".budget.then"), k.Budget.Then, routes)
+		r.spill(keyAt(i, ".budget.then"), k.Budget.Then.Spill, "model of a route")
 		// A team that is in no list has no budget, and its usage is added up all the same.
-		if near := spelling.Nearest(k.Team, names(teams)); k.Team != "" && near != "" {
-			if _, known := teams[k.Team]; !known {
-				r.warn(r.at(keyAt(i, ".team")), "the team %s is not in teams:; did you mean %s?", quote(k.Team), quote(near))
-			}
+		near := spelling.Nearest(k.Team, slices.Collect(maps.Keys(teams)))
+		if _, known := teams[k.Team]; k.Team != "" && near != "" && !known {
+			r.warn(r.at(keyAt(i, ".team")), "the team %s is not in teams:; did you mean %s?", quote(k.Team), quote(near))
 		}
-	}
-}
-
-func names(of map[string]int) []string {
-	var out []string
-	for name := range of {
-		out = append(out, name)
-	}
-	return out
-}
-
-func (r *reader) checkThen(at string, t Then, routes map[string]int) {
-	if t.Spill == "" {
-		return
-	}
-	if _, known := routes[t.Spill]; !known {
-		r.problem(r.at(at), "spill to the unknown route %s; %s", quote(t.Spill), meantOr(t.Spill, routes, "write the model of a route"))
 	}
 }

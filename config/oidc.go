@@ -1,10 +1,11 @@
 package config
 
 import (
-	"net"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/hostname"
 )
 
 // OIDC lets people into the admin port by an OpenID Connect provider; Issuer "" =
@@ -81,17 +82,12 @@ func (r *reader) safeURL(v value, path bool) (string, bool) {
 		r.problem(v.place(), "%s is no URL; write one such as https://login.example.com", v.name)
 	case !path && strings.Trim(u.Path, "/") != "":
 		r.problem(v.place(), "%s has a path; write scheme://host[:port] alone, such as https://pacer.example.com", v.name)
-	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+	case u.Scheme == "http" && !hostname.Loopback(hostname.Of(u.Host)):
 		r.problem(v.place(), "%s does without TLS, and who signs in could be read along; write https://", v.name)
 	default:
 		return s.text, true
 	}
 	return "", false
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 func (r *reader) issuer(v value, to *string) {
@@ -104,17 +100,4 @@ func (r *reader) site(v value, to *string) {
 	if text, ok := r.safeURL(v, false); ok {
 		*to = strings.ToLower(strings.TrimRight(text, "/"))
 	}
-}
-
-// scope reads a word of OAuth: printable, without blanks, quotes and backslashes.
-func (r *reader) scope(v value, to *string) {
-	s, ok := r.text(v)
-	if !ok {
-		return
-	}
-	if s.text == "" || len(s.text) > 128 || strings.ContainsFunc(s.text, func(c rune) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' }) {
-		r.problem(v.place(), "%s is no word; write one without blanks, such as groups", quote(s.raw))
-		return
-	}
-	*to = s.text
 }

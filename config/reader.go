@@ -35,6 +35,9 @@ type reader struct {
 	shapes map[reflect.Type]*shape
 	cfg    *Config
 
+	// backends and routes are the index of each name; check fills them in.
+	backends, routes map[string]int
+
 	// noted is what the file holds, by path: ".routes[0].slo.min_tps". The checks
 	// that span several parts ask it for places.
 	noted map[string]note

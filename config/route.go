@@ -3,10 +3,6 @@ package config
 import (
 	"fmt"
 	"slices"
-	"strings"
-	"unicode"
-
-	"go.yaml.in/yaml/v4"
 )
 
 // Route is what clients name in "model".
@@ -107,24 +103,4 @@ func (t *Target) check(r *reader, o object) {
 	if o.fine["backend"] && t.Backend == "" {
 		r.problem(o.at("backend"), "backend is empty; write the name of one in backends:")
 	}
-}
-
-// modelName reads a name that clients and engines use for a model.
-// modelOrNone reads the name of a model, or "" where there is none.
-func (r *reader) modelOrNone(v value, to *string) {
-	if !v.is(yaml.ScalarNode) || v.node.Value != "" {
-		r.modelName(v, to)
-	}
-}
-
-func (r *reader) modelName(v value, to *string) {
-	s, ok := r.text(v)
-	if !ok {
-		return
-	}
-	if s.text == "" || len(s.text) > 256 || strings.TrimSpace(s.text) != s.text || strings.ContainsFunc(s.text, unicode.IsControl) {
-		r.problem(v.place(), "%s %s is no name of a model; write 1 to 256 bytes without outer blanks or control characters", v.name, quote(s.raw))
-		return
-	}
-	*to = s.text
 }

@@ -101,12 +101,6 @@ func (c comments) schemaOfValue(f *field, name string, t reflect.Type) node {
 	switch f.tag("is") {
 	case "address", "redis":
 		return text(`:`)
-	case "name":
-		return text(`^[A-Za-z0-9._-]{1,64}$`)
-	case "key_name":
-		return text(`^[A-Za-z0-9._:@/-]{1,64}$`)
-	case "prefix":
-		return text(`^[A-Za-z0-9._:-]{1,64}$`)
 	case "key":
 		if name == "key_sha256" {
 			return text(`^[0-9a-f]{64}$`)
@@ -129,20 +123,19 @@ func (c comments) schemaOfValue(f *field, name string, t reflect.Type) node {
 		return node{"type": "object", "additionalProperties": anyOf(node{"type": "number", "minimum": 0})}
 	case "headers", "labels":
 		return node{"type": "object", "additionalProperties": node{"type": "string"}}
-	case "kube_name":
-		return text(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
 	case "kube_port":
 		return anyOf(node{"type": "integer", "minimum": 1, "maximum": 65535}, text(`^[a-z0-9.-]+$`))
 	case "kube_api":
 		return text(`^https?://`)
-	case "tag":
-		return text(`^[a-z0-9_-]{1,32}$`)
 	case "webhook_url":
 		return text(`^https?://`)
 	case "global_store":
 		return node{"allOf": []node{{"$ref": "#/properties/store"}, {"not": node{"const": "memory"}}}}
 	case "store_tls":
 		return anyOf(node{"type": "boolean"}, node{"type": "object", "additionalProperties": false, "properties": node{"ca_file": node{"type": "string"}}})
+	}
+	if rule := textRules[f.tag("is")]; rule.pattern != nil {
+		return text(rule.pattern.String())
 	}
 	switch t {
 	case reflect.TypeFor[Store]():

@@ -1,6 +1,9 @@
 package config
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // split reads the weights of targets, by name.
 func (r *reader) split(v value, to *map[string]float64) {
@@ -36,16 +39,18 @@ func (route *Route) TargetName(i int) string {
 // checkSplit looks whether the parts are of targets, and of any at all.
 func (r *reader) checkSplit(i int) {
 	route := &r.cfg.Routes[i]
-	if len(route.Split) == 0 {
+	var names []string
+	for j, t := range route.Targets {
+		if t.Backend != "" { // else it could not be read
+			names = append(names, route.TargetName(j))
+		}
+	}
+	if len(route.Split) == 0 || len(names) == 0 {
 		return
 	}
-	var names []string
 	total := 0.0
-	for j := range route.Targets {
-		names = append(names, route.TargetName(j))
-	}
-	for name, weight := range route.Split {
-		total += weight
+	for _, name := range slices.Sorted(maps.Keys(route.Split)) {
+		total += route.Split[name]
 		if !slices.Contains(names, name) {
 			r.problem(r.at(routeAt(i, ".split")), "split names %s, which is no target of the route; write %s", quote(name), oneOf(names))
 		}

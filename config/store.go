@@ -136,33 +136,6 @@ func (r *reader) storeURL(v value) (Store, bool) {
 	return s, true
 }
 
-// redisAddress reads where a Redis listens.
-func (r *reader) redisAddress(v value, to *string) {
-	s, ok := r.text(v)
-	if !ok {
-		return
-	}
-	if host, port, err := net.SplitHostPort(s.text); err != nil || !hostname.Valid(host) || !hostname.ValidPort(port) {
-		r.problem(v.place(), "%s is no address; write host:port, such as redis:6379", v.name)
-		return
-	}
-	*to = s.text
-}
-
-// prefix reads what every key starts with. Braces would move the hash tags
-// that keep the keys of one backend on one node of a Cluster.
-func (r *reader) prefix(v value, to *string) {
-	s, ok := r.text(v)
-	if !ok {
-		return
-	}
-	if s.text == "" || len(s.text) > 64 || strings.ContainsFunc(s.text, func(c rune) bool { return !hostname.NameRune(c) && c != ':' }) {
-		r.problem(v.place(), "prefix must be 1 to 64 letters, digits or . _ - :; write one such as pacer")
-		return
-	}
-	*to = s.text
-}
-
 // storeTLS reads true, false, or a mapping; an empty one is TLS as it comes.
 func (r *reader) storeTLS(v value, s *Store) {
 	if !isMapping(v) {

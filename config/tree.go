@@ -225,25 +225,25 @@ func ends(text string, line int) bool {
 	return line > strings.Count(strings.TrimRight(text, "\r\n"), "\n")+1
 }
 
-// charAt returns the character at a place, 0 where there is none.
-func charAt(text string, line, col int) rune {
+// lineOf is a line of the text, with what ends it; "" where there is none.
+func lineOf(text string, line int) string {
 	for l := range strings.Lines(text) {
 		if line--; line == 0 {
-			if r := []rune(l); col >= 1 && col <= len(r) {
-				return r[col-1]
-			}
-			return 0
+			return l
 		}
+	}
+	return ""
+}
+
+// charAt returns the character at a place, 0 where there is none.
+func charAt(text string, line, col int) rune {
+	if r := []rune(lineOf(text, line)); col >= 1 && col <= len(r) {
+		return r[col-1]
 	}
 	return 0
 }
 
 func indentedByTab(text string, line int) bool {
-	for l := range strings.Lines(text) {
-		if line--; line == 0 {
-			blank := l[:len(l)-len(strings.TrimLeft(l, " \t"))]
-			return strings.Contains(blank, "\t")
-		}
-	}
-	return false
+	l := lineOf(text, line)
+	return strings.Contains(l[:len(l)-len(strings.TrimLeft(l, " \t"))], "\t")
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"maps"
 	"os"
 	"time"
 )
@@ -55,17 +56,10 @@ func (s stamps) note(name string) {
 }
 
 func (s stamps) equal(other stamps) bool {
-	if len(s) != len(other) {
-		return false
-	}
-	for name, is := range s {
-		was, known := other[name]
-		if !known || (was == nil) != (is == nil) {
-			return false
+	return maps.EqualFunc(s, other, func(is, was os.FileInfo) bool {
+		if is == nil || was == nil {
+			return is == was
 		}
-		if is != nil && (!os.SameFile(was, is) || was.Size() != is.Size() || !was.ModTime().Equal(is.ModTime())) {
-			return false
-		}
-	}
-	return true
+		return os.SameFile(was, is) && was.Size() == is.Size() && was.ModTime().Equal(is.ModTime())
+	})
 }
