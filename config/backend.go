@@ -187,11 +187,8 @@ func (r *reader) caFile(v value, to *string) {
 	if r.readFile == nil {
 		return
 	}
-	pem, err := r.readFile(*to)
-	switch {
-	case err != nil:
-		r.problem(v.place(), "the ca_file %s cannot be read (%s); name a PEM file", quote(s.raw), reason(err))
-	case !x509.NewCertPool().AppendCertsFromPEM(pem):
+	pem, ok := r.content(v.place(), *to, "ca_file "+quote(s.raw), "a PEM file")
+	if ok && !x509.NewCertPool().AppendCertsFromPEM(pem) {
 		r.problem(v.place(), "the ca_file %s holds no certificate; name a PEM file", quote(s.raw))
 	}
 }

@@ -219,15 +219,9 @@ func (t *TLS) check(r *reader, o object) {
 	if r.readFile == nil || t.Cert == "" {
 		return
 	}
-	cert, certErr := r.readFile(t.Cert)
-	if certErr != nil {
-		r.problem(o.at("cert"), "the certificate %s cannot be read (%s); name a PEM file", quote(o.raw("cert")), reason(certErr))
-	}
-	key, keyErr := r.readFile(t.Key)
-	if keyErr != nil {
-		r.problem(o.at("key"), "the key %s cannot be read (%s); name a PEM file", quote(o.raw("key")), reason(keyErr))
-	}
-	if certErr == nil && keyErr == nil {
+	cert, hasCert := r.content(o.at("cert"), t.Cert, "certificate "+quote(o.raw("cert")), "a PEM file")
+	key, hasKey := r.content(o.at("key"), t.Key, "key "+quote(o.raw("key")), "a PEM file")
+	if hasCert && hasKey {
 		if _, err := tls.X509KeyPair(cert, key); err != nil {
 			r.problem(o.at("cert"), "cert and key do not go together (%s); name a PEM certificate and its own key", strings.TrimPrefix(err.Error(), "tls: "))
 		}

@@ -165,14 +165,8 @@ func (r *reader) keyFile(v value, to *[sha256.Size]byte) {
 		r.problem(v.place(), "a key_file cannot be read here; write key_sha256")
 		return
 	}
-	data, err := r.readFile(r.path(s.text))
-	if err != nil {
-		r.problem(v.place(), "the key_file %s cannot be read (%s); name a file that holds the key", quote(s.raw), reason(err))
-		return
+	data, ok := r.content(v.place(), r.path(s.text), "key_file "+quote(s.raw), "a file that holds the key")
+	if key := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"); ok && r.usableKey(v, key) {
+		*to = sha256.Sum256([]byte(key))
 	}
-	key := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
-	if !r.usableKey(v, key) {
-		return
-	}
-	*to = sha256.Sum256([]byte(key))
 }

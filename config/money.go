@@ -115,11 +115,11 @@ func (p *Prices) decode(r *reader, v value) {
 		r.problem(v.place(), "prices cannot be read from a file here; write price: for each backend")
 		return
 	}
-	data, err := r.readFile(r.path(s.text))
-	if err != nil {
-		r.problem(v.place(), "the prices %s cannot be read (%s); name a JSON file", quote(s.raw), reason(err))
+	data, ok := r.content(v.place(), r.path(s.text), "prices "+quote(s.raw), "a JSON file")
+	if !ok {
 		return
 	}
+	var err error
 	if *p, err = ReadPrices(data); err != nil {
 		r.problem(v.place(), "the prices %s: %s", quote(s.raw), err.Error())
 	}

@@ -103,6 +103,16 @@ func (r *reader) result() error {
 	return all
 }
 
+// content is what the file at a path has. Where it cannot be read, the message
+// says so of what, and to name instead.
+func (r *reader) content(at place, path, what, instead string) ([]byte, bool) {
+	data, err := r.readFile(path)
+	if err != nil {
+		r.problem(at, "the %s cannot be read (%s); name %s", what, reason(err), instead)
+	}
+	return data, err == nil
+}
+
 // path returns the file that the configuration names, relative to its own
 // folder.
 func (r *reader) path(name string) string {

@@ -153,6 +153,10 @@ var syntaxHints = map[string]string{
 	"could not find expected ':'":                            "this is no field; write name: value, indented like its neighbours",
 	"did not find expected key":                              "this is no field; write name: value, indented like its neighbours",
 	"did not find expected '-' indicator":                    "this is no entry of the list; begin it with - , indented like its neighbours",
+	"did not find expected comment or line break":            "nothing may stand here; write text after | or > on the lines below it, or quote the value",
+	"found unexpected end of stream":                         "this quoted text has no end; close it with the quote that it begins with",
+	"found unexpected document indicator":                    "this quoted text has no end; close it with the quote that it begins with",
+	"found unknown escape character":                         `a \ in double quotes begins an escape that YAML does not know; write \\, or use single quotes`,
 	"while scanning an alias":                                noAlias,
 }
 
@@ -160,12 +164,6 @@ var syntaxHints = map[string]string{
 var openedBy = map[string]string{
 	"while parsing a flow sequence": "this [ is never closed; add ]",
 	"while parsing a flow mapping":  "this { is never closed; add }",
-}
-
-// syntaxWords are those of the parser, in other words.
-var syntaxWords = map[string]string{
-	"did not find expected comment or line break": "invalid header option",
-	"while scanning a quoted scalar":              "could not find the end of quoted text",
 }
 
 // syntaxProblem turns the parser's error into a problem. Its own text may
@@ -204,11 +202,6 @@ func syntaxProblem(err error, text string) *Problem {
 		if message == "found character that cannot start any token" && next != 0 {
 			message = fmt.Sprintf("%q is a reserved character", next)
 		} else {
-			for _, found := range []string{message, e.ContextMsg} {
-				if words, known := syntaxWords[found]; known {
-					message = words
-				}
-			}
 			message, _, _ = strings.Cut(message, "'") // the rest may repeat the file
 			message, _, _ = strings.Cut(message, `"`)
 		}
