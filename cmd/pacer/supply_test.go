@@ -40,7 +40,7 @@ func sh(t *testing.T, line string, env ...string) string {
 
 // mostBytes is how large the program may be. It grows by a quarter where something, such
 // as a library for templates, looks methods up by name: the linker then keeps all methods.
-const mostBytes = 43 << 20
+const mostBytes = 36 << 20
 
 // Each way to build stamps the version into the program: make does, and the image
 // is built by the same command. What the Go tool notes by itself is for

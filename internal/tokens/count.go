@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/pkoukk/tiktoken-go"
-	loader "github.com/pkoukk/tiktoken-go-loader"
 )
 
 const (
@@ -22,11 +21,9 @@ const (
 	bytesPerToken = 4
 )
 
-// encoding is the tokenizer, nil if its tables could not be read. They are part
-// of the program: the package's own loader, which holds for the whole process,
-// would fetch them from the network.
+// encoding is the tokenizer, nil if its tables could not be read.
 var encoding = sync.OnceValue(func() *tiktoken.Tiktoken {
-	tiktoken.SetBpeLoader(loader.NewOfflineLoader())
+	tiktoken.SetBpeLoader(offline{})
 	e, _ := tiktoken.GetEncoding(tiktoken.MODEL_O200K_BASE)
 	return e
 })

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/pkoukk/tiktoken-go"
+	loader "github.com/pkoukk/tiktoken-go-loader"
 
 	"github.com/pacer-dev/pacer/internal/openai"
 )
@@ -28,6 +29,8 @@ func TestEstimatesOfPrompts(t *testing.T) {
 		t.Skip("go test -run TestEstimatesOfPrompts -v ./internal/tokens -measure")
 	}
 	e := encoding()
+	tiktoken.SetBpeLoader(loader.NewOfflineLoader()) // the program has one table
+	defer tiktoken.SetBpeLoader(offline{})
 	other, err := tiktoken.GetEncoding(tiktoken.MODEL_CL100K_BASE)
 	if err != nil {
 		t.Fatal(err)
