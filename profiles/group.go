@@ -132,13 +132,13 @@ func (g *group) closeOldest() {
 }
 
 // spares reports whether a shift by step leaves what was measured since the change as
-// it is. It does not where the change is so large that all windows counted as expected:
-// those that did not are of something else. Nor where another replica relays as well,
-// which may find the same change: a store takes one shift of both, and would have what
-// the other one left out.
+// it is. It does not where the engine has become so much slower that all windows counted
+// as expected: those that did not are of something else. Windows that are too fast always
+// count as measured. Nor where another replica relays as well, which may find the same
+// change: a store takes one shift of both, and would have what the other one left out.
 func (g *group) spares(w *window, step float64) bool {
 	alone := g.trail.foreign == 0 || windowEnd(w.index) > g.trail.foreign+time.Minute
-	return alone && math.Abs(step) <= farWindow*g.drift.deviation()+foreignDoubt
+	return alone && step <= farWindow*g.drift.deviation()+foreignDoubt
 }
 
 // matureSeconds is how much decoding the rows rest on before they are held

@@ -40,12 +40,10 @@ func TestAShiftSparesWhatCameAfterTheChange(t *testing.T) {
 	}
 }
 
-// A load that goes up as an engine slows down shows levels that it never had. Once
-// the load is as before the slowdown is found, and they are not slowed a second time.
-func TestAnEngineThatSlowsAsItsLoadGrows(t *testing.T) {
-	b := newBench(t).calibrated(1, 1)
+// spells returns a function that lets n streams begin, decode so many steps and end.
+func spells(b *bench) func(n int, tpot time.Duration, steps int) {
 	now := time.Duration(0)
-	spell := func(n int, tpot time.Duration, steps int) {
+	return func(n int, tpot time.Duration, steps int) {
 		b.occ.Set(start.Add(now), n)
 		var streams []*Stream
 		for range n {
@@ -66,6 +64,13 @@ func TestAnEngineThatSlowsAsItsLoadGrows(t *testing.T) {
 		}
 		b.book.Fold(start.Add(now))
 	}
+}
+
+// A load that goes up as an engine slows down shows levels that it never had. Once
+// the load is as before the slowdown is found, and they are not slowed a second time.
+func TestAnEngineThatSlowsAsItsLoadGrows(t *testing.T) {
+	b := newBench(t).calibrated(1, 1)
+	spell := spells(b)
 	tpot := func(n int) time.Duration { return time.Duration(10+n/4) * ms }
 	for range 4 {
 		spell(4, tpot(4), 1000)
@@ -77,5 +82,29 @@ func TestAnEngineThatSlowsAsItsLoadGrows(t *testing.T) {
 	spell(4, slower(4), 3000)
 	for _, n := range []int{4, 8, 24} {
 		within(t, "TPS", b.book.Curve(target).TPS(n), 1/slower(n).Seconds(), 0.1)
+	}
+}
+
+// An engine that was three times as slow is as before when its load is gone. The levels
+// of few streams, which are seen first, are not made faster still.
+func TestAnEngineThatIsFastAgainAsItsLoadEnds(t *testing.T) {
+	b := newBench(t).calibrated(1, 1)
+	spell := spells(b)
+	tpot := func(n int) time.Duration { return time.Duration(10+n/4) * ms }
+	for range 4 {
+		spell(1, tpot(1), 300)
+		spell(8, tpot(8), 1000)
+		spell(12, tpot(12), 1000)
+	}
+	for range 3 {
+		spell(8, 3*tpot(8), 500)
+		spell(12, 3*tpot(12), 500)
+	}
+	spell(1, tpot(1), 1000)
+	spell(8, tpot(8), 2000)
+	c := b.book.Curve(target)
+	within(t, "TPS(1)", c.TPS(1), 1/tpot(1).Seconds(), 0.3) // the change is found in two steps, and the second is for all
+	for _, n := range []int{8, 12} {
+		within(t, "TPS", c.TPS(n), 1/tpot(n).Seconds(), 0.1)
 	}
 }

@@ -59,7 +59,7 @@ var rows = []row{
 	relapseRow("S4", s4, episode{1 / 1.3, 0}, gates{found: 60, relapse: 20, above: 3}, young),
 	relapseRow("S4", s4, episode{1.3, 5 * time.Minute}, gates{found: 40, relapse: 20, above: 18}, young),
 	relapseRow("S4", s4, episode{3, 10 * time.Second}, gates{found: 30, relapse: 60, above: 3}, ""),
-	relapseRow("S4", s4, episode{3, 5 * time.Minute}, gates{found: 600, relapse: 400, above: 30}, overrun),
+	relapseRow("S4", s4, episode{3, 5 * time.Minute}, gates{found: 100, relapse: 220, above: 10}, overrun),
 	relapseRow("S6", s6, episode{3, 10 * time.Second}, gates{found: 30, relapse: 60, above: 3}, ""),
 	relapseRow("KV bandwidth", forms[0].known, episode{1.3, 5 * time.Minute}, gates{found: 60, relapse: 20, above: 15}, swept),
 	sharedShiftRow,
