@@ -27,7 +27,7 @@ type Config struct {
 	// web pages that may call the data port: see [cors](#cors)
 	CORS CORS `yaml:"cors" unset:"none"`
 	// who passes streams on: `loop` has one loop for each processor do so, at a part of the CPU and the memory, where both sides are
-	// plain HTTP, on Linux, and the stream is 250 ms old; `goroutines` has one for each stream, which is the way of everything else in
+	// HTTP/1.1, on Linux, and the stream is 250 ms old; `goroutines` has one for each stream, which is the way of everything else in
 	// any case; `net/http` has goroutines too, and Go's own server for all requests, at more CPU for each
 	Relay string `yaml:"relay" enum:"goroutines,loop,net/http" default:"loop"`
 	// see [timeouts](#timeouts)

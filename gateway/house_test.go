@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/json"
 	"flag"
 	"io"
@@ -97,6 +98,7 @@ type houseOptions struct {
 	learnEvery time.Duration                                           // 0 = as usual
 	batches    batch.Store                                             // nil = none
 	loops      *relayloop.Loops                                        // nil = none
+	tls        *tls.Config                                             // to the engines; nil = as usual
 }
 
 func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, o houseOptions) *house {
@@ -127,7 +129,7 @@ func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, o
 		names = append(names, b.Name)
 		backend, err := providers.New(providers.Options{
 			Name: b.Name, BaseURL: b.URL, Kind: b.Kind, APIKey: b.APIKey.Reveal(), Usage: b.Usage,
-			Client: *client, Dial: o.dial, ConnectTimeout: c.Timeouts.Connect,
+			Client: *client, Dial: o.dial, TLS: o.tls, ConnectTimeout: c.Timeouts.Connect,
 			OnHealth: func(s providers.Health) {
 				health := map[providers.Health]router.Health{providers.Closed: router.Up, providers.HalfOpen: router.Probing, providers.Open: router.Down}[s]
 				h.gateway.Deliver(h.router.Update(time.Now(), router.BackendHealth{Backend: b.Name, Health: health}))

@@ -46,7 +46,7 @@ type relays struct {
 }
 
 // looped is the rest of an exchange whose answer a loop passes on, since it is a
-// stream of events between two plain sockets: a stream that waits has neither a
+// stream of events between two sockets of HTTP/1.1: a stream that waits has neither a
 // goroutine nor a buffer then. What is looked at, counted and written is what
 // relay would: this is relay turned inside out.
 //
@@ -91,21 +91,28 @@ func (x *exchange) handOver(t *attempt) bool {
 		source.Close()
 		return false
 	}
-	_, buffered, err := x.down.control.Hijack()
+	taken, buffered, err := x.down.control.Hijack()
 	if err != nil {
 		source.Close()
 		sink.Close()
 		return false
 	}
 	ahead, _ := buffered.Reader.Peek(buffered.Reader.Buffered())
-	l := &looped{x: x, t: t, client: client, ahead: append([]byte(nil), ahead...), ready: time.Now()}
+	crypt, rest := clientconn.Encrypted(taken)
+	l := &looped{x: x, t: t, client: client, ahead: slices.Concat(ahead, rest), ready: time.Now()}
 	l.keep = !r.Close && !says(x.down.w.Header()["Connection"], "close")
 	s := &l.stream
-	s.From, s.To, s.Handler, s.WriteLimit, s.Watch = source, sink, l, x.setup.conf.Timeouts.Write, len(ahead) == 0
+	s.From, s.To, s.Handler, s.WriteLimit, s.Watch = source, sink, l, x.setup.conf.Timeouts.Write, len(l.ahead) == 0
 	x.g.relays.loops.Choose(s)
 	_ = client.Under().Close() // the socket is sink's
+	if crypt != nil {
+		client.Encrypt(crypt, sink.Encrypt(crypt, client.Under()))
+	}
 	l.lent = providers.Lend(t.up.resp.Body)
 	_ = from.Close()
+	if crypt := l.lent.TLS(); crypt != nil {
+		l.lent.Wire(source.Encrypt(crypt, from))
+	}
 	x.looped = l
 	x.g.relays.running.Add(1)
 	return true

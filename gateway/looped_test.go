@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -37,17 +38,21 @@ const patience = time.Minute
 // on each connection.
 type speaker struct {
 	net.Listener
+	over  wiring
 	say   atomic.Pointer[func(c net.Conn) (again bool)]
 	conns atomic.Int64 // accepted
 }
 
-func startSpeaker(t *testing.T) *speaker {
+func startSpeaker(t *testing.T, over wiring) *speaker {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &speaker{Listener: l}
+	if over.back {
+		l = tls.NewListener(l, certified(t).Config())
+	}
+	s := &speaker{Listener: l, over: over}
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {
@@ -85,11 +90,41 @@ func (s *speaker) serve(c net.Conn) {
 
 func (s *speaker) says(f func(c net.Conn) (again bool)) { s.say.Store(&f) }
 
+// wiring is what is encrypted.
+type wiring struct{ front, back bool }
+
+// overAll runs test in each wiring.
+func overAll(t *testing.T, test func(t *testing.T, over wiring)) {
+	for _, over := range []wiring{{}, {front: true}, {back: true}, {front: true, back: true}} {
+		t.Run(fmt.Sprintf("tls in front %v, to the backend %v", over.front, over.back), func(t *testing.T) { test(t, over) })
+	}
+}
+
+// certified is a certificate that nobody has signed.
+func certified(t *testing.T) *Certificate {
+	t.Helper()
+	file, key := writeCertificate(t, t.TempDir(), 1)
+	c, err := LoadCertificate(file, key, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// socketOf is what is below c.
+func socketOf(c net.Conn) *net.TCPConn {
+	if encrypted, ok := c.(*tls.Conn); ok {
+		c = encrypted.NetConn()
+	}
+	return c.(*net.TCPConn)
+}
+
 // front is a gateway before s, by loops or by goroutines.
 type front struct {
 	*house
 	addr string
 	name string
+	over wiring
 }
 
 func openFront(t *testing.T, s *speaker, relay string, change func(*config.Config)) *front {
@@ -111,7 +146,10 @@ func openFront(t *testing.T, s *speaker, relay string, change func(*config.Confi
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, s.Addr().String())
 	}
-	h := openWith(t, c, nil, houseOptions{dial: dial, loops: loops})
+	if s.over.back {
+		c.Backends[0].URL = "https://a/v1"
+	}
+	h := openWith(t, c, nil, houseOptions{dial: dial, loops: loops, tls: &tls.Config{InsecureSkipVerify: true}})
 	h.gateway.relays.after = 0 // all that there is to a stream passes through a loop
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -119,8 +157,11 @@ func openFront(t *testing.T, s *speaker, relay string, change func(*config.Confi
 	}
 	settings := &http.Server{Handler: h.gateway.Handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)}
 	wrapped := h.gateway.Listen(settings, l, 0)
-	server := serverOf(t, settings)
-	running.Go(func() { _ = server.Serve(wrapped) })
+	server, served := serverOf(t, settings), net.Listener(wrapped)
+	if s.over.front {
+		server, served = settings, tls.NewListener(wrapped, certified(t).Config())
+	}
+	running.Go(func() { _ = server.Serve(served) })
 	running.Go(func() { _ = server.Serve(wrapped.Returned()) })
 	t.Cleanup(func() {
 		h.gateway.End()
@@ -130,7 +171,7 @@ func openFront(t *testing.T, s *speaker, relay string, change func(*config.Confi
 		running.Wait()
 		wrapped.End()
 	})
-	return &front{house: h, addr: l.Addr().String(), name: relay}
+	return &front{house: h, addr: l.Addr().String(), name: relay, over: s.over}
 }
 
 func until(t testing.TB, what string, so func() bool) {
@@ -145,9 +186,9 @@ func until(t testing.TB, what string, so func() bool) {
 }
 
 // both are the two ways, before one backend.
-func both(t *testing.T, change func(*config.Config)) (*speaker, []*front) {
+func both(t *testing.T, over wiring, change func(*config.Config)) (*speaker, []*front) {
 	t.Helper()
-	s := startSpeaker(t)
+	s := startSpeaker(t, over)
 	return s, []*front{openFront(t, s, "goroutines", change), openFront(t, s, "loop", change)}
 }
 
@@ -156,6 +197,9 @@ func (f *front) dial() net.Conn {
 	c, err := net.Dial("tcp", f.addr)
 	if err != nil {
 		f.t.Fatal(err)
+	}
+	if f.over.front {
+		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
 	}
 	_ = c.SetDeadline(time.Now().Add(patience))
 	f.t.Cleanup(func() { c.Close() })
@@ -235,8 +279,11 @@ const (
 
 // What a client gets of recorded streams is the same, however they are cut, and so
 // is what the log says of them.
-func TestLoopsPassOnWhatGoroutinesDo(t *testing.T) {
-	s, fronts := both(t, nil)
+func TestLoopsPassOnWhatGoroutinesDo(t *testing.T) { overAll(t, loopsPassOnWhatGoroutinesDo) }
+
+func loopsPassOnWhatGoroutinesDo(t *testing.T, over wiring) {
+	t.Helper()
+	s, fronts := both(t, over, nil)
 	late := openFront(t, s, "loop", nil) // whose loop takes a stream somewhere on its way
 	fronts = append(fronts, late)
 	files, err := filepath.Glob(filepath.Join("..", "providers", "testdata", "*.sse"))
@@ -301,7 +348,10 @@ func compare(t *testing.T, name string, fronts []*front, n int, do func(*front) 
 }
 
 // Ends of all kinds look the same, to the client and in the log.
-func TestLoopsEndAsGoroutinesDo(t *testing.T) {
+func TestLoopsEndAsGoroutinesDo(t *testing.T) { overAll(t, loopsEndAsGoroutinesDo) }
+
+func loopsEndAsGoroutinesDo(t *testing.T, over wiring) {
+	t.Helper()
 	start := func(c net.Conn, header string) {
 		sayHead(c, header)
 		sayChunks(c, content+content, func(n int) int { return len(content) })
@@ -315,7 +365,7 @@ func TestLoopsEndAsGoroutinesDo(t *testing.T) {
 		},
 		"reset": func(c net.Conn) bool {
 			start(c, chunked)
-			_ = c.(*net.TCPConn).SetLinger(0)
+			_ = socketOf(c).SetLinger(0)
 			return false
 		},
 		"no chunk": func(c net.Conn) bool {
@@ -378,7 +428,7 @@ func TestLoopsEndAsGoroutinesDo(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, fronts := both(t, func(c *config.Config) {
+			s, fronts := both(t, over, func(c *config.Config) {
 				if name == "silence" {
 					c.Timeouts.Silence, c.Timeouts.FirstByte = 200*time.Millisecond, 200*time.Millisecond
 				}
@@ -398,8 +448,11 @@ func TestLoopsEndAsGoroutinesDo(t *testing.T) {
 
 // A connection serves one request after the other, also those that were sent
 // before they could be read, and ends where somebody says so.
-func TestALoopedConnectionGoesBack(t *testing.T) {
-	s, fronts := both(t, nil)
+func TestALoopedConnectionGoesBack(t *testing.T) { overAll(t, aLoopedConnectionGoesBack) }
+
+func aLoopedConnectionGoesBack(t *testing.T, over wiring) {
+	t.Helper()
+	s, fronts := both(t, over, nil)
 	s.says(func(c net.Conn) bool {
 		sayHead(c, chunked)
 		sayChunks(c, content+content+ends, func(int) int { return len(content) })
@@ -436,8 +489,11 @@ func TestALoopedConnectionGoesBack(t *testing.T) {
 
 // A client that leaves takes its request with it, before the backend says another
 // word, in the middle of a stream and behind bytes that it has not read.
-func TestALoopedClientThatLeaves(t *testing.T) {
-	s, fronts := both(t, nil)
+func TestALoopedClientThatLeaves(t *testing.T) { overAll(t, aLoopedClientThatLeaves) }
+
+func aLoopedClientThatLeaves(t *testing.T, over wiring) {
+	t.Helper()
+	s, fronts := both(t, over, nil)
 	for _, f := range fronts {
 		for n, reset := range []bool{false, true} {
 			left := make(chan error, 1)
@@ -458,7 +514,7 @@ func TestALoopedClientThatLeaves(t *testing.T) {
 				}
 			}
 			if reset {
-				_ = c.(*net.TCPConn).SetLinger(0)
+				_ = socketOf(c).SetLinger(0)
 			}
 			c.Close()
 			select {
@@ -477,8 +533,11 @@ func TestALoopedClientThatLeaves(t *testing.T) {
 }
 
 // A client that takes nothing stops nobody else, and gets all when it reads.
-func TestALoopedClientThatBlocks(t *testing.T) {
-	s, fronts := both(t, nil)
+func TestALoopedClientThatBlocks(t *testing.T) { overAll(t, aLoopedClientThatBlocks) }
+
+func aLoopedClientThatBlocks(t *testing.T, over wiring) {
+	t.Helper()
+	s, fronts := both(t, over, nil)
 	long := strings.Repeat(content, 100_000) // beyond what sockets hold
 	for _, f := range fronts {
 		s.says(func(c net.Conn) bool {
@@ -515,8 +574,11 @@ func TestALoopedClientThatBlocks(t *testing.T) {
 
 // One that takes nothing for too long is given up, and one that the gateway's end
 // breaks off is told so.
-func TestALoopedStreamThatIsGivenUp(t *testing.T) {
-	s, fronts := both(t, func(c *config.Config) { c.Timeouts.Write = 300 * time.Millisecond })
+func TestALoopedStreamThatIsGivenUp(t *testing.T) { overAll(t, aLoopedStreamThatIsGivenUp) }
+
+func aLoopedStreamThatIsGivenUp(t *testing.T, over wiring) {
+	t.Helper()
+	s, fronts := both(t, over, func(c *config.Config) { c.Timeouts.Write = 300 * time.Millisecond })
 	long := strings.Repeat(content, 200_000)
 	for _, f := range fronts {
 		s.says(func(c net.Conn) bool {

@@ -40,20 +40,18 @@ func (p *program) open(cfg *config.Config, requests http.Handler) (*door, error)
 	}
 	data := p.server(requests, int(cfg.Limits.Header))
 	clients := p.gateway.Listen(data, l, p.room.connections())
-	d := &door{server: data, listener: clients, close: func() {
+	d := &door{server: data, listener: clients, returned: clients.Returned(), close: func() {
 		clients.End()
 		l.Close()
 	}}
 	scheme := "http://"
-	if cfg.TLS.Cert != "" {
+	switch {
+	case cfg.TLS.Cert != "":
 		scheme = "https://"
-	} else {
-		d.returned = clients.Returned()
-		if cfg.Relay != gateway.RelayByNetHTTP {
-			if d.server, err = h1server.New(data); err != nil {
-				d.close()
-				return nil, fmt.Errorf("data port: %w", err)
-			}
+	case cfg.Relay != gateway.RelayByNetHTTP:
+		if d.server, err = h1server.New(data); err != nil {
+			d.close()
+			return nil, fmt.Errorf("data port: %w", err)
 		}
 	}
 	if err := p.secure(cfg, d); err != nil {

@@ -2,6 +2,7 @@ package clientconn
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
@@ -10,16 +11,57 @@ import (
 
 // Lent is the connection of a client that a handler has taken from its server,
 // and that it gives back.
-type Lent struct{ c *conn }
+type Lent struct {
+	c   *conn
+	tls *tls.Conn // encrypts it; nil = it is plain
+}
 
-// Lend returns the connection that r came on; nil = it is encrypted, not one of a
-// Listener's, or its server takes none back.
+// Lend returns the connection that r came on, which is HTTP/1.1; nil = it is not one of
+// a Listener's, or its server takes none back.
 func Lend(r *http.Request) *Lent {
 	c := of(r.Context())
-	if c == nil || r.TLS != nil || !c.listener.returned.serves() {
+	if c == nil || !c.listener.returned.serves() {
 		return nil
 	}
-	return &Lent{c}
+	return &Lent{c: c}
+}
+
+// Encrypted is what encrypts nc, a connection that a server had, and what was read of
+// that and not taken; nil = nothing does.
+func Encrypted(nc net.Conn) (c *tls.Conn, rest []byte) {
+	switch t := nc.(type) {
+	case *tls.Conn:
+		return t, nil
+	case *readAhead:
+		return t.Conn, t.ahead
+	}
+	return nil, nil
+}
+
+// Encrypt says that t encrypts the connection, by way of wire in place of the one
+// below.
+func (l *Lent) Encrypt(t *tls.Conn, wire net.Conn) {
+	l.tls = t
+	c := &l.c.listener.connections
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.c.Conn = wire
+}
+
+// readAhead is a connection of which something was read, and which is TLS to a server.
+type readAhead struct {
+	*tls.Conn
+	ahead []byte
+}
+
+// Read implements net.Conn.
+func (r *readAhead) Read(p []byte) (int, error) {
+	if len(r.ahead) == 0 {
+		return r.Conn.Read(p)
+	}
+	n := copy(p, r.ahead)
+	r.ahead = r.ahead[n:]
+	return n, nil
 }
 
 // Under is the connection below ours.
@@ -40,7 +82,14 @@ func (l *Lent) Park(idle net.Conn) bool {
 // read before what nc has.
 func (l *Lent) Back(nc net.Conn, ahead []byte) {
 	l.c.ours.Store(false)
-	if !l.c.listener.connections.unpark(l.c, nc, ahead) || !l.c.listener.returned.put(l.c) {
+	served := net.Conn(l.c)
+	if l.tls != nil {
+		served = l.tls
+		if len(ahead) > 0 {
+			served, ahead = &readAhead{Conn: l.tls, ahead: ahead}, nil
+		}
+	}
+	if !l.c.listener.connections.unpark(l.c, nc, ahead) || !l.c.listener.returned.put(served) {
 		_ = nc.Close()
 		l.End()
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"container/list"
 	"context"
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -67,7 +66,7 @@ func Listen(s *http.Server, l net.Listener, o Options) *Listener {
 // under returns the connection of ours that nc is, or that nc encrypts; nil =
 // none.
 func under(nc net.Conn) *conn {
-	if t, ok := nc.(*tls.Conn); ok {
+	if t, _ := Encrypted(nc); t != nil {
 		nc = t.NetConn()
 	}
 	c, _ := nc.(*conn)

@@ -77,7 +77,11 @@ func (a *answer) Read(p []byte) (int, error) {
 // next reads what comes, first of all what came with the head.
 func (a *answer) next(p []byte) (int, error) {
 	if len(a.rest) == 0 {
-		return a.conn.Conn.Read(p)
+		n, err := a.conn.Conn.Read(p)
+		if w := a.conn.wire; w != nil && n > 0 && err == nil {
+			n += w.rest(a.conn.Conn, p[n:])
+		}
+		return n, err
 	}
 	n := copy(p, a.rest)
 	if a.rest = a.rest[n:]; len(a.rest) == 0 {

@@ -147,7 +147,8 @@ func (c *Client) connect(ctx context.Context) (*conn, error) {
 	if c.o.TLS == nil {
 		return n, nil
 	}
-	encrypted := tls.Client(nc, c.o.TLS)
+	n.wire = &wire{Conn: nc, raw: n.raw}
+	encrypted := tls.Client(n.wire, c.o.TLS)
 	shaking, done := context.WithTimeout(ctx, c.o.ConnectTimeout)
 	defer done()
 	if err := encrypted.HandshakeContext(shaking); err != nil {

@@ -44,6 +44,7 @@ type conn struct {
 	net.Conn
 	client *Client
 	plain  net.Conn        // what Conn encrypts, or Conn
+	wire   *wire           // between both; nil = Conn is plain
 	raw    syscall.RawConn // of plain; nil = it is no socket
 	looked look            // at raw
 	ending func()          // end

@@ -12,6 +12,8 @@
 // was written whole. Before it is used again it is looked at: one that the
 // server has closed, or said something on, is thrown away.
 //
+// Of TLS as many records are taken at once as are there: see wire.
+//
 // Ending the context closes the connection at once, whatever waits on it.
 //
 // The answers that it takes are those that net/http takes, less what no server

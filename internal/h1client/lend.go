@@ -2,6 +2,7 @@ package h1client
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 )
@@ -10,15 +11,15 @@ import (
 // of its frames here. It belongs to one goroutine at a time.
 type Lent struct{ a *answer }
 
-// Lendable returns the connection of the answer whose body this is, which stays
-// the answer's; nil = it cannot be lent: it is encrypted, something of it was read
-// and not taken, its request is still being written, or it is over.
+// Lendable returns the connection of the answer whose body this is, below what
+// encrypts it, which stays the answer's; nil = it cannot be lent: something of it was
+// read and not taken, its request is still being written, or it is over.
 func Lendable(body io.Reader) net.Conn {
 	a, ok := body.(*answer)
-	if !ok || a.gone || a.err != nil || len(a.rest) > 0 || a.mode == modeNone || !a.uploaded(0) || a.conn.Conn != a.conn.plain {
+	if !ok || a.gone || a.err != nil || len(a.rest) > 0 || a.mode == modeNone || !a.uploaded(0) {
 		return nil
 	}
-	return a.conn.Conn
+	return a.conn.plain
 }
 
 // Lend gives the connection that Lendable returned out of hand: reading the body,
@@ -32,6 +33,15 @@ func Lend(body io.Reader) *Lent {
 	a.giveRoomBack()
 	return &Lent{a}
 }
+
+// TLS is what encrypts the connection; nil = nothing does.
+func (l *Lent) TLS() *tls.Conn {
+	t, _ := l.a.conn.Conn.(*tls.Conn)
+	return t
+}
+
+// Wire has TLS go by way of nc, in place of the connection that Lendable returned.
+func (l *Lent) Wire(nc net.Conn) { l.a.conn.wire.Conn, l.a.conn.wire.raw = nc, nil }
 
 // Take takes p, which was read, out of its frames, and moves what is in them to
 // its beginning. n is how much that is. The error is io.EOF when the answer is
@@ -74,8 +84,12 @@ func (l *Lent) Reusable() bool {
 
 // Keep gives the connection back, for the next request.
 func (l *Lent) Keep(c net.Conn) {
-	client := l.a.conn.client
-	n := newConn(client, c)
+	before := l.a.conn
+	n := newConn(before.client, c)
 	n.used = true
-	client.put(n)
+	if before.wire != nil {
+		before.wire.Conn, before.wire.raw = c, n.raw
+		n.Conn, n.wire = before.Conn, before.wire
+	}
+	n.client.put(n)
 }

@@ -2,7 +2,34 @@
 
 package h1client
 
-import "syscall"
+import (
+	"io"
+	"os"
+	"syscall"
+)
+
+// readNow reads what is there. The error is the connection's end.
+func readNow(raw syscall.RawConn, p []byte) (n int, err error) {
+	closed := raw.Read(func(fd uintptr) bool {
+		for {
+			n, err = syscall.Read(int(fd), p)
+			if err != syscall.EINTR {
+				return true
+			}
+		}
+	})
+	switch {
+	case closed != nil:
+		return 0, closed
+	case err == syscall.EAGAIN:
+		return 0, nil
+	case err != nil:
+		return 0, os.NewSyscallError("read", err)
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
 
 // look looks at a socket without taking anything from it. It is kept with its
 // connection, since what it needs would else be made anew each time.

@@ -41,6 +41,13 @@
 //     a stream, with all that has to be settled, is for a goroutine of the handler's.
 //   - One panic in the loop: it ends its stream alone.
 //
+// # TLS
+//
+// crypto/tls encrypts and decrypts, over a wire that never waits: what is not there
+// to read yet is an error that passes, and what is written is kept until all of a
+// chunk is encrypted. Then it is written as plain bytes are. While a loop has a
+// socket nothing that its client sends is decrypted. See crypt.
+//
 // The loops know neither HTTP nor tokens. Where there is no epoll, New says so, and
 // everything stays with goroutines.
 package relayloop

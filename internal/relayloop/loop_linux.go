@@ -131,6 +131,7 @@ type loop struct {
 	room   []byte    // what is read lies in it, with room for a frame
 	rooms  [][]byte  // others like it, which parked streams have given back
 	spare  []byte    // for chunks that do not lie in room
+	sealed []byte    // for what is encrypted
 	again  []*Stream // have more to read, as far as is known
 	turn   []*Stream // the other buffer of again
 	idles  list.List // of *Idle, in the order of their ends
@@ -288,8 +289,8 @@ func (l *loop) serve(ev *unix.EpollEvent) {
 		return
 	}
 	if i := at.idle; i != nil {
-		if seen := look(i.Socket.fd); seen != peekNothing {
-			l.dismiss(i, seen == peekBytes)
+		if seen := i.Socket.look(); seen != peekNothing {
+			l.dismiss(i, seen != peekEnd)
 		}
 		return
 	}

@@ -4,6 +4,7 @@ package relayloop
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"time"
 )
@@ -43,6 +44,9 @@ type Socket struct{}
 
 // Take reports ErrUnsupported.
 func Take(net.Conn) (*Socket, error) { return nil, ErrUnsupported }
+
+// Encrypt does nothing.
+func (s *Socket) Encrypt(_ *tls.Conn, before net.Conn) net.Conn { return before }
 
 // Conn reports ErrUnsupported.
 func (s *Socket) Conn() (net.Conn, error) { return nil, ErrUnsupported }

@@ -34,12 +34,15 @@ func (l *loop) begin(s *Stream) {
 	s.state.ahead = !s.Watch
 	// Edges alone: nothing has to be said to the system while a stream waits for its
 	// client, and no end is told twice.
-	err := l.watch(s.To.fd, s.state.spot, toSide, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLET)
+	err := l.watch(s.To.fd, s.state.spot, toSide, unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLOUT|unix.EPOLLET)
 	if err == nil {
 		err = l.watch(s.From.fd, s.state.spot, fromSide, unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLET)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		l.leave(s, Broken, err)
+	case s.From.crypt != nil:
+		l.queue(s) // what TLS has read and nobody took
 	}
 }
 
@@ -64,8 +67,11 @@ func (l *loop) leave(s *Stream, why Why, err error) {
 	if !s.state.in {
 		return
 	}
-	if why == Cancelled && s.state.pending != nil {
-		why = Torn
+	if s.state.pending != nil {
+		s.To.cut()
+		if why == Cancelled {
+			why = Torn
+		}
 	}
 	l.unwatch(s.To.fd)
 	l.unwatch(s.From.fd)
@@ -79,30 +85,47 @@ func (l *loop) readFrom(s *Stream) {
 	if s.state.pending != nil {
 		return // it is read from when the client has taken that
 	}
-	n, err := read(s.From.fd, l.room[frameHead:frameHead+readRoom])
+	n, rest, err := s.From.read(l.room[frameHead:frameHead+readRoom], s.state.ended)
 	switch {
 	case err == unix.EAGAIN:
 		return
 	case err != nil:
-		l.leave(s, SourceOver, os.NewSyscallError("read", err))
+		l.leave(s, SourceOver, err)
 		return
 	case n == 0:
 		l.leave(s, SourceOver, io.EOF)
 		return
 	}
-	if n == readRoom || s.state.ended {
+	if rest {
 		l.queue(s) // of all else an edge will tell
 	}
 	now := time.Now()
 	out, more := s.Handler.Arrived(now, l.room[frameHead:frameHead+n])
 	s.state.last = !more
-	if len(out) > 0 {
-		out, l.spare = frame(l.room, l.spare, out)
+	if out, err = l.pack(s, out); err != nil {
+		l.leave(s, ClientGone, err)
+		return
 	}
 	l.pass(s, now, now, out)
 	if cap(l.spare) > 2*readRoom {
 		l.spare = nil
 	}
+	if cap(l.sealed) > 2*readRoom {
+		l.sealed = nil
+	}
+}
+
+// pack returns out as it goes over the wire.
+func (l *loop) pack(s *Stream, out []byte) (wire []byte, err error) {
+	if len(out) == 0 {
+		return nil, nil
+	}
+	out, l.spare = frame(l.room, l.spare, out)
+	if s.To.crypt == nil {
+		return out, nil
+	}
+	l.sealed, err = s.To.seal(l.sealed, out)
+	return l.sealed, err
 }
 
 // pass writes p, which came at since, and parks s where that would have to wait.
@@ -147,7 +170,7 @@ func (l *loop) park(s *Stream, since time.Time, rest []byte) {
 	case at >= 0 && at < len(l.room) && &l.room[at] == &rest[0]:
 		s.state.room, l.room = l.room, l.takeRoom()
 	default:
-		l.spare = nil // it lies there
+		l.spare, l.sealed = nil, nil // it lies in one of them
 	}
 	s.state.pending, s.state.since, s.state.until = rest, since, since.Add(s.WriteLimit)
 	s.state.place = l.parked.PushBack(s)
@@ -183,12 +206,12 @@ func (l *loop) clientSaid(s *Stream, events uint32) {
 		l.leave(s, ClientGone, io.EOF)
 		return
 	}
-	if events&unix.EPOLLIN != 0 && !s.state.ahead {
-		switch look(s.To.fd) {
-		case peekEnd:
+	if events&(unix.EPOLLIN|unix.EPOLLRDHUP) != 0 && !s.state.ahead {
+		switch seen := s.To.look(); {
+		case seen == peekEnd, seen == peekShort && events&unix.EPOLLRDHUP != 0:
 			l.leave(s, ClientGone, io.EOF)
 			return
-		case peekBytes:
+		case seen == peekBytes:
 			s.state.ahead = true
 		}
 	}

@@ -13,8 +13,9 @@ import (
 // Socket is a connected socket that the runtime's poller does not know. It
 // belongs to one goroutine, or to a loop.
 type Socket struct {
-	fd   int      // -1 = it is conn's, or closed
-	conn net.Conn // in place of fd, once a write had to wait
+	fd    int      // -1 = it is conn's, or closed
+	conn  net.Conn // in place of fd, once a write had to wait
+	crypt *crypt   // nil = it is plain
 }
 
 // Take returns the socket of c, whose descriptor it duplicates. It is the caller's
@@ -62,6 +63,7 @@ func (s *Socket) Conn() (net.Conn, error) {
 
 // Close closes the connection, at once. Calls after the first do nothing.
 func (s *Socket) Close() {
+	s.goodbye()
 	switch {
 	case s.conn != nil:
 		_ = s.conn.Close()
@@ -74,6 +76,18 @@ func (s *Socket) Close() {
 // Write writes p, and waits until the client's system has taken it, or until
 // then.
 func (s *Socket) Write(p []byte, until time.Time) error {
+	p, err := s.seal(nil, p)
+	if err == nil {
+		err = s.writeAll(p, until)
+	}
+	if err != nil {
+		s.cut()
+	}
+	return err
+}
+
+// writeAll is Write of what goes over the wire.
+func (s *Socket) writeAll(p []byte, until time.Time) error {
 	for s.conn == nil && len(p) > 0 {
 		n, err := write(s.fd, p)
 		p = p[n:]
@@ -118,20 +132,35 @@ func read(fd int, p []byte) (int, error) {
 	}
 }
 
+// read reads what is there, as far as that fits in p, and reports whether there may
+// be more of which no event will tell. ended: an event has said that the other side
+// has.
+func (s *Socket) read(p []byte, ended bool) (n int, more bool, err error) {
+	if s.crypt != nil {
+		return s.crypt.read(p, ended)
+	}
+	n, err = read(s.fd, p)
+	if err != nil && err != unix.EAGAIN {
+		err = os.NewSyscallError("read", err)
+	}
+	return n, n == len(p) || ended, err
+}
+
 // peek is what a client's socket has to read.
 type peek uint8
 
 const (
 	peekNothing peek = iota
+	peekShort        // less than any data has over TLS: a goodbye, perhaps
 	peekBytes
 	peekEnd
 )
 
 // look looks at what there is to read, and takes nothing.
-func look(fd int) peek {
-	var b [1]byte
+func (s *Socket) look() peek {
+	var b [shortRecords]byte
 	for {
-		n, _, err := unix.Recvfrom(fd, b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		n, _, err := unix.Recvfrom(s.fd, b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		switch {
 		case err == unix.EINTR:
 			continue
@@ -139,6 +168,8 @@ func look(fd int) peek {
 			return peekNothing
 		case err != nil || n == 0:
 			return peekEnd
+		case s.crypt != nil && n < len(b):
+			return peekShort
 		}
 		return peekBytes
 	}
