@@ -1,14 +1,17 @@
 package router
 
 import (
+	"flag"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/profiles"
 )
 
@@ -108,11 +111,26 @@ func (b *bench) live(t *rapid.T, names []string) {
 	}
 }
 
+// worlds sets how many rapid draws in the test, where its flag does not say so.
+func worlds(t *testing.T, n int) {
+	t.Helper()
+	f := flag.Lookup("rapid.checks")
+	was := f.Value.String()
+	if was != f.DefValue {
+		return
+	}
+	if err := f.Value.Set(strconv.Itoa(n)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Value.Set(was) })
+}
+
 // What is called free is what Place takes, one request after the other; a preview
 // says what Place then does, and leaves everything as it was.
 func TestFreePlaceAndPreviewAgree(t *testing.T) {
 	outcomes := map[Outcome]int{}
 	total := 0
+	worlds(t, racetest.Some(100))
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawWorld(t)
 		i := rapid.IntRange(0, len(b.topo.Routes)-1).Draw(t, "asked")

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/profiles"
 )
 
@@ -153,7 +154,7 @@ func (w *naive) leave() {
 // whatever the curves, floors, reserves, caps, prompts, outages and reloads.
 func TestTheRulesReadTwice(t *testing.T) {
 	var outcomes [OutcomeNoBackend + 1]int
-	for seed := range uint64(400) {
+	for seed := range uint64(racetest.Some(400)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newNaive(t, seed)
 			for range 150 {
@@ -166,7 +167,7 @@ func TestTheRulesReadTwice(t *testing.T) {
 	}
 	for o, n := range outcomes {
 		t.Logf("%v: %d", Outcome(o), n)
-		if n < 50 && Outcome(o) != OutcomeProbe { // these take minutes; TestAnOldVerdictIsProbed
+		if n < racetest.Some(50) && Outcome(o) != OutcomeProbe { // these take minutes; TestAnOldVerdictIsProbed
 			t.Errorf("only %d of %v", n, Outcome(o))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/profiles"
 )
 
@@ -88,7 +89,7 @@ func (w *twin) step() {
 // Of two routers that see the same at the same times, the one that is asked for
 // previews all the time decides the same.
 func TestPreviewsChangeNoDecision(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(racetest.Some(20)) {
 		plain, asked := newTwin(t, seed), newTwin(t, seed)
 		pick := rand.New(rand.NewPCG(seed, 8)).IntN
 		pause := rand.New(rand.NewPCG(seed, 9)).IntN

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
 // patientUsers are users who come at random, so many a second.
@@ -28,7 +30,7 @@ func TestThoseWhoComeBackWhenToldAreAdmitted(t *testing.T) {
 		}
 		return 1260
 	}
-	for _, c := range []struct {
+	for _, c := range racetest.Rows([]struct {
 		name       string
 		steps      []Step
 		tokens     func(*rand.Rand) int
@@ -39,7 +41,7 @@ func TestThoseWhoComeBackWhenToldAreAdmitted(t *testing.T) {
 		{"short and long", queue(2 * time.Second), bimodal, true, 0.8},
 		{"not recognised", queue(2 * time.Second), spread, false, 0.4},
 		{"no line", []Step{{Kind: Shed}}, spread, true, 0.4},
-	} {
+	}) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: c.steps}), map[string]*engine{"x": flat()})
 			w.learn("x", form{a: 0.0193, b: 0.00016, d: 5e-5, answer: 300})

@@ -4,20 +4,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/profiles"
 )
 
 // A backend that was too slow for the route is used again some minutes after it
 // has recovered, and costs few their floor meanwhile.
 func TestAnOldVerdictIsProbed(t *testing.T) {
-	for _, c := range []struct {
+	for _, c := range racetest.Rows([]struct {
 		name   string
 		routes []Route
 		most   int // that may miss their floor after the recovery
 	}{
 		{"by users", []Route{chatQueue()}, 2},
 		{"by batch", []Route{chatQueue(), {Name: "nightly", Class: Batch, Reserve: 1, OnInfeasible: queue(time.Minute)}}, 0},
-	} {
+	}) {
 		t.Run(c.name, func(t *testing.T) {
 			slow := &engine{a: 0.042, b: 0.00016, d: 5e-5, budget: 2048}
 			w := newWorld(newBench(t, []string{"x", "y"}, c.routes...), map[string]*engine{"x": flat(), "y": slow})

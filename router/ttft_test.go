@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/profiles"
 )
 
@@ -49,7 +50,7 @@ func burstsOf(r *rand.Rand, rate float64, until time.Duration, u user) []*user {
 // prompts ahead that take a good part of that time.
 func TestFirstTokensInTimeUnderBursts(t *testing.T) {
 	const most = 2 * time.Second
-	for _, c := range []struct {
+	for _, c := range racetest.Rows([]struct {
 		name          string
 		engine        engine
 		rate, floor   float64
@@ -59,7 +60,7 @@ func TestFirstTokensInTimeUnderBursts(t *testing.T) {
 	}{
 		{"8 slots", engine{a: 0.02, b: 0.0006, d: 5e-5, budget: 2048, slots: 8}, 2, 0, 500, queue(most), 3 * time.Minute, 15 * time.Minute},
 		{"24 slots", engine{a: 0.01, b: 0.0002, d: 3e-5, budget: 2048, slots: 24}, 9, 0, 1000, []Step{{Kind: Shed}}, 2 * time.Minute, 6 * time.Minute},
-	} {
+	}) {
 		t.Run(c.name, func(t *testing.T) {
 			late := func(hide bool) (share float64, admitted int) {
 				rt := Route{Name: "chat", SLO: SLO{MinTPS: c.floor, MaxTTFT: most}, OnInfeasible: c.steps}

@@ -43,7 +43,7 @@ func chatQueue() Route {
 
 // A fresh gateway, 50 users at once on a backend that carries 64 at the floor.
 func TestFreshGatewayTakesFiftyUsers(t *testing.T) {
-	for _, c := range []struct {
+	for _, c := range racetest.Rows([]struct {
 		name    string
 		engine  *engine
 		learner string // real: profiles.Book; form: the truth as far as visited; none
@@ -62,7 +62,7 @@ func TestFreshGatewayTakesFiftyUsers(t *testing.T) {
 		{"steep curve, long answers", steep(), "form", 400, 200},
 		{"steep curve, nothing learned", steep(), "none", 400, 200},
 		{"steep curve, long prompts", steep(), "form", 400, 600},
-	} {
+	}) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(newBench(t, []string{"x"}, chatQueue()), map[string]*engine{"x": c.engine})
 			w.learnBy(c.learner)
@@ -182,7 +182,7 @@ func bursts() []*user {
 
 // 500 batch streams want to run when the first user comes.
 func TestBatchFloodThenAUser(t *testing.T) {
-	for _, learner := range []string{"real", "form", "none"} {
+	for _, learner := range racetest.Rows([]string{"real", "form", "none"}) {
 		t.Run(learner, func(t *testing.T) {
 			night := Route{Name: "nightly", Class: Batch, Reserve: 1, OnInfeasible: queue(time.Minute)}
 			w := newWorld(newBench(t, []string{"x"}, chatQueue(), night), map[string]*engine{"x": flat()})

@@ -74,19 +74,8 @@ type Loop struct {
 
 // New checks o. It starts nothing.
 func New(o Options) (*Loop, error) {
-	switch {
-	case o.Conn == nil:
-		return nil, errors.New("redisload: Conn is missing")
-	case o.Replica == "":
-		return nil, errors.New("redisload: Replica is missing")
-	case o.Link == nil:
-		return nil, errors.New("redisload: Link is missing")
-	case o.Own == nil:
-		return nil, errors.New("redisload: Own is missing")
-	case o.OnLoad == nil:
-		return nil, errors.New("redisload: OnLoad is missing")
-	case o.Log == nil:
-		return nil, errors.New("redisload: Log is missing")
+	if err := share.Missing("redisload", o, "Conn", "Replica", "Link", "Own", "OnLoad", "Log"); err != nil {
+		return nil, err
 	}
 	if o.Every <= 0 {
 		o.Every = share.Every
