@@ -23,7 +23,7 @@ import (
 // cores work, or measure, do not.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	beside := "4"
+	beside := "6"
 	if *long {
 		beside = "1"
 	}

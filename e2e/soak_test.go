@@ -22,7 +22,7 @@ import (
 
 // The long form is make soak.
 var (
-	soakFor     = flag.Duration("soak", 12*time.Second, "how long TestSoak runs")
+	soakFor     = flag.Duration("soak", 5*time.Second, "how long TestSoak runs")
 	soakStreams = flag.Int("streams", 300, "how many streams TestSoak runs at once")
 )
 

@@ -23,7 +23,7 @@ var full = flag.Bool("full", false, "run each attack at its full size")
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if !*full { // those that wait need no core of their own
-		_ = flag.Set("test.parallel", "4")
+		_ = flag.Set("test.parallel", "6")
 	}
 	proctest.Main(m)
 }
@@ -53,18 +53,18 @@ const (
 var attacks = []attack{
 	{name: "idle and slow connections", by: stranger, run: idleAndSlow, waits: true},
 	{name: "what is too large", by: tenant, run: tooLarge},
-	{name: "what is crooked", by: tenant, run: crooked},
+	{name: "what is crooked", by: tenant, run: crooked, waits: true},
 	{name: "a request within a request", by: tenant, run: smuggled, waits: true},
 	{name: "gzip bodies of a key over its rate", by: tenant, site: site{limit: "body: 32MiB", other: "requests_per_minute: 1"}, run: throttledGzip},
 	{name: "connections of a key at its concurrency", by: tenant, site: site{files: 4096, other: "concurrency: 1"}, run: manyAtConcurrency, waits: true},
 	{name: "promised bodies without a key", by: stranger, site: site{files: 4096}, run: promisedWithoutKey, waits: true},
 	{name: "promised bodies on an open gateway", by: stranger, site: site{open: true, files: 4096}, run: promisedToAnOpenGateway, waits: true},
-	{name: "promised bodies on every early answer", by: stranger, run: promisedToEveryEarlyAnswer},
+	{name: "promised bodies on every early answer", by: stranger, run: promisedToEveryEarlyAnswer, waits: true},
 	{name: "promised bodies on the admin port", by: stranger, site: site{files: 4096}, run: promisedToTheAdminPort, waits: true},
-	{name: "promised bodies over HTTP-2", by: stranger, site: site{tls: true}, run: promisedOverHTTP2},
+	{name: "promised bodies over HTTP-2", by: stranger, site: site{tls: true}, run: promisedOverHTTP2, waits: true},
 	{name: "a body of 128 MB", by: tenant, site: site{limit: "body: 32MiB"}, run: farTooLarge},
-	{name: "a cross-site POST on an open gateway", by: page, site: site{open: true}, run: crossSite},
-	{name: "DNS rebinding on an open gateway", by: page, site: site{open: true}, run: rebinding},
+	{name: "a cross-site POST on an open gateway", by: page, site: site{open: true}, run: crossSite, waits: true},
+	{name: "DNS rebinding on an open gateway", by: page, site: site{open: true}, run: rebinding, waits: true},
 	{name: "prompts of running streams", by: tenant, site: site{limit: "body: 2MiB, buffered: 64MiB", fleet: patient}, run: largePrompts},
 	{name: "gzip bombs within the limit", by: stranger, site: site{open: true, limit: "body: 32MiB, buffered: 512MiB"}, run: bombsWithinTheLimit},
 	{name: "buffers that are full", by: tenant, site: site{limit: "body: 4MiB, buffered: 256MiB"}, run: fullBuffers},
@@ -75,8 +75,8 @@ var attacks = []attack{
 	refusedForItself(),
 	poisoned("poisoned sums in Redis", poisonedSums),
 	poisoned("a poisoned limit key", poisonedLimits),
-	{name: "a log reader that stands still", by: log, site: site{log: "level: info"}, run: logStandsStill},
-	{name: "a log reader that dies", by: log, site: site{log: "level: info"}, run: logDies},
+	{name: "a log reader that stands still", by: log, site: site{log: "level: info"}, run: logStandsStill, waits: true},
+	{name: "a log reader that dies", by: log, site: site{log: "level: info"}, run: logDies, waits: true},
 }
 
 func TestAttacks(t *testing.T) {
