@@ -119,15 +119,6 @@ func (k Kind) Means() string { return kinds[k].means }
 // Advice says what to do.
 func (k Kind) Advice() string { return kinds[k].advice }
 
-// Kinds are all kinds.
-func Kinds() []Kind {
-	var all []Kind
-	for k := None + 1; k < numKinds; k++ {
-		all = append(all, k)
-	}
-	return all
-}
-
 // Cause is why a route or backend does not do what it should.
 type Cause struct {
 	Kind  Kind

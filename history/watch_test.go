@@ -337,7 +337,7 @@ func TestOperationsHasEveryCause(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(string(text), "\n")
-	for _, k := range Kinds() {
+	for k := None + 1; k < numKinds; k++ {
 		if k.String() == "" || k.Means() == "" || k.Advice() == "" || kinds[k].mark == "" || kinds[k].raise == 0 {
 			t.Errorf("kind %d: %+v", k, kinds[k])
 		}

@@ -7,13 +7,6 @@ import (
 	"github.com/pacer-dev/pacer/internal/openai"
 )
 
-// ErrorEvent is the event that tells the client of a stream from path, none of
-// whose events it has seen, that the backend died. A Meter knows the one that
-// follows on those that went by.
-func ErrorEvent(path, message string) []byte {
-	return errorEvent(endpoint.Of(path).Dialect, message, 0)
-}
-
 // Code and type of an error event of ours.
 const (
 	upstreamError        = "upstream_error"

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/endpoint"
 )
 
 // Each is the event that the official SDKs of its endpoint raise.
@@ -16,7 +18,7 @@ func TestErrorEvent(t *testing.T) {
 		"/messages":             "event: error\n" + `data: {"type":"error","error":{"type":"api_error","message":"It \"broke\".` + "\u2028" + `"}}` + "\n\n",
 		"/audio/transcriptions": "event: error\n" + `data: {"type":"error","error":{"message":"It \"broke\".` + "\u2028" + `","type":"upstream_error","param":null,"code":"upstream_disconnected"}}` + "\n\n",
 	} {
-		got := string(ErrorEvent(path, message))
+		got := string(errorEvent(endpoint.Of(path).Dialect, message, 0))
 		if got != want {
 			t.Errorf("%s:\ngot  %q\nwant %q", path, got, want)
 		}
@@ -33,7 +35,7 @@ func TestErrorEvent(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/completions", "/chat/completions", "/embeddings"} {
-		if got := ErrorEvent(path, "x"); !strings.HasPrefix(string(got), `data: {"error":{`) {
+		if got := errorEvent(endpoint.Of(path).Dialect, "x", 0); !strings.HasPrefix(string(got), `data: {"error":{`) {
 			t.Errorf("%s: %q", path, got)
 		}
 	}

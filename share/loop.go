@@ -2,10 +2,24 @@ package share
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 )
+
+// Missing returns an error for the first of the fields that the options of a loop
+// do not have; nil = they have all.
+func Missing(loop string, options any, fields ...string) error {
+	of := reflect.ValueOf(options)
+	for _, name := range fields {
+		if of.FieldByName(name).IsZero() {
+			return fmt.Errorf("%s: %s is missing", loop, name)
+		}
+	}
+	return nil
+}
 
 const (
 	// Every is the time between two exchanges of what changes with each request.

@@ -18,9 +18,6 @@ type Tokens struct {
 	AudioInput, AudioOutput          int64
 }
 
-// IsZero reports whether there is no price.
-func (p Price) IsZero() bool { return p == Price{} }
-
 // Of returns what t costs.
 func (p Price) Of(t Tokens) Money {
 	cached, reasoning := min(t.Cached, t.Input), min(t.Reasoning, t.Output)

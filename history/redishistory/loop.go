@@ -90,17 +90,8 @@ type presence struct {
 
 // New checks o.
 func New(o Options) (*Loop, error) {
-	switch {
-	case o.Conn == nil:
-		return nil, errors.New("redishistory: Conn is missing")
-	case o.Replica == "":
-		return nil, errors.New("redishistory: Replica is missing")
-	case o.Ring == nil || o.Watch == nil:
-		return nil, errors.New("redishistory: Ring or Watch is missing")
-	case o.Alone == nil:
-		return nil, errors.New("redishistory: Alone is missing")
-	case o.Log == nil:
-		return nil, errors.New("redishistory: Log is missing")
+	if err := share.Missing("redishistory", o, "Conn", "Replica", "Ring", "Watch", "Alone", "Log"); err != nil {
+		return nil, err
 	}
 	if o.Every <= 0 {
 		o.Every = every

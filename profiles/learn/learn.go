@@ -47,17 +47,8 @@ type Loop struct {
 
 // New checks o. It starts nothing.
 func New(o Options) (*Loop, error) {
-	switch {
-	case o.Book == nil:
-		return nil, errors.New("learn: Book is missing")
-	case o.Store == nil:
-		return nil, errors.New("learn: Store is missing")
-	case o.Replica == "":
-		return nil, errors.New("learn: Replica is missing")
-	case o.Log == nil:
-		return nil, errors.New("learn: Log is missing")
-	case o.OnCurves == nil:
-		return nil, errors.New("learn: OnCurves is missing")
+	if err := share.Missing("learn", o, "Book", "Store", "Replica", "Log", "OnCurves"); err != nil {
+		return nil, err
 	}
 	if o.Every <= 0 {
 		o.Every = time.Second

@@ -71,17 +71,8 @@ type Loop struct {
 
 // New checks o. It starts nothing.
 func New(o Options) (*Loop, error) {
-	switch {
-	case o.Conn == nil:
-		return nil, errors.New("redisusage: Conn is missing")
-	case o.Replica == "":
-		return nil, errors.New("redisusage: Replica is missing")
-	case o.Book == nil:
-		return nil, errors.New("redisusage: Book is missing")
-	case o.Link == nil:
-		return nil, errors.New("redisusage: Link is missing")
-	case o.Log == nil:
-		return nil, errors.New("redisusage: Log is missing")
+	if err := share.Missing("redisusage", o, "Conn", "Replica", "Book", "Link", "Log"); err != nil {
+		return nil, err
 	}
 	return &Loop{o: o, spend: redis.NewScript(spendSource), add: redis.NewScript(addSource)}, nil
 }

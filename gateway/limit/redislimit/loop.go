@@ -76,17 +76,8 @@ type Loop struct {
 
 // New checks o. It starts nothing.
 func New(o Options) (*Loop, error) {
-	switch {
-	case o.Conn == nil:
-		return nil, errors.New("redislimit: Conn is missing")
-	case o.Replica == "":
-		return nil, errors.New("redislimit: Replica is missing")
-	case o.Limiters == nil:
-		return nil, errors.New("redislimit: Limiters is missing")
-	case o.Link == nil:
-		return nil, errors.New("redislimit: Link is missing")
-	case o.Log == nil:
-		return nil, errors.New("redislimit: Log is missing")
+	if err := share.Missing("redislimit", o, "Conn", "Replica", "Limiters", "Link", "Log"); err != nil {
+		return nil, err
 	}
 	if o.Every <= 0 {
 		o.Every = share.Every
