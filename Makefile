@@ -7,8 +7,11 @@ GO        ?= go
 # (golang/go#78156); on one core, no two do. Programs that tests start have all cores.
 TESTFLAGS ?= -race -cpu 1 -shuffle=on -timeout 20m
 # make lint vets. Without tables for debuggers each of some eighty test programs
-# links in two thirds of the time.
-LEAN      := -vet=off -ldflags=-w
+# links in two thirds of the time. Without the paths of this machine what was
+# compiled in one clone is good in every other.
+LEAN      := -vet=off -trimpath -ldflags=-w
+# Tests without the race detector take the packages that make build has compiled.
+PLAIN     := CGO_ENABLED=0 $(GO) test -tags grpcnotrace $(LEAN)
 # The race detector would let every package sleep for a second at its end.
 GORACE    ?= atexit_sleep_ms=50
 export GORACE
@@ -61,7 +64,7 @@ sdk-compose: sdk-deps
 	cd e2e/compose && $(GO) test -count=1 -timeout 25m ./...
 
 sdk-envoy: sdk-deps
-	$(GO) test $(LEAN) -count=1 -timeout 25m ./e2e/envoy -args -envoy $(CURDIR)/bin/envoy
+	$(PLAIN) -count=1 -timeout 25m ./e2e/envoy -args -envoy $(CURDIR)/bin/envoy
 
 envoy: ## pacer picker beside a real Envoy at full length, and what it costs: docs/ENVOY.md
 	@sh deploy/test-deps.sh sdk
@@ -76,17 +79,17 @@ numbers: numbers-whole numbers-cores numbers-bench ## the promises in numbers at
 SHORTENED = $(GO) run ./internal/racetest/shortened
 numbers-whole:
 	names=$$($(SHORTENED) -names) && \
-	$(GO) test $(LEAN) -timeout 20m -run "$$names" -skip TestTwoVersions $(filter-out $(CORES),$(shell $(SHORTENED)))
+	$(PLAIN) -timeout 20m -run "$$names" -skip TestTwoVersions $(filter-out $(CORES),$(shell $(SHORTENED)))
 
 # With the race detector tests have one core. Those of requests have all of them here.
 CORES = ./cmd/pacer ./gateway ./providers
 numbers-cores:
-	$(GO) test $(LEAN) -timeout 20m $(CORES)
-	$(GO) test $(LEAN) -timeout 20m ./gateway ./providers -args -client net/http
+	$(PLAIN) -timeout 20m $(CORES)
+	$(PLAIN) -timeout 20m ./gateway ./providers -args -client net/http
 
 numbers-bench: # benchmarks still measure something
 	@mkdir -p bin
-	$(GO) test $(LEAN) -run '^$$' -bench . -benchtime 1x $$(git grep -l '^func Benchmark' '*_test.go' | xargs dirname | sort -u | sed 's|^|./|') >bin/benchmarks.log 2>&1 || { cat bin/benchmarks.log; exit 1; }
+	$(PLAIN) -run '^$$' -bench . -benchtime 1x $$(git grep -l '^func Benchmark' '*_test.go' | xargs dirname | sort -u | sed 's|^|./|') >bin/benchmarks.log 2>&1 || { cat bin/benchmarks.log; exit 1; }
 
 deps: ## redis-server and chromium, by apt when absent and root
 	@sh deploy/test-deps.sh

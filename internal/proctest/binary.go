@@ -48,8 +48,9 @@ func build() (file string, err error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return "", fmt.Errorf("locking %s: %w", lock.Name(), err)
 	}
-	tool := exec.Command("go", "build", "-buildvcs=auto", "-o", shared, "./cmd/pacer")
-	tool.Dir = root
+	// As make build has it, so that one of the two compiles and both link.
+	tool := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-buildvcs=auto", "-o", shared, "./cmd/pacer")
+	tool.Dir, tool.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := tool.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building pacer: %w\n%s", err, out)
 	}
