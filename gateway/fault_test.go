@@ -341,7 +341,7 @@ func TestARevokedKeyCostsNobody(t *testing.T) {
 // One client whose requests an engine refuses for what is in them does not take
 // it from the others.
 func TestAHostileClientTakesNoBackendAway(t *testing.T) {
-	pause := 5 * time.Millisecond
+	pause, rounds := 5*time.Millisecond, racetest.Some(50)
 	if racetest.On {
 		pause = 20 * time.Millisecond // 500 refusals a second, where ten once took a backend away
 	}
@@ -380,7 +380,7 @@ func TestAHostileClientTakesNoBackendAway(t *testing.T) {
 				var served atomic.Int64
 				for range 4 {
 					victims.Go(func() {
-						for range 50 {
+						for range rounds {
 							if r := h.post(chat, streamBody); r.status == 200 {
 								served.Add(1)
 							}
@@ -390,9 +390,9 @@ func TestAHostileClientTakesNoBackendAway(t *testing.T) {
 				victims.Wait()
 				close(stop)
 				all.Wait()
-				t.Logf("%d of 200 served", served.Load())
-				if served.Load() < 198 {
-					t.Errorf("%d of 200 served beside the hostile client, want 198 at least", served.Load())
+				t.Logf("%d of %d served", served.Load(), 4*rounds)
+				if served.Load() < int64(4*rounds-2) {
+					t.Errorf("%d of %d served beside the hostile client, want all but two", served.Load(), 4*rounds)
 				}
 				for _, l := range h.router.Loads() {
 					if l.Health != router.Up {

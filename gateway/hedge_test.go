@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
@@ -287,7 +288,7 @@ func TestSecondAttemptsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openRace(t, nil)
 		h.a.answer = after(time.Minute) // later than any estimate of what is late
-		const requests = 1000
+		requests := racetest.Some(1000)
 		before := h.b.calls()
 		for range requests {
 			if r := h.post(chat, streamBody); r.status != 200 {

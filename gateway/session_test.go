@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
 // A split route gives each target its part, the requests of a session to one of
@@ -19,13 +20,13 @@ func TestSplit(t *testing.T) {
 		c.Routes[0].Split = map[string]float64{"a": 80, "b": 20}
 		c.Routes[0].Targets = []config.Target{{Backend: "a"}, {Backend: "b"}}
 		h := open(t, c, map[string]http.Handler{"a": a, "b": b})
-		const n = 10_000
+		n := racetest.Some(10_000)
 		for i := range n {
 			h.post("/v1/embeddings", fmt.Sprintf(`{"model":"chat","user":"u%d"}`, i))
 		}
 		// Four standard deviations of a binomial.
-		if got, off := float64(b.calls()), 4*math.Sqrt(n*0.2*0.8); math.Abs(got-0.2*n) > off {
-			t.Errorf("b had %v of %d requests, want %v ± %.0f", got, n, 0.2*n, off)
+		if got, off := float64(b.calls()), 4*math.Sqrt(float64(n)*0.2*0.8); math.Abs(got-0.2*float64(n)) > off {
+			t.Errorf("b had %v of %d requests, want %v ± %.0f", got, n, 0.2*float64(n), off)
 		}
 		for _, x := range []struct{ body, header string }{{`{"model":"chat","user":"u"}`, ""}, {`{"model":"chat","prompt_cache_key":"k"}`, ""}, {`{"model":"chat"}`, "s-1"}, {`{"model": "chat"}`, "s-1"}} {
 			before, beforeB := a.calls(), b.calls()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -209,7 +210,7 @@ func TestPredictionsAreRight(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			worst := 0.0
-			for seed := range uint64(5) {
+			for seed := range uint64(racetest.Some(5)) {
 				k := newTalk(c.room)
 				k.play(seed, 400)
 				k.play(seed+100, 800)

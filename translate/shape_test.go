@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
 // repeated are payloads as each API repeats them, with one text in each: %s is its
@@ -58,7 +60,7 @@ var texts = []string{`"word "`, `"a"`, `"日本"`, `"a\"b\n"`, `"\ud83d\ude00"`,
 func TestAShapeChangesNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	seen := 0
-	for range 4000 {
+	for range racetest.Some(4000) {
 		from := []Name{Chat, Messages, Gemini, Converse}[random.IntN(4)]
 		var events [][2]string
 		form := repeated[from][0]
@@ -109,7 +111,7 @@ func TestAShapeChangesNothing(t *testing.T) {
 			}
 		}
 	}
-	if seen < 4000 {
+	if seen < racetest.Some(4000) {
 		t.Errorf("a shape was known after %d reads alone", seen)
 	}
 }

@@ -32,7 +32,7 @@ func inFile(t *testing.T, name, text string) string {
 func answered(t *testing.T, q Question) *Answer {
 	t.Helper()
 	q.Shape, q.Prompt, q.Output, q.Scale, q.Seed = "poisson", "1000", "300", 1, 1
-	q.Policies, q.Given = []string{"pacer", "least_requests"}, func(string) bool { return false }
+	q.Given = func(string) bool { return false }
 	a, err := q.Answer(t.Context(), func(string) {})
 	if err != nil {
 		t.Fatal(err)
@@ -240,12 +240,16 @@ routes: [ { model: chat, targets: [ { backend: a, model: m }, { backend: a, mode
 
 // Users at a floor are those that the router lets in, which knows what the load has
 // taught it: about as many as the curve carries at the prompts of the load, and never
-// more than ran at once where nobody missed.
+// more than ran at once where nobody missed. Nothing says how many sequences these
+// engines run at once.
 func TestPlanUsersAtAFloor(t *testing.T) {
-	a := answered(t, Question{Rate: "11/s"})
+	a := answered(t, Question{Rate: "11/s", Policies: []string{"pacer", "least_requests"}})
 	for i, b := range a.Runs[0].Backends {
 		if len(b.Users) != 1 || b.Users[0].MinTPS != 40 || b.Users[0].Users > b.Peak+2 || b.Users[0].Users < b.Peak*8/10 {
 			t.Errorf("%s: %+v, while %d ran there at most under load", b.Backend, b.Users, b.Peak)
+		}
+		if slots := a.Curves[i].Slots; slots < usualSlots || b.Users[0].Users <= 4 {
+			t.Errorf("%s has %d slots, and %d users at the floor", b.Backend, slots, b.Users[0].Users)
 		}
 		if other := a.Runs[1].Backends[i]; a.Runs[1].Policy != "least_requests" || len(other.Users) != 0 {
 			t.Errorf("%s goes by no curve, and says %+v", a.Runs[1].Policy, other.Users)
@@ -256,13 +260,10 @@ func TestPlanUsersAtAFloor(t *testing.T) {
 // An engine of which no gateway has learned how many sequences it runs at once has as many
 // as the question says: no more users than that have their floor.
 func TestPlanTakesSlots(t *testing.T) {
-	for _, slots := range []int{0, 4} {
-		a := answered(t, Question{Rate: "11/s", Slots: slots})
-		for i, c := range a.Curves {
-			users := a.Runs[0].Backends[i].Users[0].Users
-			if slots == 0 && (c.Slots < usualSlots || users <= 4) || slots > 0 && (c.Slots != slots || users > slots) {
-				t.Errorf("--slots %d: %s has %d, and %d users at the floor", slots, c.Backend, c.Slots, users)
-			}
+	a := answered(t, Question{Rate: "11/s", Slots: 4, Policies: []string{"pacer"}})
+	for i, c := range a.Curves {
+		if users := a.Runs[0].Backends[i].Users[0].Users; c.Slots != 4 || users > 4 {
+			t.Errorf("--slots 4: %s has %d, and %d users at the floor", c.Backend, c.Slots, users)
 		}
 	}
 }
@@ -273,7 +274,7 @@ func TestPlanPricesAGuarantee(t *testing.T) {
 		"routes:\n" +
 		"  - { model: fast, targets: [ { backend: a } ], slo: { min_tps: 60, guarantee: 10 } }\n" +
 		"  - { model: slow, targets: [ { backend: a } ], slo: { min_tps: 30 } }\n"
-	a := answered(t, Question{Config: inFile(t, "pacer.yaml", file), Rate: "4/s", Shares: []string{"fast=0.1", "slow=0.9"}})
+	a := answered(t, Question{Config: inFile(t, "pacer.yaml", file), Rate: "4/s", Shares: []string{"fast=0.1", "slow=0.9"}, Policies: []string{"pacer"}})
 	if len(a.Guarantees) != 1 {
 		t.Fatalf("%d prices, want one: %+v", len(a.Guarantees), a.Guarantees)
 	}
