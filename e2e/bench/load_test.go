@@ -217,18 +217,17 @@ func leg(t *testing.T, p *proxy, l *load, length time.Duration) figures {
 	before := p.memory(t)
 	clients := make([]*client, l.clients)
 	request, dial := newRequest(l, l.header), newDialer(l.over, p.ca)
+	begun := time.Now()
 	for i := range clients {
 		clients[i] = &client{addr: p.addr, dial: dial, load: l, request: request, counts: &c, stop: &stop}
 		all.Go(clients[i].run)
-		if l.chunks > 0 && i%50 == 49 { // no burst of a thousand handshakes
-			pause := 5 * time.Millisecond
-			if l.slowly {
-				pause *= 10
-			}
-			<-time.After(pause)
+		switch {
+		case l.slowly: // evenly: many at once would be many chunks at once for as long as they last
+			<-time.After(time.Until(begun.Add(time.Duration(i+1) * time.Millisecond)))
+		case l.chunks > 0 && i%50 == 49: // no burst of a thousand handshakes
+			<-time.After(5 * time.Millisecond)
 		}
 	}
-	begun := time.Now()
 	for l.chunks > 0 && l.every > 0 && c.running.Load() < int64(l.clients) && c.errors.Load() == 0 && time.Since(begun) < time.Minute {
 		<-time.After(10 * time.Millisecond)
 	}
