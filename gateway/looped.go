@@ -70,12 +70,18 @@ type looped struct {
 	err     error     // the end of the answer: nothing more is read
 }
 
-// handOver makes t's stream ready for a loop, if one can pass it on. Nothing of
-// what came waits to be passed on.
+// loopable reports whether t's stream is one that a loop may pass on.
+func (x *exchange) loopable(t *attempt) bool {
+	r := x.request.http
+	return x.g.relays.loops != nil && !x.route.conf.Continue && x.setup.conf.Relay == RelayByLoop && r.ProtoMajor == 1 && r.ProtoMinor == 1 &&
+		t.answer.form == formEvents && t.kind == answerGood && t.up.translation == nil && !x.request.array()
+}
+
+// handOver makes t's stream, which is loopable, ready for a loop, if one can pass it on.
+// Nothing of what came waits to be passed on.
 func (x *exchange) handOver(t *attempt) bool {
 	r := x.request.http
-	if x.g.relays.loops == nil || x.route.conf.Continue || x.setup.conf.Relay != RelayByLoop || r.ProtoMajor != 1 || r.ProtoMinor != 1 ||
-		t.answer.form != formEvents || t.kind != answerGood || t.up.translation != nil || t.phase >= phaseFinished || x.request.array() {
+	if t.phase >= phaseFinished {
 		return false
 	}
 	from, client := providers.Lendable(t.up.resp.Body), clientconn.Lend(r)

@@ -532,6 +532,44 @@ func aLoopedClientThatLeaves(t *testing.T, over wiring) {
 	}
 }
 
+// A stream goes to a loop although its backend says nothing more, and goes on there. One
+// that ends before leaves its connection as it was.
+func TestASilentStreamGoesToALoop(t *testing.T) { overAll(t, aSilentStreamGoesToALoop) }
+
+func aSilentStreamGoesToALoop(t *testing.T, over wiring) {
+	t.Helper()
+	s := startSpeaker(t, over)
+	f := openFront(t, s, "loop", nil)
+	f.gateway.relays.after = 50 * time.Millisecond
+	for i := range 3 {
+		more := make(chan bool)
+		s.says(func(c net.Conn) bool {
+			sayHead(c, chunked)
+			sayChunks(c, content, func(n int) int { return n })
+			if i == 1 {
+				<-more
+			}
+			sayChunks(c, ends, func(n int) int { return n })
+			_, _ = io.WriteString(c, "0\r\n\r\n")
+			return true
+		})
+		c := f.dial()
+		_, _ = io.WriteString(c, asking("HTTP/1.1", ""))
+		if i == 1 {
+			until(t, "a loop has the silent stream", func() bool { return f.gateway.Looped() == 1 })
+			close(more)
+		}
+		if got := read(t, bufio.NewReader(c)); got.Body != content+ends || got.Err != "" {
+			t.Errorf("stream %d: %+v", i, got)
+		}
+		_ = f.line(i + 1)
+		c.Close()
+	}
+	if n := s.conns.Load(); n > 1+1 {
+		t.Errorf("%d connections to the backend, want one, and one of the prober", n)
+	}
+}
+
 // A client that takes nothing stops nobody else, and gets all when it reads.
 func TestALoopedClientThatBlocks(t *testing.T) { overAll(t, aLoopedClientThatBlocks) }
 

@@ -55,8 +55,11 @@ func (x *exchange) relay() error {
 func (x *exchange) copy(t *attempt) error {
 	u := &t.up
 	n, now, rerr := u.first.n, u.first.at, u.first.err
-	asked := false // whether a loop can go on with it
 	settled := u.first.at.Add(x.g.relays.after)
+	asked := !x.loopable(t) // whether a loop can go on with it
+	if !asked {
+		providers.PauseAt(u.resp.Body, settled)
+	}
 	room, pass, seen := u.first.buf.room(), t.answer.pass, t.answer.seen
 	if t.answer.meter == nil {
 		pass = u.first.bytes()
@@ -97,6 +100,9 @@ func (x *exchange) copy(t *attempt) error {
 		n, rerr = u.resp.Body.Read(room)
 		now = time.Now()
 		x.down.waited(ready, now)
+		if errors.Is(rerr, providers.ErrPaused) {
+			rerr = nil
+		}
 		if n > 0 {
 			if x.request.end.Stores && t.answer.form != formUnread && u.translation == nil {
 				t.indexResponse(room[:n])

@@ -3,6 +3,7 @@ package providers
 import (
 	"io"
 	"net"
+	"time"
 
 	"github.com/pacer-dev/pacer/internal/h1client"
 )
@@ -16,6 +17,13 @@ func Lendable(body io.Reader) net.Conn { return h1client.Lendable(unkeyed(body))
 
 // Lend is what takes such an answer out of its frames then.
 func Lend(body io.Reader) *Lent { return h1client.Lend(unkeyed(body)) }
+
+// ErrPaused is what reading a body says at the time that PauseAt named.
+var ErrPaused = h1client.ErrPaused
+
+// PauseAt has a read of the body say ErrPaused, once, where it waits at that time. It
+// does nothing to a body that cannot be lent.
+func PauseAt(body io.Reader, at time.Time) { h1client.PauseAt(unkeyed(body), at) }
 
 // unkeyed is body without what gives its key back.
 func unkeyed(body io.Reader) io.Reader {

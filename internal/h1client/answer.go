@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
+	"time"
 )
 
 // mode is what ends a body.
@@ -33,11 +35,32 @@ type answer struct {
 	left  uint64 // of modeLength: bytes that are to come
 	chunk chunked
 	more  bool  // something came behind the last chunk
+	pause bool  // PauseAt was called, and Read has not paused
 	err   error // of all reads to come; io.EOF = it was whole
 	gone  bool  // the connection is no longer ours
 }
 
 var errClosed = errors.New("h1client: the answer was closed")
+
+// ErrPaused is what Read says when the time has come that PauseAt named. The answer
+// goes on with the next call.
+var ErrPaused = errors.New("h1client: the answer pauses")
+
+// PauseAt has Read of body, the body of an answer, say ErrPaused where it waits at that
+// time, once.
+func PauseAt(body io.Reader, at time.Time) {
+	if a, ok := body.(*answer); ok && !a.gone && !a.broken {
+		a.pause = a.conn.Conn.SetReadDeadline(at) == nil
+	}
+}
+
+// unpause takes back what PauseAt set.
+func (a *answer) unpause() {
+	if a.pause {
+		a.pause = false
+		_ = a.conn.Conn.SetReadDeadline(time.Time{})
+	}
+}
 
 // Read implements io.Reader. Chunks are taken out of their frames where they
 // were read to: p.
@@ -58,6 +81,10 @@ func (a *answer) Read(p []byte) (int, error) {
 	}
 	for {
 		n, err := a.next(p)
+		if a.pause && err != nil && errors.Is(err, os.ErrDeadlineExceeded) && a.ctx.Err() == nil {
+			a.unpause()
+			return 0, ErrPaused
+		}
 		n, whole, bad := a.take(p[:n])
 		switch {
 		case bad != nil:
@@ -147,6 +174,7 @@ func (a *answer) finish() {
 	}
 	a.gone = true
 	a.giveRoomBack()
+	a.unpause()
 	a.conn.client.put(a.conn)
 }
 

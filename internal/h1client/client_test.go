@@ -195,6 +195,43 @@ func TestRoomIsLentOnce(t *testing.T) {
 	}
 }
 
+// An answer pauses once, where it waits, and goes on; one that ends before leaves no
+// deadline behind.
+func TestAnAnswerPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, func(_ int, c net.Conn, r *bufio.Reader) {
+			for {
+				if _, err := http.ReadRequest(r); err != nil {
+					return
+				}
+				_, _ = io.WriteString(c, ok+"Content-Length: 4\r\n\r\nab")
+				<-time.After(2 * time.Second)
+				_, _ = io.WriteString(c, "cd")
+			}
+		})
+		for _, after := range []time.Duration{time.Second, 2500 * time.Millisecond, time.Second} {
+			resp, err := s.Do(t.Context(), &Request{Head: []byte(get)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			PauseAt(resp.Body, begun.Add(after))
+			text, err := io.ReadAll(resp.Body)
+			if paused := after < 2*time.Second; paused != errors.Is(err, ErrPaused) || paused && (string(text) != "ab" || time.Since(begun) != after) {
+				t.Fatalf("to pause after %v: %q and %v after %v", after, text, err, time.Since(begun))
+			}
+			rest, err := io.ReadAll(resp.Body)
+			if string(text)+string(rest) != "abcd" || err != nil {
+				t.Fatalf("to pause after %v: %q and %q (%v), want abcd", after, text, rest, err)
+			}
+			_ = resp.Body.Close()
+		}
+		if n := s.dials.Load(); n != 1 {
+			t.Errorf("%d connections, want one", n)
+		}
+	})
+}
+
 // What came encrypted with an answer, and behind it, is no answer to the next
 // request: the socket does not show it.
 func TestWordsNobodyAskedForEncrypted(t *testing.T) {
