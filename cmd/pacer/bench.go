@@ -32,7 +32,7 @@ type benchOptions struct {
 	warmup                  string
 	speed                   float64
 	compare                 bool
-	asJSON, asCSV           bool
+	as                      form
 	html                    string
 }
 
@@ -68,8 +68,8 @@ load is real: it takes the engine's time, or money.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.asJSON && o.asCSV {
-				return report.Usage(errors.New("--json and --csv are given; keep one"))
+			if err := o.as.check(); err != nil {
+				return err
 			}
 			if o.compare {
 				return o.runCompare(cmd.OutOrStdout(), args)
@@ -103,8 +103,8 @@ load is real: it takes the engine's time, or money.`,
 	f.Float64Var(&o.Floor, "floor", 0, "say how many users still get so many tokens/s each")
 	f.Uint64Var(&o.Seed, "seed", 1, "of lengths and arrivals")
 	f.BoolVar(&o.compare, "compare", false, "compare two results of --json")
-	f.BoolVar(&o.asJSON, "json", false, "print JSON")
-	f.BoolVar(&o.asCSV, "csv", false, "print CSV")
+	f.BoolVar(&o.as.json, "json", false, "print JSON")
+	f.BoolVar(&o.as.csv, "csv", false, "print CSV")
 	f.StringVar(&o.html, "html", "", "write a page with plots to this file as well")
 	return c
 }
@@ -289,9 +289,9 @@ func (o *benchOptions) write(out io.Writer, answer *bench.Answer) error {
 		}
 	}
 	switch {
-	case o.asJSON:
+	case o.as.json:
 		return report.JSON(out, answer)
-	case o.asCSV:
+	case o.as.csv:
 		return answer.CSV(out)
 	}
 	return answer.Print(out)
@@ -307,7 +307,7 @@ func (o *benchOptions) runCompare(out io.Writer, files []string) error {
 	if len(changes) == 0 {
 		return errors.New("bench --compare: the two have no level in common")
 	}
-	if o.asJSON {
+	if o.as.json {
 		return report.JSON(out, changes)
 	}
 	return bench.PrintChanges(out, answers[0], answers[1], changes)

@@ -94,13 +94,8 @@ file: pacer check --schema > pacer.schema.json`,
 			} else if err == nil {
 				print = printChecked(cmd.OutOrStdout(), args[0], cfg)
 			}
-			if problems := config.Errors(nil); errors.As(err, &problems) {
-				// Bare, so that each line begins with its place.
-				fmt.Fprintln(report.NewWriter(cmd.ErrOrStderr()), problems)
-				return report.Usage(errReported)
-			}
 			if err != nil {
-				return report.Usage(err)
+				return report.Usage(told(cmd, err))
 			}
 			if print != nil || !probe {
 				return print

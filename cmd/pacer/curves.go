@@ -11,14 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pacer-dev/pacer/api"
-	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/ask"
 	"github.com/pacer-dev/pacer/internal/report"
 )
 
 func newCurvesCommand() *cobra.Command {
 	var q ask.CurvesQuestion
-	var asJSON, asCSV bool
+	var as form
 	var levels string
 	c := &cobra.Command{
 		Use:   "curves [FILE...]",
@@ -38,26 +37,14 @@ AIPerf or GenAI-Perf; several files are one curve).
 			if err := checkCurves(&q, cmd, levels); err != nil {
 				return report.Usage(err)
 			}
-			if asJSON && asCSV {
-				return report.Usage(errors.New("--json and --csv are given; keep one"))
+			if err := as.check(); err != nil {
+				return err
 			}
 			answer, err := q.Ask(cmd.Context())
-			if problems := config.Errors(nil); errors.As(err, &problems) {
-				// Bare, so that each line begins with its place.
-				fmt.Fprintln(report.NewWriter(cmd.ErrOrStderr()), problems)
-				return report.Usage(errReported)
-			}
 			if err != nil {
-				return ignoreCanceled(err)
+				return ignoreCanceled(told(cmd, err))
 			}
-			out := cmd.OutOrStdout()
-			switch {
-			case asJSON:
-				return report.JSON(out, answer)
-			case asCSV:
-				return answer.CSV(out)
-			}
-			return answer.Print(out, report.Width(out))
+			return as.print(cmd.OutOrStdout(), answer)
 		},
 	}
 	f := c.Flags()
@@ -68,8 +55,8 @@ AIPerf or GenAI-Perf; several files are one curve).
 	f.StringVar(&levels, "n", "", "levels of concurrency, such as 1,2,4 (default: those with evidence)")
 	f.Float64Var(&q.Rho, "rho", math.NaN(), "at so many prompt tokens per output token, instead of the learned load")
 	f.Float64Var(&q.PromptTokens, "prompt-tokens", math.NaN(), "at so many prompt tokens a request, instead of the learned load")
-	f.BoolVar(&asJSON, "json", false, "print JSON, as /api/v1/profiles has it")
-	f.BoolVar(&asCSV, "csv", false, "print CSV")
+	f.BoolVar(&as.json, "json", false, "print JSON, as /api/v1/profiles has it")
+	f.BoolVar(&as.csv, "csv", false, "print CSV")
 	for _, name := range []string{"rho", "prompt-tokens"} {
 		f.Lookup(name).DefValue = "0" // pflag hides a zero default, and NaN is none to show
 	}

@@ -1,19 +1,15 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/spf13/cobra"
 
-	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/plan"
 	"github.com/pacer-dev/pacer/internal/report"
 )
 
 func newPlanCommand() *cobra.Command {
 	var q plan.Question
-	var asJSON, asCSV bool
+	var as form
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Ask what a fleet can carry: are floors kept at a load, with how many GPUs, at what cost",
@@ -33,27 +29,15 @@ example fleet is played, at a load that you may change.`,
   pacer plan -c pacer.yaml --rate 5/s --fault kill:h200-a@60s+30s --fault drift:l40s-a:1.5@2m`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON && asCSV {
-				return report.Usage(errors.New("--json and --csv are given; keep one"))
+			if err := as.check(); err != nil {
+				return err
 			}
 			q.Given = cmd.Flags().Changed
 			answer, err := q.Answer(cmd.Context(), report.Progress(cmd.ErrOrStderr()))
-			if problems := config.Errors(nil); errors.As(err, &problems) {
-				// Bare, so that each line begins with its place.
-				fmt.Fprintln(report.NewWriter(cmd.ErrOrStderr()), problems)
-				return report.Usage(errReported)
-			}
 			if err != nil {
-				return ignoreCanceled(err)
+				return ignoreCanceled(told(cmd, err))
 			}
-			out := cmd.OutOrStdout()
-			switch {
-			case asJSON:
-				return report.JSON(out, answer)
-			case asCSV:
-				return answer.CSV(out)
-			}
-			return answer.Print(out, report.Width(out))
+			return as.print(cmd.OutOrStdout(), answer)
 		},
 	}
 	f := c.Flags()
@@ -77,7 +61,7 @@ example fleet is played, at a load that you may change.`,
 	f.IntVar(&q.Slots, "slots", 0, "sequences that engines run at once of which no gateway has learned it (default: 256, or as far as the curve goes)")
 	f.Float64Var(&q.Prefill, "prefill", 0, "prompt tokens/s of backends whose curve does not tell (default: as published curves of that speed)")
 	f.Uint64Var(&q.Seed, "seed", 1, "seed of all that is drawn")
-	f.BoolVar(&asJSON, "json", false, "print JSON")
-	f.BoolVar(&asCSV, "csv", false, "print CSV: one row a run and route")
+	f.BoolVar(&as.json, "json", false, "print JSON")
+	f.BoolVar(&as.csv, "csv", false, "print CSV: one row a run and route")
 	return c
 }

@@ -64,13 +64,8 @@ func (f *serveFlags) run(cmd *cobra.Command, picker bool, at func(*config.Config
 		return cfg, nil
 	}
 	cfg, err := load()
-	if problems := config.Errors(nil); errors.As(err, &problems) {
-		// Bare, so that each line begins with its place.
-		fmt.Fprintln(report.NewWriter(cmd.ErrOrStderr()), problems)
-		return report.Usage(errReported)
-	}
 	if err != nil {
-		return report.Usage(err)
+		return report.Usage(told(cmd, err))
 	}
 	return serve(cmd.Context(), cfg, load, cmd.ErrOrStderr(), picker)
 }
