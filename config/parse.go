@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/readfile"
 )
 
 // Bounds on what is read.
@@ -79,39 +81,11 @@ func parse(r *reader, data []byte) (*Config, error) {
 	return r.cfg, nil
 }
 
-var (
-	errNotRegular = errors.New("not a regular file")
-	errTooLarge   = errors.New("larger than 1 MiB")
-)
-
-// readNamed reads a small regular file: not a pipe, which could block, nor a
-// device, which could go on for ever.
+// readNamed reads a small file.
 func readNamed(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errNotRegular
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxNamed+1))
-	if err == nil && len(data) > maxNamed {
-		err = errTooLarge
+	data, err := readfile.Regular(path, maxNamed)
+	if len(data) > maxNamed {
+		err = errors.New("larger than 1 MiB")
 	}
 	return data, err
-}
-
-// reason is why a file could not be read, without its name, which the message
-// has already.
-func reason(err error) string {
-	var pathError *os.PathError
-	if errors.As(err, &pathError) {
-		err = pathError.Err
-	}
-	return err.Error()
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+
+	"github.com/pacer-dev/pacer/internal/readfile"
 )
 
 // place is a position in the file, 1-based, columns in characters.
@@ -108,7 +110,7 @@ func (r *reader) result() error {
 func (r *reader) content(at place, path, what, instead string) ([]byte, bool) {
 	data, err := r.readFile(path)
 	if err != nil {
-		r.problem(at, "the %s cannot be read (%s); name %s", what, reason(err), instead)
+		r.problem(at, "the %s cannot be read (%s); name %s", what, readfile.Reason(err), instead)
 	}
 	return data, err == nil
 }

@@ -5,15 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 
 	"github.com/pacer-dev/pacer/internal/hostname"
+	"github.com/pacer-dev/pacer/internal/readfile"
 )
 
 // Source says where the engines behind one backend are. Exactly one of DNS and
@@ -81,21 +80,9 @@ func hostAndPort(raw string) (host, port string, err error) {
 
 // readTargets reads target groups; one without a port has the usual one.
 func readTargets(name, usual string) ([]string, error) {
-	info, err := os.Stat(name)
+	data, err := readfile.Regular(name, maxTargetFile)
 	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() { // to open a pipe could block for ever
-		return nil, fmt.Errorf("%s is no regular file", name)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxTargetFile+1))
-	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %s", name, readfile.Reason(err))
 	}
 	if len(data) > maxTargetFile {
 		return nil, fmt.Errorf("%s is larger than 1 MiB", name)

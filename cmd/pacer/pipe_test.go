@@ -28,7 +28,7 @@ func TestATargetFileThatIsNone(t *testing.T) {
 		}()
 		select {
 		case err := <-looked:
-			if err == nil || !strings.Contains(err.Error(), "no regular file") {
+			if err == nil || !strings.Contains(err.Error(), "not a regular file") {
 				t.Errorf("%s: %v", file, err)
 			}
 		case <-time.After(5 * time.Second):

@@ -2,12 +2,10 @@ package benchfile
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
-	"strings"
+
+	"github.com/pacer-dev/pacer/internal/readfile"
 )
 
 // Bounds on what is read.
@@ -79,9 +77,9 @@ type Curve struct {
 func Load(paths ...string) (Curve, error) {
 	var all Curve
 	for _, path := range paths {
-		data, err := read(path)
+		data, err := readfile.Regular(path, MaxBytes)
 		if err != nil {
-			return Curve{}, &Error{File: path, Message: reason(err) + "; expected a file with a TPS-vs-concurrency curve"}
+			return Curve{}, &Error{File: path, Message: readfile.Reason(err) + "; expected a file with a TPS-vs-concurrency curve"}
 		}
 		c, err := Parse(path, data)
 		if err != nil {
@@ -232,35 +230,4 @@ func (f *file) format(name string) {
 	}
 }
 
-var (
-	errNotRegular = errors.New("not a regular file")
-	errTooLarge   = fmt.Errorf("larger than %d MiB; expected a summary, not every single request", MaxBytes>>20)
-)
-
-// read reads a regular file: not a pipe, which could block, nor a device,
-// which could go on for ever.
-func read(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errNotRegular
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, MaxBytes+1))
-}
-
-// reason is why a file could not be read, without its name, which the message
-// has already.
-func reason(err error) string {
-	var pathError *os.PathError
-	if errors.As(err, &pathError) {
-		err = pathError.Err
-	}
-	return strings.ToValidUTF8(err.Error(), "�")
-}
+var errTooLarge = fmt.Errorf("larger than %d MiB; expected a summary, not every single request", MaxBytes>>20)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pacer-dev/pacer/internal/readfile"
 )
 
 // csv reads a table: one level a row, or one metric a row.
@@ -56,7 +58,7 @@ func (f *file) badRow(err error) error {
 	if errors.As(err, &wrong) {
 		return f.fail(wrong.Line, "%v; expected CSV", wrong.Err)
 	}
-	return f.fail(1, "%s; %s", reason(err), expected)
+	return f.fail(1, "%s; %s", readfile.Reason(err), expected)
 }
 
 // levels reads rows of n, tps and, where there is one, ttft_s. Other columns

@@ -2,13 +2,13 @@ package credential
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/readfile"
 )
 
 // lookEvery is how often a file is looked at, at most.
@@ -64,32 +64,13 @@ func (f *file) look() {
 
 // ReadFile returns the secret in a file.
 func ReadFile(path string) (string, error) {
-	fail := func(err error) (string, error) {
-		var of *os.PathError
-		if errors.As(err, &of) {
-			err = of.Err
-		}
-		return "", fmt.Errorf("the file %s: %w", path, err)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return fail(err)
-	}
-	if !info.Mode().IsRegular() { // to open a pipe could block for ever
-		return fail(errors.New("is no regular file"))
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return fail(err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 2*secretMost))
-	if err != nil {
-		return fail(err)
-	}
+	text, err := readfile.Regular(path, 2*secretMost)
 	secret := strings.TrimSpace(string(text))
-	if err := usable(secret); err != nil {
-		return fail(err)
+	if err == nil {
+		err = usable(secret)
+	}
+	if err != nil {
+		return "", fmt.Errorf("the file %s: %s", path, readfile.Reason(err))
 	}
 	return secret, nil
 }

@@ -37,7 +37,7 @@ var floors = []floor{
 		"internal/upstream", "internal/atomicfile", "internal/benchfile", "internal/breaker", "internal/clientconn", "internal/credential",
 		"internal/endpoint", "internal/h1client", "internal/h1server", "internal/hostname", "internal/keep", "internal/loadgen", "internal/logqueue", "internal/openai",
 		"internal/presets", "internal/realtime", "internal/relayloop", "internal/report", "internal/spelling", "internal/sse", "internal/timings",
-		"internal/tokens", "internal/tracing",
+		"internal/tokens", "internal/tracing", "internal/readfile",
 	}},
 }
 

@@ -46,8 +46,8 @@ var arrows = map[string][]string{
 	"usage/notify":     {"usage"},
 	"usage/redisusage": {"internal/redisconn", "share", "usage"},
 
-	"config":    {"internal/benchfile", "internal/hostname", "internal/presets", "internal/spelling", "internal/upstream", "router"},
-	"providers": {"internal/breaker", "internal/credential", "internal/endpoint", "internal/h1client", "internal/hostname", "internal/openai", "internal/sse", "internal/upstream"},
+	"config":    {"internal/benchfile", "internal/hostname", "internal/presets", "internal/readfile", "internal/spelling", "internal/upstream", "router"},
+	"providers": {"internal/breaker", "internal/credential", "internal/endpoint", "internal/h1client", "internal/hostname", "internal/openai", "internal/readfile", "internal/sse", "internal/upstream"},
 	"translate": {"internal/sse"},
 	"sim":       {}, // writer and reader must not share a bug
 
@@ -79,14 +79,15 @@ var arrows = map[string][]string{
 	"internal/arena":      {"internal/baseline", "internal/breaker", "internal/loadgen", "internal/presets", "prefix", "profiles", "profiles/learn", "router", "router/peers", "share", "sim"},
 	"internal/baseline":   {"router"},
 	"internal/bench":      {"internal/arena", "internal/loadgen", "internal/report"},
-	"internal/benchfile":  {},
+	"internal/benchfile":  {"internal/readfile"},
+	"internal/readfile":   {},
 	"internal/accuracy":   {}, // tests alone
 	"internal/checkout":   {},
 	"internal/chromium":   {"internal/checkout"},
 	"internal/atomicfile": {},
 	"internal/breaker":    {},
 	"internal/clientconn": {},
-	"internal/credential": {},
+	"internal/credential": {"internal/readfile"},
 	"internal/endpoint":   {},
 	"internal/h1client":   {},
 	"internal/hostname":   {},
