@@ -31,12 +31,14 @@ type group struct {
 func (g *group) adapt() {
 	var all deliverySums
 	g.mu.Lock()
+	rough := false
 	for _, p := range g.profiles {
 		all.merge(&p.known.deliveries, 0)
+		rough = rough || math.Abs(p.known.totals.perChunk()-1) > oneToken
 	}
 	attainment := g.attainment
 	g.mu.Unlock()
-	g.margins = all.margin(attainment)
+	g.margins = all.margin(attainment, rough)
 }
 
 // windowAt returns the open window of that index, or the one that takes what

@@ -17,6 +17,10 @@ const (
 	// one: shorter ones are the noise of a few steps, and the grace is for them.
 	marginTokens = 50
 
+	// shortfallTail is by how much, in ln, streams that are a factor e rarer fall
+	// shorter at most: 0.01 to 0.03 where it was seen.
+	shortfallTail = 0.05
+
 	// marginSlowness is how many times as slowly as a bin deliveries are
 	// forgotten: with half-lives of 600 s it is three hours of decoding.
 	marginSlowness = 18
@@ -67,15 +71,23 @@ type margins struct{ all, shown float64 }
 //	margin = 10 %, moved into [least, most], then into [2 %, 20 %]
 //
 // √(k+1) is one standard error of a count k of rare, independent streams: their number
-// is Poisson's, whose variance is its mean. Where A < 2 there is no k₁, and q(k₁) is +∞.
-// So with few streams 10 % stands, unless three of them or more fell short of it.
+// is Poisson's, whose variance is its mean. Where A < 2 there is no k₁: even the worst
+// stream seen may be one that is not rare enough. Streams that are 2/A times as rare fall
+// shorter by no more than the tail of shortfalls is long:
+//
+//	most = q(0) + 0.05·ln(2/A)
+//
+// So with few streams 10 % stands, and with 27 that all kept what was predicted it
+// begins to fall. Where chunks hold several tokens most is +∞ instead: how many is told
+// by their text, and by how much the curve is off for that no stream shows.
 //
 // margin returns what has to be taken off the curve so that the given share of
 // streams delivers what is left. The streams bound it from both sides, as far
 // as a quantile of so many can be trusted; within these bounds it is the value
-// nearest to startMargin. For 99 of 100 streams it begins to fall when 200 have
-// finished, and to rise when 4 of 100 fell below it.
-func (d *deliverySums) margin(attainment float64) margins {
+// nearest to startMargin. For 99 of 100 streams it begins to fall when 27 have
+// finished, or 200 where chunks hold several tokens (rough), and to rise when 4 of 100
+// fell below it.
+func (d *deliverySums) margin(attainment float64, rough bool) margins {
 	var all float64
 	for _, n := range d.Streams {
 		all += max(n, 0)
@@ -85,17 +97,21 @@ func (d *deliverySums) margin(attainment float64) margins {
 	// k that may be seen: k+1+√(k+1) ≤ allowed, and k ≤ allowed+1+√(allowed+1).
 	root := (math.Sqrt(1+4*allowed) - 1) / 2
 	most := d.shortfall(root*root - 1)
+	switch {
+	case allowed < 2 && rough:
+		most = math.Inf(1)
+	case allowed < 2:
+		most = d.shortfall(0) + shortfallTail*math.Log(2/allowed)
+	}
 	least := d.shortfall(allowed + 1 + math.Sqrt(allowed+1))
 	m := min(max(startMargin, least), most)
 	held := func(x, from float64) float64 { return math.Round(1000*min(max(x, from), mostMargin)) / 1000 }
 	return margins{held(m, leastMargin), held(least, 0)}
 }
 
-// shortfall returns 1 − the ratio below which k streams lie; +Inf for k below 0.
+// shortfall returns 1 − the ratio below which k ≥ 0 streams lie.
 func (d *deliverySums) shortfall(k float64) float64 {
-	if k < 0 {
-		return math.Inf(1)
-	}
+	k = max(k, 0)
 	below := 0.0
 	for i, n := range d.Streams[:numDeliveries-1] {
 		n = max(n, 0)

@@ -26,9 +26,11 @@ func TestMarginByHand(t *testing.T) {
 		want       float64
 	}{
 		{"no stream", nil, 0.99, 0.10},
-		{"too few to tell", map[float64]int{1: 199}, 0.99, 0.10},
-		{"just enough", map[float64]int{1: 200}, 0.99, 0.02},
-		{"twice as much is asked", map[float64]int{1: 399}, 0.995, 0.10},
+		{"too few to tell", map[float64]int{1: 27}, 0.99, 0.10},
+		{"a hundred that kept it", map[float64]int{1: 100}, 0.99, 0.05 * math.Log(2)},
+		{"a hundred, the worst at 4 %", map[float64]int{math.Exp(-0.0351): 1, 1: 99}, 0.99, 1 - math.Exp(-0.04) + 0.05*math.Log(2)},
+		{"enough", map[float64]int{1: 200}, 0.99, 0.02},
+		{"twice as much is asked", map[float64]int{1: 200}, 0.995, 0.05 * math.Log(2)},
 		{"less is asked", map[float64]int{1: 20}, 0.9, 0.02},
 		// Of 1000 streams 10 may be below; with an error of √7, 6.3 are sure not to be more.
 		{"six at 6 %", map[float64]int{math.Exp(-0.0651): 6, 1: 994}, 0.99, 0.02},
@@ -42,8 +44,18 @@ func TestMarginByHand(t *testing.T) {
 		{"half of them nowhere near", map[float64]int{0.1: 500, 1: 500}, 0.99, 0.20},
 	} {
 		d := ratios(test.streams)
-		if got := d.margin(test.attainment).all; math.Abs(got-test.want) > 0.001 {
+		if got := d.margin(test.attainment, false).all; math.Abs(got-test.want) > 0.001 {
 			t.Errorf("%s: the margin is %.4f, want %.4f", test.name, got, test.want)
+		}
+	}
+}
+
+// Where chunks hold several tokens two hundred streams have to finish.
+func TestMarginOfARoughCount(t *testing.T) {
+	for streams, want := range map[int]float64{100: 0.10, 199: 0.10, 200: 0.02} {
+		d := ratios(map[float64]int{1: streams})
+		if got := d.margin(0.99, true).all; math.Abs(got-want) > 0.001 {
+			t.Errorf("%d streams: the margin is %.4f, want %.4f", streams, got, want)
 		}
 	}
 }
@@ -58,7 +70,7 @@ func TestMarginIsAQuantile(t *testing.T) {
 			d.see(1-spread*2*float64(i)/20_000, 1) // even between 1 and 1 − 2·spread
 		}
 		want := min(max(2*spread*0.99, leastMargin), mostMargin)
-		if got := d.margin(0.99).all; got < want-0.002 || got > want+deliveryWidth {
+		if got := d.margin(0.99, false).all; got < want-0.002 || got > want+deliveryWidth {
 			t.Fatalf("even between 0 and %.3f: the margin is %.4f, want %.4f", 2*spread, got, want)
 		}
 	})
@@ -67,7 +79,7 @@ func TestMarginIsAQuantile(t *testing.T) {
 		for i := range d.Streams {
 			d.Streams[i] = rapid.Float64Range(-maxSum, maxSum).Draw(t, "streams")
 		}
-		if got := d.margin(rapid.Float64Range(0.001, 0.999).Draw(t, "attainment")).all; !(got >= leastMargin && got <= mostMargin) {
+		if got := d.margin(rapid.Float64Range(0.001, 0.999).Draw(t, "attainment"), false).all; !(got >= leastMargin && got <= mostMargin) {
 			t.Fatalf("the margin is %v", got)
 		}
 	})

@@ -96,6 +96,17 @@ var rows = []row{
 	formRow(holdouts[4].name, holdouts[4].known, held{spread: 8, above: 7, floor: 50, same: 2.5}, gathered),
 	formRow(holdouts[5].name, holdouts[5].known, held{floor: 80}, edge),
 	ttftRow("S8 hidden tenant, bursts", s8, 30e3, 25, true, 0),
+	deliveredRow("S1", s1.setup),
+	deliveredRow("S3", s3.setup),
+	deliveredRow("S4", s4.setup),
+	deliveredRow("KV bandwidth", forms[0].setup),
+	deliveredRow(forms[1].name, forms[1].setup),
+	deliveredRow(forms[2].name, forms[2].setup),
+	deliveredRow(forms[3].name, forms[3].setup),
+	deliveredRow(forms[4].name, forms[4].setup),
+	deliveredRow(forms[6].name, forms[6].setup),
+	deliveredRow(apart[0].name, apart[0].setup),
+	deliveredRow(holdouts[3].name, holdouts[3].setup),
 	replayRow("recorded from vLLM", "vllm", replayGates{same: errs{3.5, 10.5}, sweep: errs{3, 33}}),
 	replayRow("recorded from vLLM with neighbours", "vllm-neighbour", replayGates{sweep: errs{3, 36}}),
 	replayRow("recorded from llama.cpp", "llamacpp", replayGates{sweep: errs{9, 31}}),
@@ -121,6 +132,7 @@ const (
 	flat        = "a margin in speed is several times as much in streams where the step hardly grows with n: at 10 streams of S1 5 % are 2.9 streams, 10 % are 5.9"
 	thin        = "a bin that is more than its standard error too slow holds for all above"
 	coalesced   = "the first chunk is taken for one token, as engines send it"
+	others      = "who comes and goes while a stream runs is in no curve: by the truth itself it is hardly better"
 	replicas    = "each replica cuts rows of its own, and the weight of a row is no sum; the raw bins are equal but for rounding"
 	stale       = "between two reports n is off by those who came and went"
 	unlike      = "that tenant has no prompts, and is taken to have as many as what passes through Pacer; as shown the curve is right"

@@ -116,6 +116,7 @@ type world struct {
 	moody         bool // the engine is slow
 	moodTurn      time.Duration
 	leaving       []*request // reused
+	lives         *lifetimes // nil = nobody asks
 
 	tokens float64
 	levels []level
@@ -542,6 +543,9 @@ func (w *world) end(r *request, complete bool) {
 // decode tells the watchers that one more stream decodes, or one less.
 func (w *world) decode(r *request, change int) {
 	w.decoding += change
+	if w.lives != nil {
+		w.lives.turn(w.now, w.decoding, r, change > 0)
+	}
 	for i, o := range w.watchers {
 		if r.streams[i] != nil {
 			o.own += change
