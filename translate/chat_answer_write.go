@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"bytes"
 	"cmp"
 	"strconv"
 )
@@ -283,6 +284,12 @@ func (w *writer) chatMessage(o Reply, a *answer) {
 			}
 		})
 	}
+	w.toolCalls(a, o, true)
+}
+
+// toolCalls writes the calls of an answer as OpenAI and Cohere have them; signed is
+// whether the client can carry the signature that Google's models want back.
+func (w *writer) toolCalls(a *answer, o Reply, signed bool) {
 	if !a.calls() {
 		return
 	}
@@ -295,7 +302,7 @@ func (w *writer) chatMessage(o Reply, a *answer) {
 			}
 			w.object(func() {
 				if b.id != nil {
-					w.bytesField("id", b.id)
+					w.bytesField("id", bytes.TrimSpace(b.id))
 				} else {
 					w.field("id", "call_"+o.ID+strconv.Itoa(n))
 				}
@@ -304,7 +311,7 @@ func (w *writer) chatMessage(o Reply, a *answer) {
 					w.bytesField("name", b.name)
 					w.field("arguments", b.input())
 				})
-				if b.signature != nil {
+				if signed && b.signature != nil {
 					w.within("extra_content", '{', '}', func() {
 						w.within("google", '{', '}', func() { w.bytesField("thought_signature", b.signature) })
 					})

@@ -218,20 +218,22 @@ func (p *Part) address() string {
 	return p.URL
 }
 
-// chatAnswered writes what the model said; last is whether nothing follows.
-func (w *requestWriter) chatAnswered(parts []Part, last bool) {
-	var thoughts []string
-	calls := 0
+// thoughtsAndCalls are the texts of the thoughts among parts, and how many calls there are.
+func thoughtsAndCalls(parts []Part) (thoughts []string, calls int) {
 	for i := range parts {
-		switch p := &parts[i]; p.Kind {
-		case Thinking:
-			if p.Text != "" {
-				thoughts = append(thoughts, p.Text)
-			}
-		case ToolCall:
+		switch p := &parts[i]; {
+		case p.Kind == Thinking && p.Text != "":
+			thoughts = append(thoughts, p.Text)
+		case p.Kind == ToolCall:
 			calls++
 		}
 	}
+	return thoughts, calls
+}
+
+// chatAnswered writes what the model said; last is whether nothing follows.
+func (w *requestWriter) chatAnswered(parts []Part, last bool) {
+	thoughts, calls := thoughtsAndCalls(parts)
 	text := textOf(parts, "")
 	if text == "" && calls == 0 {
 		return // thoughts alone are no answer

@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"bytes"
 	"cmp"
 	"strconv"
 
@@ -354,29 +353,5 @@ func (w *writer) cohereMessage(o Reply, a *answer) {
 			}
 		}
 	})
-	if !a.calls() {
-		return
-	}
-	w.within("tool_calls", '[', ']', func() {
-		n := 0
-		for i := range a.blocks {
-			b := &a.blocks[i]
-			if b.kind != ToolCall {
-				continue
-			}
-			w.object(func() {
-				id := b.id
-				if id == nil {
-					id = quote("call_" + o.ID + strconv.Itoa(n))
-				}
-				w.bytesField("id", bytes.TrimSpace(id))
-				w.field("type", "function")
-				w.within("function", '{', '}', func() {
-					w.bytesField("name", b.name)
-					w.field("arguments", b.input())
-				})
-			})
-			n++
-		}
-	})
+	w.toolCalls(a, o, false)
 }

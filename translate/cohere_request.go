@@ -283,16 +283,7 @@ func (w *requestWriter) cohereAsked(parts []Part) {
 
 // cohereAnswered writes what the model said.
 func (w *requestWriter) cohereAnswered(parts []Part) {
-	var thoughts []string
-	calls := 0
-	for i := range parts {
-		switch p := &parts[i]; {
-		case p.Kind == Thinking && p.Text != "":
-			thoughts = append(thoughts, p.Text)
-		case p.Kind == ToolCall:
-			calls++
-		}
-	}
+	thoughts, calls := thoughtsAndCalls(parts)
 	text := textOf(parts, "")
 	if text == "" && calls == 0 {
 		return // thoughts alone are no answer
