@@ -36,6 +36,10 @@ type Options struct {
 	// force after the first; nil = nobody wants to know.
 	Changed func(text string)
 
+	// Returned hears that a backend is in service again: its engine may have been started
+	// anew. nil = nobody wants to know.
+	Returned func(backend string)
+
 	// Dial replaces the network; nil means TCP.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
@@ -106,7 +110,7 @@ func (f *Fleet) Apply(cfg *config.Config, why string) (needRestart []string, err
 	}
 	for _, m := range f.adopt(x.members, ending) {
 		if was := backendNamed(old, m.name); was != nil && was.Engine() != m.link.conf.Engine() {
-			f.o.Book.Restarted(m.name) // another engine: what was learned may not hold
+			f.returned(m.name) // another engine: what was learned may not hold
 		}
 		m.announce()
 	}
@@ -156,6 +160,14 @@ func (f *Fleet) Backends() map[string]*providers.Backend {
 
 // tell hands a change to the router and lets go who may go.
 func (f *Fleet) tell(c router.Change) { f.o.Deliver(f.o.Router.Update(time.Now(), c)) }
+
+// returned tells those who remember what a backend's engine did that it may be another.
+func (f *Fleet) returned(name string) {
+	f.o.Book.Restarted(name)
+	if f.o.Returned != nil {
+		f.o.Returned(name)
+	}
+}
 
 func (f *Fleet) curves() map[profiles.Target]*profiles.Curve {
 	curves := map[profiles.Target]*profiles.Curve{}

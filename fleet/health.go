@@ -86,7 +86,7 @@ func (m *member) hear(note func(), back bool) bool {
 		return false
 	}
 	if back {
-		m.fleet.o.Book.Restarted(m.name)
+		m.fleet.returned(m.name)
 	}
 	m.publish()
 	return true

@@ -53,7 +53,7 @@ func (x *exchange) place() error {
 // placing is the request as it is put to the router.
 func (o *order) placing() router.Request {
 	r := &o.request
-	return router.Request{
+	req := router.Request{
 		ID:           requestID(r.http.Context()),
 		Route:        o.route.name,
 		Arrived:      r.arrived,
@@ -69,8 +69,9 @@ func (o *order) placing() router.Request {
 		Key:          r.fingerprint(o.g.seed, o.tenant.name),
 		Exclude:      o.excluded,
 		Split:        o.split(),
-		Warm:         o.warm(),
 	}
+	o.followCaches(&req)
+	return req
 }
 
 // enter counts the request among those that run; streams is how many there may

@@ -20,12 +20,12 @@ type warmth struct {
 	targets []router.Warmth
 }
 
-// warm works out which targets of the route, and of those that it spills to, are
-// expected to have the prompt in their caches.
-func (o *order) warm() []router.Warmth {
+// followCaches has req go by which targets of the route, and of those that it spills to,
+// are expected to have the prompt in their caches.
+func (o *order) followCaches(req *router.Request) {
 	affinity, r := o.route.conf.Affinity, &o.request
 	if affinity == "off" || !r.end.Decodes || r.parsed.Sequences > 1 || r.body == nil {
-		return nil
+		return
 	}
 	salt := [3]string{affinity, r.parsed.Model}
 	if o.route.conf.Isolation == "key" {
@@ -43,10 +43,16 @@ func (o *order) warm() []router.Warmth {
 	}
 	if c.Empty() {
 		o.g.caching.chains.Put(c)
-		return nil
+		return
 	}
 	o.warmth.chain = c
-	o.warmth.targets = o.g.caching.index.Look(time.Now(), c, o.prompt.tokens, o.route.targets, nil)
+	req.Warm, req.Caches = o.Warm(time.Now(), nil), o
+}
+
+// Warm is what the caches have of the prompt as of now. While the request stands in line
+// the router asks, and nobody else does.
+func (o *order) Warm(now time.Time, into []router.Warmth) []router.Warmth {
+	o.warmth.targets = o.g.caching.index.Look(now, o.warmth.chain, o.prompt.tokens, o.route.targets, into)
 	return o.warmth.targets
 }
 
@@ -88,6 +94,10 @@ func (t *attempt) settleVisit() {
 	}
 	m.visit.Settle(o)
 }
+
+// Returned says that a backend is back after it was out of service: its engine's cache
+// may be empty.
+func (g *Gateway) Returned(backend string) { g.caching.index.Returned(time.Now(), backend) }
 
 // Warm is what is known of a target's cache.
 func (g *Gateway) Warm(t router.Target) prefix.Counts { return g.caching.index.Counts(t) }

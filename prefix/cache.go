@@ -29,6 +29,7 @@ type cache struct {
 
 	computing []computing // prompts that were sent, and have no first token yet
 	faith     faith
+	returned  int64 // when the engine came back; what was used last before is in doubt. 0 = nothing is
 }
 
 type node struct {
@@ -69,13 +70,16 @@ type stretch struct {
 	from, to uint32 // bytes
 	age      age
 	fresh    bool // others have told of it just now
+	doubted  bool // the engine was out of service since: it may have been started anew
 }
 
 // match is what a cache has of a prompt.
 type match struct {
 	stretches [maxStretches + 1]stretch // and one that others told of
 	count     int
-	answer    int32 // tokens of the answer to what it ends with
+	known     int    // blocks, before the first that is in doubt
+	soon      uint32 // bytes up to where it is there once a prompt that is computed is
+	answer    int32  // tokens of the answer to what it ends with
 }
 
 // end is up to where the prompt is there.
@@ -92,7 +96,12 @@ func (h *cache) match(now time.Time, c *Chain) (m match) {
 	if c.Empty() {
 		return m
 	}
-	depth := h.prefilled(now, c, h.depth(c))
+	sent := h.depth(c)
+	depth := h.prefilled(now, c, sent)
+	if depth < sent {
+		m.soon = c.blocks[sent-1].end
+	}
+	m.known = len(c.blocks)
 	for from := 0; from < depth; {
 		first := &h.list[h.nodes[c.blocks[from].hash]]
 		to := depth
@@ -108,6 +117,9 @@ func (h *cache) match(now time.Time, c *Chain) (m match) {
 			s.from = c.blocks[from-1].end
 		}
 		s.age = ageOf(h.computed-first.computed, now.Sub(time.Unix(0, first.used)))
+		if s.doubted = first.used < h.returned; s.doubted {
+			m.known = min(m.known, from)
+		}
 		from = to
 	}
 	if depth > 0 {
@@ -115,20 +127,22 @@ func (h *cache) match(now time.Time, c *Chain) (m match) {
 	}
 	if to, n := h.heard.deepest(c, depth); to > 0 {
 		since := now.Sub(time.Unix(0, n.used))
-		m.hear(c, to, &n, ageOf(h.computed-n.computed, since), since < heardFor)
+		s := stretch{age: ageOf(h.computed-n.computed, since), fresh: since < heardFor, doubted: n.used < h.returned}
+		m.hear(c.blocks[to-1].end, n.answer, s)
 	}
 	return m
 }
 
-// hear adds what others told is there, up to block to; fresh = just now.
-func (m *match) hear(c *Chain, to int, n *node, a age, fresh bool) {
-	if end := c.blocks[to-1].end; end > m.end() {
-		m.stretches[m.count] = stretch{from: m.end(), to: end, age: a, fresh: fresh}
+// hear adds what others told is there, s up to so many bytes, with the answer to it.
+func (m *match) hear(end uint32, answer int32, s stretch) {
+	if end > m.end() {
+		s.from, s.to = m.end(), end
+		m.stretches[m.count] = s
 		m.count++
-		m.answer = n.answer
+		m.answer = answer
 		return
 	}
-	m.answer = max(m.answer, n.answer)
+	m.answer = max(m.answer, answer)
 }
 
 // sameUse is up to which block those from from on were used last at the same time.

@@ -42,7 +42,10 @@ func (f *faith) see(tokens, cached int, y float64) {
 
 // holds reports whether it is believed still. Who has seen no cold prompt cannot tell
 // that one came late.
-func (f *faith) holds() bool { return f.begun && f.seen > 0 && (f.bad == 0 || f.good > f.bad) }
+func (f *faith) holds() bool { return f.seen > 0 && f.hopes() }
+
+// hopes reports whether nothing speaks against it, though nobody could tell yet.
+func (f *faith) hopes() bool { return f.begun && (f.bad == 0 || f.good > f.bad) }
 
 // doubted reports whether first tokens came as late as if nothing were there, whatever
 // the engine tells.

@@ -68,10 +68,10 @@ func (x *Index) Look(now time.Time, c *Chain, tokens int, targets []router.Targe
 		h.mu.Lock()
 		m := h.match(now, c)
 		likely, sure, told := h.expect(&m, c, tokens)
-		most := h.worth.bound.most()
+		most, soon := h.worth.bound.most(), h.soon(&m, c, tokens)
 		h.mu.Unlock()
-		if likely >= 1 {
-			into = append(into, router.Warmth{Target: t, Likely: int(likely), Sure: int(sure), Told: int(told), Most: most})
+		if likely+soon >= 1 {
+			into = append(into, router.Warmth{Target: t, Likely: int(likely), Sure: int(sure), Told: int(told), Most: most, Soon: int(soon)})
 		}
 	}
 	return into
@@ -84,40 +84,67 @@ func (h *cache) expect(m *match, c *Chain, tokens int) (likely, sure, told float
 	if m.count == 0 {
 		return 0, 0, 0
 	}
-	tells, fresh := h.keeping.tells, 0.0
+	tells, first := h.keeping.tells(), 0.5
+	switch {
+	case tells && h.faith.holds() && h.keeping.keepsAll():
+		first = trusted
+	case tells:
+		first = 0
+	}
 	for i := range m.count {
 		s := &m.stretches[i]
 		n := c.tokens(tokens, s.from, s.to)
-		if !tells {
-			likely += n
-			if s.fresh {
-				fresh += n
-			}
-			continue
+		chance, least := 1.0, 1.0
+		if tells {
+			chance, least = h.keeping.chance(s.age, hoped), surely(h.keeping.chance(s.age, first))
 		}
-		likely += n * h.keeping.chance(s.age, hoped)
-		sure += n * surely(h.keeping.chance(s.age, 0))
+		likely += n * chance
+		if !s.doubted && (tells || !s.fresh) {
+			sure += n * least
+		}
 	}
 	room := float64(tokens) - likely
 	answer := min(float64(m.answer), max(room, 0))
 	likely += answer * h.keeping.answers.mean(0.5)
-	if tells {
-		sure += answer * h.keeping.answers.mean(0)
+	if !m.stretches[m.count-1].doubted {
+		sure += answer * h.keeping.answers.mean(first)
 	}
 	likely, sure = max(likely-h.keeping.short, 0), max(sure-h.keeping.short, 0)
+	if tells {
+		told = sure
+	}
+	share, least := h.trust()
+	return likely * share, sure * least, told
+}
+
+// trust is what part of what is in the cache by all that is known saves time, and what
+// part does so for sure.
+func (h *cache) trust() (share, least float64) {
+	tells := h.keeping.tells()
 	switch share, least, known := h.worth.share(); {
 	case known && tells:
-		return likely * share, sure * least, sure
+		return share, least
 	case known:
-		return likely * share, likely * least * least, 0
-	case !tells && h.faith.holds():
-		return likely, max(likely-fresh, 0) * trusted, sure // until a first token speaks against it
-	case h.faith.doubted():
-		return likely, 0, sure
-	case tells:
-		return likely, sure / 2, sure // until it is seen that it saves time
+		return share, least * least
+	case h.faith.holds():
+		return 1, trusted // until a first token speaks against it
+	case tells && !h.faith.doubted():
+		return 1, 0.5 // until it is seen that it saves time
 	}
-	return likely, 0, 0
+	return 1, 0
+}
+
+// soon is how many of the tokens are going to be there beyond those that are, once a
+// prompt that is computed has its first token, as surely as those that are.
+func (h *cache) soon(m *match, c *Chain, tokens int) float64 {
+	if m.soon <= m.end() {
+		return 0
+	}
+	_, least := h.trust()
+	if least == 0 && h.faith.seen == 0 && h.faith.hopes() { // its first token is going to tell
+		least = trusted
+	}
+	return least * c.tokens(tokens, m.end(), m.soon)
 }
 
 // surely is how much of what is there by chance is there for sure. Where a cache keeps
@@ -150,7 +177,7 @@ func (x *Index) Send(now time.Time, t router.Target, c *Chain, tokens int) Visit
 	defer h.mu.Unlock()
 	v := Visit{cache: h, match: h.match(now, c), last: c.last, bytes: c.bytes, tokens: tokens, sent: now}
 	v.likely, _, _ = h.expect(&v.match, c, tokens)
-	sent := h.depth(c)
+	sent := min(h.depth(c), v.match.known)
 	v.first = h.compute(now, c, sent)
 	h.touch(now, c, max(float64(tokens)-v.likely, 0))
 	h.open(now, c, sent, v.match.end())
@@ -202,6 +229,9 @@ func (v *Visit) First(ttft time.Duration, ahead int) {
 	if ahead*mostBefore > v.tokens {
 		return
 	}
+	if v.lost(ttft) {
+		return
+	}
 	v.cache.faith.see(v.tokens, int(v.possible(v.tokens)), ttft.Seconds())
 	v.cache.worth.bound.see(v.possible(v.tokens), ttft.Seconds())
 }
@@ -226,10 +256,8 @@ func (v *Visit) Settle(o Outcome) {
 	if o.PromptTokens <= 0 {
 		return
 	}
-	if o.CachedTokens > 0 {
-		h.keeping.tells = true
-	}
-	told := h.keeping.tells
+	h.keeping.hearTold(float64(o.CachedTokens), v.sentBefore(o.PromptTokens, max(v.match.end(), v.match.soon)))
+	told := h.keeping.tells()
 	if o.TTFT > 0 && o.Ahead <= mostAhead*o.PromptTokens {
 		cached := v.possible(o.PromptTokens)
 		if told {
@@ -253,9 +281,12 @@ const mostBefore = 4
 
 // possible is how much of so many prompt tokens can have been there, by what was sent
 // there. More is told by one that says so of each prompt, or that serves others too.
-func (v *Visit) possible(prompt int) float64 {
-	sent := float64(v.match.end())/float64(v.bytes)*float64(prompt) + float64(v.match.answer)
-	return min(sent, float64(prompt))
+func (v *Visit) possible(prompt int) float64 { return v.sentBefore(prompt, v.match.end()) }
+
+// sentBefore is how many of so many prompt tokens the bytes up to end are, and the answer
+// to what ends there.
+func (v *Visit) sentBefore(prompt int, end uint32) float64 {
+	return min(float64(end)/float64(v.bytes)*float64(prompt)+float64(v.match.answer), float64(prompt))
 }
 
 // Trusted is how many of the cached tokens that a target told of a prompt were there,
@@ -280,11 +311,20 @@ func (v *Visit) learn(o *Outcome) {
 		h.keeping.miss(v.likely/float64(v.tokens)*float64(o.PromptTokens) - float64(o.CachedTokens))
 	}
 	upTo := float64(o.CachedTokens) / float64(o.PromptTokens) * float64(v.bytes)
+	found, doubted := 0.0, m.inDoubt()
 	for i := range m.count {
 		s := &m.stretches[i]
 		length := float64(s.to - s.from)
 		x := min(max((upTo-float64(s.from)+blockBytes/2)/length, 0), 1)
-		h.keeping.see(s.age, x, min(length/wholeStretch, 1))
+		if s.doubted {
+			found += x * length
+		} else {
+			h.keeping.see(s.age, x, min(length/wholeStretch, 1))
+		}
+	}
+	if doubted >= wholeStretch {
+		v.answers(found*2 >= doubted)
+		return
 	}
 	if m.answer > 0 {
 		end := float64(m.end()) / float64(v.bytes) * float64(o.PromptTokens)
@@ -302,19 +342,6 @@ func (v *Visit) learn(o *Outcome) {
 		if h.misses >= emptied { // it was restarted, say
 			h.forget(h.missed.UnixNano())
 			h.misses = 0
-		}
-	}
-}
-
-// Forget empties what is known of a backend's caches: its engine was started anew.
-func (x *Index) Forget(backend string) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	for t, h := range x.caches {
-		if t.Backend == backend {
-			h.mu.Lock()
-			h.forget(1<<63 - 1)
-			h.mu.Unlock()
 		}
 	}
 }

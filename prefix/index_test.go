@@ -269,10 +269,6 @@ func TestARestartIsSeen(t *testing.T) {
 	if got := k.index.Counts(target); math.Abs(got.Predicted-got.Reported) > 0.05*got.Prompt {
 		t.Errorf("of %.0f tokens %.0f were predicted and %.0f there", got.Prompt, got.Predicted, got.Reported)
 	}
-	k.index.Forget("a")
-	if warm := k.index.Look(k.now, chainOf(text(1, 2000)), 500, []router.Target{target}, nil); len(warm) > 0 {
-		t.Errorf("something is left after Forget: %v", warm)
-	}
 }
 
 func TestMemoryIsBounded(t *testing.T) {

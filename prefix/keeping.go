@@ -58,12 +58,33 @@ func (r *rates) at(age int, first float64) float64 {
 type keeping struct {
 	byTokens, byTime       rates
 	tokensWrong, timeWrong float64 // squares of what they were off, fading
+	kept                   rate    // of all blocks, whatever their age
 	answers                rate    // of answers that come back in a prompt
-	tells                  bool    // it has told of cached tokens
+	told                   bool    // it has told of cached tokens
+	beyond                 rate    // of prompts of which it told more than was ever sent there
 
 	// short is by how many tokens less is there than what was sent, though nothing was
 	// forgotten: engines keep whole blocks, and read an answer otherwise than they wrote it.
 	short float64
+}
+
+// tells reports whether what the engine tells of cached tokens is asked for. One that mostly
+// tells of more than was ever sent there says nothing, as one that is silent; so does, for
+// as long, one that others warmed.
+func (k *keeping) tells() bool { return k.told && k.beyond.mean(0) < 0.5 }
+
+// hearTold learns from so many cached tokens of a prompt, of which no more than possible
+// were sent there before.
+func (k *keeping) hearTold(cached, possible float64) {
+	if cached <= 0 {
+		return
+	}
+	k.told = true
+	x := 0.0
+	if cached > possible+leastTold {
+		x = 1
+	}
+	k.beyond.see(x, 1)
 }
 
 // age is how old a block is.
@@ -89,6 +110,9 @@ func (k *keeping) chance(a age, first float64) float64 {
 	return k.byTokens.at(a.tokens, first)
 }
 
+// keepsAll reports whether nothing was seen to be forgotten to speak of.
+func (k *keeping) keepsAll() bool { return k.kept.mean(1) > trusted }
+
 // miss learns that so many tokens less were there than was expected, where that is no
 // more than the end of a prompt.
 func (k *keeping) miss(tokens float64) {
@@ -103,6 +127,7 @@ func (k *keeping) see(a age, x, w float64) {
 	keep := 1 - w/memory/4
 	k.tokensWrong = k.tokensWrong*keep + off(k.byTokens.at(a.tokens, hoped))
 	k.timeWrong = k.timeWrong*keep + off(k.byTime.at(a.time, hoped))
+	k.kept.see(x, w)
 	k.byTokens[a.tokens].see(x, w)
 	k.byTime[a.time].see(x, w)
 }

@@ -60,9 +60,18 @@ func TestReplicasTellWhatTheySent(t *testing.T) {
 		t.Errorf("after 10 s it still tells %v", all)
 	}
 
-	there.Forget(target.Backend)
-	if got := likely(there, start.Add(4*time.Second), next, 2400); got != 0 {
-		t.Errorf("%d tokens are likely of an engine that was started anew", got)
+	// The engine was started anew: what others sent there is gone too.
+	now := start.Add(4 * time.Second)
+	third := chainOf(text(8, 8000), text(9, 800))
+	here.Send(now, target, third, 2200)
+	exchange(now, here, there)
+	there.Returned(now.Add(time.Second), target.Backend)
+	for range 2 { // the second one tells
+		w := there.Send(now.Add(2*time.Second), target, next, 2400)
+		w.Settle(Outcome{PromptTokens: 2400, CachedTokens: 16, Took: time.Second})
+	}
+	if got := likely(there, now.Add(4*time.Second), third, 2200); got != 0 {
+		t.Errorf("%d tokens are likely that were sent before the engine was started anew", got)
 	}
 }
 

@@ -58,9 +58,25 @@ func (q *line) before(a *ask, due time.Time) int {
 type demand struct {
 	floor   float64
 	weight  int
-	prompt  int
+	prompt  int      // tokens that have to be computed where the most of it is cached
+	cached  bool     // that is less than half of the prompt
 	exclude []string // backends that will not do
 	picky   bool     // others may do for somebody else
+}
+
+// demandOf is what a asks of the target that has the most of its prompt cached.
+func demandOf(a *ask) demand {
+	d := demand{floor: a.floor, weight: a.weight, prompt: a.prompt, exclude: a.req.Exclude}
+	if len(a.req.Warm) == 0 {
+		return d
+	}
+	for _, m := range a.route.models {
+		if m != nil {
+			d.prompt = min(d.prompt, a.toPrefill(m))
+		}
+	}
+	d.cached = 2*d.prompt < a.prompt
+	return d
 }
 
 // covers reports whether who asks for o cannot be placed either.
@@ -90,7 +106,8 @@ const (
 // that one cannot go, of the next who asks for less. Who could not go keeps the
 // turn. One who comes back is passed by its own tenant only where both do, and it
 // for the first time; or while leads alone keep it out, which do not grow because
-// others wait. One who failed over, and may not go everywhere, holds up nobody
+// others wait. For the same reason whose prompt is cached passes one whom leads keep out.
+// One who failed over, and may not go everywhere, holds up nobody
 // behind it, nor one who waits for a warm place. nil when nobody else is worth a try.
 func (q *line) next(round uint64, at *backend) *Ticket {
 	if q.round != round {
@@ -112,14 +129,19 @@ func (q *line) next(round uint64, at *backend) *Ticket {
 				looked++
 				continue
 			}
+			passed := false // one whom leads keep out
 			for _, t := range own.tickets {
 				looked++
 				failedOver := len(t.demand.exclude) > 0
 				elsewhere := t.warmer != nil && at != nil && t.warmer.backend != at
-				if t.tried != round && !elsewhere && !(failedOver && again == mostTried) && !slices.ContainsFunc(q.failed, func(d demand) bool { return d.covers(t.demand) }) {
+				if t.tried != round && !elsewhere && (!passed || t.demand.cached) && !(failedOver && again == mostTried) && !slices.ContainsFunc(q.failed, func(d demand) bool { return d.covers(t.demand) }) {
 					return t
 				}
-				if passable := failedOver || t.warmer != nil || t.back() && !t.inVain; !passable || looked >= mostLooked {
+				passable := failedOver || t.warmer != nil || t.back() && !t.inVain
+				if !passable && t.leads && t.tried == round {
+					passed, passable = true, true
+				}
+				if !passable || looked >= mostLooked {
 					break
 				}
 			}
@@ -217,9 +239,9 @@ func (r *Router) stand(a *ask, p *intent) *Ticket {
 	t := &Ticket{
 		router: r, route: a.route, req: a.req, class: a.class,
 		deadline: p.deadline, due: a.due(p.deadline), since: a.since, inVain: a.inVain, number: r.lines.tickets, steps: p.after,
-		demand: demand{floor: a.floor, weight: a.weight, prompt: a.prompt, exclude: a.req.Exclude},
+		demand: demandOf(a),
 	}
-	t.req.Arrived = a.arrived
+	t.req.Arrived, t.looked = a.arrived, a.now
 	r.enter(t)
 	r.waitsFor(t, p.warmer)
 	return t

@@ -18,7 +18,13 @@ func (r *Router) planWarmer(a *ask, v *verdict) (p intent, ok bool) {
 		return intent{}, false
 	}
 	g, sooner := v.warmer(a)
-	if g == nil || g.placeIn() > sooner {
+	if g != nil && g.placeIn() > sooner {
+		g = nil
+	}
+	if g == nil {
+		g = v.behind(a)
+	}
+	if g == nil {
 		return intent{}, false
 	}
 	wait := steps[0].Wait
@@ -39,7 +45,7 @@ func (r *Router) planWarmer(a *ask, v *verdict) (p intent, ok bool) {
 // cannot go there now, and the most of the prompt is cached there for sure. sooner is how
 // much less time the prefill takes there. nil = there is none.
 func (v *verdict) warmer(a *ask) (g *group, sooner time.Duration) {
-	if v == nil || v.fresh || len(a.req.Warm) == 0 || a.class == Batch || a.req.NoQueue || a.req.Spare || a.spilled || !a.route.followsCaches() {
+	if v == nil || v.fresh || !v.mayWait(a) {
 		return nil, 0
 	}
 	here := a.toPrefill(v.model)
@@ -57,6 +63,40 @@ func (v *verdict) warmer(a *ask) (g *group, sooner time.Duration) {
 		return nil, 0
 	}
 	return g, seconds(g.price.token * float64(here-least))
+}
+
+// mayWait reports whether a, which may go to v, may wait for a place where its prompt is
+// cached.
+func (v *verdict) mayWait(a *ask) bool {
+	return len(a.req.Warm) > 0 && a.class != Batch && !a.req.NoQueue && !a.req.Spare && !a.spilled && a.route.followsCaches()
+}
+
+// behind is where a waits for the first token of a prompt that has most of its own, rather
+// than to go to v: what is left of that prefill takes less time than to compute the same
+// there. Who finds an idle engine goes there, and so the prompt is in two caches. nil =
+// there is none.
+func (v *verdict) behind(a *ask) (g *group) {
+	if v == nil || v.m == 0 || a.insists || !v.mayWait(a) {
+		return nil
+	}
+	here, ahead, least := a.toPrefill(v.model), v.model.group.prefillLeft(a.now), maxLead
+	for i := range a.verdicts {
+		w := &a.verdicts[i]
+		switch w.reason {
+		case OK, ReasonOwnFloor, ReasonProtects, ReasonSlowStart:
+		default:
+			continue
+		}
+		there := a.cached(w.model)
+		if !there.comes() {
+			continue
+		}
+		saves := seconds(v.model.group.price.token * float64(here-max(a.toPrefill(w.model)-there.Soon, 1)))
+		if left := w.model.group.prefillLeft(a.now); left < ahead+saves && left < least {
+			g, least = w.model.group, left
+		}
+	}
+	return g
 }
 
 // followsCaches reports whether the route goes where a prompt is cached: not in the

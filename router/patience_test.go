@@ -102,3 +102,49 @@ func TestAWarmPlaceIsNotWorthAWait(t *testing.T) {
 		t.Errorf("%d wait for a place that saves 0.8 s, where five come free in a second", waiting)
 	}
 }
+
+// caches says what is cached, as of when it is asked.
+type caches struct {
+	warm  []Warmth
+	asked int
+}
+
+func (c *caches) Warm(_ time.Time, into []Warmth) []Warmth {
+	c.asked++
+	return append(into, c.warm...)
+}
+
+// Who waits in line asks again what the caches have: what was prefilled meanwhile lets it
+// go.
+func TestWhoWaitsAsksTheCachesAgain(t *testing.T) {
+	w, _, onA := crowded(t, Headroom, queue(2*time.Second))
+	w.run([]*Lease{onA}, 45, 2*time.Second) // a lead of some two seconds
+	w.health("b", Down)
+	c := &caches{}
+	ticket := w.stand("chat", prompt(40_000), waiter("long"), func(r *Request) { r.Caches = c })
+	w.wantGrants(w.run([]*Lease{onA}, 45, 150*time.Millisecond))
+	if c.asked != 1 {
+		t.Errorf("the caches were asked %d times in 150 ms, want once", c.asked)
+	}
+	c.warm = []Warmth{{Target: Target{Backend: "a", Model: "m"}, Likely: 39_900, Sure: 39_900}}
+	w.wantGrants(w.run([]*Lease{onA}, 45, 150*time.Millisecond), "long")
+	if d := ticket.Expire(w.now); d.Lease == nil || d.Chosen.Warm.Tokens != 39_900 {
+		t.Errorf("%+v, want a place on a, warm", d)
+	}
+}
+
+// What is being prefilled counts for who can wait no longer: it goes behind that prompt.
+func TestWhoCanWaitNoLongerGoesBehindThePromptThatItNeeds(t *testing.T) {
+	for soon, placed := range map[int]bool{0: false, 39_900: true} {
+		w, _, onA := crowded(t, Headroom, queue(2*time.Second))
+		w.run([]*Lease{onA}, 45, 2*time.Second)
+		w.health("b", Down)
+		ticket := w.stand("chat", prompt(40_000), func(r *Request) {
+			r.Warm = []Warmth{{Target: Target{Backend: "a", Model: "m"}, Soon: soon}}
+		})
+		w.run([]*Lease{onA}, 45, 2*time.Second)
+		if d := ticket.Expire(w.now); (d.Lease != nil) != placed {
+			t.Errorf("%d tokens soon: %+v, want a place: %v", soon, d, placed)
+		}
+	}
+}

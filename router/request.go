@@ -10,6 +10,7 @@ type Request struct {
 
 	PromptTokens int      // estimate; 0 = unknown
 	Warm         []Warmth // targets whose prefix cache is expected to have a part of the prompt
+	Caches       Caches   // asked for Warm again while the request waits in line; nil = Warm stands
 	MaxTokens    int      // asked for; 0 = unknown
 	Sequences    int      // decoded at once (n, best_of, prompts of an array); 0 counts as 1
 	Stream       bool     // a stream tells its first token by Lease.FirstToken; any other counts as decoding from the predicted TTFT on
@@ -51,11 +52,22 @@ type Request struct {
 // Told are those that the target is going to say it has, and Most the seconds that
 // each of such took at most, whatever it waited for; 0 = not known. So many tokens
 // of Told are computed at most as take that long.
+//
+// Soon are those that are as sure as Sure once a prompt has its first token that is
+// prefilled there.
 type Warmth struct {
 	Target       Target
 	Likely, Sure int
 	Told         int
 	Most         float64
+	Soon         int
+}
+
+// Caches tells what prefix caches have of a prompt. It is asked under the router's
+// lock, so it neither blocks nor asks the router.
+type Caches interface {
+	// Warm appends to into what Request.Warm says, as of now.
+	Warm(now time.Time, into []Warmth) []Warmth
 }
 
 // ask is a request as put to one route: with the request's overrides applied, at
@@ -83,7 +95,7 @@ type ask struct {
 
 	verdicts []verdict // on the route's targets, in their order, once they were judged
 	yielded  bool      // it left a place to other replicas
-	insists  bool      // it takes one whatever they do
+	insists  bool      // it can wait no longer: it takes one whatever they do
 	preview  bool      // it is only asked what would become of it
 	probed   bool      // what is asked is what comes when every backend that is tried out has its probe
 }

@@ -20,12 +20,20 @@ type Ticket struct {
 	warmer   *group // nil = it takes whatever place there is; else it waits for one here, where its prompt is cached
 	leads    bool   // then somewhere the leads of those who stream were all that kept it out
 
+	looked time.Time // when caches were asked last what they have of its prompt
+
 	state    ticketState // guarded by Router.mu, as is decision
 	decision Decision    // once granted or expired
 }
 
+// cachesEvery is how old what caches have may be for who waits in line.
+const cachesEvery = 100 * time.Millisecond
+
 // ask is the request as put to its route at now.
 func (t *Ticket) ask(now time.Time) ask {
+	if t.req.Caches != nil && now.Sub(t.looked) >= cachesEvery {
+		t.req.Warm, t.looked = t.req.Caches.Warm(now, t.req.Warm[:0]), now
+	}
 	a := newAsk(now, t.route, &t.req)
 	a.since, a.inVain = t.since, t.inVain
 	return a
@@ -46,7 +54,8 @@ const (
 func (t *Ticket) Deadline() time.Time { return t.deadline }
 
 // Expire ends the wait. Who waited for a place where its prompt is cached takes any
-// other, and who left one to other replicas takes it; else the route's next step is taken (spill, best_effort, shed). A Grant that is already on its way wins: its decision is
+// other, who left one to other replicas takes it, and whose prompt is prefilled goes behind
+// that; else the route's next step is taken (spill, best_effort, shed). A Grant that is already on its way wins: its decision is
 // returned. Called again, it returns the same decision.
 func (t *Ticket) Expire(now time.Time) Decision {
 	r := t.router
@@ -57,10 +66,10 @@ func (t *Ticket) Expire(now time.Time) Decision {
 		patient := t.warmer != nil
 		r.exit(t)
 		a := t.ask(now)
+		a.insists = true
 		r.judge(&a)
 		var p intent
-		a.insists = true
-		if v := r.choose(&a); v != nil && (patient || r.peers.many()) {
+		if v := r.choose(&a); v != nil && (patient || r.peers.many() || a.cached(v.model).comes()) {
 			p = a.onto(v, OutcomeGranted)
 		} else {
 			p = r.planSteps(&a, t.steps, ShedTimeout)

@@ -65,8 +65,12 @@ func (r *Router) serve(now time.Time, t *Ticket) (d Decision, ok bool) {
 	a := &r.scratch.asking
 	*a = t.ask(now)
 	r.judge(a)
+	t.demand = demandOf(a)
 	v := r.choose(a)
 	g, _ := v.warmer(a)
+	if g == nil {
+		g = v.behind(a)
+	}
 	if r.waitsFor(t, g); g != nil {
 		return Decision{}, false
 	}

@@ -10,17 +10,29 @@ import "time"
 // warmth is what the prefix cache of m is expected to have of a's prompt, in tokens;
 // never all of it, for its last token is always computed.
 func (a *ask) warmth(m *model) (likely, sure int) {
-	if len(a.req.Warm) == 0 {
+	w, most := a.cached(m), max(a.prompt-1, 0)
+	if w == nil {
 		return 0, 0
+	}
+	likely, sure = max(w.Likely, 0), max(w.Sure, w.within(m.promptCost()), 0)
+	if a.insists && w.comes() { // it goes behind the prompt that brings them
+		likely, sure = likely+w.Soon, sure+w.Soon
+	}
+	return min(likely, most), min(sure, most)
+}
+
+// cached is what Warm says of m; nil = nothing.
+func (a *ask) cached(m *model) *Warmth {
+	if len(a.req.Warm) == 0 {
+		return nil
 	}
 	if s := &a.route.router.scratch; a.number == 0 || s.marked != a.number {
 		s.mark(a)
 	}
 	if m.gist.mark.by != a.number {
-		return 0, 0
+		return nil
 	}
-	w, most := &a.req.Warm[m.gist.mark.at], max(a.prompt-1, 0)
-	return min(max(w.Likely, 0), most), min(max(w.Sure, w.within(m.promptCost()), 0), most)
+	return &a.req.Warm[m.gist.mark.at]
 }
 
 // mark says on a target which of an ask's Warm is of it: to look for it there, for
@@ -53,6 +65,9 @@ func (s *scratch) mark(a *ask) {
 		}
 	}
 }
+
+// comes reports whether a prompt that is prefilled there brings more of it.
+func (w *Warmth) comes() bool { return w != nil && w.Soon > 0 }
 
 // within is how many tokens of Told are not computed, where each that is takes cost:
 // the others take no longer than first tokens ever took there.
@@ -97,7 +112,7 @@ const behind = 1e-6
 // than the policy picked, and for its cache: where no cache saves more than a step,
 // the policy knows best. Those that the policy puts behind stay there.
 func (a *ask) warmer(picked *verdict) *verdict {
-	if len(a.req.Warm) == 0 || a.weight == 0 || picked.fresh || !(picked.rank > 0) {
+	if len(a.req.Warm) == 0 || a.weight == 0 || !(picked.rank > 0) {
 		return picked
 	}
 	step := 1 / max(finite(picked.model.expects(int(picked.m)+a.weight)), 1)
@@ -105,7 +120,7 @@ func (a *ask) warmer(picked *verdict) *verdict {
 	best, least := picked, a.spent(picked)
 	for i := range a.verdicts {
 		v := &a.verdicts[i]
-		if v.reason != OK || v.fresh || v == picked || !(v.rank > behind*picked.rank) || a.saved(v.model) < here {
+		if v.reason != OK || v.fresh != picked.fresh || v == picked || !(v.rank > behind*picked.rank) || a.saved(v.model) < here {
 			continue
 		}
 		if s := a.spent(v); s < least {

@@ -126,8 +126,9 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 	// somebody in line go, so the gateway hears of it.
 	p.fleet = fleet.New(fleet.Options{
 		Router: p.router, Book: p.book, Log: log, Dial: o.dial, Install: p.install,
-		Deliver: func(grants []router.Grant) { p.gateway.Deliver(grants) },
-		Changed: func(text string) { p.watch.Note(time.Now(), "reload", text) },
+		Deliver:  func(grants []router.Grant) { p.gateway.Deliver(grants) },
+		Returned: func(backend string) { p.gateway.Returned(backend) },
+		Changed:  func(text string) { p.watch.Note(time.Now(), "reload", text) },
 	})
 	if _, err := p.apply(cfg, "configuration in force"); err != nil {
 		return nil, err

@@ -52,6 +52,7 @@ func (b *breaker) tell() {
 	case core.Closed:
 		if was == core.HalfOpen && g.book != nil {
 			g.book.Restarted(b.engine.conf.Name)
+			g.prefixes.Returned(g.world.clock, b.engine.conf.Name)
 		}
 	}
 	g.deliver(g.router.Update(g.world.clock, router.BackendHealth{Backend: b.engine.conf.Name, Health: health}))

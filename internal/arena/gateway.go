@@ -271,18 +271,26 @@ func (l *looking) fire(w *world) {
 // place asks where v goes.
 func (g *gateway) place(v *visit) {
 	w := g.world
-	v.warm = nil
-	if v.arrival.Turn != nil && !w.s.Cold {
-		v.arrival.chain(&g.chain)
-		v.warm = g.prefixes.Look(w.clock, &g.chain, v.arrival.PromptTokens, w.targets(), nil)
+	var caches router.Caches
+	if v.warm = nil; v.arrival.Turn != nil && !w.s.Cold {
+		v.Warm(w.clock, nil)
+		caches = v
 	}
 	v.answer(g.router.Place(w.clock, router.Request{
 		Route: v.arrival.Route, Tenant: v.arrival.Tenant, Key: v.key, Arrived: epoch.Add(v.arrived),
 		PromptTokens: v.arrival.PromptTokens, MaxTokens: v.arrival.MaxTokens, Sequences: 1, Stream: true,
 		Class: v.arrival.Class, MinTPS: v.arrival.MinTPS, MaxTTFT: v.arrival.MaxTTFT,
 		Exclude: v.excluded, NoQueue: v.sends > 0, Waiter: v,
-		Warm: v.warm, Split: v.arrival.session(),
+		Warm: v.warm, Caches: caches, Split: v.arrival.session(),
 	}))
+}
+
+// Warm is what the caches have of v's prompt, as far as its gateway knows.
+func (v *visit) Warm(now time.Time, into []router.Warmth) []router.Warmth {
+	g := v.gateway
+	v.arrival.chain(&g.chain)
+	v.warm = g.prefixes.Look(now, &g.chain, v.arrival.PromptTokens, v.world.targets(), into)
+	return v.warm
 }
 
 // deliver lets those go who may.
