@@ -57,8 +57,8 @@ func meant(word string, known map[string]int, kind string) string {
 	return spelling.Meant(word, slices.Collect(maps.Keys(known)))
 }
 
-// another looks for the route that the field of a route names. It has to be
-// another one; use says what that is to do.
+// another looks for the route that a field of route i names: it has to be there, and
+// another one. use says which to write.
 func (r *reader) another(i int, field, to, use string) {
 	at := routeAt(i, "."+field)
 	name, _, _ := strings.Cut(field, ".")

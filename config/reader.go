@@ -105,8 +105,8 @@ func (r *reader) result() error {
 	return all
 }
 
-// content is what the file at a path has. Where it cannot be read, the message
-// says so of what, and to name instead.
+// content is what the file at a path has. Where it cannot be read, what is called so
+// in the message, which ends in what to name instead.
 func (r *reader) content(at place, path, what, instead string) ([]byte, bool) {
 	data, err := r.readFile(path)
 	if err != nil {

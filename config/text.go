@@ -14,12 +14,12 @@ import (
 
 // textRule says which text may stand in a field.
 type textRule struct {
-	pattern *regexp.Regexp    // it matches this, in the JSON Schema too; nil = whatever ok allows
-	ok      func(string) bool // and this is true of it; nil = whatever the pattern allows
-	wrong   string            // what is said of another one: {field} is the field, {text} what the file has
-	want    string            // not "": a bare number may stand there too, and a mapping or a list is told this
-	as      func(string) string
-	kept    bool // another one is kept as well, so that what names it is known
+	pattern *regexp.Regexp      // it matches this, in the JSON Schema too; nil = whatever ok allows
+	ok      func(string) bool   // and this is true of it; nil = whatever the pattern allows
+	wrong   string              // what is said of another one: {field} is the field, {text} what the file has
+	want    string              // not "": a bare number may stand there too, and a mapping or a list is told this
+	as      func(string) string // how it is kept; nil = as it is
+	kept    bool                // another one is kept as well, so that what names it is known
 }
 
 // textRules are the rules of text by the tag is.
