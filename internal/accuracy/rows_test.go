@@ -88,7 +88,7 @@ var rows = []row{
 	formRow("S1", s1, held{}, ""),
 	formRow("S3", s3, held{}, ""),
 	formRow("S4", s4, held{floor: 80}, edge),
-	formRow("S6", s6, held{floor: 70}, edge),
+	formRow("S6", s6, held{floor: 80}, edge),
 	formRow(holdouts[0].name, holdouts[0].known, held{above: 5, floor: 75}, unseen),
 	formRow(holdouts[1].name, holdouts[1].known, held{shown: 6, p90: 11, spread: 10, above: 13, floor: 25, same: 6, same90: 11}, moody),
 	formRow(holdouts[2].name, holdouts[2].known, held{floor: 80}, edge),
