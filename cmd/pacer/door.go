@@ -39,7 +39,6 @@ func (p *program) open(cfg *config.Config, requests http.Handler) (*door, error)
 		return nil, fmt.Errorf("data port: %w; choose another address with listen: or --listen", err)
 	}
 	data := p.server(requests, int(cfg.Limits.Header))
-	data.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: http2Streams}
 	clients := p.gateway.Listen(data, l, p.room.connections())
 	d := &door{server: data, listener: clients, returned: clients.Returned(), close: func() {
 		clients.End()

@@ -22,12 +22,6 @@ const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 120 * time.Second
 
-	// http2Streams is how many requests an HTTP/2 client has at once on a connection of
-	// the data port; for more it opens another one. net/http looks through the streams of a connection
-	// for each frame that it writes: with the 250 that it allows by itself a chunk of
-	// 1,000 streams costs an eighth more.
-	http2Streams = 100
-
 	// Of the admin port: a whole request, and the answer to it but for events,
 	// which set deadlines of their own. Its connections are fewer than half of
 	// spareDescriptors, and pages are a part of them.
