@@ -139,6 +139,7 @@ func (b *backend) keep(f former) {
 		if m.leases > 0 && !slices.Contains(m.group.models, m) {
 			m.promised, m.promises, m.reserve = 0, nil, 0
 			m.group.models = append(m.group.models, m)
+			m.group.reprice()
 		}
 	}
 	idle := len(b.groups) == 0

@@ -25,10 +25,17 @@ const (
 
 	// The cost of a prompt token is what first tokens took of late, through the
 	// origin, held to startCost, or what the fit says, as by one prompt of startPrompt tokens.
+	// startCost is that of large models on several GPUs, where others have a tenth of
+	// it: what is taken for too dear waits for a moment, what is taken for too cheap stops
+	// all who stream.
 	costMemory  = time.Minute
-	startCost   = 100e-6
-	startPrompt = 600.0
+	startCost   = 400e-6
+	startPrompt = 300.0
 	startWeight = startPrompt * startPrompt
+
+	// aloneEnough is how much prompts that were alone have to say for batches to be
+	// left out: as much as one of 600 tokens.
+	aloneEnough = 600 * 600
 
 	// The first tokens of one batch move the cost by no more than this factor of
 	// what was expected of them, and the time that one without a prompt may take.
@@ -80,12 +87,16 @@ func (p Prefills) cost(start float64) float64 {
 // all are the sums with the last batch, as of when that began.
 func (p *prefills) all() Prefills { return p.sums.plus(p.batch.prefills()) }
 
-// told are the sums as of now.
+// told are the sums as of now. They fade to startWeight: after a while without prompts
+// to speak of, what they cost still counts as much as where one begins.
 func (p *prefills) told(now time.Time) Prefills {
 	if p.at.IsZero() {
 		return Prefills{}
 	}
 	keep, all := math.Exp(-now.Sub(p.at).Seconds()/costMemory.Seconds()), p.all()
+	if all.XX > 0 {
+		keep = max(keep, min(startWeight/all.XX, 1))
+	}
 	return Prefills{XY: all.XY * keep, XX: all.XX * keep}
 }
 
@@ -108,7 +119,7 @@ func (p *prefills) see(now time.Time, l *Lease) {
 			began = l.placed
 		}
 	}
-	if p.batch.tokens <= 0 && !alone && p.sums.XX >= startWeight {
+	if p.batch.tokens <= 0 && !alone && p.sums.XX >= aloneEnough {
 		return
 	}
 	y := now.Sub(began).Seconds()
@@ -129,16 +140,22 @@ type price struct {
 }
 
 // reprice works out what a prompt token takes in g, in seconds, when a first
-// token or a curve says something new. First tokens begin with what the fit
-// says, within reason: it may have seen no prompts to speak of. What a prompt
-// costs those who stream meanwhile is the more of both.
+// token or a curve says something new. First tokens begin with what curves say,
+// within reason: they may have seen no prompts to speak of. What a prompt
+// costs those who stream meanwhile is the more of first tokens and the fit.
 func (g *group) reprice() {
 	fit, start := 0.0, startCost
 	for _, m := range g.models {
 		fit = max(fit, m.cost)
 	}
-	if fit > 0 {
-		start = min(max(fit, startCost/2), 4*startCost)
+	said := fit
+	for _, m := range g.models {
+		if m.timed {
+			said = max(said, m.ttft.PerToken*m.ttft.Uncached)
+		}
+	}
+	if said > 0 {
+		start = min(max(said, startCost/8), startCost)
 	}
 	g.changed()
 	g.price.first = g.price.prefills.all().plus(g.remote.Prefills).cost(start)

@@ -85,39 +85,52 @@ func TestAFreshStreamHasALead(t *testing.T) {
 // The cost of a prompt token is what first tokens took, through the origin: of a
 // batch, what all of it took; and one that is far off says little.
 func TestPrefillCost(t *testing.T) {
-	b := newBench(t, []string{"x"}, Route{Name: "chat"})
-	g := b.backends[0].groups[0]
-	place := func(tokens int) *Lease { return b.place("chat", prompt(tokens)).Lease }
-	first := func(took time.Duration, leases ...*Lease) {
-		b.sleep(took)
-		for _, l := range leases {
-			l.FirstToken(b.now)
-		}
-		for _, l := range leases {
-			l.Done(b.now, 1)
-		}
+	for _, c := range []struct {
+		name string
+		want float64 // µs
+		see  func(b *bench, first func(took time.Duration, leases ...*Lease), place func(tokens int) *Lease)
+	}{
+		{"nothing", 400, func(*bench, func(time.Duration, ...*Lease), func(int) *Lease) {}},
+		// 1200 µs each, of weight 4: (400 + 4·1200)/5.
+		{"alone", 1040, func(_ *bench, first func(time.Duration, ...*Lease), place func(int) *Lease) {
+			first(720*time.Millisecond, place(600))
+		}},
+		{"at once", 1040, func(_ *bench, first func(time.Duration, ...*Lease), place func(int) *Lease) {
+			first(720*time.Millisecond, place(450), place(100), place(50))
+		}},
+		// 240 ms for the first, and then for the one behind it: (9·400 + 4·1200 + 4·1200)/17.
+		{"one behind the other", 776.5, func(_ *bench, first func(time.Duration, ...*Lease), place func(int) *Lease) {
+			front, back := place(200), place(200)
+			first(240*time.Millisecond, front)
+			first(240*time.Millisecond, back)
+		}},
+		// Taken for 4·400 µs each and 250 ms, 2016.7 µs: (400 + 4·2016.7)/5.
+		{"an hour", 1693.3, func(_ *bench, first func(time.Duration, ...*Lease), place func(int) *Lease) {
+			first(time.Hour, place(600))
+		}},
+		// 100 µs each, which an hour later still count as a prompt of 300: (400 + 100)/2.
+		{"an hour ago", 250, func(b *bench, first func(time.Duration, ...*Lease), place func(int) *Lease) {
+			first(480*time.Millisecond, place(4800))
+			b.sleep(time.Hour)
+			first(time.Millisecond, place(10))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, []string{"x"}, Route{Name: "chat"})
+			c.see(b, func(took time.Duration, leases ...*Lease) {
+				b.sleep(took)
+				for _, l := range leases {
+					l.FirstToken(b.now)
+				}
+				for _, l := range leases {
+					l.Done(b.now, 1)
+				}
+			}, func(tokens int) *Lease { return b.place("chat", prompt(tokens)).Lease })
+			if got := b.backends[0].groups[0].price.first * 1e6; math.Abs(got-c.want) > 0.1 {
+				t.Errorf("a prompt token costs %.2f µs, want %.2f", got, c.want)
+			}
+		})
 	}
-	near := func(want float64) {
-		t.Helper()
-		if got := g.price.first * 1e6; math.Abs(got-want) > 0.1 {
-			t.Errorf("a prompt token costs %.2f µs, want %.2f", got, want)
-		}
-	}
-	forget := func() { b.sleep(time.Hour) }
-	near(100)
-	first(360*time.Millisecond, place(1200)) // 300 µs each, of weight 4: (100 + 4·300)/5
-	near(260)
-	forget()
-	first(360*time.Millisecond, place(900), place(200), place(100)) // at once
-	near(260)
-	forget()
-	front, back := place(600), place(600)
-	first(180*time.Millisecond, front) // then 180 ms for the one behind it: (100 + 300 + 300)/3
-	first(180*time.Millisecond, back)
-	near(233.3)
-	forget()
-	first(time.Hour, place(1200)) // taken for 4 · 233.3 µs each, and 250 ms
-	near(933.1)
 }
 
 // Who may have several tokens in a chunk has half its grace at least, and loses what
@@ -163,8 +176,8 @@ func TestLeadsOfOtherReplicas(t *testing.T) {
 		{"behind one that waits", Load{Waiting: 1, PromptTokens: 2_000, Floor: 30}, 4_800, OK},
 		{"too much for one that waits", Load{Waiting: 1, PromptTokens: 2_000, Floor: 30}, 4_900, ReasonProtects},
 		// A prompt token takes 300 µs there, by a weight of 4: 260 µs for all.
-		{"dearer than it knows", Load{Decoding: 1, Leads: Leads{Streams: 1, Least: time.Second}, Prefills: Prefills{XY: 432, XX: 1.44e6}}, 2_400, OK},
-		{"too dear", Load{Decoding: 1, Leads: Leads{Streams: 1, Least: time.Second}, Prefills: Prefills{XY: 432, XX: 1.44e6}}, 2_500, ReasonProtects},
+		{"dearer than it knows", Load{Decoding: 1, Leads: Leads{Streams: 1, Least: time.Second}, Prefills: Prefills{XY: 108, XX: 360e3}}, 2_400, OK},
+		{"too dear", Load{Decoding: 1, Leads: Leads{Streams: 1, Least: time.Second}, Prefills: Prefills{XY: 108, XX: 360e3}}, 2_500, ReasonProtects},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}})
@@ -225,10 +238,10 @@ func TestDearPromptsAreNews(t *testing.T) {
 			t.Errorf("a prompt of %d tokens is news %d times, want %d", tokens, got, want)
 		}
 	}
-	place(1100, 0)
+	place(300, 0)
 	b.Update(b.now, RemoteLoad{Replicas: 2})
-	place(900, 0)
-	place(1100, 1) // 110 ms
+	place(200, 0)
+	place(300, 1) // 120 ms
 }
 
 // A prompt that the leads of those who stream cannot pay for comes back as told:

@@ -457,7 +457,7 @@ func TestWhatTimeEndsIsToldThatTime(t *testing.T) {
 		{"the first token would be late", 6 * time.Second, func(t *testing.T) func() Decision {
 			b, l := long(t)
 			l.Done(b.now, 60_000)
-			if b.place("chat", prompt(60_000), wish(0)).Lease == nil { // 100 µs a token, as long as none was seen
+			if b.place("chat", prompt(15_000), wish(0)).Lease == nil { // 400 µs a token, as long as none was seen
 				t.Fatal("nothing is prefilled")
 			}
 			return func() Decision { return b.place("chat", prompt(1000), ttft(2*time.Second)) }
@@ -465,7 +465,7 @@ func TestWhatTimeEndsIsToldThatTime(t *testing.T) {
 		{"a stream would fall behind", time.Second, func(t *testing.T) func() Decision {
 			b, l := long(t)
 			l.FirstToken(b.now)
-			return func() Decision { return b.place("chat", prompt(60_000)) }
+			return func() Decision { return b.place("chat", prompt(15_000)) }
 		}},
 		{"a backend came back", time.Second, func(t *testing.T) func() Decision {
 			b, l := long(t)

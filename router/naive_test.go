@@ -356,17 +356,23 @@ func (w *naive) protected(g *group, k, prompts int) bool {
 
 // promptCosts are the seconds of a prompt token by the fit and by first tokens.
 func (w *naive) promptCosts(g *group) (fit, first float64) {
-	start := 100e-6
+	start := 400e-6
 	for _, m := range g.models {
 		if c, ok := m.curve.(form); ok {
 			fit = max(fit, c.d)
 		}
 	}
-	if fit > 0 {
-		start = min(max(fit, 50e-6), 400e-6)
+	said := fit
+	for _, m := range g.models {
+		if c, ok := m.curve.(form); ok && c.first.Known() {
+			said = max(said, c.first.PerToken*c.first.Uncached)
+		}
+	}
+	if said > 0 {
+		start = min(max(said, 50e-6), 400e-6)
 	}
 	own, far := g.price.prefills.all(), w.far(g).Prefills
-	return fit, (own.XY + far.XY + start*600*600) / (own.XX + far.XX + 600*600)
+	return fit, (own.XY + far.XY + start*9e4) / (own.XX + far.XX + 9e4)
 }
 
 // inTime reports whether the first token comes in time, as far as it can anywhere.
@@ -413,7 +419,7 @@ func (w *naive) payable(g *group, prompt int) bool {
 		}
 		lead := p.tokens/(l.floor*float64(l.weight)) + l.grace.Seconds() - (g.lookedAt.Sub(l.placed) - l.first).Seconds()
 		if p.rough {
-			lead = max(lead, l.grace.Seconds()/2)
+			lead = max(lead, l.grace.Seconds()/2-cost*(g.price.prefills.done-l.prefilled))
 		}
 		if v := w.levels[l.model].before; !(v.Steps >= 20 && v.Time >= 3) && l.averagesBelow(l.floor, g.lookedAt, p) {
 			lead = 0
@@ -436,7 +442,7 @@ func (w *naive) payable(g *group, prompt int) bool {
 		}
 	}
 	for _, l := range w.leases {
-		if l.group != g || l.floor <= 0 || l.floor > l.model.solo || l.phase != waiting {
+		if l.group != g || l.floor <= 0 || l.floor > l.model.solo || l.phase != waiting || !interactive {
 			continue
 		}
 		if 1.2*cost*(behind+size) > w.patience(l.model, l.floor) {

@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
@@ -28,8 +29,8 @@ type grade struct {
 	seeds  int     // that the test plays; 0 = only the table does
 }
 
-// figure is a number of one seed. most says that it has to be at most what is
-// wanted, and not at least.
+// figure is a number of one seed of the policy that is graded. most says that it has to
+// be at most what is wanted, and not at least.
 type figure struct {
 	of   func(p *plays, pool string, seed uint64) float64
 	most bool
@@ -37,13 +38,17 @@ type figure struct {
 
 // plays are runs, each made once.
 type plays struct {
-	t    *testing.T
-	done map[string]*Result
-	all  []pool
+	t      *testing.T
+	graded Policy
+	done   map[string]*Result
+	all    []pool
 }
 
+// graded is whose figures the goals are of, see plays.
+const graded Policy = ""
+
 func newPlays(t *testing.T) *plays {
-	return &plays{t: t, done: map[string]*Result{}, all: slices.Concat(pools(), changes(), formPools(), guarantees(), coldPools(), scaleOuts())}
+	return &plays{t: t, graded: Pacer, done: map[string]*Result{}, all: slices.Concat(pools(), changes(), formPools(), guarantees(), coldPools(), scaleOuts())}
 }
 
 func (p *plays) pool(name string) *pool {
@@ -55,6 +60,7 @@ func (p *plays) pool(name string) *pool {
 }
 
 func (p *plays) run(name string, policy Policy, seed uint64) *Result {
+	policy = cmp.Or(policy, p.graded)
 	key := fmt.Sprint(name, "/", policy, "/", seed)
 	if p.done[key] == nil {
 		p.done[key] = play(p.t, p.pool(name).scenario(policy, seed))
@@ -81,16 +87,16 @@ func (p *plays) goodput(name string, policy Policy, seed uint64) (sum float64) {
 func goodputOf(other string, policy Policy) figure {
 	return figure{of: func(p *plays, pool string, seed uint64) float64 {
 		if other != "" {
-			return p.goodput(pool, Pacer, seed) / p.goodput(other, policy, seed)
+			return p.goodput(pool, graded, seed) / p.goodput(other, policy, seed)
 		}
-		return p.goodput(pool, Pacer, seed) / p.goodput(pool, policy, seed)
+		return p.goodput(pool, graded, seed) / p.goodput(pool, policy, seed)
 	}}
 }
 
 // metOf compares who met their floor with another pool.
 func metOf(other string) figure {
 	return figure{of: func(p *plays, pool string, seed uint64) float64 {
-		return float64(p.promised(pool, Pacer, seed).Met) / float64(p.promised(other, Pacer, seed).Met)
+		return float64(p.promised(pool, graded, seed).Met) / float64(p.promised(other, graded, seed).Met)
 	}}
 }
 
@@ -98,7 +104,7 @@ func metOf(other string) figure {
 // same minutes of an undisturbed run.
 func relapse(other string) figure {
 	return figure{of: func(p *plays, pool string, seed uint64) float64 {
-		got, want := p.run(pool, Pacer, seed).Routes[0].MetTokens, p.run(other, Pacer, seed).Routes[0].MetTokens
+		got, want := p.run(pool, graded, seed).Routes[0].MetTokens, p.run(other, graded, seed).Routes[0].MetTokens
 		const window = 5
 		least := math.Inf(1)
 		from := int(p.pool(pool).warmup.Minutes()) + 1
@@ -115,23 +121,23 @@ func relapse(other string) figure {
 
 var (
 	missedOfServed = figure{most: true, of: func(p *plays, pool string, seed uint64) float64 {
-		return p.promised(pool, Pacer, seed).MissedOfServed()
+		return p.promised(pool, graded, seed).MissedOfServed()
 	}}
 	attained = figure{of: func(p *plays, pool string, seed uint64) float64 {
-		return p.promised(pool, Pacer, seed).Attainment()
+		return p.promised(pool, graded, seed).Attainment()
 	}}
 	inTime = figure{of: func(p *plays, pool string, seed uint64) float64 {
-		c := p.promised(pool, Pacer, seed)
+		c := p.promised(pool, graded, seed)
 		return 1 - float64(c.Late)/float64(c.Met+c.Missed+c.Unmeasured)
 	}}
 	ofAssignment = figure{of: func(p *plays, pool string, seed uint64) float64 {
-		return float64(p.promised(pool, Pacer, seed).Met) / p.pool(pool).assignment(seed)
+		return float64(p.promised(pool, graded, seed).Met) / p.pool(pool).assignment(seed)
 	}}
 	// ofAssignmentBeside is of what anybody can meet who meets as many of the highest floor.
 	ofAssignmentBeside = figure{of: func(p *plays, pool string, seed uint64) float64 {
 		strict, met := 0.0, 0.0
 		floors := p.pool(pool).floors()
-		for k, r := range p.run(pool, Pacer, seed).Routes {
+		for k, r := range p.run(pool, graded, seed).Routes {
 			if conf := &p.pool(pool).routes[k]; conf.floored() {
 				met += float64(r.Met)
 				if conf.SLO.MinTPS == slices.Max(floors) {
@@ -143,21 +149,21 @@ var (
 	}}
 	// ofGuaranteed is who met the floor of those for whom places are guaranteed.
 	ofGuaranteed = figure{of: func(p *plays, pool string, seed uint64) float64 {
-		return p.run(pool, Pacer, seed).route("fast").Attainment()
+		return p.run(pool, graded, seed).route("fast").Attainment()
 	}}
 	cameBackPlaced = figure{of: func(p *plays, pool string, seed uint64) float64 {
-		r := p.run(pool, Pacer, seed).Routes[0]
+		r := p.run(pool, graded, seed).Routes[0]
 		return float64(r.ReturnedPlaced) / float64(r.Returned)
 	}}
 	obeyedOfHammered = figure{of: func(p *plays, pool string, seed uint64) float64 {
-		r := p.run(pool, Pacer, seed).Routes[0]
+		r := p.run(pool, graded, seed).Routes[0]
 		return r.ByManner[Obeying].Attainment() / r.ByManner[Disguised].Attainment()
 	}}
 	// batchPlaced is the share of batch in what was placed.
 	batchPlaced = figure{of: func(p *plays, pool string, seed uint64) float64 {
-		r := p.run(pool, Pacer, seed)
+		r := p.run(pool, graded, seed)
 		batch := r.route("nightly").Counts
-		all := p.promised(pool, Pacer, seed).plus(batch)
+		all := p.promised(pool, graded, seed).plus(batch)
 		return float64(batch.Met) / float64(all.Met+all.Missed+all.Unmeasured)
 	}}
 )
@@ -167,7 +173,7 @@ var (
 func allTokensOf(other string) figure {
 	return figure{of: func(p *plays, pool string, seed uint64) float64 {
 		tokens := func(name string) (sum float64) {
-			for _, b := range p.run(name, Pacer, seed).Backends {
+			for _, b := range p.run(name, graded, seed).Backends {
 				sum += float64(b.OutputTokens)
 			}
 			return sum
@@ -183,7 +189,7 @@ var firstMinute = figure{most: true, of: func(p *plays, name string, seed uint64
 	if !slices.ContainsFunc(p.all, func(x pool) bool { return x.name == short.name }) {
 		p.all = append(p.all, short)
 	}
-	return p.promised(short.name, Pacer, seed).MissedOfServed()
+	return p.promised(short.name, graded, seed).MissedOfServed()
 }}
 
 func grades() []grade {
@@ -201,7 +207,7 @@ func grades() []grade {
 			if name == "T tenant" { // its seeds differ by 5 %: one of them says nothing
 				seeds = gradeSeeds
 			}
-			add(grade{least, name, goodputOf(calm, Pacer), 0.95, 0, seeds}, grade{again, name, relapse(calm), 0.95, 0.9, seeds})
+			add(grade{least, name, goodputOf(calm, graded), 0.95, 0, seeds}, grade{again, name, relapse(calm), 0.95, 0.9, seeds})
 		}
 		add(grade{"a steady mix: goodput ≥ 100 % of perfect caps by hand", calm, goodputOf("", LeastCapped), 1, 0, seeds},
 			grade{"a steady mix: missed ≤ 0.3 %", calm, missedOfServed, 0.003, 0, seeds})
@@ -224,23 +230,23 @@ func grades() []grade {
 			grade{"batch gets what is left: tokens ≥ those without", c.name, allTokensOf(c.of), 1, 0.98, 1})
 	}
 	for _, name := range []string{"L", "L prior", "L bursts", "L bursts prior"} {
-		add(grade{"prompts up to 64k: missed ≤ 0.5 %", name, missedOfServed, 0.005, 0.01, 3},
-			grade{"of those who come in the first minute", name, firstMinute, 0.005, 0.02, 3})
+		add(grade{"prompts up to 64k: missed ≤ 0.5 %", name, missedOfServed, 0.005, 0, 3},
+			grade{"of those who come in the first minute", name, firstMinute, 0.005, 0, 3})
 		if strings.Contains(name, "bursts") {
 			add(grade{"max_ttft kept by ≥ 99 % of the placed", name, inTime, 0.99, 0, 3})
 		}
 	}
 	for _, name := range dear {
 		add(grade{"dear prompts, four gateways: missed ≤ 1 %", name + " four", missedOfServed, 0.01, 0.015, 5},
-			grade{"four gateways: goodput ≥ 95 % of one's", name + " four", goodputOf(name, Pacer), 0.95, 0.9, 5})
+			grade{"four gateways: goodput ≥ 95 % of one's", name + " four", goodputOf(name, graded), 0.95, 0.9, 5})
 	}
 	for _, p := range guarantees() {
 		if !p.routes[0].SLO.Guarantee.None() {
 			add(grade{"guaranteed places: found and kept ≥ 97 %", p.name, ofGuaranteed, 0.97, 0, 0})
 		}
 	}
-	add(grade{"retries as told: goodput ≥ 97 % of the run without", "R told", goodputOf("R", Pacer), 0.97, 0, 1},
-		grade{"retries, half hammering: goodput ≥ 97 %", "R half", goodputOf("R", Pacer), 0.97, 0, 1},
+	add(grade{"retries as told: goodput ≥ 97 % of the run without", "R told", goodputOf("R", graded), 0.97, 0, 1},
+		grade{"retries, half hammering: goodput ≥ 97 %", "R half", goodputOf("R", graded), 0.97, 0, 1},
 		grade{"obeying is no worse than hammering", "R half", obeyedOfHammered, 1, 0, 1},
 		grade{"≥ 80 % of those who come as told are placed at 225 %", "R told", cameBackPlaced, 0.8, 0, 1},
 		grade{"cold start: missed ≤ 0.5 %", "K cold", missedOfServed, 0.005, 0, 3},
@@ -252,7 +258,7 @@ func grades() []grade {
 	}
 	add(grade{"answers ten times as long: missed ≤ 0.5 %", "A", missedOfServed, 0.005, 0, 1})
 	for _, p := range coldPools() {
-		add(grade{"cold start: missed ≤ 0.5 %", p.name, missedOfServed, 0.005, coldGates[p.name], 5})
+		add(grade{"cold start: missed ≤ 0.5 %", p.name, missedOfServed, 0.005, 0, 5})
 	}
 	for _, p := range formPools() {
 		add(grade{"other forms: goodput ≥ 100 % of perfect caps by hand", p.name, goodputOf("", LeastCapped), 1, 0.9, 0},
@@ -260,10 +266,6 @@ func grades() []grade {
 	}
 	return list
 }
-
-// coldGates are those of the cold pools that do not reach their goal: of the first
-// four streams on an engine nobody knows yet what their prompts cost.
-var coldGates = map[string]float64{"K v3 4": 0.02, "K v3 16": 0.01}
 
 // graded is what a grade came to, by seed.
 func (g *grade) graded(p *plays, first, seeds int) (xs []float64) {
@@ -327,19 +329,25 @@ func TestGradeTable(t *testing.T) {
 	writeGrades(newPlays(t), t.Output(), *firstFlag, *gradesFlag)
 }
 
+// writeGrades has the oracle without margin beside what not every seed reached: what is
+// out of reach for one who knows all but the future.
 func writeGrades(p *plays, w io.Writer, first, seeds int) {
 	list := slices.DeleteFunc(grades(), func(g grade) bool { return !strings.Contains(g.goal+" "+g.pool, *onlyFlag) })
-	fmt.Fprintln(w, "| goal | pool | mean | worst seed | reached |\n|---|---|---|---|---|")
+	fmt.Fprintln(w, "| goal | pool | mean | worst seed | reached | oracle_no_margin: mean, worst |\n|---|---|---|---|---|---|")
+	knowing := *p
+	knowing.graded = OracleNoMargin
 	for _, g := range list {
 		xs := g.graded(p, first, seeds)
-		verdict := "**no**"
-		switch {
-		case g.figure.reaches(g.worst(xs), g.want):
-			verdict = "yes"
-		case g.figure.reaches(mean(xs), g.want):
-			verdict = "on average"
+		verdict, oracle := "yes", ""
+		if !g.figure.reaches(g.worst(xs), g.want) {
+			verdict = "**no**"
+			if g.figure.reaches(mean(xs), g.want) {
+				verdict = "on average"
+			}
+			ys := g.graded(&knowing, first, seeds)
+			oracle = fmt.Sprintf("%.2f, %.2f %%", 100*mean(ys), 100*g.worst(ys))
 		}
-		fmt.Fprintf(w, "| %s | %s | %.2f %% | %.2f %% | %s |\n", g.goal, g.pool, 100*mean(xs), 100*g.worst(xs), verdict)
+		fmt.Fprintf(w, "| %s | %s | %.2f %% | %.2f %% | %s | %s |\n", g.goal, g.pool, 100*mean(xs), 100*g.worst(xs), verdict, oracle)
 	}
 	fmt.Fprintln(w)
 }
