@@ -262,6 +262,7 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 		g.leaveWaiting(l)
 	case decoding:
 		if l.stream {
+			g.told.see(l.progress(), outputTokens)
 			g.dropStream(l)
 		} else {
 			g.ramp.whole(g, l, now, outputTokens)

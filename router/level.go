@@ -73,7 +73,7 @@ func (m *model) settle() {
 		return
 	}
 	if shape := m.curve.Shape(m.lately.all.n()); shape > 0 {
-		m.lately.mean = m.lately.all.tps() * shape
+		m.lately.mean = m.lately.all.tps() * shape * m.group.told.share()
 		m.lately.bound = m.lately.mean * (1 - m.curve.Shown())
 	}
 }
@@ -89,6 +89,40 @@ func (m *model) hearLone() {
 	m.lone = l.tps()
 	m.believe()
 }
+
+// told is how many tokens finished streams were counted to have, and had: sums that fade
+// with levelMemory. Where a chunk holds several tokens, and fewer under load, streams
+// pass for faster than they are until the count has followed. The zero value has seen none.
+type told struct {
+	counted, had float64 // after the first chunk
+}
+
+const (
+	// toldTokens is how much is taken to have been counted rightly.
+	toldTokens = 1000.0
+
+	// leastTold is from how many tokens on an answer says how well it was counted: what
+	// its first chunk held is not known.
+	leastTold = 50.0
+)
+
+// see adds a stream that was counted to have p, and had so many tokens in all.
+func (t *told) see(p progress, tokens float64) {
+	if p.rough || p.tokens < leastTold || tokens < leastTold {
+		return
+	}
+	t.counted += p.tokens
+	t.had += tokens - 1
+}
+
+func (t *told) fade(d time.Duration) {
+	keep := math.Exp(-d.Seconds() / levelMemory.Seconds())
+	t.counted *= keep
+	t.had *= keep
+}
+
+// share is what part of the tokens that are counted are there, at most 1.
+func (t *told) share() float64 { return min((t.had+toldTokens)/(t.counted+toldTokens), 1) }
 
 // compare adds tokens that so many seconds of one sequence brought, beside n, and
 // what the engine would have brought before it changed, where its curve knows

@@ -162,3 +162,27 @@ func TestAStallIsOver(t *testing.T) {
 		t.Errorf("streams at half the speed for 15 s: %v, want %v", got.Reason, ReasonOwnFloor)
 	}
 }
+
+// Streams that end with fewer tokens than were counted lower the level, until that is
+// forgotten; more than were counted do not raise it.
+func TestTheLevelTrustsWhatAnswersHad(t *testing.T) {
+	var s told
+	s.see(progress{tokens: 40}, 20)
+	s.see(progress{tokens: 400, rough: true}, 201)
+	if got := s.share(); got != 1 {
+		t.Errorf("short answers and rough counts: %.3f, want 1", got)
+	}
+	s.see(progress{tokens: 1000}, 801)
+	if got := s.share(); math.Abs(got-0.9) > 1e-9 { // (800 + 1000)/(1000 + 1000)
+		t.Errorf("800 tokens of 1,000: %.3f, want 0.9", got)
+	}
+	s.fade(levelMemory)
+	want := (800/math.E + 1000) / (1000/math.E + 1000)
+	if got := s.share(); math.Abs(got-want) > 1e-9 {
+		t.Errorf("ten seconds later: %.4f, want %.4f", got, want)
+	}
+	s.see(progress{tokens: 1000}, 2001)
+	if got := s.share(); got != 1 {
+		t.Errorf("more than were counted: %.3f, want 1", got)
+	}
+}

@@ -68,6 +68,7 @@ func (g *group) look(now time.Time) {
 	}
 	g.remote.Level.fade(since)
 	g.ends *= math.Exp(-since.Seconds() / levelMemory.Seconds())
+	g.told.fade(since)
 	g.looked = looked{lookedAt: now, scanAt: now.Add(scanEvery), lead: maxLead, areaAt: now}
 	var got evidence
 	for _, l := range g.own.streams {
