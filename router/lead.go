@@ -165,11 +165,31 @@ func (g *group) reprice() {
 	}
 }
 
+// step is the seconds that a token takes beside as many as run; 0 = unknown.
+func (m *model) step() float64 {
+	if m.known {
+		if tps := finite(m.expects(max(m.group.n(), 1))); tps > 0 {
+			return 1 / tps
+		}
+	}
+	return 0
+}
+
+// early is how much earlier than floor demands the next token comes: it is due 1/floor
+// after the last one, and takes a step. Beside a floor that is far below the speed of the
+// engine that is most of a lead.
+func (m *model) early(floor float64) time.Duration {
+	if m.lately.step > 0 {
+		return seconds(max(1/floor-m.lately.step, 0))
+	}
+	return 0
+}
+
 // lead is how long l may get no token and keep its floor, as of now. A stream of
 // which nobody knows how many tokens its chunks are has at least half its grace, as
 // far as that was not spent on prompts beside it.
 func (l *Lease) lead(now time.Time, p progress) time.Duration {
-	lead := seconds(p.tokens/(l.floor*float64(l.weight))) + l.grace - (now.Sub(l.placed) - l.first)
+	lead := seconds(p.tokens/(l.floor*float64(l.weight))) + l.grace + l.model.early(l.floor) - (now.Sub(l.placed) - l.first)
 	if p.rough {
 		spent := l.group.price.token * (l.group.price.prefills.done - l.prefilled)
 		lead = max(lead, l.grace/2-seconds(spent))
@@ -256,7 +276,7 @@ func (a *ask) pays(target *model, c *present) bool {
 		if m == target && c.alike > 0 && a.floor <= m.solo {
 			floor = max(floor, a.floor)
 		}
-		if floor > 0 && cost*(waiting-front+prompt) > (g.leastGrace+m.gain(floor, 0)).Seconds() {
+		if floor > 0 && cost*(waiting-front+prompt) > (g.leastGrace+m.early(floor)+m.gain(floor, 0)).Seconds() {
 			return false
 		}
 	}

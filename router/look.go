@@ -65,6 +65,7 @@ func (g *group) look(now time.Time) {
 	for _, m := range g.models {
 		m.lately.own.fade(since)
 		m.lately.moved = false
+		m.lately.step = m.step()
 	}
 	g.remote.Level.fade(since)
 	g.ends *= math.Exp(-since.Seconds() / levelMemory.Seconds())

@@ -75,6 +75,7 @@ type lately struct {
 	own   Level   // of this replica's streams
 	moved bool    // there were any since the last look
 	all   Level   // of all streams, as far as it is known
+	step  float64 // seconds of a token beside as many as at the last look; 0 = unknown
 	mean  float64 // what one sequence would get if a token took a second; 0 while all is not known
 	bound float64 // the same less what streams have shown to be needed of a margin
 }

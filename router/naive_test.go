@@ -417,7 +417,7 @@ func (w *naive) payable(g *group, prompt int) bool {
 		if !l.stream || l.phase != decoding || l.floor > l.model.solo || g.lookedAt.Sub(l.placed)-p.last > 5*time.Second {
 			continue
 		}
-		lead := p.tokens/(l.floor*float64(l.weight)) + l.grace.Seconds() - (g.lookedAt.Sub(l.placed) - l.first).Seconds()
+		lead := p.tokens/(l.floor*float64(l.weight)) + l.grace.Seconds() + early(l.model, l.floor) - (g.lookedAt.Sub(l.placed) - l.first).Seconds()
 		if p.rough {
 			lead = max(lead, l.grace.Seconds()/2-cost*(g.price.prefills.done-l.prefilled))
 		}
@@ -456,9 +456,17 @@ func (w *naive) payable(g *group, prompt int) bool {
 // first in line, in seconds.
 func (w *naive) patience(m *model, floor float64) float64 {
 	if m.known {
-		return 0.25 // no route here has a grace
+		return 0.25 + early(m, floor) // no route here has a grace
 	}
 	return 0.25 + usual(m, nil)/(4*floor)
+}
+
+// early is by how many seconds a token comes before floor has it due, at the speed of the last look.
+func early(m *model, floor float64) float64 {
+	if m.lately.step == 0 {
+		return 0
+	}
+	return max(1/floor-m.lately.step, 0)
 }
 
 // reserved is rule 4.
