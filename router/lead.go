@@ -176,11 +176,11 @@ func (m *model) step() float64 {
 }
 
 // early is how much earlier than floor demands the next token comes: it is due 1/floor
-// after the last one, and takes a step. Beside a floor that is far below the speed of the
-// engine that is most of a lead.
+// after the last one, and takes two steps at most, the one that is under way and its own.
+// At usual floors that is nothing; far below the speed of the engine it is most of a lead.
 func (m *model) early(floor float64) time.Duration {
 	if m.lately.step > 0 {
-		return seconds(max(1/floor-m.lately.step, 0))
+		return seconds(max(1/floor-2*m.lately.step, 0))
 	}
 	return 0
 }

@@ -20,13 +20,12 @@ func TestLeads(t *testing.T) {
 		prompt int
 		want   Reason
 	}{
-		// The next token is due after 1/30 s and takes 1/60. Lead = 30/30 + 1 + 1/60 − 1 = 1.017 s;
-		// 8,400 tokens cost 1.008 s, 8,500 1.020 s.
-		{"can pay", 30, false, 0, 8_400, OK},
-		{"cannot pay", 30, false, 0, 8_500, ReasonProtects},
-		// Lead = 60/30 + 1 + 1/60 − 1 = 2.017 s.
-		{"twice as fast", 60, false, 0, 16_700, OK},
-		// Lead = 9/30 + 1 + 1/60 − 1 = 0.317 s; while chunks may be several tokens, half the grace.
+		// Lead = 30/30 + 1 − 1 = 1 s; 8,300 tokens cost 0.996 s, 8,400 1.008 s.
+		{"can pay", 30, false, 0, 8_300, OK},
+		{"cannot pay", 30, false, 0, 8_400, ReasonProtects},
+		// Lead = 60/30 + 1 − 1 = 2 s.
+		{"twice as fast", 60, false, 0, 16_600, OK},
+		// Lead = 9/30 + 1 − 1 = 0.3 s; while chunks may be several tokens, half the grace.
 		{"slow", 9, false, 0, 4_000, ReasonProtects},
 		{"slow in chunks", 9, true, 0, 4_000, OK},
 		{"slow in chunks, long prompt", 9, true, 0, 4_300, ReasonProtects},
@@ -227,8 +226,8 @@ func TestOwn(t *testing.T) {
 	if own.Waiting != 1 || own.Decoding != 1 || own.PromptTokens != 500 || own.Floor != 30 {
 		t.Errorf("tells %+v, want one that waits with 500 tokens, one that decodes, a floor of 30", own)
 	}
-	// 21/30 + 1 − 0.5 = 1.2 s, and the next token comes 1/60 s before it is due.
-	if want := (Leads{Streams: 1, Least: seconds(1.2 + 1.0/60)}); own.Leads.Streams != 1 || (own.Leads.Least-want.Least).Abs() > time.Microsecond {
+	// 21/30 + 1 − 0.5 = 1.2 s.
+	if want := (Leads{Streams: 1, Least: 1200 * time.Millisecond}); own.Leads.Streams != 1 || (own.Leads.Least-want.Least).Abs() > time.Microsecond {
 		t.Errorf("tells leads %+v, want %+v", own.Leads, want)
 	}
 	if own.Level.Tokens != 21 || own.Level.Seconds != 0.5 {

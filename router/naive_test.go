@@ -466,7 +466,7 @@ func early(m *model, floor float64) float64 {
 	if m.lately.step == 0 {
 		return 0
 	}
-	return max(1/floor-m.lately.step, 0)
+	return max(1/floor-2*m.lately.step, 0)
 }
 
 // reserved is rule 4.
