@@ -29,7 +29,7 @@ const (
 // floor himself: batch, above all.
 func (a *ask) keeps(m *model, k int, extraP, floor float64) (bound float64, basis Basis, ok bool) {
 	bound, basis, ok = m.carries(k, extraP, floor)
-	if !ok && a.floor > 0 && basis == ByLevel && k <= m.reach() && bound >= floor*m.spared(k, floor) {
+	if !ok && a.floor > 0 && basis == ByLevel && m.within(k) && bound >= floor*m.spared(k, floor) {
 		return bound, ByGrace, true
 	}
 	return bound, basis, ok

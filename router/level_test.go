@@ -55,6 +55,33 @@ func TestAHiccupIsForgotten(t *testing.T) {
 	}
 }
 
+// Beyond what was visited the level says nothing of those who decode. Where prompts take
+// the engine's time few do at once, and who waits for his prefill is not counted; where
+// they take none, all may.
+func TestWhoPrefillsIsNotBeyondTheLevel(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		prompt int
+		want   int
+	}{
+		// 100 ms a prompt, and 28 tokens take 240 ms: 2 + 3 decode at once.
+		{"long prompts", 1000, 30},
+		{"hardly a prompt", 40, 8}, // as many as were visited
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Minute}})
+			curve := form{a: 1.0 / 120, b: 1e-5, visited: 8, d: 1e-6, answer: 28}
+			b.learn("x", curve)
+			leases := b.fill("chat", 2, prompt(c.prompt))
+			b.sleep(time.Duration(2*c.prompt) * 100 * time.Microsecond)
+			b.run(leases, curve.TPS(2), 5*time.Second)
+			if got := 2 + len(b.fill("chat", 28, prompt(c.prompt))); got != c.want {
+				t.Errorf("%d on the target, want %d", got, c.want)
+			}
+		})
+	}
+}
+
 // The level fades with time: ten seconds later a third of it is left.
 func TestLevelFades(t *testing.T) {
 	var l Level

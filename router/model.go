@@ -167,7 +167,7 @@ func (m *model) carries(k int, extraP, need float64) (bound float64, basis Basis
 	switch {
 	case need <= 0:
 		return bound, basis, true
-	case bound >= need && k <= m.reach():
+	case bound >= need && m.within(k):
 		return bound, basis, true
 	case m.lately.all.tps() >= oneMore*need && float64(k) < m.lately.all.n()+2:
 		return max(bound, need), ByOneMore, true
@@ -189,6 +189,24 @@ func (m *model) reach() int {
 		reach = max(reach, int(farther*m.lately.all.n())+1)
 	}
 	return reach
+}
+
+// within reports whether so many sequences are no more than the level says something
+// about: whoever waits for his prefill does not decode.
+func (m *model) within(k int) bool {
+	reach := m.reach()
+	return k <= reach || m.together(k, reach) <= reach
+}
+
+// together is how many of k sequences decode at once, at most, where they are as fast as
+// reach of them: beside those of now those whose prefill ends before a usual answer does.
+func (m *model) together(k, reach int) int {
+	g := m.group
+	prefill, tps := g.price.first*g.price.usual.mean(), m.bound(reach, 0)
+	if prefill <= 0 || tps <= 0 || g.price.prefills.all().plus(g.remote.Prefills).XX < startWeight {
+		return k
+	}
+	return int(min(float64(k), float64(g.n())+math.Ceil(m.usualAnswer()/tps/prefill)))
 }
 
 // byCurve is carries by the curve alone, for need above 0.
@@ -294,7 +312,7 @@ func (m *model) limitedByEvidence(k int, need float64) bool {
 	case !m.known || m.guessed:
 		return true
 	case m.lately.bound > 0 && k > 1:
-		return k > m.reach() && m.bound(k, 0) >= need
+		return !m.within(k) && m.bound(k, 0) >= need
 	}
 	return m.outside(k) && m.grown(k, 0) >= need
 }
