@@ -38,12 +38,12 @@ func TestAnEngineThatWasAwayIsInDoubt(t *testing.T) {
 		for range 3 { // each twice: it tells of cached tokens
 			for _, messages := range [][]string{first, other} {
 				v := x.Send(now, target, chainOf(messages...), 2200)
-				ttft := 220 * time.Millisecond
+				ttft, cached := 220*time.Millisecond, 0
 				if v.Predicted() > 0 {
-					ttft = 20 * time.Millisecond
+					ttft, cached = 20*time.Millisecond, 2192
 				}
 				v.First(ttft, 0)
-				v.Settle(Outcome{PromptTokens: 2200, CachedTokens: int(v.Predicted()) / 16 * 16, Took: time.Second, TTFT: ttft})
+				v.Settle(Outcome{PromptTokens: 2200, CachedTokens: cached, Took: time.Second, TTFT: ttft})
 				now = now.Add(2 * time.Second)
 			}
 		}
@@ -84,7 +84,12 @@ func TestWhoTellsOfMoreThanWasSentIsNotAsked(t *testing.T) {
 		t.Errorf("%+v of an engine that told of all of a prompt that nobody had sent, want nothing for sure", w)
 	}
 	for i := range 8 {
-		ask(2+i%2, func(possible int) int { return possible })
+		ask(2+i%2, func(possible int) int {
+			if possible == 0 {
+				return 0
+			}
+			return 1984 // all of it, in whole blocks
+		})
 	}
 	if w := of(x, now, chainOf(text(3, 8000)), 2000); w.Sure < 800 {
 		t.Errorf("%+v after it told right, want half of the prompt for sure at least", w)

@@ -96,7 +96,7 @@ func (h *cache) expect(m *match, c *Chain, tokens int) (likely, sure, told float
 		n := c.tokens(tokens, s.from, s.to)
 		chance, least := 1.0, 1.0
 		if tells {
-			chance, least = h.keeping.chance(s.age, hoped), surely(h.keeping.chance(s.age, first))
+			chance, least = h.keeping.chance(s.age, hoped), h.keeping.surely(s.age, first)
 		}
 		likely += n * chance
 		if !s.doubted && (tells || !s.fresh) {
@@ -146,11 +146,6 @@ func (h *cache) soon(m *match, c *Chain, tokens int) float64 {
 	}
 	return least * c.tokens(tokens, m.end(), m.soon)
 }
-
-// surely is how much of what is there by chance is there for sure. Where a cache keeps
-// nearly all that is nearly all; where it forgets much, a prompt is there or is not, and
-// who counts on the mean misses floors.
-func surely(chance float64) float64 { return chance * max(1-2*(1-chance)*(1-chance), 0) }
 
 // Visit is a request that was sent to a target. The zero value is of one of which
 // nothing is known. It belongs to one goroutine.

@@ -113,6 +113,15 @@ func (k *keeping) chance(a age, first float64) float64 {
 // keepsAll reports whether nothing was seen to be forgotten to speak of.
 func (k *keeping) keepsAll() bool { return k.kept.mean(1) > trusted }
 
+// surely is how much of what is there by chance is there for sure, where first is taken for
+// what nobody has seen. Where a cache keeps nearly all that is nearly all. Where it forgets
+// a tenth of it, a prompt is there or is not, and who counts on the mean misses floors: so
+// each tenth that was looked for and gone takes four off.
+func (k *keeping) surely(a age, first float64) float64 {
+	gone := 1 - k.chance(a, 1)
+	return k.chance(a, first) * max(1-4*gone, 0)
+}
+
 // miss learns that so many tokens less were there than was expected, where that is no
 // more than the end of a prompt.
 func (k *keeping) miss(tokens float64) {

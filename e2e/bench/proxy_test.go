@@ -224,8 +224,7 @@ type fleet struct{ targets, routes, keys int }
 const aKey = "key-0"
 
 // configuration is Pacer as it is used: with floors, metering, metrics and the access
-// log. All backends are the one at that place. The grace is longer than the time between
-// two chunks of any load: within that a stream is behind whatever floor.
+// log. All backends are the one at that place.
 func (at *place) configuration(f fleet, setting string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0, pprof: true, token: %s }\n", adminToken)
@@ -244,7 +243,7 @@ func (at *place) configuration(f fleet, setting string) string {
 		if i > 0 {
 			model += strconv.Itoa(i)
 		}
-		fmt.Fprintf(&b, "  - { model: %s, targets: [ %s ], slo: { min_tps: 0.01, grace: 10s } }\n", model, strings.Join(targets, ", "))
+		fmt.Fprintf(&b, "  - { model: %s, targets: [ %s ], slo: { min_tps: 0.01 } }\n", model, strings.Join(targets, ", "))
 	}
 	if f.keys > 0 {
 		b.WriteString("keys:\n")
