@@ -2,6 +2,7 @@ package h1client
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -230,6 +232,47 @@ func TestAnAnswerPauses(t *testing.T) {
 			t.Errorf("%d connections, want one", n)
 		}
 	})
+}
+
+// An encrypted answer that never ceases pauses wherever it is, and goes on whole: the time
+// may come between what TLS asked for and what is read ahead of it.
+func TestAnEncryptedFloodPauses(t *testing.T) {
+	record := bytes.Repeat([]byte("abc "), 75)
+	const records = 20_000
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		_, _ = io.WriteString(c, ok+"Content-Length: "+strconv.Itoa(records*len(record))+"\r\n\r\n")
+		for range records {
+			if _, err := c.Write(record); err != nil {
+				return
+			}
+		}
+	}))
+	defer srv.Close()
+	for i := range 20 {
+		cl := New(Options{Dial: (&net.Dialer{}).DialContext, Addr: srv.Listener.Addr().String(), ConnectTimeout: time.Minute, IdleTimeout: time.Minute, MaxIdle: 1, MaxHead: maxHead, TLS: &tls.Config{InsecureSkipVerify: true}})
+		resp, err := cl.Do(t.Context(), &Request{Head: []byte(get)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		PauseAt(resp.Body, time.Now().Add(time.Duration(1+i)*time.Millisecond))
+		text, err := io.ReadAll(resp.Body)
+		if errors.Is(err, ErrPaused) {
+			var rest []byte
+			rest, err = io.ReadAll(resp.Body)
+			text = append(text, rest...)
+		}
+		if err != nil || len(text) != records*len(record) {
+			t.Fatalf("%d bytes of %d, %v", len(text), records*len(record), err)
+		}
+		_ = resp.Body.Close()
+		cl.CloseIdle()
+	}
 }
 
 // What came encrypted with an answer, and behind it, is no answer to the next

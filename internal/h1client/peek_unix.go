@@ -3,12 +3,14 @@
 package h1client
 
 import (
+	"errors"
 	"io"
 	"os"
 	"syscall"
 )
 
-// readNow reads what is there. The error is the connection's end.
+// readNow reads what is there. The error is the connection's end; that a read was given
+// no more time is none.
 func readNow(raw syscall.RawConn, p []byte) (n int, err error) {
 	closed := raw.Read(func(fd uintptr) bool {
 		for {
@@ -19,6 +21,8 @@ func readNow(raw syscall.RawConn, p []byte) (n int, err error) {
 		}
 	})
 	switch {
+	case errors.Is(closed, os.ErrDeadlineExceeded):
+		return 0, nil
 	case closed != nil:
 		return 0, closed
 	case err == syscall.EAGAIN:

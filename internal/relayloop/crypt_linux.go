@@ -103,8 +103,11 @@ func (c *crypt) read(p []byte, ended bool) (n int, more bool, err error) {
 			return
 		}
 		sent, _ := write(*c.fd, c.sealed)
-		if sent < len(c.sealed) && err == nil {
-			c.cut, err = true, errUnsaid
+		if sent < len(c.sealed) {
+			c.cut = true
+			if err == nil || err == unix.EAGAIN {
+				err = errUnsaid
+			}
 		}
 		c.sealed = nil
 	}()
