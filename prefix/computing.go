@@ -18,19 +18,34 @@ const (
 )
 
 // compute notes that the blocks of c beyond those that were sent before are prefilled
-// now. It returns the hash of the first; 0 = there are none.
-func (h *cache) compute(now time.Time, c *Chain, depth int) uint64 {
+// now. It returns the hash of the first, 0 = there are none, and whether it is this
+// prompt that brings them, and none before it.
+func (h *cache) compute(now time.Time, c *Chain, depth int) (first uint64, brings bool) {
 	if p := h.under(now, c, depth); p != nil {
-		return p.hash // it computes what one before it did not, or has not yet
+		return p.hash, false // it computes what one before it did not, or has not yet
 	}
 	if depth >= len(c.blocks) {
-		return 0
+		return 0, false
 	}
 	if len(h.computing) >= mostComputing {
 		h.computing = append(h.computing[:0], h.computing[1:]...)
 	}
 	h.computing = append(h.computing, computing{c.blocks[depth].hash, depth, now})
-	return c.blocks[depth].hash
+	return c.blocks[depth].hash, true
+}
+
+// abandon forgets what v was to bring, and nobody has asked for since: it ended before
+// anything was seen of it, and nobody else computes it.
+func (h *cache) abandon(v *Visit) {
+	if !v.brings {
+		return
+	}
+	h.computedFrom(v.first)
+	for at := h.nodes[v.first]; at != 0 && h.list[at].used == v.sent.UnixNano(); {
+		next := h.list[at].older // touched before it, so the block behind it
+		h.drop(at)
+		at = next
+	}
 }
 
 // computedFrom notes that what begins with the block of that hash is prefilled.

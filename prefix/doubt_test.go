@@ -95,3 +95,38 @@ func TestWhoTellsOfMoreThanWasSentIsNotAsked(t *testing.T) {
 		t.Errorf("%+v after it told right, want half of the prompt for sure at least", w)
 	}
 }
+
+// What ends before anything was seen of it brings nothing: who comes next with the same
+// prompt is told of nothing that comes soon, nor that it is there. What was there before
+// stays, and so does what somebody else asked for meanwhile.
+func TestWhoGivesUpBringsNothing(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		another bool
+	}{{"alone", false}, {"another one asked for it, too", true}} {
+		x, now := New(), start
+		x.Configure(0, []router.Target{target})
+		before, whole := text(1, 4000), []string{text(1, 4000), text(2, 8000)}
+		for range 2 {
+			v := x.Send(now, target, chainOf(before), 1000)
+			v.Settle(Outcome{PromptTokens: 1000, CachedTokens: int(v.Predicted()) / 16 * 16, AnswerTokens: 10, Took: time.Second})
+			now = now.Add(2 * time.Second)
+		}
+		v := x.Send(now, target, chainOf(whole...), 3000)
+		if w := of(x, now, chainOf(whole...), 3000); w.Soon < 900 {
+			t.Fatalf("%+v while it is computed, want some of the rest soon", w)
+		}
+		now = now.Add(time.Second)
+		if c.another {
+			x.Send(now, target, chainOf(whole...), 3000)
+		}
+		v.Settle(Outcome{})
+		w := of(x, now.Add(time.Second), chainOf(whole...), 3000)
+		if w.Soon != 0 || w.Likely < 800 || (w.Likely > 1100) != c.another {
+			t.Errorf("%s: %+v, want nothing soon, what was there before, and the rest if another one asked for it", c.name, w)
+		}
+		if w := of(x, now.Add(2*time.Minute), chainOf(whole...), 3000); (w.Likely > 1100) != c.another {
+			t.Errorf("%s: %+v minutes later", c.name, w)
+		}
+	}
+}

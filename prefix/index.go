@@ -159,6 +159,7 @@ type Visit struct {
 	likely  float64
 	sent    time.Time
 	settled bool
+	brings  bool // what begins with first is computed for it, and not for one before it
 }
 
 // Send notes that the request which c is of, with so many tokens of prompt, goes to
@@ -173,7 +174,7 @@ func (x *Index) Send(now time.Time, t router.Target, c *Chain, tokens int) Visit
 	v := Visit{cache: h, match: h.match(now, c), last: c.last, bytes: c.bytes, tokens: tokens, sent: now}
 	v.likely, _, _ = h.expect(&v.match, c, tokens)
 	sent := min(h.depth(c), v.match.known)
-	v.first = h.compute(now, c, sent)
+	v.first, v.brings = h.compute(now, c, sent)
 	h.touch(now, c, max(float64(tokens)-v.likely, 0))
 	h.open(now, c, sent, v.match.end())
 	h.tell(now, c.last, 0)
@@ -240,9 +241,11 @@ func (v *Visit) Settle(o Outcome) {
 	h := v.cache
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if o.TTFT > 0 || o.AnswerTokens > 0 || o.PromptTokens > 0 { // else it may have ended before anything was computed
-		h.computedFrom(v.first)
+	if o.TTFT <= 0 && o.AnswerTokens <= 0 && o.PromptTokens <= 0 {
+		h.abandon(v)
+		return
 	}
+	h.computedFrom(v.first)
 	if at, ok := h.nodes[v.last]; ok && o.AnswerTokens > 0 {
 		h.list[at].answer = int32(min(o.AnswerTokens, 1<<30))
 		h.tell(v.sent.Add(o.Took), v.last, h.list[at].answer)

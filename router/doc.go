@@ -22,5 +22,6 @@
 // Update and Done return the Grants of tickets that may go.
 //
 // Lock order: Router.mu, then the lock inside profiles.Occupancy. Nothing is
-// called back under Router.mu but Options.Rand.
+// called back under Router.mu but Options.Rand, and Request.Caches, which must not
+// call the router: prefix.Index takes its own lock there, then that of one cache.
 package router

@@ -297,11 +297,28 @@ func (g *group) prefilled(now time.Time) float64 {
 	if l == nil {
 		return 0
 	}
-	began := l.placed
-	if g.price.prefills.front.After(began) {
-		began = g.price.prefills.front
+	return min(g.prefilling(now, l)/g.price.token, float64(l.prompt))
+}
+
+// prefilling is for how many seconds l, which waited longest, has been prefilled.
+func (g *group) prefilling(now time.Time, l *Lease) float64 {
+	return max(now.Sub(later(l.placed, g.price.prefills.front)).Seconds(), 0)
+}
+
+const (
+	// overdueTimes and overdueAfter are how much longer than predicted a prefill may take
+	// before nobody waits for what it brings: the engine may hang.
+	overdueTimes = 2.0
+	overdueAfter = time.Second
+)
+
+// prefills reports whether prompts are prefilled in g, as far as anybody knows: one
+// waits, and the own one that waited longest is not overdue.
+func (g *group) prefills(now time.Time) bool {
+	if l := g.own.unserved.front; l != nil {
+		return g.prefilling(now, l) <= overdueTimes*g.price.token*float64(l.prompt)+overdueAfter.Seconds()
 	}
-	return min(max(now.Sub(began).Seconds(), 0)/g.price.token, float64(l.prompt))
+	return g.promptWaiting() > 0
 }
 
 // prefillLeft is how long it takes until the prompts that wait are prefilled.

@@ -88,7 +88,7 @@ func (v *verdict) behind(a *ask) (g *group) {
 			continue
 		}
 		there := a.cached(w.model)
-		if !there.comes() {
+		if !there.comes() || !w.model.group.prefills(a.now) {
 			continue
 		}
 		saves := seconds(v.model.group.price.token * float64(here-max(a.toPrefill(w.model)-there.Soon, 1)))

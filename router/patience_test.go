@@ -133,18 +133,74 @@ func TestWhoWaitsAsksTheCachesAgain(t *testing.T) {
 	}
 }
 
-// What is being prefilled counts for who can wait no longer: it goes behind that prompt.
+// What is being prefilled counts for who can wait no longer: it goes behind that prompt. It
+// does not where nothing is prefilled any more.
 func TestWhoCanWaitNoLongerGoesBehindThePromptThatItNeeds(t *testing.T) {
-	for soon, placed := range map[int]bool{0: false, 39_900: true} {
+	for _, c := range []struct {
+		name           string
+		soon           int
+		ended, granted bool
+	}{
+		{"it is prefilled", 99_800, false, true},
+		{"another one is", 0, false, false},
+		{"its client has gone", 99_800, true, false},
+	} {
 		w, _, onA := crowded(t, Headroom, queue(2*time.Second))
-		w.run([]*Lease{onA}, 45, 2*time.Second)
+		w.run([]*Lease{onA}, 45, 14*time.Second) // a lead of some eight seconds
 		w.health("b", Down)
-		ticket := w.stand("chat", prompt(40_000), func(r *Request) {
-			r.Warm = []Warmth{{Target: Target{Backend: "a", Model: "m"}, Soon: soon}}
+		brings := w.force(Request{Route: "chat", Stream: true, PromptTokens: 12_000}, Target{Backend: "a", Model: "m"}).Lease
+		ticket := w.stand("chat", prompt(100_000), func(r *Request) {
+			r.Warm = []Warmth{{Target: Target{Backend: "a", Model: "m"}, Soon: c.soon}}
 		})
+		if c.ended {
+			brings.Done(w.now, 0)
+		}
 		w.run([]*Lease{onA}, 45, 2*time.Second)
-		if d := ticket.Expire(w.now); (d.Lease != nil) != placed {
-			t.Errorf("%d tokens soon: %+v, want a place: %v", soon, d, placed)
+		if d := ticket.Expire(w.now); (d.Lease != nil) != c.granted {
+			t.Errorf("%s: %+v, want a place: %v", c.name, d, c.granted)
+		}
+	}
+}
+
+// Who has a place elsewhere waits for the prompt that brings the most of its own, and not
+// for an engine that hangs, nor where nobody's prompt is prefilled.
+func TestNobodyWaitsBehindAnEngineThatHangs(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		since time.Duration // that the prompt is prefilled, of 8,000 tokens
+		ended bool
+		waits bool
+	}{
+		{"just sent", 100 * time.Millisecond, false, true},
+		{"a little late", time.Second, false, true},
+		{"overdue", 3 * time.Second, false, false},
+		{"hangs", 20 * time.Second, false, false},
+		{"its client has gone", 100 * time.Millisecond, true, false},
+	} {
+		w := newBench(t, []string{"a", "b"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}, OnInfeasible: queue(2 * time.Second)})
+		for _, name := range []string{"a", "b"} {
+			f := carrying(40, 30, 60)
+			f.d, f.answer = 1e-4, 250
+			w.learn(name, f)
+		}
+		var running []*Lease
+		for _, name := range []string{"a", "b"} {
+			running = append(running, w.force(Request{Route: "chat", Stream: true}, Target{Backend: name, Model: "m"}).Lease)
+		}
+		w.run(running, 58, 10*time.Second) // leads that bear a prompt
+		brings := w.force(Request{Route: "chat", Stream: true, PromptTokens: 8_000}, Target{Backend: "a", Model: "m"}).Lease
+		if c.ended {
+			brings.Done(w.now, 0)
+		}
+		w.run(running, 58, c.since)
+		d := w.place("chat", prompt(8_000), func(r *Request) {
+			r.Warm = []Warmth{{Target: Target{Backend: "a", Model: "m"}, Soon: 7_900}}
+		})
+		if waits := d.Ticket != nil; waits != c.waits {
+			t.Errorf("%s: %+v, want it to wait: %v", c.name, d, c.waits)
+		}
+		if d.Ticket != nil {
+			d.Ticket.Cancel(w.now)
 		}
 	}
 }

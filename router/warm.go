@@ -15,7 +15,7 @@ func (a *ask) warmth(m *model) (likely, sure int) {
 		return 0, 0
 	}
 	likely, sure = max(w.Likely, 0), max(w.Sure, w.within(m.promptCost()), 0)
-	if a.insists && w.comes() { // it goes behind the prompt that brings them
+	if a.insists && w.comes() && m.group.prefills(a.now) { // it goes behind the prompt that brings them
 		likely, sure = likely+w.Soon, sure+w.Soon
 	}
 	return min(likely, most), min(sure, most)
