@@ -87,15 +87,22 @@ func (p Prefills) cost(start float64) float64 {
 // all are the sums with the last batch, as of when that began.
 func (p *prefills) all() Prefills { return p.sums.plus(p.batch.prefills()) }
 
-// told are the sums as of now. They fade to startWeight: after a while without prompts
-// to speak of, what they cost still counts as much as where one begins.
-func (p *prefills) told(now time.Time) Prefills {
+// told are the sums as of now, as others hear of them.
+func (p *prefills) told(now time.Time) Prefills { return p.faded(now, 0) }
+
+// kept are the sums as of now. They fade to startWeight: after a while without prompts
+// to speak of, what they cost still counts as much as where one begins. Of many
+// replicas that is not told, or what all saw long ago would count by their number.
+func (p *prefills) kept(now time.Time) Prefills { return p.faded(now, startWeight) }
+
+// faded are the sums as of now, of a weight of least or more if they ever had it.
+func (p *prefills) faded(now time.Time, least float64) Prefills {
 	if p.at.IsZero() {
 		return Prefills{}
 	}
 	keep, all := math.Exp(-now.Sub(p.at).Seconds()/costMemory.Seconds()), p.all()
 	if all.XX > 0 {
-		keep = max(keep, min(startWeight/all.XX, 1))
+		keep = max(keep, min(least/all.XX, 1))
 	}
 	return Prefills{XY: all.XY * keep, XX: all.XX * keep}
 }
@@ -114,7 +121,7 @@ func (p *prefills) see(now time.Time, l *Lease) {
 	beside := max(l.expected.ahead.PromptTokens, g.promptWaiting()-l.prompt) // before it, and behind
 	alone, began := float64(beside) <= x/4, later(l.placed, before)
 	if p.batch.tokens <= 0 || now.Sub(before).Seconds() >= g.price.first*x/2 {
-		p.sums, p.at, p.batch = p.told(now), now, batch{cost: g.price.first}
+		p.sums, p.at, p.batch = p.kept(now), now, batch{cost: g.price.first}
 		if alone {
 			began = l.placed
 		}
