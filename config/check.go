@@ -84,13 +84,13 @@ func targetAt(i, j int, field string) string {
 
 func (r *reader) checkPorts() {
 	c := r.cfg
-	if len(c.Keys) == 0 && !hostname.Loopback(hostname.Of(c.Listen)) {
+	if len(c.Keys) == 0 && !hostname.Local(hostname.Of(c.Listen)) {
 		r.warn(r.at(".listen"), "listen %s is reachable from other machines and no keys are configured: anyone there may use the backends; add keys:, or listen on 127.0.0.1", c.Listen)
 	}
 	if len(c.Keys) > 0 && len(c.Hosts) > 0 {
 		r.warn(r.at(".hosts"), "hosts has no effect where there are keys: a page needs one; leave it out")
 	}
-	if c.Admin.Token == "" && len(c.Admin.Tokens) == 0 && c.Admin.OIDC.Issuer == "" && !hostname.Loopback(hostname.Of(c.Admin.Listen)) {
+	if c.Admin.Token == "" && len(c.Admin.Tokens) == 0 && c.Admin.OIDC.Issuer == "" && !hostname.Local(hostname.Of(c.Admin.Listen)) {
 		r.warn(r.at(".admin.listen"), "admin.listen %s is reachable from other machines and has no token: changing calls are refused; add token:, or listen on 127.0.0.1", c.Admin.Listen)
 	}
 	if clash(c.Listen, c.Admin.Listen) {

@@ -33,6 +33,16 @@ routes: [ { model: m, targets: [ { backend: a }, { backend: a-b }, { backend: a-
 	}
 }
 
+func TestAPortIsANameOrANumber(t *testing.T) {
+	for text, want := range map[string]bool{
+		"http": true, "80-81": true, "8000": true, "65535": true, "0": false, "000": false, "65536": false, "99999999999999999999": false,
+	} {
+		if got := isPortOrName(text); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
 func standing(addresses ...string) (list []Found) {
 	for _, a := range addresses {
 		list = append(list, Found{Standing: Standing{Address: a}})

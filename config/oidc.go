@@ -82,7 +82,7 @@ func (r *reader) safeURL(v value, path bool) (string, bool) {
 		r.problem(v.place(), "%s is no URL; write one such as https://login.example.com", v.name)
 	case !path && strings.Trim(u.Path, "/") != "":
 		r.problem(v.place(), "%s has a path; write scheme://host[:port] alone, such as https://pacer.example.com", v.name)
-	case u.Scheme == "http" && !hostname.Loopback(hostname.Of(u.Host)):
+	case u.Scheme == "http" && !hostname.Local(hostname.Of(u.Host)):
 		r.problem(v.place(), "%s does without TLS, and who signs in could be read along; write https://", v.name)
 	default:
 		return s.text, true

@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -122,8 +121,7 @@ func isModel(text string) bool {
 
 // isPortOrName reports whether what is a number is that of a port.
 func isPortOrName(text string) bool {
-	n, err := strconv.Atoi(text)
-	return err != nil || n > 0 && hostname.ValidPort(text)
+	return strings.Trim(text, "0123456789") != "" || strings.Trim(text, "0") != "" && hostname.ValidPort(text)
 }
 
 func isHTTP(text string) bool {

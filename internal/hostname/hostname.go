@@ -36,10 +36,15 @@ func IsIP(host string) bool {
 	return err == nil
 }
 
-// Loopback reports whether host, as Of has it, is this machine for whoever asks.
-func Loopback(host string) bool {
+// Loopback reports whether host, as Of has it, is this machine for whoever asks: names
+// below localhost are so to browsers.
+func Loopback(host string) bool { return Local(host) || strings.HasSuffix(host, ".localhost") }
+
+// Local reports whether host, as Of has it, is this machine by every resolver: what a name
+// below localhost is may be asked of a server.
+func Local(host string) bool {
 	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
+	return err == nil && ip.Unmap().IsLoopback() || host == "localhost"
 }
 
 // maxName bounds a name in the DNS, in bytes.

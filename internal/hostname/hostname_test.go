@@ -35,6 +35,9 @@ func TestLoopback(t *testing.T) {
 		if got := Loopback(host); got != want {
 			t.Errorf("Loopback(%q) = %v, want %v", host, got, want)
 		}
+		if got := Local(host); got != (want && host != "a.localhost") {
+			t.Errorf("Local(%q) = %v", host, got)
+		}
 	}
 }
 
