@@ -184,8 +184,8 @@ func TestProfiles(t *testing.T) {
 	if h.Support == nil || *h.Support != [2]int{1, 40} {
 		t.Errorf("support: got %v, want [1 40]", h.Support)
 	}
-	if h.Scale != 1 || h.Margin != 0.1 || h.Rho == nil {
-		t.Errorf("got scale %g, margin %g, rho %v, want 1, 0.1 and a number", h.Scale, h.Margin, h.Rho)
+	if h.Scale != 1 || !near(h.Margin, 0.03, 0.1) || h.Rho == nil {
+		t.Errorf("got scale %g, margin %g, rho %v, want 1, 3 %% as of some 100 streams that all kept it, and a number", h.Scale, h.Margin, h.Rho)
 	}
 	if h.Fit == nil || len(*h.Fit) != 4 {
 		t.Errorf("fit: got %v, want a, b, c and d", h.Fit)
@@ -212,8 +212,8 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("n=%d: got %v tok/s, want %.4g within 5 %%", p.N, p.TPS, truth(p.N))
 			continue
 		}
-		if p.Low == nil || *p.Low > *p.TPS*0.9001 || *p.Low < *p.TPS/2 {
-			t.Errorf("n=%d: got bound %v, want at least 10 %% under %g", p.N, p.Low, *p.TPS)
+		if p.Low == nil || *p.Low > *p.TPS*(1.0001-h.Margin) || *p.Low < *p.TPS/2 {
+			t.Errorf("n=%d: got bound %v, want at least the margin of %g under %g", p.N, p.Low, h.Margin, *p.TPS)
 		}
 		if !near(*p.AggregateTPS, float64(p.N)**p.TPS, 1e-9) {
 			t.Errorf("n=%d: got aggregate %g, want n times %g", p.N, *p.AggregateTPS, *p.TPS)

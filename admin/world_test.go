@@ -137,6 +137,7 @@ func teachAt(book *profiles.Book, now time.Time, target profiles.Target, slower 
 		book.Fold(now)
 		folded = now
 	}
+	book.Fold(now.Add(time.Second)) // who ended before one counts in the margin at the next
 }
 
 // occupy places waiting plus decoding requests of chat on h200.
