@@ -174,10 +174,8 @@ func (g *group) reprice() {
 
 // step is the seconds that a token takes beside as many as run; 0 = unknown.
 func (m *model) step() float64 {
-	if m.known {
-		if tps := finite(m.expects(max(m.group.n(), 1))); tps > 0 {
-			return 1 / tps
-		}
+	if tps := finite(m.expects(max(m.group.n(), 1))); tps > 0 {
+		return 1 / tps
 	}
 	return 0
 }

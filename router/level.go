@@ -156,6 +156,8 @@ func (m *model) bound(k int, extraP float64) float64 {
 // single one, as for its bound, while no prompt is prefilled beside it.
 func (m *model) expects(k int) float64 {
 	switch {
+	case !m.known:
+		return math.NaN()
 	case k <= 1:
 		return m.alone
 	case m.lately.bound > 0:

@@ -30,3 +30,17 @@ func TestWhoIsCachedPassesWhomLeadsKeepOut(t *testing.T) {
 		ticket.Cancel(w.now)
 	}
 }
+
+// Of engines of which nothing is known yet the one that has the prompt is taken.
+func TestAFreshEngineThatHasThePromptIsTaken(t *testing.T) {
+	for _, has := range []string{"a", "b"} {
+		w := newBench(t, []string{"a", "b"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}})
+		for _, name := range []string{"a", "b"} {
+			w.force(Request{Route: "chat", Stream: true}, Target{Backend: name, Model: "m"}).Lease.FirstToken(w.now)
+		}
+		d := w.place("chat", prompt(8000), warm(7900, has))
+		if d.Lease == nil || d.Lease.Target().Backend != has {
+			t.Errorf("%+v, want a place on %s", d, has)
+		}
+	}
+}
