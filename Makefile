@@ -77,9 +77,13 @@ numbers: numbers-whole numbers-cores numbers-bench ## the promises in numbers at
 # The tests that do less under the race detector. They are found in the sources, so
 # that none is forgotten. make packages runs the one of two versions.
 SHORTENED = $(GO) run ./internal/racetest/shortened
+# Whole processes have the cores to themselves: what they have to do in time they do
+# late beside the arena.
+PROCESSES = ./e2e ./e2e/bench
 numbers-whole:
 	names=$$($(SHORTENED) -names) && \
-	$(PLAIN) -timeout 20m -run "$$names" -skip TestTwoVersions $(filter-out $(CORES),$(shell $(SHORTENED)))
+	$(PLAIN) -timeout 20m -run "$$names" $(filter-out $(CORES) $(PROCESSES),$(shell $(SHORTENED))) && \
+	$(PLAIN) -timeout 20m -p 1 -run "$$names" -skip TestTwoVersions $(PROCESSES)
 
 # With the race detector tests have one core. Those of requests have all of them here.
 CORES = ./cmd/pacer ./gateway ./providers
