@@ -297,6 +297,27 @@ func TestTheFirstToAnEmptiedRedisGetsItsPart(t *testing.T) {
 	}
 }
 
+// A replica that was never told of anything spent gets no more than it held either: the
+// others have spent since, and Redis has lost what they told.
+func TestTheFirstToAnEmptiedRedisMayKnowOfNothingSpent(t *testing.T) {
+	server := redistest.Start(t)
+	all := trio(t, server, 90*usage.Dollar)
+	sum := 0
+	for _, r := range all[1:] {
+		sum += spendHere(t, r, 1)
+	}
+	server.Do("FLUSHALL")
+	sum += spendHere(t, all[0], 3)
+	for range 12 {
+		for _, r := range all {
+			sum += spendHere(t, r, 1)
+		}
+	}
+	if sum != 90 {
+		t.Errorf("%d USD of 90 are spent", sum)
+	}
+}
+
 // spendHere has r spend as much as it may, a dollar at a time, and tells it.
 func spendHere(t *testing.T, r *replica, rounds int) (n int) {
 	t.Helper()

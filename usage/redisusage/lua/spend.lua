@@ -178,7 +178,7 @@ end
 local mine
 if ends then
   mine = reserved
-elseif not all_came and known > 0 then
+elseif not all_came and (known > 0 or ARGV[9] ~= '') then -- it was told before what it holds
   mine = holds
 elseif needed <= left - stuck then
   mine = reserved + want + math.floor((left - stuck - needed) / alive)
