@@ -31,7 +31,7 @@ func kept(t *testing.T, redis *redistest.Server) []string {
 	return slices.Compact(kinds)
 }
 
-// Two regions have a Redis each, and one that is global and 100 ms away. Curves and load stay in the region;
+// Two regions have a Redis each, and one that is global and 200 ms away. Curves and load stay in the region;
 // a budget is one for both, also when the global Redis loses all it had; a key that one
 // region hands out is taken by the other.
 func TestABudgetOverTwoRegions(t *testing.T) {
@@ -49,7 +49,7 @@ func TestABudgetOverTwoRegions(t *testing.T) {
 		regions, other = 2, "sk-of-the-file"
 	)
 	global, ocean := redistest.Start(t), &wire{}
-	ocean.delay.Store(int64(100 * time.Millisecond))
+	ocean.delay.Store(int64(200 * time.Millisecond))
 	far := redisThrough(t, global, ocean)
 	var stores [regions]*redistest.Server
 	var gateways [regions]*proctest.Process

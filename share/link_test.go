@@ -83,7 +83,7 @@ func TestAStepThatHangsHoldsUpNothing(t *testing.T) {
 		done := make(chan bool)
 		go func() {
 			defer close(done)
-			Loop(ctx, Every, nil, func(ctx context.Context) {
+			Loop(ctx, Beat{Every: Every}, func(ctx context.Context) {
 				steps++
 				<-ctx.Done()
 				last = ctx.Err()
@@ -117,7 +117,7 @@ func TestNewsAreToldAtOnce(t *testing.T) {
 		done := make(chan bool)
 		go func() {
 			defer close(done)
-			Loop(ctx, Every, news.Load, func(context.Context) { steps = append(steps, time.Since(start)) }, func(context.Context) {})
+			Loop(ctx, Beat{Every: Every, News: news.Load}, func(context.Context) { steps = append(steps, time.Since(start)) }, func(context.Context) {})
 		}()
 		<-time.After(50 * time.Millisecond)
 		news.Add(2)

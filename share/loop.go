@@ -32,17 +32,38 @@ const (
 	// LookEvery is how soon it is seen that there is something to tell at once.
 	LookEvery = 20 * time.Millisecond
 
+	// FarExpiry, FarIO and FarPatience are Expiry, the time for one answer, and the time
+	// for one exchange where the store is an ocean away. The first exchange of a connection
+	// waits for five answers. A replica still comes back within ReturnGrace.
+	FarExpiry, FarIO, FarPatience = 4 * time.Second, time.Second, 2500 * time.Millisecond
+
+	// FarBackoff is how long a store that is far is left alone at most.
+	FarBackoff = 4 * time.Second
+
 	// leaveTimeout bounds the last word of a replica that ends.
 	leaveTimeout = 500 * time.Millisecond
 )
 
-// Loop calls step at once and then every so often until ctx ends, and then leave:
-// no step begins once ctx has ended.
-// A step gets no more time than until the exchange after next is due; leave gets
-// half a second. news, unless it is nil, is looked at each LookEvery: where it has
-// changed since the last step began, the next one does not wait.
-func Loop(ctx context.Context, every time.Duration, news func() uint64, step, leave func(context.Context)) {
-	tick := time.NewTicker(every)
+// Beat is when a loop exchanges.
+type Beat struct {
+	Every time.Duration // from one exchange to the next; required
+
+	// Patience is how long one exchange may take. 0 = until the one after next is due.
+	Patience time.Duration
+
+	// News has changed where there is something to tell at once. It is looked at each
+	// LookEvery. nil = there never is.
+	News func() uint64
+}
+
+// Loop calls step at once and then with each beat until ctx ends, and then leave, which gets
+// half a second: no step begins once ctx has ended.
+func Loop(ctx context.Context, beat Beat, step, leave func(context.Context)) {
+	patience, news := beat.Patience, beat.News
+	if patience <= 0 {
+		patience = max(2*beat.Every, 100*time.Millisecond)
+	}
+	tick := time.NewTicker(beat.Every)
 	defer tick.Stop()
 	var look <-chan time.Time
 	if news == nil {
@@ -54,7 +75,7 @@ func Loop(ctx context.Context, every time.Duration, news func() uint64, step, le
 	}
 	for ctx.Err() == nil {
 		heard := news()
-		bounded, cancel := context.WithTimeout(ctx, max(2*every, 100*time.Millisecond))
+		bounded, cancel := context.WithTimeout(ctx, patience)
 		step(bounded)
 		cancel()
 		for due := false; !due && ctx.Err() == nil; {

@@ -305,19 +305,22 @@ func (p *program) sharing(cfg *config.Config) error {
 // moneyShared builds what is shared of budgets, usage and keys: in the store at client, or
 // in the one of all regions. It returns who is heard of there.
 func (p *program) moneyShared(cfg *config.Config, client *redisconn.Client, link *share.Link) (*share.Link, error) {
+	var patience time.Duration
 	if cfg.Store.Global != nil {
 		var err error
-		if client, err = redisconn.New(*cfg.Store.Global); err != nil {
+		patience = share.FarPatience
+		if client, err = redisconn.Open(redisconn.Options{Store: *cfg.Store.Global, IOTimeout: share.FarIO, MaxBackoff: share.FarBackoff}); err != nil {
 			return nil, err
 		}
 		p.close = append(p.close, client.Close)
 		log := p.log.With("store", "global")
-		if link, err = share.NewLink(share.Options{Replicas: cfg.Replicas, Log: log}); err != nil {
+		if link, err = share.NewLink(share.Options{Replicas: cfg.Replicas, Expiry: share.FarExpiry, Log: log}); err != nil {
 			return nil, err
 		}
 		// Loads are of a region. To exchange none still tells who is alive.
 		alive, err := redisload.New(redisload.Options{
 			Conn: client, Key: "alive", Link: link, Replica: p.shared.replica, Log: log,
+			Expiry: share.FarExpiry, Patience: patience,
 			Own: func(time.Time) map[string]router.Load { return nil }, OnLoad: func(router.RemoteLoad) {},
 		})
 		if err != nil {
@@ -326,7 +329,7 @@ func (p *program) moneyShared(cfg *config.Config, client *redisconn.Client, link
 		p.loops = append(p.loops, alive.Run)
 	}
 	var err error
-	p.usageStore, err = redisusage.New(redisusage.Options{Conn: client, Replica: p.shared.replica, Book: p.usage, Link: link, Log: p.log})
+	p.usageStore, err = redisusage.New(redisusage.Options{Conn: client, Replica: p.shared.replica, Book: p.usage, Link: link, Log: p.log, Patience: patience})
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ const (
 	life = 400 * 24 * time.Hour
 
 	mostEntries = 10_000
-	timeout     = 2 * time.Second
+	timeout     = 3 * time.Second
 )
 
 // Store is the keys in one Redis.

@@ -61,6 +61,9 @@ type Options struct {
 
 	// Expiry is how old another's load may be. Default: share.Expiry.
 	Expiry time.Duration
+
+	// Patience is how long an exchange may take. Default: that of a share.Beat.
+	Patience time.Duration
 }
 
 // Loop publishes and reads load. Only Run may be used by several goroutines,
@@ -88,7 +91,7 @@ func New(o Options) (*Loop, error) {
 
 // Run exchanges load until ctx ends, then takes this replica out.
 func (l *Loop) Run(ctx context.Context) error {
-	share.Loop(ctx, l.o.Every, l.o.News, l.step, l.leave)
+	share.Loop(ctx, share.Beat{Every: l.o.Every, Patience: l.o.Patience, News: l.o.News}, l.step, l.leave)
 	return nil
 }
 

@@ -46,13 +46,16 @@ const (
 	budgetLife = 40 * 24 * time.Hour // beyond the end of its period
 )
 
-// Options configures a Loop. All fields are required.
+// Options configures a Loop. All fields are required but Patience.
 type Options struct {
 	Conn    *redisconn.Client
 	Replica string // unique per process start
 	Book    *usage.Book
 	Link    *share.Link // whether the others are out of touch
 	Log     *slog.Logger
+
+	// Patience is how long an exchange may take. Default: that of a share.Beat.
+	Patience time.Duration
 }
 
 // Loop keeps a book in step with those of other replicas. Run is for one
@@ -79,7 +82,7 @@ func New(o Options) (*Loop, error) {
 
 // Start learns what was spent before the first request comes.
 func (l *Loop) Start(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, max(l.o.Patience, time.Second))
 	defer cancel()
 	if l.exchange(ctx) != nil {
 		l.o.Book.Alone(l.o.Link.State().Replicas)
@@ -88,7 +91,7 @@ func (l *Loop) Start(ctx context.Context) {
 
 // Run exchanges until ctx ends, then tells what is left.
 func (l *Loop) Run(ctx context.Context) error {
-	share.Loop(ctx, share.Every, l.o.Book.News, l.step, func(ctx context.Context) {
+	share.Loop(ctx, share.Beat{Every: share.Every, Patience: l.o.Patience, News: l.o.Book.News}, l.step, func(ctx context.Context) {
 		l.ends = true // what it holds is the others' at once
 		_ = l.exchange(ctx)
 		_ = l.tell(ctx, 64)

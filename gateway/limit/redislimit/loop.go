@@ -90,7 +90,7 @@ func New(o Options) (*Loop, error) {
 
 // Run exchanges until ctx ends, then tells what is left.
 func (l *Loop) Run(ctx context.Context) error {
-	share.Loop(ctx, l.o.Every, nil, l.step, l.leave)
+	share.Loop(ctx, share.Beat{Every: l.o.Every}, l.step, l.leave)
 	return nil
 }
 
