@@ -50,7 +50,7 @@ func newFleet(t testing.TB, busy bool) *fleet {
 		topology.Backends = append(topology.Backends, router.Backend{Name: name, MaxConcurrency: 256})
 		targets = append(targets, router.RouteTarget{Target: target})
 		w.book.Ensure(target)
-		w.book.Prior(target, []profiles.PriorPoint{{N: 1, TPS: 90}, {N: 8, TPS: 70}, {N: 32, TPS: 45}, {N: 128, TPS: 20}})
+		w.book.Prior(target, []profiles.PriorPoint{{N: 1, TPS: 90}, {N: 8, TPS: 70}, {N: 32, TPS: 45}, {N: 128, TPS: 20}}, 0)
 		curves.ByTarget[target] = w.book.Curve(target)
 		if i%10 == 9 {
 			w.errors[target] = LastError{Message: "dial tcp 10.0.0.9:8000: connect: connection refused", Since: now.Add(-time.Minute)}

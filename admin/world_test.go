@@ -77,7 +77,7 @@ func newWorld(t testing.TB, listen string) *world {
 		metrics: telemetry.New(map[string]string{"chat": "interactive", "nightly": "batch", "*": "interactive"}, []string{"h200", "l40s", "idle"}, nil),
 	}
 	w.book.Ensure(h200, l40s, idle)
-	w.book.Prior(l40s, []profiles.PriorPoint{{N: 1, TPS: 70}, {N: 8, TPS: 45}, {N: 32, TPS: 20}})
+	w.book.Prior(l40s, []profiles.PriorPoint{{N: 1, TPS: 70}, {N: 8, TPS: 45}, {N: 32, TPS: 20}}, 0)
 	teach(w.book, now.Add(-5*time.Minute), h200)
 	w.router.Update(now, router.Configure{Topology: topology})
 	w.router.Update(now, router.Curves{ByTarget: map[profiles.Target]*profiles.Curve{

@@ -15,7 +15,7 @@ import (
 // them.
 type beliefs struct {
 	targets []profiles.Target
-	priors  map[string][]profiles.PriorPoint // by backend
+	priors  map[string]belief // by backend
 	slos    map[profiles.GroupID]groupSLO
 }
 
@@ -30,7 +30,8 @@ func (b beliefs) tell(book *profiles.Book) {
 		book.Attain(id, most.share, most.grace)
 	}
 	for _, t := range b.targets {
-		book.Prior(t, b.priors[t.Backend])
+		prior := b.priors[t.Backend]
+		book.Prior(t, prior.points, prior.promptCost)
 	}
 }
 
@@ -43,25 +44,32 @@ func Believe(book *profiles.Book, cfg *config.Config) error {
 	return err
 }
 
+// belief is what is believed of a backend.
+type belief struct {
+	points     []profiles.PriorPoint
+	promptCost float64 // seconds of one prompt token; 0 = nobody says
+}
+
 // priorsOf returns what cfg believes of its backends, by their names.
-func priorsOf(cfg *config.Config) (map[string][]profiles.PriorPoint, error) {
-	priors := map[string][]profiles.PriorPoint{}
+func priorsOf(cfg *config.Config) (map[string]belief, error) {
+	priors := map[string]belief{}
 	for _, b := range cfg.Backends {
-		var points []profiles.PriorPoint
+		var of belief
 		if b.Prior.Preset != "" {
 			preset, ok := presets.Lookup(b.Prior.Preset)
 			if !ok {
 				return nil, fmt.Errorf("backend %s: prior: no published curve %q; pacer sim --list prints them", b.Name, b.Prior.Preset)
 			}
+			of.promptCost = preset.SecondsPerPromptToken
 			for _, pt := range preset.Points {
-				points = append(points, profiles.PriorPoint{N: pt.N, TPS: pt.TPS})
+				of.points = append(of.points, profiles.PriorPoint{N: pt.N, TPS: pt.TPS})
 			}
 		}
 		for n, tps := range b.Prior.Points {
-			points = append(points, profiles.PriorPoint{N: n, TPS: tps})
+			of.points = append(of.points, profiles.PriorPoint{N: n, TPS: tps})
 		}
-		if len(points) > 0 {
-			priors[b.Name] = points
+		if len(of.points) > 0 {
+			priors[b.Name] = of
 		}
 	}
 	return priors, nil

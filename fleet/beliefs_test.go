@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/presets"
 	"github.com/pacer-dev/pacer/profiles"
 )
 
@@ -31,5 +32,23 @@ routes:
 	}
 	if got := groupSLOs(cfg); !maps.Equal(got, want) {
 		t.Errorf("promises %v, want %v", got, want)
+	}
+}
+
+// A published curve says what its prompts cost; points of one's own say nothing of it.
+func TestAPublishedCurveKnowsWhatPromptsCost(t *testing.T) {
+	preset := presets.List()[0]
+	cfg := parse(t, `
+backends: [ { name: a, url: http://a/v1, prior: `+preset.Name+` }, { name: b, url: http://b/v1, prior: { 1: 50, 8: 40 } } ]
+routes: [ { model: m, targets: [ { backend: a, model: m }, { backend: b, model: m } ] } ]
+`)
+	book := profiles.NewBook(profiles.Options{})
+	if err := Believe(book, cfg); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]float64{"a": preset.SecondsPerPromptToken, "b": 0} {
+		if got := book.Curve(profiles.Target{Backend: name, Model: "m"}).SecondsPerPromptToken(); got != want {
+			t.Errorf("a prompt token takes %v s on %s, want %v", got, name, want)
+		}
 	}
 }

@@ -122,7 +122,7 @@ func TestAFailureInLineIsPromisedNothing(t *testing.T) {
 		conf.Backends[1].MaxConcurrency = 1
 		conf.Routes[0].OnInfeasible[0].Queue = 2 * time.Second
 		h := open(t, conf, map[string]http.Handler{"b": &script{answer: talk(200, 100*time.Millisecond)}})
-		h.book.Prior(router.Target{Backend: "b", Model: "big"}, []profiles.PriorPoint{{N: 1, TPS: 60}, {N: 8, TPS: 50}})
+		h.book.Prior(router.Target{Backend: "b", Model: "big"}, []profiles.PriorPoint{{N: 1, TPS: 60}, {N: 8, TPS: 50}}, 0)
 		first := make(chan reply, 1)
 		go func() { first <- h.post(chat, streamBody) }()
 		<-time.After(3 * time.Second)

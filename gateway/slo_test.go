@@ -58,7 +58,7 @@ func TestATinyFloorIsKept(t *testing.T) {
 // believe gives a backend a curve by its points.
 func (h *house) believe(backend string, points ...profiles.PriorPoint) {
 	target := router.Target{Backend: backend, Model: "big"}
-	h.book.Prior(target, points)
+	h.book.Prior(target, points, 0)
 	h.router.Update(time.Now(), router.Curves{ByTarget: map[profiles.Target]*profiles.Curve{target: h.book.Curve(target)}})
 }
 

@@ -180,13 +180,16 @@ func (b *Book) newProfile(t Target, g *group, index int) *profile {
 }
 
 // Prior gives t what is believed before any evidence: points of a published
-// or configured curve. Evidence outweighs it after a few tens of steps. No
+// or configured curve, and the seconds that one prompt token takes there, 0 when
+// unknown. Evidence outweighs it after a few tens of steps. No
 // valid point takes the prior away.
-func (b *Book) Prior(t Target, points []PriorPoint) {
+func (b *Book) Prior(t Target, points []PriorPoint, promptCost float64) {
 	p := b.profile(t)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p.prior = newPrior(points)
+	if p.prior = newPrior(points); p.prior != nil && promptCost > 0 && promptCost < maxTPOT {
+		p.prior.cost = promptCost
+	}
 	p.group.mu.Lock()
 	known := p.known
 	p.group.mu.Unlock()

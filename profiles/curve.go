@@ -146,8 +146,8 @@ func (c *Curve) Support() (lo, hi int) { return c.lo, c.hi }
 // Fit returns the fitted coefficients; ok is false before there is a fit.
 func (c *Curve) Fit() (f Fit, ok bool) { return c.fit, c.fitted }
 
-// SecondsPerPromptToken is Fit.D, or 0 when unknown: what one prompt token costs
-// the streams that decode meanwhile.
+// SecondsPerPromptToken is Fit.D, or what the prior says, or 0 when unknown: what one
+// prompt token costs the streams that decode meanwhile.
 func (c *Curve) SecondsPerPromptToken() float64 { return c.fit.D }
 
 // Scale is the speed of the backend over what it was before it became slower, or

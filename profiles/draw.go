@@ -19,7 +19,7 @@ func newCurve(s *Sums, pr *prior, margin float64) *Curve {
 		c.correction = corrections(s, c.fit)
 		c.lo, c.hi = support(s, l)
 	case pr != nil:
-		c.source = Prior
+		c.source, c.fit.D = Prior, pr.cost
 		c.lo, c.hi = pr.support()
 	default:
 		return c

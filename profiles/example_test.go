@@ -11,7 +11,7 @@ import (
 func ExampleCurve_MaxConcurrency() {
 	book := profiles.NewBook(profiles.Options{})
 	target := profiles.Target{Backend: "h200-a", Model: "llama-3.1-70b"}
-	book.Prior(target, []profiles.PriorPoint{{N: 4, TPS: 50}, {N: 64, TPS: 31}, {N: 128, TPS: 22}})
+	book.Prior(target, []profiles.PriorPoint{{N: 4, TPS: 50}, {N: 64, TPS: 31}, {N: 128, TPS: 22}}, 0)
 
 	curve := book.Curve(target)
 	fmt.Printf("32 streams: %.1f tokens/s each, decide with %.1f\n", curve.TPS(32), curve.Low(32, 0))

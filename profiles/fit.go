@@ -99,7 +99,11 @@ func (s *Sums) fit(l centre, pr *prior) Fit {
 	// it hardly does, the noise of the windows would pick any D that goes with
 	// n; this row, about what one window under a usual load says, keeps it where
 	// prompts are usually prefilled.
-	g.add([4]float64{0, 0, 0, priorPrompt}, priorPrompt*usualCost, priorSteps/(l.tpot*l.tpot))
+	cost := usualCost
+	if pr != nil && pr.cost > 0 {
+		cost = pr.cost
+	}
+	g.add([4]float64{0, 0, 0, priorPrompt}, priorPrompt*cost, priorSteps/(l.tpot*l.tpot))
 	theta := g.solve()
 	if d, info := s.price(fitOf(theta)); info > 0 {
 		g.add([4]float64{0, 0, 0, 1}, d, info)

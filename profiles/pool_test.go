@@ -16,7 +16,7 @@ func TestATargetBorrowsFromItsBackend(t *testing.T) {
 	alone := Target{Backend: target.Backend, Model: "alone", Separate: true}
 	elsewhere := Target{Backend: "elsewhere", Model: "lora"}
 	book.Ensure(target, lora, given, alone, elsewhere)
-	book.Prior(given, []PriorPoint{{N: 1, TPS: 7}})
+	book.Prior(given, []PriorPoint{{N: 1, TPS: 7}}, 0)
 	now := start.Add(time.Minute)
 	fit := Fit{A: 0.02, C: 0.001}
 	book.Apply(now, map[Target]Sums{target: sumsOf(fit, even(300, 1, 4, 16, 40), flat)}, nil)
@@ -92,7 +92,7 @@ func TestANewTargetBorrowsAtOnce(t *testing.T) {
 	book.Retain(others...)
 	book.Fold(now.Add(2 * time.Second))
 	book.Retain(append(others, late)...)
-	book.Prior(late, nil) // as every reload does
+	book.Prior(late, nil, 0) // as every reload does
 	book.Fold(now.Add(3 * time.Second))
 	if !book.Curve(late).Known() {
 		t.Error("a target that was gone and came back knows nothing, want what the others know")

@@ -31,6 +31,7 @@ type prior struct {
 	n    []int
 	logN []float64
 	logT []float64 // ln of seconds per token
+	cost float64   // seconds that a prompt token takes; 0 = unknown
 }
 
 // newPrior drops points that are none and sorts the rest; of two at one n the

@@ -12,7 +12,7 @@ func TestRetain(t *testing.T) {
 	b := NewBook(Options{})
 	stay, go1, go2 := Target{Backend: "a", Model: "m"}, Target{Backend: "a", Model: "old"}, Target{Backend: "b", Model: "m"}
 	b.Ensure(stay, go1, go2)
-	b.Prior(stay, []PriorPoint{{N: 1, TPS: 50}, {N: 8, TPS: 30}})
+	b.Prior(stay, []PriorPoint{{N: 1, TPS: 50}, {N: 8, TPS: 30}}, 0)
 	now := time.Unix(1_700_000_000, 0)
 	occ := NewOccupancy(now)
 	running := b.Open(go2, Open{Sent: now, Occupancy: occ})

@@ -158,7 +158,7 @@ func TestSlowCopyAddsNothingThatIsKnown(t *testing.T) {
 func TestSlowCopyBeatsThePrior(t *testing.T) {
 	b := NewBook(Options{})
 	e := newEngine(2, b)
-	b.Prior(e.target, []PriorPoint{{1, 90}, {4, 80}, {16, 70}, {64, 60}}) // much flatter than the engine
+	b.Prior(e.target, []PriorPoint{{1, 90}, {4, 80}, {16, 70}, {64, 60}}, 0) // much flatter than the engine
 	e.run(200_000)
 	e.quiet()
 	e.lasting(30*time.Minute, func() bool { return false })

@@ -99,8 +99,8 @@ func newTTFT(s *Sums, c *Curve) TTFT {
 	}
 	// Where all prompts are alike, only their sum with the base is known.
 	usual := usualPrefill
-	if fit, ok := c.Fit(); ok && fit.D > 0 {
-		usual = fit.D
+	if d := c.SecondsPerPromptToken(); d > 0 {
+		usual = d
 	}
 	mean := f.Y / f.N
 	g.add([4]float64{0, heldPrompt}, heldPrompt*usual, heldFirsts/(mean*mean))

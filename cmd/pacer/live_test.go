@@ -36,10 +36,10 @@ routes:
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.book.Prior(profiles.Target{Backend: "a", Model: "fast"}, []profiles.PriorPoint{{N: 1, TPS: 60}, {N: 40, TPS: 30.01}, {N: 64, TPS: 20}})
-	p.book.Prior(profiles.Target{Backend: "a", Model: "slow"}, []profiles.PriorPoint{{N: 1, TPS: 40}, {N: 8, TPS: 30.01}, {N: 16, TPS: 20}})
-	p.book.Prior(profiles.Target{Backend: "api", Model: "fast", Separate: true}, []profiles.PriorPoint{{N: 1, TPS: 60}, {N: 40, TPS: 30.01}, {N: 64, TPS: 20}})
-	p.book.Prior(profiles.Target{Backend: "api", Model: "both", Separate: true}, []profiles.PriorPoint{{N: 1, TPS: 40}, {N: 8, TPS: 30.01}, {N: 16, TPS: 20}})
+	p.book.Prior(profiles.Target{Backend: "a", Model: "fast"}, []profiles.PriorPoint{{N: 1, TPS: 60}, {N: 40, TPS: 30.01}, {N: 64, TPS: 20}}, 0)
+	p.book.Prior(profiles.Target{Backend: "a", Model: "slow"}, []profiles.PriorPoint{{N: 1, TPS: 40}, {N: 8, TPS: 30.01}, {N: 16, TPS: 20}}, 0)
+	p.book.Prior(profiles.Target{Backend: "api", Model: "fast", Separate: true}, []profiles.PriorPoint{{N: 1, TPS: 60}, {N: 40, TPS: 30.01}, {N: 64, TPS: 20}}, 0)
+	p.book.Prior(profiles.Target{Backend: "api", Model: "both", Separate: true}, []profiles.PriorPoint{{N: 1, TPS: 40}, {N: 8, TPS: 30.01}, {N: 16, TPS: 20}}, 0)
 	curves := map[router.Target]*profiles.Curve{}
 	for _, t := range p.book.Targets() {
 		curves[t] = p.book.Curve(t)

@@ -72,6 +72,7 @@ func longTalks(rate float64, shape Shape) func(uint64) iter.Seq[Arrival] {
 func withPriors(backends []Backend) []Backend {
 	list := slices.Clone(backends)
 	for i := range list {
+		list[i].PromptCost = list[i].Engine.Model.D
 		for _, p := range list[i].Engine.Model.Table {
 			list[i].Prior = append(list[i].Prior, profiles.PriorPoint{N: p.N, TPS: p.TPS})
 		}

@@ -143,7 +143,7 @@ func (g *gateway) prepare() {
 	}
 	for _, t := range w.targets() {
 		if e := w.byName[t.Backend]; len(e.conf.Prior) > 0 {
-			g.book.Prior(t, e.conf.Prior)
+			g.book.Prior(t, e.conf.Prior, e.conf.PromptCost)
 		}
 	}
 }

@@ -74,6 +74,10 @@ type Backend struct {
 	// nothing, a cold start.
 	Prior []profiles.PriorPoint
 
+	// PromptCost is the seconds of one prompt token that come with Prior. Default:
+	// nobody says.
+	PromptCost float64
+
 	// Joins is when the gateway is told of it. Default: from the start.
 	Joins time.Duration
 

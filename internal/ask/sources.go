@@ -38,7 +38,7 @@ func (q *CurvesQuestion) fromFiles() (*Curves, error) {
 	}
 	target := profiles.Target{Backend: name, Model: c.Model}
 	book := profiles.NewBook(profiles.Options{})
-	book.Prior(target, points)
+	book.Prior(target, points, 0)
 	answer := &Curves{From: strings.Join(q.Files, ", ")}
 	t := q.Describe(target, book.Curve(target), nil, time.Now())
 	t.Kind, t.Load = c.Format, "at the prompt load of the benchmark"

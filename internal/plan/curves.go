@@ -26,8 +26,9 @@ type truth struct {
 
 	// told is what the gateway believes at the start: what the configuration
 	// says, or, where a gateway has learned, what it has.
-	told    []profiles.PriorPoint
-	learned bool
+	told       []profiles.PriorPoint
+	promptCost float64 // seconds of a prompt token; 0 = nobody says
+	learned    bool
 
 	rests  string // what the speeds rest on, in words
 	prompt string // and what the cost of a prompt does
@@ -199,6 +200,7 @@ func (p *plan) priorCurve(b config.Backend) (truth, bool) {
 	if b.Prior.Preset != "" {
 		preset, _ := presets.Lookup(b.Prior.Preset) // the configuration was checked
 		out.model = arena.Published(preset)
+		out.promptCost = out.model.D
 		out.rests = "the published curve " + preset.Name
 		out.prompt = "as its published first tokens"
 	} else {

@@ -186,6 +186,7 @@ func (p *plan) backendOf(m machine, rho float64) arena.Backend {
 		Engine:         sim.EngineOptions{Model: m.curve.model, MaxNumSeqs: m.curve.slots},
 		MaxConcurrency: b.MaxConcurrency,
 		Prior:          m.curve.believed(rho),
+		PromptCost:     m.curve.promptCost,
 		Price:          arena.Price{Input: b.Price.Input, Output: b.Price.Output},
 		USDPerHour:     m.hour,
 	}

@@ -371,7 +371,7 @@ func TestReplicasProtectEachOthersStreams(t *testing.T) {
 	now := time.Now()
 	book := profiles.NewBook(profiles.Options{})
 	target := router.Target{Backend: "gpu", Model: "m"}
-	book.Prior(target, []profiles.PriorPoint{{N: 1, TPS: 80}, {N: 16, TPS: 60}})
+	book.Prior(target, []profiles.PriorPoint{{N: 1, TPS: 80}, {N: 16, TPS: 60}}, 0)
 	var routers []*router.Router
 	var replicas []*replica
 	for _, name := range []string{"a", "b"} {
