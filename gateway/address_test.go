@@ -61,7 +61,6 @@ func TestAddressesOfClients(t *testing.T) {
 		if r := h.do(h.request("GET", "/models/chat", "")); r.status != 200 {
 			t.Errorf("/models/chat: got %d", r.status)
 		}
-		h.idle()
 	})
 }
 
@@ -136,7 +135,6 @@ func TestTheModelOfAnEndpoint(t *testing.T) {
 		if r := h.post("/v1/embeddings", `{"input":"x"}`); r.status != 400 || engine.calls() != 3 {
 			t.Errorf("an endpoint without a default: got %d", r.status)
 		}
-		h.idle()
 	})
 }
 

@@ -82,6 +82,5 @@ func TestBuffersChangeHandsAndNoByteDoes(t *testing.T) {
 			})
 		}
 		clients.Wait()
-		h.idle()
 	})
 }

@@ -99,7 +99,6 @@ func TestCoheresClientsOnAnEngine(t *testing.T) {
 		if line := h.last(); line.Outcome != outcomeCut {
 			t.Errorf("log line %+v, want cut", line)
 		}
-		h.idle()
 	})
 }
 
@@ -202,7 +201,6 @@ func TestErrorsForCoheresClients(t *testing.T) {
 		if message, _, _ := cohereError(t, r); r.status < 500 || !strings.Contains(message, "503") {
 			t.Errorf("got %d %s", r.status, r.body)
 		}
-		h.idle()
 	})
 }
 
@@ -227,7 +225,6 @@ func TestAFloorForCoheresClients(t *testing.T) {
 			t.Errorf("the one that was placed read %d bytes of %d (%v)", len(text), len(flow), err)
 		}
 		_ = resp.Body.Close()
-		h.idle()
 	})
 }
 
@@ -251,7 +248,6 @@ func TestCoheresChatFailsOver(t *testing.T) {
 				if line := h.last(); line.Backend == down || line.Outcome != outcomeOK || line.Attempts != 2 || line.Tokens != 12 {
 					t.Errorf("log line %+v", line)
 				}
-				h.idle()
 			})
 		}
 	}

@@ -80,6 +80,5 @@ func TestConnectionsOfClientsAreBounded(t *testing.T) {
 			c.Close()
 		}
 		<-time.After(time.Second)
-		h.idle()
 	})
 }

@@ -69,7 +69,6 @@ func TestAStreamThatBreaksOff(t *testing.T) {
 				if c.took > 0 && engine.left() != 1 {
 					t.Error("the backend was not told to stop")
 				}
-				h.idle()
 			})
 		})
 	}
@@ -101,7 +100,6 @@ func TestABackendThatCutsEveryStreamIsLeft(t *testing.T) {
 		if r := h.post(chat, streamBody); r.err != nil || r.header.Get("X-Pacer-Backend") != "b" {
 			t.Errorf("after five cuts in a row the answer is %q's (%v), want b's", r.header.Get("X-Pacer-Backend"), r.err)
 		}
-		h.idle()
 	})
 }
 
@@ -138,7 +136,6 @@ func TestADocumentThatBreaksOff(t *testing.T) {
 				if line := h.last(); line.Outcome != outcomeCut {
 					t.Errorf("outcome %q, want cut", line.Outcome)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -208,7 +205,6 @@ func TestHowLongPingsKeepAStreamOpen(t *testing.T) {
 				if line := h.last(); (line.Outcome == outcomeOK) != (c.took == 0) {
 					t.Errorf("log line %+v", line)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -227,7 +223,6 @@ func TestTheWholeRequestHasATime(t *testing.T) {
 		if r := h.post(chat, streamBody, "x-pacer-class", "batch"); !isCut(r.err) {
 			t.Errorf("the backend was taken out of service by a limit of ours: %d %s", r.status, r.body)
 		}
-		h.idle()
 	})
 }
 
@@ -246,7 +241,6 @@ func TestABackendThatLingersAfterTheEndIsLeft(t *testing.T) {
 		if line := h.last(); line.Outcome != outcomeOK {
 			t.Errorf("outcome %q, want ok", line.Outcome)
 		}
-		h.idle()
 	})
 }
 
@@ -294,7 +288,6 @@ func TestAnErrorMayEndAStream(t *testing.T) {
 		if r := h.post(chat, streamBody); r.status != 503 {
 			t.Errorf("got %d after five failures, want 503", r.status)
 		}
-		h.idle()
 	})
 }
 
@@ -329,7 +322,6 @@ func TestACompressedAnswerIsPassedOnUnread(t *testing.T) {
 		if got := warnings(); got != 2 || engine.heads[0].Get("Accept-Encoding") != "identity" {
 			t.Errorf("%d warnings a minute later, want 2; Accept-Encoding %q", got, engine.heads[0].Get("Accept-Encoding"))
 		}
-		h.idle()
 	})
 }
 
@@ -374,7 +366,6 @@ func TestADocumentMayTakeItsTime(t *testing.T) {
 			if r.status != 200 || r.body != document || r.header.Get("X-Pacer-Backend") != c.backend || a.calls() != 1 {
 				t.Errorf("%v: got %d %q of %s; a was asked %d times", c.takes, r.status, r.body, r.header.Get("X-Pacer-Backend"), a.calls())
 			}
-			h.idle()
 		})
 	}
 }
@@ -406,6 +397,5 @@ func TestAProbeThatHangsKeepsNobodyOutForLong(t *testing.T) {
 			t.Errorf("the next one was served %v after the probe went up, want at most 4 minutes", got)
 		}
 		running.Wait()
-		h.idle()
 	})
 }

@@ -106,7 +106,6 @@ func TestEveryDialectStreams(t *testing.T) {
 				if line := h.last(); line.Outcome != outcomeCut {
 					t.Errorf("log line %+v, want cut", line)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -129,7 +128,6 @@ func TestDocumentsOfEveryDialectAreCounted(t *testing.T) {
 			if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 2 || line.Source != "usage" {
 				t.Errorf("%s: log line %+v, want 2 tokens by usage", path, line)
 			}
-			h.idle()
 		})
 	}
 }
@@ -158,6 +156,5 @@ func TestABackendGetsOnlyWhatItSpeaks(t *testing.T) {
 		if r := h.post("/v1/messages", `{"model":"claude","stream":true}`); r.status != 200 || r.body != messagesStream {
 			t.Errorf("got %d %q, want its own stream", r.status, r.body)
 		}
-		h.idle()
 	})
 }

@@ -171,7 +171,6 @@ func TestAFloorHoldsInAnotherDialect(t *testing.T) {
 			}
 			<-time.After(5 * time.Second)
 			admitted[kind] = ask(200, 300)
-			h.idle()
 		})
 	}
 	if a, b := admitted["vllm"], admitted["anthropic"]; a < 3 || a > 190 || math.Abs(float64(a-b)) > 0.1*float64(a) {
@@ -193,7 +192,6 @@ func TestWhatCannotBeToldInstead(t *testing.T) {
 				t.Errorf("%d: got %d %s after %d calls", i, r.status, r.body, engine.calls())
 			}
 		}
-		h.idle()
 	})
 	synctest.Test(t, func(t *testing.T) {
 		whole := &script{answer: func(w http.ResponseWriter, _ *http.Request) {
@@ -204,7 +202,6 @@ func TestWhatCannotBeToldInstead(t *testing.T) {
 		if r := h.post("/v1/responses", body); r.status != 200 || whole.calls() != 1 {
 			t.Errorf("got %d %s", r.status, r.body)
 		}
-		h.idle()
 	})
 }
 
@@ -226,6 +223,5 @@ func TestToolsOfANamespace(t *testing.T) {
 		if r.status != 200 || !strings.Contains(r.body, `"namespace":"crm","name":"find"`) || strings.Count(sent, `"name":"crm__find"`) != 2 || !strings.Contains(sent, `"name":"time"`) {
 			t.Errorf("got %d %s after %s", r.status, r.body, sent)
 		}
-		h.idle()
 	})
 }

@@ -100,6 +100,7 @@ func before(t *testing.T, r *recorded, all []recorded, a, b *script) *house {
 	c.Keys = []config.Key{k}
 	c.Batches = config.Batches{Slots: 4, Bytes: 1 << 20, Keep: time.Hour}
 	h := openWith(t, c, map[string]http.Handler{"a": a, "b": b}, houseOptions{batches: batch.NewMemory(1<<20, time.Hour)})
+	t.Cleanup(h.idle)
 	if end := r.end(t); end.Stored && !end.Pinned {
 		for _, made := range all {
 			if made.Client == "openai response" {
@@ -152,7 +153,6 @@ func TestWhatClientsSendGoesThrough(t *testing.T) {
 				if a.bodies[0] != want {
 					t.Errorf("the API got %.300q\nwant %.300q", a.bodies[0], want)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -198,7 +198,6 @@ func TestWhatClientsLeaveIsCancelled(t *testing.T) {
 					if a.left() != 1 {
 						t.Error("the backend was not told that its client is gone")
 					}
-					h.idle()
 				})
 			})
 		}
@@ -230,7 +229,6 @@ func TestWhatClientsSendMovesOn(t *testing.T) {
 					} else if got.status != r.Status || got.body != string(r.Answer) || a.calls() == 0 || b.calls() != 1 {
 						t.Errorf("got %d %.300q (%v) after %d calls of the one that fails and %d of the other", got.status, got.body, got.err, a.calls(), b.calls())
 					}
-					h.idle()
 				})
 			})
 		}

@@ -63,7 +63,6 @@ func TestEndpointsThatDoNotDecode(t *testing.T) {
 				if s := h.metrics.Route("chat"); s.Unmeasured != 1 {
 					t.Errorf("route counts %+v, want one unmeasured", s)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -89,7 +88,6 @@ func TestWhatDoesNotDecodeHasFailoverAndCaps(t *testing.T) {
 		if r := <-first; r.status != 200 || r.header.Get("X-Pacer-Backend") != "b" {
 			t.Errorf("got %d from %q, want the second backend's answer", r.status, r.header.Get("X-Pacer-Backend"))
 		}
-		h.idle()
 	})
 }
 
@@ -111,7 +109,6 @@ func TestAnEmbeddingIsSettledWithItsUsage(t *testing.T) {
 				t.Errorf("%s: %q, want %q", name, got, want)
 			}
 		}
-		h.idle()
 	})
 }
 
@@ -147,7 +144,6 @@ func TestTheModelBehindA25MBFile(t *testing.T) {
 		if got := engine.heads[0].Get("Content-Type"); got != kind {
 			t.Errorf("content-type %q went up, want %q", got, kind)
 		}
-		h.idle()
 	})
 }
 
@@ -179,7 +175,6 @@ func TestFormsThatCannotBeServed(t *testing.T) {
 					t.Error("the backend was asked")
 				}
 				<-time.After(time.Second) // the server holds on to a body that it did not read to its end
-				h.idle()
 			})
 		})
 	}
@@ -208,7 +203,6 @@ func TestACompressedRequestIsReadAndGoesUpPlain(t *testing.T) {
 		if !strings.Contains(engine.bodies[0], "secret-prompt") {
 			t.Errorf("the backend got %q", engine.bodies[0])
 		}
-		h.idle()
 	})
 }
 
@@ -243,7 +237,6 @@ func TestCompressedRequestsThatAreRefused(t *testing.T) {
 				if engine.calls() != 0 {
 					t.Error("the backend was asked")
 				}
-				h.idle()
 			})
 		})
 	}
@@ -263,7 +256,6 @@ func TestTheQueryGoesUp(t *testing.T) {
 		if strings.Contains(h.log.String(), "api-version") {
 			t.Error("the query is in the log: it may hold a key")
 		}
-		h.idle()
 	})
 }
 
@@ -324,7 +316,6 @@ func TestCountTokens(t *testing.T) {
 		if r := h.do(h.request("GET", path, "")); r.status != 405 || r.header.Get("Allow") != "POST" {
 			t.Errorf("GET: %d, Allow %q", r.status, r.header.Get("Allow"))
 		}
-		h.idle()
 	})
 }
 
@@ -367,7 +358,6 @@ func TestTokensAreCountedForEveryKind(t *testing.T) {
 				if n := engine.calls(); n > 2 || kind == "gemini" && n > 0 {
 					t.Errorf("the backend was asked %d times", n)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -392,7 +382,6 @@ func TestResponsesAreCompacted(t *testing.T) {
 		if r := h.do(h.request("GET", "/v1/responses/compact", "")); r.status != 405 {
 			t.Errorf("GET: %d", r.status)
 		}
-		h.idle()
 	})
 }
 
@@ -423,7 +412,6 @@ func TestEndlessComments(t *testing.T) {
 		if line := h.last(); line.TTFTms != 0 || line.Tokens != 0 {
 			t.Errorf("log line %+v: comments were taken for tokens", line)
 		}
-		h.idle()
 	})
 }
 
@@ -448,7 +436,6 @@ func TestWhatPythonReadsIsRead(t *testing.T) {
 				t.Errorf("the backend got\n%s\nwant\n%s", up, c.up)
 			}
 		}
-		h.idle()
 	})
 }
 

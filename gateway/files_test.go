@@ -22,6 +22,7 @@ func TestFilesThatABackendKeeps(t *testing.T) {
 		c.Batches = config.Batches{Slots: 4, Bytes: 1 << 20, Keep: time.Hour}
 		api := echo("application/json", `{"id":"file-abc","object":"file"}`)
 		h := openWith(t, c, map[string]http.Handler{"a": api}, houseOptions{batches: batch.NewMemory(1<<20, time.Hour)})
+		t.Cleanup(h.idle)
 		ask := func(secret, method, path, body, kind string) reply {
 			header := []string{"Authorization", "Bearer " + secret}
 			if kind != "" {
@@ -71,7 +72,6 @@ func TestFilesThatABackendKeeps(t *testing.T) {
 		if r := h.fields(ask("sk-closed", "GET", "/v1/files?purpose=assistants", "", "")); len(r["data"].([]any)) != 0 {
 			t.Errorf("a key that may not lists %v", r)
 		}
-		h.idle()
 	})
 }
 

@@ -70,6 +70,5 @@ func TestWhoComesBackAsToldIsFirst(t *testing.T) {
 		if r := <-newcomer; r.status != 429 {
 			t.Errorf("got %d for the newcomer, want 429", r.status)
 		}
-		h.idle()
 	})
 }

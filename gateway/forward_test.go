@@ -64,7 +64,6 @@ func TestAFailureBeforeTheFirstByteMovesOn(t *testing.T) {
 				if line := h.last(); line.Backend != "b" || line.Outcome != outcomeOK {
 					t.Errorf("log line %+v, want backend b, ok", line)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -108,7 +107,6 @@ func TestAFailureMovesOnByWayOfTheLine(t *testing.T) {
 				if r := <-first; r.err != nil || r.status != 200 {
 					t.Errorf("the request that had the place: %d, %v", r.status, r.err)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -144,7 +142,6 @@ func TestAFailureInLineIsPromisedNothing(t *testing.T) {
 			t.Errorf("the next one is told to come back in %v, and in %v before 4 had failed over in vain", after, before)
 		}
 		<-first
-		h.idle()
 	})
 }
 
@@ -215,7 +212,6 @@ func TestWhenEveryBackendFailsTheClientIsToldHow(t *testing.T) {
 				if s := h.metrics.Route("chat"); s.Failed != 1 {
 					t.Errorf("route counts %+v, want one failed", s)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -238,7 +234,6 @@ func TestAfterTheFirstByteNothingMovesOn(t *testing.T) {
 		if second.calls() != 0 {
 			t.Error("a second backend was asked after the first byte")
 		}
-		h.idle()
 	})
 }
 
@@ -255,6 +250,5 @@ func TestNoBackendIsNotLoad(t *testing.T) {
 		if r := h.do(h.request("GET", "/readyz", "")); r.status != 503 {
 			t.Errorf("GET /readyz: %d, want 503", r.status)
 		}
-		h.idle()
 	})
 }

@@ -47,7 +47,6 @@ func TestADocumentOfGarbageIsAnError(t *testing.T) {
 					if line := h.last(); line.Outcome != outcomeUpstream {
 						t.Errorf("outcome %q, want upstream_error", line.Outcome)
 					}
-					h.idle()
 				})
 			})
 		}
@@ -78,7 +77,6 @@ func TestAStreamWithoutItsContentType(t *testing.T) {
 					if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 2 || line.Source != "usage" || line.TTFTms == 0 {
 						t.Errorf("log line %+v, want ok and 2 tokens by usage", line)
 					}
-					h.idle()
 				})
 			})
 		}
@@ -112,7 +110,6 @@ func TestAnErrorWhoseWordsDoNotCome(t *testing.T) {
 					if r := h.post(chat, streamBody); status != 400 && r.status != 200 {
 						t.Errorf("beside a good one: got %d %s, want 200", r.status, r.body)
 					}
-					h.idle()
 				})
 			})
 		}
@@ -137,7 +134,6 @@ func TestAnAnswerOfTheWrongSort(t *testing.T) {
 			if r := h.post(chat, c.request); r.status != 502 || !strings.Contains(r.body, "The backend answered with "+c.message+".") {
 				t.Errorf("%s of %s: got %d %s, want %q", c.answer, c.kind, r.status, r.body, c.message)
 			}
-			h.idle()
 		})
 	}
 }
@@ -152,7 +148,6 @@ func TestNoContentTypeIsInvented(t *testing.T) {
 			if got, there := r.header["Content-Type"]; r.status != 200 || r.body != body || there {
 				t.Errorf("got %d, Content-Type %q, %d bytes, want the answer without a Content-Type", r.status, got, len(r.body))
 			}
-			h.idle()
 		})
 	}
 }
@@ -173,7 +168,6 @@ func TestALargeDocumentOfGarbageIsCut(t *testing.T) {
 		if line := h.last(); line.Outcome != outcomeCut {
 			t.Errorf("outcome %q, want cut", line.Outcome)
 		}
-		h.idle()
 	})
 }
 
@@ -197,7 +191,6 @@ func TestAStatusThatAnswersNothing(t *testing.T) {
 				if strings.Contains(h.log.String(), "panic") {
 					t.Error("a panic is in the log")
 				}
-				h.idle()
 			})
 		})
 	}
@@ -267,7 +260,6 @@ func TestAnErrorThatIsNoJSON(t *testing.T) {
 				if line := h.last(); line.Outcome != c.outcome || line.Status != c.status {
 					t.Errorf("log line %+v, want %s with %d", line, c.outcome, c.status)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -300,7 +292,6 @@ func TestAUsageThatCannotBeTrue(t *testing.T) {
 				if line := h.last(); line.Outcome != outcomeOK || line.Tokens > 100 || line.Source == "usage" {
 					t.Errorf("log line %+v, want no tokens by usage", line)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -337,7 +328,6 @@ func TestDocumentsThatAreKeptCountAsHeld(t *testing.T) {
 				if line := h.last(); line.Outcome != outcomeOK || c.source == "" && line.Tokens != 0 || c.source != "" && line.Source != c.source {
 					t.Errorf("log line %+v, want tokens by %q", line, c.source)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -361,7 +351,6 @@ func TestHeadersOfTheBackendsHostAreDropped(t *testing.T) {
 				t.Errorf("%s: %q came down, want none", name, got)
 			}
 		}
-		h.idle()
 	})
 }
 
@@ -402,7 +391,6 @@ func TestPartialEventsCountAsHeld(t *testing.T) {
 				t.Errorf("log line %+v, want ok with 3 tokens by usage", line)
 			}
 		}
-		h.idle()
 	})
 }
 
@@ -431,7 +419,6 @@ func TestInfinityIsNoGarbage(t *testing.T) {
 				if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 2 {
 					t.Errorf("log line %+v, want ok with 2 tokens", line)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -450,7 +437,6 @@ func TestAnErrorKeepsItsDialect(t *testing.T) {
 		if r.status != 422 || !strings.HasPrefix(r.body, want) {
 			t.Errorf("got %d %s, want %s", r.status, r.body, want)
 		}
-		h.idle()
 	})
 }
 
@@ -498,7 +484,6 @@ func TestALargeBodyThatIsCutShort(t *testing.T) {
 		if r := h.post(chat, streamBody); r.status != 200 || calls != times+1 {
 			t.Errorf("the next user got %d after %d calls, want 200 after %d", r.status, calls, times+1)
 		}
-		h.idle()
 	})
 }
 
@@ -544,7 +529,6 @@ func TestAnErrorThatDoesNotEndIsCutOff(t *testing.T) {
 					if line := h.last(); line.Outcome != outcomeCut {
 						t.Errorf("log line %+v, want cut", line)
 					}
-					h.idle()
 				})
 			})
 		}
@@ -567,6 +551,5 @@ func TestALongErrorThatEndsIsPassedOn(t *testing.T) {
 		if r := h.post(chat, streamBody); r.status != 422 || r.body != want {
 			t.Errorf("got %d and %d bytes (%v), want 422 and %d", r.status, len(r.body), r.err, len(want))
 		}
-		h.idle()
 	})
 }

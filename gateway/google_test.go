@@ -88,7 +88,6 @@ func TestGooglesClientsOnAnEngine(t *testing.T) {
 				t.Errorf("got %q (%v), want an error and a cut", r.body, r.err)
 			}
 		}
-		h.idle()
 	})
 }
 
@@ -224,7 +223,6 @@ func TestRefusalsInGooglesShape(t *testing.T) {
 				t.Errorf("the client's key went up: %v", head)
 			}
 		}
-		h.idle()
 	})
 }
 
@@ -251,7 +249,6 @@ func TestAFloorForGooglesClients(t *testing.T) {
 		if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 200 {
 			t.Errorf("log line %+v, want that of the answer", line)
 		}
-		h.idle()
 	})
 }
 
@@ -269,7 +266,6 @@ func TestGooglesTokensAreCounted(t *testing.T) {
 		if r.status != 200 || r.body != `{"totalTokens":42}` || google.paths[0] != "/v1beta/models/big:countTokens" || google.bodies[0] != strings.Replace(body, "models/chat", "models/big", 1) {
 			t.Errorf("got %d %s, sent %s to %s", r.status, r.body, google.bodies, google.paths)
 		}
-		h.idle()
 	})
 	synctest.Test(t, func(t *testing.T) {
 		engine := &script{answer: talk(1, time.Millisecond)}
@@ -279,7 +275,6 @@ func TestGooglesTokensAreCounted(t *testing.T) {
 		if err := json.Unmarshal([]byte(r.body), &n); r.status != 200 || err != nil || n.TotalTokens < 4 || n.TotalTokens > 30 || engine.calls() != 0 {
 			t.Errorf("got %d %s, and %d requests at the engine", r.status, r.body, engine.calls())
 		}
-		h.idle()
 	})
 }
 
@@ -302,7 +297,6 @@ func TestGooglesClientsFailOver(t *testing.T) {
 			if line := h.last(); line.Backend == down || line.Outcome != outcomeOK {
 				t.Errorf("log line %+v", line)
 			}
-			h.idle()
 		})
 	}
 }

@@ -44,6 +44,7 @@ func openRace(t *testing.T, change func(*config.Config)) *race {
 	r := &race{a: &script{answer: after(usualFirst)}, b: &script{answer: after(usualFirst)}}
 	// What is known does not change while a test runs, but by learned.
 	r.house = openWith(t, conf, map[string]http.Handler{"a": r.a, "b": r.b}, houseOptions{learnEvery: 1000 * time.Hour})
+	t.Cleanup(r.idle)
 	for range 20 { // two of the sends that they pay for are saved
 		r.post(chat, streamBody)
 	}
@@ -228,7 +229,6 @@ func TestASecondAttempt(t *testing.T) {
 				if line.Hedged != "b" || c.backend != "" && line.Backend != c.backend || line.Attempts != 2 && !c.third {
 					t.Errorf("log line %+v, want hedged b, backend %s, 2 attempts", line, c.backend)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -250,7 +250,6 @@ func TestAClientThatHangsUpCancelsBothAttempts(t *testing.T) {
 		if line := h.last(); line.Outcome != outcomeGone || line.Hedged != "b" {
 			t.Errorf("log line %+v, want client_gone, hedged b", line)
 		}
-		h.idle()
 	})
 }
 
@@ -307,7 +306,6 @@ func TestSecondAttemptsAreBounded(t *testing.T) {
 		if got := h.book.Curve(router.Target{Backend: "b", Model: "big"}).TTFT(); got.Known() {
 			t.Errorf("of b the first tokens are known, %+v: the winners of races are no sample", got)
 		}
-		h.idle()
 	})
 }
 
@@ -346,7 +344,6 @@ func TestNoSecondAttemptWhereNobodyIsFeasible(t *testing.T) {
 				if line := h.last(); line.Hedged != "" || line.Attempts != 1 {
 					t.Errorf("log line %+v, want one attempt", line)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -383,7 +380,6 @@ func TestWhatIsNotHedged(t *testing.T) {
 				if got := h.hedges(); got["won"]+got["lost"]+got["refused"] != 0 {
 					t.Errorf("hedges: %v, want none", got)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -455,7 +451,6 @@ func TestNothingIsLeftOfManyRaces(t *testing.T) {
 		if got := h.hedges(); got["won"] < 5 || got["lost"] < 5 {
 			t.Errorf("hedges %v: no test", got)
 		}
-		h.idle()
 	})
 }
 

@@ -87,9 +87,12 @@ func key(name, secret string) config.Key {
 
 // open starts a gateway with c in front of the engines, which listen under the
 // names of their backends. A backend without an engine refuses connections.
+// The test runs in a bubble, and ends with nothing left of any request.
 func open(t *testing.T, c *config.Config, engines map[string]http.Handler) *house {
 	t.Helper()
-	return openWith(t, c, engines, houseOptions{})
+	h := openWith(t, c, engines, houseOptions{})
+	t.Cleanup(h.idle)
+	return h
 }
 
 // houseOptions are what few tests change.

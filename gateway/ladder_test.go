@@ -56,7 +56,6 @@ func TestTheClientSeesWhatItAskedFor(t *testing.T) {
 						if got.err != nil || want.err != nil || answerID.ReplaceAllString(got.body, "$1") != answerID.ReplaceAllString(want.body, "$1") {
 							t.Errorf("the client got (%v)\n%s\nwant (%v)\n%s", got.err, got.body, want.err, want.body)
 						}
-						h.idle()
 					})
 				})
 			}
@@ -123,7 +122,6 @@ func TestContinuousUsageThatIsIgnored(t *testing.T) {
 		if line := h.last(); line.Source != "usage" || line.Tokens != 2 {
 			t.Errorf("%v tokens by %s, want 2 by usage", line.Tokens, line.Source)
 		}
-		h.idle()
 	})
 }
 
@@ -154,7 +152,6 @@ func TestContinuousUsageOfSeveralSequences(t *testing.T) {
 				if line.TPS != 0 {
 					t.Errorf("measured at %v tokens/s, want unmeasured", line.TPS)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -313,7 +310,6 @@ func TestAKeyIsSettledWithWhatWasCounted(t *testing.T) {
 		if got := left(); got < limit-1100 || got > limit-950 {
 			t.Errorf("%d of %d tokens are left after 1000 were counted", got, limit)
 		}
-		h.idle()
 	})
 }
 
@@ -358,7 +354,6 @@ func TestTheTargetsOwnRatioIsBetterThanATokenizer(t *testing.T) {
 		if line := h.last(); line.Source != "estimate" || line.Tokens != 5 {
 			t.Errorf("%v tokens by %s, want 5 by estimate", line.Tokens, line.Source)
 		}
-		h.idle()
 	})
 }
 
@@ -380,7 +375,6 @@ func TestPromptsAreSizedByTheTokenizerWhereNoUsageComes(t *testing.T) {
 		if got < 1200 || want.counted < 6000 {
 			t.Errorf("an estimate of 1000 is worth %d after %v tokens counted, want more: these prompts have twice the tokens that their bytes say", got, want.counted)
 		}
-		h.idle()
 	})
 }
 
@@ -398,7 +392,6 @@ func TestNoRoomForTheText(t *testing.T) {
 		if line := h.last(); line.Source != "estimate" || line.Tokens != 3 { // 13 bytes
 			t.Errorf("%v tokens by %s, want 3 by estimate", line.Tokens, line.Source)
 		}
-		h.idle()
 	})
 }
 
@@ -424,6 +417,5 @@ func TestNoTextIsKeptWithoutNeed(t *testing.T) {
 		if held[0] < tokens.MaxText || held[3] >= tokens.MaxText {
 			t.Errorf("held %v bytes, want %d more for the first streams than for the fourth", held, tokens.MaxText)
 		}
-		h.idle()
 	})
 }

@@ -45,7 +45,6 @@ func TestARequestWaitsInLineForItsPlace(t *testing.T) {
 		if r := <-first; r.err != nil {
 			t.Errorf("the first request: %v", r.err)
 		}
-		h.idle()
 	})
 }
 
@@ -76,7 +75,6 @@ func TestTooManySequencesAreRefused(t *testing.T) {
 		if got := time.Since(start); got != 0 || !strings.Contains(r.body, "ask for fewer") {
 			t.Errorf("refused after %v with %s", got, r.body)
 		}
-		h.idle()
 	})
 }
 
@@ -128,7 +126,6 @@ func TestALineThatIsFullRefuses(t *testing.T) {
 		if shed != 1 {
 			t.Errorf("%d refused, want 1: one runs, one waits", shed)
 		}
-		h.idle()
 	})
 }
 
@@ -158,7 +155,6 @@ func TestAFloorOutOfReach(t *testing.T) {
 		if got := strings.Count(h.log.String(), "no backend reaches this floor"); got != 1 {
 			t.Errorf("the log says it %d times within a minute, want once", got)
 		}
-		h.idle()
 	})
 }
 
@@ -184,6 +180,7 @@ func TestAStreamBelowItsFloorShutsTheDoor(t *testing.T) {
 			say(w, lastDelta+doneEvent)
 		}}
 		h := openWith(t, c, map[string]http.Handler{"a": backend}, houseOptions{learnEvery: time.Hour})
+		t.Cleanup(h.idle)
 		for range 3 { // answers that told what a chunk is: one token
 			s := h.book.Open(profiles.Target{Backend: "a", Model: "big"}, profiles.Open{Sent: time.Now()})
 			for range 5 {
@@ -209,7 +206,6 @@ func TestAStreamBelowItsFloorShutsTheDoor(t *testing.T) {
 		cancel()
 		<-second
 		<-first
-		h.idle()
 	})
 }
 
@@ -231,7 +227,6 @@ func TestASpillSaysWhereTo(t *testing.T) {
 			t.Errorf("got %d from %q: %q", r.status, r.header.Get("X-Pacer-Backend"), r.header.Get("X-Pacer-Decision"))
 		}
 		<-first
-		h.idle()
 	})
 }
 
@@ -319,6 +314,5 @@ func TestLibrariesDoNotRetryWhereNoPlaceIs(t *testing.T) {
 			t.Errorf("%d of six were told a time within a minute, want those who find a place", told)
 		}
 		<-last
-		h.idle()
 	})
 }

@@ -51,7 +51,6 @@ func TestClientsOfMistral(t *testing.T) {
 				t.Errorf("%s: sent %s, got %s", agent, sent, r.body)
 			}
 		}
-		h.idle()
 	})
 }
 
@@ -73,6 +72,5 @@ func TestAChatMovesOnToMistral(t *testing.T) {
 		if line := h.last(); line.Attempts != 2 || line.Backend != "b" || !strings.Contains(mistral.bodies[0], `"random_seed":7`) || !strings.Contains(dead.bodies[0], `"seed":7`) {
 			t.Errorf("log line %+v, sent %s and %s", line, dead.bodies[0], mistral.bodies[0])
 		}
-		h.idle()
 	})
 }

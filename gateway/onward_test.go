@@ -160,7 +160,6 @@ func TestAStreamGoesOnElsewhere(t *testing.T) {
 					if n := given(sims["b"]); n > max(40-cut, 1)-1 { // without the first, which is of the prefill
 						t.Errorf("cut at %d: the other engine gave %d tokens more", cut, n)
 					}
-					h.idle()
 				})
 			}
 		})
@@ -229,7 +228,6 @@ func TestWhatCannotBeContinuedBreaksOff(t *testing.T) {
 				if n := h.metric(`pacer_continued_total{backend="a",result="unfit"}`); n == "0" {
 					t.Errorf("pacer_continued_total is %s", n)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -261,7 +259,6 @@ func TestAStreamThatNobodyTakesBreaksOff(t *testing.T) {
 				if n := h.metric(`pacer_continued_total{backend="` + lost + `",result="lost"}`); n != "1" {
 					t.Errorf("pacer_continued_total is %s", n)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -281,7 +278,6 @@ func TestAClientThatLeavesIsNotContinued(t *testing.T) {
 		resp.Body.Close()
 		_, _ = io.Copy(io.Discard, resp.Body)
 		synctest.Wait()
-		h.idle()
 	})
 }
 

@@ -95,7 +95,6 @@ func TestRefusals(t *testing.T) {
 				if log := h.log.String(); strings.Contains(log, "sk-right") || strings.Contains(log, "sk-wrong") {
 					t.Error("a key is in the log")
 				}
-				h.idle()
 			})
 		})
 	}
@@ -253,7 +252,6 @@ func TestReadinessByCapacity(t *testing.T) {
 			t.Errorf("one of two places is free: %d, %d and %d, want 200, 503 and 200", one, two, plain)
 		}
 		<-done
-		h.idle()
 	})
 }
 
@@ -288,7 +286,6 @@ func TestOversizeBodies(t *testing.T) {
 		if r := h.do(req); r.status != 200 {
 			t.Errorf("a chunked body within the limit: %d (%v), want 200", r.status, r.err)
 		}
-		h.idle()
 	})
 }
 
@@ -335,7 +332,6 @@ func TestSlowBodiesAreGivenUp(t *testing.T) {
 				_ = conn.Close()
 				<-sent
 				<-time.After(time.Second) // http.Server holds the connection for a moment
-				h.idle()
 			})
 		})
 	}
@@ -407,7 +403,6 @@ func TestOneTenantDoesNotHoldAllBuffers(t *testing.T) {
 				if n := served.Load(); n != serves {
 					t.Errorf("%d of 20 requests of 60 KiB were served at once, want %d with a budget of 640 KiB", n, serves)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -430,7 +425,6 @@ func TestStreamsAreBounded(t *testing.T) {
 		if r := h.post(chat, streamBody); r.status != 200 {
 			t.Errorf("after it had ended: %d, want 200", r.status)
 		}
-		h.idle()
 	})
 }
 
@@ -480,7 +474,6 @@ func TestKeyLimits(t *testing.T) {
 		if r.status != 429 || r.code(t) != "rate_limit_exceeded" || r.header.Get("Retry-After") == "" || r.header.Get("Retry-After-Ms") == "" {
 			t.Errorf("third request of two a minute: %d %s %v", r.status, r.body, r.header)
 		}
-		h.idle()
 	})
 }
 

@@ -91,7 +91,6 @@ func TestUsageIsAskedForAndTakenOutAgain(t *testing.T) {
 				if line.Tokens != c.tokens || c.source != "" && line.Source != c.source || line.Outcome != outcomeOK {
 					t.Errorf("log line: %v tokens by %s, %s; want %v by %s, ok", line.Tokens, line.Source, line.Outcome, c.tokens, c.source)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -167,7 +166,6 @@ func TestADocumentIsPassedOn(t *testing.T) {
 				if s := h.metrics.Route("chat"); s.Unmeasured != 1 || s.Offered != 1 {
 					t.Errorf("route counts %+v, want one unmeasured", s)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -192,7 +190,6 @@ func TestABackendThatRefusesEverythingIsNoBlackHole(t *testing.T) {
 			if refused > 8 {
 				t.Errorf("%d of 40 requests were refused with %d by the backend that refuses everything, want 8 at most", refused, status)
 			}
-			h.idle()
 		})
 	}
 }
@@ -217,7 +214,6 @@ func TestATypoOnTheCatchAllIsTheClients(t *testing.T) {
 		if s := h.metrics.Route("*"); s.Offered != 0 || s.Failed != 0 {
 			t.Errorf("route counts %+v, want nothing offered", s)
 		}
-		h.idle()
 	})
 }
 
@@ -245,7 +241,6 @@ func TestErrorsOfTheBackendArePassedOn(t *testing.T) {
 			if line := h.last(); line.Outcome != want || line.Status != status {
 				t.Errorf("status %d: outcome %s of status %d, want %s", status, line.Outcome, line.Status, want)
 			}
-			h.idle()
 		})
 	}
 }

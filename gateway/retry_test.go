@@ -44,7 +44,6 @@ func TestABusyBackendMovesOn(t *testing.T) {
 		if line := h.last(); line.Outcome != outcomeOK || line.Backend != "b" || line.Attempts != 2 {
 			t.Errorf("log line %+v, want ok by b at the second attempt", line)
 		}
-		h.idle()
 	})
 }
 
@@ -93,7 +92,6 @@ func TestWhoseFaultA500Is(t *testing.T) {
 				if down := h.router.Loads()[0].Health == router.Down; down != c.blamed {
 					t.Errorf("out of service after five: %v, want %v", down, c.blamed)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -119,7 +117,6 @@ func TestAllThatADyingBackendHadMoveOn(t *testing.T) {
 		<-time.After(time.Second)
 		close(dies)
 		clients.Wait()
-		h.idle()
 	})
 }
 
@@ -129,6 +126,7 @@ func TestNoDescriptorLeftIsNoVerdict(t *testing.T) {
 		h := openWith(t, settings("a"), nil, houseOptions{dial: func(context.Context, string, string) (net.Conn, error) {
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}
 		}})
+		t.Cleanup(h.idle)
 		for range 10 {
 			if r := h.post(chat, streamBody); r.status != 503 || r.code(t) != "gateway_overloaded" {
 				t.Errorf("got %d %s, want 503 gateway_overloaded", r.status, r.body)
@@ -138,7 +136,6 @@ func TestNoDescriptorLeftIsNoVerdict(t *testing.T) {
 		if health := h.router.Loads()[0].Health; health != router.Up {
 			t.Errorf("the backend is %v, want up", health)
 		}
-		h.idle()
 	})
 }
 
@@ -172,7 +169,6 @@ func TestWhenNobodyTakesTheRequestTheBusyOneIsHeard(t *testing.T) {
 				if s := h.metrics.Route("chat"); s.Failed != 1 {
 					t.Errorf("route counts %+v, want one failed", s)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -197,7 +193,6 @@ func TestTheBusyOneIsHeardHoweverLate(t *testing.T) {
 				if r := h.post(chat, streamBody); r.status != 429 || r.err != nil || r.body != body {
 					t.Errorf("got %d %.100q (%v), want the whole 429", r.status, r.body, r.err)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -223,7 +218,6 @@ func TestAFullQueueIsBusyLikeA429(t *testing.T) {
 		if r := h.post(chat, streamBody); r.status != 200 || r.header.Get("X-Pacer-Backend") != "b" {
 			t.Errorf("got %d from %q, want the second backend's answer", r.status, r.header.Get("X-Pacer-Backend"))
 		}
-		h.idle()
 	})
 	synctest.Test(t, func(t *testing.T) {
 		engine := &script{answer: fullQueue}
@@ -241,7 +235,6 @@ func TestAFullQueueIsBusyLikeA429(t *testing.T) {
 		if line := h.last(); line.Outcome != outcomeUpstream || line.Status != 503 {
 			t.Errorf("log line %+v, want upstream_error with 503", line)
 		}
-		h.idle()
 	})
 }
 
@@ -261,7 +254,6 @@ func TestABusyAnswerKeepsWhileOthersAreAsked(t *testing.T) {
 		if r := h.post(chat, streamBody); r.status != 429 || r.body != long || r.err != nil {
 			t.Errorf("got %d, %d bytes (%v), want the whole 429, %d bytes", r.status, len(r.body), r.err, len(long))
 		}
-		h.idle()
 	})
 }
 
@@ -280,7 +272,6 @@ func TestWhatABackendSaysOfTryingAgainIsPassedOn(t *testing.T) {
 		if a, b, c := r.header.Get("Retry-After"), r.header.Get("Retry-After-Ms"), r.header.Get("X-Should-Retry"); a != "Wed, 21 Oct 2026 07:28:00 GMT" || b != "1500" || c != "false" {
 			t.Errorf("Retry-After %q, Retry-After-Ms %q, X-Should-Retry %q: not what the backend said", a, b, c)
 		}
-		h.idle()
 	})
 }
 
@@ -305,7 +296,6 @@ func TestRetriesAreBounded(t *testing.T) {
 		if most := requests + requests/10 + retryFloor; sent > most || sent < requests+requests/20 {
 			t.Errorf("%d requests went up %d times, want %d to %d", requests, sent, requests+requests/20, most)
 		}
-		h.idle()
 	})
 }
 
@@ -380,7 +370,6 @@ func TestStatusesOfSuccess(t *testing.T) {
 				if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 2 {
 					t.Errorf("log line %+v, want ok with 2 tokens", line)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -437,7 +426,6 @@ func TestAFailingBackendIsHeard(t *testing.T) {
 				if s := h.metrics.Route("chat"); s.Failed != 1 {
 					t.Errorf("route counts %+v, want one failed", s)
 				}
-				h.idle()
 			})
 		})
 	}

@@ -173,7 +173,6 @@ func TestExpectContinue(t *testing.T) {
 			_ = conn.Close()
 		}
 		<-time.After(time.Second)
-		h.idle()
 	})
 }
 
@@ -327,7 +326,6 @@ func TestSlowBackendsOverTLS(t *testing.T) {
 				if line := h.last(); line.Outcome != outcomeOK {
 					t.Errorf("log line %+v, want ok", line)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -377,7 +375,6 @@ func TestABrokenStreamOverHTTP2(t *testing.T) {
 		if err == nil || !strings.Contains(string(body), "upstream_disconnected") {
 			t.Errorf("got %q (%v), want an error event and a broken stream", body, err)
 		}
-		h.idle()
 	})
 }
 

@@ -122,7 +122,6 @@ func TestAShadowTouchesNoFloor(t *testing.T) {
 			<-time.After(c.Timeouts.Total + time.Minute) // copies that stall end at last
 			s := h.metrics.Route("chat")
 			got.met, got.offered = int(s.Met), int(s.Offered)
-			h.idle()
 		})
 		return got
 	}

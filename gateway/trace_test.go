@@ -98,7 +98,6 @@ func TestTheTraceOfARequest(t *testing.T) {
 				t.Errorf("%q: %d exemplars, want some: %v", c.header, got, c.shown)
 			}
 		}
-		h.idle()
 	})
 }
 

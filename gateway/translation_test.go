@@ -91,7 +91,6 @@ func TestAChatIsServedByMessages(t *testing.T) {
 		if line := h.last(); line.Outcome != outcomeCut {
 			t.Errorf("log line %+v, want cut", line)
 		}
-		h.idle()
 	})
 }
 
@@ -119,7 +118,6 @@ func TestNoRoomForADocument(t *testing.T) {
 		if n := len(big.bodies) + len(other.bodies); n != 10 {
 			t.Errorf("10 requests were sent %d times", n)
 		}
-		h.idle()
 	})
 }
 
@@ -159,7 +157,6 @@ func TestADocumentIsTranslatedAsAWhole(t *testing.T) {
 		if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 6 {
 			t.Errorf("log line %+v", line)
 		}
-		h.idle()
 	})
 }
 
@@ -201,7 +198,6 @@ func TestMessagesAreServedByChat(t *testing.T) {
 		if head := engine.heads[len(engine.heads)-1]; head.Get("Anthropic-Beta") != "" {
 			t.Error("a header of Anthropic's went to a chat")
 		}
-		h.idle()
 	})
 }
 
@@ -219,7 +215,6 @@ func TestMessagesGoThroughWhereTheyAreKnown(t *testing.T) {
 		if engine.calls() != 2 || !strings.Contains(engine.bodies[1], `"odd":1`) {
 			t.Errorf("sent %q", engine.bodies)
 		}
-		h.idle()
 	})
 }
 
@@ -240,7 +235,6 @@ func TestTokensAreCountedForMessages(t *testing.T) {
 		if engine.calls() != 1 {
 			t.Errorf("the engine was asked %d times, want once", engine.calls())
 		}
-		h.idle()
 	})
 }
 
@@ -256,7 +250,6 @@ func TestWhatCannotBeCarried(t *testing.T) {
 		if r.status != 400 || !strings.Contains(r.body, `"param":"`) || engine.calls() != 0 {
 			t.Errorf("got %d %s after %d calls", r.status, r.body, engine.calls())
 		}
-		h.idle()
 	})
 	synctest.Test(t, func(t *testing.T) {
 		engine := &script{answer: slowly(claude)}
@@ -271,7 +264,6 @@ func TestWhatCannotBeCarried(t *testing.T) {
 		if said := `"metadata":{"job":"7"}`; r.status != 200 || strings.Count(r.body, said) != 3 || !strings.Contains(r.body, `"temperature":0.2`) || strings.Contains(r.body, "top_logprobs") {
 			t.Errorf("got %d, want %s and the temperature in three events, and nothing that was left out: %s", r.status, said, r.body)
 		}
-		h.idle()
 	})
 }
 
@@ -295,7 +287,6 @@ func TestAChatMovesOnToAnotherDialect(t *testing.T) {
 				if line := h.last(); line.Outcome != outcomeOK || line.Attempts != 2 || line.Tokens != 12 {
 					t.Errorf("log line %+v", line)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -325,7 +316,6 @@ func TestErrorsAreTranslated(t *testing.T) {
 		if r.err != nil || r.status < 500 || !strings.HasPrefix(r.body, `{"error":{"message":"The backend answered 529: Overloaded`) {
 			t.Errorf("got %d %s (%v)", r.status, r.body, r.err)
 		}
-		h.idle()
 	})
 }
 
@@ -400,7 +390,6 @@ func TestAChatIsServedByGeminiAndBedrock(t *testing.T) {
 				if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 2 || line.Source != "usage" {
 					t.Errorf("log line %+v", line)
 				}
-				h.idle()
 			})
 		})
 	}
@@ -424,6 +413,5 @@ func TestResponsesAreServedByChat(t *testing.T) {
 		if r := h.do(h.request("GET", "/v1/responses/resp_1", "")); r.status != 404 {
 			t.Errorf("a translated answer is kept: %d", r.status)
 		}
-		h.idle()
 	})
 }

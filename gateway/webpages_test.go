@@ -71,7 +71,6 @@ func TestWebPagesOnAnOpenGateway(t *testing.T) {
 					t.Errorf("sent to the engine: %v, want %v", sent, c.allowed)
 				}
 				<-time.After(time.Second)
-				h.idle()
 			})
 		})
 	}
