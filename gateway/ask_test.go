@@ -50,38 +50,36 @@ func TestABackendThatRefusesToBeAskedForUsage(t *testing.T) {
 		"without continuous usage":  {"continuous", []string{"continuous_usage_stats"}, 2, `"stream_options":{"include_usage":true}`, "usage: inject"},
 		"knows include_usage alone": {"continuous", []string{"continuous_usage_stats", "x"}, 2, `"stream_options":{"include_usage":true}`, "usage: inject"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := settings("a")
-				conf.Backends[0].Usage, conf.Backends[0].Kind = c.usage, "vllm"
-				engine := refusing(unknownField, c.words...)
-				h := open(t, conf, map[string]http.Handler{"a": engine})
-				body := `{"model":"chat","stream":true,"messages":[]}`
-				for i := range 5 {
-					if r := h.post(chat, body); r.status != 200 || r.err != nil {
-						t.Fatalf("request %d: got %d %s (%v)", i, r.status, r.body, r.err)
-					}
+		bubble(t, name, func(t *testing.T) {
+			conf := settings("a")
+			conf.Backends[0].Usage, conf.Backends[0].Kind = c.usage, "vllm"
+			engine := refusing(unknownField, c.words...)
+			h := open(t, conf, map[string]http.Handler{"a": engine})
+			body := `{"model":"chat","stream":true,"messages":[]}`
+			for i := range 5 {
+				if r := h.post(chat, body); r.status != 200 || r.err != nil {
+					t.Fatalf("request %d: got %d %s (%v)", i, r.status, r.body, r.err)
 				}
-				if got, want := engine.calls(), c.first+4; got != want {
-					t.Errorf("5 requests went up %d times, want %d", got, want)
+			}
+			if got, want := engine.calls(), c.first+4; got != want {
+				t.Errorf("5 requests went up %d times, want %d", got, want)
+			}
+			for _, up := range engine.bodies[c.first-1:] {
+				if has := strings.Contains(up, "stream_options"); has != (c.up != "") || !strings.Contains(up, c.up) || strings.Contains(up, "continuous") {
+					t.Errorf("the backend got %s, want %q in it", up, c.up)
 				}
-				for _, up := range engine.bodies[c.first-1:] {
-					if has := strings.Contains(up, "stream_options"); has != (c.up != "") || !strings.Contains(up, c.up) || strings.Contains(up, "continuous") {
-						t.Errorf("the backend got %s, want %q in it", up, c.up)
-					}
-				}
-				if line := h.last(); line.Outcome != outcomeOK || line.Attempts != 1 || line.Tokens != 3 {
-					t.Errorf("log line %+v, want ok, 3 tokens, at the first attempt", line)
-				}
-				if n := strings.Count(h.log.String(), c.instead); n != 1 {
-					t.Errorf("the log says %d times what to configure, want once: %s", n, h.log)
-				}
-				calls := engine.calls()
-				<-time.After(11 * time.Minute)
-				if r := h.post(chat, body); r.status != 200 || engine.calls() != calls+c.first {
-					t.Errorf("some minutes later: %d after %d sends, want 200 after %d", r.status, engine.calls()-calls, c.first)
-				}
-			})
+			}
+			if line := h.last(); line.Outcome != outcomeOK || line.Attempts != 1 || line.Tokens != 3 {
+				t.Errorf("log line %+v, want ok, 3 tokens, at the first attempt", line)
+			}
+			if n := strings.Count(h.log.String(), c.instead); n != 1 {
+				t.Errorf("the log says %d times what to configure, want once: %s", n, h.log)
+			}
+			calls := engine.calls()
+			<-time.After(11 * time.Minute)
+			if r := h.post(chat, body); r.status != 200 || engine.calls() != calls+c.first {
+				t.Errorf("some minutes later: %d after %d sends, want 200 after %d", r.status, engine.calls()-calls, c.first)
+			}
 		})
 	}
 }
@@ -103,26 +101,24 @@ func TestA400ThatIsTheClientsOwn(t *testing.T) {
 		"no stream":   {refusing(unknownField, "big"), `{"model":"chat","metadata":"stream_options"}`, 1},
 		"its own 400": {refusing(unknownField, "mistake"), `{"model":"chat","stream":true,"x":"mistake"}`, 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := open(t, settings("a"), map[string]http.Handler{"a": c.engine})
-				for range 3 {
-					before := c.engine.calls()
-					r := h.post(chat, c.body)
-					if r.status != 400 || c.engine.calls()-before != c.calls {
-						t.Errorf("got %d after %d sends, want 400 after %d", r.status, c.engine.calls()-before, c.calls)
-					}
-					if strings.Contains(r.body, "include_usage") && name != "asked" {
-						t.Errorf("the client is told of what it did not send: %s", r.body)
-					}
+		bubble(t, name, func(t *testing.T) {
+			h := open(t, settings("a"), map[string]http.Handler{"a": c.engine})
+			for range 3 {
+				before := c.engine.calls()
+				r := h.post(chat, c.body)
+				if r.status != 400 || c.engine.calls()-before != c.calls {
+					t.Errorf("got %d after %d sends, want 400 after %d", r.status, c.engine.calls()-before, c.calls)
 				}
-				if line := h.last(); line.Outcome != outcomeRejected {
-					t.Errorf("log line %+v, want rejected", line)
+				if strings.Contains(r.body, "include_usage") && name != "asked" {
+					t.Errorf("the client is told of what it did not send: %s", r.body)
 				}
-				if strings.Contains(h.log.String(), "configure usage") {
-					t.Errorf("something was learned: %s", h.log)
-				}
-			})
+			}
+			if line := h.last(); line.Outcome != outcomeRejected {
+				t.Errorf("log line %+v, want rejected", line)
+			}
+			if strings.Contains(h.log.String(), "configure usage") {
+				t.Errorf("something was learned: %s", h.log)
+			}
 		})
 	}
 }

@@ -72,31 +72,29 @@ func TestAStreamSaysWhatItCost(t *testing.T) {
 		"in two pieces":  {config.Price{Input: 2, Cached: 0.5, Output: 8, Reasoning: 10, AudioInput: 41, AudioOutput: 80}, 9, events + comment},
 		"without prices": {config.Price{}, 0, events},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := settings("a")
-				conf.Backends[0].Price = c.price
-				h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
-					w.Header().Set("Content-Type", "text/event-stream")
-					fmt.Fprint(w, events[:len(events)-c.cut])
-					w.(http.Flusher).Flush()
-					time.Sleep(50 * time.Millisecond)
-					fmt.Fprint(w, events[len(events)-c.cut:])
-				}}})
-				h.gateway.usage = usage.New(false)
-				r := h.post(chat, `{"model":"chat","stream":true,"stream_options":{"include_usage":true},"messages":[]}`)
-				if r.err != nil || string(r.body) != c.want {
-					t.Errorf("%v, the client read\n%s\nwant\n%s", r.err, r.body, c.want)
-				}
-				h.idle()
-				var cost usage.Money
-				for _, cell := range h.gateway.usage.Cells(0, math.MaxInt64) {
-					cost += cell.Cost
-				}
-				if want := c.price != (config.Price{}); want && formatUSD(cost) != "0.0115" || !want && cost != 0 {
-					t.Errorf("billed %s USD, want what the comment says", formatUSD(cost))
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			conf := settings("a")
+			conf.Backends[0].Price = c.price
+			h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprint(w, events[:len(events)-c.cut])
+				w.(http.Flusher).Flush()
+				time.Sleep(50 * time.Millisecond)
+				fmt.Fprint(w, events[len(events)-c.cut:])
+			}}})
+			h.gateway.usage = usage.New(false)
+			r := h.post(chat, `{"model":"chat","stream":true,"stream_options":{"include_usage":true},"messages":[]}`)
+			if r.err != nil || string(r.body) != c.want {
+				t.Errorf("%v, the client read\n%s\nwant\n%s", r.err, r.body, c.want)
+			}
+			h.idle()
+			var cost usage.Money
+			for _, cell := range h.gateway.usage.Cells(0, math.MaxInt64) {
+				cost += cell.Cost
+			}
+			if want := c.price != (config.Price{}); want && formatUSD(cost) != "0.0115" || !want && cost != 0 {
+				t.Errorf("billed %s USD, want what the comment says", formatUSD(cost))
+			}
 		})
 	}
 }
@@ -113,39 +111,37 @@ func TestASpentBudget(t *testing.T) {
 		"spill":  {config.Then{Spill: "cheap"}, http.StatusOK, "cheap"},
 		"warn":   {config.Then{Warn: true}, http.StatusOK, "chat"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := settings("a")
-				conf.Backends[0].Price = config.Price{Output: 1000}
-				cheap := conf.Routes[0]
-				cheap.Models = []string{"cheap"}
-				conf.Routes = append(conf.Routes, cheap)
-				k := key("mobile", "sk-right")
-				k.Routes = []string{"chat"}
-				k.Budget = config.Budget{USD: 0.5, Per: "month", Then: c.then}
-				conf.Keys = []config.Key{k}
-				h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
-					w.Header().Set("Content-Type", "application/json")
-					fmt.Fprint(w, `{"choices":[{"message":{"content":"hello"}}],"usage":{"prompt_tokens":1,"completion_tokens":600}}`)
-				}}})
-				h.gateway.usage = usage.New(false)
-				h.gateway.usage.Configure(spendable(conf), nil)
-				ask := func() reply {
-					return h.post(chat, `{"model":"chat","messages":[]}`, "Authorization", "Bearer sk-right")
-				}
-				if r := ask(); r.status != http.StatusOK {
-					t.Fatalf("status %d while there is money", r.status)
-				}
-				h.idle()
-				r := ask()
-				h.idle()
-				if r.status != c.status || h.last().Route != c.route {
-					t.Errorf("status %d on route %q, want %d on %q", r.status, h.last().Route, c.status, c.route)
-				}
-				if c.status == http.StatusTooManyRequests && (r.header.Get("X-Should-Retry") != "false" || r.header.Get("Retry-After") != "") {
-					t.Errorf("a library would come back: %v", r.header)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			conf := settings("a")
+			conf.Backends[0].Price = config.Price{Output: 1000}
+			cheap := conf.Routes[0]
+			cheap.Models = []string{"cheap"}
+			conf.Routes = append(conf.Routes, cheap)
+			k := key("mobile", "sk-right")
+			k.Routes = []string{"chat"}
+			k.Budget = config.Budget{USD: 0.5, Per: "month", Then: c.then}
+			conf.Keys = []config.Key{k}
+			h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprint(w, `{"choices":[{"message":{"content":"hello"}}],"usage":{"prompt_tokens":1,"completion_tokens":600}}`)
+			}}})
+			h.gateway.usage = usage.New(false)
+			h.gateway.usage.Configure(spendable(conf), nil)
+			ask := func() reply {
+				return h.post(chat, `{"model":"chat","messages":[]}`, "Authorization", "Bearer sk-right")
+			}
+			if r := ask(); r.status != http.StatusOK {
+				t.Fatalf("status %d while there is money", r.status)
+			}
+			h.idle()
+			r := ask()
+			h.idle()
+			if r.status != c.status || h.last().Route != c.route {
+				t.Errorf("status %d on route %q, want %d on %q", r.status, h.last().Route, c.status, c.route)
+			}
+			if c.status == http.StatusTooManyRequests && (r.header.Get("X-Should-Retry") != "false" || r.header.Get("Retry-After") != "") {
+				t.Errorf("a library would come back: %v", r.header)
+			}
 		})
 	}
 }
@@ -162,50 +158,48 @@ func TestWhatRunsHoldsItsPartOfABudget(t *testing.T) {
 		"spill":  {config.Then{Spill: "cheap"}, http.StatusOK},
 		"warn":   {config.Then{Warn: true}, http.StatusOK},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := settings("a")
-				conf.Backends[0].Price = config.Price{Output: 1000}
-				cheap := conf.Routes[0]
-				cheap.Models = []string{"cheap"}
-				conf.Routes = append(conf.Routes, cheap)
-				k := key("mobile", "sk-right")
-				k.Budget = config.Budget{USD: 0.15, Per: "month", Then: c.then}
-				conf.Keys = []config.Key{k}
-				h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
-					time.Sleep(10 * time.Second)
-					w.Header().Set("Content-Type", "application/json")
-					fmt.Fprint(w, `{"choices":[{"message":{"content":"hello"}}],"usage":{"prompt_tokens":1,"completion_tokens":10}}`)
-				}}})
-				h.gateway.usage = usage.New(false)
-				h.gateway.usage.Configure(spendable(conf), nil)
-				ask := func(model string, tokens int) reply {
-					return h.post(chat, fmt.Sprintf(`{"model":%q,"max_tokens":%d,"messages":[]}`, model, tokens), "Authorization", "Bearer sk-right")
-				}
-				first := make(chan reply)
-				go func() { first <- ask("chat", 100) }() // may cost 0.10
-				time.Sleep(time.Second)
-				r := ask("chat", 60) // 0.06 of 0.05
-				if r.status != c.status {
-					t.Fatalf("status %d beside one that may cost most of what is left, want %d", r.status, c.status)
-				}
-				if refused := c.status != http.StatusOK; refused && (r.code(t) != "budget_in_use" || r.header.Get("Retry-After") != "1" || r.header.Get("X-Should-Retry") == "false") {
-					t.Errorf("%s with %v, want a word to come back in a second", r.code(t), r.header)
-				}
-				if r := ask("nobody", 50); r.status != http.StatusNotFound { // holds nothing
-					t.Errorf("status %d", r.status)
-				}
-				if r := ask("chat", 50); r.status != http.StatusOK {
-					t.Errorf("status %d of one for which there is room", r.status)
-				}
-				if r := <-first; r.status != http.StatusOK {
-					t.Errorf("status %d of the first one", r.status)
-				}
-				h.idle()
-				if r := ask("chat", 100); r.status != http.StatusOK {
-					t.Errorf("status %d though what the others did not need is free", r.status)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			conf := settings("a")
+			conf.Backends[0].Price = config.Price{Output: 1000}
+			cheap := conf.Routes[0]
+			cheap.Models = []string{"cheap"}
+			conf.Routes = append(conf.Routes, cheap)
+			k := key("mobile", "sk-right")
+			k.Budget = config.Budget{USD: 0.15, Per: "month", Then: c.then}
+			conf.Keys = []config.Key{k}
+			h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+				time.Sleep(10 * time.Second)
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprint(w, `{"choices":[{"message":{"content":"hello"}}],"usage":{"prompt_tokens":1,"completion_tokens":10}}`)
+			}}})
+			h.gateway.usage = usage.New(false)
+			h.gateway.usage.Configure(spendable(conf), nil)
+			ask := func(model string, tokens int) reply {
+				return h.post(chat, fmt.Sprintf(`{"model":%q,"max_tokens":%d,"messages":[]}`, model, tokens), "Authorization", "Bearer sk-right")
+			}
+			first := make(chan reply)
+			go func() { first <- ask("chat", 100) }() // may cost 0.10
+			time.Sleep(time.Second)
+			r := ask("chat", 60) // 0.06 of 0.05
+			if r.status != c.status {
+				t.Fatalf("status %d beside one that may cost most of what is left, want %d", r.status, c.status)
+			}
+			if refused := c.status != http.StatusOK; refused && (r.code(t) != "budget_in_use" || r.header.Get("Retry-After") != "1" || r.header.Get("X-Should-Retry") == "false") {
+				t.Errorf("%s with %v, want a word to come back in a second", r.code(t), r.header)
+			}
+			if r := ask("nobody", 50); r.status != http.StatusNotFound { // holds nothing
+				t.Errorf("status %d", r.status)
+			}
+			if r := ask("chat", 50); r.status != http.StatusOK {
+				t.Errorf("status %d of one for which there is room", r.status)
+			}
+			if r := <-first; r.status != http.StatusOK {
+				t.Errorf("status %d of the first one", r.status)
+			}
+			h.idle()
+			if r := ask("chat", 100); r.status != http.StatusOK {
+				t.Errorf("status %d though what the others did not need is free", r.status)
+			}
 		})
 	}
 }

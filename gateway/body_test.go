@@ -101,22 +101,20 @@ func TestAPromisedBodyIsNotHeld(t *testing.T) {
 		"gzip, begun":         {"Content-Encoding: gzip\r\nContent-Length: 60000\r\n", "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"},
 		"gzip, of any length": {"Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n", ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := open(t, settings("a"), nil)
-				const uploads = 20
-				var open []net.Conn
-				for range uploads {
-					open = append(open, h.send("POST "+chat+" HTTP/1.1\r\nHost: x\r\n"+c.head+"\r\n"+c.sent))
-				}
-				if held := h.gateway.buffered.used.Load(); held == 0 || held > uploads*int64(max(onHeap*bodyStart, os.Getpagesize())) {
-					t.Errorf("%d bytes held of %d bodies that did not come", held, uploads)
-				}
-				for _, c := range open {
-					c.Close()
-				}
-				<-time.After(time.Minute)
-			})
+		bubble(t, name, func(t *testing.T) {
+			h := open(t, settings("a"), nil)
+			const uploads = 20
+			var open []net.Conn
+			for range uploads {
+				open = append(open, h.send("POST "+chat+" HTTP/1.1\r\nHost: x\r\n"+c.head+"\r\n"+c.sent))
+			}
+			if held := h.gateway.buffered.used.Load(); held == 0 || held > uploads*int64(max(onHeap*bodyStart, os.Getpagesize())) {
+				t.Errorf("%d bytes held of %d bodies that did not come", held, uploads)
+			}
+			for _, c := range open {
+				c.Close()
+			}
+			<-time.After(time.Minute)
 		})
 	}
 }
@@ -137,27 +135,25 @@ func TestCompressedBodiesAreBoundedByTheirRatio(t *testing.T) {
 		"a log that repeats itself":  {`{"model":"chat","stream":true,"x":"` + strings.Join(lines, `\n`) + `"}`, 200},
 		"one letter behind the rest": {`{"model":"chat","stream":true,"x":"` + strings.Join(lines, `\n`) + strings.Repeat("a", 28<<20) + `"}`, 413},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := settings("a")
-				conf.Limits.Buffered = conf.Limits.Body // a second body of 31 MiB would have no room
-				h := open(t, conf, map[string]http.Handler{"a": &script{answer: talk(1, time.Millisecond)}})
-				var zipped bytes.Buffer
-				z, err := gzip.NewWriterLevel(&zipped, gzip.BestSpeed)
-				if err != nil {
-					t.Fatal(err)
-				}
-				io.WriteString(z, c.body)
-				z.Close()
-				t.Logf("%d bytes unpack to %.1f times as many", zipped.Len(), float64(len(c.body))/float64(zipped.Len()))
-				r := h.post(chat, zipped.String(), "Content-Encoding", "gzip")
-				if r.status != c.status {
-					t.Errorf("got %d %.200s, want %d", r.status, r.body, c.status)
-				}
-				if r.status == 413 && r.code(t) != "compression_ratio" {
-					t.Errorf("got %s, want compression_ratio", r.body)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			conf := settings("a")
+			conf.Limits.Buffered = conf.Limits.Body // a second body of 31 MiB would have no room
+			h := open(t, conf, map[string]http.Handler{"a": &script{answer: talk(1, time.Millisecond)}})
+			var zipped bytes.Buffer
+			z, err := gzip.NewWriterLevel(&zipped, gzip.BestSpeed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.WriteString(z, c.body)
+			z.Close()
+			t.Logf("%d bytes unpack to %.1f times as many", zipped.Len(), float64(len(c.body))/float64(zipped.Len()))
+			r := h.post(chat, zipped.String(), "Content-Encoding", "gzip")
+			if r.status != c.status {
+				t.Errorf("got %d %.200s, want %d", r.status, r.body, c.status)
+			}
+			if r.status == 413 && r.code(t) != "compression_ratio" {
+				t.Errorf("got %s, want compression_ratio", r.body)
+			}
 		})
 	}
 }

@@ -46,55 +46,53 @@ func TestAClientThatHangsUpCancelsInEveryPhase(t *testing.T) {
 		"in the middle":         {stream, 0, false, time.Second, true},
 		"not streaming":         {document, 0, false, time.Second, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := settings("a")
-				conf.Routes[0].OnInfeasible[0].Queue = time.Minute
-				if c.inLine {
-					conf.Backends[0].MaxConcurrency = 1
-				}
-				gpu := engine(t, func(o *sim.Options) {
-					if c.busy > 0 {
-						o.MaxNumSeqs = 1
-						o.Behaviours = []string{"headers-after-queue"}
-					}
-				})
-				h := open(t, conf, map[string]http.Handler{"a": gpu})
-				others, stopOthers := context.WithCancel(context.Background())
-				defer stopOthers()
-				for range c.busy {
-					go h.do(h.request("POST", chat, stream).WithContext(others))
-				}
-				<-time.After(100 * time.Millisecond)
-				ctx, cancel := context.WithTimeout(context.Background(), c.after)
-				defer cancel()
-				r := h.do(h.request("POST", chat, c.body).WithContext(ctx))
-				if r.err == nil {
-					t.Fatalf("the request ended with %d before its client hung up", r.status)
-				}
-				synctest.Wait()
-				truth := gpu.Truth()
-				if got := truth.Running + truth.Waiting; got != c.busy {
-					t.Errorf("the engine still has %d requests, want %d", got, c.busy)
-				}
-				if want := map[bool]int{true: 1}[c.reached]; truth.Cancelled != want {
-					t.Errorf("the engine counts %d cancelled, want %d", truth.Cancelled, want)
-				}
-				if line := h.last(); line.Outcome != outcomeGone {
-					t.Errorf("outcome %q, want client_gone", line.Outcome)
-				}
-				stopOthers()
-				h.idle()
-				for range 20 {
-					ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-					h.do(h.request("POST", chat, stream).WithContext(ctx))
-					cancel()
-				}
-				synctest.Wait()
-				if !h.router.InService() {
-					t.Error("clients that hung up took the backend out of service")
+		bubble(t, name, func(t *testing.T) {
+			conf := settings("a")
+			conf.Routes[0].OnInfeasible[0].Queue = time.Minute
+			if c.inLine {
+				conf.Backends[0].MaxConcurrency = 1
+			}
+			gpu := engine(t, func(o *sim.Options) {
+				if c.busy > 0 {
+					o.MaxNumSeqs = 1
+					o.Behaviours = []string{"headers-after-queue"}
 				}
 			})
+			h := open(t, conf, map[string]http.Handler{"a": gpu})
+			others, stopOthers := context.WithCancel(context.Background())
+			defer stopOthers()
+			for range c.busy {
+				go h.do(h.request("POST", chat, stream).WithContext(others))
+			}
+			<-time.After(100 * time.Millisecond)
+			ctx, cancel := context.WithTimeout(context.Background(), c.after)
+			defer cancel()
+			r := h.do(h.request("POST", chat, c.body).WithContext(ctx))
+			if r.err == nil {
+				t.Fatalf("the request ended with %d before its client hung up", r.status)
+			}
+			synctest.Wait()
+			truth := gpu.Truth()
+			if got := truth.Running + truth.Waiting; got != c.busy {
+				t.Errorf("the engine still has %d requests, want %d", got, c.busy)
+			}
+			if want := map[bool]int{true: 1}[c.reached]; truth.Cancelled != want {
+				t.Errorf("the engine counts %d cancelled, want %d", truth.Cancelled, want)
+			}
+			if line := h.last(); line.Outcome != outcomeGone {
+				t.Errorf("outcome %q, want client_gone", line.Outcome)
+			}
+			stopOthers()
+			h.idle()
+			for range 20 {
+				ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+				h.do(h.request("POST", chat, stream).WithContext(ctx))
+				cancel()
+			}
+			synctest.Wait()
+			if !h.router.InService() {
+				t.Error("clients that hung up took the backend out of service")
+			}
 		})
 	}
 }

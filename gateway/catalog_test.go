@@ -131,24 +131,22 @@ func TestACatchAllThatKnowsNothingDeniesNothing(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				engines := map[string]http.Handler{}
-				if answer != nil {
-					engines["a"] = &script{answer: answer}
-				}
-				h := open(t, catchAll("a"), engines)
-				start := time.Now()
-				if got := h.modelIDs(); !slices.Equal(got, []string{"chat"}) {
-					t.Errorf("got %q, want the named route alone", got)
-				}
-				if d := time.Since(start); d > catalogWait+time.Second {
-					t.Errorf("it took %v", d)
-				}
-				if r := h.do(h.request("GET", "/v1/models/any/thing", "")); r.status != 200 {
-					t.Errorf("got %d, want 200", r.status)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			engines := map[string]http.Handler{}
+			if answer != nil {
+				engines["a"] = &script{answer: answer}
+			}
+			h := open(t, catchAll("a"), engines)
+			start := time.Now()
+			if got := h.modelIDs(); !slices.Equal(got, []string{"chat"}) {
+				t.Errorf("got %q, want the named route alone", got)
+			}
+			if d := time.Since(start); d > catalogWait+time.Second {
+				t.Errorf("it took %v", d)
+			}
+			if r := h.do(h.request("GET", "/v1/models/any/thing", "")); r.status != 200 {
+				t.Errorf("got %d, want 200", r.status)
+			}
 		})
 	}
 }

@@ -39,34 +39,32 @@ func TestASlowClientIsNoEvidence(t *testing.T) {
 		"piled up before the gateway": {func(*testing.T) http.Handler { return &script{answer: onSchedule(3000, 20*time.Millisecond)} }, 50},
 		"piled up in the engine":      {func(t *testing.T) http.Handler { return engine(t) }, 1 / 0.021},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := open(t, settings("a"), map[string]http.Handler{"a": c.backend(t)})
-				resp, err := h.client.Do(h.request("POST", chat, `{"model":"chat","messages":[{"role":"user","content":"hello"}],"max_tokens":3000,"stream":true}`))
-				if err != nil {
-					t.Fatal(err)
+		bubble(t, name, func(t *testing.T) {
+			h := open(t, settings("a"), map[string]http.Handler{"a": c.backend(t)})
+			resp, err := h.client.Do(h.request("POST", chat, `{"model":"chat","messages":[{"role":"user","content":"hello"}],"max_tokens":3000,"stream":true}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			lines, seen := bufio.NewScanner(resp.Body), 0
+			for lines.Scan() {
+				if !strings.HasPrefix(lines.Text(), "data: {") {
+					continue
 				}
-				defer resp.Body.Close()
-				lines, seen := bufio.NewScanner(resp.Body), 0
-				for lines.Scan() {
-					if !strings.HasPrefix(lines.Text(), "data: {") {
-						continue
-					}
-					<-time.After(time.Millisecond) // less than counts as blocking
-					if seen++; seen%500 == 0 {
-						<-time.After(5 * time.Second) // 30 s in all; the answer itself takes a minute
-					}
+				<-time.After(time.Millisecond) // less than counts as blocking
+				if seen++; seen%500 == 0 {
+					<-time.After(5 * time.Second) // 30 s in all; the answer itself takes a minute
 				}
-				h.idle()
-				<-time.After(5 * time.Second) // the book is folded
-				p := h.book.Curve(router.Target{Backend: "a", Model: "big"}).At(1)
-				if p.TPS < 0.98*c.want || p.TPS > 1.02*c.want {
-					t.Errorf("learned %.2f tokens/s at n = 1, the engine gave %.2f", p.TPS, c.want)
-				}
-				if p.Tokens < 1000 {
-					t.Errorf("learned from %.0f tokens of 3000: the client blocked for less than half of them", p.Tokens)
-				}
-			})
+			}
+			h.idle()
+			<-time.After(5 * time.Second) // the book is folded
+			p := h.book.Curve(router.Target{Backend: "a", Model: "big"}).At(1)
+			if p.TPS < 0.98*c.want || p.TPS > 1.02*c.want {
+				t.Errorf("learned %.2f tokens/s at n = 1, the engine gave %.2f", p.TPS, c.want)
+			}
+			if p.Tokens < 1000 {
+				t.Errorf("learned from %.0f tokens of 3000: the client blocked for less than half of them", p.Tokens)
+			}
 		})
 	}
 }

@@ -40,36 +40,34 @@ func TestAStreamThatBreaksOff(t *testing.T) {
 			say(w, "data: {{{\n\n")
 		}, "data: {{{\n\n", 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				engine := &script{answer: c.answer}
-				h := open(t, settings("a"), map[string]http.Handler{"a": engine})
-				start := time.Now()
-				r := h.post(chat, streamBody)
-				if !isCut(r.err) {
-					t.Errorf("the client read to %v, want an unexpected end", r.err)
-				}
-				want := strings.Repeat(delta, 10) + c.between
-				rest, ok := strings.CutPrefix(r.body, want)
-				if !ok {
-					t.Fatalf("the client got %q", r.body)
-				}
-				if !strings.HasPrefix(rest, "data: {\"error\":") || !strings.HasSuffix(rest, "\n\n") || strings.Contains(rest, "[DONE]") {
-					t.Errorf("after the tokens came %q, want an error event and nothing else", rest)
-				}
-				if got, want := time.Since(start), 100*time.Millisecond+c.took; got < want || got > want+time.Second {
-					t.Errorf("broken off after %v, want %v", got, want)
-				}
-				if line := h.last(); line.Outcome != outcomeCut || line.Error == "" {
-					t.Errorf("log line %+v, want outcome cut", line)
-				}
-				if s := h.metrics.Route("chat"); s.Failed != 1 {
-					t.Errorf("route counts %+v, want one failed", s)
-				}
-				if c.took > 0 && engine.left() != 1 {
-					t.Error("the backend was not told to stop")
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			engine := &script{answer: c.answer}
+			h := open(t, settings("a"), map[string]http.Handler{"a": engine})
+			start := time.Now()
+			r := h.post(chat, streamBody)
+			if !isCut(r.err) {
+				t.Errorf("the client read to %v, want an unexpected end", r.err)
+			}
+			want := strings.Repeat(delta, 10) + c.between
+			rest, ok := strings.CutPrefix(r.body, want)
+			if !ok {
+				t.Fatalf("the client got %q", r.body)
+			}
+			if !strings.HasPrefix(rest, "data: {\"error\":") || !strings.HasSuffix(rest, "\n\n") || strings.Contains(rest, "[DONE]") {
+				t.Errorf("after the tokens came %q, want an error event and nothing else", rest)
+			}
+			if got, want := time.Since(start), 100*time.Millisecond+c.took; got < want || got > want+time.Second {
+				t.Errorf("broken off after %v, want %v", got, want)
+			}
+			if line := h.last(); line.Outcome != outcomeCut || line.Error == "" {
+				t.Errorf("log line %+v, want outcome cut", line)
+			}
+			if s := h.metrics.Route("chat"); s.Failed != 1 {
+				t.Errorf("route counts %+v, want one failed", s)
+			}
+			if c.took > 0 && engine.left() != 1 {
+				t.Error("the backend was not told to stop")
+			}
 		})
 	}
 }
@@ -123,20 +121,18 @@ func TestADocumentThatBreaksOff(t *testing.T) {
 		"ends in the middle":        {chat, func(w http.ResponseWriter, _ *http.Request) { say(w, part) }},
 		"stalls":                    {chat, func(w http.ResponseWriter, r *http.Request) { say(w, part); pause(r, time.Hour) }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
-					w.Header().Set("Content-Type", "application/json")
-					c.answer(w, r)
-				}}})
-				r := h.post(c.path, `{"model":"chat"}`)
-				if !isCut(r.err) || strings.Contains(r.body, "error") {
-					t.Errorf("the client got %q to %v, want an unexpected end and nothing added", r.body, r.err)
-				}
-				if line := h.last(); line.Outcome != outcomeCut {
-					t.Errorf("outcome %q, want cut", line.Outcome)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				c.answer(w, r)
+			}}})
+			r := h.post(c.path, `{"model":"chat"}`)
+			if !isCut(r.err) || strings.Contains(r.body, "error") {
+				t.Errorf("the client got %q to %v, want an unexpected end and nothing added", r.body, r.err)
+			}
+			if line := h.last(); line.Outcome != outcomeCut {
+				t.Errorf("outcome %q, want cut", line.Outcome)
+			}
 		})
 	}
 }
@@ -188,24 +184,22 @@ func TestHowLongPingsKeepAStreamOpen(t *testing.T) {
 		"blank lines":                 {[]func(http.ResponseWriter, *http.Request){text("\n"), pings(1), text("\n"), pings(1), text("\r\n\r\n"), pings(100)}, limit},
 		"data that is empty moves on": {[]func(http.ResponseWriter, *http.Request){text(delta), pings(2), text("data:\n\n"), pings(2), text(delta + doneEvent)}, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				engine := &script{answer: func(w http.ResponseWriter, r *http.Request) {
-					eventStream(w)
-					for _, act := range c.play {
-						act(w, r)
-					}
-				}}
-				h := open(t, settings("a"), map[string]http.Handler{"a": engine})
-				start := time.Now()
-				r := h.post(chat, streamBody)
-				if took := time.Since(start); c.took == 0 && r.err != nil || c.took > 0 && (!isCut(r.err) || took < c.took || took > c.took+time.Second) {
-					t.Errorf("ended with %v after %v, want %v (0 = a good end)", r.err, took, c.took)
+		bubble(t, name, func(t *testing.T) {
+			engine := &script{answer: func(w http.ResponseWriter, r *http.Request) {
+				eventStream(w)
+				for _, act := range c.play {
+					act(w, r)
 				}
-				if line := h.last(); (line.Outcome == outcomeOK) != (c.took == 0) {
-					t.Errorf("log line %+v", line)
-				}
-			})
+			}}
+			h := open(t, settings("a"), map[string]http.Handler{"a": engine})
+			start := time.Now()
+			r := h.post(chat, streamBody)
+			if took := time.Since(start); c.took == 0 && r.err != nil || c.took > 0 && (!isCut(r.err) || took < c.took || took > c.took+time.Second) {
+				t.Errorf("ended with %v after %v, want %v (0 = a good end)", r.err, took, c.took)
+			}
+			if line := h.last(); (line.Outcome == outcomeOK) != (c.took == 0) {
+				t.Errorf("log line %+v", line)
+			}
 		})
 	}
 }

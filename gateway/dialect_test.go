@@ -74,39 +74,37 @@ func TestEveryDialectStreams(t *testing.T) {
 		{"/v1/messages", messagesStream, "event: message_stop", true},
 		{"/v1/audio/transcriptions", transcriptStream, `data: {"type":"transcript.text.done"`, false},
 	} {
-		t.Run(c.path, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				engine := &script{answer: slowly(c.stream)}
-				h := open(t, settings("a"), map[string]http.Handler{"a": engine})
-				body, kind := `{"model":"chat","stream":true}`, "application/json"
-				if !c.measured {
-					body, kind = transcription(t, 100, "model", "chat", "stream", "true")
-				}
-				r := h.post(c.path, body, "Content-Type", kind)
-				if r.status != 200 || r.err != nil || r.body != c.stream {
-					t.Errorf("got %d %q (%v), want the stream as it was", r.status, r.body, r.err)
-				}
-				if strings.Contains(engine.bodies[0], "stream_options") {
-					t.Error("usage was asked for where nobody knows the question")
-				}
-				line := h.last()
-				if line.Outcome != outcomeOK || (line.TTFTms > 0) != c.measured || c.measured && (line.Tokens != 2 || line.Source != "usage") {
-					t.Errorf("log line %+v", line)
-				}
-				h.idle()
+		bubble(t, c.path, func(t *testing.T) {
+			engine := &script{answer: slowly(c.stream)}
+			h := open(t, settings("a"), map[string]http.Handler{"a": engine})
+			body, kind := `{"model":"chat","stream":true}`, "application/json"
+			if !c.measured {
+				body, kind = transcription(t, 100, "model", "chat", "stream", "true")
+			}
+			r := h.post(c.path, body, "Content-Type", kind)
+			if r.status != 200 || r.err != nil || r.body != c.stream {
+				t.Errorf("got %d %q (%v), want the stream as it was", r.status, r.body, r.err)
+			}
+			if strings.Contains(engine.bodies[0], "stream_options") {
+				t.Error("usage was asked for where nobody knows the question")
+			}
+			line := h.last()
+			if line.Outcome != outcomeOK || (line.TTFTms > 0) != c.measured || c.measured && (line.Tokens != 2 || line.Source != "usage") {
+				t.Errorf("log line %+v", line)
+			}
+			h.idle()
 
-				// The same without its last event is no answer.
-				cut, _, _ := strings.Cut(c.stream, c.last)
-				engine.answer = slowly(cut)
-				r = h.post(c.path, body, "Content-Type", kind)
-				event, ok := strings.CutPrefix(r.body, cut)
-				if !ok || !isCut(r.err) || !strings.HasPrefix(event, "event: error\ndata: {\"type\":\"error\",") {
-					t.Errorf("got %q (%v), want the stream, an error event and a cut", r.body, r.err)
-				}
-				if line := h.last(); line.Outcome != outcomeCut {
-					t.Errorf("log line %+v, want cut", line)
-				}
-			})
+			// The same without its last event is no answer.
+			cut, _, _ := strings.Cut(c.stream, c.last)
+			engine.answer = slowly(cut)
+			r = h.post(c.path, body, "Content-Type", kind)
+			event, ok := strings.CutPrefix(r.body, cut)
+			if !ok || !isCut(r.err) || !strings.HasPrefix(event, "event: error\ndata: {\"type\":\"error\",") {
+				t.Errorf("got %q (%v), want the stream, an error event and a cut", r.body, r.err)
+			}
+			if line := h.last(); line.Outcome != outcomeCut {
+				t.Errorf("log line %+v, want cut", line)
+			}
 		})
 	}
 }

@@ -21,39 +21,37 @@ import (
 // of one that passes through.
 func TestTheSameSpeedIsLearnedInBothDialects(t *testing.T) {
 	for _, kind := range []string{"vllm", "anthropic"} {
-		t.Run(kind, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				gpu := engine(t, func(o *sim.Options) { o.Seed = 3 })
-				h := open(t, foreign(map[string]string{"a": kind}, "a"), map[string]http.Handler{"a": gpu})
-				for _, n := range []int{1, 4, 9} {
-					var users sync.WaitGroup
-					for range n {
-						users.Go(func() {
-							r := h.post(chat, `{"model":"chat","messages":[{"role":"user","content":"hi"}],"max_tokens":400,"stream":true}`)
-							if r.status != 200 || r.err != nil || !strings.HasSuffix(r.body, doneEvent) {
-								t.Errorf("got %d (%v)", r.status, r.err)
-							}
-						})
-					}
-					users.Wait()
+		bubble(t, kind, func(t *testing.T) {
+			gpu := engine(t, func(o *sim.Options) { o.Seed = 3 })
+			h := open(t, foreign(map[string]string{"a": kind}, "a"), map[string]http.Handler{"a": gpu})
+			for _, n := range []int{1, 4, 9} {
+				var users sync.WaitGroup
+				for range n {
+					users.Go(func() {
+						r := h.post(chat, `{"model":"chat","messages":[{"role":"user","content":"hi"}],"max_tokens":400,"stream":true}`)
+						if r.status != 200 || r.err != nil || !strings.HasSuffix(r.body, doneEvent) {
+							t.Errorf("got %d (%v)", r.status, r.err)
+						}
+					})
 				}
-				h.idle()
-				<-time.After(5 * time.Second)
-				curve := h.book.Curve(router.Target{Backend: "a", Model: "big"})
-				checked := 0
-				for _, p := range gpu.Truth().Points {
-					if p.StreamSeconds < 5 {
-						continue
-					}
-					checked++
-					if got, want := curve.TPS(p.N), p.Tokens/p.StreamSeconds; math.Abs(got/want-1) > 0.03 {
-						t.Errorf("n = %d: learned %.2f tokens/s, the engine gave %.2f", p.N, got, want)
-					}
+				users.Wait()
+			}
+			h.idle()
+			<-time.After(5 * time.Second)
+			curve := h.book.Curve(router.Target{Backend: "a", Model: "big"})
+			checked := 0
+			for _, p := range gpu.Truth().Points {
+				if p.StreamSeconds < 5 {
+					continue
 				}
-				if checked < 2 {
-					t.Errorf("only %d levels were visited", checked)
+				checked++
+				if got, want := curve.TPS(p.N), p.Tokens/p.StreamSeconds; math.Abs(got/want-1) > 0.03 {
+					t.Errorf("n = %d: learned %.2f tokens/s, the engine gave %.2f", p.N, got, want)
 				}
-			})
+			}
+			if checked < 2 {
+				t.Errorf("only %d levels were visited", checked)
+			}
 		})
 	}
 }

@@ -131,29 +131,27 @@ func TestWhatClientsSendGoesThrough(t *testing.T) {
 	}
 	for i := range all {
 		r := &all[i]
-		t.Run(r.Client, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := echo("", ""), echo("", "")
-				h := before(t, r, all, a, b)
-				a.answer = func(w http.ResponseWriter, _ *http.Request) { r.answer(w) }
-				got := h.do(r.request(h))
-				if got.err != nil || got.status != r.Status || got.body != string(r.Answer) || got.header.Get("Content-Type") != r.AnswerType {
-					t.Errorf("got %d %s %.300q (%v)\nwant %d %s %.300q", got.status, got.header.Get("Content-Type"), got.body, got.err, r.Status, r.AnswerType, r.Answer)
-				}
-				if a.calls() != 1 || a.methods[0] != r.Method || a.paths[0] != r.Path || a.heads[0].Get("Content-Type") != r.Type || a.heads[0].Get("Authorization") != "" {
-					t.Fatalf("the API got %q %q with %v", a.methods, a.paths, a.heads)
-				}
-				want := string(r.Body)
-				if model := r.end(t).Default; strings.HasSuffix(r.Client, "without a model") {
-					want = `{"model":"` + model + `",` + want[1:]
-				}
-				if r.end(t).Decodes && strings.Contains(want, `"stream":true`) && !strings.Contains(want, "stream_options") && r.end(t).Dialect.Chunks() {
-					t.Fatal("its usage is asked for: record it with stream_options")
-				}
-				if a.bodies[0] != want {
-					t.Errorf("the API got %.300q\nwant %.300q", a.bodies[0], want)
-				}
-			})
+		bubble(t, r.Client, func(t *testing.T) {
+			a, b := echo("", ""), echo("", "")
+			h := before(t, r, all, a, b)
+			a.answer = func(w http.ResponseWriter, _ *http.Request) { r.answer(w) }
+			got := h.do(r.request(h))
+			if got.err != nil || got.status != r.Status || got.body != string(r.Answer) || got.header.Get("Content-Type") != r.AnswerType {
+				t.Errorf("got %d %s %.300q (%v)\nwant %d %s %.300q", got.status, got.header.Get("Content-Type"), got.body, got.err, r.Status, r.AnswerType, r.Answer)
+			}
+			if a.calls() != 1 || a.methods[0] != r.Method || a.paths[0] != r.Path || a.heads[0].Get("Content-Type") != r.Type || a.heads[0].Get("Authorization") != "" {
+				t.Fatalf("the API got %q %q with %v", a.methods, a.paths, a.heads)
+			}
+			want := string(r.Body)
+			if model := r.end(t).Default; strings.HasSuffix(r.Client, "without a model") {
+				want = `{"model":"` + model + `",` + want[1:]
+			}
+			if r.end(t).Decodes && strings.Contains(want, `"stream":true`) && !strings.Contains(want, "stream_options") && r.end(t).Dialect.Chunks() {
+				t.Fatal("its usage is asked for: record it with stream_options")
+			}
+			if a.bodies[0] != want {
+				t.Errorf("the API got %.300q\nwant %.300q", a.bodies[0], want)
+			}
 		})
 	}
 }
@@ -165,40 +163,38 @@ func TestWhatClientsLeaveIsCancelled(t *testing.T) {
 	for i := range all {
 		r := &all[i]
 		for name, part := range map[string]int{"before the first byte": 0, "in the middle": len(r.Answer) / 2} {
-			t.Run(r.Client+" "+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					a := echo("", "")
-					h := before(t, r, all, a, echo("", ""))
-					a.answer = func(w http.ResponseWriter, req *http.Request) {
-						if part > 0 {
-							w.Header().Set("Content-Type", r.AnswerType)
-							say(w, string(r.Answer[:part]))
-						}
-						<-req.Context().Done()
+			bubble(t, r.Client+" "+name, func(t *testing.T) {
+				a := echo("", "")
+				h := before(t, r, all, a, echo("", ""))
+				a.answer = func(w http.ResponseWriter, req *http.Request) {
+					if part > 0 {
+						w.Header().Set("Content-Type", r.AnswerType)
+						say(w, string(r.Answer[:part]))
 					}
-					ctx, leave := context.WithCancel(t.Context())
-					ended := make(chan error, 1)
-					go func() {
-						resp, err := h.client.Do(r.request(h).WithContext(ctx))
-						if err == nil {
-							_, err = io.ReadAll(resp.Body)
-							resp.Body.Close()
-						}
-						ended <- err
-					}()
-					synctest.Wait()
-					if a.calls() != 1 || a.left() != 0 {
-						t.Fatalf("%d calls under way, %d of them left, want one", a.calls(), a.left())
+					<-req.Context().Done()
+				}
+				ctx, leave := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() {
+					resp, err := h.client.Do(r.request(h).WithContext(ctx))
+					if err == nil {
+						_, err = io.ReadAll(resp.Body)
+						resp.Body.Close()
 					}
-					leave()
-					if err := <-ended; err == nil {
-						t.Error("the client read an answer to its end")
-					}
-					synctest.Wait() // no time passes
-					if a.left() != 1 {
-						t.Error("the backend was not told that its client is gone")
-					}
-				})
+					ended <- err
+				}()
+				synctest.Wait()
+				if a.calls() != 1 || a.left() != 0 {
+					t.Fatalf("%d calls under way, %d of them left, want one", a.calls(), a.left())
+				}
+				leave()
+				if err := <-ended; err == nil {
+					t.Error("the client read an answer to its end")
+				}
+				synctest.Wait() // no time passes
+				if a.left() != 1 {
+					t.Error("the backend was not told that its client is gone")
+				}
 			})
 		}
 	}
@@ -215,21 +211,19 @@ func TestWhatClientsSendMovesOn(t *testing.T) {
 			"cut":        func(w http.ResponseWriter, _ *http.Request) { cutOff(w) },
 			"first byte": func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() },
 		} {
-			t.Run(r.Client+" "+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					a, b := echo("", ""), echo("", "")
-					h := before(t, r, all, a, b)
-					a.answer = fails
-					b.answer = func(w http.ResponseWriter, _ *http.Request) { r.answer(w) }
-					got := h.do(r.request(h))
-					if r.end(t).Stored {
-						if got.status < 500 || b.calls() != 0 {
-							t.Errorf("got %d, and %d calls of a backend that does not keep it", got.status, b.calls())
-						}
-					} else if got.status != r.Status || got.body != string(r.Answer) || a.calls() == 0 || b.calls() != 1 {
-						t.Errorf("got %d %.300q (%v) after %d calls of the one that fails and %d of the other", got.status, got.body, got.err, a.calls(), b.calls())
+			bubble(t, r.Client+" "+name, func(t *testing.T) {
+				a, b := echo("", ""), echo("", "")
+				h := before(t, r, all, a, b)
+				a.answer = fails
+				b.answer = func(w http.ResponseWriter, _ *http.Request) { r.answer(w) }
+				got := h.do(r.request(h))
+				if r.end(t).Stored {
+					if got.status < 500 || b.calls() != 0 {
+						t.Errorf("got %d, and %d calls of a backend that does not keep it", got.status, b.calls())
 					}
-				})
+				} else if got.status != r.Status || got.body != string(r.Answer) || a.calls() == 0 || b.calls() != 1 {
+					t.Errorf("got %d %.300q (%v) after %d calls of the one that fails and %d of the other", got.status, got.body, got.err, a.calls(), b.calls())
+				}
 			})
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -110,20 +109,18 @@ func TestAClientThatBlocksOrLeavesIsNoticed(t *testing.T) {
 		{"it takes nothing", time.Minute, os.ErrDeadlineExceeded, false, errClientSlow},
 		{"it left", 0, errGarbage, false, errGarbage},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := downstream{}
-				client := &slowClient{discardWriter: discardWriter{header: http.Header{}}, pause: c.pause, err: c.err}
-				d.start(client, httptest.NewRequest(http.MethodPost, "/", nil), time.Minute)
-				now := time.Now()
-				wrote, err := d.write(now, []byte("x"))
-				if !errors.Is(err, c.want) || c.want != nil && !errors.As(err, new(*goneError)) {
-					t.Errorf("got %v, want %v", err, c.want)
-				}
-				if d.blocked != c.blocked || wrote.Sub(now) != c.pause {
-					t.Errorf("blocked %v after %v, want %v after %v", d.blocked, wrote.Sub(now), c.blocked, c.pause)
-				}
-			})
+		bubble(t, c.name, func(t *testing.T) {
+			d := downstream{}
+			client := &slowClient{discardWriter: discardWriter{header: http.Header{}}, pause: c.pause, err: c.err}
+			d.start(client, httptest.NewRequest(http.MethodPost, "/", nil), time.Minute)
+			now := time.Now()
+			wrote, err := d.write(now, []byte("x"))
+			if !errors.Is(err, c.want) || c.want != nil && !errors.As(err, new(*goneError)) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+			if d.blocked != c.blocked || wrote.Sub(now) != c.pause {
+				t.Errorf("blocked %v after %v, want %v after %v", d.blocked, wrote.Sub(now), c.blocked, c.pause)
+			}
 		})
 	}
 }

@@ -39,31 +39,29 @@ func TestEndpointsThatDoNotDecode(t *testing.T) {
 		{"/v1/audio/speech", "text/event-stream", "data: {\"type\":\"speech.audio.delta\",\"audio\":\"AAAA\"}\n\ndata: {\"type\":\"speech.audio.done\"}\n\n"},
 		{"/v1/audio/transcriptions", "text/plain; charset=utf-8", "1\n00:00 --> 00:01\nhello\n"},
 	} {
-		t.Run(c.path+" "+c.kind, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				engine := echo(c.kind, c.body)
-				h := open(t, settings("a"), map[string]http.Handler{"a": engine})
-				body := `{"model":"chat","input":"secret-prompt","stream":true,"n":3}`
-				r := h.post(c.path, body)
-				if r.status != 200 || r.body != c.body || r.err != nil {
-					t.Errorf("got %d, %d bytes (%v), want the answer as it was, %d bytes", r.status, len(r.body), r.err, len(c.body))
-				}
-				if got := r.header.Get("Content-Type"); got != c.kind {
-					t.Errorf("content-type %q, want %q", got, c.kind)
-				}
-				if stream := c.kind == "text/event-stream"; stream != (r.header.Get("X-Accel-Buffering") == "no") {
-					t.Errorf("X-Accel-Buffering %q for %s", r.header.Get("X-Accel-Buffering"), c.kind)
-				}
-				if want := strings.Replace(body, `"chat"`, `"big"`, 1); engine.bodies[0] != want || engine.paths[0] != c.path {
-					t.Errorf("the backend got %s %q, want %s %q", engine.paths[0], engine.bodies[0], c.path, want)
-				}
-				if line := h.last(); line.Outcome != outcomeOK || line.Backend != "a" || line.Tokens != 0 {
-					t.Errorf("log line %+v, want ok without tokens", line)
-				}
-				if s := h.metrics.Route("chat"); s.Unmeasured != 1 {
-					t.Errorf("route counts %+v, want one unmeasured", s)
-				}
-			})
+		bubble(t, c.path+" "+c.kind, func(t *testing.T) {
+			engine := echo(c.kind, c.body)
+			h := open(t, settings("a"), map[string]http.Handler{"a": engine})
+			body := `{"model":"chat","input":"secret-prompt","stream":true,"n":3}`
+			r := h.post(c.path, body)
+			if r.status != 200 || r.body != c.body || r.err != nil {
+				t.Errorf("got %d, %d bytes (%v), want the answer as it was, %d bytes", r.status, len(r.body), r.err, len(c.body))
+			}
+			if got := r.header.Get("Content-Type"); got != c.kind {
+				t.Errorf("content-type %q, want %q", got, c.kind)
+			}
+			if stream := c.kind == "text/event-stream"; stream != (r.header.Get("X-Accel-Buffering") == "no") {
+				t.Errorf("X-Accel-Buffering %q for %s", r.header.Get("X-Accel-Buffering"), c.kind)
+			}
+			if want := strings.Replace(body, `"chat"`, `"big"`, 1); engine.bodies[0] != want || engine.paths[0] != c.path {
+				t.Errorf("the backend got %s %q, want %s %q", engine.paths[0], engine.bodies[0], c.path, want)
+			}
+			if line := h.last(); line.Outcome != outcomeOK || line.Backend != "a" || line.Tokens != 0 {
+				t.Errorf("log line %+v, want ok without tokens", line)
+			}
+			if s := h.metrics.Route("chat"); s.Unmeasured != 1 {
+				t.Errorf("route counts %+v, want one unmeasured", s)
+			}
 		})
 	}
 }
@@ -161,21 +159,19 @@ func TestFormsThatCannotBeServed(t *testing.T) {
 		"unknown model": {10, []string{"model", "nobody"}, "/v1/audio/transcriptions", 404, "model_not_found"},
 		"not a form":    {10, []string{"model", "chat"}, "/v1/embeddings", 400, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				engine, conf := echo("application/json", `{}`), settings("a")
-				conf.Limits.Body = 1 << 20
-				h := open(t, conf, map[string]http.Handler{"a": engine})
-				body, kind := transcription(t, c.size, c.fields...)
-				r := h.post(c.path, body, "Content-Type", kind)
-				if code := r.code(t); r.status != c.status || code != c.code {
-					t.Errorf("got %d %s, want %d %s", r.status, code, c.status, c.code)
-				}
-				if engine.calls() != 0 {
-					t.Error("the backend was asked")
-				}
-				<-time.After(time.Second) // the server holds on to a body that it did not read to its end
-			})
+		bubble(t, name, func(t *testing.T) {
+			engine, conf := echo("application/json", `{}`), settings("a")
+			conf.Limits.Body = 1 << 20
+			h := open(t, conf, map[string]http.Handler{"a": engine})
+			body, kind := transcription(t, c.size, c.fields...)
+			r := h.post(c.path, body, "Content-Type", kind)
+			if code := r.code(t); r.status != c.status || code != c.code {
+				t.Errorf("got %d %s, want %d %s", r.status, code, c.status, c.code)
+			}
+			if engine.calls() != 0 {
+				t.Error("the backend was asked")
+			}
+			<-time.After(time.Second) // the server holds on to a body that it did not read to its end
 		})
 	}
 }
@@ -222,22 +218,20 @@ func TestCompressedRequestsThatAreRefused(t *testing.T) {
 		"other encoding": {good, "zstd", 415, "unsupported_encoding"},
 		"twice":          {good, "gzip, gzip", 415, "unsupported_encoding"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				engine, conf := asker(), settings("a")
-				conf.Limits.Body = 1 << 20
-				h := open(t, conf, map[string]http.Handler{"a": engine})
-				r := h.post(chat, c.body, "Content-Encoding", c.encoding)
-				if code := r.code(t); r.status != c.status || code != c.code {
-					t.Errorf("got %d %s, want %d %s", r.status, code, c.status, c.code)
-				}
-				if r.status == 415 && r.header.Get("Accept-Encoding") != "gzip" {
-					t.Error("415 does not say what is accepted")
-				}
-				if engine.calls() != 0 {
-					t.Error("the backend was asked")
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			engine, conf := asker(), settings("a")
+			conf.Limits.Body = 1 << 20
+			h := open(t, conf, map[string]http.Handler{"a": engine})
+			r := h.post(chat, c.body, "Content-Encoding", c.encoding)
+			if code := r.code(t); r.status != c.status || code != c.code {
+				t.Errorf("got %d %s, want %d %s", r.status, code, c.status, c.code)
+			}
+			if r.status == 415 && r.header.Get("Accept-Encoding") != "gzip" {
+				t.Error("415 does not say what is accepted")
+			}
+			if engine.calls() != 0 {
+				t.Error("the backend was asked")
+			}
 		})
 	}
 }
@@ -324,41 +318,39 @@ func TestCountTokens(t *testing.T) {
 func TestTokensAreCountedForEveryKind(t *testing.T) {
 	long := strings.Repeat("word ", 1000)
 	for _, kind := range []string{"openai", "vllm", "sglang", "llamacpp", "tgi", "ollama", "anthropic", "gemini", "mistral", "cohere", "groq"} {
-		t.Run(kind, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := settings("a")
-				c.Backends[0].Kind = kind
-				engine := &script{answer: func(w http.ResponseWriter, _ *http.Request) {
-					w.WriteHeader(404)
-					say(w, `{"detail":"Not Found"}`)
-				}}
-				if kind == "anthropic" {
-					engine = echo("application/json", `{"input_tokens":1008}`)
+		bubble(t, kind, func(t *testing.T) {
+			c := settings("a")
+			c.Backends[0].Kind = kind
+			engine := &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(404)
+				say(w, `{"detail":"Not Found"}`)
+			}}
+			if kind == "anthropic" {
+				engine = echo("application/json", `{"input_tokens":1008}`)
+			}
+			h := open(t, c, map[string]http.Handler{"a": engine})
+			var m, r struct {
+				Object      string `json:"object"`
+				InputTokens int    `json:"input_tokens"`
+			}
+			for path, to := range map[string]any{"/v1/messages/count_tokens": &m, "/v1/responses/input_tokens": &r} {
+				body := `{"model":"chat","messages":[{"role":"user","content":"` + long + `"}]}`
+				if to == any(&r) {
+					body = `{"model":"chat","input":"` + long + `"}`
 				}
-				h := open(t, c, map[string]http.Handler{"a": engine})
-				var m, r struct {
-					Object      string `json:"object"`
-					InputTokens int    `json:"input_tokens"`
-				}
-				for path, to := range map[string]any{"/v1/messages/count_tokens": &m, "/v1/responses/input_tokens": &r} {
-					body := `{"model":"chat","messages":[{"role":"user","content":"` + long + `"}]}`
-					if to == any(&r) {
-						body = `{"model":"chat","input":"` + long + `"}`
-					}
-					for range 2 { // the second time it is known what the engine lacks
-						got := h.post(path, body)
-						if err := json.Unmarshal([]byte(got.body), to); err != nil || got.status != 200 {
-							t.Fatalf("%s: got %d %s", path, got.status, got.body)
-						}
+				for range 2 { // the second time it is known what the engine lacks
+					got := h.post(path, body)
+					if err := json.Unmarshal([]byte(got.body), to); err != nil || got.status != 200 {
+						t.Fatalf("%s: got %d %s", path, got.status, got.body)
 					}
 				}
-				if m.InputTokens < 950 || m.InputTokens > 1100 || r.InputTokens < 950 || r.InputTokens > 1100 || m.Object != "" || r.Object != "response.input_tokens" {
-					t.Errorf("a prompt of 1000 words: %+v, %+v", m, r)
-				}
-				if n := engine.calls(); n > 2 || kind == "gemini" && n > 0 {
-					t.Errorf("the backend was asked %d times", n)
-				}
-			})
+			}
+			if m.InputTokens < 950 || m.InputTokens > 1100 || r.InputTokens < 950 || r.InputTokens > 1100 || m.Object != "" || r.Object != "response.input_tokens" {
+				t.Errorf("a prompt of 1000 words: %+v, %+v", m, r)
+			}
+			if n := engine.calls(); n > 2 || kind == "gemini" && n > 0 {
+				t.Errorf("the backend was asked %d times", n)
+			}
 		})
 	}
 }

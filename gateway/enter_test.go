@@ -48,34 +48,32 @@ func TestAKeyOverItsLimitsIsRefusedAtTheHead(t *testing.T) {
 		}},
 		"concurrency, by a body": {config.KeyLimits{Concurrency: 1}, func(h *house) { h.upload("sk-right", 900) }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := keyed()
-				conf.Limits.Body = 32 << 20
-				conf.Keys[0].Limits = c.limits
-				engine := &script{answer: talk(100, time.Millisecond)}
-				h := open(t, conf, map[string]http.Handler{"a": engine})
-				c.before(h)
-				calls, held := engine.calls(), h.gateway.buffered.used.Load()
-				began := time.Now()
-				throttled := h.upload("sk-right", 1<<20)
-				answer, err := http.ReadResponse(newResponseReader(throttled).r, nil)
-				if err != nil {
-					t.Fatalf("no answer: %v", err)
-				}
-				body, _ := io.ReadAll(answer.Body)
-				r := reply{status: answer.StatusCode, header: answer.Header, body: string(body)}
-				if code := r.code(t); r.status != 429 || code != "rate_limit_exceeded" || r.header.Get("Retry-After") == "" || time.Since(began) > 0 {
-					t.Errorf("got %d %s after %v, want 429 rate_limit_exceeded at once", r.status, code, time.Since(began))
-				}
-				if got := h.gateway.buffered.used.Load(); got != held {
-					t.Errorf("%d bytes held for the refused request", got-held)
-				}
-				if got := engine.calls(); got != calls {
-					t.Errorf("the backend was called %d times more", got-calls)
-				}
-				<-time.After(time.Minute)
-			})
+		bubble(t, name, func(t *testing.T) {
+			conf := keyed()
+			conf.Limits.Body = 32 << 20
+			conf.Keys[0].Limits = c.limits
+			engine := &script{answer: talk(100, time.Millisecond)}
+			h := open(t, conf, map[string]http.Handler{"a": engine})
+			c.before(h)
+			calls, held := engine.calls(), h.gateway.buffered.used.Load()
+			began := time.Now()
+			throttled := h.upload("sk-right", 1<<20)
+			answer, err := http.ReadResponse(newResponseReader(throttled).r, nil)
+			if err != nil {
+				t.Fatalf("no answer: %v", err)
+			}
+			body, _ := io.ReadAll(answer.Body)
+			r := reply{status: answer.StatusCode, header: answer.Header, body: string(body)}
+			if code := r.code(t); r.status != 429 || code != "rate_limit_exceeded" || r.header.Get("Retry-After") == "" || time.Since(began) > 0 {
+				t.Errorf("got %d %s after %v, want 429 rate_limit_exceeded at once", r.status, code, time.Since(began))
+			}
+			if got := h.gateway.buffered.used.Load(); got != held {
+				t.Errorf("%d bytes held for the refused request", got-held)
+			}
+			if got := engine.calls(); got != calls {
+				t.Errorf("the backend was called %d times more", got-calls)
+			}
+			<-time.After(time.Minute)
 		})
 	}
 }
@@ -109,27 +107,25 @@ func TestOneKeyDoesNotSendAllBodies(t *testing.T) {
 		"streams":     func(c *config.Config, _ *Gateway) { c.Limits.Streams = 4 },
 		"connections": func(_ *config.Config, g *Gateway) { g.clients = 4 },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := keyed()
-				conf.Keys = append(conf.Keys, key("web", "sk-web"))
-				h := open(t, conf, map[string]http.Handler{"a": &script{answer: talk(1, time.Millisecond)}})
-				set(conf, h.gateway)
-				first := h.upload("sk-right", 900)
-				h.upload("sk-right", 900)
-				if r := h.post(chat, streamBody, "x-api-key", "sk-right"); r.status != 503 || r.code(t) != "gateway_overloaded" {
-					t.Errorf("a third body of four: got %d %s, want 503 gateway_overloaded", r.status, r.body)
-				}
-				if r := h.post(chat, streamBody, "x-api-key", "sk-web"); r.status != 200 {
-					t.Errorf("another key: got %d %s", r.status, r.body)
-				}
-				first.Close()
-				synctest.Wait()
-				if r := h.post(chat, streamBody, "x-api-key", "sk-right"); r.status != 200 {
-					t.Errorf("when one has gone: got %d %s", r.status, r.body)
-				}
-				<-time.After(time.Minute)
-			})
+		bubble(t, name, func(t *testing.T) {
+			conf := keyed()
+			conf.Keys = append(conf.Keys, key("web", "sk-web"))
+			h := open(t, conf, map[string]http.Handler{"a": &script{answer: talk(1, time.Millisecond)}})
+			set(conf, h.gateway)
+			first := h.upload("sk-right", 900)
+			h.upload("sk-right", 900)
+			if r := h.post(chat, streamBody, "x-api-key", "sk-right"); r.status != 503 || r.code(t) != "gateway_overloaded" {
+				t.Errorf("a third body of four: got %d %s, want 503 gateway_overloaded", r.status, r.body)
+			}
+			if r := h.post(chat, streamBody, "x-api-key", "sk-web"); r.status != 200 {
+				t.Errorf("another key: got %d %s", r.status, r.body)
+			}
+			first.Close()
+			synctest.Wait()
+			if r := h.post(chat, streamBody, "x-api-key", "sk-right"); r.status != 200 {
+				t.Errorf("when one has gone: got %d %s", r.status, r.body)
+			}
+			<-time.After(time.Minute)
 		})
 	}
 }

@@ -33,21 +33,19 @@ func TestADocumentOfGarbageIsAnError(t *testing.T) {
 		"two of them":    `{"id":"c1"}{"id":"c2"}`,
 	} {
 		for kind, request := range map[string]string{"document": `{"model":"chat"}`, "stream": streamBody} {
-			t.Run(name+"/"+kind, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
-						w.Header().Set("Content-Type", "application/json")
-						w.Header().Set("Content-Length", fmt.Sprint(len(body)))
-						_, _ = io.WriteString(w, body)
-					}}})
-					r := h.post(chat, request)
-					if code := r.code(t); r.status != 502 || code != "upstream_failed" {
-						t.Errorf("got %d %s, want 502 upstream_failed", r.status, code)
-					}
-					if line := h.last(); line.Outcome != outcomeUpstream {
-						t.Errorf("outcome %q, want upstream_error", line.Outcome)
-					}
-				})
+			bubble(t, name+"/"+kind, func(t *testing.T) {
+				h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+					_, _ = io.WriteString(w, body)
+				}}})
+				r := h.post(chat, request)
+				if code := r.code(t); r.status != 502 || code != "upstream_failed" {
+					t.Errorf("got %d %s, want 502 upstream_failed", r.status, code)
+				}
+				if line := h.last(); line.Outcome != outcomeUpstream {
+					t.Errorf("outcome %q, want upstream_error", line.Outcome)
+				}
 			})
 		}
 	}
@@ -58,26 +56,24 @@ func TestADocumentOfGarbageIsAnError(t *testing.T) {
 func TestAStreamWithoutItsContentType(t *testing.T) {
 	for _, kind := range []string{"", "text/plain; charset=utf-8", "application/octet-stream", "application/json"} {
 		for name, begin := range map[string]string{"data": "", "comment": ": ping\n\n", "blank lines": "\r\n\r\n", "mark": "\xEF\xBB\xBF", "event": "event: message\n", "id": "id: 7\n", "retry": "retry: 5\n\n"} {
-			t.Run(kind+"/"+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					events := begin + delta + delta + lastDelta
-					h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
-						w.Header()["Content-Type"] = nil
-						if kind != "" {
-							w.Header().Set("Content-Type", kind)
-						}
-						say(w, events[:len(begin)+2])
-						pause(r, time.Second)
-						say(w, events[len(begin)+2:]+usageEvent(7, 2)+doneEvent)
-					}}})
-					r := h.post(chat, streamBody)
-					if r.status != 200 || r.err != nil || r.body != events+doneEvent || r.header.Get("Content-Type") != kind {
-						t.Errorf("got %d, %q, %q (%v), want the stream as it is", r.status, r.header.Get("Content-Type"), r.body, r.err)
+			bubble(t, kind+"/"+name, func(t *testing.T) {
+				events := begin + delta + delta + lastDelta
+				h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+					w.Header()["Content-Type"] = nil
+					if kind != "" {
+						w.Header().Set("Content-Type", kind)
 					}
-					if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 2 || line.Source != "usage" || line.TTFTms == 0 {
-						t.Errorf("log line %+v, want ok and 2 tokens by usage", line)
-					}
-				})
+					say(w, events[:len(begin)+2])
+					pause(r, time.Second)
+					say(w, events[len(begin)+2:]+usageEvent(7, 2)+doneEvent)
+				}}})
+				r := h.post(chat, streamBody)
+				if r.status != 200 || r.err != nil || r.body != events+doneEvent || r.header.Get("Content-Type") != kind {
+					t.Errorf("got %d, %q, %q (%v), want the stream as it is", r.status, r.header.Get("Content-Type"), r.body, r.err)
+				}
+				if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 2 || line.Source != "usage" || line.TTFTms == 0 {
+					t.Errorf("log line %+v, want ok and 2 tokens by usage", line)
+				}
 			})
 		}
 	}
@@ -88,29 +84,27 @@ func TestAStreamWithoutItsContentType(t *testing.T) {
 func TestAnErrorWhoseWordsDoNotCome(t *testing.T) {
 	for status, want := range map[int]int{400: 400, 401: 502, 429: 429, 500: 500, 503: 503} {
 		for _, begin := range []string{"", `{"err`, `{"error":{"message":"No.`} {
-			t.Run(fmt.Sprintf("%d %s", status, begin), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					stalls := &script{answer: func(w http.ResponseWriter, r *http.Request) {
-						w.WriteHeader(status)
-						say(w, begin)
-						pause(r, time.Hour)
-					}}
-					h := open(t, settings("a"), map[string]http.Handler{"a": stalls})
-					begun := time.Now()
-					r := h.post(chat, `{"model":"chat"}`)
-					if r.status != want || r.code(t) == "" || r.err != nil {
-						t.Errorf("got %d %s (%v), want %d and why", r.status, r.body, r.err, want)
-					}
-					if took := time.Since(begun); took > time.Minute {
-						t.Errorf("after %v, want timeouts.silence", took)
-					}
-					h.idle()
+			bubble(t, fmt.Sprintf("%d %s", status, begin), func(t *testing.T) {
+				stalls := &script{answer: func(w http.ResponseWriter, r *http.Request) {
+					w.WriteHeader(status)
+					say(w, begin)
+					pause(r, time.Hour)
+				}}
+				h := open(t, settings("a"), map[string]http.Handler{"a": stalls})
+				begun := time.Now()
+				r := h.post(chat, `{"model":"chat"}`)
+				if r.status != want || r.code(t) == "" || r.err != nil {
+					t.Errorf("got %d %s (%v), want %d and why", r.status, r.body, r.err, want)
+				}
+				if took := time.Since(begun); took > time.Minute {
+					t.Errorf("after %v, want timeouts.silence", took)
+				}
+				h.idle()
 
-					h = open(t, settings("a", "b"), map[string]http.Handler{"a": stalls, "b": &script{answer: talk(2, time.Millisecond)}})
-					if r := h.post(chat, streamBody); status != 400 && r.status != 200 {
-						t.Errorf("beside a good one: got %d %s, want 200", r.status, r.body)
-					}
-				})
+				h = open(t, settings("a", "b"), map[string]http.Handler{"a": stalls, "b": &script{answer: talk(2, time.Millisecond)}})
+				if r := h.post(chat, streamBody); status != 400 && r.status != 200 {
+					t.Errorf("beside a good one: got %d %s, want 200", r.status, r.body)
+				}
 			})
 		}
 	}
@@ -181,17 +175,15 @@ func TestAStatusThatAnswersNothing(t *testing.T) {
 		"600": "HTTP/1.1 600 None\r\nContent-Length: 2\r\n\r\n{}",
 		"999": "HTTP/1.1 999 None\r\nContent-Length: 2\r\n\r\n{}",
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: answerRaw(raw)}})
-				r := h.post(chat, streamBody)
-				if code := r.code(t); r.status != 502 || code != "upstream_failed" {
-					t.Errorf("got %d %s, want 502 upstream_failed", r.status, code)
-				}
-				if strings.Contains(h.log.String(), "panic") {
-					t.Error("a panic is in the log")
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: answerRaw(raw)}})
+			r := h.post(chat, streamBody)
+			if code := r.code(t); r.status != 502 || code != "upstream_failed" {
+				t.Errorf("got %d %s, want 502 upstream_failed", r.status, code)
+			}
+			if strings.Contains(h.log.String(), "panic") {
+				t.Error("a panic is in the log")
+			}
 		})
 	}
 }
@@ -232,35 +224,33 @@ func TestAnErrorThatIsNoJSON(t *testing.T) {
 		"a bomb":               {400, "text/plain", zipped(strings.Repeat("x", 8<<20)), "The backend answered 400: " + strings.Repeat("x", 300) + "…", outcomeRejected},
 		"JSON":                 {400, "text/plain", ` {"error":{"message":"too long","type":"x"}}`, "", outcomeRejected},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := settings("a")
-				conf.Backends[0].APIKey = config.Secret("sk-of-the-backend")
-				conf.Backends[0].Headers = map[string]config.Secret{"X-Tenant": "tenant-secret"}
-				h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
-					w.Header().Set("Content-Type", c.kind)
-					w.Header().Set("Retry-After", "7")
-					if strings.HasPrefix(c.body, "\x1f\x8b") {
-						w.Header().Set("Content-Encoding", "gzip")
-					}
-					w.WriteHeader(c.status)
-					_, _ = io.WriteString(w, c.body)
-				}}})
-				r := h.post(chat, streamBody)
-				if r.status != c.status || r.header.Get("Retry-After") != "7" {
-					t.Errorf("got %d, Retry-After %q; want %d, 7", r.status, r.header.Get("Retry-After"), c.status)
+		bubble(t, name, func(t *testing.T) {
+			conf := settings("a")
+			conf.Backends[0].APIKey = config.Secret("sk-of-the-backend")
+			conf.Backends[0].Headers = map[string]config.Secret{"X-Tenant": "tenant-secret"}
+			h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", c.kind)
+				w.Header().Set("Retry-After", "7")
+				if strings.HasPrefix(c.body, "\x1f\x8b") {
+					w.Header().Set("Content-Encoding", "gzip")
 				}
-				if c.message == "" {
-					if r.body != c.body {
-						t.Errorf("got %q, want %q untouched", r.body, c.body)
-					}
-				} else if code := r.code(t); strings.Contains(r.body, "of-the-backend") || code == "" || !strings.Contains(strings.ReplaceAll(r.body, `\u0060`, "`"), `"message":"`+c.message+`"`) {
-					t.Errorf("got %s, want the message %q", r.body, c.message)
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, c.body)
+			}}})
+			r := h.post(chat, streamBody)
+			if r.status != c.status || r.header.Get("Retry-After") != "7" {
+				t.Errorf("got %d, Retry-After %q; want %d, 7", r.status, r.header.Get("Retry-After"), c.status)
+			}
+			if c.message == "" {
+				if r.body != c.body {
+					t.Errorf("got %q, want %q untouched", r.body, c.body)
 				}
-				if line := h.last(); line.Outcome != c.outcome || line.Status != c.status {
-					t.Errorf("log line %+v, want %s with %d", line, c.outcome, c.status)
-				}
-			})
+			} else if code := r.code(t); strings.Contains(r.body, "of-the-backend") || code == "" || !strings.Contains(strings.ReplaceAll(r.body, `\u0060`, "`"), `"message":"`+c.message+`"`) {
+				t.Errorf("got %s, want the message %q", r.body, c.message)
+			}
+			if line := h.last(); line.Outcome != c.outcome || line.Status != c.status {
+				t.Errorf("log line %+v, want %s with %d", line, c.outcome, c.status)
+			}
 		})
 	}
 }
@@ -283,16 +273,14 @@ func TestAUsageThatCannotBeTrue(t *testing.T) {
 			say(w, `data: {"choices":[],`+usage+"}\n\n"+doneEvent)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: answer}})
-				if r := h.post(chat, streamBody); r.status != 200 || r.err != nil {
-					t.Fatalf("got %d, %v", r.status, r.err)
-				}
-				if line := h.last(); line.Outcome != outcomeOK || line.Tokens > 100 || line.Source == "usage" {
-					t.Errorf("log line %+v, want no tokens by usage", line)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: answer}})
+			if r := h.post(chat, streamBody); r.status != 200 || r.err != nil {
+				t.Fatalf("got %d, %v", r.status, r.err)
+			}
+			if line := h.last(); line.Outcome != outcomeOK || line.Tokens > 100 || line.Source == "usage" {
+				t.Errorf("log line %+v, want no tokens by usage", line)
+			}
 		})
 	}
 }
@@ -305,30 +293,28 @@ func TestDocumentsThatAreKeptCountAsHeld(t *testing.T) {
 		buffered int64
 		source   string
 	}{"room": {1 << 30, "usage"}, "no room": {size / 2, ""}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := settings("a")
-				conf.Limits.Buffered = c.buffered
-				body := `{"choices":[{"message":{"content":"` + strings.Repeat("x", size) + `"}}],"usage":{"prompt_tokens":3,"completion_tokens":9}}`
-				h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
-					w.Header().Set("Content-Type", "application/json")
-					say(w, body[:size])
-					pause(r, time.Second)
-					say(w, body[size:])
-				}}})
-				got := make(chan reply, 1)
-				go func() { got <- h.post(chat, `{"model":"chat"}`) }()
-				<-time.After(500 * time.Millisecond)
-				if held := h.gateway.buffered.used.Load(); held > c.buffered || c.source != "" && held < size-relayBuffer {
-					t.Errorf("%d bytes held of %d allowed, with %d of the answer there", held, c.buffered, size)
-				}
-				if r := <-got; r.body != body || r.err != nil {
-					t.Errorf("the client got %d bytes to %v, want all %d", len(r.body), r.err, len(body))
-				}
-				if line := h.last(); line.Outcome != outcomeOK || c.source == "" && line.Tokens != 0 || c.source != "" && line.Source != c.source {
-					t.Errorf("log line %+v, want tokens by %q", line, c.source)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			conf := settings("a")
+			conf.Limits.Buffered = c.buffered
+			body := `{"choices":[{"message":{"content":"` + strings.Repeat("x", size) + `"}}],"usage":{"prompt_tokens":3,"completion_tokens":9}}`
+			h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				say(w, body[:size])
+				pause(r, time.Second)
+				say(w, body[size:])
+			}}})
+			got := make(chan reply, 1)
+			go func() { got <- h.post(chat, `{"model":"chat"}`) }()
+			<-time.After(500 * time.Millisecond)
+			if held := h.gateway.buffered.used.Load(); held > c.buffered || c.source != "" && held < size-relayBuffer {
+				t.Errorf("%d bytes held of %d allowed, with %d of the answer there", held, c.buffered, size)
+			}
+			if r := <-got; r.body != body || r.err != nil {
+				t.Errorf("the client got %d bytes to %v, want all %d", len(r.body), r.err, len(body))
+			}
+			if line := h.last(); line.Outcome != outcomeOK || c.source == "" && line.Tokens != 0 || c.source != "" && line.Source != c.source {
+				t.Errorf("log line %+v, want tokens by %q", line, c.source)
+			}
 		})
 	}
 }
@@ -407,19 +393,17 @@ func TestInfinityIsNoGarbage(t *testing.T) {
 		},
 		"text/event-stream": {streamBody, event + event + lastDelta + usageEvent(7, 2) + doneEvent, event + event + lastDelta + doneEvent},
 	} {
-		t.Run(kind, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
-					w.Header().Set("Content-Type", kind)
-					say(w, c.answer)
-				}}})
-				if r := h.post(chat, c.request); r.status != 200 || r.body != c.got || r.err != nil {
-					t.Errorf("got %d %q (%v), want %q", r.status, r.body, r.err, c.got)
-				}
-				if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 2 {
-					t.Errorf("log line %+v, want ok with 2 tokens", line)
-				}
-			})
+		bubble(t, kind, func(t *testing.T) {
+			h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", kind)
+				say(w, c.answer)
+			}}})
+			if r := h.post(chat, c.request); r.status != 200 || r.body != c.got || r.err != nil {
+				t.Errorf("got %d %q (%v), want %q", r.status, r.body, r.err, c.got)
+			}
+			if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 2 {
+				t.Errorf("log line %+v, want ok with 2 tokens", line)
+			}
 		})
 	}
 }
@@ -501,35 +485,33 @@ func TestAnErrorThatDoesNotEndIsCutOff(t *testing.T) {
 		"slow": {100, time.Second, 62 * time.Second, 12 << 10},
 	} {
 		for _, status := range []int{400, 429, 503} { // the client's own, kept while others are asked, a failure that says so
-			t.Run(fmt.Sprint(name, " ", status), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					engine := &script{answer: func(w http.ResponseWriter, r *http.Request) {
-						w.Header().Set("Content-Type", "application/json")
-						w.WriteHeader(status)
-						say(w, `{"error":{"message":"no","details":"`+strings.Repeat("y", errorStart))
-						for range 500 { // some time it ends, or a failure of this test would not
-							if !pause(r, c.gap) {
-								return
-							}
-							say(w, strings.Repeat("x", c.piece))
+			bubble(t, fmt.Sprint(name, " ", status), func(t *testing.T) {
+				engine := &script{answer: func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(status)
+					say(w, `{"error":{"message":"no","details":"`+strings.Repeat("y", errorStart))
+					for range 500 { // some time it ends, or a failure of this test would not
+						if !pause(r, c.gap) {
+							return
 						}
-					}}
-					conf := settings("a")
-					conf.Timeouts.Silence = time.Minute
-					h := open(t, conf, map[string]http.Handler{"a": engine})
-					begun := time.Now()
-					r := h.post(chat, streamBody)
-					if took := time.Since(begun); r.status != status || r.err == nil || took > c.took || len(r.body) > c.bytes {
-						t.Errorf("got %d, %d bytes in %v, then %v; want %d, broken off after %d bytes or %v", r.status, len(r.body), took, r.err, status, c.bytes, c.took)
+						say(w, strings.Repeat("x", c.piece))
 					}
-					synctest.Wait()
-					if engine.left() != 1 {
-						t.Error("the backend is not told")
-					}
-					if line := h.last(); line.Outcome != outcomeCut {
-						t.Errorf("log line %+v, want cut", line)
-					}
-				})
+				}}
+				conf := settings("a")
+				conf.Timeouts.Silence = time.Minute
+				h := open(t, conf, map[string]http.Handler{"a": engine})
+				begun := time.Now()
+				r := h.post(chat, streamBody)
+				if took := time.Since(begun); r.status != status || r.err == nil || took > c.took || len(r.body) > c.bytes {
+					t.Errorf("got %d, %d bytes in %v, then %v; want %d, broken off after %d bytes or %v", r.status, len(r.body), took, r.err, status, c.bytes, c.took)
+				}
+				synctest.Wait()
+				if engine.left() != 1 {
+					t.Error("the backend is not told")
+				}
+				if line := h.last(); line.Outcome != outcomeCut {
+					t.Errorf("log line %+v, want cut", line)
+				}
 			})
 		}
 	}

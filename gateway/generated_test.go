@@ -301,24 +301,22 @@ func TestAnswersThatAreNotTheSameThroughPacer(t *testing.T) {
 		{"an error without a word", "", "", 422, 422, "upstream_failed"},
 		{"an error in an array", "application/json", `["no"]`, 500, 500, "upstream_failed"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := openTwin(t)
-				a := always(c.status, c.kind, c.body)
-				a.header["Location"] = "http://elsewhere/"
-				p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-				direct, through := p.both(ask{method: http.MethodPost, path: chat, model: "vllm", more: `,"stream":true`}, a)
-				if direct.status != c.status {
-					t.Fatalf("the backend itself answered %d, want %d", direct.status, c.status)
-				}
-				if code := through.code(t); through.status != c.want || code != c.code {
-					t.Errorf("got %d %s, want %d %s", through.status, code, c.want, c.code)
-				}
-				if through.header.Get("Location") != "" {
-					t.Error("the client is sent elsewhere")
-				}
-				p.idle()
-			})
+		bubble(t, c.name, func(t *testing.T) {
+			p := openTwin(t)
+			a := always(c.status, c.kind, c.body)
+			a.header["Location"] = "http://elsewhere/"
+			p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+			direct, through := p.both(ask{method: http.MethodPost, path: chat, model: "vllm", more: `,"stream":true`}, a)
+			if direct.status != c.status {
+				t.Fatalf("the backend itself answered %d, want %d", direct.status, c.status)
+			}
+			if code := through.code(t); through.status != c.want || code != c.code {
+				t.Errorf("got %d %s, want %d %s", through.status, code, c.want, c.code)
+			}
+			if through.header.Get("Location") != "" {
+				t.Error("the client is sent elsewhere")
+			}
+			p.idle()
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {

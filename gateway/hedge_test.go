@@ -176,60 +176,58 @@ func TestASecondAttempt(t *testing.T) {
 			a: failAfter(lateAt+time.Second, 400), b: silent, backend: "a", status: 400, took: lateAt + time.Second, left: [2]int{0, 1}, result: "lost",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := openRace(t, func(conf *config.Config) {
-					if c.third {
-						conf.Backends = append(conf.Backends, config.Backend{Name: "c", URL: "http://c/v1", Kind: "openai", Usage: "inject"})
-						conf.Routes[0].Targets = append(conf.Routes[0].Targets, config.Target{Backend: "c", Model: "big"})
-					}
-				})
+		bubble(t, name, func(t *testing.T) {
+			h := openRace(t, func(conf *config.Config) {
 				if c.third {
-					var running sync.WaitGroup
-					s := h.serve("c:80", &script{answer: after(usualFirst)}, &running)
-					defer running.Wait()
-					defer s.Close()
-				}
-				h.a.answer, h.b.answer = c.a, c.b
-				start := time.Now()
-				resp, err := h.client.Do(h.request("POST", chat, streamBody))
-				if err != nil {
-					t.Fatal(err)
-				}
-				synctest.Wait()
-				if got := [2]int{h.a.left(), h.b.left()}; got != c.left {
-					t.Errorf("a and b saw %v requests cancelled when the answer began, want %v", got, c.left)
-				}
-				m := 0
-				for _, l := range h.router.Loads() {
-					m += l.M
-				}
-				if m > 1 {
-					t.Errorf("%d leases when the answer began, want at most its own", m)
-				}
-				text, err := io.ReadAll(resp.Body)
-				resp.Body.Close()
-				r := reply{status: resp.StatusCode, header: resp.Header, body: string(text), err: err}
-				if want := cmp.Or(c.status, 200); r.status != want {
-					t.Errorf("got %d %q, want %d", r.status, r.body, want)
-				}
-				if got := r.header.Get("X-Pacer-Backend"); got != c.backend {
-					t.Errorf("answered by %q, want %q", got, c.backend)
-				}
-				if c.status == 0 && (strings.Count(r.body, delta) != 10 || !strings.HasSuffix(r.body, doneEvent)) {
-					t.Errorf("got %q, want one whole stream", r.body)
-				}
-				if took := time.Since(start); (took - c.took).Abs() > 50*time.Millisecond {
-					t.Errorf("it took %v, want %v", took, c.took)
-				}
-				if got := h.hedges(); got[c.result] != 1 || got["won"]+got["lost"]+got["refused"] != 1 {
-					t.Errorf("hedges: %v, want one %s", got, c.result)
-				}
-				line := h.last()
-				if line.Hedged != "b" || c.backend != "" && line.Backend != c.backend || line.Attempts != 2 && !c.third {
-					t.Errorf("log line %+v, want hedged b, backend %s, 2 attempts", line, c.backend)
+					conf.Backends = append(conf.Backends, config.Backend{Name: "c", URL: "http://c/v1", Kind: "openai", Usage: "inject"})
+					conf.Routes[0].Targets = append(conf.Routes[0].Targets, config.Target{Backend: "c", Model: "big"})
 				}
 			})
+			if c.third {
+				var running sync.WaitGroup
+				s := h.serve("c:80", &script{answer: after(usualFirst)}, &running)
+				defer running.Wait()
+				defer s.Close()
+			}
+			h.a.answer, h.b.answer = c.a, c.b
+			start := time.Now()
+			resp, err := h.client.Do(h.request("POST", chat, streamBody))
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if got := [2]int{h.a.left(), h.b.left()}; got != c.left {
+				t.Errorf("a and b saw %v requests cancelled when the answer began, want %v", got, c.left)
+			}
+			m := 0
+			for _, l := range h.router.Loads() {
+				m += l.M
+			}
+			if m > 1 {
+				t.Errorf("%d leases when the answer began, want at most its own", m)
+			}
+			text, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			r := reply{status: resp.StatusCode, header: resp.Header, body: string(text), err: err}
+			if want := cmp.Or(c.status, 200); r.status != want {
+				t.Errorf("got %d %q, want %d", r.status, r.body, want)
+			}
+			if got := r.header.Get("X-Pacer-Backend"); got != c.backend {
+				t.Errorf("answered by %q, want %q", got, c.backend)
+			}
+			if c.status == 0 && (strings.Count(r.body, delta) != 10 || !strings.HasSuffix(r.body, doneEvent)) {
+				t.Errorf("got %q, want one whole stream", r.body)
+			}
+			if took := time.Since(start); (took - c.took).Abs() > 50*time.Millisecond {
+				t.Errorf("it took %v, want %v", took, c.took)
+			}
+			if got := h.hedges(); got[c.result] != 1 || got["won"]+got["lost"]+got["refused"] != 1 {
+				t.Errorf("hedges: %v, want one %s", got, c.result)
+			}
+			line := h.last()
+			if line.Hedged != "b" || c.backend != "" && line.Backend != c.backend || line.Attempts != 2 && !c.third {
+				t.Errorf("log line %+v, want hedged b, backend %s, 2 attempts", line, c.backend)
+			}
 		})
 	}
 }
@@ -323,28 +321,26 @@ func TestNoSecondAttemptWhereNobodyIsFeasible(t *testing.T) {
 		},
 		"no send left": func(h *race) { h.gateway.retries.saved = 0.5 },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := openRace(t, func(c *config.Config) {
-					c.Routes[0].SLO.MinTPS = 20
-					c.Routes[0].OnInfeasible = []config.Step{{BestEffort: true}, {Shed: true}}
-				})
-				prepare(h)
-				saved := h.gateway.retries.saved
-				h.a.answer = after(5 * time.Second)
-				if r := h.post(chat, streamBody); r.status != 200 || r.header.Get("X-Pacer-Backend") != "a" {
-					t.Errorf("got %d from %q, want 200 from a", r.status, r.header.Get("X-Pacer-Backend"))
-				}
-				if h.b.calls() != 0 || h.hedges()["refused"] != 1 {
-					t.Errorf("b was asked %d times; hedges %v, want one refused", h.b.calls(), h.hedges())
-				}
-				if got := h.gateway.retries.saved; math.Abs(got-saved-retryShare) > 1e-9 {
-					t.Errorf("%.2f sends saved, want %.2f: nothing was sent", got, saved+retryShare)
-				}
-				if line := h.last(); line.Hedged != "" || line.Attempts != 1 {
-					t.Errorf("log line %+v, want one attempt", line)
-				}
+		bubble(t, name, func(t *testing.T) {
+			h := openRace(t, func(c *config.Config) {
+				c.Routes[0].SLO.MinTPS = 20
+				c.Routes[0].OnInfeasible = []config.Step{{BestEffort: true}, {Shed: true}}
 			})
+			prepare(h)
+			saved := h.gateway.retries.saved
+			h.a.answer = after(5 * time.Second)
+			if r := h.post(chat, streamBody); r.status != 200 || r.header.Get("X-Pacer-Backend") != "a" {
+				t.Errorf("got %d from %q, want 200 from a", r.status, r.header.Get("X-Pacer-Backend"))
+			}
+			if h.b.calls() != 0 || h.hedges()["refused"] != 1 {
+				t.Errorf("b was asked %d times; hedges %v, want one refused", h.b.calls(), h.hedges())
+			}
+			if got := h.gateway.retries.saved; math.Abs(got-saved-retryShare) > 1e-9 {
+				t.Errorf("%.2f sends saved, want %.2f: nothing was sent", got, saved+retryShare)
+			}
+			if line := h.last(); line.Hedged != "" || line.Attempts != 1 {
+				t.Errorf("log line %+v, want one attempt", line)
+			}
 		})
 	}
 }
@@ -364,23 +360,21 @@ func TestWhatIsNotHedged(t *testing.T) {
 		"batch":              {chat, streamBody, []string{"x-pacer-class", "batch"}, nil},
 		"what does not stop": {"/v1/embeddings", `{"model":"chat","input":"hello","stream":true}`, nil, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := openRace(t, c.change)
-				h.a.answer = func(w http.ResponseWriter, r *http.Request) {
-					if pause(r, 30*time.Second) {
-						w.Header().Set("Content-Type", "application/json")
-						say(w, `{"id":"x","object":"chat.completion","choices":[]}`)
-					}
+		bubble(t, name, func(t *testing.T) {
+			h := openRace(t, c.change)
+			h.a.answer = func(w http.ResponseWriter, r *http.Request) {
+				if pause(r, 30*time.Second) {
+					w.Header().Set("Content-Type", "application/json")
+					say(w, `{"id":"x","object":"chat.completion","choices":[]}`)
 				}
-				h.post(c.path, c.body, c.header...)
-				if h.b.calls() != 0 {
-					t.Error("it was sent twice")
-				}
-				if got := h.hedges(); got["won"]+got["lost"]+got["refused"] != 0 {
-					t.Errorf("hedges: %v, want none", got)
-				}
-			})
+			}
+			h.post(c.path, c.body, c.header...)
+			if h.b.calls() != 0 {
+				t.Error("it was sent twice")
+			}
+			if got := h.hedges(); got["won"]+got["lost"]+got["refused"] != 0 {
+				t.Errorf("hedges: %v, want none", got)
+			}
 		})
 	}
 }

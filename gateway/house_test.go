@@ -95,6 +95,11 @@ func open(t *testing.T, c *config.Config, engines map[string]http.Handler) *hous
 	return h
 }
 
+// bubble runs a part of a test in a bubble of its own, where time is virtual.
+func bubble(t *testing.T, name string, part func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, part) })
+}
+
 // houseOptions are what few tests change.
 type houseOptions struct {
 	dial       func(context.Context, string, string) (net.Conn, error) // to the engines; nil = the network in memory

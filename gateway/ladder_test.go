@@ -38,25 +38,23 @@ func TestTheClientSeesWhatItAskedFor(t *testing.T) {
 				``, `,"stream_options":{"include_usage":true}`, `,"stream_options":{"include_usage":false,"continuous_usage_stats":false}`,
 				`,"stream_options":{"include_usage":true,"continuous_usage_stats":true}`,
 			} {
-				t.Run(behaviour+path+options, func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						conf := settings("a", "b")
-						conf.Backends[0].Usage, conf.Backends[1].Usage = usage, "never"
-						conf.Routes = append(conf.Routes, conf.Routes[0])
-						conf.Routes[0].Targets = conf.Routes[0].Targets[:1]
-						conf.Routes[1].Targets = conf.Routes[1].Targets[1:]
-						conf.Routes[1].Models = []string{"plain"}
-						h := open(t, conf, map[string]http.Handler{
-							"a": engine(t, func(o *sim.Options) { o.Behaviours = []string{behaviour} }),
-							"b": engine(t, func(o *sim.Options) { o.Behaviours = []string{behaviour} }),
-						})
-						body := fmt.Sprintf(body, options)
-						got := h.post(path, body)
-						want := h.post(path, regexp.MustCompile(`"chat"`).ReplaceAllString(body, `"plain"`))
-						if got.err != nil || want.err != nil || answerID.ReplaceAllString(got.body, "$1") != answerID.ReplaceAllString(want.body, "$1") {
-							t.Errorf("the client got (%v)\n%s\nwant (%v)\n%s", got.err, got.body, want.err, want.body)
-						}
+				bubble(t, behaviour+path+options, func(t *testing.T) {
+					conf := settings("a", "b")
+					conf.Backends[0].Usage, conf.Backends[1].Usage = usage, "never"
+					conf.Routes = append(conf.Routes, conf.Routes[0])
+					conf.Routes[0].Targets = conf.Routes[0].Targets[:1]
+					conf.Routes[1].Targets = conf.Routes[1].Targets[1:]
+					conf.Routes[1].Models = []string{"plain"}
+					h := open(t, conf, map[string]http.Handler{
+						"a": engine(t, func(o *sim.Options) { o.Behaviours = []string{behaviour} }),
+						"b": engine(t, func(o *sim.Options) { o.Behaviours = []string{behaviour} }),
 					})
+					body := fmt.Sprintf(body, options)
+					got := h.post(path, body)
+					want := h.post(path, regexp.MustCompile(`"chat"`).ReplaceAllString(body, `"plain"`))
+					if got.err != nil || want.err != nil || answerID.ReplaceAllString(got.body, "$1") != answerID.ReplaceAllString(want.body, "$1") {
+						t.Errorf("the client got (%v)\n%s\nwant (%v)\n%s", got.err, got.body, want.err, want.body)
+					}
 				})
 			}
 		}
@@ -137,22 +135,20 @@ func TestContinuousUsageOfSeveralSequences(t *testing.T) {
 		"to the end": {time.Hour, 300, "usage"},
 		"aborted":    {time.Second, 0, "estimate"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := settings("a")
-				conf.Backends[0].Usage = "continuous"
-				h := open(t, conf, map[string]http.Handler{"a": engine(t)})
-				ctx, cancel := context.WithTimeout(t.Context(), c.leaves)
-				defer cancel()
-				h.do(h.request("POST", chat, body).WithContext(ctx))
-				line := h.last()
-				if line.Source != c.source || c.tokens > 0 && line.Tokens != c.tokens || line.Tokens < 100 {
-					t.Errorf("%v tokens by %s, want %v by %s", line.Tokens, line.Source, c.tokens, c.source)
-				}
-				if line.TPS != 0 {
-					t.Errorf("measured at %v tokens/s, want unmeasured", line.TPS)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			conf := settings("a")
+			conf.Backends[0].Usage = "continuous"
+			h := open(t, conf, map[string]http.Handler{"a": engine(t)})
+			ctx, cancel := context.WithTimeout(t.Context(), c.leaves)
+			defer cancel()
+			h.do(h.request("POST", chat, body).WithContext(ctx))
+			line := h.last()
+			if line.Source != c.source || c.tokens > 0 && line.Tokens != c.tokens || line.Tokens < 100 {
+				t.Errorf("%v tokens by %s, want %v by %s", line.Tokens, line.Source, c.tokens, c.source)
+			}
+			if line.TPS != 0 {
+				t.Errorf("measured at %v tokens/s, want unmeasured", line.TPS)
+			}
 		})
 	}
 }
@@ -203,40 +199,38 @@ func TestAnAnswerWithoutUsageIsCountedByItsText(t *testing.T) {
 			reciting(50*time.Millisecond, saying("content", strings.Repeat("word ", 20_000))), true, time.Hour, 20_000,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := settings("a")
-				conf.Backends[0].Usage = "never"
-				conf.Routes[0].SLO.MinTPS = 1
-				h := open(t, conf, map[string]http.Handler{"a": &script{answer: c.answer}})
-				ctx, cancel := context.WithTimeout(t.Context(), c.leaves)
-				defer cancel()
-				body := fmt.Sprintf(`{"model":"chat","messages":[{"role":"user","content":%q}],"stream":%v}`, prompt, c.stream)
-				h.do(h.request("POST", chat, body).WithContext(ctx))
-				line := h.last()
-				if line.Source != "estimate" || math.Abs(line.Tokens/c.want-1) > 0.01 {
-					t.Errorf("%v tokens by %s, want %v by estimate", line.Tokens, line.Source, c.want)
+		bubble(t, name, func(t *testing.T) {
+			conf := settings("a")
+			conf.Backends[0].Usage = "never"
+			conf.Routes[0].SLO.MinTPS = 1
+			h := open(t, conf, map[string]http.Handler{"a": &script{answer: c.answer}})
+			ctx, cancel := context.WithTimeout(t.Context(), c.leaves)
+			defer cancel()
+			body := fmt.Sprintf(`{"model":"chat","messages":[{"role":"user","content":%q}],"stream":%v}`, prompt, c.stream)
+			h.do(h.request("POST", chat, body).WithContext(ctx))
+			line := h.last()
+			if line.Source != "estimate" || math.Abs(line.Tokens/c.want-1) > 0.01 {
+				t.Errorf("%v tokens by %s, want %v by estimate", line.Tokens, line.Source, c.want)
+			}
+			if line.TPS != 0 {
+				t.Errorf("%v tokens/s, want unmeasured", line.TPS)
+			}
+			scrape := httptest.NewRecorder()
+			h.metrics.Handler().ServeHTTP(scrape, httptest.NewRequest("GET", "/metrics", nil))
+			for _, want := range []string{
+				fmt.Sprintf(`direction="output",route="chat",source="estimate"} %g`, line.Tokens),
+				fmt.Sprintf(`direction="input",route="chat",source="estimate"} %g`, tokens.Count(prompt+"\n")),
+				`pacer_slo_total{result="unmeasured",route="chat"} 1`,
+			} {
+				if !strings.Contains(scrape.Body.String(), want) {
+					t.Errorf("the metrics lack %s", want)
 				}
-				if line.TPS != 0 {
-					t.Errorf("%v tokens/s, want unmeasured", line.TPS)
-				}
-				scrape := httptest.NewRecorder()
-				h.metrics.Handler().ServeHTTP(scrape, httptest.NewRequest("GET", "/metrics", nil))
-				for _, want := range []string{
-					fmt.Sprintf(`direction="output",route="chat",source="estimate"} %g`, line.Tokens),
-					fmt.Sprintf(`direction="input",route="chat",source="estimate"} %g`, tokens.Count(prompt+"\n")),
-					`pacer_slo_total{result="unmeasured",route="chat"} 1`,
-				} {
-					if !strings.Contains(scrape.Body.String(), want) {
-						t.Errorf("the metrics lack %s", want)
-					}
-				}
-				h.idle()
-				<-time.After(10 * time.Second)
-				if points := h.book.Curve(router.Target{Backend: "a", Model: "big"}).Points(); len(points) > 0 {
-					t.Errorf("the curve has %d points, want none: estimates teach nothing", len(points))
-				}
-			})
+			}
+			h.idle()
+			<-time.After(10 * time.Second)
+			if points := h.book.Curve(router.Target{Backend: "a", Model: "big"}).Points(); len(points) > 0 {
+				t.Errorf("the curve has %d points, want none: estimates teach nothing", len(points))
+			}
 		})
 	}
 }

@@ -3,7 +3,6 @@ package gateway
 import (
 	"net/http"
 	"testing"
-	"testing/synctest"
 
 	"github.com/pacer-dev/pacer/config"
 )
@@ -26,44 +25,42 @@ func TestContextFallback(t *testing.T) {
 		"another":   {400, `{"error":{"message":"temperature must be at most 2","type":"invalid_request_error"}}`, false},
 		"a quota":   {403, `{"error":{"message":"prompt is too long for your plan","type":"permission"}}`, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				short := echo("application/json", c.says)
-				good := short.answer
-				short.answer = func(w http.ResponseWriter, r *http.Request) {
-					w.Header().Set("Content-Type", "application/json")
-					w.WriteHeader(c.status)
-					good(w, r)
+		bubble(t, name, func(t *testing.T) {
+			short := echo("application/json", c.says)
+			good := short.answer
+			short.answer = func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(c.status)
+				good(w, r)
+			}
+			long := echo("application/json", `{"object":"list"}`)
+			conf := settings("a", "b")
+			conf.Routes[0].Targets = []config.Target{{Backend: "a"}}
+			conf.Routes[0].ContextFallback = "long"
+			route := conf.Routes[0]
+			route.Models, route.ContextFallback, route.Targets = []string{"long"}, "", []config.Target{{Backend: "a", Model: "wide"}, {Backend: "b", Model: "wide"}}
+			conf.Routes = append(conf.Routes, route)
+			h := open(t, conf, map[string]http.Handler{"a": short, "b": long})
+			r := h.post("/v1/embeddings", `{"model":"chat","input":"x"}`)
+			if c.moves {
+				// The long route has the same engine first, with another model; it refuses that too.
+				if r.status != c.status || short.calls() != 2 || short.bodies[1] != `{"model":"wide","input":"x"}` || long.calls() != 0 {
+					t.Errorf("got %d %s after %q, and the other engine %q", r.status, r.body, short.bodies, long.bodies)
 				}
-				long := echo("application/json", `{"object":"list"}`)
-				conf := settings("a", "b")
-				conf.Routes[0].Targets = []config.Target{{Backend: "a"}}
-				conf.Routes[0].ContextFallback = "long"
-				route := conf.Routes[0]
-				route.Models, route.ContextFallback, route.Targets = []string{"long"}, "", []config.Target{{Backend: "a", Model: "wide"}, {Backend: "b", Model: "wide"}}
-				conf.Routes = append(conf.Routes, route)
-				h := open(t, conf, map[string]http.Handler{"a": short, "b": long})
-				r := h.post("/v1/embeddings", `{"model":"chat","input":"x"}`)
-				if c.moves {
-					// The long route has the same engine first, with another model; it refuses that too.
-					if r.status != c.status || short.calls() != 2 || short.bodies[1] != `{"model":"wide","input":"x"}` || long.calls() != 0 {
-						t.Errorf("got %d %s after %q, and the other engine %q", r.status, r.body, short.bodies, long.bodies)
-					}
-					conf.Routes[1].Targets = []config.Target{{Backend: "b", Model: "wide"}}
-					h = open(t, conf, map[string]http.Handler{"a": short, "b": long})
-					r = h.post("/v1/embeddings", `{"model":"chat","input":"x"}`)
-					if r.status != 200 || long.calls() != 1 || short.calls() != 3 || long.bodies[0] != `{"model":"wide","input":"x"}` {
-						t.Errorf("got %d %s; the engines were asked %d and %d times", r.status, r.body, short.calls(), long.calls())
-					}
-					if got := h.last(); got.Route != "chat" {
-						t.Errorf("it counts for the route %q", got.Route)
-					}
-					return
+				conf.Routes[1].Targets = []config.Target{{Backend: "b", Model: "wide"}}
+				h = open(t, conf, map[string]http.Handler{"a": short, "b": long})
+				r = h.post("/v1/embeddings", `{"model":"chat","input":"x"}`)
+				if r.status != 200 || long.calls() != 1 || short.calls() != 3 || long.bodies[0] != `{"model":"wide","input":"x"}` {
+					t.Errorf("got %d %s; the engines were asked %d and %d times", r.status, r.body, short.calls(), long.calls())
 				}
-				if long.calls() != 0 || short.calls() != 1 {
-					t.Errorf("got %d; the engines were asked %d and %d times", r.status, short.calls(), long.calls())
+				if got := h.last(); got.Route != "chat" {
+					t.Errorf("it counts for the route %q", got.Route)
 				}
-			})
+				return
+			}
+			if long.calls() != 0 || short.calls() != 1 {
+				t.Errorf("got %d; the engines were asked %d and %d times", r.status, short.calls(), long.calls())
+			}
 		})
 	}
 }

@@ -209,26 +209,24 @@ func TestWhatCannotBeContinuedBreaksOff(t *testing.T) {
 		"continuing":  `"continue_final_message":false,`,
 		"stop so far": `"stop":["` + "%LAST%" + `zz"],`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h, sims := continued(t, 10, "a", "b")
-				if strings.Contains(options, "%LAST%") {
-					whole := readStream(h.post(chat, strings.Replace(fmt.Sprintf(chatToContinue, ""), "40", "10", 1)).body).text
-					options = strings.Replace(options, "%LAST%", whole[len(whole)-2:], 1)
-				}
-				before := given(sims["b"])
-				r := h.post(chat, fmt.Sprintf(chatToContinue, options))
-				got := readStream(r.body)
-				if !isCut(r.err) || got.errors != 1 || got.done != 0 {
-					t.Errorf("got %v\n%s\nwant an error event, and the connection broken off", r.err, r.body)
-				}
-				if after := given(sims["b"]); after != before {
-					t.Error("it went on at the other engine")
-				}
-				if n := h.metric(`pacer_continued_total{backend="a",result="unfit"}`); n == "0" {
-					t.Errorf("pacer_continued_total is %s", n)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			h, sims := continued(t, 10, "a", "b")
+			if strings.Contains(options, "%LAST%") {
+				whole := readStream(h.post(chat, strings.Replace(fmt.Sprintf(chatToContinue, ""), "40", "10", 1)).body).text
+				options = strings.Replace(options, "%LAST%", whole[len(whole)-2:], 1)
+			}
+			before := given(sims["b"])
+			r := h.post(chat, fmt.Sprintf(chatToContinue, options))
+			got := readStream(r.body)
+			if !isCut(r.err) || got.errors != 1 || got.done != 0 {
+				t.Errorf("got %v\n%s\nwant an error event, and the connection broken off", r.err, r.body)
+			}
+			if after := given(sims["b"]); after != before {
+				t.Error("it went on at the other engine")
+			}
+			if n := h.metric(`pacer_continued_total{backend="a",result="unfit"}`); n == "0" {
+				t.Errorf("pacer_continued_total is %s", n)
+			}
 		})
 	}
 }
@@ -240,26 +238,24 @@ func TestAStreamThatNobodyTakesBreaksOff(t *testing.T) {
 		"dead":    func(_ *house, sims map[string]*sim.Server) { fault(t, sims["b"], `{"refuse":true}`) },
 		"too":     func(_ *house, sims map[string]*sim.Server) { fault(t, sims["b"], `{"cut":5}`) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h, sims := continued(t, 10, "a", "b")
-				change(h, sims)
-				r := h.post(chat, fmt.Sprintf(chatToContinue, ""))
-				got := readStream(r.body)
-				if !isCut(r.err) || got.errors != 1 || got.done != 0 {
-					t.Errorf("got %v\n%s\nwant an error event, and the connection broken off", r.err, r.body)
-				}
-				tokens, lost := 10.0, "a"
-				if name == "too" {
-					tokens, lost = 15, "b"
-				}
-				if line := h.last(); line.Outcome != outcomeCut || line.Tokens != tokens {
-					t.Errorf("log line %+v, want outcome cut after %v tokens", line, tokens)
-				}
-				if n := h.metric(`pacer_continued_total{backend="` + lost + `",result="lost"}`); n != "1" {
-					t.Errorf("pacer_continued_total is %s", n)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			h, sims := continued(t, 10, "a", "b")
+			change(h, sims)
+			r := h.post(chat, fmt.Sprintf(chatToContinue, ""))
+			got := readStream(r.body)
+			if !isCut(r.err) || got.errors != 1 || got.done != 0 {
+				t.Errorf("got %v\n%s\nwant an error event, and the connection broken off", r.err, r.body)
+			}
+			tokens, lost := 10.0, "a"
+			if name == "too" {
+				tokens, lost = 15, "b"
+			}
+			if line := h.last(); line.Outcome != outcomeCut || line.Tokens != tokens {
+				t.Errorf("log line %+v, want outcome cut after %v tokens", line, tokens)
+			}
+			if n := h.metric(`pacer_continued_total{backend="` + lost + `",result="lost"}`); n != "1" {
+				t.Errorf("pacer_continued_total is %s", n)
+			}
 		})
 	}
 }
@@ -308,25 +304,23 @@ func TestAllPartsOfAStreamArePaidFor(t *testing.T) {
 		"no stream":   {echo("application/json", `{"id":"x","object":"chat.completion","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":4,"total_tokens":11}}`), 5},
 		"one is left": {gives(4, ""), 9},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := settings("a", "b", "c")
-				conf.Routes[0].Continue = true
-				for i := range conf.Backends {
-					conf.Backends[i].Kind, conf.Backends[i].Price = "vllm", config.Price{Output: 1e6}
-				}
-				h := open(t, conf, map[string]http.Handler{"a": gives(3, ""), "b": gives(2, ""), "c": c.last})
-				h.gateway.usage = usage.New(false)
-				r := h.post(chat, fmt.Sprintf(chatToContinue, ""))
-				h.idle()
-				cost := 0.0
-				for _, cell := range h.gateway.usage.Cells(0, math.MaxInt64) {
-					cost += cell.Cost.USD()
-				}
-				if line := h.last(); line.Tokens != c.tokens || cost != c.tokens {
-					t.Errorf("%v tokens for %v USD, want %v for as many; %v\n%s", line.Tokens, cost, c.tokens, r.err, r.body)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			conf := settings("a", "b", "c")
+			conf.Routes[0].Continue = true
+			for i := range conf.Backends {
+				conf.Backends[i].Kind, conf.Backends[i].Price = "vllm", config.Price{Output: 1e6}
+			}
+			h := open(t, conf, map[string]http.Handler{"a": gives(3, ""), "b": gives(2, ""), "c": c.last})
+			h.gateway.usage = usage.New(false)
+			r := h.post(chat, fmt.Sprintf(chatToContinue, ""))
+			h.idle()
+			cost := 0.0
+			for _, cell := range h.gateway.usage.Cells(0, math.MaxInt64) {
+				cost += cell.Cost.USD()
+			}
+			if line := h.last(); line.Tokens != c.tokens || cost != c.tokens {
+				t.Errorf("%v tokens for %v USD, want %v for as many; %v\n%s", line.Tokens, cost, c.tokens, r.err, r.body)
+			}
 		})
 	}
 }

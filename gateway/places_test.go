@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
@@ -42,37 +41,35 @@ func TestPlacesAreFreeWhenTheAnswerIsThere(t *testing.T) {
 		"embedding": {body: `{"model":"chat","input":"x"}`, last: document, path: "/v1/embeddings", status: 200},
 		"error":     {body: `{"model":"chat"}`, last: refusal, path: chat, status: 400},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := keyed()
-				conf.Keys[0].Limits = config.KeyLimits{Concurrency: 1, TokensPerMinute: 100000}
-				conf.Backends[0].MaxConcurrency = 1
-				conf.Routes[0].OnInfeasible = []config.Step{{Shed: true}}
-				h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
-					if c.last == doneEvent {
-						talk(3, 0)(w, r)
-						return
-					}
-					w.Header().Set("Content-Type", "application/json")
-					w.WriteHeader(c.status)
-					_, _ = io.WriteString(w, c.last)
-				}}})
-				again := reply{}
-				w := &lastWrite{ResponseRecorder: httptest.NewRecorder(), last: []byte(c.last)}
-				w.act = func() { again = h.post(c.path, c.body, "x-api-key", "sk-right") }
-				h.gateway.Handler().ServeHTTP(w, h.request("POST", c.path, c.body, "x-api-key", "sk-right"))
-				if again.status != c.status || again.err != nil {
-					t.Errorf("the second request: %d %s %v, want %d", again.status, again.body, again.err, c.status)
-				}
-				h.idle()
-				if c.status != 200 {
+		bubble(t, name, func(t *testing.T) {
+			conf := keyed()
+			conf.Keys[0].Limits = config.KeyLimits{Concurrency: 1, TokensPerMinute: 100000}
+			conf.Backends[0].MaxConcurrency = 1
+			conf.Routes[0].OnInfeasible = []config.Step{{Shed: true}}
+			h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+				if c.last == doneEvent {
+					talk(3, 0)(w, r)
 					return
 				}
-				const used = 2 * 8
-				if left := h.gateway.setup.Load().tenants[0].limits.State(time.Now()).Tokens.Remaining; left > 100000-used || left < 100000-2*used {
-					t.Errorf("%d tokens left of 100000", left)
-				}
-			})
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, c.last)
+			}}})
+			again := reply{}
+			w := &lastWrite{ResponseRecorder: httptest.NewRecorder(), last: []byte(c.last)}
+			w.act = func() { again = h.post(c.path, c.body, "x-api-key", "sk-right") }
+			h.gateway.Handler().ServeHTTP(w, h.request("POST", c.path, c.body, "x-api-key", "sk-right"))
+			if again.status != c.status || again.err != nil {
+				t.Errorf("the second request: %d %s %v, want %d", again.status, again.body, again.err, c.status)
+			}
+			h.idle()
+			if c.status != 200 {
+				return
+			}
+			const used = 2 * 8
+			if left := h.gateway.setup.Load().tenants[0].limits.State(time.Now()).Tokens.Remaining; left > 100000-used || left < 100000-2*used {
+				t.Errorf("%d tokens left of 100000", left)
+			}
 		})
 	}
 }

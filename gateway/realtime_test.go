@@ -168,63 +168,61 @@ func (e *raw) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // A budget that is spent within a session ends it, and what it used is paid for once.
 func TestABudgetEndsASession(t *testing.T) {
 	for name, then := range map[string]config.Then{"refuse": {}, "spill": {Spill: "cheap"}, "warn": {Warn: true}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := settings("a")
-				c.Backends[0].Price = config.Price{Input: 1e6, Output: 1e6} // a dollar for each token, 30 for each answer
-				k := key("mobile", "sk-right")
-				k.Budget = config.Budget{USD: 50, Per: "day", Then: then}
-				c.Keys = []config.Key{k}
-				cheap := c.Routes[0]
-				cheap.Models = []string{"cheap"}
-				c.Routes = append(c.Routes, cheap)
-				engine := &talker{talk: answerer}
-				h := open(t, c, map[string]http.Handler{"a": engine})
-				h.gateway.usage = usage.New(false)
-				h.gateway.usage.Configure(spendable(c), nil)
-				right := &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer sk-right"}}}
-				s, _, err := h.session("/v1/realtime?model=chat", right)
+		bubble(t, name, func(t *testing.T) {
+			c := settings("a")
+			c.Backends[0].Price = config.Price{Input: 1e6, Output: 1e6} // a dollar for each token, 30 for each answer
+			k := key("mobile", "sk-right")
+			k.Budget = config.Budget{USD: 50, Per: "day", Then: then}
+			c.Keys = []config.Key{k}
+			cheap := c.Routes[0]
+			cheap.Models = []string{"cheap"}
+			c.Routes = append(c.Routes, cheap)
+			engine := &talker{talk: answerer}
+			h := open(t, c, map[string]http.Handler{"a": engine})
+			h.gateway.usage = usage.New(false)
+			h.gateway.usage.Configure(spendable(c), nil)
+			right := &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer sk-right"}}}
+			s, _, err := h.session("/v1/realtime?model=chat", right)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.SetReadLimit(1 << 20)
+			answers := 0
+			for answers < 5 {
+				if err = s.Write(t.Context(), websocket.MessageText, []byte(`{"type":"response.create"}`)); err != nil {
+					break
+				}
+				for range 2 {
+					if err == nil {
+						_, _, err = s.Read(t.Context())
+					}
+				}
 				if err != nil {
-					t.Fatal(err)
+					break
 				}
-				s.SetReadLimit(1 << 20)
-				answers := 0
-				for answers < 5 {
-					if err = s.Write(t.Context(), websocket.MessageText, []byte(`{"type":"response.create"}`)); err != nil {
-						break
-					}
-					for range 2 {
-						if err == nil {
-							_, _, err = s.Read(t.Context())
-						}
-					}
-					if err != nil {
-						break
-					}
-					answers++
-					<-time.After(time.Second)
-				}
-				want, code := 2, websocket.StatusPolicyViolation
-				if then.Warn {
-					want, code = 5, -1
-				}
-				if _, _, late := s.Read(timeout(t)); err == nil {
-					err = late
-				}
-				if answers != want || websocket.CloseStatus(err) != code {
-					t.Errorf("%d answers, then %v; want %d and the code %d", answers, err, want, code)
-				}
-				_ = s.CloseNow()
-				<-time.After(10 * time.Second)
-				cells := h.gateway.usage.Cells(0, math.MaxInt64)
-				n := int64(want)
-				if len(cells) != 1 || cells[0].Requests != 1 || cells[0].Input != 20*n || cells[0].Output != 10*n || cells[0].Cached != 8*n || cells[0].Cost != usage.Dollars(30*float64(want)) {
-					t.Errorf("booked %+v, want one request of %d answers", cells, want)
-				}
-				if engine.over() != 1 {
-					t.Error("the engine's session goes on")
-				}
-			})
+				answers++
+				<-time.After(time.Second)
+			}
+			want, code := 2, websocket.StatusPolicyViolation
+			if then.Warn {
+				want, code = 5, -1
+			}
+			if _, _, late := s.Read(timeout(t)); err == nil {
+				err = late
+			}
+			if answers != want || websocket.CloseStatus(err) != code {
+				t.Errorf("%d answers, then %v; want %d and the code %d", answers, err, want, code)
+			}
+			_ = s.CloseNow()
+			<-time.After(10 * time.Second)
+			cells := h.gateway.usage.Cells(0, math.MaxInt64)
+			n := int64(want)
+			if len(cells) != 1 || cells[0].Requests != 1 || cells[0].Input != 20*n || cells[0].Output != 10*n || cells[0].Cached != 8*n || cells[0].Cost != usage.Dollars(30*float64(want)) {
+				t.Errorf("booked %+v, want one request of %d answers", cells, want)
+			}
+			if engine.over() != 1 {
+				t.Error("the engine's session goes on")
+			}
 		})
 	}
 }
@@ -406,36 +404,34 @@ func TestTheEndOfASession(t *testing.T) {
 		}, code: websocket.StatusGoingAway, outcome: outcomeCut},
 		"the end of the gateway": {talk: answerer, do: func(h *house, _ *websocket.Conn) { h.gateway.End() }, code: websocket.StatusGoingAway, outcome: outcomeCut},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := settings("a")
-				c.Realtime.Message = 1 << 20
-				engine := &talker{talk: x.talk}
-				h := open(t, c, map[string]http.Handler{"a": engine})
-				s, _, err := h.session("/v1/realtime?model=chat", nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				s.SetReadLimit(2 << 20)
-				start := time.Now()
-				if x.do != nil {
-					go x.do(h, s)
-				}
-				for err == nil {
-					_, _, err = s.Read(t.Context())
-				}
-				if got := websocket.CloseStatus(err); got != x.code || time.Since(start).Truncate(10*time.Second) != x.after {
-					t.Errorf("ended with %d after %v (%v), want %d after %v", got, time.Since(start), err, x.code, x.after)
-				}
-				_ = s.CloseNow()
-				<-time.After(10 * time.Second)
-				if engine.over() != 1 {
-					t.Error("the engine's session goes on")
-				}
-				if line := h.last(); line.Outcome != x.outcome || line.Status != 101 {
-					t.Errorf("log line %+v, want %s", line, x.outcome)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			c := settings("a")
+			c.Realtime.Message = 1 << 20
+			engine := &talker{talk: x.talk}
+			h := open(t, c, map[string]http.Handler{"a": engine})
+			s, _, err := h.session("/v1/realtime?model=chat", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.SetReadLimit(2 << 20)
+			start := time.Now()
+			if x.do != nil {
+				go x.do(h, s)
+			}
+			for err == nil {
+				_, _, err = s.Read(t.Context())
+			}
+			if got := websocket.CloseStatus(err); got != x.code || time.Since(start).Truncate(10*time.Second) != x.after {
+				t.Errorf("ended with %d after %v (%v), want %d after %v", got, time.Since(start), err, x.code, x.after)
+			}
+			_ = s.CloseNow()
+			<-time.After(10 * time.Second)
+			if engine.over() != 1 {
+				t.Error("the engine's session goes on")
+			}
+			if line := h.last(); line.Outcome != x.outcome || line.Status != 101 {
+				t.Errorf("log line %+v, want %s", line, x.outcome)
+			}
 		})
 	}
 }

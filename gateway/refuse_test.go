@@ -74,28 +74,26 @@ func TestRefusals(t *testing.T) {
 		{"hidden model in the list", "GET", "/v1/models/private", "", []string{"Authorization", right}, 404, "model_not_found"},
 		{"list without a key", "GET", "/v1/models", "", nil, 401, "invalid_api_key"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				engine := &script{answer: talk(1, time.Millisecond)}
-				h := open(t, keyed(), map[string]http.Handler{"a": engine})
-				r := h.do(h.request(c.method, c.path, c.body, c.header...))
-				code := r.code(t)
-				if r.status != c.status || c.code != "*" && code != c.code {
-					t.Errorf("got %d %s, want %d %s", r.status, code, c.status, c.code)
-				}
-				if r.status == 405 && r.header.Get("Allow") == "" {
-					t.Error("405 without an Allow header")
-				}
-				if n := engine.calls(); n != 0 {
-					t.Errorf("the backend was called %d times, want 0", n)
-				}
-				if line := h.last(); line.Status != c.status || line.Request != r.header.Get("X-Request-Id") {
-					t.Errorf("log line says status %d of request %q, want %d of %q", line.Status, line.Request, c.status, r.header.Get("X-Request-Id"))
-				}
-				if log := h.log.String(); strings.Contains(log, "sk-right") || strings.Contains(log, "sk-wrong") {
-					t.Error("a key is in the log")
-				}
-			})
+		bubble(t, c.name, func(t *testing.T) {
+			engine := &script{answer: talk(1, time.Millisecond)}
+			h := open(t, keyed(), map[string]http.Handler{"a": engine})
+			r := h.do(h.request(c.method, c.path, c.body, c.header...))
+			code := r.code(t)
+			if r.status != c.status || c.code != "*" && code != c.code {
+				t.Errorf("got %d %s, want %d %s", r.status, code, c.status, c.code)
+			}
+			if r.status == 405 && r.header.Get("Allow") == "" {
+				t.Error("405 without an Allow header")
+			}
+			if n := engine.calls(); n != 0 {
+				t.Errorf("the backend was called %d times, want 0", n)
+			}
+			if line := h.last(); line.Status != c.status || line.Request != r.header.Get("X-Request-Id") {
+				t.Errorf("log line says status %d of request %q, want %d of %q", line.Status, line.Request, c.status, r.header.Get("X-Request-Id"))
+			}
+			if log := h.log.String(); strings.Contains(log, "sk-right") || strings.Contains(log, "sk-wrong") {
+				t.Error("a key is in the log")
+			}
 		})
 	}
 }
@@ -303,36 +301,34 @@ func TestSlowBodiesAreGivenUp(t *testing.T) {
 		// Half of the rate that is waited for: 30 s, and a half of each second.
 		"an upload of 2 KiB a second": {100_000, time.Second, 2 << 10, time.Minute},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := open(t, settings("a"), nil)
-				conn, err := h.net.Dial(context.Background(), "tcp", "gateway:80")
-				if err != nil {
-					t.Fatal(err)
-				}
-				start := time.Now()
-				sent := make(chan struct{})
-				go func() {
-					defer close(sent)
-					_, _ = io.WriteString(conn, "POST "+chat+" HTTP/1.1\r\nHost: gateway\r\nContent-Length: 20000000\r\n\r\n")
-					for range c.pieces {
-						<-time.After(c.every)
-						if _, err := conn.Write(make([]byte, c.size)); err != nil {
-							return
-						}
+		bubble(t, name, func(t *testing.T) {
+			h := open(t, settings("a"), nil)
+			conn, err := h.net.Dial(context.Background(), "tcp", "gateway:80")
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			sent := make(chan struct{})
+			go func() {
+				defer close(sent)
+				_, _ = io.WriteString(conn, "POST "+chat+" HTTP/1.1\r\nHost: gateway\r\nContent-Length: 20000000\r\n\r\n")
+				for range c.pieces {
+					<-time.After(c.every)
+					if _, err := conn.Write(make([]byte, c.size)); err != nil {
+						return
 					}
-				}()
-				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-				if err != nil {
-					t.Fatal(err)
 				}
-				if got := time.Since(start); resp.StatusCode != 408 || got < c.want-time.Second || got > c.want+time.Second {
-					t.Errorf("status %d after %v, want 408 after %v", resp.StatusCode, got, c.want)
-				}
-				_ = conn.Close()
-				<-sent
-				<-time.After(time.Second) // http.Server holds the connection for a moment
-			})
+			}()
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := time.Since(start); resp.StatusCode != 408 || got < c.want-time.Second || got > c.want+time.Second {
+				t.Errorf("status %d after %v, want 408 after %v", resp.StatusCode, got, c.want)
+			}
+			_ = conn.Close()
+			<-sent
+			<-time.After(time.Second) // http.Server holds the connection for a moment
 		})
 	}
 }
@@ -365,45 +361,43 @@ func TestBuffersAreBoundedOverAllRequests(t *testing.T) {
 // is alone may have all of it.
 func TestOneTenantDoesNotHoldAllBuffers(t *testing.T) {
 	for name, reload := range map[string]bool{"of two": false, "alone": false, "reloaded": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := settings("a")
-				c.Keys = []config.Key{key("greedy", "one"), key("served", "two")}
-				serves := int64(2) // a small body counts twice
-				if name == "alone" {
-					c.Keys, serves = c.Keys[:1], 5
-				}
-				c.Limits.Body, c.Limits.Buffered = 64<<10, 640<<10
-				h := open(t, c, map[string]http.Handler{"a": &script{answer: after(time.Second)}})
-				body := `{"model":"chat","stream":true,"x":"` + strings.Repeat("x", 60<<10) + `"}`
-				var running sync.WaitGroup
-				var served atomic.Int64
-				for i := range 20 {
-					if reload && i == 1 {
-						if err := h.gateway.Configure(c, h.backends, nil); err != nil {
-							t.Fatal(err)
-						}
-					}
-					running.Go(func() {
-						r := h.post(chat, body, "Authorization", "Bearer one")
-						if r.status == 200 {
-							served.Add(1)
-						} else if own := strings.Contains(r.body, "of this key"); own == (name == "alone") {
-							t.Errorf("refused with %s", r.body)
-						}
-					})
-					synctest.Wait()
-				}
-				if name != "alone" {
-					if r := h.post(chat, body, "Authorization", "Bearer two"); r.status != 200 {
-						t.Errorf("the other tenant: %d, want 200", r.status)
+		bubble(t, name, func(t *testing.T) {
+			c := settings("a")
+			c.Keys = []config.Key{key("greedy", "one"), key("served", "two")}
+			serves := int64(2) // a small body counts twice
+			if name == "alone" {
+				c.Keys, serves = c.Keys[:1], 5
+			}
+			c.Limits.Body, c.Limits.Buffered = 64<<10, 640<<10
+			h := open(t, c, map[string]http.Handler{"a": &script{answer: after(time.Second)}})
+			body := `{"model":"chat","stream":true,"x":"` + strings.Repeat("x", 60<<10) + `"}`
+			var running sync.WaitGroup
+			var served atomic.Int64
+			for i := range 20 {
+				if reload && i == 1 {
+					if err := h.gateway.Configure(c, h.backends, nil); err != nil {
+						t.Fatal(err)
 					}
 				}
-				running.Wait()
-				if n := served.Load(); n != serves {
-					t.Errorf("%d of 20 requests of 60 KiB were served at once, want %d with a budget of 640 KiB", n, serves)
+				running.Go(func() {
+					r := h.post(chat, body, "Authorization", "Bearer one")
+					if r.status == 200 {
+						served.Add(1)
+					} else if own := strings.Contains(r.body, "of this key"); own == (name == "alone") {
+						t.Errorf("refused with %s", r.body)
+					}
+				})
+				synctest.Wait()
+			}
+			if name != "alone" {
+				if r := h.post(chat, body, "Authorization", "Bearer two"); r.status != 200 {
+					t.Errorf("the other tenant: %d, want 200", r.status)
 				}
-			})
+			}
+			running.Wait()
+			if n := served.Load(); n != serves {
+				t.Errorf("%d of 20 requests of 60 KiB were served at once, want %d with a budget of 640 KiB", n, serves)
+			}
 		})
 	}
 }

@@ -74,24 +74,22 @@ func TestUsageIsAskedForAndTakenOutAgain(t *testing.T) {
 			"never", `{"model":"chat","stream":true}`, `{"model":"big","stream":true}`, answered + doneEvent, 3, "estimate",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := settings("a")
-				conf.Backends[0].Usage = c.usage
-				engine := asker()
-				h := open(t, conf, map[string]http.Handler{"a": engine})
-				r := h.post(chat, c.body)
-				if r.err != nil || r.body != c.want {
-					t.Errorf("the client got (%v)\n%s\nwant\n%s", r.err, r.body, c.want)
-				}
-				if got := engine.bodies[0]; !sameMembers(got, c.sent) {
-					t.Errorf("the backend got\n%s\nwant\n%s", got, c.sent)
-				}
-				line := h.last()
-				if line.Tokens != c.tokens || c.source != "" && line.Source != c.source || line.Outcome != outcomeOK {
-					t.Errorf("log line: %v tokens by %s, %s; want %v by %s, ok", line.Tokens, line.Source, line.Outcome, c.tokens, c.source)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			conf := settings("a")
+			conf.Backends[0].Usage = c.usage
+			engine := asker()
+			h := open(t, conf, map[string]http.Handler{"a": engine})
+			r := h.post(chat, c.body)
+			if r.err != nil || r.body != c.want {
+				t.Errorf("the client got (%v)\n%s\nwant\n%s", r.err, r.body, c.want)
+			}
+			if got := engine.bodies[0]; !sameMembers(got, c.sent) {
+				t.Errorf("the backend got\n%s\nwant\n%s", got, c.sent)
+			}
+			line := h.last()
+			if line.Tokens != c.tokens || c.source != "" && line.Source != c.source || line.Outcome != outcomeOK {
+				t.Errorf("log line: %v tokens by %s, %s; want %v by %s, ok", line.Tokens, line.Source, line.Outcome, c.tokens, c.source)
+			}
 		})
 	}
 }
@@ -148,25 +146,23 @@ func TestADocumentIsPassedOn(t *testing.T) {
 		"not asked to stream": `{"model":"chat"}`,
 		"asked to stream":     streamBody,
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
-					w.Header().Set("Content-Type", "application/json")
-					w.Header().Set("Content-Length", fmt.Sprint(len(document)))
-					pause(r, time.Second)
-					_, _ = io.WriteString(w, document)
-				}}})
-				r := h.post(chat, body)
-				if r.status != 200 || r.body != document || r.header.Get("Content-Length") != fmt.Sprint(len(document)) {
-					t.Errorf("got %d %q with length %s", r.status, r.body, r.header.Get("Content-Length"))
-				}
-				if line := h.last(); line.Tokens != 9 || line.Source != "usage" || line.Outcome != outcomeOK || line.TPS != 0 {
-					t.Errorf("log line %+v, want 9 tokens by usage, and no speed", line)
-				}
-				if s := h.metrics.Route("chat"); s.Unmeasured != 1 || s.Offered != 1 {
-					t.Errorf("route counts %+v, want one unmeasured", s)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Content-Length", fmt.Sprint(len(document)))
+				pause(r, time.Second)
+				_, _ = io.WriteString(w, document)
+			}}})
+			r := h.post(chat, body)
+			if r.status != 200 || r.body != document || r.header.Get("Content-Length") != fmt.Sprint(len(document)) {
+				t.Errorf("got %d %q with length %s", r.status, r.body, r.header.Get("Content-Length"))
+			}
+			if line := h.last(); line.Tokens != 9 || line.Source != "usage" || line.Outcome != outcomeOK || line.TPS != 0 {
+				t.Errorf("log line %+v, want 9 tokens by usage, and no speed", line)
+			}
+			if s := h.metrics.Route("chat"); s.Unmeasured != 1 || s.Offered != 1 {
+				t.Errorf("route counts %+v, want one unmeasured", s)
+			}
 		})
 	}
 }
@@ -285,18 +281,16 @@ func TestTheFloorIsJudged(t *testing.T) {
 		"first token too late": {"0", 50 * time.Millisecond, 0, 1, "49"},
 		"no floor":             {"0", 80 * time.Millisecond, 1, 0, "81"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: talk(101, c.gap)}})
-				r := h.post(chat, streamBody, "x-pacer-min-tps", c.floor, "x-pacer-max-ttft-ms", c.deadline)
-				if r.status != 200 || r.err != nil {
-					t.Fatalf("%d %v %s", r.status, r.err, r.body)
-				}
-				h.idle()
-				if s := h.metrics.Route("chat"); s.Met != c.met || s.Missed != c.missed {
-					t.Errorf("met %d, missed %d; want %d, %d", s.Met, s.Missed, c.met, c.missed)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: talk(101, c.gap)}})
+			r := h.post(chat, streamBody, "x-pacer-min-tps", c.floor, "x-pacer-max-ttft-ms", c.deadline)
+			if r.status != 200 || r.err != nil {
+				t.Fatalf("%d %v %s", r.status, r.err, r.body)
+			}
+			h.idle()
+			if s := h.metrics.Route("chat"); s.Met != c.met || s.Missed != c.missed {
+				t.Errorf("met %d, missed %d; want %d, %d", s.Met, s.Missed, c.met, c.missed)
+			}
 		})
 	}
 }

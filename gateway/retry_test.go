@@ -74,25 +74,23 @@ func TestWhoseFaultA500Is(t *testing.T) {
 			_, _ = io.WriteString(w, `{"error":{}}`)
 		}, 400, `{"error":{}}`, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a := &script{answer: breaks}
-				h := open(t, settings("a", "b"), map[string]http.Handler{"a": a, "b": &script{answer: c.b}})
-				for range 5 {
-					<-time.After(10 * time.Second) // else the router tries the other first
-					r := h.post(chat, streamBody)
-					if r.status != c.status || c.body != "" && r.body != c.body {
-						t.Errorf("got %d %s, want %d %s", r.status, r.body, c.status, c.body)
-					}
+		bubble(t, name, func(t *testing.T) {
+			a := &script{answer: breaks}
+			h := open(t, settings("a", "b"), map[string]http.Handler{"a": a, "b": &script{answer: c.b}})
+			for range 5 {
+				<-time.After(10 * time.Second) // else the router tries the other first
+				r := h.post(chat, streamBody)
+				if r.status != c.status || c.body != "" && r.body != c.body {
+					t.Errorf("got %d %s, want %d %s", r.status, r.body, c.status, c.body)
 				}
-				synctest.Wait()
-				if a.calls() != 5 {
-					t.Errorf("the broken backend was asked %d times, want 5", a.calls())
-				}
-				if down := h.router.Loads()[0].Health == router.Down; down != c.blamed {
-					t.Errorf("out of service after five: %v, want %v", down, c.blamed)
-				}
-			})
+			}
+			synctest.Wait()
+			if a.calls() != 5 {
+				t.Errorf("the broken backend was asked %d times, want 5", a.calls())
+			}
+			if down := h.router.Loads()[0].Health == router.Down; down != c.blamed {
+				t.Errorf("out of service after five: %v, want %v", down, c.blamed)
+			}
 		})
 	}
 }
@@ -149,27 +147,25 @@ func TestWhenNobodyTakesTheRequestTheBusyOneIsHeard(t *testing.T) {
 		"busy, then dead": {tooMany, dead},
 		"dead, then busy": {dead, tooMany},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := open(t, settings("a", "b"), map[string]http.Handler{"a": &script{answer: c.a}, "b": &script{answer: c.b}})
-				r := h.post(chat, streamBody)
-				if r.status != 429 || r.body != tooManyBody {
-					t.Errorf("got %d %q, want the backend's own 429", r.status, r.body)
+		bubble(t, name, func(t *testing.T) {
+			h := open(t, settings("a", "b"), map[string]http.Handler{"a": &script{answer: c.a}, "b": &script{answer: c.b}})
+			r := h.post(chat, streamBody)
+			if r.status != 429 || r.body != tooManyBody {
+				t.Errorf("got %d %q, want the backend's own 429", r.status, r.body)
+			}
+			for name, want := range map[string]string{
+				"Retry-After": "7", "Retry-After-Ms": "6500", "X-Should-Retry": "true", "X-Ratelimit-Remaining-Tokens": "0",
+			} {
+				if got := r.header.Get(name); got != want {
+					t.Errorf("%s: %q, want %q", name, got, want)
 				}
-				for name, want := range map[string]string{
-					"Retry-After": "7", "Retry-After-Ms": "6500", "X-Should-Retry": "true", "X-Ratelimit-Remaining-Tokens": "0",
-				} {
-					if got := r.header.Get(name); got != want {
-						t.Errorf("%s: %q, want %q", name, got, want)
-					}
-				}
-				if line := h.last(); line.Outcome != outcomeUpstream || line.Status != 429 || line.Attempts != 2 {
-					t.Errorf("log line %+v, want upstream_error with 429 after 2 attempts", line)
-				}
-				if s := h.metrics.Route("chat"); s.Failed != 1 {
-					t.Errorf("route counts %+v, want one failed", s)
-				}
-			})
+			}
+			if line := h.last(); line.Outcome != outcomeUpstream || line.Status != 429 || line.Attempts != 2 {
+				t.Errorf("log line %+v, want upstream_error with 429 after 2 attempts", line)
+			}
+			if s := h.metrics.Route("chat"); s.Failed != 1 {
+				t.Errorf("route counts %+v, want one failed", s)
+			}
 		})
 	}
 }
@@ -181,19 +177,17 @@ func TestTheBusyOneIsHeardHoweverLate(t *testing.T) {
 	for name, body := range map[string]string{
 		"short": tooManyBody, "long": `{"error":{"message":"` + strings.Repeat("slow down ", 20_000) + `"}}`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				busy := &script{answer: func(w http.ResponseWriter, _ *http.Request) {
-					w.Header().Set("Content-Type", "application/json")
-					w.WriteHeader(http.StatusTooManyRequests)
-					_, _ = io.WriteString(w, body)
-				}}
-				hangs := &script{answer: func(_ http.ResponseWriter, r *http.Request) { pause(r, time.Hour) }}
-				h := open(t, settings("a", "b"), map[string]http.Handler{"a": busy, "b": hangs})
-				if r := h.post(chat, streamBody); r.status != 429 || r.err != nil || r.body != body {
-					t.Errorf("got %d %.100q (%v), want the whole 429", r.status, r.body, r.err)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			busy := &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusTooManyRequests)
+				_, _ = io.WriteString(w, body)
+			}}
+			hangs := &script{answer: func(_ http.ResponseWriter, r *http.Request) { pause(r, time.Hour) }}
+			h := open(t, settings("a", "b"), map[string]http.Handler{"a": busy, "b": hangs})
+			if r := h.post(chat, streamBody); r.status != 429 || r.err != nil || r.body != body {
+				t.Errorf("got %d %.100q (%v), want the whole 429", r.status, r.body, r.err)
+			}
 		})
 	}
 }
@@ -343,34 +337,32 @@ func BenchmarkRetryBudget(b *testing.B) {
 // Every status of a success is one, also those that no engine should send.
 func TestStatusesOfSuccess(t *testing.T) {
 	for _, status := range []int{200, 201, 202, 203, 206, 207, 299} {
-		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
-					eventStream(w)
-					w.WriteHeader(status)
-					say(w, delta)
-					if pause(r, time.Second) {
-						say(w, delta+lastDelta+usageEvent(7, 2)+doneEvent)
-					}
-				}}})
-				start := time.Now()
-				resp, err := h.client.Do(h.request("POST", chat, streamBody))
-				if err != nil {
-					t.Fatal(err)
+		bubble(t, fmt.Sprint(status), func(t *testing.T) {
+			h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+				eventStream(w)
+				w.WriteHeader(status)
+				say(w, delta)
+				if pause(r, time.Second) {
+					say(w, delta+lastDelta+usageEvent(7, 2)+doneEvent)
 				}
-				first := make([]byte, len(delta))
-				if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != delta || time.Since(start) > 100*time.Millisecond {
-					t.Errorf("the first token came as %q after %v (%v), want it at once", first, time.Since(start), err)
-				}
-				rest, err := io.ReadAll(resp.Body)
-				resp.Body.Close()
-				if resp.StatusCode != status || string(rest) != delta+lastDelta+doneEvent || err != nil {
-					t.Errorf("got %d, then %q (%v)", resp.StatusCode, rest, err)
-				}
-				if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 2 {
-					t.Errorf("log line %+v, want ok with 2 tokens", line)
-				}
-			})
+			}}})
+			start := time.Now()
+			resp, err := h.client.Do(h.request("POST", chat, streamBody))
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := make([]byte, len(delta))
+			if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != delta || time.Since(start) > 100*time.Millisecond {
+				t.Errorf("the first token came as %q after %v (%v), want it at once", first, time.Since(start), err)
+			}
+			rest, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode != status || string(rest) != delta+lastDelta+doneEvent || err != nil {
+				t.Errorf("got %d, then %q (%v)", resp.StatusCode, rest, err)
+			}
+			if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 2 {
+				t.Errorf("log line %+v, want ok with 2 tokens", line)
+			}
 		})
 	}
 }
@@ -408,25 +400,23 @@ func TestAFailingBackendIsHeard(t *testing.T) {
 		"a page with words":  {failing(502, "text/html", "<html>No"), failing(502, "text/html", "<html>No"), 502, strings.Replace(ours, "502.", "502: No", 1)},
 		"the backend's key!": {failing(502, "application/json", `{"error":"sk-backend"}`), failing(502, "application/json", `{"error":"sk-backend"}`), 502, strings.Replace(ours, "502.", "502: **********", 1)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := settings("a", "b")
-				conf.Backends[0].APIKey, conf.Backends[1].APIKey = "sk-backend", "sk-backend"
-				h := open(t, conf, map[string]http.Handler{"a": &script{answer: c.a}, "b": &script{answer: c.b}})
-				r := h.post(chat, streamBody)
-				if r.status != c.status || r.body != c.body || r.header.Get("Retry-After") != "7" {
-					t.Errorf("got %d %q, Retry-After %q; want %d %q", r.status, r.body, r.header.Get("Retry-After"), c.status, c.body)
-				}
-				if id := r.header.Get("Request-Id"); r.body == words && id != "req_7" {
-					t.Errorf("request-id %q, want the backend's", id)
-				}
-				if line := h.last(); line.Outcome != outcomeUpstream || line.Status != c.status || line.Attempts != 2 {
-					t.Errorf("log line %+v, want upstream_error with %d after 2 attempts", line, c.status)
-				}
-				if s := h.metrics.Route("chat"); s.Failed != 1 {
-					t.Errorf("route counts %+v, want one failed", s)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			conf := settings("a", "b")
+			conf.Backends[0].APIKey, conf.Backends[1].APIKey = "sk-backend", "sk-backend"
+			h := open(t, conf, map[string]http.Handler{"a": &script{answer: c.a}, "b": &script{answer: c.b}})
+			r := h.post(chat, streamBody)
+			if r.status != c.status || r.body != c.body || r.header.Get("Retry-After") != "7" {
+				t.Errorf("got %d %q, Retry-After %q; want %d %q", r.status, r.body, r.header.Get("Retry-After"), c.status, c.body)
+			}
+			if id := r.header.Get("Request-Id"); r.body == words && id != "req_7" {
+				t.Errorf("request-id %q, want the backend's", id)
+			}
+			if line := h.last(); line.Outcome != outcomeUpstream || line.Status != c.status || line.Attempts != 2 {
+				t.Errorf("log line %+v, want upstream_error with %d after 2 attempts", line, c.status)
+			}
+			if s := h.metrics.Route("chat"); s.Failed != 1 {
+				t.Errorf("route counts %+v, want one failed", s)
+			}
 		})
 	}
 }

@@ -90,19 +90,17 @@ func TestAnswersOfTheHTTPServerItself(t *testing.T) {
 		"expectation":        {head + "Expect: the-moon\r\nContent-Length: 2\r\n\r\n{}", 417, "expectation_failed"},
 		"no length, no body": {head + "\r\n", 400, ""}, // ours, for comparison
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := open(t, settings("a"), nil)
-				h.front(nil)
-				r := h.raw("gateway:443", c.text)
-				if code := r.code(t); r.status != c.status || code != c.code {
-					t.Errorf("got %d %s, want %d %s", r.status, code, c.status, c.code)
-				}
-				if line := h.last(); line.Status != c.status || line.Request != r.header.Get("X-Request-Id") {
-					t.Errorf("log line %+v, want status %d of %q", line, c.status, r.header.Get("X-Request-Id"))
-				}
-				<-time.After(time.Second)
-			})
+		bubble(t, name, func(t *testing.T) {
+			h := open(t, settings("a"), nil)
+			h.front(nil)
+			r := h.raw("gateway:443", c.text)
+			if code := r.code(t); r.status != c.status || code != c.code {
+				t.Errorf("got %d %s, want %d %s", r.status, code, c.status, c.code)
+			}
+			if line := h.last(); line.Status != c.status || line.Request != r.header.Get("X-Request-Id") {
+				t.Errorf("log line %+v, want status %d of %q", line, c.status, r.header.Get("X-Request-Id"))
+			}
+			<-time.After(time.Second)
 		})
 	}
 }
@@ -308,25 +306,23 @@ func (h *house) securely(c *http.Client, path, body string) (*http.Response, err
 // answer, is waited for on both protocols: nobody is keeping a write waiting.
 func TestSlowBackendsOverTLS(t *testing.T) {
 	for _, protocol := range []string{"http/1.1", "h2"} {
-		t.Run(protocol, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := withTLS(t, &script{answer: talk(3, 50*time.Second)})
-				resp, err := h.securely(h.secure(protocol), chat, streamBody)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer resp.Body.Close()
-				body, err := io.ReadAll(resp.Body)
-				if want := map[string]int{"http/1.1": 1, "h2": 2}[protocol]; resp.ProtoMajor != want {
-					t.Errorf("HTTP/%d was spoken, want %d", resp.ProtoMajor, want)
-				}
-				if err != nil || strings.Count(string(body), delta) != 3 || !strings.HasSuffix(string(body), doneEvent) {
-					t.Errorf("got %q (%v), want the whole stream", body, err)
-				}
-				if line := h.last(); line.Outcome != outcomeOK {
-					t.Errorf("log line %+v, want ok", line)
-				}
-			})
+		bubble(t, protocol, func(t *testing.T) {
+			h := withTLS(t, &script{answer: talk(3, 50*time.Second)})
+			resp, err := h.securely(h.secure(protocol), chat, streamBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			if want := map[string]int{"http/1.1": 1, "h2": 2}[protocol]; resp.ProtoMajor != want {
+				t.Errorf("HTTP/%d was spoken, want %d", resp.ProtoMajor, want)
+			}
+			if err != nil || strings.Count(string(body), delta) != 3 || !strings.HasSuffix(string(body), doneEvent) {
+				t.Errorf("got %q (%v), want the whole stream", body, err)
+			}
+			if line := h.last(); line.Outcome != outcomeOK {
+				t.Errorf("log line %+v, want ok", line)
+			}
 		})
 	}
 }

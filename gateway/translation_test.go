@@ -270,24 +270,22 @@ func TestWhatCannotBeCarried(t *testing.T) {
 // A chat moves on from an engine to Claude, and back, before the first byte.
 func TestAChatMovesOnToAnotherDialect(t *testing.T) {
 	for name, failing := range map[string]string{"from chat": "a", "from messages": "b"} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				engines := map[string]http.Handler{"a": &script{answer: talk(12, time.Millisecond)}, "b": &script{answer: slowly(claude)}}
-				engines[failing].(*script).answer = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusBadGateway) }
-				c := foreign(map[string]string{"b": "anthropic"}, "a", "b")
-				if failing == "b" {
-					ts := c.Routes[0].Targets
-					ts[0], ts[1] = ts[1], ts[0]
-				}
-				h := open(t, c, engines)
-				r := h.post(chat, streamBody)
-				if r.status != 200 || r.err != nil || !strings.Contains(r.body, `"content":"word "`) || !strings.HasSuffix(r.body, doneEvent) {
-					t.Errorf("got %d %q (%v)", r.status, r.body, r.err)
-				}
-				if line := h.last(); line.Outcome != outcomeOK || line.Attempts != 2 || line.Tokens != 12 {
-					t.Errorf("log line %+v", line)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			engines := map[string]http.Handler{"a": &script{answer: talk(12, time.Millisecond)}, "b": &script{answer: slowly(claude)}}
+			engines[failing].(*script).answer = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusBadGateway) }
+			c := foreign(map[string]string{"b": "anthropic"}, "a", "b")
+			if failing == "b" {
+				ts := c.Routes[0].Targets
+				ts[0], ts[1] = ts[1], ts[0]
+			}
+			h := open(t, c, engines)
+			r := h.post(chat, streamBody)
+			if r.status != 200 || r.err != nil || !strings.Contains(r.body, `"content":"word "`) || !strings.HasSuffix(r.body, doneEvent) {
+				t.Errorf("got %d %q (%v)", r.status, r.body, r.err)
+			}
+			if line := h.last(); line.Outcome != outcomeOK || line.Attempts != 2 || line.Tokens != 12 {
+				t.Errorf("log line %+v", line)
+			}
 		})
 	}
 }
@@ -365,32 +363,30 @@ func TestAChatIsServedByGeminiAndBedrock(t *testing.T) {
 		},
 		"bedrock": {"http://a", "/model/big/converse-stream", string(bedrock), "application/vnd.amazon.eventstream"},
 	} {
-		t.Run(kind, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				engine := &script{answer: func(w http.ResponseWriter, _ *http.Request) {
-					w.Header().Set("Content-Type", c.contentType)
-					half := len(c.stream) / 2
-					say(w, c.stream[:half])
-					<-time.After(50 * time.Millisecond)
-					say(w, c.stream[half:])
-				}}
-				conf := foreign(map[string]string{"a": kind}, "a")
-				conf.Backends[0].URL = c.url
-				h := open(t, conf, map[string]http.Handler{"a": engine})
-				r := h.post(chat, streamBody)
-				if r.status != 200 || r.err != nil || !strings.Contains(r.body, `"content":"word "`) || !strings.HasSuffix(r.body, `"finish_reason":"stop"}]}`+"\n\n"+doneEvent) {
-					t.Errorf("got %d %q (%v)", r.status, r.body, r.err)
-				}
-				if engine.paths[0] != c.path || strings.Contains(engine.bodies[0], `"model"`) || strings.Contains(engine.bodies[0], `"stream"`) {
-					t.Errorf("asked %s at %s, want %s", engine.bodies[0], engine.paths[0], c.path)
-				}
-				if r.header.Get("Content-Type") != "text/event-stream" {
-					t.Errorf("the type is %s", r.header.Get("Content-Type"))
-				}
-				if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 2 || line.Source != "usage" {
-					t.Errorf("log line %+v", line)
-				}
-			})
+		bubble(t, kind, func(t *testing.T) {
+			engine := &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", c.contentType)
+				half := len(c.stream) / 2
+				say(w, c.stream[:half])
+				<-time.After(50 * time.Millisecond)
+				say(w, c.stream[half:])
+			}}
+			conf := foreign(map[string]string{"a": kind}, "a")
+			conf.Backends[0].URL = c.url
+			h := open(t, conf, map[string]http.Handler{"a": engine})
+			r := h.post(chat, streamBody)
+			if r.status != 200 || r.err != nil || !strings.Contains(r.body, `"content":"word "`) || !strings.HasSuffix(r.body, `"finish_reason":"stop"}]}`+"\n\n"+doneEvent) {
+				t.Errorf("got %d %q (%v)", r.status, r.body, r.err)
+			}
+			if engine.paths[0] != c.path || strings.Contains(engine.bodies[0], `"model"`) || strings.Contains(engine.bodies[0], `"stream"`) {
+				t.Errorf("asked %s at %s, want %s", engine.bodies[0], engine.paths[0], c.path)
+			}
+			if r.header.Get("Content-Type") != "text/event-stream" {
+				t.Errorf("the type is %s", r.header.Get("Content-Type"))
+			}
+			if line := h.last(); line.Outcome != outcomeOK || line.Tokens != 2 || line.Source != "usage" {
+				t.Errorf("log line %+v", line)
+			}
 		})
 	}
 }

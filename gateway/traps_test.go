@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pacer-dev/pacer/router"
@@ -95,38 +94,36 @@ func TestTrapsOfCounting(t *testing.T) {
 		"our own events come later": {first.then(beats(50, gap, delta), []beat{{4 * time.Second, lastDelta}, {0, usageEvent(7, 51)}, {4 * time.Second, doneEvent}}), "usage", 51, 25, time.Second, 0},
 	} {
 		for _, body := range []string{streamBody, strings.TrimSuffix(streamBody, "}") + `,"stream_options":{"include_usage":true}}`} {
-			t.Run(fmt.Sprintf("%s, asked %v", name, body != streamBody), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
-						eventStream(w)
-						w.WriteHeader(200)
-						for _, b := range c.play {
-							if !pause(r, b.after) {
-								return
-							}
-							say(w, b.text)
+			bubble(t, fmt.Sprintf("%s, asked %v", name, body != streamBody), func(t *testing.T) {
+				h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+					eventStream(w)
+					w.WriteHeader(200)
+					for _, b := range c.play {
+						if !pause(r, b.after) {
+							return
 						}
-					}}})
-					if r := h.post(chat, body); r.err != nil {
-						t.Fatal(r.err)
+						say(w, b.text)
 					}
-					line := h.last()
-					if shown := line.Tokens - line.Hidden; line.Source != c.source || math.Abs(shown/c.tokens-1) > 0.03 || math.Abs(line.Hidden-c.hidden) > 0.03*c.tokens {
-						t.Errorf("%v tokens and %v hidden by %s, want %v and %v by %s", shown, line.Hidden, line.Source, c.tokens, c.hidden, c.source)
-					}
-					if math.Abs(line.TPS-c.tps) > 0.03*c.tps {
-						t.Errorf("%v tokens/s, want %v", line.TPS, c.tps)
-					}
-					if ttft := time.Duration(line.TTFTms * float64(time.Millisecond)); ttft != c.ttft {
-						t.Errorf("first token after %v, want %v", ttft, c.ttft)
-					}
-					h.idle()
-					<-time.After(10 * time.Second)
-					learned := len(h.book.Curve(router.Target{Backend: "a", Model: "big"}).Points()) > 0
-					if learned != (c.tps > 0) {
-						t.Errorf("the curve learned: %v, want %v", learned, c.tps > 0)
-					}
-				})
+				}}})
+				if r := h.post(chat, body); r.err != nil {
+					t.Fatal(r.err)
+				}
+				line := h.last()
+				if shown := line.Tokens - line.Hidden; line.Source != c.source || math.Abs(shown/c.tokens-1) > 0.03 || math.Abs(line.Hidden-c.hidden) > 0.03*c.tokens {
+					t.Errorf("%v tokens and %v hidden by %s, want %v and %v by %s", shown, line.Hidden, line.Source, c.tokens, c.hidden, c.source)
+				}
+				if math.Abs(line.TPS-c.tps) > 0.03*c.tps {
+					t.Errorf("%v tokens/s, want %v", line.TPS, c.tps)
+				}
+				if ttft := time.Duration(line.TTFTms * float64(time.Millisecond)); ttft != c.ttft {
+					t.Errorf("first token after %v, want %v", ttft, c.ttft)
+				}
+				h.idle()
+				<-time.After(10 * time.Second)
+				learned := len(h.book.Curve(router.Target{Backend: "a", Model: "big"}).Points()) > 0
+				if learned != (c.tps > 0) {
+					t.Errorf("the curve learned: %v, want %v", learned, c.tps > 0)
+				}
 			})
 		}
 	}

@@ -62,25 +62,23 @@ func TestNoFirstTokenIsLearnedFromAFailover(t *testing.T) {
 			return map[string]http.Handler{"a": &script{answer: loading}, "b": gpu}
 		}, false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := settings("a", "b")
-				conf.Routes[0].Prefer = "order"
-				h := open(t, conf, c.engines(engine(t)))
-				for range 20 {
-					<-time.After(10 * time.Second) // else the first one is passed over
-					h.post(chat, `{"model":"chat","messages":[{"role":"user","content":"hello"}],"max_tokens":20,"stream":true}`)
-				}
-				h.idle()
-				<-time.After(5 * time.Second)
-				known := false
-				for _, name := range []string{"a", "b"} {
-					known = known || h.book.Curve(profiles.Target{Backend: name, Model: "big"}).TTFT().Known()
-				}
-				if known != c.known {
-					t.Errorf("first tokens known: %v, want %v", known, c.known)
-				}
-			})
+		bubble(t, c.name, func(t *testing.T) {
+			conf := settings("a", "b")
+			conf.Routes[0].Prefer = "order"
+			h := open(t, conf, c.engines(engine(t)))
+			for range 20 {
+				<-time.After(10 * time.Second) // else the first one is passed over
+				h.post(chat, `{"model":"chat","messages":[{"role":"user","content":"hello"}],"max_tokens":20,"stream":true}`)
+			}
+			h.idle()
+			<-time.After(5 * time.Second)
+			known := false
+			for _, name := range []string{"a", "b"} {
+				known = known || h.book.Curve(profiles.Target{Backend: name, Model: "big"}).TTFT().Known()
+			}
+			if known != c.known {
+				t.Errorf("first tokens known: %v, want %v", known, c.known)
+			}
 		})
 	}
 }

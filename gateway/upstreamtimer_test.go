@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -33,30 +32,28 @@ func TestAnUpstreamTimerCancelsThePhaseThatTakesTooLong(t *testing.T) {
 		{"stopped", func(w *upstreamTimer) { w.stop() }, 0, nil},
 		{"whole request", func(w *upstreamTimer) { w.restart(time.Now().Add(time.Hour), &other) }, time.Minute, errTotal},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancelCause(context.Background())
-				start := time.Now()
-				w := startUpstreamTimer(start, start.Add(time.Minute), 10*time.Second, &errFirstByte, cancel)
-				defer w.stop()
-				c.do(w)
-				select {
-				case <-ctx.Done():
-				case <-time.After(2 * time.Minute):
+		bubble(t, c.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			start := time.Now()
+			w := startUpstreamTimer(start, start.Add(time.Minute), 10*time.Second, &errFirstByte, cancel)
+			defer w.stop()
+			c.do(w)
+			select {
+			case <-ctx.Done():
+			case <-time.After(2 * time.Minute):
+			}
+			if c.at == 0 {
+				if ctx.Err() != nil {
+					t.Fatalf("cancelled after %v, want never", time.Since(start))
 				}
-				if c.at == 0 {
-					if ctx.Err() != nil {
-						t.Fatalf("cancelled after %v, want never", time.Since(start))
-					}
-					return
-				}
-				if got := context.Cause(ctx); got != c.want {
-					t.Errorf("cancelled because of %v, want %v", got, c.want)
-				}
-				if got := time.Since(start); got != c.at {
-					t.Errorf("cancelled after %v, want %v", got, c.at)
-				}
-			})
+				return
+			}
+			if got := context.Cause(ctx); got != c.want {
+				t.Errorf("cancelled because of %v, want %v", got, c.want)
+			}
+			if got := time.Since(start); got != c.at {
+				t.Errorf("cancelled after %v, want %v", got, c.at)
+			}
 		})
 	}
 }

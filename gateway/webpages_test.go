@@ -44,34 +44,32 @@ func TestWebPagesOnAnOpenGateway(t *testing.T) {
 		"a name that begins with loopback": {"127.0.0.1.evil.example", []string{"Origin", "http://127.0.0.1.evil.example"}, false, `hosts: [ "127.0.0.1.evil.example" ]`},
 		"no name":                          {"", []string{"Origin", "http://"}, false, "hosts: ["},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conf := settings("a")
-				conf.Listen = "gateway.example:8080"
-				conf.Hosts = []string{"named.example"}
-				conf.CORS = config.CORS{Origins: []string{"https://app.example"}, MaxAge: time.Minute}
-				engine := &script{answer: talk(1, time.Millisecond)}
-				h := open(t, conf, map[string]http.Handler{"a": engine})
-				h.front(nil)
-				head := "POST " + chat + " HTTP/1.1\r\nHost: " + c.host + "\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: 77\r\n"
-				for i := 0; i < len(c.header); i += 2 {
-					head += c.header[i] + ": " + c.header[i+1] + "\r\n"
+		bubble(t, name, func(t *testing.T) {
+			conf := settings("a")
+			conf.Listen = "gateway.example:8080"
+			conf.Hosts = []string{"named.example"}
+			conf.CORS = config.CORS{Origins: []string{"https://app.example"}, MaxAge: time.Minute}
+			engine := &script{answer: talk(1, time.Millisecond)}
+			h := open(t, conf, map[string]http.Handler{"a": engine})
+			h.front(nil)
+			head := "POST " + chat + " HTTP/1.1\r\nHost: " + c.host + "\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: 77\r\n"
+			for i := 0; i < len(c.header); i += 2 {
+				head += c.header[i] + ": " + c.header[i+1] + "\r\n"
+			}
+			body := `{"model":"chat","stream":true,"messages":[{"role":"user","content":"hello"}]}`
+			r := h.raw("gateway:443", head+"\r\n"+body)
+			switch {
+			case c.allowed:
+				if r.status != 200 {
+					t.Errorf("%d %s, want 200", r.status, r.body)
 				}
-				body := `{"model":"chat","stream":true,"messages":[{"role":"user","content":"hello"}]}`
-				r := h.raw("gateway:443", head+"\r\n"+body)
-				switch {
-				case c.allowed:
-					if r.status != 200 {
-						t.Errorf("%d %s, want 200", r.status, r.body)
-					}
-				case r.status != 403 || r.code(t) != "page_not_allowed" || !strings.Contains(strings.ReplaceAll(r.body, `\"`, `"`), c.add):
-					t.Errorf("%d %s, want 403 that says to add %s", r.status, r.body, c.add)
-				}
-				if sent := engine.calls() > 0; sent != c.allowed {
-					t.Errorf("sent to the engine: %v, want %v", sent, c.allowed)
-				}
-				<-time.After(time.Second)
-			})
+			case r.status != 403 || r.code(t) != "page_not_allowed" || !strings.Contains(strings.ReplaceAll(r.body, `\"`, `"`), c.add):
+				t.Errorf("%d %s, want 403 that says to add %s", r.status, r.body, c.add)
+			}
+			if sent := engine.calls() > 0; sent != c.allowed {
+				t.Errorf("sent to the engine: %v, want %v", sent, c.allowed)
+			}
+			<-time.After(time.Second)
 		})
 	}
 }
