@@ -44,7 +44,7 @@ var floors = []floor{
 // tests are packages that serve tests alone: none of the house imports them.
 var tests = []string{
 	"batch/storetest", "deploy/prometheus", "e2e", "e2e/attack", "e2e/bench", "e2e/engines", "e2e/envoy", "e2e/hosts", "e2e/load", "e2e/routers", "examples/talks", "internal/accuracy",
-	"internal/checkout", "internal/chromium", "internal/golden", "internal/lint", "internal/memnet", "internal/proctest", "internal/promtest", "internal/racetest",
+	"internal/checkout", "internal/chromium", "internal/golden", "internal/lint", "internal/memnet", "internal/must", "internal/proctest", "internal/promtest", "internal/racetest",
 	"internal/racetest/shortened", "internal/redistest", "profiles/storetest",
 }
 

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 const module = "github.com/pacer-dev/pacer"
@@ -96,6 +98,7 @@ var arrows = map[string][]string{
 	"internal/loadgen":    {},
 	"internal/logqueue":   {},
 	"internal/memnet":     {},
+	"internal/must":       {},
 	"internal/openai":     {},
 	"internal/presets":    {},
 	"internal/promtest":   {},
@@ -237,10 +240,7 @@ func TestThePureCoreStaysPure(t *testing.T) {
 func checkNoClock(t *testing.T, path string) {
 	t.Helper()
 	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, path, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(parser.ParseFile(fset, path, nil, 0))(t)
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.GoStmt:
