@@ -15,6 +15,7 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/history"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // events opens the stream of events in a bubble of virtual time. next returns
@@ -228,8 +229,6 @@ func BenchmarkFrame(b *testing.B) {
 	p := &port{o: Options{Config: inForce(configListening(":8080")), Router: w.router, Book: w.book, Metrics: w.metrics, Watch: w.watch}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := p.frame(time.Now(), history.Start); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(p.frame(time.Now(), history.Start))(b)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/keys"
 	"github.com/pacer-dev/pacer/keys/filekeys"
 )
@@ -28,10 +29,7 @@ func guarded(t *testing.T, private bool) http.Handler {
 
 func guardedWorld(t *testing.T, w *world, private bool) http.Handler {
 	t.Helper()
-	store, err := filekeys.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(filekeys.Open(t.TempDir()))(t)
 	o := w.options
 	cfg := *o.Config()
 	cfg.Admin.Token = "root"
@@ -80,9 +78,7 @@ func TestEveryCallWithEachRole(t *testing.T) {
 	var described struct {
 		Paths map[string]map[string]any `json:"paths"`
 	}
-	if err := json.Unmarshal(api.OpenAPI, &described); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(api.OpenAPI, &described))
 	for path, methods := range described.Paths {
 		for method := range methods {
 			if name := strings.ToUpper(method) + " " + path; !slices.Contains([]string{"PARAMETERS"}, strings.ToUpper(method)) && needs[name] == anybody {
@@ -264,9 +260,7 @@ func TestKeysAreHandedOut(t *testing.T) {
 	call(h, "POST", "/api/v1/backends/h200/drain", "t-operate", "")
 	w = call(h, "GET", "/api/v1/audit", "t-admin", "")
 	var audit api.Audit
-	if err := json.Unmarshal(w.Body.Bytes(), &audit); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(w.Body.Bytes(), &audit))
 	var got []string
 	for _, e := range slices.Backward(audit.Entries) {
 		got = append(got, e.Who+" "+e.Did+" "+e.To)

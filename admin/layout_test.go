@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/chromium"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
@@ -124,10 +125,7 @@ func TestPageAsksNobodyElse(t *testing.T) {
 	server := openFleet(t, c, w.world, 1280, 900, false)
 	c.Eval(`scrollTo(0, 1e6); 0`, nil)
 	c.Until(`document.querySelectorAll("#decision-table > tbody").length > 0`)
-	own, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(url.Parse(server.URL))(t)
 	asked := c.Asked()
 	if len(asked) < 15 {
 		t.Errorf("the page asked for %d addresses, want its files and the API: %v", len(asked), asked)

@@ -25,6 +25,7 @@ import (
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/chromium"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/keys"
 	"github.com/pacer-dev/pacer/keys/filekeys"
 )
@@ -104,10 +105,7 @@ func newGuestbook(t *testing.T) *guestbook {
 	store := storage.NewStorageWithClients(storage.NewUserStore(g.provider.URL), map[string]*storage.Client{"pacer": client})
 	op = exampleop.SetupServer(g.provider.URL, &users{store, map[string][]string{"id1": {"staff", "platform"}, "id2": {"staff"}}}, nil, false)
 
-	files, err := filekeys.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filekeys.Open(t.TempDir()))(t)
 	g.ring = keys.New(files)
 	o := newWorld(t, "").options
 	conf := *o.Config()
@@ -134,35 +132,23 @@ func newGuestbook(t *testing.T) *guestbook {
 
 // browser keeps cookies and follows redirects, as one does.
 func (g *guestbook) browser() *http.Client {
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	jar := must.Get(cookiejar.New(nil))(g.t)
 	return &http.Client{Jar: jar, Timeout: time.Minute}
 }
 
 // page is what a browser shows: where it is, with which status, and the text.
 func (g *guestbook) page(c *http.Client, method, to string, form url.Values) (at *url.URL, status int, text string, head http.Header) {
 	g.t.Helper()
-	r, err := http.NewRequest(method, to, strings.NewReader(form.Encode()))
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(method, to, strings.NewReader(form.Encode())))(g.t)
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	if method == http.MethodPost {
 		r.Header.Set("Origin", g.port.URL)
 	}
-	resp, err := c.Do(r)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	resp := must.Get(c.Do(r))(g.t)
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(resp.Body))(g.t)
 	return resp.Request.URL, resp.StatusCode, string(body), resp.Header
 }
 
@@ -187,9 +173,7 @@ func (g *guestbook) session(c *http.Client) (s api.Session, status int) {
 	g.t.Helper()
 	_, status, text, _ := g.page(c, http.MethodGet, g.port.URL+"/api/v1/session", nil)
 	if status == http.StatusOK {
-		if err := json.Unmarshal([]byte(text), &s); err != nil {
-			g.t.Fatal(err)
-		}
+		must.Do(g.t, json.Unmarshal([]byte(text), &s))
 	}
 	return s, status
 }
@@ -242,10 +226,7 @@ func TestPeopleSignIn(t *testing.T) {
 	if _, status := g.session(c); status != http.StatusUnauthorized {
 		t.Errorf("after signing out %d, want 401", status)
 	}
-	entries, err := g.ring.Entries(t.Context(), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(g.ring.Entries(t.Context(), 100))(t)
 	var got []string
 	for _, e := range slices.Backward(entries) {
 		got = append(got, e.Who+" "+e.Did+" "+e.To)
@@ -272,10 +253,7 @@ func TestTheFlowOfASignIn(t *testing.T) {
 		t.Errorf("a program without a token gets %d, %q; want 401 and no question for a password", status, head.Get("WWW-Authenticate"))
 	}
 	_, _, _, head = g.page(c, http.MethodGet, g.port.URL+signin.LoginPath, nil)
-	to, err := url.Parse(head.Get("Location"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(url.Parse(head.Get("Location")))(t)
 	q := to.Query()
 	if q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" || len(q.Get("code_challenge")) != 43 || len(q.Get("state")) < 43 || len(q.Get("nonce")) < 43 ||
 		q.Get("state") == q.Get("nonce") || q.Get("redirect_uri") != g.port.URL+signin.CallbackPath || q.Get("scope") != "openid profile email" || q.Has("client_secret") {
@@ -297,15 +275,9 @@ func TestTheFlowOfASignIn(t *testing.T) {
 	conf.Admin.OIDC.URL = "https://pacer.example.com"
 	g.set(&conf)
 	for host, want := range map[string]int{"pacer.example.com": http.StatusSeeOther, "evil.example.com": http.StatusForbidden} {
-		r, err := http.NewRequest(http.MethodGet, g.port.URL+signin.LoginPath, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest(http.MethodGet, g.port.URL+signin.LoginPath, nil))(t)
 		r.Host = host
-		resp, err := c.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(c.Do(r))(t)
 		resp.Body.Close()
 		if resp.StatusCode != want {
 			t.Errorf("Host %s: %d, want %d", host, resp.StatusCode, want)
@@ -438,10 +410,7 @@ func (g *guestbook) rewrite(path string, change func(map[string]any)) {
 	if path == "" {
 		return
 	}
-	target, err := url.Parse(g.provider.URL)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	target := must.Get(url.Parse(g.provider.URL))(g.t)
 	g.tamper = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path != path || r.Header.Get("X-Again") != "" {
 			return false
@@ -520,15 +489,9 @@ func TestAProviderThatIsOut(t *testing.T) {
 
 func mustGet(t *testing.T, to, token string) int {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodGet, to, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(http.MethodGet, to, nil))(t)
 	r.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.DefaultClient.Do(r))(t)
 	resp.Body.Close()
 	return resp.StatusCode
 }
@@ -540,9 +503,7 @@ func TestASessionIsNotWorthMore(t *testing.T) {
 	c := g.browser()
 	g.signIn(c, g.admin())
 	r, err := http.NewRequest(http.MethodGet, g.port.URL+"/api/v1/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c.Timeout = 0
 	events, err := c.Do(r)
 	if err != nil || events.StatusCode != http.StatusOK {
@@ -551,15 +512,9 @@ func TestASessionIsNotWorthMore(t *testing.T) {
 	defer events.Body.Close()
 
 	for origin, want := range map[string]int{"https://evil.example": http.StatusForbidden, g.port.URL: http.StatusOK} {
-		r, err := http.NewRequest(http.MethodPost, g.port.URL+"/api/v1/backends/h200/drain", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest(http.MethodPost, g.port.URL+"/api/v1/backends/h200/drain", nil))(t)
 		r.Header.Set("Origin", origin)
-		resp, err := c.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(c.Do(r))(t)
 		resp.Body.Close()
 		if resp.StatusCode != want {
 			t.Errorf("from %s: %d, want %d", origin, resp.StatusCode, want)

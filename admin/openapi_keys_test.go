@@ -11,6 +11,7 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/keys"
 	"github.com/pacer-dev/pacer/keys/filekeys"
 	"github.com/pacer-dev/pacer/usage"
@@ -19,10 +20,7 @@ import (
 // Answers about keys, who changed what, what was used, and who looks are as the
 // document says, field by field, too; so are their refusals.
 func TestAnswersAboutKeysAreAsOpenAPISays(t *testing.T) {
-	store, err := filekeys.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(filekeys.Open(t.TempDir()))(t)
 	w := busy(t)
 	doc := described(t, w)
 	o := w.options

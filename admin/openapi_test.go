@@ -17,6 +17,7 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/history"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -54,15 +55,10 @@ func schemaOf(t *testing.T, doc map[string]any, path, method, status string) *js
 	if !ok {
 		t.Fatalf("%s %s: no schema of the answer with status %s", method, path, status)
 	}
-	text, err := json.Marshal(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(doc))(t)
 	c := jsonschema.NewCompiler()
 	c.AssertFormat = true
-	if err := c.AddResource("mem:///openapi.json", bytes.NewReader(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.AddResource("mem:///openapi.json", bytes.NewReader(text)))
 	return c.MustCompile("mem:///openapi.json" + ref)
 }
 
@@ -94,9 +90,7 @@ func TestOpenAPIHasEveryPath(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	slices.Sort(inDocument)
 	slices.Sort(served)
 	if !slices.Equal(inDocument, served) || len(served) < 8 {

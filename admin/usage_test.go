@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/api"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/usage"
 )
@@ -158,9 +159,7 @@ func TestUsageByDayAndWithoutATime(t *testing.T) {
 	window := "&from=" + first.Start().Format(time.RFC3339) + "&to=" + end.Start().Format(time.RFC3339)
 	for by, want := range map[string]int{"day": 3, "hour": 72, "key,day": 3 * 37, "key": 37, "tags": 50} {
 		var u api.Usage
-		if err := json.Unmarshal(call(h, "GET", "/api/v1/usage?by="+by+window, "", "").Body.Bytes(), &u); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(call(h, "GET", "/api/v1/usage?by="+by+window, "", "").Body.Bytes(), &u))
 		var sum int64
 		for _, r := range u.Rows {
 			sum += r.Requests
@@ -256,10 +255,7 @@ func TestCSVRunsNothing(t *testing.T) {
 		cells[at] = append(cells[at], usage.Cell{Hour: at, Of: usage.Of{Tags: name}, Sums: usage.Sums{Requests: 1}})
 	}
 	h, _ := spent(t, cells)
-	rows, err := csv.NewReader(call(h, "GET", "/api/v1/usage?by=tags&format=csv", "", "").Body).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(csv.NewReader(call(h, "GET", "/api/v1/usage?by=tags&format=csv", "", "").Body).ReadAll())(t)
 	want := slices.Sorted(maps.Values(names))
 	var got []string
 	for _, row := range rows[1:] {

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 	"unsafe"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // hangs is a provider that takes a request and never answers.
@@ -64,10 +66,7 @@ func TestGroupsOfASession(t *testing.T) {
 	for i := range 2 * maxGroups {
 		names = append(names, fmt.Sprintf("%0*d", maxText, i))
 	}
-	claim, err := json.Marshal(append(names, "late"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	claim := must.Get(json.Marshal(append(names, "late")))(t)
 	v := Visit{Groups: groupsIn(claim)}
 	if size := len(v.Groups) * int(unsafe.Sizeof(Group{})); size > 16<<10 {
 		t.Errorf("a session keeps %d bytes of groups, want at most 16 KiB", size)
