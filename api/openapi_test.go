@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 var update = flag.Bool("update", false, "rewrite openapi.json")
@@ -326,9 +328,7 @@ func build(t *testing.T) []byte {
 			"securitySchemes": object{"adminToken": object{"type": "http", "scheme": "bearer", "description": "The value of admin.token in the configuration."}},
 		},
 	}, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return append(text, '\n')
 }
 
@@ -336,15 +336,9 @@ func build(t *testing.T) []byte {
 func commentsOf(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("*.go"))(t)
 	for _, file := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments))(t)
 		for _, decl := range f.Decls {
 			of, ok := decl.(*ast.GenDecl)
 			if !ok || of.Tok != token.TYPE {
@@ -372,9 +366,7 @@ func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
 func TestOpenAPIIsOfTheseTypes(t *testing.T) {
 	want := build(t)
 	if *update {
-		if err := os.WriteFile("openapi.json", want, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile("openapi.json", want, 0o644))
 		return
 	}
 	if !bytes.Equal(OpenAPI, want) {
@@ -393,9 +385,7 @@ func TestEveryTypeIsDescribed(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(OpenAPI, &d); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(OpenAPI, &d))
 	if n := len(d.Components.Schemas); n < 20 {
 		t.Errorf("%d types, want at least 20", n)
 	}
