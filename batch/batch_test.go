@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-dev/pacer/batch"
 	"github.com/pacer-dev/pacer/batch/storetest"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func TestMemory(t *testing.T) {
@@ -31,16 +32,12 @@ func input(n int) string {
 func add(t *testing.T, s batch.Store, id, content string, window time.Duration) {
 	t.Helper()
 	now := time.Now()
-	if err := s.AddFile(t.Context(), batch.File{ID: "f-" + id, Created: now, Expires: now.Add(48 * time.Hour)}, []byte(content)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.AddFile(t.Context(), batch.File{ID: "f-" + id, Created: now, Expires: now.Add(48 * time.Hour)}, []byte(content)))
 	in, problems := batch.ReadInput([]byte(content), "/v1/chat/completions")
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	if err := s.AddJob(t.Context(), batch.Job{ID: id, Input: "f-" + id, Total: in.Len(), Created: now, Expires: now.Add(window)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.AddJob(t.Context(), batch.Job{ID: id, Input: "f-" + id, Total: in.Len(), Created: now, Expires: now.Add(window)}))
 }
 
 // Two runners do 500 lines: each once, though requests are refused for a while, and
@@ -90,12 +87,8 @@ func TestRunnersDoEachLineOnce(t *testing.T) {
 			t.Errorf("%d at once, want at most 16", most)
 		}
 		var out, errs bytes.Buffer
-		if err := batch.WriteOutput(ctx, s, j, true, &out); err != nil {
-			t.Fatal(err)
-		}
-		if err := batch.WriteOutput(ctx, s, j, false, &errs); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, batch.WriteOutput(ctx, s, j, true, &out))
+		must.Do(t, batch.WriteOutput(ctx, s, j, false, &errs))
 		if n := strings.Count(out.String(), "\n"); n != 499 {
 			t.Errorf("the output has %d lines", n)
 		}
@@ -128,9 +121,7 @@ func TestJobsEnd(t *testing.T) {
 		if running.Load() != 4 {
 			t.Fatalf("%d run, want 4", running.Load())
 		}
-		if _, err := s.Cancel(ctx, "a", time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Cancel(ctx, "a", time.Now()))(t)
 		time.Sleep(2 * time.Second)
 		if j, _ := s.Job(ctx, "a"); j.Status != batch.Cancelled || running.Load() != 0 {
 			t.Errorf("two seconds after the cancel: %s, %d run", j.Status, running.Load())

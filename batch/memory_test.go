@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // Jobs are bounded as files are, and one that failed as it was made is dropped in
@@ -18,9 +20,7 @@ func TestMemoryBoundsJobs(t *testing.T) {
 	if err := add("large", InProgress, now, 1001); !errors.Is(err, ErrFull) {
 		t.Errorf("metadata beyond the store's size: %v", err)
 	}
-	if err := add("failed", Failed, now, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, add("failed", Failed, now, 0))
 	for i := len(m.jobs); i < mostJobs; i++ { // each Add looks through all
 		m.jobs[fmt.Sprint(i)] = &memoryJob{Job: m.jobs["failed"].Job}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/pacer-dev/pacer/batch"
 	"github.com/pacer-dev/pacer/batch/storetest"
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
@@ -16,10 +17,7 @@ func TestStore(t *testing.T) {
 	n := 0
 	storetest.Run(t, func(t *testing.T) batch.Store {
 		n++
-		conn, err := redisconn.New(config.Store{Addrs: []string{server.Addr}, Prefix: "pacer" + string(rune('a'+n))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(redisconn.New(config.Store{Addrs: []string{server.Addr}, Prefix: "pacer" + string(rune('a'+n))}))(t)
 		t.Cleanup(conn.Close)
 		return Open(conn, 1000, time.Hour)
 	})
