@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/internal/benchfile"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/sim"
 )
 
@@ -23,10 +24,7 @@ func runBench(t *testing.T, args ...string) (code int, stdout, stderr string) {
 // What is printed for programs can be a prior, and it is of the model that the
 // URL lists.
 func TestBenchMeasuresAnEngine(t *testing.T) {
-	engine, err := sim.NewServer(sim.Options{Names: []string{"org/m"}, Model: sim.Model{A: 0.002}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := must.Get(sim.NewServer(sim.Options{Names: []string{"org/m"}, Model: sim.Model{A: 0.002}}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
 	go func() { ran <- engine.Run(ctx) }()

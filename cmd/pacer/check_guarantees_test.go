@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // What the priors say of guarantees: too many for one route, too many for a backend,
@@ -21,9 +22,7 @@ func TestCheckWarnsOfGuarantees(t *testing.T) {
   - { name: y, url: "http://y:1/v1" }
 routes: [ `+tt.routes+` ]
 `), func(string) (string, bool) { return "", false })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got := strings.Join(guaranteeWarnings(cfg), "\n")
 		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", name, got, tt.want)

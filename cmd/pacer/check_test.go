@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // check runs pacer check and returns its exit code and output.
@@ -20,9 +22,7 @@ func check(t *testing.T, args ...string) (code int, stdout, stderr string) {
 func writeConfig(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pacer.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -109,9 +109,7 @@ func TestCheckShowsWhatIsDiscovered(t *testing.T) {
   - { name: lost, url: "http://lost:8000/v1", discover: { file: nowhere.json } }
 routes: [ { model: chat, targets: [ { backend: pool }, { backend: rack }, { backend: lost } ] } ]
 `)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "fleet.json"), []byte(`[ { "targets": [ "10.0.0.8:9000", "10.0.0.7" ] } ]`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(filepath.Dir(path), "fleet.json"), []byte(`[ { "targets": [ "10.0.0.8:9000", "10.0.0.7" ] } ]`), 0o600))
 	code, stdout, _ := check(t, path)
 	for _, want := range []string{
 		"warning: backend lost has no engine until its file can be read: ",

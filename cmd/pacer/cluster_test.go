@@ -15,6 +15,7 @@ import (
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/fleet"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // pods plays a cluster's part: what it is told it answers.
@@ -45,12 +46,9 @@ func (p *pods) set(err error, list ...config.Found) {
 // it is worth is believed so; and a cluster that is away takes nobody out.
 func TestPodsComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg, err := config.Parse("test.yaml", []byte("relay: goroutines\nlisten: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\n"+
+		cfg := must.Get(config.Parse("test.yaml", []byte("relay: goroutines\nlisten: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\n"+
 			"backends: [ { name: pool, url: \"http://pool.test/v1\", kind: vllm, discover: { kubernetes: { service: vllm, namespace: serving } } } ]\n"+
-			"routes: [ { model: chat, targets: [ { backend: pool, model: m } ] } ]\n"), func(string) (string, bool) { return "", false })
-		if err != nil {
-			t.Fatal(err)
-		}
+			"routes: [ { model: chat, targets: [ { backend: pool, model: m } ] } ]\n"), func(string) (string, bool) { return "", false }))(t)
 		pod := func(name string, draining bool) config.Found {
 			return config.Found{Name: name, Standing: config.Standing{Address: name + ".test:80", UID: "uid " + name, Draining: draining}, Says: map[string]string{"usd_per_hour": "2.5"}}
 		}
@@ -58,9 +56,7 @@ func TestPodsComeAndGo(t *testing.T) {
 		cluster := &pods{news: make(chan struct{}), list: []config.Found{pod("a", false)}}
 		engines := &fleet.Discovery{Log: slog.New(slog.DiscardHandler), Cluster: cluster, Said: func(text string) { said = append(said, text) }}
 		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 1}, {name: "b", model: carries64, seed: 2}}, oneRoute, options{discovered: engines.States})
-		if err := h.program.reload(engines.Of(t.Context(), cfg)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.program.reload(engines.Of(t.Context(), cfg)))
 		if got := h.program.fleet.Config().Backends[0].USDPerHour; got != 2.5 {
 			t.Errorf("the pod says 2.5 USD/h; the backend has %v", got)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/pacer-dev/pacer/internal/benchfile"
 	"github.com/pacer-dev/pacer/internal/golden"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/profiles"
 )
 
@@ -38,13 +39,8 @@ const benchmarks = "../../internal/benchfile/testdata/"
 // inBenchmarks makes the names of the files short, and the same everywhere.
 func inBenchmarks(t *testing.T, f func()) {
 	t.Helper()
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chdir(benchmarks); err != nil {
-		t.Fatal(err)
-	}
+	here := must.Get(os.Getwd())(t)
+	must.Do(t, os.Chdir(benchmarks))
 	defer os.Chdir(here)
 	f()
 }
@@ -61,10 +57,7 @@ func TestCurvesOfFiles(t *testing.T) {
 			}
 		})
 		golden.Want(t, name, stdout)
-		most, err := strconv.Atoi(width)
-		if err != nil {
-			t.Fatal(err)
-		}
+		most := must.Get(strconv.Atoi(width))(t)
 		drawn, _, _ := strings.Cut(stdout, "\nnot used:") // what is quoted stays on one line
 		for line := range strings.Lines(drawn) {
 			if n := len([]rune(strings.TrimRight(line, "\n"))); n > most && !strings.Contains(line, "(vllm bench serve)") {
@@ -76,10 +69,7 @@ func TestCurvesOfFiles(t *testing.T) {
 
 // What curves writes can be read back as a prior.
 func TestCurvesCanBeReadBack(t *testing.T) {
-	want, err := benchfile.Load(benchmarks + "vllm-appended.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(benchfile.Load(benchmarks + "vllm-appended.jsonl"))(t)
 	for _, form := range []string{"--csv", "--json"} {
 		code, stdout, stderr := curves(t, form, benchmarks+"vllm-appended.jsonl")
 		if code != 0 || stderr != "" {
@@ -198,9 +188,7 @@ func TestCurvesRefuses(t *testing.T) {
 	memory := writeConfig(t, "backends: [ { name: gpu, url: \"http://gpu/v1\" } ]\nroutes: [ { model: chat, targets: [ { backend: gpu } ] } ]\n")
 	broken := writeConfig(t, "backends: []\n")
 	bad := filepath.Join(t.TempDir(), "bad.csv")
-	if err := os.WriteFile(bad, []byte("n,tps\n1,fast\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(bad, []byte("n,tps\n1,fast\n"), 0o600))
 	for _, tt := range []struct {
 		args []string
 		want string
@@ -231,10 +219,7 @@ func TestCurvesRefuses(t *testing.T) {
 }
 
 func TestCurvesWhereNoGatewayIs(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	addr := l.Addr().String()
 	l.Close()
 	code, _, stderr := curves(t, "--admin", addr)
@@ -269,10 +254,7 @@ func everyField(t *testing.T, h *house, asked func(ask.CurvesQuestion) (*ask.Cur
 		}
 		return all.Targets[0]
 	}
-	answer, err := asked(ask.CurvesQuestion{PointsQuery: api.PointsQuery{Rho: math.NaN(), PromptTokens: math.NaN()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(asked(ask.CurvesQuestion{PointsQuery: api.PointsQuery{Rho: math.NaN(), PromptTokens: math.NaN()}}))(t)
 	command := fields(json.Marshal(answer))
 	w := httptest.NewRecorder()
 	h.program.admin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9090/api/v1/profiles", nil))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/demo"
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
@@ -25,17 +26,10 @@ func runVirtualDemo(t *testing.T, o demo.Options) (r demo.Report, printed string
 		o.Admin = "127.0.0.1:0"
 		o.JSONFile = filepath.Join(t.TempDir(), "report.json")
 		var out bytes.Buffer
-		if err := runDemo(t.Context(), o, &out); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, runDemo(t.Context(), o, &out))
 		printed = out.String()
-		b, err := os.ReadFile(o.JSONFile)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(b, &r); err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(o.JSONFile))(t)
+		must.Do(t, json.Unmarshal(b, &r))
 	})
 	t.Log(printed)
 	return r, printed
@@ -93,10 +87,7 @@ func firstLearned(t *testing.T, printed string) time.Duration {
 	t.Helper()
 	for line := range strings.Lines(printed) {
 		if at, _, ok := strings.Cut(line, "first learned point"); ok {
-			d, err := time.ParseDuration(strings.TrimSpace(at))
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := must.Get(time.ParseDuration(strings.TrimSpace(at)))(t)
 			return d
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/fleet"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/providers"
 )
 
@@ -31,10 +32,7 @@ func TestEnginesAreDiscovered(t *testing.T) {
 		pool := func(more string) *config.Config {
 			text := "relay: goroutines\nlisten: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\nbackends: [ { name: pool, url: \"http://pool.test/v1\", kind: vllm, discover: dns } ]\n" +
 				"routes: [ { model: chat, targets: [ { backend: pool, model: m } ] } ]\n" + more
-			cfg, err := config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false })
-			if err != nil {
-				t.Fatal(err)
-			}
+			cfg := must.Get(config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false }))(t)
 			return cfg
 		}
 		var mu sync.Mutex
@@ -51,9 +49,7 @@ func TestEnginesAreDiscovered(t *testing.T) {
 		}}
 		// A house with engines a, b and c, whose gateway is then told of the pool.
 		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 1}, {name: "b", model: carries64, seed: 2}, {name: "c", model: carries64, seed: 3}}, oneRoute, options{})
-		if err := h.program.reload(engines.Of(context.Background(), pool(""))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.program.reload(engines.Of(context.Background(), pool(""))))
 		ctx, stop := context.WithCancel(context.Background())
 		following := make(chan error)
 		go func() { following <- h.program.follow(ctx, pool(""), nil, engines, nil) }()
@@ -114,9 +110,7 @@ func TestTargetFiles(t *testing.T) {
 		`[ { "targets": [ "` + strings.Repeat("x", 2<<20): "larger than 1 MiB",
 	} {
 		file := filepath.Join(t.TempDir(), "fleet.json")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		found, err := providers.Source{URL: "http://pool:8000/v1", File: file}.Look(context.Background())
 		got := strings.Join(found, " ")
 		if err != nil {
@@ -134,19 +128,12 @@ func TestAnEmptyPoolIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 1}}, oneRoute, options{})
 		text := "relay: goroutines\nbackends: [ { name: pool, url: \"http://a.test/v1\", discover: dns } ]\nroutes: [ { model: chat, targets: [ { backend: pool, model: m } ], slo: { min_tps: 10 } } ]\n"
-		cfg, err := config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false })
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := h.program.reload(cfg.Expand(nil)); err != nil {
-			t.Fatal(err)
-		}
+		cfg := must.Get(config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false }))(t)
+		must.Do(t, h.program.reload(cfg.Expand(nil)))
 		if r := h.client.Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 5}); r.Status != 503 {
 			t.Errorf("no engine: status %d, want 503", r.Status)
 		}
-		if err := h.program.reload(cfg.Expand(map[string][]config.Found{"pool": {{Standing: config.Standing{Address: "a.test:80"}}}})); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.program.reload(cfg.Expand(map[string][]config.Found{"pool": {{Standing: config.Standing{Address: "a.test:80"}}}})))
 		if r := h.client.Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 5}); r.Outcome != loadgen.Done || r.Backend != "pool-a.test-80" {
 			t.Errorf("one engine: %v by %q", r.Outcome, r.Backend)
 		}
@@ -172,10 +159,7 @@ func TestEnginesFoundAtABadTimeAreNotForgotten(t *testing.T) {
 		parse := func(url, more string) *config.Config {
 			text := "relay: goroutines\nlisten: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\nbackends: [ { name: pool, url: \"" + url + "\", kind: vllm, discover: dns } ]\n" +
 				"routes: [ { model: chat, targets: [ { backend: pool, model: m } ] } ]\n" + more
-			cfg, err := config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false })
-			if err != nil {
-				t.Fatal(err)
-			}
+			cfg := must.Get(config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false }))(t)
 			return cfg
 		}
 		var found atomic.Pointer[[]string] // nil = the resolver is down
@@ -190,14 +174,10 @@ func TestEnginesFoundAtABadTimeAreNotForgotten(t *testing.T) {
 		authorities := filepath.Join(t.TempDir(), "ca.pem")
 		base.Backends[0].CAFile = authorities
 		write := func() {
-			if err := os.WriteFile(authorities, authority, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(authorities, authority, 0o600))
 		}
 		write()
-		if err := h.program.reload(engines.Of(t.Context(), base)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.program.reload(engines.Of(t.Context(), base)))
 		ctx, stop := context.WithCancel(context.Background())
 		hup := make(chan os.Signal, 1)
 		var next atomic.Pointer[config.Config]

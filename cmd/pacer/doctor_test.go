@@ -10,16 +10,14 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/internal/doctor"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/sim"
 )
 
 // A line for each finding, and an exit code that a script can go by.
 func TestDoctor(t *testing.T) {
-	engine, err := sim.NewServer(sim.Options{Names: []string{"llama-3.1-70b"}, Model: carries64, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := must.Get(sim.NewServer(sim.Options{Names: []string{"llama-3.1-70b"}, Model: carries64, Seed: 1}))(t)
 	server := httptest.NewServer(engine)
 	defer server.Close()
 	file := func(model string) string {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
@@ -47,9 +48,7 @@ func (h *house) atOnce(users int, req loadgen.Request) *results {
 func (h *house) post(body string) (status int, header http.Header, text string, err error) {
 	h.t.Helper()
 	resp, err := h.client.HTTP.Post(h.client.BaseURL+"/chat/completions", "application/json", strings.NewReader(body))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	return resp.StatusCode, resp.Header, string(b), err

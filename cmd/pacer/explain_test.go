@@ -16,6 +16,7 @@ import (
 	"github.com/pacer-dev/pacer/internal/ask"
 	"github.com/pacer-dev/pacer/internal/golden"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // explain runs pacer explain and returns its exit code and output.
@@ -31,10 +32,7 @@ func explain(t *testing.T, args ...string) (code int, stdout, stderr string) {
 func init() { time.Local = time.UTC }
 
 func TestExplainPrintsDecisions(t *testing.T) {
-	answer, err := os.ReadFile("testdata/decisions.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(os.ReadFile("testdata/decisions.json"))(t)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.String() != "/api/v1/decisions?limit=6" {
 			t.Errorf("asked for %s", r.URL)
@@ -62,10 +60,7 @@ func TestExplainPrintsDecisions(t *testing.T) {
 
 func canonical(t *testing.T, v any) string {
 	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(v))(t)
 	return string(data)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/sim"
 )
@@ -63,10 +64,7 @@ func newLoggedHouse(t *testing.T, gpus []gpu, routes string, o options, log io.W
 	var running sync.WaitGroup
 	for _, g := range gpus {
 		g.opts.Names, g.opts.Model, g.opts.Seed = []string{"m"}, g.model, g.seed
-		engine, err := sim.NewServer(g.opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		engine := must.Get(sim.NewServer(g.opts))(t)
 		h.engines[g.name] = engine
 		running.Go(func() { engine.Run(ctx) })
 		h.serveEngine(g.name, &running)
@@ -118,19 +116,13 @@ func houseConfig(t *testing.T, gpus []gpu, routes string) *config.Config {
 		fmt.Fprintf(&yaml, "  - { name: %s, url: \"http://%s.test:80/v1\", kind: %s%s }\n", g.name, cmp.Or(g.host, g.name), cmp.Or(g.kind, "vllm"), g.conf)
 	}
 	yaml.WriteString(routes)
-	cfg, err := config.Parse("test.yaml", []byte(yaml.String()), func(string) (string, bool) { return "", false })
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Parse("test.yaml", []byte(yaml.String()), func(string) (string, bool) { return "", false }))(t)
 	return cfg
 }
 
 // serveEngine opens the port of an engine; a killed one comes back with it.
 func (h *house) serveEngine(name string, running *sync.WaitGroup) {
-	l, err := h.network.Listen(name + ".test:80")
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	l := must.Get(h.network.Listen(name + ".test:80"))(h.t)
 	server := &http.Server{Handler: h.engines[name]}
 	h.servers[name] = server
 	running.Go(func() { server.Serve(l) })

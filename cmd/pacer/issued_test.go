@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/keys"
 	"github.com/pacer-dev/pacer/keys/filekeys"
 )
@@ -31,14 +32,9 @@ func keyholder(t *testing.T, store keys.Store, running *sync.WaitGroup) (p *prog
 	t.Helper()
 	var network memnet.Network
 	cfg := houseConfig(t, []gpu{{name: "a"}}, oneRoute+"keys: [ { name: of-file, key: sk-of-the-file } ]\n")
-	p, err := wire(cfg, slog.New(slog.DiscardHandler), options{dial: network.Dial, listen: network.Listen})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p = must.Get(wire(cfg, slog.New(slog.DiscardHandler), options{dial: network.Dial, listen: network.Listen}))(t)
 	p.issued.ring = keys.New(store)
-	if err := p.issuing(cfg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.issuing(cfg))
 	ctx, cancel := context.WithCancelCause(context.Background())
 	ready := make(chan struct{})
 	running.Go(func() {
@@ -49,19 +45,11 @@ func keyholder(t *testing.T, store keys.Store, running *sync.WaitGroup) (p *prog
 	<-ready
 	transport := &http.Transport{DialContext: network.Dial}
 	says = func(secret string) int {
-		r, err := http.NewRequest(http.MethodGet, "http://127.0.0.1:8080/v1/models", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest(http.MethodGet, "http://127.0.0.1:8080/v1/models", nil))(t)
 		r.Header.Set("Authorization", "Bearer "+secret)
-		resp, err := transport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(transport.RoundTrip(r))(t)
 		defer resp.Body.Close()
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.Copy(io.Discard, resp.Body))(t)
 		return resp.StatusCode
 	}
 	return p, says, func() {
@@ -78,10 +66,7 @@ func TestARevokedKeyIsRefusedWithinASecond(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
 				var store keys.Store
-				store, err := filekeys.Open(dir)
-				if err != nil {
-					t.Fatal(err)
-				}
+				store = must.Get(filekeys.Open(dir))(t)
 				if far {
 					store = distant{store}
 				}
@@ -101,9 +86,7 @@ func TestARevokedKeyIsRefusedWithinASecond(t *testing.T) {
 				var worst time.Duration
 				for range 8 {
 					_, secret, err := first.issued.ring.Create(t.Context(), time.Now(), "test", api.KeySpec{Name: "mobile", Routes: []string{"*"}})
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					first.applyKeys()
 					sleep(2*time.Second + time.Duration(rnd.IntN(1000))*time.Millisecond)
 					for i, says := range all {
@@ -111,9 +94,7 @@ func TestARevokedKeyIsRefusedWithinASecond(t *testing.T) {
 							t.Fatalf("gateway %d answers %d to a key that was handed out", i, got)
 						}
 					}
-					if _, err := first.issued.ring.Revoke(t.Context(), time.Now(), "test", "mobile"); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(first.issued.ring.Revoke(t.Context(), time.Now(), "test", "mobile"))(t)
 					first.applyKeys()
 					revoked := time.Now()
 					for i, says := range all {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // A line of ours is the line that slog writes, whatever it holds.
@@ -56,13 +58,9 @@ func TestJSONLinesAreSlogs(t *testing.T) {
 		}
 		var want, got bytes.Buffer
 		slogs := bounded{slog.NewJSONHandler(&want, nil), ofRequest}
-		if err := slogs.Handle(context.Background(), record); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, slogs.Handle(context.Background(), record))
 		h := jsonLines{Handler: bounded{slog.NewJSONHandler(&got, nil), ofRequest}, to: &got, most: ofRequest}
-		if err := h.Handle(context.Background(), record); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Handle(context.Background(), record))
 		if !bytes.Equal(want.Bytes(), got.Bytes()) {
 			t.Fatalf("seed %d: %q, slog writes %q", seed, got.String(), want.String())
 		}
@@ -89,9 +87,7 @@ func BenchmarkLine(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := h.Handle(context.Background(), record); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, h.Handle(context.Background(), record))
 			}
 		})
 	}

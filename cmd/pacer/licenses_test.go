@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/internal/golden"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // noticeFiles are the names, in capitals and without what follows a dot, under
@@ -22,20 +23,14 @@ var noticeFiles = []string{"LICENSE", "LICENCE", "COPYING", "NOTICE", "PATENTS",
 // termsIn returns the files of terms that lie in dir.
 func termsIn(t *testing.T, dir string) string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(dir))(t)
 	var all strings.Builder
 	for _, e := range entries {
 		name, _, _ := strings.Cut(strings.ToUpper(e.Name()), ".")
 		if e.IsDir() || !slices.Contains(noticeFiles, name) || strings.HasSuffix(e.Name(), ".go") {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(dir, e.Name())))(t)
 		text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 		fmt.Fprintf(&all, "%s\n", bytes.TrimSpace(text))
 	}
@@ -61,9 +56,7 @@ func modulesIn(t *testing.T) map[string]string {
 					Main               bool
 				}
 			}
-			if err := d.Decode(&p); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, d.Decode(&p))
 			if m := p.Module; m != nil && !m.Main {
 				dirs[m.Path+" "+m.Version] = m.Dir
 			}
@@ -77,10 +70,7 @@ func modulesIn(t *testing.T) map[string]string {
 // it.
 func TestLicenses(t *testing.T) {
 	dirs := modulesIn(t)
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(exec.Command("go", "env", "GOROOT").Output())(t)
 	dirs["the Go standard library"] = strings.TrimSpace(string(root))
 	of := map[string][]string{} // terms -> modules
 	for _, name := range slices.Sorted(maps.Keys(dirs)) {
@@ -98,9 +88,7 @@ func TestLicenses(t *testing.T) {
 		want.WriteString("\n" + rule + strings.Join(of[terms], "\n") + "\n\n" + terms)
 	}
 	if golden.Update() {
-		if err := os.WriteFile("licenses.txt", []byte(want.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile("licenses.txt", []byte(want.String()), 0o644))
 		return
 	}
 	if licenses != want.String() {

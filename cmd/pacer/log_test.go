@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // What clients and backends say is bounded in the log, and cannot make a line of
@@ -82,10 +83,7 @@ func TestClip(t *testing.T) {
 // The line of a request as it was written at once, and as a gateway writes it.
 // Budget: as much time, and no allocation more than for the numbers in it.
 func BenchmarkAccessLine(b *testing.B) {
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		b.Fatal(err)
-	}
+	null := must.Get(os.OpenFile(os.DevNull, os.O_WRONLY, 0))(b)
 	defer null.Close()
 	run := func(b *testing.B, log *slog.Logger) {
 		b.ReportAllocs()
@@ -105,9 +103,7 @@ func BenchmarkAccessLine(b *testing.B) {
 	})
 	b.Run("nobody-reads", func(b *testing.B) {
 		_, w, err := os.Pipe()
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		logs := newLogs(config.Log{Level: "info", Format: "json"}, io.Writer(w))
 		go logs.lines.Run()
 		run(b, logs.access)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // A backend that sends more than it announced is told of in the log, in the
@@ -33,10 +34,7 @@ func sendsMore(t *testing.T, client, tells string) {
 		stdlog.SetOutput(os.Stderr)
 		stdlog.SetFlags(flags)
 	}(stdlog.Flags())
-	backend, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	backend := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer backend.Close()
 	go func() {
 		for {
@@ -51,11 +49,8 @@ func sendsMore(t *testing.T, client, tells string) {
 			}
 		}
 	}()
-	cfg, err := config.Parse("test.yaml", fmt.Appendf(nil, "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nbackends:\n  - { name: a, url: \"http://%s/v1\", client: %s }\nroutes:\n  - { model: chat, targets: [ { backend: a } ] }\n", backend.Addr(), client),
-		func(string) (string, bool) { return "", false })
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Parse("test.yaml", fmt.Appendf(nil, "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nbackends:\n  - { name: a, url: \"http://%s/v1\", client: %s }\nroutes:\n  - { model: chat, targets: [ { backend: a } ] }\n", backend.Addr(), client),
+		func(string) (string, bool) { return "", false }))(t)
 	out, stderr := io.Pipe()
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	ended := make(chan error, 1)

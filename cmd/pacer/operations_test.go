@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 )
 
@@ -19,17 +20,11 @@ import (
 // of the alerts, and each test.
 func TestOperationsNamesWhatIsThere(t *testing.T) {
 	text, err := os.ReadFile("../../docs/OPERATIONS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cfg, err := config.Parse("test.yaml", []byte("backends:\n  - { name: a, url: http://a.test/v1, prior: { 1: 50, 8: 40 } }\n"+oneRoute), func(string) (string, bool) { return "", false })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p, err := wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	rec := httptest.NewRecorder()
 	p.admin.ServeHTTP(rec, httptest.NewRequest("GET", "http://127.0.0.1:9090/metrics", nil))
 	known := "\n" + rec.Body.String()
@@ -59,9 +54,7 @@ func TestOperationsNamesWhatIsThere(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	listed := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(text)+fromRoot(t, "SECURITY.md"), -1)
 	for _, name := range listed {
 		if !strings.Contains(tests.String(), "func "+name+"(t *testing.T)") {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // hostile holds what terminals obey: escapes of seven and eight bits, a bell, a
@@ -17,10 +19,7 @@ const hostile = "m\x1b[2J\x07\u009b2J\x7f\r\npacer: all is well\u202e"
 // Whatever a server says, as names, as reasons, as a status, no command hands
 // its control characters on to the terminal, nor to who reads its JSON there.
 func TestNothingThatAServerSaysIsObeyed(t *testing.T) {
-	text, err := json.Marshal(hostile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(hostile))(t)
 	answers := map[string]string{
 		"/v1/models":           `{"data":[{"id":` + string(text) + `}]}`,
 		"/v1/chat/completions": "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"b\"}}]}\n\ndata: [DONE]\n\n",

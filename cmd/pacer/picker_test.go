@@ -20,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -59,13 +60,9 @@ routes:
   - { model: chat, targets: [ { backend: a, model: m }, { backend: b, model: m }, { backend: c, model: m } ], prefer: order }
   - { model: other, targets: [ { backend: b, model: n } ] }
 `+more, "kind: openai", "kind: "+kind)), func(string) (string, bool) { return "", false })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p, err := wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{picker: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	type doors struct{ grpc, admin string }
 	ready := make(chan doors, 1)
@@ -77,9 +74,7 @@ routes:
 	})
 	at := <-ready
 	conn, err := grpc.NewClient(at.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		conn.Close()
 		cancel()
@@ -154,28 +149,20 @@ const (
 func (a *asked) open() (s extproc.ExternalProcessor_ProcessClient, end func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	a.t.Cleanup(cancel)
-	s, err := a.client.Process(ctx)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	s = must.Get(a.client.Process(ctx))(a.t)
 	return s, cancel
 }
 
 func (a *asked) send(s extproc.ExternalProcessor_ProcessClient, m ...*extproc.ProcessingRequest) {
 	a.t.Helper()
 	for _, m := range m {
-		if err := s.Send(m); err != nil {
-			a.t.Fatal(err)
-		}
+		must.Do(a.t, s.Send(m))
 	}
 }
 
 func (a *asked) hear(s extproc.ExternalProcessor_ProcessClient) *extproc.ProcessingResponse {
 	a.t.Helper()
-	m, err := s.Recv()
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	m := must.Get(s.Recv())(a.t)
 	return m
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/arena"
 	"github.com/pacer-dev/pacer/internal/golden"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/plan"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/internal/report"
@@ -189,19 +190,14 @@ func TestPlanIsDocumented(t *testing.T) {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
 	}
 	got, _, _ = strings.Cut(got, "\nThis is an example.")
-	data, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(page))(t)
 	before, rest, ok := strings.Cut(string(data), command)
 	want, after, closed := strings.Cut(rest, end)
 	if !ok || !closed {
 		t.Fatalf("%s does not show %s", page, command)
 	}
 	if golden.Update() {
-		if err := os.WriteFile(page, []byte(before+command+got+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(page, []byte(before+command+got+end+after), 0o644))
 		return
 	}
 	if !similar(got, want) {

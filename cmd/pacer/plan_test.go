@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/plan"
 )
 
@@ -36,9 +37,7 @@ func planned(t *testing.T, args ...string) plan.Answer {
 func inFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 

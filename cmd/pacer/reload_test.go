@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // A hundred reloads while forty clients stream: backends come, go, change their
@@ -81,9 +82,7 @@ func TestAHundredReloadsDropNothing(t *testing.T) {
 		}
 		h.idle()
 		// A request of an older configuration may have made its target known again.
-		if err := h.program.reload(worlds[0]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.program.reload(worlds[0]))
 		if n := len(h.program.book.Targets()); n != len(h.program.fleet.Config().Backends) {
 			t.Errorf("%d targets are known, %d are configured", n, len(h.program.fleet.Config().Backends))
 		}
@@ -104,17 +103,11 @@ func TestDrainAndResume(t *testing.T) {
 		})
 		sleep(time.Second)
 		post := func(path, token string) int {
-			r, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:9090/api/v1/backends/"+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(http.NewRequest(http.MethodPost, "http://127.0.0.1:9090/api/v1/backends/"+path, nil))(t)
 			if token != "" {
 				r.Header.Set("Authorization", "Bearer "+token)
 			}
-			resp, err := h.client.HTTP.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(h.client.HTTP.Do(r))(t)
 			resp.Body.Close()
 			return resp.StatusCode
 		}
@@ -137,9 +130,7 @@ func TestDrainAndResume(t *testing.T) {
 		}
 		keyed := a
 		keyed.conf = ", api_key: other"
-		if err := h.program.reload(houseConfig(t, []gpu{keyed, b}, two)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.program.reload(houseConfig(t, []gpu{keyed, b}, two)))
 		if got := served(); got != "b" {
 			t.Errorf("served by %q: the reload forgot the drain", got)
 		}
@@ -187,9 +178,7 @@ func TestAWaiterIsServedByWhatAReloadBrings(t *testing.T) {
 				if len(world) > 1 {
 					targets = ", { backend: b, model: m }"
 				}
-				if err := h.program.reload(houseConfig(t, world, routes(targets))); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, h.program.reload(houseConfig(t, world, routes(targets))))
 				sleep(time.Second)
 				if running := h.engines["b"].Truth().Running; running != 1 {
 					t.Errorf("%d run on the new engine, want the one that waited", running)
@@ -227,10 +216,7 @@ func TestADeadEngineIsKnownBeforeARequestFindsOut(t *testing.T) {
 		if state := h.program.fleet.Breakers()["a"].String(); state != "closed" {
 			t.Errorf("the breaker is %s: a request found out", state)
 		}
-		resp, err := h.client.HTTP.Get("http://127.0.0.1:9090/api/v1/profiles")
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(h.client.HTTP.Get("http://127.0.0.1:9090/api/v1/profiles"))(t)
 		profiles, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if !strings.Contains(string(profiles), `"health":"down","breaker":"closed"`) {
@@ -266,17 +252,13 @@ func TestADrainOutlivesTheEngine(t *testing.T) {
 			gpus   []gpu
 			routes string
 		}{{[]gpu{b}, only}, {[]gpu{a, b}, both}} {
-			if err := h.program.reload(houseConfig(t, world.gpus, world.routes)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.program.reload(houseConfig(t, world.gpus, world.routes)))
 		}
 		if got := health(); got != "draining" {
 			t.Errorf("a is %s: it was gone for a while, and is still drained", got)
 		}
 
-		if err := h.program.reload(houseConfig(t, []gpu{b}, only)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.program.reload(houseConfig(t, []gpu{b}, only)))
 		w := httptest.NewRecorder()
 		resume := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:9090/api/v1/backends/a/resume", nil)
 		resume.Header.Set("Authorization", "Bearer operator")
@@ -286,9 +268,7 @@ func TestADrainOutlivesTheEngine(t *testing.T) {
 		if h.program.fleet.Drain("a", false) || h.program.fleet.Drain("a", true) {
 			t.Error("a backend that is gone is drained")
 		}
-		if err := h.program.reload(houseConfig(t, []gpu{a, b}, both)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.program.reload(houseConfig(t, []gpu{a, b}, both)))
 		if got := health(); got != "up" {
 			t.Errorf("a is %s after resume", got)
 		}

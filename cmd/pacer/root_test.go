@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
@@ -50,9 +52,7 @@ func TestVersionFlag(t *testing.T) {
 func TestDoctorAndSLOReadTheUsualFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
-	if err := os.WriteFile("pacer.yaml", []byte("listen: nowhere\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile("pacer.yaml", []byte("listen: nowhere\n"), 0o600))
 	const want = "pacer.yaml:1:9: listen \"nowhere\" is no address"
 	if code, stdout, _ := command(t, "doctor"); code != 1 || !strings.Contains(stdout, want) {
 		t.Errorf("doctor: exit code %d, %q; want the problems of the file", code, stdout)
@@ -71,19 +71,13 @@ func TestServeReadsTheUsualFile(t *testing.T) {
 	if code != 2 || !strings.HasPrefix(stderr, "environment: OPENAI_BASE_URL") {
 		t.Errorf("without a file: exit code %d, %q; want the environment to be read", code, stderr)
 	}
-	if err := os.WriteFile("pacer.yaml", []byte("listen: nowhere\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile("pacer.yaml", []byte("listen: nowhere\n"), 0o600))
 	code, _, stderr = command(t, "serve")
 	if code != 2 || !strings.Contains(stderr, "pacer.yaml:1:9: listen \"nowhere\" is no address") {
 		t.Errorf("with a file: exit code %d, %q; want its problems", code, stderr)
 	}
-	if err := os.Remove("pacer.yaml"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(t.TempDir(), "gone"), "pacer.yaml"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove("pacer.yaml"))
+	must.Do(t, os.Symlink(filepath.Join(t.TempDir(), "gone"), "pacer.yaml"))
 	if code, _, stderr = command(t, "serve"); code != 2 || !strings.Contains(stderr, "pacer.yaml: no such file") {
 		t.Errorf("with a link to nothing: exit code %d, %q; want that it cannot be read", code, stderr)
 	}

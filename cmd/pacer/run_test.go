@@ -19,6 +19,7 @@ import (
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/sim"
 )
 
@@ -147,16 +148,10 @@ func TestWhatIsBrokenOffSaysSo(t *testing.T) {
 // The page is told where the data port really is.
 func TestThePageKnowsTheDataPort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg, err := config.Parse("test.yaml", []byte("relay: goroutines\nlisten: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nbackends:\n  - { name: a, url: http://a.test/v1 }\n"+oneRoute),
-			func(string) (string, bool) { return "", false })
-		if err != nil {
-			t.Fatal(err)
-		}
+		cfg := must.Get(config.Parse("test.yaml", []byte("relay: goroutines\nlisten: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nbackends:\n  - { name: a, url: http://a.test/v1 }\n"+oneRoute),
+			func(string) (string, bool) { return "", false }))(t)
 		var network memnet.Network
-		p, err := wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{dial: network.Dial, listen: network.Listen})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{dial: network.Dial, listen: network.Listen}))(t)
 		ctx, stop := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
 		ports := make(chan [2]string, 1)
@@ -164,10 +159,7 @@ func TestThePageKnowsTheDataPort(t *testing.T) {
 		at := <-ports
 
 		transport := &http.Transport{DialContext: network.Dial}
-		resp, err := (&http.Client{Transport: transport}).Get(at[1] + "/api/v1/events")
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get((&http.Client{Transport: transport}).Get(at[1] + "/api/v1/events"))(t)
 		lines := bufio.NewScanner(resp.Body)
 		lines.Buffer(nil, 1<<20)
 		var event struct {
@@ -175,9 +167,7 @@ func TestThePageKnowsTheDataPort(t *testing.T) {
 		}
 		for lines.Scan() {
 			if data, ok := strings.CutPrefix(lines.Text(), "data:"); ok {
-				if err := json.Unmarshal([]byte(data), &event); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal([]byte(data), &event))
 				break
 			}
 		}
@@ -200,10 +190,7 @@ func TestFromHere(t *testing.T) {
 		"[::]:8080":      "http://127.0.0.1:8080",
 		"[fe80::1]:8080": "http://[fe80::1]:8080",
 	} {
-		a, err := net.ResolveTCPAddr("tcp", listening)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(net.ResolveTCPAddr("tcp", listening))(t)
 		if got := fromHere("http://", a); got != want {
 			t.Errorf("%s: got %s, want %s", listening, got, want)
 		}

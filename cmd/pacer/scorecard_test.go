@@ -15,6 +15,7 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/sim"
 )
@@ -22,10 +23,7 @@ import (
 // scorecard asks the admin port of h for the route chat at n.
 func (h *house) scorecard(n int) api.ScoredRoute {
 	h.t.Helper()
-	resp, err := h.client.HTTP.Get(fmt.Sprintf("http://127.0.0.1:9090/api/v1/scorecard?model=chat&n=%d", n))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	resp := must.Get(h.client.HTTP.Get(fmt.Sprintf("http://127.0.0.1:9090/api/v1/scorecard?model=chat&n=%d", n)))(h.t)
 	defer resp.Body.Close()
 	var card api.Scorecard
 	if err := json.NewDecoder(resp.Body).Decode(&card); err != nil || resp.StatusCode != http.StatusOK || len(card.Routes) != 1 {
@@ -128,11 +126,8 @@ func TestScorecardIsTrue(t *testing.T) {
 // said is what the engine says as a document of so many tokens.
 func (h *house) said(model string, tokens int) string {
 	h.t.Helper()
-	resp, err := h.client.HTTP.Post("http://127.0.0.1:8080/v1/chat/completions", "application/json",
-		strings.NewReader(fmt.Sprintf(`{"model":%q,"max_tokens":%d,"messages":[{"role":"user","content":"x"}]}`, model, tokens)))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	resp := must.Get(h.client.HTTP.Post("http://127.0.0.1:8080/v1/chat/completions", "application/json",
+		strings.NewReader(fmt.Sprintf(`{"model":%q,"max_tokens":%d,"messages":[{"role":"user","content":"x"}]}`, model, tokens))))(h.t)
 	defer resp.Body.Close()
 	var answer struct {
 		Choices []struct{ Message struct{ Content string } }

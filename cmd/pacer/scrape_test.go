@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // The largest fleet that /metrics is made for.
@@ -35,14 +36,8 @@ func largeFleet(tb testing.TB) *program {
 		}
 		yaml.WriteString(" ] }\n")
 	}
-	cfg, err := config.Parse("test.yaml", []byte(yaml.String()), func(string) (string, bool) { return "", false })
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p, err := wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	cfg := must.Get(config.Parse("test.yaml", []byte(yaml.String()), func(string) (string, bool) { return "", false }))(tb)
+	p := must.Get(wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{}))(tb)
 	tb.Cleanup(func() {
 		for _, c := range p.close {
 			c()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
@@ -43,9 +44,7 @@ func newAPIHost(t *testing.T, models string) *apiHost {
 		t.Fatal(err)
 	}
 	l, err := h.network.Listen("api.test:80")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	server := &http.Server{Handler: http.HandlerFunc(h.serve)}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -167,9 +166,7 @@ func (h *apiHost) shows(t *testing.T) {
 			InFlight flight `json:"in_flight"`
 		}
 	}
-	if err := json.Unmarshal([]byte(get("/api/v1/profiles")), &answer); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(get("/api/v1/profiles")), &answer))
 	by := map[string]flight{}
 	for _, x := range answer.Targets {
 		if !x.Separate {
@@ -234,9 +231,7 @@ func TestReloadBetweenSharedAndSeparate(t *testing.T) {
 		sleep(6 * time.Second)
 		before := h.program.router.Loads()[0]
 		for _, cfg := range []*config.Config{separate, shared, separate} {
-			if err := h.program.reload(cfg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.program.reload(cfg))
 			if now := h.program.router.Loads()[0]; now.N != before.N || now.M != before.M {
 				t.Errorf("after a reload n = %d and m = %d, want %d and %d as before", now.N, now.M, before.N, before.M)
 			}
@@ -261,9 +256,7 @@ func TestReloadBetweenSharedAndSeparate(t *testing.T) {
 		if c := h.program.book.Curve(profiles.Target{Backend: "a", Model: "m", Separate: true}); c.Tokens() >= learned {
 			t.Errorf("the separate curve rests on %v tokens, want its own alone, fewer than %v", c.Tokens(), learned)
 		}
-		if err := h.program.reload(shared); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.program.reload(shared))
 		sleep(3 * time.Second)
 		if got := h.curve("a").Tokens(); got < 0.9*learned {
 			t.Errorf("back at shared, the curve rests on %v tokens, want what was learned before: %v", got, learned)

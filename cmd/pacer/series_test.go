@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
@@ -33,9 +34,7 @@ func TestSeriesLeaveWithTheirNames(t *testing.T) {
 		const chat = "routes:\n  - { model: chat, targets: [ { backend: a, model: m } ], slo: { min_tps: 5 } }\n"
 		h := newHouse(t, gpus, chat, options{})
 		alone := houseConfig(t, []gpu{base}, chat)
-		if err := h.program.reload(alone); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.program.reload(alone))
 		stream := func(model string, tokens int) loadgen.Outcome {
 			return h.client.Stream(context.Background(), loadgen.Request{Model: model, PromptTokens: 50, MaxTokens: tokens}).Outcome
 		}
@@ -56,9 +55,7 @@ func TestSeriesLeaveWithTheirNames(t *testing.T) {
 				world = append(world, gpu{name: name, host: fmt.Sprintf("e%d", k)})
 				routes += fmt.Sprintf("  - { model: %s, targets: [ { backend: %s, model: m } ], slo: { min_tps: 5 } }\n", name, name)
 			}
-			if err := h.program.reload(houseConfig(t, world, routes)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.program.reload(houseConfig(t, world, routes)))
 			for k := range many {
 				users.Go(func() { // the last of them end long after their names are gone
 					if got := stream(fmt.Sprintf("gone-%d-%d", i, k), 20+40*k); got != loadgen.Done {
@@ -73,9 +70,7 @@ func TestSeriesLeaveWithTheirNames(t *testing.T) {
 		if most <= len(fresh)+many {
 			t.Fatalf("at most %d series in use, %d before: no load", most, len(fresh))
 		}
-		if err := h.program.reload(alone); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.program.reload(alone))
 		users.Wait()
 		sleep(time.Minute)
 		after := h.series()

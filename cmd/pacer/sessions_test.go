@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // A session over WebSocket that is under way at SIGTERM goes on until it is over, and the
@@ -26,9 +28,7 @@ func TestSessionsWhileTheGatewayStops(t *testing.T) {
 				h := newHouse(t, []gpu{{name: "a", model: carries64}}, oneRoute+"timeouts: { drain: 20s, linger: 0s }\n", options{})
 				h.servers["a"].Close()
 				l, err := h.network.Listen("a.test:80")
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				echo := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					s, err := websocket.Accept(w, r, nil)
 					if err != nil {
@@ -47,9 +47,7 @@ func TestSessionsWhileTheGatewayStops(t *testing.T) {
 				defer func() { echo.Close(); <-served }()
 
 				s, _, err := websocket.Dial(t.Context(), "ws://127.0.0.1:8080/v1/realtime?model=chat", &websocket.DialOptions{HTTPClient: h.client.HTTP})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				defer func() { _ = s.CloseNow() }()
 				talk := func() error {
 					if err := s.Write(t.Context(), websocket.MessageText, []byte("x")); err != nil {
@@ -58,9 +56,7 @@ func TestSessionsWhileTheGatewayStops(t *testing.T) {
 					_, _, err := s.Read(t.Context())
 					return err
 				}
-				if err := talk(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, talk())
 				h.terminate()
 				told := time.Now()
 				ended := make(chan time.Duration, 1)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/sim"
 )
@@ -197,10 +198,7 @@ func TestWhatASickMemberSaysIsShown(t *testing.T) {
 				i := slices.IndexFunc(sickAnswers, func(a sickAnswer) bool { return a.name == name })
 				p := newSickPool(t, pairs[0], sickAnswers[i].answer)
 				p.run(8, true)
-				resp, err := p.client.HTTP.Get("http://127.0.0.1:9090/api/v1/profiles")
-				if err != nil {
-					t.Fatal(err)
-				}
+				resp := must.Get(p.client.HTTP.Get("http://127.0.0.1:9090/api/v1/profiles"))(t)
 				defer resp.Body.Close()
 				text, _ := io.ReadAll(resp.Body)
 				if !strings.Contains(string(text), want) || strings.Count(string(text), `"last_error":null`) != 1 {

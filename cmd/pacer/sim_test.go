@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func TestSimCommand(t *testing.T) {
@@ -21,10 +23,7 @@ func TestSimCommand(t *testing.T) {
 		code <- run(ctx, []string{"sim", "--listen", "127.0.0.1:0", "--model", "chat", "--speed", "50"}, io.Discard, lines)
 	}()
 	line := make([]byte, 200)
-	n, err := stderr.Read(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(stderr.Read(line))(t)
 	go func() { _, _ = io.Copy(io.Discard, stderr) }() // until lines is closed
 	defer lines.Close()
 	ready := regexp.MustCompile(`^sim: ready (http://127\.0\.0\.1:[0-9]+) model=chat\n$`).FindSubmatch(line[:n])
@@ -32,10 +31,7 @@ func TestSimCommand(t *testing.T) {
 		t.Fatalf("ready line is %q", line[:n])
 	}
 	for name, want := range map[string]int{"chat": http.StatusOK, "llama-3.1-70b": http.StatusOK, "other": http.StatusNotFound} {
-		resp, err := http.Post(string(ready[1])+"/v1/completions", "application/json", strings.NewReader(`{"model":"`+name+`","prompt":"x","max_tokens":2}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.Post(string(ready[1])+"/v1/completions", "application/json", strings.NewReader(`{"model":"`+name+`","prompt":"x","max_tokens":2}`)))(t)
 		resp.Body.Close()
 		if resp.StatusCode != want {
 			t.Errorf("model %s: status %d, want %d", name, resp.StatusCode, want)
@@ -73,9 +69,7 @@ func TestSimUsage(t *testing.T) {
 
 func TestSimList(t *testing.T) {
 	var text, data bytes.Buffer
-	if err := errors.Join(listPresets(&text, false), listPresets(&data, true)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(listPresets(&text, false), listPresets(&data, true)))
 	if !regexp.MustCompile(`(?m)^glm-5/h200/sglang +4: 55\.72  8: 49\.15  16: 40\.67  32: 31\.97$`).MatchString(text.String()) {
 		t.Errorf("the list lacks glm-5/h200/sglang as published:\n%s", text.String())
 	}
@@ -85,9 +79,7 @@ func TestSimList(t *testing.T) {
 			Points []struct{ N, TPS float64 }
 		}
 	}
-	if err := json.Unmarshal(data.Bytes(), &list); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data.Bytes(), &list))
 	if got, want := len(list.Presets), strings.Count(text.String(), "\n")-1; got != want || got == 0 || len(list.Presets[0].Points) == 0 {
 		t.Errorf("the JSON has %d presets, the text %d: %s", got, want, data.String())
 	}

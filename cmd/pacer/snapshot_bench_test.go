@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // Budget: 50 ms for 100 backends and 30 routes on all of them, once a second.
@@ -23,14 +24,8 @@ func BenchmarkSnapshot(b *testing.B) {
 	for i := range 30 {
 		fmt.Fprintf(&yaml, "  - { model: r%d, slo: { min_tps: %d }, targets: [ %s ] }\n", i, 20+i, targets.String())
 	}
-	cfg, err := config.Parse("test.yaml", []byte(yaml.String()), func(string) (string, bool) { return "", false })
-	if err != nil {
-		b.Fatal(err)
-	}
-	p, err := wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	cfg := must.Get(config.Parse("test.yaml", []byte(yaml.String()), func(string) (string, bool) { return "", false }))(b)
+	p := must.Get(wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{}))(b)
 	b.Run("router", func(b *testing.B) {
 		for b.Loop() {
 			p.router.Routes(time.Now())

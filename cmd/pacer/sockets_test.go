@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/sim"
 )
@@ -44,9 +45,7 @@ func often() int {
 func onSockets(tb testing.TB, backend http.Handler, more string) (p *program, addr string) {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 	server := &http.Server{Handler: backend}
 	var running sync.WaitGroup
 	running.Go(func() { _ = server.Serve(l) })
@@ -56,9 +55,7 @@ log: { level: error }
 backends: [ { name: a, url: "http://`+l.Addr().String()+`/v1", kind: openai`+more+` } ]
 routes: [ { model: chat, targets: [ { backend: a, model: m } ], on_infeasible: [ { queue: 1m }, shed ] } ]
 `), func(string) (string, bool) { return "", false })
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, err)
 	if p, err = wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{}); err != nil {
 		tb.Fatal(err)
 	}
@@ -157,9 +154,7 @@ func TestAPlainReverseProxyTruncates(t *testing.T) {
 	backend := httptest.NewServer(http.HandlerFunc(startsAtOnce))
 	defer backend.Close()
 	to, err := url.Parse(backend.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	silent := log.New(io.Discard, "", 0)
 	plain := httptest.NewUnstartedServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1, ErrorLog: silent,
@@ -177,12 +172,9 @@ func TestAPlainReverseProxyTruncates(t *testing.T) {
 // 64 at once; nor does one fail where the engine closes every connection that
 // it promised to keep.
 func TestNoStreamOf10000IsTruncated(t *testing.T) {
-	closing, err := sim.NewServer(sim.Options{
+	closing := must.Get(sim.NewServer(sim.Options{
 		Names: []string{"m"}, Model: sim.Model{A: 0.001}, Speed: 10, Noise: -1, Behaviours: []string{"closes-after-stream"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var engine sync.WaitGroup
 	engine.Go(func() { _ = closing.Run(ctx) })
@@ -250,10 +242,7 @@ func BenchmarkCancel(b *testing.B) {
 				gone <- time.Now()
 			}), more)
 			send := func() net.Conn {
-				conn, err := net.Dial("tcp", addr)
-				if err != nil {
-					b.Fatal(err)
-				}
+				conn := must.Get(net.Dial("tcp", addr))(b)
 				text := fmt.Sprintf(body, c.stream)
 				fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
 				return conn
@@ -275,9 +264,7 @@ func BenchmarkCancel(b *testing.B) {
 					<-reached
 				}
 				if c.said {
-					if _, err := conn.Read(make([]byte, 4096)); err != nil {
-						b.Fatal(err)
-					}
+					must.Get(conn.Read(make([]byte, 4096)))(b)
 				}
 				hungUp := time.Now()
 				_ = conn.Close()

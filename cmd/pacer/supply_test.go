@@ -14,15 +14,14 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // fromRoot reads a file of the repository.
 func fromRoot(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("..", "..", name)))(t)
 	return string(text)
 }
 
@@ -87,9 +86,7 @@ func checkSBOM(t *testing.T, text string) {
 	var list sbom
 	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&list); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Decode(&list))
 	if list.Format != "CycloneDX" || list.SpecVersion != "1.6" || list.Version != 1 || list.Metadata.Timestamp != "2026-01-02T03:04:05Z" {
 		t.Errorf("head %+v", list)
 	}
@@ -105,10 +102,7 @@ func checkSBOM(t *testing.T, text string) {
 	if self := list.Metadata.Component; self.Type != "application" || self.Name != "pacer" || self.Version != "v9.8.7" {
 		t.Errorf("the program is %+v", self)
 	}
-	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", ".").Output())(t)
 	modules := slices.Compact(slices.Sorted(slices.Values(strings.Split(strings.TrimSpace(string(out)), "\n"))))
 	for _, m := range modules {
 		if m != "" && !have[m] {
@@ -174,9 +168,7 @@ func TestCompose(t *testing.T) {
 			Healthcheck struct{ Test []string }
 		}
 	}
-	if err := yaml.Unmarshal([]byte(fromRoot(t, "docker-compose.yml")), &file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(fromRoot(t, "docker-compose.yml")), &file))
 	if len(file.Services) != 8 {
 		t.Fatalf("%d services, want 8", len(file.Services))
 	}

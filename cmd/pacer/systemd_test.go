@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // heard listens as systemd does and returns what it is told next.
@@ -24,10 +26,7 @@ func heard(t *testing.T, path string) func() string {
 		t.Helper()
 		buf := make([]byte, 4096)
 		_ = socket.SetReadDeadline(time.Now().Add(time.Minute))
-		n, err := socket.Read(buf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(socket.Read(buf))(t)
 		return string(buf[:n])
 	}
 }
@@ -41,9 +40,7 @@ func TestWhatSystemdIsTold(t *testing.T) {
 			next := heard(t, path)
 			env := map[string]string{"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "20000", "WATCHDOG_PID": strconv.Itoa(os.Getpid())}
 			s, err := supervisedBy(func(name string) string { return env[name] })
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			s.ready()
 			if got := next(); got != "READY=1\nSTATUS=serving" {
 				t.Errorf("ready: %q", got)
@@ -119,9 +116,7 @@ func TestASupervisorThatStandsStill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	heard(t, path) // and never reads
 	s, err := supervisedBy(func(name string) string { return map[string]string{"NOTIFY_SOCKET": path}[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.socket.Close()
 	_ = s.socket.SetWriteDeadline(time.Now().Add(time.Second))
 	for err == nil { // until there is no room

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/sim"
 )
@@ -32,14 +33,10 @@ routes:
 		ask := func(question string) (answer api.Plan) {
 			t.Helper()
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:9090/api/v1/plan", strings.NewReader(question))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			r.Header.Set("Authorization", "Bearer operator")
 			resp, err := dial.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			defer resp.Body.Close()
 			body, err := io.ReadAll(resp.Body)
 			if err != nil || resp.StatusCode != http.StatusOK || json.Unmarshal(body, &answer) != nil {
