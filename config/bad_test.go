@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/internal/golden"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // variables looks names up in a map.
@@ -22,10 +23,7 @@ func variables(m map[string]string) func(string) (string, bool) {
 // with its place.
 func TestBadFiles(t *testing.T) {
 	const path = "testdata/bad.txt"
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	getenv := variables(map[string]string{"WORD": "many", "NUMBER": "7", "A": "1"})
 	var out bytes.Buffer
 	cases := 0
@@ -63,8 +61,6 @@ func TestBadFiles(t *testing.T) {
 		t.Errorf("%s has %d cases, want at least 40", path, cases)
 	}
 	if golden.Update() {
-		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, out.Bytes(), 0o644))
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // owed are the fields of the example that are not there yet.
@@ -15,9 +17,7 @@ var owed []string
 // fields that are owed.
 func TestWholeContract(t *testing.T) {
 	data, err := os.ReadFile("testdata/contract.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cfg, err := Parse("contract.yaml", data, variables(map[string]string{"ADMIN_TOKEN": "admin-secret", "H200_KEY": "key"}))
 	var problems Errors
 	if err != nil && !errors.As(err, &problems) {

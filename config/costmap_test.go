@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/usage"
 )
 
@@ -14,10 +15,7 @@ import (
 // its own list: for each model of testdata/costmap.json, and mixes of cached,
 // reasoning and sound tokens.
 func TestCostMap(t *testing.T) {
-	data, err := os.ReadFile("testdata/costmap.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/costmap.json"))(t)
 	var file struct {
 		Models []struct {
 			Model string
@@ -30,21 +28,13 @@ func TestCostMap(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &file))
 	list := map[string]json.RawMessage{"sample_spec": []byte(`{"input_cost_per_token":"text"}`)}
 	for _, m := range file.Models {
 		list[m.Model] = m.Map
 	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	prices, err := config.ReadPrices(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(list))(t)
+	prices := must.Get(config.ReadPrices(text))(t)
 	if len(prices) != len(file.Models) || len(prices) < 20 {
 		t.Errorf("%d models are read of %d, want all of 20 at least", len(prices), len(file.Models))
 	}

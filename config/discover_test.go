@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // No two backends of an expanded configuration have one name, whatever was
@@ -16,9 +18,7 @@ func TestExpandGivesEachEngineANameOfItsOwn(t *testing.T) {
   - { name: a-10.0.0.7-8000, url: "http://c/v1" }
 routes: [ { model: m, targets: [ { backend: a }, { backend: a-b }, { backend: a-10.0.0.7-8000 } ] } ]
 `), func(string) (string, bool) { return "", false })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c = c.Expand(map[string][]Found{"a": standing("10.0.0.7:8000", "b-1:80", "[fd00::1]:80"), "a-b": standing("1:80", "2:80")})
 	var backends, targets []string
 	for _, b := range c.Backends {
@@ -57,10 +57,7 @@ func TestEnginesSayWhatTheyAre(t *testing.T) {
 routes: [ { model: m, targets: [ { backend: a } ] } ]
 `, nothing)
 	b := c.Backends[0]
-	got, err := b.With(map[string]string{"kind": "vllm", "price": "{ input: 0.2, output: 0.6 }", "prior": "llama-3.1-70b/h200/vllm", "max_concurrency": "64", "usd_per_hour": "2.5", "labels": "{ gpu: H200 }"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(b.With(map[string]string{"kind": "vllm", "price": "{ input: 0.2, output: 0.6 }", "prior": "llama-3.1-70b/h200/vllm", "max_concurrency": "64", "usd_per_hour": "2.5", "labels": "{ gpu: H200 }"}))(t)
 	if got.Kind != "vllm" || got.Price.Output != 0.6 || got.Prior.Preset != "llama-3.1-70b/h200/vllm" || got.MaxConcurrency != 64 || got.USDPerHour != 2.5 || got.Labels["gpu"] != "H200" {
 		t.Errorf("got %+v", got)
 	}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // TestDocumentedFilesAreValid parses the YAML in docs/CONFIG.md; a part of a
@@ -15,10 +17,7 @@ func TestDocumentedFilesAreValid(t *testing.T) {
 			t.Errorf("warnings %q of:\n%s", cfg.Warnings, text)
 		}
 	}
-	data, err := os.ReadFile("../docs/CONFIG.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("../docs/CONFIG.md"))(t)
 	// A floor in the table of presets for each preset there is.
 	for name := range sloPresets {
 		if !strings.Contains(string(data), "| `"+name+"` |") {
@@ -30,10 +29,7 @@ func TestDocumentedFilesAreValid(t *testing.T) {
 // documented returns the files in docs/CONFIG.md.
 func documented(t *testing.T) []string {
 	t.Helper()
-	data, err := os.ReadFile("../docs/CONFIG.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("../docs/CONFIG.md"))(t)
 	blocks := strings.Split(string(data), "```yaml\n")[1:]
 	if len(blocks) < 4 {
 		t.Fatalf("docs/CONFIG.md has %d blocks of YAML, want at least 4", len(blocks))
@@ -51,10 +47,7 @@ func documented(t *testing.T) []string {
 // TestEveryFieldIsDocumented asks Parse for the fields that it knows and
 // looks for each in docs/CONFIG.md.
 func TestEveryFieldIsDocumented(t *testing.T) {
-	data, err := os.ReadFile("../docs/CONFIG.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("../docs/CONFIG.md"))(t)
 	seen := 0
 	for _, outer := range []string{
 		"%", "admin: { % }", "store: { % }", "log: { % }", "tls: { % }", "cors: { % }", "timeouts: { % }", "limits: { % }", "batches: { % }", "realtime: { % }", "picker: { % }", "picker: { objectives: [ { % } ] }",

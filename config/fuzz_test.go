@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // FuzzParse holds that every text gives either a complete configuration or
@@ -20,16 +22,11 @@ func FuzzParse(f *testing.F) {
 		f.Fatalf("no examples to start from (%v)", err)
 	}
 	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(path))(f)
 		f.Add(data)
 	}
 	data, err := os.ReadFile("testdata/bad.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, err)
 	for part := range strings.SplitSeq(string(data), "=== ") {
 		_, rest, _ := strings.Cut(part, "\n")
 		text, _, _ := strings.Cut(rest, ">>>\n")

@@ -7,16 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
 // Every backend that docs/HOSTED.md shows is read as it stands there, for each kind
 // that its maker hosts.
 func TestHostedBackendsAreRead(t *testing.T) {
-	data, err := os.ReadFile("../docs/HOSTED.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("../docs/HOSTED.md"))(t)
 	any := func(string) (string, bool) { return "secret-key", true }
 	kinds := map[string]bool{}
 	for _, m := range regexp.MustCompile("\\| `(\\{ name: .*?\\})`").FindAllStringSubmatch(string(data), -1) {

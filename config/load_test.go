@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // folder writes files into a new folder and returns it.
@@ -24,9 +26,7 @@ func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	return dir
 }
@@ -34,19 +34,10 @@ func folder(t *testing.T, files map[string]string) string {
 // certificate returns a self-signed certificate and its key as PEM.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gpu"}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, private.Public(), private))(t)
+	keyDER := must.Get(x509.MarshalPKCS8PrivateKey(private))(t)
 	block := func(kind string, der []byte) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 	}
@@ -63,10 +54,7 @@ routes: [ { model: m, targets: [ { backend: a } ] } ]
 keys: [ { name: a, key_file: unix }, { name: b, key_file: windows }, { name: c, key_file: bare } ]
 `,
 	})
-	cfg, err := Load(filepath.Join(dir, "pacer.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(Load(filepath.Join(dir, "pacer.yaml")))(t)
 	if want := (TLS{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}); cfg.TLS != want {
 		t.Errorf("tls = %v, want %v: paths start at the file's folder", cfg.TLS, want)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 const examples = "../examples"
@@ -34,10 +36,7 @@ func mustParse(t *testing.T, text string, getenv func(string) (string, bool)) *C
 
 // TestContractExample reads the example that names every field.
 func TestContractExample(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(examples, "contract.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join(examples, "contract.yaml")))(t)
 	got := mustParse(t, string(data), variables(map[string]string{"ADMIN_TOKEN": "admin-token", "H200_KEY": "h200-key"}))
 	small := Target{Backend: "l40s-a", Model: "meta-llama/Llama-3.1-8B-Instruct"}
 	want := &Config{
@@ -148,10 +147,7 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestFromEnvironment(t *testing.T) {
-	cfg, err := FromEnvironment(variables(map[string]string{"OPENAI_BASE_URL": "http://gpu:8000/v1/", "OPENAI_API_KEY": "sk-1"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(FromEnvironment(variables(map[string]string{"OPENAI_BASE_URL": "http://gpu:8000/v1/", "OPENAI_API_KEY": "sk-1"})))(t)
 	wantBackends := []Backend{{Name: "default", URL: "http://gpu:8000/v1", Kind: "openai", Models: "shared", Usage: "inject", Client: "own", APIKey: "sk-1"}}
 	if diff := cmp.Diff(wantBackends, cfg.Backends); diff != "" {
 		t.Errorf("backends (-want +got):\n%s", diff)
@@ -340,10 +336,7 @@ routes:
   - { model: floor, slo: { min_tps: 30 }, targets: [ { backend: asked }, { backend: told }, { backend: mute } ] }
   - { model: free, targets: [ { backend: mute }, { backend: other } ] }
 `
-	cfg, err := Parse("f", []byte(text), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(Parse("f", []byte(text), nil))(t)
 	want := []string{
 		"f:6:47: usage: continuous is understood by vLLM and SGLang; other engines ignore it, or refuse every stream: write the kind: of the engine, or usage: inject",
 		`f:8:104: min_tps needs to know how fast backend "mute" is, and with usage: never only answers that tell their tokens unasked teach it, so it may stay in slow start for ever; write usage: inject for it, or give it a prior:`,

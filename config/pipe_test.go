@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // A pipe in the place of the file that nobody writes to is an empty file: a
@@ -40,9 +42,7 @@ func TestLoadDoesNotWaitForAWriter(t *testing.T) {
 // What a shell's <(…) writes is read to its end, however late it comes.
 func TestLoadReadsAPipe(t *testing.T) {
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer r.Close()
 	go func() {
 		defer w.Close()

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/internal/golden"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // comments are those of the fields of this package's types, by Type.Field.
@@ -22,15 +23,9 @@ type comments map[string]string
 func commentsOf(t *testing.T) comments {
 	t.Helper()
 	c := comments{}
-	paths, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := must.Get(filepath.Glob("*.go"))(t)
 	for _, path := range paths {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			spec, ok := n.(*ast.TypeSpec)
 			if !ok {
@@ -101,10 +96,7 @@ var marked = regexp.MustCompile(`(?m)^<!-- fields of ([A-Za-z]+), written by go 
 // TestReference holds the tables of docs/CONFIG.md against the types.
 func TestReference(t *testing.T) {
 	const path = "../docs/CONFIG.md"
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	c := commentsOf(t)
 	missing := map[string]reflect.Type{}
 	for _, t := range []reflect.Type{
@@ -133,9 +125,7 @@ func TestReference(t *testing.T) {
 		t.Errorf("docs/CONFIG.md has no table of %s", name)
 	}
 	if golden.Update() {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(got), 0o644))
 	} else if got != string(data) {
 		t.Error("the tables of docs/CONFIG.md are not those of the types; go test ./config -update writes them")
 	}

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/pacer-dev/pacer/internal/golden"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
@@ -215,13 +216,9 @@ func TestSchema(t *testing.T) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
-	if err := e.Encode(root); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Encode(root))
 	if golden.Update() {
-		if err := os.WriteFile("pacer.schema.json", b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile("pacer.schema.json", b.Bytes(), 0o644))
 		schema = b.Bytes()
 	}
 	if diff := cmp.Diff(b.String(), string(Schema())); diff != "" {
@@ -231,10 +228,7 @@ func TestSchema(t *testing.T) {
 
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	s, err := jsonschema.CompileString("pacer.schema.json", string(Schema()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(jsonschema.CompileString("pacer.schema.json", string(Schema())))(t)
 	return s
 }
 
@@ -245,14 +239,9 @@ func document(t *testing.T, text string) any {
 	if err := yaml.Unmarshal([]byte(mask(text)), &v); err != nil {
 		t.Fatalf("%v of:\n%s", err, text)
 	}
-	data, err := json.Marshal(withTextKeys(v))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(withTextKeys(v)))(t)
 	v = nil
-	if err := json.Unmarshal(data, &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &v))
 	return v
 }
 
@@ -312,10 +301,7 @@ keys:
 		t.Fatalf("found %d examples, want at least 3", len(paths))
 	}
 	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(path))(t)
 		if texts[path] = string(data); !strings.Contains(texts[path], "# yaml-language-server: $schema=../config/pacer.schema.json\n") {
 			t.Errorf("%s does not name its schema", path)
 		}

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func TestSecretsNeverPrint(t *testing.T) {
@@ -26,9 +28,7 @@ func TestSecretsNeverPrint(t *testing.T) {
 	fmt.Fprintf(&out, "%v %+v %#v\n", h, h, h)
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "s", s, "h", h)
 	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "s", s, "h", h)
-	if err := json.NewEncoder(&out).Encode(h); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.NewEncoder(&out).Encode(h))
 	for _, form := range []string{"hunter2", fmt.Sprintf("%x", "hunter2"), fmt.Sprintf("%X", "hunter2")} {
 		if strings.Contains(out.String(), form) {
 			t.Errorf("the secret was printed as %q:\n%s", form, out.String())

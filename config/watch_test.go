@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // A change is told once, and only when the file has stood still: in place, by a
@@ -17,15 +19,11 @@ func TestWatch(t *testing.T) {
 	file := filepath.Join(dir, "pacer.yaml")
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	swap := func(from, to string) {
 		t.Helper()
-		if err := os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)))
 	}
 	write("pacer.yaml", "one")
 	cfg := &Config{files: stamps{}}
@@ -59,9 +57,7 @@ func TestWatch(t *testing.T) {
 		}
 		expect("written", 4)
 		write("v2", "a link's target")
-		if err := os.Symlink(filepath.Join(dir, "v2"), filepath.Join(dir, "link")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(filepath.Join(dir, "v2"), filepath.Join(dir, "link")))
 		swap("link", "pacer.yaml")
 		expect("link", 5)
 		os.Remove(file)
