@@ -17,6 +17,7 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/internal/redistest"
@@ -35,15 +36,9 @@ func uploadLines(t *testing.T, base, content string) string {
 
 func askJSON(t *testing.T, method, url, kind, body string) (v map[string]any) {
 	t.Helper()
-	r, err := http.NewRequest(method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(method, url, strings.NewReader(body)))(t)
 	r.Header.Set("Content-Type", kind)
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.DefaultClient.Do(r))(t)
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	if err := json.Unmarshal(text, &v); err != nil || resp.StatusCode != 200 {
@@ -195,10 +190,7 @@ func startJob(t *testing.T, gateway *proctest.Process, n, tokens int) map[string
 // jobAt is the job as gateway has it. Nobody can say while Redis is away.
 func jobAt(t *testing.T, gateway *proctest.Process, job map[string]any) (v map[string]any) {
 	t.Helper()
-	resp, err := http.Get(fmt.Sprintf("%s/v1/batches/%v", gateway.Ready["data"], job["id"]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get(fmt.Sprintf("%s/v1/batches/%v", gateway.Ready["data"], job["id"])))(t)
 	defer resp.Body.Close()
 	switch resp.StatusCode {
 	case http.StatusServiceUnavailable:
@@ -241,9 +233,7 @@ func answeredOnce(t *testing.T, gateway *proctest.Process, job map[string]any, n
 				} `json:"body"`
 			} `json:"response"`
 		}
-		if err := json.Unmarshal([]byte(line), &l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &l))
 		seen[l.CustomID]++
 		if r := l.Response; l.ID == "" || l.Error != nil || r.Status != 200 || r.RequestID == "" || r.Body.Object != "chat.completion" || r.Body.Usage.Completion != tokens {
 			t.Fatalf("no line of OpenAI's: %s", line)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
@@ -43,9 +44,7 @@ var troubles = []trouble{
 func standing(t *testing.T, gateway *proctest.Process) map[string]api.Standing {
 	t.Helper()
 	var routes api.Routes
-	if err := json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/routes?window=5m"), &routes); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/routes?window=5m"), &routes))
 	out := map[string]api.Standing{}
 	for _, c := range routes.Verdict.Causes {
 		out[c.Of+" "+c.Name] = c
@@ -55,10 +54,7 @@ func standing(t *testing.T, gateway *proctest.Process) map[string]api.Standing {
 
 func setFault(t *testing.T, engine *proctest.Process, body string) {
 	t.Helper()
-	resp, err := http.Post(engine.Ready["url"]+"/sim/set", "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Post(engine.Ready["url"]+"/sim/set", "application/json", strings.NewReader(body)))(t)
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("set %s: %s", body, resp.Status)
@@ -100,9 +96,7 @@ func TestCausesOfAProcess(t *testing.T) {
 		} {
 			fmt.Fprintf(&b, "  - { model: %s, slo: { min_tps: %s }, on_infeasible: [ shed ], targets: [ { backend: %s, model: %s } ] }\n", r.name, r.floor, r.backend, r.model)
 		}
-		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(b.String()), 0o600))
 	}
 	put("llama-3.1-70b", "5", "5")
 	gateway := proctest.Start(t, nil, "serve", "-c", file)
@@ -135,9 +129,7 @@ func TestCausesOfAProcess(t *testing.T) {
 	}()
 	proctest.Until(t, "streams on every route, and none of the causes", func() bool {
 		var routes api.Routes
-		if err := json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/routes?window=5m"), &routes); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/routes?window=5m"), &routes))
 		served := 0
 		for _, r := range routes.Routes {
 			if r.Met >= 4 {
@@ -266,9 +258,7 @@ func sameMarks(t *testing.T, marks, again []api.Mark, read time.Time) {
 func timeline(t *testing.T, gateway *proctest.Process) []api.Mark {
 	t.Helper()
 	var out api.Timeline
-	if err := json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/timeline"), &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/timeline"), &out))
 	return out.Marks
 }
 
@@ -277,13 +267,9 @@ func TestAStateThatIsNoHelp(t *testing.T) {
 	t.Parallel()
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "5")
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "history.bin"), []byte("of somebody else"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "history.bin"), []byte("of somebody else"), 0o600))
 	blocked := filepath.Join(dir, "a file", "state")
-	if err := os.WriteFile(filepath.Dir(blocked), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Dir(blocked), nil, 0o600))
 	for where, says := range map[string]string{dir: "history.bin.unreadable", blocked: "not a directory"} {
 		gateway := proctest.Start(t, nil, "serve", "-c", gatewayConfig(t, engine.Ready["url"], fmt.Sprintf("state_dir: %q\n", where)))
 		load(t, gateway, 2, 1)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -18,10 +19,7 @@ import (
 // command finds what it names: a test that the test run has too, or a command of the
 // program. Each cell about others has its source.
 func TestTheCellsOfTheComparison(t *testing.T) {
-	text, err := os.ReadFile("../docs/COMPARE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../docs/COMPARE.md"))(t)
 	ours, others, _ := strings.Cut(string(text), "## Beside other gateways")
 	code := regexp.MustCompile("`([^`]+)`")
 	rows := 0
@@ -81,10 +79,7 @@ func testsOf(t *testing.T, words []string) (names []string) {
 		t.Fatalf("%v: %q, %v", words, dir, err)
 	}
 	for _, name := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
 		for _, d := range f.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") && run.MatchString(fn.Name.Name) {
 				names = append(names, fn.Name.Name)

@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -23,10 +24,7 @@ func TestComposeGatewaysAreScraped(t *testing.T) {
 	t.Parallel()
 	read := func(path ...string) string {
 		t.Helper()
-		text, err := os.ReadFile(filepath.Join(append([]string{".."}, path...)...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(append([]string{".."}, path...)...)))(t)
 		return string(text)
 	}
 	var compose struct {
@@ -41,9 +39,7 @@ func TestComposeGatewaysAreScraped(t *testing.T) {
 		text string
 		into any
 	}{{read("docker-compose.yml"), &compose}, {read("deploy", "compose", "prometheus.yaml"), &prometheus}} {
-		if err := yaml.Unmarshal([]byte(x.text), x.into); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal([]byte(x.text), x.into))
 	}
 	targets := prometheus.ScrapeConfigs[0].StaticConfigs[0].Targets
 	if len(targets) != 2 {
@@ -61,20 +57,11 @@ func TestComposeGatewaysAreScraped(t *testing.T) {
 	port = port[strings.LastIndex(port, ":")+1:]
 	scrape := func(host string) (int, string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/metrics", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/metrics", nil))(t)
 		r.Host = host
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.DefaultClient.Do(r))(t)
 		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must.Get(io.ReadAll(resp.Body))(t)
 		return resp.StatusCode, string(body)
 	}
 	for _, target := range targets {

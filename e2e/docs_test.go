@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
@@ -145,19 +146,10 @@ func TestTheCommandsOfTheDocumentation(t *testing.T) {
 		staged = append(staged, s.pages...)
 		t.Run(filepath.Base(s.pages[0]), s.run)
 	}
-	pages, err := filepath.Glob("../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	more, err := filepath.Glob("../docs/decisions/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := must.Get(filepath.Glob("../docs/*.md"))(t)
+	more := must.Get(filepath.Glob("../docs/decisions/*.md"))(t)
 	for _, page := range append(append(pages, more...), "../README.md", "../CONTRIBUTING.md", "../SECURITY.md") {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(page))(t)
 		if name := strings.TrimPrefix(page, "../"); shellBlock.Match(text) != slices.Contains(staged, name) {
 			t.Errorf("%s has commands: %v, and a scene for them: %v", name, shellBlock.Match(text), slices.Contains(staged, name))
 		}
@@ -176,20 +168,13 @@ func (s scene) run(t *testing.T) {
 	}
 	pairs = append(pairs, "127.0.0.1:8080", "127.0.0.1:"+ports[1], "127.0.0.1:9090", "127.0.0.1:"+ports[3], "127.0.0.1:9101", "127.0.0.1:"+ports[5])
 	for name, text := range map[string]string{"pacer": pacerThere, "go": goThere, "systemctl": systemctlThere, "sudo": sudoThere} {
-		if err := os.MkdirAll(filepath.Join(dir, "tools"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "tools", name), []byte("#!/bin/bash\nset -eu\n"+text+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(dir, "tools"), 0o755))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "tools", name), []byte("#!/bin/bash\nset -eu\n"+text+"\n"), 0o755))
 	}
 	script := "set -euo pipefail\ntrap 'kill $(jobs -p) $(cat pid 2> /dev/null) 2> /dev/null || true; wait' EXIT\n" + s.setup
 	yaml := regexp.MustCompile("(?s)\n```yaml\n# pacer.yaml\n(.*?)```")
 	for _, page := range s.pages {
-		text, err := os.ReadFile("../" + page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile("../" + page))(t)
 		if conf := yaml.FindSubmatch(text); conf != nil {
 			script += "cat > pacer.yaml <<'CONF'\n" + string(conf[1]) + "CONF\n"
 		}
@@ -224,9 +209,6 @@ func (s scene) run(t *testing.T) {
 // repository is the root of the sources.
 func repository(t *testing.T) string {
 	t.Helper()
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs(".."))(t)
 	return root
 }

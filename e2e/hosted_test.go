@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -72,16 +73,10 @@ func (h *hosted) seen() []string {
 // chat asks a gateway once.
 func chat(t *testing.T, gateway *proctest.Process, model string) (status int, body string, head http.Header) {
 	t.Helper()
-	resp, err := http.Post(gateway.Ready["data"]+"/v1/chat/completions", "application/json",
-		strings.NewReader(`{"model":"`+model+`","messages":[{"role":"user","content":"hello"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Post(gateway.Ready["data"]+"/v1/chat/completions", "application/json",
+		strings.NewReader(`{"model":"`+model+`","messages":[{"role":"user","content":"hello"}]}`)))(t)
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, string(text), resp.Header
 }
 
@@ -104,9 +99,7 @@ func TestAPoolOfKeys(t *testing.T) {
 		return false
 	})
 	file := filepath.Join(t.TempDir(), "key.txt")
-	if err := os.WriteFile(file, []byte("sk-of-the-file\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("sk-of-the-file\n"), 0o600))
 	gateway := proctest.Gateway(t, hostedHead+`backends:
   - name: pool
     kind: groq
@@ -127,9 +120,7 @@ routes: [ { model: chat, targets: [ { backend: pool, model: llama-3.3-70b } ] } 
 	if count["sk-configured"] != 1 || count["sk-of-the-file"] < 3 || count["sk-of-the-command"] < 3 || len(count) != 3 {
 		t.Errorf("sent with %v, want the full one once and the others in turns", count)
 	}
-	if err := os.WriteFile(file, []byte("sk-changed"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("sk-changed"), 0o600))
 	proctest.Until(t, "the new key is used", func() bool {
 		chat(t, gateway, "chat")
 		return slices.Contains(api.seen(), "sk-changed")
@@ -194,10 +185,7 @@ type connectProxy struct {
 }
 
 func newConnectProxy(t *testing.T, to string) *connectProxy {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p := &connectProxy{Listener: l}
 	var running sync.WaitGroup
 	t.Cleanup(func() { l.Close(); running.Wait() })
@@ -261,9 +249,7 @@ func TestEgressProxy(t *testing.T) {
 	t.Parallel()
 	secure, plain := newHosted(t, true, nil), newHosted(t, false, nil)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o600))
 	tunnel := newConnectProxy(t, secure.Listener.Addr().String())
 	environment := newConnectProxy(t, plain.Listener.Addr().String())
 	encrypted := newConnectProxy(t, secure.Listener.Addr().String())

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/chromium"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/internal/redistest"
@@ -162,21 +163,14 @@ func (th *theatre) yaml() string {
 // configure replaces the gateway's file, as editors do.
 func (th *theatre) configure() {
 	th.t.Helper()
-	if err := os.WriteFile(th.file+".new", []byte(th.yaml()), 0o600); err != nil {
-		th.t.Fatal(err)
-	}
-	if err := os.Rename(th.file+".new", th.file); err != nil {
-		th.t.Fatal(err)
-	}
+	must.Do(th.t, os.WriteFile(th.file+".new", []byte(th.yaml()), 0o600))
+	must.Do(th.t, os.Rename(th.file+".new", th.file))
 }
 
 // set changes what is wrong with an engine.
 func (th *theatre) set(engine, fault string) {
 	th.t.Helper()
-	resp, err := http.Post(th.engines[engine].Ready["url"]+"/sim/set", "application/json", strings.NewReader(fault))
-	if err != nil {
-		th.t.Fatal(err)
-	}
+	resp := must.Get(http.Post(th.engines[engine].Ready["url"]+"/sim/set", "application/json", strings.NewReader(fault)))(th.t)
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		th.t.Fatalf("/sim/set %s: %s", fault, resp.Status)

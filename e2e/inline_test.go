@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -66,10 +67,7 @@ func withinSentences(t *testing.T) map[string]string {
 	found := map[string]string{}
 	span := regexp.MustCompile("`(?:bin/)?pacer ([a-z][^`]*)`")
 	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md", "../SECURITY.md") {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(page))(t)
 		for _, m := range span.FindAllSubmatch(text, -1) {
 			command := strings.ReplaceAll(string(m[1]), `\|`, "|") // in a table
 			if found[command] == "" {
@@ -111,9 +109,7 @@ routes: [ { model: chat, targets: [ { backend: gpu, model: llama-3.1-70b } ], sl
 		"trace.csv":   "arrival_s,prompt_tokens,output_tokens\n0,50,20\n0.2,50,20\n",
 		"config.yaml": "model_list: [ { model_name: chat, litellm_params: { model: hosted_vllm/llama, api_base: \"http://10.0.0.11:8000/v1\" } } ]\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	variables := strings.NewReplacer("$ENGINE", engine.Ready["url"], "$ADMIN", gateway.Ready["admin"], "$DATA", gateway.Ready["data"])
 	program := proctest.Binary(t)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
@@ -35,13 +36,8 @@ func TestKeysAreHandedOutOverThreeGateways(t *testing.T) {
 	engine := proctest.Engine(t, "--preset", "llama-3.1-70b/h200/vllm", "--speed", "20")
 	file := gatewayConfig(t, engine.Ready["url"], "replicas: 3\nstore: \""+redisURL(t, redis)+"\"\n"+
 		"keys: [ { name: of-file, key: sk-of-the-file } ]\n")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "admin: { listen: 127.0.0.1:0 }", "admin: { listen: 127.0.0.1:0, token: root-token }", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
+	must.Do(t, os.WriteFile(file, []byte(strings.Replace(string(text), "admin: { listen: 127.0.0.1:0 }", "admin: { listen: 127.0.0.1:0, token: root-token }", 1)), 0o600))
 	var gateways []*proctest.Process
 	for range 3 {
 		gateways = append(gateways, proctest.Start(t, nil, "serve", "-c", file))

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
@@ -17,16 +18,10 @@ import (
 // let it through.
 func passes(t *testing.T, p *proctest.Process, key string) bool {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodPost, p.Ready["data"]+"/v1/chat/completions",
-		strings.NewReader(`{"model":"chat","max_tokens":1,"messages":[{"role":"user","content":"hello"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(http.MethodPost, p.Ready["data"]+"/v1/chat/completions",
+		strings.NewReader(`{"model":"chat","max_tokens":1,"messages":[{"role":"user","content":"hello"}]}`)))(t)
 	r.Header.Set("Authorization", "Bearer "+key)
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.DefaultClient.Do(r))(t)
 	defer resp.Body.Close()
 	io.Copy(io.Discard, resp.Body)
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusTooManyRequests {
@@ -67,13 +62,8 @@ func TestTwoGatewaysShareTheLimitsOfAKey(t *testing.T) {
 	}
 	proctest.Until(t, "a refuses", func() bool { return !passes(t, a, secret) })
 
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "minute: 12", "minute: 15")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
+	must.Do(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "minute: 12", "minute: 15")), 0o600))
 	a.Signal(syscall.SIGHUP)
 	proctest.Until(t, "a has new limits", func() bool { return passes(t, a, secret) })
 	proctest.Until(t, "a tells what it used of them", func() bool { return redis.Do("EXISTS", "pacer:{mobile}:limits:1:15-0") == int64(1) })

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -148,9 +149,7 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 			l.Close()
 			file := gatewayConfig(t, engine.Ready["url"], "timeouts: { linger: 0s }\n")
 			gateway := exec.Command("/bin/sh", "-c", `exec "$0" serve -c "$1" --listen "$2" 2`+stderr, proctest.Binary(t), file, addr)
-			if err := gateway.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, gateway.Start())
 			t.Cleanup(func() { gateway.Process.Kill() })
 			proctest.Until(t, "it listens", func() bool {
 				resp, err := unread.Get("http://" + addr + "/healthz")
@@ -177,15 +176,9 @@ func TestTheLogSaysWhoAsked(t *testing.T) {
 	gateway := proctest.Start(t, nil, "serve", "-c", file)
 	ask := func(method, path, body string) {
 		t.Helper()
-		r, err := http.NewRequest(method, gateway.Ready["data"]+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest(method, gateway.Ready["data"]+path, strings.NewReader(body)))(t)
 		r.Header.Set("X-Forwarded-For", "198.51.100.1, 203.0.113.9")
-		resp, err := unread.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(unread.Do(r))(t)
 		io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 	}
@@ -199,13 +192,8 @@ func TestTheLogSaysWhoAsked(t *testing.T) {
 	says("203.0.113.9", "/v1/chat/completions")
 	ask("POST", "/nothing", "")
 	says("203.0.113.9", "/nothing")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "127.0.0.0/8", "192.0.2.0/24", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
+	must.Do(t, os.WriteFile(file, []byte(strings.Replace(string(text), "127.0.0.0/8", "192.0.2.0/24", 1)), 0o600))
 	proctest.Until(t, "the configuration is reloaded", func() bool { return strings.Contains(gateway.Log(), "configuration reloaded") })
 	ask("POST", "/v1/chat/completions", `{"model":"chat","max_tokens":1}`)
 	says("127.0.0.1", "/v1/chat/completions")

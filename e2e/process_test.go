@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -74,9 +75,7 @@ type profile struct {
 func profiles(t *testing.T, p *proctest.Process) profile {
 	t.Helper()
 	var out profile
-	if err := json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/profiles"), &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/profiles"), &out))
 	if len(out.Targets) != 1 {
 		t.Fatalf("got %d targets, want the one configured", len(out.Targets))
 	}
@@ -167,9 +166,7 @@ func TestSIGTERMLetsStreamsFinish(t *testing.T) {
 	gateway := proctest.Start(t, nil, "serve", "-c", gatewayConfig(t, engine.Ready["url"], ""))
 	resp, err := http.Post(gateway.Ready["data"]+"/v1/chat/completions", "application/json",
 		strings.NewReader(`{"model":"chat","stream":true,"max_tokens":100,"messages":[{"role":"user","content":"hello"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer resp.Body.Close()
 	answer := bufio.NewReader(resp.Body)
 	begun, err := answer.ReadString('\n') // it runs

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
@@ -23,10 +24,7 @@ keys: [ { name: mobile, key: %s, limits: { requests_per_minute: 1000000, tokens_
 // aclLine is what docs/CONFIG.md tells to give a user of Redis.
 func aclLine(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/CONFIG.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../docs/CONFIG.md"))(t)
 	m := regexp.MustCompile(`(?m)^ACL SETUSER pacer (.*)$`).FindSubmatch(text)
 	if m == nil {
 		t.Fatal("no line ACL SETUSER in docs/CONFIG.md")

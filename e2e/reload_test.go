@@ -14,20 +14,15 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
 func ask(t *testing.T, url string) (int, string) {
 	t.Helper()
-	resp, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get(url))(t)
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, string(body)
 }
 
@@ -56,12 +51,8 @@ func TestReload(t *testing.T) {
 	gateway := proctest.Start(t, nil, "serve", "-c", file)
 	put := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(file+".new", file); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file+".new", []byte(text), 0o600))
+		must.Do(t, os.Rename(file+".new", file))
 	}
 	reloads := func(result string, n int) func() bool {
 		return func() bool {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/internal/redistest"
@@ -36,9 +37,7 @@ func seen(t *testing.T, p *proctest.Process) int {
 func running(t *testing.T, engine *proctest.Process) int {
 	t.Helper()
 	var truth struct{ Running, Waiting int }
-	if err := json.Unmarshal(proctest.Get(t, engine.Ready["url"]+"/sim/truth"), &truth); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(proctest.Get(t, engine.Ready["url"]+"/sim/truth"), &truth))
 	return truth.Running + truth.Waiting
 }
 
@@ -189,9 +188,7 @@ func TestGatewaysTellOneHistory(t *testing.T) {
 	}
 	routes := func(p *proctest.Process, window string) (out api.Routes) {
 		t.Helper()
-		if err := json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/routes?window="+window), &out); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/routes?window="+window), &out))
 		return out
 	}
 	for _, p := range []*proctest.Process{a, b} {
@@ -204,9 +201,7 @@ func TestGatewaysTellOneHistory(t *testing.T) {
 		t.Errorf("since its start the first says %d requests of %q, want its own three", r.Routes[0].Offered, r.Replica)
 	}
 	var h api.History
-	if err := json.Unmarshal(proctest.Get(t, b.Ready["admin"]+"/api/v1/history?window=5m"), &h); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(proctest.Get(t, b.Ready["admin"]+"/api/v1/history?window=5m"), &h))
 	sum := 0.0
 	for _, rate := range h.Routes[0].Offered {
 		if rate > 0 { // null is 0 here
@@ -218,9 +213,7 @@ func TestGatewaysTellOneHistory(t *testing.T) {
 	}
 	var timeline api.Timeline
 	proctest.Until(t, "the start of each gateway on the timeline of the first", func() bool {
-		if err := json.Unmarshal(proctest.Get(t, a.Ready["admin"]+"/api/v1/timeline"), &timeline); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(proctest.Get(t, a.Ready["admin"]+"/api/v1/timeline"), &timeline))
 		starts, foreign := 0, 0
 		for _, m := range timeline.Marks {
 			if m.Kind == "start" {

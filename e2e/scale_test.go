@@ -21,6 +21,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
@@ -67,9 +68,7 @@ func TestWhatARedisIsAsked(t *testing.T) {
 		fmt.Fprintf(&b, "* %s: %.1f/s\n", name, last.byName[name])
 	}
 	t.Log("\n" + b.String())
-	if err := os.WriteFile(*scaleFlag, []byte(b.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(*scaleFlag, []byte(b.String()), 0o644))
 }
 
 // plane fits y = a·replicas + b·replicas·backends + c·replicas²·backends by least

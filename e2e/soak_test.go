@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -177,9 +178,7 @@ routes:
 	var routes struct {
 		Routes []struct{ Offered, Met, Missed, Unmeasured, Shed, Failed float64 }
 	}
-	if err := json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/routes"), &routes); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/routes"), &routes))
 	offered := 0.0
 	for _, r := range routes.Routes {
 		offered += r.Offered

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
@@ -59,9 +60,7 @@ func TestCurvesOutliveAGatewayWithoutRedis(t *testing.T) {
 		t.Errorf("%d: %s", code, out)
 	}
 
-	if err := os.WriteFile(filepath.Join(dir, "curves.json"), []byte(`{"format":"pacer curves","version":1,"curves":[{"sums":`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "curves.json"), []byte(`{"format":"pacer curves","version":1,"curves":[{"sums":`), 0o600))
 	gateway = proctest.Start(t, nil, "serve", "-c", file)
 	load(t, gateway, 1, 1)
 	if _, err := os.Stat(filepath.Join(dir, "curves.json.unreadable")); err != nil || !strings.Contains(gateway.Log(), "learned anew") {
@@ -74,13 +73,9 @@ func TestCurvesOutliveAGatewayWithoutRedis(t *testing.T) {
 	// What only cannot be read, as on a failing disk, is neither moved nor written over.
 	hidden := filepath.Join(dir, "curves.json")
 	for _, name := range []string{hidden, filepath.Join(dir, "curves.json.unreadable")} {
-		if err := os.RemoveAll(name); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(name))
 	}
-	if err := os.Mkdir(hidden, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(hidden, 0o700))
 	gateway = proctest.Start(t, nil, "serve", "-c", file)
 	load(t, gateway, 1, 1)
 	gateway.Stop(syscall.SIGTERM)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/api"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/internal/redistest"
@@ -27,10 +28,7 @@ import (
 // usageOf asks a gateway what was used.
 func usageOf(t *testing.T, p *proctest.Process, query string) api.Usage {
 	t.Helper()
-	resp, err := http.Get(p.Ready["admin"] + "/api/v1/usage" + query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get(p.Ready["admin"] + "/api/v1/usage" + query))(t)
 	defer resp.Body.Close()
 	var u api.Usage
 	if err := json.NewDecoder(resp.Body).Decode(&u); err != nil || resp.StatusCode != http.StatusOK {

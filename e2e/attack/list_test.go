@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -102,10 +103,7 @@ func TestAttacks(t *testing.T) {
 
 // Each attack has a row in docs/OPERATIONS.md, which says what happens.
 func TestEachAttackIsInTheDocs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/OPERATIONS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/OPERATIONS.md"))(t)
 	for _, a := range attacks {
 		name := "TestAttacks/" + strings.ReplaceAll(a.name, " ", "_")
 		if !strings.Contains(string(page), name+" |") && !strings.Contains(string(page), name+",") {

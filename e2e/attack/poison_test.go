@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
@@ -23,10 +24,7 @@ func poisoned(name string, run func(*victim, *redistest.Server)) attack {
 			other: "requests_per_minute: 120",
 			log:   "level: warn",
 			fleet: func(t *testing.T, engine string) string {
-				free, err := net.Listen("tcp", "127.0.0.1:0")
-				if err != nil {
-					t.Fatal(err)
-				}
+				free := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 				_, port, _ := net.SplitHostPort(free.Addr().String())
 				free.Close()
 				redis = redistest.Start(t, "--bind", "127.0.0.1", "--port", port)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -25,10 +26,7 @@ type sickness struct {
 
 // serve returns the URL of the engine behind s.
 func (s *sickness) serve(t *testing.T, engine string) string {
-	to, err := url.Parse(engine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(url.Parse(engine))(t)
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

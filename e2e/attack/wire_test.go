@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // hello is a small request of the tenant "other".
@@ -24,10 +26,7 @@ func post(key, headers, body string) string {
 // or nothing has come for two seconds.
 func raw(t testing.TB, addr, text string) string {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", addr))(t)
 	defer c.Close()
 	go io.WriteString(c, text)
 	var all bytes.Buffer

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
@@ -269,9 +270,7 @@ func learned(t *testing.T, all []*proxy, of []*outcome, n int) string {
 				Seen float64 `json:"tokens_seen"`
 			} `json:"targets"`
 		}
-		if err := json.Unmarshal(p.ask(t, fmt.Sprintf("/api/v1/profiles?n=%d", n)), &answer); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(p.ask(t, fmt.Sprintf("/api/v1/profiles?n=%d", n)), &answer))
 		if len(answer.Targets) != 1 || len(answer.Targets[0].Points) != 1 || answer.Targets[0].Points[0].TPS == nil {
 			t.Errorf("%s has learned nothing: %+v", p.name, answer)
 			continue

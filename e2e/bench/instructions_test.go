@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -36,10 +37,7 @@ func TestInstructions(t *testing.T) {
 	if *against != "" {
 		pacer = *against
 	}
-	control, err := filepath.Abs(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	control := must.Get(filepath.Abs(os.Args[0]))(t)
 	f := func() *counted {
 		return count(t, []string{roleVariable + "=control"}, control, at.url(), at.cert)
 	}
@@ -95,13 +93,9 @@ func count(t *testing.T, env []string, program string, args ...string) *counted 
 	// A signal that Go sends itself ends other tools of Valgrind's.
 	c.cmd.Env = append(os.Environ(), append(env, "GODEBUG=asyncpreemptoff=1")...)
 	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c.cmd.Stdout, c.cmd.Stderr = in, in
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.cmd.Start())
 	in.Close()
 	t.Cleanup(func() { _ = c.cmd.Process.Kill(); _ = c.cmd.Wait(); out.Close() })
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -120,18 +114,12 @@ func (c *counted) end(t *testing.T) int64 {
 	t.Helper()
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
 	_ = c.cmd.Wait() // F ends by the signal
-	b, err := os.ReadFile(c.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(c.log))(t)
 	m := countsLine.FindSubmatch(b)
 	if m == nil {
 		t.Fatalf("Valgrind counted nothing: %s", b)
 	}
-	n, err := strconv.ParseInt(strings.ReplaceAll(string(m[1]), ",", ""), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(strconv.ParseInt(strings.ReplaceAll(string(m[1]), ",", ""), 10, 64))(t)
 	return n
 }
 
@@ -139,14 +127,10 @@ func (c *counted) end(t *testing.T) int64 {
 func ask(t *testing.T, addr string, l *load) {
 	t.Helper()
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(string(newRequest(l, "")))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	r.RequestURI, r.URL.Scheme, r.URL.Host = "", "http", addr
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if got := strings.Count(string(b), chunkHead); err != nil || resp.StatusCode != http.StatusOK || got != l.chunks {

@@ -24,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -106,9 +107,7 @@ func startRole(t *testing.T, role string, args ...string) (addr string, pid int)
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	run(t, cmd)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
@@ -121,9 +120,7 @@ func startRole(t *testing.T, role string, args ...string) (addr string, pid int)
 func run(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
@@ -190,10 +187,7 @@ func (at *place) proxies(t *testing.T) []*proxy {
 		all = append([]*proxy{{name: "none", addr: at.backend}}, all...)
 		all = append(all, at.others(t)...)
 	}
-	wanted, err := regexp.Compile(*who)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wanted := must.Get(regexp.Compile(*who))(t)
 	return slices.DeleteFunc(all, func(p *proxy) bool { return p.name != "F" && !wanted.MatchString(p.name) })
 }
 
@@ -273,14 +267,10 @@ func (at *place) startWith(t *testing.T, name, program, configuration string) *p
 func (p *proxy) ask(t *testing.T, path string) []byte {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.admin+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	r.Header.Set("Authorization", "Bearer "+adminToken)
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -311,9 +301,7 @@ backend out
   server gpu %s pool-max-conn 4096 pool-purge-delay 4s
 `, addr, backend)
 	file := filepath.Join(t.TempDir(), "haproxy.cfg")
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(conf), 0o600))
 	cmd := exec.Command("haproxy", "-db", "-q", "-f", file)
 	run(t, cmd)
 	await(t, addr)
@@ -333,9 +321,7 @@ http {
 }
 `, dir, addr, backend)
 	file := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(conf), 0o600))
 	cmd := exec.Command("nginx", "-c", file, "-e", filepath.Join(dir, "error.log"))
 	run(t, cmd)
 	await(t, addr)
@@ -346,10 +332,7 @@ http {
 // be told to say which port they took.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().String()
 }

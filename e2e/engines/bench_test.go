@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 const benchPrompts = 48
@@ -31,12 +33,7 @@ func (r *running) benchServe(t *testing.T, url string) (b bench) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("vllm bench serve: %v\n%s", err, out)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "result.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &b); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(dir, "result.json")))(t)
+	must.Do(t, json.Unmarshal(text, &b))
 	return b
 }

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -92,10 +93,7 @@ func (e engine) home(t *testing.T) string {
 	if *folder == "" {
 		t.Skip("make engines runs this: it installs up to 7 GB")
 	}
-	dir, err := filepath.Abs(filepath.Join(*folder, e.name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.Abs(filepath.Join(*folder, e.name)))(t)
 	if _, err := os.Stat(filepath.Join(dir, "bin", "python")); err != nil {
 		run(t, time.Minute, "python3", "-m", "venv", dir)
 	}
@@ -147,10 +145,7 @@ type running struct {
 func (e engine) start(t *testing.T) *running {
 	t.Helper()
 	dir := e.home(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	r := &running{engine: e, dir: dir, port: l.Addr().(*net.TCPAddr).Port}
 	l.Close()
 	r.url = fmt.Sprintf("http://127.0.0.1:%d", r.port)
@@ -165,9 +160,7 @@ func (r *running) begin(t *testing.T) {
 	r.cmd, r.ended = r.command(t, r.dir, r.port), make(chan struct{})
 	r.cmd.Stdout, r.cmd.Stderr = r, r
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.cmd.Start())
 	go func(cmd *exec.Cmd, ended chan struct{}) { _ = cmd.Wait(); close(ended) }(r.cmd, r.ended)
 	deadline := time.Now().Add(10 * time.Minute)
 	for tick := time.Tick(200 * time.Millisecond); ; <-tick {
@@ -226,9 +219,7 @@ func (r *running) idle(t *testing.T) bool {
 	}
 	defer resp.Body.Close()
 	var page bytes.Buffer
-	if _, err := page.ReadFrom(resp.Body); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(page.ReadFrom(resp.Body))(t)
 	name := map[string]string{"llamacpp": "llamacpp:requests_processing ", "vllm": "vllm:num_requests_running{"}[r.kind]
 	if !strings.Contains(page.String(), name) {
 		t.Fatalf("%s does not tell %s", r.name, name)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/timings"
 )
 
@@ -50,12 +51,7 @@ func (r *recording) write(t *testing.T) {
 		return
 	}
 	slices.SortStableFunc(r.all, func(a, b timings.Answer) int { return cmp.Compare(a.Sent, b.Sent) })
-	f, err := os.Create(filepath.Join(*recordTo, r.name+".csv.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(filepath.Join(*recordTo, r.name+".csv.gz")))(t)
 	defer f.Close()
-	if err := timings.Write(f, r.all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, timings.Write(f, r.all))
 }

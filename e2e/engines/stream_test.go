@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // TestStreamsAreTheEngines asks the engine and Pacer before it for the same
@@ -64,9 +66,7 @@ func events(t *testing.T, url, model, extra string) string {
 	}
 	body := fmt.Sprintf(`{"model":%q,"stream":true,"max_tokens":6,"ignore_eos":true,"seed":7,"temperature":0,%s%s}`, model, ask, extra)
 	resp, err := http.Post(url, "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -22,10 +23,7 @@ import (
 // protocol has for it. docs/ENVOY.md has the table.
 func TestConformance(t *testing.T) {
 	const controller = "the status that a gateway's controller writes on its objects, in a cluster"
-	doc, err := os.ReadFile("../../docs/ENVOY.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("../../docs/ENVOY.md"))(t)
 	for _, c := range []struct {
 		name   string
 		play   func(t *testing.T)
@@ -101,9 +99,7 @@ func (w *world) hits(t testing.TB) []int {
 			} `json:"host_statuses"`
 		} `json:"cluster_statuses"`
 	}
-	if err := json.Unmarshal(proctest.Get(t, w.envoy.admin+"/clusters?format=json"), &page); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(proctest.Get(t, w.envoy.admin+"/clusters?format=json"), &page))
 	hits := make([]int, len(w.engines))
 	for _, c := range page.Clusters {
 		for _, h := range c.Hosts {
@@ -256,10 +252,7 @@ func newPools(t *testing.T) *world {
 // engine, its picker and the routes to both.
 func pools(t *testing.T, engine, picker string) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../examples/envoy/envoy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../examples/envoy/envoy.yaml"))(t)
 	_, clusters, _ := strings.Cut(string(text), "  clusters:\n")
 	clusters = strings.NewReplacer("name: engines", "name: second", "name: picker", "name: second-picker").Replace(clusters)
 	var kept []string

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -93,9 +94,7 @@ func TestCosts(t *testing.T) {
 		fmt.Fprintf(&out, " %.0f %% |\n", 100*c.learned/float64(max(c.measured, 1)))
 	}
 	t.Logf("\n%s", out.String())
-	if err := os.WriteFile(*table, out.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(*table, out.Bytes(), 0o644))
 }
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
@@ -103,10 +102,7 @@ func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 // chunksOf is an engine that sends a chunk each costEvery, which says when it was
 // written. It runs in this process, whose CPU is not counted.
 func chunksOf(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/chat/completions") {
 			w.WriteHeader(http.StatusOK)
@@ -154,10 +150,7 @@ routes: [ { model: chat, targets: [ { backend: a, model: m } ] } ]
 		pacer = proctest.Start(t, nil, "picker", "-c", proctest.Write(t, conf))
 		edits := l.edits
 		if l.bare {
-			text, err := os.ReadFile("../../examples/envoy/envoy.yaml")
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile("../../examples/envoy/envoy.yaml"))(t)
 			from, to := strings.Index(string(text), "                  - name: envoy.filters.http.ext_proc"), strings.Index(string(text), "                  - name: envoy.filters.http.router")
 			edits = []string{port.ReplaceAllString(string(text[from:to]), "$0"), ""}
 		}
@@ -252,10 +245,7 @@ func cpu(t *testing.T, pid int) float64 {
 	if pid == 0 {
 		return 0
 	}
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"))(t)
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	user, _ := strconv.ParseFloat(fields[11], 64)
 	system, _ := strconv.ParseFloat(fields[12], 64)

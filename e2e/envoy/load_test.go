@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
@@ -100,9 +101,7 @@ func TestTheCurveThatIsLearned(t *testing.T) {
 			wg.Wait()
 		}
 		var did struct{ Points []point }
-		if err := json.Unmarshal(proctest.Get(t, truth+"/sim/truth"), &did); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(proctest.Get(t, truth+"/sim/truth"), &did))
 		was := map[int]point{}
 		all := 0.0
 		for _, d := range did.Points {
@@ -145,10 +144,7 @@ func TestTheCurveThatIsLearned(t *testing.T) {
 // reset has an engine forget what it did.
 func reset(t *testing.T, engine string) {
 	t.Helper()
-	resp, err := httpPost(engine+"/sim/reset", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(httpPost(engine+"/sim/reset", ""))(t)
 	resp.Body.Close()
 }
 
@@ -192,10 +188,7 @@ keys: [ { name: k, key: sk-test-1234567890, routes: [chat, one], limits: { reque
 
 // overTCP is the URL of a Redis whose socket is at path.
 func overTCP(t *testing.T, path string) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -64,9 +65,7 @@ func binary(t testing.TB) string {
 	if file == "" {
 		t.Fatalf("%s has no binary", release)
 	}
-	if err := os.Chmod(file, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(file, 0o755))
 	return file
 }
 
@@ -103,10 +102,7 @@ var port = regexp.MustCompile(`port_value: (\d+)`)
 func startEnvoy(t testing.TB, ports map[string]string, edits ...string) *envoy {
 	t.Helper()
 	file := binary(t)
-	text, err := os.ReadFile("../../examples/envoy/envoy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../examples/envoy/envoy.yaml"))(t)
 	conf := port.ReplaceAllStringFunc(string(text), func(s string) string {
 		n := port.FindStringSubmatch(s)[1]
 		return "port_value: " + orZero(ports[n])
@@ -118,14 +114,10 @@ func startEnvoy(t testing.TB, ports map[string]string, edits ...string) *envoy {
 	at := filepath.Join(dir, "admin")
 	e := &envoy{ended: make(chan struct{})}
 	yaml := filepath.Join(dir, "envoy.yaml")
-	if err := os.WriteFile(yaml, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(yaml, []byte(conf), 0o600))
 	e.cmd = exec.Command(file, "-c", yaml, "--disable-hot-restart", "--admin-address-path", at, "--concurrency", "2", "--log-level", "warning")
 	e.cmd.Stdout, e.cmd.Stderr = &e.log, &e.log
-	if err := e.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.cmd.Start())
 	go func() {
 		defer close(e.ended)
 		_ = e.cmd.Wait()
@@ -182,9 +174,7 @@ func orZero(s string) string {
 func portOf(t testing.TB, at string) string {
 	t.Helper()
 	_, p, err := net.SplitHostPort(strings.TrimPrefix(at, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return p
 }
 
@@ -232,10 +222,7 @@ func (w *world) clientOf(url string) *loadgen.Client {
 // config is examples/envoy/pacer.yaml with the addresses of this world.
 func (w *world) config(t testing.TB, more string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../examples/envoy/pacer.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../examples/envoy/pacer.yaml"))(t)
 	conf := string(text)
 	for from, to := range map[string]string{"127.0.0.1:9002": "127.0.0.1:0", "127.0.0.1:9090": "127.0.0.1:0"} {
 		conf = strings.ReplaceAll(conf, from, to)
@@ -271,9 +258,7 @@ type point struct {
 func (w *world) targets(t testing.TB, p *proctest.Process, query string) []target {
 	t.Helper()
 	var out struct{ Targets []target }
-	if err := json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/profiles"+query), &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/profiles"+query), &out))
 	return out.Targets
 }
 
@@ -299,10 +284,7 @@ func (w *world) metrics(t testing.TB) string {
 // post sends one request by plain HTTP.
 func (w *world) post(t testing.TB, path, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodPost, w.envoy.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(http.MethodPost, w.envoy.url+path, strings.NewReader(body)))(t)
 	r.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(headers); i += 2 {
 		if headers[i] == "Host" {
@@ -310,15 +292,10 @@ func (w *world) post(t testing.TB, path, body string, headers ...string) (*http.
 		}
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.DefaultClient.Do(r))(t)
 	defer resp.Body.Close()
 	var text bytes.Buffer
-	if _, err := text.ReadFrom(resp.Body); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(text.ReadFrom(resp.Body))(t)
 	return resp, text.String()
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
@@ -110,9 +111,7 @@ func settled(t *testing.T, s *seen, gateways []*proctest.Process) {
 			var u api.Usage
 			// Hours of three clocks.
 			from, to := time.Now().Add(-6*time.Hour).UTC().Format(time.RFC3339), time.Now().Add(6*time.Hour).UTC().Format(time.RFC3339)
-			if err := json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/usage?from="+from+"&to="+to), &u); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/usage?from="+from+"&to="+to), &u))
 			last = fmt.Sprintf("%d answers and %d tokens (%s)", u.Total.Requests, u.Total.OutputTokens, u.Replica)
 			if u.Total.Requests == answers && u.Total.OutputTokens == int64(s.tokens) && u.Replica == "all" {
 				break

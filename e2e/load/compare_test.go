@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -263,9 +264,7 @@ routes: [ { model: chat, targets: [ { backend: a, model: chat } ] } ]
 		fmt.Fprintf(&prompts, "{\"prompt\":%q,\"output_tokens_count\":%d}\n", (fmt.Sprintf("%08d%08d", seed, i) + strings.Repeat("word", ofPrompts/4))[:ofPrompts], ofAnswers)
 	}
 	for name, text := range map[string]string{"trace.csv": trace.String(), "prompts.jsonl": prompts.String()} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	report := command(t, measureDeadline, program, b.args(gateway.Ready["data"], tokenizer, dir, seed)...)
 	if b.report != "" {
@@ -336,10 +335,7 @@ func TestPacerBenchAgreesWithTheTools(t *testing.T) {
 	if *tools == "" {
 		t.Skip("make loadtools runs this: it installs 7 GB")
 	}
-	tokenizer, err := filepath.Abs(filepath.Join("testdata", "tokenizer"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokenizer := must.Get(filepath.Abs(filepath.Join("testdata", "tokenizer")))(t)
 	var here []bench
 	programs := map[string]string{}
 	for _, b := range append([]bench{pacerBench}, benches...) {

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -162,10 +163,7 @@ func command(t *testing.T, limit time.Duration, name string, args ...string) []b
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	tmp, err := os.MkdirTemp("", "load-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tmp := must.Get(os.MkdirTemp("", "load-"))(t)
 	defer os.RemoveAll(tmp)
 	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -184,10 +182,7 @@ func command(t *testing.T, limit time.Duration, name string, args ...string) []b
 // program.
 func (l *tool) install(t *testing.T) string {
 	t.Helper()
-	venv, err := filepath.Abs(filepath.Join(*tools, l.name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	venv := must.Get(filepath.Abs(filepath.Join(*tools, l.name)))(t)
 	python := filepath.Join(venv, "bin", "python")
 	if _, err := os.Stat(python); err != nil {
 		command(t, installTimeout, "python3", "-m", "venv", venv)
@@ -202,10 +197,7 @@ func TestTheToolsSeeWhatPacerSees(t *testing.T) {
 	if *tools == "" {
 		t.Skip("make loadtools runs this: it installs 7 GB")
 	}
-	tokenizer, err := filepath.Abs(filepath.Join("testdata", "tokenizer"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokenizer := must.Get(filepath.Abs(filepath.Join("testdata", "tokenizer")))(t)
 	for _, l := range all {
 		t.Run(l.name, func(t *testing.T) {
 			program := l.install(t)
@@ -218,18 +210,9 @@ routes: [ { model: chat, targets: [ { backend: a, model: llama-3.1-70b } ] } ]
 `, engine.Ready["url"]))
 			dir := t.TempDir()
 			command(t, measureDeadline, program, l.args(gateway.Ready["data"], tokenizer, dir)...)
-			report, err := os.ReadFile(filepath.Join(dir, l.report))
-			if err != nil {
-				t.Fatal(err)
-			}
-			theirs, err := l.read(report)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ours, err := readPacer(gateway.Ready["admin"])
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := must.Get(os.ReadFile(filepath.Join(dir, l.report)))(t)
+			theirs := must.Get(l.read(report))(t)
+			ours := must.Get(readPacer(gateway.Ready["admin"]))(t)
 			t.Logf("%s %s: %d requests, %d tokens, %.2f tokens/s per user; Pacer: %d, %d, %.2f (%+.2f %%)", l.name, l.version,
 				theirs.Requests, theirs.Tokens, theirs.TPS, ours.Requests, ours.Tokens, ours.TPS, 100*(ours.TPS/theirs.TPS-1))
 			if theirs.Requests != requests || theirs.Requests != ours.Requests || theirs.Tokens != ours.Tokens {

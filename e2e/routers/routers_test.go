@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -52,10 +53,7 @@ var others = []other{
 // programs.
 func (o *other) install(t *testing.T) string {
 	t.Helper()
-	venv, err := filepath.Abs(filepath.Join(*kept, o.name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	venv := must.Get(filepath.Abs(filepath.Join(*kept, o.name)))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), installTimeout)
 	defer cancel()
 	for _, args := range [][]string{
@@ -72,10 +70,7 @@ func (o *other) install(t *testing.T) string {
 // freePort is one that nobody listens on.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
@@ -88,15 +83,10 @@ func (o *other) start(t *testing.T, urls []string) string {
 	args := append([]string{}, o.command[1:]...)
 	args = append(args, "--host", "127.0.0.1", "--port", port, "--prometheus-port", freePort(t), "--policy", "cache_aware", "--worker-urls")
 	cmd := exec.Command(filepath.Join(bin, o.command[0]), append(args, urls...)...)
-	log, err := os.Create(filepath.Join(t.TempDir(), "router.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(os.Create(filepath.Join(t.TempDir(), "router.log")))(t)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
@@ -140,9 +130,7 @@ func hits(t *testing.T, urls []string) (share, most float64) {
 				Cached int `json:"cached_tokens"`
 			} `json:"cache"`
 		}
-		if err := json.Unmarshal(proctest.Get(t, url+"/sim/truth"), &truth); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(proctest.Get(t, url+"/sim/truth"), &truth))
 		prompt, cached, top = prompt+truth.Cache.Prompt, cached+truth.Cache.Cached, max(top, truth.Cache.Prompt)
 	}
 	return float64(cached) / float64(prompt), float64(top) / float64(prompt)
@@ -203,8 +191,6 @@ func TestChatsLiveThroughEachRouter(t *testing.T) {
 	}
 	t.Log("\n" + rows.String())
 	if *table != "" {
-		if err := os.WriteFile(*table, []byte(rows.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(*table, []byte(rows.String()), 0o644))
 	}
 }
