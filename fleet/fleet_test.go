@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
@@ -24,10 +25,7 @@ import (
 // parse reads a configuration.
 func parse(t *testing.T, text string) *config.Config {
 	t.Helper()
-	cfg, err := config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false })
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false }))(t)
 	return cfg
 }
 
@@ -63,9 +61,7 @@ func newFleet(t *testing.T) (*Fleet, *bytes.Buffer) {
 
 func apply(t *testing.T, f *Fleet, cfg *config.Config) {
 	t.Helper()
-	if _, err := f.Apply(cfg, "test"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.Apply(cfg, "test"))(t)
 }
 
 // health is what the router thinks of the backends.
@@ -245,10 +241,7 @@ func TestADrainHoldsForAnotherEngine(t *testing.T) {
 	}
 	swapped := engines(t, "", "a", "b")
 	swapped.Backends[0].URL = "http://c.test/v1"
-	x, err := f.draft(swapped)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(f.draft(swapped))(t)
 	f.o.Router.Update(time.Now(), router.Configure{Topology: x.service.Topology})
 	if got := health(f); got != "a draining, b up" {
 		t.Errorf("%s before anybody is told of the new engine of a", got)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 var (
@@ -37,10 +38,7 @@ type cluster struct {
 }
 
 func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
@@ -51,10 +49,7 @@ func newRealCluster(t *testing.T) *cluster {
 	client, peer, port := freePort(t), freePort(t), freePort(t)
 	c.start(exec.Command(*etcdFlag, "--data-dir", c.file("etcd"), "--listen-client-urls", "http://127.0.0.1:"+client, "--advertise-client-urls", "http://127.0.0.1:"+client,
 		"--listen-peer-urls", "http://127.0.0.1:"+peer, "--initial-advertise-peer-urls", "http://127.0.0.1:"+peer, "--initial-cluster", "default=http://127.0.0.1:"+peer, "--unsafe-no-fsync"))
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
 	c.write("sa.key", string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})))
 	c.write("tokens.csv", "boss,boss,1,\"system:masters\"\ngateway,system:serviceaccount:serving:pacer,2\n")
 	c.write("token", "gateway\n")
@@ -72,20 +67,13 @@ func newRealCluster(t *testing.T) *cluster {
 func (c *cluster) file(name string) string { return filepath.Join(c.dir, name) }
 
 func (c *cluster) write(name, text string) {
-	if err := os.WriteFile(c.file(name), []byte(text), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, os.WriteFile(c.file(name), []byte(text), 0o600))
 }
 
 func (c *cluster) start(cmd *exec.Cmd) {
-	log, err := os.Create(c.file(filepath.Base(cmd.Path) + ".log"))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	log := must.Get(os.Create(c.file(filepath.Base(cmd.Path) + ".log")))(c.t)
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, cmd.Start())
 	c.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -116,9 +104,7 @@ func (c *cluster) kill() {
 
 func (c *cluster) do(method, path, body string) (int, string) {
 	req, err := http.NewRequest(method, c.url+path, bytes.NewReader([]byte(body)))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, err)
 	req.Header.Set("Authorization", "Bearer boss")
 	req.Header.Set("Content-Type", "application/json")
 	if method == http.MethodPatch {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // server plays an API server's part: lists at a version, and watches that a test
@@ -295,9 +296,7 @@ func TestTheTokenIsReadAgain(t *testing.T) {
 	t.Cleanup(s.CloseClientConnections)
 	dir := t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	write("token", "one\n")
 	write("namespace", "serving\n")
@@ -405,9 +404,7 @@ func TestOneEngineInTwoSlices(t *testing.T) {
 	for _, names := range [][]string{{"a", "b"}, {"b", "a"}} {
 		var four, other endpointSlice
 		for text, to := range map[string]*endpointSlice{slice("a", 1, "vllm-0 10.0.0.1 ready"): &four, six: &other} {
-			if err := json.Unmarshal([]byte(text), to); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(text), to))
 		}
 		s.hearSlices(map[string]endpointSlice{names[0]: four, names[1]: other})
 		if got := words(sorted(s.found)); got != "vllm-0 10.0.0.1:8000 draining" {

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // kinds are those of the manifests, with where the API has them.
@@ -22,21 +24,12 @@ var kinds = map[string]string{
 
 // send makes a request in YAML and returns status, warnings and answer.
 func (c *cluster) send(method, path, kind, body string) (code int, warnings []string, text string) {
-	req, err := http.NewRequest(method, c.url+path, strings.NewReader(body))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	req := must.Get(http.NewRequest(method, c.url+path, strings.NewReader(body)))(c.t)
 	req.Header.Set("Authorization", "Bearer boss")
 	req.Header.Set("Content-Type", kind)
-	resp, err := c.http.Do(req)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	resp := must.Get(c.http.Do(req))(c.t)
 	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	data := must.Get(io.ReadAll(resp.Body))(c.t)
 	return resp.StatusCode, resp.Header.Values("Warning"), string(data)
 }
 
@@ -47,10 +40,7 @@ func TestTheManifestsAreApplied(t *testing.T) {
 	if *apiserverFlag == "" {
 		t.Skip("make kubernetes builds one")
 	}
-	all, err := os.ReadFile("../../deploy/kubernetes/pacer.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(os.ReadFile("../../deploy/kubernetes/pacer.yaml"))(t)
 	api := newRealCluster(t)
 	named := regexp.MustCompile(`(?m)^kind: (\w+)$(?s:.*?)^  name: (\S+)$`)
 	applied := map[string]string{} // name -> resourceVersion
@@ -68,9 +58,7 @@ func TestTheManifestsAreApplied(t *testing.T) {
 			var o struct {
 				Metadata struct{ ResourceVersion string }
 			}
-			if err := json.Unmarshal([]byte(text), &o); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(text), &o))
 			if was := applied[where]; was != "" && was != o.Metadata.ResourceVersion {
 				t.Errorf("%s is changed by what has not changed", where)
 			}
@@ -100,9 +88,7 @@ func (c *cluster) podOf(deployment string) string {
 		}
 	}
 	_, text := c.do("GET", kinds["Deployment"]+"/"+deployment, "")
-	if err := json.NewDecoder(bytes.NewReader([]byte(text))).Decode(&d); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, json.NewDecoder(bytes.NewReader([]byte(text))).Decode(&d))
 	meta := strings.Replace(string(d.Spec.Template.Metadata), "{", `{"name":"one",`, 1)
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":%s,"spec":%s}`, meta, d.Spec.Template.Spec)
 }
