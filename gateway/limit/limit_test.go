@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -57,9 +58,7 @@ func TestRequestsPerMinute(t *testing.T) {
 func TestTokensAreSettledWithWhatWasUsed(t *testing.T) {
 	l := New(config.KeyLimits{TokensPerMinute: 600}) // 10 a second
 	cheap, err := take(l, at(0), 600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, err = take(l, at(0), 1)
 	exceeded(t, err, "tokens", 100*time.Millisecond)
 
@@ -69,9 +68,7 @@ func TestTokensAreSettledWithWhatWasUsed(t *testing.T) {
 		t.Fatalf("%d tokens left after 100 of 600 were used, want 500", got)
 	}
 	dear, err := take(l, at(0), 500)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	dear.Settle(at(0), 800) // 300 owed: 30 s until there is one again
 	_, err = take(l, at(0), 1)
 	exceeded(t, err, "tokens", 30100*time.Millisecond)
@@ -103,9 +100,7 @@ func TestAPlaceThatIsNotChargedComesBack(t *testing.T) {
 		"ended":          {func(_ *testing.T, p *Permit) { p.Settle(at(0), 0); p.Settle(at(0), 0) }, full},
 		"left and ended": {func(_ *testing.T, p *Permit) { p.Leave(); p.Settle(at(0), 7) }, full},
 		"charged": {func(t *testing.T, p *Permit) {
-			if err := p.Charge(at(0), 400); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Charge(at(0), 400))
 			p.Settle(at(0), 0)
 		}, State{Requests: Left{Limit: 2, Remaining: 1, Reset: 30 * time.Second}, Tokens: full.Tokens}},
 		"too few tokens": {func(t *testing.T, p *Permit) {
@@ -118,9 +113,7 @@ func TestAPlaceThatIsNotChargedComesBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := New(limits)
 			p, err := l.Enter(at(0))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if got := l.State(at(0)).Requests.Remaining; got != 1 {
 				t.Errorf("%d requests left while one reads its body, want 1 of 2", got)
 			}
@@ -140,9 +133,7 @@ func TestAPlaceThatIsNotChargedComesBack(t *testing.T) {
 func TestConcurrency(t *testing.T) {
 	l := New(config.KeyLimits{Concurrency: 2, RequestsPerMinute: 3})
 	a, _ := take(l, at(0), 0)
-	if _, err := take(l, at(0), 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(take(l, at(0), 0))(t)
 	_, err := take(l, at(0), 0)
 	exceeded(t, err, "concurrency", time.Second)
 	a.Settle(at(0), 0)

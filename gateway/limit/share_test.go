@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func remaining(t *testing.T, what string, l *Limiter, seconds float64, want int) {
@@ -153,9 +154,7 @@ func TestBusy(t *testing.T) {
 	busy(100, true, "who told that one runs has to tell that none does")
 	tell(100, 2)
 	busy(100, false, "all is told")
-	if _, err := take(l, at(100), 700); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(take(l, at(100), 700))(t)
 	busy(100, true, "used")
 }
 
@@ -164,10 +163,7 @@ func BenchmarkTakeAndSettle(b *testing.B) {
 	l := New(config.KeyLimits{RequestsPerMinute: 1e9, TokensPerMinute: 1e9, Concurrency: 10})
 	b.ReportAllocs()
 	for b.Loop() {
-		p, err := take(l, start, 100)
-		if err != nil {
-			b.Fatal(err)
-		}
+		p := must.Get(take(l, start, 100))(b)
 		l.State(start)
 		p.Settle(start, 0)
 		l.requests.own = 0

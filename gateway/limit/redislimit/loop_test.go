@@ -15,6 +15,7 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/gateway/limit"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
 	"github.com/pacer-dev/pacer/share"
@@ -49,9 +50,7 @@ func newReplica(t *testing.T, s *redistest.Server, name string, l config.KeyLimi
 		Store:      config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"},
 		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, IOTimeout: 20 * time.Second,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(conn.Close)
 	if r.link, err = share.NewLink(share.Options{Log: log}); err != nil {
 		t.Fatal(err)
@@ -61,9 +60,7 @@ func newReplica(t *testing.T, s *redistest.Server, name string, l config.KeyLimi
 		Conn: conn, Link: r.link, Replica: name, Log: log, Every: 10 * time.Second, Expiry: 40 * time.Second,
 		Limiters: func() map[string]*limit.Limiter { return r.limiters },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return r
 }
 
@@ -442,35 +439,22 @@ func TestTotalsAreBounded(t *testing.T) {
 func BenchmarkExchange(b *testing.B) {
 	// Budget: 20 ms, five times a second, for 256 keys.
 	s := redistest.Start(b)
-	conn, err := redisconn.Open(redisconn.Options{Store: config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	conn := must.Get(redisconn.Open(redisconn.Options{Store: config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"}}))(b)
 	b.Cleanup(conn.Close)
 	limiters := map[string]*limit.Limiter{}
 	for i := range 256 {
 		limiters[fmt.Sprint(i)] = limit.New(config.KeyLimits{RequestsPerMinute: 1e9, TokensPerMinute: 1e9, Concurrency: 1e9})
 	}
-	link, err := share.NewLink(share.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	l, err := New(Options{
+	link := must.Get(share.NewLink(share.Options{Log: slog.New(slog.DiscardHandler)}))(b)
+	l := must.Get(New(Options{
 		Conn: conn, Link: link, Replica: "a", Log: slog.New(slog.DiscardHandler),
 		Limiters: func() map[string]*limit.Limiter { return limiters },
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	}))(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, limiter := range limiters {
-			if _, err := take(limiter, time.Now(), 100); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(take(limiter, time.Now(), 100))(b)
 		}
-		if err := l.exchange(b.Context(), l.reports(time.Now())); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, l.exchange(b.Context(), l.reports(time.Now())))
 	}
 }
