@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // story is a watch over one route on one backend, told second by second.
@@ -332,10 +334,7 @@ func TestMarksEndWithTheirNames(t *testing.T) {
 
 // Every kind has all of its words, and docs/OPERATIONS.md has the same.
 func TestOperationsHasEveryCause(t *testing.T) {
-	text, err := os.ReadFile("../docs/OPERATIONS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../docs/OPERATIONS.md"))(t)
 	lines := strings.Split(string(text), "\n")
 	for k := None + 1; k < numKinds; k++ {
 		if k.String() == "" || k.Means() == "" || k.Advice() == "" || kinds[k].mark == "" || kinds[k].raise == 0 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/history"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -44,15 +45,10 @@ func TestARestartKeepsTheHistory(t *testing.T) {
 	now = serve(r, now, 95*time.Second, history.Shed)
 	w.Tick(now, history.Snapshot{Store: history.Store{Shared: true}})
 	w.Tick(now.Add(time.Second), history.Snapshot{Store: history.Store{Shared: true}})
-	if _, err := Save(dir, r.Past(now, w)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Save(dir, r.Past(now, w)))(t)
 
 	later := now.Add(3 * time.Second) // within the minute
-	past, err := Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	past := must.Get(Load(dir))(t)
 	r2, w2 := gateway(later)
 	r2.Restore(w2, past)
 	for _, window := range []history.Window{history.FiveMinutes, history.Hour, history.SixHours} {
@@ -86,9 +82,7 @@ func TestARestartKeepsTheHistory(t *testing.T) {
 func TestWhatCannotBeReadIsMovedAside(t *testing.T) {
 	r, w := gateway(noon)
 	good, _, err := encode(r.Past(serve(r, noon, time.Minute, history.Met), w))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	changed := append([]byte(nil), good...)
 	changed[len(changed)/2] ^= 1
 	other := append([]byte(nil), good...)
@@ -99,9 +93,7 @@ func TestWhatCannotBeReadIsMovedAside(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, data, 0o600))
 		past, err := Load(dir)
 		moved := (*Error)(nil)
 		if past != nil || !errors.As(err, &moved) {
@@ -125,9 +117,7 @@ func TestWhatCannotBeReadIsMovedAside(t *testing.T) {
 func TestADiskThatTakesNothing(t *testing.T) {
 	r, w := gateway(noon)
 	dir := t.TempDir()
-	if _, err := Save(dir, r.Past(noon, w)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Save(dir, r.Past(noon, w)))(t)
 	if _, err := Save(filepath.Join(dir, "gone"), r.Past(noon, w)); err == nil {
 		t.Error("a directory that is not there takes a file")
 	}
@@ -143,9 +133,7 @@ func TestADiskThatTakesNothing(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	r, w := gateway(noon)
 	good, _, err := encode(r.Past(noon, w))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, err)
 	f.Add(good[len(magic)+sumLen:])
 	f.Add([]byte("\x1f\x8b"))
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -176,18 +164,14 @@ func TestALargeHistoryKeepsItsLatest(t *testing.T) {
 		t.Fatalf("kept %v, %v; want all of a small one", kept, err)
 	}
 	_, plain, err := encode(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, most := range [][2]int{{len(whole) / 3, mostPlain}, {mostBytes, plain / 3}} {
 		data, kept, err := fitting(p, most[0], most[1])
 		if err != nil || len(data) > most[0] || kept > 0.34 || kept < 0.1 {
 			t.Fatalf("of %d bytes, %d may stay: %d and a share of %.2f do; %v", len(whole), most, len(data), kept, err)
 		}
 		past, err := decode(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		after, watch := gateway(now)
 		after.Restore(watch, past)
 		all, other := gateway(now)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/history"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
@@ -30,23 +31,17 @@ type replica struct {
 
 func newReplica(t *testing.T, s *redistest.Server, id string, past ...string) *replica {
 	t.Helper()
-	conn, err := redisconn.Open(redisconn.Options{
+	conn := must.Get(redisconn.Open(redisconn.Options{
 		Store:      config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"},
 		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, IOTimeout: 20 * time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(conn.Close)
 	r := &replica{ring: history.NewRing(time.Now().Add(-20 * time.Minute))}
 	r.ring.Configure([]string{"chat"}, []string{"a"})
-	r.Loop, err = New(Options{
+	r.Loop = must.Get(New(Options{
 		Conn: conn, Replica: id, Name: "host-" + id, Past: past, Ring: r.ring, Watch: history.NewWatch(r.ring),
 		Alone: func() bool { return false }, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return r
 }
 
@@ -59,9 +54,7 @@ func (r *replica) serve(t *testing.T, ago time.Duration, n int) {
 			r.ring.Route("chat").Add(history.Outcome{Result: history.Met, TPS: 40, TTFT: 0.1})
 		}
 		r.ring.Advance(now.Add(-ago))
-		if err := r.write(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.write(t.Context()))
 	}
 	r.ring.Advance(time.Now())
 }
