@@ -13,6 +13,7 @@ import (
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/golden"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
 	"github.com/pacer-dev/pacer/profiles"
@@ -88,9 +89,7 @@ func TestCurvesOfALearnedTarget(t *testing.T) {
 		unknown.Kind, unknown.State = "openai", &api.State{Health: "down"}
 		answer := Curves{From: "http://127.0.0.1:9090", Targets: []Target{target, unknown}}
 		var out bytes.Buffer
-		if err := answer.Print(&out, 92); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, answer.Print(&out, 92))
 		golden.Want(t, name, out.String())
 	}
 }
@@ -104,31 +103,21 @@ func TestCurvesOfAStore(t *testing.T) {
 routes:
   - { model: chat, targets: [ { backend: big, model: llama-70b }, { backend: believed } ], slo: { min_tps: 30 } }
 `), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cfg.Store = config.Store{Addrs: []string{server.Addr}, Prefix: "pacer"}
 	big := profiles.Target{Backend: "big", Model: "llama-70b"}
 	book := profiles.NewBook(profiles.Options{})
 	deltas := book.Fold(teach(book, big, time.Now().Add(-time.Hour), stairs...))
 	client, err := redisconn.New(cfg.Store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer client.Close()
-	if err := redisstore.New(client).Push(t.Context(), "r", 1, deltas); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, redisstore.New(client).Push(t.Context(), "r", 1, deltas))
 
 	q := CurvesQuestion{Config: path, PointsQuery: api.PointsQuery{Rho: math.NaN(), PromptTokens: math.NaN()}}
 	answer, err := q.askStore(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if len(answer.Targets) != 2 {
 		t.Fatalf("%d targets, want 2", len(answer.Targets))
 	}
@@ -164,9 +153,7 @@ func TestCurvesPassesAClosedPipeOn(t *testing.T) {
 func TestCurvesPrintsNoControlCharacters(t *testing.T) {
 	answer := Curves{From: "a\x1b[2Jfile", Targets: []Target{{Identity: api.Identity{Backend: "gpu\x07", Model: "m\r\u009b1m"}}}, Notes: []string{"\x1b]0;x"}}
 	var out bytes.Buffer
-	if err := answer.Print(&out, 80); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, answer.Print(&out, 80))
 	if text := out.String(); strings.ContainsAny(text, "\x1b\x07\r\u009b") || !strings.Contains(text, "gpu? · m??1m") {
 		t.Errorf("a control character reaches the terminal: %q", text)
 	}

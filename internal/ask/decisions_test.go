@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/api"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func TestExplainSaysWhatIsWarm(t *testing.T) {
@@ -14,9 +15,7 @@ func TestExplainSaysWhatIsWarm(t *testing.T) {
 		{Backend: "b", Reason: "ok"},
 	}}
 	var out bytes.Buffer
-	if err := PrintDecisions(&out, []api.Decision{d}, true, 200); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, PrintDecisions(&out, []api.Decision{d}, true, 200))
 	if want := "warm: 11,900 of 12,400 tokens, saves 0.41 s"; strings.Count(out.String(), want) != 1 || strings.Count(out.String(), "warm") != 1 {
 		t.Errorf("want %q once, in\n%s", want, out.String())
 	}

@@ -17,21 +17,16 @@ import (
 	"github.com/pacer-dev/pacer/internal/arena"
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/sim"
 )
 
 // engine serves a simulated engine inside the bubble of the test.
 func engine(t *testing.T, o sim.Options) (*sim.Server, *http.Client) {
 	t.Helper()
-	s, err := sim.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sim.NewServer(o))(t)
 	var network memnet.Network
-	l, err := network.Listen("engine:80")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(network.Listen("engine:80"))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	server := &http.Server{Handler: s}
 	ran, served := make(chan bool), make(chan bool)
@@ -54,10 +49,7 @@ func fixed(tokens float64) arena.Lengths { return arena.Lengths{Kind: arena.Fixe
 // stream-seconds, by its own steps.
 func truthOf(t *testing.T, c *http.Client) float64 {
 	t.Helper()
-	resp, err := c.Get("http://engine/sim/truth")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(c.Get("http://engine/sim/truth"))(t)
 	defer resp.Body.Close()
 	var truth struct {
 		Points []struct {
@@ -65,9 +57,7 @@ func truthOf(t *testing.T, c *http.Client) float64 {
 			Tokens        float64 `json:"tokens"`
 		} `json:"points"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&truth); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.NewDecoder(resp.Body).Decode(&truth))
 	var tokens, seconds float64
 	for _, p := range truth.Points {
 		tokens += p.Tokens
@@ -99,10 +89,7 @@ func TestWithinThreePercentOfTheTruth(t *testing.T) {
 				}
 				change(&o)
 				reset := func() {
-					resp, err := client.Post("http://engine/sim/reset", "", nil)
-					if err != nil {
-						t.Fatal(err)
-					}
+					resp := must.Get(client.Post("http://engine/sim/reset", "", nil))(t)
 					resp.Body.Close()
 				}
 				reset()
@@ -117,13 +104,8 @@ func TestWithinThreePercentOfTheTruth(t *testing.T) {
 					<-time.After(time.Second) // what was cut off leaves the engine
 					reset()
 				}
-				if err := o.Check(); err != nil {
-					t.Fatal(err)
-				}
-				a, err := o.Run(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, o.Check())
+				a := must.Get(o.Run(t.Context()))(t)
 				if len(a.Failed) > 0 || len(a.Points) != len(o.Users)+len(o.Rates) {
 					t.Errorf("%d levels, failed: %v", len(a.Points), a.Failed)
 				}
@@ -147,16 +129,10 @@ func TestALevelThatFails(t *testing.T) {
 		o.Progress = func(string, float64, time.Duration) {
 			level++
 			status := map[bool]string{true: `{"status":500}`, false: `{"status":0}`}[level == 2]
-			resp, err := client.Post("http://engine/sim/set", "application/json", strings.NewReader(status))
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(client.Post("http://engine/sim/set", "application/json", strings.NewReader(status)))(t)
 			resp.Body.Close()
 		}
-		a, err := o.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(o.Run(t.Context()))(t)
 		if len(a.Points) != 2 || len(a.Failed) != 1 || a.Failed[0].N != 2 || !strings.Contains(a.Failed[0].Error, "500") {
 			t.Errorf("%d points, failed: %+v; want that of 2 users, with its 500", len(a.Points), a.Failed)
 		}
@@ -175,10 +151,7 @@ func TestRepeatsAndFloor(t *testing.T) {
 			Base: "http://engine/v1", Model: "m", Users: []int{1, 4, 16, 32}, Duration: 5 * time.Second, Repeats: 4, Floor: 40,
 			Prompt: fixed(10), Output: fixed(50), HTTP: client, SLO: SLO{TPS: 40},
 		}
-		a, err := o.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(o.Run(t.Context()))(t)
 		for _, p := range a.Points {
 			if !(p.TPSCI > 0 && p.TPSCI < 0.2*p.TPS) {
 				t.Errorf("n = %d: %.2f ± %.2f", p.N, p.TPS, p.TPSCI)
@@ -205,10 +178,7 @@ func TestATrace(t *testing.T) {
 		for i := range 20 {
 			o.Trace = append(o.Trace, loadgen.Arrival{At: time.Duration(i) * 500 * time.Millisecond, PromptTokens: 10, OutputTokens: 30 + 270*(i/19)})
 		}
-		a, err := o.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(o.Run(t.Context()))(t)
 		// The last one takes three seconds.
 		if p := a.Points[0]; p.Streams != 20 || p.Tokens != 20*29+270 || math.Abs(p.TPS-100) > 3 || math.Abs(p.Requests-20/12.5) > 0.01 || math.Abs(p.Rate-20/9.5) > 0.01 {
 			t.Errorf("%+v, want 20 streams of 29 tokens after the first, and one of 299, at 100 a second", p)
@@ -226,10 +196,7 @@ func TestALevelOfSoManyRequests(t *testing.T) {
 			o.Base, o.Model, o.Requests, o.Repeats, o.Duration, o.HTTP = "http://engine/v1", "m", 12, 1, 10*time.Second, client
 			o.Prompt, o.Output, o.Warmup = fixed(10), fixed(50), time.Second
 			began := time.Now()
-			a, err := o.Run(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(o.Run(t.Context()))(t)
 			took := time.Since(began).Seconds()
 			p := a.Points[0]
 			if p.Streams != 12 || p.Failed+p.Shed != 0 || math.Abs(p.OutputTPS*took-600) > 1 || math.Abs(p.Requests*took-12) > 0.1 || p.Tokens != 12*49 {
@@ -251,10 +218,7 @@ func TestALevelShorterThanItsStreams(t *testing.T) {
 			Base: "http://engine/v1", Model: "m", Users: []int{4}, Duration: 2 * time.Second, Warmup: 200 * time.Millisecond, Repeats: 1,
 			Prompt: fixed(10), Output: fixed(200), HTTP: client,
 		}
-		a, err := o.Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(o.Run(t.Context()))(t)
 		if p := a.Points[0]; math.Abs(p.TPS-100) > 3 || p.Tokens < 4*190 {
 			t.Errorf("%+v, want 100 tokens/s, by all four streams", p)
 		}
@@ -332,9 +296,7 @@ func TestWhatIsLeftAndWhenRequestsCome(t *testing.T) {
 		var at []time.Time
 		var left []time.Duration
 		o.Progress = func(_ string, _ float64, d time.Duration) { at, left = append(at, time.Now()), append(left, d) }
-		if _, err := o.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(o.Run(t.Context()))(t)
 		for i, d := range left {
 			if took := time.Since(at[i]); math.Abs(d.Seconds()/took.Seconds()-1) > 0.03 {
 				t.Errorf("before level %d %v are left, and it took %v", i+1, d, took)

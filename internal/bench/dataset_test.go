@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/internal/arena"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // Datasets in the forms of the field: ShareGPT's list, vLLM's and guidellm's and
@@ -80,10 +81,7 @@ func TestADatasetIsBounded(t *testing.T) {
 // Answers are as long as the dataset says, unless --output is given.
 func TestALengthOfADataset(t *testing.T) {
 	for given, want := range map[bool][]int{false: {9, 256, 2}, true: {256, 256, 256}} {
-		lengths, err := arena.ParseLengths("fixed:256")
-		if err != nil {
-			t.Fatal(err)
-		}
+		lengths := must.Get(arena.ParseLengths("fixed:256"))(t)
 		o := Options{Prompt: lengths, Output: lengths, OutputGiven: given, Dataset: []Sample{{"a", 9}, {"b", 0}, {"c", 1}}}
 		var got []int
 		for i := range 3 {

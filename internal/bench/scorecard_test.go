@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func TestCard(t *testing.T) {
@@ -12,10 +14,7 @@ func TestCard(t *testing.T) {
 	}
 	a := answer("http://a", Point{N: 1, TPS: 90}, Point{N: 8, TPS: 40, AggregateTPS: 320, Streams: 18, Failed: 1, Shed: 1, TPOT: Spread{P50: 0.025, P90: 0.05}}, Point{N: 8, Rate: 3, TPS: 7})
 	b := answer("http://b", Point{N: 8, TPS: 50, AggregateTPS: 400, Streams: 20}, Point{N: 64, TPS: 9})
-	c, err := NewCard([]*Answer{a, b, answer("http://c", Point{N: 2, TPS: 1})}, 0, []float64{3.6, 3.6, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(NewCard([]*Answer{a, b, answer("http://c", Point{N: 2, TPS: 1})}, 0, []float64{3.6, 3.6, 1}))(t)
 	if c.N != 8 || c.Results[0].URL != "http://b" || c.Results[1].URL != "http://a" || c.Results[2].At != nil {
 		t.Fatalf("%+v: want b, a and c at 8, the level that most have", c)
 	}
@@ -26,9 +25,7 @@ func TestCard(t *testing.T) {
 		t.Errorf("%v USD per million, want 2.5", got)
 	}
 	var out strings.Builder
-	if err := c.Print(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Print(&out))
 	for _, want := range []string{"| http://a · m\\|x | 40 | 20 / 40 |", "10.0 %", "| http://c · m\\|x | – |", "TPS at n = 8"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // brief is the points of a curve as n:tps, and its notes.
@@ -94,10 +96,7 @@ func TestLoad(t *testing.T) {
 }
 
 func TestPointsSayWhereTheyStand(t *testing.T) {
-	c, err := Load("testdata/pacer.json", "testdata/pacer.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load("testdata/pacer.json", "testdata/pacer.csv"))(t)
 	want := []Point{
 		{1, 125, 0.031, "testdata/pacer.csv", 3},
 		{2, 122.5, 0.033, "testdata/pacer.csv", 4},
@@ -204,16 +203,12 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	a, b := write("a", `{"max_concurrency":4,"mean_tpot_ms":20,"model_id":"x"}`), write("b", "\n"+`{"max_concurrency":8,"mean_tpot_ms":20,"model_id":"y"}`)
 	large := write("large", "")
-	if err := os.Truncate(large, MaxBytes+1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(large, MaxBytes+1))
 	for _, tt := range []struct {
 		files []string
 		want  string
@@ -246,10 +241,7 @@ func FuzzParse(f *testing.F) {
 		f.Fatalf("%d and %d files to start from (%v)", len(paths), len(more), err)
 	}
 	for _, path := range append(paths, more...) {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(path))(f)
 		f.Add(data)
 	}
 	f.Add([]byte("n;tps\n1;50"))

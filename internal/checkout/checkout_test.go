@@ -4,13 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func TestRoot(t *testing.T) {
-	root, err := Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(Root())(t)
 	if _, err := os.Stat(filepath.Join(root, "internal", "checkout", "checkout_test.go")); err != nil {
 		t.Errorf("%s is not the root: %v", root, err)
 	}

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // serve serves handler on l, in the form of the program, and ends with the
@@ -95,14 +96,10 @@ func TestAnAnswerDoesNotWaitForTheBody(t *testing.T) {
 func answersEarly(t *testing.T, path, head, body string, closed bool) {
 	network := &memnet.Network{}
 	l, err := network.Listen("port:80")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	own := serve(t, l, refuse)
 	conn, err := network.Dial(context.Background(), "tcp", "port:80")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer conn.Close()
 	begun := time.Now()
 	go func() { _, _ = io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: x\r\n"+head+"\r\n"+body) }()
@@ -141,15 +138,9 @@ func answersEarly(t *testing.T, path, head, body string, closed bool) {
 func TestABodyThatIsReadKeepsTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &memnet.Network{}
-		l, err := network.Listen("port:80")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(network.Listen("port:80"))(t)
 		serve(t, l, accept)
-		conn, err := network.Dial(context.Background(), "tcp", "port:80")
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(network.Dial(context.Background(), "tcp", "port:80"))(t)
 		defer conn.Close()
 		const (
 			sized   = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"
@@ -196,10 +187,7 @@ func TestAClientThatIsStillSendingReadsTheAnswer(t *testing.T) {
 	const size = 64 << 20 // far beyond what the kernel holds
 	for _, secure := range []bool{false, true} {
 		t.Run(fmt.Sprintf("TLS %v", secure), func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 			var config *tls.Config
 			if secure {
 				config = selfSigned(t)
@@ -207,9 +195,7 @@ func TestAClientThatIsStillSendingReadsTheAnswer(t *testing.T) {
 			own := serveWith(t, l, refuse, config)
 			for range 3 {
 				conn, err := net.Dial("tcp", l.Addr().String())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				if secure {
 					conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
 				}
@@ -232,10 +218,7 @@ func TestAClientThatIsStillSendingReadsTheAnswer(t *testing.T) {
 func TestAnEndlessBodyIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &memnet.Network{}
-		l, err := network.Listen("port:80")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(network.Listen("port:80"))(t)
 		serve(t, l, refuse)
 		for name, c := range map[string]struct {
 			head  string
@@ -249,9 +232,7 @@ func TestAnEndlessBodyIsCut(t *testing.T) {
 			"slow":               {"Content-Length: 10000\r\n", time.Second, 1 << 20, 10 * time.Second},
 		} {
 			conn, err := network.Dial(context.Background(), "tcp", "port:80")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			go func() { _, _ = io.Copy(io.Discard, conn) }()
 			begun, sent, piece := time.Now(), int64(0), make([]byte, 64<<10)
 			_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\n"+c.head+"\r\n")
@@ -279,20 +260,12 @@ func TestAnEndlessBodyIsCut(t *testing.T) {
 func TestTheEndDoesNotLinger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &memnet.Network{}
-		l, err := network.Listen("port:80")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(network.Listen("port:80"))(t)
 		own := serve(t, l, refuse)
-		conn, err := network.Dial(context.Background(), "tcp", "port:80")
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(network.Dial(context.Background(), "tcp", "port:80"))(t)
 		defer conn.Close()
 		go func() { _, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n") }()
-		if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 		synctest.Wait()
 		begun := time.Now()
 		own.End()
@@ -308,20 +281,14 @@ func TestTheEndDoesNotLinger(t *testing.T) {
 
 // The answers that net/http gives by itself reach a client that still sends.
 func TestTheServersOwnAnswersReachTheClient(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	serve(t, l, accept)
 	for want, head := range map[int]string{
 		400: "POST / HTTP/1.1\r\nno colon\r\nContent-Length: 100\r\n\r\n",
 		431: "POST / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 2<<20) + "\r\n",
 		501: "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n",
 	} {
-		conn, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", l.Addr().String()))(t)
 		_ = conn.SetDeadline(time.Now().Add(5 * time.Minute))
 		if status, sent, err := sendFirst(conn, head, 16<<20); status != want {
 			t.Errorf("status %d after %d bytes (%v), want %d", status, sent, err, want)
@@ -332,25 +299,16 @@ func TestTheServersOwnAnswersReachTheClient(t *testing.T) {
 
 func selfSigned(t *testing.T) *tls.Config {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 }
 
 // What Early adds to a request with a body.
 func BenchmarkEarly(b *testing.B) {
 	h := Early(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
-	r, err := http.NewRequest(http.MethodPost, "http://x/", nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(http.MethodPost, "http://x/", nil))(b)
 	text := strings.NewReader("")
 	r.Body = io.NopCloser(text)
 	w := &blank{header: http.Header{}}

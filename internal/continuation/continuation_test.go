@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pacer-dev/pacer/internal/endpoint"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/internal/upstream"
 	"github.com/pacer-dev/pacer/providers"
@@ -78,10 +79,7 @@ func TestEdits(t *testing.T) {
 		},
 		{endpoint.Completions, upstream.ContinueTold, `{"prompt":"x \"y","max_tokens":9}`, `{"prompt":"x \"ya \"b\"\n","max_tokens":6}`},
 	} {
-		q, err := read(t, c.d, c.body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must.Get(read(t, c.d, c.body))(t)
 		got, _ := io.ReadAll(openai.NewReader([]byte(c.body), q.Edits(c.way, "a \"b\"\n", 3, nil)))
 		if string(got) != c.want {
 			t.Errorf("%s becomes\n%s, want\n%s", c.body, got, c.want)

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // endpoint is a server that hands out credentials. Connections are not kept: those
@@ -53,10 +55,7 @@ func forget(t *testing.T) {
 // expires.
 func TestGooglesServiceAccount(t *testing.T) {
 	forget(t)
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
 	asked := 0
 	url := endpoint(t, func(w http.ResponseWriter, r *http.Request) {
 		asked++
@@ -73,18 +72,13 @@ func TestGooglesServiceAccount(t *testing.T) {
 		}
 		say(w, map[string]any{"access_token": "ya29.token", "token_type": "Bearer", "expires_in": 3600})
 	})
-	text, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(x509.MarshalPKCS8PrivateKey(key))(t)
 	account, _ := json.Marshal(map[string]string{
 		"type": "service_account", "client_email": "gw@project", "private_key_id": "1", "token_uri": url,
 		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})),
 	})
 	file := filepath.Join(t.TempDir(), "account.json")
-	if err := os.WriteFile(file, account, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, account, 0o600))
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
 	source := Google()
 	for range 3 {
@@ -107,9 +101,7 @@ func TestGooglesRefusalIsNotRepeated(t *testing.T) {
 	})
 	file := filepath.Join(t.TempDir(), "user.json")
 	user := `{"type":"authorized_user","client_id":"i","client_secret":"s","refresh_token":"r","token_uri":"` + url + `"}`
-	if err := os.WriteFile(file, []byte(user), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(user), 0o600))
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
 	t.Setenv("HTTPS_PROXY", url) // the endpoint of users is Google's own
 	_, err := Google().Get(t.Context())

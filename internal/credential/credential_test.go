@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -164,12 +166,8 @@ func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path+".new", []byte(text), 0o600))
+		must.Do(t, os.Rename(path+".new", path))
 	}
 	s := File(path)
 	get := func() (string, error) {
@@ -197,9 +195,7 @@ func TestFile(t *testing.T) {
 			t.Errorf("%.10q is taken, or told: %v", bad, err)
 		}
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path))
 	if got, err := get(); got != "two" || err != nil {
 		t.Errorf("when it is gone: %q, %v", got, err)
 	}
@@ -210,9 +206,7 @@ func TestFile(t *testing.T) {
 	if got, _ := get(); got != "three" || s.Secrets()[0] != "three" {
 		t.Errorf("got %q", got)
 	}
-	if err := os.MkdirAll(path+".d", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(path+".d", 0o700))
 	if _, err := ReadFile(path + ".d"); err == nil {
 		t.Error("a folder is read as a secret")
 	}
@@ -305,9 +299,7 @@ func TestSign(t *testing.T) {
 	} {
 		r, _ := http.NewRequestWithContext(t.Context(), method, "https://example.amazonaws.com/", nil)
 		r.Header["Idempotency-Key"] = []string{}
-		if err := Sign(t.Context(), r, keys, empty, "service", "us-east-1", now); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Sign(t.Context(), r, keys, empty, "service", "us-east-1", now))
 		got := r.Header.Get("Authorization")
 		if !strings.HasSuffix(got, "SignedHeaders=host;x-amz-date, Signature="+want) || r.Header["Idempotency-Key"] == nil {
 			t.Errorf("%s: %s, want the signature %s", method, got, want)
@@ -323,13 +315,8 @@ func TestTheSecretBeforeIsOneStill(t *testing.T) {
 		for name, s := range map[string]Source{"made": s, "in a file": File(path)} {
 			var before string
 			for i := range 3 {
-				if err := os.WriteFile(path, []byte(strings.Repeat("x", 10+i)), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				v, err := s.Get(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(path, []byte(strings.Repeat("x", 10+i)), 0o600))
+				v := must.Get(s.Get(t.Context()))(t)
 				if all := s.Secrets(); !slices.Contains(all, v.Secret) || before != "" && !slices.Contains(all, before) || len(all) > 2 {
 					t.Errorf("%s: %q of %q, then %q", name, all, before, v.Secret)
 				}

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/redistest"
 	"github.com/pacer-dev/pacer/sim"
 )
@@ -36,10 +37,7 @@ const secret = "sk-very-secret-4711"
 // and its list of models to all, as llama.cpp does.
 func engine(t *testing.T) http.Handler {
 	t.Helper()
-	s, err := sim.NewServer(sim.Options{Names: []string{"llama-3.1-70b"}, Model: sim.Model{B: 0.01}, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sim.NewServer(sim.Options{Names: []string{"llama-3.1-70b"}, Model: sim.Model{B: 0.01}, Seed: 1}))(t)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v1/models" && r.Header.Get("Authorization") != "Bearer "+secret {
 			http.Error(w, `{"error":"Unauthorized"}`, http.StatusUnauthorized)
@@ -53,9 +51,7 @@ func engine(t *testing.T) http.Handler {
 func certified(t *testing.T, host string, end time.Time) (pair tls.Certificate, certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: host}, NotBefore: end.Add(-1000 * time.Hour), NotAfter: end,
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
@@ -66,21 +62,15 @@ func certified(t *testing.T, host string, end time.Time) (pair tls.Certificate, 
 		template.DNSNames = []string{host}
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	raw, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
 	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 	dir := t.TempDir()
 	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	for file, text := range map[string][]byte{certFile: certPEM, keyFile: keyPEM} {
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, text, 0o600))
 	}
 	if pair, err = tls.X509KeyPair(certPEM, keyPEM); err != nil {
 		t.Fatal(err)
@@ -112,10 +102,7 @@ func examine(t *testing.T, fields, model string, change func(*config.Config)) []
 
 func examineText(t *testing.T, text string, change func(*config.Config)) []Finding {
 	t.Helper()
-	cfg, err := config.Parse("pacer.yaml", []byte(text), func(string) (string, bool) { return "", false })
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Parse("pacer.yaml", []byte(text), func(string) (string, bool) { return "", false }))(t)
 	if change != nil {
 		change(cfg)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/golden"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // TestImports reads testdata: configurations of other gateways, and what comes out
@@ -17,10 +18,7 @@ func TestImports(t *testing.T) {
 	for name, read := range map[string]func([]byte) (Result, error){"litellm": LiteLLM, "flags": Flags, "nginx": Nginx} {
 		t.Run(name, func(t *testing.T) {
 			path := "testdata/" + name + ".txt"
-			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(path))(t)
 			var out bytes.Buffer
 			for part := range strings.SplitSeq(string(data), "=== ") {
 				if part == "" {
@@ -35,9 +33,7 @@ func TestImports(t *testing.T) {
 				}
 			}
 			if golden.Update() {
-				if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(path, out.Bytes(), 0o644))
 			}
 		})
 	}

@@ -13,16 +13,14 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // serve answers every request with handler, inside the bubble of the test.
 func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	var network memnet.Network
-	l, err := network.Listen("backend:80")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(network.Listen("backend:80"))(t)
 	server := &http.Server{Handler: handler}
 	ended := make(chan struct{})
 	go func() { defer close(ended); server.Serve(l) }()

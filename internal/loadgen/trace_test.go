@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func TestReadTrace(t *testing.T) {
@@ -87,9 +89,7 @@ func (e *endless) Read(p []byte) (int, error) {
 
 func TestATraceIsReadOneByOne(t *testing.T) {
 	trace, err := NewTrace("t.csv", &endless{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	allocated := testing.AllocsPerRun(10_000, func() {
 		if _, err = trace.Next(); err != nil {
 			t.Fatal(err)

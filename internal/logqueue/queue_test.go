@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // reader is who reads the log. Its zero value reads all.
@@ -172,10 +174,7 @@ func TestConcurrentUse(t *testing.T) {
 // What the line of a request costs: written at once, and through the queue.
 // Budget: no allocation more, and no more time.
 func BenchmarkLine(b *testing.B) {
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		b.Fatal(err)
-	}
+	null := must.Get(os.OpenFile(os.DevNull, os.O_WRONLY, 0))(b)
 	defer null.Close()
 	line := func(log *slog.Logger) {
 		log.Info("request", "request", "req-ABCDEFGHIJKLMNOPQRSTUVWXYZ", "method", "POST", "path", "/v1/chat/completions", "status", 200)

@@ -8,6 +8,8 @@ import (
 	"mime/multipart"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // written returns a form as a real client writes it: a file of size bytes, and
@@ -16,10 +18,7 @@ func written(tb testing.TB, size int, fields ...string) (body []byte, contentTyp
 	tb.Helper()
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
-	file, err := w.CreateFormFile("file", "speech.mp3")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	file := must.Get(w.CreateFormFile("file", "speech.mp3"))(tb)
 	_, _ = file.Write(bytes.Repeat([]byte("\r\n--noise"), size/9))
 	for i := 0; i < len(fields); i += 2 {
 		_ = w.WriteField(fields[i], fields[i+1])
@@ -30,10 +29,7 @@ func written(tb testing.TB, size int, fields ...string) (body []byte, contentTyp
 
 func TestTheModelIsFoundBehindALargeFile(t *testing.T) {
 	body, kind := written(t, 25<<20, "response_format", "json", "model", "whisper-1", "stream", "true")
-	r, err := PeekForm(body, kind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(PeekForm(body, kind))(t)
 	if r.Model != "whisper-1" || !r.Stream || r.Sequences != 1 {
 		t.Errorf("got model %q, stream %v, sequences %d", r.Model, r.Stream, r.Sequences)
 	}
@@ -70,9 +66,7 @@ func TestAFormIsNamed(t *testing.T) {
 		}
 		r.Name("m")
 		got, err := io.ReadAll(NewReader([]byte(body), r.Edit("", AskNothing)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		form, err := multipart.NewReader(bytes.NewReader(got), "b").ReadForm(1 << 20)
 		if err != nil || len(form.Value["model"]) != 1 || form.Value["model"][0] != "m" || len(form.File["file"]) != strings.Count(body, "filename") {
 			t.Errorf("%q became %q, which Go reads as %+v (%v)", body, got, form, err)
@@ -169,9 +163,7 @@ func BenchmarkPeekForm(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := PeekForm(body, kind); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(PeekForm(body, kind))(b)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func TestPeekReads(t *testing.T) {
@@ -185,10 +187,7 @@ func TestEdit(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			body := []byte(tt.body)
-			r, err := Peek(body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(Peek(body))(t)
 			if got := string(applied(t, body, r.Edit(tt.model, tt.ask))); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
@@ -214,9 +213,7 @@ func TestEditNames(t *testing.T) {
 		{`{"stream":true}`, "m\"", "", `{"model":"m\"","stream_options":{"include_usage":true},"stream":true}`},
 	} {
 		r, err := Peek([]byte(tt.body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		ask := AskNothing
 		if r.Stream {
 			ask = AskUsage
@@ -244,10 +241,7 @@ func sameFields(t *testing.T, got, want string) bool {
 
 func TestNothingToEdit(t *testing.T) {
 	body := []byte(`{"model":"m","stream_options":{"include_usage":true}}`)
-	r, err := Peek(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Peek(body))(t)
 	if got := r.Edit("m", AskUsage); got != nil {
 		t.Errorf("edits %v where there is nothing to be changed", got)
 	}
@@ -385,18 +379,13 @@ func benchmarkPeek(b *testing.B, size int) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Peek(body); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(Peek(body))(b)
 	}
 }
 
 // Budget: 1 µs and 5 allocations, whatever the size of the body.
 func BenchmarkEdit(b *testing.B) {
-	r, err := Peek(chatBody(4 << 10))
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := must.Get(Peek(chatBody(4 << 10)))(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Edit("meta-llama/Llama-3.1-70B-Instruct", AskContinuous)
@@ -417,10 +406,7 @@ func TestPartsOfAPrompt(t *testing.T) {
 		`{"messages":[]}`:                                      ``,
 		`{"messages":{"not":"a list"},"metadata":{"tools":1}}`: `{"not":"a list"}`,
 	} {
-		r, err := Peek([]byte(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(Peek([]byte(body)))(t)
 		var parts []string
 		r.Parts(func(part []byte) { parts = append(parts, string(part)) })
 		if got := strings.Join(parts, "|"); got != want {

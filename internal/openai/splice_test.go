@@ -7,15 +7,14 @@ import (
 	"testing/iotest"
 
 	"pgregory.net/rapid"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // applied is body with edits, as it is read.
 func applied(t *testing.T, body []byte, edits []Splice) []byte {
 	t.Helper()
-	out, err := io.ReadAll(NewReader(body, edits))
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(io.ReadAll(NewReader(body, edits)))(t)
 	if n := EditedLen(len(body), edits); n != len(out) {
 		t.Fatalf("%d bytes are read, and %d were told", len(out), n)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/arena"
 	"github.com/pacer-dev/pacer/internal/golden"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/presets"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -22,9 +23,7 @@ import (
 func inFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -33,10 +32,7 @@ func answered(t *testing.T, q Question) *Answer {
 	t.Helper()
 	q.Shape, q.Prompt, q.Output, q.Scale, q.Seed = "poisson", "1000", "300", 1, 1
 	q.Given = func(string) bool { return false }
-	a, err := q.Answer(t.Context(), func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(q.Answer(t.Context(), func(string) {}))(t)
 	return a
 }
 
@@ -130,14 +126,10 @@ routes:
 		answer := p.answer(runs)
 		var all bytes.Buffer
 		for _, width := range []int{130, 70} {
-			if err := answer.Print(&all, width); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, answer.Print(&all, width))
 			fmt.Fprintln(&all, "\n---")
 		}
-		if err := answer.CSV(&all); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, answer.CSV(&all))
 		golden.Want(t, name, all.String())
 	}
 }
@@ -198,13 +190,8 @@ routes: [ { model: chat, targets: [ { backend: a, model: m }, { backend: a, mode
 `),
 		Admin: url, Rate: "5/s", Shape: "poisson", Prompt: "fixed:299", Output: "fixed:300", Scale: 1, Policies: []string{"all"}, Given: func(string) bool { return false },
 	}
-	p, err := q.read()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.learnCurves(t.Context(), &q); err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(q.read())(t)
+	must.Do(t, p.learnCurves(t.Context(), &q))
 	a := p.curves["a"]
 	var speeds []string
 	for _, point := range a.model.Table {

@@ -12,6 +12,7 @@ import (
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/fleet"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/profiles"
 )
@@ -27,13 +28,9 @@ routes:
   - { model: chat, targets: [ { backend: big }, { backend: small } ], slo: { min_tps: 30, max_ttft: 2s } }
   - { model: nightly, class: batch, targets: [ { backend: small } ] }
 `), os.LookupEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	book := profiles.NewBook(profiles.Options{})
-	if err := fleet.Believe(book, cfg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, fleet.Believe(book, cfg))
 	curves := map[profiles.Target]*profiles.Curve{}
 	for _, target := range book.Targets() {
 		curves[target] = book.Curve(target)
@@ -50,9 +47,7 @@ func playedWhatIf(t *testing.T, q api.PlanQuestion) *api.Plan {
 		}
 		last = share
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return answer
 }
 
@@ -122,9 +117,7 @@ func TestWhatIfEndsWithItsContext(t *testing.T) {
 // Requests go first: a plan works for at most half of the time that it takes.
 func TestPacedRests(t *testing.T) {
 	w := asked(t, api.PlanQuestion{})
-	if err := w.check(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.check())
 	var l workload
 	w.describeLoad(&l)
 	l.duration = w.length(l.generator.Rate)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/internal/golden"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // pictured is the curve that docs/UNDERSTAND.md draws, and floored the promise in it.
@@ -147,16 +148,11 @@ func TestThePicturesAreOfTheData(t *testing.T) {
 	if !ok {
 		t.Fatal(pictured)
 	}
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "UNDERSTAND.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "UNDERSTAND.md")))(t)
 	for name, want := range pictures(preset.Points) {
 		file := filepath.Join("..", "..", "docs", name)
 		if golden.Update() {
-			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, []byte(want), 0o644))
 		}
 		if got, err := os.ReadFile(file); err != nil || string(got) != want {
 			t.Errorf("docs/%s is not of the data: go test ./internal/presets -update draws it (%v)", name, err)

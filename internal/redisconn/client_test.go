@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
@@ -30,10 +31,7 @@ func open(t *testing.T, o redisconn.Options) *redisconn.Client {
 	if o.IOTimeout == 0 && o.Dial == nil {
 		o.IOTimeout = patience
 	}
-	c, err := redisconn.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(redisconn.Open(o))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -120,9 +118,7 @@ func TestServerThatComesBackIsAsked(t *testing.T) {
 		Store:      config.Store{Addrs: []string{s.Addr}},
 		MinBackoff: time.Nanosecond, MaxBackoff: time.Nanosecond,
 	})
-	if err := c.Do(t.Context(), ping); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Do(t.Context(), ping))
 	s.Kill()
 	if err := c.Do(t.Context(), ping); err == nil {
 		t.Fatal("a dead server answered")
@@ -163,9 +159,7 @@ func TestDeadlineOfTheCallerInterruptsARead(t *testing.T) {
 func TestFrozenServerCostsOneBoundedCall(t *testing.T) {
 	s := redistest.Start(t)
 	c := open(t, redisconn.Options{Store: config.Store{Addrs: []string{s.Addr}}, MinBackoff: time.Hour, MaxBackoff: time.Hour})
-	if err := c.Do(t.Context(), ping); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Do(t.Context(), ping))
 	s.Freeze()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -221,12 +215,10 @@ func TestScriptsSurviveAServerThatForgotThem(t *testing.T) {
 			calls = append(calls, redisconn.Call{Keys: []string{c.Key("b", a)}, Args: []any{a}})
 		}
 		var replies []*redis.Cmd
-		if err := c.Do(t.Context(), func(ctx context.Context, rdb redis.UniversalClient) (err error) {
+		must.Do(t, c.Do(t.Context(), func(ctx context.Context, rdb redis.UniversalClient) (err error) {
 			replies, err = redisconn.RunAll(ctx, rdb, script, calls)
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		return replies
 	}
 	for round := range 3 {

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/promtest"
 )
 
@@ -31,28 +32,18 @@ routes:
   - { model: nightly, class: batch, targets: [ { backend: gpu, model: m } ] }
   - { model: "*", targets: [ { backend: gpu } ], slo: { attainment: 0.9 } }
 `), func(string) (string, bool) { return "", false })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return cfg
 }
 
 func TestWrite(t *testing.T) {
 	for _, format := range Formats {
-		got, err := Write(example(t), format, "28d")
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(Write(example(t), format, "28d"))(t)
 		file := filepath.Join("testdata", format+".yaml")
 		if *update {
-			if err := os.WriteFile(file, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, got, 0o644))
 		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(os.ReadFile(file))(t)
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
 			t.Errorf("%s (-want +got; go test -update rewrites it):\n%s", file, diff)
 		}
@@ -66,9 +57,7 @@ func TestWrite(t *testing.T) {
 func TestRoundTrip(t *testing.T) {
 	all := objectives(example(t))
 	text, err := Write(example(t), "openslo", "28d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var documents []openDocument
 	for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
 		var d openDocument
@@ -87,9 +76,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	var file slothFile
-	if err := yaml.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(text, &file))
 	if diff := cmp.Diff(sloth(all), file); diff != "" {
 		t.Errorf("sloth (-meant +read):\n%s", diff)
 	}
@@ -113,9 +100,7 @@ func TestQueriesAndNames(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(file, []byte(rules.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(rules.String()), 0o600))
 	if said, ok := promtest.Tool(t, ".", "", "check", "rules", file); !ok {
 		t.Error(said)
 	}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
 	"github.com/pacer-dev/pacer/profiles"
@@ -33,13 +34,8 @@ backends:
 routes:
   - { model: chat, targets: [ { backend: a, model: llama }, { backend: b, model: llama } ] }
 `, store)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
+	cfg := must.Get(config.Load(path))(t)
 	return cfg
 }
 
@@ -83,9 +79,7 @@ func learned(gap time.Duration) map[profiles.Target]profiles.Sums {
 func stock(t *testing.T, cfg *config.Config, sums map[profiles.Target]profiles.Sums) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := curvesfile.New(now, sums).Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, curvesfile.New(now, sums).Write(&b))
 	if got, err := Import(t.Context(), cfg, &b, false); err != nil || len(got.Taken) != len(sums) {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -106,9 +100,7 @@ func TestCurvesGoAround(t *testing.T) {
 		t.Fatalf("from %s: %v", where, err)
 	}
 	got, err := f.Sums()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for target, want := range sums {
 		storetest.Same(t, target.Backend, got[target], want)
 	}
@@ -129,9 +121,7 @@ func TestImportSaysWhatItDid(t *testing.T) {
 		break
 	}
 	var b bytes.Buffer
-	if err := curvesfile.New(now, new).Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, curvesfile.New(now, new).Write(&b))
 	text := b.String()
 	got, err := Import(t.Context(), cfg, strings.NewReader(text), false)
 	if err != nil || len(got.Left) != 1 || got.Left[0].Backend != "a" || len(got.Taken) != 1 || len(got.Unknown) != 1 || got.Unknown[0] != gone {
@@ -149,9 +139,7 @@ func TestImportSaysWhatItDid(t *testing.T) {
 // nothing and says why.
 func TestFilesThatCannotBe(t *testing.T) {
 	var b bytes.Buffer
-	if err := curvesfile.New(now, learned(25*time.Millisecond)).Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, curvesfile.New(now, learned(25*time.Millisecond)).Write(&b))
 	good := b.String()
 	for text, says := range map[string]string{
 		"":                           "no file of pacer store export",
@@ -222,15 +210,10 @@ func TestMigrateTakesEverything(t *testing.T) {
 		t.Errorf("the text lives for %d ms, want an hour", life)
 	}
 	conn, err := redisconn.Open(redisconn.Options{Store: next.Store, IOTimeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer conn.Close()
 	for target, want := range learned(25 * time.Millisecond) {
-		got, err := redisstore.Open(redisstore.Options{Conn: conn, Timeout: patience}).Load(t.Context(), []profiles.Target{target})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(redisstore.Open(redisstore.Options{Conn: conn, Timeout: patience}).Load(t.Context(), []profiles.Target{target}))(t)
 		storetest.Same(t, "in the new store", got[target], want)
 	}
 	if _, err := Migrate(t.Context(), old, old); err == nil {

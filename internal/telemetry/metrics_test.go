@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
@@ -107,14 +109,9 @@ func TestEverythingExistsFromTheStart(t *testing.T) {
 	got := scrape(t, m)
 	file := filepath.Join("testdata", "start.txt")
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(file))(t)
 	if got == string(want) {
 		return
 	}
@@ -388,10 +385,7 @@ func TestObserveDoesNotAllocate(t *testing.T) {
 func TestCatalog(t *testing.T) {
 	m := New(twoRoutes(), []string{"h200", "l40s"}, exampleLive)
 	m.Observe(example())
-	families, err := m.gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(m.gather())(t)
 	var listed, exported []string
 	for _, c := range Catalog() {
 		labels := slices.Clone(c.Labels)

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func ms(n float64) time.Duration { return time.Duration(n * float64(time.Millisecond)) }
@@ -27,13 +29,8 @@ func two() []Answer {
 
 func TestAFileComesBackAsItWas(t *testing.T) {
 	var file bytes.Buffer
-	if err := Write(&file, two()); err != nil {
-		t.Fatal(err)
-	}
-	got, err := Read(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(&file, two()))
+	got := must.Get(Read(&file))(t)
 	if want := two(); !reflect.DeepEqual(got, want) {
 		t.Errorf("read\n%+v\nwrote\n%+v", got, want)
 	}
@@ -41,9 +38,7 @@ func TestAFileComesBackAsItWas(t *testing.T) {
 
 func TestWhatIsNoFile(t *testing.T) {
 	var file bytes.Buffer
-	if err := Write(&file, two()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(&file, two()))
 	for name, text := range map[string][]byte{"nothing": nil, "text": []byte("part,sent"), "half a file": file.Bytes()[:file.Len()/2]} {
 		if got, err := Read(bytes.NewReader(text)); err == nil {
 			t.Errorf("%s was read as %+v", name, got)

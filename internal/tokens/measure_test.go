@@ -14,6 +14,7 @@ import (
 	"github.com/pkoukk/tiktoken-go"
 	loader "github.com/pkoukk/tiktoken-go-loader"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/openai"
 )
 
@@ -31,10 +32,7 @@ func TestEstimatesOfPrompts(t *testing.T) {
 	e := encoding()
 	tiktoken.SetBpeLoader(loader.NewOfflineLoader()) // the program has one table
 	defer tiktoken.SetBpeLoader(offline{})
-	other, err := tiktoken.GetEncoding(tiktoken.MODEL_CL100K_BASE)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(tiktoken.GetEncoding(tiktoken.MODEL_CL100K_BASE))(t)
 	const promptPrior = 1000 // of gateway
 	t.Logf("%-14s %7s %10s %10s %10s %10s", "text", "B/token", "bytes", "scaled", "o200k", "scaled")
 	for _, name := range []string{"de", "fr", "es", "ru", "uk", "tr", "zh_CN", "ja", "ko", "vi", "ar", "hi", "english", "go", "table"} {

@@ -12,26 +12,19 @@ import (
 	loader "github.com/pkoukk/tiktoken-go-loader"
 
 	"github.com/pacer-dev/pacer/internal/golden"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 const o200k = "o200k_base.tiktoken"
 
 // The table is the one that is published, rank by rank.
 func TestTable(t *testing.T) {
-	want, err := loader.NewOfflineLoader().LoadTiktokenBpe(o200k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(loader.NewOfflineLoader().LoadTiktokenBpe(o200k))(t)
 	if golden.Update() {
 		table = deflated(t, want)
-		if err := os.WriteFile("o200k_base.deflate", table, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile("o200k_base.deflate", table, 0o644))
 	}
-	got, err := offline{}.LoadTiktokenBpe("https://example.com/" + o200k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(offline{}.LoadTiktokenBpe("https://example.com/" + o200k))(t)
 	if len(got) < 199_998 || !maps.Equal(got, want) {
 		t.Errorf("%d tokens are not the %d that are published; go test ./internal/tokens -update writes them", len(got), len(want))
 	}
@@ -40,10 +33,7 @@ func TestTable(t *testing.T) {
 func deflated(t *testing.T, ranks map[string]int) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := flate.NewWriter(&out, flate.BestCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(flate.NewWriter(&out, flate.BestCompression))(t)
 	tokens := slices.SortedFunc(maps.Keys(ranks), func(a, b string) int { return cmp.Compare(ranks[a], ranks[b]) })
 	for rank, token := range tokens {
 		if ranks[token] != rank || len(token) > 255 {
@@ -51,9 +41,7 @@ func deflated(t *testing.T, ranks map[string]int) []byte {
 		}
 		w.Write(append([]byte{byte(len(token))}, token...))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	return out.Bytes()
 }
 
@@ -72,8 +60,6 @@ func TestABrokenTable(t *testing.T) {
 func BenchmarkTable(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := (offline{}).LoadTiktokenBpe(o200k); err != nil {
-			b.Fatal(err)
-		}
+		must.Get((offline{}).LoadTiktokenBpe(o200k))(b)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	colmetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	coltrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/grpc"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // What a collector takes over gRPC, counted.
@@ -61,10 +63,7 @@ func (lines) Export(_ context.Context, r *collogs.ExportLogsServiceRequest) (*co
 // With OTEL_EXPORTER_OTLP_PROTOCOL=grpc all three signals come to a collector's gRPC
 // port, in the protocol's own types.
 func TestSignalsOverGRPC(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	server := grpc.NewServer()
 	coltrace.RegisterTraceServiceServer(server, spans{})
 	colmetrics.RegisterMetricsServiceServer(server, figures{})
@@ -78,24 +77,15 @@ func TestSignalsOverGRPC(t *testing.T) {
 		return map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "set", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}[name]
 	}, Version: "v1", Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 
-	tracer, err := New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tracer := must.Get(New(t.Context(), o))(t)
 	s := tracer.Request(http.Header{}, "chat", time.Now())
 	s.End(time.Now())
 	registry := prometheus.NewRegistry()
 	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "asked_total", Help: "what was asked"})
 	counter.Inc()
 	registry.MustRegister(counter)
-	metrics, err := NewMetrics(t.Context(), o, registry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	logs, err := NewLogs(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	metrics := must.Get(NewMetrics(t.Context(), o, registry))(t)
+	logs := must.Get(NewLogs(t.Context(), o))(t)
 	slog.New(logs.Handler()).Info("a line")
 	tracer.CloseWithin(time.Minute)
 	metrics.CloseWithin(time.Minute)

@@ -5,15 +5,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // A row is complete enough to be used, and people can read of it.
 func TestTable(t *testing.T) {
 	read := func(name string) string {
-		text, err := os.ReadFile("../../docs/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile("../../docs/" + name))(t)
 		return string(text)
 	}
 	run, hosted := read("CONFIG.md"), read("HOSTED.md")
