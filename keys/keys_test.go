@@ -15,6 +15,7 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
 	"github.com/pacer-dev/pacer/keys"
@@ -30,10 +31,7 @@ func stores(t *testing.T) map[string]func() keys.Store {
 	server := redistest.Start(t)
 	return map[string]func() keys.Store{
 		"file": func() keys.Store {
-			s, err := filekeys.Open(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(filekeys.Open(dir))(t)
 			return s
 		},
 		"redis": func() keys.Store { return redisStore(t, server) },
@@ -41,13 +39,10 @@ func stores(t *testing.T) map[string]func() keys.Store {
 }
 
 func redisStore(t *testing.T, server *redistest.Server) keys.Store {
-	c, err := redisconn.Open(redisconn.Options{
+	c := must.Get(redisconn.Open(redisconn.Options{
 		Store: config.Store{Addrs: []string{server.Addr}, Prefix: "pacer"}, IOTimeout: 20 * time.Second,
 		MinBackoff: time.Nanosecond, MaxBackoff: time.Nanosecond,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(c.Close)
 	return rediskeys.New(c)
 }
@@ -97,9 +92,7 @@ func TestARandomWalkOfChanges(t *testing.T) {
 				}
 				want = append(want, strings.Join([]string{who, did, name}, " "))
 			}
-			if err := ring.Note(ctx, noon, "file", "config.reload", ""); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, ring.Note(ctx, noon, "file", "config.reload", ""))
 			want = append(want, "file config.reload ")
 
 			again := keys.New(open()) // as after a restart, or elsewhere
@@ -119,10 +112,7 @@ func TestARandomWalkOfChanges(t *testing.T) {
 			if len(active) != len(secrets) {
 				t.Errorf("%d keys are active, want %d", len(active), len(secrets))
 			}
-			entries, err := again.Entries(ctx, 10_000)
-			if err != nil {
-				t.Fatal(err)
-			}
+			entries := must.Get(again.Entries(ctx, 10_000))(t)
 			var got []string
 			for _, e := range slices.Backward(entries) {
 				got = append(got, strings.Join([]string{e.Who, e.Did, e.To}, " "))
@@ -150,12 +140,8 @@ func TestTwoWhoChangeOneKey(t *testing.T) {
 			if _, _, err := b.Create(ctx, noon, "b", api.KeySpec{Name: "k"}); !errors.Is(err, keys.ErrConflict) {
 				t.Errorf("the second create: %v, want a conflict", err)
 			}
-			if _, err := b.Refresh(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := b.Revoke(ctx, noon, "b", "k"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(b.Refresh(ctx))(t)
+			must.Get(b.Revoke(ctx, noon, "b", "k"))(t)
 			if _, _, err := a.Rotate(ctx, noon, "a", "k", 0); !errors.Is(err, keys.ErrConflict) {
 				t.Errorf("a rotation of what is revoked: %v, want a conflict", err)
 			}
@@ -183,17 +169,11 @@ func TestARedisThatLostItsKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.Refresh(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.Revoke(ctx, noon, "w", "two"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(b.Refresh(ctx))(t)
+	must.Get(a.Revoke(ctx, noon, "w", "two"))(t)
 	server.Restart()
 	for _, r := range []*keys.Ring{b, a, b, b} { // b is the first, and has not heard
-		if _, err := r.Refresh(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Refresh(ctx))(t)
 	}
 	for i, r := range []*keys.Ring{a, b} {
 		if list := r.List(); len(list) != 2 || !list[0].Revoked.IsZero() || list[1].Revoked.IsZero() {
@@ -211,9 +191,7 @@ func TestARedisThatLostItsKeys(t *testing.T) {
 // back who was revoked.
 func TestAFileOfKeysThatIsBroken(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "keys.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "keys.json"), []byte("{"), 0o600))
 	if _, err := filekeys.Open(dir); err == nil || !strings.Contains(err.Error(), "keys.json") {
 		t.Errorf("opened with %v, want an error that names the file", err)
 	}
@@ -251,9 +229,7 @@ func TestAKeyThatIsHandedOutWhileTheStoreIsAsked(t *testing.T) {
 				}
 			}
 			for look := range 3 {
-				if _, err := ring.Refresh(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(ring.Refresh(ctx))(t)
 				if list := ring.List(); len(list) != 2 || list[0].Spec.Name != "fresh" {
 					t.Errorf("after look %d there are %d keys, want the old and the fresh one", look+1, len(list))
 				}
