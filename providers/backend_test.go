@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/openai"
 )
 
@@ -70,10 +71,7 @@ func TestWhatIsAskedForAndTakenOut(t *testing.T) {
 		{"continuous", all, openai.AskContinuous, 0},
 		{"continuous", openai.Request{}, openai.AskNothing, 0},
 	} {
-		b, err := New(Options{Name: "b", BaseURL: "https://h/v1", Usage: tt.usage, Kind: "vllm"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(New(Options{Name: "b", BaseURL: "https://h/v1", Usage: tt.usage, Kind: "vllm"}))(t)
 		if ask, strip := b.Usage("/responses", &tt.r); ask != openai.AskNothing || strip != 0 {
 			t.Errorf("usage %q, request %+v to /responses: asks %d and takes out %d, want nothing", tt.usage, tt.r, ask, strip)
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	core "github.com/pacer-dev/pacer/internal/breaker"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 var errBroken = errors.New("broken")
@@ -50,9 +52,7 @@ func newGuarded(t *testing.T) *guarded {
 		defer g.mu.Unlock()
 		g.told = append(g.told, h)
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return g
 }
 
@@ -422,18 +422,14 @@ func TestOnHealthMayCallBack(t *testing.T) {
 			}
 			told = append(told, "end "+h.String())
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for range 5 {
 			verdict, _ := b.Begin()
 			verdict(errBroken)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
 		defer cancel()
-		if err := b.Run(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Run(ctx))
 		want := []string{"begin open", "end open", "begin half-open", "end half-open", "begin closed", "end closed"}
 		if !slices.Equal(told, want) {
 			t.Errorf("told %q, want %q", told, want)
@@ -484,10 +480,7 @@ func TestTheBreakerUnderManyHands(t *testing.T) {
 
 // Budget: 1 µs for a request's way through the breaker.
 func BenchmarkBreaker(b *testing.B) {
-	backend, err := New(Options{Client: *client, Name: "b", BaseURL: "http://b"})
-	if err != nil {
-		b.Fatal(err)
-	}
+	backend := must.Get(New(Options{Client: *client, Name: "b", BaseURL: "http://b"}))(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		verdict, _ := backend.Begin()

@@ -15,16 +15,15 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // refuser answers every request when its head is there, and reads no body. How
 // it ends its connections is what differs.
 func refuser(t *testing.T, end func(*net.TCPConn), wrap func(net.Conn) net.Conn) (address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var running sync.WaitGroup
 	t.Cleanup(func() {
 		_ = l.Close()
@@ -87,9 +86,7 @@ func TestAnEarlyAnswerIsRead(t *testing.T) {
 					Name:   "a", BaseURL: c.scheme + "://" + refuser(t, c.end, wrap) + "/v1",
 					TLS: &tls.Config{RootCAs: roots, ServerName: "example.com"},
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				defer b.Close()
 				body := bytes.Repeat([]byte("x"), size)
 				for range 20 {
@@ -123,9 +120,7 @@ func TestALargeBodyThatIsCutShort(t *testing.T) {
 	for _, size := range []int{1 << 10, 20 << 20} {
 		large := size > largeBody
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -135,9 +130,7 @@ func TestALargeBodyThatIsCutShort(t *testing.T) {
 			}
 		}()
 		b, err := New(Options{Client: *client, Name: "a", BaseURL: "http://" + l.Addr().String() + "/v1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		_, err = b.Send(ctx, Call{Path: "/chat/completions", Body: make(inMemory, size)})
 		var send *SendError

@@ -13,15 +13,13 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
 func enginePageOf(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", "engines", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join("testdata", "engines", name)))(t)
 	return data
 }
 
@@ -108,10 +106,7 @@ func TestPrintOfAPage(t *testing.T) {
 	r := newPageReader(upstream.Of("openai"))
 	page := string(enginePageOf(t, "vllm.txt"))
 	read := func(page string) uint64 {
-		p, err := r.read([]byte(page))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(r.read([]byte(page)))(t)
 		return p.print
 	}
 	first := read(page)

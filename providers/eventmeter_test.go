@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/openai"
 )
 
@@ -80,10 +81,7 @@ func eventStreams(t testing.TB) map[string][]byte {
 	}
 	streams := map[string][]byte{}
 	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(f))(t)
 		streams[strings.TrimSuffix(filepath.Base(f), ".sse")] = b
 	}
 	return streams
@@ -150,10 +148,7 @@ func TestOllamaAsItWouldBeUnasked(t *testing.T) {
 		{`{"model":"m","stream":true}`, stripped(string(stream), "\n\n", StripEvent|StripRunning)},
 		{`{"model":"m","stream":true,"stream_options":{"include_usage":true}}`, string(stream)},
 	} {
-		r, err := openai.Peek([]byte(tt.body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(openai.Peek([]byte(tt.body)))(t)
 		_, strip := b.Usage("/completions", &r)
 		var passed []byte
 		m := b.NewMeter("/completions", true, strip)

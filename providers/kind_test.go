@@ -7,15 +7,14 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func newKind(t *testing.T, o Options) *Backend {
 	t.Helper()
 	o.Name = "b"
-	b, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(New(o))(t)
 	return b
 }
 
@@ -71,13 +70,9 @@ func TestKeyHeaders(t *testing.T) {
 		req := b.request(Call{Header: client})
 		v, err := b.pool.keys[0].Source.Get(t.Context())
 		l := &loan{key: b.pool.keys[0], value: v}
-		if err := errors.Join(err, b.authorize(t.Context(), req, nil, l)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, b.authorize(t.Context(), req, nil, l)))
 		own, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(b.appendHead(nil, Call{Header: client, Path: "/x"}, 0, l))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for by, got := range map[string]http.Header{"net/http": req.Header, "own": own.Header} {
 			for name, want := range tt.want {
 				if g := got[name]; !slices.Equal(g, want) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/credential"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
@@ -130,10 +131,7 @@ func TestCapsOfKeys(t *testing.T) {
 			func(w http.ResponseWriter, r *http.Request) { c.see(r) })
 		var open []*http.Response
 		for range 5 {
-			resp, err := e.Send(t.Context(), Call{Path: "/chat/completions"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(e.Send(t.Context(), Call{Path: "/chat/completions"}))(t)
 			open = append(open, resp)
 		}
 		if got := c.take(); got["a"] != 2 || got["b"] != 3 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // A backend is failing when it fails three times in a row, loading while it says
@@ -56,10 +57,7 @@ func TestProber(t *testing.T) {
 					}
 				})
 				serve := func() *http.Server {
-					l, err := network.Listen("engine:80")
-					if err != nil {
-						t.Fatal(err)
-					}
+					l := must.Get(network.Listen("engine:80"))(t)
 					s := &http.Server{Handler: handler}
 					go s.Serve(l)
 					return s
@@ -74,9 +72,7 @@ func TestProber(t *testing.T) {
 						}
 					},
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				ctx, stop := context.WithCancel(context.Background())
 				ended := make(chan error)
 				go func() { ended <- p.Run(ctx) }()
@@ -126,9 +122,7 @@ func TestAHostThatTakesNoConnectionIsFailing(t *testing.T) {
 			}},
 			OnCondition: func(c Condition, _ error) { told = append(told, c) },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 		defer stop()
 		err = p.Run(ctx)
@@ -173,9 +167,7 @@ func TestOwnTroubleIsNoNews(t *testing.T) {
 			}},
 			OnCondition: func(Condition, error) {},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, news, _ := p.look(t.Context()); news != c.news {
 			t.Errorf("%v: news is %v, want %v", c.err, news, c.news)
 		}
@@ -229,20 +221,14 @@ func TestProberBeforeStrangeServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var network memnet.Network
-				l, err := network.Listen("engine:80")
-				if err != nil {
-					t.Fatal(err)
-				}
+				l := must.Get(network.Listen("engine:80"))(t)
 				s := &http.Server{Handler: c.handler}
 				go s.Serve(l)
 				defer s.Close()
-				p, err := NewProber(ProberOptions{
+				p := must.Get(NewProber(ProberOptions{
 					Backend:     Options{Name: "e", BaseURL: "http://engine/v1", Kind: "vllm", Dial: network.Dial},
 					OnCondition: func(Condition, error) {},
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				}))(t)
 				began := time.Now()
 				is, news, _ := p.look(t.Context())
 				if is != c.want || news != c.news {

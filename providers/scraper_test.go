@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // scraped is a Scraper before a handler, and what it told.
@@ -28,10 +29,7 @@ func scrape(t *testing.T, o ScraperOptions, d time.Duration, handler http.Handle
 	t.Helper()
 	s := &scraped{}
 	for _, addr := range []string{"engine:80", "engine:9100", "elsewhere:80"} {
-		l, err := s.network.Listen(addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(s.network.Listen(addr))(t)
 		server := &http.Server{Handler: handler}
 		go server.Serve(l)
 		defer server.Close()
@@ -55,10 +53,7 @@ func scrape(t *testing.T, o ScraperOptions, d time.Duration, handler http.Handle
 		}
 		s.signals = append(s.signals, text)
 	}
-	scraper, err := NewScraper(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	scraper := must.Get(NewScraper(o))(t)
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	if err := scraper.Run(ctx); err != nil {
@@ -222,13 +217,8 @@ func TestCredentialsStayWithTheBackend(t *testing.T) {
 	base := Options{Name: "e", BaseURL: "https://engine/v1"}
 	for page, want := range map[string]bool{"https://engine:443/metrics": true, "https://ENGINE/metrics": true, "http://engine:443/metrics": false, "http://engine/metrics": false} {
 		base.APIKey = "s3cret"
-		s, err := NewScraper(ScraperOptions{Backend: base, URL: page, Life: 1, OnLoad: func(EngineLoad) {}, OnSignal: func(error) {}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.key(t.Context(), s.request); err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(NewScraper(ScraperOptions{Backend: base, URL: page, Life: 1, OnLoad: func(EngineLoad) {}, OnSignal: func(error) {}}))(t)
+		must.Do(t, s.key(t.Context(), s.request))
 		if sent := s.request.Header.Get("Authorization") != ""; sent != want {
 			t.Errorf("%s for a backend behind TLS: credentials sent: %v, want %v", page, sent, want)
 		}
@@ -240,9 +230,7 @@ func TestNewScraperSaysWhatIsMissing(t *testing.T) {
 		Backend: Options{Name: "engine", BaseURL: "http://engine/v1"}, URL: "http://engine/metrics",
 		Life: time.Second, OnLoad: func(EngineLoad) {}, OnSignal: func(error) {},
 	}
-	if _, err := NewScraper(whole); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(NewScraper(whole))(t)
 	for name, edit := range map[string]func(*ScraperOptions){
 		"BaseURL":  func(o *ScraperOptions) { o.Backend.BaseURL = "" },
 		"URL":      func(o *ScraperOptions) { o.URL = "/metrics" },

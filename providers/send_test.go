@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // inMemory is a body.
@@ -45,9 +46,7 @@ func serve(t *testing.T, o Options, handler http.HandlerFunc) *engine {
 	t.Helper()
 	network, e := &memnet.Network{}, &engine{}
 	l, err := network.Listen("engine:80")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	server := &http.Server{Handler: handler}
 	go server.Serve(l)
 	o.Client, o.Name, o.BaseURL = *client, "engine", cmp.Or(o.BaseURL, "http://engine/v1/")
@@ -278,9 +277,7 @@ func TestConnectErrors(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, err := New(Options{Client: *client, Name: "b", BaseURL: "http://secret-host", Dial: tt.dial, ConnectTimeout: 3 * time.Second})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				start := time.Now()
 				_, err = b.Send(context.Background(), Call{Path: "/x"})
 				var send *SendError

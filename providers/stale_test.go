@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // raw serves connections by hand: handle gets each with its number, from 1.
@@ -30,9 +32,7 @@ func raw(t *testing.T, handle func(n int, c net.Conn, r *bufio.Reader)) *engine 
 		})
 		return client, nil
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		e.Close()
 		running.Wait()
@@ -131,19 +131,13 @@ func TestTheRetryIsOnAFreshConnection(t *testing.T) {
 // The transport sends a POST again only if its header is there; an empty list
 // is, and yet goes nowhere.
 func TestARequestMayBeReplayed(t *testing.T) {
-	b, err := New(Options{Client: *client, Name: "b", BaseURL: "http://b"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(New(Options{Client: *client, Name: "b", BaseURL: "http://b"}))(t)
 	req := b.request(Call{Path: "/x", Body: inMemory("{}")})
 	if v, ok := req.Header["Idempotency-Key"]; !ok || len(v) != 0 {
 		t.Errorf("Idempotency-Key is %q, %v; want an empty list", v, ok)
 	}
 	for range 2 {
-		r, err := req.GetBody()
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(req.GetBody())(t)
 		if b, _ := io.ReadAll(r); string(b) != "{}" || req.ContentLength != 2 {
 			t.Errorf("body %q of length %d", b, req.ContentLength)
 		}
@@ -220,10 +214,7 @@ func TestTheHeadOfAnAnswerIsBounded(t *testing.T) {
 // headers promise to keep it; without the measures against it 14 to 33 of 100
 // requests back to back fail. Over real sockets, since the race is theirs.
 func TestBackToBackStreamsOfAnEngineThatCloses(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {
@@ -244,10 +235,7 @@ func TestBackToBackStreamsOfAnEngineThatCloses(t *testing.T) {
 			})
 		}
 	})
-	b, err := New(Options{Client: *client, Name: "b", BaseURL: "http://" + l.Addr().String()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(New(Options{Client: *client, Name: "b", BaseURL: "http://" + l.Addr().String()}))(t)
 	e := &engine{Backend: b}
 	defer func() {
 		e.Close()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
@@ -66,10 +67,7 @@ func bytewise(stream []byte) (pieces [][]byte) {
 
 func readStream(t testing.TB, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", name+".sse"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join("testdata", name+".sse")))(t)
 	return b
 }
 
@@ -359,10 +357,7 @@ func FuzzStreamMeter(f *testing.F) {
 		f.Fatal("no streams in testdata", err)
 	}
 	for _, name := range names {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(name))(f)
 		f.Add(b, uint64(0x17_03_29))
 	}
 	f.Add([]byte("id: 1\n\n: c\r\rdata: {\"choices\":[],\"usage\":{}}\r\n\r\ndata\n\n"), uint64(0x111))
