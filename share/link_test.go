@@ -11,16 +11,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // An outage is one line at its start and one at its end, and so is what a gateway
 // without Redis says.
 func TestAnOutageIsSaidOnce(t *testing.T) {
 	var log bytes.Buffer
-	l, err := NewLink(Options{Replicas: 3, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(NewLink(Options{Replicas: 3, Log: slog.New(slog.NewTextHandler(&log, nil))}))(t)
 	at := time.Unix(1000, 0)
 	see := func(others int, err error) {
 		at = at.Add(Every)
@@ -52,10 +51,7 @@ func TestAnOutageIsSaidOnce(t *testing.T) {
 
 func TestAloneFromTheStart(t *testing.T) {
 	var log bytes.Buffer
-	l, err := NewLink(Options{Replicas: 3, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(NewLink(Options{Replicas: 3, Log: slog.New(slog.NewTextHandler(&log, nil))}))(t)
 	if got := l.State(); got != (State{Replicas: 3}) {
 		t.Errorf("%v of %d before the first exchange, want shared of 3", got, got.Replicas)
 	}
