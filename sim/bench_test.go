@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // Budget: 25 µs of CPU for a token over loopback TCP, client and kernel
@@ -21,10 +23,7 @@ import (
 // An operation is one token of one stream; its time is mostly waiting.
 func BenchmarkTokenOverTCP(b *testing.B) {
 	const streams = 200
-	s, err := NewServer(Options{Names: []string{"m"}, Model: Model{A: 0.02}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must.Get(NewServer(Options{Names: []string{"m"}, Model: Model{A: 0.02}}))(b)
 	server := httptest.NewServer(s)
 	defer server.Close()
 	ctx, cancel := context.WithCancel(b.Context())
@@ -67,18 +66,13 @@ func BenchmarkTokenOverTCP(b *testing.B) {
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // Budget: 100 ns and no allocation for the bytes of a token's event.
 func BenchmarkTokenEvent(b *testing.B) {
-	g, err := (&request{}).generation([]int{1})
-	if err != nil {
-		b.Fatal(err)
-	}
+	g := must.Get((&request{}).generation([]int{1}))(b)
 	v := chatWire.speak(&answer{g: g, id: "chatcmpl-0123456789abcdef0123456789abcdef", model: "llama-3.1-70b"})
 	buffer := make([]byte, 0, 1024)
 	b.ReportAllocs()

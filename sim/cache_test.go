@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // textOf are the hashes of so many blocks of a text: other than those of any other
@@ -22,10 +24,7 @@ func textOf(text uint64, blocks int) []uint64 {
 // cachedEngine steps of 10 ms and 1 ms a prompt token, with blocks of 16.
 func cachedEngine(t *testing.T, tokens int) *Engine {
 	t.Helper()
-	e, err := NewEngine(EngineOptions{Model: Model{A: 0.010, D: 0.001}, Noise: -1, KVTokens: tokens, Block: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(NewEngine(EngineOptions{Model: Model{A: 0.010, D: 0.001}, Noise: -1, KVTokens: tokens, Block: 16}))(t)
 	return e
 }
 
@@ -99,10 +98,7 @@ func TestTheCacheLeavesRoomForThoseWhoRun(t *testing.T) {
 	for range 3000 {
 		if r.IntN(3) == 0 {
 			prompt, answer := 1+r.IntN(400), 1+r.IntN(60)
-			s, err := e.SubmitText(prompt, answer, textOf(uint64(r.IntN(8)), (prompt+answer)/16), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(e.SubmitText(prompt, answer, textOf(uint64(r.IntN(8)), (prompt+answer)/16), nil))(t)
 			live = append(live, s)
 		}
 		if len(live) > 0 && r.IntN(10) == 0 {

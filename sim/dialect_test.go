@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // types are the members "type" of a stream's events, runs of one as a single
@@ -37,9 +39,7 @@ func joined(t *testing.T, s stream, kind, member string) string {
 	var b strings.Builder
 	for _, e := range s.events {
 		var v map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(e.data), &v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(e.data), &v))
 		if string(v["type"]) != `"`+kind+`"` {
 			continue
 		}
@@ -47,9 +47,7 @@ func joined(t *testing.T, s stream, kind, member string) string {
 		data := v[member]
 		if inner, deeper, ok := strings.Cut(member, "."); ok {
 			var w map[string]json.RawMessage
-			if err := json.Unmarshal(v[inner], &w); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(v[inner], &w))
 			data = w[deeper]
 		}
 		if err := json.Unmarshal(data, &text); err != nil {
@@ -90,9 +88,7 @@ func TestResponsesAreStored(t *testing.T) {
 		r := serve(t, Options{Model: Model{A: 0.025}})
 		var answer struct{ ID string }
 		_, body := r.call("POST", "/v1/responses", `{"model":"m","input":[{"role":"user","content":"hello"}],"max_output_tokens":1}`)
-		if err := json.Unmarshal([]byte(body), &answer); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(body), &answer))
 		for _, c := range []struct {
 			method, path, body string
 			want               int
@@ -173,9 +169,7 @@ func TestJSONMode(t *testing.T) {
 			for _, tokens := range []string{"1", "2", "40"} {
 				var answer struct{ Choices []chatChoice }
 				_, body := r.call("POST", chat, `{`+hello+`,"response_format":`+format+`,"max_tokens":`+tokens+`}`)
-				if err := json.Unmarshal([]byte(body), &answer); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal([]byte(body), &answer))
 				if c := answer.Choices[0]; !json.Valid([]byte(c.Message.Content)) || c.FinishReason != "stop" {
 					t.Errorf("%s in %s tokens: %q ends with %s", format, tokens, c.Message.Content, c.FinishReason)
 				}
@@ -189,9 +183,7 @@ func TestReasoning(t *testing.T) {
 		r := serve(t, Options{Model: Model{A: 0.025}, Behaviours: []string{"reasoning"}})
 		var answer struct{ Choices []reasonedChoice }
 		_, body := r.call("POST", chat, `{`+hello+`,"max_tokens":4}`)
-		if err := json.Unmarshal([]byte(body), &answer); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(body), &answer))
 		if m := answer.Choices[0].Message; m.Reasoning != " the model" || m.Content != " reads a" {
 			t.Errorf("got %+v", m)
 		}
@@ -240,15 +232,9 @@ func TestTranscriptionsWithTheModelAfterTheFile(t *testing.T) {
 				form.WriteField(name, value)
 			}
 			form.Close()
-			q, err := http.NewRequestWithContext(t.Context(), "POST", "http://sim/v1/audio/transcriptions", &body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			q := must.Get(http.NewRequestWithContext(t.Context(), "POST", "http://sim/v1/audio/transcriptions", &body))(t)
 			q.Header.Set("Content-Type", form.FormDataContentType())
-			resp, err := r.client.Do(q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(r.client.Do(q))(t)
 			var got bytes.Buffer
 			got.ReadFrom(resp.Body)
 			resp.Body.Close()
@@ -312,10 +298,7 @@ func TestPingComments(t *testing.T) {
 // prefilled in one step is felt by those who decode.
 func TestCurvesAndStalls(t *testing.T) {
 	for habit, want := range map[string]float64{"step-curve": 387, "cliff-curve": 85} {
-		m, err := NewServer(Options{Names: []string{"m"}, Model: Model{A: 1}, Behaviours: []string{habit}, Noise: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(NewServer(Options{Names: []string{"m"}, Model: Model{A: 1}, Behaviours: []string{habit}, Noise: -1}))(t)
 		if got := 1 / m.engine.base[4]; got < want-1 || got > want+1 {
 			t.Errorf("%s gives %.0f tokens/s to four, want %.0f", habit, got, want)
 		}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -25,19 +27,13 @@ func newEngine(t testing.TB, o EngineOptions) *Engine {
 	if o.Noise == 0 {
 		o.Noise = -1
 	}
-	e, err := NewEngine(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(NewEngine(o))(t)
 	return e
 }
 
 func submit(t testing.TB, e *Engine, prompt, answer int, tag any) *Sequence {
 	t.Helper()
-	s, err := e.Submit(prompt, answer, tag)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(e.Submit(prompt, answer, tag))(t)
 	return s
 }
 

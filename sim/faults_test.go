@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 const ten = `{` + hello + `,"stream":true,"max_tokens":10,"stream_options":{"include_usage":true}}`
@@ -25,9 +27,7 @@ func TestClosesAfterStream(t *testing.T) {
 		conn := r.raw(ten)
 		in := bufio.NewReader(conn)
 		resp, err := http.ReadResponse(in, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		body, err := io.ReadAll(resp.Body)
 		if err != nil || !strings.HasSuffix(string(body), "data: [DONE]\n\n") {
 			t.Errorf("the body ends with %q, %v; want it complete", body[max(0, len(body)-40):], err)
@@ -43,15 +43,9 @@ func TestClosesAfterStream(t *testing.T) {
 		conn = r.raw(`{` + hello + `,"max_tokens":1}`)
 		defer conn.Close()
 		resp, err = http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadAll(resp.Body); err != nil {
-			t.Fatal(err)
-		}
-		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		must.Get(io.ReadAll(resp.Body))(t)
+		must.Do(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
 		var timeout interface{ Timeout() bool }
 		if _, err := conn.Read(make([]byte, 1)); !errors.As(err, &timeout) || !timeout.Timeout() {
 			t.Errorf("after an answer in one piece: %v, want an open connection", err)
@@ -308,9 +302,7 @@ func TestRefuse(t *testing.T) {
 // TestRefuseIsAReset needs a real connection: a pipe has no resets.
 func TestRefuseIsAReset(t *testing.T) {
 	s, err := NewServer(Options{Names: []string{"m"}, Model: steady, Faults: []string{"refuse"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	server := httptest.NewServer(s)
 	defer server.Close()
 	resp, err := server.Client().Post(server.URL+chat, "application/json", strings.NewReader(ten))

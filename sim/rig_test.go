@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // rig is a server behind a network inside the bubble of a test.
@@ -34,15 +35,9 @@ func serve(t *testing.T, o Options) *rig {
 	if o.Noise == 0 {
 		o.Noise = -1
 	}
-	s, err := NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(NewServer(o))(t)
 	r := &rig{t: t, server: s, network: new(memnet.Network)}
-	l, err := r.network.Listen("sim:80")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(r.network.Listen("sim:80"))(t)
 	r.client = &http.Client{Transport: &http.Transport{
 		DialContext: r.network.Dial, DisableCompression: true, MaxIdleConnsPerHost: 1000,
 	}}
@@ -71,10 +66,7 @@ func (r *rig) do(ctx context.Context, method, path, body string) (*http.Response
 	if body != "" {
 		reader = strings.NewReader(body)
 	}
-	q, err := http.NewRequestWithContext(ctx, method, "http://sim"+path, reader)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	q := must.Get(http.NewRequestWithContext(ctx, method, "http://sim"+path, reader))(r.t)
 	return r.client.Do(q)
 }
 
@@ -221,21 +213,11 @@ func decode(t *testing.T, data string) chunk {
 // leaves the answer to be read.
 func (r *rig) raw(body string) net.Conn {
 	r.t.Helper()
-	conn, err := r.network.Dial(r.t.Context(), "tcp", "sim:80")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	conn := must.Get(r.network.Dial(r.t.Context(), "tcp", "sim:80"))(r.t)
 	var b bytes.Buffer
-	q, err := http.NewRequest("POST", "http://sim/v1/chat/completions", strings.NewReader(body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if err := q.Write(&b); err != nil {
-		r.t.Fatal(err)
-	}
-	if _, err := conn.Write(b.Bytes()); err != nil {
-		r.t.Fatal(err)
-	}
+	q := must.Get(http.NewRequest("POST", "http://sim/v1/chat/completions", strings.NewReader(body)))(r.t)
+	must.Do(r.t, q.Write(&b))
+	must.Get(conn.Write(b.Bytes()))(r.t)
 	return conn
 }
 

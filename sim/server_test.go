@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 const chat, completions = "/v1/chat/completions", "/v1/completions"
@@ -210,23 +212,13 @@ func TestTheEndOfRunCutsWhatIsThere(t *testing.T) {
 
 func TestRunMayComeAfterTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := NewServer(Options{Names: []string{"m"}, Model: Model{A: 0.025}, Noise: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := (&request{}).generation([]int{1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.submit(g); err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(NewServer(Options{Names: []string{"m"}, Model: Model{A: 0.025}, Noise: -1}))(t)
+		g := must.Get((&request{}).generation([]int{1}))(t)
+		must.Do(t, s.submit(g))
 		<-time.After(time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := s.Run(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Run(ctx))
 		if most, complete := g.produced(); most != standardTokens || !complete {
 			t.Errorf("%d tokens, want %d", most, standardTokens)
 		}
@@ -240,16 +232,11 @@ func TestTheQueueIsBounded(t *testing.T) {
 			if behave != "" {
 				o.Behaviours = []string{behave}
 			}
-			s, err := NewServer(o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(NewServer(o))(t)
 			n := 100
 			for i := range queueLimit/n + 1 {
 				g, err := (&request{N: &n}).generation([]int{1})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				err = s.submit(g)
 				var e *apiError
 				if i < queueLimit/n {
