@@ -3,6 +3,8 @@ package translate
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func TestClaudeOf(t *testing.T) {
@@ -58,31 +60,21 @@ func TestThinkingByModel(t *testing.T) {
 		{Gemini, "gemini-3.5-flash", `"reasoning_effort":"none"`, `{"generationConfig":{"thinkingConfig":{"thinkingLevel":"minimal","includeThoughts":false}}}`, ""},
 		{Gemini, "gemini-3.1-pro-preview", `"reasoning_effort":"minimal"`, `{"generationConfig":{"thinkingConfig":{"thinkingLevel":"low","includeThoughts":true}}}`, ""},
 	} {
-		r, err := Read(Chat, []byte(`{"model":"m","messages":[{"role":"user","content":"hi"}],`+c.ask+`}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(Read(Chat, []byte(`{"model":"m","messages":[{"role":"user","content":"hi"}],`+c.ask+`}`)))(t)
 		before := r.Params
-		w, err := r.Write(Target{Dialect: c.dialect, Model: c.model, Bare: c.dialect != Messages})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(r.Write(Target{Dialect: c.dialect, Model: c.model, Bare: c.dialect != Messages}))(t)
 		lost := ""
 		for _, l := range w.Lost {
 			lost += l.Param
 		}
 		var got map[string]any
-		if err := json.Unmarshal(w.Body, &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(w.Body, &got))
 		for _, name := range []string{"model", "messages", "contents", "max_tokens"} {
 			delete(got, name)
 		}
 		text, _ := json.Marshal(got)
 		var want map[string]any
-		if err := json.Unmarshal([]byte(c.want), &want); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(c.want), &want))
 		if wanted, _ := json.Marshal(want); string(text) != string(wanted) || lost != c.lost {
 			t.Errorf("%s of %s is %s without %q, want %s without %q", c.ask, c.model, text, lost, wanted, c.lost)
 		}

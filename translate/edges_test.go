@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // Small things that the target is told, each by one field of a request.
@@ -56,17 +58,13 @@ func TestAResponseSaysWhatWasAsked(t *testing.T) {
 	body := []byte("{\"model\":\"m\",\"input\":\"hi\",\"temperature\":0.2,\"metadata\":{\"job\":\"7\"},\"store\":true,\"user\":null,\"instructions\":\"be short\",\n" +
 		"\"tools\":[\n {\"type\":\"function\",\"name\":\"f\",\"parameters\":{\"type\":\"object\"}}\n],\"tool_choice\":{\"type\":\"function\",\"name\":\"f\"}}")
 	req, err := Read(Responses, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	clear(body) // as the gateway gives it back
 	r := reply
 	r.Asked = req.Asked
 	out, _ := throughFor(r, Chat, Responses, sseOf([2]string{"", `{"id":"c","choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`}, [2]string{"", "[DONE]"}))
 	document, _, err := Document(Chat, Responses, r, []byte(`{"id":"c","choices":[{"index":0,"message":{"content":"hi"},"finish_reason":"stop"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	said := []string{string(document)}
 	for line := range strings.Lines(out) {
 		if data, ok := strings.CutPrefix(line, "data: "); ok && gjson.Get(data, "response").Exists() {

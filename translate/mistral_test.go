@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/pacer-dev/pacer/internal/golden"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 var mistralTarget = Target{Dialect: Chat, Model: "mistral-large", Mistral: true}
@@ -89,16 +90,10 @@ func TestChatsForMistral(t *testing.T) {
 // A loop of tools as Mistral takes it: ids of nine letters and digits, those of results
 // like those of their calls, and words of the model before the next ones of the user.
 func TestALoopForMistral(t *testing.T) {
-	r, err := Read(Chat, []byte(`{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[
+	r := must.Get(Read(Chat, []byte(`{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[
 		{"id":"call_abc","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"abcdefgh9","type":"function","function":{"name":"f","arguments":"{}"}}]},
-		{"role":"tool","tool_call_id":"abcdefgh9","content":"2"},{"role":"tool","tool_call_id":"call_abc","content":"1"},{"role":"user","content":"hi"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := r.Write(mistralTarget)
-	if err != nil {
-		t.Fatal(err)
-	}
+		{"role":"tool","tool_call_id":"abcdefgh9","content":"2"},{"role":"tool","tool_call_id":"call_abc","content":"1"},{"role":"user","content":"hi"}]}`)))(t)
+	w := must.Get(r.Write(mistralTarget))(t)
 	m := gjson.GetBytes(w.Body, "messages")
 	first, second := m.Get("1.tool_calls.0.id").Str, m.Get("1.tool_calls.1.id").Str
 	if len(first) != 9 || strings.ContainsAny(first, "_-") || second != "abcdefgh9" || m.Get("2.tool_call_id").Str != second || m.Get("3.tool_call_id").Str != first {
@@ -142,15 +137,9 @@ func TestASignatureOfMistral(t *testing.T) {
 	if got, _ := through(Chat, Chat, stream); !strings.Contains(got, `"reasoning_content":"hm"`) || !strings.Contains(got, `"thinking":"hm","signature":"mistral:c2ln"}`) || !strings.Contains(got, `"content":"yes"`) {
 		t.Errorf("a client of chats reads %s", got)
 	}
-	r, err := Read(Messages, []byte(`{"model":"m","max_tokens":9000,"thinking":{"type":"enabled","budget_tokens":2000},"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"mistral:c2ln"},{"type":"text","text":"yes"}]},{"role":"user","content":"hi"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Read(Messages, []byte(`{"model":"m","max_tokens":9000,"thinking":{"type":"enabled","budget_tokens":2000},"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"mistral:c2ln"},{"type":"text","text":"yes"}]},{"role":"user","content":"hi"}]}`)))(t)
 	for _, target := range append(targets, mistralTarget) {
-		w, err := r.Write(target)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(r.Write(target))(t)
 		if want := target.Mistral; strings.Contains(string(w.Body), `"signature":"c2ln"`) != want || strings.Contains(string(w.Body), "mistral:") {
 			t.Errorf("%s gets %s", target.Model, w.Body)
 		}

@@ -5,15 +5,14 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // Results of tools come before whatever else the user says, wherever they stand.
 func TestResultsComeFirst(t *testing.T) {
-	r, err := Read(Gemini, []byte(`{"contents":[{"parts":[{"text":"x"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}},{"functionCall":{"name":"g","args":{}}}]},
-		{"role":"user","parts":[{"text":"before"},{"functionResponse":{"name":"g","response":{"output":"2"}}},{"text":"between"},{"functionResponse":{"name":"f","response":{"output":"1"}}}]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Read(Gemini, []byte(`{"contents":[{"parts":[{"text":"x"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}},{"functionCall":{"name":"g","args":{}}}]},
+		{"role":"user","parts":[{"text":"before"},{"functionResponse":{"name":"g","response":{"output":"2"}}},{"text":"between"},{"functionResponse":{"name":"f","response":{"output":"1"}}}]}]}`)))(t)
 	for _, c := range []struct {
 		target Target
 		path   string // what stands for the kinds of blocks, or for the roles
@@ -25,10 +24,7 @@ func TestResultsComeFirst(t *testing.T) {
 		{targets[3], "messages.#.role", `["user","assistant","tool","tool","user"]`},
 		{mistralTarget, "messages.#.role", `["user","assistant","tool","tool","assistant","user"]`},
 	} {
-		w, err := r.Write(c.target)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(r.Write(c.target))(t)
 		if got := gjson.GetBytes(w.Body, c.path).Raw; got != c.want {
 			t.Errorf("%s: %s is %s, want %s: %s", c.target.Model, c.path, got, c.want, w.Body)
 		}
@@ -56,9 +52,7 @@ func TestABudgetFitsTheAnswer(t *testing.T) {
 		{`90000`, `minimal`, Target{Dialect: Messages, Model: "claude-opus-5"}, "output_config.effort", `"low"`},
 	} {
 		r, err := Read(Chat, []byte(`{"model":"m","max_tokens":`+c.limit+`,"reasoning_effort":"`+c.effort+`","messages":[{"role":"user","content":"hi"}]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		w, err := r.Write(c.target)
 		if got := gjson.GetBytes(w.Body, c.path).Raw; err != nil || got != c.want || (len(w.Lost) > 0) != (c.want == "") {
 			t.Errorf("%s of %s tokens to %s: %s is %s (%v, %v), want %s", c.effort, c.limit, c.target.Model, c.path, got, w.Lost, err, c.want)
@@ -143,10 +137,7 @@ func dataOf(stream, text string) string {
 
 // Instructions come before what a developer says, wherever the field stands.
 func TestInstructionsComeFirst(t *testing.T) {
-	r, err := Read(Responses, []byte(`{"model":"m","input":[{"role":"developer","content":"b"},{"role":"user","content":"hi"}],"instructions":"a"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Read(Responses, []byte(`{"model":"m","input":[{"role":"developer","content":"b"},{"role":"user","content":"hi"}],"instructions":"a"}`)))(t)
 	if w, err := r.Write(targets[0]); err != nil || gjson.GetBytes(w.Body, "messages.0.content").Str != "a\n\nb" {
 		t.Errorf("got %s (%v)", w.Body, err)
 	}

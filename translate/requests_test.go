@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/internal/golden"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // requests say all that a dialect's clients usually say: images, files, calls of
@@ -289,12 +290,7 @@ func BenchmarkRequest(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
-		r, err := Read(Messages, body)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := r.Write(targets[0]); err != nil {
-			b.Fatal(err)
-		}
+		r := must.Get(Read(Messages, body))(b)
+		must.Get(r.Write(targets[0]))(b)
 	}
 }
