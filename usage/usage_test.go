@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC) // a Monday
@@ -26,10 +28,7 @@ func TestPeriods(t *testing.T) {
 		{Month, "2026-12-31T23:59:59Z", "2026-12-01", "2027-01-01"},
 		{Month, "2027-02-01T00:30:00+02:00", "2027-01-01", "2027-02-01"},
 	} {
-		at, err := time.Parse(time.RFC3339, c.at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(time.Parse(time.RFC3339, c.at))(t)
 		start := c.p.Start(at)
 		if got := start.Format(time.DateOnly); got != c.start {
 			t.Errorf("the %v of %s begins on %s, want %s", c.p, c.at, got, c.start)

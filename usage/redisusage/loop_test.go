@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
@@ -59,14 +60,10 @@ func newReplica(t *testing.T, server *redistest.Server, name string, limit usage
 		Store: config.Store{Addrs: []string{server.Addr}, Prefix: "pacer"}, IOTimeout: 20 * time.Second,
 		MinBackoff: time.Nanosecond, MaxBackoff: time.Nanosecond,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(conn.Close)
 	link, err := share.NewLink(share.Options{Replicas: 3, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	r := &replica{book: usage.New(true)}
 	r.book.Configure(map[usage.Holder]usage.Budget{holder: {Limit: limit, Per: usage.Month}}, nil)
 	if r.loop, err = New(Options{Conn: conn, Replica: name, Book: r.book, Link: link, Log: slog.New(slog.DiscardHandler)}); err != nil {
@@ -77,9 +74,7 @@ func newReplica(t *testing.T, server *redistest.Server, name string, limit usage
 
 func (r *replica) exchange(t *testing.T) {
 	t.Helper()
-	if err := r.loop.exchange(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.loop.exchange(context.Background()))
 }
 
 // let lets a request in that will cost so much, if the budget has room. Nobody says what
@@ -121,9 +116,7 @@ func TestClocksTwoHoursApart(t *testing.T) {
 	ahead, behind := newReplica(t, server, "ahead", usage.Dollar), newReplica(t, server, "behind", usage.Dollar)
 	for r, hours := range map[*replica]time.Duration{ahead: 2, behind: 0} { // as the one behind sees it
 		r.book.Add(usage.Record{At: time.Now().Add(hours * time.Hour), Of: usage.Of{Key: holder.Name}, Sums: usage.Sums{Requests: 1}})
-		if err := r.loop.tell(t.Context(), 4); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.loop.tell(t.Context(), 4))
 	}
 	now := usage.HourOf(time.Now())
 	cells, err := behind.loop.Cells(t.Context(), now-3, now+6)
@@ -504,9 +497,7 @@ func TestAReportIsCountedOnceADayLater(t *testing.T) {
 	b.exchange(t)
 	a.let(usage.Dollar)
 	a.settle()
-	if _, err := a.loop.run(t.Context(), a.loop.spend, a.loop.calls(a.book.Report(time.Now()), 2, false)); err != nil {
-		t.Fatal(err)
-	} // and the answer is lost
+	must.Get(a.loop.run(t.Context(), a.loop.spend, a.loop.calls(a.book.Report(time.Now()), 2, false)))(t) // and the answer is lost
 	silence(server, 25*time.Hour, "a")
 	b.exchange(t)
 	a.exchange(t)
