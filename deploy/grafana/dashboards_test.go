@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/promtest"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 )
@@ -25,14 +26,9 @@ func TestDashboards(t *testing.T) {
 	for name, want := range made {
 		file := filepath.Join("dashboards", name)
 		if *update {
-			if err := os.WriteFile(file, want, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, want, 0o644))
 		}
-		got, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(os.ReadFile(file))(t)
 		if string(got) != string(want) {
 			t.Errorf("%s is not what the list of metrics makes now: go test ./deploy/grafana -update", file)
 		}
@@ -73,10 +69,7 @@ func queries(t *testing.T) (all []string) {
 // Each metric of the list is in a dashboard, and no other one is; what is recorded
 // is recorded.
 func TestDashboardsAndMetricsAgree(t *testing.T) {
-	text, err := os.ReadFile("../prometheus/rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../prometheus/rules.yaml"))(t)
 	known := map[string]bool{}
 	for _, record := range regexp.MustCompile(`record: (\S+)`).FindAllStringSubmatch(string(text), -1) {
 		known[record[1]] = true
@@ -107,9 +100,7 @@ func TestPromtoolReadsTheQueries(t *testing.T) {
 		fmt.Fprintf(&rules, "      - { record: 'panel:%d', expr: %q }\n", i, q)
 	}
 	file := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(file, []byte(rules.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(rules.String()), 0o600))
 	if said, ok := promtest.Tool(t, ".", "", "check", "rules", file); !ok {
 		t.Error(said)
 	}
@@ -156,10 +147,7 @@ func TestCompose(t *testing.T) {
 	if said, ok := promtest.Tool(t, "../compose", "", "check", "config", "--syntax-only", "prometheus.yaml"); !ok {
 		t.Error(said)
 	}
-	operations, err := os.ReadFile("../../docs/OPERATIONS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	operations := must.Get(os.ReadFile("../../docs/OPERATIONS.md"))(t)
 	example := regexp.MustCompile("(?s)```yaml\n(rule_files:.*?)```").FindSubmatch(operations)
 	if example == nil {
 		t.Fatal("docs/OPERATIONS.md has no example for Prometheus")
@@ -174,9 +162,7 @@ func TestCompose(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "prometheus.yaml"), example[1], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "prometheus.yaml"), example[1], 0o600))
 	if said, ok := promtest.Tool(t, dir, "", "check", "config", "prometheus.yaml"); !ok {
 		t.Error(said)
 	}

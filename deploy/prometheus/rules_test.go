@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/promtest"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 )
@@ -99,14 +100,8 @@ func TestEveryAlertIsTested(t *testing.T) {
 // Whoever is woken reads what is wrong and where it stands what to do, and that
 // place is there.
 func TestEveryAlertSaysWhatToDo(t *testing.T) {
-	text, err := os.ReadFile("../../docs/OPERATIONS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	short, err := os.ReadFile("../../docs/OPERATE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../docs/OPERATIONS.md"))(t)
+	short := must.Get(os.ReadFile("../../docs/OPERATE.md"))(t)
 	var anchors []string
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
 		anchors = append(anchors, strings.ReplaceAll(strings.ToLower(heading[1]), " ", "-"))

@@ -8,15 +8,14 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/bench"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // Each turn begins with the one before it, and pacer bench reads what is written.
 func TestALoadIsWritten(t *testing.T) {
 	for _, load := range []string{"chats", "agents", "hot", "one-off"} {
 		var text bytes.Buffer
-		if err := write(&text, load, 4, 30*time.Second, 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, write(&text, load, 4, 30*time.Second, 1))
 		samples, err := bench.ReadDataset("talks.jsonl", bytes.NewReader(text.Bytes()))
 		if err != nil || len(samples) < 30 || samples[0].Output == 0 {
 			t.Errorf("%s: pacer bench reads %d prompts (%v), want about 120, with the lengths of their answers", load, len(samples), err)
@@ -24,9 +23,7 @@ func TestALoadIsWritten(t *testing.T) {
 		before, gone, last := map[string]line{}, 0, 0.0
 		for lines := json.NewDecoder(&text); lines.More(); {
 			var l line
-			if err := lines.Decode(&l); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, lines.Decode(&l))
 			if l.At < last || l.Messages[len(l.Messages)-1].Role != "user" {
 				t.Fatalf("%s: at %v s after %v s, the last message is of %q", load, l.At, last, l.Messages[len(l.Messages)-1].Role)
 			}
