@@ -22,6 +22,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/clientconn"
 )
 
 // front serves h's gateway at gateway:443, as the program does: with TLS if
@@ -45,6 +47,9 @@ func (h *house) frontOf(cert *Certificate, most int) {
 	var wrapped net.Listener = h.gateway.Listen(s, l, most)
 	if cert != nil {
 		wrapped = tls.NewListener(wrapped, cert.Config())
+		if err := clientconn.ServeH2(s); err != nil {
+			h.t.Fatal(err)
+		}
 	}
 	served := testServer(s)
 	if cert == nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/gateway"
+	"github.com/pacer-dev/pacer/internal/clientconn"
 	"github.com/pacer-dev/pacer/internal/h1server"
 	"github.com/pacer-dev/pacer/picker"
 )
@@ -48,6 +49,10 @@ func (p *program) open(cfg *config.Config, requests http.Handler) (*door, error)
 	switch {
 	case cfg.TLS.Cert != "":
 		scheme = "https://"
+		if err := clientconn.ServeH2(data); err != nil {
+			d.close()
+			return nil, fmt.Errorf("data port: %w", err)
+		}
 	case cfg.Relay != gateway.RelayByNetHTTP:
 		if d.server, err = h1server.New(data); err != nil {
 			d.close()

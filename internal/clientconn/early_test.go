@@ -297,7 +297,7 @@ func TestTheServersOwnAnswersReachTheClient(t *testing.T) {
 	}
 }
 
-func selfSigned(t *testing.T) *tls.Config {
+func selfSigned(t testing.TB) *tls.Config {
 	t.Helper()
 	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
