@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"time"
@@ -21,23 +22,27 @@ const (
 
 // answer is one answer, and the body of its http.Response. It belongs to one
 // goroutine, Close included: another one ends it by its context.
+//
+// What each read touches comes first: while thousands of answers wait it is in no cache.
 type answer struct {
+	from  net.Conn // conn's
+	wire  *wire    // conn's
+	err   error    // of all reads to come; io.EOF = it was whole
+	rest  []byte   // what came with the head and was not read
+	mode  mode
+	pause bool // PauseAt was called, and Read has not paused
+	more  bool // something came behind the last chunk
+	gone  bool // the connection is no longer ours
+	chunk chunked
+	left  uint64 // of modeLength: bytes that are to come
+
 	conn   *conn
 	ctx    context.Context
-	detach func() bool // the end of ctx no longer ends the connection
-	upload *upload     // nil = the request was written before
-	broken bool        // or not whole
+	detach func() bool     // the end of ctx no longer ends the connection
+	upload *upload         // nil = the request was written before
+	broken bool            // or not whole
+	room   *[headRoom]byte // what rest lies in; nil = elsewhere, or given back
 	resp   http.Response
-
-	room  *[headRoom]byte // what rest lies in; nil = elsewhere, or given back
-	rest  []byte          // what came with the head and was not read
-	mode  mode
-	left  uint64 // of modeLength: bytes that are to come
-	chunk chunked
-	more  bool  // something came behind the last chunk
-	pause bool  // PauseAt was called, and Read has not paused
-	err   error // of all reads to come; io.EOF = it was whole
-	gone  bool  // the connection is no longer ours
 }
 
 var errClosed = errors.New("h1client: the answer was closed")
@@ -104,9 +109,9 @@ func (a *answer) Read(p []byte) (int, error) {
 // next reads what comes, first of all what came with the head.
 func (a *answer) next(p []byte) (int, error) {
 	if len(a.rest) == 0 {
-		n, err := a.conn.Conn.Read(p)
-		if w := a.conn.wire; w != nil && n > 0 && err == nil {
-			n += w.rest(a.conn.Conn, p[n:])
+		n, err := a.from.Read(p)
+		if w := a.wire; w != nil && n > 0 && err == nil {
+			n += w.rest(a.from, p[n:])
 		}
 		return n, err
 	}

@@ -106,7 +106,7 @@ func (n *conn) end() {
 
 // exchange sends r and reads the head of its answer.
 func (n *conn) exchange(ctx context.Context, r *Request) (*http.Response, *Error) {
-	a := &answer{conn: n, ctx: ctx}
+	a := &answer{from: n.Conn, wire: n.wire, conn: n, ctx: ctx}
 	a.detach = context.AfterFunc(ctx, n.ending)
 	err := a.write(r)
 	if err != nil && !isReset(err) {

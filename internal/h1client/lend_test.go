@@ -49,7 +49,8 @@ func FuzzLent(f *testing.F) {
 			left = left[n:]
 		}
 		begin := func(pieces [][]byte) *answer {
-			return &answer{conn: newConn(New(Options{MaxIdle: 1, IdleTimeout: 1}), &scriptConn{pieces: pieces}), ctx: context.Background(), detach: func() bool { return true }, mode: how, left: 7, resp: http.Response{}}
+			n := newConn(New(Options{MaxIdle: 1, IdleTimeout: 1}), &scriptConn{pieces: pieces})
+			return &answer{from: n.Conn, conn: n, ctx: context.Background(), detach: func() bool { return true }, mode: how, left: 7, resp: http.Response{}}
 		}
 		copied := make([][]byte, len(pieces))
 		for i, p := range pieces {

@@ -24,18 +24,18 @@ type wire struct {
 	ahead []byte          // was read, and not given to TLS; lies in room
 }
 
-// nothingYet is what reading says where it would have to wait. TLS goes on behind it, as
-// it is said to pass.
-type nothingYet struct{}
+// NothingYet is what reading says below TLS where it would have to wait. TLS goes on
+// behind it, as it is said to pass.
+type NothingYet struct{}
 
 // Error implements error.
-func (nothingYet) Error() string { return "h1client: nothing to read yet" }
+func (NothingYet) Error() string { return "h1client: nothing to read yet" }
 
 // Timeout implements net.Error.
-func (nothingYet) Timeout() bool { return true }
+func (NothingYet) Timeout() bool { return true }
 
 // Temporary implements net.Error.
-func (nothingYet) Temporary() bool { return true }
+func (NothingYet) Temporary() bool { return true }
 
 // Read implements net.Conn.
 func (w *wire) Read(p []byte) (int, error) {
@@ -48,11 +48,11 @@ func (w *wire) Read(p []byte) (int, error) {
 		w.full = n == len(p)
 		return n, err
 	case !w.full || w.raw == nil:
-		return 0, nothingYet{}
+		return 0, NothingYet{}
 	default:
 		w.fill()
 		if len(w.ahead) == 0 {
-			return 0, cmp.Or[error](w.over, nothingYet{})
+			return 0, cmp.Or[error](w.over, NothingYet{})
 		}
 	}
 	n := copy(p, w.ahead)

@@ -109,7 +109,7 @@ var arrows = map[string][]string{
 	"internal/redistest":  {},
 	"internal/spelling":   {},
 	"internal/h1server":   {},
-	"internal/relayloop":  {},
+	"internal/relayloop":  {"internal/h1client"},
 	"internal/storemove":  {"config", "fleet", "internal/redisconn", "keys/rediskeys", "profiles", "profiles/curvesfile", "profiles/learn", "profiles/redisstore", "usage/redisusage"},
 	"internal/slofile":    {"config"},
 	"internal/importer":   {"config"},

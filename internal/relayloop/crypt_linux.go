@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pacer-dev/pacer/internal/h1client"
 )
 
 // shortRecords is more than the records of TLS have, in bytes, that are no data: a
@@ -43,31 +45,18 @@ type wire struct {
 	crypt *crypt
 }
 
-// nothingYet is what reading a wire says where it would have to wait. TLS goes on
-// behind it, as it is said to pass.
-type nothingYet struct{}
-
-// Error implements error.
-func (nothingYet) Error() string { return "relayloop: nothing to read yet" }
-
-// Timeout implements net.Error.
-func (nothingYet) Timeout() bool { return true }
-
-// Temporary implements net.Error.
-func (nothingYet) Temporary() bool { return true }
-
 // Read implements net.Conn. What is there is read at once, and not looked for again
 // where less came than was asked for: of what comes behind that an event tells.
 func (w *wire) Read(p []byte) (int, error) {
 	c := w.crypt
 	if !c.more && !c.ended {
-		return 0, nothingYet{}
+		return 0, h1client.NothingYet{}
 	}
 	n, err := read(*c.fd, p)
 	c.more = n == len(p)
 	switch {
 	case err == unix.EAGAIN:
-		return 0, nothingYet{}
+		return 0, h1client.NothingYet{}
 	case err != nil:
 		return 0, os.NewSyscallError("read", err)
 	case n == 0:
@@ -117,7 +106,7 @@ func (c *crypt) read(p []byte, ended bool) (n int, more bool, err error) {
 		switch {
 		case err == nil:
 			continue
-		case err == nothingYet{}:
+		case err == h1client.NothingYet{}:
 			if n == 0 {
 				return 0, false, unix.EAGAIN
 			}
