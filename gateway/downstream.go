@@ -41,15 +41,17 @@ func (d *delivery) abort() {
 
 // downstream is the client's side of an exchange: the answer as it goes out. It
 // belongs to the goroutine of the exchange.
+//
+// What each chunk touches comes first: while thousands of streams wait it is in no cache.
 type downstream struct {
+	blocked  bool // the client does not take what comes: nothing is evidence of the backend's speed
+	delivery delivery
+	tail     [4]byte // the last bytes of the body
+	bytes    int64   // of it
 	w        http.ResponseWriter
 	control  http.ResponseController
 	deadline writeDeadline
-	delivery delivery
 	status   int
-	bytes    int64   // of the body
-	tail     [4]byte // the last of them
-	blocked  bool    // the client does not take what comes: nothing is evidence of the backend's speed
 }
 
 // start is called once, before any other method. limit is how long the client

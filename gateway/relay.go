@@ -162,8 +162,10 @@ func (t *attempt) nextPhase(ready time.Time) {
 		until = t.up.first.at.Add(timeouts.Silence)
 	}
 	if t.answer.form == formEvents {
-		if first := t.up.sent.Add(timeouts.FirstByte); m.firstToken.IsZero() && first.After(until) {
-			until = first
+		if m.firstToken.IsZero() {
+			if first := t.up.sent.Add(timeouts.FirstByte); first.After(until) {
+				until = first
+			}
 		}
 		if m.lastEvent.IsZero() {
 			m.lastEvent = t.up.sent

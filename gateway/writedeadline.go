@@ -15,18 +15,19 @@ import (
 // HTTP/2 it ends the stream when it is over, whether a write waits or not: there
 // a timer runs while one does.
 type writeDeadline struct {
-	rc    *http.ResponseController
-	limit time.Duration
 	h2    bool
-	since time.Time // when the deadline was last set; HTTP/1
+	limit time.Duration
 
 	// On HTTP/2. The timer is not touched by a write: it fires when the last one that
 	// it knew of would have to be over, and sleeps on from what it finds.
-	timer *time.Timer // nil before the first write
-	base  time.Time
 	until atomic.Int64 // nanoseconds since base: end of the write; 0 = none is
-	mu    sync.Mutex   // guards over, and timer against look
-	over  bool         // the handler returns: nothing of it may be touched
+	base  time.Time
+	timer *time.Timer // nil before the first write
+	mu    sync.Mutex  // guards over, and timer against look
+	over  bool        // the handler returns: nothing of it may be touched
+
+	since time.Time // when the deadline was last set; HTTP/1
+	rc    *http.ResponseController
 }
 
 // start is called once, before any other method.

@@ -16,7 +16,6 @@ type Lease struct {
 	model  *model
 	route  *route
 	target Target
-	placed time.Time
 	floor  float64 // that counts for decisions; 0 = none
 	asked  float64 // floor of the request on its own route; 0 = none
 	tenant string
@@ -38,6 +37,7 @@ type Lease struct {
 
 	held *held // where it is counted for a guarantee; nil = for none
 
+	placed  time.Time // beside relayed, as each chunk takes both
 	relayed relayed
 }
 
