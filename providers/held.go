@@ -4,11 +4,19 @@ package providers
 // of them. The buffers' capacity counts: it is what the memory is.
 
 // Held implements Meter.
-func (m *streamMeter) Held() int { return m.scan.Held() + cap(m.held) + cap(m.spare) + cap(m.out) }
+func (m *streamMeter) Held() int { return int(m.holds) }
+
+// measure notes how much is held. It is a few MiB at most, by the bounds of each part.
+func (m *streamMeter) measure() {
+	m.holds = int32(m.scan.Held() + cap(m.held) + cap(m.spare) + cap(m.out))
+}
 
 // LetGo implements Meter. What is held back of an event is at most maxHeld, and
 // stays: it may be one that must not go on.
-func (m *streamMeter) LetGo() { m.scan.LetGo() }
+func (m *streamMeter) LetGo() {
+	m.scan.LetGo()
+	m.measure()
+}
 
 // Held implements Meter.
 func (m *eventMeter) Held() int { return m.scan.Held() }

@@ -27,11 +27,19 @@ const keptBuffer = 2 << 10
 // decide look at the bytes of the event alone, and the one for usage events
 // (suspect), once false, stays so as the event grows: hence cuts between reads
 // change nothing.
+//
+// What a read of the shape touches comes first: of thousands of streams it is in no
+// cache, and costs by its lines.
 type streamMeter struct {
+	shape   shape // of the events that were read
+	strip   Strip
+	between bool  // the stream is between two events, and nothing but the next read changes what is known of it
+	holds   int32 // see Held
+	passed  passed
+
 	usageMeter
 	keptText
-	scan  sse.Scanner
-	strip Strip
+	scan sse.Scanner
 
 	// nulls says that the engine writes "usage":null where it has no count,
 	// without being asked: so does SGLang. A count that is taken out leaves a null
@@ -51,16 +59,50 @@ type streamMeter struct {
 	cut   bool   // the last event was cut out: an LF that comes late goes with it
 	chunk openai.Chunk
 	data  []byte // of the last event, as chunk was read from it
-	shape shape  // of the events that were read
 
 	suspect   suspect // of the unfinished event
 	suspectAt int64   // where that begins
 }
 
+// passed is what went by since the rest of a streamMeter was told: whole events of the
+// shape.
+type passed struct {
+	bytes  int64
+	events int
+}
+
+// Read implements Meter.
 func (m *streamMeter) Read(p []byte) (pass []byte, seen Seen) {
-	if m.strip != 0 {
-		return m.readStripping(p)
+	if m.between {
+		if size, events, text := m.shape.count(p); size == len(p) && size > 0 {
+			m.passed.bytes += int64(size)
+			m.passed.events += events
+			return p, Seen{Chunks: events, Bytes: text, Reasoning: m.shape.reasoning, Moved: true}
+		}
 	}
+	m.catchUp()
+	if m.strip != 0 {
+		pass, seen = m.readStripping(p)
+	} else {
+		pass, seen = m.readWhole(p)
+	}
+	m.between = !m.last.waits && m.most == 0 && len(m.held) == 0 && m.scan.Between()
+	m.measure()
+	return pass, seen
+}
+
+// catchUp tells what went by.
+func (m *streamMeter) catchUp() {
+	if m.passed.events > 0 {
+		m.scan.SkipUnseen(m.passed.bytes)
+		m.read += m.passed.bytes
+		m.chunks += m.passed.events
+		m.passed, m.cut = passed{}, false
+	}
+}
+
+// readWhole takes nothing out of p.
+func (m *streamMeter) readWhole(p []byte) (pass []byte, seen Seen) {
 	m.scan.Feed(p)
 	for ev, ok := m.next(&seen); ok; ev, ok = m.next(&seen) {
 		m.event(ev, &seen)
@@ -284,6 +326,9 @@ func (m *streamMeter) hold(src []byte, done, hold int) (pass []byte) {
 // End passes on what is held, without the usage that Pacer alone asked for,
 // also where the last event lacks only its blank line.
 func (m *streamMeter) End() (pass []byte, seen Seen) {
+	m.catchUp()
+	m.between = false
+	defer m.measure()
 	src := m.held
 	m.held, m.out = nil, m.out[:0]
 	from, done := m.read-int64(len(src)), 0

@@ -176,6 +176,9 @@ func (s *Scanner) Skip(p []byte) {
 	s.Advance(len(p))
 }
 
+// SkipUnseen is Skip of n bytes that the scanner is not shown.
+func (s *Scanner) SkipUnseen(n int64) { s.base += n }
+
 // Pending reports whether the last piece ended within an event, and where that
 // event begins.
 func (s *Scanner) Pending() (from int64, ok bool) {
