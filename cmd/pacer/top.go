@@ -48,7 +48,7 @@ Where the admin port asks for a token, it is read from PACER_ADMIN_TOKEN.`,
 				if drawn > 0 {
 					fmt.Fprintf(out, "\x1b[%dA\x1b[J", drawn) // back over the last table
 				}
-				drawn, err = ask.PrintTop(out, routes.Routes, report.Width(out))
+				drawn, err = ask.PrintTop(out, routes.Routes, report.Width(out), report.Terminal(out) != nil)
 				if err != nil || once || report.Terminal(out) == nil {
 					return err
 				}

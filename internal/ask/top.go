@@ -6,8 +6,10 @@ import (
 	"io"
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/report"
@@ -32,38 +34,84 @@ func (q *Top) Ask(ctx context.Context) (*api.Routes, error) {
 	return &routes, g.get(ctx, "/api/v1/routes", url.Values{"window": {q.Window}}, &routes)
 }
 
-// PrintTop writes the table in lines of at most width columns, and returns how many
-// there are.
-func PrintTop(out io.Writer, routes []api.Route, width int) (lines int, err error) {
+// longestName is how much of a route's name a terminal shows, in columns.
+const longestName = 32
+
+// PrintTop writes the table, and returns how many lines there are. What is wrong
+// stands at the end of each row, or below its route where not all of it fits into
+// width columns. On a terminal no line is longer than that, so that the table can be
+// drawn over: whole columns go, those of least worth first, and never a part of a
+// figure. Elsewhere nothing is left out.
+func PrintTop(out io.Writer, routes []api.Route, width int, terminal bool) (lines int, err error) {
+	rows, causes := tableOfRoutes(routes, width, terminal), make([]string, len(routes))
+	wide := utf8.RuneCountInString(rows[0]) + 2 // where a cause begins
+	for i, r := range routes {
+		if r.Cause.Cause != nil {
+			causes[i] = report.Harmless(*r.Cause.Cause)
+		}
+	}
+	const head = "WHAT IS WRONG"
+	beside := wide+len(head) <= width
+	for i, cause := range causes {
+		beside = beside && utf8.RuneCountInString(rows[i+1])+2+utf8.RuneCountInString(cause) <= width
+	}
 	w := report.NewWriter(out)
 	row := func(text string) {
-		if r := []rune(text); len(r) > width {
-			text = string(r[:max(width-1, 0)]) + "…"
-		}
-		fmt.Fprintln(w, strings.TrimRight(text, " "))
+		fmt.Fprintln(w, text)
 		lines++
 	}
-	name := len("ROUTE")
-	for _, r := range routes {
-		name = max(name, min(len([]rune(r.Model)), 32))
+	if beside {
+		rows[0] += "  " + head
 	}
-	row(fmt.Sprintf("%-*s %7s %7s %8s %7s %7s %7s %9s %7s %6s  %s", name, "ROUTE", "FLOOR", "KEPT", "ASKED/s", "SHED/s", "TPS p10", "p50", "TTFT p99", "WAITING", "FREE", "WHAT IS WRONG"))
-	for _, r := range routes {
+	row(rows[0])
+	for i, cause := range causes {
+		switch {
+		case cause == "":
+			row(rows[i+1])
+		case beside:
+			row(rows[i+1] + "  " + cause)
+		default:
+			row(rows[i+1])
+			for _, line := range report.Wrap("what is wrong: "+cause, max(width-2, 1)) {
+				for part := range slices.Chunk([]rune(line), max(width-2, 1)) { // a word may be longer than the line
+					row("  " + string(part))
+				}
+			}
+		}
+	}
+	return lines, w.Err()
+}
+
+// tableOfRoutes returns the head and a row for each route, without what is wrong.
+func tableOfRoutes(routes []api.Route, width int, terminal bool) []string {
+	t := report.Table{
+		Head: []string{"ROUTE", "FLOOR", "KEPT", "ASKED/s", "SHED/s", "TPS p10", "p50", "TTFT p99", "WAITING", "FREE"},
+		Left: 1,
+	}
+	fits := math.MaxInt
+	if terminal {
+		fits = width
+		t.Drop = []string{"p50", "ASKED/s", "SHED/s", "TTFT p99", "TPS p10", "FLOOR", "WAITING", "KEPT", "FREE"}
+	}
+	for i := range routes {
+		r := &routes[i]
+		name := r.Model
+		if terminal {
+			name = report.Shortened(name, max(min(longestName, width/2), 1))
+		}
 		free := "any"
 		if r.Free != nil {
 			if free = strconv.Itoa(*r.Free); r.FreeIsLowerBound {
 				free += "+"
 			}
 		}
-		wrong := ""
-		if r.Cause.Cause != nil {
-			wrong = report.Harmless(*r.Cause.Cause)
-		}
-		row(fmt.Sprintf("%-*.32s %7s %7s %8s %7s %7s %7s %9s %7d %6s  %s", name, report.Harmless(r.Model), figure(float64(r.MinTPS), "", 1), figure(float64(r.Attainment), "%", 100),
+		t.Add(name, figure(float64(r.MinTPS), "", 1), figure(float64(r.Attainment), "%", 100),
 			figure(float64(r.OfferedPerS), "", 1), figure(float64(r.ShedPerS), "", 1), figure(float64(r.TPS.P10), "", 1), figure(float64(r.TPS.P50), "", 1),
-			figure(float64(r.TTFTS.P99), " s", 1), r.Waiting, free, wrong))
+			figure(float64(r.TTFTS.P99), " s", 1), strconv.Itoa(r.Waiting), free)
 	}
-	return lines, w.Err()
+	var text strings.Builder
+	t.Print(&text, fits)
+	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 }
 
 // figure is x in some digits, – where it is not known.

@@ -202,7 +202,7 @@ func (p *curvePlot) floorLabels() map[int]string {
 		if row > p.ticks*rowsPerTick {
 			continue
 		}
-		text := fmt.Sprintf("%s %.4g", shortened(Harmless(f.Route), 14), f.MinTPS)
+		text := fmt.Sprintf("%s %.4g", Shortened(Harmless(f.Route), 14), f.MinTPS)
 		switch {
 		case labels[row] == "":
 			labels[row] = text

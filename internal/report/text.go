@@ -142,7 +142,9 @@ func Plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func shortened(text string, most int) string {
+// Shortened is text, cut to at most most characters where it is longer. most is 1 or
+// more.
+func Shortened(text string, most int) string {
 	if r := []rune(text); len(r) > most {
 		return string(r[:most-1]) + "…"
 	}
