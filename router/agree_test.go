@@ -104,7 +104,6 @@ func (b *bench) live(t *rapid.T, names []string) {
 			if rapid.Bool().Draw(t, "told") {
 				far.Leads = Leads{Streams: far.Decoding, Least: rapid.SampledFrom([]time.Duration{0, 300, 2000}).Draw(t, "far lead") * time.Millisecond}
 				far.Level = Level{Tokens: 600, Seconds: rapid.SampledFrom([]float64{15, 20, 30}).Draw(t, "far seconds"), AtN: 80, Steps: 100, Time: 10}
-				far.Prefills = Prefills{XY: rapid.SampledFrom([]float64{0, 100, 300}).Draw(t, "far prefills"), XX: 1e6}
 			}
 			b.Update(b.now, RemoteLoad{Replicas: 2, ByBackend: map[string]Load{names[0]: far}, Lost: rapid.IntRange(0, 3).Draw(t, "lost") == 0})
 		}

@@ -48,7 +48,7 @@ const (
 // where prompts differ, and is none under load: base and slope go together there,
 // and the slope was seen at a hundredth of the truth. The zero value has seen none.
 type prefills struct {
-	sums  Prefills  // as of at, without batch
+	sums  costSums  // as of at, without batch
 	at    time.Time // when batch began
 	front time.Time // when the last first token came
 	batch batch
@@ -65,46 +65,39 @@ type batch struct {
 
 // prefills is what b adds to the sums. One batch moves the cost by no more than
 // mostCost, and by the time that one without a prompt may take.
-func (b batch) prefills() Prefills {
+func (b batch) prefills() costSums {
 	took := min(b.seconds, mostCost*b.cost*b.tokens+bareTTFT)
-	return Prefills{XY: b.tokens * took, XX: b.tokens * b.tokens}
+	return costSums{xy: b.tokens * took, xx: b.tokens * b.tokens}
 }
 
-// Prefills are those sums: of seconds and of prompt tokens, each times the prompt
+// costSums are those sums: of seconds and of prompt tokens, each times the prompt
 // tokens. The zero value has seen none.
-type Prefills struct {
-	XY float64 // seconds·tokens
-	XX float64 // tokens²
+type costSums struct {
+	xy float64 // seconds·tokens
+	xx float64 // tokens²
 }
 
-func (p Prefills) plus(o Prefills) Prefills { return Prefills{XY: p.XY + o.XY, XX: p.XX + o.XX} }
+func (p costSums) plus(o costSums) costSums { return costSums{xy: p.xy + o.xy, xx: p.xx + o.xx} }
 
 // cost is the seconds that a prompt token takes, begun with start.
-func (p Prefills) cost(start float64) float64 {
-	return (p.XY + start*startWeight) / (p.XX + startWeight)
+func (p costSums) cost(start float64) float64 {
+	return (p.xy + start*startWeight) / (p.xx + startWeight)
 }
 
 // all are the sums with the last batch, as of when that began.
-func (p *prefills) all() Prefills { return p.sums.plus(p.batch.prefills()) }
-
-// told are the sums as of now, as others hear of them.
-func (p *prefills) told(now time.Time) Prefills { return p.faded(now, 0) }
+func (p *prefills) all() costSums { return p.sums.plus(p.batch.prefills()) }
 
 // kept are the sums as of now. They fade to startWeight: after a while without prompts
-// to speak of, what they cost still counts as much as where one begins. Of many
-// replicas that is not told, or what all saw long ago would count by their number.
-func (p *prefills) kept(now time.Time) Prefills { return p.faded(now, startWeight) }
-
-// faded are the sums as of now, of a weight of least or more if they ever had it.
-func (p *prefills) faded(now time.Time, least float64) Prefills {
+// to speak of, what they cost still counts as much as where one begins.
+func (p *prefills) kept(now time.Time) costSums {
 	if p.at.IsZero() {
-		return Prefills{}
+		return costSums{}
 	}
 	keep, all := math.Exp(-now.Sub(p.at).Seconds()/costMemory.Seconds()), p.all()
-	if all.XX > 0 {
-		keep = max(keep, min(least/all.XX, 1))
+	if all.xx > 0 {
+		keep = max(keep, min(startWeight/all.xx, 1))
 	}
-	return Prefills{XY: all.XY * keep, XX: all.XX * keep}
+	return costSums{xy: all.xy * keep, xx: all.xx * keep}
 }
 
 // see takes the first token of l, which is still counted as waiting. Who was alone
@@ -126,7 +119,7 @@ func (p *prefills) see(now time.Time, l *Lease) {
 			began = l.placed
 		}
 	}
-	if p.batch.tokens <= 0 && !alone && p.sums.XX >= aloneEnough {
+	if p.batch.tokens <= 0 && !alone && p.sums.xx >= aloneEnough {
 		return
 	}
 	y := now.Sub(began).Seconds()
@@ -165,7 +158,7 @@ func (g *group) reprice() {
 		start = min(max(said, startCost/8), startCost)
 	}
 	g.changed()
-	g.price.first = g.price.prefills.all().plus(g.remote.Prefills).cost(start)
+	g.price.first = g.price.prefills.all().cost(start)
 	g.price.token = max(g.price.first, fit)
 	for _, m := range g.models {
 		m.prefill = max(m.ttft.PerToken*m.ttft.Uncached, g.price.first)

@@ -189,9 +189,6 @@ func TestLeadsOfOtherReplicas(t *testing.T) {
 		// Who waits there with a floor has a grace of a second.
 		{"behind one that waits", Load{Waiting: 1, PromptTokens: 2_000, Floor: 30}, 4_800, OK},
 		{"too much for one that waits", Load{Waiting: 1, PromptTokens: 2_000, Floor: 30}, 4_900, ReasonProtects},
-		// A prompt token takes 300 µs there, by a weight of 4: 260 µs for all.
-		{"dearer than it knows", Load{Decoding: 1, Leads: Leads{Streams: 1, Least: time.Second}, Prefills: Prefills{XY: 108, XX: 360e3}}, 2_400, OK},
-		{"too dear", Load{Decoding: 1, Leads: Leads{Streams: 1, Least: time.Second}, Prefills: Prefills{XY: 108, XX: 360e3}}, 2_500, ReasonProtects},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}})
@@ -206,8 +203,8 @@ func TestLeadsOfOtherReplicas(t *testing.T) {
 	}
 }
 
-// What a replica tells is what another one reckons with: counts, the least lead, the
-// level and the price of prompts; of models that are counted by themselves each its own.
+// What a replica tells is what another one reckons with: counts, the least lead and the
+// level; of models that are counted by themselves each its own.
 func TestOwn(t *testing.T) {
 	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}})
 	curve := carrying(20, 30, 60)
@@ -232,11 +229,6 @@ func TestOwn(t *testing.T) {
 	}
 	if own.Level.Tokens != 21 || own.Level.Seconds != 0.5 {
 		t.Errorf("tells a level of %+v, want 21 tokens in half a second", own.Level)
-	}
-	keep := math.Exp(-0.5 / 60)
-	want := Prefills{XY: 1200 * (0.36 - 1/curve.TPS(1)) * keep, XX: 1200 * 1200 * keep} // less the step under way
-	if got := own.Prefills; math.Abs(got.XY-want.XY) > 1e-6 || math.Abs(got.XX-want.XX) > 1 {
-		t.Errorf("tells prefills %+v, want %+v", got, want)
 	}
 }
 

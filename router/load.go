@@ -10,9 +10,8 @@ type Load struct {
 
 	// What others need to know to protect these streams. The zero value of each
 	// is that nobody tells.
-	Leads    Leads
-	Level    Level    // of the only target that is counted here; 0 where there are several
-	Prefills Prefills // of its first tokens
+	Leads Leads
+	Level Level // of the only target that is counted here; 0 where there are several
 
 	// Models is what of it is counted by model, by its name; nil = nothing.
 	Models map[string]Load
@@ -48,7 +47,6 @@ func (l Load) Plus(o Load) Load {
 	l.Floor = max(l.Floor, o.Floor)
 	l.Leads = l.Leads.plus(o.Leads)
 	l.Level = l.Level.plus(o.Level)
-	l.Prefills = l.Prefills.plus(o.Prefills)
 	return l
 }
 
@@ -58,7 +56,7 @@ func (l Load) Plus(o Load) Load {
 func (l Load) less(o Load) Load {
 	o = o.sane()
 	l.Waiting, l.Decoding, l.PromptTokens = l.Waiting-o.Waiting, l.Decoding-o.Decoding, l.PromptTokens-o.PromptTokens
-	l.Level, l.Prefills = Level{}, Prefills{}
+	l.Level = Level{}
 	if l = l.sane(); l.Waiting+l.Decoding == 0 {
 		l.Floor, l.Leads = 0, Leads{}
 	}
@@ -84,7 +82,7 @@ func (r *Router) Own(now time.Time) map[string]Load {
 					l.Models = map[string]Load{}
 				}
 				l.Models[g.id.Model] = part
-				part.Level, part.Prefills = Level{}, Prefills{}
+				part.Level = Level{}
 			}
 			l = l.Plus(part)
 		}
@@ -101,7 +99,6 @@ func (g *group) ownLoad(now time.Time) Load {
 	}
 	l := Load{
 		Waiting: g.own.waiting, Decoding: g.own.decoding, PromptTokens: g.own.prompt, Floor: g.highestFloor(),
-		Prefills: g.price.prefills.told(now),
 	}
 	if g.floored > 0 {
 		l.Leads = Leads{Streams: g.floored, Least: g.lead}

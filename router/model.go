@@ -203,7 +203,7 @@ func (m *model) within(k int) bool {
 func (m *model) together(k, reach int) int {
 	g := m.group
 	prefill, tps := g.price.first*g.price.usual.mean(), m.bound(reach, 0)
-	if prefill <= 0 || tps <= 0 || g.price.prefills.all().plus(g.remote.Prefills).XX < aloneEnough {
+	if prefill <= 0 || tps <= 0 || g.price.prefills.all().xx < aloneEnough {
 		return k
 	}
 	return int(min(float64(k), float64(g.n())+math.Ceil(m.usualAnswer()/tps/prefill)))

@@ -67,13 +67,12 @@ func (w *naive) tellRemote() {
 		far.PromptTokens = far.Waiting * w.pick(5000)
 		if w.pick(2) == 0 {
 			far.Leads = Leads{Streams: far.Decoding, Least: time.Duration(w.pick(3000)-200) * time.Millisecond}
-			far.Prefills = Prefills{XY: float64(w.pick(300)), XX: 1e6}
 			far.Level = Level{Tokens: 600, Seconds: oneOf(w, 15.0, 20, 30), AtN: 80, Steps: 100, Time: 10}
 		}
 		name := oneOf(w, w.topo.Backends...).Name
 		if w.apart[name] {
 			other := Load{Decoding: w.pick(3)}
-			far.Models = map[string]Load{"m": {Waiting: far.Waiting, Decoding: far.Decoding, PromptTokens: far.PromptTokens, Floor: far.Floor, Leads: far.Leads, Prefills: far.Prefills, Level: far.Level}, "n": other}
+			far.Models = map[string]Load{"m": {Waiting: far.Waiting, Decoding: far.Decoding, PromptTokens: far.PromptTokens, Floor: far.Floor, Leads: far.Leads, Level: far.Level}, "n": other}
 			far.Decoding += other.Decoding
 		}
 		w.remote = map[string]Load{name: far}

@@ -371,8 +371,8 @@ func (w *naive) promptCosts(g *group) (fit, first float64) {
 	if said > 0 {
 		start = min(max(said, 50e-6), 400e-6)
 	}
-	own, far := g.price.prefills.all(), w.far(g).Prefills
-	return fit, (own.XY + far.XY + start*9e4) / (own.XX + far.XX + 9e4)
+	own := g.price.prefills.all()
+	return fit, (own.xy + start*9e4) / (own.xx + 9e4)
 }
 
 // inTime reports whether the first token comes in time, as far as it can anywhere.

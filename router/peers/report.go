@@ -26,7 +26,7 @@ type Report struct {
 }
 
 // counts are the numbers of a router.Load, in this order.
-type counts [13]float64
+type counts [11]float64
 
 const (
 	waiting = iota
@@ -40,15 +40,13 @@ const (
 	levelAtN
 	levelSteps
 	levelTime
-	prefillsXY
-	prefillsXX
 )
 
 // most bounds each count of one replica: more was written by no gateway. A
 // backend that is believed to run that much gets nothing.
 var most = counts{
 	waiting: 1e6, decoding: 1e6, promptTokens: 1e12, floor: 1e5, leads: 1e6, leastLead: 3600,
-	levelTokens: 1e9, levelSeconds: 1e8, levelAtN: 1e14, levelSteps: 1e9, levelTime: 3600, prefillsXY: 1e15, prefillsXX: 1e15,
+	levelTokens: 1e9, levelSeconds: 1e8, levelAtN: 1e14, levelSteps: 1e9, levelTime: 3600,
 }
 
 func countsOf(l router.Load) counts {
@@ -56,7 +54,6 @@ func countsOf(l router.Load) counts {
 		waiting: float64(l.Waiting), decoding: float64(l.Decoding), promptTokens: float64(l.PromptTokens), floor: l.Floor,
 		leads: float64(l.Leads.Streams), leastLead: l.Leads.Least.Seconds(),
 		levelTokens: l.Level.Tokens, levelSeconds: l.Level.Seconds, levelAtN: l.Level.AtN, levelSteps: l.Level.Steps, levelTime: l.Level.Time,
-		prefillsXY: l.Prefills.XY, prefillsXX: l.Prefills.XX,
 	}
 	for i, v := range c {
 		if !(v >= 0) { // false for NaN
@@ -80,9 +77,8 @@ func (c counts) possible() bool {
 func (c counts) load() router.Load {
 	return router.Load{
 		Waiting: int(c[waiting]), Decoding: int(c[decoding]), PromptTokens: int(c[promptTokens]), Floor: c[floor],
-		Leads:    router.Leads{Streams: int(c[leads]), Least: time.Duration(c[leastLead] * float64(time.Second))},
-		Level:    router.Level{Tokens: c[levelTokens], Seconds: c[levelSeconds], AtN: c[levelAtN], Steps: c[levelSteps], Time: c[levelTime]},
-		Prefills: router.Prefills{XY: c[prefillsXY], XX: c[prefillsXX]},
+		Leads: router.Leads{Streams: int(c[leads]), Least: time.Duration(c[leastLead] * float64(time.Second))},
+		Level: router.Level{Tokens: c[levelTokens], Seconds: c[levelSeconds], AtN: c[levelAtN], Steps: c[levelSteps], Time: c[levelTime]},
 	}
 }
 

@@ -49,9 +49,8 @@ func TestRemote(t *testing.T) {
 func TestReportSurvivesTheTrip(t *testing.T) {
 	told := router.Load{
 		Waiting: 3, Decoding: 17, PromptTokens: 123456, Floor: 32.5,
-		Leads:    router.Leads{Streams: 16, Least: 250 * time.Millisecond},
-		Level:    router.Level{Tokens: 600, Seconds: 20, AtN: 80, Steps: 150, Time: 9.5},
-		Prefills: router.Prefills{XY: 25.5, XX: 1e6},
+		Leads: router.Leads{Streams: 16, Least: 250 * time.Millisecond},
+		Level: router.Level{Tokens: 600, Seconds: 20, AtN: 80, Steps: 150, Time: 9.5},
 	}
 	loads := map[string]router.Load{
 		`odd "name" {a}/b: ü`: told,
@@ -64,7 +63,7 @@ func TestReportSurvivesTheTrip(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	odd := map[string]router.Load{"b": {Decoding: 1, Floor: math.NaN(), Leads: router.Leads{Streams: 1, Least: -time.Second}}}
-	if got, want := Encode(odd, nil), `{"v":1,"b":{"b":[0,1,0,0,1,0,0,0,0,0,0,0,0]}}`; got != want {
+	if got, want := Encode(odd, nil), `{"v":1,"b":{"b":[0,1,0,0,1,0,0,0,0,0,0]}}`; got != want {
 		t.Errorf("a floor that is no number and a lead that is lost are written as %s, want %s", got, want)
 	}
 }
@@ -75,13 +74,13 @@ func TestReportSurvivesTheTrip(t *testing.T) {
 func TestVersionsUnderstandEachOther(t *testing.T) {
 	ours := Encode(map[string]router.Load{"gpu": {
 		Waiting: 1, Decoding: 2, PromptTokens: 300, Floor: 30,
-		Leads: router.Leads{Streams: 2, Least: time.Second}, Level: router.Level{Tokens: 60, Seconds: 2, AtN: 4, Steps: 30, Time: 2}, Prefills: router.Prefills{XY: 9, XX: 3e5},
+		Leads: router.Leads{Streams: 2, Least: time.Second}, Level: router.Level{Tokens: 60, Seconds: 2, AtN: 4, Steps: 30, Time: 2},
 	}}, map[router.Target][]byte{{Backend: "gpu", Model: "m"}: []byte("sent")})
 	older := `{"v":1,"b":{"gpu":[1,4,500,20]}}`
 	newer := `{"v":1,"b":{"gpu":[0,1,0,0,1,3,0,0,0,0,0,0,0,7,8]},"later":{"gpu":[1]}}`
 	want := map[string]router.Load{"gpu": {
 		Waiting: 2, Decoding: 7, PromptTokens: 800, Floor: 30,
-		Leads: router.Leads{Streams: 3, Least: time.Second}, Level: router.Level{Tokens: 60, Seconds: 2, AtN: 4, Steps: 30, Time: 2}, Prefills: router.Prefills{XY: 9, XX: 3e5},
+		Leads: router.Leads{Streams: 3, Least: time.Second}, Level: router.Level{Tokens: 60, Seconds: 2, AtN: 4, Steps: 30, Time: 2},
 	}}
 	got := total(map[string]Report{"a": read(t, older), "b": read(t, ours), "c": read(t, newer)})
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -164,7 +163,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		own := Encode(map[string]router.Load{text: {
 			Waiting: count, Decoding: -count, PromptTokens: count, Floor: floor,
-			Leads: router.Leads{Streams: count, Least: time.Duration(count)}, Level: router.Level{Tokens: floor, Time: -floor}, Prefills: router.Prefills{XX: floor},
+			Leads: router.Leads{Streams: count, Least: time.Duration(count)}, Level: router.Level{Tokens: floor, Time: -floor},
 		}}, nil)
 		if _, err := Decode(own); err != nil {
 			t.Fatalf("%s: %v", own, err)

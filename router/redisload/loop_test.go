@@ -287,7 +287,7 @@ func BenchmarkExchange(b *testing.B) {
 	for i := range 16 {
 		loads[fmt.Sprint("gpu-", i)] = router.Load{
 			Waiting: i, Decoding: 100, PromptTokens: 5000, Floor: 30, Leads: router.Leads{Streams: 90, Least: 1234567 * time.Microsecond},
-			Level: router.Level{Tokens: 29876.54, Seconds: 1000.0 / 3, AtN: 1e5 / 3, Steps: 1000.0 / 3, Time: 9.99}, Prefills: router.Prefills{XY: 1e4 / 3, XX: 1e8 / 3},
+			Level: router.Level{Tokens: 29876.54, Seconds: 1000.0 / 3, AtN: 1e5 / 3, Steps: 1000.0 / 3, Time: 9.99},
 		}
 	}
 	var loops []*Loop
