@@ -224,22 +224,6 @@ func (g *group) leastLead() time.Duration {
 	return g.lead
 }
 
-// gain is the lead that a stream which has so many tokens is going to win over
-// floor by the end of a usual answer, at the speed of the moment. Half of it is
-// believed: half of all answers are shorter. While that speed is unknown it is
-// taken to be twice the floor.
-func (m *model) gain(floor, tokens float64) time.Duration {
-	if m.known {
-		return 0
-	}
-	tps := 2 * floor
-	left := m.usualAnswer() - tokens
-	if tps <= floor || left <= 0 {
-		return 0
-	}
-	return seconds(left * (1/floor - 1/tps) / 2)
-}
-
 // usualAnswer is the length of an answer, in tokens of one sequence.
 func (m *model) usualAnswer() float64 {
 	if m.answer > 0 {
@@ -274,7 +258,7 @@ func (a *ask) pays(target *model, c *present) bool {
 		if m == target && c.alike > 0 && a.floor <= m.solo {
 			floor = max(floor, a.floor)
 		}
-		if floor > 0 && cost*(waiting-front+prompt) > (g.leastGrace+m.early(floor)+m.gain(floor, 0)).Seconds() {
+		if floor > 0 && cost*(waiting-front+prompt) > (g.leastGrace+m.early(floor)).Seconds() {
 			return false
 		}
 	}

@@ -455,10 +455,7 @@ func (w *naive) payable(g *group, prompt int) bool {
 // patience is for how long who waits on m for its first token may wait behind the
 // first in line, in seconds.
 func (w *naive) patience(m *model, floor float64) float64 {
-	if m.known {
-		return 0.25 + early(m, floor) // no route here has a grace
-	}
-	return 0.25 + usual(m, nil)/(4*floor)
+	return 0.25 + early(m, floor) // no route here has a grace
 }
 
 // early is by how many seconds a token comes before floor has it due, at the speed of the last look.
