@@ -224,7 +224,7 @@ func (g *group) adopt(t Target, old former) *model {
 	}
 	m := old.models[i]
 	if m.group != g {
-		m.group, m.lone = g, 0
+		m.group = g
 		m.learn(g.router.curves[t])
 	}
 	return m

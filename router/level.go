@@ -34,9 +34,6 @@ const (
 	// oneMore is by how much the running streams have to be faster than the
 	// floor for one more to be let in beside them, whatever the curve says of it.
 	oneMore = 1.15
-
-	// loneBelow is up to which mean n a level is that of a stream alone.
-	loneBelow = 1.5
 )
 
 // fade ages l by d.
@@ -68,7 +65,6 @@ func (l *Level) n() float64   { return max(l.AtN/l.Seconds, 1) }
 // mean/Shape(k), Shape being the curve's seconds per token.
 func (m *model) settle() {
 	m.lately.mean, m.lately.bound = 0, 0
-	m.hearLone()
 	if !m.known || !m.lately.all.known() {
 		return
 	}
@@ -76,18 +72,6 @@ func (m *model) settle() {
 		m.lately.mean = m.lately.all.tps() * shape * m.group.told.share()
 		m.lately.bound = m.lately.mean * (1 - m.curve.Shown())
 	}
-}
-
-// hearLone notes what a stream gets that is alone. It holds for the next one to come
-// alone, until another one was: between the two nobody shows anything else, and a
-// curve that learned the engine while it was slow would keep it empty for minutes.
-func (m *model) hearLone() {
-	l := &m.lately.own
-	if !m.known || !m.lately.moved || l.Steps < levelSteps || l.n() >= loneBelow {
-		return
-	}
-	m.lone = l.tps()
-	m.believe()
 }
 
 // told is how many tokens finished streams were counted to have, and had: sums that fade

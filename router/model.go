@@ -45,7 +45,6 @@ type model struct {
 	prefill float64 // seconds per prompt token, for the time to the first token
 	idle    float64 // bound of a stream that is alone and stays so: no prompt is prefilled beside it
 	alone   float64 // what that stream is expected to get, at least idle; NaN when unknown
-	lone    float64 // what the last one got that was, 0 = none was seen
 	answer  float64 // mean output tokens; 0 = unknown
 	solo    float64 // TPS(1), or more where that was seen; +Inf while unknown or guessed
 
@@ -122,9 +121,6 @@ func (m *model) believe() {
 	c := m.curve
 	alone := c.AtRho(1, 0)
 	m.idle = max(finite(alone.Low), c.Low(1, 0), finite(alone.TPS)*(1-c.Shown()))
-	if m.idle < m.promised {
-		m.idle = max(m.idle, m.lone*(1-c.Shown()))
-	}
 	if tps := max(finite(alone.TPS), finite(c.TPS(1)), m.idle); tps > 0 {
 		m.alone = tps
 	}

@@ -105,27 +105,3 @@ func TestStaleTargetsAreTriedOneAtATime(t *testing.T) {
 		t.Errorf("it keeps a floor, and is tried after %v", m.probeAfter)
 	}
 }
-
-// What the last stream showed that was alone is believed of the next one, whatever the
-// curve has learned while the engine was slow: else it stands empty until the next try.
-func TestWhoWasAloneIsBelieved(t *testing.T) {
-	slow := carrying(2, 14, 16)
-	b := newBench(t, []string{"x"})
-	b.learn("x", slow)
-	b.wantReason("chat", ReasonOwnFloor)
-	try := func(tps float64) {
-		l := b.place("chat", wish(0)).Lease
-		b.run([]*Lease{l}, tps, 2*time.Second)
-		l.Done(b.now, tps)
-		b.learn("x", slow)
-	}
-	try(50)
-	b.wantReason("chat", OK)
-	if free := b.Routes(b.now)[0].Free; free != 1 {
-		t.Errorf("%d are free on an engine of which one stream is known, want 1", free)
-	}
-	b.sleep(time.Hour)
-	b.wantReason("chat", OK)
-	try(20)
-	b.wantReason("chat", ReasonOwnFloor)
-}
