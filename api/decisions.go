@@ -90,8 +90,7 @@ type Candidate struct {
 
 	// Basis is what low rests on: level, one_more, grace, curve, seen, edge or slow_start;
 	// lead where the prompt would cost a stream its floor; quota where the backend
-	// told that a limit of its own is used up; others where the other replicas keep
-	// the place for the route; "" where no speed was asked.
+	// told that a limit of its own is used up; "" where no speed was asked.
 	Basis string `json:"basis"`
 
 	// Reason is ok, or why the target is not feasible.

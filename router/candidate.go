@@ -90,7 +90,6 @@ const (
 	BySeen                   // seen: what streams got there, against the fit
 	ByEdge                   // edge: the curve goes on beyond what was visited
 	BySlowStart              // slow_start: nothing is known; a few show what it takes
-	ByOthers                 // others: what the other replicas keep free for the route
 	ByQuota                  // quota: what its backend told is left of a limit
 	ByGrace                  // grace: a little below the floor, for as long as all are ahead of it and others end
 	ByLead                   // lead: a stream there would fall behind while the prompt is prefilled
@@ -98,7 +97,7 @@ const (
 
 var basisNames = [...]string{
 	NoBasis: "", ByLevel: "level", ByOneMore: "one_more", ByCurve: "curve",
-	BySeen: "seen", ByEdge: "edge", BySlowStart: "slow_start", ByLead: "lead", ByOthers: "others", ByQuota: "quota", ByGrace: "grace",
+	BySeen: "seen", ByEdge: "edge", BySlowStart: "slow_start", ByLead: "lead", ByQuota: "quota", ByGrace: "grace",
 }
 
 // String returns the basis as in the decisions API.

@@ -102,13 +102,6 @@ func (a *ask) takesHeld(g *group, c *present, floor float64) bool {
 	return k != nil && a.owns(k) && floor <= a.route.floor() && k.unused() >= (c.alike*g.router.peers.scale+1)*a.weight
 }
 
-// vouched reports whether a takes a place on m that the other replicas keep for it,
-// who know how fast the streams there are, while none of this one's has said so: then
-// its curve, which is more careful, does not speak against it.
-func (a *ask) vouched(m *model, c *present) bool {
-	return m.known && m.lately.bound == 0 && m.group.remote.Decoding > 0 && a.takesHeld(m.group, c, a.floor)
-}
-
 // leavesHeldBelowCap is the same for the cap of b, whatever decodes together there.
 func (a *ask) leavesHeldBelowCap(b *backend, c *present) bool {
 	held := 0

@@ -163,9 +163,6 @@ func (a *ask) bears(v *verdict, c *present) Reason {
 		v.basis = NoBasis
 	}
 	protects, basis := a.protects(v, c)
-	if (!own || protects != OK) && a.vouched(m, c) {
-		own, protects, v.basis = true, OK, ByOthers
-	}
 	switch {
 	case c.places < a.weight:
 		return ReasonCap
