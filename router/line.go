@@ -247,9 +247,12 @@ func (r *Router) stand(a *ask, p *intent) *Ticket {
 	return t
 }
 
+// hopeTimes is how many times as many places as are expected are hoped for in line.
+const hopeTimes = 4
+
 // hopeless reports whether waiting until deadline would be for nothing: the
-// places that come free until then, twice as many to be fair to a prediction,
-// go to those who stand before it or come back before that. It is
+// places that come free until then, hopeTimes as many since a place may fit those behind
+// and not those before, go to those who stand before it or come back before that. It is
 // only said where every curve and the length of the route's answers are well
 // known.
 func (r *Router) hopeless(a *ask, deadline time.Time, o outlook) bool {
@@ -265,7 +268,7 @@ func (r *Router) hopeless(a *ask, deadline time.Time, o outlook) bool {
 		ahead += rt.promises.before(a.now, deadline, a.req.Tenant)
 	}
 	places, known := r.places(a)
-	return known && ahead+1 > 2*placesBy(&places, deadline.Sub(a.now))
+	return known && ahead+1 > hopeTimes*placesBy(&places, deadline.Sub(a.now))
 }
 
 // enter, waitsFor and exit keep the counts of who waits for what.

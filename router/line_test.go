@@ -390,10 +390,10 @@ func TestRefusedAtOnceWhenTheWaitIsTooLong(t *testing.T) {
 		l := b.force(Request{Route: "chat", Stream: true}, leases[0].Target()).Lease
 		l.Done(b.now, 30)
 	}
-	// Three streams at TPS(3), answers of 30 tokens, 2 s, twice as many.
+	// Three streams at TPS(3), answers of 30 tokens, 2 s, hopeTimes as many.
 	b.sleep(2 * forecastStale)
 	rate := 3 * carrying(3, 30, 40).TPS(3) / 30
-	if got, want := stand(), int(2*rate*2); got < want-1 || got > want+1 {
+	if got, want := stand(), int(hopeTimes*rate*2); got < want-1 || got > want+1 {
 		t.Errorf("%d stand in line, want %d", got, want)
 	}
 }
