@@ -126,7 +126,7 @@ func (g *group) closeOldest() {
 			p.move(step, spares)
 		}
 		p.suspect(step == 0 && g.drift.suspects())
-		p.close(w, by)
+		p.close(w, by, math.Exp(step))
 	}
 	if step != 0 {
 		g.pool = pool{} // what is borrowed has to be drawn anew

@@ -118,21 +118,26 @@ func (p *profile) gather(w *window, goesOn bool) bool {
 }
 
 // close adds what the target did in w to the next fold: the second moments of
-// its bins, and its row, if that is whole. The seconds of w count by times.
-func (p *profile) close(w *window, by float64) {
+// its bins, and its row, if that is whole. The seconds of w count by times, where
+// that is not 1 as they would have before all that is known was shifted by factor.
+func (p *profile) close(w *window, by, factor float64) {
 	cells := w.exposure(p)
 	if p.since != nil && by == 1 {
 		p.remember(w)
 	}
+	now := 1.0 // what one of its seconds comes to
+	if by != 1 {
+		now = by * factor
+	}
 	for i := range cells {
 		e, b := &cells[i], &p.fold.bins[i]
 		if e.S > 0 {
-			b.S += (by - 1) * e.S // they were added once when they came
-			b.T += (by - 1) * e.T
+			b.S += (by - 1) * factor * e.S // they were added once when they came, and shifted since
+			b.T += (by - 1) * factor * e.T
 			b.W++
-			b.SS += by * by * e.S * e.S
+			b.SS += now * now * e.S * e.S
 			b.YY += e.Y * e.Y
-			b.SY += by * e.S * e.Y
+			b.SY += now * e.S * e.Y
 			if p.since != nil && by == 1 {
 				b := &p.since.bins[i]
 				b.SS += e.S * e.S
@@ -140,8 +145,8 @@ func (p *profile) close(w *window, by float64) {
 			}
 		}
 	}
-	if smooth := p.predict(p.row); p.row.whole() && smooth > 0 {
-		p.row.T *= by
+	if smooth := factor * p.predict(p.row); p.row.whole() && smooth > 0 {
+		p.row.T *= now
 		p.fold.learn(p.row, smooth)
 		if p.since != nil && by == 1 {
 			p.since.learn(p.row, smooth)

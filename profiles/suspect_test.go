@@ -1,6 +1,7 @@
 package profiles
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -101,10 +102,37 @@ func TestAnEngineThatIsFastAgainAsItsLoadEnds(t *testing.T) {
 		spell(12, 3*tpot(12), 500)
 	}
 	spell(1, tpot(1), 1000)
-	spell(8, tpot(8), 2000)
+	spell(8, tpot(8), 3000)
 	c := b.book.Curve(target)
-	within(t, "TPS(1)", c.TPS(1), 1/tpot(1).Seconds(), 0.3) // the change is found in two steps, and the second is for all
-	for _, n := range []int{8, 12} {
+	for _, n := range []int{1, 8, 12} {
 		within(t, "TPS", c.TPS(n), 1/tpot(n).Seconds(), 0.1)
+	}
+}
+
+// The window in which an engine is found to be three times as slow counts as expected,
+// and is shifted with all that is known. Else it says that the engine is as fast as ever,
+// with nine times the weight of all windows since, and the fit has another form.
+func TestTheWindowThatFindsAShiftIsShifted(t *testing.T) {
+	for seed := range int64(6) {
+		b := NewBook(Options{})
+		e := newEngine(seed, b)
+		e.run(100_000)
+		e.drain()
+		was, _ := b.Curve(e.target).Fit()
+		for _, f := range []*float64{&e.fit.A, &e.fit.B, &e.fit.C, &e.fit.D} {
+			*f *= 3
+		}
+		e.lasting(time.Minute, func() bool { return b.Curve(e.target).Scale() < 0.8 })
+		c := b.Curve(e.target)
+		if c.Scale() > 0.8 {
+			t.Fatalf("seed %d: three times slower is not found in a minute", seed)
+		}
+		is, _ := c.Fit()
+		for _, n := range []float64{1, 4, 16, 40} {
+			p := c.Rho() * n
+			if got, want := is.tpot(n, p)/is.tpot(8, 8*c.Rho()), was.tpot(n, p)/was.tpot(8, 8*c.Rho()); math.Abs(got/want-1) > 0.05 {
+				t.Errorf("seed %d: %v streams take %.2f times as long as 8, before %.2f", seed, n, got, want)
+			}
+		}
 	}
 }
