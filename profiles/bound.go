@@ -22,34 +22,35 @@ const (
 //	low(n) = min over lo ≤ m ≤ n of min(TPS(m), own(m))·(1 − max(margin, τ·e/√(τ² + e²)))
 //
 // with lo the lowest visited n, margin the share that is taken off at least (0 to
-// 1), e the standard error of the bin of m and τ = bend = 0.03, both relative; times
-// extrapolated above the support. τ·e/√(τ² + e²) (unexplained) is what is left to doubt
-// when two sources are weighed by their variances: the fit, off by τ, and the bin, off
-// by e. The running minimum keeps a step in the curve from being averaged away. It
+// 1), e the standard error of the bin of m and τ what the fit is off by near it, 3 % at
+// least, both relative; times extrapolated above the support. τ·e/√(τ² + e²)
+// (unexplained) is what is left to doubt when two sources are weighed by their
+// variances: the fit, off by τ, and the bin, off by e. The running minimum keeps a step in the curve from being averaged away. It
 // starts at the lowest visited n, so that what is extrapolated below cannot poison it:
 //
 //	low(n) = max(low(n+1), extrapolated·(1 − margin)·TPS(n))    for n < lo
 //
 // n goes by rungs: each n up to 512, and above that 64 an octave. A rung has the bound
 // of its highest n.
-func (c *Curve) bound(s *Sums) {
+func (c *Curve) bound(s *Sums, against *residuals) {
 	c.low = make([]float64, rungOf(c.top)+1)
 	lo, hi := c.believed()
-	noise := s.stepNoise()
 	running := math.Inf(1)
+	var off *[NumBins]float64
+	if c.source == Learned {
+		off = s.unexplained(against)
+	}
 	for i := rungOf(lo); i < len(c.low); i++ {
 		n := min(rungTop(i), c.top)
-		v, off := c.TPS(n), c.margins.all
-		if c.source == Learned {
-			b := &s.bins[BinOf(n)]
-			own, e := c.own(n, b, noise)
-			v = min(v, own)
-			off = max(off, unexplained(e))
+		v, kept := c.TPS(n), 1-c.margins.all
+		if bin := BinOf(n); c.source == Learned {
+			v = min(v, c.own(n, s.bins[bin].K, against[bin]))
+			kept = min(kept, 1-off[bin])
 		}
 		if i > rungOf(hi) {
-			off = 1 - (1-off)*extrapolated
+			kept *= extrapolated
 		}
-		running = min(running, max(v*(1-off), 0))
+		running = min(running, max(v*kept, 0))
 		c.low[i] = running
 	}
 	for i := rungOf(lo) - 1; i >= 0; i-- {
@@ -57,25 +58,21 @@ func (c *Curve) bound(s *Sums) {
 	}
 }
 
-// own returns the speed at n, in tokens/s, that the bin of n shows by itself, with
-// the relative standard error e of that:
+// own returns the speed at n, in tokens/s, that the bin of n shows by itself, of so
+// many steps:
 //
 //	own(n) = 1/((A + B·√n + C·n)·exp(r)·(1 − z·e) + D·ρ·n)
 //
 // with A to D of the fit in seconds, z = confidence, ρ the prompt tokens that are
-// prefilled per token of a stream, and r, in ln, all that the bin says against the fit, as fast as e allows, at the
+// prefilled per token of a stream, r, in ln, all that the bin says against the fit,
+// and e the relative standard error of that, at the
 // prompt load ρ·n of n streams; +Inf where the bin is too thin to say. What its
 // tokens took with the prompts that happened to fall beside them is several times
 // as far off. A stall that hit a single window is all in e, and is taken off again.
-// noise is the variance of a step, relative, as in binSums.error.
-func (c *Curve) own(n int, b *binSums, noise float64) (tps, e float64) {
-	r, e, ok := b.against(c.fit, noise)
-	if !ok {
-		return math.Inf(1), math.Inf(1)
+func (c *Curve) own(n int, steps float64, q residual) float64 {
+	if !q.says() || steps < ownSteps || confidence*q.e >= 1 {
+		return math.Inf(1)
 	}
-	if b.K < ownSteps || confidence*e >= 1 {
-		return math.Inf(1), e
-	}
-	t := c.fit.tpot(float64(n), 0)*math.Exp(r)*(1-confidence*e) + c.fit.D*float64(n)*c.rho
-	return 1 / min(max(t, minTPOT), maxTPOT), e
+	t := c.fit.tpot(float64(n), 0)*math.Exp(q.r)*(1-confidence*q.e) + c.fit.D*float64(n)*c.rho
+	return 1 / min(max(t, minTPOT), maxTPOT)
 }

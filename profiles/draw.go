@@ -9,6 +9,7 @@ func newCurve(s *Sums, pr *prior, margin float64) *Curve {
 	l, ok := centreOf(s)
 	c.describe(s, ok)
 	c.fill = s.fill()
+	var against *residuals
 	switch {
 	case ok && l.steps >= minSteps:
 		c.source, c.fitted = Learned, true
@@ -16,7 +17,8 @@ func newCurve(s *Sums, pr *prior, margin float64) *Curve {
 		if !c.fit.plausible(l) {
 			c.fit = Fit{A: l.tpot}
 		}
-		c.correction = corrections(s, c.fit)
+		against = s.against(c.fit)
+		c.correction = s.corrections(against)
 		c.lo, c.hi = support(s, l)
 	case pr != nil:
 		c.source, c.fit.D = Prior, pr.cost
@@ -25,7 +27,7 @@ func newCurve(s *Sums, pr *prior, margin float64) *Curve {
 		return c
 	}
 	c.tabulate()
-	c.bound(s)
+	c.bound(s, against)
 	return c
 }
 

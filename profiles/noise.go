@@ -78,19 +78,47 @@ func (b *binSums) error(noise float64) float64 {
 //
 //	e² = W°/(W° − 1) · Σ(T° − τ·K°)²/T°²
 //
-// ok is false where there are too few of them.
+// ok is false where there are not two of them.
 func (b *binSums) quietError() (e float64, ok bool) {
-	if b.Kq < thinSteps || b.Wq < thinWindows {
+	if !(b.Wq >= 1.5) || !(b.Tq > 0) { // two windows, of which some is forgotten
 		return 0, false
 	}
-	e = math.Sqrt(b.Wq/(b.Wq-1)*b.Vq) / b.Tq
+	e = math.Sqrt(b.Wq/(b.Wq-1)*max(b.Vq, 0)) / b.Tq
 	return e, finite(e)
 }
 
-// believed is the share of what a bin with error e says against the fit that
-// is taken for the curve's and not for chance.
-func believed(e float64) float64 { return bend * bend / (bend*bend + e*e) }
+// thinQuiet is thin of quiet time.
+func (b *binSums) thinQuiet() bool { return b.Kq < thinSteps || b.Wq < thinWindows }
 
-// unexplained is the error of the curve at a bin with error e, once the bin is
-// believed as far as that: less than e, and less than bend.
-func unexplained(e float64) float64 { return bend * math.Sqrt(1-believed(e)) }
+// noises are the variances of one step of some bins.
+type noises []noise
+
+// noise is that at ln n = x: v, relative, and the freedom that it rests on.
+type noise struct{ x, v, freedom float64 }
+
+// at returns the variance of a step at x: the mean of all, by their freedom and how
+// near they are.
+func (l noises) at(x float64) float64 {
+	var sum, weights float64
+	for _, q := range l {
+		w := q.freedom * nearness(x, q.x, reach)
+		sum += w * q.v
+		weights += w
+	}
+	return sum / max(weights, math.SmallestNonzeroFloat64)
+}
+
+// quietNoise returns what steps of quiet time vary by. It is a tenth of what steps
+// beside prefills do; and where tokens vary from stream to stream, as drafts do, it is
+// less the more streams share a step. So each bin goes by those near it.
+func (s *Sums) quietNoise() noises {
+	var list noises
+	for i := range s.bins {
+		b := &s.bins[i]
+		n, known := b.meanN()
+		if e, ok := b.quietError(); ok && known && b.Kq >= visitedSteps {
+			list = append(list, noise{math.Log(n), e * e * b.Kq, b.Wq - 1})
+		}
+	}
+	return list
+}

@@ -37,14 +37,14 @@ func TestSlowCopyRemembersTheOtherLevels(t *testing.T) {
 		goal   float64 // %, the median of the seeds
 		worse  float64 // by how much the control has to be
 	}{
-		{"the fit's own form", nil, 2, 3},
-		{"30 % slower from 17 to 32 on", func(n int) float64 { return 1 + 0.3*min(max(float64(n-16)/16, 0), 1) }, 8, 1},
+		{"the fit's own form", nil, 2, 2},
+		{"30 % slower from 17 to 32 on", func(n int) float64 { return 1 + 0.3*min(max(float64(n-16)/16, 0), 1) }, 8, 1.3},
 		{"a kernel for 4 and more", func(n int) float64 {
 			if n >= 4 {
 				return 0.8
 			}
 			return 1
-		}, 5, 1.1},
+		}, 2.5, 1.5},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var before, with, without []float64
