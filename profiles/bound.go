@@ -38,7 +38,7 @@ func (c *Curve) bound(s *Sums, against *residuals) {
 	running := math.Inf(1)
 	var off *[NumBins]float64
 	if c.source == Learned {
-		off = s.unexplained(against)
+		off = s.unexplained(against, &c.correction)
 	}
 	for i := rungOf(lo); i < len(c.low); i++ {
 		n := min(rungTop(i), c.top)

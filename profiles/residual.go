@@ -169,35 +169,42 @@ func (s *Sums) corrections(against *residuals) knots {
 //
 // which is less than e, and less than τ: by how much the bins within half an octave
 // differ from the fit beyond their errors. So where neighbours say that the fit is
-// off, a bin that says little is doubted by as much.
-func (s *Sums) unexplained(against *residuals) *[NumBins]float64 {
-	var x, w, beyond [NumBins]float64
-	said := 0
+// off, a bin that says little is doubted by as much. Where nobody was, the curve goes
+// from one neighbour to the other, and r is what they say against that.
+func (s *Sums) unexplained(against *residuals, curve *knots) *[NumBins]float64 {
+	fit, drawn := make([]residual, 0, NumBins), make([]residual, 0, NumBins)
 	for i, q := range against {
 		if q = q.held(s.bins[i].K); q.says() && q.weight() > 0 {
-			x[said], w[said], beyond[said] = q.x, q.weight(), q.beyond()
-			said++
+			fit = append(fit, q)
+			q.r -= curve.at(q.x)
+			drawn = append(drawn, q)
 		}
 	}
 	var off [NumBins]float64
 	for i := range off {
 		lo, hi := BinBounds(i)
-		at := math.Log(float64(lo+hi) / 2)
-		var sum, weights float64
-		for j := range said {
-			v := w[j] * nearness(at, x[j], reach/2)
-			sum += v * beyond[j]
-			weights += v
+		list, e := fit, against[i].e
+		if s.bins[i].K < visitedSteps {
+			list, e = drawn, math.Inf(1)
 		}
-		bent := bend * bend
-		if weights > 0 {
-			bent = max(bent, sum/weights)
-		}
-		e := against[i].e
-		off[i] = math.Sqrt(bent)
-		if finite(e) {
-			off[i] *= e / math.Sqrt(bent+e*e)
+		t := bendNear(list, math.Log(float64(lo+hi)/2))
+		if off[i] = t; finite(e) {
+			off[i] = t * e / math.Hypot(t, e)
 		}
 	}
 	return &off
+}
+
+// bendNear returns τ near x.
+func bendNear(list []residual, x float64) float64 {
+	var sum, weights float64
+	for _, q := range list {
+		w := q.weight() * nearness(x, q.x, reach/2)
+		sum += w * q.beyond()
+		weights += w
+	}
+	if !(weights > 0) {
+		return bend
+	}
+	return math.Sqrt(max(bend*bend, sum/weights))
 }

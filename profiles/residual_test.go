@@ -99,20 +99,46 @@ func TestDoubtWhereTheFitIsOff(t *testing.T) {
 	for i := range against {
 		against[i] = nothing(math.Log(float64(i + 1)))
 	}
-	within(t, "nothing known", s.unexplained(&against)[5], bend, 1e-9)
+	within(t, "nothing known", s.unexplained(&against, &knots{})[5], bend, 1e-9)
 	for _, i := range []int{10, 11, 13, 14} {
 		s.bins[i].K = 1000
 		lo, hi := BinBounds(i)
 		against[i] = residual{math.Log(float64(lo+hi) / 2), 0.2, 0.01}
 	}
-	off := s.unexplained(&against)
+	off := s.unexplained(&against, &knots{})
 	within(t, "between bins that are 20 % off", off[12], 0.2, 0.02)
 	within(t, "at one of them", off[11], 0.01, 0.02)
 	if off[0] > 0.2 || off[0] < bend {
 		t.Errorf("far away %.3f is in doubt, want something between %v and 0.2", off[0], bend)
 	}
 	against[2] = residual{math.Log(3), 0, 0.01}
-	if more := s.unexplained(&against)[0]; !(more < off[0]) {
+	if more := s.unexplained(&against, &knots{})[0]; !(more < off[0]) {
 		t.Errorf("with a bin on the fit nearby %.3f is in doubt, as without: %.3f", more, off[0])
+	}
+}
+
+// Where the levels above are a fifth slower than the fit, the bound at one of a few
+// steps takes off as much as it may be off itself.
+func TestTheBoundIsLowerWhereTheFitIsOff(t *testing.T) {
+	for _, slower := range []float64{1, 1.2} {
+		s := sumsOf(Fit{A: 0.01}, even(100_000, 1, 2, 4), flat)
+		for n, steps := range map[int]float64{12: 9, 15: 2000, 18: 2000} {
+			f := Fit{A: 0.01}
+			if n > 12 {
+				f.A *= slower
+			}
+			bin := sumsOf(f, even(steps, n), flat)
+			bin.rows, bin.slow = fastRows{}, [numOctaves]rowSums{} // the fit does not know of them
+			s.Add(Delta{Sums: bin}, 0)
+		}
+		s.bins[BinOf(12)].W = 1 // which may all be one stall
+		c := newCurve(&s, nil, 0.02)
+		ratio := c.Low(12, 0) / c.Low(4, 0)
+		if slower == 1 && ratio < 0.98 {
+			t.Errorf("on the fit the bound of 12 is %.3f of that of 4, want nearly all of it", ratio)
+		}
+		if slower > 1 && (ratio > 0.92 || ratio < 0.8) {
+			t.Errorf("beside slow levels the bound of 12 is %.3f of that of 4, want a tenth less", ratio)
+		}
 	}
 }

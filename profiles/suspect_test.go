@@ -136,3 +136,22 @@ func TestTheWindowThatFindsAShiftIsShifted(t *testing.T) {
 		}
 	}
 }
+
+// What counted as expected before a shift by three counts three times as much after it:
+// in the bin, which was added as measured and shifted since, and in the row.
+func TestSecondsThatCountAsExpectedAreShifted(t *testing.T) {
+	p := newBench(t).book.profile(target)
+	w := &window{}
+	e := exposure{S: 120, T: 30, Y: 4000, K: 1000, Q: 2000}
+	w.exposure(p)[3] = e
+	p.known.bins[3] = binSums{S: 3 * e.S, T: 3 * e.T, K: e.K, Y: e.Y} // three times what was measured
+	p.row = row{T: e.T, K: e.K, Q: e.Q, Y: e.Y, windows: 1}
+	p.close(w, 1.0/3, 3)
+	b, r := &p.fold.bins[3], &p.fold.rows
+	within(t, "S", p.known.bins[3].S+b.S, e.S, 1e-9)
+	within(t, "T", p.known.bins[3].T+b.T, e.T, 1e-9)
+	within(t, "SS", b.SS, e.S*e.S, 1e-9)
+	within(t, "SY", b.SY, e.S*e.Y, 1e-9)
+	within(t, "seconds of the row", r.T, e.T, 1e-9)
+	within(t, "weight of the row", r.A00, e.K/(0.09*0.09), 1e-9) // three times the 30 ms that were predicted
+}
