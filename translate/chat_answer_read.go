@@ -9,9 +9,8 @@ import (
 
 // chatHearing reads chat completions.
 type chatHearing struct {
+	passage
 	begun   bool
-	open    bool
-	kind    PartKind
 	refusal bool
 	call    int    // the index of the tool call that is open
 	callID  []byte // and its id, quoted
@@ -258,26 +257,16 @@ func (h *chatHearing) toolCall(i int, v gjson.Result, to heard) {
 	}
 }
 
-func (h *chatHearing) close(to heard) {
-	if h.open {
-		h.open = false
-		to.emit(Event{Kind: BlockEnd, Block: h.kind})
-	}
+var chatFinish = map[string]Finish{
+	"length": FinishLength, "model_length": FinishLength, // Mistral's is that of what the model holds
+	"tool_calls": FinishTools, "function_call": FinishTools, "content_filter": FinishFilter,
 }
 
 func (h *chatHearing) finish(reason string) Finish {
-	switch reason {
-	case "length", "model_length": // Mistral's is that of what the model holds
-		return FinishLength
-	case "tool_calls", "function_call":
-		return FinishTools
-	case "content_filter":
-		return FinishFilter
+	if f := finished(chatFinish, reason); f != FinishStop || h.called == 0 {
+		return f
 	}
-	if h.called > 0 { // of a tool that had to be called, OpenAI says stop
-		return FinishTools
-	}
-	return FinishStop
+	return FinishTools // of a tool that had to be called, OpenAI says stop
 }
 
 func chatUsage(v gjson.Result) (u Usage) {

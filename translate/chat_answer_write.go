@@ -177,7 +177,7 @@ func (c *chatVoice) over(b []byte) []byte {
 		c.begin(nil)
 	}
 	b = append(append(b, c.head...), `{"index":0,"delta":{},"finish_reason":"`...)
-	b = append(append(b, chatFinish(c.ended)...), `"}]}`+"\n\n"...)
+	b = append(append(b, chatReason.of(c.ended)...), `"}]}`+"\n\n"...)
 	if c.o.WantUsage {
 		b = append(append(b, c.head...), `],"usage":`...)
 		b = append(appendChatUsage(b, c.usage), "}\n\n"...)
@@ -185,17 +185,7 @@ func (c *chatVoice) over(b []byte) []byte {
 	return append(b, "data: [DONE]\n\n"...)
 }
 
-func chatFinish(f Finish) string {
-	switch f {
-	case FinishLength:
-		return "length"
-	case FinishTools:
-		return "tool_calls"
-	case FinishFilter:
-		return "content_filter"
-	}
-	return "stop"
-}
+var chatReason = reasons{FinishStop: "stop", FinishLength: "length", FinishTools: "tool_calls", FinishFilter: "content_filter"}
 
 func appendChatUsage(b []byte, u Usage) []byte {
 	w := writer{b}
@@ -255,7 +245,7 @@ func chatWhole(o Reply, a *answer) []byte {
 				} else {
 					w.rawField("logprobs", "null")
 				}
-				w.field("finish_reason", chatFinish(a.finish))
+				w.field("finish_reason", chatReason.of(a.finish))
 			})
 		})
 		w.key("usage")

@@ -104,18 +104,23 @@ func (w *requestWriter) chatFormat() {
 }
 
 func (w *requestWriter) chatMessages() {
-	if text := textOf(w.r.System, "\n\n"); text != "" {
-		w.object(func() {
-			w.field("role", "system")
-			w.field("content", text)
-		})
-	}
+	w.systemMessage()
 	for i := range w.r.Turns {
 		if t := &w.r.Turns[i]; t.Assistant {
 			w.chatAnswered(t.Parts, i == len(w.r.Turns)-1)
 		} else {
 			w.chatAsked(t.Parts)
 		}
+	}
+}
+
+// systemMessage writes what the system says, if anything.
+func (w *requestWriter) systemMessage() {
+	if text := textOf(w.r.System, "\n\n"); text != "" {
+		w.object(func() {
+			w.field("role", "system")
+			w.field("content", text)
+		})
 	}
 }
 
@@ -149,19 +154,23 @@ func (w *requestWriter) chatResults(parts []Part) (rest []Part) {
 // chatAsked writes what the user said: results of tools first, then the rest.
 func (w *requestWriter) chatAsked(parts []Part) {
 	rest := w.chatResults(parts)
-	if len(rest) == 0 {
-		return
+	if len(rest) > 0 {
+		w.bridge(parts)
+		w.userMessage(rest, w.chatPart)
 	}
-	w.bridge(parts)
+}
+
+// userMessage writes what the user said as one message: a text, or its parts each.
+func (w *requestWriter) userMessage(parts []Part, part func(*Part)) {
 	w.object(func() {
 		w.field("role", "user")
-		if !hasMedia(rest) {
-			w.field("content", textOf(rest, "\n\n"))
+		if !hasMedia(parts) {
+			w.field("content", textOf(parts, "\n\n"))
 			return
 		}
 		w.within("content", '[', ']', func() {
-			for i := range rest {
-				w.chatPart(&rest[i])
+			for i := range parts {
+				part(&parts[i])
 			}
 		})
 	})

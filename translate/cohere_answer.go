@@ -8,10 +8,7 @@ import (
 )
 
 // cohereHearing reads answers of Cohere's chat.
-type cohereHearing struct {
-	open bool
-	kind PartKind
-}
+type cohereHearing struct{ passage }
 
 func hearCohere() hearing { return &cohereHearing{} }
 
@@ -67,7 +64,7 @@ func (h *cohereHearing) end(v gjson.Result, to heard) {
 	if failed := v.Get("error"); failed.Str != "" || reason == "ERROR" || reason == "TIMEOUT" {
 		to.emit(Event{Kind: Failed, Failure: &Failure{Type: "upstream_error", Message: cmp.Or(failed.Str, "The backend ended its answer with "+reason+".")}})
 	} else {
-		to.emit(Event{Kind: Ended, Finish: cohereFinish(reason)})
+		to.emit(Event{Kind: Ended, Finish: finished(cohereFinish, reason)})
 	}
 	to.emit(Event{Kind: Over})
 }
@@ -76,29 +73,6 @@ func (h *cohereHearing) end(v gjson.Result, to heard) {
 func (h *cohereHearing) content(v gjson.Result, to heard) {
 	h.piece(Thinking, v.Get("thinking"), to)
 	h.piece(Text, v.Get("text"), to)
-}
-
-func (h *cohereHearing) begin(kind PartKind, id, name []byte, to heard) {
-	h.close(to)
-	h.open, h.kind = true, kind
-	to.emit(Event{Kind: BlockBegin, Block: kind, ID: id, Name: name})
-}
-
-func (h *cohereHearing) piece(kind PartKind, v gjson.Result, to heard) {
-	if v.Type != gjson.String || len(v.Raw) <= 2 {
-		return
-	}
-	if !h.open || h.kind != kind {
-		h.begin(kind, nil, nil, to)
-	}
-	to.emit(Event{Kind: BlockDelta, Block: kind, Text: raw(v)})
-}
-
-func (h *cohereHearing) close(to heard) {
-	if h.open {
-		h.open = false
-		to.emit(Event{Kind: BlockEnd, Block: h.kind})
-	}
 }
 
 func (h *cohereHearing) document(v gjson.Result, to heard) {
@@ -126,18 +100,8 @@ func (h *cohereHearing) document(v gjson.Result, to heard) {
 	h.end(v, to)
 }
 
-func cohereFinish(reason string) Finish {
-	switch reason {
-	case "MAX_TOKENS":
-		return FinishLength
-	case "TOOL_CALL":
-		return FinishTools
-	case "STOP_SEQUENCE":
-		return FinishSequence
-	case "ERROR_TOXIC":
-		return FinishFilter
-	}
-	return FinishStop
+var cohereFinish = map[string]Finish{
+	"MAX_TOKENS": FinishLength, "TOOL_CALL": FinishTools, "STOP_SEQUENCE": FinishSequence, "ERROR_TOXIC": FinishFilter,
 }
 
 func cohereUsage(v gjson.Result) (u Usage) {
@@ -281,24 +245,14 @@ func (c *cohereVoice) over(b []byte) []byte {
 	}
 	w := writer{c.event(c.blockEnd(b), "message-end", -1)}
 	w.within("delta", '{', '}', func() {
-		w.field("finish_reason", cohereReason(c.ended))
+		w.field("finish_reason", cohereReason.of(c.ended))
 		w.cohereUsage(c.usage)
 	})
 	return append(w.b, "}\n\n"...)
 }
 
-func cohereReason(f Finish) string {
-	switch f {
-	case FinishLength:
-		return "MAX_TOKENS"
-	case FinishTools:
-		return "TOOL_CALL"
-	case FinishSequence:
-		return "STOP_SEQUENCE"
-	case FinishFilter:
-		return "ERROR_TOXIC"
-	}
-	return "COMPLETE"
+var cohereReason = reasons{
+	FinishStop: "COMPLETE", FinishLength: "MAX_TOKENS", FinishTools: "TOOL_CALL", FinishSequence: "STOP_SEQUENCE", FinishFilter: "ERROR_TOXIC",
 }
 
 func (w *writer) cohereUsage(u Usage) {
@@ -328,7 +282,7 @@ func cohereWhole(o Reply, a *answer) []byte {
 	w := writer{}
 	w.object(func() {
 		w.cohereID(o, a.id)
-		w.field("finish_reason", cohereReason(a.finish))
+		w.field("finish_reason", cohereReason.of(a.finish))
 		w.within("message", '{', '}', func() { w.cohereMessage(o, a) })
 		w.cohereUsage(a.usage)
 	})

@@ -241,44 +241,23 @@ func (w *requestWriter) cohereTools() {
 }
 
 func (w *requestWriter) cohereMessages() {
-	if text := textOf(w.r.System, "\n\n"); text != "" {
-		w.object(func() {
-			w.field("role", "system")
-			w.field("content", text)
-		})
-	}
+	w.systemMessage()
 	for i := range w.r.Turns {
-		if t := &w.r.Turns[i]; t.Assistant {
+		t := &w.r.Turns[i]
+		if t.Assistant {
 			w.cohereAnswered(t.Parts)
-		} else {
-			w.cohereAsked(t.Parts)
+		} else if rest := w.chatResults(t.Parts); len(rest) > 0 { // results of tools first, as chat has them
+			w.userMessage(rest, w.coherePart)
 		}
 	}
 }
 
-// cohereAsked writes what the user said: results of tools first, as chat has them,
-// then the rest.
-func (w *requestWriter) cohereAsked(parts []Part) {
-	rest := w.chatResults(parts)
-	if len(rest) == 0 {
-		return
+func (w *requestWriter) coherePart(p *Part) {
+	if p.Kind == Text || p.Kind == Image {
+		w.chatPart(p)
+	} else {
+		w.losePart(p, "files and no sound")
 	}
-	w.object(func() {
-		w.field("role", "user")
-		if !hasMedia(rest) {
-			w.field("content", textOf(rest, "\n\n"))
-			return
-		}
-		w.within("content", '[', ']', func() {
-			for i := range rest {
-				if p := &rest[i]; p.Kind == Text || p.Kind == Image {
-					w.chatPart(p)
-				} else {
-					w.losePart(p, "files and no sound")
-				}
-			}
-		})
-	})
 }
 
 // cohereAnswered writes what the model said.
@@ -298,10 +277,7 @@ func (w *requestWriter) cohereAnswered(parts []Part) {
 					w.field("thinking", strings.Join(thoughts, "\n\n"))
 				})
 				if text != "" {
-					w.object(func() {
-						w.field("type", "text")
-						w.field("text", text)
-					})
+					w.textPart(text)
 				}
 			})
 		case text != "":

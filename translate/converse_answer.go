@@ -8,8 +8,8 @@ import (
 
 // converseHearing reads answers of Bedrock's converse.
 type converseHearing struct {
-	begun, open bool
-	kind        PartKind
+	passage
+	begun bool
 }
 
 func hearConverse() hearing { return &converseHearing{} }
@@ -22,20 +22,20 @@ func (h *converseHearing) payload(f frame, to heard) {
 	}
 	switch string(f.name) {
 	case "messageStart":
-		h.begin(to)
+		h.announce(to)
 	case "contentBlockStart":
-		h.begin(to)
+		h.announce(to)
 		if call := v.Get("start.toolUse"); call.IsObject() {
-			h.start(ToolCall, quoted(call.Get("toolUseId")), quoted(call.Get("name")), to)
+			h.begin(ToolCall, quoted(call.Get("toolUseId")), quoted(call.Get("name")), to)
 		}
 	case "contentBlockDelta":
-		h.begin(to)
+		h.announce(to)
 		h.delta(v.Get("delta"), to)
 	case "contentBlockStop":
 		h.close(to)
 	case "messageStop":
 		h.close(to)
-		to.emit(Event{Kind: Ended, Finish: converseFinish(v.Get("stopReason").Str)})
+		to.emit(Event{Kind: Ended, Finish: finished(converseFinish, v.Get("stopReason").Str)})
 	case "metadata":
 		to.emit(Event{Kind: Used, Usage: converseUsage(v.Get("usage"))})
 		to.emit(Event{Kind: Over})
@@ -57,35 +57,11 @@ var converseStatus = map[string]int{
 // used is never called: what is counted comes alone.
 func (h *converseHearing) used(gjson.Result, heard) {}
 
-func (h *converseHearing) begin(to heard) {
+func (h *converseHearing) announce(to heard) {
 	if !h.begun {
 		h.begun = true
 		to.emit(Event{Kind: Begin})
 	}
-}
-
-func (h *converseHearing) start(kind PartKind, id, name []byte, to heard) {
-	h.close(to)
-	h.open, h.kind = true, kind
-	to.emit(Event{Kind: BlockBegin, Block: kind, ID: id, Name: name})
-}
-
-func (h *converseHearing) close(to heard) {
-	if h.open {
-		h.open = false
-		to.emit(Event{Kind: BlockEnd, Block: h.kind})
-	}
-}
-
-// piece adds text to the block of a kind, which needs no announcement.
-func (h *converseHearing) piece(kind PartKind, v gjson.Result, to heard) {
-	if v.Type != gjson.String || len(v.Raw) <= 2 {
-		return
-	}
-	if !h.open || h.kind != kind {
-		h.start(kind, nil, nil, to)
-	}
-	to.emit(Event{Kind: BlockDelta, Block: kind, Text: raw(v)})
 }
 
 func (h *converseHearing) delta(v gjson.Result, to heard) {
@@ -108,7 +84,7 @@ func (h *converseHearing) reasoning(v gjson.Result, to heard) {
 	h.piece(Thinking, v.Get("text"), to)
 	if s := v.Get("signature"); s.Str != "" {
 		if !h.open || h.kind != Thinking {
-			h.start(Thinking, nil, nil, to)
+			h.begin(Thinking, nil, nil, to)
 		}
 		to.emit(Event{Kind: BlockSigned, Block: Thinking, Text: raw(s)})
 	}
@@ -126,10 +102,10 @@ func (h *converseHearing) document(v gjson.Result, to heard) {
 		to.bad()
 		return
 	}
-	h.begin(to)
+	h.announce(to)
 	content.ForEach(func(_, b gjson.Result) bool {
 		if call := b.Get("toolUse"); call.IsObject() {
-			h.start(ToolCall, quoted(call.Get("toolUseId")), quoted(call.Get("name")), to)
+			h.begin(ToolCall, quoted(call.Get("toolUseId")), quoted(call.Get("name")), to)
 			if in := call.Get("input"); in.IsObject() {
 				to.emit(Event{Kind: BlockDelta, Block: ToolCall, Text: quote(in.Raw)})
 			}
@@ -144,23 +120,14 @@ func (h *converseHearing) document(v gjson.Result, to heard) {
 		h.close(to)
 		return true
 	})
-	to.emit(Event{Kind: Ended, Finish: converseFinish(v.Get("stopReason").Str)})
+	to.emit(Event{Kind: Ended, Finish: finished(converseFinish, v.Get("stopReason").Str)})
 	to.emit(Event{Kind: Used, Usage: converseUsage(v.Get("usage"))})
 	to.emit(Event{Kind: Over})
 }
 
-func converseFinish(reason string) Finish {
-	switch reason {
-	case "max_tokens", "model_context_window_exceeded":
-		return FinishLength
-	case "tool_use":
-		return FinishTools
-	case "stop_sequence":
-		return FinishSequence
-	case "guardrail_intervened", "content_filtered":
-		return FinishFilter
-	}
-	return FinishStop
+var converseFinish = map[string]Finish{
+	"max_tokens": FinishLength, "model_context_window_exceeded": FinishLength, "tool_use": FinishTools, "stop_sequence": FinishSequence,
+	"guardrail_intervened": FinishFilter, "content_filtered": FinishFilter,
 }
 
 // converseUsage reads what is counted: what came from a cache, or went to it,

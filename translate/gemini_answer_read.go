@@ -6,10 +6,9 @@ import (
 
 // geminiHearing reads answers of generateContent.
 type geminiHearing struct {
-	begun, open bool
-	kind        PartKind
-	called      bool
-	usage       Usage
+	passage
+	begun, called bool
+	usage         Usage
 }
 
 func hearGemini() hearing { return &geminiHearing{} }
@@ -112,38 +111,24 @@ func (h *geminiHearing) part(v gjson.Result, to heard) {
 			to.emit(Event{Kind: BlockDelta, Block: ToolCall, Text: quote(args.Raw)})
 		}
 		to.emit(Event{Kind: BlockEnd, Block: ToolCall})
-	case text.Type == gjson.String && len(text.Raw) > 2:
-		kind := Text
-		if thought.Bool() {
-			kind = Thinking
-		}
-		if !h.open || h.kind != kind {
-			h.close(to)
-			h.open, h.kind = true, kind
-			to.emit(Event{Kind: BlockBegin, Block: kind})
-		}
-		to.emit(Event{Kind: BlockDelta, Block: kind, Text: raw(text)})
+	case thought.Bool():
+		h.piece(Thinking, text, to)
+	default:
+		h.piece(Text, text, to)
 	}
 }
 
-func (h *geminiHearing) close(to heard) {
-	if h.open {
-		h.open = false
-		to.emit(Event{Kind: BlockEnd, Block: h.kind})
-	}
+var geminiFinish = map[string]Finish{
+	"MAX_TOKENS": FinishLength,
+	"SAFETY":     FinishFilter, "RECITATION": FinishFilter, "BLOCKLIST": FinishFilter, "PROHIBITED_CONTENT": FinishFilter, "SPII": FinishFilter,
+	"IMAGE_SAFETY": FinishFilter, "IMAGE_PROHIBITED_CONTENT": FinishFilter, "LANGUAGE": FinishFilter,
 }
 
 func (h *geminiHearing) finish(reason string) Finish {
-	switch reason {
-	case "MAX_TOKENS":
-		return FinishLength
-	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "LANGUAGE":
-		return FinishFilter
+	if f := finished(geminiFinish, reason); f != FinishStop || !h.called {
+		return f
 	}
-	if h.called {
-		return FinishTools
-	}
-	return FinishStop
+	return FinishTools
 }
 
 // geminiUsage reads what is counted: thoughts stand beside the rest of the answer.

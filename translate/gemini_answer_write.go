@@ -197,7 +197,7 @@ func (g *geminiVoice) over(b []byte) []byte {
 		w.within("candidates", '[', ']', func() {
 			w.object(func() {
 				w.rawField("content", `{"parts":[{"text":""}],"role":"model"}`)
-				w.field("finishReason", geminiReason(g.ended))
+				w.field("finishReason", geminiReason.of(g.ended))
 				w.intField("index", 0)
 			})
 		})
@@ -211,15 +211,7 @@ func (g *geminiVoice) over(b []byte) []byte {
 	return g.close(w.b)
 }
 
-func geminiReason(f Finish) string {
-	switch f {
-	case FinishLength:
-		return "MAX_TOKENS"
-	case FinishFilter:
-		return "SAFETY"
-	}
-	return "STOP"
-}
+var geminiReason = reasons{FinishStop: "STOP", FinishLength: "MAX_TOKENS", FinishFilter: "SAFETY"}
 
 // geminiCounted writes what is counted: thoughts stand beside the rest of the answer.
 func (w *writer) geminiCounted(u Usage) {
@@ -360,7 +352,7 @@ func geminiWhole(o Reply, a *answer) []byte {
 					})
 					w.field("role", "model")
 				})
-				w.field("finishReason", geminiReason(a.finish))
+				w.field("finishReason", geminiReason.of(a.finish))
 				w.intField("index", 0)
 				if a.chances != nil {
 					w.geminiChances(a.chances)

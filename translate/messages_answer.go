@@ -8,9 +8,8 @@ import (
 
 // messagesHearing reads Anthropic's messages.
 type messagesHearing struct {
-	kind  PartKind
-	open  bool // a block that is passed on
-	skips bool // a block that is not
+	passage
+	skips bool // a block that is not passed on
 	usage Usage
 	fresh int // of the prompt, tokens that are neither read from a cache nor written to it
 	begun bool
@@ -55,15 +54,12 @@ func (h *messagesHearing) payload(f frame, to heard) {
 		h.delta(delta, to)
 	case "content_block_stop":
 		h.skips = false
-		if h.open {
-			h.open = false
-			to.emit(Event{Kind: BlockEnd, Block: h.kind})
-		}
+		h.close(to)
 	case "message_delta":
 		h.count(usage)
 		to.emit(Event{Kind: Used, Usage: h.usage})
 		if reason := delta.Get("stop_reason"); reason.Type == gjson.String {
-			to.emit(Event{Kind: Ended, Finish: messagesFinish(reason.Str), Stop: quoted(delta.Get("stop_sequence"))})
+			to.emit(Event{Kind: Ended, Finish: finished(messagesFinish, reason.Str), Stop: quoted(delta.Get("stop_sequence"))})
 		}
 	case "message_stop":
 		to.emit(Event{Kind: Over})
@@ -85,14 +81,11 @@ func (h *messagesHearing) document(v gjson.Result, to heard) {
 	to.emit(Event{Kind: Begin, ID: quoted(v.Get("id")), Name: quoted(v.Get("model"))})
 	v.Get("content").ForEach(func(_, b gjson.Result) bool {
 		h.start(b, to)
-		if h.open {
-			h.open = false
-			to.emit(Event{Kind: BlockEnd, Block: h.kind})
-		}
+		h.close(to)
 		return true
 	})
 	h.count(v.Get("usage"))
-	to.emit(Event{Kind: Ended, Finish: messagesFinish(v.Get("stop_reason").Str), Stop: quoted(v.Get("stop_sequence"))})
+	to.emit(Event{Kind: Ended, Finish: finished(messagesFinish, v.Get("stop_reason").Str), Stop: quoted(v.Get("stop_sequence"))})
 	to.emit(Event{Kind: Used, Usage: h.usage})
 	to.emit(Event{Kind: Over})
 }
@@ -102,19 +95,19 @@ func (h *messagesHearing) used(gjson.Result, heard) {}
 
 // start begins a block, with what it has already: all, in a document.
 func (h *messagesHearing) start(v gjson.Result, to heard) {
-	h.open = true
 	switch v.Get("type").Str {
 	case "text":
 		h.begin(Text, nil, nil, to)
-		h.piece(v.Get("text"), to)
+		h.piece(Text, v.Get("text"), to)
 	case "thinking":
 		h.begin(Thinking, nil, nil, to)
-		h.piece(v.Get("thinking"), to)
+		h.piece(Thinking, v.Get("thinking"), to)
 		if s := v.Get("signature"); s.Str != "" {
 			to.emit(Event{Kind: BlockSigned, Block: Thinking, Text: raw(s)})
 		}
 	case "redacted_thinking":
-		h.kind = Redacted
+		h.close(to)
+		h.open, h.kind = true, Redacted
 		data := quoted(v.Get("data"))
 		to.emit(Event{Kind: BlockBegin, Block: Redacted, Text: data})
 		to.emit(Event{Kind: BlockDelta, Block: Redacted, Text: data})
@@ -124,24 +117,13 @@ func (h *messagesHearing) start(v gjson.Result, to heard) {
 			to.emit(Event{Kind: BlockDelta, Block: ToolCall, Text: quote(in.Raw)})
 		}
 	default:
-		h.open, h.skips = false, true // of a tool that only Anthropic runs
-	}
-}
-
-func (h *messagesHearing) begin(kind PartKind, id, name []byte, to heard) {
-	h.kind = kind
-	to.emit(Event{Kind: BlockBegin, Block: kind, ID: id, Name: name})
-}
-
-func (h *messagesHearing) piece(v gjson.Result, to heard) {
-	if v.Type == gjson.String && len(v.Raw) > 2 {
-		to.emit(Event{Kind: BlockDelta, Block: h.kind, Text: raw(v)})
+		h.close(to)
+		h.skips = true // of a tool that only Anthropic runs
 	}
 }
 
 func (h *messagesHearing) delta(v gjson.Result, to heard) {
 	if !h.open && !h.skips { // some servers announce no text
-		h.open = true
 		h.begin(Text, nil, nil, to)
 	}
 	if !h.open {
@@ -150,7 +132,7 @@ func (h *messagesHearing) delta(v gjson.Result, to heard) {
 	v.ForEach(func(key, v gjson.Result) bool {
 		switch key.Str {
 		case "text", "thinking", "partial_json":
-			h.piece(v, to)
+			h.piece(h.kind, v, to)
 		case "signature":
 			if v.Str != "" {
 				to.emit(Event{Kind: BlockSigned, Block: h.kind, Text: raw(v)})
@@ -183,18 +165,8 @@ func (h *messagesHearing) count(v gjson.Result) {
 	u.Reasoning = min(u.Reasoning, u.Completion)
 }
 
-func messagesFinish(reason string) Finish {
-	switch reason {
-	case "max_tokens", "model_context_window_exceeded":
-		return FinishLength
-	case "tool_use":
-		return FinishTools
-	case "stop_sequence":
-		return FinishSequence
-	case "refusal":
-		return FinishFilter
-	}
-	return FinishStop
+var messagesFinish = map[string]Finish{
+	"max_tokens": FinishLength, "model_context_window_exceeded": FinishLength, "tool_use": FinishTools, "stop_sequence": FinishSequence, "refusal": FinishFilter,
 }
 
 // messagesVoice writes the events of Anthropic's messages.
@@ -343,7 +315,7 @@ func (m *messagesVoice) over(b []byte) []byte {
 	w.object(func() {
 		w.field("type", "message_delta")
 		w.within("delta", '{', '}', func() {
-			w.field("stop_reason", stopReason(m.ended))
+			w.field("stop_reason", messagesReason.of(m.ended))
 			w.stopSequence(m.ended, m.stop)
 		})
 		w.key("usage")
@@ -359,18 +331,8 @@ func (w *writer) stopSequence(f Finish, stop []byte) {
 	w.bytesField("stop_sequence", stop)
 }
 
-func stopReason(f Finish) string {
-	switch f {
-	case FinishLength:
-		return "max_tokens"
-	case FinishTools:
-		return "tool_use"
-	case FinishSequence:
-		return "stop_sequence"
-	case FinishFilter:
-		return "refusal"
-	}
-	return "end_turn"
+var messagesReason = reasons{
+	FinishStop: "end_turn", FinishLength: "max_tokens", FinishTools: "tool_use", FinishSequence: "stop_sequence", FinishFilter: "refusal",
 }
 
 // appendMessagesUsage writes u as Anthropic counts: what came from a cache, or
@@ -425,7 +387,7 @@ func messagesWhole(o Reply, a *answer) []byte {
 				w.messageBlock(o, &a.blocks[i], &n)
 			}
 		})
-		w.field("stop_reason", stopReason(a.finish))
+		w.field("stop_reason", messagesReason.of(a.finish))
 		w.stopSequence(a.finish, a.stop)
 		w.key("usage")
 		w.b = appendMessagesUsage(w.b, a.usage)
