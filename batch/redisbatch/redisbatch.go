@@ -150,20 +150,25 @@ func (s *Store) listed(ctx context.Context, key string) (ids []string, err error
 	return ids, err
 }
 
-// Files implements batch.Store.
-func (s *Store) Files(ctx context.Context, owner string) (all []batch.File, err error) {
-	ids, err := s.listed(ctx, s.key("files", owner))
+// present returns what a sorted set names and is still there, the latest first.
+func present[T any](ctx context.Context, s *Store, key string, get func(context.Context, string) (T, error)) (all []T, err error) {
+	ids, err := s.listed(ctx, key)
 	for _, id := range ids {
-		f, err := s.File(ctx, id)
+		one, err := get(ctx, id)
 		switch {
 		case errors.Is(err, batch.ErrNotFound): // it has expired
 		case err != nil:
 			return nil, err
 		default:
-			all = append(all, f)
+			all = append(all, one)
 		}
 	}
 	return all, err
+}
+
+// Files implements batch.Store.
+func (s *Store) Files(ctx context.Context, owner string) ([]batch.File, error) {
+	return present(ctx, s, s.key("files", owner), s.File)
 }
 
 // DeleteFile implements batch.Store.
@@ -255,19 +260,8 @@ func (s *Store) Job(ctx context.Context, id string) (j batch.Job, err error) {
 }
 
 // Jobs implements batch.Store.
-func (s *Store) Jobs(ctx context.Context, owner string) (all []batch.Job, err error) {
-	ids, err := s.listed(ctx, s.key("jobs", owner))
-	for _, id := range ids {
-		j, err := s.Job(ctx, id)
-		switch {
-		case errors.Is(err, batch.ErrNotFound):
-		case err != nil:
-			return nil, err
-		default:
-			all = append(all, j)
-		}
-	}
-	return all, err
+func (s *Store) Jobs(ctx context.Context, owner string) ([]batch.Job, error) {
+	return present(ctx, s, s.key("jobs", owner), s.Job)
 }
 
 // Running implements batch.Store.
