@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -13,13 +12,6 @@ import (
 	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/sim"
 )
-
-func runBench(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errOut bytes.Buffer
-	code = run(t.Context(), append([]string{"bench"}, args...), &out, &errOut)
-	return code, out.String(), errOut.String()
-}
 
 // What is printed for programs can be a prior, and it is of the model that the
 // URL lists.
@@ -35,7 +27,7 @@ func TestBenchMeasuresAnEngine(t *testing.T) {
 		s.Close()
 	}()
 	for _, format := range []string{"--json", "--csv"} {
-		code, stdout, stderr := runBench(t, s.URL, "--n", "4, 1", "--duration", "300ms", "--output", "20", format)
+		code, stdout, stderr := command(t, "bench", s.URL, "--n", "4, 1", "--duration", "300ms", "--output", "20", format)
 		curve, err := benchfile.Parse("bench", []byte(stdout))
 		if code != 0 || err != nil || len(curve.Points) != 2 || curve.Points[0].N != 1 || curve.Points[1].N != 4 {
 			t.Fatalf("%s: exit code %d, %v, %+v\n%s%s", format, code, err, curve, stdout, stderr)
@@ -47,11 +39,11 @@ func TestBenchMeasuresAnEngine(t *testing.T) {
 			t.Errorf("%s: stderr %q, want a line for each level", format, stderr)
 		}
 	}
-	code, stdout, _ := runBench(t, s.URL+"/v1/", "--model", "org/m", "--n", "2", "--duration", "1s") // a busy machine has two tokens by then
+	code, stdout, _ := command(t, "bench", s.URL+"/v1/", "--model", "org/m", "--n", "2", "--duration", "1s") // a busy machine has two tokens by then
 	if code != 0 || !strings.Contains(stdout, "TOKENS/S EACH") {
 		t.Errorf("exit code %d, the table is\n%s", code, stdout)
 	}
-	code, stdout, stderr := runBench(t, s.URL, "--model", "other", "--n", "2", "--duration", "200ms")
+	code, stdout, stderr := command(t, "bench", s.URL, "--model", "other", "--n", "2", "--duration", "200ms")
 	if code != 1 || stdout != "" || !strings.Contains(stderr, "404") {
 		t.Errorf("an unknown model: exit code %d, %q %q", code, stdout, stderr)
 	}
@@ -81,7 +73,7 @@ func TestBenchUsage(t *testing.T) {
 		{"--compare", "one.json"},
 		{"--compare", "nowhere.json", "nowhere.json"},
 	} {
-		if code, stdout, stderr := runBench(t, args...); code != 2 || stdout != "" || !strings.HasPrefix(stderr, "pacer: ") {
+		if code, stdout, stderr := command(t, append([]string{"bench"}, args...)...); code != 2 || stdout != "" || !strings.HasPrefix(stderr, "pacer: ") {
 			t.Errorf("%v: exit code %d, %q %q; want 2 and a reason", args, code, stdout, stderr)
 		}
 	}
@@ -98,7 +90,7 @@ func TestBenchFindsNoModel(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(map[string][]string{"data": {}})
 	}))
 	defer s.Close()
-	if code, _, stderr := runBench(t, s.URL); code != 1 || !strings.Contains(stderr, "--model") || strings.Contains(stderr, "sk-bench") {
+	if code, _, stderr := command(t, "bench", s.URL); code != 1 || !strings.Contains(stderr, "--model") || strings.Contains(stderr, "sk-bench") {
 		t.Errorf("exit code %d, %q; want 1 and what to write", code, stderr)
 	}
 }

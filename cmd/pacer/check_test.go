@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -10,14 +9,6 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/must"
 )
-
-// check runs pacer check and returns its exit code and output.
-func check(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errOut bytes.Buffer
-	code = run(t.Context(), append([]string{"check"}, args...), &out, &errOut)
-	return code, out.String(), errOut.String()
-}
 
 func writeConfig(t *testing.T, text string) string {
 	t.Helper()
@@ -33,7 +24,7 @@ backends:
   - { name: claude, url: "https://api.anthropic.com/v1", kind: anthropic }
 routes: [ { models: [ chat, gpt-4o ], targets: [ { backend: gpu, model: llama } ], slo: { preset: llama3.1-8b-interactive } } ]
 `)
-	code, stdout, stderr := check(t, path)
+	code, stdout, stderr := command(t, "check", path)
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit code %d, stderr %q; want 0 and nothing", code, stderr)
 	}
@@ -59,12 +50,12 @@ func TestCheckPrintsEveryProblem(t *testing.T) {
 	path := writeConfig(t, "backends: [ { name: gpu, url: \"ftp://gpu\" } ]\nroutes: [ { model: chat, targets: [ { backend: gpv } ] } ]\n")
 	want := path + ":1:31: the url must start with http:// or https://; write one such as http://10.0.0.11:8000/v1\n" +
 		path + ":2:48: unknown backend \"gpv\"; did you mean \"gpu\"?\n"
-	code, stdout, stderr := check(t, path)
+	code, stdout, stderr := command(t, "check", path)
 	if code != 2 || stdout != "" || stderr != want {
 		t.Errorf("exit code %d, stdout %q, stderr:\n%s\nwant 2, nothing, and:\n%s", code, stdout, stderr, want)
 	}
 
-	code, stdout, stderr = check(t, "--json", path)
+	code, stdout, stderr = command(t, "check", "--json", path)
 	var got checked
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 		t.Fatalf("--json: %v in %q", err, stdout)
@@ -81,7 +72,7 @@ func TestCheckPrintsEveryProblem(t *testing.T) {
 
 func TestCheckJSONOfAValidFile(t *testing.T) {
 	path := writeConfig(t, "backends: [ { name: gpu, url: \"http://gpu/v1\", api_key: s3cret } ]\nroutes: [ { model: chat, targets: [ { backend: gpu } ], slo: { min_tps: 30, max_ttft: 2s } } ]\n")
-	code, stdout, stderr := check(t, "--json", path)
+	code, stdout, stderr := command(t, "check", "--json", path)
 	want := `{"file":"` + path + `","ok":true,"problems":[],"warnings":[],"backends":[{"name":"gpu","url":"http://gpu/v1","kind":"openai","usage":"inject","metrics_url":""}],` +
 		`"routes":[{"models":["chat"],"class":"interactive","min_tps":30,"max_ttft_s":2,"targets":["gpu"]}]}` + "\n"
 	if code != 0 || stdout != want || stderr != "" {
@@ -92,10 +83,10 @@ func TestCheckJSONOfAValidFile(t *testing.T) {
 // Models that are counted by themselves are said to be.
 func TestCheckShowsSeparateModels(t *testing.T) {
 	path := writeConfig(t, "backends: [ { name: api, url: \"http://api/v1\", models: separate } ]\nroutes: [ { model: chat, targets: [ { backend: api } ] } ]\n")
-	if _, stdout, _ := check(t, path); !strings.Contains(stdout, "\napi: each model is counted by itself\n") {
+	if _, stdout, _ := command(t, "check", path); !strings.Contains(stdout, "\napi: each model is counted by itself\n") {
 		t.Errorf("printed:\n%s", stdout)
 	}
-	if _, stdout, _ := check(t, "--json", path); !strings.Contains(stdout, `"kind":"openai","models":"separate",`) {
+	if _, stdout, _ := command(t, "check", "--json", path); !strings.Contains(stdout, `"kind":"openai","models":"separate",`) {
 		t.Errorf("--json printed:\n%s", stdout)
 	}
 }
@@ -110,7 +101,7 @@ func TestCheckShowsWhatIsDiscovered(t *testing.T) {
 routes: [ { model: chat, targets: [ { backend: pool }, { backend: rack }, { backend: lost } ] } ]
 `)
 	must.Do(t, os.WriteFile(filepath.Join(filepath.Dir(path), "fleet.json"), []byte(`[ { "targets": [ "10.0.0.8:9000", "10.0.0.7" ] } ]`), 0o600))
-	code, stdout, _ := check(t, path)
+	code, stdout, _ := command(t, "check", path)
 	for _, want := range []string{
 		"warning: backend lost has no engine until its file can be read: ",
 		"pool stands for every address of pool, looked up while Pacer runs\n",
@@ -120,7 +111,7 @@ routes: [ { model: chat, targets: [ { backend: pool }, { backend: rack }, { back
 			t.Errorf("exit code %d, %q is not in:\n%s", code, want, stdout)
 		}
 	}
-	code, stdout, _ = check(t, "--json", path)
+	code, stdout, _ = command(t, "check", "--json", path)
 	var got checked
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 0 {
 		t.Fatalf("--json: %d, %v", code, err)
@@ -133,7 +124,7 @@ routes: [ { model: chat, targets: [ { backend: pool }, { backend: rack }, { back
 func TestCheckUsage(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "no.yaml")
 	for _, args := range [][]string{{}, {"a", "b"}, {"--nope", "a"}, {missing}, {"--json", missing}} {
-		if code, _, stderr := check(t, args...); code != 2 || !strings.HasPrefix(stderr, "pacer: ") {
+		if code, _, stderr := command(t, append([]string{"check"}, args...)...); code != 2 || !strings.HasPrefix(stderr, "pacer: ") {
 			t.Errorf("check %q: exit code %d, stderr %q; want 2 and a message that begins with pacer:", args, code, stderr)
 		}
 	}
@@ -141,7 +132,7 @@ func TestCheckUsage(t *testing.T) {
 
 // The schema is JSON, and the one that describes the file.
 func TestCheckPrintsTheSchema(t *testing.T) {
-	code, stdout, stderr := check(t, "--schema")
+	code, stdout, stderr := command(t, "check", "--schema")
 	var schema struct {
 		Schema     string         `json:"$schema"`
 		Properties map[string]any `json:"properties"`

@@ -26,14 +26,6 @@ import (
 	"github.com/pacer-dev/pacer/profiles"
 )
 
-// curves runs pacer curves and returns its exit code and output.
-func curves(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errOut bytes.Buffer
-	code = run(t.Context(), append([]string{"curves"}, args...), &out, &errOut)
-	return code, out.String(), errOut.String()
-}
-
 const benchmarks = "../../internal/benchfile/testdata/"
 
 // inBenchmarks makes the names of the files short, and the same everywhere.
@@ -52,7 +44,7 @@ func TestCurvesOfFiles(t *testing.T) {
 		inBenchmarks(t, func() {
 			var code int
 			var stderr string
-			if code, stdout, stderr = curves(t, "vllm-appended.jsonl", "vllm-concurrency8.json"); code != 0 || stderr != "" {
+			if code, stdout, stderr = command(t, "curves", "vllm-appended.jsonl", "vllm-concurrency8.json"); code != 0 || stderr != "" {
 				t.Errorf("exit code %d, stderr %q; want 0 and nothing", code, stderr)
 			}
 		})
@@ -71,7 +63,7 @@ func TestCurvesOfFiles(t *testing.T) {
 func TestCurvesCanBeReadBack(t *testing.T) {
 	want := must.Get(benchfile.Load(benchmarks + "vllm-appended.jsonl"))(t)
 	for _, form := range []string{"--csv", "--json"} {
-		code, stdout, stderr := curves(t, form, benchmarks+"vllm-appended.jsonl")
+		code, stdout, stderr := command(t, "curves", form, benchmarks+"vllm-appended.jsonl")
 		if code != 0 || stderr != "" {
 			t.Fatalf("%s: exit code %d, stderr %q; want 0 and nothing", form, code, stderr)
 		}
@@ -189,10 +181,7 @@ func TestCurvesRefuses(t *testing.T) {
 	broken := writeConfig(t, "backends: []\n")
 	bad := filepath.Join(t.TempDir(), "bad.csv")
 	must.Do(t, os.WriteFile(bad, []byte("n,tps\n1,fast\n"), 0o600))
-	for _, tt := range []struct {
-		args []string
-		want string
-	}{
+	answered(t, []mistake{
 		{[]string{bad}, "pacer: " + bad + `:2: tps is "fast"; expected the tokens/s of one stream, such as 47.1`},
 		{[]string{"none.json"}, "pacer: none.json: no such file or directory; expected"},
 		{[]string{bad, "--admin", "http://x"}, "pacer: files are given, and a gateway or store; keep one"},
@@ -210,19 +199,14 @@ func TestCurvesRefuses(t *testing.T) {
 		{[]string{"-c", memory, "--store", "redis://:s3cret@h:99999"}, "pacer: --store: the store's URL has no valid host"},
 		{[]string{"-c", broken}, broken + ":1:"},
 		{[]string{"--nope"}, "pacer: unknown flag"},
-	} {
-		code, stdout, stderr := curves(t, tt.args...)
-		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, tt.want) || strings.Contains(stderr, "s3cret") {
-			t.Errorf("curves %q: exit code %d, stdout %q, stderr\n%swant 2, nothing, and\n%s", tt.args, code, stdout, stderr, tt.want)
-		}
-	}
+	}, "curves")
 }
 
 func TestCurvesWhereNoGatewayIs(t *testing.T) {
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	addr := l.Addr().String()
 	l.Close()
-	code, _, stderr := curves(t, "--admin", addr)
+	code, _, stderr := command(t, "curves", "--admin", addr)
 	if code != 1 || !strings.HasPrefix(stderr, "pacer: no gateway at http://"+addr+": ") || !strings.Contains(stderr, "pacer serve") {
 		t.Errorf("exit code %d, stderr %q; want 1 and what to do", code, stderr)
 	}
@@ -232,7 +216,7 @@ func TestCurvesWhereNoGatewayIs(t *testing.T) {
 		"another service": http.NotFound,
 	} {
 		s := httptest.NewServer(answer)
-		code, _, stderr := curves(t, "--admin", s.URL+"/")
+		code, _, stderr := command(t, "curves", "--admin", s.URL+"/")
 		s.Close()
 		if code != 1 || !strings.Contains(stderr, "but not as the admin port of a gateway does") {
 			t.Errorf("%s: exit code %d, stderr %q", name, code, stderr)

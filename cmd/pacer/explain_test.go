@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -19,14 +18,6 @@ import (
 	"github.com/pacer-dev/pacer/internal/must"
 )
 
-// explain runs pacer explain and returns its exit code and output.
-func explain(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errOut bytes.Buffer
-	code = run(t.Context(), append([]string{"explain"}, args...), &out, &errOut)
-	return code, out.String(), errOut.String()
-}
-
 // Times are printed as those of the place. It is set before any test runs: servers of
 // other tests may still read it.
 func init() { time.Local = time.UTC }
@@ -42,13 +33,13 @@ func TestExplainPrintsDecisions(t *testing.T) {
 	defer s.Close()
 	for name, width := range map[string]string{"explain_last.txt": "140", "explain_last_narrow.txt": "80"} {
 		t.Setenv("COLUMNS", width)
-		code, stdout, stderr := explain(t, "--last", "6", "--admin", s.URL)
+		code, stdout, stderr := command(t, "explain", "--last", "6", "--admin", s.URL)
 		if code != 0 || stderr != "" {
 			t.Fatalf("exit code %d, stderr %q; want 0 and nothing", code, stderr)
 		}
 		golden.Want(t, name, stdout)
 	}
-	code, stdout, stderr := explain(t, "--last", "6", "--json", "--admin", s.URL)
+	code, stdout, stderr := command(t, "explain", "--last", "6", "--json", "--admin", s.URL)
 	var got, want any
 	if json.Unmarshal([]byte(stdout), &got) != nil || json.Unmarshal(answer, &want) != nil || code != 0 || stderr != "" {
 		t.Fatalf("--json: exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
@@ -137,10 +128,7 @@ func TestExplainOfAGateway(t *testing.T) {
 }
 
 func TestExplainRefuses(t *testing.T) {
-	for _, tt := range []struct {
-		args []string
-		want string
-	}{
+	answered(t, []mistake{
 		{nil, "pacer: name the model as a client does"},
 		{[]string{""}, "pacer: name the model as a client does"},
 		{[]string{"chat", "nightly"}, "pacer: accepts at most 1 arg"},
@@ -153,15 +141,10 @@ func TestExplainRefuses(t *testing.T) {
 		{[]string{"chat", "--min-tps", "NaN"}, "pacer: --min-tps is NaN;"},
 		{[]string{"chat", "--prompt-tokens", "-1"}, "pacer: --prompt-tokens is -1; write a number from 0"},
 		{[]string{"chat", "--admin", "ftp://x"}, "pacer: --admin is no address of an admin port"},
-	} {
-		code, stdout, stderr := explain(t, tt.args...)
-		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, tt.want) {
-			t.Errorf("explain %q: exit code %d, stdout %q, stderr\n%swant 2, nothing, and\n%s", tt.args, code, stdout, stderr, tt.want)
-		}
-	}
+	}, "explain")
 	s := httptest.NewServer(http.NotFoundHandler())
 	defer s.Close()
-	if code, _, stderr := explain(t, "chat", "--admin", s.URL); code != 1 || !strings.Contains(stderr, "but not as the admin port of a gateway does (it has no /api/v1/explain)") {
+	if code, _, stderr := command(t, "explain", "chat", "--admin", s.URL); code != 1 || !strings.Contains(stderr, "but not as the admin port of a gateway does (it has no /api/v1/explain)") {
 		t.Errorf("another service: exit code %d, stderr %q", code, stderr)
 	}
 }

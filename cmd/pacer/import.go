@@ -25,12 +25,7 @@ var importable = []struct {
 }
 
 func newImportCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "import",
-		Short: "Make a configuration from another gateway's",
-		Args:  oneOfCommands,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	c := family("import", "Make a configuration from another gateway's")
 	for _, of := range importable {
 		c.AddCommand(newImportFrom(of.word, of.short, of.read))
 	}

@@ -183,21 +183,21 @@ func TestPlanIsDocumented(t *testing.T) {
 	if racetest.On {
 		t.Skip("the same api.Numbers, ten times slower")
 	}
-	const page, command, end = "../../docs/PLAN.md", "$ pacer plan --rate 11/s --policy pacer,least_requests\n", "```"
+	const page, asked, end = "../../docs/PLAN.md", "$ pacer plan --rate 11/s --policy pacer,least_requests\n", "```"
 	t.Setenv("COLUMNS", "120")
-	code, got, stderr := planning(t, "--rate", "11/s", "--policy", "pacer,least_requests")
+	code, got, stderr := command(t, "plan", "--rate", "11/s", "--policy", "pacer,least_requests")
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
 	}
 	got, _, _ = strings.Cut(got, "\nThis is an example.")
 	data := must.Get(os.ReadFile(page))(t)
-	before, rest, ok := strings.Cut(string(data), command)
+	before, rest, ok := strings.Cut(string(data), asked)
 	want, after, closed := strings.Cut(rest, end)
 	if !ok || !closed {
-		t.Fatalf("%s does not show %s", page, command)
+		t.Fatalf("%s does not show %s", page, asked)
 	}
 	if golden.Update() {
-		must.Do(t, os.WriteFile(page, []byte(before+command+got+end+after), 0o644))
+		must.Do(t, os.WriteFile(page, []byte(before+asked+got+end+after), 0o644))
 		return
 	}
 	if !similar(got, want) {

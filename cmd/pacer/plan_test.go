@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -14,18 +13,10 @@ import (
 	"github.com/pacer-dev/pacer/internal/plan"
 )
 
-// planning runs pacer plan and returns its exit code and output.
-func planning(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errOut bytes.Buffer
-	code = run(t.Context(), append([]string{"plan"}, args...), &out, &errOut)
-	return code, out.String(), errOut.String()
-}
-
 // planned runs pacer plan --json.
 func planned(t *testing.T, args ...string) plan.Answer {
 	t.Helper()
-	code, stdout, stderr := planning(t, append(args, "--json")...)
+	code, stdout, stderr := command(t, append([]string{"plan", "--json"}, args...)...)
 	var answer plan.Answer
 	if err := json.Unmarshal([]byte(stdout), &answer); code != 0 || stderr != "" || err != nil {
 		t.Fatalf("plan %q: exit code %d, stderr %q, %v\n%s", args, code, stderr, err, stdout)
@@ -53,10 +44,7 @@ routes:
 	broken := inFile(t, "broken.yaml", "backends: [ { nom: a } ]\n")
 	trace := inFile(t, "t.csv", "arrival_s,prompt_tokens,output_tokens\n0,1,2\n1,1\n")
 	brief := inFile(t, "brief.csv", "arrival_s,prompt_tokens,output_tokens\n0,1,2\n20,1,2\n")
-	for _, tt := range []struct {
-		args []string
-		want string
-	}{
+	answered(t, []mistake{
 		{[]string{"-c", bare}, "pacer: no load is given; write --trace FILE"},
 		{[]string{"-c", bare, "--rate", "5/s"}, "pacer: no curve is known of a; give each a prior: in " + bare},
 		{[]string{"-c", two, "--rate", "5/s"}, "pacer: there are 2 routes; say how the load is split, such as --share chat=0.5,nightly=0.5"},
@@ -113,18 +101,13 @@ routes:
 		{[]string{"--admin", "http://x", "--store", "redis://h"}, "pacer: --admin and --store are given; keep one"},
 		{[]string{"--json", "--csv"}, "pacer: --json and --csv are given; keep one"},
 		{[]string{"fleet.yaml"}, "pacer: unknown command"},
-	} {
-		code, stdout, stderr := planning(t, tt.args...)
-		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, tt.want) || strings.Contains(stderr, "s3cret") {
-			t.Errorf("plan %q: exit code %d, stdout %q, stderr\n%swant 2, nothing, and\n%s", tt.args, code, stdout, stderr, tt.want)
-		}
-	}
+	}, "plan")
 }
 
 func TestPlanWithoutAGateway(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
-	if code, _, stderr := planning(t, "--admin", s.URL); code != 1 || !strings.Contains(stderr, "no gateway at ") {
+	if code, _, stderr := command(t, "plan", "--admin", s.URL); code != 1 || !strings.Contains(stderr, "no gateway at ") {
 		t.Errorf("exit code %d, stderr %q; want 1 and that nobody is there", code, stderr)
 	}
 }

@@ -58,6 +58,16 @@ route, without breaking the floor of those already streaming.`,
 	return root
 }
 
+// family is a command that does nothing but hold others.
+func family(use, short string, members ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use: use, Short: short, Args: oneOfCommands,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(members...)
+	return c
+}
+
 // oneOfCommands says which command was likely meant.
 func oneOfCommands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

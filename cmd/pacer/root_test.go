@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,12 +18,28 @@ func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errOut.String()
 }
 
+// mistake is what may not stand on a command line, and how the answer begins.
+type mistake struct {
+	args []string
+	told string
+}
+
+// answered checks that no mistake behind words is more than answered: no output, no
+// secret said again.
+func answered(t *testing.T, mistakes []mistake, words ...string) {
+	t.Helper()
+	for _, m := range mistakes {
+		line := slices.Concat(words, m.args)
+		code, stdout, stderr := command(t, line...)
+		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, m.told) || strings.Contains(stderr, "s3cret") {
+			t.Errorf("%q: exit code %d, stdout %q, stderr\n%swant 2, nothing, and\n%s", line, code, stdout, stderr, m.told)
+		}
+	}
+}
+
 // Who mistypes reads what was likely meant, else what there is.
 func TestMistypedWordsAreAnswered(t *testing.T) {
-	for _, tt := range []struct {
-		args []string
-		want string
-	}{
+	answered(t, []mistake{
 		{[]string{"srve"}, "pacer: unknown command \"srve\"; did you mean \"serve\"?\n"},
 		{[]string{"cruves"}, "pacer: unknown command \"cruves\"; did you mean \"curves\"?\n"},
 		{[]string{"xyzzy"}, "pacer: unknown command \"xyzzy\"; known are bench, check, "},
@@ -32,12 +49,7 @@ func TestMistypedWordsAreAnswered(t *testing.T) {
 		{[]string{"doctor", "pacer.yaml"}, "pacer: doctor takes no argument \"pacer.yaml\"; write pacer doctor -c pacer.yaml\n"},
 		{[]string{"slo", "export", "pacer.yaml"}, "pacer: export takes no argument \"pacer.yaml\"; write pacer slo export -c pacer.yaml\n"},
 		{[]string{"serve", "--xyzzy"}, "pacer: unknown flag: --xyzzy\n"},
-	} {
-		code, stdout, stderr := command(t, tt.args...)
-		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, tt.want) {
-			t.Errorf("%q: exit code %d, %q on stdout, %q on stderr; want 2 and %q", tt.args, code, stdout, stderr, tt.want)
-		}
-	}
+	})
 }
 
 func TestVersionFlag(t *testing.T) {

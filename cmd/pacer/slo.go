@@ -12,14 +12,7 @@ import (
 )
 
 func newSLOCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "slo",
-		Short: "The promises of the routes, for other tools",
-		Args:  oneOfCommands,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	c.AddCommand(newSLOExportCommand())
-	return c
+	return family("slo", "The promises of the routes, for other tools", newSLOExportCommand())
 }
 
 // windows are what both formats take.

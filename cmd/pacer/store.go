@@ -14,14 +14,7 @@ import (
 )
 
 func newStoreCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "store",
-		Short: "Take what was learned elsewhere",
-		Args:  oneOfCommands,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	c.AddCommand(newStoreExportCommand(), newStoreImportCommand(), newStoreMigrateCommand())
-	return c
+	return family("store", "Take what was learned elsewhere", newStoreExportCommand(), newStoreImportCommand(), newStoreMigrateCommand())
 }
 
 func newStoreExportCommand() *cobra.Command {
