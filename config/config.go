@@ -67,9 +67,8 @@ type Config struct {
 	// [what is kept](#state). It is made where it is missing
 	StateDir string `yaml:"state_dir" unset:"nothing is kept"`
 
-	// files are those that Load read, as they were just before: the
-	// configuration and what it names. nil after Parse.
-	files stamps
+	// source is what Source returns.
+	source Source
 
 	// Warnings are what Parse wants said though it is no error, by line, each
 	// as FILE:LINE:COL: text.

@@ -6,12 +6,56 @@ import (
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
+// baseVariable and keyVariable are the variables of a start without a file.
+const baseVariable, keyVariable = "OPENAI_BASE_URL", "OPENAI_API_KEY"
+
+// Source is what a configuration was made of. It is the zero value after Parse.
+type Source struct {
+	File      string   // that Load read, as an absolute path; "" = none
+	Variables []string // that FromEnvironment took; nil = none
+
+	// Ignored are the variables of a start without a file that are set, though there
+	// is a file and it does not refer to them. It is nil while OPENAI_BASE_URL is not
+	// one of them: a key alone starts nothing.
+	Ignored []string
+
+	// files are those that Load read, as they were just before: the configuration
+	// and what it names. nil = nothing was read.
+	files stamps
+}
+
+// Source returns what c was made of. It is not to be changed.
+func (c *Config) Source() Source { return c.source }
+
+// seen returns getenv, and a function that tells whether it was asked for a variable.
+func seen(getenv func(string) (string, bool)) (asking func(string) (string, bool), asked func(string) bool) {
+	names := map[string]bool{}
+	return func(name string) (string, bool) {
+		names[name] = true
+		return getenv(name)
+	}, func(name string) bool { return names[name] }
+}
+
+// setOf returns those of the variables of a start without a file that hold something,
+// and of which but says no.
+func setOf(getenv func(string) (string, bool), but func(string) bool) (names []string) {
+	for _, name := range []string{baseVariable, keyVariable} {
+		if text, _ := getenv(name); strings.TrimSpace(text) != "" && !but(name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 || names[0] != baseVariable {
+		return nil
+	}
+	return names
+}
+
 // FromEnvironment builds the configuration of a start without a file:
 // OPENAI_BASE_URL and OPENAI_API_KEY give one backend and a catch-all route
 // without a floor, open to this machine alone. The error is an Errors.
 func FromEnvironment(getenv func(string) (string, bool)) (*Config, error) {
 	r := &reader{file: "environment"}
-	text, _ := getenv("OPENAI_BASE_URL")
+	text, _ := getenv(baseVariable)
 	text = strings.TrimSpace(text)
 	kind := upstream.Of(upstream.Default)
 	base, wrong := kind.BaseURL(text)
@@ -21,7 +65,7 @@ func FromEnvironment(getenv func(string) (string, bool)) (*Config, error) {
 	case wrong != "":
 		r.problem(place{}, "OPENAI_BASE_URL: %s", wrong)
 	}
-	key, _ := getenv("OPENAI_API_KEY")
+	key, _ := getenv(keyVariable)
 	if !upstream.HeaderValue(key) {
 		r.problem(place{}, "OPENAI_API_KEY holds a line break, a control character or outer blanks, which no HTTP header can carry; take them out")
 	}
@@ -30,6 +74,7 @@ func FromEnvironment(getenv func(string) (string, bool)) (*Config, error) {
 	}
 	c, b, route := defaulted[Config](), defaulted[Backend](), defaulted[Route]()
 	c.Store = inMemory()
+	c.source.Variables = setOf(getenv, func(string) bool { return false })
 	b.Name, b.URL, b.APIKey = "default", base, Secret(key)
 	route.Models = []string{everyModel}
 	route.Targets = []Target{{Backend: b.Name}}

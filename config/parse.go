@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -47,14 +48,18 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	cfg, err := parse(&reader{file: path, getenv: os.LookupEnv, readFile: func(named string) ([]byte, error) {
+	getenv, asked := seen(os.LookupEnv)
+	cfg, err := parse(&reader{file: path, getenv: getenv, readFile: func(named string) ([]byte, error) {
 		files.note(named)
 		return readNamed(named)
 	}}, data)
 	if err != nil {
 		return nil, err
 	}
-	cfg.files = files
+	cfg.source = Source{File: path, Ignored: setOf(os.LookupEnv, asked), files: files}
+	if at, err := filepath.Abs(path); err == nil {
+		cfg.source.File = at
+	}
 	return cfg, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -174,6 +175,36 @@ func TestFromEnvironment(t *testing.T) {
 		if cfg != nil || !errors.As(err, &problems) || err.Error() != test.want {
 			t.Errorf("FromEnvironment(%v) = %v, %v; want Errors %q", test.env, cfg, err, test.want)
 		}
+	}
+}
+
+// A configuration knows what it was made of, and which variables a start without a
+// file would have taken: those that the file itself refers to are used.
+func TestSource(t *testing.T) {
+	const file = "backends: [ { name: a, url: %q, api_key: %q } ]\nroutes: [ { model: a, targets: [ { backend: a } ] } ]\n"
+	for _, test := range []struct {
+		name, url, key, text string
+		ignored              []string
+	}{
+		{"both", "http://gpu:8000/v1", "sk-1", fmt.Sprintf(file, "http://h/v1", "k"), []string{"OPENAI_BASE_URL", "OPENAI_API_KEY"}},
+		{"the key is referred to", "http://gpu:8000/v1", "sk-1", fmt.Sprintf(file, "http://h/v1", "${OPENAI_API_KEY}"), []string{"OPENAI_BASE_URL"}},
+		{"the address is referred to", "http://gpu:8000/v1", "sk-1", fmt.Sprintf(file, "${OPENAI_BASE_URL}", "k"), nil},
+		{"the key alone is set", "", "sk-1", fmt.Sprintf(file, "http://h/v1", "k"), nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			t.Setenv("OPENAI_BASE_URL", test.url)
+			t.Setenv("OPENAI_API_KEY", test.key)
+			must.Do(t, os.WriteFile("pacer.yaml", []byte(test.text), 0o600))
+			s := must.Get(Load("pacer.yaml"))(t).Source()
+			if !filepath.IsAbs(s.File) || filepath.Base(s.File) != "pacer.yaml" || s.Variables != nil || !slices.Equal(s.Ignored, test.ignored) {
+				t.Errorf("made of %+v, want pacer.yaml, and %q ignored", s, test.ignored)
+			}
+		})
+	}
+	cfg := must.Get(FromEnvironment(variables(map[string]string{"OPENAI_BASE_URL": "http://gpu:8000/v1"})))(t)
+	if s := cfg.Source(); s.File != "" || s.Ignored != nil || !slices.Equal(s.Variables, []string{"OPENAI_BASE_URL"}) {
+		t.Errorf("of the environment: made of %+v", s)
 	}
 }
 

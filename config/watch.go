@@ -20,7 +20,7 @@ func Watch(ctx context.Context, inForce func() *Config, changed func()) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	cfg := inForce()
-	known := cfg.files // what was told of, or read
+	known := cfg.source.files // what was told of, or read
 	last := known
 	for {
 		select {
@@ -29,10 +29,10 @@ func Watch(ctx context.Context, inForce func() *Config, changed func()) error {
 		case <-tick.C:
 		}
 		if c := inForce(); c != cfg {
-			cfg, known, last = c, c.files, c.files
+			cfg, known, last = c, c.source.files, c.source.files
 		}
 		now := stamps{}
-		for name := range cfg.files {
+		for name := range cfg.source.files {
 			now.note(name)
 		}
 		if still := now.equal(last); still && !now.equal(known) {

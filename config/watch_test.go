@@ -26,8 +26,8 @@ func TestWatch(t *testing.T) {
 		must.Do(t, os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)))
 	}
 	write("pacer.yaml", "one")
-	cfg := &Config{files: stamps{}}
-	cfg.files.note(file)
+	cfg := &Config{source: Source{files: stamps{}}}
+	cfg.source.files.note(file)
 	write("pacer.yaml", "changed before anybody looks")
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(context.Background())

@@ -43,9 +43,10 @@ pacer sim --listen 127.0.0.1:$OTHER_PORT --preset llama-3.1-70b/h200/vllm --mode
 for port in $ENGINE_PORT $OTHER_PORT; do until curl -sf http://127.0.0.1:$port/v1/models > models.json; do sleep 0.1; done; done
 `,
 		replace: []string{
-			// It would run until it is ended: it is, once it serves. The next one is without a file.
-			"bin/pacer serve -c pacer.yaml  ", "bin/pacer serve -c pacer.yaml & SERVED=$!; until curl -sf http://127.0.0.1:$DATA_PORT/readyz; do sleep 0.1; done; kill $SERVED; wait $SERVED; kill %1; rm pacer.yaml #",
-			"bin/pacer serve &", "bin/pacer serve & until curl -sf http://127.0.0.1:$DATA_PORT/readyz; do sleep 0.1; done",
+			// It would run until it is ended: it is, once it serves. The next one is without a file,
+			// though pacer.yaml stays where the page has put it.
+			"bin/pacer serve -c pacer.yaml  ", "bin/pacer serve -c pacer.yaml & SERVED=$!; until curl -sf http://127.0.0.1:$DATA_PORT/readyz; do sleep 0.1; done; kill $SERVED; wait $SERVED; kill %1 #",
+			"../bin/pacer serve) &", "../bin/pacer serve) & until curl -sf http://127.0.0.1:$DATA_PORT/readyz; do sleep 0.1; done",
 			"curl -N http", "curl -sf -N -o answer.txt http",
 			"bin/pacer slo export -c pacer.yaml ", "bin/pacer slo export -c pacer.yaml > slo.yaml ",
 			"10.0.0.11:8000", "127.0.0.1:$ENGINE_PORT", "10.0.0.12:8000", "127.0.0.1:$OTHER_PORT",

@@ -58,6 +58,36 @@ func TestTextsInTheLogAreBounded(t *testing.T) {
 	}
 }
 
+// The log says what is served, and that variables which would name a backend do not.
+func TestTheLogSaysWhatIsServed(t *testing.T) {
+	for _, c := range []struct {
+		source config.Source
+		want   string
+	}{
+		{config.Source{}, ""},
+		{config.Source{File: "/etc/pacer.yaml"}, "INFO serving the configuration of a file file=/etc/pacer.yaml\n"},
+		{config.Source{Variables: []string{"OPENAI_BASE_URL"}}, "INFO serving the backend that environment variables name: there is no -c, and no pacer.yaml in this folder variables=OPENAI_BASE_URL\n"},
+		{
+			config.Source{File: "/p/pacer.yaml", Ignored: []string{"OPENAI_BASE_URL", "OPENAI_API_KEY"}},
+			"INFO serving the configuration of a file file=/p/pacer.yaml\n" +
+				"WARN environment variables are set and not used: they name a backend only where there is no -c and no pacer.yaml in the folder; start in another folder, or unset them" +
+				" variables=OPENAI_BASE_URL, OPENAI_API_KEY file=/p/pacer.yaml\n",
+		},
+	} {
+		var out bytes.Buffer
+		saySource(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}})), c.source)
+		got := strings.NewReplacer("level=", "", "msg=", "", `"`, "").Replace(out.String())
+		if got != c.want {
+			t.Errorf("of %+v the log says\n%s, want\n%s", c.source, got, c.want)
+		}
+	}
+}
+
 func TestClip(t *testing.T) {
 	for _, c := range []struct {
 		text string

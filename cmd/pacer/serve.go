@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	stdlog "log"
+	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -128,6 +130,7 @@ const tracesTimeout = 2 * time.Second
 // serveWith is serve where the log is open.
 func serveWith(ctx context.Context, cfg *config.Config, load func() (*config.Config, error), logs *logs, picker bool) error {
 	log := logs.log
+	saySource(log, cfg.Source())
 	for _, w := range cfg.Warnings {
 		log.Warn(w)
 	}
@@ -182,6 +185,21 @@ func serveWith(ctx context.Context, cfg *config.Config, load func() (*config.Con
 		}
 		p.systemd.ready()
 	})
+}
+
+// saySource says what is served: whoever starts in a folder that has a file does not
+// get what the variables name.
+func saySource(log *slog.Logger, s config.Source) {
+	switch {
+	case s.File != "":
+		log.Info("serving the configuration of a file", "file", s.File)
+	case s.Variables != nil:
+		log.Info("serving the backend that environment variables name: there is no -c, and no "+usualFile+" in this folder", "variables", strings.Join(s.Variables, ", "))
+	}
+	if s.Ignored != nil {
+		log.Warn("environment variables are set and not used: they name a backend only where there is no -c and no "+usualFile+" in the folder; start in another folder, or unset them",
+			"variables", strings.Join(s.Ignored, ", "), "file", s.File)
+	}
 }
 
 // ignoreCanceled makes the end of a context a clean end.
