@@ -35,8 +35,9 @@ type Verdict struct {
 	// or bad (a route does not, or cannot).
 	State string `json:"state" enum:"ok,warn,bad"`
 
-	// Text is one line: "2 of 30 routes below what was promised: gpu-a: slower than
-	// learned ×0.41 since 09:04 UTC, shedding 52/s".
+	// Text is one line: "2 of 30 routes below what was promised: routes chat, code:
+	// slower than learned ×0.41 (gpu-a, 1 of 3 backends) since 09:04 UTC, shedding
+	// 52/s in the last 10 s".
 	Text string `json:"text"`
 
 	// Since is when the oldest of the causes began; null = nothing is wrong.

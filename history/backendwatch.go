@@ -18,6 +18,10 @@ const (
 	// soundAbove from where it no longer is.
 	slowerBelow = 0.75
 	soundAbove  = 0.88
+
+	// speedChance is by how much speeds that are measured at the same time differ by
+	// chance.
+	speedChance = 0.05
 )
 
 // backendWatch is what is known of one backend beside its state. The zero value
@@ -63,7 +67,7 @@ func (w *backendWatch) cause(now time.Time, b *Backend) Cause {
 		limit = soundAbove
 	}
 	if w.speed < limit {
-		c.Kind, c.Words = Slower, fmt.Sprintf("slower than learned ×%.2g", w.speed)
+		c.Kind, c.speed, c.Words = Slower, w.speed, fmt.Sprintf("slower than learned ×%.2g", w.speed)
 	}
 	return c
 }
@@ -143,11 +147,17 @@ func (w *Watch) worst(now time.Time, names []string, within time.Duration, of fu
 			continue
 		}
 		have++
-		if c.Kind == None || b.last.Kind < c.Kind {
+		if c.Kind == None || b.last.worse(c) {
 			c = b.last
 		}
 	}
 	return c, have
+}
+
+// worse tells whether c is worse than o: of a worse kind, or of two that are slower
+// clearly the slower one. Those that are as slow do not take turns.
+func (c Cause) worse(o Cause) bool {
+	return c.Kind < o.Kind || c.Kind == Slower && o.Kind == Slower && c.speed < o.speed-speedChance
 }
 
 var outKinds = []Kind{BackendDown, Loading, Drained}

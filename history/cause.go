@@ -128,6 +128,8 @@ type Cause struct {
 	// there that has the cause, "" = all of them.
 	Backend, Model string
 
+	speed float64 // of Slower: the share of what was learned; 0 = another kind
+
 	Since time.Time
 }
 

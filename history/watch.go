@@ -295,37 +295,67 @@ func (w *Watch) Verdict() Verdict {
 	}
 	v := Verdict{State: "warn", Since: w.causes[0].Since}
 	routes := 0
-	var whys []string
+	var whys []why
 	for _, c := range w.causes {
 		if c.Since.Before(v.Since) {
 			v.Since = c.Since
 		}
-		why := c.Text()
 		switch {
 		case c.Of == OfRoute:
 			v.State = "bad"
 			routes++
-			if c.Backend != "" {
-				why = c.Backend + ": " + why
-			}
-		case c.Of == OfBackend:
-			if v.State == "bad" { // the routes say it
-				continue
-			}
-			why = c.Name + ": " + why
+		case c.Of == OfBackend && v.State == "bad": // the routes say it
+			continue
 		}
-		if !slices.Contains(whys, why) && len(whys) < 3 {
-			whys = append(whys, why)
-		}
+		whys = c.among(whys)
 	}
-	v.Text = strings.Join(whys, "; ")
+	v.Text = inWords(whys)
 	if routes > 0 {
 		v.Text = fmt.Sprintf("%d of %s below what was promised: %s", routes, plural(w.total, "route", "routes"), v.Text)
 	}
 	if w.shedding >= 0.1 {
-		v.Text += fmt.Sprintf(", shedding %.3g/s", w.shedding)
+		v.Text += fmt.Sprintf(", shedding %.3g/s in the last %d s", w.shedding, pulseSeconds)
 	}
 	return v
+}
+
+// why is a cause as the verdict says it, and all that have it.
+type why struct {
+	of    Of
+	text  string
+	names []string
+}
+
+// among adds s to those that say the same, or as another one.
+func (s Standing) among(whys []why) []why {
+	text := s.Text()
+	if s.Of == OfRoute && s.Backend != "" && !strings.Contains(s.Words, "("+s.Backend+", ") {
+		text += " (backend " + s.Backend + ")"
+	}
+	i := slices.IndexFunc(whys, func(y why) bool { return y.of == s.Of && y.text == text })
+	if i < 0 {
+		return append(whys, why{s.Of, text, []string{s.Name}})
+	}
+	whys[i].names = append(whys[i].names, s.Name)
+	return whys
+}
+
+// Of many causes the verdict says the first mostWhys, and of many names how many.
+const mostWhys, mostNames = 3, 2
+
+func inWords(whys []why) string {
+	var said []string
+	for _, y := range whys[:min(len(whys), mostWhys)] {
+		who := subject(y.of, y.names[0])
+		switch n := len(y.names); {
+		case n > mostNames:
+			who = plural(n, "", y.of.String()+"s") + ": "
+		case n > 1:
+			who = y.of.String() + "s " + strings.Join(y.names, ", ") + ": "
+		}
+		said = append(said, who+y.text)
+	}
+	return strings.Join(said, "; ")
 }
 
 func plural(n int, one, many string) string {

@@ -70,7 +70,7 @@ func TestOneLineAtTheStartAndOneAtTheEnd(t *testing.T) {
 		t.Errorf("%q, want %q", got, want) // 58 run, and 50/s for 2 s each are refused
 	}
 	v := s.watch.Verdict()
-	if want := "1 of 1 route below what was promised: load above capacity: 158 of 58 since 12:00 UTC, shedding 50/s"; v.Text != want || v.State != "bad" {
+	if want := "1 of 1 route below what was promised: route chat: load above capacity: 158 of 58 since 12:00 UTC, shedding 50/s in the last 10 s"; v.Text != want || v.State != "bad" {
 		t.Errorf("the verdict is %s: %q, want %q", v.State, v.Text, want)
 	}
 	s.tell(30, healthy(), map[Result]int{Met: 20})
@@ -427,6 +427,78 @@ func TestADrainedEngineExplainsOnlyWhatItWouldCarry(t *testing.T) {
 		s.tell(60, x, map[Result]int{Met: 5, Shed: 50}) // 158 of 58 are asked for
 		if got := s.watch.routes["chat"].has; got.Kind.String() != tt.want {
 			t.Errorf("b is drained, which would carry %d more: %q, want the cause %s", tt.out, got.Text(), tt.want)
+		}
+	}
+}
+
+// Of engines that are slower the slowest is named, wherever it stands, and those that
+// are as slow do not take turns. One that is down is not the cause where the load
+// would be too much for all of them as well.
+func TestTheSlowestIsNamed(t *testing.T) {
+	for _, tt := range []struct {
+		b, c float64
+		want string
+	}{{0.73, 0.46, "c"}, {0.46, 0.73, "b"}, {0.48, 0.46, "b"}, {0.46, 0.48, "b"}} {
+		s := newStory()
+		s.ring.Configure([]string{"chat"}, []string{"a", "b", "c"})
+		x := healthy()
+		x.Backends = []Backend{{Name: "a", Health: IsDown, Scale: math.NaN()}, {Name: "b", Scale: math.NaN()}, {Name: "c", Scale: math.NaN()}}
+		r := &x.Routes[0]
+		r.Backends, r.Bound, r.Capacity, r.Load, r.Out = []string{"a", "b", "c"}, true, 58, 58, 12
+		for range 60 {
+			for i, speed := range []float64{0, tt.b, tt.c} {
+				x.Backends[i].Expected += 400
+				x.Backends[i].Seen += 400 * speed
+			}
+			s.tell(1, x, map[Result]int{Met: 5, Shed: 50})
+		}
+		speed := map[string]float64{"b": tt.b, "c": tt.c}[tt.want]
+		want := fmt.Sprintf("slower than learned ×%.2g (%s, 2 of 3 backends)", speed, tt.want)
+		if got := s.watch.routes["chat"].has; got.Words != want || got.Backend != tt.want {
+			t.Errorf("b ×%v, c ×%v: %q, want %q", tt.b, tt.c, got.Words, want)
+		}
+	}
+}
+
+// The verdict says of which routes it is and of which backend, each once.
+func TestTheVerdictNamesRoutesAndBackends(t *testing.T) {
+	for _, tt := range []struct {
+		backends []string
+		routes   int
+		want     string
+	}{
+		{[]string{"a"}, 1, "1 of 2 routes below what was promised: route r0: backend down: its breaker is open since 12:00 UTC (backend a)"},
+		{[]string{"a", "b"}, 1, "1 of 2 routes below what was promised: route r0: backend down: its breaker is open (a, 1 of 2 backends) since 12:00 UTC"},
+		{[]string{"a"}, 2, "2 of 3 routes below what was promised: routes r0, r1: backend down: its breaker is open since 12:00 UTC (backend a)"},
+		{[]string{"a"}, 3, "3 of 4 routes below what was promised: 3 routes: backend down: its breaker is open since 12:00 UTC (backend a)"},
+		{[]string{"a"}, 0, "backend a: backend down: its breaker is open since 12:00 UTC"},
+	} {
+		s := Snapshot{Backends: []Backend{{Name: "a", Health: IsDown, Scale: math.NaN()}, {Name: "b", Scale: math.NaN()}}}
+		names := []string{"well"}
+		for i := range tt.routes {
+			names = append(names, fmt.Sprint("r", i))
+		}
+		for i, name := range names {
+			r := Route{Name: name, Goal: 0.99, Best: math.NaN(), Free: math.NaN(), Backends: []string{"b"}}
+			if i > 0 {
+				r.Backends = tt.backends
+			}
+			s.Routes = append(s.Routes, r)
+		}
+		ring := NewRing(noon)
+		ring.Configure(names, []string{"a", "b"})
+		w, now := NewWatch(ring), noon
+		for range 15 {
+			for i, name := range names {
+				ring.Route(name).Add(Outcome{Result: []Result{Met, Failed}[min(i, 1)]})
+				ring.Route(name).Add(Outcome{Result: []Result{Met, Failed}[min(i, 1)]})
+			}
+			w.Tick(now, s)
+			ring.Advance(now)
+			now = now.Add(time.Second)
+		}
+		if got := w.Verdict().Text; got != tt.want {
+			t.Errorf("%d routes on %q:\n%s, want\n%s", tt.routes, tt.backends, got, tt.want)
 		}
 	}
 }
