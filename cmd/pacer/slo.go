@@ -23,8 +23,9 @@ func newSLOExportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export",
 		Short: "Write the routes' objectives as OpenSLO or Sloth YAML",
-		Long: `Write one objective for each route: the share of its requests that were kept, by
-pacer_slo_total, and slo.attainment as its goal. Shed requests count as lost.`,
+		Long: `Write one objective for each route that has a min_tps or a max_ttft: the share of
+its requests that were kept, by pacer_slo_total, and slo.attainment as its goal.
+Shed requests count as lost.`,
 		Args: fileByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !windows.MatchString(window) {

@@ -3,12 +3,13 @@
 //
 // One objective a route: the share of its requests that were kept. What was shed,
 // missed or failed is lost, and what could not be judged is neither, as in
-// deploy/prometheus/rules.yaml. A route whose goal is met by serving alone, because
-// it has no floor and no time to a first token, has one too: being served.
+// deploy/prometheus/rules.yaml. A route without a floor and without a time to a first
+// token promises nothing, and has none: its slo.attainment is the default of a field.
 package slofile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -27,19 +28,23 @@ const service = "pacer"
 // Write returns the objectives of cfg's routes in the given format. window is how
 // long the budget lasts, as in 28d.
 func Write(cfg *config.Config, format, window string) ([]byte, error) {
+	all := objectives(cfg)
+	if len(all) == 0 {
+		return nil, errors.New("no route has a min_tps or a max_ttft: there is no objective to write")
+	}
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
 	var err error
 	switch format {
 	case "openslo":
-		for _, document := range openSLO(objectives(cfg), window) {
+		for _, document := range openSLO(all, window) {
 			if err == nil {
 				err = encoder.Encode(document)
 			}
 		}
 	case "sloth":
-		err = encoder.Encode(sloth(objectives(cfg)))
+		err = encoder.Encode(sloth(all))
 	default:
 		return nil, fmt.Errorf("slofile: unknown format %q; write one of %s", format, strings.Join(Formats, ", "))
 	}
@@ -60,6 +65,9 @@ type objective struct {
 func objectives(cfg *config.Config) (all []objective) {
 	taken := map[string]bool{}
 	for _, r := range cfg.Routes {
+		if r.SLO.MinTPS == 0 && r.SLO.MaxTTFT == 0 {
+			continue
+		}
 		for _, route := range r.Models {
 			o := objective{route: route, goal: r.SLO.Attainment}
 			o.name = unique(slug(route), taken)
@@ -69,9 +77,6 @@ func objectives(cfg *config.Config) (all []objective) {
 			}
 			if r.SLO.MaxTTFT > 0 {
 				promises = append(promises, fmt.Sprintf("a first token within %s", r.SLO.MaxTTFT))
-			}
-			if promises == nil {
-				promises = []string{"an answer"}
 			}
 			o.description = fmt.Sprintf("Requests for %s get %s.", route, strings.Join(promises, " and "))
 			all = append(all, o)

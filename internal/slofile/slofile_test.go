@@ -30,7 +30,7 @@ routes:
   - { models: [ gpt-4o, GPT.4o ], targets: [ { backend: gpu, model: m } ], slo: { min_tps: 30, max_ttft: 2s, attainment: 0.995 } }
   - { model: 'org/Model "X"', targets: [ { backend: gpu, model: m } ], slo: { max_ttft: 500ms } }
   - { model: nightly, class: batch, targets: [ { backend: gpu, model: m } ] }
-  - { model: "*", targets: [ { backend: gpu } ], slo: { attainment: 0.9 } }
+  - { model: "*", targets: [ { backend: gpu } ], slo: { min_tps: 10, attainment: 0.9 } }
 `), func(string) (string, bool) { return "", false })
 	must.Do(t, err)
 	return cfg
@@ -50,6 +50,22 @@ func TestWrite(t *testing.T) {
 	}
 	if _, err := Write(example(t), "iso", "28d"); err == nil {
 		t.Error("an unknown format is written")
+	}
+}
+
+// A route without a floor has no objective, whatever the default of its field says.
+func TestWhoPromisesNothingHasNoObjective(t *testing.T) {
+	for _, o := range objectives(example(t)) {
+		if o.route == "nightly" {
+			t.Errorf("nightly has the objective %+v", o)
+		}
+	}
+	cfg := example(t)
+	cfg.Routes = cfg.Routes[2:3]
+	for _, format := range Formats {
+		if text, err := Write(cfg, format, "28d"); err == nil || !strings.Contains(err.Error(), "no route has a min_tps") {
+			t.Errorf("%s of nightly alone: %v\n%s", format, err, text)
+		}
 	}
 }
 
