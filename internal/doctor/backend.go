@@ -248,7 +248,11 @@ func (b *backend) models(cfg *config.Config, status int, list []byte, deployed b
 		b.f.ok("backend %s: answers; it has no list of what it serves, so names are not compared", name)
 		return
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
-		b.f.warn("end the url in the version, mostly /v1", "backend %s: it answers and has no list of models (status %d), so the url may be wrong", name, status)
+		mend := "end the url in the version, mostly /v1"
+		if versioned(b.url) {
+			mend = "see whether an engine is there: curl " + b.url.JoinPath("models").Redacted()
+		}
+		b.f.warn(mend, "backend %s: it answers and has no list of models (status %d), so the url may be wrong", name, status)
 		return
 	case status >= 300 && status < 400:
 		b.f.fail("write the url that it leads to", "backend %s: it leads elsewhere (status %d), which Pacer does not follow", name, status)
@@ -279,6 +283,13 @@ func (b *backend) models(cfg *config.Config, status int, list []byte, deployed b
 	if wrong == 0 {
 		b.f.ok("backend %s: it knows the models of its routes", name)
 	}
+}
+
+// versioned reports whether the path of u has a version, as /v1 or /v1beta/openai.
+func versioned(u *url.URL) bool {
+	return slices.ContainsFunc(strings.Split(u.Path, "/"), func(step string) bool {
+		return len(step) > 1 && step[0] == 'v' && step[1] >= '0' && step[1] <= '9'
+	})
 }
 
 // instead says what to write for a model that is not there.

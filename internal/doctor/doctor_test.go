@@ -206,7 +206,8 @@ func TestBackends(t *testing.T) {
 		"no such name":    {"url: http://gpu.invalid/v1", "m", "fail: backend gpu: the name gpu.invalid cannot be resolved: *; correct the url, or the resolver of this machine"},
 		"a page":          {"url: " + answer(200, "<html>hello"), "m", "fail: backend gpu: asked for its models it answers with something that is not JSON; correct the url; mostly it ends in /v1"},
 		"elsewhere":       {"url: " + answer(301, ""), "m", "fail: backend gpu: it leads elsewhere (status 301)*"},
-		"no list":         {"url: " + answer(404, ""), "m", "warn: backend gpu: it answers and has no list of models (status 404), so the url may be wrong; end the url in the version, mostly /v1"},
+		"no list":         {"url: " + answer(404, ""), "m", "warn: backend gpu: it answers and has no list of models (status 404), so the url may be wrong; see whether an engine is there: curl http://127.0.0.1:*/v1/models"},
+		"no version":      {"url: " + strings.TrimSuffix(answer(404, ""), "/v1"), "m", "warn: backend gpu: it answers and has no list of models (status 404), so the url may be wrong; end the url in the version, mostly /v1"},
 		"ill":             {"url: " + answer(500, ""), "m", "warn: backend gpu: asked for its models it answers with status 500; look at the engine's log"},
 		"silent":          {"url: " + silent, "m", "fail: backend gpu: no answer: none within 3s; look at the engine's log"},
 		"an hour late":    {"url: " + late, "m", "warn: backend gpu: its clock is * behind of ours; run NTP on both machines"},
@@ -336,8 +337,8 @@ func TestTheMachine(t *testing.T) {
 	has(t, found, "warn: pacer.yaml:1:*admin.listen 0.0.0.0:9090 is reachable from other machines and has no token: changing calls are refused; add token:, or listen on 127.0.0.1")
 
 	for _, c := range []struct{ dir, want string }{
-		{t.TempDir(), "ok: state_dir * can be written"},
-		{filepath.Join(t.TempDir(), "none", "yet"), "ok: state_dir */none/yet can be written"}, // pacer makes it
+		{t.TempDir(), "*: state_dir * can be written*"},
+		{filepath.Join(t.TempDir(), "none", "yet"), "*: state_dir */none/yet can be written*"}, // pacer makes it
 		{certFile, "fail: state_dir * cannot be written: not a directory; make the directory, and give it to the user that pacer runs as"},
 	} {
 		has(t, examine(t, "url: http://127.0.0.1:1/v1", "m", func(cfg *config.Config) { cfg.StateDir = c.dir }), c.want)

@@ -2,10 +2,6 @@ package doctor
 
 import (
 	"crypto/tls"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
@@ -21,29 +17,6 @@ func machine(o Options, f *findings) {
 	if len(o.Room) == 0 {
 		f.ok("open files and memory are enough for limits.streams %d and limits.buffered %d MiB", o.Config.Limits.Streams, o.Config.Limits.Buffered>>20)
 	}
-}
-
-// writable looks whether files can be made in dir, or, where pacer would make it
-// first, in the nearest one above that is there; "" = none is wanted.
-func writable(dir string, f *findings) {
-	if dir == "" {
-		return
-	}
-	there := dir
-	for {
-		if _, err := os.Stat(there); !errors.Is(err, fs.ErrNotExist) || there == filepath.Dir(there) {
-			break
-		}
-		there = filepath.Dir(there)
-	}
-	file, err := os.CreateTemp(there, ".doctor-*")
-	if err != nil {
-		f.fail("make the directory, and give it to the user that pacer runs as", "state_dir %s cannot be written: %s", dir, describe(err))
-		return
-	}
-	_ = file.Close()
-	_ = os.Remove(file.Name())
-	f.ok("state_dir %s can be written", dir)
 }
 
 // certificate looks at the files of the data port.
