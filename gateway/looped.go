@@ -105,7 +105,9 @@ func (x *exchange) handOver(t *attempt) bool {
 	}
 	ahead, _ := buffered.Reader.Peek(buffered.Reader.Buffered())
 	crypt, rest := clientconn.Encrypted(taken)
-	l := &looped{x: x, t: t, client: client, ahead: slices.Concat(ahead, rest), ready: time.Now()}
+	l := &looped{x: x, t: t, client: client, ready: time.Now()}
+	skipped := 0
+	l.ahead = relayloop.SkipEnds(slices.Concat(ahead, rest), &skipped)
 	l.keep = !r.Close && !says(x.down.w.Header()["Connection"], "close")
 	s := &l.stream
 	s.From, s.To, s.Handler, s.WriteLimit, s.Watch = source, sink, l, x.setup.conf.Timeouts.Write, len(l.ahead) == 0

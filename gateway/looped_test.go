@@ -488,6 +488,51 @@ func aLoopedConnectionGoesBack(t *testing.T, over wiring) {
 	}
 }
 
+// Line ends behind the body of a request are skipped, as servers do, whenever they come.
+func TestLineEndsBehindALoopedRequest(t *testing.T) { overAll(t, lineEndsBehindALoopedRequest) }
+
+func lineEndsBehindALoopedRequest(t *testing.T, over wiring) {
+	t.Helper()
+	s, fronts := both(t, over, nil)
+	var client atomic.Pointer[net.Conn]
+	s.says(func(c net.Conn) bool {
+		sayHead(c, chunked)
+		sayChunks(c, content+content, func(int) int { return len(content) })
+		time.Sleep(20 * time.Millisecond)
+		if client := client.Load(); client != nil {
+			_, _ = io.WriteString(*client, "\r\n")
+			time.Sleep(20 * time.Millisecond)
+		}
+		sayChunks(c, ends, func(n int) int { return n })
+		_, _ = io.WriteString(c, "0\r\n\r\n")
+		return true
+	})
+	for _, f := range fronts {
+		for _, when := range []string{"with the request", "during the answer", "behind it"} {
+			c := f.dial()
+			r := bufio.NewReader(c)
+			for i := range 3 {
+				client.Store(nil)
+				if when == "during the answer" {
+					client.Store(&c)
+				}
+				text := asking("HTTP/1.1", "")
+				if when == "with the request" {
+					text += "\r\n"
+				}
+				_, _ = io.WriteString(c, text)
+				if got := read(t, r); got.Status != 200 || got.Err != "" || got.Body != content+content+ends {
+					t.Fatalf("%s: line ends %s: answer %d: %+v", f.name, when, i, got)
+				}
+				if when == "behind it" {
+					_, _ = io.WriteString(c, "\r\n")
+				}
+			}
+			c.Close()
+		}
+	}
+}
+
 // A client that leaves takes its request with it, before the backend says another
 // word, in the middle of a stream and behind bytes that it has not read.
 func TestALoopedClientThatLeaves(t *testing.T) { overAll(t, aLoopedClientThatLeaves) }

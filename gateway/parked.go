@@ -57,8 +57,8 @@ func (p *parked) Close() error {
 }
 
 // then is called by the loop.
-func (p *parked) then(sent bool) {
-	if !sent {
+func (p *parked) then(said []byte) {
+	if said == nil {
 		p.idle.Socket.Close()
 		p.client.End()
 		return
@@ -76,5 +76,5 @@ func (p *parked) then(sent bool) {
 		_ = c.Close()
 		return
 	}
-	p.client.Back(c, nil)
+	p.client.Back(c, said)
 }

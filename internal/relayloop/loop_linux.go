@@ -190,7 +190,7 @@ func (l *loop) post(m message) {
 		case begin:
 			m.stream.Handler.Left(Cancelled, nil)
 		case wait:
-			m.idle.Then(false)
+			m.idle.Then(nil)
 		}
 	}
 }
@@ -243,7 +243,7 @@ func (l *loop) sweep(now time.Time) {
 	}
 	l.swept = now
 	for e := l.idles.Front(); e != nil && !now.Before(e.Value.(*Idle).Until); e = l.idles.Front() {
-		l.dismiss(e.Value.(*Idle), false)
+		l.dismiss(e.Value.(*Idle), nil)
 	}
 	for e := l.parked.Front(); e != nil; {
 		s := e.Value.(*Stream)
@@ -273,7 +273,7 @@ func (l *loop) finish() {
 			l.leave(s, Cancelled, nil)
 		}
 		if s := l.slots[i].idle; s != nil {
-			l.dismiss(s, false)
+			l.dismiss(s, nil)
 		}
 	}
 }
@@ -289,9 +289,7 @@ func (l *loop) serve(ev *unix.EpollEvent) {
 		return
 	}
 	if i := at.idle; i != nil {
-		if seen := i.Socket.look(); seen != peekNothing {
-			l.dismiss(i, seen != peekEnd)
-		}
+		l.hear(i, ev.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0)
 		return
 	}
 	l.guarded(at.stream, func(s *Stream) {
@@ -356,7 +354,7 @@ func (l *loop) take(m message) {
 	case wait:
 		l.await(m.idle)
 	case forget:
-		l.dismiss(m.idle, false)
+		l.dismiss(m.idle, nil)
 	case end:
 		l.ending = true
 	}
@@ -396,14 +394,30 @@ func (l *loop) unwatch(fd int) { _ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, 
 func (l *loop) await(i *Idle) {
 	i.spot = l.place(nil, i)
 	if err := l.watch(i.Socket.fd, i.spot, toSide, unix.EPOLLIN); err != nil {
-		l.dismiss(i, false)
+		l.dismiss(i, nil)
 		return
 	}
 	i.place = l.idles.PushBack(i)
 }
 
+// hear reads what the client of i sent. Line ends alone, and what TLS has to say for
+// itself, are no request: it is waited for as before.
+func (l *loop) hear(i *Idle, ended bool) {
+	n, _, err := i.Socket.read(l.room[:firstRoom], ended)
+	switch {
+	case err == unix.EAGAIN:
+		return
+	case err != nil, n == 0:
+		l.dismiss(i, nil)
+		return
+	}
+	if said := SkipEnds(l.room[:n], &i.ends); len(said) > 0 {
+		l.dismiss(i, append([]byte(nil), said...))
+	}
+}
+
 // dismiss takes i out of the loop. If it is not there, nothing happens.
-func (l *loop) dismiss(i *Idle, sent bool) {
+func (l *loop) dismiss(i *Idle, said []byte) {
 	if !i.spot.in {
 		return
 	}
@@ -413,5 +427,5 @@ func (l *loop) dismiss(i *Idle, sent bool) {
 		i.place = nil
 	}
 	l.vacate(&i.spot)
-	i.Then(sent)
+	i.Then(said)
 }

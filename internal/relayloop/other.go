@@ -34,7 +34,7 @@ func (s *Stream) Relay() { s.Handler.Left(Cancelled, nil) }
 func (s *Stream) Cancel() {}
 
 // Wait has i leave at once.
-func (l *Loops) Wait(i *Idle) { i.Then(false) }
+func (l *Loops) Wait(i *Idle) { i.Then(nil) }
 
 // Close does nothing.
 func (i *Idle) Close() {}

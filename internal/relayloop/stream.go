@@ -65,17 +65,32 @@ type Idle struct {
 	// Until is when it is closed.
 	Until time.Time
 
-	// Then is called by the loop, once: with true when the client has sent
-	// something, with false when it has closed the connection, or nothing came for
+	// Then is called by the loop, once: with what was read when the client has sent
+	// something, with nil when it has closed the connection, or nothing came for
 	// too long, or Close was called. The socket is the caller's again.
-	Then func(sent bool)
+	Then func(said []byte)
 
 	loop  *loop
+	ends  int // line ends that were skipped
 	spot  spot
 	place *list.Element // among those that wait
 }
 
+// SkipEnds returns p without the line ends that it begins with, as far as there are
+// no more than four, with those that *skipped counts: what some clients send behind the
+// body of a request, and servers skip before the next one.
+func SkipEnds(p []byte, skipped *int) []byte {
+	for ; *skipped < 4 && len(p) > 0 && (p[0] == '\r' || p[0] == '\n'); *skipped++ {
+		p = p[1:]
+	}
+	return p
+}
+
 const (
+	// firstRoom is how much is read at once of what a client sends that was waited
+	// for, in bytes: no more than servers read at once.
+	firstRoom = 4 << 10
+
 	// readRoom is how much of a stream is read at once, in bytes. It bounds what
 	// one stream can keep a loop busy with, and what a parked one holds.
 	readRoom = 32 << 10
