@@ -96,6 +96,7 @@ func TestReload(t *testing.T) {
 	put(text(chat, ""))
 	gateway.Signal(syscall.SIGHUP)
 	proctest.Until(t, "the reload by signal", reloads("ok", 2))
+	proctest.Until(t, "the word that the refusal is over", func() bool { return strings.Contains(gateway.Log(), "the refusal is over") })
 	if status, _ := ask(t, gateway.Ready["data"]+"/v1/models/more"); status != 404 {
 		t.Errorf("the removed route: status %d, want 404", status)
 	}

@@ -42,7 +42,7 @@ func paceCollector(log *slog.Logger, limit int64) {
 	c := &collector{quiet: quietFor(limit)}
 	c.set(int(c.quiet * 100 / minHeap))
 	afterCollections(func() { c.set(c.percentFor(liveHeap())) })
-	log.Info("the collector waits for a heap of that size, and then for 1.6 times of what is in use", "heap_bytes", c.quiet, "memory_limit_bytes", limit)
+	log.Info("Go's garbage collector waits for a heap of that size, and then for 1.6 times of what is in use", "heap_bytes", c.quiet, "memory_limit_bytes", limit)
 }
 
 // quietFor is the heap that is waited for under a memory limit; 0 = there is none.

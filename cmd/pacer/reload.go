@@ -49,6 +49,7 @@ func (p *program) follow(ctx context.Context, base *config.Config, load func() (
 	}()
 	look := time.NewTicker(fleet.DiscoverEvery)
 	defer look.Stop()
+	stands := false           // the file was refused, and what was in force before still is
 	refused := ""             // why the engines found last could not be put into service
 	var soon <-chan time.Time // a look is due, after news; nil = none
 	for {
@@ -80,6 +81,10 @@ func (p *program) follow(ctx context.Context, base *config.Config, load func() (
 		}
 		engines.Keep(base) // nobody watches what a refused configuration named
 		p.systemd.ready()
+		if err == nil && stands {
+			p.log.Info("the refusal is over: the configuration is in force again as its file says")
+		}
+		stands = err != nil
 		p.say(err)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -19,6 +20,10 @@ const (
 	// spareDescriptors is for what is no stream: ports, files, Redis, the admin
 	// port's clients, and connections that are kept for the next request.
 	spareDescriptors = 512
+
+	// fewDescriptors are too few for a gateway that many use. From there on the default
+	// of limits.streams is more than the machine lets in, and rarely more than come.
+	fewDescriptors = 4096
 
 	// memoryShare is the part of a container's memory that bodies and the heap
 	// together may take before the collector works harder. The rest is for what is
@@ -62,28 +67,55 @@ func heapLimit(container, buffered int64) int64 {
 	return max(all-buffered, all/2)
 }
 
-// sayRoom warns of limits of the configuration that the machine does not keep.
+// sayRoom says which limits of the configuration the machine does not keep.
 func (p *program) sayRoom(cfg *config.Config) {
-	for _, problem := range p.room.problems(cfg.Limits) {
-		p.log.Warn(problem)
+	p.room.say(p.log, cfg.Limits)
+}
+
+// say warns of limits that are more than there is room for. Of open files that are
+// not few it is a remark: a laptop has fewer than the default wants, and as many as
+// it needs.
+func (r room) say(log *slog.Logger, l config.Limits) {
+	if problem := r.tooFewFiles(l); problem != "" {
+		level := slog.LevelInfo
+		if r.descriptors < fewDescriptors {
+			level = slog.LevelWarn
+		}
+		log.Log(context.Background(), level, problem)
+	}
+	if problem := r.tooLittleMemory(l); problem != "" {
+		log.Warn(problem)
 	}
 }
 
 // problems says which limits are more than there is room for, and what to write
 // instead.
 func (r room) problems(l config.Limits) (out []string) {
-	need := uint64(perStream*l.Streams + spareDescriptors)
-	if r.descriptors > 0 && r.descriptors < need {
-		fit := max(int64(r.descriptors)-spareDescriptors, perStream) / perStream
-		out = append(out, fmt.Sprintf("limits.streams is %d, which takes %d open files, and this process may have %d: beyond about %d streams connections fail; "+
-			"write LimitNOFILE=%d in the unit (docker: --ulimit nofile=%d; a shell: ulimit -n %d), or limits: { streams: %d }",
-			l.Streams, need, r.descriptors, fit, need, need, need, fit))
-	}
-	if r.memory > 0 && l.Buffered > r.memory/2 {
-		out = append(out, fmt.Sprintf("limits.buffered is %d bytes, more than half of the %d that this process may have; write limits: { buffered: %dMiB }, or give it more memory",
-			l.Buffered, r.memory, max(r.memory/2>>20, 1)))
+	for _, problem := range []string{r.tooFewFiles(l), r.tooLittleMemory(l)} {
+		if problem != "" {
+			out = append(out, problem)
+		}
 	}
 	return out
+}
+
+func (r room) tooFewFiles(l config.Limits) string {
+	need := uint64(perStream*l.Streams + spareDescriptors)
+	if r.descriptors == 0 || r.descriptors >= need {
+		return ""
+	}
+	fit := max(int64(r.descriptors)-spareDescriptors, perStream) / perStream
+	return fmt.Sprintf("limits.streams is %d, which takes %d open files, and this process may have %d: beyond about %d streams connections fail; "+
+		"if more may come, write LimitNOFILE=%d in the unit (docker: --ulimit nofile=%d; a shell: ulimit -n %d), or limits: { streams: %d }",
+		l.Streams, need, r.descriptors, fit, need, need, need, fit)
+}
+
+func (r room) tooLittleMemory(l config.Limits) string {
+	if r.memory == 0 || l.Buffered <= r.memory/2 {
+		return ""
+	}
+	return fmt.Sprintf("limits.buffered is %d bytes, more than half of the %d that this process may have; write limits: { buffered: %dMiB }, or give it more memory",
+		l.Buffered, r.memory, max(r.memory/2>>20, 1))
 }
 
 // connections is how many connections clients may have at once: as many as leave

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -38,6 +40,30 @@ func TestLimitsThatTheMachineDoesNotKeep(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// That the default is more than a laptop has is a remark; few files are a warning.
+func TestHowLoudALackOfFilesIs(t *testing.T) {
+	for _, c := range []struct {
+		room room
+		want string
+	}{
+		{room{descriptors: 1024}, "WARN"},
+		{room{descriptors: 4095}, "WARN"},
+		{room{descriptors: 4096}, "INFO"},
+		{room{descriptors: 40512}, ""},
+		{room{memory: 1 << 30}, "WARN"},
+	} {
+		var out bytes.Buffer
+		c.room.say(slog.New(slog.NewTextHandler(&out, nil)), config.Limits{Streams: 20000, Buffered: 1 << 30})
+		level := ""
+		if _, rest, ok := strings.Cut(out.String(), "level="); ok {
+			level, _, _ = strings.Cut(rest, " ")
+		}
+		if level != c.want || strings.Count(out.String(), "\n") > 1 {
+			t.Errorf("%+v: the level is %q, want %q:\n%s", c.room, level, c.want, &out)
+		}
 	}
 }
 
