@@ -69,7 +69,6 @@ const maxStretches = 6
 type stretch struct {
 	from, to uint32 // bytes
 	age      age
-	fresh    bool // others have told of it just now
 	doubted  bool // the engine was out of service since: it may have been started anew
 }
 
@@ -126,8 +125,7 @@ func (h *cache) match(now time.Time, c *Chain) (m match) {
 		m.answer = h.list[h.nodes[c.blocks[depth-1].hash]].answer
 	}
 	if to, n := h.heard.deepest(c, depth); to > 0 {
-		since := now.Sub(time.Unix(0, n.used))
-		s := stretch{age: ageOf(h.computed-n.computed, since), fresh: since < heardFor, doubted: n.used < h.returned}
+		s := stretch{age: ageOf(h.computed-n.computed, now.Sub(time.Unix(0, n.used))), doubted: n.used < h.returned}
 		m.hear(c.blocks[to-1].end, n.answer, s)
 	}
 	return m

@@ -99,7 +99,7 @@ func (h *cache) expect(m *match, c *Chain, tokens int) (likely, sure, told float
 			chance, least = h.keeping.chance(s.age, hoped), h.keeping.surely(s.age, first)
 		}
 		likely += n * chance
-		if !s.doubted && (tells || !s.fresh) {
+		if !s.doubted {
 			sure += n * least
 		}
 	}
@@ -159,7 +159,9 @@ type Visit struct {
 	likely  float64
 	sent    time.Time
 	settled bool
-	brings  bool // what begins with first is computed for it, and not for one before it
+	brings  bool             // what begins with first is computed for it, and not for one before it
+	told    bool             // the others have been told of it
+	news    [openings]uint64 // ends of its first parts that are to be told, too; 0 = none
 }
 
 // Send notes that the request which c is of, with so many tokens of prompt, goes to
@@ -176,8 +178,7 @@ func (x *Index) Send(now time.Time, t router.Target, c *Chain, tokens int) Visit
 	sent := min(h.depth(c), v.match.known)
 	v.first, v.brings = h.compute(now, c, sent)
 	h.touch(now, c, max(float64(tokens)-v.likely, 0))
-	h.open(now, c, sent, v.match.end())
-	h.tell(now, c.last, 0)
+	v.news = h.openings(c, sent, v.match.end())
 	return v
 }
 
@@ -222,6 +223,7 @@ func (v *Visit) First(ttft time.Duration, ahead int) {
 	v.cache.mu.Lock()
 	defer v.cache.mu.Unlock()
 	v.cache.computedFrom(v.first)
+	v.tell(v.sent.Add(ttft))
 	if ahead*mostBefore > v.tokens {
 		return
 	}
@@ -246,6 +248,7 @@ func (v *Visit) Settle(o Outcome) {
 		return
 	}
 	h.computedFrom(v.first)
+	v.tell(v.sent.Add(o.Took))
 	if at, ok := h.nodes[v.last]; ok && o.AnswerTokens > 0 {
 		h.list[at].answer = int32(min(o.AnswerTokens, 1<<30))
 		h.tell(v.sent.Add(o.Took), v.last, h.list[at].answer)
@@ -288,16 +291,21 @@ func (v *Visit) sentBefore(prompt int, end uint32) float64 {
 }
 
 // Trusted is how many of the cached tokens that a target told of a prompt were there,
-// and saved time, as far as that is known.
+// and saved time, as far as that is known. Of one that tells of more than was ever sent
+// there first tokens alone say so.
 func (v *Visit) Trusted(prompt, told int) int {
 	if v.cache == nil || told <= 0 {
 		return told
 	}
 	v.cache.mu.Lock()
 	defer v.cache.mu.Unlock()
-	trusted := min(float64(told), v.possible(prompt)+blockBytes)
-	if share, _, known := v.cache.worth.share(); known {
+	possible := v.possible(prompt)
+	trusted := min(float64(told), possible+blockBytes)
+	switch share, _, known := v.cache.worth.share(); {
+	case known:
 		trusted *= share
+	case v.cache.keeping.lies() || float64(told) > possible+leastTold:
+		return 0
 	}
 	return int(trusted)
 }

@@ -68,10 +68,13 @@ type keeping struct {
 	short float64
 }
 
-// tells reports whether what the engine tells of cached tokens is asked for. One that mostly
-// tells of more than was ever sent there says nothing, as one that is silent; so does, for
-// as long, one that others warmed.
-func (k *keeping) tells() bool { return k.told && k.beyond.mean(0) < 0.5 }
+// tells reports whether what the engine tells of cached tokens is asked for.
+func (k *keeping) tells() bool { return k.told && !k.lies() }
+
+// lies reports whether the engine mostly tells of more than was ever sent there. Then what it
+// tells says nothing, as of one that is silent; so it is, for as long, with one that others
+// warmed.
+func (k *keeping) lies() bool { return k.beyond.mean(0) >= 0.5 }
 
 // hearTold learns from so many cached tokens of a prompt, of which no more than possible
 // were sent there before.

@@ -7,7 +7,7 @@ import (
 	"github.com/pacer-dev/pacer/router"
 )
 
-// Replicas tell each other which prompts they sent where: of each the hash of its last
+// Replicas tell each other which prompts were prefilled where: of each the hash of its last
 // block, which stands for all of it, and how long the answer was. The next turn of a
 // conversation has that block within, at the end of a message; so whichever replica it
 // comes to knows where the rest of it is. What was sent is told for tellFor, so that an exchange
@@ -22,10 +22,6 @@ const (
 
 	// heardShare is how many blocks a target has for each one that others told.
 	heardShare = 8
-
-	// heardFor is for how long what was told may be computed yet: it is told when it
-	// is sent.
-	heardFor = 10 * time.Second
 )
 
 // told is one prompt that was sent, or whose answer has come.
@@ -91,7 +87,7 @@ func (o *heard) forget(then int64) {
 	}
 }
 
-// tell notes for the others that a prompt was sent, or how long its answer was.
+// tell notes for the others that a prompt is there, or how long its answer was.
 func (h *cache) tell(now time.Time, hash uint64, answer int32) {
 	if len(h.told) >= mostTold {
 		h.told = append(h.told[:0], h.told[len(h.told)-mostTold+1:]...)
@@ -99,15 +95,31 @@ func (h *cache) tell(now time.Time, hash uint64, answer int32) {
 	h.told = append(h.told, told{hash, answer, now})
 }
 
-// open tells of the first parts of a prompt beyond the blocks that were sent before, and
-// beyond what is here: others begin with the same tools and the same system prompt, and go
-// on otherwise.
-func (h *cache) open(now time.Time, c *Chain, sent int, here uint32) {
-	for _, n := range c.parts[:min(len(c.parts), openings)] {
+// openings are the ends of the first parts of a prompt beyond the blocks that were sent
+// before, and beyond what is here: others begin with the same tools and the same system
+// prompt, and go on otherwise.
+func (h *cache) openings(c *Chain, sent int, here uint32) (ends [openings]uint64) {
+	for i, n := range c.parts[:min(len(c.parts), openings)] {
 		if int(n) > sent && int(n) < len(c.blocks) && c.blocks[n-1].end > here {
-			h.tell(now, c.blocks[n-1].hash, 0)
+			ends[i] = c.blocks[n-1].hash
 		}
 	}
+	return ends
+}
+
+// tell tells of v once, when its prompt is prefilled: one that is given up before brings
+// nothing. The cache is locked.
+func (v *Visit) tell(now time.Time) {
+	if v.told {
+		return
+	}
+	v.told = true
+	for _, hash := range v.news {
+		if hash != 0 {
+			v.cache.tell(now, hash, 0)
+		}
+	}
+	v.cache.tell(now, v.last, 0)
 }
 
 // Tell is what the other replicas are to hear of what was sent of late, by target, in a

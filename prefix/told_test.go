@@ -36,9 +36,11 @@ func TestReplicasTellWhatTheySent(t *testing.T) {
 	first := chainOf(system, question)
 	next := chainOf(system, question, text(3, 400), text(4, 400))
 	v := here.Send(start, target, first, 2200)
+	exchange(start, here, there)
 	if got := likely(there, start, next, 2400); got != 0 {
-		t.Fatalf("%d tokens are likely of which nobody has told", got)
+		t.Fatalf("%d tokens are likely of a prompt that is not prefilled yet", got)
 	}
+	v.First(100*time.Millisecond, 0)
 	exchange(start.Add(200*time.Millisecond), here, there)
 	if got := likely(there, start.Add(time.Second), next, 2400); got < 2100 || got > 2300 {
 		t.Errorf("%d tokens are likely of the 2,200 that the other replica sent", got)
@@ -63,7 +65,8 @@ func TestReplicasTellWhatTheySent(t *testing.T) {
 	// The engine was started anew: what others sent there is gone too.
 	now := start.Add(4 * time.Second)
 	third := chainOf(text(8, 8000), text(9, 800))
-	here.Send(now, target, third, 2200)
+	u := here.Send(now, target, third, 2200)
+	u.First(0, 0)
 	exchange(now, here, there)
 	there.Returned(now.Add(time.Second), target.Backend)
 	for range 2 { // the second one tells
@@ -75,12 +78,26 @@ func TestReplicasTellWhatTheySent(t *testing.T) {
 	}
 }
 
+// Of a prompt that is given up before its first token the others hear nothing: they
+// would count on what nobody has computed.
+func TestWhoGivesUpIsNotToldOf(t *testing.T) {
+	here, there := pair()
+	v := here.Send(start, target, chainOf(text(1, 8000), text(2, 800)), 2200)
+	exchange(start.Add(200*time.Millisecond), here, there)
+	v.Settle(Outcome{})
+	exchange(start.Add(400*time.Millisecond), here, there)
+	if got := likely(there, start.Add(time.Second), chainOf(text(1, 8000), text(3, 800)), 2200); got != 0 {
+		t.Errorf("%d tokens are likely of a prompt that the other replica gave up, want 0", got)
+	}
+}
+
 // A system prompt is told once for each target: those that begin with it are known by
 // their own ends.
 func TestAnOpeningIsToldOnce(t *testing.T) {
 	here, _ := pair()
 	for i := range 3 {
-		here.Send(start, target, chainOf(text(1, 8000), text(10+i, 800)), 2200)
+		v := here.Send(start, target, chainOf(text(1, 8000), text(10+i, 800)), 2200)
+		v.First(0, 0)
 	}
 	if got := len(here.Tell(start)[target]) / toldBytes; got != 3+1 {
 		t.Errorf("%d ends are told of three prompts with one system prompt, want 4", got)
@@ -92,7 +109,8 @@ func TestWhatIsToldIsBounded(t *testing.T) {
 	here, there := pair()
 	there.Configure(100*nodeBytes, []router.Target{target})
 	for i := range 2 * mostTold {
-		here.Send(start, target, chainOf(text(i, 300)), 75)
+		v := here.Send(start, target, chainOf(text(i, 300)), 75)
+		v.Settle(Outcome{PromptTokens: 75, Took: time.Millisecond})
 	}
 	all := here.Tell(start)[target]
 	if len(all) != mostTold*toldBytes {

@@ -81,8 +81,11 @@ func (t *worth) see(computed, cached, y float64, ahead int) {
 }
 
 // share is how much of what is called cached costs nothing, from 0 to 1, and least
-// how much at least, at three standard errors. That it saves nothing is soon seen, how
-// much it saves takes longer; ok is false while nobody can say.
+// how much surely does; ok is false while nobody can say. It is all of it where that is
+// within two standard errors. What surely saves more than half, at three, is a cache, and
+// then the best guess is right for all of its prompts: to take each for dearer charges a
+// prompt of 16,000 tokens with a thousand that nobody computes. That it saves nothing is
+// soon seen, how much it saves takes longer.
 func (t *worth) share() (share, least float64, ok bool) {
 	if t.n < leastFirsts {
 		return 0, 0, false
@@ -113,8 +116,13 @@ func (t *worth) share() (share, least float64, ok bool) {
 	case !(off < sure):
 		return 0, 0, false
 	}
-	share = min(share, 1)
-	return share, max(share-3*off, 0), true
+	if share+2*off >= 1 {
+		share = 1
+	}
+	if least = share; share-3*off < saving {
+		least = max(share-3*off, 0)
+	}
+	return share, least, true
 }
 
 // invert inverts m, which is symmetric; ok is false where that means nothing.

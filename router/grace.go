@@ -9,7 +9,7 @@ import "time"
 
 const (
 	// spareLead is how much of its grace the stream with the least lead must have left.
-	spareLead = 2.0 / 3
+	spareLead = 1.0 / 3
 
 	// usedGrace is how much of the grace an answer of the usual length may use up by
 	// being slow, and leastSpeed, of the floor, how slow it may be at most: answers

@@ -43,7 +43,8 @@ func TestAllSpareALittle(t *testing.T) {
 		{"nobody ends", time.Second, false, 30.6, 0, nil, ReasonOwnFloor},
 		{"few end", time.Second, false, 30.6, 3, nil, ReasonOwnFloor},
 		{"no grace", 0, false, 30.6, 8, nil, ReasonOwnFloor},
-		{"a lead is spent", time.Second, false, 29.1, 8, nil, ReasonOwnFloor},
+		{"less than two thirds of a lead are spent", time.Second, false, 29.4, 8, nil, OK},
+		{"a lead is spent", time.Second, false, 28.95, 8, nil, ReasonOwnFloor},
 		{"a margin is needed", time.Second, true, 30.6, 8, nil, ReasonOwnFloor},
 		{"who has no floor", time.Second, false, 30.6, 8, wish(0), ReasonProtects},
 		{"three at once", time.Second, false, 30.6, 8, sequences(3), ReasonOwnFloor},
@@ -61,8 +62,8 @@ func TestAllSpareALittle(t *testing.T) {
 			b.wantReason("chat", c.want, c.edit)
 			if c.want == OK {
 				got := b.Explain(b.now, Request{Route: "chat", Stream: true})[0]
-				if got.Basis != ByGrace || math.Abs(got.Low/28.9-1) > 0.01 {
-					t.Errorf("%v of %.1f tokens/s, want grace of 28.9", got.Basis, got.Low)
+				if got.Basis != ByGrace || math.Abs(got.Low/(c.tps*28.9/30.6)-1) > 0.01 {
+					t.Errorf("%v of %.1f tokens/s, want grace of %.1f", got.Basis, got.Low, c.tps*28.9/30.6)
 				}
 			}
 		})

@@ -101,9 +101,13 @@ func (c *blockCache) evict(tokens int) {
 }
 
 // blockList is a list of blocks. The zero value is empty.
-type blockList struct{ first, last *block }
+type blockList struct {
+	first, last *block
+	count       int
+}
 
 func (l *blockList) push(b *block) {
+	l.count++
 	b.before, b.after = l.last, nil
 	if l.last == nil {
 		l.first = b
@@ -114,6 +118,7 @@ func (l *blockList) push(b *block) {
 }
 
 func (l *blockList) remove(b *block) {
+	l.count--
 	if b.before == nil {
 		l.first = b.after
 	} else {

@@ -41,6 +41,25 @@ func runOut(e *Engine) {
 	}
 }
 
+// What nobody uses is kept up to CacheTokens, and no more.
+func TestACacheIsAsSmallAsItIsTold(t *testing.T) {
+	e, err := NewEngine(EngineOptions{Model: Model{A: 0.010, D: 0.001}, Noise: -1, KVTokens: 10_000, Block: 16, CacheTokens: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := textOf(1, 40)
+	_, _ = e.SubmitText(200, 60, text, nil)
+	runOut(e)
+	if held := e.Truth().Cache.Held; held != 64 {
+		t.Errorf("%d tokens are kept, want 64", held)
+	}
+	next, _ := e.SubmitText(200, 60, text, nil)
+	runOut(e)
+	if got := next.Cached(); got != 64 {
+		t.Errorf("%d tokens of the same prompt are cached, want its first 64", got)
+	}
+}
+
 func TestASecondTurnFindsTheFirst(t *testing.T) {
 	e := cachedEngine(t, 10_000)
 	text := textOf(1, 40)

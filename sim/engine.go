@@ -48,6 +48,10 @@ type EngineOptions struct {
 	// KVTokens leaves beside the sequences that run. Default: none. It needs
 	// KVTokens, and excludes Preempt.
 	Block int
+
+	// CacheTokens bounds what the cache keeps that no running sequence uses. Default: what
+	// KVTokens leaves.
+	CacheTokens int
 }
 
 const (
@@ -390,7 +394,11 @@ func (e *Engine) keep(s *Sequence) {
 // release gives back what s had of the KV cache.
 func (e *Engine) release(s *Sequence) {
 	e.kvInUse -= s.cache
-	if e.o.Block > 0 {
-		e.cache.leave(s)
+	if e.o.Block == 0 {
+		return
+	}
+	e.cache.leave(s)
+	if most := e.o.CacheTokens; most > 0 {
+		e.cache.evict(e.cache.idle.count*e.o.Block - most)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -53,12 +54,14 @@ func (r *Result) hits() float64 {
 
 func (s *Scenario) cold() { s.Cold = true }
 
-// contestants are the policies of the table.
-var contestants = []struct {
+// contestant is a policy of the table.
+type contestant struct {
 	name   string
 	policy Policy
 	edit   func(*Scenario)
-}{
+}
+
+var contestants = []contestant{
 	{"pacer", Pacer, nil},
 	{"pacer, affinity off", Pacer, (*Scenario).cold},
 	{"round robin", RoundRobin, nil},
@@ -70,10 +73,23 @@ var contestants = []struct {
 // talkRates are the requests/s that each load is played at: from what all carry to more
 // than anybody does.
 var talkRates = map[string][]float64{
-	"chats":   {8, 12, 16, 17, 18, 19, 19.5},
+	"chats":   {8, 12, 16, 17, 17.5, 18, 19, 19.5, 20},
 	"agents":  {2, 3, 4, 5, 6, 7},
 	"one-off": {4, 6, 8},
-	"hot":     {6, 10, 14},
+	"hot":     {6, 10, 14, 15, 16, 17, 18, 20, 24},
+}
+
+// eightRates are those on eight engines, for the policies that carry most.
+var eightRates = map[string][]float64{"chats": {34, 36, 38, 40}, "agents": {8, 10, 12, 14}, "hot": {28, 30, 32, 34}}
+
+// eight is eight alike engines as those of cached.
+func eight() []Backend {
+	list := cached(400_000)
+	for _, b := range cached(400_000) {
+		b.Name += "2"
+		list = append(list, b)
+	}
+	return list
 }
 
 // spread is a figure over seeds.
@@ -89,7 +105,10 @@ func (s *spread) add(x float64) {
 
 func (s *spread) mean() float64 { return s.sum / s.n }
 
-var warmFlag = flag.String("warm", "", "file to write the table of docs/WARM.md to; empty = no table")
+var (
+	warmFlag      = flag.String("warm", "", "file to write the table of docs/WARM.md to; empty = no table")
+	warmLoadsFlag = flag.String("loads", "chats,agents,hot,one-off", "loads of that table")
+)
 
 // TestWarmTable plays what docs/WARM.md shows.
 func TestWarmTable(t *testing.T) {
@@ -101,21 +120,34 @@ func TestWarmTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for _, load := range []string{"chats", "agents", "hot", "one-off"} {
-		fmt.Fprintf(f, "**%s**\n\n| requests/s | policy | met | worst seed | missed of served, worst | hit rate | TTFT p50 | p99 |\n|---|---|---|---|---|---|---|---|\n", load)
+	const head = "\n| requests/s | policy | met | worst seed | missed of served, worst | hit rate | TTFT p50 | p99 |\n|---|---|---|---|---|---|---|---|\n"
+	for _, load := range strings.Split(*warmLoadsFlag, ",") {
+		fmt.Fprintf(f, "**%s**\n"+head, load)
 		for _, rate := range talkRates[load] {
 			for _, c := range contestants {
-				writeTalk(t, f, load, rate, c.name, c.policy, c.edit)
+				writeTalk(t, f, talking(load, rate, cached(400_000)), rate, c)
+			}
+		}
+		fmt.Fprintln(f)
+		if eightRates[load] == nil {
+			continue
+		}
+		fmt.Fprintf(f, "**%s**, eight engines\n"+head, load)
+		for _, rate := range eightRates[load] {
+			for _, c := range contestants {
+				if c.policy == Pacer && c.edit == nil || c.policy == SessionHash {
+					writeTalk(t, f, talking(load, rate, eight()), rate, c)
+				}
 			}
 		}
 		fmt.Fprintln(f)
 	}
 }
 
-func writeTalk(t *testing.T, w io.Writer, load string, rate float64, name string, policy Policy, edit func(*Scenario)) {
+func writeTalk(t *testing.T, w io.Writer, p pool, rate float64, c contestant) {
 	var met, missed, hits, p50, p99 spread
 	for seed := range uint64(gradeSeeds) {
-		r := talking(load, rate, cached(400_000)).with(t, policy, seed+1, edit)
+		r := p.with(t, c.policy, seed+1, c.edit)
 		x := &r.Routes[0]
 		met.add(x.Attainment())
 		missed.add(x.MissedOfServed())
@@ -124,7 +156,7 @@ func writeTalk(t *testing.T, w io.Writer, load string, rate float64, name string
 		p99.add(x.TTFTP99.Seconds())
 	}
 	fmt.Fprintf(w, "| %g | %s | %.1f %% | %.1f %% | %.2f %% | %.1f %% | %.2f s | %.2f s |\n",
-		rate, name, 100*met.mean(), 100*met.least, 100*missed.most, 100*hits.mean(), p50.mean(), p99.mean())
+		rate, c.name, 100*met.mean(), 100*met.least, 100*missed.most, 100*hits.mean(), p50.mean(), p99.mean())
 }
 
 // The goals of docs/WARM.md, with two seeds; the table has five.
@@ -208,14 +240,17 @@ func TestWrongCachesHarmNobody(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		kv   int
-		none bool // there is no cache at all
+		none bool // there is no cache at all, or next to none
 		edit func(*Scenario)
+
+		cache int // tokens that nobody uses and that are kept; 0 = what there is room for
 	}{
-		{"silent", 400_000, false, func(s *Scenario) { s.Telling = Silent }},
-		{"silent and no cache", 400_000, true, func(s *Scenario) { s.Telling = Silent }},
-		{"lying and no cache", 400_000, true, func(s *Scenario) { s.Telling = Lying }},
-		{"lying", 400_000, false, func(s *Scenario) { s.Telling = Lying }},
-		{"hardly a cache", 40_000, false, nil},
+		{"silent", 400_000, false, func(s *Scenario) { s.Telling = Silent }, 0},
+		{"silent and no cache", 400_000, true, func(s *Scenario) { s.Telling = Silent }, 0},
+		{"lying and no cache", 400_000, true, func(s *Scenario) { s.Telling = Lying }, 0},
+		{"lying", 400_000, false, func(s *Scenario) { s.Telling = Lying }, 0},
+		{"hardly a cache", 40_000, false, nil, 0},
+		{"a hundredth of a cache", 400_000, true, nil, 4_000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -233,7 +268,11 @@ func TestWrongCachesHarmNobody(t *testing.T) {
 				var with, without Counts
 				for seed := range uint64(seeds) {
 					backends := cached(c.kv)
-					if c.none {
+					if c.cache > 0 {
+						for i := range backends {
+							backends[i].Engine.CacheTokens = c.cache
+						}
+					} else if c.none {
 						for i := range backends {
 							backends[i].Engine.Block = 0
 						}
