@@ -299,12 +299,11 @@ func (v *Visit) Trusted(prompt, told int) int {
 	}
 	v.cache.mu.Lock()
 	defer v.cache.mu.Unlock()
-	possible := v.possible(prompt)
-	trusted := min(float64(told), possible+blockBytes)
+	trusted := min(float64(told), v.possible(prompt)+blockBytes)
 	switch share, _, known := v.cache.worth.share(); {
 	case known:
 		trusted *= share
-	case v.cache.keeping.lies() || float64(told) > possible+leastTold:
+	case v.cache.keeping.lies():
 		return 0
 	}
 	return int(trusted)

