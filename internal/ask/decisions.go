@@ -20,7 +20,8 @@ type DecisionsQuestion struct {
 	Dial Dial
 }
 
-// Ask returns the answer as it came, and the decisions in it.
+// Ask returns the answer as it came, and the decisions in it. Of a Request, the reason
+// of a candidate that is out of service says in words why.
 func (q *DecisionsQuestion) Ask(ctx context.Context) (json.RawMessage, []api.Decision, error) {
 	g, err := newAdminPort(q.Admin, q.Dial)
 	if err != nil {
@@ -40,6 +41,8 @@ func (q *DecisionsQuestion) Ask(ctx context.Context) (json.RawMessage, []api.Dec
 		return nil, nil, err
 	}
 	decisions := make([]api.Decision, 1)
-	err = json.Unmarshal(raw, &decisions[0])
+	if err = json.Unmarshal(raw, &decisions[0]); err == nil {
+		g.tellApart(ctx, &decisions[0])
+	}
 	return raw, decisions, err
 }
