@@ -305,6 +305,10 @@ func (w *naive) objection(req *Request, rt *route, i int) string {
 	leased, prompts := w.on(g)
 	k := leased + g.foreign.most() + w.spread(g) + weight
 	answer := usual(m, rt)
+	shows := false // alone on a target that 300 steps were not seen of
+	if c, ok := m.curve.(form); ok && leased <= 0 {
+		shows = c.steps > 0 && c.steps < 300 && floor <= 4*m.solo
+	}
 	switch {
 	case b.health == Down, b.health == Loading, b.health == Draining, slices.Contains(req.Exclude, b.name):
 		return "service"
@@ -314,7 +318,7 @@ func (w *naive) objection(req *Request, rt *route, i int) string {
 		return "cap"
 	case g.ramp.recovered && k > g.ramp.cap && leased > 0:
 		return "recovered"
-	case !w.keeps(m, k, prompts, answer, floor):
+	case !shows && !w.keeps(m, k, prompts, answer, floor):
 		return "own floor"
 	case !w.protected(g, k, prompts+req.PromptTokens):
 		return "protects"
