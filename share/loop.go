@@ -57,7 +57,7 @@ type Beat struct {
 }
 
 // Loop calls step at once and then with each beat until ctx ends, and then leave, which gets
-// half a second: no step begins once ctx has ended.
+// half a second, or the patience that the beat says: no step begins once ctx has ended.
 func Loop(ctx context.Context, beat Beat, step, leave func(context.Context)) {
 	patience, news := beat.Patience, beat.News
 	if patience <= 0 {
@@ -88,7 +88,7 @@ func Loop(ctx context.Context, beat Beat, step, leave func(context.Context)) {
 			}
 		}
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(leaveTimeout, beat.Patience))
 	leave(bounded)
 	cancel()
 }

@@ -111,6 +111,10 @@ func (l *Loop) step(ctx context.Context) {
 	}
 }
 
+// expiry is partExpiry, and beside it the time of two exchanges where the store is far: one
+// that fails, with what the breaker waits, is no silence.
+func (l *Loop) expiry() time.Duration { return partExpiry + 2*l.o.Patience }
+
 // replicas is how many there are. A store that was just emptied knows of one alone:
 // as long as the others may take to come back, the most of late counts.
 func (l *Loop) replicas(now time.Time) int {
@@ -130,7 +134,7 @@ func (l *Loop) exchange(ctx context.Context) error {
 			_, err = l.trip(ctx, anew, replicas, true)
 		}
 		if err != nil {
-			l.cutOff = l.cutOff || time.Since(l.answered) > partExpiry/2
+			l.cutOff = l.cutOff || time.Since(l.answered) > l.expiry()/2
 			return err // what was told is told again, under its number
 		}
 	}
@@ -171,7 +175,7 @@ func (l *Loop) calls(trip []usage.Spent, replicas int, parts bool) []redisconn.C
 			},
 			Args: []any{
 				l.o.Replica, s.Seq, int64(s.New), int64(s.Known), int64(s.Limit),
-				partExpiry.Milliseconds(), (time.Until(s.End) + budgetLife).Milliseconds(), int64(s.Holds), s.Begun, replicas,
+				l.expiry().Milliseconds(), (time.Until(s.End) + budgetLife).Milliseconds(), int64(s.Holds), s.Begun, replicas,
 				int64(s.Reserved), int64(s.Want), bit(l.cutOff), bit(l.ends), share.ReturnGrace.Milliseconds(), int64(s.Expect), bit(parts),
 			},
 		}
