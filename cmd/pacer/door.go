@@ -49,6 +49,9 @@ func (p *program) open(cfg *config.Config, requests http.Handler) (*door, error)
 	switch {
 	case cfg.TLS.Cert != "":
 		scheme = "https://"
+		if cfg.Relay == gateway.RelayByNetHTTP {
+			break
+		}
 		if err := clientconn.ServeH2(data); err != nil {
 			d.close()
 			return nil, fmt.Errorf("data port: %w", err)
