@@ -115,8 +115,7 @@ func (m *model) learn(c curve) {
 }
 
 // believe works out what is said of a stream that is alone. It harms nobody but
-// itself, and an engine that is kept empty shows nothing, so what says the most counts:
-// of the last one that was alone, where the curve would keep a floor out.
+// itself, and an engine that is kept empty shows nothing, so what says the most counts.
 func (m *model) believe() {
 	c := m.curve
 	alone := c.AtRho(1, 0)
