@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -39,14 +40,14 @@ func Load(path string) (*Config, error) {
 	// empty, and one that somebody holds open must not block a reload for ever.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("config: %w", err)
+		return nil, unread(err)
 	}
 	defer f.Close()
 	_ = f.SetReadDeadline(time.Now().Add(pipePatience)) // a file has no deadline, and needs none
 	// One byte more than allowed, so that parse sees that it is too much.
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("config: %w", err)
+		return nil, unread(err)
 	}
 	getenv, asked := seen(os.LookupEnv)
 	cfg, err := parse(&reader{file: path, getenv: getenv, readFile: func(named string) ([]byte, error) {
@@ -61,6 +62,17 @@ func Load(path string) (*Config, error) {
 		cfg.source.File = at
 	}
 	return cfg, nil
+}
+
+// unread says why a configuration cannot be read, and what to do.
+func unread(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("config: %w; write it, or name a file that is there", err)
+	case errors.Is(err, syscall.EISDIR):
+		return fmt.Errorf("config: %w; name a file in it", err)
+	}
+	return fmt.Errorf("config: %w", err)
 }
 
 func parse(r *reader, data []byte) (*Config, error) {

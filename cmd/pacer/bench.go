@@ -258,7 +258,7 @@ func (o *benchOptions) findModel(ctx context.Context) error {
 	}
 	resp, err := o.HTTP.Do(r)
 	if err != nil {
-		return fmt.Errorf("bench: %w", err)
+		return fmt.Errorf("bench: %w; see whether a server runs there, or name another base URL", err)
 	}
 	defer resp.Body.Close()
 	var list struct {

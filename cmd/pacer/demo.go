@@ -44,7 +44,7 @@ curves compare with the true ones. Nothing leaves this machine.`,
 	f.DurationVar(&o.Duration, "duration", 2*time.Minute, "how long the load runs")
 	f.StringVar(&o.Policy, "policy", "pacer", "who places requests: pacer, or round-robin to compare with")
 	f.StringVar(&o.Replay, "replay", "", "replay the first minutes of a request trace (CSV: arrival_s,prompt_tokens,output_tokens) instead")
-	f.StringVar(&o.JSONFile, "json", "", "write the report to this file as well")
+	f.StringVar(&o.JSONFile, "json", "", "write the report to this `FILE` as well")
 	f.StringVar(&o.Admin, "admin", "127.0.0.1:0", "address of the page")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of users and engines")
 	return c

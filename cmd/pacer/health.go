@@ -58,7 +58,7 @@ func askHealth(ctx context.Context, at string, insecure bool) error {
 	}
 	answer, err := client.Do(r)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; see whether a gateway runs there, or name another one: pacer health http://HOST:PORT", err)
 	}
 	defer answer.Body.Close()
 	_, _ = io.CopyN(io.Discard, answer.Body, 4096)

@@ -97,8 +97,18 @@ func badUsage(c *cobra.Command) {
 	}
 }
 
-// flagError says which flag was likely meant.
+// flagError says which flag was likely meant, or what its value should be.
 func flagError(cmd *cobra.Command, err error) error {
+	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
+		want := map[string]string{
+			"int": "a whole number", "int64": "a whole number", "uint": "a whole number, not below 0", "uint64": "a whole number, not below 0",
+			"float64": "a number", "bool": "true or false", "duration": "a duration such as 30s or 5m",
+		}[invalid.GetFlag().Value.Type()]
+		if want != "" {
+			err = fmt.Errorf("--%s: %.200q is not %s", invalid.GetFlag().Name, invalid.GetValue(), want)
+		}
+		return report.Usage(err)
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
 		return report.Usage(err)

@@ -49,6 +49,10 @@ func TestMistypedWordsAreAnswered(t *testing.T) {
 		{[]string{"doctor", "pacer.yaml"}, "pacer: doctor takes no argument \"pacer.yaml\"; write pacer doctor -c pacer.yaml\n"},
 		{[]string{"slo", "export", "pacer.yaml"}, "pacer: export takes no argument \"pacer.yaml\"; write pacer slo export -c pacer.yaml\n"},
 		{[]string{"serve", "--xyzzy"}, "pacer: unknown flag: --xyzzy\n"},
+		{[]string{"explain", "--last", "abc"}, "pacer: --last: \"abc\" is not a whole number\n"},
+		{[]string{"demo", "--duration", "5"}, "pacer: --duration: \"5\" is not a duration such as 30s or 5m\n"},
+		{[]string{"serve", "-c", "nope.yaml"}, "pacer: config: open nope.yaml: no such file or directory; write it, or name a file that is there\n"},
+		{[]string{"serve", "-c", "."}, "pacer: config: read .: is a directory; name a file in it\n"},
 	})
 }
 

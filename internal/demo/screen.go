@@ -96,7 +96,7 @@ func (s *screen) draw() {
 		return
 	}
 	c := s.demo.tally.counts("chat")
-	fmt.Fprintf(s.out, "%6s  %-18s running %3d ", s.clock(), s.demo.load.describe(time.Since(s.demo.started)), s.demo.load.users())
+	fmt.Fprintf(s.out, "%6s  %-18s %3d interactive running ", s.clock(), s.demo.load.describe(time.Since(s.demo.started)), s.demo.load.users())
 	for _, b := range s.demo.backends() {
 		fmt.Fprintf(s.out, "| %s n=%d %s ", b.name, b.n, b.speed())
 	}
