@@ -498,7 +498,7 @@ func lineEndsBehindALoopedRequest(t *testing.T, over wiring) {
 	s.says(func(c net.Conn) bool {
 		sayHead(c, chunked)
 		sayChunks(c, content+content, func(int) int { return len(content) })
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // epoll knows no virtual time; whatever comes together, the answers are the same
 		if client := client.Load(); client != nil {
 			_, _ = io.WriteString(*client, "\r\n")
 			time.Sleep(20 * time.Millisecond)

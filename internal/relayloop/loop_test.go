@@ -388,7 +388,7 @@ func TestIdle(t *testing.T) {
 		"speaks": {func(_ *Idle, c *net.TCPConn) { _, _ = c.Write([]byte("x")) }, patience, "x"},
 		"has line ends first": {func(_ *Idle, c *net.TCPConn) {
 			_, _ = c.Write([]byte("\r\n"))
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(10 * time.Millisecond) // two reads of a real socket, mostly; one read gives the same
 			_, _ = c.Write([]byte("\r\nx"))
 		}, patience, "x"},
 		"leaves":       {func(_ *Idle, c *net.TCPConn) { c.Close() }, patience, ""},
