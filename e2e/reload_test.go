@@ -92,11 +92,19 @@ func TestReload(t *testing.T) {
 	if status, _ := ask(t, gateway.Ready["data"]+"/v1/models/more"); status != 200 {
 		t.Errorf("after a refused file: status %d", status)
 	}
+	cause := func() string {
+		if c := standing(t, gateway)["gateway "]; c.Cause.Cause != nil {
+			return *c.Cause.Cause
+		}
+		return ""
+	}
+	proctest.Until(t, "the refusal among what is wrong", func() bool { return strings.HasPrefix(cause(), "configuration refused: "+file+":1:") })
 
 	put(text(chat, ""))
 	gateway.Signal(syscall.SIGHUP)
 	proctest.Until(t, "the reload by signal", reloads("ok", 2))
 	proctest.Until(t, "the word that the refusal is over", func() bool { return strings.Contains(gateway.Log(), "the refusal is over") })
+	proctest.Until(t, "nothing wrong", func() bool { return cause() == "" })
 	if status, _ := ask(t, gateway.Ready["data"]+"/v1/models/more"); status != 404 {
 		t.Errorf("the removed route: status %d, want 404", status)
 	}

@@ -27,6 +27,7 @@ const (
 	TTFT
 	FloorMissed
 	StoreDown
+	ConfigRefused
 
 	numKinds
 )
@@ -107,6 +108,11 @@ var kinds = [numKinds]kind{
 		"store_down", "store", 2,
 		"Redis does not answer. Requests are served by what this gateway knows; curves, load and limits are not shared.",
 		"Bring Redis back. What was learned meanwhile is added then.",
+	},
+	ConfigRefused: {
+		"config_refused", "reload", 1,
+		"The configuration file was changed, and cannot be used as it is. The one before stays in force, also for users.",
+		"Correct the file: pacer check FILE names each problem with its place, and so does the log. It is read again when it changes.",
 	},
 }
 

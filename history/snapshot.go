@@ -5,6 +5,10 @@ type Snapshot struct {
 	Backends []Backend
 	Routes   []Route
 	Store    Store
+
+	// Refused is why the configuration file is not in force as it is, in one line;
+	// "" = it is.
+	Refused string
 }
 
 // Health is whether requests are sent to a backend.

@@ -24,7 +24,8 @@ type Watch struct {
 	mu       sync.Mutex // guards what follows
 	routes   map[string]*routeWatch
 	backends map[string]*backendWatch
-	gateway  state
+	store    state
+	file     state // the configuration
 	lines    timeline
 	breakers map[string]uint64 // open marks, by backend
 	causes   []Standing        // the worst first
@@ -94,7 +95,12 @@ func (w *Watch) Tick(now time.Time, s Snapshot) []Line {
 	if s.Store.Shared && !s.Store.Up {
 		c = Cause{Kind: StoreDown, Words: "store down: curves, load and limits are not shared"}
 	}
-	said = w.step(now, said, &w.gateway, OfGateway, "", c, "", nil)
+	said = w.step(now, said, &w.store, OfGateway, "", c, "", nil)
+	c = Cause{}
+	if s.Refused != "" {
+		c = Cause{Kind: ConfigRefused, Words: "configuration refused: " + s.Refused}
+	}
+	said = w.step(now, said, &w.file, OfGateway, "", c, "", nil)
 	w.collect()
 	return w.gather(now, said)
 }
@@ -206,7 +212,8 @@ func (w *Watch) collect() {
 	for _, name := range slices.Sorted(maps.Keys(w.backends)) {
 		add(OfBackend, name, &w.backends[name].state)
 	}
-	add(OfGateway, "", &w.gateway)
+	add(OfGateway, "", &w.store)
+	add(OfGateway, "", &w.file)
 	rank := [...]int{OfRoute: 0, OfBackend: 1, OfGateway: 2}
 	slices.SortStableFunc(w.causes, func(a, b Standing) int {
 		return cmp.Or(cmp.Compare(rank[a.Of], rank[b.Of]), cmp.Compare(a.Kind, b.Kind))

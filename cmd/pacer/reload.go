@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/fleet"
+	"github.com/pacer-dev/pacer/internal/report"
 )
 
 // reload puts another configuration into force, and says what is wrong with it
@@ -49,10 +51,11 @@ func (p *program) follow(ctx context.Context, base *config.Config, load func() (
 	}()
 	look := time.NewTicker(fleet.DiscoverEvery)
 	defer look.Stop()
-	stands := false           // the file was refused, and what was in force before still is
-	refused := ""             // why the engines found last could not be put into service
+	file, refused := "", ""   // why the file, and the engines found last, could not be put into service
 	var soon <-chan time.Time // a look is due, after news; nil = none
 	for {
+		why := cmp.Or(file, refused)
+		p.refused.Store(&why)
 		select {
 		case <-ctx.Done():
 			return <-watching
@@ -81,10 +84,10 @@ func (p *program) follow(ctx context.Context, base *config.Config, load func() (
 		}
 		engines.Keep(base) // nobody watches what a refused configuration named
 		p.systemd.ready()
-		if err == nil && stands {
+		if err == nil && file != "" {
 			p.log.Info("the refusal is over: the configuration is in force again as its file says")
 		}
-		stands = err != nil
+		file = inShort(err)
 		p.say(err)
 	}
 }
@@ -115,6 +118,26 @@ func (p *program) say(err error) {
 	if err != nil {
 		p.sayRefused(err)
 	}
+}
+
+// longestWhy bounds a refusal where it stands among the causes, in characters.
+const longestWhy = 160
+
+// inShort is the first of the problems in one line, and how many more there are; ""
+// = there is none.
+func inShort(err error) string {
+	if err == nil {
+		return ""
+	}
+	first, more := err.Error(), ""
+	problems := config.Errors(nil)
+	if errors.As(err, &problems) && len(problems) > 0 {
+		first = problems[0].String()
+		if n := len(problems) - 1; n > 0 {
+			more = fmt.Sprintf(", and %d more", n)
+		}
+	}
+	return report.Shortened(report.Harmless(first), longestWhy) + more
 }
 
 // sayRefused writes a line for each thing that is wrong.

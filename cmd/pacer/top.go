@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +22,7 @@ func newTopCommand() *cobra.Command {
 		Use:   "top",
 		Short: "Show each route of a running gateway: its floor, what is kept, who waits, what is wrong",
 		Long: `Show each route of a running gateway, as the first table of its page does, again
-and again until Ctrl-C. Where there is no terminal, or with --once or --json, once.
+and again until Ctrl-C, as far as the terminal is high enough. Where there is no terminal, or with --once or --json, once.
 Where the admin port asks for a token, it is read from PACER_ADMIN_TOKEN.`,
 		Example: `  pacer top
   pacer top --once --window 1h`,
@@ -45,13 +47,22 @@ Where the admin port asks for a token, it is read from PACER_ADMIN_TOKEN.`,
 				if asJSON {
 					return report.JSON(out, routes)
 				}
-				if drawn > 0 {
-					fmt.Fprintf(out, "\x1b[%dA\x1b[J", drawn) // back over the last table
-				}
-				drawn, err = ask.PrintTop(out, routes.Routes, report.Width(out), report.Terminal(out) != nil)
-				if err != nil || once || report.Terminal(out) == nil {
+				terminal := report.Terminal(out) != nil
+				var table strings.Builder
+				if err := ask.PrintTop(&table, routes, report.Width(out), terminal); err != nil {
 					return err
 				}
+				text := table.String()
+				if terminal && !once {
+					text = report.Cropped(text, report.Height(out)-1) // the cursor stands below
+				}
+				if drawn > 0 {
+					text = fmt.Sprintf("\x1b[%dA\x1b[J", drawn) + text // back over the last table
+				}
+				if _, err := io.WriteString(out, text); err != nil || once || !terminal {
+					return err
+				}
+				drawn = strings.Count(text, "\n")
 				select {
 				case <-cmd.Context().Done():
 					return nil

@@ -45,8 +45,8 @@ func (p *program) watchAll(ctx context.Context) error {
 const mostNames = 5
 
 func (p *program) sayLine(l history.Line) {
-	if l.Kind == history.StoreDown {
-		return // what exchanges with the store says it, with the error
+	if l.Kind == history.StoreDown || l.Kind == history.ConfigRefused {
+		return // who met the error says it, with all of it
 	}
 	attrs := []any{"cause", l.Kind.String()}
 	if l.Of != history.OfGateway {
@@ -67,6 +67,9 @@ func (p *program) sayLine(l history.Line) {
 func (p *program) snapshot(now time.Time) history.Snapshot {
 	cfg := p.fleet.Config()
 	s := history.Snapshot{Store: history.Store{Shared: !cfg.Store.Memory, Up: p.shared.up.Load()}}
+	if why := p.refused.Load(); why != nil {
+		s.Refused = *why
+	}
 	breakers, failing, faults := p.fleet.Breakers(), p.fleet.Failing(), faultsOf(p.gateway.LastErrors())
 	scales := p.scales(cfg)
 	loads := map[string]router.BackendLoad{}

@@ -92,6 +92,7 @@ type program struct {
 	admin   http.Handler
 	loops   []func(context.Context) error
 	dataURL atomic.Pointer[string] // where the data port is; nil = not open yet
+	refused atomic.Pointer[string] // why the file, or what was discovered, is not in force; nil or "" = it is
 	start   func(context.Context)  // before the first request: what the store knows
 	close   []func()
 

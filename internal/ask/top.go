@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -37,12 +38,21 @@ func (q *Top) Ask(ctx context.Context) (*api.Routes, error) {
 // longestName is how much of a route's name a terminal shows, in columns.
 const longestName = 32
 
-// PrintTop writes the table, and returns how many lines there are. What is wrong
-// stands at the end of each row, or below its route where not all of it fits into
-// width columns. On a terminal no line is longer than that, so that the table can be
+// PrintTop writes what is wrong with the gateway, and the table, what is wrong first. Why stands at the end of each row,
+// or below its route where not all of it fits into width columns. On a terminal no line is longer than that, so that the table can be
 // drawn over: whole columns go, those of least worth first, and never a part of a
 // figure. Elsewhere nothing is left out.
-func PrintTop(out io.Writer, routes []api.Route, width int, terminal bool) (lines int, err error) {
+func PrintTop(out io.Writer, answer *api.Routes, width int, terminal bool) error {
+	routes := slices.Clone(answer.Routes)
+	slices.SortStableFunc(routes, func(a, b api.Route) int {
+		rank := func(r api.Route) int {
+			if r.Cause.Cause != nil {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Compare(rank(a), rank(b))
+	})
 	rows, causes := tableOfRoutes(routes, width, terminal), make([]string, len(routes))
 	wide := utf8.RuneCountInString(rows[0]) + 2 // where a cause begins
 	for i, r := range routes {
@@ -58,7 +68,19 @@ func PrintTop(out io.Writer, routes []api.Route, width int, terminal bool) (line
 	w := report.NewWriter(out)
 	row := func(text string) {
 		fmt.Fprintln(w, text)
-		lines++
+	}
+	wrapped := func(cause string) {
+		for _, line := range report.Wrap("what is wrong: "+cause, max(width-2, 1)) {
+			for part := range slices.Chunk([]rune(line), max(width-2, 1)) { // a word may be longer than the line
+				row("  " + string(part))
+			}
+		}
+	}
+	for _, c := range answer.Verdict.Causes {
+		if c.Of == "gateway" && c.Cause.Cause != nil {
+			row("GATEWAY")
+			wrapped(report.Harmless(*c.Cause.Cause))
+		}
 	}
 	if beside {
 		rows[0] += "  " + head
@@ -72,14 +94,10 @@ func PrintTop(out io.Writer, routes []api.Route, width int, terminal bool) (line
 			row(rows[i+1] + "  " + cause)
 		default:
 			row(rows[i+1])
-			for _, line := range report.Wrap("what is wrong: "+cause, max(width-2, 1)) {
-				for part := range slices.Chunk([]rune(line), max(width-2, 1)) { // a word may be longer than the line
-					row("  " + string(part))
-				}
-			}
+			wrapped(cause)
 		}
 	}
-	return lines, w.Err()
+	return w.Err()
 }
 
 // tableOfRoutes returns the head and a row for each route, without what is wrong.

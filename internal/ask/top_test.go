@@ -20,9 +20,9 @@ func TestPrintTop(t *testing.T) {
 		{"model":"nightly","class":"batch","min_tps":null,"attainment":null,"offered_per_s":null,"shed_per_s":null,"tps":{"p10":null,"p50":null,"p90":null},
 		 "ttft_s":{"p50":null,"p90":null,"p99":null},"waiting":0,"free":null}]`), &routes))
 	var b bytes.Buffer
-	lines, err := PrintTop(&b, routes, 200, false)
-	if err != nil || lines != 3 || strings.Count(b.String(), "\n") != 3 {
-		t.Fatalf("%d lines, %v:\n%s", lines, err, b.String())
+	slices.Reverse(routes) // what is wrong stands first all the same
+	if err := PrintTop(&b, &api.Routes{Routes: routes}, 200, false); err != nil || strings.Count(b.String(), "\n") != 3 {
+		t.Fatalf("%v:\n%s", err, b.String())
 	}
 	rows := strings.Split(b.String(), "\n")
 	for _, want := range []string{"chat", "30", "99.1%", "12.5", "0.25", "31.2", "44", "0.41 s", "3", "7+", "load above capacity"} {
@@ -53,11 +53,8 @@ func TestPrintTopLosesNoFigure(t *testing.T) {
 	for _, terminal := range []bool{false, true} {
 		for width := 10; width <= 200; width++ {
 			var b bytes.Buffer
-			lines := must.Get(PrintTop(&b, routes, width, terminal))(t)
+			must.Do(t, PrintTop(&b, &api.Routes{Routes: routes}, width, terminal))
 			text := b.String()
-			if strings.Count(text, "\n") != lines {
-				t.Fatalf("%d columns: said to be %d lines:\n%s", width, lines, text)
-			}
 			if !strings.Contains(strings.Join(strings.Fields(text), ""), strings.ReplaceAll(cause, " ", "")) {
 				t.Errorf("%d columns, terminal %v: the cause is not whole:\n%s", width, terminal, text)
 			}
@@ -81,5 +78,16 @@ func TestPrintTopLosesNoFigure(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What is wrong with the gateway stands above the routes.
+func TestPrintTopSaysWhatTheGatewayHas(t *testing.T) {
+	var answer api.Routes
+	must.Do(t, json.Unmarshal([]byte(`{"verdict":{"causes":[{"of":"route","name":"chat","cause":"x"},{"of":"gateway","name":"","cause":"store down: nothing is shared since 09:04 UTC"}]}}`), &answer))
+	var b bytes.Buffer
+	must.Do(t, PrintTop(&b, &answer, 40, true))
+	if want := "GATEWAY\n  what is wrong: store down: nothing is\n  shared since 09:04 UTC\nROUTE"; !strings.HasPrefix(b.String(), want) {
+		t.Errorf("%q, want it to begin with %q", b.String(), want)
 	}
 }

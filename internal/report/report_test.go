@@ -2,6 +2,7 @@ package report
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -83,3 +84,26 @@ func TestWriterRemembersItsError(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// What a terminal cannot hold is counted, and one line more than it holds is never
+// written; a line that says "1 more" would itself take its place.
+func TestCropped(t *testing.T) {
+	for _, c := range []struct {
+		lines, rows int
+		want        string
+	}{
+		{3, 3, "1\n2\n3\n"},
+		{4, 3, "1\n2\n… and 2 more lines\n"},
+		{9, 3, "1\n2\n… and 7 more lines\n"},
+		{3, 0, "1\n… and 2 more lines\n"},
+		{0, 3, ""},
+	} {
+		var text strings.Builder
+		for i := range c.lines {
+			fmt.Fprintln(&text, i+1)
+		}
+		if got := Cropped(text.String(), c.rows); got != c.want {
+			t.Errorf("%d lines in %d rows: %q, want %q", c.lines, c.rows, got, c.want)
+		}
+	}
+}
