@@ -16,7 +16,7 @@ import (
 type blockCache struct {
 	size   int // tokens in a block; 0 = there is no cache
 	blocks map[uint64]*block
-	idle   blockList // used by nobody, least recently used first
+	idle   list[*block] // used by nobody, least recently used first
 	counts CacheTruth
 }
 
@@ -32,7 +32,7 @@ type CacheTruth struct {
 type block struct {
 	hash          uint64
 	users         int
-	before, after *block // in the idle list, while nobody uses it
+	links[*block] // in the idle list, while nobody uses it
 }
 
 // find returns how many of the blocks of s are there, and has s use them.
@@ -98,38 +98,6 @@ func (c *blockCache) evict(tokens int) {
 		delete(c.blocks, b.hash)
 		c.counts.Evicted += c.size
 	}
-}
-
-// blockList is a list of blocks. The zero value is empty.
-type blockList struct {
-	first, last *block
-	count       int
-}
-
-func (l *blockList) push(b *block) {
-	l.count++
-	b.before, b.after = l.last, nil
-	if l.last == nil {
-		l.first = b
-	} else {
-		l.last.after = b
-	}
-	l.last = b
-}
-
-func (l *blockList) remove(b *block) {
-	l.count--
-	if b.before == nil {
-		l.first = b.after
-	} else {
-		b.before.after = b.after
-	}
-	if b.after == nil {
-		l.last = b.before
-	} else {
-		b.after.before = b.before
-	}
-	b.before, b.after = nil, nil
 }
 
 // blockHashes are the hashes of the whole blocks of so many bytes of text, each of

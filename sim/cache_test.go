@@ -43,10 +43,7 @@ func runOut(e *Engine) {
 
 // What nobody uses is kept up to CacheTokens, and no more.
 func TestACacheIsAsSmallAsItIsTold(t *testing.T) {
-	e, err := NewEngine(EngineOptions{Model: Model{A: 0.010, D: 0.001}, Noise: -1, KVTokens: 10_000, Block: 16, CacheTokens: 64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(NewEngine(EngineOptions{Model: Model{A: 0.010, D: 0.001}, Noise: -1, KVTokens: 10_000, Block: 16, CacheTokens: 64}))(t)
 	text := textOf(1, 40)
 	_, _ = e.SubmitText(200, 60, text, nil)
 	runOut(e)

@@ -105,25 +105,13 @@ func toolWire(t *tool) *wire {
 	arguments := t.Function.Parameters.fill()
 	w.piece = arguments.piece
 	w.choice = func(index int, _, text string) any {
-		c := toolChoice{Index: index, FinishReason: "tool_calls"}
+		c := chatChoice{Index: index, FinishReason: "tool_calls"}
 		c.Message.Role = "assistant"
 		c.Message.ToolCalls = []toolCall{{ID: "call_0123456789abcdef", Type: "function"}}
 		c.Message.ToolCalls[0].Function.Name, c.Message.ToolCalls[0].Function.Arguments = t.Function.Name, text
 		return c
 	}
 	return &w
-}
-
-type toolChoice struct {
-	Index   int `json:"index"`
-	Message struct {
-		Role      string     `json:"role"`
-		Content   *string    `json:"content"`
-		ToolCalls []toolCall `json:"tool_calls"`
-	} `json:"message"`
-	Logprobs     *struct{} `json:"logprobs"`
-	FinishReason string    `json:"finish_reason"`
-	StopReason   *string   `json:"stop_reason"`
 }
 
 type toolCall struct {
@@ -154,21 +142,9 @@ var reasoningWire = func() *wire {
 	w := *chatWire
 	w.thought = `"delta":{"reasoning_content":"`
 	w.choice = func(index int, reasoning, text string) any {
-		c := reasonedChoice{Index: index, FinishReason: "length"}
-		c.Message.Role, c.Message.Reasoning, c.Message.Content = "assistant", reasoning, text
+		c := chatWire.choice(index, "", text).(chatChoice)
+		c.Message.Reasoning = reasoning
 		return c
 	}
 	return &w
 }()
-
-type reasonedChoice struct {
-	Index   int `json:"index"`
-	Message struct {
-		Role      string `json:"role"`
-		Reasoning string `json:"reasoning_content"`
-		Content   string `json:"content"`
-	} `json:"message"`
-	Logprobs     *struct{} `json:"logprobs"`
-	FinishReason string    `json:"finish_reason"`
-	StopReason   *string   `json:"stop_reason"`
-}

@@ -140,7 +140,7 @@ func TestToolCalls(t *testing.T) {
 			}
 		}
 		tools := `,"tools":[{"type":"function","function":{"name":"weather","parameters":` + weather + `}}]`
-		var whole struct{ Choices []toolChoice }
+		var whole struct{ Choices []chatChoice }
 		_, body := r.call("POST", chat, `{`+hello+tools+`,"max_tokens":9}`)
 		if err := json.Unmarshal([]byte(body), &whole); err != nil || whole.Choices[0].FinishReason != "tool_calls" {
 			t.Fatalf("%v in %s", err, body)
@@ -170,8 +170,8 @@ func TestJSONMode(t *testing.T) {
 				var answer struct{ Choices []chatChoice }
 				_, body := r.call("POST", chat, `{`+hello+`,"response_format":`+format+`,"max_tokens":`+tokens+`}`)
 				must.Do(t, json.Unmarshal([]byte(body), &answer))
-				if c := answer.Choices[0]; !json.Valid([]byte(c.Message.Content)) || c.FinishReason != "stop" {
-					t.Errorf("%s in %s tokens: %q ends with %s", format, tokens, c.Message.Content, c.FinishReason)
+				if c := answer.Choices[0]; !json.Valid([]byte(*c.Message.Content)) || c.FinishReason != "stop" {
+					t.Errorf("%s in %s tokens: %q ends with %s", format, tokens, *c.Message.Content, c.FinishReason)
 				}
 			}
 		}
@@ -181,10 +181,10 @@ func TestJSONMode(t *testing.T) {
 func TestReasoning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := serve(t, Options{Model: Model{A: 0.025}, Behaviours: []string{"reasoning"}})
-		var answer struct{ Choices []reasonedChoice }
+		var answer struct{ Choices []chatChoice }
 		_, body := r.call("POST", chat, `{`+hello+`,"max_tokens":4}`)
 		must.Do(t, json.Unmarshal([]byte(body), &answer))
-		if m := answer.Choices[0].Message; m.Reasoning != " the model" || m.Content != " reads a" {
+		if m := answer.Choices[0].Message; m.Reasoning != " the model" || *m.Content != " reads a" {
 			t.Errorf("got %+v", m)
 		}
 		s := r.stream(t.Context(), chat, `{`+hello+`,"stream":true,"max_tokens":4}`)

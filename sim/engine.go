@@ -85,9 +85,9 @@ type Engine struct {
 	drafts *rand.Rand // whether proposed tokens are taken
 	record record
 
-	line    line        // waiting, in order of arrival
-	batch   []*Sequence // running, in order of admission
-	kvInUse int         // by the batch, without what it uses of the cache
+	line    list[*Sequence] // waiting, in order of arrival
+	batch   []*Sequence     // running, in order of admission
+	kvInUse int             // by the batch, without what it uses of the cache
 	cache   blockCache
 
 	busy bool      // a step is under way
@@ -233,7 +233,7 @@ func (e *Engine) Running() int { return len(e.batch) }
 func (e *Engine) Free() int { return e.o.MaxNumSeqs - len(e.batch) }
 
 // Waiting is how many sequences are in line for a slot.
-func (e *Engine) Waiting() int { return e.line.length }
+func (e *Engine) Waiting() int { return e.line.count }
 
 // SetDrift makes every step from the next one on take factor times as long as
 // the model says. factor must be positive.
@@ -330,8 +330,8 @@ func (e *Engine) begin(now time.Time) {
 		s.chunk = min(s.prompt, budget)
 		budget -= s.chunk
 	}
-	for budget > 0 && e.line.length > 0 && len(e.batch) < e.o.MaxNumSeqs {
-		s := e.line.head
+	for budget > 0 && e.line.count > 0 && len(e.batch) < e.o.MaxNumSeqs {
+		s := e.line.first
 		if !e.fits(s) {
 			break // those behind it wait too, or a long one would wait for ever
 		}

@@ -350,10 +350,7 @@ func TestEngineLaws(t *testing.T) {
 			switch rapid.IntRange(0, 3).Draw(t, "move") {
 			case 0, 1:
 				n := rapid.IntRange(1, 10).Draw(t, "answer")
-				s, err := e.Submit(rapid.IntRange(1, 30).Draw(t, "prompt"), n, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := must.Get(e.Submit(rapid.IntRange(1, 30).Draw(t, "prompt"), n, nil))(t)
 				owed[s] = n
 				live = append(live, s)
 			case 2:

@@ -107,10 +107,12 @@ func (f filled) piece(choice, t, tokens int) string {
 	return " "
 }
 
-func quote(s string) string {
-	b, err := json.Marshal(s)
-	if err != nil {
-		panic(err) // strings always marshal
+// piece is the t-th token of a choice: of object, or a word where that is zero.
+func (a *answer) piece(object filled, choice, t int) string {
+	if object == (filled{}) {
+		return word(choice, t)
 	}
-	return string(b)
+	return object.piece(choice, t, a.g.maxTokens)
 }
+
+func quote(s string) string { return string(marshal(s)) }

@@ -54,11 +54,11 @@ var endpoints = map[string]endpoint{
 	"/v1/responses":        {http.MethodPost, (*Server).serveResponses},
 	"/v1/responses/":       {"", (*Server).serveResponse},
 	"/v1/messages":         {http.MethodPost, (*Server).serveMessages},
-	"/v1/embeddings":       {http.MethodPost, (*Server).serveEmbeddings},
-	"/v1/rerank":           {http.MethodPost, (*Server).serveRerank},
-	"/v1/moderations":      {http.MethodPost, (*Server).serveModerations},
+	"/v1/embeddings":       {http.MethodPost, atOnce((*Server).embeddings)},
+	"/v1/rerank":           {http.MethodPost, atOnce((*Server).rerank)},
+	"/v1/moderations":      {http.MethodPost, atOnce((*Server).moderations)},
 
-	"/v1/images/generations":   {http.MethodPost, (*Server).serveImages},
+	"/v1/images/generations":   {http.MethodPost, atOnce((*Server).images)},
 	"/v1/audio/speech":         {http.MethodPost, (*Server).serveSpeech},
 	"/v1/audio/transcriptions": {http.MethodPost, (*Server).serveTranscriptions},
 
@@ -113,16 +113,22 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	text, raw := body.(rawText)
 	data := []byte(text)
 	if !raw {
-		var err error
-		if data, err = json.Marshal(body); err != nil {
-			panic(err) // only our own types come here
-		}
+		data = marshal(body)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	w.WriteHeader(status)
 	// A client that is gone needs no answer, and net/http closes the rest.
 	_, _ = w.Write(data)
+}
+
+// marshal is v, a value of our own types, as JSON.
+func marshal(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
 }
 
 // reset ends the connection as if nobody had listened, or as near as a handler

@@ -165,30 +165,26 @@ func (v *messagesVoice) stopReason() string {
 }
 
 func (v *messagesVoice) open(b []byte, _ int) []byte {
-	zero := 0
 	var block any = messagesText{Type: "text"}
 	if v.call != "" {
 		block = messagesTool{Type: "tool_use", ID: "toolu_" + v.answer.id, Name: v.call, Input: json.RawMessage("{}")}
 	}
 	b = appendEvent(b, "message_start", messagesEvent{Type: "message_start", Message: v.message(1)})
-	b = appendEvent(b, "content_block_start", messagesEvent{Type: "content_block_start", Index: &zero, Block: block})
+	b = appendEvent(b, "content_block_start", messagesEvent{Type: "content_block_start", Index: new(0), Block: block})
 	return appendEvent(b, "ping", messagesEvent{Type: "ping"})
 }
 
 func (v *messagesVoice) token(b []byte, choice, t int) []byte {
-	zero := 0
-	text := word(choice, t)
+	text := v.answer.piece(v.object, choice, t)
 	d := &messagesDelta{Type: "text_delta", Text: &text}
 	if v.call != "" {
-		text = v.object.piece(choice, t, v.answer.g.maxTokens)
 		d = &messagesDelta{Type: "input_json_delta", PartialJSON: &text}
 	}
-	return appendEvent(b, "content_block_delta", messagesEvent{Type: "content_block_delta", Index: &zero, Delta: d})
+	return appendEvent(b, "content_block_delta", messagesEvent{Type: "content_block_delta", Index: new(0), Delta: d})
 }
 
 func (v *messagesVoice) finish(b []byte, _ int) []byte {
-	zero := 0
-	return appendEvent(b, "content_block_stop", messagesEvent{Type: "content_block_stop", Index: &zero})
+	return appendEvent(b, "content_block_stop", messagesEvent{Type: "content_block_stop", Index: new(0)})
 }
 
 func (v *messagesVoice) end(b []byte) []byte {
@@ -201,16 +197,10 @@ func (v *messagesVoice) end(b []byte) []byte {
 
 func (v *messagesVoice) body() any {
 	o := v.message(v.answer.g.maxTokens)
-	reason := v.stopReason()
-	o.StopReason = &reason
-	tokens := v.answer.g.maxTokens
+	o.StopReason = new(v.stopReason())
 	var text []byte
-	for t := range tokens {
-		if v.call != "" {
-			text = append(text, v.object.piece(0, t, tokens)...)
-		} else {
-			text = append(text, word(0, t)...)
-		}
+	for t := range v.answer.g.maxTokens {
+		text = append(text, v.answer.piece(v.object, 0, t)...)
 	}
 	if v.call != "" {
 		o.Content = append(o.Content, messagesTool{Type: "tool_use", ID: "toolu_" + v.answer.id, Name: v.call, Input: text})

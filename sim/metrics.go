@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -153,19 +154,14 @@ var metricsFaults = []string{"404", "garbage", "slow", "stale"}
 
 // setMetrics sets what is wrong with the page; off ends it.
 func setMetrics(f *faultState, value string) error {
-	switch value {
-	case "":
-		f.Metrics = "404"
-		return nil
-	case "off", "false":
-		f.Metrics = ""
-		return nil
+	switch {
+	case value == "":
+		value = "404"
+	case value == "off", value == "false":
+		value = ""
+	case !slices.Contains(metricsFaults, value):
+		return fmt.Errorf("%q is none of %s or off", value, strings.Join(metricsFaults, ", "))
 	}
-	for _, known := range metricsFaults {
-		if value == known {
-			f.Metrics = value
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is none of %s or off", value, strings.Join(metricsFaults, ", "))
+	f.Metrics = value
+	return nil
 }

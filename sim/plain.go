@@ -37,22 +37,23 @@ type plainRequest struct {
 	N         int      `json:"n"`
 }
 
-func (s *Server) readPlain(w http.ResponseWriter, r *http.Request) (model string, p plainRequest, err error) {
-	q, body, err := s.readRequest(w, r)
-	if err != nil {
-		return "", p, err
+// atOnce serves what answer answers to a request, whose model is named.
+func atOnce(answer func(s *Server, model string, p plainRequest) any) func(*Server, http.ResponseWriter, *http.Request) error {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) error {
+		q, body, err := s.readRequest(w, r)
+		if err != nil {
+			return err
+		}
+		var p plainRequest
+		if err := json.Unmarshal(body, &p); err != nil {
+			return badRequest("input", "The body is not what is expected: %v", err)
+		}
+		writeJSON(w, http.StatusOK, answer(s, q.Model, p))
+		return nil
 	}
-	if err := json.Unmarshal(body, &p); err != nil {
-		return "", p, badRequest("input", "The body is not what is expected: %v", err)
-	}
-	return q.Model, p, nil
 }
 
-func (s *Server) serveEmbeddings(w http.ResponseWriter, r *http.Request) error {
-	model, p, err := s.readPlain(w, r)
-	if err != nil {
-		return err
-	}
+func (s *Server) embeddings(model string, p plainRequest) any {
 	type embedding struct {
 		Object    string `json:"object"`
 		Index     int    `json:"index"`
@@ -81,15 +82,10 @@ func (s *Server) serveEmbeddings(w http.ResponseWriter, r *http.Request) error {
 		answer.Usage.PromptTokens += tokens
 	}
 	answer.Usage.TotalTokens = answer.Usage.PromptTokens
-	writeJSON(w, http.StatusOK, answer)
-	return nil
+	return answer
 }
 
-func (s *Server) serveRerank(w http.ResponseWriter, r *http.Request) error {
-	model, p, err := s.readPlain(w, r)
-	if err != nil {
-		return err
-	}
+func (s *Server) rerank(model string, p plainRequest) any {
 	type result struct {
 		Index int     `json:"index"`
 		Score float64 `json:"relevance_score"`
@@ -102,15 +98,10 @@ func (s *Server) serveRerank(w http.ResponseWriter, r *http.Request) error {
 	for i := range p.Documents {
 		answer.Results = append(answer.Results, result{Index: i, Score: 1 / float64(i+1)})
 	}
-	writeJSON(w, http.StatusOK, answer)
-	return nil
+	return answer
 }
 
-func (s *Server) serveModerations(w http.ResponseWriter, r *http.Request) error {
-	model, p, err := s.readPlain(w, r)
-	if err != nil {
-		return err
-	}
+func (s *Server) moderations(model string, p plainRequest) any {
 	type result struct {
 		Flagged    bool               `json:"flagged"`
 		Categories map[string]bool    `json:"categories"`
@@ -124,18 +115,13 @@ func (s *Server) serveModerations(w http.ResponseWriter, r *http.Request) error 
 	for range p.Input {
 		answer.Results = append(answer.Results, result{Categories: map[string]bool{"violence": false}, Scores: map[string]float64{"violence": 0.01}})
 	}
-	writeJSON(w, http.StatusOK, answer)
-	return nil
+	return answer
 }
 
 // pixel is a PNG of one pixel.
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
-func (s *Server) serveImages(w http.ResponseWriter, r *http.Request) error {
-	_, p, err := s.readPlain(w, r)
-	if err != nil {
-		return err
-	}
+func (s *Server) images(_ string, p plainRequest) any {
 	type image struct {
 		B64 string `json:"b64_json"`
 	}
@@ -146,13 +132,12 @@ func (s *Server) serveImages(w http.ResponseWriter, r *http.Request) error {
 	for range min(max(p.N, 1), maxChoices) {
 		answer.Data = append(answer.Data, image{pixel})
 	}
-	writeJSON(w, http.StatusOK, answer)
-	return nil
+	return answer
 }
 
 // serveSpeech answers with bytes that are no text, in pieces.
 func (s *Server) serveSpeech(w http.ResponseWriter, r *http.Request) error {
-	if _, _, err := s.readPlain(w, r); err != nil {
+	if _, _, err := s.readRequest(w, r); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "audio/mpeg")
@@ -240,11 +225,6 @@ func transcribe(w http.ResponseWriter, text string) {
 
 // appendData appends an event without a name.
 func appendData(b []byte, data any) []byte {
-	body, err := json.Marshal(data)
-	if err != nil {
-		panic(err) // only our own types come here
-	}
-	b = append(b, "data: "...)
-	b = append(b, body...)
+	b = append(append(b, "data: "...), marshal(data)...)
 	return append(b, "\n\n"...)
 }

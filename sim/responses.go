@@ -229,41 +229,36 @@ func (v *responsesVoice) item(status, text string) any {
 }
 
 func (v *responsesVoice) open(b []byte, _ int) []byte {
-	zero := 0
 	for _, name := range []string{"response.created", "response.in_progress"} {
 		b = v.event(b, responsesEvent{Type: name, Response: v.response("in_progress")})
 	}
-	b = v.event(b, responsesEvent{Type: "response.output_item.added", OutputIndex: &zero, Item: v.item("in_progress", "")})
+	b = v.event(b, responsesEvent{Type: "response.output_item.added", OutputIndex: new(0), Item: v.item("in_progress", "")})
 	if v.call == "" {
 		part := &responsesText{Type: "output_text", Annotations: []struct{}{}}
-		b = v.event(b, responsesEvent{Type: "response.content_part.added", OutputIndex: &zero, ContentIndex: &zero, ItemID: "msg_" + v.answer.id, Part: part})
+		b = v.event(b, responsesEvent{Type: "response.content_part.added", OutputIndex: new(0), ContentIndex: new(0), ItemID: "msg_" + v.answer.id, Part: part})
 	}
 	return b
 }
 
 func (v *responsesVoice) token(b []byte, choice, t int) []byte {
-	zero := 0
-	text := word(choice, t)
-	if v.object != (filled{}) {
-		text = v.object.piece(choice, t, v.answer.g.maxTokens)
-	}
+	text := v.answer.piece(v.object, choice, t)
 	v.text = append(v.text, text...)
 	if v.call != "" {
-		return v.event(b, responsesEvent{Type: "response.function_call_arguments.delta", OutputIndex: &zero, ItemID: "fc_" + v.answer.id, Delta: &text})
+		return v.event(b, responsesEvent{Type: "response.function_call_arguments.delta", OutputIndex: new(0), ItemID: "fc_" + v.answer.id, Delta: &text})
 	}
-	return v.event(b, responsesEvent{Type: "response.output_text.delta", OutputIndex: &zero, ContentIndex: &zero, ItemID: "msg_" + v.answer.id, Delta: &text, Logprobs: &[]struct{}{}})
+	return v.event(b, responsesEvent{Type: "response.output_text.delta", OutputIndex: new(0), ContentIndex: new(0), ItemID: "msg_" + v.answer.id, Delta: &text, Logprobs: &[]struct{}{}})
 }
 
 func (v *responsesVoice) finish(b []byte, _ int) []byte {
-	zero, text := 0, string(v.text)
+	text := string(v.text)
 	if v.call != "" {
-		b = v.event(b, responsesEvent{Type: "response.function_call_arguments.done", OutputIndex: &zero, ItemID: "fc_" + v.answer.id, Name: v.call, Arguments: &text})
+		b = v.event(b, responsesEvent{Type: "response.function_call_arguments.done", OutputIndex: new(0), ItemID: "fc_" + v.answer.id, Name: v.call, Arguments: &text})
 	} else {
 		part := &responsesText{Type: "output_text", Text: text, Annotations: []struct{}{}}
-		b = v.event(b, responsesEvent{Type: "response.output_text.done", OutputIndex: &zero, ContentIndex: &zero, ItemID: "msg_" + v.answer.id, Text: &text, Logprobs: &[]struct{}{}})
-		b = v.event(b, responsesEvent{Type: "response.content_part.done", OutputIndex: &zero, ContentIndex: &zero, ItemID: "msg_" + v.answer.id, Part: part})
+		b = v.event(b, responsesEvent{Type: "response.output_text.done", OutputIndex: new(0), ContentIndex: new(0), ItemID: "msg_" + v.answer.id, Text: &text, Logprobs: &[]struct{}{}})
+		b = v.event(b, responsesEvent{Type: "response.content_part.done", OutputIndex: new(0), ContentIndex: new(0), ItemID: "msg_" + v.answer.id, Part: part})
 	}
-	return v.event(b, responsesEvent{Type: "response.output_item.done", OutputIndex: &zero, Item: v.item("completed", text)})
+	return v.event(b, responsesEvent{Type: "response.output_item.done", OutputIndex: new(0), Item: v.item("completed", text)})
 }
 
 func (v *responsesVoice) end(b []byte) []byte {
@@ -272,11 +267,7 @@ func (v *responsesVoice) end(b []byte) []byte {
 
 func (v *responsesVoice) body() any {
 	for t := range v.answer.g.maxTokens {
-		if v.object != (filled{}) {
-			v.text = append(v.text, v.object.piece(0, t, v.answer.g.maxTokens)...)
-			continue
-		}
-		v.text = append(v.text, word(0, t)...)
+		v.text = append(v.text, v.answer.piece(v.object, 0, t)...)
 	}
 	return v.response("completed")
 }

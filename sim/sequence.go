@@ -22,7 +22,7 @@ type Sequence struct {
 	held   []*block // of the prefix cache, that it uses
 	cached int      // tokens of its prompt that were there when it got its slot
 
-	before, after *Sequence // neighbours while waiting
+	links[*Sequence] // while waiting
 }
 
 type sequenceState uint8
@@ -39,49 +39,3 @@ func (s *Sequence) Admitted() bool { return s.state != waiting }
 // Cached is how many tokens of the prompt the prefix cache had when the sequence
 // got its slot.
 func (s *Sequence) Cached() int { return s.cached }
-
-// line is a first-in-first-out queue from whose middle sequences may leave.
-// The zero value is empty.
-type line struct {
-	head, tail *Sequence
-	length     int
-}
-
-func (l *line) push(s *Sequence) {
-	s.before = l.tail
-	if l.tail == nil {
-		l.head = s
-	} else {
-		l.tail.after = s
-	}
-	l.tail = s
-	l.length++
-}
-
-// unshift puts s at the head of the line.
-func (l *line) unshift(s *Sequence) {
-	s.after = l.head
-	if l.head == nil {
-		l.tail = s
-	} else {
-		l.head.before = s
-	}
-	l.head = s
-	l.length++
-}
-
-// remove takes s, which must be in the line, out of it.
-func (l *line) remove(s *Sequence) {
-	if s.before == nil {
-		l.head = s.after
-	} else {
-		s.before.after = s.after
-	}
-	if s.after == nil {
-		l.tail = s.before
-	} else {
-		s.after.before = s.before
-	}
-	s.before, s.after = nil, nil
-	l.length--
-}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 )
@@ -91,7 +90,7 @@ func (v *wireVoice) finish(b []byte, choice int) []byte {
 	b = append(append(b, v.choices[choice].head...), v.wire.finish...)
 	a := v.answer
 	if a.usage && a.server.quirks.usageOnFinish {
-		return append(append(append(b, `,"usage":`...), a.usageJSON()...), "}\n\n"...)
+		return append(append(append(b, `,"usage":`...), marshal(a.g.usage())...), "}\n\n"...)
 	}
 	return v.close(b, choice, a.g.maxTokens)
 }
@@ -154,7 +153,7 @@ var chatWire = &wire{
 	finish: `"delta":{"content":""},"logprobs":null,"finish_reason":"length","stop_reason":null}]`,
 	choice: func(index int, _, text string) any {
 		c := chatChoice{Index: index, FinishReason: "length"}
-		c.Message.Role, c.Message.Content = "assistant", text
+		c.Message.Role, c.Message.Content = "assistant", &text
 		return c
 	},
 }
@@ -170,11 +169,15 @@ var completionWire = &wire{
 	},
 }
 
+// chatChoice is a choice of a chat: a text, maybe with the reasoning that led to it, or
+// calls of tools in place of both.
 type chatChoice struct {
 	Index   int `json:"index"`
 	Message struct {
-		Role    string `json:"role"`
-		Content string `json:"content"`
+		Role      string     `json:"role"`
+		Reasoning string     `json:"reasoning_content,omitempty"`
+		Content   *string    `json:"content"`
+		ToolCalls []toolCall `json:"tool_calls,omitempty"`
 	} `json:"message"`
 	Logprobs     *struct{} `json:"logprobs"`
 	FinishReason string    `json:"finish_reason"`
@@ -250,28 +253,16 @@ func (w *wire) join(choice, from, to, tokens int) string {
 
 // head is the start of every chunk of an answer, up to its choices.
 func (w *wire) head(a *answer) string {
-	model, err := json.Marshal(a.model)
-	if err != nil {
-		panic(err) // strings always marshal
-	}
 	return `data: {"id":"` + a.id + `","object":"` + w.chunk + `","created":` + strconv.FormatInt(a.created, 10) +
-		`,"model":` + string(model) + `,"choices":[`
+		`,"model":` + quote(a.model) + `,"choices":[`
 }
 
 // usage appends the usage chunk.
 func (w *wire) usage(b []byte, a *answer) []byte {
 	b = append(b, w.head(a)...)
 	b = append(b, `],"usage":`...)
-	b = append(b, a.usageJSON()...)
+	b = append(b, marshal(a.g.usage())...)
 	return append(b, "}\n\n"...)
-}
-
-func (a *answer) usageJSON() []byte {
-	data, err := json.Marshal(a.g.usage())
-	if err != nil {
-		panic(err) // three numbers
-	}
-	return data
 }
 
 // words are what answers are made of, a token each. They need no escaping.

@@ -45,26 +45,11 @@ func (h *chatHearing) document(v gjson.Result, to heard) {
 
 // read reads a chunk, or a whole answer: what they say stands under within.
 func (h *chatHearing) read(v gjson.Result, within string, to heard, failed bool) {
-	var id, model, choice, usage, failure, object gjson.Result
-	v.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "id":
-			id = v
-		case "model":
-			model = v
-		case "choices":
-			v.ForEach(func(_, v gjson.Result) bool {
-				choice = v
-				return false
-			})
-		case "usage":
-			usage = v
-		case "error":
-			failure = v
-		case "object": // of an error of Mistral's, and of older engines
-			object = v
-		}
-		return true
+	var id, model, choices, choice, usage, failure, object gjson.Result // object: of an error of Mistral's, and of older engines
+	pick(v, member{"id", &id}, member{"model", &model}, member{"choices", &choices}, member{"usage", &usage}, member{"error", &failure}, member{"object", &object})
+	choices.ForEach(func(_, v gjson.Result) bool {
+		choice = v
+		return false
 	})
 	if failure.Exists() && failure.Type != gjson.Null || failed || object.Str == "error" {
 		to.emit(Event{Kind: Failed, Failure: failureOf(v)})
@@ -80,20 +65,8 @@ func (h *chatHearing) read(v gjson.Result, within string, to heard, failed bool)
 	if !choice.Exists() {
 		return
 	}
-	var said, chances, finish, stop gjson.Result
-	choice.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case within:
-			said = v
-		case "logprobs":
-			chances = v
-		case "finish_reason":
-			finish = v
-		case "stop_reason": // vLLM: which of the stop sequences it was
-			stop = v
-		}
-		return true
-	})
+	var said, chances, finish, stop gjson.Result // stop: vLLM says which of the stop sequences it was
+	pick(choice, member{within, &said}, member{"logprobs", &chances}, member{"finish_reason", &finish}, member{"stop_reason", &stop})
 	h.said(said, to)
 	if list := chances.Get("content"); list.IsArray() && len(list.Raw) > 2 {
 		to.emit(Event{Kind: Chances, Raw: bytes.TrimSpace(inner(raw(list)))})
@@ -208,32 +181,14 @@ func (h *chatHearing) text(kind PartKind, refusal bool, text []byte, to heard) {
 // toolCall reads a call, or a piece of one: the i-th of its chunk.
 func (h *chatHearing) toolCall(i int, v gjson.Result, to heard) {
 	var index, id, f gjson.Result
-	v.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "index":
-			index = v
-		case "id":
-			id = v
-		case "function":
-			f = v
-		}
-		return true
-	})
+	pick(v, member{"index", &index}, member{"id", &id}, member{"function", &f})
 	if index.Type == gjson.Number {
 		i = int(index.Num)
 	} else if h.open && h.kind == ToolCall && id.Str == "" {
 		i = h.call
 	}
 	var name, args gjson.Result
-	f.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "name":
-			name = v
-		case "arguments":
-			args = v
-		}
-		return true
-	})
+	pick(f, member{"name", &name}, member{"arguments", &args})
 	// Some servers number all calls of an answer 0: another id and a name are another
 	// call.
 	another := name.Str != "" && id.Str != "" && id.Raw != string(h.callID)

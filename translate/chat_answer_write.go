@@ -3,6 +3,7 @@ package translate
 import (
 	"bytes"
 	"cmp"
+	"slices"
 	"strconv"
 )
 
@@ -46,14 +47,9 @@ func (c *chatVoice) begin(id []byte) {
 	w := writer{}
 	w.b = append(w.b, "data: "...)
 	w.open('{')
-	w.key("id")
-	if id == nil {
-		id = quote("chatcmpl-" + c.o.ID)
-	}
-	w.b = append(w.b, id...)
+	w.bytesField("id", c.o.id(id, "chatcmpl-", ""))
 	w.field("object", "chat.completion.chunk")
-	w.key("created")
-	w.b = strconv.AppendInt(w.b, c.o.Created, 10)
+	w.intField("created", int(c.o.Created))
 	w.field("model", c.o.Model)
 	c.head = append(w.b, `,"choices":[`...)
 }
@@ -140,10 +136,7 @@ func (c *chatVoice) blockBegin(b []byte, e *Event) []byte {
 		b = c.chunk(b, `"thinking_blocks":[{"index":`+strconv.Itoa(c.signed)+`,"type":"redacted_thinking","data":`, e.Text, "}]")
 		c.signed++
 	case ToolCall:
-		id := e.ID
-		if id == nil {
-			id = quote("call_" + c.o.ID + strconv.Itoa(c.calls))
-		}
+		id := c.o.id(e.ID, "call_", strconv.Itoa(c.calls))
 		prefix := `"tool_calls":[{"index":` + strconv.Itoa(c.calls) + `,"id":` + string(id) + `,"type":"function","function":{"name":`
 		c.calls++
 		c.bare = true
@@ -179,24 +172,23 @@ func (c *chatVoice) over(b []byte) []byte {
 	b = append(append(b, c.head...), `{"index":0,"delta":{},"finish_reason":"`...)
 	b = append(append(b, chatReason.of(c.ended)...), `"}]}`+"\n\n"...)
 	if c.o.WantUsage {
-		b = append(append(b, c.head...), `],"usage":`...)
-		b = append(appendChatUsage(b, c.usage), "}\n\n"...)
+		w := writer{append(append(b, c.head...), ']')}
+		w.chatUsage(c.usage)
+		b = append(w.b, "}\n\n"...)
 	}
 	return append(b, "data: [DONE]\n\n"...)
 }
 
 var chatReason = reasons{FinishStop: "stop", FinishLength: "length", FinishTools: "tool_calls", FinishFilter: "content_filter"}
 
-func appendChatUsage(b []byte, u Usage) []byte {
-	w := writer{b}
-	w.b = append(w.b, '{')
-	w.intField("prompt_tokens", u.Prompt)
-	w.intField("completion_tokens", u.Completion)
-	w.intField("total_tokens", u.Prompt+u.Completion)
-	w.within("prompt_tokens_details", '{', '}', func() { w.intField("cached_tokens", u.Cached) })
-	w.within("completion_tokens_details", '{', '}', func() { w.intField("reasoning_tokens", u.Reasoning) })
-	w.close('}')
-	return w.b
+func (w *writer) chatUsage(u Usage) {
+	w.within("usage", '{', '}', func() {
+		w.intField("prompt_tokens", u.Prompt)
+		w.intField("completion_tokens", u.Completion)
+		w.intField("total_tokens", u.Prompt+u.Completion)
+		w.within("prompt_tokens_details", '{', '}', func() { w.intField("cached_tokens", u.Cached) })
+		w.within("completion_tokens_details", '{', '}', func() { w.intField("reasoning_tokens", u.Reasoning) })
+	})
 }
 
 // chat is the error as OpenAI's clients read it.
@@ -224,14 +216,9 @@ func chatWhole(o Reply, a *answer) []byte {
 	}
 	w := writer{}
 	w.object(func() {
-		if a.id != nil {
-			w.bytesField("id", a.id)
-		} else {
-			w.field("id", "chatcmpl-"+o.ID)
-		}
+		w.bytesField("id", o.id(a.id, "chatcmpl-", ""))
 		w.field("object", "chat.completion")
-		w.key("created")
-		w.b = strconv.AppendInt(w.b, o.Created, 10)
+		w.intField("created", int(o.Created))
 		w.field("model", o.Model)
 		w.within("choices", '[', ']', func() {
 			w.object(func() {
@@ -248,8 +235,7 @@ func chatWhole(o Reply, a *answer) []byte {
 				w.field("finish_reason", chatReason.of(a.finish))
 			})
 		})
-		w.key("usage")
-		w.b = appendChatUsage(w.b, a.usage)
+		w.chatUsage(a.usage)
 	})
 	return w.b
 }
@@ -267,10 +253,12 @@ func (w *writer) chatMessage(o Reply, a *answer) {
 	if thought := a.joined(Thinking, false); thought != nil {
 		w.bytesField("reasoning_content", thought)
 	}
-	if a.signed() {
+	if slices.ContainsFunc(a.blocks, block.goesBack) {
 		w.within("thinking_blocks", '[', ']', func() {
 			for i := range a.blocks {
-				w.chatThought(&a.blocks[i])
+				if b := &a.blocks[i]; b.goesBack() {
+					w.messageBlock(o, b, nil) // as Anthropic has them
+				}
 			}
 		})
 	}
@@ -291,11 +279,7 @@ func (w *writer) toolCalls(a *answer, o Reply, signed bool) {
 				continue
 			}
 			w.object(func() {
-				if b.id != nil {
-					w.bytesField("id", bytes.TrimSpace(b.id))
-				} else {
-					w.field("id", "call_"+o.ID+strconv.Itoa(n))
-				}
+				w.bytesField("id", bytes.TrimSpace(o.id(b.id, "call_", strconv.Itoa(n))))
 				w.field("type", "function")
 				w.within("function", '{', '}', func() {
 					w.bytesField("name", b.name)
@@ -312,28 +296,7 @@ func (w *writer) toolCalls(a *answer, o Reply, signed bool) {
 	})
 }
 
-// signed reports whether there are thoughts that have to go back.
-func (a *answer) signed() bool {
-	for i := range a.blocks {
-		if b := &a.blocks[i]; b.kind == Redacted || b.kind == Thinking && b.signature != nil {
-			return true
-		}
-	}
-	return false
-}
-
-func (w *writer) chatThought(b *block) {
-	switch {
-	case b.kind == Redacted:
-		w.object(func() {
-			w.field("type", "redacted_thinking")
-			w.bytesField("data", b.text)
-		})
-	case b.kind == Thinking && b.signature != nil:
-		w.object(func() {
-			w.field("type", "thinking")
-			w.bytesField("thinking", b.text)
-			w.bytesField("signature", b.signature)
-		})
-	}
+// goesBack reports whether b is a thought that its author wants back.
+func (b block) goesBack() bool {
+	return b.kind == Redacted || b.kind == Thinking && b.signature != nil
 }

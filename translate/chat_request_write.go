@@ -12,6 +12,9 @@ var chatParams = [features]string{
 	Stop: "stop", User: "user", Logprobs: "logprobs", TopLogprobs: "top_logprobs",
 }
 
+// anyInput is the schema of a tool that has none.
+const anyInput = `{"type":"object","properties":{}}`
+
 // writeChat writes a chat completion.
 func writeChat(w *requestWriter) (path string) {
 	r := w.r
@@ -50,19 +53,23 @@ func writeChat(w *requestWriter) (path string) {
 
 func (w *requestWriter) chatTools() {
 	for i := range w.r.Tools {
-		t := &w.r.Tools[i]
-		w.object(func() {
-			w.field("type", "function")
-			w.within("function", '{', '}', func() {
-				w.field("name", t.Name)
-				w.optional("description", t.Description)
-				w.rawField("parameters", cmp.Or(t.Schema, `{"type":"object","properties":{}}`))
-				if t.Strict {
-					w.boolField("strict", true)
-				}
-			})
-		})
+		w.functionTool(&w.r.Tools[i], w.r.Tools[i].Strict)
 	}
+}
+
+// functionTool writes a tool as OpenAI and Cohere have them.
+func (w *requestWriter) functionTool(t *Tool, strict bool) {
+	w.object(func() {
+		w.field("type", "function")
+		w.within("function", '{', '}', func() {
+			w.field("name", t.Name)
+			w.optional("description", t.Description)
+			w.rawField("parameters", cmp.Or(t.Schema, anyInput))
+			if strict {
+				w.boolField("strict", true)
+			}
+		})
+	})
 }
 
 func (w *requestWriter) chatChoice() {

@@ -51,9 +51,6 @@ func (h *cohereHearing) payload(f frame, to heard) {
 	}
 }
 
-// used is never called: what is counted comes beside no text.
-func (h *cohereHearing) used(gjson.Result, heard) {}
-
 // end reads the end of a stream, or of a document.
 func (h *cohereHearing) end(v gjson.Result, to heard) {
 	h.close(to)
@@ -173,16 +170,8 @@ func (c *cohereVoice) say(b []byte, e *Event) []byte {
 func (c *cohereVoice) begin(b, id []byte) []byte {
 	c.begun = true
 	w := writer{c.event(b, "message-start", -1)}
-	w.cohereID(c.o, id)
+	w.bytesField("id", c.o.id(id, "", ""))
 	return append(w.b, `,"delta":{"message":{"role":"assistant","content":[],"tool_plan":"","tool_calls":[],"citations":[]}}}`+"\n\n"...)
-}
-
-func (w *writer) cohereID(o Reply, id []byte) {
-	if id != nil {
-		w.bytesField("id", id)
-	} else {
-		w.field("id", o.ID)
-	}
 }
 
 func (c *cohereVoice) blockBegin(b []byte, e *Event) []byte {
@@ -196,11 +185,7 @@ func (c *cohereVoice) blockBegin(b []byte, e *Event) []byte {
 	switch e.Block {
 	case ToolCall:
 		b = append(c.event(b, "tool-call-start", c.calls), `,"delta":{"message":{"tool_calls":{"id":`...)
-		if e.ID != nil {
-			b = append(b, e.ID...)
-		} else {
-			b = appendString(b, "call_"+c.o.ID+strconv.Itoa(c.calls))
-		}
+		b = append(b, c.o.id(e.ID, "call_", strconv.Itoa(c.calls))...)
 		b = append(append(b, `,"type":"function","function":{"name":`...), e.Name...)
 		c.calls++
 		return append(b, `,"arguments":""}}}}}`+"\n\n"...)
@@ -281,7 +266,7 @@ func cohereWhole(o Reply, a *answer) []byte {
 	}
 	w := writer{}
 	w.object(func() {
-		w.cohereID(o, a.id)
+		w.bytesField("id", o.id(a.id, "", ""))
 		w.field("finish_reason", cohereReason.of(a.finish))
 		w.within("message", '{', '}', func() { w.cohereMessage(o, a) })
 		w.cohereUsage(a.usage)
@@ -293,18 +278,15 @@ func (w *writer) cohereMessage(o Reply, a *answer) {
 	w.field("role", "assistant")
 	w.within("content", '[', ']', func() {
 		for i := range a.blocks {
-			switch b := &a.blocks[i]; b.kind {
-			case Text:
-				w.object(func() {
-					w.field("type", "text")
-					w.bytesField("text", b.text)
-				})
-			case Thinking:
-				w.object(func() {
-					w.field("type", "thinking")
-					w.bytesField("thinking", b.text)
-				})
+			b := &a.blocks[i]
+			kind := map[PartKind]string{Text: "text", Thinking: "thinking"}[b.kind]
+			if kind == "" {
+				continue
 			}
+			w.object(func() {
+				w.field("type", kind)
+				w.bytesField(kind, b.text)
+			})
 		}
 	})
 	w.toolCalls(a, o, false)

@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"cmp"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -211,14 +210,7 @@ func (w *requestWriter) cohereTools() {
 		for i := range w.r.Tools {
 			t := &w.r.Tools[i]
 			strict = strict || t.Strict
-			w.object(func() {
-				w.field("type", "function")
-				w.within("function", '{', '}', func() {
-					w.field("name", t.Name)
-					w.optional("description", t.Description)
-					w.rawField("parameters", cmp.Or(t.Schema, `{"type":"object","properties":{}}`))
-				})
-			})
+			w.functionTool(t, false)
 		}
 	})
 	if strict {
@@ -235,9 +227,7 @@ func (w *requestWriter) cohereTools() {
 		}
 		w.field("tool_choice", "REQUIRED")
 	}
-	if w.r.Choice.Serial {
-		w.lose(w.r.names.serial, "the API of this model's backend may call several tools at once")
-	}
+	w.loseSerial()
 }
 
 func (w *requestWriter) cohereMessages() {

@@ -54,9 +54,6 @@ var converseStatus = map[string]int{
 	"throttlingException": 429, "validationException": 400, "serviceUnavailableException": 503, "modelStreamErrorException": 502, "internalServerException": 500,
 }
 
-// used is never called: what is counted comes alone.
-func (h *converseHearing) used(gjson.Result, heard) {}
-
 func (h *converseHearing) announce(to heard) {
 	if !h.begun {
 		h.begun = true

@@ -21,7 +21,7 @@ func writeConverse(w *requestWriter) string {
 		}
 		w.within("messages", '[', ']', func() {
 			for i := range r.Turns {
-				w.converseTurn(&r.Turns[i])
+				w.blocksTurn(&r.Turns[i], w.converseBlocks)
 			}
 		})
 		thinks := is && r.Think.Asked && !r.Think.Off && (c.adaptive || !r.brokenThoughts())
@@ -134,7 +134,7 @@ func (w *requestWriter) converseTools(unforced bool) {
 						w.field("name", t.Name)
 						w.optional("description", t.Description)
 						w.within("inputSchema", '{', '}', func() {
-							w.rawField("json", cmp.Or(t.Schema, `{"type":"object","properties":{}}`))
+							w.rawField("json", cmp.Or(t.Schema, anyInput))
 						})
 					})
 				})
@@ -155,23 +155,6 @@ func (w *requestWriter) converseTools(unforced bool) {
 				w.within("tool", '{', '}', func() { w.field("name", c.Name) })
 			})
 		}
-	})
-}
-
-func (w *requestWriter) converseTurn(t *Turn) {
-	w.unlessEmpty(func() {
-		role := "user"
-		if t.Assistant {
-			role = "assistant"
-		}
-		w.field("role", role)
-	}, "content", func() {
-		if t.Assistant {
-			w.converseBlocks(t.Parts)
-			return
-		}
-		w.converseBlocks(only(t.Parts, true))
-		w.converseBlocks(only(t.Parts, false))
 	})
 }
 

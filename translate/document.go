@@ -1,5 +1,7 @@
 package translate
 
+import "slices"
+
 // MaxDocument is how large an answer may be that is one document, in bytes: it is
 // read as a whole.
 const MaxDocument = 16 << 20
@@ -110,12 +112,7 @@ func (a *answer) joined(kind PartKind, refusal bool) []byte {
 
 // calls reports whether a tool is called.
 func (a *answer) calls() bool {
-	for i := range a.blocks {
-		if a.blocks[i].kind == ToolCall {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.blocks, func(b block) bool { return b.kind == ToolCall })
 }
 
 // input is the JSON object that a tool is called with.

@@ -40,22 +40,9 @@ func (h *geminiHearing) read(v gjson.Result, to heard) {
 		to.emit(Event{Kind: Over})
 		return
 	}
-	var id, model, candidate, usage, feedback gjson.Result
-	v.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "responseId":
-			id = v
-		case "modelVersion":
-			model = v
-		case "candidates":
-			candidate = v.Get("0")
-		case "usageMetadata":
-			usage = v
-		case "promptFeedback":
-			feedback = v
-		}
-		return true
-	})
+	var id, model, candidates, usage, feedback gjson.Result
+	pick(v, member{"responseId", &id}, member{"modelVersion", &model}, member{"candidates", &candidates}, member{"usageMetadata", &usage}, member{"promptFeedback", &feedback})
+	candidate := candidates.Get("0")
 	if !h.begun {
 		h.begun = true
 		to.emit(Event{Kind: Begin, ID: quoted(id), Name: quoted(model)})
@@ -89,19 +76,7 @@ func (h *geminiHearing) used(v gjson.Result, to heard) {
 
 func (h *geminiHearing) part(v gjson.Result, to heard) {
 	var text, thought, call, signature gjson.Result
-	v.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "text":
-			text = v
-		case "thought":
-			thought = v
-		case "functionCall":
-			call = v
-		case "thoughtSignature":
-			signature = v
-		}
-		return true
-	})
+	pick(v, member{"text", &text}, member{"thought", &thought}, member{"functionCall", &call}, member{"thoughtSignature", &signature})
 	switch {
 	case call.IsObject():
 		h.close(to)

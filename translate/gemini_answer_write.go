@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"net/http"
@@ -72,26 +73,19 @@ func (g *geminiVoice) chunk(b []byte, prefix string, text []byte, suffix string)
 // named is the end of a chunk: who answers, and its id.
 func (g *geminiVoice) named() []byte {
 	w := writer{}
-	w.field("modelVersion", g.o.Model)
-	w.geminiID(g.o, g.id)
+	w.geminiNamed(g.o, g.id)
 	return append(w.b, '}')
 }
 
-func (w *writer) geminiID(o Reply, id []byte) {
-	if id != nil {
-		w.bytesField("responseId", id)
-	} else {
-		w.field("responseId", o.ID)
-	}
+func (w *writer) geminiNamed(o Reply, id []byte) {
+	w.field("modelVersion", o.Model)
+	w.bytesField("responseId", o.id(id, "", ""))
 }
 
 func (g *geminiVoice) say(b []byte, e *Event) []byte {
 	switch e.Kind {
 	case Begin:
-		g.id = append([]byte(nil), e.ID...)
-		if e.ID == nil {
-			g.id = nil
-		}
+		g.id = bytes.Clone(e.ID)
 	case BlockBegin:
 		return g.blockBegin(b, e)
 	case BlockDelta:
@@ -202,8 +196,7 @@ func (g *geminiVoice) over(b []byte) []byte {
 			})
 		})
 		w.geminiCounted(g.usage)
-		w.field("modelVersion", g.o.Model)
-		w.geminiID(g.o, g.id)
+		w.geminiNamed(g.o, g.id)
 	})
 	if g.o.Array {
 		return append(w.b, "\n]"...)
@@ -234,11 +227,7 @@ func (w *writer) geminiPart(o Reply, b *block, calls *int) {
 		switch b.kind {
 		case ToolCall:
 			w.within("functionCall", '{', '}', func() {
-				if b.id != nil {
-					w.bytesField("id", b.id)
-				} else {
-					w.field("id", "call_"+o.ID+strconv.Itoa(*calls))
-				}
+				w.bytesField("id", o.id(b.id, "call_", strconv.Itoa(*calls)))
 				*calls++
 				w.bytesField("name", b.name)
 				w.rawField("args", b.input())
@@ -360,8 +349,7 @@ func geminiWhole(o Reply, a *answer) []byte {
 			})
 		})
 		w.geminiCounted(a.usage)
-		w.field("modelVersion", o.Model)
-		w.geminiID(o, a.id)
+		w.geminiNamed(o, a.id)
 	})
 	return w.b
 }

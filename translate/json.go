@@ -114,6 +114,24 @@ func unquote(q []byte) string {
 	return s
 }
 
+// member is a field that is looked for by its name, and where its value goes.
+type member struct {
+	name string
+	to   *gjson.Result
+}
+
+// pick reads fields of the object v in one pass. What v does not have stays as it is.
+func pick(v gjson.Result, members ...member) {
+	v.ForEach(func(key, v gjson.Result) bool {
+		for i := range members {
+			if key.Str == members[i].name {
+				*members[i].to = v
+			}
+		}
+		return true
+	})
+}
+
 // count reads a number of tokens, which is never negative nor beyond 2³¹−1.
 func count(r gjson.Result) int {
 	if r.Type != gjson.Number || !(r.Num > 0) {

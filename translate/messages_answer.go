@@ -27,21 +27,7 @@ func (h *messagesHearing) payload(f frame, to heard) {
 		return
 	}
 	var typ, delta, block, message, usage gjson.Result
-	v.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "type":
-			typ = v
-		case "delta":
-			delta = v
-		case "content_block":
-			block = v
-		case "message":
-			message = v
-		case "usage":
-			usage = v
-		}
-		return true
-	})
+	pick(v, member{"type", &typ}, member{"delta", &delta}, member{"content_block", &block}, member{"message", &message}, member{"usage", &usage})
 	switch typ.Str {
 	case "message_start":
 		h.begun = true
@@ -89,9 +75,6 @@ func (h *messagesHearing) document(v gjson.Result, to heard) {
 	to.emit(Event{Kind: Used, Usage: h.usage})
 	to.emit(Event{Kind: Over})
 }
-
-// used is never called: what is counted comes beside no text.
-func (h *messagesHearing) used(gjson.Result, heard) {}
 
 // start begins a block, with what it has already: all, in a document.
 func (h *messagesHearing) start(v gjson.Result, to heard) {
@@ -220,8 +203,7 @@ func (m *messagesVoice) begin(b []byte, id []byte) []byte {
 			w.rawField("content", "[]")
 			w.rawField("stop_reason", "null")
 			w.rawField("stop_sequence", "null")
-			w.key("usage") // the target counts at the end
-			w.b = appendMessagesUsage(w.b, Usage{Prompt: m.o.Prompt})
+			w.messagesUsage(Usage{Prompt: m.o.Prompt}) // the target counts at the end
 		})
 	})
 	return append(w.b, "\n\n"...)
@@ -229,11 +211,7 @@ func (m *messagesVoice) begin(b []byte, id []byte) []byte {
 
 // messageHead writes the fields that a message begins with.
 func (w *writer) messageHead(o Reply, id []byte) {
-	if id != nil {
-		w.bytesField("id", id)
-	} else {
-		w.field("id", "msg_"+o.ID)
-	}
+	w.bytesField("id", o.id(id, "msg_", ""))
 	w.field("type", "message")
 	w.field("role", "assistant")
 	w.field("model", o.Model)
@@ -250,27 +228,27 @@ func (m *messagesVoice) blockBegin(b []byte, e *Event) []byte {
 	}
 	m.index++
 	m.open = true
-	b = append(b, "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":"...)
-	b = strconv.AppendInt(b, int64(m.index), 10)
-	b = append(b, `,"content_block":`...)
+	b = append(m.event(b, "start"), `,"content_block":`...)
 	switch e.Block {
 	case Thinking:
 		b = append(b, `{"type":"thinking","thinking":"","signature":""}`...)
 	case Redacted:
 		b = append(append(append(b, `{"type":"redacted_thinking","data":`...), e.Text...), '}')
 	case ToolCall:
-		b = append(b, `{"type":"tool_use","id":`...)
-		if e.ID != nil {
-			b = append(b, e.ID...)
-		} else {
-			b = appendString(b, "toolu_"+m.o.ID+strconv.Itoa(m.calls))
-		}
+		b = append(append(b, `{"type":"tool_use","id":`...), m.o.id(e.ID, "toolu_", strconv.Itoa(m.calls))...)
 		m.calls++
 		b = append(append(append(b, `,"name":`...), e.Name...), `,"input":{}}`...)
 	default:
 		b = append(b, `{"type":"text","text":""}`...)
 	}
 	return append(b, "}\n\n"...)
+}
+
+// event begins an event of the block under way: its start, its stop or a delta of it.
+func (m *messagesVoice) event(b []byte, what string) []byte {
+	b = append(append(b, "event: content_block_"...), what...)
+	b = append(append(append(b, "\ndata: {\"type\":\"content_block_"...), what...), `","index":`...)
+	return strconv.AppendInt(b, int64(m.index), 10)
 }
 
 // marked is a quoted signature of Gemini's as it stands in place of Anthropic's.
@@ -291,9 +269,7 @@ func (m *messagesVoice) delta(b []byte, e *Event) []byte {
 }
 
 func (m *messagesVoice) piece(b []byte, head string, text []byte) []byte {
-	b = append(b, "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":"...)
-	b = strconv.AppendInt(b, int64(m.index), 10)
-	b = append(append(append(b, `,"delta":`...), head...), text...)
+	b = append(append(append(m.event(b, "delta"), `,"delta":`...), head...), text...)
 	return append(b, "}}\n\n"...)
 }
 
@@ -302,9 +278,7 @@ func (m *messagesVoice) blockEnd(b []byte) []byte {
 		return b
 	}
 	m.open = false
-	b = append(b, "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":"...)
-	b = strconv.AppendInt(b, int64(m.index), 10)
-	return append(b, "}\n\n"...)
+	return append(m.event(b, "stop"), "}\n\n"...)
 }
 
 func (m *messagesVoice) over(b []byte) []byte {
@@ -318,8 +292,7 @@ func (m *messagesVoice) over(b []byte) []byte {
 			w.field("stop_reason", messagesReason.of(m.ended))
 			w.stopSequence(m.ended, m.stop)
 		})
-		w.key("usage")
-		w.b = appendMessagesUsage(w.b, m.usage)
+		w.messagesUsage(m.usage)
 	})
 	return append(w.b, "\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"...)
 }
@@ -335,17 +308,15 @@ var messagesReason = reasons{
 	FinishStop: "end_turn", FinishLength: "max_tokens", FinishTools: "tool_use", FinishSequence: "stop_sequence", FinishFilter: "refusal",
 }
 
-// appendMessagesUsage writes u as Anthropic counts: what came from a cache, or
+// messagesUsage writes u as Anthropic counts: what came from a cache, or
 // went to it, stands beside the rest of the prompt.
-func appendMessagesUsage(b []byte, u Usage) []byte {
-	w := writer{b}
-	w.b = append(w.b, '{')
-	w.intField("input_tokens", max(0, u.Prompt-u.Cached-u.Written))
-	w.intField("cache_creation_input_tokens", u.Written)
-	w.intField("cache_read_input_tokens", u.Cached)
-	w.intField("output_tokens", u.Completion)
-	w.close('}')
-	return w.b
+func (w *writer) messagesUsage(u Usage) {
+	w.within("usage", '{', '}', func() {
+		w.intField("input_tokens", max(0, u.Prompt-u.Cached-u.Written))
+		w.intField("cache_creation_input_tokens", u.Written)
+		w.intField("cache_read_input_tokens", u.Cached)
+		w.intField("output_tokens", u.Completion)
+	})
 }
 
 // messages is the error as Anthropic's clients read it.
@@ -389,8 +360,7 @@ func messagesWhole(o Reply, a *answer) []byte {
 		})
 		w.field("stop_reason", messagesReason.of(a.finish))
 		w.stopSequence(a.finish, a.stop)
-		w.key("usage")
-		w.b = appendMessagesUsage(w.b, a.usage)
+		w.messagesUsage(a.usage)
 	})
 	return w.b
 }
@@ -414,11 +384,7 @@ func (w *writer) messageBlock(o Reply, b *block, calls *int) {
 			w.bytesField("data", b.text)
 		case ToolCall:
 			w.field("type", "tool_use")
-			if b.id != nil {
-				w.bytesField("id", b.id)
-			} else {
-				w.field("id", "toolu_"+o.ID+strconv.Itoa(*calls))
-			}
+			w.bytesField("id", o.id(b.id, "toolu_", strconv.Itoa(*calls)))
 			*calls++
 			w.bytesField("name", b.name)
 			w.rawField("input", b.input())

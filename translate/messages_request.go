@@ -188,7 +188,7 @@ func writeMessages(w *requestWriter) (path string) {
 		}
 		w.within("messages", '[', ']', func() {
 			for i := range r.Turns {
-				w.messagesTurn(&r.Turns[i])
+				w.blocksTurn(&r.Turns[i], w.messagesBlocks)
 			}
 		})
 		if user := r.Params[User]; user.Name != "" {
@@ -310,7 +310,7 @@ func (w *requestWriter) messagesTools() {
 		w.object(func() {
 			w.field("name", t.Name)
 			w.optional("description", t.Description)
-			w.rawField("input_schema", cmp.Or(t.Schema, `{"type":"object","properties":{}}`))
+			w.rawField("input_schema", cmp.Or(t.Schema, anyInput))
 			if t.Strict {
 				w.boolField("strict", true)
 			}
@@ -354,33 +354,23 @@ func (w *requestWriter) messagesChoice(m claude, thinks bool) {
 	})
 }
 
-func (w *requestWriter) messagesTurn(t *Turn) {
-	// A turn of thoughts that nobody signed says nothing, and an empty one is
-	// refused.
-	before := len(w.b)
-	w.object(func() {
+// blocksTurn writes a turn whose parts are blocks that write writes. One of thoughts that
+// nobody signed says nothing, and an empty one is refused.
+func (w *requestWriter) blocksTurn(t *Turn, write func([]Part)) {
+	w.unlessEmpty(func() {
 		role := "user"
 		if t.Assistant {
 			role = "assistant"
 		}
 		w.field("role", role)
-		w.key("content")
-		w.b = append(w.b, '[')
-		at := len(w.b)
-		if !t.Assistant { // results of tools have to come first
-			w.messagesBlocks(only(t.Parts, true))
-			w.messagesBlocks(only(t.Parts, false))
-		} else {
-			w.messagesBlocks(t.Parts)
+	}, "content", func() {
+		if t.Assistant {
+			write(t.Parts)
+			return
 		}
-		if len(w.b) == at {
-			before = -before - 1
-		}
-		w.close(']')
+		write(only(t.Parts, true)) // results of tools have to come first
+		write(only(t.Parts, false))
 	})
-	if before < 0 {
-		w.b = w.b[:-before-1]
-	}
 }
 
 // only returns the results of tools among parts, or all but them.

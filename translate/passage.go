@@ -13,6 +13,9 @@ type passage struct {
 	kind PartKind
 }
 
+// used is that of the dialects in which no usage stands beside a text.
+func (p *passage) used(gjson.Result, heard) {}
+
 // begin ends what is open, and begins a block.
 func (p *passage) begin(kind PartKind, id, name []byte, to heard) {
 	p.close(to)

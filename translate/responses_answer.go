@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 )
@@ -61,7 +62,7 @@ func (r *responsesVoice) say(b []byte, e *Event) []byte {
 		r.answer.emit(*e)
 		return r.delta(b, e)
 	case BlockSigned:
-		r.last().signature = append([]byte(nil), e.Text...)
+		r.last().signature = bytes.Clone(e.Text)
 	case BlockEnd:
 		return r.blockEnd(b)
 	case Ended:
@@ -91,10 +92,7 @@ func (r *responsesVoice) blockBegin(b []byte, e *Event) []byte {
 		b = r.begin(b)
 	}
 	own := *e
-	own.ID, own.Name, own.Raw = append([]byte(nil), e.ID...), append([]byte(nil), e.Name...), nil
-	if e.ID == nil {
-		own.ID = nil
-	}
+	own.ID, own.Name, own.Raw = bytes.Clone(e.ID), bytes.Clone(e.Name), nil
 	r.answer.emit(own)
 	r.open = true
 	r.items++
@@ -265,8 +263,7 @@ func (w *writer) response(o Reply, a *answer, status string, begins bool) {
 func (w *writer) responseFields(o Reply, a *answer, status string, begins bool) {
 	w.field("id", "resp_"+o.ID)
 	w.field("object", "response")
-	w.key("created_at")
-	w.b = strconv.AppendInt(w.b, o.Created, 10)
+	w.intField("created_at", int(o.Created))
 	w.field("status", status)
 	w.rawField("error", "null")
 	reason := map[Finish]string{FinishLength: "max_output_tokens", FinishFilter: "content_filter"}[a.finish]
@@ -358,11 +355,7 @@ func (w *writer) item(o Reply, k *block, n int, status string) {
 	case ToolCall:
 		w.field("type", "function_call")
 		w.field("status", status)
-		if k.id != nil {
-			w.bytesField("call_id", k.id)
-		} else {
-			w.field("call_id", "call_"+o.ID+strconv.Itoa(n))
-		}
+		w.bytesField("call_id", o.id(k.id, "call_", strconv.Itoa(n)))
 		w.toolName(o, k.name)
 		if status == "in_progress" {
 			w.field("arguments", "")

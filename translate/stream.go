@@ -24,6 +24,14 @@ type Reply struct {
 	Asked  []Param  // of responses: what the answer says again, as Request has it
 }
 
+// id is the quoted id that an answer's target gave, or one that is made for it.
+func (o *Reply) id(given []byte, prefix, suffix string) []byte {
+	if given != nil {
+		return given
+	}
+	return quote(prefix + o.ID + suffix)
+}
+
 // Look is what came by in one call of Feed or End.
 type Look struct {
 	Chunks    int // payloads that carry content of any kind
