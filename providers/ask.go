@@ -1,7 +1,6 @@
 package providers
 
 import (
-	"bytes"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -84,10 +83,8 @@ func RefusesAsk(status int, body []byte, r *openai.Request, ask openai.Ask) (les
 	default: // the client itself asked
 		return ask, false
 	}
-	for _, name := range []string{"stream_options", "include_usage", "continuous_usage_stats"} {
-		if bytes.Contains(body, []byte(name)) {
-			return less, true
-		}
+	if containsAny(body, "stream_options", "include_usage", "continuous_usage_stats") {
+		return less, true
 	}
 	return ask, false
 }

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	core "github.com/pacer-dev/pacer/internal/breaker"
 	"github.com/pacer-dev/pacer/internal/credential"
 	"github.com/pacer-dev/pacer/internal/h1client"
 	"github.com/pacer-dev/pacer/internal/openai"
@@ -67,28 +68,16 @@ const (
 	ClientNetHTTP = "net/http" // Go's Transport
 )
 
-// Health is the breaker's view of a backend.
-type Health uint8
+// Health is the breaker's view of a backend. A half-open breaker lets one request
+// through as a probe.
+type Health = core.State
 
-// A half-open breaker lets one request through as a probe.
+// The views of a breaker.
 const (
-	Closed Health = iota
-	HalfOpen
-	Open
+	Closed   = core.Closed
+	HalfOpen = core.HalfOpen
+	Open     = core.Open
 )
-
-// String returns closed, half-open or open.
-func (h Health) String() string {
-	switch h {
-	case Closed:
-		return "closed"
-	case HalfOpen:
-		return "half-open"
-	case Open:
-		return "open"
-	}
-	return fmt.Sprintf("Health(%d)", uint8(h))
-}
 
 // Backend is one incarnation of an upstream engine. Safe for concurrent use.
 type Backend struct {

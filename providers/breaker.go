@@ -64,7 +64,7 @@ func (b *breaker) note(s core.State) {
 	}
 	b.told = s
 	if b.onHealth != nil {
-		b.news = append(b.news, [...]Health{core.Closed: Closed, core.HalfOpen: HalfOpen, core.Open: Open}[s])
+		b.news = append(b.news, s)
 	}
 }
 

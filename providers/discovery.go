@@ -72,10 +72,7 @@ func hostAndPort(raw string) (host, port string, err error) {
 	if err != nil || u.Hostname() == "" {
 		return "", "", errors.New("providers: a source needs a URL with a host")
 	}
-	if port = u.Port(); port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	return u.Hostname(), port, nil
+	return u.Hostname(), portOf(u), nil
 }
 
 // readTargets reads target groups; one without a port has the usual one.

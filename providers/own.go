@@ -30,14 +30,11 @@ func (b *Backend) newOwn(o Options) *h1client.Client {
 }
 
 // hostPort is where u is reached.
-func hostPort(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		if port = "80"; u.Scheme == "https" {
-			port = "443"
-		}
-	}
-	return net.JoinHostPort(u.Hostname(), port)
+func hostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), portOf(u)) }
+
+// portOf is the port of u, or the usual one of its scheme.
+func portOf(u *url.URL) string {
+	return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 }
 
 // direct reports whether requests to base go through no proxy.

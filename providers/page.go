@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/pacer-dev/pacer/internal/credential"
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
@@ -24,40 +25,40 @@ func readPage(text string) (*url.URL, error) {
 	return page, nil
 }
 
-// pageRequest returns the request for a page. The headers of a backend with
-// this base go along on its own server, and to no other one.
-func pageRequest(page, base *url.URL, headers http.Header) *http.Request {
-	r := &http.Request{Method: http.MethodGet, URL: page, Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
-	if sameOrigin(page, base) {
-		r.Header = headers
-	}
-	return r
+// page is one that is read at a backend again and again.
+type page struct {
+	request   *http.Request
+	transport *http.Transport
+	kind      *upstream.Kind
+	key       credential.Source // nil = it is read without
 }
 
-// pageKey returns what puts the backend's first key into the request for a page,
-// where that is on its own server. Pages are not signed.
-func (o Options) pageKey(kind *upstream.Kind, base *url.URL) func(context.Context, *http.Request) error {
-	keys := o.keys()
-	return func(ctx context.Context, r *http.Request) error {
-		if len(keys) == 0 || !sameOrigin(r.URL, base) {
-			return nil
+// page returns the page at at of a backend with this base. Its headers and its first key
+// go along on its own server, and to no other one. Pages are not signed.
+func (o Options) page(at, base *url.URL, kind *upstream.Kind, headers http.Header) page {
+	p := page{transport: newTransport(o), kind: kind}
+	p.request = &http.Request{Method: http.MethodGet, URL: at, Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	if at.Scheme == base.Scheme && strings.EqualFold(hostPort(at), hostPort(base)) {
+		p.request.Header = headers
+		if keys := o.keys(); len(keys) > 0 {
+			p.key = keys[0].Source
 		}
-		v, err := keys[0].Source.Get(ctx)
-		if err == nil && v.AWS == nil {
-			carry(r.Header, kind, v)
-		}
-		return err
 	}
+	return p
 }
 
-// sameOrigin reports whether a and b are served by one server, by scheme, host
-// and port.
-func sameOrigin(a, b *url.URL) bool {
-	port := func(u *url.URL) string {
-		if p := u.Port(); p != "" {
-			return p
+// get asks for the page, by the transport itself: redirects are not followed, and what
+// goes wrong is told without the URL. The error is a *KeyError where there is no key.
+func (p *page) get(ctx context.Context) (*http.Response, error) {
+	r := p.request.Clone(ctx)
+	if p.key != nil {
+		v, err := p.key.Get(ctx)
+		if err != nil {
+			return nil, &KeyError{err}
 		}
-		return map[string]string{"http": "80", "https": "443"}[u.Scheme]
+		if v.AWS == nil {
+			carry(r.Header, p.kind, v)
+		}
 	}
-	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
+	return p.transport.RoundTrip(r)
 }

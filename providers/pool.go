@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -110,7 +111,7 @@ func (p *pool) lend(now time.Time, model string, takes cost, tried []*key) (l lo
 func (p *pool) choose(now time.Time, model string, tried []*key) (best *key) {
 	for i := range p.keys {
 		k := p.keys[(p.next+i)%len(p.keys)]
-		if holds(tried, k) || !k.free(now, model) {
+		if slices.Contains(tried, k) || !k.free(now, model) {
 			continue
 		}
 		if best == nil || k.load() < best.load() {
@@ -128,15 +129,6 @@ func (p *pool) choose(now time.Time, model string, tried []*key) (best *key) {
 	return best
 }
 
-func holds(all []*key, k *key) bool {
-	for _, other := range all {
-		if other == k {
-			return true
-		}
-	}
-	return false
-}
-
 // free reports whether k can take a request for a model.
 func (k *key) free(now time.Time, model string) bool {
 	if k.rests(now) || k.MaxConcurrency > 0 && k.running >= k.MaxConcurrency {
@@ -146,12 +138,8 @@ func (k *key) free(now time.Time, model string) bool {
 	if a == nil {
 		return true
 	}
-	for _, l := range a.left(now) {
-		if !l.Until.IsZero() && l.Left < 1 {
-			return false
-		}
-	}
-	return true
+	left := a.left(now)
+	return !slices.ContainsFunc(left[:], func(l upstream.Left) bool { return !l.Until.IsZero() && l.Left < 1 })
 }
 
 // rests reports whether k rests: not when the clock was set back.

@@ -48,10 +48,8 @@ type ProberOptions struct {
 // known before a request finds out, and one that is back as well. Run is its
 // only method; it may run once.
 type Prober struct {
-	o         ProberOptions
-	request   *http.Request
-	transport *http.Transport
-	key       func(context.Context, *http.Request) error // puts the backend's into a request
+	o    ProberOptions
+	page page
 
 	condition Condition
 	failures  int // in a row
@@ -72,16 +70,16 @@ func NewProber(o ProberOptions) (*Prober, error) {
 	if o.URL == "" && kind.HealthPage == "" {
 		return nil, nil
 	}
-	page := &url.URL{Scheme: base.Scheme, Host: base.Host, Path: strings.TrimSuffix(base.Path, "/v1") + kind.HealthPage}
+	at := &url.URL{Scheme: base.Scheme, Host: base.Host, Path: strings.TrimSuffix(base.Path, "/v1") + kind.HealthPage}
 	if o.URL != "" {
-		if page, err = readPage(o.URL); err != nil {
+		if at, err = readPage(o.URL); err != nil {
 			return fail(err)
 		}
 	}
 	o.Backend.ConnectTimeout = min(cmp.Or(o.Backend.ConnectTimeout, defaultConnectTimeout), probeConnect)
-	t := newTransport(o.Backend)
-	t.DisableKeepAlives = true // whether it takes a connection is what is asked
-	return &Prober{o: o, request: pageRequest(page, base, headers), transport: t, key: o.Backend.pageKey(kind, base)}, nil
+	p := &Prober{o: o, page: o.Backend.page(at, base, kind, headers)}
+	p.page.transport.DisableKeepAlives = true // whether it takes a connection is what is asked
+	return p, nil
 }
 
 // Run looks until ctx ends.
@@ -128,8 +126,7 @@ func (p *Prober) hear(seen Condition, err error) {
 // backend: no file, port or memory for one more connection, or a resolver that
 // does not answer. All backends would be down at once.
 func ownTrouble(err error) bool {
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		return !dns.IsNotFound
 	}
 	return slices.ContainsFunc([]error{
@@ -142,23 +139,12 @@ func ownTrouble(err error) bool {
 func (p *Prober) look(ctx context.Context) (c Condition, news bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
-	// By the transport itself: redirects are not followed, and what goes wrong
-	// is told without the URL.
-	request := p.request.Clone(ctx)
-	if err := p.key(ctx, request); err != nil {
-		return Sound, false, nil
-	}
-	response, err := p.transport.RoundTrip(request)
+	response, err := p.page.get(ctx)
 	if err != nil {
-		if ownTrouble(err) {
-			return Sound, false, nil
-		}
-		var dial *net.OpError
-		if errors.As(err, &dial) && dial.Op == "dial" {
-			return Failing, true, err
-		}
-		var timeout net.Error
-		if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+		_, keyless := errors.AsType[*KeyError](err)
+		dial, ok := errors.AsType[*net.OpError](err)
+		dialed := !ok || dial.Op != "dial"
+		if keyless || ownTrouble(err) || dialed && timedOut(err) {
 			return Sound, false, nil
 		}
 		return Failing, true, err

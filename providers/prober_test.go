@@ -141,7 +141,7 @@ func TestWhereThereIsNoPage(t *testing.T) {
 			t.Errorf("kind %q: a prober: %v, %v; want %v", kind, p != nil, err, want)
 		}
 		o.URL = "http://elsewhere/up"
-		if p, err := NewProber(o); err != nil || p == nil || len(p.request.Header) != 0 {
+		if p, err := NewProber(o); err != nil || p == nil || len(p.page.request.Header) != 0 || p.page.key != nil {
 			t.Errorf("kind %q with a URL: %v, %v: want one that shows no key elsewhere", kind, p, err)
 		}
 	}

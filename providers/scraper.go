@@ -1,12 +1,12 @@
 package providers
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"time"
 )
@@ -56,12 +56,10 @@ type ScraperOptions struct {
 // Scraper reads an engine's page of metrics again and again. Run is its only
 // method; it may run once.
 type Scraper struct {
-	o         ScraperOptions
-	request   *http.Request
-	transport *http.Transport
-	key       func(context.Context, *http.Request) error // puts the backend's into a request
-	reader    *pageReader
-	page      []byte // reused
+	o      ScraperOptions
+	page   page
+	reader *pageReader
+	text   bytes.Buffer // of the page; reused
 
 	print uint64    // of the page that was last read
 	at    time.Time // when it was first read
@@ -80,18 +78,18 @@ func NewScraper(o ScraperOptions) (*Scraper, error) {
 	if err != nil {
 		return fail(err)
 	}
-	page, err := readPage(o.URL)
+	at, err := readPage(o.URL)
 	if err != nil {
 		return fail(err)
 	}
-	request := pageRequest(page, base, headers)
-	request.Header.Set("Accept", "text/plain;version=0.0.4;q=1,*/*;q=0.1")
-	return &Scraper{o: o, request: request, transport: newTransport(o.Backend), key: o.Backend.pageKey(kind, base), reader: newPageReader(kind)}, nil
+	s := &Scraper{o: o, page: o.Backend.page(at, base, kind, headers), reader: newPageReader(kind)}
+	s.page.request.Header.Set("Accept", "text/plain;version=0.0.4;q=1,*/*;q=0.1")
+	return s, nil
 }
 
 // Run reads until ctx ends.
 func (s *Scraper) Run(ctx context.Context) error {
-	defer s.transport.CloseIdleConnections()
+	defer s.page.transport.CloseIdleConnections()
 	s.at = time.Now() // until the first reading may be late, nothing is lost
 	next := time.NewTimer(time.Duration(rand.Float64() * float64(scrapeEvery)))
 	defer next.Stop()
@@ -134,13 +132,7 @@ func (s *Scraper) tell(load EngineLoad, err error) {
 func (s *Scraper) scrape(ctx context.Context) (EngineLoad, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
 	defer cancel()
-	// By the transport itself: redirects are not followed, and what goes wrong
-	// is told without the URL.
-	request := s.request.Clone(ctx)
-	if err := s.key(ctx, request); err != nil {
-		return EngineLoad{}, err
-	}
-	response, err := s.transport.RoundTrip(request)
+	response, err := s.page.get(ctx)
 	if err != nil {
 		return EngineLoad{}, s.slow(err)
 	}
@@ -148,13 +140,14 @@ func (s *Scraper) scrape(ctx context.Context) (EngineLoad, error) {
 	if response.StatusCode != http.StatusOK {
 		return EngineLoad{}, fmt.Errorf("the answer is %d %s", response.StatusCode, http.StatusText(response.StatusCode))
 	}
-	if s.page, err = readAll(s.page[:0], io.LimitReader(response.Body, mostPage+1)); err != nil {
+	s.text.Reset()
+	if _, err := s.text.ReadFrom(io.LimitReader(response.Body, mostPage+1)); err != nil {
 		return EngineLoad{}, s.slow(err)
 	}
-	if len(s.page) > mostPage {
+	if s.text.Len() > mostPage {
 		return EngineLoad{}, fmt.Errorf("the page has more than %d MiB", mostPage>>20)
 	}
-	p, err := s.reader.read(s.page)
+	p, err := s.reader.read(s.text.Bytes())
 	if err != nil {
 		return EngineLoad{}, err
 	}
@@ -166,26 +159,8 @@ func (s *Scraper) scrape(ctx context.Context) (EngineLoad, error) {
 
 // slow names the reason behind an error that came of the time being up.
 func (s *Scraper) slow(err error) error {
-	var timeout net.Error
-	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+	if timedOut(err) {
 		return fmt.Errorf("no answer within %v", scrapeTimeout)
 	}
 	return err
-}
-
-// readAll appends what r has to buf, whose memory it uses.
-func readAll(buf []byte, r io.Reader) ([]byte, error) {
-	for {
-		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
-		}
-		n, err := r.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if err == io.EOF {
-			return buf, nil
-		}
-		if err != nil {
-			return buf, err
-		}
-	}
 }

@@ -23,17 +23,7 @@ const (
 )
 
 // String returns connect, write or headers.
-func (p Phase) String() string {
-	switch p {
-	case Connect:
-		return "connect"
-	case Write:
-		return "write"
-	case Headers:
-		return "headers"
-	}
-	return fmt.Sprintf("Phase(%d)", uint8(p))
-}
+func (p Phase) String() string { return [...]string{"connect", "write", "headers"}[p] }
 
 // SendError reports a request that got no answer. Its text may name the
 // backend's address and is for the log; what a client may read is Reason.

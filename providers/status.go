@@ -2,8 +2,8 @@ package providers
 
 import (
 	"bytes"
-	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/pacer-dev/pacer/internal/openai"
@@ -27,19 +27,7 @@ const (
 )
 
 // String returns sound, failing, loading or full.
-func (c Condition) String() string {
-	switch c {
-	case Sound:
-		return "sound"
-	case Failing:
-		return "failing"
-	case Loading:
-		return "loading"
-	case Full:
-		return "full"
-	}
-	return fmt.Sprintf("Condition(%d)", uint8(c))
-}
+func (c Condition) String() string { return [...]string{"sound", "failing", "loading", "full"}[c] }
 
 // Condition tells from an answer's status, and from body, which is its start,
 // how the backend is. A 429 is Full, and so is a 503 that says so; 502, 504,
@@ -73,12 +61,9 @@ func AboutModel(body []byte, model string) bool {
 // sent with: Gemini has no other status for it. A message may repeat what the
 // client wrote, but does not begin with it.
 func AboutKey(message string) bool {
-	for _, words := range []string{"API key not valid", "API key expired", "API Key not found"} {
-		if strings.HasPrefix(message, words) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"API key not valid", "API key expired", "API Key not found"}, func(words string) bool {
+		return strings.HasPrefix(message, words)
+	})
 }
 
 // TooLong reports whether an error answer says that the prompt, or what was asked
@@ -105,12 +90,7 @@ func TooLong(status int, says openai.Failure) bool {
 }
 
 func containsAny(body []byte, all ...string) bool {
-	for _, words := range all {
-		if bytes.Contains(body, []byte(words)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(all, func(words string) bool { return bytes.Contains(body, []byte(words)) })
 }
 
 // unavailable knows the words of a 503. Those who load: llama.cpp ("Loading

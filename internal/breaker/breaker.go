@@ -12,6 +12,9 @@ const (
 	Open
 )
 
+// String returns closed, half-open or open.
+func (s State) String() string { return [...]string{"closed", "half-open", "open"}[s] }
+
 // Verdict is what a try says.
 type Verdict uint8
 
