@@ -169,10 +169,7 @@ func TestSIGTERMLetsStreamsFinish(t *testing.T) {
 	must.Do(t, err)
 	defer resp.Body.Close()
 	answer := bufio.NewReader(resp.Body)
-	begun, err := answer.ReadString('\n') // it runs
-	if err != nil {
-		t.Fatal(err)
-	}
+	begun := must.Get(answer.ReadString('\n'))(t) // it runs
 	exit := make(chan int)
 	go func() { exit <- gateway.Stop(syscall.SIGTERM) }()
 	rest, err := io.ReadAll(answer)

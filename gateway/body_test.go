@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/internal/tokens"
 )
@@ -140,10 +141,7 @@ func TestCompressedBodiesAreBoundedByTheirRatio(t *testing.T) {
 			conf.Limits.Buffered = conf.Limits.Body // a second body of 31 MiB would have no room
 			h := open(t, conf, map[string]http.Handler{"a": &script{answer: talk(1, time.Millisecond)}})
 			var zipped bytes.Buffer
-			z, err := gzip.NewWriterLevel(&zipped, gzip.BestSpeed)
-			if err != nil {
-				t.Fatal(err)
-			}
+			z := must.Get(gzip.NewWriterLevel(&zipped, gzip.BestSpeed))(t)
 			io.WriteString(z, c.body)
 			z.Close()
 			t.Logf("%d bytes unpack to %.1f times as many", zipped.Len(), float64(len(c.body))/float64(zipped.Len()))
@@ -184,10 +182,7 @@ func TestABodyIsFreedByItsLastUser(t *testing.T) {
 			t.Errorf("%d bytes are taken for %d (the tenant: %d)", used, size, own.used.Load())
 		}
 		up := edited{y, []openai.Splice{{From: 1, To: 2, Text: []byte("one")}}}
-		r, err := up.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(up.Open())(t)
 		again, _ := up.Open()
 		y.leave()
 		if all.used.Load() == 0 {
@@ -223,10 +218,7 @@ func BenchmarkBody(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(size))
 			for b.Loop() {
-				y, err := newBody(budgets{unbounded(), unbounded()}, size+1, true)
-				if err != nil {
-					b.Fatal(err)
-				}
+				y := must.Get(newBody(budgets{unbounded(), unbounded()}, size+1, true))(b)
 				for y.size < size {
 					room, _ := y.next()
 					y.wrote(copy(room, text[y.size:]))

@@ -3,6 +3,8 @@ package gateway
 import (
 	"errors"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // What a request holds comes off all budgets at its end, and once.
@@ -11,9 +13,7 @@ func TestAHoldingIsGivenBackOnce(t *testing.T) {
 	all.limit.Store(onHeap * 100)
 	tenant.limit.Store(onHeap * 1000)
 	h := holding{budgets: budgets{all: &all, tenant: &tenant}}
-	if err := h.take(60); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.take(60))
 	if err := h.take(50); !errors.Is(err, errOverloaded) {
 		t.Errorf("110 of 100 bytes: %v, want %v", err, errOverloaded)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/sim"
 )
 
@@ -20,10 +21,7 @@ func engine(t *testing.T, change ...func(*sim.Options)) *sim.Server {
 	for _, f := range change {
 		f(&o)
 	}
-	s, err := sim.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sim.NewServer(o))(t)
 	return s
 }
 
@@ -103,10 +101,7 @@ func TestAClientThatLeavesAfterTheLastEventHadItAll(t *testing.T) {
 			answering(w, "")
 			pause(r, time.Hour)
 		}}})
-		resp, err := h.client.Do(h.request("POST", chat, streamBody))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(h.client.Do(h.request("POST", chat, streamBody)))(t)
 		lines := bufio.NewScanner(resp.Body)
 		for lines.Scan() && !strings.Contains(lines.Text(), "[DONE]") {
 		}
@@ -124,10 +119,7 @@ func TestAClientThatTakesNothingIsGivenUp(t *testing.T) {
 		gpu := engine(t)
 		h := open(t, settings("a"), map[string]http.Handler{"a": gpu})
 		start := time.Now()
-		resp, err := h.client.Do(h.request("POST", chat, `{"model":"chat","messages":[{"role":"user","content":"hello"}],"max_tokens":100000,"stream":true}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(h.client.Do(h.request("POST", chat, `{"model":"chat","messages":[{"role":"user","content":"hello"}],"max_tokens":100000,"stream":true}`)))(t)
 		defer resp.Body.Close()
 		for gpu.Truth().Cancelled == 0 && time.Since(start) < 10*time.Minute {
 			<-time.After(100 * time.Millisecond)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -41,10 +42,7 @@ func TestASlowClientIsNoEvidence(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			h := open(t, settings("a"), map[string]http.Handler{"a": c.backend(t)})
-			resp, err := h.client.Do(h.request("POST", chat, `{"model":"chat","messages":[{"role":"user","content":"hello"}],"max_tokens":3000,"stream":true}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(h.client.Do(h.request("POST", chat, `{"model":"chat","messages":[{"role":"user","content":"hello"}],"max_tokens":3000,"stream":true}`)))(t)
 			defer resp.Body.Close()
 			lines, seen := bufio.NewScanner(resp.Body), 0
 			for lines.Scan() {
@@ -75,10 +73,7 @@ func TestAPatientGatewayWaitsForItsClient(t *testing.T) {
 		c := settings("a")
 		c.Timeouts.Write, c.Timeouts.Silence, c.Timeouts.FirstByte = 5*time.Minute, 10*time.Second, 10*time.Second
 		h := open(t, c, map[string]http.Handler{"a": &script{answer: talk(1000, time.Millisecond)}})
-		resp, err := h.client.Do(h.request("POST", chat, streamBody))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(h.client.Do(h.request("POST", chat, streamBody)))(t)
 		defer resp.Body.Close()
 		<-time.After(time.Minute)
 		body, err := io.ReadAll(resp.Body)
@@ -93,14 +88,9 @@ func TestAPatientGatewayWaitsForItsClient(t *testing.T) {
 func TestAnAnswerThatNobodyTakesIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, settings("a"), nil)
-		conn, err := h.net.Dial(context.Background(), "tcp", "gateway:80")
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(h.net.Dial(context.Background(), "tcp", "gateway:80"))(t)
 		defer conn.Close()
-		if _, err := io.WriteString(conn, "GET /v1/models HTTP/1.1\r\nHost: gateway\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(conn, "GET /v1/models HTTP/1.1\r\nHost: gateway\r\n\r\n"))(t)
 		<-time.After(31 * time.Second)
 		synctest.Wait()
 	})

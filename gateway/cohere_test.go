@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -143,13 +144,8 @@ func TestCoheresDialectPassesThrough(t *testing.T) {
 			say(w, cohereHead+cohereWord)
 			pause(r, time.Hour)
 		}
-		resp, err := h.client.Do(h.request("POST", coherePath, cohereBody))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(resp.Body, make([]byte, 20)); err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(h.client.Do(h.request("POST", coherePath, cohereBody)))(t)
+		must.Get(io.ReadFull(resp.Body, make([]byte, 20)))(t)
 		_ = resp.Body.Close()
 		h.idle()
 		if cohere.left() != 1 {
@@ -213,10 +209,7 @@ func TestAFloorForCoheresClients(t *testing.T) {
 		flow := cohereHead + strings.Repeat(cohereWord, 200) + cohereTail
 		h := open(t, conf, map[string]http.Handler{"a": &script{answer: slowly(flow)}})
 		h.believe("a", profiles.PriorPoint{N: 1, TPS: 40}, profiles.PriorPoint{N: 2, TPS: 20})
-		resp, err := h.client.Do(h.request("POST", coherePath, cohereBody))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(h.client.Do(h.request("POST", coherePath, cohereBody)))(t)
 		r := h.post(coherePath, cohereBody)
 		if _, code, _ := cohereError(t, r); r.status != 429 || code != router.ShedFloor.String() || r.header.Get("Retry-After") == "" {
 			t.Errorf("got %d %s", r.status, r.body)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // At the bound a connection that idles makes room for a new one, the one that
@@ -21,10 +23,7 @@ func TestConnectionsOfClientsAreBounded(t *testing.T) {
 		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: talk(100, 100*time.Millisecond)}})
 		h.frontOf(nil, 4)
 		dial := func() net.Conn {
-			c, err := h.net.Dial(context.Background(), "tcp", "gateway:443")
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(h.net.Dial(context.Background(), "tcp", "gateway:443"))(t)
 			synctest.Wait()
 			return c
 		}

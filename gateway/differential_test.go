@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
@@ -271,10 +272,7 @@ func recordings(t testing.TB) map[string]ask {
 func TestRecordedStreamsAreTheSameThroughPacer(t *testing.T) {
 	for file, q := range recordings(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			recorded, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			recorded := must.Get(os.ReadFile(file))(t)
 			rng := rand.New(rand.NewPCG(1, uint64(len(recorded))))
 			synctest.Test(t, func(t *testing.T) {
 				p := openTwin(t)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/providers"
 )
@@ -55,35 +56,24 @@ type socketClient struct {
 }
 
 func newSocketClient(tb testing.TB, answer string) *socketClient {
-	engine, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	engine := must.Get(net.Listen("tcp", "127.0.0.1:0"))(tb)
 	go answerEach(engine, answer)
 	h := openWith(tb, settings("a"), nil, houseOptions{learnEvery: 1000 * time.Hour, dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", engine.Addr().String())
 	}})
-	port, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	port := must.Get(net.Listen("tcp", "127.0.0.1:0"))(tb)
 	settings := &http.Server{Handler: h.gateway.Handler()}
 	wrapped := h.gateway.Listen(settings, port, 0)
 	s := serverOf(tb, settings)
 	go s.Serve(wrapped)
-	conn, err := net.Dial("tcp", port.Addr().String())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", port.Addr().String()))(tb)
 	tb.Cleanup(func() { conn.Close(); s.Close(); engine.Close() })
 	return &socketClient{tb: tb, conn: conn, buf: make([]byte, 64<<10)}
 }
 
 // ask sends a request and reads its answer up to end.
 func (a *socketClient) ask(request, end []byte) {
-	if _, err := a.conn.Write(request); err != nil {
-		a.tb.Fatal(err)
-	}
+	must.Get(a.conn.Write(request))(a.tb)
 	for n := 0; !bytes.HasSuffix(a.buf[:n], end); {
 		m, err := a.conn.Read(a.buf[n:])
 		if err != nil {

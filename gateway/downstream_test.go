@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // An answer begins once, and one that is broken off stays so.
@@ -68,9 +70,7 @@ func TestTheEndOfAnEventIsSeenInPieces(t *testing.T) {
 		bytes := 0
 		for _, p := range c.pieces {
 			bytes += len(p)
-			if _, err := d.write(time.Now(), []byte(p)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(d.write(time.Now(), []byte(p)))(t)
 		}
 		if got := d.atEventEnd(); got != c.want || d.bytes != int64(bytes) {
 			t.Errorf("%q: at the end of an event %v, %d bytes; want %v, %d", c.pieces, got, d.bytes, c.want, bytes)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // echo is a backend that answers each of its paths with one document.
@@ -115,10 +116,7 @@ func transcription(tb testing.TB, size int, fields ...string) (body, contentType
 	tb.Helper()
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
-	file, err := w.CreateFormFile("file", "speech.mp3")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	file := must.Get(w.CreateFormFile("file", "speech.mp3"))(tb)
 	_, _ = file.Write(make([]byte, size))
 	for i := 0; i < len(fields); i += 2 {
 		_ = w.WriteField(fields[i], fields[i+1])
@@ -389,10 +387,7 @@ func TestEndlessComments(t *testing.T) {
 			}
 		}}})
 		start := time.Now()
-		resp, err := h.client.Do(h.request("POST", chat, streamBody))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(h.client.Do(h.request("POST", chat, streamBody)))(t)
 		got, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if !isCut(err) || time.Since(start).Round(time.Second) != 10*time.Minute {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // upload opens a request whose body of so many bytes does not come.
@@ -21,14 +22,9 @@ func (h *house) upload(key string, length int) net.Conn {
 // send dials, sends text, and returns when all has been done that it lets do.
 func (h *house) send(text string) net.Conn {
 	h.t.Helper()
-	c, err := h.net.Dial(h.t.Context(), "tcp", "gateway:80")
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	c := must.Get(h.net.Dial(h.t.Context(), "tcp", "gateway:80"))(h.t)
 	h.t.Cleanup(func() { c.Close() })
-	if _, err := io.WriteString(c, text); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Get(io.WriteString(c, text))(h.t)
 	synctest.Wait()
 	return c
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -146,13 +147,8 @@ func TestGooglesDialectPassesThrough(t *testing.T) {
 			say(w, geminiFlow[:strings.Index(geminiFlow, "\r\n\r\n")+4])
 			pause(r, time.Hour)
 		}
-		resp, err := h.client.Do(h.request("POST", flowPath, body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(resp.Body, make([]byte, 20)); err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(h.client.Do(h.request("POST", flowPath, body)))(t)
+		must.Get(io.ReadFull(resp.Body, make([]byte, 20)))(t)
 		_ = resp.Body.Close()
 		h.idle()
 		if engine.left() != 1 {
@@ -234,10 +230,7 @@ func TestAFloorForGooglesClients(t *testing.T) {
 		conf.Routes[0].OnInfeasible = []config.Step{{Shed: true}}
 		h := open(t, conf, map[string]http.Handler{"a": &script{answer: talk(200, 25*time.Millisecond)}})
 		h.believe("a", profiles.PriorPoint{N: 1, TPS: 40}, profiles.PriorPoint{N: 2, TPS: 20})
-		resp, err := h.client.Do(h.request("POST", flowPath, googleBody))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(h.client.Do(h.request("POST", flowPath, googleBody)))(t)
 		r := h.post(flowPath, googleBody)
 		status, e := googleStatus(t, r)
 		last := e.Error.Details[len(e.Error.Details)-1]

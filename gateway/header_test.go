@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -105,9 +106,7 @@ func TestBytesPerTokenAreLearned(t *testing.T) {
 			t.Errorf("log line says %v, want 5", line.PerToken)
 		}
 		c := settings("a")
-		if err := h.gateway.Configure(c, h.backends, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.gateway.Configure(c, h.backends, nil))
 		if got := h.gateway.BytesPerToken(target); got != 5 {
 			t.Errorf("%v after a reload, want what was learned", got)
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/providers"
@@ -110,9 +111,7 @@ func (r *race) counter(result string) (n int) {
 	if !found {
 		r.t.Fatalf("no series %s", name)
 	}
-	if _, err := fmt.Sscan(value, &n); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Get(fmt.Sscan(value, &n))(r.t)
 	return n
 }
 
@@ -191,10 +190,7 @@ func TestASecondAttempt(t *testing.T) {
 			}
 			h.a.answer, h.b.answer = c.a, c.b
 			start := time.Now()
-			resp, err := h.client.Do(h.request("POST", chat, streamBody))
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(h.client.Do(h.request("POST", chat, streamBody)))(t)
 			synctest.Wait()
 			if got := [2]int{h.a.left(), h.b.left()}; got != c.left {
 				t.Errorf("a and b saw %v requests cancelled when the answer began, want %v", got, c.left)

@@ -22,6 +22,7 @@ import (
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/h1server"
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/relayloop"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 	"github.com/pacer-dev/pacer/profiles"
@@ -135,17 +136,14 @@ func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, o
 	}
 	for _, b := range c.Backends {
 		names = append(names, b.Name)
-		backend, err := providers.New(providers.Options{
+		backend := must.Get(providers.New(providers.Options{
 			Name: b.Name, BaseURL: b.URL, Kind: b.Kind, APIKey: b.APIKey.Reveal(), Usage: b.Usage,
 			Client: *client, Dial: o.dial, TLS: o.tls, ConnectTimeout: c.Timeouts.Connect,
 			OnHealth: func(s providers.Health) {
 				health := map[providers.Health]router.Health{providers.Closed: router.Up, providers.HalfOpen: router.Probing, providers.Open: router.Down}[s]
 				h.gateway.Deliver(h.router.Update(time.Now(), router.BackendHealth{Backend: b.Name, Health: health}))
 			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		h.backends[b.Name] = backend
 		running.Go(func() { _ = backend.Run(ctx) })
 	}
@@ -194,23 +192,17 @@ func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, o
 
 // learn returns the loop that turns what was measured into curves.
 func (h *house) learn(log *slog.Logger, every time.Duration) *learn.Loop {
-	loop, err := learn.New(learn.Options{
+	loop := must.Get(learn.New(learn.Options{
 		Book: h.book, Store: &learn.Memory{}, Replica: "one", Log: log, Every: every,
 		OnCurves: func(now time.Time, curves map[profiles.Target]*profiles.Curve) {
 			h.gateway.Deliver(h.router.Update(now, router.Curves{ByTarget: curves}))
 		},
-	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	}))(h.t)
 	return loop
 }
 
 func (h *house) serve(addr string, handler http.Handler, running *sync.WaitGroup) testServer {
-	l, err := h.net.Listen(addr)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	l := must.Get(h.net.Listen(addr))(h.t)
 	s := &http.Server{
 		Handler: handler, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo),
 		ConnState: func(c net.Conn, s http.ConnState) { h.conns.Store(c, s) },
@@ -239,10 +231,7 @@ func serverOf(t testing.TB, s *http.Server) testServer {
 	if *server != serverOwn {
 		return s
 	}
-	own, err := h1server.New(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(h1server.New(s))(t)
 	return own
 }
 
@@ -305,10 +294,7 @@ func (h *house) request(method, path, body string, header ...string) *http.Reque
 	if body != "" {
 		r = strings.NewReader(body)
 	}
-	req, err := http.NewRequest(method, "http://gateway"+path, r)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	req := must.Get(http.NewRequest(method, "http://gateway"+path, r))(h.t)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}

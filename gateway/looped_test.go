@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/relayloop"
 	"github.com/pacer-dev/pacer/providers"
 )
@@ -105,10 +106,7 @@ func overAll(t *testing.T, test func(t *testing.T, over wiring)) {
 func certified(t *testing.T) *Certificate {
 	t.Helper()
 	file, key := writeCertificate(t, t.TempDir(), 1)
-	c, err := LoadCertificate(file, key, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(LoadCertificate(file, key, slog.New(slog.DiscardHandler)))(t)
 	return c
 }
 
@@ -137,10 +135,7 @@ func openFront(t *testing.T, s *speaker, relay string, change func(*config.Confi
 	if change != nil {
 		change(c)
 	}
-	loops, err := relayloop.New(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	loops := must.Get(relayloop.New(2))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = loops.Run(ctx) })
@@ -152,10 +147,7 @@ func openFront(t *testing.T, s *speaker, relay string, change func(*config.Confi
 	}
 	h := openWith(t, c, nil, houseOptions{dial: dial, loops: loops, tls: &tls.Config{InsecureSkipVerify: true}})
 	h.gateway.relays.after = 0 // all that there is to a stream passes through a loop
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	settings := &http.Server{Handler: h.gateway.Handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)}
 	wrapped := h.gateway.Listen(settings, l, 0)
 	server, served := serverOf(t, settings), net.Listener(wrapped)
@@ -195,10 +187,7 @@ func both(t *testing.T, over wiring, change func(*config.Config)) (*speaker, []*
 
 func (f *front) dial() net.Conn {
 	f.t.Helper()
-	c, err := net.Dial("tcp", f.addr)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", f.addr))(f.t)
 	if f.over.front {
 		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
 	}
@@ -293,10 +282,7 @@ func loopsPassOnWhatGoroutinesDo(t *testing.T, over wiring) {
 	}
 	recorded := make([]string, len(files))
 	for i, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(file))(t)
 		recorded[i] = string(b)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -635,9 +621,7 @@ func aLoopedClientThatBlocks(t *testing.T, over wiring) {
 		blocked := f.dial()
 		_, _ = io.WriteString(blocked, asking("HTTP/1.1", ""))
 		first := bufio.NewReader(blocked)
-		if _, err := first.Peek(1); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(first.Peek(1))(t)
 		s.says(func(c net.Conn) bool {
 			sayHead(c, chunked)
 			sayChunks(c, content+content+ends, func(int) int { return len(content) })
@@ -686,13 +670,8 @@ func aLoopedStreamThatIsGivenUp(t *testing.T, over wiring) {
 		c = f.dial()
 		_, _ = io.WriteString(c, asking("HTTP/1.1", ""))
 		r := bufio.NewReader(c)
-		resp, err := http.ReadResponse(r, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(resp.Body, make([]byte, 2*len(content))); err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.ReadResponse(r, nil))(t)
+		must.Get(io.ReadFull(resp.Body, make([]byte, 2*len(content))))(t)
 		f.gateway.End()
 		rest, err := io.ReadAll(resp.Body)
 		if !errors.Is(err, io.ErrUnexpectedEOF) || !bytes.Contains(rest, []byte("upstream_disconnected")) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/sim"
 	"github.com/pacer-dev/pacer/usage"
 )
@@ -266,10 +267,7 @@ func TestAClientThatLeavesIsNotContinued(t *testing.T) {
 		h, sims := continued(t, 10, "a", "b")
 		fault(t, sims["b"], `{"stall":true}`)
 		req := h.request(http.MethodPost, chat, fmt.Sprintf(chatToContinue, ""))
-		resp, err := h.client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(h.client.Do(req))(t)
 		time.Sleep(2 * time.Second)
 		resp.Body.Close()
 		_, _ = io.Copy(io.Discard, resp.Body)

@@ -18,6 +18,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/usage"
 )
 
@@ -107,9 +108,7 @@ func TestRealtime(t *testing.T) {
 		}
 		s.SetReadLimit(1 << 20)
 		for range 3 {
-			if err := s.Write(ctx, websocket.MessageText, []byte(`{"type":"response.create"}`)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Write(ctx, websocket.MessageText, []byte(`{"type":"response.create"}`)))
 			for range 2 {
 				if _, text, err := s.Read(ctx); err != nil || !strings.Contains(string(text), `"type":"response.`) {
 					t.Fatalf("%.40s %v", text, err)
@@ -291,10 +290,7 @@ func TestASessionIsPassedOnByteForByte(t *testing.T) {
 		engine := &raw{sends: sends.Bytes(), got: make(chan []byte, 1)}
 		h := open(t, settings("a"), map[string]http.Handler{"a": engine})
 		talk := func(addr string) (heard, said []byte) {
-			conn, err := h.net.Dial(t.Context(), "tcp", addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(h.net.Dial(t.Context(), "tcp", addr))(t)
 			defer conn.Close()
 			_, _ = io.WriteString(conn, "GET /v1/realtime?model=chat HTTP/1.1\r\nHost: gateway\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
 			r := bufio.NewReader(conn)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // keyed is a gateway with a key for the route chat only, beside a second route.
@@ -319,10 +320,7 @@ func TestSlowBodiesAreGivenUp(t *testing.T) {
 					}
 				}
 			}()
-			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 			if got := time.Since(start); resp.StatusCode != 408 || got < c.want-time.Second || got > c.want+time.Second {
 				t.Errorf("status %d after %v, want 408 after %v", resp.StatusCode, got, c.want)
 			}
@@ -375,9 +373,7 @@ func TestOneTenantDoesNotHoldAllBuffers(t *testing.T) {
 			var served atomic.Int64
 			for i := range 20 {
 				if reload && i == 1 {
-					if err := h.gateway.Configure(c, h.backends, nil); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, h.gateway.Configure(c, h.backends, nil))
 				}
 				running.Go(func() {
 					r := h.post(chat, body, "Authorization", "Bearer one")

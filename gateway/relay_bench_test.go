@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/endpoint"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
@@ -43,9 +44,7 @@ func relayed(tb testing.TB, h *house, body io.ReadCloser) *exchange {
 		tb.Fatal("no lease")
 	}
 	x.attempt = x.newAttempt(d)
-	if err := x.send(x.attempt); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(tb, x.send(x.attempt))
 	t, u := x.attempt, &x.attempt.up
 	u.ask = openai.AskUsage
 	u.resp = &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // answering streams two tokens, with usage only for those who ask, as engines
@@ -246,10 +247,7 @@ func TestEveryTokenIsFlushed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: talk(20, 50*time.Millisecond)}})
 		start := time.Now()
-		resp, err := h.client.Do(h.request("POST", chat, streamBody))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(h.client.Do(h.request("POST", chat, streamBody)))(t)
 		defer resp.Body.Close()
 		lines := bufio.NewScanner(resp.Body)
 		for i := 0; lines.Scan(); {

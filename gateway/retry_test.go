@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -347,10 +348,7 @@ func TestStatusesOfSuccess(t *testing.T) {
 				}
 			}}})
 			start := time.Now()
-			resp, err := h.client.Do(h.request("POST", chat, streamBody))
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(h.client.Do(h.request("POST", chat, streamBody)))(t)
 			first := make([]byte, len(delta))
 			if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != delta || time.Since(start) > 100*time.Millisecond {
 				t.Errorf("the first token came as %q after %v (%v), want it at once", first, time.Since(start), err)

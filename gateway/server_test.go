@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/clientconn"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // front serves h's gateway at gateway:443, as the program does: with TLS if
@@ -47,9 +48,7 @@ func (h *house) frontOf(cert *Certificate, most int) {
 	var wrapped net.Listener = h.gateway.Listen(s, l, most)
 	if cert != nil {
 		wrapped = tls.NewListener(wrapped, cert.Config())
-		if err := clientconn.ServeH2(s); err != nil {
-			h.t.Fatal(err)
-		}
+		must.Do(h.t, clientconn.ServeH2(s))
 	}
 	served := testServer(s)
 	if cert == nil {
@@ -63,10 +62,7 @@ func (h *house) frontOf(cert *Certificate, most int) {
 // raw sends text over a connection of its own and returns the first answer.
 func (h *house) raw(addr, text string) reply {
 	h.t.Helper()
-	c, err := h.net.Dial(context.Background(), "tcp", addr)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	c := must.Get(h.net.Dial(context.Background(), "tcp", addr))(h.t)
 	defer c.Close()
 	go func() { _, _ = io.WriteString(c, text) }()
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -128,10 +124,7 @@ func TestAnAnswerThatLooksLikeOneOfTheServer(t *testing.T) {
 		defer transport.CloseIdleConnections()
 		for range 2 { // on one connection
 			req := h.request("POST", "/v1/audio/speech", `{"model":"chat"}`)
-			resp, err := transport.RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(transport.RoundTrip(req))(t)
 			body, err := io.ReadAll(resp.Body)
 			resp.Body.Close()
 			if err != nil || string(body) != strings.Repeat(trap, 100) {
@@ -183,27 +176,19 @@ func TestExpectContinue(t *testing.T) {
 // number, and returns its files.
 func writeCertificate(tb testing.TB, dir string, serial int64) (cert, key string) {
 	tb.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	k := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(tb)
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "gateway"}, DNSNames: []string{"gateway"},
 		NotBefore: time.Unix(0, 0), NotAfter: time.Now().AddDate(50, 0, 0),
 	}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k))(tb)
 	pkcs, err := x509.MarshalPKCS8PrivateKey(k)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	write := func(name, kind string, b []byte) string {
 		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600); err != nil {
-			tb.Fatal(err)
-		}
+		must.Do(tb, os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600))
 		return name
 	}
 	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", pkcs)
@@ -219,16 +204,11 @@ func TestACertificateIsReadAgainWhenItsFilesChange(t *testing.T) {
 	}
 	serial := func(now time.Time) int64 {
 		c.look(now)
-		leaf, err := x509.ParseCertificate(c.current.Load().Certificate[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		leaf := must.Get(x509.ParseCertificate(c.current.Load().Certificate[0]))(t)
 		return leaf.SerialNumber.Int64()
 	}
 	later := func(name string, n int) {
-		if err := os.Chtimes(name, time.Time{}, time.Now().Add(time.Duration(n)*time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chtimes(name, time.Time{}, time.Now().Add(time.Duration(n)*time.Hour)))
 	}
 	now := time.Now()
 	if got := serial(now); got != 1 {
@@ -245,9 +225,7 @@ func TestACertificateIsReadAgainWhenItsFilesChange(t *testing.T) {
 	}
 	other := t.TempDir()
 	newCert, newKey := writeCertificate(t, other, 3)
-	if err := os.Rename(newCert, certFile); err != nil { // and not yet its key
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(newCert, certFile)) // and not yet its key
 	for i := range 3 {
 		if got := serial(now.Add(time.Duration(2+i) * certificateAge)); got != 2 {
 			t.Errorf("certificate %d, want 2 while the new files do not go together", got)
@@ -256,16 +234,12 @@ func TestACertificateIsReadAgainWhenItsFilesChange(t *testing.T) {
 	if n := strings.Count(log.String(), "cannot be read"); n != 1 {
 		t.Errorf("said %d times, want once:\n%s", n, log)
 	}
-	if err := os.Rename(newKey, keyFile); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(newKey, keyFile))
 	later(keyFile, 2)
 	if got := serial(now.Add(10 * certificateAge)); got != 3 {
 		t.Errorf("certificate %d, want 3", got)
 	}
-	if err := os.Remove(certFile); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(certFile))
 	if got := serial(now.Add(20 * certificateAge)); got != 3 {
 		t.Errorf("certificate %d, want 3 while there is no file", got)
 	}
@@ -291,19 +265,13 @@ func (h *house) secure(protocol string) *http.Client {
 func withTLS(t *testing.T, engine http.Handler) *house {
 	h := open(t, settings("a"), map[string]http.Handler{"a": engine})
 	certFile, keyFile := writeCertificate(t, t.TempDir(), 1)
-	cert, err := LoadCertificate(certFile, keyFile, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := must.Get(LoadCertificate(certFile, keyFile, slog.New(slog.DiscardHandler)))(t)
 	h.front(cert)
 	return h
 }
 
 func (h *house) securely(c *http.Client, path, body string) (*http.Response, error) {
-	req, err := http.NewRequest("POST", "https://gateway"+path, strings.NewReader(body))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	req := must.Get(http.NewRequest("POST", "https://gateway"+path, strings.NewReader(body)))(h.t)
 	return c.Do(req)
 }
 
@@ -313,10 +281,7 @@ func TestSlowBackendsOverTLS(t *testing.T) {
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		bubble(t, protocol, func(t *testing.T) {
 			h := withTLS(t, &script{answer: talk(3, 50*time.Second)})
-			resp, err := h.securely(h.secure(protocol), chat, streamBody)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(h.securely(h.secure(protocol), chat, streamBody))(t)
 			defer resp.Body.Close()
 			body, err := io.ReadAll(resp.Body)
 			if want := map[string]int{"http/1.1": 1, "h2": 2}[protocol]; resp.ProtoMajor != want {
@@ -338,10 +303,7 @@ func TestAClientOfHTTP2ThatTakesNothingIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := withTLS(t, &script{answer: talk(100_000, 10*time.Microsecond)})
 		client := h.secure("h2")
-		stuck, err := h.securely(client, chat, streamBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stuck := must.Get(h.securely(client, chat, streamBody))(t)
 		<-time.After(40 * time.Second)
 		if line := h.last(); line.Outcome != outcomeGone || line.Bytes == 0 {
 			t.Errorf("log line %+v, want client_gone within 40 s", line)
@@ -367,10 +329,7 @@ func TestABrokenStreamOverHTTP2(t *testing.T) {
 			say(w, delta)
 			cutOff(w)
 		}})
-		resp, err := h.securely(h.secure("h2"), chat, streamBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(h.securely(h.secure("h2"), chat, streamBody))(t)
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
 		if err == nil || !strings.Contains(string(body), "upstream_disconnected") {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -25,9 +26,7 @@ func TestANewConfigurationLeavesRunningRequestsAlone(t *testing.T) {
 		next.Keys[0].Routes = nil
 		next.Keys[0].Limits = c.Keys[0].Limits
 		h.router.Update(time.Now(), router.Configure{Topology: topologyOf(next)})
-		if err := h.gateway.Configure(next, h.backends, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.gateway.Configure(next, h.backends, nil))
 		if r := h.post(chat, streamBody, "x-api-key", "sk-right"); r.status != 404 {
 			t.Errorf("a model that is no longer there: %d, want 404", r.status)
 		}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/translate"
 )
 
@@ -80,8 +81,6 @@ func benchmarkRelay(b *testing.B, from, to translate.Name) {
 // cores away, and this does not count them.
 func cpuTime(b *testing.B) int64 {
 	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
 	return r.Utime.Nano() + r.Stime.Nano()
 }

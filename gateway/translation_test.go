@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 const messagesPath, countPath = "/v1/messages", "/v1/messages/count_tokens"
@@ -327,13 +328,8 @@ func TestATranslatedStreamIsCancelled(t *testing.T) {
 			pause(r, time.Hour)
 		}}
 		h := open(t, foreign(map[string]string{"a": "anthropic"}, "a"), map[string]http.Handler{"a": engine})
-		resp, err := h.client.Do(h.request("POST", chat, streamBody))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(resp.Body, make([]byte, 100)); err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(h.client.Do(h.request("POST", chat, streamBody)))(t)
+		must.Get(io.ReadFull(resp.Body, make([]byte, 100)))(t)
 		_ = resp.Body.Close()
 		h.idle()
 		if engine.left() != 1 {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/sim"
@@ -53,12 +54,9 @@ func TestConversationsStayWarm(t *testing.T) {
 			c.Routes[0].Affinity, c.Routes[0].SLO.MinTPS = affinity, 10
 			engines, sims := map[string]http.Handler{}, []*sim.Server{}
 			for i := range c.Backends {
-				s, err := sim.NewServer(sim.Options{
+				s := must.Get(sim.NewServer(sim.Options{
 					Names: []string{"big"}, Model: sim.Model{A: 0.02, C: 0.0005, D: 1e-4}, Seed: uint64(i) + 1, KVTokens: 200_000, Block: 16,
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				}))(t)
 				engines[c.Backends[i].Name] = s
 				sims = append(sims, s)
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // What a browser sends for a page of somebody else does not reach an engine of a
@@ -89,9 +90,7 @@ func TestWebPagesThatAreLetIn(t *testing.T) {
 			}
 		}
 		reloaded := keyed()
-		if err := h.gateway.Configure(reloaded, h.backends, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.gateway.Configure(reloaded, h.backends, nil))
 		if r := h.post(chat, streamBody, "Origin", "https://evil.example", "x-api-key", "sk-right"); r.status != 200 {
 			t.Errorf("with a key: %d %s, want 200", r.status, r.body)
 		}

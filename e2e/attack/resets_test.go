@@ -6,15 +6,13 @@ import (
 	"io"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
 // A client of HTTP/2 that opens streams and resets them at once.
 func rapidResets(v *victim) {
-	c, err := tls.Dial("tcp", v.addr, &tls.Config{RootCAs: v.trusted, ServerName: "127.0.0.1", NextProtos: []string{"h2"}})
-	if err != nil {
-		v.Fatal(err)
-	}
+	c := must.Get(tls.Dial("tcp", v.addr, &tls.Config{RootCAs: v.trusted, ServerName: "127.0.0.1", NextProtos: []string{"h2"}}))(v)
 	defer c.Close()
 	var frames bytes.Buffer
 	frame := func(kind, flags byte, stream uint32, payload []byte) {

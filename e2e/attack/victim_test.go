@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -123,10 +124,7 @@ routes:
 	}
 	if s.tls {
 		cert, key := proctest.Certificate(v)
-		authority, err := os.ReadFile(cert)
-		if err != nil {
-			v.Fatal(err)
-		}
+		authority := must.Get(os.ReadFile(cert))(v)
 		v.trusted = x509.NewCertPool()
 		v.trusted.AppendCertsFromPEM(authority)
 		text += fmt.Sprintf("tls: { cert: %q, key: %q }\n", cert, key)
@@ -253,10 +251,7 @@ func p99(sorted []time.Duration) time.Duration { return sorted[(len(sorted)-1)*9
 // dial opens a connection to the data port, which is closed with the test.
 func (v *victim) dial() net.Conn {
 	v.Helper()
-	c, err := net.Dial("tcp", v.addr)
-	if err != nil {
-		v.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", v.addr))(v)
 	v.Cleanup(func() { c.Close() })
 	return c
 }

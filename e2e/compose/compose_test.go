@@ -17,6 +17,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/promtest"
 	"github.com/pacer-dev/pacer/internal/redistest"
@@ -30,15 +31,9 @@ const root = "../.."
 // anchors and variables resolved, and consistent in itself.
 func project(t *testing.T) *types.Project {
 	t.Helper()
-	o, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")},
-		cli.WithName("pacer"), cli.WithEnv([]string{"VERSION=v1.2.3"}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := o.LoadProject(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")},
+		cli.WithName("pacer"), cli.WithEnv([]string{"VERSION=v1.2.3"})))(t)
+	p := must.Get(o.LoadProject(t.Context()))(t)
 	return p
 }
 
@@ -83,13 +78,8 @@ func TestComposeRefusesWhatIsWrong(t *testing.T) {
 		"interval: 10s":              "interval: often",
 	} {
 		file := filepath.Join(t.TempDir(), "docker-compose.yml")
-		if err := os.WriteFile(file, []byte(strings.Replace(string(text), from, to, 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		o, err := cli.NewProjectOptions([]string{file}, cli.WithName("pacer"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(strings.Replace(string(text), from, to, 1)), 0o600))
+		o := must.Get(cli.NewProjectOptions([]string{file}, cli.WithName("pacer")))(t)
 		if _, err := o.LoadProject(context.Background()); err == nil {
 			t.Errorf("with %q it is taken", to)
 		}
@@ -101,10 +91,7 @@ func mounted(t *testing.T, s types.ServiceConfig, path string) string {
 	t.Helper()
 	for _, v := range s.Volumes {
 		if rest, ok := strings.CutPrefix(path, v.Target); ok {
-			text, err := os.ReadFile(v.Source + rest)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(v.Source + rest))(t)
 			return string(text)
 		}
 	}
@@ -161,15 +148,11 @@ func TestTheServicesRunTogether(t *testing.T) {
 				}
 				file := filepath.Join(dir, rules)
 				text := strings.NewReplacer("interval: 30s", "interval: 1s", "interval: 5m", "interval: 1s").Replace(mounted(t, service, at))
-				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 				conf = strings.Replace(conf, at, file, 1)
 			}
 			file := filepath.Join(dir, "prometheus.yaml")
-			if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, []byte(conf), 0o600))
 			flag = name + "=" + file
 		case "--storage.tsdb.path":
 			flag = name + "=" + filepath.Join(dir, "data")
@@ -209,10 +192,7 @@ func TestTheServicesRunTogether(t *testing.T) {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }

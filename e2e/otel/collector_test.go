@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -45,21 +46,15 @@ func collector(t *testing.T, protocol string) (url string, sink *taken) {
 	factory := otlpreceiver.NewFactory()
 	conf := factory.CreateDefaultConfig()
 	wanted := confmap.NewFromStringMap(map[string]any{"protocols": map[string]any{protocol: map[string]any{"endpoint": address}}})
-	if err := wanted.Unmarshal(conf); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, wanted.Unmarshal(conf))
 	sink = &taken{}
 	settings := receivertest.NewNopSettings(factory.Type())
 	traces, err1 := factory.CreateTraces(context.Background(), settings, conf, &sink.TracesSink)
 	metrics, err2 := factory.CreateMetrics(context.Background(), settings, conf, &sink.metrics)
 	logs, err3 := factory.CreateLogs(context.Background(), settings, conf, &sink.logs)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err1, err2, err3))
 	for _, receiver := range []component.Component{traces, metrics, logs} {
-		if err := receiver.Start(context.Background(), componenttest.NewNopHost()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, receiver.Start(context.Background(), componenttest.NewNopHost()))
 		t.Cleanup(func() { _ = receiver.Shutdown(context.Background()) })
 	}
 	return "http://" + address, sink

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -29,13 +30,8 @@ func installNode(t *testing.T, from, name string) string {
 		if ext := filepath.Ext(f.Name()); ext != ".json" && ext != ".mjs" && f.Name() != ".npmrc" {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(from, f.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, f.Name()), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(from, f.Name())))(t)
+		must.Do(t, os.WriteFile(filepath.Join(dir, f.Name()), data, 0o644))
 	}
 	var w world
 	w.install(t, dir, "node", "-e", "process.exit(process.versions.node.split('.')[0] < 20 ? 1 : 0)") // the SDKs ask for 20
@@ -66,9 +62,7 @@ routes:
 	home, work := t.TempDir(), t.TempDir()
 	note := filepath.Join(work, "note.txt")
 	const secret = "the secret is 42"
-	if err := os.WriteFile(note, []byte(secret+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(note, []byte(secret+"\n"), 0o644))
 	config := fmt.Sprintf(`model = "llama"
 model_provider = "pacer"
 [model_providers.pacer]
@@ -77,12 +71,8 @@ base_url = "%s/v1"
 env_key = "PACER_KEY"
 wire_api = "responses"
 `, url)
-	if err := os.MkdirAll(filepath.Join(home, ".codex"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(home, ".codex", "config.toml"), []byte(config), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(home, ".codex"), 0o755))
+	must.Do(t, os.WriteFile(filepath.Join(home, ".codex", "config.toml"), []byte(config), 0o644))
 	bin := filepath.Join(dir, "node_modules", ".bin")
 	for _, c := range []struct {
 		name, tool string
@@ -126,14 +116,9 @@ wire_api = "responses"
 // seenBy is what the fakes have seen since they were asked last.
 func seenBy(t *testing.T, fakes string) gjson.Result {
 	t.Helper()
-	resp, err := http.Get(fakes + "/seen")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get(fakes + "/seen"))(t)
 	defer resp.Body.Close()
 	var told json.RawMessage
-	if err := json.NewDecoder(resp.Body).Decode(&told); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.NewDecoder(resp.Body).Decode(&told))
 	return gjson.ParseBytes(told)
 }

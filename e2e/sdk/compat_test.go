@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 var update = flag.Bool("update", false, "write docs/COMPAT.md anew")
@@ -15,10 +17,7 @@ var update = flag.Bool("update", false, "write docs/COMPAT.md anew")
 // version is that of a module in go.mod.
 func version(t *testing.T, module string) string {
 	t.Helper()
-	text, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("go.mod"))(t)
 	_, rest, found := strings.Cut(string(text), "\t"+module+" ")
 	if !found {
 		t.Fatalf("go.mod has no %s", module)
@@ -32,10 +31,7 @@ var compatFile = filepath.Join("..", "..", "docs", "COMPAT.md")
 // nodeVersion is that of a package in agents/package.json.
 func nodeVersion(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("agents", "package.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("agents", "package.json")))(t)
 	var p struct{ Dependencies map[string]string }
 	if err := json.Unmarshal(text, &p); err != nil || p.Dependencies[name] == "" {
 		t.Fatalf("agents/package.json has no %s (%v)", name, err)
@@ -55,9 +51,7 @@ func TestCompat(t *testing.T) {
 
 func writeCompat(t *testing.T) {
 	t.Helper()
-	if err := os.WriteFile(compatFile, []byte(compat(t)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(compatFile, []byte(compat(t)), 0o644))
 }
 
 // apiNames are the APIs of the fakes, as people call them.
@@ -83,14 +77,9 @@ func compat(t *testing.T) string {
 	} {
 		fmt.Fprintf(&b, "| %s | %s | %s | %d | yes | `cd e2e/sdk && go test -run %s` |\n", c.client, version(t, c.module), c.api, c.cases, c.run)
 	}
-	text, err := os.ReadFile(pairsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(pairsFile))(t)
 	var pairs []pair
-	if err := json.Unmarshal(text, &pairs); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &pairs))
 	for _, p := range pairs {
 		api := apiNames[p.To]
 		if p.From == "generate" && p.To == "gemini" || p.From == p.To {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -55,17 +56,9 @@ func TestDoorway(t *testing.T) {
 	var problems bytes.Buffer
 	cmd.Dir, cmd.Stderr = "doorway", &problems
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	lines := bufio.NewReader(out)
 	url, err := lines.ReadString('\n')
 	if err != nil {
@@ -78,9 +71,7 @@ backends: [ { name: api, url: %s/v1, kind: openai, api_key: sk-up, health_url: o
 routes: [ { model: "*", targets: [ { backend: api } ] } ]
 keys: [ { name: full, key_sha256: %s, allow: { account: true } } ]
 `, strings.TrimSpace(url), hash(fullKey)))
-	if _, err := fmt.Fprintln(in, gateway.Ready["data"], fullKey); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Fprintln(in, gateway.Ready["data"], fullKey))(t)
 	var record []sent
 	for {
 		line, err := lines.ReadBytes('\n')

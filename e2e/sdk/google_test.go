@@ -15,6 +15,8 @@ import (
 
 	"github.com/tidwall/gjson"
 	"google.golang.org/genai"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // googleTargets are the APIs that Google's library for Go is run before.
@@ -36,20 +38,12 @@ type pairCase struct {
 // googlePairs runs Google's library for Go, as pairs.py does that for Python.
 func googlePairs(t *testing.T, python, cases string) (all []pair) {
 	t.Helper()
-	text, err := os.ReadFile(cases)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(cases))(t)
 	var table map[string]struct{ Cases []pairCase }
-	if err := json.Unmarshal(text, &table); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &table))
 	fakes := fakeServers(t, python)
 	gateway := pairsGateway(t, fakes)
-	client, err := genai.NewClient(t.Context(), &genai.ClientConfig{APIKey: "x", Backend: genai.BackendGeminiAPI, HTTPOptions: genai.HTTPOptions{BaseURL: gateway}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(genai.NewClient(t.Context(), &genai.ClientConfig{APIKey: "x", Backend: genai.BackendGeminiAPI, HTTPOptions: genai.HTTPOptions{BaseURL: gateway}}))(t)
 	for _, target := range googleTargets {
 		g := &googlePair{
 			pair:   pair{Client: "google-genai (Go)", Version: version(t, "google.golang.org/genai"), From: "generate", To: target},

@@ -13,6 +13,8 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func (w world) client(key string, options ...option.RequestOption) openai.Client {
@@ -119,9 +121,7 @@ func goTools(t *testing.T, w world) {
 	for stream.Next() {
 		sum.AddChunk(stream.Current())
 	}
-	if err := stream.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, stream.Err())
 	var arguments struct{ Days int }
 	if err := json.Unmarshal([]byte(sum.Choices[0].Message.ToolCalls[0].Function.Arguments), &arguments); err != nil || arguments.Days != 7 {
 		t.Errorf("the call is %+v (%v)", sum.Choices[0].Message.ToolCalls, err)
@@ -149,15 +149,10 @@ func goResponses(t *testing.T, w world) {
 
 func (w world) cancelled(t *testing.T) int {
 	t.Helper()
-	resp, err := http.Get(w.sim + "/sim/truth")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get(w.sim + "/sim/truth"))(t)
 	defer resp.Body.Close()
 	var truth struct{ Cancelled int }
-	if err := json.NewDecoder(resp.Body).Decode(&truth); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.NewDecoder(resp.Body).Decode(&truth))
 	return truth.Cancelled
 }
 

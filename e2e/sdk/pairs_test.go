@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -31,17 +32,9 @@ func fakeServers(t *testing.T, python string) string {
 	cmd := exec.Command(python, "fakes.py")
 	cmd.Dir, cmd.Stderr = "pairs", os.Stderr
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
 	line, err := bufio.NewReader(out).ReadBytes('\n')
 	var ready struct{ URL string }
@@ -106,13 +99,8 @@ func TestPairs(t *testing.T) {
 	cases := filepath.Join(t.TempDir(), "cases.json")
 	list := exec.Command(python, "cases.py")
 	list.Dir = "pairs"
-	text, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(cases, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(list.Output())(t)
+	must.Do(t, os.WriteFile(cases, text, 0o644))
 	dir := installNode(t, "pairs", "pairs-node")
 	clients := []struct {
 		name, dir string
@@ -153,9 +141,7 @@ func keepPairs(t *testing.T, got []pair) {
 	}
 	if *update {
 		_ = os.MkdirAll(filepath.Dir(pairsFile), 0o755)
-		if err := os.WriteFile(pairsFile, append(text, '\n'), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(pairsFile, append(text, '\n'), 0o644))
 		writeCompat(t)
 	}
 	if kept, err := os.ReadFile(pairsFile); err != nil || string(kept) != string(text)+"\n" {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -98,13 +99,8 @@ func (w world) command(t *testing.T, dir, name string, args ...string) ([]byte, 
 // scratch is the folder that installations are kept in between runs.
 func scratch(t *testing.T, name string) string {
 	t.Helper()
-	dir, err := filepath.Abs(filepath.Join("..", "..", "bin", "sdk", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.Abs(filepath.Join("..", "..", "bin", "sdk", name)))(t)
+	must.Do(t, os.MkdirAll(dir, 0o755))
 	return dir
 }
 
@@ -131,13 +127,8 @@ func TestNode(t *testing.T) {
 			t.Fatalf("no %s in node (%v)", pattern, err)
 		}
 		for _, f := range files {
-			data, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, filepath.Base(f)), data, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(f))(t)
+			must.Do(t, os.WriteFile(filepath.Join(dir, filepath.Base(f)), data, 0o644))
 		}
 	}
 	w.install(t, dir, "node", "-e", "process.exit(process.versions.node.split('.')[0] < 20 ? 1 : 0)") // the SDKs ask for 20

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -36,13 +37,8 @@ keys:
 	})
 	dir := scratch(t, "sessions")
 	for _, name := range []string{"realtime.test.mjs", "package.json", "package-lock.json", ".npmrc"} {
-		data, err := os.ReadFile(filepath.Join("sessions", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join("sessions", name)))(t)
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), data, 0o644))
 	}
 	w.install(t, dir, "node", "-e", "process.exit(process.versions.node.split('.')[0] < 20 ? 1 : 0)") // 20 has WebSocket behind a flag
 	w.install(t, dir, "npm", "ci", "--no-progress", "--loglevel=error")

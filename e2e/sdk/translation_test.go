@@ -19,6 +19,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/tidwall/gjson"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -454,10 +455,7 @@ func TestChatOnClaude(t *testing.T) {
 			more = append(more, option.WithJSONSet("tool_choice", choice.Value()))
 		}
 		t.Run(c.name, func(t *testing.T) {
-			got, err := client.Chat.Completions.New(t.Context(), p, more...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(client.Chat.Completions.New(t.Context(), p, more...))(t)
 			request, wrong, _ := w.claude.last()
 			if len(wrong) > 0 {
 				t.Error(wrong)
@@ -474,9 +472,7 @@ func TestChatOnClaude(t *testing.T) {
 					t.Errorf("a chunk that does not follow: %s", stream.Current().RawJSON())
 				}
 			}
-			if err := stream.Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, stream.Err())
 			request, wrong, _ := w.claude.last()
 			if len(wrong) > 0 {
 				t.Error(wrong)
@@ -588,10 +584,7 @@ func TestMessagesOnAnEngine(t *testing.T) {
 			c.down.check(t, "down", gjson.Parse(answer))
 		}
 		t.Run(c.name, func(t *testing.T) {
-			got, err := client.Messages.New(t.Context(), p, more...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(client.Messages.New(t.Context(), p, more...))(t)
 			check(t, got.RawJSON())
 		})
 		t.Run(c.name+", streamed", func(t *testing.T) {
@@ -602,9 +595,7 @@ func TestMessagesOnAnEngine(t *testing.T) {
 					t.Errorf("an event that does not follow: %v", err)
 				}
 			}
-			if err := stream.Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, stream.Err())
 			whole, _ := json.Marshal(sum)
 			check(t, string(whole))
 		})

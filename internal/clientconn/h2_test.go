@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // h2Front serves handler to clients of HTTP/2, who share one connection. own: by ServeH2.
@@ -22,9 +24,7 @@ func h2Front(t testing.TB, own bool, handler http.HandlerFunc) (*http.Client, st
 	}
 	s := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)}
 	if own {
-		if err := ServeH2(s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ServeH2(s))
 	}
 	config := selfSigned(t)
 	config.NextProtos = []string{"h2"}
@@ -100,10 +100,7 @@ func BenchmarkAChunkAmongStreams(b *testing.B) {
 				}
 			})
 			for range 249 {
-				resp, err := client.Get(at + "waits")
-				if err != nil {
-					b.Fatal(err)
-				}
+				resp := must.Get(client.Get(at + "waits"))(b)
 				defer resp.Body.Close()
 			}
 			resp, err := client.Get(at)
@@ -116,9 +113,7 @@ func BenchmarkAChunkAmongStreams(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				turn <- struct{}{}
-				if _, err := lines.ReadSlice('\n'); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(lines.ReadSlice('\n'))(b)
 			}
 		})
 	}

@@ -99,11 +99,8 @@ func through(m providers.Meter, pieces ...string) string {
 	return out.String()
 }
 
-func newMeter(t interface{ Fatal(...any) }) providers.Meter {
-	b, err := providers.New(providers.Options{Name: "a", BaseURL: "http://a/v1", Kind: "vllm"})
-	if err != nil {
-		t.Fatal(err)
-	}
+func newMeter(t must.TB) providers.Meter {
+	b := must.Get(providers.New(providers.Options{Name: "a", BaseURL: "http://a/v1", Kind: "vllm"}))(t)
 	return b.NewMeter("/chat/completions", true, 0)
 }
 
@@ -135,10 +132,7 @@ func TestTwoStreamsAreOne(t *testing.T) {
 			}
 			return list
 		}
-		q, err := read(t, endpoint.Chat, `{"messages":[{"role":"user","content":"hi"}]}`)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		q := must.Get(read(t, endpoint.Chat, `{"messages":[{"role":"user","content":"hi"}]}`))(rt)
 		thread := Begin(q)
 		half := secondHalf[:rapid.IntRange(0, 60).Draw(rt, "half an event")]
 		got := through(thread.Meter(newMeter(rt), ""), pieces(firstHalf+half)...)

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // script is a server by hand: handle gets each connection.
@@ -212,10 +214,7 @@ func TestAnAnswerPauses(t *testing.T) {
 			}
 		})
 		for _, after := range []time.Duration{time.Second, 2500 * time.Millisecond, time.Second} {
-			resp, err := s.Do(t.Context(), &Request{Head: []byte(get)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(s.Do(t.Context(), &Request{Head: []byte(get)}))(t)
 			begun := time.Now()
 			PauseAt(resp.Body, begun.Add(after))
 			text, err := io.ReadAll(resp.Body)
@@ -256,10 +255,7 @@ func TestAnEncryptedFloodPauses(t *testing.T) {
 	defer srv.Close()
 	for i := range 20 {
 		cl := New(Options{Dial: (&net.Dialer{}).DialContext, Addr: srv.Listener.Addr().String(), ConnectTimeout: time.Minute, IdleTimeout: time.Minute, MaxIdle: 1, MaxHead: maxHead, TLS: &tls.Config{InsecureSkipVerify: true}})
-		resp, err := cl.Do(t.Context(), &Request{Head: []byte(get)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(cl.Do(t.Context(), &Request{Head: []byte(get)}))(t)
 		PauseAt(resp.Body, time.Now().Add(time.Duration(1+i)*time.Millisecond))
 		text, err := io.ReadAll(resp.Body)
 		if errors.Is(err, ErrPaused) {
@@ -303,10 +299,7 @@ func TestWordsNobodyAskedForEncrypted(t *testing.T) {
 	})
 	defer client.CloseIdle()
 	for range 2 {
-		resp, err := client.Do(context.Background(), &Request{Head: []byte(get)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client.Do(context.Background(), &Request{Head: []byte(get)}))(t)
 		text, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		if err != nil || string(text) != "ok" {
@@ -381,13 +374,10 @@ func TestNobodyReadsABodyThatIsLeft(t *testing.T) {
 		})
 		var closed atomic.Bool
 		body := &watched{Reader: strings.NewReader(strings.Repeat("x", 1<<20)), closed: &closed}
-		resp, err := s.Do(context.Background(), &Request{
+		resp := must.Get(s.Do(context.Background(), &Request{
 			Head: []byte("POST / HTTP/1.1\r\nHost: engine\r\nContent-Length: 1048576\r\n\r\n"), Length: 1 << 20,
 			Body: body,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		if closed.Load() {
 			t.Error("the body was closed while it goes up")
 		}
@@ -439,10 +429,7 @@ func BenchmarkRequest(b *testing.B) {
 	defer cancel()
 	b.ReportAllocs()
 	for b.Loop() {
-		resp, err := c.Do(ctx, r)
-		if err != nil {
-			b.Fatal(err)
-		}
+		resp := must.Get(c.Do(ctx, r))(b)
 		if n, err := resp.Body.Read(room); n != 2 || err != io.EOF {
 			b.Fatal(n, err)
 		}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func TestMain(m *testing.M) {
@@ -81,10 +83,7 @@ func viaOwn(t testing.TB, method, text string, cut int) said {
 func viaTransport(t testing.TB, method, text string, cut int) said {
 	tr := &http.Transport{DialContext: server(text, cut), DisableCompression: true, MaxResponseHeaderBytes: maxHead}
 	defer tr.CloseIdleConnections()
-	req, err := http.NewRequest(method, "http://engine/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequest(method, "http://engine/", nil))(t)
 	return readAll(tr.RoundTrip(req))
 }
 

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // patience bounds each wait for a condition.
@@ -22,14 +24,8 @@ const patience = time.Minute
 // open serves handler on a port of this machine, and returns a connection to it.
 func open(t *testing.T, handler http.HandlerFunc) (*Front, *net.TCPConn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(&http.Server{Handler: handler})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	s := must.Get(New(&http.Server{Handler: handler}))(t)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Serve(l) }()
 	t.Cleanup(func() { _ = s.Close(); <-done })
@@ -38,10 +34,7 @@ func open(t *testing.T, handler http.HandlerFunc) (*Front, *net.TCPConn) {
 
 func dial(t *testing.T, addr string) *net.TCPConn {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", addr))(t)
 	_ = c.SetDeadline(time.Now().Add(patience))
 	t.Cleanup(func() { c.Close() })
 	return c.(*net.TCPConn)
@@ -49,9 +42,7 @@ func dial(t *testing.T, addr string) *net.TCPConn {
 
 func write(t *testing.T, c net.Conn, text string) {
 	t.Helper()
-	if _, err := io.WriteString(c, text); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(c, text))(t)
 }
 
 const plain = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -135,10 +126,7 @@ func TestAClientThatWaitsIsNotGone(t *testing.T) {
 	close(release)
 	from := bufio.NewReader(conn)
 	for i := 1; i <= 3; i++ {
-		resp, err := http.ReadResponse(from, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.ReadResponse(from, nil))(t)
 		if b, _ := io.ReadAll(resp.Body); string(b) != fmt.Sprintf("/%d", i) {
 			t.Errorf("answer %d is %q", i, b)
 		}
@@ -191,9 +179,7 @@ func TestShutdown(t *testing.T) {
 	idle := dial(t, conn.RemoteAddr().String())
 	write(t, idle, plain)
 	from := bufio.NewReader(idle)
-	if _, err := http.ReadResponse(from, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(http.ReadResponse(from, nil))(t)
 	write(t, conn, "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n")
 	<-began
 	over := make(chan error, 1)
@@ -262,10 +248,7 @@ func (o *once) Addr() net.Addr { return nil }
 // A connection whose other end nobody knows is answered as any.
 func TestAConnectionWithoutAnAddress(t *testing.T) {
 	from := make(chan string, 1)
-	s, err := New(&http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { from <- r.RemoteAddr })})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(&http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { from <- r.RemoteAddr })}))(t)
 	client, server := net.Pipe()
 	defer client.Close()
 	l := &once{conns: make(chan net.Conn, 1)}
@@ -290,20 +273,15 @@ func TestWhatIsHandedOnHasNoDeadline(t *testing.T) {
 		client, server := net.Pipe()
 		l := &once{conns: make(chan net.Conn, 1)}
 		l.conns <- server
-		s, err := New(&http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		s := must.Get(New(&http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Second))
-		})})
-		if err != nil {
-			t.Fatal(err)
-		}
+		})}))(t)
 		done := make(chan struct{})
 		go func() { defer close(done); _ = s.Serve(l) }()
 		defer func() { _ = s.Close(); _ = client.Close(); <-done }()
 		write(t, client, plain)
 		from := bufio.NewReader(client)
-		if _, err := http.ReadResponse(from, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(http.ReadResponse(from, nil))(t)
 		time.Sleep(2 * time.Second) // virtual: the deadline is past
 		go func() { _, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n") }()
 		if got, err := http.ReadResponse(from, nil); err != nil || got.StatusCode != http.StatusBadRequest {
@@ -334,15 +312,9 @@ func TestAPanicEndsItsConnectionAlone(t *testing.T) {
 func BenchmarkRequest(b *testing.B) {
 	for _, own := range []bool{true, false} {
 		b.Run(map[bool]string{true: "own", false: "nethttp"}[own], func(b *testing.B) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				b.Fatal(err)
-			}
+			l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(b)
 			settings := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("ok")) })}
-			s, err := New(settings)
-			if err != nil {
-				b.Fatal(err)
-			}
+			s := must.Get(New(settings))(b)
 			defer s.Close()
 			if own {
 				go s.Serve(l)
@@ -358,9 +330,7 @@ func BenchmarkRequest(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				_, _ = io.WriteString(c, plain)
-				if _, err := c.Read(buf); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(c.Read(buf))(b)
 			}
 		})
 	}

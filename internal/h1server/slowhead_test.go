@@ -12,6 +12,7 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/clientconn"
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // A first head has the time that it is given, once, though its beginning comes late
@@ -42,19 +43,13 @@ func TestASlowHead(t *testing.T) {
 func endOfHalfAHead(t *testing.T, bounded bool, limit time.Duration, before string, at time.Duration) time.Duration {
 	t.Helper()
 	var network memnet.Network
-	l, err := network.Listen("server:80")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(network.Listen("server:80"))(t)
 	s := &http.Server{Handler: http.HandlerFunc(echo), ReadHeaderTimeout: limit, IdleTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)}
 	served := net.Listener(l)
 	if bounded {
 		served = clientconn.Listen(s, l, clientconn.Options{Name: "data", Log: slog.New(slog.DiscardHandler)})
 	}
-	own, err := New(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(New(s))(t)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = own.Serve(served) }()
 	defer func() { _ = own.Close(); <-done }()
@@ -65,12 +60,8 @@ func endOfHalfAHead(t *testing.T, bounded bool, limit time.Duration, before stri
 	defer c.Close()
 	began := time.Now()
 	if before != "" {
-		if _, err := io.WriteString(c, before); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Read(make([]byte, 4<<10)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(c, before))(t)
+		must.Get(c.Read(make([]byte, 4<<10)))(t)
 	}
 	go func() {
 		<-time.After(at)

@@ -2,10 +2,14 @@
 // about. It is for tests alone.
 package must
 
-import "testing"
+// TB is what of a test is needed: *rapid.T has it, too.
+type TB interface {
+	Helper()
+	Fatal(args ...any)
+}
 
 // Do ends the test if err is not nil.
-func Do(t testing.TB, err error) {
+func Do(t TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -14,8 +18,8 @@ func Do(t testing.TB, err error) {
 
 // Get takes the results of a call, and returns what gives the value to a test, or
 // ends the test if there was an error: text := must.Get(os.ReadFile(path))(t).
-func Get[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
+func Get[T any](value T, err error) func(TB) T {
+	return func(t TB) T {
 		t.Helper()
 		Do(t, err)
 		return value

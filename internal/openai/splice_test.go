@@ -40,9 +40,7 @@ func TestABodyIsReadAroundItsEdits(t *testing.T) {
 		if got := EditedLen(len(body), edits); got != len(want) {
 			t.Fatalf("%d bytes told, want %d", got, len(want))
 		}
-		if err := iotest.TestReader(NewReader(body, edits), want); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, iotest.TestReader(NewReader(body, edits), want))
 		got, err := io.ReadAll(iotest.OneByteReader(NewReader(body, edits)))
 		if err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("byte by byte: %q, %v, want %q", got, err, want)

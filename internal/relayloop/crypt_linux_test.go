@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // crypted returns a socket that is the server's side of TLS, or the client's, and the
@@ -21,15 +23,9 @@ func crypted(t *testing.T, server bool) (*Socket, *tls.Conn) {
 	s := httptest.NewTLSServer(nil)
 	certificates := s.TLS.Certificates
 	s.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	out, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(net.Dial("tcp", l.Addr().String()))(t)
 	in, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -51,14 +47,9 @@ func crypted(t *testing.T, server bool) (*Socket, *tls.Conn) {
 			t.Error(err)
 		}
 	})
-	if err := other.Handshake(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.Handshake())
 	shaking.Wait()
-	socket, err := Take(near)
-	if err != nil {
-		t.Fatal(err)
-	}
+	socket := must.Get(Take(near))(t)
 	near.Close()
 	switched.Conn = socket.Encrypt(own, near)
 	return socket, other
@@ -129,9 +120,7 @@ func TestEncryptedBytesComeThrough(t *testing.T) {
 func TestABackendHearsWhatTLSSays(t *testing.T) {
 	l, h := run(t), &through{}
 	backend, _ := encrypted(t, l, h)
-	if _, err := backend.NetConn().Write(append([]byte{0x17, 3, 3, 0, 32}, make([]byte, 32)...)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(backend.NetConn().Write(append([]byte{0x17, 3, 3, 0, 32}, make([]byte, 32)...)))(t)
 	if w := h.wantLeft(t, SourceOver); w.err == nil || w.err == io.EOF {
 		t.Errorf("it left with %v, want an error of TLS", w.err)
 	}
@@ -165,14 +154,10 @@ func TestEncryptedClientsThatLeaveOrSendAhead(t *testing.T) {
 		h := &through{}
 		backend, client := encrypted(t, l, h)
 		if ahead {
-			if _, err := client.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(client.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")))(t)
 			_ = client.NetConn().(*net.TCPConn).CloseWrite() // it waits for its answers
 			_, _ = backend.Write([]byte("x"))
-			if _, err := io.ReadFull(client, make([]byte, len("1\r\nx\r\n"))); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.ReadFull(client, make([]byte, len("1\r\nx\r\n"))))(t)
 			backend.Close()
 			h.wantLeft(t, SourceOver)
 			continue

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // patience bounds each wait for a condition.
@@ -21,10 +23,7 @@ const patience = time.Minute
 
 func run(t *testing.T) *Loops {
 	t.Helper()
-	l, err := New(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(New(2))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = l.Run(ctx) })
@@ -35,23 +34,11 @@ func run(t *testing.T) *Loops {
 // pair returns a socket, and the connection at its other end.
 func pair(t *testing.T) (*Socket, *net.TCPConn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	far, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	near, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Take(near)
-	if err != nil {
-		t.Fatal(err)
-	}
+	far := must.Get(net.Dial("tcp", l.Addr().String()))(t)
+	near := must.Get(l.Accept())(t)
+	s := must.Get(Take(near))(t)
 	near.Close()
 	_ = far.SetDeadline(time.Now().Add(patience))
 	t.Cleanup(func() { far.Close() })
@@ -182,9 +169,7 @@ func TestClientsThatLeaveOrSendAhead(t *testing.T) {
 			if ahead {
 				_, _ = client.Write([]byte("more"))
 				_, _ = backend.Write([]byte("x"))
-				if _, err := io.ReadFull(client, make([]byte, len("1\r\nx\r\n"))); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(io.ReadFull(client, make([]byte, len("1\r\nx\r\n"))))(t)
 				if reset {
 					_ = client.SetLinger(0)
 					client.Close()
@@ -229,9 +214,7 @@ func TestNobodyStopsTheOthers(t *testing.T) {
 		h := &through{most: 1}
 		backend, client := relay(t, l, h)
 		_, _ = backend.Write([]byte("x"))
-		if _, err := io.ReadFull(client, make([]byte, len("1\r\nx\r\n"))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.ReadFull(client, make([]byte, len("1\r\nx\r\n"))))(t)
 		h.wantLeft(t, Done)
 	}
 	slow.wantLeft(t, ClientSlow)
@@ -344,10 +327,7 @@ func TestCancelledWithinAChunk(t *testing.T) {
 // An event of one that has left in the same batch is not another one's, although
 // that has its slot, and its descriptor.
 func TestAnEventOfOneThatHasLeft(t *testing.T) {
-	l, err := newLoop()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(newLoop())(t)
 	defer l.close()
 	first := &through{left: make(chan way, 1)}
 	first.stream.From, _ = pair(t)
@@ -414,10 +394,7 @@ func TestIdle(t *testing.T) {
 
 // The end of the loops lets all go, also those who come later.
 func TestTheEndOfTheLoops(t *testing.T) {
-	l, err := New(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(New(1))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- l.Run(ctx) }()
@@ -425,9 +402,7 @@ func TestTheEndOfTheLoops(t *testing.T) {
 	relay(t, l, h)
 	cancel()
 	h.wantLeft(t, Cancelled)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	late := &through{}
 	relay(t, l, late)
 	late.wantLeft(t, Cancelled)
@@ -444,9 +419,7 @@ func TestSocketWrites(t *testing.T) {
 		got = make([]byte, len(want))
 		_, _ = io.ReadFull(far, got)
 	})
-	if err := s.Write(want, time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Write(want, time.Now().Add(patience)))
 	reading.Wait()
 	if !bytes.Equal(got, want) {
 		t.Error("other bytes came")

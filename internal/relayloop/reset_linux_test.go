@@ -6,28 +6,18 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // A socket that its client has reset is no connection any more: the runtime would make
 // one of it that has no address.
 func TestASocketThatIsResetIsNoConnection(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	client, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Take(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(net.Dial("tcp", l.Addr().String()))(t)
+	server := must.Get(l.Accept())(t)
+	s := must.Get(Take(server))(t)
 	defer s.Close()
 	_ = server.Close()
 	_ = client.(*net.TCPConn).SetLinger(0)
