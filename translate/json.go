@@ -126,6 +126,7 @@ func pick(v gjson.Result, members ...member) {
 		for i := range members {
 			if key.Str == members[i].name {
 				*members[i].to = v
+				break
 			}
 		}
 		return true
