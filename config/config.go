@@ -75,6 +75,25 @@ type Config struct {
 	Warnings []string
 }
 
+// RouteNames are what clients may name.
+func (c *Config) RouteNames() (names []string) {
+	for _, r := range c.Routes {
+		names = append(names, r.Models...)
+	}
+	return names
+}
+
+// Goals are the attainment goals of the routes, by each of their names.
+func (c *Config) Goals() map[string]float64 {
+	goals := map[string]float64{}
+	for _, r := range c.Routes {
+		for _, name := range r.Models {
+			goals[name] = r.SLO.Attainment
+		}
+	}
+	return goals
+}
+
 // Admin is the admin port.
 type Admin struct {
 	// address of metrics, API and page

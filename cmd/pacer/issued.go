@@ -155,33 +155,29 @@ func issuedKey(k keys.Key) config.Key {
 // watchKeys takes over what other gateways change, and writes what waits for the
 // audit log, until ctx ends.
 func (p *program) watchKeys(ctx context.Context) error {
-	tick := time.NewTicker(keysEvery)
-	defer tick.Stop()
 	failing := outage{alone: p.shared.alone}
-	for round := 0; ; round++ {
-		select {
-		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
-			defer cancel()
-			p.writeNotes(last)
-			return ctx.Err()
-		case <-tick.C:
-		}
+	round := 0
+	err := forEach(ctx, keysEvery, func(now time.Time) {
+		round++
 		_, err := p.issued.ring.Refresh(ctx)
-		if ctx.Err() == nil && failing.tell(time.Now(), err) {
+		if ctx.Err() == nil && failing.tell(now, err) {
 			p.log.Warn("the keys that are handed out cannot be read: those that are known are used", "error", err)
 		}
 		if err != nil {
-			continue
+			return
 		}
 		p.applyKeys() // also when the time of a secret before a rotation is over
 		p.writeNotes(ctx)
-		if round%14400 == 0 && p.filed() { // an hour
-			if err := p.issued.ring.Sweep(ctx, time.Now()); err != nil && !errors.Is(err, keys.ErrConflict) {
+		if round%14400 == 1 && p.filed() { // an hour
+			if err := p.issued.ring.Sweep(ctx, now); err != nil && !errors.Is(err, keys.ErrConflict) {
 				p.log.Warn("keys that were revoked long ago cannot be forgotten", "error", err)
 			}
 		}
-	}
+	})
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
+	p.writeNotes(last)
+	return err
 }
 
 // filed reports whether the file has keys of its own. While it has none, what was

@@ -36,7 +36,6 @@ func (p *program) remember(dir string) {
 	if err != nil {
 		p.log.Error("the history of before cannot be used; a new one begins", "state_dir", dir, "error", err)
 	}
-	disk.Clean(dir)
 	if past != nil {
 		p.metrics.History().Restore(p.watch, past)
 		p.shared.before = past.Replicas
@@ -63,8 +62,6 @@ func (p *program) keep(ctx context.Context, dir string) error {
 // keepFile calls save so often, and once more when ctx ends. That it fails is said
 // once, and so is that it works again.
 func (p *program) keepFile(ctx context.Context, every time.Duration, what, dir string, save func() error) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
 	failed := false
 	once := func() {
 		err := save()
@@ -76,15 +73,9 @@ func (p *program) keepFile(ctx context.Context, every time.Duration, what, dir s
 		}
 		failed = err != nil
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			once()
-			return ctx.Err()
-		case <-tick.C:
-			once()
-		}
-	}
+	err := forEach(ctx, every, func(time.Time) { once() })
+	once()
+	return err
 }
 
 // rememberCurves takes over the curves that are kept in state_dir, for a gateway without

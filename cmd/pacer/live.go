@@ -35,15 +35,10 @@ func (p *program) live() telemetry.Live {
 	for _, b := range cfg.Backends {
 		configured[b.Name] = b
 	}
-	scales := map[string]float64{}
 	for _, t := range fleet.Targets(fleet.Topology(cfg)) {
-		c := p.book.Curve(t)
-		if old, has := scales[t.Backend]; c.Known() && (!has || c.Scale() < old) {
-			scales[t.Backend] = c.Scale()
-		}
-		l.Targets = append(l.Targets, p.liveTarget(t, c))
+		l.Targets = append(l.Targets, p.liveTarget(t))
 	}
-	breakers := p.fleet.Breakers()
+	breakers, scales := p.fleet.Breakers(), p.scales(cfg)
 	loads := map[string]router.BackendLoad{} // by backend
 	for _, b := range p.router.Loads() {
 		loads[b.Backend] = b
@@ -61,12 +56,6 @@ func (p *program) live() telemetry.Live {
 		}
 		l.Backends = append(l.Backends, lb)
 	}
-	goals := map[string]float64{}
-	for _, r := range cfg.Routes {
-		for _, name := range r.Models {
-			goals[name] = r.SLO.Attainment
-		}
-	}
 	for _, c := range p.watch.Causes() {
 		lc := telemetry.LiveCause{Kind: c.Kind.String()}
 		switch c.Of {
@@ -77,6 +66,7 @@ func (p *program) live() telemetry.Live {
 		}
 		l.Causes = append(l.Causes, lc)
 	}
+	goals := cfg.Goals()
 	for _, r := range p.router.Routes(now) {
 		lr := liveRoute(r, loads)
 		lr.Goal = goals[r.Route.Name]
@@ -115,8 +105,9 @@ func liveRoute(r router.RouteState, loads map[string]router.BackendLoad) telemet
 // liveTarget is what a scrape shows of a target. Its curve is not looked up in the
 // list of the book: a late stream may have brought back one that is gone there, or
 // was counted otherwise.
-func (p *program) liveTarget(t profiles.Target, c *profiles.Curve) telemetry.LiveTarget {
+func (p *program) liveTarget(t profiles.Target) telemetry.LiveTarget {
 	out := telemetry.LiveTarget{Backend: t.Backend, Model: t.Model, BytesPerToken: p.gateway.BytesPerToken(t)}
+	c := p.book.Curve(t)
 	_, hi := c.Support()
 	for n := 1; n <= 2*hi; n *= 2 {
 		pt := c.At(n)

@@ -177,6 +177,20 @@ func (f *inFlight) wait(limit time.Duration) int64 {
 	return f.count()
 }
 
+// forEach calls do so often, first after that time, until ctx ends, and returns why it did.
+func forEach(ctx context.Context, every time.Duration, do func(now time.Time)) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			do(time.Now())
+		}
+	}
+}
+
 func ignoreClosed(err error) error {
 	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/statefile"
 	"github.com/pacer-dev/pacer/usage"
-	"github.com/pacer-dev/pacer/usage/disk"
 	"github.com/pacer-dev/pacer/usage/notify"
 )
 
@@ -18,6 +18,9 @@ const (
 	// keepUsageEvery is how often usage is written to state_dir: a crash costs as much.
 	keepUsageEvery = 5 * time.Second
 )
+
+// usageFile is what a gateway without a store keeps of usage and budgets.
+var usageFile = statefile.File{Name: "usage.bin", Form: "pacer usage 1\n", Most: 256 << 20, Plain: 256 << 20}
 
 // spending builds what stands around p.usage: who owns which machine second, who is
 // told of budgets, and, without a store, what is kept in state_dir.
@@ -31,12 +34,13 @@ func (p *program) spending(cfg *config.Config) {
 	if !cfg.Store.Memory || cfg.StateDir == "" {
 		return
 	}
-	past, err := disk.Load(cfg.StateDir)
+	var past usage.Past
+	kept, err := usageFile.Load(cfg.StateDir, &past)
 	if err != nil {
 		p.log.Error("the usage of before cannot be used; it begins anew", "state_dir", cfg.StateDir, "error", err)
 	}
-	if past != nil {
-		p.usage.Restore(past)
+	if kept {
+		p.usage.Restore(&past)
 	}
 	p.loops = append(p.loops, func(ctx context.Context) error { return p.keepUsage(ctx, cfg.StateDir) })
 }
@@ -52,15 +56,8 @@ func hooksOf(cfg *config.Config) []notify.Hook {
 // watchSpending tells the book what runs where, and the webhooks what the book has
 // to say, until ctx ends.
 func (p *program) watchSpending(ctx context.Context) error {
-	tick := time.NewTicker(spendingEvery)
-	defer tick.Stop()
-	for rounds := 0; ; rounds++ {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-		now := time.Now()
+	rounds := 0
+	return forEach(ctx, spendingEvery, func(now time.Time) {
 		running := map[string]int{}
 		for _, l := range p.router.Loads() {
 			running[l.Backend] = l.M
@@ -72,7 +69,8 @@ func (p *program) watchSpending(ctx context.Context) error {
 		if rounds%3000 == 0 {
 			p.usage.Forget(now)
 		}
-	}
+		rounds++
+	})
 }
 
 // keepUsage writes the usage to dir, and once more when ctx ends.
@@ -83,7 +81,7 @@ func (p *program) keepUsage(ctx context.Context, dir string) error {
 		if changes == last {
 			return nil
 		}
-		err := disk.Save(dir, p.usage.Past())
+		err := usageFile.Save(dir, p.usage.Past())
 		if err == nil {
 			last = changes
 		}

@@ -70,15 +70,10 @@ func (s *supervisor) watch(ctx context.Context, alive func()) error {
 	if s.every == 0 {
 		return nil
 	}
-	tick := time.NewTicker(s.every)
-	defer tick.Stop()
-	for {
+	sign := func() {
 		alive()
 		s.say("WATCHDOG=1")
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
 	}
+	sign()
+	return forEach(ctx, s.every, func(time.Time) { sign() })
 }

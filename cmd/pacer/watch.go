@@ -22,15 +22,7 @@ const watchEvery = time.Second
 // watchAll feeds the history, and writes a line where something begins to be
 // wrong and one where it ends, until ctx ends.
 func (p *program) watchAll(ctx context.Context) error {
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-		now := time.Now()
+	return forEach(ctx, watchEvery, func(now time.Time) {
 		s := p.snapshot(now)
 		ring := p.metrics.History()
 		ring.Advance(now)
@@ -38,7 +30,7 @@ func (p *program) watchAll(ctx context.Context) error {
 		for _, line := range p.watch.Tick(now, s) {
 			p.sayLine(line)
 		}
-	}
+	})
 }
 
 // mostNames is how many routes or backends a line names.
@@ -80,12 +72,7 @@ func (p *program) snapshot(now time.Time) history.Snapshot {
 			N: l.N, M: l.M, Faults: faults[l.Backend], Seen: l.Seen, Expected: l.Expected, Scale: scales[l.Backend],
 		})
 	}
-	goals := map[string]float64{}
-	for _, r := range cfg.Routes {
-		for _, name := range r.Models {
-			goals[name] = r.SLO.Attainment
-		}
-	}
+	goals := cfg.Goals()
 	for _, state := range p.router.Routes(now) {
 		s.Routes = append(s.Routes, p.routeNow(state, goals[state.Route.Name], loads))
 	}

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/readfile"
 )
 
 const (
@@ -74,7 +74,7 @@ func (a account) client(k config.Kubernetes, dial func(ctx context.Context, netw
 		}
 	}
 	if namespace == "" {
-		data, err := readSmall(filepath.Join(a.dir, "namespace"))
+		data, err := readfile.Regular(filepath.Join(a.dir, "namespace"), maxSmallFile)
 		if err != nil {
 			return nil, "", fmt.Errorf("kubernetes: which namespace this pod is in: %w", err)
 		}
@@ -83,21 +83,12 @@ func (a account) client(k config.Kubernetes, dial func(ctx context.Context, netw
 	return c, namespace, nil
 }
 
-func readSmall(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxSmallFile))
-}
-
 // client returns one that trusts what the file with the authority says now.
 func (c *client) client() (*http.Client, error) {
 	var pem []byte
 	if c.caFile != "" {
 		var err error
-		if pem, err = readSmall(c.caFile); err != nil {
+		if pem, err = readfile.Regular(c.caFile, maxSmallFile); err != nil {
 			return nil, err
 		}
 	}
@@ -175,7 +166,7 @@ func (c *client) get(ctx context.Context, path string, query url.Values) (io.Rea
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "pacer")
 	if c.tokenFile != "" {
-		token, err := readSmall(c.tokenFile)
+		token, err := readfile.Regular(c.tokenFile, maxSmallFile)
 		if err != nil {
 			return nil, err
 		}

@@ -25,7 +25,7 @@ var floors = []floor{
 	{"Service", "what is in service, and where it is found", []string{"fleet", "fleet/kubernetes"}},
 	{"Stores", "what is kept over a restart, and shared by replicas", []string{
 		"gateway/limit/redislimit", "batch/redisbatch", "history/redishistory", "keys/rediskeys", "profiles/redisstore", "router/redisload", "usage/redisusage",
-		"internal/redisconn", "history/disk", "keys/filekeys", "profiles/curvesfile", "usage/disk", "usage/notify",
+		"internal/redisconn", "history/disk", "keys/filekeys", "profiles/curvesfile", "usage/notify",
 	}},
 	{"Proof", "fleets in virtual time, and what Pacer is compared with", []string{"internal/arena", "internal/baseline"}},
 	{"Parts", "what a request needs on its way, and what is said of it", []string{
@@ -34,7 +34,7 @@ var floors = []floor{
 	{"Core", "what is known, counted and decided, apart from any connection", []string{"profiles/learn", "router", "profiles", "history", "usage", "share", "batch"}},
 	{"Ground", "tables, wire formats and idioms, which know nothing of routes and leases", []string{
 		"admin/signin", "dashboard", "sim",
-		"internal/upstream", "internal/atomicfile", "internal/benchfile", "internal/breaker", "internal/clientconn", "internal/credential",
+		"internal/upstream", "internal/statefile", "internal/atomicfile", "internal/benchfile", "internal/breaker", "internal/clientconn", "internal/credential",
 		"internal/relayloop", "internal/endpoint", "internal/h1client", "internal/h1server", "internal/hostname", "internal/keep", "internal/loadgen", "internal/logqueue", "internal/openai",
 		"internal/presets", "internal/realtime", "internal/report", "internal/spelling", "internal/sse", "internal/timings",
 		"internal/tokens", "internal/tracing", "internal/readfile",

@@ -44,7 +44,6 @@ var arrows = map[string][]string{
 	"keys/rediskeys": {"api", "internal/redisconn", "keys"},
 
 	"usage":            {},
-	"usage/disk":       {"internal/atomicfile", "usage"},
 	"usage/notify":     {"usage"},
 	"usage/redisusage": {"internal/redisconn", "share", "usage"},
 
@@ -61,9 +60,9 @@ var arrows = map[string][]string{
 	"api":              {"profiles"},
 	"fleet":            {"config", "internal/credential", "internal/presets", "internal/upstream", "profiles", "providers", "router"},
 	"history":          {"internal/keep"},
-	"fleet/kubernetes": {"config"},
+	"fleet/kubernetes": {"config", "internal/readfile"},
 
-	"history/disk": {"history", "internal/atomicfile"},
+	"history/disk": {"history", "internal/statefile"},
 
 	"history/redishistory": {"history", "internal/redisconn", "share"},
 
@@ -87,6 +86,7 @@ var arrows = map[string][]string{
 	"internal/checkout":   {},
 	"internal/chromium":   {"internal/checkout"},
 	"internal/atomicfile": {},
+	"internal/statefile":  {"internal/atomicfile"},
 	"internal/breaker":    {},
 	"internal/clientconn": {},
 	"internal/credential": {"internal/readfile"},
