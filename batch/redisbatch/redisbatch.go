@@ -87,18 +87,11 @@ func at(text string) time.Time {
 
 // run runs a script once.
 func (s *Store) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
-	var reply *redis.Cmd
-	err := s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
-		replies, err := redisconn.RunAll(ctx, rdb, script, []redisconn.Call{{Keys: keys, Args: args}})
-		if err == nil {
-			reply = replies[0]
-		}
-		return err
-	})
+	replies, err := s.conn.Run(ctx, script, redisconn.Call{Keys: keys, Args: args})
 	if err != nil {
 		return nil, err
 	}
-	return reply.Result()
+	return replies[0].Result()
 }
 
 // AddFile implements batch.Store.

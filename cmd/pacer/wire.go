@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"log/slog"
 	mathrand "math/rand/v2"
@@ -139,11 +138,7 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 	p.loops = append(p.loops, p.gateway.Run)
 	p.runBatches(cfg)
 
-	var id [8]byte
-	if _, err := rand.Read(id[:]); err != nil {
-		return nil, err
-	}
-	p.shared.replica = hex.EncodeToString(id[:])
+	p.shared.replica = rand.Text()
 	p.remember(cfg.StateDir)
 	p.watch.Note(time.Now(), "start", "started, version "+currentBuild().Version)
 	if err := p.sharing(cfg); err != nil {

@@ -214,12 +214,7 @@ func TestScriptsSurviveAServerThatForgotThem(t *testing.T) {
 		for _, a := range args {
 			calls = append(calls, redisconn.Call{Keys: []string{c.Key("b", a)}, Args: []any{a}})
 		}
-		var replies []*redis.Cmd
-		must.Do(t, c.Do(t.Context(), func(ctx context.Context, rdb redis.UniversalClient) (err error) {
-			replies, err = redisconn.RunAll(ctx, rdb, script, calls)
-			return err
-		}))
-		return replies
+		return must.Get(c.Run(t.Context(), script, calls...))(t)
 	}
 	for round := range 3 {
 		replies := run("one", "bad", "two")

@@ -14,11 +14,19 @@ type Call struct {
 	Args []any
 }
 
-// RunAll runs script once per call, in one round trip when the server knows
-// it. A server that does not (it was restarted, or failed over) gets the
-// source with a second round trip. It returns the reply of each call; an error
-// of one call is in its reply, and the error returned is that no reply came.
-func RunAll(ctx context.Context, rdb redis.UniversalClient, script *redis.Script, calls []Call) ([]*redis.Cmd, error) {
+// Run runs script once per call, in one round trip when the server knows it, through
+// the breaker as Do does. A server that does not know it (it was restarted, or failed
+// over) gets the source with a second round trip. It returns the reply of each call; an
+// error of one call is in its reply, and the error returned is that no reply came.
+func (c *Client) Run(ctx context.Context, script *redis.Script, calls ...Call) (replies []*redis.Cmd, err error) {
+	err = c.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
+		replies, err = runAll(ctx, rdb, script, calls)
+		return err
+	})
+	return replies, err
+}
+
+func runAll(ctx context.Context, rdb redis.UniversalClient, script *redis.Script, calls []Call) ([]*redis.Cmd, error) {
 	replies := make([]*redis.Cmd, len(calls))
 	_, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, c := range calls {

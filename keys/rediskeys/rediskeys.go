@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,11 +63,7 @@ func Owns(key string) bool {
 func (s *Store) run(ctx context.Context, script *redis.Script, args ...any) (*redis.Cmd, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	var replies []*redis.Cmd
-	err := s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
-		replies, err = redisconn.RunAll(ctx, rdb, script, []redisconn.Call{{Keys: s.keys(), Args: args}})
-		return err
-	})
+	replies, err := s.conn.Run(ctx, script, redisconn.Call{Keys: s.keys(), Args: args})
 	if err == nil {
 		err = replies[0].Err()
 	}
@@ -76,12 +71,6 @@ func (s *Store) run(ctx context.Context, script *redis.Script, args ...any) (*re
 		return nil, fmt.Errorf("rediskeys: %w", err)
 	}
 	return replies[0], nil
-}
-
-func word() string {
-	var random [8]byte
-	rand.Read(random[:]) // never fails
-	return hex.EncodeToString(random[:])
 }
 
 // Load implements keys.Store.
@@ -116,7 +105,7 @@ func (s *Store) Restore(ctx context.Context, known []keys.Key) error {
 
 // ask runs load.lua.
 func (s *Store) ask(ctx context.Context, mark string, known []keys.Key) ([]string, error) {
-	args := []any{mark, life.Milliseconds(), word()}
+	args := []any{mark, life.Milliseconds(), rand.Text()}
 	for _, k := range known {
 		data, err := json.Marshal(k)
 		if err != nil {
@@ -160,7 +149,7 @@ func (s *Store) write(ctx context.Context, k keys.Key, data []byte, e api.AuditE
 	if err != nil {
 		return err
 	}
-	reply, err := s.run(ctx, s.put, k.Spec.Name, k.Version-1, k.Version, data, e.ID, entry, life.Milliseconds(), word(), mostEntries)
+	reply, err := s.run(ctx, s.put, k.Spec.Name, k.Version-1, k.Version, data, e.ID, entry, life.Milliseconds(), rand.Text(), mostEntries)
 	if err != nil {
 		return err
 	}

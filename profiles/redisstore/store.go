@@ -153,7 +153,7 @@ func (s *Store) Push(ctx context.Context, replica string, seq uint64, deltas []p
 		for i := range trip {
 			calls[i] = s.pushCall(replica, seq, &trip[i])
 		}
-		replies, err := s.run(ctx, s.push, calls)
+		replies, err := s.o.Conn.Run(ctx, s.push, calls...)
 		if err != nil {
 			return fmt.Errorf("redisstore: push: %w", err)
 		}
@@ -291,7 +291,7 @@ func (s *Store) read(ctx context.Context, targets []profiles.Target, refused *Re
 		return stored, nil
 	}
 	// What was dropped is missing from stored, as if the server had lost it.
-	_, err = s.run(ctx, s.drop, calls)
+	_, err = s.o.Conn.Run(ctx, s.drop, calls...)
 	return stored, err
 }
 
@@ -316,7 +316,7 @@ func (s *Store) restore(ctx context.Context, targets []profiles.Target, stored m
 	if len(lost) == 0 {
 		return nil
 	}
-	replies, err := s.run(ctx, s.seed, calls)
+	replies, err := s.o.Conn.Run(ctx, s.seed, calls...)
 	if err != nil {
 		return err
 	}
@@ -368,7 +368,7 @@ func (s *Store) adopt(ctx context.Context, trip []profiles.Target, sums map[prof
 	for i, t := range trip {
 		calls[i] = s.seedCall(t, sums[t], how)
 	}
-	replies, err := s.run(ctx, s.seed, calls)
+	replies, err := s.o.Conn.Run(ctx, s.seed, calls...)
 	if err != nil {
 		return nil, err
 	}
@@ -384,14 +384,6 @@ func (s *Store) adopt(ctx context.Context, trip []profiles.Target, sums map[prof
 		}
 	}
 	return left, nil
-}
-
-func (s *Store) run(ctx context.Context, script *redis.Script, calls []redisconn.Call) (replies []*redis.Cmd, err error) {
-	err = s.o.Conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
-		replies, err = redisconn.RunAll(ctx, rdb, script, calls)
-		return err
-	})
-	return replies, err
 }
 
 var errReply = errors.New("an answer that is none of the script's")

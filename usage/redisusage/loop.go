@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,7 +144,7 @@ func (l *Loop) exchange(ctx context.Context) error {
 // trip tells some of what was spent, with its parts or without, and returns of what
 // the store wants the parts.
 func (l *Loop) trip(ctx context.Context, trip []usage.Spent, replicas int, parts bool) (anew []usage.Spent, err error) {
-	replies, err := l.run(ctx, l.spend, l.calls(trip, replicas, parts))
+	replies, err := l.o.Conn.Run(ctx, l.spend, l.calls(trip, replicas, parts)...)
 	if err != nil {
 		return nil, err
 	}
@@ -195,14 +194,6 @@ func bit(set bool) int {
 	return 0
 }
 
-func (l *Loop) run(ctx context.Context, script *redis.Script, calls []redisconn.Call) (replies []*redis.Cmd, err error) {
-	err = l.o.Conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
-		replies, err = redisconn.RunAll(ctx, rdb, script, calls)
-		return err
-	})
-	return replies, err
-}
-
 // readSpend reads an answer; lost = the store wants the parts as well.
 func readSpend(reply *redis.Cmd) (told usage.Told, lost bool, err error) {
 	list, err := reply.Slice()
@@ -247,7 +238,7 @@ func (l *Loop) tell(ctx context.Context, batches int) error {
 		if len(batch.Cells) == 0 {
 			return nil
 		}
-		replies, err := l.run(ctx, l.add, []redisconn.Call{l.call(batch)})
+		replies, err := l.o.Conn.Run(ctx, l.add, l.call(batch))
 		if err != nil {
 			return err
 		}
@@ -262,11 +253,9 @@ func (l *Loop) tell(ctx context.Context, batches int) error {
 }
 
 func (l *Loop) call(batch usage.Batch) redisconn.Call {
-	var random [8]byte
-	rand.Read(random[:]) // never fails
 	c := redisconn.Call{
 		Keys: []string{l.o.Conn.Key("usage", "told", version)},
-		Args: []any{l.o.Replica, batch.Seq, hex.EncodeToString(random[:]), hoursLive.Milliseconds(), mostPerHour},
+		Args: []any{l.o.Replica, batch.Seq, rand.Text(), hoursLive.Milliseconds(), mostPerHour},
 	}
 	at := map[usage.Hour]int{}
 	for _, cell := range batch.Cells {

@@ -497,7 +497,7 @@ func TestAReportIsCountedOnceADayLater(t *testing.T) {
 	b.exchange(t)
 	a.let(usage.Dollar)
 	a.settle()
-	must.Get(a.loop.run(t.Context(), a.loop.spend, a.loop.calls(a.book.Report(time.Now()), 2, false)))(t) // and the answer is lost
+	must.Get(a.loop.o.Conn.Run(t.Context(), a.loop.spend, a.loop.calls(a.book.Report(time.Now()), 2, false)...))(t) // and the answer is lost
 	silence(server, 25*time.Hour, "a")
 	b.exchange(t)
 	a.exchange(t)

@@ -147,11 +147,7 @@ func (l *Loop) exchange(ctx context.Context, reports []report) error {
 		for i := range trip {
 			calls[i] = l.call(&trip[i])
 		}
-		var replies []*redis.Cmd
-		err := l.o.Conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
-			replies, err = redisconn.RunAll(ctx, rdb, l.script, calls)
-			return err
-		})
+		replies, err := l.o.Conn.Run(ctx, l.script, calls...)
 		if err != nil {
 			return err // what was told is told again, under its number
 		}
