@@ -91,8 +91,8 @@ type LastError struct {
 type port struct {
 	o         Options
 	known     atomic.Pointer[settings]
-	frames    [4]frames // by window
-	listeners listeners
+	frames    [4]frames     // by window
+	listeners chan struct{} // open pages
 	plan      planState
 	doors     doors
 }
@@ -110,14 +110,9 @@ func (p *port) settings() *settings {
 	if s := p.known.Load(); s != nil && s.conf == conf {
 		return s
 	}
-	s := &settings{conf: conf, backends: map[string]config.Backend{}, goals: map[string]float64{}}
+	s := &settings{conf: conf, backends: map[string]config.Backend{}, goals: conf.Goals()}
 	for _, b := range conf.Backends {
 		s.backends[b.Name] = b
-	}
-	for _, r := range conf.Routes {
-		for _, name := range r.Models {
-			s.goals[name] = r.SLO.Attainment
-		}
 	}
 	p.known.Store(s)
 	return s
@@ -125,13 +120,13 @@ func (p *port) settings() *settings {
 
 // New returns the handler of the admin port. It starts nothing.
 func New(o Options) http.Handler {
-	p := &port{o: o}
+	p := &port{o: o, listeners: make(chan struct{}, maxListeners)}
 	for w := range p.frames {
 		p.frames[w].take = func(now time.Time) (*frame, error) { return p.frame(now, history.Window(w)) }
 	}
 
 	mux := chi.NewRouter()
-	mux.Use(clientconn.Early, secured, newHostGuard(o.Config().Admin.Listen).handler(p.publicHost), p.private)
+	mux.Use(clientconn.Early, secured, p.host(newHostGuard(o.Config().Admin.Listen)), p.private)
 	mux.NotFound(notFound)
 	mux.MethodNotAllowed(wrongMethod(mux))
 	mux.Get("/healthz", healthz)
@@ -143,15 +138,15 @@ func New(o Options) http.Handler {
 	mux.Get("/api/v1/jobs", p.serveJobs)
 	mux.Get("/api/v1/usage", p.serveUsage)
 	mux.Get("/api/v1/scorecard", p.serveScorecard)
-	mux.Get("/api/v1/keys", p.needs(administrator, p.serveKeys))
-	mux.Post("/api/v1/keys", p.needs(administrator, p.serveNewKey))
-	mux.Delete("/api/v1/keys/{name}", p.needs(administrator, p.serveRevoke))
-	mux.Post("/api/v1/keys/{name}/rotate", p.needs(administrator, p.serveRotate))
-	mux.Get("/api/v1/audit", p.needs(administrator, p.serveAudit))
+	mux.Get("/api/v1/keys", p.administered(p.serveKeys))
+	mux.Post("/api/v1/keys", p.administered(p.serveNewKey))
+	mux.Delete("/api/v1/keys/{name}", p.administered(p.serveRevoke))
+	mux.Post("/api/v1/keys/{name}/rotate", p.administered(p.serveRotate))
+	mux.Get("/api/v1/audit", p.administered(p.serveAudit))
 	mux.Get("/api/v1/session", p.serveSession)
-	mux.Get(signin.LoginPath, p.serveLogin)
-	mux.Get(signin.CallbackPath, p.serveCallback)
-	mux.With(sameOrigin).Post(signin.LogoutPath, p.serveLogout)
+	mux.Get(signin.LoginPath, p.byDoor(p.serveLogin))
+	mux.Get(signin.CallbackPath, p.byDoor(p.serveCallback))
+	mux.With(sameOrigin).Post(signin.LogoutPath, p.byDoor(p.serveLogout))
 	mux.Get("/api/v1/decisions", p.serveDecisions)
 	mux.With(sameOrigin).Post("/api/v1/explain", p.serveExplain)
 	mux.Get("/api/v1/plan", p.servePlanState)

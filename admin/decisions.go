@@ -5,7 +5,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pacer-dev/pacer/api"
@@ -55,13 +54,9 @@ const usualDecisions = 100
 
 // serveDecisions answers GET /api/v1/decisions.
 func (p *port) serveDecisions(w http.ResponseWriter, r *http.Request) {
-	limit := usualDecisions
-	if given := r.URL.Query()["limit"]; len(given) > 0 {
-		var err error
-		if limit, err = strconv.Atoi(given[0]); err != nil || len(given) > 1 || limit < 1 || limit > api.MaxDecisions {
-			badQuery(w, "limit", fmt.Sprintf("limit: write one whole number from 1 to %d", api.MaxDecisions))
-			return
-		}
+	limit, ok := wholeOf(w, r.URL.Query(), "limit", usualDecisions, api.MaxDecisions)
+	if !ok {
+		return
 	}
 	refused, ok := wordOf(w, r, "refused", "false", []string{"true", "false"})
 	if !ok {

@@ -36,12 +36,14 @@ func (p *port) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if !p.listeners.enter() {
+	select {
+	case p.listeners <- struct{}{}:
+		defer func() { <-p.listeners }()
+	default:
 		w.Header().Set("Retry-After", "10")
 		fail(w, http.StatusServiceUnavailable, "too_many_listeners", "too many pages are open; close one")
 		return
 	}
-	defer p.listeners.leave()
 	clientconn.Answering(r.Context())
 
 	w.Header().Set("Content-Type", "text/event-stream")

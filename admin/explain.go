@@ -1,11 +1,8 @@
 package admin
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -25,29 +22,20 @@ const (
 // without sending it. It changes nothing, so it asks for no token; a page of
 // another origin is refused all the same.
 func (p *port) serveExplain(w http.ResponseWriter, r *http.Request) {
-	body, ok := questionBody(w, r)
-	if !ok {
+	var q api.Question
+	if !questionOf(w, r, &q, `write {"model": "…"}, and if you like "class", "min_tps" and "prompt_tokens"`) {
 		return
 	}
-	q, err := parseQuestion(body)
-	if err != nil {
+	if err := checkQuestion(&q); err != nil {
 		fail(w, http.StatusBadRequest, "invalid_body", err.Error())
 		return
 	}
 	rec, ok := p.preview(time.Now(), q)
 	if !ok {
-		fail(w, http.StatusNotFound, "model_not_found", fmt.Sprintf("no route serves the model %.200q; %s", q.Model, spelling.Meant(q.Model, p.routeNames())))
+		fail(w, http.StatusNotFound, "model_not_found", fmt.Sprintf("no route serves the model %.200q; %s", q.Model, spelling.Meant(q.Model, p.o.Config().RouteNames())))
 		return
 	}
 	send(w, http.StatusOK, decisionOf(&rec))
-}
-
-// routeNames are what clients may name.
-func (p *port) routeNames() (names []string) {
-	for _, r := range p.o.Config().Routes {
-		names = append(names, r.Models...)
-	}
-	return names
 }
 
 // preview asks the route that the model belongs to.
@@ -64,29 +52,20 @@ func (p *port) preview(now time.Time, q api.Question) (router.Record, bool) {
 	return p.o.Router.Preview(now, req)
 }
 
-func parseQuestion(body []byte) (api.Question, error) {
-	var q api.Question
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&q); err != nil {
-		return q, fmt.Errorf(`the body is no question (%w); write {"model": "…"}, and if you like "class", "min_tps" and "prompt_tokens"`, err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return q, errors.New("there is something behind the question; send one JSON object")
-	}
+func checkQuestion(q *api.Question) error {
 	switch {
 	case q.Model == "":
-		return q, errors.New("model: is missing; name the model as a client does")
+		return errors.New("model: is missing; name the model as a client does")
 	case q.Class != "" && q.Class != router.Interactive.String() && q.Class != router.Batch.String():
-		return q, fmt.Errorf("class: %.40q is none; write interactive or batch", q.Class)
+		return fmt.Errorf("class: %.40q is none; write interactive or batch", q.Class)
 	case q.MinTPS != nil && !(*q.MinTPS >= 0 && *q.MinTPS <= maxAskedTPS):
-		return q, fmt.Errorf("min_tps: write tokens/s from 0 (none) to %g", float64(maxAskedTPS))
+		return fmt.Errorf("min_tps: write tokens/s from 0 (none) to %g", float64(maxAskedTPS))
 	case q.Class == router.Batch.String() && q.MinTPS != nil && *q.MinTPS > 0:
-		return q, errors.New("min_tps: a batch request has no floor; leave it out")
+		return errors.New("min_tps: a batch request has no floor; leave it out")
 	case q.PromptTokens < 0 || q.PromptTokens > maxAskedPrompts:
-		return q, fmt.Errorf("prompt_tokens: write a number from 0 to %d", maxAskedPrompts)
+		return fmt.Errorf("prompt_tokens: write a number from 0 to %d", maxAskedPrompts)
 	}
-	return q, nil
+	return nil
 }
 
 // sameOrigin refuses what a browser sends for a page of another origin. That

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/pacer-dev/pacer/internal/hostname"
@@ -75,26 +76,19 @@ func (g hostGuard) allows(hostport string) bool {
 	case hostname.IsIP(host) || host == g.machine || !strings.Contains(host, "."):
 		return true
 	}
-	for _, s := range privateSuffixes {
-		if strings.HasSuffix(host, s) {
-			return true
-		}
+	return slices.ContainsFunc(privateSuffixes, func(s string) bool { return strings.HasSuffix(host, s) })
+}
+
+// host refuses hosts other than those of g and the public one.
+func (p *port) host(g hostGuard) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if host := hostname.Of(r.Host); !g.allows(r.Host) && (host == "" || host != p.publicHost()) {
+				fail(w, http.StatusForbidden, "host_not_allowed",
+					fmt.Sprintf("the admin port does not answer to Host %.200q; call it by 127.0.0.1, localhost or the host in admin.listen", r.Host))
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
 	}
-	return false
-}
-
-// handler refuses other hosts; public names one more, "" = none.
-func (g hostGuard) handler(public func() string) func(http.Handler) http.Handler {
-	return func(next http.Handler) http.Handler { return g.guard(public, next) }
-}
-
-func (g hostGuard) guard(public func() string, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if host := hostname.Of(r.Host); !g.allows(r.Host) && (host == "" || host != public()) {
-			fail(w, http.StatusForbidden, "host_not_allowed",
-				fmt.Sprintf("the admin port does not answer to Host %.200q; call it by 127.0.0.1, localhost or the host in admin.listen", r.Host))
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }

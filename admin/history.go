@@ -25,6 +25,31 @@ func (p *port) replicas(now time.Time, w history.Window) (word string, n int) {
 	return thisReplica, 1
 }
 
+// queryOf returns the query of r, of which URL.Query leaves out what it cannot read; false =
+// the request was answered.
+func queryOf(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		badQuery(w, "", "the query cannot be read: "+err.Error())
+	}
+	return values, err == nil
+}
+
+// wholeOf returns a query parameter that is a whole number from 1 to most; false = the
+// request was answered.
+func wholeOf(w http.ResponseWriter, q url.Values, name string, usual, most int) (int, bool) {
+	given := q[name]
+	if len(given) == 0 {
+		return usual, true
+	}
+	n, err := strconv.Atoi(given[0])
+	if err != nil || len(given) > 1 || n < 1 || n > most {
+		badQuery(w, name, fmt.Sprintf("%s: write one whole number from 1 to %d", name, most))
+		return 0, false
+	}
+	return n, true
+}
+
 // windowOf returns the window that is asked for; false = the request was answered.
 func windowOf(w http.ResponseWriter, r *http.Request, usual history.Window, words []string) (history.Window, bool) {
 	word, ok := wordOf(w, r, "window", usual.String(), words)
@@ -35,13 +60,11 @@ func windowOf(w http.ResponseWriter, r *http.Request, usual history.Window, word
 // wordOf returns a query parameter that is one of words; false = the request was
 // answered.
 func wordOf(w http.ResponseWriter, r *http.Request, name, usual string, words []string) (string, bool) {
-	values, err := url.ParseQuery(r.URL.RawQuery) // URL.Query leaves out what it cannot read
-	if err != nil {
-		badQuery(w, "", "the query cannot be read: "+err.Error())
-		return "", false
-	}
+	values, ok := queryOf(w, r)
 	given := values[name]
 	switch {
+	case !ok:
+		return "", false
 	case len(given) == 0:
 		return usual, true
 	case len(given) == 1 && slices.Contains(words, given[0]):
@@ -144,13 +167,9 @@ func backendSeries(name string, line []*history.Point) api.BackendSeries {
 
 // serveTimeline answers GET /api/v1/timeline.
 func (p *port) serveTimeline(w http.ResponseWriter, r *http.Request) {
-	limit := api.MaxMarks
-	if given := r.URL.Query()["limit"]; len(given) > 0 {
-		var err error
-		if limit, err = strconv.Atoi(given[0]); err != nil || len(given) > 1 || limit < 1 || limit > api.MaxMarks {
-			badQuery(w, "limit", fmt.Sprintf("limit: write one whole number from 1 to %d", api.MaxMarks))
-			return
-		}
+	limit, ok := wholeOf(w, r.URL.Query(), "limit", api.MaxMarks, api.MaxMarks)
+	if !ok {
+		return
 	}
 	marks, _ := p.o.Watch.Marks(0, limit)
 	// What other gateways noticed comes some seconds later.

@@ -1,9 +1,8 @@
 package admin
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -101,13 +100,8 @@ func (p *port) serveNewKey(w http.ResponseWriter, r *http.Request) {
 	if !p.issuing(w) {
 		return
 	}
-	body, ok := questionBody(w, r)
-	if !ok {
-		return
-	}
 	var spec api.KeySpec
-	if err := strictJSON(body, &spec); err != nil {
-		fail(w, http.StatusBadRequest, "invalid_body", err.Error())
+	if !questionOf(w, r, &spec, `write {"name": "…"}, and if you like "routes", "team", "expires", "limits" and "budget"`) {
 		return
 	}
 	now := time.Now()
@@ -124,16 +118,9 @@ func (p *port) serveRotate(w http.ResponseWriter, r *http.Request) {
 	if !p.issuing(w) {
 		return
 	}
-	body, ok := questionBody(w, r)
-	if !ok {
-		return
-	}
 	var q api.Rotation
-	if len(bytes.TrimSpace(body)) > 0 {
-		if err := strictJSON(body, &q); err != nil {
-			fail(w, http.StatusBadRequest, "invalid_body", err.Error())
-			return
-		}
+	if r.ContentLength != 0 && !questionOf(w, r, &q, `write {"grace_s": 3600}, or nothing`) {
+		return
 	}
 	if !(q.GraceS >= 0 && q.GraceS <= maxGrace.Seconds()) {
 		fail(w, http.StatusBadRequest, "invalid_body", fmt.Sprintf("grace_s: write seconds from 0 to %.0f", maxGrace.Seconds()))
@@ -220,7 +207,7 @@ func (p *port) checkSpec(now time.Time, s *api.KeySpec) error {
 	}
 	for _, route := range s.Routes {
 		if route != "*" && !known(route) {
-			return fmt.Errorf("routes: there is no route %.80q; %s", route, spelling.Meant(route, p.routeNames()))
+			return fmt.Errorf("routes: there is no route %.80q; %s", route, spelling.Meant(route, p.o.Config().RouteNames()))
 		}
 	}
 	if l := s.Limits; l != nil && (l.RequestsPerMinute < 0 || l.TokensPerMinute < 0 || l.Concurrency < 0) {
@@ -230,15 +217,7 @@ func (p *port) checkSpec(now time.Time, s *api.KeySpec) error {
 	if b == nil {
 		return nil
 	}
-	if b.Per == "" {
-		b.Per = "month"
-	}
-	if b.Warn == 0 {
-		b.Warn = 0.8
-	}
-	if b.Then == "" {
-		b.Then = "refuse"
-	}
+	b.Per, b.Warn, b.Then = cmp.Or(b.Per, "month"), cmp.Or(b.Warn, 0.8), cmp.Or(b.Then, "refuse")
 	switch {
 	case !(b.USD > 0 && b.USD <= 1_000_000):
 		return errors.New("budget.usd: write an amount above 0, up to a million")
@@ -250,19 +229,6 @@ func (p *port) checkSpec(now time.Time, s *api.KeySpec) error {
 		return errors.New("budget.then: write refuse, warn or spill")
 	case (b.Then == "spill") != (b.Spill != "") || b.Spill != "" && !known(b.Spill):
 		return errors.New("budget.spill: write a route with then: spill, and none else")
-	}
-	return nil
-}
-
-// strictJSON reads one JSON object without unknown fields.
-func strictJSON(body []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("the body cannot be read: %w", err)
-	}
-	if d.More() {
-		return errors.New("the body has something behind its JSON object")
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"reflect"
 	"sync"
 
 	"github.com/pacer-dev/pacer/admin/signin"
@@ -31,7 +32,7 @@ func (d *doors) of(c *config.OIDC, transport http.RoundTripper) *signin.Door {
 		Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret.Reveal(), URL: c.URL,
 		Scopes: c.Scopes, Claim: c.Claim, Session: c.Session, Transport: transport,
 	}
-	if d.door == nil || !d.door.Options().Same(&o) {
+	if d.door == nil || !reflect.DeepEqual(d.door.Options(), &o) {
 		d.door = signin.New(o)
 	}
 	return d.door
@@ -72,25 +73,26 @@ func (p *port) identify(r *http.Request) shower {
 	return byToken(a, r)
 }
 
-// serveLogin answers GET /oidc/login.
-func (p *port) serveLogin(w http.ResponseWriter, r *http.Request) {
-	door := p.door()
-	if door == nil {
+// byDoor serves what is there only while people can sign in.
+func (p *port) byDoor(serve func(*signin.Door, http.ResponseWriter, *http.Request)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if door := p.door(); door != nil {
+			serve(door, w, r)
+			return
+		}
 		notFound(w, r)
-		return
 	}
+}
+
+// serveLogin answers GET /oidc/login.
+func (p *port) serveLogin(door *signin.Door, w http.ResponseWriter, r *http.Request) {
 	if err := door.Login(w, r); err != nil {
 		p.refuseLogin(w, err)
 	}
 }
 
 // serveCallback answers GET /oidc/callback.
-func (p *port) serveCallback(w http.ResponseWriter, r *http.Request) {
-	door := p.door()
-	if door == nil {
-		notFound(w, r)
-		return
-	}
+func (p *port) serveCallback(door *signin.Door, w http.ResponseWriter, r *http.Request) {
 	v, err := door.Callback(w, r)
 	if err != nil {
 		p.refuseLogin(w, err)
@@ -102,12 +104,7 @@ func (p *port) serveCallback(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveLogout answers POST /oidc/logout.
-func (p *port) serveLogout(w http.ResponseWriter, r *http.Request) {
-	door := p.door()
-	if door == nil {
-		notFound(w, r)
-		return
-	}
+func (p *port) serveLogout(door *signin.Door, w http.ResponseWriter, r *http.Request) {
 	if s := p.identify(r); s.visit != nil {
 		p.noteBy(context.WithoutCancel(r.Context()), s.name, "session.end", s.role.String())
 	}

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -52,11 +54,18 @@ func (p *port) servePlanState(w http.ResponseWriter, _ *http.Request) {
 // servePlan answers POST /api/v1/plan. It changes nothing, and takes work: so it asks
 // for the token where there is one, and one is played at a time. Who hangs up ends it.
 func (p *port) servePlan(w http.ResponseWriter, r *http.Request) {
-	if a := &p.settings().conf.Admin; (a.Token != "" || len(a.Tokens) > 0) && !p.authorized(w, r) {
+	if a := &p.settings().conf.Admin; a.Token != "" || len(a.Tokens) > 0 {
+		if _, ok := p.allows(w, r, operator); !ok {
+			return
+		}
+	}
+	var q api.PlanQuestion
+	if !questionOf(w, r, &q, `write {"load": 2}, and if you like "engines", "min_tps", "window" and "offered_per_s"`) {
 		return
 	}
-	q, ok := planQuestion(w, r)
-	if !ok {
+	q.Window = cmp.Or(q.Window, history.Hour.String())
+	if _, known := history.WindowOf(q.Window); !known {
+		fail(w, http.StatusBadRequest, "invalid_plan", "window: write one of "+strings.Join(history.Windows(), ", "))
 		return
 	}
 	if p.o.Plan == nil {
@@ -88,47 +97,32 @@ func (p *port) servePlan(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// planQuestion reads the question; false = the request was answered.
-func planQuestion(w http.ResponseWriter, r *http.Request) (q api.PlanQuestion, ok bool) {
-	body, ok := questionBody(w, r)
-	if !ok {
-		return q, false
+// questionOf reads the body of a question, which is one JSON object without unknown
+// fields; false = the request was answered, or its client is gone. write says what to
+// write instead of another one.
+func questionOf(w http.ResponseWriter, r *http.Request, into any, write string) bool {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxQuestion))
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		fail(w, http.StatusRequestEntityTooLarge, "body_too_large", fmt.Sprintf("a question has at most %d KiB", maxQuestion>>10))
+		return false
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		fail(w, http.StatusRequestTimeout, "request_timeout", "the question came too slowly")
+	}
+	if err != nil {
+		return false
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
-	err := d.Decode(&q)
-	if err == nil {
+	if err = d.Decode(into); err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
 			err = errors.New("there is something behind it")
 		}
 	}
 	if err != nil {
-		fail(w, http.StatusBadRequest, "invalid_body", fmt.Sprintf(`the body is no question (%v); write {"load": 2}, and if you like "engines", "min_tps", "window" and "offered_per_s"`, err))
-		return q, false
+		fail(w, http.StatusBadRequest, "invalid_body", fmt.Sprintf("the body is no question (%v); %s", err, write))
 	}
-	if q.Window == "" {
-		q.Window = history.Hour.String()
-	}
-	if _, known := history.WindowOf(q.Window); !known {
-		fail(w, http.StatusBadRequest, "invalid_plan", "window: write one of 5m, 1h, 6h, start")
-		return q, false
-	}
-	return q, true
-}
-
-// questionBody reads the body of a question; false = the request was answered, or its
-// client is gone.
-func questionBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxQuestion))
-	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		fail(w, http.StatusRequestEntityTooLarge, "body_too_large", fmt.Sprintf("a question has at most %d KiB", maxQuestion>>10))
-		return nil, false
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		fail(w, http.StatusRequestTimeout, "request_timeout", "the question came too slowly")
-		return nil, false
-	}
-	return body, err == nil
+	return err == nil
 }
 
 // offered is the requests per second of each route within a window.
@@ -137,7 +131,7 @@ func (p *port) offered(window string) map[string]float64 {
 	now, ring := time.Now(), p.o.Metrics.History()
 	seconds := max(ring.Reach(now, w).Seconds(), 1)
 	out := map[string]float64{}
-	for _, name := range p.routeNames() {
+	for _, name := range p.o.Config().RouteNames() {
 		if n := ring.Figures(now, ring.Route(name), w).Offered(); n > 0 {
 			out[name] = float64(n) / seconds
 		}

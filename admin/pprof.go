@@ -21,7 +21,7 @@ func (p *port) servePprof(w http.ResponseWriter, r *http.Request) {
 		notFound(w, r)
 		return
 	}
-	p.needs(administrator, profile)(w, r)
+	p.administered(profile)(w, r)
 }
 
 func profile(w http.ResponseWriter, r *http.Request) {

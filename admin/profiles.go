@@ -34,10 +34,8 @@ func lastErrorOf(e LastError) *api.LastError {
 
 // serveProfiles answers GET /api/v1/profiles.
 func (p *port) serveProfiles(w http.ResponseWriter, r *http.Request) {
-	// URL.Query leaves out what it cannot read, so n=1;2 would ask for nothing.
-	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		badQuery(w, "", "the query cannot be read: "+err.Error())
+	values, ok := queryOf(w, r)
+	if !ok {
 		return
 	}
 	q, param, err := parseProfileQuery(values)

@@ -23,20 +23,10 @@ const (
 	administrator
 )
 
-func roleOf(word string) role {
-	switch word {
-	case "view":
-		return viewer
-	case "operate":
-		return operator
-	case "admin":
-		return administrator
-	}
-	return anybody
-}
+// roles are the words of the configuration; of the first it has none.
+var roles = []string{"nobody", "view", "operate", "admin"}
 
-// String returns the word of the configuration.
-func (r role) String() string { return [...]string{"nobody", "view", "operate", "admin"}[r] }
+func (r role) String() string { return roles[r] }
 
 // shower is who shows a token, or has signed in; the zero value is nobody that is
 // known.
@@ -73,7 +63,7 @@ func byToken(a *config.Admin, r *http.Request) shower {
 	}
 	match(a.Token, shower{name: "admin", role: administrator})
 	for _, t := range a.Tokens {
-		match(t.Token, shower{name: t.Name, role: roleOf(t.Role)})
+		match(t.Token, shower{name: t.Name, role: role(max(slices.Index(roles, t.Role), 0))})
 	}
 	return found
 }
@@ -114,13 +104,6 @@ func (p *port) mayLook(r *http.Request) bool {
 	return !p.settings().conf.Admin.Private || p.identify(r).role >= viewer
 }
 
-// authorized answers a call that operates the gateway unless it carries a token
-// that may.
-func (p *port) authorized(w http.ResponseWriter, r *http.Request) bool {
-	_, ok := p.allows(w, r, operator)
-	return ok
-}
-
 // open are the paths that ask nobody who they are.
 var open = []string{"/healthz", signin.LoginPath, signin.CallbackPath, signin.LogoutPath}
 
@@ -138,11 +121,11 @@ func (p *port) private(next http.Handler) http.Handler {
 	})
 }
 
-// needs asks for a role, and, since a browser that knows a password sends it for
-// any page, for a call that no other page makes.
-func (p *port) needs(needs role, h http.HandlerFunc) http.HandlerFunc {
+// administered asks for the role of administrators, and, since a browser that knows a
+// password sends it for any page, for a call that no other page makes.
+func (p *port) administered(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if r, ok := p.allows(w, r, needs); ok {
+		if r, ok := p.allows(w, r, administrator); ok {
 			sameOrigin(h).ServeHTTP(w, r)
 		}
 	}

@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/pacer-dev/pacer/api"
@@ -48,26 +45,20 @@ func (p *port) serveScorecard(w http.ResponseWriter, r *http.Request) {
 
 // scoreQuery reads the query; false = the request was answered.
 func (p *port) scoreQuery(w http.ResponseWriter, r *http.Request) (q scoreQuery, ok bool) {
-	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		badQuery(w, "", "the query cannot be read: "+err.Error())
+	values, ok := queryOf(w, r)
+	if !ok {
 		return q, false
 	}
-	for _, name := range []string{"model", "n"} {
-		if len(values[name]) > 1 {
-			badQuery(w, name, name+": is given more than once")
-			return q, false
-		}
+	if len(values["model"]) > 1 {
+		badQuery(w, "model", "model: is given more than once")
+		return q, false
 	}
-	if values.Has("n") {
-		if q.n, err = strconv.Atoi(values.Get("n")); err != nil || q.n < 1 || q.n > api.MaxLevel {
-			badQuery(w, "n", fmt.Sprintf("n: write one whole number from 1 to %d", api.MaxLevel))
-			return q, false
-		}
+	if q.n, ok = wholeOf(w, values, "n", 0, api.MaxLevel); !ok {
+		return q, false
 	}
 	if asked := values.Get("model"); asked != "" {
 		if q.model = p.o.Config().RouteName(asked); q.model == "" {
-			fail(w, http.StatusNotFound, "model_not_found", fmt.Sprintf("no route serves the model %.200q; %s", asked, spelling.Meant(asked, p.routeNames())))
+			fail(w, http.StatusNotFound, "model_not_found", fmt.Sprintf("no route serves the model %.200q; %s", asked, spelling.Meant(asked, p.o.Config().RouteNames())))
 			return q, false
 		}
 	}
@@ -222,16 +213,7 @@ func rank(targets []api.Score) (by string) {
 	if slices.ContainsFunc(targets, func(s api.Score) bool { return s.AtN.TPS.Known() && !s.TextBytesPerS.Known() }) {
 		by, speed = "tokens", func(s *api.Score) api.Number { return s.AtN.TPS }
 	}
-	slices.SortStableFunc(targets, func(a, b api.Score) int {
-		x, y := float64(speed(&a)), float64(speed(&b))
-		return cmp.Or(cmp.Compare(asInt(math.IsNaN(x)), asInt(math.IsNaN(y))), cmp.Compare(y, x))
-	})
+	// Those that are not known are NaN, which is less than any, and come last.
+	slices.SortStableFunc(targets, func(a, b api.Score) int { return cmp.Compare(speed(&b), speed(&a)) })
 	return by
-}
-
-func asInt(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
 }

@@ -184,9 +184,8 @@ func failUsage(w http.ResponseWriter, err error) {
 
 // readUsageQuery reads the query; false = the request was answered.
 func readUsageQuery(w http.ResponseWriter, r *http.Request, now time.Time) (*usageQuery, bool) {
-	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		badQuery(w, "", "the query cannot be read: "+err.Error())
+	values, ok := queryOf(w, r)
+	if !ok {
 		return nil, false
 	}
 	q := &usageQuery{}
@@ -197,20 +196,11 @@ func readUsageQuery(w http.ResponseWriter, r *http.Request, now time.Time) (*usa
 	if q.by, q.from, q.to, ok = usageOf(w, values, now); !ok {
 		return nil, false
 	}
-	for _, name := range []string{"limit", "after"} {
-		if len(values[name]) > 1 {
-			badQuery(w, name, name+": is given more than once")
-			return nil, false
-		}
+	if q.limit, ok = wholeOf(w, values, "limit", 0, api.MaxUsageRows); !ok {
+		return nil, false
 	}
-	if values.Has("limit") {
-		if q.limit, err = strconv.Atoi(values.Get("limit")); err != nil || q.limit < 1 || q.limit > api.MaxUsageRows {
-			badQuery(w, "limit", fmt.Sprintf("limit: write one whole number from 1 to %d", api.MaxUsageRows))
-			return nil, false
-		}
-	}
-	if values.Has("after") {
-		if q.after, ok = rowOf(values.Get("after")); !ok {
+	if given := values["after"]; len(given) > 0 {
+		if q.after, ok = rowOf(given[0]); !ok || len(given) > 1 {
 			badQuery(w, "after", "after: take it from next of the page before")
 			return nil, false
 		}

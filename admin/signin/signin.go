@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -41,12 +40,6 @@ type Options struct {
 	Session      time.Duration // how long one lasts
 
 	Transport http.RoundTripper // to the provider; nil = the network, by HTTPS_PROXY and friends
-}
-
-// Same reports whether a Door with p instead of o would be the same.
-func (o *Options) Same(p *Options) bool {
-	return o.Issuer == p.Issuer && o.ClientID == p.ClientID && o.ClientSecret == p.ClientSecret && o.URL == p.URL &&
-		slices.Equal(o.Scopes, p.Scopes) && o.Claim == p.Claim && o.Session == p.Session
 }
 
 // Door lets people in.
