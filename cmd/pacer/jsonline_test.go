@@ -57,9 +57,9 @@ func TestJSONLinesAreSlogs(t *testing.T) {
 			}
 		}
 		var want, got bytes.Buffer
-		slogs := bounded{slog.NewJSONHandler(&want, nil), ofRequest}
+		slogs := bounded{slog.NewJSONHandler(&want, nil), ofRequest, nil}
 		must.Do(t, slogs.Handle(context.Background(), record))
-		h := jsonLines{Handler: bounded{slog.NewJSONHandler(&got, nil), ofRequest}, to: &got, most: ofRequest}
+		h := jsonLines{Handler: bounded{slog.NewJSONHandler(&got, nil), ofRequest, nil}, to: &got, most: ofRequest}
 		must.Do(t, h.Handle(context.Background(), record))
 		if !bytes.Equal(want.Bytes(), got.Bytes()) {
 			t.Fatalf("seed %d: %q, slog writes %q", seed, got.String(), want.String())
@@ -82,7 +82,7 @@ func BenchmarkLine(b *testing.B) {
 		slog.Bool("stream", true), slog.Float64("waited_ms", 0), slog.Float64("duration_ms", 12.345), slog.Int64("bytes", 12345), slog.Float64("ttft_ms", 1.234), slog.Float64("tps", 20.1),
 		slog.Float64("tokens", 500), slog.String("source", "usage"), slog.Float64("bytes_per_token", 4.25), slog.Int("prompt_tokens", 100), slog.Int("cached_tokens", 0), slog.Int("attempts", 1), slog.Int("n", 12), slog.Int("m", 13),
 	)
-	slogs := bounded{slog.NewJSONHandler(io.Discard, nil), ofRequest}
+	slogs := bounded{slog.NewJSONHandler(io.Discard, nil), ofRequest, nil}
 	for name, h := range map[string]slog.Handler{"own": jsonLines{Handler: slogs, to: io.Discard, most: ofRequest}, "slog": slogs} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -58,31 +58,10 @@ func newLogs(cfg config.Log, stderr io.Writer) *logs {
 // alsoTo makes all lines go to a collector too, where there is one, and returns the log.
 func (l *logs) alsoTo(c *tracing.Logs) *slog.Logger {
 	if c != nil {
-		l.log = slog.New(slog.NewMultiHandler(l.log.Handler(), leveled{bounded{c.Handler(), ofOthers}, l.level}))
-		l.access = slog.New(slog.NewMultiHandler(l.access.Handler(), leveled{bounded{c.Handler(), ofRequest}, l.level}))
+		l.log = slog.New(slog.NewMultiHandler(l.log.Handler(), bounded{c.Handler(), ofOthers, l.level}))
+		l.access = slog.New(slog.NewMultiHandler(l.access.Handler(), bounded{c.Handler(), ofRequest, l.level}))
 	}
 	return l.log
-}
-
-// leveled is a handler that takes what is at that level at least.
-type leveled struct {
-	slog.Handler
-	level slog.Leveler
-}
-
-// Enabled implements slog.Handler.
-func (h leveled) Enabled(ctx context.Context, l slog.Level) bool {
-	return l >= h.level.Level() && h.Handler.Enabled(ctx, l)
-}
-
-// WithAttrs implements slog.Handler.
-func (h leveled) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return leveled{h.Handler.WithAttrs(attrs), h.level}
-}
-
-// WithGroup implements slog.Handler.
-func (h leveled) WithGroup(name string) slog.Handler {
-	return leveled{h.Handler.WithGroup(name), h.level}
 }
 
 // handler writes lines in which no text has more than most bytes, but for the
@@ -90,16 +69,22 @@ func (h leveled) WithGroup(name string) slog.Handler {
 func handler(format string, w io.Writer, level slog.Leveler, most int) slog.Handler {
 	o := &slog.HandlerOptions{Level: level}
 	if format == "text" {
-		return bounded{slog.NewTextHandler(w, o), most}
+		return bounded{slog.NewTextHandler(w, o), most, nil}
 	}
-	return jsonLines{Handler: bounded{slog.NewJSONHandler(w, o), most}, to: w, most: most}
+	return jsonLines{Handler: bounded{slog.NewJSONHandler(w, o), most, nil}, to: w, most: most}
 }
 
 // bounded shortens what a line holds. ReplaceAttr would do so too; it costs 2 µs
 // a line, of which nearly all need nothing.
 type bounded struct {
 	slog.Handler
-	most int // bytes of one text
+	most  int          // bytes of one text
+	level slog.Leveler // of what it takes, at least; nil = as the handler itself says
+}
+
+// Enabled implements slog.Handler.
+func (h bounded) Enabled(ctx context.Context, l slog.Level) bool {
+	return (h.level == nil || l >= h.level.Level()) && h.Handler.Enabled(ctx, l)
 }
 
 // Handle implements slog.Handler.
@@ -127,12 +112,12 @@ func (h bounded) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for i := range attrs {
 		attrs[i], _ = h.bound(attrs[i])
 	}
-	return bounded{h.Handler.WithAttrs(attrs), h.most}
+	return bounded{h.Handler.WithAttrs(attrs), h.most, h.level}
 }
 
 // WithGroup implements slog.Handler.
 func (h bounded) WithGroup(name string) slog.Handler {
-	return bounded{h.Handler.WithGroup(name), h.most}
+	return bounded{h.Handler.WithGroup(name), h.most, h.level}
 }
 
 // bound returns a with a text that fits, and whether it was that already.

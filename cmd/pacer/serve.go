@@ -134,12 +134,13 @@ func serveWith(ctx context.Context, cfg *config.Config, load func() (*config.Con
 	for _, w := range cfg.Warnings {
 		log.Warn(w)
 	}
-	tracer, err := tracing.New(ctx, tracing.Options{Getenv: os.Getenv, Version: currentBuild().Version, Log: log})
+	told := tracing.Options{Getenv: os.Getenv, Version: currentBuild().Version, Log: log}
+	tracer, err := tracing.New(ctx, told)
 	if err != nil {
 		return report.Usage(err)
 	}
 	defer tracer.CloseWithin(tracesTimeout)
-	lines, err := tracing.NewLogs(ctx, tracing.Options{Getenv: os.Getenv, Version: currentBuild().Version, Log: log})
+	lines, err := tracing.NewLogs(ctx, told)
 	if err != nil {
 		return report.Usage(err)
 	}
@@ -153,7 +154,7 @@ func serveWith(ctx context.Context, cfg *config.Config, load func() (*config.Con
 		return err
 	}
 	engines.Said = func(text string) { p.watch.Note(time.Now(), "discovery", text) }
-	sent, err := tracing.NewMetrics(ctx, tracing.Options{Getenv: os.Getenv, Version: currentBuild().Version, Log: log}, p.metrics.Gatherer())
+	sent, err := tracing.NewMetrics(ctx, told, p.metrics.Gatherer())
 	if err != nil {
 		return report.Usage(err)
 	}

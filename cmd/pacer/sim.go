@@ -143,41 +143,16 @@ func (f simFlags) engine() (*sim.Server, []string, error) {
 func listPresets(w io.Writer, asJSON bool) error {
 	list := presets.List()
 	if asJSON {
-		type point struct {
-			N   int     `json:"n"`
-			TPS float64 `json:"tps"`
-		}
-		type preset struct {
-			Name                  string  `json:"name"`
-			Model                 string  `json:"model"`
-			GPU                   string  `json:"gpu"`
-			Engine                string  `json:"engine"`
-			Points                []point `json:"points"`
-			SecondsPerPromptToken float64 `json:"seconds_per_prompt_token"`
-		}
-		out := struct {
-			Presets []preset `json:"presets"`
-		}{}
-		for _, p := range list {
-			q := preset{Name: p.Name, Model: p.Model, GPU: p.GPU, Engine: p.Engine, SecondsPerPromptToken: p.SecondsPerPromptToken}
-			for _, at := range p.Points {
-				q.Points = append(q.Points, point(at))
-			}
-			out.Presets = append(out.Presets, q)
-		}
-		return json.NewEncoder(w).Encode(out)
+		return json.NewEncoder(w).Encode(map[string]any{"presets": list})
 	}
-	if _, err := fmt.Fprintf(w, "%-34s %s\n", "PRESET", "USERS: TOKENS/S OF EACH"); err != nil {
-		return err
-	}
+	out := report.NewWriter(w)
+	fmt.Fprintf(out, "%-34s %s\n", "PRESET", "USERS: TOKENS/S OF EACH")
 	for _, p := range list {
 		var points []string
 		for _, at := range p.Points {
 			points = append(points, fmt.Sprintf("%d: %.4g", at.N, at.TPS))
 		}
-		if _, err := fmt.Fprintf(w, "%-34s %s\n", p.Name, strings.Join(points, "  ")); err != nil {
-			return err
-		}
+		fmt.Fprintf(out, "%-34s %s\n", p.Name, strings.Join(points, "  "))
 	}
-	return nil
+	return out.Err()
 }

@@ -9,16 +9,18 @@ import (
 
 // Point is one published level: N users at TPS tokens/s each.
 type Point struct {
-	N   int
-	TPS float64
+	N   int     `json:"n"`
+	TPS float64 `json:"tps"`
 }
 
 // Preset is one published curve.
 type Preset struct {
-	Name                  string // model/gpu/engine
-	Model, GPU, Engine    string
-	Points                []Point // by N; those with a TTFT over 5 s left out
-	SecondsPerPromptToken float64 // TTFT at the lowest level over its prompt length
+	Name                  string  `json:"name"` // model/gpu/engine
+	Model                 string  `json:"model"`
+	GPU                   string  `json:"gpu"`
+	Engine                string  `json:"engine"`
+	Points                []Point `json:"points"`                   // by N; those with a TTFT over 5 s left out
+	SecondsPerPromptToken float64 `json:"seconds_per_prompt_token"` // TTFT at the lowest level over its prompt length
 }
 
 // Lookup finds a preset by name; the engine may be left out (vllm, else
