@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"log/slog"
 	"strings"
 	"time"
 	"unicode"
@@ -94,26 +95,23 @@ func (m *member) hear(note func(), back bool) bool {
 
 // drain is what an operator says.
 func (m *member) drain(drained bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.drained == drained {
-		return
-	}
-	m.drained = drained
-	m.fleet.o.Log.Warn("backend drained or resumed by an operator", "backend", m.name, "drained", drained)
-	m.publish()
+	m.become(&m.drained, drained, func(log *slog.Logger) { log.Warn("backend drained or resumed by an operator", "drained", drained) })
 }
 
 // end is what who found the engine says of it: it is about to end, or it is not.
 func (m *member) end(ending bool) {
+	m.become(&m.ending, ending, func(log *slog.Logger) { log.Info("an engine is about to end, or is not any more", "ending", ending) })
+}
+
+// become sets what is told of the member, and says it where it is news.
+func (m *member) become(told *bool, is bool, say func(*slog.Logger)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.ending == ending {
-		return
+	if *told != is {
+		*told = is
+		say(m.fleet.o.Log.With("backend", m.name))
+		m.publish()
 	}
-	m.ending = ending
-	m.fleet.o.Log.Info("an engine is about to end, or is not any more", "backend", m.name, "ending", ending)
-	m.publish()
 }
 
 // announce tells the router what is thought of a member that it did not know.

@@ -3,7 +3,6 @@ package history
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 )
@@ -160,6 +159,4 @@ func (c Cause) worse(o Cause) bool {
 	return c.Kind < o.Kind || c.Kind == Slower && o.Kind == Slower && c.speed < o.speed-speedChance
 }
 
-var outKinds = []Kind{BackendDown, Loading, Drained}
-
-func isOut(k Kind) bool { return slices.Contains(outKinds, k) }
+func isOut(k Kind) bool { return k >= BackendDown && k <= Drained }

@@ -169,10 +169,12 @@ func (r *Ring) Replicas(now time.Time) (n int, all bool) {
 type others struct {
 	mu    sync.Mutex
 	of    Of
-	steps *struct {
-		fine   [fineSteps]otherStep
-		coarse [coarseSteps]otherStep
-	}
+	steps *otherSteps
+}
+
+type otherSteps struct {
+	fine   [fineSteps]otherStep
+	coarse [coarseSteps]otherStep
 }
 
 // otherStep is a step of all others together. At = 0 says that there is none.
@@ -189,10 +191,7 @@ func (o *others) merge(of Of, at int64, x ReportStep) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.steps == nil {
-		o.steps = &struct {
-			fine   [fineSteps]otherStep
-			coarse [coarseSteps]otherStep
-		}{}
+		o.steps = &otherSteps{}
 	}
 	o.of = of
 	minute := at / finePerCoarse

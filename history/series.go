@@ -167,23 +167,31 @@ func (s *Series) close(at int64, last bool) {
 	}
 	minute := at / finePerCoarse
 	s.coarse[minute%coarseSteps] = s.minute.end(minute)
-	for i, n := range s.minute.Results {
+	own := s.ownMinute()
+	for i, n := range own.Results {
 		s.total[i] += uint64(n)
 	}
 	for b := range buckets {
-		s.all.tps[b] += s.minute.tps[b]
-		s.all.ttft[b] += s.minute.ttft[b]
-	}
-	if s.before != nil {
-		for i, n := range s.before.Results {
-			s.total[i] -= uint64(n)
-		}
-		for b := range buckets {
-			s.all.tps[b] -= s.before.tps[b]
-			s.all.ttft[b] -= s.before.ttft[b]
-		}
+		s.all.tps[b] += own.tps[b]
+		s.all.ttft[b] += own.ttft[b]
 	}
 	s.minute, s.before = cell{}, nil
+}
+
+// ownMinute is what of the minute that runs was counted since the gateway started, but for
+// its gauges and tokens. mu is held.
+func (s *Series) ownMinute() cell {
+	c := s.minute
+	if s.before != nil {
+		for i, n := range s.before.Results {
+			c.Results[i] -= n
+		}
+		for b := range buckets {
+			c.tps[b] -= s.before.tps[b]
+			c.ttft[b] -= s.before.ttft[b]
+		}
+	}
+	return c
 }
 
 // pulse is what the Watch reads.

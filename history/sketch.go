@@ -89,13 +89,6 @@ func (s *Sketch) addDense(d *sketch) {
 	}
 }
 
-func (s *Sketch) takeAway(d *sketch) {
-	for b, c := range d {
-		s.counts[b] -= uint64(c)
-		s.count -= uint64(c)
-	}
-}
-
 func (s *Sketch) addPacked(p packed) {
 	for _, e := range p {
 		s.counts[e>>countBits] += uint64(e & packedCount)

@@ -29,12 +29,8 @@ func Windows() []string { return windowNames[:] }
 
 // WindowOf returns the window of that word.
 func WindowOf(word string) (w Window, ok bool) {
-	for i, name := range windowNames {
-		if word == name {
-			return Window(i), true
-		}
-	}
-	return 0, false
+	i := slices.Index(Windows(), word)
+	return Window(max(i, 0)), i >= 0
 }
 
 // Length of the window; 0 for Start.
@@ -143,19 +139,13 @@ func (r *Ring) Figures(now time.Time, s *Series, w Window) *Figures {
 	f.addCell(&s.open)
 	switch w {
 	case Start:
-		f.addCell(&s.minute)
+		minute := s.ownMinute()
+		f.addCell(&minute)
 		for i, n := range s.total {
 			f.Results[i] += n
 		}
 		f.TPS.addDense(&s.all.tps)
 		f.TTFT.addDense(&s.all.ttft)
-		if s.before != nil {
-			for i, n := range s.before.Results {
-				f.Results[i] -= uint64(n)
-			}
-			f.TPS.takeAway(&s.before.tps)
-			f.TTFT.takeAway(&s.before.ttft)
-		}
 		return f
 	case SixHours:
 		f.addCell(&s.minute)

@@ -63,11 +63,16 @@ func (l *ledger) join(m *ledger) {
 func (l *ledger) forget(h Hour) {
 	for at := range l.cells {
 		if at.hour < h {
-			delete(l.cells, at)
-			if l.perHour[at.hour]--; l.perHour[at.hour] <= 0 {
-				delete(l.perHour, at.hour)
-			}
+			l.drop(at)
 		}
+	}
+}
+
+// drop takes a cell out.
+func (l *ledger) drop(at cellKey) {
+	delete(l.cells, at)
+	if l.perHour[at.hour]--; l.perHour[at.hour] <= 0 {
+		delete(l.perHour, at.hour)
 	}
 }
 

@@ -33,14 +33,6 @@ func (b *Book) Out(most int) Batch {
 	return Batch{b.seq, b.out.list(-1<<62, 1<<62)}
 }
 
-// drop takes a cell out.
-func (l *ledger) drop(at cellKey) {
-	delete(l.cells, at)
-	if l.perHour[at.hour]--; l.perHour[at.hour] <= 0 {
-		delete(l.perHour, at.hour)
-	}
-}
-
 // Arrived takes note that the batch of that number is in the store, whose birth is
 // a name that it was given when it was empty. Another one than before has lost all
 // that was told to it: what this replica knows is pending again.

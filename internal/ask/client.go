@@ -65,24 +65,16 @@ func (g *adminPort) get(ctx context.Context, path string, query url.Values, into
 	return g.exchange(ctx, http.MethodGet, path+"?"+query.Encode(), nil, into)
 }
 
-// post sends question and decodes what the port answers. A question that the
-// port understands and refuses is a *refusedError.
-func (g *adminPort) post(ctx context.Context, path string, question, into any) error {
-	body, err := json.Marshal(question)
-	if err != nil {
-		return err
+// exchange sends question, nil = none, and decodes what the port answers.
+func (g *adminPort) exchange(ctx context.Context, method, path string, question, into any) error {
+	var body []byte
+	var err error
+	if question != nil {
+		if body, err = json.Marshal(question); err != nil {
+			return err
+		}
 	}
-	return g.exchange(ctx, http.MethodPost, path, body, into)
-}
-
-// refusedError is what the admin port says of a question that it does not
-// answer.
-type refusedError struct{ code, message string }
-
-func (e *refusedError) Error() string { return e.message }
-
-func (g *adminPort) exchange(ctx context.Context, method, path string, question []byte, into any) error {
-	request, err := http.NewRequestWithContext(ctx, method, g.base+path, bytes.NewReader(question))
+	request, err := http.NewRequestWithContext(ctx, method, g.base+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -97,7 +89,7 @@ func (g *adminPort) exchange(ctx context.Context, method, path string, question 
 		return g.absent(ctx, err)
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
 	case err != nil:
 		return g.absent(ctx, err)
@@ -114,7 +106,7 @@ func (g *adminPort) exchange(ctx context.Context, method, path string, question 
 		why = report.Harmless(refusal.Error.Message)
 	}
 	if code := refusal.Error.Code; code == "model_not_found" || code == "invalid_body" || g.token != "" && code != "" && code != "not_found" {
-		return &refusedError{code: code, message: fmt.Sprintf("%.500s", why)}
+		return fmt.Errorf("%.500s", why)
 	}
 	return fmt.Errorf("%s answers %s, but not as the admin port of a gateway does (%.200s); name that port with --admin http://HOST:PORT", g.base, report.Harmless(response.Status), why)
 }

@@ -3,6 +3,7 @@ package ask
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"net/url"
 	"strconv"
 
@@ -37,7 +38,7 @@ func (q *DecisionsQuestion) Ask(ctx context.Context) (json.RawMessage, []api.Dec
 		err := json.Unmarshal(raw, &answer)
 		return raw, answer.Decisions, err
 	}
-	if err := g.post(ctx, "/api/v1/explain", q.Request, &raw); err != nil {
+	if err := g.exchange(ctx, http.MethodPost, "/api/v1/explain", q.Request, &raw); err != nil {
 		return nil, nil, err
 	}
 	decisions := make([]api.Decision, 1)

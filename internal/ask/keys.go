@@ -34,54 +34,39 @@ func (m *Manager) port() (*adminPort, error) {
 	return g, nil
 }
 
-// Keys lists all keys.
-func (m *Manager) Keys(ctx context.Context) (*api.Keys, error) {
+// ask asks the admin port, and returns its answer.
+func ask[T any](ctx context.Context, m *Manager, method, path string, question any) (*T, error) {
 	g, err := m.port()
 	if err != nil {
 		return nil, err
 	}
-	var keys api.Keys
-	return &keys, g.get(ctx, "/api/v1/keys", nil, &keys)
+	var answer T
+	return &answer, g.exchange(ctx, method, path, question, &answer)
+}
+
+// Keys lists all keys.
+func (m *Manager) Keys(ctx context.Context) (*api.Keys, error) {
+	return ask[api.Keys](ctx, m, http.MethodGet, "/api/v1/keys", nil)
 }
 
 // Create hands out a key.
 func (m *Manager) Create(ctx context.Context, spec api.KeySpec) (*api.NewKey, error) {
-	g, err := m.port()
-	if err != nil {
-		return nil, err
-	}
-	var k api.NewKey
-	return &k, g.post(ctx, "/api/v1/keys", spec, &k)
+	return ask[api.NewKey](ctx, m, http.MethodPost, "/api/v1/keys", spec)
 }
 
 // Rotate gives a key another secret.
 func (m *Manager) Rotate(ctx context.Context, name string, grace time.Duration) (*api.NewKey, error) {
-	g, err := m.port()
-	if err != nil {
-		return nil, err
-	}
-	var k api.NewKey
-	return &k, g.post(ctx, "/api/v1/keys/"+url.PathEscape(name)+"/rotate", api.Rotation{GraceS: grace.Seconds()}, &k)
+	return ask[api.NewKey](ctx, m, http.MethodPost, "/api/v1/keys/"+url.PathEscape(name)+"/rotate", api.Rotation{GraceS: grace.Seconds()})
 }
 
 // Revoke takes a key back.
 func (m *Manager) Revoke(ctx context.Context, name string) (*api.Key, error) {
-	g, err := m.port()
-	if err != nil {
-		return nil, err
-	}
-	var k api.Key
-	return &k, g.exchange(ctx, http.MethodDelete, "/api/v1/keys/"+url.PathEscape(name), nil, &k)
+	return ask[api.Key](ctx, m, http.MethodDelete, "/api/v1/keys/"+url.PathEscape(name), nil)
 }
 
 // Audit lists who changed what.
 func (m *Manager) Audit(ctx context.Context) (*api.Audit, error) {
-	g, err := m.port()
-	if err != nil {
-		return nil, err
-	}
-	var a api.Audit
-	return &a, g.get(ctx, "/api/v1/audit", nil, &a)
+	return ask[api.Audit](ctx, m, http.MethodGet, "/api/v1/audit", nil)
 }
 
 // PrintKeys writes a table of keys.

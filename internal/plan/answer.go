@@ -202,16 +202,10 @@ func (p *plan) describeBackend(r *played, i int, b *arena.BackendResult, hours f
 	m := r.fleet[i]
 	out := Backend{
 		Backend: b.Backend, Mean: b.MeanM, Peak: b.PeakM, OutputTokens: b.OutputTokens, Users: []Users{},
-		Utilisation: api.Unknown(), USDPerHour: api.Unknown(), TokensUSDPerHour: api.Unknown(),
+		Utilisation: api.Unknown(), USDPerHour: api.Positive(m.hour), TokensUSDPerHour: api.Positive(b.TokensUSD / hours),
 	}
 	if b.Floor > 0 && b.TrueUsers > 0 {
 		out.Utilisation = api.Number(b.MeanM / float64(b.TrueUsers))
-	}
-	if m.hour > 0 {
-		out.USDPerHour = api.Number(m.hour)
-	}
-	if b.TokensUSD > 0 {
-		out.TokensUSDPerHour = api.Number(b.TokensUSD / hours)
 	}
 	out.USDPerMillionOutputTokens = perMillion(out.USDPerHour, hours, b.OutputTokens)
 	for _, floor := range p.floorsOn(m.of) {

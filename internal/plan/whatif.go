@@ -90,9 +90,7 @@ func (w *WhatIf) Answer(ctx context.Context, progress func(share float64)) (*api
 
 // check looks at the figures of the question, and fills in what is absent.
 func (w *WhatIf) check() error {
-	if w.Load == 0 {
-		w.Load = 1
-	}
+	w.Load = cmp.Or(w.Load, 1)
 	if !(w.Load > 0 && w.Load <= maxAskedLoad) {
 		return fmt.Errorf("load: %v is no factor; write one up to %d, such as 2", w.Load, maxAskedLoad)
 	}
@@ -104,11 +102,7 @@ func (w *WhatIf) check() error {
 	if len(w.OfferedPerS) > 0 {
 		w.Offered = w.OfferedPerS
 	}
-	var names []string
-	for _, r := range w.Config.Routes {
-		names = append(names, r.Models...)
-	}
-	sum := 0.0
+	names, sum := w.Config.RouteNames(), 0.0
 	for _, name := range slices.Sorted(maps.Keys(w.Offered)) {
 		rate := w.Offered[name]
 		if !slices.Contains(names, name) {
@@ -151,15 +145,11 @@ func (w *WhatIf) changed() (*config.Config, error) {
 			}
 		}
 	}
-	var names []string
-	for _, r := range next.Routes {
-		names = append(names, r.Models...)
-	}
 	for _, name := range slices.Sorted(maps.Keys(w.MinTPS)) {
 		i := slices.IndexFunc(next.Routes, func(r config.Route) bool { return slices.Contains(r.Models, name) })
 		switch floor := w.MinTPS[name]; {
 		case i < 0:
-			return nil, fmt.Errorf("min_tps: no route %.60q; %s", name, spelling.Meant(name, names))
+			return nil, fmt.Errorf("min_tps: no route %.60q; %s", name, spelling.Meant(name, next.RouteNames()))
 		case !(floor >= 0 && floor <= 1e6):
 			return nil, fmt.Errorf("min_tps of %.60q: write tokens/s from 0 (none) to 1000000", name)
 		case floor > 0 && next.Routes[i].Class == "batch":
@@ -207,25 +197,13 @@ func (w *WhatIf) describeLoad(l *workload) (notes []string) {
 			l.generator.Rate += rate
 		}
 	}
-	prompt, output := w.PromptTokens, w.OutputTokens
-	learnedPrompt, learnedOutput := w.lengths()
-	if output == 0 {
-		output = learnedOutput
-	}
-	if prompt == 0 {
-		prompt = learnedPrompt
-	}
+	prompt, output := w.lengths()
+	prompt, output = cmp.Or(w.PromptTokens, prompt), cmp.Or(w.OutputTokens, output)
 	if output == 0 || prompt == 0 {
 		notes = append(notes, fmt.Sprintf("too little was served to know its lengths: prompts of %d and answers of %d tokens are assumed where nothing is stated", usualPrompt, usualOutput))
 	}
-	if output == 0 {
-		output = usualOutput
-	}
-	if prompt == 0 {
-		prompt = usualPrompt
-	}
-	l.generator.Prompt, _ = arena.ParseLengths(fmt.Sprintf("lognormal:%.0f:%v", max(prompt, 1), lengthSigma))
-	l.generator.Output, _ = arena.ParseLengths(fmt.Sprintf("lognormal:%.0f:%v", max(output, 2), lengthSigma))
+	l.generator.Prompt, _ = arena.ParseLengths(fmt.Sprintf("lognormal:%.0f:%v", max(cmp.Or(prompt, usualPrompt), 1), lengthSigma))
+	l.generator.Output, _ = arena.ParseLengths(fmt.Sprintf("lognormal:%.0f:%v", max(cmp.Or(output, usualOutput), 2), lengthSigma))
 	if len(l.shares) > 1 {
 		notes = append(notes, "all routes are played with the same lengths of prompts and answers: the mean of what was served")
 	}
