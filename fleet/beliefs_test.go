@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/presets"
 	"github.com/pacer-dev/pacer/profiles"
 )
@@ -43,9 +44,7 @@ backends: [ { name: a, url: http://a/v1, prior: `+preset.Name+` }, { name: b, ur
 routes: [ { model: m, targets: [ { backend: a, model: m }, { backend: b, model: m } ] } ]
 `)
 	book := profiles.NewBook(profiles.Options{})
-	if err := Believe(book, cfg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Believe(book, cfg))
 	for name, want := range map[string]float64{"a": preset.SecondsPerPromptToken, "b": 0} {
 		if got := book.Curve(profiles.Target{Backend: name, Model: "m"}).SecondsPerPromptToken(); got != want {
 			t.Errorf("a prompt token takes %v s on %s, want %v", got, name, want)

@@ -14,9 +14,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/api"
-	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/must"
-	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
 	"github.com/pacer-dev/pacer/keys"
 	"github.com/pacer-dev/pacer/keys/filekeys"
@@ -34,17 +32,8 @@ func stores(t *testing.T) map[string]func() keys.Store {
 			s := must.Get(filekeys.Open(dir))(t)
 			return s
 		},
-		"redis": func() keys.Store { return redisStore(t, server) },
+		"redis": func() keys.Store { return rediskeys.New(server.Client(t)) },
 	}
-}
-
-func redisStore(t *testing.T, server *redistest.Server) keys.Store {
-	c := must.Get(redisconn.Open(redisconn.Options{
-		Store: config.Store{Addrs: []string{server.Addr}, Prefix: "pacer"}, IOTimeout: 20 * time.Second,
-		MinBackoff: time.Nanosecond, MaxBackoff: time.Nanosecond,
-	}))(t)
-	t.Cleanup(c.Close)
-	return rediskeys.New(c)
 }
 
 // A random walk of changes: what the store keeps is what was done, and the audit
@@ -163,7 +152,7 @@ func TestTwoWhoChangeOneKey(t *testing.T) {
 func TestARedisThatLostItsKeys(t *testing.T) {
 	server := redistest.Start(t)
 	ctx := context.Background()
-	a, b := keys.New(redisStore(t, server)), keys.New(redisStore(t, server))
+	a, b := keys.New(rediskeys.New(server.Client(t))), keys.New(rediskeys.New(server.Client(t)))
 	for _, name := range []string{"one", "two"} {
 		if _, _, err := a.Create(ctx, noon, "w", api.KeySpec{Name: name}); err != nil {
 			t.Fatal(err)

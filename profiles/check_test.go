@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // taught returns what an engine of every kind of evidence left behind.
@@ -32,16 +34,12 @@ func stored(s *Sums) map[string]string {
 // What streams gave passes, also when it has faded and was added up.
 func TestCheckTakesWhatStreamsGave(t *testing.T) {
 	s := taught()
-	if err := s.Check(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Check())
 	sum := s
 	for range 50 {
 		sum.Add(Delta{Sums: s}, defaultHalfLife)
 		sum.Fade(time.Hour)
-		if err := sum.Check(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, sum.Check())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/profiles"
 )
@@ -118,9 +119,7 @@ func worlds(t *testing.T, n int) {
 	if was != f.DefValue {
 		return
 	}
-	if err := f.Value.Set(strconv.Itoa(n)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Value.Set(strconv.Itoa(n)))
 	t.Cleanup(func() { _ = f.Value.Set(was) })
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/batch"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // Run runs the suite; open returns an empty store with room for 1,000 bytes of
@@ -46,7 +47,7 @@ func files(t *testing.T, s batch.Store) {
 		t.Errorf("a file that is none: %v", err)
 	}
 	f := file("f")
-	must(t, s.AddFile(ctx, f, []byte("abc")))
+	must.Do(t, s.AddFile(ctx, f, []byte("abc")))
 	got, err := s.File(ctx, "f")
 	if err != nil || got.Name != f.Name || got.Owner != "o" || got.Created.Sub(f.Created).Abs() > time.Second {
 		t.Errorf("got %+v, %v", got, err)
@@ -57,32 +58,25 @@ func files(t *testing.T, s batch.Store) {
 	if err := s.AddFile(ctx, file("g"), make([]byte, 998)); !errors.Is(err, batch.ErrFull) {
 		t.Errorf("a file beyond the room: %v", err)
 	}
-	must(t, s.DeleteFile(ctx, "f"))
+	must.Do(t, s.DeleteFile(ctx, "f"))
 	if _, err := s.Content(ctx, "f"); !errors.Is(err, batch.ErrNotFound) {
 		t.Errorf("a file that was deleted: %v", err)
 	}
-	must(t, s.AddFile(ctx, file("g"), make([]byte, 998)))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.AddFile(ctx, file("g"), make([]byte, 998)))
 }
 
 func claim(t *testing.T, s batch.Store, now time.Time, most int) []batch.Claim {
 	t.Helper()
 	claims, err := s.Claim(t.Context(), now, now.Add(30*time.Second), most)
-	must(t, err)
+	must.Do(t, err)
 	return claims
 }
 
 // linesOnce claims and does all lines of two jobs; the first result of a line stays.
 func linesOnce(t *testing.T, s batch.Store) {
 	ctx := t.Context()
-	must(t, s.AddJob(ctx, job("a", 5)))
-	must(t, s.AddJob(ctx, job("b", 3)))
+	must.Do(t, s.AddJob(ctx, job("a", 5)))
+	must.Do(t, s.AddJob(ctx, job("b", 3)))
 	now := time.Now()
 	seen := map[batch.Claim]bool{}
 	for {
@@ -98,8 +92,8 @@ func linesOnce(t *testing.T, s batch.Store) {
 				t.Fatalf("%+v was claimed twice", c)
 			}
 			seen[c] = true
-			must(t, s.Done(ctx, c, now, c.Line != 1, []byte(fmt.Sprintf("%s-%d", c.Job, c.Line))))
-			must(t, s.Done(ctx, c, now, true, []byte("again")))
+			must.Do(t, s.Done(ctx, c, now, c.Line != 1, []byte(fmt.Sprintf("%s-%d", c.Job, c.Line))))
+			must.Do(t, s.Done(ctx, c, now, true, []byte("again")))
 		}
 	}
 	if len(seen) != 8 {
@@ -118,7 +112,7 @@ func linesOnce(t *testing.T, s batch.Store) {
 // deadClaim has a line done by another one when its claim has run out.
 func deadClaim(t *testing.T, s batch.Store) {
 	ctx, now := t.Context(), time.Now()
-	must(t, s.AddJob(ctx, job("a", 2)))
+	must.Do(t, s.AddJob(ctx, job("a", 2)))
 	first := claim(t, s, now, 2)
 	if len(first) != 2 || len(claim(t, s, now, 2)) != 0 {
 		t.Fatalf("got %v, then more", first)
@@ -130,7 +124,7 @@ func deadClaim(t *testing.T, s batch.Store) {
 	if len(again) != 1 || again[0] != first[1] {
 		t.Errorf("after a dead claim: got %v, want %v", again, first[1:])
 	}
-	must(t, s.Release(ctx, first[0]))
+	must.Do(t, s.Release(ctx, first[0]))
 	if got := claim(t, s, now.Add(32*time.Second), 2); len(got) != 1 || got[0] != first[0] {
 		t.Errorf("after a release: got %v, want %v", got, first[:1])
 	}
@@ -138,7 +132,7 @@ func deadClaim(t *testing.T, s batch.Store) {
 
 func cancel(t *testing.T, s batch.Store) {
 	ctx, now := t.Context(), time.Now()
-	must(t, s.AddJob(ctx, job("a", 3)))
+	must.Do(t, s.AddJob(ctx, job("a", 3)))
 	claims := claim(t, s, now, 2)
 	j, err := s.Cancel(ctx, "a", now)
 	if err != nil || j.Status != batch.Cancelling || j.Asked.IsZero() {
@@ -151,8 +145,8 @@ func cancel(t *testing.T, s batch.Store) {
 	if err != nil || len(ended) != 2 {
 		t.Errorf("renewing: %v, %v", ended, err)
 	}
-	must(t, s.Done(ctx, claims[0], now, true, []byte("x")))
-	must(t, s.Release(ctx, claims[1]))
+	must.Do(t, s.Done(ctx, claims[0], now, true, []byte("x")))
+	must.Do(t, s.Release(ctx, claims[1]))
 	claim(t, s, now, 2)
 	if j, err = s.Job(ctx, "a"); err != nil || j.Status != batch.Cancelled || j.Completed != 1 {
 		t.Errorf("got %+v, %v", j, err)
@@ -160,7 +154,7 @@ func cancel(t *testing.T, s batch.Store) {
 	if _, err := s.Cancel(ctx, "none", now); !errors.Is(err, batch.ErrNotFound) {
 		t.Errorf("a job that is none: %v", err)
 	}
-	must(t, s.AddJob(ctx, job("b", 3)))
+	must.Do(t, s.AddJob(ctx, job("b", 3)))
 	if j, err := s.Cancel(ctx, "b", now); err != nil || j.Status != batch.Cancelled {
 		t.Errorf("one of which nothing runs: %+v, %v", j, err)
 	}
@@ -168,7 +162,7 @@ func cancel(t *testing.T, s batch.Store) {
 
 func expiry(t *testing.T, s batch.Store) {
 	ctx, now := t.Context(), time.Now()
-	must(t, s.AddJob(ctx, job("a", 2)))
+	must.Do(t, s.AddJob(ctx, job("a", 2)))
 	claims := claim(t, s, now, 1)
 	late := now.Add(2 * time.Hour)
 	if ended, err := s.Renew(ctx, claims, late, late.Add(time.Minute)); err != nil || len(ended) != 1 {
@@ -181,7 +175,7 @@ func expiry(t *testing.T, s batch.Store) {
 	if err != nil || j.Status != batch.Expired {
 		t.Errorf("got %+v, %v", j, err)
 	}
-	must(t, s.Done(ctx, claims[0], late, true, []byte("late")))
+	must.Do(t, s.Done(ctx, claims[0], late, true, []byte("late")))
 	if j, err = s.Job(ctx, "a"); err != nil || j.Completed != 0 || j.Status != batch.Expired {
 		t.Errorf("got %+v, %v", j, err)
 	}
@@ -191,7 +185,7 @@ func over(t *testing.T, s batch.Store) {
 	ctx, now := t.Context(), time.Now()
 	j := job("a", 0)
 	j.Status, j.Problems = batch.Failed, []batch.Problem{{Code: "empty_file", Line: 0}}
-	must(t, s.AddJob(ctx, j))
+	must.Do(t, s.AddJob(ctx, j))
 	got, err := s.Job(ctx, "a")
 	if err != nil || got.Status != batch.Failed || len(got.Problems) != 1 {
 		t.Errorf("got %+v, %v", got, err)
@@ -213,8 +207,8 @@ func lists(t *testing.T, s batch.Store) {
 		f, j := file(fmt.Sprint("f", i)), job(fmt.Sprint("j", i), 1)
 		f.Created = f.Created.Add(time.Duration(i) * time.Second)
 		j.Created = j.Created.Add(time.Duration(i) * time.Second)
-		must(t, s.AddFile(ctx, f, []byte("x")))
-		must(t, s.AddJob(ctx, j))
+		must.Do(t, s.AddFile(ctx, f, []byte("x")))
+		must.Do(t, s.AddJob(ctx, j))
 	}
 	files, err := s.Files(ctx, "o")
 	if err != nil || len(files) != 3 || files[0].ID != "f2" {
@@ -246,10 +240,10 @@ func lists(t *testing.T, s batch.Store) {
 // so, ends jobs all the same, and goes on when something is gone.
 func room(t *testing.T, s batch.Store) {
 	ctx, now := t.Context(), time.Now()
-	must(t, s.AddFile(ctx, file("f"), make([]byte, 300)))
+	must.Do(t, s.AddFile(ctx, file("f"), make([]byte, 300)))
 	first := job("a", 3)
 	first.Expires = now.Add(24 * time.Hour)
-	must(t, s.AddJob(ctx, first))
+	must.Do(t, s.AddJob(ctx, first))
 	done := 0
 	var err error
 	for i := range 103 {
@@ -257,15 +251,15 @@ func room(t *testing.T, s batch.Store) {
 			for _, id := range []string{"b", "c"} {
 				j := job(id, 100)
 				j.Expires = now.Add(24 * time.Hour)
-				must(t, s.AddJob(ctx, j))
+				must.Do(t, s.AddJob(ctx, j))
 			}
 		}
 		var claims []batch.Claim
 		if claims, err = s.Claim(ctx, now, now.Add(time.Minute), 1); err != nil || len(claims) == 0 {
 			break
 		}
-		must(t, s.Done(ctx, claims[0], now, true, make([]byte, 100)))
-		must(t, s.Done(ctx, claims[0], now, true, make([]byte, 100))) // counts once
+		must.Do(t, s.Done(ctx, claims[0], now, true, make([]byte, 100)))
+		must.Do(t, s.Done(ctx, claims[0], now, true, make([]byte, 100))) // counts once
 		done++
 	}
 	if !errors.Is(err, batch.ErrFull) || done != 7 {
@@ -294,29 +288,27 @@ func room(t *testing.T, s batch.Store) {
 func many(t *testing.T, s batch.Store) {
 	ctx := t.Context()
 	for i := range batch.MostRunning {
-		must(t, s.AddJob(ctx, job(fmt.Sprint("j", i), 1)))
+		must.Do(t, s.AddJob(ctx, job(fmt.Sprint("j", i), 1)))
 	}
 	if err := s.AddJob(ctx, job("more", 1)); !errors.Is(err, batch.ErrMany) {
 		t.Errorf("one job more than may run: %v", err)
 	}
 	other := job("other", 1)
 	other.Owner = "p"
-	must(t, s.AddJob(ctx, other))
+	must.Do(t, s.AddJob(ctx, other))
 	if j, err := s.Cancel(ctx, "j7", time.Now()); err != nil || j.Status != batch.Cancelled {
 		t.Errorf("cancelling one of many: %+v, %v", j, err)
 	}
-	must(t, s.AddJob(ctx, job("more", 1)))
+	must.Do(t, s.AddJob(ctx, job("more", 1)))
 }
 
 // deadCancel has a job end that is cancelled, though a replica that is dead has claims on
 // its lines, and though nobody has room for another line.
 func deadCancel(t *testing.T, s batch.Store) {
 	ctx, now := t.Context(), time.Now()
-	must(t, s.AddJob(ctx, job("a", 3)))
+	must.Do(t, s.AddJob(ctx, job("a", 3)))
 	claims := claim(t, s, now, 2)
-	if _, err := s.Cancel(ctx, "a", now); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Cancel(ctx, "a", now))(t)
 	claim(t, s, now.Add(batch.CancelWait-time.Millisecond), 0)
 	if j, err := s.Job(ctx, "a"); err != nil || j.Status != batch.Cancelling {
 		t.Errorf("before the wait is over: %+v, %v", j, err)
@@ -325,7 +317,7 @@ func deadCancel(t *testing.T, s batch.Store) {
 	if j, err := s.Job(ctx, "a"); err != nil || j.Status != batch.Cancelled {
 		t.Errorf("when the wait is over: %+v, %v", j, err)
 	}
-	must(t, s.Done(ctx, claims[0], now.Add(2*time.Second), true, []byte("late")))
+	must.Do(t, s.Done(ctx, claims[0], now.Add(2*time.Second), true, []byte("late")))
 	if j, err := s.Job(ctx, "a"); err != nil || j.Completed != 0 {
 		t.Errorf("what came too late: %+v, %v", j, err)
 	}

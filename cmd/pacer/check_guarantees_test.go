@@ -3,9 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-
-	"github.com/pacer-dev/pacer/config"
-	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // What the priors say of guarantees: too many for one route, too many for a backend,
@@ -17,12 +14,11 @@ func TestCheckWarnsOfGuarantees(t *testing.T) {
 		"together":  {"{ model: a, targets: [ { backend: x } ], slo: { min_tps: 70, guarantee: 70% } }, { model: b, targets: [ { backend: x } ], slo: { min_tps: 71, guarantee: 30 } }", "on backend x "},
 		"not known": {"{ model: a, targets: [ { backend: y } ], slo: { min_tps: 60, guarantee: 1000 } }", ""},
 	} {
-		cfg, err := config.Parse("f", []byte(`backends:
+		cfg := parsed(t, `backends:
   - { name: x, url: "http://x:1/v1", prior: llama-3.1-70b/h200/vllm }
   - { name: y, url: "http://y:1/v1" }
 routes: [ `+tt.routes+` ]
-`), func(string) (string, bool) { return "", false })
-		must.Do(t, err)
+`)
 		got := strings.Join(guaranteeWarnings(cfg), "\n")
 		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", name, got, tt.want)

@@ -46,9 +46,9 @@ func (p *pods) set(err error, list ...config.Found) {
 // it is worth is believed so; and a cluster that is away takes nobody out.
 func TestPodsComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := must.Get(config.Parse("test.yaml", []byte("relay: goroutines\nlisten: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\n"+
+		cfg := parsed(t, "relay: goroutines\nlisten: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\n"+
 			"backends: [ { name: pool, url: \"http://pool.test/v1\", kind: vllm, discover: { kubernetes: { service: vllm, namespace: serving } } } ]\n"+
-			"routes: [ { model: chat, targets: [ { backend: pool, model: m } ] } ]\n"), func(string) (string, bool) { return "", false }))(t)
+			"routes: [ { model: chat, targets: [ { backend: pool, model: m } ] } ]\n")
 		pod := func(name string, draining bool) config.Found {
 			return config.Found{Name: name, Standing: config.Standing{Address: name + ".test:80", UID: "uid " + name, Draining: draining}, Says: map[string]string{"usd_per_hour": "2.5"}}
 		}

@@ -32,7 +32,7 @@ func TestEnginesAreDiscovered(t *testing.T) {
 		pool := func(more string) *config.Config {
 			text := "relay: goroutines\nlisten: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\nbackends: [ { name: pool, url: \"http://pool.test/v1\", kind: vllm, discover: dns } ]\n" +
 				"routes: [ { model: chat, targets: [ { backend: pool, model: m } ] } ]\n" + more
-			cfg := must.Get(config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false }))(t)
+			cfg := parsed(t, text)
 			return cfg
 		}
 		var mu sync.Mutex
@@ -128,7 +128,7 @@ func TestAnEmptyPoolIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 1}}, oneRoute, options{})
 		text := "relay: goroutines\nbackends: [ { name: pool, url: \"http://a.test/v1\", discover: dns } ]\nroutes: [ { model: chat, targets: [ { backend: pool, model: m } ], slo: { min_tps: 10 } } ]\n"
-		cfg := must.Get(config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false }))(t)
+		cfg := parsed(t, text)
 		must.Do(t, h.program.reload(cfg.Expand(nil)))
 		if r := h.client.Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 5}); r.Status != 503 {
 			t.Errorf("no engine: status %d, want 503", r.Status)
@@ -159,7 +159,7 @@ func TestEnginesFoundAtABadTimeAreNotForgotten(t *testing.T) {
 		parse := func(url, more string) *config.Config {
 			text := "relay: goroutines\nlisten: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\nbackends: [ { name: pool, url: \"" + url + "\", kind: vllm, discover: dns } ]\n" +
 				"routes: [ { model: chat, targets: [ { backend: pool, model: m } ] } ]\n" + more
-			cfg := must.Get(config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false }))(t)
+			cfg := parsed(t, text)
 			return cfg
 		}
 		var found atomic.Pointer[[]string] // nil = the resolver is down

@@ -71,10 +71,7 @@ func newLoggedHouse(t *testing.T, gpus []gpu, routes string, o options, log io.W
 	}
 	cfg := houseConfig(t, gpus, routes)
 	o.dial, o.listen = h.network.Dial, h.network.Listen
-	var err error
-	if h.program, err = wire(cfg, slog.New(slog.NewTextHandler(log, nil)), o); err != nil {
-		t.Fatal(err)
-	}
+	h.program = must.Get(wire(cfg, slog.New(slog.NewTextHandler(log, nil)), o))(t)
 	ready := make(chan struct{})
 	gatewayCtx, cancelGateway := context.WithCancelCause(context.Background())
 	ended := make(chan struct{})
@@ -116,8 +113,13 @@ func houseConfig(t *testing.T, gpus []gpu, routes string) *config.Config {
 		fmt.Fprintf(&yaml, "  - { name: %s, url: \"http://%s.test:80/v1\", kind: %s%s }\n", g.name, cmp.Or(g.host, g.name), cmp.Or(g.kind, "vllm"), g.conf)
 	}
 	yaml.WriteString(routes)
-	cfg := must.Get(config.Parse("test.yaml", []byte(yaml.String()), func(string) (string, bool) { return "", false }))(t)
-	return cfg
+	return parsed(t, yaml.String())
+}
+
+// parsed is a configuration without variables.
+func parsed(t testing.TB, text string) *config.Config {
+	t.Helper()
+	return must.Get(config.Parse("test.yaml", []byte(text), func(string) (string, bool) { return "", false }))(t)
 }
 
 // serveEngine opens the port of an engine; a killed one comes back with it.

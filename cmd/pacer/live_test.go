@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -18,7 +18,7 @@ import (
 // floor, whatever the order of its targets: as many as the router lets in. What has
 // no floor has no capacity.
 func TestLiveCapacity(t *testing.T) {
-	cfg, err := config.Parse("test.yaml", []byte(`
+	cfg := parsed(t, `
 backends:
   - { name: a, url: http://a.test/v1 }
   - { name: api, url: http://api.test/v1, models: separate }
@@ -28,14 +28,9 @@ routes:
   - { model: nightly, class: batch, targets: [ { backend: a, model: fast } ] }
   - { model: both, slo: { min_tps: 30 }, targets: [ { backend: api, model: fast }, { backend: api } ] }
   - { model: two, slo: { min_tps: 30 }, targets: [ { backend: a, model: fast }, { backend: api, model: fast } ] }
-`), func(string) (string, bool) { return "", false })
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	p, err := wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p.book.Prior(profiles.Target{Backend: "a", Model: "fast"}, []profiles.PriorPoint{{N: 1, TPS: 60}, {N: 40, TPS: 30.01}, {N: 64, TPS: 20}}, 0)
 	p.book.Prior(profiles.Target{Backend: "a", Model: "slow"}, []profiles.PriorPoint{{N: 1, TPS: 40}, {N: 8, TPS: 30.01}, {N: 16, TPS: 20}}, 0)
 	p.book.Prior(profiles.Target{Backend: "api", Model: "fast", Separate: true}, []profiles.PriorPoint{{N: 1, TPS: 60}, {N: 40, TPS: 30.01}, {N: 64, TPS: 20}}, 0)
@@ -101,19 +96,14 @@ routes:
 // request found: nobody has asked it anything yet.
 func TestWhatOnlyTheHealthPageKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg, err := config.Parse("test.yaml", []byte(`
+		cfg := parsed(t, `
 relay: goroutines
 backends: [ { name: a, url: http://a.test/v1, kind: vllm } ]
 routes: [ { model: chat, targets: [ { backend: a, model: m } ] } ]
-`), func(string) (string, bool) { return "", false })
-		if err != nil {
-			t.Fatal(err)
-		}
+`)
 		var network memnet.Network // on which nobody listens
 		p, err := wire(cfg, slog.New(slog.DiscardHandler), options{dial: network.Dial, listen: network.Listen})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if got := p.lastErrors(); len(got) > 0 {
 			t.Errorf("before anybody looked: %v", got)
 		}

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/must"
 )
 
@@ -49,8 +48,7 @@ func sendsMore(t *testing.T, client, tells string) {
 			}
 		}
 	}()
-	cfg := must.Get(config.Parse("test.yaml", fmt.Appendf(nil, "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nbackends:\n  - { name: a, url: \"http://%s/v1\", client: %s }\nroutes:\n  - { model: chat, targets: [ { backend: a } ] }\n", backend.Addr(), client),
-		func(string) (string, bool) { return "", false }))(t)
+	cfg := parsed(t, fmt.Sprintf("listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nbackends:\n  - { name: a, url: \"http://%s/v1\", client: %s }\nroutes:\n  - { model: chat, targets: [ { backend: a } ] }\n", backend.Addr(), client))
 	out, stderr := io.Pipe()
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	ended := make(chan error, 1)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 )
@@ -21,8 +20,7 @@ import (
 func TestOperationsNamesWhatIsThere(t *testing.T) {
 	text, err := os.ReadFile("../../docs/OPERATIONS.md")
 	must.Do(t, err)
-	cfg, err := config.Parse("test.yaml", []byte("backends:\n  - { name: a, url: http://a.test/v1, prior: { 1: 50, 8: 40 } }\n"+oneRoute), func(string) (string, bool) { return "", false })
-	must.Do(t, err)
+	cfg := parsed(t, "backends:\n  - { name: a, url: http://a.test/v1, prior: { 1: 50, 8: 40 } }\n"+oneRoute)
 	p, err := wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{})
 	must.Do(t, err)
 	rec := httptest.NewRecorder()

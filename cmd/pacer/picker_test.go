@@ -19,7 +19,6 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"pgregory.net/rapid"
 
-	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
@@ -49,7 +48,7 @@ func play(t testing.TB, more string) *asked {
 	if strings.Contains(more, "# b takes one") {
 		cap = ", max_concurrency: 1"
 	}
-	cfg, err := config.Parse("test.yaml", []byte(strings.ReplaceAll(`picker: { listen: 127.0.0.1:0, fail: `+fail+`, objectives: [ { name: nightly, class: batch } ] }
+	cfg := parsed(t, strings.ReplaceAll(`picker: { listen: 127.0.0.1:0, fail: `+fail+`, objectives: [ { name: nightly, class: batch } ] }
 admin: { listen: 127.0.0.1:0 }
 log: { level: error }
 backends:
@@ -59,8 +58,7 @@ backends:
 routes:
   - { model: chat, targets: [ { backend: a, model: m }, { backend: b, model: m }, { backend: c, model: m } ], prefer: order }
   - { model: other, targets: [ { backend: b, model: n } ] }
-`+more, "kind: openai", "kind: "+kind)), func(string) (string, bool) { return "", false })
-	must.Do(t, err)
+`+more, "kind: openai", "kind: "+kind))
 	p, err := wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{picker: true})
 	must.Do(t, err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -16,7 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/memnet"
 	"github.com/pacer-dev/pacer/internal/must"
@@ -148,8 +147,7 @@ func TestWhatIsBrokenOffSaysSo(t *testing.T) {
 // The page is told where the data port really is.
 func TestThePageKnowsTheDataPort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := must.Get(config.Parse("test.yaml", []byte("relay: goroutines\nlisten: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nbackends:\n  - { name: a, url: http://a.test/v1 }\n"+oneRoute),
-			func(string) (string, bool) { return "", false }))(t)
+		cfg := parsed(t, "relay: goroutines\nlisten: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nbackends:\n  - { name: a, url: http://a.test/v1 }\n"+oneRoute)
 		var network memnet.Network
 		p := must.Get(wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{dial: network.Dial, listen: network.Listen}))(t)
 		ctx, stop := context.WithCancel(context.Background())

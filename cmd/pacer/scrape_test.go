@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/must"
 )
 
@@ -36,7 +35,7 @@ func largeFleet(tb testing.TB) *program {
 		}
 		yaml.WriteString(" ] }\n")
 	}
-	cfg := must.Get(config.Parse("test.yaml", []byte(yaml.String()), func(string) (string, bool) { return "", false }))(tb)
+	cfg := parsed(tb, yaml.String())
 	p := must.Get(wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{}))(tb)
 	tb.Cleanup(func() {
 		for _, c := range p.close {

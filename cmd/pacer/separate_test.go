@@ -39,10 +39,7 @@ const apiRoutes = `routes:
 func newAPIHost(t *testing.T, models string) *apiHost {
 	g := gpu{name: "a", model: carries38, seed: 1, kind: "openai", host: "api", conf: models}
 	h := &apiHost{house: newHouse(t, []gpu{g}, apiRoutes, options{})}
-	var err error
-	if h.n, err = sim.NewServer(sim.Options{Names: []string{"n"}, Model: carries64, Seed: 2}); err != nil {
-		t.Fatal(err)
-	}
+	h.n = must.Get(sim.NewServer(sim.Options{Names: []string{"n"}, Model: carries64, Seed: 2}))(t)
 	l, err := h.network.Listen("api.test:80")
 	must.Do(t, err)
 	server := &http.Server{Handler: http.HandlerFunc(h.serve)}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/must"
 )
 
@@ -24,7 +23,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	for i := range 30 {
 		fmt.Fprintf(&yaml, "  - { model: r%d, slo: { min_tps: %d }, targets: [ %s ] }\n", i, 20+i, targets.String())
 	}
-	cfg := must.Get(config.Parse("test.yaml", []byte(yaml.String()), func(string) (string, bool) { return "", false }))(b)
+	cfg := parsed(b, yaml.String())
 	p := must.Get(wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{}))(b)
 	b.Run("router", func(b *testing.B) {
 		for b.Loop() {

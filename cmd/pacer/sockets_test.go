@@ -22,7 +22,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/sim"
@@ -49,16 +48,13 @@ func onSockets(tb testing.TB, backend http.Handler, more string) (p *program, ad
 	server := &http.Server{Handler: backend}
 	var running sync.WaitGroup
 	running.Go(func() { _ = server.Serve(l) })
-	cfg, err := config.Parse("test.yaml", []byte(`listen: 127.0.0.1:0
+	cfg := parsed(tb, `listen: 127.0.0.1:0
 admin: { listen: 127.0.0.1:0 }
 log: { level: error }
 backends: [ { name: a, url: "http://`+l.Addr().String()+`/v1", kind: openai`+more+` } ]
 routes: [ { model: chat, targets: [ { backend: a, model: m } ], on_infeasible: [ { queue: 1m }, shed ] } ]
-`), func(string) (string, bool) { return "", false })
-	must.Do(tb, err)
-	if p, err = wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{}); err != nil {
-		tb.Fatal(err)
-	}
+`)
+	p = must.Get(wire(cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), options{}))(tb)
 	ctx, cancel := context.WithCancel(context.Background())
 	ready := make(chan string, 1)
 	running.Go(func() {

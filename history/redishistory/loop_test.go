@@ -13,10 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
-	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/history"
 	"github.com/pacer-dev/pacer/internal/must"
-	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
 
@@ -31,15 +29,10 @@ type replica struct {
 
 func newReplica(t *testing.T, s *redistest.Server, id string, past ...string) *replica {
 	t.Helper()
-	conn := must.Get(redisconn.Open(redisconn.Options{
-		Store:      config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"},
-		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, IOTimeout: 20 * time.Second,
-	}))(t)
-	t.Cleanup(conn.Close)
 	r := &replica{ring: history.NewRing(time.Now().Add(-20 * time.Minute))}
 	r.ring.Configure([]string{"chat"}, []string{"a"})
 	r.Loop = must.Get(New(Options{
-		Conn: conn, Replica: id, Name: "host-" + id, Past: past, Ring: r.ring, Watch: history.NewWatch(r.ring),
+		Conn: s.Client(t), Replica: id, Name: "host-" + id, Past: past, Ring: r.ring, Watch: history.NewWatch(r.ring),
 		Alone: func() bool { return false }, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
 	}))(t)
 	return r

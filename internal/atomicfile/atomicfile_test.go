@@ -4,14 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func TestAFileIsReplacedWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.json")
 	for _, text := range []string{"first", "second, and longer"} {
-		if err := Write(path, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Write(path, []byte(text)))
 		if got, err := os.ReadFile(path); err != nil || string(got) != text {
 			t.Errorf("%q, %v, want %q", got, err, text)
 		}
@@ -21,9 +21,7 @@ func TestAFileIsReplacedWhole(t *testing.T) {
 		t.Errorf("%v, %v: others may read it", info.Mode(), err)
 	}
 	half := path + ".123.new"
-	if err := os.WriteFile(half, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(half, nil, 0o600))
 	Clean(path)
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 1 || left[0] != path {
 		t.Errorf("left: %v", left)
@@ -34,9 +32,7 @@ func TestAFileIsReplacedWhole(t *testing.T) {
 // half written stays.
 func TestWhatCannotBeReplacedStays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
-	if err := os.MkdirAll(filepath.Join(path, "kept"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(path, "kept"), 0o700))
 	if err := Write(path, []byte("text")); err == nil {
 		t.Error("a directory was replaced")
 	}

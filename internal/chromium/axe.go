@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/checkout"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // installing guards bin/axe against tests of one process. npm replaces what it
@@ -21,10 +22,7 @@ var installing sync.Mutex
 // a tool of the tests and no part of the program.
 func axe(t testing.TB) string {
 	t.Helper()
-	root, err := checkout.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(checkout.Root())(t)
 	from := filepath.Join(root, "internal", "chromium", "testdata", "axe")
 	dir := filepath.Join(root, "bin", "axe")
 	file := filepath.Join(dir, "node_modules", "axe-core", "axe.min.js")
@@ -36,17 +34,10 @@ func axe(t testing.TB) string {
 			return string(data)
 		}
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o755))
 	for _, name := range files {
-		data, err := os.ReadFile(filepath.Join(from, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(from, name)))(t)
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), data, 0o644))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -55,10 +46,7 @@ func axe(t testing.TB) string {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Skipf("axe-core cannot be installed here, so nobody looks for what keeps readers out: npm ci: %v\n%s", err, out)
 	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(file))(t)
 	return string(data)
 }
 
@@ -69,10 +57,7 @@ var files = []string{".npmrc", "package.json", "package-lock.json"}
 func current(t testing.TB, from, dir string) bool {
 	t.Helper()
 	for _, name := range files {
-		want, err := os.ReadFile(filepath.Join(from, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(os.ReadFile(filepath.Join(from, name)))(t)
 		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != string(want) {
 			return false
 		}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // patience bounds every answer of the browser. axe-core thinks for 15 s about the
@@ -62,19 +64,13 @@ func Start(t testing.TB) *Browser {
 		t.Skip("no Chromium on this machine; apt-get install chromium to see the page drawn")
 	}
 	toBrowser, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	out, fromBrowser, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cmd := exec.Command(path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
 		"--no-first-run", "--no-proxy-server", "--user-data-dir="+t.TempDir(), "--remote-debugging-pipe", "about:blank")
 	cmd.ExtraFiles = []*os.File{toBrowser, fromBrowser} // 3 and 4
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	toBrowser.Close()
 	fromBrowser.Close()
 	c := &Browser{t: t, in: in, answers: map[int]chan answer{}}
@@ -353,12 +349,8 @@ func (c *Browser) Shoot(file string, whole bool) {
 		Format string `json:"format"`
 		Beyond bool   `json:"captureBeyondViewport"`
 	}{"png", whole}, &shot)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		c.t.Fatal(err)
-	}
-	if err := os.WriteFile(file, shot.Data, 0o644); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, os.MkdirAll(filepath.Dir(file), 0o755))
+	must.Do(c.t, os.WriteFile(file, shot.Data, 0o644))
 }
 
 // Print makes the page look as on paper, or as on the screen again.

@@ -72,9 +72,7 @@ func certified(t *testing.T, host string, end time.Time) (pair tls.Certificate, 
 	for file, text := range map[string][]byte{certFile: certPEM, keyFile: keyPEM} {
 		must.Do(t, os.WriteFile(file, text, 0o600))
 	}
-	if pair, err = tls.X509KeyPair(certPEM, keyPEM); err != nil {
-		t.Fatal(err)
-	}
+	pair = must.Get(tls.X509KeyPair(certPEM, keyPEM))(t)
 	return pair, certFile, keyFile
 }
 

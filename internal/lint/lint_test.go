@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 
 	"batch":            {},
 	"batch/redisbatch": {"batch", "internal/redisconn"},
-	"batch/storetest":  {"batch"},
+	"batch/storetest":  {"batch", "internal/must"},
 
 	"prefix": {"router"},
 
@@ -76,7 +76,7 @@ var arrows = map[string][]string{
 	"internal/plan":       {"api", "config", "fleet", "internal/arena", "internal/ask", "internal/presets", "internal/report", "internal/spelling", "profiles", "router", "sim"},
 	"internal/doctor":     {"config", "fleet", "internal/endpoint", "internal/redisconn", "internal/spelling", "internal/upstream", "profiles", "providers"},
 	"internal/report":     {},
-	"internal/golden":     {},
+	"internal/golden":     {"internal/must"},
 	"internal/arena":      {"internal/baseline", "internal/breaker", "internal/loadgen", "internal/presets", "prefix", "profiles", "profiles/learn", "router", "router/peers", "share", "sim"},
 	"internal/baseline":   {"router"},
 	"internal/bench":      {"internal/arena", "internal/loadgen", "internal/report"},
@@ -84,7 +84,7 @@ var arrows = map[string][]string{
 	"internal/readfile":   {},
 	"internal/accuracy":   {}, // tests alone
 	"internal/checkout":   {},
-	"internal/chromium":   {"internal/checkout"},
+	"internal/chromium":   {"internal/checkout", "internal/must"},
 	"internal/atomicfile": {},
 	"internal/statefile":  {"internal/atomicfile"},
 	"internal/breaker":    {},
@@ -101,12 +101,12 @@ var arrows = map[string][]string{
 	"internal/must":       {},
 	"internal/openai":     {},
 	"internal/presets":    {},
-	"internal/promtest":   {},
-	"internal/proctest":   {"internal/checkout"},
+	"internal/promtest":   {"internal/must"},
+	"internal/proctest":   {"internal/checkout", "internal/must"},
 	"internal/racetest":   {},
 	"internal/redisconn":  {"config", "internal/breaker"},
 	"internal/realtime":   {},
-	"internal/redistest":  {},
+	"internal/redistest":  {"config", "internal/must", "internal/redisconn"},
 	"internal/spelling":   {},
 	"internal/h1server":   {},
 	"internal/relayloop":  {"internal/h1client"},

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // patience bounds everything that a process is waited for.
@@ -73,13 +75,8 @@ func Run(t testing.TB, o Options, args ...string) *Process {
 		p.cmd = exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, o.Files), program}, args...)...)
 	}
 	p.cmd.Env = append(os.Environ(), o.Env...)
-	var err error
-	if p.log, err = p.cmd.StderrPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p.log = must.Get(p.cmd.StderrPipe())(t)
+	must.Do(t, p.cmd.Start())
 	lines := make(chan string, 1)
 	go p.read(lines)
 	go p.wait()

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // patience bounds what a server or a scrape may take, on a busy machine too.
@@ -63,9 +65,7 @@ func Scrape(t testing.TB, url string) *Server {
 		host, path = host[:i], host[i:]
 	}
 	conf := fmt.Sprintf("global: { scrape_interval: 1s }\nscrape_configs:\n  - { job_name: pacer, metrics_path: %s, static_configs: [ { targets: [ %q ] } ] }\n", path, host)
-	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(conf), 0o600))
 	return Start(t, "--config.file", filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path", filepath.Join(dir, "data"),
 		"--web.listen-address", "127.0.0.1:0", "--enable-feature", "native-histograms,exemplar-storage")
 }
@@ -74,13 +74,8 @@ func Scrape(t testing.TB, url string) *Server {
 func Start(t testing.TB, flags ...string) *Server {
 	t.Helper()
 	cmd := exec.Command(find(t, "prometheus"), flags...)
-	out, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StderrPipe())(t)
+	must.Do(t, cmd.Start())
 	address, done := make(chan string, 1), make(chan struct{})
 	go func() {
 		defer close(done)

@@ -5,17 +5,15 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func TestRegular(t *testing.T) {
 	dir := t.TempDir()
 	file, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "pipe")
-	if err := os.WriteFile(file, []byte("12345"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("12345"), 0o600))
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	for most, want := range map[int64]string{3: "1234", 4: "12345", 100: "12345"} {
 		if got, err := Regular(file, most); string(got) != want || err != nil {
 			t.Errorf("of %d bytes: %q, %v", most, got, err)

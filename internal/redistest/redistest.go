@@ -23,6 +23,10 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
+	"github.com/pacer-dev/pacer/internal/redisconn"
 )
 
 // startTimeout bounds the start of a server, which takes some milliseconds.
@@ -76,10 +80,7 @@ func Run(t testing.TB, o Options, args ...string) *Server {
 func start(t testing.TB, o Options, args []string) *Server {
 	t.Helper()
 	// A socket's path is short by law (108 bytes), which t.TempDir is not.
-	dir, err := os.MkdirTemp("", "redis")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "redis"))(t)
 	s := &Server{t: t, o: o, dir: dir, Addr: filepath.Join(dir, "s"), args: args}
 	t.Cleanup(func() {
 		s.Kill()
@@ -99,10 +100,7 @@ func (s *Server) Restart() {
 	}...)
 	args = append(args, s.args...)
 	s.cmd = exec.Command(args[0], args[1:]...)
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	out := must.Get(s.cmd.StdoutPipe())(s.t)
 	s.cmd.Stderr = s.cmd.Stdout
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatalf("redis-server: %v", err)
@@ -144,6 +142,18 @@ func (s *Server) Kill() {
 	_ = s.cmd.Process.Kill()
 	<-s.done
 	s.cmd = nil
+}
+
+// Client returns a client of s that is patient, and asks again a millisecond after a
+// failure. It is closed with the test.
+func (s *Server) Client(t testing.TB) *redisconn.Client {
+	t.Helper()
+	c := must.Get(redisconn.Open(redisconn.Options{
+		Store:      config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"},
+		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, IOTimeout: 20 * time.Second,
+	}))(t)
+	t.Cleanup(c.Close)
+	return c
 }
 
 // Freeze stops the process without closing anything: connections open, and no

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // StartSentinel starts a Sentinel on a port of this machine that watches the
@@ -27,9 +29,7 @@ sentinel down-after-milliseconds %[3]s 500
 sentinel failover-timeout %[3]s 5000
 requirepass %[5]s
 `, port, dir, name, masterPort, password)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	cmd := exec.Command(program, file, "--sentinel")
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("%s --sentinel: %v", program, err)

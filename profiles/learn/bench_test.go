@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/profiles/learn"
 	"github.com/pacer-dev/pacer/profiles/storetest"
@@ -148,9 +149,7 @@ func (b *bench) newLoop(replica string, book *profiles.Book) *learn.Loop {
 			b.up, b.lag = up, lag
 		},
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, err)
 	return loop
 }
 
@@ -205,10 +204,7 @@ func teach(book *profiles.Book, target profiles.Target) {
 
 // stored returns the tokens of target that the store has, by bin.
 func (b *bench) stored(target profiles.Target) float64 {
-	sums, err := b.store.Memory.Load(b.t.Context(), []profiles.Target{target})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	sums := must.Get(b.store.Memory.Load(b.t.Context(), []profiles.Target{target}))(b.t)
 	return storetest.Fields(sums[target])["b0.y"]
 }
 

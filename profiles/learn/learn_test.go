@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/profiles/learn"
 	"github.com/pacer-dev/pacer/profiles/storetest"
@@ -240,9 +241,7 @@ func TestRefusedTargetDoesNotHoldUpTheOthers(t *testing.T) {
 		b.store.mu.Unlock()
 		theirs := profiles.NewBook(profiles.Options{})
 		teach(theirs, gpu)
-		if err := b.store.Memory.Push(t.Context(), "b", 1, theirs.Fold(time.Now())); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.store.Memory.Push(t.Context(), "b", 1, theirs.Fold(time.Now())))
 		for range 5 {
 			b.teach(gpu)
 			b.teach(second)

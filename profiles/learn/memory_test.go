@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/profiles/learn"
 	"github.com/pacer-dev/pacer/profiles/storetest"
@@ -27,14 +28,9 @@ func TestMemoryForgetsWhatNobodyAsksFor(t *testing.T) {
 	m := &learn.Memory{Now: func() time.Time { return now }}
 	ctx := t.Context()
 	stay, gone := profiles.Target{Backend: "a", Model: "m"}, profiles.Target{Backend: "b", Model: "m"}
-	if err := m.Push(ctx, "r", 1, []profiles.Delta{{Target: stay}, {Target: gone}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Push(ctx, "r", 1, []profiles.Delta{{Target: stay}, {Target: gone}}))
 	load := func(targets ...profiles.Target) int {
-		found, err := m.Load(ctx, targets)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must.Get(m.Load(ctx, targets))(t)
 		return len(found)
 	}
 	for range 23 {

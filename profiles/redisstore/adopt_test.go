@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
 	"github.com/pacer-dev/pacer/profiles"
@@ -30,9 +31,7 @@ func TestAGatewayMeetsNoGapInAnImport(t *testing.T) {
 	s := redistest.Start(t)
 	gateway := store(t, s)
 	target := profiles.Target{Backend: "gpu", Model: "m"}
-	if _, err := gateway.Adopt(t.Context(), map[profiles.Target]profiles.Sums{target: storetest.Learned(10)}, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(gateway.Adopt(t.Context(), map[profiles.Target]profiles.Sums{target: storetest.Learned(10)}, false))(t)
 	look := func() {
 		if got, err := gateway.Load(t.Context(), []profiles.Target{target}); err != nil || len(got) != 1 {
 			t.Errorf("the gateway finds %d targets, %v", len(got), err)
@@ -47,9 +46,7 @@ func TestAGatewayMeetsNoGapInAnImport(t *testing.T) {
 			return before{c, func() { looked++; look() }}, err
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(conn.Close)
 	importer := redisstore.Open(redisstore.Options{Conn: conn, HalfLife: storetest.HalfLife, Timeout: patience})
 	want := storetest.Learned(30)
@@ -60,10 +57,7 @@ func TestAGatewayMeetsNoGapInAnImport(t *testing.T) {
 		t.Fatalf("the gateway has looked %d times between steps: this has shown nothing", looked)
 	}
 	for range 2 {
-		got, err := gateway.Load(t.Context(), []profiles.Target{target})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(gateway.Load(t.Context(), []profiles.Target{target}))(t)
 		storetest.Same(t, "what was imported", got[target], want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/redistest"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/profiles/learn"
@@ -53,9 +54,7 @@ func TestLearningSurvivesAnEmptiedServer(t *testing.T) {
 			}
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	loopDone := make(chan error, 1)
 	go func() { loopDone <- loop.Run(ctx) }()
 	t.Cleanup(func() {
@@ -104,9 +103,7 @@ func TestLearningSurvivesAnEmptiedServer(t *testing.T) {
 		Book: reborn, Store: store(t, s), Replica: "b", Log: slog.New(slog.DiscardHandler),
 		OnCurves: func(time.Time, map[profiles.Target]*profiles.Curve) {},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	second.Start(t.Context())
 	known("a gateway that starts afterwards", reborn, 2)
 }

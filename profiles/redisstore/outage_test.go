@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
 	"github.com/pacer-dev/pacer/profiles"
@@ -136,9 +137,7 @@ func TestRetryAfterALostAnswerDoesNotCountTwice(t *testing.T) {
 			return deaf{c, &on}, err
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(conn.Close)
 	a := redisstore.New(conn)
 	push(t, a, "a", 1, delta(gpu, 1)) // opens the connection and loads the script
@@ -159,13 +158,10 @@ func TestRetryAfterALostAnswerDoesNotCountTwice(t *testing.T) {
 // by itself, whatever its caller would allow.
 func TestFrozenServerHoldsUpNoCall(t *testing.T) {
 	s := redistest.Start(t)
-	conn, err := redisconn.Open(redisconn.Options{
+	conn := must.Get(redisconn.Open(redisconn.Options{
 		Store:      config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"},
 		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(conn.Close)
 	a := redisstore.New(conn)
 	push(t, a, "a", 1, delta(gpu, 1))
@@ -194,9 +190,7 @@ func TestFrozenServerHoldsUpNoCall(t *testing.T) {
 func TestWrongPasswordIsSaidWithoutThePassword(t *testing.T) {
 	s := redistest.Start(t, "--requirepass", "right")
 	conn, err := redisconn.New(config.Store{Addrs: []string{s.Addr}, Password: "hunter2-wrong"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(conn.Close)
 	_, err = redisstore.New(conn).Load(t.Context(), []profiles.Target{gpu})
 	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") || strings.Contains(err.Error(), "hunter2") {
@@ -307,9 +301,7 @@ func BenchmarkPushAndLoad(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for seq := uint64(1); b.Loop(); seq++ {
-		if err := a.Push(b.Context(), "a", seq, deltas); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, a.Push(b.Context(), "a", seq, deltas))
 		if sums, err := a.Load(b.Context(), targets); err != nil || len(sums) != len(targets) {
 			b.Fatal(len(sums), err)
 		}

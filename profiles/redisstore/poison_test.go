@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pacer-dev/pacer/config"
-	"github.com/pacer-dev/pacer/internal/redisconn"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/redistest"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/profiles/redisstore"
@@ -33,15 +32,7 @@ func measured() profiles.Delta {
 // logged is a store that writes its log to lines.
 func logged(t *testing.T, s *redistest.Server, lines *bytes.Buffer) *redisstore.Store {
 	t.Helper()
-	conn, err := redisconn.Open(redisconn.Options{
-		Store:      config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"},
-		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, IOTimeout: patience,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	return redisstore.Open(redisstore.Options{Conn: conn, HalfLife: storetest.HalfLife, Timeout: patience, Log: slog.New(slog.NewTextHandler(lines, nil))})
+	return redisstore.Open(redisstore.Options{Conn: s.Client(t), HalfLife: storetest.HalfLife, Timeout: patience, Log: slog.New(slog.NewTextHandler(lines, nil))})
 }
 
 // near reports sums that are not those of measured, but for what the slow copy
@@ -143,10 +134,7 @@ func TestADeltaMeetsPoison(t *testing.T) {
 			if got := s.Do("HGET", sumsKey, "b0.y"); got != "1800" {
 				t.Errorf("%v tokens in Redis, want those of the delta alone", got)
 			}
-			sums, err := a.Load(t.Context(), []profiles.Target{gpu})
-			if err != nil {
-				t.Fatal(err)
-			}
+			sums := must.Get(a.Load(t.Context(), []profiles.Target{gpu}))(t)
 			g := sums[gpu]
 			if err := g.Check(); err != nil {
 				t.Error(err)

@@ -6,8 +6,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/pacer-dev/pacer/config"
-	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/profiles/redisstore"
@@ -46,13 +44,5 @@ func pass(s *redistest.Server, d time.Duration) {
 // failure.
 func store(t testing.TB, s *redistest.Server) *redisstore.Store {
 	t.Helper()
-	conn, err := redisconn.Open(redisconn.Options{
-		Store:      config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"},
-		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, IOTimeout: patience,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	return redisstore.Open(redisstore.Options{Conn: conn, HalfLife: storetest.HalfLife, Timeout: patience})
+	return redisstore.Open(redisstore.Options{Conn: s.Client(t), HalfLife: storetest.HalfLife, Timeout: patience})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/share"
 )
@@ -99,10 +100,7 @@ func TestVersionsUnderstandEachOther(t *testing.T) {
 // read is Decode of what has to be readable.
 func read(t *testing.T, text string) Report {
 	t.Helper()
-	r, err := Decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Decode(text))(t)
 	return r
 }
 

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
 	"github.com/pacer-dev/pacer/profiles"
@@ -39,20 +40,10 @@ func newReplica(t *testing.T, s *redistest.Server, name string, decoding int) *r
 	t.Helper()
 	r := &replica{load: router.Load{Decoding: decoding}}
 	log := slog.New(slog.NewTextHandler(&r.log, nil))
-	conn, err := redisconn.Open(redisconn.Options{
-		Store:      config.Store{Addrs: []string{s.Addr}, Prefix: "pacer"},
-		MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond, IOTimeout: 20 * time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
 	const every = 10 * time.Second
-	if r.link, err = share.NewLink(share.Options{Replicas: 2, Expiry: expiry, Log: log}); err != nil {
-		t.Fatal(err)
-	}
-	r.Loop, err = New(Options{
-		Conn: conn, Link: r.link, Replica: name, Log: log, Every: every, Expiry: 4 * every,
+	r.link = must.Get(share.NewLink(share.Options{Replicas: 2, Expiry: expiry, Log: log}))(t)
+	r.Loop = must.Get(New(Options{
+		Conn: s.Client(t), Link: r.link, Replica: name, Log: log, Every: every, Expiry: 4 * every,
 		Own: func(time.Time) map[string]router.Load {
 			if r.load.Decoding == 0 {
 				return nil
@@ -60,10 +51,7 @@ func newReplica(t *testing.T, s *redistest.Server, name string, decoding int) *r
 			return map[string]router.Load{"gpu": r.load}
 		},
 		OnLoad: func(l router.RemoteLoad) { r.told = append(r.told, l) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return r
 }
 
@@ -116,9 +104,7 @@ func TestSilentReplicaIsForgottenByTheServersClock(t *testing.T) {
 	a := newReplica(t, s, "a", 1)
 	clock := s.Do("TIME").([]any)
 	var seconds int64
-	if _, err := fmt.Sscan(clock[0].(string), &seconds); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscan(clock[0].(string), &seconds))(t)
 	silence := a.o.Expiry + 3*time.Second
 	for name, ago := range map[string]time.Duration{"alive": 0, "dead": silence, "ahead": -2 * silence} {
 		s.Do("HSET", a.key, name, fmt.Sprintf(`%d {"v":1,"b":{"gpu":[0,7,0,0]}}`, seconds*1000-ago.Milliseconds()))
@@ -187,9 +173,7 @@ func TestKilledReplicaDisappears(t *testing.T) {
 		}
 	}
 	start := time.Now()
-	if err := a.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Run(ctx))
 	if !seen || context.Cause(ctx) != context.Canceled {
 		t.Fatalf("b was seen: %v; forgotten: %v after %v", seen, ctx.Err() == context.Canceled, time.Since(start))
 	}
@@ -248,9 +232,7 @@ func TestFrozenServerDoesNotHoldUpTheLoop(t *testing.T) {
 	}
 	bound, stop := context.WithTimeout(ctx, 20*time.Second)
 	defer stop()
-	if err := a.Run(bound); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Run(bound))
 	if ctx.Err() == nil {
 		t.Error("the loss was never told")
 	}
@@ -278,10 +260,7 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 func BenchmarkExchange(b *testing.B) {
 	// Budget: 1 ms, five times a second; 0.5 ms with eight replicas of 16 backends.
 	s := redistest.Start(b)
-	conn, err := redisconn.New(config.Store{Addrs: []string{s.Addr}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	conn := must.Get(redisconn.New(config.Store{Addrs: []string{s.Addr}}))(b)
 	b.Cleanup(conn.Close)
 	loads := map[string]router.Load{}
 	for i := range 16 {
@@ -291,26 +270,19 @@ func BenchmarkExchange(b *testing.B) {
 		}
 	}
 	var loops []*Loop
-	link, err := share.NewLink(share.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	link := must.Get(share.NewLink(share.Options{Log: slog.New(slog.DiscardHandler)}))(b)
 	for i := range 8 {
 		l, err := New(Options{
 			Conn: conn, Link: link, Replica: fmt.Sprint("replica-", i), Log: slog.New(slog.DiscardHandler),
 			Own:    func(time.Time) map[string]router.Load { return loads },
 			OnLoad: func(router.RemoteLoad) {},
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		loops = append(loops, l)
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if _, err := loops[i%8].exchange(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(loops[i%8].exchange(b.Context()))(b)
 	}
 }
 

@@ -9,10 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
-	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/internal/redistest"
 	"github.com/pacer-dev/pacer/share"
 	"github.com/pacer-dev/pacer/usage"
@@ -56,19 +54,10 @@ type running struct {
 
 func newReplica(t *testing.T, server *redistest.Server, name string, limit usage.Money) *replica {
 	t.Helper()
-	conn, err := redisconn.Open(redisconn.Options{
-		Store: config.Store{Addrs: []string{server.Addr}, Prefix: "pacer"}, IOTimeout: 20 * time.Second,
-		MinBackoff: time.Nanosecond, MaxBackoff: time.Nanosecond,
-	})
-	must.Do(t, err)
-	t.Cleanup(conn.Close)
-	link, err := share.NewLink(share.Options{Replicas: 3, Log: slog.New(slog.DiscardHandler)})
-	must.Do(t, err)
+	link := must.Get(share.NewLink(share.Options{Replicas: 3, Log: slog.New(slog.DiscardHandler)}))(t)
 	r := &replica{book: usage.New(true)}
 	r.book.Configure(map[usage.Holder]usage.Budget{holder: {Limit: limit, Per: usage.Month}}, nil)
-	if r.loop, err = New(Options{Conn: conn, Replica: name, Book: r.book, Link: link, Log: slog.New(slog.DiscardHandler)}); err != nil {
-		t.Fatal(err)
-	}
+	r.loop = must.Get(New(Options{Conn: server.Client(t), Replica: name, Book: r.book, Link: link, Log: slog.New(slog.DiscardHandler)}))(t)
 	return r
 }
 
