@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pacer-dev/pacer/internal/must"
 )
 
@@ -113,9 +111,7 @@ keys:
 		for _, p := range problems {
 			got = append(got, p.String()[len(path)+1:])
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", file, diff)
-		}
+		same(t, file, want, got)
 	}
 }
 

@@ -94,9 +94,7 @@ func TestContractExample(t *testing.T) {
 			Limits:  KeyLimits{RequestsPerMinute: 600, TokensPerMinute: 200000, Concurrency: 50},
 		}},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{})); diff != "" {
-		t.Errorf("contract.yaml (-want +got):\n%s", diff)
-	}
+	same(t, "contract.yaml", want, got, cmpopts.IgnoreUnexported(Config{}))
 }
 
 func TestExamplesAreValid(t *testing.T) {
@@ -142,17 +140,13 @@ func TestDefaults(t *testing.T) {
 			OnInfeasible: []Step{{Queue: 2 * time.Second}, {Shed: true}},
 		}},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{})); diff != "" {
-		t.Errorf("defaults (-want +got):\n%s", diff)
-	}
+	same(t, "defaults", want, got, cmpopts.IgnoreUnexported(Config{}))
 }
 
 func TestFromEnvironment(t *testing.T) {
 	cfg := must.Get(FromEnvironment(variables(map[string]string{"OPENAI_BASE_URL": "http://gpu:8000/v1/", "OPENAI_API_KEY": "sk-1"})))(t)
 	wantBackends := []Backend{{Name: "default", URL: "http://gpu:8000/v1", Kind: "openai", Models: "shared", Usage: "inject", Client: "own", APIKey: "sk-1"}}
-	if diff := cmp.Diff(wantBackends, cfg.Backends); diff != "" {
-		t.Errorf("backends (-want +got):\n%s", diff)
-	}
+	same(t, "backends", wantBackends, cfg.Backends)
 	// The same as the file that a user would write.
 	file := mustParse(t, "backends: [ { name: default, url: http://gpu:8000/v1, api_key: sk-1 } ]\nroutes: [ { model: \"*\", targets: [ { backend: default } ] } ]\n", nothing)
 	if diff := cmp.Diff(file, cfg, cmpopts.IgnoreUnexported(Config{})); diff != "" {
@@ -270,9 +264,7 @@ func TestStores(t *testing.T) {
 		{"${NOPE:-memory}", Store{Memory: true, Prefix: "pacer"}},
 	} {
 		cfg := mustParse(t, fleet+"store: "+test.text+"\n", variables(map[string]string{"URL": "redis://env:1/1"}))
-		if diff := cmp.Diff(test.want, cfg.Store); diff != "" {
-			t.Errorf("store: %s (-want +got):\n%s", test.text, diff)
-		}
+		same(t, "store: "+test.text, test.want, cfg.Store)
 	}
 }
 
@@ -323,12 +315,8 @@ expose_decision: true
 	if got := cfg.Backends[0].USDPerHour; got != 2.5 {
 		t.Errorf("usd_per_hour = %v, want 2.5", got)
 	}
-	if diff := cmp.Diff(Prior{Points: map[int]float64{1: 52, 64: 31.5}}, cfg.Backends[0].Prior); diff != "" {
-		t.Errorf("prior (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"gpt-4o", "org/model"}, cfg.Routes[0].Models); diff != "" {
-		t.Errorf("models (-want +got):\n%s", diff)
-	}
+	same(t, "prior", Prior{Points: map[int]float64{1: 52, 64: 31.5}}, cfg.Backends[0].Prior)
+	same(t, "models", []string{"gpt-4o", "org/model"}, cfg.Routes[0].Models)
 	if got := cfg.Routes[0].BatchShare; got != 0.1 {
 		t.Errorf("batch_share = %v, want the 0.1 of the file", got)
 	}
@@ -338,17 +326,13 @@ expose_decision: true
 	if !cfg.Routes[0].Hedge || defaulted[Route]().Hedge {
 		t.Errorf("hedge = %v, want the true of the file; it is false by default", cfg.Routes[0].Hedge)
 	}
-	if diff := cmp.Diff([]Step{{Spill: "org/model"}, {BestEffort: true}, {Shed: true}}, cfg.Routes[1].OnInfeasible); diff != "" {
-		t.Errorf("on_infeasible (-want +got):\n%s", diff)
-	}
+	same(t, "on_infeasible", []Step{{Spill: "org/model"}, {BestEffort: true}, {Shed: true}}, cfg.Routes[1].OnInfeasible)
 	for _, k := range cfg.Keys[:3] {
 		if k.Routes != nil {
 			t.Errorf("key %s has routes %q, want nil for all", k.Name, k.Routes)
 		}
 	}
-	if diff := cmp.Diff([]string{"org/model"}, cfg.Keys[3].Routes); diff != "" {
-		t.Errorf("routes of a key (-want +got):\n%s", diff)
-	}
+	same(t, "routes of a key", []string{"org/model"}, cfg.Keys[3].Routes)
 	if !cfg.ExposeDecision {
 		t.Error("expose_decision = false, want the true of the file")
 	}
@@ -372,9 +356,7 @@ routes:
 		"f:6:47: usage: continuous is understood by vLLM and SGLang; other engines ignore it, or refuse every stream: write the kind: of the engine, or usage: inject",
 		`f:8:104: min_tps needs to know how fast backend "mute" is, and with usage: never only answers that tell their tokens unasked teach it, so it may stay in slow start for ever; write usage: inject for it, or give it a prior:`,
 	}
-	if diff := cmp.Diff(want, cfg.Warnings); diff != "" {
-		t.Errorf("warnings (-want +got):\n%s", diff)
-	}
+	same(t, "warnings", want, cfg.Warnings)
 }
 
 func TestHosts(t *testing.T) {
@@ -419,18 +401,14 @@ routes:
 		"f:11:92: hedge has no effect on a batch route, but for requests that ask to be interactive; leave it out",
 		"f:13:80: continue has no effect: a stream goes on at another backend of kind vllm, sglang or llamacpp, and the route has not two of them; write kind:, or add a target",
 	}
-	if diff := cmp.Diff(want, cfg.Warnings); diff != "" {
-		t.Errorf("warnings (-want +got):\n%s", diff)
-	}
+	same(t, "warnings", want, cfg.Warnings)
 
 	cfg = mustParse(t, fleet+"listen: 0.0.0.0:8080\nkeys: [ { name: k, key: s3cret } ]\nhosts: [ pacer ]\n", nothing)
 	want = []string{
 		"f:4:25: the key is configured as plain text; better write key_sha256: with the hash that printf %s KEY | sha256sum prints, or key_file:",
 		"f:5:8: hosts has no effect where there are keys: a page needs one; leave it out",
 	}
-	if diff := cmp.Diff(want, cfg.Warnings); diff != "" {
-		t.Errorf("warnings with a key (-want +got):\n%s", diff)
-	}
+	same(t, "warnings with a key", want, cfg.Warnings)
 }
 
 func TestWarningsOfGuarantees(t *testing.T) {
@@ -448,9 +426,7 @@ routes:
 		"f:2:58: 9 places are guaranteed on backend \"a\", which takes 8 at once: who comes first has them; lower a guarantee, or raise max_concurrency",
 		"f:3:5: 110 % of backend \"b\" are guaranteed: who comes first has them; lower a guarantee",
 	}
-	if diff := cmp.Diff(want, cfg.Warnings); diff != "" {
-		t.Errorf("warnings (-want +got):\n%s", diff)
-	}
+	same(t, "warnings", want, cfg.Warnings)
 	if got := cfg.Routes[3].SLO.Guarantee; got != (Guarantee{Share: 0.505}) {
 		t.Errorf("a guarantee of 50.5 %% is %+v", got)
 	}
@@ -560,5 +536,12 @@ func TestMetricsURLOfAKindWithoutAPage(t *testing.T) {
 		if warned != (len(got) == 1 && strings.Contains(got[0], "a backend of kind "+kind+" has no page of metrics")) || !warned && len(got) > 0 {
 			t.Errorf("kind %s: warnings %q, want one: %v", kind, got, warned)
 		}
+	}
+}
+
+func same(t *testing.T, what string, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

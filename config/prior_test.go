@@ -4,8 +4,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // priorFiles are results of vllm bench serve, and one that is none.
@@ -56,9 +54,7 @@ func TestPriorFromFiles(t *testing.T) {
 			t.Errorf("%s: %v", tt.prior, err)
 			continue
 		}
-		if diff := cmp.Diff(Prior{Points: tt.want}, cfg.Backends[0].Prior); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.prior, diff)
-		}
+		same(t, tt.prior, Prior{Points: tt.want}, cfg.Backends[0].Prior)
 		switch {
 		case tt.warning == "" && len(cfg.Warnings) > 0:
 			t.Errorf("%s: warnings %q, want none", tt.prior, cfg.Warnings)

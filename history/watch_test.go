@@ -57,6 +57,13 @@ func (s *story) causes() string {
 	return strings.Join(out, "; ")
 }
 
+func (s *story) wantCauses(t *testing.T, when, want string) {
+	t.Helper()
+	if got := s.causes(); got != want {
+		t.Errorf("%s: %q, want %q", when, got, want)
+	}
+}
+
 func TestOneLineAtTheStartAndOneAtTheEnd(t *testing.T) {
 	s := newStory()
 	s.tell(30, healthy(), map[Result]int{Met: 20})
@@ -66,17 +73,13 @@ func TestOneLineAtTheStartAndOneAtTheEnd(t *testing.T) {
 	full := healthy()
 	full.Routes[0].Bound, full.Routes[0].Capacity, full.Routes[0].Load = true, 58, 58
 	s.tell(100, full, map[Result]int{Met: 5, Shed: 50})
-	if got, want := s.causes(), "route chat: load above capacity: 158 of 58 since 12:00 UTC"; got != want {
-		t.Errorf("%q, want %q", got, want) // 58 run, and 50/s for 2 s each are refused
-	}
+	s.wantCauses(t, "", "route chat: load above capacity: 158 of 58 since 12:00 UTC") // 58 run, and 50/s for 2 s each are refused
 	v := s.watch.Verdict()
 	if want := "1 of 1 route below what was promised: route chat: load above capacity: 158 of 58 since 12:00 UTC, shedding 50/s in the last 10 s"; v.Text != want || v.State != "bad" {
 		t.Errorf("the verdict is %s: %q, want %q", v.State, v.Text, want)
 	}
 	s.tell(30, healthy(), map[Result]int{Met: 20})
-	if got := s.causes(); got != "" {
-		t.Errorf("15 s after it was over: %s", got)
-	}
+	s.wantCauses(t, "15 s after it was over", "")
 	if len(s.said) != 2 || !s.said[0].Began || s.said[1].Began {
 		t.Fatalf("5,000 refused requests say %d lines, want two: %+v", len(s.said), s.said)
 	}
@@ -113,9 +116,7 @@ func TestTheWorstCauseStands(t *testing.T) {
 	sick := healthy()
 	sick.Backends[0].Faults = []Fault{{Model: "llama", Status: 404, Count: 3, Last: noon.Add(time.Minute)}}
 	s.tell(5, sick, map[Result]int{Failed: 5})
-	if got, want := s.causes(), `route chat: upstream 404: model "llama" not found since 12:00 UTC; backend a: upstream 404: model "llama" not found since 12:00 UTC`; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	s.wantCauses(t, "", `route chat: upstream 404: model "llama" not found since 12:00 UTC; backend a: upstream 404: model "llama" not found since 12:00 UTC`)
 	sick.Backends[0].Health, sick.Backends[0].Why = IsDown, "dial tcp 10.0.0.1:80: connect: connection refused"
 	sick.Backends[0].Faults = nil
 	s.tell(2, sick, nil)
@@ -128,9 +129,7 @@ func TestTheWorstCauseStands(t *testing.T) {
 		t.Errorf("while it is probed: %s", got)
 	}
 	s.tell(clearAfter+1, healthy(), nil)
-	if got := s.causes(); got != "" {
-		t.Errorf("when it is back: %s", got)
-	}
+	s.wantCauses(t, "when it is back", "")
 }
 
 func TestSlower(t *testing.T) {
@@ -149,9 +148,7 @@ func TestSlower(t *testing.T) {
 		t.Errorf("%s", s.causes())
 	}
 	run(1, 0.41)
-	if got, want := s.causes(), "backend a: slower than learned ×0.41 since 12:00 UTC"; got != want {
-		t.Errorf("after 5 s %q, want %q", got, want)
-	}
+	s.wantCauses(t, "after 5 s", "backend a: slower than learned ×0.41 since 12:00 UTC")
 	if v := s.watch.Verdict(); v.State != "warn" {
 		t.Errorf("the verdict is %s: %s; every route keeps what it promises", v.State, v.Text)
 	}
@@ -160,13 +157,9 @@ func TestSlower(t *testing.T) {
 		t.Error("over at ×0.8")
 	}
 	run(20, 0.95)
-	if got := s.causes(); got != "" {
-		t.Errorf("at ×0.95: %s", got)
-	}
+	s.wantCauses(t, "at ×0.95", "")
 	run(100, 0.8)
-	if got := s.causes(); got != "" {
-		t.Errorf("at ×0.8, which was never below the limit: %s", got)
-	}
+	s.wantCauses(t, "at ×0.8, which was never below the limit", "")
 	if len(s.said) != 2 {
 		t.Errorf("%d lines, want two: %+v", len(s.said), s.said)
 	}
@@ -251,17 +244,13 @@ func TestFewRequestsAreRequestsToo(t *testing.T) {
 		}
 	}
 	every(12, 20, Met)
-	if got := s.causes(); got != "" {
-		t.Errorf("while all are served: %s", got)
-	}
+	s.wantCauses(t, "while all are served", "")
 	every(12, 8, Shed)
 	if v := s.watch.Verdict(); v.State != "bad" || s.causes() == "" {
 		t.Errorf("eight of eight requests were refused, and the verdict is %s: %s", v.State, v.Text)
 	}
 	every(12, 1, Met)
-	if got := s.causes(); got != "" {
-		t.Errorf("12 s after one was served: %s", got)
-	}
+	s.wantCauses(t, "12 s after one was served", "")
 	every(12, 20, Met)
 	s.tell(1, healthy(), map[Result]int{Shed: 1})
 	s.tell(40, healthy(), nil)

@@ -55,9 +55,7 @@ func TestWhoComesBackStillHasItsStreams(t *testing.T) {
 	leases[0].Done(b.now, 10) // while it is gone
 	b.configure()
 	b.learn("x", carrying(10, 30, 60))
-	if got := b.load(0); got.M != 9 {
-		t.Errorf("m = %d after it came back, want the 9 that run there", got.M)
-	}
+	b.wantM(9, "after it came back")
 	if more := b.fill("chat", 20); len(more) != 1 {
 		t.Errorf("%d more fit, want 1", len(more))
 	} else {

@@ -179,6 +179,14 @@ func (b *bench) fill(route string, limit int, edit ...func(*Request)) []*Lease {
 	return leases
 }
 
+// wantFill fills route, and says of what there are others than want streams.
+func (b *bench) wantFill(route string, want int, what string, edit ...func(*Request)) {
+	b.tb.Helper()
+	if got := len(b.fill(route, want+1, edit...)); got != want {
+		b.tb.Errorf("%d %s, want %d", got, what, want)
+	}
+}
+
 // reasons returns what Explain says of each target.
 func (b *bench) reasons(route string, edit ...func(*Request)) []Reason {
 	req := Request{Route: route, Stream: true}
@@ -211,6 +219,20 @@ func (b *bench) wantRefusal(d Decision, want ShedReason) {
 
 // load returns the load of the i-th backend.
 func (b *bench) load(i int) BackendLoad { return b.Loads()[i] }
+
+func (b *bench) wantCap(want int, when string) {
+	b.tb.Helper()
+	if got := b.load(0).Cap; got != want {
+		b.tb.Errorf("cap %d %s, want %d", got, when, want)
+	}
+}
+
+func (b *bench) wantM(want int, when string) {
+	b.tb.Helper()
+	if got := b.load(0).M; got != want {
+		b.tb.Errorf("m = %d %s, want %d", got, when, want)
+	}
+}
 
 // run lets leases decode at tps tokens/s for d, ticking every 50 ms.
 func (b *bench) run(leases []*Lease, tps float64, d time.Duration) []Grant {

@@ -229,9 +229,7 @@ func TestForeignLoadDoesNotUseUpTheCap(t *testing.T) {
 	for range 2 {
 		b.report(50, 0)
 	}
-	if got := len(b.fill("free", 20)); got != 10 {
-		t.Errorf("%d of at most 10 requests beside 50 foreign sequences", got)
-	}
+	b.wantFill("free", 10, "of at most 10 requests beside 50 foreign sequences")
 	b.wantReason("free", ReasonCap)
 }
 
@@ -243,9 +241,7 @@ func TestForeignLoadTakesPlaces(t *testing.T) {
 	for range 2 {
 		b.report(20, 0)
 	}
-	if got := len(b.fill("chat", 50)); got != 18 {
-		t.Errorf("%d streams beside 20 foreign ones on a backend that carries 38, want 18", got)
-	}
+	b.wantFill("chat", 18, "streams beside 20 foreign ones on a backend that carries 38")
 	b.place("chat", waiter("w"))
 	b.report(38, 0) // 18 of them are ours, and wait
 	if grants := b.report(28, 0); len(grants) != 0 {

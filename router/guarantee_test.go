@@ -49,15 +49,11 @@ func TestPlacesAreKeptAtTheirFloor(t *testing.T) {
 		b.learnNow("x", carrying(30, 30, 100))
 		return len(b.fill("r", 100))
 	}
-	most, fast := at(30), at(60)
+	fast := at(60)
 	b := newBench(t, []string{"x"}, guaranteed("fast", 60, 3), Route{Name: "slow", SLO: SLO{MinTPS: 30}})
 	b.learnNow("x", carrying(30, 30, 100))
-	if got := len(b.fill("slow", 100)); got != fast-3 {
-		t.Errorf("%d slow ones beside 3 places at 60, want %d: %d fit at 60, %d at 30", got, fast-3, fast, most)
-	}
-	if got := len(b.fill("fast", 100)); got != 3 {
-		t.Errorf("%d fast ones, want 3", got)
-	}
+	b.wantFill("slow", fast-3, "slow ones beside 3 places at 60")
+	b.wantFill("fast", 3, "fast ones")
 }
 
 // Batch is let in for what it has saved up although others are kept out, but not
@@ -71,21 +67,15 @@ func TestTheShareOfBatchLeavesWhatIsGuaranteed(t *testing.T) {
 		t.Error("a batch request took a place that is guaranteed")
 	}
 	b.wantReason("batch", ReasonGuarantee)
-	if got := len(b.fill("kept", 100)); got != 6 {
-		t.Errorf("%d found a place, want 6", got)
-	}
+	b.wantFill("kept", 6, "found a place")
 }
 
 // Best effort takes no place that is guaranteed either.
 func TestBestEffortLeavesWhatIsGuaranteed(t *testing.T) {
 	b := newBench(t, []string{"x"}, guaranteed("kept", 30, 6), Route{Name: "flood", SLO: SLO{MinTPS: 30}, OnInfeasible: []Step{{Kind: BestEffort}}})
 	b.learnNow("x", carrying(20, 30, 60))
-	if got := len(b.fill("flood", 100)); got != 14 {
-		t.Errorf("%d were let in, want 14", got)
-	}
-	if got := len(b.fill("kept", 100)); got != 6 {
-		t.Errorf("%d found a place, want 6", got)
-	}
+	b.wantFill("flood", 14, "were let in")
+	b.wantFill("kept", 6, "found a place")
 }
 
 // What other routes spill takes no place that is guaranteed either.
@@ -94,12 +84,8 @@ func TestSpillLeavesWhatIsGuaranteed(t *testing.T) {
 		Route{Name: "flood", SLO: SLO{MinTPS: 30}, Targets: targets("y"), OnInfeasible: []Step{{Kind: Spill, Route: "kept"}}})
 	b.learnNow("x", carrying(20, 30, 60))
 	b.health("y", Down)
-	if got := len(b.fill("flood", 100)); got != 14 {
-		t.Errorf("%d were let in beside 6 kept of 20, want 14", got)
-	}
-	if got := len(b.fill("kept", 100)); got != 6 {
-		t.Errorf("%d found a place, want 6", got)
-	}
+	b.wantFill("flood", 14, "were let in beside 6 kept of 20")
+	b.wantFill("kept", 6, "found a place")
 }
 
 // What is kept below a cap is kept from requests that do not decode, too.
@@ -111,9 +97,7 @@ func TestGuaranteedPlacesBelowACap(t *testing.T) {
 		t.Errorf("%d were let in below a cap of 8 with 3 kept, want 5", got)
 	}
 	b.wantReason("flood", ReasonGuarantee, noDecode)
-	if got := len(b.fill("kept", 100)); got != 3 {
-		t.Errorf("%d found a place, want 3", got)
-	}
+	b.wantFill("kept", 3, "found a place")
 }
 
 // The places are split by what the targets carry; those of a target that is down are
@@ -148,21 +132,15 @@ func TestAGuaranteedShare(t *testing.T) {
 	rt.SLO.Guarantee.Share = 0.25
 	b := newBench(t, []string{"x"}, rt, Route{Name: "flood", SLO: SLO{MinTPS: 30}})
 	b.learnNow("x", carrying(20, 30, 60))
-	if got := len(b.fill("flood", 100)); got != 15 {
-		t.Errorf("%d were let in beside a quarter of 20, want 15", got)
-	}
+	b.wantFill("flood", 15, "were let in beside a quarter of 20")
 }
 
 // While nothing is known of an engine, half of what slow start lets in is kept: the
 // others have to show what it carries.
 func TestHalfOfASlowStartIsKept(t *testing.T) {
 	b := newBench(t, []string{"x"}, guaranteed("kept", 30, 10), Route{Name: "flood", SLO: SLO{MinTPS: 30}})
-	if got := len(b.fill("flood", 100)); got != slowStartCap/2 {
-		t.Errorf("%d were let in on an unknown engine, want %d", got, slowStartCap/2)
-	}
-	if got := len(b.fill("kept", 100)); got != slowStartCap/2 {
-		t.Errorf("%d found a place, want %d", got, slowStartCap/2)
-	}
+	b.wantFill("flood", slowStartCap/2, "were let in on an unknown engine")
+	b.wantFill("kept", slowStartCap/2, "found a place")
 }
 
 // Leases of a reload ago go on being counted.
@@ -253,9 +231,7 @@ func TestAGuaranteedShareOfACapThatModelsShare(t *testing.T) {
 		if got := len(b.fill("flood", 100)); got != most-kept {
 			t.Errorf("%d were let in below a cap of %d with %d kept, want %d", got, most, kept, most-kept)
 		}
-		if got := len(b.fill("kept", 100)); got != kept {
-			t.Errorf("%d found a place, want %d", got, kept)
-		}
+		b.wantFill("kept", kept, "found a place")
 	}
 }
 

@@ -19,9 +19,7 @@ func TestAGuessKeepsNobodyOut(t *testing.T) {
 		t.Errorf("%d free on the new model (lower bound %v), want the %d of slow start", s.Free, s.FreeLowerBound, slowStartCap)
 	}
 	b.fill("slow", 2)
-	if got := b.load(0).Cap; got != slowStartCap {
-		t.Errorf("the cap in force is %d, want %d", got, slowStartCap)
-	}
+	b.wantCap(slowStartCap, "")
 	leases := b.fill("new", 20, noQueue)
 	if len(leases) != slowStartCap-2 {
 		t.Fatalf("%d streams of the new model beside 2 others, want %d", len(leases), slowStartCap-2)

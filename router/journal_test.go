@@ -224,9 +224,7 @@ func TestPreview(t *testing.T) {
 	if got := preview(); got.Outcome != OutcomePlaced || got.Chosen.Backend != "x" || len(got.Candidates) != 1 {
 		t.Errorf("got %+v, want a place on x", got)
 	}
-	if m := b.load(0).M; m != 2 {
-		t.Errorf("m = %d after the previews, want 2", m)
-	}
+	b.wantM(2, "after the previews")
 	if _, ok := b.Preview(b.now, Request{Route: "nowhere"}); ok {
 		t.Error("a route that does not exist was explained")
 	}

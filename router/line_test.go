@@ -193,16 +193,12 @@ func TestGrantToOneWhoIsGoneComesBack(t *testing.T) {
 	grants := leases[0].Done(b.now, 100)
 	b.wantGrants(grants, "gone")
 	b.wantGrants(gone.Cancel(b.now), "next")
-	if l := b.load(0); l.M != 3 {
-		t.Errorf("m = %d, want 3", l.M)
-	}
+	b.wantM(3, "")
 	if grants := grants[0].Decision.Lease.Done(b.now, 0); grants != nil {
 		t.Error("the lease was given back twice")
 	}
 	b.wantGrants(gone.Cancel(b.now))
-	if l := b.load(0); l.M != 3 {
-		t.Errorf("m = %d after the second cancel, want 3", l.M)
-	}
+	b.wantM(3, "after the second cancel")
 }
 
 func TestGrantOnItsWayWinsOverExpiry(t *testing.T) {
@@ -215,9 +211,7 @@ func TestGrantOnItsWayWinsOverExpiry(t *testing.T) {
 	}
 	// From here on the lease is its holder's alone.
 	ticket.Cancel(b.now)
-	if l := b.load(0); l.M != 3 {
-		t.Errorf("m = %d, want 3", l.M)
-	}
+	b.wantM(3, "")
 }
 
 func TestCancelLetsThoseBehindGo(t *testing.T) {

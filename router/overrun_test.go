@@ -34,17 +34,13 @@ func TestAnOverrunBackendIsNotGivenUp(t *testing.T) {
 	b := newBench(t, []string{"x"}, chat, night)
 	b.learn("x", overrun{})
 	b.wantRefusal(b.place("chat"), ShedFloor)
-	if got := len(b.fill("nightly", 100)); got != slowStartCap-1 {
-		t.Errorf("%d batch requests on a backend whose single stream nobody has seen, want %d to see", got, slowStartCap-1)
-	}
+	b.wantFill("nightly", slowStartCap-1, "batch requests on a backend whose single stream nobody has seen")
 	b.learn("x", overrun{few: 32}) // less than a tenth over the floor
 	b.wantRefusal(b.place("chat"), ShedFloor)
 
 	b = newBench(t, []string{"x"}, chat, night)
 	b.learn("x", overrun{few: 80})
-	if got := len(b.fill("chat", 100)); got != 3 {
-		t.Errorf("%d streams, want the 3 that were seen at more than their floor", got)
-	}
+	b.wantFill("chat", 3, "streams")
 	b.wantReason("nightly", ReasonProtects)
 }
 
@@ -58,7 +54,5 @@ func TestAFloorOutOfReachLeavesBatchTheEngine(t *testing.T) {
 	slow.visited = 8
 	b.learn("x", slow)
 	b.wantRefusal(b.place("chat"), ShedUnattainable)
-	if got := len(b.fill("nightly", 100)); got != 15 {
-		t.Errorf("%d batch requests, want 15 and a reserve of 1", got)
-	}
+	b.wantFill("nightly", 15, "batch requests")
 }

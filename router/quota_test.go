@@ -67,9 +67,7 @@ func TestAQuotaThatIsPaidBackBySeconds(t *testing.T) {
 		t.Errorf("got %+v, want a refusal for 2 s, the time of one request, and up to a fifth", d.Refusal)
 	}
 	b.sleep(20 * time.Second) // 10 come back, of which 4 are the limit; 2 were placed since
-	if n := len(b.fill("chat", 10)); n != 2 {
-		t.Errorf("%d after 20 s, want 2: no more than the limit counts", n)
-	}
+	b.wantFill("chat", 2, "after 20 s")
 	b.sleep(40 * time.Second)
 	if n := len(b.fill("chat", 10)); n != 10 {
 		t.Errorf("%d after its time, want all: nothing is known any more", n)
@@ -141,7 +139,5 @@ func TestAQuotaIsSharedWithTheOtherReplicas(t *testing.T) {
 	b := newBench(t, []string{"hosted"}, Route{Name: "chat", OnInfeasible: []Step{{Kind: Shed}}})
 	b.Update(b.now, RemoteLoad{Replicas: 3})
 	b.place("chat").Lease.Quota(b.now, requests(10, b.now.Add(time.Minute)))
-	if n := len(b.fill("chat", 10)); n != 3 {
-		t.Errorf("%d of 10 that are left, want 3 with three gateways", n)
-	}
+	b.wantFill("chat", 3, "of 10 that are left")
 }

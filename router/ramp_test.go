@@ -18,22 +18,16 @@ func TestSlowStartGrows(t *testing.T) {
 	// 18 steps at 60 tokens/s are not enough (the first look only starts the count).
 	// The floor is beaten by 60/33, and one level tells no slope: 4·60/33 = 7.3.
 	b.run(leases, 60, 400*time.Millisecond)
-	if got := b.load(0).Cap; got != 4 {
-		t.Errorf("cap %d after 18 steps, want 4", got)
-	}
+	b.wantCap(4, "after 18 steps")
 	b.run(leases, 60, 200*time.Millisecond)
-	if got := b.load(0).Cap; got != 7 {
-		t.Errorf("cap %d after 20 steps at 60 tokens/s, want 7", got)
-	}
+	b.wantCap(7, "after 20 steps at 60 tokens/s")
 	leases = append(leases, b.fill("chat", 100)...)
 	if len(leases) != 7 {
 		t.Fatalf("%d streams, want 7", len(leases))
 	}
 	// From 16.7 ms at n = 4 to 20 ms at n = 7 the line reaches 1/33 at n = 16.3.
 	b.run(leases, 50, time.Second)
-	if got := b.load(0).Cap; got != 16 {
-		t.Errorf("cap %d after n = 4 at 60 and n = 7 at 50 tokens/s, want 16", got)
-	}
+	b.wantCap(16, "after n = 4 at 60 and n = 7 at 50 tokens/s")
 }
 
 // Steps that are padded to eight sequences show no slope from 4 to 6: no more than
@@ -47,26 +41,20 @@ func TestSlowStartOnAFlatPiece(t *testing.T) {
 		t.Fatalf("%d streams beside which one level was seen, want 6", len(leases))
 	}
 	b.run(leases, 40, time.Second)
-	if got := b.load(0).Cap; got != 18 {
-		t.Errorf("cap %d after n = 4 and n = 6 at 40 tokens/s, want 18", got)
-	}
+	b.wantCap(18, "after n = 4 and n = 6 at 40 tokens/s")
 }
 
 // Streams that are four times as fast as the floor may be four times as many.
 func TestSlowStartGrowsByWhatStreamsGet(t *testing.T) {
 	b := newBench(t, []string{"x"})
 	b.run(b.fill("chat", 100), 132, time.Second)
-	if got := b.load(0).Cap; got != 16 {
-		t.Errorf("cap %d after a second at n = 4 and 4 · 1.1 times the floor, want 16", got)
-	}
+	b.wantCap(16, "after a second at n = 4 and 4 · 1.1 times the floor")
 }
 
 func TestSlowStartNeedsHalfTheCap(t *testing.T) {
 	b := newBench(t, []string{"x"})
 	b.run(b.fill("chat", 1), 60, 5*time.Second)
-	if got := b.load(0).Cap; got != 4 {
-		t.Errorf("cap %d after one stream alone, want 4", got)
-	}
+	b.wantCap(4, "after one stream alone")
 }
 
 // Below half the cap nothing is learned about the cap.
@@ -76,9 +64,7 @@ func TestSlowStartStaysWhileHalfTheCapIsIdle(t *testing.T) {
 	b.run(leases, 132, time.Second)
 	leases = append(leases, b.fill("chat", 3)...)
 	b.run(leases, 132, 5*time.Second)
-	if got := b.load(0).Cap; got != 16 {
-		t.Errorf("cap %d after seven streams under a cap of 16, want 16", got)
-	}
+	b.wantCap(16, "after seven streams under a cap of 16")
 }
 
 func TestReach(t *testing.T) {
@@ -144,23 +130,17 @@ func TestSlowStartWithRoughCounts(t *testing.T) {
 	begin()
 	decode(time.Second, 66, 1)
 	end()
-	if got := b.load(0).Cap; got != 8 {
-		t.Fatalf("cap %d after a second at 66 chunks/s or more, want 8", got)
-	}
+	b.wantCap(8, "after a second at 66 chunks/s or more")
 	begin()
 	there := len(leases)
 	if there < 7 {
 		t.Fatalf("%d streams below a cap of 8", there)
 	}
 	decode(10*time.Second, 15, 1)
-	if got := b.load(0).Cap; got != there {
-		t.Errorf("cap %d after 10 s at 15 chunks/s, want it at the %d who are there", got, there)
-	}
+	b.wantCap(there, "after 10 s at 15 chunks/s")
 	rough = false
 	decode(200*time.Millisecond, 5, 4) // four tokens a chunk: 600 more at once, at 20 tokens/s
-	if got := b.load(0).Cap; got != there {
-		t.Errorf("cap %d when the count became sure, want it to stay at %d", got, there)
-	}
+	b.wantCap(there, "when the count became sure")
 	decode(5*time.Second, 5, 4)
 	end()
 	if got := b.load(0).Cap; got != there {
@@ -198,9 +178,7 @@ func TestSlowStartStopsAtTheFloor(t *testing.T) {
 	b := newBench(t, []string{"x"})
 	leases := b.fill("chat", 100)
 	b.run(leases, 31, 3*time.Second)
-	if got := b.load(0).Cap; got != 4 {
-		t.Errorf("cap %d with streams at 31 tokens/s, want 4", got)
-	}
+	b.wantCap(4, "with streams at 31 tokens/s")
 	b.wantReason("chat", ReasonSlowStart)
 	b.run(leases, 20, 10*time.Second)
 	b.wantReason("chat", ReasonSlowStart, wish(10))
@@ -215,9 +193,7 @@ func TestSlowStartByBatch(t *testing.T) {
 	b := newBench(t, []string{"x"}, nightly(1)...)
 	leases := b.fill("nightly", 500)
 	b.run(leases, 28, time.Second)
-	if got := len(b.fill("nightly", 500)); got != 0 {
-		t.Errorf("%d more at 28 tokens/s", got)
-	}
+	b.wantFill("nightly", 0, "more at 28 tokens/s")
 	b.run(leases, 60, 2*time.Second)
 	if got := len(b.fill("nightly", 500)); got == 0 {
 		t.Error("nothing more at 60 tokens/s")
@@ -241,9 +217,7 @@ func TestSlowStartIsForFloors(t *testing.T) {
 // never be served.
 func TestSlowStartTakesOneWideRequest(t *testing.T) {
 	b := newBench(t, []string{"x"})
-	if got := len(b.fill("chat", 10, sequences(9))); got != 1 {
-		t.Errorf("%d requests of 9 sequences, want 1", got)
-	}
+	b.wantFill("chat", 1, "requests of 9 sequences", sequences(9))
 }
 
 // Answers that come whole are all that some backends give.
@@ -300,9 +274,7 @@ func TestRecoveredBackendsRampUp(t *testing.T) {
 	b.learn("x", carrying(38, 30, 60))
 	b.health("x", Draining)
 	b.health("x", Up)
-	if got := len(b.fill("chat", 100)); got != 38 {
-		t.Errorf("%d streams after a drain, which is no outage; want 38", got)
-	}
+	b.wantFill("chat", 38, "streams after a drain, which is no outage")
 }
 
 // Who survived a blip of the breaker shows that the backend carries so many.
@@ -346,9 +318,7 @@ func TestNoGrowthWhereSpeedIsTheLimit(t *testing.T) {
 	slow = carrying(5, 30, 40) // its fit says that the 6th is one too many
 	slow.visited = 4
 	b.learn("x", slow)
-	if got := len(b.fill("chat", 10)); got != 1 {
-		t.Errorf("%d more, want 1", got)
-	}
+	b.wantFill("chat", 1, "more")
 }
 
 // Between what was visited and the cap the fit says how far it goes.

@@ -41,9 +41,7 @@ func TestRule1Cap(t *testing.T) {
 	b.topo.Backends[0].MaxConcurrency = 3
 	b.configure()
 	b.learn("x", carrying(20, 30, 60))
-	if got := len(b.fill("chat", 10)); got != 3 {
-		t.Errorf("%d streams admitted under a cap of 3", got)
-	}
+	b.wantFill("chat", 3, "streams admitted under a cap of 3")
 	b.wantReason("chat", ReasonCap)
 	b.wantReason("chat", ReasonCap, noDecode)
 }
@@ -95,9 +93,7 @@ func TestNoDecodeHoldsAPlaceButNoSequence(t *testing.T) {
 	}
 	b.wantReason("chat", OK)
 	b.place("chat", noDecode)
-	if got := len(b.fill("chat", 10)); got != 1 {
-		t.Errorf("%d streams beside two embeddings under a cap of 3, want 1", got)
-	}
+	b.wantFill("chat", 1, "streams beside two embeddings under a cap of 3")
 	d.Lease.FirstToken(b.now)
 	d.Lease.Done(b.now, 0)
 	b.wantReason("chat", OK)
@@ -106,9 +102,7 @@ func TestNoDecodeHoldsAPlaceButNoSequence(t *testing.T) {
 func TestRule2OwnFloor(t *testing.T) {
 	b := newBench(t, []string{"x"})
 	b.learn("x", carrying(38, 30, 60))
-	if got := len(b.fill("chat", 100)); got != 38 {
-		t.Errorf("%d streams admitted, want 38", got)
-	}
+	b.wantFill("chat", 38, "streams admitted")
 	b.wantReason("chat", ReasonOwnFloor)
 	// Without a floor of its own it is the running that stop it.
 	b.wantReason("chat", ReasonProtects, wish(0))
@@ -181,9 +175,7 @@ func TestRule3AppliesPerTarget(t *testing.T) {
 	b.Router.learn(Target{Backend: "x", Model: "big"}, carrying(5, 20, 30))
 	b.mu.Unlock()
 	b.fill("big", 2)
-	if got := len(b.fill("small", 100)); got != 3 {
-		t.Errorf("%d small streams beside 2 big ones on a backend that gives 5 streams of the big model their floor, want 3", got)
-	}
+	b.wantFill("small", 3, "small streams beside 2 big ones on a backend that gives 5 streams of the big model their floor")
 	b.wantReason("small", ReasonProtects)
 }
 
@@ -257,9 +249,7 @@ func TestRule4WhereFloorsAreOutOfReach(t *testing.T) {
 	b := newBench(t, []string{"x"}, nightly(1)...)
 	curve := carrying(20, 10, 25) // 22.5 alone less the margin, 5.625 at n = 46
 	b.learn("x", curve)
-	if got := len(b.fill("nightly", 300)); got != 45 {
-		t.Errorf("%d batch streams where 30 tokens/s are out of reach, want 45 and a reserve of 1", got)
-	}
+	b.wantFill("nightly", 45, "batch streams where 30 tokens/s are out of reach")
 }
 
 // One floor that a target cannot give takes nothing from the others promised there.
@@ -267,16 +257,12 @@ func TestRule4ForTheHighestFloorWithinReach(t *testing.T) {
 	routes := append(nightly(1), Route{Name: "fast", SLO: SLO{MinTPS: 90}}, Route{Name: "slow", SLO: SLO{MinTPS: 10}})
 	b := newBench(t, []string{"x"}, routes...)
 	b.learn("x", carrying(20, 30, 60))
-	if got := len(b.fill("nightly", 300)); got != 19 {
-		t.Errorf("%d batch streams, want 19 and a reserve of 1 for the floor of 30", got)
-	}
+	b.wantFill("nightly", 19, "batch streams")
 }
 
 func TestRule4WhileUnknown(t *testing.T) {
 	b := newBench(t, []string{"x"}, nightly(1)...)
-	if got := len(b.fill("nightly", 500)); got != slowStartCap-1 {
-		t.Errorf("%d batch streams on an unknown backend, want %d", got, slowStartCap-1)
-	}
+	b.wantFill("nightly", slowStartCap-1, "batch streams on an unknown backend")
 	b.wantReason("chat", OK)
 }
 
@@ -318,9 +304,7 @@ func TestRule5SeesAQueueInTheEngine(t *testing.T) {
 	first.FirstToken(b.now)
 	first.Done(b.now, 1)
 	second.Done(b.now, 1)
-	if l := b.load(0); l.M != 0 {
-		t.Errorf("m = %d at the end", l.M)
-	}
+	b.wantM(0, "at the end")
 }
 
 func TestUnknownTargetIsUnknown(t *testing.T) {

@@ -173,12 +173,8 @@ func TestSeparateModelsHaveOneHealth(t *testing.T) {
 	b.wantReason("other", ReasonBreaker)
 	probe.Lease.Done(b.now, 10)
 	b.health("x", Up)
-	if n := len(b.fill("other", 20, noQueue)); n != slowStartCap {
-		t.Errorf("%d streams at once on a backend that is back, want %d", n, slowStartCap)
-	}
-	if got := b.load(0).Cap; got != slowStartCap {
-		t.Errorf("the cap in force is %d, want %d", got, slowStartCap)
-	}
+	b.wantFill("other", slowStartCap, "streams at once on a backend that is back", noQueue)
+	b.wantCap(slowStartCap, "")
 }
 
 // What other replicas run counts in the group that it is told of; what is not

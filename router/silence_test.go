@@ -70,9 +70,7 @@ func TestSilenceKeepsWhatWasTold(t *testing.T) {
 	b.Update(b.now, RemoteLoad{Replicas: 20, ByBackend: map[string]Load{"x": {Decoding: 10, Floor: 30}}})
 	at := func(want int) {
 		t.Helper()
-		if got := b.load(0); got.M != want {
-			t.Errorf("m = %d, want %d", got.M, want)
-		}
+		b.wantM(want, "")
 	}
 	at(12)
 	b.Update(b.now, RemoteLoad{Replicas: 20, Lost: true})
