@@ -97,17 +97,17 @@ func Refused(problems config.Errors) []Finding {
 	return f
 }
 
-// defaultPatience is how long one step may take.
-const defaultPatience = 5 * time.Second
+// begin fills in the default, and returns the configuration with the engines there are.
+func (o *Options) begin(ctx context.Context) *config.Config {
+	if o.Patience <= 0 {
+		o.Patience = 5 * time.Second
+	}
+	return (&fleet.Discovery{Log: slog.New(slog.DiscardHandler)}).Of(ctx, o.Config)
+}
 
 // Examine looks at everything. It returns when all was looked at, or ctx ends.
 func Examine(ctx context.Context, o Options) []Finding {
-	if o.Patience <= 0 {
-		o.Patience = defaultPatience
-	}
-	discovery := fleet.Discovery{Log: slog.New(slog.DiscardHandler)}
-	cfg := discovery.Of(ctx, o.Config)
-
+	cfg := o.begin(ctx)
 	looks := []func(*findings){
 		func(f *findings) { configuration(o.Config, f) },
 		func(f *findings) { machine(o, f) },
@@ -123,11 +123,7 @@ func Examine(ctx context.Context, o Options) []Finding {
 
 // Probe asks each backend what it serves, and says which names are wrong.
 func Probe(ctx context.Context, o Options) []Finding {
-	if o.Patience <= 0 {
-		o.Patience = defaultPatience
-	}
-	discovery := fleet.Discovery{Log: slog.New(slog.DiscardHandler)}
-	cfg := discovery.Of(ctx, o.Config)
+	cfg := o.begin(ctx)
 	looks := []func(*findings){func(f *findings) { pools(o.Config, cfg, f) }}
 	return look(append(looks, backends(ctx, o.Patience, cfg)...))
 }

@@ -34,10 +34,7 @@ func (b *backend) reachesProxy(ctx context.Context) bool {
 	defer cancel()
 	at := b.proxy.Host
 	if b.proxy.Port() == "" {
-		at = net.JoinHostPort(b.proxy.Hostname(), map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[b.proxy.Scheme])
-		if b.proxy.Scheme == "http" {
-			at = net.JoinHostPort(b.proxy.Hostname(), "80")
-		}
+		at = net.JoinHostPort(b.proxy.Hostname(), map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}[b.proxy.Scheme])
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", at)
 	if err != nil {

@@ -188,18 +188,13 @@ func (l *litellm) backend(who string, p provider, params, entry map[string]field
 		b.Models = "separate" // each model of a hosted API has engines of its own
 	}
 	l.cloud(&b, params, line)
+	b.Headers = map[string]string{}
 	for _, name := range []string{"extra_headers", "headers"} {
 		for k, v := range mapping(params[name].value) {
-			if b.Headers == nil {
-				b.Headers = map[string]string{}
-			}
 			b.Headers[strings.ReplaceAll(k, " ", "-")] = v.text()
 		}
 	}
 	if org := params["organization"].text(); org != "" && p.kind == "openai" {
-		if b.Headers == nil {
-			b.Headers = map[string]string{}
-		}
 		b.Headers["OpenAI-Organization"] = org
 	}
 	b.MaxConcurrency = int(params["max_parallel_requests"].number())

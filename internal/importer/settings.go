@@ -301,7 +301,7 @@ func (l *litellm) finish() {
 	for i := range l.file.Routes {
 		r := &l.file.Routes[i]
 		to := l.fallbacks[r.Models[0]]
-		if to == nil && l.fallbacks[everything] != nil {
+		if to == nil {
 			to = l.fallbacks[everything]
 		}
 		var steps []map[string]any

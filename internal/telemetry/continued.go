@@ -15,14 +15,6 @@ const (
 
 var fateNames = [numFates]string{"ok", "lost", "unfit"}
 
-// String returns the label value of pacer_continued_total.
-func (f Fate) String() string {
-	if f < numFates {
-		return fateNames[f]
-	}
-	return "unknown"
-}
-
 // Passage is one death of a backend in the middle of a stream.
 type Passage struct {
 	From string // the backend

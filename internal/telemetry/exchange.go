@@ -47,14 +47,6 @@ const (
 
 var hedgeNames = [numHedges]string{"none", "won", "lost", "refused"}
 
-// String returns the label value of pacer_hedges_total.
-func (h Hedge) String() string {
-	if h < numHedges {
-		return hedgeNames[h]
-	}
-	return "unknown"
-}
-
 // Exchange is one finished request.
 type Exchange struct {
 	Route   string // "unknown" for an unknown model
@@ -136,10 +128,6 @@ func (x *Exchange) outcome() history.Outcome {
 		Result: history.Result(x.Result), TPS: x.TPS, TTFT: x.TTFT.Seconds(),
 		Duration: x.Duration.Seconds(), Tokens: x.OutputTokens,
 	}
-	for i, reason := range shedReasons {
-		if x.ShedReason == reason {
-			o.ShedReason = history.Reason(i) // in the same order
-		}
-	}
+	o.ShedReason = history.Reason(max(slices.Index(shedReasons, x.ShedReason), 0)) // in the same order
 	return o
 }

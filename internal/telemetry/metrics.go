@@ -105,10 +105,9 @@ func (m *Metrics) Observe(x Exchange) {
 	b := m.bound.Load()
 	route := b.routes[x.Route]
 	key := pairKey{x.Route, x.Backend, x.Class}
-	switch {
-	case route == nil:
+	if route == nil {
 		key = pairKey{unknownRoute, "", closedClass(x.Class, interactive)}
-	default:
+	} else {
 		key.class = closedClass(x.Class, route.class)
 		if b.backends[x.Backend] == nil {
 			key.backend = ""
@@ -234,13 +233,7 @@ func (m *Metrics) Reloaded(ok bool) {
 
 // StoreUp says whether all that replicas know is shared. Until it is
 // first told, the store is not up.
-func (m *Metrics) StoreUp(up bool) {
-	v := 0.0
-	if up {
-		v = 1
-	}
-	m.vectors.storeUp.Set(v)
-}
+func (m *Metrics) StoreUp(up bool) { m.vectors.storeUp.Set(oneIf(up)) }
 
 // StoreLag says how old the oldest measurement is that the store does not have.
 func (m *Metrics) StoreLag(lag time.Duration) { m.vectors.storeLag.Set(lag.Seconds()) }
