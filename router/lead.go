@@ -111,6 +111,9 @@ func (p *prefills) see(now time.Time, l *Lease) {
 	if x <= 0 || l.model.ttft.Slots > 0 && l.expected.ahead.Sequences >= l.model.ttft.Slots {
 		return // it waited for a slot
 	}
+	if p.doubt(now, l, later(l.placed, before)) {
+		return
+	}
 	beside := max(l.expected.ahead.PromptTokens, g.promptWaiting()-l.prompt) // before it, and behind
 	alone, began := float64(beside) <= x/4, later(l.placed, before)
 	if p.batch.tokens <= 0 || now.Sub(before).Seconds() >= g.price.first*x/2 {
@@ -137,11 +140,15 @@ type price struct {
 	first    float64 // seconds of a prompt token, by first tokens
 	token    float64 // and what it costs the others
 	usual    usualPrompts
+
+	// blind: prompts came that another replica may have sent, too. Until usage tells
+	// otherwise the fit takes them for computed, and says that prompts are free.
+	blind bool
 }
 
 // reprice works out what a prompt token takes in g, in seconds, when a first
 // token or a curve says something new. First tokens begin with what curves say,
-// within reason: they may have seen no prompts to speak of. What a prompt
+// within reason: they may have seen no prompts to speak of, or none that were computed. What a prompt
 // costs those who stream meanwhile is the more of first tokens and the fit.
 func (g *group) reprice() {
 	fit, start := 0.0, startCost
@@ -154,7 +161,7 @@ func (g *group) reprice() {
 			said = max(said, m.ttft.PerToken*m.ttft.Uncached)
 		}
 	}
-	if said > 0 {
+	if said > 0 && !g.price.blind {
 		start = min(max(said, startCost/8), startCost)
 	}
 	g.changed()

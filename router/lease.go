@@ -46,6 +46,7 @@ type expectation struct {
 	ahead   profiles.Ahead
 	prefill time.Duration // of its own prompt and those ahead
 	ttft    time.Duration // 0 = no first token was seen to learn from
+	unsure  unsure
 }
 
 // links is where a lease stands in the lists that have it.
@@ -184,7 +185,8 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 		return l
 	}
 	l.floor, l.asked, l.grace = floor, a.floor, a.route.grace()
-	l.expected.ahead = g.ahead()
+	l.expected.ahead, l.expected.unsure = g.ahead(), a.unsure(m)
+	g.price.blind = g.price.blind || l.expected.unsure.shared
 	l.expected.prefill = seconds(m.ttft.Prefill(l.expected.ahead.PromptTokens + l.prompt))
 	if m.timed {
 		l.expected.ttft = seconds(m.ttft.Predict(l.expected.ahead, l.prompt))

@@ -1,0 +1,70 @@
+package router
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// A first token says what a prompt token costs only where the prompt was computed. One
+// that comes after 50 ms, of 16,000 tokens of which nobody is sure that they are cached,
+// does not make prompts cheap: the next one of 16,000 is not let in beside who has a lead
+// of a second.
+func TestACachedPromptDoesNotMakePromptsCheap(t *testing.T) {
+	maybe := func(r *Request) { r.Warm = []Warmth{{Target: Target{Backend: "x", Model: "m"}, Likely: 15_900}} }
+	asks := func(r *Request) { r.Caches = &caches{} }
+	for _, c := range []struct {
+		name     string
+		replicas int
+		edit     func(*Request)
+		want     float64 // µs a token
+	}{
+		{"computed for sure", 1, asks, 3.27}, // (50 ms·16,000 + 0.4 ms·300²)/(16,000² + 300²), the start included
+		{"likely to be cached", 1, maybe, 400},
+		{"of another replica, perhaps", 2, asks, 300}, // as one of the start's weight at half of it
+		{"of a client that no cache serves", 2, nil, 3.27},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}})
+			b.Update(b.now, RemoteLoad{Replicas: c.replicas})
+			edit := []func(*Request){prompt(16_000)}
+			if c.edit != nil {
+				edit = append(edit, c.edit)
+			}
+			l := b.place("chat", edit...).Lease
+			b.sleep(50 * time.Millisecond)
+			l.FirstToken(b.now)
+			if got := 1e6 * l.group.price.first; math.Abs(got-c.want) > 0.01*c.want {
+				t.Errorf("a prompt token is taken for %.2f µs, want %.2f", got, c.want)
+			}
+			want := ReasonProtects
+			if c.want < 100 {
+				want = OK
+			}
+			b.wantReason("chat", want, prompt(16_000))
+		})
+	}
+}
+
+// An engine that prefills faster than was thought shows it by many first tokens, whoever
+// may have sent what they begin with.
+func TestManyFirstTokensThatComeSoonAreBelieved(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}})
+	b.Update(b.now, RemoteLoad{Replicas: 2})
+	var g *group
+	before := math.Inf(1)
+	for range 40 {
+		l := b.place("chat", prompt(2000), func(r *Request) { r.Caches = &caches{} }).Lease
+		b.sleep(40 * time.Millisecond) // 20 µs a token
+		l.FirstToken(b.now)
+		g = l.group
+		if g.price.first > before {
+			t.Fatalf("it went up from %.0f to %.0f µs", 1e6*before, 1e6*g.price.first)
+		}
+		before = g.price.first
+		l.Done(b.now, 10)
+	}
+	if got := 1e6 * g.price.first; got > 80 || got < 20 {
+		t.Errorf("after 40 first tokens at 20 µs a token it is taken for %.0f µs, want 20 to 80", got)
+	}
+}
