@@ -68,10 +68,7 @@ func (a *answer) WriteHeader(status int) {
 func (a *answer) edits() *extproc.HeaderMutation {
 	e := &extproc.HeaderMutation{}
 	blind := a.c.down == mode.ProcessingMode_NONE
-	had := make(map[string][]string, len(a.head))
-	for _, h := range a.head {
-		had[h.GetKey()] = append(had[h.GetKey()], valueOf(h))
-	}
+	had := valuesOf(a.head)
 	for name, values := range a.header {
 		name = strings.ToLower(name)
 		was := had[name]

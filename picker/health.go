@@ -29,7 +29,7 @@ func (h *health) Check(_ context.Context, r *grpc_health_v1.HealthCheckRequest) 
 	switch r.GetService() {
 	case "", liveness:
 	case readiness, extproc.ExternalProcessor_ServiceDesc.ServiceName:
-		if h.s.draining.Load() || !h.s.ready() {
+		if h.s.draining.Load() || !h.s.o.Ready() {
 			state = grpc_health_v1.HealthCheckResponse_NOT_SERVING
 		}
 	default:

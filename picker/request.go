@@ -1,6 +1,7 @@
 package picker
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -70,7 +71,7 @@ func (c *call) request(carried *providers.Carried) (*http.Request, error) {
 	if id := r.Header.Get(fairnessHeader); len(id) <= maxFairness {
 		carried.Tenant = id
 	}
-	if class := c.s.objectives[r.Header.Get(objectiveHeader)]; class != "" && r.Header.Get("X-Pacer-Class") == "" {
+	if class := c.s.o.Objectives[r.Header.Get(objectiveHeader)]; class != "" && r.Header.Get("X-Pacer-Class") == "" {
 		r.Header.Set("X-Pacer-Class", class)
 	}
 	return r.WithContext(providers.Carry(c.ctx, carried)), nil
@@ -207,15 +208,7 @@ func (c *call) nextBefore(deadline time.Time) (*extproc.ProcessingRequest, error
 	if deadline.IsZero() {
 		return c.next(c.ctx)
 	}
-	timer := time.NewTimer(time.Until(deadline))
-	defer timer.Stop()
-	select {
-	case m, ok := <-c.inbox:
-		if !ok {
-			return nil, c.over
-		}
-		return m, nil
-	case <-timer.C:
-		return nil, os.ErrDeadlineExceeded
-	}
+	ctx, cancel := context.WithDeadlineCause(c.ctx, deadline, os.ErrDeadlineExceeded)
+	defer cancel()
+	return c.next(ctx)
 }

@@ -38,16 +38,16 @@ func (c *call) handle(r *http.Request) (whole bool) {
 			return
 		}
 		if err, ok := p.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
-			c.s.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
+			c.s.o.Log.Error("panic", "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	c.s.handler.ServeHTTP(&c.answer, r)
+	c.s.o.Handler.ServeHTTP(&c.answer, r)
 	return true
 }
 
 // unjudged is a request that nobody decides about.
 func (c *call) unjudged(why string) error {
-	if !c.s.closed {
+	if !c.s.o.FailClosed {
 		c.s.warn("unjudged", "requests pass without a decision, as fail: open says: "+why)
 		return c.pass()
 	}

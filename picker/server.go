@@ -1,6 +1,7 @@
 package picker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -49,13 +50,7 @@ type Options struct {
 // Server is the endpoint picker. It is safe for concurrent use.
 type Server struct {
 	extproc.UnimplementedExternalProcessorServer
-	handler    http.Handler
-	log        *slog.Logger
-	streams    int64
-	closed     bool
-	ready      func() bool
-	objectives map[string]string
-
+	o        Options
 	grpc     *grpc.Server
 	running  atomic.Int64
 	draining atomic.Bool
@@ -93,13 +88,8 @@ func New(o Options) (*Server, error) {
 	case o.Streams < 0, o.Body < 0:
 		return nil, errors.New("picker: Streams and Body may not be negative")
 	}
-	if o.Streams == 0 {
-		o.Streams = defaultStreams
-	}
-	if o.Body == 0 {
-		o.Body = defaultBody
-	}
-	s := &Server{handler: o.Handler, log: o.Log, streams: int64(o.Streams), closed: o.FailClosed, objectives: o.Objectives, ready: o.Ready}
+	o.Streams, o.Body = cmp.Or(o.Streams, defaultStreams), cmp.Or(o.Body, defaultBody)
+	s := &Server{o: o}
 	s.grpc = grpc.NewServer(
 		grpc.MaxRecvMsgSize(int(o.Body)+messageSlack),
 		grpc.MaxConcurrentStreams(uint32(o.Streams)+spareStreams),
@@ -126,9 +116,7 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // Drain has the health service say that nobody should come any more.
-func (s *Server) Drain() {
-	s.draining.Store(true)
-}
+func (s *Server) Drain() { s.draining.Store(true) }
 
 // Shutdown takes no more streams, and returns when those under way are over, or
 // with ctx.
@@ -192,7 +180,7 @@ func (c *call) process(n int64) error {
 	}
 	c.begin(first)
 	switch {
-	case n > s.streams:
+	case n > int64(s.o.Streams):
 		return c.unjudged("there are too many requests under way")
 	case c.observes:
 		return c.malformed("observability_mode shows a request and lets nobody decide")
@@ -217,5 +205,5 @@ func (s *Server) warn(word, text string) {
 		return
 	}
 	s.told.Store(word, now)
-	s.log.Warn(text)
+	s.o.Log.Warn(text)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -85,10 +86,7 @@ func directed(m *extproc.ProcessingResponse, to string) *extproc.ProcessingRespo
 // client. What Envoy itself put there stays.
 func (c *call) edits(req *http.Request, to string, length int) *extproc.HeaderMutation {
 	e := &extproc.HeaderMutation{}
-	had := make(map[string][]string, len(c.head))
-	for _, h := range c.head {
-		had[h.GetKey()] = append(had[h.GetKey()], valueOf(h))
-	}
+	had := valuesOf(c.head)
 	set(e, destination, to)
 	if path := req.URL.RequestURI(); one(had[":path"]) != path {
 		set(e, ":path", path)
@@ -103,10 +101,9 @@ func (c *call) edits(req *http.Request, to string, length int) *extproc.HeaderMu
 		name = strings.ToLower(name)
 		was := had[name]
 		delete(had, name)
-		if len(values) == 0 || len(was) == 1 && len(values) == 1 && was[0] == values[0] {
-			continue
+		if len(values) > 0 && (len(values) > 1 || !slices.Equal(was, values)) {
+			set(e, name, values...)
 		}
-		set(e, name, values...)
 	}
 	for name := range had {
 		if !envoysOwn(name) {
@@ -124,6 +121,15 @@ func envoysOwn(name string) bool {
 		return true
 	}
 	return strings.HasPrefix(name, ":") || strings.HasPrefix(name, "x-envoy-") || strings.HasPrefix(name, "x-forwarded-")
+}
+
+// valuesOf are the values of a head, by name.
+func valuesOf(head []*core.HeaderValue) map[string][]string {
+	values := make(map[string][]string, len(head))
+	for _, h := range head {
+		values[h.GetKey()] = append(values[h.GetKey()], valueOf(h))
+	}
+	return values
 }
 
 func one(values []string) string {

@@ -21,7 +21,7 @@ const (
 type cacheFirst struct{ random *rand.Rand }
 
 func (p cacheFirst) Pick(c router.Choice) int {
-	list := shuffled(p.random, c)
+	list := p.random.Perm(c.Len())
 	if len(list) == 0 {
 		return -1
 	}
@@ -44,11 +44,5 @@ func (p cacheFirst) Pick(c router.Choice) int {
 type bySession struct{}
 
 func (bySession) Pick(c router.Choice) int {
-	at := int(c.Session() * float64(c.Len()))
-	for i := range c.Len() {
-		if next := (at + i) % c.Len(); c.Open(next) {
-			return next
-		}
-	}
-	return -1
+	return from(c, int(c.Session()*float64(c.Len())))
 }

@@ -19,7 +19,7 @@ type movingAverage struct {
 }
 
 func (m *movingAverage) Pick(c router.Choice) int {
-	list := shuffled(m.random, c)
+	list := m.random.Perm(c.Len())
 	sort(list, func(i int) float64 {
 		if tps, ok := m.tps[c.Target(i)]; ok {
 			return -tps

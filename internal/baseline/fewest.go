@@ -14,7 +14,7 @@ type fewest struct {
 }
 
 func (p fewest) Pick(c router.Choice) int {
-	list := shuffled(p.random, c)
+	list := p.random.Perm(c.Len())
 	drawn := list
 	if p.choices > 0 {
 		drawn = list[:min(p.choices, len(list))]

@@ -28,7 +28,7 @@ type latency struct {
 }
 
 func (m *recent) Pick(c router.Choice) int {
-	list := shuffled(m.random, c)
+	list := m.random.Perm(c.Len())
 	sort(list, func(i int) float64 { return m.mean(c.Target(i)) })
 	return first(c, list)
 }

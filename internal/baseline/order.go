@@ -1,33 +1,25 @@
 package baseline
 
 import (
-	"math/rand/v2"
+	"cmp"
 	"slices"
 
 	"github.com/pacer-dev/pacer/router"
 )
 
-// shuffled returns the indices of c's targets in any order.
-func shuffled(random *rand.Rand, c router.Choice) []int {
-	list := make([]int, c.Len())
-	for i := range list {
-		list[i] = i
-	}
-	random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	return list
-}
-
 // sort sorts list by rising rank; equals stay as they are.
 func sort(list []int, rank func(i int) float64) {
-	slices.SortStableFunc(list, func(x, y int) int {
-		switch rx, ry := rank(x), rank(y); {
-		case rx < ry:
-			return -1
-		case rx > ry:
-			return 1
+	slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(rank(x), rank(y)) })
+}
+
+// from returns the first target from at on, going round, that is open; -1 if none is.
+func from(c router.Choice, at int) int {
+	for i := range c.Len() {
+		if next := (at + i) % c.Len(); c.Open(next) {
+			return next
 		}
-		return 0
-	})
+	}
+	return -1
 }
 
 // first returns the first of list that is open, -1 if none is.

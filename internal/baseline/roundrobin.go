@@ -7,10 +7,5 @@ import "github.com/pacer-dev/pacer/router"
 type byTurns struct{}
 
 func (byTurns) Pick(c router.Choice) int {
-	for i := range c.Len() {
-		if next := int((c.Turn() + uint64(i)) % uint64(c.Len())); c.Open(next) {
-			return next
-		}
-	}
-	return -1
+	return from(c, int(c.Turn()%uint64(max(c.Len(), 1))))
 }

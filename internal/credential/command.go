@@ -2,6 +2,7 @@ package credential
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,12 +42,7 @@ var (
 // Command returns a source of what a command prints: a secret alone, or JSON with
 // a token and when it expires. Its output is shown nowhere.
 func Command(o CommandOptions) Source {
-	if o.Timeout <= 0 {
-		o.Timeout = defaultTimeout
-	}
-	if o.Life <= 0 {
-		o.Life = defaultLife
-	}
+	o.Timeout, o.Life = cmp.Or(o.Timeout, defaultTimeout), cmp.Or(o.Life, defaultLife)
 	return newKept("the command "+o.Args[0], func(ctx context.Context) (Value, error) { return o.run(ctx) })
 }
 
@@ -129,27 +125,20 @@ func readOutput(now time.Time, text []byte, life time.Duration) (Value, error) {
 		return Value{}, err
 	}
 	if o.AccessKeyID != "" && o.SecretKey != "" {
-		for _, s := range []string{o.AccessKeyID, o.SecretKey} {
-			if err := usable(s); err != nil {
-				return Value{}, err
-			}
+		if err := cmp.Or(usable(o.AccessKeyID), usable(o.SecretKey)); err != nil {
+			return Value{}, err
 		}
 		return Value{AWS: &AWS{o.AccessKeyID, o.SecretKey, o.SessionToken}, Expires: expires}, nil
 	}
-	for _, token := range []string{o.Token, o.AccessToken, o.AccessToken2, o.Status.Token} {
-		if token != "" {
-			return Value{Secret: token, Token: true, Expires: expires}, usable(token)
-		}
+	if token := cmp.Or(o.Token, o.AccessToken, o.AccessToken2, o.Status.Token); token != "" {
+		return Value{Secret: token, Token: true, Expires: expires}, usable(token)
 	}
 	return Value{}, errJSON
 }
 
 // expires is when what was printed expires.
 func (o *output) expires(now time.Time, life time.Duration) (time.Time, error) {
-	for _, text := range []string{o.ExpiresAt, o.Expiry, o.Expiration, o.Status.Expires} {
-		if text == "" {
-			continue
-		}
+	if text := cmp.Or(o.ExpiresAt, o.Expiry, o.Expiration, o.Status.Expires); text != "" {
 		at, err := time.Parse(time.RFC3339, text)
 		if err != nil {
 			return time.Time{}, errExpiry

@@ -3,6 +3,7 @@ package credential
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -91,11 +92,8 @@ func usable(secret string) error {
 		return errEmpty
 	case len(secret) > secretMost:
 		return errLong
-	}
-	for _, c := range []byte(secret) {
-		if c <= ' ' || c == 0x7f {
-			return errBroken
-		}
+	case strings.ContainsFunc(secret, func(c rune) bool { return c <= ' ' || c == 0x7f }):
+		return errBroken
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -251,14 +252,7 @@ func (p *curvePlot) axis(w io.Writer) {
 func (p *curvePlot) legend() string {
 	words := []string{}
 	there := func(r rune) bool {
-		for _, row := range p.cells {
-			for _, c := range row {
-				if c == r {
-					return true
-				}
-			}
-		}
-		return false
+		return slices.ContainsFunc(p.cells, func(row []rune) bool { return slices.Contains(row, r) })
 	}
 	for _, l := range []struct {
 		glyph rune

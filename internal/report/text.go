@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -127,12 +128,7 @@ func Indented(w io.Writer, text string, width int) {
 }
 
 // OrDash is s, or a dash where s is empty.
-func OrDash(s string) string {
-	if s == "" {
-		return "–"
-	}
-	return s
-}
+func OrDash(s string) string { return cmp.Or(s, "–") }
 
 // Plural is so many of something: 1 machine, 2 machines.
 func Plural(n int, what string) string {
