@@ -1,6 +1,10 @@
 package translate
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/pacer-dev/pacer/internal/openai"
+)
 
 // eachCount calls take for each number of tokens in the JSON object b, which is
 // valid: those of its fields, and with parent those of the objects that are fields of
@@ -15,8 +19,7 @@ func eachCount(b []byte, take func(parent, name []byte, n int)) {
 			depth, key = depth+1, true
 		case c == '[':
 			if depth++; depth > 1 { // no count stands in a list
-				n := listLen(b[i:])
-				i, depth = i+n-1, depth-1
+				i, depth = i+max(openai.ValueLen(b[i:]), 1)-1, depth-1
 			}
 		case c == '}':
 			depth--
@@ -25,7 +28,7 @@ func eachCount(b []byte, take func(parent, name []byte, n int)) {
 		case c == ':':
 			key = false
 		case c == '"':
-			n := stringLen(b[i:])
+			n := openai.ValueLen(b[i:])
 			if n == 0 {
 				return
 			}
@@ -43,24 +46,6 @@ func eachCount(b []byte, take func(parent, name []byte, n int)) {
 			}
 		}
 	}
-}
-
-// listLen is how long the array is that b begins with.
-func listLen(b []byte) int {
-	depth := 0
-	for i := 0; i < len(b); i++ {
-		switch b[i] {
-		case '"':
-			i += max(stringLen(b[i:]), 1) - 1
-		case '[', '{':
-			depth++
-		case ']', '}':
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		}
-	}
-	return len(b)
 }
 
 // numberOf is the number that b begins with as a count, and how long it is written.

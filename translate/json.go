@@ -5,49 +5,17 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 	"unsafe"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/pacer-dev/pacer/internal/openai"
 )
-
-// maxDepth is how deep JSON from outside may nest.
-const maxDepth = 512
-
-// shallow reports whether text nests no deeper than maxDepth: gjson calls itself
-// for each level.
-func shallow(text []byte) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted:
-			next := bytes.IndexAny(text[i:], `"\`)
-			if next < 0 {
-				return true
-			}
-			i += next
-			if text[i] == '\\' {
-				i++
-			} else {
-				quoted = false
-			}
-		case c == '"':
-			quoted = true
-		case c == '{', c == '[':
-			if depth++; depth > maxDepth {
-				return false
-			}
-		case c == '}', c == ']':
-			depth--
-		}
-	}
-	return true
-}
 
 // parse reads text, which must not be changed while the result is in use. It
 // reports whether text is one JSON object.
 func parse(text []byte) (gjson.Result, bool) {
-	if !shallow(text) || !gjson.ValidBytes(text) {
+	if !openai.Valid(text) {
 		return gjson.Result{}, false
 	}
 	r := gjson.Parse(unsafe.String(unsafe.SliceData(text), len(text)))
@@ -170,7 +138,7 @@ func (w *writer) key(name string) {
 
 func (w *writer) str(s string) {
 	w.next()
-	w.b = appendString(w.b, s)
+	w.b = openai.AppendString(w.b, s)
 }
 
 // raw writes JSON as it is.
@@ -182,7 +150,7 @@ func (w *writer) raw(text string) {
 // field writes a field that is a string, rawField one that is JSON.
 func (w *writer) field(name, s string) {
 	w.key(name)
-	w.b = appendString(w.b, s)
+	w.b = openai.AppendString(w.b, s)
 }
 
 func (w *writer) rawField(name, text string) {
@@ -227,46 +195,8 @@ func (w *writer) object(fill func()) {
 	w.close('}')
 }
 
-// plainByte are the bytes that a JSON string has as they are.
-func plainByte(c byte) bool { return c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf }
-
-// appendString appends s as a JSON string. What is not UTF-8 becomes U+FFFD.
-func appendString(b []byte, s string) []byte {
-	const digits = "0123456789abcdef"
-	b = append(b, '"')
-	from := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if plainByte(c) {
-			i++
-			continue
-		}
-		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && size == 1 {
-				b = append(append(b, s[from:i]...), "\uFFFD"...)
-				from = i + size
-			}
-			i += size
-			continue
-		}
-		b = append(b, s[from:i]...)
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		default:
-			b = append(b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
-		}
-		i++
-		from = i
-	}
-	return append(append(b, s[from:]...), '"')
-}
-
 // quote returns s as a quoted string.
-func quote(s string) []byte { return appendString(make([]byte, 0, len(s)+2), s) }
+func quote(s string) []byte { return openai.AppendString(make([]byte, 0, len(s)+2), s) }
 
 // dataURL splits a data: URL of base64.
 func dataURL(url string) (media, data string, ok bool) {

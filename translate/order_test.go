@@ -63,7 +63,7 @@ func TestABudgetFitsTheAnswer(t *testing.T) {
 // What is nested deeper than anything real is refused, be it of objects or of arrays.
 func TestDeepNesting(t *testing.T) {
 	for _, pair := range [][2]string{{`{"a":`, `}`}, {`[`, `]`}} {
-		for depth, ok := range map[int]bool{400: true, 600: false, 100_000: false} {
+		for depth, ok := range map[int]bool{900: true, 1100: false, 100_000: false} {
 			deep := strings.Repeat(pair[0], depth) + "1" + strings.Repeat(pair[1], depth)
 			if _, err := Read(Chat, []byte(`{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"default":`+deep+`}}}]}`)); (err == nil) != ok {
 				t.Errorf("%d of %s: %v", depth, pair[0], err)

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/pacer-dev/pacer/internal/openai"
 )
 
 // Target is where a request is to go.
@@ -54,14 +56,10 @@ func Read(dialect Name, body []byte) (*Request, error) {
 	if d.read == nil {
 		return nil, &Refusal{Message: "Requests of this dialect are not translated."}
 	}
-	if !shallow(body) {
-		return nil, &Refusal{Message: fmt.Sprintf("The request body nests deeper than %d levels.", maxDepth)}
+	if !openai.Valid(body) {
+		return nil, &Refusal{Message: "The request body is not valid JSON, or nests deeper than 1,000 levels."}
 	}
-	text := string(body) // what is read must outlive the body
-	if !gjson.Valid(text) {
-		return nil, &Refusal{Message: "The request body is not valid JSON."}
-	}
-	top := gjson.Parse(text)
+	top := gjson.Parse(string(body)) // what is read must outlive the body
 	if !top.IsObject() {
 		return nil, &Refusal{Message: "The request body must be a JSON object."}
 	}

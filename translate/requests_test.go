@@ -236,7 +236,7 @@ func TestRefusals(t *testing.T) {
 		{Messages, `{"model":"m","messages":[{"role":"user","content":[{"type":"image","source":{"type":"smoke"}}]}]}`, "messages[0].content[0].source.type"},
 		{Messages, `{"model":"m","messages":[{"role":"user","content":"x"}],"tool_choice":{"type":"x"}}`, "tool_choice.type"},
 		{Responses, `{"model":"m","input":[{"type":"function_call","call_id":"a","name":"f","arguments":"oh"}]}`, "input[0].arguments"},
-		{Chat, strings.Repeat(`{"a":`, 600) + "1" + strings.Repeat("}", 600), ""},
+		{Chat, strings.Repeat(`{"a":`, 1100) + "1" + strings.Repeat("}", 1100), ""},
 		{Chat, `[]`, ""},
 		{Gemini, `{}`, "contents"},
 		{Gemini, `{"contents":{}}`, "contents"},

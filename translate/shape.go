@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/pacer-dev/pacer/internal/openai"
 )
 
 // maxShape bounds what a stream keeps of a payload, in bytes.
@@ -121,7 +123,7 @@ func padding(data []byte, from int) (span, bool) {
 	for _, name := range []string{`"p":"`, `"obfuscation":"`} {
 		if i := bytes.LastIndex(data[from:], []byte(name)); i >= 0 {
 			at := from + i + len(name) - 1
-			if n := stringLen(data[at:]); n > 0 && bytes.IndexByte(data[at+n:], '"') < 0 {
+			if n := valueLen(data[at:], '"'); n > 0 && bytes.IndexByte(data[at+n:], '"') < 0 {
 				return span{at, at + n}, true
 			}
 		}
@@ -140,12 +142,11 @@ func (s *shape) matches(f frame) bool {
 			return false
 		}
 		at += len(s.fixed[i])
-		n := 0
+		begin := byte('"')
 		if s.holes[i] == usageHole {
-			n = objectLen(d[at:])
-		} else {
-			n = stringLen(d[at:])
+			begin = '{'
 		}
+		n := valueLen(d[at:], begin)
 		if n == 0 || n == len(`""`) && s.holes[i] == textHole {
 			return false
 		}
@@ -200,78 +201,16 @@ func (s *shape) say(f frame, from hearing, to heard) {
 	to.emit(e)
 }
 
-// objectLen is how long the JSON object is that b begins with; 0 = there is none, or
-// it nests deeper than any usage.
-func objectLen(b []byte) int {
-	if len(b) == 0 || b[0] != '{' {
-		return 0
-	}
-	depth := 0
-	for i := 0; i < len(b); i++ {
-		switch b[i] {
-		case '"':
-			n := stringLen(b[i:])
-			if n == 0 {
-				return 0
-			}
-			i += n - 1
-		case '{', '[':
-			if depth++; depth > 8 {
-				return 0
-			}
-		case '}', ']':
-			if depth--; depth == 0 {
-				if !gjson.ValidBytes(b[:i+1]) {
-					return 0
-				}
-				return i + 1
-			}
-		}
-	}
-	return 0
-}
-
-// stringLen is how long the JSON string is that b begins with, with its quotes; 0 =
+// valueLen is how long the JSON value is that b begins with, if it begins with begin; 0 =
 // there is none.
-func stringLen(b []byte) int {
-	if len(b) < 2 || b[0] != '"' {
+func valueLen(b []byte, begin byte) int {
+	if len(b) == 0 || b[0] != begin {
 		return 0
 	}
-	for i := 1; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '"':
+	for i := 1; begin == '"' && i < len(b) && b[i] >= ' ' && b[i] != '\\'; i++ { // as most texts
+		if b[i] == '"' {
 			return i + 1
-		case c < ' ':
-			return 0
-		case c == '\\':
-			n := escapeLen(b[i:])
-			if n == 0 {
-				return 0
-			}
-			i += n - 1
 		}
 	}
-	return 0
-}
-
-// escapeLen is how long the escape is that b begins with; 0 = it is none.
-func escapeLen(b []byte) int {
-	if len(b) < 2 {
-		return 0
-	}
-	switch b[1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return 2
-	case 'u':
-		if len(b) < 6 {
-			return 0
-		}
-		for _, c := range b[2:6] {
-			if !('0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f') {
-				return 0
-			}
-		}
-		return 6
-	}
-	return 0
+	return openai.ValueLen(b)
 }

@@ -49,7 +49,7 @@ var arrows = map[string][]string{
 
 	"config":    {"internal/benchfile", "internal/hostname", "internal/presets", "internal/readfile", "internal/spelling", "internal/upstream", "router"},
 	"providers": {"internal/breaker", "internal/credential", "internal/endpoint", "internal/h1client", "internal/hostname", "internal/openai", "internal/readfile", "internal/sse", "internal/upstream"},
-	"translate": {"internal/sse"},
+	"translate": {"internal/openai", "internal/sse"},
 	"sim":       {}, // writer and reader must not share a bug
 
 	"gateway":                  {"batch", "config", "gateway/limit", "internal/clientconn", "internal/continuation", "internal/endpoint", "internal/hostname", "internal/keep", "internal/openai", "internal/realtime", "internal/relayloop", "internal/telemetry", "internal/tokens", "internal/tracing", "internal/upstream", "prefix", "profiles", "providers", "router", "translate", "usage"},

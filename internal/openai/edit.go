@@ -43,9 +43,9 @@ func (r *Request) rename(model string) Splice {
 		text := slices.Concat(r.body[first.from:first.to], []byte("\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n"), []byte(model), []byte("\r\n"))
 		return Splice{first.from, first.from, text}
 	case at.to > 0:
-		return Splice{at.from, at.to, appendString(make([]byte, 0, len(model)+2), model)}
+		return Splice{at.from, at.to, AppendString(make([]byte, 0, len(model)+2), model)}
 	}
-	text := appendString([]byte(`"model":`), model)
+	text := AppendString([]byte(`"model":`), model)
 	if !r.spans.empty {
 		text = append(text, ',')
 	}
@@ -97,30 +97,35 @@ func (r *Request) ask(ask Ask, edits []Splice) []Splice {
 	return append(edits, Splice{options.from + 1, options.from + 1, text[members:]})
 }
 
-// appendString appends s as a JSON string. Only what must be escaped is:
+// AppendString appends s as a JSON string. Only what must be escaped is:
 // markup and other scripts stay as they are, and bytes that are not UTF-8
 // become U+FFFD.
-func appendString(b []byte, s string) []byte {
+func AppendString(b []byte, s string) []byte {
 	const digits = "0123456789abcdef"
 	b = append(b, '"')
+	from := 0 // what is not appended yet
 	for i := 0; i < len(s); {
-		c := s[i]
-		switch {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		case c == '\n':
-			b = append(b, '\\', 'n')
-		case c < 0x20:
-			b = append(b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
-		case c < utf8.RuneSelf:
-			b = append(b, c)
-		default:
+		switch c := s[i]; {
+		case c >= utf8.RuneSelf:
 			r, size := utf8.DecodeRuneInString(s[i:])
-			b = utf8.AppendRune(b, r)
+			if r == utf8.RuneError && size == 1 {
+				b = append(append(b, s[from:i]...), "\uFFFD"...)
+				from = i + size
+			}
 			i += size
 			continue
+		case c >= 0x20 && c != '"' && c != '\\':
+			i++
+			continue
+		case c == '"' || c == '\\':
+			b = append(append(b, s[from:i]...), '\\', c)
+		case c == '\n':
+			b = append(append(b, s[from:i]...), '\\', 'n')
+		default:
+			b = append(append(b, s[from:i]...), '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 		}
 		i++
+		from = i
 	}
-	return append(b, '"')
+	return append(append(b, s[from:]...), '"')
 }

@@ -14,8 +14,8 @@ func (e *BadRequest) Error() string { return e.Message }
 // and code are null.
 func ErrorBody(message, typ, param, code string) []byte {
 	b := make([]byte, 0, 64+len(message)+len(typ)+len(param)+len(code))
-	b = appendString(append(b, `{"error":{"message":`...), message)
-	b = appendString(append(b, `,"type":`...), typ)
+	b = AppendString(append(b, `{"error":{"message":`...), message)
+	b = AppendString(append(b, `,"type":`...), typ)
 	b = appendOrNull(append(b, `,"param":`...), param)
 	b = appendOrNull(append(b, `,"code":`...), code)
 	return append(b, "}}"...)
@@ -25,11 +25,11 @@ func appendOrNull(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, "null"...)
 	}
-	return appendString(b, s)
+	return AppendString(b, s)
 }
 
 // Quote returns s as a JSON string.
-func Quote(s string) []byte { return appendString(nil, s) }
+func Quote(s string) []byte { return AppendString(nil, s) }
 
 // MessagesErrorBody is ErrorBody for the endpoint that speaks Anthropic's
 // dialect: {"type":"error","error":{…},"request_id"}, with the type that goes
@@ -37,7 +37,7 @@ func Quote(s string) []byte { return appendString(nil, s) }
 func MessagesErrorBody(message string, status int, param, code, requestID string) []byte {
 	inner := ErrorBody(message, messagesErrorType(status), param, code)
 	b := append([]byte(`{"type":"error",`), inner[1:len(inner)-1]...)
-	b = appendString(append(b, `,"request_id":`...), requestID)
+	b = AppendString(append(b, `,"request_id":`...), requestID)
 	return append(b, '}')
 }
 
@@ -68,7 +68,7 @@ func messagesErrorType(status int) string {
 // {"id","message"}, and the members of OpenAI's.
 func CohereErrorBody(message, typ, param, code, requestID string) []byte {
 	inner := ErrorBody(message, typ, param, code)
-	b := appendString([]byte(`{"id":`), requestID)
-	b = appendString(append(b, `,"message":`...), message)
+	b := AppendString([]byte(`{"id":`), requestID)
+	b = AppendString(append(b, `,"message":`...), message)
 	return append(append(b, ','), inner[1:]...)
 }

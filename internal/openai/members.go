@@ -20,5 +20,16 @@ func (r *Request) Members(take func(key, value []byte, from int)) {
 // Open is where the body's first member may be put in: behind its opening brace.
 func (r *Request) Open() int { return r.spans.first }
 
-// AppendString appends text as a JSON string.
-func AppendString(b []byte, text string) []byte { return appendString(b, text) }
+// ValueLen is how long the JSON value is that b begins with; 0 = there is none, or it
+// nests deeper than 1,000 levels.
+func ValueLen(b []byte) int {
+	w := walker{b: b}
+	return max(w.value(0, 0), 0)
+}
+
+// Valid reports whether text is one JSON value that nests no deeper than 1,000 levels.
+func Valid(text []byte) bool {
+	w := walker{b: text}
+	end := w.value(w.space(0), 0)
+	return end > 0 && w.space(end) == len(text)
+}

@@ -1,6 +1,9 @@
 package openai
 
-import "unicode/utf8"
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+)
 
 // promptKeys are where the text of a prompt stands.
 var promptKeys = map[string]bool{
@@ -90,9 +93,9 @@ func appendUnquoted(dst, b []byte, escaped bool, most int) ([]byte, int) {
 func escapedRune(b []byte, i int) (r rune, end int) {
 	r = codeUnit(b[i+2:])
 	i += 6
-	if 0xD800 <= r && r < 0xDC00 && i+6 <= len(b) && b[i] == '\\' && b[i+1] == 'u' {
-		if low := codeUnit(b[i+2:]); 0xDC00 <= low && low < 0xE000 {
-			return 0x10000 + (r-0xD800)<<10 + (low - 0xDC00), i + 6
+	if utf16.IsSurrogate(r) && i+6 <= len(b) && b[i] == '\\' && b[i+1] == 'u' {
+		if pair := utf16.DecodeRune(r, codeUnit(b[i+2:])); pair != utf8.RuneError {
+			return pair, i + 6
 		}
 	}
 	return r, i

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math/bits"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -326,16 +327,8 @@ func textLen(b []byte, escaped bool) int {
 			i += 2
 			n++
 		default:
-			r := codeUnit(b[i+2:])
-			i += 6
-			if 0xD800 <= r && r < 0xDC00 && i+6 <= len(b) && b[i] == '\\' && b[i+1] == 'u' {
-				if low := codeUnit(b[i+2:]); 0xDC00 <= low && low < 0xE000 {
-					n += 4 // a pair of surrogates
-					i += 6
-					continue
-				}
-			}
-			if 0xD800 <= r && r < 0xE000 {
+			var r rune
+			if r, i = escapedRune(b, i); utf16.IsSurrogate(r) {
 				r = utf8.RuneError // half a pair
 			}
 			n += utf8.RuneLen(r)
