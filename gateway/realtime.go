@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/pacer-dev/pacer/internal/realtime"
 	"github.com/pacer-dev/pacer/providers"
 )
@@ -71,12 +73,7 @@ func socketKeyOf(r *http.Request) string {
 func (x *exchange) readSocket() error {
 	r := &x.request
 	h := r.http.Header
-	upgrades := false
-	for _, line := range h["Connection"] {
-		for token := range strings.SplitSeq(line, ",") {
-			upgrades = upgrades || strings.EqualFold(strings.TrimSpace(token), "upgrade")
-		}
-	}
+	upgrades := httpguts.HeaderValuesContainsToken(h["Connection"], "upgrade")
 	if r.http.ProtoMajor != 1 || !upgrades || !strings.EqualFold(h.Get("Upgrade"), "websocket") || h.Get("Sec-Websocket-Key") == "" {
 		x.down.w.Header().Set("Upgrade", "websocket")
 		return errNoSocket

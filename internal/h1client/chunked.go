@@ -1,6 +1,10 @@
 package h1client
 
-import "errors"
+import (
+	"errors"
+
+	"golang.org/x/net/http/httpguts"
+)
 
 // chunkState is what the next byte of a chunked body belongs to.
 type chunkState uint8
@@ -168,13 +172,13 @@ func (c *chunked) trailer(b byte) error {
 	switch {
 	case c.state == trailer && b == '\r':
 		c.state = trailerLF
-	case (c.state == trailer || c.state == trailerName) && tokenByte(b):
+	case (c.state == trailer || c.state == trailerName) && httpguts.IsTokenRune(rune(b)):
 		c.state = trailerName
 	case c.state == trailerName && b == ':':
 		c.state = trailerValue
 	case c.state == trailerValue && b == '\r':
 		c.state = trailerValueLF
-	case c.state == trailerValue && valueByte(b):
+	case c.state == trailerValue && (b >= ' ' && b != 0x7f || b == '\t'):
 	case c.state == trailerValueLF && b == '\n':
 		c.state = trailer
 	case c.state == trailerLF && b == '\n':

@@ -10,6 +10,8 @@ import (
 	"net/textproto"
 	"strconv"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 var (
@@ -122,7 +124,7 @@ func (a *answer) parse(head string) (status int, err error) {
 			break
 		}
 		name, value, ok := strings.Cut(line, ":")
-		if !ok || !token(name) || !text8(value) {
+		if !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
 			return 0, malformed("header", line) // a line that goes on with a blank is one
 		}
 		name = textproto.CanonicalMIMEHeaderKey(name)
@@ -143,33 +145,6 @@ func cutLine(s string) (line, rest string) {
 	line, rest, _ = strings.Cut(s, "\n")
 	return strings.TrimSuffix(line, "\r"), rest
 }
-
-// token reports whether s is the name of a header.
-func token(s string) bool {
-	for i := range len(s) {
-		if !tokenByte(s[i]) {
-			return false
-		}
-	}
-	return s != ""
-}
-
-func tokenByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-_!#$%&'*+.^`|~", c) >= 0
-}
-
-// text8 reports whether s may be the value of a header.
-func text8(s string) bool {
-	for i := range len(s) {
-		if !valueByte(s[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// valueByte reports whether c is no control character but a tab.
-func valueByte(c byte) bool { return c >= ' ' && c != 0x7f || c == '\t' }
 
 // frame finds out how long the body is, by RFC 9112, section 6.3, and as strict
 // as net/http.
@@ -244,20 +219,9 @@ func closes(r *http.Response) bool {
 	if r.ProtoMajor < 1 {
 		return true
 	}
-	closing := hasToken(r.Header["Connection"], "close")
+	closing := httpguts.HeaderValuesContainsToken(r.Header["Connection"], "close")
 	if r.ProtoMajor == 1 && r.ProtoMinor == 0 {
-		return closing || !hasToken(r.Header["Connection"], "keep-alive")
+		return closing || !httpguts.HeaderValuesContainsToken(r.Header["Connection"], "keep-alive")
 	}
 	return closing
-}
-
-func hasToken(values []string, word string) bool {
-	for _, v := range values {
-		for t := range strings.SplitSeq(v, ",") {
-			if strings.EqualFold(strings.Trim(t, " \t"), word) {
-				return true
-			}
-		}
-	}
-	return false
 }

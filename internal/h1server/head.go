@@ -6,6 +6,8 @@ import (
 	"net/textproto"
 	"net/url"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // head is what the beginning of a request says.
@@ -106,10 +108,10 @@ func (h *head) fields(rest string) bool {
 		}
 		rest = after
 		name, value, ok := strings.Cut(line, ":")
-		if !ok || !token(name) {
+		if !ok || !httpguts.ValidHeaderFieldName(name) {
 			return false
 		}
-		if value = strings.Trim(value, " \t"); !text(value) {
+		if value = strings.Trim(value, " \t"); !httpguts.ValidHeaderFieldValue(value) {
 			return false
 		}
 		name = textproto.CanonicalMIMEHeaderKey(name)
@@ -154,33 +156,6 @@ func digits(s string) (n int64, ok bool) {
 		n = 10*n + int64(s[i]-'0')
 	}
 	return n, true
-}
-
-// token reports whether s is the name of a header.
-func token(s string) bool {
-	for i := range len(s) {
-		if !tokenBytes[s[i]] {
-			return false
-		}
-	}
-	return s != ""
-}
-
-var tokenBytes = func() (is [256]bool) {
-	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_!#$%&'*+.^`|~") {
-		is[c] = true
-	}
-	return is
-}()
-
-// text reports whether s may be the value of a header.
-func text(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return false
-		}
-	}
-	return true
 }
 
 // hostname reports whether s is a host, with or without a port, as nobody

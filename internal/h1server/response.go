@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // heldBack is how much of an answer waits for more, or for its end, in bytes.
@@ -118,7 +120,7 @@ func (t *serving) ahead(status int) {
 
 // appendField appends a header, unless its name is none.
 func appendField(b []byte, name string, values []string) []byte {
-	if !token(name) {
+	if !httpguts.ValidHeaderFieldName(name) {
 		return b
 	}
 	for _, v := range values {

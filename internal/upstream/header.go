@@ -1,6 +1,10 @@
 package upstream
 
-import "strings"
+import (
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
 
 // maxHeaderName bounds the name of a header, in bytes.
 const maxHeaderName = 128
@@ -8,21 +12,13 @@ const maxHeaderName = 128
 // HeaderName reports whether s can be the name of an HTTP header: a token of
 // RFC 9110.
 func HeaderName(s string) bool {
-	for _, c := range []byte(s) {
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
-		if !letter && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return s != "" && len(s) <= maxHeaderName
+	return httpguts.ValidHeaderFieldName(s) && len(s) <= maxHeaderName
 }
 
 // HeaderValue reports whether s can be the value of an HTTP header: without
 // control characters, and without outer blanks, which would be lost.
 func HeaderValue(s string) bool {
-	return strings.TrimSpace(s) == s && !strings.ContainsFunc(s, func(c rune) bool {
-		return c < ' ' && c != '\t' || c == 0x7f
-	})
+	return strings.TrimSpace(s) == s && httpguts.ValidHeaderFieldValue(s)
 }
 
 // OfConnection reports whether a header, by its canonical name, is about one
