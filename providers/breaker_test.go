@@ -93,15 +93,16 @@ func (g *guarded) closed() bool {
 	return ok
 }
 
-func TestTheBreakerOpensAndCloses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := guard(t)
+// plays are what opens and closes a breaker, step by step. What share of failures opens
+// it package breaker shows.
+var plays = map[string]func(*guarded){
+	"the breaker opens and closes": func(g *guarded) {
 		g.fail(4)
 		g.expect()
 		g.fail(1)
 		g.expect(Open)
 		if g.closed() {
-			t.Fatal("an open breaker lets requests through")
+			g.t.Fatal("an open breaker lets requests through")
 		}
 		<-time.After(4900 * time.Millisecond)
 		g.expect(Open)
@@ -110,10 +111,10 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 
 		probe, ok := g.Begin()
 		if !ok {
-			t.Fatal("no probe")
+			g.t.Fatal("no probe")
 		}
 		if _, ok := g.Begin(); ok {
-			t.Fatal("two probes")
+			g.t.Fatal("two probes")
 		}
 		probe(errBroken)
 		g.expect(Open, HalfOpen, Open)
@@ -124,22 +125,14 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 		g.expect(Open, HalfOpen, Open, HalfOpen, Closed)
 		g.fail(4) // the count began anew
 		g.expect(Open, HalfOpen, Open, HalfOpen, Closed)
-	})
-}
-
-func TestAProbeMayGoBeforeRunLooks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := guard(t)
+	},
+	"a probe may go before run looks": func(g *guarded) {
 		g.fail(5)
 		<-time.After(rules.Wait(0))
 		g.try(nil)
 		g.expect(Open, HalfOpen, Closed)
-	})
-}
-
-func TestWhatCountsForNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := guard(t)
+	},
+	"what counts for nothing": func(g *guarded) {
 		g.fail(4)
 		for range 100 {
 			g.try(context.Canceled)
@@ -151,51 +144,14 @@ func TestWhatCountsForNothing(t *testing.T) {
 		g.expect()
 		g.fail(1) // they were no successes either
 		g.expect(Open)
-	})
-}
-
-func TestASuccessEndsTheRow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := guard(t)
+	},
+	"a success ends the row": func(g *guarded) {
 		g.fail(4)
 		g.try(nil)
 		g.fail(4)
 		g.expect()
-	})
-}
-
-func TestHalfOfTwentyOpens(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := guard(t)
-		for range 9 {
-			g.try(nil)
-			g.try(errBroken)
-		}
-		g.try(nil)
-		g.expect()
-		g.try(errBroken) // 10 of 20
-		g.expect(Open)
-	})
-}
-
-func TestFailuresLongAgoAreForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := guard(t)
-		for range 9 {
-			g.try(nil)
-			g.try(errBroken)
-		}
-		<-time.After(rules.Window + rules.Bucket)
-		g.try(nil)
-		g.try(errBroken)
-		g.try(errBroken)
-		g.expect()
-	})
-}
-
-func TestAVerdictCountsOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := guard(t)
+	},
+	"a verdict counts once": func(g *guarded) {
 		verdict, _ := g.Begin()
 		verdict(nil)
 		for range 10 {
@@ -207,14 +163,10 @@ func TestAVerdictCountsOnce(t *testing.T) {
 		verdict(context.Canceled)
 		verdict(errBroken)
 		g.expect()
-	})
-}
-
-// A backend that stalls until the deadline of two minutes is found out by
-// verdicts that come later than the window.
-func TestALateFailureCounts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := guard(t)
+	},
+	// A backend that stalls until the deadline of two minutes is found out by
+	// verdicts that come later than the window.
+	"a late failure counts": func(g *guarded) {
 		var verdicts []func(error)
 		for range 5 {
 			v, _ := g.Begin()
@@ -226,13 +178,9 @@ func TestALateFailureCounts(t *testing.T) {
 			v(errBroken)
 		}
 		g.expect(Open)
-	})
-}
-
-// Nor are they dropped when successes, as late, come between.
-func TestLateVerdictsCountByTheirShare(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := guard(t)
+	},
+	// Nor are they dropped when successes, as late, come between.
+	"late verdicts count by their share": func(g *guarded) {
 		var verdicts []func(error)
 		for range 20 {
 			v, _ := g.Begin()
@@ -248,12 +196,8 @@ func TestLateVerdictsCountByTheirShare(t *testing.T) {
 			}
 		}
 		g.expect(Open)
-	})
-}
-
-func TestFailuresInARowCountHoweverSlow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := guard(t)
+	},
+	"failures in a row count however slow": func(g *guarded) {
 		for range 4 {
 			g.fail(1)
 			<-time.After(10 * time.Minute)
@@ -261,12 +205,8 @@ func TestFailuresInARowCountHoweverSlow(t *testing.T) {
 		g.expect()
 		g.fail(1)
 		g.expect(Open)
-	})
-}
-
-func TestAVerdictFromBeforeTheBreakIsIgnored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := guard(t)
+	},
+	"a verdict from before the break is ignored": func(g *guarded) {
 		var old []func(error)
 		for range 10 {
 			v, _ := g.Begin()
@@ -285,12 +225,8 @@ func TestAVerdictFromBeforeTheBreakIsIgnored(t *testing.T) {
 		}
 		g.fail(4)
 		g.expect(Open, HalfOpen, Closed)
-	})
-}
-
-func TestCuts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := guard(t)
+	},
+	"cuts": func(g *guarded) {
 		for range 5 {
 			g.try(nil)
 		}
@@ -306,14 +242,10 @@ func TestCuts(t *testing.T) {
 		g.expect(Open, HalfOpen)
 		g.try(nil)
 		g.expect(Open, HalfOpen, Closed)
-	})
-}
-
-// A backend that serves every first token and cuts every stream is broken,
-// though each cut comes between two successes.
-func TestABackendThatCutsEveryStreamIsFoundOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := guard(t)
+	},
+	// A backend that serves every first token and cuts every stream is broken,
+	// though each cut comes between two successes.
+	"a backend that cuts every stream is found out": func(g *guarded) {
 		for range rules.InARow {
 			g.expect()
 			g.try(nil)
@@ -326,14 +258,10 @@ func TestABackendThatCutsEveryStreamIsFoundOut(t *testing.T) {
 			g.StreamEnded(errBroken)
 		}
 		g.expect(Open, HalfOpen, Closed)
-	})
-}
-
-// What a client breaks off is no cut, nor does it end a row of them; a stream
-// that ends whole does.
-func TestCutsInARow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := guard(t)
+	},
+	// What a client breaks off is no cut, nor does it end a row of them; a stream
+	// that ends whole does.
+	"cuts in a row": func(g *guarded) {
 		cut := func(n int) {
 			for range n {
 				g.try(nil)
@@ -356,12 +284,8 @@ func TestCutsInARow(t *testing.T) {
 		g.expect()
 		cut(1)
 		g.expect(Open)
-	})
-}
-
-func TestACancelledProbeFreesItsPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := guard(t)
+	},
+	"a cancelled probe frees its place": func(g *guarded) {
 		g.fail(5)
 		<-time.After(6 * time.Second)
 		for range 10 {
@@ -370,7 +294,15 @@ func TestACancelledProbeFreesItsPlace(t *testing.T) {
 		g.expect(Open, HalfOpen)
 		g.try(nil)
 		g.expect(Open, HalfOpen, Closed)
-	})
+	},
+}
+
+func TestBreaker(t *testing.T) {
+	for name, play := range plays {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { play(guard(t)) })
+		})
+	}
 }
 
 // A probe whose verdict is lost must not lock the backend out for ever.
