@@ -141,10 +141,7 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 	engine := proctest.Engine(t, "--speed", "50")
 	for _, stderr := range []string{">/dev/full", ">&-"} {
 		t.Run(stderr, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0") // nobody can read where the program listens
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t) // nobody can read where the program listens
 			addr := l.Addr().String()
 			l.Close()
 			file := gatewayConfig(t, engine.Ready["url"], "timeouts: { linger: 0s }\n")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // Reasoning that the backend counts and does not show is on its bill: it is in
@@ -64,10 +65,7 @@ func TestHiddenReasoningIsPaidFor(t *testing.T) {
 
 // llama.cpp counts each of several choices by itself: all of them are paid for.
 func TestEveryChoiceIsPaidFor(t *testing.T) {
-	stream, err := os.ReadFile("../providers/testdata/llamacpp-three.sse")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(os.ReadFile("../providers/testdata/llamacpp-three.sse"))(t)
 	for name, c := range map[string]struct {
 		body, kind, answer string
 		tokens             float64
@@ -104,10 +102,7 @@ func TestEveryChoiceIsPaidFor(t *testing.T) {
 // A client of a vLLM, which has its fingerprint on the usage event, gets it
 // although it gets no usage.
 func TestTheFingerprintReachesTheClient(t *testing.T) {
-	stream, err := os.ReadFile("../providers/testdata/vllm-fingerprint.sse")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(os.ReadFile("../providers/testdata/vllm-fingerprint.sse"))(t)
 	for _, kind := range []string{"openai", "vllm"} {
 		synctest.Test(t, func(t *testing.T) {
 			conf := settings("a")

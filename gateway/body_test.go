@@ -163,10 +163,7 @@ func TestABodyIsFreedByItsLastUser(t *testing.T) {
 			most = 1 << 20
 		}
 		all, own := unbounded(), unbounded()
-		y, err := newBody(budgets{all, own}, most, told)
-		if err != nil {
-			t.Fatal(err)
-		}
+		y := must.Get(newBody(budgets{all, own}, most, told))(t)
 		text := bytes.Repeat([]byte("0123456789"), size/10+1)[:size]
 		for left := text; len(left) > 0; {
 			room, err := y.next()

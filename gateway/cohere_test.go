@@ -77,10 +77,7 @@ func TestCoheresClientsOnAnEngine(t *testing.T) {
 		if !strings.HasSuffix(engine.bodies[0], want) || engine.paths[0] != chat {
 			t.Errorf("sent %s to %s, want %s", engine.bodies, engine.paths, want)
 		}
-		engine.answer = func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"id":"c1","choices":[{"message":{"role":"assistant","content":"word"},"finish_reason":"length"}],"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4}}`)
-		}
+		engine.answer = states(200, `{"id":"c1","choices":[{"message":{"role":"assistant","content":"word"},"finish_reason":"length"}],"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4}}`)
 		r = h.post(coherePath, `{"model":"chat","messages":[{"role":"user","content":"hi"}]}`)
 		want = `{"id":"c1","finish_reason":"MAX_TOKENS","message":{"role":"assistant","content":[{"type":"text","text":"word"}]},"usage":{"billed_units":{"input_tokens":3,"output_tokens":1},"tokens":{"input_tokens":3,"output_tokens":1},"cached_tokens":0}}`
 		if r.status != 200 || r.body != want {
@@ -89,10 +86,7 @@ func TestCoheresClientsOnAnEngine(t *testing.T) {
 		h.idle()
 
 		// Without its last event it is no answer.
-		engine.answer = func(w http.ResponseWriter, _ *http.Request) {
-			eventStream(w)
-			say(w, roleOnly+delta)
-		}
+		engine.answer = flows(roleOnly+delta, 0)
 		r = h.post(coherePath, cohereBody)
 		if !isCut(r.err) || !strings.Contains(r.body, `"delta":{"error":"The backend broke off the answer.","finish_reason":"ERROR"}`) || strings.Contains(r.body, "COMPLETE") {
 			t.Errorf("got %q (%v), want an error and a cut", r.body, r.err)
@@ -139,11 +133,7 @@ func TestCoheresDialectPassesThrough(t *testing.T) {
 		if !isCut(r.err) || !strings.HasPrefix(r.body, cohereHead+cohereWord) || !strings.Contains(r.body, `"finish_reason":"ERROR"`) {
 			t.Errorf("got %q (%v), want an error and a cut", r.body, r.err)
 		}
-		cohere.answer = func(w http.ResponseWriter, r *http.Request) {
-			eventStream(w)
-			say(w, cohereHead+cohereWord)
-			pause(r, time.Hour)
-		}
+		cohere.answer = flows(cohereHead+cohereWord, time.Hour)
 		resp := must.Get(h.client.Do(h.request("POST", coherePath, cohereBody)))(t)
 		must.Get(io.ReadFull(resp.Body, make([]byte, 20)))(t)
 		_ = resp.Body.Close()
@@ -162,11 +152,7 @@ func TestErrorsForCoheresClients(t *testing.T) {
 		conf.Routes = append(conf.Routes, conf.Routes[0])
 		conf.Routes[0].Targets, conf.Routes[1].Targets = conf.Routes[0].Targets[:1], conf.Routes[0].Targets[1:]
 		conf.Routes[1].Models = []string{"engine"}
-		cohere := &script{answer: func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(422)
-			_, _ = io.WriteString(w, `{"id":"e-1","message":"no such tool"}`)
-		}}
+		cohere := &script{answer: states(422, `{"id":"e-1","message":"no such tool"}`)}
 		engine := &script{answer: talk(1, time.Millisecond)}
 		h := open(t, conf, map[string]http.Handler{"a": cohere, "b": engine})
 		const right = "Bearer sk-right"

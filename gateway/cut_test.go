@@ -241,10 +241,7 @@ func TestABackendThatLingersAfterTheEndIsLeft(t *testing.T) {
 func TestAnErrorWithinTheStreamIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const event = `data: {"error":{"message":"CUDA error","type":"server_error","param":null,"code":500}}` + "\n\n"
-		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
-			eventStream(w)
-			say(w, delta+event+doneEvent)
-		}}})
+		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: flows(delta+event+doneEvent, 0)}})
 		r := h.post(chat, streamBody)
 		if r.err != nil || r.body != delta+event+doneEvent {
 			t.Errorf("got %q (%v), want it unchanged", r.body, r.err)

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -116,10 +115,7 @@ func TestDocumentsOfEveryDialectAreCounted(t *testing.T) {
 		"/v1/messages":  `{"id":"msg_1","type":"message","content":[{"type":"text","text":"word word "}],"usage":{"input_tokens":7,"output_tokens":2}}`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				_, _ = io.WriteString(w, body)
-			}}})
+			h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: states(200, body)}})
 			if r := h.post(path, `{"model":"chat"}`); r.status != 200 || r.body != body {
 				t.Errorf("%s: got %d %q", path, r.status, r.body)
 			}

@@ -192,10 +192,7 @@ func TestWhatCannotBeToldInstead(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		whole := &script{answer: func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			say(w, `{"id":"resp_1","object":"response","status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":1}}`)
-		}}
+		whole := &script{answer: states(200, `{"id":"resp_1","object":"response","status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":1}}`)}
 		h := open(t, settings("a", "b"), map[string]http.Handler{"a": &script{answer: lacks}, "b": whole})
 		if r := h.post("/v1/responses", body); r.status != 200 || whole.calls() != 1 {
 			t.Errorf("got %d %s", r.status, r.body)

@@ -361,10 +361,7 @@ func TestResponsesAreCompacted(t *testing.T) {
 		c := settings("a", "b")
 		h := open(t, c, map[string]http.Handler{"a": a, "b": b})
 		h.post("/v1/responses", `{"model":"chat","input":"x"}`, "X-Pacer-Target", "b")
-		b.answer = func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			say(w, answer)
-		}
+		b.answer = states(200, answer)
 		r := h.post("/v1/responses/compact", `{"model":"chat","previous_response_id":"resp_c"}`)
 		if r.status != 200 || r.body != answer || b.calls() != 2 || b.paths[1] != "/v1/responses/compact" || b.bodies[1] != `{"model":"big","previous_response_id":"resp_c"}` {
 			t.Errorf("got %d %s; the backend %q", r.status, r.body, b.bodies)

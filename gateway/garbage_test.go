@@ -260,10 +260,7 @@ func TestAnErrorThatIsNoJSON(t *testing.T) {
 func TestAUsageThatCannotBeTrue(t *testing.T) {
 	const usage = `"usage":{"prompt_tokens":1e308,"completion_tokens":1e308}`
 	for name, answer := range map[string]func(http.ResponseWriter, *http.Request){
-		"document": func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			say(w, `{"choices":[{"message":{"content":"hi"}}],`+usage+`}`)
-		},
+		"document": states(200, `{"choices":[{"message":{"content":"hi"}}],`+usage+`}`),
 		"stream": func(w http.ResponseWriter, r *http.Request) {
 			eventStream(w)
 			for range 20 {
@@ -411,11 +408,7 @@ func TestInfinityIsNoGarbage(t *testing.T) {
 // An error that is put into words keeps the shape of its endpoint.
 func TestAnErrorKeepsItsDialect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusUnprocessableEntity)
-			say(w, `{"detail":[{"loc":["body","max_tokens"],"msg":"Field required"}]}`)
-		}}})
+		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: states(http.StatusUnprocessableEntity, `{"detail":[{"loc":["body","max_tokens"],"msg":"Field required"}]}`)}})
 		r := h.post("/v1/messages", `{"model":"chat"}`)
 		const want = `{"type":"error","error":{"message":"The backend answered 422: body.max_tokens: Field required","type":"invalid_request_error",`
 		if r.status != 422 || !strings.HasPrefix(r.body, want) {

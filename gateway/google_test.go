@@ -67,10 +67,7 @@ func TestGooglesClientsOnAnEngine(t *testing.T) {
 				t.Errorf("sent %s to %s, want %s", body, engine.paths, want)
 			}
 		}
-		engine.answer = func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"id":"c1","choices":[{"message":{"role":"assistant","content":"word"},"finish_reason":"length"}],"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4}}`)
-		}
+		engine.answer = states(200, `{"id":"c1","choices":[{"message":{"role":"assistant","content":"word"},"finish_reason":"length"}],"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4}}`)
 		r := h.post(generatePath, googleBody)
 		want := `{"candidates":[{"content":{"parts":[{"text":"word"}],"role":"model"},"finishReason":"MAX_TOKENS","index":0}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":1,"totalTokenCount":4},"modelVersion":"chat","responseId":"c1"}`
 		if r.status != 200 || r.body != want {
@@ -80,10 +77,7 @@ func TestGooglesClientsOnAnEngine(t *testing.T) {
 
 		// Without its last event it is no answer.
 		for _, path := range []string{flowPath, flowPath + "?alt=sse"} {
-			engine.answer = func(w http.ResponseWriter, _ *http.Request) {
-				eventStream(w)
-				say(w, roleOnly+delta)
-			}
+			engine.answer = flows(roleOnly+delta, 0)
 			r = h.post(path, googleBody)
 			if !isCut(r.err) || !strings.Contains(r.body, `{"error":{"code":502,"message":"The backend broke off the answer.","status":"UNAVAILABLE"}}`) || strings.Contains(r.body, "finishReason") {
 				t.Errorf("got %q (%v), want an error and a cut", r.body, r.err)
@@ -132,21 +126,14 @@ func TestGooglesDialectPassesThrough(t *testing.T) {
 		}
 		h.idle()
 
-		engine.answer = func(w http.ResponseWriter, _ *http.Request) {
-			eventStream(w)
-			say(w, geminiFlow[:strings.Index(geminiFlow, "\r\n\r\n")+4])
-		}
+		engine.answer = flows(geminiFlow[:strings.Index(geminiFlow, "\r\n\r\n")+4], 0)
 		for _, path := range []string{flowPath, flowPath + "?alt=sse"} {
 			r := h.post(path, body)
 			if !isCut(r.err) || !strings.Contains(r.body, `"status":"UNAVAILABLE"`) || path == flowPath && !json.Valid([]byte(r.body)) {
 				t.Errorf("got %q (%v), want an error and a cut", r.body, r.err)
 			}
 		}
-		engine.answer = func(w http.ResponseWriter, r *http.Request) {
-			eventStream(w)
-			say(w, geminiFlow[:strings.Index(geminiFlow, "\r\n\r\n")+4])
-			pause(r, time.Hour)
-		}
+		engine.answer = flows(geminiFlow[:strings.Index(geminiFlow, "\r\n\r\n")+4], time.Hour)
 		resp := must.Get(h.client.Do(h.request("POST", flowPath, body)))(t)
 		must.Get(io.ReadFull(resp.Body, make([]byte, 20)))(t)
 		_ = resp.Body.Close()
@@ -248,10 +235,7 @@ func TestAFloorForGooglesClients(t *testing.T) {
 // Tokens are counted by who surely can, and else here.
 func TestGooglesTokensAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		google := &script{answer: func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"totalTokens":42}`)
-		}}
+		google := &script{answer: states(200, `{"totalTokens":42}`)}
 		engine := &script{answer: talk(1, time.Millisecond)}
 		h := open(t, atGoogle("a", "b"), map[string]http.Handler{"a": google, "b": engine})
 		const body = `{"generateContentRequest":{"model":"models/chat","contents":[{"parts":[{"text":"hi"}]}]}}`

@@ -189,12 +189,9 @@ func TestAnAnswerWithoutUsageIsCountedByItsText(t *testing.T) {
 		leaves time.Duration
 		want   float64
 	}{
-		"stream":  {reciting(50*time.Millisecond, stream...), true, time.Hour, tokens.Count(answer)},
-		"aborted": {reciting(50*time.Millisecond, stream...), true, 310 * time.Millisecond, tokens.Count("The quick brown fox jumps over ")},
-		"document": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			say(w, `{"choices":[{"message":{"role":"assistant","content":`+string(document)+`}}]}`)
-		}, false, time.Hour, tokens.Count(answer)},
+		"stream":   {reciting(50*time.Millisecond, stream...), true, time.Hour, tokens.Count(answer)},
+		"aborted":  {reciting(50*time.Millisecond, stream...), true, 310 * time.Millisecond, tokens.Count("The quick brown fox jumps over ")},
+		"document": {states(200, `{"choices":[{"message":{"role":"assistant","content":`+string(document)+`}}]}`), false, time.Hour, tokens.Count(answer)},
 		"one chunk that is more than is kept": {
 			reciting(50*time.Millisecond, saying("content", strings.Repeat("word ", 20_000))), true, time.Hour, 20_000,
 		},

@@ -47,10 +47,7 @@ type speaker struct {
 
 func startSpeaker(t *testing.T, over wiring) *speaker {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	if over.back {
 		l = tls.NewListener(l, certified(t).Config())
 	}

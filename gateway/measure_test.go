@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/sim"
@@ -83,10 +84,7 @@ func TestNoStreamIsTruncatedByItsOwnBody(t *testing.T) {
 		say(w, delta+delta)
 		say(w, lastDelta+usageEvent(7, 2)+doneEvent)
 	}))
-	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", strings.TrimPrefix(base, "http://")))(t)
 	defer conn.Close()
 	body := fmt.Sprintf(`{"model":"chat","stream":true,"x":%q}`, strings.Repeat("x", 4000))
 	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", chat, len(body))
@@ -109,12 +107,9 @@ func TestNoStreamIsTruncatedByItsOwnBody(t *testing.T) {
 // An engine may close a kept connection after every stream, without a word
 // (llama.cpp). No client sees it.
 func TestBackendsThatCloseKeptConnections(t *testing.T) {
-	gpu, err := sim.NewServer(sim.Options{
+	gpu := must.Get(sim.NewServer(sim.Options{
 		Names: []string{"big"}, Model: sim.Model{A: 0.001}, Noise: -1, Speed: 10, Behaviours: []string{"closes-after-stream"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan struct{})
 	go func() { _ = gpu.Run(ctx); close(ran) }()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -105,15 +106,12 @@ func TestAKeyAllowsLooserAlwaysAndStricterAsFarAsItSays(t *testing.T) {
 		{"to what it is", config.Allow{}, "interactive", promises, "x-pacer-class", "interactive", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w, err := parseOverrides(http.Header{http.CanonicalHeaderKey(c.header): {c.value}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := must.Get(parseOverrides(http.Header{http.CanonicalHeaderKey(c.header): {c.value}}))(t)
 			r := &route{conf: &config.Route{Class: c.class, SLO: c.slo}}
 			if c.class == "batch" {
 				r.class = router.Batch
 			}
-			err = (&tenant{conf: &config.Key{Allow: c.allow}}).grants(r, w)
+			err := (&tenant{conf: &config.Key{Allow: c.allow}}).grants(r, w)
 			var denied *permissionError
 			if got := !errors.As(err, &denied); got != c.want {
 				t.Errorf("allowed: %v (%v), want %v", got, err, c.want)

@@ -304,10 +304,7 @@ func TestSlowBodiesAreGivenUp(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			h := open(t, settings("a"), nil)
-			conn, err := h.net.Dial(context.Background(), "tcp", "gateway:80")
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(h.net.Dial(context.Background(), "tcp", "gateway:80"))(t)
 			start := time.Now()
 			sent := make(chan struct{})
 			go func() {

@@ -173,11 +173,7 @@ func TestADocumentIsPassedOn(t *testing.T) {
 func TestABackendThatRefusesEverythingIsNoBlackHole(t *testing.T) {
 	for _, status := range []int{401, 403, 404, 429, 500} {
 		synctest.Test(t, func(t *testing.T) {
-			h := open(t, settings("a", "b"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(status)
-				_, _ = io.WriteString(w, `{"error":{"message":"no"}}`)
-			}}, "b": &script{answer: talk(10, 10*time.Millisecond)}})
+			h := open(t, settings("a", "b"), map[string]http.Handler{"a": &script{answer: states(status, `{"error":{"message":"no"}}`)}, "b": &script{answer: talk(10, 10*time.Millisecond)}})
 			refused := 0
 			for range 40 {
 				if h.post(chat, streamBody).status == status {
@@ -197,11 +193,7 @@ func TestATypoOnTheCatchAllIsTheClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := settings("a")
 		c.Routes[0].Models, c.Routes[0].Targets[0].Model = []string{"*"}, ""
-		h := open(t, c, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusNotFound)
-			_, _ = io.WriteString(w, `{"error":{"message":"no such model"}}`)
-		}}})
+		h := open(t, c, map[string]http.Handler{"a": &script{answer: states(http.StatusNotFound, `{"error":{"message":"no such model"}}`)}})
 		if r := h.post(chat, streamBody); r.status != 404 {
 			t.Fatalf("got %d, want the backend's 404", r.status)
 		}

@@ -67,13 +67,9 @@ func TestWhoseFaultA500Is(t *testing.T) {
 		body   string
 		blamed bool
 	}{
-		"the backend's": {talk(1, time.Millisecond), 200, "", true},
-		"the client's":  {breaks, 500, brokenBody, false},
-		"the client's, as another one says": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(400)
-			_, _ = io.WriteString(w, `{"error":{}}`)
-		}, 400, `{"error":{}}`, false},
+		"the backend's":                     {talk(1, time.Millisecond), 200, "", true},
+		"the client's":                      {breaks, 500, brokenBody, false},
+		"the client's, as another one says": {states(400, `{"error":{}}`), 400, `{"error":{}}`, false},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			a := &script{answer: breaks}
@@ -179,11 +175,7 @@ func TestTheBusyOneIsHeardHoweverLate(t *testing.T) {
 		"short": tooManyBody, "long": `{"error":{"message":"` + strings.Repeat("slow down ", 20_000) + `"}}`,
 	} {
 		bubble(t, name, func(t *testing.T) {
-			busy := &script{answer: func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(http.StatusTooManyRequests)
-				_, _ = io.WriteString(w, body)
-			}}
+			busy := &script{answer: states(http.StatusTooManyRequests, body)}
 			hangs := &script{answer: func(_ http.ResponseWriter, r *http.Request) { pause(r, time.Hour) }}
 			h := open(t, settings("a", "b"), map[string]http.Handler{"a": busy, "b": hangs})
 			if r := h.post(chat, streamBody); r.status != 429 || r.err != nil || r.body != body {

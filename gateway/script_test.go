@@ -102,6 +102,15 @@ func talk(n int, gap time.Duration) func(http.ResponseWriter, *http.Request) {
 	}
 }
 
+// flows streams events, and goes on as silent as hold, for as long as its client is there.
+func flows(events string, hold time.Duration) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
+		eventStream(w)
+		say(w, events)
+		pause(r, hold)
+	}
+}
+
 // cutOff breaks the connection without an end.
 func cutOff(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()

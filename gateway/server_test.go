@@ -37,10 +37,7 @@ func (h *house) front(cert *Certificate) {
 // frontOf has most connections at once; 0 = any number.
 func (h *house) frontOf(cert *Certificate, most int) {
 	h.t.Helper()
-	l, err := h.net.Listen("gateway:443")
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	l := must.Get(h.net.Listen("gateway:443"))(h.t)
 	s := &http.Server{
 		Handler: h.gateway.Handler(), DisableGeneralOptionsHandler: true, MaxHeaderBytes: 8 << 10, ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo),
@@ -149,10 +146,7 @@ func TestExpectContinue(t *testing.T) {
 			{"sk-wrong", fmt.Sprint(len(streamBody)), []int{401}},
 			{"sk-right", "5000", []int{413}},
 		} {
-			conn, err := h.net.Dial(context.Background(), "tcp", "gateway:443")
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(h.net.Dial(context.Background(), "tcp", "gateway:443"))(t)
 			go func() {
 				_, _ = io.WriteString(conn, "POST "+chat+" HTTP/1.1\r\nHost: gateway\r\nExpect: 100-continue\r\nx-api-key: "+c.key+"\r\nContent-Length: "+c.length+"\r\n\r\n")
 			}()
@@ -182,10 +176,7 @@ func writeCertificate(tb testing.TB, dir string, serial int64) (cert, key string
 		NotBefore: time.Unix(0, 0), NotAfter: time.Now().AddDate(50, 0, 0),
 	}
 	der := must.Get(x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k))(tb)
-	pkcs, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	pkcs := must.Get(x509.MarshalPKCS8PrivateKey(k))(tb)
 	write := func(name, kind string, b []byte) string {
 		name = filepath.Join(dir, name)
 		must.Do(tb, os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600))
@@ -198,10 +189,7 @@ func TestACertificateIsReadAgainWhenItsFilesChange(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := writeCertificate(t, dir, 1)
 	log := &logLines{}
-	c, err := LoadCertificate(certFile, keyFile, slog.New(slog.NewTextHandler(log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(LoadCertificate(certFile, keyFile, slog.New(slog.NewTextHandler(log, nil))))(t)
 	serial := func(now time.Time) int64 {
 		c.look(now)
 		leaf := must.Get(x509.ParseCertificate(c.current.Load().Certificate[0]))(t)

@@ -294,11 +294,7 @@ func TestAChatMovesOnToAnotherDialect(t *testing.T) {
 // An error of the target comes in the client's shape.
 func TestErrorsAreTranslated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := &script{answer: func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(400)
-			_, _ = io.WriteString(w, `{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: too large"}}`)
-		}}
+		engine := &script{answer: states(400, `{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: too large"}}`)}
 		h := open(t, foreign(map[string]string{"a": "anthropic"}, "a"), map[string]http.Handler{"a": engine})
 		r := h.post(chat, streamBody)
 		if r.status != 400 || !strings.HasPrefix(r.body, `{"error":{"message":"The backend answered 400: max_tokens: too large`) {
@@ -306,11 +302,7 @@ func TestErrorsAreTranslated(t *testing.T) {
 		}
 		h.idle()
 
-		engine.answer = func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(529)
-			_, _ = io.WriteString(w, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
-		}
+		engine.answer = states(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
 		r = h.post(chat, streamBody)
 		if r.err != nil || r.status < 500 || !strings.HasPrefix(r.body, `{"error":{"message":"The backend answered 529: Overloaded`) {
 			t.Errorf("got %d %s (%v)", r.status, r.body, r.err)
@@ -344,10 +336,7 @@ func TestATranslatedStreamIsCancelled(t *testing.T) {
 // A backend whose model stands in its path is asked there, and its own framing is
 // read.
 func TestAChatIsServedByGeminiAndBedrock(t *testing.T) {
-	bedrock, err := os.ReadFile("testdata/converse.stream")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bedrock := must.Get(os.ReadFile("testdata/converse.stream"))(t)
 	for kind, c := range map[string]struct {
 		url, path, stream, contentType string
 	}{

@@ -328,10 +328,7 @@ func TestEngineLaws(t *testing.T) {
 			PrefillBatch: rapid.IntRange(1, 40).Draw(t, "budget"),
 			KVTokens:     rapid.IntRange(40, 200).Draw(t, "cache"),
 		}
-		e, err := NewEngine(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(NewEngine(o))(t)
 		owed := map[*Sequence]int{} // tokens still to come
 		var live []*Sequence
 		now := epoch

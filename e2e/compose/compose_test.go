@@ -68,10 +68,7 @@ func TestComposeTakesTheFile(t *testing.T) {
 
 // A file that Compose would refuse is refused here.
 func TestComposeRefusesWhatIsWrong(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docker-compose.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(root, "docker-compose.yml")))(t)
 	for from, to := range map[string]string{
 		"depends_on: [ prometheus ]": "depends_on: [ nobody ]",
 		"restart: unless-stopped":    "restrat: unless-stopped",

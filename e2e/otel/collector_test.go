@@ -37,10 +37,7 @@ type taken struct {
 // where they listen.
 func collector(t *testing.T, protocol string) (url string, sink *taken) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // the receiver does not say which port it got
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t) // the receiver does not say which port it got
 	address := l.Addr().String()
 	l.Close()
 	factory := otlpreceiver.NewFactory()

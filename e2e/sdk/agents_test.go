@@ -22,10 +22,7 @@ import (
 func installNode(t *testing.T, from, name string) string {
 	t.Helper()
 	dir := scratch(t, name)
-	files, err := os.ReadDir(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(os.ReadDir(from))(t)
 	for _, f := range files {
 		if ext := filepath.Ext(f.Name()); ext != ".json" && ext != ".mjs" && f.Name() != ".npmrc" {
 			continue

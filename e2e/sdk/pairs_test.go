@@ -135,10 +135,7 @@ var pairsFile = filepath.Join("testdata", "pairs.json")
 // keepPairs holds the file to what ran.
 func keepPairs(t *testing.T, got []pair) {
 	t.Helper()
-	text, err := json.MarshalIndent(got, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.MarshalIndent(got, "", " "))(t)
 	if *update {
 		_ = os.MkdirAll(filepath.Dir(pairsFile), 0o755)
 		must.Do(t, os.WriteFile(pairsFile, append(text, '\n'), 0o644))

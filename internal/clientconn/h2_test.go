@@ -18,10 +18,7 @@ import (
 // h2Front serves handler to clients of HTTP/2, who share one connection. own: by ServeH2.
 func h2Front(t testing.TB, own bool, handler http.HandlerFunc) (*http.Client, string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)}
 	if own {
 		must.Do(t, ServeH2(s))
@@ -103,10 +100,7 @@ func BenchmarkAChunkAmongStreams(b *testing.B) {
 				resp := must.Get(client.Get(at + "waits"))(b)
 				defer resp.Body.Close()
 			}
-			resp, err := client.Get(at)
-			if err != nil {
-				b.Fatal(err)
-			}
+			resp := must.Get(client.Get(at))(b)
 			defer resp.Body.Close()
 			defer close(turn)
 			lines := bufio.NewReader(resp.Body)

@@ -127,10 +127,7 @@ func TestWordsNobodyAskedFor(t *testing.T) {
 		"a goodbye": {"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 			defer l.Close()
 			var running sync.WaitGroup
 			answered, said := make(chan struct{}), make(chan struct{})
@@ -400,10 +397,7 @@ func (w *watched) Close() error { w.closed.Store(true); return nil }
 // A request takes what net/http's takes, less its goroutines: budget 12
 // allocations with the answer's headers, and 20 µs over loopback.
 func BenchmarkRequest(b *testing.B) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(b)
 	defer l.Close()
 	go func() {
 		c, err := l.Accept()

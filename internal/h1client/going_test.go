@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // slowClose is a connection whose end takes until the server has answered it.
@@ -36,10 +38,7 @@ func (c *slowClose) Read(p []byte) (int, error) {
 // A handler that ends because its client has gone lets net/http write an empty 200.
 // That is no answer to a request that was given up.
 func TestAnAnswerToOurGoingIsNone(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	asked := make(chan struct{})
 	var server sync.WaitGroup

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/clientconn"
 	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // echo answers with what it was asked, in the way that the path says.
@@ -106,26 +107,18 @@ func echo(w http.ResponseWriter, r *http.Request) {
 func ask(t *testing.T, own bool, parts ...string) []byte {
 	t.Helper()
 	var network memnet.Network
-	l, err := network.Listen("server:80")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(network.Listen("server:80"))(t)
 	s := &http.Server{Handler: clientconn.Early(http.HandlerFunc(echo)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)}
 	served := interface {
 		Serve(net.Listener) error
 		Close() error
 	}(s)
 	if own {
-		if served, err = New(s); err != nil {
-			t.Fatal(err)
-		}
+		served = must.Get(New(s))(t)
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = served.Serve(l) }()
-	c, err := network.Dial(context.Background(), "tcp", "server:80")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(network.Dial(context.Background(), "tcp", "server:80"))(t)
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)

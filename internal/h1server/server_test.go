@@ -321,10 +321,7 @@ func BenchmarkRequest(b *testing.B) {
 			} else {
 				go settings.Serve(l)
 			}
-			c, err := net.Dial("tcp", l.Addr().String())
-			if err != nil {
-				b.Fatal(err)
-			}
+			c := must.Get(net.Dial("tcp", l.Addr().String()))(b)
 			defer c.Close()
 			buf := make([]byte, 4<<10)
 			b.ReportAllocs()

@@ -53,10 +53,7 @@ func endOfHalfAHead(t *testing.T, bounded bool, limit time.Duration, before stri
 	done := make(chan struct{})
 	go func() { defer close(done); _ = own.Serve(served) }()
 	defer func() { _ = own.Close(); <-done }()
-	c, err := network.Dial(context.Background(), "tcp", "server:80")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(network.Dial(context.Background(), "tcp", "server:80"))(t)
 	defer c.Close()
 	began := time.Now()
 	if before != "" {

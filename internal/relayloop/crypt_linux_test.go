@@ -26,10 +26,7 @@ func crypted(t *testing.T, server bool) (*Socket, *tls.Conn) {
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	out := must.Get(net.Dial("tcp", l.Addr().String()))(t)
-	in, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(l.Accept())(t)
 	near, far := out, in
 	if server {
 		near, far = in, out

@@ -264,10 +264,7 @@ func TestCancel(t *testing.T) {
 // the rest, or by Torn when that takes it for too long.
 func TestCancelledWithinAChunk(t *testing.T) {
 	for _, reads := range []bool{true, false} {
-		l, err := newLoop()
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(newLoop())(t)
 		var backend, client *net.TCPConn
 		h := &through{left: make(chan way, 1), keeps: true}
 		s := &h.stream
