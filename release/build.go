@@ -67,19 +67,28 @@ func (r *release) shipped(t target) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := []entry{{t.file(), 0o755, program}}
-	for name, path := range map[string][]string{
-		"LICENSE": {"LICENSE"}, "NOTICE": {"NOTICE"}, "licenses.txt": {"cmd", "pacer", "licenses.txt"},
-		"pacer.yaml": {"release", "pacer.yaml"}, "README.md": {"README.md"},
-	} {
-		data, err := r.read(path...)
+	all, err := r.texts(map[string]string{
+		"LICENSE": "LICENSE", "NOTICE": "NOTICE", "licenses.txt": "cmd/pacer/licenses.txt",
+		"pacer.yaml": "release/pacer.yaml", "README.md": "README.md",
+	})
+	return sorted(append(all, entry{t.file(), 0o755, program})), err
+}
+
+// texts are files of the repository under other names, by those.
+func (r *release) texts(paths map[string]string) (all []entry, err error) {
+	for name, path := range paths {
+		data, err := r.read(path)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, entry{name, 0o644, data})
 	}
+	return sorted(all), nil
+}
+
+func sorted(all []entry) []entry {
 	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
-	return all, nil
+	return all
 }
 
 // archives packs each program: .tar.gz, and .zip for Windows.
@@ -119,11 +128,7 @@ func tarGz(files []entry, at time.Time) ([]byte, error) {
 	z := gzip.NewWriter(&b)
 	w := tar.NewWriter(z)
 	for _, f := range files {
-		h := &tar.Header{Name: f.name, Mode: int64(f.mode.Perm()), Size: int64(len(f.data)), ModTime: at.UTC(), Typeflag: tar.TypeReg, Format: tar.FormatPAX}
-		if err := w.WriteHeader(h); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(f.data); err != nil {
+		if err := f.into(w, at); err != nil {
 			return nil, err
 		}
 	}
@@ -131,6 +136,15 @@ func tarGz(files []entry, at time.Time) ([]byte, error) {
 		return nil, err
 	}
 	return b.Bytes(), nil
+}
+
+// into writes f as a plain file of that time.
+func (f entry) into(w *tar.Writer, at time.Time) error {
+	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: int64(f.mode), Size: int64(len(f.data)), ModTime: at.UTC()})
+	if err == nil {
+		_, err = w.Write(f.data)
+	}
+	return err
 }
 
 func zipped(files []entry, at time.Time) ([]byte, error) {

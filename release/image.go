@@ -66,15 +66,11 @@ func (r *release) imageOf(t target) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	base := []entry{{authorities[1:], 0o644, cas}}
-	for name, path := range map[string][]string{"LICENSE": {"LICENSE"}, "NOTICE": {"NOTICE"}, "licenses.txt": {"cmd", "pacer", "licenses.txt"}} {
-		data, err := r.read(path...)
-		if err != nil {
-			return nil, err
-		}
-		base = append(base, entry{name, 0o644, data})
+	base, err := r.texts(map[string]string{"LICENSE": "LICENSE", "NOTICE": "NOTICE", "licenses.txt": "cmd/pacer/licenses.txt"})
+	if err != nil {
+		return nil, err
 	}
-	slices.SortFunc(base, func(a, b entry) int { return bytes.Compare([]byte(a.name), []byte(b.name)) })
+	base = sorted(append(base, entry{authorities[1:], 0o644, cas}))
 	// What changes less often is a layer of its own.
 	image := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
 	image = mutate.ConfigMediaType(image, types.OCIConfigJSON)
@@ -133,10 +129,7 @@ func packed(files []entry, at time.Time) ([]byte, error) {
 				return nil, err
 			}
 		}
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: int64(f.mode), Size: int64(len(f.data)), ModTime: at.UTC()}); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(f.data); err != nil {
+		if err := f.into(w, at); err != nil {
 			return nil, err
 		}
 	}

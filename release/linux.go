@@ -21,7 +21,7 @@ func (r *release) packages(context.Context) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	unit, err := r.read("deploy", "pacer.service")
+	unit, err := r.read("deploy/pacer.service")
 	if err != nil {
 		return err
 	}

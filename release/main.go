@@ -171,6 +171,6 @@ func (r *release) write(name string, data []byte) error {
 }
 
 // read returns a file of the repository.
-func (r *release) read(path ...string) ([]byte, error) {
-	return os.ReadFile(filepath.Join(append([]string{r.source}, path...)...))
+func (r *release) read(path string) ([]byte, error) {
+	return os.ReadFile(filepath.Join(r.source, filepath.FromSlash(path)))
 }

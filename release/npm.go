@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 )
 
@@ -13,15 +14,11 @@ var npmNames = map[string]string{"linux": "linux", "darwin": "darwin", "windows"
 // npm makes pacer-gateway for npx: a launcher, and a package with the program for each
 // platform, of which npm installs the one that fits. Nothing is fetched at installation.
 func (r *release) npm(context.Context) error {
-	license, err := r.read("LICENSE")
+	license, err := r.texts(map[string]string{"package/LICENSE": "LICENSE"})
 	if err != nil {
 		return err
 	}
-	readme, err := r.read("release", "README.pip.md")
-	if err != nil {
-		return err
-	}
-	launcher, err := r.read("release", "launcher.js")
+	launcher, err := r.texts(map[string]string{"package/pacer.js": "release/launcher.js", "package/LICENSE": "LICENSE", "package/README.md": "release/README.pip.md"})
 	if err != nil {
 		return err
 	}
@@ -39,15 +36,14 @@ func (r *release) npm(context.Context) error {
 		name := fmt.Sprintf("pacer-gateway-%s-%s", system, cpu)
 		programs[name] = r.version
 		about := map[string]any{"name": name, "os": []string{system}, "cpu": []string{cpu}, "preferUnplugged": true}
-		err = r.npmPackage(name, with(common, about), []entry{{"package/bin/" + t.file(), 0o755, program}, {"package/LICENSE", 0o644, license}})
-		if err != nil {
+		if err := r.npmPackage(name, with(common, about), append([]entry{{"package/bin/" + t.file(), 0o755, program}}, license...)); err != nil {
 			return err
 		}
 	}
 	return r.npmPackage("pacer-gateway", with(common, map[string]any{
 		"name": "pacer-gateway", "bin": map[string]string{"pacer": "pacer.js", "pacer-gateway": "pacer.js"},
 		"engines": map[string]string{"node": ">=18"}, "optionalDependencies": programs,
-	}), []entry{{"package/pacer.js", 0o755, launcher}, {"package/LICENSE", 0o644, license}, {"package/README.md", 0o644, readme}})
+	}), launcher)
 }
 
 func (r *release) npmPackage(name string, about map[string]any, files []entry) error {
@@ -64,11 +60,7 @@ func (r *release) npmPackage(name string, about map[string]any, files []entry) e
 
 // with is all of both; b wins.
 func with(a, b map[string]any) map[string]any {
-	out := map[string]any{}
-	for _, m := range []map[string]any{a, b} {
-		for k, v := range m {
-			out[k] = v
-		}
-	}
+	out := maps.Clone(a)
+	maps.Copy(out, b)
 	return out
 }

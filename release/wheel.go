@@ -28,15 +28,12 @@ func (r *release) wheels(context.Context) error {
 		if err != nil {
 			return err
 		}
-		readme, err := r.read("release", "README.pip.md")
+		readme, err := r.read("release/README.pip.md")
 		if err != nil {
 			return err
 		}
-		license, err := r.read("LICENSE")
-		if err != nil {
-			return err
-		}
-		notices, err := r.read("cmd", "pacer", "licenses.txt")
+		info := fmt.Sprintf("pacer_gateway-%s.dist-info/", version)
+		licenses, err := r.texts(map[string]string{info + "licenses/LICENSE": "LICENSE", info + "licenses/licenses.txt": "cmd/pacer/licenses.txt"})
 		if err != nil {
 			return err
 		}
@@ -44,14 +41,11 @@ func (r *release) wheels(context.Context) error {
 		for tag := range strings.SplitSeq(wheelTags[t], ".") {
 			fmt.Fprintf(&tags, "Tag: py3-none-%s\n", tag)
 		}
-		info := fmt.Sprintf("pacer_gateway-%s.dist-info/", version)
-		files := []entry{
-			{fmt.Sprintf("pacer_gateway-%s.data/scripts/%s", version, t.file()), 0o755, program},
-			{info + "licenses/LICENSE", 0o644, license},
-			{info + "licenses/licenses.txt", 0o644, notices},
-			{info + "METADATA", 0o644, fmt.Appendf(nil, metadata, version, readme)},
-			{info + "WHEEL", 0o644, []byte("Wheel-Version: 1.0\nGenerator: pacer-release\nRoot-Is-Purelib: false\n" + tags.String())},
-		}
+		files := append([]entry{{fmt.Sprintf("pacer_gateway-%s.data/scripts/%s", version, t.file()), 0o755, program}}, licenses...)
+		files = append(files,
+			entry{info + "METADATA", 0o644, fmt.Appendf(nil, metadata, version, readme)},
+			entry{info + "WHEEL", 0o644, []byte("Wheel-Version: 1.0\nGenerator: pacer-release\nRoot-Is-Purelib: false\n" + tags.String())},
+		)
 		var record strings.Builder
 		for _, f := range files {
 			sum := sha256.Sum256(f.data)

@@ -1,6 +1,9 @@
 package endpoint
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // modelStep is how the paths of Google's API begin, behind the version. What is to
 // be done with the model follows.
@@ -45,10 +48,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 // InGoogle reports whether the clients of path, which begins with its version, are
 // those of Google's API.
 func InGoogle(path string) bool {
-	for _, base := range GoogleBases() {
-		if strings.HasPrefix(path, base) {
-			return true
-		}
+	if slices.ContainsFunc(GoogleBases(), func(base string) bool { return strings.HasPrefix(path, base) }) {
+		return true
 	}
 	e, _ := Asked(path)
 	return e != nil

@@ -31,20 +31,16 @@ func Lookup(name string) (Preset, bool) {
 	if len(parts) > 3 || slices.Contains(parts, "") {
 		return Preset{}, false
 	}
-	var best *Preset
-	for i := range all() {
-		p := &all()[i]
-		if !slices.Equal(parts, []string{p.Model, p.GPU, p.Engine}[:len(parts)]) {
-			continue
-		}
-		if best == nil || preferred(p, best) < 0 {
-			best = p
+	var fit []Preset
+	for _, p := range all() {
+		if slices.Equal(parts, []string{p.Model, p.GPU, p.Engine}[:len(parts)]) {
+			fit = append(fit, p)
 		}
 	}
-	if best == nil {
+	if len(fit) == 0 {
 		return Preset{}, false
 	}
-	return best.clone(), true
+	return slices.MinFunc(fit, preferred).clone(), true
 }
 
 // List returns all presets by name.
@@ -69,7 +65,7 @@ var all = sync.OnceValue(func() []Preset {
 var engines = []string{"vllm", "sglang", "trtllm"}
 
 // preferred compares two candidates for one incomplete name.
-func preferred(a, b *Preset) int {
+func preferred(a, b Preset) int {
 	return cmp.Or(
 		cmp.Compare(a.GPU, b.GPU),
 		cmp.Compare(slices.Index(engines, a.Engine), slices.Index(engines, b.Engine)),
@@ -77,8 +73,7 @@ func preferred(a, b *Preset) int {
 }
 
 // clone keeps a caller that edits its points from editing everybody's.
-func (p *Preset) clone() Preset {
-	c := *p
-	c.Points = slices.Clone(p.Points)
-	return c
+func (p Preset) clone() Preset {
+	p.Points = slices.Clone(p.Points)
+	return p
 }

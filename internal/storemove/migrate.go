@@ -280,7 +280,7 @@ func read(ctx context.Context, rdb redis.UniversalClient, key string) ([]piece, 
 	case "set":
 		members, err := rdb.SMembers(ctx, key).Result()
 		return inPieces(members, err, func(ctx context.Context, p redis.Pipeliner, key string, some []string) {
-			p.SAdd(ctx, key, anys(some)...)
+			p.SAdd(ctx, key, some)
 		})
 	case "zset":
 		members, err := rdb.ZRangeWithScores(ctx, key, 0, -1).Result()
@@ -288,7 +288,7 @@ func read(ctx context.Context, rdb redis.UniversalClient, key string) ([]piece, 
 	case "list":
 		elements, err := rdb.LRange(ctx, key, 0, -1).Result()
 		return inPieces(elements, err, func(ctx context.Context, p redis.Pipeliner, key string, some []string) {
-			p.RPush(ctx, key, anys(some)...)
+			p.RPush(ctx, key, some)
 		})
 	}
 	return nil, fmt.Errorf("a key of type %s, which no version of Pacer writes", kind)
@@ -306,12 +306,4 @@ func inPieces[T any](list []T, err error, write func(context.Context, redis.Pipe
 		pieces = append(pieces, func(ctx context.Context, p redis.Pipeliner, key string) { write(ctx, p, key, some) })
 	}
 	return pieces, nil
-}
-
-func anys(list []string) []any {
-	out := make([]any, len(list))
-	for i, s := range list {
-		out[i] = s
-	}
-	return out
 }
