@@ -96,10 +96,8 @@ func (p *setup) reaches(rt *route, good func(config.Target) bool) bool {
 	if long := p.called(rt.conf.ContextFallback); long != nil && slices.ContainsFunc(long.conf.Targets, good) {
 		return true
 	}
-	for _, s := range rt.conf.OnInfeasible {
-		if spill := p.called(s.Spill); spill != nil && slices.ContainsFunc(spill.conf.Targets, good) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rt.conf.OnInfeasible, func(s config.Step) bool {
+		spill := p.called(s.Spill)
+		return spill != nil && slices.ContainsFunc(spill.conf.Targets, good)
+	})
 }

@@ -335,12 +335,8 @@ func replyID(id string) string {
 func (r *request) translatedHeader(to translate.Name) http.Header {
 	h := r.upHeader(true)
 	maps.DeleteFunc(h, func(name string, _ []string) bool {
-		for _, own := range []string{"Anthropic-", "Openai-", "X-Goog-", "X-Stainless-", "Accept"} {
-			if strings.HasPrefix(name, own) {
-				return true
-			}
-		}
-		return name == "User-Agent" && to != translate.Chat
+		own := slices.ContainsFunc([]string{"Anthropic-", "Openai-", "X-Goog-", "X-Stainless-", "Accept"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		return own || name == "User-Agent" && to != translate.Chat
 	})
 	h.Set("Content-Type", "application/json")
 	return h

@@ -3,6 +3,7 @@ package translate
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -184,12 +185,7 @@ func (w *requestWriter) userMessage(parts []Part, part func(*Part)) {
 }
 
 func hasMedia(parts []Part) bool {
-	for i := range parts {
-		if parts[i].Kind != Text {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(parts, func(p Part) bool { return p.Kind != Text })
 }
 
 func (w *requestWriter) chatPart(p *Part) {

@@ -1,6 +1,10 @@
 package translate
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pacer-dev/pacer/internal/openai"
+)
 
 // MaxDocument is how large an answer may be that is one document, in bytes: it is
 // read as a whole.
@@ -34,7 +38,7 @@ func (a *answer) look() Look {
 		if b.kind == Redacted {
 			continue
 		}
-		look.Bytes += textLen(b.name) + textLen(b.text)
+		look.Bytes += openai.TextLen(b.name) + openai.TextLen(b.text)
 		look.Reasoning = look.Reasoning || b.kind == Thinking && !isEmpty(b.text)
 	}
 	if look.Bytes > 0 {
@@ -117,7 +121,7 @@ func (a *answer) calls() bool {
 
 // input is the JSON object that a tool is called with.
 func (b *block) input() string {
-	if s := unquote(b.text); isObject(s) {
+	if s := openai.Unquote(b.text); isObject(s) {
 		return s
 	}
 	return "{}"

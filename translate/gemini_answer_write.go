@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/pacer-dev/pacer/internal/openai"
 )
 
 // geminiVoice writes chunks of generateContent: each is an answer like a whole one.
@@ -124,7 +126,7 @@ func (g *geminiVoice) say(b []byte, e *Event) []byte {
 // signedAs is a quoted signature of another maker as it stands where Google has its
 // own, which is bytes.
 func signedAs(mark string, signature []byte) []byte {
-	text := mark + unquote(signature)
+	text := mark + openai.Unquote(signature)
 	b := make([]byte, base64.StdEncoding.EncodedLen(len(text))+2)
 	b[0], b[len(b)-1] = '"', '"'
 	base64.StdEncoding.Encode(b[1:], []byte(text))

@@ -1,8 +1,6 @@
 package translate
 
 import (
-	"bytes"
-	"encoding/json"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -44,42 +42,6 @@ func inner(q []byte) []byte {
 		return nil
 	}
 	return q[1 : len(q)-1]
-}
-
-// textLen is about how many bytes of UTF-8 a quoted string stands for: exact
-// where nothing is escaped by its code.
-func textLen(q []byte) int {
-	in := inner(q)
-	n := len(in)
-	for i := bytes.IndexByte(in, '\\'); i >= 0 && i+1 < len(in); {
-		if in[i+1] == 'u' {
-			n, i = n-4, i+6 // six bytes of an escape for two or so of text
-		} else {
-			n, i = n-1, i+2
-		}
-		if i >= len(in) {
-			break
-		}
-		next := bytes.IndexByte(in[i:], '\\')
-		if next < 0 {
-			break
-		}
-		i += next
-	}
-	return max(n, 0)
-}
-
-// unquote is the text of a quoted string.
-func unquote(q []byte) string {
-	if len(q) < 2 {
-		return ""
-	}
-	if bytes.IndexByte(q, '\\') < 0 {
-		return string(inner(q))
-	}
-	var s string
-	_ = json.Unmarshal(q, &s)
-	return s
 }
 
 // member is a field that is looked for by its name, and where its value goes.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+
+	"github.com/pacer-dev/pacer/internal/openai"
 )
 
 // responsesVoice writes the events of OpenAI's responses. The last of them repeats
@@ -339,7 +341,7 @@ func (w *writer) asked(o Reply) {
 // toolName writes the name of a tool, and its namespace if it has one.
 func (w *writer) toolName(o Reply, name []byte) {
 	for _, space := range o.Spaces {
-		if rest, ok := strings.CutPrefix(unquote(name), space+spaceMark); ok {
+		if rest, ok := strings.CutPrefix(openai.Unquote(name), space+spaceMark); ok {
 			w.field("namespace", space)
 			w.field("name", rest)
 			return
@@ -373,7 +375,7 @@ func (w *writer) item(o Reply, k *block, n int, status string) {
 			}
 		})
 		if k.signature != nil {
-			w.field("encrypted_content", claudeMark+unquote(k.signature))
+			w.field("encrypted_content", claudeMark+openai.Unquote(k.signature))
 		}
 	default:
 		w.field("type", "message")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/internal/sse"
 )
 
@@ -298,7 +299,7 @@ func (s *Stream) emit(e Event) {
 }
 
 func (s *Stream) see(text []byte, reasoning bool) {
-	n := textLen(text)
+	n := openai.TextLen(text)
 	if n == 0 {
 		return
 	}
@@ -306,7 +307,7 @@ func (s *Stream) see(text []byte, reasoning bool) {
 	s.look.Bytes += n
 	s.look.Reasoning = s.look.Reasoning || reasoning
 	if len(s.kept) < s.keep {
-		t := unquote(text)
+		t := openai.Unquote(text)
 		s.kept = append(s.kept, t[:min(len(t), s.keep-len(s.kept))]...)
 	}
 }

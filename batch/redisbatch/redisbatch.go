@@ -109,11 +109,17 @@ func (s *Store) AddFile(ctx context.Context, f batch.File, content []byte) error
 	return err
 }
 
-func (s *Store) get(ctx context.Context, key string) (value []byte, err error) {
+// ask returns the answer to one command.
+func ask[T any](ctx context.Context, s *Store, command func(context.Context, redis.UniversalClient) (T, error)) (answer T, err error) {
 	err = s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
-		value, err = rdb.Get(ctx, key).Bytes()
+		answer, err = command(ctx, rdb)
 		return err
 	})
+	return answer, err
+}
+
+func (s *Store) get(ctx context.Context, key string) ([]byte, error) {
+	value, err := ask(ctx, s, func(ctx context.Context, rdb redis.UniversalClient) ([]byte, error) { return rdb.Get(ctx, key).Bytes() })
 	if errors.Is(err, redis.Nil) {
 		return nil, batch.ErrNotFound
 	}
@@ -135,12 +141,10 @@ func (s *Store) Content(ctx context.Context, id string) ([]byte, error) {
 }
 
 // listed returns ids of a sorted set, the latest first.
-func (s *Store) listed(ctx context.Context, key string) (ids []string, err error) {
-	err = s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
-		ids, err = rdb.ZRevRange(ctx, key, 0, mostListed-1).Result()
-		return err
+func (s *Store) listed(ctx context.Context, key string) ([]string, error) {
+	return ask(ctx, s, func(ctx context.Context, rdb redis.UniversalClient) ([]string, error) {
+		return rdb.ZRevRange(ctx, key, 0, mostListed-1).Result()
 	})
-	return ids, err
 }
 
 // present returns what a sorted set names and is still there, the latest first.
@@ -231,10 +235,8 @@ func (s *Store) running(ctx context.Context, owner string) (n int, err error) {
 
 // Job implements batch.Store.
 func (s *Store) Job(ctx context.Context, id string) (j batch.Job, err error) {
-	var fields map[string]string
-	err = s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
-		fields, err = rdb.HGetAll(ctx, s.key("job", id)).Result()
-		return err
+	fields, err := ask(ctx, s, func(ctx context.Context, rdb redis.UniversalClient) (map[string]string, error) {
+		return rdb.HGetAll(ctx, s.key("job", id)).Result()
 	})
 	switch {
 	case err != nil:
@@ -262,10 +264,8 @@ func (s *Store) Running(ctx context.Context, most int) (all []batch.Job, err err
 	if most < 1 {
 		return nil, nil
 	}
-	var ids []string
-	err = s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
-		ids, err = rdb.ZRange(ctx, s.key("active"), 0, int64(most)-1).Result()
-		return err
+	ids, err := ask(ctx, s, func(ctx context.Context, rdb redis.UniversalClient) ([]string, error) {
+		return rdb.ZRange(ctx, s.key("active"), 0, int64(most)-1).Result()
 	})
 	for _, id := range ids {
 		j, err := s.Job(ctx, id)
@@ -331,10 +331,8 @@ func (s *Store) Claim(ctx context.Context, now, until time.Time, most int) (all 
 // active returns jobs to look at: those that are to be cancelled, and some of the others
 // that run.
 func (s *Store) active(ctx context.Context) (ids []string, err error) {
-	var found []redis.Z
-	err = s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
-		found, err = rdb.ZRangeWithScores(ctx, s.key("active"), 0, mostFound-1).Result()
-		return err
+	found, err := ask(ctx, s, func(ctx context.Context, rdb redis.UniversalClient) ([]redis.Z, error) {
+		return rdb.ZRangeWithScores(ctx, s.key("active"), 0, mostFound-1).Result()
 	})
 	rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
 	slices.SortStableFunc(found, func(a, b redis.Z) int { return cmp.Compare(min(a.Score, 1), min(b.Score, 1)) })
@@ -400,10 +398,8 @@ func (s *Store) Results(ctx context.Context, job string, from, n int) (all [][]b
 	for i := range fields {
 		fields[i] = strconv.Itoa(from + i)
 	}
-	var values []any
-	err = s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
-		values, err = rdb.HMGet(ctx, s.key("results", job), fields...).Result()
-		return err
+	values, err := ask(ctx, s, func(ctx context.Context, rdb redis.UniversalClient) ([]any, error) {
+		return rdb.HMGet(ctx, s.key("results", job), fields...).Result()
 	})
 	if err != nil {
 		return nil, err

@@ -194,7 +194,7 @@ func (o *Options) closed(ctx context.Context, n int, repeat uint64, send func(*r
 			rng := rand.New(rand.NewPCG(o.Seed^repeat<<32, uint64(n)<<32|uint64(user)))
 			for ctx.Err() == nil && left.take() {
 				if r := send(rng, nil); r.Outcome == loadgen.Shed || r.Outcome == loadgen.Failed {
-					rest(ctx, max(r.RetryAfter, 100*time.Millisecond))
+					loadgen.Wait(ctx, max(r.RetryAfter, 100*time.Millisecond))
 				}
 			}
 		})
@@ -224,7 +224,7 @@ func (o *Options) open(ctx context.Context, l Level, repeat uint64, began time.T
 			at = a.At
 			r = loadgen.Request{Model: o.Model, PromptTokens: a.PromptTokens, MaxTokens: max(a.OutputTokens, 1), Salt: rng.Uint64() | 1, Usage: true}
 		}
-		rest(ctx, time.Until(began.Add(at)))
+		loadgen.Wait(ctx, time.Until(began.Add(at)))
 		if ctx.Err() != nil {
 			return
 		}
@@ -237,18 +237,5 @@ func (o *Options) open(ctx context.Context, l Level, repeat uint64, began time.T
 			send(nil, &r)
 			<-room
 		})
-	}
-}
-
-// rest waits, but not beyond ctx.
-func rest(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
 	}
 }

@@ -118,7 +118,7 @@ func (s *scenario) interactive(ctx, requests context.Context, d *demo, i int) {
 	rng := rand.New(rand.NewPCG(s.seed, uint64(i)))
 	for ctx.Err() == nil {
 		if s.wanted(time.Since(d.started)) <= i {
-			wait(ctx, 200*time.Millisecond)
+			loadgen.Wait(ctx, 200*time.Millisecond)
 			continue
 		}
 		s.active.Add(1)
@@ -128,7 +128,7 @@ func (s *scenario) interactive(ctx, requests context.Context, d *demo, i int) {
 		s.active.Add(-1)
 		d.tally.add("chat", r)
 		pause := time.Duration((0.5 + rng.ExpFloat64()) * float64(time.Second))
-		wait(ctx, max(pause, r.RetryAfter))
+		loadgen.Wait(ctx, max(pause, r.RetryAfter))
 	}
 }
 
@@ -140,14 +140,14 @@ func (s *scenario) batch(ctx, requests context.Context, d *demo, i int) {
 			Model: "nightly", PromptTokens: 100 + rng.IntN(400), MaxTokens: 200 + rng.IntN(400),
 		})
 		d.tally.add("nightly", r)
-		wait(ctx, max(100*time.Millisecond, r.RetryAfter))
+		loadgen.Wait(ctx, max(100*time.Millisecond, r.RetryAfter))
 	}
 }
 
 // faults kills one backend and brings it back.
 func (s *scenario) faults(ctx context.Context, d *demo) {
 	at := func(share float64) bool {
-		return wait(ctx, time.Duration(share*float64(s.duration))-time.Since(d.started))
+		return loadgen.Wait(ctx, time.Duration(share*float64(s.duration))-time.Since(d.started))
 	}
 	if !at(killAt) {
 		return
@@ -180,7 +180,7 @@ func (r *replay) run(ctx context.Context, d *demo) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for _, a := range r.arrivals {
-		if !wait(ctx, a.At-time.Since(d.started)) {
+		if !loadgen.Wait(ctx, a.At-time.Since(d.started)) {
 			return nil
 		}
 		wg.Go(func() {
@@ -206,21 +206,6 @@ func lingering(ctx context.Context, grace time.Duration) (context.Context, conte
 		cancel()
 	})
 	return out, cancel
-}
-
-// wait waits for d, and reports false when ctx ended first.
-func wait(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // newClientTransport returns the transport of all users together.

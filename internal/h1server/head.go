@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -122,7 +123,8 @@ func (h *head) fields(rest string) bool {
 			continue
 		case "Content-Length":
 			lengths++
-			if h.length, ok = digits(value); !ok {
+			n, err := strconv.ParseUint(value, 10, 63)
+			if h.length = int64(n); err != nil {
 				return false
 			}
 		case "Connection":
@@ -141,21 +143,6 @@ func (h *head) fields(rest string) bool {
 		h.header[name] = values[i : i+1 : i+1]
 	}
 	return hosts == 1 && lengths <= 1 && len(h.header["Connection"]) <= 1 && hostname(h.host)
-}
-
-// digits returns the length of a body.
-func digits(s string) (n int64, ok bool) {
-	const most = 18 // digits that fit
-	if s == "" || len(s) > most {
-		return 0, false
-	}
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return 0, false
-		}
-		n = 10*n + int64(s[i]-'0')
-	}
-	return n, true
 }
 
 // hostname reports whether s is a host, with or without a port, as nobody

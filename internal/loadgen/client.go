@@ -236,3 +236,18 @@ func retryAfter(h http.Header) time.Duration {
 	}
 	return time.Duration(s * float64(time.Second))
 }
+
+// Wait waits for d, and reports false when ctx ended first.
+func Wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,5 +1,7 @@
 package openai
 
+import "bytes"
+
 // Members calls take with each top-level member of a body that Peek has read: its
 // key, as it is written, and where its value lies in the body. There are none of a
 // form, and of a body that was let go.
@@ -25,6 +27,22 @@ func (r *Request) Open() int { return r.spans.first }
 func ValueLen(b []byte) int {
 	w := walker{b: b}
 	return max(w.value(0, 0), 0)
+}
+
+// TextLen is how many bytes of UTF-8 the JSON string q stands for, which was checked, and
+// Unquote is its text; a q without quotes has none.
+func TextLen(q []byte) int {
+	if len(q) < 2 {
+		return 0
+	}
+	return textLen(q[1:len(q)-1], bytes.IndexByte(q, '\\') >= 0)
+}
+
+func Unquote(q []byte) string {
+	if len(q) < 2 {
+		return ""
+	}
+	return unquote(q, bytes.IndexByte(q, '\\') >= 0)
 }
 
 // Valid reports whether text is one JSON value that nests no deeper than 1,000 levels.
