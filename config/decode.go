@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -320,12 +321,7 @@ func (r *reader) pairs(v value, want string, each func(key string, at place, v v
 
 // has tells whether one of the fields is in the file, right or wrong.
 func (o object) has(fields ...string) bool {
-	for _, f := range fields {
-		if _, ok := o.keys[f]; ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(fields, func(f string) bool { _, ok := o.keys[f]; return ok })
 }
 
 // at is where the value of a field starts, or where the mapping does.

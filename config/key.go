@@ -61,12 +61,7 @@ type KeyLimits struct {
 }
 
 func (k *Key) check(r *reader, o object) {
-	var given []string
-	for _, field := range []string{"key", "key_sha256", "key_file"} {
-		if o.has(field) {
-			given = append(given, field)
-		}
-	}
+	given := slices.DeleteFunc([]string{"key", "key_sha256", "key_file"}, func(field string) bool { return !o.has(field) })
 	switch {
 	case len(given) == 0:
 		r.problem(o.start, "%s has no key_sha256; write key_sha256: with the hash that printf %%s KEY | sha256sum prints, or key_file: with a file that holds the key", o.name)

@@ -8,43 +8,26 @@ func reads(is string) func(r *reader, v value, to, in any) {
 	if rule, ok := textRules[is]; ok {
 		return func(r *reader, v value, to, _ any) { r.ruled(v, to, rule) }
 	}
-	switch is {
-	case "network":
-		return into((*reader).network)
-	case "time":
-		return into((*reader).moment)
-	case "key":
-		return into((*reader).key)
-	case "split":
-		return into((*reader).split)
-	case "slo_preset":
-		return into((*reader).sloPreset)
-	case "headers":
-		return into((*reader).headers)
-	case "labels":
-		return into((*reader).labels)
-	case "file":
-		return into((*reader).named)
-	case "ca_file":
-		return into((*reader).caFile)
-	case "points":
-		return into((*reader).points)
-	case "benchmark":
-		return into((*reader).benchmark)
-	case "global_store":
-		return into(globalStore)
-	case "store_tls":
-		return func(r *reader, v value, _, in any) { r.storeTLS(v, in.(*Store)) }
-	case "issuer":
-		return into((*reader).issuer)
-	case "site":
-		return into((*reader).site)
-	case "bare":
-		return func(r *reader, v value, _, _ any) {
+	return map[string]func(r *reader, v value, to, in any){
+		"network":      into((*reader).network),
+		"time":         into((*reader).moment),
+		"key":          into((*reader).key),
+		"split":        into((*reader).split),
+		"slo_preset":   into((*reader).sloPreset),
+		"headers":      into((*reader).headers),
+		"labels":       into((*reader).labels),
+		"file":         into((*reader).named),
+		"ca_file":      into((*reader).caFile),
+		"points":       into((*reader).points),
+		"benchmark":    into((*reader).benchmark),
+		"global_store": into(globalStore),
+		"store_tls":    func(r *reader, v value, _, in any) { r.storeTLS(v, in.(*Store)) },
+		"issuer":       into((*reader).issuer),
+		"site":         into((*reader).site),
+		"bare": func(r *reader, v value, _, _ any) {
 			r.problem(v.place(), "%s stands alone; write it without a value", v.name)
-		}
-	}
-	return nil
+		},
+	}[is]
 }
 
 func into[T any](read func(*reader, value, *T)) func(r *reader, v value, to, in any) {

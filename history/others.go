@@ -137,12 +137,7 @@ func (x *ReportStep) canBe() bool {
 	if len(x.TPS) > packedMost || len(x.TTFT) > packedMost || len(x.Gauges) > numGauges || !(x.Tokens >= 0 && x.Tokens < 1e12) {
 		return false
 	}
-	for _, g := range x.Gauges {
-		if g != nil && !(*g >= 0 && *g < 1e9) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(x.Gauges, func(g *float32) bool { return g != nil && !(*g >= 0 && *g < 1e9) })
 }
 
 // Heard says that so many replicas, this one included, were heard of at now; of one

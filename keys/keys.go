@@ -15,6 +15,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -138,10 +139,12 @@ func (r *Ring) Refresh(ctx context.Context) (changed bool, err error) {
 func (r *Ring) List() []Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make([]Key, 0, len(r.keys))
-	for _, k := range r.keys {
-		out = append(out, k)
-	}
+	return Sorted(r.keys)
+}
+
+// Sorted returns those of a map by name.
+func Sorted(of map[string]Key) []Key {
+	out := slices.AppendSeq(make([]Key, 0, len(of)), maps.Values(of))
 	slices.SortFunc(out, func(a, b Key) int { return strings.Compare(a.Spec.Name, b.Spec.Name) })
 	return out
 }

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -65,17 +66,9 @@ func (b *Book) Configure(budgets map[Holder]Budget, owned map[string]Owned) {
 		}
 	}
 	b.news++ // the next exchange tells of them
-	for h := range b.accounts {
-		if _, stays := budgets[h]; !stays {
-			delete(b.accounts, h)
-		}
-	}
+	maps.DeleteFunc(b.accounts, func(h Holder, _ *account) bool { _, stays := budgets[h]; return !stays })
 	b.owned = owned
-	for name := range b.machines {
-		if _, stays := owned[name]; !stays {
-			delete(b.machines, name)
-		}
-	}
+	maps.DeleteFunc(b.machines, func(name string, _ *machine) bool { _, stays := owned[name]; return !stays })
 }
 
 // turn has a, the account of h, begin the period that now lies in. What was spent of one

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -87,14 +86,11 @@ func printImport(cmd *cobra.Command, name string, result importer.Result) {
 const mostImported = 4 << 20
 
 func readImport(in io.Reader, name string) ([]byte, error) {
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("import: %w", err)
-		}
-		defer f.Close()
-		in = f
+	in, done, err := openInput(in, name)
+	if err != nil {
+		return nil, fmt.Errorf("import: %w", err)
 	}
+	defer done()
 	text, err := io.ReadAll(io.LimitReader(in, mostImported+1))
 	switch {
 	case err != nil:

@@ -140,12 +140,7 @@ func (h bounded) bound(a slog.Attr) (slog.Attr, bool) {
 // fits reports whether text is short and, whatever it says, harmless: the
 // handlers escape the control characters of ASCII, and not all others.
 func fits(text string, most int) bool {
-	for i := range len(text) {
-		if text[i] >= 0x7f {
-			return false
-		}
-	}
-	return len(text) <= most
+	return len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return r >= 0x7f })
 }
 
 // clip returns text without the characters that terminals obey and JSON does

@@ -135,12 +135,7 @@ Stop the gateways first, or what they write meanwhile stays behind.`,
 				return fmt.Errorf("store migrate: %w", err)
 			}
 			if asJSON {
-				return report.JSON(cmd.OutOrStdout(), struct {
-					From   string `json:"from"`
-					To     string `json:"to"`
-					Copied int    `json:"copied"`
-					Left   int    `json:"left"`
-				}{m.From, m.To, m.Copied, m.Left})
+				return report.JSON(cmd.OutOrStdout(), m)
 			}
 			fmt.Fprintf(report.NewWriter(cmd.OutOrStdout()), "from %s to %s: %d copied, %d were there and stay\n", m.From, m.To, m.Copied, m.Left)
 			return nil

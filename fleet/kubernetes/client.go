@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -66,12 +67,8 @@ func (a account) client(k config.Kubernetes, dial func(ctx context.Context, netw
 			return nil, "", errors.New("kubernetes: this process runs in no cluster (KUBERNETES_SERVICE_HOST is not set); write api, token_file and ca_file")
 		}
 		c.base = "https://" + net.JoinHostPort(host, port)
-		if c.tokenFile == "" {
-			c.tokenFile = filepath.Join(a.dir, "token")
-		}
-		if c.caFile == "" {
-			c.caFile = filepath.Join(a.dir, "ca.crt")
-		}
+		c.tokenFile = cmp.Or(c.tokenFile, filepath.Join(a.dir, "token"))
+		c.caFile = cmp.Or(c.caFile, filepath.Join(a.dir, "ca.crt"))
 	}
 	if namespace == "" {
 		data, err := readfile.Regular(filepath.Join(a.dir, "namespace"), maxSmallFile)

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -51,9 +52,7 @@ func New(o Options) *Cluster {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
-	if o.AccountDir == "" {
-		o.AccountDir = accountDir
-	}
+	o.AccountDir = cmp.Or(o.AccountDir, accountDir)
 	ctx, stop := context.WithCancel(context.Background())
 	return &Cluster{
 		account: account{o.Getenv, o.AccountDir}, dial: o.Dial, pause: leastPause, news: make(chan struct{}, 1),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -174,9 +175,7 @@ func (m *mirror[T, P]) list(ctx context.Context) error {
 
 func (m *mirror[T, P]) with(name, value string) url.Values {
 	query := url.Values{name: {value}}
-	for k, v := range m.query {
-		query[k] = v
-	}
+	maps.Copy(query, m.query)
 	return query
 }
 

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -106,11 +107,7 @@ func (n *notes) keep(list []podRef) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for uid := range n.known {
-		if !there[uid] {
-			delete(n.known, uid)
-		}
-	}
+	maps.DeleteFunc(n.known, func(uid string, _ note) bool { return !there[uid] })
 }
 
 // read reads those of list that were not read yet: whether it has read any, and

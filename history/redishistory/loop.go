@@ -9,6 +9,7 @@ package redishistory
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,9 +98,7 @@ func New(o Options) (*Loop, error) {
 	if o.Every <= 0 {
 		o.Every = every
 	}
-	if o.Name == "" {
-		o.Name = o.Replica
-	}
+	o.Name = cmp.Or(o.Name, o.Replica)
 	return &Loop{o: o, read: map[string]*taken{}}, nil
 }
 
@@ -140,11 +140,7 @@ func (l *Loop) step(ctx context.Context) {
 			return
 		}
 	}
-	for replica := range l.read {
-		if _, still := there[replica]; !still {
-			delete(l.read, replica)
-		}
-	}
+	maps.DeleteFunc(l.read, func(replica string, _ *taken) bool { _, still := there[replica]; return !still })
 	if !l.o.Alone() {
 		l.o.Ring.Heard(now, replicas)
 		l.o.Watch.Others(now, marks)
@@ -215,9 +211,7 @@ func (l *Loop) presences(ctx context.Context) (map[string]presence, error) {
 			err = json.Unmarshal([]byte(text), &p)
 		}
 		if err == nil && time.Since(p.Time) <= life && len(replica) <= 64 && len(p.Name) <= 128 {
-			if p.Name == "" {
-				p.Name = replica
-			}
+			p.Name = cmp.Or(p.Name, replica)
 			out[replica] = p
 			continue
 		}

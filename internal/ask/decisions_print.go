@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -34,11 +35,7 @@ func printDecision(w io.Writer, d *api.Decision, dated bool, width int) {
 	}
 	head += "): " + sentenceOf(d)
 	if dated {
-		id := d.RequestID
-		if id == "" {
-			id = "–"
-		}
-		head = d.Time.Local().Format("15:04:05.000") + " " + id + " " + head
+		head = d.Time.Local().Format("15:04:05.000") + " " + cmp.Or(d.RequestID, "–") + " " + head
 	}
 	for _, line := range report.Wrap(head, width) {
 		fmt.Fprintln(w, line)

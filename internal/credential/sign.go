@@ -2,6 +2,7 @@ package credential
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"time"
 
@@ -14,11 +15,7 @@ import (
 // of it. Whoever changes a header afterwards breaks it.
 func Sign(ctx context.Context, r *http.Request, k *AWS, hash, service, region string, now time.Time) error {
 	signed := r.Clone(ctx)
-	for name, values := range signed.Header {
-		if len(values) == 0 {
-			delete(signed.Header, name)
-		}
-	}
+	maps.DeleteFunc(signed.Header, func(_ string, values []string) bool { return len(values) == 0 })
 	of := aws.Credentials{AccessKeyID: k.AccessKey, SecretAccessKey: k.SecretKey, SessionToken: k.SessionToken}
 	if err := v4.NewSigner().SignHTTP(ctx, of, signed, hash, service, region, now); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -46,9 +47,7 @@ func (q *Question) readLoad(cfg *config.Config) (workload, error) {
 	if q.Rate == "" {
 		return l, errors.New("no load is given; write --trace FILE (CSV: arrival_s,prompt_tokens,output_tokens), or --rate 5/s with --prompt 1000 --output 300")
 	}
-	if l.duration == 0 {
-		l.duration = usualTime
-	}
+	l.duration = cmp.Or(l.duration, usualTime)
 	l.generator.Seed = q.Seed
 	if l.generator.Rate, err = readRate(q.Rate); err != nil {
 		return l, err

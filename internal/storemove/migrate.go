@@ -37,10 +37,11 @@ const (
 
 // Migrated counts what became of the keys of a store.
 type Migrated struct {
-	From, To string
-	Copied   int // keys, or targets where one of the stores is a file
-	Left     int // stood in the new store already
-	Passing  int // live for less than a minute: the gateways write them anew
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Copied  int    `json:"copied"` // keys, or targets where one of the stores is a file
+	Left    int    `json:"left"`   // stood in the new store already
+	Passing int    `json:"-"`      // live for less than a minute: the gateways write them anew
 }
 
 // Migrate takes all that the store of from holds into that of to: curves, keys, usage,

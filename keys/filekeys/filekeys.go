@@ -6,12 +6,12 @@ package filekeys
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -73,16 +73,7 @@ func (s *Store) Load(_ context.Context, mark string, _ []keys.Key) ([]keys.Key, 
 	if mark == next {
 		return nil, mark, nil
 	}
-	return s.list(s.keys), next, nil
-}
-
-func (s *Store) list(of map[string]keys.Key) []keys.Key {
-	out := make([]keys.Key, 0, len(of))
-	for _, k := range of {
-		out = append(out, k)
-	}
-	slices.SortFunc(out, func(a, b keys.Key) int { return cmp.Compare(a.Spec.Name, b.Spec.Name) })
-	return out
+	return keys.Sorted(s.keys), next, nil
 }
 
 // Put implements keys.Store. The entry is written first: a change without one is
@@ -108,14 +99,11 @@ func (s *Store) Drop(_ context.Context, k keys.Key) error {
 
 // replace writes the keys with another one under name; nil = none. mu is held.
 func (s *Store) replace(name string, k *keys.Key) error {
-	next := make(map[string]keys.Key, len(s.keys)+1)
-	for n, old := range s.keys {
-		next[n] = old
-	}
+	next := maps.Clone(s.keys)
 	if delete(next, name); k != nil {
 		next[name] = *k
 	}
-	data, err := json.Marshal(s.list(next))
+	data, err := json.Marshal(keys.Sorted(next))
 	if err != nil {
 		return err
 	}
