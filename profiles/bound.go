@@ -19,7 +19,7 @@ const (
 
 // bound fills in low, in tokens/s for one of n streams:
 //
-//	low(n) = min over lo ≤ m ≤ n of min(TPS(m), own(m))·(1 − max(margin, τ·e/√(τ² + e²)))
+//	low(n) = min over lo ≤ m ≤ n of min(TPS(m), own(m), rising(m))·(1 − max(margin, τ·e/√(τ² + e²)))
 //
 // with lo the lowest visited n, margin the share that is taken off at least (0 to
 // 1), e the standard error of the bin of m and τ what the fit is off by near it, 3 % at
@@ -37,14 +37,16 @@ func (c *Curve) bound(s *Sums, against *residuals) {
 	lo, hi := c.believed()
 	running := math.Inf(1)
 	var off *[NumBins]float64
+	var other rising
 	if c.source == Learned {
 		off = s.unexplained(against, &c.correction)
+		other = s.rising(c.fit, against, c.hi)
 	}
 	for i := rungOf(lo); i < len(c.low); i++ {
 		n := min(rungTop(i), c.top)
 		v, kept := c.TPS(n), 1-c.margins.all
 		if bin := BinOf(n); c.source == Learned {
-			v = min(v, c.own(n, s.bins[bin].K, against[bin]))
+			v = min(v, c.own(n, s.bins[bin].K, against[bin]), c.with(other, n))
 			kept = min(kept, 1-off[bin])
 		}
 		if i > rungOf(hi) {

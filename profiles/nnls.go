@@ -20,6 +20,23 @@ func (g *gram) add(x [4]float64, y, w float64) {
 	}
 }
 
+// without is g without the unknown k.
+func (g gram) without(k int) *gram {
+	for i := range g.m {
+		g.m[i][k], g.m[k][i] = 0, 0
+	}
+	return &g
+}
+
+// better is by how much θ has a smaller sum of squares than other. Both are solutions,
+// perhaps of fewer unknowns.
+func (g *gram) better(theta, other [4]float64) (by float64) {
+	for i := range theta {
+		by += g.v[i] * (theta[i] - other[i])
+	}
+	return by
+}
+
 // minPivot is how much of a column, relative to its length, has to be new
 // beside the others; less is taken for collinear, and a smaller support does
 // as well.
