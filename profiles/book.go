@@ -242,6 +242,7 @@ func (b *Book) Restarted(backend string) {
 		}
 		g.mu.Lock()
 		g.drift.restarted()
+		g.unjudged = judged{}
 		g.mu.Unlock()
 	}
 }
@@ -310,6 +311,7 @@ func (b *Book) Apply(now time.Time, sums map[Target]Sums, acked []Delta) {
 		before := p.known.Shifts
 		if p.rebase(base, upTo[t], b.halfLife); p.known.Shifts > before {
 			p.group.drift.rest(0) // another replica found it first
+			p.group.unjudged = judged{}
 		}
 		p.group.mu.Unlock()
 		rebased[p] = true

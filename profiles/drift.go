@@ -70,7 +70,7 @@ const (
 //
 // and a change by d·σ is found after about h/(d − k) windows: 10 % at σ = 4 % after 5.
 //
-// What it finds becomes a Shift of all that is known of the group, by the mean
+// What it finds becomes a Shift of all that is known of the group, by the median
 // of the last 4 windows. After the next 4, and again after 8 and 16 more, half of what
 // those are off by is added: so the level comes to rest on all windows since the alarm.
 //

@@ -219,3 +219,57 @@ func TestADriftAlarmMeansSomething(t *testing.T) {
 		t.Errorf("%d false alarms in %v, want at most one an hour", alarms, total)
 	}
 }
+
+// grown is a group that knows an engine for long enough to tell that it has changed.
+func grown() *group {
+	p := &profile{}
+	p.known.rows.T = 10 * matureSeconds
+	return &group{profiles: []*profile{p}}
+}
+
+// Windows in which a replica had a few steps are off by half now and then. They are
+// judged together, or four of them would move what all replicas know.
+func TestAFewStepsAreNoWindow(t *testing.T) {
+	g := grown()
+	for range 8 {
+		g.judge(2, 2, 0)
+	}
+	for range 4 {
+		if by, step := g.judge(0.2, 0.2*math.Exp(0.4), 0); by != 1 || step != 0 {
+			t.Fatalf("a fifth of a second counts by %v, and shifts all by %v", by, step)
+		}
+	}
+	alarmed := false
+	for range 8 { // as much in windows that are whole
+		_, step := g.judge(2, 2*math.Exp(0.4), 0)
+		alarmed = alarmed || step < 0
+	}
+	if !alarmed {
+		t.Error("windows of two seconds do not tell that the engine is faster")
+	}
+}
+
+// A hiccup begins and ends within a window. That one is not as far off as the window
+// before, and its streams were at levels that nobody knows.
+func TestTheEndOfAHiccupIsOfIt(t *testing.T) {
+	const end = 0.3 + 0.2 // less than what is doubted and is far
+	for name, test := range map[string]struct {
+		far  int // windows before
+		part bool
+	}{"nothing before": {0, false}, "one window": {1, true}, "the engine may have changed": {2, false}} {
+		g := grown()
+		for range 40 {
+			g.judge(5, 5, 0)
+		}
+		for range test.far {
+			if by, _ := g.judge(5, 5/math.E, 5); math.Abs(by-1/math.E) > 1e-9 {
+				t.Errorf("%s: a window that is e times as slow counts by %v", name, by)
+			}
+		}
+		g.drift.spread = 0.06
+		by, _ := g.judge(5, 5*math.Exp(-end), 5)
+		if part := by < 1; part != test.part {
+			t.Errorf("%s: the window after it counts by %v", name, by)
+		}
+	}
+}

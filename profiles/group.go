@@ -15,6 +15,8 @@ type group struct {
 	profiles []*profile
 	windows  []*window // open ones, oldest first, at most maxOpenWindows
 	drift    drift
+	unjudged judged // of the last windows
+	far      int    // windows in a row that were far too slow, whatever is doubted
 	abreast  abreast
 
 	// attainment is the share of streams that shall keep their floor, and grace
@@ -71,7 +73,9 @@ func (g *group) closeUntil(at time.Duration) {
 }
 
 // farWindow is how many standard deviations of a window's residual one window
-// may be off: what is farther is a hiccup, or the first of another speed.
+// may be off: what is farther is a hiccup, or the first of another speed. A hiccup of
+// seconds has one whole window and ends within the next, which needs no foreignDoubt to
+// be of it. Where a second one is as far, the engine may have changed.
 const farWindow = 4.0
 
 // foreignDoubt is by how much, in ln, the fit may be off where it was never
@@ -101,22 +105,7 @@ func (g *group) closeOldest() {
 			}
 		}
 	}
-	by, step := 1.0, 0.0
-	if expected > 0 {
-		residual, doubt := math.Log(measured/expected), 0.0
-		if foreign > (1-expectShare)*measured {
-			doubt = foreignDoubt
-		}
-		memory, mature := g.memory()
-		if mature && residual > farWindow*g.drift.deviation()+doubt {
-			by = expected / measured
-		}
-		if mature {
-			step = g.drift.see(residual, doubt, memory)
-		} else {
-			g.drift.learn(residual)
-		}
-	}
+	by, step := g.judge(measured, expected, foreign)
 	spares := g.spares(w, step)
 	for _, p := range g.profiles {
 		if step != 0 {
@@ -132,6 +121,51 @@ func (g *group) closeOldest() {
 		g.pool = pool{} // what is borrowed has to be drawn anew
 	}
 }
+
+// judge holds the seconds that a window's rows took against those that the curves
+// expected; foreign of them were at levels that no curve knows. It returns by what the
+// window's seconds count, and by how much, in ln, all that is known has to be shifted.
+func (g *group) judge(measured, expected, foreign float64) (by, step float64) {
+	if !(expected > 0) {
+		return 1, 0
+	}
+	g.unjudged.measured += measured
+	g.unjudged.expected += expected
+	g.unjudged.foreign += foreign
+	if g.unjudged.measured < leastJudged {
+		return 1, 0
+	}
+	t := g.unjudged
+	g.unjudged = judged{}
+	residual, doubt := math.Log(t.measured/t.expected), 0.0
+	if t.foreign > (1-expectShare)*t.measured {
+		doubt = foreignDoubt
+	}
+	memory, mature := g.memory()
+	if !mature {
+		g.drift.learn(residual)
+		return 1, 0
+	}
+	by = 1
+	far, hiccup := residual-farWindow*g.drift.deviation(), g.far == 1
+	if far > doubt {
+		g.far++
+	} else {
+		g.far = 0
+	}
+	if g.far > 0 || hiccup && far > 0 {
+		by = t.expected / t.measured
+	}
+	return by, g.drift.see(residual, doubt, memory)
+}
+
+// judged is what windows took, of the targets whose rows are whole, in seconds.
+type judged struct{ measured, expected, foreign float64 }
+
+// leastJudged is how many seconds of its own streams a replica judges an engine by: less
+// is carried on. One of many replicas, or one with little traffic, has a few steps of a
+// window, and those are off by half now and then.
+const leastJudged = 1.0
 
 // spares reports whether a shift by step leaves what was measured since the change as
 // it is. It does not where the engine has become so much slower that all windows counted
