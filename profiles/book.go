@@ -76,8 +76,9 @@ func (b *Book) Open(t Target, o Open) *Stream {
 		_, s.start.sentN = s.occ.Load()
 	}
 	p.group.mu.Lock()
+	s.start.hoped = min(float64(max(o.CachedTokens, 0)), s.start.estimate)
 	if p.caches {
-		s.start.cached = min(float64(max(o.CachedTokens, 0)), s.start.estimate)
+		s.start.cached = s.start.hoped
 	}
 	totals := p.totals()
 	s.unit.each, s.unit.sure, s.unit.fill = totals.perChunk(), p.calibrated(), p.curve.Load().fill

@@ -120,7 +120,12 @@ func (g *group) settlePrompt(s *Stream) {
 	if !ok || s.shown.arrivals == 0 {
 		return
 	}
-	s.profile.caches = s.profile.caches || s.told.usage.CachedTokens > 0
+	switch {
+	case s.told.usage.CachedTokens > 0:
+		s.profile.caches = true
+	case 2*s.start.hoped > s.start.estimate: // who tells nothing of such a prompt tells nothing, or has no cache
+		s.profile.caches = false
+	}
 	if s.start.estimate > 0 {
 		// What a cache was wrongly expected to have is no matter of scale.
 		s.profile.fold.totals.Estimated += max(s.expected(), min(tokens, s.start.estimate))

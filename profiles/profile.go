@@ -39,8 +39,9 @@ type profile struct {
 	held    promptPool
 	flowing int
 
-	// caches: a usage told of cached prompt tokens. Before one has, what is expected
-	// in a cache is a guess, and what is booked goes by what the usage will tell.
+	// caches: a usage told of cached prompt tokens, and none since then told of none where
+	// most of a prompt was expected in a cache. Else what is expected there is a guess, and
+	// what is booked goes by what the usage will tell.
 	caches bool
 
 	prior    *prior // guarded by Book.mu, as borrowed and pooled are

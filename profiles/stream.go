@@ -76,7 +76,8 @@ type streamStart struct {
 	blocked  bool     // the client blocked before the first token
 	joined   abreast  // of the group, when the first token came
 	estimate float64  // prompt tokens as the caller estimated them
-	cached   float64  // of these, expected in a prefix cache
+	hoped    float64  // of these, expected in a prefix cache
+	cached   float64  // the same, as far as that counts
 	prompt   float64  // prompt tokens as booked, scaled by what the target taught
 	prefill  prefill  // where they were booked
 }

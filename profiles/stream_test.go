@@ -431,22 +431,26 @@ func TestPromptIsBookedBesideTheOthers(t *testing.T) {
 
 // What a prefix cache is expected to have is taken off a prompt only where usages
 // have told of one: else the window of its first token would be short of it, and the
-// correction come too late for the price of prompts.
+// correction come too late for the price of prompts. The last usage counts of a prompt
+// most of which was expected there.
 func TestCachesThatNobodyToldOfTakeNothingOffAPrompt(t *testing.T) {
 	for _, test := range []struct {
-		told int
+		told []int // by usages, of prompts with 300 of 400 tokens expected in the cache
 		want float64
-	}{{0, 5000}, {100, 1000}} {
+	}{{[]int{0}, 5000}, {[]int{100}, 1000}, {[]int{100, 0}, 5000}, {[]int{0, 100}, 1000}} {
 		b := newBench(t).calibrated(1, 1)
 		b.occ.Set(start, 1)
-		before := b.open(Open{PromptTokens: 400, CachedTokens: 300})
-		end := steady(before, time.Second, 50*ms, 21)
-		before.Usage(Usage{CompletionTokens: 21, PromptTokens: 400 + test.told, CachedTokens: test.told})
-		before.Close(start.Add(end), true)
+		end := time.Duration(0)
+		for _, told := range test.told {
+			before := b.open(Open{Sent: start.Add(end), PromptTokens: 400, CachedTokens: 300})
+			end = steady(before, end+time.Second, 50*ms, 21)
+			before.Usage(Usage{CompletionTokens: 21, PromptTokens: 400 + told, CachedTokens: told})
+			before.Close(start.Add(end), true)
+		}
 		s := b.open(Open{Sent: start.Add(end), PromptTokens: 5000, CachedTokens: 4000})
 		s.Read(start.Add(end+time.Second), 1)
 		if s.start.prompt != test.want {
-			t.Errorf("after a usage with %d cached tokens %v of 5000 are booked where 4000 may be cached, want %v", test.told, s.start.prompt, test.want)
+			t.Errorf("after usages with %d cached tokens %v of 5000 are booked where 4000 may be cached, want %v", test.told, s.start.prompt, test.want)
 		}
 	}
 }
