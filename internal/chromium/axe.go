@@ -75,18 +75,14 @@ func (c *Browser) Barriers() []string {
 		c.Load(axe(c.t))
 	}
 	var found []struct {
-		ID    string `json:"id"`
-		Help  string `json:"help"`
-		Nodes []struct {
-			HTML    string `json:"html"`
-			Summary string `json:"failureSummary"`
-		} `json:"nodes"`
+		ID, Help string
+		Nodes    []struct{ HTML, FailureSummary string }
 	}
 	c.Eval(`axe.run(document, { resultTypes: ["violations"] }).then((r) => r.violations)`, &found)
 	var lines []string
 	for _, f := range found {
 		for _, n := range f.Nodes {
-			lines = append(lines, fmt.Sprintf("%s (%s): %.200s\n\t%s", f.ID, f.Help, n.HTML, n.Summary))
+			lines = append(lines, fmt.Sprintf("%s (%s): %.200s\n\t%s", f.ID, f.Help, n.HTML, n.FailureSummary))
 		}
 	}
 	return lines

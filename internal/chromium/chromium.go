@@ -37,13 +37,10 @@ type Browser struct {
 }
 
 type answer struct {
-	ID     int             `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-	Result json.RawMessage `json:"result"`
-	Error  *struct {
-		Message string `json:"message"`
-	} `json:"error"`
+	ID             int
+	Method         string
+	Params, Result json.RawMessage
+	Error          *struct{ Message string }
 }
 
 // Start opens an empty page. Without a browser the test is skipped,
@@ -80,7 +77,7 @@ func Start(t testing.TB) *Browser {
 		c.read(bufio.NewReader(out))
 	}()
 	t.Cleanup(func() {
-		c.send("", "Browser.close", none{})
+		c.send("", "Browser.close", with{})
 		in.Close()
 		// A browser that does not close by itself is ended.
 		timer := time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() })
@@ -93,26 +90,18 @@ func Start(t testing.TB) *Browser {
 	return c
 }
 
-type none struct{}
+// with are the parameters of a call, by name.
+type with map[string]any
 
 func (c *Browser) attach() {
 	c.t.Helper()
-	var target struct {
-		ID string `json:"targetId"`
-	}
-	c.call("Target.createTarget", struct {
-		URL string `json:"url"`
-	}{"about:blank"}, &target)
-	var attached struct {
-		Session string `json:"sessionId"`
-	}
-	c.call("Target.attachToTarget", struct {
-		ID      string `json:"targetId"`
-		Flatten bool   `json:"flatten"`
-	}{target.ID, true}, &attached)
-	c.session = attached.Session
+	var target struct{ TargetID string }
+	c.call("Target.createTarget", with{"url": "about:blank"}, &target)
+	var attached struct{ SessionID string }
+	c.call("Target.attachToTarget", with{"targetId": target.TargetID, "flatten": true}, &attached)
+	c.session = attached.SessionID
 	for _, domain := range []string{"Runtime", "Log", "Page", "Network"} {
-		c.call(domain+".enable", none{}, nil)
+		c.call(domain+".enable", with{}, nil)
 	}
 }
 
@@ -147,7 +136,7 @@ func (c *Browser) read(r *bufio.Reader) {
 	}
 }
 
-func (c *Browser) send(session, method string, params any) (<-chan answer, error) {
+func (c *Browser) send(session, method string, params with) (<-chan answer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -158,7 +147,7 @@ func (c *Browser) send(session, method string, params any) (<-chan answer, error
 		ID      int    `json:"id"`
 		Session string `json:"sessionId,omitempty"`
 		Method  string `json:"method"`
-		Params  any    `json:"params"`
+		Params  with   `json:"params"`
 	}{c.next, session, method, params})
 	if err != nil {
 		return nil, err
@@ -170,14 +159,14 @@ func (c *Browser) send(session, method string, params any) (<-chan answer, error
 }
 
 // call asks the browser, or the page once there is one.
-func (c *Browser) call(method string, params, into any) {
+func (c *Browser) call(method string, params with, into any) {
 	c.t.Helper()
 	if err := c.try(method, params, into); err != nil {
 		c.t.Fatalf("%s: %v", method, err)
 	}
 }
 
-func (c *Browser) try(method string, params, into any) error {
+func (c *Browser) try(method string, params with, into any) error {
 	ch, err := c.send(c.session, method, params)
 	if err != nil {
 		return err
@@ -206,50 +195,32 @@ func (c *Browser) Open(url string, width, height int, dark bool) {
 	if dark {
 		scheme = "dark"
 	}
-	type feature struct {
-		Name  string `json:"name"`
-		Value string `json:"value"`
-	}
-	c.call("Emulation.setEmulatedMedia", struct {
-		Features []feature `json:"features"`
-	}{[]feature{{"prefers-color-scheme", scheme}}}, nil)
-	c.call("Page.navigate", struct {
-		URL string `json:"url"`
-	}{url}, nil)
+	c.call("Emulation.setEmulatedMedia", with{"features": []with{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+	c.call("Page.navigate", with{"url": url}, nil)
 }
 
 // Resize gives the window another size, in CSS pixels.
 func (c *Browser) Resize(width, height int) {
 	c.t.Helper()
-	c.call("Emulation.setDeviceMetricsOverride", struct {
-		Width  int  `json:"width"`
-		Height int  `json:"height"`
-		Scale  int  `json:"deviceScaleFactor"`
-		Mobile bool `json:"mobile"`
-	}{width, height, 1, false}, nil)
+	c.call("Emulation.setDeviceMetricsOverride", with{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
+}
+
+// evaluated is what an expression says, or why it says nothing.
+type evaluated struct {
+	Result           struct{ Value json.RawMessage }
+	ExceptionDetails *struct {
+		Text      string
+		Exception struct{ Description string }
+	}
 }
 
 // Eval returns what the expression says, waiting for it when it is a promise.
 func (c *Browser) Eval(expression string, into any) {
 	c.t.Helper()
-	var got struct {
-		Result struct {
-			Value json.RawMessage `json:"value"`
-		} `json:"result"`
-		Exception *struct {
-			Text      string `json:"text"`
-			Exception struct {
-				Description string `json:"description"`
-			} `json:"exception"`
-		} `json:"exceptionDetails"`
-	}
-	c.call("Runtime.evaluate", struct {
-		Expression string `json:"expression"`
-		Await      bool   `json:"awaitPromise"`
-		ByValue    bool   `json:"returnByValue"`
-	}{expression, true, true}, &got)
-	if got.Exception != nil {
-		c.t.Fatalf("%s: %s %s", expression, got.Exception.Text, got.Exception.Exception.Description)
+	var got evaluated
+	c.call("Runtime.evaluate", with{"expression": expression, "awaitPromise": true, "returnByValue": true}, &got)
+	if e := got.ExceptionDetails; e != nil {
+		c.t.Fatalf("%s: %s %s", expression, e.Text, e.Exception.Description)
 	}
 	if into == nil {
 		return
@@ -271,18 +242,10 @@ func (c *Browser) Until(condition string) {
 // to meanwhile.
 func (c *Browser) Arrive(condition string) {
 	c.t.Helper()
-	type question struct {
-		Expression string `json:"expression"`
-		ByValue    bool   `json:"returnByValue"`
-	}
-	q := question{"(() => { try { return !!(" + condition + "); } catch { return false; } })()", true}
+	q := with{"expression": "(() => { try { return !!(" + condition + "); } catch { return false; } })()", "returnByValue": true}
 	for end := time.Now().Add(patience / 2); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
-		var got struct {
-			Result struct {
-				Value bool `json:"value"`
-			} `json:"result"`
-		}
-		if c.try("Runtime.evaluate", q, &got) == nil && got.Result.Value {
+		var got evaluated
+		if c.try("Runtime.evaluate", q, &got) == nil && string(got.Result.Value) == "true" {
 			return
 		}
 	}
@@ -320,11 +283,7 @@ func (c *Browser) Complaints() []string {
 
 // address is where the request of that event goes.
 func address(params json.RawMessage) string {
-	var p struct {
-		Request struct {
-			URL string `json:"url"`
-		} `json:"request"`
-	}
+	var p struct{ Request struct{ URL string } }
 	if err := json.Unmarshal(params, &p); err != nil {
 		return "unreadable: " + string(params)
 	}
@@ -342,13 +301,8 @@ func (c *Browser) Asked() []string {
 // window alone.
 func (c *Browser) Shoot(file string, whole bool) {
 	c.t.Helper()
-	var shot struct {
-		Data []byte `json:"data"`
-	}
-	c.call("Page.captureScreenshot", struct {
-		Format string `json:"format"`
-		Beyond bool   `json:"captureBeyondViewport"`
-	}{"png", whole}, &shot)
+	var shot struct{ Data []byte }
+	c.call("Page.captureScreenshot", with{"format": "png", "captureBeyondViewport": whole}, &shot)
 	must.Do(c.t, os.MkdirAll(filepath.Dir(file), 0o755))
 	must.Do(c.t, os.WriteFile(file, shot.Data, 0o644))
 }
@@ -360,59 +314,41 @@ func (c *Browser) Print(yes bool) {
 	if yes {
 		media = "print"
 	}
-	c.call("Emulation.setEmulatedMedia", struct {
-		Media string `json:"media"`
-	}{media}, nil)
+	c.call("Emulation.setEmulatedMedia", with{"media": media}, nil)
 }
 
 // Load runs a script in the page, past the page's policy.
 func (c *Browser) Load(script string) {
 	c.t.Helper()
-	var got struct {
-		Exception *struct {
-			Text string `json:"text"`
-		} `json:"exceptionDetails"`
-	}
-	c.call("Runtime.evaluate", struct {
-		Expression string `json:"expression"`
-	}{script}, &got)
-	if got.Exception != nil {
-		c.t.Fatalf("the script failed: %s", got.Exception.Text)
+	var got evaluated
+	c.call("Runtime.evaluate", with{"expression": script}, &got)
+	if got.ExceptionDetails != nil {
+		c.t.Fatalf("the script failed: %s", got.ExceptionDetails.Text)
 	}
 }
 
 // Type writes into what has the focus.
 func (c *Browser) Type(words string) {
 	c.t.Helper()
-	c.call("Input.insertText", struct {
-		Text string `json:"text"`
-	}{words}, nil)
+	c.call("Input.insertText", with{"text": words}, nil)
 }
 
 // Press presses one key: a letter or sign, Enter, Escape or Tab.
 func (c *Browser) Press(key string) {
 	c.t.Helper()
-	type event struct {
-		Type string `json:"type"`
-		Key  string `json:"key"`
-		Code string `json:"code"`
-		Text string `json:"text,omitempty"`
-		VK   int    `json:"windowsVirtualKeyCode"`
-	}
-	e := event{Type: "keyDown", Key: key, Code: "Key" + strings.ToUpper(key), Text: key}
+	code, text, number := "Key"+strings.ToUpper(key), key, int(strings.ToUpper(key)[0])
 	switch key {
 	case "Enter":
-		e.Code, e.Text, e.VK = key, "\r", 13
+		code, text, number = key, "\r", 13
 	case "Escape":
-		e.Code, e.Text, e.VK = key, "", 27
+		code, text, number = key, "", 27
 	case "Tab":
-		e.Code, e.Text, e.VK = key, "", 9
+		code, text, number = key, "", 9
 	case "/":
-		e.Code, e.VK = "Slash", 191
-	default:
-		e.VK = int(strings.ToUpper(key)[0])
+		code, number = "Slash", 191
 	}
-	c.call("Input.dispatchKeyEvent", e, nil)
-	e.Type, e.Text = "keyUp", ""
-	c.call("Input.dispatchKeyEvent", e, nil)
+	for _, what := range []string{"keyDown", "keyUp"} {
+		c.call("Input.dispatchKeyEvent", with{"type": what, "key": key, "code": code, "text": text, "windowsVirtualKeyCode": number}, nil)
+		text = "" // one is written as it goes down
+	}
 }

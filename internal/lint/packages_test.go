@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pacer-dev/pacer/internal/golden"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // docs/PACKAGES.md is the house floor by floor, with the table of arrows beside the
@@ -43,10 +44,7 @@ func TestPackagesAreListed(t *testing.T) {
 // docs/HOWTO.md sends its readers to files that are there.
 func TestHowtoNamesFiles(t *testing.T) {
 	root := filepath.Join("..", "..")
-	text, err := os.ReadFile(filepath.Join(root, "docs", "HOWTO.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(root, "docs", "HOWTO.md")))(t)
 	found := 0
 	for _, m := range regexp.MustCompile("`((?:[a-z]+/)+[a-z_]+\\.go)`").FindAllStringSubmatch(string(text), -1) {
 		found++

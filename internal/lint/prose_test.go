@@ -4,8 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // mostWords is how long a sentence of the documentation may be.
@@ -56,40 +59,17 @@ func long(text string) (out []string) {
 // Sentences of the documentation are short enough to be read once.
 func TestSentencesAreShort(t *testing.T) {
 	root := filepath.Join("..", "..")
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil || len(pages) < 8 {
-		t.Fatalf("%d pages, %v", len(pages), err)
+	pages := must.Get(filepath.Glob(filepath.Join(root, "docs", "*.md")))(t)
+	decisions := must.Get(filepath.Glob(filepath.Join(root, "docs", "decisions", "*.md")))(t)
+	if len(pages) < 8 || len(decisions) < 50 {
+		t.Fatalf("%d pages, %d decisions", len(pages), len(decisions))
 	}
-	for _, page := range append(pages, filepath.Join(root, "README.md")) {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
+	for _, page := range slices.Concat(pages, decisions, []string{filepath.Join(root, "README.md")}) {
+		name, text := filepath.Base(page), string(must.Get(os.ReadFile(page))(t))
+		text = strings.ReplaceAll(text, " · ", "\n\n") // a list of links
+		if found := long(text); len(found) > longSentences[name] {
+			t.Errorf("%s: %d sentences of more than %d words, at most %d are allowed; the last: %s", page, len(found), mostWords, longSentences[name], found[len(found)-1])
 		}
-		name := filepath.Base(page)
-		text = []byte(strings.ReplaceAll(string(text), " · ", "\n\n")) // a list of links
-		if found := long(string(text)); len(found) > longSentences[name] {
-			t.Errorf("%s: %d sentences of more than %d words, at most %d are allowed; the last: %s", name, len(found), mostWords, longSentences[name], found[len(found)-1])
-		}
-	}
-}
-
-func TestSentencesOfDecisionsAreShort(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "decisions", "*.md"))
-	if err != nil || len(pages) < 50 {
-		t.Fatalf("%d decisions, %v", len(pages), err)
-	}
-	var found []string
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range long(string(text)) {
-			found = append(found, filepath.Base(page)+": "+s)
-		}
-	}
-	if len(found) > 0 {
-		t.Errorf("%d sentences of decisions have more than %d words:\n%s", len(found), mostWords, strings.Join(found, "\n"))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
@@ -28,11 +29,7 @@ func sources(t *testing.T, each func(pkg, path string, f *ast.File)) {
 	for _, p := range packages(t) {
 		for _, file := range p.GoFiles {
 			path := filepath.Join(p.Dir, file)
-			f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			each(short(p.ImportPath), path, f)
+			each(short(p.ImportPath), path, must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution))(t))
 		}
 	}
 }
@@ -53,10 +50,7 @@ func TestWordsOfManyPackagesAreExplained(t *testing.T) {
 	if len(homes["backend"]) <= mostHomes {
 		t.Fatalf("backend is found in %q alone", homes["backend"])
 	}
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "GLOSSARY.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "GLOSSARY.md")))(t)
 	_, table, _ := strings.Cut(string(page), "## Words that several packages have")
 	table, _, _ = strings.Cut(table, "\n## ")
 	for word, where := range homes {
