@@ -99,6 +99,24 @@ func TestAStreamSaysWhatItCost(t *testing.T) {
 	}
 }
 
+// onBudget is a gateway before an engine with a price. The key mobile has a budget, which
+// may send what it asks of chat to the route cheap.
+func onBudget(t *testing.T, price config.Price, b config.Budget, engine http.Handler) *house {
+	t.Helper()
+	conf := settings("a")
+	conf.Backends[0].Price = price
+	cheap := conf.Routes[0]
+	cheap.Models = []string{"cheap"}
+	conf.Routes = append(conf.Routes, cheap)
+	k := key("mobile", "sk-right")
+	k.Routes, k.Budget = []string{"chat"}, b
+	conf.Keys = []config.Key{k}
+	h := open(t, conf, map[string]http.Handler{"a": engine})
+	h.gateway.usage = usage.New(false)
+	h.gateway.usage.Configure(spendable(conf), nil)
+	return h
+}
+
 // When a budget is spent requests are refused in words that a library understands,
 // or go to another route.
 func TestASpentBudget(t *testing.T) {
@@ -112,21 +130,8 @@ func TestASpentBudget(t *testing.T) {
 		"warn":   {config.Then{Warn: true}, http.StatusOK, "chat"},
 	} {
 		bubble(t, name, func(t *testing.T) {
-			conf := settings("a")
-			conf.Backends[0].Price = config.Price{Output: 1000}
-			cheap := conf.Routes[0]
-			cheap.Models = []string{"cheap"}
-			conf.Routes = append(conf.Routes, cheap)
-			k := key("mobile", "sk-right")
-			k.Routes = []string{"chat"}
-			k.Budget = config.Budget{USD: 0.5, Per: "month", Then: c.then}
-			conf.Keys = []config.Key{k}
-			h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				fmt.Fprint(w, `{"choices":[{"message":{"content":"hello"}}],"usage":{"prompt_tokens":1,"completion_tokens":600}}`)
-			}}})
-			h.gateway.usage = usage.New(false)
-			h.gateway.usage.Configure(spendable(conf), nil)
+			h := onBudget(t, config.Price{Output: 1000}, config.Budget{USD: 0.5, Per: "month", Then: c.then},
+				&script{answer: states(200, `{"choices":[{"message":{"content":"hello"}}],"usage":{"prompt_tokens":1,"completion_tokens":600}}`)})
 			ask := func() reply {
 				return h.post(chat, `{"model":"chat","messages":[]}`, "Authorization", "Bearer sk-right")
 			}
@@ -159,21 +164,11 @@ func TestWhatRunsHoldsItsPartOfABudget(t *testing.T) {
 		"warn":   {config.Then{Warn: true}, http.StatusOK},
 	} {
 		bubble(t, name, func(t *testing.T) {
-			conf := settings("a")
-			conf.Backends[0].Price = config.Price{Output: 1000}
-			cheap := conf.Routes[0]
-			cheap.Models = []string{"cheap"}
-			conf.Routes = append(conf.Routes, cheap)
-			k := key("mobile", "sk-right")
-			k.Budget = config.Budget{USD: 0.15, Per: "month", Then: c.then}
-			conf.Keys = []config.Key{k}
-			h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
-				time.Sleep(10 * time.Second)
-				w.Header().Set("Content-Type", "application/json")
-				fmt.Fprint(w, `{"choices":[{"message":{"content":"hello"}}],"usage":{"prompt_tokens":1,"completion_tokens":10}}`)
-			}}})
-			h.gateway.usage = usage.New(false)
-			h.gateway.usage.Configure(spendable(conf), nil)
+			answer := states(200, `{"choices":[{"message":{"content":"hello"}}],"usage":{"prompt_tokens":1,"completion_tokens":10}}`)
+			h := onBudget(t, config.Price{Output: 1000}, config.Budget{USD: 0.15, Per: "month", Then: c.then}, &script{answer: func(w http.ResponseWriter, r *http.Request) {
+				pause(r, 10*time.Second)
+				answer(w, r)
+			}})
 			ask := func(model string, tokens int) reply {
 				return h.post(chat, fmt.Sprintf(`{"model":%q,"max_tokens":%d,"messages":[]}`, model, tokens), "Authorization", "Bearer sk-right")
 			}
@@ -207,13 +202,8 @@ func TestWhatRunsHoldsItsPartOfABudget(t *testing.T) {
 // A stream that costs more than its reservation holds what it has cost, once a second.
 func TestAStreamThatRunsUpACost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conf := settings("a")
-		conf.Backends[0].Price = config.Price{Output: 1000}
-		k := key("mobile", "sk-right")
-		k.Budget = config.Budget{USD: 0.26, Per: "month"}
-		conf.Keys = []config.Key{k}
 		var long atomic.Bool
-		h := open(t, conf, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+		h := onBudget(t, config.Price{Output: 1000}, config.Budget{USD: 0.26, Per: "month"}, &script{answer: func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			tokens := 10
 			if long.Load() {
@@ -225,9 +215,7 @@ func TestAStreamThatRunsUpACost(t *testing.T) {
 				time.Sleep(20 * time.Millisecond)
 			}
 			fmt.Fprintf(w, `data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":%d}}`+"\n\ndata: [DONE]\n\n", tokens)
-		}}})
-		h.gateway.usage = usage.New(false)
-		h.gateway.usage.Configure(spendable(conf), nil)
+		}})
 		ask := func(more string) reply {
 			return h.post(chat, `{"model":"chat","stream":true,"stream_options":{"include_usage":true},"messages":[]`+more+`}`, "Authorization", "Bearer sk-right")
 		}

@@ -81,6 +81,19 @@ func (h *house) session(path string, o *websocket.DialOptions) (*websocket.Conn,
 	return websocket.Dial(h.t.Context(), "ws://gateway"+path, o)
 }
 
+// opened opens one of chat with a key; "" = without.
+func (h *house) opened(key string) *websocket.Conn {
+	h.t.Helper()
+	o := &websocket.DialOptions{}
+	if key != "" {
+		o.HTTPHeader = http.Header{"Authorization": {"Bearer " + key}}
+	}
+	s, _, err := h.session("/v1/realtime?model=chat", o)
+	must.Do(h.t, err)
+	s.SetReadLimit(2 << 20)
+	return s
+}
+
 func TestRealtime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := settings("a")
@@ -168,25 +181,10 @@ func (e *raw) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestABudgetEndsASession(t *testing.T) {
 	for name, then := range map[string]config.Then{"refuse": {}, "spill": {Spill: "cheap"}, "warn": {Warn: true}} {
 		bubble(t, name, func(t *testing.T) {
-			c := settings("a")
-			c.Backends[0].Price = config.Price{Input: 1e6, Output: 1e6} // a dollar for each token, 30 for each answer
-			k := key("mobile", "sk-right")
-			k.Budget = config.Budget{USD: 50, Per: "day", Then: then}
-			c.Keys = []config.Key{k}
-			cheap := c.Routes[0]
-			cheap.Models = []string{"cheap"}
-			c.Routes = append(c.Routes, cheap)
-			engine := &talker{talk: answerer}
-			h := open(t, c, map[string]http.Handler{"a": engine})
-			h.gateway.usage = usage.New(false)
-			h.gateway.usage.Configure(spendable(c), nil)
-			right := &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer sk-right"}}}
-			s, _, err := h.session("/v1/realtime?model=chat", right)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.SetReadLimit(1 << 20)
-			answers := 0
+			engine := &talker{talk: answerer} // a dollar for each token, 30 for each answer
+			h := onBudget(t, config.Price{Input: 1e6, Output: 1e6}, config.Budget{USD: 50, Per: "day", Then: then}, engine)
+			s := h.opened("sk-right")
+			answers, err := 0, error(nil)
 			for answers < 5 {
 				if err = s.Write(t.Context(), websocket.MessageText, []byte(`{"type":"response.create"}`)); err != nil {
 					break
@@ -229,24 +227,10 @@ func TestABudgetEndsASession(t *testing.T) {
 // A session that begins where a spent budget sends it goes on: its budget says so.
 func TestASpentBudgetSendsSessionsElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := settings("a")
-		c.Backends[0].Price = config.Price{Input: 1e6, Output: 1e6}
-		k := key("mobile", "sk-right")
-		k.Budget = config.Budget{USD: 50, Per: "day", Then: config.Then{Spill: "cheap"}}
-		c.Keys = []config.Key{k}
-		cheap := c.Routes[0]
-		cheap.Models = []string{"cheap"}
-		c.Routes = append(c.Routes, cheap)
 		engine := &talker{talk: answerer}
-		h := open(t, c, map[string]http.Handler{"a": engine})
-		h.gateway.usage = usage.New(false)
-		h.gateway.usage.Configure(spendable(c), nil)
+		h := onBudget(t, config.Price{Input: 1e6, Output: 1e6}, config.Budget{USD: 50, Per: "day", Then: config.Then{Spill: "cheap"}}, engine)
 		h.gateway.usage.Add(usage.Record{At: time.Now(), Of: usage.Of{Key: "mobile"}, Sums: usage.Sums{Cost: usage.Dollars(60)}})
-		s, _, err := h.session("/v1/realtime?model=chat", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer sk-right"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.SetReadLimit(1 << 20)
+		s := h.opened("sk-right")
 		for i := range 4 {
 			if err := s.Write(t.Context(), websocket.MessageText, []byte(`{"type":"response.create"}`)); err != nil {
 				t.Fatalf("after %d answers: %v", i, err)
@@ -365,10 +349,7 @@ func TestRealtimeMovesOnUntilASessionIsOpen(t *testing.T) {
 		if line := h.last(); line.Outcome != outcomeGone || line.Status != 101 {
 			t.Errorf("log line %+v, want a client that left", line)
 		}
-		if s, _, err = h.session("/v1/realtime?model=chat", nil); err != nil {
-			t.Fatal(err)
-		}
-		_ = s.Close(websocket.StatusNormalClosure, "")
+		_ = h.opened("").Close(websocket.StatusNormalClosure, "")
 	})
 }
 
@@ -405,15 +386,12 @@ func TestTheEndOfASession(t *testing.T) {
 			c.Realtime.Message = 1 << 20
 			engine := &talker{talk: x.talk}
 			h := open(t, c, map[string]http.Handler{"a": engine})
-			s, _, err := h.session("/v1/realtime?model=chat", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.SetReadLimit(2 << 20)
+			s := h.opened("")
 			start := time.Now()
 			if x.do != nil {
 				go x.do(h, s)
 			}
+			var err error
 			for err == nil {
 				_, _, err = s.Read(t.Context())
 			}

@@ -23,16 +23,7 @@ func crypted(t *testing.T, server bool) (*Socket, *tls.Conn) {
 	s := httptest.NewTLSServer(nil)
 	certificates := s.TLS.Certificates
 	s.Close()
-	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer l.Close()
-	out := must.Get(net.Dial("tcp", l.Addr().String()))(t)
-	in := must.Get(l.Accept())(t)
-	near, far := out, in
-	if server {
-		near, far = in, out
-	}
-	_ = far.SetDeadline(time.Now().Add(patience))
-	t.Cleanup(func() { far.Close() })
+	near, far := ends(t)
 	switched := &switched{near}
 	own, other := tls.Client(switched, &tls.Config{InsecureSkipVerify: true}), tls.Server(far, &tls.Config{Certificates: certificates})
 	if server {

@@ -31,17 +31,24 @@ func run(t *testing.T) *Loops {
 	return l
 }
 
-// pair returns a socket, and the connection at its other end.
-func pair(t *testing.T) (*Socket, *net.TCPConn) {
+// ends returns both of a connection.
+func ends(t *testing.T) (near, far net.Conn) {
 	t.Helper()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	far := must.Get(net.Dial("tcp", l.Addr().String()))(t)
-	near := must.Get(l.Accept())(t)
-	s := must.Get(Take(near))(t)
-	near.Close()
+	far = must.Get(net.Dial("tcp", l.Addr().String()))(t)
+	near = must.Get(l.Accept())(t)
 	_ = far.SetDeadline(time.Now().Add(patience))
 	t.Cleanup(func() { far.Close() })
+	return near, far
+}
+
+// pair returns a socket, and the connection at its other end.
+func pair(t *testing.T) (*Socket, *net.TCPConn) {
+	t.Helper()
+	near, far := ends(t)
+	s := must.Get(Take(near))(t)
+	near.Close()
 	return s, far.(*net.TCPConn)
 }
 
