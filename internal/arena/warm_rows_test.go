@@ -46,6 +46,22 @@ func TestReplicasFindWhatIsWarm(t *testing.T) {
 	}
 }
 
+// A prompt that another replica has had prefilled, and not told of yet, has its first token
+// at once. That makes no prompt cheap: a cold one of 16,000 tokens stops all who stream for
+// four seconds.
+func TestReplicasKnowWhatAPromptCosts(t *testing.T) {
+	skipUnderRace(t)
+	for seed := range uint64(5) {
+		seed += 26
+		r := talking("hot", 14, cached(400_000)).with(t, Pacer, seed, func(s *Scenario) { s.Replicas = 3 })
+		x := &r.Routes[0]
+		t.Logf("seed %d: met %.2f %%, missed of served %.2f %%", seed, 100*x.Attainment(), 100*x.MissedOfServed())
+		if x.MissedOfServed() > 0.003 {
+			t.Errorf("seed %d: %.2f %% of the served missed their floor, want at most 0.3 %%", seed, 100*x.MissedOfServed())
+		}
+	}
+}
+
 // An engine that is started anew, and one that joins, have nothing in their caches.
 // After a minute they are as warm as the others, and nobody has lost a floor.
 func TestAColdEngineIsWarmWithinTheMinute(t *testing.T) {
