@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -130,25 +131,16 @@ func Import(ctx context.Context, cfg *config.Config, r io.Reader, replace bool) 
 		return nil, err
 	}
 	out := &Imported{Where: to.where, Left: left}
-	known := set(targets(ctx, cfg))
-	kept := set(left)
+	known := targets(ctx, cfg)
 	for i := range file.Curves {
 		c := &file.Curves[i]
 		t := profiles.Target{Backend: c.Backend, Model: c.Model, Separate: c.Separate}
-		if !kept[t] {
+		if !slices.Contains(left, t) {
 			out.Taken = append(out.Taken, t)
 		}
-		if !known[t] {
+		if !slices.Contains(known, t) {
 			out.Unknown = append(out.Unknown, t)
 		}
 	}
 	return out, nil
-}
-
-func set(targets []profiles.Target) map[profiles.Target]bool {
-	m := make(map[profiles.Target]bool, len(targets))
-	for _, t := range targets {
-		m[t] = true
-	}
-	return m
 }

@@ -296,16 +296,12 @@ func (l *Loop) Cells(ctx context.Context, from, to usage.Hour) ([]usage.Cell, er
 	to = min(to, usage.End(time.Now()))
 	from = max(from, to-usage.KeepHours-3)
 	out := l.o.Book.Cells(from, to)
-	var hours []usage.Hour
-	for h := from; h < to; h++ {
-		hours = append(hours, h)
-	}
-	for trip := range slices.Chunk(hours, perRead) {
-		replies := make([]*redis.MapStringStringCmd, len(trip))
+	for first := from; first < to; first += perRead {
+		replies := make([]*redis.MapStringStringCmd, min(perRead, to-first))
 		err := l.o.Conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
 			_, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-				for i, h := range trip {
-					replies[i] = p.HGetAll(ctx, l.hourKey(h))
+				for i := range replies {
+					replies[i] = p.HGetAll(ctx, l.hourKey(first+usage.Hour(i)))
 				}
 				return nil
 			})
@@ -319,7 +315,7 @@ func (l *Loop) Cells(ctx context.Context, from, to usage.Hour) ([]usage.Cell, er
 		}
 		for i, reply := range replies {
 			for name, text := range reply.Val() {
-				if c, ok := readCell(trip[i], name, text); ok {
+				if c, ok := readCell(first+usage.Hour(i), name, text); ok {
 					out = append(out, c)
 				}
 			}
