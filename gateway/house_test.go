@@ -330,6 +330,16 @@ func (h *house) post(path, body string, header ...string) reply {
 	return h.do(h.request(http.MethodPost, path, body, header...))
 }
 
+// has checks that each of parts is in text.
+func has(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s is not in %s", part, text)
+		}
+	}
+}
+
 const chat = "/v1/chat/completions"
 
 // code returns the error code of an answer in OpenAI's shape, and checks the
