@@ -137,9 +137,9 @@ func TestThreeGatewaysLearnWhatOneLearns(t *testing.T) {
 	}
 	three := newSite(t, 3, "replicas: 3\nstore: \""+redisURL(t, redistest.Start(t))+"\"\n")
 	one := newSite(t, 1, "")
-	duration, most := 10*time.Second, 0.06
+	duration, most, worse := 10*time.Second, 0.06, 0.1
 	if *long {
-		duration, most = time.Minute, 0.02
+		duration, most, worse = time.Minute, 0.02, 0.03
 	}
 	bursts(t, three, one, "free", 5, 300, duration*2/3)
 	bursts(t, three, one, "chat", 60, 150, duration/3)
@@ -185,7 +185,7 @@ func TestThreeGatewaysLearnWhatOneLearns(t *testing.T) {
 	if in1 == len(one.results) || in1 == 0 {
 		t.Errorf("one let %d of %d in: the floor was not at stake", in1, len(one.results))
 	}
-	if kept3 < kept1-0.1 || in3 < in1*2/3 {
+	if kept3 < kept1-worse || in3 < in1*2/3 {
 		t.Error("three do worse than one")
 	}
 }

@@ -106,6 +106,7 @@ func (r *Router) Update(now time.Time, c Change) []Grant {
 		r.peers.load, r.peers.heard = c, true
 		if !c.Lost {
 			r.peers.told = c.ByBackend
+			r.peers.tells(now, r.backends)
 		}
 		r.share(now)
 		if r.peers.many() {

@@ -241,7 +241,7 @@ func (r *Router) places(a *ask) (places [forecastSteps]float64, known bool) {
 			continue
 		}
 		known = true
-		groups, missing := []*group{m.group}, a.missing(m)
+		groups, missing := []*group{m.group}, a.missing(m, m.group.present())
 		if short := a.short(m.group.backend); short > 0 && len(m.group.backend.groups) > 1 {
 			// The place may come from any group of the backend.
 			if groups, missing = m.group.backend.groups, short; a.route.sharesBackend(i) {

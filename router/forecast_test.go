@@ -97,7 +97,7 @@ func TestForecastGoesByHowFarStreamsGot(t *testing.T) {
 	// One who needs two places less there waits for three to end.
 	strict := newAsk(b.now, b.routes[0], &Request{Route: "chat", MinTPS: new(float64)})
 	strict.floor = c.Low(8, 0)
-	if got := strict.missing(b.routes[0].models[0]); got != 3 {
+	if got := strict.missing(b.routes[0].models[0], b.routes[0].models[0].group.present()); got != 3 {
 		t.Errorf("%d have to end, want 3", got)
 	}
 	later, _ := b.places(&strict)

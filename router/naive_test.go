@@ -220,6 +220,21 @@ func (w *naive) spread(g *group) int {
 	return room
 }
 
+// unheard is how many sequences the other replica, which tells, has placed since, if it
+// does as this one: what it had is the mean of the last two times that it told.
+func (w *naive) unheard(g *group) int {
+	if w.remote == nil || w.scaled > 1 {
+		return 0
+	}
+	ours := 0.0
+	for _, l := range w.leases {
+		if l.group == g {
+			ours += float64(l.weight)
+		}
+	}
+	return int(max(math.Trunc(w.Router.peers.alike.of(2)*(ours-float64(g.own.before[0]+g.own.before[1])/2)), 0))
+}
+
 // below counts the places below a cap that are taken on b, by all replicas.
 func (w *naive) below(b *backend) int {
 	leased, idle := 0, 0
@@ -303,7 +318,7 @@ func (w *naive) objection(req *Request, rt *route, i int) string {
 	}
 	weight := max(req.Sequences, 1)
 	leased, prompts := w.on(g)
-	k := leased + g.foreign.most() + w.spread(g) + weight
+	k := leased + g.foreign.most() + w.spread(g) + w.unheard(g) + weight
 	answer := usual(m, rt)
 	shows := false // alone on a target that 300 steps were not seen of
 	if c, ok := m.curve.(form); ok && leased <= 0 {

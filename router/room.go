@@ -117,10 +117,11 @@ func (a *ask) roomOn(m *model, open bool) (room TargetRoom) {
 		c, v := a.with(m.group, c, n-1), verdict{model: m}
 		return a.bears(&v, &c) == OK
 	}
+	c = m.group.asTold()
 	if more := most(bears); more > 0 {
 		room.Capacity, c = c.m+more, a.with(m.group, c, more)
 	} else {
-		c.leave(a.missing(m) - 1)
+		c.leave(a.missing(m, c) - 1)
 		room.Capacity = c.m
 	}
 	// What speaks against one more there; whether it is in service is another question.
@@ -272,11 +273,11 @@ func (a *ask) moreIfKnown(v verdict, c *present) bool {
 	return true
 }
 
-// missing is how many sequences have to end on m before one like a fits by the
+// missing is how many sequences of c have to end on m before one like a fits by the
 // rules that count them, at least 1; as many as run there when nothing less would
 // do.
-func (a *ask) missing(m *model) int {
-	c, v, gone := m.group.present(), verdict{model: m}, 0
+func (a *ask) missing(m *model, c present) int {
+	v, gone := verdict{model: m}, 0
 	fitsWithout := func(ended int) bool {
 		c.leave(ended - gone)
 		gone = ended

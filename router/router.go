@@ -45,6 +45,7 @@ type peers struct {
 	scale    int             // of one more here there are so many over all replicas; 1 while loads are shared
 	told     map[string]Load // last
 	since    time.Time       // of the silence
+	alike    alike
 }
 
 // allLines is what all lines have together.

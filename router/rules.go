@@ -14,11 +14,13 @@ import (
 // present is who is on a group and its backend, as the rules count them: as they
 // are, or as they would be.
 type present struct {
-	m      int // sequences, with the foreign ones
-	leased int // sequences with a lease
-	prompt int // tokens that wait for their prefill
-	places int // below the backend's cap, math.MaxInt without one
-	alike  int // requests like the one that asks that are thought to be there too
+	m      int  // sequences, with the foreign ones
+	leased int  // sequences with a lease
+	prompt int  // tokens that wait for their prefill
+	places int  // below the backend's cap, math.MaxInt without one
+	alike  int  // requests like the one that asks that are thought to be there too
+	more   int  // sequences beside those that are there
+	asTold bool // of the others only what they told counts, see unheard
 }
 
 // present is who is there now.
@@ -31,12 +33,20 @@ func (g *group) present() (c present) {
 // target: a copy less is a tenth of its time.
 func (c *present) count(g *group) {
 	c.leased = g.leased()
-	c.m = c.leased + g.foreign.most() + g.spread
+	c.m = c.leased + g.foreign.most() + g.spread + g.unheard(0)
 	c.prompt = g.promptWaiting()
-	c.places, c.alike = math.MaxInt, 0
+	c.places, c.alike, c.more, c.asTold = math.MaxInt, 0, 0, false
 	if spare, capped := g.backend.spare(); capped {
 		c.places = spare
 	}
+}
+
+// asTold is who is there by what the others told, whatever they have placed since.
+func (g *group) asTold() present {
+	c := g.present()
+	c.m -= g.unheard(0)
+	c.asTold = true
+	return c
 }
 
 // with is c and n requests like a more, as if they had just been placed on g. While
@@ -46,6 +56,10 @@ func (a *ask) with(g *group, c present, n int) present {
 	more := Load{Waiting: sequences, PromptTokens: prompt}
 	far, spread := g.router.peers.beyond(a.now, g.silence, g.counts(), more)
 	c.m += sequences + far.Waiting + far.Decoding + spread
+	if !c.asTold {
+		c.m += g.unheard(c.more+sequences) - g.unheard(c.more)
+		c.more += sequences
+	}
 	c.leased += sequences + far.Waiting + far.Decoding
 	c.prompt += prompt + far.PromptTokens
 	c.alike += n

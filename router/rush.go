@@ -42,7 +42,7 @@ func (r *Router) yields(a *ask, v *verdict) bool {
 	places := 0
 	for i := range a.verdicts {
 		if u := &a.verdicts[i]; u.reason == OK {
-			more, _ := a.admits(u.model, u.model.group.present())
+			more, _ := a.admits(u.model, u.model.group.asTold())
 			if places += more; places >= replicas {
 				return false
 			}

@@ -48,7 +48,7 @@ type plays struct {
 const graded Policy = ""
 
 func newPlays(t *testing.T) *plays {
-	return &plays{t: t, graded: Pacer, done: map[string]*Result{}, all: slices.Concat(pools(), changes(), formPools(), guarantees(), coldPools(), scaleOuts())}
+	return &plays{t: t, graded: Pacer, done: map[string]*Result{}, all: slices.Concat(pools(), changes(), formPools(), guarantees(), coldPools(), scaleOuts(), salvoPools())}
 }
 
 func (p *plays) pool(name string) *pool {
@@ -239,6 +239,12 @@ func grades() []grade {
 	for _, name := range dear {
 		add(grade{"dear prompts, four gateways: missed ≤ 1 %", name + " four", missedOfServed, 0.01, 0.015, 5},
 			grade{"four gateways: goodput ≥ 95 % of one's", name + " four", goodputOf(name, graded), 0.95, 0.9, 5})
+	}
+	for _, p := range salvoPools() {
+		add(grade{"salvos: missed ≤ 0.5 %", p.name, missedOfServed, 0.005, 0, 3})
+		if p.replicas > 0 {
+			add(grade{"several gateways: goodput ≥ 95 % of one's", p.name, goodputOf(strings.TrimSuffix(p.name, fmt.Sprintf(" %d", p.replicas)), graded), 0.95, 0, 3})
+		}
 	}
 	for _, p := range guarantees() {
 		if !p.routes[0].SLO.Guarantee.None() {
