@@ -29,12 +29,9 @@ type Request struct {
 	Stream          bool
 	IncludeUsage    bool // the client itself asked for usage
 	ContinuousUsage bool // and for it in every chunk, as vLLM and SGLang do
+	Store           bool // the backend was asked, by store, to keep the answer; absent is false, though on /responses it means true
 	MaxTokens       int  // max_completion_tokens, else max_tokens, else max_output_tokens; 0 = absent
 	Sequences       int  // n or best_of (the larger), times the prompts in an array; at least 1, at most 4,096
-
-	// Store says that the backend was asked, by store, to keep the answer. Absent
-	// is false, though on /responses it means true.
-	Store bool
 
 	// PreviousResponseID is the answer that a Responses request goes on from;
 	// "" = none.
