@@ -118,6 +118,11 @@ func (p *profile) gather(w *window, goesOn bool) bool {
 	return p.row.whole()
 }
 
+// mostTaken is what part of the time that is known of a bin a window that counts less may
+// take off it. Evidence fades, so all of it may be less than what was added: sums below 0
+// would be refused where they are added, with all that the target did in that second.
+const mostTaken = 0.9
+
 // close adds what the target did in w to the next fold: the second moments of
 // its bins, and its row, if that is whole. The seconds of w count by times, where
 // that is not 1 as they would have before all that is known was shifted by factor.
@@ -133,8 +138,10 @@ func (p *profile) close(w *window, by, factor float64) {
 	for i := range cells {
 		e, b := &cells[i], &p.fold.bins[i]
 		if e.S > 0 {
-			b.S += (by - 1) * factor * e.S // they were added once when they came, and shifted since
-			b.T += (by - 1) * factor * e.T
+			more := (by - 1) * factor // they were added once when they came, and shifted since
+			more = max(more, -mostTaken*(p.known.bins[i].S+b.S)/e.S, -mostTaken*(p.known.bins[i].T+b.T)/e.T)
+			b.S += more * e.S
+			b.T += more * e.T
 			b.W++
 			b.SS += now * now * e.S * e.S
 			b.YY += e.Y * e.Y

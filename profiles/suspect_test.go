@@ -155,3 +155,19 @@ func TestSecondsThatCountAsExpectedAreShifted(t *testing.T) {
 	within(t, "seconds of the row", r.T, e.T, 1e-9)
 	within(t, "weight of the row", r.A00, e.K/(0.09*0.09), 1e-9) // three times the 30 ms that were predicted
 }
+
+// A window that counts less takes no more off a bin than is known of it: evidence fades,
+// and a sum below 0 would be refused with all that the target did in that second.
+func TestSecondsThatCountLessLeaveSomething(t *testing.T) {
+	p := newBench(t).book.profile(target)
+	w := &window{}
+	w.exposure(p)[3] = exposure{S: 120, T: 30, Y: 4000, K: 1000, Q: 2000}
+	p.known.bins[3] = binSums{S: 24, T: 6, K: 1000, Y: 4000, N: 96} // most of it has faded
+	p.close(w, 0.5, 1)
+	sums := p.known
+	sums.bins[3].S += p.fold.bins[3].S
+	sums.bins[3].T += p.fold.bins[3].T
+	if b := sums.bins[3]; !(b.S > 0) || !(b.T > 0) || b.S > 24 {
+		t.Errorf("S = %v and T = %v, want more than 0, and S less than the 24 before", b.S, b.T)
+	}
+}
