@@ -637,8 +637,17 @@ func (w *naive) busy() {
 	}
 }
 
-// free takes what Routes calls free, and gives it back.
+// free takes what Routes calls free, no faster than replicas hear of each other, and
+// gives it back.
 func (w *naive) free() {
+	hear := func() {
+		for range 2 {
+			if w.remote != nil {
+				w.settle(w.Update(w.now, RemoteLoad{Replicas: 2, ByBackend: w.remote}))
+			}
+		}
+	}
+	hear()
 	i := w.pick(len(w.topo.Routes))
 	s := w.Routes(w.now)[i]
 	const plenty = 200
@@ -656,10 +665,12 @@ func (w *naive) free() {
 			break
 		}
 		count++
+		hear()
 	}
 	for _, l := range slices.Backward(taken) {
 		w.settle(l.Done(w.now, 0))
 	}
+	hear()
 	if s.Unlimited && count < plenty || !s.Unlimited && count != s.Free {
 		w.t.Fatalf("%v: %d were placed on %+v", w.now.Sub(start), count, s)
 	}

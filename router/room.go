@@ -11,7 +11,9 @@ type RouteState struct {
 	Waiting int // in line
 
 	// Free is how many users of this route Place would take now, one after the
-	// other, were their prompts short: 0 while somebody waits in line. Unlimited
+	// other, were their prompts short: 0 while somebody waits in line. Of several
+	// replicas each says it of all: who come faster than these hear of each other are
+	// taken by parts, see unheard. Unlimited
 	// says that nothing known would stop them, neither a floor nor a cap; Free is
 	// then 0.
 	Free           int
@@ -103,7 +105,7 @@ func (s *RouteState) keep(rt *route) {
 
 // roomOn is the room on m; open = nobody stands in line before who comes.
 func (a *ask) roomOn(m *model, open bool) (room TargetRoom) {
-	c := m.group.present()
+	c := m.group.asTold()
 	if open {
 		room.Admits, room.AdmitsLowerBound = a.admits(m, c)
 	}
@@ -117,7 +119,6 @@ func (a *ask) roomOn(m *model, open bool) (room TargetRoom) {
 		c, v := a.with(m.group, c, n-1), verdict{model: m}
 		return a.bears(&v, &c) == OK
 	}
-	c = m.group.asTold()
 	if more := most(bears); more > 0 {
 		room.Capacity, c = c.m+more, a.with(m.group, c, more)
 	} else {
@@ -167,7 +168,7 @@ func (a *ask) addRoom(s *RouteState, taken []int, i int) (limited bool) {
 	if m == nil || a.route.sharesGroup(i) {
 		return true
 	}
-	c, elsewhere := m.group.present(), 0 // in other groups of the backend
+	c, elsewhere := m.group.asTold(), 0 // in other groups of the backend
 	for _, j := range a.route.beside[i].others {
 		elsewhere += taken[j]
 	}

@@ -14,13 +14,11 @@ import (
 // present is who is on a group and its backend, as the rules count them: as they
 // are, or as they would be.
 type present struct {
-	m      int  // sequences, with the foreign ones
-	leased int  // sequences with a lease
-	prompt int  // tokens that wait for their prefill
-	places int  // below the backend's cap, math.MaxInt without one
-	alike  int  // requests like the one that asks that are thought to be there too
-	more   int  // sequences beside those that are there
-	asTold bool // of the others only what they told counts, see unheard
+	m      int // sequences, with the foreign ones
+	leased int // sequences with a lease
+	prompt int // tokens that wait for their prefill
+	places int // below the backend's cap, math.MaxInt without one
+	alike  int // requests like the one that asks that are thought to be there too
 }
 
 // present is who is there now.
@@ -33,19 +31,20 @@ func (g *group) present() (c present) {
 // target: a copy less is a tenth of its time.
 func (c *present) count(g *group) {
 	c.leased = g.leased()
-	c.m = c.leased + g.foreign.most() + g.spread + g.unheard(0)
+	c.m = c.leased + g.foreign.most() + g.spread + g.unheard()
 	c.prompt = g.promptWaiting()
-	c.places, c.alike, c.more, c.asTold = math.MaxInt, 0, 0, false
+	c.places, c.alike = math.MaxInt, 0
 	if spare, capped := g.backend.spare(); capped {
 		c.places = spare
 	}
 }
 
-// asTold is who is there by what the others told, whatever they have placed since.
+// asTold is who is there by what the others told, whatever they have placed since: what is
+// shown of room is of all replicas, and holds for who come as fast as these hear of each
+// other.
 func (g *group) asTold() present {
 	c := g.present()
-	c.m -= g.unheard(0)
-	c.asTold = true
+	c.m -= g.unheard()
 	return c
 }
 
@@ -56,10 +55,6 @@ func (a *ask) with(g *group, c present, n int) present {
 	more := Load{Waiting: sequences, PromptTokens: prompt}
 	far, spread := g.router.peers.beyond(a.now, g.silence, g.counts(), more)
 	c.m += sequences + far.Waiting + far.Decoding + spread
-	if !c.asTold {
-		c.m += g.unheard(c.more+sequences) - g.unheard(c.more)
-		c.more += sequences
-	}
 	c.leased += sequences + far.Waiting + far.Decoding
 	c.prompt += prompt + far.PromptTokens
 	c.alike += n

@@ -43,14 +43,13 @@ func (l *alike) of(replicas int) float64 {
 }
 
 // unheard is how many sequences the others are thought to have placed on g since they
-// told, if this replica had so many more there. What they told is half as old as the
-// time between two tellings, in the mean.
-func (g *group) unheard(more int) int {
+// told. What they told is half as old as the time between two tellings, in the mean.
+func (g *group) unheard() int {
 	p := &g.router.peers
 	if p.load.Replicas <= 1 || p.silent() {
 		return 0
 	}
-	gained := float64(g.own.waiting+g.own.decoding+more) - float64(g.own.before[0]+g.own.before[1])/2
+	gained := float64(g.own.waiting+g.own.decoding) - float64(g.own.before[0]+g.own.before[1])/2
 	if gained <= 0 {
 		return 0
 	}
