@@ -12,76 +12,8 @@ import (
 	"github.com/pacer-dev/pacer/router"
 )
 
-type wantRoutes struct {
-	Since    string  `json:"since"`
-	Window   string  `json:"window"`
-	WindowS  float64 `json:"window_s"`
-	Replica  string  `json:"replica"`
-	Replicas int     `json:"replicas"`
-	Verdict  struct {
-		State  string  `json:"state"`
-		Text   string  `json:"text"`
-		Since  *string `json:"since"`
-		Causes []struct {
-			Of   string `json:"of"`
-			Name string `json:"name"`
-			wantCause
-		} `json:"causes"`
-	} `json:"verdict"`
-	Routes []struct {
-		Model          string   `json:"model"`
-		Class          string   `json:"class"`
-		Prefer         string   `json:"prefer"`
-		MinTPS         *float64 `json:"min_tps"`
-		MaxTTFTS       *float64 `json:"max_ttft_s"`
-		AttainmentGoal *float64 `json:"attainment_goal"`
-		Offered        uint64   `json:"offered"`
-		Met            uint64   `json:"met"`
-		Missed         uint64   `json:"missed"`
-		Unmeasured     uint64   `json:"unmeasured"`
-		Shed           uint64   `json:"shed"`
-		Failed         uint64   `json:"failed"`
-		Attainment     *float64 `json:"attainment"`
-		BudgetLeft     *float64 `json:"budget_left"`
-		OfferedPerS    *float64 `json:"offered_per_s"`
-		MetPerS        *float64 `json:"met_per_s"`
-		ShedPerS       *float64 `json:"shed_per_s"`
-		Losing         bool     `json:"losing"`
-		wantCause
-		TPS struct {
-			P10 *float64 `json:"p10"`
-			P50 *float64 `json:"p50"`
-			P90 *float64 `json:"p90"`
-		} `json:"tps"`
-		TPSStreams uint64 `json:"tps_streams"`
-		TTFTS      struct {
-			P50 *float64 `json:"p50"`
-			P90 *float64 `json:"p90"`
-			P99 *float64 `json:"p99"`
-		} `json:"ttft_s"`
-		TTFTStreams uint64 `json:"ttft_streams"`
-		Guarantee   *struct {
-			Places int `json:"places"`
-			Held   int `json:"held"`
-			Used   int `json:"used"`
-		} `json:"guarantee"`
-		Waiting          int  `json:"waiting"`
-		Free             *int `json:"free"`
-		FreeIsLowerBound bool `json:"free_is_lower_bound"`
-		Targets          []struct {
-			Backend              string `json:"backend"`
-			Model                string `json:"model"`
-			Capacity             *int   `json:"capacity"`
-			CapacityIsLowerBound bool   `json:"capacity_is_lower_bound"`
-			Admits               *int   `json:"admits"`
-			AdmitsIsLowerBound   bool   `json:"admits_is_lower_bound"`
-			Held                 int    `json:"held"`
-		} `json:"targets"`
-	} `json:"routes"`
-}
-
 func TestRoutes(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	for i, result := range []telemetry.Result{telemetry.Met, telemetry.Met, telemetry.Met, telemetry.Missed, telemetry.Unmeasured, telemetry.Shed, telemetry.Failed} {
 		x := telemetry.Exchange{Route: "chat", Outcome: "ok", Counted: true, Result: result}
 		if i < 4 {
@@ -89,26 +21,25 @@ func TestRoutes(t *testing.T) {
 		}
 		w.metrics.Observe(x)
 	}
-	var got wantRoutes
-	decode(t, w.get("/api/v1/routes"), &got)
-	if _, err := time.Parse(time.RFC3339, got.Since); err != nil || !strings.HasSuffix(got.Since, "Z") || got.WindowS <= 0 || got.Window != "start" || got.Replica != "this one only" || got.Replicas != 1 {
-		t.Errorf("got since %q and a window of %g s, want RFC 3339 in UTC and some seconds, of this replica alone", got.Since, got.WindowS)
+	got := decode[api.Routes](t, w.get("/api/v1/routes"))
+	if got.Since.IsZero() || got.Since.Location() != time.UTC || got.WindowS <= 0 || got.Window != "start" || got.Replica != "this one only" || got.Replicas != 1 {
+		t.Errorf("got since %v and a window of %g s, want RFC 3339 in UTC and some seconds, of this replica alone", got.Since, got.WindowS)
 	}
 	if len(got.Routes) != 3 || got.Routes[0].Model != "chat" || got.Routes[1].Model != "nightly" || got.Routes[2].Model != "*" {
 		t.Fatalf("got %+v, want chat, nightly and * in the order of the configuration", got.Routes)
 	}
 
 	c := got.Routes[0]
-	if c.Class != "interactive" || c.Prefer != "headroom" || *c.MinTPS != 30 || *c.MaxTTFTS != 2 || *c.AttainmentGoal != 0.99 {
+	if c.Class != "interactive" || c.Prefer != "headroom" || c.MinTPS != 30 || c.MaxTTFTS != 2 || c.AttainmentGoal != 0.99 {
 		t.Errorf("promise of chat: got %+v", c)
 	}
 	if c.Offered != 7 || c.Met != 3 || c.Missed != 1 || c.Unmeasured != 1 || c.Shed != 1 || c.Failed != 1 {
 		t.Errorf("chat: got %+v, want 7 = 3 + 1 + 1 + 1 + 1", c)
 	}
-	if c.Attainment == nil || *c.Attainment != 0.5 {
+	if c.Attainment != 0.5 {
 		t.Errorf("attainment of chat: got %v, want 3 of the 6 that count", c.Attainment)
 	}
-	if !near(*c.TPS.P10, 40, 0.011) || !near(*c.TPS.P90, 40, 0.011) || !near(*c.TTFTS.P99, 0.5, 0.011) || c.TPSStreams != 4 || c.TTFTStreams != 4 {
+	if !near(c.TPS.P10, 40, 0.011) || !near(c.TPS.P90, 40, 0.011) || !near(c.TTFTS.P99, 0.5, 0.011) || c.TPSStreams != 4 || c.TTFTStreams != 4 {
 		t.Errorf("figures of chat: got %+v, want 40 tok/s and 0.5 s of 4 streams", c)
 	}
 	if len(c.Targets) != 2 || c.Targets[0].Backend != "h200" || c.Targets[0].Model != h200.Model {
@@ -126,7 +57,7 @@ func TestRoutes(t *testing.T) {
 	}
 
 	n := got.Routes[1]
-	if n.Class != "batch" || n.MinTPS != nil || n.MaxTTFTS != nil || n.Attainment != nil || n.TPS.P50 != nil || n.TTFTS.P50 != nil || n.Targets[0].Capacity != nil {
+	if n.Class != "batch" || n.MinTPS.Known() || n.MaxTTFTS.Known() || n.Attainment.Known() || api.Number(n.TPS.P50).Known() || api.Number(n.TTFTS.P50).Known() || n.Targets[0].Capacity != nil {
 		t.Errorf("nightly: got %+v, want null for what it does not promise or have", n)
 	}
 }
@@ -141,10 +72,9 @@ func TestHealth(t *testing.T) {
 		{router.Down, "down", "open"},
 		{router.Draining, "draining", "closed"},
 	} {
-		w := newWorld(t, "")
+		w := newWorld(t)
 		w.router.Update(time.Now(), router.BackendHealth{Backend: "h200", Health: c.health})
-		var got wantProfiles
-		decode(t, w.get("/api/v1/profiles"), &got)
+		got := decode[api.Profiles](t, w.get("/api/v1/profiles"))
 		if h := got.Targets[0]; h.Health != c.health1 || h.Breaker != c.break1 {
 			t.Errorf("%v: got %s, breaker %s, want %s, %s", c.health, h.Health, h.Breaker, c.health1, c.break1)
 		}
@@ -152,7 +82,7 @@ func TestHealth(t *testing.T) {
 }
 
 func TestPaths(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	for path, contentType := range map[string]string{
 		"/":                "text/html; charset=utf-8",
 		"/app.js":          "text/javascript; charset=utf-8",
@@ -235,7 +165,7 @@ func TestHostIsChecked(t *testing.T) {
 		}
 	}
 
-	w := newWorld(t, "")
+	w := newWorld(t)
 	for _, path := range []string{"/", "/metrics", "/api/v1/profiles", "/api/v1/events", "/healthz", "/nothing"} {
 		rec := w.do(http.MethodGet, path, "evil.example")
 		if rec.Code != http.StatusForbidden || !strings.Contains(rec.Body.String(), "admin.listen") {
@@ -245,7 +175,7 @@ func TestHostIsChecked(t *testing.T) {
 }
 
 func TestEveryAnswerIsSecured(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	for _, path := range []string{"/", "/app.js", "/metrics", "/api/v1/profiles", "/nothing"} {
 		h := w.get(path).Header()
 		for name, want := range map[string]string{

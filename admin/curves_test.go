@@ -14,7 +14,7 @@ import (
 // places: what is admitted, all streams together, the first token, another prompt load,
 // the curve of another backend, and after a drift the curve before it.
 func TestPageExploresACurve(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	w.occupy(t, 0, 12)
 	c, _, _ := servedPage(t, w, 1400)
 	drawn := func(selector string) string {

@@ -13,55 +13,12 @@ import (
 	"github.com/pacer-dev/pacer/router"
 )
 
-type wantDecision struct {
-	Time        string   `json:"time"`
-	RequestID   string   `json:"request_id"`
-	Route       string   `json:"route"`
-	Class       string   `json:"class"`
-	Floor       *float64 `json:"floor"`
-	Outcome     string   `json:"outcome"`
-	Policy      string   `json:"policy"`
-	Chosen      *string  `json:"chosen"`
-	ChosenModel *string  `json:"chosen_model"`
-	SpilledTo   *string  `json:"spilled_to"`
-	WaitedS     *float64 `json:"waited_s"`
-	MayWaitS    *float64 `json:"may_wait_s"`
-	ShedReason  *string  `json:"shed_reason"`
-	RetryAfterS *float64 `json:"retry_after_s"`
-	BestLow     *float64 `json:"best_low"`
-	Candidates  []struct {
-		Backend  string   `json:"backend"`
-		Model    string   `json:"model"`
-		N        int      `json:"n"`
-		M        int      `json:"m"`
-		TPS      *float64 `json:"tps"`
-		Low      *float64 `json:"low"`
-		Floor    *float64 `json:"floor"`
-		Protect  *float64 `json:"protect"`
-		Headroom *float64 `json:"headroom"`
-		Held     int      `json:"held"`
-		Price    *float64 `json:"price"`
-		Warm     *struct {
-			Tokens       int     `json:"tokens"`
-			PromptTokens int     `json:"prompt_tokens"`
-			SavesS       float64 `json:"saves_s"`
-		} `json:"warm"`
-		Feasible bool   `json:"feasible"`
-		Reason   string `json:"reason"`
-		Basis    string `json:"basis"`
-	} `json:"candidates"`
-	LeftOut int `json:"left_out"`
-}
-
 func TestDecisions(t *testing.T) {
-	w := newWorld(t, "")
-	list := func(query string) []wantDecision {
+	w := newWorld(t)
+	list := func(query string) []api.Decision {
 		t.Helper()
-		var got struct {
-			Decisions []wantDecision `json:"decisions"`
-		}
 		rec := w.get("/api/v1/decisions" + query)
-		decode(t, rec, &got)
+		got := decode[api.Decisions](t, rec)
 		if got.Decisions == nil {
 			t.Errorf("no list in %s", rec.Body)
 		}
@@ -93,23 +50,23 @@ func TestDecisions(t *testing.T) {
 	if found := list("?find=nobody"); len(found) != 0 {
 		t.Errorf("found %+v, want nothing", found)
 	}
-	if at, err := time.Parse(time.RFC3339, one.Time); err != nil || !strings.HasSuffix(one.Time, "Z") || at.Sub(now).Abs() > time.Millisecond {
-		t.Errorf("time %q, want %v", one.Time, now)
+	if one.Time.Location() != time.UTC || one.Time.Sub(now).Abs() > time.Millisecond {
+		t.Errorf("time %v, want %v in UTC", one.Time, now)
 	}
-	if one.Outcome != "placed" || one.Chosen == nil || *one.WaitedS != 1 || *one.Floor != 30 || one.Class != "interactive" || one.ShedReason != nil || one.RetryAfterS != nil || one.MayWaitS != nil {
+	if one.Outcome != "placed" || one.Chosen == nil || one.WaitedS != 1 || one.Floor != 30 || one.Class != "interactive" || one.ShedReason != nil || one.RetryAfterS.Known() || one.MayWaitS.Known() {
 		t.Errorf("one: %+v", one)
 	}
 	if len(one.Candidates) != 2 {
 		t.Fatalf("one: candidates %+v", one.Candidates)
 	}
 	h := one.Candidates[0]
-	if h.Backend != "h200" || h.Model != h200.Model || h.N != 2 || h.M != 3 || !near(*h.TPS, truth(4), 0.03) || *h.Low >= *h.TPS || *h.Floor != 30 || *h.Protect != 30 || !near(*h.Headroom, *h.Low/30, 0.001) || !h.Feasible || h.Reason != "ok" {
+	if h.Backend != "h200" || h.Model != h200.Model || h.N != 2 || h.M != 3 || !near(h.TPS, truth(4), 0.03) || !(h.Low < h.TPS) || h.Floor != 30 || h.Protect != 30 || !near(h.Headroom, float64(h.Low)/30, 0.001) || !h.Feasible || h.Reason != "ok" {
 		t.Errorf("h200: %+v", h)
 	}
-	if two.Outcome != "shed" || two.Chosen != nil || *two.ShedReason != "floor_unattainable" || two.RetryAfterS != nil || two.BestLow == nil || two.Candidates[0].Reason != "own_floor" {
+	if two.Outcome != "shed" || two.Chosen != nil || *two.ShedReason != "floor_unattainable" || two.RetryAfterS.Known() || !two.BestLow.Known() || two.Candidates[0].Reason != "own_floor" {
 		t.Errorf("two: %+v", two)
 	}
-	if c := three.Candidates[0]; *three.Chosen != "idle" || *three.Floor != 0 || c.TPS != nil || c.Low != nil || c.Headroom != nil || *c.Protect != 0 {
+	if c := three.Candidates[0]; *three.Chosen != "idle" || three.Floor != 0 || c.TPS.Known() || c.Low.Known() || c.Headroom.Known() || c.Protect != 0 {
 		t.Errorf("three: %+v", three)
 	}
 	if n := len(list("")); n != 6 {
@@ -137,15 +94,12 @@ func (w *world) ask(body string, headers ...string) *httptest.ResponseRecorder {
 // What the cache of one candidate has of the prompt is in the decision, and nothing
 // for the others.
 func TestDecisionsTellWhatIsWarm(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	w.router.Place(time.Now(), router.Request{
 		ID: "turn", Route: "chat", PromptTokens: 12_400, Stream: true,
 		Warm: []router.Warmth{{Target: h200, Likely: 11_900, Sure: 11_900}},
 	})
-	var got struct {
-		Decisions []wantDecision `json:"decisions"`
-	}
-	decode(t, w.get("/api/v1/decisions"), &got)
+	got := decode[api.Decisions](t, w.get("/api/v1/decisions"))
 	if len(got.Decisions) != 1 || len(got.Decisions[0].Candidates) != 2 {
 		t.Fatalf("got %+v", got)
 	}
@@ -162,11 +116,11 @@ func TestDecisionsTellWhatIsWarm(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	w.occupy(t, 0, 2)
 	for _, c := range []struct {
 		body, route, class, outcome, chosen, why string
-		floor                                    float64
+		floor                                    api.Number
 	}{
 		{body: `{"model":"chat"}`, route: "chat", class: "interactive", outcome: "placed", chosen: "l40s", floor: 30},
 		{body: `{"model":"chat","min_tps":20,"prompt_tokens":2000}`, route: "chat", class: "interactive", outcome: "placed", chosen: "l40s", floor: 20},
@@ -176,8 +130,7 @@ func TestExplain(t *testing.T) {
 		{body: `{"model":"meta/anything","class":"interactive"}`, route: "*", class: "interactive", outcome: "placed", chosen: "idle"},
 	} {
 		rec := w.ask(c.body)
-		var got wantDecision
-		decode(t, rec, &got)
+		got := decode[api.Decision](t, rec)
 		chosen, why := "", ""
 		if got.Chosen != nil {
 			chosen = *got.Chosen
@@ -185,7 +138,7 @@ func TestExplain(t *testing.T) {
 		if got.ShedReason != nil {
 			why = *got.ShedReason
 		}
-		if got.Route != c.route || got.Class != c.class || got.Outcome != c.outcome || chosen != c.chosen || why != c.why || *got.Floor != c.floor || len(got.Candidates) == 0 {
+		if got.Route != c.route || got.Class != c.class || got.Outcome != c.outcome || chosen != c.chosen || why != c.why || got.Floor != c.floor || len(got.Candidates) == 0 {
 			t.Errorf("%s: got %s", c.body, rec.Body)
 		}
 	}
@@ -198,7 +151,7 @@ func TestExplain(t *testing.T) {
 }
 
 func TestExplainRefuses(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	for body, code := range map[string]string{
 		``:                                  "invalid_body",
 		`{`:                                 "invalid_body",
@@ -249,7 +202,7 @@ func TestExplainRefuses(t *testing.T) {
 
 // Without the catch-all an unknown model is one.
 func TestExplainUnknownModel(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	topology := router.Topology{Backends: []router.Backend{{Name: "h200"}}, Replicas: 1, Routes: []router.Route{
 		{Name: "chat", Targets: []router.RouteTarget{{Target: h200}}},
 	}}

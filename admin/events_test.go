@@ -75,42 +75,23 @@ func (w *pipeWriter) Header() http.Header { return w.header }
 func (w *pipeWriter) WriteHeader(int)     {}
 func (w *pipeWriter) Flush()              {}
 
-// wantEvent is what the page reads of an event.
+// wantEvent is an event with its drawings, which are written encoded.
 type wantEvent struct {
-	Time    time.Time `json:"time"`
-	DataURL string    `json:"data_url"`
+	api.Event
 	Targets []struct {
-		Backend  string       `json:"backend"`
-		Model    string       `json:"model"`
-		InFlight api.InFlight `json:"in_flight"`
-		Learned  *struct {
-			Support *[2]int `json:"support"`
-			Curve   struct {
-				N   []int      `json:"n"`
-				TPS []*float64 `json:"tps"`
-				Low []*float64 `json:"low"`
-			} `json:"curve"`
-			Bins []struct {
-				N     int      `json:"n"`
-				TPS   *float64 `json:"tps"`
-				Prior *float64 `json:"prior"`
-			} `json:"bins"`
-		} `json:"learned"`
+		api.EventTarget
+		Learned *api.Drawing `json:"learned"`
 	} `json:"targets"`
-	Routes []struct {
-		Model  string   `json:"model"`
-		MinTPS *float64 `json:"min_tps"`
-	} `json:"routes"`
 }
 
 func TestEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "")
+		w := newWorld(t)
 		next, stop := w.events(t)
 		defer stop()
 		first := next()
-		if len(first.Targets) != 3 || len(first.Routes) != 3 || first.DataURL != "http://127.0.0.1:8080" {
-			t.Fatalf("got %d targets, %d routes, data port %q, want 3, 3 and http://127.0.0.1:8080", len(first.Targets), len(first.Routes), first.DataURL)
+		if len(first.Targets) != 3 || len(first.Routes.Routes) != 3 || first.DataURL != "http://127.0.0.1:8080" {
+			t.Fatalf("got %d targets, %d routes, data port %q, want 3, 3 and http://127.0.0.1:8080", len(first.Targets), len(first.Routes.Routes), first.DataURL)
 		}
 		l := first.Targets[0].Learned
 		if l == nil || len(l.Bins) != 11 || l.Support == nil || l.Support[1] != 40 {
@@ -121,14 +102,14 @@ func TestEvents(t *testing.T) {
 			t.Fatalf("h200: the curve is drawn at n = %v, want from 1 to about twice the support", c.N)
 		}
 		for i, n := range c.N {
-			if c.TPS[i] == nil || !near(*c.TPS[i], truth(n), 0.1) {
+			if !near(c.TPS[i], truth(n), 0.1) {
 				t.Errorf("h200 at n=%d: got %v tok/s, want about %.4g", n, c.TPS[i], truth(n))
 			}
 		}
-		if b := l.Bins[3]; b.TPS == nil || !near(*b.TPS, truth(b.N), 0.02) || b.Prior != nil {
+		if b := l.Bins[3]; !near(b.TPS, truth(b.N), 0.02) || api.Number(b.Prior).Known() {
 			t.Errorf("h200 at n=%d: measured %v, want %.4g, and no prior", b.N, b.TPS, truth(b.N))
 		}
-		if b := first.Targets[2].Learned.Bins[0]; b.TPS != nil || b.Prior == nil || !near(*b.Prior, 70, 0.05) {
+		if b := first.Targets[2].Learned.Bins[0]; api.Number(b.TPS).Known() || !near(b.Prior, 70, 0.05) {
 			t.Errorf("l40s at n=1: got %+v, want a prior of 70 and nothing measured", b)
 		}
 
@@ -148,7 +129,7 @@ func TestEvents(t *testing.T) {
 		}
 		teach(w.book, time.Now(), l40s)
 		third := next()
-		if third.Targets[0].Learned != nil || third.Targets[2].Learned == nil || third.Targets[2].Learned.Bins[0].TPS == nil {
+		if third.Targets[0].Learned != nil || third.Targets[2].Learned == nil || !api.Number(third.Targets[2].Learned.Bins[0].TPS).Known() {
 			t.Errorf("after streams on l40s got %+v, want only its curve, measured", third.Targets)
 		}
 	})
@@ -156,7 +137,7 @@ func TestEvents(t *testing.T) {
 
 func TestListenersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "")
+		w := newWorld(t)
 		var stops []func()
 		for range maxListeners {
 			next, stop := w.events(t)
@@ -225,7 +206,7 @@ func TestDataURL(t *testing.T) {
 // Budget: 0.1 ms a target (here 3); it is paid once a second, however many pages
 // are open.
 func BenchmarkFrame(b *testing.B) {
-	w := newWorld(b, "")
+	w := newWorld(b)
 	p := &port{o: Options{Config: inForce(configListening(":8080")), Router: w.router, Book: w.book, Metrics: w.metrics, Watch: w.watch}}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -24,7 +24,7 @@ import (
 // can be handed out.
 func guarded(t *testing.T, private bool) http.Handler {
 	t.Helper()
-	return guardedWorld(t, newWorld(t, ""), private)
+	return guardedWorld(t, newWorld(t), private)
 }
 
 func guardedWorld(t *testing.T, w *world, private bool) http.Handler {
@@ -38,12 +38,25 @@ func guardedWorld(t *testing.T, w *world, private bool) http.Handler {
 	cfg.Keys = []config.Key{{Name: "of-file"}}
 	o.Config, o.Keys = inForce(&cfg), keys.New(store)
 	o.Drain = func(string, bool) bool { return true }
-	o.Note = func(ctx context.Context, who, did, to string) {
-		if err := o.Keys.Note(ctx, time.Now(), who, did, to); err != nil {
+	o.Note = noteIn(t, o.Keys)
+	return New(o)
+}
+
+// noteIn notes in the audit log of ring.
+func noteIn(t *testing.T, ring *keys.Ring) func(ctx context.Context, who, did, to string) {
+	return func(ctx context.Context, who, did, to string) {
+		if err := ring.Note(ctx, time.Now(), who, did, to); err != nil {
 			t.Error(err)
 		}
 	}
-	return New(o)
+}
+
+// audited is who did what to what, the oldest first.
+func audited(log []api.AuditEntry) (lines []string) {
+	for _, e := range slices.Backward(log) {
+		lines = append(lines, e.Who+" "+e.Did+" "+e.To)
+	}
+	return lines
 }
 
 func call(h http.Handler, method, path, token, body string) *httptest.ResponseRecorder {
@@ -121,7 +134,7 @@ func TestEveryCallWithEachRole(t *testing.T) {
 // name of who made it, and nothing that was refused.
 func TestTheAuditLogAfterARandomWalk(t *testing.T) {
 	names := map[string]string{"t-view": "v", "t-operate": "o", "t-admin": "a", "root": "admin"}
-	world := newWorld(t, "")
+	world := newWorld(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		h := guardedWorld(t, world, rapid.Bool().Draw(rt, "private"))
 		var want []string
@@ -152,14 +165,8 @@ func TestTheAuditLogAfterARandomWalk(t *testing.T) {
 			}
 		}
 		var audit api.Audit
-		if err := json.Unmarshal(call(h, "GET", "/api/v1/audit", "t-admin", "").Body.Bytes(), &audit); err != nil {
-			rt.Fatal(err)
-		}
-		var got []string
-		for _, e := range slices.Backward(audit.Entries) {
-			got = append(got, e.Who+" "+e.Did+" "+e.To)
-		}
-		if !slices.Equal(got, want) {
+		must.Do(rt, json.Unmarshal(call(h, "GET", "/api/v1/audit", "t-admin", "").Body.Bytes(), &audit))
+		if got := audited(audit.Entries); !slices.Equal(got, want) {
 			rt.Fatalf("the audit log says %q, want %q", got, want)
 		}
 	})
@@ -179,7 +186,7 @@ func TestPprof(t *testing.T) {
 			t.Errorf("%s: %d", path, w.Code)
 		}
 	}
-	w := newWorld(t, "")
+	w := newWorld(t)
 	cfg := *w.options.Config()
 	cfg.Admin.Token = "root"
 	w.options.Config = inForce(&cfg)
@@ -210,11 +217,7 @@ func TestATokenAsAPassword(t *testing.T) {
 
 func TestKeysAreHandedOut(t *testing.T) {
 	h := guarded(t, false)
-	w := call(h, "POST", "/api/v1/keys", "t-admin", `{"name":"mobile","routes":["chat"],"team":"apps","limits":{"concurrency":2},"budget":{"usd":5}}`)
-	var made api.NewKey
-	if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != http.StatusOK {
-		t.Fatalf("%d %s", w.Code, w.Body)
-	}
+	made := decode[api.NewKey](t, call(h, "POST", "/api/v1/keys", "t-admin", `{"name":"mobile","routes":["chat"],"team":"apps","limits":{"concurrency":2},"budget":{"usd":5}}`))
 	if len(made.Secret) < 40 || made.Key.By != "a" || made.Key.Budget.Per != "month" || made.Key.Budget.Warn != 0.8 || made.Key.Budget.Then != "refuse" {
 		t.Errorf("made %+v", made)
 	}
@@ -239,10 +242,9 @@ func TestKeysAreHandedOut(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", body, w.Code, w.Body, want)
 		}
 	}
-	w = call(h, "POST", "/api/v1/keys/mobile/rotate", "root", `{"grace_s":60}`)
-	var turned api.NewKey
-	if err := json.Unmarshal(w.Body.Bytes(), &turned); err != nil || turned.Secret == made.Secret || turned.Secret == "" {
-		t.Errorf("rotated: %d %s", w.Code, w.Body)
+	turned := decode[api.NewKey](t, call(h, "POST", "/api/v1/keys/mobile/rotate", "root", `{"grace_s":60}`))
+	if turned.Secret == made.Secret || turned.Secret == "" {
+		t.Errorf("rotated: %+v", turned)
 	}
 	for path, want := range map[string]int{"/api/v1/keys/nobody": 404, "/api/v1/keys/of-file": 404, "/api/v1/keys/mobile": 200} {
 		if w := call(h, "DELETE", path, "t-admin", ""); w.Code != want {
@@ -252,19 +254,12 @@ func TestKeysAreHandedOut(t *testing.T) {
 	if w := call(h, "POST", "/api/v1/keys/mobile/rotate", "t-admin", ""); w.Code != http.StatusConflict {
 		t.Errorf("a rotation of what is revoked: %d", w.Code)
 	}
-	w = call(h, "GET", "/api/v1/keys", "t-admin", "")
-	var list api.Keys
-	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Keys) != 3 || list.Keys[0].State != "revoked" || list.Keys[1].Source != "file" {
-		t.Errorf("listed %s", w.Body)
+	if list := decode[api.Keys](t, call(h, "GET", "/api/v1/keys", "t-admin", "")).Keys; len(list) != 3 || list[0].State != "revoked" || list[1].Source != "file" {
+		t.Errorf("listed %+v", list)
 	}
 	call(h, "POST", "/api/v1/backends/h200/drain", "t-operate", "")
-	w = call(h, "GET", "/api/v1/audit", "t-admin", "")
-	var audit api.Audit
-	must.Do(t, json.Unmarshal(w.Body.Bytes(), &audit))
-	var got []string
-	for _, e := range slices.Backward(audit.Entries) {
-		got = append(got, e.Who+" "+e.Did+" "+e.To)
-	}
+	w := call(h, "GET", "/api/v1/audit", "t-admin", "")
+	got := audited(decode[api.Audit](t, w).Entries)
 	if want := []string{"a key.create mobile", "a key.create y", "admin key.rotate mobile", "a key.revoke mobile", "o backend.drain h200"}; !slices.Equal(got, want) {
 		t.Errorf("the audit log says %q, want %q", got, want)
 	}

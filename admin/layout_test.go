@@ -196,7 +196,7 @@ func TestPageChangesOnlyWhatChanged(t *testing.T) {
 
 // TestPageOnPaper: what is clicked is not printed, and every open curve is.
 func TestPageOnPaper(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	w.occupy(t, 1, 8)
 	c := chromium.Start(t)
 	openFleet(t, c, w, 1280, 900, false)

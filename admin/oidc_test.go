@@ -105,9 +105,8 @@ func newGuestbook(t *testing.T) *guestbook {
 	store := storage.NewStorageWithClients(storage.NewUserStore(g.provider.URL), map[string]*storage.Client{"pacer": client})
 	op = exampleop.SetupServer(g.provider.URL, &users{store, map[string][]string{"id1": {"staff", "platform"}, "id2": {"staff"}}}, nil, false)
 
-	files := must.Get(filekeys.Open(t.TempDir()))(t)
-	g.ring = keys.New(files)
-	o := newWorld(t, "").options
+	g.ring = keys.New(must.Get(filekeys.Open(t.TempDir()))(t))
+	o := newWorld(t).options
 	conf := *o.Config()
 	conf.Admin.Private = true
 	conf.Admin.Token = "root"
@@ -121,11 +120,7 @@ func newGuestbook(t *testing.T) *guestbook {
 	o.Config = func() *config.Config { mu.Lock(); defer mu.Unlock(); return g.conf }
 	o.Keys, o.Log, o.Provider = g.ring, slog.New(slog.NewTextHandler(g.log, nil)), g.provider.Client().Transport
 	o.Drain = func(string, bool) bool { return true }
-	o.Note = func(ctx context.Context, who, did, to string) {
-		if err := g.ring.Note(ctx, time.Now(), who, did, to); err != nil {
-			t.Error(err)
-		}
-	}
+	o.Note = noteIn(t, g.ring)
 	handler = New(o)
 	return g
 }
@@ -226,11 +221,7 @@ func TestPeopleSignIn(t *testing.T) {
 	if _, status := g.session(c); status != http.StatusUnauthorized {
 		t.Errorf("after signing out %d, want 401", status)
 	}
-	entries := must.Get(g.ring.Entries(t.Context(), 100))(t)
-	var got []string
-	for _, e := range slices.Backward(entries) {
-		got = append(got, e.Who+" "+e.Did+" "+e.To)
-	}
+	got := audited(must.Get(g.ring.Entries(t.Context(), 100))(t))
 	want := []string{
 		"oidc:id1 test-user@zitadel.ch session.open admin", "oidc:id1 test-user@zitadel.ch backend.drain h200",
 		"oidc:id2 test-user2@zitadel.ch session.open view", "oidc:id1 test-user@zitadel.ch session.end operate",
@@ -471,8 +462,8 @@ func TestAProviderThatIsOut(t *testing.T) {
 	if asked > 5 {
 		t.Errorf("20 sign-ins asked a provider that is out %d times", asked)
 	}
-	if w := mustGet(t, g.port.URL+"/api/v1/routes", "root"); w != http.StatusOK {
-		t.Errorf("with a token %d, want 200 while the provider is out", w)
+	if w := call(g.port.Config.Handler, http.MethodGet, "/api/v1/routes", "root", ""); w.Code != http.StatusOK {
+		t.Errorf("with a token %d, want 200 while the provider is out", w.Code)
 	}
 	deadline := time.Now().Add(time.Minute)
 	for {
@@ -487,23 +478,13 @@ func TestAProviderThatIsOut(t *testing.T) {
 	}
 }
 
-func mustGet(t *testing.T, to, token string) int {
-	t.Helper()
-	r := must.Get(http.NewRequest(http.MethodGet, to, nil))(t)
-	r.Header.Set("Authorization", "Bearer "+token)
-	resp := must.Get(http.DefaultClient.Do(r))(t)
-	resp.Body.Close()
-	return resp.StatusCode
-}
-
 // An open stream of events ends with the session that opened it, and a page of
 // another origin gets nothing by a session.
 func TestASessionIsNotWorthMore(t *testing.T) {
 	g := newGuestbook(t)
 	c := g.browser()
 	g.signIn(c, g.admin())
-	r, err := http.NewRequest(http.MethodGet, g.port.URL+"/api/v1/events", nil)
-	must.Do(t, err)
+	r := must.Get(http.NewRequest(http.MethodGet, g.port.URL+"/api/v1/events", nil))(t)
 	c.Timeout = 0
 	events, err := c.Do(r)
 	if err != nil || events.StatusCode != http.StatusOK {

@@ -2,10 +2,10 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,11 +29,7 @@ func TestAnswersAboutKeysAreAsOpenAPISays(t *testing.T) {
 	cfg.Admin.Tokens = []config.AdminToken{{Name: "v", Token: "t-view", Role: "view"}}
 	cfg.Keys = []config.Key{{Name: "of-file"}}
 	o.Config, o.Keys = inForce(&cfg), keys.New(store)
-	o.Note = func(ctx context.Context, who, did, to string) {
-		if err := o.Keys.Note(ctx, time.Now(), who, did, to); err != nil {
-			t.Error(err)
-		}
-	}
+	o.Note = noteIn(t, o.Keys)
 	o.Usage = func(_ context.Context, _, to usage.Hour) ([]usage.Cell, bool) {
 		return []usage.Cell{{Hour: to - 1, Of: usage.Of{Key: "mobile", Team: "apps", Route: "chat", Backend: "h200", Model: h200.Model}, Sums: usage.Sums{Requests: 3, Input: 3000, Cached: 1000, Output: 600, Cost: usage.Dollars(0.008)}}}, true
 	}
@@ -77,7 +73,7 @@ func TestAnswersAboutKeysAreAsOpenAPISays(t *testing.T) {
 		if a.described == "" {
 			a.described = a.path
 		}
-		rec := call(h, map[string]string{"get": http.MethodGet, "post": http.MethodPost, "delete": http.MethodDelete}[a.method], a.path, a.token, a.body)
+		rec := call(h, strings.ToUpper(a.method), a.path, a.token, a.body)
 		of := a.method + " " + a.path + " " + a.body
 		if rec.Code != a.status {
 			t.Errorf("%s: status %d, want %d: %.300s", of, rec.Code, a.status, rec.Body)
@@ -92,8 +88,7 @@ func TestAnswersAboutKeysAreAsOpenAPISays(t *testing.T) {
 	}
 	validate(t, schemaOf(t, doc, "/api/v1/jobs", "get", "503"), "jobs of a store that is out", rec.Body.Bytes())
 	// None of them was empty, so the fields within were looked at.
-	var used api.Usage
-	if err := json.Unmarshal(call(h, http.MethodGet, "/api/v1/usage", "", "").Body.Bytes(), &used); err != nil || len(used.Rows) == 0 || len(used.Budgets) == 0 {
-		t.Errorf("usage: %+v, %v", used, err)
+	if used := decode[api.Usage](t, call(h, http.MethodGet, "/api/v1/usage", "", "")); len(used.Rows) == 0 || len(used.Budgets) == 0 {
+		t.Errorf("usage: %+v", used)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,11 +25,7 @@ import (
 // be in an object that is not in its schema.
 func described(t *testing.T, w *world) map[string]any {
 	t.Helper()
-	rec := w.get("/api/openapi.json")
-	var doc map[string]any
-	if err := json.Unmarshal(rec.Body.Bytes(), &doc); rec.Code != http.StatusOK || err != nil {
-		t.Fatalf("status %d, %v: %.200s", rec.Code, err, rec.Body)
-	}
+	doc := decode[map[string]any](t, w.get("/api/openapi.json"))
 	for _, schema := range at(doc, "components", "schemas") {
 		schema.(map[string]any)["additionalProperties"] = false
 	}
@@ -76,7 +71,7 @@ func validate(t *testing.T, schema *jsonschema.Schema, of string, text []byte) {
 // What the document describes is there, and what is there is described, but
 // for what is not JSON.
 func TestOpenAPIHasEveryPath(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	var inDocument []string
 	for path, of := range at(described(t, w), "paths") {
 		for method := range of.(map[string]any) {
@@ -100,7 +95,7 @@ func TestOpenAPIHasEveryPath(t *testing.T) {
 
 // busy is a world that has something in every field of its answers.
 func busy(t *testing.T) *world {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	w.occupy(t, 2, 5)
 	now := time.Now()
 	for i := range 2 {
@@ -160,9 +155,7 @@ func TestAnswersAreAsOpenAPISays(t *testing.T) {
 		{"/api/v1/decisions", "?limit=3", "get", "", 200},
 		{"/api/v1/decisions", "?limit=0", "get", "", 400},
 	} {
-		r := httptest.NewRequest(strings.ToUpper(a.method), "http://127.0.0.1:9090"+a.path+a.query, strings.NewReader(a.body))
-		rec := httptest.NewRecorder()
-		w.handler.ServeHTTP(rec, r)
+		rec := call(w.handler, strings.ToUpper(a.method), a.path+a.query, "", a.body)
 		of := a.method + " " + a.path + a.query + " " + a.body
 		if rec.Code != a.status {
 			t.Errorf("%s: status %d, want %d: %.300s", of, rec.Code, a.status, rec.Body)
@@ -187,10 +180,7 @@ func TestDrainIsAsOpenAPISays(t *testing.T) {
 		{"h200", "t0ken", 200}, {"was-there", "t0ken", 200}, {"nobody", "t0ken", 404}, {"h200", "wrong", 401},
 	} {
 		for _, what := range []string{"drain", "resume"} {
-			r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:9090/api/v1/backends/"+a.name+"/"+what, nil)
-			r.Header.Set("Authorization", "Bearer "+a.token)
-			rec := httptest.NewRecorder()
-			handler.ServeHTTP(rec, r)
+			rec := call(handler, http.MethodPost, "/api/v1/backends/"+a.name+"/"+what, a.token, "")
 			if rec.Code != a.status {
 				t.Errorf("%s %s: status %d, want %d", what, a.name, rec.Code, a.status)
 			}

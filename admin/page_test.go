@@ -78,7 +78,7 @@ func (c *browser) marks(backend, selector string) []mark {
 }
 
 func TestPageDrawsWhatWasLearned(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	w.occupy(t, 4, 12)
 	for range 40 {
 		w.metrics.Observe(telemetry.Exchange{Route: "chat", Outcome: "ok", Counted: true, Result: telemetry.Met, TPS: 41})
@@ -149,7 +149,7 @@ func TestPageDrawsWhatWasLearned(t *testing.T) {
 }
 
 func TestPageFitsItsWindow(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	w.occupy(t, 1, 3)
 	c, _, _ := servedPage(t, w, 1400)
 	for _, width := range []int{320, 400, 800, 1400, 2400} {
@@ -173,7 +173,7 @@ func TestPageFitsItsWindow(t *testing.T) {
 // A page that lives for days must not take the focus or the selection away, so
 // elements stay while their figures change.
 func TestPageUpdatesInPlace(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	c, _, _ := servedPage(t, w, 1400)
 	c.Eval(`window.kept = document.querySelector(".target svg"); kept.focus(); 0`, nil)
 	w.occupy(t, 0, 7)
@@ -187,7 +187,7 @@ func TestPageUpdatesInPlace(t *testing.T) {
 }
 
 func TestPageIsReadableWithoutAPointer(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	w.occupy(t, 0, 12)
 	c, _, _ := servedPage(t, w, 1400)
 	c.Until(`document.querySelector(".target svg").getAttribute("aria-valuenow") === "12"`)
@@ -217,7 +217,7 @@ func TestPageIsReadableWithoutAPointer(t *testing.T) {
 }
 
 func TestPageSaysThatTheConnectionIsLost(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	c, server, down := servedPage(t, w, 1400)
 	c.Until(`document.getElementById("lost").hidden`)
 	down.Store(true)
@@ -234,7 +234,7 @@ func TestPageSaysThatTheConnectionIsLost(t *testing.T) {
 // its cause is said; a backend that died says what became of its streams; and jobs say
 // how far they are.
 func TestPageSaysWhatIsNotKnownYet(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	w.watch.Tick(time.Now(), history.Snapshot{Backends: []history.Backend{{Name: "h200"}, {Name: "l40s"}}, Routes: []history.Route{{Name: "chat"}}})
 	for range 50 {
 		w.metrics.Observe(telemetry.Exchange{Route: "chat", Outcome: "shed", Counted: true, Result: telemetry.Shed, ShedReason: "floor"})
@@ -269,7 +269,7 @@ func TestPageSaysWhatIsNotKnownYet(t *testing.T) {
 // text what came of it; a plan can be stopped, and a token is asked for where one is
 // needed.
 func TestPageAsksWhatIf(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	asked, proceed := make(chan api.PlanQuestion, 1), make(chan struct{})
 	w.options.Plan = func(ctx context.Context, q api.PlanQuestion, offered map[string]float64, progress func(float64)) (*api.Plan, error) {
 		asked <- q

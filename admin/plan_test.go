@@ -32,20 +32,14 @@ func playedAlready(_ context.Context, q api.PlanQuestion, offered map[string]flo
 	return &api.Plan{Verdict: "It holds.", Now: run, Then: run, Curves: []api.PlanCurve{{Backend: "h200"}}, Notes: []string{}, TookS: 0.1}, nil
 }
 
-func (w *world) post(path, token, body string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:9090"+path, strings.NewReader(body))
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	rec := httptest.NewRecorder()
-	w.handler.ServeHTTP(rec, r)
-	return rec
+func (w *world) plan(token, body string) *httptest.ResponseRecorder {
+	return call(w.handler, http.MethodPost, "/api/v1/plan", token, body)
 }
 
 // The load that is played is what was offered within the window, by route.
 func TestPlanIsToldTheLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "")
+		w := newWorld(t)
 		var got map[string]float64
 		w.options.Plan = func(_ context.Context, _ api.PlanQuestion, offered map[string]float64, _ func(float64)) (*api.Plan, error) {
 			got = offered
@@ -56,7 +50,7 @@ func TestPlanIsToldTheLoad(t *testing.T) {
 		for range 50 {
 			w.metrics.History().Route("chat").Add(history.Outcome{Result: history.Met})
 		}
-		if rec := w.post("/api/v1/plan", "", `{"window":"5m"}`); rec.Code != 200 {
+		if rec := w.plan("", `{"window":"5m"}`); rec.Code != 200 {
 			t.Fatalf("status %d: %s", rec.Code, rec.Body)
 		}
 		if len(got) != 1 || math.Abs(got["chat"]-2.5) > 1e-9 {
@@ -69,7 +63,7 @@ func TestPlanIsToldTheLoad(t *testing.T) {
 // hangs up ends it, and then the next may ask.
 func TestOnePlanAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "")
+		w := newWorld(t)
 		w.options.Plan = func(ctx context.Context, _ api.PlanQuestion, _ map[string]float64, progress func(float64)) (*api.Plan, error) {
 			progress(0.25)
 			<-ctx.Done()
@@ -80,21 +74,20 @@ func TestOnePlanAtATime(t *testing.T) {
 		first := httptest.NewRecorder()
 		go w.handler.ServeHTTP(first, httptest.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1:9090/api/v1/plan", strings.NewReader("{}")))
 		synctest.Wait()
-		if rec := w.post("/api/v1/plan", "", "{}"); rec.Code != http.StatusConflict || rec.Header().Get("Retry-After") == "" {
+		if rec := w.plan("", "{}"); rec.Code != http.StatusConflict || rec.Header().Get("Retry-After") == "" {
 			t.Errorf("a second plan: status %d, Retry-After %q", rec.Code, rec.Header().Get("Retry-After"))
 		}
-		var state api.PlanState
-		if decode(t, w.get("/api/v1/plan"), &state); !state.Running || state.Progress != 0.25 {
+		if state := decode[api.PlanState](t, w.get("/api/v1/plan")); !state.Running || state.Progress != 0.25 {
 			t.Errorf("while one is played: %+v", state)
 		}
 		hangUp()
 		synctest.Wait()
-		if decode(t, w.get("/api/v1/plan"), &state); state.Running {
+		if decode[api.PlanState](t, w.get("/api/v1/plan")).Running {
 			t.Error("it is still played after its client hung up")
 		}
 		// The next one is played for as long as a plan may take, and no longer.
 		began := time.Now()
-		if rec := w.post("/api/v1/plan", "", "{}"); rec.Code != http.StatusServiceUnavailable || time.Since(began) != planTime {
+		if rec := w.plan("", "{}"); rec.Code != http.StatusServiceUnavailable || time.Since(began) != planTime {
 			t.Errorf("one that does not end: status %d after %v", rec.Code, time.Since(began))
 		}
 	})
@@ -103,8 +96,8 @@ func TestOnePlanAtATime(t *testing.T) {
 // Where a token is configured, a plan needs it; where none is, it needs none. A page
 // of another origin gets none.
 func TestPlanIsBehindTheToken(t *testing.T) {
-	w := newWorld(t, "")
-	if rec := w.post("/api/v1/plan", "", "{}"); rec.Code != 200 {
+	w := newWorld(t)
+	if rec := w.plan("", "{}"); rec.Code != 200 {
 		t.Errorf("without a token configured: status %d", rec.Code)
 	}
 	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:9090/api/v1/plan", strings.NewReader("{}"))
@@ -119,7 +112,7 @@ func TestPlanIsBehindTheToken(t *testing.T) {
 	o.Config = inForce(&conf)
 	w.handler = New(o)
 	for token, want := range map[string]int{"": 401, "wrong": 401, "t0ken": 200} {
-		if rec := w.post("/api/v1/plan", token, "{}"); rec.Code != want {
+		if rec := w.plan(token, "{}"); rec.Code != want {
 			t.Errorf("token %q: status %d, want %d", token, rec.Code, want)
 		}
 	}

@@ -13,100 +13,17 @@ import (
 	"github.com/pacer-dev/pacer/router"
 )
 
-// The shapes of the documentation, written a second time on purpose.
-type wantProfiles struct {
-	Targets []struct {
-		Backend  string            `json:"backend"`
-		Model    string            `json:"model"`
-		Kind     string            `json:"kind"`
-		Labels   map[string]string `json:"labels"`
-		URL      string            `json:"url"`
-		Most     *int              `json:"max_concurrency"`
-		Hourly   *float64          `json:"usd_per_hour"`
-		Health   string            `json:"health"`
-		Breaker  string            `json:"breaker"`
-		InFlight struct {
-			Waiting    int `json:"waiting"`
-			Decoding   int `json:"decoding"`
-			BelowFloor int `json:"below_floor"`
-			N          int `json:"n"`
-			M          int `json:"m"`
-		} `json:"in_flight"`
-		Engine *struct {
-			Running int `json:"running"`
-			Waiting int `json:"waiting"`
-			Foreign struct {
-				Waiting  int `json:"waiting"`
-				Decoding int `json:"decoding"`
-			} `json:"foreign"`
-			AgeS float64 `json:"age_s"`
-		} `json:"engine"`
-		LastError *struct {
-			Status  *int   `json:"status"`
-			Message string `json:"message"`
-			Since   string `json:"since"`
-		} `json:"last_error"`
-		Admits    *int          `json:"admits"`
-		Continued api.Continued `json:"continued"`
-		Warm      struct {
-			Predicted int `json:"predicted"`
-			Reported  int `json:"reported"`
-		} `json:"warm"`
-		TokensPerS *float64 `json:"tokens_per_s"`
-		Delivered  *float64 `json:"delivered"`
-		wantCause
-		Scale   float64             `json:"scale"`
-		Margin  float64             `json:"margin"`
-		Rho     *float64            `json:"rho"`
-		Support *[2]int             `json:"support"`
-		Fit     *map[string]float64 `json:"fit"`
-		TTFT    *struct {
-			BaseS             *float64 `json:"base_s"`
-			PrefillTokensPerS *float64 `json:"prefill_tokens_per_s"`
-			Slots             *int     `json:"slots"`
-		} `json:"ttft"`
-		Points           []wantPoint `json:"points"`
-		TokensSeen       float64     `json:"tokens_seen"`
-		MeanOutputTokens *float64    `json:"mean_output_tokens"`
-		OutputTokens     *float64    `json:"output_tokens"`
-		UpdatedAt        *string     `json:"updated_at"`
-	} `json:"targets"`
-}
-
-type wantCause struct {
-	Cause   *string `json:"cause"`
-	Kind    *string `json:"cause_kind"`
-	Backend *string `json:"cause_backend"`
-	Since   *string `json:"since"`
-	Means   *string `json:"means"`
-	Advice  *string `json:"advice"`
-}
-
-type wantPoint struct {
-	N             int      `json:"n"`
-	P             *float64 `json:"p"`
-	TPS           *float64 `json:"tps"`
-	Low           *float64 `json:"low"`
-	AggregateTPS  *float64 `json:"aggregate_tps"`
-	StreamSeconds *float64 `json:"stream_seconds"`
-	Tokens        *float64 `json:"tokens"`
-	Steps         *float64 `json:"steps"`
-	AgeS          *float64 `json:"age_s"`
-	Source        *string  `json:"source"`
-}
-
 // What the engine itself counts stands beside what Pacer has there, and n and m
 // include it.
 func TestProfilesShowTheEnginesOwnLoad(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	w.occupy(t, 2, 5)
 	now := time.Now()
 	for i := range 2 { // one report alone is not believed
 		at := now.Add(time.Duration(i-2) * time.Second)
 		w.router.Update(now, router.EngineLoad{Backend: "h200", Running: 16, Waiting: 4, At: at})
 	}
-	var got wantProfiles
-	decode(t, w.get("/api/v1/profiles"), &got)
+	got := decode[api.Profiles](t, w.get("/api/v1/profiles"))
 	h200, others := got.Targets[0], got.Targets[1:]
 	if h200.InFlight.M != 20 || h200.InFlight.N < 14 || h200.InFlight.Decoding != 5 {
 		t.Errorf("in flight: %+v; want m = 20, all that the engine counts, and n the 5 own and at least 9 foreign ones", h200.InFlight)
@@ -124,18 +41,17 @@ func TestProfilesShowTheEnginesOwnLoad(t *testing.T) {
 // What caches were expected to have, and told that they had, stands beside their
 // backend; nothing is 0.
 func TestProfilesTellWhatWasWarm(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	for range 2 {
 		w.metrics.Observe(telemetry.Exchange{Route: "chat", Class: "interactive", Backend: "h200", Outcome: "ok", WarmTokens: 5950.25, CachedTokens: 5904})
 	}
-	var got wantProfiles
-	decode(t, w.get("/api/v1/profiles"), &got)
+	got := decode[api.Profiles](t, w.get("/api/v1/profiles"))
 	for _, p := range got.Targets {
-		predicted, reported := 0, 0
+		var predicted, reported int64
 		if p.Backend == "h200" {
 			predicted, reported = 11901, 11808
 		}
-		if p.Warm.Predicted != predicted || p.Warm.Reported != reported {
+		if p.Warm != (api.Warm{Predicted: predicted, Reported: reported}) {
 			t.Errorf("%s: warm %+v, want %d predicted and %d reported", p.Backend, p.Warm, predicted, reported)
 		}
 	}
@@ -143,14 +59,13 @@ func TestProfilesTellWhatWasWarm(t *testing.T) {
 
 // What a target refuses, or fails with, stands beside it until it serves again.
 func TestProfilesShowWhatWentWrong(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	w.errors = map[profiles.Target]LastError{
 		h200: {Status: 401, Message: "Incorrect API key provided", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600))},
 		idle: {Message: "the backend refused the connection", Since: time.Now()},
 	}
-	var got wantProfiles
-	decode(t, w.get("/api/v1/profiles"), &got)
-	if e := got.Targets[0].LastError; e == nil || e.Status == nil || *e.Status != 401 || e.Message != "Incorrect API key provided" || e.Since != "2026-01-02T02:04:05Z" {
+	got := decode[api.Profiles](t, w.get("/api/v1/profiles"))
+	if e := got.Targets[0].LastError; e == nil || e.Status == nil || *e.Status != 401 || e.Message != "Incorrect API key provided" || e.Since != time.Date(2026, 1, 2, 2, 4, 5, 0, time.UTC) {
 		t.Errorf("h200: %+v, want what it said", e)
 	}
 	if e := got.Targets[1].LastError; e == nil || e.Status != nil || e.Message == "" {
@@ -162,11 +77,10 @@ func TestProfilesShowWhatWentWrong(t *testing.T) {
 }
 
 func TestProfiles(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	w.occupy(t, 2, 5)
 	w.busy[6].Progress(time.Now().Add(time.Second), profiles.Count{Tokens: 10}) // of the 30 it was promised
-	var got wantProfiles
-	decode(t, w.get("/api/v1/profiles"), &got)
+	got := decode[api.Profiles](t, w.get("/api/v1/profiles"))
 	if len(got.Targets) != 3 {
 		t.Fatalf("got %d targets, want the 3 configured", len(got.Targets))
 	}
@@ -184,57 +98,54 @@ func TestProfiles(t *testing.T) {
 	if h.Support == nil || *h.Support != [2]int{1, 40} {
 		t.Errorf("support: got %v, want [1 40]", h.Support)
 	}
-	if h.Scale != 1 || !near(h.Margin, 0.03, 0.1) || h.Rho == nil {
+	if h.Scale != 1 || !near(h.Margin, 0.03, 0.1) || !h.Rho.Known() {
 		t.Errorf("got scale %g, margin %g, rho %v, want 1, 3 %% as of some 100 streams that all kept it, and a number", h.Scale, h.Margin, h.Rho)
 	}
-	if h.Fit == nil || len(*h.Fit) != 4 {
+	if f := h.Fit; f == nil || !f.A.Known() || !f.B.Known() || !f.C.Known() || !f.D.Known() {
 		t.Errorf("fit: got %v, want a, b, c and d", h.Fit)
 	}
-	if f := h.TTFT; f == nil || f.BaseS == nil || !near(*f.BaseS, 0.05, 0.01) || f.PrefillTokensPerS == nil || *f.PrefillTokensPerS <= 0 || f.Slots != nil {
+	if f := h.TTFT; f == nil || !near(f.BaseS, 0.05, 0.01) || !(f.PrefillTokensPerS > 0) || f.Slots != nil {
 		t.Errorf("ttft: got %+v, want 50 ms, some rate, and no slots", f)
 	}
 	if i.TTFT != nil || l.TTFT != nil {
 		t.Errorf("ttft of what never gave a first token: %+v, %+v, want null", i.TTFT, l.TTFT)
 	}
-	if h.UpdatedAt == nil {
-		t.Error("updated_at is null though there is evidence")
-	} else if at, err := time.Parse(time.RFC3339, *h.UpdatedAt); err != nil || at.Location() != time.UTC {
-		t.Errorf("updated_at: got %q, want RFC 3339 in UTC", *h.UpdatedAt)
+	if h.UpdatedAt == nil || h.UpdatedAt.Location() != time.UTC {
+		t.Errorf("updated_at: got %v, want a time in UTC", h.UpdatedAt)
 	}
-	if h.MeanOutputTokens == nil || !near(*h.MeanOutputTokens, 300, 0.01) {
+	if !near(h.MeanOutputTokens, 300, 0.01) {
 		t.Errorf("mean_output_tokens: got %v, want 300", h.MeanOutputTokens)
 	}
 	if len(h.Points) != 11 {
 		t.Fatalf("got %d points, want one for each of the 11 levels", len(h.Points))
 	}
 	for _, p := range h.Points {
-		if p.TPS == nil || !near(*p.TPS, truth(p.N), 0.05) {
+		if !near(p.TPS, truth(p.N), 0.05) {
 			t.Errorf("n=%d: got %v tok/s, want %.4g within 5 %%", p.N, p.TPS, truth(p.N))
 			continue
 		}
-		if p.Low == nil || *p.Low > *p.TPS*(1.0001-h.Margin) || *p.Low < *p.TPS/2 {
-			t.Errorf("n=%d: got bound %v, want at least the margin of %g under %g", p.N, p.Low, h.Margin, *p.TPS)
+		if !(p.Low <= p.TPS*(1.0001-h.Margin) && p.Low >= p.TPS/2) {
+			t.Errorf("n=%d: got bound %v, want at least the margin of %g under %g", p.N, p.Low, h.Margin, p.TPS)
 		}
-		if !near(*p.AggregateTPS, float64(p.N)**p.TPS, 1e-9) {
-			t.Errorf("n=%d: got aggregate %g, want n times %g", p.N, *p.AggregateTPS, *p.TPS)
+		if !near(p.AggregateTPS, float64(p.N)*float64(p.TPS), 1e-9) {
+			t.Errorf("n=%d: got aggregate %g, want n times %g", p.N, p.AggregateTPS, p.TPS)
 		}
-		if *p.Source != "learned" || p.AgeS == nil || *p.AgeS < 0 || *p.AgeS > 3600 || *p.Steps < 100 || *p.Tokens < *p.Steps || *p.StreamSeconds <= 0 {
-			t.Errorf("n=%d: got %s, age %v s, %g steps, %g tokens, %g s", p.N, *p.Source, p.AgeS, *p.Steps, *p.Tokens, *p.StreamSeconds)
+		if *p.Source != "learned" || !(p.AgeS >= 0 && p.AgeS <= 3600 && p.Steps >= 100 && p.Tokens >= p.Steps && p.StreamSeconds > 0) {
+			t.Errorf("n=%d: got %s, age %v s, %g steps, %g tokens, %g s", p.N, *p.Source, p.AgeS, p.Steps, p.Tokens, p.StreamSeconds)
 		}
 	}
 
-	if i.Support != nil || i.Fit != nil || i.UpdatedAt != nil || i.MeanOutputTokens != nil || i.TokensSeen != 0 || i.Points == nil || len(i.Points) != 0 {
+	if i.Support != nil || i.Fit != nil || i.UpdatedAt != nil || i.MeanOutputTokens.Known() || i.TokensSeen != 0 || i.Points == nil || len(i.Points) != 0 {
 		t.Errorf("idle: got %+v, want null, no points and 0 tokens", i)
 	}
-	if len(l.Points) != 3 || l.Points[1].N != 8 || *l.Points[1].Source != "prior" || !near(*l.Points[1].TPS, 45, 0.05) || l.Points[1].AgeS != nil {
+	if len(l.Points) != 3 || l.Points[1].N != 8 || *l.Points[1].Source != "prior" || !near(l.Points[1].TPS, 45, 0.05) || l.Points[1].AgeS.Known() {
 		t.Errorf("l40s: got %+v, want the 3 points of the prior, without an age", l.Points)
 	}
 }
 
 func TestProfilesAtGivenLevels(t *testing.T) {
-	w := newWorld(t, "")
-	var got wantProfiles
-	decode(t, w.get("/api/v1/profiles?n=64,1,7"), &got)
+	w := newWorld(t)
+	got := decode[api.Profiles](t, w.get("/api/v1/profiles?n=64,1,7"))
 	for _, target := range got.Targets {
 		var levels []int
 		for _, p := range target.Points {
@@ -244,41 +155,40 @@ func TestProfilesAtGivenLevels(t *testing.T) {
 			t.Errorf("%s: got n = %v, want 64, 1, 7 in that order", target.Backend, levels)
 		}
 	}
-	if p := got.Targets[0].Points[0]; *p.Source != "extrapolated" || !near(*p.TPS, truth(64), 0.1) {
-		t.Errorf("h200 at n=64: got %g (%s), want about %.4g, extrapolated from 40", *p.TPS, *p.Source, truth(64))
+	if p := got.Targets[0].Points[0]; *p.Source != "extrapolated" || !near(p.TPS, truth(64), 0.1) {
+		t.Errorf("h200 at n=64: got %g (%s), want about %.4g, extrapolated from 40", p.TPS, *p.Source, truth(64))
 	}
 	for _, p := range got.Targets[1].Points {
-		if p.TPS != nil || p.Low != nil || p.AggregateTPS != nil || p.AgeS != nil || p.Source != nil {
+		if p.TPS.Known() || p.Low.Known() || p.AggregateTPS.Known() || p.AgeS.Known() || p.Source != nil {
 			t.Errorf("idle at n=%d: got %+v, want null for all that is unknown", p.N, p)
 		}
 	}
 }
 
 func TestProfilesAtAnotherPromptLoad(t *testing.T) {
-	w := newWorld(t, "")
-	var rho, prompt wantProfiles
-	decode(t, w.get("/api/v1/profiles?n=8&rho=4"), &rho)
-	decode(t, w.get("/api/v1/profiles?n=8&prompt_tokens=1200"), &prompt)
-	if p := rho.Targets[0].Points[0].P; p == nil || *p != 32 {
+	w := newWorld(t)
+	rho := decode[api.Profiles](t, w.get("/api/v1/profiles?n=8&rho=4"))
+	prompt := decode[api.Profiles](t, w.get("/api/v1/profiles?n=8&prompt_tokens=1200"))
+	if p := rho.Targets[0].Points[0].P; p != 32 {
 		t.Errorf("rho=4 at n=8: got p = %v, want n·rho = 32", p)
 	}
 	if out := prompt.Targets[0].OutputTokens; out == nil || !near(*out, 300, 0.01) {
 		t.Errorf("prompt_tokens: got output_tokens %v, want the mean answer of 300", out)
 	}
-	if p := prompt.Targets[0].Points[0].P; p == nil || !near(*p, 32, 0.01) {
+	if p := prompt.Targets[0].Points[0].P; !near(p, 32, 0.01) {
 		t.Errorf("1200 prompt tokens per answer of 300, at n=8: got p = %v, want 32", p)
 	}
 	if rho.Targets[0].OutputTokens != nil {
 		t.Errorf("rho needs no mean answer, but output_tokens is %g", *rho.Targets[0].OutputTokens)
 	}
 	// Without a mean answer the load is unknown, and so is the speed.
-	if p := prompt.Targets[2].Points[0]; p.TPS != nil || p.P != nil {
+	if p := prompt.Targets[2].Points[0]; p.TPS.Known() || p.P.Known() {
 		t.Errorf("l40s: got %+v, want null", p)
 	}
 }
 
 func TestProfilesRefusesABadQuery(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	for query, param := range map[string]string{
 		"n=0": "n", "n=-1": "n", "n=1,,2": "n", "n=x": "n", "n=1.5": "n", "n=": "n", "n=99999999999": "n",
 		"rho=1&rho=2": "rho", "prompt_tokens=1&prompt_tokens=1": "prompt_tokens",
@@ -303,7 +213,7 @@ func TestProfilesRefusesABadQuery(t *testing.T) {
 // A question that cannot be read is refused, not answered without what was
 // asked.
 func TestAQueryThatCannotBeRead(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	for _, query := range []string{"n=1;2", "n=%", "%zz", "n=1&rho=%x"} {
 		if rec := w.get("/api/v1/profiles?" + query); rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), `"invalid_query"`) {
 			t.Errorf("?%s: got %d %.100s, want 400 invalid_query", query, rec.Code, rec.Body)

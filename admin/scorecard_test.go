@@ -16,7 +16,7 @@ import (
 
 // What was fed in comes out side by side, and what nobody knows is null.
 func TestScorecard(t *testing.T) {
-	w := newWorld(t, "")
+	w := newWorld(t)
 	w.occupy(t, 1, 4)
 	for i := range 10 {
 		x := telemetry.Exchange{Route: "chat", Backend: "h200", Outcome: "ok", Counted: true, Result: telemetry.Met, TPS: 40, TTFT: 200 * time.Millisecond}
@@ -44,8 +44,7 @@ func TestScorecard(t *testing.T) {
 		return map[profiles.Target]float64{h200: 5, l40s: 2.5}[of] // 0 = not known
 	}
 	w.handler = New(w.options)
-	var got api.Scorecard
-	decode(t, w.get("/api/v1/scorecard?model=chat"), &got)
+	got := decode[api.Scorecard](t, w.get("/api/v1/scorecard?model=chat"))
 	if len(got.Routes) != 1 || len(got.Routes[0].Targets) != 2 || got.UsageReplica != "all" || got.Window != "1h" {
 		t.Fatalf("%+v, want chat with two targets", got)
 	}
@@ -89,7 +88,7 @@ func TestScorecard(t *testing.T) {
 		t.Errorf("%+v, want a price and a prior", second)
 	}
 
-	decode(t, w.get("/api/v1/scorecard?model=whatever&n=3"), &got)
+	got = decode[api.Scorecard](t, w.get("/api/v1/scorecard?model=whatever&n=3"))
 	if r := got.Routes[0]; len(got.Routes) != 1 || r.Model != "*" || r.N != 3 || r.Targets[0].Full != nil || r.Targets[0].AtN.TPS.Known() || r.Targets[0].TokensPerByte.Known() {
 		t.Errorf("%+v, want the catch-all, of which nothing is known", got.Routes)
 	}

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -24,7 +23,7 @@ import (
 // spent is a port whose store has cells of some days, by hour.
 func spent(t *testing.T, cells map[usage.Hour][]usage.Cell) (http.Handler, *Options) {
 	t.Helper()
-	o := newWorld(t, "").options
+	o := newWorld(t).options
 	o.Usage = func(_ context.Context, from, to usage.Hour) (out []usage.Cell, all bool) {
 		for h := from; h < to; h++ {
 			out = append(out, cells[h]...)
@@ -60,11 +59,7 @@ func pagesOf(t *testing.T, h http.Handler, query string, want int, total usage.S
 	var sum usage.Money
 	var last time.Time
 	for next := &query; next != nil; pages++ {
-		w := call(h, "GET", *next, "", "")
-		var u api.Usage
-		if err := json.Unmarshal(w.Body.Bytes(), &u); err != nil || w.Code != http.StatusOK {
-			t.Fatalf("%s: %d %.300s", *next, w.Code, w.Body)
-		}
+		u := decode[api.Usage](t, call(h, "GET", *next, "", ""))
 		for _, r := range u.Rows {
 			name := r.Time.String() + *r.Key + *r.Tags
 			if seen[name] {
@@ -147,8 +142,7 @@ func TestUsageOfClocksTwoHoursApart(t *testing.T) {
 	ahead := usage.HourOf(time.Now().Add(2 * time.Hour))
 	h, _ := spent(t, map[usage.Hour][]usage.Cell{ahead: {{Hour: ahead, Sums: usage.Sums{Requests: 7}}}})
 	w := call(h, "GET", "/api/v1/usage?to="+(ahead+4).Start().Format(time.RFC3339), "", "")
-	var u api.Usage
-	if err := json.Unmarshal(w.Body.Bytes(), &u); err != nil || u.Total.Requests != 7 {
+	if decode[api.Usage](t, w).Total.Requests != 7 {
 		t.Errorf("%.300s, want 7 requests", w.Body)
 	}
 }
@@ -158,8 +152,7 @@ func TestUsageByDayAndWithoutATime(t *testing.T) {
 	h, _ := spent(t, cells)
 	window := "&from=" + first.Start().Format(time.RFC3339) + "&to=" + end.Start().Format(time.RFC3339)
 	for by, want := range map[string]int{"day": 3, "hour": 72, "key,day": 3 * 37, "key": 37, "tags": 50} {
-		var u api.Usage
-		must.Do(t, json.Unmarshal(call(h, "GET", "/api/v1/usage?by="+by+window, "", "").Body.Bytes(), &u))
+		u := decode[api.Usage](t, call(h, "GET", "/api/v1/usage?by="+by+window, "", ""))
 		var sum int64
 		for _, r := range u.Rows {
 			sum += r.Requests
