@@ -133,9 +133,8 @@ backends:
 	look := func() map[string]any { return jobAt(t, b, job) }
 	began := time.Now()
 	proctest.Until(t, "a fifth is done", func() bool { return completed(look()) >= n/5 })
-	var told api.Jobs
-	if err := json.Unmarshal(proctest.Get(t, b.Ready["admin"]+"/api/v1/jobs"), &told); err != nil || len(told.Jobs) != 1 || told.Jobs[0].ID != job["id"] || told.Jobs[0].Total != n || told.Jobs[0].Completed < n/5 {
-		t.Errorf("the admin port of the other gateway tells of %+v, %v", told, err)
+	if told := proctest.JSON[api.Jobs](t, b.Ready["admin"]+"/api/v1/jobs").Jobs; len(told) != 1 || told[0].ID != job["id"] || told[0].Total != n || told[0].Completed < n/5 {
+		t.Errorf("the admin port of the other gateway tells of %+v", told)
 	}
 	a.Stop(syscall.SIGKILL)
 	proctest.Until(t, "two fifths are done", func() bool { return completed(look()) >= 2*n/5 })

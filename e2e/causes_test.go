@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -43,10 +42,8 @@ var troubles = []trouble{
 // standing is every cause there is, by whose it is.
 func standing(t *testing.T, gateway *proctest.Process) map[string]api.Standing {
 	t.Helper()
-	var routes api.Routes
-	must.Do(t, json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/routes?window=5m"), &routes))
 	out := map[string]api.Standing{}
-	for _, c := range routes.Verdict.Causes {
+	for _, c := range proctest.JSON[api.Routes](t, gateway.Ready["admin"]+"/api/v1/routes?window=5m").Verdict.Causes {
 		out[c.Of+" "+c.Name] = c
 	}
 	return out
@@ -128,8 +125,7 @@ func TestCausesOfAProcess(t *testing.T) {
 		}
 	}()
 	proctest.Until(t, "streams on every route, and none of the causes", func() bool {
-		var routes api.Routes
-		must.Do(t, json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/routes?window=5m"), &routes))
+		routes := proctest.JSON[api.Routes](t, gateway.Ready["admin"]+"/api/v1/routes?window=5m")
 		served := 0
 		for _, r := range routes.Routes {
 			if r.Met >= 4 {
@@ -205,9 +201,8 @@ func TestCausesOfAProcess(t *testing.T) {
 	}
 	gateway = proctest.Start(t, nil, "serve", "-c", file)
 	sameMarks(t, marks, timeline(t, gateway), read)
-	var routes api.Routes
-	if err := json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/routes?window=1h"), &routes); err != nil || routes.Routes[0].Offered == 0 {
-		t.Errorf("after a restart the last hour has %d requests, %v", routes.Routes[0].Offered, err)
+	if proctest.JSON[api.Routes](t, gateway.Ready["admin"]+"/api/v1/routes?window=1h").Routes[0].Offered == 0 {
+		t.Error("after a restart the last hour has no requests")
 	}
 }
 
@@ -257,9 +252,7 @@ func sameMarks(t *testing.T, marks, again []api.Mark, read time.Time) {
 
 func timeline(t *testing.T, gateway *proctest.Process) []api.Mark {
 	t.Helper()
-	var out api.Timeline
-	must.Do(t, json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/timeline"), &out))
-	return out.Marks
+	return proctest.JSON[api.Timeline](t, gateway.Ready["admin"]+"/api/v1/timeline").Marks
 }
 
 // Whatever becomes of its directory, a gateway serves, and says what is wrong.

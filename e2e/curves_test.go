@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/racetest"
@@ -84,37 +84,25 @@ func (s *site) kept() (admitted int, share float64) {
 	return admitted, float64(kept) / float64(max(admitted, 1))
 }
 
-// level is what a gateway has learned at one n.
-type level struct {
-	N             int
-	TPS           float64
-	StreamSeconds float64 `json:"stream_seconds"`
-}
-
 // levels are those of a backend at which at least 1 % of the exposure lies, by
 // n: tokens/s. They rest on so many tokens.
 func levels(t *testing.T, p *proctest.Process, backend int) (tps map[int]float64, tokens float64) {
 	t.Helper()
-	var out struct {
-		Targets []struct {
-			TokensSeen float64 `json:"tokens_seen"`
-			Points     []level
-		}
+	targets := proctest.JSON[api.Profiles](t, p.Ready["admin"]+"/api/v1/profiles").Targets
+	if len(targets) != 2 {
+		t.Fatalf("%d targets", len(targets))
 	}
-	if err := json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/profiles"), &out); err != nil || len(out.Targets) != 2 {
-		t.Fatalf("%d targets, %v", len(out.Targets), err)
-	}
-	exposure := 0.0
-	for _, l := range out.Targets[backend].Points {
+	exposure := api.Number(0)
+	for _, l := range targets[backend].Points {
 		exposure += l.StreamSeconds
 	}
 	tps = map[int]float64{}
-	for _, l := range out.Targets[backend].Points {
+	for _, l := range targets[backend].Points {
 		if l.StreamSeconds >= 0.01*exposure {
-			tps[l.N] = l.TPS
+			tps[l.N] = float64(l.TPS)
 		}
 	}
-	return tps, out.Targets[backend].TokensSeen
+	return tps, float64(targets[backend].TokensSeen)
 }
 
 // apart is by how much two curves differ at the levels that both have, as shares.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
@@ -58,34 +58,20 @@ func client(p *proctest.Process) *loadgen.Client {
 	return &loadgen.Client{BaseURL: p.Ready["data"] + "/v1", HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 }
 
-// profile is the part of /api/v1/profiles that these tests read.
-type profile struct {
-	Targets []struct {
-		Backend    string  `json:"backend"`
-		Model      string  `json:"model"`
-		TokensSeen float64 `json:"tokens_seen"`
-		Points     []struct {
-			N      int      `json:"n"`
-			TPS    *float64 `json:"tps"`
-			Source string   `json:"source"`
-		} `json:"points"`
-	} `json:"targets"`
-}
-
-func profiles(t *testing.T, p *proctest.Process) profile {
+// target is the only one of a gateway.
+func target(t *testing.T, p *proctest.Process) api.Target {
 	t.Helper()
-	var out profile
-	must.Do(t, json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/profiles"), &out))
-	if len(out.Targets) != 1 {
-		t.Fatalf("got %d targets, want the one configured", len(out.Targets))
+	targets := proctest.JSON[api.Profiles](t, p.Ready["admin"]+"/api/v1/profiles").Targets
+	if len(targets) != 1 {
+		t.Fatalf("got %d targets, want the one configured", len(targets))
 	}
-	return out
+	return targets[0]
 }
 
 // learned is what the curves rest on, in tokens.
 func learned(t *testing.T, p *proctest.Process) float64 {
 	t.Helper()
-	return profiles(t, p).Targets[0].TokensSeen
+	return float64(target(t, p).TokensSeen)
 }
 
 // most is what so many streams of load teach at least. On a busy machine tokens
@@ -128,12 +114,8 @@ func TestServe(t *testing.T) {
 	if !strings.Contains(string(proctest.Get(t, gateway.Ready["admin"]+"/metrics")), `pacer_requests_total{backend="a",class="interactive",outcome="ok",route="chat"} 24`) {
 		t.Error("metrics do not count 24 requests on route chat")
 	}
-	var routes struct {
-		Routes []struct{ Offered, Failed int }
-	}
-	if err := json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/routes"), &routes); err != nil || len(routes.Routes) != 1 ||
-		routes.Routes[0].Offered != 24 || routes.Routes[0].Failed != 0 {
-		t.Errorf("routes say %+v (%v), want 24 offered, 0 failed", routes, err)
+	if routes := proctest.JSON[api.Routes](t, gateway.Ready["admin"]+"/api/v1/routes").Routes; len(routes) != 1 || routes[0].Offered != 24 || routes[0].Failed != 0 {
+		t.Errorf("routes say %+v, want 24 offered, 0 failed", routes)
 	}
 	proctest.Get(t, gateway.Ready["data"]+"/readyz")
 	if !strings.Contains(string(proctest.Get(t, gateway.Ready["admin"]+"/")), "<html") {

@@ -108,8 +108,8 @@ func TestARestartedGatewayKnowsItsCurves(t *testing.T) {
 	}
 
 	second := proctest.Start(t, nil, "serve", "-c", file)
-	p := profiles(t, second).Targets[0]
-	if p.TokensSeen < 0.99*known || len(p.Points) == 0 || p.Points[0].TPS == nil {
+	p := target(t, second)
+	if float64(p.TokensSeen) < 0.99*known || len(p.Points) == 0 || !p.Points[0].TPS.Known() {
 		t.Errorf("after a restart: %.0f tokens and %d points, want the %.0f that the first one knew", p.TokensSeen, len(p.Points), known)
 	}
 }

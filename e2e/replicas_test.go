@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -13,31 +12,22 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/loadgen"
-	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/internal/redistest"
+	"github.com/pacer-dev/pacer/sim"
 )
 
 // seen is how many sequences a gateway takes to be on its only backend.
 func seen(t *testing.T, p *proctest.Process) int {
 	t.Helper()
-	var out struct {
-		Targets []struct {
-			InFlight struct{ M int } `json:"in_flight"`
-		}
-	}
-	if err := json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/profiles"), &out); err != nil || len(out.Targets) != 1 {
-		t.Fatalf("%d targets, %v", len(out.Targets), err)
-	}
-	return out.Targets[0].InFlight.M
+	return target(t, p).InFlight.M
 }
 
 // running is how many sequences the engine has.
 func running(t *testing.T, engine *proctest.Process) int {
 	t.Helper()
-	var truth struct{ Running, Waiting int }
-	must.Do(t, json.Unmarshal(proctest.Get(t, engine.Ready["url"]+"/sim/truth"), &truth))
+	truth := proctest.JSON[sim.Truth](t, engine.Ready["url"]+"/sim/truth")
 	return truth.Running + truth.Waiting
 }
 
@@ -186,10 +176,9 @@ func TestGatewaysTellOneHistory(t *testing.T) {
 			t.Fatalf("request %d: %v", i, r.Err)
 		}
 	}
-	routes := func(p *proctest.Process, window string) (out api.Routes) {
+	routes := func(p *proctest.Process, window string) api.Routes {
 		t.Helper()
-		must.Do(t, json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/routes?window="+window), &out))
-		return out
+		return proctest.JSON[api.Routes](t, p.Ready["admin"]+"/api/v1/routes?window="+window)
 	}
 	for _, p := range []*proctest.Process{a, b} {
 		proctest.Until(t, "five requests, of both gateways", func() bool {
@@ -200,8 +189,7 @@ func TestGatewaysTellOneHistory(t *testing.T) {
 	if r := routes(a, "start"); r.Replica != "this one only" || r.Routes[0].Offered != 3 {
 		t.Errorf("since its start the first says %d requests of %q, want its own three", r.Routes[0].Offered, r.Replica)
 	}
-	var h api.History
-	must.Do(t, json.Unmarshal(proctest.Get(t, b.Ready["admin"]+"/api/v1/history?window=5m"), &h))
+	h := proctest.JSON[api.History](t, b.Ready["admin"]+"/api/v1/history?window=5m")
 	sum := 0.0
 	for _, rate := range h.Routes[0].Offered {
 		if rate > 0 { // null is 0 here
@@ -211,11 +199,9 @@ func TestGatewaysTellOneHistory(t *testing.T) {
 	if h.Replica != "all" || sum < 4.5 {
 		t.Errorf("the history of %q has %.1f requests, want five", h.Replica, sum)
 	}
-	var timeline api.Timeline
 	proctest.Until(t, "the start of each gateway on the timeline of the first", func() bool {
-		must.Do(t, json.Unmarshal(proctest.Get(t, a.Ready["admin"]+"/api/v1/timeline"), &timeline))
 		starts, foreign := 0, 0
-		for _, m := range timeline.Marks {
+		for _, m := range timeline(t, a) {
 			if m.Kind == "start" {
 				starts++
 			}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/loadgen"
-	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/sim"
 )
@@ -92,8 +91,7 @@ func TestScorecardOfTwoEngines(t *testing.T) {
 	}
 	engines := map[string]*proctest.Process{"slow": slow, "fast": fast}
 	for _, s := range r.Targets {
-		var truth sim.Truth
-		must.Do(t, json.Unmarshal(proctest.Get(t, engines[s.Backend].Ready["url"]+"/sim/truth"), &truth))
+		truth := proctest.JSON[sim.Truth](t, engines[s.Backend].Ready["url"]+"/sim/truth")
 		want := math.NaN()
 		for _, p := range truth.Points {
 			if p.N == streams {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -17,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pacer-dev/pacer/internal/must"
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/proctest"
 )
 
@@ -175,13 +174,9 @@ routes:
 	if after.heap > 2*before.heap+32<<20 {
 		t.Errorf("the heap grew from %.0f to %.0f bytes", before.heap, after.heap)
 	}
-	var routes struct {
-		Routes []struct{ Offered, Met, Missed, Unmeasured, Shed, Failed float64 }
-	}
-	must.Do(t, json.Unmarshal(proctest.Get(t, gateway.Ready["admin"]+"/api/v1/routes"), &routes))
 	offered := 0.0
-	for _, r := range routes.Routes {
-		offered += r.Offered
+	for _, r := range proctest.JSON[api.Routes](t, gateway.Ready["admin"]+"/api/v1/routes").Routes {
+		offered += float64(r.Offered)
 		if r.Offered != r.Met+r.Missed+r.Unmeasured+r.Shed+r.Failed {
 			t.Errorf("route counts %+v do not add up", r)
 		}
@@ -190,9 +185,8 @@ routes:
 		t.Errorf("pacer_slo_total is %.0f, the routes say %.0f were offered, of %.0f requests; want the same, and all but who hung up before the first token", slo, offered, total)
 	}
 	for i, e := range engines {
-		var truth struct{ Running, Waiting int }
-		if err := json.Unmarshal(proctest.Get(t, e.Ready["url"]+"/sim/truth"), &truth); err != nil || truth.Running+truth.Waiting != 0 {
-			t.Errorf("engine %d has %+v left (%v)", i, truth, err)
+		if left := running(t, e); left != 0 {
+			t.Errorf("engine %d has %d sequences left", i, left)
 		}
 	}
 }

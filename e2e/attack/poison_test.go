@@ -1,7 +1,6 @@
 package attack
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/redistest"
@@ -50,19 +50,12 @@ func rounds() int {
 
 // tpsOfEight is what the gateway says that each of eight users gets.
 func tpsOfEight(v *victim) float64 {
-	var answer struct {
-		Targets []struct {
-			Points []struct {
-				TPS *float64 `json:"tps"`
-			} `json:"points"`
-		} `json:"targets"`
+	answer := proctest.JSON[api.Profiles](v, v.gateway.Ready["admin"]+"/api/v1/profiles?n=8")
+	if len(answer.Targets) != 1 || len(answer.Targets[0].Points) != 1 {
+		v.Fatalf("profiles: %+v", answer)
 	}
-	page := proctest.Get(v, v.gateway.Ready["admin"]+"/api/v1/profiles?n=8")
-	if err := json.Unmarshal(page, &answer); err != nil || len(answer.Targets) != 1 || len(answer.Targets[0].Points) != 1 {
-		v.Fatalf("profiles: %v in %.300s", err, page)
-	}
-	if tps := answer.Targets[0].Points[0].TPS; tps != nil {
-		return *tps
+	if tps := answer.Targets[0].Points[0].TPS; tps.Known() {
+		return float64(tps)
 	}
 	return 0
 }

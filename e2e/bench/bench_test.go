@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 )
@@ -261,22 +262,14 @@ func learned(t *testing.T, all []*proxy, of []*outcome, n int) string {
 			continue
 		}
 		truth := median(of[i].Rounds, func(f figures) float64 { return float64(f.Chunks) / float64(n) / length.Seconds() })
-		var answer struct {
-			Targets []struct {
-				Points []struct {
-					TPS    *float64 `json:"tps"`
-					Source string   `json:"source"`
-				} `json:"points"`
-				Seen float64 `json:"tokens_seen"`
-			} `json:"targets"`
-		}
+		var answer api.Profiles
 		must.Do(t, json.Unmarshal(p.ask(t, fmt.Sprintf("/api/v1/profiles?n=%d", n)), &answer))
-		if len(answer.Targets) != 1 || len(answer.Targets[0].Points) != 1 || answer.Targets[0].Points[0].TPS == nil {
+		if len(answer.Targets) != 1 || len(answer.Targets[0].Points) != 1 || !answer.Targets[0].Points[0].TPS.Known() {
 			t.Errorf("%s has learned nothing: %+v", p.name, answer)
 			continue
 		}
 		at := answer.Targets[0].Points[0]
-		fmt.Fprintf(&b, "\n%s's curve at n = %d says %.2f tokens/s (%s, after %.0f tokens), the streams had %.2f: %+.1f %%.\n", p.name, n, *at.TPS, at.Source, answer.Targets[0].Seen, truth, 100*(*at.TPS/truth-1))
+		fmt.Fprintf(&b, "\n%s's curve at n = %d says %.2f tokens/s (%s, after %.0f tokens), the streams had %.2f: %+.1f %%.\n", p.name, n, at.TPS, *at.Source, answer.Targets[0].TokensSeen, truth, 100*(float64(at.TPS)/truth-1))
 	}
 	return b.String()
 }

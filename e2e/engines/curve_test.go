@@ -1,7 +1,6 @@
 package engines
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/timings"
 )
@@ -23,13 +23,6 @@ const (
 	taught = 50_000
 )
 
-// point is one of a curve, as the gateway answers it.
-type point struct {
-	N      int      `json:"n"`
-	TPS    *float64 `json:"tps"`
-	Source string   `json:"source"`
-}
-
 // asked returns the gateway's curve at the levels, with more of a query.
 func asked(t *testing.T, gateway *proctest.Process, ns []int, query string) map[int]float64 {
 	t.Helper()
@@ -37,17 +30,14 @@ func asked(t *testing.T, gateway *proctest.Process, ns []int, query string) map[
 	for _, n := range ns {
 		list = append(list, fmt.Sprint(n))
 	}
-	var page struct {
-		Targets []struct{ Points []point }
-	}
-	text := proctest.Get(t, gateway.Ready["admin"]+"/api/v1/profiles?n="+strings.Join(list, ",")+query)
-	if err := json.Unmarshal(text, &page); err != nil || len(page.Targets) != 1 {
-		t.Fatalf("profiles: %v\n%s", err, text)
+	page := proctest.JSON[api.Profiles](t, gateway.Ready["admin"]+"/api/v1/profiles?n="+strings.Join(list, ",")+query)
+	if len(page.Targets) != 1 {
+		t.Fatalf("profiles: %+v", page)
 	}
 	out := map[int]float64{}
 	for _, p := range page.Targets[0].Points {
-		if p.TPS != nil {
-			out[p.N] = *p.TPS
+		if p.TPS.Known() {
+			out[p.N] = float64(p.TPS)
 		}
 	}
 	return out

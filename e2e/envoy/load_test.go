@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -17,6 +16,7 @@ import (
 	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/redistest"
+	"github.com/pacer-dev/pacer/sim"
 )
 
 // More users than the engines carry at their floor, and batch beside them: who is
@@ -100,28 +100,26 @@ func TestTheCurveThatIsLearned(t *testing.T) {
 			}
 			wg.Wait()
 		}
-		var did struct{ Points []point }
-		must.Do(t, json.Unmarshal(proctest.Get(t, truth+"/sim/truth"), &did))
-		was := map[int]point{}
+		was := map[int]sim.TruthPoint{}
 		all := 0.0
-		for _, d := range did.Points {
+		for _, d := range proctest.JSON[sim.Truth](t, truth+"/sim/truth").Points {
 			was[d.N] = d
 			all += d.StreamSeconds
 		}
 		proctest.Until(t, "the curve rests on what was done", func() bool {
 			seen := 0.0
-			for _, l := range w.targets(t, p, "")[0].Points {
-				seen += l.StreamSeconds
+			for _, l := range targets(t, p)[0].Points {
+				seen += float64(l.StreamSeconds)
 			}
 			return seen >= 0.8*all
 		})
 		weight := 0.0
-		for _, l := range w.targets(t, p, "")[0].Points {
+		for _, l := range targets(t, p)[0].Points {
 			d, ok := was[l.N]
 			if !ok || l.N > 8 || d.StreamSeconds < 0.05*all {
 				continue
 			}
-			off := l.TPS/d.TPS - 1
+			off := float64(l.TPS)/d.TPS - 1
 			t.Logf("n=%d: %.1f tokens/s learned, %.1f were (%+.2f %%)", l.N, l.TPS, d.TPS, 100*off)
 			mean += off * d.StreamSeconds
 			weight += d.StreamSeconds
@@ -169,7 +167,7 @@ keys: [ { name: k, key: sk-test-1234567890, routes: [chat, one], limits: { reque
 	}
 	wg.Wait()
 	proctest.Until(t, "the gateway knows what the picker learned", func() bool {
-		return w.targets(t, serve, "")[0].TokensSeen >= 0.5*18*99
+		return targets(t, serve)[0].TokensSeen >= 0.5*18*99
 	})
 	direct := w.clientOf(serve.Ready["data"])
 	direct.Key = w.client.Key

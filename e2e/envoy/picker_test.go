@@ -123,7 +123,7 @@ func TestAnEngineThatIsGone(t *testing.T) {
 		<-began
 	}
 	proctest.Until(t, "streams on every engine", func() bool {
-		for _, target := range w.targets(t, w.picker, "") {
+		for _, target := range targets(t, w.picker) {
 			if target.Model == "llama-3.1-70b" && target.InFlight.Decoding == 0 {
 				return false
 			}
@@ -165,7 +165,7 @@ func TestAPickerThatDies(t *testing.T) {
 	}
 	proctest.Until(t, "the streams run", func() bool {
 		n := 0
-		for _, target := range w.targets(t, w.picker, "") {
+		for _, target := range targets(t, w.picker) {
 			n += target.InFlight.Decoding
 		}
 		return n >= 12

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
@@ -238,35 +239,16 @@ func (w *world) config(t testing.TB, more string) string {
 	return conf + "limits: { streams: 15000 }\n" + more
 }
 
-// target is what these tests read of /api/v1/profiles.
-type target struct {
-	Backend    string                          `json:"backend"`
-	Model      string                          `json:"model"`
-	Health     string                          `json:"health"`
-	InFlight   struct{ Waiting, Decoding int } `json:"in_flight"`
-	Points     []point                         `json:"points"`
-	TokensSeen float64                         `json:"tokens_seen"`
-}
-
-// point is one level of concurrency, as learned or as it was.
-type point struct {
-	N             int     `json:"n"`
-	TPS           float64 `json:"tps"`
-	StreamSeconds float64 `json:"stream_seconds"`
-}
-
-func (w *world) targets(t testing.TB, p *proctest.Process, query string) []target {
+func targets(t testing.TB, p *proctest.Process) []api.Target {
 	t.Helper()
-	var out struct{ Targets []target }
-	must.Do(t, json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/profiles"+query), &out))
-	return out.Targets
+	return proctest.JSON[api.Profiles](t, p.Ready["admin"]+"/api/v1/profiles").Targets
 }
 
 // idle waits until no request holds a place, at the picker and at the engines.
 func (w *world) idle(t testing.TB) {
 	t.Helper()
 	proctest.Until(t, "nothing is left of the requests", func() bool {
-		for _, target := range w.targets(t, w.picker, "") {
+		for _, target := range targets(t, w.picker) {
 			if target.InFlight.Waiting+target.InFlight.Decoding > 0 {
 				return false
 			}

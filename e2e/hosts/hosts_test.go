@@ -4,7 +4,6 @@ package hosts
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/loadgen"
-	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
 	"github.com/pacer-dev/pacer/internal/redistest"
 )
@@ -108,10 +106,9 @@ func settled(t *testing.T, s *seen, gateways []*proctest.Process) {
 	deadline := time.Now().Add(time.Minute)
 	for _, p := range gateways {
 		for {
-			var u api.Usage
 			// Hours of three clocks.
 			from, to := time.Now().Add(-6*time.Hour).UTC().Format(time.RFC3339), time.Now().Add(6*time.Hour).UTC().Format(time.RFC3339)
-			must.Do(t, json.Unmarshal(proctest.Get(t, p.Ready["admin"]+"/api/v1/usage?from="+from+"&to="+to), &u))
+			u := proctest.JSON[api.Usage](t, p.Ready["admin"]+"/api/v1/usage?from="+from+"&to="+to)
 			last = fmt.Sprintf("%d answers and %d tokens (%s)", u.Total.Requests, u.Total.OutputTokens, u.Replica)
 			if u.Total.Requests == answers && u.Total.OutputTokens == int64(s.tokens) && u.Replica == "all" {
 				break

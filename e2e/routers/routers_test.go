@@ -2,7 +2,6 @@ package routers
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"net"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/proctest"
+	"github.com/pacer-dev/pacer/sim"
 )
 
 var (
@@ -124,14 +124,8 @@ func hits(t *testing.T, urls []string) (share, most float64) {
 	t.Helper()
 	prompt, cached, top := 0, 0, 0
 	for _, url := range urls {
-		var truth struct {
-			Cache struct {
-				Prompt int `json:"prompt_tokens"`
-				Cached int `json:"cached_tokens"`
-			} `json:"cache"`
-		}
-		must.Do(t, json.Unmarshal(proctest.Get(t, url+"/sim/truth"), &truth))
-		prompt, cached, top = prompt+truth.Cache.Prompt, cached+truth.Cache.Cached, max(top, truth.Cache.Prompt)
+		cache := proctest.JSON[sim.Truth](t, url+"/sim/truth").Cache
+		prompt, cached, top = prompt+cache.Prompt, cached+cache.Cached, max(top, cache.Prompt)
 	}
 	return float64(cached) / float64(prompt), float64(top) / float64(prompt)
 }

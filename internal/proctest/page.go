@@ -1,6 +1,7 @@
 package proctest
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -31,6 +32,13 @@ func Get(t testing.TB, url string) []byte {
 		t.Fatalf("GET %s: %s, %v\n%s", url, resp.Status, err, body)
 	}
 	return body
+}
+
+// JSON is what Get returns, as a T.
+func JSON[T any](t testing.TB, url string) (got T) {
+	t.Helper()
+	must.Do(t, json.Unmarshal(Get(t, url), &got))
+	return got
 }
 
 // Sum adds up the series of a page of metrics that begin with prefix.
