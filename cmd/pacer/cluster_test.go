@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -82,9 +80,7 @@ func TestPodsComeAndGo(t *testing.T) {
 		if s := engines.States(); len(s) != 1 || s[0] != (fleet.DiscoveryState{Backend: "pool", Engines: 2, Draining: 1}) {
 			t.Errorf("while the cluster is away: %+v", s)
 		}
-		w := httptest.NewRecorder()
-		h.program.metrics.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		text := w.Body.String()
+		text := h.page("/metrics")
 		for _, want := range []string{`pacer_discovery_up{backend="pool"} 0`, `pacer_discovery_engines{backend="pool",state="draining"} 1`, `pacer_discovery_engines{backend="pool",state="serving"} 1`} {
 			if !strings.Contains(text, want+"\n") {
 				t.Errorf("metrics lack %s", want)

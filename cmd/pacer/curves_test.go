@@ -238,11 +238,9 @@ func everyField(t *testing.T, h *house, asked func(ask.CurvesQuestion) (*ask.Cur
 		}
 		return all.Targets[0]
 	}
-	answer := must.Get(asked(ask.CurvesQuestion{PointsQuery: api.PointsQuery{Rho: math.NaN(), PromptTokens: math.NaN()}}))(t)
-	command := fields(json.Marshal(answer))
-	w := httptest.NewRecorder()
-	h.program.admin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9090/api/v1/profiles", nil))
-	for field := range fields(w.Body.Bytes(), nil) {
+	found := must.Get(asked(ask.CurvesQuestion{PointsQuery: api.PointsQuery{Rho: math.NaN(), PromptTokens: math.NaN()}}))(t)
+	command := fields(json.Marshal(found))
+	for field := range fields([]byte(h.page("/api/v1/profiles")), nil) {
 		if _, there := command[field]; !there {
 			t.Errorf("pacer curves --json has no %s, which the admin port says", field)
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"log/slog"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -24,17 +23,32 @@ import (
 	"github.com/pacer-dev/pacer/providers"
 )
 
+// poolAt is a configuration whose engines are found at url.
+func poolAt(t *testing.T, url string) *config.Config {
+	t.Helper()
+	return parsed(t, "relay: goroutines\nlisten: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\nbackends: [ { name: pool, url: \""+url+"\", kind: vllm, discover: dns } ]\n"+
+		"routes: [ { model: chat, targets: [ { backend: pool, model: m } ] } ]\n")
+}
+
+// discovers waits until the engines were looked up again, and checks which are known.
+func (h *house) discovers(when, want string) {
+	h.t.Helper()
+	sleep(fleet.DiscoverEvery + time.Second)
+	var names []string
+	for _, l := range h.program.router.Loads() {
+		names = append(names, l.Backend)
+	}
+	if s := strings.Join(names, " "); s != want {
+		h.t.Errorf("%s: %q, want %q", when, s, want)
+	}
+}
+
 // Engines come and go behind one name while clients stream: each is a backend of
 // its own, one that leaves keeps its streams, a resolver that fails changes
 // nothing, and one that leaves an address out once neither.
 func TestEnginesAreDiscovered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pool := func(more string) *config.Config {
-			text := "relay: goroutines\nlisten: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\nbackends: [ { name: pool, url: \"http://pool.test/v1\", kind: vllm, discover: dns } ]\n" +
-				"routes: [ { model: chat, targets: [ { backend: pool, model: m } ] } ]\n" + more
-			cfg := parsed(t, text)
-			return cfg
-		}
+		pool := poolAt(t, "http://pool.test/v1")
 		var mu sync.Mutex
 		addresses, broken := []string{"a.test:80"}, error(nil)
 		answer := func(err error, list ...string) {
@@ -49,10 +63,10 @@ func TestEnginesAreDiscovered(t *testing.T) {
 		}}
 		// A house with engines a, b and c, whose gateway is then told of the pool.
 		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 1}, {name: "b", model: carries64, seed: 2}, {name: "c", model: carries64, seed: 3}}, oneRoute, options{})
-		must.Do(t, h.program.reload(engines.Of(context.Background(), pool(""))))
+		must.Do(t, h.program.reload(engines.Of(context.Background(), pool)))
 		ctx, stop := context.WithCancel(context.Background())
 		following := make(chan error)
-		go func() { following <- h.program.follow(ctx, pool(""), nil, engines, nil) }()
+		go func() { following <- h.program.follow(ctx, pool, nil, engines, nil) }()
 
 		var clients sync.WaitGroup
 		var got results
@@ -63,25 +77,14 @@ func TestEnginesAreDiscovered(t *testing.T) {
 				}
 			})
 		}
-		expect := func(when, want string) {
-			t.Helper()
-			sleep(fleet.DiscoverEvery + time.Second)
-			var names []string
-			for _, l := range h.program.router.Loads() {
-				names = append(names, l.Backend)
-			}
-			if s := strings.Join(names, " "); s != want {
-				t.Errorf("%s: %q, want %q", when, s, want)
-			}
-		}
-		expect("at first", "pool-a.test-80")
+		h.discovers("at first", "pool-a.test-80")
 		answer(nil, "a.test:80", "b.test:80", "c.test:80")
-		expect("two more", "pool-a.test-80 pool-b.test-80 pool-c.test-80")
+		h.discovers("two more", "pool-a.test-80 pool-b.test-80 pool-c.test-80")
 		answer(errors.New("no such host"))
-		expect("resolver down", "pool-a.test-80 pool-b.test-80 pool-c.test-80")
+		h.discovers("resolver down", "pool-a.test-80 pool-b.test-80 pool-c.test-80")
 		answer(nil, "b.test:80", "c.test:80")
-		expect("left out once", "pool-a.test-80 pool-b.test-80 pool-c.test-80")
-		expect("left out twice", "pool-b.test-80 pool-c.test-80")
+		h.discovers("left out once", "pool-a.test-80 pool-b.test-80 pool-c.test-80")
+		h.discovers("left out twice", "pool-b.test-80 pool-c.test-80")
 		before := h.engines["c"].Truth().Running
 		stop()
 		clients.Wait()
@@ -156,12 +159,6 @@ func TestEnginesFoundAtABadTimeAreNotForgotten(t *testing.T) {
 	secure.Close()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 1}, {name: "b", model: carries64, seed: 2}}, oneRoute, options{})
-		parse := func(url, more string) *config.Config {
-			text := "relay: goroutines\nlisten: 127.0.0.1:8080\nadmin: { listen: 127.0.0.1:9090 }\nlog: { level: error }\nbackends: [ { name: pool, url: \"" + url + "\", kind: vllm, discover: dns } ]\n" +
-				"routes: [ { model: chat, targets: [ { backend: pool, model: m } ] } ]\n" + more
-			cfg := parsed(t, text)
-			return cfg
-		}
 		var found atomic.Pointer[[]string] // nil = the resolver is down
 		engines := &fleet.Discovery{Log: slog.New(slog.DiscardHandler), Look: func(context.Context, providers.Source) ([]string, error) {
 			if list := found.Load(); list != nil {
@@ -170,12 +167,10 @@ func TestEnginesFoundAtABadTimeAreNotForgotten(t *testing.T) {
 			return nil, errors.New("no resolver")
 		}}
 		found.Store(&[]string{"a.test:80"})
-		base := parse("http://pool.test/v1", "")
+		base := poolAt(t, "http://pool.test/v1")
 		authorities := filepath.Join(t.TempDir(), "ca.pem")
 		base.Backends[0].CAFile = authorities
-		write := func() {
-			must.Do(t, os.WriteFile(authorities, authority, 0o600))
-		}
+		write := func() { must.Do(t, os.WriteFile(authorities, authority, 0o600)) }
 		write()
 		must.Do(t, h.program.reload(engines.Of(t.Context(), base)))
 		ctx, stop := context.WithCancel(context.Background())
@@ -185,34 +180,23 @@ func TestEnginesFoundAtABadTimeAreNotForgotten(t *testing.T) {
 		go func() {
 			following <- h.program.follow(ctx, base, func() (*config.Config, error) { return next.Load(), nil }, engines, hup)
 		}()
-		expect := func(when, want string) {
-			t.Helper()
-			sleep(fleet.DiscoverEvery + time.Second)
-			var names []string
-			for _, l := range h.program.router.Loads() {
-				names = append(names, l.Backend)
-			}
-			if s := strings.Join(names, " "); s != want {
-				t.Errorf("%s: %q, want %q", when, s, want)
-			}
-		}
 		os.Remove(authorities)
 		found.Store(&[]string{"a.test:80", "b.test:80"})
-		expect("while ca_file is away", "pool-a.test-80")
-		expect("while ca_file is still away", "pool-a.test-80")
+		h.discovers("while ca_file is away", "pool-a.test-80")
+		h.discovers("while ca_file is still away", "pool-a.test-80")
 		if n := refusals(t, h); n != "1" {
 			t.Errorf("%s refusals counted, want 1", n)
 		}
 		write()
-		expect("ca_file is back", "pool-a.test-80 pool-b.test-80")
+		h.discovers("ca_file is back", "pool-a.test-80 pool-b.test-80")
 
 		found.Store(nil)
-		refused := parse("http://other.test/v1", "")
+		refused := poolAt(t, "http://other.test/v1")
 		refused.Backends = append(refused.Backends, config.Backend{Name: "x", URL: "https://x.test/v1", CAFile: "nowhere.pem"})
 		next.Store(refused)
 		hup <- syscall.SIGHUP
-		expect("another pool is refused, and no resolver", "pool-a.test-80 pool-b.test-80")
-		next.Store(parse("http://other.test/v1", ""))
+		h.discovers("another pool is refused, and no resolver", "pool-a.test-80 pool-b.test-80")
+		next.Store(poolAt(t, "http://other.test/v1"))
 		found.Store(&[]string{"b.test:80"})
 		hup <- syscall.SIGHUP
 		sleep(time.Second)
@@ -230,9 +214,7 @@ func TestEnginesFoundAtABadTimeAreNotForgotten(t *testing.T) {
 // refusals is how many configurations were refused.
 func refusals(t *testing.T, h *house) string {
 	t.Helper()
-	w := httptest.NewRecorder()
-	h.program.metrics.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	_, rest, _ := strings.Cut(w.Body.String(), `pacer_config_reloads_total{result="refused"} `)
+	_, rest, _ := strings.Cut(h.page("/metrics"), `pacer_config_reloads_total{result="refused"} `)
 	n, _, _ := strings.Cut(rest, "\n")
 	return n
 }

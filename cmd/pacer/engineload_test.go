@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/sim"
@@ -214,23 +214,14 @@ func (h *house) fault(name, body string) {
 // metric, and in the API.
 func (h *house) shows(t *testing.T) (signal, engine bool) {
 	t.Helper()
-	get := func(path string) string {
-		rec := httptest.NewRecorder()
-		h.program.admin.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9090"+path, nil))
-		return rec.Body.String()
-	}
-	metrics := get("/metrics")
+	metrics := h.page("/metrics")
 	signal = strings.Contains(metrics, "pacer_engine_signal_up{backend=\"a\"} 1\n")
 	if !signal && !strings.Contains(metrics, "pacer_engine_signal_up{backend=\"a\"} 0\n") {
 		t.Errorf("there is no pacer_engine_signal_up")
 	}
-	var profiles struct {
-		Targets []struct {
-			Engine *struct{ Running int }
-		}
+	targets := answer[api.Profiles](h, "/api/v1/profiles").Targets
+	if len(targets) != 1 {
+		t.Fatalf("profiles: %+v", targets)
 	}
-	if err := json.Unmarshal([]byte(get("/api/v1/profiles")), &profiles); err != nil || len(profiles.Targets) != 1 {
-		t.Fatalf("profiles: %v", err)
-	}
-	return signal, profiles.Targets[0].Engine != nil
+	return signal, targets[0].Engine != nil
 }

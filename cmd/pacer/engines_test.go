@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strconv"
@@ -59,10 +58,8 @@ var requestsLine = regexp.MustCompile(`(?m)^pacer_requests_total\{.*outcome="(\w
 // outcomes are the requests counted so far, by what became of them.
 func (h *house) outcomes() map[string]int {
 	h.t.Helper()
-	w := httptest.NewRecorder()
-	h.program.metrics.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	got := map[string]int{}
-	for _, m := range requestsLine.FindAllStringSubmatch(w.Body.String(), -1) {
+	for _, m := range requestsLine.FindAllStringSubmatch(h.page("/metrics"), -1) {
 		if n, _ := strconv.Atoi(m[2]); n > 0 {
 			got[m[1]] += n
 		}

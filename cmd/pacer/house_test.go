@@ -3,10 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -133,6 +135,24 @@ func (h *house) serveEngine(name string, running *sync.WaitGroup) {
 // curve is the learned curve of a backend.
 func (h *house) curve(backend string) *profiles.Curve {
 	return h.program.book.Curve(profiles.Target{Backend: backend, Model: "m"})
+}
+
+// page is what the admin port has at path.
+func (h *house) page(path string) string {
+	h.t.Helper()
+	rec := httptest.NewRecorder()
+	h.program.admin.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9090"+path, nil))
+	if rec.Code != http.StatusOK {
+		h.t.Fatalf("%s: status %d: %.300s", path, rec.Code, rec.Body)
+	}
+	return rec.Body.String()
+}
+
+// answer is a page that is JSON.
+func answer[T any](h *house, path string) (got T) {
+	h.t.Helper()
+	must.Do(h.t, json.Unmarshal([]byte(h.page(path)), &got))
+	return got
 }
 
 // idle fails the test unless every lease has been given back.

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"math/rand/v2"
-	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"sync"
@@ -51,23 +48,11 @@ func (x *incident) put(h *house, model, floor string) {
 	}
 }
 
-// ask gets a page of the admin port.
-func (h *house) ask(path string, into any) {
-	h.t.Helper()
-	rec := httptest.NewRecorder()
-	h.program.admin.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9090"+path, nil))
-	if err := json.Unmarshal(rec.Body.Bytes(), into); err != nil || rec.Code != http.StatusOK {
-		h.t.Fatalf("%s: status %d, %v: %.300s", path, rec.Code, err, rec.Body)
-	}
-}
-
 // standing is the cause of a route or a backend, nil when it has none.
 func (h *house) standing(of string) *api.Standing {
-	var routes api.Routes
-	h.ask("/api/v1/routes?window=5m", &routes)
-	for i, c := range routes.Verdict.Causes {
+	for _, c := range answer[api.Routes](h, "/api/v1/routes?window=5m").Verdict.Causes {
 		if c.Of == of {
-			return &routes.Verdict.Causes[i]
+			return &c
 		}
 	}
 	return nil
@@ -255,21 +240,18 @@ func (x *incident) same(t *testing.T, h *house, log *lockedBuffer) {
 	if c == nil {
 		t.Fatal("it is over before it was mended")
 	}
-	rec := httptest.NewRecorder()
-	h.program.admin.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9090/metrics", nil))
-	if want := "pacer_" + x.of + `_cause{`; !strings.Contains(rec.Body.String(), want) || !strings.Contains(rec.Body.String(), `cause="`+*c.Kind+`"`) {
+	page := h.page("/metrics")
+	if want := "pacer_" + x.of + `_cause{`; !strings.Contains(page, want) || !strings.Contains(page, `cause="`+*c.Kind+`"`) {
 		t.Errorf("the metrics have no %s… with %s", want, *c.Kind)
 	}
-	var timeline api.Timeline
-	h.ask("/api/v1/timeline", &timeline)
-	found := 0
-	for _, m := range timeline.Marks {
+	found, marks := 0, answer[api.Timeline](h, "/api/v1/timeline").Marks
+	for _, m := range marks {
 		if m.Of == x.of && m.Ended == nil && m.Kind == x.mark && m.Time.Sub(*c.Since) >= 0 {
 			found++
 		}
 	}
 	if found != 1 {
-		t.Errorf("%d open marks of kind %s since %s or later: %+v", found, x.mark, c.Since, timeline.Marks)
+		t.Errorf("%d open marks of kind %s since %s or later: %+v", found, x.mark, c.Since, marks)
 	}
 	if lines := log.lines("cause=" + x.kind + " " + x.of + "="); len(lines) != 1 || !strings.Contains(lines[0], c.Since.Format("since 15:04 UTC")) {
 		t.Errorf("the log says it %d times: %s", len(lines), strings.Join(lines, ""))
@@ -279,9 +261,7 @@ func (x *incident) same(t *testing.T, h *house, log *lockedBuffer) {
 // greenAgain checks that what is over has left the window, and nothing else.
 func (x *incident) greenAgain(t *testing.T, h *house) {
 	t.Helper()
-	var late, all api.Routes
-	h.ask("/api/v1/routes?window=5m", &late)
-	h.ask("/api/v1/routes", &all)
+	late, all := answer[api.Routes](h, "/api/v1/routes?window=5m"), answer[api.Routes](h, "/api/v1/routes")
 	if late.Verdict.State != "ok" || late.Routes[0].Cause.Cause != nil {
 		t.Errorf("it is not green: %s", late.Verdict.Text)
 	}

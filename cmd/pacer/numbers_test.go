@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -219,10 +217,8 @@ func TestTheMarginIsLearned(t *testing.T) {
 		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 5}}, floor30, options{})
 		warmUp(h, 30, time.Minute)
 		h.idle()
-		w := httptest.NewRecorder()
-		h.program.admin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/metrics", nil))
 		var count, sum float64
-		for line := range strings.Lines(w.Body.String()) {
+		for line := range strings.Lines(h.page("/metrics")) {
 			fmt.Sscanf(line, `pacer_prediction_ratio_count{backend="a"} %g`, &count)
 			fmt.Sscanf(line, `pacer_prediction_ratio_sum{backend="a"} %g`, &sum)
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/must"
@@ -89,6 +89,11 @@ func TestAHundredReloadsDropNothing(t *testing.T) {
 	})
 }
 
+// served is who answers a short request.
+func (h *house) served() string {
+	return h.client.Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 5}).Backend
+}
+
 // An operator's drain: what runs goes on, nothing new comes, a reload does not
 // forget it, and resume takes the backend back.
 func TestDrainAndResume(t *testing.T) {
@@ -111,10 +116,7 @@ func TestDrainAndResume(t *testing.T) {
 			resp.Body.Close()
 			return resp.StatusCode
 		}
-		served := func() string {
-			return h.client.Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 5}).Backend
-		}
-		if got := served(); got != "a" {
+		if got := h.served(); got != "a" {
 			t.Fatalf("served by %q, want a", got)
 		}
 		for token, want := range map[string]int{"": 401, "guess": 401, "operator": 200} {
@@ -125,19 +127,19 @@ func TestDrainAndResume(t *testing.T) {
 		if got := post("nobody/drain", "operator"); got != 404 {
 			t.Errorf("drain of an unknown backend: %d, want 404", got)
 		}
-		if got := served(); got != "b" {
+		if got := h.served(); got != "b" {
 			t.Errorf("served by %q while a is drained, want b", got)
 		}
 		keyed := a
 		keyed.conf = ", api_key: other"
 		must.Do(t, h.program.reload(houseConfig(t, []gpu{keyed, b}, two)))
-		if got := served(); got != "b" {
+		if got := h.served(); got != "b" {
 			t.Errorf("served by %q: the reload forgot the drain", got)
 		}
 		if got := post("a/resume", "operator"); got != 200 {
 			t.Errorf("resume: %d", got)
 		}
-		if got := served(); got != "a" {
+		if got := h.served(); got != "a" {
 			t.Errorf("served by %q after resume, want a", got)
 		}
 		running.Wait()
@@ -201,11 +203,8 @@ func TestADeadEngineIsKnownBeforeARequestFindsOut(t *testing.T) {
 		h := newHouse(t, []gpu{a, b}, "routes:\n  - { model: chat, targets: [ { backend: a, model: m }, { backend: b, model: m } ], prefer: order }\n", options{})
 		var running sync.WaitGroup
 		defer running.Wait()
-		served := func() string {
-			return h.client.Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 5}).Backend
-		}
 		sleep(3 * time.Second)
-		if got := served(); got != "a" {
+		if got := h.served(); got != "a" {
 			t.Fatalf("served by %q, want a", got)
 		}
 		h.servers["a"].Close()
@@ -216,18 +215,15 @@ func TestADeadEngineIsKnownBeforeARequestFindsOut(t *testing.T) {
 		if state := h.program.fleet.Breakers()["a"].String(); state != "closed" {
 			t.Errorf("the breaker is %s: a request found out", state)
 		}
-		resp := must.Get(h.client.HTTP.Get("http://127.0.0.1:9090/api/v1/profiles"))(t)
-		profiles, _ := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if !strings.Contains(string(profiles), `"health":"down","breaker":"closed"`) {
-			t.Errorf("the admin port does not say that a is down and its breaker closed, as the metrics do: %.300s", profiles)
+		if a := answer[api.Profiles](h, "/api/v1/profiles").Targets[0]; a.Health != "down" || a.Breaker != "closed" {
+			t.Errorf("the admin port does not say that a is down and its breaker closed, as the metrics do: %+v", a)
 		}
-		if got := served(); got != "b" {
+		if got := h.served(); got != "b" {
 			t.Errorf("served by %q, want b", got)
 		}
 		h.serveEngine("a", &running)
 		sleep(2 * time.Second)
-		if got := served(); got != "a" {
+		if got := h.served(); got != "a" {
 			t.Errorf("served by %q, want a, which is back", got)
 		}
 		h.stop()

@@ -3,17 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"math"
 	"net/http"
-	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/loadgen"
 	"github.com/pacer-dev/pacer/internal/must"
@@ -150,36 +150,23 @@ func TestSeparateModelsHaveCurvesOfTheirOwn(t *testing.T) {
 // from n, most of the time.
 func (h *apiHost) shows(t *testing.T) {
 	t.Helper()
-	get := func(path string) string {
-		w := httptest.NewRecorder()
-		h.program.admin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+path, nil))
-		return w.Body.String()
-	}
-	type flight struct{ Waiting, Decoding, N, M int }
-	var answer struct {
-		Targets []struct {
-			Model    string
-			Separate bool
-			InFlight flight `json:"in_flight"`
-		}
-	}
-	must.Do(t, json.Unmarshal([]byte(get("/api/v1/profiles")), &answer))
-	by := map[string]flight{}
-	for _, x := range answer.Targets {
+	targets := answer[api.Profiles](h.house, "/api/v1/profiles").Targets
+	by := map[string]api.InFlight{}
+	for _, x := range targets {
 		if !x.Separate {
 			t.Errorf("%q is not told to be counted by itself", x.Model)
 		}
 		by[x.Model] = x.InFlight
 	}
 	m, n, rest := by["m"], by["n"], by[""]
-	if len(answer.Targets) != 3 || rest != (flight{}) {
-		t.Errorf("targets %+v, want m, n and an idle one for whatever clients name", answer.Targets)
+	if len(targets) != 3 || rest != (api.InFlight{}) {
+		t.Errorf("targets %+v, want m, n and an idle one for whatever clients name", targets)
 	}
 	if m.N < 10 || m.N > 20 || n.N < 25 || n.N > 40 || m.Decoding != m.N || n.Decoding != n.N || m.M != m.N+m.Waiting || n.M != n.N+n.Waiting {
 		t.Errorf("in flight %+v on m and %+v on n, want each its own of 20 and 40 users", m, n)
 	}
-	metrics := get("/metrics")
-	want := `pacer_inflight{backend="a",phase="decoding"} ` + jsonOf(m.Decoding+n.Decoding)
+	metrics := h.page("/metrics")
+	want := `pacer_inflight{backend="a",phase="decoding"} ` + strconv.Itoa(m.Decoding+n.Decoding)
 	if !strings.Contains(metrics, want) {
 		t.Errorf("the metrics do not say %s", want)
 	}
@@ -188,11 +175,6 @@ func (h *apiHost) shows(t *testing.T) {
 			t.Errorf("the metrics have no curve of %s", model)
 		}
 	}
-}
-
-func jsonOf(n int) string {
-	text, _ := json.Marshal(n)
-	return string(text)
 }
 
 // Counted together, the users of one model are a load on the other.
@@ -232,11 +214,7 @@ func TestReloadBetweenSharedAndSeparate(t *testing.T) {
 			if now := h.program.router.Loads()[0]; now.N != before.N || now.M != before.M {
 				t.Errorf("after a reload n = %d and m = %d, want %d and %d as before", now.N, now.M, before.N, before.M)
 			}
-			w := httptest.NewRecorder()
-			h.program.admin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/metrics", nil))
-			if w.Code != http.StatusOK {
-				t.Errorf("the metrics answer %d: %s", w.Code, w.Body)
-			}
+			h.page("/metrics")
 		}
 		for route, got := range <-done {
 			if lost := got.count(func(r loadgen.Result) bool { return r.Outcome != loadgen.Done && r.Outcome != loadgen.Shed }); lost > 0 {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -86,9 +85,7 @@ func TestSeriesLeaveWithTheirNames(t *testing.T) {
 // how many of these there are follows from the load that a backend had.
 func (h *house) series() (names []string) {
 	h.t.Helper()
-	page := httptest.NewRecorder()
-	h.program.admin.ServeHTTP(page, httptest.NewRequest("GET", "http://127.0.0.1:9090/metrics", nil))
-	for line := range strings.Lines(page.Body.String()) {
+	for line := range strings.Lines(h.page("/metrics")) {
 		name, _, _ := strings.Cut(line, " ")
 		if strings.HasPrefix(name, "pacer_") && (!strings.HasPrefix(name, "pacer_curve_") || !strings.Contains(name, `"a"`)) {
 			names = append(names, name)
