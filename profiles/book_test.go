@@ -140,8 +140,7 @@ func TestWindowsAreCutOnce(t *testing.T) {
 // in a window; none is lost.
 func TestThinWindowsAreCarriedOn(t *testing.T) {
 	b := newBench(t).calibrated(1, 1)
-	b.occ.Set(start, 1)
-	s := b.open(Open{})
+	s := b.alone()
 	end := steady(s, 0, time.Second, 41)
 	s.Close(start.Add(end), true)
 	b.book.Fold(start.Add(time.Minute))

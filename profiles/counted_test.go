@@ -29,8 +29,7 @@ func growing(first, each, count int) []int {
 // stream ever teaches, while it runs and although it is aborted.
 func TestCountedStreamTeachesAtOnceAlsoWhenAborted(t *testing.T) {
 	b := newBench(t)
-	b.occ.Set(start, 1)
-	s := b.open(Open{})
+	s := b.alone()
 	last := counting(s, 100*ms, 50*ms, growing(2, 3, 31)...) // 90 tokens in 1.5 s
 	c, _, _ := s.Decoding()
 	if !near(c.Tokens, 90) || c.Rough {
@@ -52,8 +51,7 @@ func TestCountedStreamTeachesAtOnceAlsoWhenAborted(t *testing.T) {
 // Tokens are booked where they were made, not spread evenly over the chunks.
 func TestCountedTokensGoToTheirOwnGap(t *testing.T) {
 	b := newBench(t).calibrated(7, 1) // a ratio that must not matter
-	b.occ.Set(start, 1)
-	s := b.open(Open{})
+	s := b.alone()
 	counting(s, 0, 100*ms, growing(1, 4, 11)...) // 40 tokens in 1 s at n = 1
 	b.occ.Set(start.Add(time.Second), 2)
 	last := counting(s, 1100*ms, 100*ms, growing(42, 1, 10)...) // 10 tokens in 1 s at n = 2
@@ -97,8 +95,7 @@ func TestCountsThatCannotBeTakenAtTheirWord(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t).calibrated(1, 1)
-			b.occ.Set(start, 1)
-			s := b.open(Open{})
+			s := b.alone()
 			last := counting(s, 0, 50*ms, test.totals...)
 			if c, _, _ := s.Decoding(); c.Rough != test.rough || test.rough && !near(c.Tokens, 40) {
 				t.Errorf("while it runs: %+v, want rough %v", c, test.rough)
@@ -146,8 +143,7 @@ func dips(totals []int) []int {
 // A count that is only wrong from some point on teaches what it did before.
 func TestACountThatRunsAwayStopsTeaching(t *testing.T) {
 	b := newBench(t).calibrated(1, 1)
-	b.occ.Set(start, 1)
-	s := b.open(Open{})
+	s := b.alone()
 	counting(s, 0, 100*ms, growing(1, 1, 11)...)
 	last := counting(s, 1100*ms, 100*ms, growing(1000, 1000, 20)...)
 	s.Close(start.Add(last), true)
@@ -158,8 +154,7 @@ func TestACountThatRunsAwayStopsTeaching(t *testing.T) {
 
 func TestCountedStreamOfABlockedClient(t *testing.T) {
 	b := newBench(t)
-	b.occ.Set(start, 1)
-	s := b.open(Open{})
+	s := b.alone()
 	counting(s, 0, 50*ms, growing(1, 2, 41)...) // 80 tokens in 2 s
 	s.Blocked()
 	s.ReadCounted(start.Add(5*time.Second), 60, 201) // what piled up meanwhile
@@ -175,8 +170,7 @@ func TestCountedStreamOfABlockedClient(t *testing.T) {
 // Several events in one read, and n that changes within the gap.
 func TestCountedChunksOfOneInstantShareTheirGap(t *testing.T) {
 	b := newBench(t)
-	b.occ.Set(start, 1)
-	s := b.open(Open{})
+	s := b.alone()
 	s.ReadCounted(start, 1, 3)
 	s.ReadCounted(start, 1, 5) // first tokens, all five
 	counting(s, 10*ms, 10*ms, growing(7, 2, 5)...)

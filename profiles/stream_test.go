@@ -39,6 +39,12 @@ func (b *bench) open(o Open) *Stream {
 	return b.book.Open(target, o)
 }
 
+// alone opens a stream on a backend that has no other.
+func (b *bench) alone() *Stream {
+	b.occ.Set(start, 1)
+	return b.open(Open{})
+}
+
 // steady reads one chunk every gap, from the first at from, count times.
 func steady(s *Stream, from, gap time.Duration, count int) (last time.Duration) {
 	for i := range count {
@@ -149,8 +155,7 @@ func TestTokensAreCreditedOverTheGap(t *testing.T) {
 
 func TestStreamHandsOverEachSecond(t *testing.T) {
 	b := newBench(t).calibrated(1, 1)
-	b.occ.Set(start, 1)
-	s := b.open(Open{})
+	s := b.alone()
 	steady(s, 0, 50*ms, 26) // to 1.25 s
 	deltas := b.book.Fold(start.Add(1300 * ms))
 	if len(deltas) != 1 || !near(deltas[0].Sums.bins[0].Y, 19) {
@@ -185,8 +190,7 @@ func TestUncalibratedStreamWaitsForItsUsage(t *testing.T) {
 
 func TestUsageIsSpreadOverTheLife(t *testing.T) {
 	b := newBench(t).calibrated(1, 1)
-	b.occ.Set(start, 1)
-	s := b.open(Open{})
+	s := b.alone()
 	steady(s, 0, 100*ms, 21) // 20 chunks in 2 s at n = 1
 	b.occ.Set(start.Add(2*time.Second), 2)
 	last := steady(s, 2200*ms, 200*ms, 10) // 10 chunks in 2 s at n = 2
@@ -202,8 +206,7 @@ func TestUsageIsSpreadOverTheLife(t *testing.T) {
 func TestAbortedStreamSpentItsLastGap(t *testing.T) {
 	for _, complete := range []bool{true, false} {
 		b := newBench(t).calibrated(1, 1)
-		b.occ.Set(start, 1)
-		s := b.open(Open{})
+		s := b.alone()
 		steady(s, 0, 50*ms, 11)
 		s.Close(start.Add(700*ms), complete)
 		want := 0.5
@@ -216,8 +219,7 @@ func TestAbortedStreamSpentItsLastGap(t *testing.T) {
 
 func TestChunksOfOneInstantShareTheirGap(t *testing.T) {
 	b := newBench(t).calibrated(1, 1)
-	b.occ.Set(start, 1)
-	s := b.open(Open{})
+	s := b.alone()
 	s.Read(start, 1)
 	s.Read(start, 1) // first tokens, both
 	steady(s, 10*ms, 10*ms, 5)
@@ -330,8 +332,7 @@ func TestUnbelievableUsage(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t).calibrated(1, 1)
-			b.occ.Set(start, 1)
-			s := b.open(Open{})
+			s := b.alone()
 			end := steady(s, 0, 50*ms, chunks)
 			if test.shown {
 				s.Reasoning()
@@ -350,8 +351,7 @@ func TestUnbelievableUsage(t *testing.T) {
 
 func TestCumulativeUsageCountsOnce(t *testing.T) {
 	b := newBench(t).calibrated(1, 1)
-	b.occ.Set(start, 1)
-	s := b.open(Open{})
+	s := b.alone()
 	var end time.Duration
 	for i := range 41 {
 		end = time.Duration(i) * 50 * ms
@@ -367,8 +367,7 @@ func TestCumulativeUsageCountsOnce(t *testing.T) {
 
 func TestBlockedClientIsNoEvidence(t *testing.T) {
 	b := newBench(t).calibrated(1, 1)
-	b.occ.Set(start, 1)
-	s := b.open(Open{})
+	s := b.alone()
 	steady(s, 0, 50*ms, 41) // 2 s, 40 tokens
 	s.Blocked()
 	s.Read(start.Add(5*time.Second), 60) // what piled up meanwhile
@@ -383,8 +382,7 @@ func TestBlockedClientIsNoEvidence(t *testing.T) {
 
 func TestBlockedAtTheEndIsNoEvidence(t *testing.T) {
 	b := newBench(t).calibrated(1, 1)
-	b.occ.Set(start, 1)
-	s := b.open(Open{})
+	s := b.alone()
 	steady(s, 0, 50*ms, 41)
 	s.Blocked()
 	s.Close(start.Add(9*time.Second), false)
@@ -393,8 +391,7 @@ func TestBlockedAtTheEndIsNoEvidence(t *testing.T) {
 
 func TestShortBlockStillMeasures(t *testing.T) {
 	b := newBench(t).calibrated(1, 1)
-	b.occ.Set(start, 1)
-	s := b.open(Open{})
+	s := b.alone()
 	steady(s, 0, 50*ms, 41)
 	s.Blocked()
 	end := steady(s, 2050*ms, 50*ms, 40)
@@ -457,8 +454,7 @@ func TestCachesThatNobodyToldOfTakeNothingOffAPrompt(t *testing.T) {
 
 func TestDecodingTellsTheStreamSoFar(t *testing.T) {
 	b := newBench(t).calibrated(2, 1)
-	b.occ.Set(start, 1)
-	s := b.open(Open{})
+	s := b.alone()
 	if c, first, last := s.Decoding(); c != (Count{}) || !first.IsZero() || !last.IsZero() {
 		t.Errorf("before the first token: %v, %v, %v, want nothing", c, first, last)
 	}
@@ -491,8 +487,7 @@ func TestDecodingIsRoughUntilTokensPerChunkIsKnown(t *testing.T) {
 
 func TestCloseTwiceIsOnce(t *testing.T) {
 	b := newBench(t).calibrated(1, 1)
-	b.occ.Set(start, 1)
-	s := b.open(Open{})
+	s := b.alone()
 	end := steady(s, 0, 50*ms, 21)
 	one := s.Close(start.Add(end), true)
 	s.Read(start.Add(end+time.Second), 5)

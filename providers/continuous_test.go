@@ -105,7 +105,7 @@ func TestContinuousUsageIsTakenOutAgain(t *testing.T) {
 					cuts = append(cuts, [][]byte{stream[:i], stream[i:]})
 				}
 				for _, pieces := range cuts {
-					got := meterOf(tt.path, c.strip, pieces...)
+					got := look(tt.path, true, c.strip, pieces...)
 					if got.passed != c.want || !got.Done || got.Bad {
 						t.Fatalf("strip %d, in %d pieces, the first of %d bytes:\ngot\n%s\nwant\n%s", c.strip, len(pieces), len(pieces[0]), got.passed, c.want)
 					}

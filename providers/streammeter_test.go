@@ -41,21 +41,9 @@ func (s *total) add(pass []byte, seen Seen) {
 	}
 }
 
-// meter reads the pieces, each from memory that is overwritten afterwards.
+// meter looks at the pieces of a chat completion.
 func meter(strip Strip, pieces ...[]byte) (sum total) {
-	return meterOf("/chat/completions", strip, pieces...)
-}
-
-func meterOf(path string, strip Strip, pieces ...[]byte) (sum total) {
-	m := (&Backend{}).NewMeter(path, true, strip)
-	buf := make([]byte, 0, 64)
-	for _, p := range pieces {
-		buf = append(buf[:0], p...)
-		sum.add(m.Read(buf))
-		clear(buf)
-	}
-	sum.add(m.End())
-	return sum
+	return look("/chat/completions", true, strip, pieces...)
 }
 
 func bytewise(stream []byte) (pieces [][]byte) {

@@ -68,22 +68,27 @@ func learned(b *testing.B, streams int) *profiles.Curve {
 	return c
 }
 
+// measurePlace measures a decision about req and the end of what it begins.
+func measurePlace(b *testing.B, w *bench, req Request) {
+	var lease Lease
+	req.Into = &lease
+	b.ReportAllocs()
+	used := cpuTime()
+	for b.Loop() {
+		lease = Lease{}
+		w.Place(w.now, req)
+		lease.Done(w.now, 100)
+	}
+	b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
+}
+
 // Budget: 1 µs over 16 targets, 10 µs over 256, for the decision and its end
 // together; no allocation.
 func BenchmarkPlace(b *testing.B) {
 	for _, backends := range []int{1, 16, 256, 1024} {
 		b.Run(fmt.Sprint(backends), func(b *testing.B) {
 			w := loaded(b, backends)
-			var lease Lease
-			req := Request{Route: "chat", Stream: true, PromptTokens: 300, Arrived: w.now, Into: &lease}
-			b.ReportAllocs()
-			used := cpuTime()
-			for b.Loop() {
-				lease = Lease{}
-				w.Place(w.now, req)
-				lease.Done(w.now, 100)
-			}
-			b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
+			measurePlace(b, w, Request{Route: "chat", Stream: true, PromptTokens: 300, Arrived: w.now})
 		})
 	}
 }
@@ -94,19 +99,11 @@ func BenchmarkPlaceWarm(b *testing.B) {
 	for _, backends := range []int{256, 1024} {
 		b.Run(fmt.Sprint(backends), func(b *testing.B) {
 			w := loaded(b, backends)
-			var lease Lease
-			req := Request{Route: "chat", Stream: true, PromptTokens: 300, Arrived: w.now, Into: &lease}
+			req := Request{Route: "chat", Stream: true, PromptTokens: 300, Arrived: w.now}
 			for i := range w.topo.Routes[0].Targets {
 				req.Warm = append(req.Warm, Warmth{Target: w.topo.Routes[0].Targets[i].Target, Likely: 100 + i%100, Sure: 50})
 			}
-			b.ReportAllocs()
-			used := cpuTime()
-			for b.Loop() {
-				lease = Lease{}
-				w.Place(w.now, req)
-				lease.Done(w.now, 100)
-			}
-			b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
+			measurePlace(b, w, req)
 		})
 	}
 }
@@ -134,20 +131,13 @@ func BenchmarkPlaceBusy(b *testing.B) {
 			b.Fatalf("number %d does not wait: %+v", waiting, d)
 		}
 	}
-	var lease Lease
-	req := Request{Route: "chat", Stream: true, PromptTokens: 300, Arrived: w.now, Into: &lease}
-	if d := w.Place(w.now, req); d.Lease == nil {
+	req := Request{Route: "chat", Stream: true, PromptTokens: 300, Arrived: w.now}
+	d := w.Place(w.now, req)
+	if d.Lease == nil {
 		b.Fatalf("there is no place: %+v", d)
 	}
-	lease.Done(w.now, 100)
-	b.ReportAllocs()
-	used := cpuTime()
-	for b.Loop() {
-		lease = Lease{}
-		w.Place(w.now, req)
-		lease.Done(w.now, 100)
-	}
-	b.ReportMetric(float64(cpuTime()-used)/float64(b.N), "cpu-ns/op")
+	d.Lease.Done(w.now, 100)
+	measurePlace(b, w, req)
 }
 
 // learnedOnce is one of five curves.

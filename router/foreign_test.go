@@ -15,6 +15,13 @@ func (b *bench) report(running, waiting int) []Grant {
 	return b.Update(b.now, EngineLoad{Backend: "x", Running: running, Waiting: waiting, At: b.now})
 }
 
+// reports pushes the same so many times.
+func (b *bench) reports(times, running, waiting int) {
+	for range times {
+		b.report(running, waiting)
+	}
+}
+
 func (b *bench) wantLoad(m, n int) {
 	b.tb.Helper()
 	if l := b.load(0); l.M != m || l.N != n {
@@ -61,9 +68,7 @@ func TestForeignLoadCounts(t *testing.T) {
 func TestOneReportDoesNotFlap(t *testing.T) {
 	b := newBench(t, []string{"x"})
 	b.decodes(5)
-	for range 3 {
-		b.report(15, 0)
-	}
+	b.reports(3, 15, 0)
 	b.wantLoad(15, 15)
 	for _, odd := range []int{200, 0, 5} {
 		b.report(odd, 0)
@@ -81,9 +86,7 @@ func TestForeignLoadOfAFullEngine(t *testing.T) {
 	for range 6 {
 		b.force(Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"})
 	}
-	for range 2 {
-		b.report(24, 6)
-	}
+	b.reports(2, 24, 6)
 	b.wantLoad(30, 24)
 	for range 2 {
 		b.report(24, 16) // ten more wait
@@ -118,9 +121,7 @@ func TestOwnChurnIsNeverForeign(t *testing.T) {
 				t.Fatalf("%d foreign sequences, there are %d", got, others)
 			}
 		}
-		for range 3 {
-			b.report(others+len(own), 0)
-		}
+		b.reports(3, others+len(own), 0)
 		if l := b.load(0); l.M != others+len(own) || l.N != l.M {
 			t.Fatalf("m = %d and n = %d at rest, want %d", l.M, l.N, others+len(own))
 		}
@@ -133,9 +134,7 @@ func TestWithoutAReportTheOwnCountStands(t *testing.T) {
 	heard := func() *bench {
 		b := newBench(t, []string{"x"})
 		b.decodes(5)
-		for range 2 {
-			b.report(20, 2)
-		}
+		b.reports(2, 20, 2)
 		b.wantLoad(22, 20)
 		return b
 	}
@@ -204,9 +203,7 @@ func TestTheSameReportIsHeardOnce(t *testing.T) {
 // known: the first stream teaches.
 func TestSlowStartBesideForeignLoad(t *testing.T) {
 	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}})
-	for range 2 {
-		b.report(20, 0)
-	}
+	b.reports(2, 20, 0)
 	b.wantReason("chat", OK)
 	first := b.fill("chat", 5)
 	if len(first) != 1 {
@@ -226,9 +223,7 @@ func TestForeignLoadDoesNotUseUpTheCap(t *testing.T) {
 	b := newBench(t, []string{"x"}, Route{Name: "free"})
 	b.topo.Backends[0].MaxConcurrency = 10
 	b.configure()
-	for range 2 {
-		b.report(50, 0)
-	}
+	b.reports(2, 50, 0)
 	b.wantFill("free", 10, "of at most 10 requests beside 50 foreign sequences")
 	b.wantReason("free", ReasonCap)
 }
@@ -238,9 +233,7 @@ func TestForeignLoadDoesNotUseUpTheCap(t *testing.T) {
 func TestForeignLoadTakesPlaces(t *testing.T) {
 	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: queue(30 * time.Second)})
 	b.learn("x", carrying(38, 30, 51))
-	for range 2 {
-		b.report(20, 0)
-	}
+	b.reports(2, 20, 0)
 	b.wantFill("chat", 18, "streams beside 20 foreign ones on a backend that carries 38")
 	b.place("chat", waiter("w"))
 	b.report(38, 0) // 18 of them are ours, and wait
@@ -257,18 +250,14 @@ func TestForeignLoadBesideReplicas(t *testing.T) {
 	b := newBench(t, []string{"x"})
 	b.decodes(5)
 	b.Update(b.now, RemoteLoad{Replicas: 2, ByBackend: map[string]Load{"x": {Waiting: 1, Decoding: 6}}})
-	for range 2 {
-		b.report(20, 0)
-	}
+	b.reports(2, 20, 0)
 	b.wantLoad(20, 5+6+8)
 	if l := b.load(0); l.Waiting != 0 || l.Decoding != 5 || l.ForeignDecoding+l.ForeignWaiting != 8 {
 		t.Errorf("this replica says %+v; want 5 decoding and 8 foreign ones", l)
 	}
 	// Without word of the others what they told last holds, and the report goes on.
 	b.Update(b.now, RemoteLoad{Replicas: 2, Lost: true})
-	for range 3 {
-		b.report(20, 0)
-	}
+	b.reports(3, 20, 0)
 	b.wantLoad(20, 5+6+8)
 }
 
@@ -280,9 +269,7 @@ func TestEmbeddingsAreNotForeign(t *testing.T) {
 			t.Fatal("not placed")
 		}
 	}
-	for range 3 {
-		b.report(3, 0)
-	}
+	b.reports(3, 3, 0)
 	b.wantLoad(0, 0)
 }
 
@@ -312,16 +299,12 @@ func TestShortOwnRequestsAreNotForeign(t *testing.T) {
 // falls with what runs.
 func TestForeignLoadThatGivesWay(t *testing.T) {
 	b := newBench(t, []string{"x"})
-	for range 2 {
-		b.report(10, 0)
-	}
+	b.reports(2, 10, 0)
 	b.wantLoad(10, 10)
 	for range 5 {
 		b.force(Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"})
 	}
-	for range 3 {
-		b.report(10, 0)
-	}
+	b.reports(3, 10, 0)
 	b.wantLoad(10, 5)
 }
 

@@ -158,14 +158,24 @@ func (b *bench) run() (stop func() time.Duration) {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- b.loop.Run(ctx) }()
-	return func() time.Duration {
+	return sync.OnceValue(func() time.Duration {
 		start := time.Now()
 		cancel()
 		if err := <-done; err != nil {
 			b.t.Errorf("Run: %v", err)
 		}
 		return time.Since(start)
-	}
+	})
+}
+
+// whileLearning has a bench whose loop runs until stop, or the end of the test.
+func whileLearning(t *testing.T, test func(t *testing.T, b *bench, stop func() time.Duration)) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		stop := b.run()
+		test(t, b, stop)
+		stop()
+	})
 }
 
 // pass lets virtual time pass, and everything happen that is due.

@@ -15,9 +15,7 @@ import (
 )
 
 func TestWhatIsLearnedReachesTheStoreAndTheCurves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.run()
+	whileLearning(t, func(t *testing.T, b *bench, stop func() time.Duration) {
 		b.teach(gpu)
 		pass(3100 * time.Millisecond)
 		b.near("in the store", b.stored(gpu), perAnswer)
@@ -62,9 +60,7 @@ func TestReplicasLearnFromEachOther(t *testing.T) {
 }
 
 func TestStartReadsTheCurvesOfEarlierDays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.run()
+	whileLearning(t, func(t *testing.T, b *bench, stop func() time.Duration) {
 		b.teach(gpu)
 		pass(3 * time.Second)
 		stop()
@@ -101,9 +97,7 @@ func TestStartDoesNotWaitForAStoreThatHangs(t *testing.T) {
 // A store that hangs holds up nothing: curves come from what is known here,
 // and everything arrives once when it is back.
 func TestHangingStoreDoesNotStopLearning(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.run()
+	whileLearning(t, func(t *testing.T, b *bench, stop func() time.Duration) {
 		b.store.set(hang, nil)
 		for range 10 {
 			b.teach(gpu)
@@ -130,9 +124,7 @@ func TestHangingStoreDoesNotStopLearning(t *testing.T) {
 
 // While the first push is retried unchanged, all later deltas wait as one.
 func TestDeltasWaitAsOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.run()
+	whileLearning(t, func(t *testing.T, b *bench, stop func() time.Duration) {
 		b.store.set(out, nil)
 		for range 20 {
 			b.teach(gpu)
@@ -182,9 +174,7 @@ func sameDeltas(t *testing.T, what string, got, want []profiles.Delta) {
 // The answer of a push is lost although the deltas arrived: sent again, they
 // do not count twice, neither in the store nor here.
 func TestLostAnswerDoesNotCountTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.run()
+	whileLearning(t, func(t *testing.T, b *bench, _ func() time.Duration) {
 		b.store.set(nil, func(op string) error {
 			if op == "push" {
 				return errOut
@@ -198,16 +188,13 @@ func TestLostAnswerDoesNotCountTwice(t *testing.T) {
 		pass(3 * time.Second)
 		b.near("in the store", b.stored(gpu), perAnswer)
 		b.near("in the curve", b.book.Curve(gpu).Tokens(), perAnswer)
-		stop()
 	})
 }
 
 // Pushes arrive and loads do not: the deltas go on counting here, once, until
 // sums come that hold them.
 func TestDeltasCountHereUntilTheSumsAreLoaded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.run()
+	whileLearning(t, func(t *testing.T, b *bench, _ func() time.Duration) {
 		b.store.set(func(_ context.Context, op string) error {
 			if op == "load" {
 				return errOut
@@ -223,16 +210,13 @@ func TestDeltasCountHereUntilTheSumsAreLoaded(t *testing.T) {
 		b.store.set(nil, nil)
 		pass(3 * time.Second)
 		b.near("in the curve", b.book.Curve(gpu).Tokens(), 10*perAnswer)
-		stop()
 	})
 }
 
 // A target that the store does not take does not hold up the others, and is
 // not forgotten here.
 func TestRefusedTargetDoesNotHoldUpTheOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.run()
+	whileLearning(t, func(t *testing.T, b *bench, _ func() time.Duration) {
 		b.teach(second)
 		pass(3 * time.Second)
 		b.near("taken of the second", b.stored(second), perAnswer)
@@ -255,14 +239,11 @@ func TestRefusedTargetDoesNotHoldUpTheOthers(t *testing.T) {
 		b.near("taken of the second", b.stored(second), perAnswer)
 		b.near("in the curve of the second", b.book.Curve(second).Tokens(), 6*perAnswer)
 		b.logged("curves of a target are not shared", 1)
-		stop()
 	})
 }
 
 func TestTheLastSecondIsPushedAtTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.run()
+	whileLearning(t, func(t *testing.T, b *bench, stop func() time.Duration) {
 		pass(1500 * time.Millisecond)
 		b.teach(gpu)
 		if took := stop(); took > time.Second {
@@ -273,9 +254,7 @@ func TestTheLastSecondIsPushedAtTheEnd(t *testing.T) {
 }
 
 func TestTheEndDoesNotWaitForAStoreThatHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.run()
+	whileLearning(t, func(t *testing.T, b *bench, stop func() time.Duration) {
 		b.store.set(hang, nil)
 		b.teach(gpu)
 		pass(1500 * time.Millisecond) // a push is out
@@ -289,9 +268,7 @@ func TestTheEndDoesNotWaitForAStoreThatHangs(t *testing.T) {
 
 // What was sent and not acknowledged goes first at the end, under its number.
 func TestTheEndSendsTheUnacknowledgedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.run()
+	whileLearning(t, func(t *testing.T, b *bench, stop func() time.Duration) {
 		b.store.set(nil, func(op string) error { return errOut })
 		b.teach(gpu)
 		pass(1500 * time.Millisecond)
@@ -328,9 +305,7 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 // What a store says cannot be is not sent again, counts nowhere, and is said
 // once; the store works on.
 func TestADroppedDeltaIsForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		stop := b.run()
+	whileLearning(t, func(t *testing.T, b *bench, _ func() time.Duration) {
 		b.teach(gpu)
 		pass(9 * time.Second) // its last window is closed, too
 		b.store.set(func(_ context.Context, op string) error {
@@ -355,6 +330,5 @@ func TestADroppedDeltaIsForgotten(t *testing.T) {
 		b.teach(gpu)
 		pass(9 * time.Second)
 		b.near("in the store", b.stored(gpu), 2*perAnswer)
-		stop()
 	})
 }
