@@ -3,7 +3,6 @@ package gateway
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -46,9 +45,7 @@ func TestHiddenReasoningIsPaidFor(t *testing.T) {
 			if line.Outcome != outcomeOK || line.Tokens != 1000 || line.Source != "usage" || (line.TPS > 0) != c.tps || line.TPS > 60 {
 				t.Errorf("log line %+v, want 1000 tokens by usage, and a speed of the ten that were seen: %v", line, c.tps)
 			}
-			page := httptest.NewRecorder()
-			h.metrics.Handler().ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
-			has(t, page.Body.String(),
+			has(t, h.scrape(),
 				`pacer_tokens_total{backend="a",direction="output",route="chat",source="usage"} 1000`,
 				`pacer_cost_usd_total{backend="a",route="chat"} 1`+"\n",
 			)
@@ -85,12 +82,7 @@ func TestEveryChoiceIsPaidFor(t *testing.T) {
 			if line := h.last(); line.Tokens != c.tokens || line.Source != "usage" {
 				t.Errorf("log line %+v, want %v tokens by usage", line, c.tokens)
 			}
-			page := httptest.NewRecorder()
-			h.metrics.Handler().ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
-			want := fmt.Sprintf(`pacer_tokens_total{backend="a",direction="output",route="chat",source="usage"} %v`+"\n", c.tokens)
-			if !strings.Contains(page.Body.String(), want) {
-				t.Errorf("the metrics lack %s", want)
-			}
+			has(t, h.scrape(), fmt.Sprintf(`pacer_tokens_total{backend="a",direction="output",route="chat",source="usage"} %v`+"\n", c.tokens))
 		})
 	}
 }

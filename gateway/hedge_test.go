@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -104,10 +103,8 @@ func (r *race) hedges() map[string]int {
 
 func (r *race) counter(result string) (n int) {
 	r.t.Helper()
-	scrape := httptest.NewRecorder()
-	r.metrics.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	name := fmt.Sprintf(`pacer_hedges_total{result=%q,route="chat"} `, result)
-	_, value, found := strings.Cut(scrape.Body.String(), name)
+	_, value, found := strings.Cut(r.scrape(), name)
 	if !found {
 		r.t.Fatalf("no series %s", name)
 	}

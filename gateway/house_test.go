@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -400,6 +401,13 @@ func (h *house) idle() {
 	if n := h.gateway.load.running.Load(); n != 0 {
 		h.t.Errorf("%d requests still under way, want 0", n)
 	}
+}
+
+// scrape is the page of metrics.
+func (h *house) scrape() string {
+	w := httptest.NewRecorder()
+	h.metrics.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	return w.Body.String()
 }
 
 // last returns the access-log line of the last request.

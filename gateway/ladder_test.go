@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -212,9 +211,7 @@ func TestAnAnswerWithoutUsageIsCountedByItsText(t *testing.T) {
 			if line.TPS != 0 {
 				t.Errorf("%v tokens/s, want unmeasured", line.TPS)
 			}
-			scrape := httptest.NewRecorder()
-			h.metrics.Handler().ServeHTTP(scrape, httptest.NewRequest("GET", "/metrics", nil))
-			has(t, scrape.Body.String(),
+			has(t, h.scrape(),
 				fmt.Sprintf(`direction="output",route="chat",source="estimate"} %g`, line.Tokens),
 				fmt.Sprintf(`direction="input",route="chat",source="estimate"} %g`, tokens.Count(prompt+"\n")),
 				`pacer_slo_total{result="unmeasured",route="chat"} 1`,

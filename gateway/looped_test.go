@@ -193,6 +193,14 @@ func (f *front) dial() net.Conn {
 	return c
 }
 
+// ask sends a request for a stream.
+func (f *front) ask() net.Conn {
+	f.t.Helper()
+	c := f.dial()
+	_, _ = io.WriteString(c, asking("HTTP/1.1", ""))
+	return c
+}
+
 const askedStream = `{"model":"chat","stream":true,"messages":[{"role":"user","content":"hi"}]}`
 
 func asking(proto, header string) string {
@@ -258,6 +266,22 @@ func sayChunks(c net.Conn, text string, cut func(n int) int) {
 	}
 }
 
+// sayEnd says text in one chunk, and ends the answer.
+func sayEnd(c net.Conn, text string) {
+	sayChunks(c, text, func(n int) int { return n })
+	_, _ = io.WriteString(c, "0\r\n\r\n")
+}
+
+// sayAll says an answer in chunks of so many bytes.
+func sayAll(text string, chunk int) func(net.Conn) (again bool) {
+	return func(c net.Conn) bool {
+		sayHead(c, chunked)
+		sayChunks(c, text, func(int) int { return chunk })
+		sayEnd(c, "")
+		return true
+	}
+}
+
 const (
 	chunked = "Transfer-Encoding: chunked\r\n"
 	content = `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"hello"},"finish_reason":null}]}` + "\n\n"
@@ -302,8 +326,7 @@ func loopsPassOnWhatGoroutinesDo(t *testing.T, over wiring) {
 				return true
 			})
 			compare(t, filepath.Base(file), fronts, requests, func(f *front) seen {
-				c := f.dial()
-				_, _ = io.WriteString(c, asking("HTTP/1.1", ""))
+				c := f.ask()
 				defer c.Close()
 				return read(t, bufio.NewReader(c))
 			})
@@ -365,14 +388,12 @@ func loopsEndAsGoroutinesDo(t *testing.T, over wiring) {
 		},
 		"an error event": func(c net.Conn) bool {
 			start(c, chunked)
-			sayChunks(c, `data: {"error":{"message":"no","code":500}}`+"\n\n", func(n int) int { return n })
-			_, _ = io.WriteString(c, "0\r\n\r\n")
+			sayEnd(c, `data: {"error":{"message":"no","code":500}}`+"\n\n")
 			return true
 		},
 		"garbage": func(c net.Conn) bool {
 			start(c, chunked)
-			sayChunks(c, "data: {garbage\n\n"+ends, func(n int) int { return n })
-			_, _ = io.WriteString(c, "0\r\n\r\n")
+			sayEnd(c, "data: {garbage\n\n"+ends)
 			return true
 		},
 		"more behind the end": func(c net.Conn) bool {
@@ -419,8 +440,7 @@ func loopsEndAsGoroutinesDo(t *testing.T, over wiring) {
 			})
 			s.says(say)
 			saw, line := compare(t, name, fronts, 1, func(f *front) seen {
-				c := f.dial()
-				_, _ = io.WriteString(c, asking("HTTP/1.1", ""))
+				c := f.ask()
 				return read(t, bufio.NewReader(c))
 			})
 			if !strings.HasPrefix(saw.Body, content) {
@@ -437,12 +457,7 @@ func TestALoopedConnectionGoesBack(t *testing.T) { overAll(t, aLoopedConnectionG
 func aLoopedConnectionGoesBack(t *testing.T, over wiring) {
 	t.Helper()
 	s, fronts := both(t, over, nil)
-	s.says(func(c net.Conn) bool {
-		sayHead(c, chunked)
-		sayChunks(c, content+content+ends, func(int) int { return len(content) })
-		_, _ = io.WriteString(c, "0\r\n\r\n")
-		return true
-	})
+	s.says(sayAll(content+content+ends, len(content)))
 	for _, f := range fronts {
 		c := f.dial()
 		r := bufio.NewReader(c)
@@ -486,8 +501,7 @@ func lineEndsBehindALoopedRequest(t *testing.T, over wiring) {
 			_, _ = io.WriteString(*client, "\r\n")
 			time.Sleep(20 * time.Millisecond)
 		}
-		sayChunks(c, ends, func(n int) int { return n })
-		_, _ = io.WriteString(c, "0\r\n\r\n")
+		sayEnd(c, ends)
 		return true
 	})
 	for _, f := range fronts {
@@ -533,8 +547,7 @@ func aLoopedClientThatLeaves(t *testing.T, over wiring) {
 				left <- err
 				return false
 			})
-			c := f.dial()
-			_, _ = io.WriteString(c, asking("HTTP/1.1", ""))
+			c := f.ask()
 			got := make([]byte, 4<<10)
 			for all := 0; !bytes.Contains(got[:all], []byte("hello")); {
 				m, err := c.Read(got[all:])
@@ -578,12 +591,10 @@ func aSilentStreamGoesToALoop(t *testing.T, over wiring) {
 			if i == 1 {
 				<-more
 			}
-			sayChunks(c, ends, func(n int) int { return n })
-			_, _ = io.WriteString(c, "0\r\n\r\n")
+			sayEnd(c, ends)
 			return true
 		})
-		c := f.dial()
-		_, _ = io.WriteString(c, asking("HTTP/1.1", ""))
+		c := f.ask()
 		if i == 1 {
 			if *client != providers.ClientNetHTTP { // whose connections no loop takes
 				until(t, "a loop has the silent stream", func() bool { return f.gateway.Looped() == 1 })
@@ -609,25 +620,13 @@ func aLoopedClientThatBlocks(t *testing.T, over wiring) {
 	s, fronts := both(t, over, nil)
 	long := strings.Repeat(content, 100_000) // beyond what sockets hold
 	for _, f := range fronts {
-		s.says(func(c net.Conn) bool {
-			sayHead(c, chunked)
-			sayChunks(c, long+ends, func(int) int { return 100 * len(content) })
-			_, _ = io.WriteString(c, "0\r\n\r\n")
-			return true
-		})
-		blocked := f.dial()
-		_, _ = io.WriteString(blocked, asking("HTTP/1.1", ""))
+		s.says(sayAll(long+ends, 100*len(content)))
+		blocked := f.ask()
 		first := bufio.NewReader(blocked)
 		must.Get(first.Peek(1))(t)
-		s.says(func(c net.Conn) bool {
-			sayHead(c, chunked)
-			sayChunks(c, content+content+ends, func(int) int { return len(content) })
-			_, _ = io.WriteString(c, "0\r\n\r\n")
-			return true
-		})
+		s.says(sayAll(content+content+ends, len(content)))
 		for range 20 {
-			c := f.dial()
-			_, _ = io.WriteString(c, asking("HTTP/1.1", ""))
+			c := f.ask()
 			if got := read(t, bufio.NewReader(c)); got.Body != content+content+ends || got.Err != "" {
 				t.Fatalf("%s: beside one that blocks: %+v", f.name, got)
 			}
@@ -653,8 +652,7 @@ func aLoopedStreamThatIsGivenUp(t *testing.T, over wiring) {
 			sayChunks(c, long, func(int) int { return 100 * len(content) })
 			return false
 		})
-		c := f.dial()
-		_, _ = io.WriteString(c, asking("HTTP/1.1", ""))
+		c := f.ask()
 		if line := f.line(1); line.Outcome != "client_gone" || line.Error != errClientSlow.Error() && !strings.Contains(line.Error, errClientSlow.Error()) {
 			t.Errorf("%s: %+v, want a client that is too slow", f.name, line)
 		}
@@ -664,8 +662,7 @@ func aLoopedStreamThatIsGivenUp(t *testing.T, over wiring) {
 			_, _ = c.Read(make([]byte, 1))
 			return false
 		})
-		c = f.dial()
-		_, _ = io.WriteString(c, asking("HTTP/1.1", ""))
+		c = f.ask()
 		r := bufio.NewReader(c)
 		resp := must.Get(http.ReadResponse(r, nil))(t)
 		must.Get(io.ReadFull(resp.Body, make([]byte, 2*len(content))))(t)

@@ -187,9 +187,7 @@ func fault(t *testing.T, s *sim.Server, says string) {
 // metric is the value of a series, as the page of metrics has it.
 func (h *house) metric(series string) string {
 	synctest.Wait() // what is counted is counted behind the answer
-	page := httptest.NewRecorder()
-	h.metrics.Handler().ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
-	_, rest, ok := strings.Cut(page.Body.String(), series+" ")
+	_, rest, ok := strings.Cut(h.scrape(), series+" ")
 	if !ok {
 		return "missing"
 	}
