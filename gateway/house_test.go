@@ -149,14 +149,10 @@ func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, o
 		running.Go(func() { _ = backend.Run(ctx) })
 	}
 	h.metrics = telemetry.New(routes, names, nil)
-	var err error
-	h.gateway, err = New(Options{
+	h.gateway = must.Get(New(Options{
 		Config: c, Router: h.router, Book: h.book,
 		Backends: h.backends, Metrics: h.metrics, Log: logger, Batches: o.batches, Loops: o.loops,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	running.Go(func() { _ = h.gateway.Run(ctx) })
 	loop := h.learn(logger, o.learnEvery)
 	running.Go(func() { _ = loop.Run(ctx) })

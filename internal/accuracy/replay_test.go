@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/timings"
 	"github.com/pacer-dev/pacer/profiles"
 )
@@ -21,15 +22,9 @@ import (
 // (e2e/engines wrote it down; testdata/README.md says when and on what).
 func recording(t *testing.T, engine string) []timings.Answer {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", engine+".csv.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(filepath.Join("testdata", engine+".csv.gz")))(t)
 	defer f.Close()
-	all, err := timings.Read(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(timings.Read(f))(t)
 	return all
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/racetest"
 )
 
@@ -22,10 +23,7 @@ const (
 // play runs one scenario.
 func play(t *testing.T, s Scenario) *Result {
 	t.Helper()
-	r, err := Run(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Run(t.Context(), s))(t)
 	return &r
 }
 
@@ -187,10 +185,7 @@ func BenchmarkRun(b *testing.B) {
 			h := pools()[0]
 			requests := 0
 			for b.Loop() {
-				r, err := Run(b.Context(), h.scenario(policy, 1))
-				if err != nil {
-					b.Fatal(err)
-				}
+				r := must.Get(Run(b.Context(), h.scenario(policy, 1)))(b)
 				requests += r.Requests
 			}
 			b.ReportMetric(float64(requests)/b.Elapsed().Seconds(), "requests/s")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 func traceOf(text string) *Trace {
@@ -117,10 +118,7 @@ func TestGeneratedRate(t *testing.T) {
 		"spike":    {14, 30, 10},
 		"spike:2":  {12, 20, 10},
 	} {
-		shape, err := ParseShape(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		shape := must.Get(ParseShape(text))(t)
 		g := Generator{Rate: 10, Shape: shape, Prompt: Lengths{Kind: Fixed, Mean: 1}, Output: Lengths{Kind: Fixed, Mean: 1}, Duration: minutes * time.Minute, Seed: 1}
 		var got [3]float64
 		last := time.Duration(-1)
@@ -209,10 +207,7 @@ func TestLengths(t *testing.T) {
 		{"bimodal:200:4000:0.2", 960, 200, 4000},
 		{"fixed:1", 1, 1, 1},
 	} {
-		l, err := ParseLengths(tt.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(ParseLengths(tt.text))(t)
 		rng := stream(1, streamPrompts)
 		drawn := make([]float64, 50_000)
 		var mean float64
@@ -260,9 +255,7 @@ func BenchmarkTrace(b *testing.B) {
 	for n := 0; n < b.N; {
 		trace := traceOf(text)
 		n += Summarize(trace.Arrivals(), 0).Requests
-		if err := trace.Err(); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, trace.Err())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/sim"
 )
 
@@ -29,10 +30,7 @@ func TestTheSameScenarioGivesTheSameResult(t *testing.T) {
 	for _, policy := range Policies() {
 		var results [2]Result
 		for i := range results {
-			r, err := Run(t.Context(), twoGPUs(policy))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(Run(t.Context(), twoGPUs(policy)))(t)
 			r.Wall = 0
 			results[i] = r
 		}

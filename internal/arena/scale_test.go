@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/profiles"
 )
 
@@ -45,18 +46,12 @@ func schooled(t *testing.T, engines int) map[profiles.Target]profiles.Sums {
 	const school = 2
 	p := full(school, 3*time.Minute)
 	s := p.scenario(Pacer, 2)
-	if err := s.complete(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.complete())
 	more, stop := iter.Pull(s.Load)
 	defer stop()
 	w := newWorld(s, more)
-	if err := w.build(); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.play(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.build())
+	must.Do(t, w.play(t.Context()))
 	learned, known := w.store.All(), map[profiles.Target]profiles.Sums{}
 	targets := w.targets()
 	for i, b := range full(engines, time.Minute).routes[0].Targets {
@@ -72,9 +67,7 @@ func TestScale(t *testing.T) {
 		t.Skip("make scale plays it")
 	}
 	var gateways, engines int
-	if _, err := fmt.Sscanf(*scaleSize, "%dx%d", &gateways, &engines); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscanf(*scaleSize, "%dx%d", &gateways, &engines))(t)
 	length := time.Duration(*scaleSeconds) * time.Second
 	known := schooled(t, engines)
 	var b strings.Builder
@@ -101,9 +94,7 @@ func TestScale(t *testing.T) {
 			b.WriteString(row + "\n")
 		})
 	}
-	if err := os.WriteFile(*scaleFlag, []byte(b.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(*scaleFlag, []byte(b.String()), 0o644))
 }
 
 // perEngine is how many chats a second an engine of alike() carries with a floor of

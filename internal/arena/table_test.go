@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 var (
@@ -81,10 +83,7 @@ func TestTable(t *testing.T) {
 		}
 	})
 	loads := highestLoads(t)
-	f, err := os.Create(*tableFlag)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(*tableFlag))(t)
 	defer f.Close()
 	p := newPlays(t)
 	writeGrades(p, f, 1, gradeSeeds)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // cached is four alike engines, of 32 users each at a floor of 30, with a prefix
@@ -115,10 +117,7 @@ func TestWarmTable(t *testing.T) {
 	if *warmFlag == "" {
 		t.Skip("go test -run TestWarmTable ./internal/arena -args -warm FILE")
 	}
-	f, err := os.Create(*warmFlag)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(*warmFlag))(t)
 	defer f.Close()
 	const head = "\n| requests/s | policy | met | worst seed | missed of served, worst | hit rate | TTFT p50 | p99 |\n|---|---|---|---|---|---|---|---|\n"
 	for _, load := range strings.Split(*warmLoadsFlag, ",") {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/sim"
 )
@@ -21,15 +22,11 @@ func TestTheOracleIsToldTheTruth(t *testing.T) {
 		Backends: list, Routes: []Route{chat("chat", 30, list)}, Load: steady(10)(1),
 		Policy: Oracle, Duration: length300, Seed: 1,
 	}
-	if err := s.complete(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.complete())
 	more, stop := iter.Pull(s.Load)
 	defer stop()
 	w := newWorld(s, more)
-	if err := w.build(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.build())
 	for _, drift := range []float64{1, 1.5} {
 		for _, e := range w.engines {
 			e.slow(drift)

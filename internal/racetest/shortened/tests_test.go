@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pacer-dev/pacer/internal/must"
 )
 
 // tree writes files into a folder of its own.
@@ -16,12 +18,8 @@ func tree(t *testing.T, files map[string]string) string {
 	root := t.TempDir()
 	for name, text := range files {
 		file := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	return root
 }
@@ -60,10 +58,7 @@ var less = func() int { if racetest.On { return 1 }; return 9 }()
 		"a/testdata/d_test.go": "package d\nfunc TestD(t *testing.T) { _ = racetest.On }\n",
 		"e/f/f_test.go":        "package f_test\nfunc TestF(t *testing.T) { _ = racetest.On }\n",
 	})
-	got, err := shortened(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(shortened(root))(t)
 	want := map[string][]string{
 		"./a":   {"TestByHelper", "TestByMethod", "TestByTable", "TestByType", "TestItself"},
 		"./e/f": {"TestF"},
@@ -75,10 +70,7 @@ var less = func() int { if racetest.On { return 1 }; return 9 }()
 
 // Of the repository's own tests it finds those of the packages that it is for.
 func TestShortenedHere(t *testing.T) {
-	got, err := shortened("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(shortened("../../.."))(t)
 	if len(got) < 10 {
 		t.Errorf("packages %q, want ten at least", slices.Sorted(maps.Keys(got)))
 	}
