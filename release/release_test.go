@@ -87,6 +87,23 @@ func says(t *testing.T, out string) {
 	}
 }
 
+// do ends the test where something fails that it is not about.
+func do(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// get is do of a call that gives a value: data := get(os.ReadFile(path))(t).
+func get[T any](value T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		do(t, err)
+		return value
+	}
+}
+
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
@@ -123,10 +140,7 @@ func TestVersions(t *testing.T) {
 func TestChecksums(t *testing.T) {
 	need(t, "sha256sum")
 	command(t, dist, "sha256sum", "--check", "--strict", "SHA256SUMS")
-	sums, err := os.ReadFile(filepath.Join(dist, "SHA256SUMS"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sums := get(os.ReadFile(filepath.Join(dist, "SHA256SUMS")))(t)
 	entries, err := os.ReadDir(dist)
 	if err != nil || strings.Count(string(sums), "\n") != len(entries)-1 {
 		t.Errorf("%d files, %v, and these sums:\n%s", len(entries), err, sums)
@@ -136,23 +150,16 @@ func TestChecksums(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := minisign.EncryptKey("secret", private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := get(minisign.EncryptKey("secret", private))(t)
 	key := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(key, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	do(t, os.WriteFile(key, text, 0o600))
 	again := filepath.Join(t.TempDir(), "dist")
 	t.Setenv("RELEASE_PASSWORD", "wrong")
 	if err := releaseTo(again, key); err == nil {
 		t.Error("a key was opened with a wrong password")
 	}
 	t.Setenv("RELEASE_PASSWORD", "secret")
-	if err := releaseTo(again, key); err != nil {
-		t.Fatal(err)
-	}
+	do(t, releaseTo(again, key))
 	other, err := os.ReadFile(filepath.Join(again, "SHA256SUMS"))
 	if err != nil || !bytes.Equal(other, sums) {
 		t.Errorf("the same commit gave other bytes: %v\n%s\n%s", err, sums, other)
@@ -186,18 +193,11 @@ func TestAnotherProcessorRuns(t *testing.T) {
 	emulator := map[string]string{"arm64": "qemu-aarch64", "amd64": "qemu-x86_64"}[other.arch]
 	need(t, emulator)
 	r := release{source: "..", out: t.TempDir(), commit: testCommit, programs: map[target]string{}}
-	if err := r.prepare("v"+testVersion, testDate, other.String(), ""); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.build(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	do(t, r.prepare("v"+testVersion, testDate, other.String(), ""))
+	do(t, r.build(t.Context()))
 	program := r.programs[other]
 	says(t, command(t, r.out, emulator, program, "version"))
-	config, err := filepath.Abs("pacer.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := get(filepath.Abs("pacer.yaml"))(t)
 	if out := command(t, r.out, emulator, program, "check", config); out == "" {
 		t.Error("check of the configuration that is shipped says nothing")
 	}
@@ -229,9 +229,7 @@ func TestTheWheelRuns(t *testing.T) {
 func TestTheNpmPackageRuns(t *testing.T) {
 	need(t, "node", "npm")
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte("{}"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	do(t, os.WriteFile(filepath.Join(dir, "package.json"), []byte("{}"), 0o644))
 	command(t, dir, "npm", "install", "--offline", "--no-audit", "--no-fund", "--install-strategy=hoisted",
 		artifact(t, "pacer-gateway-"+testVersion+".tgz"), artifact(t, "pacer-gateway-"+npmNames[here().os]+"-*.tgz"))
 	says(t, command(t, dir, "node_modules/.bin/pacer", "version"))
@@ -240,9 +238,7 @@ func TestTheNpmPackageRuns(t *testing.T) {
 	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 2 {
 		t.Errorf("bad usage ends with %d, want 2 as the program has it", cmd.ProcessState.ExitCode())
 	}
-	if err := os.RemoveAll(filepath.Join(dir, "node_modules", "pacer-gateway-"+npmNames[here().os]+"-"+npmNames[here().arch])); err != nil {
-		t.Fatal(err)
-	}
+	do(t, os.RemoveAll(filepath.Join(dir, "node_modules", "pacer-gateway-"+npmNames[here().os]+"-"+npmNames[here().arch])))
 	cmd = exec.CommandContext(t.Context(), "node_modules/.bin/pacer", "version")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "install pacer-gateway again") {
@@ -258,22 +254,15 @@ func TestTheDebianPackageRuns(t *testing.T) {
 	root := t.TempDir()
 	command(t, root, "debootstrap", "--variant=minbase", "stable", root)
 	deb := artifact(t, "*.deb")
-	data, err := os.ReadFile(deb)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(root, "pacer.deb"), data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	data := get(os.ReadFile(deb))(t)
+	do(t, os.WriteFile(filepath.Join(root, "pacer.deb"), data, 0o644))
 	in := func(args ...string) string { return command(t, root, "chroot", append([]string{root}, args...)...) }
 	in("dpkg", "--install", "/pacer.deb")
 	says(t, in("pacer", "version"))
 	in("pacer", "check", "/etc/pacer/pacer.yaml")
 	config := filepath.Join(root, "etc", "pacer", "pacer.yaml")
 	changed := "# changed\n" + serving
-	if err := os.WriteFile(config, []byte(changed), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	do(t, os.WriteFile(config, []byte(changed), 0o644))
 	serves(t, "chroot", root, "pacer", "serve", "-c", "/etc/pacer/pacer.yaml")
 	in("dpkg", "--install", "/pacer.deb")
 	if now, err := os.ReadFile(config); err != nil || string(now) != changed {
@@ -318,13 +307,8 @@ func serves(t *testing.T, name string, args ...string) {
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Minute
-	said, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	said := get(cmd.StderrPipe())(t)
+	do(t, cmd.Start())
 	var log bytes.Buffer
 	ready := regexp.MustCompile(`data=(http://\S+)`)
 	var url string
@@ -344,9 +328,7 @@ func serves(t *testing.T, name string, args ...string) {
 	} else {
 		resp.Body.Close()
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	do(t, cmd.Process.Signal(os.Interrupt))
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
@@ -358,10 +340,7 @@ func TestTheImageRuns(t *testing.T) {
 	layout, root := t.TempDir(), t.TempDir()
 	command(t, layout, "tar", "-xf", artifact(t, "*_image.tar"))
 	blob := func(digest string) []byte {
-		data, err := os.ReadFile(filepath.Join(layout, "blobs", strings.Replace(digest, ":", "/", 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := get(os.ReadFile(filepath.Join(layout, "blobs", strings.Replace(digest, ":", "/", 1))))(t)
 		return data
 	}
 	type descriptor struct {
@@ -380,9 +359,7 @@ func TestTheImageRuns(t *testing.T) {
 	decode(t, blob(index.Manifests[0].Digest), &manifest)
 	for _, l := range manifest.Layers {
 		layer := filepath.Join(t.TempDir(), "layer")
-		if err := os.WriteFile(layer, blob(l.Digest), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		do(t, os.WriteFile(layer, blob(l.Digest), 0o644))
 		command(t, root, "tar", "-xzf", layer)
 	}
 	var config struct {
@@ -404,18 +381,13 @@ func TestTheImageRuns(t *testing.T) {
 
 func read(t *testing.T, path string, into any) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := get(os.ReadFile(path))(t)
 	decode(t, data, into)
 }
 
 func decode(t *testing.T, data []byte, into any) {
 	t.Helper()
-	if err := json.Unmarshal(data, into); err != nil {
-		t.Fatal(err)
-	}
+	do(t, json.Unmarshal(data, into))
 }
 
 // What is said of the artifacts is of all of them.
@@ -427,10 +399,7 @@ func TestProvenanceAndMaterials(t *testing.T) {
 		}
 	}
 	read(t, artifact(t, "*.intoto.json"), &statement)
-	sums, err := os.ReadFile(filepath.Join(dist, "SHA256SUMS"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sums := get(os.ReadFile(filepath.Join(dist, "SHA256SUMS")))(t)
 	if len(statement.Subject) < 8 {
 		t.Errorf("%d artifacts have a provenance", len(statement.Subject))
 	}
@@ -465,18 +434,10 @@ func TestModesInTheArchive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := map[bool]int64{true: 0o755, false: 0o644}[h.Name == "pacer"]; h.Mode != want || strings.Contains(h.Name, "/") || !h.ModTime.Equal(mustTime(testDate)) {
+		if want := map[bool]int64{true: 0o755, false: 0o644}[h.Name == "pacer"]; h.Mode != want || strings.Contains(h.Name, "/") || !h.ModTime.Equal(get(time.Parse(time.RFC3339, testDate))(t)) {
 			t.Errorf("%+v", h)
 		}
 	}
-}
-
-func mustTime(text string) time.Time {
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		panic(err)
-	}
-	return at
 }
 
 // go install of a version, as the proxies of Go serve it: from a zip of the module.
@@ -486,24 +447,15 @@ func TestGoInstall(t *testing.T) {
 	// A version of its own for each run: what an earlier one left in the cache is another.
 	v := module.Version{Path: "github.com/pacer-dev/pacer", Version: fmt.Sprintf("v%s-test.%d", testVersion, time.Now().UnixNano())}
 	at := filepath.Join(proxy, v.Path, "@v")
-	if err := os.MkdirAll(at, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.Create(filepath.Join(at, v.Version+".zip"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	do(t, os.MkdirAll(at, 0o755))
+	file := get(os.Create(filepath.Join(at, v.Version+".zip")))(t)
 	clone := filepath.Join(t.TempDir(), "clone") // the zip is made where .git is a folder, which it is not in a work tree
 	command(t, "..", "git", "clone", "--quiet", "--shared", "--no-checkout", ".", clone)
-	if err := zip.CreateFromVCS(file, v, clone, "HEAD", ""); err != nil {
-		t.Fatal(err)
-	}
+	do(t, zip.CreateFromVCS(file, v, clone, "HEAD", ""))
 	file.Close()
 	mod := command(t, "..", "git", "show", "HEAD:go.mod")
 	for name, text := range map[string]string{v.Version + ".mod": mod, v.Version + ".info": `{"Version":"` + v.Version + `"}`, "list": v.Version + "\n"} {
-		if err := os.WriteFile(filepath.Join(at, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		do(t, os.WriteFile(filepath.Join(at, name), []byte(text), 0o644))
 	}
 	bin := t.TempDir()
 	usual := strings.TrimSpace(command(t, "..", "go", "env", "GOPROXY"))
