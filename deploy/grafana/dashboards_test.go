@@ -112,17 +112,7 @@ func TestCompose(t *testing.T) {
 	var compose struct {
 		Services map[string]struct{ Volumes []string }
 	}
-	read := func(file string, into any) {
-		t.Helper()
-		text, err := os.ReadFile(file)
-		if err == nil {
-			err = yaml.Unmarshal(text, into)
-		}
-		if err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-	}
-	read("../../docker-compose.yml", &compose)
+	must.Do(t, yaml.Unmarshal(must.Get(os.ReadFile("../../docker-compose.yml"))(t), &compose))
 	mounted := map[string]string{} // place in the container → here
 	for _, name := range []string{"prometheus", "grafana"} {
 		if len(compose.Services[name].Volumes) == 0 {
@@ -140,7 +130,7 @@ func TestCompose(t *testing.T) {
 	var providers struct {
 		Providers []struct{ Options struct{ Path string } }
 	}
-	read("provisioning/dashboards/pacer.yaml", &providers)
+	must.Do(t, yaml.Unmarshal(must.Get(os.ReadFile("provisioning/dashboards/pacer.yaml"))(t), &providers))
 	if len(providers.Providers) != 1 || mounted[providers.Providers[0].Options.Path] != "../../deploy/grafana/dashboards" {
 		t.Errorf("Grafana looks for dashboards in %+v, mounted are %v", providers, mounted)
 	}

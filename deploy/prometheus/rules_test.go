@@ -25,7 +25,7 @@ type rule struct {
 func rules(t *testing.T, file string) (list []rule) {
 	t.Helper()
 	var groups struct{ Groups []struct{ Rules []rule } }
-	read(t, file, &groups)
+	must.Do(t, yaml.Unmarshal(must.Get(os.ReadFile(file))(t), &groups))
 	for _, g := range groups.Groups {
 		list = append(list, g.Rules...)
 	}
@@ -33,17 +33,6 @@ func rules(t *testing.T, file string) (list []rule) {
 		t.Fatalf("%s: %d rules: this has not read them", file, len(list))
 	}
 	return list
-}
-
-func read(t *testing.T, file string, into any) {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = yaml.Unmarshal(text, into)
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
 }
 
 // Prometheus takes the rules, and each alert fires when it is to and is silent
@@ -79,7 +68,7 @@ func TestEveryAlertIsTested(t *testing.T) {
 				} `yaml:"alert_rule_test"`
 			}
 		}
-		read(t, file, &tests)
+		must.Do(t, yaml.Unmarshal(must.Get(os.ReadFile(file))(t), &tests))
 		for _, test := range tests.Tests {
 			for _, c := range test.Cases {
 				if len(c.Expect) > 0 {

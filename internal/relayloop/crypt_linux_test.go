@@ -51,13 +51,7 @@ func encrypted(t *testing.T, l *Loops, h *through) (backend, client *tls.Conn) {
 	t.Helper()
 	h.stream.From, backend = crypted(t, false)
 	h.stream.To, client = crypted(t, true)
-	h.left = make(chan way, 1)
-	h.stream.Handler, h.stream.Watch = h, true
-	if h.stream.WriteLimit == 0 {
-		h.stream.WriteLimit = patience
-	}
-	l.Choose(&h.stream)
-	h.stream.Relay()
+	h.start(l)
 	return backend, client
 }
 

@@ -92,6 +92,12 @@ func relay(t *testing.T, l *Loops, h *through) (backend, client *net.TCPConn) {
 	t.Helper()
 	h.stream.From, backend = pair(t)
 	h.stream.To, client = pair(t)
+	h.start(l)
+	return backend, client
+}
+
+// start has l pass on what is between its two sides.
+func (h *through) start(l *Loops) {
 	h.left = make(chan way, 1)
 	h.stream.Handler, h.stream.Watch = h, true
 	if h.stream.WriteLimit == 0 {
@@ -99,7 +105,6 @@ func relay(t *testing.T, l *Loops, h *through) (backend, client *net.TCPConn) {
 	}
 	l.Choose(&h.stream)
 	h.stream.Relay()
-	return backend, client
 }
 
 func (h *through) wantLeft(t *testing.T, why Why) way {

@@ -190,27 +190,9 @@ func (b *bench) state() (curves int, up bool, lag time.Duration) {
 	return b.curves, b.up, b.lag
 }
 
-// perAnswer is what one taught stream is worth: its tokens without the first.
-const perAnswer = 100
+const perAnswer = storetest.PerAnswer
 
-// teach relays one stream of 101 tokens, alone on its backend, that ends now.
-func (b *bench) teach(target profiles.Target) {
-	teach(b.book, target)
-}
-
-func teach(book *profiles.Book, target profiles.Target) {
-	const gap = 20 * time.Millisecond
-	at := time.Now().Add(-perAnswer * gap)
-	occupancy := profiles.NewOccupancy(at)
-	occupancy.Set(at, 1)
-	s := book.Open(target, profiles.Open{Sent: at, Occupancy: occupancy, PromptTokens: 10})
-	for range perAnswer + 1 {
-		s.Read(at, 1)
-		at = at.Add(gap)
-	}
-	s.Usage(profiles.Usage{PromptTokens: 10, CompletionTokens: perAnswer + 1})
-	s.Close(at, true)
-}
+func (b *bench) teach(target profiles.Target) { storetest.Teach(b.book, target) }
 
 // stored returns the tokens of target that the store has, by bin.
 func (b *bench) stored(target profiles.Target) float64 {

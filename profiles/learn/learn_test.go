@@ -46,7 +46,7 @@ func TestReplicasLearnFromEachOther(t *testing.T) {
 		stop := b.run()
 		for range 10 {
 			b.teach(gpu)
-			teach(theirs, gpu)
+			storetest.Teach(theirs, gpu)
 			pass(3 * time.Second)
 		}
 		for name, book := range map[string]*profiles.Book{"ours": b.book, "theirs": theirs} {
@@ -224,7 +224,7 @@ func TestRefusedTargetDoesNotHoldUpTheOthers(t *testing.T) {
 		b.store.refuse = second
 		b.store.mu.Unlock()
 		theirs := profiles.NewBook(profiles.Options{})
-		teach(theirs, gpu)
+		storetest.Teach(theirs, gpu)
 		must.Do(t, b.store.Memory.Push(t.Context(), "b", 1, theirs.Fold(time.Now())))
 		for range 5 {
 			b.teach(gpu)

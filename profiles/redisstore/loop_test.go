@@ -11,25 +11,8 @@ import (
 	"github.com/pacer-dev/pacer/internal/redistest"
 	"github.com/pacer-dev/pacer/profiles"
 	"github.com/pacer-dev/pacer/profiles/learn"
+	"github.com/pacer-dev/pacer/profiles/storetest"
 )
-
-// perAnswer is what a taught stream is worth: its tokens without the first.
-const perAnswer = 100
-
-// teach relays one stream of two seconds, alone on its backend, that ends now.
-func teach(book *profiles.Book) {
-	const gap = 20 * time.Millisecond
-	at := time.Now().Add(-perAnswer * gap)
-	occupancy := profiles.NewOccupancy(at)
-	occupancy.Set(at, 1)
-	s := book.Open(gpu, profiles.Open{Sent: at, Occupancy: occupancy, PromptTokens: 10})
-	for range perAnswer + 1 {
-		s.Read(at, 1)
-		at = at.Add(gap)
-	}
-	s.Usage(profiles.Usage{PromptTokens: 10, CompletionTokens: perAnswer + 1})
-	s.Close(at, true)
-}
 
 // The whole of learning over a server that dies and comes back empty: what was
 // known stays known, what came meanwhile arrives once, and a gateway that
@@ -80,17 +63,17 @@ func TestLearningSurvivesAnEmptiedServer(t *testing.T) {
 	shared := func(st state) bool { return st.up && st.lag == 0 }
 	known := func(what string, book *profiles.Book, answers float64) {
 		t.Helper()
-		if got, want := book.Curve(gpu).Tokens(), answers*perAnswer; math.Abs(got-want) > 0.02*want {
+		if got, want := book.Curve(gpu).Tokens(), answers*storetest.PerAnswer; math.Abs(got-want) > 0.02*want {
 			t.Errorf("%s: the curve rests on %.1f tokens, want about %v", what, got, want)
 		}
 	}
 
-	teach(book)
+	storetest.Teach(book, gpu)
 	until("the first answer is shared", shared)
 	known("before", book, 1)
 	s.Kill()
 	until("the loss is noticed", func(st state) bool { return !st.up })
-	teach(book)
+	storetest.Teach(book, gpu)
 	until("the second answer waits", func(st state) bool { return !st.up && st.lag > 0 })
 	known("without the server", book, 2)
 	s.Restart()
