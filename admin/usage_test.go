@@ -135,8 +135,6 @@ func TestUsageOfMoreRowsThanAnAnswerHas(t *testing.T) {
 	}
 }
 
-// By day rows are those of the day; without a time they are of all of it, and what is
-// too much for one table is refused with what to ask instead.
 // What a gateway counts whose clock is an hour ahead is told by one that is an hour behind.
 func TestUsageOfClocksTwoHoursApart(t *testing.T) {
 	ahead := usage.HourOf(time.Now().Add(2 * time.Hour))
@@ -147,6 +145,7 @@ func TestUsageOfClocksTwoHoursApart(t *testing.T) {
 	}
 }
 
+// By day rows are those of the day; without a time they are of all of it.
 func TestUsageByDayAndWithoutATime(t *testing.T) {
 	cells, first, end, total := manyRows(50)
 	h, _ := spent(t, cells)
@@ -163,6 +162,7 @@ func TestUsageByDayAndWithoutATime(t *testing.T) {
 	}
 }
 
+// What is too much for one table is refused with what to ask instead.
 func TestUsageOfTooManyRowsForOneTable(t *testing.T) {
 	if racetest.On {
 		t.Skip("many seconds with the race detector: make numbers has it")

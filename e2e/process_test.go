@@ -182,17 +182,3 @@ func TestBadUsageEndsWith2(t *testing.T) {
 		}
 	}
 }
-
-func TestCheckNamesEveryProblemWithItsPlace(t *testing.T) {
-	t.Parallel()
-	bad := proctest.Write(t, "backends: [ { name: a, url: \"ftp://x\" } ]\nroutes: [ { model: chat, targets: [ { backend: b } ] } ]\n")
-	out, _ := exec.Command(proctest.Binary(t), "check", bad).CombinedOutput()
-	for _, want := range []string{bad + ":1:", bad + ":2:"} {
-		if !strings.Contains(string(out), want) {
-			t.Errorf("no problem at %s in:\n%s", want, out)
-		}
-	}
-	if out, err := exec.Command(proctest.Binary(t), "check", "../examples/minimal.yaml").CombinedOutput(); err != nil {
-		t.Errorf("examples/minimal.yaml: %v\n%s", err, out)
-	}
-}
