@@ -441,23 +441,21 @@ type logLine struct {
 	Status, Attempts                                                                   int
 	Hedged                                                                             string
 	Stream                                                                             bool
-	Tokens, Hidden, TPS, TTFTms, WaitedMS, PerToken                                    float64
+	Tokens, TPS                                                                        float64
 	Bytes                                                                              int64
+
+	Hidden   float64 `json:"hidden_tokens"`
+	TTFTms   float64 `json:"ttft_ms"`
+	WaitedMS float64 `json:"waited_ms"`
+	PerToken float64 `json:"bytes_per_token"`
 }
 
 func (l *logLines) requests() []logLine {
 	var lines []logLine
 	for s := range strings.Lines(l.String()) {
-		var line struct {
-			logLine
-			TTFT   float64 `json:"ttft_ms"`
-			Per    float64 `json:"bytes_per_token"`
-			Waited float64 `json:"waited_ms"`
-			Hidden float64 `json:"hidden_tokens"`
-		}
+		var line logLine
 		if json.Unmarshal([]byte(s), &line) == nil && line.Msg == "request" {
-			line.TTFTms, line.WaitedMS, line.PerToken, line.logLine.Hidden = line.TTFT, line.Waited, line.Per, line.Hidden
-			lines = append(lines, line.logLine)
+			lines = append(lines, line)
 		}
 	}
 	return lines
