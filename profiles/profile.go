@@ -139,7 +139,9 @@ func (p *profile) close(w *window, by, factor float64) {
 		e, b := &cells[i], &p.fold.bins[i]
 		if e.S > 0 {
 			more := (by - 1) * factor // they were added once when they came, and shifted since
-			more = max(more, -mostTaken*(p.known.bins[i].S+b.S)/e.S, -mostTaken*(p.known.bins[i].T+b.T)/e.T)
+			known := &p.known.bins[i] // not shifted yet
+			most := mostTaken * min((factor*known.S+b.S)/e.S, (factor*known.T+b.T)/e.T)
+			more = max(more, min(-most, 0))
 			b.S += more * e.S
 			b.T += more * e.T
 			b.W++

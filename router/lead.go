@@ -111,12 +111,13 @@ func (p *prefills) see(now time.Time, l *Lease) {
 	if x <= 0 || l.model.ttft.Slots > 0 && l.expected.ahead.Sequences >= l.model.ttft.Slots {
 		return // it waited for a slot
 	}
-	if p.doubt(now, l, later(l.placed, before)) {
+	soon := now.Sub(before).Seconds() < g.price.first*x/2
+	if together := soon && l.placed.Before(before); !together && p.doubt(now, l, later(l.placed, before)) {
 		return
 	}
 	beside := max(l.expected.ahead.PromptTokens, g.promptWaiting()-l.prompt) // before it, and behind
 	alone, began := float64(beside) <= x/4, later(l.placed, before)
-	if p.batch.tokens <= 0 || now.Sub(before).Seconds() >= g.price.first*x/2 {
+	if p.batch.tokens <= 0 || !soon {
 		p.sums, p.at, p.batch = p.kept(now), now, batch{cost: g.price.first}
 		if alone {
 			began = l.placed

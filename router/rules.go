@@ -9,7 +9,8 @@ import (
 // target. It reads what is known and changes nothing. Who asks says beside how
 // many: beside those who are there, to place a request; beside more of the same
 // kind, to say how many are free; beside fewer, to say how many have to end
-// first. So all of these answers agree.
+// first. So all of these answers agree, as long as requests come no faster than replicas
+// hear of each other: what is shown of room leaves out what others may be placing.
 
 // present is who is on a group and its backend, as the rules count them: as they
 // are, or as they would be.

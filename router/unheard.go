@@ -30,7 +30,7 @@ type alike struct {
 func (l *alike) hear(now time.Time, own, others int) {
 	keep := 0.0
 	if !l.at.IsZero() {
-		keep = math.Exp(-now.Sub(l.at).Seconds() / alikeMemory.Seconds())
+		keep = math.Exp(-max(now.Sub(l.at), 0).Seconds() / alikeMemory.Seconds())
 	}
 	l.own, l.others, l.at = l.own*keep+float64(own)*(1-keep), l.others*keep+float64(others)*(1-keep), now
 }

@@ -43,7 +43,8 @@ func (p *prefills) doubt(now time.Time, l *Lease, began time.Time) bool {
 		return true
 	case u.shared && now.Sub(began).Seconds() < tooSoon*cost*x:
 		p.sums, p.at, p.batch = p.kept(now), now, batch{}
-		p.sums = p.sums.plus(costSums{xy: startWeight * sooner * cost, xx: startWeight})
+		w := min(x*x, startWeight)
+		p.sums = p.sums.plus(costSums{xy: w * sooner * cost, xx: w})
 		l.group.reprice()
 		return true
 	}

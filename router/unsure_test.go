@@ -68,3 +68,32 @@ func TestManyFirstTokensThatComeSoonAreBelieved(t *testing.T) {
 		t.Errorf("after 40 first tokens at 20 µs a token it is taken for %.0f µs, want 20 to 80", got)
 	}
 }
+
+// Short prompts that are prefilled together have their first tokens in one step. That says
+// nothing of a cache, and prompts do not get cheap by it.
+func TestPromptsPrefilledTogetherAreNotCheap(t *testing.T) {
+	for _, replicas := range []int{1, 2} {
+		b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}})
+		b.learn("x", carrying(64, 30, 60))
+		b.Update(b.now, RemoteLoad{Replicas: replicas})
+		var g *group
+		for range 300 { // a minute: four at once, of 60 tokens that take 0.4 ms each
+			var leases []*Lease
+			for range 4 {
+				leases = append(leases, b.place("chat", prompt(60), func(r *Request) { r.Caches = &caches{} }).Lease)
+			}
+			b.sleep(96 * time.Millisecond)
+			for _, l := range leases {
+				l.FirstToken(b.now)
+			}
+			b.sleep(104 * time.Millisecond)
+			for _, l := range leases {
+				g = l.group
+				l.Done(b.now, 10)
+			}
+		}
+		if cost := g.price.first; cost < 250e-6 || cost > 550e-6 {
+			t.Errorf("%d replicas: a prompt token is taken for %.0f µs, want about 400", replicas, 1e6*cost)
+		}
+	}
+}

@@ -106,10 +106,11 @@ func (p *program) discover(ctx context.Context, cfg *config.Config, refused stri
 	if err == nil {
 		return ""
 	}
-	if err.Error() != refused {
+	why := "engines discovered: " + inShort(err)
+	if why != refused {
 		p.say(err)
 	}
-	return err.Error()
+	return why
 }
 
 // say counts a reload, and says why it was refused.
