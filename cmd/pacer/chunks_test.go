@@ -67,7 +67,7 @@ func TestAColdBackendWithLargeChunksIsNotLocked(t *testing.T) {
 				for ctx.Err() == nil {
 					r := h.client.Stream(context.Background(), loadgen.Request{Model: "chat", PromptTokens: 100, MaxTokens: 100 + rng.IntN(200)})
 					got.add(r)
-					wait(ctx, max(r.RetryAfter, time.Duration(rng.ExpFloat64()*float64(time.Second))))
+					loadgen.Wait(ctx, max(r.RetryAfter, time.Duration(rng.ExpFloat64()*float64(time.Second))))
 				}
 			})
 		}

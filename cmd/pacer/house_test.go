@@ -193,21 +193,6 @@ func (r *results) count(fits func(loadgen.Result) bool) int {
 // sleep waits in the bubble's virtual time.
 func sleep(d time.Duration) { <-time.After(d) }
 
-// wait waits for d, and reports false when ctx ended first.
-func wait(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // quantile returns the q-quantile of xs (nearest rank), 0 for none.
 func quantile(xs []float64, q float64) float64 {
 	if len(xs) == 0 {

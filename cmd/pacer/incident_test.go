@@ -91,7 +91,7 @@ func (h *house) crowd(users int) (stop func()) {
 			for n := 0; ctx.Err() == nil; n++ {
 				r := h.client.Stream(ctx, loadgen.Request{Model: "chat", PromptTokens: 20, MaxTokens: 60 + 11*((i+n)%8)})
 				if r.Outcome != loadgen.Done {
-					wait(ctx, 500*time.Millisecond)
+					loadgen.Wait(ctx, 500*time.Millisecond)
 				}
 			}
 		})
@@ -292,7 +292,7 @@ func TestAQuietDayHasNoCause(t *testing.T) {
 				rng := rand.New(rand.NewPCG(11, uint64(i)))
 				for ctx.Err() == nil {
 					h.client.Stream(ctx, loadgen.Request{Model: "chat", PromptTokens: 20 << rng.IntN(8), MaxTokens: 20 + rng.IntN(400)})
-					wait(ctx, time.Duration(rng.ExpFloat64()*float64(5*time.Second)))
+					loadgen.Wait(ctx, time.Duration(rng.ExpFloat64()*float64(5*time.Second)))
 				}
 			})
 		}

@@ -196,10 +196,10 @@ func warmUp(h *house, users int, d time.Duration) {
 	for i := range users {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(9, uint64(i)))
-			wait(ctx, time.Duration(i)*d/time.Duration(2*users))
+			loadgen.Wait(ctx, time.Duration(i)*d/time.Duration(2*users))
 			for ctx.Err() == nil {
 				h.client.Stream(context.Background(), loadgen.Request{Model: "chat", PromptTokens: 50 + rng.IntN(500), MaxTokens: 50 + rng.IntN(200)})
-				wait(ctx, time.Duration(rng.ExpFloat64()*float64(time.Second)))
+				loadgen.Wait(ctx, time.Duration(rng.ExpFloat64()*float64(time.Second)))
 			}
 		})
 	}
@@ -248,7 +248,7 @@ func TestAColdStartSheds5PercentAtMost(t *testing.T) {
 				for ctx.Err() == nil {
 					r := h.client.Stream(context.Background(), loadgen.Request{Model: "chat", PromptTokens: 50 + rng.IntN(300), MaxTokens: 100 + rng.IntN(200)})
 					got.add(r)
-					wait(ctx, max(r.RetryAfter, time.Duration(rng.ExpFloat64()*float64(time.Second))))
+					loadgen.Wait(ctx, max(r.RetryAfter, time.Duration(rng.ExpFloat64()*float64(time.Second))))
 				}
 			})
 		}
@@ -282,7 +282,7 @@ func TestABatchFloodLeavesRoomForTheFirstUser(t *testing.T) {
 				rng := rand.New(rand.NewPCG(8, uint64(i)))
 				for ctx.Err() == nil {
 					r := h.client.Stream(ctx, loadgen.Request{Model: "nightly", PromptTokens: 200, MaxTokens: 100 + rng.IntN(300)})
-					wait(ctx, max(r.RetryAfter, 100*time.Millisecond))
+					loadgen.Wait(ctx, max(r.RetryAfter, 100*time.Millisecond))
 				}
 			})
 		}

@@ -30,7 +30,7 @@ func TestAnEngineThatComesBackSlowerIsBelievedAtOnce(t *testing.T) {
 				rng := rand.New(rand.NewPCG(9, uint64(i)))
 				for ctx.Err() == nil {
 					h.client.Stream(context.Background(), loadgen.Request{Model: "chat", PromptTokens: 20, MaxTokens: 50 + rng.IntN(200)})
-					wait(ctx, time.Duration(rng.ExpFloat64()*float64(time.Second)))
+					loadgen.Wait(ctx, time.Duration(rng.ExpFloat64()*float64(time.Second)))
 				}
 			})
 		}

@@ -83,10 +83,10 @@ func (h *apiHost) users(d time.Duration, counts map[string]int) (byRoute map[str
 		byRoute[route] = got
 		for i := range users {
 			wg.Go(func() {
-				wait(ctx, time.Duration(i)*d/time.Duration(2*users))
+				loadgen.Wait(ctx, time.Duration(i)*d/time.Duration(2*users))
 				for k := 0; ctx.Err() == nil; k++ {
 					got.add(h.client.Stream(context.Background(), loadgen.Request{Model: route, PromptTokens: 40, MaxTokens: 80 + 37*(i+k)%120}))
-					wait(ctx, time.Duration(300+137*(i+k)%400)*time.Millisecond)
+					loadgen.Wait(ctx, time.Duration(300+137*(i+k)%400)*time.Millisecond)
 				}
 			})
 		}
