@@ -112,7 +112,7 @@ func (p *prefills) see(now time.Time, l *Lease) {
 		return // it waited for a slot
 	}
 	soon := now.Sub(before).Seconds() < g.price.first*x/2
-	if together := soon && l.placed.Before(before); !together && p.doubt(now, l, later(l.placed, before)) {
+	if p.doubt(now, l, later(l.placed, before), soon && l.placed.Before(before)) {
 		return
 	}
 	beside := max(l.expected.ahead.PromptTokens, g.promptWaiting()-l.prompt) // before it, and behind

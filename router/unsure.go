@@ -35,13 +35,14 @@ func (a *ask) unsure(m *model) unsure {
 }
 
 // doubt takes the first token of l, at now, where the prompt may have been cached. It
-// reports whether it did.
-func (p *prefills) doubt(now time.Time, l *Lease, began time.Time) bool {
+// reports whether it did. together says that other prompts had theirs just before, after l
+// was placed: those that are prefilled in one step come soon, cached or not.
+func (p *prefills) doubt(now time.Time, l *Lease, began time.Time, together bool) bool {
 	u, x, cost := &l.expected.unsure, float64(l.prompt), l.group.price.first
 	switch {
 	case float64(u.perhaps) > mostPerhaps*x:
 		return true
-	case u.shared && now.Sub(began).Seconds() < tooSoon*cost*x:
+	case u.shared && !together && now.Sub(began).Seconds() < tooSoon*cost*x:
 		p.sums, p.at, p.batch = p.kept(now), now, batch{}
 		w := min(x*x, startWeight)
 		p.sums = p.sums.plus(costSums{xy: w * sooner * cost, xx: w})

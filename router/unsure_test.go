@@ -46,6 +46,23 @@ func TestACachedPromptDoesNotMakePromptsCheap(t *testing.T) {
 	}
 }
 
+// Nor does one whose first token comes with that of a prompt that was computed.
+func TestACachedPromptBehindAnotherDoesNotMakePromptsCheap(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat"})
+	first := b.place("chat", prompt(16_000)).Lease
+	b.sleep(3 * time.Second)
+	behind := b.place("chat", prompt(16_000), func(r *Request) {
+		r.Warm = []Warmth{{Target: Target{Backend: "x", Model: "m"}, Likely: 15_900}}
+	}).Lease
+	b.sleep(time.Second)
+	first.FirstToken(b.now)
+	b.sleep(50 * time.Millisecond)
+	behind.FirstToken(b.now)
+	if got := 1e6 * first.group.price.first; math.Abs(got-250) > 1 {
+		t.Errorf("a prompt token is taken for %.0f µs, want 250", got)
+	}
+}
+
 // An engine that prefills faster than was thought shows it by many first tokens, whoever
 // may have sent what they begin with.
 func TestManyFirstTokensThatComeSoonAreBelieved(t *testing.T) {
