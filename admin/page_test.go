@@ -2,9 +2,11 @@ package admin
 
 import (
 	"context"
+	"io/fs"
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,8 +16,10 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/dashboard"
 	"github.com/pacer-dev/pacer/history"
 	"github.com/pacer-dev/pacer/internal/chromium"
+	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/internal/telemetry"
 )
 
@@ -335,6 +339,21 @@ func TestPageAsksWhatIf(t *testing.T) {
 	for _, never := range []string{"NaN", "undefined", "[object"} {
 		if strings.Contains(c.Page(), never) {
 			t.Errorf("the page says %q", never)
+		}
+	}
+}
+
+// Each kind of a mark has a tone of its own on the timeline; one without would look like
+// what is of no account.
+func TestEveryMarkHasATone(t *testing.T) {
+	text := must.Get(fs.ReadFile(dashboard.Files(), "timeline.js"))(t)
+	tones := regexp.MustCompile(`(?s)const tones = \{(.*?)\};`).FindStringSubmatch(string(text))
+	if tones == nil {
+		t.Fatal("timeline.js has no tones")
+	}
+	for _, kind := range history.MarkKinds() {
+		if !regexp.MustCompile(`\b` + kind + `: "(bad|warn|idle)"`).MatchString(tones[1]) {
+			t.Errorf("timeline.js has no tone for %s", kind)
 		}
 	}
 }

@@ -84,7 +84,7 @@ type Mark struct {
 	// Ended is when it was over, or Time for what has no length; null = it lasts.
 	Ended *time.Time `json:"ended"`
 
-	Kind string `json:"kind" enum:"backend_down,breaker,discovery,drain,drift,errors,floor,loading,reload,shedding,start,store"`
+	Kind string `json:"kind" enum:"backend_down,breaker,config_refused,discovery,drain,drift,errors,floor,loading,reload,shedding,start,store"`
 
 	// Of says what subject names.
 	Of string `json:"of" enum:"route,backend,gateway"`

@@ -37,7 +37,8 @@ type Verdict struct {
 
 	// Text is one line: "2 of 30 routes below what was promised: routes chat, code:
 	// slower than learned ×0.41 (gpu-a, 1 of 3 backends) since 09:04 UTC, shedding
-	// 52/s in the last 10 s".
+	// 52/s in the last 10 s". Of many causes it has three, and always those of the gateway,
+	// at the end.
 	Text string `json:"text"`
 
 	// Since is when the oldest of the causes began; null = nothing is wrong.

@@ -110,7 +110,7 @@ var kinds = [numKinds]kind{
 		"Bring Redis back. What was learned meanwhile is added then.",
 	},
 	ConfigRefused: {
-		"config_refused", "reload", 1,
+		"config_refused", "config_refused", 1,
 		"The configuration file was changed, and cannot be used as it is. The one before stays in force, also for users.",
 		"Correct the file: pacer check FILE names each problem with its place, and so does the log. It is read again when it changes.",
 	},

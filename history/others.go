@@ -295,7 +295,9 @@ func (w *Watch) Others(now time.Time, reports map[string][]Mark) {
 				id = w.adopt(m)
 			}
 			still[key] = id
-			if !m.Ended.IsZero() {
+			if m.Ended.IsZero() {
+				w.lines.retellForeign(id, &m)
+			} else {
 				w.lines.endForeign(id, m.Ended, m.Text)
 			}
 		}
@@ -327,6 +329,14 @@ func (w *Watch) adopt(m Mark) uint64 {
 		}
 	}
 	return w.lines.add(m)
+}
+
+// retellForeign has the mark say what m does, where m is of the gateway that noticed it
+// first: each has figures of its own.
+func (t *timeline) retellForeign(id uint64, m *Mark) {
+	if i, ok := t.find(id); ok && t.marks[i].Replica == m.Replica && t.marks[i].Ended.IsZero() {
+		t.retell(id, m.Text)
+	}
 }
 
 // endForeign ends a mark of another replica; one of this gateway is left alone.

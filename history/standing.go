@@ -8,19 +8,24 @@ const (
 	// before it takes its place, or several that take turns before one is said.
 	clearAfter = 5
 	turnAfter  = 10
+
+	// retellAfter is how long the marks of a cause may say what it said before. Its figures
+	// change each second, and each change of a mark goes to all open pages.
+	retellAfter = 10 * time.Second
 )
 
 // state is what one route, backend or the gateway has: at most one cause, which
 // begins and ends with hysteresis. The zero value has none.
 type state struct {
 	has     Cause
-	next    Cause    // what is there, and not said yet
-	lasts   int      // seconds that next has been there
-	absent  int      // seconds that has has not
-	unsaid  int      // seconds that something is there, of whatever kind, and nothing said
-	marks   []uint64 // of has, that are open
-	noted   []string // their kinds
-	counted pulse    // of a route, when has began
+	next    Cause     // what is there, and not said yet
+	lasts   int       // seconds that next has been there
+	absent  int       // seconds that has has not
+	unsaid  int       // seconds that something is there, of whatever kind, and nothing said
+	marks   []uint64  // of has, that are open
+	told    time.Time // when they were last told what has says
+	noted   []string  // their kinds
+	counted pulse     // of a route, when has began
 }
 
 // change is what became of a state in one second.

@@ -56,6 +56,14 @@ func (t *timeline) add(m Mark) uint64 {
 	return m.ID
 }
 
+// retell has the mark say text, unless it made room.
+func (t *timeline) retell(id uint64, text string) {
+	if i, ok := t.find(id); ok && t.marks[i].Text != text {
+		t.version++
+		t.marks[i].Text, t.marks[i].Version = text, t.version
+	}
+}
+
 // end ends the mark, unless it made room.
 func (t *timeline) end(id uint64, now time.Time, text string) {
 	if i, ok := t.find(id); ok {

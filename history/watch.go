@@ -167,9 +167,16 @@ func (w *Watch) step(now time.Time, said []Line, s *state, of Of, name string, c
 	if s.has.Kind == None || c.Kind != s.has.Kind {
 		return said
 	}
+	text := subject(of, name) + s.has.Text()
+	if x.began || now.Sub(s.told) >= retellAfter {
+		for _, id := range s.marks {
+			w.lines.retell(id, text)
+		}
+		s.told = now
+	}
 	if kind := cmp.Or(noticed, kinds[s.has.Kind].mark); !slices.Contains(s.noted, kind) {
 		s.noted = append(s.noted, kind)
-		s.marks = append(s.marks, w.lines.add(Mark{Time: began, Kind: kind, Of: of, Name: name, Text: subject(of, name) + s.has.Text()}))
+		s.marks = append(s.marks, w.lines.add(Mark{Time: began, Kind: kind, Of: of, Name: name, Text: text}))
 	}
 	return said
 }
@@ -288,7 +295,9 @@ type Verdict struct {
 	Since time.Time // of the oldest cause; zero = there is none
 }
 
-// Verdict returns what is wrong now.
+// Verdict returns what is wrong now: what users suffer from, and behind it what is wrong
+// with the gateway. That is never left out. The file that is refused may be the one that
+// was to help them.
 func (w *Watch) Verdict() Verdict {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -302,7 +311,7 @@ func (w *Watch) Verdict() Verdict {
 	}
 	v := Verdict{State: "warn", Since: w.causes[0].Since}
 	routes := 0
-	var whys []why
+	var whys, own []why
 	for _, c := range w.causes {
 		if c.Since.Before(v.Since) {
 			v.Since = c.Since
@@ -312,6 +321,9 @@ func (w *Watch) Verdict() Verdict {
 			v.State = "bad"
 			routes++
 		case c.Of == OfBackend && v.State == "bad": // the routes say it
+			continue
+		case c.Of == OfGateway:
+			own = c.among(own)
 			continue
 		}
 		whys = c.among(whys)
@@ -323,6 +335,10 @@ func (w *Watch) Verdict() Verdict {
 	if w.shedding >= 0.1 {
 		v.Text += fmt.Sprintf(", shedding %.3g/s in the last %d s", w.shedding, pulseSeconds)
 	}
+	if len(whys) > 0 && len(own) > 0 {
+		v.Text += "; "
+	}
+	v.Text += inWords(own)
 	return v
 }
 

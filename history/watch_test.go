@@ -492,6 +492,80 @@ func TestTheVerdictNamesRoutesAndBackends(t *testing.T) {
 	}
 }
 
+// Four routes suffer from four things while the file that may help them is refused: the
+// verdict leaves one of the four out, and not the file.
+func TestTheVerdictNamesARefusedFile(t *testing.T) {
+	s := Snapshot{Refused: "pacer.yaml:7: unknown key"}
+	var names []string
+	for i := range 4 {
+		name := fmt.Sprint("abcd"[i : i+1])
+		names = append(names, name)
+		s.Backends = append(s.Backends, Backend{Name: name, Health: IsDown, Why: fmt.Sprint("reason ", i), Scale: math.NaN()})
+		s.Routes = append(s.Routes, Route{Name: name, Best: math.NaN(), Free: math.NaN(), Backends: []string{name}})
+	}
+	ring := NewRing(noon)
+	ring.Configure(names, names)
+	w := NewWatch(ring)
+	for i := range 5 {
+		now := noon.Add(time.Duration(i) * time.Second)
+		for range 50 {
+			ring.Route("a").Add(Outcome{Result: Shed})
+		}
+		w.Tick(now, s)
+		ring.Advance(now)
+	}
+	got := w.Verdict().Text
+	if !strings.HasPrefix(got, "4 of 4 routes below what was promised: route a: backend down: reason 0") ||
+		!strings.HasSuffix(got, ", shedding 20/s in the last 10 s; configuration refused: pacer.yaml:7: unknown key since 12:00 UTC") || strings.Contains(got, "reason 3") {
+		t.Errorf("the verdict is %q", got)
+	}
+}
+
+// A second file is refused for another reason before the first was mended: the
+// timeline says that one, here and at the other gateways.
+func TestAMarkSaysWhatItsCauseSays(t *testing.T) {
+	s, other := newStory(), NewWatch(NewRing(noon))
+	x := healthy()
+	for _, x.Refused = range []string{"no route", "no backend", "no model"} {
+		s.tell(20, x, map[Result]int{Met: 20})
+		want := "configuration refused: " + x.Refused + " since 12:00 UTC"
+		marks, _ := s.watch.Marks(0, 10)
+		if len(marks) != 1 || marks[0].Text != want || marks[0].Kind != "config_refused" || !marks[0].Ended.IsZero() {
+			t.Errorf("refused for %q, the timeline has %+v", x.Refused, marks)
+		}
+		told := s.watch.Reported()
+		for i := range told {
+			told[i].Replica = "host-a"
+		}
+		other.Others(s.now, map[string][]Mark{"a": told})
+		if marks, _ := other.Marks(0, 10); len(marks) != 1 || marks[0].Text != want {
+			t.Errorf("refused for %q at another gateway, the timeline has %+v", x.Refused, marks)
+		}
+	}
+}
+
+// Figures that change each second do not change the mark as often: each change goes to
+// all open pages.
+func TestMarksAreToldAnewNowAndThen(t *testing.T) {
+	s := newStory()
+	full := healthy()
+	full.Routes[0].Bound, full.Routes[0].Capacity = true, 58
+	changes, before := 0, uint64(0)
+	for i := range 100 {
+		full.Routes[0].Load = 58 + i
+		s.tell(1, full, map[Result]int{Met: 5, Shed: 50})
+		if marks, version := s.watch.Marks(0, 10); version != before {
+			before = version
+			if changes++; len(marks) != 1 || marks[0].Kind != "shedding" {
+				t.Fatalf("the timeline has %+v", marks)
+			}
+		}
+	}
+	if most := int(100*time.Second/retellAfter) + 1; changes < most-1 || changes > most {
+		t.Errorf("a mark changed %d times within 100 s, want every %v", changes, retellAfter)
+	}
+}
+
 // In the seconds before a cause is known nobody is told that all is well.
 func TestWhatIsNotKnownYetIsNotWell(t *testing.T) {
 	s := newStory()

@@ -13,7 +13,7 @@ const shownFirst = 8;
 
 const tones = {
   backend_down: "bad", errors: "bad", floor: "bad", shedding: "warn", overload: "warn", drift: "warn",
-  breaker: "warn", loading: "warn", store: "warn", drain: "idle", reload: "idle", discovery: "idle", start: "idle",
+  breaker: "warn", config_refused: "warn", loading: "warn", store: "warn", drain: "idle", reload: "idle", discovery: "idle", start: "idle",
 };
 
 // Lane draws the marks of one subject. Its pictures are stretched, so all that

@@ -25,10 +25,14 @@ function fold(causes) {
 
 const longest = 150; // characters of a headline that is read at a glance
 
+// first are so many of the causes, and what is wrong with the gateway: a file that is
+// refused may be the one that was to help.
+const first = (causes, most) => causes.filter((c, i) => i < most || c.of === "gateway");
+
 // shorter says of many causes the first two, and of many names how many.
 function shorter(v) {
   const lead = v.state === "bad" ? v.text.split(":")[0] + ": " : "";
-  return lead + fold(v.causes).slice(0, 2).map((c) => {
+  return lead + first(fold(v.causes), 2).map((c) => {
     const backends = c.all.filter((x) => x.of === "backend");
     const who = backends.length > 2 ? `${backends.length} backends` : backends.map((x) => x.name).join(", ");
     return who ? `${who}: ${c.cause}` : c.cause;
@@ -91,10 +95,10 @@ export function showVerdict(world) {
   attr(byId("verdict"), "class", `verdict ${state}`);
   attr(byId("verdict"), "data-state", state);
   text(byId("headline"), line);
-  const causes = fold(v?.causes ?? []);
+  const causes = fold(v?.causes ?? []), shown = first(causes, shownCauses), more = causes.length - shown.length;
   rebuild(byId("reasons"), causes.map((c) => [c.cause, c.advice, c.all.map((x) => [x.of, x.name])]), () => [
-    ...causes.slice(0, shownCauses).map(reason),
-    causes.length > shownCauses ? h("li", { class: "rest" }, `and ${plural(causes.length - shownCauses, "more cause", "more causes")}, with the routes and backends below`) : "",
+    ...shown.map(reason),
+    more ? h("li", { class: "rest" }, `and ${plural(more, "more cause", "more causes")}, with the routes and backends below`) : "",
   ]);
   const bad = world.routes.filter((r) => r.cause).length;
   const title = { ok: "Pacer · all kept", warn: "◐ Pacer · " + (mending ? "mending" : "look"), bad: `● ${bad || 1} of ${Math.max(world.routes.length, 1)} broken · Pacer`, none: "Pacer" }[state];
