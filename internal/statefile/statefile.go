@@ -58,11 +58,15 @@ func (f *File) read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, f.Most+1))
 }
 
-// Save puts v in the place of what is kept in dir.
+// Save puts v in the place of what is kept in dir. What is more than may be is an error,
+// and what is kept stays: Load would find a file that it cannot read.
 func (f *File) Save(dir string, v any) error {
-	data, _, err := f.Pack(v)
+	data, times, err := f.Pack(v)
 	if err != nil {
 		return err
+	}
+	if times > 1 {
+		return fmt.Errorf("statefile: it is %.3g times as much as %s holds", times, f.Name)
 	}
 	return f.Write(dir, data)
 }
