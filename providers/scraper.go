@@ -157,9 +157,14 @@ func (s *Scraper) scrape(ctx context.Context) (EngineLoad, error) {
 	return EngineLoad{Running: p.running, Waiting: p.waiting, At: s.at}, nil
 }
 
-// slow names the reason behind an error that came of the time being up.
+// slow names the reason behind an error that came of the time being up: the engine,
+// or what makes its credentials.
 func (s *Scraper) slow(err error) error {
-	if timedOut(err) {
+	_, keyless := errors.AsType[*KeyError](err)
+	switch {
+	case keyless:
+		return fmt.Errorf("the engine was not asked: %w", err)
+	case timedOut(err):
 		return fmt.Errorf("no answer within %v", scrapeTimeout)
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/internal/credential"
 	"github.com/pacer-dev/pacer/internal/memnet"
 	"github.com/pacer-dev/pacer/internal/must"
 )
@@ -188,6 +189,26 @@ func TestScraperFailures(t *testing.T) {
 				t.Errorf("signals %q and %d loads, want one and none", s.signals, len(s.loads))
 			}
 		})
+	})
+}
+
+// slowKey is a source of what comes too late for each who asks.
+type slowKey struct{ credential.Source }
+
+func (slowKey) Get(ctx context.Context) (credential.Value, error) {
+	<-ctx.Done()
+	return credential.Value{}, fmt.Errorf("the command vault: nothing so far: %w", context.Cause(ctx))
+}
+
+// Where the credentials are not there in time, nobody has asked the engine.
+func TestSlowCredentialsAreNotTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := ScraperOptions{Backend: Options{Keys: []Key{{Source: slowKey{}}}}}
+		s := scrape(t, o, 20*time.Second, func(http.ResponseWriter, *http.Request) { t.Error("the engine was asked") })
+		want := "the engine was not asked: no credentials: the command vault: nothing so far: context deadline exceeded"
+		if len(s.signals) != 1 || s.signals[0] != want {
+			t.Errorf("signals %q, want %q", s.signals, want)
+		}
 	})
 }
 

@@ -136,6 +136,23 @@ func TestWhoWaitsMayLeave(t *testing.T) {
 	})
 }
 
+// A value that comes too late for who asked is for the next one. The first is told what
+// was slow: a request that is sent at its deadline would say that of the backend.
+func TestWhatComesTooLateIsForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, made := maker(0, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if v, err := s.Get(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "the maker: ") {
+			t.Errorf("got %q, %v, want an error that names the maker", v.Secret, err)
+		}
+		begin := time.Now()
+		if v, err := s.Get(t.Context()); err != nil || v.Secret != "s1" || *made != 1 || time.Since(begin) != 0 {
+			t.Errorf("the next one got %q, %v after %d times and %v", v.Secret, err, *made, time.Since(begin))
+		}
+	})
+}
+
 // A value that a backend refused is made anew, unless it was just made.
 func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -49,7 +49,7 @@ func (k *kept) Get(ctx context.Context) (Value, error) {
 		select {
 		case k.turn <- struct{}{}:
 		case <-ctx.Done():
-			return Value{}, fmt.Errorf("%s: %w", k.what, context.Cause(ctx))
+			return Value{}, k.late(ctx)
 		}
 	}
 	defer func() { <-k.turn }()
@@ -78,7 +78,7 @@ func (k *kept) renew(ctx context.Context) (Value, error) {
 		err = fmt.Errorf("has expired at %s", v.Expires.UTC().Format(time.RFC3339))
 	}
 	if err != nil && ctx.Err() != nil { // who asked has gone: that says nothing
-		return Value{}, fmt.Errorf("%s: %w", k.what, context.Cause(ctx))
+		return Value{}, k.late(ctx)
 	}
 	if err != nil {
 		next.err = fmt.Errorf("%s: %w", k.what, err)
@@ -95,7 +95,15 @@ func (k *kept) renew(ctx context.Context) (Value, error) {
 		next.before = was.value
 	}
 	k.last.Store(next)
+	if ctx.Err() != nil { // it is for the next one: the backend is not asked any more, and not to blame
+		return Value{}, k.late(ctx)
+	}
 	return v, nil
+}
+
+// late says that there was nothing until who asked went.
+func (k *kept) late(ctx context.Context) error {
+	return fmt.Errorf("%s: nothing so far: %w", k.what, context.Cause(ctx))
 }
 
 // good reports whether there is a value that can be sent.
