@@ -119,7 +119,8 @@ func (p *port) serveRotate(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var q api.Rotation
-	if r.ContentLength != 0 && !questionOf(w, r, &q, `write {"grace_s": 3600}, or nothing`) {
+	body, came := bodyOf(w, r)
+	if !came || len(body) > 0 && !readQuestion(w, body, &q, `write {"grace_s": 3600}, or nothing`) {
 		return
 	}
 	if !(q.GraceS >= 0 && q.GraceS <= maxGrace.Seconds()) {

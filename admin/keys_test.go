@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -212,6 +213,26 @@ func TestATokenAsAPassword(t *testing.T) {
 		if h.ServeHTTP(w, r); w.Code != want {
 			t.Errorf("from %q: %d, want %d", origin, w.Code, want)
 		}
+	}
+}
+
+// A body that comes in chunks may be empty: its head does not say so.
+func TestARotationWithoutABody(t *testing.T) {
+	h := guarded(t, false)
+	call(h, "POST", "/api/v1/keys", "t-admin", `{"name":"mobile"}`)
+	for name, body := range map[string]io.Reader{"no body": nil, "no length": struct{ io.Reader }{strings.NewReader("")}} {
+		r := httptest.NewRequest("POST", "http://127.0.0.1:9090/api/v1/keys/mobile/rotate", body)
+		r.Header.Set("Authorization", "Bearer t-admin")
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != http.StatusOK {
+			t.Errorf("%s: %d %s, want a new secret", name, w.Code, w.Body)
+		}
+	}
+	r := httptest.NewRequest("POST", "http://127.0.0.1:9090/api/v1/keys/mobile/rotate", struct{ io.Reader }{strings.NewReader("60")})
+	r.Header.Set("Authorization", "Bearer t-admin")
+	w := httptest.NewRecorder()
+	if h.ServeHTTP(w, r); w.Code != http.StatusBadRequest {
+		t.Errorf("60 without a length: %d %s, want 400", w.Code, w.Body)
 	}
 }
 

@@ -101,20 +101,30 @@ func (p *port) servePlan(w http.ResponseWriter, r *http.Request) {
 // fields; false = the request was answered, or its client is gone. write says what to
 // write instead of another one.
 func questionOf(w http.ResponseWriter, r *http.Request, into any, write string) bool {
+	body, came := bodyOf(w, r)
+	return came && readQuestion(w, body, into, write)
+}
+
+// bodyOf returns the body of r, or answers that it is too large or too slow. It may be
+// empty whatever its head says: one that comes in chunks has no length there.
+func bodyOf(w http.ResponseWriter, r *http.Request) (body []byte, came bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxQuestion))
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
 		fail(w, http.StatusRequestEntityTooLarge, "body_too_large", fmt.Sprintf("a question has at most %d KiB", maxQuestion>>10))
-		return false
+		return nil, false
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		fail(w, http.StatusRequestTimeout, "request_timeout", "the question came too slowly")
 	}
-	if err != nil {
-		return false
-	}
+	return body, err == nil
+}
+
+// readQuestion reads body, or answers what is wrong with it and what to write.
+func readQuestion(w http.ResponseWriter, body []byte, into any, write string) bool {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
-	if err = d.Decode(into); err == nil {
+	err := d.Decode(into)
+	if err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
 			err = errors.New("there is something behind it")
 		}
