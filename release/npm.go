@@ -18,10 +18,15 @@ func (r *release) npm(context.Context) error {
 	if err != nil {
 		return err
 	}
-	launcher, err := r.texts(map[string]string{"package/pacer.js": "release/launcher.js", "package/LICENSE": "LICENSE", "package/README.md": "release/README.pip.md"})
+	launcher, err := r.texts(map[string]string{"package/LICENSE": "LICENSE", "package/README.md": "release/README.pip.md"})
 	if err != nil {
 		return err
 	}
+	script, err := r.read("release/launcher.js")
+	if err != nil {
+		return err
+	}
+	launcher = sorted(append(launcher, entry{"package/pacer.js", 0o755, script})) // as npm pack does with what bin names
 	common := map[string]any{
 		"version": r.version, "license": "Apache-2.0", "description": "A gateway that keeps a tokens-per-second floor over inference backends",
 		"repository": map[string]string{"type": "git", "url": "git+https://github.com/pacer-dev/pacer.git"},

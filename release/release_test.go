@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -436,6 +437,26 @@ func TestModesInTheArchive(t *testing.T) {
 		}
 		if want := map[bool]int64{true: 0o755, false: 0o644}[h.Name == "pacer"]; h.Mode != want || strings.Contains(h.Name, "/") || !h.ModTime.Equal(get(time.Parse(time.RFC3339, testDate))(t)) {
 			t.Errorf("%+v", h)
+		}
+	}
+}
+
+// What npm's packages run can be run, also where they are unpacked by something else:
+// npm itself gives the mode to what bin names.
+func TestModesInNpmPackages(t *testing.T) {
+	need(t, "gzip")
+	for name, run := range map[string]string{
+		"pacer-gateway-" + testVersion + ".tgz":                "package/pacer.js",
+		"pacer-gateway-" + npmNames[here().os] + "-*" + ".tgz": "package/bin/" + here().file(),
+	} {
+		r := tar.NewReader(strings.NewReader(command(t, dist, "gzip", "-dc", artifact(t, name))))
+		modes := map[string]fs.FileMode{}
+		for h, err := r.Next(); err != io.EOF; h, err = r.Next() {
+			do(t, err)
+			modes[h.Name] = h.FileInfo().Mode()
+		}
+		if modes[run] != 0o755 || modes["package/package.json"] != 0o644 || modes["package/LICENSE"] != 0o644 {
+			t.Errorf("%s has the modes %v", name, modes)
 		}
 	}
 }
