@@ -33,6 +33,7 @@ type backendWatch struct {
 	heard          int                       // how many of them there are
 	ratio          float64                   // delivered over the curve; NaN = too little runs
 	speed          float64                   // of what was learned before the engine changed; NaN = unknown
+	soundAt        float64                   // the scale at which its streams were last seen to be sound; 0 = never
 }
 
 // cause returns what is wrong with b now, the worst first.
@@ -113,7 +114,7 @@ func inShort(text string) string {
 // compare takes the sums of b, and works out how fast it is.
 func (w *backendWatch) compare(b *Backend) {
 	if w.heard > 0 && (b.Seen < w.seen[0] || b.Expected < w.expected[0]) {
-		w.heard = 0 // another incarnation
+		w.heard, w.soundAt = 0, 0 // another incarnation
 	}
 	copy(w.seen[1:], w.seen[:])
 	copy(w.expected[1:], w.expected[:])
@@ -125,7 +126,15 @@ func (w *backendWatch) compare(b *Backend) {
 	case expected >= speedTokens:
 		w.speed = seen / expected
 		w.ratio = w.speed / b.Scale
-	case b.Scale < slowerBelow: // nothing runs that could say otherwise
+		switch {
+		case w.speed >= soundAbove:
+			w.soundAt = b.Scale
+		case w.speed < slowerBelow:
+			w.soundAt = 0
+		}
+	// Nothing runs that could say otherwise, nor did since the scale is what it is: of one
+	// user who shows that an engine is mended the curves learn little.
+	case b.Scale < slowerBelow && (w.soundAt == 0 || b.Scale < w.soundAt-speedChance):
 		w.speed = b.Scale
 	}
 }

@@ -165,6 +165,34 @@ func TestSlower(t *testing.T) {
 	}
 }
 
+// The curves go on taking the engine for slow, for they learn little of one user. What
+// the streams have shown stands while nobody streams, until the curves say something new.
+func TestWhatWasSoundIsNotSlowerWhenItIsQuiet(t *testing.T) {
+	s := newStory()
+	x := healthy()
+	run := func(seconds int, tokens, speed float64) {
+		for range seconds {
+			x.Backends[0].Expected += tokens
+			x.Backends[0].Seen += tokens * speed
+			s.tell(1, x, nil)
+		}
+	}
+	run(20, 400, 1)
+	x.Backends[0].Scale = 0.41
+	run(20, 400, 0.41)
+	run(20, 0, 0)
+	s.wantCauses(t, "slower, and nobody there", "backend a: slower than learned ×0.41 since 12:00 UTC")
+	run(20, 80, 1)
+	s.wantCauses(t, "one user is served as before", "")
+	run(100, 0, 0)
+	s.wantCauses(t, "and has gone", "")
+	x.Backends[0].Scale = 0.3 // another gateway has seen more of it
+	run(20, 0, 0)
+	if got := s.causes(); !strings.HasPrefix(got, "backend a: slower than learned ×0.3 since") {
+		t.Errorf("another gateway finds it slower still: %q", got)
+	}
+}
+
 // Whatever comes, no cause flaps: of one subject there is at most one change in
 // two seconds while it gets worse and worse, and a few in a minute of noise.
 func TestNothingFlaps(t *testing.T) {

@@ -108,14 +108,37 @@ func (t *told) fade(d time.Duration) {
 // share is what part of the tokens that are counted are there, at most 1.
 func (t *told) share() float64 { return min((t.had+toldTokens)/(t.counted+toldTokens), 1) }
 
+// soundScale is from where on an engine counts as one that has not become slower.
+const soundScale = 0.9
+
+// remember keeps the curve that is there when next says that the engine has become slower,
+// until it no longer does. What is learned later is of the slower engine, and of a user
+// who stays while it is mended: that teaches one level and moves no other, so next by
+// its scale would say of that level what the engine never gave.
+func (m *model) remember(next curve) {
+	switch slower := next != nil && next.Known() && next.Scale() < soundScale; {
+	case !slower:
+		m.before = nil
+	case m.before == nil && m.known && !m.guessed && m.curve.Scale() >= soundScale:
+		m.before = m.curve
+	}
+}
+
 // compare adds tokens that so many seconds of one sequence brought, beside n, and
 // what the engine would have brought before it changed, where its curve knows
 // that n.
 func (m *model) compare(tokens, seconds, n float64) {
-	if !m.known || m.guessed || n > 1.25*float64(m.support.hi) {
+	if !m.known || m.guessed {
 		return
 	}
-	if expected := m.curve.TPS(int(n+0.5)) / m.curve.Scale(); expected > 0 {
+	c := m.curve
+	if m.before != nil {
+		c = m.before
+	}
+	if _, hi := c.Support(); n > 1.25*float64(hi) {
+		return
+	}
+	if expected := c.TPS(int(n+0.5)) / c.Scale(); expected > 0 {
 		m.group.seen += tokens
 		m.group.expected += seconds * expected
 	}

@@ -213,3 +213,54 @@ func TestTheLevelTrustsWhatAnswersHad(t *testing.T) {
 		t.Errorf("more than were counted: %.3f, want 1", got)
 	}
 }
+
+// shifted is a curve of an engine that has become slower by scale, at all n but 1: what
+// one stream gets was learned when it was mended.
+type shifted struct {
+	form
+	scale float64
+}
+
+func (s shifted) Scale() float64 { return s.scale }
+
+func (s shifted) TPS(n int) float64 {
+	if n == 1 {
+		return s.form.TPS(1)
+	}
+	return s.form.TPS(n) * s.scale
+}
+
+// What streams get is held against the curve from before the engine became slower, as
+// long as it is: of one level the new one may know what was learned since.
+func TestStreamsAreComparedWithTheCurveFromBefore(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	m := b.backends[0].groups[0].models[0]
+	full := form{a: 0.01, b: 0.001, visited: 30}
+	speed := func(n float64) float64 {
+		m.group.seen, m.group.expected = 0, 0
+		m.compare(full.TPS(int(n)), 1, n)
+		return m.group.seen / m.group.expected
+	}
+	for _, step := range []struct {
+		what  string
+		curve curve
+		want  float64 // of what was learned, at n = 1 and n = 12, of streams that get all of it
+	}{
+		{"sound", full, 1},
+		{"slower", shifted{full, 0.4}, 1},
+		{"slower still", shifted{full, 0.3}, 1},
+		{"as before", shifted{full, 0.95}, 0.95},
+		{"and learned anew", full, 1},
+	} {
+		b.learn("x", step.curve)
+		for _, n := range []float64{1, 12} {
+			want := step.want
+			if n > 1 {
+				want = 1
+			}
+			if got := speed(n); math.Abs(got-want) > 1e-9 {
+				t.Errorf("%s: at n = %v streams get %.3f of what was learned, want %.3f", step.what, n, got, want)
+			}
+		}
+	}
+}

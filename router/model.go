@@ -36,6 +36,7 @@ type model struct {
 	// The curve, and of it what every decision asks. Until the curve is known
 	// the rest is zero.
 	curve   curve
+	before  curve // from before the engine became slower; nil = it did not, or nobody saw it
 	known   bool
 	guessed bool // it is that of other models on the engine
 	support support
@@ -91,6 +92,7 @@ func (m *model) probed() { m.probeAfter = min(2*max(m.probeAfter, staleAfter), s
 
 // learn takes a new curve, or none.
 func (m *model) learn(c curve) {
+	m.remember(c)
 	m.curve = c
 	m.known = c != nil && c.Known()
 	m.guessed = m.known && c.Borrowed()

@@ -216,6 +216,52 @@ func (x *incident) play(t *testing.T) {
 	x.greenAgain(t, h)
 }
 
+// An engine is mended when all users but one have gone, or go then. Her streams show it,
+// though the curves learn little of one level: it is over, and stays so when she goes, too.
+func TestSlowerIsOverForOneUser(t *testing.T) {
+	if racetest.On {
+		t.Skip("ten minutes of traffic; make numbers plays them")
+	}
+	for _, alone := range []time.Duration{0, time.Minute} {
+		t.Run(alone.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := incident{}
+				gpus, routes := x.config(t, "m", "30")
+				h := newHouse(t, gpus, routes, options{})
+				lone := sync.OnceFunc(h.crowd(1))
+				defer lone()
+				leave := h.crowd(11)
+				sleep(90 * time.Second)
+				h.fault("a", `{"drift":2.4}`)
+				sleep(30 * time.Second)
+				if c := h.standing("backend"); c == nil || *c.Kind != "slower" {
+					t.Fatalf("the cause is %+v, want slower", c)
+				}
+				leave()
+				sleep(alone)
+				if h.standing("backend") == nil {
+					t.Fatal("it is over before it was mended")
+				}
+				h.fault("a", `{"drift":1}`)
+				for range 15 {
+					sleep(time.Second)
+				}
+				if c := h.standing("backend"); c != nil {
+					t.Errorf("15 s after it was mended: %s", *c.Cause.Cause)
+				}
+				sleep(time.Minute)
+				lone()
+				for range 60 {
+					sleep(time.Second)
+					if c := h.standing("backend"); c != nil {
+						t.Fatalf("nobody is there any more: %s", *c.Cause.Cause)
+					}
+				}
+			})
+		})
+	}
+}
+
 // check holds a cause against what is wrong.
 func (x *incident) check(t *testing.T, c *api.Standing, begun time.Time, within time.Duration) {
 	t.Helper()
