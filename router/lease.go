@@ -265,6 +265,7 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 	case decoding:
 		if l.stream {
 			g.told.see(l.progress(), outputTokens)
+			l.model.tried(l)
 			g.dropStream(l)
 		} else {
 			g.ramp.whole(g, l, now, outputTokens)

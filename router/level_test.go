@@ -264,3 +264,31 @@ func TestStreamsAreComparedWithTheCurveFromBefore(t *testing.T) {
 		}
 	}
 }
+
+// One level tells no slope. An engine that gives a single stream little more than the
+// floor was never asked for two at once while few came; the shape that is guessed says
+// that two get too little.
+func TestAGuessedSlopeKeepsNobodyOut(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		visited int
+		each    float64 // tokens/s of those that run then
+		want    int
+	}{
+		{"two are as fast", 1, 31.5, 2},
+		{"two were seen, and were too slow", 2, 32, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, []string{"x"})
+			b.learn("x", unshown{form{a: 1.0/32 - 0.01, b: 0.01, visited: c.visited}}) // 32 tokens/s alone, 24 of two
+			leases := b.fill("chat", 1)
+			b.run(leases, 32, 5*time.Second)
+			leases = append(leases, b.fill("chat", 3)...)
+			if len(leases) != c.want {
+				t.Fatalf("%d run, want %d", len(leases), c.want)
+			}
+			b.run(leases, c.each, 5*time.Second)
+			b.wantReason("chat", ReasonOwnFloor) // no third one before two are in the curve
+		})
+	}
+}

@@ -392,6 +392,42 @@ func TestRefusedAtOnceWhenTheWaitIsTooLong(t *testing.T) {
 	}
 }
 
+// Who is told to come back goes before those who come for the first time, and fewer of
+// these stand in line meanwhile. Where nobody ever came back they all do.
+func TestPromisesThatNobodyHeedsLeaveTheLineOpen(t *testing.T) {
+	b, leases := full(t, Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: queue(2 * time.Second)})
+	for range 40 {
+		b.force(Request{Route: "chat", Stream: true}, leases[0].Target()).Lease.Done(b.now, 30)
+	}
+	b.sleep(2 * forecastStale)
+	key := uint64(0)
+	stand := func(refused int) (n int) {
+		for refused > 0 {
+			key++
+			d := b.place("chat", func(r *Request) { r.Key = key })
+			if d.Ticket == nil {
+				refused--
+				continue
+			}
+			defer d.Ticket.Cancel(b.now)
+			n++
+		}
+		return n
+	}
+	const soon = 8 * time.Second // when the first of them are to come
+	alone := stand(100)
+	b.sleep(soon)
+	if got := stand(1); got >= alone {
+		t.Errorf("%d stand in line beside 100 who were told to come back, %d without", got, alone)
+	}
+	b.sleep(promiseLate*time.Second + soon) // too late for some of them
+	stand(100)
+	b.sleep(soon)
+	if got := stand(1); got < 3*alone/4 {
+		t.Errorf("%d stand in line though nobody ever came back, want about %d", got, alone)
+	}
+}
+
 // Where nobody goes before it nothing is promised, however long the answers are:
 // who is refused is told a time, and only the next one that no place comes free.
 func TestWhoIsAloneIsToldATime(t *testing.T) {

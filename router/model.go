@@ -90,6 +90,23 @@ type floors struct {
 // probed notes that the target is tried with a floor that it is too slow for.
 func (m *model) probed() { m.probeAfter = min(2*max(m.probeAfter, staleAfter), staleMost) }
 
+// tried notes the end of a stream that did not carry the floor that it asked for. If it
+// got that all the same, the target is tried again at once.
+func (m *model) tried(l *Lease) {
+	p := l.progress()
+	if took := p.last - l.first; l.asked > l.floor && !p.rough && took > 0 && p.tokens >= l.asked*float64(l.weight)*took.Seconds() {
+		m.probeAfter = keptFloor
+	}
+}
+
+// best is what a single stream got here before the engine became slow, if it did.
+func (m *model) best() float64 {
+	if m.curve == nil {
+		return m.solo
+	}
+	return m.solo / min(m.curve.Scale(), 1)
+}
+
 // learn takes a new curve, or none.
 func (m *model) learn(c curve) {
 	m.remember(c)
@@ -168,8 +185,18 @@ func (m *model) carries(k int, extraP, need float64) (bound float64, basis Basis
 		return bound, basis, true
 	case m.lately.all.tps() >= oneMore*need && float64(k) < m.lately.all.n()+2:
 		return max(bound, need), ByOneMore, true
+	case byLevel && m.untold(k) && m.bound(m.support.hi, extraP) >= need:
+		return max(bound, need), BySlowStart, true
 	}
 	return bound, basis, false
+}
+
+// untold reports whether k is the next number of sequences after the only one that
+// was ever seen here: one level tells no slope, and that of a guess keeps nobody out
+// for good. Where the next one is too much, two streams show it, once.
+func (m *model) untold(k int) bool {
+	hi := m.support.hi
+	return k == hi+1 && float64(hi) < apart*float64(m.support.lo)
 }
 
 // farther is how far beyond the n that it was seen at a level says something.

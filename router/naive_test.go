@@ -270,9 +270,18 @@ func (w *naive) keeps(m *model, k, prompts int, answer, need float64) bool {
 	k = max(k, 1)
 	if v := m.lately.all; k > 1 && v.Steps >= 20 && v.Time >= 3 {
 		tps, n := v.Tokens/v.Seconds, max(v.AtN/v.Seconds, 1)
-		low := charged(tps * c.Shape(n) / c.Shape(float64(k)) * (1 - c.Shown()))
+		low := func(k int) float64 { return charged(tps * c.Shape(n) / c.Shape(float64(k)) * (1 - c.Shown())) }
 		within := c.visited == 0 || k <= max(c.visited, m.group.ramp.cap, int(1.25*n)+1)
-		return low >= need && within || tps >= 1.15*need && float64(k) < n+2
+		if low(k) >= need && within || tps >= 1.15*need && float64(k) < n+2 {
+			return true
+		}
+		// Nothing tells how speed falls where one level alone was seen.
+		least, most := c.Support()
+		highest := low(most)
+		if most == 1 {
+			highest = charged(m.idle)
+		}
+		return k == most+1 && float64(most) < 1.5*float64(least) && highest >= need
 	}
 	if k == 1 && charged(c.Low(1, 0)) >= need ||
 		c.Low(k, extra) >= need || k <= 4 && c.Seen(k) > 0 && 1/(1/c.Seen(k)+c.d*extra) >= 1.1*need {

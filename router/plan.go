@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -164,6 +165,10 @@ const (
 	staleAfter  = 15 * time.Second
 	staleMost   = 32 * time.Minute
 	staleWithin = 2.0
+
+	// keptFloor is that of a target whose last try kept the floor that it was asked for: it
+	// need not have been idle. One short answer alone moves no curve.
+	keptFloor = -1
 )
 
 // stale picks an idle target that is infeasible for nothing but its speed, as
@@ -176,11 +181,8 @@ func (a *ask) stale() *verdict {
 	}
 	for i := range a.verdicts {
 		v := &a.verdicts[i]
-		if v.reason != ReasonOwnFloor || v.m > 0 || v.model.solo*staleWithin < a.floor {
-			continue
-		}
-		m := v.model
-		if a.now.Sub(m.group.noted.usedAt) >= max(m.probeAfter, staleAfter) {
+		if m := v.model; v.reason == ReasonOwnFloor && v.m <= 0 && m.best()*staleWithin >= a.floor &&
+			a.now.Sub(m.group.noted.usedAt) >= cmp.Or(m.probeAfter, staleAfter) {
 			return v
 		}
 	}

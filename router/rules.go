@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -246,8 +247,8 @@ func (a *ask) leavesReserve(target *model, c *present) bool {
 			}
 			continue
 		}
-		need := m.leftByBatch()
-		if _, _, ok := m.carries(k+reserve, extraP(c.prompt+a.toPrefill(target), m.answer), need); ok {
+		need, most := m.leftByBatch()
+		if _, _, ok := m.carries(k+reserve, extraP(c.prompt+a.toPrefill(target), m.answer), need); ok && k+reserve <= most {
 			continue
 		}
 		// Where the floor is not believed even of a single stream, and was
@@ -263,16 +264,26 @@ func (a *ask) leavesReserve(target *model, c *present) bool {
 // down: three quarters of the most that an engine puts out are reached there.
 const crowdedByBatch = 0.25
 
-// leftByBatch is the highest floor promised on m that is within reach. Where none is,
-// batch may have the engine, and not fill it for good: it may only be slow for the moment,
-// and would be no faster afterwards with all who wait on it.
-func (m *model) leftByBatch() float64 {
+// leftByBatch is the highest floor promised on m that is within reach, and most how many
+// sequences batch may bring there. Where none is within reach because the engine became slow,
+// it is as much less as the engine is slower, and no more than were seen before: batch takes
+// as many places as it did. Levels that are known tell soon when the engine is well again, and
+// whoever has a floor there finds no crowd. Else batch may have the engine, and not fill it
+// for good.
+func (m *model) leftByBatch() (need float64, most int) {
 	for _, floor := range m.promises {
 		if !m.outOfReach(1, floor) {
-			return floor
+			return floor, math.MaxInt
 		}
 	}
-	return crowdedByBatch * m.idle
+	if slower := m.curve.Scale(); slower < 1 {
+		for _, floor := range m.promises {
+			if !m.outOfReach(1, slower*floor) {
+				return slower * floor, cmp.Or(m.support.hi, math.MaxInt)
+			}
+		}
+	}
+	return crowdedByBatch * m.idle, math.MaxInt
 }
 
 // leavesPlaces is rule 4 for the cap of b, whatever decodes together there: with

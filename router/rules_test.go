@@ -314,6 +314,26 @@ func TestUnknownTargetIsUnknown(t *testing.T) {
 	b.wantRefusal(b.place("other"), NoBackend)
 }
 
+// Where the floor is out of reach because the engine became slow, batch takes the places
+// that it had, as if it were well: users come back to no crowd, and the levels that are
+// known tell that it is.
+func TestBatchDoesNotCrowdASlowedEngine(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		scale float64
+		want  int
+	}{
+		{"a third as fast as before", 1.0 / 3, 19}, // 20 less the reserve
+		{"never faster", 1, 71},                    // a quarter of a single stream's speed
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}}, Route{Name: "nightly", Class: Batch, Reserve: 1})
+			b.learn("x", slowed{carrying(20, 10, 20), c.scale})
+			b.wantFill("nightly", c.want, "of batch")
+		})
+	}
+}
+
 // The reserve is kept below the cap too, whatever the model: batch that fills
 // what an API takes at once would lock every floor out.
 func TestTheReserveIsBelowTheCap(t *testing.T) {

@@ -105,3 +105,62 @@ func TestStaleTargetsAreTriedOneAtATime(t *testing.T) {
 		t.Errorf("it keeps a floor, and is tried after %v", m.probeAfter)
 	}
 }
+
+// slowed is a curve of an engine that became slower, by how much as a share.
+type slowed struct {
+	form
+	scale float64
+}
+
+func (s slowed) Scale() float64 { return s.scale }
+
+// One short answer moves no curve. So who was tried and kept the floor that was asked for
+// is tried again at once; who did not, later.
+func TestATryThatKeepsTheFloorIsFollowedByAnother(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		tps  float64
+		want string
+	}{{"fast again", 40, "y"}, {"still slow", 20, "x"}} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, []string{"x", "y"})
+			b.learn("x", carrying(40, 30, 60))
+			b.learn("y", carrying(5, 15, 20))
+			b.sleep(staleAfter)
+			for range 3 {
+				l := b.place("chat").Lease
+				if got := l.Target().Backend; got != "y" {
+					t.Fatalf("placed on %s, want a try", got)
+				}
+				b.run([]*Lease{l}, c.tps, 300*time.Millisecond)
+				l.Done(b.now, c.tps*0.3)
+				next := b.place("chat").Lease
+				if got := next.Target().Backend; got != c.want {
+					t.Fatalf("after %v tokens/s the next one is on %s, want %s", c.tps, got, c.want)
+				}
+				next.Done(b.now, 10)
+				b.sleep(staleMost)
+			}
+		})
+	}
+}
+
+// An engine that became so slow that the floor is far out of reach is tried as one
+// that is a little too slow: it had the floor before.
+func TestWhatBecameFarTooSlowIsTried(t *testing.T) {
+	b := newBench(t, []string{"x", "y"})
+	b.learn("x", carrying(40, 30, 60))
+	far := carrying(5, 8, 10) // 30 is three times as much
+	for _, c := range []struct {
+		scale float64
+		want  string
+	}{{1, "x"}, {0.2, "y"}} {
+		b.learn("y", slowed{far, c.scale})
+		b.sleep(staleMost)
+		l := b.place("chat").Lease
+		if got := l.Target().Backend; got != c.want {
+			t.Errorf("%v as fast as before: placed on %s, want %s", c.scale, got, c.want)
+		}
+		l.Done(b.now, 10)
+	}
+}
