@@ -82,7 +82,7 @@ func (b *Book) Open(t Target, o Open) *Stream {
 	}
 	totals := p.totals()
 	s.unit.each, s.unit.sure, s.unit.fill = totals.perChunk(), p.calibrated(), p.curve.Load().fill
-	s.unit.measure = totals.measure()
+	s.unit.measure, s.unit.perByte = totals.measure(), totals.perByte()
 	p.group.mu.Unlock()
 	return s
 }

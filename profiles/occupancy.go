@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// maxOccupancy is the highest n that is recorded.
+const maxOccupancy = 1<<31 - 1
+
 // occupancyReach is how many changes of n are remembered. A gap between two
 // tokens spans a few; a thousand cover a stall of seconds on a busy backend.
 const occupancyReach = 1024
@@ -42,7 +45,7 @@ func NewOccupancy(now time.Time) *Occupancy {
 // Set records that n changed at now. A now before the last change counts as
 // the last change. n is kept within 0 and 2³¹−1.
 func (o *Occupancy) Set(now time.Time, n int) {
-	n = min(max(n, 0), 1<<31-1)
+	n = min(max(n, 0), maxOccupancy)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	last := o.ring[(o.next+occupancyReach-1)%occupancyReach]
@@ -81,6 +84,43 @@ func (o *Occupancy) leaves(sequences int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.own -= int32(sequences)
+}
+
+// began says that so many sequences, which n counts since seen, had decoded since
+// from already; both are since origin. Whoever walks the record later finds them there.
+func (o *Occupancy) began(from, seen time.Duration, sequences int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	end := seen // of what c held
+	for back := 1; back <= o.size && end > from; back++ {
+		i := (o.next + occupancyReach - back) % occupancyReach
+		c := o.ring[i]
+		if back > 1 && c.at < end { // the newest is the present n, which has them
+			o.ring[i] = c.with(sequences)
+			if c.at < from { // n was another one until then
+				o.ring[i] = c
+				o.insert(i+1, change{from, c.n, c.own}.with(sequences))
+			}
+		}
+		end = min(end, c.at)
+	}
+	o.state.Store(o.state.Load() + 1<<32)
+}
+
+// with is c with so many more sequences, which this replica relays.
+func (c change) with(sequences int) change {
+	more := int32(min(sequences, maxOccupancy))
+	return change{c.at, min(c.n, maxOccupancy-more) + more, min(c.own, maxOccupancy-more) + more}
+}
+
+// insert puts c into slot i, before what is there. mu is held.
+func (o *Occupancy) insert(i int, c change) {
+	for i %= occupancyReach; i != o.next; i = (i + 1) % occupancyReach {
+		o.ring[i], c = c, o.ring[i]
+	}
+	o.ring[o.next] = c
+	o.next = (o.next + 1) % occupancyReach
+	o.size = min(o.size+1, occupancyReach)
 }
 
 // relayed returns how many of the present n this replica relays; 0 without a

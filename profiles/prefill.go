@@ -68,6 +68,15 @@ func (p *prefill) addTo(l *promptLoad, tokens float64) {
 // expected is how many prompt tokens are expected to be computed; 0 = unknown.
 func (s *Stream) expected() float64 { return s.start.estimate - s.start.cached }
 
+// spread is the time that the prompt is spread over.
+func (s *Stream) spread() time.Duration {
+	size := s.expected()
+	if size <= 0 {
+		size = nominalPrompt
+	}
+	return time.Duration(min(size/prefillRate, 3600) * float64(time.Second))
+}
+
 // bookPrompt books the prompt of a stream whose first token came at first. It
 // is spread over the time its prefill took; only what fell beside decoding
 // streams counts, and this stream is none of them: the walk ends where it
@@ -75,12 +84,7 @@ func (s *Stream) expected() float64 { return s.start.estimate - s.start.cached }
 func (s *Stream) bookPrompt(first time.Duration) {
 	s.start.prefill.window = windowOf(first)
 	if s.occ != nil && !s.off.piled { // a pause is no time that it could have slowed down
-		size := s.expected()
-		if size <= 0 {
-			size = nominalPrompt
-		}
-		span := time.Duration(min(size/prefillRate, 3600) * float64(time.Second))
-		from := max(s.start.sent, first-span)
+		from := max(s.start.sent, first-s.spread())
 		whole := float64(first - from)
 		s.occ.walk(from+s.shift, first+s.shift, func(n, _ int, d time.Duration) {
 			if n >= 1 {

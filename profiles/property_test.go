@@ -378,12 +378,18 @@ func TestOrderAtOneInstantIsIrrelevant(t *testing.T) {
 func TestHostileStream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBench(nil).calibrated(1, 1)
+		if rapid.Bool().Draw(t, "collects") {
+			b = collecting(nil)
+		}
 		s := b.open(Open{PromptTokens: rapid.Int().Draw(t, "prompt"), Sequences: rapid.IntRange(-2, 2).Draw(t, "sequences")})
 		instant := func() time.Time {
 			return start.Add(time.Duration(rapid.Int64Range(-1e10, 1e11).Draw(t, "at")))
 		}
 		for range rapid.IntRange(0, 60).Draw(t, "events") {
-			switch rapid.IntRange(0, 5).Draw(t, "event") {
+			switch rapid.IntRange(0, 6).Draw(t, "event") {
+			case 6:
+				s.Text(rapid.IntRange(-3, 1<<40).Draw(t, "text"))
+				s.ReadCounted(instant(), 1, rapid.IntRange(0, 1<<40).Draw(t, "total"))
 			case 0, 1:
 				s.Read(instant(), rapid.IntRange(-3, 1000).Draw(t, "chunks"))
 			case 2:

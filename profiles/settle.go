@@ -5,6 +5,7 @@ import "time"
 // turn hands over what was gathered up to the last arrival, and begins what
 // belongs to the window of at.
 func (s *Stream) turn(at time.Duration) {
+	s.release(at - s.unseen.time)
 	s.flush()
 	s.deliver()
 	s.held.window = windowOf(at)
@@ -84,6 +85,7 @@ func (s *Stream) Close(now time.Time, complete bool) Summary {
 		return s.summary
 	}
 	s.closed = true
+	s.release(everything)
 	s.flush()
 	got := s.delivery(s.profile.curve.Load()) // until the last token: what follows is no decoding
 	if at := now.Sub(s.epoch); s.shown.arrivals > 0 && !complete && at > s.last {
@@ -96,6 +98,7 @@ func (s *Stream) Close(now time.Time, complete bool) Summary {
 			s.spend(at, 0, 0)
 		}
 	}
+	s.release(everything)
 	s.flush()
 	t := s.settle(complete, got)
 	s.summary = s.summarize(t, got.ratio(t.each))

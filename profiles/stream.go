@@ -62,6 +62,7 @@ type Stream struct {
 	gap     gap           // between the last two
 	version uint32        // of occ, as of last
 	run     run
+	unseen  unseen
 	held    held
 }
 
@@ -89,6 +90,7 @@ type unit struct {
 	sure    bool    // each is 1, or what finished streams of the target taught
 	measure measure // what an arrival counts
 	fill    *fill   // times what; by n; nil = one
+	perByte float64 // tokens in a byte of text, 0 while unknown
 }
 
 // shown is what the backend has sent so far.
@@ -222,6 +224,10 @@ func (s *Stream) ReadCounted(now time.Time, chunks, total int) {
 // spend books the gap from the last arrival to at, and the k chunks or tokens
 // that ended it, with so many bytes of text.
 func (s *Stream) spend(at time.Duration, k float64, text int64) {
+	if s.unseen.time > 0 {
+		s.delay(at, k, float64(text))
+		return
+	}
 	version, n := s.load()
 	if version == s.version {
 		s.gap.kind = whole
@@ -257,6 +263,10 @@ func (s *Stream) again(k float64, text int64, chunks int) {
 	case s.off.now:
 		s.off.now, s.gap.kind = false, opening
 	case s.gap.kind == opening:
+	case s.unseen.time > 0:
+		last := &s.unseen.delayed[len(s.unseen.delayed)-1]
+		last.k += k
+		last.text += float64(text)
 	case s.gap.kind == whole:
 		s.run.k += k
 		s.run.text += text
@@ -288,9 +298,13 @@ func (s *Stream) begin(at time.Duration, chunks, total int) {
 	s.version, s.run.n = s.load()
 	s.run.from, s.run.own = at, s.occ.relayed()
 	s.start.n = s.run.n
+	if s.unseen.time = s.decodedBefore(at, s.run.n); s.unseen.time > 0 {
+		s.unseen.delayed = make([]delayed, 0, maxDelayed)
+		s.occ.began(at-s.unseen.time+s.shift, at+s.shift, s.sequences)
+	}
 	s.held.window = windowOf(at)
 	s.held.turnAt = min(at+segment, windowEnd(s.held.window))
-	s.bookPrompt(at)
+	s.bookPrompt(at - s.unseen.time)
 }
 
 // reopen starts the exposure again after the client blocked. The time until
@@ -298,6 +312,7 @@ func (s *Stream) begin(at time.Duration, chunks, total int) {
 func (s *Stream) reopen(at time.Duration) {
 	s.off.now = false
 	s.gap.kind = opening
+	s.release(everything)
 	s.idleUntil(at)
 	s.flush()
 	s.version, s.run.n = s.load()

@@ -67,3 +67,11 @@ func (t *totals) measure() measure {
 	}
 	return measure{}
 }
+
+// perByte is the learned tokens in a byte of text, 0 before anything was learned.
+func (t *totals) perByte() float64 {
+	if each := t.perChunk() * t.text.Chunks / t.text.Bytes; each > 0 && finite(each) {
+		return each
+	}
+	return 0
+}

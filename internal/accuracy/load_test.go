@@ -104,6 +104,19 @@ func scaled(l load, prompts float64) load {
 	}
 }
 
+// longer multiplies every prompt, and every answer.
+func longer(l load, prompts float64, answers int) load {
+	l = scaled(l, prompts)
+	return func(r *rand.Rand) source {
+		next := l(r)
+		return func() arrival {
+			a := next()
+			a.answer *= answers
+			return a
+		}
+	}
+}
+
 // sometimes makes one prompt in so many as long as is said.
 func sometimes(l load, one, prompt int) load {
 	return func(r *rand.Rand) source {

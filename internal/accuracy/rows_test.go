@@ -11,7 +11,11 @@ var rows = []row{
 	curveRow("S5 speculative, chunks of 4, bursts", s5, mark{tokens: 100e3, goal: errs{2.5, 6}, blind: true}),
 	curveRow("S5 with a first chunk of 4 as well", s5late, mark{tokens: 100e3, why: coalesced}),
 	curveRow("S5, the first chunk of 4 as well, counted by the engine at every chunk", s5told, mark{tokens: 100e3, goal: errs{2.5, 6}, blind: true}),
-	curveRow("50 tokens a chunk, the first one too", coalesced50, mark{tokens: 100e3, goal: errs{3, 8}, gate: errs{10, 14}, why: collected}),
+	curveRow("16 tokens a chunk, the first one too", coalesced16, mark{tokens: 100e3, goal: errs{2.5, 6}}),
+	curveRow("50 tokens a chunk, the first one too", coalesced50, mark{tokens: 100e3, goal: errs{3, 8}}),
+	curveRow("1 to 50 tokens a chunk, by stream, the first one too", coalescing, mark{tokens: 100e3, goal: errs{3, 8}}),
+	curveRow("50 tokens in the first chunk alone", opening50, mark{tokens: 100e3, goal: errs{3, 8}}),
+	curveRow("200 tokens a chunk, the first one too, counted by the engine, long answers", told200, mark{tokens: 100e3, goal: errs{3, 8}}),
 	curveRow("S6 short answers, real arrivals", s6, mark{tokens: 100e3, goal: errs{2, 5}, blind: true}),
 	curveRow("S7 24 slots, bursts", s7, mark{tokens: 100e3}),
 	curveRow("S8 hidden tenant, bursts", s8, mark{tokens: 100e3}),
@@ -119,7 +123,6 @@ const (
 	early       = "an engine that was known for a minute when it changed: its windows vary by 10 %, so some of the new speed are learned before it is found"
 	young       = "faster is believed a tenth at a time; one run of 18 had seen a single burst of 37 s when its engine changed"
 	swept       = "while the load goes from one level to the next the windows are judged by levels that were hardly seen"
-	collected   = "until its first fifty tokens are there nobody knows that a stream decodes: n is too low; with n as the engine has it, it is 2.0 / 2.8 % as shown"
 	lags        = "what requests bring is known after some tens of them"
 	few         = "10k tokens are a burst or two: the median over seeds is 1.3 with 9 and 36 of them, and 2.2 with 18"
 	sampled     = "the prompts of one run are not those of the long run"
@@ -132,7 +135,7 @@ const (
 	overrun     = "an engine a third as fast is overrun by this load; one run had seen a single burst of 37 s, and is judged at levels that were never seen"
 	flat        = "a margin in speed is several times as much in streams where the step hardly grows with n: at 10 streams of S1 5 % are 2.9 streams, 10 % are 5.9"
 	thin        = "a bin that is more than its standard error too slow holds for all above"
-	coalesced   = "the first chunk is taken for one token, as engines send it"
+	coalesced   = "four tokens in a first chunk are taken for one, as engines send it"
 	others      = "who comes and goes while a stream runs is in no curve: by the truth itself it is hardly better"
 	replicas    = "each replica cuts rows of its own, and the weight of a row is no sum; the raw bins are equal but for rounding"
 	stale       = "between two reports n is off by those who came and went"

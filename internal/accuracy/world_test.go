@@ -28,6 +28,8 @@ type setup struct {
 	jitter time.Duration // the chunks of a step arrive within it
 	chunk  int           // tokens that a chunk holds at least, but the first and the last one; 0 = 1
 	late   bool          // the first chunk holds as many as the others
+	opens  int           // tokens that the first chunk holds at least; 0 = as late says
+	sizes  []int         // chunk of each request in turn; nil = chunk
 	tells  bool          // the engine counts at every chunk; there is no usage at the end
 	leave  float64       // share of clients that leave in the midst of their answer
 	hidden float64       // mean sequences of a tenant that Pacer does not see
@@ -451,12 +453,23 @@ func (w *world) send(r *request, out sim.Output) {
 		}
 		return
 	}
-	if r.held < w.chunk && (!out.First || w.late) && !out.Last {
+	if r.held < w.chunkOf(r) && (!out.First || w.late || w.opens > 0) && !out.Last {
 		return
 	}
 	r.delivered = max(w.now+time.Duration(w.random.Float64()*float64(w.jitter)), r.delivered)
 	heap.Push(&w.chunks, chunk{at: r.delivered, order: w.random.Int(), to: r, tokens: r.held, bytes: r.text.write(w.words, r.held), last: out.Last})
 	r.held = 0
+}
+
+// chunkOf is how many tokens the next chunk of r holds at least.
+func (w *world) chunkOf(r *request) int {
+	switch {
+	case w.opens > 0 && r.delivered == 0:
+		return w.opens
+	case len(w.sizes) > 0:
+		return w.sizes[r.index%len(w.sizes)]
+	}
+	return w.chunk
 }
 
 // arrive is what the relay does with a chunk.
