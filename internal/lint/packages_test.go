@@ -3,6 +3,7 @@ package lint
 import (
 	"fmt"
 	"go/doc"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -54,6 +55,35 @@ func TestHowtoNamesFiles(t *testing.T) {
 	}
 	if found < 6 {
 		t.Errorf("docs/HOWTO.md names %d files, want those of its recipes", found)
+	}
+}
+
+// Each go.sum stands in the order that go mod tidy -diff wants. Two branches that
+// add a module each are merged in any order, and tidy alone does not write it anew.
+func TestSumsAreInOrder(t *testing.T) {
+	found := 0
+	must.Do(t, filepath.WalkDir(filepath.Join("..", ".."), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git"):
+			return filepath.SkipDir
+		case d.Name() != "go.sum":
+			return nil
+		}
+		found++
+		before := ""
+		for line := range strings.Lines(string(must.Get(os.ReadFile(path))(t))) {
+			name, _, _ := strings.Cut(line, " ")
+			if name < before {
+				t.Errorf("%s: %s stands behind %s", path, name, before)
+			}
+			before = name
+		}
+		return nil
+	}))
+	if found < 5 {
+		t.Errorf("%d go.sum are found", found)
 	}
 }
 
