@@ -389,6 +389,8 @@ routes:
   - { model: night, class: batch, targets: [ { backend: a }, { backend: gemini } ], hedge: true }
   - { model: good, targets: [ { backend: a }, { backend: gemini } ], hedge: true }
   - { model: ends, targets: [ { backend: a }, { backend: gemini } ], continue: true }
+  - { model: vague, targets: [ { backend: a } ], slo: { attainment: 0.999 } }
+  - { model: clear, targets: [ { backend: a } ], slo: { attainment: 0.999, max_ttft: 2s } }
 `, nothing)
 	want := []string{
 		"f:1:9: listen 0.0.0.0:8080 is reachable from other machines and no keys are configured: anyone there may use the backends; add keys:, or listen on 127.0.0.1",
@@ -400,6 +402,7 @@ routes:
 		"f:10:93: hedge has no effect: all targets of the route are on one backend; add a target on another one",
 		"f:11:92: hedge has no effect on a batch route, but for requests that ask to be interactive; leave it out",
 		"f:13:80: continue has no effect: a stream goes on at another backend of kind vllm, sglang or llamacpp, and the route has not two of them; write kind:, or add a target",
+		"f:14:57: attainment is the share of streams that keep min_tps or max_ttft, and there is neither: no objective is exported for the route, and PacerFloorMissed does not look at it; add one of the two, or leave attainment out",
 	}
 	same(t, "warnings", want, cfg.Warnings)
 

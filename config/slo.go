@@ -48,6 +48,9 @@ var sloPresets = map[string]latency{
 // check puts the limits of the preset in place.
 func (s *SLO) check(r *reader, o object) {
 	if !o.has("preset") {
+		if o.has("attainment") && s.MinTPS == 0 && s.MaxTTFT == 0 {
+			r.warn(o.keys["attainment"], "attainment is the share of streams that keep min_tps or max_ttft, and there is neither: no objective is exported for the route, and PacerFloorMissed does not look at it; add one of the two, or leave attainment out")
+		}
 		return
 	}
 	for _, field := range []string{"min_tps", "max_ttft"} {

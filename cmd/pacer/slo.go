@@ -25,7 +25,8 @@ func newSLOExportCommand() *cobra.Command {
 		Short: "Write the routes' objectives as OpenSLO or Sloth YAML",
 		Long: `Write one objective for each route that has a min_tps or a max_ttft: the share of
 its requests that were kept, by pacer_slo_total, and slo.attainment as its goal.
-Shed requests count as lost.`,
+Shed requests count as lost. A route with an attainment and neither of the two gets
+none: pacer check warns of it.`,
 		Args: fileByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !windows.MatchString(window) {
