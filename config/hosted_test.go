@@ -24,7 +24,7 @@ func TestHostedBackendsAreRead(t *testing.T) {
 			t.Errorf("%s is read as %+v with %q", m[1], b, cfg.Warnings)
 		}
 	}
-	for _, kind := range append(upstream.Hosted(), "openai", "azure") {
+	for _, kind := range append(hosted(), "openai", "azure") {
 		if !kinds[kind] {
 			t.Errorf("docs/HOSTED.md shows no backend of kind %s", kind)
 		}
@@ -92,4 +92,14 @@ func TestCredentials(t *testing.T) {
 	if got := cfg.Backends[0].Usage; got != usageContinuous {
 		t.Errorf("auto of vLLM is %s", got)
 	}
+}
+
+// hosted are the kinds that need no url.
+func hosted() (kinds []string) {
+	for _, k := range upstream.All() {
+		if k.Home != "" {
+			kinds = append(kinds, k.Word)
+		}
+	}
+	return kinds
 }

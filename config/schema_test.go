@@ -18,7 +18,6 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/golden"
 	"github.com/pacer-dev/pacer/internal/must"
-	"github.com/pacer-dev/pacer/internal/upstream"
 )
 
 // node is a part of a JSON Schema.
@@ -65,7 +64,7 @@ func (c comments) schemaOf(t reflect.Type) node {
 		out["oneOf"] = ways
 	}
 	if t == reflect.TypeFor[Backend]() {
-		hosted := anyOf(node{"enum": upstream.Hosted()})
+		hosted := anyOf(node{"enum": hosted()})
 		out["anyOf"] = []node{{"required": []string{"url"}}, {"required": []string{"kind"}, "properties": node{"kind": hosted}}}
 	}
 	return out

@@ -88,16 +88,10 @@ type Running struct {
 	From, To, Value, End int
 }
 
-// ParseChunk reads data into c, which is overwritten, and reports whether data
-// is one JSON object. It allocates nothing.
-func ParseChunk(data []byte, c *Chunk) bool {
-	_, ok := ParseChunkText(data, c, nil, 0)
-	return ok
-}
-
-// ParseChunkText is ParseChunk that also appends what the model generated to
-// text, until that has most bytes: the text whose length is Bytes, but for
-// arguments that are no string.
+// ParseChunkText reads data into c, which is overwritten, and reports whether data
+// is one JSON object. It appends what the model generated to text, until that has most
+// bytes: the text whose length is Bytes, but for arguments that are no string. Else it
+// allocates nothing.
 func ParseChunkText(data []byte, c *Chunk, text []byte, most int) ([]byte, bool) {
 	*c = Chunk{}
 	p := chunkParser{walker: walker{b: data, inf: true}, c: c, kept: text, keep: most}

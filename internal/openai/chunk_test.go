@@ -7,6 +7,12 @@ import (
 	"testing"
 )
 
+// parseChunk is ParseChunkText where nobody keeps the text.
+func parseChunk(data []byte, c *Chunk) bool {
+	_, ok := ParseChunkText(data, c, nil, 0)
+	return ok
+}
+
 func TestParseChunk(t *testing.T) {
 	usage := Usage{PromptTokens: 9, CompletionTokens: 5}
 	for _, tt := range []struct {
@@ -59,7 +65,7 @@ func TestParseChunk(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := Chunk{Content: true, HasUsage: true, Bytes: 99} // must be overwritten
-			if !ParseChunk([]byte(tt.data), &got) {
+			if !parseChunk([]byte(tt.data), &got) {
 				t.Fatal("refused")
 			}
 			got.Running, got.Choices = Running{}, Choices{} // TestRunningUsage, TestChoices
@@ -91,7 +97,7 @@ func TestRunningUsage(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var c Chunk
-			if !ParseChunk([]byte(tt.data), &c) {
+			if !parseChunk([]byte(tt.data), &c) {
 				t.Fatal("refused")
 			}
 			r := c.Running
@@ -122,7 +128,7 @@ func TestParseChunkRefuses(t *testing.T) {
 		`{"choices":[{"delta":{"content":` + strings.Repeat(`{"text":`, 2000) + "1" + strings.Repeat("}", 2000) + `}}]}`,
 	} {
 		got := Chunk{Content: true}
-		if ParseChunk([]byte(data), &got) || got != (Chunk{}) {
+		if parseChunk([]byte(data), &got) || got != (Chunk{}) {
 			t.Errorf("%.60q was taken for a chunk: %+v", data, got)
 		}
 	}
@@ -137,7 +143,7 @@ func FuzzParseChunk(f *testing.F) {
 	f.Add([]byte(`{"choices":[{"delta":{"content":"x"},"logprobs":{"content":[{"logprob":-Infinity},{"logprob":NaN}]}}],"usage":{"completion_tokens":Infinity}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var c Chunk
-		ok := ParseChunk(data, &c)
+		ok := parseChunk(data, &c)
 		var top map[string]json.RawMessage
 		if want := json.Unmarshal(finite(data), &top) == nil && top != nil; ok != want && (ok || !deep(data)) {
 			t.Fatalf("%q: JSON object %v, encoding/json says %v", data, ok, want)
@@ -211,7 +217,7 @@ func BenchmarkParseChunk(b *testing.B) {
 			var c Chunk
 			b.ReportAllocs()
 			for b.Loop() {
-				ParseChunk(raw, &c)
+				parseChunk(raw, &c)
 			}
 		})
 	}
@@ -225,7 +231,7 @@ func TestChoices(t *testing.T) {
 		`{"choices":[null,{"index":-1}]}`:                                                         {Count: 2},
 	} {
 		var c Chunk
-		if !ParseChunk([]byte(data), &c) || c.Choices != want {
+		if !parseChunk([]byte(data), &c) || c.Choices != want {
 			t.Errorf("%s: got %+v, want %+v", data, c.Choices, want)
 		}
 	}
@@ -234,7 +240,7 @@ func TestChoices(t *testing.T) {
 		`{"system_fingerprint":""}`: "", `{"system_fingerprint":7}`: "", `{"x":{"system_fingerprint":"no"}}`: "",
 	} {
 		var c Chunk
-		if f := &c.Fingerprint; !ParseChunk([]byte(data), &c) || data[f.From:f.To] != want || f.Null != (want == "null") {
+		if f := &c.Fingerprint; !parseChunk([]byte(data), &c) || data[f.From:f.To] != want || f.Null != (want == "null") {
 			t.Errorf("%s: got %+v, want %s", data, f, want)
 		}
 	}

@@ -271,11 +271,6 @@ func Continuous() []string {
 	return list(func(k *Kind) (string, bool) { return k.Name, k.Usage.Continuous })
 }
 
-// Hosted returns the words of the kinds that need no url.
-func Hosted() []string {
-	return list(func(k *Kind) (string, bool) { return k.Word, k.Home != "" })
-}
-
 // Engines returns the words of the kinds that are, or may be, inference engines.
 func Engines() []string {
 	return list(func(k *Kind) (string, bool) { return k.Word, k.IsEngine() })
