@@ -34,7 +34,7 @@ func decisionOf(rec *router.Record) api.Decision {
 			low = api.Unknown()
 		}
 		d.Candidates[i] = api.Candidate{
-			Backend: c.Target.Backend, Model: c.Target.Model, N: c.N, M: c.M, TPS: api.Number(c.TPS), Low: low,
+			Backend: c.Target.Backend, Model: c.Target.Model, N: c.N, M: c.M, Unheard: c.Unheard, TPS: api.Number(c.TPS), Low: low,
 			Floor: api.Number(c.Floor), Protect: api.Number(c.Protect), Headroom: api.Number(c.Headroom), Held: c.Held, Price: api.Number(c.Price),
 			Feasible: c.Feasible, Reason: c.Reason.String(), Basis: c.Basis.String(),
 		}

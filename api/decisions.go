@@ -64,6 +64,11 @@ type Candidate struct {
 	N int `json:"n"`
 	M int `json:"m"`
 
+	// Unheard is how many sequences others are thought to run there beside m, and have not
+	// told of: what other gateways may have placed since they told, and what the engine may
+	// run beside what it reported. tps and low leave room for them.
+	Unheard int `json:"unheard"`
+
 	// TPS is with this request; null when unknown.
 	TPS Number `json:"tps"`
 

@@ -9,7 +9,8 @@ import (
 type Candidate struct {
 	Target   Target
 	N, M     int     // sequences decoding, with a lease: before this request
-	TPS, Low float64 // at M plus this request; NaN and 0 when unknown, or when it does not decode
+	Unheard  int     // beside M: that others are thought to run there, and have not told of
+	TPS, Low float64 // at M and Unheard plus this request; NaN and 0 when unknown, or when it does not decode
 	Basis    Basis   // what Low, or the verdict on somebody else's floor, rests on
 	Floor    float64 // of the request
 	Protect  float64 // highest floor that must hold there
@@ -133,12 +134,13 @@ func (a *ask) candidate(v *verdict) Candidate {
 		return c
 	}
 	c.N, c.M, c.Held = m.group.n(), m.group.m(), a.heldFor(m.group)
+	c.Unheard = m.group.present().m - c.M
 	c.Price = a.price(t, m)
 	if likely, _ := a.warmth(m); likely > 0 {
 		c.Warm = Warm{Tokens: likely, Prompt: a.prompt, Saves: a.saved(m)}
 	}
 	if m.known && a.weight > 0 {
-		c.TPS = m.expects(c.M + a.weight)
+		c.TPS = m.expects(c.M + c.Unheard + a.weight)
 	}
 	return c
 }

@@ -67,3 +67,23 @@ func TestWhoComeAtOnceAreCountedAtAllReplicas(t *testing.T) {
 		})
 	}
 }
+
+// A decision shows for how many it left room beside those that are known, and its speed
+// and bound are beside all of them.
+func TestADecisionShowsWhoIsThoughtToCome(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	truth := form{a: 1.0 / 80, b: 1.0 / 4000}
+	b.learn("x", truth)
+	for range 2 {
+		b.now = b.now.Add(200 * time.Millisecond)
+		b.Update(b.now, RemoteLoad{Replicas: 3, ByBackend: map[string]Load{"x": {Decoding: 2, Floor: 30}}})
+	}
+	b.fill("chat", 4) // each of the two others is taken to have had as many
+	c := b.Explain(b.now, Request{Route: "chat", Stream: true})[0]
+	if c.M != 6 || c.Unheard != 8 {
+		t.Fatalf("m = %d and %d unheard, want 6 and 8", c.M, c.Unheard)
+	}
+	if want := truth.TPS(c.M + c.Unheard + 1); c.TPS != want || c.Low > c.TPS {
+		t.Errorf("%.2f tokens/s and a bound of %.2f, want %.2f beside %d", c.TPS, c.Low, want, c.M+c.Unheard)
+	}
+}

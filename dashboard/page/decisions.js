@@ -26,7 +26,7 @@ function why(d) {
     return parts.join(" · ");
   }
   const chosen = d.candidates.find((c) => c.backend === d.chosen);
-  return chosen && chosen.low !== null ? `bound ${digits(chosen.low)}${d.floor > 0 ? ` of ${plain(d.floor)}` : ""} at m = ${chosen.m + 1} · ${d.policy}` : d.policy;
+  return chosen && chosen.low !== null ? `bound ${digits(chosen.low)}${d.floor > 0 ? ` of ${plain(d.floor)}` : ""} at m = ${chosen.m + chosen.unheard + 1} · ${d.policy}` : d.policy;
 }
 
 class Row {
@@ -64,7 +64,7 @@ class Row {
         h("thead", null, h("tr", null, ...head.map((name) => h("th", { scope: "col" }, name)))),
         h("tbody", null, ...this.d.candidates.map((c) => h("tr", { class: c.feasible ? "" : "no" },
           h("th", { scope: "row" }, h("a", { href: linkOf("curve", c.backend) }, c.backend), c.model ? h("small", null, " " + c.model) : "", c.backend === this.d.chosen ? h("b", null, " ✓") : ""),
-          ...[whole(c.n), whole(c.m), digits(c.tps), digits(c.low), c.floor > 0 ? plain(c.floor) : none, c.protect > 0 ? plain(c.protect) : none, digits(c.headroom), c.basis || none, `${c.reason}: ${reasons[c.reason] ?? ""}`].map((x) => h("td", null, x))))))),
+          ...[whole(c.n), whole(c.m) + (c.unheard ? `+${whole(c.unheard)}` : ""), digits(c.tps), digits(c.low), c.floor > 0 ? plain(c.floor) : none, c.protect > 0 ? plain(c.protect) : none, digits(c.headroom), c.basis || none, `${c.reason}: ${reasons[c.reason] ?? ""}`].map((x) => h("td", null, x))))))),
       this.d.left_out ? h("p", { class: "note" }, `${this.d.left_out} more were not kept.`) : ""));
     this.el.append(this.detail);
   }

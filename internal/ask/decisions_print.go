@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/report"
@@ -42,6 +43,13 @@ func printDecision(w io.Writer, d *api.Decision, dated bool, width int) {
 	}
 	if len(d.Candidates) > 0 {
 		tableOf(d, width).Print(w, width)
+	}
+	if i := slices.IndexFunc(d.Candidates, func(c api.Candidate) bool { return c.Unheard > 0 }); i >= 0 {
+		c := &d.Candidates[i]
+		note := fmt.Sprintf("m of %s: %d run there, and %d are thought to be placed by others, who have not told of them yet", c.Backend, c.M, c.Unheard)
+		for _, line := range report.Wrap(note, max(width-2, 1)) {
+			fmt.Fprintln(w, "  "+line)
+		}
 	}
 	if d.LeftOut > 0 {
 		fmt.Fprintf(w, "  and %d more candidates\n", d.LeftOut)
@@ -155,10 +163,18 @@ func tableOf(d *api.Decision, width int) *report.Table {
 		case c.Feasible:
 			verdict = "feasible"
 		}
-		t.Add(c.Backend, report.OrDash(c.Model), fmt.Sprint(c.N), fmt.Sprint(c.M), report.Figure(c.TPS, 1), report.Figure(c.Low, 1),
+		t.Add(c.Backend, report.OrDash(c.Model), fmt.Sprint(c.N), inAll(c), report.Figure(c.TPS, 1), report.Figure(c.Low, 1),
 			report.Positive(c.Floor, 1), report.Positive(c.Protect, 1), report.Figure(c.Headroom, 2), report.Positive(c.Price, 6), verdict, whyOf(c))
 	}
 	return t
+}
+
+// inAll is m, with what others are thought to run beside it.
+func inAll(c *api.Candidate) string {
+	if c.Unheard > 0 {
+		return fmt.Sprintf("%d+%d", c.M, c.Unheard)
+	}
+	return fmt.Sprint(c.M)
 }
 
 // text is what s points to; "" = nothing.

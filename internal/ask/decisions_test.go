@@ -28,3 +28,18 @@ func TestExplainPrintsNoControlCharacters(t *testing.T) {
 		t.Errorf("%v; a control character reaches the terminal: %q", err, out.String())
 	}
 }
+
+// What other gateways may have placed meanwhile stands beside what is known to run.
+func TestExplainSaysWhoIsThoughtToCome(t *testing.T) {
+	d := api.Decision{Route: "chat", Candidates: []api.Candidate{{Backend: "a", M: 4, Reason: "ok"}, {Backend: "b", M: 40, Unheard: 6, Reason: "ok"}}}
+	var out bytes.Buffer
+	must.Do(t, PrintDecisions(&out, []api.Decision{d}, true, 200))
+	for _, want := range []string{" 40+6 ", " 4 ", "m of b: 40 run there, and 6 are thought to be placed by others, who have not told of them yet"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "m of a") || strings.Contains(out.String(), "4+") {
+		t.Errorf("nobody is thought to come to a:\n%s", out.String())
+	}
+}
