@@ -142,8 +142,9 @@ type price struct {
 	token    float64 // and what it costs the others
 	usual    usualPrompts
 
-	// blind: prompts came that another replica may have sent, too. Until usage tells
-	// otherwise the fit takes them for computed, and says that prompts are free.
+	// blind: prompts came that another replica may have sent, too. Until their usage comes
+	// the fit takes them for computed, and says that prompts are free. It stays, as such
+	// prompts go on to come: by what the fit says later more miss their floor, too.
 	blind bool
 }
 
