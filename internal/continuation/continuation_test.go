@@ -165,6 +165,14 @@ func TestWhatAStreamMayShow(t *testing.T) {
 			t.Errorf("%s: %q goes on, unfit %q; want all of it, and a reason", delta, got, thread.Unfit())
 		}
 	}
+	for depth, unfit := range map[int]bool{1000 - 1: false, 1000: true} { // and the event around it
+		q, _ := read(t, endpoint.Chat, `{"messages":[{"role":"user","content":"hi"}]}`)
+		thread := Begin(q)
+		stream := firstHalf + `data: {"x":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + "}\n\n"
+		if got := through(thread.Meter(newMeter(t), ""), stream); got != stream || thread.Unfit() != "" != unfit {
+			t.Errorf("an event of %d levels: unfit %q, and %d of %d bytes go on", depth+1, thread.Unfit(), len(got), len(stream))
+		}
+	}
 	q, _ := read(t, endpoint.Chat, `{"messages":[{"role":"user","content":"hi"}],"stop":["\nEND"]}`)
 	thread := Begin(q)
 	if through(thread.Meter(newMeter(t), ""), firstHalf); thread.Unfit() == "" {

@@ -124,8 +124,8 @@ func (m *meter) event(out []byte, ev *sse.Event, raw []byte) []byte {
 		if m.again {
 			out = append(out, ": x-pacer-continued: "+m.label+"\n\n"...)
 		}
-	case !gjson.ValidBytes(data):
-		m.thread.drop("one of its events is no JSON")
+	case !openai.Valid(data): // which gjson does with a stack as deep as the event nests
+		m.thread.drop("one of its events is no JSON, or nests too deep")
 	default:
 		c := readChunk(data)
 		if m.again {
