@@ -273,6 +273,23 @@ func TestAnswersAsNetHTTP(t *testing.T) {
 	}
 }
 
+// Lengths up to the largest that there is, and beyond: a request of one that is too
+// large to be counted is net/http's, which says 400.
+func TestLengthsAsNetHTTP(t *testing.T) {
+	for _, length := range lengths {
+		r := "POST /unread HTTP/1.1\r\nHost: h\r\nContent-Length: " + length + "\r\n\r\nhi"
+		same(t, r, last)
+		same(t, r+last)
+		same(t, requests[1]+r+last)
+	}
+}
+
+var lengths = []string{
+	"1000000000000000000", "9223372036854775806", "9223372036854775807", "9223372036854775808", "9999999999999999999",
+	"18446744073709551615", "18446744073709551616", "18446744073709551618", "10000000000000000000000", "9223372036854775807 ",
+	"9_223", "1e3", "٣", "2\t", "0x7fffffffffffffff",
+}
+
 // Wherever a read ends.
 func TestAnswersAsNetHTTPAtEveryCut(t *testing.T) {
 	text := requests[1] + requests[2] + requests[51] + last
@@ -308,6 +325,9 @@ func TestAnswersAsNetHTTPAtRandom(t *testing.T) {
 func FuzzHead(f *testing.F) {
 	for _, r := range requests {
 		f.Add([]byte(r))
+	}
+	for _, length := range lengths {
+		f.Add([]byte("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: " + length + "\r\n\r\nhi"))
 	}
 	f.Fuzz(func(t *testing.T, p []byte) {
 		var h head
