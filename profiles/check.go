@@ -69,7 +69,9 @@ var rules = slices.Concat(
 	positive("b", binNames[:], "s", "t", "y", "k", "r", "n", "w", "ss", "yy", "tq", "kq", "td", "kd", "pd", "wq", "vq", "ch", "to"),
 	[]Rule{
 		{Kind: "b", X: 1, Of: -1, Most: mostSeconds, Slack: exact},
-		{Kind: "b", X: 0, Of: 1, Least: 1, Most: 1, Level: 1, Slack: exact},
+		// Half and twice: what a shift spares of a bin was forgotten at another pace than
+		// the bin, and their difference may have a mean n beside its levels.
+		{Kind: "b", X: 0, Of: 1, Least: 0.5, Most: 2, Level: 1, Slack: exact},
 		{Kind: "b", X: 2, Of: 0, Most: mostTPS, Slack: few},
 		{Kind: "b", X: 2, Of: 3, Least: 0.5, Most: 2, Level: 1, Slack: few},
 		{Kind: "b", X: 4, Of: 2, Least: 0.5, Most: 2, Level: 0.5, Slack: few},

@@ -67,6 +67,20 @@ func TestCheckTakesTheFastestStreams(t *testing.T) {
 	}
 }
 
+// What a shift spares was forgotten at another pace than the bin it is taken from: a bin
+// of 12 and 13 sequences was left with a mean of 13.1.
+func TestCheckTakesWhatAShiftLeaves(t *testing.T) {
+	s := taught()
+	b := &s.bins[BinOf(12)]
+	b.S, b.T = 131.48, 10.0087
+	b.Y, b.K, b.R, b.N = 0, 0, 0, 0
+	must.Do(t, s.Check())
+	b.S = 30 * b.T
+	if s.Check() == nil {
+		t.Error("30 sequences in the bin of 12")
+	}
+}
+
 // A hundred replicas come back after a week without a store, of which each tells
 // what it gathered: the slow copy of their deltas has not faded.
 func TestCheckTakesALongOutage(t *testing.T) {

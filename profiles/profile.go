@@ -175,7 +175,24 @@ func (p *profile) move(step float64, spares bool) {
 	next := Shift{From: from, To: from + 1, Factor: math.Exp(step)}
 	p.shift = p.shift.then(next)
 	if spares && p.since != nil {
-		next.spare(&p.fold, p.since, p.kept())
+		p.spare(next)
+	}
+}
+
+// leastSpared is the share of it below which what was measured since is shifted, too.
+const leastSpared = 0.1
+
+// spare leaves as it is what was measured since the engine may have changed: as much of
+// it as leaves sums of streams, or next would be refused by the store. What is
+// measured is forgotten at the pace of each bin, and since at none.
+func (p *profile) spare(next Shift) {
+	for share := p.kept(); share > leastSpared; share /= 2 {
+		fold, known := p.fold, p.known
+		next.spare(&fold, p.since, share)
+		if known.Add(Delta{Sums: fold, Shift: p.shift}, defaultHalfLife); known.Check() == nil {
+			p.fold = fold
+			return
+		}
 	}
 }
 

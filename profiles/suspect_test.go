@@ -171,3 +171,22 @@ func TestSecondsThatCountLessLeaveSomething(t *testing.T) {
 		t.Errorf("S = %v and T = %v, want more than 0, and S less than the 24 before", b.S, b.T)
 	}
 }
+
+// What was measured since is forgotten by known, and by nobody else: sparing more than
+// known still holds leaves sums that no streams gave, and a store refuses the shift.
+func TestNoMoreIsSparedThanIsKnown(t *testing.T) {
+	known := taught()
+	since := known
+	for i := range since.rows.rowSums.fields() {
+		*since.rows.rowSums.fields()[i] *= 2
+	}
+	p := &profile{known: known, since: &since}
+	p.move(-1, true)
+	known.Add(Delta{Sums: p.fold, Shift: p.shift}, defaultHalfLife)
+	if err := known.Check(); err != nil {
+		t.Errorf("the shift would be refused: %v", err)
+	}
+	if p.fold == (Sums{}) {
+		t.Error("nothing was spared")
+	}
+}

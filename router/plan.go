@@ -160,11 +160,9 @@ const (
 	// staleAfter is how long a target that is too slow for a floor has to have
 	// been idle for that verdict to be old: then one request with a floor tries
 	// it, and again each time after twice as long, up to staleMost. Requests
-	// without a floor have the first chance, as long as it is idle. staleWithin
-	// is how far out of reach the floor may be: it is somebody's.
-	staleAfter  = 15 * time.Second
-	staleMost   = 32 * time.Minute
-	staleWithin = 2.0
+	// without a floor have the first chance, as long as it is idle.
+	staleAfter = 15 * time.Second
+	staleMost  = 32 * time.Minute
 
 	// keptFloor is that of a target whose last try kept the floor that it was asked for: it
 	// need not have been idle. One short answer alone moves no curve.
@@ -181,7 +179,7 @@ func (a *ask) stale() *verdict {
 	}
 	for i := range a.verdicts {
 		v := &a.verdicts[i]
-		if m := v.model; v.reason == ReasonOwnFloor && v.m <= 0 && m.best()*staleWithin >= a.floor &&
+		if m := v.model; v.reason == ReasonOwnFloor && v.m <= 0 && m.best()*probeWithin >= a.floor &&
 			a.now.Sub(m.group.noted.usedAt) >= cmp.Or(m.probeAfter, staleAfter) {
 			return v
 		}

@@ -53,7 +53,7 @@ func TestAnOldVerdictIsProbed(t *testing.T) {
 func TestStaleTargetsAreTriedOneAtATime(t *testing.T) {
 	b := newBench(t, []string{"x", "y"})
 	b.learn("x", carrying(40, 30, 60))
-	b.learn("y", carrying(5, 15, 20))
+	b.learn("y", carrying(5, 10, 12))
 	place := func(edit ...func(*Request)) string {
 		d := b.place("chat", edit...)
 		outcome, target := b.Decisions(1)[0].Outcome, d.Lease.Target().Backend
@@ -80,7 +80,7 @@ func TestStaleTargetsAreTriedOneAtATime(t *testing.T) {
 		}
 	}
 	b.sleep(staleMost)
-	if got := place(wish(41)); got != "x" { // twice as fast as y ever was
+	if got := place(wish(49)); got != "x" { // four times as fast as y ever was
 		t.Errorf("tried on %s with a floor far out of reach", got)
 	}
 	if got := place(noQueue); got != "x" {
@@ -150,7 +150,7 @@ func TestATryThatKeepsTheFloorIsFollowedByAnother(t *testing.T) {
 func TestWhatBecameFarTooSlowIsTried(t *testing.T) {
 	b := newBench(t, []string{"x", "y"})
 	b.learn("x", carrying(40, 30, 60))
-	far := carrying(5, 8, 10) // 30 is three times as much
+	far := carrying(5, 5, 6) // 30 is five times as much
 	for _, c := range []struct {
 		scale float64
 		want  string
