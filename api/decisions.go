@@ -94,7 +94,8 @@ type Candidate struct {
 	Feasible bool `json:"feasible"`
 
 	// Basis is what low rests on: level, one_more, grace, curve, seen, edge or slow_start;
-	// lead where the prompt would cost a stream its floor; quota where the backend
+	// lead where the prompt would cost a stream its floor; clearing where nobody is let
+	// in until a prompt that many share is there; quota where the backend
 	// told that a limit of its own is used up; "" where no speed was asked.
 	Basis string `json:"basis"`
 

@@ -89,6 +89,21 @@ func (m *match) end() uint32 {
 	return m.stretches[m.count-1].to
 }
 
+// justNow is up to which octave of idle time something was used just now: two seconds.
+const justNow = 1
+
+// shared is how many of the tokens somebody has sent there just now.
+func (m *match) shared(c *Chain, tokens int) (n float64) {
+	for i := range m.count {
+		s := &m.stretches[i]
+		if s.age.time > justNow {
+			break
+		}
+		n += c.tokens(tokens, s.from, s.to)
+	}
+	return n
+}
+
 // match looks for the stretches of c. Those beyond the last that is told apart go
 // with it, as old as they are.
 func (h *cache) match(now time.Time, c *Chain) (m match) {

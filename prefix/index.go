@@ -71,7 +71,7 @@ func (x *Index) Look(now time.Time, c *Chain, tokens int, targets []router.Targe
 		most, soon := h.worth.bound.most(), h.soon(&m, c, tokens)
 		h.mu.Unlock()
 		if likely+soon >= 1 {
-			into = append(into, router.Warmth{Target: t, Likely: int(likely), Sure: int(sure), Told: int(told), Most: most, Soon: int(soon)})
+			into = append(into, router.Warmth{Target: t, Likely: int(likely), Sure: int(sure), Told: int(told), Most: most, Soon: int(soon), Shared: int(m.shared(c, tokens))})
 		}
 	}
 	return into

@@ -64,6 +64,28 @@ func TestAPromptThatGoesOnHasAllBlocks(t *testing.T) {
 }
 
 // TestEachByteCounts: a hash that overlooks a byte would call two prompts one.
+// What another request has just sent is shared, and what nobody sent for a while is not.
+func TestWhatWasSentJustNowIsShared(t *testing.T) {
+	x := New()
+	x.Configure(0, []router.Target{target})
+	send := func(at time.Duration, messages ...string) {
+		v := x.Send(start.Add(at), target, chainOf(messages...), 1500)
+		v.First(time.Second, 0)
+	}
+	system, own := text(1, 4096), text(2, 1024)
+	send(0, system, own)
+	send(5*time.Second, system, text(3, 1024))
+	for _, c := range []struct {
+		at   time.Duration
+		want int
+	}{{5 * time.Second, 1000}, {6900 * time.Millisecond, 1000}, {7100 * time.Millisecond, 0}} {
+		w := x.Look(start.Add(c.at), chainOf(system, own, text(4, 1024)), 1500, []router.Target{target}, nil)
+		if len(w) != 1 || w[0].Shared != c.want {
+			t.Errorf("after %v: %+v, want %d tokens shared", c.at, w, c.want)
+		}
+	}
+}
+
 func TestEachByteCounts(t *testing.T) {
 	for n := range 70 {
 		a := []byte(text(7, n))

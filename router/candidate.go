@@ -94,11 +94,12 @@ const (
 	ByQuota                  // quota: what its backend told is left of a limit
 	ByGrace                  // grace: a little below the floor, for as long as all are ahead of it and others end
 	ByLead                   // lead: a stream there would fall behind while the prompt is prefilled
+	ByClearing               // clearing: it is to have a prompt first that many share, see clearing
 )
 
 var basisNames = [...]string{
 	NoBasis: "", ByLevel: "level", ByOneMore: "one_more", ByCurve: "curve",
-	BySeen: "seen", ByEdge: "edge", BySlowStart: "slow_start", ByLead: "lead", ByQuota: "quota", ByGrace: "grace",
+	BySeen: "seen", ByEdge: "edge", BySlowStart: "slow_start", ByLead: "lead", ByQuota: "quota", ByGrace: "grace", ByClearing: "clearing",
 }
 
 // String returns the basis as in the decisions API.

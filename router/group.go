@@ -46,8 +46,8 @@ type group struct {
 	forecast forecast
 	yield    yield
 	told     told
-	ends     float64 // own sequences that ended with an answer, fading with levelMemory
-	awaited  int     // in line, who could go elsewhere and have their prompt cached here
+	warming
+	ends float64 // own sequences that ended with an answer, fading with levelMemory
 }
 
 // running is what of this replica runs in a group.

@@ -195,6 +195,9 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 		m.floors.running.add(floor)
 		m.probeAfter = 0
 	}
+	if !g.clearing.until.IsZero() && m.gets(a, a.req.shared()) {
+		g.cleared()
+	}
 	a.save(g)
 	a.use(l, v.index)
 	b.own += l.weight

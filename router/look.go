@@ -71,6 +71,9 @@ func (g *group) look(now time.Time) {
 	g.ends *= math.Exp(-since.Seconds() / levelMemory.Seconds())
 	g.told.fade(since)
 	g.looked = looked{lookedAt: now, scanAt: now.Add(scanEvery), lead: maxLead, areaAt: now}
+	if until := g.clearing.until; !until.IsZero() && !now.Before(until) {
+		g.cleared()
+	}
 	var got evidence
 	for _, l := range g.own.streams {
 		p := l.progress()

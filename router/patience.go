@@ -68,7 +68,7 @@ func (v *verdict) warmer(a *ask) (g *group, sooner time.Duration) {
 // mayWait reports whether a, which may go to v, may wait for a place where its prompt is
 // cached.
 func (v *verdict) mayWait(a *ask) bool {
-	return len(a.req.Warm) > 0 && a.class != Batch && !a.req.NoQueue && !a.req.Spare && !a.spilled && a.route.followsCaches()
+	return len(a.req.Warm) > 0 && a.class != Batch && !v.model.group.clearing.on(a.now) && !a.req.NoQueue && !a.req.Spare && !a.spilled && a.route.followsCaches()
 }
 
 // behind is where a waits for the first token of a prompt that has most of its own, rather

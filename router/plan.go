@@ -225,6 +225,7 @@ func (r *Router) carryOut(a *ask, p *intent) Decision {
 		}
 	case OutcomeShed:
 		a.denied(afterRefusing)
+		a.route.refuses(a)
 	}
 	switch {
 	case p.spilled != nil:

@@ -55,12 +55,15 @@ type Request struct {
 //
 // Soon are those that are as sure as Sure once a prompt has its first token that is
 // prefilled there.
+//
+// Shared are those that another request has sent there within the last two seconds.
 type Warmth struct {
 	Target       Target
 	Likely, Sure int
 	Told         int
 	Most         float64
 	Soon         int
+	Shared       int
 }
 
 // Caches tells what prefix caches have of a prompt. It is asked under the router's

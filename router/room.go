@@ -258,7 +258,7 @@ func (a *ask) moreIfKnown(v verdict, c *present) bool {
 		k += a.heldFor(g)
 	}
 	switch {
-	case v.reason.outOfService(), v.reason == ReasonCap, v.reason == ReasonTTFT, v.basis == ByLead,
+	case v.reason.outOfService(), v.reason == ReasonCap, v.reason == ReasonTTFT, v.basis == ByLead, v.basis == ByClearing,
 		v.reason == ReasonReserve && !a.leavesPlaces(g.backend, c):
 		return false
 	case g.ramp.recovered && k > g.ramp.cap:

@@ -115,6 +115,8 @@ func (a *ask) weigh(v *verdict, c *present) {
 		v.reason = bears
 	case !a.pays(v.model, c):
 		v.reason, v.basis = ReasonProtects, ByLead
+	case v.model.isKeptFrom(a):
+		v.reason, v.basis = ReasonProtects, ByClearing
 	case !a.inTime(v.model, c):
 		v.reason = ReasonTTFT
 	}

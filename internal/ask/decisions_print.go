@@ -120,6 +120,8 @@ func reasonOf(c *api.Candidate) string {
 		return "a rate limit of its own is used up, as it told"
 	case c.Reason == "guarantee" && c.Held > 0:
 		return fmt.Sprintf("%d places are kept there for other routes", c.Held)
+	case c.Reason == "protects" && c.Basis == "clearing":
+		return "it takes nobody until it has a prompt that many share"
 	case c.Reason == "protects":
 		return fmt.Sprintf("those running there need their %s", report.Figure(c.Protect, 1))
 	}

@@ -1,0 +1,132 @@
+package router
+
+import (
+	"math"
+	"time"
+)
+
+// A prompt that many share may be in the caches of all engines but one. There its first
+// prefill would stop streams for longer than they can stand still, again and again, for who
+// has just begun has no lead. The engine stays half empty, and those who share the prompt
+// are refused for want of room elsewhere. So it is cleared: for some seconds nobody else is
+// let in, until the leads of those who are left can pay for that prefill. The first of
+// them who comes then goes there, also where a warm place is free.
+//
+// Replicas do not clear: each would, while the others fill the engine.
+
+const (
+	// clearFor is how long an engine is cleared at most: most answers end within it, and
+	// the leads of the others grow. clearAgain is how long after that it is not cleared again.
+	clearFor   = 8 * time.Second
+	clearAgain = time.Minute
+
+	// lasts is for how many times levelMemory a prompt that many share is taken to be of
+	// use in a cache: a minute.
+	lasts = 6.0
+
+	// leastKeptOut is from how many on those who are kept out say that many share a prompt.
+	leastKeptOut = 3.0
+)
+
+// warming is who wants something of the cache of a group. The zero value is nobody.
+type warming struct {
+	awaited  int // in line, who could go elsewhere and have their prompt cached here
+	clearing clearing
+}
+
+// clearing is whether a group is cleared for a prompt that many share. The zero value is
+// that nobody was kept out.
+type clearing struct {
+	keptOut float64   // requests that were refused, and would have had a place there with what many share in its cache; as of at, fading with levelMemory
+	at      time.Time // of the last of them
+	until   time.Time // zero = it is not cleared
+	next    time.Time // when it may be cleared again
+}
+
+// on reports whether it is cleared at now.
+func (c *clearing) on(now time.Time) bool { return !c.until.IsZero() && now.Before(c.until) }
+
+// shared is how many tokens of r's prompt others have sent just now, and are in a cache for
+// sure.
+func (r *Request) shared() (tokens int) {
+	for i := range r.Warm {
+		w := &r.Warm[i]
+		tokens = max(tokens, min(w.Shared, w.Sure))
+	}
+	return min(tokens, max(r.PromptTokens, 0))
+}
+
+// gets reports whether most of so many tokens, which a shares with many, are not in the
+// cache of m, and are most of what a would have prefilled there.
+func (m *model) gets(a *ask, shared int) bool {
+	rest := a.prompt - shared // nobody shares it
+	missing := a.toPrefill(m) - rest
+	return missing > rest && 2*missing > shared && !a.cached(m).comes()
+}
+
+// refuses notes on which targets a, which is refused, would have a place with what many
+// share of its prompt in their caches.
+func (rt *route) refuses(a *ask) {
+	if a.preview || a.class == Batch || a.weight == 0 || a.req.Spare || a.req.Again || a.spilled || !rt.followsCaches() {
+		return
+	}
+	shared := a.req.shared()
+	if shared == 0 {
+		return
+	}
+	for i := range a.verdicts {
+		switch v := &a.verdicts[i]; v.reason {
+		case ReasonOwnFloor, ReasonProtects:
+			if v.model.gets(a, shared) && v.model.fits(a, a.prompt-shared) {
+				rt.clear(a.now, v.model.group)
+			}
+		}
+	}
+}
+
+// fits reports whether a would have a place on m with so many tokens to prefill.
+func (m *model) fits(a *ask, tokens int) bool {
+	less := *a
+	less.prompt, less.req.Warm = tokens, nil
+	return less.beside(m, m.group.present()).reason == OK
+}
+
+// clear notes that one more was kept out of g. It has g cleared where those who are kept
+// out while the prompt is of use are as many as g served lately, and rt has no other group
+// cleared: to clear takes no longer than levelMemory, so no more than these are lost.
+func (rt *route) clear(now time.Time, g *group) {
+	c := &g.clearing
+	c.keptOut = c.keptOut*math.Exp(-now.Sub(c.at).Seconds()/levelMemory.Seconds()) + 1
+	c.at = now
+	if g.router.peers.load.Replicas > 1 || now.Before(c.next) || now.Before(rt.clears) || c.keptOut < leastKeptOut || lasts*c.keptOut < g.ends {
+		return
+	}
+	c.until = now.Add(clearFor)
+	c.next, rt.clears = c.until.Add(clearAgain), c.until
+	g.changed()
+}
+
+// cleared ends the clearing of g: its time is over, or the prompt is there.
+func (g *group) cleared() {
+	g.clearing.keptOut, g.clearing.until = 0, time.Time{}
+	g.changed()
+}
+
+// isKeptFrom reports whether m is cleared for others than a.
+func (m *model) isKeptFrom(a *ask) bool {
+	return m.group.clearing.on(a.now) && !m.gets(a, a.req.shared())
+}
+
+// cleared is the target that was cleared for what a brings, and that can pay for it; nil =
+// there is none.
+func (rt *route) cleared(a *ask) *verdict {
+	if !a.now.Before(rt.clears) || len(a.req.Warm) == 0 {
+		return nil
+	}
+	for i := range a.verdicts {
+		if v := &a.verdicts[i]; v.reason == OK && v.model.group.clearing.on(a.now) && v.model.gets(a, a.req.shared()) {
+			return v
+		}
+	}
+	return nil
+}

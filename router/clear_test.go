@@ -1,0 +1,142 @@
+package router
+
+import (
+	"testing"
+	"time"
+)
+
+// sharing asks with a prompt of 16,200 tokens that b has in its cache but for the last 200;
+// so many of them others have sent there just now.
+func sharing(shared int) func(*Request) {
+	return func(r *Request) {
+		r.PromptTokens = 16_200
+		r.Warm = []Warmth{{Target: Target{Backend: "b", Model: "m"}, Likely: 16_000, Sure: 16_000, Shared: shared}}
+	}
+}
+
+// refusing is crowded, with two on a who have just begun: neither can stand still for
+// the 1.6 s of that prompt.
+func refusing(t *testing.T) (w *bench, onA []*Lease) {
+	w, _, first := crowded(t, Headroom, nil)
+	second := w.force(Request{Route: "chat", Stream: true}, Target{Backend: "a", Model: "m"}).Lease
+	onA = []*Lease{first, second}
+	second.FirstToken(w.now)
+	return w, onA
+}
+
+func TestAnEngineIsClearedForWhatManyShare(t *testing.T) {
+	w, onA := refusing(t)
+	for range 3 {
+		w.wantReasons("chat", "protects lead, own_floor", sharing(16_000))
+		w.wantRefusal(w.place("chat", sharing(16_000)), ShedFloor)
+	}
+	w.wantReasons("chat", "protects clearing, own_floor", prompt(100))
+	w.wantReasons("chat", "protects lead, own_floor", sharing(16_000))
+	for _, l := range onA {
+		l.Done(w.now, 100)
+	}
+	if d := w.place("chat", sharing(16_000)); d.Lease == nil || d.Lease.Target().Backend != "a" {
+		t.Errorf("once a is empty, the prompt that many share does not go there: %+v", d)
+	}
+	w.wantReasons("chat", "ok, own_floor", prompt(100))
+}
+
+// The first who brings it goes to the engine that was cleared, though a warm place came free:
+// else it was cleared for nothing.
+func TestWhatManyShareGoesToTheClearedEngine(t *testing.T) {
+	w, there, first := crowded(t, Headroom, queue(2*time.Second))
+	second := w.force(Request{Route: "chat", Stream: true}, Target{Backend: "a", Model: "m"}).Lease
+	second.FirstToken(w.now)
+	for range 3 {
+		w.wantRefusal(w.place("chat", sharing(16_000), noQueue), ShedFloor)
+	}
+	for _, l := range append(there[:20], first, second) {
+		l.Done(w.now, 100)
+	}
+	w.wantReasons("chat", "ok, ok", sharing(16_000))
+	if d := w.place("chat", sharing(16_000)); d.Lease == nil || d.Lease.Target().Backend != "a" {
+		t.Errorf("the prompt goes to %+v, want a", d)
+	}
+	if d := w.place("chat", sharing(16_000)); d.Lease == nil || d.Lease.Target().Backend != "b" {
+		t.Errorf("the next one goes to %+v, want b", d)
+	}
+}
+
+func TestNobodyIsKeptOffForWhatFewShare(t *testing.T) {
+	for name, c := range map[string]struct {
+		times    int
+		shared   int
+		sure     int
+		replicas int
+		ends     float64
+	}{
+		"two were refused":                   {2, 16_000, 16_000, 1, 0},
+		"nobody else has sent it":            {20, 0, 16_000, 1, 0},
+		"nothing says that it is cached":     {20, 16_000, 0, 1, 0},
+		"most of it is of one conversation":  {20, 8_000, 16_000, 1, 0},
+		"more end on a than would be let in": {3, 16_000, 16_000, 1, 20},
+		"others may have it full meanwhile":  {20, 16_000, 16_000, 3, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := refusing(t)
+			if c.replicas > 1 {
+				w.Update(w.now, RemoteLoad{Replicas: c.replicas})
+			}
+			w.backends[0].groups[0].ends = c.ends
+			for range c.times {
+				w.wantRefusal(w.place("chat", sharing(c.shared), func(r *Request) { r.Warm[0].Sure = c.sure }), ShedFloor)
+			}
+			w.wantReasons("chat", "ok, own_floor", prompt(100))
+		})
+	}
+}
+
+// An engine is cleared for some seconds, and not again within the minute.
+func TestClearingEnds(t *testing.T) {
+	w, onA := refusing(t)
+	for _, c := range []struct {
+		after time.Duration
+		want  string
+	}{
+		{0, "protects clearing, own_floor"},
+		{clearFor - time.Second, "protects clearing, own_floor"},
+		{time.Second, "ok, own_floor"},
+		{clearAgain - time.Second, "ok, own_floor"},
+		{time.Second, "protects clearing, own_floor"},
+	} {
+		w.sleep(c.after)
+		for i, l := range onA { // others, who have just begun
+			l.Done(w.now, 100)
+			onA[i] = w.force(Request{Route: "chat", Stream: true}, Target{Backend: "a", Model: "m"}).Lease
+			onA[i].FirstToken(w.now)
+		}
+		w.backends[0].groups[0].ends = 0
+		for range 3 {
+			w.wantRefusal(w.place("chat", sharing(16_000)), ShedFloor)
+		}
+		w.wantReasons("chat", c.want, prompt(100))
+	}
+}
+
+// wantReasons compares what speaks against each target, and where that is the floor of
+// others, on what it rests.
+func (b *bench) wantReasons(route, want string, edit ...func(*Request)) {
+	b.tb.Helper()
+	req := Request{Route: route, Stream: true}
+	for _, e := range edit {
+		e(&req)
+	}
+	got := ""
+	for _, c := range b.Explain(b.now, req) {
+		if got != "" {
+			got += ", "
+		}
+		got += c.Reason.String()
+		if c.Reason == ReasonProtects {
+			got += " " + c.Basis.String()
+		}
+	}
+	if got != want {
+		b.tb.Errorf("%q, want %q", got, want)
+	}
+}
