@@ -63,7 +63,6 @@ func TestAPromptThatGoesOnHasAllBlocks(t *testing.T) {
 	}
 }
 
-// TestEachByteCounts: a hash that overlooks a byte would call two prompts one.
 // What another request has just sent is shared, and what nobody sent for a while is not.
 func TestWhatWasSentJustNowIsShared(t *testing.T) {
 	x := New()
@@ -86,6 +85,7 @@ func TestWhatWasSentJustNowIsShared(t *testing.T) {
 	}
 }
 
+// TestEachByteCounts: a hash that overlooks a byte would call two prompts one.
 func TestEachByteCounts(t *testing.T) {
 	for n := range 70 {
 		a := []byte(text(7, n))

@@ -78,7 +78,7 @@ func (rt *route) refuses(a *ask) {
 		switch v := &a.verdicts[i]; v.reason {
 		case ReasonOwnFloor, ReasonProtects:
 			if v.model.gets(a, shared) && v.model.fits(a, a.prompt-shared) {
-				rt.clear(a.now, v.model.group)
+				v.model.group.clear(a.now)
 			}
 		}
 	}
@@ -92,17 +92,17 @@ func (m *model) fits(a *ask, tokens int) bool {
 }
 
 // clear notes that one more was kept out of g. It has g cleared where those who are kept
-// out while the prompt is of use are as many as g served lately, and rt has no other group
+// out while the prompt is of use are as many as g served lately, and no other group is
 // cleared: to clear takes no longer than levelMemory, so no more than these are lost.
-func (rt *route) clear(now time.Time, g *group) {
+func (g *group) clear(now time.Time) {
 	c := &g.clearing
 	c.keptOut = c.keptOut*math.Exp(-now.Sub(c.at).Seconds()/levelMemory.Seconds()) + 1
 	c.at = now
-	if g.router.peers.load.Replicas > 1 || now.Before(c.next) || now.Before(rt.clears) || c.keptOut < leastKeptOut || lasts*c.keptOut < g.ends {
+	if g.router.peers.load.Replicas > 1 || now.Before(c.next) || now.Before(g.router.clears) || c.keptOut < leastKeptOut || lasts*c.keptOut < g.ends {
 		return
 	}
 	c.until = now.Add(clearFor)
-	c.next, rt.clears = c.until.Add(clearAgain), c.until
+	c.next, g.router.clears = c.until.Add(clearAgain), c.until
 	g.changed()
 }
 
@@ -112,15 +112,24 @@ func (g *group) cleared() {
 	g.changed()
 }
 
-// isKeptFrom reports whether m is cleared for others than a.
-func (m *model) isKeptFrom(a *ask) bool {
-	return m.group.clearing.on(a.now) && !m.gets(a, a.req.shared())
+// emptyFor is how long a cleared engine may run nothing before all may come again: nobody
+// brings the prompt.
+const emptyFor = time.Second
+
+// isKeptFrom reports whether m is cleared for others than a. Who has a place kept
+// there has it all the same.
+func (m *model) isKeptFrom(a *ask, c *present) bool {
+	g := m.group
+	if !g.clearing.on(a.now) || m.gets(a, a.req.shared()) || a.takesHeld(g, c, a.floor) {
+		return false
+	}
+	return g.leased() > 0 || a.now.Sub(g.noted.usedAt) < emptyFor
 }
 
 // cleared is the target that was cleared for what a brings, and that can pay for it; nil =
 // there is none.
 func (rt *route) cleared(a *ask) *verdict {
-	if !a.now.Before(rt.clears) || len(a.req.Warm) == 0 {
+	if !a.now.Before(rt.router.clears) || len(a.req.Warm) == 0 {
 		return nil
 	}
 	for i := range a.verdicts {

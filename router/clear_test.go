@@ -140,3 +140,26 @@ func (b *bench) wantReasons(route, want string, edit ...func(*Request)) {
 		b.tb.Errorf("%q, want %q", got, want)
 	}
 }
+
+// One engine is cleared at a time, whoever asks: else nobody would have a place anywhere.
+// Who has one kept there has it all the same, and all have it once nothing runs there.
+func TestAClearingLeavesARoom(t *testing.T) {
+	vip := Route{Name: "vip", SLO: SLO{MinTPS: 30, Guarantee: Guarantee{Places: 3}}, Targets: targets("x")}
+	b := newBench(t, []string{"x", "y"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}}, vip)
+	b.learnNow("x", carrying(20, 30, 60))
+	b.learnNow("y", carrying(20, 30, 60))
+	onX := b.force(Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}).Lease
+	for range 3 {
+		b.backends[0].groups[0].clear(b.now)
+		b.backends[1].groups[0].clear(b.now)
+	}
+	if got := b.reasons("chat"); got[0] != ReasonProtects || got[1] != OK {
+		t.Errorf("two engines for whom many share prompts: %v, want one that is cleared", got)
+	}
+	b.wantReason("vip", OK)
+	onX.Done(b.now, 100)
+	b.sleep(emptyFor)
+	if got := b.reasons("chat"); got[0] != OK {
+		t.Errorf("%v, though nothing runs there", got)
+	}
+}

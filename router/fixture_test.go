@@ -53,6 +53,8 @@ func (f form) AtRho(n int, _ float64) profiles.Point {
 
 func (f form) Scale() float64 { return 1 }
 
+func (f form) PriorTPS(int) float64 { return math.NaN() }
+
 func (f form) Shown() float64 {
 	if f.margin == 0 {
 		return 0.1

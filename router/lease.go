@@ -193,7 +193,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	}
 	if floor > 0 {
 		m.floors.running.add(floor)
-		m.probeAfter = 0
+		m.tries.keeps(floor)
 	}
 	if !g.clearing.until.IsZero() && m.gets(a, a.req.shared()) {
 		g.cleared()
@@ -268,7 +268,7 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 	case decoding:
 		if l.stream {
 			g.told.see(l.progress(), outputTokens)
-			l.model.tried(l)
+			l.model.tries.end(l)
 			g.dropStream(l)
 		} else {
 			g.ramp.whole(g, l, now, outputTokens)

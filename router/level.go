@@ -124,6 +124,12 @@ func (m *model) remember(next curve) {
 	}
 }
 
+// knows reports whether c was learned at n, or not far below it.
+func knows(c curve, n float64) bool {
+	_, hi := c.Support()
+	return n <= 1.25*float64(hi)
+}
+
 // compare adds tokens that so many seconds of one sequence brought, beside n, and
 // what the engine would have brought before it changed, where its curve knows
 // that n.
@@ -131,11 +137,11 @@ func (m *model) compare(tokens, seconds, n float64) {
 	if !m.known || m.guessed {
 		return
 	}
-	c := m.curve
-	if m.before != nil {
-		c = m.before
+	c := m.before
+	if c == nil || !knows(c, n) {
+		c = m.curve
 	}
-	if _, hi := c.Support(); n > 1.25*float64(hi) {
+	if !knows(c, n) {
 		return
 	}
 	if expected := c.TPS(int(n+0.5)) / c.Scale(); expected > 0 {

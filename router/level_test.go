@@ -292,3 +292,28 @@ func TestAGuessedSlopeKeepsNobodyOut(t *testing.T) {
 		})
 	}
 }
+
+// primed is a curve with a configured prior.
+type primed struct{ unshown }
+
+func (p primed) PriorTPS(n int) float64 { return p.TPS(n) }
+
+// What a configured prior says of two is no guess.
+func TestAPriorsSlopeIsBelieved(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.learn("x", primed{unshown{form{a: 1.0/32 - 0.01, b: 0.01, visited: 1}}})
+	leases := b.fill("chat", 1)
+	b.run(leases, 32, 5*time.Second)
+	b.wantReason("chat", ReasonOwnFloor)
+}
+
+// Where the curve from before the engine became slower does not reach, that of now tells.
+func TestStreamsBeyondTheCurveFromBeforeAreCompared(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	m := b.backends[0].groups[0].models[0]
+	b.learn("x", form{a: 0.01, b: 0.001, visited: 8})
+	b.learn("x", slowed{form{a: 0.01, b: 0.001, visited: 40}, 0.5})
+	if m.compare(50, 1, 20); m.group.expected <= 0 {
+		t.Error("20 streams are compared with nothing")
+	}
+}

@@ -252,8 +252,7 @@ const hopeTimes = 4
 
 // hopeless reports whether waiting until deadline would be for nothing: the
 // places that come free until then, hopeTimes as many since a place may fit those behind
-// and not those before, go to those who stand before it or come back before that. Where
-// nobody of its tenant ever came back the line is all there is. It is
+// and not those before, go to those who stand before it or come back before that. It is
 // only said where every curve and the length of the route's answers are well
 // known.
 func (r *Router) hopeless(a *ask, deadline time.Time, o outlook) bool {
@@ -265,7 +264,7 @@ func (r *Router) hopeless(a *ask, deadline time.Time, o outlook) bool {
 	if a.class == Batch {
 		ahead += float64(rt.lines[Interactive].len())
 	}
-	if !a.back() && !rt.promises.ignored(a.req.Tenant) {
+	if !a.back() {
 		ahead += rt.promises.before(a.now, deadline, a.req.Tenant)
 	}
 	places, known := r.places(a)

@@ -428,6 +428,31 @@ func TestPromisesThatNobodyHeedsLeaveTheLineOpen(t *testing.T) {
 	}
 }
 
+// Those of another tenant who do come back go before one whose own never do.
+func TestWhoComesBackGoesBeforeATenantThatNeverDoes(t *testing.T) {
+	var p promises
+	now, key := start, uint64(0)
+	tell := func(tenant string, in time.Duration) {
+		for range 10 {
+			key++
+			p.make(now, promise{at: now.Add(in), tenant: tenant}, key)
+		}
+	}
+	tell("never", time.Second)
+	tell("never", 20*time.Second)
+	tell("comes", 20*time.Second)
+	tell("comes", 40*time.Second)
+	now = now.Add(20 * time.Second) // too late for the first ten
+	for k := uint64(21); k <= 30; k++ {
+		if _, ok := p.keep(now, k); !ok {
+			t.Fatalf("the promise of %d is not known", k)
+		}
+	}
+	if got := p.before(now, now.Add(time.Minute), "never"); got < 9 || got > 15 {
+		t.Errorf("%v are expected before one of a tenant that never comes, want the ten of the other one and few of its own", got)
+	}
+}
+
 // Where nobody goes before it nothing is promised, however long the answers are:
 // who is refused is told a time, and only the next one that no place comes free.
 func TestWhoIsAloneIsToldATime(t *testing.T) {

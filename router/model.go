@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -24,6 +25,7 @@ type curve interface {
 	Shape(n float64) float64
 	Shown() float64
 	Scale() float64
+	PriorTPS(n int) float64 // NaN without a configured prior
 }
 
 // model is one target of one backend incarnation: what is known of its speed,
@@ -56,8 +58,7 @@ type model struct {
 	reserve  int       // streams those routes want kept free
 	leases   int       // that point here: the model outlives its configuration until 0
 
-	probeAfter time.Duration // idle for so long, it is tried with a floor that it is too slow for; 0 = staleAfter
-
+	tries tries
 	rest  rest
 	quota quota
 }
@@ -87,15 +88,50 @@ type floors struct {
 	remote  float64  // highest one that another replica runs here, 0 = none
 }
 
-// probed notes that the target is tried with a floor that it is too slow for.
-func (m *model) probed() { m.probeAfter = min(2*max(m.probeAfter, staleAfter), staleMost) }
+// tries are those of a target with a floor that it is too slow for. The zero value is
+// that there was none lately.
+type tries struct {
+	floor float64       // of the last one that was due by time
+	after time.Duration // idle for so long, it is tried again; 0 = staleAfter
+	kept  float64       // the floor that the last one got; up to it the next is due at once
+}
 
-// tried notes the end of a stream that did not carry the floor that it asked for. If it
-// got that all the same, the target is tried again at once.
-func (m *model) tried(l *Lease) {
+// due reports whether a target that has been idle for so long is tried with floor.
+func (t *tries) due(floor float64, idle time.Duration) bool {
+	return floor <= t.kept || idle >= cmp.Or(t.after, staleAfter)
+}
+
+// begin notes a try.
+func (t *tries) begin(floor float64) {
+	if floor > t.kept {
+		t.floor, t.after = floor, min(2*max(t.after, staleAfter), staleMost)
+	}
+}
+
+// keeps notes that a stream is let in with floor: the target is not too slow for it.
+func (t *tries) keeps(floor float64) {
+	if floor >= t.floor {
+		t.after = 0
+	}
+}
+
+// triedTokens and triedFor are what a try has to show: two tokens in one read are no speed.
+const (
+	triedTokens = 5
+	triedFor    = 50 * time.Millisecond
+)
+
+// end notes the end of a stream that did not carry the floor that it asked for. If it
+// got that all the same, the next try is due at once: one short answer moves no curve.
+func (t *tries) end(l *Lease) {
 	p := l.progress()
-	if took := p.last - l.first; l.asked > l.floor && !p.rough && took > 0 && p.tokens >= l.asked*float64(l.weight)*took.Seconds() {
-		m.probeAfter = keptFloor
+	took := p.last - l.first
+	switch {
+	case l.asked <= l.floor || p.rough || p.tokens < triedTokens || took < triedFor:
+	case p.tokens >= l.asked*float64(l.weight)*took.Seconds():
+		t.kept = max(t.kept, l.asked)
+	default:
+		t.kept = 0
 	}
 }
 
@@ -193,10 +229,10 @@ func (m *model) carries(k int, extraP, need float64) (bound float64, basis Basis
 
 // untold reports whether k is the next number of sequences after the only one that
 // was ever seen here: one level tells no slope, and that of a guess keeps nobody out
-// for good. Where the next one is too much, two streams show it, once.
+// for good. A configured prior is no guess. Where the next one is too much, two streams show it, once.
 func (m *model) untold(k int) bool {
 	hi := m.support.hi
-	return k == hi+1 && float64(hi) < apart*float64(m.support.lo)
+	return k == hi+1 && float64(hi) < apart*float64(m.support.lo) && math.IsNaN(m.curve.PriorTPS(k))
 }
 
 // farther is how far beyond the n that it was seen at a level says something.

@@ -499,11 +499,12 @@ func (w *naive) reserved(rt *route, g *group, k, prompts int) bool {
 	if kept {
 		return g.yield.credit >= 1
 	}
+	leased, _ := w.on(g)
 	for _, m := range g.models {
-		promised, floor, reserve := false, 0.0, rt.conf.Reserve
+		promised, floor, reserve, lowest := false, 0.0, rt.conf.Reserve, math.Inf(1)
 		for _, other := range w.Router.routes {
 			if other.conf.Class == Interactive && other.conf.SLO.MinTPS > 0 && slices.Contains(other.models, m) {
-				promised, reserve = true, max(reserve, other.conf.Reserve)
+				promised, reserve, lowest = true, max(reserve, other.conf.Reserve), min(lowest, other.conf.SLO.MinTPS)
 				if !m.outOfReach(1, other.conf.SLO.MinTPS) {
 					floor = max(floor, other.conf.SLO.MinTPS)
 				}
@@ -519,6 +520,7 @@ func (w *naive) reserved(rt *route, g *group, k, prompts int) bool {
 				return false
 			}
 		case w.keeps(m, k+reserve, prompts, usual(m, nil), floor):
+		case leased <= 0 && m.outOfReach(1, lowest): // no user has a place there
 		case w.keeps(m, 1, 0, 0, floor), k+reserve > slowStartCap:
 			return false
 		}

@@ -1,7 +1,6 @@
 package router
 
 import (
-	"cmp"
 	"math"
 	"time"
 )
@@ -163,10 +162,6 @@ const (
 	// without a floor have the first chance, as long as it is idle.
 	staleAfter = 15 * time.Second
 	staleMost  = 32 * time.Minute
-
-	// keptFloor is that of a target whose last try kept the floor that it was asked for: it
-	// need not have been idle. One short answer alone moves no curve.
-	keptFloor = -1
 )
 
 // stale picks an idle target that is infeasible for nothing but its speed, as
@@ -174,13 +169,16 @@ const (
 // and without it nobody ever would: what is too slow gets no requests, and shows
 // no more how fast it is. Where no target reaches the floor, probe does.
 func (a *ask) stale() *verdict {
-	if a.floor <= 0 || a.req.NoQueue || a.req.Spare {
+	if a.floor <= 0 || a.weight > 1 || a.req.NoQueue || a.req.Spare {
 		return nil
 	}
 	for i := range a.verdicts {
 		v := &a.verdicts[i]
-		if m := v.model; v.reason == ReasonOwnFloor && v.m <= 0 && m.best()*probeWithin >= a.floor &&
-			a.now.Sub(m.group.noted.usedAt) >= cmp.Or(m.probeAfter, staleAfter) {
+		m := v.model
+		if v.reason != ReasonOwnFloor || v.m > 0 || m.best()*probeWithin < a.floor || !m.tries.due(a.floor, a.now.Sub(m.group.noted.usedAt)) {
+			continue
+		}
+		if c := m.group.present(); a.leavesHeld(v, &c, 0) {
 			return v
 		}
 	}
@@ -216,7 +214,7 @@ func (r *Router) carryOut(a *ask, p *intent) Decision {
 		a.route.probed(a.now)
 	}
 	if p.outcome == OutcomeProbe {
-		p.chosen.model.probed()
+		p.chosen.model.tries.begin(a.floor)
 	}
 	switch p.outcome {
 	case OutcomeQueued:

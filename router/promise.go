@@ -354,6 +354,9 @@ func (p *promises) before(now, end time.Time, tenant string) float64 {
 		return 0
 	}
 	share, strangers := p.shares(tenant)
+	if p.ignored(tenant) { // who waits meanwhile loses nothing by it
+		share, strangers = p.strangers.share(), p.strangers.share()
+	}
 	all := p.all(strangers) * float64(count) / float64(p.open)
 	return min(all, share*float64(own)+p.others(tenant, own+1, strangers))
 }

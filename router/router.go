@@ -30,6 +30,7 @@ type Router struct {
 	lookAt     time.Time // when the streams of some group are to be looked through again
 	sweptAt    int64     // unix second up to which promises were swept
 	began      time.Time // when it was asked first; zero = never
+	clears     time.Time // until when some group is cleared
 	scratch    scratch
 	journal    journal
 	audit      func(*ask) // of every verdict, in tests; nil = none

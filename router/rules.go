@@ -115,7 +115,7 @@ func (a *ask) weigh(v *verdict, c *present) {
 		v.reason = bears
 	case !a.pays(v.model, c):
 		v.reason, v.basis = ReasonProtects, ByLead
-	case v.model.isKeptFrom(a):
+	case v.model.isKeptFrom(a, c):
 		v.reason, v.basis = ReasonProtects, ByClearing
 	case !a.inTime(v.model, c):
 		v.reason = ReasonTTFT
@@ -253,6 +253,9 @@ func (a *ask) leavesReserve(target *model, c *present) bool {
 		if _, _, ok := m.carries(k+reserve, extraP(c.prompt+a.toPrefill(target), m.answer), need); ok && k+reserve <= most {
 			continue
 		}
+		if c.leased <= 0 && m.outOfReach(1, m.promises[len(m.promises)-1]) {
+			continue // no user has a place there, and one of batch shows how fast it is
+		}
 		// Where the floor is not believed even of a single stream, and was
 		// never tried, a few of batch show what it takes.
 		if _, _, alone := m.carries(1, 0, need); alone || k+reserve > slowStartCap {
@@ -278,7 +281,7 @@ func (m *model) leftByBatch() (need float64, most int) {
 			return floor, math.MaxInt
 		}
 	}
-	if slower := m.curve.Scale(); slower < 1 {
+	if slower := m.curve.Scale(); slower < soundScale {
 		for _, floor := range m.promises {
 			if !m.outOfReach(1, slower*floor) {
 				return slower * floor, cmp.Or(m.support.hi, math.MaxInt)

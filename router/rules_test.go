@@ -334,6 +334,20 @@ func TestBatchDoesNotCrowdASlowedEngine(t *testing.T) {
 	}
 }
 
+// An engine that became too slow for its users is left empty by them. One of batch goes
+// there, however large the reserve: else nothing would show that it is well again.
+func TestBatchHasOnePlaceOnAnEmptySlowedEngine(t *testing.T) {
+	seen := carrying(10, 10, 20)
+	seen.visited = 1
+	for _, c := range []curve{slowed{carrying(10, 10, 32.9), 0.7}, slowed{seen, 0.5}} {
+		b := newBench(t, []string{"x"}, nightly(4)...)
+		b.learn("x", c)
+		if got := len(b.fill("nightly", 9)); got < 1 {
+			t.Errorf("%+v: %d of batch on an idle engine", c, got)
+		}
+	}
+}
+
 // The reserve is kept below the cap too, whatever the model: batch that fills
 // what an API takes at once would lock every floor out.
 func TestTheReserveIsBelowTheCap(t *testing.T) {

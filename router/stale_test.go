@@ -101,8 +101,8 @@ func TestStaleTargetsAreTriedOneAtATime(t *testing.T) {
 	}
 	b.learn("y", carrying(5, 30, 60))
 	b.fill("chat", 45)
-	if m := b.backends[1].groups[0].models[0]; m.probeAfter != 0 {
-		t.Errorf("it keeps a floor, and is tried after %v", m.probeAfter)
+	if m := b.backends[1].groups[0].models[0]; m.tries.after != 0 {
+		t.Errorf("it keeps a floor, and is tried after %v", m.tries.after)
 	}
 }
 
@@ -162,5 +162,76 @@ func TestWhatBecameFarTooSlowIsTried(t *testing.T) {
 			t.Errorf("%v as fast as before: placed on %s, want %s", c.scale, got, c.want)
 		}
 		l.Done(b.now, 10)
+	}
+}
+
+// An engine that never had a high floor serves a low one. That it is kept there says
+// nothing of the high one, whose tries get rarer all the same.
+func TestALowFloorBringsNoTriesOfAHighOne(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		low  func(b *bench) *Lease // of somebody who is content with the slow engine
+	}{
+		{"placed there", func(b *bench) *Lease { return b.place("slow").Lease }},
+		{"tried there", func(b *bench) *Lease { return b.place("fast", wish(24)).Lease }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, []string{"x", "y"}, Route{Name: "fast", SLO: SLO{MinTPS: 60}}, Route{Name: "slow", SLO: SLO{MinTPS: 20}, Targets: targets("y")})
+			b.learn("x", carrying(40, 60, 90))
+			b.learn("y", carrying(3, 20, 25))
+			use := func(l *Lease) (tried int) {
+				if l.Target().Backend == "y" {
+					tried = 1
+					b.run([]*Lease{l}, 25, 2*time.Second)
+				}
+				l.Done(b.now, 50)
+				return tried
+			}
+			tried := 0
+			for began := b.now; b.now.Sub(began) < time.Hour; b.sleep(20 * time.Second) {
+				use(c.low(b))
+				b.sleep(20 * time.Second)
+				tried += use(b.place("fast").Lease)
+			}
+			if tried > 8 { // after 15, 30, 60 … 1,920 s
+				t.Errorf("%d with a floor of 60 within an hour were put on an engine that gives 25", tried)
+			}
+		})
+	}
+}
+
+// Two tokens that come together are no speed.
+func TestATryHasToShowSomething(t *testing.T) {
+	b := newBench(t, []string{"x", "y"})
+	b.learn("x", carrying(40, 30, 60))
+	b.learn("y", carrying(5, 15, 20))
+	b.sleep(staleAfter)
+	l := b.place("chat").Lease
+	l.FirstToken(b.now)
+	b.sleep(5 * time.Millisecond)
+	l.Progress(b.now, profiles.Count{Tokens: 1})
+	l.Done(b.now, 2)
+	if got := b.place("chat").Lease.Target().Backend; got != "x" {
+		t.Errorf("after one token in 5 ms the next one is on %s", got)
+	}
+}
+
+// A try takes no place that is kept for others, and is of one sequence: many are too
+// slow on any engine.
+func TestWhoIsNotTried(t *testing.T) {
+	vip := Route{Name: "vip", SLO: SLO{MinTPS: 10, Guarantee: Guarantee{Places: 5}}, Targets: targets("y")}
+	b := newBench(t, []string{"x", "y"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}}, vip)
+	b.learn("x", carrying(40, 30, 60))
+	b.learnNow("y", carrying(5, 10, 20))
+	b.sleep(staleMost)
+	if got := b.place("chat").Lease.Target().Backend; got != "x" {
+		t.Error("a try took a place that is kept for others")
+	}
+	b = newBench(t, []string{"x", "y"})
+	b.learn("x", carrying(40, 30, 60))
+	b.learn("y", carrying(5, 30, 60))
+	b.sleep(staleMost)
+	if d := b.place("chat", sequences(8)); d.Lease.Target().Backend != "x" {
+		t.Error("eight sequences were tried on an engine that carries five, though there is room elsewhere")
 	}
 }

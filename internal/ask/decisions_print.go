@@ -46,7 +46,7 @@ func printDecision(w io.Writer, d *api.Decision, dated bool, width int) {
 	}
 	if i := slices.IndexFunc(d.Candidates, func(c api.Candidate) bool { return c.Unheard > 0 }); i >= 0 {
 		c := &d.Candidates[i]
-		note := fmt.Sprintf("m of %s: %d run there, and %d are thought to be placed by others, who have not told of them yet", c.Backend, c.M, c.Unheard)
+		note := fmt.Sprintf("m of %s: %d run there, and %d more are thought to, of others who have not told of them yet", c.Backend, c.M, c.Unheard)
 		for _, line := range report.Wrap(note, max(width-2, 1)) {
 			fmt.Fprintln(w, "  "+line)
 		}

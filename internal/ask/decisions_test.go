@@ -34,7 +34,7 @@ func TestExplainSaysWhoIsThoughtToCome(t *testing.T) {
 	d := api.Decision{Route: "chat", Candidates: []api.Candidate{{Backend: "a", M: 4, Reason: "ok"}, {Backend: "b", M: 40, Unheard: 6, Reason: "ok"}}}
 	var out bytes.Buffer
 	must.Do(t, PrintDecisions(&out, []api.Decision{d}, true, 200))
-	for _, want := range []string{" 40+6 ", " 4 ", "m of b: 40 run there, and 6 are thought to be placed by others, who have not told of them yet"} {
+	for _, want := range []string{" 40+6 ", " 4 ", "m of b: 40 run there, and 6 more are thought to, of others who have not told of them yet"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
