@@ -15,6 +15,11 @@ const (
 	// memory is how many blocks of evidence a rate remembers.
 	memory = 32.0
 
+	// believedAge is the octave of tokens up to which a cache that keeps prefixes is believed
+	// to keep them before that was seen: less than 131,072. The context of many large models
+	// is that long, and an engine has room for one such prompt.
+	believedAge = 9
+
 	// hoped is what nobody has seen yet is taken for where a wrong guess costs
 	// little.
 	hoped = 0.9
@@ -116,11 +121,29 @@ func (k *keeping) chance(a age, first float64) float64 {
 // keepsAll reports whether nothing was seen to be forgotten to speak of.
 func (k *keeping) keepsAll() bool { return k.kept.mean(1) > trusted }
 
+// reaches reports whether something of that age may be taken for kept that nobody has looked
+// for: as old was found, or an engine has room for that much anyway. That it keeps prefixes
+// does not say how many.
+func (k *keeping) reaches(a age) bool {
+	if a.tokens <= believedAge {
+		return true
+	}
+	for i := a.tokens; i < ages; i++ {
+		if k.byTokens[i].found >= 0.5 {
+			return true
+		}
+	}
+	return false
+}
+
 // surely is how much of what is there by chance is there for sure, where first is taken for
-// what nobody has seen. Where a cache keeps nearly all that is nearly all. Where it forgets
-// a tenth of it, a prompt is there or is not, and who counts on the mean misses floors: so
-// each tenth that was looked for and gone takes four off.
+// what nobody has seen, as far as the cache reaches. Where a cache keeps nearly all that is
+// nearly all. Where it forgets a tenth of it, a prompt is there or is not, and who counts on
+// the mean misses floors: so each tenth that was looked for and gone takes four off.
 func (k *keeping) surely(a age, first float64) float64 {
+	if !k.reaches(a) {
+		first = 0
+	}
 	gone := 1 - k.chance(a, 1)
 	return k.chance(a, first) * max(1-4*gone, 0)
 }

@@ -232,6 +232,32 @@ func TestAHotPromptStaysWarm(t *testing.T) {
 	}
 }
 
+// A full cache forgets the prompt that few ask for, of 16,000 tokens, when nobody asked for
+// it there for minutes. Who asks for it then stops nobody for four seconds: that it is there
+// is not sure, as nothing as old was ever found.
+func TestAFullCacheStopsNobody(t *testing.T) {
+	skipUnderRace(t)
+	for _, rate := range []float64{16, 17.4} {
+		for seed := range uint64(3) {
+			seed += 4
+			p := talking("hot", rate, cached(400_000))
+			p.warmup, p.length = 100*time.Second, 400*time.Second
+			p.load = func(seed uint64) iter.Seq[Arrival] {
+				before, _ := NamedTalks("hot", 12)
+				before.Duration, before.Seed = p.warmup, seed+5000
+				then, _ := NamedTalks("hot", rate)
+				then.Duration, then.Seed = p.length-p.warmup, seed
+				return merge(to("chat", before.Arrivals()), from(p.warmup, to("chat", then.Arrivals())))
+			}
+			x := p.with(t, Pacer, seed, nil).Routes[0]
+			t.Logf("%g/s, seed %d: %.2f %% met, %.2f %% of the served missed", rate, seed, 100*x.Attainment(), 100*x.MissedOfServed())
+			if x.MissedOfServed() > 0.003 {
+				t.Errorf("%g/s, seed %d: %.2f %% of the served missed their floor, want at most 0.3 %%", rate, seed, 100*x.MissedOfServed())
+			}
+		}
+	}
+}
+
 // What engines say of their caches, and how large these are, makes nothing worse than
 // no affinity.
 func TestWrongCachesHarmNobody(t *testing.T) {
