@@ -25,7 +25,7 @@ var (
 const (
 	dayMinutes = 12
 	daySeed    = 0xdada
-	daysPlayed = 24
+	daysPlayed = 12
 
 	// longestIdle is how many seconds an engine may stand half empty beside refusals: so
 	// long it takes to find that a slow one is well again.
