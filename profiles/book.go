@@ -175,7 +175,7 @@ func (b *Book) profile(t Target) *profile {
 
 // newProfile returns a profile that knows nothing, for a place in g. mu is held.
 func (b *Book) newProfile(t Target, g *group, index int) *profile {
-	p := &profile{target: t, group: g, index: index}
+	p := &profile{target: t, group: g, index: index, halfLife: b.halfLife}
 	p.curve.Store(&Curve{margins: b.marginsOf(g)})
 	return p
 }
@@ -264,7 +264,7 @@ func (b *Book) Fold(now time.Time) []Delta {
 		p := (*b.profiles.Load())[t]
 		p.group.mu.Lock()
 		p.group.closeUntil(at)
-		d, ok := p.cut(now, b.folds, b.halfLife)
+		d, ok := p.cut(now, b.folds)
 		known := p.known
 		p.group.mu.Unlock()
 		if ok {
@@ -310,7 +310,7 @@ func (b *Book) Apply(now time.Time, sums map[Target]Sums, acked []Delta) {
 		p := (*b.profiles.Load())[t]
 		p.group.mu.Lock()
 		before := p.known.Shifts
-		if p.rebase(base, upTo[t], b.halfLife); p.known.Shifts > before {
+		if p.rebase(base, upTo[t]); p.known.Shifts > before {
 			p.group.drift.rest(0) // another replica found it first
 			p.group.unjudged = judged{}
 		}

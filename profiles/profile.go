@@ -16,12 +16,13 @@ const minCalibrations = 2.5
 const maxUnacked = 3
 
 // profile is what is known about one target: what the store holds, what this
-// replica folded since, and what it is gathering. All but target, group, index
-// and curve are guarded by group.mu.
+// replica folded since, and what it is gathering. All but target, group, index,
+// halfLife and curve are guarded by group.mu.
 type profile struct {
-	target Target
-	group  *group
-	index  int // in group.profiles
+	target   Target
+	group    *group
+	index    int           // in group.profiles
+	halfLife time.Duration // of the Book
 
 	known   Sums     // from the store, and unacked on top
 	unacked []*Delta // folded and not in what the store told last, oldest first
@@ -189,7 +190,7 @@ func (p *profile) spare(next Shift) {
 	for share := p.kept(); share > leastSpared; share /= 2 {
 		fold, known := p.fold, p.known
 		next.spare(&fold, p.since, share)
-		if known.Add(Delta{Sums: fold, Shift: p.shift}, defaultHalfLife); known.Check() == nil {
+		if known.Add(Delta{Sums: fold, Shift: p.shift}, p.halfLife); known.Check() == nil {
 			p.fold = fold
 			return
 		}
@@ -265,7 +266,7 @@ func (p *profile) predict(r row) float64 {
 
 // cut ends the fold: it returns what was gathered since the last, and counts it
 // among the unacknowledged. ok is false when there was nothing.
-func (p *profile) cut(now time.Time, number uint64, halfLife time.Duration) (d Delta, ok bool) {
+func (p *profile) cut(now time.Time, number uint64) (d Delta, ok bool) {
 	if p.fold.empty() && !p.shift.valid() {
 		return Delta{}, false
 	}
@@ -274,9 +275,9 @@ func (p *profile) cut(now time.Time, number uint64, halfLife time.Duration) (d D
 	d.Sums.Updated = now
 	d.Sums.folded = number
 	p.fold, p.shift = Sums{}, Shift{}
-	p.known.Add(d, halfLife)
+	p.known.Add(d, p.halfLife)
 	if last := len(p.unacked) - 1; len(p.unacked) == maxUnacked {
-		p.unacked[last].Join(d, halfLife)
+		p.unacked[last].Join(d, p.halfLife)
 		return d, true
 	}
 	waiting := d
@@ -286,7 +287,7 @@ func (p *profile) cut(now time.Time, number uint64, halfLife time.Duration) (d D
 
 // rebase rests what is known on the sums of the store, which hold every fold
 // up to acked.
-func (p *profile) rebase(base Sums, acked uint64, halfLife time.Duration) {
+func (p *profile) rebase(base Sums, acked uint64) {
 	keep := p.unacked[:0]
 	for _, d := range p.unacked {
 		if d.Sums.folded > acked {
@@ -298,7 +299,7 @@ func (p *profile) rebase(base Sums, acked uint64, halfLife time.Duration) {
 	p.known = base
 	p.known.folded = 0
 	for _, d := range p.unacked {
-		p.known.Add(*d, halfLife)
+		p.known.Add(*d, p.halfLife)
 	}
 }
 

@@ -27,7 +27,7 @@ func (p *profile) remember(w *window) {
 }
 
 // kept is the least share of since that is not forgotten: a bin halves no sooner than
-// in 600 s, and what was forgotten must not be spared.
+// in a half-life, and what was forgotten must not be spared.
 func (p *profile) kept() float64 {
-	return 0.9 * math.Exp2(-float64(p.windows)*windowLength.Seconds()/(defaultHalfLife.Seconds()/2))
+	return 0.9 * math.Exp2(-float64(p.windows)*windowLength.Seconds()/(p.halfLife.Seconds()/2))
 }

@@ -173,20 +173,27 @@ func TestSecondsThatCountLessLeaveSomething(t *testing.T) {
 }
 
 // What was measured since is forgotten by known, and by nobody else: sparing more than
-// known still holds leaves sums that no streams gave, and a store refuses the shift.
+// known still holds leaves sums that no streams gave, and a store refuses the shift. How
+// much it still holds depends on the half-life that the book has.
 func TestNoMoreIsSparedThanIsKnown(t *testing.T) {
-	known := taught()
-	since := known
-	for i := range since.rows.rowSums.fields() {
-		*since.rows.rowSums.fields()[i] *= 2
-	}
-	p := &profile{known: known, since: &since}
-	p.move(-1, true)
-	known.Add(Delta{Sums: p.fold, Shift: p.shift}, defaultHalfLife)
-	if err := known.Check(); err != nil {
-		t.Errorf("the shift would be refused: %v", err)
-	}
-	if p.fold == (Sums{}) {
-		t.Error("nothing was spared")
+	for _, halfLife := range []time.Duration{defaultHalfLife, 30 * time.Second} {
+		known := taught()
+		since := known
+		for i := range since.rows.rowSums.fields() {
+			*since.rows.rowSums.fields()[i] *= 2
+		}
+		p := &profile{known: known, since: &since, halfLife: halfLife}
+		p.fold = known // and half of that again came in this second
+		p.fold.lend(&known, -0.5)
+		p.move(-1, true)
+		gathered := known
+		gathered.lend(&known, -0.5)
+		if p.fold == gathered {
+			t.Errorf("%v: nothing was spared", halfLife)
+		}
+		known.Add(Delta{Sums: p.fold, Shift: p.shift}, halfLife)
+		if err := known.Check(); err != nil {
+			t.Errorf("%v: the shift would be refused: %v", halfLife, err)
+		}
 	}
 }

@@ -242,7 +242,7 @@ func TestKneeIsRefuted(t *testing.T) {
 	}{{9, 30, 8}, {10, 1, 8}, {12, 3, 0}} {
 		list := append(learned[:len(learned):len(learned)], repeat([]first{quick(c.n)}, c.times)...)
 		b := newBench(t).calibrated(1, 1)
-		b.book.halfLife = defaultHalfLife
+		b.book.profile(target).halfLife = defaultHalfLife
 		if got := b.firsts(list...); got.Slots != c.want {
 			t.Errorf("%d streams began at n = %d: %d slots, want %d", c.times, c.n, got.Slots, c.want)
 		}
@@ -267,7 +267,7 @@ func TestAStrayLateFirstTokenIsNoKnee(t *testing.T) {
 		{"at any n: a cache is full", repeat(queued(40, 5, 12, 20, 28, 36), 10), 0},
 	} {
 		b := newBench(t).calibrated(1, 1)
-		b.book.halfLife = defaultHalfLife
+		b.book.profile(target).halfLife = defaultHalfLife
 		list := append(prompts(40), repeat(queued(25, 24), 40)...)
 		if got := b.firsts(append(list, c.list...)...).Slots; got != c.want && (c.want == 0 || got < c.want || got > c.want+2) {
 			t.Errorf("%s: %d slots, want %d, or up to 2 more", c.name, got, c.want)
@@ -279,7 +279,7 @@ func TestAStrayLateFirstTokenIsNoKnee(t *testing.T) {
 // tokens, and must not forget why.
 func TestKneeOutlivesItsAvoidance(t *testing.T) {
 	b := newBench(t).calibrated(1, 1)
-	b.book.halfLife = defaultHalfLife
+	b.book.profile(target).halfLife = defaultHalfLife
 	b.firsts(append(prompts(40), repeat(queued(9, 8), 40)...)...)
 	p := b.book.profile(target)
 	occupied := func(hours int) int {
