@@ -1,7 +1,6 @@
 package router
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -91,21 +90,30 @@ type floors struct {
 // tries are those of a target with a floor that it is too slow for. The zero value is
 // that there was none lately.
 type tries struct {
-	floor float64       // of the last one that was due by time
-	after time.Duration // idle for so long, it is tried again; 0 = staleAfter
-	kept  float64       // the floor that the last one got; up to it the next is due at once
+	floor float64       // the lowest that was tried; what was too slow for it says nothing of a lower one
+	after time.Duration // idle for so long, it is tried with that floor again, or a higher one; 0 = staleAfter
+	got   float64       // tokens/s of the last one; up to it the next is due at once, and once
 }
 
 // due reports whether a target that has been idle for so long is tried with floor.
 func (t *tries) due(floor float64, idle time.Duration) bool {
-	return floor <= t.kept || idle >= cmp.Or(t.after, staleAfter)
+	after := staleAfter
+	if floor >= t.floor {
+		after = max(t.after, after)
+	}
+	return floor <= t.got || idle >= after
 }
 
 // begin notes a try.
 func (t *tries) begin(floor float64) {
-	if floor > t.kept {
-		t.floor, t.after = floor, min(2*max(t.after, staleAfter), staleMost)
+	if floor <= t.got {
+		t.got = 0 // unless this one shows it, too
+		return
 	}
+	if t.after == 0 || floor < t.floor {
+		t.floor, t.after = floor, staleAfter
+	}
+	t.after = min(2*t.after, staleMost)
 }
 
 // keeps notes that a stream is let in with floor: the target is not too slow for it.
@@ -121,17 +129,12 @@ const (
 	triedFor    = 50 * time.Millisecond
 )
 
-// end notes the end of a stream that did not carry the floor that it asked for. If it
-// got that all the same, the next try is due at once: one short answer moves no curve.
+// end notes what a stream got that did not carry the floor that it asked for. If it was
+// enough, the next try is due at once: one short answer moves no curve.
 func (t *tries) end(l *Lease) {
 	p := l.progress()
-	took := p.last - l.first
-	switch {
-	case l.asked <= l.floor || p.rough || p.tokens < triedTokens || took < triedFor:
-	case p.tokens >= l.asked*float64(l.weight)*took.Seconds():
-		t.kept = max(t.kept, l.asked)
-	default:
-		t.kept = 0
+	if took := p.last - l.first; l.asked > l.floor && !p.rough && p.tokens >= triedTokens && took >= triedFor {
+		t.got = p.tokens / (float64(l.weight) * took.Seconds())
 	}
 }
 

@@ -235,3 +235,64 @@ func TestWhoIsNotTried(t *testing.T) {
 		t.Error("eight sequences were tried on an engine that carries five, though there is room elsewhere")
 	}
 }
+
+// That an engine was tried in vain with a high floor says nothing of a low one, which it
+// had until it became slow.
+func TestTriesOfAHighFloorDelayNoLowOne(t *testing.T) {
+	b := newBench(t, []string{"x", "y"}, Route{Name: "fast", SLO: SLO{MinTPS: 60}}, Route{Name: "slow", SLO: SLO{MinTPS: 20}})
+	b.learn("x", carrying(40, 60, 90))
+	b.learn("y", carrying(3, 20, 25))
+	use := func(route string, tps float64) (tried bool) {
+		l := b.place(route).Lease
+		if tried = l.Target().Backend == "y"; tried {
+			b.run([]*Lease{l}, tps, 2*time.Second)
+		}
+		l.Done(b.now, 2*tps)
+		return tried
+	}
+	for began := b.now; b.now.Sub(began) < 3*time.Hour; b.sleep(20 * time.Second) {
+		use("fast", 25)
+	}
+	b.learn("y", carrying(3, 12, 15))
+	for range 2 { // the high one got it last, so at once, and then by time
+		b.sleep(staleAfter)
+		if !use("slow", 15) {
+			t.Error("the lower floor is not tried")
+		}
+	}
+	tried := 0
+	for began := b.now; b.now.Sub(began) < time.Hour; b.sleep(5 * time.Second) {
+		for _, route := range []string{"fast", "slow"} {
+			if use(route, 15) {
+				tried++
+			}
+		}
+	}
+	if tried > 8 { // after 30, 60 … 1,920 s, whatever the floor
+		t.Errorf("tried %d times within an hour", tried)
+	}
+}
+
+// A try that got its floor is followed by one at once, and by no more where that one shows
+// nothing: an answer that is not streamed tells of no speed.
+func TestATryThatShowsNothingIsFollowedByNoOther(t *testing.T) {
+	b := newBench(t, []string{"x", "y"})
+	b.learn("x", carrying(40, 30, 60))
+	b.learn("y", carrying(5, 15, 20))
+	b.sleep(staleAfter)
+	first := b.place("chat").Lease
+	b.run([]*Lease{first}, 40, 2*time.Second)
+	first.Done(b.now, 80)
+	tried := 0
+	for range 100 {
+		l := b.place("chat", whole).Lease
+		if l.Target().Backend == "y" {
+			tried++
+		}
+		b.sleep(10 * time.Second)
+		l.Done(b.now, 50)
+	}
+	if tried > 7 { // at once, and after 30, 60 … s
+		t.Errorf("%d of 100 were tried", tried)
+	}
+}
