@@ -46,7 +46,7 @@ func printDecision(w io.Writer, d *api.Decision, dated bool, width int) {
 	}
 	if i := slices.IndexFunc(d.Candidates, func(c api.Candidate) bool { return c.Unheard > 0 }); i >= 0 {
 		c := &d.Candidates[i]
-		note := fmt.Sprintf("m of %s: %d run there, and %d more are thought to, of others who have not told of them yet", c.Backend, c.M, c.Unheard)
+		note := fmt.Sprintf("m of %s: %d run there, and room is left for %d more: other gateways may have placed them, or the engine runs them beside what it reported", c.Backend, c.M, c.Unheard)
 		for _, line := range report.Wrap(note, max(width-2, 1)) {
 			fmt.Fprintln(w, "  "+line)
 		}
@@ -110,6 +110,8 @@ func reasonOf(c *api.Candidate) string {
 	switch {
 	case c.Reason == "ok" && c.Headroom.Known():
 		return "every floor is kept"
+	case c.Reason == "ok" && (c.Floor > 0 || c.Protect > 0) && c.TPS.Known():
+		return "too little is known of its speed yet"
 	case c.Reason == "ok" && (c.Floor > 0 || c.Protect > 0):
 		return "its speed is not known yet"
 	case c.Reason == "ok":

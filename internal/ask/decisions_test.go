@@ -34,12 +34,25 @@ func TestExplainSaysWhoIsThoughtToCome(t *testing.T) {
 	d := api.Decision{Route: "chat", Candidates: []api.Candidate{{Backend: "a", M: 4, Reason: "ok"}, {Backend: "b", M: 40, Unheard: 6, Reason: "ok"}}}
 	var out bytes.Buffer
 	must.Do(t, PrintDecisions(&out, []api.Decision{d}, true, 200))
-	for _, want := range []string{" 40+6 ", " 4 ", "m of b: 40 run there, and 6 more are thought to, of others who have not told of them yet"} {
+	for _, want := range []string{" 40+6 ", " 4 ", "m of b: 40 run there, and room is left for 6 more: other gateways may have placed them, or the engine runs them beside what it reported"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
 	if strings.Contains(out.String(), "m of a") || strings.Contains(out.String(), "4+") {
 		t.Errorf("nobody is thought to come to a:\n%s", out.String())
+	}
+}
+
+// A speed that is shown is known a little: too little to decide by it.
+func TestExplainSaysHowMuchIsKnownOfASpeed(t *testing.T) {
+	for _, c := range []struct {
+		tps  api.Number
+		want string
+	}{{api.Unknown(), "its speed is not known yet"}, {170.4, "too little is known of its speed yet"}} {
+		got := reasonOf(&api.Candidate{Reason: "ok", Floor: 30, TPS: c.tps, Headroom: api.Unknown()})
+		if got != c.want {
+			t.Errorf("%v tokens/s: %q, want %q", c.tps, got, c.want)
+		}
 	}
 }
