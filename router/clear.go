@@ -2,6 +2,7 @@ package router
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -117,13 +118,19 @@ func (g *group) cleared() {
 const emptyFor = time.Second
 
 // isKeptFrom reports whether m is cleared for others than a. Who has a place kept
-// there has it all the same.
+// there has it all the same, and who is never refused: that one would go there, too, with
+// no floor.
 func (m *model) isKeptFrom(a *ask, c *present) bool {
 	g := m.group
-	if !g.clearing.on(a.now) || m.gets(a, a.req.shared()) || a.takesHeld(g, c, a.floor) {
+	if !g.clearing.on(a.now) || m.gets(a, a.req.shared()) || a.takesHeld(g, c, a.floor) || a.route.takesAll() {
 		return false
 	}
 	return g.leased() > 0 || a.now.Sub(g.noted.usedAt) < emptyFor
+}
+
+// takesAll reports whether whoever finds no room on rt is served by best effort.
+func (rt *route) takesAll() bool {
+	return slices.ContainsFunc(rt.conf.OnInfeasible, func(s Step) bool { return s.Kind == BestEffort })
 }
 
 // cleared is the target that was cleared for what a brings, and that can pay for it; nil =

@@ -91,6 +91,22 @@ func TestNobodyIsKeptOffForWhatFewShare(t *testing.T) {
 	}
 }
 
+// Who is served by best effort where there is no room keeps a floor on an engine that is
+// cleared: else it would go there as well, without one.
+func TestWhoIsNeverRefusedKeepsItsFloorOnAClearedEngine(t *testing.T) {
+	w, _ := refusing(t)
+	for range 3 {
+		w.wantRefusal(w.place("chat", sharing(16_000)), ShedFloor)
+	}
+	w.wantReasons("chat", "protects clearing, own_floor", prompt(100))
+	for _, steps := range [][]Step{{{Kind: BestEffort}}, {{Kind: Queue, Wait: time.Second}, {Kind: BestEffort}}} {
+		w.routes[0].conf.OnInfeasible = steps
+		if l := w.place("chat", prompt(100)).Lease; l == nil || l.Target().Backend != "a" || l.Floor() != 30 {
+			t.Errorf("%+v: placed as %+v, want on a with its floor of 30", steps, l)
+		}
+	}
+}
+
 // An engine is cleared for some seconds, and not again within the minute.
 func TestClearingEnds(t *testing.T) {
 	w, onA := refusing(t)
