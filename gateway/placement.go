@@ -86,19 +86,22 @@ func (p *placement) enter(streams int) error {
 }
 
 // first decides where req goes, if need be by way of the line. Where there is no place,
-// clear is asked to make some.
-func (p *placement) first(ctx context.Context, req router.Request, clear func() bool) (router.Decision, error) {
+// clear may make some before.
+func (p *placement) first(ctx context.Context, req router.Request, clear func()) (router.Decision, error) {
 	if p.waiter.grants, _ = p.g.load.grants.Get().(chan *router.Grant); p.waiter.grants == nil {
 		p.waiter.grants = make(chan *router.Grant, 4)
 	}
 	req.Waiter, req.Into = &p.waiter, &p.lease
 	req.NoQueue = p.now
 	p.req = req
-	d := p.g.router.Place(time.Now(), p.req)
-	if d.Lease == nil && clear() && d.Refusal != nil {
-		d = p.g.router.Place(time.Now(), p.req)
-	}
-	return p.queue(ctx, d)
+	clear()
+	return p.queue(ctx, p.g.router.Place(time.Now(), p.req))
+}
+
+// full reports whether there is no place for the request now.
+func (p *placement) full() bool {
+	d, ok := p.g.router.Preview(time.Now(), p.req)
+	return ok && d.Chosen == router.Target{}
 }
 
 // again decides where the request goes after failed, ahead of those in line; "" =

@@ -75,15 +75,15 @@ func (l *copies) beside(rt *route) (all []*shadowCopy) {
 // waitForCopies is how long a request waits for copies to give back their places.
 const waitForCopies = 100 * time.Millisecond
 
-// clearWay breaks off the copies that run on backends of x's route, for x has no place
-// there, and reports whether any did. Nobody reads what they would have said.
-func (x *exchange) clearWay() bool {
+// clearWay breaks off the copies that run on backends of x's route, if x has no place
+// there. Nobody reads what they would have said.
+func (x *exchange) clearWay() {
 	if x.placement.now || x.objective.class == router.Batch {
-		return false
+		return
 	}
 	all := x.g.copies.beside(x.route)
-	if len(all) == 0 {
-		return false
+	if len(all) == 0 || !x.placement.full() {
+		return
 	}
 	for _, c := range all {
 		c.cancel()
@@ -94,12 +94,11 @@ func (x *exchange) clearWay() bool {
 		select {
 		case <-c.ended:
 		case <-late.C:
-			return true
+			return
 		case <-x.request.http.Context().Done():
-			return true
+			return
 		}
 	}
-	return true
 }
 
 // shadow sends a copy of the request to the route that x's route names for it, if

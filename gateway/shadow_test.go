@@ -3,12 +3,14 @@ package gateway
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/router"
 )
 
 // shadowing is a gateway whose route "chat" on a is copied to "next" on b.
@@ -78,6 +80,44 @@ func TestAShadowThatStalls(t *testing.T) {
 		if len(h.gateway.copies.under) != 0 || h.gateway.load.running.Load() != 0 || h.gateway.buffered.used.Load() != 0 {
 			t.Errorf("left: %d copies, %d running, %d bytes", len(h.gateway.copies.under), h.gateway.load.running.Load(), h.gateway.buffered.used.Load())
 		}
+	})
+}
+
+// A request for which a copy makes room was never refused: else a place would be kept for
+// it that it does not come back for, and one that came back as told would have lost its turn.
+func TestWhoHasACopyMakeRoomIsNotRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, release := echo("application/json", `{"by":"a"}`), echo("application/json", `{"by":"b"}`), make(chan struct{})
+		b.answer = func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.Header.Get("X-Request-Id"), "-shadow") {
+				<-r.Context().Done()
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"by":"b"}`)
+		}
+		c := shadowing()
+		c.Backends[0].MaxConcurrency, c.Backends[1].MaxConcurrency = 1, 1
+		c.Routes[0].OnInfeasible = []config.Step{{Shed: true}}
+		c.Routes[0].Prefer, c.Routes[0].Targets = "order", []config.Target{{Backend: "a"}, {Backend: "b"}}
+		h := open(t, c, map[string]http.Handler{"a": a, "b": b})
+		embed := func() string { return h.post("/v1/embeddings", `{"model":"chat","input":"x"}`).body }
+		embed()
+		synctest.Wait()
+		a.answer = func(http.ResponseWriter, *http.Request) { <-release }
+		var running sync.WaitGroup
+		running.Go(func() { embed() })
+		synctest.Wait()
+		if got := embed(); got != `{"by":"b"}` {
+			t.Errorf("the client got %s", got)
+		}
+		for _, d := range h.router.Decisions(10) {
+			if d.Route == "chat" && d.Outcome != router.OutcomePlaced {
+				t.Errorf("a request was %v", d.Outcome)
+			}
+		}
+		close(release)
+		running.Wait()
 	})
 }
 
