@@ -106,6 +106,7 @@ func TestPageKeepsNobodyOut(t *testing.T) {
 				continue // six looks take a minute beside the race detector; make numbers takes them all
 			}
 			openFleet(t, c, w.world, width, 1000, dark)
+			c.Until(`document.querySelector("#route-table .open") && document.querySelector(".card details")`) // not of one frame on a busy machine
 			c.Eval(`document.querySelector("#route-table .open").click(); document.querySelector(".card details").open = true; scrollTo(0, 1e6); 0`, nil)
 			c.Until(`document.querySelector("#detail h3") && document.querySelectorAll("#decision-table > tbody").length > 0`)
 			c.Eval(`document.querySelector("#decision-table .open").click(); 0`, nil)
