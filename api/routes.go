@@ -126,6 +126,7 @@ type Route struct {
 	// TPSStreams is how many streams the quantiles rest on.
 	TPSStreams uint64 `json:"tps_streams"`
 
+	// TTFTS is as users wait, and as max_ttft_s counts: with the time in line.
 	TTFTS       TTFTQuantiles `json:"ttft_s"`
 	TTFTStreams uint64        `json:"ttft_streams"`
 

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -44,6 +45,10 @@ func TestARequestWaitsInLineForItsPlace(t *testing.T) {
 		}
 		if r := <-first; r.err != nil {
 			t.Errorf("the first request: %v", r.err)
+		}
+		h.idle()
+		if s := h.metrics.Route("chat"); math.Abs(s.TTFTP99/4.1-1) > 0.02 || math.Abs(s.TTFTP50/0.1-1) > 0.02 {
+			t.Errorf("first tokens of the route: p50 %.2f s, p99 %.2f s; want 0.1, and 4.1 with the time in line", s.TTFTP50, s.TTFTP99)
 		}
 	})
 }

@@ -158,7 +158,7 @@ func (s *settlement) describe(e *telemetry.Exchange) {
 		e.Duration = end.Sub(sent)
 	}
 	if sent, token := t.up.onward.first(t); !token.IsZero() {
-		e.TTFT = token.Sub(sent)
+		e.TTFT, e.Unsent = token.Sub(sent), sent.Sub(t.request.arrived)
 	}
 }
 

@@ -24,7 +24,7 @@ type Outcome struct {
 	Result     Result
 	ShedReason Reason  // with Shed
 	TPS        float64 // of the decoding; 0 or NaN = unmeasured
-	TTFT       float64 // seconds; 0 = no token came
+	TTFT       float64 // seconds, of a route with the time in line; 0 = no token came
 	Duration   float64 // seconds from sending to the end; 0 = there was no stream
 	Tokens     float64 // of the answer
 }

@@ -54,7 +54,7 @@ var boards = []board{
 					{`max by (route) (pacer_slo_floor_tps{route=~"$route"})`, "{{route}} floor"},
 				}, true},
 				{"Time to the first token, p99", "s", []query{
-					{`histogram_quantile(0.99, sum by (le, route) (rate(pacer_ttft_seconds_bucket{route=~"$route"}[$__rate_interval])))`, "{{route}}"},
+					{`histogram_quantile(0.99, sum by (le, route) (rate(pacer_first_token_seconds_bucket{route=~"$route"}[$__rate_interval])))`, "{{route}}"},
 					{`min by (route) (pacer_slo_max_ttft_seconds{route=~"$route"})`, "{{route}} limit"},
 				}, true},
 			}},

@@ -61,7 +61,8 @@ type Exchange struct {
 	Result     Result // read when Counted
 	ShedReason string // with Shed: a label value of pacer_shed_total
 
-	TTFT      time.Duration // 0 = no token came
+	TTFT      time.Duration // from sending; 0 = no token came
+	Unsent    time.Duration // from arriving to that sending: in line, and with attempts that failed
 	TPS       float64       // of the decoding; 0 or NaN = unmeasured
 	Duration  time.Duration // of the stream; 0 = there was none
 	Waited    time.Duration // in line; 0 = did not stand in it
@@ -117,12 +118,32 @@ var ofRoutes = []ofRoute{
 		name: "pacer_queue_wait_seconds", help: "Time in line, of requests that stood in it.", edges: waitEdges,
 		of: func(x Exchange) (int, float64) { return 0, x.Waited.Seconds() },
 	},
+	{
+		name: "pacer_first_token_seconds", help: "Time from a request's arrival to its first token, in line too, as slo.max_ttft counts it. pacer_ttft_seconds begins at its sending.", edges: ttftEdges,
+		of: func(x Exchange) (int, float64) { return 0, x.firstToken().Seconds() },
+	},
 }
 
 // judged reports whether x has a result in the eyes of an SLO.
 func (x *Exchange) judged() bool { return x.Counted && x.Result < numResults }
 
-// outcome is x as the history has it.
+// outcomeOfRoute is x as the history of its route has it: a user waits for the first
+// token in line, too, and so slo.max_ttft counts.
+func (x *Exchange) outcomeOfRoute() history.Outcome {
+	o := x.outcome()
+	o.TTFT = x.firstToken().Seconds()
+	return o
+}
+
+// firstToken is how long the user waited for the first token; 0 = none came.
+func (x *Exchange) firstToken() time.Duration {
+	if x.TTFT <= 0 {
+		return 0
+	}
+	return x.Unsent + x.TTFT
+}
+
+// outcome is x as the history of its backend has it.
 func (x *Exchange) outcome() history.Outcome {
 	o := history.Outcome{
 		Result: history.Result(x.Result), TPS: x.TPS, TTFT: x.TTFT.Seconds(),

@@ -154,7 +154,7 @@ func (r *routeSeries) observe(x *Exchange) {
 		}
 	}
 	if x.judged() {
-		r.past.Add(x.outcome())
+		r.past.Add(x.outcomeOfRoute())
 	}
 }
 

@@ -9,7 +9,7 @@ type RouteStats struct {
 	Offered, Met, Missed, Unmeasured, Shed, Failed uint64
 
 	TPSP10, TPSP50, TPSP90    float64 // tokens/s of one stream while decoding
-	TTFTP50, TTFTP90, TTFTP99 float64 // seconds
+	TTFTP50, TTFTP90, TTFTP99 float64 // seconds, with the time in line
 
 	TPSCount, TTFTCount uint64 // streams that the quantiles rest on
 }
