@@ -140,7 +140,7 @@ loadtools: ## guidellm and aiperf in front of the built program, and pacer bench
 	@mkdir -p bin && rm -f bin/loadtools.md
 	$(GO) test -count=1 -timeout 120m $(FIRST) -v ./e2e/load -args -tools $(CURDIR)/bin/load -vllm $(CURDIR)/bin/engines/vllm -table $(CURDIR)/bin/loadtools.md
 
-routers: ## vLLM's and SGLang's routers, cache-aware, and Pacer before the same simulated engines, one load of chats to each; 20 minutes, keeps 100 MB in bin/routers
+routers: ## vLLM's and SGLang's routers, cache-aware, and Pacer before the same simulated engines, one load of chats to each; 30 minutes, keeps 100 MB in bin/routers
 	@sh deploy/test-deps.sh sdk
 	@mkdir -p bin && rm -f bin/routers.md
 	$(GO) test -count=1 -timeout 60m -v ./e2e/routers -args -routers $(CURDIR)/bin/routers -table $(CURDIR)/bin/routers.md

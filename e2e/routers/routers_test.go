@@ -147,7 +147,7 @@ func pacer(t *testing.T, urls []string, affinity string) string {
 // One load of chats, live, through each of them, before engines that are started anew.
 func TestChatsLiveThroughEachRouter(t *testing.T) {
 	if *kept == "" {
-		t.Skip("make routers runs this: it installs the routers of vLLM and SGLang, and takes 20 minutes")
+		t.Skip("make routers runs this: it installs the routers of vLLM and SGLang, and takes 30 minutes")
 	}
 	var rows strings.Builder
 	rows.WriteString("| requests/s | router | met | missed of served | refused | from a cache | busiest engine | TTFT p50 | p99 |\n|---|---|---|---|---|---|---|---|---|\n")
@@ -159,7 +159,7 @@ func TestChatsLiveThroughEachRouter(t *testing.T) {
 			100*met, 100*float64(y.below)/float64(max(y.served, 1)), len(y.failed), y.offered, 100*share, 100*most, y.quantile(0.5), y.quantile(0.99))
 		return met, share
 	}
-	for _, rate := range []float64{8, 14} {
+	for _, rate := range []float64{8, 14, 18} {
 		t.Run(fmt.Sprint(rate), func(t *testing.T) {
 			var met, share float64
 			t.Run("pacer", func(t *testing.T) {
