@@ -31,7 +31,11 @@ func (b *breaker) count(v core.Verdict) {
 }
 
 // fire lets a probe through.
-func (b *breaker) fire(*world) { b.tell() }
+func (b *breaker) fire(*world) {
+	if g := b.gateway; !g.dead && b == &g.breakers[b.engine.index] {
+		b.tell()
+	}
+}
 
 // tell hands a change of state to the router.
 func (b *breaker) tell() {

@@ -149,7 +149,7 @@ func (e *engine) standsEmpty() bool {
 	return !e.dead && len(e.tenants) == 0 && places >= 3 && 2*users <= places && float64(prompts)*e.conf.Engine.Model.D < 0.3
 }
 
-func (w *aWorld) watched(t *testing.T, seed uint64) (x watch, c Counts) {
+func (w *aWorld) watched(t *testing.T, seed uint64) (x watch, r Result) {
 	s := w.scenario(Pacer, seed)
 	if err := s.complete(); err != nil {
 		t.Fatal(err)
@@ -165,8 +165,7 @@ func (w *aWorld) watched(t *testing.T, seed uint64) (x watch, c Counts) {
 	if err := world.play(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r := world.result()
-	return x, w.promised(&r)
+	return x, world.result()
 }
 
 // Nothing that was learned in a quiet hour or on a bad minute keeps users from engines
@@ -182,7 +181,8 @@ func TestNoEngineStandsEmptyBesideRefusals(t *testing.T) {
 		w := drawDay(seed)
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			x, c := w.watched(t, seed)
+			x, r := w.watched(t, seed)
+			c := w.promised(&r)
 			what := fmt.Sprintf("half empty beside refusals for %d s (%s); met %.1f %%, missed %.2f %% | %s",
 				x.longest, x.words, 100*c.Attainment(), 100*c.MissedOfServed(), strings.Join(w.words, "; "))
 			t.Log(what)

@@ -34,6 +34,8 @@ type gateway struct {
 	chain    prefix.Chain // of the request that is placed
 
 	waiting bool // a look at the lines is due
+	dead    bool
+	cut     bool // it does not reach Redis
 
 	lives   uint64         // how often it was started
 	learner *learn.Learner // nil as book
@@ -74,6 +76,7 @@ func (g *gateway) start() {
 	w := g.world
 	random := rand.New(rand.NewPCG(w.s.Seed, uint64(100+g.index)+1000*g.lives))
 	g.lives++
+	g.dead = false
 	g.policies = baseline.Policies(baseline.Options{
 		Random: random, Now: func() time.Time { return w.clock },
 		Weight: func(t router.Target) float64 { return w.byName[t.Backend].weight() },
@@ -101,15 +104,26 @@ func (g *gateway) start() {
 // exchange pushes what is due, loads what the store knows, and hands the curves to
 // the router.
 func (g *gateway) exchange() {
-	a := g.learner.Next().Do(context.Background(), link{g.world}, g.replica())
+	a := g.learner.Next().Do(context.Background(), link{g}, g.replica())
 	g.learner.Settle(a)
 	g.learner.Apply(g.world.clock, a)
 	g.teach()
 }
 
-// restart ends the gateway and starts it again: all its connections end, and the
-// engines hear of it. Who waits in a line of the old one is refused in the end.
+// restart ends the gateway and starts it again.
 func (g *gateway) restart() {
+	if g.dead {
+		return
+	}
+	g.die()
+	g.world.board.drop(g.replica())
+	g.start()
+}
+
+// die ends the gateway: all its connections end, and the engines hear of it. Who waits in
+// a line of it is refused in the end.
+func (g *gateway) die() {
+	g.dead = true
 	for _, e := range g.world.engines {
 		for _, v := range slices.Clone(e.visits) {
 			if v.gateway == g {
@@ -117,8 +131,6 @@ func (g *gateway) restart() {
 			}
 		}
 	}
-	g.world.board.drop(g.replica())
-	g.start()
 }
 
 // prepare tells the book what the configuration says.
@@ -151,6 +163,9 @@ func (g *gateway) prepare() {
 // fire is the round that profiles/learn does each second.
 func (l *learning) fire(w *world) {
 	w.agenda.enter(w.now+w.s.LearnEvery, l)
+	if l.g.dead {
+		return
+	}
 	l.g.learner.Fold(w.clock)
 	l.g.exchange()
 }
@@ -226,9 +241,12 @@ func (n *newsworthy) fire(*world) { n.g.tell() }
 // router/redisload.
 func (g *gateway) tell() {
 	w := g.world
+	if g.dead {
+		return
+	}
 	g.news = g.router.News()
 	name, since := g.replica(), w.now-w.expiry()
-	err := link{w}.tell(name, peers.Of(g.router.Own(w.clock), g.prefixes.Tell(w.clock)))
+	err := link{g}.tell(name, peers.Of(g.router.Own(w.clock), g.prefixes.Tell(w.clock)))
 	var others []*paper
 	if err == nil {
 		others = w.board.others(name, since)
@@ -264,6 +282,9 @@ func (g *gateway) someoneWaits() {
 // fire looks at the lines.
 func (l *looking) fire(w *world) {
 	l.g.waiting = false
+	if l.g.dead {
+		return
+	}
 	l.g.deliver(l.g.router.Update(w.clock, router.Tick{}))
 	l.g.someoneWaits()
 }

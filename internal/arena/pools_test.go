@@ -22,6 +22,8 @@ type pool struct {
 	load       func(seed uint64) iter.Seq[Arrival]
 	faults     []Fault
 	replicas   int
+	lopsided   float64
+	share      time.Duration
 	warmup     time.Duration
 	length     time.Duration // how long requests come; 0 = length300
 	retries    int
@@ -34,7 +36,7 @@ const length300 = 300 * time.Second
 
 func (p pool) scenario(policy Policy, seed uint64) Scenario {
 	return Scenario{
-		Backends: p.backends, Routes: p.routes, Load: p.load(seed), Faults: p.faults, Replicas: p.replicas,
+		Backends: p.backends, Routes: p.routes, Load: p.load(seed), Faults: p.faults, Replicas: p.replicas, Lopsided: p.lopsided, ShareDelay: p.share,
 		Policy: policy, Duration: cmp.Or(p.length, length300), Warmup: p.warmup, Retries: p.retries, Manners: p.manners, Seed: seed,
 	}
 }

@@ -116,6 +116,9 @@ func (s *Scenario) complete() error {
 		if f.Kind == Drift && !(f.Factor > 0) {
 			return fmt.Errorf("arena: Fault.Factor is %v, must be positive", f.Factor)
 		}
+		if f.Kind.ofGateway() && (f.Gateway < 0 || f.Gateway >= s.Replicas) {
+			return fmt.Errorf("arena: Fault.Gateway is %d of %d", f.Gateway, s.Replicas)
+		}
 		if f.Kind == Tenant && f.Users <= 0 {
 			return fmt.Errorf("arena: Fault.Users is %d, must be positive", f.Users)
 		}
@@ -177,6 +180,11 @@ func (w *world) build() error {
 	for _, b := range w.s.Backends {
 		if b.Joins > 0 {
 			w.agenda.enter(b.Joins, &joining{})
+		}
+	}
+	for i := range w.s.Routes {
+		if r := &w.s.Routes[i]; r.Joins > 0 {
+			w.agenda.enter(r.Joins, &joining{})
 		}
 	}
 	for i := range w.s.Faults {
@@ -255,11 +263,41 @@ func (f *Fault) fire(w *world) {
 		for _, g := range w.gateways {
 			g.restart()
 		}
+	case Die:
+		w.gateways[f.Gateway].die()
+	case Start:
+		w.gateways[f.Gateway].start()
+	case CutOff:
+		w.gateways[f.Gateway].cut = true
+	case Mended:
+		w.gateways[f.Gateway].cut = false
 	case Tenant:
 		w.byName[f.Backend].host(f.Users)
 	case TenantGone:
 		w.byName[f.Backend].evict()
 	}
+}
+
+// anyGateway draws the one that a request comes to.
+func (w *world) anyGateway() *gateway {
+	if len(w.gateways) == 1 {
+		return w.gateways[0]
+	}
+	alive := make([]*gateway, 0, len(w.gateways))
+	for _, g := range w.gateways {
+		if !g.dead {
+			alive = append(alive, g)
+		}
+	}
+	switch {
+	case len(alive) == 0:
+		return w.gateways[0]
+	case len(alive) > 1 && w.s.Lopsided > 0 && w.random.Float64() < w.s.Lopsided:
+		return alive[0]
+	case len(alive) > 1 && w.s.Lopsided > 0:
+		alive = alive[1:]
+	}
+	return alive[w.random.IntN(len(alive))]
 }
 
 func (w *world) emptyStore() *learn.Memory {
@@ -280,6 +318,9 @@ func (w *world) topology() router.Topology {
 		t.Backends = append(t.Backends, router.Backend{Name: b.Name, MaxConcurrency: b.MaxConcurrency})
 	}
 	for _, r := range w.s.Routes {
+		if r.Joins > w.now {
+			continue
+		}
 		route := r.Route
 		route.SLO.Grace = r.Grace
 		if w.s.Policy.compared() {
@@ -293,12 +334,14 @@ func (w *world) topology() router.Topology {
 	return t
 }
 
-// joining is a backend that the gateways are told of.
+// joining is a backend or a route that the gateways are told of.
 type joining struct{}
 
 func (*joining) fire(w *world) {
 	for _, g := range w.gateways {
-		g.deliver(g.router.Update(w.clock, router.Configure{Topology: w.topology()}))
+		if !g.dead {
+			g.deliver(g.router.Update(w.clock, router.Configure{Topology: w.topology()}))
+		}
 	}
 }
 

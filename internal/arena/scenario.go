@@ -27,6 +27,10 @@ type Scenario struct {
 	// one of them at random. Default: 1.
 	Replicas int
 
+	// Lopsided is the share of the requests that come to the first gateway that is
+	// started; the others have equal parts of the rest. Default: equal parts.
+	Lopsided float64
+
 	// ShareDelay is how often gateways tell each other what they run, and so
 	// how old what they hear is at most. Default: 200ms.
 	ShareDelay time.Duration
@@ -97,6 +101,7 @@ type Route struct {
 	router.Route
 	Attainment float64       // share of streams that shall keep the floor; 0 = 0.99
 	Grace      time.Duration // by how much the last token of a stream may be late; 0 = none
+	Joins      time.Duration // when the gateways are told of it; nobody asks for it before
 }
 
 // Arrival is one request of a client. It is streamed.
@@ -107,6 +112,7 @@ type Arrival struct {
 	PromptTokens int
 	OutputTokens int // of the answer; nobody knows it before its end
 	MaxTokens    int // what the client tells of it; 0 = nothing
+	HangsUp      int // the client has enough after so many tokens; 0 = it reads to the end
 
 	// Turn is what the prompt is of, where a prefix cache may have it; nil = nothing
 	// that ever comes again.
@@ -123,6 +129,7 @@ type Fault struct {
 	At      time.Duration
 	Kind    FaultKind
 	Backend string  // of Drift, Kill, Back, Tenant and TenantGone
+	Gateway int     // of Die, Start, CutOff and Mended: from 0 to Replicas - 1
 	Factor  float64 // of Drift: how many times as long every step takes from then on
 	Users   int     // of Tenant: sequences that it keeps running
 }
@@ -141,7 +148,14 @@ const (
 	RestartEmpty                  // the same, and the store is empty
 	Tenant                        // somebody whom no gateway sees keeps sequences running on a backend
 	TenantGone                    // and leaves
+	Die                           // a gateway ends with all its streams, and says nothing to the others; at 0: it is not there yet
+	Start                         // and is started, with the curves from the store
+	CutOff                        // a gateway alone no longer reaches Redis
+	Mended                        // and reaches it again
 )
+
+// ofGateway reports whether the fault happens to one gateway.
+func (k FaultKind) ofGateway() bool { return k == Die || k == Start || k == CutOff || k == Mended }
 
 // ofBackend reports whether the fault happens to one backend.
 func (k FaultKind) ofBackend() bool {
@@ -149,7 +163,7 @@ func (k FaultKind) ofBackend() bool {
 }
 
 // String returns drift, kill, back, redis_lost, redis_back, restart,
-// restart_empty, tenant or tenant_gone.
+// restart_empty, tenant, tenant_gone, die, start, cut_off or mended.
 func (k FaultKind) String() string {
 	switch k {
 	case Drift:
@@ -170,6 +184,14 @@ func (k FaultKind) String() string {
 		return "tenant"
 	case TenantGone:
 		return "tenant_gone"
+	case Die:
+		return "die"
+	case Start:
+		return "start"
+	case CutOff:
+		return "cut_off"
+	case Mended:
+		return "mended"
 	}
 	return "unknown"
 }

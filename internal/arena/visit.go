@@ -94,10 +94,7 @@ func newVisit(w *world, route *routeTally, a Arrival) *visit {
 
 // come brings the request to a gateway.
 func (v *visit) come(w *world) {
-	v.gateway = w.gateways[0]
-	if n := len(w.gateways); n > 1 {
-		v.gateway = w.gateways[w.random.IntN(n)]
-	}
+	v.gateway = w.anyGateway()
 	v.arrived = w.now
 	v.excluded, v.sends = nil, 0
 	v.gateway.place(v)
@@ -252,7 +249,12 @@ func (v *visit) receive(out *sim.Output) {
 		count, _, _ := v.stream.Decoding()
 		v.lease.Progress(w.clock, count)
 	}
-	if !out.Last {
+	switch hangsUp := v.arrival.HangsUp; {
+	case out.Last:
+	case hangsUp > 0 && v.seen.tokens >= hangsUp:
+		v.hangUp()
+		return
+	default:
 		return
 	}
 	if v.stream != nil {
@@ -265,6 +267,18 @@ func (v *visit) receive(out *sim.Output) {
 	v.route.end(v, v.judge())
 	w.open--
 	g.heard(v)
+	g.deliver(g.done(v))
+}
+
+// hangUp is what a client does who has enough: the engine stops working for it. It is
+// judged by what it got.
+func (v *visit) hangUp() {
+	g, e := v.gateway, v.seat.engine
+	v.seat.rank.cancel(v.seat.sequence)
+	v.close(false)
+	e.leave(v)
+	v.route.end(v, v.judge())
+	v.world.open--
 	g.deliver(g.done(v))
 }
 

@@ -209,8 +209,11 @@ type worldResult struct {
 	goodput float64 // tokens/s of the routes with a floor, from worldAfter on
 }
 
-func (w *aWorld) play(t *testing.T, policy Policy, seed uint64) (x worldResult) {
-	r := play(t, w.scenario(policy, seed))
+func (w *aWorld) play(t *testing.T, policy Policy, seed uint64) worldResult {
+	return w.resultOf(play(t, w.scenario(policy, seed)))
+}
+
+func (w *aWorld) resultOf(r *Result) (x worldResult) {
 	x.Counts = w.promised(r)
 	for k := range r.Routes {
 		if !w.routes[k].floored() {

@@ -1,0 +1,93 @@
+package arena
+
+import (
+	"testing"
+	"time"
+)
+
+// A gateway that dies cuts its own streams and no others; the rest take its clients, and
+// the engines have room again.
+func TestAGatewayDiesWithItsStreams(t *testing.T) {
+	p := pool{
+		backends: mixed(), routes: []Route{chat("chat", 30, mixed())}, load: steady(10), replicas: 3, length: 2 * time.Minute,
+		faults: []Fault{
+			{Kind: Die, Gateway: 2},
+			{At: 30 * time.Second, Kind: Start, Gateway: 2},
+			{At: time.Minute, Kind: Die, Gateway: 1},
+			{At: 90 * time.Second, Kind: Start, Gateway: 1},
+		},
+	}
+	r := play(t, p.scenario(Pacer, 1)).route("chat")
+	// 10 a second that stay for some seconds each: a third of 50 to 100.
+	if r.Failed < 10 || r.Failed > 50 {
+		t.Errorf("%d streams were cut, want those of one gateway of three", r.Failed)
+	}
+	if r.Met+r.Failed+r.Unmeasured != r.Offered {
+		t.Errorf("of %d offered %d were met: all but those who were cut have room", r.Offered, r.Met)
+	}
+}
+
+// A gateway that is cut off alone goes on with what it knows, and floors hold.
+func TestAGatewayIsCutOffAlone(t *testing.T) {
+	p := pool{
+		backends: mixed(), routes: []Route{chat("chat", 30, mixed())}, load: steady(24), replicas: 3, length: 2 * time.Minute,
+		faults: []Fault{{At: 30 * time.Second, Kind: CutOff, Gateway: 1}, {At: 90 * time.Second, Kind: Mended, Gateway: 1}},
+	}
+	r := play(t, p.scenario(Pacer, 1)).route("chat")
+	if missed := r.MissedOfServed(); !(missed <= mostMissed) || r.Met == 0 {
+		t.Errorf("%.2f %% of %d missed their floor, want %.0f %% at most", 100*missed, r.Met+r.Missed, 100*mostMissed)
+	}
+}
+
+// Who hangs up is no load any more, and is judged by what came.
+func TestClientsHangUp(t *testing.T) {
+	length := func(hangsUp int) *RouteResult {
+		load := edited(steady(10), func(a *Arrival) { a.OutputTokens, a.HangsUp = 400, hangsUp })
+		p := pool{backends: mixed(), routes: []Route{chat("chat", 30, mixed())}, load: load, length: time.Minute}
+		return play(t, p.scenario(Pacer, 1)).route("chat")
+	}
+	whole, part := length(0), length(100)
+	if part.Met != part.Offered || part.Offered != whole.Offered {
+		t.Errorf("%d of %d were met", part.Met, part.Offered)
+	}
+	if got := part.Goodput / whole.Goodput; !(got > 0.24 && got < 0.27) {
+		t.Errorf("%.2f of the tokens, want a quarter", got)
+	}
+}
+
+// A route that comes by a reload is served from then on.
+func TestARouteJoins(t *testing.T) {
+	late := chat("late", 30, mixed())
+	late.Joins = 30 * time.Second
+	load := edited(steady(10), func(a *Arrival) {
+		if a.At > 20*time.Second {
+			a.Route = "late"
+		}
+	})
+	p := pool{backends: mixed(), routes: []Route{chat("chat", 30, mixed()), late}, load: load, length: time.Minute}
+	r := play(t, p.scenario(Pacer, 1)).route("late")
+	if r.FirstPlaced < 9*time.Second || r.FirstPlaced > 11*time.Second || r.Met < 250 {
+		t.Errorf("the first is placed %v after the first who asks, and %d were met; want 10 s, and some 300", r.FirstPlaced, r.Met)
+	}
+}
+
+// Of a lopsided load the first gateway has its share.
+func TestALopsidedLoad(t *testing.T) {
+	w := &world{s: Scenario{Replicas: 3, Lopsided: 0.9}, random: stream(1, 1)}
+	for i := range 3 {
+		w.gateways = append(w.gateways, &gateway{world: w, index: i})
+	}
+	var came [3]int
+	for range 1000 {
+		came[w.anyGateway().index]++
+	}
+	if came[0] < 870 || came[0] > 930 || came[1] < 20 || came[2] < 20 {
+		t.Errorf("%v of 1000 came to each, want 900, 50 and 50", came)
+	}
+	w.gateways[0].dead = true
+	for range 100 {
+		if w.anyGateway().dead {
+			t.Fatal("a request came to a gateway that is dead")
+		}
+	}
+}
