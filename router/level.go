@@ -61,6 +61,75 @@ func (l *Level) known() bool { return l.Steps >= levelSteps && l.Time >= levelSe
 func (l *Level) tps() float64 { return l.Tokens / l.Seconds }
 func (l *Level) n() float64   { return max(l.AtN/l.Seconds, 1) }
 
+// level works out what the streams of all replicas say of each target of g. Targets share
+// the engine: by as much as the streams of one are slower than its curve says, those of
+// every other one are.
+func (g *group) level() {
+	switch len(g.models) {
+	case 0:
+	case 1:
+		m := g.models[0]
+		m.lately.all = m.lately.own.plus(g.remote.Level)
+		m.settle()
+	default:
+		all := g.models[0].ofCurve(g.remote.Level).plus(g.ofCurves())
+		for _, m := range g.models {
+			m.lately.all = m.asTokens(all)
+			m.settle()
+		}
+	}
+}
+
+// ownLevel is what the streams of this replica say, as if all were of the first target:
+// curves are shared, so the other replicas read it as it was meant.
+func (g *group) ownLevel() Level {
+	switch len(g.models) {
+	case 0:
+		return Level{}
+	case 1:
+		return g.models[0].lately.own
+	}
+	return g.models[0].asTokens(g.ofCurves())
+}
+
+// ofCurves is the level of the own streams of all targets, of what their curves say.
+func (g *group) ofCurves() (all Level) {
+	for _, m := range g.models {
+		all = all.plus(m.ofCurve(m.lately.own))
+	}
+	return all
+}
+
+// ofCurve is l in seconds that its tokens should have taken by m's curve, in place of
+// tokens: it says nothing where there is no curve.
+func (m *model) ofCurve(l Level) Level {
+	tps := m.atLevel(l)
+	if tps <= 0 {
+		return Level{}
+	}
+	l.Tokens /= tps
+	return l
+}
+
+// asTokens is what ofCurve made of a level, as if all of it were m's.
+func (m *model) asTokens(l Level) Level {
+	tps := m.atLevel(l)
+	if tps <= 0 {
+		return Level{}
+	}
+	l.Tokens *= tps
+	return l
+}
+
+// atLevel is what m's curve says of one sequence beside as many as l was seen at; 0 where
+// it says nothing.
+func (m *model) atLevel(l Level) float64 {
+	if !m.known || l.Seconds <= 0 {
+		return 0
+	}
+	return finite(m.curve.TPS(int(l.n() + 0.5)))
+}
+
 // settle works out what the level says of every other n. At k sequences each gets
 // mean/Shape(k), Shape being the curve's seconds per token.
 func (m *model) settle() {

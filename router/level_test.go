@@ -147,6 +147,51 @@ func TestTheLevelIsOfAllReplicas(t *testing.T) {
 	b.wantReason("chat", OK)
 }
 
+// Two targets share an engine. By as much as the streams of one are slower than it was
+// known, those of the other will be, of which nobody has seen any; here, and at a
+// replica that hears of them.
+func TestAnEngineHasOneLevel(t *testing.T) {
+	routes := []Route{
+		{Name: "chat", SLO: SLO{MinTPS: 30}, Targets: []RouteTarget{{Target: Target{Backend: "x", Model: "m"}}}},
+		{Name: "large", SLO: SLO{MinTPS: 15}, Targets: []RouteTarget{{Target: Target{Backend: "x", Model: "large"}}}},
+	}
+	curve := carrying(20, 30, 60)
+	twice := form{a: 2 * curve.a, b: 2 * curve.b} // carries 20 with 15
+	fresh := func() *bench {
+		b := newBench(t, []string{"x"}, routes...)
+		b.learn("x", curve)
+		b.learnTarget(Target{Backend: "x", Model: "large"}, twice)
+		return b
+	}
+	for _, c := range []struct {
+		name   string
+		factor float64 // of the speed that the curve says
+		want   int     // streams in all
+	}{
+		{"as known", 1, 20},
+		{"a third slower", 1 / 1.5, 5},
+		{"half as fast again", 1.5, 41},
+	} {
+		b := fresh()
+		leases := b.fill("chat", 3)
+		b.run(leases, c.factor*curve.TPS(3), 10*time.Second)
+		far := fresh()
+		far.sleep(10 * time.Second)
+		far.Update(far.now, RemoteLoad{Replicas: 2, ByBackend: b.Own(b.now)})
+		far.sleep(scanEvery)
+		far.tick()
+		for where, b := range map[string]*bench{"here": b, "at another replica": far} {
+			m := b.backends[0].groups[0].models[1]
+			if got, want := m.lately.all.tps(), c.factor*twice.TPS(3); !(math.Abs(got-want) <= 0.05*want) {
+				t.Errorf("%s, %s: the level says %.1f tokens/s, want %.1f", c.name, where, got, want)
+			}
+		}
+		if got := 3 + len(b.fill("large", 50)); math.Abs(float64(got-c.want)) > 1 {
+			t.Errorf("%s: %d streams, want %d", c.name, got, c.want)
+		}
+	}
+}
+
 // quieter is a form that was learned beside prompts: alone a stream gets quiet.
 type quieter struct {
 	form

@@ -11,7 +11,7 @@ type Load struct {
 	// What others need to know to protect these streams. The zero value of each
 	// is that nobody tells.
 	Leads Leads
-	Level Level // of the only target that is counted here; 0 where there are several
+	Level Level // of what is counted here, as if all were of its first target
 
 	// Models is what of it is counted by model, by its name; nil = nothing.
 	Models map[string]Load
@@ -103,9 +103,7 @@ func (g *group) ownLoad(now time.Time) Load {
 	if g.floored > 0 {
 		l.Leads = Leads{Streams: g.floored, Least: g.lead}
 	}
-	if len(g.models) == 1 {
-		l.Level = g.models[0].lately.own
-	}
+	l.Level = g.ownLevel()
 	return l
 }
 

@@ -100,12 +100,8 @@ func (g *group) look(now time.Time) {
 		if m.lately.moved {
 			m.lately.own.Time += min(since, time.Second).Seconds()
 		}
-		m.lately.all = m.lately.own
-		if len(g.models) == 1 {
-			m.lately.all = m.lately.own.plus(g.remote.Level)
-		}
-		m.settle()
 	}
+	g.level()
 	if g.ramp.clean(g, now) {
 		g.ramp.see(g, got)
 	}

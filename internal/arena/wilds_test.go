@@ -243,7 +243,7 @@ var wildsPlayed = [...]uint64{1, 2, 3, 4, 6, 7, 8, 13}
 // What Pacer has to reach in them, against the oracle.
 const (
 	wildsOfOracle = 0.98
-	wildOfOracle  = 0.85
+	wildOfOracle  = 0.92
 	wildsMissed   = 0.002
 	wildsIdle     = 60 // seconds
 )
