@@ -192,7 +192,7 @@ func (b *Book) Prior(t Target, points []PriorPoint, promptCost float64) {
 		p.prior.cost = promptCost
 	}
 	p.group.mu.Lock()
-	known := p.known
+	known := p.knows()
 	p.group.mu.Unlock()
 	p.draw(&known, b.marginsOf(p.group))
 }
@@ -264,8 +264,9 @@ func (b *Book) Fold(now time.Time) []Delta {
 		p := (*b.profiles.Load())[t]
 		p.group.mu.Lock()
 		p.group.closeUntil(at)
+		p.learnRows(at)
 		d, ok := p.cut(now, b.folds)
-		known := p.known
+		known := p.knows()
 		p.group.mu.Unlock()
 		if ok {
 			deltas = append(deltas, d)
@@ -313,6 +314,7 @@ func (b *Book) Apply(now time.Time, sums map[Target]Sums, acked []Delta) {
 		if p.rebase(base, upTo[t]); p.known.Shifts > before {
 			p.group.drift.rest(0) // another replica found it first
 			p.group.unjudged = judged{}
+			p.waiting = nil // they are of the speed before
 		}
 		p.group.mu.Unlock()
 		rebased[p] = true
@@ -325,7 +327,7 @@ func (b *Book) Apply(now time.Time, sums map[Target]Sums, acked []Delta) {
 			continue
 		}
 		p.group.mu.Lock()
-		known := p.known
+		known := p.knows()
 		p.group.mu.Unlock()
 		p.draw(&known, b.marginsOf(p.group))
 	}

@@ -55,9 +55,10 @@ const (
 // neighbours resemble each other, it would cry wolf.
 //
 // With r the residual of a window in ln (0.1 = 10 % slower than expected), σ its
-// standard deviation, and doubt what the curve itself may be off by:
+// standard deviation, doubt what the curve itself may be off by, and chance the standard
+// error of what its streams counted, before a usage has corrected it:
 //
-//	z  = sign(r)·max(|r| − doubt, 0)/σ      held within ±3
+//	z  = sign(r)·max(|r| − doubt, 0)/√(σ² + chance²)      held within ±3
 //	S⁺ = max(0, S⁺ + z − 0.85)              slower; S⁻ the same of −z, faster
 //	alarm where S⁺ or S⁻ > 7                then the step is the median of the last 4 r
 //	σ² = 0.95·σ² + 0.05·min(|r|, 2σ)²       of windows without an alarm, σ ≥ 3 %
@@ -126,10 +127,10 @@ func (d *drift) unsettled() bool {
 func (d *drift) suspects() bool { return d.slow > 0 || d.fast > 0 }
 
 // see takes the residual of one window, of which as much as doubt may be the
-// curve's fault. It returns by how much, in ln, the seconds of all that is known
+// curve's fault, and chance is the standard error of its tokens. It returns by how much, in ln, the seconds of all that is known
 // have to be multiplied; 0 = not at all. memory is by how much they were
 // multiplied before, as far as that is remembered.
-func (d *drift) see(residual, doubt, memory float64) (step float64) {
+func (d *drift) see(residual, doubt, chance, memory float64) (step float64) {
 	if !finite(residual) {
 		return 0
 	}
@@ -141,7 +142,7 @@ func (d *drift) see(residual, doubt, memory float64) (step float64) {
 	d.last[d.seen%driftWindows] = residual
 	d.seen++
 	d.sum += residual
-	z := max(-driftClip, min(driftClip, sure/d.spread))
+	z := max(-driftClip, min(driftClip, sure/math.Hypot(d.spread, chance)))
 	d.slow = max(0, d.slow+z-driftSlack)
 	d.fast = max(0, d.fast-z-driftSlack)
 	rests := d.rests

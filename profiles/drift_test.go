@@ -14,7 +14,7 @@ import (
 // the shifts come to, in ln, and after how many windows the first one came.
 func (d *drift) shifts(windows int, factor func(window int) float64, spread float64, rng *rand.Rand) (ln float64, first int) {
 	for i := range windows {
-		step := d.see(math.Log(factor(i))-ln+spread*rng.NormFloat64(), 0, ln)
+		step := d.see(math.Log(factor(i))-ln+spread*rng.NormFloat64(), 0, 0, ln)
 		if ln += step; step != 0 && first == 0 {
 			first = i + 1
 		}
@@ -47,7 +47,7 @@ func TestDriftRarelyCriesWolf(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var d drift
 	for range hours * 720 {
-		if d.see(0.04*rng.NormFloat64(), 0, 0) > 0.05 {
+		if d.see(0.04*rng.NormFloat64(), 0, 0, 0) > 0.05 {
 			alarms++
 		}
 	}
@@ -87,7 +87,7 @@ func TestDriftGoesBackAtOnce(t *testing.T) {
 		t.Fatalf("three times as slow: shifted by %.3f, want ln 3", ln)
 	}
 	for window, want := range []float64{0, -ln} {
-		if step := d.see(-ln, 0, ln); step != want {
+		if step := d.see(-ln, 0, 0, ln); step != want {
 			t.Errorf("window %d at the old speed: shifted by %.3f, want %.3f", window, step, want)
 		}
 	}
@@ -97,11 +97,11 @@ func TestDriftGoesBackAtOnce(t *testing.T) {
 func TestDriftBelievesFasterOnlyStepByStep(t *testing.T) {
 	var d drift
 	for range 50 {
-		d.see(0, 0, 0)
+		d.see(0, 0, 0, 0)
 	}
 	ln, steps := 0.0, 0
 	for range 120 {
-		step := d.see(-math.Log(1.4)-ln, 0, ln)
+		step := d.see(-math.Log(1.4)-ln, 0, 0, ln)
 		if step < -fasterStep-1e-9 {
 			t.Fatalf("shifted by %.3f at once, want at most %v", step, fasterStep)
 		}
@@ -118,12 +118,12 @@ func TestDriftBelievesFasterOnlyStepByStep(t *testing.T) {
 func TestDriftLeavesDoubtToTheCurve(t *testing.T) {
 	var d drift
 	for range 200 {
-		if step := d.see(0.3, 0.3, 0); step != 0 {
+		if step := d.see(0.3, 0.3, 0, 0); step != 0 {
 			t.Fatalf("a residual within doubt shifted by %v", step)
 		}
 	}
 	for range 6 {
-		d.see(1.1, 0.3, 0)
+		d.see(1.1, 0.3, 0, 0)
 	}
 	if !d.unsettled() {
 		t.Error("three times as slow at levels that were not seen says nothing")
@@ -134,7 +134,7 @@ func TestDriftSurvivesNonsense(t *testing.T) {
 	var d drift
 	for _, r := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300, -1e300, 700} {
 		for range 20 {
-			if step := d.see(r, 0, 0); !(math.Abs(step) <= mostStep) {
+			if step := d.see(r, 0, 0, 0); !(math.Abs(step) <= mostStep) {
 				t.Errorf("residual %v: shifted by %v", r, step)
 			}
 		}
@@ -232,16 +232,16 @@ func grown() *group {
 func TestAFewStepsAreNoWindow(t *testing.T) {
 	g := grown()
 	for range 8 {
-		g.judge(2, 2, 0)
+		g.judge(judged{measured: 2, expected: 2})
 	}
 	for range 4 {
-		if by, step := g.judge(0.2, 0.2*math.Exp(0.4), 0); by != 1 || step != 0 {
+		if by, step := g.judge(judged{measured: 0.2, expected: 0.2 * math.Exp(0.4)}); by != 1 || step != 0 {
 			t.Fatalf("a fifth of a second counts by %v, and shifts all by %v", by, step)
 		}
 	}
 	alarmed := false
 	for range 8 { // as much in windows that are whole
-		_, step := g.judge(2, 2*math.Exp(0.4), 0)
+		_, step := g.judge(judged{measured: 2, expected: 2 * math.Exp(0.4)})
 		alarmed = alarmed || step < 0
 	}
 	if !alarmed {
@@ -259,17 +259,42 @@ func TestTheEndOfAHiccupIsOfIt(t *testing.T) {
 	}{"nothing before": {0, false}, "one window": {1, true}, "the engine may have changed": {2, false}} {
 		g := grown()
 		for range 40 {
-			g.judge(5, 5, 0)
+			g.judge(judged{measured: 5, expected: 5})
 		}
 		for range test.far {
-			if by, _ := g.judge(5, 5/math.E, 5); math.Abs(by-1/math.E) > 1e-9 {
+			if by, _ := g.judge(judged{measured: 5, expected: 5 / math.E, foreign: 5}); math.Abs(by-1/math.E) > 1e-9 {
 				t.Errorf("%s: a window that is e times as slow counts by %v", name, by)
 			}
 		}
 		g.drift.spread = 0.06
-		by, _ := g.judge(5, 5*math.Exp(-end), 5)
+		by, _ := g.judge(judged{measured: 5, expected: 5 * math.Exp(-end), foreign: 5})
 		if part := by < 1; part != test.part {
 			t.Errorf("%s: the window after it counts by %v", name, by)
+		}
+	}
+}
+
+// Where streams correct what they counted by a fifth, windows of four of them are off by
+// a tenth for as long as these run. That is no change of the engine; where nothing has
+// to be corrected it is one.
+func TestWhatIsNotCountedYetIsNoChange(t *testing.T) {
+	for _, miscounts := range []bool{false, true} {
+		g := &group{profiles: []*profile{{known: Sums{rows: fastRows{rowSums: rowSums{T: 2 * matureSeconds}}}}}}
+		for range 200 {
+			told := 1.0
+			if miscounts {
+				told = 1.2
+			}
+			g.seeMiscount(1, told)
+			g.judge(judged{measured: 5, expected: 5, streams: 4})
+		}
+		shifted := false
+		for range 12 {
+			_, step := g.judge(judged{measured: 5, expected: 5 * math.Exp(-0.1), streams: 4})
+			shifted = shifted || step != 0
+		}
+		if shifted == miscounts {
+			t.Errorf("a minute 10 %% too slow is a change: %v, where counts are corrected: %v", shifted, miscounts)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (p *profile) seeFill(s *Stream, t tally) {
 	}
 	for i := range s.held.lives.list {
 		l := &s.held.lives.list[i]
-		if chunks := (l.life.Y + l.pending.Y) / s.unit.fill.in(l.bin); chunks > 0 {
+		if chunks := s.unit.measure.chunks((l.life.Y+l.pending.Y)/s.unit.fill.in(l.bin), l.said); chunks > 0 {
 			p.fold.bins[l.bin].Chunks += chunks
 			p.fold.bins[l.bin].Told += t.decoded * l.said / all
 		}
@@ -58,9 +58,11 @@ func (p *profile) seeFill(s *Stream, t tally) {
 // everywhere, as far as the text tells, or where a chunk is a token. With C chunks
 // and Y tokens of a bin it is, relative to the mean,
 //
-//	e^r, r = ln((Y/C)/(ΣY/ΣC))·τ²/(τ² + e²), e = textError/√Y
+//	f = e^r, r = ln((Y/C)/(ΣY/ΣC))·τ²/(τ² + e²), e = textError/√Y
 //
-// linear in ln n between the bins; τ² is their variance beyond e², as in bendOf.
+// linear in ln n between the bins; τ² is their variance beyond e², as in bendOf. What
+// measure counts holds f/(1 − w + w·f): the text, which has the weight w, has told the
+// rest.
 func (s *Sums) fill() *fill {
 	var chunks, told float64
 	for i := range s.bins {
@@ -91,8 +93,10 @@ func (s *Sums) fill() *fill {
 		f[i] = math.Exp(k.at(math.Log(math.Sqrt(float64(lo) * float64(max(hi, lo))))))
 		weighed += f[i] * s.bins[i].Chunks
 	}
+	w := s.totals.measure().text
 	for i := range f {
-		if f[i] *= chunks / weighed; !(f[i] > 1.0/mostPerChunk && f[i] < mostPerChunk) {
+		f[i] *= chunks / weighed
+		if f[i] /= 1 - w + w*f[i]; !(f[i] > 1.0/mostPerChunk && f[i] < mostPerChunk) {
 			return nil
 		}
 	}

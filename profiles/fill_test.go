@@ -79,3 +79,21 @@ func TestChunksThatAreAlike(t *testing.T) {
 		}
 	}
 }
+
+// What the text has told already is not told again by n: of chunks that hold four tokens
+// at one level and one at another, text of all the weight leaves nothing, and of half of
+// it a part.
+func TestTextLeavesLessToFill(t *testing.T) {
+	for _, c := range []struct{ differ, want float64 }{{0, 4}, {1, 4 * (0.5 + 0.5*0.4) / (0.5 + 0.5*1.6)}, {1e9, 1}} {
+		var s Sums
+		s.totals = totals{Calibrations: 100, Counted: 2600, Chunks: 1000}
+		s.bins[1] = binSums{S: 100, T: 50, Y: 40e6, K: 20e6, R: 1, N: 1, Chunks: 10e6, Told: 40e6}
+		s.bins[7] = binSums{S: 100, T: 12.5, Y: 10e6, K: 1.25e6, R: 1, N: 1, Chunks: 10e6, Told: 10e6}
+		// Of V(x) = differ/10 and V(y) = 1 the text has the weight differ/(differ + 1).
+		s.totals.text = textSums{Chunks: 1, Bytes: 10, XX: c.differ * textTrust, YY: 1}
+		f := s.fill()
+		if got := f[1] / f[7]; math.Abs(got/c.want-1) > 0.01 {
+			t.Errorf("V(x) = %v: a chunk counts %.2f times as much at n = 2 as at 8, want %.2f", c.differ/10, got, c.want)
+		}
+	}
+}

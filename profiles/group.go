@@ -18,6 +18,7 @@ type group struct {
 	unjudged judged // of the last windows
 	far      int    // windows in a row that were far too slow, whatever is doubted
 	abreast  abreast
+	miscount float64 // mean square of what streams correct of their count, in ln
 
 	// attainment is the share of streams that shall keep their floor, and grace
 	// the seconds that they may take longer.
@@ -91,21 +92,20 @@ const foreignDoubt = 0.3
 func (g *group) closeOldest() {
 	w := g.windows[0]
 	g.windows = append(g.windows[:0], g.windows[1:]...)
-	var measured, expected, foreign float64
+	var all judged
 	for _, p := range g.profiles {
 		cells := w.exposure(p)
 		if !p.gather(w, g.trail.crosses(windowEnd(w.index), p)) {
 			continue
 		}
 		if e, familiar := p.curve.Load().expect(p.row, cells); e > 0 {
-			measured += p.row.T
-			expected += e
+			all.add(judged{measured: p.row.T, expected: e, streams: p.row.S / (float64(p.row.windows) * windowLength.Seconds())})
 			if !familiar {
-				foreign += p.row.T
+				all.foreign += p.row.T
 			}
 		}
 	}
-	by, step := g.judge(measured, expected, foreign)
+	by, step := g.judge(all)
 	spares := g.spares(w, step)
 	for _, p := range g.profiles {
 		if step != 0 {
@@ -125,13 +125,12 @@ func (g *group) closeOldest() {
 // judge holds the seconds that a window's rows took against those that the curves
 // expected; foreign of them were at levels that no curve knows. It returns by what the
 // window's seconds count, and by how much, in ln, all that is known has to be shifted.
-func (g *group) judge(measured, expected, foreign float64) (by, step float64) {
-	if !(expected > 0) {
+func (g *group) judge(all judged) (by, step float64) {
+	if !(all.expected > 0) {
 		return 1, 0
 	}
-	g.unjudged.measured += measured
-	g.unjudged.expected += expected
-	g.unjudged.foreign += foreign
+	streams := all.streams
+	g.unjudged.add(all)
 	if g.unjudged.measured < leastJudged {
 		return 1, 0
 	}
@@ -147,7 +146,8 @@ func (g *group) judge(measured, expected, foreign float64) (by, step float64) {
 		return 1, 0
 	}
 	by = 1
-	far, hiccup := residual-farWindow*g.drift.deviation(), g.far == 1
+	chance := math.Sqrt(g.miscount / max(streams, 1))
+	far, hiccup := residual-farWindow*math.Hypot(g.drift.deviation(), chance), g.far == 1
 	if far > doubt {
 		g.far++
 	} else {
@@ -156,11 +156,27 @@ func (g *group) judge(measured, expected, foreign float64) (by, step float64) {
 	if g.far > 0 || hiccup && far > 0 {
 		by = t.expected / t.measured
 	}
-	return by, g.drift.see(residual, doubt, memory)
+	return by, g.drift.see(residual, doubt, chance, memory)
 }
 
-// judged is what windows took, of the targets whose rows are whole, in seconds.
-type judged struct{ measured, expected, foreign float64 }
+// judged is what windows took, of the targets whose rows are whole, in seconds, and how
+// many streams were seen there on average.
+type judged struct{ measured, expected, foreign, streams float64 }
+
+func (j *judged) add(o judged) {
+	j.measured += o.measured
+	j.expected += o.expected
+	j.foreign += o.foreign
+	j.streams += o.streams
+}
+
+// seeMiscount takes what a stream that counted so many tokens in one of what it counts
+// was told to have had.
+func (g *group) seeMiscount(counted, told float64) {
+	if off := math.Log(told / counted); finite(off) {
+		g.miscount += spreadFollow * (off*off - g.miscount)
+	}
+}
 
 // leastJudged is how many seconds of its own streams a replica judges an engine by: less
 // is carried on. One of many replicas, or one with little traffic, has a few steps of a
@@ -187,7 +203,7 @@ const matureSeconds = 60
 func (g *group) memory() (ln float64, mature bool) {
 	var pace, seconds float64
 	for _, p := range g.profiles {
-		t := max(p.known.rows.T, 0)
+		t := p.rowSeconds()
 		pace += t * (p.known.pace.Ln + p.shift.Pace())
 		seconds += t
 	}

@@ -24,15 +24,16 @@ type profile struct {
 	index    int           // in group.profiles
 	halfLife time.Duration // of the Book
 
-	known   Sums     // from the store, and unacked on top
-	unacked []*Delta // folded and not in what the store told last, oldest first
-	fold    Sums     // gathered since the last fold
-	shift   Shift    // of what was known then
-	row     row      // windows too thin for a row of their own
-	newest  newest   // prompts
-	calm    calm     // quiet time of the window that is being judged
-	since   *Sums    // of the windows since the engine may have changed; nil = it has not
-	windows int      // that it has lasted
+	known   Sums         // from the store, and unacked on top
+	unacked []*Delta     // folded and not in what the store told last, oldest first
+	fold    Sums         // gathered since the last fold
+	shift   Shift        // of what was known then
+	row     row          // windows too thin for a row of their own
+	waiting []waitingRow // oldest first, at most recountWindows
+	newest  newest       // prompts
+	calm    calm         // quiet time of the window that is being judged
+	since   *Sums        // of the windows since the engine may have changed; nil = it has not
+	windows int          // that it has lasted
 
 	// held are the prompts of windows whose exposures streams still keep,
 	// because tokens per chunk is not known; flowing counts the windows closed
@@ -65,19 +66,27 @@ func (p *profile) take(w *window, list []lived, of whose, perChunk float64) {
 	}
 }
 
-// correct adds only the tokens of what is in life, multiplied by scale.
-func (p *profile) correct(w *window, list []lived, scale float64) {
-	if scale == 0 {
+// correct makes the tokens in one of what a stream counted to be each, in the bins of
+// its life, where they were was: as far as what it handed over is not forgotten.
+func (p *profile) correct(list []lived, was, each float64) {
+	if each == was {
 		return
 	}
-	own := w.exposure(p)
 	for i := range list {
-		if e, bin := &list[i].life, list[i].bin; *e != (exposure{}) {
-			p.group.abreast.got += e.Y * scale
-			own[bin].addTokens(e, scale)
-			p.fold.bins[bin].correct(e, scale)
+		if e, bin := &list[i].life, list[i].bin; e.Y > 0 {
+			by := max(each-was, -mostUncounted*was) * p.remembered(bin, e, was)
+			p.group.abreast.got += e.Y * by
+			p.fold.mix.Y = max(p.fold.mix.Y+e.Y*by, -mostTaken*max(p.known.mix.Y, 0))
+			p.fold.bins[bin].correct(e, by)
 		}
 	}
+}
+
+// remembered returns how much of e, which holds so many tokens in each, its bin may still
+// hold: see share.
+func (p *profile) remembered(bin int, e *exposure, each float64) float64 {
+	k, f := &p.known.bins[bin], &p.fold.bins[bin]
+	return min(share(k.Y+f.Y, e.Y*each), share(k.K+f.K, e.K*each), share(k.R+f.R, e.R*each), share(k.N+f.N, e.N*each))
 }
 
 // calibrate learns tokens per chunk from a finished stream.
@@ -108,6 +117,7 @@ func (p *profile) gather(w *window, goesOn bool) bool {
 	cells := w.exposure(p)
 	for i := range cells {
 		e := &cells[i]
+		p.row.S += e.S
 		p.row.T += e.T
 		p.row.K += e.K
 		p.row.Q += e.Q
@@ -156,12 +166,9 @@ func (p *profile) close(w *window, by, factor float64) {
 			}
 		}
 	}
-	if smooth := factor * p.predict(p.row); p.row.whole() && smooth > 0 {
+	if p.row.whole() {
 		p.row.T *= now
-		p.fold.learn(p.row, smooth)
-		if p.since != nil && by == 1 {
-			p.since.learn(p.row, smooth)
-		}
+		p.wait(waitingRow{row: p.row, newest: w.index, changed: p.since != nil && by == 1})
 		p.row = row{}
 	}
 }
@@ -175,6 +182,11 @@ func (p *profile) move(step float64, spares bool) {
 	}
 	next := Shift{From: from, To: from + 1, Factor: math.Exp(step)}
 	p.shift = p.shift.then(next)
+	for i := range p.waiting {
+		if r := &p.waiting[i]; !(spares && r.changed) {
+			r.T *= next.Factor
+		}
+	}
 	if spares && p.since != nil {
 		p.spare(next)
 	}

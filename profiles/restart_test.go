@@ -51,7 +51,7 @@ func TestRestartEndsADrift(t *testing.T) {
 	}
 	d.restarted()
 	for range 2 {
-		ln += d.see(-ln, 0, ln)
+		ln += d.see(-ln, 0, 0, ln)
 	}
 	if math.Abs(ln) > 0.03 {
 		t.Errorf("back at its old speed: still shifted by %.3f after two windows", ln)

@@ -22,7 +22,7 @@ func TestSeparateModelsAreGroupsOfTheirOwn(t *testing.T) {
 	}
 
 	for range 12 {
-		if step := b.profile(one).group.drift.see(0.5, 0, 0); step != 0 {
+		if step := b.profile(one).group.drift.see(0.5, 0, 0, 0); step != 0 {
 			b.profile(one).move(step, false)
 			break
 		}

@@ -47,17 +47,31 @@ func (s *Stream) deliver() {
 	if !s.flowing && evidence && (s.unit.counted || s.profile.calibrated()) {
 		s.flowing, s.unit.sure = true, true
 		if !s.unit.counted {
-			s.unit.each = s.profile.totals().perChunk()
+			s.unit.each = s.each(s.profile.totals())
 		}
 		s.profile.take(w, s.held.lives.list, life, s.unit.each)
+		s.held.count(w.index, life)
 	}
 	if s.flowing && evidence {
 		s.profile.take(w, s.held.lives.list, pending, s.unit.each)
+		s.held.count(w.index, pending)
 	}
 	s.held.age()
 	if s.flowing || len(s.held.slots) >= fullSlots {
 		s.tell(g, s.flowing && evidence, s.unit.each)
 	}
+}
+
+// each returns how many tokens one of what the stream counted stands for: what it has
+// shown holds as many as finished streams have taught to measure until now, whatever
+// they had taught when it began.
+func (s *Stream) each(t *totals) float64 {
+	chunks, text := s.shown.chunks-s.shown.firstChunks, s.shown.text-s.shown.firstText
+	each := t.perChunk() * t.measure().of(chunks, text) / s.unit.measure.of(chunks, text)
+	if !(each > 0) || !finite(each) {
+		return t.perChunk()
+	}
+	return min(max(each, 1.0/maxPerChunk), mostPerChunk)
 }
 
 // decoded tells the window how much of the backend's time was decoding seen
@@ -127,7 +141,12 @@ func (s *Stream) settle(complete bool, got delivery) tally {
 	case !s.evidence():
 	case s.flowing:
 		p.take(w, s.held.lives.list, pending, t.each)
-		p.correct(w, s.held.lives.list, t.each-s.unit.each)
+		p.correct(s.held.lives.list, s.unit.each, t.each)
+		if t.source.counted() && !s.unit.counted {
+			g.seeMiscount(s.unit.each, t.each)
+		}
+		p.recount(s.held.counted, t.each-s.unit.each)
+		s.held.noted.recount(t.each)
 	case t.source != SourceEstimate:
 		p.take(w, s.held.lives.list, life, t.each)
 		p.take(w, s.held.lives.list, pending, t.each)
@@ -163,12 +182,13 @@ type tally struct {
 }
 
 // calibration returns the tokens and chunks that tell how many tokens a chunk
-// holds after the first, as perChunkAfter reads them.
+// holds after the first, as perChunkAfter reads them. They are chunks as they came: what
+// measure and fill make of them is in units that differ from stream to stream.
 func (s *Stream) calibration(t tally) (tokens, chunks float64) {
 	if s.firstByText(t.tokens) {
-		return t.decoded + 1, s.shown.made + 1
+		return t.decoded + 1, float64(s.shown.chunks-s.shown.firstChunks) + 1
 	}
-	return t.tokens, s.filled()
+	return t.tokens, float64(s.shown.chunks)
 }
 
 // seeText teaches how well chunks and text tell tokens. group.mu is held.
@@ -205,7 +225,7 @@ func (s *Stream) tally() tally {
 	}
 	t := tally{source: SourceChunks, each: s.unit.each}
 	if !s.flowing || s.unit.counted {
-		t.each = s.profile.totals().perChunk()
+		t.each = s.each(s.profile.totals())
 		if !s.profile.calibrated() {
 			t.source = SourceEstimate
 		}

@@ -145,6 +145,8 @@ type held struct {
 	idle    float64       // ∫dt/n that was decoding and no evidence
 	slots   []slot        // since the last turn; nil = this stream notes none
 	foreign time.Duration // when n was more than this replica relays, since epoch; 0 = never
+	noted   *noted        // what became of the slots that were handed over
+	counted []counted     // what the profile got, by window
 	touched bool          // something was booked since the last turn
 	lives   lives
 }

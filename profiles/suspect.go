@@ -8,6 +8,9 @@ func (p *profile) suspect(may bool) {
 	switch {
 	case !may:
 		p.since, p.windows = nil, 0
+		for i := range p.waiting {
+			p.waiting[i].changed = false
+		}
 	case p.since == nil:
 		p.since = &Sums{}
 	}

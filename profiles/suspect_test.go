@@ -146,7 +146,9 @@ func TestSecondsThatCountAsExpectedAreShifted(t *testing.T) {
 	w.exposure(p)[3] = e
 	p.known.bins[3] = binSums{S: 3 * e.S, T: 3 * e.T, K: e.K, Y: e.Y} // three times what was measured
 	p.row = row{T: e.T, K: e.K, Q: e.Q, Y: e.Y, windows: 1}
+	p.shift = Shift{To: 1, Factor: 3}
 	p.close(w, 1.0/3, 3)
+	p.learnRows(windowLength)
 	b, r := &p.fold.bins[3], &p.fold.rows
 	within(t, "S", p.known.bins[3].S+b.S, e.S, 1e-9)
 	within(t, "T", p.known.bins[3].T+b.T, e.T, 1e-9)

@@ -14,6 +14,15 @@ func (m measure) of(chunks, bytes int64) float64 {
 	return (1-m.text)*float64(chunks) + m.byte*float64(bytes)
 }
 
+// chunks returns how many chunks came, of what they counted and their bytes of text. Where
+// the text alone counts nobody can tell: then they are what they counted.
+func (m measure) chunks(counted, bytes float64) float64 {
+	if m.text >= 1 {
+		return counted
+	}
+	return max(counted-m.byte*bytes, 0) / (1 - m.text)
+}
+
 // textSums say whether the chunks of a target or their text tell how many tokens
 // they hold, of finished streams after their first arrival: with C chunks, B bytes
 // and Y tokens of a stream, x = ln(Y/C) and y = ln(Y/B), each weighs C.

@@ -48,6 +48,9 @@ func TestMeasure(t *testing.T) {
 		if got := c.m.of(c.chunks, c.bytes); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%+v: %d chunks with %d bytes count %v, want %v", c.m, c.chunks, c.bytes, got, c.want)
 		}
+		if got := c.m.chunks(c.want, float64(c.bytes)); c.m.text < 1 && c.bytes > 0 && math.Abs(got-float64(c.chunks)) > 1e-12 {
+			t.Errorf("%+v: what counts %v with %d bytes are %v chunks, want %d", c.m, c.want, c.bytes, got, c.chunks)
+		}
 	}
 }
 

@@ -36,11 +36,11 @@ const (
 // slot is a piece of a stream's time at one n: whole gaps between arrivals, or of
 // one gap in which n changed the part at n.
 type slot struct {
-	of       *profile
+	by       *noted
 	from, to time.Duration // of the whole gaps, since epoch; from < to
 	n        int32
 	seconds  float64 // at n
-	k        float64 // chunks, or tokens where they are counted; in a trail always tokens
+	k        float64 // chunks as measured, or tokens where they are counted
 }
 
 // span is the interval in which a prompt was prefilled, as far as that can be
@@ -130,7 +130,7 @@ func (t *trail) judge(at time.Duration, settled bool) {
 		}
 		alone := t.foreign == 0 || sl.to >= t.foreign+spanReach
 		if tokens, disturbed, known := t.beside(sl); known && alone && settled {
-			sl.of.see(sl, tokens, disturbed)
+			sl.by.of.see(sl, tokens, disturbed)
 		}
 	}
 	clear(t.slots[len(rest):])
@@ -147,10 +147,10 @@ type calm struct {
 // held.
 func (p *profile) see(sl *slot, tokens float64, disturbed bool) {
 	n, i := float64(sl.n), BinOf(int(sl.n))
-	b := &p.fold.bins[i]
+	b, k := &p.fold.bins[i], sl.by.see(i, sl.k/n, disturbed)
 	if disturbed {
 		b.Td += sl.seconds / n
-		b.Kd += sl.k / n
+		b.Kd += k
 		b.Pd += tokens / n
 		if p.since != nil {
 			p.since.bins[i].Td += sl.seconds / n
@@ -162,12 +162,12 @@ func (p *profile) see(sl *slot, tokens float64, disturbed bool) {
 		p.calm = calm{window: w}
 	}
 	b.Tq += sl.seconds / n
-	b.Kq += sl.k / n
+	b.Kq += k
 	if p.since != nil {
 		p.since.bins[i].Tq += sl.seconds / n
 	}
 	p.calm.T[i] += sl.seconds / n
-	p.calm.K[i] += sl.k / n
+	p.calm.K[i] += k
 }
 
 // closeCalm adds how far each bin was from its quiet step in the window.
@@ -189,6 +189,7 @@ func (g *group) joins(s *Stream, first time.Duration) {
 	if t.watching < maxWatching && s.sequences == 1 && s.occ != nil {
 		t.watching++
 		s.held.slots = make([]slot, 0, notedSlots)
+		s.held.noted = &noted{of: s.profile}
 	}
 	expected := s.profile.expectedPrefill(s.start.prompt)
 	q := span{from: max(s.start.sent, first-spanLength*expected), to: first, tokens: s.start.prompt}
@@ -222,7 +223,7 @@ func (s *Stream) note(from, to time.Duration, n, own int, d time.Duration, k flo
 	if n > own {
 		s.held.foreign = to
 	}
-	s.held.slots = append(s.held.slots, slot{of: s.profile, from: from, to: to, n: int32(max(n, 1)), seconds: d.Seconds(), k: k * s.unit.fill.at(n)})
+	s.held.slots = append(s.held.slots, slot{by: s.held.noted, from: from, to: to, n: int32(max(n, 1)), seconds: d.Seconds(), k: k * s.unit.fill.at(n)})
 	if len(s.held.slots) >= fullSlots {
 		s.held.turnAt = s.last
 	}
@@ -240,11 +241,9 @@ func (s *Stream) noteMore(k float64) {
 func (s *Stream) tell(g *group, known bool, each float64) {
 	t := &g.trail
 	t.foreign = max(t.foreign, s.held.foreign)
-	if known {
-		for _, sl := range s.held.slots[:min(len(s.held.slots), maxSlots-len(t.slots))] {
-			sl.k *= each
-			t.slots = append(t.slots, sl)
-		}
+	if known && s.held.slots != nil {
+		s.held.noted.each = each
+		t.slots = append(t.slots, s.held.slots[:min(len(s.held.slots), maxSlots-len(t.slots))]...)
 	}
 	s.held.slots = s.held.slots[:0]
 }

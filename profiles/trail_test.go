@@ -137,7 +137,7 @@ func TestOthersDisturb(t *testing.T) {
 func TestATrailIsBounded(t *testing.T) {
 	p := &profile{group: &group{}}
 	g := p.group
-	s := &Stream{profile: p, unit: unit{each: 1}, held: held{slots: make([]slot, 0, notedSlots)}}
+	s := &Stream{profile: p, unit: unit{each: 1}, held: held{slots: make([]slot, 0, notedSlots), noted: &noted{of: p}}}
 	for i := range 2 * maxSlots {
 		at := time.Hour + time.Duration(i)*time.Microsecond
 		s.note(at, at+time.Microsecond, 1, 1, time.Microsecond, 1)
@@ -159,7 +159,7 @@ func TestForgottenPrefillsAreNotQuiet(t *testing.T) {
 	p := &profile{group: &group{}}
 	g := p.group
 	const at, end = time.Minute, time.Minute + spanReach + time.Second
-	g.trail.slots = []slot{{of: p, from: at, to: at + 100*ms, n: 1, seconds: 0.1, k: 5}}
+	g.trail.slots = []slot{{by: &noted{of: p, each: 1}, from: at, to: at + 100*ms, n: 1, seconds: 0.1, k: 5}}
 	for first := at; first < end; first += 20 * ms {
 		g.trail.prefilled(span{from: first - 15*ms, to: first, tokens: 500}, 0)
 	}

@@ -71,6 +71,7 @@ func TestARowHoldsALongPrefill(t *testing.T) {
 			g.mu.Lock()
 			before := b.book.profile(target).fold.rows.A00
 			g.closeUntil(at)
+			b.book.profile(target).learnRows(at)
 			if b.book.profile(target).fold.rows.A00 != before {
 				rows++
 			}

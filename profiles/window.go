@@ -76,8 +76,9 @@ func (w *window) exposure(p *profile) *[NumBins]exposure {
 type row struct {
 	T, K, Q, Y, P float64
 
-	windows int  // that it is of
-	goesOn  bool // a long prefill begins in it, and ends later
+	S       float64 // stream-seconds: no part of it
+	windows int     // that it is of
+	goesOn  bool    // a long prefill begins in it, and ends later
 }
 
 // whole reports whether r may teach.

@@ -2,6 +2,7 @@ package accuracy
 
 import (
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/pacer-dev/pacer/internal/presets"
@@ -35,6 +36,7 @@ var (
 	coalesced16 = knownBy(setup{engine: mixed, load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02, chunk: 16, late: true}, truthTokens)
 	coalesced50 = knownBy(setup{engine: mixed, load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02, chunk: 50, late: true}, truthTokens)
 	coalescing  = knownBy(setup{engine: mixed, load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02, sizes: []int{1, 4, 16, 50, 1, 30}, late: true}, truthTokens)
+	eachItsOwn  = knownBy(setup{engine: mixed, load: longer(bursts(2.7/6, conversations), 3, 6), jitter: longJitter, leave: 0.02, sizes: sizesTo(200), late: true}, truthTokens)
 	opening50   = knownBy(setup{engine: mixed, load: bursts(2.7, conversations), jitter: longJitter, leave: 0.02, opens: 50}, truthTokens)
 	told200     = knownBy(setup{engine: mixed, load: longer(bursts(2.7/6, conversations), 3, 6), jitter: longJitter, leave: 0.02, chunk: 200, late: true, tells: true}, truthTokens)
 	s5told      = knownBy(setup{engine: drafting(mixed), load: bursts(2.7, conversations), jitter: 5 * longJitter, leave: 0.02, chunk: 4, late: true, tells: true}, truthTokens)
@@ -59,6 +61,15 @@ var (
 	stepsOf = uneven([]sim.Point{{N: 1, TPS: 835}, {N: 2, TPS: 420}, {N: 3, TPS: 296}, {N: 4, TPS: 387}, {N: 5, TPS: 264}, {N: 6, TPS: 201}, {N: 7, TPS: 158}, {N: 8, TPS: 179}})
 	cliffOf = uneven([]sim.Point{{N: 1, TPS: 485}, {N: 2, TPS: 133}, {N: 3, TPS: 109}, {N: 4, TPS: 85}, {N: 6, TPS: 62}, {N: 8, TPS: 62}})
 )
+
+// sizesTo are sizes of chunks from 1 to most, one for each request in turn.
+func sizesTo(most int) (sizes []int) {
+	r := rand.New(rand.NewPCG(5, 5))
+	for range 997 {
+		sizes = append(sizes, 1+r.IntN(most))
+	}
+	return sizes
+}
 
 // counted reads the engine's own count of its sequences.
 func counted(s setup) setup {

@@ -14,6 +14,7 @@ var rows = []row{
 	curveRow("16 tokens a chunk, the first one too", coalesced16, mark{tokens: 100e3, goal: errs{2.5, 6}}),
 	curveRow("50 tokens a chunk, the first one too", coalesced50, mark{tokens: 100e3, goal: errs{3, 8}}),
 	curveRow("1 to 50 tokens a chunk, by stream, the first one too", coalescing, mark{tokens: 100e3, goal: errs{3, 8}}),
+	curveRow("1 to 200 tokens a chunk, by stream, the first one too, long answers", eachItsOwn, mark{tokens: 100e3, goal: errs{3, 8}}),
 	curveRow("50 tokens in the first chunk alone", opening50, mark{tokens: 100e3, goal: errs{3, 8}}),
 	curveRow("200 tokens a chunk, the first one too, counted by the engine, long answers", told200, mark{tokens: 100e3, goal: errs{3, 8}}),
 	curveRow("S6 short answers, real arrivals", s6, mark{tokens: 100e3, goal: errs{2, 5}, blind: true}),
