@@ -27,7 +27,7 @@ type Route struct {
 	// `true`: a stream that is silent for too long is tried on a second target as well: see [hedge](#hedge)
 	Hedge bool `yaml:"hedge" default:"false"`
 	// `auto`: among the targets that meet the floor, one whose prefix cache has the prompt, where that saves time; `session`: one that has had the
-	// same session (`x-session-id`, `prompt_cache_key`, `user`, `previous_response_id`); `off`: as `prefer` says. See [affinity](#affinity)
+	// same session (`x-session-id`, `prompt_cache_key`, `user`, `previous_response_id`); `off`: as `prefer` says, wherever it is cached. See [affinity](#affinity)
 	Affinity string `yaml:"affinity" enum:"auto,off,session" default:"auto"`
 	// whose prompts warm a target for whom: `none`, everybody's for everybody; `key`, each key's for itself, for engines that keep their caches apart so
 	Isolation string `yaml:"isolation" enum:"none,key" default:"none"`

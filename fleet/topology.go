@@ -32,6 +32,7 @@ func routeOf(cfg *config.Config, r config.Route, name string, prices map[string]
 		Reserve:    r.Reserve,
 		MaxWaiting: cfg.Limits.Queue,
 		BatchShare: r.BatchShare,
+		NoAffinity: r.Affinity == "off",
 	}
 	if r.BatchShare == 0 {
 		out.BatchShare = -1 // the router takes 0 for its default

@@ -258,7 +258,7 @@ func topologyOf(c *config.Config) router.Topology {
 		for _, m := range r.Models {
 			out := router.Route{
 				Name: m, SLO: router.SLO{MinTPS: r.SLO.MinTPS, MaxTTFT: r.SLO.MaxTTFT},
-				Prefer: ordered, Reserve: r.Reserve, MaxWaiting: c.Limits.Queue,
+				Prefer: ordered, Reserve: r.Reserve, MaxWaiting: c.Limits.Queue, NoAffinity: r.Affinity == "off",
 			}
 			if r.Class == "batch" {
 				out.Class = router.Batch

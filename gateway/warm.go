@@ -20,14 +20,19 @@ type warmth struct {
 	targets []router.Warmth
 }
 
-// followCaches has req go by which targets of the route, and of those that it spills to,
-// are expected to have the prompt in their caches.
+// followCaches tells req which targets of the route, and of those that it spills to, are
+// expected to have the prompt in their caches. Without affinity that is told, too: what a
+// prompt takes an engine depends on it, wherever it goes.
 func (o *order) followCaches(req *router.Request) {
-	affinity, r := o.route.conf.Affinity, &o.request
-	if affinity == "off" || !r.end.Decodes || r.parsed.Sequences > 1 || r.body == nil {
+	r := &o.request
+	if !r.end.Decodes || r.parsed.Sequences > 1 || r.body == nil {
 		return
 	}
-	salt := [3]string{affinity, r.parsed.Model}
+	bySession := o.route.conf.Affinity == "session"
+	salt := [3]string{"prompt", r.parsed.Model}
+	if bySession {
+		salt[0] = "session"
+	}
 	if o.route.conf.Isolation == "key" {
 		salt[2] = o.tenant.name
 	}
@@ -36,7 +41,7 @@ func (o *order) followCaches(req *router.Request) {
 		c = new(prefix.Chain)
 	}
 	c.Begin(salt[:]...)
-	if affinity == "session" {
+	if bySession {
 		c.Add([]byte(r.session()))
 	} else {
 		r.parsed.Parts(c.Add)

@@ -136,7 +136,7 @@ func (rt *route) takesAll() bool {
 // cleared is the target that was cleared for what a brings, and that can pay for it; nil =
 // there is none.
 func (rt *route) cleared(a *ask) *verdict {
-	if !a.now.Before(rt.router.clears) || len(a.req.Warm) == 0 {
+	if !a.now.Before(rt.router.clears) || len(a.req.Warm) == 0 || rt.conf.NoAffinity {
 		return nil
 	}
 	for i := range a.verdicts {

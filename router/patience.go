@@ -99,10 +99,10 @@ func (v *verdict) behind(a *ask) (g *group) {
 	return g
 }
 
-// followsCaches reports whether the route goes where a prompt is cached: not in the
-// order of the configuration, by weights or by price.
+// followsCaches reports whether the route goes where a prompt is cached: not without
+// affinity, in the order of the configuration, by weights or by price.
 func (rt *route) followsCaches() bool {
-	if rt.policy.Regardless || rt.conf.Prefer == Order || rt.conf.Prefer == Cheapest {
+	if rt.policy.Regardless || rt.conf.NoAffinity || rt.conf.Prefer == Order || rt.conf.Prefer == Cheapest {
 		return false
 	}
 	for i := range rt.conf.Targets {

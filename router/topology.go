@@ -78,6 +78,10 @@ type Route struct {
 	SLO     SLO    // of an interactive route; a batch route has no floor, whatever MinTPS says
 	Prefer  Prefer // the word of its policy; "" = Headroom
 
+	// NoAffinity has requests go where Prefer says, wherever their prompts are cached. What
+	// Request.Warm says then only tells what they have prefilled.
+	NoAffinity bool
+
 	// BatchShare is what batch gets even while interactive requests are kept
 	// waiting: for each of those that is placed on a backend, so much of a place.
 	// The largest of the routes there counts. 0 = 0.02; negative = none.

@@ -112,7 +112,7 @@ const behind = 1e-6
 // than the policy picked, and for its cache: where no cache saves more than a step,
 // the policy knows best. Those that the policy puts behind stay there.
 func (a *ask) warmer(picked *verdict) *verdict {
-	if len(a.req.Warm) == 0 || a.weight == 0 || !(picked.rank > 0) {
+	if len(a.req.Warm) == 0 || a.weight == 0 || a.route.conf.NoAffinity || !(picked.rank > 0) {
 		return picked
 	}
 	step := 1 / max(finite(picked.model.expects(int(picked.m)+a.weight)), 1)

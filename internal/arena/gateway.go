@@ -293,7 +293,7 @@ func (l *looking) fire(w *world) {
 func (g *gateway) place(v *visit) {
 	w := g.world
 	var caches router.Caches
-	if v.warm = nil; v.arrival.Turn != nil && !w.s.Cold {
+	if v.warm = nil; v.arrival.Turn != nil {
 		v.Warm(w.clock, nil)
 		caches = v
 	}

@@ -326,6 +326,7 @@ func (w *world) topology() router.Topology {
 		if w.s.Policy.compared() {
 			route.Prefer = router.Prefer(w.s.Policy)
 		}
+		route.NoAffinity = route.NoAffinity || w.s.Cold
 		if capped {
 			route.SLO.MinTPS, route.Reserve = 0, 0
 		}

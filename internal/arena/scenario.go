@@ -44,8 +44,8 @@ type Scenario struct {
 	// Warmup: none.
 	Duration, Warmup time.Duration
 
-	// Cold has Pacer not ask where a prompt is cached: affinity: off. Telling is what
-	// engines say of their caches. Default: Pacer asks, and they are honest.
+	// Cold has Pacer not go where a prompt is cached: affinity: off. Telling is what
+	// engines say of their caches. Default: Pacer goes there, and they are honest.
 	Cold    bool
 	Telling Telling
 

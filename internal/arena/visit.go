@@ -165,7 +165,7 @@ func (v *visit) send() {
 	}
 	v.route.back(v, true)
 	v.route.place(v)
-	if v.arrival.Turn != nil && !w.s.Cold {
+	if v.arrival.Turn != nil {
 		v.arrival.chain(&g.chain)
 		v.caching = g.prefixes.Send(w.clock, v.lease.Target(), &g.chain, v.arrival.PromptTokens)
 	}
