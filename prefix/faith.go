@@ -3,8 +3,8 @@ package prefix
 import "github.com/pacer-dev/pacer/router"
 
 // faith is what is believed of a cache before a fit says what it saves: that it does,
-// where the kind of engine keeps prefixes unless told otherwise, until a first token
-// speaks against it. Else the first prompts that all begin alike are refused beside
+// where the kind of engine keeps prefixes unless told otherwise, or where some first tokens
+// came as soon, until a first token speaks against it. Else the first prompts that all begin alike are refused beside
 // streams that could bear them, for as long as the first answers last.
 type faith struct {
 	begun bool // by the kind
@@ -19,6 +19,10 @@ const (
 	trusted = 0.9
 
 	coldFades = 0.9
+
+	// leastSoon is how many more first tokens have to be soon than late for it to be believed of
+	// a kind of which nobody knows whether it keeps prefixes.
+	leastSoon = 4
 
 	// mostFaith is how many first tokens are remembered as soon or late: a cache that
 	// begins to forget is doubted after half as many, however long it was good.
@@ -45,7 +49,13 @@ func (f *faith) see(tokens, cached int, y float64) {
 func (f *faith) holds() bool { return f.seen > 0 && f.hopes() }
 
 // hopes reports whether nothing speaks against it, though nobody could tell yet.
-func (f *faith) hopes() bool { return f.begun && (f.bad == 0 || f.good > f.bad) }
+// Of another kind it has to be seen.
+func (f *faith) hopes() bool {
+	if !f.begun {
+		return f.good >= f.bad+leastSoon
+	}
+	return f.bad == 0 || f.good > f.bad
+}
 
 // doubted reports whether first tokens came as late as if nothing were there, whatever
 // the engine tells.

@@ -44,6 +44,39 @@ func TestAPromptIsThereOnceItIsPrefilled(t *testing.T) {
 	}
 }
 
+// Of another kind it is believed once four more first tokens came soon than late.
+func TestAnyKindIsBelievedOnceItWasSeen(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		late, soon  int
+		least, most int // of 2,000 tokens, for sure, then
+	}{
+		{"three came soon", 0, 3, 0, 0},
+		{"four came soon", 0, 4, 1700, 2000},
+		{"four came soon after two that were late", 2, 4, 0, 0},
+		{"four more came soon than late", 2, 8, 1, 2000},
+	} {
+		x := New()
+		x.Configure(0, []router.Target{target})
+		system, question := text(1, 8000), 1
+		ask := func(ttft time.Duration) {
+			question++
+			v := x.Send(start, target, chainOf(system, text(question, 800)), 2200)
+			v.First(ttft, 0)
+		}
+		ask(220 * time.Millisecond)
+		for range c.late {
+			ask(220 * time.Millisecond)
+		}
+		for range c.soon {
+			ask(40 * time.Millisecond)
+		}
+		if w := of(x, start, chainOf(system, text(99, 800)), 2200); w.Sure < c.least || w.Sure > c.most {
+			t.Errorf("%s: %d tokens are there for sure, want %d to %d", c.name, w.Sure, c.least, c.most)
+		}
+	}
+}
+
 // Of a kind that keeps prefixes that is believed, until a first token comes as late as
 // if nothing were there.
 func TestAKindIsBelievedUntilAFirstTokenIsLate(t *testing.T) {

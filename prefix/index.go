@@ -84,30 +84,27 @@ func (h *cache) expect(m *match, c *Chain, tokens int) (likely, sure, told float
 	if m.count == 0 {
 		return 0, 0, 0
 	}
-	tells, first := h.keeping.tells(), 0.5
+	// What is taken for what nobody has seen: to be there, to be there for sure, and of an answer.
+	tells, hope, first, answered := h.keeping.tells(), hoped, 0.0, 0.0
 	switch {
-	case tells && h.faith.holds() && h.keeping.keepsAll():
-		first = trusted
-	case tells:
-		first = 0
+	case !tells: // trust says how much of it is sure
+		hope, first, answered = 1, 1, 0.5
+	case h.faith.holds() && h.keeping.keepsAll():
+		first, answered = trusted, trusted
 	}
 	for i := range m.count {
 		s := &m.stretches[i]
 		n := c.tokens(tokens, s.from, s.to)
-		chance, least := 1.0, 1.0
-		if tells {
-			chance, least = h.keeping.chance(s.age, hoped), h.keeping.surely(s.age, first)
-		}
-		likely += n * chance
+		likely += n * h.keeping.chance(s.age, hope)
 		if !s.doubted {
-			sure += n * least
+			sure += n * h.keeping.surely(s.age, first)
 		}
 	}
 	room := float64(tokens) - likely
 	answer := min(float64(m.answer), max(room, 0))
 	likely += answer * h.keeping.answers.mean(0.5)
 	if !m.stretches[m.count-1].doubted {
-		sure += answer * h.keeping.answers.mean(first)
+		sure += answer * h.keeping.answers.mean(answered)
 	}
 	likely, sure = max(likely-h.keeping.short, 0), max(sure-h.keeping.short, 0)
 	if tells {
@@ -230,6 +227,7 @@ func (v *Visit) First(ttft time.Duration, ahead int) {
 	if v.lost(ttft) {
 		return
 	}
+	v.look(ttft, ahead)
 	v.cache.faith.see(v.tokens, int(v.possible(v.tokens)), ttft.Seconds())
 	v.cache.worth.bound.see(v.possible(v.tokens), ttft.Seconds())
 }

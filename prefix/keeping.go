@@ -87,7 +87,9 @@ func (k *keeping) hearTold(cached, possible float64) {
 	if cached <= 0 {
 		return
 	}
-	k.told = true
+	if !k.told {
+		*k = keeping{told: true} // before, first tokens said what was kept
+	}
 	x := 0.0
 	if cached > possible+leastTold {
 		x = 1

@@ -84,7 +84,7 @@ func (g *gateway) start() {
 	g.router = router.New(router.Options{Rand: random.Float64, Policies: g.policies})
 	g.prefixes = prefix.New()
 	g.prefixes.Configure(0, w.targets())
-	g.prefixes.Believe(func(router.Target) bool { return true }) // as of the engines that it simulates
+	g.prefixes.Believe(func(router.Target) bool { return !w.s.Strange }) // as of the engines that it simulates
 	g.breakers = make([]breaker, len(w.engines))
 	for i := range g.breakers {
 		g.breakers[i] = breaker{gateway: g, engine: w.engines[i], core: core.New(core.OfBackend())}

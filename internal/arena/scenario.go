@@ -49,6 +49,10 @@ type Scenario struct {
 	Cold    bool
 	Telling Telling
 
+	// Strange has gateways not know that engines of their kind keep prefixes, as of hosted
+	// ones. Default: they know, as of vLLM and SGLang.
+	Strange bool
+
 	// Retries is how often a client that was shed comes back; a request counts
 	// once, by what became of it in the end. Default: never.
 	Retries int
