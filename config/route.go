@@ -16,7 +16,7 @@ type Route struct {
 	Targets []Target `yaml:"targets" required:"[ { backend: gpu-1 } ]" want:"a list such as [ { backend: gpu-1 } ]" empty:"write at least one { backend: gpu-1, model: NAME }"`
 	// what is promised: see [slo](#slo)
 	SLO SLO `yaml:"slo" unset:"no floor"`
-	// among the targets that meet the floor: `headroom` (most room), `order` (first in the list), `cheapest`, `pack` (tightest fit)
+	// among the targets that meet the floor: `headroom` (most room, where a slot is free), `order` (first in the list), `cheapest`, `pack` (tightest fit)
 	Prefer string `yaml:"prefer" enum:"@policy" default:"headroom"`
 	// streams that must still fit, by speed and below `max_concurrency`, before a batch request goes to a target of this route
 	Reserve int `yaml:"reserve" min:"0" default:"1"`

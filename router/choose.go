@@ -18,6 +18,29 @@ func (a *ask) spare() {
 	}
 }
 
+// soon puts the feasible targets where the first token would be late behind those where
+// it comes at once.
+func (c Choice) soon() {
+	if c.ask.weight == 0 {
+		return
+	}
+	for i := range c.ask.verdicts {
+		if v := &c.ask.verdicts[i]; v.reason == OK && v.late(c.ask) {
+			v.rank *= lateRank
+		}
+	}
+}
+
+// late reports whether somebody waits where v is about for longer than prefill takes,
+// or a would stand in the engine's own line for a slot, for longer than its cache there
+// saves. The floor says what speed is enough, and nothing says for how long a first
+// token may take that need not. Who has no floor stands in line where it is fastest.
+func (v *verdict) late(a *ask) bool {
+	m := v.model
+	return m.group.overdue(a.now) > stallAfter ||
+		a.floor > 0 && m.ttft.Queue(int(v.m)+a.weight-1) > a.saved(m).Seconds()
+}
+
 // takesLast is scarce for one more of a's kind where v is about, whoever asks next.
 func (v *verdict) takesLast(a *ask) bool {
 	s, k := &v.model.gist, int(v.m)+a.weight
@@ -53,8 +76,12 @@ func (a *ask) scarce(g *group, k int) bool {
 	return false
 }
 
-// lastRank puts a rank below every other one.
-const lastRank = 1e-12
+// lastRank puts a rank below every other one, and lateRank below all those that are
+// not multiplied by either.
+const (
+	lastRank = 1e-12
+	lateRank = 1e-9
+)
 
 // rankAll ranks the feasible targets, and returns how many there are.
 func (a *ask) rankAll() int {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
 )
 
 // three is a bench with a fast, a middle and a slow backend, all of which give
@@ -235,4 +237,62 @@ func (inTurn) Pick(c Choice) int {
 		}
 	}
 	return -1
+}
+
+// TestASlotNowBeforeMoreSpeedLater: an engine without a free slot is the fastest still,
+// by its tokens. Who has a floor begins elsewhere at once, unless the cache here saves
+// more than the wait.
+func TestASlotNowBeforeMoreSpeedLater(t *testing.T) {
+	b := newBench(t, []string{"slots", "wide"}, Route{Name: "chat", SLO: SLO{MinTPS: 20}}, Route{Name: "any"}, Route{Name: "one", Targets: targets("slots")})
+	c := carrying(1000, 20, 60)
+	c.first = profiles.TTFT{Base: 0.1, PerToken: 1e-3, Uncached: 1, Slots: 8, Turnover: 20}
+	b.learn("slots", c)
+	b.learn("wide", carrying(40, 20, 40))
+	seven := b.fill("one", 7)
+	b.wantChosen("slots") // the last slot
+	for range 3 {
+		b.wantChosen("wide")
+	}
+	if d := b.place("any"); d.Lease.Target().Backend != "slots" {
+		t.Errorf("without a floor it went to %s, want slots: nobody said what is enough", d.Lease.Target().Backend)
+	}
+	// One sequence stands in line: the next one waits for a tenth of a second on average.
+	warm := func(tokens int) func(*Request) {
+		return func(r *Request) {
+			r.PromptTokens = 400
+			r.Warm = []Warmth{{Target: Target{Backend: "slots", Model: "m"}, Likely: tokens, Sure: tokens}}
+		}
+	}
+	b.wantChosen("wide", warm(50))
+	b.wantChosen("slots", warm(390))
+	for _, l := range seven {
+		l.Done(b.now, 100)
+	}
+	b.wantChosen("slots")
+}
+
+// TestNobodyFollowsWhomAnEngineLeavesWaiting: an engine that has died takes requests and
+// says nothing. Its speed looks as it was, so all who came would wait there until the
+// first of them is given up.
+func TestNobodyFollowsWhomAnEngineLeavesWaiting(t *testing.T) {
+	for _, route := range []string{"chat", "any"} {
+		b := newBench(t, []string{"dead", "alive"}, Route{Name: "chat", SLO: SLO{MinTPS: 20}}, Route{Name: "any"}, Route{Name: "one", Targets: targets("dead")})
+		b.learn("dead", carrying(1000, 20, 60))
+		b.learn("alive", carrying(40, 20, 40))
+		waits := b.place("one").Lease
+		goes := func(want string) {
+			t.Helper()
+			d := b.place(route)
+			if got := d.Lease.Target().Backend; got != want {
+				t.Errorf("%s, %v after the first: went to %s, want %s", route, b.now.Sub(start), got, want)
+			}
+			d.Lease.Done(b.now, 0)
+		}
+		b.sleep(time.Second)
+		goes("dead")
+		b.sleep(time.Second)
+		goes("alive")
+		waits.FirstToken(b.now)
+		goes("dead")
+	}
 }

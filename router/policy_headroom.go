@@ -1,7 +1,8 @@
 package router
 
 // byHeadroom takes the feasible target with the largest bound over need, those
-// last on which a higher floor would lose a place. Beside many replicas it chooses among
+// last on which a higher floor would lose a place, and before these those whose engine
+// has no slot free. Beside many replicas it chooses among
 // some of them, see rush.
 //
 // An unknown target goes first while slow start has room on it, the emptiest
@@ -13,6 +14,7 @@ func (byHeadroom) Pick(c Choice) int {
 	feasible := c.ask.rankAll()
 	if feasible > 1 {
 		c.ask.spare()
+		c.soon()
 	}
 	if feasible > drawn && c.router.peers.many() && !c.ask.preview {
 		return c.bestOfSome(feasible)
