@@ -1,6 +1,7 @@
 package profiles
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -99,5 +100,26 @@ func TestOnlyTheLastPausesAreKept(t *testing.T) {
 	}
 	if !b.heart.pausedIn(98*time.Minute, 99*time.Minute) || b.heart.pausedIn(99*time.Minute, 99*time.Minute+ms) {
 		t.Error("the last minute was a pause, and what follows is none")
+	}
+}
+
+// TestASilenceThatNobodyOutlastedIsNoSpeed: an engine that died leaves its streams silent
+// until somebody breaks them off. What it gave before tells how fast it is.
+func TestASilenceThatNobodyOutlastedIsNoSpeed(t *testing.T) {
+	for _, c := range []struct {
+		silent time.Duration
+		want   float64
+	}{{2 * time.Second, 7}, {5 * time.Second, 10}, {time.Minute, 5}} {
+		b := newBench(t)
+		b.calibrated(3, 3)
+		b.occ.Set(start, 1)
+		s := b.open(Open{Sent: start})
+		end := steady(s, 0, 50*ms, 101)
+		s.Close(start.Add(end+c.silent), false)
+		var seconds float64
+		for _, d := range b.book.Fold(start.Add(2 * time.Minute)) {
+			seconds += d.Sums.bins[0].S
+		}
+		within(t, fmt.Sprintf("seconds, broken off after a silence of %v", c.silent), seconds, c.want, 0.001)
 	}
 }

@@ -91,9 +91,14 @@ func (h *held) age() {
 	h.touched = false
 }
 
+// deadAfter is how long the silence may be in which a stream is broken off, to count as
+// the speed of the engine. In a longer one nothing was decoded that anybody will get: the
+// engine has died, and one that comes back is as fast as it was.
+const deadAfter = 5 * time.Second
+
 // Close ends the stream at now. complete is false for an abort or a cut: then
-// the time since the last token was spent without one and counts. Calls after
-// the first return the same summary.
+// the time since the last token was spent without one and counts, up to deadAfter.
+// Calls after the first return the same summary.
 func (s *Stream) Close(now time.Time, complete bool) Summary {
 	if s.closed {
 		return s.summary
@@ -106,9 +111,13 @@ func (s *Stream) Close(now time.Time, complete bool) Summary {
 		if at >= s.held.turnAt {
 			s.turn(at)
 		}
-		if s.off.now || at-s.last >= pauseGap && s.heart.pausedIn(s.last, at) {
+		switch silent := at - s.last; {
+		case s.off.now || silent >= pauseGap && s.heart.pausedIn(s.last, at):
+			s.off.time += silent
 			s.idleUntil(at)
-		} else {
+		case silent > deadAfter:
+			s.idleUntil(at)
+		default:
 			s.spend(at, 0, 0)
 		}
 	}

@@ -315,6 +315,7 @@ func (s *Stream) reopen(at time.Duration) {
 	s.off.now = false
 	s.gap.kind = opening
 	s.release(everything)
+	s.off.time += at - s.last
 	s.idleUntil(at)
 	s.flush()
 	s.version, s.run.n = s.load()
@@ -325,7 +326,6 @@ func (s *Stream) reopen(at time.Duration) {
 // idleUntil counts the time since the last arrival as decoding that is no
 // evidence.
 func (s *Stream) idleUntil(at time.Duration) {
-	s.off.time += at - s.last
 	if s.occ == nil {
 		s.held.idle += (at - s.last).Seconds()
 		return
