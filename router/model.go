@@ -113,7 +113,7 @@ func (t *tries) begin(floor float64) {
 	if t.after == 0 || floor < t.floor {
 		t.floor, t.after = floor, staleAfter
 	}
-	t.after = min(2*t.after, staleMost)
+	t.after = min(t.after*5/4, staleMost)
 }
 
 // keeps notes that a stream is let in with floor: the target is not too slow for it.

@@ -158,7 +158,8 @@ const (
 
 	// staleAfter is how long a target that is too slow for a floor has to have
 	// been idle for that verdict to be old: then one request with a floor tries
-	// it, and again each time after twice as long, up to staleMost. Requests
+	// it, and again each time after a quarter longer, up to staleMost: what was slow
+	// for an hour is found well a quarter of an hour later at most. Requests
 	// without a floor have the first chance, as long as it is idle.
 	staleAfter = 15 * time.Second
 	staleMost  = 32 * time.Minute

@@ -49,7 +49,7 @@ func TestAnOldVerdictIsProbed(t *testing.T) {
 }
 
 // Who is too slow for a floor is tried by one request after a while, then after
-// twice as long, and so on, never beside others, and no more once it keeps one.
+// a quarter longer, and so on, never beside others, and no more once it keeps one.
 func TestStaleTargetsAreTriedOneAtATime(t *testing.T) {
 	b := newBench(t, []string{"x", "y"})
 	b.learn("x", carrying(40, 30, 60))
@@ -74,7 +74,7 @@ func TestStaleTargetsAreTriedOneAtATime(t *testing.T) {
 	for _, c := range []struct {
 		during time.Duration
 		want   int
-	}{{staleAfter, 0}, {2 * staleAfter, 1}, {4 * staleAfter, 1}, {8 * staleAfter, 1}} {
+	}{{staleAfter, 0}, {2 * staleAfter, 2}, {4 * staleAfter, 2}, {8 * staleAfter, 2}} {
 		if got := count(c.during); got != c.want {
 			t.Errorf("within %v tried %d times, want %d", c.during, got, c.want)
 		}
@@ -103,6 +103,30 @@ func TestStaleTargetsAreTriedOneAtATime(t *testing.T) {
 	b.fill("chat", 45)
 	if m := b.backends[1].groups[0].models[0]; m.tries.after != 0 {
 		t.Errorf("it keeps a floor, and is tried after %v", m.tries.after)
+	}
+}
+
+// What was slow for long is tried a quarter of that later at most, and tries become rare
+// all the same.
+func TestTheNextTryComesAQuarterLater(t *testing.T) {
+	b := newBench(t, []string{"x", "y"})
+	b.learn("x", carrying(40, 30, 60))
+	b.learn("y", carrying(5, 15, 20))
+	began, last, tried := b.now, b.now, 0
+	for ; b.now.Sub(began) < 2*time.Hour; b.sleep(time.Second) {
+		l := b.place("chat").Lease
+		if l.Target().Backend == "y" {
+			if gap, most := b.now.Sub(last), last.Sub(began)/4+staleAfter+time.Second; gap > most {
+				t.Errorf("tried %v after the last time, which was after %v; want %v at most", gap, last.Sub(began), most)
+			}
+			b.run([]*Lease{l}, 20, 300*time.Millisecond)
+			last = b.now
+			tried++
+		}
+		l.Done(b.now, 6)
+	}
+	if tried < 15 || tried > 22 { // Σ 15·1.25^k s
+		t.Errorf("tried %d times within two hours, want some 20", tried)
 	}
 }
 
@@ -193,7 +217,7 @@ func TestALowFloorBringsNoTriesOfAHighOne(t *testing.T) {
 				b.sleep(20 * time.Second)
 				tried += use(b.place("fast").Lease)
 			}
-			if tried > 8 { // after 15, 30, 60 … 1,920 s
+			if tried > 8 { // fewer than with nobody on it: it is idle for short times only
 				t.Errorf("%d with a floor of 60 within an hour were put on an engine that gives 25", tried)
 			}
 		})
@@ -268,7 +292,7 @@ func TestTriesOfAHighFloorDelayNoLowOne(t *testing.T) {
 			}
 		}
 	}
-	if tried > 8 { // after 30, 60 … 1,920 s, whatever the floor
+	if tried > 18 { // each time a quarter later, whatever the floor
 		t.Errorf("tried %d times within an hour", tried)
 	}
 }
@@ -292,7 +316,7 @@ func TestATryThatShowsNothingIsFollowedByNoOther(t *testing.T) {
 		b.sleep(10 * time.Second)
 		l.Done(b.now, 50)
 	}
-	if tried > 7 { // at once, and after 30, 60 … s
+	if tried > 13 { // at once, and then by time
 		t.Errorf("%d of 100 were tried", tried)
 	}
 }

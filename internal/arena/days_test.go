@@ -149,7 +149,12 @@ func (e *engine) standsEmpty() bool {
 	return !e.dead && len(e.tenants) == 0 && places >= 3 && 2*users <= places && float64(prompts)*e.conf.Engine.Model.D < 0.3
 }
 
-func (w *aWorld) watched(t *testing.T, seed uint64) (x watch, r Result) {
+func (w *aWorld) watched(t *testing.T, seed uint64) (watch, Result) {
+	return w.watchedFrom(t, seed, time.Second)
+}
+
+// watchedFrom plays w, and looks from then on.
+func (w *aWorld) watchedFrom(t *testing.T, seed uint64, from time.Duration) (x watch, r Result) {
 	s := w.scenario(Pacer, seed)
 	if err := s.complete(); err != nil {
 		t.Fatal(err)
@@ -161,7 +166,7 @@ func (w *aWorld) watched(t *testing.T, seed uint64) (x watch, r Result) {
 	if err := world.build(); err != nil {
 		t.Fatal(err)
 	}
-	world.agenda.enter(time.Second, &x)
+	world.agenda.enter(from, &x)
 	if err := world.play(t.Context()); err != nil {
 		t.Fatal(err)
 	}
