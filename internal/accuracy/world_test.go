@@ -31,6 +31,7 @@ type setup struct {
 	opens  int           // tokens that the first chunk holds at least; 0 = as late says
 	sizes  []int         // chunk of each request in turn; nil = chunk
 	tells  bool          // the engine counts at every chunk; there is no usage at the end
+	users  int           // each of whom sends his next request when his last has ended; 0 = requests come by themselves
 	leave  float64       // share of clients that leave in the midst of their answer
 	hidden float64       // mean sequences of a tenant that Pacer does not see
 	alike  bool          // its requests are like those that Pacer sees; else they have no prompt and no end
@@ -112,6 +113,7 @@ type world struct {
 	prompts  int // tokens of the prompts that wait for their first token, as guessed
 	firsts   *firsts
 	requests int
+	idle     int // users without a request
 
 	hiddenRunning []*request
 	hiddenTurn    time.Duration
@@ -192,6 +194,8 @@ func newWorld(s setup, seed uint64, watchers ...*watcher) *world {
 	}
 	w.next = s.load(rand.New(rand.NewPCG(seed, 8)))
 	w.coming = w.next()
+	w.idle = s.users
+	w.beckon()
 	for _, o := range watchers {
 		if o.book == nil {
 			o.book = profiles.NewBook(profiles.Options{})
@@ -260,6 +264,7 @@ func (w *world) advance() {
 	case w.coming.at == next:
 		w.submit(w.coming)
 		w.coming = w.next()
+		w.beckon()
 	case w.signal && w.scraped == next:
 		w.scrape()
 	default:
@@ -294,11 +299,33 @@ func (o *watcher) exchange(deltas []profiles.Delta, now time.Time) {
 	o.book.Apply(now, sums, deltas)
 }
 
+// beckon lets the next request come at once, if a user has nothing to wait for, and never
+// if all have. Without users it comes as the load says.
+func (w *world) beckon() {
+	switch {
+	case w.users == 0:
+	case w.idle > 0:
+		w.coming.at = w.now
+	default:
+		w.coming.at = math.MaxInt64
+	}
+}
+
+// ended says that a request is over, by its end or because its client left.
+func (w *world) ended() {
+	w.inFlight--
+	if w.users > 0 {
+		w.idle++
+		w.beckon()
+	}
+}
+
 // submit sends a request.
 func (w *world) submit(a arrival) {
 	r := &request{index: w.requests, prompt: a.prompt, answer: a.answer, sent: w.now, arrived: w.inFlight}
 	w.requests++
 	w.inFlight++
+	w.idle--
 	if w.leave > 0 && w.random.Float64() < w.leave {
 		r.leaveAt = 1 + w.random.IntN(a.answer)
 	}
@@ -441,7 +468,7 @@ func (w *world) send(r *request, out sim.Output) {
 			w.leaving = append(w.leaving, r)
 		}
 		if out.Last || leaves {
-			w.inFlight--
+			w.ended()
 		}
 		return
 	}
@@ -542,7 +569,7 @@ func (w *world) end(r *request, complete bool) {
 		}
 	}
 	w.decode(r, -1)
-	w.inFlight--
+	w.ended()
 	if complete && r.last > r.first {
 		n := r.arrived + 1
 		tps := float64(r.got-r.firstTokens) / (r.last - r.first).Seconds()
