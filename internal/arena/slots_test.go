@@ -32,8 +32,8 @@ func TestFewSlotsBesideARoomyEngine(t *testing.T) {
 		})
 		c := r.Routes[0]
 		t.Logf("seed %d: met %.2f %%, missed %.2f %% of the served, first token p50 %v p99 %v", seed, 100*c.Attainment(), 100*c.MissedOfServed(), c.TTFTP50, c.TTFTP99)
-		if *slotRate <= 5.5 && (c.TTFTP99 > 2*time.Second || c.Attainment() < 0.995 || c.MissedOfServed() > 0.001) {
-			t.Errorf("seed %d: want all met, and first tokens within 2 s", seed)
+		if *slotRate <= 5.5 && (c.TTFTP99 > 4*time.Second || c.Attainment() < 0.995 || c.MissedOfServed() > 0.001) {
+			t.Errorf("seed %d: want all met, and first tokens within 4 s; they took 8 in the line of the slots", seed)
 		}
 	}
 }
