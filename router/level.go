@@ -63,33 +63,20 @@ func (l *Level) n() float64   { return max(l.AtN/l.Seconds, 1) }
 
 // level works out what the streams of all replicas say of each target of g. Targets share
 // the engine: by as much as the streams of one are slower than its curve says, those of
-// every other one are.
+// every other one are. A replica that has one target here tells of its tokens alone, and
+// of which target they are only those know who have no other.
 func (g *group) level() {
-	switch len(g.models) {
-	case 0:
-	case 1:
+	if len(g.models) == 1 {
 		m := g.models[0]
-		m.lately.all = m.lately.own.plus(g.remote.Level)
+		m.lately.all = m.lately.own.plus(g.remote.Level).plus(m.asTokens(g.remote.Joint))
 		m.settle()
-	default:
-		all := g.models[0].ofCurve(g.remote.Level).plus(g.ofCurves())
-		for _, m := range g.models {
-			m.lately.all = m.asTokens(all)
-			m.settle()
-		}
+		return
 	}
-}
-
-// ownLevel is what the streams of this replica say, as if all were of the first target:
-// curves are shared, so the other replicas read it as it was meant.
-func (g *group) ownLevel() Level {
-	switch len(g.models) {
-	case 0:
-		return Level{}
-	case 1:
-		return g.models[0].lately.own
+	all := g.ofCurves().plus(g.remote.Joint)
+	for _, m := range g.models {
+		m.lately.all = m.asTokens(all)
+		m.settle()
 	}
-	return g.models[0].asTokens(g.ofCurves())
 }
 
 // ofCurves is the level of the own streams of all targets, of what their curves say.

@@ -192,6 +192,44 @@ func TestAnEngineHasOneLevel(t *testing.T) {
 	}
 }
 
+// Replicas may name the models of an engine in another order, or not have all of them: one
+// has read its new configuration, and another has not yet.
+func TestALevelIsOfTheSameModelsEverywhere(t *testing.T) {
+	small := Route{Name: "small", SLO: SLO{MinTPS: 30}, Targets: []RouteTarget{{Target: Target{Backend: "x", Model: "m"}}}}
+	large := Route{Name: "large", SLO: SLO{MinTPS: 6}, Targets: []RouteTarget{{Target: Target{Backend: "x", Model: "large"}}}}
+	curve := carrying(20, 30, 60)
+	slow := form{a: 5 * curve.a, b: 5 * curve.b} // carries 20 with 6
+	serving := func(routes ...Route) *bench {
+		b := newBench(t, []string{"x"}, routes...)
+		for _, rt := range routes {
+			if rt.Name == "small" {
+				b.learn("x", curve)
+			} else {
+				b.learnTarget(Target{Backend: "x", Model: "large"}, slow)
+			}
+		}
+		return b
+	}
+	here := serving(small, large)
+	here.run(here.fill("large", 3), slow.TPS(3), 10*time.Second)
+	for name, there := range map[string]*bench{
+		"as here": serving(small, large), "the other way round": serving(large, small), "one of them": serving(large),
+	} {
+		there.sleep(10 * time.Second)
+		there.Update(there.now, RemoteLoad{Replicas: 2, ByBackend: here.Own(here.now)})
+		there.sleep(scanEvery)
+		there.tick()
+		for _, m := range there.backends[0].groups[0].models {
+			if got, want := m.lately.all.tps(), m.curve.TPS(3); !(math.Abs(got-want) <= 0.05*want) {
+				t.Errorf("%s: the level of %s says %.1f tokens/s, want %.1f", name, m.name, got, want)
+			}
+		}
+		if got := 3 + len(there.fill("large", 60)); got > 20 {
+			t.Errorf("%s: %d streams, and 20 fit", name, got)
+		}
+	}
+}
+
 // quieter is a form that was learned beside prompts: alone a stream gets quiet.
 type quieter struct {
 	form

@@ -11,7 +11,8 @@ type Load struct {
 	// What others need to know to protect these streams. The zero value of each
 	// is that nobody tells.
 	Leads Leads
-	Level Level // of what is counted here, as if all were of its first target
+	Level Level // of the only target that is counted here; 0 where there are several
+	Joint Level // of several, as ofCurve makes it: which they are makes no difference; 0 where there is one
 
 	// Models is what of it is counted by model, by its name; nil = nothing.
 	Models map[string]Load
@@ -47,6 +48,7 @@ func (l Load) Plus(o Load) Load {
 	l.Floor = max(l.Floor, o.Floor)
 	l.Leads = l.Leads.plus(o.Leads)
 	l.Level = l.Level.plus(o.Level)
+	l.Joint = l.Joint.plus(o.Joint)
 	return l
 }
 
@@ -56,7 +58,7 @@ func (l Load) Plus(o Load) Load {
 func (l Load) less(o Load) Load {
 	o = o.sane()
 	l.Waiting, l.Decoding, l.PromptTokens = l.Waiting-o.Waiting, l.Decoding-o.Decoding, l.PromptTokens-o.PromptTokens
-	l.Level = Level{}
+	l.Level, l.Joint = Level{}, Level{}
 	if l = l.sane(); l.Waiting+l.Decoding == 0 {
 		l.Floor, l.Leads = 0, Leads{}
 	}
@@ -103,7 +105,11 @@ func (g *group) ownLoad(now time.Time) Load {
 	if g.floored > 0 {
 		l.Leads = Leads{Streams: g.floored, Least: g.lead}
 	}
-	l.Level = g.ownLevel()
+	if len(g.models) == 1 {
+		l.Level = g.models[0].lately.own
+	} else {
+		l.Joint = g.ofCurves()
+	}
 	return l
 }
 

@@ -68,6 +68,7 @@ func (g *group) look(now time.Time) {
 		m.lately.step = m.step()
 	}
 	g.remote.Level.fade(since)
+	g.remote.Joint.fade(since)
 	g.ends *= math.Exp(-since.Seconds() / levelMemory.Seconds())
 	g.told.fade(since)
 	g.looked = looked{lookedAt: now, scanAt: now.Add(scanEvery), lead: maxLead, areaAt: now}

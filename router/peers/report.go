@@ -26,7 +26,7 @@ type Report struct {
 }
 
 // counts are the numbers of a router.Load, in this order.
-type counts [11]float64
+type counts [16]float64
 
 const (
 	waiting = iota
@@ -40,6 +40,11 @@ const (
 	levelAtN
 	levelSteps
 	levelTime
+	jointTokens // the same where several targets are counted together: see router.Load
+	jointSeconds
+	jointAtN
+	jointSteps
+	jointTime
 )
 
 // most bounds each count of one replica: more was written by no gateway. A
@@ -47,6 +52,7 @@ const (
 var most = counts{
 	waiting: 1e6, decoding: 1e6, promptTokens: 1e12, floor: 1e5, leads: 1e6, leastLead: 3600,
 	levelTokens: 1e9, levelSeconds: 1e8, levelAtN: 1e14, levelSteps: 1e9, levelTime: 3600,
+	jointTokens: 1e9, jointSeconds: 1e8, jointAtN: 1e14, jointSteps: 1e9, jointTime: 3600,
 }
 
 func countsOf(l router.Load) counts {
@@ -54,6 +60,7 @@ func countsOf(l router.Load) counts {
 		waiting: float64(l.Waiting), decoding: float64(l.Decoding), promptTokens: float64(l.PromptTokens), floor: l.Floor,
 		leads: float64(l.Leads.Streams), leastLead: l.Leads.Least.Seconds(),
 		levelTokens: l.Level.Tokens, levelSeconds: l.Level.Seconds, levelAtN: l.Level.AtN, levelSteps: l.Level.Steps, levelTime: l.Level.Time,
+		jointTokens: l.Joint.Tokens, jointSeconds: l.Joint.Seconds, jointAtN: l.Joint.AtN, jointSteps: l.Joint.Steps, jointTime: l.Joint.Time,
 	}
 	for i, v := range c {
 		if !(v >= 0) { // false for NaN
@@ -79,6 +86,7 @@ func (c counts) load() router.Load {
 		Waiting: int(c[waiting]), Decoding: int(c[decoding]), PromptTokens: int(c[promptTokens]), Floor: c[floor],
 		Leads: router.Leads{Streams: int(c[leads]), Least: time.Duration(c[leastLead] * float64(time.Second))},
 		Level: router.Level{Tokens: c[levelTokens], Seconds: c[levelSeconds], AtN: c[levelAtN], Steps: c[levelSteps], Time: c[levelTime]},
+		Joint: router.Level{Tokens: c[jointTokens], Seconds: c[jointSeconds], AtN: c[jointAtN], Steps: c[jointSteps], Time: c[jointTime]},
 	}
 }
 
