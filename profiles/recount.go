@@ -24,8 +24,9 @@ type counted struct {
 }
 
 // count remembers what a stream hands over in a window, so that its usage corrects it
-// there. Where there are too many windows the oldest two are one.
-func (h *held) count(window int64, of whose) {
+// there. Where there are too many windows the oldest two are one, with as much of the
+// older as rows that halve in halfLife have not forgotten by then.
+func (h *held) count(window int64, of whose, halfLife time.Duration) {
 	c := counted{window: window}
 	for i := range h.lives.list {
 		e := of(&h.lives.list[i])
@@ -39,7 +40,11 @@ func (h *held) count(window int64, of whose) {
 		return
 	}
 	if len(h.counted) == recountWindows {
-		h.counted[1].add(&h.counted[0])
+		first, second := &h.counted[0], &h.counted[1]
+		left := kept(float64(second.window-first.window)*windowLength.Seconds(), halfLife)
+		second.K += left * first.K
+		second.Q += left * first.Q
+		second.Y += left * first.Y
 		h.counted = append(h.counted[:0], h.counted[1:]...)
 	}
 	h.counted = append(h.counted, c)

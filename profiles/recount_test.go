@@ -122,6 +122,26 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 	}
 }
 
+// What rows have forgotten of a long stream is not corrected in them: an hour of tokens
+// that were not counted would make five seconds as fast as nothing is.
+func TestALongStreamCorrectsWhatRowsRemember(t *testing.T) {
+	for _, lasts := range []time.Duration{3 * time.Minute, time.Hour} {
+		b := &bench{T: t, book: NewBook(Options{}), occ: NewOccupancy(start)}
+		b.book.profile(target).fold.totals = totals{Calibrations: 3, Counted: 200, Chunks: 100}
+		b.occ.Set(start, 1)
+		b.book.Fold(start)
+		s := b.open(Open{})
+		tokens, end := b.living(s, 0, lasts, 50*ms, 6, false)
+		s.Usage(Usage{CompletionTokens: tokens})
+		s.Close(start.Add(end), true)
+		b.book.Fold(start.Add(end + 2*time.Minute))
+		r := b.book.profile(target).known.rows
+		if step, want := r.T/r.K, 0.05/6; math.Abs(step/want-1) > 0.08 {
+			t.Errorf("after %v rows say %.4f s for a step, want %.4f", lasts, step, want)
+		}
+	}
+}
+
 // Rows that wait are shifted with all that is known, but those since the change.
 func TestRowsThatWaitAreShifted(t *testing.T) {
 	p := newBench(t).calibrated(300, 100).book.profile(target)

@@ -50,11 +50,11 @@ func (s *Stream) deliver() {
 			s.unit.each = s.each(s.profile.totals())
 		}
 		s.profile.take(w, s.held.lives.list, life, s.unit.each)
-		s.held.count(w.index, life)
+		s.held.count(w.index, life, s.profile.halfLife)
 	}
 	if s.flowing && evidence {
 		s.profile.take(w, s.held.lives.list, pending, s.unit.each)
-		s.held.count(w.index, pending)
+		s.held.count(w.index, pending, s.profile.halfLife)
 	}
 	s.held.age()
 	if s.flowing || len(s.held.slots) >= fullSlots {
