@@ -41,6 +41,11 @@ type profile struct {
 	held    promptPool
 	flowing int
 
+	// corrected are the tokens that the mix is to have beside those of the next windows, or
+	// below 0 without: usage told of them. What is taken off here is never more than what is
+	// added, as other replicas take off as well.
+	corrected float64
+
 	// caches: a usage told of cached prompt tokens, and none since then told of none where
 	// most of a prompt was expected in a cache. Else what is expected there is a guess, and
 	// what is booked goes by what the usage will tell.
@@ -76,7 +81,7 @@ func (p *profile) correct(list []lived, was, each float64) {
 		if e, bin := &list[i].life, list[i].bin; e.Y > 0 {
 			by := max(each-was, -mostUncounted*was) * p.remembered(bin, e, was)
 			p.group.abreast.got += e.Y * by
-			p.fold.mix.Y = max(p.fold.mix.Y+e.Y*by, -mostTaken*max(p.known.mix.Y, 0))
+			p.corrected += e.Y * by
 			p.fold.bins[bin].correct(e, by)
 		}
 	}
@@ -221,7 +226,9 @@ func (p *profile) takePrompts(cells *[NumBins]exposure) {
 		tokens += cells[i].Y
 	}
 	m.T += occupied
+	tokens += p.corrected
 	m.Y += max(tokens, 0)
+	p.corrected = max(min(tokens, 0), -mostTaken*max(p.known.mix.Y, 0))
 	p.fold.recent.T += occupied
 	share := 0.0
 	if occupied > 0 {

@@ -142,6 +142,59 @@ func TestALongStreamCorrectsWhatRowsRemember(t *testing.T) {
 	}
 }
 
+// Replicas correct what they counted at the same moment, and none knows of the others: the
+// tokens beside prompts stay a sum of streams, and become about what was made.
+func TestReplicasCorrectAtOnce(t *testing.T) {
+	var store Sums
+	books, streams := [3]*Book{}, [3]*Stream{}
+	for i := range books {
+		books[i] = NewBook(Options{})
+		books[i].profile(target).fold.totals = totals{Calibrations: 3, Counted: 2000, Chunks: 100}
+	}
+	exchange := func(at time.Duration) {
+		var acked [len(books)][]Delta
+		for i, b := range books {
+			acked[i] = b.Fold(start.Add(at))
+			for _, d := range acked[i] {
+				store.Add(d, defaultHalfLife)
+				if err := store.Check(); err != nil {
+					t.Fatalf("after %v: %v", at, err)
+				}
+			}
+		}
+		for i, b := range books {
+			b.Apply(start.Add(at), map[Target]Sums{target: store}, acked[i])
+		}
+	}
+	exchange(0)
+	at, tokens := time.Duration(0), 0
+	for range 20 {
+		for i, b := range books {
+			streams[i] = b.Open(target, Open{Sent: start.Add(at)})
+		}
+		n := 0
+		for until := at + 12*time.Second; at < until; at += 50 * ms {
+			for _, s := range streams {
+				s.Read(start.Add(at), 1)
+			}
+			n++
+			if at%time.Second == 0 {
+				exchange(at)
+			}
+		}
+		for _, s := range streams {
+			s.Usage(Usage{CompletionTokens: n})
+			s.Close(start.Add(at), true)
+		}
+		exchange(at)
+		tokens += 3 * n
+	}
+	exchange(at + time.Minute)
+	if m := store.mix; !(m.Y/m.T > 0.7*20 && m.Y/m.T < 1.3*20) {
+		t.Errorf("%.0f tokens in %.0f s beside prompts, want 20 a second", m.Y, m.T)
+	}
+}
+
 // Rows that wait are shifted with all that is known, but those since the change.
 func TestRowsThatWaitAreShifted(t *testing.T) {
 	p := newBench(t).calibrated(300, 100).book.profile(target)
