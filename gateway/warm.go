@@ -29,7 +29,7 @@ func (o *order) followCaches(req *router.Request) {
 		return
 	}
 	bySession := o.route.conf.Affinity == "session"
-	salt := [3]string{"prompt", r.parsed.Model}
+	salt := [3]string{"auto", r.parsed.Model} // without affinity, too; and replicas of before that tell the same
 	if bySession {
 		salt[0] = "session"
 	}
