@@ -308,7 +308,7 @@ func shedAnswer(e *shedError) answer {
 	r := e.refusal
 	a := answer{status: 429, typ: "rate_limit_error", code: r.Reason.String(), retryAfter: r.RetryAfter}
 	best := ""
-	if r.Best > 0 && !math.IsInf(r.Best, 0) && !math.IsNaN(r.Best) {
+	if r.Best > 0 && !math.IsInf(r.Best, 1) && (r.Floor <= 0 || r.Best < r.Floor) { // else no speed is missing
 		best = fmt.Sprintf(" (best on offer: %.1f)", r.Best)
 	}
 	switch r.Reason {

@@ -95,11 +95,11 @@ func TestBytesPerTokenAreLearned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, settings("a"), map[string]http.Handler{"a": asker()})
 		target := router.Target{Backend: "a", Model: "big"}
-		if got := h.gateway.BytesPerToken(target); !math.IsNaN(got) {
+		if got := h.gateway.TextFacts(target).BytesPerToken; !math.IsNaN(got) {
 			t.Errorf("%v before the first answer, want NaN", got)
 		}
 		h.post(chat, streamBody)
-		if got := h.gateway.BytesPerToken(target); got != 5 { // "word "
+		if got := h.gateway.TextFacts(target).BytesPerToken; got != 5 { // "word "
 			t.Errorf("%v bytes per token, want 5", got)
 		}
 		if line := h.last(); line.PerToken != 5 {
@@ -107,10 +107,10 @@ func TestBytesPerTokenAreLearned(t *testing.T) {
 		}
 		c := settings("a")
 		must.Do(t, h.gateway.Configure(c, h.backends, nil))
-		if got := h.gateway.BytesPerToken(target); got != 5 {
+		if got := h.gateway.TextFacts(target).BytesPerToken; got != 5 {
 			t.Errorf("%v after a reload, want what was learned", got)
 		}
-		if got := h.gateway.BytesPerToken(router.Target{Backend: "b"}); !math.IsNaN(got) {
+		if got := h.gateway.TextFacts(router.Target{Backend: "b"}).BytesPerToken; !math.IsNaN(got) {
 			t.Errorf("%v for a target that is not there, want NaN", got)
 		}
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/sim"
 )
 
@@ -320,4 +321,14 @@ func TestLibrariesDoNotRetryWhereNoPlaceIs(t *testing.T) {
 		}
 		<-last
 	})
+}
+
+// A refusal names the best speed on offer where that is too little for the floor.
+func TestARefusalNamesASpeedThatIsMissing(t *testing.T) {
+	for best, want := range map[float64]bool{14.2: true, 35.6: false, math.Inf(1): false} {
+		a := shedAnswer(&shedError{refusal: router.Refusal{Reason: router.ShedTimeout, Floor: 20, Best: best}})
+		if has := strings.Contains(a.message, "best on offer"); has != want {
+			t.Errorf("with %v tokens/s on offer: %s", best, a.message)
+		}
+	}
 }

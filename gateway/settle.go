@@ -83,6 +83,9 @@ func (s *settlement) learn() {
 	m.bytesPerToken = math.NaN()
 	if s.err == nil {
 		m.bytesPerToken = m.learnText(t.setup.texts[t.target])
+		if m.text > 0 {
+			t.setup.texts[t.target].told(m.hasUsage)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package gateway
 import (
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pacer-dev/pacer/router"
 )
@@ -23,6 +24,8 @@ const (
 type textScale struct {
 	mu            sync.Mutex // guards bytes and tokens
 	bytes, tokens float64    // of the finished answers, fading
+
+	untold atomic.Int64 // answers in a row that ended well without a usage
 }
 
 // learn adds a finished answer whose text was seen and whose tokens the backend
@@ -52,9 +55,31 @@ func (s *textScale) bytesPerToken() float64 {
 	return s.bytes / s.tokens
 }
 
-// BytesPerToken returns how many bytes of text a token of t has, as learned from
-// the answers that came by; NaN while nothing is known, and for a target without
-// a model of its own, which has as many tokenizers as clients name models.
-func (g *Gateway) BytesPerToken(t router.Target) float64 {
-	return g.setup.Load().texts[t].bytesPerToken()
+// told notes that an answer of text ended well, and whether the backend said how many
+// tokens it had.
+func (s *textScale) told(usage bool) {
+	switch {
+	case s == nil:
+	case !usage:
+		s.untold.Add(1)
+	case s.untold.Load() > 0:
+		s.untold.Store(0)
+	}
+}
+
+// TextFacts is what the answers of a target have told of its tokens.
+type TextFacts struct {
+	BytesPerToken float64 // of text, as learned; NaN while nothing is known
+	Untold        int     // how many answers in a row ended well without a usage
+}
+
+// TextFacts returns what is known of t: nothing of a target without a model of its own, which
+// has as many tokenizers as clients name models.
+func (g *Gateway) TextFacts(t router.Target) TextFacts {
+	s := g.setup.Load().texts[t]
+	facts := TextFacts{BytesPerToken: s.bytesPerToken()}
+	if s != nil {
+		facts.Untold = int(s.untold.Load())
+	}
+	return facts
 }

@@ -106,7 +106,7 @@ func liveRoute(r router.RouteState, loads map[string]router.BackendLoad) telemet
 // list of the book: a late stream may have brought back one that is gone there, or
 // was counted otherwise.
 func (p *program) liveTarget(t profiles.Target) telemetry.LiveTarget {
-	out := telemetry.LiveTarget{Backend: t.Backend, Model: t.Model, BytesPerToken: p.gateway.BytesPerToken(t)}
+	out := telemetry.LiveTarget{Backend: t.Backend, Model: t.Model, BytesPerToken: p.gateway.TextFacts(t).BytesPerToken}
 	c := p.book.Curve(t)
 	_, hi := c.Support()
 	for n := 1; n <= 2*hi; n *= 2 {

@@ -151,7 +151,7 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 	p.loops = append(p.loops, p.watchAll)
 	p.admin = admin.New(admin.Options{
 		Config: p.fleet.Config, Router: p.router, Book: p.book, Metrics: p.metrics, Watch: p.watch,
-		BytesPerToken: func(t profiles.Target) float64 { return p.gateway.BytesPerToken(t) },
+		BytesPerToken: func(t profiles.Target) float64 { return p.gateway.TextFacts(t).BytesPerToken },
 		Plan:          p.plan, Drain: p.fleet.Drain, Breakers: p.breakers, LastErrors: p.lastErrors,
 		Keys: p.issued.ring, KeysChanged: p.applyKeys, Note: p.audit, Log: log,
 		Jobs: p.jobs, Usage: p.usageCells, Budgets: func() []usage.State { return p.usage.States(time.Now()) },
