@@ -30,7 +30,7 @@ func (p *port) serveDrain(drained bool) http.HandlerFunc {
 		a := api.Drained{Backend: name, Health: "gone"}
 		for _, l := range p.o.Router.Loads() {
 			if l.Backend == name {
-				a.Health, _ = healthOf(l.Health)
+				a.Health, _ = healthOf(l)
 				a.InFlight = api.InFlight{Waiting: l.Waiting, Decoding: l.Decoding, N: l.N, M: l.M}
 			}
 		}

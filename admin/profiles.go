@@ -90,7 +90,7 @@ func (p *port) targets(now time.Time, routes []router.RouteState) []targetState 
 		s.Warm.Predicted, s.Warm.Reported = p.o.Metrics.Warm(t.Backend)
 		fates := p.o.Metrics.Fates(t.Backend)
 		s.Continued = api.Continued{OK: fates[telemetry.Continued], Lost: fates[telemetry.ContinueLost], Unfit: fates[telemetry.Uncontinuable]}
-		s.Health, s.Breaker = healthOf(l.Health)
+		s.Health, s.Breaker = healthOf(l)
 		if b, ok := breakers[t.Backend]; ok {
 			s.Breaker = b
 		}
@@ -154,10 +154,14 @@ func inFlightOf(l router.BackendLoad, t profiles.Target) api.InFlight {
 	return api.InFlight{}
 }
 
-// healthOf translates: a backend that is only being tried out is not up.
-func healthOf(h router.Health) (health, breaker string) {
-	switch h {
+// healthOf translates: a backend that is only being tried out is not up, nor is one that
+// hangs.
+func healthOf(l router.BackendLoad) (health, breaker string) {
+	switch l.Health {
 	case router.Up:
+		if l.Hung {
+			return "down", "closed"
+		}
 		return "up", "closed"
 	case router.Probing:
 		return "down", "half_open"

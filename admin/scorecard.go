@@ -130,7 +130,7 @@ func (s *scorer) route(state router.RouteState, n int) api.ScoredRoute {
 // target is one target at n. mix is what all targets of its route used.
 func (s *scorer) target(t profiles.Target, n int, mix usage.Sums) api.Score {
 	p, c, load := s.port, s.port.o.Book.Curve(t), s.loads[t.Backend]
-	health, _ := healthOf(load.Health)
+	health, _ := healthOf(load)
 	out := api.Score{
 		Backend: t.Backend, Model: t.Model, Kind: p.settings().backends[t.Backend].Kind, Health: health,
 		AtN: api.SpeedAt(c, n), Now: api.SpeedAt(c, inFlightOf(load, t).N), CurveTokens: api.Number(c.Tokens()),

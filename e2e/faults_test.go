@@ -75,3 +75,66 @@ routes:
 		t.Errorf("/readyz: %v, %v; want 200", resp, err)
 	}
 }
+
+// An engine's process is stopped: it takes connections, and nothing comes. All who wait
+// there for a first byte are served by the other one; those in the middle of a stream go
+// on with it when it is continued, and it serves at once.
+func TestAnEngineIsStopped(t *testing.T) {
+	t.Parallel()
+	const running, waiting = 8, 10
+	preset := []string{"--preset", "llama-3.1-70b/h200/vllm"}
+	stops := proctest.Engine(t, append(preset, "--max-num-seqs", fmt.Sprint(running), "--behave", "headers-after-queue")...)
+	lives := proctest.Engine(t, append(preset, "--speed", "5")...)
+	gateway := proctest.Gateway(t, fmt.Sprintf(`listen: 127.0.0.1:0
+admin: { listen: 127.0.0.1:0 }
+backends:
+  - { name: stops, url: %q, kind: vllm }
+  - { name: lives, url: %q, kind: vllm }
+routes:
+  - { model: chat, prefer: order, targets: [ { backend: stops, model: llama-3.1-70b }, { backend: lives, model: llama-3.1-70b } ] }
+`, stops.Ready["url"]+"/v1", lives.Ready["url"]+"/v1"))
+	var clients sync.WaitGroup
+	var mu sync.Mutex
+	var streamed, waited []loadgen.Result
+	ask := func(n, tokens int, into *[]loadgen.Result) {
+		for range n {
+			clients.Go(func() {
+				r := many(gateway, 1).Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: tokens})
+				mu.Lock()
+				defer mu.Unlock()
+				*into = append(*into, r)
+			})
+		}
+	}
+	metric := func(line string) func() bool {
+		return func() bool {
+			return strings.Contains(string(proctest.Get(t, gateway.Ready["admin"]+"/metrics")), line+"\n")
+		}
+	}
+	ask(running, 1500, &streamed) // some 12 s
+	proctest.Until(t, "all stream", metric(fmt.Sprintf(`pacer_inflight{backend="stops",phase="decoding"} %d`, running)))
+	ask(waiting, 30, &waited)
+	proctest.Until(t, "the others wait", metric(fmt.Sprintf(`pacer_inflight{backend="stops",phase="waiting"} %d`, waiting)))
+	stops.Signal(syscall.SIGSTOP)
+	proctest.Until(t, "it is known", metric(`pacer_backend_up{backend="stops"} 0`))
+	proctest.Until(t, "nobody waits there", metric(`pacer_inflight{backend="stops",phase="waiting"} 0`))
+	if r := client(gateway).Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 5}); r.Outcome != loadgen.Done || r.Backend != "lives" {
+		t.Errorf("while it hangs: %v by %q (%v)", r.Outcome, r.Backend, r.Err)
+	}
+	stops.Signal(syscall.SIGCONT)
+	proctest.Until(t, "it is back", metric(`pacer_backend_up{backend="stops"} 1`))
+	clients.Wait()
+	for _, c := range []struct {
+		of []loadgen.Result
+		by string
+	}{{streamed, "stops"}, {waited, "lives"}} {
+		for _, r := range c.of {
+			if r.Outcome != loadgen.Done || r.Backend != c.by {
+				t.Errorf("%v by %q: %v; want all of it by %s", r.Outcome, r.Backend, r.Err, c.by)
+			}
+		}
+	}
+	if r := client(gateway).Stream(context.Background(), loadgen.Request{Model: "chat", MaxTokens: 5}); r.Outcome != loadgen.Done || r.Backend != "stops" {
+		t.Errorf("after it: %v by %q (%v)", r.Outcome, r.Backend, r.Err)
+	}
+}

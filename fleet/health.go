@@ -19,6 +19,23 @@ func (m *member) hearBreaker(h providers.Health) {
 	}
 }
 
+// hearPulse takes note that the backend hangs, or does no more.
+func (m *member) hearPulse() {
+	var hangs bool
+	note := func() {
+		hangs = m.backend.Pulse().Hung() // as it is, whoever tells of it first
+		m.hung = hangs
+	}
+	if !m.hear(note, false) {
+		return
+	}
+	if log := m.fleet.o.Log.With("backend", m.name, "hung", hangs); hangs {
+		log.Warn("a backend takes requests and shows no life: it is left to those who are there, until it does")
+	} else {
+		log.Warn("a backend that hung shows life again")
+	}
+}
+
 // hearUnasked takes note that the backend sent what no request asked for, and says
 // it once a minute, without what that was: it may be the text of an answer.
 func (m *member) hearUnasked() {
@@ -86,7 +103,7 @@ func (m *member) hear(note func(), back bool) bool {
 	if m.gone {
 		return false
 	}
-	if back {
+	if back && !m.hung { // an engine that hung has all that it had
 		m.fleet.returned(m.name)
 	}
 	m.publish()
@@ -130,7 +147,8 @@ func (m *member) publish() {
 	case providers.Loading:
 		h = router.Loading
 	}
-	say := func(h router.Health) { m.fleet.tell(router.BackendHealth{Backend: m.name, Health: h}) }
+	hung := m.hung && m.page == providers.Sound // else it is known what is wrong
+	say := func(h router.Health) { m.fleet.tell(router.BackendHealth{Backend: m.name, Health: h, Hung: hung}) }
 	if !m.drained && !m.ending {
 		say(h)
 		return

@@ -35,6 +35,7 @@ type member struct {
 	breaker providers.Health
 	page    providers.Condition // by its health page
 	failure Failure             // of the health page; "" = it does not fail
+	hung    bool                // it shows no life
 	drained bool                // by an operator
 	ending  bool                // it is about to end, by who found it
 	gone    bool                // another member has its name, or nobody
@@ -70,7 +71,7 @@ func (f *Fleet) build(b config.Backend, l link, pem []byte) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.OnHealth, o.OnUnasked = m.hearBreaker, m.hearUnasked
+	o.OnHealth, o.OnUnasked, o.OnHung = m.hearBreaker, m.hearUnasked, m.hearPulse
 	if m.backend, err = providers.New(o); err != nil {
 		return nil, err
 	}
@@ -170,7 +171,7 @@ func (m *member) probe(o providers.Options, page string) error {
 	if page == "off" {
 		return nil
 	}
-	p, err := providers.NewProber(providers.ProberOptions{Backend: o, URL: page, OnCondition: m.hearProber})
+	p, err := providers.NewProber(providers.ProberOptions{Backend: o, URL: page, OnCondition: m.hearProber, Pulse: m.backend.Pulse()})
 	if err != nil {
 		return err
 	}

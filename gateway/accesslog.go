@@ -90,7 +90,7 @@ func (s *settlement) logAnswer(attrs []slog.Attr, e telemetry.Exchange) []slog.A
 // logPlace adds why the request went where it did.
 func (s *settlement) logPlace(attrs []slog.Attr) []slog.Attr {
 	x, d := s.x, &s.t.decision
-	attrs = append(attrs, slog.Int("attempts", x.failover.sends), slog.Int("n", d.Chosen.N), slog.Int("m", d.Chosen.M))
+	attrs = append(attrs, slog.Int("attempts", int(x.failover.sends)), slog.Int("n", d.Chosen.N), slog.Int("m", d.Chosen.M))
 	if known(d.Chosen.TPS) {
 		attrs = append(attrs, slog.Float64("predicted_tps", math.Round(d.Chosen.TPS*10)/10))
 	}

@@ -40,6 +40,7 @@ type attempt struct {
 	answer   reading
 	up       roundTrip
 	place
+	rescue rescue
 
 	sentBefore time.Time     // when the attempt before it, or one before that, was sent; zero = none was
 	verdict    func(error)   // for the breaker; calls after the first do nothing
@@ -57,6 +58,12 @@ func (x *exchange) newAttempt(d router.Decision) *attempt {
 		t.sentBefore = x.attempt.sentAt()
 	}
 	return t
+}
+
+// unusual reports whether the time until t's first token says nothing of the next one:
+// a herd that moves on together is no usual load, and a backend that hung no usual one.
+func (t *attempt) unusual() bool {
+	return t.failover || t.backend.Pulse().HungSince(t.up.sent)
 }
 
 // good notes that the attempt gets a good answer.
@@ -95,7 +102,10 @@ func (t *attempt) end(now time.Time, complete bool) {
 		return
 	}
 	t.verdict(providers.ErrNoVerdict) // does nothing if one was given
-	t.up.close(&t.g.buffers)          // first of all: the backend's own slot
+	if t.up.cancel != nil {
+		t.g.endings.remove(t)
+	}
+	t.up.close(&t.g.buffers) // first of all: the backend's own slot
 	t.finish(now, complete)
 	t.endSpan(now)
 	t.phase.end()

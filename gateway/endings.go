@@ -8,38 +8,38 @@ import (
 
 // endings is how the gateway ends, in two steps: it drains, and then cancels the
 // round trips under way. A context would do so too, at three allocations for each.
-// The zero value is ready, but for ctx and cancel; it is safe for concurrent use. Lock order: mu is a leaf.
+// The zero value is ready, but for ctx and cancel; it is safe for concurrent use. Lock order: mu before those of a providers.Backend, and no other.
 type endings struct {
 	ctx    context.Context // of those that have not gone up
 	cancel context.CancelCauseFunc
 
 	draining atomic.Bool // no more requests are wanted, and none is cancelled yet
 
-	mu    sync.Mutex // guards what follows
-	trips map[*roundTrip]struct{}
+	mu    sync.Mutex             // guards what follows
+	trips map[*attempt]*exchange // whose they are
 	over  bool
 }
 
-// add has u cancelled with the gateway, at once if that has ended.
-func (e *endings) add(u *roundTrip) {
+// add has t, of x, cancelled with the gateway, at once if that has ended.
+func (e *endings) add(t *attempt, x *exchange) {
 	e.mu.Lock()
 	over := e.over
 	if e.trips == nil {
-		e.trips = map[*roundTrip]struct{}{}
+		e.trips = map[*attempt]*exchange{}
 	}
-	if u.ending = e; !over {
-		e.trips[u] = struct{}{}
+	if !over {
+		e.trips[t] = x
 	}
 	e.mu.Unlock()
 	if over {
-		u.cancel(errDraining)
+		t.up.cancel(errDraining)
 	}
 }
 
-// remove forgets u. Calls after the first do nothing.
-func (e *endings) remove(u *roundTrip) {
+// remove forgets t. Calls after the first do nothing.
+func (e *endings) remove(t *attempt) {
 	e.mu.Lock()
-	delete(e.trips, u)
+	delete(e.trips, t)
 	e.mu.Unlock()
 }
 
@@ -50,7 +50,7 @@ func (e *endings) end() {
 	trips := e.trips
 	e.trips, e.over = nil, true
 	e.mu.Unlock()
-	for u := range trips {
-		u.cancel(errDraining)
+	for t := range trips {
+		t.up.cancel(errDraining)
 	}
 }

@@ -8,8 +8,9 @@ import (
 // failover is what became of a request until a backend took it. It belongs to
 // the goroutine of the exchange.
 type failover struct {
-	sends  int // backends that it was sent to
-	spared int // of these, those that refuse whatever they are sent
+	sends   int32 // backends that it was sent to
+	spared  int32 // of these, those that refuse whatever they are sent
+	rescued bool  // from one that hung. Once is enough: its prompt may be what engines hang at
 
 	// kept is an attempt whose answer is passed on if nobody takes the request,
 	// since it says when to come back, or what is wrong; nil = none. keptErr is why
@@ -88,6 +89,9 @@ func (x *exchange) logMove(failed *attempt, err error) {
 // and what is known to refuse, or to be full, is sent nothing more but probes. On what is known so itself nobody lands for free, or
 // every request would run round a fleet of which all refuse.
 func (x *exchange) moveOn(failed *attempt) (*attempt, error) {
+	if t := x.rescued(failed); t != nil {
+		return t, nil
+	}
 	if x.failover.sends-x.failover.spared >= maxSends {
 		return nil, nil
 	}

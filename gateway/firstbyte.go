@@ -204,7 +204,7 @@ func (t *attempt) openStream() *profiles.Stream {
 		Sent: t.up.sent, Occupancy: t.lease().Occupancy(), PromptTokens: t.request.estimate, Sequences: t.request.parsed.Sequences,
 		Waiting: t.measured.waits, CachedTokens: t.cached(t.target),
 	}
-	if !t.failover { // a herd that moves on together is no usual load
+	if !t.unusual() {
 		o.Ahead = t.lease().Ahead()
 	}
 	return t.g.book.Open(t.target, o)
@@ -257,6 +257,10 @@ func (t *attempt) sendFailed(err error, problem string) error {
 	case errors.Is(cause, errTotal), errors.Is(cause, errDraining): // our doing, not the backend's
 		t.verdict(providers.ErrNoVerdict)
 		return cause
+	case errors.Is(cause, errHung): // which is known
+		t.verdict(providers.ErrNoVerdict)
+		t.free = true
+		return t.fails(http.StatusGatewayTimeout, "takes requests and shows no life", errHung)
 	case errors.Is(cause, errFirstByte):
 		t.verdict(errFirstByte)
 		return t.fails(http.StatusGatewayTimeout, "sent no first byte in time", errFirstByte)

@@ -71,7 +71,9 @@ func (x *exchange) try() error {
 	if wait := x.hedgeAfter(t); wait > 0 {
 		return x.race(t, wait)
 	}
+	t.rescue.await()
 	t.up.send(&x.g.buffers, x.setup.conf.Timeouts.Silence)
+	t.rescue.leave()
 	x.turned()
 	return x.firstByte(t)
 }
@@ -121,9 +123,10 @@ func (x *exchange) send(t *attempt) error {
 	}
 	x.offer(t)
 	u.ctx, u.cancel = context.WithCancelCause(r.http.Context())
-	x.g.endings.add(u)
 	timeouts := x.setup.conf.Timeouts
 	u.sent = time.Now()
+	u.owe()
+	x.g.endings.add(t, x)
 	if r.streams() {
 		t.measured.waits = x.g.book.Send(t.target, u.sent, r.estimate-x.cached(t.target))
 	}

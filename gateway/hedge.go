@@ -69,16 +69,20 @@ func times(d time.Duration, factor float64) time.Duration {
 // the first one answers; the other is cancelled at once, which is no verdict about its backend and teaches
 // nothing.
 func (x *exchange) race(first *attempt, wait time.Duration) error {
+	first.rescue.await()
 	first.up.launch(&x.g.buffers, x.setup.conf.Timeouts.Silence)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-first.up.done:
+		first.rescue.leave()
 		return x.alone(first)
 	case <-timer.C:
 	}
-	if !x.second(first) {
+	if first.rescue.leave() || !x.second(first) {
+		first.rescue.await()
 		<-first.up.done
+		first.rescue.leave()
 		return x.alone(first)
 	}
 	second := x.hedge.rival
@@ -101,7 +105,7 @@ func (x *exchange) race(first *attempt, wait time.Duration) error {
 	switch {
 	case x.attempt == second && second.kind == answerGood && err == nil:
 		x.hedge.result = telemetry.HedgeWon
-		if x.hedge.rival != nil { // the first is silent still
+		if x.hedge.rival != nil && !first.unusual() { // the first is silent still
 			first.backend.firstByte.note(math.Inf(1))
 			first.lease().Refused(time.Now(), true)
 		}
@@ -168,7 +172,7 @@ func (x *exchange) second(first *attempt) bool {
 
 // noteFirstByte takes note of how late the first byte of a good answer was.
 func (t *attempt) noteFirstByte() {
-	if t.answer.form != formUnread {
+	if t.answer.form != formUnread && !t.unusual() {
 		t.backend.firstByte.note(t.up.first.at.Sub(t.up.sent).Seconds() / t.lease().TTFT().Seconds())
 	}
 }

@@ -144,6 +144,9 @@ func openWith(t testing.TB, c *config.Config, engines map[string]http.Handler, o
 				health := map[providers.Health]router.Health{providers.Closed: router.Up, providers.HalfOpen: router.Probing, providers.Open: router.Down}[s]
 				h.gateway.Deliver(h.router.Update(time.Now(), router.BackendHealth{Backend: b.Name, Health: health}))
 			},
+			OnHung: func() {
+				h.gateway.Deliver(h.router.Update(time.Now(), router.BackendHealth{Backend: b.Name, Hung: h.backends[b.Name].Pulse().Hung()}))
+			},
 		}))(t)
 		h.backends[b.Name] = backend
 		running.Go(func() { _ = backend.Run(ctx) })

@@ -147,11 +147,11 @@ func (l *looped) start() {
 	x.request.http = r.WithContext(ctx)
 	x.request.http.Body = http.NoBody
 	x.down.w, x.down.control = nil, http.ResponseController{}
-	x.g.endings.remove(u)
+	x.g.endings.remove(l.t)
 	u.first.buf.giveBack(&x.g.buffers)
 	u.ctx, u.cancel = context.WithCancelCause(ctx)
 	u.timer = u.timer.handOn(time.Now(), u.cancel)
-	x.g.endings.add(u)
+	x.g.endings.add(l.t, x)
 	l.gone, l.detach = gone, context.AfterFunc(u.ctx, l.stream.Cancel)
 	switch why := context.Cause(before); {
 	case r.Context().Err() != nil:
@@ -166,6 +166,7 @@ func (l *looped) start() {
 func (l *looped) Arrived(now time.Time, p []byte) (out []byte, more bool) {
 	x, t := l.x, l.t
 	x.down.waited(l.ready, now)
+	t.backend.Pulse().Hear(now)
 	n, err := l.lent.Take(p)
 	l.arrived, l.err, l.frames, l.moved = now, err, n == 0, false
 	if n == 0 {

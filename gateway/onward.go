@@ -99,7 +99,7 @@ func (x *exchange) goOn(err error) bool {
 		p.Fate = telemetry.Uncontinuable
 		x.g.log.Info("a stream cannot go on at another backend", "request", requestID(x.request.http.Context()), "failed", t.name(), "why", why)
 	case o.thread.Times() == maxContinued:
-	case !isLost(cut.err) && !x.g.retries.take(time.Now()): // its engine may be busy with it still
+	case !isLost(cut.err) && !errors.Is(cut.err, errHung) && !x.g.retries.take(time.Now()): // its engine may be busy with it still
 	default:
 		x.leaveBehind(t, cut)
 		if x.findNext(t) {
@@ -150,26 +150,36 @@ func (x *exchange) leaveBehind(t *attempt, cut *cutError) {
 	p.req.MaxTokens = max(p.req.MaxTokens-int(tokens), min(p.req.MaxTokens, 1))
 	x.request.estimate += (text + bytesPerToken - 1) / bytesPerToken
 	x.failover.spared = x.failover.sends
-	for name, b := range x.setup.backends {
-		if b.Continues() == upstream.NoContinue || x.translates(b, x.modelAt(b)) {
-			p.exclude(name)
-		}
-	}
+	p.exclude(x.uncontinuing()...)
 	x.g.log.Warn("a stream goes on at another backend", "request", requestID(x.request.http.Context()),
 		"failed", t.name(), "error", cut.err, "tokens", o.thread.Tokens())
 }
 
+// uncontinuing are the backends that continue nobody's stream.
+func (x *exchange) uncontinuing() (names []string) {
+	for name, b := range x.setup.backends {
+		if b.Continues() == upstream.NoContinue || x.translates(b, x.modelAt(b)) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // findNext sends the request on, and waits for the first byte of a stream.
 func (x *exchange) findNext(t *attempt) bool {
-	d, err := x.placement.again(x.request.http.Context(), t.name())
-	if err != nil || d.Lease == nil {
-		return false
+	next := x.rescued(t)
+	if next == nil {
+		d, err := x.placement.again(x.request.http.Context(), t.name())
+		if err != nil || d.Lease == nil {
+			return false
+		}
+		next = x.newAttempt(d)
 	}
-	x.attempt = x.newAttempt(d)
+	x.attempt = next
 	if err := x.deliver(); err != nil {
 		return false
 	}
-	next := x.attempt
+	next = x.attempt
 	return next.kind == answerGood && next.answer.form == formEvents && next.answer.meter != nil
 }
 

@@ -151,6 +151,7 @@ func (x *exchange) converse() error {
 		return err
 	}
 	t.up.timer.stop() // what follows has bounds of its own
+	t.up.settle()
 	conf := x.setup.conf.Realtime
 	over := time.AfterFunc(conf.Total, func() { t.up.cancel(errTotal) })
 	defer over.Stop()

@@ -97,19 +97,31 @@ func (x *exchange) copy(t *attempt) error {
 			room = u.first.buf.next(n, &x.g.buffers)
 		}
 		ready := now
-		n, rerr = u.resp.Body.Read(room)
+		n, rerr = x.next(t, room)
 		now = time.Now()
 		x.down.waited(ready, now)
 		if errors.Is(rerr, providers.ErrPaused) {
 			rerr = nil
 		}
 		if n > 0 {
+			t.backend.Pulse().Hear(now)
 			if x.request.end.Stores && t.answer.form != formUnread && u.translation == nil {
 				t.indexResponse(room[:n])
 			}
 			pass, seen = t.answer.observe(room[:n], &x.memory)
 		}
 	}
+}
+
+// next reads what of t's answer comes next. A stream that can be continued may be
+// cancelled meanwhile for a place elsewhere.
+func (x *exchange) next(t *attempt, room []byte) (int, error) {
+	if x.onward.thread == nil || t.phase >= phaseFinished {
+		return t.up.resp.Body.Read(room)
+	}
+	t.rescue.await()
+	defer t.rescue.leave()
+	return t.up.resp.Body.Read(room)
 }
 
 // passed notes that what came was with the client at wrote. moved: it was more than
@@ -239,9 +251,12 @@ func (u *roundTrip) ofOneChoice(seen *providers.Seen) bool {
 // token books an arrival of content in a stream that is measured.
 func (t *attempt) token(now time.Time, seen *providers.Seen, blocked bool) {
 	m, lease := &t.measured, t.lease()
+	if t.hung(now) {
+		m.stream.Hung()
+	}
 	if m.firstToken.IsZero() {
 		m.firstToken = now
-		if !t.failover {
+		if !t.unusual() {
 			m.visit.First(now.Sub(t.up.sent), lease.Ahead().PromptTokens)
 		}
 		lease.FirstToken(now) // before Read: the exposure opens at the n that includes this stream
@@ -298,6 +313,9 @@ func (x *exchange) finish(t *attempt, rerr error) error {
 		return &cutError{backend: t.name(), err: cause}
 	case errors.Is(cause, errSilence):
 		rerr = errSilence
+	case errors.Is(cause, errHung): // which is known, and goes on elsewhere
+		t.verdict(providers.ErrNoVerdict)
+		return &cutError{backend: t.name(), err: errHung}
 	case transferred:
 		rerr = io.ErrUnexpectedEOF // a clean end without the last event is none
 	}

@@ -26,13 +26,13 @@ type roundTrip struct {
 	translation *translation // nil = the backend speaks the client's dialect
 	ask         openai.Ask   // what usage the backend is asked for
 	relaxed     bool         // it did not take more
+	owed        bool         // the backend owes an answer
 	first       firstRead
 
 	model string // what the backend calls it; "" = as the client does
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc // nil = nothing was prepared
-	ending *endings                // cancels it with the gateway; nil = it is not there
 	done   chan struct{}           // closed when send is over; nil = it has no goroutine of its own
 
 	instead   []substitute // what goes up where the backend lacks the endpoint, one after the other
@@ -92,6 +92,7 @@ func (u *roundTrip) sendOnce(buffers *buffers, silence time.Duration) bool {
 	if u.err != nil || !u.answers() {
 		return false
 	}
+	u.backend.Pulse().Hear(time.Now())
 	f := &u.first
 	if u.resp.StatusCode == http.StatusSwitchingProtocols {
 		f.at = time.Now()
@@ -112,7 +113,26 @@ func (u *roundTrip) sendOnce(buffers *buffers, silence time.Duration) bool {
 		over.Stop()
 	}
 	f.at = time.Now()
+	if f.n > 0 {
+		u.backend.Pulse().Hear(f.at)
+	}
 	return true
+}
+
+// owe says that the backend owes an answer, unless another proxy carries it, which may
+// take it elsewhere.
+func (u *roundTrip) owe() {
+	if u.owed = u.request.carried == nil; u.owed {
+		u.backend.Pulse().Owe(u.sent)
+	}
+}
+
+// settle says that it does no more. Calls after the first do nothing.
+func (u *roundTrip) settle() {
+	if u.owed {
+		u.owed = false
+		u.backend.Pulse().Settle()
+	}
 }
 
 // launch has send done by a goroutine of its own; close waits for it.
@@ -153,8 +173,8 @@ func (u *roundTrip) close(buffers *buffers) {
 	if u.timer != nil {
 		u.timer.stop()
 	}
+	u.settle()
 	if u.cancel != nil {
-		u.ending.remove(u)
 		u.cancel(context.Canceled)
 	}
 	if u.done != nil {

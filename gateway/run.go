@@ -14,11 +14,13 @@ const (
 )
 
 // Run ticks the router while somebody waits in line, counts the tokens that no
-// backend counted, and returns when ctx ends.
+// backend counted, moves those who wait at backends that hang, and returns when ctx
+// ends.
 func (g *Gateway) Run(ctx context.Context) error {
-	var counting sync.WaitGroup
-	counting.Go(func() { g.uncounted.run(ctx) })
-	defer counting.Wait()
+	var beside sync.WaitGroup
+	beside.Go(func() { g.uncounted.run(ctx) })
+	beside.Go(func() { g.endings.rescueAll(ctx) })
+	defer beside.Wait()
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
 	defer timer.Stop()

@@ -29,6 +29,7 @@ func (x *exchange) settle(err error) {
 	s := &settlement{x: x, t: x.attempt, at: time.Now(), err: err}
 	if s.t != nil {
 		s.t.end(s.at, err == nil)
+		s.t.abandon()
 	}
 	x.hedge.end()
 	x.letGo()

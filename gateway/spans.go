@@ -106,7 +106,7 @@ func (f *settlement) endSpan(e *telemetry.Exchange) {
 	s.Rename(word + " " + e.Route)
 	if arrived := x.request.arrived; !arrived.IsZero() {
 		s.Phase("read", s.Began, arrived)
-		if e.Waited > 0 && x.failover.sends <= 1 { // else it waited between two attempts
+		if e.Waited > 0 && int(x.failover.sends) <= 1 { // else it waited between two attempts
 			s.Phase("line", arrived, arrived.Add(e.Waited))
 		}
 	}
@@ -119,7 +119,7 @@ func (f *settlement) endSpan(e *telemetry.Exchange) {
 		tracing.String("pacer.request_id", requestID(x.request.http.Context())),
 		tracing.String("pacer.class", e.Class),
 		tracing.String("pacer.outcome", e.Outcome),
-		tracing.Int("pacer.attempts", x.failover.sends),
+		tracing.Int("pacer.attempts", int(x.failover.sends)),
 	)
 	if e.Backend != "" {
 		s.Set(tracing.String("pacer.backend", e.Backend))

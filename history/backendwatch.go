@@ -44,6 +44,9 @@ func (w *backendWatch) cause(now time.Time, b *Backend) Cause {
 	w.compare(b)
 	c := Cause{Backend: b.Name}
 	switch {
+	case b.Hung && b.Health != IsLoading && b.Health != IsDrained:
+		c.Kind, c.Words = BackendDown, "backend down: it takes requests and answers nothing"
+		return c
 	case b.Health == IsDown, b.Health == IsProbed:
 		c.Kind, c.Words = BackendDown, "backend down: "+b.why()
 		if b.Health == IsProbed && w.has.Kind == BackendDown {

@@ -47,7 +47,7 @@ type kind struct {
 var kinds = [numKinds]kind{
 	BackendDown: {
 		"backend_down", "backend_down", 1,
-		"Requests to the backend fail, or its health page does. Its breaker is open: nothing is sent there but one probe at a time.",
+		"Requests to the backend fail, or its health page does; or it takes requests and answers nothing. Nothing is sent there but one probe at a time.",
 		"Start the engine, or mend the network to it. It is back within 5 s of answering.",
 	},
 	Loading: {

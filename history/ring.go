@@ -102,7 +102,7 @@ func (r *Ring) Sample(s Snapshot, speed func(backend string) float64) {
 	for i := range s.Backends {
 		b := &s.Backends[i]
 		up := 0.0
-		if b.Health == IsUp {
+		if b.Health == IsUp && !b.Hung {
 			up = 1
 		}
 		if series := r.Backend(b.Name); series != nil {

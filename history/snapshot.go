@@ -27,6 +27,7 @@ const (
 type Backend struct {
 	Name        string
 	Health      Health
+	Hung        bool   // it takes requests and shows no life
 	Why         string // of IsDown: what its health page said; "" = nothing
 	BreakerOpen bool   // or half open
 	N, M        int

@@ -123,3 +123,32 @@ func TestASilenceThatNobodyOutlastedIsNoSpeed(t *testing.T) {
 		within(t, fmt.Sprintf("seconds, broken off after a silence of %v", c.silent), seconds, c.want, 0.001)
 	}
 }
+
+// While an engine shows no life nothing says how fast it is when it does; what the stream
+// got is slower for it all the same.
+func TestWhileAnEngineHangsNothingIsEvidence(t *testing.T) {
+	for _, c := range []struct {
+		hung          bool
+		seconds, mean float64
+	}{{true, 10, 200 / 60.0}, {false, 60, 200 / 60.0}} {
+		b := newBench(t)
+		b.calibrated(3, 3)
+		b.occ.Set(start, 1)
+		s := b.open(Open{Sent: start})
+		end := steady(s, 0, 50*ms, 101) // 5 s
+		if c.hung {
+			s.Hung()
+		}
+		end = steady(s, end+50*time.Second, 50*ms, 101)
+		sum := s.Close(start.Add(end), true)
+		var seconds float64
+		for _, d := range b.book.Fold(start.Add(2 * time.Minute)) {
+			seconds += d.Sums.bins[0].S
+		}
+		within(t, fmt.Sprintf("seconds, hung %v", c.hung), seconds, c.seconds, 0.01)
+		within(t, fmt.Sprintf("tokens/s of the stream, hung %v", c.hung), sum.TPS, c.mean, 0.02)
+		if !sum.Measured {
+			t.Errorf("hung %v: the stream is not measured, and so misses no floor", c.hung)
+		}
+	}
+}

@@ -119,6 +119,7 @@ type told struct {
 // the pace: the client, or a pause of this process.
 type off struct {
 	now   bool // until the next Read nothing is evidence
+	hung  bool // for the engine showed no life
 	piled bool // what piled up in a pause is being read
 	time  time.Duration
 }
@@ -263,7 +264,7 @@ func (s *Stream) again(k float64, text int64, chunks int) {
 	}
 	switch {
 	case s.off.now:
-		s.off.now, s.gap.kind = false, opening
+		s.off.now, s.off.hung, s.gap.kind = false, false, opening
 	case s.gap.kind == opening:
 	case s.unseen.time > 0:
 		last := &s.unseen.delayed[len(s.unseen.delayed)-1]
@@ -315,7 +316,10 @@ func (s *Stream) reopen(at time.Duration) {
 	s.off.now = false
 	s.gap.kind = opening
 	s.release(everything)
-	s.off.time += at - s.last
+	if !s.off.hung {
+		s.off.time += at - s.last
+	}
+	s.off.hung = false
 	s.idleUntil(at)
 	s.flush()
 	s.version, s.run.n = s.load()
@@ -379,6 +383,14 @@ func (s *Stream) Blocked() {
 	default:
 		s.off.now = true
 	}
+}
+
+// Hung says that the engine showed no life for a part of the time since the last Read:
+// that time is no evidence of how fast it is when it does, and belongs to what the
+// stream got all the same. The next Read reopens the exposure, as after Blocked.
+func (s *Stream) Hung() {
+	s.Blocked()
+	s.off.hung = s.off.now
 }
 
 // Text says how many bytes of text an arrival held, before it is Read: what the

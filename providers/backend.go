@@ -56,6 +56,11 @@ type Options struct {
 	// must not block. nil = nobody.
 	OnHealth func(Health)
 
+	// OnHung is told when the backend hangs, and when it does no more, as
+	// Pulse.Hung says; it may be called from where bytes are passed on, and must not
+	// block. nil = nobody.
+	OnHung func()
+
 	// OnUnasked is told when the backend sent what no request asked for, where the
 	// own client speaks to it. The connection is closed. It must not block. nil =
 	// nobody.
@@ -102,6 +107,7 @@ type Backend struct {
 	kept    *http.Transport  // keeps its connections
 	fresh   *http.Transport  // makes one for each request
 	breaker *breaker
+	pulse   *Pulse
 }
 
 // New returns a backend; it starts nothing and connects to nothing.
@@ -134,6 +140,15 @@ func New(o Options) (*Backend, error) {
 		kept: newTransport(o), fresh: newTransport(o), breaker: newBreaker(o.OnHealth),
 	}
 	b.fresh.DisableKeepAlives = true
+	b.pulse = newPulse(func() {
+		if !b.pulse.Hung() {
+			b.breaker.heal()
+		}
+		if o.OnHung != nil {
+			o.OnHung()
+		}
+	})
+	b.breaker.hangs = b.pulse.Hung
 	switch o.Client {
 	case "", ClientOwn:
 		if o.direct(base) {
@@ -185,6 +200,15 @@ func (b *Backend) Run(ctx context.Context) error { return b.breaker.run(ctx) }
 //
 // A verdict that never comes is one that counts for nothing, after 3 minutes.
 func (b *Backend) Begin() (verdict func(error), ok bool) { return b.breaker.begin() }
+
+// Pulse is whether the backend shows life.
+func (b *Backend) Pulse() *Pulse { return b.pulse }
+
+// Lost reports whether who waits there for an answer waits in vain, as far as is known:
+// the backend hangs, or its breaker opened and it shows no life either.
+func (b *Backend) Lost(now time.Time) bool {
+	return b.pulse.Hung() || b.pulse.Quiet(now) && b.breaker.open()
+}
 
 // Cut reports an answer that broke off after its verdict was given, and was no
 // stream.

@@ -34,16 +34,18 @@ func verdictOf(err error) core.Verdict {
 // Lock order: mu is a leaf. No callback runs under it.
 type breaker struct {
 	onHealth func(Health) // nil = nobody is told
+	hangs    func() bool  // whether the backend does
 
 	mu      sync.Mutex // guards what follows
 	core    *core.Breaker
 	told    core.State
+	hung    bool     // it is not closed, and opened while the backend hung
 	news    []Health // not told yet
 	telling bool     // one goroutine tells, so that the order holds
 }
 
 func newBreaker(onHealth func(Health)) *breaker {
-	return &breaker{onHealth: onHealth, core: core.New(core.OfBackend())}
+	return &breaker{onHealth: onHealth, hangs: func() bool { return false }, core: core.New(core.OfBackend())}
 }
 
 // do takes a step at now, and announces what it changed.
@@ -63,6 +65,7 @@ func (b *breaker) note(s core.State) {
 		return
 	}
 	b.told = s
+	b.hung = s != core.Closed && (b.hung || s == core.Open && b.hangs())
 	if b.onHealth != nil {
 		b.news = append(b.news, s)
 	}
@@ -103,6 +106,23 @@ func (b *breaker) cut(err error) {
 	if v := verdictOf(err); v == core.Failed {
 		b.do(func(now time.Time) { b.core.Count(now, v) })
 	}
+}
+
+// heal closes a breaker that opened while the backend hung, now that it shows
+// life: what failed was the waiting.
+func (b *breaker) heal() {
+	b.do(func(now time.Time) {
+		if b.hung {
+			b.core.Heal(now)
+		}
+	})
+}
+
+// open reports whether the breaker keeps requests away.
+func (b *breaker) open() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.told != core.Closed
 }
 
 func (b *breaker) streamEnded(err error) {

@@ -23,7 +23,8 @@ const (
 	probeAgain = time.Second
 
 	// probePatience is how long an answer is waited for. One that comes later is
-	// no news: an engine at its limit is slow, and not dead.
+	// no news: an engine at its limit is slow, and not dead. Where nothing else comes
+	// either it hangs, as Pulse has it.
 	probePatience = 4 * time.Second
 
 	// probeConnect is how long a connection may take. A host that does not even
@@ -39,6 +40,11 @@ type ProberOptions struct {
 	Backend Options // Name, BaseURL, Kind, APIKey, Headers, Dial, ConnectTimeout and TLS are used
 	URL     string  // of the page; "" = that of the kind
 
+	// Pulse is told whether a look was answered. Where there is no page, the list of
+	// models is asked for while the backend is under suspicion, without a key: any
+	// answer will do. nil = nobody is told, and nothing is asked so.
+	Pulse *Pulse
+
 	// OnCondition is told when the backend becomes Failing, Loading or Sound,
 	// with the reason unless it is Sound. A prober starts as if it were. Required.
 	OnCondition func(Condition, error)
@@ -51,11 +57,14 @@ type Prober struct {
 	o    ProberOptions
 	page page
 
+	unasked bool // there is no page: it is asked on suspicion alone, and only whether it answers
+
 	condition Condition
-	failures  int // in a row
+	failures  int       // in a row
+	due       time.Time // when it is looked at, suspicion or none
 }
 
-// NewProber returns a prober; nil where there is no page to look at.
+// NewProber returns a prober; nil where there is no page to look at, and no pulse.
 func NewProber(o ProberOptions) (*Prober, error) {
 	fail := func(err error) (*Prober, error) {
 		return nil, fmt.Errorf("providers: backend %q: %w", o.Backend.Name, err)
@@ -67,17 +76,23 @@ func NewProber(o ProberOptions) (*Prober, error) {
 	if err != nil {
 		return fail(err)
 	}
-	if o.URL == "" && kind.HealthPage == "" {
-		return nil, nil
-	}
 	at := &url.URL{Scheme: base.Scheme, Host: base.Host, Path: strings.TrimSuffix(base.Path, "/v1") + kind.HealthPage}
-	if o.URL != "" {
+	unasked := o.URL == "" && kind.HealthPage == ""
+	switch {
+	case unasked && o.Pulse == nil:
+		return nil, nil
+	case unasked:
+		at.Path = base.Path + "/models"
+	case o.URL != "":
 		if at, err = readPage(o.URL); err != nil {
 			return fail(err)
 		}
 	}
 	o.Backend.ConnectTimeout = min(cmp.Or(o.Backend.ConnectTimeout, defaultConnectTimeout), probeConnect)
-	p := &Prober{o: o, page: o.Backend.page(at, base, kind, headers)}
+	if unasked {
+		headers, o.Backend.APIKey, o.Backend.Keys = http.Header{}, "", nil
+	}
+	p := &Prober{o: o, unasked: unasked, page: o.Backend.page(at, base, kind, headers)}
 	p.page.transport.DisableKeepAlives = true // whether it takes a connection is what is asked
 	return p, nil
 }
@@ -92,18 +107,51 @@ func (p *Prober) Run(ctx context.Context) error {
 			return nil
 		case <-next.C:
 		}
-		seen, news, err := p.look(ctx)
-		if ctx.Err() != nil {
-			return nil
+		if now := time.Now(); p.wants(now) {
+			got := p.look(ctx)
+			if ctx.Err() != nil {
+				return nil
+			}
+			p.feel(now, got)
+			if got.news && !p.unasked {
+				p.hear(got.is, got.why)
+			}
+			p.due = time.Now().Add(jittered(probeEvery))
+			if p.condition != Sound || p.failures > 0 {
+				p.due = time.Now()
+			}
 		}
-		if news {
-			p.hear(seen, err)
+		pause := jittered(probeAgain)
+		if left := time.Until(p.due); left > 0 {
+			pause = min(pause, left)
 		}
-		every := probeEvery
-		if p.condition != Sound || p.failures > 0 {
-			every = probeAgain
-		}
-		next.Reset(time.Duration((0.9 + 0.2*rand.Float64()) * float64(every)))
+		next.Reset(pause)
+	}
+}
+
+func jittered(mean time.Duration) time.Duration {
+	return time.Duration((0.9 + 0.2*rand.Float64()) * float64(mean))
+}
+
+// wants reports whether it is time for a look: in its turn, or on suspicion.
+func (p *Prober) wants(now time.Time) bool {
+	switch {
+	case p.unasked:
+		return p.o.Pulse.suspect(now, suspectUnasked)
+	case !now.Before(p.due):
+		return true
+	}
+	return p.o.Pulse != nil && p.o.Pulse.suspect(now, suspectAfter)
+}
+
+// feel tells the pulse how a look ended that began then.
+func (p *Prober) feel(began time.Time, got sight) {
+	switch {
+	case p.o.Pulse == nil:
+	case got.news && got.is != Failing:
+		p.o.Pulse.See(time.Now())
+	case got.why != nil:
+		p.o.Pulse.miss(began, time.Now())
 	}
 }
 
@@ -134,9 +182,15 @@ func ownTrouble(err error) bool {
 	}, func(own error) bool { return errors.Is(err, own) })
 }
 
-// look asks once. news is false when the answer says nothing: it did not come
-// in time, or it could not be asked for.
-func (p *Prober) look(ctx context.Context) (c Condition, news bool, err error) {
+// sight is what one look saw.
+type sight struct {
+	is   Condition
+	news bool  // is says something: an answer came in time, or none can come
+	why  error // it saw nothing good; nil = it did, or could not look
+}
+
+// look asks once.
+func (p *Prober) look(ctx context.Context) sight {
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
 	response, err := p.page.get(ctx)
@@ -144,20 +198,20 @@ func (p *Prober) look(ctx context.Context) (c Condition, news bool, err error) {
 		_, keyless := errors.AsType[*KeyError](err)
 		dial, ok := errors.AsType[*net.OpError](err)
 		dialed := !ok || dial.Op != "dial"
-		if keyless || ownTrouble(err) || dialed && timedOut(err) {
-			return Sound, false, nil
+		if keyless || ownTrouble(err) {
+			return sight{}
 		}
-		return Failing, true, err
+		return sight{is: Failing, news: !dialed || !timedOut(err), why: err}
 	}
 	defer response.Body.Close()
 	start, _ := io.ReadAll(io.LimitReader(response.Body, reasonStart))
+	got := sight{is: Sound, news: true} // that it has no such page is no illness
 	switch status := response.StatusCode; {
 	case status < 300:
-		return Sound, true, nil
 	case status == http.StatusServiceUnavailable && unavailable(start) == Loading:
-		return Loading, true, errors.New("it is loading its model")
+		got.is, got.why = Loading, errors.New("it is loading its model")
 	case status >= 500 && unavailable(start) != Full:
-		return Failing, true, fmt.Errorf("its health page answers %d %s", status, http.StatusText(status))
+		got.is, got.why = Failing, fmt.Errorf("its health page answers %d %s", status, http.StatusText(status))
 	}
-	return Sound, true, nil // it answers; that it has no such page is no illness
+	return got
 }

@@ -168,8 +168,8 @@ func TestOwnTroubleIsNoNews(t *testing.T) {
 			OnCondition: func(Condition, error) {},
 		})
 		must.Do(t, err)
-		if _, news, _ := p.look(t.Context()); news != c.news {
-			t.Errorf("%v: news is %v, want %v", c.err, news, c.news)
+		if got := p.look(t.Context()); got.news != c.news {
+			t.Errorf("%v: news is %v, want %v", c.err, got.news, c.news)
 		}
 	}
 }
@@ -230,9 +230,9 @@ func TestProberBeforeStrangeServers(t *testing.T) {
 					OnCondition: func(Condition, error) {},
 				}))(t)
 				began := time.Now()
-				is, news, _ := p.look(t.Context())
-				if is != c.want || news != c.news {
-					t.Errorf("%v, news %v; want %v, %v", is, news, c.want, c.news)
+				got := p.look(t.Context())
+				if got.is != c.want || got.news != c.news {
+					t.Errorf("%v, news %v; want %v, %v", got.is, got.news, c.want, c.news)
 				}
 				if took := time.Since(began); took > probePatience {
 					t.Errorf("the look took %v", took)

@@ -17,7 +17,9 @@ type backend struct {
 	name, engine   string
 	maxConcurrency int // 0 = none
 	health         Health
-	out            bool // was down since it was last up
+	out            bool      // was down since it was last up, and did not hang
+	hung           bool      // it shows no life
+	triedAt        time.Time // while it hangs: since when no probe of it was sent
 
 	own       int      // own sequences, in all groups
 	idle      int      // own requests that do not decode
@@ -107,12 +109,20 @@ func (g *group) counts() Load {
 }
 
 // become changes the health. Who comes back from being down ramps up.
-func (b *backend) become(h Health) {
-	b.health = h
+func (b *backend) become(now time.Time, h Health, hung bool) {
+	if hung && !b.hung {
+		b.triedAt = now
+	}
+	if b.hung && !hung {
+		for _, g := range b.groups {
+			g.price.prefills.heard = now
+		}
+	}
+	b.health, b.hung = h, hung
 	b.changed()
 	switch h {
 	case Down, Probing, Loading:
-		b.out = true
+		b.out = b.out || !hung
 	case Up:
 		if b.out {
 			for _, g := range b.groups {
@@ -134,6 +144,16 @@ const probeTimeout = 3*time.Minute + time.Second
 // probing reports whether the one request of a half-open breaker is out.
 func (b *backend) probing(now time.Time) bool {
 	return b.probe != nil && now.Sub(b.probe.placed) < probeTimeout
+}
+
+// hungProbe is how often a backend that shows no life gets a request that others
+// could serve, who waits for nothing where it has none: all but those whose page is
+// broken show it before, by that or by a stream that goes on.
+const hungProbe = 2 * time.Minute
+
+// spared reports whether b is spared at the moment, for it hangs.
+func (b *backend) spared(now time.Time) bool {
+	return b.hung && now.Sub(b.triedAt) < hungProbe
 }
 
 // inService reports whether the backend may be used at all.

@@ -49,9 +49,14 @@ func (h Health) String() string {
 }
 
 // BackendHealth says what the breaker or an operator thinks of a backend.
+//
+// Hung = it shows no life. It is left to those who are there, but for a probe now
+// and then, as long as a route has another one; where it has not, requests wait there.
+// When it shows life it serves at once: what is known of its speed holds.
 type BackendHealth struct {
 	Backend string
 	Health  Health
+	Hung    bool
 }
 
 // RemoteLoad replaces what the other replicas together run. Replicas is how
@@ -99,7 +104,7 @@ func (r *Router) Update(now time.Time, c Change) []Grant {
 		r.holdPlaces()
 	case BackendHealth:
 		if b := r.byName[c.Backend]; b != nil {
-			b.become(c.Health)
+			b.become(now, c.Health, c.Hung)
 			r.holdPlaces()
 		}
 	case RemoteLoad:

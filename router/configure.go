@@ -30,7 +30,7 @@ func (r *Router) configureBackends(now time.Time, backends []Backend) {
 		}
 		b := before[c.Name]
 		if b == nil || b.engine != c.Engine {
-			b = r.arrive(c)
+			b = r.arrive(now, c)
 		}
 		b.maxConcurrency = c.MaxConcurrency
 		r.backends = append(r.backends, b)
@@ -52,7 +52,7 @@ type incarnation struct{ name, engine string }
 // arrive returns the incarnation that c asks for: one that left and has leases
 // still, for they run on that engine, whoever asks for its name meanwhile, or
 // one whose counts are 0.
-func (r *Router) arrive(c Backend) *backend {
+func (r *Router) arrive(now time.Time, c Backend) *backend {
 	b := r.left[incarnation{c.Name, c.Engine}]
 	if b == nil {
 		b = &backend{router: r, name: c.Name, engine: c.Engine}
@@ -61,7 +61,7 @@ func (r *Router) arrive(c Backend) *backend {
 		g.foreign = foreign{} // what an engine said before it left is old
 	}
 	if c.Health != Up {
-		b.become(c.Health)
+		b.become(now, c.Health, false)
 	}
 	return b
 }

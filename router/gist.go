@@ -112,7 +112,7 @@ func (s *gist) take(m *model) {
 func (m *model) plain(c *present) bool {
 	g := m.group
 	b := g.backend
-	if b.health != Up || c.places < 1 || !m.known || m.guessed || g.ramp.recovered || !g.clearing.until.IsZero() || len(g.models) != 1 ||
+	if b.health != Up || b.hung || c.places < 1 || !m.known || m.guessed || g.ramp.recovered || !g.clearing.until.IsZero() || len(g.models) != 1 ||
 		!m.rest.until.IsZero() || !m.quota.at.IsZero() {
 		return false
 	}

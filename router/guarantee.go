@@ -293,7 +293,7 @@ func (rt *route) split(want, total int) {
 func (k *held) weigh() (carries int) {
 	k.model, k.most = nil, 0
 	b := k.group.backend
-	if !b.inService() {
+	if !b.inService() || b.hung {
 		return 0
 	}
 	bound := false

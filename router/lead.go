@@ -51,6 +51,7 @@ type prefills struct {
 	sums  costSums  // as of at, without batch
 	at    time.Time // when batch began
 	front time.Time // when the last first token came
+	heard time.Time // when the engine last hung: who was placed before waited for that
 	batch batch
 	done  float64 // prompt tokens that were prefilled since the start
 }
@@ -108,7 +109,7 @@ func (p *prefills) see(now time.Time, l *Lease) {
 	g, x := l.group, float64(l.prompt)
 	before := p.front
 	p.front = now
-	if x <= 0 || l.model.ttft.Slots > 0 && l.expected.ahead.Sequences >= l.model.ttft.Slots {
+	if x <= 0 || l.placed.Before(p.heard) || l.model.ttft.Slots > 0 && l.expected.ahead.Sequences >= l.model.ttft.Slots {
 		return // it waited for a slot
 	}
 	soon := now.Sub(before).Seconds() < g.price.first*x/2

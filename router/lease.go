@@ -169,7 +169,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	l.group, l.model, l.route, l.target = g, m, a.route, a.route.conf.Targets[v.index].Target
 	l.placed, l.weight, l.prompt, l.stream = a.now, a.weight, a.toPrefill(m), a.req.Stream
 	l.links.heap, l.links.slot = -1, -1
-	l.tenant, l.probe = a.req.Tenant, b.health == Probing || m.rest.rests(a.req.Tenant)
+	l.tenant, l.probe = a.req.Tenant, b.health == Probing || m.resting(a.req.Tenant)
 	m.leases++
 	m.quota.spend(a, m)
 	if b.health == Probing {
@@ -177,6 +177,9 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	}
 	if m.rest.rests(a.req.Tenant) {
 		m.rest.try(a.now)
+	}
+	if b.hung {
+		b.triedAt = a.now
 	}
 	if a.weight == 0 {
 		l.phase = holding

@@ -122,18 +122,23 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// passesOver reports whether m rests and a need not go there: it is a second
-// place, or the route has another target in service that may serve it, however
+// resting reports whether m rests as far as tenant is concerned, or hangs.
+func (m *model) resting(tenant string) bool {
+	return m.group.backend.hung || m.rest.rests(tenant)
+}
+
+// passesOver reports whether m rests, or hangs, and a need not go there: it is a
+// second place, or the route has another target in service that may serve it, however
 // many run there.
 func (a *ask) passesOver(m *model) bool {
-	if !m.rest.rests(a.req.Tenant) {
+	if !m.resting(a.req.Tenant) {
 		return false
 	}
 	if a.req.Spare {
 		return true
 	}
 	for _, other := range a.route.models {
-		if other != nil && a.service(other.group.backend) == OK && !other.rest.rests(a.req.Tenant) && a.everFits(other) {
+		if other != nil && a.service(other.group.backend) == OK && !other.resting(a.req.Tenant) && a.everFits(other) {
 			return true
 		}
 	}

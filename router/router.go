@@ -95,6 +95,7 @@ func New(o Options) *Router {
 type BackendLoad struct {
 	Backend           string
 	Health            Health
+	Hung              bool    // it shows no life, see BackendHealth
 	Waiting, Decoding int     // of this replica
 	N, M              int     // over all replicas, with what runs there beside Pacer
 	PromptTokens      int     // of this replica's waiting
@@ -138,7 +139,7 @@ func (r *Router) Loads() []BackendLoad {
 
 // load adds up the groups of b.
 func (b *backend) load() BackendLoad {
-	l := BackendLoad{Backend: b.name, Health: b.health, N: b.elsewhere.Decoding, M: b.leased()}
+	l := BackendLoad{Backend: b.name, Health: b.health, Hung: b.hung, N: b.elsewhere.Decoding, M: b.leased()}
 	for _, g := range b.groups {
 		own := Load{Waiting: g.own.waiting, Decoding: g.own.decoding, PromptTokens: g.own.prompt, Floor: g.highestFloor()}
 		l.Waiting += own.Waiting

@@ -133,6 +133,8 @@ func (a *ask) admitted(m *model, c *present) Reason {
 	switch {
 	case b.health == Probing && c.alike > 0:
 		return ReasonBreaker
+	case b.hung && (a.req.Again || a.req.Spare || c.alike > 0 || b.spared(a.now)) && a.passesOver(m):
+		return ReasonDown
 	case m.rest.rests(a.req.Tenant) && (a.req.Again || a.req.Spare || c.alike > 0 || !m.rest.due(a.now)) && a.passesOver(m):
 		return ReasonRefuses
 	}

@@ -44,7 +44,7 @@ func (p *program) live() telemetry.Live {
 		loads[b.Backend] = b
 		lb := telemetry.LiveBackend{
 			Name: b.Backend, Kind: configured[b.Backend].Kind, Waiting: b.Waiting, Decoding: b.Decoding, Scale: scales[b.Backend],
-			Up: b.Health == router.Up, BreakerState: breakerState(breakers[b.Backend]),
+			Up: b.Health == router.Up && !b.Hung, BreakerState: breakerState(breakers[b.Backend]),
 		}
 		for id, n := range below {
 			if id.Backend == b.Backend {
@@ -89,7 +89,7 @@ func liveRoute(r router.RouteState, loads map[string]router.BackendLoad) telemet
 			out.Running += loads[t.Backend].M
 			out.Capacity[t.Backend] = 0
 		}
-		if !takes(loads[t.Backend].Health) {
+		if !takes(loads[t.Backend]) {
 			continue
 		}
 		// Of several models that share a backend the best: each of them has

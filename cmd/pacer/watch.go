@@ -68,7 +68,7 @@ func (p *program) snapshot(now time.Time) history.Snapshot {
 	for _, l := range p.router.Loads() {
 		loads[l.Backend] = l
 		s.Backends = append(s.Backends, history.Backend{
-			Name: l.Backend, Health: healthWord(l.Health), Why: failing[l.Backend].Message, BreakerOpen: breakerState(breakers[l.Backend]) > 0,
+			Name: l.Backend, Health: healthWord(l.Health), Hung: l.Hung, Why: failing[l.Backend].Message, BreakerOpen: breakerState(breakers[l.Backend]) > 0,
 			N: l.N, M: l.M, Faults: faults[l.Backend], Seen: l.Seen, Expected: l.Expected, Scale: scales[l.Backend],
 		})
 	}
@@ -107,7 +107,7 @@ func (p *program) routeNow(state router.RouteState, goal float64, loads map[stri
 		r.Floor = state.Route.SLO.MinTPS
 	}
 	for backend, carries := range liveRoute(state, loads).Capacity {
-		if takes(loads[backend].Health) { // who ends elsewhere asks for nothing
+		if takes(loads[backend]) { // who ends elsewhere asks for nothing
 			r.Load += loads[backend].M
 			r.Capacity += carries
 		}
@@ -116,7 +116,7 @@ func (p *program) routeNow(state router.RouteState, goal float64, loads map[stri
 	out := map[profiles.GroupID]int{}
 	for i, t := range state.Route.Targets {
 		room := state.Targets[i]
-		if !takes(loads[t.Backend].Health) {
+		if !takes(loads[t.Backend]) {
 			more := max(room.Capacity-out[t.GroupID()], 0)
 			out[t.GroupID()] += more
 			r.Out += more
@@ -124,7 +124,7 @@ func (p *program) routeNow(state router.RouteState, goal float64, loads map[stri
 		if !slices.Contains(r.Backends, t.Backend) {
 			r.Backends = append(r.Backends, t.Backend)
 		}
-		r.Bound = r.Bound && (room.Capacity > 0 || !takes(loads[t.Backend].Health))
+		r.Bound = r.Bound && (room.Capacity > 0 || !takes(loads[t.Backend]))
 		if room.Capacity > 0 || room.CapacityLowerBound {
 			known = false
 			continue
@@ -170,8 +170,10 @@ func faultsOf(errors map[profiles.Target]gateway.LastError) map[string][]history
 	return out
 }
 
-// takes reports whether a backend of that health takes anybody.
-func takes(h router.Health) bool { return h == router.Up || h == router.Probing }
+// takes reports whether a backend takes anybody who can go elsewhere.
+func takes(l router.BackendLoad) bool {
+	return (l.Health == router.Up || l.Health == router.Probing) && !l.Hung
+}
 
 func healthWord(h router.Health) history.Health {
 	switch h {

@@ -173,6 +173,14 @@ func (b *Breaker) Probed(now time.Time, v Verdict) {
 	}
 }
 
+// Heal closes b: the reason is gone for which it opened, as is known without a try.
+func (b *Breaker) Heal(now time.Time) {
+	if b.State(now) != Closed {
+		b.closed = now
+		b.become(Closed)
+	}
+}
+
 // RetryIn is how long it is until a try may go, 0 when one may now or is out.
 func (b *Breaker) RetryIn(now time.Time) time.Duration {
 	if b.State(now) != Open {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pacer-dev/pacer/internal/report"
 	"github.com/pacer-dev/pacer/profiles"
+	"github.com/pacer-dev/pacer/router"
 )
 
 // screen shows the demo's progress: bars that redraw themselves on a terminal,
@@ -170,12 +171,20 @@ func (b backendView) carries() string {
 	return fmt.Sprint(b.capacity)
 }
 
+// healthOf is the word for how a backend is.
+func healthOf(l router.BackendLoad) string {
+	if l.Hung && l.Health == router.Up {
+		return "hung"
+	}
+	return l.Health.String()
+}
+
 func (d *demo) backends() []backendView {
 	var out []backendView
 	for i, l := range d.gateway.Router.Loads() {
 		curve := d.gateway.Book.Curve(profiles.Target{Backend: l.Backend, Model: d.fleet[i].preset.Model})
 		out = append(out, backendView{
-			name: l.Backend, health: l.Health.String(), n: l.N,
+			name: l.Backend, health: healthOf(l), n: l.N,
 			tps: curve.TPS(max(l.N, 1)), capacity: curve.MaxConcurrency(floorTPS),
 		})
 	}

@@ -164,7 +164,7 @@ var ofLives = []ofLive{
 		each: ofLiveBackend(func(b *LiveBackend, to emit) { to(float64(b.BreakerState), b.Name) }),
 	},
 	{
-		name: "pacer_backend_up", help: "1 while the backend is in service; 0 while its breaker is open, its health page fails, its model loads, or an operator has drained it.", labels: []string{"backend"},
+		name: "pacer_backend_up", help: "1 while the backend is in service; 0 while its breaker is open, its health page fails, it hangs, its model loads, or an operator has drained it.", labels: []string{"backend"},
 		each: ofLiveBackend(func(b *LiveBackend, to emit) { to(oneIf(b.Up), b.Name) }),
 	},
 	{

@@ -1,0 +1,314 @@
+package gateway
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/internal/must"
+	"github.com/pacer-dev/pacer/providers"
+	"github.com/pacer-dev/pacer/sim"
+)
+
+// stopped is an engine that can be stopped as SIGSTOP stops a process: it takes
+// requests, and nothing goes out until it goes on.
+type stopped struct {
+	engine  http.Handler
+	answers bool         // its page does so all the same
+	asked   atomic.Int64 // generations that came
+	stopped atomic.Pointer[chan struct{}]
+}
+
+func (s *stopped) stop() { gate := make(chan struct{}); s.stopped.Store(&gate) }
+func (s *stopped) goOn() { close(*s.stopped.Swap(nil)) }
+
+func (s *stopped) waits(r *http.Request) bool {
+	gate := s.stopped.Load()
+	if gate == nil {
+		return false
+	}
+	select {
+	case <-*gate:
+		return false
+	case <-r.Context().Done():
+		return true
+	}
+}
+
+func (s *stopped) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost {
+		s.asked.Add(1)
+	}
+	if s.answers && r.Method == http.MethodGet || !s.waits(r) {
+		s.engine.ServeHTTP(&stoppedWriter{w, s, r}, r)
+	}
+}
+
+type stoppedWriter struct {
+	http.ResponseWriter
+	s *stopped
+	r *http.Request
+}
+
+func (w *stoppedWriter) Write(p []byte) (int, error) {
+	if w.s.waits(w.r) {
+		return 0, io.ErrClosedPipe
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *stoppedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// stage is a house whose engines a and b can be stopped, and are looked at.
+type stage struct {
+	*house
+	a, b *stopped
+}
+
+func openStage(t *testing.T, change func(*config.Config), behaviours ...string) *stage {
+	t.Helper()
+	c := settings("a", "b")
+	for i := range c.Backends {
+		c.Backends[i].Kind = "vllm"
+	}
+	if change != nil {
+		change(c)
+	}
+	a, b := engine(t, func(o *sim.Options) { o.Behaviours = behaviours }), engine(t, func(o *sim.Options) { o.Behaviours = behaviours })
+	s := &stage{a: &stopped{engine: a}, b: &stopped{engine: b}}
+	s.house = open(t, c, map[string]http.Handler{"a": s.a, "b": s.b})
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
+	running.Go(func() { _ = a.Run(ctx) })
+	running.Go(func() { _ = b.Run(ctx) })
+	for _, b := range c.Backends {
+		p := must.Get(providers.NewProber(providers.ProberOptions{
+			Backend: providers.Options{Name: b.Name, BaseURL: b.URL, Kind: b.Kind, Dial: s.net.Dial},
+			Pulse:   s.backends[b.Name].Pulse(), OnCondition: func(providers.Condition, error) {},
+		}))(t)
+		running.Go(func() { _ = p.Run(ctx) })
+	}
+	return s
+}
+
+// sent is a request that is under way.
+type sent struct {
+	reply chan reply
+	began time.Time
+	leave context.CancelFunc
+}
+
+func (s *stage) send(body string) *sent {
+	ctx, leave := context.WithCancel(context.Background())
+	x := &sent{make(chan reply, 1), time.Now(), leave}
+	req := s.request(http.MethodPost, chat, body).WithContext(ctx)
+	go func() { x.reply <- s.do(req) }()
+	return x
+}
+
+// end waits for the answer, and returns how long it took in all.
+func (x *sent) end() (reply, time.Duration) {
+	r := <-x.reply
+	x.leave()
+	return r, time.Since(x.began)
+}
+
+const (
+	shortStream   = `{"model":"chat","stream":true,"max_tokens":5,"messages":[{"role":"user","content":"hi"}]}`
+	shortDocument = `{"model":"chat","max_tokens":5,"messages":[{"role":"user","content":"hi"}]}`
+	longStream    = `{"model":"chat","stream":true,"max_tokens":1400,"messages":[{"role":"user","content":"hi"}]}` // 30 s
+)
+
+// Who waits for a first byte at an engine that hangs goes on at another one within some
+// seconds, whatever its answer will be, and it costs nobody a retry.
+func TestWhoWaitsAtAnEngineThatHangsGoesElsewhere(t *testing.T) {
+	for name, c := range map[string]struct {
+		body   string
+		change func(*config.Config)
+	}{
+		"a stream":           {shortStream, nil},
+		"a document":         {shortDocument, nil},
+		"of a hedged route":  {shortStream, func(c *config.Config) { c.Routes[0].Hedge = true }},
+		"with max_ttft":      {shortStream, func(c *config.Config) { c.Routes[0].SLO.MaxTTFT = time.Second }},
+		"which can continue": {shortStream, func(c *config.Config) { c.Routes[0].Continue = true }},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			s := openStage(t, c.change)
+			s.post(chat, c.body)
+			s.a.stop()
+			budget := s.gateway.retries.saved
+			r, took := s.send(c.body).end()
+			if r.status != http.StatusOK || r.header.Get("X-Pacer-Backend") != "b" || took > 20*time.Second {
+				t.Errorf("status %d of %q after %v, want 200 of b within 20 s: %v", r.status, r.header.Get("X-Pacer-Backend"), took, r.err)
+			}
+			if got := s.gateway.retries.saved; got < budget {
+				t.Errorf("it cost %.1f retries", budget-got)
+			}
+			if line := s.last(); line.Outcome != outcomeOK || line.Attempts != 2 {
+				t.Errorf("log line %+v, want two attempts", line)
+			}
+			if _, ok := s.backends["a"].Begin(); !ok {
+				t.Error("its breaker opened")
+			}
+			s.a.goOn()
+		})
+	}
+}
+
+// onlyB has b take one request, and gives it a route of its own.
+func onlyB(c *config.Config) {
+	c.Backends[1].MaxConcurrency = 1
+	other := c.Routes[0]
+	other.Models, other.Targets = []string{"other"}, other.Targets[1:]
+	c.Routes = append(c.Routes, other)
+}
+
+const otherStream = `{"model":"other","stream":true,"max_tokens":1400,"messages":[{"role":"user","content":"hi"}]}` // 30 s
+
+// For whom there is no room elsewhere stays: it goes when somebody has left there, or is
+// served when the engine goes on, whichever comes first.
+func TestWhoFindsNoRoomStaysAtAnEngineThatHangs(t *testing.T) {
+	for name, c := range map[string]struct {
+		stops time.Duration
+		by    string
+	}{
+		"there is room":      {time.Minute, "b"},
+		"the engine goes on": {20 * time.Second, "a"},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			s := openStage(t, onlyB)
+			other := s.send(otherStream)
+			<-time.After(100 * time.Millisecond)
+			s.a.stop()
+			time.AfterFunc(c.stops, s.a.goOn)
+			waits := s.send(shortStream)
+			r, took := waits.end()
+			if r.status != http.StatusOK || r.header.Get("X-Pacer-Backend") != c.by || took > min(c.stops, 32*time.Second)+2*time.Second {
+				t.Errorf("status %d of %q after %v, want 200 of %s: %v", r.status, r.header.Get("X-Pacer-Backend"), took, c.by, r.err)
+			}
+			other.end()
+			if sent := s.a.asked.Load() + s.b.asked.Load(); c.by == "a" && sent != 2 {
+				t.Errorf("%d requests were sent, want 2: who stays is sent once", sent)
+			}
+			<-time.After(c.stops) // it has gone on
+		})
+	}
+}
+
+// Where all engines hang, nobody goes from one to another: who goes on first serves those
+// who are there.
+func TestNobodyGoesToAnEngineThatHangsAsWell(t *testing.T) {
+	bubble(t, "both hang", func(t *testing.T) {
+		s := openStage(t, func(c *config.Config) {
+			onlyB(c)
+			c.Backends[1].MaxConcurrency = 5
+		})
+		s.a.stop()
+		s.b.stop()
+		other := s.send(otherStream)
+		waits := s.send(shortStream)
+		<-time.After(40 * time.Second)
+		s.a.goOn()
+		r, _ := waits.end()
+		if r.status != http.StatusOK || r.header.Get("X-Pacer-Backend") != "a" || s.a.asked.Load() != 1 {
+			t.Errorf("status %d of %q, and a was asked %d times; want 200 of a, once", r.status, r.header.Get("X-Pacer-Backend"), s.a.asked.Load())
+		}
+		s.b.goOn()
+		other.end()
+	})
+}
+
+// The page of an engine answers while nothing else does: who waits there goes elsewhere
+// when its breaker has opened, and not before.
+func TestWhoWaitsBehindAnOpenBreakerGoesElsewhere(t *testing.T) {
+	bubble(t, "page answers", func(t *testing.T) {
+		s := openStage(t, nil)
+		s.a.answers = true
+		s.a.stop()
+		waits := s.send(shortStream)
+		<-time.After(40 * time.Second)
+		if s.b.asked.Load() > 0 || s.backends["a"].Pulse().Hung() {
+			t.Error("who waits was moved although the page answers")
+		}
+		for range 5 {
+			verdict, _ := s.backends["a"].Begin()
+			verdict(errFirstByte)
+		}
+		opened := time.Now()
+		r, _ := waits.end()
+		if took := time.Since(opened); r.status != http.StatusOK || r.header.Get("X-Pacer-Backend") != "b" || took > 3*time.Second {
+			t.Errorf("status %d of %q %v after the breaker opened, want 200 of b: %v", r.status, r.header.Get("X-Pacer-Backend"), took, r.err)
+		}
+		s.a.goOn()
+	})
+}
+
+// A client that leaves while its request is moved leaves no place taken.
+func TestWhoLeavesWhileItIsMovedLeavesNothing(t *testing.T) {
+	bubble(t, "leaves", func(t *testing.T) {
+		s := openStage(t, nil)
+		s.a.stop()
+		var all []*sent
+		for i := range 80 {
+			x := s.send(longStream)
+			time.AfterFunc(9*time.Second+time.Duration(i)*100*time.Millisecond, x.leave)
+			all = append(all, x)
+		}
+		for _, x := range all {
+			x.end()
+		}
+		s.a.goOn()
+		s.idle()
+	})
+}
+
+// A stream that can be continued goes on elsewhere as soon as its engine is known to
+// hang, and not before there is room.
+func TestAStreamThatCanBeContinuedDoesNotWaitOutAHang(t *testing.T) {
+	for name, c := range map[string]struct {
+		full  bool
+		stops time.Duration
+		want  string // how it ends
+	}{
+		"there is room":                         {false, 50 * time.Second, "continued"},
+		"there is none, and the engine goes on": {true, 25 * time.Second, "whole"},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			s := openStage(t, func(c *config.Config) {
+				onlyB(c)
+				c.Routes[0].Continue = true
+			}, "text-of-prompt")
+			var other *sent
+			if c.full {
+				other = s.send(otherStream)
+			}
+			x := s.send(strings.Replace(longStream, "1400", "300", 1)) // 6.3 s
+			<-time.After(3 * time.Second)
+			s.a.stop()
+			time.AfterFunc(c.stops, s.a.goOn)
+			r, took := x.end()
+			got := readStream(r.body)
+			how := "whole"
+			if len(got.comments) == 1 {
+				how = "continued"
+			}
+			if r.err != nil || got.done != 1 || got.errors != 0 || how != c.want || took > 30*time.Second {
+				t.Errorf("%s after %v, with %d ends and %d errors (%v); want it %s within 30 s", how, took, got.done, got.errors, r.err, c.want)
+			}
+			if other != nil {
+				other.end()
+			}
+			<-time.After(c.stops)
+		})
+	}
+}

@@ -1,0 +1,137 @@
+package providers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pacer-dev/pacer/internal/memnet"
+	"github.com/pacer-dev/pacer/internal/must"
+)
+
+// A backend hangs when it owes an answer, none of its bytes comes, and its page does not
+// answer; any of the three is enough to say otherwise.
+func TestPulse(t *testing.T) {
+	answers := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
+	hangs := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	fails := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
+	for name, c := range map[string]struct {
+		page  http.HandlerFunc
+		owes  bool
+		bytes time.Duration // how often a byte comes; 0 = none does
+		want  bool
+	}{
+		"it answers nothing":                  {hangs, true, 0, true},
+		"it answers nothing but with failure": {fails, true, 0, true},
+		"it owes nothing":                     {hangs, false, 0, false},
+		"its page answers":                    {answers, true, 0, false},
+		"bytes come":                          {hangs, true, 3 * time.Second, false},
+	} {
+		for _, kind := range []string{"vllm", "openai"} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var network memnet.Network
+					var asked atomic.Int64
+					server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						asked.Add(1)
+						if want := map[string]string{"vllm": "/health Bearer key", "openai": "/v1/models "}[kind]; r.URL.Path+" "+r.Header.Get("Authorization") != want {
+							t.Errorf("asked for %s with %q, want %s", r.URL.Path, r.Header.Get("Authorization"), want)
+						}
+						c.page(w, r)
+					})}
+					l := must.Get(network.Listen("engine:80"))(t)
+					go server.Serve(l)
+					defer server.Close()
+					began, said := time.Now(), time.Duration(0)
+					var b *Backend
+					o := Options{Name: "e", BaseURL: "http://engine/v1", Kind: kind, APIKey: "key", Dial: network.Dial, OnHung: func() {
+						if b.Pulse().Hung() {
+							said = time.Since(began)
+						}
+					}}
+					b = must.Get(New(o))(t)
+					p := must.Get(NewProber(ProberOptions{Backend: o, Pulse: b.Pulse(), OnCondition: func(Condition, error) {}}))(t)
+					ctx, stop := context.WithCancel(t.Context())
+					ended := make(chan struct{})
+					go func() {
+						defer close(ended)
+						_ = p.Run(ctx)
+					}()
+					if c.owes {
+						b.Pulse().Owe(time.Now())
+					}
+					for range 40 {
+						if <-time.After(max(c.bytes, time.Second)); c.bytes > 0 {
+							b.Pulse().Hear(time.Now())
+						}
+					}
+					if got := b.Pulse().Hung(); got != c.want || (said > 0) != c.want || said > 16*time.Second {
+						t.Errorf("hung %v, said after %v; want %v, within 16s", got, said, c.want)
+					}
+					if kind == "openai" && !c.owes && asked.Load() > 0 {
+						t.Errorf("it was asked %d times though nobody waits for it", asked.Load())
+					}
+					if c.want {
+						sent := time.Now()
+						<-time.After(time.Second)
+						b.Pulse().Hear(time.Now())
+						if b.Pulse().Hung() || !b.Pulse().HungSince(sent) || b.Pulse().HungSince(time.Now().Add(time.Second)) {
+							t.Error("a byte came, and it hangs still, or never did")
+						}
+					}
+					if c.owes {
+						b.Pulse().Settle()
+					}
+					stop()
+					<-ended
+				})
+			})
+		}
+	}
+}
+
+// What opened a breaker while its backend hung is over when that shows life; what opened
+// it before is not.
+func TestABreakerThatOpenedInAHangIsClosedByLife(t *testing.T) {
+	for _, hung := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var told []string
+			b := must.Get(New(Options{Name: "e", BaseURL: "http://engine/v1", OnHealth: func(h Health) { told = append(told, h.String()) }}))(t)
+			p := b.Pulse()
+			p.Owe(time.Now())
+			hang := func() {
+				for range 4 {
+					began := time.Now()
+					<-time.After(4 * time.Second)
+					p.miss(began, time.Now())
+				}
+			}
+			fail := func() {
+				for range 5 {
+					verdict, _ := b.Begin()
+					verdict(fmt.Errorf("no first byte in time"))
+				}
+			}
+			if hung {
+				hang()
+				fail()
+			} else {
+				fail()
+				hang()
+			}
+			if !p.Hung() || len(told) == 0 || told[0] != "open" {
+				t.Fatalf("hung %v, breaker %v; want both", p.Hung(), told)
+			}
+			p.Hear(time.Now())
+			_, _ = b.Begin()
+			if _, second := b.Begin(); second != hung { // half-open it takes one at a time
+				t.Errorf("it opened while the backend hung: %v; then the breaker is %v", hung, told)
+			}
+			p.Settle()
+		})
+	}
+}
