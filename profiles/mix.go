@@ -24,27 +24,33 @@ type recentSums struct {
 	N, X, XX float64 // requests, Σ x, Σ x² of their prompts of x tokens, as booked
 }
 
-// newest is the mean prompt of the last requests, of which each counts half as
-// much as the one newestHalf later. It is not stored.
-type newest struct{ N, X float64 }
+// turning finds out that prompts have become longer, or shorter, than those of
+// recentSums: Page's CUSUM (see drift) of the logarithm of how much likelier a prompt
+// of x tokens is where the mean is mixTimes that of before, or 1/mixTimes:
+//
+//	z = (x/μ·(1 − 1/c) − ln c)/v,   S = max(0, S + z),   alarm where S > mixAlarm
+//
+// with c either of both, v the variance of x relative to its mean, as of gamma
+// distributions, and μ the mean until S was 0: for c > 1 at the upper end of its standard
+// error, else at the lower. What came since then is of the new mix. It is not stored.
+type turning struct{ longer, shorter cusum }
+
+// cusum is S, and the requests since it was 0.
+type cusum struct {
+	S        float64
+	N, X, XX float64 // as in recentSums
+}
 
 const (
-	newestHalf = 16
+	mixAlarm = 20.0
+	mixTimes = 1.5
 
-	// newestWeight is how many independent requests the newest are worth once
-	// there are many: (1+k)/(1−k), k = 2^(−1/newestHalf).
-	newestWeight = 46
-
-	// mixErrors is how many standard errors the newest prompts have to be off
-	// the recent ones for these to be forgotten, in seconds that stand for
-	// occupied ones: ten half-lives.
-	mixErrors = 4.5
-	mixOver   = 10 * float64(defaultHalfLife) / float64(time.Second)
-
-	// mixLeast is how many requests there have to be before anything is a change,
-	// and mixKept how many the newest count as when it is one.
+	// mixLeast is how many requests there have to be before anything is a change.
 	mixLeast = 16
-	mixKept  = 4
+
+	// mixOver stands for occupied seconds in which what was before a change is
+	// forgotten: ten half-lives.
+	mixOver = 10 * float64(defaultHalfLife) / float64(time.Second)
 
 	// leastVariance is the least variance of a prompt's size that is believed,
 	// relative to its mean.
@@ -89,22 +95,40 @@ func (s *Sums) rho() float64 {
 	return 0
 }
 
-// see takes a prompt.
-func (w *newest) see(tokens float64) {
-	keep := math.Exp2(-1.0 / newestHalf)
-	w.N = w.N*keep + 1
-	w.X = w.X*keep + tokens
+// see takes a prompt of so many tokens that comes after those of q, and returns what
+// prompts are since they changed; ok is false where they did not.
+func (t *turning) see(tokens float64, q *recentSums) (since recentSums, ok bool) {
+	longer, shorter := t.longer.see(tokens, q, mixTimes), t.shorter.see(tokens, q, 1/mixTimes)
+	c := &t.longer
+	if shorter > longer {
+		c = &t.shorter
+	}
+	if !(c.S > mixAlarm) {
+		return recentSums{}, false
+	}
+	since = recentSums{N: c.N, X: c.X, XX: c.XX}
+	*t = turning{}
+	return since, true
 }
 
-// changed reports whether w has other prompts than q, and how much prompts vary:
-// their variance, relative to the mean.
-func (q *recentSums) changed(w newest) (variance float64, ok bool) {
-	if !(q.N >= mixLeast) || !(q.X > 0) {
-		return 0, false
+// see takes a prompt, and returns S. What came since S was 0 is in q as well, and no part
+// of what was before.
+func (c *cusum) see(tokens float64, q *recentSums, times float64) float64 {
+	n, x, xx := q.N-c.N, q.X-c.X, q.XX-c.XX
+	if !(n >= mixLeast) || !(x > 0) {
+		*c = cusum{}
+		return 0
 	}
-	variance = max(q.N*q.XX/(q.X*q.X)-1, leastVariance)
-	off := math.Log(w.X / w.N / (q.X / q.N))
-	return variance, math.Abs(off) > mixErrors*math.Sqrt(variance/newestWeight+variance/q.N)
+	variance := max(n*xx/(x*x)-1, leastVariance)
+	mean, off := x/n, 1+math.Sqrt(variance/n)
+	if times < 1 {
+		off = 1 / off
+	}
+	c.S += (tokens/(mean*off)*(1-1/times) - math.Log(times)) / variance
+	if c.N, c.X, c.XX = c.N+1, c.X+tokens, c.XX+tokens*tokens; !(c.S > 0) {
+		*c = cusum{}
+	}
+	return c.S
 }
 
 // seePrompt takes the prompt of a request whose first token came. Where prompts
@@ -114,11 +138,9 @@ func (p *profile) seePrompt(tokens float64) {
 	p.fold.mix.X += tokens
 	f := &p.fold.recent
 	q := recentSums{N: p.known.recent.N + f.N, X: p.known.recent.X + f.X, XX: p.known.recent.XX + f.XX}
-	p.newest.see(tokens)
-	if variance, ok := q.changed(p.newest); ok {
-		mean := p.newest.X / p.newest.N
-		*f = recentSums{T: f.T + mixOver, N: mixKept, X: mixKept * mean, XX: mixKept * mean * mean * (1 + variance)}
-		p.known.recent = recentSums{} // as the fold will have it
+	if since, ok := p.turning.see(tokens, &q); ok {
+		since.T = f.T + mixOver
+		*f, p.known.recent = since, recentSums{} // as the fold will have it
 		return
 	}
 	f.N++

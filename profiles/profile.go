@@ -30,7 +30,7 @@ type profile struct {
 	shift   Shift        // of what was known then
 	row     row          // windows too thin for a row of their own
 	waiting []waitingRow // oldest first, at most recountWindows
-	newest  newest       // prompts
+	turning turning      // of prompts
 	calm    calm         // quiet time of the window that is being judged
 	since   *Sums        // of the windows since the engine may have changed; nil = it has not
 	windows int          // that it has lasted
@@ -40,6 +40,9 @@ type profile struct {
 	// since it is.
 	held    promptPool
 	flowing int
+
+	// unmixed are prompt tokens that the mix is to have: nothing was seen to decode yet.
+	unmixed float64
 
 	// corrected are the tokens that the mix is to have beside those of the next windows, or
 	// below 0 without: usage told of them. What is taken off here is never more than what is
@@ -128,7 +131,7 @@ func (p *profile) gather(w *window, goesOn bool) bool {
 		p.row.Q += e.Q
 		p.row.Y += e.Y
 	}
-	p.takePrompts(cells)
+	p.takePrompts(w)
 	p.row.windows++
 	p.row.goesOn = goesOn
 	return p.row.whole()
@@ -214,22 +217,38 @@ func (p *profile) spare(next Shift) {
 	}
 }
 
+// mixIn books for the mix what came in w: the target's share of the prompts, which is
+// its share of the time that was decoded, evidence or not, and the tokens of all its
+// streams, of which so many are evidence. Where none decoded they wait.
+func (p *profile) mixIn(w *window, tokens float64) {
+	for i := range w.prompts.P {
+		p.unmixed += w.prompts.P[i] + w.late.P[i]
+	}
+	p.corrected += tokens
+	own, m := w.of(p).seen, &p.fold.mix
+	if own > 0 {
+		m.T, p.fold.recent.T = m.T+own, p.fold.recent.T+own
+		m.P += p.unmixed * own / w.seen
+		m.Y += max(p.corrected, 0)
+		p.corrected = max(min(p.corrected, 0), -mostTaken*max(p.known.mix.Y, 0))
+	}
+	if w.seen > 0 {
+		p.unmixed = 0
+	}
+}
+
 // takePrompts books the target's share of the prompts that were prefilled on
 // the backend: its share of the occupied time that this replica saw. Seen
 // from one of several replicas that is unbiased while prompts are divided as
 // streams are.
-func (p *profile) takePrompts(cells *[NumBins]exposure) {
+func (p *profile) takePrompts(w *window) {
 	var occupied, tokens float64
-	m := &p.fold.mix
+	cells := w.exposure(p)
 	for i := range cells {
 		occupied += cells[i].T
 		tokens += cells[i].Y
 	}
-	m.T += occupied
-	tokens += p.corrected
-	m.Y += max(tokens, 0)
-	p.corrected = max(min(tokens, 0), -mostTaken*max(p.known.mix.Y, 0))
-	p.fold.recent.T += occupied
+	p.mixIn(w, tokens)
 	share := 0.0
 	if occupied > 0 {
 		share = occupied / max(p.held.seen, occupied)
@@ -237,9 +256,7 @@ func (p *profile) takePrompts(cells *[NumBins]exposure) {
 	for i := range p.fold.bins {
 		prompts := p.held.prompts.P[i] * share
 		p.row.P += prompts
-		all := prompts + p.held.late.P[i]*share
-		p.fold.bins[i].P += all
-		m.P += all
+		p.fold.bins[i].P += prompts + p.held.late.P[i]*share
 		p.fold.bins[i].PN += (p.held.prompts.PN[i] + p.held.late.PN[i]) * share
 	}
 	p.holdRest(1 - share)

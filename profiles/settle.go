@@ -81,7 +81,9 @@ func (s *Stream) decoded(w *window) {
 	for i := range s.held.lives.list {
 		occupied += s.held.lives.list[i].pending.T
 	}
-	w.seen += occupied * float64(s.sequences)
+	occupied *= float64(s.sequences)
+	w.seen += occupied
+	w.of(s.profile).seen += occupied
 	s.held.idle = 0
 }
 
@@ -160,6 +162,9 @@ func (s *Stream) settle(complete bool, got delivery) tally {
 		p.take(w, s.held.lives.list, life, t.each)
 		p.take(w, s.held.lives.list, pending, t.each)
 	}
+	if t.source != SourceEstimate {
+		p.corrected += s.unbooked(t)
+	}
 	if t.source.counted() && s.evidence() {
 		p.calibrate(s.calibration(t))
 		p.seeFill(s, t)
@@ -179,6 +184,20 @@ func (s *Stream) settle(complete bool, got delivery) tally {
 		s.occ.leaves(s.sequences)
 	}
 	return t
+}
+
+// unbooked returns how many tokens the stream has put out after the first one of each
+// sequence, beyond those that it handed over: of its first arrival, while its client
+// blocked, or all of one that is no evidence. Its prompt is for them as well.
+func (s *Stream) unbooked(t tally) float64 {
+	tokens := max(t.tokens-float64(s.sequences), 0)
+	if s.evidence() {
+		for i := range s.held.lives.list {
+			l := &s.held.lives.list[i]
+			tokens -= (l.life.Y + l.pending.Y) * t.each
+		}
+	}
+	return tokens
 }
 
 // tally is how many tokens a stream showed.

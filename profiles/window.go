@@ -43,7 +43,13 @@ func windowEnd(index int64) time.Duration {
 type window struct {
 	index int64
 	promptPool
-	exposures []*[NumBins]exposure // by profile.index; nil = none
+	parts []*inWindow // by profile.index; nil = none
+}
+
+// inWindow is what the streams of one target did in a window.
+type inWindow struct {
+	cells [NumBins]exposure // of those that are evidence
+	seen  float64           // occupied seconds, evidence or not
 }
 
 // promptPool is prompt load that has yet to be divided among the targets of a
@@ -61,16 +67,19 @@ func (p *promptPool) add(o *promptPool, scale float64) {
 	p.seen += o.seen * scale
 }
 
-// exposure returns the bins of a profile in w.
-func (w *window) exposure(p *profile) *[NumBins]exposure {
-	for len(w.exposures) <= p.index {
-		w.exposures = append(w.exposures, nil)
+// of returns what a profile did in w.
+func (w *window) of(p *profile) *inWindow {
+	for len(w.parts) <= p.index {
+		w.parts = append(w.parts, nil)
 	}
-	if w.exposures[p.index] == nil {
-		w.exposures[p.index] = new([NumBins]exposure)
+	if w.parts[p.index] == nil {
+		w.parts[p.index] = new(inWindow)
 	}
-	return w.exposures[p.index]
+	return w.parts[p.index]
 }
+
+// exposure returns the bins of a profile in w.
+func (w *window) exposure(p *profile) *[NumBins]exposure { return &w.of(p).cells }
 
 // row is one equation T = a·K + b·Q + c·Y + d·P.
 type row struct {

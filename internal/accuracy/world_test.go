@@ -440,11 +440,11 @@ func (w *world) step(e *sim.Engine) {
 	seconds, steps, prompts := s.Work.Seconds, 1.0, s.Work.Prefill
 	switch {
 	case len(w.engines) > 1: // a step of one rank is a share of one of all that decode
-		n = max(w.running, n)
+		n = min(max(w.running, n), maxN)
 		steps = float64(s.Work.Decoding) / float64(n)
 		seconds *= steps
 	case w.engine.Preempt: // who lost the cache waits among those who decode
-		n = max(w.running, n)
+		n = min(max(w.running, n), maxN)
 		steps = float64(s.Work.Decoding) / float64(n)
 		prompts = asked
 	}
