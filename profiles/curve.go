@@ -51,6 +51,7 @@ type binPoint struct {
 	n                  int // mean n of its steps, rounded
 	seconds, tokens, k float64
 	windows            float64
+	contradicts        bool // it says something else than the curve
 }
 
 const (
@@ -225,7 +226,7 @@ func (c *Curve) At(n int) Point {
 		return p
 	}
 	p.Low = c.Low(n, 0)
-	if c.source == Learned && b.k < visitedSteps {
+	if c.source == Learned && (b.k < visitedSteps || b.contradicts) {
 		p.Source = Extrapolated
 	}
 	return p

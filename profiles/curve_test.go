@@ -341,3 +341,24 @@ func TestAThinBinsPromptIsChance(t *testing.T) {
 		}
 	}
 }
+
+// Thirty steps at n = 2 that are half as fast as what the steps at 8 to 20 make of it are
+// hardly believed against these: what is shown at 2 is not learned there.
+func TestWhatABinContradictsIsNotLearned(t *testing.T) {
+	f := Fit{A: 0.01, C: 0.001}
+	s := sumsOf(f, even(500, 8, 10, 12, 16, 20), func(int) float64 { return 0 })
+	unseen := 1 / newCurve(&s, nil, startMargin).TPS(2)
+	for _, test := range []struct {
+		slower float64
+		want   Provenance
+	}{{1, Learned}, {2, Extrapolated}} {
+		s.bins[BinOf(2)] = stillBin(Fit{A: test.slower * unseen}, 2, 15, 3, 0.3)
+		c := newCurve(&s, nil, startMargin)
+		if got := c.At(2).Source; got != test.want {
+			t.Errorf("n = 2, %v times slower than the rest says: %v (%.0f tokens/s), want %v", test.slower, got, c.TPS(2), test.want)
+		}
+		if got := c.At(12).Source; got != Learned {
+			t.Errorf("n = 12 is %v, want learned", got)
+		}
+	}
+}

@@ -19,6 +19,7 @@ func newCurve(s *Sums, pr *prior, margin float64) *Curve {
 		}
 		against = s.against(c.fit)
 		c.correction = s.corrections(against)
+		c.hold(against)
 		c.lo, c.hi = support(s, l)
 	case pr != nil:
 		c.source, c.fit.D = Prior, pr.cost
@@ -49,6 +50,18 @@ func (c *Curve) describe(s *Sums, ok bool) {
 		}
 	}
 	c.rho = s.rho()
+}
+
+// mostOff is by how much, in ln, a bin may say otherwise than the curve for what is shown
+// there to be learned there.
+const mostOff = 0.1
+
+// hold marks the bins that contradict the curve: few steps are hardly believed against
+// those at other n, and what is shown there is what these make of it.
+func (c *Curve) hold(against *residuals) {
+	for i, q := range against {
+		c.bins[i].contradicts = q.says() && math.Abs(q.r-c.correction.at(q.x)) > mostOff
+	}
 }
 
 // inBin rounds a mean n of bin i to a level of that bin.

@@ -10,7 +10,7 @@ const (
 	Unknown      Provenance = iota
 	Prior                   // from the configuration, no evidence yet
 	Learned                 // evidence at this n
-	Extrapolated            // evidence elsewhere only
+	Extrapolated            // evidence elsewhere only, or more than what there is at this n, which says otherwise
 )
 
 // String returns unknown, prior, learned or extrapolated.

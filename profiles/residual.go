@@ -110,15 +110,19 @@ func doubt(list []residual, x float64) float64 {
 
 // allTime returns what all the time of the bin says: S stream-seconds, of which D·PN
 // went to prompts, for Y, R, N tokens, tokens times √n and n. step is the variance of
-// a step, relative, as in error.
+// a step, relative, as in error. Where nearly all of its time went to prompts the rest
+// is no more than what D is off by, there:
+//
+//	e² = (e of Y/S·S/(S − D·PN))² + (promptDoubt·D·PN/(S − D·PN))²
 func (b *binSums) allTime(f Fit, step float64) residual {
 	n, ok := b.meanN()
 	x := math.Log(n)
-	plain, rest := f.A*b.Y+f.B*b.R+f.C*b.N, b.S-f.D*max(b.PN, 0)
+	prompts := f.D * max(b.PN, 0)
+	plain, rest := f.A*b.Y+f.B*b.R+f.C*b.N, b.S-prompts
 	if !ok || !(plain > 0) || !(rest > 0) {
 		return nothing(x)
 	}
-	return residual{x, math.Log(rest / plain), b.error(step) * b.S / rest}
+	return residual{x, math.Log(rest / plain), math.Hypot(b.error(step)*b.S, promptDoubt*prompts) / rest}
 }
 
 // quietTime returns what its quiet time says: T° seconds for K° steps. still is what

@@ -68,6 +68,18 @@ func TestAThinBinIsAsUnsureAsThoseNearIt(t *testing.T) {
 	}
 }
 
+// Where nine tenths of a bin's time went to prompts, what is left is off by ten times
+// what a prompt may cost otherwise there, however well its windows agree.
+func TestAllTimeIsAsSureAsItsPrompts(t *testing.T) {
+	f := Fit{A: 0.01, D: 1e-4}
+	b := stillBin(Fit{A: 0.1}, 4, 1000, 100, 0)
+	b.PN = 0.9 * b.S / f.D
+	within(t, "what it says", b.allTime(f, 0).r, 0, 1e-9)
+	within(t, "error", b.allTime(f, 0).e, 9*promptDoubt, 1e-6)
+	b.PN = 0
+	within(t, "error without prompts", b.allTime(f, 0).e, 0, 1e-6)
+}
+
 // Where prompts cost otherwise than the fit believes, quiet time says of every bin
 // that it is faster than streams are. All time says no: quiet time is not believed.
 func TestQuietTimeIsDoubtedWhereAllTimeDiffers(t *testing.T) {

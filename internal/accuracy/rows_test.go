@@ -85,7 +85,7 @@ var rows = []row{
 	formRow(forms[2].name, forms[2].known, held{shown: 5.5, p90: 12, spread: 13, above: 14, floor: 65, same: 5.5, same90: 11}, fades),
 	formRow(forms[5].name, forms[5].known, held{shown: 4, p90: 10, spread: 5.5, above: 6, floor: 80, same: 4.5, same90: 10}, fades),
 	formRow(forms[3].name, forms[3].known, held{}, ""),
-	formRow(forms[4].name, forms[4].known, held{above: 5, floor: 80, same: 2.5, same90: 7}, edge),
+	formRow(forms[4].name, forms[4].known, held{above: 6, floor: 80, same: 2.5, same90: 7}, edge),
 	formRow(forms[6].name, forms[6].known, held{floor: 85}, edge),
 	formRow(apart[0].name, apart[0].known, held{floor: 62}, unseen),
 	formRow(apart[1].name, apart[1].known, held{floor: 80}, edge),
