@@ -112,8 +112,8 @@ var kinds = [numKinds]kind{
 	},
 	StoreDown: {
 		"store_down", "store", 2,
-		"Redis does not answer. Requests are served by what this gateway knows; curves, load and limits are not shared.",
-		"Bring Redis back. What was learned meanwhile is added then.",
+		"Redis does not answer. Requests are served by what this gateway knows; curves, load and limits are not shared. Of several gateways none is told how many users the others have, so curves stay as they are.",
+		"Bring Redis back. Curves are learned on then.",
 	},
 	ConfigRefused: {
 		"config_refused", "config_refused", 1,

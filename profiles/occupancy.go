@@ -9,6 +9,9 @@ import (
 // maxOccupancy is the highest n that is recorded.
 const maxOccupancy = 1<<31 - 1
 
+// guessBit is set in Occupancy.state while n is a guess.
+const guessBit = maxOccupancy + 1
+
 // occupancyReach is how many changes of n are remembered. A gap between two
 // tokens spans a few; a thousand cover a stall of seconds on a busy backend.
 const occupancyReach = 1024
@@ -20,7 +23,7 @@ const occupancyReach = 1024
 //
 // Lock order: mu is a leaf; no other lock is taken while it is held.
 type Occupancy struct {
-	state  atomic.Uint64 // version<<32 | n; written under mu, read without
+	state  atomic.Uint64 // version<<32 | guessBit | n; written under mu, read without
 	origin time.Time     // times in ring are since origin
 
 	mu   sync.Mutex
@@ -53,14 +56,29 @@ func (o *Occupancy) Set(now time.Time, n int) {
 	o.ring[o.next] = change{at: at, n: int32(n), own: o.own}
 	o.next = (o.next + 1) % occupancyReach
 	o.size = min(o.size+1, occupancyReach)
-	version := uint32(o.state.Load()>>32) + 1
-	o.state.Store(uint64(version)<<32 | uint64(n))
+	state := o.state.Load()
+	o.state.Store((state>>32+1)<<32 | state&guessBit | uint64(n))
 }
+
+// Guess says whether n is no more than a guess from now on. While it is, what streams
+// show says nothing of how fast the engine is at n, so they teach nothing.
+func (o *Occupancy) Guess(on bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	state := o.state.Load() &^ guessBit
+	if on {
+		state |= guessBit
+	}
+	o.state.Store(state + 1<<32)
+}
+
+// guessed reports whether n is a guess; false without a record.
+func (o *Occupancy) guessed() bool { return o != nil && o.state.Load()&guessBit != 0 }
 
 // Load returns n and a version that grows with every change.
 func (o *Occupancy) Load() (version uint32, n int) {
 	state := o.state.Load()
-	return uint32(state >> 32), int(uint32(state))
+	return uint32(state >> 32), int(state & maxOccupancy)
 }
 
 // joins says that so many more sequences of n are relayed by this replica, leaves

@@ -117,7 +117,7 @@ func (s *Stream) Close(now time.Time, complete bool) Summary {
 		case s.off.now || silent >= pauseGap && s.heart.pausedIn(s.last, at):
 			s.off.time += silent
 			s.idleUntil(at)
-		case silent > deadAfter:
+		case silent > deadAfter || s.occ.guessed():
 			s.idleUntil(at)
 		default:
 			s.spend(at, 0, 0)

@@ -220,6 +220,10 @@ func (s *Stream) ReadCounted(now time.Time, chunks, total int) {
 		s.reopen(at)
 		return
 	}
+	if s.occ.guessed() {
+		s.skip(at)
+		return
+	}
 	s.spend(at, k, text)
 	s.gap.from, s.last = s.last, at
 }
@@ -314,12 +318,18 @@ func (s *Stream) begin(at time.Duration, chunks, total int) {
 // at was spent decoding, but who set its pace is unknown.
 func (s *Stream) reopen(at time.Duration) {
 	s.off.now = false
-	s.gap.kind = opening
-	s.release(everything)
 	if !s.off.hung {
 		s.off.time += at - s.last
 	}
 	s.off.hung = false
+	s.skip(at)
+}
+
+// skip starts the exposure again: the time until at was spent decoding, and is no
+// evidence.
+func (s *Stream) skip(at time.Duration) {
+	s.gap.kind = opening
+	s.release(everything)
 	s.idleUntil(at)
 	s.flush()
 	s.version, s.run.n = s.load()

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pacer-dev/pacer/profiles"
@@ -63,6 +64,7 @@ type running struct {
 type noted struct {
 	occupancy *profiles.Occupancy
 	n         int
+	guessed   bool      // n was a guess
 	used      bool      // there was a sequence with a lease
 	usedAt    time.Time // when there was last one; at first, when the group was configured
 }
@@ -117,10 +119,21 @@ func (g *group) write(now time.Time) {
 	if used || g.noted.used {
 		g.noted.used, g.noted.usedAt = used, now
 	}
+	if guessed := g.guesses(); guessed != g.noted.guessed {
+		g.noted.guessed = guessed
+		g.noted.occupancy.Guess(guessed)
+	}
 	if n := g.n(); n != g.noted.n {
 		g.noted.n = n
 		g.noted.occupancy.Set(now, n)
 	}
+}
+
+// guesses reports whether n is a guess that nothing is to be learned by: the others
+// fell silent, and the engine was known before. Of an engine that nobody knows a guess
+// teaches more than nothing.
+func (g *group) guesses() bool {
+	return g.silence != nil && g.router.peers.told != nil && slices.ContainsFunc(g.models, func(m *model) bool { return m.known && !m.guessed })
 }
 
 // model returns the target called name, nil if it is not configured.

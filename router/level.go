@@ -190,7 +190,7 @@ func knows(c curve, n float64) bool {
 // what the engine would have brought before it changed, where its curve knows
 // that n.
 func (m *model) compare(tokens, seconds, n float64) {
-	if !m.known || m.guessed {
+	if !m.known || m.guessed || m.group.noted.guessed {
 		return
 	}
 	c := m.before

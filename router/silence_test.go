@@ -89,3 +89,35 @@ func TestSilenceKeepsWhatWasTold(t *testing.T) {
 	b.Update(b.now, RemoteLoad{Replicas: 20})
 	at(3)
 }
+
+// Where the others fell silent n is a guess, so an engine that is known is not held
+// against it and streams learn nothing; of one that nobody knows a guess is better than
+// nothing. Who never heard of others has only ever guessed.
+func TestWhatIsKnownIsNotLearnedByAGuess(t *testing.T) {
+	b := newBench(t, []string{"known", "new"})
+	b.learn("known", form{a: 0.01, b: 0.001, visited: 30})
+	guessed := func(what string, want bool) {
+		t.Helper()
+		for i, want := range []bool{want, false} {
+			g := b.backends[i].groups[0]
+			if g.noted.guessed != want {
+				t.Errorf("%s, %s: a guess %v, want %v", what, g.backend.name, g.noted.guessed, want)
+			}
+		}
+		m := b.backends[0].groups[0].models[0]
+		m.group.expected = 0
+		if m.compare(50, 1, 2); m.group.expected > 0 == want {
+			t.Errorf("%s: what streams should have brought is %v", what, m.group.expected)
+		}
+	}
+	b.Update(b.now, RemoteLoad{Replicas: 2, Lost: true})
+	guessed("nobody was ever heard", false)
+	b.Update(b.now, RemoteLoad{Replicas: 2, ByBackend: map[string]Load{"known": {Decoding: 3, Floor: 30}}})
+	guessed("while they tell", false)
+	b.Update(b.now, RemoteLoad{Replicas: 2, Lost: true})
+	guessed("they fell silent", true)
+	b.Update(b.now, RemoteLoad{Replicas: 2})
+	guessed("they tell again", false)
+	b.Update(b.now, RemoteLoad{Replicas: 1, Lost: true})
+	guessed("there is nobody else", false)
+}

@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -90,4 +91,31 @@ func TestALopsidedLoad(t *testing.T) {
 			t.Fatal("a request came to a gateway that is dead")
 		}
 	}
+}
+
+// What gateways learned of engines outlives an outage of Redis, in which each of them
+// can only guess what the others run there.
+func TestCurvesOutliveASilence(t *testing.T) {
+	skipUnderRace(t)
+	var off, curves float64
+	for _, replicas := range []int{2, 4} {
+		p := pool{
+			backends: alike(), routes: []Route{chat("chat", 30, alike())}, load: chatting(1.05*4*perEngine, 5*time.Minute), replicas: replicas, length: 5 * time.Minute,
+			faults: []Fault{{At: 2 * time.Minute, Kind: RedisLost}, {At: 280 * time.Second, Kind: RedisBack}},
+		}
+		for seed := range uint64(3) {
+			r := play(t, p.scenario(Pacer, seed+1))
+			for _, b := range r.Backends {
+				by := math.Log(float64(b.Users) / float64(b.TrueUsers))
+				off, curves = off+by*by, curves+1
+			}
+			if sum := p.promised(r); !(sum.MissedOfServed() <= mostMissed) {
+				t.Errorf("%d replicas, seed %d: %.2f %% missed of served", replicas, seed+1, 100*sum.MissedOfServed())
+			}
+		}
+	}
+	if off = math.Sqrt(off / curves); !(off <= 0.25) {
+		t.Errorf("learned curves say that engines carry %.0f %% more or fewer users than they do, want 25 %% at most", 100*off)
+	}
+	t.Logf("off by %.0f %%", 100*off)
 }
