@@ -245,7 +245,7 @@ const (
 	wildsOfOracle = 0.98
 	wildOfOracle  = 0.92
 	wildsMissed   = 0.002
-	wildsIdle     = 130 // seconds: in world 4 others on an engine leave a margin of 20 % for so long
+	wildsIdle     = 60 // seconds
 )
 
 func TestDrawnWilds(t *testing.T) {
