@@ -11,12 +11,19 @@ import (
 // caching is what the gateway expects of the caches of targets, for all requests.
 type caching struct {
 	index  *prefix.Index
-	chains sync.Pool // of *prefix.Chain
+	chains sync.Pool // of *chains
+}
+
+// chains are those of one request.
+type chains struct {
+	prompt    prefix.Chain
+	session   prefix.Chain // empty without a name
+	bySession bool         // it goes only to caches where its session went
 }
 
 // warmth is what of a request's prompt may be in the caches of targets.
 type warmth struct {
-	chain   *prefix.Chain // nil = nothing of it can be, or nobody asks
+	chains  *chains // nil = nothing of it can be, or nobody asks
 	targets []router.Warmth
 }
 
@@ -28,36 +35,41 @@ func (o *order) followCaches(req *router.Request) {
 	if !r.end.Decodes || r.parsed.Sequences > 1 || r.body == nil {
 		return
 	}
-	bySession := o.route.conf.Affinity == "session"
-	salt := [3]string{"auto", r.parsed.Model} // without affinity, too; and replicas of before that tell the same
-	if bySession {
-		salt[0] = "session"
-	}
+	salt := [3]string{"auto", r.parsed.Model} // whatever the affinity; and replicas of before that tell the same
 	if o.route.conf.Isolation == "key" {
 		salt[2] = o.tenant.name
 	}
-	c, _ := o.g.caching.chains.Get().(*prefix.Chain)
+	c, _ := o.g.caching.chains.Get().(*chains)
 	if c == nil {
-		c = new(prefix.Chain)
+		c = new(chains)
 	}
-	c.Begin(salt[:]...)
-	if bySession {
-		c.Add([]byte(r.session()))
-	} else {
-		r.parsed.Parts(c.Add)
-	}
-	if c.Empty() {
+	c.prompt.Begin(salt[:]...)
+	r.parsed.Parts(c.prompt.Add)
+	if c.prompt.Empty() {
 		o.g.caching.chains.Put(c)
 		return
 	}
-	o.warmth.chain = c
+	if c.bySession = o.route.conf.Affinity == "session"; c.bySession {
+		salt[0] = "session"
+		c.session.Begin(salt[:]...)
+		c.session.Add([]byte(r.session()))
+	}
+	o.warmth.chains = c
 	req.Warm, req.Caches = o.Warm(time.Now(), nil), o
 }
 
-// Warm is what the caches have of the prompt as of now. While the request stands in line
+// Warm is what the caches have of the prompt as of now. By sessions it goes for that
+// only where its own went before. While the request stands in line
 // the router asks, and nobody else does.
 func (o *order) Warm(now time.Time, into []router.Warmth) []router.Warmth {
-	o.warmth.targets = o.g.caching.index.Look(now, o.warmth.chain, o.prompt.tokens, o.route.targets, into)
+	c := o.warmth.chains
+	o.warmth.targets = o.g.caching.index.Look(now, &c.prompt, o.prompt.tokens, o.route.targets, into)
+	if c.bySession {
+		for i := range o.warmth.targets {
+			w := &o.warmth.targets[i]
+			w.Aside = !o.g.caching.index.Knows(w.Target, &c.session)
+		}
+	}
 	return o.warmth.targets
 }
 
@@ -74,16 +86,21 @@ func (o *order) cached(t router.Target) int {
 
 // visit notes that the request goes to the attempt's target.
 func (t *attempt) visit() {
-	if c := t.warmth.chain; c != nil {
-		t.measured.visit = t.g.caching.index.Send(t.up.sent, t.target, c, t.prompt.tokens)
+	c := t.warmth.chains
+	if c == nil {
+		return
+	}
+	t.measured.visit = t.g.caching.index.Send(t.up.sent, t.target, &c.prompt, t.prompt.tokens)
+	if c.bySession {
+		t.g.caching.index.Visited(t.up.sent, t.target, &c.session)
 	}
 }
 
-// coolDown lets go of the chain. Calls after the first do nothing.
+// coolDown lets go of the chains. Calls after the first do nothing.
 func (o *order) coolDown() {
-	if o.warmth.chain != nil {
-		o.g.caching.chains.Put(o.warmth.chain)
-		o.warmth.chain = nil
+	if o.warmth.chains != nil {
+		o.g.caching.chains.Put(o.warmth.chains)
+		o.warmth.chains = nil
 	}
 }
 

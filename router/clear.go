@@ -51,8 +51,9 @@ func (c *clearing) on(now time.Time) bool { return !c.until.IsZero() && now.Befo
 // sure.
 func (r *Request) shared() (tokens int) {
 	for i := range r.Warm {
-		w := &r.Warm[i]
-		tokens = max(tokens, min(w.Shared, w.Sure))
+		if w := &r.Warm[i]; w.draws() {
+			tokens = max(tokens, min(w.Shared, w.Sure))
+		}
 	}
 	return min(tokens, max(r.PromptTokens, 0))
 }

@@ -52,7 +52,7 @@ func (v *verdict) warmer(a *ask) (g *group, sooner time.Duration) {
 	least := here
 	for i := range a.verdicts {
 		w := &a.verdicts[i]
-		if w.reason != ReasonOwnFloor && w.reason != ReasonProtects {
+		if w.reason != ReasonOwnFloor && w.reason != ReasonProtects || !a.cached(w.model).draws() {
 			continue
 		}
 		if left := a.toPrefill(w.model); left < least {
@@ -88,7 +88,7 @@ func (v *verdict) behind(a *ask) (g *group) {
 			continue
 		}
 		there := a.cached(w.model)
-		if !there.comes() || !w.model.group.prefills(a.now) {
+		if !there.draws() || !there.comes() || !w.model.group.prefills(a.now) {
 			continue
 		}
 		saves := seconds(v.model.group.price.token * float64(here-max(a.toPrefill(w.model)-there.Soon, 1)))

@@ -57,6 +57,9 @@ type Request struct {
 // prefilled there.
 //
 // Shared are those that another request has sent there within the last two seconds.
+//
+// Aside says that nobody goes there for it: it says what is computed wherever the
+// request goes.
 type Warmth struct {
 	Target       Target
 	Likely, Sure int
@@ -64,6 +67,7 @@ type Warmth struct {
 	Most         float64
 	Soon         int
 	Shared       int
+	Aside        bool
 }
 
 // Caches tells what prefix caches have of a prompt. It is asked under the router's

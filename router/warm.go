@@ -97,6 +97,9 @@ func (a *ask) toPrefill(m *model) int {
 	return a.prompt - sure
 }
 
+// draws reports whether a request goes there for it.
+func (w *Warmth) draws() bool { return w != nil && !w.Aside }
+
 // saved is how long the prefill of what the cache of m is expected to have would
 // take.
 func (a *ask) saved(m *model) time.Duration {
@@ -120,7 +123,7 @@ func (a *ask) warmer(picked *verdict) *verdict {
 	best, least := picked, a.spent(picked)
 	for i := range a.verdicts {
 		v := &a.verdicts[i]
-		if v.reason != OK || v.fresh != picked.fresh || v == picked || !(v.rank > behind*picked.rank) || a.saved(v.model) < here {
+		if v.reason != OK || v.fresh != picked.fresh || v == picked || !a.cached(v.model).draws() || !(v.rank > behind*picked.rank) || a.saved(v.model) < here {
 			continue
 		}
 		if s := a.spent(v); s < least {

@@ -55,39 +55,52 @@ func TestAPromptGoesWhereItIsCached(t *testing.T) {
 }
 
 // Without affinity nobody goes where a prompt is cached, nor waits for a place there, and no
-// engine is cleared for it. What is there is not prefilled all the same.
+// engine is cleared for it. What is there is not prefilled all the same. So it is by sessions
+// where the session never was.
 func TestWithoutAffinityAPromptIsStillCached(t *testing.T) {
-	cold := func(w *bench) *bench {
-		w.topo.Routes[0].NoAffinity = true
-		w.configure()
-		return w
-	}
+	t.Run("off", func(t *testing.T) {
+		wantStillCached(t, func(w *bench) *bench {
+			w.topo.Routes[0].NoAffinity = true
+			w.configure()
+			return w
+		}, func(*Request) {})
+	})
+	t.Run("another session", func(t *testing.T) {
+		wantStillCached(t, func(w *bench) *bench { return w }, func(r *Request) {
+			for i := range r.Warm {
+				r.Warm[i].Aside = true
+			}
+		})
+	})
+}
+
+func wantStillCached(t *testing.T, cold func(*bench) *bench, aside func(*Request)) {
 	w := cold(twins(t, Headroom))
 	var there []*Lease
 	for range 10 {
 		there = append(there, w.force(Request{Route: "chat", Stream: true}, Target{Backend: "b", Model: "m"}).Lease)
 	}
 	w.run(there, 50, 300*time.Millisecond) // hardly a lead beyond their grace
-	if d := w.place("chat", prompt(20_000), warm(15_000, "b")); d.Lease == nil || d.Lease.Target().Backend != "a" {
+	if d := w.place("chat", prompt(20_000), warm(15_000, "b"), aside); d.Lease == nil || d.Lease.Target().Backend != "a" {
 		t.Errorf("it goes to %+v, want a: nobody runs there", d.Chosen.Target)
 	}
 	on := func(r *Request) { r.Exclude = []string{"a"} }
 	w.wantRefusal(w.place("chat", prompt(20_000), on, noQueue), ShedFloor)
-	if d := w.place("chat", prompt(20_000), warm(15_000, "b"), on, noQueue); d.Lease == nil {
+	if d := w.place("chat", prompt(20_000), warm(15_000, "b"), aside, on, noQueue); d.Lease == nil {
 		t.Error("a prompt of which 5,000 tokens are left was not let in where they are")
 	} else if got := w.load(1).PromptTokens; got != 5000 {
 		t.Errorf("%d prompt tokens wait on b, want 5,000", got)
 	}
 
 	w, _, _ = crowded(t, Headroom, queue(2*time.Second))
-	if d := cold(w).place("chat", prompt(8000), warm(7900, "b")); d.Lease == nil || d.Lease.Target().Backend != "a" {
+	if d := cold(w).place("chat", prompt(8000), warm(7900, "b"), aside); d.Lease == nil || d.Lease.Target().Backend != "a" {
 		t.Errorf("who would wait for b with affinity got %+v, want a place on a", d)
 	}
 
 	w, _ = refusing(t)
 	cold(w)
 	for range 5 {
-		w.wantRefusal(w.place("chat", sharing(16_000)), ShedFloor)
+		w.wantRefusal(w.place("chat", sharing(16_000), aside), ShedFloor)
 	}
 	w.wantReasons("chat", "ok, own_floor", prompt(100))
 }

@@ -311,6 +311,12 @@ func (v *visit) Warm(now time.Time, into []router.Warmth) []router.Warmth {
 	g := v.gateway
 	v.arrival.chain(&g.chain)
 	v.warm = g.prefixes.Look(now, &g.chain, v.arrival.PromptTokens, v.world.targets(), into)
+	if v.world.s.Sessions {
+		v.arrival.sessionChain(&g.chain)
+		for i := range v.warm {
+			v.warm[i].Aside = !g.prefixes.Knows(v.warm[i].Target, &g.chain)
+		}
+	}
 	return v.warm
 }
 

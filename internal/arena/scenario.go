@@ -49,6 +49,10 @@ type Scenario struct {
 	Cold    bool
 	Telling Telling
 
+	// Sessions has Pacer go to a cache only where the session was before: affinity: session.
+	// Default: wherever the prompt is cached.
+	Sessions bool
+
 	// Strange has gateways not know that engines of their kind keep prefixes, as of hosted
 	// ones. Default: they know, as of vLLM and SGLang.
 	Strange bool

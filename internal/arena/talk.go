@@ -3,6 +3,7 @@ package arena
 import (
 	"cmp"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -169,4 +170,11 @@ func (v *visit) tells() int {
 		return v.arrival.PromptTokens
 	}
 	return v.seat.sequence.Cached()
+}
+
+// sessionChain makes c that of a's session, as a gateway has it.
+func (a *Arrival) sessionChain(c *prefix.Chain) {
+	c.Begin("session")
+	c.Block(math.Float64bits(a.Turn.Session), bytesPerToken)
+	c.End()
 }

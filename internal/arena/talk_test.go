@@ -259,22 +259,29 @@ func TestAFullCacheStopsNobody(t *testing.T) {
 	}
 }
 
-// Without affinity prompts are often cached all the same, wherever they go. So they tell
-// nothing of what a cold one takes, and keep nobody out, whether the engine tells of them or
-// does not.
+// Without affinity, and by sessions, prompts are often cached where nobody looks for them.
+// So they tell nothing of what a cold one takes, and keep nobody out, whether the engine tells
+// of them or does not.
 func TestWithoutAffinityPromptsAreKnown(t *testing.T) {
 	skipUnderRace(t)
 	for telling, name := range map[Telling]string{Honest: "honest", Silent: "silent"} {
-		for load, rate := range map[string]float64{"chats": 8, "agents": 3, "hot": 6} {
-			var all Counts
-			worst := 0.0
-			for seed := range uint64(3) {
-				x := talking(load, rate, cached(400_000)).with(t, Pacer, seed+1, func(s *Scenario) { s.Cold, s.Telling = true, telling }).Routes[0].Counts
-				all, worst = all.plus(x), max(worst, x.MissedOfServed())
-			}
-			t.Logf("%s, %s at %g/s: %.2f %% met; missed of served %.2f %%, worst seed %.2f %%", name, load, rate, 100*all.Attainment(), 100*all.MissedOfServed(), 100*worst)
-			if all.Attainment() < 0.99 || worst > 0.003 {
-				t.Errorf("%s, %s at %g/s: %.2f %% met, %.2f %% of the served missed in the worst seed; want 99 and at most 0.3 %%", name, load, rate, 100*all.Attainment(), 100*worst)
+		for affinity, loads := range map[string]map[string]float64{
+			"off":     {"chats": 8, "agents": 3, "hot": 6},
+			"session": {"chats": 14, "agents": 5, "hot": 14},
+		} {
+			for load, rate := range loads {
+				var all Counts
+				worst := 0.0
+				for seed := range uint64(3) {
+					x := talking(load, rate, cached(400_000)).with(t, Pacer, seed+1, func(s *Scenario) {
+						s.Cold, s.Sessions, s.Telling = affinity == "off", affinity == "session", telling
+					}).Routes[0].Counts
+					all, worst = all.plus(x), max(worst, x.MissedOfServed())
+				}
+				t.Logf("%s, affinity %s, %s at %g/s: %.2f %% met; missed of served %.2f %%, worst seed %.2f %%", name, affinity, load, rate, 100*all.Attainment(), 100*all.MissedOfServed(), 100*worst)
+				if all.Attainment() < 0.99 || worst > 0.003 {
+					t.Errorf("%s, affinity %s, %s at %g/s: %.2f %% met, %.2f %% of the served missed in the worst seed; want 99 and at most 0.3 %%", name, affinity, load, rate, 100*all.Attainment(), 100*worst)
+				}
 			}
 		}
 	}

@@ -168,6 +168,10 @@ func (v *visit) send() {
 	if v.arrival.Turn != nil {
 		v.arrival.chain(&g.chain)
 		v.caching = g.prefixes.Send(w.clock, v.lease.Target(), &g.chain, v.arrival.PromptTokens)
+		if w.s.Sessions {
+			v.arrival.sessionChain(&g.chain)
+			g.prefixes.Visited(w.clock, v.lease.Target(), &g.chain)
+		}
 	}
 	if g.book != nil {
 		v.stream = g.book.Open(v.lease.Target(), profiles.Open{
