@@ -35,26 +35,50 @@ func BenchmarkStreamReadCounted(b *testing.B) {
 }
 
 // TestAnArrivalAllocatesNothing holds the other half of that budget, while n
-// stays and while it changes. A window takes three allocations per target, of
-// which 1,000 arrivals 20 ms apart see four.
+// stays and while it changes, and where others are heard late. A window takes three
+// allocations per target, of which 1,000 arrivals 20 ms apart see four.
 func TestAnArrivalAllocatesNothing(t *testing.T) {
-	for _, changes := range []bool{false, true} {
+	for _, test := range []struct{ changes, late bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 		occ := NewOccupancy(start)
-		occ.Set(start, 8)
+		occ.SetShared(start, 8, 4)
+		if test.late {
+			occ.Told(start, 4, nil, nil)
+		}
 		s := NewBook(Options{}).Open(target, Open{Sent: start, Occupancy: occ})
 		now := start
 		got := testing.AllocsPerRun(10, func() {
 			for i := range 1000 {
 				now = now.Add(20 * time.Millisecond)
-				if changes {
-					occ.Set(now, 8+i%2)
+				if test.changes {
+					occ.SetShared(now, 8+i%2, 4)
+				}
+				if test.late && i%10 == 0 {
+					occ.Told(now, 4, nil, nil)
 				}
 				s.Read(now, 1)
 			}
 		})
 		if got > 4*3 {
-			t.Errorf("n changes %v: %v allocations in 1,000 arrivals, want those of four windows", changes, got)
+			t.Errorf("%+v: %v allocations in 1,000 arrivals, want those of four windows", test, got)
 		}
+	}
+}
+
+// BenchmarkStreamReadLate is an arrival where others are heard late, and tell each 200 ms.
+// Budget: 200 ns, no allocation.
+func BenchmarkStreamReadLate(b *testing.B) {
+	book, occ := NewBook(Options{}), NewOccupancy(start)
+	occ.SetShared(start, 8, 4)
+	occ.Told(start, 4, nil, nil)
+	s := book.Open(target, Open{Sent: start, Occupancy: occ})
+	now, i := start, 0
+	b.ReportAllocs()
+	for b.Loop() {
+		now = now.Add(20 * time.Millisecond)
+		if i++; i%10 == 0 {
+			occ.Told(now.Add(-200*time.Millisecond), 4, nil, nil)
+		}
+		s.Read(now, 1)
 	}
 }
 

@@ -27,6 +27,9 @@ type group struct {
 
 	pool  pool
 	trail trail
+
+	remains []remains // of streams that have ended, at most maxRemains
+	piece   lives     // the one that is being booked: memory that is used again
 }
 
 // adapt works out the margin from what the streams of all targets delivered.
@@ -63,6 +66,7 @@ func (g *group) windowAt(index int64) *window {
 // closeUntil closes the windows that ended before at, and any from a future
 // that at is not in, which a clock set back leaves behind. g.mu is held.
 func (g *group) closeUntil(at time.Duration) {
+	g.bookRemains(at)
 	g.trail.judge(at, !g.drift.unsettled())
 	for len(g.windows) > 0 {
 		w := g.windows[0]
@@ -92,6 +96,7 @@ const foreignDoubt = 0.3
 func (g *group) closeOldest() {
 	w := g.windows[0]
 	g.windows = append(g.windows[:0], g.windows[1:]...)
+	w.sharePrompts()
 	var all judged
 	for _, p := range g.profiles {
 		cells := w.exposure(p)

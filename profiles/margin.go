@@ -1,6 +1,9 @@
 package profiles
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 const (
 	// startMargin is the margin before streams have shown how far their averages
@@ -163,6 +166,19 @@ func (s *Stream) delivery(c *Curve) (d delivery) {
 		if c.bins[l.bin].k >= max(expectSteps, familiarTimes*e.K*s.unit.each) {
 			familiar += e.S
 		}
+	}
+	for _, q := range s.unseen.delayed { // as far as n is known now
+		s.occ.walk(q.from+s.shift, q.to+s.shift, func(n, _ int, took time.Duration) {
+			bin, share := BinOf(n), float64(took)/float64(q.to-q.from)
+			tokens := q.k * share * s.unit.fill.in(bin)
+			d.booked += tokens
+			d.expected += took.Seconds() / c.tpot(float64(max(n, 1)))
+			d.occupied += took.Seconds() / float64(max(n, 1))
+			d.seconds += took.Seconds()
+			if c.bins[bin].k >= max(expectSteps, familiarTimes*tokens/float64(max(n, 1))*s.unit.each) {
+				familiar += took.Seconds()
+			}
+		})
 	}
 	d.familiar = d.seconds > 0 && familiar >= expectShare*d.seconds
 	return d

@@ -31,6 +31,13 @@ type Occupancy struct {
 	next int                    // slot of the next change, guarded by mu
 	size int                    // changes held, 1…occupancyReach, guarded by mu
 	own  int32                  // sequences that the streams of this replica decode, guarded by mu
+
+	told   atomic.Int64           // until when the other replicas have told all, since origin; 0 = they tell nothing
+	others *[occupancyReach]int32 // how many of n are theirs, by slot of ring; nil = none ever were; guarded by mu
+	tail   []change               // of rewrite: memory that is used again
+
+	prefills prefills      // guarded by mu
+	unseen   time.Duration // when a stream of this replica was seen late last, since origin; 0 = never; guarded by mu
 }
 
 // change says that n held from at until the change that follows, and that this
@@ -48,11 +55,12 @@ func NewOccupancy(now time.Time) *Occupancy {
 // Set records that n changed at now. A now before the last change counts as
 // the last change. n is kept within 0 and 2³¹−1.
 func (o *Occupancy) Set(now time.Time, n int) {
-	n = min(max(n, 0), maxOccupancy)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	last := o.ring[(o.next+occupancyReach-1)%occupancyReach]
-	at := max(now.Sub(o.origin), last.at)
+	o.SetShared(now, n, 0)
+}
+
+// set adds a change. mu is held.
+func (o *Occupancy) set(at time.Duration, n int) {
+	at = max(at, o.ring[o.last()].at)
 	o.ring[o.next] = change{at: at, n: int32(n), own: o.own}
 	o.next = (o.next + 1) % occupancyReach
 	o.size = min(o.size+1, occupancyReach)
@@ -91,7 +99,7 @@ func (o *Occupancy) joins(sequences int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.own += int32(sequences)
-	last := &o.ring[(o.next+occupancyReach-1)%occupancyReach]
+	last := &o.ring[o.last()]
 	last.own = max(last.own, o.own)
 }
 
@@ -109,6 +117,7 @@ func (o *Occupancy) leaves(sequences int) {
 func (o *Occupancy) began(from, seen time.Duration, sequences int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.unseen = max(o.unseen, seen)
 	end := seen // of what c held
 	for back := 1; back <= o.size && end > from; back++ {
 		i := (o.next + occupancyReach - back) % occupancyReach
@@ -133,10 +142,20 @@ func (c change) with(sequences int) change {
 
 // insert puts c into slot i, before what is there. mu is held.
 func (o *Occupancy) insert(i int, c change) {
+	others := int32(0) // of c: those of the change before it
+	if o.others != nil {
+		others = o.others[(i+occupancyReach-1)%occupancyReach]
+	}
 	for i %= occupancyReach; i != o.next; i = (i + 1) % occupancyReach {
 		o.ring[i], c = c, o.ring[i]
+		if o.others != nil {
+			o.others[i], others = others, o.others[i]
+		}
 	}
 	o.ring[o.next] = c
+	if o.others != nil {
+		o.others[o.next] = others
+	}
 	o.next = (o.next + 1) % occupancyReach
 	o.size = min(o.size+1, occupancyReach)
 }
@@ -149,7 +168,7 @@ func (o *Occupancy) relayed() int {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return int(o.ring[(o.next+occupancyReach-1)%occupancyReach].own)
+	return int(o.ring[o.last()].own)
 }
 
 // walk cuts the time between from and to, both since origin, into pieces of
@@ -163,6 +182,14 @@ func (o *Occupancy) walk(from, to time.Duration, visit func(n, own int, d time.D
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.cut(from, to, visit)
+}
+
+// cut is walk for who holds mu.
+func (o *Occupancy) cut(from, to time.Duration, visit func(n, own int, d time.Duration)) {
+	if from >= to {
+		return
+	}
 	i, n, own := o.next, 0, 0
 	for range o.size {
 		i = (i + occupancyReach - 1) % occupancyReach

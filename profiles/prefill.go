@@ -110,6 +110,11 @@ func (g *group) bookPrompt(s *Stream, first time.Duration) {
 	s.start.joined = g.abreast
 	if s.start.prompt > 0 {
 		s.profile.seePrompt(s.start.prompt)
+		if s.occ.prefilled(s.first+s.shift, s.start.prompt) { // not before: nobody would hear of it
+			w := g.windowAt(windowOf(s.first))
+			w.occ, w.shift = s.occ, s.shift
+			return
+		}
 	}
 	if s.start.prompt > 0 && s.start.prefill.len > 0 {
 		s.start.prefill.addTo(&g.windowAt(s.start.prefill.window).prompts, s.start.prompt)

@@ -5,8 +5,13 @@ import "time"
 // turn hands over what was gathered up to the last arrival, and begins what
 // belongs to the window of at.
 func (s *Stream) turn(at time.Duration) {
-	s.release(at - s.unseen.time)
+	s.release(s.due(at))
 	s.flush()
+	s.turned(at)
+}
+
+// turned hands over what was booked, and begins what belongs to the window of at.
+func (s *Stream) turned(at time.Duration) {
 	s.deliver()
 	s.held.window = windowOf(at)
 	s.held.turnAt = min(at+segment, windowEnd(s.held.window))
@@ -84,6 +89,7 @@ func (s *Stream) decoded(w *window) {
 	occupied *= float64(s.sequences)
 	w.seen += occupied
 	w.of(s.profile).seen += occupied
+	w.occ, w.shift = s.occ, s.shift
 	s.held.idle = 0
 }
 
@@ -106,7 +112,7 @@ func (s *Stream) Close(now time.Time, complete bool) Summary {
 		return s.summary
 	}
 	s.closed = true
-	s.release(everything)
+	s.release(s.dueAtEnd(now.Sub(s.epoch)))
 	s.flush()
 	got := s.delivery(s.profile.curve.Load()) // until the last token: what follows is no decoding
 	if at := now.Sub(s.epoch); s.shown.arrivals > 0 && !complete && at > s.last {
@@ -123,7 +129,7 @@ func (s *Stream) Close(now time.Time, complete bool) Summary {
 			s.spend(at, 0, 0)
 		}
 	}
-	s.release(everything)
+	s.release(s.dueAtEnd(now.Sub(s.epoch)))
 	s.flush()
 	t := s.settle(complete, got)
 	s.summary = s.summarize(t, got.ratio(t.each))
@@ -165,6 +171,7 @@ func (s *Stream) settle(complete bool, got delivery) tally {
 	if t.source != SourceEstimate {
 		p.corrected += s.unbooked(t)
 	}
+	g.keep(s, t)
 	if t.source.counted() && s.evidence() {
 		p.calibrate(s.calibration(t))
 		p.seeFill(s, t)
@@ -195,6 +202,9 @@ func (s *Stream) unbooked(t tally) float64 {
 		for i := range s.held.lives.list {
 			l := &s.held.lives.list[i]
 			tokens -= (l.life.Y + l.pending.Y) * t.each
+		}
+		for _, q := range s.unseen.delayed { // its group will book them
+			tokens -= q.k * s.unit.fill.at(s.run.n) * t.each
 		}
 	}
 	return tokens

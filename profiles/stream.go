@@ -213,7 +213,7 @@ func (s *Stream) ReadCounted(now time.Time, chunks, total int) {
 		s.off.now, s.off.piled = true, true
 	}
 	s.shown.arrivals++
-	if at >= s.held.turnAt {
+	if at >= s.held.turnAt && (s.unseen.time > 0 || len(s.unseen.delayed) == 0) {
 		s.turn(at)
 	}
 	if s.off.now {
@@ -231,11 +231,15 @@ func (s *Stream) ReadCounted(now time.Time, chunks, total int) {
 // spend books the gap from the last arrival to at, and the k chunks or tokens
 // that ended it, with so many bytes of text.
 func (s *Stream) spend(at time.Duration, k float64, text int64) {
-	if s.unseen.time > 0 {
+	if s.waits() {
 		s.delay(at, k, float64(text))
 		return
 	}
 	version, n := s.load()
+	if len(s.unseen.delayed) > 0 { // nobody is waited for any longer
+		s.release(everything)
+		s.version = version - 1
+	}
 	if version == s.version {
 		s.gap.kind = whole
 		if at-s.run.from > slotLength && s.held.slots != nil {
@@ -270,7 +274,7 @@ func (s *Stream) again(k float64, text int64, chunks int) {
 	case s.off.now:
 		s.off.now, s.off.hung, s.gap.kind = false, false, opening
 	case s.gap.kind == opening:
-	case s.unseen.time > 0:
+	case len(s.unseen.delayed) > 0:
 		last := &s.unseen.delayed[len(s.unseen.delayed)-1]
 		last.k += k
 		last.text += float64(text)

@@ -36,7 +36,8 @@ type unseen struct {
 	delayed []delayed     // oldest first
 }
 
-// delayed is a gap between arrivals, or some that follow each other, not booked yet.
+// delayed is a gap between arrivals, or some that follow each other, not booked yet:
+// the stream decoded unseen, or others are heard late.
 type delayed struct {
 	from, to time.Duration // since epoch
 	k, text  float64       // as in run
@@ -62,30 +63,28 @@ func (s *Stream) decodedBefore(at time.Duration, n int) time.Duration {
 	return min(time.Duration(min(took, waited)*float64(time.Second)), longestUnseen)
 }
 
-// delay is spend for a stream that decoded unseen.
-func (s *Stream) delay(at time.Duration, k, text float64) {
-	s.release(at - s.unseen.time)
-	_, s.run.n = s.load()
-	s.gap.kind = whole
-	list := s.unseen.delayed
-	if l := len(list) - 1; l >= 0 && (l == maxDelayed-1 || at-list[l].from < s.unseen.time/4) {
-		list[l] = delayed{list[l].from, at, list[l].k + k, list[l].text + text}
-		return
-	}
-	s.unseen.delayed = append(list, delayed{s.last, at, k, text})
-}
-
 // release books what was delayed and ended by until.
 func (s *Stream) release(until time.Duration) {
+	if len(s.unseen.delayed) == 0 || s.unseen.delayed[0].to > until {
+		return
+	}
 	kept := s.unseen.delayed[:0]
 	for _, q := range s.unseen.delayed {
 		if q.to > until {
 			kept = append(kept, q)
 			continue
 		}
+		late := s.unseen.time == 0
+		if late && q.to >= s.held.turnAt {
+			s.turned(q.to)
+		}
 		s.occ.walk(q.from+s.shift, q.to+s.shift, func(n, own int, d time.Duration) {
 			share := float64(d) / float64(q.to-q.from)
 			s.book(n, d.Seconds(), q.k*share, q.text*share)
+			if late && n > own {
+				s.held.foreign = q.to // a slot would be neither
+				return
+			}
 			s.note(q.from, q.to, n, own, d, q.k*share)
 		})
 	}

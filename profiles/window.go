@@ -44,6 +44,9 @@ type window struct {
 	index int64
 	promptPool
 	parts []*inWindow // by profile.index; nil = none
+
+	occ   *Occupancy    // of its streams; nil = none has one
+	shift time.Duration // from time since epoch to that since occ.origin
 }
 
 // inWindow is what the streams of one target did in a window.

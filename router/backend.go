@@ -88,6 +88,7 @@ func (l Load) in(id GroupID) Load {
 		return l
 	}
 	anywhere := l
+	anywhere.Moves, anywhere.Prompts = nil, nil
 	for _, m := range l.Models {
 		anywhere = anywhere.less(m)
 	}

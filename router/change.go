@@ -66,6 +66,9 @@ type RemoteLoad struct {
 	ByBackend map[string]Load
 	Replicas  int
 	Lost      bool
+
+	// Told is until when all of them have told their moves; zero = not all tell any.
+	Told time.Time
 }
 
 // EngineLoad is what an engine reports of itself, whoever sent the sequences:
@@ -114,6 +117,9 @@ func (r *Router) Update(now time.Time, c Change) []Grant {
 			r.peers.tells(now, r.backends)
 		}
 		r.share(now)
+		for _, b := range r.backends {
+			b.hear(c)
+		}
 		if r.peers.many() {
 			r.rush.luck = r.rand()
 		}

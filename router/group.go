@@ -63,8 +63,9 @@ type running struct {
 // noted is what of a group was last written to where its streams read n.
 type noted struct {
 	occupancy *profiles.Occupancy
-	n         int
-	guessed   bool      // n was a guess
+	n, others int  // all, and of the other replicas
+	guessed   bool // n was a guess
+	moves     moves
 	used      bool      // there was a sequence with a lease
 	usedAt    time.Time // when there was last one; at first, when the group was configured
 }
@@ -123,9 +124,10 @@ func (g *group) write(now time.Time) {
 		g.noted.guessed = guessed
 		g.noted.occupancy.Guess(guessed)
 	}
-	if n := g.n(); n != g.noted.n {
-		g.noted.n = n
-		g.noted.occupancy.Set(now, n)
+	g.noted.moves.note(now, g.own.decoding)
+	if n, others := g.n(), g.remote.Decoding; n != g.noted.n || others != g.noted.others {
+		g.noted.n, g.noted.others = n, others
+		g.noted.occupancy.SetShared(now, n, others)
 	}
 }
 

@@ -14,6 +14,12 @@ type Load struct {
 	Level Level // of the only target that is counted here; 0 where there are several
 	Joint Level // of several, as ofCurve makes it: which they are makes no difference; 0 where there is one
 
+	// Moves are how Decoding changed of late, in any order.
+	Moves []Move
+
+	// Prompts are those that were prefilled of late.
+	Prompts []Prompt
+
 	// Models is what of it is counted by model, by its name; nil = nothing.
 	Models map[string]Load
 }
@@ -49,6 +55,8 @@ func (l Load) Plus(o Load) Load {
 	l.Leads = l.Leads.plus(o.Leads)
 	l.Level = l.Level.plus(o.Level)
 	l.Joint = l.Joint.plus(o.Joint)
+	l.Moves = append(l.Moves[:len(l.Moves):len(l.Moves)], o.Moves...)
+	l.Prompts = append(l.Prompts[:len(l.Prompts):len(l.Prompts)], o.Prompts...)
 	return l
 }
 
@@ -66,20 +74,17 @@ func (l Load) less(o Load) Load {
 }
 
 // Own returns what this replica runs, by backend, for the other replicas: those
-// backends where it runs anything.
+// backends where it runs anything, or did of late.
 func (r *Router) Own(now time.Time) map[string]Load {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.advance(now)
 	all := map[string]Load{}
 	for _, b := range r.backends {
-		if b.own == 0 {
-			continue
-		}
 		var l Load
 		for _, g := range b.groups {
 			part := g.ownLoad(now)
-			if g.id.Separate && part.Waiting+part.Decoding > 0 {
+			if g.id.Separate && part.Waiting+part.Decoding+len(part.Moves)+len(part.Prompts) > 0 {
 				if l.Models == nil {
 					l.Models = map[string]Load{}
 				}
@@ -88,7 +93,9 @@ func (r *Router) Own(now time.Time) map[string]Load {
 			}
 			l = l.Plus(part)
 		}
-		all[b.name] = l
+		if b.own > 0 || len(l.Moves)+len(l.Prompts) > 0 {
+			all[b.name] = l
+		}
 	}
 	return all
 }
@@ -101,6 +108,7 @@ func (g *group) ownLoad(now time.Time) Load {
 	}
 	l := Load{
 		Waiting: g.own.waiting, Decoding: g.own.decoding, PromptTokens: g.own.prompt, Floor: g.highestFloor(),
+		Moves: g.noted.moves.since(now.Add(-movesReach)), Prompts: g.noted.occupancy.Prompts(now.Add(-movesReach)),
 	}
 	if g.floored > 0 {
 		l.Leads = Leads{Streams: g.floored, Least: g.lead}

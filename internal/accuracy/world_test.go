@@ -62,6 +62,10 @@ type watcher struct {
 	opened func(r *request)                     // a request was sent; nil = nobody
 	closed func(r *request, s profiles.Summary) // and its stream ended
 
+	site    *site         // the gateways that it is one of; nil = it is none
+	place   int           // in site
+	tellsAt time.Duration // its next exchange with the others
+
 	own    int // decoding streams of this watcher
 	others int // of the other ones, as last heard
 	heard  time.Duration
@@ -202,7 +206,10 @@ func newWorld(s setup, seed uint64, watchers ...*watcher) *world {
 		}
 		o.occ = profiles.NewOccupancy(start)
 		o.book.Fold(start) // all cut their windows at the same instants
-		if s.signal {
+		switch {
+		case o.site != nil:
+			o.n = newGateway(len(o.site.gateways))
+		case s.signal:
 			o.n = newRouter()
 		}
 	}
@@ -255,8 +262,14 @@ func (w *world) advance() {
 	if w.signal && len(w.watchers) > 0 {
 		next = min(next, w.scraped)
 	}
+	told, teller := w.nextTold()
+	if teller != nil {
+		next = min(next, told)
+	}
 	w.now = max(w.now, next)
 	switch {
+	case teller != nil && told == next:
+		teller.tell(at(w.now))
 	case len(w.chunks) > 0 && w.chunks[0].at == next:
 		w.arrive(heap.Pop(&w.chunks).(chunk))
 	case step == next:
@@ -282,6 +295,9 @@ func (w *world) fold() {
 		}
 		if o.store != nil {
 			o.exchange(deltas, at(w.now))
+		}
+		if o.site != nil {
+			o.n.Update(at(w.now), router.Curves{ByTarget: map[router.Target]*profiles.Curve{target: o.book.Curve(target)}})
 		}
 	}
 }
@@ -336,11 +352,11 @@ func (w *world) submit(a arrival) {
 	w.firsts.foretell(w, r, ahead)
 	for _, o := range w.watchers {
 		var s *profiles.Stream
+		var l *router.Lease
 		if o.sees == nil || o.sees(r.index) {
 			open := profiles.Open{Sent: at(w.now), Occupancy: o.occ, PromptTokens: r.guess, Ahead: ahead}
 			if o.n != nil {
-				l := o.n.Place(at(w.now), router.Request{Route: "r", Stream: true}).Lease
-				r.leases = append(r.leases, l)
+				l = o.n.Place(at(w.now), router.Request{Route: "r", Stream: true, Sequences: 1, PromptTokens: r.guess}).Lease
 				open.Occupancy = l.Occupancy()
 			}
 			if o.blind {
@@ -348,7 +364,7 @@ func (w *world) submit(a arrival) {
 			}
 			s = o.book.Open(target, open)
 		}
-		r.streams = append(r.streams, s)
+		r.streams, r.leases = append(r.streams, s), append(r.leases, l)
 		if o.opened != nil {
 			o.opened(r)
 		}
@@ -532,6 +548,10 @@ func (w *world) arrive(c chunk) {
 			continue
 		}
 		s.Read(at(w.now), 1)
+		if o.site != nil {
+			count, _, last := s.Decoding()
+			r.leases[i].Progress(last, count)
+		}
 		if c.last && (o.usage == nil || o.usage(r.index) > 0) {
 			s.Usage(w.usageOf(o, r))
 		}
@@ -592,6 +612,9 @@ func (w *world) decode(r *request, change int) {
 		}
 		n := w.decoding
 		if o.n != nil {
+			if r.leases[i] == nil {
+				continue
+			}
 			if change > 0 {
 				r.leases[i].FirstToken(at(w.now))
 			} else {

@@ -246,7 +246,7 @@ func (g *gateway) tell() {
 	}
 	g.news = g.router.News()
 	name, since := g.replica(), w.now-w.expiry()
-	err := link{g}.tell(name, peers.Of(g.router.Own(w.clock), g.prefixes.Tell(w.clock)))
+	err := link{g}.tell(name, peers.Of(w.clock, g.router.Own(w.clock), g.prefixes.Tell(w.clock)))
 	var others []*paper
 	if err == nil {
 		others = w.board.others(name, since)
@@ -255,9 +255,19 @@ func (g *gateway) tell() {
 		p.report.EachSent(func(t router.Target, text []byte) { g.prefixes.Hear(w.clock, t, text) })
 	}
 	state := g.judge.See(w.clock, len(others), err)
-	if remote, ok := peers.Told(state, func() map[string]router.Load { return w.board.total(g.others, name, since) }, err); ok {
+	if remote, ok := peers.Told(state, func() (map[string]router.Load, time.Time) { return w.board.total(g.others, name, since), told(others) }, err); ok {
 		g.deliver(g.router.Update(w.clock, remote))
 	}
+}
+
+// told is until when all of the others have told.
+func told(others []*paper) (until time.Time) {
+	for _, p := range others {
+		if until.IsZero() || p.report.At.Before(until) {
+			until = p.report.At
+		}
+	}
+	return until
 }
 
 // hasten tells soon what cannot wait, as share.Loop does.

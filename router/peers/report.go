@@ -21,6 +21,17 @@ type Report struct {
 	Backends map[string]counts            `json:"b"`
 	Models   map[string]map[string]counts `json:"m,omitempty"`
 
+	// Moves are how many more decoded, or fewer, and for how many milliseconds, in pairs,
+	// by backend and model; "" is what is not counted by model. nil = of a replica that
+	// does not tell it.
+	Moves map[string]map[string][]int `json:"n"`
+
+	// Prompts are how many tokens were prefilled, and so many milliseconds ago, likewise.
+	Prompts map[string]map[string][]int `json:"p"`
+
+	// At is when it was written, by the clock of who reads it; zero = not known.
+	At time.Time `json:"-"`
+
 	// Sent is which prompts went to which backend and model of late, as prefix.Index tells it.
 	Sent map[string]map[string][]byte `json:"w,omitempty"`
 }
@@ -92,13 +103,17 @@ func (c counts) load() router.Load {
 
 const reportVersion = 1
 
-// Of is what a replica says that runs loads, and of late sent these prompts.
-func Of(loads map[string]router.Load, sent map[router.Target][]byte) Report {
-	r := Report{Version: reportVersion, Backends: map[string]counts{}}
+// Of is what a replica says at now that runs loads, and of late sent these prompts.
+func Of(now time.Time, loads map[string]router.Load, sent map[router.Target][]byte) Report {
+	r := Report{Version: reportVersion, Backends: map[string]counts{}, Moves: map[string]map[string][]int{}, Prompts: map[string]map[string][]int{}, At: now}
 	for backend, l := range loads {
 		r.Backends[backend] = countsOf(l)
 		for model, part := range l.Models {
 			r.addModel(backend, model, countsOf(part))
+			r.addRecent(now, backend, model, part)
+		}
+		if l.Models == nil {
+			r.addRecent(now, backend, "", l)
 		}
 	}
 	for t, text := range sent {
@@ -114,8 +129,8 @@ func Of(loads map[string]router.Load, sent map[router.Target][]byte) Report {
 }
 
 // Encode writes Of in the stored form.
-func Encode(loads map[string]router.Load, sent map[router.Target][]byte) string {
-	text, err := json.Marshal(Of(loads, sent))
+func Encode(now time.Time, loads map[string]router.Load, sent map[router.Target][]byte) string {
+	text, err := json.Marshal(Of(now, loads, sent))
 	if err != nil {
 		panic(err) // a map of finite numbers always has a JSON form
 	}
@@ -131,6 +146,61 @@ func (r *Report) addModel(backend, model string, c counts) {
 	}
 	r.Models[backend][model] = c
 }
+
+// mostRecent bounds what is read of one replica's moves, and of its prompts, in one group.
+const mostRecent = 64
+
+// addRecent adds the moves and prompts of l.
+func (r *Report) addRecent(now time.Time, backend, model string, l router.Load) {
+	for _, m := range l.Moves {
+		add(r.Moves, backend, model, m.By, now.Sub(m.At))
+	}
+	for _, p := range l.Prompts {
+		add(r.Prompts, backend, model, int(min(max(p.Tokens, 0), most[promptTokens])), now.Sub(p.At))
+	}
+}
+
+func add(to map[string]map[string][]int, backend, model string, number int, ago time.Duration) {
+	if to[backend] == nil {
+		to[backend] = map[string][]int{}
+	}
+	to[backend][model] = append(to[backend][model], number, int(ago.Milliseconds()))
+}
+
+// addRecentTo adds to l what r says of moves and prompts in the groups of backend.
+func (r *Report) addRecentTo(l *router.Load, backend string, of func(model string) bool) {
+	each := func(list []int, take func(number int, at time.Time)) {
+		for i := 0; i+1 < min(len(list), 2*mostRecent); i += 2 {
+			if number, ago := list[i], list[i+1]; ago >= 0 && ago <= mostAgo {
+				take(number, r.At.Add(-time.Duration(ago)*time.Millisecond))
+			}
+		}
+	}
+	if r.At.IsZero() {
+		return
+	}
+	for model, list := range r.Moves[backend] {
+		if of(model) {
+			each(list, func(by int, at time.Time) {
+				if float64(max(by, -by)) <= most[decoding] {
+					l.Moves = append(l.Moves, router.Move{At: at, By: by})
+				}
+			})
+		}
+	}
+	for model, list := range r.Prompts[backend] {
+		if of(model) {
+			each(list, func(tokens int, at time.Time) {
+				if tokens > 0 && float64(tokens) <= most[promptTokens] {
+					l.Prompts = append(l.Prompts, router.Prompt{At: at, Tokens: float64(tokens)})
+				}
+			})
+		}
+	}
+}
+
+// mostAgo is how old what is told may be, in milliseconds.
+const mostAgo = 60_000
 
 // Decode reads a report. One of another version is a replica that is alive and
 // of which no more is known, and so is one that no gateway can have written,
@@ -169,18 +239,33 @@ func (r *Report) EachSent(take func(t router.Target, text []byte)) {
 // reports of the others, by replica, or failed with err, and after which the
 // verdict is state; false when the router should go on with what it has.
 func Remote(state share.State, others map[string]Report, err error) (router.RemoteLoad, bool) {
-	return Told(state, func() map[string]router.Load { return total(others) }, err)
+	return Told(state, func() (map[string]router.Load, time.Time) { return total(others), told(others) }, err)
 }
 
-// Told is Remote for who has the total of the others already.
-func Told(state share.State, total func() map[string]router.Load, err error) (router.RemoteLoad, bool) {
+// told is until when all have told their moves and prompts.
+func told(reports map[string]Report) (until time.Time) {
+	for _, r := range reports {
+		if r.Moves == nil || r.Prompts == nil || r.At.IsZero() {
+			return time.Time{}
+		}
+		if until.IsZero() || r.At.Before(until) {
+			until = r.At
+		}
+	}
+	return until
+}
+
+// Told is Remote for who has the total of the others already, and until when all of them
+// have told.
+func Told(state share.State, total func() (map[string]router.Load, time.Time), err error) (router.RemoteLoad, bool) {
 	switch {
 	case state.Alone:
 		return router.RemoteLoad{Replicas: state.Replicas, Lost: true}, true
 	case err != nil: // what was read last still holds
 		return router.RemoteLoad{}, false
 	}
-	return router.RemoteLoad{ByBackend: total(), Replicas: state.Replicas}, true
+	loads, until := total()
+	return router.RemoteLoad{ByBackend: loads, Replicas: state.Replicas, Told: until}, true
 }
 
 // total adds up the reports by backend, in the order of the replicas' names.
@@ -198,11 +283,14 @@ func total(reports map[string]Report) map[string]router.Load {
 // load is what r says of one backend.
 func (r *Report) load(backend string) router.Load {
 	l := r.Backends[backend].load()
+	r.addRecentTo(&l, backend, func(string) bool { return true })
 	for model, v := range r.Models[backend] {
 		if l.Models == nil {
 			l.Models = map[string]router.Load{}
 		}
-		l.Models[model] = v.load()
+		part := v.load()
+		r.addRecentTo(&part, backend, func(m string) bool { return m == model })
+		l.Models[model] = part
 	}
 	return l
 }

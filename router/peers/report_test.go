@@ -60,12 +60,12 @@ func TestReportSurvivesTheTrip(t *testing.T) {
 			`{"odd"}`: told, "": {Decoding: 6, Floor: 20},
 		}},
 	}
-	got := total(map[string]Report{"x": read(t, Encode(loads, nil))})
+	got := total(map[string]Report{"x": read(t, Encode(time.Time{}, loads, nil))})
 	if diff := cmp.Diff(loads, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	odd := map[string]router.Load{"b": {Decoding: 1, Floor: math.NaN(), Leads: router.Leads{Streams: 1, Least: -time.Second}}}
-	if got, want := Encode(odd, nil), `{"v":1,"b":{"b":[0,1,0,0,1,0,0,0,0,0,0,0,0,0,0,0]}}`; got != want {
+	if got, want := Encode(time.Time{}, odd, nil), `{"v":1,"b":{"b":[0,1,0,0,1,0,0,0,0,0,0,0,0,0,0,0]},"n":{},"p":{}}`; got != want {
 		t.Errorf("a floor that is no number and a lead that is lost are written as %s, want %s", got, want)
 	}
 }
@@ -74,7 +74,7 @@ func TestReportSurvivesTheTrip(t *testing.T) {
 // one does not tell is unknown: it takes nothing from what the others tell. An older
 // one reads of ours what it knows.
 func TestVersionsUnderstandEachOther(t *testing.T) {
-	ours := Encode(map[string]router.Load{"gpu": {
+	ours := Encode(time.Time{}, map[string]router.Load{"gpu": {
 		Waiting: 1, Decoding: 2, PromptTokens: 300, Floor: 30,
 		Leads: router.Leads{Streams: 2, Least: time.Second}, Level: router.Level{Tokens: 60, Seconds: 2, AtN: 4, Steps: 30, Time: 2},
 	}}, map[router.Target][]byte{{Backend: "gpu", Model: "m"}: []byte("sent")})
@@ -95,6 +95,65 @@ func TestVersionsUnderstandEachOther(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(ours), &asBefore); err != nil || asBefore.Version != 1 || asBefore.Backends["gpu"] != [4]float64{1, 2, 300, 30} {
 		t.Errorf("an older replica reads %+v of %s, %v", asBefore, ours, err)
+	}
+}
+
+// What came and went of late arrives by the clock of who reads it, whatever that of the
+// writer says: by backend, and by model where these are counted by themselves.
+func TestMovesSurviveTheTrip(t *testing.T) {
+	written, here := time.Unix(1e9, 0), time.Unix(2e9, 0)
+	ago := func(ms int, by int) router.Move {
+		return router.Move{At: written.Add(-time.Duration(ms) * time.Millisecond), By: by}
+	}
+	text := Encode(written, map[string]router.Load{
+		"gpu": {
+			Decoding: 2, Moves: []router.Move{ago(150, 3), ago(20, -1)},
+			Prompts: []router.Prompt{{At: ago(100, 0).At, Tokens: 700.9}, {At: ago(90, 0).At, Tokens: 0.4}},
+		},
+		"api": {Decoding: 9, Moves: []router.Move{ago(5, 1), ago(7, 2)}, Models: map[string]router.Load{
+			"a": {Decoding: 4, Moves: []router.Move{ago(5, 1)}}, "b": {Decoding: 5, Moves: []router.Move{ago(7, 2)}},
+		}},
+	}, nil)
+	r := read(t, text)
+	r.At = here
+	after := func(ms int, by int) router.Move {
+		return router.Move{At: here.Add(-time.Duration(ms) * time.Millisecond), By: by}
+	}
+	got := total(map[string]Report{"x": r})
+	if diff := cmp.Diff([]router.Move{after(150, 3), after(20, -1)}, got["gpu"].Moves); diff != "" {
+		t.Errorf("one count (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]router.Prompt{{At: after(100, 0).At, Tokens: 700}}, got["gpu"].Prompts); diff != "" {
+		t.Errorf("prompts (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]router.Move{after(7, 2)}, got["api"].Models["b"].Moves); diff != "" {
+		t.Errorf("one of two models (-want +got):\n%s", diff)
+	}
+	if got := len(got["api"].Moves); got != 2 {
+		t.Errorf("%d moves of both models, want 2", got)
+	}
+
+	// Until when all have told is until when the first of them has, and nothing where one
+	// tells nothing or does not say when.
+	older := read(t, `{"v":1,"b":{"gpu":[1,4,500,20]}}`)
+	older.At = here
+	later, lost := r, r
+	later.At, lost.At = here.Add(time.Second), time.Time{}
+	for name, c := range map[string]struct {
+		reports map[string]Report
+		want    time.Time
+	}{
+		"two": {map[string]Report{"x": r, "y": later}, here}, "an older one": {map[string]Report{"x": r, "y": older}, time.Time{}},
+		"one of no time": {map[string]Report{"x": r, "y": lost}, time.Time{}}, "nobody": {nil, time.Time{}},
+	} {
+		if got := told(c.reports); !got.Equal(c.want) {
+			t.Errorf("%s: told until %v, want %v", name, got, c.want)
+		}
+	}
+	hostile := read(t, `{"v":1,"b":{"gpu":[0,1]},"n":{"gpu":{"":[1,-5,1,5,2000000,5,1,70000,1]}},"p":{"gpu":{"":[-7,5]}}}`)
+	hostile.At = here
+	if got := total(map[string]Report{"x": hostile})["gpu"]; len(got.Moves) != 1 || len(got.Prompts) > 0 {
+		t.Errorf("of moves from the future, too large, too old and without a time, and of a prompt below 0, %v and %v are believed", got.Moves, got.Prompts)
 	}
 }
 
@@ -160,7 +219,7 @@ func FuzzDecode(f *testing.F) {
 				}
 			}
 		}
-		own := Encode(map[string]router.Load{text: {
+		own := Encode(time.Time{}, map[string]router.Load{text: {
 			Waiting: count, Decoding: -count, PromptTokens: count, Floor: floor,
 			Leads: router.Leads{Streams: count, Least: time.Duration(count)}, Level: router.Level{Tokens: floor, Time: -floor},
 		}}, nil)
@@ -172,13 +231,13 @@ func FuzzDecode(f *testing.F) {
 
 // The parts of a backend add up like the whole, over all replicas.
 func TestModelsAddUp(t *testing.T) {
-	one := read(t, Encode(map[string]router.Load{"api": {Decoding: 5, Models: map[string]router.Load{
+	one := read(t, Encode(time.Time{}, map[string]router.Load{"api": {Decoding: 5, Models: map[string]router.Load{
 		"a": {Decoding: 2, Floor: 20}, "b": {Decoding: 3},
 	}}}, nil))
-	other := read(t, Encode(map[string]router.Load{"api": {Waiting: 1, Decoding: 4, Models: map[string]router.Load{
+	other := read(t, Encode(time.Time{}, map[string]router.Load{"api": {Waiting: 1, Decoding: 4, Models: map[string]router.Load{
 		"a": {Waiting: 1, Decoding: 4, Floor: 30},
 	}}}, nil))
-	together := read(t, Encode(map[string]router.Load{"api": {Decoding: 7}}, nil))
+	together := read(t, Encode(time.Time{}, map[string]router.Load{"api": {Decoding: 7}}, nil))
 	want := map[string]router.Load{"api": {Waiting: 1, Decoding: 16, Models: map[string]router.Load{
 		"a": {Waiting: 1, Decoding: 6, Floor: 30}, "b": {Decoding: 3},
 	}}}

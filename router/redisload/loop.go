@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -114,7 +115,7 @@ func (l *Loop) exchange(ctx context.Context) (map[string]peers.Report, error) {
 	if l.o.Sent != nil {
 		sent = l.o.Sent(now)
 	}
-	mine := peers.Encode(l.o.Own(now), sent)
+	mine := peers.Encode(now, l.o.Own(now), sent)
 	var flat []string
 	err := l.o.Conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
 		flat, err = l.script.Run(ctx, rdb, []string{l.key},
@@ -124,9 +125,13 @@ func (l *Loop) exchange(ctx context.Context) (map[string]peers.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	others := make(map[string]peers.Report, len(flat)/2)
-	for i := 0; i+1 < len(flat); i += 2 {
+	read := now.Add(time.Since(now) / 2) // when the script ran, in the mean
+	others := make(map[string]peers.Report, len(flat)/3)
+	for i := 0; i+2 < len(flat); i += 3 {
 		r, err := peers.Decode(flat[i+1])
+		if ms, _ := strconv.Atoi(flat[i+2]); err == nil {
+			r.At = read.Add(-time.Duration(ms) * time.Millisecond)
+		}
 		if err != nil {
 			l.odd.Warn(l.o.Log, time.Now(), "a load in Redis that no gateway can have written: it counts as none", "replica", flat[i][:min(len(flat[i]), 64)], "error", err)
 		}

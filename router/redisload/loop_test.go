@@ -69,8 +69,32 @@ func (r *replica) last(t *testing.T) router.RemoteLoad {
 
 func want(t *testing.T, what string, got, want router.RemoteLoad) {
 	t.Helper()
+	got.Told = time.Time{} // see TestReplicasTellWhen
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// How old a report is, the server says, and what moved is told by the age of that:
+// whatever the clock of who wrote it says.
+func TestReplicasTellWhen(t *testing.T) {
+	s := redistest.Start(t)
+	a := newReplica(t, s, "a", 1)
+	const age, ago = 5 * time.Second, 300 * time.Millisecond
+	begin := time.Now()
+	var seconds, micros int64
+	clock := s.Do("TIME").([]any)
+	must.Get(fmt.Sscan(clock[0].(string), &seconds))(t)
+	must.Get(fmt.Sscan(clock[1].(string), &micros))(t)
+	s.Do("HSET", a.key, "b", fmt.Sprintf(`%d {"v":1,"b":{"gpu":[0,20]},"n":{"gpu":{"":[20,300]}},"p":{}}`, seconds*1000+micros/1000-age.Milliseconds()))
+	a.step(t.Context())
+	took, got := time.Since(begin)+2*time.Millisecond, a.last(t) // the server tells milliseconds
+	if off := got.Told.Sub(begin.Add(-age)).Abs(); off > took {
+		t.Errorf("told until %v before that, want %v but for %v", begin.Sub(got.Told), age, took)
+	}
+	moves := got.ByBackend["gpu"].Moves
+	if len(moves) != 1 || moves[0].By != 20 || !moves[0].At.Equal(got.Told.Add(-ago)) {
+		t.Errorf("told until %v, moves %v: want 20 more %v before that", got.Told, moves, ago)
 	}
 }
 
