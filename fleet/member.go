@@ -185,7 +185,7 @@ func (m *member) probe(o providers.Options, page string) error {
 func (m *member) scrape(o providers.Options, page string) error {
 	log := m.fleet.o.Log
 	s, err := providers.NewScraper(providers.ScraperOptions{
-		Backend: o, URL: page, Life: router.EngineLoadLife,
+		Backend: o, URL: page, Life: router.EngineLoadLife, Pulse: m.backend.Pulse(),
 		OnLoad: func(l providers.EngineLoad) {
 			m.tell(router.EngineLoad{Backend: o.Name, Running: l.Running, Waiting: l.Waiting, At: l.At})
 		},

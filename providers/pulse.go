@@ -37,6 +37,7 @@ type Pulse struct {
 
 	heard atomic.Int64 // nanoseconds since born: the last byte, at most pulseEvery too early
 	seen  atomic.Int64 // since born: the last look that saw something good
+	still atomic.Bool  // its page of metrics has work, and stands still: that its other page answers means nothing
 	hung  atomic.Bool
 	ended atomic.Int64 // since born: when it last hung; 0 = never
 
@@ -76,12 +77,35 @@ func (p *Pulse) Hear(now time.Time) {
 	}
 }
 
-// See says that a look saw something good at now.
+// See says that a look saw something good at now. While its page of metrics stands
+// still that is no life: a server answers pages, though its GPU does nothing.
 func (p *Pulse) See(now time.Time) {
+	if p.still.Load() {
+		return
+	}
 	at := int64(now.Sub(p.born))
 	p.seen.Store(at)
 	if p.hung.Load() {
 		p.end(at)
+	}
+}
+
+// Stand says whether the page of metrics claims work, and has not changed for
+// hungAfter. With no byte of any answer in that time it hangs. A page that could not be
+// read says nothing.
+func (p *Pulse) Stand(now time.Time, still, read bool) {
+	switch was := p.still.Swap(still); {
+	case still && p.Quiet(now):
+		p.hang()
+	case was && !still && read:
+		p.See(now)
+	}
+}
+
+// hang begins a hang.
+func (p *Pulse) hang() {
+	if p.hung.CompareAndSwap(false, true) && p.onChange != nil {
+		p.onChange()
 	}
 }
 
@@ -131,8 +155,8 @@ func (p *Pulse) suspect(now time.Time, d time.Duration) bool {
 
 // miss says that a look which began then saw nothing good by now.
 func (p *Pulse) miss(began, now time.Time) {
-	if p.notes(began.Sub(p.born), now.Sub(p.born)) && p.hung.CompareAndSwap(false, true) && p.onChange != nil {
-		p.onChange()
+	if p.notes(began.Sub(p.born), now.Sub(p.born)) {
+		p.hang()
 	}
 }
 

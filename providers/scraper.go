@@ -45,6 +45,9 @@ type ScraperOptions struct {
 	// OnSignal is told. Required.
 	Life time.Duration
 
+	// Pulse is told whether the page claims work and stands still. nil = nobody is.
+	Pulse *Pulse
+
 	// OnLoad is told what every reading says. Required.
 	OnLoad func(EngineLoad)
 
@@ -113,6 +116,9 @@ func (s *Scraper) Run(ctx context.Context) error {
 func (s *Scraper) tell(load EngineLoad, err error) {
 	if err == nil {
 		s.o.OnLoad(load)
+	}
+	if p := s.o.Pulse; p != nil {
+		p.Stand(time.Now(), err == nil && time.Since(load.At) >= hungAfter, err == nil)
 	}
 	old := time.Since(s.at) > s.o.Life
 	switch {

@@ -267,3 +267,65 @@ func TestNewScraperSaysWhatIsMissing(t *testing.T) {
 		}
 	}
 }
+
+// An engine whose page of metrics has work and stands still hangs, though its server answers
+// looks; a byte of an answer, or a page that goes on, is life.
+func TestAnEngineWhoseMetricsStandStillHangs(t *testing.T) {
+	page := func(running int, tokens func() int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, "vllm:num_requests_running %d\nvllm:generation_tokens_total %d\n", running, tokens())
+		}
+	}
+	stands := func() int { return 7 }
+	for name, c := range map[string]struct {
+		page  http.HandlerFunc
+		bytes bool
+		owes  bool
+		want  bool
+	}{
+		"it stands still":  {page(3, stands), false, true, true},
+		"bytes come":       {page(3, stands), true, true, false},
+		"it owes nothing":  {page(3, stands), false, false, false},
+		"it has no work":   {page(0, stands), false, true, false},
+		"it makes tokens":  {page(3, func() int { return int(time.Now().Unix()) }), false, true, false},
+		"it is not there":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }, false, true, false},
+		"it is in trouble": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, false, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPulse(nil)
+				if c.owes {
+					p.Owe(time.Now())
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					for each := time.NewTicker(time.Second); ; { // its server answers looks
+						select {
+						case <-ctx.Done():
+							return
+						case <-each.C:
+							p.See(time.Now())
+							if c.bytes {
+								p.Hear(time.Now())
+							}
+						}
+					}
+				}()
+				scrape(t, ScraperOptions{Pulse: p}, 15*time.Second, c.page)
+				if p.Hung() != c.want {
+					t.Errorf("after 15 s it hangs: %v, want %v", p.Hung(), c.want)
+				}
+				if c.want {
+					scrape(t, ScraperOptions{Pulse: p}, 3*time.Second, page(3, func() int { return int(time.Now().Unix()) }))
+					if p.Hung() {
+						t.Error("it hangs still, though it makes tokens")
+					}
+				}
+				stop()
+				<-ended
+			})
+		})
+	}
+}
