@@ -47,10 +47,13 @@ func (e *endings) remove(t *attempt) {
 func (e *endings) end() {
 	e.cancel(errDraining)
 	e.mu.Lock()
-	trips := e.trips
+	trips := make([]context.CancelCauseFunc, 0, len(e.trips))
+	for t := range e.trips {
+		trips = append(trips, t.up.cancel) // here, for it changes when a loop takes the answer
+	}
 	e.trips, e.over = nil, true
 	e.mu.Unlock()
-	for t := range trips {
-		t.up.cancel(errDraining)
+	for _, cancel := range trips {
+		cancel(errDraining)
 	}
 }

@@ -39,6 +39,7 @@ func (x *exchange) setAside(t *attempt, err error) {
 func (f *failover) keep(t *attempt, err error) {
 	f.drop()
 	t.up.timer.pause()
+	t.up.settle() // what it says has come
 	f.kept, f.keptErr = t, err
 }
 

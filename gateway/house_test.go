@@ -383,6 +383,11 @@ func (h *house) idle() {
 			h.t.Errorf("backend %s still has %d waiting and %d decoding (n=%d, m=%d), want none", l.Backend, l.Waiting, l.Decoding, l.N, l.M)
 		}
 	}
+	for name, b := range h.backends {
+		if b.Pulse().Quiet(time.Now().Add(time.Hour)) {
+			h.t.Errorf("backend %s still owes an answer, as far as its pulse knows", name)
+		}
+	}
 	for _, r := range h.router.Routes(time.Now()) {
 		if r.Waiting != 0 {
 			h.t.Errorf("route %s still has %d in line, want none", r.Route.Name, r.Waiting)

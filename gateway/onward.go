@@ -107,6 +107,7 @@ func (x *exchange) goOn(err error) bool {
 			x.attempt.up.timer.restart(x.attempt.up.first.at.Add(x.setup.conf.Timeouts.Silence), &errSilence)
 		} else if x.attempt != t {
 			x.attempt.end(time.Now(), false)
+			x.attempt.abandon()
 			x.attempt = t
 		}
 	}

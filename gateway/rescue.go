@@ -18,6 +18,11 @@ const (
 	// probeLeft is how long a request that finds out whether a backend still hangs is
 	// left there: the usual first token comes sooner.
 	probeLeft = 10 * time.Second
+
+	// maxVain is for how many requests of a route a place is looked for in vain each time.
+	// Where the oldest has none others may have one: it may be bound to one backend, or
+	// ask for more. Each keeps the router busy for some 3 µs.
+	maxVain = 200
 )
 
 // errHung says why an attempt was cancelled: its backend hangs, and there is a place
@@ -81,16 +86,16 @@ func (t *attempt) abandon() {
 	}
 }
 
-// escape takes a place elsewhere for x, if t waits in vain. full are the routes that
-// have none.
+// escape takes a place elsewhere for x, if t waits in vain. failed is how many had none,
+// by route.
 //
 // Only what could be placed now as well as a newcomer is moved, however late its first
 // token is by now.
-func (x *exchange) escape(t *attempt, now time.Time, full map[string]bool) {
+func (x *exchange) escape(t *attempt, now time.Time, failed map[string]int) {
 	r := &t.rescue
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.waits || !x.mayEscape(t, now) || full[x.placement.req.Route] {
+	if !r.waits || failed[x.placement.req.Route] >= maxVain || !x.mayEscape(t, now) {
 		return
 	}
 	req := x.placement.req
@@ -108,7 +113,7 @@ func (x *exchange) escape(t *attempt, now time.Time, full map[string]bool) {
 			return
 		}
 	}
-	full[req.Route] = true
+	failed[req.Route]++
 }
 
 // lost are the backends at which requests wait in vain.
@@ -163,11 +168,11 @@ func (e *endings) rescueAll(ctx context.Context) {
 	}
 }
 
-// rescue does so once. Where one of a route finds no place, its others are not asked.
+// rescue does so once.
 func (e *endings) rescue(now time.Time) {
-	full := map[string]bool{}
+	failed := map[string]int{}
 	for _, s := range e.stranded(now) {
-		s.x.escape(s.t, now, full)
+		s.x.escape(s.t, now, failed)
 	}
 }
 

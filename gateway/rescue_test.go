@@ -312,3 +312,117 @@ func TestAStreamThatCanBeContinuedDoesNotWaitOutAHang(t *testing.T) {
 		})
 	}
 }
+
+// Who can go nowhere else keeps nobody there who can, whatever came first.
+func TestWhoCanGoNowhereElseKeepsNobodyAtAnEngineThatHangs(t *testing.T) {
+	bubble(t, "pinned", func(t *testing.T) {
+		s := openStage(t, nil)
+		s.a.stop()
+		ctx, leave := context.WithCancel(t.Context())
+		pinned := s.request(http.MethodPost, chat, shortStream, targetHeader, "a").WithContext(ctx)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			s.do(pinned)
+		}()
+		<-time.After(100 * time.Millisecond)
+		r, took := s.send(shortStream).end()
+		if r.status != http.StatusOK || r.header.Get("X-Pacer-Backend") != "b" || took > 20*time.Second {
+			t.Errorf("status %d of %q after %v, want 200 of b within 20 s: %v", r.status, r.header.Get("X-Pacer-Backend"), took, r.err)
+		}
+		leave()
+		<-ended
+		s.a.goOn()
+	})
+}
+
+// The gateway may end while loops take answers over, which have another cancel then.
+func TestTheGatewayEndsWhileLoopsTakeAnswers(t *testing.T) {
+	e := &endings{}
+	e.ctx, e.cancel = context.WithCancelCause(t.Context())
+	x, all := &exchange{}, make([]attempt, 5000)
+	begin := func(a *attempt) {
+		a.up.ctx, a.up.cancel = context.WithCancelCause(t.Context())
+		e.add(a, x)
+	}
+	for i := range all {
+		begin(&all[i])
+	}
+	var ending sync.WaitGroup
+	ending.Go(e.end)
+	for i := range all { // as looped.start does
+		a := &all[i]
+		before := a.up.ctx
+		e.remove(a)
+		if begin(a); before.Err() != nil {
+			a.up.cancel(errDraining)
+		}
+	}
+	ending.Wait()
+	for i := range all {
+		if all[i].up.ctx.Err() == nil {
+			t.Fatal("an answer goes on behind the end")
+		}
+	}
+}
+
+// What a backend refused with while its words are kept is no answer that it owes.
+func TestWhoStandsInLineIsOwedNothing(t *testing.T) {
+	bubble(t, "in line", func(t *testing.T) {
+		c := settings("a", "b")
+		c.Backends[1].MaxConcurrency = 1
+		c.Routes[0].OnInfeasible[0].Queue = 20 * time.Second
+		other := c.Routes[0]
+		other.Models, other.Targets = []string{"other"}, other.Targets[1:]
+		c.Routes = append(c.Routes, other)
+		full := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) })
+		s := &stage{house: open(t, c, map[string]http.Handler{"a": full, "b": engine(t)})}
+		before := s.send(strings.Replace(otherStream, "1400", "500", 1)) // 10 s
+		<-time.After(100 * time.Millisecond)
+		waits := s.send(shortStream)
+		<-time.After(5 * time.Second)
+		if s.backends["a"].Pulse().Quiet(time.Now().Add(time.Hour)) {
+			t.Error("the backend that is full owes an answer, as far as its pulse knows")
+		}
+		if r, took := waits.end(); r.status != http.StatusOK || took < 6*time.Second {
+			t.Errorf("status %d after %v, want 200 by way of the line: %v", r.status, took, r.err)
+		}
+		before.end()
+	})
+}
+
+// A client that leaves as its stream is taken to a second engine, which hangs as well,
+// leaves no place taken.
+func TestWhoLeavesWhileItsStreamGoesOnLeavesNothing(t *testing.T) {
+	bubble(t, "leaves", func(t *testing.T) {
+		s := openStage(t, func(c *config.Config) { c.Routes[0].Continue = true }, "text-of-prompt")
+		x := s.send(longStream)
+		<-time.After(3 * time.Second)
+		s.b.stop()
+		s.a.stop()
+		e := &s.gateway.endings
+		e.mu.Lock()
+		for t := range e.trips {
+			t.up.cancel(errSilence)
+		}
+		e.mu.Unlock()
+		<-time.After(time.Second) // it waits for b, which hangs
+		e.mu.Lock()
+		for t, x := range e.trips { // as escape does
+			t.rescue.mu.Lock()
+			if t.name() == "b" && t.rescue.waits {
+				req := x.placement.req
+				req.NoQueue, req.Exclude = true, nil
+				d := s.router.Place(time.Now(), req)
+				t.rescue.to = &d
+			}
+			t.rescue.mu.Unlock()
+		}
+		e.mu.Unlock()
+		x.leave()
+		x.end()
+		s.a.goOn()
+		s.b.goOn()
+		s.idle()
+	})
+}
