@@ -204,6 +204,9 @@ func (p *Prober) look(ctx context.Context) sight {
 		return sight{is: Failing, news: !dialed || !timedOut(err), why: err}
 	}
 	defer response.Body.Close()
+	if p.unasked { // there are servers that say 500 where there is nothing
+		return sight{is: Sound, news: true}
+	}
 	start, _ := io.ReadAll(io.LimitReader(response.Body, reasonStart))
 	got := sight{is: Sound, news: true} // that it has no such page is no illness
 	switch status := response.StatusCode; {
