@@ -100,7 +100,7 @@ func (x *exchange) escape(t *attempt, now time.Time, failed map[string]int) {
 	}
 	req := x.placement.req
 	anyTime := time.Duration(0)
-	req.Exclude = append(slices.Clip(req.Exclude), x.setup.lost(now)...)
+	req.Exclude = append(slices.Clip(req.Exclude), x.setup.doubtful(now)...)
 	req.NoQueue, req.Again, req.MaxTTFT = true, true, &anyTime
 	if t.phase > phaseSent {
 		req.Exclude = append(req.Exclude, x.uncontinuing()...)
@@ -116,10 +116,10 @@ func (x *exchange) escape(t *attempt, now time.Time, failed map[string]int) {
 	failed[req.Route]++
 }
 
-// lost are the backends at which requests wait in vain.
-func (p *setup) lost(now time.Time) (names []string) {
+// doubtful are the backends at which requests wait in vain, or may do so.
+func (p *setup) doubtful(now time.Time) (names []string) {
 	for name, b := range p.backends {
-		if b.Lost(now) {
+		if b.Lost(now) || b.Pulse().Doubtful() {
 			names = append(names, name)
 		}
 	}

@@ -128,6 +128,14 @@ func (p *Pulse) Quiet(now time.Time) bool {
 // Hung reports whether the backend hangs.
 func (p *Pulse) Hung() bool { return p.hung.Load() }
 
+// Doubtful reports whether the backend hangs, or the last look at it saw nothing good and
+// nothing came since: where all hang at once one is known before the others.
+func (p *Pulse) Doubtful() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hung.Load() || p.missed > 0 && time.Duration(p.life()) <= p.first
+}
+
 // HungSince reports whether the backend hung at t or later.
 func (p *Pulse) HungSince(t time.Time) bool {
 	ended := p.ended.Load()

@@ -138,3 +138,34 @@ func TestABreakerThatOpenedInAHangIsClosedByLife(t *testing.T) {
 		})
 	}
 }
+
+// A backend is in doubt from the first look that saw nothing good until anything comes.
+func TestABackendIsInDoubtUntilItShowsLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPulse(nil)
+		miss := func() {
+			began := time.Now()
+			<-time.After(time.Second)
+			p.miss(began, time.Now())
+		}
+		for name, shows := range map[string]func(time.Time){"a byte": p.Hear, "a look": p.See} {
+			<-time.After(time.Second)
+			if p.Doubtful() {
+				t.Errorf("%s: it is in doubt before a look failed", name)
+			}
+			if miss(); !p.Doubtful() {
+				t.Errorf("%s: a look failed, and nobody doubts it", name)
+			}
+			if shows(time.Now()); p.Doubtful() {
+				t.Errorf("%s came, and it is in doubt still", name)
+			}
+		}
+		began := time.Now()
+		<-time.After(time.Second)
+		p.Hear(time.Now())
+		<-time.After(time.Second)
+		if p.miss(began, time.Now()); p.Doubtful() {
+			t.Error("a byte came since the look began, and it is in doubt")
+		}
+	})
+}
