@@ -54,12 +54,13 @@ func (r *rescue) leave() bool {
 	return r.to != nil
 }
 
-// take is the place that was taken for the request; nil = none was.
+// take is the place that was taken for the request; nil = none was. None is from then on:
+// a panic may have had the attempt end while it waited.
 func (r *rescue) take() *router.Decision {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d := r.to
-	r.to = nil
+	r.to, r.waits = nil, false
 	return d
 }
 

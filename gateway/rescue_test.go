@@ -13,6 +13,7 @@ import (
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/providers"
+	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/sim"
 )
 
@@ -336,6 +337,37 @@ func TestWhoCanGoNowhereElseKeepsNobodyAtAnEngineThatHangs(t *testing.T) {
 	})
 }
 
+// No place is taken for a request that is over, though a panic ended it as it waited.
+func TestNoPlaceIsTakenForARequestThatIsOver(t *testing.T) {
+	bubble(t, "over", func(t *testing.T) {
+		s := openStage(t, nil)
+		s.a.stop()
+		waits := s.send(longStream)
+		<-time.After(time.Second)
+		for _, a := range s.underWay() {
+			a.abandon() // as settle does, while send has not returned
+		}
+		<-time.After(20 * time.Second)
+		if s.b.asked.Load() > 0 || !s.backends["a"].Pulse().Hung() {
+			t.Error("it was moved to the other engine, or its own does not hang")
+		}
+		waits.leave()
+		waits.end()
+		s.a.goOn()
+	})
+}
+
+// underWay are the attempts that were sent, and are not over.
+func (s *stage) underWay() (all []*attempt) {
+	e := &s.gateway.endings
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for t := range e.trips {
+		all = append(all, t)
+	}
+	return all
+}
+
 // The gateway may end while loops take answers over, which have another cancel then.
 func TestTheGatewayEndsWhileLoopsTakeAnswers(t *testing.T) {
 	e := &endings{}
@@ -400,25 +432,16 @@ func TestWhoLeavesWhileItsStreamGoesOnLeavesNothing(t *testing.T) {
 		<-time.After(3 * time.Second)
 		s.b.stop()
 		s.a.stop()
-		e := &s.gateway.endings
-		e.mu.Lock()
-		for t := range e.trips {
+		for _, t := range s.underWay() {
 			t.up.cancel(errSilence)
 		}
-		e.mu.Unlock()
-		<-time.After(time.Second) // it waits for b, which hangs
-		e.mu.Lock()
-		for t, x := range e.trips { // as escape does
+		<-time.After(time.Second)        // it waits for b, which hangs
+		for _, t := range s.underWay() { // as escape does
+			d := s.router.Place(time.Now(), router.Request{Route: "chat", NoQueue: true})
 			t.rescue.mu.Lock()
-			if t.name() == "b" && t.rescue.waits {
-				req := x.placement.req
-				req.NoQueue, req.Exclude = true, nil
-				d := s.router.Place(time.Now(), req)
-				t.rescue.to = &d
-			}
+			t.rescue.to = &d
 			t.rescue.mu.Unlock()
 		}
-		e.mu.Unlock()
 		x.leave()
 		x.end()
 		s.a.goOn()
