@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pacer-dev/pacer/config"
@@ -335,6 +336,30 @@ func TestWhoCanGoNowhereElseKeepsNobodyAtAnEngineThatHangs(t *testing.T) {
 		<-ended
 		s.a.goOn()
 	})
+}
+
+// What a first token took while its engine hung says nothing of what the cache saves.
+func TestAHangTeachesNothingOfTheCache(t *testing.T) {
+	for _, hang := range []time.Duration{3 * time.Second, 30 * time.Second} {
+		bubble(t, hang.String(), func(t *testing.T) {
+			s := openStage(t, func(c *config.Config) {
+				c.Backends, c.Routes[0].Targets = c.Backends[:1], c.Routes[0].Targets[:1]
+			})
+			s.a.stop()
+			waits := s.send(shortStream)
+			<-time.After(time.Second)
+			sent := s.underWay()
+			<-time.After(hang)
+			s.a.goOn()
+			if r, _ := waits.end(); r.status != http.StatusOK || len(sent) != 1 {
+				t.Fatalf("status %d of %d attempts, want 200 of 1: %v", r.status, len(sent), r.err)
+			}
+			synctest.Wait()
+			if got := sent[0].outcome().TTFT; (got > 0) != (hang < hungGap) {
+				t.Errorf("after %v the cache is told of a first token after %v", hang, got)
+			}
+		})
+	}
 }
 
 // No place is taken for a request that is over, though a panic ended it as it waited.

@@ -105,16 +105,19 @@ func (o *order) coolDown() {
 }
 
 // settleVisit teaches what the target's cache had.
-func (t *attempt) settleVisit() {
+func (t *attempt) settleVisit() { t.measured.visit.Settle(t.outcome()) }
+
+// outcome is what the answer shows of the target's cache.
+func (t *attempt) outcome() prefix.Outcome {
 	m := &t.measured
 	o := prefix.Outcome{PromptTokens: m.usage.PromptTokens, CachedTokens: m.usage.CachedTokens, Took: time.Since(t.up.sent)}
 	if m.usage.ReasoningTokens == 0 { // what was thought does not come back
 		o.AnswerTokens = m.usage.CompletionTokens
 	}
-	if first := m.firstToken; !first.IsZero() && !t.failover {
+	if first := m.firstToken; !first.IsZero() && !t.unusual() {
 		o.TTFT, o.Ahead = first.Sub(t.up.sent), t.lease().Ahead().PromptTokens
 	}
-	m.visit.Settle(o)
+	return o
 }
 
 // Returned says that a backend is back after it was out of service: its engine's cache
