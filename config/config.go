@@ -156,8 +156,9 @@ type Timeouts struct {
 	// to open a connection to a backend
 	Connect time.Duration `yaml:"connect" above:"0" default:"5s"`
 	// from sending a request to the first byte of its answer, and in a stream to its first token. An answer that is generated and not
-	// streamed has at least 10 minutes, since it is silent until its last token (embeddings, `rerank` and moderations are not). Comments
-	// alone (`: ping`) keep a stream open for as long, or for `silence` if that is longer
+	// streamed has at least 10 minutes, since it is silent until its last token (embeddings, `rerank` and moderations are not). Who
+	// waits at an engine that [hangs](#health_url) goes elsewhere sooner. Comments alone (`: ping`) keep a stream open for as long, or for
+	// `silence` if that is longer
 	FirstByte time.Duration `yaml:"first_byte" above:"0" default:"120s"`
 	// between two reads from a backend; and from the head of an error answer to its words: what is there by then is told
 	Silence time.Duration `yaml:"silence" above:"0" default:"60s"`

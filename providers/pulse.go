@@ -17,7 +17,7 @@ const (
 	// suspectAfter is how long a silence is until it is looked at more often, and
 	// suspectUnasked where nothing but suspicion has the backend asked at all.
 	suspectAfter   = 2 * time.Second
-	suspectUnasked = 5 * time.Second
+	suspectUnasked = 4 * time.Second
 
 	// pulseEvery is how exactly it is known when a backend was heard: a store less
 	// for each chunk of its streams.

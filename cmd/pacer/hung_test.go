@@ -21,10 +21,16 @@ import (
 // stopper stands before an engine that can be stopped as SIGSTOP stops a process: it
 // takes connections, and nothing goes out.
 type stopper struct {
+	mu     sync.Mutex // guards what follows
 	engine http.Handler
+	gate   chan struct{} // closed when it goes on; nil = it runs
+}
 
-	mu   sync.Mutex    // guards gate
-	gate chan struct{} // closed when it goes on; nil = it runs
+// become has another engine answer from now on.
+func (s *stopper) become(engine http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.engine = engine
 }
 
 func (s *stopper) pass(ctx context.Context) bool {
@@ -44,7 +50,10 @@ func (s *stopper) pass(ctx context.Context) bool {
 
 func (s *stopper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.pass(r.Context()) {
-		s.engine.ServeHTTP(w, r)
+		s.mu.Lock()
+		engine := s.engine
+		s.mu.Unlock()
+		engine.ServeHTTP(w, r)
 	}
 }
 
@@ -217,7 +226,7 @@ func TestWhoIsSlowDoesNotHang(t *testing.T) {
 		},
 		"its page does not answer, and its streams go on": func(h *house, _, _ func(string)) {
 			engine := h.engines["a"]
-			h.servers["a"].Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h.servers["a"].Handler.(*stopper).become(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodGet {
 					<-r.Context().Done()
 					return
@@ -228,7 +237,7 @@ func TestWhoIsSlowDoesNotHang(t *testing.T) {
 		},
 		"it generates for a minute what is not streamed, and its page answers": func(h *house, _, _ func(string)) {
 			engine := h.engines["a"]
-			h.servers["a"].Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h.servers["a"].Handler.(*stopper).become(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodPost {
 					_, _ = io.Copy(io.Discard, r.Body)
 					sleep(time.Minute)
