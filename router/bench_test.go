@@ -51,7 +51,7 @@ func learned(b *testing.B, streams int) *profiles.Curve {
 				prompt = 100 + 900*(step/250%2) // an even load would not tell what a prompt costs
 				all[i] = book.Open(t, profiles.Open{Sent: now, Occupancy: occupancy, PromptTokens: prompt})
 			}
-			now = now.Add(seconds(1/engine.TPS(n) + 2e-5*float64(prompt)))
+			now = now.Add(seconds(1/engine.TPS(n) + 1.5e-5*float64(prompt)))
 			for _, s := range all {
 				if s != nil {
 					s.Read(now, 1)
