@@ -200,6 +200,7 @@ func TestAnAnswerWithoutUsageIsCountedByItsText(t *testing.T) {
 			conf.Backends[0].Usage = "never"
 			conf.Routes[0].SLO.MinTPS = 1
 			h := open(t, conf, map[string]http.Handler{"a": &script{answer: c.answer}})
+			synctest.Wait() // till somebody counts
 			ctx, cancel := context.WithTimeout(t.Context(), c.leaves)
 			defer cancel()
 			body := fmt.Sprintf(`{"model":"chat","messages":[{"role":"user","content":%q}],"stream":%v}`, prompt, c.stream)
