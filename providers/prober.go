@@ -57,7 +57,9 @@ type Prober struct {
 	o    ProberOptions
 	page page
 
-	unasked bool // there is no page: it is asked on suspicion alone, and only whether it answers
+	unasked  bool          // there is no page: it is asked on suspicion alone, and only whether it answers
+	patience time.Duration // how long a silence is suspicious then
+	heard    int64         // Pulse.heard as of the last look at it
 
 	condition Condition
 	failures  int       // in a row
@@ -113,8 +115,12 @@ func (p *Prober) Run(ctx context.Context) error {
 				return nil
 			}
 			p.feel(now, got)
-			if got.news && !p.unasked {
+			switch {
+			case !got.news:
+			case !p.unasked:
 				p.hear(got.is, got.why)
+			default:
+				p.patience = min(2*p.patience, suspectLast)
 			}
 			p.due = time.Now().Add(jittered(probeEvery))
 			if p.condition != Sound || p.failures > 0 {
@@ -137,7 +143,10 @@ func jittered(mean time.Duration) time.Duration {
 func (p *Prober) wants(now time.Time) bool {
 	switch {
 	case p.unasked:
-		return p.o.Pulse.suspect(now, suspectUnasked)
+		if heard := p.o.Pulse.heard.Load(); heard != p.heard || p.patience == 0 {
+			p.heard, p.patience = heard, suspectUnasked
+		}
+		return p.o.Pulse.suspect(now, p.patience)
 	case !now.Before(p.due):
 		return true
 	}

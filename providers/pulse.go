@@ -15,9 +15,12 @@ const (
 	hungLooks = 2
 
 	// suspectAfter is how long a silence is until it is looked at more often, and
-	// suspectUnasked where nothing but suspicion has the backend asked at all.
+	// suspectUnasked where nothing but suspicion has the backend asked at all. Then each
+	// answered look doubles it up to suspectLast, until a byte comes: hosted models may
+	// think for minutes, and nobody likes to be asked without a key all the time.
 	suspectAfter   = 2 * time.Second
 	suspectUnasked = 4 * time.Second
+	suspectLast    = 32 * time.Second
 
 	// pulseEvery is how exactly it is known when a backend was heard: a store less
 	// for each chunk of its streams.

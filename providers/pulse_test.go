@@ -169,3 +169,49 @@ func TestABackendIsInDoubtUntilItShowsLife(t *testing.T) {
 		}
 	})
 }
+
+// A backend without a page is asked less and less while it works in silence, and as soon as
+// ever once a byte has come.
+func TestWhoWorksInSilenceIsAskedLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var network memnet.Network
+		var asked atomic.Int64
+		stuck := make(chan struct{})
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			select {
+			case <-stuck:
+				<-r.Context().Done()
+			default:
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+		})}
+		l := must.Get(network.Listen("engine:80"))(t)
+		go server.Serve(l)
+		defer server.Close()
+		o := Options{Name: "e", BaseURL: "http://engine/v1", Kind: "openai", APIKey: "key", Dial: network.Dial}
+		b := must.Get(New(o))(t)
+		p := must.Get(NewProber(ProberOptions{Backend: o, Pulse: b.Pulse(), OnCondition: func(Condition, error) {}}))(t)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = p.Run(ctx)
+		}()
+		b.Pulse().Owe(time.Now())
+		<-time.After(3 * time.Minute)
+		if n := asked.Load(); n < 5 || n > 9 || b.Pulse().Hung() {
+			t.Errorf("in three minutes of silence it was asked %d times, and hangs: %v; want 5 to 9 times, and that it does not", n, b.Pulse().Hung())
+		}
+		b.Pulse().Hear(time.Now())
+		<-time.After(1500 * time.Millisecond) // till the prober has seen that
+		close(stuck)
+		<-time.After(16 * time.Second)
+		if !b.Pulse().Hung() {
+			t.Error("16 s after its last byte it is stuck, and not known to hang")
+		}
+		b.Pulse().Settle()
+		stop()
+		<-ended
+	})
+}
