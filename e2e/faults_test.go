@@ -19,18 +19,7 @@ import (
 func TestAnEngineIsKilled(t *testing.T) {
 	t.Parallel()
 	const running, waiting = 100, 60
-	preset := []string{"--preset", "llama-3.1-70b/h200/vllm"}
-	// With its slots taken, the engine answers nobody else.
-	dies := proctest.Engine(t, append(preset, "--max-num-seqs", fmt.Sprint(running), "--behave", "headers-after-queue")...)
-	lives := proctest.Engine(t, append(preset, "--speed", "5")...)
-	gateway := proctest.Gateway(t, fmt.Sprintf(`listen: 127.0.0.1:0
-admin: { listen: 127.0.0.1:0 }
-backends:
-  - { name: dies, url: %q, kind: vllm }
-  - { name: lives, url: %q, kind: vllm }
-routes:
-  - { model: chat, prefer: order, targets: [ { backend: dies, model: llama-3.1-70b }, { backend: lives, model: llama-3.1-70b } ] }
-`, dies.Ready["url"]+"/v1", lives.Ready["url"]+"/v1"))
+	gateway, dies := besideOneThatLives(t, "dies", running)
 	streams := begin(t, many(gateway, running+waiting), running, 20_000)
 
 	var clients sync.WaitGroup
@@ -76,23 +65,31 @@ routes:
 	}
 }
 
+// besideOneThatLives starts a gateway that prefers an engine called name before one called
+// lives. With its slots taken, the first one answers nobody else.
+func besideOneThatLives(t *testing.T, name string, slots int) (gateway, engine *proctest.Process) {
+	t.Helper()
+	preset := []string{"--preset", "llama-3.1-70b/h200/vllm"}
+	engine = proctest.Engine(t, append(preset, "--max-num-seqs", fmt.Sprint(slots), "--behave", "headers-after-queue")...)
+	lives := proctest.Engine(t, append(preset, "--speed", "5")...)
+	gateway = proctest.Gateway(t, fmt.Sprintf(`listen: 127.0.0.1:0
+admin: { listen: 127.0.0.1:0 }
+backends:
+  - { name: %[1]s, url: %[2]q, kind: vllm }
+  - { name: lives, url: %[3]q, kind: vllm }
+routes:
+  - { model: chat, prefer: order, targets: [ { backend: %[1]s, model: llama-3.1-70b }, { backend: lives, model: llama-3.1-70b } ] }
+`, name, engine.Ready["url"]+"/v1", lives.Ready["url"]+"/v1"))
+	return gateway, engine
+}
+
 // An engine's process is stopped: it takes connections, and nothing comes. All who wait
 // there for a first byte are served by the other one; those in the middle of a stream go
 // on with it when it is continued, and it serves at once.
 func TestAnEngineIsStopped(t *testing.T) {
 	t.Parallel()
 	const running, waiting = 8, 10
-	preset := []string{"--preset", "llama-3.1-70b/h200/vllm"}
-	stops := proctest.Engine(t, append(preset, "--max-num-seqs", fmt.Sprint(running), "--behave", "headers-after-queue")...)
-	lives := proctest.Engine(t, append(preset, "--speed", "5")...)
-	gateway := proctest.Gateway(t, fmt.Sprintf(`listen: 127.0.0.1:0
-admin: { listen: 127.0.0.1:0 }
-backends:
-  - { name: stops, url: %q, kind: vllm }
-  - { name: lives, url: %q, kind: vllm }
-routes:
-  - { model: chat, prefer: order, targets: [ { backend: stops, model: llama-3.1-70b }, { backend: lives, model: llama-3.1-70b } ] }
-`, stops.Ready["url"]+"/v1", lives.Ready["url"]+"/v1"))
+	gateway, stops := besideOneThatLives(t, "stops", running)
 	var clients sync.WaitGroup
 	var mu sync.Mutex
 	var streamed, waited []loadgen.Result

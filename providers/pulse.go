@@ -30,7 +30,7 @@ const (
 // Pulse is whether a backend shows life: whether any byte of any answer comes, or
 // a page of it answers. A backend that hangs accepts connections and does neither,
 // so that nothing fails. It is silent while it owes answers, none of its bytes comes
-// and looks at it stay unanswered.
+// and looks at it stay unanswered, or find that it has work and does none.
 //
 // Hear is for the hot path: two loads, and no lock. Safe for concurrent use. Lock order:
 // mu is a leaf, and onChange runs without it.
