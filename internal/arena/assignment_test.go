@@ -2,6 +2,7 @@ package arena
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -44,8 +45,11 @@ var slacks = [...]float64{0, 0.03, 0.1, 0.3, 1}
 
 // assignment is how many requests of the routes with a floor are met at best.
 func (p pool) assignment(seed uint64) float64 {
-	return min(p.assigned(seed, 1), p.upperBound(seed))
+	return min(p.assigned(seed, each), p.upperBound(seed))
 }
+
+// each counts every request for one.
+func each(*boundJob) float64 { return 1 }
 
 // strictWeights are how many others one of the highest floor may count for.
 var strictWeights = [...]float64{1, 1.5, 2, 3, 5}
@@ -58,15 +62,72 @@ var strictWeights = [...]float64{1, 1.5, 2, 3, 5}
 //
 // and the least of these counts.
 func (p pool) assignmentBeside(seed uint64, strict float64) float64 {
-	best := p.assignment(seed)
+	best, highest := p.assignment(seed), slices.Max(p.floors())
 	for _, w := range strictWeights[1:] {
-		best = min(best, p.assigned(seed, w)-(w-1)*strict)
+		best = min(best, p.assigned(seed, func(j *boundJob) float64 {
+			if j.route.SLO.MinTPS == highest {
+				return w
+			}
+			return 1
+		})-(w-1)*strict)
 	}
 	return best
 }
 
-// assigned is what is met at best where one of the highest floor counts for so many.
-func (p pool) assigned(seed uint64, strict float64) float64 {
+// lengthWeights are powers of what a class of prompts costs: with 1 it gains nobody
+// anything to serve the shorter ones.
+var lengthWeights = [...]float64{0.25, 0.5, 0.75, 1}
+
+// assignmentOfLengths is the same for whoever meets so many of each class of prompts.
+// In overload the assignment refuses those with long prompts, for the others are more.
+// Each class has a weight here, and as above
+//
+//	met ≤ max(Σ w·met) − Σ (w − 1)·met of his.
+func (p pool) assignmentOfLengths(seed uint64, met [len(PromptClasses)]float64) float64 {
+	best, costs := p.assignment(seed), p.lengthCosts(seed)
+	for _, power := range lengthWeights {
+		weight := func(class int) float64 { return math.Pow(costs[class], power) }
+		all := p.assigned(seed, func(j *boundJob) float64 { return weight(promptClass(j.PromptTokens)) })
+		for class, m := range met {
+			all -= (weight(class) - 1) * m
+		}
+		best = min(best, all)
+	}
+	return best
+}
+
+// lengthCosts is what a request of each class of prompts costs, as a part of what one
+// does on average; 1 of a class that has none.
+func (p pool) lengthCosts(seed uint64) (costs [len(PromptClasses)]float64) {
+	b := p.fluid(seed)
+	b.step(slices.Repeat([]float64{1 / slices.Min(p.floors())}, len(b.engines)))
+	var count [len(PromptClasses)]float64
+	all, usual := 0.0, b.usual()
+	for i := range b.jobs {
+		j := &b.jobs[i]
+		class := promptClass(j.PromptTokens)
+		for k := range b.engines {
+			if !math.IsInf(j.cost[k], 1) {
+				costs[class] += j.cost[k] * usual[k]
+				count[class]++
+				all++
+			}
+		}
+	}
+	sum := 0.0
+	for _, c := range costs {
+		sum += c
+	}
+	for class := range costs {
+		if costs[class] /= count[class] * sum / all; count[class] == 0 {
+			costs[class] = 1
+		}
+	}
+	return costs
+}
+
+// fluid is the program with the prompts that are offered, before its steps are settled.
+func (p pool) fluid(seed uint64) *bound {
 	b := p.bound(seed, fluidBin, func(a Arrival, r *Route) time.Duration {
 		wait := prefillWait
 		for _, s := range r.OnInfeasible {
@@ -79,12 +140,19 @@ func (p pool) assigned(seed uint64, strict float64) float64 {
 	for i := range b.engines {
 		b.engines[i].see(b.offeredRho())
 	}
-	floors := p.floors()
 	for i := range b.jobs {
-		if b.jobs[i].counts = 1; b.jobs[i].route.SLO.MinTPS == slices.Max(floors) {
-			b.jobs[i].counts = strict
-		}
+		b.jobs[i].counts = 1
 	}
+	return b
+}
+
+// assigned is what is met at best where each request counts for so many.
+func (p pool) assigned(seed uint64, counts func(*boundJob) float64) float64 {
+	b := p.fluid(seed)
+	for i := range b.jobs {
+		b.jobs[i].counts = counts(&b.jobs[i])
+	}
+	floors := p.floors()
 	type way struct {
 		steps []float64
 		value float64

@@ -109,6 +109,31 @@ func TestTheAssignmentOfAFlatEngine(t *testing.T) {
 	}
 }
 
+// Prompts of 100 cost 0.51 s, those of 4000 cost 0.9 s. Most are met where only short
+// ones are. Who meets as many of both has 0.705 s for each.
+func TestTheAssignmentOfLengths(t *testing.T) {
+	p := pool{backends: []Backend{flat()}, length: time.Second, load: func(uint64) iter.Seq[Arrival] {
+		return func(yield func(Arrival) bool) {
+			for i := range 200 {
+				if !yield(Arrival{Route: "chat", PromptTokens: []int{100, 4000}[i%2], OutputTokens: 101}) {
+					return
+				}
+			}
+		}
+	}}
+	p.routes = []Route{chat("chat", 30, p.backends)}
+	if got, want := p.assignment(1), 9/0.51*noiseOfRun; math.Abs(got-want) > 0.3 {
+		t.Errorf("%.2f of 200, want %.2f", got, want)
+	}
+	const both = 9 / 0.705 * noiseOfRun
+	if got := p.assignmentOfLengths(1, [4]float64{both / 2, 0, both / 2, 0}); math.Abs(got-both) > 0.3 {
+		t.Errorf("%.2f of 200 by who meets as many long ones, want %.2f", got, both)
+	}
+	if got := p.assignmentOfLengths(1, [4]float64{9 / 0.51}); math.Abs(got-9/0.51*noiseOfRun) > 0.3 {
+		t.Errorf("%.2f of 200 by who meets short ones only, want as many as by all", got)
+	}
+}
+
 // Two engines that give one stream 100 tokens/s and four streams 40: one serves those who
 // need 90, the other those who need 30.
 func TestTheAssignmentGivesAFloorItsEngine(t *testing.T) {

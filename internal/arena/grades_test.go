@@ -147,6 +147,18 @@ var (
 		}
 		return met / p.pool(pool).assignmentBeside(seed, strict)
 	}}
+	// ofAssignmentOfLengths is of what anybody can meet who meets as many of each class of prompts.
+	ofAssignmentOfLengths = figure{of: func(p *plays, pool string, seed uint64) float64 {
+		var met [len(PromptClasses)]float64
+		for k, r := range p.run(pool, graded, seed).Routes {
+			if p.pool(pool).routes[k].floored() {
+				for class, c := range r.ByPrompt {
+					met[class] += float64(c.Met)
+				}
+			}
+		}
+		return float64(p.promised(pool, graded, seed).Met) / p.pool(pool).assignmentOfLengths(seed, met)
+	}}
 	// ofGuaranteed is who met the floor of those for whom places are guaranteed.
 	ofGuaranteed = figure{of: func(p *plays, pool string, seed uint64) float64 {
 		return p.run(pool, graded, seed).route("fast").Attainment()
@@ -217,7 +229,8 @@ func grades() []grade {
 	}
 	for _, p := range pools() {
 		if p.name != "F" { // floors of two kinds
-			add(grade{"met ≥ 92 % of the assignment", p.name, ofAssignment, 0.92, 0, 0})
+			add(grade{"met ≥ 92 % of the assignment", p.name, ofAssignment, 0.92, 0, 0},
+				grade{"met ≥ 92 % of what is left by as many prompts of each length", p.name, ofAssignmentOfLengths, 0.92, 0, 0})
 		}
 	}
 	for _, name := range []string{"C 12+1", "C 12+3", "C 18+4"} {
