@@ -19,6 +19,7 @@ type placement struct {
 	waited  time.Duration  // in line
 	stood   bool           // in line, so that a grant may still come
 	counted bool           // in Gateway.running
+	back    bool           // it came back as it was told
 	lease   router.Lease   // memory of the first one
 
 	now       bool   // it stands in no line
@@ -95,7 +96,9 @@ func (p *placement) first(ctx context.Context, req router.Request, clear func())
 	req.NoQueue = p.now
 	p.req = req
 	clear()
-	return p.queue(ctx, p.g.router.Place(time.Now(), p.req))
+	d := p.g.router.Place(time.Now(), p.req)
+	p.back = d.Back
+	return p.queue(ctx, d)
 }
 
 // full reports whether there is no place for the request now.

@@ -127,6 +127,7 @@ func (s *settlement) telemetry() telemetry.Exchange {
 		Route:    "unknown",
 		Class:    x.objective.class.String(),
 		Waited:   x.placement.waited,
+		Back:     x.placement.back,
 		Overhead: x.overhead,
 		Hedge:    x.hedge.result,
 		Passages: x.onward.passages,

@@ -32,11 +32,12 @@ type backendWatch struct {
 	state
 	last           Cause // that stood, and when it was last there
 	lastAt         time.Time
-	seen, expected [speedSeconds + 1]float64 // sums, the latest first
-	heard          int                       // how many of them there are
-	ratio          float64                   // delivered over the curve; NaN = too little runs
-	speed          float64                   // of what was learned before the engine changed; NaN = unknown
-	soundAt        float64                   // the scale at which its streams were last seen to be sound; 0 = never
+	seen, expected [speedSeconds + 1]float64             // sums, the latest first
+	heard          int                                   // how many of them there are
+	ratio          float64                               // delivered over the curve; NaN = too little runs
+	speed          float64                               // of what was learned before the engine changed; NaN = unknown
+	failed         [pulseSeconds + clearAfter + 1]uint64 // requests that failed there, since the start; the latest first
+	soundAt        float64                               // the scale at which its streams were last seen to be sound; 0 = never
 }
 
 // cause returns what is wrong with b now, the worst first.
@@ -81,6 +82,20 @@ func (w *backendWatch) cause(now time.Time, b *Backend) Cause {
 	}
 	return c
 }
+
+// fails takes how many requests have failed at the backend since the start.
+func (w *backendWatch) fails(total uint64) {
+	if total < w.failed[0] || w.failed == [len(w.failed)]uint64{} {
+		for i := range w.failed {
+			w.failed[i] = total // another series, or the first look
+		}
+	}
+	copy(w.failed[1:], w.failed[:])
+	w.failed[0] = total
+}
+
+// failures are the requests that failed there of late.
+func (w *backendWatch) failures() uint64 { return w.failed[0] - w.failed[len(w.failed)-1] }
 
 // why is what is known of why b is down.
 func (b *Backend) why() string {

@@ -1,7 +1,9 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -54,6 +56,7 @@ func (w *routeWatch) over() int {
 func shedOf(p *pulse) float64   { return float64(p.results[Shed]) }
 func missedOf(p *pulse) float64 { return float64(p.results[Missed]) }
 func failedOf(p *pulse) float64 { return float64(p.results[Failed]) }
+func backOf(p *pulse) float64   { return float64(p.back) }
 func metOf(p *pulse) float64    { return float64(p.results[Met]) }
 func lostOf(p *pulse) float64   { return shedOf(p) + missedOf(p) + failedOf(p) }
 func servedOf(p *pulse) float64 { return float64(p.results[Met] + p.results[Unmeasured]) }
@@ -108,12 +111,21 @@ func (w *Watch) routeCause(now time.Time, rw *routeWatch, r *Route) (c Cause, ma
 		}
 		return mark == "errors" && k < FloorUnattainable || k == Slower || k < UpstreamErrors
 	}
-	if x, n := w.worst(now, r.Backends, (pulseSeconds+clearAfter)*time.Second, explains); n > 0 {
+	at := r.Backends
+	if mark == "errors" {
+		at = w.failing(r.Backends)
+	}
+	if x, n := w.worst(now, at, (pulseSeconds+clearAfter)*time.Second, explains); n > 0 {
 		return x.forRoute(n, len(r.Backends)), mark
 	}
 	switch {
 	case mark == "errors":
-		return Cause{Kind: UpstreamErrors, Words: fmt.Sprintf("%.0f requests failed within %d s", failed, over)}, mark
+		c = Cause{Kind: UpstreamErrors, Words: fmt.Sprintf("%.0f requests failed within %d s", failed, over)}
+		if len(at) > 0 && len(at) < len(r.Backends) {
+			c.Backend = at[0]
+			c = c.forRoute(len(at), len(r.Backends))
+		}
+		return c, mark
 	case mark == "floor":
 		return Cause{Kind: FloorMissed, Words: fmt.Sprintf("%.0f streams of %.0f missed what was promised, within %d s", missed, missed+of(metOf), over)}, mark
 	case of(reasonOf(Unattainable)) > shed/2: // by what they ask for themselves, or many sequences at once
@@ -125,6 +137,25 @@ func (w *Watch) routeCause(now time.Time, rw *routeWatch, r *Route) (c Cause, ma
 		return x.forRoute(n, len(r.Backends)), mark
 	}
 	return Cause{Kind: Overload, Words: rw.overload(r)}, mark
+}
+
+// failing are those of names at which requests failed of late, the most first, and those
+// that are out; all of them where nobody knows where requests failed. What is wrong
+// elsewhere failed nobody.
+func (w *Watch) failing(names []string) []string {
+	var at []string
+	known := false
+	for _, name := range names {
+		if b := w.backends[name]; b != nil && (b.failures() > 0 || isOut(b.last.Kind)) {
+			at = append(at, name)
+			known = known || b.failures() > 0
+		}
+	}
+	if !known {
+		return names
+	}
+	slices.SortStableFunc(at, func(a, b string) int { return cmp.Compare(w.backends[b].failures(), w.backends[a].failures()) })
+	return at
 }
 
 // forRoute is the cause of a backend as that of a route with so many backends, of
@@ -156,15 +187,17 @@ func figure(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
-// asked is how many streams users ask for: those that run and wait, and as many more
-// as those who were refused would be.
+// asked is how many streams users ask for: those that run, and as many more as wait, or
+// as those who were refused would be. Who comes back as told is one user, however often
+// it is refused; and who waits now is served or refused in the end, so that the larger
+// of both is taken.
 func (w *routeWatch) asked(r *Route) float64 {
 	p := &w.heard[0]
-	asked := float64(r.Load + r.Waiting)
+	more := float64(r.Waiting)
 	if p.served > 0 {
-		asked += w.of(shedOf) / pulseSeconds * p.duration / p.served
+		more = max(more, (w.of(shedOf)-w.of(backOf))/pulseSeconds*p.duration/p.served)
 	}
-	return asked
+	return float64(r.Load) + more
 }
 
 // overload says how many streams users ask for, of how many that fit.

@@ -27,6 +27,7 @@ type Outcome struct {
 	TTFT       float64 // seconds, of a route with the time in line; 0 = no token came
 	Duration   float64 // seconds from sending to the end; 0 = there was no stream
 	Tokens     float64 // of the answer
+	Back       bool    // it was refused before, and came back as told
 }
 
 // Reason is why a request was shed.
@@ -116,6 +117,7 @@ type Series struct {
 	sheds            [numReasons]uint64
 	results          [NumResults]uint64
 	duration, served float64
+	back             uint64
 
 	others others // its lock is its own
 }
@@ -129,6 +131,9 @@ func (s *Series) Add(o Outcome) {
 	defer s.mu.Unlock()
 	s.open.Results[o.Result]++
 	s.results[o.Result]++
+	if o.Back {
+		s.back++
+	}
 	if o.Result == Shed && o.ShedReason < numReasons {
 		s.sheds[o.ShedReason]++
 	}
@@ -199,10 +204,11 @@ type pulse struct {
 	results          [NumResults]uint64
 	sheds            [numReasons]uint64
 	duration, served float64
+	back             uint64
 }
 
 func (s *Series) pulse() pulse {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return pulse{s.results, s.sheds, s.duration, s.served}
+	return pulse{s.results, s.sheds, s.duration, s.served, s.back}
 }

@@ -70,6 +70,9 @@ func (w *Watch) Tick(now time.Time, s Snapshot) []Line {
 		b := &s.Backends[i]
 		bw := w.backends[b.Name]
 		w.breaker(now, b)
+		if series := w.ring.Backend(b.Name); series != nil {
+			bw.fails(series.pulse().results[Failed])
+		}
 		said = w.step(now, said, &bw.state, OfBackend, b.Name, bw.cause(now, b), "", nil)
 		bw.note(now)
 	}

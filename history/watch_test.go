@@ -64,6 +64,40 @@ func (s *story) wantCauses(t *testing.T, when, want string) {
 	}
 }
 
+// What fails at one backend is not the fault of another one, whatever is wrong there: its
+// 429s move on, and cost nobody an answer.
+func TestFailuresAreOfTheBackendWhereTheyHappen(t *testing.T) {
+	s := newStory()
+	s.ring.Configure([]string{"chat"}, []string{"a", "b"})
+	both := healthy()
+	both.Backends = append(both.Backends, Backend{Name: "b", Scale: math.NaN()})
+	both.Routes[0].Backends = []string{"a", "b"}
+	s.tell(30, both, map[Result]int{Met: 5})
+	for range 12 {
+		both.Backends[0].Faults = []Fault{{Status: 429, Message: "rate limit reached", Last: s.now, Count: 9}}
+		s.ring.Backend("b").Add(Outcome{Result: Failed})
+		s.tell(1, both, map[Result]int{Met: 5, Failed: 1})
+	}
+	s.wantCauses(t, "b fails, and a is full", "route chat: 10 requests failed within 10 s (b, 1 of 2 backends) since 12:00 UTC; backend a: quota: upstream 429 since 12:00 UTC")
+}
+
+// Who comes back as told and is refused again is one user: of 50 refusals a second 30 are
+// of such, so 20 a second ask for more than there is, for 2 s each. Those in line are
+// among them.
+func TestWhoComesBackAsksOnce(t *testing.T) {
+	s := newStory()
+	s.tell(30, healthy(), map[Result]int{Met: 20})
+	full := healthy()
+	full.Routes[0].Bound, full.Routes[0].Capacity, full.Routes[0].Load, full.Routes[0].Waiting = true, 58, 58, 35
+	for range 30 {
+		for range 30 {
+			s.ring.Route("chat").Add(Outcome{Result: Shed, Duration: 2, Back: true})
+		}
+		s.tell(1, full, map[Result]int{Met: 5, Shed: 20})
+	}
+	s.wantCauses(t, "", "route chat: load above capacity: 98 of 58 since 12:00 UTC")
+}
+
 func TestOneLineAtTheStartAndOneAtTheEnd(t *testing.T) {
 	s := newStory()
 	s.tell(30, healthy(), map[Result]int{Met: 20})

@@ -13,6 +13,7 @@ type Decision struct {
 	Policy  string    // the word of the policy, or best_effort
 	Spilled string    // the route it was spilled to, "" if none
 	Waited  time.Duration
+	Back    bool // it came back as it was told
 }
 
 // Grant is the decision that a waiting ticket got: a lease, or a refusal when

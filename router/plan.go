@@ -209,7 +209,7 @@ func (a *ask) probe() *verdict {
 // carryOut does what was planned for a: it takes the place, stands in line, or
 // refuses.
 func (r *Router) carryOut(a *ask, p *intent) Decision {
-	d := Decision{Policy: p.policy, Waited: a.waited}
+	d := Decision{Policy: p.policy, Waited: a.waited, Back: a.back()}
 	rec := r.journal.open(a, p)
 	if p.outcome == OutcomeProbe || p.cause == ShedUnattainable && a.route.probeAt.IsZero() {
 		a.route.probed(a.now)

@@ -259,7 +259,7 @@ func (p *program) sharing(cfg *config.Config) error {
 		host, _ := os.Hostname() // without one it is called by its number
 		past, err := redishistory.New(redishistory.Options{
 			Conn: client, Replica: replica, Name: host, Past: p.shared.before, Log: p.log,
-			Ring: p.metrics.History(), Watch: p.watch, Alone: func() bool { return link.State().Alone },
+			Ring: p.metrics.History(), Watch: p.watch, Alone: func() bool { return link.State().Alone }, Engines: p.addresses,
 		})
 		if err != nil {
 			return err
@@ -332,6 +332,18 @@ func (p *program) moneyShared(cfg *config.Config, client *redisconn.Client, link
 	p.loops = append(p.loops, p.usageStore.Run)
 	p.issued.ring = keys.New(rediskeys.New(client))
 	return link, nil
+}
+
+// addresses are the URLs of the configured backends. What is discovered has its address
+// in its name.
+func (p *program) addresses() map[string]string {
+	urls := map[string]string{}
+	for _, b := range p.fleet.Config().Backends {
+		if b.Discover == (config.Discover{}) {
+			urls[b.Name] = b.URL
+		}
+	}
+	return urls
 }
 
 func routeClasses(t router.Topology) map[string]string {

@@ -35,7 +35,7 @@ const (
 	every = 5 * time.Second
 
 	// life is how long a replica's steps stay when it is gone, and alive how long it
-	// counts as one of them.
+	// counts as one of them: since it last wrote, by either clock.
 	life  = time.Hour
 	alive = 30 * time.Second
 
@@ -52,7 +52,7 @@ const (
 	maxMarks    = 128 << 10
 )
 
-// Options configures a Loop; all fields but Name, Past and Every are required.
+// Options configures a Loop; all fields but Name, Past, Engines and Every are required.
 type Options struct {
 	Conn    *redisconn.Client
 	Replica string   // unique per process start
@@ -60,6 +60,10 @@ type Options struct {
 	Past    []string // replicas whose history this one has taken over from its disk
 	Ring    *history.Ring
 	Watch   *history.Watch
+
+	// Engines returns where this replica reaches each of its backends, by name. What has
+	// one name in one store is taken for one engine. Default: nobody is told.
+	Engines func() map[string]string
 
 	// Alone tells whether the replicas know of each other; false = they do.
 	Alone func() bool
@@ -75,11 +79,25 @@ type Loop struct {
 	written int64             // last step of this replica that is in Redis
 	read    map[string]*taken // by replica
 	odd     share.Seldom
+	apart   share.Seldom
+	strange strangers
 }
 
 // taken is what was read of a replica.
 type taken struct {
 	steps [history.ReportSteps]int64 // the last one read in each place
+	wrote time.Time                  // by its clock, as it said last
+	heard time.Time                  // when that last changed, by the clock here; zero = never
+}
+
+// alive reports whether the replica runs, which says that it wrote at wrote. Clocks may
+// be apart by any time, but that of a replica that is gone stands still.
+func (k *taken) alive(now, wrote time.Time) bool {
+	if !k.wrote.IsZero() && !wrote.Equal(k.wrote) {
+		k.heard = now
+	}
+	k.wrote = wrote
+	return now.Sub(wrote).Abs() <= alive || !k.heard.IsZero() && now.Sub(k.heard) <= alive
 }
 
 // presence is what a replica says of itself.
@@ -88,6 +106,9 @@ type presence struct {
 	Time  time.Time      `json:"time"`  // by its clock
 	Name  string         `json:"name"`  // for people
 	Marks []history.Mark `json:"marks"` // the latest
+
+	// Engines are the backends that it has, and at what address, as hashes.
+	Engines map[string]string `json:"engines,omitempty"`
 }
 
 // New checks o.
@@ -124,7 +145,15 @@ func (l *Loop) step(ctx context.Context) {
 	now := time.Now()
 	replicas, marks := 1, map[string][]history.Mark{}
 	for replica, p := range there {
-		if now.Sub(p.Time).Abs() <= alive {
+		known := l.read[replica]
+		if known == nil {
+			known = &taken{}
+			l.read[replica] = known
+		}
+		if known.alive(now, p.Time) {
+			if ahead := p.Time.Sub(now); ahead.Abs() > alive {
+				l.apart.Warn(l.o.Log, now, "the clocks of two gateways differ, so what both count is not of the same time: set them right (NTP)", "replica", p.Name, "ahead_s", ahead.Round(time.Second).Seconds())
+			}
 			if !slices.Contains(l.o.Past, replica) {
 				replicas++
 			}
@@ -132,15 +161,17 @@ func (l *Loop) step(ctx context.Context) {
 				p.Marks[i].Replica = p.Name
 			}
 			marks[replica] = p.Marks
+			l.strange.hear(p.Name, p.Engines)
 		}
 		if slices.Contains(l.o.Past, replica) {
 			continue // this one has that from its disk
 		}
-		if err := l.take(ctx, replica, p.At); err != nil {
+		if err := l.take(ctx, replica, known, p.At); err != nil {
 			return
 		}
 	}
 	maps.DeleteFunc(l.read, func(replica string, _ *taken) bool { _, still := there[replica]; return !still })
+	l.strange.tell(l.o.Log, l.o.Watch, now)
 	if !l.o.Alone() {
 		l.o.Ring.Heard(now, replicas)
 		l.o.Watch.Others(now, marks)
@@ -164,7 +195,10 @@ func (l *Loop) write(ctx context.Context) error {
 		}
 		fields = append(fields, slot(at), data)
 	}
-	me, err := json.Marshal(presence{At: ended, Time: time.Now().UTC(), Name: l.o.Name, Marks: l.o.Watch.Reported()})
+	if l.o.Engines != nil {
+		l.strange.own = hashed(l.o.Engines())
+	}
+	me, err := json.Marshal(presence{At: ended, Time: time.Now().UTC(), Name: l.o.Name, Marks: l.o.Watch.Reported(), Engines: l.strange.own})
 	if err != nil {
 		return err
 	}
@@ -229,12 +263,7 @@ func (l *Loop) presences(ctx context.Context) (map[string]presence, error) {
 }
 
 // take reads of a replica the latest steps that were not read yet.
-func (l *Loop) take(ctx context.Context, replica string, ended int64) error {
-	known := l.read[replica]
-	if known == nil {
-		known = &taken{}
-		l.read[replica] = known
-	}
+func (l *Loop) take(ctx context.Context, replica string, known *taken, ended int64) error {
 	var wanted []string
 	var ats []int64
 	for at := min(ended, l.o.Ring.Ended()+1); at > ended-history.ReportSteps && at > 0 && len(wanted) < atOnce; at-- {

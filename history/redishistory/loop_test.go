@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"log/slog"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -137,4 +139,86 @@ func TestForeignHistories(t *testing.T) {
 	rdb.Del(ctx, b.index())
 	rdb.Set(ctx, b.index(), "no hash", 0)
 	b.step(ctx) // and nothing happens
+}
+
+// A replica whose clock is minutes off counts, and the line says so; one that is gone
+// does not, whatever its clock was.
+func TestAClockThatIsMinutesOff(t *testing.T) {
+	s := redistest.Start(t)
+	a := newReplica(t, s, "a")
+	a.ring.Advance(time.Now())
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr})
+	defer rdb.Close()
+	writes := func(ago time.Duration) {
+		text := must.Get(json.Marshal(presence{At: 1, Time: time.Now().Add(-ago), Name: "late"}))(t)
+		must.Do(t, rdb.HSet(t.Context(), a.index(), "late", text).Err())
+	}
+	for _, ago := range []time.Duration{245 * time.Second, 240 * time.Second} {
+		writes(ago)
+		a.step(t.Context())
+	}
+	if n, all := a.ring.Replicas(time.Now()); n != 2 || !all {
+		t.Errorf("one writes that is 4 minutes late, and there are %d, all %v", n, all)
+	}
+	if got := strings.Count(a.log.String(), "clocks of two gateways differ"); got != 1 || !strings.Contains(a.log.String(), "ahead_s=-240") {
+		t.Errorf("the log says\n%s", a.log.String())
+	}
+	a.read["late"].heard = time.Now().Add(-alive - time.Second) // it wrote nothing since
+	a.step(t.Context())
+	if n, _ := a.ring.Replicas(time.Now()); n != 1 {
+		t.Errorf("it is gone, and there are %d", n)
+	}
+}
+
+// Two fleets that have one prefix by mistake, and backends of one name, are told so: once,
+// and not while a changed file goes round. Replicas of one fleet are not.
+func TestOneNameAtTwoAddresses(t *testing.T) {
+	s := redistest.Start(t)
+	at := map[string]string{"gpu": "http://10.0.0.1:8000/v1", "api": "https://api.example/v1"}
+	a, b, c := newReplica(t, s, "a"), newReplica(t, s, "b"), newReplica(t, s, "c")
+	elsewhere := maps.Clone(at)
+	for _, r := range []*replica{a, b} {
+		r.o.Engines = func() map[string]string { return at }
+	}
+	all := func(times int) {
+		for range times {
+			for _, r := range []*replica{a, b, c} { // c is of a version that tells nothing
+				r.step(t.Context())
+			}
+		}
+	}
+	lines := func(r *replica) int {
+		return strings.Count(r.log.String(), "backend of the same name at another address")
+	}
+	all(2 * oftenStrange)
+	b.o.Engines = func() map[string]string { return elsewhere }
+	elsewhere["gpu"] = "http://10.0.0.2:8000/v1"
+	all(oftenStrange - 2)
+	elsewhere["gpu"] = at["gpu"]
+	all(2)
+	for _, r := range []*replica{a, b, c} {
+		if n := lines(r); n != 0 {
+			t.Errorf("%s said so %d times, and both have one engine:\n%s", r.o.Name, n, r.log.String())
+		}
+	}
+	elsewhere["gpu"] = "http://10.0.0.2:8000/v1"
+	all(3 * oftenStrange)
+	for _, r := range []*replica{a, b} {
+		if n := lines(r); n != 1 || !strings.Contains(r.log.String(), "backend=gpu") {
+			t.Errorf("%s said so %d times, want once, of gpu:\n%s", r.o.Name, n, r.log.String())
+		}
+		marks, _ := r.o.Watch.Marks(0, 10)
+		own := 0
+		for _, m := range marks {
+			if m.Kind == "store" && m.Replica == "" {
+				own++
+			}
+		}
+		if own != 1 {
+			t.Errorf("%s has the marks %+v, want one of its own", r.o.Name, marks)
+		}
+	}
+	if n := lines(c); n != 0 {
+		t.Errorf("c tells nothing, and says %q", c.log.String())
+	}
 }

@@ -66,6 +66,7 @@ type Exchange struct {
 	TPS       float64       // of the decoding; 0 or NaN = unmeasured
 	Duration  time.Duration // of the stream; 0 = there was none
 	Waited    time.Duration // in line; 0 = did not stand in it
+	Back      bool          // it was refused before, and came back as told
 	Overhead  time.Duration // own time: arrival to send, without waiting in line; 0 = never sent
 	Hedge     Hedge
 	Passages  []Passage
@@ -147,7 +148,7 @@ func (x *Exchange) firstToken() time.Duration {
 func (x *Exchange) outcome() history.Outcome {
 	o := history.Outcome{
 		Result: history.Result(x.Result), TPS: x.TPS, TTFT: x.TTFT.Seconds(),
-		Duration: x.Duration.Seconds(), Tokens: x.OutputTokens,
+		Duration: x.Duration.Seconds(), Tokens: x.OutputTokens, Back: x.Back,
 	}
 	o.ShedReason = history.Reason(max(slices.Index(shedReasons, x.ShedReason), 0)) // in the same order
 	return o
