@@ -254,16 +254,16 @@ func (t *attempt) token(now time.Time, seen *providers.Seen, blocked bool) {
 	if t.hung(now) {
 		m.stream.Hung()
 	}
+	total := 0 // by the backend's own count, where it was asked for one
+	if t.up.ask == openai.AskContinuous && t.request.parsed.Sequences == 1 {
+		total = seen.Tokens
+	}
 	if m.firstToken.IsZero() {
 		m.firstToken = now
 		if !t.unusual() {
 			m.visit.First(now.Sub(t.up.sent), lease.Ahead().PromptTokens)
 		}
-		lease.FirstToken(now) // before Read: the exposure opens at the n that includes this stream
-	}
-	total := 0 // by the backend's own count, where it was asked for one
-	if t.up.ask == openai.AskContinuous && t.request.parsed.Sequences == 1 {
-		total = seen.Tokens
+		lease.FirstTokens(now, m.stream.FirstTokens(total)) // before Read: the exposure opens at the n that includes this stream
 	}
 	m.stream.ReadCounted(now, seen.Chunks, total)
 	tokens, _, _ := m.stream.Decoding()

@@ -1,6 +1,9 @@
 package profiles
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Open says what a stream starts with.
 type Open struct {
@@ -415,6 +418,16 @@ func (s *Stream) Text(bytes int) {
 	if s.shown.arrivals == 0 {
 		s.shown.firstText = s.shown.text
 	}
+}
+
+// FirstTokens is how many tokens of a sequence the first arrival holds, before it is
+// Read: by the backend's own count, total, or by its Text where total is 0.
+func (s *Stream) FirstTokens(total int) float64 {
+	tokens := float64(total)
+	if total <= 0 {
+		tokens = cmp.Or(s.unit.perByte, leastPerByte) * float64(s.shown.firstText)
+	}
+	return max(tokens/float64(s.sequences), 1)
 }
 
 // Usage hands in the token counts that the backend reported. Called again, the

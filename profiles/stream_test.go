@@ -497,3 +497,30 @@ func TestCloseTwiceIsOnce(t *testing.T) {
 	}
 	b.learned(1, 1, 20)
 }
+
+// A first arrival says how many tokens it holds: by the backend's count, else by its
+// text, of which too few are taken while no stream has told what a byte of it is.
+func TestFirstTokens(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		perByte     float64
+		text, total int
+		sequences   int
+		want        float64
+	}{
+		{"counted", 0.25, 200, 60, 1, 60},
+		{"by text", 0.25, 200, 0, 1, 50},
+		{"of two sequences", 0.25, 200, 0, 2, 25},
+		{"of text that nobody knows yet", 0, 200, 0, 1, 25},
+		{"a word", 0.25, 7, 0, 1, 1.75},
+		{"a long word that nobody knows yet", 0, 24, 0, 1, 3},
+		{"nothing", 0.25, 0, 0, 1, 1},
+	} {
+		s := &Stream{sequences: c.sequences}
+		s.unit.perByte = c.perByte
+		s.Text(c.text)
+		if got := s.FirstTokens(c.total); got != c.want {
+			t.Errorf("%s: %v tokens, want %v", c.name, got, c.want)
+		}
+	}
+}

@@ -10,6 +10,10 @@ const (
 	// have decoded before it: the text of one may be as long as that of four.
 	manyTokens = 5
 
+	// leastPerByte are the tokens in a byte of text while nobody knows them: few, so that
+	// no single token is taken for many.
+	leastPerByte = 1.0 / 8
+
 	// longestUnseen bounds for how long a stream can have decoded unseen.
 	longestUnseen = 10 * time.Second
 

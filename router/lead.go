@@ -37,6 +37,10 @@ const (
 	// left out: as much as one of 600 tokens.
 	aloneEnough = 600 * 600
 
+	// manyTokens at once were decoded before they came: the text of one may be as long
+	// as that of four.
+	manyTokens = 5
+
 	// The first tokens of one batch move the cost by no more than this factor of
 	// what was expected of them, and the time that one without a prompt may take.
 	mostCost = 4.0
@@ -104,12 +108,14 @@ func (p *prefills) kept(now time.Time) costSums {
 // see takes the first token of l, which is still counted as waiting. Who was alone
 // tells what a prompt token takes. While nobody was lately, as when all come at
 // once, a batch tells: it was prefilled since the first token before it, for an
-// engine prefills in order.
-func (p *prefills) see(now time.Time, l *Lease) {
+// engine prefills in order. Where many tokens came at once all but one of them
+// were decoded, and how long that took nobody knows well: they tell nothing. What was learned of
+// first tokens tells apart what grows with the prompt.
+func (p *prefills) see(now time.Time, l *Lease, tokens float64) {
 	g, x := l.group, float64(l.prompt)
 	before := p.front
 	p.front = now
-	if x <= 0 || l.placed.Before(p.heard) || l.model.ttft.Slots > 0 && l.expected.ahead.Sequences >= l.model.ttft.Slots {
+	if x <= 0 || tokens >= manyTokens || l.placed.Before(p.heard) || l.model.ttft.Slots > 0 && l.expected.ahead.Sequences >= l.model.ttft.Slots {
 		return // it waited for a slot
 	}
 	soon := now.Sub(before).Seconds() < g.price.first*x/2

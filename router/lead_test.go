@@ -147,6 +147,21 @@ func TestPrefillCost(t *testing.T) {
 	}
 }
 
+// Fifty tokens that come at once were decoded before, and their time is none of the
+// prompt's.
+func TestPrefillCostBehindALongFirstChunk(t *testing.T) {
+	for tokens, want := range map[float64]float64{1: 1040, 4: 1040, 5: 400, 50: 400} { // µs, as above
+		b := newBench(t, []string{"x"}, Route{Name: "chat"})
+		l := b.place("chat", prompt(600)).Lease
+		b.sleep(720 * time.Millisecond)
+		l.FirstTokens(b.now, tokens)
+		l.Done(b.now, 1)
+		if got := b.backends[0].groups[0].price.first * 1e6; math.Abs(got-want) > 0.1 {
+			t.Errorf("a prompt token costs %.2f µs behind %v tokens, want %.2f", got, tokens, want)
+		}
+	}
+}
+
 // Who may have several tokens in a chunk has half its grace at least, and loses what
 // prompts beside it take of that.
 func TestTheLeadOfRoughCounts(t *testing.T) {

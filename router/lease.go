@@ -104,13 +104,17 @@ func (l *Lease) Ahead() profiles.Ahead { return l.expected.ahead }
 
 // FirstToken moves the lease from waiting to decoding. Calls after the first,
 // and after Done, do nothing.
-func (l *Lease) FirstToken(now time.Time) {
+func (l *Lease) FirstToken(now time.Time) { l.FirstTokens(now, 1) }
+
+// FirstTokens is FirstToken where so many tokens of a sequence came at once: all but
+// one of them were decoded before anybody saw it.
+func (l *Lease) FirstTokens(now time.Time, tokens float64) {
 	r := l.group.router
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.advance(now)
 	if l.phase == waiting {
-		l.group.price.prefills.see(now, l)
+		l.group.price.prefills.see(now, l, tokens)
 		l.group.own.unserved.overtake(l)
 		r.decode(now, l)
 		l.model.rest.serve(now, l.placed)

@@ -242,7 +242,7 @@ func (v *visit) receive(out *sim.Output) {
 	if out.First {
 		v.seen.first, v.seen.firstTokens = w.now, out.Tokens
 		v.caching.First(v.seen.first-v.seen.sent, v.lease.Ahead().PromptTokens)
-		v.lease.FirstToken(w.clock) // before Read: the exposure opens at the n that includes this stream
+		v.lease.FirstTokens(w.clock, float64(out.Tokens)) // before Read: the exposure opens at the n that includes this stream
 		g.success(e)
 	}
 	v.seen.tokens += out.Tokens
