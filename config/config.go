@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"net/netip"
 	"strings"
@@ -73,6 +74,22 @@ type Config struct {
 	// Warnings are what Parse wants said though it is no error, by line, each
 	// as FILE:LINE:COL: text.
 	Warnings []string
+}
+
+// WarningsSince are those that before did not have: a key that stands in plain text is
+// warned of once, wherever it stands by now. The others are said again, as they may be read
+// for the first time.
+func (c *Config) WarningsSince(before *Config) (news []string) {
+	known := map[[sha256.Size]byte]bool{}
+	for _, key := range before.source.plain {
+		known[key] = true
+	}
+	for _, w := range c.Warnings {
+		if key, plain := c.source.plain[w]; !plain || !known[key] {
+			news = append(news, w)
+		}
+	}
+	return news
 }
 
 // RouteNames are what clients may name.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/sha256"
 	"strings"
 
 	"github.com/pacer-dev/pacer/internal/upstream"
@@ -9,7 +10,7 @@ import (
 // baseVariable and keyVariable are the variables of a start without a file.
 const baseVariable, keyVariable = "OPENAI_BASE_URL", "OPENAI_API_KEY"
 
-// Source is what a configuration was made of. It is the zero value after Parse.
+// Source is what a configuration was made of. After Parse it says nothing of files.
 type Source struct {
 	File      string   // that Load read, as an absolute path; "" = none
 	Variables []string // that FromEnvironment took; nil = none
@@ -22,6 +23,9 @@ type Source struct {
 	// files are those that Load read, as they were just before: the configuration
 	// and what it names. nil = nothing was read.
 	files stamps
+
+	// plain are the keys that stand there as plain text, by the warning of each.
+	plain map[string][sha256.Size]byte
 }
 
 // Source returns what c was made of. It is not to be changed.

@@ -114,6 +114,10 @@ func (r *reader) plainKey(v value, to *[sha256.Size]byte) {
 	}
 	r.warn(v.place(), "the key is configured as plain text; better write key_sha256: with the hash that printf %%s KEY | sha256sum prints, or key_file:")
 	*to = sha256.Sum256([]byte(s.text))
+	if r.plain == nil {
+		r.plain = map[place][sha256.Size]byte{}
+	}
+	r.plain[v.place()] = *to
 }
 
 // usableKey reports a key that no client could send.

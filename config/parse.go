@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -57,7 +58,7 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.source = Source{File: path, Ignored: setOf(os.LookupEnv, asked), files: files}
+	cfg.source = Source{File: path, Ignored: setOf(os.LookupEnv, asked), files: files, plain: cfg.source.plain}
 	if at, err := filepath.Abs(path); err == nil {
 		cfg.source.File = at
 	}
@@ -93,7 +94,14 @@ func parse(r *reader, data []byte) (*Config, error) {
 		return nil, err
 	}
 	for _, w := range sorted(r.warnings) {
-		r.cfg.Warnings = append(r.cfg.Warnings, w.String())
+		text := w.String()
+		r.cfg.Warnings = append(r.cfg.Warnings, text)
+		if key, plain := r.plain[place{w.Line, w.Col}]; plain {
+			if r.cfg.source.plain == nil {
+				r.cfg.source.plain = map[string][sha256.Size]byte{}
+			}
+			r.cfg.source.plain[text] = key
+		}
 	}
 	return r.cfg, nil
 }

@@ -414,6 +414,36 @@ routes:
 	same(t, "warnings with a key", want, cfg.Warnings)
 }
 
+// A key in plain text is warned of once, however often the file is read and wherever the key
+// stands by then; what else is to be said is said each time.
+func TestAPlainKeyIsWarnedOfOnce(t *testing.T) {
+	keys := func(before string, keys ...string) *Config {
+		text := before + fleet + "hosts: [ pacer ]\nkeys:\n"
+		for i, key := range keys {
+			text += fmt.Sprintf("  - { name: k%d, key: %s }\n", i, key)
+		}
+		return mustParse(t, text, nothing)
+	}
+	old := keys("", "first", "second")
+	for _, c := range []struct {
+		next *Config
+		want int // warnings of keys
+	}{
+		{keys("", "first", "second"), 0},
+		{keys("# moved\n\n", "second", "first"), 0},
+		{keys("", "first", "third"), 1},
+		{keys("", "first"), 0},
+	} {
+		got := c.next.WarningsSince(old)
+		if len(got) != c.want+1 {
+			t.Errorf("%q, want %d of keys and the one of hosts", got, c.want)
+		}
+	}
+	if got := old.WarningsSince(&Config{}); len(got) != 3 {
+		t.Errorf("at the start: %q, want all three", got)
+	}
+}
+
 func TestWarningsOfGuarantees(t *testing.T) {
 	cfg := mustParse(t, `backends:
   - { name: a, url: "http://a:8000/v1", max_concurrency: 8 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -32,7 +33,8 @@ type reader struct {
 	problems []Problem
 	dropped  int // problems beyond maxProblems
 	warnings []Problem
-	expanded int // bytes that variables put in so far
+	plain    map[place][sha256.Size]byte // keys that stand there as plain text
+	expanded int                         // bytes that variables put in so far
 
 	shapes map[reflect.Type]*shape
 	cfg    *Config

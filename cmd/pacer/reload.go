@@ -19,11 +19,12 @@ import (
 // reload puts another configuration into force, and says what is wrong with it
 // all the same. Only one reload runs at a time: the caller sees to it.
 func (p *program) reload(cfg *config.Config) error {
+	news := cfg.WarningsSince(p.fleet.Config())
 	needRestart, err := p.apply(cfg, "configuration reloaded")
 	if err != nil {
 		return err
 	}
-	for _, w := range cfg.Warnings {
+	for _, w := range news {
 		p.log.Warn(w)
 	}
 	p.sayRoom(cfg)
