@@ -120,6 +120,10 @@ func (a *ask) roomOn(m *model, open bool) (room TargetRoom) {
 		return a.bears(&v, &c) == OK
 	}
 	if more := most(bears); more > 0 {
+		if most := m.shown(a, c, more); most < more {
+			room.Capacity, room.CapacityLowerBound = c.m+most, true
+			return room
+		}
 		room.Capacity, c = c.m+more, a.with(m.group, c, more)
 	} else {
 		c.leave(a.missing(m, c) - 1)
@@ -215,11 +219,26 @@ func (a *ask) room(i int, c present) (free int, lowerBound bool) {
 // and whether only lack of evidence stops the next.
 func (a *ask) admits(m *model, c present) (users int, lowerBound bool) {
 	fits := most(func(n int) bool { return a.beside(m, a.with(m.group, c, n-1)).reason == OK })
+	if shown := m.shown(a, c, fits); shown < fits {
+		return shown, true
+	}
 	if fits == endlessRoom {
 		return fits, false
 	}
 	c = a.with(m.group, c, fits)
 	return fits, a.moreIfKnown(a.beside(m, c), &c)
+}
+
+// shown is how many of so many like a that fit on m beside c are said to fit where speed has to
+// do: they are together no more than twice the most that were ever seen there. The rules go
+// on with each that shows more: of prompts that are soon prefilled so many pass by that are
+// never there at once.
+func (m *model) shown(a *ask, c present, fits int) int {
+	if fits < 2 || a.floor <= 0 || m.support.hi <= 0 || !m.known || m.guessed {
+		return fits
+	}
+	seen := max(m.support.hi, m.group.ramp.cap, int(m.lately.all.n()))
+	return min(fits, max((2*seen-c.m)/max(a.weight, 1), 1))
 }
 
 // most is up to how many feasible says yes, at most endlessRoom. Nothing gets more
