@@ -2,7 +2,13 @@ package gateway
 
 import (
 	"errors"
+	"math"
+	"net/http"
+	"strconv"
 	"time"
+
+	"github.com/pacer-dev/pacer/providers"
+	"github.com/pacer-dev/pacer/router"
 )
 
 // failover is what became of a request until a backend took it. It belongs to
@@ -11,6 +17,7 @@ type failover struct {
 	sends   int32 // backends that it was sent to
 	spared  int32 // of these, those that refuse whatever they are sent
 	rescued bool  // from one that hung. Once is enough: its prompt may be what engines hang at
+	retry   uint8 // in how many seconds a place is expected, by the router when it found none; 0 = it did not say
 
 	// kept is an attempt whose answer is passed on if nobody takes the request,
 	// since it says when to come back, or what is wrong; nil = none. keptErr is why
@@ -100,6 +107,7 @@ func (x *exchange) moveOn(failed *attempt) (*attempt, error) {
 		return nil, nil
 	}
 	d, err := x.placement.again(x.request.http.Context(), failed.left())
+	x.failover.noteRefusal(d.Refusal)
 	if d.Lease == nil {
 		if !failed.free {
 			x.g.retries.give()
@@ -146,5 +154,33 @@ func (x *exchange) nobody(err error) error {
 	x.attempt = t
 	t.kind = answerLastResort
 	t.up.first.at = time.Now() // it comes to the client only from here on
+	x.failover.sayWhen(t)
 	return x.failover.keptErr
+}
+
+// noteRefusal notes when the router expects a place; r nil = it had one.
+func (f *failover) noteRefusal(r *router.Refusal) {
+	f.retry = 0
+	if r != nil {
+		f.retry = uint8(min(math.Ceil(r.RetryAfter.Seconds()), math.MaxUint8))
+	}
+}
+
+// sayWhen has the answer of t, which was full and did not say for how long, tell the client
+// when a place is expected for it on its route, as a refusal of the router does.
+func (f *failover) sayWhen(t *attempt) {
+	switch t.up.status() {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, providers.StatusOverloaded:
+	default:
+		return
+	}
+	if f.retry == 0 || len(t.up.retryHeaders()) > 0 {
+		return
+	}
+	retry := strconv.Itoa(int(f.retry))
+	t.up.resp.Header.Set("Retry-After", retry)
+	var says *backendError
+	if errors.As(f.keptErr, &says) {
+		says.retry = http.Header{"Retry-After": {retry}}
+	}
 }

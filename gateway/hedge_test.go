@@ -404,7 +404,7 @@ func TestNothingIsLeftOfManyRaces(t *testing.T) {
 		}
 		mixed := func(w http.ResponseWriter, r *http.Request) {
 			late := time.Duration(roll(3000)) * time.Millisecond
-			switch roll(8) {
+			switch roll(12) {
 			case 0:
 				silent(w, r)
 			case 1:

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -163,6 +164,59 @@ func TestWhenNobodyTakesTheRequestTheBusyOneIsHeard(t *testing.T) {
 			if s := h.metrics.Route("chat"); s.Failed != 1 {
 				t.Errorf("route counts %+v, want one failed", s)
 			}
+		})
+	}
+}
+
+// Who finds a hosted API full waits for a place of the other engine as long as its route
+// has it so, and reads when to come back, whether the API said so or not.
+func TestWhoFindsAnAPIFullIsToldWhenToComeBack(t *testing.T) {
+	said := func(status int, retry string) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if retry != "" {
+				w.Header().Set("Retry-After", retry)
+			}
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, tooManyBody)
+		}
+	}
+	for name, c := range map[string]struct {
+		status int
+		retry  string // that it says
+		queue  time.Duration
+		want   int
+	}{
+		"429":                      {429, "", 2 * time.Second, 429},
+		"529":                      {529, "", 2 * time.Second, 529},
+		"429 that says when":       {429, "17", 2 * time.Second, 429},
+		"500":                      {500, "", 2 * time.Second, 500},
+		"429, and a place is free": {429, "", 20 * time.Second, 200},
+		"529, and a place is free": {529, "", 20 * time.Second, 200},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			conf := settings("api", "gpu")
+			conf.Backends[1].MaxConcurrency = 1
+			conf.Routes[0].OnInfeasible[0].Queue = c.queue
+			other := conf.Routes[0]
+			other.Models, other.Targets = []string{"other"}, other.Targets[1:]
+			conf.Routes = append(conf.Routes, other)
+			s := &stage{house: open(t, conf, map[string]http.Handler{"api": &script{answer: said(c.status, c.retry)}, "gpu": engine(t)})}
+			for range 30 { // the retries that 529s cost are paid for
+				s.gateway.retries.earn()
+			}
+			before := s.send(strings.Replace(otherStream, "1400", "500", 1)) // 10 s
+			<-time.After(100 * time.Millisecond)
+			r, took := s.send(shortStream).end()
+			retry := r.header.Get("Retry-After")
+			seconds, _ := strconv.Atoi(retry)
+			switch {
+			case r.status != c.want || c.want != 200 && (took-c.queue).Abs() > 100*time.Millisecond:
+				t.Errorf("got %d after %v, want %d after %v", r.status, took, c.want, c.queue)
+			case c.retry != "" && retry != c.retry, c.retry == "" && c.want != 200 && (seconds >= 1 && seconds <= 60) != (c.status != 500):
+				t.Errorf("%d with Retry-After %q", r.status, retry)
+			}
+			before.end()
 		})
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/pacer-dev/pacer/internal/openai"
 )
 
-// statusOverloaded is what Anthropic answers when it is overloaded.
-const statusOverloaded = 529
+// StatusOverloaded is what Anthropic answers when it is overloaded.
+const StatusOverloaded = 529
 
 // reasonStart is how much of an error answer is searched for its reason.
 const reasonStart = 4 << 10
@@ -39,7 +39,7 @@ func (b *Backend) Condition(status int, body []byte) Condition {
 	switch status {
 	case http.StatusTooManyRequests:
 		return Full
-	case http.StatusBadGateway, http.StatusGatewayTimeout, statusOverloaded:
+	case http.StatusBadGateway, http.StatusGatewayTimeout, StatusOverloaded:
 		return Failing
 	case http.StatusServiceUnavailable:
 		return unavailable(body[:min(len(body), reasonStart)])

@@ -265,9 +265,9 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 	switch served := l.relayed.served.Load(); {
 	case served && !(l.stream && l.phase == decoding): // else FirstToken has said so
 		l.model.rest.serve(now, l.placed)
-		l.model.rest.leave()
+		l.model.rest.leave(now)
 	case served || outputTokens > 0:
-		l.model.rest.leave()
+		l.model.rest.leave(now)
 	}
 	switch l.phase {
 	case waiting:

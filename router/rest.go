@@ -36,7 +36,8 @@ type rest struct {
 	since    time.Time // the first of them, or when it last said that it is full; zero = never since it served
 	until    time.Time // nobody goes there before, then a probe; zero = it does not rest
 	wait     time.Duration
-	full     bool      // it rests because it is full, and did not say for how long
+	full     bool      // it rests because it is full, did not say for how long, and may have room when one of its streams ends
+	opened   time.Time // when one last ended, and nobody has found out since whether that made room; zero = none did
 	served   time.Time // when it last gave a good answer
 }
 
@@ -65,12 +66,17 @@ func (s *rest) note(tenant string) {
 	s.several = s.several || s.tenant != tenant
 }
 
-// fill notes that the target said to tenant that it is full, and wants to be left
-// alone for so long; 0 = it did not say.
-func (s *rest) fill(now time.Time, tenant string, told time.Duration) {
+// fill notes that the target said to a request of tenant, placed then, that it is full,
+// and wants to be left alone for so long; 0 = it did not say. Where that was said behind the
+// end of a stream, a limit of so many a minute is used up: only time gives room.
+func (s *rest) fill(now, placed time.Time, tenant string, told time.Duration) {
 	s.note(tenant)
 	s.since = now
-	s.full = told <= 0 && (s.full || s.until.IsZero())
+	inVain := !s.opened.IsZero() && !placed.Before(s.opened)
+	s.full = told <= 0 && !inVain && (s.full || s.until.IsZero())
+	if inVain {
+		s.opened = time.Time{}
+	}
 	if told = min(told, restTold); told > 0 {
 		s.until, s.wait = later(s.until, now.Add(told)), max(s.wait, restLeast)
 	} else if s.until.IsZero() {
@@ -96,11 +102,11 @@ func (s *rest) serve(now, placed time.Time) {
 	*s = rest{served: now}
 }
 
-// leave notes that a request ended there that had been served: a full target has
-// room again.
-func (s *rest) leave() {
+// leave notes that a request ended there that had been served: a full target may have
+// room again, and the next request finds out.
+func (s *rest) leave(now time.Time) {
 	if s.full {
-		*s = rest{served: s.served}
+		s.until, s.opened = now, now
 	}
 }
 
@@ -177,7 +183,7 @@ func (l *Lease) Full(now time.Time, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l.model.group.changed()
-	l.model.rest.fill(now, l.tenant, wait)
+	l.model.rest.fill(now, l.placed, l.tenant, wait)
 }
 
 // Served says that the backend answers well. FirstToken says so too. It takes

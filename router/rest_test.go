@@ -263,8 +263,8 @@ func TestAFullBackendRests(t *testing.T) {
 		full.Full(b.now, c.told)
 		full.Done(b.now, 0)
 		runs.Done(b.now, 10)
-		if rests := b.rest(0).rests(""); rests != (c.told > 0) {
-			t.Errorf("told %v: rests %v after one of its streams has ended", c.told, rests)
+		if got := b.reasons("chat")[0]; (got == OK) != (c.told == 0) {
+			t.Errorf("told %v: %v after one of its streams has ended", c.told, got)
 		}
 	}
 }
@@ -314,5 +314,53 @@ func TestWhoFailedOverHoldsUpNobody(t *testing.T) {
 	grants := b.tick()
 	if d.Ticket == nil || len(grants) != 1 || grants[0].Ticket != d.Ticket {
 		t.Errorf("%+v, then %+v: want the newcomer placed where the others had failed", d, grants)
+	}
+}
+
+// What takes so many requests a minute has no room when a stream ends: the first who finds
+// out is the last one sent for that. What takes so many at once is asked at each end.
+func TestTheEndOfAStreamMakesRoomOrNot(t *testing.T) {
+	for name, c := range map[string]struct {
+		room  bool // at each end
+		asked int  // within a minute
+	}{"so many a minute": {false, 15}, "so many at once": {true, 50}} {
+		b := pool(t)
+		var runs []*Lease
+		for range 50 {
+			l := b.place("chat", exclude("good")).Lease
+			l.FirstToken(b.now)
+			runs = append(runs, l)
+		}
+		b.fill("chat", 3, exclude("bad"))
+		asked := 0
+		ask := func(served bool) bool {
+			d := b.place("chat", noQueue)
+			if d.Lease == nil {
+				return false
+			}
+			asked++
+			if served {
+				d.Lease.FirstToken(b.now)
+			} else {
+				d.Lease.Full(b.now, 0)
+				d.Lease.Done(b.now, 0)
+			}
+			return true
+		}
+		ask(false)
+		for _, l := range runs {
+			b.sleep(1200 * time.Millisecond)
+			l.Done(b.now, 10)
+			b.sleep(time.Millisecond)
+			if ask(c.room) && c.room {
+				b.sleep(time.Millisecond)
+				if ask(false); b.reasons("chat")[0] == OK {
+					t.Errorf("%s: it takes one at each end, and another one is sent there", name)
+				}
+			}
+		}
+		if c.room && asked < c.asked || !c.room && asked > c.asked {
+			t.Errorf("%s: it was asked %d times in a minute, want %d", name, asked, c.asked)
+		}
 	}
 }
