@@ -24,7 +24,7 @@ func (m *member) hearPulse() {
 	var hangs bool
 	note := func() {
 		hangs = m.backend.Pulse().Hung() // as it is, whoever tells of it first
-		m.hung = hangs
+		m.hung, m.stands = hangs, m.backend.Pulse().Stands()
 	}
 	if !m.hear(note, false) {
 		return
@@ -148,7 +148,9 @@ func (m *member) publish() {
 		h = router.Loading
 	}
 	hung := m.hung && m.page == providers.Sound // else it is known what is wrong
-	say := func(h router.Health) { m.fleet.tell(router.BackendHealth{Backend: m.name, Health: h, Hung: hung}) }
+	say := func(h router.Health) {
+		m.fleet.tell(router.BackendHealth{Backend: m.name, Health: h, Hung: hung, Answers: m.stands})
+	}
 	if !m.drained && !m.ending {
 		say(h)
 		return

@@ -36,6 +36,7 @@ type member struct {
 	page    providers.Condition // by its health page
 	failure Failure             // of the health page; "" = it does not fail
 	hung    bool                // it shows no life
+	stands  bool                // and its pages answer
 	drained bool                // by an operator
 	ending  bool                // it is about to end, by who found it
 	gone    bool                // another member has its name, or nobody

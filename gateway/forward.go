@@ -71,9 +71,9 @@ func (x *exchange) try() error {
 	if wait := x.hedgeAfter(t); wait > 0 {
 		return x.race(t, wait)
 	}
-	t.rescue.await()
+	t.rescue.await(false)
 	t.up.send(&x.g.buffers, x.setup.conf.Timeouts.Silence)
-	t.rescue.leave()
+	t.rescue.leave(x.g)
 	x.turned()
 	return x.firstByte(t)
 }

@@ -32,6 +32,7 @@ func (h *hedge) end() {
 	if t := h.rival; t != nil {
 		h.rival = nil
 		t.end(time.Now(), false)
+		t.abandon()
 	}
 }
 
@@ -69,35 +70,40 @@ func times(d time.Duration, factor float64) time.Duration {
 // the first one answers; the other is cancelled at once, which is no verdict about its backend and teaches
 // nothing.
 func (x *exchange) race(first *attempt, wait time.Duration) error {
-	first.rescue.await()
+	first.rescue.await(false)
 	first.up.launch(&x.g.buffers, x.setup.conf.Timeouts.Silence)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-first.up.done:
-		first.rescue.leave()
+		first.rescue.leave(x.g)
 		return x.alone(first)
 	case <-timer.C:
 	}
-	if first.rescue.leave() || !x.second(first) {
-		first.rescue.await()
-		<-first.up.done
-		first.rescue.leave()
+	if first.rescue.leave(x.g) || !x.second(first) {
+		x.outlast(first)
 		return x.alone(first)
 	}
 	second := x.hedge.rival
+	second.rescue.await(true) // for both: one place would do for either
+	came := first
 	select {
 	case <-first.up.done:
 	case <-second.up.done:
+		came = second
+	}
+	moved := second.rescue.leave(x.g)
+	if came == second {
 		x.attempt, x.hedge.rival = second, first
 	}
 	err := x.firstByte(x.attempt)
-	switch came := x.attempt; {
+	switch {
+	case moved && came == second: // the first one hangs as well
 	case couldBeBettered(came, err):
 		x.setAside(came, err)
 		x.logMove(came, err)
 		x.attempt, x.hedge.rival = x.hedge.rival, nil
-		<-x.attempt.up.done
+		x.outlast(x.attempt)
 		err = x.firstByte(x.attempt)
 	case came == second && came.kind == answerRefused:
 		err = x.hearFirst(first, second, err)
@@ -116,18 +122,28 @@ func (x *exchange) race(first *attempt, wait time.Duration) error {
 	return err
 }
 
+// outlast waits for the answer of t, which is alone again.
+func (x *exchange) outlast(t *attempt) {
+	if t.rescue.to == nil { // else it is over already
+		t.rescue.await(false)
+	}
+	<-t.up.done
+	t.rescue.leave(x.g)
+}
+
 // hearFirst has the first attempt decide what second refused with err, for what
 // the client sent: without a second attempt its client would not have read that.
 // Where the first one fails, the refusal is what there is.
 func (x *exchange) hearFirst(first, second *attempt, err error) error {
 	second.up.timer.pause()
 	x.attempt, x.hedge.rival = first, second
-	<-first.up.done
+	x.outlast(first)
 	firstErr := x.firstByte(first)
 	if !couldBeBettered(first, firstErr) {
 		return firstErr
 	}
 	x.setAside(first, firstErr)
+	first.abandon()
 	x.logMove(first, firstErr)
 	second.up.first.at = time.Now() // it comes to the client only from here on
 	x.attempt, x.hedge.rival = second, nil

@@ -225,6 +225,38 @@ func TestASecondAttempt(t *testing.T) {
 	}
 }
 
+// Where both attempts wait at engines that hang, one goes elsewhere for the two.
+func TestWhoseHedgeHangsAsWellGoesElsewhere(t *testing.T) {
+	for name, hung := range map[string][]string{"both hang": {"a", "b"}, "the second hangs": {"b"}} {
+		bubble(t, name, func(t *testing.T) {
+			h := openRace(t, func(conf *config.Config) {
+				conf.Backends = append(conf.Backends, config.Backend{Name: "c", URL: "http://c/v1", Kind: "openai", Usage: "inject"})
+				conf.Routes[0].Targets = append(conf.Routes[0].Targets, config.Target{Backend: "c", Model: "big"})
+			})
+			var running sync.WaitGroup
+			c := h.serve("c:80", &script{answer: after(usualFirst)}, &running)
+			defer running.Wait()
+			defer c.Close()
+			h.a.answer, h.b.answer = after(30*time.Second), silent
+			time.AfterFunc(12*time.Second, func() {
+				for _, name := range hung {
+					h.backends[name].Pulse().Stand(time.Now(), true, true)
+				}
+			})
+			want, within := "c", 14*time.Second
+			if len(hung) < 2 {
+				want, within = "a", 31*time.Second
+			}
+			start := time.Now()
+			r := h.post(chat, streamBody)
+			if took := time.Since(start); r.status != 200 || r.header.Get("X-Pacer-Backend") != want || took > within {
+				t.Errorf("%d of %q after %v, want 200 of %s within %v: %v", r.status, r.header.Get("X-Pacer-Backend"), took, want, within, r.err)
+			}
+			h.idle()
+		})
+	}
+}
+
 func TestAClientThatHangsUpCancelsBothAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openRace(t, nil)

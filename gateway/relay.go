@@ -119,8 +119,8 @@ func (x *exchange) next(t *attempt, room []byte) (int, error) {
 	if x.onward.thread == nil || t.phase >= phaseFinished {
 		return t.up.resp.Body.Read(room)
 	}
-	t.rescue.await()
-	defer t.rescue.leave()
+	t.rescue.await(false)
+	defer t.rescue.leave(x.g)
 	return t.up.resp.Body.Read(room)
 }
 

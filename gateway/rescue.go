@@ -31,43 +31,52 @@ var errHung = errors.New("gateway: the backend takes requests and shows no life"
 
 // rescue is how a request gets away from a backend that hangs: while its next byte is
 // waited for, another goroutine may take a place for it elsewhere, and only then
-// cancels the attempt. Who finds no place stays: the backend may show life again. The
-// zero value lets nobody do so.
+// cancels the attempt. Where there is no place it stands in line for one, and stays
+// meanwhile: the backend may show life again. The zero value lets nobody do so.
+//
+// Lock order: mu before the router's, and before those of a providers.Backend.
 type rescue struct {
-	mu    sync.Mutex       // guards what follows, and while waits is set placement, failover and onward of the exchange
-	to    *router.Decision // where the request goes on, with its lease; nil = it stays
-	waits bool             // the attempt may be cancelled
+	mu     sync.Mutex       // guards what follows, and while waits is set placement, failover and onward of the exchange
+	to     *router.Decision // where the request goes on, with its lease; nil = it stays
+	waits  bool             // the attempt may be cancelled
+	second bool             // it is one, and exchange.attempt may answer as well
+	line   *stranded        // its place in line; nil = it stands in none
 }
 
-// await lets the attempt be cancelled for a place elsewhere, until leave.
-func (r *rescue) await() {
+// await lets the attempt be cancelled for a place elsewhere, until leave; where there is an
+// attempt beside it, once the backend of that one hangs as well.
+func (r *rescue) await(second bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waits = true
+	r.waits, r.second = true, second
 }
 
 // leave ends that, and reports whether the attempt was cancelled.
-func (r *rescue) leave() bool {
+func (r *rescue) leave(g *Gateway) bool {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.waits = false
-	return r.to != nil
+	moved, line := r.to != nil, r.line
+	r.line = nil
+	r.mu.Unlock()
+	line.leave(g)
+	return moved
 }
 
 // take is the place that was taken for the request; nil = none was. None is from then on:
 // a panic may have had the attempt end while it waited.
-func (r *rescue) take() *router.Decision {
+func (r *rescue) take(g *Gateway) *router.Decision {
+	r.leave(g)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d := r.to
-	r.to, r.waits = nil, false
+	r.to = nil
 	return d
 }
 
 // rescued is the attempt at the place that was taken for the request of failed; nil =
 // none was.
 func (x *exchange) rescued(failed *attempt) *attempt {
-	d := failed.rescue.take()
+	d := failed.rescue.take(x.g)
 	if d == nil {
 		return nil
 	}
@@ -82,39 +91,102 @@ func (x *exchange) rescued(failed *attempt) *attempt {
 // abandon gives back a place that was taken for nothing: the client has gone, or the
 // answer had come.
 func (t *attempt) abandon() {
-	if d := t.rescue.take(); d != nil {
+	if d := t.rescue.take(t.g); d != nil {
 		t.g.Deliver(d.Lease.Done(time.Now(), 0))
 	}
 }
 
-// escape takes a place elsewhere for x, if t waits in vain. failed is how many had none,
-// by route.
+// escape takes a place elsewhere for s, if it waits in vain, or has it stand in line for one.
+// failed is how many had none, by route.
 //
 // Only what could be placed now as well as a newcomer is moved, however late its first
-// token is by now.
-func (x *exchange) escape(t *attempt, now time.Time, failed map[string]int) {
-	r := &t.rescue
+// token is by now. What comes free is given out at once, so the others are in line: they
+// came before those who stand there.
+func (s *stranded) escape(now time.Time, failed map[string]int) {
+	r := &s.t.rescue
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.waits || failed[x.placement.req.Route] >= maxVain || !x.mayEscape(t, now) {
+	before := r.line
+	s.seek(now, failed)
+	if before == r.line {
+		before = nil
+	}
+	r.mu.Unlock()
+	before.leave(s.x.g)
+}
+
+// leave leaves the line; nil stands in none. No rescue.mu is held.
+func (s *stranded) leave(g *Gateway) {
+	if s != nil {
+		g.Deliver(s.ticket.Cancel(time.Now()))
+	}
+}
+
+// seek is escape while rescue.mu is held. The place in line that there was is to be left if
+// it is another one then, or none.
+func (s *stranded) seek(now time.Time, failed map[string]int) {
+	x, t := s.x, s.t
+	r := &t.rescue
+	switch {
+	case !r.waits || !x.mayEscape(t, now):
+		r.line = nil
+		return
+	case failed[x.placement.req.Route] >= maxVain:
 		return
 	}
 	req := x.placement.req
 	anyTime := time.Duration(0)
 	req.Exclude = append(slices.Clip(req.Exclude), x.setup.doubtful(now)...)
-	req.NoQueue, req.Again, req.MaxTTFT = true, true, &anyTime
+	req.NoQueue, req.Again, req.MaxTTFT, req.Caches = true, true, &anyTime, nil
 	if t.phase > phaseSent {
 		req.Exclude = append(req.Exclude, x.uncontinuing()...)
 		req.PromptTokens += x.onward.thread.Text() / bytesPerToken
 	}
+	slices.Sort(req.Exclude[len(x.placement.req.Exclude):])
 	if would, ok := x.g.router.Preview(now, req); ok && would.Chosen != (router.Target{}) {
 		if d := x.g.router.Place(now, req); d.Lease != nil {
-			r.to, x.failover.rescued = &d, true
-			t.up.cancel(errHung)
+			s.goTo(d)
 			return
 		}
 	}
 	failed[req.Route]++
+	if r.line != nil && slices.Equal(r.line.not, req.Exclude) {
+		return
+	}
+	r.line, s.not = nil, req.Exclude
+	req.NoQueue, req.Moves, req.Waiter = false, true, s
+	if would, ok := x.g.router.Preview(now, req); ok && would.Outcome == router.OutcomeQueued {
+		d := x.g.router.Place(now, req)
+		if s.ticket = d.Ticket; d.Ticket != nil {
+			r.line = s
+		} else if d.Lease != nil {
+			s.goTo(d)
+		}
+		x.g.someoneWaits()
+	}
+}
+
+// goTo has the attempt end for the place of d. rescue.mu is held.
+func (s *stranded) goTo(d router.Decision) {
+	s.t.rescue.to, s.t.rescue.line, s.x.failover.rescued = &d, nil, true
+	s.t.up.cancel(errHung)
+}
+
+// granted takes what s got in line, unless it has no use for that any more, or the place is
+// at a backend that shows no life either.
+func (s *stranded) granted(d router.Decision) {
+	r, now, takes := &s.t.rescue, time.Now(), false
+	r.mu.Lock()
+	if r.line == s {
+		r.line = nil
+		takes = d.Lease != nil && r.waits && s.x.mayEscape(s.t, now) && !slices.Contains(s.x.setup.doubtful(now), d.Lease.Target().Backend)
+	}
+	if takes {
+		s.goTo(d)
+	}
+	r.mu.Unlock()
+	if d.Lease != nil && !takes {
+		s.x.g.Deliver(d.Lease.Done(now, 0))
+	}
 }
 
 // doubtful are the backends at which requests wait in vain, or may do so.
@@ -132,6 +204,8 @@ func (p *setup) doubtful(now time.Time) (names []string) {
 func (x *exchange) mayEscape(t *attempt, now time.Time) bool {
 	switch {
 	case x.failover.rescued, !t.backend.Lost(now), x.failover.sends-x.failover.spared >= maxSends:
+		return false
+	case t.rescue.second && !x.attempt.backend.Lost(now):
 		return false
 	case !x.request.streams() && !t.backend.Pulse().Hung(): // a document says nothing while it is generated
 		return false
@@ -173,12 +247,12 @@ func (e *endings) rescueAll(ctx context.Context) {
 func (e *endings) rescue(now time.Time) {
 	failed := map[string]int{}
 	for _, s := range e.stranded(now) {
-		s.x.escape(s.t, now, failed)
+		s.escape(now, failed)
 	}
 }
 
 // stranded are those who wait in vain, by their arrival.
-func (e *endings) stranded(now time.Time) (list []stranded) {
+func (e *endings) stranded(now time.Time) (list []*stranded) {
 	lost := map[*backend]bool{}
 	e.mu.Lock()
 	for t, x := range e.trips {
@@ -191,16 +265,19 @@ func (e *endings) stranded(now time.Time) (list []stranded) {
 			lost[t.backend] = is
 		}
 		if is {
-			list = append(list, stranded{x, t})
+			list = append(list, &stranded{x: x, t: t})
 		}
 	}
 	e.mu.Unlock()
-	slices.SortFunc(list, func(a, b stranded) int { return a.x.request.arrived.Compare(b.x.request.arrived) })
+	slices.SortFunc(list, func(a, b *stranded) int { return a.x.request.arrived.Compare(b.x.request.arrived) })
 	return list
 }
 
-// stranded is an exchange, and the attempt that waits.
+// stranded is an exchange, and the attempt that waits. In line it is whom a grant is for.
 type stranded struct {
 	x *exchange
 	t *attempt
+
+	ticket *router.Ticket // nil = it stood in no line
+	not    []string       // where that does not lead
 }

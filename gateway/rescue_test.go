@@ -207,6 +207,72 @@ func TestWhoFindsNoRoomStaysAtAnEngineThatHangs(t *testing.T) {
 	}
 }
 
+// At full load places elsewhere come free for those in line: who waits at an engine that hangs
+// stands there too, and came before them.
+func TestWhoWaitsAtAnEngineThatHangsIsFirstInLine(t *testing.T) {
+	bubble(t, "full", func(t *testing.T) {
+		s := openStage(t, onlyB)
+		other := s.send(otherStream) // for 30 s
+		<-time.After(100 * time.Millisecond)
+		s.a.stop()
+		waits := s.send(shortStream)
+		<-time.After(16 * time.Second)
+		if !s.backends["a"].Pulse().Hung() {
+			t.Fatal("a is not known to hang")
+		}
+		var later []*sent
+		for range 60 { // as long as b has the first of them
+			later = append(later, s.send(longStream))
+			<-time.After(500 * time.Millisecond)
+		}
+		select {
+		case r := <-waits.reply:
+			if r.status != http.StatusOK || r.header.Get("X-Pacer-Backend") != "b" {
+				t.Errorf("status %d of %q, want 200 of b: %v", r.status, r.header.Get("X-Pacer-Backend"), r.err)
+			}
+		default:
+			t.Error("who waits at a stays there, though b had a place since")
+		}
+		s.a.goOn()
+		waits.leave()
+		other.end()
+		for _, x := range later {
+			x.leave()
+			x.end()
+		}
+		s.idle()
+	})
+}
+
+// Who stands in line for a place elsewhere stays where it is when its engine goes on, and
+// nothing is left of its place in line.
+func TestWhoStaysLeavesTheLine(t *testing.T) {
+	for name, leaves := range map[string]bool{"the engine goes on": false, "the client leaves": true} {
+		bubble(t, name, func(t *testing.T) {
+			s := openStage(t, onlyB)
+			other := s.send(otherStream)
+			<-time.After(100 * time.Millisecond)
+			s.a.stop()
+			waits := s.send(shortStream)
+			<-time.After(18 * time.Second)
+			if n := s.router.Routes(time.Now())[0].Waiting; n != 1 {
+				t.Errorf("%d stand in line, want who waits at a", n)
+			}
+			if leaves {
+				waits.leave()
+			}
+			s.a.goOn()
+			waits.end()
+			synctest.Wait()
+			if n := s.router.Routes(time.Now())[0].Waiting; n != 0 {
+				t.Errorf("%d stand in line, want nobody", n)
+			}
+			other.end()
+			s.idle()
+		})
+	}
+}
+
 // Where all engines hang, nobody goes from one to another: who goes on first serves those
 // who are there.
 func TestNobodyGoesToAnEngineThatHangsAsWell(t *testing.T) {

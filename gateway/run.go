@@ -55,9 +55,13 @@ func (g *Gateway) someoneWaits() {
 	}
 }
 
-// Deliver hands grants to those who wait for them. It never blocks.
+// Deliver hands grants to those who wait for them. It never waits for one of them.
 func (g *Gateway) Deliver(grants []router.Grant) {
 	for _, grant := range grants {
+		if s, ok := grant.Waiter.(*stranded); ok {
+			s.granted(grant.Decision)
+			continue
+		}
 		w, ok := grant.Waiter.(*waiter)
 		if !ok {
 			continue // not one of ours: Placers other than the router keep their own

@@ -131,6 +131,10 @@ func (p *Pulse) Quiet(now time.Time) bool {
 // Hung reports whether the backend hangs.
 func (p *Pulse) Hung() bool { return p.hung.Load() }
 
+// Stands reports whether it hangs behind pages that answer: once nobody waits there,
+// nothing shows whether it still does.
+func (p *Pulse) Stands() bool { return p.hung.Load() && p.still.Load() }
+
 // Doubtful reports whether the backend hangs, or the last look at it saw nothing good and
 // nothing came since: where all hang at once one is known before the others.
 func (p *Pulse) Doubtful() bool {

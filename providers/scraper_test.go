@@ -314,7 +314,7 @@ func TestAnEngineWhoseMetricsStandStillHangs(t *testing.T) {
 					}
 				}()
 				scrape(t, ScraperOptions{Pulse: p}, 15*time.Second, c.page)
-				if p.Hung() != c.want {
+				if p.Hung() != c.want || p.Stands() != c.want {
 					t.Errorf("after 15 s it hangs: %v, want %v", p.Hung(), c.want)
 				}
 				if c.want {

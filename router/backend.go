@@ -17,9 +17,11 @@ type backend struct {
 	name, engine   string
 	maxConcurrency int // 0 = none
 	health         Health
-	out            bool      // was down since it was last up, and did not hang
-	hung           bool      // it shows no life
-	triedAt        time.Time // while it hangs: since when no probe of it was sent
+	out            bool          // was down since it was last up, and did not hang
+	hung           bool          // it shows no life
+	triedAt        time.Time     // while it hangs: since when no probe of it was sent
+	answers        bool          // while it hangs: its pages answer
+	vain           time.Duration // while it hangs: how long after the last probe that nobody is there for the next one goes
 
 	own       int      // own sequences, in all groups
 	idle      int      // own requests that do not decode
@@ -110,10 +112,12 @@ func (g *group) counts() Load {
 }
 
 // become changes the health. Who comes back from being down ramps up.
-func (b *backend) become(now time.Time, h Health, hung bool) {
+func (b *backend) become(now time.Time, told BackendHealth) {
+	h, hung := told.Health, told.Hung
 	if hung && !b.hung {
-		b.triedAt = now
+		b.triedAt, b.vain = now, 0
 	}
+	b.answers = told.Answers
 	if b.hung && !hung {
 		for _, g := range b.groups {
 			g.price.prefills.heard = now
@@ -152,9 +156,24 @@ func (b *backend) probing(now time.Time) bool {
 // broken show it before, by that or by a stream that goes on.
 const hungProbe = 2 * time.Minute
 
+// vainLeast is how soon it is asked again where its pages answer and nobody is there: at
+// once, then after this time, and each time after twice as long, up to hungProbe. What
+// nobody waits for shows no life, whether it hangs or not.
+const vainLeast = 30 * time.Second
+
 // spared reports whether b is spared at the moment, for it hangs.
 func (b *backend) spared(now time.Time) bool {
-	return b.hung && now.Sub(b.triedAt) < hungProbe
+	wait := hungProbe
+	if b.answers && b.own+b.idle == 0 {
+		wait = b.vain
+	}
+	return b.hung && now.Sub(b.triedAt) < wait
+}
+
+// try notes that a probe goes to b, which hangs.
+func (b *backend) try(now time.Time) {
+	b.triedAt = now
+	b.vain = min(max(2*b.vain, vainLeast), hungProbe)
 }
 
 // inService reports whether the backend may be used at all.

@@ -53,10 +53,14 @@ func (h Health) String() string {
 // Hung = it shows no life. It is left to those who are there, but for a probe now
 // and then, as long as a route has another one; where it has not, requests wait there.
 // When it shows life it serves at once: what is known of its speed holds.
+//
+// Answers = its pages answer, so that only those who wait there show that it hangs. Once
+// nobody does it is asked sooner.
 type BackendHealth struct {
 	Backend string
 	Health  Health
 	Hung    bool
+	Answers bool
 }
 
 // RemoteLoad replaces what the other replicas together run. Replicas is how
@@ -107,7 +111,7 @@ func (r *Router) Update(now time.Time, c Change) []Grant {
 		r.holdPlaces()
 	case BackendHealth:
 		if b := r.byName[c.Backend]; b != nil {
-			b.become(now, c.Health, c.Hung)
+			b.become(now, c)
 			r.holdPlaces()
 		}
 	case RemoteLoad:

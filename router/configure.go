@@ -61,7 +61,7 @@ func (r *Router) arrive(now time.Time, c Backend) *backend {
 		g.foreign = foreign{} // what an engine said before it left is old
 	}
 	if c.Health != Up {
-		b.become(now, c.Health, false)
+		b.become(now, BackendHealth{Health: c.Health})
 	}
 	return b
 }

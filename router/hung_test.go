@@ -5,6 +5,14 @@ import (
 	"time"
 )
 
+// fromHung asks for a place elsewhere for one that has waited at a backend for so long.
+func fromHung(at string, waited time.Duration) func(*Request) {
+	return func(r *Request) {
+		r.Exclude, r.Again, r.Moves = append(r.Exclude, at), true, true
+		r.Arrived = r.Arrived.Add(-waited)
+	}
+}
+
 // hangs tells b that a backend hangs, or does no more.
 func (b *bench) hangs(backend string, h Health, hung bool) []Grant {
 	return b.Update(b.now, BackendHealth{Backend: backend, Health: h, Hung: hung})
@@ -88,5 +96,98 @@ func TestFirstTokensAfterAHangTellNoPrice(t *testing.T) {
 		if after := b.backends[0].groups[0].price.first; (after > 1.05*before) == hung {
 			t.Errorf("hung %v: a prompt token cost %.3g s and costs %.3g", hung, before, after)
 		}
+	}
+}
+
+// Who waits in vain where it is goes before those in line who came later, of its own class.
+func TestWhoMovesGoesByItsArrival(t *testing.T) {
+	interactive := Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: queue(2 * time.Second), MaxWaiting: 3}
+	night := Route{Name: "night", Class: Batch, OnInfeasible: queue(time.Minute)}
+	b := newBench(t, []string{"bad", "good"}, interactive, night)
+	b.learn("bad", carrying(5, 30, 60))
+	b.learn("good", carrying(5, 30, 60))
+	b.hangs("bad", Up, true)
+	full := b.fill("chat", 5)
+	b.stand("night", waiter("moves by night"), fromHung("bad", time.Minute))
+	b.stand("chat", waiter("came"))
+	b.stand("chat", waiter("moves"), fromHung("bad", 20*time.Second))
+	b.stand("chat", waiter("moves, too"), fromHung("bad", 30*time.Second))
+	b.sleep(10 * time.Second) // it does not expire
+	b.wantGrants(full[0].Done(b.now, 100), "moves, too")
+	b.wantGrants(full[1].Done(b.now, 100), "moves")
+	b.wantGrants(full[2].Done(b.now, 100), "came")
+	for range 3 {
+		b.stand("chat", waiter("moves"), fromHung("bad", time.Minute))
+	}
+	if d := b.place("chat", fromHung("bad", time.Hour)); d.Refusal == nil || b.routeOf["chat"].promises.open > 0 {
+		t.Errorf("the line is full, and one more got %+v", d)
+	}
+}
+
+// Who moves, and cannot go, holds up nobody who comes; batch leaves it what comes free.
+func TestWhoMovesHoldsUpNobody(t *testing.T) {
+	interactive := Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: queue(2 * time.Second)}
+	night := Route{Name: "night", Class: Batch, OnInfeasible: queue(time.Minute)}
+	b := newBench(t, []string{"bad", "good"}, interactive, night)
+	b.learn("bad", carrying(5, 30, 60))
+	b.learn("good", carrying(5, 30, 60))
+	b.hangs("bad", Up, true)
+	full := b.fill("chat", 5)
+	wide := b.stand("chat", fromHung("bad", time.Minute), sequences(4))
+	b.wantGrants(full[0].Done(b.now, 100)) // there is one place
+	if d := b.place("night"); d.Lease != nil {
+		t.Error("batch came before one who moves")
+	}
+	if d := b.place("chat"); d.Lease == nil {
+		t.Errorf("a newcomer found %+v, want the place that there is", d)
+	}
+	wide.Cancel(b.now)
+	if q := &b.routeOf["chat"].lines[Interactive]; q.len() != 0 || q.moving != 0 || b.backends[1].groups[0].yield.wanted != 0 {
+		t.Errorf("nobody stands in line, and %d, of them %d who move, are counted", q.len(), q.moving)
+	}
+	if d := b.place("chat", fromHung("good", time.Minute), exclude("bad")); d.Ticket != nil {
+		t.Error("who can go nowhere stands in line")
+	}
+}
+
+// An engine whose pages answer while it hangs is asked at once when nobody is there any more,
+// and then less and less often.
+func TestWhatNobodyWaitsForIsAskedSooner(t *testing.T) {
+	b := newBench(t, []string{"bad", "good"}, Route{Name: "chat"})
+	b.learn("bad", carrying(40, 30, 90))
+	b.learn("good", carrying(40, 30, 90))
+	there := b.place("chat", exclude("good")).Lease
+	b.Update(b.now, BackendHealth{Backend: "bad", Hung: true, Answers: true})
+	asks := func() *Lease {
+		for range 3 {
+			if d := b.place("chat"); d.Lease.Probe() {
+				return d.Lease
+			}
+		}
+		return nil
+	}
+	b.sleep(time.Minute)
+	if asks() != nil {
+		t.Error("it is asked while somebody waits there")
+	}
+	there.Done(b.now, 0)
+	for _, wait := range []time.Duration{0, vainLeast, 2 * vainLeast, 4 * vainLeast, hungProbe, hungProbe} {
+		if wait > 0 {
+			b.sleep(wait - time.Millisecond)
+			if asks() != nil {
+				t.Errorf("it is asked sooner than after %v", wait)
+			}
+			b.sleep(time.Millisecond)
+		}
+		probe := asks()
+		if probe == nil {
+			t.Fatalf("it is not asked after %v", wait)
+		}
+		probe.Done(b.now, 0)
+	}
+	b.Update(b.now, BackendHealth{Backend: "bad"})
+	b.Update(b.now, BackendHealth{Backend: "bad", Hung: true})
+	if b.sleep(hungProbe - time.Millisecond); asks() != nil {
+		t.Error("one whose pages do not answer is asked sooner")
 	}
 }

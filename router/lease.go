@@ -183,7 +183,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 		m.rest.try(a.now)
 	}
 	if b.hung {
-		b.triedAt = a.now
+		b.try(a.now)
 	}
 	if a.weight == 0 {
 		l.phase = holding

@@ -16,6 +16,7 @@ type line struct {
 	fresh turns // everybody else
 
 	patient int // of both, who wait for a place where their prompt is cached
+	moving  int // of told, who have a place where they wait in vain, see Request.Moves
 
 	round  uint64 // of waking that failed is of
 	failed []demand
@@ -25,6 +26,10 @@ func (q *line) len() int { return q.told.waiting + q.fresh.waiting }
 
 // blocks reports whether somebody is in line who takes whatever place there is.
 func (q *line) blocks() bool { return q.len() > q.patient }
+
+// stops reports whether a newcomer would pass somebody. Who has a place elsewhere is asked
+// first whenever one comes free, so what is there for a newcomer is not for him.
+func (q *line) stops() bool { return q.len() > q.patient+q.moving }
 
 // turns returns those among whom one takes turns that comes back, or does not.
 func (q *line) turns(back bool) *turns {
@@ -273,7 +278,12 @@ func (r *Router) hopeless(a *ask, deadline time.Time, o outlook) bool {
 
 // enter, waitsFor and exit keep the counts of who waits for what.
 func (r *Router) enter(t *Ticket) {
-	t.route.counted(t.class, func(q *line) { q.turns(t.back()).join(t) })
+	t.route.counted(t.class, func(q *line) {
+		q.turns(t.back()).join(t)
+		if t.req.Moves {
+			q.moving++
+		}
+	})
 	r.lines.waiting++
 }
 
@@ -296,7 +306,12 @@ func (r *Router) waitsFor(t *Ticket, g *group) {
 
 func (r *Router) exit(t *Ticket) {
 	r.waitsFor(t, nil)
-	t.route.counted(t.class, func(q *line) { q.turns(t.back()).leave(t) })
+	t.route.counted(t.class, func(q *line) {
+		q.turns(t.back()).leave(t)
+		if t.req.Moves {
+			q.moving--
+		}
+	})
 	r.lines.waiting--
 }
 

@@ -2,6 +2,7 @@ package router
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -46,7 +47,7 @@ func (r *Router) planNewcomer(a *ask) intent {
 	// place is taken as soon as it comes free. Who does not decode takes no speed.
 	if a.req.NoQueue || a.weight == 0 || !a.mustQueue() {
 		if v := r.choose(a); v != nil {
-			if p, ok := r.planWarmer(a, v); ok {
+			if p, ok := r.planWarmer(a, v); ok && !a.req.Moves {
 				return p
 			}
 			return a.onto(v, OutcomePlaced)
@@ -55,7 +56,23 @@ func (r *Router) planNewcomer(a *ask) intent {
 	if a.req.Spare {
 		return a.planShed(a.outlook(), false, ShedFloor)
 	}
+	if a.req.Moves && !a.req.NoQueue {
+		return a.route.planMove(a)
+	}
 	return r.planSteps(a, a.route.conf.OnInfeasible, ShedFloor)
+}
+
+// planMove has a stand in the line of its route for a place elsewhere, if there is a line,
+// and one may come free that it could have.
+func (rt *route) planMove(a *ask) intent {
+	o := a.outlook()
+	i := slices.IndexFunc(rt.conf.OnInfeasible, func(s Step) bool { return s.Kind == Queue })
+	pointless, _ := a.unattainable()
+	if i < 0 || pointless || !o.inService || a.tooWide() || rt.full() && rt.toDisplace(a) == nil {
+		return a.planShed(o, pointless, ShedFloor)
+	}
+	wait := rt.conf.OnInfeasible[i].Wait
+	return intent{outcome: OutcomeQueued, policy: string(rt.conf.Prefer), deadline: a.arrived.Add(wait)}
 }
 
 // planSteps goes through the steps of a request that was judged and could not be

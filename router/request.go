@@ -27,6 +27,11 @@ type Request struct {
 	NoQueue bool     // decide now, ahead of those in line: it is placed, or refused and promised nothing
 	Again   bool     // it failed over: a refusal is not what its client is told, and promises nothing
 
+	// Moves says that the request has a place, where it waits in vain. In line it goes by
+	// its arrival, as one who comes back as told, takes the first place there is, and holds
+	// up nobody. Its ticket is never to expire: who stays where it is cancels it.
+	Moves bool
+
 	// Spare asks for a second place beside one that the request has: now, on a
 	// feasible target of the route itself that is not being tried out, and
 	// behind all who wait in line; else it is refused.
@@ -91,7 +96,7 @@ type ask struct {
 	weight  int           // sequences; 0 for a request that does not decode
 	prompt  int           // tokens to prefill; 0 for a request that does not decode
 	turn    uint64        // requests that came to the route before it
-	since   time.Time     // it comes back as told: when it was refused for the first time; else zero
+	since   time.Time     // it comes back as told: when it was refused for the first time, or came where it waits in vain; else zero
 	inVain  bool          // it came back as told before this
 	spilled bool          // it is another route's, which had no place for it
 
@@ -124,6 +129,9 @@ func (a *ask) put(now time.Time, rt *route, req *Request) {
 		a.arrived = now
 	}
 	a.waited = now.Sub(a.arrived)
+	if req.Moves {
+		a.since = a.arrived
+	}
 	if req.Class != nil {
 		a.class = *req.Class
 	}
@@ -148,7 +156,8 @@ func (a *ask) back() bool { return !a.since.IsZero() }
 // before it.
 func (a *ask) mustQueue() bool {
 	if a.back() && (a.class == Interactive || a.route.lines[Interactive].len() == 0) {
-		return a.route.lines[a.class].told.waiting > 0
+		q := &a.route.lines[a.class]
+		return q.told.waiting > q.moving
 	}
 	return a.route.mustQueue(a.class)
 }

@@ -52,9 +52,9 @@ func (rt *route) waiting() int { return rt.lines[Interactive].len() + rt.lines[B
 
 // mustQueue reports whether a newcomer of class would pass somebody of its own
 // route: its line, or the interactive one before batch. Who waits for a warm place has
-// others to go to, and is not passed.
+// others to go to, and is not passed; nor is who has a place, see Request.Moves.
 func (rt *route) mustQueue(class Class) bool {
-	return rt.lines[Interactive].blocks() || class == Batch && rt.lines[Batch].blocks()
+	return rt.lines[Interactive].stops() || class == Batch && rt.lines[Batch].stops()
 }
 
 // beside is what else of a route's targets stands where one of them does. It is

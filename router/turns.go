@@ -38,7 +38,11 @@ func (q *turns) of(tenant string) int {
 // of its tenant may then take.
 func (q *turns) holds(tenant string) bool {
 	own := q.tenants[tenant]
-	return own != nil && !own.tickets[0].leads && own.tickets[0].warmer == nil
+	if own == nil {
+		return false
+	}
+	i := slices.IndexFunc(own.tickets, func(t *Ticket) bool { return !t.req.Moves })
+	return i >= 0 && !own.tickets[i].leads && own.tickets[i].warmer == nil
 }
 
 // first returns who is next, nil if nobody waits.

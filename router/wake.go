@@ -67,9 +67,11 @@ func (r *Router) serve(now time.Time, t *Ticket) (d Decision, ok bool) {
 	r.judge(a)
 	t.demand = demandOf(a)
 	v := r.choose(a)
-	g, _ := v.warmer(a)
-	if g == nil {
-		g = v.behind(a)
+	var g *group
+	if !t.req.Moves {
+		if g, _ = v.warmer(a); g == nil {
+			g = v.behind(a)
+		}
 	}
 	if r.waitsFor(t, g); g != nil {
 		return Decision{}, false
