@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"fmt"
 	"hash/maphash"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -9,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pacer-dev/pacer/config"
+	"github.com/pacer-dev/pacer/history"
 	"github.com/pacer-dev/pacer/internal/endpoint"
 )
 
@@ -69,6 +73,38 @@ func TestWhoComesBackAsToldIsFirst(t *testing.T) {
 		}
 		if r := <-newcomer; r.status != 429 {
 			t.Errorf("got %d for the newcomer, want 429", r.status)
+		}
+	})
+}
+
+// The figures of a route know who was refused, and who came back: a cause names the key
+// of most of them, and counts who comes back once.
+func TestRefusalsAreOfAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := crowded(time.Second)
+		c.Routes[0].OnInfeasible = []config.Step{{Shed: true}}
+		c.Keys = []config.Key{key("mobile", "key-of-mobile"), key("web", "key-of-web")}
+		h := open(t, c, map[string]http.Handler{"a": &script{answer: talk(200, 100*time.Millisecond)}})
+		watch := history.NewWatch(h.metrics.History())
+		now := history.Snapshot{Routes: []history.Route{{Name: "chat", Goal: 0.99, Bound: true, Capacity: 1, Load: 1, Free: math.NaN(), Best: math.NaN()}}}
+		served := make(chan reply, 1)
+		go func() { served <- h.post(chat, streamBody, "Authorization", "Bearer key-of-web") }()
+		<-time.After(time.Second)
+		for second := range 12 {
+			for i := range 5 {
+				body := strings.Replace(streamBody, `"stream"`, fmt.Sprintf(`"user":"u%d-%d","stream"`, second, i), 1)
+				if r := h.post(chat, body, "Authorization", "Bearer key-of-mobile"); r.status != 429 {
+					t.Fatalf("got %d, want 429", r.status)
+				}
+			}
+			watch.Tick(time.Now(), now)
+			<-time.After(time.Second)
+		}
+		if causes := watch.Causes(); len(causes) != 1 || !strings.Contains(causes[0].Text(), "mostly of key mobile") {
+			t.Errorf("what is wrong: %+v; want the key that floods", causes)
+		}
+		if r := <-served; r.status != 200 {
+			t.Errorf("the other key got %d", r.status)
 		}
 	})
 }

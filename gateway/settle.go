@@ -128,6 +128,7 @@ func (s *settlement) telemetry() telemetry.Exchange {
 		Class:    x.objective.class.String(),
 		Waited:   x.placement.waited,
 		Back:     x.placement.back,
+		Key:      x.tenant.name,
 		Overhead: x.overhead,
 		Hedge:    x.hedge.result,
 		Passages: x.onward.passages,

@@ -93,7 +93,7 @@ var kinds = [numKinds]kind{
 	Overload: {
 		"overload", "shedding", 4,
 		"More streams come than keep the floor on these engines: the first figure is what users ask for, the second what fits.",
-		"Add an engine, lower min_tps, or let the route wait longer or spill (on_infeasible). pacer plan says how many engines it takes.",
+		"Add an engine, lower min_tps, or let the route wait longer or spill (on_infeasible). pacer plan says how many engines it takes. Is it mostly of one key, give that key limits.",
 	},
 	TTFT: {
 		"ttft", "shedding", 4,

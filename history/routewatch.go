@@ -109,6 +109,9 @@ func (w *Watch) routeCause(now time.Time, rw *routeWatch, r *Route) (c Cause, ma
 		if mark == "shedding" && isOut(k) && r.Bound && asked > float64(r.Capacity+r.Out) {
 			return false // with all of them in service it would be too much as well
 		}
+		if mark == "floor" {
+			return k == Slower || isOut(k) // who refuses, or errs, makes nobody late who was let in
+		}
 		return mark == "errors" && k < FloorUnattainable || k == Slower || k < UpstreamErrors
 	}
 	at := r.Backends
@@ -202,6 +205,14 @@ func (w *routeWatch) asked(r *Route) float64 {
 
 // overload says how many streams users ask for, of how many that fit.
 func (w *routeWatch) overload(r *Route) string {
+	words := w.load(r)
+	if key := w.heard[0].crowd; key != "" {
+		words += ", mostly of key " + key
+	}
+	return words
+}
+
+func (w *routeWatch) load(r *Route) string {
 	if !r.Bound || r.Capacity == 0 {
 		return "load above capacity"
 	}

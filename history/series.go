@@ -28,6 +28,7 @@ type Outcome struct {
 	Duration   float64 // seconds from sending to the end; 0 = there was no stream
 	Tokens     float64 // of the answer
 	Back       bool    // it was refused before, and came back as told
+	Key        string  // name of the key that asked; "" = there are none
 }
 
 // Reason is why a request was shed.
@@ -118,6 +119,7 @@ type Series struct {
 	results          [NumResults]uint64
 	duration, served float64
 	back             uint64
+	refused          crowd
 
 	others others // its lock is its own
 }
@@ -133,6 +135,9 @@ func (s *Series) Add(o Outcome) {
 	s.results[o.Result]++
 	if o.Back {
 		s.back++
+	}
+	if o.Result == Shed {
+		s.refused.add(o.Key)
 	}
 	if o.Result == Shed && o.ShedReason < numReasons {
 		s.sheds[o.ShedReason]++
@@ -205,10 +210,12 @@ type pulse struct {
 	sheds            [numReasons]uint64
 	duration, served float64
 	back             uint64
+	crowd            string // key of whom most of the refused are; "" = of nobody, or there are none
 }
 
 func (s *Series) pulse() pulse {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return pulse{s.results, s.sheds, s.duration, s.served, s.back}
+	s.refused.fade()
+	return pulse{s.results, s.sheds, s.duration, s.served, s.back, s.refused.most()}
 }

@@ -81,6 +81,36 @@ func TestFailuresAreOfTheBackendWhereTheyHappen(t *testing.T) {
 	s.wantCauses(t, "b fails, and a is full", "route chat: 10 requests failed within 10 s (b, 1 of 2 backends) since 12:00 UTC; backend a: quota: upstream 429 since 12:00 UTC")
 }
 
+// Where one key floods the others, its limits are what helps, and no engine.
+func TestWhoFloodsIsNamed(t *testing.T) {
+	s := newStory()
+	s.tell(30, healthy(), map[Result]int{Met: 20})
+	full := healthy()
+	full.Routes[0].Bound, full.Routes[0].Capacity, full.Routes[0].Load = true, 58, 58
+	for range 30 {
+		for i := range 20 {
+			s.ring.Route("chat").Add(Outcome{Result: Shed, Duration: 2, Key: []string{"mobile", "mobile", "mobile", "mobile", "web", "mobile", "mobile", "mobile", "mobile", "mobile"}[i%10]})
+		}
+		s.tell(1, full, map[Result]int{Met: 20})
+	}
+	s.wantCauses(t, "", "route chat: load above capacity: 98 of 58, mostly of key mobile since 12:00 UTC")
+}
+
+// An API that says 429 makes nobody late who streams elsewhere.
+func TestAQuotaMakesNobodyLate(t *testing.T) {
+	s := newStory()
+	s.ring.Configure([]string{"chat"}, []string{"a", "b"})
+	both := healthy()
+	both.Backends = append(both.Backends, Backend{Name: "b", Scale: math.NaN()})
+	both.Routes[0].Backends = []string{"a", "b"}
+	s.tell(30, both, map[Result]int{Met: 5})
+	for range 12 {
+		both.Backends[0].Faults = []Fault{{Status: 429, Message: "rate limit reached", Last: s.now, Count: 9}}
+		s.tell(1, both, map[Result]int{Met: 5, Missed: 1})
+	}
+	s.wantCauses(t, "a is full, and streams at b are late", "route chat: 10 streams of 60 missed what was promised, within 10 s since 12:00 UTC; backend a: quota: upstream 429 since 12:00 UTC")
+}
+
 // Who comes back as told and is refused again is one user: of 50 refusals a second 30 are
 // of such, so 20 a second ask for more than there is, for 2 s each. Those in line are
 // among them.

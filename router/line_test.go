@@ -45,6 +45,17 @@ func (b *bench) stand(route string, edit ...func(*Request)) *Ticket {
 	return d.Ticket
 }
 
+// Who comes back as told is one user that asks again, and decisions say so.
+func TestADecisionSaysWhoComesBack(t *testing.T) {
+	b, _ := full(t)
+	b.routes[0].promises.make(b.now, promise{at: b.now, since: b.now.Add(-time.Second)}, 7)
+	for key, want := range map[uint64]bool{7: true, 8: false} {
+		if d := b.place("chat", func(r *Request) { r.Key = key }); d.Back != want {
+			t.Errorf("key %d came back: %v, want %v", key, d.Back, want)
+		}
+	}
+}
+
 func TestLineIsServedByDeadline(t *testing.T) {
 	b, leases := full(t)
 	if next := b.NextWake(b.now); !next.IsZero() {

@@ -67,6 +67,7 @@ type Exchange struct {
 	Duration  time.Duration // of the stream; 0 = there was none
 	Waited    time.Duration // in line; 0 = did not stand in it
 	Back      bool          // it was refused before, and came back as told
+	Key       string        // name of the key that asked; "" = there are none. It is no label
 	Overhead  time.Duration // own time: arrival to send, without waiting in line; 0 = never sent
 	Hedge     Hedge
 	Passages  []Passage
@@ -148,7 +149,7 @@ func (x *Exchange) firstToken() time.Duration {
 func (x *Exchange) outcome() history.Outcome {
 	o := history.Outcome{
 		Result: history.Result(x.Result), TPS: x.TPS, TTFT: x.TTFT.Seconds(),
-		Duration: x.Duration.Seconds(), Tokens: x.OutputTokens, Back: x.Back,
+		Duration: x.Duration.Seconds(), Tokens: x.OutputTokens, Back: x.Back, Key: x.Key,
 	}
 	o.ShedReason = history.Reason(max(slices.Index(shedReasons, x.ShedReason), 0)) // in the same order
 	return o
