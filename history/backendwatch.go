@@ -18,6 +18,11 @@ const (
 	slowerBelow = 0.75
 	soundAbove  = 0.88
 
+	// soundSeconds and soundTokens are what shows that an engine is not slower any more:
+	// the seconds before say how it was.
+	soundSeconds = 2
+	soundTokens  = 4 * speedTokens
+
 	// leastUntold is how many streams in a row have to end without usage.
 	leastUntold = 10
 
@@ -72,6 +77,9 @@ func (w *backendWatch) cause(now time.Time, b *Backend) Cause {
 	limit := slowerBelow
 	if w.has.Kind == Slower {
 		limit = soundAbove
+		if w.mended() {
+			limit = 0
+		}
 	}
 	if w.speed < limit {
 		c.Kind, c.speed, c.Words = Slower, w.speed, fmt.Sprintf("slower than learned ×%.2g", w.speed)
@@ -162,6 +170,15 @@ func (w *backendWatch) compare(b *Backend) {
 	case b.Scale < slowerBelow && (w.soundAt == 0 || b.Scale < w.soundAt-speedChance):
 		w.speed = b.Scale
 	}
+}
+
+// mended reports whether the last seconds alone show that the engine is as fast as ever.
+func (w *backendWatch) mended() bool {
+	if w.heard <= soundSeconds {
+		return false
+	}
+	expected := w.expected[0] - w.expected[soundSeconds]
+	return expected >= soundTokens && w.seen[0]-w.seen[soundSeconds] >= soundAbove*expected
 }
 
 // note remembers the cause that stands, as long as it is there.

@@ -229,6 +229,31 @@ func TestSlower(t *testing.T) {
 	}
 }
 
+// What made an engine slower is over within 7 s, and a second that was fast by chance ends
+// nothing.
+func TestSlowerIsOverSoon(t *testing.T) {
+	s := newStory()
+	x := healthy()
+	run := func(seconds int, speed float64) {
+		for range seconds {
+			x.Backends[0].Expected += 400
+			x.Backends[0].Seen += 400 * speed
+			s.tell(1, x, nil)
+		}
+	}
+	run(20, 1)
+	run(20, 0.41)
+	for range 10 {
+		run(3, 1)
+		run(3, 0.41)
+		if s.causes() == "" {
+			t.Fatal("over, though it is slow every other three seconds")
+		}
+	}
+	run(7, 1)
+	s.wantCauses(t, "7 s after it was over", "")
+}
+
 // The curves go on taking the engine for slow, for they learn little of one user. What
 // the streams have shown stands while nobody streams, until the curves say something new.
 func TestWhatWasSoundIsNotSlowerWhenItIsQuiet(t *testing.T) {
