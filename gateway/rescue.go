@@ -36,11 +36,10 @@ var errHung = errors.New("gateway: the backend takes requests and shows no life"
 //
 // Lock order: mu before the router's, and before those of a providers.Backend.
 type rescue struct {
-	mu     sync.Mutex       // guards what follows, and while waits is set placement, failover and onward of the exchange
-	to     *router.Decision // where the request goes on, with its lease; nil = it stays
-	waits  bool             // the attempt may be cancelled
-	second bool             // it is one, and exchange.attempt may answer as well
-	line   *stranded        // its place in line; nil = it stands in none
+	mu     sync.Mutex // guards what follows, and while waits is set placement, failover and onward of the exchange
+	at     *stranded  // in line, or where it goes on; nil = it stays, and stands in no line
+	waits  bool       // the attempt may be cancelled
+	second bool       // it is one, and exchange.attempt may answer as well
 }
 
 // await lets the attempt be cancelled for a place elsewhere, until leave; where there is an
@@ -55,11 +54,15 @@ func (r *rescue) await(second bool) {
 func (r *rescue) leave(g *Gateway) bool {
 	r.mu.Lock()
 	r.waits = false
-	moved, line := r.to != nil, r.line
-	r.line = nil
+	at := r.at
+	if at.moved() {
+		r.mu.Unlock()
+		return true
+	}
+	r.at = nil
 	r.mu.Unlock()
-	line.leave(g)
-	return moved
+	at.leave(g)
+	return false
 }
 
 // take is the place that was taken for the request; nil = none was. None is from then on:
@@ -68,9 +71,11 @@ func (r *rescue) take(g *Gateway) *router.Decision {
 	r.leave(g)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	d := r.to
-	r.to = nil
-	return d
+	at := r.at
+	if r.at = nil; at == nil {
+		return nil
+	}
+	return at.to
 }
 
 // rescued is the attempt at the place that was taken for the request of failed; nil =
@@ -105,9 +110,11 @@ func (t *attempt) abandon() {
 func (s *stranded) escape(now time.Time, failed map[string]int) {
 	r := &s.t.rescue
 	r.mu.Lock()
-	before := r.line
-	s.seek(now, failed)
-	if before == r.line {
+	before := r.at
+	if !before.moved() {
+		s.seek(now, failed)
+	}
+	if before == r.at {
 		before = nil
 	}
 	r.mu.Unlock()
@@ -128,7 +135,7 @@ func (s *stranded) seek(now time.Time, failed map[string]int) {
 	r := &t.rescue
 	switch {
 	case !r.waits || !x.mayEscape(t, now):
-		r.line = nil
+		r.at = nil
 		return
 	case failed[x.placement.req.Route] >= maxVain:
 		return
@@ -149,15 +156,15 @@ func (s *stranded) seek(now time.Time, failed map[string]int) {
 		}
 	}
 	failed[req.Route]++
-	if r.line != nil && slices.Equal(r.line.not, req.Exclude) {
+	if r.at != nil && slices.Equal(r.at.not, req.Exclude) {
 		return
 	}
-	r.line, s.not = nil, req.Exclude
+	r.at, s.not = nil, req.Exclude
 	req.NoQueue, req.Moves, req.Waiter = false, true, s
 	if would, ok := x.g.router.Preview(now, req); ok && would.Outcome == router.OutcomeQueued {
 		d := x.g.router.Place(now, req)
 		if s.ticket = d.Ticket; d.Ticket != nil {
-			r.line = s
+			r.at = s
 		} else if d.Lease != nil {
 			s.goTo(d)
 		}
@@ -167,7 +174,7 @@ func (s *stranded) seek(now time.Time, failed map[string]int) {
 
 // goTo has the attempt end for the place of d. rescue.mu is held.
 func (s *stranded) goTo(d router.Decision) {
-	s.t.rescue.to, s.t.rescue.line, s.x.failover.rescued = &d, nil, true
+	s.to, s.t.rescue.at, s.x.failover.rescued = &d, s, true
 	s.t.up.cancel(errHung)
 }
 
@@ -176,8 +183,8 @@ func (s *stranded) goTo(d router.Decision) {
 func (s *stranded) granted(d router.Decision) {
 	r, now, takes := &s.t.rescue, time.Now(), false
 	r.mu.Lock()
-	if r.line == s {
-		r.line = nil
+	if r.at == s && !s.moved() {
+		r.at = nil
 		takes = d.Lease != nil && r.waits && s.x.mayEscape(s.t, now) && !slices.Contains(s.x.setup.doubtful(now), d.Lease.Target().Backend)
 	}
 	if takes {
@@ -278,6 +285,10 @@ type stranded struct {
 	x *exchange
 	t *attempt
 
-	ticket *router.Ticket // nil = it stood in no line
-	not    []string       // where that does not lead
+	ticket *router.Ticket   // nil = it stood in no line
+	not    []string         // where that does not lead
+	to     *router.Decision // where the request goes on, with its lease; nil = it stays
 }
+
+// moved reports whether a place was taken.
+func (s *stranded) moved() bool { return s != nil && s.to != nil }

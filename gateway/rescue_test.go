@@ -530,7 +530,7 @@ func TestWhoLeavesWhileItsStreamGoesOnLeavesNothing(t *testing.T) {
 		for _, t := range s.underWay() { // as escape does
 			d := s.router.Place(time.Now(), router.Request{Route: "chat", NoQueue: true})
 			t.rescue.mu.Lock()
-			t.rescue.to = &d
+			t.rescue.at = &stranded{to: &d}
 			t.rescue.mu.Unlock()
 		}
 		x.leave()
