@@ -190,15 +190,14 @@ func figure(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
-// asked is how many streams users ask for: those that run, and as many more as wait, or
-// as those who were refused would be. Who comes back as told is one user, however often
-// it is refused; and who waits now is served or refused in the end, so that the larger
-// of both is taken.
+// asked is how many streams users ask for: those that run, and as many more as those who
+// were refused would be. Who comes back as told is one user, however often it is refused.
+// Who waits counts where nobody was refused: else those who come back would, again.
 func (w *routeWatch) asked(r *Route) float64 {
 	p := &w.heard[0]
-	more := float64(r.Waiting)
-	if p.served > 0 {
-		more = max(more, (w.of(shedOf)-w.of(backOf))/pulseSeconds*p.duration/p.served)
+	more, shed := float64(r.Waiting), w.of(shedOf)
+	if shed > 0 && p.served > 0 {
+		more = max(shed-w.of(backOf), 0) / pulseSeconds * p.duration / p.served
 	}
 	return float64(r.Load) + more
 }

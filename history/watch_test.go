@@ -118,7 +118,7 @@ func TestWhoComesBackAsksOnce(t *testing.T) {
 	s := newStory()
 	s.tell(30, healthy(), map[Result]int{Met: 20})
 	full := healthy()
-	full.Routes[0].Bound, full.Routes[0].Capacity, full.Routes[0].Load, full.Routes[0].Waiting = true, 58, 58, 35
+	full.Routes[0].Bound, full.Routes[0].Capacity, full.Routes[0].Load, full.Routes[0].Waiting = true, 58, 58, 65
 	for range 30 {
 		for range 30 {
 			s.ring.Route("chat").Add(Outcome{Result: Shed, Duration: 2, Back: true})
