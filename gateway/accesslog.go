@@ -56,8 +56,11 @@ func (s *settlement) writeLog(e telemetry.Exchange) {
 	if s.t != nil {
 		attrs = s.logPlace(s.logAnswer(attrs, e))
 	}
-	if s.err != nil {
+	switch {
+	case s.err != nil:
 		attrs = append(attrs, slog.String("error", s.err.Error()))
+	case s.t != nil && s.t.measured.reportedError: // its words may be the user's
+		attrs = append(attrs, slog.String("error", "the backend reported an error within its answer"))
 	}
 	// Not by LogAttrs, which would look for the caller's line in the source.
 	line := slog.NewRecord(time.Now(), level, "request", 0)
