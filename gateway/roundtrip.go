@@ -92,7 +92,7 @@ func (u *roundTrip) sendOnce(buffers *buffers, silence time.Duration) bool {
 	if u.err != nil || !u.answers() {
 		return false
 	}
-	u.backend.Pulse().Hear(time.Now())
+	u.backend.Pulse().See(time.Now()) // a server may send it while its GPU stands still
 	f := &u.first
 	if u.resp.StatusCode == http.StatusSwitchingProtocols {
 		f.at = time.Now()

@@ -278,3 +278,40 @@ func TestWhoIsSlowDoesNotHang(t *testing.T) {
 		})
 	}
 }
+
+// The GPU of an engine stands still behind a server that answers, until all who waited there
+// have gone, and its page of metrics says from then on what it said last. The heads of
+// answers are no life, and it is asked sooner than what others wait for.
+func TestAnEngineThatNobodyWaitsForIsAskedSooner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 1, kind: "vllm", conf: readMetrics}, {name: "b", model: carries64, seed: 2, kind: "vllm", conf: readMetrics}},
+			"routes:\n  - { model: chat, targets: [ { backend: a, model: m }, { backend: b, model: m } ] }\n", options{})
+		var got results
+		leave := h.users(12, &got)
+		sleep(20 * time.Second)
+		h.fault("a", `{"stall":true,"metrics":"stale"}`)
+		sleep(15 * time.Second)
+		for range 60 { // those who stood in the middle of a stream are broken off meanwhile
+			sleep(time.Second)
+			if l := h.program.router.Loads()[0]; l.Waiting > 1 {
+				t.Errorf("%d wait there, want at most the one that finds out", l.Waiting)
+				break
+			}
+		}
+		h.fault("a", `{"stall":false}`)
+		mended, took := time.Now(), time.Duration(0)
+		for took < 3*time.Minute {
+			sleep(100 * time.Millisecond)
+			took = time.Since(mended)
+			if l := h.program.router.Loads()[0]; !l.Hung && l.Health == router.Up {
+				break
+			}
+		}
+		t.Logf("used again after %v", took)
+		if took > 35*time.Second {
+			t.Errorf("it is used again after %v, want 35 s at most", took)
+		}
+		leave()
+		h.idle()
+	})
+}
