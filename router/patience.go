@@ -65,6 +65,13 @@ func (v *verdict) warmer(a *ask) (g *group, sooner time.Duration) {
 	return g, seconds(g.price.token * float64(here-least))
 }
 
+// suits reports whether a has no more to prefill where v is about than those who came there
+// last. Who stands in line takes such a place: left to others, it would go to one who costs
+// the engine more.
+func (v *verdict) suits(a *ask) bool {
+	return float64(a.toPrefill(v.model)) <= v.model.group.price.usual.mean()
+}
+
 // mayWait reports whether a, which may go to v, may wait for a place where its prompt is
 // cached.
 func (v *verdict) mayWait(a *ask) bool {

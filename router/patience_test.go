@@ -103,6 +103,41 @@ func TestAWarmPlaceIsNotWorthAWait(t *testing.T) {
 	}
 }
 
+// Who stands in line takes a place where it has no more to prefill than others there: left to
+// the next, it would cost the engine as much. Where it has more it waits for the full target
+// that has its prompt.
+func TestWhoStandsInLineTakesAPlaceThatSuitsIt(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		cached  int // on a, of 8000
+		granted bool
+	}{
+		{"others bring as much", 7000, true},
+		{"others bring less", 3000, false},
+	} {
+		w, there, onA := crowded(t, Headroom, queue(2*time.Second))
+		all := append([]*Lease{onA}, there...)
+		for range 40 {
+			all = append(all, w.force(Request{Route: "chat", Stream: true, PromptTokens: 1500}, Target{Backend: "a", Model: "m"}).Lease)
+		}
+		w.run(all, 31, 5*time.Second)
+		w.stand("chat", prompt(8000), waiter("waits"), func(r *Request) {
+			for name, cached := range map[string]int{"a": c.cached, "b": 7990} {
+				r.Warm = append(r.Warm, Warmth{Target: Target{Backend: name, Model: "m"}, Likely: cached, Sure: cached})
+			}
+		})
+		var grants []Grant
+		for _, l := range all[41:61] { // half of a's
+			grants = append(grants, l.Done(w.now, 100)...)
+		}
+		if c.granted {
+			w.wantGrants(grants, "waits")
+		} else {
+			w.wantGrants(grants)
+		}
+	}
+}
+
 // caches says what is cached, as of when it is asked.
 type caches struct {
 	warm  []Warmth

@@ -69,7 +69,10 @@ func (r *Router) serve(now time.Time, t *Ticket) (d Decision, ok bool) {
 	v := r.choose(a)
 	var g *group
 	if !t.req.Moves {
-		if g, _ = v.warmer(a); g == nil {
+		if g, _ = v.warmer(a); g != nil && v.suits(a) {
+			g = nil
+		}
+		if g == nil {
 			g = v.behind(a)
 		}
 	}
