@@ -124,9 +124,7 @@ func (x *exchange) race(first *attempt, wait time.Duration) error {
 
 // outlast waits for the answer of t, which is alone again.
 func (x *exchange) outlast(t *attempt) {
-	if !t.rescue.at.moved() { // else it is over already
-		t.rescue.await(false)
-	}
+	t.rescue.await(false)
 	<-t.up.done
 	t.rescue.leave(x.g)
 }

@@ -47,7 +47,9 @@ type rescue struct {
 func (r *rescue) await(second bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waits, r.second = true, second
+	if !r.at.moved() { // else it is over already
+		r.waits, r.second = true, second
+	}
 }
 
 // leave ends that, and reports whether the attempt was cancelled.

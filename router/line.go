@@ -99,7 +99,7 @@ func (d demand) covers(o demand) bool {
 
 const (
 	// mostTried in a line are tried in one waking, and as many of those who failed
-	// over, among the next mostLooked: while nobody can go, that is what each
+	// over, among the next mostLooked of either turns: while nobody can go, that is what each
 	// release costs.
 	mostTried  = 4
 	mostLooked = 64
@@ -127,8 +127,8 @@ func (q *line) next(round uint64, at *backend) *Ticket {
 	if len(q.failed)-again == mostTried {
 		return nil
 	}
-	looked := 0
 	for _, in := range []*turns{&q.told, &q.fresh} {
+		looked := 0 // those who come back, or move, use up nothing of the others'
 		for own := in.front; own != nil && looked < mostLooked; own = own.next {
 			if in == &q.fresh && q.told.holds(own.tenant) {
 				looked++
