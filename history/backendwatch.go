@@ -41,6 +41,7 @@ type backendWatch struct {
 	heard          int                                   // how many of them there are
 	ratio          float64                               // delivered over the curve; NaN = too little runs
 	speed          float64                               // of what was learned before the engine changed; NaN = unknown
+	looked         bool                                  // failed was told
 	failed         [pulseSeconds + clearAfter + 1]uint64 // requests that failed there, since the start; the latest first
 	soundAt        float64                               // the scale at which its streams were last seen to be sound; 0 = never
 }
@@ -93,7 +94,8 @@ func (w *backendWatch) cause(now time.Time, b *Backend) Cause {
 
 // fails takes how many requests have failed at the backend since the start.
 func (w *backendWatch) fails(total uint64) {
-	if total < w.failed[0] || w.failed == [len(w.failed)]uint64{} {
+	if total < w.failed[0] || !w.looked {
+		w.looked = true
 		for i := range w.failed {
 			w.failed[i] = total // another series, or the first look
 		}

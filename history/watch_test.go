@@ -64,15 +64,32 @@ func (s *story) wantCauses(t *testing.T, when, want string) {
 	}
 }
 
-// What fails at one backend is not the fault of another one, whatever is wrong there: its
-// 429s move on, and cost nobody an answer.
-func TestFailuresAreOfTheBackendWhereTheyHappen(t *testing.T) {
-	s := newStory()
+// storyOfTwo is half a minute of a route on two backends that are well.
+func storyOfTwo() (s *story, both Snapshot) {
+	s, both = newStory(), healthy()
 	s.ring.Configure([]string{"chat"}, []string{"a", "b"})
-	both := healthy()
 	both.Backends = append(both.Backends, Backend{Name: "b", Scale: math.NaN()})
 	both.Routes[0].Backends = []string{"a", "b"}
 	s.tell(30, both, map[Result]int{Met: 5})
+	return s, both
+}
+
+// A burst of failures at a backend that never failed is its own.
+func TestTheFirstBurstOfFailuresCounts(t *testing.T) {
+	s, both := storyOfTwo()
+	for range 8 {
+		s.ring.Backend("b").Add(Outcome{Result: Failed})
+	}
+	both.Backends[0].Faults = []Fault{{Status: 429, Message: "rate limit reached", Last: s.now, Count: 9}}
+	s.tell(1, both, map[Result]int{Met: 5, Failed: 8})
+	s.tell(4, both, map[Result]int{Met: 5})
+	s.wantCauses(t, "b failed at once, and a is full", "route chat: 8 requests failed within 10 s (b, 1 of 2 backends) since 12:00 UTC; backend a: quota: upstream 429 since 12:00 UTC")
+}
+
+// What fails at one backend is not the fault of another one, whatever is wrong there: its
+// 429s move on, and cost nobody an answer.
+func TestFailuresAreOfTheBackendWhereTheyHappen(t *testing.T) {
+	s, both := storyOfTwo()
 	for range 12 {
 		both.Backends[0].Faults = []Fault{{Status: 429, Message: "rate limit reached", Last: s.now, Count: 9}}
 		s.ring.Backend("b").Add(Outcome{Result: Failed})
@@ -98,12 +115,7 @@ func TestWhoFloodsIsNamed(t *testing.T) {
 
 // An API that says 429 makes nobody late who streams elsewhere.
 func TestAQuotaMakesNobodyLate(t *testing.T) {
-	s := newStory()
-	s.ring.Configure([]string{"chat"}, []string{"a", "b"})
-	both := healthy()
-	both.Backends = append(both.Backends, Backend{Name: "b", Scale: math.NaN()})
-	both.Routes[0].Backends = []string{"a", "b"}
-	s.tell(30, both, map[Result]int{Met: 5})
+	s, both := storyOfTwo()
 	for range 12 {
 		both.Backends[0].Faults = []Fault{{Status: 429, Message: "rate limit reached", Last: s.now, Count: 9}}
 		s.tell(1, both, map[Result]int{Met: 5, Missed: 1})

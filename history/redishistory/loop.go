@@ -161,7 +161,9 @@ func (l *Loop) step(ctx context.Context) {
 				p.Marks[i].Replica = p.Name
 			}
 			marks[replica] = p.Marks
-			l.strange.hear(p.Name, p.Engines)
+			if !slices.Contains(l.o.Past, replica) {
+				l.strange.hear(p.Name, p.Engines)
+			}
 		}
 		if slices.Contains(l.o.Past, replica) {
 			continue // this one has that from its disk

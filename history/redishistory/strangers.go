@@ -12,9 +12,9 @@ import (
 )
 
 // oftenStrange is in how many exchanges in a row a backend has to be at another address
-// on another replica until that is said: while a changed file goes round, it is for
-// some seconds.
-const oftenStrange = 6
+// on another replica until that is said: two minutes. While a changed file goes
+// round it is there for a while, and a replica that has gone is heard of for half a minute.
+const oftenStrange = 24
 
 // mostHashed bounds the backends that a replica tells of.
 const mostHashed = 1024
