@@ -99,15 +99,30 @@ func TestFirstTokensAfterAHangTellNoPrice(t *testing.T) {
 	}
 }
 
+// besideHung has bad hang, and good full with five.
+func besideHung(t *testing.T, routes ...Route) (b *bench, full []*Lease) {
+	b = newBench(t, []string{"bad", "good"}, routes...)
+	b.learn("bad", carrying(5, 30, 60))
+	b.learn("good", carrying(5, 30, 60))
+	b.hangs("bad", Up, true)
+	return b, b.fill(routes[0].Name, 5)
+}
+
+// However many move and fit nowhere, who waits behind them is found.
+func TestManyWhoMoveHoldUpNobody(t *testing.T) {
+	b, full := besideHung(t, Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: queue(2 * time.Second)})
+	for range 2 * mostLooked {
+		b.stand("chat", fromHung("bad", time.Minute), func(r *Request) { r.MinTPS = new(float64(45)) })
+	}
+	b.stand("chat", waiter("waits"))
+	b.wantGrants(full[0].Done(b.now, 100), "waits")
+}
+
 // Who waits in vain where it is goes before those in line who came later, of its own class.
 func TestWhoMovesGoesByItsArrival(t *testing.T) {
 	interactive := Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: queue(2 * time.Second), MaxWaiting: 3}
 	night := Route{Name: "night", Class: Batch, OnInfeasible: queue(time.Minute)}
-	b := newBench(t, []string{"bad", "good"}, interactive, night)
-	b.learn("bad", carrying(5, 30, 60))
-	b.learn("good", carrying(5, 30, 60))
-	b.hangs("bad", Up, true)
-	full := b.fill("chat", 5)
+	b, full := besideHung(t, interactive, night)
 	b.stand("night", waiter("moves by night"), fromHung("bad", time.Minute))
 	b.stand("chat", waiter("came"))
 	b.stand("chat", waiter("moves"), fromHung("bad", 20*time.Second))
@@ -128,11 +143,7 @@ func TestWhoMovesGoesByItsArrival(t *testing.T) {
 func TestWhoMovesHoldsUpNobody(t *testing.T) {
 	interactive := Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: queue(2 * time.Second)}
 	night := Route{Name: "night", Class: Batch, OnInfeasible: queue(time.Minute)}
-	b := newBench(t, []string{"bad", "good"}, interactive, night)
-	b.learn("bad", carrying(5, 30, 60))
-	b.learn("good", carrying(5, 30, 60))
-	b.hangs("bad", Up, true)
-	full := b.fill("chat", 5)
+	b, full := besideHung(t, interactive, night)
 	wide := b.stand("chat", fromHung("bad", time.Minute), sequences(4))
 	b.wantGrants(full[0].Done(b.now, 100)) // there is one place
 	if d := b.place("night"); d.Lease != nil {
