@@ -133,7 +133,7 @@ type Route struct {
 	// Guarantee is the places that are kept for the route at any load; null = none.
 	Guarantee *Guarantee `json:"guarantee"`
 
-	// Waiting is requests in line.
+	// Waiting is requests in line, without those that wait at a backend that hangs.
 	Waiting int `json:"waiting"`
 
 	// Free is users it would take now; null = no floor and no cap limits them.

@@ -199,7 +199,8 @@ type Limits struct {
 	// requests at once. Where there are several `keys`, one of them may be sending the bodies of half as many, and over half of the
 	// connections that there may be
 	Streams int `yaml:"streams" min:"1" default:"20000"`
-	// waiters in the line of one route
+	// waiters in the line of one route. Who waits at a backend that [hangs](#health_url), and stands in line for a place elsewhere, is
+	// none of them; of those there may be as many more
 	Queue int `yaml:"queue" min:"1" default:"1000"`
 	// bodies held at once, in all: of requests until their answers begin, of answers that are one document, and of events that are not
 	// whole. At least `body`, better many times that. Where there are several `keys`, one of them holds half of it at most. What is

@@ -131,12 +131,36 @@ func TestWhoMovesGoesByItsArrival(t *testing.T) {
 	b.wantGrants(full[0].Done(b.now, 100), "moves, too")
 	b.wantGrants(full[1].Done(b.now, 100), "moves")
 	b.wantGrants(full[2].Done(b.now, 100), "came")
+}
+
+// Who moves has a place: it takes none of the line, displaces nobody, and is displaced by
+// nobody. As many may move as may wait.
+func TestWhoMovesTakesNoPlaceOfTheLine(t *testing.T) {
+	b, full := besideHung(t, Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: queue(time.Minute), MaxWaiting: 3})
+	const back = 7
+	rt := b.routeOf["chat"]
+	rt.promises.make(b.now, promise{at: b.now, since: b.now.Add(-time.Second)}, back)
+	for i := range 3 {
+		b.stand("chat", waiter("moves"), fromHung("bad", time.Duration(i+1)*time.Minute), tenant("t"))
+	}
 	for range 3 {
-		b.stand("chat", waiter("moves"), fromHung("bad", time.Minute))
+		b.stand("chat", waiter("came"), tenant("t"))
 	}
-	if d := b.place("chat", fromHung("bad", time.Hour)); d.Refusal == nil || b.routeOf["chat"].promises.open > 0 {
-		t.Errorf("the line is full, and one more got %+v", d)
+	if d := b.place("chat", fromHung("bad", time.Hour)); d.Refusal == nil || rt.promises.open > 1 {
+		t.Errorf("three move, and one more got %+v", d)
 	}
+	b.wantRefusal(b.place("chat", tenant("t")), ShedQueueFull)
+	b.stand("chat", tenant("other"))
+	b.stand("chat", func(r *Request) { r.Key = back })
+	for _, g := range b.tick() {
+		if g.Waiter != "came" {
+			t.Errorf("%v made room", g.Waiter)
+		}
+	}
+	if got := b.Routes(b.now)[0].Waiting; got != 3 {
+		t.Errorf("%d wait, want 3: who moves has a place", got)
+	}
+	b.wantGrants(full[0].Done(b.now, 100), "moves")
 }
 
 // Who moves, and cannot go, holds up nobody who comes; batch leaves it what comes free.

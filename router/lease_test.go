@@ -218,7 +218,7 @@ func (g *ledger) request() Request {
 	req := Request{
 		Route: []string{"chat", "nightly", "small"}[g.pick(3)], Arrived: g.now, PromptTokens: g.pick(3) * 500,
 		Sequences: g.pick(3), Stream: g.pick(4) > 0, NoDecode: g.pick(8) == 0, NoQueue: g.pick(4) == 0,
-		Tenant: []string{"", "a", "b"}[g.pick(3)], Key: uint64(g.pick(5)),
+		Tenant: []string{"", "a", "b"}[g.pick(3)], Key: uint64(g.pick(5)), Moves: g.pick(16) == 0,
 	}
 	switch g.pick(4) {
 	case 0:
@@ -374,10 +374,18 @@ func (g *ledger) check(t interface{ Fatalf(string, ...any) }) {
 			want[group] = &sums{}
 		}
 	}
-	inQueue := 0
+	inQueue, moving := 0, map[*route]int{}
 	for _, ticket := range g.tickets {
 		if ticket.state == inLine {
 			inQueue++
+			if ticket.req.Moves {
+				moving[ticket.route]++
+			}
+		}
+	}
+	for _, rt := range g.routes {
+		if got := rt.moving(); got != moving[rt] || max(got, rt.waiting()) > rt.mostWaiting() {
+			t.Fatalf("%s: %d in line, and %d who move, want %d, and at most %d of either", rt.conf.Name, rt.waiting(), got, moving[rt], rt.mostWaiting())
 		}
 	}
 	if g.lines.waiting != inQueue {

@@ -197,12 +197,14 @@ func (r *Router) mayWait(a *ask, wait time.Duration, o outlook) (deadline time.T
 }
 
 // full reports whether nobody more may wait on the route.
-func (rt *route) full() bool {
-	limit := rt.conf.MaxWaiting
-	if limit <= 0 {
-		limit = usualMaxWaiting
+func (rt *route) full() bool { return rt.waiting() >= rt.mostWaiting() }
+
+// mostWaiting is how many may wait on the route, and how many more who have a place.
+func (rt *route) mostWaiting() int {
+	if rt.conf.MaxWaiting > 0 {
+		return rt.conf.MaxWaiting
 	}
-	return rt.waiting() >= limit
+	return usualMaxWaiting
 }
 
 // toDisplace returns who makes room for a in a full line: the last of the
@@ -211,15 +213,15 @@ func (rt *route) full() bool {
 // the room of one who does not. nil if there is nobody.
 func (rt *route) toDisplace(a *ask) *Ticket {
 	q := &rt.lines[a.class]
-	most, own := q.fresh.crowder(), q.fresh.of(a.req.Tenant)+1
+	most, own := q.fresh.crowder(), q.fresh.tenants[a.req.Tenant].standing()+1
 	switch {
 	case most == nil && a.back():
-		most, own = q.told.crowder(), q.told.of(a.req.Tenant)+1
+		most, own = q.told.crowder(), q.told.tenants[a.req.Tenant].standing()+1
 	case a.back():
 		own = 0
 	}
-	if most != nil && len(most.tickets) > own {
-		return most.tickets[len(most.tickets)-1]
+	if most.standing() > own {
+		return most.last()
 	}
 	return nil
 }
@@ -237,7 +239,7 @@ func (r *Router) displace(t *Ticket, now time.Time) {
 
 // stand gives a a ticket as planned.
 func (r *Router) stand(a *ask, p *intent) *Ticket {
-	if a.route.full() {
+	if !a.req.Moves && a.route.full() {
 		r.displace(a.route.toDisplace(a), a.now)
 	}
 	r.lines.tickets++

@@ -68,7 +68,7 @@ func (rt *route) planMove(a *ask) intent {
 	o := a.outlook()
 	i := slices.IndexFunc(rt.conf.OnInfeasible, func(s Step) bool { return s.Kind == Queue })
 	pointless, _ := a.unattainable()
-	if i < 0 || pointless || !o.inService || a.tooWide() || rt.full() && rt.toDisplace(a) == nil {
+	if i < 0 || pointless || !o.inService || a.tooWide() || rt.moving() >= rt.mostWaiting() {
 		return a.planShed(o, pointless, ShedFloor)
 	}
 	wait := rt.conf.OnInfeasible[i].Wait

@@ -8,7 +8,7 @@ import (
 // RouteState is what the router knows of one route.
 type RouteState struct {
 	Route   Route
-	Waiting int // in line
+	Waiting int // in line, without those who have a place meanwhile, see Request.Moves
 
 	// Free is how many users of this route Place would take now, one after the
 	// other, were their prompts short: 0 while somebody waits in line. Of several

@@ -47,8 +47,13 @@ func (rt *route) probed(now time.Time) {
 
 func (rt *route) grace() time.Duration { return max(rt.conf.SLO.Grace, leastGrace) }
 
-// waiting is how many wait in both lines.
-func (rt *route) waiting() int { return rt.lines[Interactive].len() + rt.lines[Batch].len() }
+// waiting is how many wait in both lines, and have no place meanwhile.
+func (rt *route) waiting() int {
+	return rt.lines[Interactive].len() + rt.lines[Batch].len() - rt.moving()
+}
+
+// moving is how many stand in both lines who have a place, see Request.Moves.
+func (rt *route) moving() int { return rt.lines[Interactive].moving + rt.lines[Batch].moving }
 
 // mustQueue reports whether a newcomer of class would pass somebody of its own
 // route: its line, or the interactive one before batch. Who waits for a warm place has

@@ -23,7 +23,26 @@ type turns struct {
 type turn struct {
 	tenant     string
 	tickets    []*Ticket
+	moving     int // of them, who have a place elsewhere, see Request.Moves
 	prev, next *turn
+}
+
+// standing is how many take a place of the line: who moves has one elsewhere.
+func (t *turn) standing() int {
+	if t == nil {
+		return 0
+	}
+	return len(t.tickets) - t.moving
+}
+
+// last returns the last of those; nil if there are none.
+func (t *turn) last() *Ticket {
+	for _, ticket := range slices.Backward(t.tickets) {
+		if !ticket.req.Moves {
+			return ticket
+		}
+	}
+	return nil
 }
 
 // of is how many of tenant are in line.
@@ -71,6 +90,9 @@ func (q *turns) join(t *Ticket) {
 	own.tickets = slices.Insert(own.tickets, i, t)
 	q.sizes.add(len(own.tickets), 1)
 	q.waiting++
+	if t.req.Moves {
+		own.moving++
+	}
 }
 
 // leave removes t, which must be in line.
@@ -87,6 +109,9 @@ func (q *turns) leave(t *Ticket) {
 	own.tickets = slices.Delete(own.tickets, i, i+1)
 	q.sizes.add(len(own.tickets), 1)
 	q.waiting--
+	if t.req.Moves {
+		own.moving--
+	}
 	if len(own.tickets) == 0 {
 		q.unlink(own)
 		delete(q.tenants, own.tenant)
@@ -146,11 +171,11 @@ func (q *turns) others(tenant string, most int) float64 {
 	return max(all-float64(min(q.of(tenant), most)), 0)
 }
 
-// crowder returns the tenant with the most in line.
+// crowder returns the tenant that takes the most places of the line, nil if nobody waits.
 func (q *turns) crowder() *turn {
 	most := q.front
 	for t := q.front; t != nil; t = t.next {
-		if len(t.tickets) > len(most.tickets) {
+		if t.standing() > most.standing() {
 			most = t
 		}
 	}

@@ -189,7 +189,7 @@ var ofLives = []ofLive{
 		}),
 	},
 	{
-		name: "pacer_queue_depth", help: "Requests in the line of the route.", labels: []string{"route"},
+		name: "pacer_queue_depth", help: "Requests in the line of the route, without those that wait at a backend that hangs.", labels: []string{"route"},
 		each: ofLiveRoute(func(r *LiveRoute, to emit) { to(float64(r.Queued), r.Name) }),
 	},
 	{
