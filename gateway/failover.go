@@ -2,8 +2,10 @@ package gateway
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -148,13 +150,25 @@ func (x *exchange) toLongContext(t *attempt) {
 func (x *exchange) nobody(err error) error {
 	t := x.failover.kept
 	if t == nil {
+		var fails *upstreamError
+		if errors.As(err, &fails) && fails.status == http.StatusServiceUnavailable {
+			fails.retry = x.sayWhen(fails.retry, x.attempt)
+		}
 		return err
 	}
 	x.failover.kept = nil
 	x.attempt = t
 	t.kind = answerLastResort
 	t.up.first.at = time.Now() // it comes to the client only from here on
-	x.failover.sayWhen(t)
+	switch t.up.status() {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, providers.StatusOverloaded:
+		retry := x.sayWhen(t.up.retryHeaders(), t)
+		maps.Copy(t.up.resp.Header, retry)
+		var says *backendError
+		if errors.As(x.failover.keptErr, &says) {
+			says.retry = retry
+		}
+	}
 	return x.failover.keptErr
 }
 
@@ -162,25 +176,45 @@ func (x *exchange) nobody(err error) error {
 func (f *failover) noteRefusal(r *router.Refusal) {
 	f.retry = 0
 	if r != nil {
-		f.retry = uint8(min(math.Ceil(r.RetryAfter.Seconds()), math.MaxUint8))
+		f.retry = wholeSeconds(r.RetryAfter)
 	}
 }
 
-// sayWhen has the answer of t, which was full and did not say for how long, tell the client
-// when a place is expected for it on its route, as a refusal of the router does.
-func (f *failover) sayWhen(t *attempt) {
-	switch t.up.status() {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, providers.StatusOverloaded:
-	default:
-		return
+func wholeSeconds(d time.Duration) uint8 {
+	return uint8(min(math.Ceil(d.Seconds()), math.MaxUint8))
+}
+
+// retryUnknown is when to come back, in seconds, where the router expects no place: what is
+// full, and does not say for how long, is asked again by then.
+const retryUnknown = 5
+
+// sayWhen adds to what a backend said of trying again when a place is expected, unless it
+// said so. It says what a refusal of the router does. failed took the request last.
+func (x *exchange) sayWhen(said http.Header, failed *attempt) http.Header {
+	if said.Get("Retry-After") != "" || said.Get("Retry-After-Ms") != "" {
+		return said
 	}
-	if f.retry == 0 || len(t.up.retryHeaders()) > 0 {
-		return
+	retry := x.failover.retry
+	if retry == 0 { // the router was not asked: the request was sent as often as it may be
+		retry = x.comeBack(failed)
 	}
-	retry := strconv.Itoa(int(f.retry))
-	t.up.resp.Header.Set("Retry-After", retry)
-	var says *backendError
-	if errors.As(f.keptErr, &says) {
-		says.retry = http.Header{"Retry-After": {retry}}
+	if said == nil {
+		said = http.Header{}
 	}
+	said.Set("Retry-After", strconv.Itoa(int(retry)))
+	return said
+}
+
+// comeBack asks the router when a place is expected for a request that failed did not take,
+// in seconds.
+func (x *exchange) comeBack(failed *attempt) uint8 {
+	req := x.placement.req
+	req.Again, req.Exclude = true, append(slices.Clip(req.Exclude), failed.name())
+	switch would, ok := x.g.router.Preview(time.Now(), req); {
+	case ok && would.RetryAfter > 0:
+		return wholeSeconds(would.RetryAfter)
+	case ok && (would.Outcome == router.OutcomeQueued || would.Chosen != router.Target{}):
+		return 1
+	}
+	return retryUnknown
 }

@@ -176,7 +176,7 @@ func TestWhenEveryBackendFailsTheClientIsToldHow(t *testing.T) {
 		"502":      {status(502), 502, "upstream_failed", "3"},
 		"503":      {status(503), 503, "upstream_unavailable", "3"},
 		"504":      {status(504), 504, "upstream_timeout", "3"},
-		"loading":  {loading, 503, "upstream_unavailable", ""},
+		"loading":  {loading, 503, "upstream_unavailable", "6"},
 		"silent":   {func(_ http.ResponseWriter, r *http.Request) { pause(r, time.Hour) }, 504, "upstream_timeout", ""},
 		"web page": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, 502, "upstream_failed", ""},
 	} {

@@ -389,8 +389,8 @@ func (h *house) idle() {
 		}
 	}
 	for _, r := range h.router.Routes(time.Now()) {
-		if r.Waiting != 0 {
-			h.t.Errorf("route %s still has %d in line, want none", r.Route.Name, r.Waiting)
+		if r.Waiting+r.Moving != 0 {
+			h.t.Errorf("route %s still has %d in line, want none", r.Route.Name, r.Waiting+r.Moving)
 		}
 	}
 	h.conns.Range(func(_, state any) bool {

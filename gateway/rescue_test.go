@@ -255,7 +255,7 @@ func TestWhoStaysLeavesTheLine(t *testing.T) {
 			s.a.stop()
 			waits := s.send(shortStream)
 			<-time.After(18 * time.Second)
-			if n := s.router.Routes(time.Now())[0].Waiting; n != 1 {
+			if n := s.router.Routes(time.Now())[0].Moving; n != 1 {
 				t.Errorf("%d stand in line, want who waits at a", n)
 			}
 			if leaves {
@@ -264,7 +264,7 @@ func TestWhoStaysLeavesTheLine(t *testing.T) {
 			s.a.goOn()
 			waits.end()
 			synctest.Wait()
-			if n := s.router.Routes(time.Now())[0].Waiting; n != 0 {
+			if n := s.router.Routes(time.Now())[0].Moving; n != 0 {
 				t.Errorf("%d stand in line, want nobody", n)
 			}
 			other.end()

@@ -168,19 +168,63 @@ func TestWhenNobodyTakesTheRequestTheBusyOneIsHeard(t *testing.T) {
 	}
 }
 
+// said answers so, and says when to come back unless retry is "".
+func said(status int, retry string) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if retry != "" {
+			w.Header().Set("Retry-After", retry)
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, tooManyBody)
+	}
+}
+
+// A client whose request all APIs are too full for reads when to come back, also where no
+// other one is asked: it was sent as often as it may be, or nothing is left for retries.
+func TestWhoFindsAllAPIsFullIsToldWhenToComeBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		apis   []string
+		spent  bool // no retry is left
+		asked  int
+	}{
+		"as often as it may be":       {429, []string{"a", "b", "c"}, false, 3},
+		"more often than it may be":   {529, []string{"a", "b", "c", "d"}, false, 3},
+		"no retry is left":            {429, []string{"a", "b"}, true, 2},
+		"no retry, and one API":       {429, []string{"a"}, true, 1},
+		"503, as often as it may be":  {503, []string{"a", "b", "c"}, false, 3},
+		"no retry is left with a 503": {503, []string{"a", "b"}, true, 1},
+	} {
+		for _, body := range []string{streamBody, strings.Replace(streamBody, `"stream":true`, `"stream":false`, 1)} {
+			bubble(t, name, func(t *testing.T) {
+				apis, handlers := map[string]*script{}, map[string]http.Handler{}
+				for _, api := range c.apis {
+					apis[api] = &script{answer: said(c.status, "")}
+					handlers[api] = apis[api]
+				}
+				h := open(t, settings(c.apis...), handlers)
+				for c.spent && h.gateway.retries.take(time.Now()) {
+				}
+				r := h.post(chat, body)
+				if seconds, _ := strconv.Atoi(r.header.Get("Retry-After")); r.status != c.status || seconds < 1 || seconds > 60 {
+					t.Errorf("got %d with Retry-After %q, want %d with 1 to 60 s", r.status, r.header.Get("Retry-After"), c.status)
+				}
+				asked := 0
+				for _, api := range apis {
+					asked += api.calls()
+				}
+				if asked != c.asked {
+					t.Errorf("%d were asked, want %d", asked, c.asked)
+				}
+			})
+		}
+	}
+}
+
 // Who finds a hosted API full waits for a place of the other engine as long as its route
 // has it so, and reads when to come back, whether the API said so or not.
 func TestWhoFindsAnAPIFullIsToldWhenToComeBack(t *testing.T) {
-	said := func(status int, retry string) func(http.ResponseWriter, *http.Request) {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			if retry != "" {
-				w.Header().Set("Retry-After", retry)
-			}
-			w.WriteHeader(status)
-			_, _ = io.WriteString(w, tooManyBody)
-		}
-	}
 	for name, c := range map[string]struct {
 		status int
 		retry  string // that it says

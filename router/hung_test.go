@@ -157,8 +157,8 @@ func TestWhoMovesTakesNoPlaceOfTheLine(t *testing.T) {
 			t.Errorf("%v made room", g.Waiter)
 		}
 	}
-	if got := b.Routes(b.now)[0].Waiting; got != 3 {
-		t.Errorf("%d wait, want 3: who moves has a place", got)
+	if s := b.Routes(b.now)[0]; s.Waiting != 3 || s.Moving != 3 {
+		t.Errorf("%d wait and %d move, want 3 of either", s.Waiting, s.Moving)
 	}
 	b.wantGrants(full[0].Done(b.now, 100), "moves")
 }

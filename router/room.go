@@ -8,7 +8,8 @@ import (
 // RouteState is what the router knows of one route.
 type RouteState struct {
 	Route   Route
-	Waiting int // in line, without those who have a place meanwhile, see Request.Moves
+	Waiting int // in line
+	Moving  int // in line beside them, who have a place meanwhile, see Request.Moves
 
 	// Free is how many users of this route Place would take now, one after the
 	// other, were their prompts short: 0 while somebody waits in line. Of several
@@ -72,7 +73,7 @@ func (r *Router) routeState(now time.Time, rt *route) (RouteState, bool) {
 		return RouteState{}, false
 	}
 	r.advance(now)
-	s := RouteState{Route: rt.conf, Waiting: rt.waiting(), Targets: make([]TargetRoom, len(rt.models))}
+	s := RouteState{Route: rt.conf, Waiting: rt.waiting(), Moving: rt.moving(), Targets: make([]TargetRoom, len(rt.models))}
 	a := newAsk(now, rt, &Request{})
 	open := !rt.mustQueue(a.class)
 	if open {
