@@ -245,7 +245,7 @@ func TestPromises(t *testing.T) {
 			}
 			// All of them are expected at most.
 			most := float64(own + min(others, own+1))
-			if got := p.before(now, end, tenant); got > most || got < 0 || due > 0 && !(got > 0) {
+			if got := p.before(now, end, tenant); got > most+1e-9 || got < 0 || due > 0 && !(got > 0) {
 				t.Fatalf("%v before %v, want at most %v of the %d", got, end, most, due)
 			}
 			sum := 0
@@ -255,7 +255,7 @@ func TestPromises(t *testing.T) {
 			if sum != len(list) || p.open != len(list) || p.keyed != keyed {
 				t.Fatalf("%d open, %d by tenant, %d recognisable, want %d and %d", p.open, sum, p.keyed, len(list), keyed)
 			}
-			if got := p.expected(now); got < 0 || got > float64(len(list)) {
+			if got := p.expected(now); got < 0 || got > float64(len(list))+1e-9 {
 				t.Fatalf("%v expected of %d", got, len(list))
 			}
 		}
