@@ -37,7 +37,7 @@ type rest struct {
 	until    time.Time // nobody goes there before, then a probe; zero = it does not rest
 	wait     time.Duration
 	full     bool      // it rests because it is full, did not say for how long, and may have room when one of its streams ends
-	opened   time.Time // when one last ended, and nobody has found out since whether that made room; zero = none did
+	opened   time.Time // when one ended, and nobody has found out since whether that made room; zero = none did
 	served   time.Time // when it last gave a good answer
 }
 
@@ -66,9 +66,9 @@ func (s *rest) note(tenant string) {
 	s.several = s.several || s.tenant != tenant
 }
 
-// fill notes that the target said to a request of tenant, placed then, that it is full,
-// and wants to be left alone for so long; 0 = it did not say. Where that was said behind the
-// end of a stream, a limit of so many a minute is used up: only time gives room.
+// fill notes that the target said to a request of tenant, placed then, that it is full.
+// It wants to be left alone for as long as told; 0 = it did not say. Where it said so after
+// a stream had ended, a limit of so many a minute is used up: only time gives room.
 func (s *rest) fill(now, placed time.Time, tenant string, told time.Duration) {
 	s.note(tenant)
 	s.since = now
@@ -103,9 +103,10 @@ func (s *rest) serve(now, placed time.Time) {
 }
 
 // leave notes that a request ended there that had been served: a full target may have
-// room again, and the next request finds out.
+// room again, and the next request finds out. While one does, further ends send nobody:
+// they may come faster than the answer.
 func (s *rest) leave(now time.Time) {
-	if s.full {
+	if s.full && s.opened.IsZero() {
 		s.until, s.opened = now, now
 	}
 }

@@ -364,3 +364,38 @@ func TestTheEndOfAStreamMakesRoomOrNot(t *testing.T) {
 		}
 	}
 }
+
+// Streams may end faster than a full target answers: one request finds out for all of them,
+// and none goes there for the ends that come meanwhile or later.
+func TestEndsFasterThanAnAnswerSendOneThere(t *testing.T) {
+	b := pool(t)
+	var runs, asked []*Lease
+	for range 40 {
+		l := b.place("chat", exclude("good")).Lease
+		l.FirstToken(b.now)
+		runs = append(runs, l)
+	}
+	b.fill("chat", 3, exclude("bad"))
+	full := func(l *Lease) {
+		l.Full(b.now, 0)
+		l.Done(b.now, 0)
+	}
+	full(b.place("chat", noQueue).Lease)
+	answered := 0
+	for i, l := range runs { // an end each 20 ms, an answer after 300 ms
+		b.sleep(20 * time.Millisecond)
+		l.Done(b.now, 10)
+		if d := b.place("chat", noQueue); d.Lease != nil {
+			asked = append(asked, d.Lease)
+		}
+		if i == 15 {
+			for _, l := range asked {
+				full(l)
+			}
+			answered = len(asked)
+		}
+	}
+	if len(asked) != 1 || answered != 1 {
+		t.Errorf("%d were sent there before it answered and %d after, want one and none", answered, len(asked)-answered)
+	}
+}
