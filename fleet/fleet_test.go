@@ -231,6 +231,30 @@ func TestHealthIsOneWord(t *testing.T) {
 	}
 }
 
+// While a backend hangs its pages may begin to answer: who asks it then is told to the router,
+// and the log says once that it hangs.
+func TestPagesThatAnswerInAHangAreHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, said := newFleet(t)
+		apply(t, f, engines(t, "", "a"))
+		m := f.members["a"]
+		p := m.backend.Pulse()
+		p.Owe(time.Now())
+		<-time.After(time.Minute)
+		for i, stands := range []bool{true, false, true} {
+			p.Stand(time.Now(), stands, false)
+			if !m.hung || m.stands != stands {
+				t.Errorf("%d: it hangs %v and its pages answer %v, want true and %v", i, m.hung, m.stands, stands)
+			}
+		}
+		p.Hear(time.Now())
+		if s := said.String(); m.hung || m.stands || strings.Count(s, "shows no life") != 1 || strings.Count(s, "shows life again") != 1 {
+			t.Errorf("after a byte it hangs: %v; the log has %s", m.hung, s)
+		}
+		p.Settle()
+	})
+}
+
 // A drained backend with another engine does not take a request before anybody
 // is told of it.
 func TestADrainHoldsForAnotherEngine(t *testing.T) {

@@ -19,14 +19,15 @@ func (m *member) hearBreaker(h providers.Health) {
 	}
 }
 
-// hearPulse takes note that the backend hangs, or does no more.
+// hearPulse takes note that the backend hangs, or does no more, or that its pages answer
+// meanwhile, or do no more.
 func (m *member) hearPulse() {
-	var hangs bool
+	var was, hangs bool
 	note := func() {
-		hangs = m.backend.Pulse().Hung() // as it is, whoever tells of it first
+		was, hangs = m.hung, m.backend.Pulse().Hung() // as it is, whoever tells of it first
 		m.hung, m.stands = hangs, m.backend.Pulse().Stands()
 	}
-	if !m.hear(note, false) {
+	if !m.hear(note, false) || hangs == was {
 		return
 	}
 	if log := m.fleet.o.Log.With("backend", m.name, "hung", hangs); hangs {

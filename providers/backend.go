@@ -57,7 +57,7 @@ type Options struct {
 	OnHealth func(Health)
 
 	// OnHung is told when the backend hangs, and when it does no more, as
-	// Pulse.Hung says; it may be called from where bytes are passed on, and must not
+	// Pulse.Hung says, and when Pulse.Stands says another thing meanwhile; it may be called from where bytes are passed on, and must not
 	// block. nil = nobody.
 	OnHung func()
 

@@ -36,7 +36,7 @@ const (
 // mu is a leaf, and onChange runs without it.
 type Pulse struct {
 	born     time.Time
-	onChange func() // it hangs, or does no more; nil = nobody is told
+	onChange func() // it hangs, or does no more, or Stands is another while it does; nil = nobody is told
 
 	heard atomic.Int64 // nanoseconds since born: the last byte, at most pulseEvery too early
 	seen  atomic.Int64 // since born: the last look that saw something good
@@ -97,11 +97,15 @@ func (p *Pulse) See(now time.Time) {
 // hungAfter. With no byte of any answer in that time it hangs. A page that could not be
 // read says nothing.
 func (p *Pulse) Stand(now time.Time, still, read bool) {
-	switch was := p.still.Swap(still); {
+	hung, was := p.hung.Load(), p.still.Swap(still)
+	switch {
 	case still && p.Quiet(now):
 		p.hang()
 	case was && !still && read:
 		p.See(now)
+	}
+	if was != still && hung && p.hung.Load() && p.onChange != nil {
+		p.onChange()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -137,6 +138,30 @@ func TestABreakerThatOpenedInAHangIsClosedByLife(t *testing.T) {
 			p.Settle()
 		})
 	}
+}
+
+// A backend may hang before it is known whether its pages answer: that is told as well, and
+// that they do no more.
+func TestThatPagesAnswerInAHangIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Pulse
+		var told []string
+		p = newPulse(func() { told = append(told, fmt.Sprint(p.Hung(), p.Stands())) })
+		p.Owe(time.Now())
+		for range 4 {
+			began := time.Now()
+			<-time.After(4 * time.Second)
+			p.miss(began, time.Now())
+		}
+		for _, still := range []bool{true, true, false, false, true} {
+			p.Stand(time.Now(), still, false)
+		}
+		p.Hear(time.Now())
+		p.Stand(time.Now(), false, false)
+		if want := []string{"true false", "true true", "true false", "true true", "false false"}; !slices.Equal(told, want) {
+			t.Errorf("it hangs, and its pages answer: told %v, want %v", told, want)
+		}
+	})
 }
 
 // A backend is in doubt from the first look that saw nothing good until anything comes.
