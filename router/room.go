@@ -123,7 +123,7 @@ func (a *ask) roomOn(m *model, open bool) (room TargetRoom) {
 	if more := most(bears); more > 0 {
 		if most := m.shown(a, c, more); most < more {
 			room.Capacity, room.CapacityLowerBound = c.m+most, true
-			return room
+			return room.within(m.ttft.Slots)
 		}
 		room.Capacity, c = c.m+more, a.with(m.group, c, more)
 	} else {
@@ -134,7 +134,12 @@ func (a *ask) roomOn(m *model, open bool) (room TargetRoom) {
 	next := verdict{model: m}
 	next.reason = a.bears(&next, &c)
 	room.CapacityLowerBound = a.moreIfKnown(next, &c)
-	if slots := m.ttft.Slots; slots > 0 && room.Capacity > slots {
+	return room.within(m.ttft.Slots)
+}
+
+// within is room where the engine runs so many sequences at once; 0 = that is not known.
+func (room TargetRoom) within(slots int) TargetRoom {
+	if slots > 0 && room.Capacity > slots {
 		room.Capacity, room.CapacityLowerBound = slots, false
 	}
 	return room

@@ -79,6 +79,23 @@ func TestFreeWithoutAFloor(t *testing.T) {
 	want(0, 0, false)
 }
 
+// A capacity is no more than the engine runs at once, also where the rules would go on: who
+// waits for his prefill does not decode, so that twice what was seen is the bound.
+func TestACapacityIsWithinTheSlots(t *testing.T) {
+	for slots, want := range map[int]int{0: 16, 30: 16, 12: 12} {
+		b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Minute}})
+		c := form{a: 1.0 / 120, b: 1e-5, visited: 8, d: 1e-6, answer: 28}
+		c.first.Slots, c.first.Turnover = slots, 2
+		b.learn("x", c)
+		leases := b.fill("chat", 2, prompt(1000))
+		b.sleep(200 * time.Millisecond)
+		b.run(leases, c.TPS(2), 5*time.Second)
+		if room := b.Routes(b.now)[0].Targets[0]; room.Capacity != want || room.CapacityLowerBound == (slots == want) {
+			t.Errorf("%d slots: a capacity of %d, lower bound %v; want %d", slots, room.Capacity, room.CapacityLowerBound, want)
+		}
+	}
+}
+
 // Nobody is free to come while others wait.
 func TestNothingIsFreeBehindALine(t *testing.T) {
 	b, leases := full(t)
