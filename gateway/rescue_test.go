@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -539,4 +540,31 @@ func TestWhoLeavesWhileItsStreamGoesOnLeavesNothing(t *testing.T) {
 		s.b.goOn()
 		s.idle()
 	})
+}
+
+// Whether an attempt has moved is read beside who looks for those that are to be moved: each
+// takes the lock. It is for the race detector.
+func TestAnAttemptThatIsAloneAgainIsLookedAt(t *testing.T) {
+	x := &exchange{failover: failover{rescued: true}} // it may not go on again
+	x.g = &Gateway{}
+	answered := make(chan struct{})
+	close(answered)
+	first := &attempt{}
+	first.up.done = answered
+	var ended atomic.Bool
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for !ended.Load() {
+			(&stranded{x: x, t: first}).escape(time.Now(), map[string]int{})
+		}
+	})
+	for range 1000 {
+		x.outlast(first)
+		runtime.Gosched()
+	}
+	ended.Store(true)
+	looking.Wait()
+	if first.rescue.at.moved() || first.rescue.waits {
+		t.Error("it was moved, or waits still")
+	}
 }

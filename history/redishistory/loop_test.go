@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"maps"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -160,7 +161,7 @@ func TestAClockThatIsMinutesOff(t *testing.T) {
 	if n, all := a.ring.Replicas(time.Now()); n != 2 || !all {
 		t.Errorf("one writes that is 4 minutes late, and there are %d, all %v", n, all)
 	}
-	if got := strings.Count(a.log.String(), "clocks of two gateways differ"); got != 1 || !strings.Contains(a.log.String(), "ahead_s=-240") {
+	if said := regexp.MustCompile(`clocks of two gateways differ.*ahead_s=-24[0-9]`).FindAllString(a.log.String(), -1); len(said) != 1 {
 		t.Errorf("the log says\n%s", a.log.String())
 	}
 	a.read["late"].heard = time.Now().Add(-alive - time.Second) // it wrote nothing since
@@ -220,5 +221,29 @@ func TestOneNameAtTwoAddresses(t *testing.T) {
 	}
 	if n := lines(c); n != 0 {
 		t.Errorf("c tells nothing, and says %q", c.log.String())
+	}
+}
+
+// A process that has ended is heard of for a while, by its clock or the one here: one that
+// follows it, and has a backend elsewhere, is no second fleet. That is said after two minutes.
+func TestWhoHasGoneIsNoStranger(t *testing.T) {
+	var log bytes.Buffer
+	watch := history.NewWatch(history.NewRing(time.Now()))
+	s := strangers{own: hashed(map[string]string{"gpu": "http://10.0.0.2:8000/v1"})}
+	before := hashed(map[string]string{"gpu": "http://10.0.0.1:8000/v1"})
+	began := time.Now()
+	said := func(from, to time.Duration) int {
+		for at := from; at < to; at += every {
+			s.hear("before", before)
+			s.tell(slog.New(slog.NewTextHandler(&log, nil)), watch, began.Add(at))
+		}
+		marks, _ := watch.Marks(0, 10)
+		return strings.Count(log.String(), "another gateway") + len(marks)
+	}
+	if n := said(0, 2*alive); n > 0 {
+		t.Errorf("%d lines and marks of a process that ended %v ago:\n%s", n, 2*alive, log.String())
+	}
+	if n := said(2*alive, 2*time.Minute); n != 2 {
+		t.Errorf("%d lines and marks after two minutes, want one of either:\n%s", n, log.String())
 	}
 }
