@@ -70,10 +70,6 @@ type Config struct {
 
 	// source is what Source returns.
 	source Source
-
-	// Warnings are what Parse wants said though it is no error, by line, each
-	// as FILE:LINE:COL: text.
-	Warnings []string
 }
 
 // WarningsSince are those that before did not have: a key that stands in plain text is
@@ -84,7 +80,7 @@ func (c *Config) WarningsSince(before *Config) (news []string) {
 	for _, key := range before.source.plain {
 		known[key] = true
 	}
-	for _, w := range c.Warnings {
+	for _, w := range c.source.Warnings {
 		if key, plain := c.source.plain[w]; !plain || !known[key] {
 			news = append(news, w)
 		}

@@ -13,8 +13,8 @@ import (
 func TestDocumentedFilesAreValid(t *testing.T) {
 	for _, text := range documented(t) {
 		cfg := mustParse(t, text, nothing)
-		if len(cfg.Warnings) > 0 {
-			t.Errorf("warnings %q of:\n%s", cfg.Warnings, text)
+		if len(cfg.Source().Warnings) > 0 {
+			t.Errorf("warnings %q of:\n%s", cfg.Source().Warnings, text)
 		}
 	}
 	data := must.Get(os.ReadFile("../docs/CONFIG.md"))(t)

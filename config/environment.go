@@ -24,6 +24,10 @@ type Source struct {
 	// and what it names. nil = nothing was read.
 	files stamps
 
+	// Warnings are what Parse wants said though it is no error, by line, each
+	// as FILE:LINE:COL: text.
+	Warnings []string
+
 	// plain are the keys that stand there as plain text, by the warning of each.
 	plain map[string][sha256.Size]byte
 }
@@ -85,7 +89,7 @@ func FromEnvironment(getenv func(string) (string, bool)) (*Config, error) {
 	route.steps(r, object{})
 	c.Backends, c.Routes = []Backend{b}, []Route{route}
 	if kind.Doubtful(base) {
-		c.Warnings = append(c.Warnings, "environment: OPENAI_BASE_URL does not end in a version; most engines serve under /v1, as in http://127.0.0.1:8000/v1")
+		c.source.Warnings = append(c.source.Warnings, "environment: OPENAI_BASE_URL does not end in a version; most engines serve under /v1, as in http://127.0.0.1:8000/v1")
 	}
 	return &c, nil
 }

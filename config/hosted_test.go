@@ -20,8 +20,8 @@ func TestHostedBackendsAreRead(t *testing.T) {
 	for _, m := range regexp.MustCompile("\\| `(\\{ name: .*?\\})`").FindAllStringSubmatch(string(data), -1) {
 		cfg := mustParse(t, fmt.Sprintf("backends: [ %s ]\nroutes: [ { model: m, targets: [ { backend: %s } ] } ]\n", m[1], nameIn(m[1])), any)
 		b := cfg.Backends[0]
-		if kinds[b.Kind] = true; !b.Keyed() || !b.Separate() || len(cfg.Warnings) > 1 {
-			t.Errorf("%s is read as %+v with %q", m[1], b, cfg.Warnings)
+		if kinds[b.Kind] = true; !b.Keyed() || !b.Separate() || len(cfg.Source().Warnings) > 1 {
+			t.Errorf("%s is read as %+v with %q", m[1], b, cfg.Source().Warnings)
 		}
 	}
 	for _, kind := range append(hosted(), "openai", "azure") {

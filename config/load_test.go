@@ -64,8 +64,8 @@ keys: [ { name: a, key_file: unix }, { name: b, key_file: windows }, { name: c, 
 			t.Errorf("key %s is not that of %q: the line break at the end is no part of it", cfg.Keys[i].Name, key)
 		}
 	}
-	if len(cfg.Warnings) > 0 {
-		t.Errorf("warnings %q, want none", cfg.Warnings)
+	if len(cfg.Source().Warnings) > 0 {
+		t.Errorf("warnings %q, want none", cfg.Source().Warnings)
 	}
 }
 

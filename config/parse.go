@@ -58,7 +58,7 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.source = Source{File: path, Ignored: setOf(os.LookupEnv, asked), files: files, plain: cfg.source.plain}
+	cfg.source.File, cfg.source.Ignored, cfg.source.files = path, setOf(os.LookupEnv, asked), files
 	if at, err := filepath.Abs(path); err == nil {
 		cfg.source.File = at
 	}
@@ -93,14 +93,15 @@ func parse(r *reader, data []byte) (*Config, error) {
 	if err := r.result(); err != nil {
 		return nil, err
 	}
+	s := &r.cfg.source
 	for _, w := range sorted(r.warnings) {
 		text := w.String()
-		r.cfg.Warnings = append(r.cfg.Warnings, text)
+		s.Warnings = append(s.Warnings, text)
 		if key, plain := r.plain[place{w.Line, w.Col}]; plain {
-			if r.cfg.source.plain == nil {
-				r.cfg.source.plain = map[string][sha256.Size]byte{}
+			if s.plain == nil {
+				s.plain = map[string][sha256.Size]byte{}
 			}
-			r.cfg.source.plain[text] = key
+			s.plain[text] = key
 		}
 	}
 	return r.cfg, nil

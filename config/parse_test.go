@@ -110,8 +110,8 @@ func TestExamplesAreValid(t *testing.T) {
 			t.Errorf("%v", err)
 			continue
 		}
-		if len(cfg.Warnings) > 0 {
-			t.Errorf("%s: warnings %q, want none", path, cfg.Warnings)
+		if len(cfg.Source().Warnings) > 0 {
+			t.Errorf("%s: warnings %q, want none", path, cfg.Source().Warnings)
 		}
 	}
 }
@@ -223,8 +223,8 @@ func TestKinds(t *testing.T) {
 			if b := cfg.Backends[0]; b.URL != tt.want || b.Kind != tt.kind {
 				t.Errorf("%s: %s of kind %s, want %s", backend, b.URL, b.Kind, tt.want)
 			}
-			if len(cfg.Warnings) > 0 {
-				t.Errorf("%s: %q", backend, cfg.Warnings)
+			if len(cfg.Source().Warnings) > 0 {
+				t.Errorf("%s: %q", backend, cfg.Source().Warnings)
 			}
 		}
 	}
@@ -356,7 +356,7 @@ routes:
 		"f:6:47: usage: continuous is understood by vLLM and SGLang; other engines ignore it, or refuse every stream: write the kind: of the engine, or usage: inject",
 		`f:8:104: min_tps needs to know how fast backend "mute" is, and with usage: never only answers that tell their tokens unasked teach it, so it may stay in slow start for ever; write usage: inject for it, or give it a prior:`,
 	}
-	same(t, "warnings", want, cfg.Warnings)
+	same(t, "warnings", want, cfg.Source().Warnings)
 }
 
 func TestHosts(t *testing.T) {
@@ -404,18 +404,18 @@ routes:
 		"f:13:80: continue has no effect: a stream goes on at another backend of kind vllm, sglang or llamacpp, and the route has not two of them; write kind:, or add a target",
 		"f:14:57: attainment is the share of streams that keep min_tps or max_ttft, and there is neither: no objective is exported for the route, and PacerFloorMissed does not look at it; add one of the two, or leave attainment out",
 	}
-	same(t, "warnings", want, cfg.Warnings)
+	same(t, "warnings", want, cfg.Source().Warnings)
 
 	cfg = mustParse(t, fleet+"listen: 0.0.0.0:8080\nkeys: [ { name: k, key: s3cret } ]\nhosts: [ pacer ]\n", nothing)
 	want = []string{
 		"f:4:25: the key is configured as plain text; better write key_sha256: with the hash that printf %s KEY | sha256sum prints, or key_file:",
 		"f:5:8: hosts has no effect where there are keys: a page needs one; leave it out",
 	}
-	same(t, "warnings with a key", want, cfg.Warnings)
+	same(t, "warnings with a key", want, cfg.Source().Warnings)
 }
 
 // A key in plain text is warned of once, however often the file is read and wherever the key
-// stands by then; what else is to be said is said each time.
+// stands by then. What else is to be said is said each time.
 func TestAPlainKeyIsWarnedOfOnce(t *testing.T) {
 	keys := func(before string, keys ...string) *Config {
 		text := before + fleet + "hosts: [ pacer ]\nkeys:\n"
@@ -459,7 +459,7 @@ routes:
 		"f:2:58: 9 places are guaranteed on backend \"a\", which takes 8 at once: who comes first has them; lower a guarantee, or raise max_concurrency",
 		"f:3:5: 110 % of backend \"b\" are guaranteed: who comes first has them; lower a guarantee",
 	}
-	same(t, "warnings", want, cfg.Warnings)
+	same(t, "warnings", want, cfg.Source().Warnings)
 	if got := cfg.Routes[3].SLO.Guarantee; got != (Guarantee{Share: 0.505}) {
 		t.Errorf("a guarantee of 50.5 %% is %+v", got)
 	}
@@ -565,7 +565,7 @@ func TestMetricsURLOfAKindWithoutAPage(t *testing.T) {
 		"anthropic": true, "azure": true, "ollama": true, "openai": false, "vllm": false, "sglang": false, "tgi": false, "llamacpp": false,
 	} {
 		text := "backends: [ { name: a, url: \"http://a:1/v1\", kind: " + kind + ", metrics_url: /metrics } ]\nroutes: [ { model: m, targets: [ { backend: a } ] } ]\n"
-		got := mustParse(t, text, nothing).Warnings
+		got := mustParse(t, text, nothing).Source().Warnings
 		if warned != (len(got) == 1 && strings.Contains(got[0], "a backend of kind "+kind+" has no page of metrics")) || !warned && len(got) > 0 {
 			t.Errorf("kind %s: warnings %q, want one: %v", kind, got, warned)
 		}

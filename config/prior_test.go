@@ -56,10 +56,10 @@ func TestPriorFromFiles(t *testing.T) {
 		}
 		same(t, tt.prior, Prior{Points: tt.want}, cfg.Backends[0].Prior)
 		switch {
-		case tt.warning == "" && len(cfg.Warnings) > 0:
-			t.Errorf("%s: warnings %q, want none", tt.prior, cfg.Warnings)
-		case tt.warning != "" && (len(cfg.Warnings) != 1 || !strings.HasSuffix(cfg.Warnings[0], tt.warning)):
-			t.Errorf("%s: warnings %q, want …%s", tt.prior, cfg.Warnings, tt.warning)
+		case tt.warning == "" && len(cfg.Source().Warnings) > 0:
+			t.Errorf("%s: warnings %q, want none", tt.prior, cfg.Source().Warnings)
+		case tt.warning != "" && (len(cfg.Source().Warnings) != 1 || !strings.HasSuffix(cfg.Source().Warnings[0], tt.warning)):
+			t.Errorf("%s: warnings %q, want …%s", tt.prior, cfg.Source().Warnings, tt.warning)
 		}
 	}
 }

@@ -179,7 +179,7 @@ func printChecked(out io.Writer, file string, cfg *config.Config) error {
 
 // warningsOf are about what serve starts with all the same.
 func warningsOf(cfg *config.Config) []string {
-	return slices.Concat(cfg.Warnings, cfg.Expiring(time.Now()), engineWarnings(cfg), guaranteeWarnings(cfg))
+	return slices.Concat(cfg.Source().Warnings, cfg.Expiring(time.Now()), engineWarnings(cfg), guaranteeWarnings(cfg))
 }
 
 // targetNames are a route's targets as backend:model, or the backend alone

@@ -131,7 +131,7 @@ const tracesTimeout = 2 * time.Second
 func serveWith(ctx context.Context, cfg *config.Config, load func() (*config.Config, error), logs *logs, picker bool) error {
 	log := logs.log
 	saySource(log, cfg.Source())
-	for _, w := range cfg.Warnings {
+	for _, w := range cfg.Source().Warnings {
 		log.Warn(w)
 	}
 	told := tracing.Options{Getenv: os.Getenv, Version: currentBuild().Version, Log: log}

@@ -155,7 +155,7 @@ func look(looks []func(*findings)) []Finding {
 // configuration says that it was read, and what it warns of.
 func configuration(cfg *config.Config, f *findings) {
 	f.ok("configuration: backends %d, routes %d, keys %d", len(cfg.Backends), len(cfg.Routes), len(cfg.Keys))
-	for _, w := range slices.Concat(cfg.Warnings, cfg.Expiring(time.Now())) {
+	for _, w := range slices.Concat(cfg.Source().Warnings, cfg.Expiring(time.Now())) {
 		f.said(Warn, w)
 	}
 }
