@@ -180,8 +180,8 @@ func said(status int, retry string) func(http.ResponseWriter, *http.Request) {
 	}
 }
 
-// A client whose request all APIs are too full for reads when to come back, also where no
-// other one is asked: it was sent as often as it may be, or nothing is left for retries.
+// A client that finds all APIs full reads when to come back. That is so, too, where the last
+// one is not asked, since the request was sent often enough or no retry is left.
 func TestWhoFindsAllAPIsFullIsToldWhenToComeBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -222,8 +222,8 @@ func TestWhoFindsAllAPIsFullIsToldWhenToComeBack(t *testing.T) {
 	}
 }
 
-// Who finds a hosted API full waits for a place of the other engine as long as its route
-// has it so, and reads when to come back, whether the API said so or not.
+// Who finds a hosted API full waits for a place of the other engine, as long as its route
+// has it so. Then it reads when to come back, whether the API said so or not.
 func TestWhoFindsAnAPIFullIsToldWhenToComeBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int

@@ -79,8 +79,8 @@ func TestFreeWithoutAFloor(t *testing.T) {
 	want(0, 0, false)
 }
 
-// A capacity is no more than the engine runs at once, also where the rules would go on: who
-// waits for his prefill does not decode, so that twice what was seen is the bound.
+// A capacity is no more than the engine runs at once, also where twice what was seen bounds
+// it: by the rules it has no end, since who waits for his prefill does not decode.
 func TestACapacityIsWithinTheSlots(t *testing.T) {
 	for slots, want := range map[int]int{0: 16, 30: 16, 12: 12} {
 		b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Minute}})

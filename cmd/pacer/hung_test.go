@@ -114,8 +114,8 @@ func (h *house) users(n int, got *results) (stop func()) {
 }
 
 // One of two engines stops for 50 s. It is said within 15 s, who got nothing goes
-// elsewhere, nobody is lost, and when it goes on it has its users again as soon as those
-// have ended that stood still with it, with the curve that it had.
+// elsewhere, and nobody is lost. When it goes on, those end first that stood still with it;
+// then it has its users again, and the curve that it had.
 func TestAnEngineThatHangs(t *testing.T) {
 	for _, prefer := range []string{"headroom", "order", "cheapest"} {
 		for _, kind := range []string{"vllm", "openai"} { // the one has a health page, the other has not
@@ -280,7 +280,7 @@ func TestWhoIsSlowDoesNotHang(t *testing.T) {
 }
 
 // The GPU of an engine stands still behind a server that answers, until all who waited there
-// have gone, and its page of metrics says from then on what it said last. The heads of
+// have gone. From then on its page of metrics says what it said last. The heads of
 // answers are no life, and it is asked sooner than what others wait for.
 func TestAnEngineThatNobodyWaitsForIsAskedSooner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -41,6 +41,17 @@ func newReplica(t *testing.T, s *redistest.Server, id string, past ...string) *r
 	return r
 }
 
+// newReader returns a replica alone in its store, and what others write there with.
+func newReader(t *testing.T) (*replica, *redis.Client) {
+	t.Helper()
+	s := redistest.Start(t)
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr})
+	t.Cleanup(func() { _ = rdb.Close() })
+	r := newReplica(t, s, "reader")
+	r.ring.Advance(time.Now())
+	return r, rdb
+}
+
 // serve counts n requests in each of the steps from so long ago to now, and tells
 // Redis after each.
 func (r *replica) serve(t *testing.T, ago time.Duration, n int) {
@@ -104,11 +115,7 @@ func TestReplicasCountEachOtherOnce(t *testing.T) {
 // What somebody else wrote into Redis is no history, whatever it is, and costs no
 // more than a line.
 func TestForeignHistories(t *testing.T) {
-	s := redistest.Start(t)
-	b := newReplica(t, s, "b")
-	b.ring.Advance(time.Now())
-	rdb := redis.NewClient(&redis.Options{Addr: s.Addr})
-	defer rdb.Close()
+	b, rdb := newReader(t)
 	ctx := context.Background()
 	bomb := func() string {
 		var out bytes.Buffer
@@ -145,11 +152,7 @@ func TestForeignHistories(t *testing.T) {
 // A replica whose clock is minutes off counts, and the line says so; one that is gone
 // does not, whatever its clock was.
 func TestAClockThatIsMinutesOff(t *testing.T) {
-	s := redistest.Start(t)
-	a := newReplica(t, s, "a")
-	a.ring.Advance(time.Now())
-	rdb := redis.NewClient(&redis.Options{Addr: s.Addr})
-	defer rdb.Close()
+	a, rdb := newReader(t)
 	writes := func(ago time.Duration) {
 		text := must.Get(json.Marshal(presence{At: 1, Time: time.Now().Add(-ago), Name: "late"}))(t)
 		must.Do(t, rdb.HSet(t.Context(), a.index(), "late", text).Err())

@@ -20,8 +20,8 @@ const oftenStrange = 24
 const mostHashed = 1024
 
 // strangers finds replicas that have other engines under the same names. In a store
-// one name is one engine, whose load and curve all have in common; of two fleets that
-// share a prefix by mistake, each takes the other's users for its own.
+// one name is one engine, and all have its load and its curve in common. Two fleets may
+// share a prefix by mistake: then each takes the other's users for its own.
 type strangers struct {
 	own     map[string]string // hashes of addresses by backend
 	backend string            // of this exchange: one that is elsewhere on replica; "" = none
