@@ -85,6 +85,7 @@ type LastError struct {
 	Status  int       // of its last answer; 0 = there was none, or none that is one
 	Message string    // one line, without secrets
 	Since   time.Time // the first of those in a row
+	Within  bool      // they were within answers that had begun
 }
 
 // port is the admin port. Everything in it is safe for concurrent use.

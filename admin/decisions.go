@@ -15,7 +15,7 @@ func decisionOf(rec *router.Record) api.Decision {
 	d := api.Decision{
 		Time: rec.Time.UTC(), RequestID: rec.ID, Route: rec.Route, Class: rec.Class.String(), Floor: api.Number(rec.Floor),
 		Outcome: rec.Outcome.String(), Policy: rec.Policy, WaitedS: api.Number(rec.Waited.Seconds()),
-		MayWaitS: api.Positive(rec.MayWait.Seconds()), RetryAfterS: api.Positive(rec.RetryAfter.Seconds()), BestLow: api.Positive(rec.Best),
+		MayWaitS: api.Positive(rec.MayWait.Seconds()), RetryAfterS: api.Positive(rec.RetryAfter.Seconds()), BestLow: api.Positive(rec.Best), Behind: rec.Behind,
 		Candidates: make([]api.Candidate, len(rec.Candidates)), LeftOut: rec.LeftOut,
 	}
 	if rec.Chosen.Backend != "" {

@@ -25,7 +25,7 @@ type targetState struct {
 }
 
 func lastErrorOf(e LastError) *api.LastError {
-	out := &api.LastError{Message: e.Message, Since: e.Since.UTC()}
+	out := &api.LastError{Message: e.Message, Since: e.Since.UTC(), WithinAnswers: e.Within}
 	if e.Status > 0 {
 		out.Status = &e.Status
 	}

@@ -39,6 +39,10 @@ type Decision struct {
 	// ShedReason is null unless the request was refused.
 	ShedReason *string `json:"shed_reason"`
 
+	// Behind is how many in line went before one that came, and waits or was refused: where
+	// a candidate is ok it is theirs. 0 of all others.
+	Behind int `json:"behind"`
+
 	// RetryAfterS is null unless the request was refused and waiting helps.
 	RetryAfterS Number `json:"retry_after_s"`
 

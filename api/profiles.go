@@ -61,7 +61,8 @@ type State struct {
 	// Engine is what the engine itself counts; null = not known.
 	Engine *EngineLoad `json:"engine"`
 
-	// LastError is what went wrong since it last served a request; null = nothing.
+	// LastError is what went wrong since it last served a request, or of late within
+	// answers; null = nothing.
 	LastError *LastError `json:"last_error"`
 
 	// Admits is how many more are placed there now, by the router's own rule: of the
@@ -134,6 +135,10 @@ type LastError struct {
 
 	// Since is when the first of them happened.
 	Since time.Time `json:"since"`
+
+	// WithinAnswers says that they happened within answers that had begun. The target serves
+	// others meanwhile, so this is kept for a minute.
+	WithinAnswers bool `json:"within_answers"`
 }
 
 // Warm is how many prompt tokens a prefix cache had, as pacer_prefix_tokens_total

@@ -252,6 +252,67 @@ func TestAnErrorWithinTheStreamIsPassedOn(t *testing.T) {
 	})
 }
 
+// A backend that fails within a part of its answers says so as its last error, though others
+// begin well meanwhile: for a minute, and without the words. Who refuses everything says more.
+func TestAnErrorWithinAnswersIsTheLastError(t *testing.T) {
+	const event = `data: {"error":{"message":"CUDA error","type":"server_error","param":null,"code":500}}` + "\n\n"
+	cut := func(w http.ResponseWriter, r *http.Request) {
+		flows(delta, 0)(w, r)
+		cutOff(w)
+	}
+	for name, c := range map[string]struct {
+		fails func(http.ResponseWriter, *http.Request)
+		want  string
+	}{
+		"an error in the stream": {flows(delta+event+doneEvent, 0), "the backend reported an error within its answer"},
+		"a stream is cut":        {cut, "the backend broke an answer off"},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			var asked atomic.Int64
+			h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+				if n := asked.Add(1); n%3 == 0 && n < 12 {
+					c.fails(w, r)
+					return
+				}
+				flows(delta+doneEvent, 0)(w, r)
+			}}})
+			var since time.Time
+			for n := range 14 {
+				<-time.After(3 * time.Second)
+				h.post(chat, streamBody)
+				got := h.gateway.LastErrors()[bigAtA]
+				switch {
+				case n < 2 && got != LastError{}:
+					t.Errorf("nothing failed, and the last error is %+v", got)
+				case n == 2:
+					since = got.Since
+				}
+				if n >= 2 && (got.Message != c.want || !got.Within || got.Count != min((n+1)/3, 3) || !got.Since.Equal(since)) {
+					t.Errorf("after %d requests the last error is %+v, want %q", n+1, got, c.want)
+				}
+			}
+			<-time.After(keptWithin)
+			h.post(chat, streamBody)
+			if got, some := h.gateway.LastErrors()[bigAtA]; some {
+				t.Errorf("a minute later it is %+v still", got)
+			}
+		})
+	}
+	var e lastError
+	now := time.Now()
+	e.note(now, 401, "wrong key", false)
+	e.note(now, 0, "within", true)
+	if got := e.last.Load(); got.Within || got.Count != 1 {
+		t.Errorf("it refuses everything, and the last error is %+v", got)
+	}
+	e.clear(now)
+	e.note(now, 0, "within", true)
+	e.note(now, 401, "wrong key", false)
+	if got := e.last.Load(); got.Within || got.Count != 1 || got.Status != 401 {
+		t.Errorf("it refuses now, and the last error is %+v", got)
+	}
+}
+
 // llama.cpp and TGI end a stream in which they reported an error without its last
 // event: the client gets that, and no second error from us. It counts against the
 // backend like a cut. A connection that breaks behind the error is a cut.

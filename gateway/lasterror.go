@@ -10,14 +10,20 @@ import (
 	"github.com/pacer-dev/pacer/router"
 )
 
-// LastError is what went wrong at a target since it last served a request.
+// LastError is what went wrong at a target since it last served a request, or of late
+// within answers that had begun.
 type LastError struct {
 	Status  int       // of its last answer; 0 = there was none, or none that is one
 	Message string    // one line of at most 200 bytes, without secrets
 	Since   time.Time // the first failure or refusal of those in a row
 	Last    time.Time // the last of them
 	Count   int       // how many they are
+	Within  bool      // they were within answers that had begun: it serves others meanwhile
 }
+
+// keptWithin is how long an error within an answer is kept: where a part of them has one,
+// others begin well all the time.
+const keptWithin = time.Minute
 
 // maxErrorText bounds a message, in bytes.
 const maxErrorText = 200
@@ -29,13 +35,17 @@ type lastError struct {
 	told atomic.Bool               // the log has that it rests
 }
 
-// note adds a failure.
-func (t *lastError) note(now time.Time, status int, message string) {
+// note adds a failure. One within an answer says less than that a target serves nobody.
+func (t *lastError) note(now time.Time, status int, message string, within bool) {
+	was := t.last.Load()
+	if within && was != nil && !was.Within {
+		return
+	}
 	if len(message) > maxErrorText {
 		message = strings.ToValidUTF8(message[:maxErrorText], "")
 	}
-	e := &LastError{Status: status, Message: cmp.Or(message, "it did not say why"), Since: now, Last: now, Count: 1}
-	if was := t.last.Load(); was != nil { // of two at once one may not be counted
+	e := &LastError{Status: status, Message: cmp.Or(message, "it did not say why"), Since: now, Last: now, Count: 1, Within: within}
+	if was != nil && was.Within == within { // of two at once one may not be counted
 		e.Since, e.Count = was.Since, was.Count+1
 	}
 	t.last.Store(e)
@@ -43,12 +53,15 @@ func (t *lastError) note(now time.Time, status int, message string) {
 
 // clear notes that the target serves, and reports whether the log has that it
 // rests.
-func (t *lastError) clear() (told bool) {
-	if t.last.Load() == nil {
+func (t *lastError) clear(now time.Time) (told bool) {
+	last := t.last.Load()
+	if last == nil {
 		return false
 	}
-	t.last.Store(nil)
-	return t.told.Swap(false)
+	if !last.Within || now.Sub(last.Last) >= keptWithin {
+		t.last.Store(nil)
+	}
+	return t.told.Load() && t.told.Swap(false)
 }
 
 // logRest says, once until it serves again, that a target gets only probes.

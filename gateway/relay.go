@@ -299,6 +299,9 @@ func (x *exchange) finish(t *attempt, rerr error) error {
 			return err
 		}
 	}
+	if t.measured.reportedError {
+		t.up.noteWithin(now, "the backend reported an error within its answer") // its words may be the user's
+	}
 	// A document is whole where its transfer is, a stream with its last event.
 	transferred := errors.Is(rerr, io.EOF)
 	switch cause := context.Cause(t.up.ctx); {
@@ -330,6 +333,11 @@ func (x *exchange) finish(t *attempt, rerr error) error {
 	if isEvents && transferred && t.measured.reportedError {
 		return nil // llama.cpp and TGI end so what they said an error in: the client knows
 	}
+	broke := "the backend broke an answer off"
+	if errors.Is(rerr, errSilence) {
+		broke = "the backend fell silent within an answer"
+	}
+	t.up.noteWithin(now, broke)
 	return &cutError{backend: t.name(), err: rerr}
 }
 

@@ -226,5 +226,12 @@ func (u *roundTrip) noteError(message string) {
 	if status < 300 {
 		status = 0
 	}
-	u.lastError.note(time.Now(), status, message)
+	u.lastError.note(time.Now(), status, message, false)
+}
+
+// noteWithin notes that an answer had begun when it failed.
+func (u *roundTrip) noteWithin(now time.Time, message string) {
+	if u.lastError != nil {
+		u.lastError.note(now, 0, message, true)
+	}
 }

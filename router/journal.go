@@ -24,6 +24,10 @@ type Record struct {
 	RetryAfter time.Duration // of one that was refused; 0 when waiting cannot help
 	Best       float64       // of one that was refused: highest bound on offer, tokens/s; 0 when unknown
 
+	// Behind is, of one that came and waits or was refused, how many in line go before it: a
+	// candidate that is OK is theirs.
+	Behind int
+
 	// Candidates are the targets of the route, in their order, as they were
 	// before the request took its place; and behind them those of the route it
 	// was spilled to. LeftOut counts those that a kept record has no room for;
@@ -88,6 +92,9 @@ func (rec *Record) describe(a *ask, p *intent, candidates int) {
 		rec.MayWait = p.deadline.Sub(a.now)
 	default:
 		rec.Shed, rec.Best = p.cause, p.best
+	}
+	if p.chosen == nil {
+		rec.Behind = p.behind
 	}
 	rec.list(a, p, candidates)
 	if p.spilled != nil {

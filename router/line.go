@@ -27,9 +27,9 @@ func (q *line) len() int { return q.told.waiting + q.fresh.waiting }
 // blocks reports whether somebody is in line who takes whatever place there is.
 func (q *line) blocks() bool { return q.len() > q.patient }
 
-// stops reports whether a newcomer would pass somebody. Who has a place elsewhere is asked
+// stopping is how many a newcomer would pass. Who has a place elsewhere is asked
 // first whenever one comes free, so what is there for a newcomer is not for him.
-func (q *line) stops() bool { return q.len() > q.patient+q.moving }
+func (q *line) stopping() int { return q.len() - q.patient - q.moving }
 
 // turns returns those among whom one takes turns that comes back, or does not.
 func (q *line) turns(back bool) *turns {

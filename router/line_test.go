@@ -56,6 +56,29 @@ func TestADecisionSaysWhoComesBack(t *testing.T) {
 	}
 }
 
+// Who gets no place though a candidate is ok is behind others in line, and decisions say how
+// many: of those who have no place elsewhere, and of one who came.
+func TestADecisionSaysWhoIsBefore(t *testing.T) {
+	b, leases := full(t, Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: queue(2 * time.Second), MaxWaiting: 2})
+	for range 2 {
+		b.stand("chat", sequences(2))
+	}
+	b.stand("chat", sequences(2), fromHung("y", time.Minute))
+	b.wantGrants(leases[0].Done(b.now, 100)) // one place is free, and all ask for two
+	seen, _ := b.Preview(b.now, Request{Route: "chat", Arrived: b.now})
+	b.wantRefusal(b.place("chat", id("full")), ShedQueueFull)
+	b.place("chat", id("first of all"), noQueue).Lease.Done(b.now, 0)
+	for _, c := range append(b.Decisions(2), seen) {
+		want := 2
+		if c.ID == "first of all" {
+			want = 0
+		}
+		if ok := c.Candidates[0].Reason == OK; c.Behind != want || !ok {
+			t.Errorf("%q: behind %d, want %d; %v", c.ID, c.Behind, want, c.Candidates[0].Reason)
+		}
+	}
+}
+
 func TestLineIsServedByDeadline(t *testing.T) {
 	b, leases := full(t)
 	if next := b.NextWake(b.now); !next.IsZero() {

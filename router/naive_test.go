@@ -568,7 +568,7 @@ func (w *naive) place() {
 	req := w.request()
 	rt := w.routeOf[req.Route]
 	seen, _ := w.Preview(w.now, req)
-	waits := rt.mustQueue(rt.conf.Class) && !req.NoQueue
+	waits := rt.ahead(rt.conf.Class) > 0 && !req.NoQueue
 	open, objections := false, make([]string, len(rt.models))
 	for i := range rt.models {
 		objections[i] = w.objection(&req, rt, i)
@@ -576,6 +576,9 @@ func (w *naive) place() {
 		if c := seen.Candidates[i]; c.Feasible != (objections[i] == "") {
 			w.t.Fatalf("%v: preview of %+v: %+v, the rules say %q", w.now.Sub(start), req, c, objections[i])
 		}
+	}
+	if open && seen.Chosen == (Target{}) && (seen.Behind == 0 || !waits) {
+		w.t.Fatalf("%v: preview of %+v: it could go, and gets no place behind %d (somebody waits: %v)", w.now.Sub(start), req, seen.Behind, waits)
 	}
 	d := w.Place(w.now, req)
 	outcome := w.outcome(&d)

@@ -20,6 +20,8 @@ type intent struct {
 	spilled *ask    // as it is put to that route; else nil
 	floor   float64 // that the lease carries
 
+	behind int // of one that came, how many in line go before it
+
 	// Of one that waits: until when, and what comes after that.
 	deadline time.Time
 	after    []Step
@@ -45,7 +47,8 @@ func (r *Router) planNewcomer(a *ask) intent {
 	}
 	// Who waits in line waits for speed, or for more places than there are: one
 	// place is taken as soon as it comes free. Who does not decode takes no speed.
-	if a.req.NoQueue || a.weight == 0 || !a.mustQueue() {
+	behind := a.behind()
+	if behind == 0 {
 		if v := r.choose(a); v != nil {
 			if p, ok := r.planWarmer(a, v); ok && !a.req.Moves {
 				return p
@@ -59,7 +62,9 @@ func (r *Router) planNewcomer(a *ask) intent {
 	if a.req.Moves && !a.req.NoQueue {
 		return a.route.planMove(a)
 	}
-	return r.planSteps(a, a.route.conf.OnInfeasible, ShedFloor)
+	p := r.planSteps(a, a.route.conf.OnInfeasible, ShedFloor)
+	p.behind = behind
+	return p
 }
 
 // planMove has a stand in the line of its route for a place elsewhere, if there is a line,
@@ -149,7 +154,7 @@ func (r *Router) planSpill(a *ask, name string) (intent, bool) {
 	memory := there.verdicts
 	*there = newAsk(a.now, rt, &a.req)
 	there.preview, there.spilled = a.preview, true
-	if there.weight > 0 && rt.mustQueue(there.class) {
+	if there.weight > 0 && rt.ahead(there.class) > 0 {
 		return intent{}, false
 	}
 	there.judge(memory)

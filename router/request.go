@@ -152,14 +152,17 @@ func (a *ask) put(now time.Time, rt *route, req *Request) {
 // back reports whether a comes back as it was told.
 func (a *ask) back() bool { return !a.since.IsZero() }
 
-// mustQueue reports whether a would pass somebody who waits on its route and goes
-// before it.
-func (a *ask) mustQueue() bool {
-	if a.back() && (a.class == Interactive || a.route.lines[Interactive].len() == 0) {
+// behind is how many wait on its route and go before a, whatever place there is; 0 for one
+// who waits for no speed, or passes them.
+func (a *ask) behind() int {
+	switch {
+	case a.req.NoQueue || a.weight == 0:
+		return 0
+	case a.back() && (a.class == Interactive || a.route.lines[Interactive].len() == 0):
 		q := &a.route.lines[a.class]
-		return q.told.waiting > q.moving
+		return q.told.waiting - q.moving
 	}
-	return a.route.mustQueue(a.class)
+	return a.route.ahead(a.class)
 }
 
 // due is by when a is to be served if it may wait until deadline: then, or for

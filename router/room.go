@@ -75,7 +75,7 @@ func (r *Router) routeState(now time.Time, rt *route) (RouteState, bool) {
 	r.advance(now)
 	s := RouteState{Route: rt.conf, Waiting: rt.waiting(), Moving: rt.moving(), Targets: make([]TargetRoom, len(rt.models))}
 	a := newAsk(now, rt, &Request{})
-	open := !rt.mustQueue(a.class)
+	open := rt.ahead(a.class) == 0
 	if open {
 		a.allRoom(&s)
 	}

@@ -55,11 +55,15 @@ func (rt *route) waiting() int {
 // moving is how many stand in both lines who have a place, see Request.Moves.
 func (rt *route) moving() int { return rt.lines[Interactive].moving + rt.lines[Batch].moving }
 
-// mustQueue reports whether a newcomer of class would pass somebody of its own
-// route: its line, or the interactive one before batch. Who waits for a warm place has
-// others to go to, and is not passed; nor is who has a place, see Request.Moves.
-func (rt *route) mustQueue(class Class) bool {
-	return rt.lines[Interactive].stops() || class == Batch && rt.lines[Batch].stops()
+// ahead is how many a newcomer of class would pass of its own route: in its line, and
+// for batch in the interactive one. Who waits for a warm place has others to go to, and
+// is not passed; nor is who has a place, see Request.Moves.
+func (rt *route) ahead(class Class) int {
+	n := rt.lines[Interactive].stopping()
+	if class == Batch {
+		n += rt.lines[Batch].stopping()
+	}
+	return n
 }
 
 // beside is what else of a route's targets stands where one of them does. It is

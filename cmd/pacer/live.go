@@ -130,7 +130,7 @@ func (p *program) lastErrors() map[profiles.Target]admin.LastError {
 	out := map[profiles.Target]admin.LastError{}
 	last := p.gateway.LastErrors()
 	for t, e := range last {
-		out[t] = admin.LastError{Status: e.Status, Message: e.Message, Since: e.Since}
+		out[t] = admin.LastError{Status: e.Status, Message: e.Message, Since: e.Since, Within: e.Within}
 	}
 	// What only the health page knows: no request has found out, or none since.
 	failing := p.fleet.Failing()

@@ -161,10 +161,14 @@ func (p *program) scales(cfg *config.Config) map[string]float64 {
 	return out
 }
 
-// faultsOf are the last errors of the targets, by backend.
+// faultsOf are the last errors of the targets, by backend. What fails within answers serves
+// others: how many requests fail there tells whether that is a cause.
 func faultsOf(errors map[profiles.Target]gateway.LastError) map[string][]history.Fault {
 	out := map[string][]history.Fault{}
 	for t, e := range errors {
+		if e.Within {
+			continue
+		}
 		out[t.Backend] = append(out[t.Backend], history.Fault{Model: t.Model, Status: e.Status, Message: e.Message, Count: e.Count, Last: e.Last})
 	}
 	return out

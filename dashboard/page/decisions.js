@@ -21,6 +21,7 @@ const tones = { placed: "good", granted: "good", spilled: "warn", best_effort: "
 function why(d) {
   if (refused(d)) {
     const parts = [d.shed_reason ?? d.outcome];
+    if (d.behind > 0) parts.push(`behind ${whole(d.behind)} in line`);
     if (d.best_low !== null && d.floor > 0) parts.push(`best bound ${digits(d.best_low)} of ${plain(d.floor)}`);
     if (d.retry_after_s !== null) parts.push(`told to come back in ${seconds(d.retry_after_s)}`);
     return parts.join(" · ");

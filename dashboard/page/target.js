@@ -252,7 +252,7 @@ function troubleOf(t, now) {
   if (t.cause) return t.cause;
   const e = t.last_error;
   if (!e) return "";
-  return `Nothing served since ${since(e.since, now)}: ${e.status === null ? "" : e.status + " "}${e.message}`;
+  return `${e.within_answers ? "Some answers fail" : "Nothing served"} since ${since(e.since, now)}: ${e.status === null ? "" : e.status + " "}${e.message}`;
 }
 
 // emptyBy says why there is no curve: a title, a sentence, a line of code.
@@ -262,7 +262,7 @@ function emptyBy(t, steps, names, learned, world) {
   if (t.health === "down") return ["Backend down", e ? `${e.status === null ? "" : e.status + " "}${e.message}, since ${since(e.since, world.time)}` : t.cause ?? "It does not answer; it is tried again by itself."];
   if (t.health === "loading") return ["Loading its model", "The engine answers and does not serve yet; the first streams follow by themselves."];
   if (t.health === "draining") return ["Drained", "An operator took it out of service; Resume puts it back in."];
-  if (e) return ["Nothing served yet", `${e.status === null ? "" : e.status + " "}${e.message}, since ${since(e.since, world.time)}`];
+  if (e && !e.within_answers) return ["Nothing served yet", `${e.status === null ? "" : e.status + " "}${e.message}, since ${since(e.since, world.time)}`];
   if (steps > 0) return ["First streams seen", `${Math.floor(steps)} of ${stepsToKnow} decode steps until there is a curve`];
   if (!names.length) return ["No route leads here", "Name this backend under targets: of a route."];
   return ["No streams yet", `Send a streaming request for ${names.slice(0, 3).join(" or ")} to`, (world.dataURL || "the data port, ") + "/v1/chat/completions"];

@@ -63,7 +63,7 @@ func sentenceOf(d *api.Decision) string {
 	case "granted":
 		return fmt.Sprintf("%s after %s s in line", on, report.Figure(d.WaitedS, 2))
 	case "queued":
-		return fmt.Sprintf("waits in line, at most %s s", report.Figure(d.MayWaitS, 1))
+		return fmt.Sprintf("waits in line, at most %s s", report.Figure(d.MayWaitS, 1)) + behind(d)
 	case "spilled":
 		return fmt.Sprintf("spilled to %s, %s", text(d.SpilledTo), on)
 	case "best_effort":
@@ -72,10 +72,13 @@ func sentenceOf(d *api.Decision) string {
 		return on + " without its floor, to see whether that is still out of reach"
 	case "shed", "no_backend":
 		why, known := shedWords[text(d.ShedReason)]
-		if !known {
+		switch {
+		case !known:
 			why = text(d.ShedReason)
+		case text(d.ShedReason) == "floor" && behind(d) != "":
+			why = "no place is left for it"
 		}
-		said := "refused: " + why
+		said := "refused: " + why + behind(d)
 		if text(d.ShedReason) == "floor_unattainable" && d.BestLow.Known() {
 			said += fmt.Sprintf(", the best gives %s tokens/s", report.Figure(d.BestLow, 1))
 		}
@@ -85,6 +88,14 @@ func sentenceOf(d *api.Decision) string {
 		return said
 	}
 	return on + " by " + d.Policy
+}
+
+// behind says that others in line go before it, where a candidate could take it.
+func behind(d *api.Decision) string {
+	if d.Behind == 0 || !slices.ContainsFunc(d.Candidates, func(c api.Candidate) bool { return c.Reason == "ok" }) {
+		return ""
+	}
+	return fmt.Sprintf(", behind %d in line, who have the place that is ok", d.Behind)
 }
 
 var shedWords = map[string]string{

@@ -56,3 +56,30 @@ func TestExplainSaysHowMuchIsKnownOfASpeed(t *testing.T) {
 		}
 	}
 }
+
+// Who is refused though a candidate is ok reads that others in line have that place.
+func TestExplainSaysWhoStandsInLine(t *testing.T) {
+	floor, full := "floor", "queue_full"
+	for _, c := range []struct {
+		reason *string
+		behind int
+		ok     string // the reason of the candidate
+		want   string
+	}{
+		{&floor, 3, "ok", "refused: no place is left for it, behind 3 in line, who have the place that is ok\n"},
+		{&full, 3, "ok", "refused: the line is full, behind 3 in line, who have the place that is ok\n"},
+		{&floor, 3, "cap", "refused: no target keeps every floor with it\n"},
+		{&floor, 0, "ok", "refused: no target keeps every floor with it\n"},
+		{nil, 3, "ok", "waits in line, at most 2.0 s, behind 3 in line, who have the place that is ok\n"},
+	} {
+		d := api.Decision{Route: "chat", Outcome: "shed", ShedReason: c.reason, Behind: c.behind, RetryAfterS: api.Unknown(), Candidates: []api.Candidate{{Backend: "a", Reason: c.ok}}}
+		if c.reason == nil {
+			d.Outcome, d.MayWaitS = "queued", 2
+		}
+		var out bytes.Buffer
+		must.Do(t, PrintDecisions(&out, []api.Decision{d}, false, 200))
+		if !strings.Contains(out.String(), c.want) {
+			t.Errorf("no %q in\n%s", c.want, out.String())
+		}
+	}
+}
