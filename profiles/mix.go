@@ -28,11 +28,13 @@ type recentSums struct {
 // recentSums: Page's CUSUM (see drift) of the logarithm of how much likelier a prompt
 // of x tokens is where the mean is mixTimes that of before, or 1/mixTimes:
 //
-//	z = (x/μ·(1 − 1/c) − ln c)/v,   S = max(0, S + z),   alarm where S > mixAlarm
+//	z = min((x/μ·(1 − 1/c) − ln c)/v, mixClip),   S = max(0, S + z),   alarm where S > mixAlarm
 //
 // with c either of both, v the variance of x relative to its mean, as of gamma
 // distributions, and μ the mean until S was 0: for c > 1 at the upper end of its standard
-// error, else at the lower. What came since then is of the new mix. It is not stored.
+// error, else at the lower. One prompt says mixClip at most: where one in twenty is very
+// long, the few before the first of them tell neither μ nor v. What came since S was 0 is
+// of the new mix. It is not stored.
 type turning struct{ longer, shorter cusum }
 
 // cusum is S, and the requests since it was 0.
@@ -44,6 +46,7 @@ type cusum struct {
 const (
 	mixAlarm = 20.0
 	mixTimes = 1.5
+	mixClip  = 1.5 // fourteen prompts at least are a change
 
 	// mixLeast is how many requests there have to be before anything is a change.
 	mixLeast = 16
@@ -124,7 +127,7 @@ func (c *cusum) see(tokens float64, q *recentSums, times float64) float64 {
 	if times < 1 {
 		off = 1 / off
 	}
-	c.S += (tokens/(mean*off)*(1-1/times) - math.Log(times)) / variance
+	c.S += min((tokens/(mean*off)*(1-1/times)-math.Log(times))/variance, mixClip)
 	if c.N, c.X, c.XX = c.N+1, c.X+tokens, c.XX+tokens*tokens; !(c.S > 0) {
 		*c = cusum{}
 	}

@@ -65,6 +65,29 @@ func TestPromptsThatChange(t *testing.T) {
 	}
 }
 
+// TestRarePromptsThatAreLong: one prompt in twenty has forty times as many tokens, and the
+// first of them comes late. Nothing has changed.
+func TestRarePromptsThatAreLong(t *testing.T) {
+	off := 0
+	for seed := range int64(200) {
+		r := rand.New(rand.NewSource(seed))
+		p := &profile{}
+		for i := range 300 {
+			tokens := 1000 * r.ExpFloat64()
+			if i > 30 && r.Intn(20) == 0 {
+				tokens = 40_000
+			}
+			if p.seePrompt(tokens); p.known.recent.T+p.fold.recent.T > 0 { // they changed
+				off++
+				break
+			}
+		}
+	}
+	if off > 20 {
+		t.Errorf("%d of 200 loads seem to change, want at most 20", off)
+	}
+}
+
 // What requests bring is prompt tokens for each token of all answers: of those in the
 // first chunk as well, and of answers that come at once, which are no evidence.
 func TestTheMixHasTheTokensOfAllStreams(t *testing.T) {

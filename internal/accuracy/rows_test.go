@@ -96,7 +96,7 @@ var rows = []row{
 	formRow(apart[1].name, apart[1].known, held{above: 3.2, floor: 80}, edge),
 	sampledRow("prefills of ten seconds", longPrefills, held{shown: 3.2, spread: 8, floor: 1}, held{shown: 9, p90: 25, spread: 24, floor: 5}, stopped),
 	formRow("S1", s1, held{}, ""),
-	formRow("S3", s3, held{}, ""),
+	formRow("S3", s3, held{above: 6}, halved),
 	formRow("S4", s4, held{floor: 80}, edge),
 	formRow("S6", s6, held{floor: 80}, edge),
 	formRow(holdouts[0].name, holdouts[0].known, held{above: 4, floor: 85}, unseen),
@@ -135,6 +135,7 @@ const (
 	edge        = "where streams spread, or few have 50 tokens, the margin is at 10 % still, which is several times as much in streams"
 	unseen      = "a kernel changes inside a bin, and who is slow makes few tokens; nothing was chosen on this engine"
 	stopped     = "a prompt in twenty holds up for ten seconds whoever decodes: the margin follows, and a run has some forty such prompts"
+	halved      = "in one run of 36 the prompts of the recording halve, and the curve is shown at those that came since"
 	moody       = "some forty spells are a sample: the engine of a run is 4 % faster or slower than that of the long run"
 	gathered    = "in the first burst nobody knows how many tokens chunks hold there, and text tells it roughly"
 	fades       = "the time of a token bends where the drafts end, and levels beyond were seen for a few hundred steps: so it is with exact counts"
