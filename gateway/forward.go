@@ -32,7 +32,7 @@ var errTripped = errors.New("breaker open")
 // nobody takes the request, the client gets the last busy one's answer if there
 // was one, since it says when to come back, and else the last failure.
 func (x *exchange) forward() error {
-	x.overhead = time.Since(x.request.arrived) - x.placement.waited
+	x.overhead = time.Since(x.request.arrived) - x.placement.req.Stood
 	x.g.retries.earn()
 	x.onward.begin(&x.order)
 	return x.deliver()

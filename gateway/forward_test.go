@@ -112,6 +112,44 @@ func TestAFailureMovesOnByWayOfTheLine(t *testing.T) {
 	}
 }
 
+// A backend that fails after three seconds has taken none of the two that its request may
+// stand in line: not of the first time there, nor of the second.
+func TestWhatFailsTakesNoTimeInLine(t *testing.T) {
+	for name, c := range map[string]struct {
+		busy   time.Duration // of b
+		status int
+		took   time.Duration
+	}{
+		"served":   {4 * time.Second, 200, 9 * time.Second}, // 3 s at a, 1 s in line and 5 s of answer
+		"too long": {9 * time.Second, 504, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conf := settings("a", "b")
+				conf.Backends[1].MaxConcurrency = 1
+				conf.Routes[0].OnInfeasible[0].Queue = 2 * time.Second
+				conf.Timeouts.FirstByte = 3 * time.Second
+				silent := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					_, _ = io.Copy(io.Discard, r.Body)
+					<-r.Context().Done()
+				})
+				h := open(t, conf, map[string]http.Handler{"a": silent, "b": &script{answer: talk(50, 100*time.Millisecond)}})
+				d := h.router.Place(time.Now(), router.Request{Route: "chat", Stream: true, Exclude: []string{"a"}})
+				time.AfterFunc(c.busy, func() { h.gateway.Deliver(d.Lease.Done(time.Now(), 0)) })
+				start := time.Now()
+				r := h.post(chat, streamBody)
+				if r.status != c.status || c.status == 200 && r.err != nil {
+					t.Errorf("got %d (%v) %.200s, want %d", r.status, r.err, r.body, c.status)
+				}
+				if got := time.Since(start); got != c.took {
+					t.Errorf("it took %v, want %v", got, c.took)
+				}
+				<-time.After(c.busy)
+			})
+		})
+	}
+}
+
 // Who failed over and waited in vain is told how it failed, and not to come back:
 // nobody else is told to come back behind it.
 func TestAFailureInLineIsPromisedNothing(t *testing.T) {

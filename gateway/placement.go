@@ -16,7 +16,6 @@ type placement struct {
 	req     router.Request // with the backends that are not to be asked, or not again
 	waiter  waiter
 	ticket  *router.Ticket // while standing in line
-	waited  time.Duration  // in line
 	stood   bool           // in line, so that a grant may still come
 	counted bool           // in Gateway.running
 	back    bool           // it came back as it was told
@@ -109,9 +108,9 @@ func (p *placement) full() bool {
 
 // again decides where the request goes after failed, ahead of those in line; "" =
 // every backend of the route may have it.
-// Where none has room it stands in line itself, for what is left of its time
-// there: as one who comes a moment later would. Without a lease in the decision
-// it goes nowhere. The error is why it could not wait.
+// Where none has room it stands in line itself, for as long as it has not stood there
+// yet: what failed took none of that time. Without a lease in the decision it goes
+// nowhere. The error is why it could not wait.
 func (p *placement) again(ctx context.Context, failed string) (router.Decision, error) {
 	if failed != "" {
 		p.exclude(failed)
@@ -164,19 +163,19 @@ func (p *placement) wait(ctx context.Context, t *router.Ticket) (router.Decision
 				continue // of an earlier ticket, whose decision is known
 			}
 			p.ticket = nil
-			p.waited += time.Since(began)
+			p.req.Stood += time.Since(began)
 			return grant.Decision, nil
 		case <-timer.C:
 			p.ticket = nil
 			now := time.Now()
-			p.waited += now.Sub(began)
+			p.req.Stood += now.Sub(began)
 			return t.Expire(now), nil
 		case <-p.g.endings.ctx.Done():
-			p.waited += time.Since(began)
+			p.req.Stood += time.Since(began)
 			p.leaveLine()
 			return router.Decision{}, errDraining
 		case <-ctx.Done():
-			p.waited += time.Since(began)
+			p.req.Stood += time.Since(began)
 			p.leaveLine()
 			return router.Decision{}, context.Canceled
 		}

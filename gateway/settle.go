@@ -126,7 +126,7 @@ func (s *settlement) telemetry() telemetry.Exchange {
 	e := telemetry.Exchange{
 		Route:    "unknown",
 		Class:    x.objective.class.String(),
-		Waited:   x.placement.waited,
+		Waited:   x.placement.req.Stood,
 		Back:     x.placement.back,
 		Key:      x.tenant.name,
 		Overhead: x.overhead,

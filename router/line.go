@@ -167,23 +167,25 @@ func (q *line) stuck(t *Ticket, round uint64, picky bool) {
 // usualMaxWaiting bounds a line whose route does not say.
 const usualMaxWaiting = 1000
 
-// mayWait says until when a may stand in line if it may wait so long from its
-// arrival, or why it may not.
+// mayWait says until when a may stand in line if it may wait there so long in all, or
+// why it may not.
 func (r *Router) mayWait(a *ask, wait time.Duration, o outlook) (deadline time.Time, why ShedReason, ok bool) {
 	rt := a.route
+	deadline = a.now.Add(wait - a.stood)
 	if a.maxTTFT > 0 && o.inService {
 		// Who waits here moves up meanwhile in the line of the engine; that
 		// one alone may be too long.
 		if a.waited+o.queue > a.maxTTFT {
 			return time.Time{}, ShedTTFT, false
 		}
-		if left := a.maxTTFT - o.soonest; left < wait {
-			if wait = left; wait <= a.waited {
-				return time.Time{}, ShedTTFT, false
-			}
+		last := a.arrived.Add(a.maxTTFT - o.soonest)
+		if !last.After(a.now) {
+			return time.Time{}, ShedTTFT, false
+		}
+		if last.Before(deadline) {
+			deadline = last
 		}
 	}
-	deadline = a.arrived.Add(wait)
 	if !deadline.After(a.now) {
 		return time.Time{}, ShedTimeout, false
 	}

@@ -77,7 +77,7 @@ func (rt *route) planMove(a *ask) intent {
 		return a.planShed(o, pointless, ShedFloor)
 	}
 	wait := rt.conf.OnInfeasible[i].Wait
-	return intent{outcome: OutcomeQueued, policy: string(rt.conf.Prefer), deadline: a.arrived.Add(wait)}
+	return intent{outcome: OutcomeQueued, policy: string(rt.conf.Prefer), deadline: a.now.Add(wait - a.stood)}
 }
 
 // planSteps goes through the steps of a request that was judged and could not be

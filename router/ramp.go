@@ -170,7 +170,8 @@ func (e *evidence) reach(before evidence, need, load float64) float64 {
 	case before.tokens <= 0:
 		return n
 	case n < apart*before.n():
-		return max(apart*before.n(), n+2) // far enough to tell a slope
+		// They tell no slope either; far enough for one, and as far as one level says.
+		return max(n*min(allowed/step, mostGrowth), apart*before.n(), n+2)
 	}
 	slope := (1/tps-1/before.tps())/(n-before.n()) + load
 	if slope <= 0 {

@@ -37,6 +37,10 @@ type Request struct {
 	// behind all who wait in line; else it is refused.
 	Spare bool
 
+	// Stood is how long it has stood in line so far. When it failed over, what it lost at the
+	// backend takes nothing of its time there: the queue of a route is for the line.
+	Stood time.Duration
+
 	// Split says which target of a route with weights has the request, in [0, 1):
 	// the weights in the order of the targets fill that range.
 	Split float64
@@ -90,6 +94,7 @@ type ask struct {
 	now     time.Time
 	arrived time.Time
 	waited  time.Duration // since arrived
+	stood   time.Duration // of it in line: all, but for what a backend took that failed it
 	class   Class
 	floor   float64       // tokens/s; 0 = none
 	maxTTFT time.Duration // 0 = none
@@ -129,6 +134,10 @@ func (a *ask) put(now time.Time, rt *route, req *Request) {
 		a.arrived = now
 	}
 	a.waited = now.Sub(a.arrived)
+	a.stood = a.waited
+	if req.Again {
+		a.stood = min(req.Stood, a.waited)
+	}
 	if req.Moves {
 		a.since = a.arrived
 	}
@@ -165,13 +174,15 @@ func (a *ask) behind() int {
 	return a.route.ahead(a.class)
 }
 
-// due is by when a is to be served if it may wait until deadline: then, or for
-// one that comes back as told, as if it had waited ever since.
+// due is by when a is to be served if it may wait until deadline: by as long after its
+// arrival as after it began to stand in line. For one that comes back as told it is as if it
+// had waited ever since.
 func (a *ask) due(deadline time.Time) time.Time {
-	if a.since.IsZero() {
-		return deadline
+	from := a.arrived
+	if !a.since.IsZero() {
+		from = a.since
 	}
-	return a.since.Add(deadline.Sub(a.arrived))
+	return from.Add(a.stood + deadline.Sub(a.now))
 }
 
 const (
