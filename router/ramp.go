@@ -33,8 +33,8 @@ const (
 // streams themselves show: after 20 decode steps at half the cap or more with
 // the floor beaten it grows. One level says
 // how fast the streams are, and nothing of how that falls: they are taken to share
-// one speed. From two levels of n a straight line in time per token says how far the
-// floor holds. Real curves bend below that line.
+// one speed. From two levels of n, far enough apart, a straight line in time per token
+// says how far the floor holds. Real curves bend below that line.
 type ramp struct {
 	cap       int      // on m, ≥ slowStartCap
 	recovered bool     // the backend was down: the cap holds for everybody
