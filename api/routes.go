@@ -96,22 +96,7 @@ type Route struct {
 
 	AttainmentGoal Number `json:"attainment_goal"`
 
-	Offered    uint64 `json:"offered"`
-	Met        uint64 `json:"met"`
-	Missed     uint64 `json:"missed"`
-	Unmeasured uint64 `json:"unmeasured"`
-	Shed       uint64 `json:"shed"`
-	Failed     uint64 `json:"failed"`
-
-	// Attainment is met / (met + missed + shed + failed): of all requests offered
-	// but those that were served and could not be judged. Null while there are
-	// none.
-	Attainment Number `json:"attainment"`
-
-	// BudgetLeft is the share of the misses that the goal allows within the window
-	// which is left: 1 = none was used, below 0 = more were. Null where the goal
-	// allows none.
-	BudgetLeft Number `json:"budget_left"`
+	Results
 
 	Rates
 
@@ -142,6 +127,26 @@ type Route struct {
 	FreeIsLowerBound bool `json:"free_is_lower_bound"`
 
 	Targets []RouteTarget `json:"targets"`
+}
+
+// Results are what became of a route's requests within the window.
+type Results struct {
+	Offered    uint64 `json:"offered"`
+	Met        uint64 `json:"met"`
+	Missed     uint64 `json:"missed"`
+	Unmeasured uint64 `json:"unmeasured"`
+	Shed       uint64 `json:"shed"`
+	Failed     uint64 `json:"failed"`
+
+	// Attainment is met / (met + missed + shed + failed): of all requests offered
+	// but those that were served and could not be judged. Null while there are
+	// none.
+	Attainment Number `json:"attainment"`
+
+	// BudgetLeft is the share of the misses that the goal allows within the window
+	// which is left: 1 = none was used, below 0 = more were. Null where the goal
+	// allows none.
+	BudgetLeft Number `json:"budget_left"`
 }
 
 // Rates are means of the last 30 seconds.

@@ -71,7 +71,7 @@ func (t *attempt) good() {
 	t.phase.judge()
 	t.verdict(nil)
 	t.lease().Served()
-	if t.lastError != nil && t.lastError.clear(time.Now()) {
+	if t.lastError != nil && t.lastError.clear() {
 		t.g.log.Info("the backend takes requests again", "backend", t.target.Backend, "model", t.target.Model)
 	}
 }

@@ -260,12 +260,17 @@ func TestAnErrorWithinAnswersIsTheLastError(t *testing.T) {
 		flows(delta, 0)(w, r)
 		cutOff(w)
 	}
+	errorCut := func(w http.ResponseWriter, r *http.Request) {
+		flows(delta+event, 0)(w, r)
+		cutOff(w)
+	}
 	for name, c := range map[string]struct {
 		fails func(http.ResponseWriter, *http.Request)
 		want  string
 	}{
 		"an error in the stream": {flows(delta+event+doneEvent, 0), "the backend reported an error within its answer"},
 		"a stream is cut":        {cut, "the backend broke an answer off"},
+		"an error, and a cut":    {errorCut, "the backend reported an error within its answer"},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			var asked atomic.Int64
@@ -292,7 +297,6 @@ func TestAnErrorWithinAnswersIsTheLastError(t *testing.T) {
 				}
 			}
 			<-time.After(keptWithin)
-			h.post(chat, streamBody)
 			if got, some := h.gateway.LastErrors()[bigAtA]; some {
 				t.Errorf("a minute later it is %+v still", got)
 			}
@@ -305,7 +309,7 @@ func TestAnErrorWithinAnswersIsTheLastError(t *testing.T) {
 	if got := e.last.Load(); got.Within || got.Count != 1 {
 		t.Errorf("it refuses everything, and the last error is %+v", got)
 	}
-	e.clear(now)
+	e.clear()
 	e.note(now, 0, "within", true)
 	e.note(now, 401, "wrong key", false)
 	if got := e.last.Load(); got.Within || got.Count != 1 || got.Status != 401 {

@@ -195,7 +195,7 @@ func (x *exchange) sayWhen(said http.Header, failed *attempt) http.Header {
 		return said
 	}
 	retry := x.failover.retry
-	if retry == 0 { // the router was not asked: the request was sent as often as it may be
+	if retry == 0 { // it was not asked where the request was sent as often as it may be; or says that no wait helps
 		retry = x.comeBack(failed)
 	}
 	if said == nil {

@@ -25,6 +25,11 @@ type LastError struct {
 // others begin well all the time.
 const keptWithin = time.Minute
 
+// over reports whether e tells nothing any more at now, whoever was served since.
+func (e *LastError) over(now time.Time) bool {
+	return e == nil || e.Within && now.Sub(e.Last) >= keptWithin
+}
+
 // maxErrorText bounds a message, in bytes.
 const maxErrorText = 200
 
@@ -38,6 +43,9 @@ type lastError struct {
 // note adds a failure. One within an answer says less than that a target serves nobody.
 func (t *lastError) note(now time.Time, status int, message string, within bool) {
 	was := t.last.Load()
+	if was.over(now) {
+		was = nil
+	}
 	if within && was != nil && !was.Within {
 		return
 	}
@@ -53,12 +61,12 @@ func (t *lastError) note(now time.Time, status int, message string, within bool)
 
 // clear notes that the target serves, and reports whether the log has that it
 // rests.
-func (t *lastError) clear(now time.Time) (told bool) {
+func (t *lastError) clear() (told bool) {
 	last := t.last.Load()
 	if last == nil {
 		return false
 	}
-	if !last.Within || now.Sub(last.Last) >= keptWithin {
+	if !last.Within {
 		t.last.Store(nil)
 	}
 	return t.told.Load() && t.told.Swap(false)
@@ -88,9 +96,9 @@ func saidOf(status int, message string) string {
 
 // LastErrors returns what is wrong, by target.
 func (g *Gateway) LastErrors() map[router.Target]LastError {
-	found := map[router.Target]LastError{}
+	found, now := map[router.Target]LastError{}, time.Now()
 	for target, t := range g.setup.Load().lastErrors {
-		if last := t.last.Load(); last != nil {
+		if last := t.last.Load(); !last.over(now) {
 			found[target] = *last
 		}
 	}

@@ -333,11 +333,13 @@ func (x *exchange) finish(t *attempt, rerr error) error {
 	if isEvents && transferred && t.measured.reportedError {
 		return nil // llama.cpp and TGI end so what they said an error in: the client knows
 	}
-	broke := "the backend broke an answer off"
-	if errors.Is(rerr, errSilence) {
-		broke = "the backend fell silent within an answer"
+	switch {
+	case t.measured.reportedError: // which says more, and is noted
+	case errors.Is(rerr, errSilence):
+		t.up.noteWithin(now, "the backend fell silent within an answer")
+	default:
+		t.up.noteWithin(now, "the backend broke an answer off")
 	}
-	t.up.noteWithin(now, broke)
 	return &cutError{backend: t.name(), err: rerr}
 }
 

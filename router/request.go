@@ -29,7 +29,8 @@ type Request struct {
 
 	// Moves says that the request has a place, where it waits in vain. In line it goes by
 	// its arrival, as one who comes back as told, takes the first place there is, and holds
-	// up nobody. It counts not among those who wait: as many may stand there beside them. Its ticket is never to expire: who stays where it is cancels it.
+	// up nobody. It counts not among those who wait: as many may stand there beside them. Its
+	// ticket is never to expire: who stays where it is cancels it.
 	Moves bool
 
 	// Spare asks for a second place beside one that the request has: now, on a

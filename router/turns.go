@@ -171,7 +171,8 @@ func (q *turns) others(tenant string, most int) float64 {
 	return max(all-float64(min(q.of(tenant), most)), 0)
 }
 
-// crowder returns the tenant that takes the most places of the line, nil if nobody waits.
+// crowder returns the tenant that takes the most places of the line; nil if nobody stands there. Where
+// all move it takes none.
 func (q *turns) crowder() *turn {
 	most := q.front
 	for t := q.front; t != nil; t = t.next {
