@@ -162,16 +162,13 @@ func (e *evidence) reach(before evidence, need, load float64) float64 {
 		return n
 	}
 	allowed, step := 1/(beaten*need), 1/tps+load*n
-	switch {
-	case before.tokens <= 0 && step <= allowed:
-		// One level tells no slope: as if each took its share of a fixed speed,
-		// but far enough beyond the reserve that batch leaves to tell one.
+	if before.tokens <= 0 || n < apart*before.n() {
+		// No slope is known: as if each took its share of a fixed speed, but far enough
+		// beyond the reserve that batch leaves to tell one.
+		if step > allowed {
+			return n
+		}
 		return max(n*min(allowed/step, 4), n+2)
-	case before.tokens <= 0:
-		return n
-	case n < apart*before.n():
-		// They tell no slope either; far enough for one, and as far as one level says.
-		return max(n*min(allowed/step, mostGrowth), apart*before.n(), n+2)
 	}
 	slope := (1/tps-1/before.tps())/(n-before.n()) + load
 	if slope <= 0 {
