@@ -171,25 +171,23 @@ const usualMaxWaiting = 1000
 // why it may not.
 func (r *Router) mayWait(a *ask, wait time.Duration, o outlook) (deadline time.Time, why ShedReason, ok bool) {
 	rt := a.route
-	deadline = a.now.Add(wait - a.stood)
+	left := wait - a.stood
 	if a.maxTTFT > 0 && o.inService {
 		// Who waits here moves up meanwhile in the line of the engine; that
 		// one alone may be too long.
 		if a.waited+o.queue > a.maxTTFT {
 			return time.Time{}, ShedTTFT, false
 		}
-		last := a.arrived.Add(a.maxTTFT - o.soonest)
-		if !last.After(a.now) {
+		inTime := a.maxTTFT - o.soonest - a.waited
+		if inTime <= 0 {
 			return time.Time{}, ShedTTFT, false
 		}
-		if last.Before(deadline) {
-			deadline = last
-		}
+		left = min(left, inTime)
 	}
-	if !deadline.After(a.now) {
-		return time.Time{}, ShedTimeout, false
-	}
+	deadline = a.now.Add(left)
 	switch {
+	case left <= 0:
+		return time.Time{}, ShedTimeout, false
 	case rt.full() && rt.toDisplace(a) == nil:
 		return time.Time{}, ShedQueueFull, false
 	case r.hopeless(a, deadline, o):

@@ -27,17 +27,17 @@ func (r *Router) planWarmer(a *ask, v *verdict) (p intent, ok bool) {
 	if g == nil {
 		return intent{}, false
 	}
-	wait := steps[0].Wait
+	left := steps[0].Wait - a.stood
 	if a.maxTTFT > 0 {
 		soonest, queue := a.outlast(v.model)
-		wait = min(wait, a.maxTTFT-soonest-queue)
+		left = min(left, a.maxTTFT-soonest-queue-a.waited)
 	}
-	if wait <= a.waited {
+	if left <= 0 {
 		return intent{}, false
 	}
 	return intent{
 		outcome: OutcomeQueued, policy: string(a.route.conf.Prefer),
-		deadline: a.arrived.Add(wait), after: steps[1:], warmer: g,
+		deadline: a.now.Add(left), after: steps[1:], warmer: g,
 	}, true
 }
 
