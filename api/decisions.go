@@ -39,7 +39,7 @@ type Decision struct {
 	// ShedReason is null unless the request was refused.
 	ShedReason *string `json:"shed_reason"`
 
-	// Behind is how many in line went before one that came, and waits or was refused: where
+	// Behind is at most how many in line went before one that waits or was refused: where
 	// a candidate is ok it is theirs. 0 of all others.
 	Behind int `json:"behind"`
 

@@ -116,9 +116,9 @@ func (w *Watch) routeCause(now time.Time, rw *routeWatch, r *Route) (c Cause, ma
 	}
 	at := r.Backends
 	if mark == "errors" {
-		at = w.failing(r.Backends)
+		at = w.failing(now, r.Backends)
 	}
-	if x, n := w.worst(now, at, (pulseSeconds+clearAfter)*time.Second, explains); n > 0 {
+	if x, n := w.worst(now, at, recently, explains); n > 0 {
 		return x.forRoute(n, len(r.Backends)), mark
 	}
 	switch {
@@ -142,14 +142,17 @@ func (w *Watch) routeCause(now time.Time, rw *routeWatch, r *Route) (c Cause, ma
 	return Cause{Kind: Overload, Words: rw.overload(r)}, mark
 }
 
+// recently is how old a cause may be that explains what was lost of late.
+const recently = (pulseSeconds + clearAfter) * time.Second
+
 // failing are those of names at which requests failed of late, the most first, and those
-// that are out; all of them where nobody knows where requests failed. What is wrong
-// elsewhere failed nobody.
-func (w *Watch) failing(names []string) []string {
+// that were out meanwhile; all of them where nobody knows where requests failed. What is
+// wrong elsewhere failed nobody.
+func (w *Watch) failing(now time.Time, names []string) []string {
 	var at []string
 	known := false
 	for _, name := range names {
-		if b := w.backends[name]; b != nil && (b.failures() > 0 || isOut(b.last.Kind)) {
+		if b := w.backends[name]; b != nil && (b.failures() > 0 || isOut(b.last.Kind) && now.Sub(b.lastAt) <= recently) {
 			at = append(at, name)
 			known = known || b.failures() > 0
 		}

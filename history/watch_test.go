@@ -98,6 +98,20 @@ func TestFailuresAreOfTheBackendWhereTheyHappen(t *testing.T) {
 	s.wantCauses(t, "b fails, and a is full", "route chat: 10 requests failed within 10 s (b, 1 of 2 backends) since 12:00 UTC; backend a: quota: upstream 429 since 12:00 UTC")
 }
 
+// What was out, and is well again, is not among those that fail now.
+func TestWhatIsWellAgainDoesNotFail(t *testing.T) {
+	s, both := storyOfTwo()
+	both.Backends[0].Health = IsDown
+	s.tell(5, both, map[Result]int{Met: 5})
+	both.Backends[0].Health = IsUp
+	s.tell(18, both, map[Result]int{Met: 5})
+	for range 12 {
+		s.ring.Backend("b").Add(Outcome{Result: Failed})
+		s.tell(1, both, map[Result]int{Met: 5, Failed: 1})
+	}
+	s.wantCauses(t, "b fails, and a was out before", "route chat: 10 requests failed within 10 s (b, 1 of 2 backends) since 12:00 UTC")
+}
+
 // Where one key floods the others, its limits are what helps, and no engine.
 func TestWhoFloodsIsNamed(t *testing.T) {
 	s := newStory()

@@ -24,7 +24,7 @@ type Record struct {
 	RetryAfter time.Duration // of one that was refused; 0 when waiting cannot help
 	Best       float64       // of one that was refused: highest bound on offer, tokens/s; 0 when unknown
 
-	// Behind is, of one that came and waits or was refused, how many in line go before it: a
+	// Behind is, of one that waits or was refused, at most how many in line go before it: a
 	// candidate that is OK is theirs.
 	Behind int
 

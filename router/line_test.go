@@ -220,6 +220,38 @@ func TestQueueFullAndTimeout(t *testing.T) {
 	b.stand("chat")
 }
 
+// At the end of its time one takes a place that has come up since the line was looked at,
+// where nobody stands before. Where somebody does the place is theirs, and the decision says
+// so.
+func TestThePlaceThatIsThereAtTheEndOfAWait(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before int // who ask for more than there is
+		took   bool
+	}{
+		{"nobody stands before", 0, true},
+		{"two stand before", 2, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b, leases := full(t)
+			for range c.before {
+				b.stand("chat", sequences(2), ttft(2500*time.Millisecond))
+			}
+			last := b.stand("chat", id("last"), sequences(2))
+			b.wantGrants(leases[0].Done(b.now, 100)) // one place is free, and all ask for two
+			last.req.Sequences = 1                   // what kept it out is over without a word
+			b.sleep(2 * time.Second)
+			d := last.Expire(b.now)
+			if took := d.Lease != nil; took != c.took {
+				t.Errorf("took a place: %v, want %v", took, c.took)
+			}
+			if seen := b.Decisions(1)[0]; seen.ID != "last" || seen.Candidates[0].Reason != OK || !c.took && seen.Behind != c.before {
+				t.Errorf("%q is behind %d, want %d; %v", seen.ID, seen.Behind, c.before, seen.Candidates[0].Reason)
+			}
+		})
+	}
+}
+
 func TestGrantToOneWhoIsGoneComesBack(t *testing.T) {
 	b, leases := full(t)
 	gone := b.stand("chat", waiter("gone"))

@@ -20,7 +20,7 @@ type intent struct {
 	spilled *ask    // as it is put to that route; else nil
 	floor   float64 // that the lease carries
 
-	behind int // of one that came, how many in line go before it
+	behind int // of one that waits or is refused, how many in line go before it
 
 	// Of one that waits: until when, and what comes after that.
 	deadline time.Time

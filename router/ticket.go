@@ -55,7 +55,8 @@ func (t *Ticket) Deadline() time.Time { return t.deadline }
 
 // Expire ends the wait. Who waited for a place where its prompt is cached takes any
 // other, who left one to other replicas takes it, and whose prompt is prefilled goes behind
-// that; else the route's next step is taken (spill, best_effort, shed). A Grant that is already on its way wins: its decision is
+// that. A place that has come up since the line was looked at is taken where nobody stands
+// before; else the route's next step is taken (spill, best_effort, shed). A Grant that is already on its way wins: its decision is
 // returned. Called again, it returns the same decision.
 func (t *Ticket) Expire(now time.Time) Decision {
 	r := t.router
@@ -69,15 +70,26 @@ func (t *Ticket) Expire(now time.Time) Decision {
 		a.insists = true
 		r.judge(&a)
 		var p intent
-		if v := r.choose(&a); v != nil && (patient || r.peers.many() || a.cached(v.model).comes()) {
+		before := t.before(&a)
+		if v := r.choose(&a); v != nil && (before == 0 || patient || r.peers.many() || a.cached(v.model).comes()) {
 			p = a.onto(v, OutcomeGranted)
 		} else {
 			p = r.planSteps(&a, t.steps, ShedTimeout)
+			p.behind = before
 		}
 		t.decision = r.carryOut(&a, &p)
 	}
 	t.state = spent
 	return t.decision
+}
+
+// before is at most how many in line go before one that has just left it.
+func (t *Ticket) before(a *ask) int {
+	n := t.route.lines[t.class].before(a, t.due)
+	if t.class == Batch {
+		n += t.route.lines[Interactive].len()
+	}
+	return n
 }
 
 // Cancel leaves the line because the client is gone. A lease that was granted
