@@ -53,7 +53,9 @@ func (r *Router) planNewcomer(a *ask) intent {
 			if p, ok := r.planWarmer(a, v); ok && !a.req.Moves {
 				return p
 			}
-			return a.onto(v, OutcomePlaced)
+			if !r.peers.bids(a, v) {
+				return a.onto(v, OutcomePlaced)
+			}
 		}
 	}
 	if a.req.Spare {
@@ -250,7 +252,7 @@ func (r *Router) carryOut(a *ask, p *intent) Decision {
 	}
 	switch p.outcome {
 	case OutcomeQueued:
-		if p.warmer == nil {
+		if p.warmer == nil && a.bid.model == nil {
 			a.denied(afterWaiting)
 		}
 	case OutcomeShed:
