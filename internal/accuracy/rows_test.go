@@ -67,6 +67,7 @@ var rows = []row{
 	relapseRow("S4", s4, episode{3, 5 * time.Minute}, gates{relapse: 20, above: 4}, overrun),
 	relapseRow("S6", s6, episode{3, 10 * time.Second}, gates{found: 30, relapse: 60, above: 3}, ""),
 	relapseRow("KV bandwidth", forms[0].known, episode{1.3, 5 * time.Minute}, gates{found: 60, relapse: 20, above: 15}, swept),
+	spellRow,
 	sharedShiftRow,
 	alarmRow("S3", s3, 1, 0, ""),
 	alarmRow("S4", s4, 1, 0, ""),
@@ -128,6 +129,7 @@ const (
 	engineAlone = "in the sweep the engine has the cores for itself; in the run it shares them with Pacer and its users, and steps took an eighth longer at the same n without prompts"
 	early       = "an engine that was known for a minute when it changed: its windows vary by 10 %, so some of the new speed are learned before it is found"
 	young       = "faster is believed a tenth at a time; one run of 18 had seen a single burst of 37 s when its engine changed"
+	dateless    = "levels of the spell that are hardly visited afterwards hold the bound down for all above them: bins have no dates"
 	swept       = "while the load goes from one level to the next the windows are judged by levels that were hardly seen"
 	lags        = "what requests bring is known after some tens of them"
 	few         = "10k tokens are a burst or two: the median over seeds is 1.3 with 9 and 36 of them, and 2.2 with 18"
