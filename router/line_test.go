@@ -252,6 +252,17 @@ func TestThePlaceThatIsThereAtTheEndOfAWait(t *testing.T) {
 	}
 }
 
+// Who ends may have read the clock before another one began to stand in line, and come to the
+// lock after that: the grant is later all the same, and who looks for the last decision finds it.
+func TestAGrantIsLaterThanTheWait(t *testing.T) {
+	b, leases := full(t)
+	b.stand("chat", func(r *Request) { r.Arrived = b.now.Add(-10 * time.Millisecond) })
+	b.wantGrants(leases[0].Done(b.now.Add(-time.Millisecond), 100), nil)
+	if last := b.Decisions(2)[0]; last.Outcome != OutcomeGranted || last.Waited != 10*time.Millisecond {
+		t.Errorf("the last decision is %v, after %v", last.Outcome, last.Waited)
+	}
+}
+
 func TestGrantToOneWhoIsGoneComesBack(t *testing.T) {
 	b, leases := full(t)
 	gone := b.stand("chat", waiter("gone"))

@@ -30,8 +30,12 @@ type Ticket struct {
 // cachesEvery is how old what caches have may be for who waits in line.
 const cachesEvery = 100 * time.Millisecond
 
-// ask is the request as put to its route at now.
+// ask is the request as put to its route at now, and no earlier than it began to stand in
+// line: who grants it a place may have read the clock before that.
 func (t *Ticket) ask(now time.Time) ask {
+	if now.Before(t.looked) {
+		now = t.looked
+	}
 	if t.req.Caches != nil && now.Sub(t.looked) >= cachesEvery {
 		t.req.Warm, t.looked = t.req.Caches.Warm(now, t.req.Warm[:0]), now
 	}
