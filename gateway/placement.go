@@ -205,10 +205,9 @@ func (p *placement) leave() {
 }
 
 // warnUnattainable says once a minute and route that the floor is out of
-// reach of even an idle backend: that is a mistake in the configuration, but for a request
-// that asks for many sequences at once.
+// reach of even an idle backend: that is a mistake in the configuration.
 func (o *order) warnUnattainable(r router.Refusal) {
-	if r.Reason != router.ShedUnattainable || r.Sequences > 1 {
+	if r.Reason != router.ShedUnattainable {
 		return
 	}
 	if !o.route.unattainable.due(time.Now()) {

@@ -11,6 +11,7 @@ type faith struct {
 
 	cold      float64 // seconds of a prompt token that was nowhere, fading
 	seen      float64 // of how many first tokens
+	told      bool    // another replica has seen it to keep prompts, as far as it told last
 	good, bad int     // first tokens of prompts that were to be cached: soon, and late; one of each takes one of the other off
 }
 
@@ -45,8 +46,13 @@ func (f *faith) see(tokens, cached int, y float64) {
 }
 
 // holds reports whether it is believed still. Who has seen no cold prompt cannot tell
-// that one came late.
-func (f *faith) holds() bool { return f.seen > 0 && f.hopes() }
+// that one came late, and goes by what another replica says that has.
+func (f *faith) holds() bool {
+	if f.seen == 0 {
+		return f.told
+	}
+	return f.hopes()
+}
 
 // hopes reports whether nothing speaks against it, though nobody could tell yet.
 // Of another kind it has to be seen.

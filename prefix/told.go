@@ -12,6 +12,8 @@ import (
 // conversation has that block within, at the end of a message; so whichever replica it
 // comes to knows where the rest of it is. What was sent is told for tellFor, so that an exchange
 // that fails loses nothing; of a target that gets more than mostTold in that time, the newest.
+// With it goes whether the cache was seen to keep prompts: who never sent one there could not
+// count on what others did, would send none, and so would never know.
 const (
 	tellFor  = time.Second
 	mostTold = 256
@@ -19,6 +21,13 @@ const (
 	openings = 2 // tools and system
 
 	toldBytes = 12 // a hash, and the tokens of the answer
+
+	// aboutCache stands for a hash where a replica says what it has seen of the cache itself:
+	// keeps, or nothing that speaks for it. Who does not know of that takes it for a prompt,
+	// and finds none by it.
+	aboutCache = 0
+	keeps      = 1
+	unseen     = 2
 
 	// heardShare is how many blocks a target has for each one that others told.
 	heardShare = 8
@@ -95,6 +104,20 @@ func (h *cache) tell(now time.Time, hash uint64, answer int32) {
 	h.told = append(h.told, told{hash, answer, now})
 }
 
+// says is what this replica has seen of the cache, for those that have seen nothing there.
+func (h *cache) says() int32 {
+	_, least, known := h.worth.share()
+	if known && least >= trusted || !known && h.faith.seen > 0 && h.faith.hopes() {
+		return keeps
+	}
+	return unseen
+}
+
+func appendTold(text []byte, hash uint64, word int32) []byte {
+	text = binary.LittleEndian.AppendUint64(text, hash)
+	return binary.LittleEndian.AppendUint32(text, uint32(word))
+}
+
 // openings are the ends of the first parts of a prompt beyond the blocks that were sent
 // before, and beyond what is here: others begin with the same tools and the same system
 // prompt, and go on otherwise.
@@ -133,14 +156,13 @@ func (x *Index) Tell(now time.Time) map[router.Target][]byte {
 		var text []byte
 		for _, s := range h.told {
 			if now.Sub(s.at) <= tellFor {
-				text = binary.LittleEndian.AppendUint64(text, s.hash)
-				text = binary.LittleEndian.AppendUint32(text, uint32(s.answer))
+				text = appendTold(text, s.hash, s.answer)
 			}
 		}
 		if text == nil {
 			h.told = h.told[:0]
 		} else {
-			all[t] = text
+			all[t] = appendTold(text, aboutCache, h.says())
 		}
 		h.mu.Unlock()
 	}
@@ -159,8 +181,13 @@ func (x *Index) Hear(now time.Time, t router.Target, text []byte) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for n := 0; len(text) >= toldBytes && n < mostTold; n++ {
-		h.hear(now, binary.LittleEndian.Uint64(text), int32(min(binary.LittleEndian.Uint32(text[8:]), 1<<30)))
+	for n := 0; len(text) >= toldBytes && n <= mostTold; n++ {
+		switch hash, word := binary.LittleEndian.Uint64(text), int32(min(binary.LittleEndian.Uint32(text[8:]), 1<<30)); hash {
+		case aboutCache:
+			h.faith.told = word == keeps
+		default:
+			h.hear(now, hash, word)
+		}
 		text = text[toldBytes:]
 	}
 }

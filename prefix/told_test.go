@@ -99,8 +99,41 @@ func TestAnOpeningIsToldOnce(t *testing.T) {
 		v := here.Send(start, target, chainOf(text(1, 8000), text(10+i, 800)), 2200)
 		v.First(0, 0)
 	}
-	if got := len(here.Tell(start)[target]) / toldBytes; got != 3+1 {
+	if got := len(here.Tell(start)[target])/toldBytes - 1; got != 3+1 {
 		t.Errorf("%d ends are told of three prompts with one system prompt, want 4", got)
+	}
+}
+
+// Who never sent a prompt to a target counts on what another replica sent there, as far as
+// that one has seen that the cache keeps prompts: else it would send none there, and never
+// know. First tokens that come late end it for both.
+func TestWhoHasSentNothingCountsOnWhatOthersSaw(t *testing.T) {
+	here, there := pair()
+	here.Believe(func(router.Target) bool { return true })
+	there.Believe(func(router.Target) bool { return true })
+	system := text(1, 64_000)
+	sure := func(now time.Time, c *Chain) int {
+		for _, w := range there.Look(now, c, 16_200, []router.Target{target}, nil) {
+			return w.Sure
+		}
+		return 0
+	}
+	now := start
+	for i, c := range []struct {
+		ttft        time.Duration
+		least, most int
+	}{
+		{4 * time.Second, 14_000, 15_000},        // computed: what a token takes is known now
+		{100 * time.Millisecond, 14_000, 15_000}, // it was there
+		{4 * time.Second, 0, 0},                  // late, as often as soon
+	} {
+		v := here.Send(now, target, chainOf(system, text(10+i, 800)), 16_200)
+		now = now.Add(c.ttft)
+		v.First(c.ttft, 0)
+		exchange(now, here, there)
+		if got := sure(now, chainOf(system, text(100+i, 800))); got < c.least || got > c.most {
+			t.Errorf("after %d prompts %d of 16,000 tokens are sure where others sent them, want %d to %d", i+1, got, c.least, c.most)
+		}
 	}
 }
 
@@ -113,8 +146,8 @@ func TestWhatIsToldIsBounded(t *testing.T) {
 		v.Settle(Outcome{PromptTokens: 75, Took: time.Millisecond})
 	}
 	all := here.Tell(start)[target]
-	if len(all) != mostTold*toldBytes {
-		t.Errorf("%d bytes are told, want those of the newest %d", len(all), mostTold)
+	if len(all) != (mostTold+1)*toldBytes {
+		t.Errorf("%d bytes are told, want those of the newest %d, and of the cache", len(all), mostTold)
 	}
 	exchange(start, here, there)
 	exchange(start, here, there)

@@ -145,10 +145,10 @@ func (p *prefills) see(now time.Time, l *Lease, tokens float64) {
 // price is what a prompt costs in a group.
 type price struct {
 	prefills prefills
-	first    float64 // seconds of a prompt token, by first tokens
-	token    float64 // and what it costs the others
+	first    float64  // seconds of a prompt token, by first tokens
+	token    float64  // and what it costs the others
+	told     costSums // of the other replicas, as they told last
 	usual    usualPrompts
-	long     time.Time // when the prefill of one that was far longer than usual ended, or goes on
 
 	// blind: prompts came that another replica may have sent, too. Until their usage comes
 	// the fit takes them for computed, and says that prompts are free. It stays, as such
@@ -175,10 +175,19 @@ func (g *group) reprice() {
 		start = min(max(said, startCost/8), startCost)
 	}
 	g.changed()
-	g.price.first = g.price.prefills.all().cost(start)
+	g.price.first = g.price.prefills.all().plus(g.price.told).cost(start)
 	g.price.token = max(g.price.first, fit)
 	for _, m := range g.models {
 		m.prefill = max(m.ttft.PerToken*m.ttft.Uncached, g.price.first)
+	}
+}
+
+// shareRemotePrice adds what the other replicas saw of a prompt's cost: who sends only what
+// is cached learns nothing of it, or that prompts are free. What was told last stays.
+func (g *group) shareRemotePrice() {
+	if p := g.remote.Prefills; p.Weight > 0 {
+		g.price.told = costSums{xy: p.Time, xx: p.Weight}
+		g.reprice()
 	}
 }
 

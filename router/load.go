@@ -14,6 +14,9 @@ type Load struct {
 	Level Level // of the only target that is counted here; 0 where there are several
 	Joint Level // of several, as ofCurve makes it: which they are makes no difference; 0 where there is one
 
+	// Prefills is what first tokens there said of a prompt token's cost.
+	Prefills Prefills
+
 	// Moves are how Decoding changed of late, in any order.
 	Moves []Move
 
@@ -23,6 +26,10 @@ type Load struct {
 	// Models is what of it is counted by model, by its name; nil = nothing.
 	Models map[string]Load
 }
+
+// Prefills are sums over first tokens of what a prompt token takes: seconds times tokens, and
+// the squares of the tokens. The zero value has seen none, or nobody tells.
+type Prefills struct{ Time, Weight float64 }
 
 // Leads is how far the streams that decode with a floor are ahead of it.
 type Leads struct {
@@ -41,7 +48,7 @@ func (l Leads) plus(o Leads) Leads {
 // sane returns l without what no load can be.
 func (l Load) sane() Load {
 	l.Waiting, l.Decoding, l.PromptTokens = max(l.Waiting, 0), max(l.Decoding, 0), max(l.PromptTokens, 0)
-	l.Floor = finite(l.Floor)
+	l.Floor, l.Prefills = finite(l.Floor), Prefills{finite(l.Prefills.Time), finite(l.Prefills.Weight)}
 	return l
 }
 
@@ -52,6 +59,7 @@ func (l Load) Plus(o Load) Load {
 	l.Decoding += o.Decoding
 	l.PromptTokens += o.PromptTokens
 	l.Floor = max(l.Floor, o.Floor)
+	l.Prefills = Prefills{l.Prefills.Time + o.Prefills.Time, l.Prefills.Weight + o.Prefills.Weight}
 	l.Leads = l.Leads.plus(o.Leads)
 	l.Level = l.Level.plus(o.Level)
 	l.Joint = l.Joint.plus(o.Joint)
@@ -79,7 +87,6 @@ func (r *Router) Own(now time.Time) map[string]Load {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.advance(now)
-	r.peers.tellings++
 	all := map[string]Load{}
 	for _, b := range r.backends {
 		var l Load
@@ -94,7 +101,7 @@ func (r *Router) Own(now time.Time) map[string]Load {
 			}
 			l = l.Plus(part)
 		}
-		if b.own > 0 || l.Waiting > 0 || len(l.Moves)+len(l.Prompts) > 0 {
+		if b.own > 0 || len(l.Moves)+len(l.Prompts) > 0 {
 			all[b.name] = l
 		}
 	}
@@ -108,12 +115,11 @@ func (g *group) ownLoad(now time.Time) Load {
 		g.look(now)
 	}
 	l := Load{
-		Waiting: g.own.waiting + g.own.bids, Decoding: g.own.decoding, PromptTokens: g.own.prompt + g.own.bidPrompt, Floor: g.highestFloor(),
+		Waiting: g.own.waiting, Decoding: g.own.decoding, PromptTokens: g.own.prompt, Floor: g.highestFloor(),
 		Moves: g.noted.moves.since(now.Add(-movesReach)), Prompts: g.noted.occupancy.Prompts(now.Add(-movesReach)),
 	}
-	for _, m := range g.models {
-		l.Floor = max(l.Floor, m.floors.bidding.highest(m.solo))
-	}
+	all := g.price.prefills.all()
+	l.Prefills = Prefills{Time: all.xy, Weight: all.xx}
 	if g.floored > 0 {
 		l.Leads = Leads{Streams: g.floored, Least: g.lead}
 	}
@@ -127,7 +133,7 @@ func (g *group) ownLoad(now time.Time) Load {
 
 // News counts the requests that were placed and that the other replicas should
 // hear of at once: while their prompts are prefilled, all who stream there stand
-// still. So it does those who bid for a place, and bids that are given up. It takes no lock.
+// still. It takes no lock.
 func (r *Router) News() uint64 { return r.news.Load() }
 
 // newsFrom is from which time of prefill on a prompt is news.

@@ -114,3 +114,32 @@ func TestPromptsPrefilledTogetherAreNotCheap(t *testing.T) {
 		}
 	}
 }
+
+// What other replicas saw of a prompt's cost counts as one's own: who sends only what is
+// cached would take prompts for free, and let one of four seconds in beside who has a lead of
+// one. It stays when they say nothing any more.
+func TestWhatAPromptCostsIsOfAllReplicas(t *testing.T) {
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}})
+	tell := func(l Load) { b.Update(b.now, RemoteLoad{Replicas: 2, ByBackend: map[string]Load{"x": l}}) }
+	const seen = 16_000 * 16_000
+	tell(Load{Decoding: 1, Prefills: Prefills{Time: 250e-6 * seen, Weight: seen}})
+	g := b.backends[0].groups[0]
+	for range 20 { // each of 200 tokens, in no time
+		l := b.place("chat", prompt(200)).Lease
+		l.FirstToken(b.now)
+		l.Done(b.now, 100)
+		b.sleep(time.Second)
+	}
+	if got := 1e6 * g.price.first; math.Abs(got-250) > 5 {
+		t.Errorf("a prompt token is taken for %.0f µs, want the 250 that another replica saw", got)
+	}
+	tell(Load{})
+	if got := 1e6 * g.price.first; math.Abs(got-250) > 5 {
+		t.Errorf("a prompt token is taken for %.0f µs once nothing is told, want 250", got)
+	}
+	b.place("chat", prompt(200))
+	own := b.Own(b.now)["x"].Prefills
+	if own.Weight <= 0 || own.Weight > seen/100 {
+		t.Errorf("this replica tells %+v, want what it saw itself", own)
+	}
+}

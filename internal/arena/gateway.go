@@ -340,7 +340,6 @@ func (g *gateway) deliver(grants []router.Grant) {
 		v.ticket = nil
 		v.answer(grant.Decision)
 	}
-	g.hasten()
 }
 
 // done gives the lease back and returns who may go instead.

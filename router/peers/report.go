@@ -37,7 +37,7 @@ type Report struct {
 }
 
 // counts are the numbers of a router.Load, in this order.
-type counts [16]float64
+type counts [18]float64
 
 const (
 	waiting = iota
@@ -56,6 +56,8 @@ const (
 	jointAtN
 	jointSteps
 	jointTime
+	prefillTime   // seconds times tokens
+	prefillWeight // tokens²
 )
 
 // most bounds each count of one replica: more was written by no gateway. A
@@ -64,6 +66,7 @@ var most = counts{
 	waiting: 1e6, decoding: 1e6, promptTokens: 1e12, floor: 1e5, leads: 1e6, leastLead: 3600,
 	levelTokens: 1e9, levelSeconds: 1e8, levelAtN: 1e14, levelSteps: 1e9, levelTime: 3600,
 	jointTokens: 1e9, jointSeconds: 1e8, jointAtN: 1e14, jointSteps: 1e9, jointTime: 3600,
+	prefillTime: 1e15, prefillWeight: 1e15,
 }
 
 func countsOf(l router.Load) counts {
@@ -72,6 +75,7 @@ func countsOf(l router.Load) counts {
 		leads: float64(l.Leads.Streams), leastLead: l.Leads.Least.Seconds(),
 		levelTokens: l.Level.Tokens, levelSeconds: l.Level.Seconds, levelAtN: l.Level.AtN, levelSteps: l.Level.Steps, levelTime: l.Level.Time,
 		jointTokens: l.Joint.Tokens, jointSeconds: l.Joint.Seconds, jointAtN: l.Joint.AtN, jointSteps: l.Joint.Steps, jointTime: l.Joint.Time,
+		prefillTime: l.Prefills.Time, prefillWeight: l.Prefills.Weight,
 	}
 	for i, v := range c {
 		if !(v >= 0) { // false for NaN
@@ -95,9 +99,10 @@ func (c counts) possible() bool {
 func (c counts) load() router.Load {
 	return router.Load{
 		Waiting: int(c[waiting]), Decoding: int(c[decoding]), PromptTokens: int(c[promptTokens]), Floor: c[floor],
-		Leads: router.Leads{Streams: int(c[leads]), Least: time.Duration(c[leastLead] * float64(time.Second))},
-		Level: router.Level{Tokens: c[levelTokens], Seconds: c[levelSeconds], AtN: c[levelAtN], Steps: c[levelSteps], Time: c[levelTime]},
-		Joint: router.Level{Tokens: c[jointTokens], Seconds: c[jointSeconds], AtN: c[jointAtN], Steps: c[jointSteps], Time: c[jointTime]},
+		Leads:    router.Leads{Streams: int(c[leads]), Least: time.Duration(c[leastLead] * float64(time.Second))},
+		Level:    router.Level{Tokens: c[levelTokens], Seconds: c[levelSeconds], AtN: c[levelAtN], Steps: c[levelSteps], Time: c[levelTime]},
+		Joint:    router.Level{Tokens: c[jointTokens], Seconds: c[jointSeconds], AtN: c[jointAtN], Steps: c[jointSteps], Time: c[jointTime]},
+		Prefills: router.Prefills{Time: c[prefillTime], Weight: c[prefillWeight]},
 	}
 }
 
