@@ -324,8 +324,12 @@ func shedAnswer(e *shedError) answer {
 		}
 		a.message += ". Retry after the time given, ask for less with x-pacer-min-tps, or send it with x-pacer-class: batch."
 	case router.ShedUnattainable:
-		a.message = fmt.Sprintf("No backend of this model gives %s tokens/s even when idle%s. Waiting does not help: ask for less with x-pacer-min-tps, or lower the route's min_tps.", formatFloat(r.Floor), best)
 		a.noRetry, a.retryAfter = true, 0
+		if r.Sequences > 1 {
+			a.message = fmt.Sprintf("No backend of this model gives %s tokens/s to each of %d sequences at once (n, best_of, or prompts), even when idle%s. Waiting does not help: ask for fewer, or for less with x-pacer-min-tps.", formatFloat(r.Floor), r.Sequences, best)
+			break
+		}
+		a.message = fmt.Sprintf("No backend of this model gives %s tokens/s even when idle%s. Waiting does not help: ask for less with x-pacer-min-tps, or lower the route's min_tps.", formatFloat(r.Floor), best)
 	case router.ShedTTFT:
 		a.message = "The first token would come later than max_ttft allows. Retry after the time given, or allow more with x-pacer-max-ttft-ms."
 	case router.ShedQueueFull:

@@ -144,6 +144,10 @@ func TestAFloorOutOfReach(t *testing.T) {
 			h.post(chat, `{"model":"chat","messages":[{"role":"user","content":"hello"}],"max_tokens":200,"stream":true}`)
 		}
 		<-time.After(10 * time.Second)
+		wide := h.post(chat, `{"model":"chat","messages":[{"role":"user","content":"hello"}],"max_tokens":5,"n":128}`, "x-pacer-min-tps", "20")
+		if body := string(wide.body); wide.status != 429 || !strings.Contains(body, "to each of 128 sequences at once") || strings.Contains(h.log.String(), "no backend reaches this floor") {
+			t.Errorf("128 sequences: %d %s; the log says %s", wide.status, body, h.log.String())
+		}
 		refused := 0
 		for range 10 {
 			r := h.post(chat, `{"model":"chat","messages":[{"role":"user","content":"hello"}],"max_tokens":5,"stream":true}`, "x-pacer-min-tps", "500")

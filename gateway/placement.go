@@ -205,9 +205,10 @@ func (p *placement) leave() {
 }
 
 // warnUnattainable says once a minute and route that the floor is out of
-// reach of even an idle backend: that is a mistake in the configuration.
+// reach of even an idle backend: that is a mistake in the configuration, but for a request
+// that asks for many sequences at once.
 func (o *order) warnUnattainable(r router.Refusal) {
-	if r.Reason != router.ShedUnattainable {
+	if r.Reason != router.ShedUnattainable || r.Sequences > 1 {
 		return
 	}
 	if !o.route.unattainable.due(time.Now()) {

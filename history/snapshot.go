@@ -55,7 +55,7 @@ type Route struct {
 	Name  string
 	Goal  float64 // attainment; 0 = none
 	Floor float64 // tokens/s; 0 = none
-	Best  float64 // bound on the speed of a stream alone, of the fastest target that is known
+	Best  float64 // bound on the speed of a stream alone, of the fastest target that is known and does not carry the floor
 
 	// Unattainable = all targets are known, and none would take a single stream.
 	Unattainable bool

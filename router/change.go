@@ -117,7 +117,7 @@ func (r *Router) Update(now time.Time, c Change) []Grant {
 	case RemoteLoad:
 		r.peers.load, r.peers.heard = c, true
 		if !c.Lost {
-			r.peers.told = c.ByBackend
+			r.peers.told, r.peers.heardOf = c.ByBackend, r.peers.tellings
 			r.peers.tells(now, r.backends)
 		}
 		r.share(now)

@@ -55,6 +55,7 @@ type group struct {
 type running struct {
 	waiting, decoding int       // sequences
 	prompt            int       // prompt tokens of those that wait
+	bids, bidPrompt   int       // sequences in line that bid for a place, and their prompt tokens
 	before            [2]int    // sequences when the others told last, and the time before
 	unserved          leaseList // waiting streams that no later one has overtaken, oldest first
 	streams           []*Lease  // decoding ones

@@ -149,6 +149,7 @@ type price struct {
 	token    float64  // and what it costs the others
 	told     costSums // of the other replicas, as they told last
 	usual    usualPrompts
+	long     time.Time // when the prefill of one that was far longer than usual ended, or goes on
 
 	// blind: prompts came that another replica may have sent, too. Until their usage comes
 	// the fit takes them for computed, and says that prompts are free. It stays, as such

@@ -233,6 +233,7 @@ func (r *Router) decode(now time.Time, l *Lease) {
 	l.phase = decoding
 	l.first = max(now.Sub(l.placed), 0)
 	g.price.prefills.done += float64(l.prompt)
+	g.price.prefilling(now, l.prompt)
 	l.prefilled = g.price.prefills.done
 	l.seen = progress{last: l.first}
 	g.own.decoding += l.weight

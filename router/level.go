@@ -251,6 +251,23 @@ func (u *usualPrompts) see(tokens int) {
 
 func (u *usualPrompts) mean() float64 { return u.tokens }
 
+// longer is how many times as long as the usual prompt one is that explains by itself why all
+// who stream beside it are slow, for longest at most: one that waits longer does not.
+const (
+	longer  = 4
+	longest = 10 * time.Second
+)
+
+// long reports whether a prompt is that much longer than the usual one.
+func (u *usualPrompts) long(tokens int) bool { return float64(tokens) > longer*u.tokens }
+
+// prefilling notes that a prompt far longer than usual is prefilled, or was until now.
+func (p *price) prefilling(now time.Time, tokens int) {
+	if p.usual.long(tokens) {
+		p.long = now
+	}
+}
+
 // beside is the mean of n since the last look.
 func (g *group) beside(now time.Time) float64 {
 	if d := now.Sub(g.lookedAt).Seconds(); d > 0 && !g.lookedAt.IsZero() {

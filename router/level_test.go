@@ -400,3 +400,34 @@ func TestStreamsBeyondTheCurveFromBeforeAreCompared(t *testing.T) {
 		t.Error("20 streams are compared with nothing")
 	}
 }
+
+// Who streams beside a prompt that is far longer than usual is slow for that alone: it says
+// nothing of the engine. A usual prompt does not explain it, nor does one that waits for long.
+func TestALongPromptMakesNoEngineSlower(t *testing.T) {
+	full := form{a: 0.01, b: 0.001, visited: 30}
+	for _, c := range []struct {
+		what   string
+		prompt int
+		waits  time.Duration
+		slower bool
+	}{
+		{"a long prompt", 8000, 1500 * time.Millisecond, false},
+		{"a usual prompt", 150, 1500 * time.Millisecond, true},
+		{"a long prompt that is not served", 8000, time.Minute, true},
+	} {
+		b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 5}})
+		b.learn("x", full)
+		leases := b.fill("chat", 5, prompt(100))
+		b.run(leases, full.TPS(5), 5*time.Second)
+		before := b.Loads()[0]
+		d := b.place("chat", prompt(c.prompt), wish(0))
+		b.run(leases, 20, c.waits)
+		d.Lease.FirstToken(b.now)
+		b.run(leases, full.TPS(5), time.Second)
+		after := b.Loads()[0]
+		ratio := (after.Seen - before.Seen) / (after.Expected - before.Expected)
+		if slower := ratio < 0.75; slower != c.slower || math.IsNaN(ratio) {
+			t.Errorf("beside %s they get %.2f of what was learned", c.what, ratio)
+		}
+	}
+}

@@ -251,6 +251,7 @@ func (r *Router) stand(a *ask, p *intent) *Ticket {
 	t.req.Arrived, t.looked = a.arrived, a.now
 	r.enter(t)
 	r.waitsFor(t, p.warmer)
+	t.bidsFor(a.bid)
 	return t
 }
 
@@ -308,6 +309,7 @@ func (r *Router) waitsFor(t *Ticket, g *group) {
 
 func (r *Router) exit(t *Ticket) {
 	r.waitsFor(t, nil)
+	t.bidsFor(bid{})
 	t.route.counted(t.class, func(q *line) {
 		q.turns(t.back()).leave(t)
 		if t.req.Moves {

@@ -252,6 +252,17 @@ func TestThePlaceThatIsThereAtTheEndOfAWait(t *testing.T) {
 	}
 }
 
+// Who ends may have read the clock before another one began to stand in line, and come to the
+// lock after that: the grant is later all the same, and who looks for the last decision finds it.
+func TestAGrantIsLaterThanTheWait(t *testing.T) {
+	b, leases := full(t)
+	b.stand("chat", func(r *Request) { r.Arrived = b.now.Add(-10 * time.Millisecond) })
+	b.wantGrants(leases[0].Done(b.now.Add(-time.Millisecond), 100), nil)
+	if last := b.Decisions(2)[0]; last.Outcome != OutcomeGranted || last.Waited != 10*time.Millisecond {
+		t.Errorf("the last decision is %v, after %v", last.Outcome, last.Waited)
+	}
+}
+
 func TestGrantToOneWhoIsGoneComesBack(t *testing.T) {
 	b, leases := full(t)
 	gone := b.stand("chat", waiter("gone"))
@@ -674,6 +685,31 @@ func TestUnattainable(t *testing.T) {
 	b.learn("y", carrying(20, 60, 90))
 	b.health("y", Down)
 	b.stand("chat").Cancel(b.now)
+}
+
+// A request for far more sequences than an idle backend gives the floor to says nothing of
+// the floor, so it is no probe: as one it would hold all places of the backend until its end.
+// One for a few more may find out that the engine is faster than it was.
+func TestWhatIsWideIsNoProbe(t *testing.T) {
+	for n, want := range map[int]int{5: 4, 200: 0} { // of 5, the first of which says when to try
+		b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}, OnInfeasible: queue(2 * time.Second)})
+		b.learn("x", carrying(3, 30, 40))
+		probes := 0
+		for range 5 {
+			d := b.place("chat", sequences(n))
+			switch {
+			case d.Lease != nil:
+				probes++
+				d.Lease.Done(b.now, 1)
+			case d.Refusal.Reason != ShedUnattainable || d.Refusal.Sequences != n:
+				t.Errorf("n = %d: refusal %+v", n, d.Refusal)
+			}
+			b.sleep(time.Minute)
+		}
+		if probes != want {
+			t.Errorf("n = %d: %d probes, want %d", n, probes, want)
+		}
+	}
 }
 
 // After 5, 10 and 20 s; then by the engine's own tries a quarter later each time, until

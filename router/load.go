@@ -87,6 +87,7 @@ func (r *Router) Own(now time.Time) map[string]Load {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.advance(now)
+	r.peers.tellings++
 	all := map[string]Load{}
 	for _, b := range r.backends {
 		var l Load
@@ -101,7 +102,7 @@ func (r *Router) Own(now time.Time) map[string]Load {
 			}
 			l = l.Plus(part)
 		}
-		if b.own > 0 || len(l.Moves)+len(l.Prompts) > 0 {
+		if b.own > 0 || l.Waiting > 0 || len(l.Moves)+len(l.Prompts) > 0 {
 			all[b.name] = l
 		}
 	}
@@ -115,8 +116,11 @@ func (g *group) ownLoad(now time.Time) Load {
 		g.look(now)
 	}
 	l := Load{
-		Waiting: g.own.waiting, Decoding: g.own.decoding, PromptTokens: g.own.prompt, Floor: g.highestFloor(),
+		Waiting: g.own.waiting + g.own.bids, Decoding: g.own.decoding, PromptTokens: g.own.prompt + g.own.bidPrompt, Floor: g.highestFloor(),
 		Moves: g.noted.moves.since(now.Add(-movesReach)), Prompts: g.noted.occupancy.Prompts(now.Add(-movesReach)),
+	}
+	for _, m := range g.models {
+		l.Floor = max(l.Floor, m.floors.bidding.highest(m.solo))
 	}
 	all := g.price.prefills.all()
 	l.Prefills = Prefills{Time: all.xy, Weight: all.xx}
@@ -133,7 +137,7 @@ func (g *group) ownLoad(now time.Time) Load {
 
 // News counts the requests that were placed and that the other replicas should
 // hear of at once: while their prompts are prefilled, all who stream there stand
-// still. It takes no lock.
+// still. So it does those who bid for a place, and bids that are given up. It takes no lock.
 func (r *Router) News() uint64 { return r.news.Load() }
 
 // newsFrom is from which time of prefill on a prompt is news.

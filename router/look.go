@@ -75,6 +75,11 @@ func (g *group) look(now time.Time) {
 	if until := g.clearing.until; !until.IsZero() && !now.Before(until) {
 		g.cleared()
 	}
+	for l := g.own.unserved.front; l != nil; l = l.links.next {
+		if now.Sub(l.placed) <= longest {
+			g.price.prefilling(now, l.prompt)
+		}
+	}
 	var got evidence
 	for _, l := range g.own.streams {
 		p := l.progress()
@@ -90,7 +95,9 @@ func (g *group) look(now time.Time) {
 			got.rough = got.rough || p.rough
 			if !p.rough {
 				l.model.lately.own.see(tokens, took, beside)
-				l.model.compare(tokens, took, beside)
+				if l.placed.Add(l.seen.last).After(g.price.long) {
+					l.model.compare(tokens, took, beside)
+				}
 				l.model.lately.moved = true
 			}
 			l.seen = p

@@ -84,6 +84,7 @@ type lately struct {
 type floors struct {
 	running floorSet
 	waiting floorSet // of those of them that have no first token yet
+	bidding floorSet // of those in line who bid for a place, see bid
 	remote  float64  // highest one that another replica runs here, 0 = none
 }
 

@@ -60,6 +60,7 @@ func (w *naive) pass(d time.Duration) {
 }
 
 func (w *naive) tellRemote() {
+	w.Own(w.now)
 	w.remote, w.scaled = nil, 1
 	switch w.pick(3) {
 	case 0:

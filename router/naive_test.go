@@ -581,6 +581,12 @@ func (w *naive) place() {
 		w.t.Fatalf("%v: preview of %+v: it could go, and gets no place behind %d (somebody waits: %v)", w.now.Sub(start), req, seen.Behind, waits)
 	}
 	d := w.Place(w.now, req)
+	if d.Ticket != nil && w.bids(d.Ticket) {
+		if !open || waits {
+			w.t.Fatalf("%v: %+v bids for a place, and there is none: the rules say %q (somebody waits: %v)", w.now.Sub(start), req, objections, waits)
+		}
+		d = w.tellBid(d.Ticket)
+	}
 	outcome := w.outcome(&d)
 	w.outcomes[outcome]++
 	if seen.Outcome != outcome || d.Refusal != nil && seen.Shed != d.Refusal.Reason {
@@ -618,6 +624,43 @@ func (w *naive) place() {
 	w.settle(w.tick())
 }
 
+// bids reports whether t stands in line because the other replica has to hear of it first:
+// who may have come there meanwhile could not pay for its prompt.
+func (w *naive) bids(t *Ticket) bool {
+	m := t.bid.model
+	if m == nil {
+		return false
+	}
+	cost := 1.2 * 1.3 * m.group.price.token * float64(t.bid.prompt)
+	if least := max(m.group.leastGrace+m.early(m.group.promised), 100*time.Millisecond).Seconds(); w.remote == nil || w.scaled > 1 || cost <= least {
+		w.t.Fatalf("%v: %+v bids for a place with a prompt of %.3f s, and a grace of %.3f s", w.now.Sub(start), t.req, cost, least)
+	}
+	return true
+}
+
+// tellBid tells the other replica what runs here, and returns what becomes of t: it has a
+// place then, where it bade for it or, where it may not go there any more, elsewhere.
+func (w *naive) tellBid(t *Ticket) (d Decision) {
+	for range t.route.models {
+		w.Own(w.now)
+		for _, g := range w.Update(w.now, RemoteLoad{Replicas: 2, ByBackend: w.remote}) {
+			if g.Ticket == t {
+				d = g.Decision
+				continue
+			}
+			w.settle([]Grant{g})
+		}
+		if d.Lease != nil {
+			return d
+		}
+		if !w.bids(t) {
+			break
+		}
+	}
+	w.t.Fatalf("%v: %+v told that it bids, and has no place: %+v", w.now.Sub(start), t.req, w.Explain(w.now, t.req))
+	return d
+}
+
 // outcome is what a decision was.
 func (w *naive) outcome(d *Decision) Outcome {
 	switch last := w.Decisions(1)[0]; {
@@ -643,7 +686,7 @@ func (w *naive) busy() {
 		for class := range rt.lines {
 			t := rt.lines[class].first()
 			for i := range rt.models {
-				if t != nil && w.objection(&t.req, rt, i) == "" {
+				if t != nil && !w.bids(t) && w.objection(&t.req, rt, i) == "" {
 					w.t.Fatalf("%v: the first of %s waits, and the rules let it go: %+v", w.now.Sub(start), rt.conf.Name, t.req)
 				}
 			}

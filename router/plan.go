@@ -53,7 +53,9 @@ func (r *Router) planNewcomer(a *ask) intent {
 			if p, ok := r.planWarmer(a, v); ok && !a.req.Moves {
 				return p
 			}
-			return a.onto(v, OutcomePlaced)
+			if !r.peers.bids(a, v) {
+				return a.onto(v, OutcomePlaced)
+			}
 		}
 	}
 	if a.req.Spare {
@@ -210,7 +212,8 @@ func (a *ask) stale() *verdict {
 
 // probe picks the idle target to which one request is let through at times
 // although its floor is out of reach, nil if it is not time or there is none.
-// That request carries no floor, or it would lock the backend.
+// That request carries no floor, or it would lock the backend. One that asks for far more
+// sequences than the floor is given to would lock it by its places.
 func (a *ask) probe() *verdict {
 	if a.route.probeAt.IsZero() || a.now.Before(a.route.probeAt) {
 		return nil
@@ -221,11 +224,19 @@ func (a *ask) probe() *verdict {
 		if v.model == nil || v.reason.outOfService() || v.reason == ReasonCap || v.model.group.leased() > 0 {
 			continue
 		}
-		if v.model.solo*probeWithin >= a.floor && (idle == nil || v.model.solo > idle.model.solo) {
+		if most := v.model.most(a.weight); most*probeWithin >= a.floor && (idle == nil || most > idle.model.most(a.weight)) {
 			idle = v
 		}
 	}
 	return idle
+}
+
+// most is what each of so many sequences may get on m while nothing else runs there.
+func (m *model) most(weight int) float64 {
+	if weight > 1 && m.known {
+		return finite(m.curve.TPS(weight))
+	}
+	return m.solo
 }
 
 // carryOut does what was planned for a: it takes the place, stands in line, or
@@ -241,7 +252,7 @@ func (r *Router) carryOut(a *ask, p *intent) Decision {
 	}
 	switch p.outcome {
 	case OutcomeQueued:
-		if p.warmer == nil {
+		if p.warmer == nil && a.bid.model == nil {
 			a.denied(afterWaiting)
 		}
 	case OutcomeShed:

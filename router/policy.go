@@ -130,6 +130,9 @@ func (r *Router) choose(a *ask) *verdict {
 	if v := a.route.cleared(a); v != nil {
 		return v
 	}
+	if v := a.bid.target(a.verdicts); v != nil {
+		return a.warmer(v)
+	}
 	i := a.route.policy.Pick(Choice{router: r, ask: a})
 	if i < 0 || i >= len(a.verdicts) || !a.open(&a.verdicts[i]) || r.yields(a, &a.verdicts[i]) {
 		return nil

@@ -164,10 +164,8 @@ func (e *evidence) reach(before evidence, need, load float64) float64 {
 	allowed, step := 1/(beaten*need), 1/tps+load*n
 	if before.tokens <= 0 || n < apart*before.n() {
 		// No slope is known: as if each took its share of a fixed speed, but far enough
-		// beyond the reserve that batch leaves to tell one.
-		if step > allowed {
-			return n
-		}
+		// beyond the reserve that batch leaves to tell one, whatever prompts may take: what
+		// they do take is seen there.
 		return max(n*min(allowed/step, 4), n+2)
 	}
 	slope := (1/tps-1/before.tps())/(n-before.n()) + load

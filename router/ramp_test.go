@@ -87,11 +87,11 @@ func TestReach(t *testing.T) {
 		{"flat", at(8, 50), at(4, 50), 30, 24, 0},
 		{"levels too close to tell a slope", at(5, 40), at(4, 50), 30, 7, 0},
 		{"close levels that share a speed", at(12, 57), at(9, 62), 30, 12 * 57 / 33.0, 0},
-		{"close levels, and prompts take the rest", at(12, 57), at(9, 62), 30, 12, 2e-3},
+		{"close levels, and prompts take the rest", at(12, 57), at(9, 62), 30, 14, 2e-3},
 		// 8 and 4 once more; each stream's prompts add 0.25 ms to a token.
 		{"two levels and prompts", at(8, 40), at(4, 50), 30, 8 + (1000.0/33-25-2)/1.5, 0.25e-3},
 		{"one level and prompts", at(4, 60), evidence{}, 30, 4 * (1000.0 / 33) / (1000.0/60 + 1), 0.25e-3},
-		{"one level, and prompts take the rest", at(4, 35), evidence{}, 30, 4, 0.75e-3},
+		{"one level, and prompts take the rest", at(4, 35), evidence{}, 30, 6, 0.75e-3},
 	} {
 		if got := c.level.reach(c.before, c.need, c.load); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: reaches %v streams, want %v", c.name, got, c.want)

@@ -44,6 +44,7 @@ type Refusal struct {
 	NoPlace    bool          // RetryAfter is the longest time told, and until then every place is promised to somebody else
 	Best       float64       // highest Low on offer, tokens/s; 0 when unknown
 	Floor      float64       // what was asked for
+	Sequences  int           // for each of so many at once
 }
 
 // The bounds of Retry-After before the jitter, so that it ends up within 1 s and
@@ -66,7 +67,7 @@ const (
 // refuse says no to a, and when to come back; who failed over is not told, but
 // how it failed.
 func (r *Router) refuse(a *ask, reason ShedReason, best float64) *Refusal {
-	f := &Refusal{Reason: reason, Best: best, Floor: a.floor}
+	f := &Refusal{Reason: reason, Best: best, Floor: a.floor, Sequences: a.weight}
 	f.RetryAfter, f.NoPlace = r.comeBack(a, reason)
 	if f.RetryAfter > 0 && !f.NoPlace && reason != NoBackend && !a.req.NoQueue && !a.req.Again {
 		since := a.since

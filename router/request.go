@@ -111,6 +111,8 @@ type ask struct {
 	unheard float64       // see peers.unheard
 	number  uint64        // by which it marks targets; 0 = it did not
 
+	bid bid // see peers.bids
+
 	verdicts []verdict // on the route's targets, in their order, once they were judged
 	yielded  bool      // it left a place to other replicas
 	insists  bool      // it can wait no longer: it takes one whatever they do

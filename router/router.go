@@ -45,6 +45,8 @@ type peers struct {
 	replicas int             // configured: they count until load tells
 	scale    int             // of one more here there are so many over all replicas; 1 while loads are shared
 	told     map[string]Load // last
+	tellings uint64          // how often this replica began to tell what it runs
+	heardOf  uint64          // the last of them after which it heard of the others
 	since    time.Time       // of the silence
 	alike    alike
 }

@@ -20,6 +20,7 @@ type Ticket struct {
 	warmer   *group // nil = it takes whatever place there is; else it waits for one here, where its prompt is cached
 	leads    bool   // then somewhere the leads of those who stream were all that kept it out
 
+	bid    bid
 	looked time.Time // when caches were asked last what they have of its prompt
 
 	state    ticketState // guarded by Router.mu, as is decision
@@ -29,13 +30,17 @@ type Ticket struct {
 // cachesEvery is how old what caches have may be for who waits in line.
 const cachesEvery = 100 * time.Millisecond
 
-// ask is the request as put to its route at now.
+// ask is the request as put to its route at now, and no earlier than it began to stand in
+// line: who grants it a place may have read the clock before that.
 func (t *Ticket) ask(now time.Time) ask {
+	if now.Before(t.looked) {
+		now = t.looked
+	}
 	if t.req.Caches != nil && now.Sub(t.looked) >= cachesEvery {
 		t.req.Warm, t.looked = t.req.Caches.Warm(now, t.req.Warm[:0]), now
 	}
 	a := newAsk(now, t.route, &t.req)
-	a.since, a.inVain = t.since, t.inVain
+	a.since, a.inVain, a.bid = t.since, t.inVain, t.bid
 	return a
 }
 
@@ -71,7 +76,7 @@ func (t *Ticket) Expire(now time.Time) Decision {
 		r.judge(&a)
 		var p intent
 		before := t.before(&a)
-		if v := r.choose(&a); v != nil && (before == 0 || patient || r.peers.many() || a.cached(v.model).comes()) {
+		if v := r.choose(&a); v != nil && (before == 0 || patient || r.peers.several() || a.cached(v.model).comes()) {
 			p = a.onto(v, OutcomeGranted)
 		} else {
 			p = r.planSteps(&a, t.steps, ShedTimeout)

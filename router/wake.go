@@ -76,7 +76,12 @@ func (r *Router) serve(now time.Time, t *Ticket) (d Decision, ok bool) {
 			g = v.behind(a)
 		}
 	}
-	if r.waitsFor(t, g); g != nil {
+	r.waitsFor(t, g)
+	if bids := g == nil && v != nil && r.peers.bids(a, v); bids || g != nil {
+		if !bids {
+			a.bid = bid{}
+		}
+		t.bidsFor(a.bid)
 		return Decision{}, false
 	}
 	if v != nil {
@@ -84,6 +89,7 @@ func (r *Router) serve(now time.Time, t *Ticket) (d Decision, ok bool) {
 		p := a.onto(v, OutcomeGranted)
 		return r.carryOut(a, &p), true
 	}
+	t.bidsFor(bid{})
 	if pointless, _ := a.unattainable(); pointless {
 		r.exit(t)
 		p := r.planSteps(a, t.steps, ShedFloor)

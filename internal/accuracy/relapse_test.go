@@ -110,6 +110,41 @@ func relapseRow(name string, k *known, e episode, g gates, why string) row {
 	}}
 }
 
+// spellRow lets a hosted API, fifty tokens a chunk, be 2.5 times slower for two minutes,
+// and looks on for a quarter of an hour after that: for how long the bound is below 0.7 of
+// the truth at some level that was visited before.
+var spellRow = row{name: "a hosted API after a slow spell", measure: func(t *testing.T) []line {
+	const low = 0.7
+	truth := coalesced50.truth()
+	var took []float64
+	for seed := range uint64(max(seeds()/2, 4)) {
+		look := promised(time.Second)
+		w := newWorld(coalesced50.setup, seed, look)
+		w.run(60e3)
+		levels := w.visited()
+		w.slow(2.5)
+		w.until(w.now + 2*time.Minute)
+		w.slow(1)
+		held := 0.0
+		for end := w.now + 15*time.Minute; w.now < end; {
+			w.until(w.now + time.Second)
+			c := look.book.Curve(target)
+			if slices.ContainsFunc(levels, func(n int) bool { return c.Low(n, 0) < low*truth.mix(n) }) {
+				held++
+			}
+		}
+		took = append(took, held)
+	}
+	return []line{{
+		what: "a hosted API, 60k, after two minutes × 2.5",
+		figures: []figure{
+			{name: "seconds with the bound below 0.7 of the truth, median", got: median(took)},
+			{name: "worst run", got: slices.Max(took), goal: 120, gate: 600},
+		},
+		why: dateless,
+	}}
+}}
+
 // sharedShiftRow lets three replicas with one store find the same slowdown: it
 // has to be told once, and all have to draw the same curve.
 var sharedShiftRow = row{name: "three replicas find one slowdown", measure: func(t *testing.T) []line {

@@ -340,6 +340,7 @@ func (g *gateway) deliver(grants []router.Grant) {
 		v.ticket = nil
 		v.answer(grant.Decision)
 	}
+	g.hasten()
 }
 
 // done gives the lease back and returns who may go instead.

@@ -250,7 +250,7 @@ func grades() []grade {
 		}
 	}
 	for _, name := range dear {
-		add(grade{"dear prompts, four gateways: missed ≤ 1 %", name + " four", missedOfServed, 0.01, 0.015, 5},
+		add(grade{"dear prompts, four gateways: missed ≤ 0.5 %", name + " four", missedOfServed, 0.005, 0, 5},
 			grade{"four gateways: goodput ≥ 95 % of one's", name + " four", goodputOf(name, graded), 0.95, 0.9, 5})
 	}
 	for _, p := range salvoPools() {

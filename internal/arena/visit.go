@@ -121,6 +121,7 @@ func (v *visit) answer(d router.Decision) {
 		v.ticket = d.Ticket
 		w.agenda.enter(d.Ticket.Deadline().Sub(epoch), v)
 		v.gateway.someoneWaits()
+		v.gateway.hasten()
 	case d.Refusal != nil:
 		v.refused(d.Refusal)
 	default:
