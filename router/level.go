@@ -31,7 +31,7 @@ const (
 	levelSteps   = 20.0
 	levelSeconds = 3.0
 
-	// oneMore is by how much the running streams have to be faster than the
+	// oneMore is by how much the running streams, as answers show them, have to be faster than the
 	// floor for one more to be let in beside them, whatever the curve says of it.
 	oneMore = 1.15
 )

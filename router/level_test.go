@@ -297,6 +297,25 @@ func TestTheLevelTrustsWhatAnswersHad(t *testing.T) {
 	}
 }
 
+// Streams that are well above the floor let one more in beside them, if they are as fast as
+// they are counted: where answers end with fewer tokens they are not.
+func TestOneMoreTrustsWhatAnswersHad(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.learn("x", carrying(20, 30, 60))
+	leases := b.fill("chat", 10)
+	b.learn("x", form{a: 1.0 / 80, b: 1.0 / 700, margin: 0.3}) // whose bound refuses an eleventh
+	b.run(leases, 36, 15*time.Second)
+	if c := b.Explain(b.now, Request{Route: "chat", Stream: true})[0]; c.Reason != OK || c.Basis != ByOneMore {
+		t.Fatalf("streams at 36 tokens/s beside a floor of 30: %v by %v, want one more", c.Reason, c.Basis)
+	}
+	g := b.model(Target{Backend: "x", Model: "m"}).group
+	g.told = told{counted: 10_000, had: 8_000} // 36·9/11 = 29.5 tokens/s
+	g.look(b.now)
+	if c := b.Explain(b.now, Request{Route: "chat", Stream: true})[0]; c.Reason != ReasonOwnFloor {
+		t.Errorf("answers that had a fifth fewer tokens than were counted: %v by %v, want %v", c.Reason, c.Basis, ReasonOwnFloor)
+	}
+}
+
 // shifted is a curve of an engine that has become slower by scale, at all n but 1: what
 // one stream gets was learned when it was mended.
 type shifted struct {

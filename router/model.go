@@ -223,7 +223,7 @@ func (m *model) carries(k int, extraP, need float64) (bound float64, basis Basis
 		return bound, basis, true
 	case bound >= need && m.within(k):
 		return bound, basis, true
-	case m.lately.all.tps() >= oneMore*need && float64(k) < m.lately.all.n()+2:
+	case m.lately.all.tps()*m.group.told.share() >= oneMore*need && float64(k) < m.lately.all.n()+2:
 		return max(bound, need), ByOneMore, true
 	case byLevel && m.untold(k) && m.bound(m.support.hi, extraP) >= need:
 		return max(bound, need), BySlowStart, true
