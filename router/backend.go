@@ -81,6 +81,7 @@ func (b *backend) share(now time.Time, told Load) {
 		}
 		g.shareRemoteFloor()
 		g.shareRemotePrice()
+		g.shareClearing(now)
 	}
 }
 

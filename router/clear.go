@@ -13,7 +13,7 @@ import (
 // let in, until the leads of those who are left can pay for that prefill. The first of
 // them who comes then goes there, also where a warm place is free.
 //
-// Replicas do not clear: each would, while the others fill the engine.
+// Replicas tell each other of it, and all clear: else the others would fill the engine.
 
 const (
 	// clearFor is how long an engine is cleared at most: most answers end within it, and
@@ -42,6 +42,7 @@ type clearing struct {
 	at      time.Time // of the last of them
 	until   time.Time // zero = it is not cleared
 	next    time.Time // when it may be cleared again
+	own     bool      // this replica has it cleared; else another one, or nobody
 }
 
 // on reports whether it is cleared at now.
@@ -100,9 +101,10 @@ func (g *group) clear(now time.Time) {
 	c := &g.clearing
 	c.keptOut = c.keptOut*math.Exp(-now.Sub(c.at).Seconds()/levelMemory.Seconds()) + 1
 	c.at = now
-	if g.router.peers.load.Replicas > 1 || now.Before(c.next) || now.Before(g.router.clears) || c.keptOut < leastKeptOut || lasts*c.keptOut < g.ends {
+	if now.Before(c.next) || now.Before(g.router.clears) || c.keptOut < leastKeptOut || lasts*c.keptOut < g.ends {
 		return
 	}
+	c.own = true
 	c.until = now.Add(clearFor)
 	c.next, g.router.clears = c.until.Add(clearAgain), c.until
 	g.changed()
@@ -110,7 +112,7 @@ func (g *group) clear(now time.Time) {
 
 // cleared ends the clearing of g: its time is over, or the prompt is there.
 func (g *group) cleared() {
-	g.clearing.keptOut, g.clearing.until = 0, time.Time{}
+	g.clearing.keptOut, g.clearing.until, g.clearing.own = 0, time.Time{}, false
 	g.changed()
 }
 
@@ -146,4 +148,18 @@ func (rt *route) cleared(a *ask) *verdict {
 		}
 	}
 	return nil
+}
+
+// shareClearing takes what another replica says of clearing g.
+func (g *group) shareClearing(now time.Time) {
+	c := &g.clearing
+	left := g.remote.Clearing
+	switch {
+	case left > 0 && !c.on(now) && !now.Before(c.next):
+		c.until = now.Add(min(left, clearFor))
+		c.next, g.router.clears = c.until.Add(clearAgain), c.until
+		g.changed()
+	case left <= 0 && c.on(now) && !c.own:
+		g.cleared()
+	}
 }

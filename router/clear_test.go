@@ -64,24 +64,19 @@ func TestWhatManyShareGoesToTheClearedEngine(t *testing.T) {
 
 func TestNobodyIsKeptOffForWhatFewShare(t *testing.T) {
 	for name, c := range map[string]struct {
-		times    int
-		shared   int
-		sure     int
-		replicas int
-		ends     float64
+		times  int
+		shared int
+		sure   int
+		ends   float64
 	}{
-		"two were refused":                   {2, 16_000, 16_000, 1, 0},
-		"nobody else has sent it":            {20, 0, 16_000, 1, 0},
-		"nothing says that it is cached":     {20, 16_000, 0, 1, 0},
-		"most of it is of one conversation":  {20, 8_000, 16_000, 1, 0},
-		"more end on a than would be let in": {3, 16_000, 16_000, 1, 20},
-		"others may have it full meanwhile":  {20, 16_000, 16_000, 3, 0},
+		"two were refused":                   {2, 16_000, 16_000, 0},
+		"nobody else has sent it":            {20, 0, 16_000, 0},
+		"nothing says that it is cached":     {20, 16_000, 0, 0},
+		"most of it is of one conversation":  {20, 8_000, 16_000, 0},
+		"more end on a than would be let in": {3, 16_000, 16_000, 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, _ := refusing(t)
-			if c.replicas > 1 {
-				w.Update(w.now, RemoteLoad{Replicas: c.replicas})
-			}
 			w.backends[0].groups[0].ends = c.ends
 			for range c.times {
 				w.wantRefusal(w.place("chat", sharing(c.shared), func(r *Request) { r.Warm[0].Sure = c.sure }), ShedFloor)
@@ -177,5 +172,36 @@ func TestAClearingLeavesARoom(t *testing.T) {
 	b.sleep(emptyFor)
 	if got := b.reasons("chat"); got[0] != OK {
 		t.Errorf("%v, though nothing runs there", got)
+	}
+}
+
+// One replica has an engine cleared, and the others let nobody in either: each would fill it
+// meanwhile. It is over for them when it is over there, and they do not tell it on.
+func TestReplicasClearTogether(t *testing.T) {
+	w, _ := refusing(t)
+	tell := func(left time.Duration) {
+		w.Update(w.now, RemoteLoad{Replicas: 2, ByBackend: map[string]Load{
+			"a": {Decoding: 1, Clearing: left}, "b": {Decoding: 1},
+		}})
+	}
+	told := func() time.Duration { return w.Own(w.now)["a"].Clearing }
+	tell(0)
+	w.wantReasons("chat", "ok, own_floor", prompt(100))
+	tell(clearFor)
+	w.wantReasons("chat", "protects clearing, own_floor", prompt(100))
+	if told() != 0 {
+		t.Errorf("what another replica clears is told for %v, want 0", told())
+	}
+	tell(0)
+	w.wantReasons("chat", "ok, own_floor", prompt(100))
+
+	w, _ = refusing(t)
+	tell(0)
+	for range 3 {
+		w.wantRefusal(w.place("chat", sharing(16_000)), ShedFloor)
+	}
+	w.wantReasons("chat", "protects clearing, own_floor", prompt(100))
+	if told() != clearFor {
+		t.Errorf("it is told to be cleared for %v, want %v", told(), clearFor)
 	}
 }

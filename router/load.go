@@ -14,6 +14,9 @@ type Load struct {
 	Level Level // of the only target that is counted here; 0 where there are several
 	Joint Level // of several, as ofCurve makes it: which they are makes no difference; 0 where there is one
 
+	// Clearing is for how long the replica has it cleared yet; 0 = it does not.
+	Clearing time.Duration
+
 	// Prefills is what first tokens there said of a prompt token's cost.
 	Prefills Prefills
 
@@ -59,6 +62,7 @@ func (l Load) Plus(o Load) Load {
 	l.Decoding += o.Decoding
 	l.PromptTokens += o.PromptTokens
 	l.Floor = max(l.Floor, o.Floor)
+	l.Clearing = max(l.Clearing, o.Clearing)
 	l.Prefills = Prefills{l.Prefills.Time + o.Prefills.Time, l.Prefills.Weight + o.Prefills.Weight}
 	l.Leads = l.Leads.plus(o.Leads)
 	l.Level = l.Level.plus(o.Level)
@@ -124,6 +128,9 @@ func (g *group) ownLoad(now time.Time) Load {
 	}
 	all := g.price.prefills.all()
 	l.Prefills = Prefills{Time: all.xy, Weight: all.xx}
+	if c := &g.clearing; c.own && c.on(now) {
+		l.Clearing = c.until.Sub(now)
+	}
 	if g.floored > 0 {
 		l.Leads = Leads{Streams: g.floored, Least: g.lead}
 	}

@@ -37,7 +37,7 @@ type Report struct {
 }
 
 // counts are the numbers of a router.Load, in this order.
-type counts [18]float64
+type counts [19]float64
 
 const (
 	waiting = iota
@@ -58,6 +58,7 @@ const (
 	jointTime
 	prefillTime   // seconds times tokens
 	prefillWeight // tokens²
+	clearing
 )
 
 // most bounds each count of one replica: more was written by no gateway. A
@@ -66,7 +67,7 @@ var most = counts{
 	waiting: 1e6, decoding: 1e6, promptTokens: 1e12, floor: 1e5, leads: 1e6, leastLead: 3600,
 	levelTokens: 1e9, levelSeconds: 1e8, levelAtN: 1e14, levelSteps: 1e9, levelTime: 3600,
 	jointTokens: 1e9, jointSeconds: 1e8, jointAtN: 1e14, jointSteps: 1e9, jointTime: 3600,
-	prefillTime: 1e15, prefillWeight: 1e15,
+	prefillTime: 1e15, prefillWeight: 1e15, clearing: 3600,
 }
 
 func countsOf(l router.Load) counts {
@@ -75,7 +76,7 @@ func countsOf(l router.Load) counts {
 		leads: float64(l.Leads.Streams), leastLead: l.Leads.Least.Seconds(),
 		levelTokens: l.Level.Tokens, levelSeconds: l.Level.Seconds, levelAtN: l.Level.AtN, levelSteps: l.Level.Steps, levelTime: l.Level.Time,
 		jointTokens: l.Joint.Tokens, jointSeconds: l.Joint.Seconds, jointAtN: l.Joint.AtN, jointSteps: l.Joint.Steps, jointTime: l.Joint.Time,
-		prefillTime: l.Prefills.Time, prefillWeight: l.Prefills.Weight,
+		prefillTime: l.Prefills.Time, prefillWeight: l.Prefills.Weight, clearing: l.Clearing.Seconds(),
 	}
 	for i, v := range c {
 		if !(v >= 0) { // false for NaN
@@ -102,7 +103,7 @@ func (c counts) load() router.Load {
 		Leads:    router.Leads{Streams: int(c[leads]), Least: time.Duration(c[leastLead] * float64(time.Second))},
 		Level:    router.Level{Tokens: c[levelTokens], Seconds: c[levelSeconds], AtN: c[levelAtN], Steps: c[levelSteps], Time: c[levelTime]},
 		Joint:    router.Level{Tokens: c[jointTokens], Seconds: c[jointSeconds], AtN: c[jointAtN], Steps: c[jointSteps], Time: c[jointTime]},
-		Prefills: router.Prefills{Time: c[prefillTime], Weight: c[prefillWeight]},
+		Prefills: router.Prefills{Time: c[prefillTime], Weight: c[prefillWeight]}, Clearing: time.Duration(c[clearing] * float64(time.Second)),
 	}
 }
 

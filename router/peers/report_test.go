@@ -52,7 +52,7 @@ func TestReportSurvivesTheTrip(t *testing.T) {
 		Waiting: 3, Decoding: 17, PromptTokens: 123456, Floor: 32.5,
 		Leads: router.Leads{Streams: 16, Least: 250 * time.Millisecond},
 		Level: router.Level{Tokens: 600, Seconds: 20, AtN: 80, Steps: 150, Time: 9.5},
-		Joint: router.Level{Tokens: 30, Seconds: 40, AtN: 160, Steps: 7.5, Time: 9}, Prefills: router.Prefills{Time: 64000, Weight: 2.56e8},
+		Joint: router.Level{Tokens: 30, Seconds: 40, AtN: 160, Steps: 7.5, Time: 9}, Prefills: router.Prefills{Time: 64000, Weight: 2.56e8}, Clearing: 3 * time.Second,
 	}
 	loads := map[string]router.Load{
 		`odd "name" {a}/b: ü`: told,
@@ -65,7 +65,7 @@ func TestReportSurvivesTheTrip(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	odd := map[string]router.Load{"b": {Decoding: 1, Floor: math.NaN(), Leads: router.Leads{Streams: 1, Least: -time.Second}}}
-	if got, want := Encode(time.Time{}, odd, nil), `{"v":1,"b":{"b":[0,1,0,0,1,0,0,0,0,0,0,0,0,0,0,0,0,0]},"n":{},"p":{}}`; got != want {
+	if got, want := Encode(time.Time{}, odd, nil), `{"v":1,"b":{"b":[0,1,0,0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0]},"n":{},"p":{}}`; got != want {
 		t.Errorf("a floor that is no number and a lead that is lost are written as %s, want %s", got, want)
 	}
 }
@@ -79,7 +79,7 @@ func TestVersionsUnderstandEachOther(t *testing.T) {
 		Leads: router.Leads{Streams: 2, Least: time.Second}, Level: router.Level{Tokens: 60, Seconds: 2, AtN: 4, Steps: 30, Time: 2},
 	}}, map[router.Target][]byte{{Backend: "gpu", Model: "m"}: []byte("sent")})
 	older := `{"v":1,"b":{"gpu":[1,4,500,20]}}`
-	newer := `{"v":1,"b":{"gpu":[0,1,0,0,1,3,0,0,0,0,0,0,0,0,0,0,0,0,7,8]},"later":{"gpu":[1]}}`
+	newer := `{"v":1,"b":{"gpu":[0,1,0,0,1,3,0,0,0,0,0,0,0,0,0,0,0,0,0,7,8]},"later":{"gpu":[1]}}`
 	want := map[string]router.Load{"gpu": {
 		Waiting: 2, Decoding: 7, PromptTokens: 800, Floor: 30,
 		Leads: router.Leads{Streams: 3, Least: time.Second}, Level: router.Level{Tokens: 60, Seconds: 2, AtN: 4, Steps: 30, Time: 2},
