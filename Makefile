@@ -17,7 +17,7 @@ GORACE    ?= atexit_sleep_ms=50
 export GORACE
 BIN       := bin/pacer
 
-.PHONY: build image sbom release packages notices test sdk sdk-deps sdk-clients sdk-otel sdk-compose sdk-envoy envoy numbers numbers-whole numbers-cores numbers-bench deps bench microbench accuracy arena fuzz soak attack hosts batches engines faults loadtools routers chart scale kubernetes long lint format demo clean
+.PHONY: build image sbom release packages notices test sdk sdk-deps sdk-clients sdk-otel sdk-compose sdk-envoy envoy numbers numbers-whole numbers-programs numbers-e2e numbers-pacer numbers-cores numbers-bench deps bench microbench accuracy arena fuzz soak attack hosts batches engines faults loadtools routers chart scale kubernetes long lint format demo clean
 
 # What pacer version says, in every way to build: here, in the image
 # (--build-arg), and by the Go tool itself (go install …@v1.2.3).
@@ -72,24 +72,32 @@ envoy: ## pacer picker beside a real Envoy at full length, and what it costs: do
 	$(GO) test -count=1 -timeout 60m -v ./e2e/envoy -args -envoy $(CURDIR)/bin/envoy -long -table $(CURDIR)/bin/envoy.md; \
 	status=$$?; cat bin/envoy.md; exit $$status
 
-numbers: numbers-whole numbers-cores numbers-bench ## the promises in numbers at full length, which the race detector would make slow
+numbers: numbers-whole numbers-programs numbers-cores numbers-bench ## the promises in numbers at full length, which the race detector would make slow
 
 # The tests that do less under the race detector. They are found in the sources, so
 # that none is forgotten. make packages runs the one of two versions.
 SHORTENED = $(GO) run ./internal/racetest/shortened
-# Whole processes have the cores to themselves: what they have to do in time they do
-# late beside the arena.
-PROCESSES = ./e2e ./e2e/bench
+# Whole processes do late beside the arena what they have to do in time.
+PROGRAMS = ./e2e ./e2e/bench
 numbers-whole:
 	names=$$($(SHORTENED) -names) && \
-	$(PLAIN) -timeout 20m -run "$$names" $(filter-out $(CORES) $(PROCESSES),$(shell $(SHORTENED))) && \
-	$(PLAIN) -timeout 20m -p 1 -run "$$names" -skip TestTwoVersions $(PROCESSES)
+	$(PLAIN) -timeout 20m -run "$$names" $(filter-out $(PROGRAMS) ./cmd/pacer $(CORES),$(shell $(SHORTENED)))
 
-# With the race detector tests have one core. Those of requests have all of them here.
-CORES = ./cmd/pacer ./gateway ./providers
+# They take half a core and one: together no more than there are.
+numbers-programs:
+	$(MAKE) -k -j2 -Otarget numbers-e2e numbers-pacer
+numbers-e2e:
+	names=$$($(SHORTENED) -names) && $(PLAIN) -timeout 20m -run "$$names" -skip TestTwoVersions ./e2e
+numbers-pacer:
+	$(PLAIN) -timeout 20m ./cmd/pacer
+
+# With the race detector tests have one core. Those of requests have all of them here,
+# and so has what measures ratios.
+CORES = ./gateway ./providers
 numbers-cores:
+	names=$$($(SHORTENED) -names) && $(PLAIN) -timeout 20m -run "$$names" ./e2e/bench
 	$(PLAIN) -timeout 20m $(CORES)
-	$(PLAIN) -timeout 20m ./gateway ./providers -args -client net/http
+	$(PLAIN) -timeout 20m $(CORES) -args -client net/http
 
 numbers-bench: # benchmarks still measure something
 	@mkdir -p bin

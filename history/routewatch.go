@@ -177,7 +177,7 @@ func (c Cause) forRoute(have, all int) Cause {
 // give that.
 func unattainable(r *Route) string {
 	switch {
-	case r.Floor == 0 || r.Capacity > 0 || r.Best >= r.Floor:
+	case r.Floor == 0 || r.Capacity > 1 || r.Best >= r.Floor: // one place may be for who shows what it takes
 		return "requests ask for more than any engine gives alone"
 	case r.Best > 0:
 		return fmt.Sprintf("floor above what any engine gives alone (%s of %s)", figure(r.Best), figure(r.Floor))

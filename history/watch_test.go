@@ -419,6 +419,20 @@ func TestReasonsThatTakeTurns(t *testing.T) {
 	}
 }
 
+// A floor that an engine gave nobody yet leaves one place there, for who shows what it takes.
+func TestAPlaceForWhoShowsWhatItTakesIsNoSpeed(t *testing.T) {
+	s := newStory()
+	x := healthy()
+	x.Routes[0].Capacity, x.Routes[0].Best = 1, math.NaN()
+	for range 20 {
+		s.ring.Route("chat").Add(Outcome{Result: Shed, ShedReason: Unattainable})
+		s.tell(1, x, map[Result]int{Met: 1})
+	}
+	if got := s.causes(); !strings.HasPrefix(got, "route chat: floor above what any engine gives alone (floor ") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // What one client asks for is no fault of the route: a floor of its own that no engine
 // reaches, or more sequences than that at once. Of engines that carry the route's floor nobody
 // tells what they give alone, so the best that is told may be of others that do not, or none.
