@@ -23,11 +23,11 @@ const (
 	toldBytes = 12 // a hash, and the tokens of the answer
 
 	// aboutCache stands for a hash where a replica says what it has seen of the cache itself:
-	// keeps, or nothing that speaks for it. Who does not know of that takes it for a prompt,
+	// that it keeps prompts, or that it may not. Who does not know of that takes it for a prompt,
 	// and finds none by it.
 	aboutCache = 0
 	keeps      = 1
-	unseen     = 2
+	doubts     = 2
 
 	// heardShare is how many blocks a target has for each one that others told.
 	heardShare = 8
@@ -105,12 +105,16 @@ func (h *cache) tell(now time.Time, hash uint64, answer int32) {
 }
 
 // says is what this replica has seen of the cache, for those that have seen nothing there.
-func (h *cache) says() int32 {
+// One of these has nothing to say: what a third one saw holds, whoever tells last.
+func (h *cache) says() (word int32, ok bool) {
 	_, least, known := h.worth.share()
-	if known && least >= trusted || !known && h.faith.seen > 0 && h.faith.hopes() {
-		return keeps
+	switch {
+	case !known && h.faith.seen == 0:
+		return 0, false
+	case known && least >= trusted || !known && h.faith.hopes():
+		return keeps, true
 	}
-	return unseen
+	return doubts, true
 }
 
 func appendTold(text []byte, hash uint64, word int32) []byte {
@@ -162,7 +166,10 @@ func (x *Index) Tell(now time.Time) map[router.Target][]byte {
 		if text == nil {
 			h.told = h.told[:0]
 		} else {
-			all[t] = appendTold(text, aboutCache, h.says())
+			if word, ok := h.says(); ok {
+				text = appendTold(text, aboutCache, word)
+			}
+			all[t] = text
 		}
 		h.mu.Unlock()
 	}
