@@ -102,7 +102,9 @@ func (r *Router) Own(now time.Time) map[string]Load {
 					l.Models = map[string]Load{}
 				}
 				l.Models[g.id.Model] = part
-				part.Level = Level{}
+			}
+			if g.id.Separate { // of its speed, its prompts and its clearing nobody else has anything
+				part.Level, part.Prefills, part.Clearing = Level{}, Prefills{}, 0
 			}
 			l = l.Plus(part)
 		}

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -221,6 +222,37 @@ func TestRemoteLoadByModel(t *testing.T) {
 	b.fill("chat", 1)
 	if chat, other := counts(b, "chat"), counts(b, "other"); chat[1] != 3 || other[1] != 0 {
 		t.Errorf("without Redis m is %d and %d, want 3 times the own one, and 0", chat[1], other[1])
+	}
+}
+
+// What another replica saw of the prompts of one model, and that it has it cleared, is
+// nothing to a model that is counted by itself beside it; also while nobody runs there.
+func TestReplicasTellOfSeparateModelsApart(t *testing.T) {
+	for _, runs := range []bool{true, false} {
+		there, here := api(t, true), api(t, true)
+		group := func(b *bench, model string) *group {
+			return b.backends[0].group(GroupID{Backend: "x", Model: model, Separate: true})
+		}
+		const seen = 1e9
+		there.fill("chat", 1)
+		if runs {
+			there.force(Request{Route: "other", Stream: true}, Target{Backend: "x", Model: "other", Separate: true})
+		}
+		g := group(there, "other")
+		g.price.prefills.sums, g.price.prefills.at = costSums{xy: 2e-3 * seen, xx: seen}, there.now
+		g.clearing.until, g.clearing.own = there.now.Add(clearFor), true
+		told := there.Own(there.now)
+		here.Update(here.now, RemoteLoad{Replicas: 2, ByBackend: told})
+		if m := group(here, "m"); m.price.told != (costSums{}) || m.clearing.on(here.now) {
+			t.Errorf("runs %v: the model beside it takes it for its own: %+v, cleared: %v", runs, m.price.told, m.clearing.on(here.now))
+		}
+		g = group(here, "other")
+		if got := g.price.told.xx; runs && math.Abs(got-seen) > 1 || !runs && got != 0 {
+			t.Errorf("runs %v: of prompts of the same model it hears %v, want %v once", runs, got, seen)
+		}
+		if runs && !g.clearing.on(here.now) {
+			t.Error("the model that is cleared there is not cleared here")
+		}
 	}
 }
 
