@@ -58,11 +58,11 @@ func TestEveryBuildIsStamped(t *testing.T) {
 		value, _, _ = strings.Cut(value, " ")
 		return value
 	})
-	if made := strings.TrimSpace(sh(t, "make --no-print-directory -n build BIN=/pacer "+stamp)); image != made {
+	if made := strings.TrimSpace(sh(t, "MAKEFLAGS= make --no-print-directory -n build BIN=/pacer "+stamp)); image != made {
 		t.Errorf("the image is built by\n%s, make builds by\n%s", image, made)
 	}
 	out := filepath.Join(t.TempDir(), "pacer")
-	sh(t, `make --no-print-directory -s build BIN="$OUT" `+stamp, "OUT="+out)
+	sh(t, `MAKEFLAGS= make --no-print-directory -s build BIN="$OUT" `+stamp, "OUT="+out)
 	if program, err := os.Stat(out); err != nil || program.Size() > mostBytes {
 		t.Errorf("the program has %d bytes, at most %d are allowed (%v): does something look methods up by name again?", program.Size(), mostBytes, err)
 	}

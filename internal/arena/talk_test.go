@@ -181,12 +181,12 @@ func TestConversationsAreServedWarm(t *testing.T) {
 			}
 		}
 		// 1.3 times what affinity off carries, and more: the table has how much. Agents are at
-		// 97.9 to 100 %, 99.4 on average of eight seeds.
-		for load, rate := range map[string]float64{"chats": 18, "agents": 6} {
+		// 99.3 to 99.7 %, three seeds, without affinity at 90 to 97.4.
+		for load, rate := range map[string]float64{"chats": 18, "agents": 7} {
 			p := talking(load, rate, cached(400_000))
 			got, off := p.with(t, Pacer, seed, nil), p.with(t, Pacer, seed, (*Scenario).cold)
 			if x := &got.Routes[0]; x.Attainment() < 0.97 || x.MissedOfServed() > 0.003 {
-				t.Errorf("%s at %g/s: %.2f %% met, %.2f %% of the served missed, want 98.5 and at most 0.3 %%", load, rate, 100*x.Attainment(), 100*x.MissedOfServed())
+				t.Errorf("%s at %g/s: %.2f %% met, %.2f %% of the served missed, want 97 and at most 0.3 %%", load, rate, 100*x.Attainment(), 100*x.MissedOfServed())
 			}
 			if off.Routes[0].Attainment() > 0.98 {
 				t.Errorf("%s at %g/s: %.1f %% met without affinity: too easy to show anything", load, rate, 100*off.Routes[0].Attainment())
@@ -194,9 +194,9 @@ func TestConversationsAreServedWarm(t *testing.T) {
 		}
 		// 1.15 times as many agents as the best of the others.
 		for _, other := range []Policy{SessionHash, CacheFirst, LeastRequests, RoundRobin} {
-			p := talking("agents", 6/1.15, cached(400_000))
+			p := talking("agents", 7/1.15, cached(400_000))
 			if got := p.with(t, other, seed, nil).Routes[0].Attainment(); got >= 0.99 {
-				t.Errorf("agents at %.1f/s: %s meets %.2f %%, so Pacer's 99 %% at 6/s are not 1.15 times as many", 6/1.15, other, 100*got)
+				t.Errorf("agents at %.1f/s: %s meets %.2f %%, so Pacer's 99 %% at 7/s are not 1.15 times as many", 7/1.15, other, 100*got)
 			}
 		}
 		p := talking("one-off", 8, cached(400_000))
