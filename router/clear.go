@@ -105,8 +105,12 @@ func (g *group) clear(now time.Time) {
 		return
 	}
 	c.own = true
-	c.until = now.Add(clearFor)
-	c.next, g.router.clears = c.until.Add(clearAgain), c.until
+	g.clearUntil(now.Add(clearFor))
+}
+
+// clearUntil has g cleared until then, and no other group meanwhile.
+func (g *group) clearUntil(then time.Time) {
+	g.clearing.until, g.clearing.next, g.router.clears = then, then.Add(clearAgain), then
 	g.changed()
 }
 
@@ -156,9 +160,7 @@ func (g *group) shareClearing(now time.Time) {
 	left := g.remote.Clearing
 	switch {
 	case left > 0 && !c.on(now) && !now.Before(c.next):
-		c.until = now.Add(min(left, clearFor))
-		c.next, g.router.clears = c.until.Add(clearAgain), c.until
-		g.changed()
+		g.clearUntil(now.Add(min(left, clearFor)))
 	case left <= 0 && c.on(now) && !c.own:
 		g.cleared()
 	}

@@ -224,15 +224,15 @@ func (a *ask) probe() *verdict {
 		if v.model == nil || v.reason.outOfService() || v.reason == ReasonCap || v.model.group.leased() > 0 {
 			continue
 		}
-		if most := v.model.most(a.weight); most*probeWithin >= a.floor && (idle == nil || most > idle.model.most(a.weight)) {
+		if each := v.model.eachOf(a.weight); each*probeWithin >= a.floor && (idle == nil || each > idle.model.eachOf(a.weight)) {
 			idle = v
 		}
 	}
 	return idle
 }
 
-// most is what each of so many sequences may get on m while nothing else runs there.
-func (m *model) most(weight int) float64 {
+// eachOf is what each of so many sequences may get on m while nothing else runs there.
+func (m *model) eachOf(weight int) float64 {
 	if weight > 1 && m.known {
 		return finite(m.curve.TPS(weight))
 	}
