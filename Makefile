@@ -122,7 +122,7 @@ accuracy: ## learned curves against known truths, long form, as a table
 	status=$$?; cat bin/accuracy.md; exit $$status
 
 ARENASEEDS ?= 3
-arena: ## every policy on every pool of docs/ARENA.md, as its table
+arena: ## every policy on every pool of docs/ARENA-TABLE.md, as its tables
 	@mkdir -p bin && rm -f bin/arena.md
 	$(GO) test -count=1 -timeout 60m -run TestTable ./internal/arena -args -seeds $(ARENASEEDS) -table $(CURDIR)/bin/arena.md; \
 	status=$$?; cat bin/arena.md; exit $$status

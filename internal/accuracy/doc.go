@@ -14,5 +14,5 @@
 // to take over millions of tokens under the same load.
 //
 // TestGoals runs every row with a few seeds; make accuracy runs the long form
-// and prints the table that docs/CURVES.md shows.
+// and prints the table that docs/CURVES-TABLE.md shows.
 package accuracy

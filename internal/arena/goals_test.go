@@ -10,7 +10,7 @@ import (
 )
 
 // The goals, with one seed and 300 s; make arena plays more seeds, every policy,
-// and prints the table of docs/ARENA.md.
+// and prints the table of docs/ARENA-TABLE.md.
 const (
 	ofOracle      = 0.98 // of the oracle's attainment
 	ofNoMargin    = 0.90 // and of that without a margin

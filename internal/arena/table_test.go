@@ -51,7 +51,7 @@ func (c *cell) add(p *pool, r *Result, seeds int) {
 	c.wall += r.Wall
 }
 
-// TestTable plays every policy on every pool and writes what docs/ARENA.md
+// TestTable plays every policy on every pool and writes what docs/ARENA-TABLE.md
 // shows: make arena.
 func TestTable(t *testing.T) {
 	if *seedsFlag == 0 {

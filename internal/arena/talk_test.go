@@ -110,11 +110,11 @@ func (s *spread) add(x float64) {
 func (s *spread) mean() float64 { return s.sum / s.n }
 
 var (
-	warmFlag      = flag.String("warm", "", "file to write the table of docs/WARM.md to; empty = no table")
+	warmFlag      = flag.String("warm", "", "file to write the table of docs/WARM-TABLE.md to; empty = no table")
 	warmLoadsFlag = flag.String("loads", "chats,agents,hot,one-off", "loads of that table")
 )
 
-// TestWarmTable plays what docs/WARM.md shows.
+// TestWarmTable plays what docs/WARM-TABLE.md shows.
 func TestWarmTable(t *testing.T) {
 	if *warmFlag == "" {
 		t.Skip("go test -run TestWarmTable ./internal/arena -args -warm FILE")
