@@ -17,7 +17,7 @@ type SLO struct {
 	MinTPS float64 `yaml:"min_tps" eg:"30" unset:"none"`
 	// time to the first token, waiting included
 	MaxTTFT time.Duration `yaml:"max_ttft" above:"0" unset:"none"`
-	// share of streams that shall keep the floor, between 0 and 1; what decisions take off a backend's curve follows it ([how](CURVES.md))
+	// share of streams that shall keep the floor, between 0 and 1; what decisions take off a backend's curve follows it ([how](CURVES-MODEL.md#the-margin))
 	Attainment float64 `yaml:"attainment" range:"(0,1)" eg:"0.99" default:"0.99"`
 	// allowed beyond the floor, once per stream. Full engines spend it: of 300 tokens at a floor of 30 a stream may have 27 a second. With `0s` every stall by another user's prompt has to be kept free for, which costs capacity
 	Grace time.Duration `yaml:"grace" default:"1s"`

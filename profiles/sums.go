@@ -7,7 +7,7 @@ import (
 
 // Sums is everything known about one target: nothing but sums, so that
 // replicas merge by addition. The zero value is empty. Symbols are those of
-// exposure and docs/CURVES.md.
+// exposure and docs/CURVES-MODEL.md.
 type Sums struct {
 	// Updated is when evidence last came in. Merging keeps the later one.
 	Updated time.Time

@@ -51,7 +51,7 @@ type Curve struct {
 	// Shifts counts the changes of speed that the sums have been through.
 	Shifts uint64 `json:"shifts,omitzero"`
 
-	// Sums are those of docs/CURVES.md, by the names that Redis has for them.
+	// Sums are those of docs/CURVES-MODEL.md, by the names that Redis has for them.
 	Sums map[string]float64 `json:"sums"`
 }
 
