@@ -93,3 +93,15 @@ func TestBrokenLinksAreFound(t *testing.T) {
 		}
 	}
 }
+
+// Whoever looks for a decision finds it in the list by theme, in one place.
+func TestDecisionsAreListed(t *testing.T) {
+	folder := filepath.Join("..", "..", "docs", "decisions")
+	list := string(must.Get(os.ReadFile(filepath.Join(folder, "README.md")))(t))
+	for _, page := range must.Get(filepath.Glob(filepath.Join(folder, "0*.md")))(t) {
+		name := filepath.Base(page)
+		if n := strings.Count(list, "\n* ["+name[:4]+"]("+name+"): "); n != 1 {
+			t.Errorf("%s begins %d lines of docs/decisions/README.md, want one: `* [%s](%s): …` under its theme", name, n, name[:4], name)
+		}
+	}
+}
