@@ -146,7 +146,7 @@ func (t *attempt) runsUp(now time.Time) {
 	t.bill.raised = now
 	tokens, end := t.used(now)
 	if stream := t.measured.stream; stream != nil {
-		shown, _, _ := stream.Decoding()
+		shown := stream.Count()
 		tokens.Output = max(tokens.Output, int64(shown.Tokens))
 		tokens.Input = max(tokens.Input, int64(t.usedPrompt()))
 	}

@@ -266,7 +266,7 @@ func (t *attempt) token(now time.Time, seen *providers.Seen, blocked bool) {
 		lease.FirstTokens(now, m.stream.FirstTokens(total)) // before Read: the exposure opens at the n that includes this stream
 	}
 	m.stream.ReadCounted(now, seen.Chunks, total)
-	tokens, _, _ := m.stream.Decoding()
+	tokens := m.stream.Count()
 	lease.Progress(now, tokens)
 	if blocked {
 		m.stream.Blocked() // this piled up while the client blocked: its time says nothing

@@ -35,10 +35,11 @@ type Book struct {
 
 	heart heart
 
-	mu     sync.Mutex
-	groups map[GroupID]*group
-	folds  uint64 // number of the last fold
-	epoch  atomic.Pointer[time.Time]
+	mu       sync.Mutex
+	groups   map[GroupID]*group
+	folds    uint64 // number of the last fold
+	gathered int    // deltas that it returned
+	epoch    atomic.Pointer[time.Time]
 }
 
 // NewBook returns an empty book.
@@ -255,28 +256,68 @@ func (b *Book) Restarted(backend string) {
 func (b *Book) Fold(now time.Time) []Delta {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	deltas := b.gather(now)
+	b.refit(func(*profile) bool { return true })
+	return deltas
+}
+
+// Gather is Fold for who calls Apply or Refit at once. It refits only where rows wait: what
+// is predicted of these goes by the curve.
+func (b *Book) Gather(now time.Time) []Delta {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	deltas := b.gather(now)
+	b.refit(func(p *profile) bool { return len(p.waiting) > 0 })
+	return deltas
+}
+
+// Refit refits the curves that Gather left.
+func (b *Book) Refit() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refit(func(*profile) bool { return true })
+}
+
+// refit refits the stale ones of these. mu is held.
+func (b *Book) refit(these func(*profile) bool) {
+	for _, p := range *b.profiles.Load() {
+		if p.stale && these(p) {
+			b.redraw(p)
+		}
+	}
+}
+
+// gather is Fold without drawing: curves that have to be drawn are stale. mu is held.
+func (b *Book) gather(now time.Time) []Delta {
 	b.folds++
 	at := now.Sub(b.since(now))
 	b.adapt()
 	pooled := b.pool()
-	var deltas []Delta
+	deltas := make([]Delta, 0, b.gathered) // about as many as last time: each is some 11 KB
 	for _, t := range b.Targets() {
 		p := (*b.profiles.Load())[t]
 		p.group.mu.Lock()
 		p.group.closeUntil(at)
 		p.learnRows(at)
 		d, ok := p.cut(now, b.folds)
-		known := p.knows()
 		p.group.mu.Unlock()
 		if ok {
 			deltas = append(deltas, d)
 		}
-		margins := b.marginsOf(p.group)
-		if ok || pooled[p.group] || margins != p.curve.Load().margins {
-			p.draw(&known, margins)
+		if ok || pooled[p.group] || b.marginsOf(p.group) != p.curve.Load().margins {
+			p.stale = true
 		}
 	}
+	b.gathered = len(deltas)
 	return deltas
+}
+
+// redraw draws the curve of p from what is known. mu is held.
+func (b *Book) redraw(p *profile) {
+	p.group.mu.Lock()
+	known := p.knows()
+	p.group.mu.Unlock()
+	p.draw(&known, b.marginsOf(p.group))
 }
 
 // adapt works out the margins of all groups. mu is held.
@@ -323,13 +364,9 @@ func (b *Book) Apply(now time.Time, sums map[Target]Sums, acked []Delta) {
 	pooled := b.pool()
 	for _, t := range targets {
 		p := (*b.profiles.Load())[t]
-		if !rebased[p] && !pooled[p.group] {
-			continue
+		if rebased[p] || pooled[p.group] || p.stale {
+			b.redraw(p)
 		}
-		p.group.mu.Lock()
-		known := p.knows()
-		p.group.mu.Unlock()
-		p.draw(&known, b.marginsOf(p.group))
 	}
 }
 

@@ -1,11 +1,11 @@
 package profiles
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -182,14 +182,58 @@ func normal(kind string) []Rule {
 // them.
 func Rules() []Rule { return slices.Clone(rules) }
 
-// rulesOf are the rules by kind.
-var rulesOf = func() map[string][]Rule {
-	m := map[string][]Rule{}
+// rulesOf returns the rules of a kind, for groups that lie between these levels of
+// concurrency: their bounds are worked out once, and Level says nothing any more.
+func rulesOf(kind string, lo, hi float64) (list []Rule) {
 	for _, r := range rules {
-		m[r.Kind] = append(m[r.Kind], r)
+		if r.Kind != kind {
+			continue
+		}
+		if r.Level > 0 {
+			low := lo
+			if r.Least < 0 {
+				low = hi
+			}
+			r.Least, r.Most, r.Level = r.Least*math.Pow(low, r.Level), r.Most*math.Pow(hi, r.Level), 0
+		}
+		list = append(list, r)
 	}
-	return m
-}()
+	return list
+}
+
+// checked is how a group of sums is checked: its names, and its rules.
+type checked struct {
+	names []string
+	rules []Rule
+}
+
+var (
+	checkedBins = func() (list [NumBins]checked) {
+		for i := range list {
+			lo, hi := BinBounds(i)
+			most := float64(hi)
+			if i == NumBins-1 {
+				most = mostLevel
+			}
+			list[i] = checked{storedBins[i], rulesOf("b", float64(lo), most)}
+		}
+		return list
+	}()
+	checkedSlow = func() (list [numOctaves]checked) {
+		for i := range list {
+			list[i] = checked{storedSlow[i], rulesOf("s", 1, mostLevel)}
+		}
+		return list
+	}()
+	checkedRows       = checked{storedRows, rulesOf("f", 1, mostLevel)}
+	checkedTotals     = checked{storedTotals, rulesOf("t", 1, mostLevel)}
+	checkedFirsts     = checked{storedFirsts, rulesOf("ft", 1, mostLevel)}
+	checkedKnee       = checked{storedKnee, rulesOf("kn", 1, mostLevel)}
+	checkedDeliveries = checked{storedDeliveries, rulesOf("d", 1, mostLevel)}
+	checkedPace       = checked{storedPace, rulesOf("g", 1, mostLevel)}
+	checkedMix        = checked{storedMix, rulesOf("m", 1, mostLevel)}
+	checkedRecent     = checked{storedRecent, rulesOf("q", 1, mostLevel)}
+)
 
 // ImpossibleError reports sums that no streams can have given.
 type ImpossibleError struct {
@@ -206,66 +250,74 @@ func (e *ImpossibleError) Error() string {
 // asks before it hands on what others wrote: a curve drawn from that could be
 // anything, for as long as it takes to be forgotten.
 func (s *Sums) Check() error {
-	for _, g := range s.Groups() {
-		if err := g.check(); err != nil {
-			return err
+	var buffer [mostFields]float64 // nothing of s has to be on the heap for it
+	for i := range s.bins {
+		if s.bins[i] != (binSums{}) {
+			if err := checkedBins[i].check(read(buffer[:0], s.bins[i].fields())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := checkedRows.check(append(read(buffer[:0], s.rows.rowSums.fields()), s.rows.Octaves[:]...)); err != nil {
+		return err
+	}
+	for i := range s.slow {
+		if s.slow[i] != (rowSums{}) {
+			if err := checkedSlow[i].check(read(buffer[:0], s.slow[i].fields())); err != nil {
+				return err
+			}
+		}
+	}
+	return cmp.Or(
+		checkedTotals.check(read(buffer[:0], s.totals.fields())),
+		checkedFirsts.check(read(buffer[:0], s.firsts.fields())),
+		checkedKnee.check(read(buffer[:0], s.knee.fields())),
+		checkedDeliveries.check(append(append(buffer[:0], s.deliveries.T), s.deliveries.Streams[:]...)),
+		checkedPace.check(read(buffer[:0], s.pace.fields())),
+		checkedMix.check(read(buffer[:0], s.mix.fields())),
+		checkedRecent.check(read(buffer[:0], s.recent.fields())))
+}
+
+// mostFields is more than any group has.
+const mostFields = 64
+
+func read(buffer []float64, fields []*float64) []float64 {
+	for _, f := range fields {
+		buffer = append(buffer, *f)
+	}
+	return buffer
+}
+
+func (c *checked) check(values []float64) error {
+	for i, v := range values {
+		if !(math.Abs(v) <= maxSum) {
+			return c.impossible(i, v)
+		}
+	}
+	for i := range c.rules {
+		if r := &c.rules[i]; !r.holds(values) {
+			return c.impossible(r.X, values[r.X])
 		}
 	}
 	return nil
 }
 
-func (g *Group) check() error {
-	for _, f := range g.Fields {
-		if !(math.Abs(f.Value) <= maxSum) {
-			return impossible(f)
-		}
-	}
-	kind, lo, hi := kindOf(g.Fields[0].Name)
-	for _, r := range rulesOf[kind] {
-		if !r.holds(g.Fields, lo, hi) {
-			return impossible(g.Fields[r.X])
-		}
-	}
-	return nil
+func (c *checked) impossible(i int, found float64) error {
+	return &ImpossibleError{Field: c.names[i], Found: strconv.FormatFloat(found, 'g', -1, 64)}
 }
 
-func impossible(f Field) error {
-	return &ImpossibleError{Field: f.Name, Found: strconv.FormatFloat(f.Value, 'g', -1, 64)}
-}
-
-// kindOf returns the kind of a group by one of its names, and between which
-// levels of concurrency it lies.
-func kindOf(name string) (kind string, lo, hi float64) {
-	group, _, _ := strings.Cut(name, ".")
-	kind = strings.TrimRight(group, "0123456789")
-	lo, hi = 1, mostLevel
-	if i, err := strconv.Atoi(group[len(kind):]); err == nil && kind == "b" && i < NumBins {
-		l, h := BinBounds(i)
-		if lo = float64(l); i < NumBins-1 {
-			hi = float64(h)
-		}
-	}
-	return kind, lo, hi
-}
-
-// holds reports whether r does; false when one of the values is no number.
-func (r *Rule) holds(values []Field, lo, hi float64) bool {
-	x, of := values[r.X].Value, 1.0
+// holds reports whether r does, as rulesOf returns it; false when one of the values is
+// no number.
+func (r *Rule) holds(values []float64) bool {
+	x, of := values[r.X], 1.0
 	if r.Of >= 0 {
-		of = values[r.Of].Value
+		of = values[r.Of]
 	}
 	if r.Square {
-		return x*x <= of*values[r.And].Value*(1+exact)+exact
-	}
-	least, most := r.Least, r.Most
-	if r.Level > 0 {
-		if least < 0 {
-			lo = hi
-		}
-		least, most = least*math.Pow(lo, r.Level), most*math.Pow(hi, r.Level)
+		return x*x <= of*values[r.And]*(1+exact)+exact
 	}
 	slack := r.Slack + exact*math.Abs(x)
-	return least*of-slack <= x && x <= most*of+slack
+	return r.Least*of-slack <= x && x <= r.Most*of+slack
 }
 
 // ParseSums reads sums as a store holds them: the inverse of Groups, of text

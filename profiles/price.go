@@ -1,16 +1,25 @@
 package profiles
 
-// quietest returns the bin with 30 steps of quiet time that is nearest to i, the
+// quietest returns for each bin the one with 30 steps of quiet time that is nearest, the
 // lower of two; −1 where there is none.
-func (s *Sums) quietest(i int) int {
-	for off := range NumBins {
-		for _, j := range [...]int{i - off, i + off} {
-			if j >= 0 && j < NumBins && s.bins[j].Kq >= ownSteps && s.bins[j].Tq > 0 {
-				return j
-			}
+func (s *Sums) quietest() (nearest [NumBins]int8) {
+	below := int8(-1)
+	for i := range nearest {
+		if b := &s.bins[i]; b.Kq >= ownSteps && b.Tq > 0 {
+			below = int8(i)
+		}
+		nearest[i] = below
+	}
+	above := int8(-1)
+	for i := int8(NumBins - 1); i >= 0; i-- {
+		if nearest[i] == i {
+			above = i
+		}
+		if below := nearest[i]; above >= 0 && (below < 0 || above-i < i-below) {
+			nearest[i] = above
 		}
 	}
-	return -1
+	return nearest
 }
 
 // price returns d, what a prompt token costs in seconds, from what streams lived
@@ -31,9 +40,10 @@ func (s *Sums) quietest(i int) int {
 // is known.
 func (s *Sums) price(f Fit) (d, info float64) {
 	var extra, prompts, variance float64
+	nearest := s.quietest()
 	for i := range s.bins {
 		b := &s.bins[i]
-		j := s.quietest(i)
+		j := int(nearest[i])
 		if j < 0 || !(b.Td > 0) {
 			continue
 		}

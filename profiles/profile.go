@@ -57,6 +57,7 @@ type profile struct {
 	prior    *prior // guarded by Book.mu, as borrowed and pooled are
 	borrowed *prior // what the group's other targets know, where there is no prior
 	pooled   bool   // it was asked what they know
+	stale    bool   // curve is of less than what is known, or of another margin
 	curve    atomic.Pointer[Curve]
 }
 
@@ -351,6 +352,7 @@ func (p *profile) draw(known *Sums, m margins) {
 	c.borrowed = p.prior == nil
 	c.ttft = newTTFT(known, c)
 	p.curve.Store(c)
+	p.stale = false
 }
 
 // finite reports whether x is a number.

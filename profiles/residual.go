@@ -176,22 +176,21 @@ func (s *Sums) corrections(against *residuals) knots {
 // off, a bin that says little is doubted by as much. Where nobody was, the curve goes
 // from one neighbour to the other, and r is what they say against that.
 func (s *Sums) unexplained(against *residuals, curve *knots) *[NumBins]float64 {
-	fit, drawn := make([]residual, 0, NumBins), make([]residual, 0, NumBins)
+	fit, drawn := make([]weighed, 0, NumBins), make([]weighed, 0, NumBins)
 	for i, q := range against {
 		if q = q.held(s.bins[i].K); q.says() && q.weight() > 0 {
-			fit = append(fit, q)
+			fit = append(fit, q.weighed())
 			q.r -= curve.at(q.x)
-			drawn = append(drawn, q)
+			drawn = append(drawn, q.weighed())
 		}
 	}
 	var off [NumBins]float64
 	for i := range off {
-		lo, hi := BinBounds(i)
 		list, e := fit, against[i].e
 		if s.bins[i].K < visitedSteps {
 			list, e = drawn, math.Inf(1)
 		}
-		t := bendNear(list, math.Log(float64(lo+hi)/2))
+		t := bendNear(list, binMiddle[i])
 		if off[i] = t; finite(e) {
 			off[i] = t * e / math.Hypot(t, e)
 		}
@@ -199,12 +198,26 @@ func (s *Sums) unexplained(against *residuals, curve *knots) *[NumBins]float64 {
 	return &off
 }
 
+// binMiddle is ln n in the middle of each bin.
+var binMiddle = func() (x [NumBins]float64) {
+	for i := range x {
+		lo, hi := BinBounds(i)
+		x[i] = math.Log(float64(lo+hi) / 2)
+	}
+	return x
+}()
+
+// weighed is a residual by what bendNear asks of it for every bin.
+type weighed struct{ x, weight, beyond float64 }
+
+func (q residual) weighed() weighed { return weighed{q.x, q.weight(), q.beyond()} }
+
 // bendNear returns τ near x.
-func bendNear(list []residual, x float64) float64 {
+func bendNear(list []weighed, x float64) float64 {
 	var sum, weights float64
 	for _, q := range list {
-		w := q.weight() * nearness(x, q.x, reach/2)
-		sum += w * q.beyond()
+		w := q.weight * nearness(x, q.x, reach/2)
+		sum += w * q.beyond
 		weights += w
 	}
 	if !(weights > 0) {

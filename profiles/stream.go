@@ -459,10 +459,17 @@ type Count struct {
 // Decoding reports the stream so far: tokens after the first chunk, and when
 // the first and the last token arrived. For the floor guard and the log.
 func (s *Stream) Decoding() (c Count, first, last time.Time) {
+	if c = s.Count(); s.shown.arrivals == 0 {
+		return c, time.Time{}, time.Time{}
+	}
+	return c, s.epoch.Add(s.first), s.epoch.Add(s.last)
+}
+
+// Count is the first of what Decoding reports.
+func (s *Stream) Count() (c Count) {
 	c.Rough = !s.unit.sure
 	switch {
 	case s.shown.arrivals == 0:
-		return c, time.Time{}, time.Time{}
 	case !s.unit.counted:
 		c.Tokens = s.shown.made * s.unit.each
 	case s.countable():
@@ -470,5 +477,5 @@ func (s *Stream) Decoding() (c Count, first, last time.Time) {
 	default:
 		c.Tokens, c.Rough = float64(s.shown.chunks-s.shown.firstChunks), true
 	}
-	return c, s.epoch.Add(s.first), s.epoch.Add(s.last)
+	return c
 }

@@ -160,7 +160,9 @@ func (b *binSums) merge(d *binSums, halfLife time.Duration) {
 }
 
 func (r *fastRows) merge(d *fastRows, halfLife time.Duration) {
-	mergeFields(r.fields(), d.fields(), kept(d.T, halfLife))
+	keep := kept(d.T, halfLife)
+	mergeFields(r.rowSums.fields(), d.rowSums.fields(), keep)
+	mergeEach(r.Octaves[:], d.Octaves[:], keep)
 }
 
 func (t *totals) merge(d *totals, halfLife time.Duration) {
@@ -168,13 +170,22 @@ func (t *totals) merge(d *totals, halfLife time.Duration) {
 }
 
 func (d *deliverySums) merge(o *deliverySums, halfLife time.Duration) {
-	mergeFields(d.fields(), o.fields(), kept(o.T/marginSlowness, halfLife))
+	keep := kept(o.T/marginSlowness, halfLife)
+	d.T = d.T*keep + o.T
+	mergeEach(d.Streams[:], o.Streams[:], keep)
 }
 
 // mergeFields sets every field of a group to field·keep + delta.
 func mergeFields(to, delta []*float64, keep float64) {
 	for i := range to {
 		*to[i] = *to[i]*keep + *delta[i]
+	}
+}
+
+// mergeEach is mergeFields of fields that are an array.
+func mergeEach(to, delta []float64, keep float64) {
+	for i := range to {
+		to[i] = to[i]*keep + delta[i]
 	}
 }
 

@@ -166,8 +166,8 @@ func (l *learning) fire(w *world) {
 	if l.g.dead {
 		return
 	}
-	l.g.learner.Fold(w.clock)
-	l.g.exchange()
+	l.g.learner.Round(context.Background(), w.clock, link{l.g}, l.g.replica())
+	l.g.teach()
 }
 
 // teach hands the curves to the router.

@@ -251,8 +251,7 @@ func (v *visit) receive(out *sim.Output) {
 	v.seen.last = w.now
 	if v.stream != nil {
 		v.stream.Read(w.clock, 1)
-		count, _, _ := v.stream.Decoding()
-		v.lease.Progress(w.clock, count)
+		v.lease.Progress(w.clock, v.stream.Count())
 	}
 	switch hangsUp := v.arrival.HangsUp; {
 	case out.Last:

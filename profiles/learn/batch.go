@@ -29,3 +29,18 @@ func (b *batch) add(now time.Time, d profiles.Delta) {
 	b.at[d.Target] = len(b.deltas)
 	b.deltas = append(b.deltas, d)
 }
+
+// fold takes in what one fold returned at now: a delta of each target at most. An empty
+// batch takes it as it is, for a delta is some 11 KB.
+func (b *batch) fold(now time.Time, deltas []profiles.Delta) {
+	if !b.empty() || len(deltas) == 0 {
+		for _, d := range deltas {
+			b.add(now, d)
+		}
+		return
+	}
+	b.since, b.deltas, b.at = now, deltas, make(map[profiles.Target]int, len(deltas))
+	for i := range deltas {
+		b.at[deltas[i].Target] = i
+	}
+}

@@ -36,9 +36,7 @@ func NewLearner(book *profiles.Book, halfLife time.Duration) *Learner {
 
 // Fold takes in what was gathered since the last fold.
 func (l *Learner) Fold(now time.Time) {
-	for _, d := range l.book.Fold(now) {
-		l.waiting.add(now, d)
-	}
+	l.waiting.fold(now, l.book.Fold(now))
 }
 
 // Exchange is one push and one load. The zero value does nothing.
@@ -83,6 +81,9 @@ func (l *Learner) Settle(a Answer) {
 		return
 	}
 	refused := refusedOf(a.pushErr)
+	if len(refused) == 0 && l.arrived.empty() {
+		l.arrived, l.sent.deltas = l.sent, nil
+	}
 	for _, d := range l.sent.deltas {
 		if !refused[d.Target] {
 			l.arrived.add(l.sent.since, d)
@@ -98,6 +99,18 @@ func (l *Learner) Apply(now time.Time, a Answer) {
 		l.book.Apply(now, a.sums, l.arrived.deltas)
 		l.arrived = batch{halfLife: l.halfLife}
 	}
+}
+
+// Round is a whole round at one instant, with a store that answers at once: then each
+// curve is drawn once, of what the store has, and not of the fold before.
+func (l *Learner) Round(ctx context.Context, now time.Time, store profiles.Store, replica string) {
+	l.waiting.fold(now, l.book.Gather(now))
+	a := l.Next().Do(ctx, store, replica)
+	l.Settle(a)
+	if !a.loaded {
+		l.book.Refit()
+	}
+	l.Apply(now, a)
 }
 
 // Lag is the age of the oldest delta that the store does not have.
