@@ -47,6 +47,10 @@ type expectation struct {
 	prefill time.Duration // of its own prompt and those ahead
 	ttft    time.Duration // 0 = no first token was seen to learn from
 	unsure  unsure
+
+	// most is the time for the first token that was promised, from when the request came,
+	// and left what was left of it; 0 = none was.
+	most, left time.Duration
 }
 
 // links is where a lease stands in the lists that have it.
@@ -114,6 +118,9 @@ func (l *Lease) FirstTokens(now time.Time, tokens float64) {
 	defer r.mu.Unlock()
 	r.advance(now)
 	if l.phase == waiting {
+		if !l.placed.Before(l.group.price.prefills.heard) {
+			l.route.margin.see(now, l)
+		}
 		l.group.price.prefills.see(now, l, tokens)
 		l.group.own.unserved.overtake(l)
 		r.decode(now, l)
@@ -197,6 +204,9 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	l.expected.prefill = seconds(m.ttft.Prefill(l.expected.ahead.PromptTokens + l.prompt))
 	if m.timed {
 		l.expected.ttft = seconds(m.ttft.Predict(l.expected.ahead, l.prompt))
+	}
+	if v.reason == OK && a.maxTTFT > 0 && (a.prompt == 0 || a.own(m) < a.maxTTFT) {
+		l.expected.most, l.expected.left = a.maxTTFT, a.maxTTFT-a.waited
 	}
 	if floor > 0 {
 		m.floors.running.add(floor)

@@ -20,6 +20,7 @@ type line struct {
 
 	round  uint64 // of waking that failed is of
 	failed []demand
+	late   int // how many could not go in that round whose first token would be late
 }
 
 func (q *line) len() int { return q.told.waiting + q.fresh.waiting }
@@ -113,10 +114,11 @@ const (
 // for the first time; or while leads alone keep it out, which do not grow because
 // others wait. For the same reason whose prompt is cached passes one whom leads keep out.
 // One who failed over, and may not go everywhere, holds up nobody
-// behind it, nor one who waits for a warm place. nil when nobody else is worth a try.
+// behind it, nor one who waits for a warm place, nor mostTried whose first token would be
+// late: those behind have more time left. nil when nobody else is worth a try.
 func (q *line) next(round uint64, at *backend) *Ticket {
 	if q.round != round {
-		q.round, q.failed = round, q.failed[:0]
+		q.round, q.failed, q.late = round, q.failed[:0], 0
 	}
 	again := 0 // of failed, those who failed over
 	for _, d := range q.failed {
@@ -142,7 +144,7 @@ func (q *line) next(round uint64, at *backend) *Ticket {
 				if t.tried != round && !elsewhere && (!passed || t.demand.cached) && !(failedOver && again == mostTried) && !slices.ContainsFunc(q.failed, func(d demand) bool { return d.covers(t.demand) }) {
 					return t
 				}
-				passable := failedOver || t.warmer != nil || t.back() && !t.inVain
+				passable := failedOver || t.warmer != nil || t.late && t.tried == round && q.late < mostTried || t.back() && !t.inVain
 				if !passable && t.leads && t.tried == round {
 					passed, passable = true, true
 				}

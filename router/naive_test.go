@@ -408,6 +408,7 @@ func (w *naive) inTime(req *Request, rt *route, m *model, present int, most time
 	c := m.group.present()
 	c.m = present
 	wait := m.group.ttft(w.now, m, &c) + w.now.Sub(req.Arrived)
+	wait += min(wait, rt.margin.time)
 	possible := slices.ContainsFunc(rt.models, func(m *model) bool {
 		return m != nil && m.group.backend.inService() && own(m) < most
 	})

@@ -19,9 +19,9 @@ type Ticket struct {
 	tried    uint64 // the round of waking in which it could not go
 	warmer   *group // nil = it takes whatever place there is; else it waits for one here, where its prompt is cached
 	leads    bool   // then somewhere the leads of those who stream were all that kept it out
-
-	bid    bid
-	looked time.Time // when caches were asked last what they have of its prompt
+	late     bool   // then somewhere the time to its first token was all that kept it out
+	bid      bid
+	looked   time.Time // when caches were asked last what they have of its prompt
 
 	state    ticketState // guarded by Router.mu, as is decision
 	decision Decision    // once granted or expired

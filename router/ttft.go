@@ -13,7 +13,7 @@ func (a *ask) inTime(m *model, c *present) bool {
 		return true
 	}
 	g := m.group
-	wait := g.ttft(a.now, m, c) + a.waited
+	wait := a.route.margin.beside(g.ttft(a.now, m, c) + a.waited)
 	switch {
 	case wait > a.maxTTFT:
 		return false
@@ -76,7 +76,8 @@ func (a *ask) outlast(m *model) (soonest, queue time.Duration) {
 		own = 0
 	}
 	ahead := seconds(m.prefill * float64(g.promptWaiting()))
-	return max(ahead+own, g.overdue(a.now)), seconds(m.ttft.Queue(g.m()))
+	soonest = max(ahead+own, g.overdue(a.now))
+	return soonest + a.route.margin.within(a.maxTTFT-soonest), seconds(m.ttft.Queue(g.m()))
 }
 
 // ahead is what stands before whoever comes next.

@@ -33,6 +33,11 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 				t.tried = r.lines.round
 				continue
 			}
+			if t.late = !ok && slices.ContainsFunc(r.scratch.verdicts, func(v verdict) bool { return v.reason == ReasonTTFT }); t.late {
+				t.tried = r.lines.round
+				q.late++
+				continue
+			}
 			if !ok {
 				t.leads = slices.ContainsFunc(r.scratch.verdicts, func(v verdict) bool { return v.reason == ReasonProtects && v.basis == ByLead })
 				q.stuck(t, r.lines.round, slices.ContainsFunc(r.scratch.verdicts, func(v verdict) bool { return v.reason == ReasonRefuses }))

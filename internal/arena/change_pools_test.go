@@ -109,8 +109,12 @@ func changes() []pool {
 	after := pool{backends: slow, routes: one(slow), load: short, length: length, warmup: hiccup + 70*time.Second}
 	const dayAt = 150 * time.Second
 	day := pool{backends: h, routes: one(h), load: chatting(22, dayAt+70*time.Second+half), length: dayAt + 70*time.Second + half, warmup: dayAt + 70*time.Second}
-	prompt := one(h)
-	prompt[0].SLO.MaxTTFT = 10 * time.Second
+	within := func(first time.Duration, b []Backend) []Route {
+		routes := one(b)
+		routes[0].SLO.MaxTTFT = first
+		return routes
+	}
+	prompt := within(10*time.Second, h)
 	night, slowNight := []Route{chat("chat", 30, h), nightly(h)}, []Route{chat("chat", 30, slow), nightly(slow)}
 	two := []Route{chat("chat30", 30, h), chat("chat60", 60, h)}
 	grown := edited(chatting(16, length300), func(a *Arrival) {
@@ -141,6 +145,12 @@ func changes() []pool {
 		{name: "L prior", what: "the same, with priors", backends: withPriors(h), routes: one(h), load: longTalks(1.6, Shape{}), length: 240 * time.Second},
 		{name: "L bursts", what: "in bursts, first token within 10 s", backends: h, routes: prompt, load: longTalks(1.2, bursts), length: 240 * time.Second},
 		{name: "L bursts prior", what: "the same, with priors", backends: withPriors(h), routes: prompt, load: longTalks(1.2, bursts), length: 240 * time.Second},
+		{name: "E", what: "three curves, 140 %", backends: h, routes: one(h), load: chatting(27, length300)},
+		{name: "E 1", what: "the same, first token within 1 s", backends: h, routes: within(time.Second, h), load: chatting(27, length300)},
+		{name: "E 2", what: "the same, within 2 s", backends: h, routes: within(2*time.Second, h), load: chatting(27, length300)},
+		{name: "E 2 four", what: "the same, four gateways", backends: h, routes: within(2*time.Second, h), load: chatting(27, length300), replicas: 4},
+		{name: "E slow", what: "two slow prefills, 9 requests/s", backends: slow, routes: one(slow), load: short, length: 6 * time.Minute},
+		{name: "E slow 2", what: "the same, first token within 2 s", backends: slow, routes: within(2*time.Second, slow), load: short, length: 6 * time.Minute},
 		{name: "N 19", what: "chats at 19/s, no batch", backends: h, routes: night, load: beside(19, 0)},
 		{name: "N 19+19", what: "beside as much batch", backends: h, routes: night, load: beside(19, 19)},
 		{name: "N 25", what: "chats at 25/s, no batch", backends: h, routes: night, load: beside(25, 0)},

@@ -249,6 +249,10 @@ func grades() []grade {
 			add(grade{"max_ttft kept by ≥ 99 % of the placed", name, inTime, 0.99, 0, 3})
 		}
 	}
+	for _, c := range []struct{ name, of string }{{"E 1", "E"}, {"E 2", "E"}, {"E 2 four", "E"}, {"E slow 2", "E slow"}} {
+		add(grade{"full, and a first token in time: kept by ≥ 99 % of the placed", c.name, inTime, 0.99, 0, 3},
+			grade{"goodput ≥ 95 % of that without max_ttft", c.name, goodputOf(c.of, graded), 0.95, 0, 3})
+	}
 	for _, name := range dear {
 		add(grade{"dear prompts, four gateways: missed ≤ 0.5 %", name + " four", missedOfServed, 0.005, 0, 5},
 			grade{"four gateways: goodput ≥ 95 % of one's", name + " four", goodputOf(name, graded), 0.95, 0.9, 5})

@@ -1,0 +1,98 @@
+package router
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pacer-dev/pacer/profiles"
+)
+
+// intime is a bench with one engine for seven, whose first tokens take a tenth of a
+// second by prediction, and a route that promises them within two.
+func intime(t *testing.T) *bench {
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, MaxTTFT: 2 * time.Second}, OnInfeasible: queue(2 * time.Second)})
+	c := carrying(7, 30, 60)
+	c.first = profiles.TTFT{Base: 0.1, PerToken: 1e-4, Uncached: 1}
+	b.learn("x", c)
+	return b
+}
+
+// answers places one who waited for so long, and lets its first token come so much later.
+func (b *bench) answers(waited, took time.Duration) {
+	b.tb.Helper()
+	d := b.place("chat", func(r *Request) { r.Arrived = b.now.Add(-waited) })
+	if d.Lease == nil {
+		b.tb.Fatalf("waited %v: got %+v, want a place", waited, d)
+	}
+	b.sleep(took)
+	d.Lease.FirstToken(b.now)
+	d.Lease.Done(b.now, 10)
+}
+
+func TestFirstTokensThatAreLateAreAllowedFor(t *testing.T) {
+	b := intime(t)
+	allowed := func(want time.Duration) {
+		t.Helper()
+		if got := b.routeOf["chat"].margin.time; (got - want).Abs() > time.Millisecond {
+			t.Errorf("allowed for %v, want %v", got, want)
+		}
+	}
+	waited := func(d time.Duration) func(*Request) {
+		return func(r *Request) { r.Arrived, r.PromptTokens = b.now.Add(-d), 1 }
+	}
+	b.answers(0, 1900*time.Millisecond) // far later than predicted, but in time
+	b.wantReason("chat", OK, waited(1890*time.Millisecond))
+	allowed(0)
+	b.answers(1850*time.Millisecond, 160*time.Millisecond)
+	allowed(100 * time.Millisecond)
+	b.wantReason("chat", ReasonTTFT, waited(1890*time.Millisecond))
+	b.wantReason("chat", OK, waited(1790*time.Millisecond))
+	var together []*Lease
+	for range 3 {
+		together = append(together, b.place("chat", waited(1750*time.Millisecond)).Lease)
+	}
+	b.sleep(time.Second)
+	for _, l := range together {
+		l.FirstToken(b.now)
+		l.Done(b.now, 10)
+	}
+	allowed(200 * time.Millisecond) // they came before anybody knew: one rise for them all
+	for range 1024 {
+		b.answers(0, 50*time.Millisecond)
+	}
+	allowed(100 * time.Millisecond)
+}
+
+// Who comes to an idle engine can do no better by waiting.
+func TestAnIdleEngineIsNoLateOne(t *testing.T) {
+	b := intime(t)
+	for range 100 {
+		b.sleep(time.Second)
+		b.answers(900*time.Millisecond, 5*time.Second)
+	}
+	if got, want := b.routeOf["chat"].margin.time, time.Second; got != want {
+		t.Errorf("allowed for %v, want no more than half of what was promised", got)
+	}
+	long := func(waited time.Duration) func(*Request) {
+		return func(r *Request) { r.Arrived, r.PromptTokens = b.now.Add(-waited), 18_000 } // 1.9 s
+	}
+	b.wantReason("chat", OK, long(0))
+	b.wantReason("chat", OK, long(10*time.Millisecond))
+	b.wantReason("chat", ReasonTTFT, long(60*time.Millisecond))
+}
+
+// Who has waited for long has little time left for a first token. Those behind have more.
+func TestWhoseFirstTokenWouldBeLateHoldsUpNobody(t *testing.T) {
+	b := intime(t)
+	running := b.fill("chat", 10)
+	for _, l := range running {
+		l.FirstToken(b.now)
+	}
+	old := b.stand("chat", waiter("old"))
+	b.sleep(1600 * time.Millisecond)
+	b.routeOf["chat"].margin.time = 500 * time.Millisecond
+	b.stand("chat", waiter("new"))
+	b.wantGrants(running[0].Done(b.now, 10), "new")
+	b.sleep(old.Deadline().Sub(b.now))
+	b.wantRefusal(old.Expire(b.now), ShedTimeout)
+}
