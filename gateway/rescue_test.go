@@ -15,6 +15,7 @@ import (
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/must"
 	"github.com/pacer-dev/pacer/providers"
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/sim"
 )
@@ -558,7 +559,7 @@ func TestAnAttemptThatIsAloneAgainIsLookedAt(t *testing.T) {
 			(&stranded{x: x, t: first}).escape(time.Now(), map[string]int{})
 		}
 	})
-	for range 1000 {
+	for range racetest.Some(1000) { // on one core each turn waits for 10 ms
 		x.outlast(first)
 		runtime.Gosched()
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pacer-dev/pacer/api"
 	"github.com/pacer-dev/pacer/internal/loadgen"
+	"github.com/pacer-dev/pacer/internal/racetest"
 	"github.com/pacer-dev/pacer/router"
 )
 
@@ -117,7 +118,7 @@ func (h *house) users(n int, got *results) (stop func()) {
 // elsewhere, and nobody is lost. When it goes on, those end first that stood still with it;
 // then it has its users again, and the curve that it had.
 func TestAnEngineThatHangs(t *testing.T) {
-	for _, prefer := range []string{"headroom", "order", "cheapest"} {
+	for _, prefer := range racetest.Rows([]string{"headroom", "order", "cheapest"}) {
 		for _, kind := range []string{"vllm", "openai"} { // the one has a health page, the other has not
 			t.Run(prefer+"/"+kind, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { oneEngineHangs(t, prefer, kind) })

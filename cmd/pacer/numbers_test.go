@@ -238,7 +238,7 @@ func TestTheMarginIsLearned(t *testing.T) {
 // to the front, so two of them are taken together.
 func TestAColdStartSheds5PercentAtMost(t *testing.T) {
 	offered, shed := 0, 0
-	for users := range uint64(2) {
+	for users := range uint64(racetest.Some(2)) {
 		synctest.Test(t, func(t *testing.T) {
 			got := coldStart(t, 4+users)
 			o := got.count(func(loadgen.Result) bool { return true })

@@ -34,7 +34,7 @@ func TestPlanGivesTheSameAnswerTwice(t *testing.T) {
 	fleet := inFile(t, "pacer.yaml", smallFleet)
 	length := "30s"
 	if racetest.On {
-		length = "8s" // of one goroutine each: the race detector finds no more in a longer one
+		length = "3s" // of one goroutine each: the race detector finds no more in a longer one
 	}
 	args := []string{"-c", fleet, "--rate", "5/s", "--prompt", "200", "--output", "100", "--duration", length, "--policy", "all", "--seed", "7"}
 	first, second := planned(t, args...), planned(t, args...)
