@@ -17,7 +17,7 @@ GORACE    ?= atexit_sleep_ms=50
 export GORACE
 BIN       := bin/pacer
 
-.PHONY: build image sbom release packages notices test sdk sdk-deps sdk-clients sdk-otel sdk-compose sdk-envoy envoy numbers numbers-whole numbers-programs numbers-e2e numbers-pacer numbers-cores numbers-bench deps bench microbench accuracy arena fuzz soak attack hosts batches engines faults loadtools routers chart scale kubernetes long lint format demo clean
+.PHONY: build image sbom release packages notices test sdk sdk-deps sdk-clients sdk-otel sdk-compose sdk-envoy envoy numbers numbers-whole numbers-programs numbers-e2e numbers-incidents numbers-pacer numbers-requests numbers-cores numbers-bench deps bench microbench accuracy arena fuzz soak attack hosts batches engines faults loadtools routers chart scale kubernetes long lint format demo clean
 
 # What pacer version says, in every way to build: here, in the image
 # (--build-arg), and by the Go tool itself (go install …@v1.2.3).
@@ -79,25 +79,31 @@ numbers: numbers-whole numbers-programs numbers-cores numbers-bench ## the promi
 SHORTENED = $(GO) run ./internal/racetest/shortened
 # Whole processes do late beside the arena what they have to do in time.
 PROGRAMS = ./e2e ./e2e/bench
+# Nearly all of it computes: with the heap let grow to five times what is used it takes
+# three quarters of the time.
 numbers-whole:
 	names=$$($(SHORTENED) -names) && \
-	$(PLAIN) -timeout 20m -run "$$names" $(filter-out $(PROGRAMS) ./cmd/pacer $(CORES),$(shell $(SHORTENED)))
+	GOGC=400 $(PLAIN) -timeout 20m -run "$$names" $(filter-out $(PROGRAMS) ./cmd/pacer $(CORES),$(shell $(SHORTENED)))
 
-# They take half a core and one: together no more than there are.
+# They mostly wait: side by side they take the cores that there are. With the race
+# detector tests have one core; those of requests have all of them here.
 numbers-programs:
-	$(MAKE) -k -j2 -Otarget numbers-e2e numbers-pacer
+	$(MAKE) -k -j4 -Otarget numbers-e2e numbers-incidents numbers-pacer numbers-requests
+INCIDENTS = TestAnIncidentIsReadFromThePage
 numbers-e2e:
-	names=$$($(SHORTENED) -names) && $(PLAIN) -timeout 20m -run "$$names" -skip TestTwoVersions ./e2e
+	names=$$($(SHORTENED) -names) && $(PLAIN) -timeout 20m -run "$$names" -skip 'TestTwoVersions|$(INCIDENTS)' ./e2e
+numbers-incidents:
+	$(PLAIN) -timeout 20m -run '^$(INCIDENTS)$$' ./e2e
 numbers-pacer:
 	$(PLAIN) -timeout 20m ./cmd/pacer
-
-# With the race detector tests have one core. Those of requests have all of them here,
-# and so has what measures ratios.
 CORES = ./gateway ./providers
-numbers-cores:
-	names=$$($(SHORTENED) -names) && $(PLAIN) -timeout 20m -run "$$names" ./e2e/bench
+numbers-requests:
 	$(PLAIN) -timeout 20m $(CORES)
 	$(PLAIN) -timeout 20m $(CORES) -args -client net/http
+
+# What measures ratios has the cores to itself.
+numbers-cores:
+	names=$$($(SHORTENED) -names) && $(PLAIN) -timeout 20m -run "$$names" ./e2e/bench
 
 numbers-bench: # benchmarks still measure something
 	@mkdir -p bin

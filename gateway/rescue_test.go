@@ -14,8 +14,8 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/must"
-	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/internal/racetest"
+	"github.com/pacer-dev/pacer/providers"
 	"github.com/pacer-dev/pacer/router"
 	"github.com/pacer-dev/pacer/sim"
 )
