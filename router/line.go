@@ -65,29 +65,33 @@ type demand struct {
 	floor   float64
 	weight  int
 	prompt  int      // tokens that have to be computed where the most of it is cached
-	cached  bool     // that is less than half of the prompt
+	most    int      // and where the least is
+	cached  bool     // prompt is less than half of all
 	exclude []string // backends that will not do
 	picky   bool     // others may do for somebody else
 }
 
-// demandOf is what a asks of the target that has the most of its prompt cached.
+// demandOf is what a asks of its targets.
 func demandOf(a *ask) demand {
-	d := demand{floor: a.floor, weight: a.weight, prompt: a.prompt, exclude: a.req.Exclude}
+	d := demand{floor: a.floor, weight: a.weight, prompt: a.prompt, most: a.prompt, exclude: a.req.Exclude}
 	if len(a.req.Warm) == 0 {
 		return d
 	}
+	d.most = 0
 	for _, m := range a.route.models {
 		if m != nil {
-			d.prompt = min(d.prompt, a.toPrefill(m))
+			left := a.toPrefill(m)
+			d.prompt, d.most = min(d.prompt, left), max(d.most, left)
 		}
 	}
 	d.cached = 2*d.prompt < a.prompt
 	return d
 }
 
-// covers reports whether who asks for o cannot be placed either.
+// covers reports whether who asks for o cannot be placed either: it asks for no less
+// anywhere than d does where that asks for the most.
 func (d demand) covers(o demand) bool {
-	if d.picky || o.floor < d.floor || o.weight < d.weight || o.prompt < d.prompt {
+	if d.picky || o.floor < d.floor || o.weight < d.weight || o.prompt < d.most {
 		return false
 	}
 	for _, name := range d.exclude {
@@ -99,24 +103,28 @@ func (d demand) covers(o demand) bool {
 }
 
 const (
-	// mostTried in a line are tried in one waking, and as many of those who failed
-	// over, among the next mostLooked of either turns: while nobody can go, that is what each
-	// release costs.
-	mostTried  = 4
+	// leastTried in a line are tried in one waking, or as many as have mostAsked targets
+	// together, and as many of those who failed over, among the next mostLooked of either
+	// turns: while nobody can go, that is what each release costs.
+	leastTried = 4
+	mostAsked  = 64
 	mostLooked = 64
 )
 
+// mostTried is how many of a line of rt are tried in one waking.
+func (rt *route) mostTried() int { return max(leastTried, mostAsked/max(len(rt.models), 1)) }
+
 // next returns who is to be tried in this round of waking, which is for what came free
-// at a backend, or anywhere: of those who come back
+// at a backend, or anywhere, of so many at most: of those who come back
 // as told, then of the others, the first of the tenant whose turn it is, or where
 // that one cannot go, of the next who asks for less. Who could not go keeps the
 // turn. One who comes back is passed by its own tenant only where both do, and it
-// for the first time; or while leads alone keep it out, which do not grow because
-// others wait. For the same reason whose prompt is cached passes one whom leads keep out.
+// for the first time; or while its prompt alone keeps it out, see verdict.dear. Then
+// whose prompt is cached passes it, too.
 // One who failed over, and may not go everywhere, holds up nobody
-// behind it, nor one who waits for a warm place, nor mostTried whose first token would be
+// behind it, nor one who waits for a warm place, nor leastTried whose first token would be
 // late: those behind have more time left. nil when nobody else is worth a try.
-func (q *line) next(round uint64, at *backend) *Ticket {
+func (q *line) next(round uint64, at *backend, most int) *Ticket {
 	if q.round != round {
 		q.round, q.failed, q.late = round, q.failed[:0], 0
 	}
@@ -126,7 +134,7 @@ func (q *line) next(round uint64, at *backend) *Ticket {
 			again++
 		}
 	}
-	if len(q.failed)-again == mostTried {
+	if len(q.failed)-again == most {
 		return nil
 	}
 	for _, in := range []*turns{&q.told, &q.fresh} {
@@ -136,16 +144,16 @@ func (q *line) next(round uint64, at *backend) *Ticket {
 				looked++
 				continue
 			}
-			passed := false // one whom leads keep out
+			passed := false // one whose prompt keeps it out
 			for _, t := range own.tickets {
 				looked++
 				failedOver := len(t.demand.exclude) > 0
 				elsewhere := t.warmer != nil && at != nil && t.warmer.backend != at
-				if t.tried != round && !elsewhere && (!passed || t.demand.cached) && !(failedOver && again == mostTried) && !slices.ContainsFunc(q.failed, func(d demand) bool { return d.covers(t.demand) }) {
+				if t.tried != round && !elsewhere && (!passed || t.demand.cached) && !(failedOver && again == most) && !slices.ContainsFunc(q.failed, func(d demand) bool { return d.covers(t.demand) }) {
 					return t
 				}
-				passable := failedOver || t.warmer != nil || t.late && t.tried == round && q.late < mostTried || t.back() && !t.inVain
-				if !passable && t.leads && t.tried == round {
+				passable := failedOver || t.warmer != nil || t.late && t.tried == round && q.late < leastTried || t.back() && !t.inVain
+				if !passable && t.dear && t.tried == round {
 					passed, passable = true, true
 				}
 				if !passable || looked >= mostLooked {

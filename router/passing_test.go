@@ -44,3 +44,51 @@ func TestAFreshEngineThatHasThePromptIsTaken(t *testing.T) {
 		}
 	}
 }
+
+// Who waits for the only engine that has its prompt takes no place on the others, and is no
+// reason to leave one there empty: whose prompt is cached there passes it, though it has more
+// to prefill than that one has where it waits.
+func TestWhoIsCachedPassesWhoWaitsForAnotherEngine(t *testing.T) {
+	for name, c := range map[string]struct {
+		waiting int
+		edit    []func(*Request)
+		want    bool
+	}{
+		"cached":                {1, []func(*Request){prompt(16_000), warm(15_600, "a")}, true},
+		"cached, behind many":   {6, []func(*Request){prompt(16_000), warm(15_600, "a")}, true},
+		"not cached":            {1, []func(*Request){prompt(400)}, false},
+		"cached where it waits": {1, []func(*Request){prompt(16_000), warm(15_600, "b")}, false},
+	} {
+		w := newBench(t, []string{"a", "b"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}, OnInfeasible: queue(5 * time.Second)})
+		for _, name := range []string{"a", "b"} {
+			f := carrying(40, 30, 60)
+			f.d, f.answer = 1e-4, 250
+			w.learn(name, f)
+		}
+		var there []*Lease
+		for i := range 76 {
+			on := "a"
+			if i >= 36 {
+				on = "b"
+			}
+			there = append(there, w.force(Request{Route: "chat", Stream: true}, Target{Backend: on, Model: "m"}).Lease)
+		}
+		at := func(d time.Duration) (grants []Grant) {
+			for end := w.now.Add(d); w.now.Before(end); { // in turns, so each at half of that
+				grants = append(grants, w.run(there[:36], 2*34, 50*time.Millisecond)...)
+				grants = append(grants, w.run(there[36:], 2*33, 50*time.Millisecond)...)
+			}
+			return grants
+		}
+		at(25 * time.Second) // leads of 4 s on a
+		w.wantReasons("chat", "protects level, own_floor", prompt(16_000), warm(15_900, "b"))
+		for range c.waiting {
+			w.stand("chat", prompt(16_000), warm(15_900, "b"), waiter("first"))
+		}
+		w.stand("chat", append(c.edit, waiter("second"))...)
+		grants := at(200 * time.Millisecond)
+		if got := len(grants) == 1 && grants[0].Waiter == "second" && grants[0].Decision.Lease != nil; got != c.want || len(grants) > 1 {
+			t.Errorf("%s: granted %v, want it to pass: %v", name, waiters(grants), c.want)
+		}
+	}
+}

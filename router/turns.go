@@ -61,7 +61,7 @@ func (q *turns) holds(tenant string) bool {
 		return false
 	}
 	i := slices.IndexFunc(own.tickets, func(t *Ticket) bool { return !t.req.Moves })
-	return i >= 0 && !own.tickets[i].leads && own.tickets[i].warmer == nil
+	return i >= 0 && !own.tickets[i].dear && own.tickets[i].warmer == nil
 }
 
 // first returns who is next, nil if nobody waits.

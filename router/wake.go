@@ -39,7 +39,7 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 				continue
 			}
 			if !ok {
-				t.leads = slices.ContainsFunc(r.scratch.verdicts, func(v verdict) bool { return v.reason == ReasonProtects && v.basis == ByLead })
+				t.dear = slices.ContainsFunc(r.scratch.verdicts, func(v verdict) bool { return v.dear(&r.scratch.asking, t.demand) })
 				q.stuck(t, r.lines.round, slices.ContainsFunc(r.scratch.verdicts, func(v verdict) bool { return v.reason == ReasonRefuses }))
 				continue
 			}
@@ -57,7 +57,7 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 func nextInLine(routes []*route, class Class, round uint64, at *backend) *Ticket {
 	var next *Ticket
 	for _, rt := range routes {
-		if t := rt.lines[class].next(round, at); t != nil && (next == nil || compareTickets(t, next) < 0) {
+		if t := rt.lines[class].next(round, at, rt.mostTried()); t != nil && (next == nil || compareTickets(t, next) < 0) {
 			next = t
 		}
 	}
@@ -101,6 +101,19 @@ func (r *Router) serve(now time.Time, t *Ticket) (d Decision, ok bool) {
 		return r.carryOut(a, &p), true
 	}
 	return Decision{}, false
+}
+
+// dear reports whether a's prompt alone keeps it out where v is about, which becomes no
+// shorter because others wait: leads cannot pay for it there, or most of it is cached, and
+// elsewhere.
+func (v *verdict) dear(a *ask, d demand) bool {
+	switch {
+	case v.reason != ReasonProtects || v.basis == ByClearing:
+		return false
+	case v.basis == ByLead:
+		return true
+	}
+	return d.cached && 2*a.toPrefill(v.model) > a.prompt
 }
 
 // dismiss refuses everybody who waits on a route that is no more.
