@@ -20,7 +20,7 @@ type SLO struct {
 	MaxTTFT time.Duration `yaml:"max_ttft" above:"0" unset:"none"`
 	// share of streams that shall keep the floor, between 0 and 1; what decisions take off a backend's curve follows it ([how](CURVES-MODEL.md#the-margin))
 	Attainment float64 `yaml:"attainment" range:"(0,1)" eg:"0.99" default:"0.99"`
-	// allowed beyond the floor, once per stream. Full engines spend it: of 300 tokens at a floor of 30 a stream may have 27 a second. With `0s` every stall by another user's prompt has to be kept free for, which costs capacity
+	// allowed beyond the floor, once per stream. Full engines spend it: of 300 tokens at a floor of 30 a stream may have 27 a second. With less room has to be kept free for the stalls of other users' prompts, which costs capacity. Stalls of up to 250 ms are let happen whatever is written here: with `0s` about one stream in fifty misses its floor under full load, more where answers are short
 	Grace time.Duration `yaml:"grace" default:"1s"`
 	// places that are kept for this route at any load: a number of streams, or a share such as `20%` of what its targets carry at
 	// its floor. See [guarantee](#guarantee)
