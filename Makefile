@@ -41,7 +41,7 @@ release: ## everything that a release consists of, in dist/: programs, packages,
 packages: ## what make release makes, installed and run here: a Debian of its own, pip, npm, rpm, the image; the version before beside this one
 	@sh deploy/test-deps.sh packages
 	cd release && $(GO) test -count=1 -timeout 20m ./...
-	$(PLAIN) -count=1 -timeout 20m -run TestTwoVersions ./e2e
+	$(GO) test -count=1 -run TestTwoVersions ./e2e
 
 notices: ## cmd/pacer/licenses.txt anew, from the modules in the program
 	$(GO) test -count=1 -run '^TestLicenses$$' ./cmd/pacer -update
