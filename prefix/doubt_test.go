@@ -130,3 +130,16 @@ func TestWhoGivesUpBringsNothing(t *testing.T) {
 		}
 	}
 }
+
+// What is prefilled at the moment is there once its first token has come, and all of it: it
+// cannot be forgotten before.
+func TestWhatIsComputedComesWhole(t *testing.T) {
+	x := New()
+	x.Configure(0, []router.Target{target})
+	x.Believe(func(router.Target) bool { return true })
+	system := text(1, 64_000)
+	x.Send(start, target, chainOf(system, text(2, 800)), 16_200)
+	if w := of(x, start.Add(time.Second), chainOf(system, text(3, 800)), 16_200); w.Sure != 0 || w.Soon < 15_900 || w.Soon > 16_000 {
+		t.Errorf("%+v while 16,000 tokens are computed, want nothing sure and all of them soon", w)
+	}
+}

@@ -138,8 +138,9 @@ func (h *cache) soon(m *match, c *Chain, tokens int) float64 {
 		return 0
 	}
 	_, least := h.trust()
-	if least == 0 && h.faith.seen == 0 && h.faith.hopes() { // its first token is going to tell
-		least = trusted
+	_, _, known := h.worth.share()
+	if h.faith.holds() && !known || least == 0 && h.faith.seen == 0 && h.faith.hopes() {
+		least = 1 // nothing can be forgotten by then, and its first token is going to tell
 	}
 	return least * c.tokens(tokens, m.end(), m.soon)
 }
