@@ -180,9 +180,9 @@ func TestConversationsAreServedWarm(t *testing.T) {
 				t.Errorf("%s: TTFT p50 is %v, with least requests %v, want half of it", load, x.TTFTP50, y.TTFTP50)
 			}
 		}
-		// 1.3 times what affinity off carries, and more: the table has how much. Agents are at
-		// 99.3 to 99.7 %, three seeds, without affinity at 90 to 97.4.
-		for load, rate := range map[string]float64{"chats": 18, "agents": 7} {
+		// More than affinity off carries: docs/WARM.md has how much. Agents are at 98.5 to
+		// 99.0 %, three seeds, without affinity at 91.4 to 97.0.
+		for load, rate := range map[string]float64{"chats": 18, "agents": 8} {
 			p := talking(load, rate, cached(400_000))
 			got, off := p.with(t, Pacer, seed, nil), p.with(t, Pacer, seed, (*Scenario).cold)
 			if x := &got.Routes[0]; x.Attainment() < 0.97 || x.MissedOfServed() > 0.003 {
