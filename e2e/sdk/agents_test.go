@@ -39,6 +39,7 @@ func installNode(t *testing.T, from, name string) string {
 // TestAgents runs Claude Code, Codex and Copilot before an engine that has chat alone: each
 // is told to look into a file, calls its tool for that, and tells what it read.
 func TestAgents(t *testing.T) {
+	t.Parallel() // it mostly waits for npm
 	python := pairsPython(t)
 	dir := installNode(t, "agents", "agents")
 	fakes := fakeServers(t, python)

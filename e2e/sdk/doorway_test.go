@@ -44,6 +44,7 @@ type attempted struct {
 // and through the gateway. The API reads the same bytes, and the clients make the same of
 // the answers.
 func TestDoorway(t *testing.T) {
+	t.Parallel() // it mostly waits for pip
 	w := world{}
 	venv := scratch(t, "doorway")
 	python := filepath.Join(venv, "bin", "python")
