@@ -104,15 +104,13 @@ func (d demand) covers(o demand) bool {
 
 const (
 	// leastTried in a line are tried in one waking, or as many as have mostAsked targets
-	// together, and as many of those who failed over, among the next mostLooked of either
+	// together, those of the other lines among them; and as many of those who failed over,
+	// and of those whose first token would be late, among the next mostLooked of either
 	// turns: while nobody can go, that is what each release costs.
 	leastTried = 4
 	mostAsked  = 64
 	mostLooked = 64
 )
-
-// mostTried is how many of a line of rt are tried in one waking.
-func (rt *route) mostTried() int { return max(leastTried, mostAsked/max(len(rt.models), 1)) }
 
 // next returns who is to be tried in this round of waking, which is for what came free
 // at a backend, or anywhere, of so many at most: of those who come back
@@ -134,7 +132,7 @@ func (q *line) next(round uint64, at *backend, most int) *Ticket {
 			again++
 		}
 	}
-	if len(q.failed)-again == most {
+	if len(q.failed)-again == most || q.late == most {
 		return nil
 	}
 	for _, in := range []*turns{&q.told, &q.fresh} {

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -747,5 +748,65 @@ func TestWaitersLearnThatTheFloorIsOutOfReach(t *testing.T) {
 	grants := b.learn("x", carrying(3, 10, 20))
 	if len(grants) != 1 || grants[0].Decision.Refusal == nil || grants[0].Decision.Refusal.Reason != ShedUnattainable {
 		t.Errorf("grants %+v", grants)
+	}
+}
+
+// While nobody can go, a release costs no more where many routes have a line on the
+// engine: those share what are tried.
+func TestTheLinesOfAnEngineShareWhatAReleaseCosts(t *testing.T) {
+	for name, c := range map[string]struct {
+		routes, most int
+		late         bool
+	}{
+		"long prompts, one route":     {routes: 1, most: 64},
+		"long prompts, eight routes":  {routes: 8, most: 64},
+		"long prompts, thirty routes": {routes: 30, most: 30 * leastTried},
+		"late, eight routes":          {routes: 8, most: 64, late: true},
+		"late, thirty routes":         {routes: 30, most: 30 * leastTried, late: true},
+	} {
+		var routes []Route
+		for i := range c.routes {
+			routes = append(routes, Route{Name: fmt.Sprint(i), SLO: SLO{MinTPS: 30, Grace: time.Second}, OnInfeasible: queue(5 * time.Second)})
+		}
+		w := newBench(t, []string{"x"}, routes...)
+		f := carrying(7, 30, 60)
+		f.d = 1e-4
+		w.learn("x", f)
+		running := w.fill("0", 10)
+		for _, l := range running {
+			l.FirstToken(w.now)
+		}
+		for route := range c.routes {
+			for i := range 80 {
+				w.stand(fmt.Sprint(route), waiter(fmt.Sprint(route, i)), func(r *Request) {
+					r.Tenant, r.PromptTokens = fmt.Sprint(i), 40_000-100*i
+					if most := 3*time.Second + time.Duration(i)*time.Millisecond; c.late {
+						r.PromptTokens, r.MaxTTFT = 100, &most
+					}
+				})
+			}
+		}
+		if c.late {
+			w.run(running, 60, 2500*time.Millisecond)
+			for _, rt := range w.routes {
+				rt.margin.time = time.Second
+			}
+		}
+		for _, l := range running[:3] {
+			w.wantGrants(l.Done(w.now, 10))
+		}
+		tried := 0
+		for _, rt := range w.routes {
+			for own := rt.lines[Interactive].fresh.front; own != nil; own = own.next {
+				for _, ticket := range own.tickets {
+					if ticket.tried == rt.lines[Interactive].round {
+						tried++
+					}
+				}
+			}
+		}
+		if tried == 0 || tried > c.most {
+			t.Errorf("%s: a release had %d tried, want some, and %d at most", name, tried, c.most)
+		}
 	}
 }

@@ -68,6 +68,9 @@ type scratch struct {
 	elsewhere ask                     // the same request on the route that it spills to
 	asking    ask                     // the request that is being placed: a policy sees it, so it would be moved to the heap
 	cohorts   [forecastCohorts]cohort // of predict
+	lines     []queued                // of the last round of waking
+	round     uint64                  // its number
+	most      int                     // that are tried in each of them
 }
 
 // Options configures a Router.

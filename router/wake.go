@@ -26,7 +26,8 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 	}
 	for _, class := range order {
 		r.lines.round++
-		for t := nextInLine(routes, class, r.lines.round, at); t != nil; t = nextInLine(routes, class, r.lines.round, at) {
+		r.scratch.over(routes, class, r.lines.round)
+		for t := r.scratch.nextInLine(at); t != nil; t = r.scratch.nextInLine(at) {
 			q := &t.route.lines[class]
 			d, ok := r.serve(now, t)
 			if !ok && t.warmer != nil {
@@ -34,7 +35,7 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 				continue
 			}
 			if t.late = !ok && slices.ContainsFunc(r.scratch.verdicts, func(v verdict) bool { return v.reason == ReasonTTFT }); t.late {
-				t.tried = r.lines.round
+				t.tried, t.dear = r.lines.round, false
 				q.late++
 				continue
 			}
@@ -53,15 +54,44 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 	return grants
 }
 
-// nextInLine returns the earliest deadline among the next of every line.
-func nextInLine(routes []*route, class Class, round uint64, at *backend) *Ticket {
-	var next *Ticket
+// queued is a line, and who is to be tried next in it.
+type queued struct {
+	line  *line
+	next  *Ticket // nil = nobody
+	known bool    // that is so
+}
+
+// over sets s up for a round of waking over the lines of these routes.
+func (s *scratch) over(routes []*route, class Class, round uint64) {
+	s.lines, s.round = s.lines[:0], round
+	targets := 0
 	for _, rt := range routes {
-		if t := rt.lines[class].next(round, at, rt.mostTried()); t != nil && (next == nil || compareTickets(t, next) < 0) {
-			next = t
+		if q := &rt.lines[class]; q.len() > 0 {
+			s.lines = append(s.lines, queued{line: q})
+			targets += len(rt.models)
 		}
 	}
-	return next
+	s.most = max(leastTried, mostAsked/max(targets, 1))
+}
+
+// nextInLine returns the earliest deadline among the next of every line. Who is tried
+// changes no line but its own, so of the others each is asked once.
+func (s *scratch) nextInLine(at *backend) *Ticket {
+	var first *queued
+	for i := range s.lines {
+		q := &s.lines[i]
+		if !q.known {
+			q.next, q.known = q.line.next(s.round, at, s.most), true
+		}
+		if q.next != nil && (first == nil || compareTickets(q.next, first.next) < 0) {
+			first = q
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	first.known = false
+	return first.next
 }
 
 // serve tries to place one who waits; ok is false if it has to go on
