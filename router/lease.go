@@ -49,7 +49,7 @@ type expectation struct {
 	unsure  unsure
 
 	// most is the time for the first token that was promised, from when the request came,
-	// and left what was left of it; 0 = none was.
+	// and left what was left of it; 0 = none was, or more than the route promises.
 	most, left time.Duration
 }
 
@@ -205,7 +205,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	if m.timed {
 		l.expected.ttft = seconds(m.ttft.Predict(l.expected.ahead, l.prompt))
 	}
-	if v.reason == OK && a.maxTTFT > 0 && (a.prompt == 0 || a.own(m) < a.maxTTFT) {
+	if v.reason == OK && a.maxTTFT > 0 && a.maxTTFT <= a.route.conf.SLO.MaxTTFT && (a.prompt == 0 || a.own(m) < a.maxTTFT) {
 		l.expected.most, l.expected.left = a.maxTTFT, a.maxTTFT-a.waited
 	}
 	if floor > 0 {

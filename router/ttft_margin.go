@@ -25,16 +25,18 @@ const (
 
 // see takes the first token of l at now.
 func (s *ttftMargin) see(now time.Time, l *Lease) {
-	e := &l.expected
-	if e.most <= 0 {
+	e, promised := &l.expected, l.route.conf.SLO.MaxTTFT
+	if e.most <= 0 || promised <= 0 {
 		return
 	}
-	step := lateStep * e.most.Seconds()
+	most := min(e.most, promised)    // the route may have promised more when l was placed
+	s.time = min(s.time, promised/2) // and more takes nothing off, see beside
+	step := lateStep * most.Seconds()
 	switch late := now.Sub(l.placed) > e.left; {
 	case !late:
 		s.time = max(s.time-seconds(lateShare*step), 0)
 	case !l.placed.Before(s.raised):
-		s.time, s.raised = min(s.time+seconds(step), max(s.time, e.most/2)), now
+		s.time, s.raised = min(s.time+seconds(step), max(s.time, most/2)), now
 	}
 }
 

@@ -96,3 +96,50 @@ func TestWhoseFirstTokenWouldBeLateHoldsUpNobody(t *testing.T) {
 	b.sleep(old.Deadline().Sub(b.now))
 	b.wantRefusal(old.Expire(b.now), ShedTimeout)
 }
+
+// Who allows more than the route is in time whatever happens. It says nothing of the time
+// that the others need.
+func TestWhoAllowsMoreTakesNoTimeOffTheOthers(t *testing.T) {
+	for name, c := range map[string]struct{ route, asked, want time.Duration }{
+		"more":    {2 * time.Second, 24 * time.Hour, 500 * time.Millisecond},
+		"less":    {2 * time.Second, time.Second, 500*time.Millisecond - time.Second/20/1024*10},
+		"no more": {2 * time.Second, 2 * time.Second, 500*time.Millisecond - 2*time.Second/20/1024*10},
+		"none":    {0, 24 * time.Hour, 500 * time.Millisecond},
+	} {
+		b := intime(t)
+		b.topo.Routes[0].SLO.MaxTTFT = c.route
+		b.configure()
+		margin := &b.routeOf["chat"].margin
+		margin.time = 500 * time.Millisecond
+		for range 10 {
+			d := b.place("chat", func(r *Request) { r.MaxTTFT = &c.asked })
+			b.sleep(50 * time.Millisecond)
+			d.Lease.FirstToken(b.now)
+			d.Lease.Done(b.now, 10)
+		}
+		if got := margin.time; (got - c.want).Abs() > time.Microsecond {
+			t.Errorf("%s: allowed for %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// A route that promises less than before allows for no more than half of that.
+func TestAShorterPromiseHasAShorterMargin(t *testing.T) {
+	b := intime(t)
+	b.topo.Routes[0].SLO.MaxTTFT = 10 * time.Second
+	b.configure()
+	old := b.place("chat")
+	margin := &b.routeOf["chat"].margin
+	margin.time = 4 * time.Second
+	b.topo.Routes[0].SLO.MaxTTFT = time.Second
+	b.configure()
+	b.answers(0, 50*time.Millisecond)
+	if got, want := margin.time, 500*time.Millisecond; got > want {
+		t.Errorf("allowed for %v, want %v at most", got, want)
+	}
+	b.sleep(11 * time.Second)
+	old.Lease.FirstToken(b.now)
+	if got, want := margin.time, 500*time.Millisecond; got > want {
+		t.Errorf("after one of before that was late: allowed for %v, want %v at most", got, want)
+	}
+}
