@@ -49,8 +49,9 @@ type expectation struct {
 	unsure  unsure
 
 	// most is the time for the first token that was promised, from when the request came,
-	// and left what was left of it; 0 = none was, or more than the route promises.
-	most, left time.Duration
+	// and left what was left of it, in seconds; 0 = none was, or more than the route
+	// promises.
+	most, left float32
 }
 
 // links is where a lease stands in the lists that have it.
@@ -206,7 +207,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 		l.expected.ttft = seconds(m.ttft.Predict(l.expected.ahead, l.prompt))
 	}
 	if v.reason == OK && a.maxTTFT > 0 && a.maxTTFT <= a.route.conf.SLO.MaxTTFT && (a.prompt == 0 || a.own(m) < a.maxTTFT) {
-		l.expected.most, l.expected.left = a.maxTTFT, a.maxTTFT-a.waited
+		l.expected.most, l.expected.left = float32(a.maxTTFT.Seconds()), float32((a.maxTTFT - a.waited).Seconds())
 	}
 	if floor > 0 {
 		m.floors.running.add(floor)

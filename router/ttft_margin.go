@@ -29,10 +29,10 @@ func (s *ttftMargin) see(now time.Time, l *Lease) {
 	if e.most <= 0 || promised <= 0 {
 		return
 	}
-	most := min(e.most, promised)    // the route may have promised more when l was placed
-	s.time = min(s.time, promised/2) // and more takes nothing off, see beside
+	most := min(seconds(float64(e.most)), promised) // the route may have promised more when l was placed
+	s.time = min(s.time, promised/2)                // and more takes nothing off, see beside
 	step := lateStep * most.Seconds()
-	switch late := now.Sub(l.placed) > e.left; {
+	switch late := now.Sub(l.placed) > seconds(float64(e.left)); {
 	case !late:
 		s.time = max(s.time-seconds(lateShare*step), 0)
 	case !l.placed.Before(s.raised):
