@@ -119,9 +119,7 @@ func (l *Lease) FirstTokens(now time.Time, tokens float64) {
 	defer r.mu.Unlock()
 	r.advance(now)
 	if l.phase == waiting {
-		if !l.placed.Before(l.group.price.prefills.heard) {
-			l.route.margin.see(now, l)
-		}
+		l.route.margin.see(now, l)
 		l.group.price.prefills.see(now, l, tokens)
 		l.group.own.unserved.overtake(l)
 		r.decode(now, l)
@@ -284,6 +282,9 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 	switch l.phase {
 	case waiting:
 		g.leaveWaiting(l)
+		if l.stream && l.late(now) { // it came to no first token, but one would have been late
+			l.route.margin.see(now, l)
+		}
 	case decoding:
 		if l.stream {
 			g.told.see(l.progress(), outputTokens)

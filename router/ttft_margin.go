@@ -23,17 +23,22 @@ const (
 	lateStep = 1.0 / 20
 )
 
-// see takes the first token of l at now.
+// late reports whether a first token of l at now is.
+func (l *Lease) late(now time.Time) bool {
+	return now.Sub(l.placed) > seconds(float64(l.expected.left))
+}
+
+// see takes the first token of l at now. Who waited for an engine that hung says nothing.
 func (s *ttftMargin) see(now time.Time, l *Lease) {
 	e, promised := &l.expected, l.route.conf.SLO.MaxTTFT
-	if e.most <= 0 || promised <= 0 {
+	if e.most <= 0 || promised <= 0 || l.placed.Before(l.group.price.prefills.heard) {
 		return
 	}
 	most := min(seconds(float64(e.most)), promised) // the route may have promised more when l was placed
 	s.time = min(s.time, promised/2)                // and more takes nothing off, see beside
 	step := lateStep * most.Seconds()
-	switch late := now.Sub(l.placed) > seconds(float64(e.left)); {
-	case !late:
+	switch {
+	case !l.late(now):
 		s.time = max(s.time-seconds(lateShare*step), 0)
 	case !l.placed.Before(s.raised):
 		s.time, s.raised = min(s.time+seconds(step), max(s.time, most/2)), now

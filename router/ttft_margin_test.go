@@ -143,3 +143,19 @@ func TestAShorterPromiseHasAShorterMargin(t *testing.T) {
 		t.Errorf("after one of before that was late: allowed for %v, want %v at most", got, want)
 	}
 }
+
+// Clients that hang up as soon as a first token is late say as much as those that wait.
+func TestWhoHangsUpLateSaysSo(t *testing.T) {
+	for name, c := range map[string]struct{ after, want time.Duration }{
+		"late":    {2100 * time.Millisecond, 100 * time.Millisecond},
+		"in time": {1900 * time.Millisecond, 0},
+	} {
+		b := intime(t)
+		d := b.place("chat")
+		b.sleep(c.after)
+		d.Lease.Done(b.now, 0)
+		if got := b.routeOf["chat"].margin.time; got != c.want {
+			t.Errorf("%s: allowed for %v, want %v", name, got, c.want)
+		}
+	}
+}
