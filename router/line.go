@@ -121,7 +121,7 @@ const (
 // whose prompt is cached passes it, too.
 // One who failed over, and may not go everywhere, holds up nobody
 // behind it, nor one who waits for a warm place, nor leastTried whose first token would be
-// late: those behind have more time left. nil when nobody else is worth a try.
+// late there: those behind have more time left. nil when nobody else is worth a try.
 func (q *line) next(round uint64, at *backend, most int) *Ticket {
 	if q.round != round {
 		q.round, q.failed, q.late = round, q.failed[:0], 0

@@ -19,7 +19,7 @@ type Ticket struct {
 	tried    uint64 // the round of waking in which it could not go
 	warmer   *group // nil = it takes whatever place there is; else it waits for one here, where its prompt is cached
 	dear     bool   // then somewhere its prompt alone kept it out
-	late     bool   // then somewhere the time to its first token was all that kept it out
+	late     bool   // then the time to its first token was all that kept it out where one came free
 	bid      bid
 	looked   time.Time // when caches were asked last what they have of its prompt
 

@@ -159,3 +159,31 @@ func TestWhoHangsUpLateSaysSo(t *testing.T) {
 		}
 	}
 }
+
+// An engine whose first tokens are too late for everybody is no reason to pass who waits
+// for another.
+func TestWhoIsLateElsewhereIsNotPassed(t *testing.T) {
+	for _, engines := range [][]string{{"x"}, {"x", "far"}} {
+		b := newBench(t, engines, Route{Name: "chat", SLO: SLO{MinTPS: 30, MaxTTFT: 2 * time.Second}, OnInfeasible: queue(2 * time.Second)})
+		for _, name := range engines {
+			c := carrying(7, 30, 60)
+			c.d, c.first = 1e-4, profiles.TTFT{Base: 0.1, PerToken: 1e-4, Uncached: 1}
+			if name == "far" {
+				c.first.Base = 5
+			}
+			b.learn(name, c)
+		}
+		var running []*Lease
+		for range 6 {
+			l := b.place("chat", prompt(1)).Lease
+			if l == nil || l.Target().Backend != "x" {
+				t.Fatalf("%v: %+v, want a place on x", engines, l)
+			}
+			l.FirstToken(b.now)
+			running = append(running, l)
+		}
+		b.stand("chat", waiter("long"), prompt(15_000))
+		b.stand("chat", waiter("short"), prompt(1))
+		b.wantGrants(running[0].Done(b.now, 10))
+	}
+}

@@ -34,7 +34,7 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 				t.tried = r.lines.round
 				continue
 			}
-			if t.late = !ok && slices.ContainsFunc(r.scratch.verdicts, func(v verdict) bool { return v.reason == ReasonTTFT }); t.late {
+			if t.late = !ok && slices.ContainsFunc(r.scratch.verdicts, func(v verdict) bool { return v.reason == ReasonTTFT && (at == nil || v.model.group.backend == at) }); t.late {
 				t.tried, t.dear = r.lines.round, false
 				q.late++
 				continue
