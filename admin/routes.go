@@ -45,7 +45,6 @@ func (p *port) route(now time.Time, w history.Window, state router.RouteState, c
 		Model: r.Name, Class: r.Class.String(), Prefer: string(r.Prefer),
 		MinTPS:         api.Positive(r.SLO.MinTPS),
 		MaxTTFTS:       api.Positive(r.SLO.MaxTTFT.Seconds()),
-		TTFTMarginS:    api.Unknown(),
 		AttainmentGoal: api.Positive(goal),
 		Results: api.Results{
 			Offered: f.Offered(), Met: f.Results[history.Met], Missed: f.Results[history.Missed],
@@ -59,9 +58,6 @@ func (p *port) route(now time.Time, w history.Window, state router.RouteState, c
 		TTFTS:      api.TTFTQuantiles{P50: api.Brief(f.TTFT.Quantile(0.5)), P90: api.Brief(f.TTFT.Quantile(0.9)), P99: api.Brief(f.TTFT.Quantile(0.99))}, TTFTStreams: f.TTFT.Count(),
 		Waiting: state.Waiting, FreeIsLowerBound: state.FreeLowerBound,
 		Targets: []api.RouteTarget{},
-	}
-	if r.SLO.MaxTTFT > 0 {
-		out.TTFTMarginS = api.Number(state.TTFTMargin.Seconds())
 	}
 	if state.Guaranteed > 0 {
 		out.Guarantee = &api.Guarantee{Places: state.Guaranteed, Held: state.Held, Used: state.Used}

@@ -94,10 +94,6 @@ type Route struct {
 	// MaxTTFTS is the limit on the first token in seconds; null = none.
 	MaxTTFTS Number `json:"max_ttft_s"`
 
-	// TTFTMarginS is by how much sooner than max_ttft_s the first tokens of those who
-	// wait are planned to come, as late ones have shown to be needed; null = no limit.
-	TTFTMarginS Number `json:"ttft_margin_s"`
-
 	AttainmentGoal Number `json:"attainment_goal"`
 
 	Results

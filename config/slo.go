@@ -15,8 +15,8 @@ import (
 type SLO struct {
 	// the floor: tokens per second that every stream keeps, from its first token to its last
 	MinTPS float64 `yaml:"min_tps" eg:"30" unset:"none"`
-	// time to the first token, waiting included. Who waits in line is let in sooner than that, by as much as
-	// recent first tokens have shown to be needed (`ttft_margin_s` in the API)
+	// time to the first token, waiting included. Predictions are means, so a wait counts half as long again: with `2s`
+	// nobody waits in line for more than 1.3 s
 	MaxTTFT time.Duration `yaml:"max_ttft" above:"0" unset:"none"`
 	// share of streams that shall keep the floor, between 0 and 1; what decisions take off a backend's curve follows it ([how](CURVES-MODEL.md#the-margin))
 	Attainment float64 `yaml:"attainment" range:"(0,1)" eg:"0.99" default:"0.99"`

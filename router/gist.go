@@ -219,7 +219,7 @@ func (s *gist) inTime(a *ask, prefill int) bool {
 	if a.maxTTFT <= 0 {
 		return true
 	}
-	wait := a.route.margin.beside(max(s.wait, a.at-s.due) + a.waited)
+	wait := max(s.wait, a.at-s.due) + reckoned(a.waited)
 	if a.prompt > 0 {
 		wait += seconds(s.base + s.prefill*float64(prefill))
 	}

@@ -47,11 +47,6 @@ type expectation struct {
 	prefill time.Duration // of its own prompt and those ahead
 	ttft    time.Duration // 0 = no first token was seen to learn from
 	unsure  unsure
-
-	// most is the time for the first token that was promised, from when the request came,
-	// and left what was left of it, in seconds; 0 = none was, or more than the route
-	// promises.
-	most, left float32
 }
 
 // links is where a lease stands in the lists that have it.
@@ -119,7 +114,6 @@ func (l *Lease) FirstTokens(now time.Time, tokens float64) {
 	defer r.mu.Unlock()
 	r.advance(now)
 	if l.phase == waiting {
-		l.route.margin.see(now, l)
 		l.group.price.prefills.see(now, l, tokens)
 		l.group.own.unserved.overtake(l)
 		r.decode(now, l)
@@ -204,9 +198,6 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	if m.timed {
 		l.expected.ttft = seconds(m.ttft.Predict(l.expected.ahead, l.prompt))
 	}
-	if v.reason == OK && a.maxTTFT > 0 && a.maxTTFT <= a.route.conf.SLO.MaxTTFT && (a.prompt == 0 || a.own(m) < a.maxTTFT) {
-		l.expected.most, l.expected.left = float32(a.maxTTFT.Seconds()), float32((a.maxTTFT - a.waited).Seconds())
-	}
 	if floor > 0 {
 		m.floors.running.add(floor)
 		m.tries.keeps(floor)
@@ -282,9 +273,6 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 	switch l.phase {
 	case waiting:
 		g.leaveWaiting(l)
-		if l.stream && l.late(now) { // it came to no first token, but one would have been late
-			l.route.margin.see(now, l)
-		}
 	case decoding:
 		if l.stream {
 			g.told.see(l.progress(), outputTokens)

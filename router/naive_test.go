@@ -407,8 +407,8 @@ func (w *naive) inTime(req *Request, rt *route, m *model, present int, most time
 	}
 	c := m.group.present()
 	c.m = present
-	wait := m.group.ttft(w.now, m, &c) + w.now.Sub(req.Arrived)
-	wait += min(wait, rt.margin.time)
+	waited := w.now.Sub(req.Arrived)
+	wait := m.group.ttft(w.now, m, &c) + waited*3/2
 	possible := slices.ContainsFunc(rt.models, func(m *model) bool {
 		return m != nil && m.group.backend.inService() && own(m) < most
 	})

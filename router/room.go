@@ -26,11 +26,6 @@ type RouteState struct {
 	// are on the targets that they are kept on. All 0 without a guarantee.
 	Guaranteed, Held, Used int
 
-	// TTFTMargin is by how much sooner than SLO.MaxTTFT the first tokens of those who
-	// wait are planned to come, as first tokens of late have shown to be needed. At
-	// most half of MaxTTFT; 0 without one.
-	TTFTMargin time.Duration
-
 	Targets []TargetRoom // in the order of the route's
 }
 
@@ -78,7 +73,7 @@ func (r *Router) routeState(now time.Time, rt *route) (RouteState, bool) {
 		return RouteState{}, false
 	}
 	r.advance(now)
-	s := RouteState{Route: rt.conf, Waiting: rt.waiting(), Moving: rt.moving(), TTFTMargin: rt.margin.of(rt.conf.SLO.MaxTTFT), Targets: make([]TargetRoom, len(rt.models))}
+	s := RouteState{Route: rt.conf, Waiting: rt.waiting(), Moving: rt.moving(), Targets: make([]TargetRoom, len(rt.models))}
 	a := newAsk(now, rt, &Request{})
 	open := rt.ahead(a.class) == 0
 	if open {

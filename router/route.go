@@ -15,9 +15,8 @@ type route struct {
 	models  []*model   // of conf.Targets, in their order; nil where the backend is not configured
 	beside  []beside   // of models
 	lines   [classes]line
-	came    uint64     // requests that were to be placed
-	lengths lengths    // of its answers, in tokens of one sequence
-	margin  ttftMargin // of SLO.MaxTTFT
+	came    uint64  // requests that were to be placed
+	lengths lengths // of its answers, in tokens of one sequence
 
 	uses       []*held // of conf.Targets, in their order: what runs in their groups; nil where the backend is not configured
 	left       []*held // of groups that are none of its targets any more, and have leases

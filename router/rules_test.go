@@ -271,7 +271,7 @@ func TestRule5TTFT(t *testing.T) {
 	c := carrying(1000, 1, 60)
 	c.d = 1e-4
 	b.learn("x", c)
-	big := b.place("chat", prompt(15_000)).Lease // 1.5 s of prefill
+	big := b.place("chat", prompt(10_000)).Lease // a second of prefill, which counts for 1.5
 	b.wantReason("chat", OK)
 	b.wantReason("chat", OK, prompt(4000))
 	b.wantReason("chat", ReasonTTFT, prompt(6000)) // its own prefill counts

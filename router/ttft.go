@@ -13,7 +13,7 @@ func (a *ask) inTime(m *model, c *present) bool {
 		return true
 	}
 	g := m.group
-	wait := a.route.margin.beside(g.ttft(a.now, m, c) + a.waited)
+	wait := g.ttft(a.now, m, c) + reckoned(a.waited)
 	switch {
 	case wait > a.maxTTFT:
 		return false
@@ -27,6 +27,15 @@ func (a *ask) inTime(m *model, c *present) bool {
 	}
 	return true
 }
+
+// reckoned is for how long a wait in line counts, or one for prompts that are prefilled
+// before: half as long again. What is predicted is a mean, and who waits for a full engine is let
+// in as late as may be: with no time to spare every second one of them would be late. Who
+// need not wait can come no sooner, and is let in.
+func reckoned(wait time.Duration) time.Duration { return wait + wait/2 }
+
+// unreckoned is by how much less than left somebody may wait, for reckoned to be left.
+func unreckoned(left time.Duration) time.Duration { return max(left/3, 0) }
 
 // own is the time to the first token of a on an idle m.
 func (a *ask) own(m *model) time.Duration {
@@ -45,11 +54,11 @@ func (g *group) ttft(now time.Time, m *model, c *present) time.Duration {
 
 // untilServed is ttft as far as it does not depend on the time.
 func (g *group) untilServed(m *model, c *present) time.Duration {
-	wait := m.prefill * float64(c.prompt)
+	wait := reckoned(seconds(m.prefill * float64(c.prompt)))
 	if m.ttft.Slots > 0 && c.m >= m.ttft.Slots {
-		wait = max(wait, m.ttft.QueueBound(c.m))
+		wait = max(wait, seconds(m.ttft.QueueBound(c.m)))
 	}
-	return seconds(wait)
+	return wait
 }
 
 // overdue is by how much the oldest stream without a first token waits longer
@@ -77,7 +86,7 @@ func (a *ask) outlast(m *model) (soonest, queue time.Duration) {
 	}
 	ahead := seconds(m.prefill * float64(g.promptWaiting()))
 	soonest = max(ahead+own, g.overdue(a.now))
-	return soonest + a.route.margin.within(a.maxTTFT-soonest), seconds(m.ttft.Queue(g.m()))
+	return soonest + unreckoned(a.maxTTFT-soonest), seconds(m.ttft.Queue(g.m()))
 }
 
 // ahead is what stands before whoever comes next.

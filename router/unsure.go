@@ -9,8 +9,8 @@ import "time"
 
 // unsure is how well it is known that a prompt has to be computed.
 type unsure struct {
-	perhaps float32 // tokens of it that are counted as computed, and are likely to be cached
-	shared  bool    // another replica may have sent what it begins with, and not told of it yet
+	perhaps int  // tokens of it that are counted as computed, and are likely to be cached
+	shared  bool // another replica may have sent what it begins with, and not told of it yet
 }
 
 const (
@@ -29,7 +29,7 @@ const (
 func (a *ask) unsure(m *model) unsure {
 	likely, sure := a.warmth(m)
 	return unsure{
-		perhaps: float32(max(likely-sure, 0)),
+		perhaps: max(likely-sure, 0),
 		shared:  likely == 0 && a.req.Caches != nil && m.group.router.peers.load.Replicas > 1,
 	}
 }

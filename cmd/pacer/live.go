@@ -80,7 +80,7 @@ func (p *program) live() telemetry.Live {
 func liveRoute(r router.RouteState, loads map[string]router.BackendLoad) telemetry.LiveRoute {
 	out := telemetry.LiveRoute{
 		Name: r.Route.Name, Class: r.Route.Class.String(), Prefer: string(r.Route.Prefer),
-		FloorTPS: r.Route.SLO.MinTPS, MaxTTFT: r.Route.SLO.MaxTTFT, TTFTMargin: r.TTFTMargin,
+		FloorTPS: r.Route.SLO.MinTPS, MaxTTFT: r.Route.SLO.MaxTTFT,
 		Queued: r.Waiting, Capacity: map[string]int{}, Free: r.Free, Unlimited: r.Unlimited,
 	}
 	best := map[profiles.GroupID]int{}

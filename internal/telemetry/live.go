@@ -66,10 +66,9 @@ type LiveCause struct {
 type LiveRoute struct {
 	Name, Class, Prefer string
 
-	Goal       float64       // share of requests that are to keep the floor, in (0, 1); 0 = unknown, and not exported
-	FloorTPS   float64       // tokens/s of one stream; 0 = none, and not exported
-	MaxTTFT    time.Duration // 0 = none, and not exported
-	TTFTMargin time.Duration // router.RouteState.TTFTMargin; exported where there is a MaxTTFT
+	Goal     float64       // share of requests that are to keep the floor, in (0, 1); 0 = unknown, and not exported
+	FloorTPS float64       // tokens/s of one stream; 0 = none, and not exported
+	MaxTTFT  time.Duration // 0 = none, and not exported
 
 	Queued    int            // requests in line
 	Capacity  map[string]int // backend → router.TargetRoom.Capacity; 0 = no floor, or it takes nobody
@@ -128,14 +127,6 @@ var ofLives = []ofLive{
 	{
 		name: "pacer_slo_max_ttft_seconds", help: "Time to the first token that each stream of the route is promised: slo.max_ttft.", labels: []string{"route"},
 		each: ofLiveRoute(func(r *LiveRoute, to emit) { to(positive(r.MaxTTFT.Seconds()), r.Name) }),
-	},
-	{
-		name: "pacer_ttft_margin_seconds", help: "How much sooner than slo.max_ttft the first tokens of those who wait are planned to come.", labels: []string{"route"},
-		each: ofLiveRoute(func(r *LiveRoute, to emit) {
-			if r.MaxTTFT > 0 {
-				to(r.TTFTMargin.Seconds(), r.Name)
-			}
-		}),
 	},
 	{
 		name: "pacer_route_cause", help: "1 while the route does not keep what it promises, with the reason in cause.", labels: []string{"route", "cause"},

@@ -79,7 +79,7 @@ func exampleLive() Live {
 		},
 		Routes: []LiveRoute{
 			{
-				Name: "chat", Class: "interactive", Prefer: "headroom", Goal: 0.99, FloorTPS: 30, MaxTTFT: 2 * time.Second, TTFTMargin: 150 * time.Millisecond,
+				Name: "chat", Class: "interactive", Prefer: "headroom", Goal: 0.99, FloorTPS: 30, MaxTTFT: 2 * time.Second,
 				Queued: 4, Capacity: map[string]int{"h200": 64, "l40s": 0}, Free: 49, Running: 15,
 			},
 			{Name: "nightly", Class: "batch", Prefer: "pack", Goal: 0.9, Capacity: map[string]int{"l40s": 0}, Unlimited: true},
