@@ -201,3 +201,21 @@ func TestEvents(t *testing.T) {
 		}
 	})
 }
+
+// Once a session ends each side is told why, and nothing more is passed on: the answer of
+// the one that was told first would reach the other before its own reason.
+func TestNothingIsPassedOnOnceASessionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, near := net.Pipe()
+		s := &session{cancel: func(error) {}}
+		down := &way{s: s, to: near, writes: make(chan struct{}, 1)}
+		s.ending.Store(true)
+		if down.write([]byte{0x88, 2, 1001 >> 8, 1001 & 0xFF}) {
+			t.Error("a frame was passed on")
+		}
+		go down.end(&RefusedError{true, errTooLong})
+		if code := closeCode(client); code != 1009 {
+			t.Errorf("the client was told %d, want 1009", code)
+		}
+	})
+}

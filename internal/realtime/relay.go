@@ -87,6 +87,7 @@ func Relay(ctx context.Context, client, backend io.ReadWriteCloser, o Options) e
 	ended := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(ended)
+		s.ending.Store(true)
 		var both sync.WaitGroup
 		both.Go(func() { up.end(context.Cause(ctx)) })
 		down.end(context.Cause(ctx))
@@ -113,6 +114,7 @@ type session struct {
 	began  time.Time
 	last   atomic.Int64 // when a byte came, since began
 	closed atomic.Int32 // sides that have sent a close frame
+	ending atomic.Bool  // both sides are about to be told why: nothing more is passed on
 	idle   atomic.Pointer[time.Timer]
 }
 
@@ -195,7 +197,7 @@ func (w *way) left() {
 func (w *way) write(p []byte) bool {
 	w.writes <- struct{}{}
 	defer func() { <-w.writes }()
-	if w.over {
+	if w.over || w.s.ending.Load() {
 		return false
 	}
 	if len(p) == 0 {
