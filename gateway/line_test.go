@@ -57,14 +57,14 @@ func TestARequestWaitsInLineForItsPlace(t *testing.T) {
 // Time in line is time that the user waits for the first token.
 func TestTimeInLineCountsForTheFirstToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := open(t, crowded(10*time.Second), map[string]http.Handler{"a": &script{answer: talk(20, 100*time.Millisecond)}})
+		h := open(t, crowded(10*time.Second), map[string]http.Handler{"a": &script{answer: talk(4, 600*time.Millisecond)}})
 		go h.post(chat, streamBody)
-		<-time.After(time.Second)
-		// 1 s in line and 100 ms to the first token, once it is sent.
-		r := h.post(chat, streamBody, "x-pacer-max-ttft-ms", "1050")
+		<-time.After(1400 * time.Millisecond)
+		// 1 s in line, and 600 ms to the first token once it is sent.
+		r := h.post(chat, streamBody, "x-pacer-max-ttft-ms", "1550")
 		h.idle()
-		if s := h.metrics.Route("chat"); r.status == 200 && s.Missed != 1 {
-			t.Errorf("route counts %+v after a first token 50 ms too late, want one missed", s)
+		if s := h.metrics.Route("chat"); r.status != 200 || s.Missed != 1 {
+			t.Errorf("got %d, and the route counts %+v after a first token 50 ms too late, want one missed", r.status, s)
 		}
 	})
 }
