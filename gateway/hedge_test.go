@@ -455,7 +455,7 @@ func TestNothingIsLeftOfManyRaces(t *testing.T) {
 		}
 		h.a.answer, h.b.answer = mixed, mixed
 		var users sync.WaitGroup
-		for range 600 {
+		for range 1200 {
 			users.Go(func() {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(500+roll(8000))*time.Millisecond)
 				defer cancel()
