@@ -120,8 +120,8 @@ const (
 // for the first time; or while its prompt alone keeps it out, see verdict.dear. Then
 // whose prompt is cached passes it, too.
 // One who failed over, and may not go everywhere, holds up nobody
-// behind it, nor one who waits for a warm place, nor leastTried whose first token would be
-// late there: those behind have more time left. nil when nobody else is worth a try.
+// behind it, nor one who waits for a warm place, nor fewer than leastTried whose first token
+// would be late there: those behind have more time left. nil when nobody else is worth a try.
 func (q *line) next(round uint64, at *backend, most int) *Ticket {
 	if q.round != round {
 		q.round, q.failed, q.late = round, q.failed[:0], 0
