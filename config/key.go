@@ -56,7 +56,7 @@ type KeyLimits struct {
 	RequestsPerMinute int `yaml:"requests_per_minute" min:"1" unset:"none"`
 	// tokens of prompts and answers
 	TokensPerMinute int `yaml:"tokens_per_minute" min:"1" unset:"none"`
-	// requests at once, from their heads on: one that sends its body counts
+	// requests at once, from their heads on: one that sends its body counts. One of several sequences (`n`, `best_of`, prompts in an array) counts as that many
 	Concurrency int `yaml:"concurrency" min:"1" unset:"none"`
 }
 

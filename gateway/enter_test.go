@@ -125,3 +125,44 @@ func TestOneKeyDoesNotSendAllBodies(t *testing.T) {
 		})
 	}
 }
+
+// A key's concurrency is that of its sequences: a hundred in one request are a hundred.
+func TestSequencesCountForTheConcurrencyOfAKey(t *testing.T) {
+	const served, busy, never = "", "come back", "no time helps"
+	for name, c := range map[string]struct{ path, body, want string }{
+		"one":             {chat, `{"model":"chat","stream":true,"n":1,"messages":[]}`, served},
+		"as many":         {chat, `{"model":"chat","stream":true,"n":3,"messages":[]}`, served},
+		"too many now":    {chat, `{"model":"chat","stream":true,"n":4,"messages":[]}`, busy},
+		"never":           {chat, `{"model":"chat","stream":true,"n":128,"messages":[]}`, never},
+		"best_of":         {"/v1/completions", `{"model":"chat","stream":true,"best_of":5,"prompt":"a"}`, never},
+		"prompts":         {"/v1/completions", `{"model":"chat","stream":true,"prompt":["a","b","c","d"]}`, busy},
+		"nothing decodes": {"/v1/embeddings", `{"model":"chat","n":128,"input":["a","b","c","d","e","f"]}`, served},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			conf := keyed()
+			conf.Keys[0].Limits = config.KeyLimits{Concurrency: 4}
+			h := open(t, conf, map[string]http.Handler{"a": &script{answer: talk(100, time.Millisecond)}})
+			go h.post(chat, streamBody, "x-api-key", "sk-right")
+			synctest.Wait()
+			ask := func(body string) string {
+				r := h.post(c.path, body, "x-api-key", "sk-right")
+				switch {
+				case r.status != 429:
+					return served
+				case r.header.Get("Retry-After") != "":
+					return busy
+				case r.header.Get("X-Should-Retry") == "false":
+					return never
+				}
+				return "a refusal that says nothing"
+			}
+			if got := ask(c.body); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			<-time.After(time.Minute)
+			if got := ask(c.body); c.want == busy && got != served {
+				t.Errorf("got %q once the others had ended", got)
+			}
+		})
+	}
+}

@@ -37,13 +37,17 @@ func (o *order) beginBody() error {
 }
 
 // charge charges the request to its key, with the estimated prompt and the
-// whole answer that it allows.
+// whole answer that it allows, and each sequence as one that runs.
 func (x *exchange) charge() error {
 	r := &x.request
 	x.estimatePrompt()
 	x.prompt.tokens = x.route.prompt.apply(r.estimate)
 	answer := min(r.parsed.MaxTokens, maxPromptTokens) * max(r.parsed.Sequences, 1) // Sequences is bounded: no overflow
-	err := x.permit.Charge(time.Now(), x.prompt.tokens+answer)
+	sequences := 1
+	if r.end.Decodes {
+		sequences = r.parsed.Sequences
+	}
+	err := x.permit.Charge(time.Now(), x.prompt.tokens+answer, sequences)
 	x.tenant.limitHeaders(x.down.w.Header())
 	return err
 }

@@ -4,7 +4,8 @@
 // Both rates are buckets that hold a minute's worth: a key that was idle may
 // use a whole minute at once. A request takes its place when its head is there,
 // is charged its estimated tokens when its body is, and settled with the real
-// ones when it ends.
+// ones when it ends. At once it counts as many times as it has sequences (n,
+// best_of, prompts of an array), since an engine runs each of them.
 //
 // A Limiter decides alone and at once, by what it knows. Where replicas share
 // the limits, something outside tells the others what was used here (Report)

@@ -16,7 +16,7 @@ type Limiter struct {
 	mu       sync.Mutex // guards what follows
 	requests bucket
 	tokens   bucket
-	running  int
+	running  int       // sequences
 	touched  time.Time // when somebody last asked for a place
 
 	// What other replicas have to do with it: see Report.
@@ -54,6 +54,7 @@ type Exceeded struct {
 	What       string // requests, tokens or concurrency
 	Limit      int    // per minute; of concurrency, at once
 	RetryAfter time.Duration
+	Never      int // so many sequences, which the limit never lets run at once; 0 = waiting helps
 }
 
 // Error returns the limit in words.
@@ -94,7 +95,23 @@ func (l *Limiter) Enter(now time.Time) (*Permit, error) {
 	}
 	l.requests.take(1)
 	l.running++
-	return &Permit{limiter: l}, nil
+	return &Permit{limiter: l, places: 1}, nil
+}
+
+// crowds says that so many sequences are more than may run at once beside others; nil =
+// they are not. Where the limit is divided, one request may pass this replica's part
+// while nothing else runs: its sequences cannot be divided. mu is held.
+func (l *Limiter) crowds(others, sequences int) error {
+	c := l.limits.Concurrency
+	switch {
+	case c == 0 || sequences <= 1 || others+sequences <= max(c/l.among, 1):
+		return nil
+	case sequences > c:
+		return &Exceeded{What: "concurrency", Limit: c, Never: sequences}
+	case others == 0:
+		return nil
+	}
+	return &Exceeded{What: "concurrency", Limit: c, RetryAfter: busyRetry}
 }
 
 // lacks says how long it takes until there are so many tokens; nil = they are
@@ -110,16 +127,19 @@ func (l *Limiter) lacks(tokens float64) error {
 type Permit struct {
 	limiter *Limiter
 	cost    float64 // tokens taken by Charge
-	charged bool    // guarded by limiter.mu, as are left and settled
+	places  int     // of those at once: guarded by limiter.mu, as is what follows
+	charged bool
 	left    bool
 	settled bool
 }
 
 // Charge takes the tokens that the request is expected to cost, prompt and
-// answer. Where there are not as many it gives the whole place back, and the
-// error is an *Exceeded. An estimate above a whole minute's tokens counts as
-// that minute: it must be possible to send it at all. It is called once.
-func (p *Permit) Charge(now time.Time, tokens int) error {
+// answer, and a place for each sequence that it decodes at once: an engine runs
+// one of a hundred sequences as a hundred requests. Where there are not as many it
+// gives the whole place back, and the error is an *Exceeded. An estimate above a
+// whole minute's tokens counts as that minute: it must be possible to send it at
+// all. It is called once.
+func (p *Permit) Charge(now time.Time, tokens, sequences int) error {
 	if p == nil {
 		return nil
 	}
@@ -131,11 +151,17 @@ func (p *Permit) Charge(now time.Time, tokens int) error {
 	if l.tokens.size > 0 {
 		cost = min(cost, l.tokens.size)
 	}
-	if err := l.lacks(cost); err != nil {
+	err := l.crowds(l.running-p.places+l.elsewhere, sequences)
+	if err == nil {
+		err = l.lacks(cost)
+	}
+	if err != nil {
 		p.settle(0)
 		return err
 	}
 	l.tokens.take(cost)
+	l.running += max(sequences, 1) - p.places
+	p.places = max(sequences, 1)
 	p.cost, p.charged = cost, true
 	return nil
 }
@@ -155,7 +181,7 @@ func (p *Permit) Leave() {
 func (p *Permit) leave() {
 	if !p.left {
 		p.left = true
-		p.limiter.running--
+		p.limiter.running -= p.places
 	}
 }
 

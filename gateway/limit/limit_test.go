@@ -19,7 +19,7 @@ func at(seconds float64) time.Time {
 func take(l *Limiter, now time.Time, tokens int) (*Permit, error) {
 	p, err := l.Enter(now)
 	if err == nil {
-		err = p.Charge(now, tokens)
+		err = p.Charge(now, tokens, 1)
 	}
 	if err != nil {
 		return nil, err
@@ -100,12 +100,12 @@ func TestAPlaceThatIsNotChargedComesBack(t *testing.T) {
 		"ended":          {func(_ *testing.T, p *Permit) { p.Settle(at(0), 0); p.Settle(at(0), 0) }, full},
 		"left and ended": {func(_ *testing.T, p *Permit) { p.Leave(); p.Settle(at(0), 7) }, full},
 		"charged": {func(t *testing.T, p *Permit) {
-			must.Do(t, p.Charge(at(0), 400))
+			must.Do(t, p.Charge(at(0), 400, 1))
 			p.Settle(at(0), 0)
 		}, State{Requests: Left{Limit: 2, Remaining: 1, Reset: 30 * time.Second}, Tokens: full.Tokens}},
 		"too few tokens": {func(t *testing.T, p *Permit) {
 			p.limiter.tokens.take(300)
-			exceeded(t, p.Charge(at(0), 400), "tokens", 10*time.Second)
+			exceeded(t, p.Charge(at(0), 400, 1), "tokens", 10*time.Second)
 			p.Settle(at(0), 0)
 			p.limiter.tokens.take(-300)
 		}, full},
@@ -143,6 +143,56 @@ func TestConcurrency(t *testing.T) {
 	}
 	if _, err := take(l, at(0), 0); err == nil {
 		t.Fatal("got a third place at once of two")
+	}
+}
+
+// A request of several sequences counts as so many that run, and one that can never
+// run is told that no time helps.
+func TestSequencesAreCountedAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		limit, others, n int
+		elsewhere, among int
+		never            int  // sequences that it is told never run
+		busy             bool // it is told to come back
+	}{
+		{name: "alone", limit: 8, n: 8},
+		{name: "beside others", limit: 8, others: 3, n: 5},
+		{name: "one too many", limit: 8, others: 4, n: 5, busy: true},
+		{name: "beside those of others", limit: 8, elsewhere: 4, n: 5, busy: true},
+		{name: "more than the limit", limit: 8, n: 9, never: 9},
+		{name: "more than its part, alone", limit: 8, n: 8, among: 4},
+		{name: "more than its part, beside one", limit: 8, others: 1, n: 7, among: 4, busy: true},
+		{name: "no limit", n: 4096},
+		{name: "nothing said", limit: 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := New(config.KeyLimits{Concurrency: c.limit, RequestsPerMinute: 1000})
+			for range c.others {
+				must.Get(take(l, at(0), 0))(t)
+			}
+			l.elsewhere, l.among = c.elsewhere, max(c.among, 1)
+			p := must.Get(l.Enter(at(0)))(t)
+			err := p.Charge(at(0), 0, c.n)
+			if e := (*Exceeded)(nil); c.never > 0 || c.busy {
+				if !errors.As(err, &e) || e.What != "concurrency" || e.Never != c.never || (e.RetryAfter > 0) != c.busy {
+					t.Fatalf("got %+v, want that %d never run, or to come back: %v", err, c.never, c.busy)
+				}
+				if l.running != c.others {
+					t.Fatalf("%d run once it is refused, want %d", l.running, c.others)
+				}
+				return
+			}
+			must.Do(t, err)
+			if want := c.others + max(c.n, 1); l.running != want {
+				t.Fatalf("%d run, want %d", l.running, want)
+			}
+			p.Leave()
+			p.Settle(at(0), 0)
+			if l.running != c.others {
+				t.Fatalf("%d run once it has ended, want %d", l.running, c.others)
+			}
+		})
 	}
 }
 

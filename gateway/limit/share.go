@@ -10,7 +10,7 @@ const idleAfter = time.Minute
 type Report struct {
 	Seq              uint64 // the same until its answer comes: it may have arrived although none came
 	Requests, Tokens Spent
-	Running          int // requests of the key, here
+	Running          int // sequences of the key, here
 }
 
 // Spent is what a Report says of one bucket.
@@ -21,7 +21,7 @@ type Spent struct {
 }
 
 // Totals is the answer to a Report: what all replicas together have used of
-// each bucket and time has not paid for, and how many requests of the key the
+// each bucket and time has not paid for, and how many sequences of the key the
 // others run. All are at least 0.
 type Totals struct {
 	Requests, Tokens float64

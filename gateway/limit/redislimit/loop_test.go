@@ -68,7 +68,7 @@ func newReplica(t *testing.T, s *redistest.Server, name string, l config.KeyLimi
 func take(l *limit.Limiter, now time.Time, tokens int) (*limit.Permit, error) {
 	p, err := l.Enter(now)
 	if err == nil {
-		err = p.Charge(now, tokens)
+		err = p.Charge(now, tokens, 1)
 	}
 	return p, err
 }
