@@ -56,6 +56,9 @@ func TestAStreamThatBreaksOff(t *testing.T) {
 			if !strings.HasPrefix(rest, "data: {\"error\":") || !strings.HasSuffix(rest, "\n\n") || strings.Contains(rest, "[DONE]") {
 				t.Errorf("after the tokens came %q, want an error event and nothing else", rest)
 			}
+			if words := map[bool]string{false: "broke off the answer", true: "fell silent within the answer"}[c.took > 0]; !strings.Contains(rest, words) {
+				t.Errorf("the error event is %q, want that the backend %s", rest, words)
+			}
 			if got, want := time.Since(start), 100*time.Millisecond+c.took; got < want || got > want+time.Second {
 				t.Errorf("broken off after %v, want %v", got, want)
 			}

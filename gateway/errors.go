@@ -14,7 +14,6 @@ import (
 
 	"github.com/pacer-dev/pacer/gateway/limit"
 	"github.com/pacer-dev/pacer/internal/clientconn"
-	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/router"
 )
@@ -379,7 +378,7 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) int {
 		body = a.google()
 	} else if r.URL.Path == "/v2/chat" {
 		body = openai.CohereErrorBody(a.message, a.typ, a.param, a.code, requestID(r.Context()))
-	} else if endpoint.InMessages(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/openai"), "/v1")) {
+	} else if ofAnthropic(r) {
 		body = openai.MessagesErrorBody(a.message, a.status, a.param, a.code, requestID(r.Context()))
 	} else {
 		body = openai.ErrorBody(a.message, a.typ, a.param, a.code)

@@ -85,6 +85,8 @@ func (x *exchange) logMove(failed *attempt, err error) {
 		why = err.Error()
 	case failed.kind == answerTooLong:
 		why = "has no context for a prompt of this length"
+	case slices.ContainsFunc(x.failover.faults.open, func(f openFault) bool { return f.lease == failed.lease() }):
+		why = "answered " + strconv.Itoa(failed.up.resp.StatusCode)
 	}
 	x.followMove(failed)
 	x.g.log.Warn("moving on to another backend", "request", requestID(x.request.http.Context()), "failed", failed.name(), "error", why)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -402,6 +403,20 @@ func TestTheLogDoesNotSayWhatAnEngineBrokeAt(t *testing.T) {
 			t.Errorf("last error %+v, want what it said", got)
 		}
 	})
+}
+
+// The log says of a backend that was moved on from what it did.
+func TestTheLogSaysWhyARequestMovedOn(t *testing.T) {
+	for status, want := range map[int]string{429: `"is busy"`, 500: `"answered 500"`, 502: `"gateway: backend a answered 502"`} {
+		bubble(t, strconv.Itoa(status), func(t *testing.T) {
+			h := open(t, settings("a", "b"), map[string]http.Handler{
+				"a": &script{answer: states(status, `{"error":{"message":"boom"}}`)},
+				"b": &script{answer: talk(1, time.Millisecond)},
+			})
+			h.post(chat, streamBody)
+			has(t, h.log.String(), `"moving on to another backend"`, `"error":`+want)
+		})
+	}
 }
 
 // Who is at fault is open until another backend answers.

@@ -37,6 +37,9 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 			id = newID()
 		}
 		w.Header().Set("X-Request-Id", id)
+		if ofAnthropic(r) {
+			w.Header().Set("Request-Id", id) // where its SDKs look; a backend that has one of its own is heard there
+		}
 		extendWrite(w, g.setup.Load().conf.Timeouts.Write)
 		if g.endings.draining.Load() {
 			w.Header().Set("Connection", "close") // on HTTP/2: GOAWAY

@@ -124,6 +124,10 @@ func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) {
 	}
 	wild, _ := g.wildModels(told, p, t)
 	list.Data = append(list.Data, wild...)
+	if ofAnthropic(r) {
+		g.sendJSON(w, r, forAnthropic(list.Data))
+		return
+	}
 	g.sendJSON(w, r, list)
 }
 
@@ -168,6 +172,9 @@ func (g *Gateway) modelOf(w http.ResponseWriter, r *http.Request, id string) {
 			g.refuse(w, r, &unknownModelError{model: id})
 			return
 		}
+	}
+	if ofAnthropic(r) {
+		m = m.forAnthropic()
 	}
 	g.sendJSON(w, r, m)
 }

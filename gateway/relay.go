@@ -353,6 +353,9 @@ func (x *exchange) breakOff(err error) {
 	}
 	now := time.Now()
 	message := "The backend broke off the answer."
+	if errors.Is(err, errSilence) {
+		message = "The backend fell silent within the answer."
+	}
 	for _, ours := range []error{errTotal, errDraining} {
 		if errors.Is(err, ours) {
 			message = answerFor(ours).message
