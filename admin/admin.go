@@ -127,7 +127,7 @@ func New(o Options) http.Handler {
 	}
 
 	mux := chi.NewRouter()
-	mux.Use(clientconn.Early, secured, p.host(newHostGuard(o.Config().Admin.Listen)), p.private)
+	mux.Use(clientconn.Early, secured, p.host(newHostGuard(o.Config().Admin.Listen)), p.private, heads)
 	mux.NotFound(notFound)
 	mux.MethodNotAllowed(wrongMethod(mux))
 	mux.Get("/healthz", healthz)
@@ -152,7 +152,7 @@ func New(o Options) http.Handler {
 	mux.With(sameOrigin).Post("/api/v1/explain", p.serveExplain)
 	mux.Get("/api/v1/plan", p.servePlanState)
 	mux.With(sameOrigin).Post("/api/v1/plan", p.servePlan)
-	mux.Get("/api/v1/events", p.serveEvents)
+	mux.Get(eventsPath, p.serveEvents)
 	mux.With(sameOrigin).Post("/api/v1/backends/{name}/drain", p.serveDrain(true))
 	mux.With(sameOrigin).Post("/api/v1/backends/{name}/resume", p.serveDrain(false))
 	mux.Get("/api/openapi.json", serveOpenAPI)

@@ -108,10 +108,16 @@ func TestPaths(t *testing.T) {
 		}
 	}
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodHead, http.MethodOptions, http.MethodPatch} {
-		for _, path := range []string{"/", "/metrics", "/api/v1/routes", "/api/v1/events"} {
+		for path, allow := range map[string]string{"/": "GET, HEAD", "/metrics": "GET, HEAD", "/healthz": "GET, HEAD", "/api/v1/routes": "GET, HEAD", "/api/v1/events": "GET", "/api/v1/explain": "POST"} {
 			rec := w.do(method, path, "127.0.0.1:9090")
-			if rec.Code != http.StatusMethodNotAllowed || rec.Header().Get("Allow") != "GET" {
-				t.Errorf("%s %s: got %d, Allow %q, want 405, GET", method, path, rec.Code, rec.Header().Get("Allow"))
+			if strings.Contains(allow, method) {
+				if method == http.MethodHead && rec.Code != http.StatusOK { // as health checks ask: wget --spider
+					t.Errorf("HEAD %s: got %d, want 200", path, rec.Code)
+				}
+				continue
+			}
+			if rec.Code != http.StatusMethodNotAllowed || rec.Header().Get("Allow") != allow {
+				t.Errorf("%s %s: got %d, Allow %q, want 405, %s", method, path, rec.Code, rec.Header().Get("Allow"), allow)
 			}
 		}
 		if rec := w.do(method, "/nothing", "127.0.0.1:9090"); rec.Code != http.StatusNotFound {

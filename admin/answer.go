@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 
 	"github.com/pacer-dev/pacer/api"
 )
@@ -45,9 +46,28 @@ func wrongMethod(mux *chi.Mux) http.HandlerFunc {
 		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 			if mux.Match(chi.NewRouteContext(), method, r.URL.Path) {
 				allowed = append(allowed, method)
+				if method == http.MethodGet && r.URL.Path != eventsPath {
+					allowed = append(allowed, http.MethodHead)
+				}
 			}
 		}
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		fail(w, http.StatusMethodNotAllowed, "method_not_allowed", "only "+strings.Join(allowed, " and ")+" is answered here")
+		fail(w, http.StatusMethodNotAllowed, "method_not_allowed", "only "+strings.Join(allowed, ", ")+" is answered here")
 	}
+}
+
+// eventsPath is where the page listens.
+const eventsPath = "/api/v1/events"
+
+// heads has HEAD answered as GET is, without the body, which the server leaves out:
+// so health checks ask, such as wget --spider. Events have no end that it could wait for.
+func heads(next http.Handler) http.Handler {
+	asGet := middleware.GetHead(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == eventsPath {
+			next.ServeHTTP(w, r)
+			return
+		}
+		asGet.ServeHTTP(w, r)
+	})
 }

@@ -195,8 +195,8 @@ func TestExplainRefuses(t *testing.T) {
 	if rec := w.get("/api/v1/explain"); rec.Code != http.StatusMethodNotAllowed || rec.Header().Get("Allow") != "POST" {
 		t.Errorf("GET: got %d, Allow %q, want 405 and POST", rec.Code, rec.Header().Get("Allow"))
 	}
-	if rec := w.do(http.MethodPost, "/api/v1/decisions", "127.0.0.1:9090"); rec.Code != http.StatusMethodNotAllowed || rec.Header().Get("Allow") != "GET" {
-		t.Errorf("POST to decisions: got %d, Allow %q, want 405 and GET", rec.Code, rec.Header().Get("Allow"))
+	if rec := w.do(http.MethodPost, "/api/v1/decisions", "127.0.0.1:9090"); rec.Code != http.StatusMethodNotAllowed || rec.Header().Get("Allow") != "GET, HEAD" {
+		t.Errorf("POST to decisions: got %d, Allow %q, want 405, GET and HEAD", rec.Code, rec.Header().Get("Allow"))
 	}
 }
 

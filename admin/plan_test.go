@@ -116,7 +116,7 @@ func TestPlanIsBehindTheToken(t *testing.T) {
 			t.Errorf("token %q: status %d, want %d", token, rec.Code, want)
 		}
 	}
-	if rec := w.do(http.MethodPut, "/api/v1/plan", "127.0.0.1:9090"); rec.Header().Get("Allow") != "GET, POST" {
+	if rec := w.do(http.MethodPut, "/api/v1/plan", "127.0.0.1:9090"); rec.Header().Get("Allow") != "GET, HEAD, POST" {
 		t.Errorf("Allow: %q", rec.Header().Get("Allow"))
 	}
 }

@@ -26,7 +26,7 @@ func (g *Gateway) crossOrigin(next http.Handler) http.Handler {
 		}
 		h.Set("Access-Control-Allow-Origin", origin)
 		if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
-			h.Set("Access-Control-Expose-Headers", "x-request-id, x-pacer-backend, x-pacer-decision, x-pacer-predicted-tps, "+
+			h.Set("Access-Control-Expose-Headers", "x-request-id, request-id, x-pacer-backend, x-pacer-decision, x-pacer-predicted-tps, x-pacer-cost-usd, x-pacer-tokens, x-pacer-dropped, "+
 				"retry-after, retry-after-ms, x-should-retry, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, "+
 				"x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens")
 			next.ServeHTTP(w, r)

@@ -167,7 +167,7 @@ func withoutOptions(body string) string {
 
 // hidden are the headers of the backend's connection, and those that Pacer
 // answers for itself.
-var hidden = []string{"Date", "Connection", "Keep-Alive", "Content-Length", "X-Request-Id", "X-Pacer-Backend", "X-Pacer-Decision", "X-Pacer-Predicted-Tps"}
+var hidden = []string{"Date", "Connection", "Keep-Alive", "Content-Length", "X-Request-Id", "Request-Id", "X-Pacer-Backend", "X-Pacer-Decision", "X-Pacer-Predicted-Tps"}
 
 func headersThatMatter(h http.Header, stream bool) http.Header {
 	h = maps.Clone(h)

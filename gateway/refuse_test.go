@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -479,6 +480,12 @@ func TestCrossOrigin(t *testing.T) {
 		r = h.post(chat, streamBody, "Origin", "https://app.example", "x-api-key", "sk-right")
 		if got := r.header.Values("Access-Control-Allow-Origin"); len(got) != 1 || got[0] != "https://app.example" {
 			t.Errorf("answer allows %q, want the origin and nothing else", got)
+		}
+		exposed := strings.Split(r.header.Get("Access-Control-Expose-Headers"), ", ")
+		for _, name := range []string{"x-request-id", "request-id", "x-pacer-cost-usd", "x-pacer-tokens", "x-pacer-dropped", "retry-after"} {
+			if !slices.Contains(exposed, name) {
+				t.Errorf("a page may read %q, want %s too", exposed, name)
+			}
 		}
 		if r := h.do(h.request("OPTIONS", chat, "", "Origin", "https://evil.example", "Access-Control-Request-Method", "POST")); r.status != 405 || r.header.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("preflight of another origin: %d %v", r.status, r.header)
