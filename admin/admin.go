@@ -49,6 +49,10 @@ type Options struct {
 	// known. nil = nobody knows.
 	BytesPerToken func(profiles.Target) float64
 
+	// ByText reports whether streams of a target bring no usage, so that their tokens are
+	// counted by their text. nil = nobody knows.
+	ByText func(profiles.Target) bool
+
 	// Plan answers what would become of the load, in requests per second by route, were
 	// something else. It tells progress, from 0 to 1. Its errors but that of ctx are
 	// mistakes of the question. nil = the port cannot.

@@ -85,6 +85,7 @@ func (p *port) targets(now time.Time, routes []router.RouteState) []targetState 
 		if c, has := causes[t.Backend]; has && (c.Model == "" || c.Model == t.Model) {
 			s.Cause = causeOf(c)
 		}
+		s.TokensByText = p.o.ByText != nil && p.o.ByText(t)
 		s.InFlight = inFlightOf(l, t)
 		s.InFlight.BelowFloor = below[t.GroupID()]
 		s.Warm.Predicted, s.Warm.Reported = p.o.Metrics.Warm(t.Backend)

@@ -61,6 +61,10 @@ type State struct {
 	// Engine is what the engine itself counts; null = not known.
 	Engine *EngineLoad `json:"engine"`
 
+	// TokensByText = the streams of this replica end there without a usage: their tokens
+	// are counted by their text, so speeds and curve are estimates.
+	TokensByText bool `json:"tokens_by_text,omitempty"`
+
 	// LastError is what went wrong since it last served a request, or of late within
 	// answers; null = nothing.
 	LastError *LastError `json:"last_error"`

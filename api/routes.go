@@ -66,7 +66,7 @@ type Cause struct {
 	Cause *string `json:"cause"`
 
 	// Kind is the word of the metrics' label cause.
-	Kind *string `json:"cause_kind" enum:"backend_down,loading,drained,upstream_model,upstream_credentials,upstream_quota,upstream_errors,floor_unattainable,slower,overload,ttft,floor_missed,no_usage,store_down,config_refused"`
+	Kind *string `json:"cause_kind" enum:"backend_down,loading,drained,upstream_model,upstream_credentials,upstream_quota,upstream_errors,floor_unattainable,slower,overload,ttft,floor_missed,store_down,config_refused"`
 
 	// Backend is the one to look at; null where it is none alone.
 	Backend *string `json:"cause_backend"`

@@ -21,12 +21,15 @@ type promptEstimate struct {
 	within int    // bytes of the body that the sample was found in
 }
 
+// textScale is what is known of the tokens of t's target.
+func (t *attempt) textScale() *textScale { return t.setup.texts[t.target] }
+
 // keepText has the meter keep the beginning of the answer, and letGo that of the
 // prompt, in case that no usage comes and nothing is known of how many tokens a
 // chunk holds. Their room is of the budget for bodies.
 func (t *attempt) keepText() {
 	keeper, ok := t.answer.meter.(providers.TextKeeper)
-	if !ok || !t.request.end.Decodes || t.answer.form == formEvents && t.g.book.Calibrated(t.target) || t.memory.take(2*tokens.MaxText) != nil {
+	if !ok || !t.request.end.Decodes || t.answer.form == formEvents && t.g.book.Calibrated(t.target) && !t.textScale().sample() || t.memory.take(2*tokens.MaxText) != nil {
 		return
 	}
 	t.prompt.keep = true
@@ -38,7 +41,7 @@ func (t *attempt) keepText() {
 // could tell better, since perToken is NaN: what its target's tokens hold is not known.
 func (m *measurement) guess(perToken float64) (uncounted bool) {
 	isCounted := m.stream != nil && m.summary.Source != profiles.SourceEstimate
-	if m.hasUsage || isCounted || m.text == 0 {
+	if m.hasUsage || m.byText || isCounted || m.text == 0 {
 		return false
 	}
 	if uncounted = math.IsNaN(perToken); uncounted {
@@ -62,8 +65,9 @@ func (t *attempt) countLater(account func()) bool {
 	}
 	t.answer.meter = nil // it may keep much, which must not wait in line
 	return t.g.uncounted.do(func() {
-		m := &t.measured
-		m.summary.Tokens = math.Round(tokens.Count(string(answer)) * float64(m.text) / float64(len(answer)))
+		m, count := &t.measured, tokens.Count(string(answer))
+		t.textScale().learnStandIn(len(answer), count)
+		m.summary.Tokens = math.Round(count * float64(m.text) / float64(len(answer)))
 		if len(t.prompt.sample) > 0 {
 			t.countPrompt()
 		}

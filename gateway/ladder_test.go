@@ -173,7 +173,7 @@ func saying(field, text string) string {
 	return fmt.Sprintf(`data: {"choices":[{"index":0,"delta":{%q:%s}}]}`, field, b) + "\n\n"
 }
 
-// An answer whose backend tells no usage is counted by its text, for the log,
+// The first answer whose backend tells no usage is counted by its text, for the log,
 // the metrics and the limits; it teaches nothing and keeps or misses no floor.
 func TestAnAnswerWithoutUsageIsCountedByItsText(t *testing.T) {
 	const prompt, answer = "Write about the fox.", "The quick brown fox jumps over the lazy dog, and then it rests a while. 敏捷的棕色狐狸跳过懒狗。"
@@ -224,6 +224,57 @@ func TestAnAnswerWithoutUsageIsCountedByItsText(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Of a target whose streams bring no usage, one after the other, text tells the tokens: of a
+// chunk, for the curve and for what is kept. A usage that comes after all ends that.
+func TestAnEngineThatNeverTellsUsageIsCountedByItsText(t *testing.T) {
+	const words, gap = "The quick brown fox jumps over the lazy dog. ", 100 * time.Millisecond
+	var stream []string
+	for range 100 {
+		stream = append(stream, saying("content", words))
+	}
+	each := tokens.Count(strings.Repeat(words, 100)) / 100 // a chunk
+	synctest.Test(t, func(t *testing.T) {
+		conf := settings("a")
+		conf.Routes[0].SLO.MinTPS = 0.9 * each / gap.Seconds()
+		mute := &script{answer: reciting(gap, stream...)}
+		h := open(t, conf, map[string]http.Handler{"a": mute})
+		synctest.Wait() // till somebody counts
+		target := router.Target{Backend: "a", Model: "big"}
+		for range silentAfter {
+			h.post(chat, streamBody)
+			synctest.Wait()
+			if line := h.last(); line.TPS != 0 {
+				t.Fatalf("%v tokens/s, before it is sure that no usage comes", line.TPS)
+			}
+		}
+		for range 10 {
+			h.post(chat, streamBody)
+			synctest.Wait()
+			line := h.last()
+			if want := each / gap.Seconds(); math.Abs(line.TPS/want-1) > 0.02 || line.Source != "estimate" {
+				t.Errorf("%v tokens/s by %s, want %v by estimate", line.TPS, line.Source, want)
+			}
+			if want := 100 * each; math.Abs(line.Tokens/want-1) > 0.02 {
+				t.Errorf("%v tokens, want %v", line.Tokens, want)
+			}
+		}
+		if !h.gateway.TextFacts(target).Silent {
+			t.Error("the target does not count as one that tells no usage")
+		}
+		has(t, h.scrape(), `pacer_slo_total{result="met",route="chat"} 10`)
+		<-time.After(10 * time.Second)
+		if p := h.book.Curve(target).Points(); len(p) == 0 || math.Abs(p[0].TPS/(each/gap.Seconds())-1) > 0.05 {
+			t.Errorf("the curve is %+v, want %v tokens/s of one user", p, each/gap.Seconds())
+		}
+		mute.answer = reciting(gap, append(stream, `data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":1000,"total_tokens":1009}}`+"\n\n")...)
+		h.post(chat, streamBody)
+		synctest.Wait()
+		if line := h.last(); line.Source != "usage" || h.gateway.TextFacts(target).Silent {
+			t.Errorf("once a usage comes tokens are by %s, silent %v", line.Source, h.gateway.TextFacts(target).Silent)
+		}
+	})
 }
 
 // Nobody who has his answer waits for its tokens to be counted.

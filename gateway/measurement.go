@@ -20,6 +20,7 @@ type measurement struct {
 	reportedError bool // by the backend, within the answer
 	garbage       bool // something came that is not of the dialect
 	hasUsage      bool
+	byText        bool // its tokens were counted by its text, as its target tells none
 
 	waits *profiles.Waiting // for the first token of a stream; nil = nobody does
 	visit prefix.Visit      // to the target's cache
@@ -50,6 +51,16 @@ func (m *measurement) count(u *providers.Usage) {
 	}
 }
 
+// countText counts the tokens of a stream whose target is silent by its text, of which
+// a token has perToken bytes; NaN = nobody does.
+func (m *measurement) countText(perToken float64) {
+	if m.stream == nil || m.hasUsage || m.text == 0 || math.IsNaN(perToken) {
+		return
+	}
+	m.byText = true
+	m.stream.Usage(profiles.Usage{CompletionTokens: int(max(1, math.Round(float64(m.text)/perToken)))})
+}
+
 // block notes that what comes now is no evidence of the backend's speed.
 func (m *measurement) block() {
 	if m.stream != nil {
@@ -62,7 +73,9 @@ func (m *measurement) close(now time.Time, complete bool) {
 	m.waits.Over()
 	switch {
 	case m.stream != nil:
-		m.summary = m.stream.Close(now, complete && !m.garbage)
+		if m.summary = m.stream.Close(now, complete && !m.garbage); m.byText {
+			m.summary.Source = profiles.SourceEstimate
+		}
 	case m.hasUsage:
 		m.summary = profiles.Summary{Tokens: float64(m.usage.CompletionTokens), Source: profiles.SourceUsage, TPS: math.NaN()}
 	}

@@ -37,7 +37,7 @@ func (x *exchange) settle(err error) {
 	x.placement.leave()
 	x.memory.giveBack()
 	x.coolDown()
-	uncounted := s.t != nil && x.request.end.Decodes && s.t.measured.guess(x.setup.texts[s.t.target].bytesPerToken())
+	uncounted := s.t != nil && x.request.end.Decodes && (s.t.measured.guess(s.t.textScale().bytesPerToken()) || s.t.measured.byText)
 	x.permit.Leave()
 	if s.t != nil {
 		s.learn()
@@ -83,9 +83,9 @@ func (s *settlement) learn() {
 	}
 	m.bytesPerToken = math.NaN()
 	if s.err == nil {
-		m.bytesPerToken = m.learnText(t.setup.texts[t.target])
-		if m.text > 0 {
-			t.setup.texts[t.target].told(m.hasUsage)
+		m.bytesPerToken = m.learnText(t.textScale())
+		if m.text > 0 && m.stream != nil {
+			t.textScale().told(m.hasUsage)
 		}
 	}
 }

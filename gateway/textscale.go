@@ -16,33 +16,66 @@ const (
 	// leastText and mostText are what a token may have in bytes: beyond, the
 	// count was made by something else than the text that was seen.
 	leastText, mostText = 0.25, 64
+
+	// silentAfter is how many streams in a row have to end well without a usage, for
+	// their tokens to be counted by their text from then on.
+	silentAfter = 5
+
+	// sampledOf is of how many streams that are counted by their text a tokenizer counts
+	// one: what is written there may change.
+	sampledOf = 16
 )
 
 // textScale learns how many bytes of text a token of a target has. Tokenizers
 // differ by up to 40 %, so tokens/s of two targets compare only beside it. The
 // zero value is ready; it is safe for concurrent use.
 type textScale struct {
-	mu            sync.Mutex // guards bytes and tokens
-	bytes, tokens float64    // of the finished answers, fading
+	mu      sync.Mutex  // guards own and standIn
+	own     bytesTokens // of the finished answers whose tokens the backend counted
+	standIn bytesTokens // of those that a tokenizer counted, which is another one than the target's
 
-	untold atomic.Int64 // answers in a row that ended well without a usage
+	untold  atomic.Int64 // streams in a row that ended well without a usage
+	sampled atomic.Uint64
 }
+
+// bytesTokens is a ratio that fades. The zero value knows nothing.
+type bytesTokens struct{ bytes, tokens float64 }
+
+// add adds what had so many bytes and tokens, and returns its own ratio, NaN if that
+// cannot be one.
+func (r *bytesTokens) add(bytes, tokens float64) float64 {
+	ratio := bytes / tokens
+	if tokens <= 0 || !(leastText <= ratio && ratio <= mostText) {
+		return math.NaN()
+	}
+	keep := max(0, 1-tokens/textMemory)
+	r.bytes = r.bytes*keep + bytes
+	r.tokens = r.tokens*keep + tokens
+	return ratio
+}
+
+// each is how many bytes a token has, NaN while nothing is known.
+func (r *bytesTokens) each() float64 { return r.bytes / r.tokens }
 
 // learn adds a finished answer whose text was seen and whose tokens the backend
 // counted, and returns its own ratio, NaN if that cannot be one.
 func (s *textScale) learn(bytes, tokens int) float64 {
-	ratio := float64(bytes) / float64(tokens)
-	if tokens <= 0 || !(leastText <= ratio && ratio <= mostText) {
-		return math.NaN()
+	if s == nil {
+		return new(bytesTokens).add(float64(bytes), float64(tokens))
 	}
-	if s != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		keep := max(0, 1-float64(tokens)/textMemory)
-		s.bytes = s.bytes*keep + float64(bytes)
-		s.tokens = s.tokens*keep + float64(tokens)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.own.add(float64(bytes), float64(tokens))
+}
+
+// learnStandIn adds text that a tokenizer counted.
+func (s *textScale) learnStandIn(bytes int, tokens float64) {
+	if s == nil {
+		return
 	}
-	return ratio
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.standIn.add(float64(bytes), tokens)
 }
 
 // bytesPerToken returns the ratio, NaN while nothing is known.
@@ -52,10 +85,10 @@ func (s *textScale) bytesPerToken() float64 {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.bytes / s.tokens
+	return s.own.each()
 }
 
-// told notes that an answer of text ended well, and whether the backend said how many
+// told notes that a stream ended well, and whether the backend said how many
 // tokens it had.
 func (s *textScale) told(usage bool) {
 	switch {
@@ -67,19 +100,38 @@ func (s *textScale) told(usage bool) {
 	}
 }
 
+// silent reports whether streams of the target bring no usage, so that their text is
+// what tells their tokens.
+func (s *textScale) silent() bool { return s != nil && s.untold.Load() >= silentAfter }
+
+// byText returns how many bytes a token of a stream has whose target is silent; NaN
+// where it is not, or nothing is known.
+func (s *textScale) byText() float64 {
+	if !s.silent() {
+		return math.NaN()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if each := s.own.each(); each > 0 {
+		return each
+	}
+	return s.standIn.each()
+}
+
+// sample reports whether a tokenizer is to count this stream of a silent target.
+func (s *textScale) sample() bool {
+	return s.silent() && s.sampled.Add(1)%sampledOf == 0 && math.IsNaN(s.bytesPerToken())
+}
+
 // TextFacts is what the answers of a target have told of its tokens.
 type TextFacts struct {
 	BytesPerToken float64 // of text, as learned; NaN while nothing is known
-	Untold        int     // how many answers in a row ended well without a usage
+	Silent        bool    // its streams bring no usage: their tokens are counted by their text
 }
 
 // TextFacts returns what is known of t: nothing of a target without a model of its own, which
 // has as many tokenizers as clients name models.
 func (g *Gateway) TextFacts(t router.Target) TextFacts {
 	s := g.setup.Load().texts[t]
-	facts := TextFacts{BytesPerToken: s.bytesPerToken()}
-	if s != nil {
-		facts.Untold = int(s.untold.Load())
-	}
-	return facts
+	return TextFacts{BytesPerToken: s.bytesPerToken(), Silent: s.silent()}
 }

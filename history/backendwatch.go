@@ -23,9 +23,6 @@ const (
 	soundSeconds = 2
 	soundTokens  = 4 * speedTokens
 
-	// leastUntold is how many streams in a row have to end without usage.
-	leastUntold = 10
-
 	// speedChance is by how much speeds that are measured at the same time differ by
 	// chance.
 	speedChance = 0.05
@@ -84,10 +81,6 @@ func (w *backendWatch) cause(now time.Time, b *Backend) Cause {
 	}
 	if w.speed < limit {
 		c.Kind, c.speed, c.Words = Slower, w.speed, fmt.Sprintf("slower than learned ×%.2g", w.speed)
-		return c
-	}
-	if b.Untold.Count >= leastUntold {
-		c.Kind, c.Model, c.Words = NoUsage, b.Untold.Model, "streams end without usage: no curve is learned"
 	}
 	return c
 }

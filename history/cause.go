@@ -26,7 +26,6 @@ const (
 	Overload
 	TTFT
 	FloorMissed
-	NoUsage
 	StoreDown
 	ConfigRefused
 
@@ -104,11 +103,6 @@ var kinds = [numKinds]kind{
 		"floor_missed", "floor", 4,
 		"Streams that were let in ended later than the route promises, and no engine is slower than it was learned to be.",
 		"Look at the decisions of these requests. Long prompts beside them, or load that does not come through Pacer (metrics_url), are the usual reasons.",
-	},
-	NoUsage: {
-		"no_usage", "errors", 4,
-		"A route with min_tps sends streams there, and they end without the usage that Pacer asks for. So no curve is learned, and slow start alone decides how many are let in.",
-		"Turn usage on there (stream_options.include_usage). Where that cannot be, give the backend a prior.",
 	},
 	StoreDown: {
 		"store_down", "store", 2,

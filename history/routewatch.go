@@ -136,9 +136,6 @@ func (w *Watch) routeCause(now time.Time, rw *routeWatch, r *Route) (c Cause, ma
 	case of(reasonOf(ByTTFT)) > shed/2:
 		return Cause{Kind: TTFT, Words: "first tokens would be late"}, mark
 	}
-	if x, n := w.worst(now, r.Backends, 0, func(k Kind) bool { return k == NoUsage }); n > 0 {
-		return x.forRoute(n, len(r.Backends)), mark
-	}
 	return Cause{Kind: Overload, Words: rw.overload(r)}, mark
 }
 

@@ -32,7 +32,6 @@ type Backend struct {
 	BreakerOpen bool   // or half open
 	N, M        int
 	Faults      []Fault // of its targets
-	Untold      Untold  // of that target which has most
 
 	// Seen is how many tokens the own streams brought since the start, and Expected
 	// how many they would have brought in that time before the engine changed.
@@ -41,13 +40,6 @@ type Backend struct {
 	// Scale is how fast the engine is by its curve, of what it was before it
 	// changed.
 	Scale float64
-}
-
-// Untold is how many streams in a row ended without a usage at a target with a floor
-// that has no curve. The zero value is none.
-type Untold struct {
-	Model string // as in Fault
-	Count int
 }
 
 // Route is one route.

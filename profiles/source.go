@@ -3,7 +3,8 @@ package profiles
 // Source says where a count of tokens came from.
 type Source uint8
 
-// The sources of a token count, best first. Only the first three feed a curve.
+// The sources of a token count, best first. Only the first three feed a curve: a caller
+// whose backend tells no usage may hand in one that it estimated.
 const (
 	SourceNone       Source = iota
 	SourceUsage             // usage in the final chunk

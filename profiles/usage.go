@@ -1,7 +1,8 @@
 package profiles
 
-// Usage is what a backend said about the tokens of one finished answer. It
-// comes from outside: a Stream believes it only within limits.
+// Usage is what a backend said about the tokens of one finished answer, or, where it never
+// says anything, what its caller takes them for. It comes from outside: a Stream believes
+// it only within limits.
 type Usage struct {
 	PromptTokens     int
 	CachedTokens     int // of the prompt, served from a prefix cache

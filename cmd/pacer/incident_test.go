@@ -351,9 +351,9 @@ func TestAQuietDayHasNoCause(t *testing.T) {
 	})
 }
 
-// Of an engine that tells no usage no curve is learned, so slow start alone decides how many
-// get in. Who asks why they are few is not told to add an engine. A prior mends it.
-func TestAnEngineThatTellsNoUsageIsSaid(t *testing.T) {
+// An engine that tells no usage is counted by its text: it gets a curve, its streams are
+// judged, and who asks why some are refused is told of the load.
+func TestAnEngineThatTellsNoUsageIsCountedByItsText(t *testing.T) {
 	if racetest.On {
 		t.Skip("a minute of 100 users: make numbers runs it, and TestIncidentsAreSeen goes the same way under the race detector")
 	}
@@ -364,23 +364,12 @@ func TestAnEngineThatTellsNoUsageIsSaid(t *testing.T) {
 		h := newHouse(t, gpus, routes, options{})
 		leave := sync.OnceFunc(h.crowd(100))
 		defer leave()
-		sleep(20 * time.Second)
-		for _, of := range []string{"backend", "route"} {
-			c := h.standing(of)
-			if c == nil || *c.Kind != "no_usage" || !strings.HasPrefix(*c.Cause.Cause, "streams end without usage: no curve is learned since ") {
-				t.Errorf("the cause of the %s is %+v, want no_usage", of, c)
-			}
-		}
-		gpus[0].conf = ", prior: { 1: 80, 64: 31 }"
-		if err := h.program.reload(houseConfig(t, gpus, routes)); err != nil {
-			t.Fatal(err)
-		}
-		sleep(30 * time.Second)
+		sleep(50 * time.Second)
 		if c := h.standing("backend"); c != nil {
-			t.Errorf("with a prior the backend has %s", *c.Cause.Cause)
+			t.Errorf("the backend has %s", *c.Cause.Cause)
 		}
 		if c := h.standing("route"); c == nil || *c.Kind != "overload" {
-			t.Errorf("with a prior the cause of the route is %+v, want overload", c)
+			t.Errorf("the cause of the route is %+v, want overload", c)
 		}
 	})
 }

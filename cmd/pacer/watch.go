@@ -73,28 +73,10 @@ func (p *program) snapshot(now time.Time) history.Snapshot {
 		})
 	}
 	goals := cfg.Goals()
-	untold := map[string]history.Untold{}
 	for _, state := range p.router.Routes(now) {
 		s.Routes = append(s.Routes, p.routeNow(state, goals[state.Route.Name], loads))
-		p.addUntold(untold, state)
-	}
-	for i := range s.Backends {
-		s.Backends[i].Untold = untold[s.Backends[i].Name]
 	}
 	return s
-}
-
-// addUntold adds to those of each backend what targets of a route with a floor do not
-// tell. One that is not asked, and that pacer check warns of, is among them.
-func (p *program) addUntold(untold map[string]history.Untold, state router.RouteState) {
-	if state.Route.SLO.MinTPS <= 0 {
-		return
-	}
-	for _, t := range state.Route.Targets {
-		if n := p.gateway.TextFacts(t.Target).Untold; n > untold[t.Backend].Count && !p.book.Curve(t.Target).Known() {
-			untold[t.Backend] = history.Untold{Model: t.Model, Count: n}
-		}
-	}
 }
 
 // routeNow is one route. loads are by backend.

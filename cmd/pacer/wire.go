@@ -152,6 +152,7 @@ func wire(cfg *config.Config, log *slog.Logger, o options) (*program, error) {
 	p.admin = admin.New(admin.Options{
 		Config: p.fleet.Config, Router: p.router, Book: p.book, Metrics: p.metrics, Watch: p.watch,
 		BytesPerToken: func(t profiles.Target) float64 { return p.gateway.TextFacts(t).BytesPerToken },
+		ByText:        func(t profiles.Target) bool { return p.gateway.TextFacts(t).Silent },
 		Plan:          p.plan, Drain: p.fleet.Drain, Breakers: p.breakers, LastErrors: p.lastErrors,
 		Keys: p.issued.ring, KeysChanged: p.applyKeys, Note: p.audit, Log: log,
 		Jobs: p.jobs, Usage: p.usageCells, Budgets: func() []usage.State { return p.usage.States(time.Now()) },

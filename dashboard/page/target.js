@@ -122,7 +122,7 @@ export class TargetCard {
     if (!l.updated_at && !l.curve.n.length) return "No measurement yet.";
     const parts = [];
     if (l.updated_at) {
-      parts.push(`${count(l.tokens_seen)} tokens measured`);
+      parts.push(`${count(l.tokens_seen)} tokens measured${this.all.target.tokens_by_text ? ", by their text: its streams bring no usage" : ""}`);
       if (l.support) parts.push(`n from ${l.support[0]} to ${l.support[1]} seen`);
       const age = (now - Date.parse(l.updated_at)) / 1000;
       parts.push(age < 2 ? "latest just now" : `latest ${span(age)} ago`);
