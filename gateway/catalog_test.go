@@ -97,7 +97,7 @@ func TestTheCatchAllListsWhatItsBackendsServe(t *testing.T) {
 		if a.calls() != 1 || a.methods[0] != "GET" || a.paths[0] != "/v1/models" {
 			t.Errorf("the backend was asked %d times by %q %q, want once", a.calls(), a.methods, a.paths)
 		}
-		for id, status := range map[string]int{"chat": 200, "org/name": 200, "org%2Fname": 200, "tiny": 200, "nobody": 404} {
+		for id, status := range map[string]int{"chat": 200, "org/name": 200, "org%2Fname": 200, "tiny": 200, "nobody": 404, "chat/": 200, "org/name/": 200, "nobody/": 404} {
 			if r := h.do(h.request("GET", "/v1/models/"+id, "")); r.status != status {
 				t.Errorf("%s: got %d, want %d", id, r.status, status)
 			}

@@ -28,6 +28,7 @@ func (g *Gateway) routes() http.Handler {
 		"/health":  g.readyz, // as the engines call it
 	} {
 		add(path, methods{http.MethodGet: h, http.MethodHead: h})
+		add(path+"/", methods{http.MethodGet: h, http.MethodHead: h})
 	}
 	for _, base := range []string{"/v1", "", "/openai/v1"} {
 		show := g.showModel(base + "/models/")

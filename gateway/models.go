@@ -133,10 +133,15 @@ func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) {
 
 // showModel answers for one model, which base stands before in the path. Its id may hold slashes, plain or as %2F:
 // the path is already decoded. What a route for many names would send on is
-// there, unless its backends have told what they serve, and it is not that.
+// there, unless its backends have told what they serve, and it is not that. A slash at
+// the end is one of the address where no route has it in its name.
 func (g *Gateway) showModel(base string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if id := strings.TrimPrefix(r.URL.Path, base); id == "" {
+		id := strings.TrimPrefix(r.URL.Path, base)
+		if rt := g.setup.Load().route(id); rt == nil || rt.wild {
+			id = strings.TrimSuffix(id, "/")
+		}
+		if id == "" {
 			g.listModels(w, r)
 		} else {
 			g.modelOf(w, r, id)

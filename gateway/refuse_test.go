@@ -199,7 +199,7 @@ func TestRequestIDs(t *testing.T) {
 func TestHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, keyed(), nil)
-		for _, path := range []string{"/healthz", "/readyz", "/health"} {
+		for _, path := range []string{"/healthz", "/readyz", "/health", "/healthz/", "/readyz/"} {
 			if r := h.do(h.request("GET", path, "")); r.status != 200 {
 				t.Errorf("GET %s: %d, want 200 without a key", path, r.status)
 			}

@@ -269,7 +269,14 @@ func (o *benchOptions) findModel(ctx context.Context) error {
 	err = json.NewDecoder(io.LimitReader(resp.Body, 4<<20)).Decode(&list)
 	switch {
 	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("bench: %s/models answers %s; set OPENAI_API_KEY, or name the model with --model", o.Base, report.Harmless(resp.Status))
+		advice := "name the model with --model"
+		switch resp.StatusCode {
+		case http.StatusUnauthorized, http.StatusForbidden:
+			advice = "set OPENAI_API_KEY, or " + advice
+		case http.StatusNotFound:
+			advice = "write the base URL, which ends in /v1 at most servers, or " + advice
+		}
+		return fmt.Errorf("bench: %s/models answers %s; %s", o.Base, report.Harmless(resp.Status), advice)
 	case err != nil || len(list.Data) == 0 || list.Data[0].ID == "":
 		return fmt.Errorf("bench: %s/models lists no model; name one with --model", o.Base)
 	}

@@ -94,3 +94,14 @@ func TestBenchFindsNoModel(t *testing.T) {
 		t.Errorf("exit code %d, %q; want 1 and what to write", code, stderr)
 	}
 }
+
+// Where a list of models is refused, the advice is for that refusal.
+func TestBenchSaysWhyNoModelIsListed(t *testing.T) {
+	for status, want := range map[int]string{401: "set OPENAI_API_KEY, or name", 404: "write the base URL, which ends in /v1 at most servers, or name", 500: "Error; name the model with --model"} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		if code, _, stderr := command(t, "bench", s.URL); code != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("%d: exit code %d, %q; want 1 and %q", status, code, stderr, want)
+		}
+		s.Close()
+	}
+}
