@@ -212,6 +212,7 @@ func TestCompressedRequestsThatAreRefused(t *testing.T) {
 		"cut":            {good[:len(good)-9], "gzip", 400, "unreadable_body"},
 		"checksum":       {good[:len(good)-8] + "12345678", "gzip", 400, "unreadable_body"},
 		"no gzip":        {streamBody, "gzip", 400, "unreadable_body"},
+		"corrupt":        {good[:len(good)/2] + strings.Repeat("\xff", len(good)/2), "gzip", 400, "unreadable_body"},
 		"head alone":     {good[:5], "gzip", 400, "unreadable_body"},
 		"other encoding": {good, "zstd", 415, "unsupported_encoding"},
 		"twice":          {good, "gzip, gzip", 415, "unsupported_encoding"},
@@ -223,6 +224,9 @@ func TestCompressedRequestsThatAreRefused(t *testing.T) {
 			r := h.post(chat, c.body, "Content-Encoding", c.encoding)
 			if code := r.code(t); r.status != c.status || code != c.code {
 				t.Errorf("got %d %s, want %d %s", r.status, code, c.status, c.code)
+			}
+			if r.status == 400 && !strings.Contains(r.body, "no whole gzip") {
+				t.Errorf("got %s, want what is wrong with it", r.body)
 			}
 			if r.status == 415 && r.header.Get("Accept-Encoding") != "gzip" {
 				t.Error("415 does not say what is accepted")

@@ -247,7 +247,11 @@ func answerFor(err error) answer {
 	case errors.As(err, &gone), errors.Is(err, context.Canceled):
 		return answer{status: statusGone}
 	case errors.As(err, &body):
-		return answer{status: 400, typ: invalidRequest, code: "unreadable_body", message: "The request body could not be read to its end."}
+		a := answer{status: 400, typ: invalidRequest, code: "unreadable_body", message: "The request body could not be read to its end."}
+		if noGzip(body) {
+			a.message = "The request body is no whole gzip, as its Content-Encoding says it is."
+		}
+		return a
 	case errors.As(err, &model):
 		return answer{status: 404, typ: invalidRequest, code: "model_not_found", param: "model", message: fmt.Sprintf("The model %.120q does not exist or you do not have access to it.", model.model)}
 	case errors.As(err, &response):

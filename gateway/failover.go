@@ -153,7 +153,7 @@ func (x *exchange) nobody(err error) error {
 	t := x.failover.kept
 	if t == nil {
 		var fails *upstreamError
-		if errors.As(err, &fails) && fails.status == http.StatusServiceUnavailable {
+		if errors.As(err, &fails) && (fails.status == http.StatusServiceUnavailable || fails.status == providers.StatusOverloaded) {
 			fails.retry = x.sayWhen(fails.retry, x.attempt)
 		}
 		return err

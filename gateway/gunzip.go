@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -45,6 +46,12 @@ func (g *gunzip) Read(p []byte) (n int, err error) {
 		err = gzip.ErrChecksum // all is there, and it is not whole: not a client that left
 	}
 	return n, err
+}
+
+// noGzip reports whether a body was read to err because it is not gzip, or not whole.
+func noGzip(err error) bool {
+	var corrupt flate.CorruptInputError
+	return errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt)
 }
 
 // begin takes what unpacking needs as soon as the beginning of the body is there.

@@ -299,6 +299,9 @@ func TestErrorsAreTranslated(t *testing.T) {
 		if r.err != nil || r.status < 500 || !strings.HasPrefix(r.body, `{"error":{"message":"The backend answered 529: Overloaded`) {
 			t.Errorf("got %d %s (%v)", r.status, r.body, r.err)
 		}
+		if r.header.Get("Retry-After") == "" {
+			t.Errorf("529 without a time to come back, which an untranslated one has: %v", r.header)
+		}
 	})
 }
 
