@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -57,6 +58,10 @@ func askHealth(ctx context.Context, at string, insecure bool) error {
 		return err
 	}
 	answer, err := client.Do(r)
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		return fmt.Errorf("%w; ask by a name that the certificate has, or with --insecure", err)
+	}
 	if err != nil {
 		return fmt.Errorf("%w; see whether a gateway runs there, or name another one: pacer health http://HOST:PORT", err)
 	}

@@ -237,5 +237,8 @@ func TestHealthCommand(t *testing.T) {
 		if code != c.code || asked != c.path {
 			t.Errorf("health %v of one that says %d: exit %d after asking %q, want %d after %q (%s)", c.args, c.status, code, asked, c.code, c.path, errs.String())
 		}
+		if signed := !slices.Contains(c.args, secure.URL) || len(c.args) > 1; strings.Contains(errs.String(), "--insecure") == signed {
+			t.Errorf("health %v: %s; want advice on the certificate where that is wrong, and nowhere else", c.args, errs.String())
+		}
 	}
 }
