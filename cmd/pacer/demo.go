@@ -26,7 +26,7 @@ users: interactive ones on a route with a floor of 30 tokens/s, and batch withou
 The interactive users ramp from 1 to 50, spike to 200, and one backend is killed
 and comes back. At the end a table says what the users got, and how the learned
 curves compare with the true ones. Nothing leaves this machine.`,
-		Args: cobra.NoArgs,
+		Args: noArgument,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Policy != "pacer" && o.Policy != "round-robin" {
 				return report.Usage(fmt.Errorf("--policy %q: want pacer or round-robin", o.Policy))

@@ -33,7 +33,7 @@ what a prefix cache there is expected to have of the prompt, which --last knows.
   pacer explain chat --min-tps 45 --prompt-tokens 8000
   pacer explain nightly --class batch --json
   pacer explain --last 20`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				q.Request.Model = args[0]

@@ -131,7 +131,7 @@ func TestExplainRefuses(t *testing.T) {
 	answered(t, []mistake{
 		{nil, "pacer: name the model as a client does"},
 		{[]string{""}, "pacer: name the model as a client does"},
-		{[]string{"chat", "nightly"}, "pacer: accepts at most 1 arg"},
+		{[]string{"chat", "nightly"}, "pacer: explain: want one argument at most, got 2; leave out \"nightly\""},
 		{[]string{"chat", "--last", "3"}, "pacer: --last shows what was decided; leave out the request"},
 		{[]string{"--last", "3", "--min-tps", "3"}, "pacer: --last shows what was decided"},
 		{[]string{"--last", "0"}, "pacer: --last is 0; write a number from 1 to 1000"},

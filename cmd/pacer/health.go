@@ -23,7 +23,7 @@ func newHealthCommand() *cobra.Command {
 		Short: "Ask a gateway whether it lives; exit code 0 if it says 200",
 		Long: `Asks /healthz of a gateway, or what the URL names: http://host:8080/readyz. It is
 for a health check in a container, where nothing else is that could ask.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at := "http://127.0.0.1:8080/healthz"
 			if len(args) == 1 {

@@ -45,7 +45,7 @@ func newImportFrom(word, short string, read func([]byte) (importer.Result, error
 		Long: `Read FILE (- is standard input), print pacer.yaml, and say on stderr what has no counterpart: a line each,
 FILE:LINE: what; what to do. The exit code is 1 if nothing could be made of it.
 Keys that stand in FILE stand in what is printed.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := readImport(cmd.InOrStdin(), args[0])
 			if err != nil {

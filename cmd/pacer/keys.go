@@ -64,21 +64,21 @@ know of a change within a second.`,
 		}
 	}
 	c.AddCommand(
-		run("list", "List all keys", cobra.NoArgs, func(cmd *cobra.Command, _ []string) (any, func() error, error) {
+		run("list", "List all keys", noArgument, func(cmd *cobra.Command, _ []string) (any, func() error, error) {
 			keys, err := m.Keys(cmd.Context())
 			return keys, func() error { return ask.PrintKeys(cmd.OutOrStdout(), keys.Keys) }, err
 		}),
-		run("revoke NAME", "Take a key back", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) (any, func() error, error) {
+		run("revoke NAME", "Take a key back", oneArgument, func(cmd *cobra.Command, args []string) (any, func() error, error) {
 			k, err := m.Revoke(cmd.Context(), args[0])
 			return k, func() error { _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is revoked\n", k.Name); return err }, err
 		}),
-		run("audit", "List who changed what, the latest first", cobra.NoArgs, func(cmd *cobra.Command, _ []string) (any, func() error, error) {
+		run("audit", "List who changed what, the latest first", noArgument, func(cmd *cobra.Command, _ []string) (any, func() error, error) {
 			a, err := m.Audit(cmd.Context())
 			return a, func() error { return ask.PrintAudit(cmd.OutOrStdout(), a.Entries) }, err
 		}),
 	)
 	var grace time.Duration
-	rotate := run("rotate NAME", "Give a key another secret", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) (any, func() error, error) {
+	rotate := run("rotate NAME", "Give a key another secret", oneArgument, func(cmd *cobra.Command, args []string) (any, func() error, error) {
 		k, err := m.Rotate(cmd.Context(), args[0], grace)
 		return k, secret(cmd, k), err
 	})
@@ -111,7 +111,7 @@ func newKeyCreation(m *ask.Manager, run func(name, short string, args cobra.Posi
 	var limits api.KeyLimits
 	var budget api.KeyBudget
 	var expires, then string
-	create := run("create NAME", "Hand out a key, and print its secret", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) (any, func() error, error) {
+	create := run("create NAME", "Hand out a key, and print its secret", oneArgument, func(cmd *cobra.Command, args []string) (any, func() error, error) {
 		spec.Name = args[0]
 		if expires != "" {
 			at, err := momentOf(time.Now(), expires)

@@ -27,7 +27,7 @@ example fleet is played, at a load that you may change.`,
   pacer plan -c pacer.yaml --rate 20/s --replicas-of h200-a=1..8 --attainment 0.99
   pacer plan -c pacer.yaml --rate 5/s --sweep 0.5..2.0
   pacer plan -c pacer.yaml --rate 5/s --fault kill:h200-a@60s+30s --fault drift:l40s-a:1.5@2m`,
-		Args: cobra.NoArgs,
+		Args: fileByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := as.check(); err != nil {
 				return err

@@ -100,7 +100,7 @@ routes:
 		{[]string{"-c", bare, "--rate", "1", "--store", "redis://:s3cret@h:99999"}, "pacer: --store: the store's URL has no valid host"},
 		{[]string{"--admin", "http://x", "--store", "redis://h"}, "pacer: --admin and --store are given; keep one"},
 		{[]string{"--json", "--csv"}, "pacer: --json and --csv are given; keep one"},
-		{[]string{"fleet.yaml"}, "pacer: unknown command"},
+		{[]string{"fleet.yaml"}, "pacer: plan takes no argument \"fleet.yaml\"; write pacer plan -c fleet.yaml"},
 	}, "plan")
 }
 

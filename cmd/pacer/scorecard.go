@@ -29,7 +29,7 @@ are compared, one for each target.`,
 		Example: `  pacer scorecard
   pacer scorecard --model chat --n 16 --json
   pacer scorecard --bench a.json,b.json --n 16 --usd-per-hour 3.50,2.00`,
-		Args: cobra.NoArgs,
+		Args: noArgument,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("n") && (q.N < 1 || q.N > api.MaxLevel) {
 				return report.Usage(fmt.Errorf("--n %d: write a whole number from 1 to %d", q.N, api.MaxLevel))

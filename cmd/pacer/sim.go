@@ -51,7 +51,7 @@ Faults (--fault KIND[:VALUE][@DELAY], or POST /sim/set {"KIND": VALUE}):
 ` + describe(sim.Faults()),
 		Example: `  pacer sim --preset llama-3.1-70b/h200/vllm
   pacer sim --listen 127.0.0.1:0 --behave closes-after-stream --fault drift:1.5@30s`,
-		Args: cobra.NoArgs,
+		Args: noArgument,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.list {
 				return listPresets(cmd.OutOrStdout(), f.asJSON)

@@ -68,7 +68,7 @@ func newStoreImportCommand() *cobra.Command {
 into the store of the configuration. A target that has a curve keeps it, unless
 --replace is given. Gateways on Redis take them over within seconds. Without Redis
 they go to state_dir, and the gateway must not be running: it would write its own.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := loadConfig(configFile(file))
 			if err != nil {

@@ -26,7 +26,7 @@ and again until Ctrl-C, as far as the terminal is high enough. Where there is no
 Where the admin port asks for a token, it is read from PACER_ADMIN_TOKEN.`,
 		Example: `  pacer top
   pacer top --once --window 1h`,
-		Args: cobra.NoArgs,
+		Args: noArgument,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			windows := []string{"5m", "1h", "6h", "start"}
 			if !slices.Contains(windows, q.Window) {
