@@ -395,6 +395,22 @@ func TestAGuessedSlopeKeepsNobodyOut(t *testing.T) {
 	}
 }
 
+// The same where no level says how fast those are who stream: until three answers have
+// ended nobody knows how many tokens a chunk is. An engine for fifteen had one user for minutes.
+func TestAGuessedSlopeKeepsNobodyOutWhileTokensAreRough(t *testing.T) {
+	b := newBench(t, []string{"x"})
+	b.learn("x", unshown{form{a: 1.0/32 - 0.01, b: 0.01, visited: 1}}) // 32 tokens/s alone, 24 of two
+	first := b.fill("chat", 1)[0]
+	first.FirstToken(b.now)
+	for i := range 100 {
+		b.sleep(50 * time.Millisecond)
+		first.Progress(b.now, profiles.Count{Tokens: 1.6 * float64(i+1), Rough: true})
+		b.tick()
+	}
+	b.wantFill("chat", 1, "beside one whose tokens are rough")
+	b.wantReason("chat", ReasonOwnFloor) // no third one before two are in the curve
+}
+
 // primed is a curve with a configured prior.
 type primed struct{ unshown }
 

@@ -225,18 +225,20 @@ func (m *model) carries(k int, extraP, need float64) (bound float64, basis Basis
 		return bound, basis, true
 	case m.lately.all.tps()*m.group.told.share() >= oneMore*need && float64(k) < m.lately.all.n()+2:
 		return max(bound, need), ByOneMore, true
-	case byLevel && m.untold(k) && m.bound(m.support.hi, extraP) >= need:
+	case m.untold(k, extraP, need):
 		return max(bound, need), BySlowStart, true
 	}
 	return bound, basis, false
 }
 
 // untold reports whether k is the next number of sequences after the only one that
-// was ever seen here: one level tells no slope, and that of a guess keeps nobody out
-// for good. A configured prior is no guess. Where the next one is too much, two streams show it, once.
-func (m *model) untold(k int) bool {
+// was ever seen here, where those keep need: one level tells no slope, and that of a guess
+// keeps nobody out for good. A configured prior is no guess. Where the next one is too much,
+// two streams show it, once. The curve is asked, too: until three answers have ended streams
+// say nothing of the level.
+func (m *model) untold(k int, extraP, need float64) bool {
 	hi := m.support.hi
-	return k == hi+1 && float64(hi) < apart*float64(m.support.lo) && math.IsNaN(m.curve.PriorTPS(k))
+	return k == hi+1 && float64(hi) < apart*float64(m.support.lo) && math.IsNaN(m.curve.PriorTPS(k)) && m.bound(hi, extraP) >= need
 }
 
 // farther is how far beyond the n that it was seen at a level says something.
@@ -303,6 +305,9 @@ func (m *model) byCurve(k int, extraP, need float64) (bound float64, basis Basis
 	}
 	if k <= slowStartCap && m.seen(k, extraP) >= beaten*need {
 		return need, BySeen, true
+	}
+	if m.untold(k, extraP, need) {
+		return need, BySlowStart, true
 	}
 	if !m.outside(k) || k > m.support.hi && k > g.ramp.cap {
 		return low, ByCurve, false

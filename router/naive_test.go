@@ -268,6 +268,15 @@ func (w *naive) keeps(m *model, k, prompts int, answer, need float64) bool {
 	extra := float64(prompts) / max(answer, 32)
 	charged := func(low float64) float64 { return low / (1 + low*c.d*extra) }
 	k = max(k, 1)
+	least, most := c.Support()
+	// Nothing tells how speed falls where one level alone was seen.
+	untold := func(low func(int) float64) bool {
+		highest := charged(m.idle)
+		if most > 1 {
+			highest = low(most)
+		}
+		return k == most+1 && float64(most) < 1.5*float64(least) && highest >= need
+	}
 	if v := m.lately.all; k > 1 && v.Steps >= 20 && v.Time >= 3 {
 		tps, n := v.Tokens/v.Seconds, max(v.AtN/v.Seconds, 1)
 		low := func(k int) float64 { return charged(tps * c.Shape(n) / c.Shape(float64(k)) * (1 - c.Shown())) }
@@ -275,20 +284,15 @@ func (w *naive) keeps(m *model, k, prompts int, answer, need float64) bool {
 		if low(k) >= need && within || tps >= 1.15*need && float64(k) < n+2 {
 			return true
 		}
-		// Nothing tells how speed falls where one level alone was seen.
-		least, most := c.Support()
-		highest := low(most)
-		if most == 1 {
-			highest = charged(m.idle)
-		}
-		return k == most+1 && float64(most) < 1.5*float64(least) && highest >= need
+		return untold(low)
 	}
 	if k == 1 && charged(c.Low(1, 0)) >= need ||
 		c.Low(k, extra) >= need || k <= 4 && c.Seen(k) > 0 && 1/(1/c.Seen(k)+c.d*extra) >= 1.1*need {
 		return true
 	}
-	least, most := c.Support()
 	switch {
+	case untold(func(n int) float64 { return c.Low(n, extra) }):
+		return true
 	case most == 0: // a prior is believed everywhere
 		return false
 	case k < least:
