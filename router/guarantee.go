@@ -32,10 +32,11 @@ type held struct {
 	group *group
 	model *model // the target of the route there that carries most
 
-	carries int // how many sequences keep the route's floor here
-	most    int // how many places can be kept here, at most
-	places  int // how many are: never more than most
-	used    int // own sequences of the route's class here
+	carries int  // how many sequences keep the route's floor here
+	unseen  bool // so many were never seen here
+	most    int  // how many places can be kept here, at most
+	places  int  // how many are: never more than most
+	used    int  // own sequences of the route's class here
 }
 
 // unused is how many sequences are to find a place here still. Who of the route runs
@@ -215,9 +216,14 @@ func (rt *route) meetUses() {
 // it is free in the other.
 func (r *Router) holdPlaces() {
 	for _, rt := range r.guarantees {
+		for _, k := range rt.held {
+			k.weigh()
+		}
+	}
+	for _, rt := range r.guarantees {
 		total, carried, split := 0, 0, 0
 		for _, k := range rt.held {
-			k.carries = k.weigh()
+			k.leaveHalf()
 		}
 		rt.shareCaps()
 		for _, k := range rt.held {
@@ -287,39 +293,51 @@ func (rt *route) split(want, total int) {
 	}
 }
 
-// weigh finds how many sequences carry the floor of the route in k's group, and
-// how many of them can be kept. Where it is evidence that ends there, half may be
-// kept: the others have to show what more it takes.
-func (k *held) weigh() (carries int) {
-	k.model, k.most = nil, 0
+// weigh finds how many sequences carry the floor of the route in k's group, and whether
+// so many were ever seen there.
+func (k *held) weigh() {
+	k.model, k.carries, k.most, k.unseen = nil, 0, 0, false
 	b := k.group.backend
 	if !b.inService() || b.hung {
-		return 0
+		return
 	}
-	bound := false
 	for _, m := range k.route.models {
 		if m == nil || m.group != k.group {
 			continue
 		}
-		n, lowerBound := m.carriesMost(k.route.floor())
-		if k.model == nil || n > carries {
-			k.model, carries, bound = m, n, lowerBound
+		n, unseen := m.carriesMost(k.route.floor())
+		if k.model == nil || n > k.carries {
+			k.model, k.carries, k.unseen = m, n, unseen
 		}
 	}
-	if k.group.ramp.recovered && carries > k.group.ramp.cap {
-		carries, bound = k.group.ramp.cap, true
+	if k.group.ramp.recovered && k.carries > k.group.ramp.cap {
+		k.carries, k.unseen = k.group.ramp.cap, true
 	}
-	if b.maxConcurrency > 0 && carries >= b.maxConcurrency {
-		carries, bound = b.maxConcurrency, false
+	if b.maxConcurrency > 0 && k.carries >= b.maxConcurrency {
+		k.carries, k.unseen = b.maxConcurrency, false
 	}
-	if k.most = carries; bound {
-		k.most /= 2
-	}
-	return carries
+	k.most = k.carries
 }
 
-// carriesMost is how many sequences keep floor here when no prompt waits, and
-// whether it is evidence and not speed that ends there.
+// leaveHalf has all routes together keep no more than half of what k's group carries at the
+// highest of their floors, where so many were never seen: the others have to show what more it
+// takes. Else it stands idle beside refusals, and nobody ever does.
+func (k *held) leaveHalf() {
+	if !k.unseen {
+		return
+	}
+	least, routes := k.carries, 0
+	for _, o := range k.group.held {
+		if o.carries > 0 {
+			least, routes = min(least, o.carries), routes+1
+		}
+	}
+	k.most = (least/2 + routes - 1) / max(routes, 1)
+}
+
+// carriesMost is how many sequences keep floor here when no prompt waits, and whether it is
+// evidence and not speed that ends there, or speed where nobody ever was: what is only
+// continued there may be far too slow.
 func (m *model) carriesMost(floor float64) (n int, lowerBound bool) {
 	n = most(func(k int) bool {
 		_, _, ok := m.carries(k, 0, floor)
@@ -328,5 +346,6 @@ func (m *model) carriesMost(floor float64) (n int, lowerBound bool) {
 	if slots := m.ttft.Slots; slots > 0 && n >= slots {
 		return slots, false
 	}
-	return n, n < endlessRoom && m.limitedByEvidence(n+1, floor)
+	hi := m.support.hi
+	return n, n < endlessRoom && (hi > 0 && n > hi || m.limitedByEvidence(n+1, floor))
 }

@@ -143,6 +143,31 @@ func TestHalfOfASlowStartIsKept(t *testing.T) {
 	b.wantFill("kept", slowStartCap/2, "found a place")
 }
 
+// Where nobody saw as many users as an engine is thought to carry, half of them are left to
+// the others, whatever all routes together have guaranteed: else nobody shows that it
+// carries more, and it stands idle beside refusals.
+func TestHalfIsLeftWhereNobodyWas(t *testing.T) {
+	flood := Route{Name: "flood", SLO: SLO{MinTPS: 30}}
+	for _, c := range []struct {
+		name   string
+		routes []Route
+	}{
+		{"one route has all guaranteed", []Route{guaranteed("kept", 30, 100), flood}},
+		{"two have", []Route{guaranteed("kept", 30, 100), guaranteed("slow", 20, 100), flood}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, []string{"x"}, c.routes...)
+			seen := carrying(20, 30, 60)
+			seen.visited = 14
+			b.learnNow("x", seen)
+			carries, unseen := b.backends[0].groups[0].models[0].carriesMost(30)
+			if got := len(b.fill("flood", 100)); !unseen || got < carries/2-1 {
+				t.Errorf("%d were let in of %d, want about half", got, carries)
+			}
+		})
+	}
+}
+
 // Leases of a reload ago go on being counted.
 func TestAReloadKeepsWhatIsUsed(t *testing.T) {
 	b := newBench(t, []string{"x"}, guaranteed("kept", 30, 6), Route{Name: "flood", SLO: SLO{MinTPS: 30}})
