@@ -13,8 +13,7 @@ import (
 // it is extrapolated, nothing beyond twice the visited n.
 type form struct {
 	a, b, d float64
-	visited int     // 0 = a prior, believed everywhere
-	steps   float64 // 0 = plenty
+	visited int // 0 = a prior, believed everywhere
 	answer  float64
 	margin  float64 // 0 = 10 %
 	first   profiles.TTFT
@@ -71,12 +70,7 @@ func (f form) Seen(n int) float64 {
 	return f.TPS(n)
 }
 
-func (f form) Steps() float64 {
-	if f.steps == 0 {
-		return 1e6
-	}
-	return f.steps
-}
+func (f form) Steps() float64 { return 1e6 }
 
 // carrying is a curve whose bound allows exactly n streams at floor, and on
 // which one stream runs at solo tokens/s.
