@@ -163,9 +163,10 @@ func TestAClientsOwnMistakeIsTheClients(t *testing.T) {
 			if found := h.gateway.LastErrors(); len(found) != 0 {
 				t.Errorf("last errors %+v, want none", found)
 			}
-			for _, rec := range h.router.Explain(time.Now(), router.Request{Route: "chat"}) {
-				if rec.Reason != router.OK {
-					t.Errorf("%s is taken out: %v", rec.Target.Backend, rec.Reason)
+			seen, _ := h.router.Preview(time.Now(), router.Request{Route: "chat"})
+			for _, c := range seen.Candidates {
+				if c.Reason != router.OK {
+					t.Errorf("%s is taken out: %v", c.Target.Backend, c.Reason)
 				}
 			}
 		})
@@ -279,7 +280,8 @@ func TestOneGoodMemberOfMany(t *testing.T) {
 		for time.Since(begun) < 6*time.Second {
 			h.post(chat, streamBody)
 		}
-		for _, c := range h.router.Explain(time.Now(), router.Request{Route: "chat"}) {
+		seen, _ := h.router.Preview(time.Now(), router.Request{Route: "chat"})
+		for _, c := range seen.Candidates {
 			if c.Reason != router.OK {
 				t.Errorf("%s is %v 6 s after it was mended", c.Target.Backend, c.Reason)
 			}

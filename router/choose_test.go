@@ -78,7 +78,7 @@ func TestCheapestCountsPromptAndAnswer(t *testing.T) {
 	maxTokens := func(r *Request) { r.MaxTokens = 10 }
 	b.wantChosen("slow", prompt(10))                // 10 µ$ against 256·10
 	b.wantChosen("fast", prompt(10_000), maxTokens) // 10 000 µ$ against 100
-	if c := b.Explain(b.now, Request{Route: "chat", PromptTokens: 1_000_000}); c[0].Price != 1 {
+	if c := b.seen(Request{Route: "chat", PromptTokens: 1_000_000}); c[0].Price != 1 {
 		t.Errorf("price of a million prompt tokens at 1 USD: %v", c[0].Price)
 	}
 }
@@ -142,7 +142,7 @@ func (b *bench) wantReasonOf(backend string, want Reason, edit ...func(*Request)
 	for _, e := range edit {
 		e(&req)
 	}
-	for _, c := range b.Explain(b.now, req) {
+	for _, c := range b.seen(req) {
 		if c.Target.Backend == backend && c.Reason != want {
 			b.tb.Errorf("%s: got %v, want %v", backend, c.Reason, want)
 		}
@@ -164,11 +164,11 @@ func TestLongPromptsGoWhereTheyHurtLeast(t *testing.T) {
 	b.wantChosen("y", prompt(20_000))
 }
 
-func TestExplain(t *testing.T) {
+func TestCandidates(t *testing.T) {
 	b := three(t, nil)
 	b.fill("chat", 10, exclude("fast"), exclude("middle"))
 	d := b.place("chat", exclude("slow"), exclude("middle"))
-	c := b.Explain(b.now, Request{Route: "chat", Stream: true})
+	c := b.seen(Request{Route: "chat", Stream: true})
 	if len(c) != 3 || c[0].Reason != ReasonOwnFloor || c[0].Feasible || !c[1].Feasible {
 		t.Fatalf("candidates: %+v", c)
 	}
@@ -184,16 +184,16 @@ func TestExplain(t *testing.T) {
 		t.Errorf("chosen: %+v", d.Chosen)
 	}
 	if l := b.Loads(); l[0].M != 10 || l[1].M != 1 {
-		t.Error("explain reserved something")
+		t.Error("a look reserved something")
 	}
-	if b.Explain(b.now, Request{Route: "other"}) != nil {
+	if b.seen(Request{Route: "other"}) != nil {
 		t.Error("an unknown route has candidates")
 	}
 }
 
 func TestUnknownIsNaNAndZero(t *testing.T) {
 	b := newBench(t, []string{"x"})
-	c := b.Explain(b.now, Request{Route: "chat"})[0]
+	c := b.seen(Request{Route: "chat"})[0]
 	if !math.IsNaN(c.TPS) || c.Low != 0 || !math.IsInf(c.Headroom, 1) || !c.Feasible {
 		t.Errorf("unknown target: %+v", c)
 	}

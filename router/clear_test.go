@@ -138,7 +138,7 @@ func (b *bench) wantReasons(route, want string, edit ...func(*Request)) {
 		e(&req)
 	}
 	got := ""
-	for _, c := range b.Explain(b.now, req) {
+	for _, c := range b.seen(req) {
 		if got != "" {
 			got += ", "
 		}

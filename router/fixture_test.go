@@ -125,6 +125,12 @@ func targets(backends ...string) []RouteTarget {
 	return ts
 }
 
+// seen is every candidate for req as Place would see it now; it reserves nothing.
+func (b *bench) seen(req Request) []Candidate {
+	rec, _ := b.Preview(b.now, req)
+	return rec.Candidates
+}
+
 func (b *bench) rand01() float64 {
 	b.seed = b.seed*6364136223846793005 + 1442695040888963407
 	return float64(b.seed>>11) / (1 << 53)
@@ -190,7 +196,7 @@ func (b *bench) reasons(route string, edit ...func(*Request)) []Reason {
 		e(&req)
 	}
 	var out []Reason
-	for _, c := range b.Explain(b.now, req) {
+	for _, c := range b.seen(req) {
 		out = append(out, c.Reason)
 	}
 	return out

@@ -61,7 +61,7 @@ func TestAllSpareALittle(t *testing.T) {
 			}
 			b.wantReason("chat", c.want, c.edit)
 			if c.want == OK {
-				got := b.Explain(b.now, Request{Route: "chat", Stream: true})[0]
+				got := b.seen(Request{Route: "chat", Stream: true})[0]
 				if got.Basis != ByGrace || math.Abs(got.Low/(c.tps*28.9/30.6)-1) > 0.01 {
 					t.Errorf("%v of %.1f tokens/s, want grace of %.1f", got.Basis, got.Low, c.tps*28.9/30.6)
 				}

@@ -24,10 +24,10 @@ func TestGuaranteedPlacesAreLeft(t *testing.T) {
 	}
 	b.wantReason("flood", ReasonGuarantee)
 	b.wantReason("batch", ReasonReserve)
-	if c := b.Explain(b.now, Request{Route: "flood"})[0]; c.Held != 6 {
+	if c := b.seen(Request{Route: "flood"})[0]; c.Held != 6 {
 		t.Errorf("%d places are kept there for others, want 6", c.Held)
 	}
-	if c := b.Explain(b.now, Request{Route: "kept"})[0]; c.Held != 0 {
+	if c := b.seen(Request{Route: "kept"})[0]; c.Held != 0 {
 		t.Errorf("%d places are kept from who has them, want 0", c.Held)
 	}
 	held := b.fill("kept", 100)
@@ -107,7 +107,7 @@ func TestGuaranteedPlacesAreSplit(t *testing.T) {
 	b.learnNow("x", carrying(20, 30, 60))
 	b.learnNow("y", carrying(10, 30, 60))
 	split := func() (out [2]int) {
-		for i, c := range b.Explain(b.now, Request{Route: "flood"}) {
+		for i, c := range b.seen(Request{Route: "flood"}) {
 			out[i] = c.Held
 		}
 		return out
@@ -174,12 +174,12 @@ func TestAReloadKeepsWhatIsUsed(t *testing.T) {
 	b.learnNow("x", carrying(20, 30, 60))
 	leases := b.fill("kept", 4)
 	b.configure()
-	if c := b.Explain(b.now, Request{Route: "flood"})[0]; c.Held != 2 {
+	if c := b.seen(Request{Route: "flood"})[0]; c.Held != 2 {
 		t.Errorf("%d are kept after a reload beside 4 used of 6, want 2", c.Held)
 	}
 	b.topo.Routes[0].SLO.Guarantee = Guarantee{}
 	b.configure()
-	if c := b.Explain(b.now, Request{Route: "flood"})[0]; c.Held != 0 {
+	if c := b.seen(Request{Route: "flood"})[0]; c.Held != 0 {
 		t.Errorf("%d are kept without a guarantee, want 0", c.Held)
 	}
 	for _, l := range leases {
@@ -187,7 +187,7 @@ func TestAReloadKeepsWhatIsUsed(t *testing.T) {
 	}
 	b.topo.Routes[0].SLO.Guarantee = Guarantee{Places: 6}
 	b.configure()
-	if c := b.Explain(b.now, Request{Route: "flood"})[0]; c.Held != 6 {
+	if c := b.seen(Request{Route: "flood"})[0]; c.Held != 6 {
 		t.Errorf("%d are kept, want 6: those of before have ended", c.Held)
 	}
 }
@@ -199,7 +199,7 @@ func TestLeasesAreCountedWhateverIsReloaded(t *testing.T) {
 	b.learnNow("x", carrying(20, 30, 60))
 	want := func(held int, what string) {
 		t.Helper()
-		if c := b.Explain(b.now, Request{Route: "flood"})[0]; c.Held != held {
+		if c := b.seen(Request{Route: "flood"})[0]; c.Held != held {
 			t.Errorf("%s: %d are kept, want %d", what, c.Held, held)
 		}
 	}

@@ -129,7 +129,7 @@ func TestDecisionsAreBounded(t *testing.T) {
 	if c := rec.Candidates[keptCandidates-1]; c.Target.Backend != last || rec.Chosen.Backend != last {
 		t.Errorf("the last one kept is %s, want the chosen %s", c.Target.Backend, last)
 	}
-	if all := b.Explain(b.now, Request{Route: "chat"}); len(all) != len(names) {
+	if all := b.seen(Request{Route: "chat"}); len(all) != len(names) {
 		t.Errorf("%d candidates explained, want all %d", len(all), len(names))
 	}
 	for i := range keptRecords + 5 {

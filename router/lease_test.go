@@ -558,7 +558,7 @@ func TestConcurrentUse(t *testing.T) {
 			discard(now, b.Update(now, Tick{}))
 			b.Loads()
 			b.Routes(now)
-			b.Explain(now, Request{Route: "chat"})
+			b.Preview(now, Request{Route: "chat"})
 			b.NextWake(now)
 			b.InService()
 		}

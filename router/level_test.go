@@ -246,7 +246,7 @@ func TestAloneIsNotBelowItsBound(t *testing.T) {
 	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}})
 	curve := quieter{carrying(20, 30, 60), 80}
 	b.learn("x", curve)
-	c := b.Explain(b.now, Request{Route: "chat"})[0]
+	c := b.seen(Request{Route: "chat"})[0]
 	if !(c.Low > curve.TPS(1)) || c.TPS < c.Low {
 		t.Errorf("expected to get %.1f tokens/s and at least %.1f, by a curve that says %.1f with prompts", c.TPS, c.Low, curve.TPS(1))
 	}
@@ -262,13 +262,13 @@ func TestAStallIsOver(t *testing.T) {
 	b.run(leases, truth.TPS(10), 15*time.Second)
 	b.run(leases, 0, 8*time.Second)
 	b.run(leases, truth.TPS(10), 5*time.Second)
-	got := b.Explain(b.now, Request{Route: "chat", Stream: true})[0]
+	got := b.seen(Request{Route: "chat", Stream: true})[0]
 	if want := truth.TPS(11); math.Abs(got.TPS/want-1) > 0.05 || got.Reason != OK {
 		t.Errorf("five seconds after a stall of 8 s %v, at %.1f tokens/s; want a place at %.1f", got.Reason, got.TPS, want)
 	}
 	// What goes on for longer than a stream is waited for is no stall but the speed.
 	b.run(leases, truth.TPS(10)/2, 15*time.Second)
-	if got := b.Explain(b.now, Request{Route: "chat", Stream: true})[0]; got.Reason != ReasonOwnFloor {
+	if got := b.seen(Request{Route: "chat", Stream: true})[0]; got.Reason != ReasonOwnFloor {
 		t.Errorf("streams at half the speed for 15 s: %v, want %v", got.Reason, ReasonOwnFloor)
 	}
 }
@@ -305,13 +305,13 @@ func TestOneMoreTrustsWhatAnswersHad(t *testing.T) {
 	leases := b.fill("chat", 10)
 	b.learn("x", form{a: 1.0 / 80, b: 1.0 / 700, margin: 0.3}) // whose bound refuses an eleventh
 	b.run(leases, 36, 15*time.Second)
-	if c := b.Explain(b.now, Request{Route: "chat", Stream: true})[0]; c.Reason != OK || c.Basis != ByOneMore {
+	if c := b.seen(Request{Route: "chat", Stream: true})[0]; c.Reason != OK || c.Basis != ByOneMore {
 		t.Fatalf("streams at 36 tokens/s beside a floor of 30: %v by %v, want one more", c.Reason, c.Basis)
 	}
 	g := b.model(Target{Backend: "x", Model: "m"}).group
 	g.told = told{counted: 10_000, had: 8_000} // 36·9/11 = 29.5 tokens/s
 	g.look(b.now)
-	if c := b.Explain(b.now, Request{Route: "chat", Stream: true})[0]; c.Reason != ReasonOwnFloor {
+	if c := b.seen(Request{Route: "chat", Stream: true})[0]; c.Reason != ReasonOwnFloor {
 		t.Errorf("answers that had a fifth fewer tokens than were counted: %v by %v, want %v", c.Reason, c.Basis, ReasonOwnFloor)
 	}
 }

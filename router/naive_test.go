@@ -658,7 +658,7 @@ func (w *naive) tellBid(t *Ticket) (d Decision) {
 			break
 		}
 	}
-	w.t.Fatalf("%v: %+v told that it bids, and has no place: %+v", w.now.Sub(start), t.req, w.Explain(w.now, t.req))
+	w.t.Fatalf("%v: %+v told that it bids, and has no place: %+v", w.now.Sub(start), t.req, w.seen(t.req))
 	return d
 }
 

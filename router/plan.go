@@ -308,10 +308,3 @@ func (r *Router) chance(a *ask) float64 {
 	}
 	return r.rand()
 }
-
-// Explain returns every candidate for req as Place would see it now, and
-// reserves nothing.
-func (r *Router) Explain(now time.Time, req Request) []Candidate {
-	rec, _ := r.Preview(now, req)
-	return rec.Candidates
-}

@@ -65,7 +65,7 @@ func TestSeparateModelsDoNotSeeEachOther(t *testing.T) {
 		if _, n := chat[0].Occupancy().Load(); n != 4 {
 			t.Errorf("separate %v: streams of chat read n = %d, want 4", c.separate, n)
 		}
-		last := b.Explain(b.now, Request{Route: "other", Stream: true})[0]
+		last := b.seen(Request{Route: "other", Stream: true})[0]
 		if last.Reason != c.reason || last.N != c.n || last.M != c.m || last.Protect != c.protect {
 			t.Errorf("separate %v: the next one on other sees %+v, want %v with n = %d", c.separate, last, c.reason, c.n)
 		}
@@ -182,7 +182,7 @@ func TestSeparateModelsHaveOneHealth(t *testing.T) {
 // told apart there, as by one that is configured otherwise, counts in each.
 func TestRemoteLoadByModel(t *testing.T) {
 	counts := func(b *bench, route string) [3]int {
-		c := b.Explain(b.now, Request{Route: route, Stream: true})[0]
+		c := b.seen(Request{Route: route, Stream: true})[0]
 		return [3]int{c.N, c.M, int(c.Protect)}
 	}
 	load := Load{Waiting: 3, Decoding: 10, PromptTokens: 900, Floor: 30, Models: map[string]Load{
@@ -267,7 +267,7 @@ func TestReloadCountsModelsOtherwise(t *testing.T) {
 		}
 		b.asCounted(!from)
 		b.learnTarget(Target{Backend: "x", Model: "m", Separate: !from}, carrying(4, 30, 60))
-		c := b.Explain(b.now, Request{Route: "chat", Stream: true})[0]
+		c := b.seen(Request{Route: "chat", Stream: true})[0]
 		if c.N != 3 || c.M != 3 || c.Protect != 30 {
 			t.Errorf("separate %v: after the reload a newcomer sees %+v, want the 3 that run and their floor", !from, c)
 		}
@@ -282,7 +282,7 @@ func TestReloadCountsModelsOtherwise(t *testing.T) {
 		for _, l := range append(chat, other...) {
 			l.Done(b.now, 100)
 		}
-		c = b.Explain(b.now, Request{Route: "chat", Stream: true})[0]
+		c = b.seen(Request{Route: "chat", Stream: true})[0]
 		if c.N != 0 || c.M != 0 || c.Protect != 0 {
 			t.Errorf("separate %v: when they have ended a newcomer sees %+v, want nobody", !from, c)
 		}

@@ -79,7 +79,7 @@ func TestADecisionShowsWhoIsThoughtToCome(t *testing.T) {
 		b.Update(b.now, RemoteLoad{Replicas: 3, ByBackend: map[string]Load{"x": {Decoding: 2, Floor: 30}}})
 	}
 	b.fill("chat", 4) // each of the two others is taken to have had as many
-	c := b.Explain(b.now, Request{Route: "chat", Stream: true})[0]
+	c := b.seen(Request{Route: "chat", Stream: true})[0]
 	if c.M != 6 || c.Unheard != 8 {
 		t.Fatalf("m = %d and %d unheard, want 6 and 8", c.M, c.Unheard)
 	}

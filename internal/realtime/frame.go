@@ -14,9 +14,6 @@ const (
 	opPong         = 0xA
 )
 
-// maxHead is the longest head of a frame, in bytes.
-const maxHead = 14
-
 var (
 	errFraming = errors.New("realtime: a frame that is none of RFC 6455")
 	errTooLong = errors.New("realtime: a message that is longer than one may be")

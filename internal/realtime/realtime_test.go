@@ -57,6 +57,7 @@ func TestFramer(t *testing.T) {
 func FuzzFramer(f *testing.F) {
 	f.Add([]byte{0x01, 1, 'h', 0x89, 0, 0x80, 1, 'i', 0x88, 2, 3, 0xE8}, 3)
 	f.Add([]byte{0x81, 126, 0, 2, 'h', 'i', 0xC1}, 1)
+	const maxHead = 14 // bytes of the longest head of a frame
 	f.Fuzz(func(t *testing.T, text []byte, step int) {
 		read := func(step int) (passed int, shown string, err error) {
 			var all bytes.Buffer

@@ -338,7 +338,7 @@ func TestReplicasShareTheLoadOfEachModel(t *testing.T) {
 	replicas[0].step(t.Context())
 	replicas[1].step(t.Context())
 	sees := func(route string) [2]int {
-		c := routers[1].Explain(now, router.Request{Route: route, Stream: true})[0]
+		c := seen(routers[1], now, router.Request{Route: route, Stream: true})
 		return [2]int{c.N, c.M}
 	}
 	if chat, rest := sees("chat"), sees("*"); chat != [2]int{2, 2} || rest != [2]int{3, 3} {
@@ -347,7 +347,7 @@ func TestReplicasShareTheLoadOfEachModel(t *testing.T) {
 	if d := routers[1].Place(now, router.Request{Route: "chat", Stream: true}); d.Lease == nil {
 		t.Errorf("the sixth was refused: %+v", d.Refusal)
 	}
-	if c := routers[1].Explain(now, router.Request{Route: "*", Stream: true})[0]; c.Reason != router.ReasonCap {
+	if c := seen(routers[1], now, router.Request{Route: "*", Stream: true}); c.Reason != router.ReasonCap {
 		t.Errorf("the seventh is %v, want cap", c.Reason)
 	}
 }
@@ -386,7 +386,7 @@ func TestReplicasProtectEachOthersStreams(t *testing.T) {
 	}
 	exchange()
 	takes := func(i, prompt int) router.Reason {
-		return routers[i].Explain(now, router.Request{Route: "chat", Stream: true, PromptTokens: prompt})[0].Reason
+		return seen(routers[i], now, router.Request{Route: "chat", Stream: true, PromptTokens: prompt}).Reason
 	}
 	const dear = 20_000 // two seconds, at 100 µs a token
 	if got := takes(1, dear); got != router.OK {
@@ -437,4 +437,10 @@ func TestReplicasTellWhichPromptsTheySent(t *testing.T) {
 	if got := heard(a); len(got) != 0 {
 		t.Errorf("a heard of itself: %v", got)
 	}
+}
+
+// seen is the first candidate for req, as r would see it now.
+func seen(r *router.Router, now time.Time, req router.Request) router.Candidate {
+	rec, _ := r.Preview(now, req)
+	return rec.Candidates[0]
 }
