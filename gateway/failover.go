@@ -152,26 +152,40 @@ func (x *exchange) toLongContext(t *attempt) {
 func (x *exchange) nobody(err error) error {
 	t := x.failover.kept
 	if t == nil {
-		var fails *upstreamError
-		if errors.As(err, &fails) && (fails.status == http.StatusServiceUnavailable || fails.status == providers.StatusOverloaded) {
-			fails.retry = x.sayWhen(fails.retry, x.attempt)
-		}
+		x.sayWhenOf(x.attempt, err)
 		return err
 	}
 	x.failover.kept = nil
 	x.attempt = t
 	t.kind = answerLastResort
 	t.up.first.at = time.Now() // it comes to the client only from here on
+	x.sayWhenOf(t, x.failover.keptErr)
+	return x.failover.keptErr
+}
+
+// sayWhenOf adds when to come back to the answer of t, which is passed on or said with err,
+// where its backend is full or away.
+func (x *exchange) sayWhenOf(t *attempt, err error) {
+	if err == nil && t.kind <= answerGood {
+		return
+	}
+	comeBack := func() uint8 { return x.comeBack(t) }
+	var fails *upstreamError
+	if errors.As(err, &fails) && (fails.status == http.StatusServiceUnavailable || fails.status == providers.StatusOverloaded) {
+		fails.retry = x.failover.sayWhen(fails.retry, comeBack)
+	}
+	if t.up.resp == nil || t.kind <= answerGood {
+		return
+	}
 	switch t.up.status() {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, providers.StatusOverloaded:
-		retry := x.sayWhen(t.up.retryHeaders(), t)
+		retry := x.failover.sayWhen(t.up.retryHeaders(), comeBack)
 		maps.Copy(t.up.resp.Header, retry)
 		var says *backendError
-		if errors.As(x.failover.keptErr, &says) {
+		if errors.As(err, &says) {
 			says.retry = retry
 		}
 	}
-	return x.failover.keptErr
 }
 
 // noteRefusal notes when the router expects a place; r nil = it had one.
@@ -191,14 +205,14 @@ func wholeSeconds(d time.Duration) uint8 {
 const retryUnknown = 5
 
 // sayWhen adds to what a backend said of trying again when a place is expected, unless it
-// said so. It says what a refusal of the router does. failed took the request last.
-func (x *exchange) sayWhen(said http.Header, failed *attempt) http.Header {
+// said so. It says what a refusal of the router does, and asks it with comeBack.
+func (f *failover) sayWhen(said http.Header, comeBack func() uint8) http.Header {
 	if said.Get("Retry-After") != "" || said.Get("Retry-After-Ms") != "" {
 		return said
 	}
-	retry := x.failover.retry
+	retry := f.retry
 	if retry == 0 { // it was not asked where the request was sent as often as it may be; or says that no wait helps
-		retry = x.comeBack(failed)
+		retry = comeBack()
 	}
 	if said == nil {
 		said = http.Header{}

@@ -44,6 +44,7 @@ func (x *exchange) deliver() error {
 		err := x.try()
 		if x.request.carried != nil || !couldBeBettered(x.attempt, err) {
 			x.settleFaults(err)
+			x.sayWhenOf(x.attempt, err)
 			return err
 		}
 		failed := x.attempt
