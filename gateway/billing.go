@@ -187,9 +187,7 @@ func (t *attempt) spend(now time.Time, cost usage.Money) {
 	m := &t.measured
 	output := t.outputTokens()
 	s := usage.Sums{Requests: 1, Output: int64(math.Round(output)), Cost: cost}
-	if m.hasUsage || output > 0 {
-		s.Input = int64(t.usedPrompt())
-	}
+	s.Input = int64(t.paidPrompt())
 	if m.hasUsage {
 		s.Cached, s.Reasoning = int64(m.usage.CachedTokens), int64(m.usage.ReasoningTokens)
 	}
@@ -273,9 +271,7 @@ func (t *attempt) used(now time.Time) (usage.Tokens, time.Time) {
 	tokens := tokensOf(&m.usage)
 	output, _ := m.billed()
 	tokens.Input, tokens.Output = 0, int64(math.Round(t.up.onward.output(t, output)))
-	if m.hasUsage || m.summary.Tokens > 0 {
-		tokens.Input = int64(t.usedPrompt())
-	}
+	tokens.Input = int64(t.paidPrompt())
 	if !m.ended.IsZero() {
 		now = m.ended
 	}

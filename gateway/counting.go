@@ -37,18 +37,24 @@ func (t *attempt) keepText() {
 }
 
 // guess gives an answer whose tokens neither its backend nor its chunks tell as
-// many as its bytes say, at perToken bytes each. It reports whether a tokenizer
+// many as its bytes say, at perToken bytes each. So it does where an answer broke off
+// and its text has far more than was counted until then. It reports whether a tokenizer
 // could tell better, since perToken is NaN: what its target's tokens hold is not known.
 func (m *measurement) guess(perToken float64) (uncounted bool) {
-	isCounted := m.stream != nil && m.summary.Source != profiles.SourceEstimate
-	if m.hasUsage || m.byText || isCounted || m.text == 0 {
+	isWhole := m.hasUsage && !m.ended.IsZero()
+	if isWhole || m.byText || m.text == 0 {
 		return false
 	}
 	if uncounted = math.IsNaN(perToken); uncounted {
 		perToken = bytesPerToken
 	}
+	byText := max(1, math.Round(float64(m.text)/perToken))
+	isCounted := m.hasUsage || m.stream != nil && m.summary.Source != profiles.SourceEstimate
+	if counted, _ := m.billed(); isCounted && byText <= profiles.HoldsMore*counted {
+		return false
+	}
 	m.summary.Source = profiles.SourceEstimate
-	m.summary.Tokens = max(1, math.Round(float64(m.text)/perToken))
+	m.summary.Tokens = byText
 	return uncounted
 }
 

@@ -156,6 +156,15 @@ type goneError struct{ err error }
 func (e *goneError) Error() string { return "gateway: client gone: " + e.err.Error() }
 func (e *goneError) Unwrap() error { return e.err }
 
+// isGone reports whether err says that the client went away.
+func isGone(err error) bool {
+	if err == nil {
+		return false
+	}
+	var gone *goneError
+	return errors.As(err, &gone) || errors.Is(err, context.Canceled)
+}
+
 // answer is an error as the client sees it.
 type answer struct {
 	status           int

@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -108,10 +106,8 @@ func (x *exchange) walk(steps ...func() error) {
 // fail tells the client what went wrong: as an error answer while none has
 // begun, and after that by breaking the answer off.
 func (x *exchange) fail(err error) {
-	var gone *goneError
-	isGone := errors.As(err, &gone) || errors.Is(err, context.Canceled)
 	if x.down.delivery == begun {
-		if !isGone {
+		if !isGone(err) {
 			x.breakOff(err)
 		}
 		x.down.delivery.abort()
@@ -119,7 +115,7 @@ func (x *exchange) fail(err error) {
 	}
 	a := answerFor(err)
 	x.down.status = a.status
-	if isGone {
+	if isGone(err) {
 		x.down.delivery.abort() // nobody reads it; what matters is that it is no success
 		return
 	}

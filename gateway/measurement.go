@@ -16,6 +16,7 @@ type measurement struct {
 	firstToken time.Time
 	lastEvent  time.Time // when the last event of the stream, or a piece of it, was passed on
 
+	gone          bool // its client hung up while the backend worked for it
 	reasoned      bool // some of the text was reasoning
 	reportedError bool // by the backend, within the answer
 	garbage       bool // something came that is not of the dialect

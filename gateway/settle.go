@@ -28,6 +28,7 @@ const (
 func (x *exchange) settle(err error) {
 	s := &settlement{x: x, t: x.attempt, at: time.Now(), err: err}
 	if s.t != nil {
+		s.t.measured.gone = isGone(err) && s.t.works()
 		s.t.end(s.at, err == nil)
 		s.t.abandon()
 	}
@@ -108,6 +109,23 @@ func (t *attempt) usedPrompt() int {
 	return t.prompt.tokens
 }
 
+// works reports whether t's backend is at the request, as far as anybody knows.
+func (t *attempt) works() bool {
+	return t.phase >= phaseSent && t.phase < phaseFinished && t.kind <= answerGood
+}
+
+// paidPrompt is usedPrompt as far as it is paid for: an answer came of it, or its client
+// did not wait for one. What a backend failed at is free.
+func (t *attempt) paidPrompt() int {
+	m := &t.measured
+	isAnswered := m.hasUsage || m.summary.Tokens > 0 || t.outputTokens() > 0
+	isRead := m.gone || t.kind == answerGood && !t.request.end.Decodes && !m.ended.IsZero()
+	if isAnswered || isRead && t.request.estimate > 0 {
+		return t.usedPrompt()
+	}
+	return 0
+}
+
 // sentAt is when the request went up to t's backend, or, if that was not sent it, to
 // the one before; zero = to none.
 func (t *attempt) sentAt() time.Time {
@@ -151,9 +169,7 @@ func (s *settlement) describe(e *telemetry.Exchange) {
 	e.Backend = t.name()
 	whole := t.up.onward.summary(t)
 	e.TPS, e.Predicted = whole.TPS, whole.Predicted
-	if m.hasUsage || m.summary.Tokens > 0 {
-		e.InputTokens = float64(t.usedPrompt())
-	}
+	e.InputTokens = float64(t.paidPrompt())
 	e.CachedTokens, e.WarmTokens = float64(m.usage.CachedTokens), m.visit.Predicted()
 	output, source := m.billed()
 	output = t.up.onward.output(t, output)

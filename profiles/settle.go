@@ -1,6 +1,9 @@
 package profiles
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // turn hands over what was gathered up to the last arrival, and begins what
 // belongs to the window of at.
@@ -283,7 +286,21 @@ func (s *Stream) tally() tally {
 	t.tokens, t.first = tokensIn(s.filled(), t.each), tokensIn(float64(s.shown.firstChunks), t.each)
 	if believed {
 		t.tokens = shown
+	} else if by := s.byText(); by > HoldsMore*t.tokens {
+		// An answer that came whole in one chunk is no token. How many it is, nobody counted.
+		t.source, t.tokens = SourceEstimate, by
+		t.first = by * float64(s.shown.firstText) / float64(s.shown.text)
 	}
 	t.decoded = t.tokens - t.first
 	return t
+}
+
+// HoldsMore is how many times as many tokens the text of an answer has to have as its
+// chunks tell, for the text to be believed. Languages differ in their bytes for a token by
+// less, and chunks that hold as much as those before them tell better.
+const HoldsMore = 4
+
+// byText is how many tokens the text of a stream has.
+func (s *Stream) byText() float64 {
+	return cmp.Or(s.unit.perByte, leastPerByte) * float64(s.shown.text)
 }

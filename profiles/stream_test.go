@@ -524,3 +524,42 @@ func TestFirstTokens(t *testing.T) {
 		}
 	}
 }
+
+// An answer that nobody counted and that came whole in one chunk has the tokens of its
+// text, as an estimate. While chunks tell about as much as the text does, they count.
+func TestTheTextOfAnAnswerCountsWhereItsChunksHoldMore(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		texts []int // bytes of each chunk, which mostly hold four
+		usage int
+		want  float64
+		by    Source
+	}{
+		{"whole in one chunk", []int{4000}, 0, 1000, SourceEstimate},
+		{"a word, and the rest", []int{4, 4000}, 0, 1001, SourceEstimate},
+		{"a token each", []int{4, 4, 4, 4, 4, 4}, 0, 6, SourceChunks},
+		{"a language of longer tokens", []int{12, 12, 12, 12, 12, 12}, 0, 6, SourceChunks},
+		{"no text, as of audio", []int{0, 0, 0}, 0, 3, SourceChunks},
+		{"counted", []int{4000}, 990, 990, SourceUsage},
+	} {
+		b := newBench(t)
+		sums := sumsOf(Fit{A: 0.01}, even(1000, 1, 2, 4, 8), flat)
+		sums.totals = totals{Calibrations: 3, Counted: 1003, Chunks: 1003, text: textSums{Chunks: 1000, Bytes: 4000}}
+		b.book.Ensure(target)
+		b.book.Apply(start, map[Target]Sums{target: sums}, nil)
+		s := b.open(Open{Sent: start, PromptTokens: 100})
+		at := start
+		for _, text := range c.texts {
+			at = at.Add(50 * ms)
+			s.Text(text)
+			s.Read(at, 1)
+		}
+		if c.usage > 0 {
+			s.Usage(Usage{PromptTokens: 100, CompletionTokens: c.usage})
+		}
+		got := s.Close(at, false)
+		if math.Abs(got.Tokens-c.want) > 1e-6 || got.Source != c.by || got.Measured != (c.by == SourceChunks && len(c.texts) >= minArrivals) {
+			t.Errorf("%s: %v tokens by %v, measured %v; want %v by %v", c.name, got.Tokens, got.Source, got.Measured, c.want, c.by)
+		}
+	}
+}
