@@ -110,6 +110,7 @@ func (h *cache) match(now time.Time, c *Chain) (m match) {
 	if c.Empty() {
 		return m
 	}
+	h.faith.expire(now)
 	sent := h.depth(c)
 	depth := h.prefilled(now, c, sent)
 	if depth < sent {

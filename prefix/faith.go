@@ -1,6 +1,10 @@
 package prefix
 
-import "github.com/pacer-dev/pacer/router"
+import (
+	"time"
+
+	"github.com/pacer-dev/pacer/router"
+)
 
 // faith is what is believed of a cache before a fit says what it saves: that it does,
 // where the kind of engine keeps prefixes unless told otherwise, or where some first tokens
@@ -12,7 +16,8 @@ type faith struct {
 	cold      float64 // seconds of a prompt token that was nowhere, fading
 	seen      float64 // of how many first tokens
 	told      bool    // another replica has seen it to keep prompts, as far as it told last
-	good, bad int     // first tokens of prompts that were to be cached: soon, and late; one of each takes one of the other off
+	toldAt    time.Time
+	good, bad int // first tokens of prompts that were to be cached: soon, and late; one of each takes one of the other off
 }
 
 const (
@@ -53,6 +58,16 @@ func (f *faith) holds() bool {
 	}
 	return f.hopes()
 }
+
+// toldLife is how long what another replica told holds once none tells any more: they may
+// be gone, and the engine another one.
+const toldLife = 10 * time.Minute
+
+// hear takes what another replica told.
+func (f *faith) hear(now time.Time, keeps bool) { f.told, f.toldAt = keeps, now }
+
+// expire forgets at now what nobody has told for long.
+func (f *faith) expire(now time.Time) { f.told = f.told && now.Sub(f.toldAt) <= toldLife }
 
 // hopes reports whether nothing speaks against it, though nobody could tell yet.
 // Of another kind it has to be seen.

@@ -191,7 +191,7 @@ func (x *Index) Hear(now time.Time, t router.Target, text []byte) {
 	for n := 0; len(text) >= toldBytes && n <= mostTold; n++ {
 		switch hash, word := binary.LittleEndian.Uint64(text), int32(min(binary.LittleEndian.Uint32(text[8:]), 1<<30)); hash {
 		case aboutCache:
-			h.faith.told = word == keeps
+			h.faith.hear(now, word == keeps)
 		default:
 			h.hear(now, hash, word)
 		}

@@ -188,3 +188,30 @@ func TestWhatIsToldIsBounded(t *testing.T) {
 		t.Errorf("%d of others are kept", got)
 	}
 }
+
+// What another replica has seen of a cache holds until it tells otherwise, and ends some
+// minutes after it told last: it may be gone, and the engine another one.
+func TestWhatWasToldOfACacheEnds(t *testing.T) {
+	here, _ := pair()
+	c := chainOf(text(1, 8000), text(2, 800))
+	sure := func(at time.Time) int {
+		for _, w := range here.Look(at, c, 2200, []router.Target{target}, nil) {
+			return w.Sure
+		}
+		return 0
+	}
+	here.Hear(start, target, appendTold(nil, aboutCache, keeps))
+	v := here.Send(start, target, c, 2200)
+	v.First(100*time.Millisecond, 0)
+	here.cache(target).faith.seen = 0 // as of one that cannot tell
+	if got := sure(start.Add(toldLife)); got < 1800 {
+		t.Fatalf("%d tokens are sure while another replica believes in the cache, want some 2,000", got)
+	}
+	if got := sure(start.Add(toldLife + time.Second)); got != 0 {
+		t.Errorf("%d tokens are sure when nobody has told for long, want none", got)
+	}
+	here.Hear(start.Add(toldLife+time.Minute), target, appendTold(nil, aboutCache, keeps))
+	if got := sure(start.Add(toldLife + time.Minute)); got < 1800 {
+		t.Errorf("%d tokens are sure when it is told anew, want some 2,000", got)
+	}
+}

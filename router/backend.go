@@ -80,7 +80,7 @@ func (b *backend) share(now time.Time, told Load) {
 			g.remote = g.remote.Plus(left)
 		}
 		g.shareRemoteFloor()
-		g.shareRemotePrice()
+		g.shareRemotePrice(now)
 		g.shareClearing(now)
 	}
 }

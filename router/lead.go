@@ -148,6 +148,7 @@ type price struct {
 	first    float64  // seconds of a prompt token, by first tokens
 	token    float64  // and what it costs the others
 	told     costSums // of the other replicas, as they told last
+	toldAt   time.Time
 	usual    usualPrompts
 	long     time.Time // when the prefill of one that was far longer than usual ended, or goes on
 
@@ -183,13 +184,24 @@ func (g *group) reprice() {
 	}
 }
 
+// toldPriceLife is how long what others told of a prompt's cost holds when nobody tells any
+// more: longer than it takes to start a gateway anew, or Redis. Those that live tell on.
+const toldPriceLife = 10 * time.Minute
+
 // shareRemotePrice adds what the other replicas saw of a prompt's cost: who sends only what
-// is cached learns nothing of it, or that prompts are free. What was told last stays.
-func (g *group) shareRemotePrice() {
-	if p := g.remote.Prefills; p.Weight > 0 {
-		g.price.told = costSums{xy: p.Time, xx: p.Weight}
-		g.reprice()
+// is cached learns nothing of it, or that prompts are free. What was told last stays for
+// toldPriceLife: the engine may be another one by then.
+func (g *group) shareRemotePrice(now time.Time) {
+	p := g.remote.Prefills
+	switch {
+	case p.Weight > 0:
+		g.price.told, g.price.toldAt = costSums{xy: p.Time, xx: p.Weight}, now
+	case g.price.told != costSums{} && now.Sub(g.price.toldAt) > toldPriceLife:
+		g.price.told = costSums{}
+	default:
+		return
 	}
+	g.reprice()
 }
 
 // step is the seconds that a token takes beside as many as run; 0 = unknown.

@@ -292,6 +292,21 @@ func TestGrantOnItsWayWinsOverExpiry(t *testing.T) {
 	b.wantM(3, "")
 }
 
+// Who has gone is held by nothing: tickets hold their requests, and these what waits.
+func TestWhoHasLeftTheLineIsForgotten(t *testing.T) {
+	b, leases := full(t)
+	b.stand("chat")
+	b.stand("chat", func(r *Request) { c := Batch; r.Class = &c })
+	for _, l := range leases {
+		l.Done(b.now, 10)
+	}
+	for i, q := range b.scratch.lines[:cap(b.scratch.lines)] {
+		if q != (queued{}) {
+			t.Errorf("line %d of the last round of waking is still there: %+v", i, q)
+		}
+	}
+}
+
 func TestCancelLetsThoseBehindGo(t *testing.T) {
 	b, leases := full(t)
 	big := b.stand("chat", waiter("big"), sequences(3))

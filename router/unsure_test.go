@@ -117,7 +117,7 @@ func TestPromptsPrefilledTogetherAreNotCheap(t *testing.T) {
 
 // What other replicas saw of a prompt's cost counts as one's own: who sends only what is
 // cached would take prompts for free, and let one of four seconds in beside who has a lead of
-// one. It stays when they say nothing any more.
+// one. It stays for some minutes when they say nothing any more, and then ends.
 func TestWhatAPromptCostsIsOfAllReplicas(t *testing.T) {
 	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}})
 	tell := func(l Load) { b.Update(b.now, RemoteLoad{Replicas: 2, ByBackend: map[string]Load{"x": l}}) }
@@ -136,6 +136,16 @@ func TestWhatAPromptCostsIsOfAllReplicas(t *testing.T) {
 	tell(Load{})
 	if got := 1e6 * g.price.first; math.Abs(got-250) > 5 {
 		t.Errorf("a prompt token is taken for %.0f µs once nothing is told, want 250", got)
+	}
+	b.sleep(toldPriceLife - 25*time.Second)
+	tell(Load{})
+	if got := 1e6 * g.price.first; math.Abs(got-250) > 5 {
+		t.Errorf("a prompt token is taken for %.0f µs after some minutes, want 250", got)
+	}
+	b.sleep(10 * time.Second)
+	b.Update(b.now, RemoteLoad{Replicas: 1})
+	if got := 1e6 * g.price.first; got > 240 {
+		t.Errorf("a prompt token is taken for %.0f µs when all who said so are gone, want what this replica saw", got)
 	}
 	b.place("chat", prompt(200))
 	own := b.Own(b.now)["x"].Prefills

@@ -51,6 +51,7 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 			grants = append(grants, Grant{Ticket: t, Waiter: t.req.Waiter, Decision: d})
 		}
 	}
+	clear(r.scratch.lines[:cap(r.scratch.lines)]) // who is gone is held by nobody
 	return grants
 }
 
