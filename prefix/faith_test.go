@@ -44,6 +44,29 @@ func TestAPromptIsThereOnceItIsPrefilled(t *testing.T) {
 	}
 }
 
+// Of a cache that is believed in, all of what was used within two seconds counts, for nothing
+// forgets it by then. Of what is older nine tenths do.
+func TestWhatWasUsedJustNowIsBelievedWhole(t *testing.T) {
+	x := New()
+	x.Configure(0, []router.Target{target})
+	x.Believe(func(router.Target) bool { return true })
+	system := text(1, 8000)
+	v := x.Send(start, target, chainOf(system, text(2, 800)), 2200)
+	v.First(220*time.Millisecond, 0)
+	for _, c := range []struct {
+		after       time.Duration
+		least, most int // of 2,000 tokens
+	}{
+		{300 * time.Millisecond, 1990, 2000},
+		{1900 * time.Millisecond, 1990, 2000},
+		{2100 * time.Millisecond, 1790, 1800},
+	} {
+		if w := of(x, start.Add(c.after), chainOf(system, text(3, 800)), 2200); w.Sure < c.least || w.Sure > c.most {
+			t.Errorf("after %v %d tokens are sure, want %d to %d", c.after, w.Sure, c.least, c.most)
+		}
+	}
+}
+
 // Of another kind it is believed once four more first tokens came soon than late.
 func TestAnyKindIsBelievedOnceItWasSeen(t *testing.T) {
 	for _, c := range []struct {

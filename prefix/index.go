@@ -92,11 +92,17 @@ func (h *cache) expect(m *match, c *Chain, tokens int) (likely, sure, told float
 	case h.faith.holds() && h.keeping.keepsAll():
 		first, answered = trusted, trusted
 	}
+	share, least, believed := h.trust()
+	whole := 0.0 // for sure, of what was used just now
 	for i := range m.count {
 		s := &m.stretches[i]
 		n := c.tokens(tokens, s.from, s.to)
 		likely += n * h.keeping.chance(s.age, hope)
-		if !s.doubted {
+		switch {
+		case s.doubted:
+		case believed && h.keeping.keepsAll() && s.age.time <= justNow:
+			whole += n * h.keeping.surely(s.age, 1)
+		default:
 			sure += n * h.keeping.surely(s.age, first)
 		}
 	}
@@ -108,27 +114,26 @@ func (h *cache) expect(m *match, c *Chain, tokens int) (likely, sure, told float
 	}
 	likely, sure = max(likely-h.keeping.short, 0), max(sure-h.keeping.short, 0)
 	if tells {
-		told = sure
+		told = sure + whole
 	}
-	share, least := h.trust()
-	return likely * share, sure * least, told
+	return likely * share, sure*least + whole, told
 }
 
 // trust is what part of what is in the cache by all that is known saves time, and what
-// part does so for sure.
-func (h *cache) trust() (share, least float64) {
+// part does so for sure. believed is whether nothing but the belief in its kind says so.
+func (h *cache) trust() (share, least float64, believed bool) {
 	tells := h.keeping.tells()
 	switch share, least, known := h.worth.share(); {
 	case known && tells:
-		return share, least
+		return share, least, false
 	case known:
-		return share, least * least
+		return share, least * least, false
 	case h.faith.holds():
-		return 1, trusted // until a first token speaks against it
+		return 1, trusted, true // until a first token speaks against it
 	case tells && !h.faith.doubted():
-		return 1, 0.5 // until it is seen that it saves time
+		return 1, 0.5, false // until it is seen that it saves time
 	}
-	return 1, 0
+	return 1, 0, false
 }
 
 // soon is how many of the tokens are going to be there beyond those that are, once a
@@ -137,9 +142,8 @@ func (h *cache) soon(m *match, c *Chain, tokens int) float64 {
 	if m.soon <= m.end() {
 		return 0
 	}
-	_, least := h.trust()
-	_, _, known := h.worth.share()
-	if h.faith.holds() && !known || least == 0 && h.faith.seen == 0 && h.faith.hopes() {
+	_, least, believed := h.trust()
+	if believed || least == 0 && h.faith.seen == 0 && h.faith.hopes() {
 		least = 1 // nothing can be forgotten by then, and its first token is going to tell
 	}
 	return least * c.tokens(tokens, m.end(), m.soon)

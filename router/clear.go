@@ -27,6 +27,12 @@ const (
 
 	// leastKeptOut is from how many on those who are kept out say that many share a prompt.
 	leastKeptOut = 3.0
+
+	// elsewhere is what part of one who is kept out somebody counts for who has a place, and
+	// emptier how many times as many have to run there. While others have room nobody is
+	// refused because one engine is cleared, and later it would be half empty.
+	elsewhere = 0.25
+	emptier   = 2
 )
 
 // warming is who wants something of the cache of a group. The zero value is nobody.
@@ -38,7 +44,7 @@ type warming struct {
 // clearing is whether a group is cleared for a prompt that many share. The zero value is
 // that nobody was kept out.
 type clearing struct {
-	keptOut float64   // requests that were refused, and would have had a place there with what many share in its cache; as of at, fading with levelMemory
+	keptOut float64   // requests that were refused or, in part, went elsewhere, and would have had a place there with what many share in its cache; as of at, fading with levelMemory
 	at      time.Time // of the last of them
 	until   time.Time // zero = it is not cleared
 	next    time.Time // when it may be cleared again
@@ -69,7 +75,14 @@ func (m *model) gets(a *ask, shared int) bool {
 
 // refuses notes on which targets a, which is refused, would have a place with what many
 // share of its prompt in their caches.
-func (rt *route) refuses(a *ask) {
+func (rt *route) refuses(a *ask) { rt.keepsOut(a, 1, math.MaxInt) }
+
+// placedOn does so for a, which goes to v: on those that are emptier by far.
+func (rt *route) placedOn(a *ask, v *verdict) { rt.keepsOut(a, elsewhere, int(v.m)/emptier) }
+
+// keepsOut counts a as so much of one who is kept out of where it would have a place, beside
+// fewer than that.
+func (rt *route) keepsOut(a *ask, part float64, beside int) {
 	if a.preview || a.class == Batch || a.weight == 0 || a.req.Spare || a.req.Again || a.spilled || !rt.followsCaches() {
 		return
 	}
@@ -80,8 +93,8 @@ func (rt *route) refuses(a *ask) {
 	for i := range a.verdicts {
 		switch v := &a.verdicts[i]; v.reason {
 		case ReasonOwnFloor, ReasonProtects:
-			if v.model.gets(a, shared) && v.model.fits(a, a.prompt-shared) {
-				v.model.group.clear(a.now)
+			if int(v.m) < beside && v.model.gets(a, shared) && v.model.fits(a, a.prompt-shared) {
+				v.model.group.clear(a.now, part)
 			}
 		}
 	}
@@ -94,12 +107,12 @@ func (m *model) fits(a *ask, tokens int) bool {
 	return less.beside(m, m.group.present()).reason == OK
 }
 
-// clear notes that one more was kept out of g. It has g cleared where those who are kept
+// clear notes that one more was kept out of g, or a part of one. It has g cleared where those who are kept
 // out while the prompt is of use are as many as g served lately, and no other group is
 // cleared: to clear takes no longer than levelMemory, so no more than these are lost.
-func (g *group) clear(now time.Time) {
+func (g *group) clear(now time.Time, part float64) {
 	c := &g.clearing
-	c.keptOut = c.keptOut*math.Exp(-now.Sub(c.at).Seconds()/levelMemory.Seconds()) + 1
+	c.keptOut = c.keptOut*math.Exp(-now.Sub(c.at).Seconds()/levelMemory.Seconds()) + part
 	c.at = now
 	if now.Before(c.next) || now.Before(g.router.clears) || c.keptOut < leastKeptOut || lasts*c.keptOut < g.ends {
 		return

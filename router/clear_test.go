@@ -41,6 +41,34 @@ func TestAnEngineIsClearedForWhatManyShare(t *testing.T) {
 	w.wantReasons("chat", "ok, own_floor", prompt(100))
 }
 
+// Nobody has to be refused first: those who go elsewhere count, where twice as many run.
+func TestAnEngineIsClearedWhileOthersHaveRoom(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		more int // on a, beside two
+		want string
+	}{
+		{"a is nearly empty", 0, "protects clearing, ok"},
+		{"as many run on a", 20, "ok, ok"},
+	} {
+		w, there, first := crowded(t, Headroom, nil)
+		onA := []*Lease{first}
+		for range 1 + c.more {
+			onA = append(onA, w.force(Request{Route: "chat", Stream: true}, Target{Backend: "a", Model: "m"}).Lease)
+		}
+		for _, l := range there[:20] {
+			l.Done(w.now, 100)
+		}
+		w.run(append(onA, there[20:]...), 40, 100*time.Millisecond)
+		for range 12 {
+			if d := w.place("chat", sharing(16_000)); d.Lease == nil || d.Lease.Target().Backend != "b" {
+				t.Fatalf("%s: %+v, want a place on b", c.name, d)
+			}
+		}
+		w.wantReasons("chat", c.want, prompt(100))
+	}
+}
+
 // The first who brings it goes to the engine that was cleared, though a warm place came free:
 // else it was cleared for nothing.
 func TestWhatManyShareGoesToTheClearedEngine(t *testing.T) {
@@ -161,8 +189,8 @@ func TestAClearingLeavesARoom(t *testing.T) {
 	b.learnNow("y", carrying(20, 30, 60))
 	onX := b.force(Request{Route: "chat", Stream: true}, Target{Backend: "x", Model: "m"}).Lease
 	for range 3 {
-		b.backends[0].groups[0].clear(b.now)
-		b.backends[1].groups[0].clear(b.now)
+		b.backends[0].groups[0].clear(b.now, 1)
+		b.backends[1].groups[0].clear(b.now, 1)
 	}
 	if got := b.reasons("chat"); got[0] != ReasonProtects || got[1] != OK {
 		t.Errorf("two engines for whom many share prompts: %v, want one that is cleared", got)

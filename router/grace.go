@@ -26,9 +26,13 @@ const (
 
 // keeps is carries for floor, a's own or that of those who run, with the grace of all:
 // the level may be so much below it as they can spare. Nobody lives off it who has no
-// floor himself: batch, above all.
+// floor himself: batch, above all. In slow start more are let in of those who go behind the
+// prompt that they need.
 func (a *ask) keeps(m *model, k int, extraP, floor float64) (bound float64, basis Basis, ok bool) {
 	bound, basis, ok = m.carries(k, extraP, floor)
+	if !ok && basis == BySlowStart && k <= followCap && m.followed(a) {
+		return bound, basis, true
+	}
 	if !ok && a.floor > 0 && basis == ByLevel && m.within(k) && bound >= floor*m.spared(k, floor) {
 		return bound, ByGrace, true
 	}

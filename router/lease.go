@@ -23,6 +23,7 @@ type Lease struct {
 	weight int           // sequences; 0 = does not decode
 	prompt int           // tokens, counted in group.own.prompt while waiting
 	stream bool
+	shared bool // most of its prompt is of those who came behind it, too
 	probe  bool // sent to find out whether the backend is well again
 
 	refused bool  // held against the target, by Refused; guarded by Router.mu, as is all that follows but relayed
@@ -211,6 +212,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	g.own.waiting += l.weight
 	g.own.prompt += l.prompt
 	g.price.usual.see(l.prompt)
+	m.shares(a.cached(m))
 	r.announce(l)
 	if l.floor > 0 {
 		m.floors.waiting.add(l.floor)

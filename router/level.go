@@ -251,6 +251,20 @@ func (u *usualPrompts) see(tokens int) {
 
 func (u *usualPrompts) mean() float64 { return u.tokens }
 
+// shares takes off the usual prompt what w says is prefilled once for many, the first time
+// that somebody comes behind it: the next ones do not bring that. Else a shared prompt of
+// 16,000 tokens counts as if each of the first four had one of 4,000, and slow start lets
+// nobody in after them. Once the curve is known it says what prompts take.
+func (m *model) shares(w *Warmth) {
+	l := m.group.own.unserved.front
+	if m.known || !w.comes() || l == nil || l.shared || l.prompt < w.Soon {
+		return
+	}
+	l.shared = true
+	u := &m.group.price.usual
+	u.tokens = max(u.tokens-float64(w.Soon)/float64(u.count), 0)
+}
+
 // longer is how many times as long as the usual prompt one is that explains by itself why all
 // who stream beside it are slow, for longest at most: one that waits longer does not.
 const (

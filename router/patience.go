@@ -80,13 +80,15 @@ func (v *verdict) mayWait(a *ask) bool {
 
 // behind is where a waits for the first token of a prompt that has most of its own, rather
 // than to go to v: what is left of that prefill takes less time than to compute the same
-// there. Who finds an idle engine goes there, and so the prompt is in two caches. nil =
-// there is none.
+// there. Who finds an idle engine goes there, and so the prompt is in two caches, as long as
+// that leaves no fewer idle ones than prefill it: another prompt that many share finds one
+// then, on which nobody streams yet. nil = there is none.
 func (v *verdict) behind(a *ask) (g *group) {
-	if v == nil || v.m == 0 || a.insists || !v.mayWait(a) {
+	if v == nil || a.insists || !v.mayWait(a) {
 		return nil
 	}
 	here, ahead, least := a.toPrefill(v.model), v.model.group.prefillLeft(a.now), maxLead
+	bring, idle := 0, 0
 	for i := range a.verdicts {
 		w := &a.verdicts[i]
 		switch w.reason {
@@ -94,14 +96,21 @@ func (v *verdict) behind(a *ask) (g *group) {
 		default:
 			continue
 		}
+		if w.m == 0 && w != v {
+			idle++
+		}
 		there := a.cached(w.model)
 		if !there.draws() || !there.comes() || !w.model.group.prefills(a.now) {
 			continue
 		}
+		bring++
 		saves := seconds(v.model.group.price.token * float64(here-max(a.toPrefill(w.model)-there.Soon, 1)))
 		if left := w.model.group.prefillLeft(a.now); left < ahead+saves && left < least {
 			g, least = w.model.group, left
 		}
+	}
+	if v.m == 0 && bring <= idle {
+		return nil
 	}
 	return g
 }

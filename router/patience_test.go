@@ -239,3 +239,41 @@ func TestNobodyWaitsBehindAnEngineThatHangs(t *testing.T) {
 		}
 	}
 }
+
+// Whoever comes while its prompt is prefilled spreads it to engines that are idle, and leaves
+// as many of them as prefill it: a second prompt finds one without streams. Who needs that
+// one goes there all the same, once it can wait no longer.
+func TestAPromptThatSpreadsLeavesIdleEnginesToOthers(t *testing.T) {
+	for _, c := range []struct {
+		engines []string
+		takes   int // of those who come at once
+	}{
+		{[]string{"a", "b"}, 1},
+		{[]string{"a", "b", "c"}, 2},
+		{[]string{"a", "b", "c", "d"}, 2},
+		{[]string{"a", "b", "c", "d", "e", "f"}, 3},
+	} {
+		w := newBench(t, c.engines, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}, OnInfeasible: queue(2 * time.Second)})
+		var there []Warmth
+		soon := func(r *Request) { r.Warm = append(r.Warm, there...) }
+		var ticket *Ticket
+		for ticket == nil && len(there) <= len(c.engines) {
+			w.sleep(100 * time.Millisecond)
+			d := w.place("chat", prompt(16_100), soon)
+			if ticket = d.Ticket; d.Lease != nil {
+				there = append(there, Warmth{Target: d.Lease.Target(), Soon: 16_000})
+			}
+		}
+		if len(there) != c.takes || ticket == nil {
+			t.Errorf("%d of %d idle engines prefill the prompt, want %d", len(there), len(c.engines), c.takes)
+			continue
+		}
+		if d := w.place("chat", prompt(16_000)); d.Lease == nil || d.Chosen.M != 0 {
+			t.Errorf("of %d engines none is left for another prompt: %+v", len(c.engines), d)
+		}
+		w.sleep(2 * time.Second)
+		if d := ticket.Expire(w.now); d.Lease == nil {
+			t.Errorf("who left an idle engine to others was refused: %+v", d.Refusal)
+		}
+	}
+}

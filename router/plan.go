@@ -266,6 +266,7 @@ func (r *Router) carryOut(a *ask, p *intent) Decision {
 		d.Lease.asked = a.floor
 	case p.chosen != nil:
 		d.Chosen = a.candidate(p.chosen)
+		a.route.placedOn(a, p.chosen)
 		d.Lease = r.take(a, p.chosen, p.floor)
 	case p.outcome == OutcomeQueued:
 		d.Ticket = r.stand(a, p)

@@ -6,6 +6,11 @@ const (
 	// slowStartCap is up to which m an unknown backend is filled at first.
 	slowStartCap = 4
 
+	// followCap is the same for who goes behind the prompt that it needs, and would be
+	// refused: many come while that is prefilled, which takes seconds, and each adds next
+	// to nothing to it.
+	followCap = 8
+
 	// rampSteps is how many decode steps at half the cap or more have to be
 	// seen before the cap grows.
 	rampSteps = 20
@@ -110,6 +115,12 @@ func (p *ramp) see(g *group, got evidence) {
 	if p.recovered && p.cap >= g.warm() {
 		p.recovered = false
 	}
+}
+
+// followed reports whether a can wait no longer, and most of its prompt is in the cache of m,
+// or is by the time that its turn comes.
+func (m *model) followed(a *ask) bool {
+	return a.insists && a.floor > 0 && !m.known && 2*a.toPrefill(m) < a.prompt
 }
 
 // whole adds an answer that came as one piece: nothing else tells of a backend

@@ -30,6 +30,55 @@ func TestSlowStartGrows(t *testing.T) {
 	b.wantCap(16, "after n = 4 at 60 and n = 7 at 50 tokens/s")
 }
 
+// following has x, which nobody knows, prefill a prompt of 16,000 tokens that those in line
+// need. They have waited for as long as they may.
+func following(t *testing.T) (b *bench, brings *Lease, behind func() *Ticket) {
+	b = newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30, Grace: time.Second}, OnInfeasible: queue(2 * time.Second)})
+	brings = b.place("chat", prompt(16_000)).Lease
+	behind = func() *Ticket {
+		return b.stand("chat", prompt(16_100), func(r *Request) {
+			r.Warm = []Warmth{{Target: Target{Backend: "x", Model: "m"}, Soon: 16_000}}
+		})
+	}
+	return b, brings, behind
+}
+
+// Many come while a shared prompt is prefilled for the first time. Who can wait no longer
+// goes behind it though slow start lets in nobody else, up to eight.
+func TestMoreGoBehindASharedPromptInSlowStart(t *testing.T) {
+	b, _, behind := following(t)
+	b.fill("chat", 3)
+	var tickets []*Ticket
+	for range 5 {
+		tickets = append(tickets, behind())
+	}
+	other := b.stand("chat", prompt(100))
+	b.sleep(2 * time.Second)
+	b.wantRefusal(other.Expire(b.now), ShedTimeout)
+	for i, ticket := range tickets {
+		if d := ticket.Expire(b.now); (d.Lease != nil) != (i < 4) {
+			t.Errorf("the %d. behind the prompt: %+v, want four let in", i+1, d)
+		}
+	}
+}
+
+// What is prefilled once for many counts once: slow start grows as if nobody brought it.
+func TestASharedPromptIsNotWhatEachBrings(t *testing.T) {
+	b, brings, behind := following(t)
+	var tickets []*Ticket
+	for range slowStartCap - 1 {
+		tickets = append(tickets, behind())
+	}
+	b.sleep(2 * time.Second)
+	leases := []*Lease{brings}
+	for _, ticket := range tickets {
+		leases = append(leases, ticket.Expire(b.now).Lease)
+	}
+	b.sleep(4400 * time.Millisecond) // 0.4 ms a token
+	b.run(leases, 60, 600*time.Millisecond)
+	b.wantCap(7, "after 20 steps at 60 tokens/s, as where no prompt is long")
+}
+
 // Steps that are padded to eight sequences show no slope from 4 to 6: no more than
 // three times as many are let in on that.
 func TestSlowStartOnAFlatPiece(t *testing.T) {
