@@ -215,16 +215,15 @@ func (rt *route) meetUses() {
 // stays as long as it is about right: each change leaves a place in one group before
 // it is free in the other.
 func (r *Router) holdPlaces() {
-	for _, rt := range r.guarantees {
-		for _, k := range rt.held {
-			k.weigh()
+	for _, step := range []func(*held){(*held).weigh, (*held).leaveHalf} { // which asks what all others carry
+		for _, rt := range r.guarantees {
+			for _, k := range rt.held {
+				step(k)
+			}
 		}
 	}
 	for _, rt := range r.guarantees {
 		total, carried, split := 0, 0, 0
-		for _, k := range rt.held {
-			k.leaveHalf()
-		}
 		rt.shareCaps()
 		for _, k := range rt.held {
 			if k.carries < endlessRoom { // else there is no share of it
@@ -323,16 +322,19 @@ func (k *held) weigh() {
 // highest of their floors, where so many were never seen: the others have to show what more it
 // takes. Else it stands idle beside refusals, and nobody ever does.
 func (k *held) leaveHalf() {
-	if !k.unseen {
+	if !k.unseen || k.carries == 0 {
 		return
 	}
-	least, routes := k.carries, 0
+	least, routes, before := k.carries, 0, 0
 	for _, o := range k.group.held {
+		if o == k {
+			before = routes
+		}
 		if o.carries > 0 {
 			least, routes = min(least, o.carries), routes+1
 		}
 	}
-	k.most = (least/2 + routes - 1) / max(routes, 1)
+	k.most = (least/2 + before) / routes // of all routes the sum is least/2
 }
 
 // carriesMost is how many sequences keep floor here when no prompt waits, and whether it is

@@ -168,6 +168,21 @@ func TestHalfIsLeftWhereNobodyWas(t *testing.T) {
 	}
 }
 
+// However many routes share the half, it is no more than that: four of them kept all four
+// places of an engine that nobody knows.
+func TestManyRoutesKeepNoMoreThanHalf(t *testing.T) {
+	for routes := 1; routes <= 6; routes++ {
+		all := []Route{{Name: "flood", SLO: SLO{MinTPS: 30}}}
+		for i := range routes {
+			all = append(all, guaranteed(fmt.Sprint("kept", i), 30, 100))
+		}
+		b := newBench(t, []string{"x"}, all...)
+		if c := b.seen(Request{Route: "flood"})[0]; c.Held != slowStartCap/2 {
+			t.Errorf("%d routes keep %d places of %d, want half", routes, c.Held, slowStartCap)
+		}
+	}
+}
+
 // Leases of a reload ago go on being counted.
 func TestAReloadKeepsWhatIsUsed(t *testing.T) {
 	b := newBench(t, []string{"x"}, guaranteed("kept", 30, 6), Route{Name: "flood", SLO: SLO{MinTPS: 30}})
