@@ -277,6 +277,26 @@ func TestAnEngineThatNeverTellsUsageIsCountedByItsText(t *testing.T) {
 	})
 }
 
+// A stream that ends with an error, or holds what is none of its dialect, says nothing of
+// whether others bring a usage.
+func TestErrorsWithinAnswersMakeNoTargetSilent(t *testing.T) {
+	for name, last := range map[string]string{
+		"an error": `data: {"error":{"message":"no","code":500}}` + "\n\n",
+		"garbage":  "data: {nothing\n\n",
+	} {
+		bubble(t, name, func(t *testing.T) {
+			h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: reciting(time.Millisecond, saying("content", "hello"), last)}})
+			for range 2 * silentAfter {
+				h.post(chat, streamBody)
+				synctest.Wait()
+			}
+			if h.gateway.TextFacts(router.Target{Backend: "a", Model: "big"}).Silent {
+				t.Error("the target counts as one that tells no usage")
+			}
+		})
+	}
+}
+
 // Nobody who has his answer waits for its tokens to be counted.
 func TestNobodyWaitsForTheTokenizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

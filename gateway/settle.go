@@ -85,7 +85,7 @@ func (s *settlement) learn() {
 	m.bytesPerToken = math.NaN()
 	if s.err == nil {
 		m.bytesPerToken = m.learnText(t.textScale())
-		if m.text > 0 && m.stream != nil {
+		if m.text > 0 && m.stream != nil && !m.reportedError && !m.garbage {
 			t.textScale().told(m.hasUsage)
 		}
 	}
