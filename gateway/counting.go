@@ -38,11 +38,12 @@ func (t *attempt) keepText() {
 
 // guess gives an answer whose tokens neither its backend nor its chunks tell as
 // many as its bytes say, at perToken bytes each. So it does where an answer broke off
-// and its text has far more than was counted until then. It reports whether a tokenizer
-// could tell better, since perToken is NaN: what its target's tokens hold is not known.
+// and its text has far more than was counted until then, unless that came with each chunk.
+// It reports whether a tokenizer could tell better, since perToken is NaN: what its
+// target's tokens hold is not known.
 func (m *measurement) guess(perToken float64) (uncounted bool) {
 	isWhole := m.hasUsage && !m.ended.IsZero()
-	if isWhole || m.byText || m.text == 0 {
+	if isWhole || m.byText || m.text == 0 || m.summary.Source == profiles.SourceContinuous {
 		return false
 	}
 	if uncounted = math.IsNaN(perToken); uncounted {

@@ -160,6 +160,26 @@ func TestAnAnswerWithoutUsageIsPaidByItsText(t *testing.T) {
 	}
 }
 
+// What the backend counts with each chunk is paid for as it is, however long the text of a
+// token: one of dashes has 64 bytes.
+func TestWhatWasCountedWithEachChunkIsPaidAsItIs(t *testing.T) {
+	bubble(t, "dashes", func(t *testing.T) {
+		h := priced(t, "vllm", &script{answer: func(w http.ResponseWriter, r *http.Request) {
+			eventStream(w)
+			for i := range 20 {
+				say(w, fmt.Sprintf(`data: {"choices":[{"delta":{"content":"%s"}}],"usage":{"prompt_tokens":10,"completion_tokens":%d}}`+"\n\n", strings.Repeat("-", 64), i+1))
+				<-time.After(10 * time.Millisecond)
+			}
+			pause(r, time.Hour)
+		}})
+		h.teachChunks()
+		h.hangUp(chat, `{"model":"chat","stream":true,"messages":[{"role":"user","content":"hi"}]}`, time.Second)
+		if got := h.counted(); got.output != 20 || got.source != "continuous" {
+			t.Errorf("%+v, want 20 tokens of answer by the count of each chunk", got)
+		}
+	})
+}
+
 // A prompt that a backend was at when its client hung up is paid for, and one that it
 // failed at is free. What decodes nothing is paid for without a usage, too.
 func TestAPromptWithoutUsageIsPaidFor(t *testing.T) {
