@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,7 +152,7 @@ func TestSequencesCountForTheConcurrencyOfAKey(t *testing.T) {
 					return served
 				case r.header.Get("Retry-After") != "":
 					return busy
-				case r.header.Get("X-Should-Retry") == "false":
+				case r.header.Get("X-Should-Retry") == "false" && strings.Contains(string(r.body), "may have 4 at once"):
 					return never
 				}
 				return "a refusal that says nothing"

@@ -284,7 +284,7 @@ func answerFor(err error) answer {
 		a := answer{status: 429, typ: "rate_limit_error", code: "rate_limit_exceeded", message: "This key's limit of " + exceeded.Error() + " is reached.", retryAfter: exceeded.RetryAfter}
 		if exceeded.Never > 0 {
 			a.noRetry = true
-			a.message = fmt.Sprintf("This request has %d sequences (n, best_of, or prompts), and this key's limit is %s. Waiting does not help: ask for fewer.", exceeded.Never, exceeded.Error())
+			a.message = fmt.Sprintf("This request has %d sequences (n, best_of, or prompts), and this key may have %d at once. Waiting does not help: ask for fewer.", exceeded.Never, exceeded.Limit)
 		}
 		return a
 	case errors.As(err, &shed):
