@@ -252,7 +252,7 @@ func (r *reader) checkMeasured(i int) {
 			continue
 		}
 		if b := r.cfg.Backends[k]; b.Usage == usageNever && b.Prior.Preset == "" && len(b.Prior.Points) == 0 {
-			r.warn(r.at(targetAt(i, j, ".backend")), "min_tps needs to know how fast backend %s is, and with usage: never the tokens of answers that do not tell them unasked are counted by their text, which may be off by half; write usage: inject for it, or give it a prior:", quote(b.Name))
+			r.warn(r.at(targetAt(i, j, ".backend")), "min_tps needs to know how fast backend %s is, and with usage: never the tokens of answers that do not tell them unasked are counted by their text, which may be far off in other scripts than Latin; write usage: inject for it, or give it a prior:", quote(b.Name))
 		}
 	}
 }

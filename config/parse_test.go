@@ -354,7 +354,7 @@ routes:
 	cfg := must.Get(Parse("f", []byte(text), nil))(t)
 	want := []string{
 		"f:6:47: usage: continuous is understood by vLLM and SGLang; other engines ignore it, or refuse every stream: write the kind: of the engine, or usage: inject",
-		`f:8:104: min_tps needs to know how fast backend "mute" is, and with usage: never the tokens of answers that do not tell them unasked are counted by their text, which may be off by half; write usage: inject for it, or give it a prior:`,
+		`f:8:104: min_tps needs to know how fast backend "mute" is, and with usage: never the tokens of answers that do not tell them unasked are counted by their text, which may be far off in other scripts than Latin; write usage: inject for it, or give it a prior:`,
 	}
 	same(t, "warnings", want, cfg.Source().Warnings)
 }

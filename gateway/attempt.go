@@ -91,7 +91,7 @@ func (t *attempt) finish(now time.Time, complete bool) {
 	}
 	t.phase.finish()
 	defer func() { t.giveBack(now, t.measured.summary.Tokens) }() // also if the measurement panics
-	t.measured.countText(t.textScale().byText())
+	t.measured.countText(t.textScale())
 	t.measured.close(now, complete)
 	t.settleVisit()
 }

@@ -73,8 +73,11 @@ func (t *attempt) countLater(account func()) bool {
 	t.answer.meter = nil // it may keep much, which must not wait in line
 	return t.g.uncounted.do(func() {
 		m, count := &t.measured, tokens.Count(string(answer))
-		t.textScale().learnStandIn(len(answer), count)
-		m.summary.Tokens = math.Round(count * float64(m.text) / float64(len(answer)))
+		part := float64(len(answer)) / float64(m.text)
+		t.textScale().learnStandIn(len(answer), count, float64(m.chunks)*part)
+		if !m.byText {
+			m.summary.Tokens = math.Round(count / part)
+		}
 		if len(t.prompt.sample) > 0 {
 			t.countPrompt()
 		}

@@ -297,6 +297,38 @@ func TestErrorsWithinAnswersMakeNoTargetSilent(t *testing.T) {
 	}
 }
 
+// A row of spaces is one token, whatever its bytes: who has an engine that tells no usage
+// write them makes it no faster for others.
+func TestTextThatIsNoMeasureOfTokensMakesNoCurve(t *testing.T) {
+	for _, spaces := range []int{12, 64} {
+		synctest.Test(t, func(t *testing.T) {
+			recite := func(text string) func(http.ResponseWriter, *http.Request) {
+				var events []string
+				for range 100 {
+					events = append(events, saying("content", text))
+				}
+				return reciting(100*time.Millisecond, events...)
+			}
+			mute := &script{answer: recite("fox ")}
+			h := open(t, settings("a"), map[string]http.Handler{"a": mute})
+			synctest.Wait()
+			for range silentAfter + 10 {
+				h.post(chat, streamBody)
+				synctest.Wait()
+			}
+			mute.answer = recite(strings.Repeat(" ", spaces))
+			for range 16 {
+				h.post(chat, streamBody)
+				synctest.Wait()
+			}
+			<-time.After(10 * time.Second)
+			if p := h.book.Curve(router.Target{Backend: "a", Model: "big"}).Points(); len(p) == 0 || p[0].TPS > 1.6*10 {
+				t.Errorf("%d spaces in a chunk: the curve is %+v, want little more than the engine's 10 tokens/s", spaces, p)
+			}
+		})
+	}
+}
+
 // Nobody who has his answer waits for its tokens to be counted.
 func TestNobodyWaitsForTheTokenizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 type measurement struct {
 	stream     *profiles.Stream // nil = not a stream that is measured
 	text       int              // bytes of content seen
+	chunks     int              // that they came in
 	firstToken time.Time
 	lastEvent  time.Time // when the last event of the stream, or a piece of it, was passed on
 
@@ -35,6 +36,7 @@ type measurement struct {
 // see takes note of what came by, but for tokens, which have a time.
 func (m *measurement) see(seen *providers.Seen) {
 	m.text += seen.Bytes
+	m.chunks += seen.Chunks
 	m.reasoned = m.reasoned || seen.Reasoning
 	m.reportedError = m.reportedError || seen.Error
 	if seen.Reasoning && m.stream != nil {
@@ -52,14 +54,15 @@ func (m *measurement) count(u *providers.Usage) {
 	}
 }
 
-// countText counts the tokens of a stream whose target is silent by its text, of which
-// a token has perToken bytes; NaN = nobody does.
-func (m *measurement) countText(perToken float64) {
-	if m.stream == nil || m.hasUsage || m.text == 0 || math.IsNaN(perToken) {
+// countText counts the tokens of a stream whose target is silent by its text.
+func (m *measurement) countText(scale *textScale) {
+	if m.stream == nil || m.hasUsage || m.text == 0 {
 		return
 	}
-	m.byText = true
-	m.stream.Usage(profiles.Usage{CompletionTokens: int(max(1, math.Round(float64(m.text)/perToken)))})
+	if count := scale.byText(m.text, m.chunks); !math.IsNaN(count) {
+		m.byText = true
+		m.stream.Usage(profiles.Usage{CompletionTokens: int(math.Round(count))})
+	}
 }
 
 // block notes that what comes now is no evidence of the backend's speed.

@@ -24,6 +24,10 @@ const (
 	// sampledOf is of how many streams that are counted by their text a tokenizer counts
 	// one: what is written there may change.
 	sampledOf = 16
+
+	// mostOfChunks bounds what the text of a stream says by what chunks of its target
+	// hold as a tokenizer counts them: a row of spaces has many bytes, and is one token.
+	mostOfChunks = 1.5
 )
 
 // textScale learns how many bytes of text a token of a target has. Tokenizers
@@ -39,11 +43,14 @@ type textScale struct {
 }
 
 // bytesTokens is a ratio that fades. The zero value knows nothing.
-type bytesTokens struct{ bytes, tokens float64 }
+type bytesTokens struct {
+	bytes, tokens float64
+	chunks        float64 // that they came in, where somebody counts those
+}
 
-// add adds what had so many bytes and tokens, and returns its own ratio, NaN if that
-// cannot be one.
-func (r *bytesTokens) add(bytes, tokens float64) float64 {
+// add adds what had so many bytes and tokens and came in so many chunks, and returns its
+// own bytes for a token, NaN if that cannot be one.
+func (r *bytesTokens) add(bytes, tokens, chunks float64) float64 {
 	ratio := bytes / tokens
 	if tokens <= 0 || !(leastText <= ratio && ratio <= mostText) {
 		return math.NaN()
@@ -51,6 +58,7 @@ func (r *bytesTokens) add(bytes, tokens float64) float64 {
 	keep := max(0, 1-tokens/textMemory)
 	r.bytes = r.bytes*keep + bytes
 	r.tokens = r.tokens*keep + tokens
+	r.chunks = r.chunks*keep + chunks
 	return ratio
 }
 
@@ -61,21 +69,22 @@ func (r *bytesTokens) each() float64 { return r.bytes / r.tokens }
 // counted, and returns its own ratio, NaN if that cannot be one.
 func (s *textScale) learn(bytes, tokens int) float64 {
 	if s == nil {
-		return new(bytesTokens).add(float64(bytes), float64(tokens))
+		return new(bytesTokens).add(float64(bytes), float64(tokens), 0)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.own.add(float64(bytes), float64(tokens))
+	return s.own.add(float64(bytes), float64(tokens), 0)
 }
 
-// learnStandIn adds text that a tokenizer counted.
-func (s *textScale) learnStandIn(bytes int, tokens float64) {
-	if s == nil {
+// learnStandIn adds the text of a stream, as far as a tokenizer counted it, and the chunks
+// that this came in.
+func (s *textScale) learnStandIn(bytes int, tokens, chunks float64) {
+	if s == nil || chunks <= 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.standIn.add(float64(bytes), tokens)
+	s.standIn.add(float64(bytes), tokens, chunks)
 }
 
 // bytesPerToken returns the ratio, NaN while nothing is known.
@@ -104,23 +113,25 @@ func (s *textScale) told(usage bool) {
 // what tells their tokens.
 func (s *textScale) silent() bool { return s != nil && s.untold.Load() >= silentAfter }
 
-// byText returns how many bytes a token of a stream has whose target is silent; NaN
-// where it is not, or nothing is known.
-func (s *textScale) byText() float64 {
+// byText returns how many tokens a stream has, by its text and its chunks, whose target is
+// silent; NaN where it is not, or nothing is known.
+func (s *textScale) byText(bytes, chunks int) float64 {
 	if !s.silent() {
 		return math.NaN()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if each := s.own.each(); each > 0 {
-		return each
+	each := s.own.each()
+	if math.IsNaN(each) {
+		each = s.standIn.each()
 	}
-	return s.standIn.each()
+	perChunk := s.standIn.tokens / s.standIn.chunks
+	return max(1, min(float64(bytes)/each, mostOfChunks*float64(chunks)*perChunk))
 }
 
 // sample reports whether a tokenizer is to count this stream of a silent target.
 func (s *textScale) sample() bool {
-	return s.silent() && s.sampled.Add(1)%sampledOf == 0 && math.IsNaN(s.bytesPerToken())
+	return s.silent() && (s.sampled.Add(1)%sampledOf == 0 || math.IsNaN(s.byText(1, 1)))
 }
 
 // TextFacts is what the answers of a target have told of its tokens.
