@@ -284,6 +284,7 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 			g.ramp.whole(g, l, now, outputTokens)
 		}
 		g.own.decoding -= l.weight
+		g.forecast.check.ended += float64(l.weight)
 		if outputTokens > 0 {
 			g.ends += float64(l.weight)
 		}
