@@ -13,7 +13,8 @@ import (
 // it is extrapolated, nothing beyond twice the visited n.
 type form struct {
 	a, b, d float64
-	visited int // 0 = a prior, believed everywhere
+	visited int     // 0 = a prior, believed everywhere
+	steps   float64 // 0 = plenty
 	answer  float64
 	margin  float64 // 0 = 10 %
 	first   profiles.TTFT
@@ -70,7 +71,12 @@ func (f form) Seen(n int) float64 {
 	return f.TPS(n)
 }
 
-func (f form) Steps() float64 { return 1e6 }
+func (f form) Steps() float64 {
+	if f.steps == 0 {
+		return 1e6
+	}
+	return f.steps
+}
 
 // carrying is a curve whose bound allows exactly n streams at floor, and on
 // which one stream runs at solo tokens/s.

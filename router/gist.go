@@ -134,7 +134,7 @@ func (a *ask) plain() bool {
 func (s *gist) bound(extraP float64) float64 { return s.low / (1 + s.low*(s.cost*extraP)) }
 
 // judge is weigh for a plain request, where v.model, whose gist s is, is plain; ok is false
-// elsewhere.
+// elsewhere, and where one shows what it takes.
 func (s *gist) judge(a *ask, v *verdict) (ok bool) {
 	m := v.model
 	if !s.current {
@@ -154,7 +154,9 @@ func (s *gist) judge(a *ask, v *verdict) (ok bool) {
 	case v.low >= a.floor:
 		v.headroom = v.low / a.floor
 	default:
-		own = s.fast(a, v)
+		if own = s.fast(a, v); !own && m.thin(a.floor) && m.group.leased() <= 0 {
+			return false
+		}
 		v.headroom = v.low / a.floor
 	}
 	by, kept := s.protects(a, v, prefill)

@@ -337,7 +337,7 @@ func (m *model) seen(k int, extraP float64) float64 {
 // can say so: a backend that has always had more to do is believed only about
 // floors far beyond what its fit gives a single stream.
 func (m *model) outOfReach(k int, floor float64) bool {
-	if !m.known || m.limitedByEvidence(k, floor) {
+	if !m.known || m.thin(floor) || m.limitedByEvidence(k, floor) {
 		return false
 	}
 	if k < m.support.lo && m.curve.Steps() > 0 && floor <= probeWithin*m.solo {
@@ -345,6 +345,18 @@ func (m *model) outOfReach(k int, floor float64) bool {
 	}
 	_, _, ok := m.byCurve(k, 0, floor)
 	return !ok
+}
+
+// thinSteps is up to how many decode steps a curve was learned from too little to
+// keep everybody out. Where prompts are long and answers short, the first steps are
+// all beside prefills, and a curve of 40 of them has said 9 tokens/s of an engine
+// that gives 65: it got no request any more, and so nothing showed the contrary.
+const thinSteps = 300
+
+// thin reports whether what speaks against floor here is no more than that.
+func (m *model) thin(floor float64) bool {
+	steps := m.curve.Steps()
+	return steps > 0 && steps < thinSteps && floor <= probeWithin*m.solo
 }
 
 // outside reports whether k lies beyond the evidence, on either side.

@@ -112,7 +112,7 @@ func (w *naive) target(name, model string) Target {
 // teach hands some curve to a target of the backend.
 func (w *naive) teach(name string) {
 	c := carrying(2+w.pick(12), oneOf(w, 20.0, 30, 30, 45), 70)
-	c.visited = oneOf(w, 0, 0, 1, 3, 6, 20)
+	c.visited, c.steps = oneOf(w, 0, 0, 1, 3, 6, 20), oneOf(w, 0.0, 100, 1000)
 	c.d, c.answer = oneOf(w, 0, 1e-5, 1e-4), oneOf(w, 0.0, 40, 300)
 	if w.pick(2) == 0 {
 		c.first = profiles.TTFT{Base: 0.05, PerToken: 1e-4, Uncached: 1}
@@ -333,6 +333,10 @@ func (w *naive) objection(req *Request, rt *route, i int) string {
 	leased, prompts := w.on(g)
 	k := leased + g.foreign.most() + w.spread(g) + w.unheard(g) + weight
 	answer := usual(m, rt)
+	shows := false // alone on a target that 300 steps were not seen of
+	if c, ok := m.curve.(form); ok && leased <= 0 {
+		shows = c.steps > 0 && c.steps < 300 && floor <= 4*m.solo
+	}
 	switch {
 	case b.health == Down, b.health == Loading, b.health == Draining, slices.Contains(req.Exclude, b.name):
 		return "service"
@@ -342,7 +346,7 @@ func (w *naive) objection(req *Request, rt *route, i int) string {
 		return "cap"
 	case g.ramp.recovered && k > g.ramp.cap && leased > 0:
 		return "recovered"
-	case !w.keeps(m, k, prompts, answer, floor):
+	case !shows && !w.keeps(m, k, prompts, answer, floor):
 		return "own floor"
 	case !w.protected(g, k, prompts+req.PromptTokens):
 		return "protects"

@@ -346,10 +346,10 @@ func TestGrowthBeyondTheVisited(t *testing.T) {
 	truth := carrying(38, 30, 60)
 	b := newBench(t, []string{"x"})
 	leases := b.fill("chat", 100)
-	for range 12 {
+	for i := range 12 {
 		b.run(leases, truth.TPS(len(leases)), time.Second)
 		learned := truth
-		learned.visited = len(leases)
+		learned.visited, learned.steps = len(leases), float64(60*(i+1))
 		b.learn("x", learned)
 		leases = append(leases, b.fill("chat", 100)...)
 	}
@@ -377,7 +377,7 @@ func TestGrowthByTheFit(t *testing.T) {
 	b := newBench(t, []string{"x"})
 	leases := b.fill("chat", 4)
 	b.run(leases, 132, time.Second) // cap 16
-	b.learn("x", form{b: 1.0 / 240, visited: 4})
+	b.learn("x", form{b: 1.0 / 240, visited: 4, steps: 100})
 	if got := len(leases) + len(b.fill("chat", 100)); got != 7 { // 0.9·240/7 ≥ 30
 		t.Errorf("%d streams, want 7", got)
 	}

@@ -168,7 +168,7 @@ func (a *ask) bears(v *verdict, c *present) Reason {
 	k := c.m + a.weight
 	own := false
 	v.low, v.basis, own = a.keeps(m, k, extraP(c.prompt, a.answer(m)), a.floor)
-	if !own && c.leased <= 0 && (v.fresh || m.guessed) { // one shows what it takes
+	if !own && c.leased <= 0 && (v.fresh || m.guessed || m.thin(a.floor)) { // one shows what it takes
 		v.basis, own = BySlowStart, true
 	}
 	if a.floor > 0 && m.known {

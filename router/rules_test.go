@@ -377,3 +377,24 @@ func TestTheReserveIsBelowTheCap(t *testing.T) {
 		}
 	}
 }
+
+// A curve of few steps, all of them beside prefills, keeps nobody off an idle engine:
+// one at a time shows what it gives. After 300 steps it is believed, and at a floor
+// that is far beyond it from the first one on.
+func TestAThinCurveIsTriedAlone(t *testing.T) {
+	slow := form{a: 0.1, b: 0.01, visited: 4, steps: 40} // 9.1 tokens/s alone
+	b := newBench(t, []string{"x"}, Route{Name: "chat", SLO: SLO{MinTPS: 30}})
+	b.learn("x", slow)
+	b.wantReason("chat", OK)
+	b.wantReason("chat", ReasonOwnFloor, wish(40))
+	l := b.place("chat").Lease
+	if l == nil || l.Floor() != 30 {
+		t.Fatalf("placed as %+v, want it with its floor", l)
+	}
+	b.wantReason("chat", ReasonOwnFloor)
+	l.Done(b.now, 100)
+	b.wantReason("chat", OK)
+	slow.steps = 300
+	b.learn("x", slow)
+	b.wantReason("chat", ReasonOwnFloor)
+}

@@ -297,7 +297,7 @@ func (w *world) learnVisited() {
 			}
 		}
 		if steps >= 30 && hi > 0 {
-			w.deliver(w.learn(name, form{a: e.a, b: e.b, d: e.d, visited: hi}))
+			w.deliver(w.learn(name, form{a: e.a, b: e.b, d: e.d, visited: hi, steps: float64(steps)}))
 		}
 	}
 }
