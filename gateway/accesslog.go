@@ -78,8 +78,8 @@ func (s *settlement) logAnswer(attrs []slog.Attr, e telemetry.Exchange) []slog.A
 	if hidden := e.OutputTokens - t.up.onward.summary(t).Tokens; hidden > 0 {
 		attrs = append(attrs, slog.Float64("hidden_tokens", hidden))
 	}
-	if !math.IsNaN(m.bytesPerToken) {
-		attrs = append(attrs, slog.Float64("bytes_per_token", math.Round(m.bytesPerToken*100)/100))
+	if !math.IsNaN(s.bytesPerToken) {
+		attrs = append(attrs, slog.Float64("bytes_per_token", math.Round(s.bytesPerToken*100)/100))
 	}
 	if encoding := t.answer.encoding; encoding != "" { // why there are no tokens
 		attrs = append(attrs, slog.String("unread", encoding))

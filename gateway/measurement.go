@@ -29,8 +29,7 @@ type measurement struct {
 	usage profiles.Usage
 	ended time.Time // when the last event of all came
 
-	summary       profiles.Summary
-	bytesPerToken float64 // of a whole answer; NaN = unknown
+	summary profiles.Summary
 }
 
 // see takes note of what came by, but for tokens, which have a time.

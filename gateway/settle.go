@@ -54,6 +54,8 @@ type settlement struct {
 	t   *attempt // that it ended at; nil = it got no place
 	at  time.Time
 	err error // why it did not end well; nil = it did
+
+	bytesPerToken float64 // of a whole answer, once learned from; NaN = unknown
 }
 
 // account says what became of the request, whose tokens are known. What was
@@ -82,9 +84,9 @@ func (s *settlement) learn() {
 	if m.hasUsage {
 		t.route.prompt.learn(t.request.estimate, m.usage.PromptTokens)
 	}
-	m.bytesPerToken = math.NaN()
+	s.bytesPerToken = math.NaN()
 	if s.err == nil {
-		m.bytesPerToken = m.learnText(t.textScale())
+		s.bytesPerToken = m.learnText(t.textScale())
 		if m.text > 0 && m.stream != nil && !m.reportedError && !m.garbage {
 			t.textScale().told(m.hasUsage)
 		}
