@@ -107,9 +107,9 @@ func (m *model) fits(a *ask, tokens int) bool {
 	return less.beside(m, m.group.present()).reason == OK
 }
 
-// clear notes that one more was kept out of g, or a part of one. It has g cleared where those who are kept
-// out while the prompt is of use are as many as g served lately, and no other group is
-// cleared: to clear takes no longer than levelMemory, so no more than these are lost.
+// clear notes that one more was kept out of g, or a part of one. It has g cleared where those
+// who are kept out while the prompt is of use are as many as g served lately, and no other
+// group is cleared. To clear takes no longer than levelMemory, so no more than these are lost.
 func (g *group) clear(now time.Time, part float64) {
 	c := &g.clearing
 	c.keptOut = c.keptOut*math.Exp(-now.Sub(c.at).Seconds()/levelMemory.Seconds()) + part

@@ -18,9 +18,7 @@ type line struct {
 	patient int // of both, who wait for a place where their prompt is cached
 	moving  int // of told, who have a place where they wait in vain, see Request.Moves
 
-	round  uint64 // of waking that failed is of
-	failed []demand
-	late   int // how many could not go in that round whose first token would be late
+	waking waking
 }
 
 func (q *line) len() int { return q.told.waiting + q.fresh.waiting }
@@ -100,76 +98,6 @@ func (d demand) covers(o demand) bool {
 		}
 	}
 	return true
-}
-
-const (
-	// leastTried in a line are tried in one waking, or as many as have mostAsked targets
-	// together, those of the other lines among them; and as many of those who failed over,
-	// and of those whose first token would be late, among the next mostLooked of either
-	// turns: while nobody can go, that is what each release costs.
-	leastTried = 4
-	mostAsked  = 64
-	mostLooked = 64
-)
-
-// next returns who is to be tried in this round of waking, which is for what came free
-// at a backend, or anywhere, of so many at most: of those who come back
-// as told, then of the others, the first of the tenant whose turn it is, or where
-// that one cannot go, of the next who asks for less. Who could not go keeps the
-// turn. One who comes back is passed by its own tenant only where both do, and it
-// for the first time; or while its prompt alone keeps it out, see verdict.dear. Then
-// whose prompt is cached passes it, too.
-// One who failed over, and may not go everywhere, holds up nobody
-// behind it, nor one who waits for a warm place, nor fewer than leastTried whose first token
-// would be late there: those behind have more time left. nil when nobody else is worth a try.
-func (q *line) next(round uint64, at *backend, most int) *Ticket {
-	if q.round != round {
-		q.round, q.failed, q.late = round, q.failed[:0], 0
-	}
-	again := 0 // of failed, those who failed over
-	for _, d := range q.failed {
-		if len(d.exclude) > 0 {
-			again++
-		}
-	}
-	if len(q.failed)-again == most || q.late == most {
-		return nil
-	}
-	for _, in := range []*turns{&q.told, &q.fresh} {
-		looked := 0 // those who come back, or move, use up nothing of the others'
-		for own := in.front; own != nil && looked < mostLooked; own = own.next {
-			if in == &q.fresh && q.told.holds(own.tenant) {
-				looked++
-				continue
-			}
-			passed := false // one whose prompt keeps it out
-			for _, t := range own.tickets {
-				looked++
-				failedOver := len(t.demand.exclude) > 0
-				elsewhere := t.warmer != nil && at != nil && t.warmer.backend != at
-				if t.tried != round && !elsewhere && (!passed || t.demand.cached) && !(failedOver && again == most) && !slices.ContainsFunc(q.failed, func(d demand) bool { return d.covers(t.demand) }) {
-					return t
-				}
-				passable := failedOver || t.warmer != nil || t.late && t.tried == round && q.late < leastTried || t.back() && !t.inVain
-				if !passable && t.dear && t.tried == round {
-					passed, passable = true, true
-				}
-				if !passable || looked >= mostLooked {
-					break
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// stuck notes that t could not go in this round; picky = not every target would
-// do for it, though one may for another tenant.
-func (q *line) stuck(t *Ticket, round uint64, picky bool) {
-	t.tried = round
-	d := t.demand
-	d.picky = d.picky || picky
-	q.failed = append(q.failed, d)
 }
 
 // usualMaxWaiting bounds a line whose route does not say.

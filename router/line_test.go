@@ -811,7 +811,7 @@ func TestTheLinesOfAnEngineShareWhatAReleaseCosts(t *testing.T) {
 		for _, rt := range w.routes {
 			for own := rt.lines[Interactive].fresh.front; own != nil; own = own.next {
 				for _, ticket := range own.tickets {
-					if ticket.tried == rt.lines[Interactive].round {
+					if ticket.tried == rt.lines[Interactive].waking.round {
 						tried++
 					}
 				}

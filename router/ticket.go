@@ -47,6 +47,9 @@ func (t *Ticket) ask(now time.Time) ask {
 // back reports whether it comes back as it was told.
 func (t *Ticket) back() bool { return !t.since.IsZero() }
 
+// failedOver reports whether it may not go everywhere, for it has failed somewhere.
+func (t *Ticket) failedOver() bool { return len(t.demand.exclude) > 0 }
+
 type ticketState uint8
 
 const (

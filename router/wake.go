@@ -30,18 +30,8 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 		for t := r.scratch.nextInLine(at); t != nil; t = r.scratch.nextInLine(at) {
 			q := &t.route.lines[class]
 			d, ok := r.serve(now, t)
-			if !ok && t.warmer != nil {
-				t.tried = r.lines.round
-				continue
-			}
-			if t.late = !ok && slices.ContainsFunc(r.scratch.verdicts, func(v verdict) bool { return v.reason == ReasonTTFT && (at == nil || v.model.group.backend == at) }); t.late {
-				t.tried, t.dear = r.lines.round, false
-				q.late++
-				continue
-			}
 			if !ok {
-				t.dear = slices.ContainsFunc(r.scratch.verdicts, func(v verdict) bool { return v.dear(&r.scratch.asking, t.demand) })
-				q.stuck(t, r.lines.round, slices.ContainsFunc(r.scratch.verdicts, func(v verdict) bool { return v.reason == ReasonRefuses }))
+				q.stays(t, &r.scratch.asking, at)
 				continue
 			}
 			if d.Lease != nil {
@@ -53,6 +43,134 @@ func (r *Router) wake(now time.Time, at *backend) []Grant {
 	}
 	clear(r.scratch.lines[:cap(r.scratch.lines)]) // who is gone is held by nobody
 	return grants
+}
+
+const (
+	// leastTried in a line are tried in one waking, or as many as have mostAsked targets
+	// together, those of the other lines among them; and as many of those who failed over,
+	// and of those whose first token would be late, among the next mostLooked of either
+	// turns: while nobody can go, that is what each release costs.
+	leastTried = 4
+	mostAsked  = 64
+	mostLooked = 64
+)
+
+// waking is what one round of waking has found out about a line: it says whom to try next.
+// A round is for what came free at one backend, or anywhere.
+type waking struct {
+	round      uint64
+	failed     []demand // of those who could not go
+	failedOver int      // of them, those who had failed over: another one may go where they may not
+	late       int      // how many more could not go only because their first token would be late
+}
+
+// begin forgets what an earlier round found out.
+func (w *waking) begin(round uint64) {
+	if w.round != round {
+		*w = waking{round: round, failed: w.failed[:0]}
+	}
+}
+
+// areOver reports whether so many were tried in vain that the round ends.
+func (w *waking) areOver(most int) bool {
+	return len(w.failed)-w.failedOver == most || w.late == most
+}
+
+// worth reports whether t may get a place at a backend, nil = anywhere: it was not tried,
+// does not wait for a place elsewhere, and asks for less than all who could not go.
+func (w *waking) worth(t *Ticket, at *backend, most int) bool {
+	switch {
+	case t.tried == w.round:
+		return false
+	case t.warmer != nil && at != nil && t.warmer.backend != at:
+		return false
+	case t.failedOver() && w.failedOver == most:
+		return false
+	}
+	return !slices.ContainsFunc(w.failed, func(d demand) bool { return d.covers(t.demand) })
+}
+
+// letPass reports whether its tenant's next may be tried before t, which cannot go now.
+// Who failed over may not go everywhere, and who waits for a warm place goes nowhere else.
+// Behind a few whose first token would be late are others who have more time left. One who
+// comes back as told is passed until it has once stood in line in vain.
+func (w *waking) letPass(t *Ticket) bool {
+	return t.failedOver() || t.warmer != nil ||
+		t.late && t.tried == w.round && w.late < leastTried ||
+		t.back() && !t.inVain
+}
+
+// next returns who is to be tried in a round for what came free at a backend, nil = anywhere.
+// Those who come back as told are before all others. Among either, tenants take turns, and
+// who could not go keeps the turn. most is how many may be tried in vain. nil = nobody else
+// is worth a try.
+func (q *line) next(round uint64, at *backend, most int) *Ticket {
+	q.waking.begin(round)
+	if q.waking.areOver(most) {
+		return nil
+	}
+	for _, in := range []*turns{&q.told, &q.fresh} {
+		looked := 0 // those who come back, or move, use up nothing of the others'
+		for own := in.front; own != nil && looked < mostLooked; own = own.next {
+			if in == &q.fresh && q.told.holds(own.tenant) {
+				looked++
+				continue
+			}
+			t, n := q.waking.nextOf(own, at, most, mostLooked-looked)
+			if t != nil {
+				return t
+			}
+			looked += n
+		}
+	}
+	return nil
+}
+
+// nextOf returns which of a tenant's is to be tried, and how many it looked at, of so many
+// at most. A prompt that alone keeps its request out is passed, too, but only by requests
+// whose own prompt is cached.
+func (w *waking) nextOf(own *turn, at *backend, most, looks int) (next *Ticket, looked int) {
+	cachedOnly := false
+	for _, t := range own.tickets {
+		looked++
+		if w.worth(t, at, most) && (!cachedOnly || t.demand.cached) {
+			return t, looked
+		}
+		if !w.letPass(t) {
+			if !t.dear || t.tried != w.round {
+				break
+			}
+			cachedOnly = true
+		}
+		if looked == looks {
+			break
+		}
+	}
+	return nil, looked
+}
+
+// stays notes why t, for whom a was just asked, goes on waiting: that says who may pass it.
+func (q *line) stays(t *Ticket, a *ask, at *backend) {
+	w := &q.waking
+	t.tried = w.round
+	if t.warmer != nil {
+		return
+	}
+	t.late = slices.ContainsFunc(a.verdicts, func(v verdict) bool {
+		return v.reason == ReasonTTFT && (at == nil || v.model.group.backend == at)
+	})
+	if t.late {
+		t.dear = false
+		w.late++
+		return
+	}
+	t.dear = slices.ContainsFunc(a.verdicts, func(v verdict) bool { return v.dear(a, t.demand) })
+	d := t.demand
+	d.picky = slices.ContainsFunc(a.verdicts, func(v verdict) bool { return v.reason == ReasonRefuses })
+	w.failed = append(w.failed, d)
+	if t.failedOver() {
+		w.failedOver++
+	}
 }
 
 // queued is a line, and who is to be tried next in it.
