@@ -96,12 +96,20 @@ func parseOverrides(h http.Header) (overrides, error) {
 	return readOverrides(h)
 }
 
-func readOverrides(h http.Header) (overrides, error) {
-	var w overrides
+func readOverrides(h http.Header) (w overrides, err error) {
+	for _, read := range []func(http.Header) error{w.readFloor, w.readTTFT, w.readTarget, w.readClass} {
+		if err := read(h); err != nil {
+			return overrides{}, err
+		}
+	}
+	return w, nil
+}
+
+func (w *overrides) readFloor(h http.Header) error {
 	for _, name := range minTPSHeaders {
 		v, ok, err := number(h, name.name)
 		if err != nil {
-			return overrides{}, err
+			return err
 		}
 		if !ok {
 			continue
@@ -110,52 +118,60 @@ func readOverrides(h http.Header) (overrides, error) {
 			v = 1000 / v
 		}
 		if v != 0 && !(v >= minTPSAsked && v <= maxTPSAsked) { // also +Inf, from 0 ms per token
-			return overrides{}, &headerError{header: name.name, problem: "out of range"}
+			return &headerError{header: name.name, problem: "out of range"}
 		}
 		if w.minTPS == nil {
 			w.minTPS, w.floorBy = &v, name.name
 		}
 	}
+	return nil
+}
+
+func (w *overrides) readTTFT(h http.Header) error {
 	for _, name := range maxTTFTHeaders {
 		v, ok, err := number(h, name)
 		if err != nil {
-			return overrides{}, err
+			return err
 		}
 		if !ok {
 			continue
 		}
 		// Rounded down to nothing it would mean that there is no limit.
 		if !(v*float64(time.Millisecond) >= 1 && v <= float64(maxTTFTAsked.Milliseconds())) {
-			return overrides{}, &headerError{header: name, problem: "must be more than 0 ms and at most a day"}
+			return &headerError{header: name, problem: "must be more than 0 ms and at most a day"}
 		}
 		if w.maxTTFT == nil {
 			d := time.Duration(v * float64(time.Millisecond))
 			w.maxTTFT, w.ttftBy = &d, name
 		}
 	}
-	var err error
-	if w.target, _, err = single(h, targetHeader); err != nil {
-		return overrides{}, err
-	}
+	return nil
+}
+
+func (w *overrides) readTarget(h http.Header) (err error) {
+	w.target, _, err = single(h, targetHeader)
+	return err
+}
+
+// readClass comes behind readFloor: a batch request has no floor.
+func (w *overrides) readClass(h http.Header) error {
 	class, ok, err := single(h, "x-pacer-class")
-	if err != nil {
-		return overrides{}, err
+	if err != nil || !ok {
+		return err
 	}
-	if ok {
-		c := router.Interactive
-		switch class {
-		case router.Interactive.String():
-		case router.Batch.String():
-			c = router.Batch
-		default:
-			return overrides{}, &headerError{header: "x-pacer-class", problem: "must be interactive or batch"}
-		}
-		if c == router.Batch && w.minTPS != nil && *w.minTPS > 0 {
-			return overrides{}, &headerError{header: w.floorBy, problem: "a batch request has no floor: leave out this header, or x-pacer-class: batch"}
-		}
-		w.class = &c
+	c := router.Interactive
+	switch class {
+	case router.Interactive.String():
+	case router.Batch.String():
+		c = router.Batch
+	default:
+		return &headerError{header: "x-pacer-class", problem: "must be interactive or batch"}
 	}
-	return w, nil
+	if c == router.Batch && w.minTPS != nil && *w.minTPS > 0 {
+		return &headerError{header: w.floorBy, problem: "a batch request has no floor: leave out this header, or x-pacer-class: batch"}
+	}
+	w.class = &c
+	return nil
 }
 
 // number returns the value of a header as a number that is at least 0.

@@ -44,48 +44,55 @@ func (a *answer) stream() {
 
 // tokens sends everything after the headers, until the stream is at its end.
 func (a *answer) tokens(out *eventWriter) {
-	quirks := &a.server.quirks
+	cut := a.server.quirks.cutWithoutDone
 	end := a.g.maxTokens
-	if quirks.cutWithoutDone {
+	if cut {
 		end = (end + 1) / 2
 	}
 	for open := len(a.g.choices); open > 0; {
 		a.wait()
 		for i := range a.g.choices {
-			c := &a.g.choices[i]
-			ready := min(int(c.produced.Load()), end)
-			if c.written == ready {
+			if !a.more(out, i, end) {
 				continue
 			}
-			if c.written == 0 && !quirks.roleAtOnce {
-				out.buffer = a.voice.open(out.buffer, i)
-				if !quirks.roleWithFirst {
-					out.send()
-				}
-			}
-			for ; c.written < ready; c.written++ {
-				out.buffer = a.voice.token(out.buffer, i, c.written)
-				if quirks.ping && (c.written+1)%pingEvery == 0 {
-					out.buffer = append(out.buffer, ": ping\n\n"...)
-				}
-				out.sendIfFull()
-				if cut := a.server.faults.Load().Cut; cut > 0 && c.written+1 >= cut {
-					out.send()
-					a.cutIfFaulty(c.written + 1)
-				}
-			}
-			if ready == end {
-				open--
-				if !quirks.cutWithoutDone {
-					out.buffer = a.voice.finish(out.buffer, i)
-				}
+			open--
+			if !cut {
+				out.buffer = a.voice.finish(out.buffer, i)
 			}
 		}
-		if open == 0 && !quirks.cutWithoutDone {
+		if open == 0 && !cut {
 			out.buffer = a.voice.end(out.buffer)
 		}
 		out.send()
 	}
+}
+
+// more gathers what choice i has produced since the last time, of end tokens in all. It
+// reports whether those are the last ones.
+func (a *answer) more(out *eventWriter, i, end int) (last bool) {
+	quirks, c := &a.server.quirks, &a.g.choices[i]
+	ready := min(int(c.produced.Load()), end)
+	if c.written == ready {
+		return false
+	}
+	if c.written == 0 && !quirks.roleAtOnce {
+		out.buffer = a.voice.open(out.buffer, i)
+		if !quirks.roleWithFirst {
+			out.send()
+		}
+	}
+	for ; c.written < ready; c.written++ {
+		out.buffer = a.voice.token(out.buffer, i, c.written)
+		if quirks.ping && (c.written+1)%pingEvery == 0 {
+			out.buffer = append(out.buffer, ": ping\n\n"...)
+		}
+		out.sendIfFull()
+		if cut := a.server.faults.Load().Cut; cut > 0 && c.written+1 >= cut {
+			out.send()
+			a.cutIfFaulty(c.written + 1)
+		}
+	}
+	return ready == end
 }
 
 // closeAfterStream ends the body properly, and then the connection, without
