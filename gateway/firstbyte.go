@@ -157,7 +157,7 @@ func (t *attempt) recognize(start []byte) error {
 		return t.sendFailed(errGarbage, "answered with a stream of events that was not asked for")
 	case end.Decodes && !known && !isObject && t.request.parsed.Stream:
 		return t.sendFailed(errGarbage, "answered with neither a stream of events nor JSON")
-	case end.Decodes && !known && !isObject:
+	case end.Decodes && !known && !isObject, end.Documented() && kind == "text/html": // vectors may be bytes, but no page
 		return t.sendFailed(errGarbage, "answered with something that is not JSON")
 	}
 	if a.form = formDocument; known {
@@ -177,7 +177,7 @@ func (t *attempt) readFirst(start []byte) error {
 	t.keepText()
 	a.pass, a.seen = a.observe(start, &t.memory)
 	a.whole = a.form == formDocument && (u.first.err == io.EOF || int64(u.first.n) == u.resp.ContentLength)
-	if a.whole && end.Decodes {
+	if a.whole && (end.Decodes || end.Documented() && mediaType(u.resp.Header.Get("Content-Type")) == "application/json") {
 		if _, seen := a.meter.End(); seen.Bad { // while the client can still be told
 			return t.sendFailed(errGarbage, "answered with something that is not JSON")
 		}

@@ -132,6 +132,54 @@ func TestAnAnswerOfTheWrongSort(t *testing.T) {
 	}
 }
 
+// A page, or a broken document, is no answer to who asks for vectors: another
+// backend is asked. Vectors that were asked for as bytes are no JSON, and go on.
+func TestVectorsAreNoPage(t *testing.T) {
+	const vectors = `{"object":"list","data":[{"embedding":[0.5]}],"usage":{"prompt_tokens":1,"total_tokens":1}}`
+	for name, c := range map[string]struct {
+		path, kind, answer string
+		good               bool
+	}{
+		"a page":            {"/v1/embeddings", "text/html; charset=utf-8", "<html>It works!</html>", false},
+		"a page for scores": {"/v1/rerank", "text/html", "<html>", false},
+		"a page for images": {"/v1/images/generations", "text/html", "<html>", false},
+		"a page in JSON":    {"/v1/embeddings", "application/json", "<html>", false},
+		"ends too early":    {"/v1/embeddings", "application/json", `{"data":[{"embedding":[0.5`, false},
+		"a list":            {"/v1/rerank", "application/json", `[{"index":0,"score":0.5}]`, true},
+		"bytes":             {"/v1/embeddings", "application/octet-stream", "\x00\x3c\x80", true},
+		"without a type":    {"/v1/embeddings", "", "\x00\x3c\x80", true},
+		"sound":             {"/v1/audio/speech", "audio/mpeg", "\xff\xfb", true},
+		"words":             {"/v1/audio/transcriptions", "text/plain", "hello", true},
+		"vectors as text":   {"/v1/embeddings", "text/plain", vectors, true},
+		"vectors":           {"/v1/embeddings", "application/json", vectors, true},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			first := &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header()["Content-Type"] = nil
+				if c.kind != "" {
+					w.Header().Set("Content-Type", c.kind)
+				}
+				_, _ = io.WriteString(w, c.answer)
+			}}
+			conf := settings("a", "b")
+			conf.Routes[0].Prefer = "order"
+			h := open(t, conf, map[string]http.Handler{"a": first, "b": &script{answer: states(200, vectors)}})
+			want := map[bool]string{true: c.answer, false: vectors}[c.good]
+			if r := h.post(c.path, `{"model":"chat","input":"x"}`); r.status != 200 || r.body != want || first.calls() != 1 {
+				t.Errorf("got %d %q after %d calls of the first, want %q", r.status, r.body, first.calls(), want)
+			}
+			if line := h.last(); (line.Backend == "a") != c.good {
+				t.Errorf("served by %s", line.Backend)
+			}
+
+			h = open(t, settings("a"), map[string]http.Handler{"a": first})
+			if r := h.post(c.path, `{"model":"chat","input":"x"}`); !c.good && (r.status != 502 || !strings.Contains(r.body, "something that is not JSON")) {
+				t.Errorf("alone: got %d %s, want 502", r.status, r.body)
+			}
+		})
+	}
+}
+
 // What a backend does not say of its answer is not guessed from the body.
 func TestNoContentTypeIsInvented(t *testing.T) {
 	for _, body := range []string{`{"choices":[]}`, `{"id":"` + strings.Repeat("x", 3*relayBuffer) + `","choices":[]}`} {

@@ -136,6 +136,12 @@ func (e *Endpoint) AskedWith() []string {
 // PartOf reports whether e is part of api.
 func (e *Endpoint) PartOf(api API) bool { return cmp.Or(e.APIs, OpenAI)&api != 0 }
 
+// Documented reports whether what e generates nothing for is answered in JSON: vectors,
+// scores, images. Sound and words of it are not.
+func (e *Endpoint) Documented() bool {
+	return !e.Decodes && !e.Stored && !e.Socket && (e.Dialect == Documents || e.Dialect == Images)
+}
+
 var unknown = &Endpoint{}
 
 // All returns the endpoints, which nobody may change.
