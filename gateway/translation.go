@@ -20,18 +20,6 @@ import (
 	"github.com/pacer-dev/pacer/translate"
 )
 
-// speech is a request as its client wrote it, read for backends that speak another
-// dialect. The zero value was not read yet.
-type speech struct {
-	read   bool
-	parsed *translate.Request
-	err    error // why it cannot be read
-
-	// The last one that was written: mostly that which goes up.
-	target  translate.Target
-	written *translate.Written
-}
-
 // translation is how an attempt speaks the dialect of a backend for a client of
 // another one.
 type translation struct {
@@ -105,32 +93,9 @@ func targetFor(b *backend, model string) (translate.Target, upstream.Form) {
 	return t, form
 }
 
-// write returns r as it goes to b under the name model.
-func (s *speech) write(r *request, b *backend, model string) (*translate.Written, error) {
-	if !s.read {
-		s.read = true
-		s.parsed, s.err = translate.Read(clientDialect(r.end), r.body.bytes())
-		if s.err == nil && r.end.Dialect == endpoint.Generate {
-			s.parsed.Stream = r.end.Flows
-		}
-	}
-	if s.err != nil {
-		return nil, s.err
-	}
-	target, _ := targetFor(b, model)
-	if s.written == nil || !s.target.Equal(target) {
-		w, err := s.parsed.Write(target)
-		if err != nil {
-			return nil, err
-		}
-		s.target, s.written = target, w
-	}
-	return s.written, nil
-}
-
 // carries says why the request cannot be told to b; nil = it can.
 func (o *order) carries(b *backend, drop bool) error {
-	w, err := o.speech.write(&o.request, b, o.modelAt(b))
+	w, err := o.speech.write(&o.request, &o.memory, b, o.modelAt(b))
 	if err == nil && len(w.Lost) > 0 && !drop {
 		l := w.Lost[0]
 		err = &translate.Refusal{Param: l.Param, Message: "The parameter " + l.Param + " cannot be carried to the backends of this model: " + l.Why + "."}
@@ -256,7 +221,7 @@ func (t *attempt) cannotCarry() error {
 func (u *roundTrip) translated() (s substitute, err error) {
 	r := &u.request
 	model := cmp.Or(u.model, r.parsed.Model)
-	w, err := u.speech.write(r, u.backend, model)
+	w, err := u.speech.write(r, &u.memory, u.backend, model)
 	if err != nil {
 		return s, uncarried(err)
 	}

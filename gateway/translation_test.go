@@ -391,3 +391,27 @@ func TestResponsesAreServedByChat(t *testing.T) {
 		}
 	})
 }
+
+// What a body becomes while it is translated is far more than itself where its values are
+// small. So they count against the room for bodies, and there may be only so many.
+func TestWhatIsTranslatedNeedsRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := &script{answer: slowly(claude)}
+		c := foreign(map[string]string{"a": "anthropic"}, "a")
+		c.Limits.Body, c.Limits.Buffered = 16<<20, 32<<20
+		h := open(t, c, map[string]http.Handler{"a": engine})
+		body := func(parts int) string {
+			return `{"model":"chat","stream":true,"messages":[{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, parts) + `{"type":"text","text":"a"}]}]}`
+		}
+		for parts, want := range map[int]int{1000: 200, mostValues / 4: 503, mostValues: 400} {
+			r := h.post(chat, body(parts))
+			if r.status != want || want == 400 && !strings.Contains(r.body, "too many to translate") {
+				t.Errorf("%d parts: got %d %.200s, want %d", parts, r.status, r.body, want)
+			}
+		}
+		if engine.calls() != 1 {
+			t.Errorf("sent %d times, want once", engine.calls())
+		}
+		h.idle()
+	})
+}

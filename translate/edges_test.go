@@ -179,3 +179,14 @@ func TestAChangedMessageIsBad(t *testing.T) {
 		}
 	}
 }
+
+// A body may hold a million things that the target does not take. Each one that is told is
+// compared with those before it, so few are; the request is carried all the same.
+func TestFewLossesAreTold(t *testing.T) {
+	strange := strings.Repeat(`{"type":"strange"},`, 10*mostLost)
+	body := `{"model":"m","messages":[{"role":"user","content":[` + strange + `{"type":"text","text":"hi"}]}]}`
+	w := must.Get(must.Get(Read(Messages, []byte(body)))(t).Write(targets[0]))(t)
+	if len(w.Lost) != mostLost || !strings.Contains(string(w.Body), `"hi"`) {
+		t.Errorf("%d losses are told, want %d; sent is %s", len(w.Lost), mostLost, w.Body)
+	}
+}

@@ -356,7 +356,11 @@ func allowSome(in *reader) {
 		r.Choice.Mode, r.Choice.Name = ChoiceNamed, in.allowed[0]
 		return
 	}
-	r.Tools = slices.DeleteFunc(r.Tools, func(t Tool) bool { return !slices.Contains(in.allowed, t.Name) })
+	allowed := make(map[string]bool, len(in.allowed)) // a client may name as many as its body holds
+	for _, name := range in.allowed {
+		allowed[name] = true
+	}
+	r.Tools = slices.DeleteFunc(r.Tools, func(t Tool) bool { return !allowed[t.Name] })
 }
 
 func readGenerationConfig(in *reader, name string, v gjson.Result) {

@@ -254,7 +254,14 @@ type requestWriter struct {
 	bad  *Refusal
 }
 
+// mostLost bounds the losses that are told. Each new one is compared with all of them, so
+// what is lost beyond is lost without a word.
+const mostLost = 256
+
 func (w *requestWriter) lose(param, why string) {
+	if len(w.lost) >= mostLost {
+		return
+	}
 	for _, l := range w.lost {
 		if l.Param == param {
 			return

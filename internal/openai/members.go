@@ -51,3 +51,11 @@ func Valid(text []byte) bool {
 	end := w.value(w.space(0), 0)
 	return end > 0 && w.space(end) == len(text)
 }
+
+// CountValues is how many JSON values text has, at whatever depth, itself among them; of
+// what is no JSON as many as were begun.
+func CountValues(text []byte) int {
+	w := walker{b: text}
+	w.value(w.space(0), 0)
+	return w.n
+}

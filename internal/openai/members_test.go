@@ -56,3 +56,13 @@ func FuzzValid(f *testing.F) {
 		}
 	})
 }
+
+func TestCountValues(t *testing.T) {
+	for text, want := range map[string]int{
+		`{}`: 1, ` [1,"a",null,{"b":[],"c":{"d":true}}]`: 8, `"a"`: 1, `{"a":1,`: 2, ``: 1,
+	} {
+		if got := CountValues([]byte(text)); got != want {
+			t.Errorf("%s: %d values, want %d", text, got, want)
+		}
+	}
+}

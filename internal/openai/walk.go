@@ -22,6 +22,7 @@ type span struct{ from, to int }
 // maxDepth, and NaN and the infinities where they are asked for.
 type walker struct {
 	b    []byte
+	n    int  // values that were begun
 	inf  bool // NaN, Infinity and -Infinity are values, as Python writes and reads them
 	bad  int  // offset of the first error, once a method returned -1
 	deep bool // and it was the nesting
@@ -55,6 +56,7 @@ func (w *walker) kind(i int) byte {
 
 // value walks over the value at i, which lies in depth containers.
 func (w *walker) value(i, depth int) int {
+	w.n++
 	switch c := w.kind(i); c {
 	case '"':
 		end, _ := w.str(i)

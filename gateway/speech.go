@@ -1,0 +1,68 @@
+package gateway
+
+import (
+	"fmt"
+
+	"github.com/pacer-dev/pacer/internal/endpoint"
+	"github.com/pacer-dev/pacer/internal/openai"
+	"github.com/pacer-dev/pacer/translate"
+)
+
+const (
+	// mostValues is how many JSON values a body may have that is translated. Whoever
+	// means something by his parts has far fewer, however long they are.
+	mostValues = 200_000
+
+	// perValue is what one of them takes at most while a request is translated, in
+	// bytes: a part of a turn is that large, and is one object and the name of its kind.
+	perValue = 160
+)
+
+// speech is a request as its client wrote it, read for backends that speak another
+// dialect. The zero value was not read yet.
+type speech struct {
+	read   bool
+	parsed *translate.Request
+	err    error // why it cannot be read
+
+	// The last one that was written: mostly that which goes up.
+	target  translate.Target
+	written *translate.Written
+}
+
+// write returns r as it goes to b under the name model. What that keeps counts as memory.
+func (s *speech) write(r *request, memory *holding, b *backend, model string) (*translate.Written, error) {
+	if !s.read {
+		s.read = true
+		s.parsed, s.err = readSpeech(r, memory)
+	}
+	if s.err != nil {
+		return nil, s.err
+	}
+	target, _ := targetFor(b, model)
+	if s.written == nil || !s.target.Equal(target) {
+		w, err := s.parsed.Write(target)
+		if err != nil {
+			return nil, err
+		}
+		s.target, s.written = target, w
+	}
+	return s.written, nil
+}
+
+// readSpeech reads r, if there is room for what becomes of it.
+func readSpeech(r *request, memory *holding) (*translate.Request, error) {
+	body := r.body.bytes()
+	n := openai.CountValues(body)
+	if n > mostValues {
+		return nil, &translate.Refusal{Message: fmt.Sprintf("The request body has more than %d JSON values, which is too many to translate it for the backends of this model.", mostValues)}
+	}
+	if err := memory.take(int64(len(body) + n*perValue)); err != nil {
+		return nil, err
+	}
+	parsed, err := translate.Read(clientDialect(r.end), body)
+	if err == nil && r.end.Dialect == endpoint.Generate {
+		parsed.Stream = r.end.Flows
+	}
+	return parsed, err
+}
