@@ -202,7 +202,7 @@ var fixedAnswers = []struct {
 	{errNoRoom, answer{status: 503, typ: serverError, code: "gateway_overloaded", message: "The gateway has too many requests under way.", retryAfter: time.Second}},
 	{errShareTaken, answer{status: 503, typ: serverError, code: "gateway_overloaded", message: "The requests of this key that are under way hold as many bytes as one key may (half of limits.buffered). Send this one when some of them have ended.", retryAfter: time.Second}},
 	{errManyBodies, answer{status: 503, typ: serverError, code: "gateway_overloaded", message: "This key is sending as many request bodies at once as one key may (half of limits.streams). Send this one when some of them have arrived.", retryAfter: time.Second}},
-	{errDraining, answer{status: 503, typ: serverError, code: "draining", message: "This gateway is shutting down."}},
+	{errDraining, answer{status: 503, typ: serverError, code: "draining", message: "This gateway is shutting down.", retryAfter: time.Second}},
 	{errFewPlaces, answer{status: 503, typ: serverError, code: "few_places", message: "No route has as many free places."}},
 	{errFree, answer{status: 400, typ: "invalid_request_error", code: "invalid_free", message: "free must be a number of places, from 1."}},
 	{errNoBackend, answer{status: 503, typ: serverError, code: "no_backend", message: "No backend is in service."}},

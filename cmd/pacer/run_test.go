@@ -103,19 +103,19 @@ func TestWhatIsBrokenOffSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, []gpu{{name: "a", model: carries64, seed: 5, conf: ", max_concurrency: 2", opts: sim.Options{MaxNumSeqs: 1, Behaviours: []string{"headers-after-queue"}}}},
 			"routes:\n  - { model: chat, targets: [ { backend: a, model: m } ], on_infeasible: [ { queue: 1m }, shed ] }\ntimeouts: { drain: 3s }\n", options{})
-		ask := func(path, body string) (status int, text string, err error) {
+		ask := func(path, body string) (status int, retry, text string, err error) {
 			resp, err := h.client.HTTP.Post("http://127.0.0.1:8080"+path, "application/json", strings.NewReader(body))
 			if err != nil {
-				return 0, "", err
+				return 0, "", "", err
 			}
 			defer resp.Body.Close()
 			all, err := io.ReadAll(resp.Body)
-			return resp.StatusCode, string(all), err
+			return resp.StatusCode, resp.Header.Get("Retry-After"), string(all), err
 		}
 		const messages = `"max_tokens":100000,"messages":[{"role":"user","content":"hello"}]}`
 		var clients sync.WaitGroup
 		clients.Go(func() { // has its tokens
-			_, text, err := ask("/v1/chat/completions", `{"model":"chat","stream":true,`+messages)
+			_, _, text, err := ask("/v1/chat/completions", `{"model":"chat","stream":true,`+messages)
 			_, event, _ := strings.Cut(text, `data: {"error":`)
 			if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(event, `"message":"This gateway is shutting down."`) || strings.Contains(text, "[DONE]") {
 				t.Errorf("the stream ends with %q (%v), want an error event and an aborted connection", text[max(0, len(text)-200):], err)
@@ -124,9 +124,9 @@ func TestWhatIsBrokenOffSaysSo(t *testing.T) {
 		sleep(100 * time.Millisecond)
 		for name, stream := range map[string]string{"in the engine's queue": "true", "in line": "false"} {
 			clients.Go(func() {
-				status, text, err := ask("/v1/chat/completions", `{"model":"chat","stream":`+stream+`,`+messages)
-				if status != 503 || !strings.Contains(text, `"code":"draining"`) || err != nil {
-					t.Errorf("%s: %d %s (%v), want 503 draining", name, status, text, err)
+				status, retry, text, err := ask("/v1/chat/completions", `{"model":"chat","stream":`+stream+`,`+messages)
+				if status != 503 || retry != "1" || !strings.Contains(text, `"code":"draining"`) || err != nil {
+					t.Errorf("%s: %d %s, Retry-After %q (%v), want 503 draining, and to come back in a second", name, status, text, retry, err)
 				}
 			})
 			sleep(100 * time.Millisecond)
