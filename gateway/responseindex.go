@@ -31,12 +31,13 @@ type responseHome struct {
 func (p responseHome) is(t config.Target) bool { return p.backend == t.Backend }
 
 // responseIndex remembers which backend keeps which answer of the Responses endpoint:
-// the last maxIndexed, in this replica alone. The zero value is ready; it is safe
-// for concurrent use.
+// maxIndexed, in this replica alone. Whoever has the most of them makes room, so that no
+// tenant has those of the others forgotten. The zero value is ready; it is safe for
+// concurrent use.
 type responseIndex struct {
 	mu    sync.Mutex // guards what follows
 	byKey map[responseKey]*list.Element
-	order list.List // of *responseHome, the last used first
+	of    map[string]*list.List // by tenant: of *responseHome, the last used first; none is empty
 }
 
 // put remembers p.
@@ -44,16 +45,40 @@ func (s *responseIndex) put(p responseHome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byKey == nil {
-		s.byKey = map[responseKey]*list.Element{}
+		s.byKey, s.of = map[responseKey]*list.Element{}, map[string]*list.List{}
+	}
+	own := s.of[p.key.tenant]
+	if own == nil {
+		own = list.New()
+		s.of[p.key.tenant] = own
 	}
 	if e := s.byKey[p.key]; e != nil {
 		e.Value = &p
-		s.order.MoveToFront(e)
+		own.MoveToFront(e)
 		return
 	}
-	s.byKey[p.key] = s.order.PushFront(&p)
-	for s.order.Len() > maxIndexed || p.used.Sub(s.order.Back().Value.(*responseHome).used) > indexLife {
-		delete(s.byKey, s.order.Remove(s.order.Back()).(*responseHome).key)
+	s.byKey[p.key] = own.PushFront(&p)
+	for p.used.Sub(own.Back().Value.(*responseHome).used) > indexLife {
+		s.forget(own.Back())
+	}
+	if len(s.byKey) > maxIndexed {
+		most := own
+		for _, l := range s.of {
+			if l.Len() > most.Len() {
+				most = l
+			}
+		}
+		s.forget(most.Back())
+	}
+}
+
+// forget takes one out.
+func (s *responseIndex) forget(e *list.Element) {
+	key := e.Value.(*responseHome).key
+	delete(s.byKey, key)
+	l := s.of[key.tenant]
+	if l.Remove(e); l.Len() == 0 {
+		delete(s.of, key.tenant)
 	}
 }
 
@@ -67,10 +92,10 @@ func (s *responseIndex) get(now time.Time, key responseKey) (responseHome, bool)
 	}
 	p := e.Value.(*responseHome)
 	if now.Sub(p.used) > indexLife {
-		delete(s.byKey, s.order.Remove(e).(*responseHome).key)
+		s.forget(e)
 		return responseHome{}, false
 	}
 	p.used = now
-	s.order.MoveToFront(e)
+	s.of[key.tenant].MoveToFront(e)
 	return *p, true
 }

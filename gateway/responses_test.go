@@ -205,8 +205,8 @@ func TestTheResponseIndexIsBoundedAndExpires(t *testing.T) {
 			t.Fatalf("one that is used was forgotten after %d others", i)
 		}
 	}
-	if n := len(s.byKey); n != maxIndexed || s.order.Len() != maxIndexed {
-		t.Errorf("%d and %d remembered, want %d", n, s.order.Len(), maxIndexed)
+	if n := len(s.byKey); n != maxIndexed || s.of["one"].Len() != maxIndexed {
+		t.Errorf("%d and %d remembered, want %d", n, s.of["one"].Len(), maxIndexed)
 	}
 	if _, ok := s.get(now, k(1)); ok {
 		t.Error("the one used longest ago is still there")
@@ -219,8 +219,34 @@ func TestTheResponseIndexIsBoundedAndExpires(t *testing.T) {
 		t.Error("one outlived its time")
 	}
 	s.put(responseHome{key: responseKey{"one", "new"}, backend: "a", used: now.Add(indexLife + time.Second)})
-	if n := len(s.byKey); n != 2 || s.order.Len() != 2 {
+	if n := len(s.byKey); n != 2 || s.of["one"].Len() != 2 {
 		t.Errorf("%d remembered after a day, want the one used at noon, and the new one", n)
+	}
+}
+
+// A tenant that has more answers than there is room for forgets its own, and not those of
+// others.
+func TestAFloodOfAnswersForgetsItsOwn(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var s responseIndex
+	few := func(i int) responseKey { return responseKey{fmt.Sprint("tenant ", i), "a"} }
+	for i := range 100 {
+		s.put(responseHome{key: few(i), backend: "a", used: now})
+	}
+	for i := range 2 * maxIndexed {
+		s.put(responseHome{key: responseKey{"flood", fmt.Sprint(i)}, backend: "a", used: now})
+	}
+	for i := range 100 {
+		if _, ok := s.get(now, few(i)); !ok {
+			t.Fatalf("the answer of tenant %d was forgotten", i)
+		}
+	}
+	if n := len(s.byKey); n != maxIndexed {
+		t.Errorf("%d remembered, want %d", n, maxIndexed)
+	}
+	s.get(now.Add(indexLife+time.Second), few(0))
+	if s.of[few(0).tenant] != nil {
+		t.Error("a tenant whose only answer has expired is still there")
 	}
 }
 
