@@ -12,10 +12,17 @@ const (
 	KeepHours = 62 * 24
 
 	// mostPerHour is how many cells of one hour are told apart, and mostCells of
-	// all hours; there are twice as many at most.
+	// all hours; there are twice as many at most. One key has half of them, so that what
+	// a client makes up does not hide what others used.
 	mostPerHour = 4096
 	mostCells   = 100_000
 )
+
+// keyHour is what a key used within an hour.
+type keyHour struct {
+	hour Hour
+	key  string
+}
 
 type cellKey struct {
 	hour Hour
@@ -27,18 +34,20 @@ type cellKey struct {
 type ledger struct {
 	cells   map[cellKey]*Sums
 	perHour map[Hour]int
+	ofKey   map[keyHour]int // cells that are told apart; with hour 0 those of all hours
 }
 
 // add adds s to the cell of h and of, or where there are too many cells to one
 // that several share.
 func (l *ledger) add(h Hour, of Of, s Sums) {
 	if l.cells == nil {
-		l.cells, l.perHour = map[cellKey]*Sums{}, map[Hour]int{}
+		l.cells, l.perHour, l.ofKey = map[cellKey]*Sums{}, map[Hour]int{}, map[keyHour]int{}
 	}
 	at := cellKey{h, of}
 	for i, wider := range []Of{of.crowd(), {Key: Other, Team: Other, Route: Other, Backend: Other, Model: Other, Tags: Other}} {
 		// Whose it was is kept where there is room for as much again.
-		if times := i + 1; l.cells[at] != nil || l.perHour[h] < times*mostPerHour && len(l.cells) < times*mostCells {
+		own := i == 1 || l.ofKey[keyHour{h, of.Key}] < mostPerHour/2 && l.ofKey[keyHour{0, of.Key}] < mostCells/2
+		if times := i + 1; l.cells[at] != nil || own && l.perHour[h] < times*mostPerHour && len(l.cells) < times*mostCells {
 			break
 		}
 		at.of = wider
@@ -47,7 +56,7 @@ func (l *ledger) add(h Hour, of Of, s Sums) {
 	if sums == nil {
 		sums = &Sums{}
 		l.cells[at] = sums
-		l.perHour[h]++
+		l.count(at, 1)
 	}
 	sums.Add(s)
 }
@@ -71,8 +80,18 @@ func (l *ledger) forget(h Hour) {
 // drop takes a cell out.
 func (l *ledger) drop(at cellKey) {
 	delete(l.cells, at)
-	if l.perHour[at.hour]--; l.perHour[at.hour] <= 0 {
+	l.count(at, -1)
+}
+
+// count adds n to the cells that there are like at.
+func (l *ledger) count(at cellKey, n int) {
+	if l.perHour[at.hour] += n; l.perHour[at.hour] <= 0 {
 		delete(l.perHour, at.hour)
+	}
+	for _, of := range []keyHour{{at.hour, at.of.Key}, {0, at.of.Key}} {
+		if l.ofKey[of] += n; l.ofKey[of] <= 0 {
+			delete(l.ofKey, of)
+		}
 	}
 }
 

@@ -122,6 +122,33 @@ func TestTheLedgerIsBoundedAndLosesNothing(t *testing.T) {
 	}
 }
 
+// What one key makes up, hour by hour, hides nothing of what others used.
+func TestOneKeyDoesNotFillTheLedger(t *testing.T) {
+	b := New(false)
+	const hours = 60 // it would fill all of them
+	for h := range hours {
+		for i := range mostPerHour + 10 {
+			b.Add(Record{At: noon.Add(time.Duration(h) * time.Hour), Of: Of{Key: "crowd", Tags: fmt.Sprint(i)}, Sums: Sums{Requests: 1}})
+		}
+	}
+	want := Of{Key: "k", Route: "chat", Model: "m", Tags: "proj=a"}
+	b.Add(Record{At: noon.Add(hours * time.Hour), Of: want, Sums: Sums{Requests: 1}})
+	b.Add(Record{At: noon, Of: want, Sums: Sums{Requests: 1}})
+	n := 0
+	for _, c := range b.Cells(0, math.MaxInt64) {
+		if c.Of == want {
+			n++
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d of the two cells of another key are told apart", n)
+	}
+	b.Forget(noon.Add((KeepHours + hours + 1) * time.Hour))
+	if n := len(b.own.ofKey); n != 0 {
+		t.Errorf("%d counts of keys are left when all is forgotten", n)
+	}
+}
+
 func TestRows(t *testing.T) {
 	h := HourOf(noon)
 	cells := []Cell{

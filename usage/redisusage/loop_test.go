@@ -118,6 +118,38 @@ func TestClocksTwoHoursApart(t *testing.T) {
 	}
 }
 
+// However many replicas tell of what one key makes up, it has half of an hour's cells.
+func TestOneKeyDoesNotFillAnHour(t *testing.T) {
+	server := redistest.Start(t)
+	const each = mostPerHour/2 - 100
+	at := time.Now()
+	for i, name := range []string{"one", "two", "three"} {
+		r := newReplica(t, server, name, usage.Dollar)
+		for tag := range each {
+			r.book.Add(usage.Record{At: at, Of: usage.Of{Key: "crowd", Tags: fmt.Sprint(i, " ", tag)}, Sums: usage.Sums{Requests: 1}})
+		}
+		must.Do(t, r.loop.tell(t.Context(), 64))
+	}
+	r := newReplica(t, server, "four", usage.Dollar)
+	own := usage.Of{Key: holder.Name, Tags: "proj=a"}
+	r.book.Add(usage.Record{At: at, Of: own, Sums: usage.Sums{Requests: 1}})
+	must.Do(t, r.loop.tell(t.Context(), 4))
+
+	now := usage.HourOf(at)
+	cells := must.Get(newReplica(t, server, "five", usage.Dollar).loop.Cells(t.Context(), now-1, now+2))(t)
+	apart, requests, found := 0, int64(0), false
+	for _, c := range cells {
+		requests += c.Requests
+		found = found || c.Of == own
+		if c.Key == "crowd" && c.Tags != usage.Other {
+			apart++
+		}
+	}
+	if requests != 3*each+1 || !found || apart > mostPerHour/2 {
+		t.Errorf("%d requests, want %d; %d cells of the crowd, want at most %d; that of another key is there: %v", requests, 3*each+1, apart, mostPerHour/2, found)
+	}
+}
+
 // prices are what requests cost in one run of the test below.
 var prices = []func(rnd *rand.Rand) usage.Money{
 	func(*rand.Rand) usage.Money { return usage.Dollar / 2 },
