@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +30,9 @@ import (
 	"github.com/pacer-dev/pacer/internal/redisconn"
 	"github.com/pacer-dev/pacer/share"
 )
+
+//go:embed lua/read.lua
+var readSource string
 
 const (
 	// every is the time between two exchanges: half of a step.
@@ -50,6 +54,7 @@ const (
 	maxPacked   = 1 << 20 // bytes of one step, packed
 	maxPlain    = 8 << 20 // and as it is
 	maxMarks    = 128 << 10
+	maxRead     = 4 << 20 // in one answer of the store, which has to be here in time
 )
 
 // Options configures a Loop; all fields but Name, Past, Engines and Every are required.
@@ -76,6 +81,7 @@ type Options struct {
 // Loop exchanges the history with the other replicas.
 type Loop struct {
 	o       Options
+	script  *redis.Script
 	written int64             // last step of this replica that is in Redis
 	read    map[string]*taken // by replica
 	odd     share.Seldom
@@ -120,7 +126,7 @@ func New(o Options) (*Loop, error) {
 		o.Every = every
 	}
 	o.Name = cmp.Or(o.Name, o.Replica)
-	return &Loop{o: o, read: map[string]*taken{}}, nil
+	return &Loop{o: o, script: redis.NewScript(readSource), read: map[string]*taken{}}, nil
 }
 
 // Run exchanges until ctx ends.
@@ -227,9 +233,9 @@ func slot(at int64) string { return strconv.FormatInt(at%history.ReportSteps, 10
 
 // presences are the other replicas, and forgets those that are gone for good.
 func (l *Loop) presences(ctx context.Context) (map[string]presence, error) {
-	var all map[string]string
+	var all []string
 	err := l.o.Conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
-		all, err = rdb.HGetAll(ctx, l.index()).Result()
+		all, err = l.script.Run(ctx, rdb, []string{l.index()}, maxMarks, maxRead).StringSlice()
 		return err
 	})
 	if err != nil {
@@ -237,22 +243,23 @@ func (l *Loop) presences(ctx context.Context) (map[string]presence, error) {
 	}
 	out := map[string]presence{}
 	var gone []string
-	for replica, text := range all {
+	for i := 0; i+1 < len(all); i += 2 {
+		replica, text := all[i], all[i+1]
 		if replica == l.o.Replica || len(out) == maxReplicas {
 			continue
 		}
 		var p presence
-		err := errors.New("it is too large")
-		if len(text) <= maxMarks {
+		err := errors.New("it is empty, or too large")
+		if text != "" {
 			err = json.Unmarshal([]byte(text), &p)
 		}
-		if err == nil && time.Since(p.Time) <= life && len(replica) <= 64 && len(p.Name) <= 128 {
+		if err == nil && time.Since(p.Time) <= life && len(p.Name) <= 128 {
 			p.Name = cmp.Or(p.Name, replica)
 			out[replica] = p
 			continue
 		}
 		if err != nil {
-			l.odd.Warn(l.o.Log, time.Now(), "a history in Redis that no gateway can have written: it counts as none", "replica", replica[:min(len(replica), 64)], "error", err)
+			l.odd.Warn(l.o.Log, time.Now(), "a history in Redis that no gateway can have written: it counts as none", "replica", replica, "error", err)
 		}
 		gone = append(gone, replica)
 	}
@@ -266,19 +273,19 @@ func (l *Loop) presences(ctx context.Context) (map[string]presence, error) {
 
 // take reads of a replica the latest steps that were not read yet.
 func (l *Loop) take(ctx context.Context, replica string, known *taken, ended int64) error {
-	var wanted []string
+	wanted := []any{maxPacked, maxRead}
 	var ats []int64
-	for at := min(ended, l.o.Ring.Ended()+1); at > ended-history.ReportSteps && at > 0 && len(wanted) < atOnce; at-- {
+	for at := min(ended, l.o.Ring.Ended()+1); at > ended-history.ReportSteps && at > 0 && len(ats) < atOnce; at-- {
 		if known.steps[at%history.ReportSteps] != at {
 			wanted, ats = append(wanted, slot(at)), append(ats, at)
 		}
 	}
-	if len(wanted) == 0 {
+	if len(ats) == 0 {
 		return nil
 	}
 	var values []any
 	err := l.o.Conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
-		values, err = rdb.HMGet(ctx, l.steps(replica), wanted...).Result()
+		values, err = l.script.Run(ctx, rdb, []string{l.steps(replica)}, wanted...).Slice()
 		return err
 	})
 	if err != nil {
@@ -320,8 +327,8 @@ func pack(rep *history.Report) (string, error) {
 }
 
 func unpack(text string) (*history.Report, error) {
-	if len(text) > maxPacked {
-		return nil, fmt.Errorf("it has %d bytes", len(text))
+	if text == "" {
+		return nil, errors.New("it is empty, or too large")
 	}
 	z, err := gzip.NewReader(strings.NewReader(text))
 	if err != nil {

@@ -5,9 +5,11 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -147,6 +149,37 @@ func TestForeignHistories(t *testing.T) {
 	rdb.Del(ctx, b.index())
 	rdb.Set(ctx, b.index(), "no hash", 0)
 	b.step(ctx) // and nothing happens
+}
+
+// What is too large to be read in time is not read at all, or the store would be taken
+// for gone as long as it is there.
+func TestAHugeHistoryIsNotRead(t *testing.T) {
+	b, rdb := newReader(t)
+	ctx := context.Background()
+	sent := func() (bytes int) {
+		_, rest, _ := strings.Cut(rdb.Info(ctx, "stats").Val(), "total_net_output_bytes:")
+		line, _, _ := strings.Cut(rest, "\r\n")
+		bytes = must.Get(strconv.Atoi(line))(t)
+		return bytes
+	}
+	huge := strings.Repeat("x", 32<<20)
+	at := b.ring.Ended()
+	rdb.HSet(ctx, b.index(), "huge", huge, strings.Repeat("n", 1<<20), "{}")
+	rdb.HSet(ctx, b.index(), "z", fmt.Sprintf(`{"at":%d,"time":%q,"name":"x"}`, at, time.Now().UTC().Format(time.RFC3339)))
+	rdb.HSet(ctx, b.steps("z"), slot(at), huge)
+	before := sent()
+	for range 3 {
+		b.step(ctx)
+	}
+	if n := sent() - before; n > 1<<20 {
+		t.Errorf("%d bytes were read", n)
+	}
+	if left := must.Get(rdb.HKeys(ctx, b.index()).Result())(t); len(left) != 2 || slices.Contains(left, "huge") {
+		t.Errorf("%.200q are left, want z and the reader", left)
+	}
+	if log := b.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "huge") {
+		t.Errorf("the log says %q", log)
+	}
 }
 
 // A replica whose clock is minutes off counts, and the line says so; one that is gone
