@@ -3,7 +3,6 @@ package gateway
 import (
 	"fmt"
 
-	"github.com/pacer-dev/pacer/internal/endpoint"
 	"github.com/pacer-dev/pacer/internal/openai"
 	"github.com/pacer-dev/pacer/translate"
 )
@@ -61,8 +60,9 @@ func readSpeech(r *request, memory *holding) (*translate.Request, error) {
 		return nil, err
 	}
 	parsed, err := translate.Read(clientDialect(r.end), body)
-	if err == nil && r.end.Dialect == endpoint.Generate {
-		parsed.Stream = r.end.Flows
+	if err == nil {
+		// As the gateway took it: "yes" asks for a stream, too, and Google's path does.
+		parsed.Stream, parsed.WantUsage = r.parsed.Stream, r.parsed.IncludeUsage
 	}
 	return parsed, err
 }

@@ -91,6 +91,30 @@ func TestAChatIsServedByMessages(t *testing.T) {
 	})
 }
 
+// However a client writes that it wants a stream, the backend of another dialect is
+// asked for one: else it would be blamed for the document that it was asked for.
+func TestAStreamIsAskedForInAnyWords(t *testing.T) {
+	for value, streams := range map[string]bool{`"yes"`: true, `"on"`: true, `" True "`: true, `1`: true, `"no"`: false, `0`: false, `null`: false} {
+		bubble(t, value, func(t *testing.T) {
+			engine := &script{answer: slowly(claude)}
+			if !streams {
+				engine.answer = states(200, `{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"text","text":"word"}],"stop_reason":"end_turn","usage":{"input_tokens":7,"output_tokens":1}}`)
+			}
+			h := open(t, foreign(map[string]string{"a": "anthropic"}, "a"), map[string]http.Handler{"a": engine})
+			r := h.post(chat, `{"model":"chat","messages":[{"role":"user","content":"hi"}],"max_tokens":50,"stream":`+value+`,"stream_options":{"include_usage":`+value+`}}`)
+			if r.status != 200 || r.err != nil || strings.Contains(r.body, "data: [DONE]") != streams || !strings.Contains(r.body, `"usage":{`) {
+				t.Errorf("got %d %q (%v), want a stream: %v", r.status, r.body, r.err, streams)
+			}
+			if asked := strings.Contains(engine.bodies[0], `"stream":true`); asked != streams {
+				t.Errorf("sent %s, want a stream: %v", engine.bodies[0], streams)
+			}
+			if line := h.last(); line.Outcome != outcomeOK {
+				t.Errorf("outcome %q, want ok", line.Outcome)
+			}
+		})
+	}
+}
+
 // Where the gateway has no room for an answer, its backend is not to blame: no
 // other one is asked instead, and it stays in service.
 func TestNoRoomForADocument(t *testing.T) {
