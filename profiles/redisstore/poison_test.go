@@ -2,9 +2,11 @@ package redisstore_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +117,56 @@ func TestPoisonedSums(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What cannot be read in time is cut before it is read again, or the store would be taken
+// for gone as long as it is there.
+func TestHugePoisonIsNotReadAgain(t *testing.T) {
+	for name, poison := range map[string][]any{
+		"a sum":       {"HSET", sumsKey, "b0.y", strings.Repeat("1", 32<<20)},
+		"a name":      {"HSET", sumsKey, strings.Repeat("n", 32<<20), "1"},
+		"the birth":   {"HSET", sumsKey, "@birth", strings.Repeat("b", 32<<20)},
+		"the version": {"HSET", sumsKey, "@v", strings.Repeat("1", 32<<20)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := redistest.Start(t)
+			var lines bytes.Buffer
+			a := logged(t, s, &lines)
+			push(t, a, "a", 1, measured())
+			tokens(t, a, gpu)
+			s.Do(poison...)
+			late, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := a.Load(late, []profiles.Target{gpu}); err == nil {
+				t.Fatal("what came too late was taken")
+			}
+			before := sent(t, s)
+			sums, err := a.Load(t.Context(), []profiles.Target{gpu})
+			if n := sent(t, s) - before; n > 1<<20 {
+				t.Errorf("%d bytes were read", n)
+			}
+			if name == "the version" { // cut, and no version of ours: left alone
+				if err == nil || len(err.Error()) > 1000 {
+					t.Errorf("got %.200v, want a few words about the version", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			near(t, name, sums[gpu])
+		})
+	}
+}
+
+// sent is how many bytes the server has sent.
+func sent(t *testing.T, s *redistest.Server) (bytes int) {
+	t.Helper()
+	info, _ := s.Do("INFO", "stats").(string)
+	_, rest, _ := strings.Cut(info, "total_net_output_bytes:")
+	line, _, _ := strings.Cut(rest, "\r\n")
+	bytes = must.Get(strconv.Atoi(line))(t)
+	return bytes
 }
 
 // A delta that comes before anybody has read the poison is not added to it.

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -27,6 +28,16 @@ var seedSource string
 
 //go:embed lua/drop.lua
 var dropSource string
+
+//go:embed lua/trim.lua
+var trimSource string
+
+// A value of a sum, or its name, is no longer than longestValue bytes, and a target has no
+// more than mostFields of them.
+const (
+	longestValue = 128
+	mostFields   = 10_000
+)
 
 const (
 	// perTrip is how many targets go into one round trip: the server has
@@ -62,8 +73,11 @@ type Options struct {
 
 // Store keeps sums in Redis. It is safe for concurrent use.
 type Store struct {
-	o                Options
-	push, seed, drop *redis.Script
+	o                      Options
+	push, seed, drop, trim *redis.Script
+
+	// unread is whether the last read failed: maybe because of what it would have read.
+	unread atomic.Bool
 
 	mu sync.Mutex // guards known; a leaf
 	// known is what this replica knows the server to hold: what it puts back
@@ -100,6 +114,7 @@ func Open(o Options) *Store {
 		push:  redis.NewScript(rulesInLua() + pushSource),
 		seed:  redis.NewScript(seedSource),
 		drop:  redis.NewScript(dropSource),
+		trim:  redis.NewScript(trimSource),
 		known: map[profiles.Target]hash{},
 	}
 }
@@ -248,6 +263,11 @@ func (s *Store) forget(targets []profiles.Target) {
 
 // read returns what the server holds for targets.
 func (s *Store) read(ctx context.Context, targets []profiles.Target, refused *RefusedError) (map[profiles.Target]hash, error) {
+	if s.unread.Load() {
+		if err := s.cut(ctx, targets); err != nil {
+			return nil, err
+		}
+	}
 	replies := make([]*redis.MapStringStringCmd, len(targets))
 	err := s.o.Conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
 		_, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -261,6 +281,7 @@ func (s *Store) read(ctx context.Context, targets []profiles.Target, refused *Re
 		}
 		return err
 	})
+	s.unread.Store(err != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -293,6 +314,16 @@ func (s *Store) read(ctx context.Context, targets []profiles.Target, refused *Re
 	// What was dropped is missing from stored, as if the server had lost it.
 	_, err = s.o.Conn.Run(ctx, s.drop, calls...)
 	return stored, err
+}
+
+// cut has the server cut what is too long to be read in time.
+func (s *Store) cut(ctx context.Context, targets []profiles.Target) error {
+	calls := make([]redisconn.Call, len(targets))
+	for i, t := range targets {
+		calls[i] = redisconn.Call{Keys: []string{s.sumsKey(t)}, Args: []any{layoutVersion, longestValue, mostFields}}
+	}
+	_, err := s.o.Conn.Run(ctx, s.trim, calls...)
+	return err
 }
 
 // restore puts back what the server has lost of targets since this replica
