@@ -29,12 +29,15 @@ func (o *EngineOptions) checkDraft() error {
 	return nil
 }
 
-// accepted is how many tokens a decode step gives a sequence that has so many
-// left to produce: one, and the proposed ones up to the first that is not
-// taken. n sequences decode in the step.
-func (e *Engine) accepted(left, n int) int {
+// accepted is how many tokens a decode step gives s: one, and the proposed ones up
+// to the first that is not taken, and no more than it has left. n sequences decode in
+// the step.
+func (e *Engine) accepted(s *Sequence, n int) int {
 	tokens, chance := 1, e.o.AcceptanceAt(n)
-	for tokens <= e.o.Draft && tokens < left && e.drafts.Float64() < chance {
+	if e.o.AcceptanceOf != nil {
+		chance = e.o.AcceptanceOf(s.Tag)
+	}
+	for tokens <= e.o.Draft && tokens < s.left && e.drafts.Float64() < chance {
 		tokens++
 	}
 	return tokens

@@ -33,6 +33,17 @@ type EngineOptions struct {
 	// step, for engines that draft less under load. Default: Acceptance.
 	AcceptanceAt func(n int) float64
 
+	// AcceptanceOf is Acceptance by the Tag of a sequence, for drafts that suit one text
+	// and not another. Default: AcceptanceAt.
+	AcceptanceOf func(tag any) float64
+
+	// Temper is how steps differ from the model for long. Default: not at all.
+	Temper Temper
+
+	// Order is who is served when. Default: prompts in order of arrival, beside all
+	// that decode.
+	Order Order
+
 	// SharedBudget counts the tokens of the sequences that decode within
 	// PrefillBatch, as chunked prefill does: what they leave, at least one, is
 	// for prompts.
@@ -52,6 +63,19 @@ type EngineOptions struct {
 	// CacheTokens bounds what the cache keeps that no running sequence uses. Default: what
 	// KVTokens leaves.
 	CacheTokens int
+}
+
+// Order is how an engine differs from first come, first served.
+type Order struct {
+	// PrefillFirst has nobody decode in a step that prefills.
+	PrefillFirst bool
+
+	// Prefills is how many prompts are prefilled at a time. Default: as many as the
+	// budget takes.
+	Prefills int
+
+	// NewestFirst gives slots to those who came last.
+	NewestFirst bool
 }
 
 const (
@@ -82,6 +106,7 @@ type Engine struct {
 	base   []float64 // seconds of a step that decodes n sequences, by n
 	drift  float64   // factor on every step
 	noise  noise
+	mood   mood
 	drafts *rand.Rand // whether proposed tokens are taken
 	record record
 
@@ -91,6 +116,7 @@ type Engine struct {
 	cache   blockCache
 
 	busy bool      // a step is under way
+	held bool      // nobody decodes in it
 	due  time.Time // when it ends; only while busy
 	work Work      // of it, or of the last one
 
@@ -160,6 +186,12 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 	if err := o.checkDraft(); err != nil {
 		return nil, err
 	}
+	if err := o.Temper.check(); err != nil {
+		return nil, err
+	}
+	if o.Order.Prefills < 0 {
+		return nil, fmt.Errorf("sim: Order.Prefills is %d, must be 0 or more", o.Order.Prefills)
+	}
 	if o.Block < 0 || o.Block > 0 && (o.Preempt || o.KVTokens == math.MaxInt) {
 		return nil, fmt.Errorf("sim: Block is %d, must be 0 or more, with KVTokens and without Preempt", o.Block)
 	}
@@ -171,6 +203,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 	e.cache = blockCache{size: o.Block, blocks: map[uint64]*block{}}
 	e.noise = newNoise(o.Noise, rand.New(rand.NewPCG(o.Seed, 0)))
 	e.drafts = rand.New(rand.NewPCG(o.Seed, 1))
+	e.mood = newMood(o.Temper, rand.New(rand.NewPCG(o.Seed, 2)))
 	e.base = make([]float64, o.MaxNumSeqs+1)
 	for n := range e.base {
 		e.base[n] = o.Model.decodeSeconds(max(n, 1))
@@ -275,13 +308,13 @@ func (e *Engine) finish(now time.Time) {
 	kept := e.batch[:0]
 	for _, s := range e.batch {
 		first := s.chunk > 0 && s.prompt == s.chunk && !s.resumed
-		decodes := s.prompt == 0
+		decodes := s.prompt == 0 && !e.held
 		s.resumed = s.resumed && s.prompt > s.chunk
 		s.prompt -= s.chunk
 		s.chunk = 0
 		got := 1
 		if decodes {
-			got = e.accepted(s.left, e.work.Decoding)
+			got = e.accepted(s, e.work.Decoding)
 			decoded++
 			tokens += got
 			seconds += now.Sub(s.last).Seconds()
@@ -325,13 +358,19 @@ func (e *Engine) begin(now time.Time) {
 	if e.o.SharedBudget {
 		whole = max(whole-decoding, 1)
 	}
-	budget := whole
+	budget, reading := whole, 0
 	for _, s := range e.batch {
-		s.chunk = min(s.prompt, budget)
-		budget -= s.chunk
+		if s.chunk = 0; s.prompt > 0 && e.mayRead(reading) {
+			s.chunk = min(s.prompt, budget)
+			budget -= s.chunk
+			reading++
+		}
 	}
-	for budget > 0 && e.line.count > 0 && len(e.batch) < e.o.MaxNumSeqs {
+	for budget > 0 && e.line.count > 0 && len(e.batch) < e.o.MaxNumSeqs && e.mayRead(reading) {
 		s := e.line.first
+		if e.o.Order.NewestFirst {
+			s = e.line.last
+		}
 		if !e.fits(s) {
 			break // those behind it wait too, or a long one would wait for ever
 		}
@@ -340,6 +379,7 @@ func (e *Engine) begin(now time.Time) {
 		e.kvInUse += s.cache
 		s.chunk = min(s.prompt, budget)
 		budget -= s.chunk
+		reading++
 		e.batch = append(e.batch, s)
 		e.admitted = append(e.admitted, s)
 	}
@@ -347,14 +387,23 @@ func (e *Engine) begin(now time.Time) {
 	if decoding == 0 && prefill == 0 {
 		return
 	}
+	if e.held = e.o.Order.PrefillFirst && prefill > 0; e.held {
+		decoding, context = 0, 0
+	}
 	seconds := e.base[decoding] + e.o.Prefill(decoding, prefill) + e.o.Model.E*float64(context)
 	seconds *= e.drift / e.o.Speed
 	e.work = Work{Decoding: decoding, Prefill: prefill, Seconds: seconds}
 	seconds *= e.noise.next()
+	seconds = e.mood.takes(now, len(e.batch), seconds)
 	e.busy = true
 	// Time must go on, and may not overflow.
 	seconds = min(max(seconds, minStep.Seconds()), maxStep.Seconds())
 	e.due = now.Add(time.Duration(math.Round(seconds * 1e9)))
+}
+
+// mayRead reports whether one more prompt may be prefilled in a step beside so many.
+func (e *Engine) mayRead(reading int) bool {
+	return e.o.Order.Prefills == 0 || reading < e.o.Order.Prefills
 }
 
 // fits makes room for s in the KV cache, and reports whether there is enough. What

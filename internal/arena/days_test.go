@@ -100,6 +100,7 @@ func (w *aWorld) drawDisturbance(rng *rand.Rand, users float64) {
 // watch looks once a second for engines that stand half empty while users are refused.
 type watch struct {
 	refused int               // so far
+	skip    map[string]bool   // engines that something else may keep empty
 	idle    map[string][2]int // by engine: the seconds since when and until when it did
 	longest int               // seconds
 	words   string
@@ -118,7 +119,7 @@ func (x *watch) fire(w *world) {
 	}
 	second := int(w.now.Seconds())
 	for _, e := range w.engines {
-		if !e.standsEmpty() {
+		if x.skip[e.conf.Name] || !e.standsEmpty() {
 			continue
 		}
 		span, ok := x.idle[e.conf.Name]

@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -17,6 +18,8 @@ type engine struct {
 	drift float64
 	dead  bool
 	lives uint64 // how often it was started
+
+	front front
 
 	visits  []*visit // that run or wait here
 	tenants []*tenant
@@ -37,7 +40,8 @@ type engine struct {
 type rank struct {
 	engine *engine
 	sim    *sim.Engine
-	count  int // sequences that run or wait here
+	count  int  // sequences that run or wait here
+	dead   bool // while others of its engine live
 }
 
 func newEngine(w *world, index int, b Backend) (*engine, error) {
@@ -54,30 +58,51 @@ func newEngine(w *world, index int, b Backend) (*engine, error) {
 func (e *engine) start() error {
 	e.ranks = nil
 	for i := range max(e.conf.Ranks, 1) {
-		o := e.conf.Engine
-		if o.Seed == 0 {
-			o.Seed = e.world.s.Seed*1000003 + uint64(e.index)*101 + uint64(i)*10007 + e.lives + 1
-		}
-		s, err := sim.NewEngine(o)
+		r, err := e.newRank(i)
 		if err != nil {
-			return fmt.Errorf("arena: backend %q: %w", e.conf.Name, err)
+			return err
 		}
-		s.SetDrift(e.drift)
-		e.ranks = append(e.ranks, &rank{engine: e, sim: s})
+		e.ranks = append(e.ranks, r)
 	}
 	e.lives++
 	e.dead = false
+	e.front.begin(&e.conf.Front)
 	return nil
 }
 
-// emptiest is the rank on which the fewest sequences are.
+// newRank makes the i-th rank.
+func (e *engine) newRank(i int) (*rank, error) {
+	o := e.conf.Engine
+	if o.Seed == 0 {
+		o.Seed = e.world.s.Seed*1000003 + uint64(e.index)*101 + uint64(i)*10007 + e.lives + 1
+	}
+	if lame := e.conf.Front.Lame; lame > 0 && i > 0 && i == e.conf.Ranks-1 {
+		o.Speed = cmp.Or(o.Speed, 1) / lame
+	}
+	s, err := sim.NewEngine(o)
+	if err != nil {
+		return nil, fmt.Errorf("arena: backend %q: %w", e.conf.Name, err)
+	}
+	s.SetDrift(e.drift)
+	return &rank{engine: e, sim: s}, nil
+}
+
+// emptiest is the rank on which the fewest sequences are, of those that live.
 func (e *engine) emptiest() *rank {
-	return slices.MinFunc(e.ranks, func(a, b *rank) int { return a.count - b.count })
+	return slices.MinFunc(e.ranks, func(a, b *rank) int {
+		switch {
+		case a.dead && !b.dead:
+			return 1
+		case b.dead && !a.dead:
+			return -1
+		}
+		return a.count - b.count
+	})
 }
 
 // submit sends v to the engine; false when it can never run there.
 func (e *engine) submit(v *visit) bool {
-	r := e.emptiest()
+	r := e.pick(v)
 	var blocks []uint64
 	if size := e.conf.Engine.Block; size > 0 && v.arrival.Turn != nil {
 		blocks = v.arrival.blocks(size)
@@ -137,7 +162,7 @@ func (e *engine) leave(v *visit) {
 func (r *rank) fire(w *world) {
 	e := r.engine
 	due, busy := r.sim.Next()
-	if !busy || due.After(w.clock) || e.dead {
+	if !busy || due.After(w.clock) || e.dead || r.dead {
 		return // a step of an engine that was killed meanwhile
 	}
 	step := r.sim.Step(w.clock)
@@ -161,7 +186,7 @@ func (r *rank) fire(w *world) {
 				e.cachedTokens += out.Sequence.Cached()
 			}
 		}
-		v.receive(out)
+		v.bring(out)
 	}
 }
 

@@ -307,13 +307,25 @@ func (g *gateway) place(v *visit) {
 		v.Warm(w.clock, nil)
 		caches = v
 	}
-	v.answer(g.router.Place(w.clock, router.Request{
+	req := router.Request{
 		Route: v.arrival.Route, Tenant: v.arrival.Tenant, Key: v.key, Arrived: epoch.Add(v.arrived),
 		PromptTokens: v.arrival.PromptTokens, MaxTokens: v.arrival.MaxTokens, Sequences: 1, Stream: true,
 		Class: v.arrival.Class, MinTPS: v.arrival.MinTPS, MaxTTFT: v.arrival.MaxTTFT,
-		Exclude: v.excluded, NoQueue: v.sends > 0, Waiter: v,
+		Exclude: v.excluded, Again: v.sends > 0, Waiter: v,
 		Warm: v.warm, Caches: caches, Split: v.arrival.session(),
-	}))
+	}
+	if !req.Again {
+		v.answer(g.router.Place(w.clock, req))
+		return
+	}
+	// Who failed over goes ahead of those in line, else stands there too, as in the gateway.
+	first := req
+	first.NoQueue = true
+	d := g.router.Place(w.clock, first)
+	if d.Refusal != nil && d.Refusal.Reason != router.NoBackend && d.Refusal.Reason != router.ShedUnattainable {
+		d = g.router.Place(w.clock, req)
+	}
+	v.answer(d)
 }
 
 // Warm is what the caches have of v's prompt, as far as its gateway knows.

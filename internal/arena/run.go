@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,8 @@ type world struct {
 	open  int    // requests that have not ended
 	ever  uint64 // requests that came
 	last  bool   // no more come
+
+	refused func(*visit, *router.Refusal) // who looks on; nil = nobody
 
 	routes map[string]*routeTally
 	tokens int
@@ -279,6 +282,10 @@ func (f *Fault) fire(w *world) {
 		w.byName[f.Backend].host(f.Users)
 	case TenantGone:
 		w.byName[f.Backend].evict()
+	case RankDies:
+		w.byName[f.Backend].killRank()
+	case RankBack:
+		w.byName[f.Backend].reviveRank()
 	}
 }
 
@@ -315,7 +322,7 @@ func (w *world) topology() router.Topology {
 	for i, b := range w.s.Backends {
 		switch {
 		case capped && b.Joins == 0:
-			b.MaxConcurrency = max(w.engines[i].cap, 1)
+			b.MaxConcurrency = max(int(cmp.Or(w.s.caps, 1)*float64(w.engines[i].cap)+0.5), 1)
 		case capped, b.Joins > w.now:
 			continue
 		}

@@ -65,6 +65,9 @@ type Scenario struct {
 	// allows. Default: all obey.
 	Manners [manners]float64
 
+	// caps is how much of the true caps LeastCapped goes by. Default: all.
+	caps float64
+
 	// margins is filled by Pacer, and an oracle takes its own from it. nil: each
 	// learns its own.
 	margins *margins
@@ -96,6 +99,9 @@ type Backend struct {
 	// Ranks is how many engines stand behind one URL, as with data parallelism:
 	// each sequence goes to the one on which the fewest are. Default: 1.
 	Ranks int
+
+	// Front is what stands before them. Default: nothing.
+	Front Front
 
 	Price      Price   // for the cost of tokens
 	USDPerHour float64 // for the cost of having it
@@ -136,7 +142,7 @@ type Arrival struct {
 type Fault struct {
 	At      time.Duration
 	Kind    FaultKind
-	Backend string  // of Drift, Kill, Back, Tenant and TenantGone
+	Backend string  // of Drift, Kill, Back, Tenant, TenantGone, RankDies and RankBack
 	Gateway int     // of Die, Start, CutOff and Mended: from 0 to Replicas - 1
 	Factor  float64 // of Drift: how many times as long every step takes from then on
 	Users   int     // of Tenant: sequences that it keeps running
@@ -160,6 +166,8 @@ const (
 	Start                         // and is started, with the curves from the store
 	CutOff                        // a gateway alone no longer reaches Redis
 	Mended                        // and reaches it again
+	RankDies                      // the last rank of a backend ends with all that runs there
+	RankBack                      // and is started again
 )
 
 // ofGateway reports whether the fault happens to one gateway.
@@ -167,11 +175,11 @@ func (k FaultKind) ofGateway() bool { return k == Die || k == Start || k == CutO
 
 // ofBackend reports whether the fault happens to one backend.
 func (k FaultKind) ofBackend() bool {
-	return k == Drift || k == Kill || k == Back || k == Tenant || k == TenantGone
+	return k == Drift || k == Kill || k == Back || k == Tenant || k == TenantGone || k == RankDies || k == RankBack
 }
 
 // String returns drift, kill, back, redis_lost, redis_back, restart,
-// restart_empty, tenant, tenant_gone, die, start, cut_off or mended.
+// restart_empty, tenant, tenant_gone, die, start, cut_off, mended, rank_dies or rank_back.
 func (k FaultKind) String() string {
 	switch k {
 	case Drift:
@@ -200,6 +208,10 @@ func (k FaultKind) String() string {
 		return "cut_off"
 	case Mended:
 		return "mended"
+	case RankDies:
+		return "rank_dies"
+	case RankBack:
+		return "rank_back"
 	}
 	return "unknown"
 }

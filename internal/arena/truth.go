@@ -2,6 +2,7 @@ package arena
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/pacer-dev/pacer/profiles"
 )
@@ -52,7 +53,19 @@ func (e *engine) stepSeconds(n int, p float64) float64 {
 		s = o.Model.StepSeconds(n, 0) + o.Prefill(n, int(p+0.5))
 	}
 	s += o.Model.E * float64(n) * (e.mix.prompts + e.mix.answer/2)
+	s *= o.Temper.Usual(n, e.world.age())
+	if lame := e.conf.Front.Lame; lame > 0 && e.conf.Ranks > 1 {
+		s *= 1 + (lame-1)/float64(e.conf.Ranks)
+	}
 	return s * e.drift / cmp.Or(o.Speed, 1)
+}
+
+// age is what engines are taken to be in the midst of a scenario.
+func (w *world) age() time.Duration {
+	if w == nil {
+		return 0
+	}
+	return w.s.Duration / 2
 }
 
 // tokenSeconds is how long one of n streams waits for a token while load prompt

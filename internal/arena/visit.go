@@ -45,6 +45,7 @@ type visit struct {
 	back     back
 	seat     position
 	seen     seen
+	held     collected
 	waited   time.Duration
 }
 
@@ -134,6 +135,9 @@ func (v *visit) answer(d router.Decision) {
 // refused ends the request, or sends the client away until it may come back.
 func (v *visit) refused(r *router.Refusal) {
 	w := v.world
+	if w.refused != nil {
+		w.refused(v, r)
+	}
 	v.route.back(v, false)
 	d, told, ok := v.comeBack(r)
 	switch {
@@ -157,10 +161,18 @@ func (v *visit) refused(r *router.Refusal) {
 func (v *visit) send() {
 	w, g := v.world, v.gateway
 	e := w.byName[v.lease.Target().Backend]
-	v.seen.sent = w.now
+	v.seen.sent, v.held = w.now, collected{}
 	v.sends++
 	if e.dead {
 		g.failure(e)
+		v.moveOn(e)
+		return
+	}
+	if wait, ok := e.front.takes(&e.conf.Front, w.now, v.arrival.PromptTokens); !ok {
+		if !e.conf.Front.Told {
+			wait = 0
+		}
+		v.lease.Full(w.clock, wait)
 		v.moveOn(e)
 		return
 	}
@@ -243,12 +255,15 @@ func (v *visit) receive(out *sim.Output) {
 	if out.First {
 		v.seen.first, v.seen.firstTokens = w.now, out.Tokens
 		v.caching.First(v.seen.first-v.seen.sent, v.lease.Ahead().PromptTokens)
-		v.lease.FirstTokens(w.clock, float64(out.Tokens)) // before Read: the exposure opens at the n that includes this stream
+		v.lease.FirstTokens(w.clock, v.shows(out.Tokens)) // before Read: the exposure opens at the n that includes this stream
 		g.success(e)
 	}
 	v.seen.tokens += out.Tokens
 	v.seen.arrivals++
 	v.seen.last = w.now
+	if v.seen.arrivals > 1 {
+		v.shows(out.Tokens)
+	}
 	if v.stream != nil {
 		v.stream.Read(w.clock, 1)
 		v.lease.Progress(w.clock, v.stream.Count())
@@ -272,6 +287,24 @@ func (v *visit) receive(out *sim.Output) {
 	w.open--
 	g.heard(v)
 	g.deliver(g.done(v))
+}
+
+// shows is how many tokens an arrival holds as the gateway sees it, which reads its text
+// where a proxy has collected it.
+func (v *visit) shows(tokens int) float64 {
+	c := &v.seat.engine.conf.Front
+	if c.Flush <= 0 && c.Chunk <= 1 || v.stream == nil {
+		return float64(tokens)
+	}
+	bytes := 0
+	for range tokens {
+		bytes += 1 + v.world.random.IntN(2*bytesPerToken-1)
+	}
+	v.stream.Text(bytes)
+	if v.seen.arrivals == 0 {
+		return v.stream.FirstTokens(0)
+	}
+	return float64(tokens)
 }
 
 // hangUp is what a client does who has enough: the engine stops working for it. It is
