@@ -86,43 +86,69 @@ func (t *worth) see(computed, cached, y float64, ahead int) {
 // then the best guess is right for all of its prompts: to take each for dearer charges a
 // prompt of 16,000 tokens with a thousand that nobody computes. That it saves nothing is
 // soon seen, how much it saves takes longer.
+//
+// Prompts that all have as much cached tell base and b apart by chance alone: a base far
+// below nothing, and what that is too little is put down to b. No token comes before its
+// prompt, so then there is none. That b may be nothing is still asked of the fit with one.
 func (t *worth) share() (share, least float64, ok bool) {
 	if t.n < leastFirsts {
 		return 0, 0, false
 	}
-	inverse, ok := invert(t.m)
-	if !ok {
+	free, ok := t.fit(0)
+	f := free
+	if ok && f.base < 0 {
+		f, ok = t.fit(1)
+	}
+	if !ok || !(f.a > 0) {
 		return 0, 0, false
 	}
-	var theta [3]float64
-	rest := t.y
-	for i := range theta {
-		for j := range theta {
-			theta[i] += inverse[i][j] * t.v[j]
-		}
-	}
-	for i := range theta {
-		rest -= theta[i] * t.v[i]
-	}
-	a, b := theta[1], theta[2]
-	if !(a > 0) {
-		return 0, 0, false
-	}
-	off := math.Sqrt(max(rest, 0)/max(t.n-3, 1)*inverse[2][2]) / a
-	share = 1 - b/a
+	off := f.off / f.a
+	share = 1 - f.b/f.a
 	switch {
 	case share+2*off < saving:
 		return 0, 0, true
 	case !(off < sure):
 		return 0, 0, false
 	}
-	if share+2*off >= 1 {
+	if share+2*max(off, free.off/f.a) >= 1 {
 		share = 1
 	}
 	if least = share; share-3*off < saving {
 		least = max(share-3*off, 0)
 	}
 	return share, least, true
+}
+
+// fit is a fit to what was seen, and off the standard error of b.
+type fit struct{ base, a, b, off float64 }
+
+// fit fits base, a and b, those of them from the first on; the others are 0. ok is false
+// where that means nothing.
+func (t *worth) fit(first int) (f fit, ok bool) {
+	m := t.m
+	for i := range first {
+		m[i] = [3]float64{}
+		for j := range m {
+			m[j][i] = 0
+		}
+		m[i][i] = 1
+	}
+	inverse, ok := invert(m)
+	if !ok {
+		return f, false
+	}
+	var theta [3]float64
+	rest := t.y
+	for i := first; i < len(theta); i++ {
+		for j := first; j < len(theta); j++ {
+			theta[i] += inverse[i][j] * t.v[j]
+		}
+	}
+	for i := range theta {
+		rest -= theta[i] * t.v[i]
+	}
+	off := math.Sqrt(max(rest, 0) / max(t.n-float64(len(theta)-first), 1) * inverse[2][2])
+	return fit{base: theta[0], a: theta[1], b: theta[2], off: off}, true
 }
 
 // invert inverts m, which is symmetric; ok is false where that means nothing.

@@ -33,6 +33,27 @@ func TestWhatACacheSavesIsNotTakenForLess(t *testing.T) {
 	}
 }
 
+// Where all prompts have nearly as much cached, those with a little more may have waited for
+// longer by chance. That charges no token of the cache: the first token of a prompt would
+// have come before it otherwise.
+func TestPromptsThatShareAsMuchChargeNoCache(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		var w worth
+		for range 100 {
+			computed, more := 50+600*r.Float64(), 800*r.Float64()
+			w.see(computed, 16_000+more, (0.03+250e-6*computed)*(1+0.1*r.NormFloat64())+45e-6*more, 0)
+		}
+		if f, _ := w.fit(0); f.base >= 0 {
+			t.Fatalf("seed %d: the base is %v s: nothing to show", seed, f.base)
+		}
+		share, least, ok := w.share()
+		if !ok || share < 0.95 || least < 0.95 {
+			t.Errorf("seed %d: %v of 16,000 cached tokens cost nothing, %v surely (%v); want 0.95", seed, share, least, ok)
+		}
+	}
+}
+
 // Who tells of more than was ever sent there is not believed in what is accounted either,
 // before first tokens say what its cache is worth: else the curve learns prompts for
 // nothing.
