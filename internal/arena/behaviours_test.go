@@ -323,8 +323,8 @@ func (x *behavioursPlay) String() string {
 		x.idle.longest, x.idle.words, x.unattainable, strings.Join(x.curves, ", "), strings.Join(x.words, "; "))
 }
 
-// behavioursPlayed are the first ones, but for one of 14,000 requests.
-var behavioursPlayed = [...]uint64{1, 2, 3, 5, 6}
+// behavioursPlayed are the first ones, but for two that take as long as all of these.
+var behavioursPlayed = [...]uint64{1, 2, 5, 6}
 
 // What Pacer has to reach in them, against the oracle, which knows the mean speeds and
 // nothing of what is beside them.
