@@ -99,7 +99,7 @@ func (w *aWorld) drawDisturbance(rng *rand.Rand, users float64) {
 
 // watch looks once a second for engines that stand half empty while users are refused.
 type watch struct {
-	refused int               // so far
+	refused map[string]int    // so far, by route
 	skip    map[string]bool   // engines that something else may keep empty
 	idle    map[string][2]int // by engine: the seconds since when and until when it did
 	longest int               // seconds
@@ -113,13 +113,18 @@ func (x *watch) fire(w *world) {
 	if w.now+time.Second < w.s.Duration {
 		w.agenda.enter(w.now+time.Second, x)
 	}
-	before := x.refused
-	if x.refused = w.routes["chat"].counts.Shed; x.refused == before {
-		return
+	if x.refused == nil {
+		x.refused = map[string]int{}
+	}
+	refused := map[*Route]bool{}
+	for name, tally := range w.routes {
+		now := tally.counts.Shed
+		refused[tally.route] = tally.route.floored() && now > x.refused[name]
+		x.refused[name] = now
 	}
 	second := int(w.now.Seconds())
 	for _, e := range w.engines {
-		if x.skip[e.conf.Name] || !e.standsEmpty() {
+		if x.skip[e.conf.Name] || !e.refuses(refused) || !e.standsEmpty() {
 			continue
 		}
 		span, ok := x.idle[e.conf.Name]
@@ -132,6 +137,16 @@ func (x *watch) fire(w *world) {
 			x.longest, x.words = d, fmt.Sprintf("%s from %d to %d s", e.conf.Name, span[0], span[1])
 		}
 	}
+}
+
+// refuses reports whether one of the routes in which somebody was refused is on e.
+func (e *engine) refuses(refused map[*Route]bool) bool {
+	for r, yes := range refused {
+		if yes && r.on(e.conf.Name) {
+			return true
+		}
+	}
+	return false
 }
 
 // standsEmpty reports whether users have no more than half of the places that e has for
@@ -156,7 +171,11 @@ func (w *aWorld) watched(t *testing.T, seed uint64) (watch, Result) {
 
 // watchedFrom plays w, and looks from then on.
 func (w *aWorld) watchedFrom(t *testing.T, seed uint64, from time.Duration) (x watch, r Result) {
-	s := w.scenario(Pacer, seed)
+	return watched(t, w.scenario(Pacer, seed), from)
+}
+
+// watched plays s, and looks from then on.
+func watched(t *testing.T, s Scenario, from time.Duration) (x watch, r Result) {
 	if err := s.complete(); err != nil {
 		t.Fatal(err)
 	}

@@ -309,7 +309,7 @@ func (g *gateway) place(v *visit) {
 	}
 	req := router.Request{
 		Route: v.arrival.Route, Tenant: v.arrival.Tenant, Key: v.key, Arrived: epoch.Add(v.arrived),
-		PromptTokens: v.arrival.PromptTokens, MaxTokens: v.arrival.MaxTokens, Sequences: 1, Stream: true,
+		PromptTokens: v.arrival.guess(), MaxTokens: v.arrival.MaxTokens, Sequences: 1, Stream: true,
 		Class: v.arrival.Class, MinTPS: v.arrival.MinTPS, MaxTTFT: v.arrival.MaxTTFT,
 		Exclude: v.excluded, Again: v.sends > 0, Waiter: v,
 		Warm: v.warm, Caches: caches, Split: v.arrival.session(),

@@ -220,7 +220,10 @@ func (w *world) play(ctx context.Context) error {
 }
 
 // coming is the request that comes next. Its time says when.
-type coming struct{ arrival Arrival }
+type coming struct {
+	arrival Arrival
+	follows bool // another one of the same client, so that it is among the open ones
+}
 
 // expect enters the next arrival into the agenda.
 func (w *world) expect() {
@@ -234,12 +237,19 @@ func (w *world) expect() {
 	if w.last = !ok || a.At >= w.s.Duration; w.last {
 		return
 	}
-	w.agenda.enter(max(a.At, w.now), &coming{a})
+	w.agenda.enter(max(a.At, w.now), &coming{arrival: a})
 }
 
 // fire lets the request in.
 func (c *coming) fire(w *world) {
-	w.expect()
+	if c.follows {
+		w.open--
+		if w.now >= w.s.Duration {
+			return
+		}
+	} else {
+		w.expect()
+	}
 	tally := w.routes[c.arrival.Route]
 	if tally == nil {
 		return // no such route: a 404, which is no load

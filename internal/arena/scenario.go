@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"cmp"
 	"iter"
 	"time"
 
@@ -72,6 +73,10 @@ type Scenario struct {
 	// learns its own.
 	margins *margins
 
+	// follow says what a client asks next whose request has ended, and when. Default:
+	// nobody asks again.
+	follow func(now time.Duration, ended *Arrival) (next Arrival, ok bool)
+
 	// known is what the store has at the start. Default: nothing.
 	known map[profiles.Target]profiles.Sums
 
@@ -120,13 +125,16 @@ type Route struct {
 
 // Arrival is one request of a client. It is streamed.
 type Arrival struct {
-	At           time.Duration
-	Route        string
-	Tenant       string
-	PromptTokens int
-	OutputTokens int // of the answer; nobody knows it before its end
-	MaxTokens    int // what the client tells of it; 0 = nothing
-	HangsUp      int // the client has enough after so many tokens; 0 = it reads to the end
+	At            time.Duration
+	Route         string
+	Tenant        string
+	PromptTokens  int
+	GuessedTokens int // what gateways take PromptTokens for before they read it in the usage; 0 = they know
+	OutputTokens  int // of the answer; nobody knows it before its end
+	MaxTokens     int // what the client tells of it; 0 = nothing
+	HangsUp       int // the client has enough after so many tokens; 0 = it reads to the end
+
+	kind int // of clients that ask again, as Scenario.follow knows them; 0 = nobody does
 
 	// Turn is what the prompt is of, where a prefix cache may have it; nil = nothing
 	// that ever comes again.
@@ -137,6 +145,9 @@ type Arrival struct {
 	MaxTTFT *time.Duration
 	Class   *router.Class
 }
+
+// guess is the length of the prompt as gateways have it.
+func (a *Arrival) guess() int { return cmp.Or(a.GuessedTokens, a.PromptTokens) }
 
 // Fault is something that happens to the fleet.
 type Fault struct {

@@ -142,11 +142,9 @@ func (v *visit) refused(r *router.Refusal) {
 	d, told, ok := v.comeBack(r)
 	switch {
 	case r.Reason == router.NoBackend || v.sends > 0:
-		v.route.end(v, failed)
-		w.open--
+		v.end(failed)
 	case !ok:
-		v.route.end(v, shed)
-		w.open--
+		v.end(shed)
 	default:
 		if v.manner == Disguised {
 			v.disguise()
@@ -188,27 +186,25 @@ func (v *visit) send() {
 	}
 	if g.book != nil {
 		v.stream = g.book.Open(v.lease.Target(), profiles.Open{
-			Sent: w.clock, Occupancy: v.lease.Occupancy(), PromptTokens: v.arrival.PromptTokens, Sequences: 1, Ahead: v.lease.Ahead(),
+			Sent: w.clock, Occupancy: v.lease.Occupancy(), PromptTokens: v.arrival.guess(), Sequences: 1, Ahead: v.lease.Ahead(),
 			CachedTokens: int(v.caching.Predicted()),
 		})
 	}
 	if !e.submit(v) { // the engine says 400: too long for it
 		v.close(false)
-		v.route.end(v, failed)
-		w.open--
+		v.end(failed)
 		g.deliver(g.done(v))
 	}
 }
 
 // moveOn sends the request to another backend, if there is one.
 func (v *visit) moveOn(e *engine) {
-	w, g := v.world, v.gateway
+	g := v.gateway
 	v.close(false)
 	g.deliver(g.done(v))
 	v.excluded = append(v.excluded, e.conf.Name)
 	if v.sends >= maxSends {
-		v.route.end(v, failed)
-		w.open--
+		v.end(failed)
 		return
 	}
 	g.place(v)
@@ -216,7 +212,7 @@ func (v *visit) moveOn(e *engine) {
 
 // cut is what the client sees when the backend dies.
 func (v *visit) cut() {
-	w, g, e := v.world, v.gateway, v.seat.engine
+	g, e := v.gateway, v.seat.engine
 	v.seat.rank.cancel(v.seat.sequence)
 	g.failure(e)
 	if v.seen.arrivals == 0 {
@@ -224,8 +220,7 @@ func (v *visit) cut() {
 		return
 	}
 	v.close(false)
-	v.route.end(v, failed)
-	w.open--
+	v.end(failed)
 	g.deliver(g.done(v))
 }
 
@@ -237,8 +232,7 @@ func (v *visit) abandon() {
 	e.leave(v)
 	v.close(false)
 	v.lease = nil
-	v.route.end(v, failed)
-	v.world.open--
+	v.end(failed)
 }
 
 // close ends the measurement of a stream that will not be whole.
@@ -283,17 +277,19 @@ func (v *visit) receive(out *sim.Output) {
 	}
 	v.learn()
 	e.leave(v)
-	v.route.end(v, v.judge())
-	w.open--
+	v.end(v.judge())
 	g.heard(v)
 	g.deliver(g.done(v))
 }
 
 // shows is how many tokens an arrival holds as the gateway sees it, which reads its text
-// where a proxy has collected it.
+// where a proxy has collected it, and where the engine drafts.
 func (v *visit) shows(tokens int) float64 {
 	c := &v.seat.engine.conf.Front
 	if c.Flush <= 0 && c.Chunk <= 1 || v.stream == nil {
+		if v.stream != nil && v.seat.engine.conf.Engine.Draft > 0 { // else each chunk is a token, and its text is not asked
+			v.stream.Text(v.text(tokens))
+		}
 		return float64(tokens)
 	}
 	bytes := 0
@@ -307,6 +303,17 @@ func (v *visit) shows(tokens int) float64 {
 	return float64(tokens)
 }
 
+// text is how many bytes the last tokens hold: of an answer each has three to five in the
+// mean, and one less than a third of that or more than its half again.
+func (v *visit) text(tokens int) int {
+	unit := func(x uint64) float64 { return float64(mixed64(x)>>11) / (1 << 53) }
+	bytes := 0.0
+	for i := range tokens {
+		bytes += 0.3 + 1.4*unit(v.key<<24+uint64(v.seen.tokens+i))
+	}
+	return int((3 + 2*unit(v.key)) * bytes)
+}
+
 // hangUp is what a client does who has enough: the engine stops working for it. It is
 // judged by what it got.
 func (v *visit) hangUp() {
@@ -314,8 +321,7 @@ func (v *visit) hangUp() {
 	v.seat.rank.cancel(v.seat.sequence)
 	v.close(false)
 	e.leave(v)
-	v.route.end(v, v.judge())
-	v.world.open--
+	v.end(v.judge())
 	g.deliver(g.done(v))
 }
 
@@ -337,6 +343,20 @@ const (
 	shed
 	failed
 )
+
+// end is the end of the request, and where its client asks again, the next one is on its way.
+func (v *visit) end(o outcome) {
+	w := v.world
+	v.route.end(v, o)
+	w.open--
+	if w.s.follow == nil {
+		return
+	}
+	if next, ok := w.s.follow(w.now, &v.arrival); ok {
+		w.open++ // so that there is somebody to wait for
+		w.agenda.enter(max(next.At, w.now), &coming{arrival: next, follows: true})
+	}
+}
 
 // judge says whether a whole stream got what it was promised, as the gateway
 // does: the floor is kept when the last token came no later than

@@ -145,16 +145,21 @@ func (w *aWorld) drawLengths(rng *rand.Rand) (list []length) {
 	}
 }
 
-// drawEngines draws two or three engines, of other forms at times, which carry 4 to 60
-// users each at the lowest floor.
+// drawEngines draws two or three engines.
 func (w *aWorld) drawEngines(rng *rand.Rand, lengths []length) (users float64) {
+	return w.drawSoMany(rng, 2+rng.IntN(2), lengths)
+}
+
+// drawSoMany draws engines, of other forms at times, which carry 4 to 60 users each at the
+// lowest floor.
+func (w *aWorld) drawSoMany(rng *rand.Rand, engines int, lengths []length) (users float64) {
 	m := mix{lengths: lengths}
 	for _, l := range lengths {
 		m.prompts += float64(l.prompt) / float64(len(lengths))
 		m.answer += float64(l.answer) / float64(len(lengths))
 	}
 	list, shapes := presets.List(), forms()
-	for i := range 2 + rng.IntN(2) {
+	for i := range engines {
 		name := string(rune('a' + i))
 		n := int(math.Round(4 * math.Exp(math.Log(15)*rng.Float64())))
 		preset, form := list[rng.IntN(len(list))], shapes[rng.IntN(len(shapes))]
