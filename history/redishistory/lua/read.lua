@@ -4,11 +4,12 @@
 -- KEYS[1]  hash
 -- ARGV     the longest value, most bytes of values in all, then the fields; none = all
 -- returns  the value of each field, or without fields: field, value, field … A value
---          that is too long is empty; what is beyond the bytes in all is left out.
+--          that is too long is taken out, and empty; what is beyond the bytes in all is left out.
 local longest, most = tonumber(ARGV[1]), tonumber(ARGV[2])
 local out, bytes = {}, 0
-local function fitting(value)
+local function fitting(field, value)
   if value and #value > longest then
+    redis.call('HDEL', KEYS[1], field) -- here, for what takes long is answered too late
     return ''
   end
   bytes = bytes + (value and #value or 0)
@@ -16,7 +17,7 @@ local function fitting(value)
 end
 if #ARGV > 2 then
   for i, value in ipairs(redis.call('HMGET', KEYS[1], unpack(ARGV, 3))) do
-    value = fitting(value)
+    value = fitting(ARGV[i + 2], value)
     out[i] = bytes <= most and value
   end
   return out
@@ -26,7 +27,7 @@ for i = 1, #all, 2 do
   if #all[i] > 64 then -- no replica has such a name
     redis.call('HDEL', KEYS[1], all[i])
   else
-    local value = fitting(all[i + 1])
+    local value = fitting(all[i], all[i + 1])
     if bytes > most then
       break
     end
