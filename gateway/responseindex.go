@@ -62,14 +62,23 @@ func (s *responseIndex) put(p responseHome) {
 		s.forget(own.Back())
 	}
 	if len(s.byKey) > maxIndexed {
-		most := own
-		for _, l := range s.of {
-			if l.Len() > most.Len() {
-				most = l
-			}
-		}
-		s.forget(most.Back())
+		s.forget(s.spare(p.used, own))
 	}
+}
+
+// spare is who makes room for own, which has just got one: somebody's that is past its
+// time, or else the oldest of who has the most.
+func (s *responseIndex) spare(now time.Time, own *list.List) *list.Element {
+	most := own
+	for _, l := range s.of {
+		if now.Sub(l.Back().Value.(*responseHome).used) > indexLife {
+			return l.Back()
+		}
+		if l.Len() > most.Len() {
+			most = l
+		}
+	}
+	return most.Back()
 }
 
 // forget takes one out.

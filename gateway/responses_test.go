@@ -250,6 +250,25 @@ func TestAFloodOfAnswersForgetsItsOwn(t *testing.T) {
 	}
 }
 
+// What is past its time takes nobody's place, though its tenant never comes back.
+func TestOldAnswersMakeRoomBeforeNewOnes(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var s responseIndex
+	for i := range maxIndexed / 2 {
+		s.put(responseHome{key: responseKey{fmt.Sprint("gone ", i%64), fmt.Sprint(i)}, backend: "a", used: now})
+	}
+	now = now.Add(indexLife + time.Second)
+	for i := range maxIndexed {
+		s.put(responseHome{key: responseKey{"here", fmt.Sprint(i)}, backend: "a", used: now})
+	}
+	if _, ok := s.get(now, responseKey{"here", "0"}); !ok {
+		t.Error("a new answer was forgotten, and old ones were kept")
+	}
+	if len(s.byKey) != maxIndexed || len(s.of) != 1 {
+		t.Errorf("%d remembered of %d tenants, want %d of one", len(s.byKey), len(s.of), maxIndexed)
+	}
+}
+
 // What a key keeps at a hosted API is asked of one backend, and no other takes its
 // place.
 func TestWhatAKeyKeepsAtAHostedAPI(t *testing.T) {
