@@ -2,6 +2,7 @@ package translate
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/pacer-dev/pacer/internal/openai"
 )
@@ -9,6 +10,24 @@ import (
 // MaxDocument is how large an answer may be that is one document, in bytes: it is
 // read as a whole.
 const MaxDocument = 16 << 20
+
+const (
+	// mostBlocks is how many blocks an answer may have that is translated. Each is written
+	// with many times the bytes that it came in.
+	mostBlocks = 10_000
+
+	// longestID is how long an id may be that is passed on, in bytes, and longestModel the
+	// name of a model that a stream says: some dialects repeat both with every piece.
+	longestID, longestModel = 512, 512
+)
+
+// cut is the first n bytes of text, less what they have of a character that is cut in two.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
+}
 
 // Document translates one whole answer; a plain one goes on as it is. The error says
 // what is wrong with it; an answer that is an error of the target in itself is one
@@ -80,6 +99,10 @@ func (a *answer) emit(e Event) {
 	case Begin:
 		a.begun, a.id, a.model = true, e.ID, e.Name
 	case BlockBegin:
+		if len(a.blocks) == mostBlocks {
+			a.failed = true
+			return
+		}
 		a.blocks = append(a.blocks, block{kind: e.Block, id: e.ID, name: e.Name, text: []byte(`""`), refusal: e.Refusal, signature: e.Raw})
 	case BlockDelta:
 		b := &a.blocks[len(a.blocks)-1]

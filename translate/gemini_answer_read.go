@@ -135,9 +135,14 @@ func geminiChances(v gjson.Result) []byte {
 	if !chosen.IsArray() {
 		return nil
 	}
-	top := v.Get("topCandidates").Array()
+	list := chanceList(chosen)
+	var top []gjson.Result // no more than there are of those
+	v.Get("topCandidates").ForEach(func(_, item gjson.Result) bool {
+		top = append(top, item)
+		return len(top) < len(list)
+	})
 	w := writer{}
-	for i, c := range chosen.Array() {
+	for i, c := range list {
 		if i > 0 {
 			w.b = append(w.b, ',')
 		}
@@ -147,7 +152,7 @@ func geminiChances(v gjson.Result) []byte {
 			if i >= len(top) {
 				return
 			}
-			for _, t := range top[i].Get("candidates").Array() {
+			for _, t := range chanceList(top[i].Get("candidates")) {
 				w.object(func() { w.chance(t) })
 			}
 		})

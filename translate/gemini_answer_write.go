@@ -33,11 +33,13 @@ type geminiVoice struct {
 func geminiStream(o Reply) voice { return &geminiVoice{o: o} }
 
 // held implements keeper, of a call.
-func (g *geminiVoice) held() int { return cap(g.args) }
+func (g *geminiVoice) held() int {
+	return cap(g.args) + cap(g.name) + cap(g.callID) + cap(g.signature)
+}
 
 // letGo implements keeper.
 func (g *geminiVoice) letGo() (lost bool) {
-	g.args = nil
+	g.args, g.name, g.callID, g.signature = nil, nil, nil, nil
 	return true
 }
 
@@ -253,9 +255,22 @@ func (w *writer) geminiPart(o Reply, b *block, calls *int) {
 	})
 }
 
+// chanceList are the items of v, up to the first that names no token: what is nothing
+// would be written with many times its bytes.
+func chanceList(v gjson.Result) (list []gjson.Result) {
+	v.ForEach(func(_, item gjson.Result) bool {
+		named := item.Get("token").Exists()
+		if named {
+			list = append(list, item)
+		}
+		return named
+	})
+	return list
+}
+
 // geminiChances writes log probabilities that are items of chat's logprobs.content.
 func (w *writer) geminiChances(items []byte) {
-	list := gjson.ParseBytes(append(append([]byte{'['}, items...), ']')).Array()
+	list := chanceList(gjson.ParseBytes(append(append([]byte{'['}, items...), ']')))
 	chance := func(v gjson.Result) {
 		w.object(func() {
 			w.rawField("token", cmp.Or(v.Get("token").Raw, `""`))
@@ -267,7 +282,7 @@ func (w *writer) geminiChances(items []byte) {
 			for _, v := range list {
 				w.object(func() {
 					w.within("candidates", '[', ']', func() {
-						for _, top := range v.Get("top_logprobs").Array() {
+						for _, top := range chanceList(v.Get("top_logprobs")) {
 							chance(top)
 						}
 					})

@@ -63,6 +63,15 @@ func pick(v gjson.Result, members ...member) {
 	})
 }
 
+// hasMembers reports whether the object v has any.
+func hasMembers(v gjson.Result) (has bool) {
+	v.ForEach(func(_, _ gjson.Result) bool {
+		has = true
+		return false
+	})
+	return has
+}
+
 // count reads a number of tokens, which is never negative nor beyond 2³¹−1.
 func count(r gjson.Result) int {
 	if r.Type != gjson.Number || !(r.Num > 0) {

@@ -96,7 +96,7 @@ func (h *messagesHearing) start(v gjson.Result, to heard) {
 		to.emit(Event{Kind: BlockDelta, Block: Redacted, Text: data})
 	case "tool_use":
 		h.begin(ToolCall, quoted(v.Get("id")), quoted(v.Get("name")), to)
-		if in := v.Get("input"); in.IsObject() && len(in.Map()) > 0 {
+		if in := v.Get("input"); in.IsObject() && hasMembers(in) {
 			to.emit(Event{Kind: BlockDelta, Block: ToolCall, Text: quote(in.Raw)})
 		}
 	default:

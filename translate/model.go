@@ -199,8 +199,12 @@ type Event struct {
 // noName is that of a tool whose name the target does not say.
 var noName = []byte(`""`)
 
-// named gives a call a name, if it has none: every dialect writes one.
+// named gives a call a name, if it has none: every dialect writes one. An id that is too
+// long is none.
 func (e *Event) named() {
+	if len(e.ID) > longestID {
+		e.ID = nil
+	}
 	if e.Kind == BlockBegin && e.Block == ToolCall && e.Name == nil {
 		e.Name = noName
 	}

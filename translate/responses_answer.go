@@ -17,6 +17,7 @@ type responsesVoice struct {
 	begun    bool
 	open     bool
 	items    int // that have begun
+	kept     int // bytes of all blocks, but for the text of the last one
 
 	// What stands around the number and the text of each piece of the block.
 	head, where []byte
@@ -25,18 +26,20 @@ type responsesVoice struct {
 
 func responsesStream(o Reply) voice { return &responsesVoice{o: o} }
 
+// perBlock is what a block takes beside its strings, in bytes.
+const perBlock = 256
+
 // held is how many bytes are kept of the answer.
 func (r *responsesVoice) held() int {
-	n := 0
-	for i := range r.answer.blocks {
-		n += cap(r.answer.blocks[i].text)
+	if len(r.answer.blocks) == 0 {
+		return 0
 	}
-	return n
+	return r.kept + cap(r.last().text)
 }
 
 // letGo implements keeper.
 func (r *responsesVoice) letGo() (lost bool) {
-	r.answer.blocks, r.open = nil, false
+	r.answer.blocks, r.open, r.kept = nil, false, 0
 	return true
 }
 
@@ -64,7 +67,9 @@ func (r *responsesVoice) say(b []byte, e *Event) []byte {
 		r.answer.emit(*e)
 		return r.delta(b, e)
 	case BlockSigned:
-		r.last().signature = bytes.Clone(e.Text)
+		k := r.last()
+		r.kept += len(e.Text) - len(k.signature)
+		k.signature = bytes.Clone(e.Text)
 	case BlockEnd:
 		return r.blockEnd(b)
 	case Ended:
@@ -93,6 +98,10 @@ func (r *responsesVoice) blockBegin(b []byte, e *Event) []byte {
 	if !r.begun {
 		b = r.begin(b)
 	}
+	if len(r.answer.blocks) > 0 {
+		r.kept += cap(r.last().text)
+	}
+	r.kept += perBlock + len(e.ID) + len(e.Name)
 	own := *e
 	own.ID, own.Name, own.Raw = bytes.Clone(e.ID), bytes.Clone(e.Name), nil
 	r.answer.emit(own)
@@ -340,11 +349,14 @@ func (w *writer) asked(o Reply) {
 
 // toolName writes the name of a tool, and its namespace if it has one.
 func (w *writer) toolName(o Reply, name []byte) {
-	for _, space := range o.Spaces {
-		if rest, ok := strings.CutPrefix(openai.Unquote(name), space+spaceMark); ok {
-			w.field("namespace", space)
-			w.field("name", rest)
-			return
+	if len(o.Spaces) > 0 {
+		whole := openai.Unquote(name)
+		for _, space := range o.Spaces {
+			if rest, ok := strings.CutPrefix(whole, space); ok && strings.HasPrefix(rest, spaceMark) {
+				w.field("namespace", space)
+				w.field("name", rest[len(spaceMark):])
+				return
+			}
 		}
 	}
 	w.bytesField("name", name)

@@ -96,6 +96,8 @@ type Stream struct {
 	usage   Usage
 	over    bool
 	failed  bool // the client was told of an error: nothing may follow that looks like a whole answer
+	begun   bool
+	blocks  int // that have begun
 	event   Event
 	shape   shape
 
@@ -113,6 +115,7 @@ const keptOut = 4 << 10
 // NewStream translates a stream of from for a client of to. A plain one is looked at,
 // and goes on as it is, but that an array is made of it for who asked for one.
 func NewStream(from, to Name, o Reply) *Stream {
+	o.Model = cut(o.Model, longestModel)
 	return &Stream{frames: table[from].frames(), from: table[from].hear(), to: table[to].stream(o), plain: o.Plain, array: o.Array}
 }
 
@@ -272,7 +275,19 @@ func (s *Stream) emit(e Event) {
 	e.named()
 	s.shape.note(&e)
 	switch e.Kind {
+	case Begin:
+		if s.begun { // some voices say much of the request then
+			return
+		}
+		s.begun = true
 	case BlockBegin:
+		if s.blocks++; s.blocks > mostBlocks && !s.plain {
+			if !s.failed {
+				s.emit(Event{Kind: Failed, Failure: &Failure{Message: "The backend's answer has too many parts."}})
+				s.emit(Event{Kind: Over})
+			}
+			return
+		}
 		s.see(e.Name, e.Block == Thinking)
 	case BlockDelta:
 		if e.Block == Redacted {
