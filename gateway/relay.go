@@ -147,14 +147,15 @@ func (x *exchange) begin(t *attempt) {
 	t.up.timer.restart(t.up.first.at.Add(x.setup.conf.Timeouts.Silence), &errSilence)
 }
 
-// letGo lets go of the body, and of the answer that was set aside: nobody else
-// is asked any more. A backend that answers before it has read all of the body
+// letGo lets go of the body, of what it was read as, and of the answer that was set aside:
+// nobody else is asked any more. A backend that answers before it has read all of the body
 // still gets the rest.
 func (x *exchange) letGo() {
 	x.failover.drop()
 	if x.request.body != nil && x.prompt.keep && !x.attempt.measured.hasUsage {
 		x.prompt.sample, x.prompt.within = openai.PromptText(x.request.body.bytes(), tokens.MaxText)
 	}
+	x.speech.letGo(&x.memory)
 	x.request.dropBody()
 }
 

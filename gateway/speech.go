@@ -20,9 +20,9 @@ const (
 // speech is a request as its client wrote it, read for backends that speak another
 // dialect. The zero value was not read yet.
 type speech struct {
-	read   bool
 	parsed *translate.Request
 	err    error // why it cannot be read
+	held   int64 // what it counts as memory
 
 	// The last one that was written: mostly that which goes up.
 	target  translate.Target
@@ -31,9 +31,8 @@ type speech struct {
 
 // write returns r as it goes to b under the name model. What that keeps counts as memory.
 func (s *speech) write(r *request, memory *holding, b *backend, model string) (*translate.Written, error) {
-	if !s.read {
-		s.read = true
-		s.parsed, s.err = readSpeech(r, memory)
+	if s.parsed == nil && s.err == nil {
+		s.parsed, s.err = s.from(r, memory)
 	}
 	if s.err != nil {
 		return nil, s.err
@@ -49,20 +48,28 @@ func (s *speech) write(r *request, memory *holding, b *backend, model string) (*
 	return s.written, nil
 }
 
-// readSpeech reads r, if there is room for what becomes of it.
-func readSpeech(r *request, memory *holding) (*translate.Request, error) {
+// from reads r, if there is room for what becomes of it.
+func (s *speech) from(r *request, memory *holding) (*translate.Request, error) {
 	body := r.body.bytes()
 	n := openai.CountValues(body)
 	if n > mostValues {
 		return nil, &translate.Refusal{Message: fmt.Sprintf("The request body has more than %d JSON values, which is too many to translate it for the backends of this model.", mostValues)}
 	}
-	if err := memory.take(int64(len(body) + n*perValue)); err != nil {
+	room := int64(len(body) + n*perValue)
+	if err := memory.take(room); err != nil {
 		return nil, err
 	}
+	s.held = room
 	parsed, err := translate.Read(clientDialect(r.end), body)
 	if err == nil {
 		// As the gateway took it: "yes" asks for a stream, too, and Google's path does.
 		parsed.Stream, parsed.WantUsage = r.parsed.Stream, r.parsed.IncludeUsage
 	}
 	return parsed, err
+}
+
+// letGo gives up what was read: no other backend is asked any more.
+func (s *speech) letGo(memory *holding) {
+	memory.adjust(-s.held)
+	*s = speech{}
 }

@@ -232,7 +232,7 @@ func (u *roundTrip) translated() (s substitute, err error) {
 	target, form := targetFor(u.backend, model)
 	n := &translation{from: target.Dialect, to: clientDialect(r.end), path: w.Path, text: w.Body}
 	for _, l := range w.Lost {
-		n.dropped = append(n.dropped, l.Param)
+		n.dropped = append(n.dropped, strings.Clone(l.Param)) // or the request would be kept with its name
 	}
 	n.reply = translate.Reply{
 		ID: replyID(requestID(r.http.Context())), Model: r.parsed.Model, Created: r.arrived.Unix(),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pacer-dev/pacer/config"
 	"github.com/pacer-dev/pacer/internal/must"
+	"github.com/pacer-dev/pacer/internal/tokens"
 )
 
 const messagesPath, countPath = "/v1/messages", "/v1/messages/count_tokens"
@@ -438,4 +439,44 @@ func TestWhatIsTranslatedNeedsRoom(t *testing.T) {
 		}
 		h.idle()
 	})
+}
+
+// What a request was read as for backends of another dialect is given up with its body:
+// else whoever streams would hold the room of those who come.
+func TestWhatWasTranslatedIsGivenUpWithTheBody(t *testing.T) {
+	for name, kinds := range map[string]map[string]string{
+		"for the backend that is asked": {"a": "anthropic", "b": "anthropic"},
+		"for another one":               {"b": "anthropic"},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			answer := talk(10, 10*time.Millisecond)
+			if kinds["a"] != "" {
+				answer = slowly(claude)
+			}
+			engine := &script{answer: func(w http.ResponseWriter, r *http.Request) {
+				pause(r, time.Second)
+				answer(w, r)
+			}}
+			c := foreign(kinds, "a", "b")
+			c.Routes[0].Prefer = "order"
+			h := open(t, c, map[string]http.Handler{"a": engine, "b": &script{answer: states(500, "")}})
+			const parts = 5000
+			const room = 3 * parts * perValue
+			body := `{"model":"chat","stream":true,"max_tokens":50,"messages":[{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, parts) + `{"type":"text","text":"a"}]}]}`
+			done := make(chan reply, 1)
+			go func() { done <- h.post(chat, body) }()
+			<-time.After(500 * time.Millisecond)
+			if held := h.gateway.buffered.used.Load(); held < onHeap*room {
+				t.Errorf("%d bytes are held while any backend may be asked, want %d", held, onHeap*room)
+			}
+			<-time.After(515 * time.Millisecond) // its first bytes are there
+			if held := h.gateway.buffered.used.Load(); held > onHeap*int64(len(body)+4*tokens.MaxText) {
+				t.Errorf("%d bytes are held by a stream whose body has %d", held, len(body))
+			}
+			if r := <-done; r.status != 200 || r.err != nil {
+				t.Errorf("got %d %.200s (%v)", r.status, r.body, r.err)
+			}
+			h.idle()
+		})
+	}
 }
