@@ -13,7 +13,7 @@ const (
 
 	// mostPerHour is how many cells of one hour are told apart, and mostCells of
 	// all hours; there are twice as many at most. One key has half of them, so that what
-	// a client makes up does not hide what others used.
+	// a client makes up does not hide what others used. Without keys there are no others.
 	mostPerHour = 4096
 	mostCells   = 100_000
 )
@@ -46,7 +46,7 @@ func (l *ledger) add(h Hour, of Of, s Sums) {
 	at := cellKey{h, of}
 	for i, wider := range []Of{of.crowd(), {Key: Other, Team: Other, Route: Other, Backend: Other, Model: Other, Tags: Other}} {
 		// Whose it was is kept where there is room for as much again.
-		own := i == 1 || l.ofKey[keyHour{h, of.Key}] < mostPerHour/2 && l.ofKey[keyHour{0, of.Key}] < mostCells/2
+		own := i == 1 || of.Key == "" || l.ofKey[keyHour{h, of.Key}] < mostPerHour/2 && l.ofKey[keyHour{0, of.Key}] < mostCells/2
 		if times := i + 1; l.cells[at] != nil || own && l.perHour[h] < times*mostPerHour && len(l.cells) < times*mostCells {
 			break
 		}

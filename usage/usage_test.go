@@ -149,6 +149,19 @@ func TestOneKeyDoesNotFillTheLedger(t *testing.T) {
 	}
 }
 
+// Where there are no keys nobody is hidden, and all that is told apart is theirs.
+func TestWithoutKeysNothingIsHalved(t *testing.T) {
+	b := New(false)
+	for i := range mostPerHour {
+		b.Add(Record{At: noon, Of: Of{Tags: fmt.Sprint(i)}, Sums: Sums{Requests: 1}})
+	}
+	for _, c := range b.Cells(0, math.MaxInt64) {
+		if c.Tags == Other {
+			t.Fatalf("%d requests of %d are not told apart", c.Requests, mostPerHour)
+		}
+	}
+}
+
 func TestRows(t *testing.T) {
 	h := HourOf(noon)
 	cells := []Cell{

@@ -150,6 +150,21 @@ func TestOneKeyDoesNotFillAnHour(t *testing.T) {
 	}
 }
 
+// Where there are no keys all of an hour's cells are told apart.
+func TestWithoutKeysNothingIsHalved(t *testing.T) {
+	r := newReplica(t, redistest.Start(t), "one", usage.Dollar)
+	at := time.Now()
+	for tag := range mostPerHour {
+		r.book.Add(usage.Record{At: at, Of: usage.Of{Tags: fmt.Sprint(tag)}, Sums: usage.Sums{Requests: 1}})
+	}
+	must.Do(t, r.loop.tell(t.Context(), 64))
+	now := usage.HourOf(at)
+	cells := must.Get(r.loop.Cells(t.Context(), now-1, now+2))(t)
+	if len(cells) != mostPerHour {
+		t.Errorf("%d cells are told apart, want %d", len(cells), mostPerHour)
+	}
+}
+
 // prices are what requests cost in one run of the test below.
 var prices = []func(rnd *rand.Rand) usage.Money{
 	func(*rand.Rand) usage.Money { return usage.Dollar / 2 },

@@ -3,7 +3,7 @@
 -- KEYS[1]  hash: @birth -> a random name, replica -> number of its last batch
 -- KEYS[2…] hashes of an hour each: names as JSON -> six sums, blank between;
 --          @cells -> how many there are, @cells and a key -> how many of that one,
---          which has half of the most
+--          which has half of the most; what is without a key has all
 -- ARGV     replica, number of the batch, a name for @birth, ms that hours live,
 --          most cells of an hour, then for each cell: index of its hour in KEYS,
 --          names, names where the hour is full, six numbers
@@ -29,9 +29,10 @@ for i = 6, #ARGV, 9 do
   end
   if not old then
     local count = tonumber(redis.call('HGET', hour, '@cells') or '0')
-    local own = '@cells ' .. tostring(cjson.decode(name)[1])
+    local key = tostring(cjson.decode(name)[1])
+    local own = '@cells ' .. key
     local has = tonumber(redis.call('HGET', hour, own) or '0') or 0
-    if count >= tonumber(ARGV[5]) or has >= tonumber(ARGV[5]) / 2 then
+    if count >= tonumber(ARGV[5]) or key ~= '' and has >= tonumber(ARGV[5]) / 2 then
       name = ARGV[i + 2]
       old = redis.call('HGET', hour, name)
     else
