@@ -8,20 +8,23 @@ import (
 )
 
 const (
-	// speedSeconds is over how long speeds are compared, and speedTokens the least
-	// that has to be expected in that time: less is chance.
+	// speedSeconds is over how long speeds are compared. Where fewer than plentyTokens are
+	// expected in that time it is longer, up to mostSeconds: engines that draft several
+	// tokens a step, and answers of half a second, bring 30 tokens at half or twice the
+	// speed. Fewer than speedTokens are chance even then.
 	speedSeconds = 4
+	mostSeconds  = 12
 	speedTokens  = 30.0
+	plentyTokens = 4 * speedTokens
 
 	// slowerBelow is from where on an engine is called slower than learned, and
 	// soundAbove from where it no longer is.
 	slowerBelow = 0.75
 	soundAbove  = 0.88
 
-	// soundSeconds and soundTokens are what shows that an engine is not slower any more:
-	// the seconds before say how it was.
+	// soundSeconds with plentyTokens show that an engine is not slower any more: the
+	// seconds before say how it was.
 	soundSeconds = 2
-	soundTokens  = 4 * speedTokens
 
 	// speedChance is by how much speeds that are measured at the same time differ by
 	// chance.
@@ -34,7 +37,7 @@ type backendWatch struct {
 	state
 	last           Cause // that stood, and when it was last there
 	lastAt         time.Time
-	seen, expected [speedSeconds + 1]float64             // sums, the latest first
+	seen, expected [mostSeconds + 1]float64              // sums, the latest first
 	heard          int                                   // how many of them there are
 	ratio          float64                               // delivered over the curve; NaN = too little runs
 	speed          float64                               // of what was learned before the engine changed; NaN = unknown
@@ -148,7 +151,10 @@ func (w *backendWatch) compare(b *Backend) {
 	copy(w.expected[1:], w.expected[:])
 	w.seen[0], w.expected[0] = b.Seen, b.Expected
 	w.heard = min(w.heard+1, len(w.seen))
-	seen, expected := b.Seen-w.seen[w.heard-1], b.Expected-w.expected[w.heard-1]
+	seen, expected := w.within(speedSeconds)
+	for s := speedSeconds + 1; s <= mostSeconds && expected < plentyTokens; s++ {
+		seen, expected = w.within(s)
+	}
 	w.ratio, w.speed = math.NaN(), math.NaN()
 	switch {
 	case expected >= speedTokens:
@@ -167,13 +173,19 @@ func (w *backendWatch) compare(b *Backend) {
 	}
 }
 
+// within is what came in so many seconds, or in as many as there are, and what was expected.
+func (w *backendWatch) within(seconds int) (seen, expected float64) {
+	i := min(seconds, w.heard-1)
+	return w.seen[0] - w.seen[i], w.expected[0] - w.expected[i]
+}
+
 // mended reports whether the last seconds alone show that the engine is as fast as ever.
 func (w *backendWatch) mended() bool {
 	if w.heard <= soundSeconds {
 		return false
 	}
-	expected := w.expected[0] - w.expected[soundSeconds]
-	return expected >= soundTokens && w.seen[0]-w.seen[soundSeconds] >= soundAbove*expected
+	seen, expected := w.within(soundSeconds)
+	return expected >= plentyTokens && seen >= soundAbove*expected
 }
 
 // note remembers the cause that stands, as long as it is there.

@@ -280,6 +280,29 @@ func TestSlowerIsOverSoon(t *testing.T) {
 	s.wantCauses(t, "7 s after it was over", "")
 }
 
+// A few tokens are no speed: one user of an engine that drafts gets half as many as usual
+// for six seconds, now and then. What lasts is said with as few.
+func TestAFewTokensAreNoSpeed(t *testing.T) {
+	s := newStory()
+	x := healthy()
+	run := func(seconds int, speed float64) {
+		for range seconds {
+			x.Backends[0].Expected += 10
+			x.Backends[0].Seen += 10 * speed
+			s.tell(1, x, nil)
+		}
+	}
+	for range 20 {
+		run(12, 1.2)
+		run(6, 0.5)
+		s.wantCauses(t, "after six slow seconds of one user", "")
+	}
+	run(12, 0.5)
+	if s.causes() == "" {
+		t.Error("one user has half of the speed for 16 s, and nothing is said")
+	}
+}
+
 // The curves go on taking the engine for slow, for they learn little of one user. What
 // the streams have shown stands while nobody streams, until the curves say something new.
 func TestWhatWasSoundIsNotSlowerWhenItIsQuiet(t *testing.T) {
