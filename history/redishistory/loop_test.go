@@ -156,22 +156,16 @@ func TestForeignHistories(t *testing.T) {
 func TestAHugeHistoryIsNotRead(t *testing.T) {
 	b, rdb := newReader(t)
 	ctx := context.Background()
-	sent := func() (bytes int) {
-		_, rest, _ := strings.Cut(rdb.Info(ctx, "stats").Val(), "total_net_output_bytes:")
-		line, _, _ := strings.Cut(rest, "\r\n")
-		bytes = must.Get(strconv.Atoi(line))(t)
-		return bytes
-	}
 	huge := strings.Repeat("x", 32<<20)
 	at := b.ring.Ended()
 	rdb.HSet(ctx, b.index(), "huge", huge, strings.Repeat("n", 1<<20), "{}")
 	rdb.HSet(ctx, b.index(), "z", fmt.Sprintf(`{"at":%d,"time":%q,"name":"x"}`, at, time.Now().UTC().Format(time.RFC3339)))
 	rdb.HSet(ctx, b.steps("z"), slot(at), huge)
-	before := sent()
+	before := sent(t, rdb)
 	for range 3 {
 		b.step(ctx)
 	}
-	if n := sent() - before; n > 1<<20 {
+	if n := sent(t, rdb) - before; n > 1<<20 {
 		t.Errorf("%d bytes were read", n)
 	}
 	if left := must.Get(rdb.HKeys(ctx, b.index()).Result())(t); len(left) != 2 || slices.Contains(left, "huge") {
@@ -179,6 +173,34 @@ func TestAHugeHistoryIsNotRead(t *testing.T) {
 	}
 	if log := b.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "huge") {
 		t.Errorf("the log says %q", log)
+	}
+}
+
+// sent is how many bytes the server has sent.
+func sent(t *testing.T, rdb redis.UniversalClient) (bytes int) {
+	t.Helper()
+	_, rest, _ := strings.Cut(rdb.Info(t.Context(), "stats").Val(), "total_net_output_bytes:")
+	line, _, _ := strings.Cut(rest, "\r\n")
+	bytes = must.Get(strconv.Atoi(line))(t)
+	return bytes
+}
+
+// Nor are more names than any fleet has: a part of them is read, and taken out.
+func TestManyNamesAreNotRead(t *testing.T) {
+	b, rdb := newReader(t)
+	ctx := context.Background()
+	var fields []any
+	for i := range 150_000 {
+		fields = append(fields, fmt.Sprintf("%060d", i), "")
+	}
+	rdb.HSet(ctx, b.index(), fields...)
+	before := sent(t, rdb)
+	b.step(ctx)
+	if n := sent(t, rdb) - before; n > maxRead+maxRead/2 {
+		t.Errorf("%d bytes were read", n)
+	}
+	if left := rdb.HLen(ctx, b.index()).Val(); left > 100_000 {
+		t.Errorf("%d names are left", left)
 	}
 }
 

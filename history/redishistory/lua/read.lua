@@ -2,7 +2,7 @@
 -- reader would not be done with it in time, and would take the server for gone.
 --
 -- KEYS[1]  hash
--- ARGV     the longest value, most bytes of values in all, then the fields; none = all
+-- ARGV     the longest value, most bytes in all, then the fields; none = all
 -- returns  the value of each field, or without fields: field, value, field … A value
 --          that is too long is taken out, and empty; what is beyond the bytes in all is left out.
 local longest, most = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -28,6 +28,7 @@ for i = 1, #all, 2 do
     redis.call('HDEL', KEYS[1], all[i])
   else
     local value = fitting(all[i], all[i + 1])
+    bytes = bytes + #all[i]
     if bytes > most then
       break
     end
