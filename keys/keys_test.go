@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -173,6 +174,38 @@ func TestARedisThatLostItsKeys(t *testing.T) {
 		if server.Do("PTTL", key).(int64) <= 0 {
 			t.Errorf("%s lives for ever", key)
 		}
+	}
+}
+
+// A text of 200 MB that somebody put there takes longer than an exchange may: it is
+// taken out, and the keys stay.
+func TestAHugeKeyIsNotRead(t *testing.T) {
+	server := redistest.Start(t)
+	ctx := context.Background()
+	store := rediskeys.New(server.Client(t))
+	a := keys.New(store)
+	if _, _, err := a.Create(ctx, noon, "w", api.KeySpec{Name: "one"}); err != nil {
+		t.Fatal(err)
+	}
+	sent := func() int {
+		info, _ := server.Do("INFO", "stats").(string)
+		_, rest, _ := strings.Cut(info, "total_net_output_bytes:")
+		line, _, _ := strings.Cut(rest, "\r\n")
+		return must.Get(strconv.Atoi(line))(t)
+	}
+	huge := strings.Repeat("x", 4<<20)
+	for _, key := range server.Do("KEYS", "*").([]any) {
+		server.Do("HSET", key, "forged", huge, huge, "1 {}", "@rev", huge)
+	}
+	before := sent()
+	for range 2 {
+		must.Get(a.Refresh(ctx))(t)
+	}
+	if entries, err := store.Entries(ctx, 10); err != nil || len(entries) != 1 {
+		t.Errorf("%d entries, %v; want that of one", len(entries), err)
+	}
+	if n := sent() - before; n > 1<<20 || len(a.List()) != 1 {
+		t.Errorf("%d bytes were read, and %d keys are known", n, len(a.List()))
 	}
 }
 

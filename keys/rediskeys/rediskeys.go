@@ -27,6 +27,8 @@ var (
 	putSource string
 	//go:embed lua/load.lua
 	loadSource string
+	//go:embed lua/entries.lua
+	entriesSource string
 )
 
 const (
@@ -36,6 +38,7 @@ const (
 	life = 400 * 24 * time.Hour
 
 	mostEntries = 10_000
+	longest     = 1 << 20 // of a key or of an entry, in bytes
 	timeout     = 3 * time.Second
 )
 
@@ -43,11 +46,12 @@ const (
 type Store struct {
 	conn      *redisconn.Client
 	put, load *redis.Script
+	entries   *redis.Script
 }
 
 // New returns the store behind conn.
 func New(conn *redisconn.Client) *Store {
-	return &Store{conn: conn, put: redis.NewScript(putSource), load: redis.NewScript(loadSource)}
+	return &Store{conn: conn, put: redis.NewScript(putSource), load: redis.NewScript(loadSource), entries: redis.NewScript(entriesSource)}
 }
 
 func (s *Store) keys() []string {
@@ -105,7 +109,7 @@ func (s *Store) Restore(ctx context.Context, known []keys.Key) error {
 
 // ask runs load.lua.
 func (s *Store) ask(ctx context.Context, mark string, known []keys.Key) ([]string, error) {
-	args := []any{mark, life.Milliseconds(), rand.Text()}
+	args := []any{mark, life.Milliseconds(), rand.Text(), longest}
 	for _, k := range known {
 		data, err := json.Marshal(k)
 		if err != nil {
@@ -163,11 +167,11 @@ func (s *Store) write(ctx context.Context, k keys.Key, data []byte, e api.AuditE
 func (s *Store) Entries(ctx context.Context, most int) ([]api.AuditEntry, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	var all map[string]string
-	err := s.conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) (err error) {
-		all, err = rdb.HGetAll(ctx, s.keys()[1]).Result()
-		return err
-	})
+	replies, err := s.conn.Run(ctx, s.entries, redisconn.Call{Keys: s.keys()[1:], Args: []any{longest}})
+	if err != nil {
+		return nil, fmt.Errorf("rediskeys: %w", err)
+	}
+	all, err := replies[0].StringSlice()
 	if err != nil {
 		return nil, fmt.Errorf("rediskeys: %w", err)
 	}

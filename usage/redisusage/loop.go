@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,6 +26,8 @@ var (
 	spendSource string
 	//go:embed lua/add.lua
 	addSource string
+	//go:embed lua/trim.lua
+	trimSource string
 )
 
 const (
@@ -35,6 +38,9 @@ const (
 	perTrip     = 256  // budgets in one round trip
 	perRead     = 64   // hours in one round trip
 	mostPerHour = 4096 // cells of one hour
+	mostFields  = 4 * mostPerHour
+	longestName = 16 << 10 // of a field: six names, each with escapes
+	longestSums = 256
 	addEvery    = time.Second
 
 	// partExpiry is how long a replica is silent that holds nothing any more. One that is
@@ -62,8 +68,10 @@ type Options struct {
 type Loop struct {
 	o          Options
 	spend, add *redis.Script
-	told       time.Time // when cells were told last
-	most       int       // replicas that there were of late, for a store that was emptied
+	trim       *redis.Script
+	unread     atomic.Int64 // first of perRead hours that could not be read: what is too long is taken out there before the next look; 0 = none
+	told       time.Time    // when cells were told last
+	most       int          // replicas that there were of late, for a store that was emptied
 	mostAt     time.Time
 	answered   time.Time // last exchange that succeeded
 	cutOff     bool      // the store could not be reached for so long that others may take it for gone
@@ -76,7 +84,7 @@ func New(o Options) (*Loop, error) {
 	if err := share.Missing("redisusage", o, "Conn", "Replica", "Book", "Link", "Log"); err != nil {
 		return nil, err
 	}
-	return &Loop{o: o, spend: redis.NewScript(spendSource), add: redis.NewScript(addSource)}, nil
+	return &Loop{o: o, spend: redis.NewScript(spendSource), add: redis.NewScript(addSource), trim: redis.NewScript(trimSource)}, nil
 }
 
 // Start learns what was spent before the first request comes.
@@ -298,6 +306,12 @@ func (l *Loop) Cells(ctx context.Context, from, to usage.Hour) ([]usage.Cell, er
 	out := l.o.Book.Cells(from, to)
 	for first := from; first < to; first += perRead {
 		replies := make([]*redis.MapStringStringCmd, min(perRead, to-first))
+		n := usage.Hour(len(replies))
+		if bad := usage.Hour(l.unread.Load()); bad != 0 && first < bad+perRead && bad < first+n {
+			if err := l.cut(ctx, first, len(replies)); err != nil {
+				return nil, fmt.Errorf("redisusage: %w", err)
+			}
+		}
 		err := l.o.Conn.Do(ctx, func(ctx context.Context, rdb redis.UniversalClient) error {
 			_, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 				for i := range replies {
@@ -311,7 +325,11 @@ func (l *Loop) Cells(ctx context.Context, from, to usage.Hour) ([]usage.Cell, er
 			return err
 		})
 		if err != nil {
+			l.unread.Store(int64(first))
 			return nil, fmt.Errorf("redisusage: %w", err)
+		}
+		if bad := l.unread.Load(); first <= usage.Hour(bad) && usage.Hour(bad) < first+n {
+			l.unread.CompareAndSwap(bad, 0)
 		}
 		for i, reply := range replies {
 			for name, text := range reply.Val() {
@@ -322,6 +340,16 @@ func (l *Loop) Cells(ctx context.Context, from, to usage.Hour) ([]usage.Cell, er
 		}
 	}
 	return out, nil
+}
+
+// cut has the server take out of n hours what is too long to be read in time.
+func (l *Loop) cut(ctx context.Context, first usage.Hour, n int) error {
+	calls := make([]redisconn.Call, n)
+	for i := range calls {
+		calls[i] = redisconn.Call{Keys: []string{l.hourKey(first + usage.Hour(i))}, Args: []any{longestName, longestSums, mostFields}}
+	}
+	_, err := l.o.Conn.Run(ctx, l.trim, calls...)
+	return err
 }
 
 func readCell(h usage.Hour, name, text string) (usage.Cell, bool) {

@@ -14,6 +14,10 @@ if type(made) == 'table' then -- not a hash: PEXPIRE does as DEL does
   redis.call('HSETNX', KEYS[1], '@birth', ARGV[3])
 end
 local birth = redis.call('HGET', KEYS[1], '@birth')
+if #birth > 64 then -- it would go out with each answer
+  birth = ARGV[3]
+  redis.call('HSET', KEYS[1], '@birth', birth)
+end
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 if tonumber(ARGV[2]) <= tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0') then
   return birth

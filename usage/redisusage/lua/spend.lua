@@ -42,6 +42,7 @@
 --          if anything has changed, 1 if nobody else holds any of the rest, the most that
 --          a request may cost as the others know it
 local quiet, hour, day, most_left, first_part = 1000, 3600000, 86400000, 10000, 18
+local longest = 128 -- of a name and of a text
 local clock = redis.call('TIME')
 local ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local all = redis.pcall('HGETALL', KEYS[1])
@@ -65,7 +66,9 @@ local function left_behind(command, ...)
 end
 for i = 1, #all, 2 do
   local name, text = all[i], all[i + 1]
-  if name == 'total' then
+  if #name > longest or #text > longest then -- it would go out with each answer
+    redis.call('HDEL', KEYS[1], name)
+  elseif name == 'total' then
     total = tonumber(text)
   else
     local at, second, third = string.match(text, '^(%d+) (%d+) (%d+)$')
@@ -77,7 +80,7 @@ for i = 1, #all, 2 do
       back = tonumber(second)
     elseif silent > day then
       redis.call('HDEL', KEYS[1], name)
-      if at and second ~= '0' and mark ~= '!' and left_behind('HLEN') < most_left then
+      if at and second ~= '0' and mark ~= '!' and #left_behind('HKEYS') < most_left then
         left_behind('HSET', name, second)
         redis.call('PEXPIRE', KEYS[2], life)
       end
@@ -105,7 +108,9 @@ if not seen or brings then
   local behind = left_behind('HGETALL')
   for i = 1, #behind, 2 do
     local name, of = behind[i], tonumber(behind[i + 1]) or 0
-    if name == me then
+    if #name > longest then
+      left_behind('HDEL', name)
+    elseif name == me then
       last = math.max(last, of)
     elseif string.sub(name, 1, 1) == '@' then
       parts[string.sub(name, 2)] = math.max(parts[string.sub(name, 2)] or 0, of)
