@@ -19,6 +19,10 @@ const (
 	// longestID is how long an id may be that is passed on, in bytes, and longestModel the
 	// name of a model that a stream says: some dialects repeat both with every piece.
 	longestID, longestModel = 512, 512
+
+	// longestCallID is how long that of a call may be, which is said once: LiteLLM has
+	// Google's signature of the call in it, and wants it back.
+	longestCallID = 32 << 10
 )
 
 // cut is the first n bytes of text, less what they have of a character that is cut in two.

@@ -73,3 +73,21 @@ func TestADocumentOfTooManyParts(t *testing.T) {
 		t.Errorf("log probabilities of nothing: %d bytes go out of %d: %v", len(out), len(chances), err)
 	}
 }
+
+// LiteLLM has Google's signature of a call in its id, and needs it back: an id of some
+// kilobytes is one.
+func TestALongIDOfACallIsKept(t *testing.T) {
+	id := "call_1__thought__" + strings.Repeat("c2ln", 2000)
+	call := `"tool_calls":[{"index":0,"id":"` + id + `","type":"function","function":{"name":"look","arguments":"{}"}}]`
+	for _, to := range []Name{Messages, Responses, Gemini, Cohere} {
+		s := NewStream(Chat, to, reply)
+		out, _ := s.Feed([]byte(sseOf([2]string{"", `{"choices":[{"delta":{` + call + `}}]}`}, [2]string{"", `{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}`})))
+		if !strings.Contains(string(out), `"`+id+`"`) {
+			t.Errorf("to %v: the id of the call is lost in a stream: %.300s", to, out)
+		}
+		whole, _, err := Document(Chat, to, reply, []byte(`{"choices":[{"message":{`+call+`},"finish_reason":"tool_calls"}]}`))
+		if err != nil || !strings.Contains(string(whole), `"`+id+`"`) {
+			t.Errorf("to %v: the id of the call is lost in a document: %.300s (%v)", to, whole, err)
+		}
+	}
+}

@@ -202,7 +202,11 @@ var noName = []byte(`""`)
 // named gives a call a name, if it has none: every dialect writes one. An id that is too
 // long is none.
 func (e *Event) named() {
-	if len(e.ID) > longestID {
+	longest := longestID
+	if e.Block == ToolCall {
+		longest = longestCallID
+	}
+	if len(e.ID) > longest {
 		e.ID = nil
 	}
 	if e.Kind == BlockBegin && e.Block == ToolCall && e.Name == nil {
