@@ -43,6 +43,28 @@ func TestAHugeCellIsNotReadAgain(t *testing.T) {
 	}
 }
 
+// An hour in which very many keys asked is no forged one: a look that fails takes nothing
+// out of it.
+func TestAnHourOfManyKeysIsKept(t *testing.T) {
+	const many = 20_000
+	server := redistest.Start(t)
+	r := newReplica(t, server, "one", usage.Dollar)
+	now := usage.HourOf(time.Now())
+	fields := []any{"HSET", r.loop.hourKey(now)}
+	for i := range many {
+		fields = append(fields, nameOf(usage.Of{Key: fmt.Sprint("key ", i), Route: usage.Other}), "1 1 1 1 1 1")
+	}
+	server.Do(fields...)
+	late, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.loop.Cells(late, now, now+1); err == nil {
+		t.Fatal("what came too late was taken")
+	}
+	if cells := must.Get(r.loop.Cells(t.Context(), now, now+1))(t); len(cells) != many {
+		t.Errorf("%d cells are left of %d", len(cells), many)
+	}
+}
+
 // Nor does what a budget or the sums are told with grow by it.
 func TestNothingHugeIsTold(t *testing.T) {
 	fresh := func() string { return fmt.Sprint(time.Now().UnixMilli()) }

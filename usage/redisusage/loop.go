@@ -34,11 +34,11 @@ const (
 	// version is that of what is stored, and a part of its keys.
 	version = "1"
 
-	perBatch    = 128  // cells in one batch: the server has 250 ms for it
-	perTrip     = 256  // budgets in one round trip
-	perRead     = 64   // hours in one round trip
-	mostPerHour = 4096 // cells of one hour
-	mostFields  = 4 * mostPerHour
+	perBatch    = 128      // cells in one batch: the server has 250 ms for it
+	perTrip     = 256      // budgets in one round trip
+	perRead     = 64       // hours in one round trip
+	mostPerHour = 4096     // cells of one hour
+	mostFields  = 100_000  // of an hour that any fleet has: each key may have one more when it is full
 	longestName = 16 << 10 // of a field: six names, each with escapes
 	longestSums = 256
 	addEvery    = time.Second
