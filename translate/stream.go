@@ -282,14 +282,15 @@ func (s *Stream) emit(e Event) {
 		s.begun = true
 	case BlockBegin:
 		if s.blocks++; s.blocks > mostBlocks && !s.plain {
-			if !s.failed {
-				s.emit(Event{Kind: Failed, Failure: &Failure{Message: "The backend's answer has too many parts."}})
-				s.emit(Event{Kind: Over})
-			}
+			s.tooMuch("The backend's answer has too many parts.")
 			return
 		}
 		s.see(e.Name, e.Block == Thinking)
 	case BlockDelta:
+		if k, ok := s.to.(keeper); ok && !s.plain && k.held()+len(e.Text) > MaxDocument {
+			s.tooMuch("The backend's answer is too long to be told as a whole.")
+			return
+		}
 		if e.Block == Redacted {
 			break
 		}
@@ -311,6 +312,18 @@ func (s *Stream) emit(e Event) {
 	s.failed = e.Kind == Failed
 	s.event = e // it stays on the heap with the stream
 	s.out = s.to.say(s.out, &s.event)
+}
+
+// tooMuch ends an answer of which the client is told no more, and lets go of it.
+func (s *Stream) tooMuch(message string) {
+	if s.failed {
+		return
+	}
+	s.emit(Event{Kind: Failed, Failure: &Failure{Message: message}})
+	s.emit(Event{Kind: Over})
+	if k, ok := s.to.(keeper); ok {
+		k.letGo()
+	}
 }
 
 func (s *Stream) see(text []byte, reasoning bool) {
