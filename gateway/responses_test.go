@@ -230,13 +230,13 @@ func TestAFloodOfAnswersForgetsItsOwn(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var s responseIndex
 	few := func(i int) responseKey { return responseKey{fmt.Sprint("tenant ", i), "a"} }
-	for i := range 100 {
+	for i := range 8 {
 		s.put(responseHome{key: few(i), backend: "a", used: now})
 	}
-	for i := range 2 * maxIndexed {
+	for i := range maxIndexed + 1000 {
 		s.put(responseHome{key: responseKey{"flood", fmt.Sprint(i)}, backend: "a", used: now})
 	}
-	for i := range 100 {
+	for i := range 8 {
 		if _, ok := s.get(now, few(i)); !ok {
 			t.Fatalf("the answer of tenant %d was forgotten", i)
 		}
@@ -254,8 +254,8 @@ func TestAFloodOfAnswersForgetsItsOwn(t *testing.T) {
 func TestOldAnswersMakeRoomBeforeNewOnes(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var s responseIndex
-	for i := range maxIndexed / 2 {
-		s.put(responseHome{key: responseKey{fmt.Sprint("gone ", i%64), fmt.Sprint(i)}, backend: "a", used: now})
+	for i := range maxIndexed / 8 {
+		s.put(responseHome{key: responseKey{fmt.Sprint("gone ", i%8), fmt.Sprint(i)}, backend: "a", used: now})
 	}
 	now = now.Add(indexLife + time.Second)
 	for i := range maxIndexed {
