@@ -274,7 +274,7 @@ func TestWithoutAffinityPromptsAreKnown(t *testing.T) {
 			for load, rate := range loads {
 				var all Counts
 				worst := 0.0
-				for seed := range uint64(3) {
+				for seed := range uint64(2) {
 					x := talking(load, rate, cached(400_000)).with(t, Pacer, seed+1, func(s *Scenario) {
 						s.Cold, s.Sessions, s.Telling = affinity == "off", affinity == "session", telling
 					}).Routes[0].Counts

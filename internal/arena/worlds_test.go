@@ -259,7 +259,7 @@ func (x *worldPlays) String() string {
 // is one. Who streams while an engine becomes slow may miss his floor, with the oracle
 // too.
 const (
-	worldsPlayed = 30
+	worldsPlayed = 20
 
 	worldsOfOracle = 0.97 // of its goodput a minute after the event, on average
 	worldOfOracle  = 0.80 // and in the worst world
