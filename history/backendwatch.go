@@ -17,6 +17,11 @@ const (
 	speedTokens  = 30.0
 	plentyTokens = 4 * speedTokens
 
+	// speedStreamed and plentyStreamed are the seconds of one sequence that are wanted as
+	// well. A fast engine brings 120 tokens in a moment, and a prompt beside them decides.
+	speedStreamed  = 1.0
+	plentyStreamed = 4.0
+
 	// slowerBelow is from where on an engine is called slower than learned, and
 	// soundAbove from where it no longer is.
 	slowerBelow = 0.75
@@ -35,15 +40,15 @@ const (
 // has seen nothing.
 type backendWatch struct {
 	state
-	last           Cause // that stood, and when it was last there
-	lastAt         time.Time
-	seen, expected [mostSeconds + 1]float64              // sums, the latest first
-	heard          int                                   // how many of them there are
-	ratio          float64                               // delivered over the curve; NaN = too little runs
-	speed          float64                               // of what was learned before the engine changed; NaN = unknown
-	looked         bool                                  // failed was told
-	failed         [pulseSeconds + clearAfter + 1]uint64 // requests that failed there, since the start; the latest first
-	soundAt        float64                               // the scale at which its streams were last seen to be sound; 0 = never
+	last    Cause // that stood, and when it was last there
+	lastAt  time.Time
+	sums    [mostSeconds + 1]compared             // the latest first
+	heard   int                                   // how many of them there are
+	ratio   float64                               // delivered over the curve; NaN = too little runs
+	speed   float64                               // of what was learned before the engine changed; NaN = unknown
+	looked  bool                                  // failed was told
+	failed  [pulseSeconds + clearAfter + 1]uint64 // requests that failed there, since the start; the latest first
+	soundAt float64                               // the scale at which its streams were last seen to be sound; 0 = never
 }
 
 // cause returns what is wrong with b now, the worst first.
@@ -144,21 +149,21 @@ func inShort(text string) string {
 
 // compare takes the sums of b, and works out how fast it is.
 func (w *backendWatch) compare(b *Backend) {
-	if w.heard > 0 && (b.Seen < w.seen[0] || b.Expected < w.expected[0]) {
+	now := compared{seen: b.Seen, expected: b.Expected, streamed: b.Compared}
+	if w.heard > 0 && (now.seen < w.sums[0].seen || now.expected < w.sums[0].expected) {
 		w.heard, w.soundAt = 0, 0 // another incarnation
 	}
-	copy(w.seen[1:], w.seen[:])
-	copy(w.expected[1:], w.expected[:])
-	w.seen[0], w.expected[0] = b.Seen, b.Expected
-	w.heard = min(w.heard+1, len(w.seen))
-	seen, expected := w.within(speedSeconds)
-	for s := speedSeconds + 1; s <= mostSeconds && expected < plentyTokens; s++ {
-		seen, expected = w.within(s)
+	copy(w.sums[1:], w.sums[:])
+	w.sums[0] = now
+	w.heard = min(w.heard+1, len(w.sums))
+	lately := w.within(speedSeconds)
+	for s := speedSeconds + 1; s <= mostSeconds && !lately.plenty(); s++ {
+		lately = w.within(s)
 	}
 	w.ratio, w.speed = math.NaN(), math.NaN()
 	switch {
-	case expected >= speedTokens:
-		w.speed = seen / expected
+	case lately.expected >= speedTokens && lately.streamed >= speedStreamed:
+		w.speed = lately.seen / lately.expected
 		w.ratio = w.speed / b.Scale
 		switch {
 		case w.speed >= soundAbove:
@@ -173,10 +178,19 @@ func (w *backendWatch) compare(b *Backend) {
 	}
 }
 
-// within is what came in so many seconds, or in as many as there are, and what was expected.
-func (w *backendWatch) within(seconds int) (seen, expected float64) {
-	i := min(seconds, w.heard-1)
-	return w.seen[0] - w.seen[i], w.expected[0] - w.expected[i]
+// compared is what the streams of a backend brought, beside what they should have brought.
+type compared struct {
+	seen, expected float64 // tokens
+	streamed       float64 // seconds of one sequence in which they came
+}
+
+// plenty reports whether it is more than chance.
+func (c compared) plenty() bool { return c.expected >= plentyTokens && c.streamed >= plentyStreamed }
+
+// within is what came in so many seconds, or in as many as there are.
+func (w *backendWatch) within(seconds int) compared {
+	now, then := w.sums[0], w.sums[min(seconds, w.heard-1)]
+	return compared{seen: now.seen - then.seen, expected: now.expected - then.expected, streamed: now.streamed - then.streamed}
 }
 
 // mended reports whether the last seconds alone show that the engine is as fast as ever.
@@ -184,8 +198,8 @@ func (w *backendWatch) mended() bool {
 	if w.heard <= soundSeconds {
 		return false
 	}
-	seen, expected := w.within(soundSeconds)
-	return expected >= plentyTokens && seen >= soundAbove*expected
+	lately := w.within(soundSeconds)
+	return lately.expected >= plentyTokens && lately.seen >= soundAbove*lately.expected
 }
 
 // note remembers the cause that stands, as long as it is there.

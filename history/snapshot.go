@@ -37,6 +37,8 @@ type Backend struct {
 	// how many they would have brought in that time before the engine changed.
 	Seen, Expected float64
 
+	Compared float64 // seconds of one sequence in which those tokens came
+
 	// Scale is how fast the engine is by its curve, of what it was before it
 	// changed.
 	Scale float64

@@ -228,6 +228,7 @@ func TestSlower(t *testing.T) {
 	run := func(seconds int, speed float64) {
 		for range seconds {
 			x.Backends[0].Expected += 400
+			x.Backends[0].Compared += 10
 			x.Backends[0].Seen += 400 * speed
 			s.tell(1, x, map[Result]int{Met: 3})
 		}
@@ -263,6 +264,7 @@ func TestSlowerIsOverSoon(t *testing.T) {
 	run := func(seconds int, speed float64) {
 		for range seconds {
 			x.Backends[0].Expected += 400
+			x.Backends[0].Compared += 10
 			x.Backends[0].Seen += 400 * speed
 			s.tell(1, x, nil)
 		}
@@ -288,6 +290,7 @@ func TestAFewTokensAreNoSpeed(t *testing.T) {
 	run := func(seconds int, speed float64) {
 		for range seconds {
 			x.Backends[0].Expected += 10
+			x.Backends[0].Compared += 1
 			x.Backends[0].Seen += 10 * speed
 			s.tell(1, x, nil)
 		}
@@ -303,6 +306,28 @@ func TestAFewTokensAreNoSpeed(t *testing.T) {
 	}
 }
 
+// A moment is no speed either: an engine of a thousand tokens/s for one user brings a hundred of
+// them in a tenth of a second, and a prompt beside them takes as long.
+func TestAMomentIsNoSpeed(t *testing.T) {
+	s := newStory()
+	x := healthy()
+	run := func(seconds int, speed float64) {
+		for range seconds {
+			x.Backends[0].Expected += 100
+			x.Backends[0].Compared += 0.1
+			x.Backends[0].Seen += 100 * speed
+			s.tell(1, x, nil)
+		}
+	}
+	run(12, 1.2)
+	run(6, 0.4)
+	s.wantCauses(t, "after six slow seconds of short answers", "")
+	run(12, 0.4)
+	if s.causes() == "" {
+		t.Error("short answers have less than half of the speed for 18 s, and nothing is said")
+	}
+}
+
 // The curves go on taking the engine for slow, for they learn little of one user. What
 // the streams have shown stands while nobody streams, until the curves say something new.
 func TestWhatWasSoundIsNotSlowerWhenItIsQuiet(t *testing.T) {
@@ -311,6 +336,7 @@ func TestWhatWasSoundIsNotSlowerWhenItIsQuiet(t *testing.T) {
 	run := func(seconds int, tokens, speed float64) {
 		for range seconds {
 			x.Backends[0].Expected += tokens
+			x.Backends[0].Compared += 1
 			x.Backends[0].Seen += tokens * speed
 			s.tell(1, x, nil)
 		}
@@ -620,6 +646,7 @@ func TestTheSlowestIsNamed(t *testing.T) {
 		for range 60 {
 			for i, speed := range []float64{0, tt.b, tt.c} {
 				x.Backends[i].Expected += 400
+				x.Backends[i].Compared += 10
 				x.Backends[i].Seen += 400 * speed
 			}
 			s.tell(1, x, map[Result]int{Met: 5, Shed: 50})

@@ -33,13 +33,10 @@ type group struct {
 	foreign foreign  // what runs there beside Pacer
 	noted   noted
 
-	// Tokens that the own streams brought, and that they would have brought before
-	// the engine changed.
-	seen, expected float64
-
 	ramp ramp
 	looked
 	price price
+	speed speed
 
 	promised   float64       // highest floor that a route promises here, 0 if none
 	leastGrace time.Duration // of the interactive routes here; maxLead = there is none
@@ -115,7 +112,7 @@ func (g *group) publish(now time.Time) {
 func (g *group) write(now time.Time) {
 	g.backend.changed()
 	g.foreign.note(g)
-	g.area += float64(g.noted.n) * now.Sub(g.areaAt).Seconds()
+	g.area, g.square = g.areas(now)
 	g.areaAt = now
 	used := g.leased() > 0
 	if used || g.noted.used {

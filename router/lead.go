@@ -147,6 +147,7 @@ type price struct {
 	prefills prefills
 	first    float64  // seconds of a prompt token, by first tokens
 	token    float64  // and what it costs the others
+	fit      float64  // what it costs them by the curves alone
 	told     costSums // of the other replicas, as they told last
 	toldAt   time.Time
 	usual    usualPrompts
@@ -178,7 +179,7 @@ func (g *group) reprice() {
 	}
 	g.changed()
 	g.price.first = g.price.prefills.all().plus(g.price.told).cost(start)
-	g.price.token = max(g.price.first, fit)
+	g.price.token, g.price.fit = max(g.price.first, fit), fit
 	for _, m := range g.models {
 		m.prefill = max(m.ttft.PerToken*m.ttft.Uncached, g.price.first)
 	}

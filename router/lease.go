@@ -35,6 +35,7 @@ type Lease struct {
 	first     time.Duration // since placed: when decoding began
 	prefilled float64       // group.price.prefills.done then
 	seen      progress      // as of the group's last scan
+	stalled   float64       // group.speed.stalled then, less what is still to be taken from its seconds
 
 	held *held // where it is counted for a guarantee; nil = for none
 
@@ -53,8 +54,7 @@ type expectation struct {
 // links is where a lease stands in the lists that have it.
 type links struct {
 	prev, next *Lease    // in running.unserved
-	slot       int       // in running.streams; -1 = not there
-	heap       int       // in Router.pending; -1 = not there
+	slot       int       // in running.streams, or in Router.pending if it is no stream; -1 = in neither
 	due        time.Time // when a lease that is no stream counts as decoding
 }
 
@@ -173,7 +173,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	}
 	l.group, l.model, l.route, l.target = g, m, a.route, a.route.conf.Targets[v.index].Target
 	l.placed, l.weight, l.prompt, l.stream = a.now, a.weight, a.toPrefill(m), a.req.Stream
-	l.links.heap, l.links.slot = -1, -1
+	l.links.slot = -1
 	l.tenant, l.probe = a.req.Tenant, b.health == Probing || m.resting(a.req.Tenant)
 	m.leases++
 	m.quota.spend(a, m)
@@ -211,6 +211,7 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 	b.own += l.weight
 	g.own.waiting += l.weight
 	g.own.prompt += l.prompt
+	g.prefillUntil(a.now)
 	g.price.usual.see(l.prompt)
 	m.shares(a.cached(m))
 	r.announce(l)
@@ -232,12 +233,13 @@ func (r *Router) take(a *ask, v *verdict, floor float64) *Lease {
 func (r *Router) decode(now time.Time, l *Lease) {
 	g := l.group
 	g.leaveWaiting(l)
+	g.prefillUntil(now)
 	l.phase = decoding
 	l.first = max(now.Sub(l.placed), 0)
 	g.price.prefills.done += float64(l.prompt)
 	g.price.prefilling(now, l.prompt)
 	l.prefilled = g.price.prefills.done
-	l.seen = progress{last: l.first}
+	l.seen, l.stalled = progress{last: l.first}, g.speed.stalled
 	g.own.decoding += l.weight
 	if l.stream {
 		l.links.slot = len(g.own.streams)
@@ -277,7 +279,10 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 		g.leaveWaiting(l)
 	case decoding:
 		if l.stream {
-			g.told.see(l.progress(), outputTokens)
+			p := l.progress()
+			g.told.see(p, outputTokens)
+			g.prefillUntil(now)
+			g.follow(l, p, g.amid(now))
 			l.model.tries.end(l)
 			g.dropStream(l)
 		} else {

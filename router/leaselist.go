@@ -63,13 +63,13 @@ func (h pendingHeap) next() *Lease {
 // push adds l.
 func (h *pendingHeap) push(l *Lease) {
 	*h = append(*h, l)
-	l.links.heap = len(*h) - 1
-	h.up(l.links.heap)
+	l.links.slot = len(*h) - 1
+	h.up(l.links.slot)
 }
 
 // remove takes l out; a lease that is not in the heap is left alone.
 func (h *pendingHeap) remove(l *Lease) {
-	i := l.links.heap
+	i := l.links.slot
 	if i < 0 {
 		return
 	}
@@ -77,7 +77,7 @@ func (h *pendingHeap) remove(l *Lease) {
 	h.swap(i, last)
 	(*h)[last] = nil
 	*h = (*h)[:last]
-	l.links.heap = -1
+	l.links.slot = -1
 	if i < last {
 		h.up(i)
 		h.down(i)
@@ -86,7 +86,7 @@ func (h *pendingHeap) remove(l *Lease) {
 
 func (h pendingHeap) swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].links.heap, h[j].links.heap = i, j
+	h[i].links.slot, h[j].links.slot = i, j
 }
 
 func (h pendingHeap) up(i int) {

@@ -164,48 +164,6 @@ func (t *told) fade(d time.Duration) {
 // share is what part of the tokens that are counted are there, at most 1.
 func (t *told) share() float64 { return min((t.had+toldTokens)/(t.counted+toldTokens), 1) }
 
-// soundScale is from where on an engine counts as one that has not become slower.
-const soundScale = 0.9
-
-// remember keeps the curve that is there when next says that the engine has become slower,
-// until it no longer does. What is learned later is of the slower engine, and of a user
-// who stays while it is mended: that teaches one level and moves no other, so next by
-// its scale would say of that level what the engine never gave.
-func (m *model) remember(next curve) {
-	switch slower := next != nil && next.Known() && next.Scale() < soundScale; {
-	case !slower:
-		m.before = nil
-	case m.before == nil && m.known && !m.guessed && m.curve.Scale() >= soundScale:
-		m.before = m.curve
-	}
-}
-
-// knows reports whether c was learned at n, or not far below it.
-func knows(c curve, n float64) bool {
-	_, hi := c.Support()
-	return n <= 1.25*float64(hi)
-}
-
-// compare adds tokens that so many seconds of one sequence brought, beside n, and
-// what the engine would have brought before it changed, where its curve knows
-// that n.
-func (m *model) compare(tokens, seconds, n float64) {
-	if !m.known || m.guessed || m.group.noted.guessed {
-		return
-	}
-	c := m.before
-	if c == nil || !knows(c, n) {
-		c = m.curve
-	}
-	if !knows(c, n) {
-		return
-	}
-	if expected := c.TPS(int(n+0.5)) / c.Scale(); expected > 0 {
-		m.group.seen += tokens
-		m.group.expected += seconds * expected
-	}
-}
-
 // bound is what each of k sequences is believed to get at least, while extraP
 // prompt tokens per step come on top of the usual: by the level where it is
 // known and something decodes, else by the curve. A single sequence gets what the
@@ -282,10 +240,27 @@ func (p *price) prefilling(now time.Time, tokens int) {
 	}
 }
 
+// areas are ∫n dt and ∫n² dt since the last look, in seconds.
+func (g *group) areas(now time.Time) (area, square float64) {
+	n, d := float64(g.noted.n), now.Sub(g.areaAt).Seconds()
+	return g.area + n*d, g.square + n*n*d
+}
+
 // beside is the mean of n since the last look.
 func (g *group) beside(now time.Time) float64 {
 	if d := now.Sub(g.lookedAt).Seconds(); d > 0 && !g.lookedAt.IsZero() {
-		return max((g.area+float64(g.noted.n)*now.Sub(g.areaAt).Seconds())/d, 1)
+		area, _ := g.areas(now)
+		return max(area/d, 1)
+	}
+	return float64(max(g.n(), 1))
+}
+
+// amid is the mean of n since the last look as streams had it: each counts for as long as it ran,
+// and an engine that stood empty in between counts for none. Beside short answers it is
+// far more than the mean over time.
+func (g *group) amid(now time.Time) float64 {
+	if area, square := g.areas(now); area > 0 && !g.lookedAt.IsZero() {
+		return max(square/area, 1)
 	}
 	return float64(max(g.n(), 1))
 }

@@ -35,6 +35,7 @@ type looked struct {
 	least    *Lease        // whose it is
 	floored  int           // of how many it is the least
 	area     float64       // ∫n dt since the look, up to areaAt, in seconds
+	square   float64       // ∫n² dt
 	areaAt   time.Time
 }
 
@@ -61,7 +62,7 @@ func (r *Router) look(now time.Time) {
 // look looks through the streams of g: how fast are they, and how much of a lead
 // do they have over their floors?
 func (g *group) look(now time.Time) {
-	beside, since := g.beside(now), now.Sub(g.lookedAt)
+	beside, amid, since := g.beside(now), g.amid(now), now.Sub(g.lookedAt)
 	for _, m := range g.models {
 		m.lately.own.fade(since)
 		m.lately.moved = false
@@ -71,6 +72,7 @@ func (g *group) look(now time.Time) {
 	g.remote.Joint.fade(since)
 	g.ends *= math.Exp(-since.Seconds() / levelMemory.Seconds())
 	g.told.fade(since)
+	g.speed.fade(since)
 	g.looked = looked{lookedAt: now, scanAt: now.Add(scanEvery), lead: maxLead, areaAt: now}
 	if until := g.clearing.until; !until.IsZero() && !now.Before(until) {
 		g.cleared()
@@ -80,14 +82,15 @@ func (g *group) look(now time.Time) {
 			g.price.prefilling(now, l.prompt)
 		}
 	}
+	g.prefillUntil(now)
 	var got evidence
 	for _, l := range g.own.streams {
 		p := l.progress()
 		switch {
 		case l.seen.rough && !p.rough: // what was counted before, is counted anew
-			l.seen = p
+			l.seen, l.stalled = p, g.speed.stalled
 		case p.tokens > l.seen.tokens && p.last-l.seen.last > stuckAfter: // it stood still, which is over
-			l.seen = p
+			l.seen, l.stalled = p, g.speed.stalled
 		case p.tokens > l.seen.tokens && p.last > l.seen.last:
 			tokens, took := p.tokens-l.seen.tokens, (p.last-l.seen.last).Seconds()*float64(l.weight)
 			got.tokens += tokens
@@ -95,9 +98,7 @@ func (g *group) look(now time.Time) {
 			got.rough = got.rough || p.rough
 			if !p.rough {
 				l.model.lately.own.see(tokens, took, beside)
-				if l.placed.Add(l.seen.last).After(g.price.long) {
-					l.model.compare(tokens, took, beside)
-				}
+				g.follow(l, p, amid)
 				l.model.lately.moved = true
 			}
 			l.seen = p

@@ -113,6 +113,9 @@ type BackendLoad struct {
 	// Both only grow, but for another incarnation.
 	Seen, Expected float64
 
+	// Compared is how many seconds of one sequence those tokens took. It grows alike.
+	Compared float64
+
 	// Engine is what the engine itself reported, nil while no report is in
 	// force. ForeignWaiting and ForeignDecoding are what of it is taken for
 	// the load of others; N and M include it.
@@ -151,8 +154,9 @@ func (b *backend) load() BackendLoad {
 		l.Decoding += own.Decoding
 		l.PromptTokens += own.PromptTokens
 		l.Floor = max(l.Floor, own.Floor)
-		l.Seen += g.seen
-		l.Expected += g.expected
+		l.Seen += g.speed.seen
+		l.Expected += g.speed.expected
+		l.Compared += g.speed.compared
 		l.N += own.Decoding + g.foreign.running.value
 		l.M += g.foreign.all.value
 		l.ForeignWaiting += g.foreign.all.value - g.foreign.running.value

@@ -105,9 +105,9 @@ func TestWhatIsKnownIsNotLearnedByAGuess(t *testing.T) {
 			}
 		}
 		m := b.backends[0].groups[0].models[0]
-		m.group.expected = 0
-		if m.compare(50, 1, 2); m.group.expected > 0 == want {
-			t.Errorf("%s: what streams should have brought is %v", what, m.group.expected)
+		m.group.speed.expected = 0
+		if m.compare(50, 1, 0, 2); m.group.speed.expected > 0 == want {
+			t.Errorf("%s: what streams should have brought is %v", what, m.group.speed.expected)
 		}
 	}
 	b.Update(b.now, RemoteLoad{Replicas: 2, Lost: true})

@@ -69,7 +69,7 @@ func (p *program) snapshot(now time.Time) history.Snapshot {
 		loads[l.Backend] = l
 		s.Backends = append(s.Backends, history.Backend{
 			Name: l.Backend, Health: healthWord(l.Health), Hung: l.Hung, Why: failing[l.Backend].Message, BreakerOpen: breakerState(breakers[l.Backend]) > 0,
-			N: l.N, M: l.M, Faults: faults[l.Backend], Seen: l.Seen, Expected: l.Expected, Scale: scales[l.Backend],
+			N: l.N, M: l.M, Faults: faults[l.Backend], Seen: l.Seen, Expected: l.Expected, Compared: l.Compared, Scale: scales[l.Backend],
 		})
 	}
 	goals := cfg.Goals()
