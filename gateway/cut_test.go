@@ -3,13 +3,17 @@ package gateway
 import (
 	"context"
 	"io"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pacer-dev/pacer/usage"
 )
 
 // However a stream breaks off, the client hears of it twice: by an error event
@@ -104,25 +108,42 @@ func TestABackendThatCutsEveryStreamIsLeft(t *testing.T) {
 	})
 }
 
+// A document that is kept is there as a whole before anything of it goes out: where its
+// backend breaks it off, the client hears of it in words. What is not kept, or is larger,
+// ends with its connection.
 func TestADocumentThatBreaksOff(t *testing.T) {
 	const part, whole = `{"id":"c1","choices":[`, `{"id":"c1","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}`
 	short := func(text string) func(http.ResponseWriter, *http.Request) {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", "1000")
-			say(w, text)
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "9000000")
+			say(w, text[:1])
+			pause(r, time.Millisecond)
+			say(w, text[1:])
 		}
+	}
+	noEnd := func(text string) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) { say(w, text); cutOff(w) }
 	}
 	for name, c := range map[string]struct {
 		path   string
 		answer func(http.ResponseWriter, *http.Request)
+		cut    bool
 	}{
-		"short of its length":       {chat, short(part)},
-		"whole JSON, short of it":   {chat, short(whole)},
-		"vectors, short of it":      {"/v1/embeddings", short(whole)},
-		"sound, short of it":        {"/v1/audio/speech", short("RIFF")},
-		"whole JSON, no last chunk": {chat, func(w http.ResponseWriter, _ *http.Request) { say(w, whole); cutOff(w) }},
-		"ends in the middle":        {chat, func(w http.ResponseWriter, _ *http.Request) { say(w, part) }},
-		"stalls":                    {chat, func(w http.ResponseWriter, r *http.Request) { say(w, part); pause(r, time.Hour) }},
+		"short of its length":       {chat, short(part), false},
+		"whole JSON, short of it":   {chat, short(whole), false},
+		"responses":                 {"/v1/responses", short(whole), false},
+		"whole JSON, no last chunk": {chat, noEnd(whole), false},
+		"ends in the middle":        {chat, func(w http.ResponseWriter, r *http.Request) { say(w, part); pause(r, time.Millisecond) }, false},
+		"stalls":                    {chat, func(w http.ResponseWriter, r *http.Request) { say(w, part); pause(r, time.Hour) }, false},
+		"4 MB":                      {chat, short(part + strings.Repeat("\"x\",", 1<<20-100)), false},
+		"5 MB":                      {chat, short(part + strings.Repeat("\"x\",", 5<<18)), true},
+		"white space first":         {chat, short("\n" + part), true},
+		"compressed": {chat, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			short(part)(w, r)
+		}, true},
+		"vectors": {"/v1/embeddings", short(whole), true},
+		"sound":   {"/v1/audio/speech", short("RIFF"), true},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
@@ -130,14 +151,58 @@ func TestADocumentThatBreaksOff(t *testing.T) {
 				c.answer(w, r)
 			}}})
 			r := h.post(c.path, `{"model":"chat"}`)
-			if !isCut(r.err) || strings.Contains(r.body, "error") {
-				t.Errorf("the client got %q to %v, want an unexpected end and nothing added", r.body, r.err)
+			outcome := outcomeUpstream
+			if c.cut {
+				outcome = outcomeCut
 			}
-			if line := h.last(); line.Outcome != outcomeCut {
-				t.Errorf("outcome %q, want cut", line.Outcome)
+			switch {
+			case c.cut && (!isCut(r.err) || strings.Contains(r.body, "error")):
+				t.Errorf("the client got %d bytes to %v, want an unexpected end and nothing added", len(r.body), r.err)
+			case !c.cut && (r.err != nil || r.status != http.StatusBadGateway || !strings.HasPrefix(r.body, `{"error":{"message":`)):
+				t.Errorf("the client got %d %.100q (%v), want 502 in words", r.status, r.body, r.err)
 			}
+			if line := h.last(); line.Outcome != outcome {
+				t.Errorf("outcome %q, want %q", line.Outcome, outcome)
+			}
+			h.idle()
 		})
 	}
+}
+
+// A document that broke off is asked for elsewhere, by the rules for what fails before its
+// first byte, and what the dead backend gave of it is counted nowhere.
+func TestABrokenDocumentIsAskedForElsewhere(t *testing.T) {
+	const whole = `{"id":"c1","choices":[{"index":0,"message":{"content":"hello"}}],"usage":{"prompt_tokens":7,"completion_tokens":2}}`
+	synctest.Test(t, func(t *testing.T) {
+		conf := settings("a", "b")
+		h := open(t, conf, map[string]http.Handler{
+			"a": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				say(w, whole)
+				cutOff(w)
+			}},
+			"b": &script{answer: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Content-Length", strconv.Itoa(len(whole)))
+				say(w, whole[:40])
+				say(w, whole[40:])
+			}},
+		})
+		h.gateway.usage = usage.New(false)
+		r := h.post(chat, `{"model":"chat"}`)
+		if r.err != nil || r.status != 200 || r.body != whole || r.header.Get("X-Pacer-Backend") != "b" {
+			t.Errorf("the client got %d %q of %q (%v), want the other one's document", r.status, r.body, r.header.Get("X-Pacer-Backend"), r.err)
+		}
+		h.idle()
+		var input, output int64
+		for _, cell := range h.gateway.usage.Cells(0, math.MaxInt64) {
+			input += cell.Input
+			output += cell.Output
+		}
+		if input != 7 || output != 2 {
+			t.Errorf("%d and %d tokens were counted, want 7 and 2", input, output)
+		}
+	})
 }
 
 // An engine may announce itself long before it has a place for the request:

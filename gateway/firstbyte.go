@@ -177,6 +177,11 @@ func (t *attempt) readFirst(start []byte) error {
 	t.keepText()
 	a.pass, a.seen = a.observe(start, &t.memory)
 	a.whole = a.form == formDocument && (u.first.err == io.EOF || int64(u.first.n) == u.resp.ContentLength)
+	if a.form == formDocument {
+		if err := t.hold(start); err != nil {
+			return err
+		}
+	}
 	if a.whole && (end.Decodes || end.Documented() && mediaType(u.resp.Header.Get("Content-Type")) == "application/json") {
 		if _, seen := a.meter.End(); seen.Bad { // while the client can still be told
 			return t.sendFailed(errGarbage, "answered with something that is not JSON")

@@ -194,6 +194,9 @@ func (m *wholeMeter) Read(p []byte) ([]byte, providers.Seen) {
 	return p, providers.Seen{}
 }
 
+// Kept implements keepsDocument.
+func (m *wholeMeter) Kept() []byte { return m.text }
+
 // End implements providers.Meter.
 func (m *wholeMeter) End() ([]byte, providers.Seen) {
 	if m.over || m.read {

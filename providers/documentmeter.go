@@ -7,7 +7,7 @@ const maxDocument = 4 << 20
 
 // documentMeter looks on at an answer that is one JSON document. It passes
 // everything on at once and reports at the end; of a document above
-// maxDocument it reports nothing.
+// maxDocument it reports nothing. Until then it keeps all of it.
 type documentMeter struct {
 	usageMeter
 	keptText
@@ -28,6 +28,9 @@ func (m *documentMeter) Read(p []byte) (pass []byte, seen Seen) {
 	}
 	return p, Seen{}
 }
+
+// Kept is all of the document that has come; nil = it is not kept any more.
+func (m *documentMeter) Kept() []byte { return m.text }
 
 func (m *documentMeter) End() (pass []byte, seen Seen) {
 	if m.over {
