@@ -37,7 +37,12 @@ func TestAStreamThatBreaksOff(t *testing.T) {
 			tokens(w, r)
 			say(w, delta[:40])
 			cutOff(w)
-		}, delta[:40] + "\n\n", 0},
+		}, "", 0},
+		"before its blank line": {func(w http.ResponseWriter, r *http.Request) {
+			tokens(w, r)
+			say(w, strings.TrimSuffix(delta, "\n"))
+			cutOff(w)
+		}, delta + "\n", 0},
 		"stalls": {func(w http.ResponseWriter, r *http.Request) { tokens(w, r); pause(r, time.Hour) }, "", time.Minute},
 		"garbage in the middle, no end": {func(w http.ResponseWriter, r *http.Request) {
 			tokens(w, r)

@@ -18,9 +18,11 @@ type eventMeter struct {
 	usage   Usage
 	next    int64 // the sequence_number of an event that would follow
 	image   bool  // one is completed; whether another follows, only the end tells
+	whole
 }
 
 func (m *eventMeter) Read(p []byte) (pass []byte, seen Seen) {
+	src, from := m.add(p)
 	m.scan.Feed(p)
 	for ev, ok := m.scan.Next(); ok; ev, ok = m.scan.Next() {
 		m.take(ev, &seen)
@@ -29,16 +31,24 @@ func (m *eventMeter) Read(p []byte) (pass []byte, seen Seen) {
 	if !seen.Moved {
 		_, seen.Moved = m.scan.Pending()
 	}
-	return p, seen
+	return m.pass(src, 0, m.until(&m.scan, src, from)), seen
 }
 
+// End passes on an event that lacks only its blank line, and none that lacks more.
 func (m *eventMeter) End() (pass []byte, seen Seen) {
-	if ev, ok := m.scan.End(); ok {
+	pass, m.held = m.held, nil
+	from := m.read - int64(len(pass))
+	at, begun := m.scan.Pending()
+	ev, ok := m.scan.End()
+	if ok {
 		m.take(ev, &seen)
-		seen.Bad = false // the end of a stream may cut an event in two
 	}
+	if broken := !ok || ev.Oversize || seen.Bad; broken && begun && at >= from {
+		pass = pass[:at-from]
+	}
+	seen.Bad = false // the end of a stream may cut an event in two
 	seen.Done = seen.Done || m.image
-	return nil, seen
+	return pass, seen
 }
 
 func (m *eventMeter) ErrorEvent(message string) []byte { return errorEvent(m.dialect, message, m.next) }

@@ -62,12 +62,12 @@ func TestTheFingerprintStaysInTheStream(t *testing.T) {
 
 // What waits for a fingerprint waits for the next event, not longer.
 func TestTheLastEventWaitsForTheNextOne(t *testing.T) {
-	const end, next = `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n", `data: {"choices":[{"index":1,"delta":{"con`
+	const end, next = `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n", `data: {"choices":[{"index":1,"delta":{"content":"a"}}]}` + "\n\n"
 	m := (&Backend{}).NewMeter("/chat/completions", true, StripEvent|MovePrint)
 	if pass, seen := m.Read([]byte(end)); len(pass) > 0 || !seen.Moved {
 		t.Errorf("passed %q, moved %v; want it held, and seen", pass, seen.Moved)
 	}
-	if pass, _ := m.Read([]byte(next)); string(pass) != end {
-		t.Errorf("passed %q, want it: what follows is no usage", pass)
+	if pass, _ := m.Read([]byte(next)); string(pass) != end+next {
+		t.Errorf("passed %q, want both: what follows is no usage", pass)
 	}
 }

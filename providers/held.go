@@ -8,7 +8,7 @@ func (m *streamMeter) Held() int { return int(m.holds) }
 
 // measure notes how much is held. It is a few MiB at most, by the bounds of each part.
 func (m *streamMeter) measure() {
-	m.holds = int32(m.scan.Held() + cap(m.held) + cap(m.spare) + cap(m.out))
+	m.holds = int32(m.scan.Held() + m.size())
 }
 
 // LetGo implements Meter. What is held back of an event is at most maxHeld, and
@@ -19,9 +19,9 @@ func (m *streamMeter) LetGo() {
 }
 
 // Held implements Meter.
-func (m *eventMeter) Held() int { return m.scan.Held() }
+func (m *eventMeter) Held() int { return m.scan.Held() + m.size() }
 
-// LetGo implements Meter.
+// LetGo implements Meter. What is held back stays, as that of a streamMeter.
 func (m *eventMeter) LetGo() { m.scan.LetGo() }
 
 // Held implements Meter.

@@ -36,11 +36,12 @@ type Seen struct {
 type Meter interface {
 	// Read takes the bytes that arrived and returns those to pass on: all of
 	// them, at once, except the usage that Pacer alone asked for, and the
-	// beginning of an event that could still have it. pass is valid until the
+	// beginning of an event, which waits for its end. pass is valid until the
 	// next call.
 	Read(p []byte) (pass []byte, seen Seen)
 
-	// End is called at EOF or abort and returns the bytes still held back.
+	// End is called at EOF or abort and returns the bytes still held back, as far
+	// as they are an event: what broke off within one goes nowhere.
 	End() (pass []byte, seen Seen)
 
 	// ErrorEvent is the event that tells the client, in the dialect of this

@@ -8,25 +8,11 @@ import (
 	"github.com/pacer-dev/pacer/internal/sse"
 )
 
-// maxHeld is the largest beginning of an event that is held back, in bytes. A
-// usage event has a few hundred, and so has a chunk; what grows beyond goes on
-// as it is.
-const maxHeld = 64 << 10
-
-// keptBuffer is how large a buffer may be that a stream keeps for the next event,
-// in bytes: thousands of streams that had a large one each would keep them all.
-const keptBuffer = 2 << 10
-
 // streamMeter looks on at a stream of chat.completions or completions, and
 // takes out what strip says.
 //
-// held is the beginning of an event that may have to be changed: one that could
-// become a usage event, or, with StripRunning or StripNull, any. Before it there
-// may be the event that ends a choice: vLLM has its system_fingerprint on that
-// one, but, once it is asked for usage, on the usage event alone. The rules that
-// decide look at the bytes of the event alone, and the one for usage events
-// (suspect), once false, stays so as the event grows: hence cuts between reads
-// change nothing.
+// Before the event that is held there may be the one that ends a choice: vLLM has its
+// system_fingerprint on that one, but, once it is asked for usage, on the usage event alone.
 //
 // What a read of the shape touches comes first: of thousands of streams it is in no
 // cache, and costs by its lines.
@@ -52,16 +38,10 @@ type streamMeter struct {
 	last    lastEvent
 	printed bool
 
-	read  int64 // bytes of the stream taken so far
-	held  []byte
-	spare []byte // the other buffer: pass may lie in it
-	out   []byte // what is left of a read that something was cut out of
-	cut   bool   // the last event was cut out: an LF that comes late goes with it
+	whole
+	cut   bool // the last event was cut out: an LF that comes late goes with it
 	chunk openai.Chunk
 	data  []byte // of the last event, as chunk was read from it
-
-	suspect   suspect // of the unfinished event
-	suspectAt int64   // where that begins
 }
 
 // passed is what went by since the rest of a streamMeter was told: whole events of the
@@ -81,11 +61,7 @@ func (m *streamMeter) Read(p []byte) (pass []byte, seen Seen) {
 		}
 	}
 	m.catchUp()
-	if m.strip != 0 {
-		pass, seen = m.readStripping(p)
-	} else {
-		pass, seen = m.readWhole(p)
-	}
+	pass, seen = m.readEvents(p)
 	m.between = !m.last.waits && m.most == 0 && len(m.held) == 0 && m.scan.Between()
 	m.measure()
 	return pass, seen
@@ -99,19 +75,6 @@ func (m *streamMeter) catchUp() {
 		m.chunks += m.passed.events
 		m.passed, m.cut = passed{}, false
 	}
-}
-
-// readWhole takes nothing out of p.
-func (m *streamMeter) readWhole(p []byte) (pass []byte, seen Seen) {
-	m.scan.Feed(p)
-	for ev, ok := m.next(&seen); ok; ev, ok = m.next(&seen) {
-		m.event(ev, &seen)
-		seen.Moved = true
-	}
-	if !seen.Moved {
-		_, seen.Moved = m.scan.Pending()
-	}
-	return p, seen
 }
 
 // next reports the next event that has to be read. Those before it that are of the
@@ -131,17 +94,10 @@ func (m *streamMeter) next(seen *Seen) (sse.Event, bool) {
 	return m.scan.Next()
 }
 
-// readStripping works on src: what is held, and p. done is how far of it is
+// readEvents works on src: what is held, and p. done is how far of it is
 // passed on or cut out.
-func (m *streamMeter) readStripping(p []byte) (pass []byte, seen Seen) {
-	src, from := p, m.read // of src[0]
-	if len(m.held) > 0 {
-		from -= int64(len(m.held))
-		m.held = append(m.held, p...)
-		src = m.held
-	}
-	m.read += int64(len(p))
-
+func (m *streamMeter) readEvents(p []byte) (pass []byte, seen Seen) {
+	src, from := m.add(p)
 	done := 0
 	m.out = m.out[:0]
 	if m.scan.Feed(p) > 0 {
@@ -153,7 +109,7 @@ func (m *streamMeter) readStripping(p []byte) (pass []byte, seen Seen) {
 	for ev, ok := m.next(&seen); ok; ev, ok = m.next(&seen) {
 		m.event(ev, &seen)
 		seen.Moved = true
-		if m.cut = m.ours(ev, src, from); m.cut {
+		if m.cut = m.ours(ev, from); m.cut {
 			done = m.release(src, from, done, m.fingerprint(ev))
 			m.out = append(m.out, src[done:ev.From-from]...)
 			done = int(ev.To - from)
@@ -162,44 +118,22 @@ func (m *streamMeter) readStripping(p []byte) (pass []byte, seen Seen) {
 			done = m.edit(ev, src, from, done)
 		}
 	}
-	hold := len(src)
-	at, ok := m.scan.Pending()
-	usage := ok && at >= from && m.mayBeUsage(at, src[at-from:])
-	if usage || ok && at >= from && m.mayChange(src[at-from:]) {
-		hold = int(at - from)
-	}
-	if l := &m.last; l.waits && l.to == from+int64(hold) && (usage || hold == len(src)) {
+	hold := m.until(&m.scan, src, from)
+	if l := &m.last; l.waits && l.to == from+int64(hold) {
 		hold = int(l.from - from)
 	} else {
 		done = m.release(src, from, done, nil)
 	}
-	seen.Moved = seen.Moved || ok
-	return m.hold(src, done, hold), seen
-}
-
-// mayChange reports whether an event that begins with raw could have to be
-// changed although it is no usage event.
-func (m *streamMeter) mayChange(raw []byte) bool {
-	may := m.strip&(StripRunning|StripNull) != 0 || m.strip&MovePrint != 0 && !m.printed
-	return may && len(raw) <= maxHeld
-}
-
-// mayBeUsage reports whether the event that begins at at with raw could become a
-// usage event.
-func (m *streamMeter) mayBeUsage(at int64, raw []byte) bool {
-	if at != m.suspectAt {
-		m.suspect, m.suspectAt = suspect{}, at
+	if !seen.Moved {
+		_, seen.Moved = m.scan.Pending()
 	}
-	return m.suspect.could(raw)
+	return m.pass(src, done, hold), seen
 }
 
-// ours reports whether ev, which was read from src, is a usage event that
+// ours reports whether ev, of which what came before from went on, is a usage event that
 // Pacer alone asked for.
-func (m *streamMeter) ours(ev sse.Event, src []byte, from int64) bool {
-	if m.strip&StripEvent == 0 || !m.chunk.UsageOnly || ev.From < from {
-		return false
-	}
-	return (&suspect{}).could(src[ev.From-from : ev.Blank-from])
+func (m *streamMeter) ours(ev sse.Event, from int64) bool {
+	return m.strip&StripEvent != 0 && m.chunk.UsageOnly && ev.From >= from && ev.Blank-ev.From <= maxHeld
 }
 
 // lastEvent is an event that is held because the next one may add to it. All
@@ -298,33 +232,8 @@ func (m *streamMeter) edit(ev sse.Event, src []byte, from int64, done int) int {
 	return done
 }
 
-// hold keeps src[hold:] and returns src[done:hold], behind what is in out.
-func (m *streamMeter) hold(src []byte, done, hold int) (pass []byte) {
-	pass = src[done:hold]
-	if len(m.out) > 0 {
-		m.out = append(m.out, pass...)
-		pass = m.out
-	}
-	switch {
-	case len(m.held) == 0: // src is the caller's
-		m.held = append(m.held, src[hold:]...)
-	case hold > 0: // pass lies in held: the rest moves to the other buffer
-		m.held, m.spare = append(m.spare[:0], src[hold:]...), m.held
-	}
-	if len(m.held) == 0 && cap(m.held) > keptBuffer {
-		m.held = nil
-	}
-	if cap(m.spare) > keptBuffer {
-		m.spare = nil
-	}
-	if cap(m.out) > keptBuffer {
-		m.out = nil
-	}
-	return pass
-}
-
-// End passes on what is held, without the usage that Pacer alone asked for,
-// also where the last event lacks only its blank line.
+// End passes on what is held, without the usage that Pacer alone asked for. An event
+// that lacks only its blank line is one; what is less than that goes nowhere.
 func (m *streamMeter) End() (pass []byte, seen Seen) {
 	m.catchUp()
 	m.between = false
@@ -332,22 +241,26 @@ func (m *streamMeter) End() (pass []byte, seen Seen) {
 	src := m.held
 	m.held, m.out = nil, m.out[:0]
 	from, done := m.read-int64(len(src)), 0
+	at, begun := m.scan.Pending()
 	ev, ok := m.scan.End()
 	if ok {
 		m.event(ev, &seen)
-		seen.Bad = false // the end of a stream may cut an event in two
 	}
-	switch {
-	case !ok:
+	switch broken := !ok || ev.Oversize || seen.Bad; {
+	case broken && begun && at >= from:
+		src = src[:at-from]
 		done = m.release(src, from, done, nil)
-	case m.strip != 0 && m.ours(ev, src, from):
+	case broken:
+		done = m.release(src, from, done, nil)
+	case m.ours(ev, from):
 		done = m.release(src, from, done, m.fingerprint(ev))
-		return append(m.out, src[done:ev.From-from]...), seen
+		src = src[:ev.From-from]
 	default:
 		done = m.release(src, from, done, nil)
 		done = m.edit(ev, src, from, done)
 		done = m.release(src, from, done, nil)
 	}
+	seen.Bad = false // the end of a stream may cut an event in two
 	if done == 0 {
 		return src, seen
 	}

@@ -183,7 +183,6 @@ func TestWhatIsStripped(t *testing.T) {
 		{"not JSON", `data: {"choices":[],"usage":{}` + "\n\n", ""},
 		{"comment that looks like it", `: {"choices":[],"usage":{}}` + "\n\n", ""},
 		{"too large", `data: {"choices":[],"usage":{},"x":"` + strings.Repeat("x", maxHeld) + `"}` + "\n\n", ""},
-		{"choices far away", `data: {"choices":` + strings.Repeat(" ", 40) + `[],"usage":{}}` + "\n\n", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			stream, want := tt.stream+after, tt.want+after
@@ -209,55 +208,36 @@ func TestWhatIsStripped(t *testing.T) {
 	}
 }
 
-// What can no longer become the usage event goes on at once, though its blank
-// line has not come; what can is held back until it is decided.
-func TestNothingIsHeldWithoutNeed(t *testing.T) {
+// The beginning of an event waits for its end, and nothing else does. An event that lacks only
+// its blank line goes on at the end, and what broke off within one does not.
+func TestWholeEventsGoOn(t *testing.T) {
+	const chunk = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n"
 	for _, tt := range []struct {
 		name, first string
 		held        string
+		end         string // what of it goes on at the end
 	}{
-		{"whole event", "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n", ""},
-		{"blank line missing", "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n", ""},
-		{"cut in its content", `data: {"id":"x","choices":[{"delta":{"content":"a`, ""},
-		{"done", "data: [DO", ""},
-		{"comment", ": pi", ""},
-		{"comment and blank line", ": ping\n\n", ""},
-		{"field name", "da", "da"},
-		{"before choices", "data: {\"id\":\"x\",\"cho", "data: {\"id\":\"x\",\"cho"},
-		{"choices open", `data: {"choices":[`, `data: {"choices":[`},
-		{"usage", strings.TrimSuffix(usageEvent, "\n"), strings.TrimSuffix(usageEvent, "\n")},
-		{"behind a whole one", "data: {\"choices\":[{}]}\n\ndata: {", "data: {"},
+		{"whole event", chunk + "\n", "", ""},
+		{"blank line missing", chunk, chunk, chunk},
+		{"cut in its content", `data: {"id":"x","choices":[{"delta":{"content":"a`, `data: {"id":"x","choices":[{"delta":{"content":"a`, ""},
+		{"done", "data: [DO", "data: [DO", ""},
+		{"done, but for its blank line", "data: [DONE]", "data: [DONE]", "data: [DONE]"},
+		{"comment", ": pi", "", ""},
+		{"comment and blank line", ": ping\n\n", "", ""},
+		{"field name", "da", "da", ""},
+		{"name alone", "event: mess", "event: mess", ""},
+		{"name and a part of the data", "event: error\ndata: {", "event: error\ndata: {", ""},
+		{"behind a whole one", chunk + "\ndata: {", "data: {", ""},
+		{"larger than what is held", chunk + "\ndata: " + strings.Repeat("x", maxHeld), "", ""},
 	} {
-		m := (&Backend{}).NewMeter("/chat/completions", true, StripEvent)
-		pass, _ := m.Read([]byte(tt.first))
-		if want := strings.TrimSuffix(tt.first, tt.held); string(pass) != want {
-			t.Errorf("%s: passed %q, want %q", tt.name, pass, want)
-		}
-		rest, _ := m.End()
-		if tt.name != "usage" && string(rest) != tt.held {
-			t.Errorf("%s: held back %q, want %q", tt.name, rest, tt.held)
-		}
-	}
-}
-
-// However it trickles in, a chunk goes on as soon as its choices show that it
-// is no usage event.
-func TestATrickleIsLetGoInTime(t *testing.T) {
-	const chunk = `data: {"id":"x","choices":[{"delta":{"content":"a"}}]}`
-	decided := strings.Index(chunk, "[{") + 2
-	for size := 1; size <= 12; size++ {
-		m := (&Backend{}).NewMeter("/chat/completions", true, StripEvent)
-		passed := 0
-		for at := 0; at < len(chunk); at += size {
-			end := min(at+size, len(chunk))
-			pass, _ := m.Read([]byte(chunk[at:end]))
-			passed += len(pass)
-			want := 0
-			if end >= decided {
-				want = end
+		for _, strip := range []Strip{0, StripEvent, StripEvent | StripRunning} {
+			m := (&Backend{}).NewMeter("/chat/completions", true, strip)
+			pass, _ := m.Read([]byte(tt.first))
+			if want := strings.TrimSuffix(tt.first, tt.held); string(pass) != want {
+				t.Errorf("%s: passed %q, want %q", tt.name, pass, want)
 			}
-			if passed != want {
-				t.Fatalf("in pieces of %d: %d bytes passed on of %d, want %d", size, passed, end, want)
+			if rest, _ := m.End(); string(rest) != tt.end {
+				t.Errorf("%s: at the end %q goes on, want %q", tt.name, rest, tt.end)
 			}
 		}
 	}
@@ -304,8 +284,8 @@ func TestTheEndOfAStream(t *testing.T) {
 		{"data: [DONE]", 0, total{Done: true, passed: "data: [DONE]"}},
 		{"data: [DONE]\n", StripEvent, total{Done: true, passed: "data: [DONE]\n"}},
 		{"data: {\"choices\":[{\"text\":\"a\"}]}\n", StripEvent, total{Chunks: 1, Bytes: 1, passed: "data: {\"choices\":[{\"text\":\"a\"}]}\n"}},
-		{`data: {"choices":[{"te`, StripEvent, total{passed: `data: {"choices":[{"te`}},
-		{`data: {"cho`, StripEvent, total{passed: `data: {"cho`}},
+		{`data: {"choices":[{"te`, StripEvent, total{}},
+		{`data: {"cho`, StripEvent, total{}},
 		{": ping\n" + strings.TrimSuffix(usageEvent, "\n\n"), StripEvent, total{Usage: Usage{1, 0, 2, 0, 0, 0}, HasUsage: true, passed: ": ping\n"}},
 		{"", StripEvent, total{}},
 	} {
