@@ -355,17 +355,21 @@ func (t *attempt) recognizeTranslated(start []byte) error {
 	return t.readFirst(start)
 }
 
-// readDocument reads an answer to its end and translates it.
+// readDocument reads an answer to its end and translates it. Beside it there must be room
+// for what comes of it; behind it that alone is held.
 func (t *attempt) readDocument(start []byte) error {
 	u, a, n := &t.up, &t.answer, t.up.translation
+	var taken int64
+	defer func() { t.memory.adjust(int64(cap(a.pass)) - taken) }()
 	silence := t.setup.conf.Timeouts.Silence
 	text := bytes.Clone(start)
 	u.timer.restart(time.Now().Add(silence), &errSilence)
 	for u.first.err == nil {
-		if err := t.memory.take(int64(u.first.n)); err != nil {
+		if err := t.memory.take(int64(2 * u.first.n)); err != nil {
 			t.verdict(providers.ErrNoVerdict) // for want of room here
 			return err
 		}
+		taken += int64(2 * u.first.n)
 		if len(text) > translate.MaxDocument {
 			return t.sendFailed(errGarbage, "answered with more than can be translated")
 		}

@@ -480,3 +480,89 @@ func TestWhatWasTranslatedIsGivenUpWithTheBody(t *testing.T) {
 		})
 	}
 }
+
+// The ends of answers that are told again as a whole are within the budget over all
+// requests: who finds no room for its own is broken off, and the others are whole.
+func TestTheEndsOfTranslatedAnswersAreCounted(t *testing.T) {
+	const clients, pieces, piece, buffered = 12, 32, 32 << 10, 48 << 20 // a MiB each, and 4 MiB at its end; what lies on the heap counts twice
+	event := func(typ, more string) string {
+		return "event: " + typ + "\ndata: {\"type\":\"" + typ + "\"" + more + "}\n\n"
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := foreign(map[string]string{"a": "anthropic"}, "a")
+		c.Limits.Body, c.Limits.Buffered = 1<<20, buffered
+		h := open(t, c, map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+			eventStream(w)
+			say(w, event("message_start", `,"message":{"id":"m","role":"assistant","content":[],"usage":{"input_tokens":1,"output_tokens":1}}`))
+			say(w, event("content_block_start", `,"index":0,"content_block":{"type":"text","text":""}`))
+			for range pieces {
+				say(w, event("content_block_delta", `,"index":0,"delta":{"type":"text_delta","text":"`+strings.Repeat("x", piece)+`"}`))
+			}
+			if pause(r, time.Second) {
+				say(w, event("content_block_stop", `,"index":0`)+event("message_delta", `,"delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}`)+event("message_stop", ""))
+			}
+		}}})
+		got := make(chan reply, clients)
+		for range clients {
+			go func() { got <- h.post("/v1/responses", `{"model":"chat","stream":true,"input":"x"}`) }()
+		}
+		<-time.After(500 * time.Millisecond)
+		held := h.gateway.buffered.used.Load()
+		whole := 0
+		for range clients {
+			r := <-got
+			switch complete := strings.Contains(r.body, "event: response.completed"); {
+			case complete && r.err == nil:
+				whole++
+			case complete || !isCut(r.err):
+				t.Errorf("an answer that is not whole looks so: read to %v", r.err)
+			}
+		}
+		const each = onHeap * 5 * pieces * piece // with its end
+		if most := buffered / each; whole == 0 || whole > most || held < int64(whole)*each*9/10 {
+			t.Errorf("%d answers were whole with %d bytes held before their ends, want no more than %d, and those counted", whole, held, most)
+		}
+		h.idle()
+	})
+}
+
+// A document that is translated counts with what will come of it while it is read, and no
+// more once its backend has broken it off.
+func TestADocumentToTranslateIsCountedWhileItIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 1 << 20
+		body := `{"id":"m","type":"message","role":"assistant","content":[{"type":"text","text":"` + strings.Repeat("x", size) + `"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":9}}`
+		answer := func(ends bool) func(http.ResponseWriter, *http.Request) {
+			return func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if ends {
+					pause(r, time.Second)
+				}
+				say(w, body[:size])
+				pause(r, time.Second)
+				if !ends {
+					cutOff(w)
+					return
+				}
+				say(w, body[size:])
+			}
+		}
+		c := foreign(map[string]string{"a": "anthropic", "b": "anthropic"}, "a", "b")
+		c.Routes[0].Prefer = "order"
+		h := open(t, c, map[string]http.Handler{"a": &script{answer: answer(false)}, "b": &script{answer: answer(true)}})
+		done := make(chan reply, 1)
+		go func() { done <- h.post(chat, `{"model":"chat","messages":[{"role":"user","content":"x"}]}`) }()
+		<-time.After(500 * time.Millisecond)
+		if held := h.gateway.buffered.used.Load(); held < onHeap*2*(size-2*relayBuffer) {
+			t.Errorf("%d bytes are held of a document of %d", held, size)
+		}
+		<-time.After(time.Second)
+		if held := h.gateway.buffered.used.Load(); held > size/4 {
+			t.Errorf("%d bytes are held of a document that broke off", held)
+		}
+		if r := <-done; r.status != 200 || r.err != nil || len(r.body) < size || r.header.Get("X-Pacer-Backend") != "b" {
+			t.Errorf("got %d with %d bytes of %q (%v)", r.status, len(r.body), r.header.Get("X-Pacer-Backend"), r.err)
+		}
+		h.idle()
+	})
+}

@@ -25,6 +25,9 @@ type chatVoice struct {
 // held implements keeper, of a call that is told as a whole and of a thought.
 func (c *chatVoice) held() int { return cap(c.call) + cap(c.text) }
 
+// ends implements keeper.
+func (c *chatVoice) ends() int { return c.held() }
+
 // letGo implements keeper.
 func (c *chatVoice) letGo() (lost bool) {
 	lost = len(c.call) > 0

@@ -37,6 +37,9 @@ func (g *geminiVoice) held() int {
 	return cap(g.args) + cap(g.name) + cap(g.callID) + cap(g.signature)
 }
 
+// ends implements keeper.
+func (g *geminiVoice) ends() int { return g.held() }
+
 // letGo implements keeper.
 func (g *geminiVoice) letGo() (lost bool) {
 	g.args, g.name, g.callID, g.signature = nil, nil, nil, nil

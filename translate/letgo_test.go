@@ -54,3 +54,29 @@ func TestLetGoEndsACallThatIsToldAsAWhole(t *testing.T) {
 		}
 	}
 }
+
+// The end of a response takes four times its text: room for that is asked for before it
+// is there, and what goes out is no more than that.
+func TestTheEndOfAResponseIsCountedBeforeItIsThere(t *testing.T) {
+	for _, size := range []int{300 << 10, 3 << 20} {
+		s := NewStream(Chat, Responses, reply)
+		text := func(n int) string {
+			return sseOf([2]string{"", `{"id":"c","choices":[{"index":0,"delta":{"content":"` + strings.Repeat("x", n) + `"},"finish_reason":null}]}`})
+		}
+		for range size / (100 << 10) {
+			s.Feed([]byte(text(100 << 10)))
+		}
+		s.Feed([]byte(text(1)))
+		held := s.Held()
+		out, look := s.Feed([]byte(sseOf([2]string{"", `{"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`}, [2]string{"", "[DONE]"})))
+		if !look.Done || len(out) < 4*size-size/10 {
+			t.Fatalf("%d bytes go out of %d, done %v", len(out), size, look.Done)
+		}
+		if held < len(out)+size-size/10 || s.Held() < cap(out)+size-size/10 {
+			t.Errorf("%d bytes were held before the end, and %d behind it, of %d and %d that go out", held, s.Held(), size, cap(out))
+		}
+		if cap(out) > len(out)+size*3/2 {
+			t.Errorf("%d bytes are taken for %d", cap(out), len(out))
+		}
+	}
+}

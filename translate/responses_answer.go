@@ -2,6 +2,7 @@ package translate
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,6 +36,15 @@ func (r *responsesVoice) held() int {
 		return 0
 	}
 	return r.kept + cap(r.last().text)
+}
+
+// ends implements keeper: the block under way is written in three events, and all blocks
+// in the last one.
+func (r *responsesVoice) ends() int {
+	if len(r.answer.blocks) == 0 {
+		return 0
+	}
+	return 3*len(r.last().text) + r.held() + fewBytes/4
 }
 
 // letGo implements keeper.
@@ -194,6 +204,9 @@ func (r *responsesVoice) blockEnd(b []byte) []byte {
 	}
 	r.open = false
 	k := r.last()
+	if r.ends() > fewBytes { // or it is copied as it grows
+		b = slices.Grow(b, r.ends())
+	}
 	switch {
 	case k.kind == ToolCall:
 		b = r.event(b, "response.function_call_arguments.done", func(w *writer) {

@@ -179,18 +179,35 @@ func (s *Stream) Break(message string) []byte {
 }
 
 // keeper is a voice that keeps some of the answer, because its client reads that as a
-// whole. letGo lets go of it, and reports whether the answer is lost so.
+// whole. ends is how many bytes are written of it at its end. letGo lets go of it, and
+// reports whether the answer is lost so.
 type keeper interface {
 	held() int
+	ends() int
 	letGo() (lost bool)
 }
 
-// Held is how many bytes are kept between two calls. LetGo lets go of the event
-// that is under way: it will be lost, and the stream with it.
+const (
+	// mostKept is how much of a stream is kept for its end, in bytes. Some of it is
+	// written four times then.
+	mostKept = 4 << 20
+
+	// fewBytes is what may go out of one read uncounted: what a read of small events
+	// comes to is less, and thousands of short answers end at once.
+	fewBytes = 256 << 10
+)
+
+// Held is how many bytes are kept between two calls, with those that the end of what is
+// kept will take: there must be room for them before they are there. LetGo lets go of
+// the event that is under way: it will be lost, and the stream with it.
 func (s *Stream) Held() int {
-	n := s.frames.held() + cap(s.kept)
+	n, out := s.frames.held()+cap(s.kept), cap(s.out)
 	if k, ok := s.to.(keeper); ok {
 		n += k.held()
+		out = max(out, k.ends())
+	}
+	if out > fewBytes {
+		n += out
 	}
 	return n
 }
@@ -287,7 +304,7 @@ func (s *Stream) emit(e Event) {
 		}
 		s.see(e.Name, e.Block == Thinking)
 	case BlockDelta:
-		if k, ok := s.to.(keeper); ok && !s.plain && k.held()+len(e.Text) > MaxDocument {
+		if k, ok := s.to.(keeper); ok && !s.plain && k.held()+len(e.Text) > mostKept {
 			s.tooMuch("The backend's answer is too long to be told as a whole.")
 			return
 		}
