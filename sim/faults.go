@@ -38,7 +38,7 @@ type fault struct {
 
 // faults is every fault there is; one line makes a new one known.
 var faults = []fault{
-	{Named{"cut", "abort the connection of every answer after so many tokens (default 1, 0 ends it)"}, func(f *faultState, v string) error { return setInt(&f.Cut, v, 1, 0, math.MaxInt32) }},
+	{Named{"cut", "abort the connection of every answer after so many tokens, a stream within the next event (default 1, 0 ends it)"}, func(f *faultState, v string) error { return setInt(&f.Cut, v, 1, 0, math.MaxInt32) }},
 	{Named{"drift", "every step takes so many times as long (1 ends it)"}, func(f *faultState, v string) error { return setFactor(&f.Drift, v) }},
 	{Named{"forget", "empty the prefix cache, but for what runs, once"}, func(f *faultState, v string) error { return setSwitch(&f.Forget, v) }},
 	{Named{"garbage", "answer generations with what is no JSON and, in a stream, has no [DONE] (false ends it)"}, func(f *faultState, v string) error { return setSwitch(&f.Garbage, v) }},

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 )
@@ -82,12 +83,17 @@ func (a *answer) more(out *eventWriter, i, end int) (last bool) {
 		}
 	}
 	for ; c.written < ready; c.written++ {
+		before := len(out.buffer)
 		out.buffer = a.voice.token(out.buffer, i, c.written)
+		half := out.buffer[before : before+(len(out.buffer)-before)/2]
 		if quirks.ping && (c.written+1)%pingEvery == 0 {
 			out.buffer = append(out.buffer, ": ping\n\n"...)
 		}
 		out.sendIfFull()
 		if cut := a.server.faults.Load().Cut; cut > 0 && c.written+1 >= cut {
+			half = bytes.Clone(half)
+			out.send()
+			out.buffer = append(out.buffer, half...) // engines die within an event, too
 			out.send()
 			a.cutIfFaulty(c.written + 1)
 		}
