@@ -49,7 +49,7 @@ func (t *attempt) hold(start []byte) error {
 		before := kept
 		a.observe(room[:n], &t.memory)
 		if kept = keeper.Kept(); kept == nil { // too large, or there is no room
-			t.memory.adjust(int64(len(before) + n)) // until it has gone out, and then to the end: it is once
+			t.memory.adjust(int64(len(before))) // it had room, and counts until the end; what came now is only passed on
 			a.pass = append(before, room[:n]...)
 			return nil
 		}
