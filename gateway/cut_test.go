@@ -174,6 +174,64 @@ func TestADocumentThatBreaksOff(t *testing.T) {
 	}
 }
 
+// A held document goes out in pieces, so that a client that takes longer for all of it than
+// one write may take still gets it.
+func TestAHeldDocumentReachesASlowClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		doc := `{"id":"c1","choices":[{"index":0,"message":{"content":"` + strings.Repeat("x", 3<<20) + `"}}]}`
+		h := open(t, settings("a"), map[string]http.Handler{"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			say(w, doc[:100])
+			pause(r, time.Millisecond)
+			say(w, doc[100:])
+		}}})
+		resp, err := h.client.Do(h.request(http.MethodPost, chat, `{"model":"chat"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		n, piece := 0, make([]byte, 32<<10)
+		for err == nil {
+			var m int
+			m, err = io.ReadFull(resp.Body, piece)
+			n += m
+			<-time.After(500 * time.Millisecond) // 64 KiB/s
+		}
+		if n != len(doc) {
+			t.Errorf("a client that reads 64 KiB/s got %d of %d bytes (%v): %+v", n, len(doc), err, h.last())
+		}
+	})
+}
+
+// A held document that is garbage counts no more while another backend is asked.
+func TestHeldGarbageIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 2 << 20
+		h := open(t, settings("a", "b"), map[string]http.Handler{
+			"a": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				say(w, `{"x":"`)
+				pause(r, time.Millisecond)
+				say(w, strings.Repeat("x", size))
+			}},
+			"b": &script{answer: func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				pause(r, 2*time.Second)
+				say(w, `{"id":"c1","choices":[]}`)
+			}},
+		})
+		got := make(chan reply, 1)
+		go func() { got <- h.post(chat, `{"model":"chat"}`) }()
+		<-time.After(time.Second)
+		if held := h.gateway.buffered.used.Load(); held > size/4 {
+			t.Errorf("%d bytes are counted of a document that is gone", held)
+		}
+		if r := <-got; r.status != http.StatusOK || r.header.Get("X-Pacer-Backend") != "b" {
+			t.Errorf("the client got %d of %q, want the document of b", r.status, r.header.Get("X-Pacer-Backend"))
+		}
+	})
+}
+
 // A document that broke off is asked for elsewhere, by the rules for what fails before its
 // first byte, and what the dead backend gave of it is counted nowhere.
 func TestABrokenDocumentIsAskedForElsewhere(t *testing.T) {

@@ -89,9 +89,7 @@ func (d *downstream) write(now time.Time, p []byte) (wrote time.Time, err error)
 	if len(p) == 0 {
 		return now, nil
 	}
-	d.deadline.begin(now)
-	n, err := d.w.Write(p)
-	d.bytes += int64(n)
+	err = d.writePieces(now, p)
 	if err == nil {
 		err = d.control.Flush()
 	}
@@ -106,6 +104,20 @@ func (d *downstream) write(now time.Time, p []byte) (wrote time.Time, err error)
 	d.keepTail(p)
 	d.took(now, wrote)
 	return wrote, nil
+}
+
+// writePieces writes p, each relayBuffer of it with a time of its own: a document of
+// megabytes may take a slow client longer than one write may.
+func (d *downstream) writePieces(now time.Time, p []byte) error {
+	for {
+		d.deadline.begin(now)
+		n, err := d.w.Write(p[:min(len(p), relayBuffer)])
+		d.bytes += int64(n)
+		if p = p[n:]; err != nil || len(p) == 0 {
+			return err
+		}
+		now = time.Now()
+	}
 }
 
 // passed notes that p is written, by somebody else.

@@ -184,6 +184,7 @@ func (t *attempt) readFirst(start []byte) error {
 	}
 	if a.whole && (end.Decodes || end.Documented() && mediaType(u.resp.Header.Get("Content-Type")) == "application/json") {
 		if _, seen := a.meter.End(); seen.Bad { // while the client can still be told
+			a.drop(&t.memory)
 			return t.sendFailed(errGarbage, "answered with something that is not JSON")
 		}
 	}

@@ -19,12 +19,13 @@ type keepsDocument interface {
 // be told. The meter keeps it anyhow, to read its usage.
 //
 // One that is larger than the meter keeps goes on as it comes from there on. So does one
-// that begins with nothing but white space: a server says with it that it is there.
+// that begins with nothing but white space: a server says with it that it is there; and one
+// in the place of a stream, which another attempt may be racing with.
 // first.at moves on with it: what waits for the client counts from there.
 func (t *attempt) hold(start []byte) error {
 	u, a := &t.up, &t.answer
 	keeper, ok := a.meter.(keepsDocument)
-	if !ok || a.whole || len(bytes.TrimLeft(start, " \t\r\n")) == 0 {
+	if !ok || a.whole || t.request.streams() || len(bytes.TrimLeft(start, " \t\r\n")) == 0 {
 		return nil
 	}
 	kept := keeper.Kept()
@@ -55,9 +56,7 @@ func (t *attempt) hold(start []byte) error {
 		}
 	}
 	if err := u.first.err; err != nil && !errors.Is(err, io.EOF) {
-		a.meter.LetGo()
-		t.memory.adjust(-a.held)
-		a.held = 0
+		a.drop(&t.memory)
 		if errors.Is(context.Cause(u.ctx), errSilence) {
 			return t.sendFailed(errSilence, "fell silent within its answer")
 		}

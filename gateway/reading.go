@@ -52,6 +52,13 @@ func (a *reading) observe(p []byte, memory *holding) (pass []byte, seen provider
 	return pass, seen
 }
 
+// drop lets go of what the meter keeps: nothing of the answer goes on.
+func (a *reading) drop(memory *holding) {
+	a.meter.LetGo()
+	memory.adjust(-a.held)
+	a.held = 0
+}
+
 const (
 	// maxIDScan is how much of an answer is searched for its id, in bytes, and
 	// maxIDReads in how many reads.

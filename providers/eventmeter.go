@@ -43,7 +43,7 @@ func (m *eventMeter) End() (pass []byte, seen Seen) {
 	if ok {
 		m.take(ev, &seen)
 	}
-	if broken := !ok || ev.Oversize || seen.Bad; broken && begun && at >= from {
+	if broken := !ok || ev.Oversize || seen.Bad || len(bytes.TrimSpace(ev.Data)) == 0; broken && begun && at >= from {
 		pass = pass[:at-from]
 	}
 	seen.Bad = false // the end of a stream may cut an event in two

@@ -202,6 +202,16 @@ func TestLargeEvents(t *testing.T) {
 	}
 }
 
+func TestANamedEventWithoutItsDataGoesNowhere(t *testing.T) {
+	m := (&Backend{}).NewMeter("/messages", true, 0)
+	if pass, _ := m.Read([]byte("event: content_block_delta\ndata: ")); len(pass) > 0 {
+		t.Errorf("%q went on", pass)
+	}
+	if pass, _ := m.End(); len(pass) > 0 {
+		t.Errorf("at the end %q went on", pass)
+	}
+}
+
 func TestEventsThatAreNone(t *testing.T) {
 	for stream, want := range map[string]total{
 		": ping\n\n":                {},

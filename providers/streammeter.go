@@ -246,7 +246,7 @@ func (m *streamMeter) End() (pass []byte, seen Seen) {
 	if ok {
 		m.event(ev, &seen)
 	}
-	switch broken := !ok || ev.Oversize || seen.Bad; {
+	switch broken := !ok || ev.Oversize || seen.Bad || len(bytes.TrimSpace(ev.Data)) == 0; {
 	case broken && begun && at >= from:
 		src = src[:at-from]
 		done = m.release(src, from, done, nil)

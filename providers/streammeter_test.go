@@ -225,6 +225,7 @@ func TestWholeEventsGoOn(t *testing.T) {
 		{"comment", ": pi", "", ""},
 		{"comment and blank line", ": ping\n\n", "", ""},
 		{"field name", "da", "da", ""},
+		{"before its data", chunk + "\ndata: ", "data: ", ""},
 		{"name alone", "event: mess", "event: mess", ""},
 		{"name and a part of the data", "event: error\ndata: {", "event: error\ndata: {", ""},
 		{"behind a whole one", chunk + "\ndata: {", "data: {", ""},
