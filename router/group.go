@@ -112,7 +112,7 @@ func (g *group) publish(now time.Time) {
 func (g *group) write(now time.Time) {
 	g.backend.changed()
 	g.foreign.note(g)
-	g.area, g.square = g.areas(now)
+	g.area = g.areaUntil(now)
 	g.areaAt = now
 	used := g.leased() > 0
 	if used || g.noted.used {

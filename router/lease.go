@@ -282,7 +282,7 @@ func (r *Router) release(now time.Time, l *Lease, outputTokens float64) {
 			p := l.progress()
 			g.told.see(p, outputTokens)
 			g.prefillUntil(now)
-			g.follow(l, p, g.amid(now))
+			g.follow(l, p, g.beside(now))
 			l.model.tries.end(l)
 			g.dropStream(l)
 		} else {

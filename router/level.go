@@ -240,27 +240,15 @@ func (p *price) prefilling(now time.Time, tokens int) {
 	}
 }
 
-// areas are ∫n dt and ∫n² dt since the last look, in seconds.
-func (g *group) areas(now time.Time) (area, square float64) {
-	n, d := float64(g.noted.n), now.Sub(g.areaAt).Seconds()
-	return g.area + n*d, g.square + n*n*d
+// areaUntil is ∫n dt since the last look, in seconds.
+func (g *group) areaUntil(now time.Time) float64 {
+	return g.area + float64(g.noted.n)*now.Sub(g.areaAt).Seconds()
 }
 
 // beside is the mean of n since the last look.
 func (g *group) beside(now time.Time) float64 {
 	if d := now.Sub(g.lookedAt).Seconds(); d > 0 && !g.lookedAt.IsZero() {
-		area, _ := g.areas(now)
-		return max(area/d, 1)
-	}
-	return float64(max(g.n(), 1))
-}
-
-// amid is the mean of n since the last look as streams had it: each counts for as long as it ran,
-// and an engine that stood empty in between counts for none. Beside short answers it is
-// far more than the mean over time.
-func (g *group) amid(now time.Time) float64 {
-	if area, square := g.areas(now); area > 0 && !g.lookedAt.IsZero() {
-		return max(square/area, 1)
+		return max(g.areaUntil(now)/d, 1)
 	}
 	return float64(max(g.n(), 1))
 }

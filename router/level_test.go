@@ -339,9 +339,11 @@ func TestStreamsAreComparedWithTheCurveFromBefore(t *testing.T) {
 	m := b.backends[0].groups[0].models[0]
 	full := form{a: 0.01, b: 0.001, visited: 30}
 	speed := func(n float64) float64 {
-		m.group.speed.seen, m.group.speed.expected = 0, 0
-		m.compare(full.TPS(int(n)), 1, 0, n)
-		return m.group.speed.seen / m.group.speed.expected
+		usual, ok := m.comparable(n)
+		if !ok {
+			t.Fatalf("n = %v is compared with nothing", n)
+		}
+		return full.TPS(int(n)) / usual.tps
 	}
 	for _, step := range []struct {
 		what  string
@@ -431,7 +433,7 @@ func TestStreamsBeyondTheCurveFromBeforeAreCompared(t *testing.T) {
 	m := b.backends[0].groups[0].models[0]
 	b.learn("x", form{a: 0.01, b: 0.001, visited: 8})
 	b.learn("x", slowed{form{a: 0.01, b: 0.001, visited: 40}, 0.5})
-	if m.compare(50, 1, 0, 20); m.group.speed.expected <= 0 {
+	if _, ok := m.comparable(20); !ok {
 		t.Error("20 streams are compared with nothing")
 	}
 }

@@ -35,7 +35,6 @@ type looked struct {
 	least    *Lease        // whose it is
 	floored  int           // of how many it is the least
 	area     float64       // ∫n dt since the look, up to areaAt, in seconds
-	square   float64       // ∫n² dt
 	areaAt   time.Time
 }
 
@@ -62,7 +61,7 @@ func (r *Router) look(now time.Time) {
 // look looks through the streams of g: how fast are they, and how much of a lead
 // do they have over their floors?
 func (g *group) look(now time.Time) {
-	beside, amid, since := g.beside(now), g.amid(now), now.Sub(g.lookedAt)
+	beside, since := g.beside(now), now.Sub(g.lookedAt)
 	for _, m := range g.models {
 		m.lately.own.fade(since)
 		m.lately.moved = false
@@ -86,11 +85,12 @@ func (g *group) look(now time.Time) {
 	var got evidence
 	for _, l := range g.own.streams {
 		p := l.progress()
+		g.follow(l, p, beside)
 		switch {
 		case l.seen.rough && !p.rough: // what was counted before, is counted anew
 			l.seen, l.stalled = p, g.speed.stalled
 		case p.tokens > l.seen.tokens && p.last-l.seen.last > stuckAfter: // it stood still, which is over
-			l.seen, l.stalled = p, g.speed.stalled
+			l.seen = p
 		case p.tokens > l.seen.tokens && p.last > l.seen.last:
 			tokens, took := p.tokens-l.seen.tokens, (p.last-l.seen.last).Seconds()*float64(l.weight)
 			got.tokens += tokens
@@ -98,7 +98,6 @@ func (g *group) look(now time.Time) {
 			got.rough = got.rough || p.rough
 			if !p.rough {
 				l.model.lately.own.see(tokens, took, beside)
-				g.follow(l, p, amid)
 				l.model.lately.moved = true
 			}
 			l.seen = p

@@ -8,7 +8,7 @@ import (
 // speed is what this replica's streams of a group got, beside what they would have got
 // before the engine changed. It says whether an engine is slower than learned, and
 // decides nothing. Streams stand still while prompts are prefilled, so what the prompts
-// of now take is left out of both, see model.compare. The zero value has seen nothing.
+// of now take is left out of both, see group.compare. The zero value has seen nothing.
 type speed struct {
 	seen, expected float64 // tokens since the start
 	compared       float64 // seconds of one sequence in which they came
@@ -18,8 +18,8 @@ type speed struct {
 	backlog float64   // of these, those that by what they cost are not prefilled yet
 	stalled float64   // seconds since the start that streams stood still for prompts, by what those cost
 
-	// Stream-seconds that prompts took, and that the curve says prompts usually take:
-	// both fade with stallMemory.
+	// Seconds of one sequence that prompts took, and that the curve says prompts usually
+	// take of the same seconds: both fade with stallMemory.
 	took, usual float64
 }
 
@@ -49,7 +49,6 @@ func (g *group) prefillUntil(now time.Time) {
 		stall := min(d, s.backlog*cost)
 		s.stalled += stall
 		s.backlog -= stall / cost
-		s.took += stall * float64(len(g.own.streams))
 	}
 	s.backlog = min(s.backlog+max(waiting-s.waiting, 0), waiting)
 	s.at, s.waiting = now, waiting
@@ -62,18 +61,27 @@ func (s *speed) fade(d time.Duration) {
 	s.usual *= keep
 }
 
-// follow compares what l got since it was last looked at, beside n. Who streams beside a
-// prompt far longer than usual is not compared.
+// follow takes in what l got since it was last looked at, beside n. What prompts took of
+// its time is known of every stream. Not compared is one whose tokens are rough, that
+// stood still, or that streams beside a prompt far longer than usual.
 func (g *group) follow(l *Lease, p progress, n float64) {
-	if p.rough || l.seen.rough || p.tokens <= l.seen.tokens || p.last <= l.seen.last || p.last-l.seen.last > stuckAfter {
-		l.stalled = g.speed.stalled
+	if p.tokens <= l.seen.tokens || p.last <= l.seen.last {
 		return
 	}
-	weight, seconds := float64(l.weight), (p.last - l.seen.last).Seconds()
-	stall := g.speed.stall(l, seconds)
-	if l.placed.Add(l.seen.last).After(g.price.long) {
-		l.model.compare(p.tokens-l.seen.tokens, seconds*weight, stall*weight, n)
+	span := p.last - l.seen.last
+	seconds, weight := span.Seconds(), float64(l.weight)
+	stall := g.speed.stall(l, seconds) * weight
+	seconds *= weight
+	usual, ok := l.model.comparable(n)
+	if !ok {
+		return
 	}
+	g.speed.took += stall
+	g.speed.usual += seconds * usual.still
+	if p.rough || l.seen.rough || span > stuckAfter || !l.placed.Add(l.seen.last).After(g.price.long) {
+		return
+	}
+	g.compare(p.tokens-l.seen.tokens, seconds, stall, usual)
 }
 
 // stall is for how many of so many seconds l stood still for prompts. What does not fit
@@ -112,34 +120,42 @@ func knows(c curve, n float64) bool {
 	return n <= 1.25*float64(hi)
 }
 
-// compare adds tokens that so many seconds of one sequence brought, beside n, and what
-// the engine would have brought before it changed, where its curve knows that n. For stall
-// of the seconds the sequence stood still for prompts that are known. In the others it gets more
-// than the curve says of that n: the curve is of streams that stand still as often as usual.
-func (m *model) compare(tokens, seconds, stall, n float64) {
+// asLearned is what a stream got before the engine changed.
+type asLearned struct {
+	tps   float64 // tokens/s of one sequence, prompts and all
+	still float64 // the part of its time that it stood still for prompts
+}
+
+// comparable is what a stream gets beside n by the curve from before the engine changed,
+// where that knows n, else by the one of now. It is false where neither does, or n is a guess.
+func (m *model) comparable(n float64) (asLearned, bool) {
 	if !m.known || m.guessed || m.group.noted.guessed {
-		return
+		return asLearned{}, false
 	}
 	c := m.before
 	if c == nil || !knows(c, n) {
 		c = m.curve
 	}
 	if !knows(c, n) {
-		return
+		return asLearned{}, false
 	}
-	s, k := &m.group.speed, int(n+0.5)
-	usual := finite(c.TPS(k))
-	if !(usual > 0) {
-		return
-	}
-	share := max(1-usual/finite(c.AtRho(k, 0).TPS), 0) // of their time that streams usually stand still
-	s.usual += seconds * share
-	known := s.known(float64(m.group.own.decoding) / float64(max(m.group.n(), 1)))
-	if share > mostStill {
-		stall *= mostStill / share
-		share = mostStill
+	k := int(n + 0.5)
+	tps := finite(c.TPS(k))
+	still := max(1-tps/finite(c.AtRho(k, 0).TPS), 0)
+	return asLearned{tps: tps / c.Scale(), still: still}, tps > 0
+}
+
+// compare adds tokens that so many seconds of one sequence brought, and what these would
+// have brought as learned. For stall of them the sequence stood still for prompts that are
+// known. In the others it gets more than usual, which has its prompts in it.
+func (g *group) compare(tokens, seconds, stall float64, usual asLearned) {
+	s := &g.speed
+	known := s.known(float64(g.own.decoding) / float64(max(g.n(), 1)))
+	if usual.still > mostStill {
+		stall *= mostStill / usual.still
+		usual.still = mostStill
 	}
 	s.seen += tokens
 	s.compared += seconds
-	s.expected += (seconds - stall) * usual / (1 - known*share) / c.Scale()
+	s.expected += (seconds - stall) * usual.tps / (1 - known*usual.still)
 }

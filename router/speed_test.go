@@ -53,20 +53,25 @@ func TestPromptsMakeNoEngineSlower(t *testing.T) {
 		slower       float64
 		rho          float64 // of the curve
 		burst, every int     // prompts of 1,500 tokens, and seconds from one burst to the next
+		sequences    int     // of each of the streams, of which six run together
 		least, most  float64 // of the speed, over four seconds and more, as long as 120 tokens take
 	}{
-		{"a burst now and then", 1, 1.95, 8, 20, 0.9, 1.1},
-		{"as many, evenly", 1, 1.95, 2, 5, 0.9, 1.1},
-		{"no prompts any more", 1, 1.95, 0, 20, 0.9, 1.25},
-		{"four times as many as usual", 1, 0.5, 8, 20, 0.9, 1.1},
-		{"a burst, 1.5 times slower", 1.5, 1.95, 8, 20, 0.4, 0.75},
-		{"evenly, 1.5 times slower", 1.5, 1.95, 2, 5, 0.4, 0.75},
-		{"three times slower", 3, 1.95, 2, 5, 0.1, 0.4},
+		{"a burst now and then", 1, 1.95, 8, 20, 1, 0.9, 1.1},
+		{"a burst now and then, one request of six", 1, 1.95, 8, 20, 6, 0.9, 1.1},
+		{"as many, evenly", 1, 1.95, 2, 5, 1, 0.9, 1.1},
+		{"as many, evenly, one request of six", 1, 1.95, 2, 5, 6, 0.9, 1.1},
+		{"no prompts any more", 1, 1.95, 0, 20, 1, 0.9, 1.25},
+		{"four times as many as usual", 1, 0.5, 8, 20, 1, 0.9, 1.1},
+		{"evenly, 1.4 times slower", 1.4, 1.95, 2, 5, 1, 0.4, 0.75},
+		{"evenly, 1.4 times slower, one request of six", 1.4, 1.95, 2, 5, 6, 0.4, 0.75},
+		{"a burst, 1.5 times slower", 1.5, 1.95, 8, 20, 1, 0.4, 0.75},
+		{"evenly, 1.5 times slower", 1.5, 1.95, 2, 5, 1, 0.4, 0.75},
+		{"three times slower", 3, 1.95, 2, 5, 1, 0.1, 0.4},
 	} {
 		b := newBench(t, []string{"x"}, Route{Name: "chat"})
 		curve := prompted{form{a: 0.01, b: 0.001, d: 0.3e-3, visited: 30, answer: 300}, c.rho}
 		b.learn("x", curve)
-		leases := b.fill("chat", 6, prompt(1500))
+		leases := b.fill("chat", 6/c.sequences, prompt(1500), sequences(c.sequences))
 		for _, l := range leases {
 			l.FirstToken(b.now)
 		}
@@ -86,7 +91,7 @@ func TestPromptsMakeNoEngineSlower(t *testing.T) {
 			if ran > 0 {
 				tokens += ran * quiet
 				for _, l := range leases {
-					l.Progress(b.now, profiles.Count{Tokens: tokens})
+					l.Progress(b.now, profiles.Count{Tokens: tokens * float64(c.sequences)})
 				}
 			}
 			b.tick()
