@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"mime/multipart"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,6 +200,64 @@ func TestACompressedRequestIsReadAndGoesUpPlain(t *testing.T) {
 			t.Errorf("the backend got %q", engine.bodies[0])
 		}
 	})
+}
+
+// What unpacks to nothing ends at the limit, too: else a client has the gateway read
+// for ever.
+func TestACompressedBodyIsReadUpToTheLimit(t *testing.T) {
+	var blocks bytes.Buffer
+	w := gzip.NewWriter(&blocks)
+	for range 1 << 20 {
+		_ = w.Flush() // an empty block of 5 bytes
+	}
+	_ = w.Close()
+	const limit = 1 << 20
+	random := make([]byte, limit) // gzip makes it a little larger
+	for i := range random {
+		random[i] = byte(rand.Uint32())
+	}
+	for name, body := range map[string]string{
+		"empty members":         strings.Repeat(zipped(""), 1<<18),
+		"empty members, then a": strings.Repeat(zipped(""), 1<<18) + zipped(streamBody),
+		"empty blocks":          blocks.String(),
+		"what does not pack":    zipped(string(random)),
+	} {
+		bubble(t, name, func(t *testing.T) {
+			engine, conf := asker(), settings("a")
+			conf.Limits.Body = limit
+			h := open(t, conf, map[string]http.Handler{"a": engine})
+			sent := &countedReader{from: strings.NewReader(body)}
+			req := h.request("POST", chat, "", "Content-Encoding", "gzip")
+			req.Body, req.ContentLength = io.NopCloser(sent), -1 // in chunks
+			r := h.do(req)
+			if code := r.code(t); r.status != 413 || code != "request_too_large" {
+				t.Errorf("got %d %s, want 413 request_too_large", r.status, code)
+			}
+			if engine.calls() != 0 {
+				t.Error("the backend was asked")
+			}
+			<-time.After(time.Second) // the server holds on to a body that it did not read to its end
+			if taken := sent.n.Load(); taken > 2*limit {
+				t.Errorf("%d bytes of %d were taken, want about %d", taken, len(body), limit)
+			}
+			if held := h.gateway.buffered.used.Load(); held != 0 {
+				t.Errorf("%d bytes are held of a body that was refused", held)
+			}
+		})
+	}
+}
+
+// countedReader counts what is read of a body.
+type countedReader struct {
+	from io.Reader
+	n    atomic.Int64
+}
+
+// Read implements io.Reader.
+func (r *countedReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	r.n.Add(int64(n))
+	return n, err
 }
 
 func TestCompressedRequestsThatAreRefused(t *testing.T) {

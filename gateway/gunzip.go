@@ -27,10 +27,14 @@ const (
 type gunzip struct {
 	memory *holding
 	from   io.Reader
+	most   int64        // bytes that are read as they were sent: what unpacks to nothing has no other end
 	zip    *gzip.Reader // nil = not begun
 	read   int64        // bytes as they were sent
 	whole  bool         // from came to its end
 }
+
+// errPasses ends a body of which more was sent than is read.
+var errPasses = errors.New("gateway: the compressed body is too large")
 
 // unzippers are kept for the next body.
 var unzippers = sync.Pool{New: func() any { return new(gzip.Reader) }}
@@ -71,6 +75,9 @@ func (g *gunzip) begin() error {
 	return err
 }
 
+// passes reports whether more was sent than is read.
+func (g *gunzip) passes() bool { return g != nil && g.read > g.most }
+
 // bursts reports whether what was read is too little to unpack to size bytes.
 func (g *gunzip) bursts(size int) bool {
 	return g != nil && size > ratioStart && int64(size) > maxRatio*g.read
@@ -92,6 +99,9 @@ type rawBody struct{ *gunzip }
 func (r rawBody) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
 	r.read += int64(n)
+	if r.passes() {
+		return 0, errPasses
+	}
 	r.whole = r.whole || err == io.EOF
 	return n, err
 }

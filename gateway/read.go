@@ -92,7 +92,7 @@ func (x *exchange) readBody() error {
 		n, err := from.Read(room)
 		body.wrote(n)
 		switch {
-		case int64(body.size) > limit:
+		case int64(body.size) > limit, zip.passes():
 			return &bodyTooLargeError{limit: limit}
 		case zip.bursts(body.size):
 			return errRatio
@@ -118,7 +118,7 @@ func (x *exchange) bodySource() (from io.Reader, zip *gunzip, err error) {
 	case "", "identity":
 		return x.request.http.Body, nil, nil
 	case "gzip", "x-gzip":
-		zip = &gunzip{from: x.request.http.Body, memory: &x.memory}
+		zip = &gunzip{from: x.request.http.Body, most: x.setup.conf.Limits.Body, memory: &x.memory}
 		return zip, zip, nil
 	default:
 		x.down.w.Header().Set("Accept-Encoding", "gzip")
