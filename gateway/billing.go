@@ -112,7 +112,7 @@ const (
 func (o *order) priced(rt *route) (most, guess usage.Money) {
 	r := &o.request
 	o.estimatePrompt()
-	prompt, sequences := int64(rt.prompt.apply(r.estimate)), int64(max(r.parsed.Sequences, 1))
+	prompt, sequences := int64(rt.prompt.apply(o.tenant.name, r.estimate)), int64(max(r.parsed.Sequences, 1))
 	limit := int64(min(r.parsed.MaxTokens, maxAnswerTokens)) * sequences // 0 = the client does not say
 	for _, target := range rt.conf.Targets {
 		b := o.setup.backends[target.Backend]

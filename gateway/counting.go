@@ -92,5 +92,5 @@ func (o *order) countPrompt() {
 	p, estimate := &o.prompt, o.request.estimate
 	n := tokens.Count(string(p.sample)) * max(1, float64(estimate)*bytesPerToken/float64(p.within))
 	p.tokens = int(min(max(1, n), maxPromptTokens))
-	o.route.prompt.learn(estimate, p.tokens)
+	o.route.prompt.learn(o.tenant.name, estimate, p.tokens)
 }

@@ -458,10 +458,9 @@ func TestPromptsAreSizedByTheTokenizerWhereNoUsageComes(t *testing.T) {
 		if line := h.last(); line.Source != "estimate" {
 			t.Fatalf("tokens by %s, want estimate", line.Source)
 		}
-		got := h.gateway.setup.Load().route("chat").prompt.apply(1000)
-		want := h.gateway.setup.Load().route("chat").prompt
-		if got < 1200 || want.counted < 6000 {
-			t.Errorf("an estimate of 1000 is worth %d after %v tokens counted, want more: these prompts have twice the tokens that their bytes say", got, want.counted)
+		scale := h.gateway.setup.Load().route("chat").prompt
+		if got, counted := scale.apply("", 1000), scale.keys[""].counted; got < 1200 || counted < 6000 {
+			t.Errorf("an estimate of 1000 is worth %d after %v tokens counted, want more: these prompts have twice the tokens that their bytes say", got, counted)
 		}
 	})
 }

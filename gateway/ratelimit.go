@@ -41,7 +41,7 @@ func (o *order) beginBody() error {
 func (x *exchange) charge() error {
 	r := &x.request
 	x.estimatePrompt()
-	x.prompt.tokens = x.route.prompt.apply(r.estimate)
+	x.prompt.tokens = x.route.prompt.apply(x.tenant.name, r.estimate)
 	answer := min(r.parsed.MaxTokens, maxPromptTokens) * max(r.parsed.Sequences, 1) // Sequences is bounded: no overflow
 	sequences := 1
 	if r.end.Decodes {

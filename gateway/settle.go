@@ -82,7 +82,7 @@ func (s *settlement) account() {
 func (s *settlement) learn() {
 	t, m := s.t, &s.t.measured
 	if m.hasUsage {
-		t.route.prompt.learn(t.request.estimate, m.usage.PromptTokens)
+		t.route.prompt.learn(t.tenant.name, t.request.estimate, m.usage.PromptTokens)
 	}
 	s.bytesPerToken = math.NaN()
 	if s.err == nil {
